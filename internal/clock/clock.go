@@ -1,0 +1,51 @@
+// Package clock is the one clock of the program, real or virtual, injected everywhere.
+//
+// Timed spans, settles, back-offs and progress all read the same Clock, so a
+// test that waits ten minutes of protocol time takes none. The package keeps
+// time and nothing else: it never formats, schedules or measures.
+package clock
+
+import (
+	"context"
+	"time"
+)
+
+// Clock tells monotonic and wall time and waits.
+type Clock interface {
+	// Now is the monotonic time since an origin that is fixed for the
+	// life of the process. Two readings subtract to a duration.
+	Now() time.Duration
+	// Wall is the time of day, in UTC.
+	Wall() time.Time
+	// Sleep waits for d or until ctx is done, and then returns its error.
+	Sleep(ctx context.Context, d time.Duration) error
+}
+
+// Real is the machine's clock.
+type Real struct{ origin time.Time }
+
+var _ Clock = Real{}
+
+// NewReal returns the machine's clock with its origin at this moment.
+func NewReal() Real { return Real{origin: time.Now()} }
+
+// Now is the monotonic time since the clock was made.
+func (r Real) Now() time.Duration { return time.Since(r.origin) }
+
+// Wall is the time of day, in UTC.
+func (Real) Wall() time.Time { return time.Now().UTC() }
+
+// Sleep waits for d or until ctx is done.
+func (Real) Sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}
