@@ -1,0 +1,144 @@
+// Package engine says what makes and attaches images, and keeps the errors that
+// all engines share.
+//
+// An [Engine] makes a [Container]; attached, that is an [Attachment] with a
+// volume that files are put on. The engines themselves live below: inprocess,
+// directory (the native baseline), hdiutil, simulated. No engine's behaviour
+// depends on the plan, and none measures anything: timing is the runner's.
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"dmgbench/internal/hostio"
+	"dmgbench/internal/workload"
+)
+
+// Info names an engine.
+type Info struct {
+	Name    string // hdiutil | inprocess | directory | simulated
+	Vendor  string // Apple | dmgbench
+	Version string
+	Title   string // as output names it, never plain "hdiutil"
+}
+
+// Spec is the image that is asked for.
+type Spec struct {
+	Format      string   // Apple's four letters; "" for a directory
+	Encryption  string   // none | AES-128 | AES-256
+	Filesystems []string // preference; the first one the engine can make is used
+	Size        int64    // bytes
+	BandSize    int64    // bytes, 0 = default
+	VolumeName  string
+	Backend     string           // auto | hdiutil | diskutil
+	Cache       hostio.CacheMode // how the container's host files are opened
+	Preallocate bool             // directory: reserve a file's space before its timed write
+	Passphrase  []byte
+}
+
+// Engine makes containers. Its methods are not safe for concurrent use.
+type Engine interface {
+	Info() Info
+	// Supports says nil, or an *UnsupportedError with the reason that a case is skipped for.
+	Supports(Spec) error
+	// PeakBytes is what the container can occupy at most on the host while live bytes of files are on it.
+	PeakBytes(s Spec, live int64) int64
+	// Create makes the container and its file system in dir, and nothing else: it is not attached.
+	Create(ctx context.Context, dir *hostio.Dir, name string, s Spec) (Container, error)
+	// Open finds a container that Create made earlier.
+	Open(ctx context.Context, dir *hostio.Dir, name string, s Spec) (Container, error)
+}
+
+// Container is one image (or plain directory) on the host.
+type Container interface {
+	// Name is the file or folder inside the place, extension included.
+	Name() string
+	// Made is what was really made: file system, band size used.
+	Made() Made
+	Attach(ctx context.Context, o AttachOptions) (Attachment, error)
+	Usage(ctx context.Context) (Usage, error)
+	// Compact frees what the volume does not use and says how many bytes went back to the host.
+	Compact(ctx context.Context, o CompactOptions) (Report, error)
+	Resize(ctx context.Context, size int64) (Report, error)
+	Convert(ctx context.Context, dir *hostio.Dir, name string, s Spec) (Container, error)
+	// Transfer copies the container byte for byte.
+	Transfer(ctx context.Context, dir *hostio.Dir, name string) (Container, error)
+	Check(ctx context.Context, o CheckOptions) (Report, error)
+	// Damage harms this container on purpose; the runner only calls it on copies.
+	Damage(ctx context.Context, kind string) error
+	Xattr(ctx context.Context, action, name, value string) (Report, error)
+	// Evict drops the host's cached pages of the container; only while detached.
+	Evict(ctx context.Context) error
+	// Identity changes when somebody swaps the container for another one.
+	Identity(ctx context.Context) (string, error)
+	// OpenWith are the command lines by which a person opens the container at path.
+	OpenWith(path string) []string
+	Remove(ctx context.Context) error
+}
+
+// Made is what the tool made of a Spec.
+type Made struct {
+	Filesystem string
+	Size       int64
+	BandSize   int64 // 0: no bands
+	Backend    string
+}
+
+// AttachOptions of one attach.
+type AttachOptions struct {
+	ReadOnly bool
+	NoMount  bool
+	NoVerify bool
+	Cache    hostio.CacheMode
+}
+
+// CompactOptions of one compaction.
+type CompactOptions struct{ AllowBattery bool }
+
+// CheckOptions of one check.
+type CheckOptions struct {
+	What   string // container | volume
+	Repair bool
+}
+
+// Usage is what a container occupies.
+type Usage struct {
+	Allocated, Apparent int64 // bytes
+	Sparse              bool
+	Bands, BandsFull    int
+}
+
+// Report is what an action said of itself.
+type Report struct {
+	Freed    int64             // bytes given back to the host
+	Findings []string          // of a check; none means clean
+	Reported map[string]string // the tool's own words and figures
+	Warnings []string
+}
+
+// Attachment is an attached image.
+type Attachment interface {
+	// Volume is the mounted file system, nil when attached without mounting.
+	Volume() workload.Volume
+	// Trim gives the volume's free space back to the container, in bytes.
+	Trim(ctx context.Context) (Report, error)
+	// Detach unmounts and detaches; after an error it may be tried again with force.
+	Detach(ctx context.Context, force bool) (Report, error)
+}
+
+// UnsupportedError says what an engine cannot do; the case is skipped with this reason.
+type UnsupportedError struct {
+	Engine string // title
+	What   string // "format UDSP", "encryption AES-256", "resize"
+	Hint   string // what would help, may be empty
+}
+
+// Error names the engine and what it cannot do.
+func (e *UnsupportedError) Error() string {
+	return fmt.Sprintf("%s does not support %s", e.Engine, e.What)
+}
+
+// ErrGone says that a container is no longer what it was: deleted, or another file under its name.
+var ErrGone = errors.New("the container is gone or was replaced")

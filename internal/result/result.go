@@ -1,0 +1,348 @@
+// Package result holds what a run leaves behind: the records of the journal, the
+// result that is folded from them, the run folder and the exports.
+//
+// Records are written once, at the end of what they describe, and never changed.
+// The package measures nothing and draws no conclusion: summaries and verdicts are
+// put into a [Result] by the analysis. Times are integer nanoseconds, sizes
+// integer bytes, rates bytes per second. Changes of the format are additive.
+package result
+
+import "time"
+
+// SchemaVersion is the version of result.json and journal.jsonl.
+const SchemaVersion = 1
+
+// Result is result.json.
+type Result struct {
+	Schema     int         `json:"schema"`
+	Tool       Tool        `json:"tool"`
+	Run        string      `json:"run"` // run id
+	Plan       PlanRef     `json:"plan"`
+	Seed       uint64      `json:"seed"`
+	Rounds     int         `json:"rounds"`
+	Sessions   []Session   `json:"sessions"`
+	Departures []Departure `json:"departures"`
+	Warnings   []Warning   `json:"warnings"` // of the run as a whole
+	Cases      []Case      `json:"cases"`
+	Summaries  []Summary   `json:"summaries"`
+	Fits       []Fit       `json:"fits"`
+	Relations  []Relation  `json:"relations"`
+	Claims     []Claim     `json:"claims"`
+}
+
+// Tool is the program that made the result.
+type Tool struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	Go      string `json:"go"`
+	OS      string `json:"os"`
+	Arch    string `json:"arch"`
+}
+
+// PlanRef names the plan as executed. Digest is the SHA-256 of its canonical form.
+type PlanRef struct {
+	Name   string `json:"name"`
+	Title  string `json:"title"`
+	Digest string `json:"digest"`
+}
+
+// Session is an uninterrupted stretch of a run on one boot of one machine.
+type Session struct {
+	Index    int       `json:"index"`
+	Host     Host      `json:"host"`
+	Engine   Engine    `json:"engine"`
+	Started  time.Time `json:"started"`
+	Finished time.Time `json:"finished"`
+	Boot     string    `json:"boot"` // digest that tells two boots apart, nothing more
+}
+
+// Engine names what made and attached the images.
+type Engine struct {
+	Name    string `json:"name"`   // hdiutil | inprocess | simulated
+	Vendor  string `json:"vendor"` // Apple | dmgbench
+	Version string `json:"version"`
+	Title   string `json:"title"` // as output names it: "in-process", "hdiutil (Apple, macOS 26.4)"
+	Why     string `json:"why"`   // why this one was picked
+}
+
+// Host is what the machine is; facts that could not be had are empty or zero.
+type Host struct {
+	OS          string   `json:"os"`
+	OSVersion   string   `json:"os_version"`
+	OSBuild     string   `json:"os_build"`
+	Kernel      string   `json:"kernel"`
+	Arch        string   `json:"arch"`
+	Model       string   `json:"model"`
+	CPU         string   `json:"cpu"`
+	Cores       []Cores  `json:"cores"`
+	CPUs        int      `json:"cpus"` // usable by this process
+	Memory      int64    `json:"memory"`
+	CPUQuota    float64  `json:"cpu_quota"` // cores allowed by a control group, 0 = no limit
+	MemoryLimit int64    `json:"memory_limit"`
+	Virtual     string   `json:"virtual"` // hypervisor or container kind, "" = none seen
+	Power       string   `json:"power"`   // ac | battery | ""
+	LowPower    bool     `json:"low_power"`
+	Thermal     string   `json:"thermal"`
+	Busy        []string `json:"busy"` // Spotlight, Time Machine, load …
+	Disks       []Disk   `json:"disks"`
+	Name        string   `json:"name,omitempty"` // only with --identify
+	User        string   `json:"user,omitempty"` // only with --identify
+}
+
+// Cores is one level of processors.
+type Cores struct {
+	Level string `json:"level"` // performance | efficiency | ""
+	Count int    `json:"count"`
+}
+
+// Disk is what lies under a place.
+type Disk struct {
+	Place      string `json:"place"`
+	Filesystem string `json:"filesystem"`
+	Device     string `json:"device"` // model, not a path
+	Bus        string `json:"bus"`
+	Medium     string `json:"medium"` // ssd | hdd | memory | network | unknown
+	Encrypted  string `json:"encrypted"`
+	Free       int64  `json:"free"`
+	Total      int64  `json:"total"`
+	Path       string `json:"path,omitempty"` // only with --identify
+}
+
+// Departure is a way in which the run differs from what was published.
+type Departure struct {
+	Kind  string   `json:"kind"` // filesystem | engine | scale | sets | rounds | machine | os | choice | codec | input | format …
+	Text  string   `json:"text"`
+	Cases []string `json:"cases,omitempty"` // none: all
+}
+
+// Warning is whatever weakens a number; it is shown wherever the number is.
+type Warning struct {
+	Kind string `json:"kind"`
+	Text string `json:"text"`
+}
+
+// Status of a case.
+const (
+	Done      = "done"
+	Skipped   = "skipped"
+	Failed    = "failed"
+	Discarded = "discarded"
+)
+
+// Case is one cell of the matrix with everything that was done to it, over all rounds.
+type Case struct {
+	ID       string      `json:"id"`
+	Keys     [][2]string `json:"keys"`
+	Baseline bool        `json:"baseline"`
+	Target   Target      `json:"target"`
+	Status   string      `json:"status"`
+	Reason   string      `json:"reason"`
+	Steps    []Step      `json:"steps"`
+}
+
+// Target is what is measured.
+type Target struct {
+	Kind         string `json:"kind"` // image | directory
+	Place        string `json:"place"`
+	Format       string `json:"format"`
+	Encryption   string `json:"encryption"`
+	Filesystem   string `json:"filesystem"`
+	Size         int64  `json:"size"`
+	BandSize     int64  `json:"band_size"`      // asked, 0 = default
+	BandSizeUsed int64  `json:"band_size_used"` // found
+	Backend      string `json:"backend"`
+}
+
+// Step is one executed step.
+type Step struct {
+	Index      int               `json:"index"` // position in the case's protocol, repeats unrolled
+	Do         string            `json:"do"`
+	Phase      string            `json:"phase"`
+	Op         string            `json:"op"`    // quantity group: write | read | stream | "" …
+	Round      int               `json:"round"` // from 1
+	Cycle      int               `json:"cycle"` // from 1 inside a repeat, else 0
+	Session    int               `json:"session"`
+	StartNS    int64             `json:"start_ns"`
+	DurationNS int64             `json:"duration_ns"`
+	Error      string            `json:"error"`
+	Expect     string            `json:"expect"` // ok | fail
+	Samples    []Sample          `json:"samples,omitempty"`
+	Span       *Span             `json:"span,omitempty"`
+	Disk       *DiskUse          `json:"disk,omitempty"`
+	Reported   map[string]string `json:"reported,omitempty"`
+	Cache      *Achieved         `json:"cache,omitempty"`
+	Sync       *Achieved         `json:"sync,omitempty"`
+	Device     *DeviceBytes      `json:"device_bytes,omitempty"`
+	Workers    int               `json:"workers,omitempty"`
+	BytesFreed int64             `json:"bytes_freed,omitempty"` // reclaimed by compact or trim
+	Stream     *Stream           `json:"stream,omitempty"`
+	Findings   []string          `json:"findings,omitempty"` // of check and verify
+	Live       int64             `json:"live"`               // bytes of files on the volume after the step
+	Warnings   []Warning         `json:"warnings,omitempty"`
+}
+
+// Span is the timed stretch of a step with workers: gate, first done, last done.
+type Span struct {
+	GateNS      int64 `json:"gate_ns"`
+	FirstDoneNS int64 `json:"first_done_ns"`
+	LastDoneNS  int64 `json:"last_done_ns"`
+	Bytes       int64 `json:"bytes"`
+	// BusyNS is the sum of the samples' durations; IdleNS the rest of worker time between gate and last done.
+	BusyNS int64 `json:"busy_ns"`
+	IdleNS int64 `json:"idle_ns"`
+}
+
+// Sample is one timed file.
+type Sample struct {
+	File       string `json:"file"`
+	Bytes      int64  `json:"bytes"`
+	StartNS    int64  `json:"start_ns"`
+	DurationNS int64  `json:"duration_ns"`
+	Worker     int    `json:"worker"`
+	Order      int    `json:"order"`
+	Set        int    `json:"set"`
+}
+
+// DiskUse is sizes on disk and free space, in bytes.
+type DiskUse struct {
+	Attached   bool  `json:"attached"`
+	Allocated  int64 `json:"allocated"`
+	Apparent   int64 `json:"apparent"`
+	Sparse     bool  `json:"sparse"`
+	Bands      int   `json:"bands"`
+	BandsFull  int   `json:"bands_full"`
+	VolumeFree int64 `json:"volume_free"` // -1: not known while detached
+	HostFree   int64 `json:"host_free"`
+}
+
+// Achieved sets what was asked beside what was found.
+type Achieved struct {
+	Asked    string `json:"asked"`
+	Achieved string `json:"achieved"`
+}
+
+// DeviceBytes is what the disk under the place really moved during a step.
+type DeviceBytes struct {
+	Read    int64 `json:"read"`
+	Written int64 `json:"written"`
+}
+
+// Stream is the outcome of a stream step.
+type Stream struct {
+	Codec   string  `json:"codec"`
+	Level   int     `json:"level"`
+	Threads int     `json:"threads"`
+	In      int64   `json:"in"`
+	Out     int64   `json:"out"`
+	Ratio   float64 `json:"ratio"`  // original / compressed
+	Saving  float64 `json:"saving"` // share saved
+}
+
+// Summary is what is said about one phase, direction and case.
+type Summary struct {
+	Case       string           `json:"case"`
+	Phase      string           `json:"phase"`
+	Op         string           `json:"op"` // a quantity of the plan language
+	Cycle      int              `json:"cycle"`
+	N          int              `json:"n"`
+	Rounds     int              `json:"rounds"`
+	Bytes      int64            `json:"bytes"`
+	Headline   string           `json:"headline"` // name of the estimate to quote
+	Estimates  []Estimate       `json:"estimates"`
+	Published  []PublishedValue `json:"published"`
+	Departures []string         `json:"departures"`
+	Warnings   []Warning        `json:"warnings"`
+}
+
+// Estimate is one number with what it needs to be trusted.
+type Estimate struct {
+	Name  string  `json:"name"` // aggregate | mean | median | trimmed | theil-sen | least-squares | latency | …
+	Value float64 `json:"value"`
+	Unit  string  `json:"unit"` // B/s | B | s | 1
+	N     int     `json:"n"`
+	CI    *CI     `json:"ci"`
+	Why   string  `json:"why,omitempty"` // why there is no interval
+}
+
+// CI is an interval; it always says what was replicated.
+type CI struct {
+	Low    float64 `json:"low"`
+	High   float64 `json:"high"`
+	Level  float64 `json:"level"`
+	Method string  `json:"method"`
+	Unit   string  `json:"unit_of_replication"` // round | file within one mount | session
+}
+
+// PublishedValue stands beside a measured one.
+type PublishedValue struct {
+	Text       string  `json:"text"`
+	Kind       string  `json:"kind"` // is | about | below | above | range
+	Low        float64 `json:"low"`
+	High       float64 `json:"high"`
+	Unit       string  `json:"unit"`
+	Statistic  string  `json:"statistic"`
+	On         string  `json:"on"`         // machine, OS, tool, date in one line
+	Ratio      float64 `json:"ratio"`      // measured / published under the statistic that the source names
+	Comparable bool    `json:"comparable"` // false: departures grey the ratio
+}
+
+// Fit is a fitted model of one quantity along an axis, measured and published.
+type Fit struct {
+	Name         string        `json:"name"`
+	Model        string        `json:"model"`
+	Along        string        `json:"along"`
+	Op           string        `json:"op"`
+	Points       [][2]float64  `json:"points"`
+	Coefficients []Coefficient `json:"coefficients"`
+	Predictions  [][2]float64  `json:"predictions"`
+	Reason       string        `json:"reason"` // why there is none
+}
+
+// Coefficient of a fit.
+type Coefficient struct {
+	Name      string   `json:"name"`
+	Value     float64  `json:"value"`
+	CI        *CI      `json:"ci"`
+	Published *float64 `json:"published"`
+}
+
+// Relation is one quantity against another over cases.
+type Relation struct {
+	Name     string          `json:"name"`
+	XOp      string          `json:"x_op"`
+	YOp      string          `json:"y_op"`
+	Points   []RelationPoint `json:"points"`
+	Spearman float64         `json:"spearman"`
+	Reason   string          `json:"reason"`
+}
+
+// RelationPoint is one case of a relation.
+type RelationPoint struct {
+	Label   string  `json:"label"`
+	X       float64 `json:"x"`
+	Y       float64 `json:"y"`
+	RankX   int     `json:"rank_x"`
+	RankY   int     `json:"rank_y"`
+	Outlier bool    `json:"outlier"`
+}
+
+// Verdicts of a claim.
+const (
+	Holds       = "holds"
+	DoesNotHold = "does_not_hold"
+	CannotTell  = "cannot_tell"
+	NotMeasured = "not_measured"
+)
+
+// Claim is one judged sentence.
+type Claim struct {
+	ID       string   `json:"id"`
+	Says     string   `json:"says"`
+	By       string   `json:"by"`
+	Scope    string   `json:"scope"`
+	Verdict  string   `json:"verdict"`
+	Reason   string   `json:"reason"`
+	Evidence []string `json:"evidence"`
+	// Here is what this run's engine showed where the claim is about another's tools; never a verdict on them.
+	Here string `json:"here,omitempty"`
+}

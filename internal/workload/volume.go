@@ -1,0 +1,64 @@
+// Package workload does the timed work: it draws file sets, makes their data,
+// writes, reads, verifies and streams files on a volume, and times each of them.
+//
+// It defines [File] and [Volume], which every target offers. What is timed is
+// fixed in one place: a write is all its write calls plus the flush that was
+// asked for, a read all its read calls; open, close, data, hashing and
+// book-keeping are outside. The package decides nothing about images and keeps
+// no results beyond the call.
+package workload
+
+import (
+	"errors"
+	"io"
+
+	"dmgbench/internal/hostio"
+)
+
+// Volume is a file system that files can be put on. Names use "/" and are
+// relative to its root. Methods are safe for concurrent use.
+type Volume interface {
+	Mkdir(name string) error
+	// Create makes a new file that is going to be size bytes long. It fails if the name exists.
+	Create(name string, size int64, o FileOptions) (File, error)
+	Open(name string, o FileOptions) (File, error)
+	Remove(name string) error
+	// List gives the entries of one folder, sorted by name.
+	List(dir string) ([]Entry, error)
+	// Free is the free space that the volume offers, in bytes.
+	Free() (int64, error)
+	// Sync makes names and sizes durable, outside any timed span.
+	Sync() error
+}
+
+// Entry is one name in a folder.
+type Entry struct {
+	Name string
+	Size int64
+	Dir  bool
+}
+
+// FileOptions say how a file is to be reached.
+type FileOptions struct {
+	Cache       hostio.CacheMode
+	Preallocate bool // reserve the space at once
+	Worker      int  // who is going to do the I/O; a hint for placement
+}
+
+// File is one open file. Offsets and lengths are bytes.
+type File interface {
+	io.ReaderAt
+	io.WriterAt
+	// Sync makes what was written durable as far as mode asks, and says how far that really went.
+	Sync(mode hostio.SyncMode) (hostio.SyncMode, error)
+	// Evict drops cached pages of the file as far as the volume can.
+	Evict() error
+	// Resident is the share of the file in the page cache, or ErrUnknown.
+	Resident() (float64, error)
+	// Cache is what the open really achieved.
+	Cache() hostio.CacheMode
+	Close() error
+}
+
+// ErrUnknown says that a fact about the cache cannot be had on this volume.
+var ErrUnknown = errors.New("not known on this volume")
