@@ -1,0 +1,168 @@
+package blockdev
+
+import (
+	"io"
+	"sync"
+)
+
+const memPage = 64 << 10
+
+// Op names the method of a device that a [MemDevice] hook is called for.
+type Op string
+
+// The operations a hook sees.
+const (
+	OpRead    Op = "read"
+	OpWrite   Op = "write"
+	OpDiscard Op = "discard"
+	OpFlush   Op = "flush"
+	OpEvict   Op = "evict"
+)
+
+// MemDevice is a sparse device in memory, for tests. The zero value is useless; make one with [NewMem]. Its fields
+// must not be changed while the device is in use.
+type MemDevice struct {
+	// Hook, if set, is called before every operation, without any lock held; an error is returned to the caller
+	// and nothing is done. For a flush the range is empty.
+	Hook func(op Op, off, n int64) error
+	// Extent is what PreferredExtent answers.
+	Extent int64
+
+	mu    sync.RWMutex
+	size  int64
+	pages map[int64]*[memPage]byte
+}
+
+var (
+	_ Device   = (*MemDevice)(nil)
+	_ Evicter  = (*MemDevice)(nil)
+	_ Geometry = (*MemDevice)(nil)
+)
+
+// NewMem returns a device of size bytes, all zero; memory is taken as it is written.
+func NewMem(size int64) *MemDevice {
+	return &MemDevice{size: size, pages: map[int64]*[memPage]byte{}}
+}
+
+// Size implements [Device].
+func (m *MemDevice) Size() int64 {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.size
+}
+
+// Resize changes the size; what lies beyond a smaller size is lost.
+func (m *MemDevice) Resize(size int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if size < m.size {
+		m.zero(size, m.size-size)
+	}
+	m.size = size
+}
+
+// PreferredExtent implements [Geometry].
+func (m *MemDevice) PreferredExtent() int64 { return m.Extent }
+
+// Evict implements [Evicter]; there is nothing to drop, only the hook sees it.
+func (m *MemDevice) Evict(off, n int64) error { return m.enter(OpEvict, off, n) }
+
+// Flush implements [Device].
+func (m *MemDevice) Flush() error { return m.enter(OpFlush, 0, 0) }
+
+// ReadAt implements [Device].
+func (m *MemDevice) ReadAt(p []byte, off int64) (int, error) {
+	if err := m.enter(OpRead, off, 0); err != nil {
+		return 0, err
+	}
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	n := int(min(int64(len(p)), max(0, m.size-off)))
+	for done := 0; done < n; {
+		index, in := (off+int64(done))/memPage, (off+int64(done))%memPage
+		part := p[done:min(n, done+memPage-int(in))]
+		if page := m.pages[index]; page != nil {
+			copy(part, page[in:])
+		} else {
+			clear(part)
+		}
+		done += len(part)
+	}
+	if n < len(p) {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+// WriteAt implements [Device].
+func (m *MemDevice) WriteAt(p []byte, off int64) (int, error) {
+	if err := m.enter(OpWrite, off, int64(len(p))); err != nil {
+		return 0, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for done := 0; done < len(p); {
+		index, in := (off+int64(done))/memPage, (off+int64(done))%memPage
+		page := m.pages[index]
+		if page == nil {
+			page = new([memPage]byte)
+			m.pages[index] = page
+		}
+		done += copy(page[in:], p[done:])
+	}
+	return len(p), nil
+}
+
+// Discard implements [Device].
+func (m *MemDevice) Discard(off, n int64) error {
+	if err := m.enter(OpDiscard, off, n); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.zero(off, n)
+	return nil
+}
+
+// Allocated is the memory held, in bytes: a multiple of 64 KiB.
+func (m *MemDevice) Allocated() int64 {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return int64(len(m.pages)) * memPage
+}
+
+// Clone returns an independent copy without the hook, as a crash would leave it.
+func (m *MemDevice) Clone() *MemDevice {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	c := NewMem(m.size)
+	c.Extent = m.Extent
+	for i, page := range m.pages {
+		p := *page
+		c.pages[i] = &p
+	}
+	return c
+}
+
+func (m *MemDevice) enter(op Op, off, n int64) error {
+	if err := CheckRange(off, n, m.Size()); err != nil {
+		return err
+	}
+	if m.Hook == nil {
+		return nil
+	}
+	return m.Hook(op, off, n)
+}
+
+func (m *MemDevice) zero(off, n int64) {
+	for end := off + n; off < end; {
+		index, in := off/memPage, off%memPage
+		part := min(end-off, memPage-in)
+		if part == memPage {
+			delete(m.pages, index)
+		} else if page := m.pages[index]; page != nil {
+			clear(page[in : in+part])
+		}
+		off += part
+	}
+}

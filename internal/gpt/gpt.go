@@ -1,0 +1,145 @@
+// Package gpt reads and writes GUID partition tables with their protective MBR on devices with sectors of 512 bytes,
+// as the UEFI specification 2.10, section 5, describes them.
+//
+// It refuses whatever is inconsistent: wrong checksums, partitions that overlap or leave the usable area, tables of
+// more than [MaxEntries] entries. It never guesses partitions from damaged tables; the one repair it knows is to go
+// on with the backup when the primary is damaged, and it says so. It does not look into partitions.
+package gpt
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+const (
+	// SectorSize is the only sector size this package knows, in bytes.
+	SectorSize = 512
+	// MaxEntries bounds the number of entries that is accepted when reading.
+	MaxEntries = 1024
+	// FirstDefault is the first sector of a partition by default, so that it starts at 1 MiB.
+	FirstDefault = 2048
+	// FirstApple is where hdiutil starts the first partition of an image (20 KiB).
+	FirstApple = 40
+
+	entrySize    = 128
+	entryCount   = 128
+	nameUnits    = 36
+	headerSize   = 92
+	alignSectors = 8 // partitions end on 4096 bytes, for direct I/O
+)
+
+// Errors that callers branch on; every error of this package wraps one of them or an error of the device.
+var (
+	ErrNoTable  = errors.New("no GUID partition table")
+	ErrDamaged  = errors.New("damaged GUID partition table")
+	ErrInvalid  = errors.New("invalid partition")
+	ErrTooSmall = errors.New("device is too small for the partition table")
+)
+
+// Partition is one entry of a table. First and Last are sectors, both inclusive.
+type Partition struct {
+	Index       int // place in the table, from 0
+	Type, ID    GUID
+	First, Last uint64
+	Attributes  uint64
+	Name        string // at most 36 UTF-16 units
+}
+
+// Offset is where the partition starts, in bytes from the start of the device.
+func (p Partition) Offset() int64 { return int64(p.First) * SectorSize }
+
+// Size is the length of the partition in bytes.
+func (p Partition) Size() int64 { return int64(p.Last-p.First+1) * SectorSize }
+
+// Table is a whole partition table. Sectors is the length of the device that it was made for.
+type Table struct {
+	Disk                    GUID
+	Sectors                 uint64
+	FirstUsable, LastUsable uint64
+	Partitions              []Partition // ascending by Index
+	entries                 uint32      // size of the table on disk, in entries
+}
+
+// New returns an empty table for a device of size bytes (a multiple of 512; the rest is ignored).
+func New(size int64, disk GUID) (*Table, error) {
+	t := &Table{Disk: disk, Sectors: uint64(max(size, 0)) / SectorSize, entries: entryCount}
+	if err := t.layout(); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// layout sets the usable area from the number of sectors.
+func (t *Table) layout() error {
+	if t.entries == 0 {
+		t.entries = entryCount
+	}
+	table := uint64(t.entries) * entrySize / SectorSize
+	if t.Sectors < 2*(table+2)+alignSectors {
+		return fmt.Errorf("laying out %d sectors: %w", t.Sectors, ErrTooSmall)
+	}
+	t.FirstUsable, t.LastUsable = table+2, t.Sectors-table-2
+	return nil
+}
+
+// Single returns a table with one partition of the given type that starts at sector first (0: [FirstDefault], or
+// [FirstApple] on a device below 4 MiB) and takes the rest of the device, ending on a multiple of 4096 bytes.
+func Single(size int64, disk, typ, id GUID, name string, first uint64) (*Table, error) {
+	t, err := New(size, disk)
+	if err != nil {
+		return nil, err
+	}
+	if first == 0 {
+		first = FirstDefault
+		if size < 4<<20 {
+			first = FirstApple
+		}
+	}
+	last := (t.LastUsable+1)/alignSectors*alignSectors - 1
+	return t, t.Add(Partition{Type: typ, ID: id, First: first, Last: last, Name: name})
+}
+
+// Add appends a partition; its Index is set to the first free place. The error wraps [ErrInvalid].
+func (t *Table) Add(p Partition) error {
+	p.Index = 0
+	for _, q := range t.Partitions {
+		if q.Index == p.Index {
+			p.Index++
+		}
+	}
+	next := slices.Clone(t.Partitions)
+	next = append(next, p)
+	slices.SortFunc(next, func(a, b Partition) int { return a.Index - b.Index })
+	if err := t.check(next); err != nil {
+		return fmt.Errorf("adding partition %q: %w", p.Name, err)
+	}
+	t.Partitions = next
+	return nil
+}
+
+// check says whether the partitions fit the table; errors wrap ErrInvalid.
+func (t *Table) check(parts []Partition) error {
+	for i, p := range parts {
+		switch {
+		case p.Index < 0 || p.Index >= int(t.entries):
+			return fmt.Errorf("entry %d of a table of %d: %w", p.Index, t.entries, ErrInvalid)
+		case p.Type == GUID{}:
+			return fmt.Errorf("entry %d has no type: %w", p.Index, ErrInvalid)
+		case p.First > p.Last || p.First < t.FirstUsable || p.Last > t.LastUsable:
+			return fmt.Errorf("entry %d takes sectors %d to %d, usable are %d to %d: %w",
+				p.Index, p.First, p.Last, t.FirstUsable, t.LastUsable, ErrInvalid)
+		case !utf8.ValidString(p.Name) || strings.ContainsRune(p.Name, 0) || len(utf16.Encode([]rune(p.Name))) > nameUnits:
+			return fmt.Errorf("entry %d is named %q, at most %d UTF-16 units are possible: %w", p.Index, p.Name, nameUnits, ErrInvalid)
+		}
+		for _, q := range parts[:i] {
+			if p.First <= q.Last && q.First <= p.Last {
+				return fmt.Errorf("entries %d and %d overlap: %w", q.Index, p.Index, ErrInvalid)
+			}
+		}
+	}
+	return nil
+}
