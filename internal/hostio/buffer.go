@@ -1,0 +1,66 @@
+package hostio
+
+import (
+	"fmt"
+	"io/fs"
+	"sync/atomic"
+)
+
+// Buffer is memory outside the Go heap: page-aligned, so that direct
+// transfers take it, and touched, so that the first timed use pays no page
+// faults. It is not collected: call Free.
+type Buffer struct {
+	mem  []byte
+	n    int
+	gone atomic.Bool
+}
+
+// AlignedBuffer maps n bytes (at least 1) and touches every page.
+func AlignedBuffer(n int) (*Buffer, error) {
+	if n < 1 {
+		return nil, fmt.Errorf("mapping a buffer of %d bytes: %w", n, fs.ErrInvalid)
+	}
+	mem, err := sysMapMemory(n)
+	if err != nil {
+		return nil, fmt.Errorf("mapping a buffer of %d bytes: %w", n, err)
+	}
+	for i := 0; i < len(mem); i += 4096 {
+		mem[i] = 0
+	}
+	return &Buffer{mem: mem, n: n}, nil
+}
+
+// Bytes returns the memory; it must not be used after Free.
+func (b *Buffer) Bytes() []byte { return b.mem[:b.n:b.n] }
+
+// Free unmaps the memory. A second call does nothing.
+func (b *Buffer) Free() {
+	if b.gone.CompareAndSwap(false, true) {
+		sysUnmapMemory(b.mem)
+		b.mem, b.n = nil, 0
+	}
+}
+
+// bounceSize is the memory through which misaligned direct transfers go.
+const bounceSize = 1 << 20
+
+// spareBounce keeps a few bounce buffers mapped. Not a sync.Pool: what the
+// collector drops from a pool would stay mapped for ever.
+var spareBounce = make(chan *Buffer, 8)
+
+func getBounce() (*Buffer, error) {
+	select {
+	case b := <-spareBounce:
+		return b, nil
+	default:
+		return AlignedBuffer(bounceSize)
+	}
+}
+
+func putBounce(b *Buffer) {
+	select {
+	case spareBounce <- b:
+	default:
+		b.Free()
+	}
+}

@@ -1,0 +1,10 @@
+//go:build !linux
+
+package hostio
+
+import "fmt"
+
+// DeviceBytes is known on Linux only: [ErrUnsupported].
+func DeviceBytes(path string) (read, written int64, err error) {
+	return 0, 0, fmt.Errorf("reading device counters below %q: %w", path, ErrUnsupported)
+}

@@ -1,0 +1,217 @@
+package hostio
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Dir is an opened folder. Every name given to its methods is relative to it,
+// may have several components, and can never lead out of it: not by "..",
+// not by a symbolic link. A Dir keeps meaning the folder that was opened,
+// even if its path is renamed or replaced later; see [Dir.Verify]. Its methods
+// may be called concurrently.
+type Dir struct {
+	root *os.Root
+	self *os.File // the folder itself: openat, flush, statfs
+	fd   int      // of self
+	path string   // absolute, for messages
+	rel  string   // from the hooked folder, for hooks
+	hook Hook
+}
+
+// Option changes how a folder is opened.
+type Option func(*Dir)
+
+// WithHook puts h before and after every host operation done through the
+// folder, its sub-folders and files.
+func WithHook(h Hook) Option { return func(d *Dir) { d.hook = h } }
+
+// OpenDir opens an existing folder of the host. A symbolic link as the last
+// component is followed here, and only here: it is the user who names it.
+func OpenDir(name string, opts ...Option) (*Dir, error) {
+	abs, err := filepath.Abs(name)
+	if err != nil {
+		return nil, fmt.Errorf("opening folder %q: %w", name, err)
+	}
+	root, err := os.OpenRoot(abs)
+	if err != nil {
+		return nil, fmt.Errorf("opening folder %q: %w", abs, bare(err))
+	}
+	d, err := newDir(root, abs)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range opts {
+		o(d)
+	}
+	return d, nil
+}
+
+func newDir(root *os.Root, name string) (*Dir, error) {
+	self, err := root.Open(".")
+	if err != nil {
+		root.Close()
+		return nil, fmt.Errorf("opening folder %q: %w", name, bare(err))
+	}
+	return &Dir{root: root, self: self, fd: int(self.Fd()), path: name}, nil
+}
+
+// Path returns the absolute path under which the folder was opened.
+func (d *Dir) Path() string { return d.path }
+
+// Close releases the folder. Files opened through it stay open.
+func (d *Dir) Close() error {
+	err := d.self.Close()
+	if e := d.root.Close(); err == nil {
+		err = e
+	}
+	return err
+}
+
+// Sub opens a folder inside d. A symbolic link as the last component is
+// refused with [ErrNotRegular].
+func (d *Dir) Sub(name string) (*Dir, error) {
+	fi, err := d.root.Lstat(name)
+	if err != nil {
+		return nil, d.fail("opening folder", name, err)
+	}
+	if !fi.IsDir() {
+		return nil, d.fail("opening folder", name, fmt.Errorf("not a folder: %w", ErrNotRegular))
+	}
+	root, err := d.root.OpenRoot(name)
+	if err != nil {
+		return nil, d.fail("opening folder", name, err)
+	}
+	s, err := newDir(root, d.join(name))
+	if err != nil {
+		return nil, err
+	}
+	// Between Lstat and OpenRoot the folder may have become a link.
+	if now, err := s.self.Stat(); err != nil || !os.SameFile(fi, now) {
+		s.Close()
+		return nil, d.fail("opening folder", name, ErrReplaced)
+	}
+	s.rel, s.hook = path.Join(d.rel, filepath.ToSlash(name)), d.hook
+	return s, nil
+}
+
+// Mkdir makes one folder with mode 0o755 (before umask).
+func (d *Dir) Mkdir(name string) error {
+	err := guard(d.hook, d.op(OpMkdir, name), func() error { return d.root.Mkdir(name, 0o755) })
+	return d.fail("making folder", name, err)
+}
+
+// MkdirAll makes a folder and those above it that are missing.
+func (d *Dir) MkdirAll(name string) error {
+	part := ""
+	for c := range strings.SplitSeq(path.Clean(filepath.ToSlash(name)), "/") {
+		part = path.Join(part, c)
+		if fi, err := d.root.Stat(part); err == nil && fi.IsDir() {
+			continue
+		}
+		if err := d.Mkdir(part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Remove deletes a file, a link (not what it leads to) or an empty folder.
+func (d *Dir) Remove(name string) error {
+	err := guard(d.hook, d.op(OpRemove, name), func() error { return d.root.Remove(name) })
+	return d.fail("removing", name, err)
+}
+
+// RemoveAll deletes a tree without following links. A missing one is no error.
+func (d *Dir) RemoveAll(name string) error {
+	err := guard(d.hook, d.op(OpRemoveAll, name), func() error { return d.root.RemoveAll(name) })
+	return d.fail("removing", name, err)
+}
+
+// Rename moves old to new, both inside d, replacing a file of that name.
+func (d *Dir) Rename(old, new string) error {
+	op := d.op(OpRename, old)
+	op.To = path.Join(d.rel, filepath.ToSlash(new))
+	err := guard(d.hook, op, func() error { return d.root.Rename(old, new) })
+	return d.fail("renaming", old, err)
+}
+
+// ReadDir lists a folder inside d ("." is d itself), sorted by name.
+func (d *Dir) ReadDir(name string) ([]fs.DirEntry, error) {
+	f, err := d.root.Open(name)
+	if err != nil {
+		return nil, d.fail("listing", name, err)
+	}
+	defer f.Close()
+	list, err := f.ReadDir(-1)
+	slices.SortFunc(list, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return list, d.fail("listing", name, err)
+}
+
+// Stat describes what name leads to, through links that stay inside d.
+func (d *Dir) Stat(name string) (fs.FileInfo, error) {
+	fi, err := d.root.Stat(name)
+	return fi, d.fail("looking at", name, err)
+}
+
+// Lstat describes name itself, without following a link.
+func (d *Dir) Lstat(name string) (fs.FileInfo, error) {
+	fi, err := d.root.Lstat(name)
+	return fi, d.fail("looking at", name, err)
+}
+
+// Sync flushes the folder's entries: creations, renames and removals in it.
+func (d *Dir) Sync() error {
+	err := guard(d.hook, d.op(OpDirSync, "."), func() error {
+		_, err := sysSync(d.fd, SyncFsync)
+		return err
+	})
+	return d.fail("flushing folder", ".", err)
+}
+
+// FreeSpace returns the bytes an unprivileged user may still write and the
+// total bytes of the file system that holds d, and that file system's type
+// ("ext4", "tmpfs", "apfs"; hexadecimal magic when unknown).
+func (d *Dir) FreeSpace() (free, total int64, fsType string, err error) {
+	free, total, fsType, err = sysStatfs(d.fd)
+	return free, total, fsType, d.fail("reading free space of", ".", err)
+}
+
+// Verify checks that name inside parent still leads to the folder d, and not
+// to a link or to something put in its place: [ErrReplaced] if not.
+func (d *Dir) Verify(parent *Dir, name string) error {
+	at, err := sysLstatat(parent.fd, name)
+	if err != nil {
+		return parent.fail("finding", name, fmt.Errorf("%w: %w", ErrReplaced, err))
+	}
+	own, err := sysFstat(d.fd)
+	if err != nil {
+		return parent.fail("finding", name, err)
+	}
+	if !own.Same(at) {
+		return parent.fail("finding", name, ErrReplaced)
+	}
+	return nil
+}
+
+func (d *Dir) join(name string) string { return filepath.Join(d.path, name) }
+
+func (d *Dir) op(k Kind, name string) Op {
+	if d.hook == nil {
+		return Op{}
+	}
+	return Op{Kind: k, Path: path.Join(d.rel, filepath.ToSlash(name))}
+}
+
+// fail adds what was being done and the whole path; nil stays nil.
+func (d *Dir) fail(doing, name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s %q: %w", doing, d.join(name), bare(err))
+}

@@ -1,0 +1,130 @@
+package hostio
+
+import (
+	"context"
+	"path"
+	"sync"
+	"syscall"
+	"time"
+
+	"dmgbench/internal/clock"
+)
+
+// Faults is a [Shortener] that follows a script: a full disk after so many
+// bytes, an error on the k-th call of a kind, short transfers, slow calls. The
+// zero script does nothing. It is safe for concurrent use, and may be changed
+// while files are in use.
+type Faults struct {
+	clk clock.Clock
+
+	mu     sync.Mutex
+	budget int64 // bytes until ENOSPC; negative: no limit
+	short  int   // longest transfer; 0: no limit
+	rules  []*faultRule
+	slow   map[Kind]time.Duration
+}
+
+type faultRule struct {
+	kind    Kind
+	glob    string // of the base name; empty: all
+	left    int    // calls until it fires
+	err     error
+	forever bool
+}
+
+var _ Shortener = (*Faults)(nil)
+
+// NewFaults returns an empty script; slow calls wait on clk.
+func NewFaults(clk clock.Clock) *Faults {
+	return &Faults{clk: clk, budget: -1, slow: map[Kind]time.Duration{}}
+}
+
+// NoSpaceAfter makes writes and allocations fail with ENOSPC once n more
+// bytes were written; the write that crosses the limit is short first, as on a
+// full disk. A negative n takes the limit away.
+func (f *Faults) NoSpaceAfter(n int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.budget = n
+}
+
+// FailNth makes the k-th call of a kind from now (1 is the next) fail with
+// err, once. glob limits it to base names that match ("" means all).
+func (f *Faults) FailNth(kind Kind, glob string, k int, err error) {
+	f.add(&faultRule{kind: kind, glob: glob, left: k, err: err})
+}
+
+// FailFrom is FailNth that goes on failing.
+func (f *Faults) FailFrom(kind Kind, glob string, k int, err error) {
+	f.add(&faultRule{kind: kind, glob: glob, left: k, err: err, forever: true})
+}
+
+func (f *Faults) add(r *faultRule) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.rules = append(f.rules, r)
+}
+
+// ShortTransfers lets no system call move more than n bytes; 0 lifts that.
+func (f *Faults) ShortTransfers(n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.short = n
+}
+
+// SlowCalls delays every call of a kind by d on the clock; 0 lifts that.
+func (f *Faults) SlowCalls(kind Kind, d time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.slow[kind] = d
+}
+
+// Shorten implements [Shortener].
+func (f *Faults) Shorten(op Op) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := op.Len
+	if f.short > 0 {
+		n = min(n, int64(f.short))
+	}
+	if op.Kind == OpWrite && f.budget > 0 {
+		n = min(n, f.budget)
+	}
+	return int(n)
+}
+
+// Before delays and fails calls as the script says.
+func (f *Faults) Before(op Op) error {
+	f.mu.Lock()
+	delay := f.slow[op.Kind]
+	err := f.verdict(op)
+	f.mu.Unlock()
+	if delay > 0 {
+		_ = f.clk.Sleep(context.Background(), delay)
+	}
+	return err
+}
+
+func (f *Faults) verdict(op Op) error {
+	for _, r := range f.rules {
+		if r.kind != op.Kind {
+			continue
+		}
+		if ok, _ := path.Match(r.glob, path.Base(op.Path)); r.glob != "" && !ok {
+			continue
+		}
+		if r.left--; r.left == 0 || r.left < 0 && r.forever {
+			return r.err
+		}
+	}
+	if f.budget >= 0 && (op.Kind == OpWrite || op.Kind == OpAllocate) {
+		if op.Len > f.budget {
+			return syscall.ENOSPC
+		}
+		f.budget -= op.Len
+	}
+	return nil
+}
+
+// After does nothing.
+func (f *Faults) After(Op, int, error) {}

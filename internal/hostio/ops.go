@@ -1,0 +1,115 @@
+package hostio
+
+import (
+	"fmt"
+	"io/fs"
+)
+
+// Sync flushes the file as mode says and returns what was achieved: "full" on
+// Linux for both "fsync" and "full"; on macOS "fsync" where the file system
+// knows no F_FULLFSYNC. Package os is not used: its Sync is F_FULLFSYNC on
+// macOS, which is not the published method.
+func (f *File) Sync(mode SyncMode) (achieved SyncMode, err error) {
+	if mode == SyncNone || mode == "" {
+		return SyncNone, nil
+	}
+	err = f.use("flushing", Op{Kind: OpSync}, func() (err error) {
+		achieved, err = sysSync(f.fd, mode)
+		if err == nil && f.direct >= 0 && f.tail.Swap(false) {
+			// Clean now: a later read must come from the disk. Advice only.
+			_ = sysDrop(f.fd, 0, 0)
+		}
+		return err
+	})
+	return achieved, err
+}
+
+// Truncate sets the length in bytes; new space reads as zeros.
+func (f *File) Truncate(size int64) error {
+	return f.use("truncating", Op{Kind: OpTruncate, Len: size}, func() error { return sysTruncate(f.fd, size) })
+}
+
+// Allocate reserves host space for n bytes from off and extends the file to
+// cover them; its content does not change, new space reads as zeros.
+// ErrUnsupported where the file system has no such call.
+func (f *File) Allocate(off, n int64) error {
+	if err := f.checkRange("allocating", off, n); err != nil || n == 0 {
+		return err
+	}
+	return f.use("allocating", Op{Kind: OpAllocate, Off: off, Len: n}, func() error { return sysAllocate(f.fd, off, n) })
+}
+
+// PunchHole gives the host space of n bytes from off back as far as the file
+// system's blocks allow; the whole range reads as zeros afterwards and the
+// length stays. ErrUnsupported leaves the content as it was.
+func (f *File) PunchHole(off, n int64) error {
+	if err := f.checkRange("punching", off, n); err != nil || n == 0 {
+		return err
+	}
+	return f.use("punching", Op{Kind: OpPunch, Off: off, Len: n}, func() error { return sysPunch(f.fd, off, n) })
+}
+
+// Evict writes back and then drops the file's cached pages, so that the next
+// read comes from below the host's cache. The kernel takes it as advice:
+// [File.Resident] tells what is left.
+func (f *File) Evict() error { return f.EvictRange(0, 0) }
+
+// EvictRange is Evict for n bytes from off; n = 0 means to the end.
+func (f *File) EvictRange(off, n int64) error {
+	if err := f.checkRange("evicting", off, n); err != nil {
+		return err
+	}
+	return f.use("evicting", Op{Kind: OpEvict, Off: off, Len: n}, func() error { return sysEvict(f.fd, off, n) })
+}
+
+// Resident returns the share, 0 to 1, of the pages of n bytes from off that
+// the host's cache holds; n = 0 means to the end. An empty range gives 0.
+// Linux answers 1 for files that the caller may not write.
+func (f *File) Resident(off, n int64) (share float64, err error) {
+	if err := f.checkRange("measuring residency of", off, n); err != nil {
+		return 0, err
+	}
+	if err := f.acquire(); err != nil {
+		return 0, err
+	}
+	defer f.release()
+	st, err := sysFstat(f.fd)
+	if err != nil {
+		return 0, f.fail("measuring residency of", err)
+	}
+	if n == 0 || n > st.Size-off {
+		n = st.Size - off
+	}
+	if n <= 0 {
+		return 0, nil
+	}
+	share, err = sysResident(f.fd, off, n)
+	return share, f.fail("measuring residency of", err)
+}
+
+// Stat describes the open file, whatever its name leads to now.
+func (f *File) Stat() (Stat, error) {
+	if err := f.acquire(); err != nil {
+		return Stat{}, err
+	}
+	defer f.release()
+	st, err := sysFstat(f.fd)
+	return st, f.fail("looking at", err)
+}
+
+// TryLock takes an exclusive flock(2) on the file, held until Close, or
+// returns [ErrLocked]. It also excludes a second open in the same process.
+func (f *File) TryLock() error {
+	if err := f.acquire(); err != nil {
+		return err
+	}
+	defer f.release()
+	return f.fail("locking", sysFlock(f.fd))
+}
+
+func (f *File) checkRange(doing string, off, n int64) error {
+	if off < 0 || n < 0 || off+n < 0 {
+		return f.fail(doing, fmt.Errorf("range of %d bytes at %d: %w", n, off, fs.ErrInvalid))
+	}
+	return nil
+}

@@ -1,0 +1,171 @@
+package hostio
+
+import (
+	"errors"
+	"runtime"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// sysOpenDirect is not reached: F_NOCACHE works on the open descriptor.
+func sysOpenDirect(int, string, OpenOptions) (int, error) { return -1, unix.EINVAL }
+
+func sysAlign(fd int, direct bool) (Stat, alignment, error) {
+	st, err := sysFstat(fd)
+	return st, alignment{possible: direct, inPlace: true, mem: 512, off: 512}, err
+}
+
+// sysNoCache turns caching off for the descriptor. Pages that are cached
+// already are still used; Evict drops them.
+func sysNoCache(fd int) error {
+	_, err := unix.FcntlInt(uintptr(fd), unix.F_NOCACHE, 1)
+	return err
+}
+
+func sysSync(fd int, mode SyncMode) (SyncMode, error) {
+	if mode == SyncFull {
+		err := again(func() error {
+			_, err := unix.FcntlInt(uintptr(fd), unix.F_FULLFSYNC, 0)
+			return err
+		})
+		if err == nil {
+			return SyncFull, nil
+		}
+		// File systems of others (SMB, some FUSE) do not know it.
+		if !errors.Is(err, unix.ENOTSUP) && !errors.Is(err, unix.ENOTTY) && !errors.Is(err, unix.EINVAL) {
+			return SyncNone, err
+		}
+	}
+	if err := again(func() error { return unix.Fsync(fd) }); err != nil {
+		return SyncNone, err
+	}
+	return SyncFsync, nil
+}
+
+// sysAllocate can reserve from the end of the file only, which is all that
+// F_PEOFPOSMODE offers; holes before the end stay holes.
+func sysAllocate(fd int, off, n int64) error {
+	st, err := sysFstat(fd)
+	if err != nil {
+		return err
+	}
+	want := off + n - st.Allocated
+	if want > 0 {
+		fst := unix.Fstore_t{Flags: unix.F_ALLOCATECONTIG | unix.F_ALLOCATEALL, Posmode: unix.F_PEOFPOSMODE, Length: want}
+		err := unix.FcntlFstore(uintptr(fd), unix.F_PREALLOCATE, &fst)
+		if err != nil && !errors.Is(err, unix.ENOTSUP) {
+			fst.Flags = unix.F_ALLOCATEALL
+			err = unix.FcntlFstore(uintptr(fd), unix.F_PREALLOCATE, &fst)
+		}
+		if errors.Is(err, unix.ENOTSUP) {
+			return ErrUnsupported
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if off+n > st.Size {
+		return sysTruncate(fd, off+n)
+	}
+	return nil
+}
+
+// punchHole is fpunchhole_t of <sys/fcntl.h>.
+type punchHole struct {
+	flags, reserved uint32
+	off, n          int64
+}
+
+// sysPunch punches the whole file-system blocks inside the range, as
+// F_PUNCHHOLE demands, and writes zeros to the rest.
+func sysPunch(fd int, off, n int64) error {
+	st, err := sysFstat(fd)
+	if err != nil {
+		return err
+	}
+	end := min(off+n, st.Size)
+	if end <= off {
+		return nil
+	}
+	var fs unix.Statfs_t
+	if err := unix.Fstatfs(fd, &fs); err != nil {
+		return err
+	}
+	block := max(int64(fs.Bsize), 512)
+	first, last := roundUp(off, block), end-end%block
+	if end == st.Size {
+		last = roundUp(end, block)
+	}
+	if first >= last {
+		return writeZeros(fd, off, end-off)
+	}
+	var pin runtime.Pinner
+	hole := &punchHole{off: first, n: last - first}
+	pin.Pin(hole)
+	defer pin.Unpin()
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_PUNCHHOLE, int(uintptr(unsafe.Pointer(hole)))); err != nil {
+		if errors.Is(err, unix.ENOTSUP) || errors.Is(err, unix.ENOTTY) || errors.Is(err, unix.EINVAL) {
+			return ErrUnsupported
+		}
+		return err
+	}
+	if err := writeZeros(fd, off, first-off); err != nil {
+		return err
+	}
+	return writeZeros(fd, last, end-last)
+}
+
+// writeZeros writes less than a file-system block of zeros.
+func writeZeros(fd int, off, n int64) error {
+	zero := make([]byte, max(n, 0))
+	for len(zero) > 0 {
+		m, err := unix.Pwrite(fd, zero, off)
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			return err
+		}
+		m = max(m, 0)
+		zero, off = zero[m:], off+int64(m)
+	}
+	return nil
+}
+
+func sysDrop(fd int, off, n int64) error {
+	st, err := sysFstat(fd)
+	if err != nil {
+		return err
+	}
+	if n == 0 || n > st.Size-off {
+		n = st.Size - off
+	}
+	if n <= 0 {
+		return nil
+	}
+	return overWindows(off, n, func(at int64, n int) error {
+		p, err := unix.MmapPtr(fd, at, nil, uintptr(n), unix.PROT_NONE, unix.MAP_SHARED)
+		if err != nil {
+			return err
+		}
+		defer unix.MunmapPtr(p, uintptr(n))
+		return unix.Msync(unsafe.Slice((*byte)(p), n), unix.MS_INVALIDATE)
+	})
+}
+
+// sysEvict flushes first: MS_INVALIDATE may throw dirty pages away.
+func sysEvict(fd int, off, n int64) error {
+	if _, err := sysSync(fd, SyncFsync); err != nil {
+		return err
+	}
+	return sysDrop(fd, off, n)
+}
+
+func adviseHuge([]byte) {}
+
+func sysStatfs(fd int) (free, total int64, fsType string, err error) {
+	var s unix.Statfs_t
+	if err := again(func() error { return unix.Fstatfs(fd, &s) }); err != nil {
+		return 0, 0, "", err
+	}
+	unit := int64(s.Bsize)
+	return int64(s.Bavail) * unit, int64(s.Blocks) * unit, unix.ByteSliceToString(s.Fstypename[:]), nil
+}

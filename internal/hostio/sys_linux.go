@@ -1,0 +1,122 @@
+package hostio
+
+import (
+	"errors"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+func sysOpenDirect(dir int, name string, o OpenOptions) (int, error) {
+	flags := unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_CLOEXEC | unix.O_DIRECT
+	if o.Write {
+		flags = flags&^unix.O_RDONLY | unix.O_RDWR
+	}
+	return openat(dir, name, flags, 0)
+}
+
+// sysAlign describes the file and, when direct is wanted, what the kernel
+// asks of direct transfers to it: STATX_DIOALIGN, Linux 6.1 and later.
+func sysAlign(fd int, direct bool) (Stat, alignment, error) {
+	st, err := sysFstat(fd)
+	if err != nil || !direct {
+		return st, alignment{}, err
+	}
+	var sf unix.Statfs_t
+	if err := again(func() error { return unix.Fstatfs(fd, &sf) }); err != nil {
+		return st, alignment{}, err
+	}
+	// tmpfs and ramfs are the page cache: they accept O_DIRECT and ignore it.
+	if sf.Type == unix.TMPFS_MAGIC || sf.Type == unix.RAMFS_MAGIC {
+		return st, alignment{}, nil
+	}
+	a := alignment{possible: true, mem: 512, off: 512}
+	var sx unix.Statx_t
+	err = again(func() error { return unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_DIOALIGN, &sx) })
+	if err == nil && sx.Mask&unix.STATX_DIOALIGN != 0 {
+		a = alignment{possible: sx.Dio_offset_align > 0, mem: int(sx.Dio_mem_align), off: int(sx.Dio_offset_align)}
+	}
+	return st, a, nil
+}
+
+func sysNoCache(int) error { return ErrUnsupported }
+
+func sysSync(fd int, _ SyncMode) (SyncMode, error) {
+	if err := again(func() error { return unix.Fsync(fd) }); err != nil {
+		return SyncNone, err
+	}
+	return SyncFull, nil
+}
+
+func sysAllocate(fd int, off, n int64) error {
+	return unsupported(again(func() error { return unix.Fallocate(fd, 0, off, n) }))
+}
+
+func sysPunch(fd int, off, n int64) error {
+	const mode = unix.FALLOC_FL_PUNCH_HOLE | unix.FALLOC_FL_KEEP_SIZE
+	return unsupported(again(func() error { return unix.Fallocate(fd, mode, off, n) }))
+}
+
+// unsupported gives the kernel's ways of saying no one name.
+func unsupported(err error) error {
+	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) {
+		return ErrUnsupported
+	}
+	return err
+}
+
+// sysDrop drops clean pages. Whole pages only, so the range is widened: what
+// is dirty stays.
+func sysDrop(fd int, off, n int64) error {
+	page := int64(unix.Getpagesize())
+	start := off - off%page
+	if n > 0 {
+		n = roundUp(off+n, page) - start
+	}
+	return again(func() error { return unix.Fadvise(fd, start, n, unix.FADV_DONTNEED) })
+}
+
+func sysEvict(fd int, off, n int64) error {
+	const writeBack = unix.SYNC_FILE_RANGE_WAIT_BEFORE | unix.SYNC_FILE_RANGE_WRITE | unix.SYNC_FILE_RANGE_WAIT_AFTER
+	err := unsupported(again(func() error { return unix.SyncFileRange(fd, off, n, writeBack) }))
+	if errors.Is(err, ErrUnsupported) {
+		_, err = sysSync(fd, SyncFsync)
+	}
+	if err != nil {
+		return err
+	}
+	return sysDrop(fd, off, n)
+}
+
+func adviseHuge(mem []byte) {
+	// Fewer pages to pin for a direct transfer. Advice: kernels without
+	// transparent huge pages refuse it, which costs nothing but speed.
+	_ = unix.Madvise(mem, unix.MADV_HUGEPAGE)
+}
+
+// fsTypes names the file systems that hosts of disk images are likely to
+// have, by the magic numbers of statfs(2).
+var fsTypes = map[int64]string{
+	unix.EXT4_SUPER_MAGIC: "ext4", unix.XFS_SUPER_MAGIC: "xfs", unix.BTRFS_SUPER_MAGIC: "btrfs",
+	unix.TMPFS_MAGIC: "tmpfs", unix.RAMFS_MAGIC: "ramfs", unix.OVERLAYFS_SUPER_MAGIC: "overlay",
+	unix.F2FS_SUPER_MAGIC: "f2fs", unix.NFS_SUPER_MAGIC: "nfs", unix.FUSE_SUPER_MAGIC: "fuse",
+	unix.MSDOS_SUPER_MAGIC: "vfat", unix.EXFAT_SUPER_MAGIC: "exfat", unix.V9FS_MAGIC: "9p",
+	unix.SMB2_SUPER_MAGIC: "smb2", unix.CIFS_SUPER_MAGIC: "cifs", 0x2fc12fc1: "zfs", 0xca451a4e: "bcachefs",
+	0x5346544e: "ntfs", 0x7366746e: "ntfs3", 0x6a656a63: "fakeowner",
+}
+
+func sysStatfs(fd int) (free, total int64, fsType string, err error) {
+	var s unix.Statfs_t
+	if err := again(func() error { return unix.Fstatfs(fd, &s) }); err != nil {
+		return 0, 0, "", err
+	}
+	unit := int64(s.Frsize)
+	if unit == 0 {
+		unit = int64(s.Bsize)
+	}
+	name, known := fsTypes[int64(s.Type)]
+	if !known {
+		name = "0x" + strconv.FormatUint(uint64(s.Type), 16)
+	}
+	return int64(s.Bavail) * unit, int64(s.Blocks) * unit, name, nil
+}

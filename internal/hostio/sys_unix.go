@@ -1,0 +1,161 @@
+//go:build linux || darwin
+
+package hostio
+
+import (
+	"errors"
+	"io/fs"
+	"runtime"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// alignment is what direct transfers to one file want, in bytes.
+type alignment struct {
+	possible bool // direct transfers can work at all
+	inPlace  bool // by a flag on the open descriptor, at any alignment
+	mem, off int
+}
+
+func sysOpenat(dir int, name string, o OpenOptions) (int, error) {
+	// O_NONBLOCK: a FIFO put in the file's place must not block the open.
+	// It means nothing to regular files, and everything else is refused.
+	flags := unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_CLOEXEC | unix.O_NONBLOCK | unix.O_NOCTTY
+	if o.Write {
+		flags = flags&^unix.O_RDONLY | unix.O_RDWR
+	}
+	if o.Create {
+		flags |= unix.O_CREAT
+	}
+	if o.Create && o.Exclusive {
+		flags |= unix.O_EXCL
+	}
+	perm := o.Perm.Perm()
+	if perm == 0 {
+		perm = 0o644
+	}
+	return openat(dir, name, flags, uint32(perm))
+}
+
+func openat(dir int, name string, flags int, perm uint32) (int, error) {
+	for {
+		fd, err := unix.Openat(dir, name, flags, perm)
+		if !errors.Is(err, unix.EINTR) {
+			return fd, err
+		}
+	}
+}
+
+func sysClose(fd int) error { return unix.Close(fd) }
+
+func sysPread(fd int, p []byte, off int64) (int, error)  { return unix.Pread(fd, p, off) }
+func sysPwrite(fd int, p []byte, off int64) (int, error) { return unix.Pwrite(fd, p, off) }
+
+// again repeats a call that a signal interrupted.
+func again(do func() error) error {
+	for {
+		if err := do(); !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}
+
+func sysTruncate(fd int, size int64) error {
+	return again(func() error { return unix.Ftruncate(fd, size) })
+}
+
+func sysFlock(fd int) error {
+	err := again(func() error { return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) })
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return ErrLocked
+	}
+	return err
+}
+
+func sysFstat(fd int) (Stat, error) {
+	var st unix.Stat_t
+	err := again(func() error { return unix.Fstat(fd, &st) })
+	return statOf(&st), err
+}
+
+func sysLstatat(dir int, name string) (Stat, error) {
+	var st unix.Stat_t
+	err := again(func() error { return unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW) })
+	return statOf(&st), err
+}
+
+func statOf(st *unix.Stat_t) Stat {
+	return Stat{Size: st.Size, Allocated: int64(st.Blocks) * 512, Inode: uint64(st.Ino), Dev: uint64(st.Dev),
+		Links: uint64(st.Nlink), BlockSize: int64(st.Blksize), Mode: modeOf(uint32(st.Mode))}
+}
+
+func modeOf(m uint32) fs.FileMode {
+	mode := fs.FileMode(m & 0o777)
+	switch m & unix.S_IFMT {
+	case unix.S_IFREG:
+	case unix.S_IFDIR:
+		mode |= fs.ModeDir
+	case unix.S_IFLNK:
+		mode |= fs.ModeSymlink
+	case unix.S_IFIFO:
+		mode |= fs.ModeNamedPipe
+	case unix.S_IFSOCK:
+		mode |= fs.ModeSocket
+	default:
+		mode |= fs.ModeDevice
+	}
+	return mode
+}
+
+func sysMapMemory(n int) ([]byte, error) {
+	mem, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		return nil, err
+	}
+	adviseHuge(mem)
+	return mem, nil
+}
+
+func sysUnmapMemory(mem []byte) { _ = unix.Munmap(mem) }
+
+// window is how much of a file is mapped at once for residency and eviction.
+const window = 256 << 20
+
+// overWindows calls do with page-aligned windows that cover n bytes from off.
+func overWindows(off, n int64, do func(off int64, n int) error) error {
+	page := int64(unix.Getpagesize())
+	for at, end := off-off%page, off+n; at < end; at += window {
+		if err := do(at, int(min(window, end-at))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func sysResident(fd int, off, n int64) (float64, error) {
+	page := unix.Getpagesize()
+	var total, held int
+	vec := make([]byte, window/page)
+	err := overWindows(off, n, func(at int64, n int) error {
+		p, err := unix.MmapPtr(fd, at, nil, uintptr(n), unix.PROT_READ, unix.MAP_SHARED)
+		if err != nil {
+			return err
+		}
+		defer unix.MunmapPtr(p, uintptr(n))
+		pages := (n + page - 1) / page
+		if _, _, e := unix.Syscall(unix.SYS_MINCORE, uintptr(p), uintptr(n), uintptr(unsafe.Pointer(&vec[0]))); e != 0 {
+			return e
+		}
+		runtime.KeepAlive(vec)
+		for _, v := range vec[:pages] {
+			held += int(v & 1)
+		}
+		total += pages
+		return nil
+	})
+	if err != nil || total == 0 {
+		return 0, err
+	}
+	return float64(held) / float64(total), nil
+}

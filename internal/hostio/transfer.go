@@ -1,0 +1,221 @@
+package hostio
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"syscall"
+	"unsafe"
+)
+
+// maxTransfer is the most that one system call moves: Darwin refuses 2 GiB
+// and more, and package os caps at the same 1 GiB.
+const maxTransfer = 1 << 30
+
+// ReadAt reads len(p) bytes from off, whatever their alignment, and returns
+// io.EOF when the file ends before that.
+func (f *File) ReadAt(p []byte, off int64) (int, error) {
+	return f.transfer(OpRead, "reading", p, off)
+}
+
+// WriteAt writes len(p) bytes at off, whatever their alignment. In direct
+// mode whole blocks go straight from p to the disk, and the rest through the
+// page cache until the next Sync.
+func (f *File) WriteAt(p []byte, off int64) (int, error) {
+	return f.transfer(OpWrite, "writing", p, off)
+}
+
+func (f *File) transfer(k Kind, doing string, p []byte, off int64) (n int, err error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	if off < 0 {
+		return 0, f.fail(doing, fmt.Errorf("offset %d: %w", off, fs.ErrInvalid))
+	}
+	if err := f.acquire(); err != nil {
+		return 0, err
+	}
+	switch {
+	case f.direct < 0 || f.degraded.Load():
+		n, err = f.loop(k, f.fd, p, off)
+	case aligned(p, off, f.mem, f.off, f.unitOf(k)):
+		n, err = f.loop(k, f.direct, p, off)
+	case k == OpRead:
+		n, err = f.readUnaligned(p, off)
+	default:
+		n, err = f.writeUnaligned(p, off)
+	}
+	f.release()
+	if err == nil || err == io.EOF {
+		return n, err
+	}
+	return n, fmt.Errorf("%s %d bytes at %d of %q: %w", doing, len(p), off, f.path, err)
+}
+
+// unitOf returns what offsets and lengths of k must be multiples of.
+func (f *File) unitOf(k Kind) int {
+	if k == OpWrite {
+		return f.unit
+	}
+	return f.off
+}
+
+func aligned(p []byte, off int64, mem, block, unit int) bool {
+	return memAligned(p, mem) && off%int64(unit) == 0 && len(p)%unit == 0
+}
+
+func memAligned(p []byte, mem int) bool {
+	return uintptr(unsafe.Pointer(unsafe.SliceData(p)))%uintptr(mem) == 0
+}
+
+// loop moves all of p with as many system calls as it takes. What a direct
+// transfer leaves unaligned or the kernel refuses goes on buffered.
+func (f *File) loop(k Kind, fd int, p []byte, off int64) (n int, err error) {
+	for n < len(p) {
+		part := p[n:min(len(p), n+maxTransfer)]
+		m := 0
+		if f.hook != nil {
+			m, err = f.hooked(k, fd, part, off+int64(n))
+		} else if k == OpRead {
+			m, err = sysPread(fd, part, off+int64(n))
+		} else {
+			m, err = sysPwrite(fd, part, off+int64(n))
+		}
+		n += max(m, 0)
+		switch {
+		case err == nil && m > 0:
+			if fd == f.direct && m%f.off != 0 {
+				fd = f.buffered(k)
+			}
+		case errors.Is(err, syscall.EINTR):
+		case errors.Is(err, syscall.EINVAL) && fd == f.direct:
+			f.degraded.Store(true)
+			fd = f.buffered(k)
+		case err != nil:
+			return n, err
+		case k == OpRead:
+			return n, io.EOF
+		default:
+			return n, io.ErrShortWrite
+		}
+	}
+	return n, nil
+}
+
+// buffered returns the descriptor of the page cache and notes that a flush
+// has to drop what goes through it.
+func (f *File) buffered(Kind) int {
+	f.tail.Store(true)
+	return f.fd
+}
+
+// hooked is one system call between the hook's calls.
+func (f *File) hooked(k Kind, fd int, p []byte, off int64) (int, error) {
+	op := Op{Kind: k, Path: f.rel, Off: off, Len: int64(len(p)), Data: p}
+	if f.cut != nil {
+		n := min(max(f.cut.Shorten(op), 1), len(p))
+		if fd == f.direct {
+			n = min(max(n-n%f.unit, f.unit), len(p))
+		}
+		p = p[:n]
+		op.Len, op.Data = int64(n), p
+	}
+	if err := f.hook.Before(op); err != nil {
+		return 0, err
+	}
+	call := sysPwrite
+	if k == OpRead {
+		call = sysPread
+	}
+	n, err := call(fd, p, off)
+	f.hook.After(op, n, err)
+	return n, err
+}
+
+// readUnaligned reads past the page cache through bounce memory where the
+// offset, the length or the memory of p forbids the direct way.
+func (f *File) readUnaligned(p []byte, off int64) (n int, err error) {
+	for n < len(p) {
+		at, rest := off+int64(n), p[n:]
+		if body := len(rest) - len(rest)%f.off; at%int64(f.off) == 0 && body > 0 && memAligned(rest, f.mem) {
+			m, err := f.loop(OpRead, f.direct, rest[:body], at)
+			if n += m; err != nil {
+				return n, err
+			}
+			continue
+		}
+		m, err := f.bounceRead(rest, at)
+		if n += m; err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// bounceRead reads the start of p, at most one bounce buffer of it.
+func (f *File) bounceRead(p []byte, off int64) (int, error) {
+	b, err := getBounce()
+	if err != nil {
+		return f.loop(OpRead, f.buffered(OpRead), p, off)
+	}
+	defer putBounce(b)
+	skip := int(off % int64(f.off))
+	whole := min(roundUp(skip+len(p), f.off), bounceSize)
+	if body := roundUp(off, int64(f.off)) - off; body > 0 && int(body) < len(p) && memAligned(p[body:], f.mem) {
+		whole = f.off // only the head: what follows can go directly
+	}
+	m, err := f.loop(OpRead, f.direct, b.Bytes()[:whole], off-int64(skip))
+	m = min(max(m-skip, 0), len(p))
+	copy(p[:m], b.Bytes()[skip:])
+	if errors.Is(err, io.EOF) && m == min(len(p), whole-skip) {
+		err = nil // the file ends inside the block, but not before p does
+	}
+	return m, err
+}
+
+// writeUnaligned sends the head and the tail through the page cache and what
+// lies between directly, over bounce memory where p is misaligned.
+func (f *File) writeUnaligned(p []byte, off int64) (n int, err error) {
+	unit := int64(f.unit)
+	end := off + int64(len(p))
+	first, last := roundUp(off, unit), end-end%unit
+	if first >= last {
+		return f.loop(OpWrite, f.buffered(OpWrite), p, off)
+	}
+	head, body := p[:first-off], p[first-off:last-off]
+	if len(head) > 0 {
+		if n, err = f.loop(OpWrite, f.buffered(OpWrite), head, off); err != nil {
+			return n, err
+		}
+	}
+	m := 0
+	if memAligned(body, f.mem) {
+		m, err = f.loop(OpWrite, f.direct, body, first)
+	} else {
+		m, err = f.bounceWrite(body, first)
+	}
+	if n += m; err != nil || last == end {
+		return n, err
+	}
+	m, err = f.loop(OpWrite, f.buffered(OpWrite), p[last-off:], last)
+	return n + m, err
+}
+
+func (f *File) bounceWrite(p []byte, off int64) (n int, err error) {
+	b, err := getBounce()
+	if err != nil {
+		return f.loop(OpWrite, f.buffered(OpWrite), p, off)
+	}
+	defer putBounce(b)
+	for n < len(p) {
+		k := copy(b.Bytes(), p[n:])
+		m, err := f.loop(OpWrite, f.direct, b.Bytes()[:k], off+int64(n))
+		if n += m; err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+func roundUp[T int | int64](v, unit T) T { return (v + unit - 1) / unit * unit }
