@@ -190,6 +190,10 @@ type Span struct {
 	// BusyNS is the sum of the samples' durations; IdleNS the rest of worker time between gate and last done.
 	BusyNS int64 `json:"busy_ns"`
 	IdleNS int64 `json:"idle_ns"`
+	// Waves is how often the gate opened. Between two waves files are closed, opened and their data made: that time,
+	// PausedNS, is cut out, so that gate to last done is the sum of the waves.
+	Waves    int   `json:"waves"`
+	PausedNS int64 `json:"paused_ns"`
 }
 
 // Sample is one timed file.
