@@ -1,0 +1,157 @@
+package stats
+
+import "math"
+
+// NormalCDF returns the probability that a standard normal variable is at most
+// z, with full relative precision in the lower tail. It is NaN for NaN.
+func NormalCDF(z float64) float64 { return math.Erfc(-z/math.Sqrt2) / 2 }
+
+// NormalQuantile returns the z with NormalCDF(z) = p. It is NaN where p is not
+// in [0, 1], and infinite at 0 and 1.
+func NormalQuantile(p float64) float64 {
+	switch {
+	case math.IsNaN(p) || p < 0 || p > 1:
+		return math.NaN()
+	case p > 0.5:
+		return -lowerNormal(1 - p)
+	}
+	return lowerNormal(p)
+}
+
+// lowerNormal is the normal quantile for p ≤ ½. Towards the tail math.Erfinv
+// loses its digits to the subtraction 1-2p, so there Newton steps on log(CDF)
+// polish it.
+func lowerNormal(p float64) float64 {
+	switch {
+	case p == 0:
+		return math.Inf(-1)
+	case p > 0.1:
+		return math.Sqrt2 * math.Erfinv(2*p-1)
+	}
+	z := -math.Sqrt(-2 * math.Log(p))
+	for range 20 {
+		cdf := NormalCDF(z)
+		density := math.Exp(-z*z/2) / math.Sqrt(2*math.Pi)
+		step := cdf / density * math.Log(cdf/p)
+		if !isFinite(step) {
+			break
+		}
+		z -= step
+		if math.Abs(step) <= 1e-16*math.Abs(z) {
+			break
+		}
+	}
+	return z
+}
+
+// StudentCDF returns the probability that a variable with Student's t
+// distribution with df degrees of freedom is at most t. The degrees need not be
+// whole (Welch's are not). It is NaN for NaN and for df < 1.
+func StudentCDF(t, df float64) float64 {
+	switch {
+	case math.IsNaN(t) || !(df >= 1):
+		return math.NaN()
+	case t > 0:
+		return 1 - studentTail(t, df)
+	}
+	return studentTail(-t, df)
+}
+
+// studentTail is P(T > t) for t ≥ 0 (Abramowitz and Stegun 26.7.1, by 26.5.27).
+func studentTail(t, df float64) float64 {
+	x, y := studentXY(t, df)
+	return betaInc(df/2, 0.5, x, y) / 2
+}
+
+// studentBody is P(0 < T < t), the complement of studentTail to one half, with
+// full relative precision for small t.
+func studentBody(t, df float64) float64 {
+	x, y := studentXY(t, df)
+	return betaInc(0.5, df/2, y, x) / 2
+}
+
+// studentXY returns df/(df+t²) and its complement to 1, neither by subtraction.
+func studentXY(t, df float64) (x, y float64) {
+	r := t / math.Sqrt(df)
+	r *= r
+	if math.IsInf(r, 1) {
+		return 0, 1
+	}
+	return 1 / (1 + r), r / (1 + r)
+}
+
+// StudentQuantile returns the t with StudentCDF(t, df) = p. It is NaN where p is
+// not in [0, 1] or df < 1, and infinite at p of 0 and 1.
+func StudentQuantile(p, df float64) float64 {
+	switch {
+	case !(p >= 0 && p <= 1) || !(df >= 1):
+		return math.NaN()
+	case p > 0.5:
+		return studentUpper(1-p, df)
+	}
+	return -studentUpper(p, df)
+}
+
+// studentUpper returns the t ≥ 0 that is exceeded with probability q ≤ ½.
+func studentUpper(q, df float64) float64 {
+	switch {
+	case q == 0:
+		return math.Inf(1)
+	case q == 0.5:
+		return 0
+	case math.IsInf(df, 1):
+		return -lowerNormal(q)
+	case df == 1:
+		return 1 / math.Tan(math.Pi*q)
+	}
+	// The equation is solved for u = log t, in the half of the distribution
+	// that keeps the relative precision: by the tail for small q, by the body
+	// for q near one half. excess falls with u in both.
+	excess := func(u float64) float64 { return math.Log(studentTail(math.Exp(u), df) / q) }
+	if q > 0.25 {
+		excess = func(u float64) float64 { return -math.Log(studentBody(math.Exp(u), df) / (0.5 - q)) }
+	}
+	return math.Exp(fallingRoot(excess, math.Log(-lowerNormal(q))))
+}
+
+// fallingRoot returns the u where the falling function f crosses zero, looking
+// outwards from start in growing steps and then bisecting down to the last bit.
+func fallingRoot(f func(float64) float64, start float64) float64 {
+	low, high := start, start
+	for step := 0.5; f(low) < 0 && step < 2048; step *= 2 {
+		low -= step
+	}
+	for step := 0.5; f(high) > 0 && step < 2048; step *= 2 {
+		high += step
+	}
+	for range 200 {
+		mid := midpoint(low, high)
+		if mid == low || mid == high {
+			break
+		}
+		if f(mid) > 0 {
+			low = mid
+		} else {
+			high = mid
+		}
+	}
+	return midpoint(low, high)
+}
+
+// tCritical is the half-width, in standard errors, of a two-sided t interval.
+func tCritical(level, df float64) float64 { return studentUpper((1-level)/2, df) }
+
+// tTwoSided is the two-sided p value of a t statistic.
+func tTwoSided(t, df float64) float64 { return min(1, 2*studentTail(math.Abs(t), df)) }
+
+// binomialHalfCDF is P(X ≤ k) for X the number of heads among n tosses of a fair
+// coin (Abramowitz and Stegun 26.5.24).
+func binomialHalfCDF(k, n int) float64 {
+	switch {
+	case k < 0:
+		return 0
+	case k >= n:
+		return 1
+	}
+	return betaInc(float64(n-k), float64(k+1), 0.5, 0.5)
+}
