@@ -1,0 +1,217 @@
+// Package directory is the native baseline: an engine whose container is a
+// plain folder of the host, so that the same workload runs with no image in
+// between.
+//
+// Creating makes the folder, attaching opens it, detaching closes it, and what
+// an image has beyond that (compacting, resizing, converting, a structure to
+// damage) is an [engine.UnsupportedError]. The package refuses to pretend: a
+// folder has no size of its own, so that it reports what its files occupy.
+// Images are made by the other engines below [engine].
+package directory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"runtime"
+	"strings"
+	"syscall"
+
+	"dmgbench/internal/engine"
+	"dmgbench/internal/hostio"
+)
+
+const title = "plain directory"
+
+// Engine makes folders. The zero value is ready.
+type Engine struct{}
+
+var _ engine.Engine = Engine{}
+
+// Info names the engine; its version is the system's whose file system it is.
+func (Engine) Info() engine.Info {
+	return engine.Info{Name: "directory", Vendor: "dmgbench", Version: runtime.GOOS, Title: title}
+}
+
+// Supports refuses formats and encryption: a folder has neither. File system
+// and size of the spec are the host's and left alone.
+func (Engine) Supports(s engine.Spec) error {
+	switch {
+	case s.Format != "":
+		return refuse("format "+s.Format, "use target = \"image\"")
+	case s.Encryption != "" && s.Encryption != "none":
+		return refuse("encryption "+s.Encryption, "")
+	}
+	return nil
+}
+
+// PeakBytes is the live bytes: a folder holds nothing else worth counting.
+func (Engine) PeakBytes(_ engine.Spec, live int64) int64 { return live }
+
+// Create makes an empty folder. It fails if the name exists.
+func (e Engine) Create(_ context.Context, dir *hostio.Dir, name string, s engine.Spec) (engine.Container, error) {
+	if err := e.Supports(s); err != nil {
+		return nil, err
+	}
+	if err := dir.Mkdir(name); err != nil {
+		return nil, err
+	}
+	if err := dir.Sync(); err != nil {
+		return nil, err
+	}
+	return open(dir, name, s)
+}
+
+// Open finds a folder that Create made.
+func (e Engine) Open(_ context.Context, dir *hostio.Dir, name string, s engine.Spec) (engine.Container, error) {
+	if err := e.Supports(s); err != nil {
+		return nil, err
+	}
+	return open(dir, name, s)
+}
+
+func open(dir *hostio.Dir, name string, s engine.Spec) (engine.Container, error) {
+	sub, err := dir.Sub(name)
+	if err != nil {
+		return nil, err
+	}
+	defer sub.Close()
+	_, _, fsType, err := sub.FreeSpace()
+	if err != nil {
+		return nil, err
+	}
+	c := &container{dir: dir, name: name, spec: s, fsType: fsType}
+	c.id, err = c.Identity(context.Background())
+	return c, err
+}
+
+// container is one folder in a place.
+type container struct {
+	dir    *hostio.Dir
+	name   string
+	spec   engine.Spec
+	fsType string
+	id     string
+}
+
+func (c *container) Name() string { return c.name }
+
+func (c *container) Made() engine.Made {
+	return engine.Made{Filesystem: c.fsType, Backend: "directory"}
+}
+
+// Attach opens the folder, after looking that it is still the same.
+func (c *container) Attach(ctx context.Context, o engine.AttachOptions) (engine.Attachment, error) {
+	root, err := c.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if o.NoMount {
+		root.Close()
+		return &attachment{}, nil
+	}
+	return &attachment{root: root, vol: &volume{dir: root, preallocate: c.spec.Preallocate, readOnly: o.ReadOnly}}, nil
+}
+
+// open gives the folder if it still is the one that was made.
+func (c *container) open(ctx context.Context) (*hostio.Dir, error) {
+	now, err := c.Identity(ctx)
+	if err == nil && now != c.id {
+		err = engine.ErrGone
+	}
+	if err != nil {
+		return nil, fmt.Errorf("opening folder %q: %w", c.name, err)
+	}
+	root, err := c.dir.Sub(c.name)
+	if err != nil {
+		return nil, err
+	}
+	if err := root.Verify(c.dir, c.name); err != nil {
+		root.Close()
+		return nil, fmt.Errorf("opening folder %q: %w: %w", c.name, engine.ErrGone, err)
+	}
+	return root, nil
+}
+
+// Identity is the device and inode of the folder.
+func (c *container) Identity(context.Context) (string, error) {
+	fi, err := c.dir.Lstat(c.name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("%w: %w", engine.ErrGone, fs.ErrNotExist)
+	}
+	if err != nil {
+		return "", err
+	}
+	st, ok := fi.Sys().(*syscall.Stat_t)
+	if !ok || !fi.IsDir() {
+		return "", engine.ErrGone
+	}
+	return fmt.Sprintf("dir-%x-%x", st.Dev, st.Ino), nil
+}
+
+func (c *container) Remove(ctx context.Context) error {
+	root, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	root.Close()
+	return c.dir.RemoveAll(c.name)
+}
+
+// OpenWith lists the files.
+func (*container) OpenWith(path string) []string {
+	return []string{"ls -lR '" + strings.ReplaceAll(path, "'", `'\''`) + "'"}
+}
+
+func (c *container) Compact(context.Context, engine.CompactOptions) (engine.Report, error) {
+	return engine.Report{}, refuse("compacting", "")
+}
+
+func (c *container) Resize(context.Context, int64) (engine.Report, error) {
+	return engine.Report{}, refuse("resizing", "")
+}
+
+func (c *container) Convert(context.Context, *hostio.Dir, string, engine.Spec) (engine.Container, error) {
+	return nil, refuse("converting", "")
+}
+
+func (c *container) Damage(_ context.Context, kind string) error { return refuse("damage "+kind, "") }
+
+func (c *container) Xattr(context.Context, string, string, string) (engine.Report, error) {
+	return engine.Report{}, refuse("extended attributes", "")
+}
+
+// Check has nothing to check: the file system of a folder is the host's, and
+// mounted. It says so instead of claiming that all is well.
+func (c *container) Check(_ context.Context, o engine.CheckOptions) (engine.Report, error) {
+	return engine.Report{Reported: map[string]string{"check": "nothing to check: a plain directory has no " + o.What + " of its own"}}, nil
+}
+
+// attachment is an opened folder.
+type attachment struct {
+	root *hostio.Dir
+	vol  *volume
+}
+
+// Trim gives nothing back: what was deleted went back to the host at once.
+func (*attachment) Trim(context.Context) (engine.Report, error) {
+	return engine.Report{Reported: map[string]string{"trim": "nothing to trim: deleted files went back to the host at once"}}, nil
+}
+
+// Detach closes the folder. A second call does nothing.
+func (a *attachment) Detach(context.Context, bool) (engine.Report, error) {
+	if a.root == nil {
+		return engine.Report{}, nil
+	}
+	err := a.vol.Sync()
+	if e := a.root.Close(); err == nil {
+		err = e
+	}
+	a.root, a.vol = nil, nil
+	return engine.Report{}, err
+}
+
+func refuse(what, hint string) error {
+	return &engine.UnsupportedError{Engine: title, What: what, Hint: hint}
+}

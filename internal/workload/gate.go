@@ -1,0 +1,71 @@
+package workload
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+)
+
+// Gate is one step's place before a start that several steps share, so that
+// their clocks start together once all of them are ready.
+type Gate struct {
+	shared  *barrier
+	arrived atomic.Bool
+}
+
+type barrier struct {
+	parties int
+	missing atomic.Int64
+	open    chan struct{}
+}
+
+// NewGates gives n places before one start, one for each step.
+func NewGates(n int) []*Gate {
+	b := &barrier{parties: n, open: make(chan struct{})}
+	b.missing.Store(int64(n))
+	gates := make([]*Gate, n)
+	for i := range gates {
+		gates[i] = &Gate{shared: b}
+	}
+	return gates
+}
+
+// Leave says that the step is not going to come, so that the others need not
+// wait for it. After the step has arrived it does nothing.
+func (g *Gate) Leave() {
+	if g != nil && !g.arrived.Swap(true) && g.shared.missing.Add(-1) == 0 {
+		close(g.shared.open)
+	}
+}
+
+// wait arrives and stands before the gate until all have, or ctx is done.
+// A step that has passed once is not held again. A nil gate is open.
+func (g *Gate) wait(ctx context.Context) error {
+	if g == nil {
+		return nil
+	}
+	g.Leave()
+	select {
+	case <-g.shared.open:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Parallel runs steps at once. Each gets its place before one gate, which it
+// puts into its Options. It returns when all have ended, with all their errors;
+// a failing step does not stop the others.
+func Parallel(ctx context.Context, steps ...func(ctx context.Context, g *Gate) error) error {
+	gates, errs := NewGates(len(steps)), make([]error, len(steps))
+	var wg sync.WaitGroup
+	for i, step := range steps {
+		wg.Go(func() {
+			defer gates[i].Leave()
+			errs[i] = step(ctx, gates[i])
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}

@@ -1,0 +1,152 @@
+package workload
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+	"math/rand/v2"
+	"path"
+	"slices"
+	"strings"
+
+	"dmgbench/internal/plan"
+	"dmgbench/internal/units"
+)
+
+// Orders in which files are written and read.
+const (
+	OrderShuffled      = "shuffled"        // within each set; of a read: afresh
+	OrderAsListed      = "as-listed"       // as the plan lists the sizes, set by set
+	OrderShuffledAll   = "shuffled-all"    // over all sets of the batch
+	OrderSameAsWritten = "same-as-written" // reads only
+)
+
+// Key is what the order of files depends on. The case is not in it, so that in
+// one round every case meets the same sizes in the same order and cases pair.
+type Key struct {
+	Seed  uint64
+	Round int    // from 1
+	Step  string // name of the step, the same in every case
+	Batch int    // number of the batch in the case's round, from 1
+}
+
+// Item is one file of a batch.
+type Item struct {
+	Name  string // on the volume, with its folder
+	Size  int64  // bytes
+	Batch int    // from 1
+	Set   int    // from 1
+	Index int    // position in its set as the plan lists it, from 0
+}
+
+// Folder is the folder that holds the files of a batch. [Write] makes it
+// before its clock starts.
+func Folder(batch int) string { return fmt.Sprintf("batch%03d", batch) }
+
+// Items draws the files of one batch in the order in which they are to be
+// written. The same set and key give the same items, on any machine.
+func Items(set plan.FileSet, key Key) []Item {
+	var all []Item
+	for s, sizes := range draw(set, key.Seed) {
+		one := make([]Item, len(sizes))
+		for i, size := range sizes {
+			one[i] = Item{Name: itemName(key.Batch, s+1, i, size), Size: int64(size), Batch: key.Batch, Set: s + 1, Index: i}
+		}
+		if set.Order == OrderShuffled || set.Order == "" {
+			shuffle(one, key.source("write", s+1))
+		}
+		all = append(all, one...)
+	}
+	if set.Order == OrderShuffledAll {
+		shuffle(all, key.source("write", 0))
+	}
+	return all
+}
+
+// itemName carries set, position and size: "batch001/02-007-200MB.bin".
+func itemName(batch, set, index int, size units.Bytes) string {
+	return path.Join(Folder(batch), fmt.Sprintf("%02d-%03d-%s.bin", set, index, strings.ReplaceAll(size.String(), " ", "")))
+}
+
+// In gives the items under a folder of the volume. Their data change with
+// their names, so that the same items have to be used for writing and verifying.
+func In(dir string, items []Item) []Item {
+	moved := slices.Clone(items)
+	for i := range moved {
+		moved[i].Name = path.Join(dir, moved[i].Name)
+	}
+	return moved
+}
+
+// ReadOrder arranges items, given in the order in which they were written, for
+// reading: [OrderSameAsWritten] (also ""), [OrderAsListed] or [OrderShuffled],
+// which shuffles afresh within each set.
+func ReadOrder(items []Item, order string, key Key) ([]Item, error) {
+	list := slices.Clone(items)
+	switch order {
+	case OrderSameAsWritten, "":
+		return list, nil
+	case OrderAsListed:
+		slices.SortStableFunc(list, asListed)
+		return list, nil
+	case OrderShuffledAll:
+		slices.SortStableFunc(list, asListed)
+		shuffle(list, key.source("read", 0))
+		return list, nil
+	case OrderShuffled:
+		slices.SortStableFunc(list, asListed)
+		for from := 0; from < len(list); {
+			to := from
+			for to < len(list) && list[to].Set == list[from].Set && list[to].Batch == list[from].Batch {
+				to++
+			}
+			k := key
+			k.Batch = list[from].Batch
+			shuffle(list[from:to], k.source("read", list[from].Set))
+			from = to
+		}
+		return list, nil
+	}
+	return nil, fmt.Errorf("ordering files: unknown order %q", order)
+}
+
+func asListed(a, b Item) int {
+	return cmp.Or(cmp.Compare(a.Batch, b.Batch), cmp.Compare(a.Set, b.Set), cmp.Compare(a.Index, b.Index))
+}
+
+// Total is the sum of the items' sizes in bytes.
+func Total(items []Item) int64 {
+	var n int64
+	for _, it := range items {
+		n += it.Size
+	}
+	return n
+}
+
+// source is the random source for one use of the key.
+func (k Key) source(use string, set int) *rand.PCG {
+	h := sha256.New()
+	fmt.Fprintf(h, "dmgbench order 1\x00%d\x00%d\x00%q\x00%d\x00%s\x00%d", k.Seed, k.Round, k.Step, k.Batch, use, set)
+	sum := h.Sum(nil)
+	return rand.NewPCG(binary.BigEndian.Uint64(sum), binary.BigEndian.Uint64(sum[8:]))
+}
+
+// shuffle is Fisher and Yates' with PCG. The standard library's Shuffle may
+// change between Go releases; an order that was published must not.
+func shuffle[T any](list []T, src *rand.PCG) {
+	for i := len(list) - 1; i > 0; i-- {
+		j := below(src, uint64(i+1))
+		list[i], list[j] = list[j], list[i]
+	}
+}
+
+// below draws uniformly from 0 … n-1 without bias (Lemire 2019).
+func below(src *rand.PCG, n uint64) int {
+	hi, lo := bits.Mul64(src.Uint64(), n)
+	for floor := -n % n; lo < floor; {
+		hi, lo = bits.Mul64(src.Uint64(), n)
+	}
+	return int(hi)
+}

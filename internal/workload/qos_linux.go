@@ -1,0 +1,38 @@
+package workload
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// Linux has no such classes. Utility and background are imitated with I/O and
+// processor priorities of the thread: ioprio_set(2) lowest best-effort and
+// idle, nice 10 and 19.
+const (
+	ioprioThread     = 1       // IOPRIO_WHO_PROCESS, with id 0 the calling thread
+	ioprioBestEffort = 2 << 13 // IOPRIO_CLASS_BE
+	ioprioIdle       = 3 << 13 // IOPRIO_CLASS_IDLE
+)
+
+func setThreadQoS(qos string) error {
+	class, nice := ioprioBestEffort|7, 10
+	if qos == QoSBackground {
+		class, nice = ioprioIdle, 19
+	}
+	if _, _, e := unix.Syscall(unix.SYS_IOPRIO_SET, ioprioThread, 0, uintptr(class)); e != 0 {
+		return fmt.Errorf("setting I/O priority: %w", e)
+	}
+	if err := unix.Setpriority(unix.PRIO_PROCESS, 0, nice); err != nil {
+		return fmt.Errorf("setting priority: %w", err)
+	}
+	return nil
+}
+
+// qosNote is what weakens a number that was taken with qos.
+func qosNote(qos string) string {
+	if qos == QoSDefault {
+		return ""
+	}
+	return "Linux knows no quality of service: " + qos + " is imitated with the priorities of the thread"
+}

@@ -1,0 +1,281 @@
+package workload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"dmgbench/internal/hostio"
+	"dmgbench/internal/result"
+)
+
+// errStopped is what a file ends with when the step stops for another reason
+// than the file itself.
+var errStopped = errors.New("stopped")
+
+// step is one write or read step under way.
+type step struct {
+	vol   Volume
+	o     Options
+	doing string // "writing" or "reading"
+	// open gets one file ready for its span, on the step's own goroutine.
+	open func(j *job, mem []byte) error
+	// work is the span.
+	work func(s *span, j *job)
+
+	items []Item
+	l     layout
+	stop  atomic.Bool
+	out   Outcome
+	found tally
+	sum   sums
+	order int
+}
+
+// sums adds up the waves. All are nanoseconds on the step's clock.
+type sums struct {
+	gate, last         int64 // first gate, newest last done
+	timed, first, busy int64 // of all waves: gate to last done, gate to first done, files
+	paused             int64
+	waves              int
+	ringWait, ringTime int64
+}
+
+// wave is the jobs that one gate lets go.
+type wave struct {
+	jobs  []*job
+	start chan struct{}
+	ready sync.WaitGroup
+	done  sync.WaitGroup
+	next  atomic.Int64
+	left  []int64 // when each worker had nothing more to do
+}
+
+// run does the step on a thread of its own and gives what came of it.
+func (s *step) run(ctx context.Context) (Outcome, error) {
+	if len(s.items) == 0 {
+		return s.out, ctx.Err()
+	}
+	if err := probeQoS(s.o.QoS); err != nil {
+		return s.out, err
+	}
+	pool := s.o.Buffers
+	if pool == nil {
+		pool = &Buffers{}
+		defer pool.Free()
+	}
+	buf, err := pool.get(s.l.memory)
+	if err != nil {
+		return s.out, err
+	}
+	defer pool.put(buf)
+	defer quiet()()
+	defer context.AfterFunc(ctx, func() { s.stop.Store(true) })()
+	var all sync.WaitGroup
+	all.Go(func() {
+		defer ownThread(s.o.QoS)()
+		err = s.waves(ctx, buf.Bytes())
+	})
+	all.Wait()
+	s.conclude()
+	return s.out, err
+}
+
+// ownThread locks the goroutine to a thread of the asked quality of service.
+// A thread whose priority was changed is not given back: it ends with its goroutine.
+func ownThread(qos string) (release func()) {
+	runtime.LockOSThread()
+	if qos == QoSDefault {
+		return runtime.UnlockOSThread
+	}
+	_ = setThreadQoS(qos) // probed before the step
+	return func() {}
+}
+
+// waves is worker 0 and, between the waves, everything else.
+func (s *step) waves(ctx context.Context, mem []byte) (err error) {
+	crew := make(chan *wave)
+	var helpers sync.WaitGroup
+	for id := 1; id < s.o.Workers; id++ {
+		helpers.Go(func() {
+			defer ownThread(s.o.QoS)()
+			sp := s.newSpan(mem, id)
+			for w := range crew {
+				w.ready.Done()
+				<-w.start
+				s.take(w, sp, id)
+				w.done.Done()
+			}
+		})
+	}
+	defer helpers.Wait()
+	defer close(crew)
+	own := s.newSpan(mem, 0)
+	for i, items := range s.l.waves {
+		jobs, err := s.prepare(ctx, items, mem)
+		if err == nil && i == 0 {
+			err = s.o.Gate.wait(ctx)
+		}
+		if err == nil {
+			s.time(jobs, crew, own)
+		}
+		if err = errors.Join(err, s.finish(ctx, jobs)); err != nil {
+			return err
+		}
+		tidy()
+		s.progress()
+	}
+	return nil
+}
+
+func (s *step) newSpan(mem []byte, id int) *span {
+	sp := &span{clock: s.o.Clock, call: s.l.call, stop: &s.stop}
+	if s.doing == "reading" {
+		each := s.l.memory / int64(s.o.Workers)
+		sp.buf = mem[int64(id)*each : int64(id+1)*each]
+		sp.call = min(sp.call, each)
+	}
+	return sp
+}
+
+// prepare opens the files of a wave and makes their data. After an error it
+// still gives the jobs whose files are open.
+func (s *step) prepare(ctx context.Context, items []Item, mem []byte) ([]*job, error) {
+	jobs := make([]*job, 0, len(items))
+	var used int64
+	for _, it := range items {
+		j := &job{item: it, order: s.order, asked: s.o.Sync}
+		s.order++
+		if ctx.Err() != nil {
+			return jobs, fmt.Errorf("%s file %q: %w", s.doing, it.Name, context.Cause(ctx))
+		}
+		cost := int64(0)
+		if s.doing == "writing" {
+			cost = s.l.cost(it)
+		}
+		if err := s.open(j, mem[used:used+cost:used+cost]); err != nil {
+			return jobs, err
+		}
+		used += cost
+		jobs = append(jobs, j)
+	}
+	return jobs, nil
+}
+
+// time lets the workers loose on one wave.
+func (s *step) time(jobs []*job, crew chan<- *wave, own *span) {
+	n := min(s.o.Workers, len(jobs))
+	w := &wave{jobs: jobs, start: make(chan struct{}), left: make([]int64, s.o.Workers)}
+	w.ready.Add(n - 1)
+	w.done.Add(n - 1)
+	for range n - 1 {
+		crew <- w
+	}
+	w.ready.Wait()
+	gate := int64(s.o.Clock.Now())
+	for i := range w.left {
+		w.left[i] = -1
+	}
+	close(w.start)
+	s.take(w, own, 0)
+	w.done.Wait()
+	if len(jobs) == 1 && jobs[0].begun {
+		gate = jobs[0].start // nobody had to be woken
+	}
+	s.add(w, gate)
+}
+
+// take works off files of the wave until none is left.
+func (s *step) take(w *wave, sp *span, id int) {
+	for !s.stop.Load() {
+		i := int(w.next.Add(1)) - 1
+		if i >= len(w.jobs) {
+			break
+		}
+		j := w.jobs[i]
+		j.begun, j.worker = true, id
+		s.work(sp, j)
+		if w.left[id] = j.end; j.err != nil {
+			s.stop.Store(true)
+			break
+		}
+		j.done = true
+	}
+}
+
+// add puts a wave's times to the sums.
+func (s *step) add(w *wave, gate int64) {
+	last, first := gate, int64(-1)
+	for _, t := range w.left {
+		last = max(last, t)
+		if t >= 0 && (first < 0 || t < first) {
+			first = t
+		}
+	}
+	m := &s.sum
+	if m.waves == 0 {
+		m.gate = gate
+	} else {
+		m.paused += gate - m.last
+	}
+	m.last, m.waves = last, m.waves+1
+	m.timed += last - gate
+	m.first += max(first-gate, 0)
+	for _, j := range w.jobs {
+		if j.begun {
+			m.busy += j.end - j.start
+		}
+	}
+}
+
+// finish closes the files of a wave, keeps the samples of complete ones and
+// gives the error of the first that is not.
+func (s *step) finish(ctx context.Context, jobs []*job) error {
+	var failed error
+	for _, j := range jobs {
+		s.look(j)
+		if err := j.file.Close(); err != nil && j.done {
+			j.done, j.err = false, fmt.Errorf("closing: %w", err)
+		}
+		if j.done {
+			s.keep(j)
+		} else if failed == nil && j.err != nil && !errors.Is(j.err, errStopped) {
+			failed = fmt.Errorf("%s file %q: %w", s.doing, j.item.Name, j.err)
+		}
+	}
+	for _, j := range jobs {
+		if failed == nil && !j.done && ctx.Err() != nil {
+			failed = fmt.Errorf("%s file %q: %w", s.doing, j.item.Name, context.Cause(ctx))
+		}
+	}
+	return failed
+}
+
+// look reads what the open file tells of its span before it is closed.
+func (s *step) look(j *job) {
+	if j.ring != nil {
+		j.ring.close()
+		s.sum.ringWait += j.ring.waited.Load()
+		s.sum.ringTime += j.end - j.start
+	}
+	if s.doing != "writing" || !j.done {
+		return
+	}
+	if j.file.Cache() == hostio.CacheDirect {
+		s.found.saw(FoundDirect)
+	} else {
+		s.found.saw(FoundBuffered)
+	}
+	s.found.flushed(j.synced)
+}
+
+func (s *step) keep(j *job) {
+	s.out.Bytes += j.item.Size
+	s.out.Samples = append(s.out.Samples, result.Sample{
+		File: j.item.Name, Bytes: j.item.Size, StartNS: j.start, DurationNS: j.end - j.start,
+		Worker: j.worker, Order: j.order, Set: j.item.Set,
+	})
+}
