@@ -2,6 +2,8 @@
 
 package hostio
 
+import "io/fs"
+
 // Other systems: files cannot be opened, loudly. A benchmark that ran on
 // emulated flushes and caches would be a lie.
 
@@ -30,3 +32,7 @@ func sysResident(int, int64, int64) (float64, error)              { return 0, Er
 func sysMapMemory(int) ([]byte, error)                            { return nil, ErrUnsupported }
 func sysUnmapMemory([]byte)                                       {}
 func sysStatfs(int) (free, total int64, fsType string, err error) { return 0, 0, "", ErrUnsupported }
+
+// StatOf turns what Dir.Stat and Dir.Lstat return into a [Stat]; here without
+// allocated size and identity.
+func StatOf(fi fs.FileInfo) Stat { return Stat{Size: fi.Size(), Mode: fi.Mode()} }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"runtime"
+	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -158,4 +159,14 @@ func sysResident(fd int, off, n int64) (float64, error) {
 		return 0, err
 	}
 	return float64(held) / float64(total), nil
+}
+
+// StatOf turns what Dir.Stat and Dir.Lstat return into a [Stat].
+func StatOf(fi fs.FileInfo) Stat {
+	sys, ok := fi.Sys().(*syscall.Stat_t)
+	if !ok {
+		return Stat{Size: fi.Size(), Mode: fi.Mode()}
+	}
+	return Stat{Size: sys.Size, Allocated: int64(sys.Blocks) * 512, Inode: uint64(sys.Ino), Dev: uint64(sys.Dev),
+		Links: uint64(sys.Nlink), BlockSize: int64(sys.Blksize), Mode: fi.Mode()}
 }

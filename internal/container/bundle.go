@@ -1,0 +1,248 @@
+package container
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+
+	"dmgbench/internal/blockdev"
+	"dmgbench/internal/hostio"
+)
+
+// bundle is a UDSB sparse bundle. Its bands are opened when first used. A
+// transfer holds the gate and its band's lock shared, so that no transfer
+// waits for another; only what changes a band's existence (first write,
+// discard, descriptor recycling) takes that one band's lock alone.
+type bundle struct {
+	gate
+	parent *hostio.Dir
+	name   string
+	path   string
+	opts   OpenOptions
+	dir    *hostio.Dir
+	bands  *hostio.Dir
+	locks  []*hostio.File
+	info   info // size is guarded by gate
+
+	tableMu sync.RWMutex
+	table   map[int64]*band
+
+	open  openSet
+	cache atomic.Value // hostio.CacheMode, of the last band opened
+
+	dirtyMu sync.Mutex
+	dirty   []*band
+	entries atomic.Bool // bands were created or deleted since the last flush
+	fate    fate
+}
+
+var (
+	_ Image             = (*bundle)(nil)
+	_ blockdev.Geometry = (*bundle)(nil)
+)
+
+func openBundle(parent *hostio.Dir, name string, i info, o OpenOptions) (*bundle, error) {
+	b := &bundle{parent: parent, name: name, path: filepath.Join(parent.Path(), name), opts: o, info: i,
+		table: map[int64]*band{}}
+	b.open.limit = maxOpenBands
+	err := b.begin()
+	if err != nil {
+		return nil, errors.Join(err, b.release())
+	}
+	return b, nil
+}
+
+// begin opens the folders and takes the locks. The property list is read
+// again under the lock: a resize may have come between probe and lock.
+func (b *bundle) begin() (err error) {
+	if b.dir, err = b.parent.Sub(b.name); err != nil {
+		return err
+	}
+	if err := b.ensureBands(); err != nil {
+		return err
+	}
+	if b.bands, err = b.dir.Sub("bands"); err != nil {
+		return err
+	}
+	if b.opts.ReadOnly {
+		return b.learnCache()
+	}
+	for _, name := range []string{"token", "lock"} {
+		f, err := b.dir.Open(name, hostio.OpenOptions{Write: true, Create: name == "token"})
+		if name == "lock" && errors.Is(err, fs.ErrNotExist) {
+			continue // older bundles have none
+		}
+		if err != nil {
+			return err
+		}
+		b.locks = append(b.locks, f)
+		if err := lock(f); err != nil {
+			return err
+		}
+	}
+	k, err := probeBundle(b.dir)
+	if err != nil {
+		return err
+	}
+	if k.refused != "" || k.info.version != 1 {
+		return fmt.Errorf("opening %q: %w", b.path, hostio.ErrReplaced)
+	}
+	b.info = k.info
+	return b.learnCache()
+}
+
+// ensureBands makes the bands folder where tools left it out of a new bundle.
+func (b *bundle) ensureBands() error {
+	_, err := b.dir.Lstat("bands")
+	if errors.Is(err, fs.ErrNotExist) && !b.opts.ReadOnly {
+		return b.dir.Mkdir("bands")
+	}
+	return err
+}
+
+// learnCache finds the achievable cache mode before the first band is opened.
+func (b *bundle) learnCache() error {
+	f, err := b.dir.Open("Info.plist", hostio.OpenOptions{Cache: b.opts.Cache})
+	if errors.Is(err, fs.ErrNotExist) {
+		f, err = b.dir.Open("Info.bckup", hostio.OpenOptions{Cache: b.opts.Cache})
+	}
+	if err != nil {
+		return err
+	}
+	b.cache.Store(f.Cache())
+	return f.Close()
+}
+
+func (b *bundle) release() error {
+	var errs []error
+	for _, bd := range b.table {
+		if bd.f != nil {
+			errs = append(errs, bd.f.Close())
+			bd.f = nil
+		}
+	}
+	for _, f := range b.locks {
+		errs = append(errs, f.Close())
+	}
+	for _, d := range []*hostio.Dir{b.bands, b.dir} {
+		if d != nil {
+			errs = append(errs, d.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (b *bundle) enter() error {
+	b.RLock()
+	if b.closed {
+		b.RUnlock()
+		return fmt.Errorf("using %q: %w", b.path, fs.ErrClosed)
+	}
+	return nil
+}
+
+func (b *bundle) writable() error {
+	if b.opts.ReadOnly {
+		return fmt.Errorf("changing %q: %w", b.path, ErrReadOnly)
+	}
+	return nil
+}
+
+// change begins a call that changes n bytes from off.
+func (b *bundle) change(off, n int64) error {
+	if err := b.enter(); err != nil {
+		return err
+	}
+	err := b.writable()
+	if err == nil {
+		err = blockdev.CheckRange(off, n, b.info.size)
+	}
+	if err != nil {
+		b.RUnlock()
+	}
+	return err
+}
+
+func (b *bundle) ReadAt(p []byte, off int64) (int, error) {
+	if err := b.enter(); err != nil {
+		return 0, err
+	}
+	defer b.RUnlock()
+	p, cut, err := clip(p, off, b.info.size)
+	if err != nil {
+		return 0, err
+	}
+	done := 0
+	for done < len(p) {
+		i, in, n := b.locate(off+int64(done), int64(len(p)-done))
+		m, err := b.band(i).read(b, p[done:done+int(n)], in)
+		if done += m; err != nil {
+			return done, err
+		}
+	}
+	return eof(cut, done, nil)
+}
+
+func (b *bundle) WriteAt(p []byte, off int64) (int, error) {
+	if err := b.change(off, int64(len(p))); err != nil {
+		return 0, err
+	}
+	defer b.RUnlock()
+	done := 0
+	for done < len(p) {
+		i, in, n := b.locate(off+int64(done), int64(len(p)-done))
+		m, err := b.band(i).write(b, p[done:done+int(n)], in)
+		if done += m; err != nil {
+			return done, err
+		}
+	}
+	return done, nil
+}
+
+// locate returns the band of off, the offset in it, and how many of n bytes
+// lie in it.
+func (b *bundle) locate(off, n int64) (i, in, part int64) {
+	i, in = off/b.info.bandSize, off%b.info.bandSize
+	return i, in, min(n, b.info.bandSize-in)
+}
+
+// band returns the state of band i, which may not exist on the host.
+func (b *bundle) band(i int64) *band {
+	b.tableMu.RLock()
+	bd := b.table[i]
+	b.tableMu.RUnlock()
+	if bd != nil {
+		return bd
+	}
+	b.tableMu.Lock()
+	defer b.tableMu.Unlock()
+	if bd = b.table[i]; bd == nil {
+		bd = &band{index: i}
+		b.table[i] = bd
+	}
+	return bd
+}
+
+// check finds out whether the bundle is still where it was.
+func (b *bundle) check() error {
+	if err := b.dir.Verify(b.parent, b.name); err != nil {
+		return err
+	}
+	return b.bands.Verify(b.dir, "bands")
+}
+
+func (b *bundle) Size() int64 {
+	b.RLock()
+	defer b.RUnlock()
+	return b.info.size
+}
+
+func (b *bundle) Cache() hostio.CacheMode { return b.cache.Load().(hostio.CacheMode) }
+func (b *bundle) Format() string          { return UDSB }
+func (b *bundle) BandSize() int64         { return b.info.bandSize }
+
+// PreferredExtent is the band size: two writers in one band share its inode.
+func (b *bundle) PreferredExtent() int64 { return b.info.bandSize }

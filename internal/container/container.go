@@ -1,0 +1,160 @@
+// Package container keeps disk image containers on the host and offers them
+// as block devices: UDRW, a plain sector copy in one file, and UDSB, a bundle
+// of band files, in the layouts that Apple's tools open.
+//
+// [Create] makes a container, [Open] finds out what one is and opens it as an
+// [Image], [UsageOf] and [Verify] look at a closed one, [Remove] deletes one.
+// What lies inside the device (partition table, volume) is the business of
+// packages gpt and exfat. Host files are reached through package hostio only.
+//
+// # What it refuses
+//
+// Formats it cannot serve are an [*UnsupportedError] that names what was
+// found, never an image opened as something else: encrypted containers,
+// compressed UDIF, UDSP, ASIF, writing to backing-store version 2. A container
+// that somebody else has open for writing is [ErrInUse]. A container that was
+// deleted, renamed or replaced while open makes Flush, Close, Resize, Compact
+// and Usage fail with hostio.ErrReplaced; what took its place is not touched.
+//
+// Byte layouts are those of Apple's own files: UDRW and UDTO are the bare
+// sectors of the device; a sparse bundle keeps bytes [N·band-size,
+// (N+1)·band-size) in bands/<N in lower-case hexadecimal>.
+package container
+
+import (
+	"errors"
+	"fmt"
+
+	"dmgbench/internal/blockdev"
+	"dmgbench/internal/hostio"
+)
+
+// The formats that Create makes.
+const (
+	UDRW = "UDRW" // read-write image, plain sectors in one file
+	UDSB = "UDSB" // sparse bundle
+)
+
+// SectorSize is the unit of sizes and band sizes, in bytes.
+const SectorSize = 512
+
+// Limits of the band size of new bundles in bytes, those of
+// `hdiutil create -imagekey sparse-band-size` (2048 to 16777216 sectors), and
+// its default.
+const (
+	MinBandSize     = 1 << 20
+	MaxBandSize     = 8 << 30
+	DefaultBandSize = 8 << 20
+)
+
+// Image is an open container as a block device. Reads, writes and discards
+// are safe for concurrent use, and two of them never wait for each other's
+// data. Offsets, lengths and sizes are bytes.
+//
+// Discard makes the range read as zeros and gives its space back; where the
+// host cannot punch holes it returns hostio.ErrUnsupported and the content
+// stays. A Flush that failed once fails for ever: the kernel has then thrown
+// away writes that it had accepted.
+type Image interface {
+	blockdev.Device
+	blockdev.Evicter
+	// Close flushes, unlocks and closes. Later calls return fs.ErrClosed.
+	Close() error
+	// Usage tells what the container takes on the host.
+	Usage() (Usage, error)
+	// Compact deletes bands that used reports to hold nothing (nil: bands
+	// that are all zeros) and returns the allocated bytes given back. Nothing
+	// may allocate in the volume meanwhile. UDRW has nothing to compact:
+	// an [*UnsupportedError], as from Apple's tools.
+	Compact(used func(off, n int64) bool) (reclaimed int64, err error)
+	// Resize changes the length of the device. What lies beyond a smaller
+	// size is lost; new space reads as zeros.
+	Resize(newSize int64) error
+	// Cache returns the achieved cache mode of the host files.
+	Cache() hostio.CacheMode
+	// Format returns the four-letter name.
+	Format() string
+	// BandSize returns the bytes of a band, 0 for formats without bands.
+	BandSize() int64
+}
+
+// Usage is what a container takes on the host, in bytes of its files.
+type Usage struct {
+	Allocated int64 // from st_blocks, as `du` counts
+	Apparent  int64 // the sum of the file lengths
+	Sparse    bool  // files have holes: allocated is below apparent by more than rounding
+	Bands     int   // band files in the bundle
+	BandsFull int   // of these, as long as a band can be and without holes
+}
+
+func (u *Usage) add(st hostio.Stat) {
+	u.Allocated += st.Allocated
+	u.Apparent += st.Size
+}
+
+// settle decides about Sparse. File systems keep a few blocks of their own
+// per file, and compress or inline small ones: below 64 KiB nothing is said.
+func (u *Usage) settle() {
+	u.Sparse = u.Apparent-u.Allocated >= 64<<10
+}
+
+// Spec says what Create makes.
+type Spec struct {
+	Format   string // UDRW or UDSB
+	Size     int64  // of the device, bytes, a multiple of 512
+	BandSize int64  // UDSB: a multiple of 512 from MinBandSize to MaxBandSize; 0 means DefaultBandSize
+}
+
+// OpenOptions says how Open opens a container. The zero value opens it for
+// reading and writing, buffered, with flushes down to the medium.
+type OpenOptions struct {
+	ReadOnly bool
+	Cache    hostio.CacheMode // of the container's or the bands' files
+	Sync     hostio.SyncMode  // how far Flush goes; empty means hostio.SyncFull
+}
+
+func (o OpenOptions) sync() hostio.SyncMode {
+	if o.Sync == "" {
+		return hostio.SyncFull
+	}
+	return o.Sync
+}
+
+// Conditions that callers branch on.
+var (
+	// ErrInUse is returned by Open for writing and by Remove when another
+	// process, or another Open in this one, has the container open for writing.
+	ErrInUse = errors.New("container is in use")
+	// ErrReadOnly is returned by everything that would change an image
+	// opened read-only.
+	ErrReadOnly = errors.New("image is open read-only")
+	// ErrCorrupt is returned for containers whose structure contradicts itself.
+	ErrCorrupt = errors.New("container is damaged")
+)
+
+// UnsupportedError says that a container or an operation on it is known, but
+// not served. It matches errors.ErrUnsupported.
+type UnsupportedError struct {
+	Path  string // of the container
+	Found string // what it is, e.g. "encrypted image (encrcdsa v2)"
+	Doing string // what was asked, e.g. "opening"
+}
+
+func (e *UnsupportedError) Error() string {
+	return fmt.Sprintf("%s %q: not supported for this kind of container: %s", e.Doing, e.Path, e.Found)
+}
+
+// Is makes the error match errors.ErrUnsupported.
+func (e *UnsupportedError) Is(target error) bool { return target == errors.ErrUnsupported }
+
+// Extension returns the file name extension of a format, ".dmg" or
+// ".sparsebundle"; empty for formats that Create does not make.
+func Extension(format string) string {
+	switch format {
+	case UDRW:
+		return ".dmg"
+	case UDSB:
+		return ".sparsebundle"
+	}
+	return ""
+}

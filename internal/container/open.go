@@ -1,0 +1,75 @@
+package container
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"sync"
+
+	"dmgbench/internal/blockdev"
+	"dmgbench/internal/hostio"
+)
+
+// Open opens the container name inside dir. dir must stay open as long as the
+// image: it is where Flush looks whether the container is still there.
+func Open(dir *hostio.Dir, name string, o OpenOptions) (Image, error) {
+	k, err := probe(dir, name)
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(dir.Path(), name)
+	if k.refused != "" {
+		return nil, &UnsupportedError{Path: path, Found: k.refused, Doing: "opening"}
+	}
+	if !k.bundle {
+		if k.stub && !o.ReadOnly {
+			return nil, &UnsupportedError{Path: path, Found: "UDIF stub", Doing: "opening for writing"}
+		}
+		return openRaw(dir, name, k.size, o)
+	}
+	if k.info.version != 1 && !o.ReadOnly {
+		return nil, &UnsupportedError{Path: path, Doing: "opening for writing",
+			Found: fmt.Sprintf("sparse bundle of backing-store version %d", k.info.version)}
+	}
+	return openBundle(dir, name, k.info, o)
+}
+
+// lock takes the writer's lock and gives it our name.
+func lock(f *hostio.File) error {
+	err := f.TryLock()
+	if errors.Is(err, hostio.ErrLocked) {
+		return fmt.Errorf("opening %q for writing: %w", f.Path(), ErrInUse)
+	}
+	return err
+}
+
+// gate lets calls through while an image is open: many transfers at once,
+// alone what changes the shape (Resize, Close). It is held shared, never for
+// others' data.
+type gate struct {
+	sync.RWMutex
+	closed bool
+}
+
+// clip limits a read to the device; the second result says that it was cut.
+func clip(p []byte, off, size int64) ([]byte, bool, error) {
+	if off < 0 {
+		return nil, false, blockdev.CheckRange(off, 0, size)
+	}
+	if off >= size {
+		return nil, len(p) > 0, nil
+	}
+	if int64(len(p)) > size-off {
+		return p[:size-off], true, nil
+	}
+	return p, false, nil
+}
+
+// eof gives a cut read its error.
+func eof(cut bool, n int, err error) (int, error) {
+	if err == nil && cut {
+		err = io.EOF
+	}
+	return n, err
+}

@@ -1,0 +1,166 @@
+package container
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+
+	"dmgbench/internal/hostio"
+)
+
+// kind is what a probe found.
+type kind struct {
+	bundle  bool
+	info    info   // of a bundle
+	backup  bool   // info came from Info.bckup
+	size    int64  // of the device, for files
+	stub    bool   // raw data followed by an empty koly trailer
+	refused string // why it cannot be served; empty if it can
+}
+
+// probe finds out what a container is, without trusting its extension. The
+// order is that of Apple's tools: encryption first, then the layouts.
+func probe(dir *hostio.Dir, name string) (kind, error) {
+	fi, err := dir.Lstat(name)
+	if err != nil {
+		return kind{}, err
+	}
+	switch {
+	case fi.IsDir():
+		sub, err := dir.Sub(name)
+		if err != nil {
+			return kind{}, err
+		}
+		defer sub.Close()
+		return probeBundle(sub)
+	case fi.Mode().IsRegular():
+		f, err := dir.Open(name, hostio.OpenOptions{})
+		if err != nil {
+			return kind{}, err
+		}
+		defer f.Close()
+		return probeFile(f)
+	}
+	return kind{}, fmt.Errorf("opening %q: %w: %s", dir.Path()+"/"+name, hostio.ErrNotRegular, fi.Mode().Type())
+}
+
+func probeBundle(dir *hostio.Dir) (kind, error) {
+	k := kind{bundle: true}
+	i, err := readInfo(dir, "Info.plist")
+	if err != nil {
+		var second error
+		if i, second = readInfo(dir, "Info.bckup"); second != nil {
+			if errors.Is(err, fs.ErrNotExist) && errors.Is(second, fs.ErrNotExist) || errors.Is(err, errNotBundle) {
+				return kind{refused: "folder that is no sparse bundle"}, nil
+			}
+			return kind{}, fmt.Errorf("%w (and the copy: %w)", err, second)
+		}
+		k.backup = true
+	}
+	k.info = i
+	token, err := dir.Open("token", hostio.OpenOptions{})
+	if errors.Is(err, fs.ErrNotExist) {
+		return k, nil
+	}
+	if err != nil {
+		return kind{}, err
+	}
+	defer token.Close()
+	st, err := token.Stat()
+	if err != nil {
+		return kind{}, err
+	}
+	k.refused, err = encryption(token, st.Size)
+	return k, err
+}
+
+func readInfo(dir *hostio.Dir, name string) (info, error) {
+	data, err := dir.ReadFile(name, infoLimit)
+	if err != nil {
+		return info{}, err
+	}
+	i, err := parseInfo(data)
+	if err != nil {
+		return info{}, fmt.Errorf("reading %q: %w", dir.Path()+"/"+name, err)
+	}
+	return i, nil
+}
+
+// encryption looks for Apple's encryption headers: encrcdsa (version 2) in
+// front, cdsaencr (version 1) at the end.
+func encryption(r io.ReaderAt, size int64) (string, error) {
+	head, err := readExactly(r, 0, min(size, 8))
+	if err != nil {
+		return "", err
+	}
+	if string(head) == "encrcdsa" {
+		return "encrypted image (encrcdsa v2)", nil
+	}
+	tail, err := readExactly(r, max(size-8, 0), min(size, 8))
+	if err != nil {
+		return "", err
+	}
+	if string(tail) == "cdsaencr" {
+		return "encrypted image (cdsaencr v1)", nil
+	}
+	return "", nil
+}
+
+func probeFile(f *hostio.File) (kind, error) {
+	st, err := f.Stat()
+	if err != nil {
+		return kind{}, err
+	}
+	found, err := encryption(f, st.Size)
+	if err != nil || found != "" {
+		return kind{refused: found}, err
+	}
+	head, err := readExactly(f, 0, min(st.Size, 4))
+	if err != nil {
+		return kind{}, err
+	}
+	switch string(head) {
+	case "sprs":
+		return kind{refused: "sparse image (UDSP)"}, nil
+	case "shdw":
+		return kind{refused: "Apple sparse image format (ASIF)"}, nil
+	case "koly":
+		return kind{refused: "very old UDIF with its trailer in front"}, nil
+	}
+	trailer, err := readExactly(f, max(st.Size-512, 0), min(st.Size, 512))
+	if err != nil {
+		return kind{}, err
+	}
+	if bytes.HasPrefix(trailer, []byte("koly")) && len(trailer) == 512 {
+		return probeTrailer(trailer, st.Size), nil
+	}
+	if st.Size == 0 || st.Size%SectorSize != 0 {
+		return kind{refused: fmt.Sprintf("file of %d bytes, no multiple of %d", st.Size, SectorSize)}, nil
+	}
+	return kind{size: st.Size}, nil
+}
+
+// probeTrailer reads a koly trailer. Old tools left one without property list
+// and resource fork behind raw data; all others describe compressed runs.
+func probeTrailer(t []byte, size int64) kind {
+	u64 := func(at int) uint64 { return binary.BigEndian.Uint64(t[at:]) }
+	offset, length, rsrc, xml := u64(24), u64(32), u64(48), u64(224)
+	if rsrc != 0 || xml != 0 {
+		return kind{refused: "UDIF image (UDRO, UDZO, ULFO or another of that family)"}
+	}
+	if offset != 0 || length == 0 || length > uint64(size-512) || length%SectorSize != 0 {
+		return kind{refused: "UDIF stub whose trailer contradicts the file"}
+	}
+	return kind{size: int64(length), stub: true}
+}
+
+func readExactly(r io.ReaderAt, off, n int64) ([]byte, error) {
+	p := make([]byte, n)
+	if m, err := r.ReadAt(p, off); err != nil && m < len(p) {
+		return nil, err
+	}
+	return p, nil
+}

@@ -1,0 +1,82 @@
+package container
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"dmgbench/internal/hostio"
+)
+
+// bundleEntries are the names that tools put into a bundle.
+var bundleEntries = []string{"Info.plist", "Info.bckup", "token", "lock", "bands", "mapped"}
+
+// Remove deletes a container, even a half-made or damaged one. It refuses one
+// that is open for writing ([ErrInUse]), a link, and a folder with anything in
+// it that does not belong to a sparse bundle. A missing container is
+// fs.ErrNotExist.
+func Remove(dir *hostio.Dir, name string) error {
+	fi, err := dir.Lstat(name)
+	if err != nil {
+		return err
+	}
+	if fi.IsDir() {
+		return removeBundle(dir, name)
+	}
+	f, err := dir.Open(name, hostio.OpenOptions{Write: true})
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := inUse(f); err != nil {
+		return err
+	}
+	return dir.Remove(name)
+}
+
+func inUse(f *hostio.File) error {
+	err := f.TryLock()
+	if errors.Is(err, hostio.ErrLocked) {
+		return fmt.Errorf("removing %q: %w", f.Path(), ErrInUse)
+	}
+	return err
+}
+
+func removeBundle(dir *hostio.Dir, name string) error {
+	b, err := dir.Sub(name)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	list, err := b.ReadDir(".")
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		if slices.Contains(bundleEntries, e.Name()) || isTemporary(e.Name()) {
+			continue
+		}
+		return fmt.Errorf("removing %q: it holds %q, which is no part of a sparse bundle: %w",
+			filepath.Join(dir.Path(), name), e.Name(), fs.ErrInvalid)
+	}
+	token, err := b.Open("token", hostio.OpenOptions{Write: true})
+	if err == nil {
+		defer token.Close()
+		err = inUse(token)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return dir.RemoveAll(name)
+}
+
+// isTemporary knows what an interrupted atomic write of one of our files may
+// leave.
+func isTemporary(name string) bool {
+	rest, ok := strings.CutPrefix(name, ".")
+	base, _, tmp := strings.Cut(rest, ".tmp-")
+	return ok && tmp && slices.Contains(bundleEntries, base)
+}

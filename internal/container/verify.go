@@ -1,0 +1,146 @@
+package container
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+
+	"dmgbench/internal/hostio"
+)
+
+// Finding is one thing wrong with a container's structure.
+type Finding struct {
+	Path    string // inside the container; empty for the container itself
+	Problem string
+	Fatal   bool // the data of the device cannot be trusted or read
+}
+
+func (f Finding) String() string {
+	if f.Path == "" {
+		return f.Problem
+	}
+	return f.Path + ": " + f.Problem
+}
+
+// Verify looks at a closed container's structure, not at what its device
+// holds. An error means that it could not look; findings are what it saw.
+func Verify(dir *hostio.Dir, name string) ([]Finding, error) {
+	k, err := probe(dir, name)
+	if errors.Is(err, ErrCorrupt) {
+		return []Finding{{Problem: err.Error(), Fatal: true}}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if k.refused != "" {
+		return []Finding{{Problem: k.refused, Fatal: true}}, nil
+	}
+	if !k.bundle {
+		return nil, nil // probing has checked all there is
+	}
+	b, err := dir.Sub(name)
+	if err != nil {
+		return nil, err
+	}
+	defer b.Close()
+	v := verifier{dir: b, info: k.info}
+	return v.run(k.backup)
+}
+
+type verifier struct {
+	dir  *hostio.Dir
+	info info
+	list []Finding
+}
+
+func (v *verifier) say(path string, fatal bool, format string, args ...any) {
+	v.list = append(v.list, Finding{Path: path, Problem: fmt.Sprintf(format, args...), Fatal: fatal})
+}
+
+func (v *verifier) run(backup bool) ([]Finding, error) {
+	if backup {
+		v.say("Info.plist", false, "missing or unreadable; Info.bckup is used")
+	}
+	v.copies(backup)
+	if fi, err := v.dir.Lstat("token"); errors.Is(err, fs.ErrNotExist) {
+		v.say("token", false, "missing")
+	} else if err != nil {
+		return v.list, err
+	} else if fi.Size() != 0 {
+		v.say("token", false, "%d bytes, but no known encryption header", fi.Size())
+	}
+	if v.info.version != 1 {
+		v.say("", false, "backing-store version %d: trimmed space may show old data", v.info.version)
+	}
+	list, err := v.dir.ReadDir(".")
+	if err != nil {
+		return v.list, err
+	}
+	for _, e := range list {
+		if !slices.Contains(bundleEntries, e.Name()) {
+			v.say(e.Name(), false, "no part of a sparse bundle")
+		}
+	}
+	return v.list, v.bands()
+}
+
+func (v *verifier) copies(backup bool) {
+	if backup {
+		return
+	}
+	a, errA := v.dir.ReadFile("Info.plist", infoLimit)
+	b, errB := v.dir.ReadFile("Info.bckup", infoLimit)
+	switch {
+	case errA != nil:
+		v.say("Info.plist", false, "%v", errA)
+	case errB != nil:
+		v.say("Info.bckup", false, "missing or unreadable")
+	case !bytes.Equal(a, b):
+		v.say("Info.bckup", false, "differs from Info.plist")
+	}
+}
+
+func (v *verifier) bands() error {
+	bands, err := v.dir.Sub("bands")
+	if errors.Is(err, fs.ErrNotExist) {
+		v.say("bands", false, "missing: every byte reads as zero")
+		return nil
+	}
+	if errors.Is(err, hostio.ErrNotRegular) {
+		v.say("bands", true, "no folder")
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer bands.Close()
+	list, err := bands.ReadDir(".")
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		path := "bands/" + e.Name()
+		n, ok := bandNumber(e.Name())
+		if !ok {
+			v.say(path, false, "no band number in lower-case hexadecimal")
+			continue
+		}
+		fi, err := bands.Lstat(e.Name())
+		if err != nil {
+			return err
+		}
+		switch c := v.info.capacity(n); {
+		case !fi.Mode().IsRegular():
+			v.say(path, true, "no regular file")
+		case c == 0:
+			v.say(path, false, "beyond the size of %d bytes", v.info.size)
+		case fi.Size() > v.info.bandSize:
+			v.say(path, true, "%d bytes, longer than a band of %d", fi.Size(), v.info.bandSize)
+		case fi.Size() > c:
+			v.say(path, false, "%d bytes, beyond the size of %d bytes", fi.Size(), v.info.size)
+		}
+	}
+	return nil
+}

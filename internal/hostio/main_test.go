@@ -1,0 +1,22 @@
+package hostio
+
+import (
+	"flag"
+	"os"
+	"testing"
+)
+
+// TestMain lowers rapid's default number of checks: each writes and
+// flushes on a real disk. DMGBENCH_LONG restores it, and an
+// explicit -rapid.checks wins.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "rapid.checks" })
+	if !given && os.Getenv("DMGBENCH_LONG") == "" {
+		if err := flag.Set("rapid.checks", "30"); err != nil {
+			panic(err)
+		}
+	}
+	os.Exit(m.Run())
+}
