@@ -44,7 +44,7 @@ func (s *step) warnLayout() {
 			" and written in calls of %d bytes; %.1f%% of their time was spent waiting for it", s.l.rings, len(s.items), s.l.block, share)
 	}
 	if s.l.tight {
-		s.out.warn("block", "memory allows calls of at most %d bytes", min(s.l.call, max(int64(s.l.block), s.l.call)))
+		s.out.warn("block", "a quarter of the memory allows calls of at most %d bytes", s.l.call)
 	}
 	if s.o.Workers > 1 && m.waves > 1 && m.timed > 0 {
 		if tail := 100 * float64(m.timed-m.first) / float64(m.timed); tail >= 10 {

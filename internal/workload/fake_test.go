@@ -63,7 +63,7 @@ func (v *fakeVolume) Mkdir(name string) error {
 }
 
 func (v *fakeVolume) Create(name string, size int64, _ FileOptions) (File, error) {
-	v.note("create "+name, v.createCost)
+	v.clock.Advance(v.createCost)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.files[name] != nil {
@@ -74,11 +74,12 @@ func (v *fakeVolume) Create(name string, size int64, _ FileOptions) (File, error
 	}
 	b := &fakeBody{data: make([]byte, size)}
 	v.files[name] = b
+	v.log = append(v.log, "create "+name)
 	return &fakeFile{v: v, name: name, b: b, share: v.warm}, nil
 }
 
 func (v *fakeVolume) Open(name string, _ FileOptions) (File, error) {
-	v.note("open "+name, v.openCost)
+	v.clock.Advance(v.openCost)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.failOpen != nil {
@@ -90,6 +91,7 @@ func (v *fakeVolume) Open(name string, _ FileOptions) (File, error) {
 	if b == nil {
 		return nil, fs.ErrNotExist
 	}
+	v.log = append(v.log, "open "+name)
 	return &fakeFile{v: v, name: name, b: b, share: v.warm}, nil
 }
 

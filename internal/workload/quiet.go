@@ -33,7 +33,7 @@ func quiet() (restore func()) {
 		s.floor = heapBytes()
 		s.percent = debug.SetGCPercent(-1)
 		s.limit = debug.SetMemoryLimit(-1)
-		debug.SetMemoryLimit(min(s.limit, int64(s.floor)+quietRoom))
+		debug.SetMemoryLimit(min(s.limit, runtimeBytes()+quietRoom))
 	}
 	return sync.OnceFunc(func() {
 		s.Lock()
@@ -64,4 +64,11 @@ func heapBytes() uint64 {
 	one := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	metrics.Read(one)
 	return one[0].Value.Uint64()
+}
+
+// runtimeBytes is what the memory limit is held against.
+func runtimeBytes() int64 {
+	two := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(two)
+	return int64(two[0].Value.Uint64() - two[1].Value.Uint64())
 }

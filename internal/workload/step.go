@@ -117,12 +117,17 @@ func (s *step) waves(ctx context.Context, mem []byte) (err error) {
 	for i, items := range s.l.waves {
 		jobs, err := s.prepare(ctx, items, mem)
 		if err == nil && i == 0 {
-			err = s.o.Gate.wait(ctx)
+			if err = s.o.Gate.wait(ctx); err != nil {
+				err = fmt.Errorf("%s file %q: waiting for the other steps: %w", s.doing, items[0].Name, err)
+			}
 		}
 		if err == nil {
 			s.time(jobs, crew, own)
 		}
-		if err = errors.Join(err, s.finish(ctx, jobs)); err != nil {
+		if e := s.finish(ctx, jobs); err == nil {
+			err = e
+		}
+		if err != nil {
 			return err
 		}
 		tidy()

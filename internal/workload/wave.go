@@ -70,7 +70,6 @@ func layoutWrite(items []Item, o Options) layout {
 		c := l.cost(it)
 		if it.Size > l.whole {
 			l.rings++
-			l.tight = l.tight || o.Block > 0 && int64(l.block) != o.Block
 		}
 		single := o.Workers == 1 && o.Gate == nil
 		if i > from && (single || used+c > o.budget() || i-from == maxOpen) {
