@@ -1,0 +1,143 @@
+package exfat
+
+import "errors"
+
+// errFragments says that there is room, but not in one piece, or only once freed clusters have been let go.
+var errFragments = errors.New("free space is fragmented")
+
+// arena is where one stripe of writers puts its files: clusters [next, end), counted from 0.
+type arena struct{ next, end uint32 }
+
+// allocator hands out clusters of the bitmap. All of it is under Volume.mu.
+type allocator struct {
+	*bitmap
+	cursor uint32 // where the last allocation ended: next fit
+	// Extents of the device, as the bands of a sparse bundle: length in bytes (0: none), and where the heap starts
+	// on their grid.
+	extent, phase int64
+	cluster       int64
+	arenas        map[int]*arena
+	frontier      int64 // the extent in which the next arena is looked for
+}
+
+// allocate takes n > 0 clusters. It tries the clusters right behind `after` (if that is not 0), then the arena of the
+// stripe (if that is not 0), then the first room in one piece behind the last allocation. If there is none, it
+// gathers pieces, or fails with errFragments when whole is set. Too few free clusters are ErrNoSpace.
+func (a *allocator) allocate(n, after uint32, stripe int, whole bool) ([]run, error) {
+	if n > a.free {
+		return nil, ErrNoSpace
+	}
+	if at, ok := a.place(n, after, stripe); ok {
+		a.put(at, n, true)
+		a.cursor = at + n
+		return []run{{at + firstData, n}}, nil
+	}
+	if whole {
+		return nil, errFragments
+	}
+	return a.gather(n, after), nil
+}
+
+// place finds n clusters in one piece.
+func (a *allocator) place(n, after uint32, stripe int) (uint32, bool) {
+	if after >= firstData {
+		at := after - firstData + 1
+		if at < a.n && n <= a.n-at && a.nextUsed(at, at+n)-at >= n {
+			return at, true
+		}
+	}
+	if stripe != 0 && a.extent > 0 {
+		if at, ok := a.striped(n, stripe); ok {
+			return at, true
+		}
+	}
+	if at, ok := a.find(n, a.cursor, a.n); ok {
+		return at, true
+	}
+	return a.find(n, 0, a.n)
+}
+
+// gather takes n clusters wherever they are, in the order of the device, from behind `after` or the last allocation.
+func (a *allocator) gather(n, after uint32) []run {
+	var runs []run
+	at := a.cursor
+	if after >= firstData {
+		at = after - firstData + 1
+	}
+	for n > 0 {
+		at = a.nextFree(at, a.n)
+		if at >= a.n {
+			at = 0
+			continue
+		}
+		count := a.nextUsed(at, at+min(n, a.n-at)) - at
+		a.put(at, count, true)
+		runs = append(runs, run{at + firstData, count})
+		n -= count
+		at += count
+	}
+	a.cursor = at
+	return runs
+}
+
+// striped places n clusters in the stripe's own arena. When that is full, the stripe gets a new one that starts with
+// an extent in which no other stripe writes and that is as many extents long as the file needs.
+func (a *allocator) striped(n uint32, stripe int) (uint32, bool) {
+	if own := a.arenas[stripe]; own != nil {
+		if at, ok := a.find(n, own.next, own.end); ok {
+			own.next = at + n
+			return at, true
+		}
+	}
+	extents := (a.phase + int64(a.n)*a.cluster + a.extent - 1) / a.extent
+	for i := range extents {
+		e := (a.frontier + i) % extents
+		from, to := a.span(e, n)
+		if from >= a.n || n > a.n-from || a.claimed(from, to, stripe) || a.nextUsed(from, from+n) != from+n {
+			continue
+		}
+		a.arenas[stripe] = &arena{from + n, to}
+		a.frontier = e + 1
+		return from, true
+	}
+	return 0, false
+}
+
+// span is the clusters of extent e and of as many after it as n clusters need.
+func (a *allocator) span(e int64, n uint32) (from, to uint32) {
+	first := max(0, (e*a.extent-a.phase+a.cluster-1)/a.cluster)
+	if first+int64(n) > int64(a.n) {
+		return a.n, a.n
+	}
+	bytes := a.phase + (first+int64(n))*a.cluster
+	end := (alignUp(bytes, a.extent) - a.phase) / a.cluster
+	return uint32(first), uint32(min(max(end, first+int64(n)), int64(a.n)))
+}
+
+// claimed says whether another stripe's arena touches the clusters.
+func (a *allocator) claimed(from, to uint32, stripe int) bool {
+	for s, o := range a.arenas {
+		if s != stripe && o.next < to && from < o.end {
+			return true
+		}
+	}
+	return false
+}
+
+// release gives clusters back at once: only for those that no directory entry on the device names.
+func (a *allocator) release(runs []run) {
+	for _, r := range runs {
+		a.put(r.first-firstData, r.count, false)
+	}
+}
+
+// freeRuns are all free clusters, joined.
+func (a *allocator) freeRuns() []run {
+	var runs []run
+	for at := a.nextFree(0, a.n); at < a.n; {
+		end := a.nextUsed(at, a.n)
+		runs = append(runs, run{at + firstData, end - at})
+		at = a.nextFree(end, a.n)
+	}
+	return runs
+}

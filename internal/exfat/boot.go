@@ -1,0 +1,227 @@
+package exfat
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+
+	"dmgbench/internal/blockdev"
+)
+
+const (
+	bootSectors   = 12 // one boot region: boot sector, 8 extended, OEM, reserved, checksum
+	entryLen      = 32
+	firstData     = 2 // number of the first cluster
+	endOfChain    = 0xFFFFFFFF
+	badCluster    = 0xFFFFFFF7
+	maxClusters   = 0xFFFFFFF5
+	maxDirSize    = 256 << 20 // specification section 7.1
+	block         = 4096      // what direct I/O wants
+	flagDirty     = 0x0002
+	flagMedia     = 0x0004
+	minVolumeSize = 1 << 20
+)
+
+// geometry is the part of a boot sector that says where everything is. Offsets and lengths are in sectors.
+type geometry struct {
+	partition     uint64
+	sectors       uint64
+	fatOffset     uint32
+	fatLength     uint32
+	heapOffset    uint32
+	clusters      uint32
+	root          uint32
+	serial        uint32
+	flags         uint16
+	sectorShift   uint8
+	clusterShift  uint8 // sectors per cluster
+	percentInUse  uint8
+	numberOfFATs  uint8
+	revisionMajor uint8
+	revisionMinor uint8
+}
+
+func (g *geometry) sectorSize() int64  { return 1 << g.sectorShift }
+func (g *geometry) clusterSize() int64 { return 1 << (g.sectorShift + g.clusterShift) }
+func (g *geometry) fatStart() int64    { return int64(g.fatOffset) << g.sectorShift }
+func (g *geometry) heapStart() int64   { return int64(g.heapOffset) << g.sectorShift }
+
+// at is the device offset of a cluster, in bytes.
+func (g *geometry) at(cluster uint32) int64 {
+	return g.heapStart() + int64(cluster-firstData)*g.clusterSize()
+}
+
+// cluster is the inverse of at.
+func (g *geometry) cluster(off int64) uint32 {
+	return uint32((off-g.heapStart())/g.clusterSize()) + firstData
+}
+
+// valid says whether a cluster number names a cluster of the heap.
+func (g *geometry) valid(cluster uint32) bool {
+	return cluster >= firstData && cluster-firstData < g.clusters
+}
+
+// clustersFor is the number of clusters that n bytes take.
+func (g *geometry) clustersFor(n int64) int64 {
+	return (n + g.clusterSize() - 1) >> (g.sectorShift + g.clusterShift)
+}
+
+// encode fills in the boot sector b, which may hold an earlier one.
+func (g *geometry) encode(b []byte) {
+	le := binary.LittleEndian
+	copy(b, "\xEB\x76\x90EXFAT   ")
+	le.PutUint64(b[64:], g.partition)
+	le.PutUint64(b[72:], g.sectors)
+	le.PutUint32(b[80:], g.fatOffset)
+	le.PutUint32(b[84:], g.fatLength)
+	le.PutUint32(b[88:], g.heapOffset)
+	le.PutUint32(b[92:], g.clusters)
+	le.PutUint32(b[96:], g.root)
+	le.PutUint32(b[100:], g.serial)
+	b[104], b[105] = g.revisionMinor, g.revisionMajor
+	le.PutUint16(b[106:], g.flags)
+	b[108], b[109], b[110], b[111], b[112] = g.sectorShift, g.clusterShift, g.numberOfFATs, 0x80, g.percentInUse
+	b[510], b[511] = 0x55, 0xAA
+}
+
+// decodeBoot reads a boot sector and checks it against the size of the device, in bytes.
+func decodeBoot(b []byte, size int64) (geometry, error) {
+	le := binary.LittleEndian
+	if string(b[3:11]) != "EXFAT   " || b[510] != 0x55 || b[511] != 0xAA {
+		return geometry{}, fmt.Errorf("boot sector without the exFAT signature: %w", ErrNotExFAT)
+	}
+	for _, c := range b[11:64] {
+		if c != 0 { // a FAT or NTFS parameter block: specification section 3.1.3
+			return geometry{}, fmt.Errorf("boot sector with a BIOS parameter block: %w", ErrNotExFAT)
+		}
+	}
+	g := geometry{
+		partition: le.Uint64(b[64:]), sectors: le.Uint64(b[72:]), fatOffset: le.Uint32(b[80:]), fatLength: le.Uint32(b[84:]),
+		heapOffset: le.Uint32(b[88:]), clusters: le.Uint32(b[92:]), root: le.Uint32(b[96:]), serial: le.Uint32(b[100:]),
+		revisionMinor: b[104], revisionMajor: b[105], flags: le.Uint16(b[106:]), sectorShift: b[108], clusterShift: b[109],
+		numberOfFATs: b[110], percentInUse: b[112],
+	}
+	return g, g.check(size)
+}
+
+// check applies the ranges of specification section 3.1.
+func (g *geometry) check(size int64) error {
+	if g.sectorShift < 9 || g.sectorShift > 12 || g.clusterShift > 25-g.sectorShift {
+		return fmt.Errorf("sector shift %d, cluster shift %d: %w", g.sectorShift, g.clusterShift, ErrCorrupt)
+	}
+	fatNeed := (uint64(g.clusters) + firstData) * 4
+	heap := (g.sectors - uint64(g.heapOffset)) >> g.clusterShift
+	switch {
+	case g.revisionMajor != 1:
+		return fmt.Errorf("revision %d.%02d: %w", g.revisionMajor, g.revisionMinor, ErrUnsupported)
+	case g.numberOfFATs != 1:
+		return fmt.Errorf("%d FATs: %w", g.numberOfFATs, ErrUnsupported)
+	case g.sectors > uint64(size)>>g.sectorShift:
+		return fmt.Errorf("volume of %d sectors on a device of %d bytes: %w", g.sectors, size, ErrCorrupt)
+	case g.fatOffset < 2*bootSectors || uint64(g.fatLength)<<g.sectorShift < fatNeed:
+		return fmt.Errorf("FAT of %d sectors at %d for %d clusters: %w", g.fatLength, g.fatOffset, g.clusters, ErrCorrupt)
+	case uint64(g.heapOffset) < uint64(g.fatOffset)+uint64(g.fatLength) || uint64(g.heapOffset) >= g.sectors:
+		return fmt.Errorf("cluster heap at sector %d of %d: %w", g.heapOffset, g.sectors, ErrCorrupt)
+	case g.clusters == 0 || g.clusters > maxClusters || uint64(g.clusters) > heap:
+		return fmt.Errorf("%d clusters in a heap for %d: %w", g.clusters, heap, ErrCorrupt)
+	case !g.valid(g.root):
+		return fmt.Errorf("root directory at cluster %d of %d: %w", g.root, g.clusters, ErrCorrupt)
+	}
+	return nil
+}
+
+// bootChecksum is the sum over the first 11 sectors of a region, without VolumeFlags and PercentInUse.
+func bootChecksum(region []byte) uint32 {
+	var sum uint32
+	for i, c := range region {
+		if i == 106 || i == 107 || i == 112 {
+			continue
+		}
+		sum = sum<<31 | sum>>1
+		sum += uint32(c)
+	}
+	return sum
+}
+
+// encodeRegion returns a whole boot region.
+func (g *geometry) encodeRegion() []byte {
+	size := int(g.sectorSize())
+	b := make([]byte, bootSectors*size)
+	g.encode(b)
+	for i := 1; i <= 8; i++ {
+		copy(b[(i+1)*size-4:], "\x00\x00\x55\xAA")
+	}
+	sealRegion(b, size)
+	return b
+}
+
+// sealRegion fills the checksum sector of a region.
+func sealRegion(b []byte, sector int) {
+	sum := bootChecksum(b[:11*sector])
+	for i := 11 * sector; i < 12*sector; i += 4 {
+		binary.LittleEndian.PutUint32(b[i:], sum)
+	}
+}
+
+// regionSealed says whether every word of the checksum sector is right.
+func regionSealed(b []byte, sector int) bool {
+	sum := bootChecksum(b[:11*sector])
+	for i := 11 * sector; i < 12*sector; i += 4 {
+		if binary.LittleEndian.Uint32(b[i:]) != sum {
+			return false
+		}
+	}
+	return true
+}
+
+// readRegion reads and checks the boot region that starts at sector `first` of the device. Since the sector size
+// stands in the boot sector, the backup can only be found by trying all sizes; sector is the one to try.
+func readRegion(dev blockdev.Device, first int, sector int64) (geometry, []byte, error) {
+	b := make([]byte, bootSectors*sector)
+	if err := readFull(dev, b[:512], int64(first)*sector); err != nil {
+		return geometry{}, nil, err
+	}
+	g, err := decodeBoot(b[:512], dev.Size())
+	if err != nil {
+		return g, nil, err
+	}
+	if first == 0 {
+		b = make([]byte, bootSectors*g.sectorSize())
+	} else if g.sectorSize() != sector {
+		return g, nil, fmt.Errorf("backup boot sector for another sector size: %w", ErrCorrupt)
+	}
+	if err := readFull(dev, b, int64(first)*g.sectorSize()); err != nil {
+		return g, nil, err
+	}
+	if !regionSealed(b, int(g.sectorSize())) {
+		return g, nil, fmt.Errorf("checksum of the boot region: %w", ErrCorrupt)
+	}
+	return g, b, nil
+}
+
+// readBoot returns the geometry and the region it came from, going to the backup when the main one is unusable.
+func readBoot(dev blockdev.Device) (g geometry, region []byte, backup bool, err error) {
+	g, region, err = readRegion(dev, 0, 512)
+	if err == nil {
+		return g, region, false, nil
+	}
+	for shift := 9; shift <= 12; shift++ {
+		bg, bregion, berr := readRegion(dev, bootSectors, 1<<shift)
+		if berr == nil {
+			return bg, bregion, true, nil
+		}
+	}
+	return g, nil, false, fmt.Errorf("reading boot sector: %w", err)
+}
+
+// readFull reads len(p) bytes; a short read is an error.
+func readFull(dev blockdev.Device, p []byte, off int64) error {
+	n, err := dev.ReadAt(p, off)
+	if n == len(p) {
+		return nil
+	}
+	if err == nil || err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	return fmt.Errorf("reading %d bytes at %d: %w", len(p), off, err)
+}

@@ -1,0 +1,303 @@
+package exfat
+
+import (
+	"fmt"
+	"io/fs"
+	"slices"
+)
+
+// entry is a file or directory as the volume in memory knows it. The record is what stands in the directory's data.
+type entry struct {
+	record
+	dir          *directory
+	index, count int // place and length of the set, in entries
+	gen          uint64
+	child        *directory // loaded content, for a directory
+	node         *node      // while the file is open
+}
+
+// directory is a loaded directory. Its data reaches up to the cluster with the end marker; clusters behind that are
+// in extents only. All under Volume.mu.
+type directory struct {
+	paged
+	v       *Volume
+	owner   *entry // nil for the root
+	extents []Extent
+	entries map[string]*entry
+	used    int // entries before the end marker
+	hint    int // no free entry before this one
+	// received says that an entry was moved here from another directory: it must reach the device before the other
+	// directory forgets it.
+	received bool
+}
+
+// loadDir reads a directory, cluster by cluster up to the end marker.
+func (v *Volume) loadDir(owner *entry) (*directory, error) {
+	d := &directory{v: v, owner: owner, entries: map[string]*entry{}}
+	cluster := v.g.clusterSize()
+	first, n, contiguous := v.g.root, int64(-1), false
+	if owner != nil {
+		if owner.size < 0 || owner.size > maxDirSize {
+			return nil, fmt.Errorf("directory of %d bytes: %w", owner.size, ErrCorrupt)
+		}
+		first, n, contiguous = owner.first, v.g.clustersFor(owner.size), owner.noChain
+	}
+	runs, err := v.chain(first, n, contiguous, max(1, maxDirSize/cluster))
+	if err != nil {
+		return nil, err
+	}
+	d.extents = v.g.appendRuns(nil, runs)
+	d.page = int(min(block, cluster))
+	d.at = func(off int64) int64 {
+		e := d.extents[find(d.extents, off)]
+		return e.Device + off - e.File
+	}
+	total := extentsLen(d.extents)
+	for ended := false; !ended && int64(len(d.data)) < total; {
+		if v.dirBytes += cluster; v.dirBytes > v.limit {
+			return nil, fmt.Errorf("directories take more than %d bytes: %w", v.limit, ErrUnsupported)
+		}
+		at := len(d.data)
+		d.data = append(d.data, make([]byte, cluster)...)
+		if err := readFull(v.dev, d.data[at:], d.at(int64(at))); err != nil {
+			return nil, err
+		}
+		ended = d.findEnd(at)
+	}
+	d.parse()
+	v.dirs[d] = struct{}{}
+	return d, nil
+}
+
+// findEnd looks for the end marker from off on and clears what follows it: those entries are unused by definition, and
+// must read so when the marker moves on. They reach the device with the next change only.
+func (d *directory) findEnd(off int) bool {
+	for ; off < len(d.data); off += entryLen {
+		if d.data[off] == 0 {
+			rest := d.data[off:]
+			if slices.ContainsFunc(rest, func(b byte) bool { return b != 0 }) {
+				clear(rest)
+				d.mark(off, len(rest))
+			}
+			return true
+		}
+		d.used++
+	}
+	return false
+}
+
+// parse fills in the entries. Sets that do not hold together are left out, and counted.
+func (d *directory) parse() {
+	for i := 0; i < d.used; i++ {
+		b := d.data[i*entryLen : d.used*entryLen]
+		if b[0] != typeFile {
+			continue
+		}
+		n := setLength(b)
+		if n == 0 {
+			d.v.state.BadEntries++
+			continue
+		}
+		rec, problem := decodeSet(b[:n*entryLen], d.v.upcase)
+		if problem == setStructure || problem == setSum {
+			d.v.state.BadEntries++
+			continue
+		}
+		if problem != "" {
+			d.v.state.BadEntries++
+		}
+		key := d.v.upcase.key(rec.name)
+		if d.entries[key] == nil {
+			d.entries[key] = &entry{record: rec, dir: d, index: i, count: n}
+		}
+		i += n - 1
+	}
+}
+
+// bytes is the entry set in the data of the directory.
+func (e *entry) bytes() []byte {
+	return e.dir.data[e.index*entryLen:][:e.count*entryLen]
+}
+
+// store writes the record into the directory's data.
+func (e *entry) store() {
+	e.patch(e.bytes())
+	e.dir.mark(e.index*entryLen, e.count*entryLen)
+	e.gen = e.dir.v.changed()
+}
+
+// insert puts a new entry set into the directory, which may grow.
+func (d *directory) insert(e *entry) error {
+	set := e.encode(d.v.upcase)
+	n := len(set) / entryLen
+	index, err := d.room(n)
+	if err != nil {
+		return err
+	}
+	copy(d.data[index*entryLen:], set)
+	d.mark(index*entryLen, len(set))
+	d.used = max(d.used, index+n)
+	e.dir, e.index, e.count = d, index, n
+	d.entries[d.v.upcase.key(e.name)] = e
+	e.gen = d.v.changed()
+	return nil
+}
+
+// drop takes an entry set out of the directory.
+func (d *directory) drop(e *entry) {
+	set := e.bytes()
+	for i := 0; i < len(set); i += entryLen {
+		set[i] &^= inUse
+	}
+	d.mark(e.index*entryLen, len(set))
+	d.hint = min(d.hint, e.index)
+	delete(d.entries, d.v.upcase.key(e.name))
+	e.gen = d.v.changed()
+}
+
+// room finds n free entries in a row.
+func (d *directory) room(n int) (int, error) {
+	start, first := d.hint, -1
+	for i := d.hint; i < d.used; i++ {
+		if d.data[i*entryLen]&inUse != 0 {
+			start = i + 1
+			continue
+		}
+		if first < 0 {
+			first = i
+		}
+		if i-start+1 == n {
+			if first == start {
+				d.hint = start + n
+			} else {
+				d.hint = first
+			}
+			return start, nil
+		}
+	}
+	// A directory that is full to its end needs no marker; one with clusters behind needs it in the next of them.
+	for need := (start + n) * entryLen; need > len(d.data) || need == len(d.data) && int64(need) < extentsLen(d.extents); {
+		if err := d.extend(); err != nil {
+			return 0, err
+		}
+	}
+	if first < 0 || first == start {
+		d.hint = start + n
+	} else {
+		d.hint = first
+	}
+	return start, nil
+}
+
+// extend brings one more cluster, full of zeros, into the data: one that the directory has behind its end marker, or
+// a new one. The zeros are on the device before anything names the cluster.
+func (d *directory) extend() error {
+	v, cluster := d.v, d.v.g.clusterSize()
+	if int64(len(d.data))+cluster > maxDirSize {
+		return fmt.Errorf("directory has its greatest size of %d bytes: %w", maxDirSize, ErrNoSpace)
+	}
+	if v.dirBytes+cluster > v.limit {
+		return fmt.Errorf("directories take more than %d bytes: %w", v.limit, ErrUnsupported)
+	}
+	if int64(len(d.data)) == extentsLen(d.extents) {
+		if err := d.addCluster(); err != nil {
+			return err
+		}
+	}
+	if err := writeFull(v.dev, make([]byte, cluster), d.at(int64(len(d.data)))); err != nil {
+		return err
+	}
+	d.data = append(d.data, make([]byte, cluster)...)
+	v.dirBytes += cluster
+	return nil
+}
+
+// addCluster gives the directory one more cluster; from then on it has a FAT chain.
+func (d *directory) addCluster() error {
+	v := d.v
+	runs := v.g.runs(d.extents)
+	var last uint32
+	if len(runs) > 0 {
+		last = runs[len(runs)-1].end() - 1
+	}
+	more, err := v.alloc.allocate(1, last, 0, false)
+	if err != nil {
+		return err
+	}
+	if d.owner != nil && d.owner.noChain {
+		err = v.fat.link(0, append(runs, more...))
+	} else {
+		err = v.fat.link(last, more)
+	}
+	if err != nil {
+		v.alloc.release(more)
+		return err
+	}
+	d.extents = v.g.appendRuns(d.extents, more)
+	if o := d.owner; o != nil {
+		if o.first == 0 {
+			o.first = more[0].first
+		}
+		o.noChain = false
+		o.size = extentsLen(d.extents)
+		o.valid = o.size
+		o.store()
+	}
+	return nil
+}
+
+// dirOf returns the loaded content of a directory entry.
+func (v *Volume) dirOf(e *entry) (*directory, error) {
+	if !e.isDir() {
+		return nil, ErrNotDir
+	}
+	if e.child == nil {
+		d, err := v.loadDir(e)
+		if err != nil {
+			return nil, err
+		}
+		e.child = d
+	}
+	return e.child, nil
+}
+
+// walkTo follows the parts of a path; the root has no entry, so e is nil for an empty path.
+func (v *Volume) walkTo(parts []string) (e *entry, d *directory, err error) {
+	d = v.root
+	for i, part := range parts {
+		units, err := encodeName(part)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%w: %w", fs.ErrInvalid, err)
+		}
+		if e = d.entries[v.upcase.key(units)]; e == nil {
+			return nil, nil, fs.ErrNotExist
+		}
+		if i == len(parts)-1 && !e.isDir() {
+			return e, nil, nil
+		}
+		if d, err = v.dirOf(e); err != nil {
+			return nil, nil, err
+		}
+	}
+	return e, d, nil
+}
+
+// place resolves the directory and the name for something that is to be made; it must not exist.
+func (v *Volume) place(path string) (*directory, []uint16, error) {
+	parts := splitPath(path)
+	if len(parts) == 0 {
+		return nil, nil, fs.ErrExist
+	}
+	_, d, err := v.walkTo(parts[:len(parts)-1])
+	if err != nil {
+		return nil, nil, err
+	}
+	if d == nil {
+		return nil, nil, ErrNotDir
+	}
+	units, err := encodeName(parts[len(parts)-1])
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", fs.ErrInvalid, err)
+	}
+	return d, units, nil
+}

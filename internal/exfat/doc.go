@@ -1,0 +1,28 @@
+// Package exfat is an exFAT file system over a block device, after Microsoft's published exFAT specification
+// (revision 1.00). It is the in-process volume of the benchmark: [Format] makes a volume, [Mount] opens it,
+// [Check] verifies and repairs one that is not mounted.
+//
+// # Data path
+//
+// File data goes straight between the caller's buffer and the device, one device call for each contiguous extent,
+// without a copy, without metadata and without an exclusive lock: readers and writers of one file or of many run at
+// the speed of the device. Only the last part of a file that is no multiple of 4096 bytes goes through a small
+// buffer, padded, so that devices that are opened for direct I/O see whole blocks.
+//
+// # Metadata and crashes
+//
+// Allocation bitmap, FAT and directories are held in memory and written back, by the 4 KiB page, at [File.Sync],
+// [Volume.Sync] and [Volume.Unmount], in an order that survives a crash at any point: data, FAT and bitmap first,
+// flushed, then directory entries, flushed. Clusters that were freed are given out again only after the directory
+// entry that named them is gone from the device, so that a crash can lose clusters but never mixes two files. The
+// VolumeDirty flag is set before the first change and cleared by a clean Unmount.
+//
+// # What it refuses
+//
+// Volumes with two FATs (TexFAT), names that exFAT forbids, volumes whose FAT and bitmap would take more memory than
+// [MountOptions.MetadataLimit]. Directories take at most 256 MiB each (a limit of the format) and, all loaded ones
+// together, at most that limit as well. It never follows a chain for longer than the volume has clusters. Names on disk that
+// are not valid UTF-16 are listed with U+FFFD and cannot be opened. Removing a file that is open is refused.
+//
+// To put files on a volume use [Volume]; what a benchmark does with them is for the packages above.
+package exfat

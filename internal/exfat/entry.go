@@ -1,0 +1,187 @@
+package exfat
+
+import (
+	"encoding/binary"
+	"time"
+	"unicode/utf16"
+)
+
+// Types of directory entries.
+const (
+	typeBitmap = 0x81
+	typeUpcase = 0x82
+	typeLabel  = 0x83
+	typeFile   = 0x85
+	typeStream = 0xC0
+	typeName   = 0xC1
+	inUse      = 0x80
+
+	attrDir     = 0x10
+	attrArchive = 0x20
+
+	flagPossible = 0x01 // an allocation is possible
+	flagNoChain  = 0x02 // the clusters are contiguous, the FAT is not used
+)
+
+// record is what an entry set says about a file or a directory.
+type record struct {
+	attr                        uint16
+	created, modified, accessed stamp
+	first                       uint32
+	size, valid                 int64
+	noChain                     bool
+	name                        []uint16
+}
+
+func (r *record) isDir() bool { return r.attr&attrDir != 0 }
+
+// stamp is a time as exFAT keeps it.
+type stamp struct {
+	dos  uint32
+	tens uint8 // hundredths of a second to add, 0 to 199
+	zone uint8 // 0x80 | quarters of an hour east of UTC
+}
+
+// makeStamp cuts t to 10 ms and to the years 1980 to 2107; stamps are written in UTC.
+func makeStamp(t time.Time) stamp {
+	t = t.UTC()
+	switch {
+	case t.Year() < 1980:
+		t = time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)
+	case t.Year() > 2107:
+		t = time.Date(2107, 12, 31, 23, 59, 59, 0, time.UTC)
+	}
+	date := uint32(t.Year()-1980)<<9 | uint32(t.Month())<<5 | uint32(t.Day())
+	clock := uint32(t.Hour())<<11 | uint32(t.Minute())<<5 | uint32(t.Second())/2
+	return stamp{dos: date<<16 | clock, tens: uint8(t.Second()%2*100 + t.Nanosecond()/10_000_000), zone: 0x80}
+}
+
+// time returns the instant; without a valid zone the stamp is taken for UTC.
+func (s stamp) time() time.Time {
+	date, clock := s.dos>>16, s.dos&0xFFFF
+	t := time.Date(1980+int(date>>9), time.Month(date>>5&15), int(date&31), int(clock>>11), int(clock>>5&63), int(clock&31)*2, int(s.tens)*10_000_000, time.UTC)
+	if s.zone&0x80 != 0 {
+		quarters := int(int8(s.zone<<1) >> 1) // seven bits, signed
+		t = t.Add(-time.Duration(quarters) * 15 * time.Minute)
+	}
+	return t
+}
+
+// setChecksum is the checksum of an entry set, without its own field.
+func setChecksum(set []byte) uint16 {
+	var sum uint16
+	for i, c := range set {
+		if i == 2 || i == 3 {
+			continue
+		}
+		sum = sum<<15 | sum>>1
+		sum += uint16(c)
+	}
+	return sum
+}
+
+// entriesFor is the length of an entry set for a name of n units.
+func entriesFor(n int) int { return 2 + (n+perName-1)/perName }
+
+// encode returns a fresh entry set.
+func (r *record) encode(t *caseTable) []byte {
+	n := entriesFor(len(r.name))
+	set := make([]byte, n*entryLen)
+	set[0], set[1] = typeFile, byte(n-1)
+	stream := set[entryLen:]
+	stream[0], stream[3] = typeStream, byte(len(r.name))
+	binary.LittleEndian.PutUint16(stream[4:], t.hash(r.name))
+	for i := range n - 2 {
+		e := set[(2+i)*entryLen:]
+		e[0] = typeName
+		for j, u := range r.name[i*perName : min(len(r.name), (i+1)*perName)] {
+			binary.LittleEndian.PutUint16(e[2+2*j:], u)
+		}
+	}
+	r.patch(set)
+	return set
+}
+
+// patch brings attributes, times and allocation in an existing set up to date, and its checksum with them. What it
+// does not know (vendor entries) stays.
+func (r *record) patch(set []byte) {
+	le := binary.LittleEndian
+	le.PutUint16(set[4:], r.attr)
+	le.PutUint32(set[8:], r.created.dos)
+	le.PutUint32(set[12:], r.modified.dos)
+	le.PutUint32(set[16:], r.accessed.dos)
+	set[20], set[21] = r.created.tens, r.modified.tens
+	set[22], set[23], set[24] = r.created.zone, r.modified.zone, r.accessed.zone
+	stream := set[entryLen:]
+	stream[1] = flagPossible
+	if r.noChain && r.first != 0 {
+		stream[1] |= flagNoChain
+	}
+	le.PutUint64(stream[8:], uint64(r.valid))
+	le.PutUint32(stream[20:], r.first)
+	le.PutUint64(stream[24:], uint64(r.size))
+	le.PutUint16(set[2:], setChecksum(set))
+}
+
+// setProblem says what is wrong with an entry set; the empty string is nothing.
+type setProblem string
+
+const (
+	setStructure setProblem = "entries do not form a set"
+	setSum       setProblem = "checksum of the entry set is wrong"
+	setName      setProblem = "name is not allowed"
+	setHash      setProblem = "hash of the name is wrong"
+)
+
+// setLength is how many entries the set at the start of b claims, at most what b holds; 0 if that is impossible.
+func setLength(b []byte) int {
+	n := int(b[1]) + 1
+	if n < 3 || n > maxSet || n*entryLen > len(b) {
+		return 0
+	}
+	return n
+}
+
+// decodeSet reads an entry set, whose length setLength gave. The record is filled in even if there is a problem,
+// unless that is setStructure.
+func decodeSet(set []byte, t *caseTable) (record, setProblem) {
+	le := binary.LittleEndian
+	stream := set[entryLen:]
+	units := int(stream[3])
+	names := (units + perName - 1) / perName
+	if stream[0] != typeStream || units == 0 || len(set) < (2+names)*entryLen {
+		return record{}, setStructure
+	}
+	r := record{
+		attr:     le.Uint16(set[4:]),
+		created:  stamp{le.Uint32(set[8:]), set[20], set[22]},
+		modified: stamp{le.Uint32(set[12:]), set[21], set[23]},
+		accessed: stamp{le.Uint32(set[16:]), 0, set[24]},
+		first:    le.Uint32(stream[20:]),
+		size:     int64(le.Uint64(stream[24:])),
+		valid:    int64(le.Uint64(stream[8:])),
+		noChain:  stream[1]&flagNoChain != 0,
+		name:     make([]uint16, units),
+	}
+	for i := range names {
+		e := set[(2+i)*entryLen:]
+		if e[0] != typeName {
+			return record{}, setStructure
+		}
+		for j := 0; j < perName && i*perName+j < units; j++ {
+			r.name[i*perName+j] = le.Uint16(e[2+2*j:])
+		}
+	}
+	switch {
+	case setChecksum(set) != le.Uint16(set[2:]):
+		return r, setSum
+	case checkName(r.name) != nil:
+		return r, setName
+	case t.hash(r.name) != le.Uint16(stream[4:]):
+		return r, setHash
+	}
+	return r, ""
+}
+
+// text is the name as Go has it.
+func (r *record) text() string { return string(utf16.Decode(r.name)) }

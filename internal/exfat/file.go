@@ -1,0 +1,242 @@
+package exfat
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"sync/atomic"
+
+	"dmgbench/internal/blockdev"
+)
+
+// File is a handle of an open file. Its methods may be called from many goroutines; reads and writes of one file or of
+// many do not wait for one another.
+type File struct {
+	n      *node
+	name   string
+	closed atomic.Bool
+}
+
+var (
+	_ io.ReaderAt = (*File)(nil)
+	_ io.WriterAt = (*File)(nil)
+	_ io.Closer   = (*File)(nil)
+)
+
+func (f *File) fail(doing string, err error) error {
+	return fmt.Errorf("%s %q: %w", doing, f.name, err)
+}
+
+// Name is the path with which the file was opened.
+func (f *File) Name() string { return f.name }
+
+// Size is the length of the file in bytes.
+func (f *File) Size() int64 { return f.n.size.Load() }
+
+// ReadAt implements io.ReaderAt. What was never written reads as zeros.
+func (f *File) ReadAt(p []byte, off int64) (int, error) {
+	if f.closed.Load() {
+		return 0, f.fail("reading", ErrClosed)
+	}
+	if off < 0 {
+		return 0, f.fail("reading", blockdev.ErrOutOfRange)
+	}
+	n := f.n
+	n.io.RLock()
+	defer n.io.RUnlock()
+	size := n.size.Load()
+	want := len(p)
+	if off >= size {
+		if want == 0 {
+			return 0, nil
+		}
+		return 0, io.EOF
+	}
+	p = p[:min(int64(want), size-off)]
+	var err error
+	if off+int64(len(p)) <= n.valid.Load() {
+		err = n.get(p, off)
+	} else {
+		err = n.readSparse(p, off)
+	}
+	if err != nil {
+		return 0, f.fail("reading", err)
+	}
+	if len(p) < want {
+		return len(p), io.EOF
+	}
+	return len(p), nil
+}
+
+// WriteAt implements io.WriterAt. It grows the file if it must; ErrNoSpace leaves the file as it was.
+func (f *File) WriteAt(p []byte, off int64) (int, error) {
+	if f.closed.Load() {
+		return 0, f.fail("writing", ErrClosed)
+	}
+	if off < 0 || off > math.MaxInt64-int64(len(p)) {
+		return 0, f.fail("writing", blockdev.ErrOutOfRange)
+	}
+	if len(p) == 0 {
+		return 0, nil
+	}
+	n := f.n
+	if err := n.v.mark(); err != nil {
+		return 0, f.fail("writing", err)
+	}
+	n.io.RLock()
+	defer n.io.RUnlock()
+	if end := off + int64(len(p)); end > n.size.Load() {
+		if err := n.growTo(end); err != nil {
+			return 0, f.fail("writing", err)
+		}
+	}
+	done, err := n.put(p, off)
+	n.published(off, off+int64(done))
+	if err != nil {
+		return done, f.fail("writing", err)
+	}
+	return done, nil
+}
+
+// mark is touch for the data path: an atomic load once the volume is marked.
+func (v *Volume) mark() error {
+	if v.marked.Load() {
+		return nil
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.touch()
+}
+
+// Sync makes the file durable: data, then FAT and bitmap, then the directory entry. A file whose size and place did not
+// change costs one flush of the device, others two. The modification time alone is not waited for.
+func (f *File) Sync() error {
+	if f.closed.Load() {
+		return f.fail("synchronising", ErrClosed)
+	}
+	n, v := f.n, f.n.v
+	if err := n.settle(); err != nil {
+		return f.fail("synchronising", err)
+	}
+	v.mu.Lock()
+	changed := v.persist(n, false)
+	want := n.e.gen
+	v.mu.Unlock()
+	if !changed {
+		if err := v.dev.Flush(); err != nil {
+			return f.fail("synchronising", err)
+		}
+	}
+	if err := v.commit(want); err != nil {
+		return f.fail("synchronising", err)
+	}
+	return nil
+}
+
+// Close gives the handle back. The directory entry is brought up to date in memory; only Sync makes it durable.
+func (f *File) Close() error {
+	if f.closed.Swap(true) {
+		return f.fail("closing", ErrClosed)
+	}
+	n, v := f.n, f.n.v
+	err := n.settle()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	n.refs--
+	v.open--
+	if !v.readOnly {
+		v.persist(n, true)
+	}
+	if n.refs == 0 {
+		n.e.node = nil
+	}
+	if err != nil {
+		return f.fail("closing", err)
+	}
+	return nil
+}
+
+// Truncate changes the size. What a larger size adds reads as zeros; what a smaller one cuts off is free when the call
+// returns, and durably so.
+func (f *File) Truncate(size int64) error {
+	if f.closed.Load() {
+		return f.fail("truncating", ErrClosed)
+	}
+	if size < 0 {
+		return f.fail("truncating", blockdev.ErrOutOfRange)
+	}
+	n := f.n
+	if err := n.v.mark(); err != nil {
+		return f.fail("truncating", err)
+	}
+	n.io.Lock()
+	defer n.io.Unlock()
+	err := n.growTo(size)
+	if err == nil && size < n.size.Load() {
+		err = n.shrinkTo(size)
+	}
+	if err != nil {
+		return f.fail("truncating", err)
+	}
+	return nil
+}
+
+// shrinkTo cuts the file. The shorter entry is on the device before the clusters are let go and the chain is cut.
+func (n *node) shrinkTo(size int64) error {
+	v := n.v
+	keep, rest := cut(*n.extents.Load(), v.g.clustersFor(size)*v.g.clusterSize())
+	n.mu.Lock()
+	n.valid.Store(min(n.valid.Load(), size))
+	var spans []span
+	for _, s := range n.pending {
+		if s.from < size {
+			spans = append(spans, span{s.from, min(s.to, size)})
+		}
+	}
+	n.pending, n.written = spans, true
+	n.mu.Unlock()
+	v.mu.Lock()
+	n.size.Store(size)
+	n.extents.Store(&keep)
+	n.noChain = n.noChain && len(keep) > 0
+	v.persist(n, true)
+	want := n.e.gen
+	v.mu.Unlock()
+	if len(rest) == 0 {
+		return nil
+	}
+	err := v.commit(want)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if err != nil {
+		v.discardLater(v.g.runs(rest))
+		return err
+	}
+	v.alloc.release(v.g.runs(rest))
+	v.changed()
+	if len(keep) == 0 || n.noChain {
+		return nil
+	}
+	last := keep[len(keep)-1]
+	return v.fat.set(v.g.cluster(last.Device+last.Length)-1, endOfChain)
+}
+
+// Extents says where the file lies, in the order of the file.
+func (f *File) Extents() []Extent {
+	return append([]Extent(nil), *f.n.extents.Load()...)
+}
+
+// Evict drops the host's cache of the file's clusters. It is errors.ErrUnsupported if the device cannot.
+func (f *File) Evict() error {
+	ev, ok := f.n.v.dev.(blockdev.Evicter)
+	if !ok {
+		return f.fail("evicting", errors.ErrUnsupported)
+	}
+	for _, e := range f.Extents() {
+		if err := ev.Evict(e.Device, e.Length); err != nil {
+			return f.fail("evicting", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,221 @@
+package exfat
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+	"unicode/utf16"
+
+	"dmgbench/internal/blockdev"
+)
+
+// FormatOptions are the choices that Format leaves open. The same options on devices of the same size give the same
+// bytes.
+type FormatOptions struct {
+	// Label is the volume label, at most 11 UTF-16 units; empty means none.
+	Label string
+	// ClusterSize in bytes is a power of two from 512 to 32 MiB. 0 chooses as mkfs.exfat does: 4 KiB up to 256 MiB,
+	// 32 KiB up to 32 GiB, 128 KiB beyond.
+	ClusterSize int64
+	// AlignTo is the alignment of the cluster heap in bytes, relative to the device, a power of two from 512. 0 is
+	// 1 MiB, or 4096 on devices below 32 MiB.
+	AlignTo int64
+	// Serial is the volume serial number.
+	Serial uint32
+	// PartitionOffset is where the device starts on its disk, in bytes; informative.
+	PartitionOffset int64
+	// MaxSize is the size in bytes up to which Resize shall be able to grow the volume; the FAT is made that long.
+	// 0 means the size of the device.
+	MaxSize int64
+}
+
+func (o FormatOptions) clusterSize(size int64) int64 {
+	switch {
+	case o.ClusterSize != 0:
+		return o.ClusterSize
+	case size <= 256<<20:
+		return 4 << 10
+	case size <= 32<<30:
+		return 32 << 10
+	}
+	return 128 << 10
+}
+
+func (o FormatOptions) alignment(size int64) int64 {
+	switch {
+	case o.AlignTo != 0:
+		return o.AlignTo
+	case size < 32<<20:
+		return block
+	}
+	return 1 << 20
+}
+
+// geometry lays the volume out.
+func (o FormatOptions) geometry(size int64) (geometry, error) {
+	const shift = 9
+	cluster, align := o.clusterSize(size), o.alignment(size)
+	if cluster < 512 || cluster > 32<<20 || bits.OnesCount64(uint64(cluster)) != 1 {
+		return geometry{}, fmt.Errorf("cluster size %d is no power of two from 512 to 33554432", cluster)
+	}
+	if align < 512 || bits.OnesCount64(uint64(align)) != 1 {
+		return geometry{}, fmt.Errorf("alignment %d is no power of two from 512", align)
+	}
+	if size < minVolumeSize {
+		return geometry{}, fmt.Errorf("%d bytes are less than the smallest volume of %d", size, minVolumeSize)
+	}
+	if o.PartitionOffset < 0 {
+		return geometry{}, fmt.Errorf("partition offset %d is negative", o.PartitionOffset)
+	}
+	g := geometry{
+		partition: uint64(o.PartitionOffset) >> shift, sectors: uint64(size) >> shift, fatOffset: 2 * bootSectors, serial: o.Serial,
+		sectorShift: shift, clusterShift: uint8(bits.TrailingZeros64(uint64(cluster)) - shift), numberOfFATs: 1, revisionMajor: 1,
+	}
+	entries := min(max(size, o.MaxSize)/cluster, maxClusters) + firstData
+	fat := alignUp(entries*4, block)
+	heap := alignUp(g.fatStart()+fat, align)
+	if heap+8*cluster > size {
+		return geometry{}, fmt.Errorf("%d bytes leave no room for clusters of %d aligned to %d", size, cluster, align)
+	}
+	g.fatLength = uint32(fat >> shift)
+	g.heapOffset = uint32(heap >> shift)
+	g.clusters = uint32(min((size-heap)/cluster, maxClusters))
+	return g, nil
+}
+
+func alignUp(n, to int64) int64 { return (n + to - 1) / to * to }
+
+// Format makes a new, empty volume that takes the whole device. Only metadata is written; parts of the FAT that read
+// as zeros are left alone, so that sparse containers stay sparse.
+func Format(dev blockdev.Device, o FormatOptions) error {
+	label := utf16.Encode([]rune(o.Label))
+	if len(label) > labelMax {
+		return fmt.Errorf("formatting volume: label %q has %d UTF-16 units, at most %d are possible", o.Label, len(label), labelMax)
+	}
+	g, err := o.geometry(dev.Size())
+	if err != nil {
+		return fmt.Errorf("formatting volume: %w", err)
+	}
+	if err := g.writeNew(dev, label); err != nil {
+		return fmt.Errorf("formatting volume: %w", err)
+	}
+	return nil
+}
+
+func (g *geometry) writeNew(dev blockdev.Device, label []uint16) error {
+	upcase := standardCase().encode()
+	bitmapLen := (int64(g.clusters) + 7) / 8
+	lengths := []int64{bitmapLen, int64(len(upcase)), 1}
+	fat := binary.LittleEndian.AppendUint32(nil, 0xFFFFFFF8)
+	fat = binary.LittleEndian.AppendUint32(fat, endOfChain)
+	var firsts [3]uint32
+	next := uint32(firstData)
+	for i, n := range lengths {
+		firsts[i] = next
+		for range g.clustersFor(n) - 1 {
+			next++
+			fat = binary.LittleEndian.AppendUint32(fat, next)
+		}
+		next++
+		fat = binary.LittleEndian.AppendUint32(fat, endOfChain)
+	}
+	used := next - firstData
+	if used > g.clusters {
+		return fmt.Errorf("metadata takes %d of %d clusters", used, g.clusters)
+	}
+	g.root = firsts[2]
+	g.percentInUse = uint8(uint64(used) * 100 / uint64(g.clusters))
+
+	// The boot sector goes away first and comes last: an interrupted Format leaves no half volume behind.
+	region := make([]byte, 2*bootSectors*g.sectorSize())
+	if err := writeFlush(dev, region, 0); err != nil {
+		return err
+	}
+	if err := g.writeHeap(dev, firsts, used, upcase, label); err != nil {
+		return err
+	}
+	if err := writeSparse(dev, fat, g.fatStart(), int64(g.fatLength)<<g.sectorShift); err != nil {
+		return err
+	}
+	if err := dev.Flush(); err != nil {
+		return err
+	}
+	copy(region, g.encodeRegion())
+	copy(region[len(region)/2:], region[:len(region)/2])
+	return writeFlush(dev, region, 0)
+}
+
+// writeHeap writes bitmap, up-case table and root directory, padded to whole clusters.
+func (g *geometry) writeHeap(dev blockdev.Device, firsts [3]uint32, used uint32, upcase []byte, label []uint16) error {
+	bitmap := make([]byte, (used+7)/8)
+	for i := range used {
+		bitmap[i/8] |= 1 << (i % 8)
+	}
+	bitmapLen := (int64(g.clusters) + 7) / 8
+	root := make([]byte, 3*entryLen)
+	le := binary.LittleEndian
+	root[0] = typeLabel
+	if len(label) == 0 {
+		root[0] &^= inUse
+	}
+	root[1] = byte(len(label))
+	for i, u := range label {
+		le.PutUint16(root[2+2*i:], u)
+	}
+	e := root[entryLen:]
+	e[0] = typeBitmap
+	le.PutUint32(e[20:], firsts[0])
+	le.PutUint64(e[24:], uint64(bitmapLen))
+	e = root[2*entryLen:]
+	e[0] = typeUpcase
+	le.PutUint32(e[4:], tableChecksum(upcase))
+	le.PutUint32(e[20:], firsts[1])
+	le.PutUint64(e[24:], uint64(len(upcase)))
+	for i, b := range [][]byte{bitmap, upcase, root} {
+		length := max(int64(len(b)), 1)
+		if i == 0 {
+			length = bitmapLen
+		}
+		if err := writeSparse(dev, b, g.at(firsts[i]), g.clustersFor(length)*g.clusterSize()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeSparse writes b at off and zeros up to length; blocks of zeros that already read so are not written.
+func writeSparse(dev blockdev.Device, b []byte, off, length int64) error {
+	const step = 64 << 10
+	var old, zeros [step]byte
+	for done := int64(0); done < length; done += step {
+		n := min(step, length-done)
+		want := zeros[:n]
+		if done < int64(len(b)) {
+			want = make([]byte, n)
+			copy(want, b[done:])
+		} else if err := readFull(dev, old[:n], off+done); err != nil {
+			return err
+		} else if bytes.Equal(old[:n], want) {
+			continue
+		}
+		if err := writeFull(dev, want, off+done); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func writeFlush(dev blockdev.Device, b []byte, off int64) error {
+	if err := writeFull(dev, b, off); err != nil {
+		return err
+	}
+	return dev.Flush()
+}
+
+func writeFull(dev blockdev.Device, b []byte, off int64) error {
+	if _, err := dev.WriteAt(b, off); err != nil {
+		return fmt.Errorf("writing %d bytes at %d: %w", len(b), off, err)
+	}
+	return nil
+}

@@ -1,0 +1,76 @@
+package exfat
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"dmgbench/internal/blockdev"
+)
+
+func TestUpcaseTableIsTheStandardOne(t *testing.T) {
+	b := standardCase().encode()
+	assert.Len(t, b, upcaseLen)
+	assert.EqualValues(t, upcaseChecksum, tableChecksum(b))
+	assert.Equal(t, standardCase(), decodeCase(b))
+	assert.Equal(t, identityCase(), decodeCase(nil))
+	assert.EqualValues(t, 'A', standardCase()['a'])
+}
+
+func TestFormatIsDeterministicAndLeavesNoOldBytes(t *testing.T) {
+	const size = 8 << 20
+	a, b := blockdev.NewMem(size), blockdev.NewMem(size)
+	_, err := b.WriteAt(bytes.Repeat([]byte{0xA5}, size), 0)
+	require.NoError(t, err)
+	for _, dev := range []*blockdev.MemDevice{a, b} {
+		require.NoError(t, Format(dev, FormatOptions{Label: "Volume", Serial: 7}))
+	}
+	g, _, backup, err := readBoot(a)
+	require.NoError(t, err)
+	assert.False(t, backup)
+	x, y := make([]byte, g.at(g.root)+g.clusterSize()), make([]byte, g.at(g.root)+g.clusterSize())
+	require.NoError(t, readFull(a, x, 0))
+	require.NoError(t, readFull(b, y, 0))
+	for _, part := range []struct{ from, to int64 }{{0, g.fatStart() + int64(g.fatLength)*512}, {g.heapStart(), int64(len(x))}} {
+		assert.True(t, bytes.Equal(x[part.from:part.to], y[part.from:part.to]))
+	}
+}
+
+func TestFormatGeometry(t *testing.T) {
+	for _, c := range []struct {
+		size, cluster, align, heap int64
+	}{
+		{1 << 20, 4096, 4096, 0}, {64 << 20, 4096, 1 << 20, 1 << 20}, {1 << 30, 32 << 10, 1 << 20, 1 << 20}, {100_000_000_000, 128 << 10, 1 << 20, 3 << 20},
+	} {
+		dev := blockdev.NewMem(c.size)
+		require.NoError(t, Format(dev, FormatOptions{}))
+		g, _, _, err := readBoot(dev)
+		require.NoError(t, err)
+		assert.Equal(t, c.cluster, g.clusterSize())
+		assert.Zero(t, g.heapStart()%c.align)
+		if c.heap != 0 {
+			assert.Equal(t, c.heap, g.heapStart())
+		}
+		assert.Less(t, c.size-g.at(g.clusters+2), g.clusterSize())
+		assert.Less(t, dev.Allocated(), int64(1<<20), "sparse containers stay sparse")
+	}
+}
+
+func TestFormatRefuses(t *testing.T) {
+	for name, c := range map[string]struct {
+		size int64
+		o    FormatOptions
+	}{
+		"small":        {512 << 10, FormatOptions{}},
+		"label":        {1 << 20, FormatOptions{Label: "twelve chars"}},
+		"cluster":      {1 << 20, FormatOptions{ClusterSize: 3000}},
+		"huge cluster": {1 << 30, FormatOptions{ClusterSize: 64 << 20}},
+		"align":        {1 << 20, FormatOptions{AlignTo: 1000}},
+		"no room":      {1 << 20, FormatOptions{AlignTo: 1 << 20}},
+		"max size":     {1 << 20, FormatOptions{MaxSize: 1 << 40}},
+	} {
+		assert.ErrorContains(t, Format(blockdev.NewMem(c.size), c.o), "formatting volume: ", name)
+	}
+}

@@ -1,0 +1,196 @@
+package exfat
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// span is a range of bytes [from, to) of a file.
+type span struct{ from, to int64 }
+
+// node is an open file, shared by all its handles. Locks are taken in the order io, grow, Volume.mu, mu.
+type node struct {
+	v      *Volume
+	e      *entry
+	stripe int
+	refs   int // under Volume.mu
+
+	// io is held shared by reads and writes, which therefore do not wait for one another, and exclusively by what
+	// takes clusters away or fills gaps.
+	io sync.RWMutex
+	// grow is held while the size goes up, and while the padded last block is written: so the padding never meets data.
+	grow    sync.Mutex
+	size    atomic.Int64
+	extents atomic.Pointer[[]Extent]
+	noChain bool // under Volume.mu
+
+	mu      sync.Mutex // the rest; valid is written under mu
+	valid   atomic.Int64
+	pending []span // written, but not yet joined to [0, valid): ascending, disjoint, not touching
+	written bool   // data was written since the modification time was set
+}
+
+func (v *Volume) newNode(e *entry, extents []Extent) *node {
+	n := &node{v: v, e: e, noChain: e.noChain}
+	n.size.Store(e.size)
+	n.valid.Store(e.valid)
+	n.extents.Store(&extents)
+	e.node = n
+	return n
+}
+
+// published notes that [from, to) has been written.
+func (n *node) published(from, to int64) {
+	if from >= to {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.written = true
+	valid := n.valid.Load()
+	if to <= valid {
+		return
+	}
+	if from > valid {
+		n.addSpan(from, to)
+		return
+	}
+	valid = to
+	i := 0
+	for ; i < len(n.pending) && n.pending[i].from <= valid; i++ {
+		valid = max(valid, n.pending[i].to)
+	}
+	n.pending = n.pending[:copy(n.pending, n.pending[i:])]
+	n.valid.Store(valid)
+}
+
+// addSpan keeps pending in order and joined.
+func (n *node) addSpan(from, to int64) {
+	i := 0
+	for i < len(n.pending) && n.pending[i].to < from {
+		i++
+	}
+	j := i
+	for j < len(n.pending) && n.pending[j].from <= to {
+		from, to = min(from, n.pending[j].from), max(to, n.pending[j].to)
+		j++
+	}
+	n.pending = append(n.pending[:i], append([]span{{from, to}}, n.pending[j:]...)...)
+}
+
+// settle writes zeros into the gaps between what has been written: exFAT can only say up to where a file is valid.
+func (n *node) settle() error {
+	n.mu.Lock()
+	none := len(n.pending) == 0
+	n.mu.Unlock()
+	if none {
+		return nil
+	}
+	n.io.Lock()
+	defer n.io.Unlock()
+	zeros := make([]byte, 1<<20)
+	n.mu.Lock()
+	valid, spans := n.valid.Load(), n.pending
+	n.mu.Unlock()
+	for _, s := range spans {
+		for valid < s.from {
+			part := min(int64(len(zeros)), s.from-valid)
+			if _, err := n.put(zeros[:part], valid); err != nil {
+				return err
+			}
+			valid += part
+		}
+		valid = s.to
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.valid.Store(valid)
+	n.pending = n.pending[:0]
+	return nil
+}
+
+// persist brings the directory entry of an open file up to date and says whether its allocation or sizes changed. The
+// modification time alone is stored only if times is set. Under Volume.mu.
+func (v *Volume) persist(n *node, times bool) bool {
+	n.mu.Lock()
+	size, valid, written := n.size.Load(), n.valid.Load(), n.written
+	extents := *n.extents.Load()
+	var first uint32
+	if len(extents) > 0 {
+		first = v.g.cluster(extents[0].Device)
+	}
+	e := n.e
+	same := e.size == size && e.valid == valid && e.first == first && e.noChain == n.noChain
+	if same && !(times && written) {
+		n.mu.Unlock()
+		return false
+	}
+	n.written = false
+	n.mu.Unlock()
+	e.size, e.valid, e.first, e.noChain = size, valid, first, n.noChain
+	if written {
+		e.modified = makeStamp(v.now())
+		e.accessed = e.modified
+		e.accessed.tens = 0
+	}
+	e.attr |= attrArchive
+	e.store()
+	return !same
+}
+
+// extend gives the file more clusters. The caller holds io and grow.
+func (n *node) extend(clusters int64) error {
+	v := n.v
+	if clusters > int64(maxClusters) {
+		return ErrNoSpace
+	}
+	return v.withSpace(func(whole bool) error {
+		old := *n.extents.Load()
+		runs := v.g.runs(old)
+		var last uint32
+		if len(runs) > 0 {
+			last = runs[len(runs)-1].end() - 1
+		}
+		more, err := v.alloc.allocate(uint32(clusters), last, n.stripe, whole)
+		if err != nil {
+			return err
+		}
+		inOne := len(more) == 1 && (last == 0 || n.noChain && more[0].first == last+1)
+		switch {
+		case inOne:
+			n.noChain = true
+		case n.noChain:
+			err = v.fat.link(0, append(runs, more...))
+			n.noChain = err != nil
+		default:
+			err = v.fat.link(last, more)
+		}
+		if err != nil {
+			if last != 0 && !n.noChain {
+				_ = v.fat.set(last, endOfChain) // the chain ended here before; loaded, so it cannot fail
+			}
+			v.alloc.release(more)
+			return err
+		}
+		extents := v.g.appendRuns(old, more)
+		n.extents.Store(&extents)
+		v.changed()
+		return nil
+	})
+}
+
+// growTo raises the size to end, with the clusters for it.
+func (n *node) growTo(end int64) error {
+	n.grow.Lock()
+	defer n.grow.Unlock()
+	if end <= n.size.Load() {
+		return nil
+	}
+	if more := n.v.g.clustersFor(end) - extentsLen(*n.extents.Load())/n.v.g.clusterSize(); more > 0 {
+		if err := n.extend(more); err != nil {
+			return err
+		}
+	}
+	n.size.Store(end)
+	return nil
+}

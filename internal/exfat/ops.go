@@ -1,0 +1,332 @@
+package exfat
+
+import (
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Info describes a file or directory. Sizes are in bytes.
+type Info struct {
+	Name              string
+	Dir               bool
+	Size              int64
+	Valid             int64 // up to here the file was written; beyond it reads as zeros
+	Created, Modified time.Time
+	Contiguous        bool // the clusters are in one piece and the FAT is not used
+}
+
+func (e *entry) info() Info {
+	i := Info{
+		Name: e.text(), Dir: e.isDir(), Size: e.size, Valid: e.valid, Created: e.created.time(), Modified: e.modified.time(), Contiguous: e.noChain,
+	}
+	if n := e.node; n != nil {
+		i.Size, i.Valid, i.Contiguous = n.size.Load(), n.valid.Load(), n.noChain
+	}
+	return i
+}
+
+func pathError(doing, path string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s %q: %w", doing, path, err)
+}
+
+// Create makes a file of the given size, which reads as zeros, and opens it. Its clusters are in one piece if there is
+// room for that. A path that exists is fs.ErrExist.
+func (v *Volume) Create(path string, size int64) (*File, error) {
+	return v.CreateStriped(path, size, 0)
+}
+
+// CreateStriped is Create for one of several writers at work at the same time: where the device has a preferred extent,
+// files of different stripes (numbers of writers, from 1; 0 means none) are put into different extents.
+func (v *Volume) CreateStriped(path string, size int64, stripe int) (*File, error) {
+	if size < 0 {
+		return nil, pathError("creating", path, fs.ErrInvalid)
+	}
+	var f *File
+	err := v.withSpace(func(whole bool) error {
+		d, units, err := v.place(path)
+		if err != nil {
+			return err
+		}
+		if d.entries[v.upcase.key(units)] != nil {
+			return fs.ErrExist
+		}
+		runs, err := v.reserve(size, stripe, whole)
+		if err != nil {
+			return err
+		}
+		e, err := v.makeEntry(d, units, attrArchive, runs, size, 0)
+		if err != nil {
+			return err
+		}
+		f = v.handle(v.newNode(e, v.g.appendRuns(nil, runs)), path)
+		f.n.stripe = stripe
+		return nil
+	})
+	return f, pathError("creating", path, err)
+}
+
+// Mkdir makes a directory; its parent must exist.
+func (v *Volume) Mkdir(path string) error {
+	err := v.withSpace(func(bool) error {
+		d, units, err := v.place(path)
+		if err != nil {
+			return err
+		}
+		if d.entries[v.upcase.key(units)] != nil {
+			return fs.ErrExist
+		}
+		size := v.g.clusterSize()
+		runs, err := v.reserve(size, 0, false)
+		if err != nil {
+			return err
+		}
+		if err := writeFull(v.dev, make([]byte, size), v.g.at(runs[0].first)); err != nil {
+			v.alloc.release(runs)
+			return err
+		}
+		_, err = v.makeEntry(d, units, attrDir, runs, size, size)
+		return err
+	})
+	return pathError("making directory", path, err)
+}
+
+// reserve takes the clusters for size bytes, linked in the FAT if they are not in one piece.
+func (v *Volume) reserve(size int64, stripe int, whole bool) ([]run, error) {
+	clusters := v.g.clustersFor(size)
+	if clusters == 0 {
+		return nil, nil
+	}
+	if clusters > int64(v.alloc.free) {
+		return nil, ErrNoSpace
+	}
+	runs, err := v.alloc.allocate(uint32(clusters), 0, stripe, whole)
+	if err == nil && len(runs) > 1 {
+		if err = v.fat.link(0, runs); err != nil {
+			v.alloc.release(runs)
+		}
+	}
+	return runs, err
+}
+
+// makeEntry inserts a new entry; on failure the clusters are given back.
+func (v *Volume) makeEntry(d *directory, units []uint16, attr uint16, runs []run, size, valid int64) (*entry, error) {
+	now := makeStamp(v.now())
+	e := &entry{record: record{attr: attr, created: now, modified: now, accessed: now, size: size, valid: valid, name: units}}
+	e.accessed.tens = 0
+	if len(runs) > 0 {
+		e.first, e.noChain = runs[0].first, len(runs) == 1
+	}
+	if err := d.insert(e); err != nil {
+		v.alloc.release(runs)
+		return nil, err
+	}
+	return e, nil
+}
+
+func (v *Volume) handle(n *node, path string) *File {
+	n.refs++
+	v.open++
+	return &File{n: n, name: path}
+}
+
+// Open opens a file for reading and, unless the volume is read-only, for writing.
+func (v *Volume) Open(path string) (*File, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	f, err := v.openLocked(path)
+	return f, pathError("opening", path, err)
+}
+
+func (v *Volume) openLocked(path string) (*File, error) {
+	if v.closed {
+		return nil, ErrClosed
+	}
+	e, _, err := v.walkTo(splitPath(path))
+	if err != nil {
+		return nil, err
+	}
+	if e == nil || e.isDir() {
+		return nil, ErrIsDir
+	}
+	if e.node == nil {
+		runs, err := v.clusters(e)
+		if err != nil {
+			return nil, err
+		}
+		v.newNode(e, v.g.appendRuns(nil, runs))
+	}
+	return v.handle(e.node, path), nil
+}
+
+// clusters are those of a file or directory, after a check of its sizes.
+func (v *Volume) clusters(e *entry) ([]run, error) {
+	if e.size < 0 || e.valid < 0 || e.valid > e.size || e.size > int64(v.g.clusters)*v.g.clusterSize() {
+		return nil, fmt.Errorf("size %d, valid to %d: %w", e.size, e.valid, ErrCorrupt)
+	}
+	return v.chain(e.first, v.g.clustersFor(e.size), e.noChain, int64(v.g.clusters))
+}
+
+// Remove deletes a file that is not open, or an empty directory. Its clusters count as free at once, and are reused
+// when the removal is durable.
+func (v *Volume) Remove(path string) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return pathError("removing", path, v.removeLocked(path))
+}
+
+func (v *Volume) removeLocked(path string) error {
+	if err := v.touch(); err != nil {
+		return err
+	}
+	e, d, err := v.walkTo(splitPath(path))
+	switch {
+	case err != nil:
+		return err
+	case e == nil:
+		return fs.ErrInvalid
+	case e.node != nil:
+		return ErrBusy
+	case d != nil && len(d.entries) > 0:
+		return ErrNotEmpty
+	}
+	runs, err := v.clusters(e)
+	if err != nil {
+		return err
+	}
+	e.dir.drop(e)
+	if d != nil {
+		v.dirBytes -= int64(len(d.data))
+		delete(v.dirs, d)
+	}
+	v.discardLater(runs)
+	return nil
+}
+
+// Rename moves a file or directory, open or not, to a path that does not exist; a change of case alone is allowed.
+func (v *Volume) Rename(from, to string) error {
+	err := v.withSpace(func(bool) error {
+		e, _, err := v.walkTo(splitPath(from))
+		if err != nil {
+			return err
+		}
+		d, units, err := v.place(to)
+		if err != nil {
+			return err
+		}
+		if e == nil {
+			return fs.ErrInvalid
+		}
+		if there := d.entries[v.upcase.key(units)]; there != nil && there != e {
+			return fs.ErrExist
+		}
+		for up := d; up.owner != nil; up = up.owner.dir {
+			if up.owner == e {
+				return fmt.Errorf("directory would contain itself: %w", fs.ErrInvalid)
+			}
+		}
+		return e.move(d, units)
+	})
+	return pathError("renaming", from+" to "+to, err)
+}
+
+// move puts the entry under its new name first and takes the old one away then.
+func (e *entry) move(d *directory, units []uint16) error {
+	old := *e
+	next := *e
+	next.name = units
+	if err := d.insert(&next); err != nil {
+		return err
+	}
+	d.received = d.received || d != old.dir
+	old.dir.drop(&old)
+	e.record, e.dir, e.index, e.count, e.gen = next.record, next.dir, next.index, next.count, old.gen
+	d.entries[d.v.upcase.key(units)] = e
+	return nil
+}
+
+// Stat describes what the path names. The root is a directory without a name.
+func (v *Volume) Stat(path string) (Info, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.closed {
+		return Info{}, pathError("describing", path, ErrClosed)
+	}
+	e, _, err := v.walkTo(splitPath(path))
+	if err != nil {
+		return Info{}, pathError("describing", path, err)
+	}
+	if e == nil {
+		return Info{Dir: true}, nil
+	}
+	return e.info(), nil
+}
+
+// List describes what is in a directory, in the order of the directory.
+func (v *Volume) List(path string) ([]Info, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	_, infos, err := v.listLocked(path)
+	return infos, pathError("listing", path, err)
+}
+
+func (v *Volume) listLocked(path string) (*directory, []Info, error) {
+	if v.closed {
+		return nil, nil, ErrClosed
+	}
+	_, d, err := v.walkTo(splitPath(path))
+	if err != nil {
+		return nil, nil, err
+	}
+	if d == nil {
+		return nil, nil, ErrNotDir
+	}
+	all := make([]*entry, 0, len(d.entries))
+	for _, e := range d.entries {
+		all = append(all, e)
+	}
+	slices.SortFunc(all, func(a, b *entry) int { return a.index - b.index })
+	infos := make([]Info, len(all))
+	for i, e := range all {
+		infos[i] = e.info()
+	}
+	return d, infos, nil
+}
+
+// Walk calls f for everything below a directory, parents before children; paths have no leading slash. It ends with
+// the first error, and with ErrCorrupt at a directory that contains itself.
+func (v *Volume) Walk(path string, f func(path string, i Info) error) error {
+	return v.walk(strings.Join(splitPath(path), "/"), f, map[int64]bool{})
+}
+
+func (v *Volume) walk(path string, f func(string, Info) error, seen map[int64]bool) error {
+	v.mu.Lock()
+	d, infos, err := v.listLocked(path)
+	if err == nil && len(d.extents) > 0 {
+		if seen[d.extents[0].Device] {
+			err = fmt.Errorf("directory contains itself: %w", ErrCorrupt)
+		}
+		seen[d.extents[0].Device] = true
+	}
+	v.mu.Unlock()
+	if err != nil {
+		return pathError("listing", path, err)
+	}
+	for _, i := range infos {
+		child := strings.TrimPrefix(path+"/"+i.Name, "/")
+		if err := f(child, i); err != nil {
+			return err
+		}
+		if i.Dir {
+			if err := v.walk(child, f, seen); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,396 @@
+package exfat
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unicode/utf16"
+
+	"dmgbench/internal/blockdev"
+)
+
+// DefaultMetadataLimit bounds the memory for FAT and bitmap, and again for directories, in bytes: enough for 16 TB
+// in clusters of 128 KiB.
+const DefaultMetadataLimit = 512 << 20
+
+// MountOptions are the choices of Mount.
+type MountOptions struct {
+	// ReadOnly keeps Mount and everything after it from writing.
+	ReadOnly bool
+	// Now gives the times of files; nil means that all times are 1980-01-01.
+	Now func() time.Time
+	// MetadataLimit in bytes bounds the memory; 0 means DefaultMetadataLimit.
+	MetadataLimit int64
+}
+
+// State is what Mount found.
+type State struct {
+	// Dirty says that the volume was not unmounted cleanly. It stays marked so until Check repairs it.
+	Dirty bool
+	// MediaFailure is the flag of that name.
+	MediaFailure bool
+	// BackupBoot says that the main boot region is damaged; such a volume can only be mounted read-only.
+	BackupBoot bool
+	// StandardUpcase says that the volume carries the up-case table of the specification.
+	StandardUpcase bool
+	// BadEntries counts the entry sets that were found damaged so far.
+	BadEntries int
+}
+
+// Volume is a mounted volume. Its methods may be called from many goroutines.
+type Volume struct {
+	dev      blockdev.Device
+	g        geometry
+	now      func() time.Time
+	readOnly bool
+	limit    int64
+	label    string
+	upcase   *caseTable
+	marked   atomic.Bool // VolumeDirty is on the device
+	pageable bool        // clusters are whole blocks for direct I/O
+
+	mu       sync.Mutex // all that follows; never held around file data
+	state    State
+	head     []byte // the first 4 KiB of the device
+	fat      *fat
+	alloc    *allocator
+	bmExtent []Extent
+	bmEntry  int // where the bitmap's entry stands in the root directory
+	root     *directory
+	dirs     map[*directory]struct{}
+	dirBytes int64
+	open     int
+	closed   bool
+	gen      uint64 // counts changes of metadata
+	durable  uint64 // changes up to this one are on the device
+	pending  []run  // freed clusters whose former owner may still stand on the device
+	waiting  uint32 // clusters of pending and of those being committed
+
+	commitMu sync.Mutex // one commit at a time; before mu
+}
+
+// Mount opens a volume. Whatever the device holds, it does not panic and takes no more memory than the limit in o says.
+func Mount(dev blockdev.Device, o MountOptions) (*Volume, error) {
+	v := &Volume{dev: dev, now: o.Now, readOnly: o.ReadOnly, limit: o.MetadataLimit, dirs: map[*directory]struct{}{}}
+	if v.now == nil {
+		v.now = func() time.Time { return time.Time{} }
+	}
+	if v.limit == 0 {
+		v.limit = DefaultMetadataLimit
+	}
+	if err := v.load(); err != nil {
+		return nil, fmt.Errorf("mounting volume: %w", err)
+	}
+	return v, nil
+}
+
+func (v *Volume) load() error {
+	g, _, backup, err := readBoot(v.dev)
+	if err != nil {
+		return err
+	}
+	if backup && !v.readOnly {
+		return fmt.Errorf("main boot region: %w", ErrCorrupt)
+	}
+	if need := int64(g.clusters)*4 + int64(g.clusters)/8; need > v.limit {
+		return fmt.Errorf("%d clusters take %d bytes of memory, at most %d are allowed: %w", g.clusters, need, v.limit, ErrUnsupported)
+	}
+	v.g = g
+	v.pageable = g.clusterSize()%block == 0 && g.heapStart()%block == 0
+	v.state = State{Dirty: g.flags&flagDirty != 0, MediaFailure: g.flags&flagMedia != 0, BackupBoot: backup}
+	v.head = make([]byte, min(block, g.fatStart()))
+	if err := readFull(v.dev, v.head, 0); err != nil {
+		return err
+	}
+	v.fat = newFAT(v.dev, &v.g)
+	v.upcase = standardCase()
+	if v.root, err = v.loadDir(nil); err != nil {
+		return fmt.Errorf("loading root directory: %w", err)
+	}
+	return v.loadSystem()
+}
+
+// loadSystem reads bitmap, up-case table and label, which the root directory names. The names in the root were read
+// with the standard table; if the volume has another one they are read again.
+func (v *Volume) loadSystem() error {
+	var bitmap, upcase []byte
+	for i := range v.root.used {
+		e := v.root.data[i*entryLen:][:entryLen]
+		switch {
+		case e[0] == typeBitmap && e[1]&1 == 0 && bitmap == nil:
+			bitmap, v.bmEntry = e, i
+		case e[0] == typeUpcase && upcase == nil:
+			upcase = e
+		case e[0] == typeLabel:
+			n := min(int(e[1]), labelMax)
+			units := make([]uint16, n)
+			for j := range units {
+				units[j] = binary.LittleEndian.Uint16(e[2+2*j:])
+			}
+			v.label = string(utf16.Decode(units))
+		}
+	}
+	if bitmap == nil {
+		return fmt.Errorf("no allocation bitmap in the root directory: %w", ErrCorrupt)
+	}
+	if err := v.loadBitmap(bitmap); err != nil {
+		return fmt.Errorf("loading allocation bitmap: %w", err)
+	}
+	return v.loadUpcase(upcase)
+}
+
+func (v *Volume) loadBitmap(e []byte) error {
+	need := (int64(v.g.clusters) + 7) / 8
+	first, size := binary.LittleEndian.Uint32(e[20:]), int64(binary.LittleEndian.Uint64(e[24:]))
+	if size < need {
+		return fmt.Errorf("%d bytes for %d clusters: %w", size, v.g.clusters, ErrCorrupt)
+	}
+	runs, err := v.chain(first, v.g.clustersFor(need), false, int64(v.g.clusters))
+	if err != nil {
+		return err
+	}
+	v.bmExtent = v.g.appendRuns(nil, runs)
+	data := make([]byte, alignUp(need, 8))
+	for _, x := range v.bmExtent {
+		if err := readFull(v.dev, data[x.File:min(x.File+x.Length, need)], x.Device); err != nil {
+			return err
+		}
+	}
+	v.setBitmap(data)
+	return nil
+}
+
+// setBitmap makes an allocator of the bitmap's bytes, which lie at bmExtent. What is written is whole pages: the rest
+// of the bitmap's last cluster belongs to it.
+func (v *Volume) setBitmap(data []byte) {
+	page := int(min(block, v.g.clusterSize()))
+	padded := make([]byte, alignUp(int64(len(data)), int64(page)))
+	copy(padded, data)
+	b := newBitmap(padded, v.g.clusters)
+	b.page = page
+	b.at = func(off int64) int64 {
+		e := v.bmExtent[find(v.bmExtent, off)]
+		return e.Device + off - e.File
+	}
+	a := &allocator{bitmap: b, cluster: v.g.clusterSize(), phase: v.g.heapStart(), arenas: map[int]*arena{}}
+	if g, ok := v.dev.(blockdev.Geometry); ok {
+		a.extent = g.PreferredExtent()
+	}
+	if p, ok := v.dev.(blockdev.Phaser); ok {
+		a.phase += p.ExtentPhase()
+	}
+	if a.extent > 0 {
+		a.phase %= a.extent
+	}
+	v.alloc = a
+}
+
+func (v *Volume) loadUpcase(e []byte) error {
+	if e == nil {
+		return nil // tolerated: the standard table is used; Check reports it
+	}
+	sum, first, size := binary.LittleEndian.Uint32(e[4:]), binary.LittleEndian.Uint32(e[20:]), binary.LittleEndian.Uint64(e[24:])
+	if size > 2*(1<<16) || size%2 != 0 {
+		return fmt.Errorf("up-case table of %d bytes: %w", size, ErrCorrupt)
+	}
+	if size == upcaseLen && sum == upcaseChecksum {
+		v.state.StandardUpcase = true
+		return nil
+	}
+	b, err := v.readChain(first, int64(size))
+	if err != nil {
+		return fmt.Errorf("loading up-case table: %w", err)
+	}
+	if tableChecksum(b) != sum {
+		return nil
+	}
+	v.upcase = decodeCase(b)
+	clear(v.root.entries)
+	v.state.BadEntries = 0
+	v.root.parse()
+	return nil
+}
+
+// readChain reads a small system file along the FAT.
+func (v *Volume) readChain(first uint32, size int64) ([]byte, error) {
+	runs, err := v.chain(first, v.g.clustersFor(size), false, int64(v.g.clusters))
+	if err != nil {
+		return nil, err
+	}
+	b := make([]byte, size)
+	for _, x := range v.g.appendRuns(nil, runs) {
+		if err := readFull(v.dev, b[x.File:min(x.File+x.Length, size)], x.Device); err != nil {
+			return nil, err
+		}
+	}
+	return b, nil
+}
+
+// touch must be called, under mu, before anything is changed: it sets VolumeDirty on the device, once.
+func (v *Volume) touch() error {
+	switch {
+	case v.closed:
+		return ErrClosed
+	case v.readOnly:
+		return ErrReadOnly
+	case v.marked.Load():
+		return nil
+	}
+	if err := v.writeFlags(v.g.flags|flagDirty, v.g.percentInUse); err != nil {
+		return fmt.Errorf("marking volume dirty: %w", err)
+	}
+	v.marked.Store(true)
+	return nil
+}
+
+// writeFlags rewrites the boot sector; its checksum does not cover the two fields.
+func (v *Volume) writeFlags(flags uint16, percent uint8) error {
+	binary.LittleEndian.PutUint16(v.head[106:], flags)
+	v.head[112] = percent
+	return writeFlush(v.dev, v.head, 0)
+}
+
+// changed counts a change of metadata.
+func (v *Volume) changed() uint64 {
+	v.gen++
+	return v.gen
+}
+
+// State says what Mount, and what was loaded since, found.
+func (v *Volume) State() State {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.state
+}
+
+// Label is the volume label.
+func (v *Volume) Label() string { return v.label }
+
+// ClusterSize is in bytes.
+func (v *Volume) ClusterSize() int64 { return v.g.clusterSize() }
+
+// Total is the capacity of all clusters in bytes.
+func (v *Volume) Total() int64 {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return int64(v.g.clusters) * v.g.clusterSize()
+}
+
+// Free is the capacity of the free clusters in bytes, those included that a commit will free.
+func (v *Volume) Free() int64 {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return int64(v.alloc.free+v.waiting) * v.g.clusterSize()
+}
+
+// Sync makes everything durable that was written or changed before the call.
+func (v *Volume) Sync() error {
+	for _, n := range v.openNodes() {
+		if err := n.settle(); err != nil {
+			return fmt.Errorf("synchronising volume: %w", err)
+		}
+	}
+	v.mu.Lock()
+	for d := range v.dirs {
+		for _, e := range d.entries {
+			if e.node != nil {
+				v.persist(e.node, true)
+			}
+		}
+	}
+	want := v.gen
+	clean := v.durable >= want
+	v.mu.Unlock()
+	err := v.dev.Flush()
+	if err == nil && !clean {
+		err = v.commit(want)
+	}
+	if err != nil {
+		return fmt.Errorf("synchronising volume: %w", err)
+	}
+	return nil
+}
+
+func (v *Volume) openNodes() []*node {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	var nodes []*node
+	for d := range v.dirs {
+		for _, e := range d.entries {
+			if e.node != nil {
+				nodes = append(nodes, e.node)
+			}
+		}
+	}
+	return nodes
+}
+
+// Unmount writes everything back, marks the volume clean (unless it was found dirty) and makes v unusable. With files
+// open it does nothing and returns ErrBusy.
+func (v *Volume) Unmount() error {
+	if err := v.unmount(); err != nil {
+		return fmt.Errorf("unmounting volume: %w", err)
+	}
+	return nil
+}
+
+func (v *Volume) unmount() error {
+	v.mu.Lock()
+	open, closed := v.open, v.closed
+	v.mu.Unlock()
+	switch {
+	case closed:
+		return ErrClosed
+	case open > 0:
+		return fmt.Errorf("%d files are open: %w", open, ErrBusy)
+	}
+	if v.marked.Load() {
+		// Twice: the first commit frees clusters, the second writes the bitmap that says so.
+		for range 2 {
+			v.mu.Lock()
+			want := v.changed()
+			v.mu.Unlock()
+			if err := v.commit(want); err != nil {
+				return err
+			}
+		}
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.open > 0 {
+		return fmt.Errorf("%d files were opened meanwhile: %w", v.open, ErrBusy)
+	}
+	if v.marked.Load() {
+		used := uint64(v.g.clusters-v.alloc.free) * 100 / uint64(v.g.clusters)
+		if err := v.writeFlags(v.g.flags, uint8(used)); err != nil {
+			return err
+		}
+	}
+	v.closed = true
+	return nil
+}
+
+// withSpace runs f under mu, after touch. If room is short while freed clusters wait for a commit, it commits and
+// runs f again; f must leave nothing behind when it fails. In the first case whole asks f not to break files up.
+func (v *Volume) withSpace(f func(whole bool) error) error {
+	v.mu.Lock()
+	err := v.touch()
+	waiting := v.waiting > 0
+	if err == nil {
+		err = f(waiting)
+	}
+	want := v.gen
+	v.mu.Unlock()
+	if !waiting || !errors.Is(err, ErrNoSpace) && !errors.Is(err, errFragments) {
+		return err
+	}
+	if err := v.commit(want); err != nil {
+		return err
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return f(false)
+}
