@@ -150,8 +150,10 @@ type RunOptions struct {
 	Canary    bool // a short native write and read before each case
 	Seed      uint64
 	Require   []KeyValue // host facts: power = "ac" …
-	Estimator string     // headline: aggregate | mean | median | trimmed | theil-sen | least-squares
-	// FitsIn is the share of the volume that live files may fill; 0 means 0.98.
+	Estimator string     // headline: aggregate | mean | median | trimmed | theil-sen | least-squares | weighted
+	// FitsIn is the share of the volume that live files may fill.
+	FitsIn units.Share
+	// Precision is the wanted half-width of the headline's interval as a share of it; 0 asks for none.
 	Precision units.Share
 }
 
@@ -163,6 +165,8 @@ type Published struct {
 	Value     Figure
 	On        On // where it differs from the source's
 	Note      string
+	// Unmeasured figures belong to no case; they are kept for claims about published figures.
+	Unmeasured bool
 }
 
 // Quantity names what is measured: a rate (write, read, stream), a time
@@ -184,6 +188,7 @@ type Operand struct {
 	Where     Selector
 	Statistic string // overrides the headline estimator
 	Published bool   // take the published figure, not the measured one
+	On        On     // with Published: the figure that was taken there; zero is the source's own
 	Constant  *Figure
 }
 

@@ -1,0 +1,4 @@
+package plan
+
+// check looks at the plan as a whole.
+func (r *reader) check(root *node, p *Plan) {}

@@ -1,0 +1,84 @@
+package plan
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// MaxSize is the largest plan that is read, in bytes.
+const MaxSize = 1 << 20
+
+// Load reads the plan in a file. Whatever is wrong with its text comes back as
+// *Problems; a file that cannot be read at all as another error. Only regular
+// files are read, and none larger than MaxSize.
+func Load(path string) (*Plan, error) {
+	text, err := readFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading plan %q: %w", path, err)
+	}
+	p, problems := Parse(path, text)
+	if len(problems.Errors()) > 0 {
+		return nil, problems
+	}
+	return p, nil
+}
+
+// LoadAll is Load that also gives the warnings of a plan that can be run.
+func LoadAll(path string) (*Plan, []Problem, error) {
+	text, err := readFile(path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading plan %q: %w", path, err)
+	}
+	p, problems := Parse(path, text)
+	if len(problems.Errors()) > 0 {
+		return nil, nil, problems
+	}
+	return p, problems.Warnings(), nil
+}
+
+// readFile opens without blocking (a FIFO would wait for a writer) and looks at
+// the open file, so that what is checked is what is read.
+func readFile(path string) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|nonBlock, 0)
+	if err != nil {
+		return nil, cause(err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, cause(err)
+	case info.IsDir():
+		return nil, fmt.Errorf("it is a directory, want a TOML file")
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("it is no regular file (%s)", info.Mode().Type())
+	case info.Size() > MaxSize:
+		return nil, tooLarge(info.Size())
+	}
+	text, err := io.ReadAll(io.LimitReader(f, MaxSize+1))
+	if err != nil {
+		return nil, cause(err)
+	}
+	if len(text) > MaxSize {
+		return nil, tooLarge(int64(len(text)))
+	}
+	return text, nil
+}
+
+func tooLarge(n int64) error {
+	return fmt.Errorf("it holds %d bytes, plans are at most %d", n, MaxSize)
+}
+
+// cause drops the path that os errors repeat.
+func cause(err error) error {
+	if pe, ok := err.(*os.PathError); ok {
+		return pe.Err
+	}
+	return err
+}
+
+// nameOf is the plan's name: the file's without ".toml".
+func nameOf(path string) string { return strings.TrimSuffix(filepath.Base(path), ".toml") }

@@ -1,0 +1,302 @@
+package plan
+
+import (
+	"bytes"
+	"unicode/utf8"
+)
+
+// Parse reads the text of a plan. name is its file, for messages, and names the
+// plan. All findings come back at once; the plan is nil if any is an error, and
+// problems is nil if there is nothing to say.
+func Parse(name string, text []byte) (*Plan, *Problems) {
+	r := newReader(name, text)
+	if !r.encoded() {
+		return nil, r.problems()
+	}
+	root := r.grow()
+	r.manual = manualNames(root)
+	p := &Plan{Name: nameOf(name)}
+	rootTable.read(r, root, p)
+	r.groups(root, p)
+	if !r.broken {
+		r.check(root, p)
+	}
+	problems := r.problems()
+	if len(problems.Errors()) > 0 {
+		return nil, problems
+	}
+	return p, problems
+}
+
+// encoded refuses text that is no UTF-8 and skips a byte order mark.
+func (r *reader) encoded() bool {
+	switch {
+	case len(r.text) > MaxSize:
+		size := int64(len(r.text))
+		r.text, r.lines = nil, []int{0}
+		r.problem(0, "", "%s", tooLarge(size).Error())
+		return false
+	case bytes.HasPrefix(r.text, []byte("\xff\xfe")) || bytes.HasPrefix(r.text, []byte("\xfe\xff")):
+		r.text, r.lines = nil, []int{0}
+		r.problem(0, "", "the text is UTF-16").hintf("save the plan as UTF-8")
+		return false
+	case bytes.HasPrefix(r.text, []byte("\ufeff")):
+		r.bom = len("\ufeff")
+	}
+	if i := bytes.IndexByte(r.text, 0); i >= 0 {
+		r.problem(i, "", "the text holds a zero byte").hintf("a plan is a TOML file; this looks like something else")
+		return false
+	}
+	for i := 0; i < len(r.text); {
+		c, n := utf8.DecodeRune(r.text[i:])
+		if c == utf8.RuneError && n <= 1 {
+			r.problem(i, "", "the text is not UTF-8: byte 0x%02x", r.text[i]).hintf("save the plan as UTF-8")
+			return false
+		}
+		i += n
+	}
+	return true
+}
+
+// manualNames looks ahead: selectors anywhere may name manual axes.
+func manualNames(root *node) []string {
+	var out []string
+	if list := root.get("manual"); list != nil {
+		for _, it := range list.items {
+			if n := it.get("name"); n != nil && n.kind == stringNode {
+				out = append(out, n.text)
+			}
+		}
+	}
+	return out
+}
+
+// rootTable is the plan as a whole, in the order of the canonical form.
+var rootTable = table[Plan]{name: "plan", keys: []key[Plan]{
+	scalarKey("schema", numberType(1, Schema), func(*Plan, string) {}, func(*Plan) (string, bool) { return itoa(Schema), true }).must(),
+	textKey("title", anyText, func(p *Plan) *string { return &p.Title }).must(),
+	textKey("summary", anyText, func(p *Plan) *string { return &p.Summary }),
+	listKey("choices", anyText, func(p *Plan, v []string) { p.Choices = v }, func(p *Plan) []string { return p.Choices }),
+	sectionKey("source", &sourceTable, func(p *Plan) *Source {
+		if p.Source == nil {
+			p.Source = &Source{}
+		}
+		return p.Source
+	}),
+	groupKey("target"), groupKey("image"), groupKey("io"), groupKey("stream"),
+	{name: "matrix", typ: "table", decode: readMatrix, encode: hidden, json: matrixJSON},
+	{name: "case", typ: "list of tables", decode: readExtra, encode: hidden, json: extraJSON},
+	tablesKey("manual", func() *table[Manual] { return &manualTable }, func(p *Plan) *[]Manual { return &p.Manual }),
+	namedKey("inputs", func() *table[Input] { return &inputTable }, func(p *Plan, name string, i *Input) {
+		i.Name = name
+		p.Inputs = append(p.Inputs, *i)
+	}),
+	namedKey("files", func() *table[fileForm] { return &fileTable }, func(p *Plan, name string, f *fileForm) {
+		f.Name = name
+		p.Files = append(p.Files, f.FileSet)
+	}),
+	tablesKey("protocol", func() *table[Block] { return &blockTable }, func(p *Plan) *[]Block { return &p.Protocol }).must(),
+	sectionKey("run", &runTable, func(p *Plan) *RunOptions { return &p.Run }).or("{}"),
+	{name: "published", typ: "list of tables", decode: readPublishedList, encode: hidden, json: func() map[string]any {
+		return map[string]any{"type": "array", "items": publishedFormTable.schema()}
+	}},
+	tablesKey("claim", func() *table[Claim] { return &claimTable }, func(p *Plan) *[]Claim { return &p.Claims }),
+	tablesKey("fit", func() *table[Fit] { return &fitTable }, func(p *Plan) *[]Fit { return &p.Fits }),
+	tablesKey("relation", func() *table[Relation] { return &relationTable }, func(p *Plan) *[]Relation { return &p.Relations }),
+}}
+
+// hidden marks tables that the canonical form writes with headers of their own.
+func hidden(*Plan) (string, bool) { return "", false }
+
+func sectionKey[U any](name string, t *table[U], at func(*Plan) *U) key[Plan] {
+	return tableKey(name, func() *table[U] { return t }, at, func(*Plan) bool { return true })
+}
+
+// groupKey is one of the settings tables; Parse reads them apart, for their defaults.
+func groupKey(group string) key[Plan] {
+	return key[Plan]{name: group, typ: "table", decode: func(*reader, *node, *Plan) {}, encode: hidden,
+		json: func() map[string]any { return groupTable(group).schema() }}
+}
+
+// groups reads [target], [image], [io] and [stream]; a table that is not there has its defaults.
+func (r *reader) groups(root *node, p *Plan) {
+	for _, group := range []string{"target", "image", "io", "stream"} {
+		n := root.get(group)
+		if n == nil {
+			n = &node{kind: tableNode, name: group}
+		}
+		groupTable(group).read(r, n, &p.Defaults)
+	}
+	if p.Defaults.Files == "" && len(p.Files) == 1 {
+		p.Defaults.Files = p.Files[0].Name
+	}
+}
+
+// namedKey is a table of tables: [inputs.NAME], [files.NAME].
+func namedKey[U any](name string, inner func() *table[U], add func(*Plan, string, *U)) key[Plan] {
+	return key[Plan]{name: name, typ: "tables by name", encode: hidden,
+		decode: func(r *reader, n *node, p *Plan) {
+			if n.kind != tableNode {
+				r.problem(n.off, name, "%s: want tables [%s.NAME], this is %s", name, name, n.kind)
+				return
+			}
+			for _, it := range n.pairs {
+				if !nameRule.MatchString(it.name) {
+					r.problem(it.key, name, "%s: %q is no name", name, it.name).hintf("want letters, digits and . _ + -, at most 64")
+				}
+				u := new(U)
+				setName(u, it.name)
+				inner().read(r, it, u)
+				add(p, it.name, u)
+			}
+		},
+		json: func() map[string]any {
+			return map[string]any{"type": "object", "additionalProperties": inner().schema()}
+		}}
+}
+
+// setName lets messages name the set or input while it is being read.
+func setName(v any, name string) {
+	switch t := v.(type) {
+	case *fileForm:
+		t.Name = name
+	case *Input:
+		t.Name = name
+	}
+}
+
+func readPublishedList(r *reader, n *node, p *Plan) {
+	if n.kind != arrayNode {
+		r.problem(n.off, "published", "published: want tables [[published]], this is %s", n.kind)
+		return
+	}
+	for _, it := range n.items {
+		var f publishedForm
+		publishedFormTable.read(r, it, &f)
+		r.publishedAt = append(r.publishedAt, publishedPlaces(it, f.values)...)
+		p.Published = append(p.Published, f.values...)
+	}
+}
+
+// publishedPlaces remembers the table of each figure, for the checks.
+func publishedPlaces(n *node, values []Published) []*node {
+	out := make([]*node, len(values))
+	for i := range values {
+		out[i] = n
+	}
+	return out
+}
+
+// readMatrix reads the axes and what is left out of their product.
+func readMatrix(r *reader, n *node, p *Plan) {
+	if n.kind != tableNode {
+		r.problem(n.off, "matrix", "matrix: want a table of axes, this is %s", n.kind)
+		return
+	}
+	for _, it := range n.pairs {
+		switch s := findSetting(it.name); {
+		case it.name == "exclude":
+			readExclude(r, it, p)
+		case s != nil:
+			if a, ok := r.axis(it, s); ok {
+				p.Axes = append(p.Axes, a)
+			}
+		default:
+			r.unknownAxis(it)
+		}
+	}
+}
+
+func readExclude(r *reader, n *node, p *Plan) {
+	if n.kind != arrayNode {
+		r.problem(n.off, "exclude", "exclude: want a list of selectors, this is %s", n.kind).hintf("write it as [ { … }, { … } ]")
+		return
+	}
+	for _, it := range n.items {
+		s := r.selector(it, "exclude", false)
+		if len(s) == 0 && it.kind == tableNode && len(it.pairs) == 0 {
+			r.problem(it.off, "exclude", "exclude: an empty selector leaves out every case")
+		}
+		p.Exclude = append(p.Exclude, s)
+	}
+}
+
+func (r *reader) unknownAxis(n *node) {
+	q := r.problem(n.key, n.name, "[matrix]: %q is no axis", n.name)
+	names := append(settingNames(), "exclude")
+	switch near := nearest(n.name, names); {
+	case n.name == "filesystem_preference":
+		q.hintf("use the axis \"filesystem\"")
+	case n.name == "allow_many_bands":
+		q.hintf("it stands in [image] and cannot be an axis")
+	case near != "":
+		q.hintf("did you mean %q?", near)
+	default:
+		q.hintf("an axis the user turns is a [[manual]]; axes: %s", joinNames(names))
+	}
+}
+
+func (r *reader) axis(n *node, s *setting) (Axis, bool) {
+	a := Axis{Key: s.name}
+	if n.kind != arrayNode {
+		r.problem(n.off, n.name, "%s: an axis is a list of values, this is %s", n.name, n.kind).
+			hintf("write [ … ], or set %s once in [%s]", n.name, s.group)
+		return a, false
+	}
+	if len(n.items) == 0 {
+		r.problem(n.off, n.name, "%s: the axis has no values", n.name)
+		return a, false
+	}
+	seen := map[string]bool{}
+	for _, it := range n.items {
+		text, ok := r.scalar(it, n.name, s.value)
+		switch {
+		case !ok:
+		case seen[text]:
+			r.problem(it.off, n.name, "%s: the axis has %s twice", n.name, text)
+		default:
+			seen[text] = true
+			a.Values = append(a.Values, text)
+		}
+	}
+	return a, len(a.Values) > 0
+}
+
+// readExtra reads [[case]] tables: one value a key.
+func readExtra(r *reader, n *node, p *Plan) {
+	if n.kind != arrayNode {
+		r.problem(n.off, "case", "case: want tables [[case]], this is %s", n.kind)
+		return
+	}
+	for _, it := range n.items {
+		if it.kind != tableNode {
+			r.problem(it.off, "case", "case: want a table, this is %s", it.kind)
+			continue
+		}
+		var s Selector
+		for _, c := range it.pairs {
+			if v, ok := r.extraValue(c); ok {
+				s = append(s, Choice{Key: c.name, Values: []string{v}})
+			}
+		}
+		p.Extra = append(p.Extra, s)
+	}
+}
+
+func (r *reader) extraValue(n *node) (string, bool) {
+	k, ok := r.findSelectorKey(n.name)
+	if !ok || k.samples || n.name == "baseline" {
+		q := r.problem(n.key, n.name, "[[case]]: %q is no settings key", n.name)
+		names := append(settingNames(), r.manual...)
+		if near := nearest(n.name, names); near != "" {
+			q.hintf("did you mean %q?", near)
+		} else {
+			q.hintf("keys here: %s", joinNames(names))
+		}
+		return "", false
+	}
+	if s := findSetting(n.name); s != nil {
+		k.value = s.value
+	}
+	return r.scalar(n, n.name, k.value)
+}

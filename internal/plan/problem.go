@@ -1,0 +1,190 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// maxProblems bounds how many findings are kept: past it nobody reads on.
+const maxProblems = 100
+
+// Problem is one finding about a plan.
+type Problem struct {
+	File         string
+	Line, Column int    // from 1; columns count characters
+	Key          string // the key it is about, may be empty
+	Message      string
+	Hint         string // what would be right, may be empty
+	Excerpt      string // the line, and below it a caret under the column
+	Warning      bool   // the plan can be run all the same
+}
+
+// String is "file:line:column: message" with excerpt and hint on lines of their own.
+func (p Problem) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s:%d:%d: ", p.File, p.Line, p.Column)
+	if p.Warning {
+		b.WriteString("warning: ")
+	}
+	b.WriteString(p.Message)
+	if p.Excerpt != "" {
+		b.WriteString("\n" + p.Excerpt)
+	}
+	if p.Hint != "" {
+		b.WriteString("\n  hint: " + p.Hint)
+	}
+	return b.String()
+}
+
+// hintf adds a hint; it is chained to the call that reports the problem.
+func (p *Problem) hintf(format string, args ...any) *Problem {
+	p.Hint = fmt.Sprintf(format, args...)
+	return p
+}
+
+// Problems is everything found in one plan, sorted by place.
+type Problems struct{ Items []Problem }
+
+// Errors are the findings that keep the plan from being run.
+func (ps *Problems) Errors() []Problem { return ps.pick(false) }
+
+// Warnings are the findings that do not.
+func (ps *Problems) Warnings() []Problem { return ps.pick(true) }
+
+func (ps *Problems) pick(warning bool) []Problem {
+	if ps == nil {
+		return nil
+	}
+	var out []Problem
+	for _, p := range ps.Items {
+		if p.Warning == warning {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// Error is all findings, a blank line between them.
+func (ps *Problems) Error() string {
+	text := make([]string, len(ps.Items))
+	for i, p := range ps.Items {
+		text[i] = p.String()
+	}
+	return strings.Join(text, "\n\n")
+}
+
+// reader carries one plan's text through all passes and collects findings.
+type reader struct {
+	file        string
+	text        []byte
+	bom         int      // length of a byte order mark at the start
+	lines       []int    // offset of each line's first byte
+	manual      []string // names of the manual axes
+	publishedAt []*node  // the table of each published figure
+	broken      bool     // the syntax is wrong somewhere: the tree has holes
+	found       []*Problem
+	seen        map[string]bool
+	leftOver    int
+}
+
+func newReader(file string, text []byte) *reader {
+	r := &reader{file: file, text: text, lines: []int{0}, seen: map[string]bool{}}
+	for i, c := range text {
+		if c == '\n' {
+			r.lines = append(r.lines, i+1)
+		}
+	}
+	return r
+}
+
+// place turns a byte offset into line and column.
+func (r *reader) place(off int) (line, column int) {
+	off = min(max(off, 0), len(r.text))
+	i, ok := slices.BinarySearch(r.lines, off)
+	if !ok {
+		i--
+	}
+	start := r.lines[i]
+	if i == 0 && off >= r.bom {
+		start = r.bom
+	}
+	return i + 1, utf8.RuneCount(r.text[start:off]) + 1
+}
+
+// problem reports an error at a byte offset. The same message at the same place is kept once.
+func (r *reader) problem(off int, key, format string, args ...any) *Problem {
+	line, column := r.place(off)
+	return r.report(&Problem{Line: line, Column: column, Key: key, Message: fmt.Sprintf(format, args...)})
+}
+
+func (r *reader) report(p *Problem) *Problem {
+	id := fmt.Sprintf("%d:%d:%s", p.Line, p.Column, p.Message)
+	if r.seen[id] {
+		return p
+	}
+	r.seen[id] = true
+	if len(r.found) >= maxProblems {
+		r.leftOver++
+		return p
+	}
+	p.File, p.Excerpt = r.file, r.excerpt(p.Line, p.Column)
+	r.found = append(r.found, p)
+	return p
+}
+
+// excerpt shows the line with a caret below the column. Long lines are cut
+// around the column, and what a terminal would act on is replaced.
+func (r *reader) excerpt(line, column int) string {
+	if line < 1 || line > len(r.lines) {
+		return ""
+	}
+	start := r.lines[line-1]
+	if line == 1 {
+		start = r.bom
+	}
+	end := len(r.text)
+	if line < len(r.lines) {
+		end = r.lines[line] - 1
+	}
+	runes := []rune(strings.TrimRight(string(r.text[start:max(start, end)]), "\r"))
+	const before, width = 70, 110
+	cut := ""
+	if column > before+20 && len(runes) > width {
+		drop := min(column-before, len(runes))
+		runes, column, cut = runes[drop:], column-drop, "…"
+	}
+	if len(runes) > width {
+		runes = append(slices.Clone(runes[:width]), '…')
+	}
+	for i, c := range runes {
+		if c == '\t' {
+			runes[i] = ' '
+		} else if c < ' ' || c == utf8.RuneError || c >= 0x7f && c < 0xa0 || c >= 0x200b && c <= 0x200f || c >= 0x202a && c <= 0x202e || c >= 0x2066 && c <= 0x2069 {
+			runes[i] = '·'
+		}
+	}
+	margin := strings.Repeat(" ", max(column-1+utf8.RuneCountInString(cut), 0))
+	return "    " + cut + string(runes) + "\n    " + margin + "^"
+}
+
+// problems closes the collection: sorted by place, nil if nothing was found.
+func (r *reader) problems() *Problems {
+	if len(r.found) == 0 {
+		return nil
+	}
+	out := &Problems{}
+	for _, p := range r.found {
+		out.Items = append(out.Items, *p)
+	}
+	slices.SortStableFunc(out.Items, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Message, b.Message))
+	})
+	if r.leftOver > 0 {
+		last := &out.Items[len(out.Items)-1]
+		last.Hint = strings.TrimPrefix(last.Hint+fmt.Sprintf("; %d more problems are not shown", r.leftOver), "; ")
+	}
+	return out
+}

@@ -1,0 +1,246 @@
+package plan
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"dmgbench/internal/units"
+)
+
+// fault says why a value is refused and what would be right.
+type fault struct{ message, hint string }
+
+// scalar is a type of single values. A value that passes has a canonical text,
+// which is what axes, selectors and case names hold.
+type scalar struct {
+	name  string // as docs/plan-language.md names it
+	enum  []string
+	bare  bool // written without quotes in TOML when the canonical text is a number or yes/no
+	parse func(n *node) (string, *fault)
+	json  map[string]any // JSON Schema of the value
+}
+
+func wrongType(n *node, want string) *fault {
+	return &fault{fmt.Sprintf("want %s, this is %s", want, n.kind), ""}
+}
+
+// textOf reads a string node that also satisfies ok.
+func textType(name, want string, ok func(string) bool) *scalar {
+	return &scalar{name: name, json: map[string]any{"type": "string"}, parse: func(n *node) (string, *fault) {
+		if n.kind != stringNode {
+			return "", wrongType(n, want)
+		}
+		if !ok(n.text) {
+			return "", &fault{fmt.Sprintf("%q is not %s", n.text, want), ""}
+		}
+		return n.text, nil
+	}}
+}
+
+var (
+	nameRule   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+-]{0,63}$`)
+	volumeRule = regexp.MustCompile(`^[A-Za-z0-9_-]{1,11}$`)
+)
+
+// printable refuses control characters other than line breaks and tabs.
+func printable(s string) bool {
+	return !strings.ContainsFunc(s, func(c rune) bool { return c < ' ' && c != '\n' && c != '\t' || c == 0x7f })
+}
+
+// localPath accepts relative paths that stay where they start.
+func localPath(s string) bool {
+	if s == "" || len(s) > 200 || !printable(s) || strings.ContainsAny(s, "\\:\n\t") {
+		return false
+	}
+	return !slices.ContainsFunc(strings.Split(s, "/"), func(p string) bool { return p == "" || p == "." || p == ".." })
+}
+
+var (
+	anyText  = textType("text", "text without control characters", printable)
+	nameText = textType("text", "a name of letters, digits and . _ + -, at most 64",
+		func(s string) bool { return nameRule.MatchString(s) })
+	placeText = textType("text", "a name of letters, digits and . _ + -, at most 64",
+		func(s string) bool { return s == "" || nameRule.MatchString(s) })
+	volumeText = textType("text", "a label of at most 11 letters, digits, _ or -", volumeRule.MatchString)
+	pathText   = textType("text", "a relative path inside the volume, such as \"folder/file\"", localPath)
+)
+
+// enumType accepts the listed words; alias maps other spellings to them.
+func enumType(alias map[string]string, words ...string) *scalar {
+	return &scalar{name: "enum", enum: words, json: map[string]any{"type": "string", "enum": words}, parse: func(n *node) (string, *fault) {
+		if n.kind != stringNode {
+			return "", &fault{wrongType(n, "text").message, "accepted: " + strings.Join(words, ", ")}
+		}
+		if slices.Contains(words, n.text) {
+			return n.text, nil
+		}
+		if to, ok := alias[n.text]; ok {
+			return to, nil
+		}
+		hint := "accepted: " + strings.Join(words, ", ")
+		if near := nearest(n.text, words); near != "" {
+			hint = fmt.Sprintf("did you mean %q? %s", near, hint)
+		}
+		return "", &fault{fmt.Sprintf("%q is not accepted here", n.text), hint}
+	}}
+}
+
+// numberType accepts whole numbers in [low, high].
+func numberType(low, high int64) *scalar {
+	return &scalar{name: "number", bare: true, json: map[string]any{"type": "integer", "minimum": low, "maximum": high},
+		parse: func(n *node) (string, *fault) {
+			if n.kind != intNode {
+				f := wrongType(n, "a whole number")
+				if _, err := strconv.ParseInt(n.text, 10, 64); err == nil && n.kind == stringNode {
+					f.hint = "write it without quotes"
+				}
+				return "", f
+			}
+			v, err := strconv.ParseInt(n.text, 0, 64)
+			if err != nil || v < low || v > high {
+				return "", &fault{fmt.Sprintf("%s is out of range", n.text), fmt.Sprintf("want %d to %d", low, high)}
+			}
+			return strconv.FormatInt(v, 10), nil
+		}}
+}
+
+// flagType accepts true and false.
+var flagType = &scalar{name: "yes/no", bare: true, json: map[string]any{"type": "boolean"}, parse: func(n *node) (string, *fault) {
+	if n.kind != boolNode {
+		return "", wrongType(n, "true or false")
+	}
+	return n.text, nil
+}}
+
+// dateType accepts a plain TOML day.
+var dateType = &scalar{name: "date", bare: true, json: map[string]any{"type": "string", "format": "date"}, parse: func(n *node) (string, *fault) {
+	if n.kind != dateNode {
+		return "", &fault{wrongType(n, "a date").message, "write it as 2026-03-23, without quotes and time"}
+	}
+	d, err := time.Parse(time.DateOnly, n.text)
+	if err != nil {
+		return "", &fault{fmt.Sprintf("%s is no day of the calendar", n.text), ""}
+	}
+	return d.Format(time.DateOnly), nil
+}}
+
+// unitType accepts text that read understands; words are accepted as they are.
+func unitType(name string, read func(string) (string, error), words ...string) *scalar {
+	return &scalar{name: name, json: map[string]any{"type": "string"}, parse: func(n *node) (string, *fault) {
+		if n.kind == intNode || n.kind == floatNode {
+			return "", &fault{fmt.Sprintf("%s has no unit", n.text), "write the value with its unit, in quotes: " + example(name)}
+		}
+		if n.kind != stringNode {
+			return "", wrongType(n, "a "+name+" such as "+example(name))
+		}
+		if slices.Contains(words, n.text) {
+			return n.text, nil
+		}
+		text, err := read(n.text)
+		if err != nil {
+			message, hint, _ := strings.Cut(err.Error(), "; want ")
+			if hint != "" {
+				hint = "want " + hint
+			}
+			return "", &fault{message, hint}
+		}
+		return text, nil
+	}}
+}
+
+func example(name string) string {
+	return map[string]string{"size": `"8 MiB"`, "time": `"10 s"`, "share": `"20%"`}[name]
+}
+
+func readSize(s string) (string, error) { v, err := units.ParseBytes(s); return v.String(), err }
+func readTime(s string) (string, error) { v, err := units.ParseDuration(s); return v.String(), err }
+func readShare(s string) (string, error) {
+	v, err := units.ParseShare(s)
+	return v.String(), err
+}
+
+// positive refuses zero: a size of nothing is never meant.
+func positive(read func(string) (string, error)) func(string) (string, error) {
+	return func(s string) (string, error) {
+		v, err := read(s)
+		if err == nil && strings.HasPrefix(v, "0 ") {
+			return "", fmt.Errorf("%q is nothing; want more than zero", s)
+		}
+		return v, err
+	}
+}
+
+var (
+	sizeType  = unitType("size", positive(readSize))
+	blockType = unitType("size", positive(readSize), "whole")
+	bandType  = unitType("size", readBand, "default")
+	timeType  = unitType("time", readTime)
+	shareType = unitType("share", readShare)
+)
+
+// Limits of hdiutil for the bands of a sparse bundle, in 512-byte sectors
+// (hdiutil(1), sparse-band-size: "[2048, 16777216] sectors").
+const (
+	minBand  = units.Bytes(1) << 20
+	maxBand  = units.Bytes(8) << 30
+	bandUnit = units.Bytes(512)
+)
+
+func readBand(s string) (string, error) {
+	v, err := units.ParseBytes(s)
+	switch {
+	case err != nil:
+		return "", err
+	case v < minBand || v > maxBand:
+		return "", fmt.Errorf("a band of %s is not possible; want a multiple of 512 B from %s to %s", v, minBand, maxBand)
+	case v%bandUnit != 0:
+		low := v / bandUnit * bandUnit
+		return "", fmt.Errorf("a band of %s is no multiple of 512 B; want %d B or %d B, the neighbours",
+			v, low, low+bandUnit)
+	}
+	return v.String(), nil
+}
+
+// nearest is the word within a third of its length in edits, or "".
+func nearest(word string, words []string) string {
+	best, bestDistance := "", len(word)/3+2
+	for _, w := range words {
+		if d := distance(strings.ToLower(word), strings.ToLower(w)); d < bestDistance {
+			best, bestDistance = w, d
+		}
+	}
+	return best
+}
+
+// distance is the Damerau-Levenshtein distance (adjacent swaps count one) of two short words.
+func distance(a, b string) int {
+	if len(a) > 64 || len(b) > 64 {
+		return 64
+	}
+	rows := make([][]int, len(a)+1)
+	for i := range rows {
+		rows[i] = make([]int, len(b)+1)
+		rows[i][0] = i
+	}
+	for j := range rows[0] {
+		rows[0][j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			d := min(rows[i-1][j]+1, rows[i][j-1]+1, rows[i-1][j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				d = min(d, rows[i-2][j-2]+1)
+			}
+			rows[i][j] = d
+		}
+	}
+	return rows[len(a)][len(b)]
+}

@@ -1,0 +1,232 @@
+package plan
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2/unstable"
+)
+
+// grower builds the tree while the parser walks over the text, and enforces the
+// rules of TOML that a parser of single expressions cannot see: no key twice,
+// no table opened twice, nothing added to a closed value.
+type grower struct {
+	r    *reader
+	p    unstable.Parser
+	base int   // offset of the parser's input in the text
+	root *node // of the whole file
+	here *node // table that key-value lines go to; nil after a bad header
+}
+
+// grow turns the text into a tree. Syntax errors are reported, and reading goes
+// on at the next table header, so that one slip does not hide the others.
+func (r *reader) grow() *node {
+	g := grower{r: r, root: &node{kind: tableNode, origin: headerTable}}
+	g.here = g.root
+	for g.base = r.bom; g.base < len(r.text); {
+		g.p.Reset(r.text[g.base:])
+		for g.p.NextExpression() {
+			g.expression(g.p.Expression())
+		}
+		err := g.p.Error()
+		if err == nil {
+			break
+		}
+		r.broken = true
+		at := g.syntax(err)
+		next := nextHeader(r.text, at)
+		if next < 0 {
+			break
+		}
+		g.base = next
+	}
+	return g.root
+}
+
+// syntax reports a parser error and returns its offset in the text.
+func (g *grower) syntax(err error) int {
+	at := len(g.r.text)
+	message := err.Error()
+	if pe, ok := errors.AsType[*unstable.ParserError](err); ok {
+		message = pe.Message
+		if off, ok := subslice(g.p.Data(), pe.Highlight); ok {
+			at = g.base + off
+		}
+	}
+	message = strings.TrimPrefix(message, "toml: ")
+	g.r.problem(at, "", "the text is no valid TOML: %s", message)
+	return at
+}
+
+// subslice is the offset of part in whole, if part lies inside it.
+func subslice(whole, part []byte) (int, bool) {
+	off := cap(whole) - cap(part)
+	if part == nil || off < 0 || off > len(whole) {
+		return 0, false
+	}
+	return off, true
+}
+
+// nextHeader finds the first line after at that opens a table, or -1.
+func nextHeader(text []byte, at int) int {
+	for at < len(text) {
+		i := bytes.IndexByte(text[at:], '\n')
+		if i < 0 {
+			return -1
+		}
+		at += i + 1
+		line, _, _ := bytes.Cut(text[at:], []byte("\n"))
+		line = bytes.TrimSpace(line)
+		if bytes.HasPrefix(line, []byte("[")) && bytes.HasSuffix(bytes.SplitN(line, []byte("#"), 2)[0], []byte("]")) {
+			return at
+		}
+	}
+	return -1
+}
+
+func (g *grower) expression(n *unstable.Node) {
+	switch n.Kind {
+	case unstable.KeyValue:
+		if g.here != nil {
+			g.keyValue(g.here, n)
+		}
+	case unstable.Table:
+		g.here = g.header(n, false)
+	case unstable.ArrayTable:
+		g.here = g.header(n, true)
+	}
+}
+
+// part is one piece of a dotted key.
+type part struct {
+	name     string
+	off, end int
+}
+
+func (g *grower) parts(it unstable.Iterator) []part {
+	var out []part
+	for it.Next() {
+		k := it.Node()
+		off := g.base + int(k.Raw.Offset)
+		out = append(out, part{string(k.Data), off, off + int(k.Raw.Length)})
+	}
+	return out
+}
+
+// header opens [a.b] or adds an item to [[a.b]] and returns the table.
+func (g *grower) header(n *unstable.Node, list bool) *node {
+	parts := g.parts(n.Key())
+	t := g.root
+	for _, p := range parts[:len(parts)-1] {
+		next := t.get(p.name)
+		switch {
+		case next == nil:
+			next = t.add(&node{kind: tableNode, name: p.name, key: p.off, off: p.off})
+		case next.origin == tableList:
+			next = next.items[len(next.items)-1]
+		case next.kind != tableNode || next.origin == inlineTable:
+			g.taken(p, next)
+			return nil
+		}
+		t = next
+	}
+	last := parts[len(parts)-1]
+	old := t.get(last.name)
+	if list {
+		return g.item(t, old, last)
+	}
+	if old == nil {
+		return t.add(&node{kind: tableNode, name: last.name, key: last.off, off: last.off, origin: headerTable})
+	}
+	if old.kind != tableNode || old.origin != implicitTable {
+		g.taken(last, old)
+		return nil
+	}
+	old.origin, old.key, old.off = headerTable, last.off, last.off
+	return old
+}
+
+func (g *grower) item(t, old *node, p part) *node {
+	if old == nil {
+		old = t.add(&node{kind: arrayNode, name: p.name, key: p.off, off: p.off, origin: tableList})
+	}
+	if old.origin != tableList {
+		g.taken(p, old)
+		return nil
+	}
+	it := &node{kind: tableNode, key: p.off, off: p.off, origin: headerTable}
+	old.items = append(old.items, it)
+	return it
+}
+
+func (g *grower) taken(p part, old *node) {
+	line, _ := g.r.place(old.key)
+	g.r.problem(p.off, p.name, "%q is there already", p.name).hintf("it was first given on line %d", line)
+}
+
+// keyValue adds key = value to table t; the key may be dotted.
+func (g *grower) keyValue(t *node, n *unstable.Node) {
+	parts := g.parts(n.Key())
+	for _, p := range parts[:len(parts)-1] {
+		next := t.get(p.name)
+		switch {
+		case next == nil:
+			next = t.add(&node{kind: tableNode, name: p.name, key: p.off, off: p.off, origin: dottedTable})
+		case next.kind != tableNode || next.origin != dottedTable:
+			g.taken(p, next)
+			return
+		}
+		t = next
+	}
+	last := parts[len(parts)-1]
+	if old := t.get(last.name); old != nil {
+		g.taken(last, old)
+		return
+	}
+	v := g.value(n.Value(), g.afterEquals(last.end))
+	v.name, v.key = last.name, last.off
+	t.add(v)
+}
+
+// afterEquals is where the value of a key that ends at off begins; the parser
+// gives lists no position of their own.
+func (g *grower) afterEquals(off int) int {
+	text := g.r.text
+	for off < len(text) && (text[off] == ' ' || text[off] == '\t') {
+		off++
+	}
+	if off < len(text) && text[off] == '=' {
+		off++
+	}
+	for off < len(text) && (text[off] == ' ' || text[off] == '\t') {
+		off++
+	}
+	return off
+}
+
+var scalarKinds = map[unstable.Kind]nodeKind{
+	unstable.String: stringNode, unstable.Integer: intNode, unstable.Float: floatNode, unstable.Bool: boolNode,
+	unstable.LocalDate: dateNode, unstable.LocalTime: timeNode, unstable.LocalDateTime: timeNode, unstable.DateTime: timeNode,
+}
+
+// value copies one value out of the parser's memory.
+func (g *grower) value(n *unstable.Node, off int) *node {
+	switch n.Kind {
+	case unstable.Array:
+		out := &node{kind: arrayNode, off: off, key: off, origin: plainList}
+		for it := n.Children(); it.Next(); {
+			out.items = append(out.items, g.value(it.Node(), off))
+		}
+		return out
+	case unstable.InlineTable:
+		off = g.base + int(n.Raw.Offset)
+		out := &node{kind: tableNode, off: off, key: off, origin: inlineTable}
+		for it := n.Children(); it.Next(); {
+			g.keyValue(out, it.Node())
+		}
+		return out
+	}
+	off = g.base + int(n.Raw.Offset)
+	return &node{kind: scalarKinds[n.Kind], text: string(n.Data), off: off, key: off}
+}
