@@ -3,8 +3,8 @@ package stats
 import "math"
 
 // maxExactRanks is the sample size up to which null distributions of rank
-// statistics are computed exactly; beyond, the normal approximation is good to
-// four digits even in the tails that matter.
+// statistics are computed exactly; beyond, the normal approximation is off by
+// less than 0.0004.
 const maxExactRanks = 200
 
 // concordance is the null distribution of the number J of concordant pairs: n

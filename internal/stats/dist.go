@@ -57,8 +57,15 @@ func StudentCDF(t, df float64) float64 {
 	return studentTail(-t, df)
 }
 
+// manyDegrees is where the continued fraction, which cancels by a factor of df,
+// is less precise than Hill's expansion.
+const manyDegrees = 1e5
+
 // studentTail is P(T > t) for t ≥ 0 (Abramowitz and Stegun 26.7.1, by 26.5.27).
 func studentTail(t, df float64) float64 {
+	if df > manyDegrees {
+		return NormalCDF(-studentAsNormal(t, df))
+	}
 	x, y := studentXY(t, df)
 	return betaInc(df/2, 0.5, x, y) / 2
 }
@@ -66,8 +73,26 @@ func studentTail(t, df float64) float64 {
 // studentBody is P(0 < T < t), the complement of studentTail to one half, with
 // full relative precision for small t.
 func studentBody(t, df float64) float64 {
+	if df > manyDegrees {
+		return math.Erf(studentAsNormal(t, df)/math.Sqrt2) / 2
+	}
 	x, y := studentXY(t, df)
 	return betaInc(0.5, df/2, y, x) / 2
+}
+
+// studentAsNormal returns the normal deviate with the same tail as t ≥ 0 (Hill,
+// Communications of the ACM 13, 1970, algorithm 395).
+func studentAsNormal(t, df float64) float64 {
+	if math.IsInf(df, 1) {
+		return t
+	}
+	a := df - 0.5
+	y := a * math.Log1p(t/df*t)
+	if y > 3000 { // beyond what the expansion is for, and a tail of zero
+		return math.Sqrt(y)
+	}
+	b := 48 * a * a
+	return ((((-0.4*y-3.3)*y-24)*y-85.5)/(0.8*y*y+100+b)+y+3)/b*math.Sqrt(y) + math.Sqrt(y)
 }
 
 // studentXY returns df/(df+t²) and its complement to 1, neither by subtraction.

@@ -39,6 +39,9 @@ func FitLine(x, y []float64) (Line, error) {
 // 1 / variance of its y. For time against size with a constant relative error
 // the weights are 1/size²: the intercept (the latency) is then carried by the
 // small files, while the plain fit drowns it in the noise of the large ones.
+// Where the error is relative to the whole time, latency included, these weights
+// trust the smallest files too much and the intervals come out too narrow; see
+// [FitRelativeLine].
 func FitWeightedLine(x, y, weights []float64) (Line, error) {
 	const doing = "fitting weighted line"
 	if err := checkPairs(doing, x, weights, 0); err != nil {
@@ -48,6 +51,49 @@ func FitWeightedLine(x, y, weights []float64) (Line, error) {
 		return Line{}, err
 	}
 	return fitLine(doing, x, y, weights)
+}
+
+// FitRelativeLine fits a line to positive y whose errors are a constant share of
+// y itself: the weights are 1/fitted², found by fitting again until the line
+// settles (iteratively reweighted least squares, at most 50 times). ResidualSD is
+// then that share. Unlike weights of 1/x² it needs no guess of where the
+// intercept stops to matter. It refuses with [ErrRange] where the line falls to
+// zero or below at one of the points.
+func FitRelativeLine(x, y []float64) (Line, error) {
+	const doing = "fitting line with relative errors"
+	if err := checkPairs(doing, x, y, MinForLine); err != nil {
+		return Line{}, err
+	}
+	if err := checkPositive(doing, y); err != nil {
+		return Line{}, err
+	}
+	level := slices.Clone(y) // the first guess of the line is the data themselves
+	weights := make([]float64, len(y))
+	var l Line
+	for range 50 {
+		for i, v := range level {
+			weights[i] = 1 / (v * v)
+		}
+		if err := checkResult(doing, weights...); err != nil {
+			return Line{}, err
+		}
+		before := l
+		var err error
+		if l, err = fitLine(doing, x, y, weights); err != nil {
+			return Line{}, err
+		}
+		for i := range level {
+			level[i] = l.At(x[i])
+		}
+		if err := checkPositive(doing, level); err != nil {
+			return Line{}, err
+		}
+		if math.Abs(l.Slope-before.Slope) <= 1e-12*math.Abs(l.Slope) &&
+			math.Abs(l.Intercept-before.Intercept) <= 1e-12*math.Abs(l.Intercept) {
+			break
+		}
+	}
+	return l, nil
 }
 
 func fitLine(doing string, x, y, w []float64) (Line, error) {

@@ -67,7 +67,7 @@ func Kendall(x, y []float64) (Correlation, error) {
 		}
 		return float64(pairs)
 	}
-	tau := float64(s) / math.Sqrt(free(tx)) / math.Sqrt(free(ty))
+	tau := float64(s) / math.Sqrt(free(tx)*free(ty))
 	c := Correlation{Coefficient: min(max(tau, -1), 1), N: n}
 	switch untied := len(tx) == n || len(ty) == n; {
 	case untied && n <= maxExactRanks:
