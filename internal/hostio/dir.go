@@ -215,3 +215,13 @@ func (d *Dir) fail(doing, name string, err error) error {
 	}
 	return fmt.Errorf("%s %q: %w", doing, d.join(name), bare(err))
 }
+
+// Spread asks the file system to place folders made in d apart from each
+// other, in different block groups. Without it, ext4 puts them all beside d,
+// and its rule not to reuse an inode for minutes after a deletion makes each
+// new file search past every file deleted nearby: 20 µs became 1 ms after
+// some thousand deletions, charged to whoever creates bands next.
+// [ErrUnsupported] where there is no such hint; nothing else changes.
+func (d *Dir) Spread() error {
+	return d.fail("spreading sub-folders of", ".", sysSpread(d.fd))
+}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
 	"dmgbench/internal/clock"
@@ -320,7 +321,7 @@ func TestOpenRefusesWhatIsNoRegularFile(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), "foreign")
 	require.NoError(t, os.WriteFile(outside, []byte("foreign"), 0o600))
 	require.NoError(t, os.Symlink(outside, filepath.Join(d.Path(), "link")))
-	require.NoError(t, syscall.Mkfifo(filepath.Join(d.Path(), "fifo"), 0o600))
+	require.NoError(t, unix.Mkfifo(filepath.Join(d.Path(), "fifo"), 0o600))
 	require.NoError(t, d.Mkdir("folder"))
 	for _, name := range []string{"link", "fifo", "folder", ".", "..", ""} {
 		for _, o := range []OpenOptions{{}, {Write: true, Create: true, Cache: CacheDirect}} {

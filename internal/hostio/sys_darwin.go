@@ -169,3 +169,5 @@ func sysStatfs(fd int) (free, total int64, fsType string, err error) {
 	unit := int64(s.Bsize)
 	return int64(s.Bavail) * unit, int64(s.Blocks) * unit, unix.ByteSliceToString(s.Fstypename[:]), nil
 }
+
+func sysSpread(int) error { return ErrUnsupported }

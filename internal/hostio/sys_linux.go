@@ -120,3 +120,18 @@ func sysStatfs(fd int) (free, total int64, fsType string, err error) {
 	}
 	return int64(s.Bavail) * unit, int64(s.Blocks) * unit, name, nil
 }
+
+// topDir is FS_TOPDIR_FL of <linux/fs.h>: the Orlov allocator treats the
+// folder's sub-folders as unrelated to each other.
+const topDir = 0x00020000
+
+func sysSpread(fd int) error {
+	flags, err := unix.IoctlGetUint32(fd, unix.FS_IOC_GETFLAGS)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(fd, unix.FS_IOC_SETFLAGS, int(flags|topDir))
+	}
+	if errors.Is(err, unix.ENOTTY) || errors.Is(err, unix.EINVAL) {
+		return ErrUnsupported
+	}
+	return unsupported(err)
+}

@@ -31,6 +31,7 @@ func sysEvict(int, int64, int64) error                            { return ErrUn
 func sysResident(int, int64, int64) (float64, error)              { return 0, ErrUnsupported }
 func sysMapMemory(int) ([]byte, error)                            { return nil, ErrUnsupported }
 func sysUnmapMemory([]byte)                                       {}
+func sysSpread(int) error                                         { return ErrUnsupported }
 func sysStatfs(int) (free, total int64, fsType string, err error) { return 0, 0, "", ErrUnsupported }
 
 // StatOf turns what Dir.Stat and Dir.Lstat return into a [Stat]; here without

@@ -1,0 +1,100 @@
+package container
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+func TestInfoRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := info{version: 1, bandSize: 512 * rapid.Int64Range(1<<11, 1<<24).Draw(t, "band"),
+			size: 512 * rapid.Int64Range(0, maxImageSize/512).Draw(t, "size")}
+		got, err := parseInfo(want.encode())
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+		n := got.bandCount()
+		require.Zero(t, got.capacity(n))
+		if n > 0 {
+			last := got.capacity(n - 1)
+			require.Greater(t, last, int64(0))
+			require.Equal(t, got.size, (n-1)*got.bandSize+last)
+		}
+	})
+}
+
+func TestParseInfoRefuses(t *testing.T) {
+	good := string(info{version: 1, bandSize: 1 << 20, size: 5 << 20}.encode())
+	_, err := parseInfo([]byte(good))
+	require.NoError(t, err)
+	change := func(old, new string) string {
+		require.Contains(t, good, old)
+		return strings.Replace(good, old, new, 1)
+	}
+	for name, text := range map[string]string{
+		"empty":           "",
+		"blank":           " \n",
+		"bare words":      "sparse bundle",
+		"OpenStep":        `{ "band-size" = 1048576; }`,
+		"cut off":         good[:len(good)-10],
+		"trailing":        good + "garbage",
+		"second":          good + good,
+		"binary":          "bplist00",
+		"not a dict":      `<?xml version="1.0"?><plist version="1.0"><array/></plist>`,
+		"other type":      change("sparsebundle", "sparse"),
+		"no band size":    change("<key>band-size</key>", "<key>band</key>"),
+		"text size":       change("<integer>5242880</integer>", "<string>5242880</string>"),
+		"negative":        change("<integer>5242880</integer>", "<integer>-512</integer>"),
+		"odd size":        change("<integer>5242880</integer>", "<integer>5242881</integer>"),
+		"overflowing":     change("<integer>5242880</integer>", "<integer>18446744073709551104</integer>"),
+		"beyond 64 bits":  change("<integer>5242880</integer>", "<integer>99999999999999999999999</integer>"),
+		"band of 0":       change("<integer>1048576</integer>", "<integer>0</integer>"),
+		"odd band":        change("<integer>1048576</integer>", "<integer>1000</integer>"),
+		"version 0":       change("<integer>1</integer>", "<integer>0</integer>"),
+		"too many bands":  strings.Replace(change("<integer>1048576</integer>", "<integer>512</integer>"), "5242880", "1152921504606846976", 1),
+		"nested":          "<?xml?><plist>" + strings.Repeat("<array>", 9000) + "</plist>",
+		"larger than all": good + strings.Repeat(" ", infoLimit),
+	} {
+		_, err := parseInfo([]byte(text))
+		assert.Error(t, err, name)
+	}
+}
+
+func TestBandNames(t *testing.T) {
+	for n, name := range map[int64]string{0: "0", 10: "a", 255: "ff", 22205: "56bd", math.MaxInt64: "7fffffffffffffff"} {
+		assert.Equal(t, name, bandName(n))
+		got, ok := bandNumber(name)
+		assert.True(t, ok)
+		assert.Equal(t, n, got)
+	}
+	for _, name := range []string{"", "00", "0a", "A", "0x1", "-1", "+1", "1_0", "8000000000000000", ".0", "g"} {
+		_, ok := bandNumber(name)
+		assert.False(t, ok, name)
+	}
+}
+
+func FuzzInfoPlist(f *testing.F) {
+	good := info{version: 1, bandSize: 8 << 20, size: 100 << 30}.encode()
+	f.Add(good)
+	f.Add(good[:300])
+	f.Add([]byte("bplist00\x00"))
+	f.Add([]byte(`<plist><dict><key>size</key><real>1e400</real></dict></plist>`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		i, err := parseInfo(data)
+		if err != nil {
+			return
+		}
+		if i.size < 0 || i.size%SectorSize != 0 || i.bandSize < SectorSize || i.bandSize%SectorSize != 0 || i.bandCount() > maxBands {
+			t.Fatalf("accepted %+v", i)
+		}
+		for _, n := range []int64{-1, 0, i.bandCount() - 1, i.bandCount(), math.MaxInt64} {
+			if c := i.capacity(n); c < 0 || c > i.bandSize {
+				t.Fatalf("band %d of %+v holds %d", n, i, c)
+			}
+		}
+	})
+}
