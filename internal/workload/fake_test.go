@@ -147,7 +147,16 @@ func (f *fakeFile) WriteAt(p []byte, off int64) (int, error) {
 			return 0, err
 		}
 	}
+	if grow := int(off) + len(p) - len(f.b.data); grow > 0 {
+		f.b.data = append(f.b.data, make([]byte, grow)...)
+	}
 	return copy(f.b.data[off:], p), nil
+}
+
+func (f *fakeFile) Truncate(size int64) error {
+	f.v.note("truncate "+f.name, 0)
+	f.b.data = f.b.data[:size]
+	return nil
 }
 
 func (f *fakeFile) ReadAt(p []byte, off int64) (int, error) {

@@ -130,7 +130,6 @@ func TestCancelStopsInsideABigFile(t *testing.T) {
 		v.onCall = func(string) {
 			if calls.Add(1) == 5 {
 				cancel(errors.New("the user stopped"))
-				<-ctx.Done()
 			}
 		}
 		o := Options{Clock: v.clock, Data: randomData(t), Block: 4096, Workers: workers}
@@ -138,8 +137,7 @@ func TestCancelStopsInsideABigFile(t *testing.T) {
 		require.ErrorContains(t, err, `writing file "batch001/`)
 		require.ErrorContains(t, err, `the user stopped`)
 		assert.Less(t, len(out.Samples), 4)
-		// The stop flag is set by another goroutine; give it the rest of one file.
-		assert.Less(t, calls.Load(), int64(2+3*256))
+		assert.Less(t, calls.Load(), int64(5+workers), "at most the calls under way")
 		assertAllClosed(t, v)
 	}
 }

@@ -55,7 +55,7 @@ func newRing(d *Data, it Item, mem []byte, block int) *ring {
 // span: a rest for the disk that no clock saw would flatter it.
 func (r *ring) drain(j *job, s *span) error {
 	for off := int64(0); off < j.item.Size; {
-		if s.stop.Load() {
+		if s.stopped() {
 			return errStopped
 		}
 		var b []byte

@@ -28,7 +28,7 @@ type step struct {
 
 	items []Item
 	l     layout
-	stop  atomic.Bool
+	stop  atomic.Bool // a file has failed
 	out   Outcome
 	found tally
 	sum   sums
@@ -73,7 +73,6 @@ func (s *step) run(ctx context.Context) (Outcome, error) {
 	}
 	defer pool.put(buf)
 	defer quiet()()
-	defer context.AfterFunc(ctx, func() { s.stop.Store(true) })()
 	var all sync.WaitGroup
 	all.Go(func() {
 		defer ownThread(s.o.QoS)()
@@ -102,7 +101,7 @@ func (s *step) waves(ctx context.Context, mem []byte) (err error) {
 	for id := 1; id < s.o.Workers; id++ {
 		helpers.Go(func() {
 			defer ownThread(s.o.QoS)()
-			sp := s.newSpan(mem, id)
+			sp := s.newSpan(ctx, mem, id)
 			for w := range crew {
 				w.ready.Done()
 				<-w.start
@@ -113,7 +112,7 @@ func (s *step) waves(ctx context.Context, mem []byte) (err error) {
 	}
 	defer helpers.Wait()
 	defer close(crew)
-	own := s.newSpan(mem, 0)
+	own := s.newSpan(ctx, mem, 0)
 	for i, items := range s.l.waves {
 		jobs, err := s.prepare(ctx, items, mem)
 		if err == nil && i == 0 {
@@ -136,8 +135,8 @@ func (s *step) waves(ctx context.Context, mem []byte) (err error) {
 	return nil
 }
 
-func (s *step) newSpan(mem []byte, id int) *span {
-	sp := &span{clock: s.o.Clock, call: s.l.call, stop: &s.stop}
+func (s *step) newSpan(ctx context.Context, mem []byte, id int) *span {
+	sp := &span{clock: s.o.Clock, call: s.l.call, done: ctx.Done(), stop: &s.stop}
 	if s.doing == "reading" {
 		each := s.l.memory / int64(s.o.Workers)
 		sp.buf = mem[int64(id)*each : int64(id+1)*each]
@@ -195,7 +194,7 @@ func (s *step) time(jobs []*job, crew chan<- *wave, own *span) {
 
 // take works off files of the wave until none is left.
 func (s *step) take(w *wave, sp *span, id int) {
-	for !s.stop.Load() {
+	for !sp.stopped() {
 		i := int(w.next.Add(1)) - 1
 		if i >= len(w.jobs) {
 			break

@@ -13,8 +13,19 @@ import (
 type span struct {
 	clock clock.Clock
 	call  int64
-	stop  *atomic.Bool // set when the step is cancelled or another file has failed
+	done  <-chan struct{} // closed when the step is cancelled
+	stop  *atomic.Bool    // set when another file has failed
 	buf   []byte       // reads: where calls put their bytes
+}
+
+// stopped is asked between calls. Looking at an open channel takes no lock.
+func (s *span) stopped() bool {
+	select {
+	case <-s.done:
+		return true
+	default:
+		return s.stop.Load()
+	}
 }
 
 // write times one file: its write calls and the flush.
@@ -33,7 +44,7 @@ func (s *span) write(j *job) {
 
 func (s *span) writeCalls(j *job) error {
 	for off := int64(0); off < j.item.Size; off += s.call {
-		if s.stop.Load() {
+		if s.stopped() {
 			return errStopped
 		}
 		part := j.buf[off:min(off+s.call, j.item.Size)]
@@ -61,7 +72,7 @@ func (s *span) read(j *job) {
 
 func (s *span) readCalls(j *job) error {
 	for off := int64(0); off < j.item.Size; off += s.call {
-		if s.stop.Load() {
+		if s.stopped() {
 			return errStopped
 		}
 		part := s.buf[:min(s.call, j.item.Size-off)]
