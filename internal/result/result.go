@@ -16,7 +16,8 @@ const SchemaVersion = 1
 type Result struct {
 	Schema     int         `json:"schema"`
 	Tool       Tool        `json:"tool"`
-	Run        string      `json:"run"` // run id
+	Run        string      `json:"run"`    // run id
+	Status     string      `json:"status"` // unfinished until the run ended, then done, failed or skipped
 	Plan       PlanRef     `json:"plan"`
 	Seed       uint64      `json:"seed"`
 	Rounds     int         `json:"rounds"`
@@ -54,6 +55,10 @@ type Session struct {
 	Started  time.Time `json:"started"`
 	Finished time.Time `json:"finished"`
 	Boot     string    `json:"boot"` // digest that tells two boots apart, nothing more
+	// Engines are all that took part when there was more than one, the native baseline's included.
+	Engines []Engine `json:"engines,omitempty"`
+	End     string   `json:"end"`              // clean | interrupted | paused | lost (no end was written)
+	Reason  string   `json:"reason,omitempty"` // why it ended, unless clean
 }
 
 // Engine names what made and attached the images.
@@ -121,13 +126,18 @@ type Warning struct {
 	Text string `json:"text"`
 }
 
-// Status of a case.
+// Status of a case and of a case-round.
 const (
 	Done      = "done"
 	Skipped   = "skipped"
 	Failed    = "failed"
 	Discarded = "discarded"
 )
+
+// Unfinished is the status of a run that has not ended; its other statuses are
+// Done (skipped cases included), Failed (a case failed or was discarded) and
+// Skipped (nothing was measured).
+const Unfinished = "unfinished"
 
 // Case is one cell of the matrix with everything that was done to it, over all rounds.
 type Case struct {
@@ -138,6 +148,26 @@ type Case struct {
 	Status   string      `json:"status"`
 	Reason   string      `json:"reason"`
 	Steps    []Step      `json:"steps"`
+	// Rounds say for each round that was begun whether its steps count: only those of a round that is done do.
+	Rounds   []CaseRound `json:"rounds"`
+	Warnings []Warning   `json:"warnings,omitempty"`
+}
+
+// CaseRound is how one round of a case ended.
+type CaseRound struct {
+	Round  int    `json:"round"` // from 1
+	Status string `json:"status"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// Counts reports whether the steps of a round count: it was measured to its end.
+func (c *Case) Counts(round int) bool {
+	for _, r := range c.Rounds {
+		if r.Round == round {
+			return r.Status == Done
+		}
+	}
+	return false
 }
 
 // Target is what is measured.

@@ -1,0 +1,177 @@
+package result
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Error is an error about one file of a run folder, with what helps against it.
+type Error struct {
+	Doing string // "reading journal"
+	File  string // name inside the run folder, or the path that was given
+	Line  int    // from 1, 0 where lines mean nothing
+	Err   error
+	Hint  string // shown on a line of its own, may be empty
+}
+
+// Error is `<doing> "<file>" line <n>: <cause>`; the hint is not in it.
+func (e *Error) Error() string {
+	if e.Line > 0 {
+		return fmt.Sprintf("%s %q line %d: %v", e.Doing, e.File, e.Line, e.Err)
+	}
+	return fmt.Sprintf("%s %q: %v", e.Doing, e.File, e.Err)
+}
+
+// Unwrap gives the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// ErrUnsafeName says that a name could lead somewhere else than it should.
+var ErrUnsafeName = errors.New("not a plain file name")
+
+// maxName is the longest name in bytes that every file system takes.
+const maxName = 255
+
+// SafeName checks that name is one path element and nothing but that: no
+// separator of any system, no control or invisible character, neither hidden
+// nor usable as an option of a command. Names of places, containers and runs
+// pass it whenever a journal is written or read, so that a journal made by
+// somebody else cannot lead out of the run's own folders.
+func SafeName(name string) error {
+	bad := func(why string) error { return fmt.Errorf("name %q: %s: %w", name, why, ErrUnsafeName) }
+	switch {
+	case name == "":
+		return bad("is empty")
+	case len(name) > maxName:
+		return fmt.Errorf("name %q…: longer than %d bytes: %w", name[:32], maxName, ErrUnsafeName)
+	case !utf8.ValidString(name):
+		return bad("is not UTF-8")
+	case name[0] == '.' || name[0] == '-' || name[0] == '~':
+		return bad(fmt.Sprintf("begins with %q", name[:1]))
+	case strings.TrimSpace(name) != name:
+		return bad("begins or ends with a space")
+	}
+	for _, r := range name {
+		if strings.ContainsRune(`/\:`, r) || !unicode.IsPrint(r) {
+			return bad(fmt.Sprintf("contains %q", r))
+		}
+	}
+	return nil
+}
+
+// limits of what a record may claim; far above any plan.
+const (
+	maxRounds = 1_000_000
+	maxIndex  = 1_000_000_000
+)
+
+// check says whether a record of a known kind can be true, and touches nothing it should not.
+func (r *Record) check() error {
+	if r.Schema != SchemaVersion {
+		return fmt.Errorf("schema %d, this program knows %d: %w", r.Schema, SchemaVersion, errSchema)
+	}
+	if r.Kind == "" {
+		return errors.New("record without a kind")
+	}
+	if !slices.Contains(kinds, r.Kind) {
+		return nil
+	}
+	if r.payload() != r.Kind {
+		return fmt.Errorf("record of kind %q does not carry that and only that", r.Kind)
+	}
+	if r.At.IsZero() {
+		return fmt.Errorf("record of kind %q has no time", r.Kind)
+	}
+	if err := r.checkPayload(); err != nil {
+		return fmt.Errorf("%s record: %w", r.Kind, err)
+	}
+	return nil
+}
+
+var errSchema = errors.New("foreign schema")
+
+var kinds = []string{KindRun, KindSession, KindRound, KindCaseStart, KindStepStart, KindStep, KindCaseEnd,
+	KindPause, KindDeparture, KindWarning, KindSessionEnd, KindRunEnd}
+
+func (r *Record) checkPayload() error {
+	switch r.Kind {
+	case KindRun:
+		return r.Run.check()
+	case KindSession:
+		return inRange("session", r.Session.Index, 0, maxIndex)
+	case KindRound:
+		return inRange("round", r.Round.Round, 1, maxRounds)
+	case KindCaseStart:
+		c := r.CaseStart
+		return errors.Join(inRange("round", c.Round, 1, maxRounds), optional(c.Container), optional(c.Place),
+			optional(c.Target.Place))
+	case KindStepStart:
+		return inRange("round", r.StepStart.Round, 1, maxRounds)
+	case KindStep:
+		s := r.Step
+		if s.Step.Round != s.Round {
+			return fmt.Errorf("step says round %d inside round %d", s.Step.Round, s.Round)
+		}
+		return inRange("round", s.Round, 1, maxRounds)
+	case KindCaseEnd:
+		return r.CaseEnd.check()
+	case KindPause:
+		p := r.Pause
+		return errors.Join(inRange("round", p.Round, 1, maxRounds), optional(p.Container), optional(p.Place))
+	case KindSessionEnd:
+		return oneOf("end", r.SessionEnd.End, Clean, Interrupted, Paused)
+	case KindRunEnd:
+		return oneOf("status", r.RunEnd.Status, Done, Failed, Skipped)
+	}
+	return nil
+}
+
+func (r *RunStart) check() error {
+	errs := []error{inRange("rounds", r.Rounds, 1, maxRounds), SafeName(r.ID)}
+	for _, p := range r.Places {
+		errs = append(errs, optional(p.Name))
+	}
+	seen := make(map[string]bool, len(r.Cases))
+	for _, c := range r.Cases {
+		if seen[c.ID] {
+			errs = append(errs, fmt.Errorf("case %q is listed twice", c.ID))
+		}
+		seen[c.ID] = true
+		errs = append(errs, optional(c.Target.Place))
+	}
+	return errors.Join(errs...)
+}
+
+func (c *CaseEnd) check() error {
+	place := ""
+	if c.Target != nil {
+		place = c.Target.Place
+	}
+	return errors.Join(inRange("round", c.Round, 1, maxRounds), optional(place),
+		oneOf("status", c.Status, Done, Skipped, Failed, Discarded))
+}
+
+// optional is SafeName for names that may be missing.
+func optional(name string) error {
+	if name == "" {
+		return nil
+	}
+	return SafeName(name)
+}
+
+func inRange(what string, v, low, high int) error {
+	if v < low || v > high {
+		return fmt.Errorf("%s %d is not between %d and %d", what, v, low, high)
+	}
+	return nil
+}
+
+func oneOf(what, v string, accepted ...string) error {
+	if !slices.Contains(accepted, v) {
+		return fmt.Errorf("%s %q is none of %s", what, v, strings.Join(accepted, ", "))
+	}
+	return nil
+}

@@ -1,0 +1,17 @@
+//go:build !unix
+
+package result
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+)
+
+const openNonblock = 0
+
+// lock cannot be had here; the run folder then carries a warning.
+func lock(*os.File) error { return errors.ErrUnsupported }
+
+// ownedByUs refuses, since nothing here tells: resume does not work on this system.
+func ownedByUs(fs.FileInfo) bool { return false }

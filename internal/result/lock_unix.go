@@ -1,0 +1,39 @@
+//go:build unix
+
+package result
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// openNonblock keeps an open from waiting for the other end of a FIFO.
+const openNonblock = unix.O_NONBLOCK
+
+// lock takes an exclusive lock that ends with the open file, also when the
+// process is killed. It does not wait.
+func lock(f *os.File) error {
+	for {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case errors.Is(err, unix.EWOULDBLOCK):
+			return ErrBusy
+		case errors.Is(err, unix.ENOLCK), errors.Is(err, unix.ENOSYS), errors.Is(err, unix.ENOTSUP):
+			return fmt.Errorf("locking %q: %w", f.Name(), errors.ErrUnsupported)
+		default:
+			return err
+		}
+	}
+}
+
+// ownedByUs reports whether the file belongs to the user of this process.
+func ownedByUs(fi fs.FileInfo) bool {
+	st, ok := fi.Sys().(*syscall.Stat_t)
+	return ok && int(st.Uid) == os.Geteuid()
+}

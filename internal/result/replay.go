@@ -1,0 +1,224 @@
+package result
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// State is where a journal stands: what resume needs to go on, and what a
+// [Result] is folded from.
+type State struct {
+	Run        RunStart
+	Sessions   []Session
+	Orders     map[int][]string // order of the cases by round
+	Attempts   []*Attempt       // in journal order
+	Departures []Departure
+	Warnings   []WarningRecord
+	// Paused is the pause that the next session continues behind, nil if the run is not at one.
+	Paused *Pause
+	// Ended is nil until the run has ended.
+	Ended *RunEnd
+}
+
+// Attempt is one try at a case-round.
+type Attempt struct {
+	Start CaseStart
+	Steps []Step
+	// Begun is the step that was begun and has not ended.
+	Begun *StepStart
+	// End is nil while the attempt is open: if nobody works on it, it was interrupted.
+	End *CaseEnd
+}
+
+// Replay goes through the records of one journal. It refuses what no run could
+// have written: a step outside a case, a case that the plan does not have.
+func Replay(recs []Record) (*State, error) {
+	if len(recs) == 0 || recs[0].Run == nil {
+		return nil, &Error{Doing: "reading journal", File: JournalFile, Line: 1,
+			Err: errors.New("no run record"), Hint: "the run was interrupted before it began: start it again"}
+	}
+	r := replay{State: State{Run: *recs[0].Run, Orders: map[int][]string{}}, cases: map[string]bool{}}
+	for _, c := range r.Run.Cases {
+		r.cases[c.ID] = true
+	}
+	r.Departures = slices.Clone(r.Run.Departures)
+	for i, rec := range recs[1:] {
+		if err := r.add(rec); err != nil {
+			return nil, &Error{Doing: "reading journal", File: JournalFile, Line: i + 2, Err: err, Hint: hintDamaged}
+		}
+	}
+	r.closeSession(r.last, Lost, "")
+	return &r.State, nil
+}
+
+type replay struct {
+	State
+	cases map[string]bool
+	open  *Attempt  // the only one that steps can belong to
+	last  time.Time // of the record before
+}
+
+func (r *replay) add(rec Record) error {
+	if rec.Kind != KindSession {
+		r.last = rec.At.UTC()
+	}
+	switch rec.Kind {
+	case KindRun:
+		return errors.New("a second run record")
+	case KindSession:
+		return r.session(*rec.Session, rec.At.UTC())
+	case KindRound:
+		r.Orders[rec.Round.Round] = rec.Round.Order
+	case KindCaseStart:
+		return r.caseStart(*rec.CaseStart)
+	case KindStepStart:
+		return r.stepStart(*rec.StepStart)
+	case KindStep:
+		return r.step(*rec.Step)
+	case KindCaseEnd:
+		return r.caseEnd(*rec.CaseEnd)
+	case KindPause:
+		r.Paused = rec.Pause
+	case KindDeparture:
+		r.Departures = append(r.Departures, *rec.Departure)
+	case KindWarning:
+		r.Warnings = append(r.Warnings, *rec.Warning)
+	case KindSessionEnd:
+		r.closeSession(rec.At.UTC(), rec.SessionEnd.End, rec.SessionEnd.Reason)
+	case KindRunEnd:
+		r.Ended = rec.RunEnd
+	}
+	return nil
+}
+
+// session begins one. An attempt that is open goes on only behind a pause.
+func (r *replay) session(s Session, at time.Time) error {
+	if n := len(r.Sessions); n > 0 && s.Index <= r.Sessions[n-1].Index {
+		return fmt.Errorf("session %d follows session %d", s.Index, r.Sessions[n-1].Index)
+	}
+	r.closeSession(r.last, Lost, "")
+	r.last = at
+	s.Started, s.Finished, s.End, s.Reason = s.Started.UTC(), time.Time{}, "", ""
+	if s.Started.IsZero() {
+		s.Started = at
+	}
+	r.Sessions = append(r.Sessions, s)
+	if r.Paused == nil {
+		r.open = nil
+	}
+	return nil
+}
+
+// closeSession fills in the end of the last session unless it has one.
+func (r *replay) closeSession(at time.Time, end, reason string) {
+	if len(r.Sessions) == 0 {
+		return
+	}
+	s := &r.Sessions[len(r.Sessions)-1]
+	if s.End == "" {
+		s.Finished, s.End, s.Reason = at, end, reason
+	}
+}
+
+func (r *replay) caseStart(c CaseStart) error {
+	if !r.cases[c.Case] {
+		return fmt.Errorf("case %q is not one of the run's", c.Case)
+	}
+	r.open = &Attempt{Start: c}
+	r.Attempts, r.Paused = append(r.Attempts, r.open), nil
+	return nil
+}
+
+// attempt is the open one if it is of this case and round.
+func (r *replay) attempt(what, id string, round int) (*Attempt, error) {
+	if r.open == nil || r.open.Start.Case != id || r.open.Start.Round != round {
+		return nil, fmt.Errorf("%s of case %q, round %d, which was not begun", what, id, round)
+	}
+	return r.open, nil
+}
+
+func (r *replay) stepStart(s StepStart) error {
+	a, err := r.attempt("step", s.Case, s.Round)
+	if err != nil {
+		return err
+	}
+	a.Begun, r.Paused = &s, nil
+	return nil
+}
+
+func (r *replay) step(s StepEnd) error {
+	a, err := r.attempt("step", s.Case, s.Round)
+	if err != nil {
+		return err
+	}
+	a.Steps, a.Begun, r.Paused = append(a.Steps, s.Step), nil, nil
+	return nil
+}
+
+// caseEnd ends the open attempt, or stands alone for a case that was skipped or failed before it began.
+func (r *replay) caseEnd(c CaseEnd) error {
+	if !r.cases[c.Case] {
+		return fmt.Errorf("case %q is not one of the run's", c.Case)
+	}
+	r.Paused = nil
+	a, err := r.attempt("end", c.Case, c.Round)
+	if err != nil {
+		if c.Status == Done {
+			return err
+		}
+		a = &Attempt{Start: CaseStart{Case: c.Case, Round: c.Round}}
+		r.Attempts = append(r.Attempts, a)
+	} else {
+		r.open = nil
+	}
+	a.End = &c
+	return nil
+}
+
+// Final is the attempt at a case-round that counts: the last that is done, else
+// the last that ended, else the last. It is nil if there was none.
+func (s *State) Final(id string, round int) *Attempt {
+	var best *Attempt
+	for _, a := range s.Attempts {
+		if a.Start.Case == id && a.Start.Round == round {
+			best = better(best, a)
+		}
+	}
+	return best
+}
+
+// better picks one of two attempts at a case-round, b being the later one.
+func better(a, b *Attempt) *Attempt {
+	if a == nil || b.rank() >= a.rank() {
+		return b
+	}
+	return a
+}
+
+func (a *Attempt) rank() int {
+	switch {
+	case a.End == nil:
+		return 0
+	case a.End.Status != Done:
+		return 1
+	}
+	return 2
+}
+
+// Finished reports whether a case-round has ended, well or badly, so that
+// resume does not measure it again.
+func (s *State) Finished(id string, round int) bool {
+	a := s.Final(id, round)
+	return a != nil && a.End != nil
+}
+
+// Open is the attempt that the journal breaks off in, nil if there is none. If
+// the run is paused inside it, it goes on; otherwise it has to be begun anew.
+func (s *State) Open() *Attempt {
+	if n := len(s.Attempts); n > 0 && s.Attempts[n-1].End == nil {
+		return s.Attempts[n-1]
+	}
+	return nil
+}
