@@ -84,9 +84,9 @@ var rootTable = table[Plan]{name: "plan", keys: []key[Plan]{
 		return p.Source
 	}),
 	groupKey("target"), groupKey("image"), groupKey("io"), groupKey("stream"),
-	{name: "matrix", typ: "table", decode: readMatrix, encode: hidden, json: matrixJSON},
-	{name: "case", typ: "list of tables", decode: readExtra, encode: hidden, json: extraJSON},
-	tablesKey("manual", func() *table[Manual] { return &manualTable }, func(p *Plan) *[]Manual { return &p.Manual }),
+	key[Plan]{name: "matrix", typ: "table", decode: readMatrix, encode: hidden, json: matrixJSON}.marked(),
+	key[Plan]{name: "case", typ: "list of tables", decode: readExtra, encode: hidden, json: extraJSON}.marked(),
+	tablesKey("manual", func() *table[Manual] { return &manualTable }, func(p *Plan) *[]Manual { return &p.Manual }).marked(),
 	namedKey("inputs", func() *table[Input] { return &inputTable }, func(p *Plan, name string, i *Input) {
 		i.Name = name
 		p.Inputs = append(p.Inputs, *i)
@@ -94,8 +94,8 @@ var rootTable = table[Plan]{name: "plan", keys: []key[Plan]{
 	namedKey("files", func() *table[fileForm] { return &fileTable }, func(p *Plan, name string, f *fileForm) {
 		f.Name = name
 		p.Files = append(p.Files, f.FileSet)
-	}),
-	tablesKey("protocol", func() *table[Block] { return &blockTable }, func(p *Plan) *[]Block { return &p.Protocol }).must(),
+	}).marked(),
+	tablesKey("protocol", func() *table[Block] { return &blockTable }, func(p *Plan) *[]Block { return &p.Protocol }).must().marked(),
 	sectionKey("run", &runTable, func(p *Plan) *RunOptions { return &p.Run }).or("{}"),
 	{name: "published", typ: "list of tables", decode: readPublishedList, encode: hidden, json: func() map[string]any {
 		return map[string]any{"type": "array", "items": publishedFormTable.schema()}
@@ -103,7 +103,22 @@ var rootTable = table[Plan]{name: "plan", keys: []key[Plan]{
 	tablesKey("claim", func() *table[Claim] { return &claimTable }, func(p *Plan) *[]Claim { return &p.Claims }),
 	tablesKey("fit", func() *table[Fit] { return &fitTable }, func(p *Plan) *[]Fit { return &p.Fits }),
 	tablesKey("relation", func() *table[Relation] { return &relationTable }, func(p *Plan) *[]Relation { return &p.Relations }),
+	tablesKey("change", func() *table[Change] { return &changeTable }, func(p *Plan) *[]Change { return &p.Changes }),
 }}
+
+// marked notes where errors are found, so that checks that lean on this part
+// of the plan do not report what follows from them.
+func (k key[T]) marked() key[T] {
+	decode := k.decode
+	k.decode = func(r *reader, n *node, dst *T) {
+		before := len(r.found)
+		decode(r, n, dst)
+		if len(r.found) > before {
+			r.marred[k.name] = true
+		}
+	}
+	return k
+}
 
 // hidden marks tables that the canonical form writes with headers of their own.
 func hidden(*Plan) (string, bool) { return "", false }
@@ -118,14 +133,20 @@ func groupKey(group string) key[Plan] {
 		json: func() map[string]any { return groupTable(group).schema() }}
 }
 
+var groupNames = []string{"target", "image", "io", "stream"}
+
 // groups reads [target], [image], [io] and [stream]; a table that is not there has its defaults.
 func (r *reader) groups(root *node, p *Plan) {
-	for _, group := range []string{"target", "image", "io", "stream"} {
+	for _, group := range groupNames {
 		n := root.get(group)
 		if n == nil {
 			n = &node{kind: tableNode, name: group}
 		}
+		before := len(r.found)
 		groupTable(group).read(r, n, &p.Defaults)
+		if len(r.found) > before {
+			r.marred["settings"] = true
+		}
 	}
 	if p.Defaults.Files == "" && len(p.Files) == 1 {
 		p.Defaults.Files = p.Files[0].Name

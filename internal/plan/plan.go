@@ -41,6 +41,8 @@ type Plan struct {
 	Claims    []Claim
 	Fits      []Fit
 	Relations []Relation
+	// Changes are how this plan departs from the published one; [Plan.Apply] makes them.
+	Changes []Change
 }
 
 // Source says where the protocol and the figures were published.

@@ -88,10 +88,12 @@ type reader struct {
 	found       []*Problem
 	seen        map[string]bool
 	leftOver    int
+	// marred are the parts of the plan in which errors were found while decoding.
+	marred map[string]bool
 }
 
 func newReader(file string, text []byte) *reader {
-	r := &reader{file: file, text: text, lines: []int{0}, seen: map[string]bool{}}
+	r := &reader{file: file, text: text, lines: []int{0}, seen: map[string]bool{}, marred: map[string]bool{}}
 	for i, c := range text {
 		if c == '\n' {
 			r.lines = append(r.lines, i+1)
@@ -118,6 +120,12 @@ func (r *reader) place(off int) (line, column int) {
 func (r *reader) problem(off int, key, format string, args ...any) *Problem {
 	line, column := r.place(off)
 	return r.report(&Problem{Line: line, Column: column, Key: key, Message: fmt.Sprintf(format, args...)})
+}
+
+// warn reports what does not keep the plan from being run.
+func (r *reader) warn(off int, key, format string, args ...any) *Problem {
+	line, column := r.place(off)
+	return r.report(&Problem{Line: line, Column: column, Key: key, Message: fmt.Sprintf(format, args...), Warning: true})
 }
 
 func (r *reader) report(p *Problem) *Problem {

@@ -1,0 +1,422 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// figures checks the published figures.
+func (c *checker) figures(whole bool) {
+	seen := map[string]bool{}
+	for i := range c.p.Published {
+		f := &c.p.Published[i]
+		n := c.publishedAt[i]
+		if c.p.Source == nil && c.first("source", "") {
+			c.problem(n.key, "published", "published figures, but no [source]").hintf("say where they were published")
+		}
+		id := fmt.Sprint(f.Quantity, f.Where, f.Statistic, f.On)
+		if seen[id] {
+			c.problem(n.get(string(f.Quantity)).key, string(f.Quantity), "this cell has a figure for %q already", f.Quantity).
+				hintf("several figures of one cell need an \"on\" or \"statistic\" of their own")
+		}
+		seen[id] = true
+		where := n
+		if w := n.get("where"); w != nil {
+			where = w
+		}
+		if whole && !f.Unmeasured {
+			c.selects(where, f.Where, f.Quantity)
+		}
+	}
+}
+
+// split parts a selector into what picks cases and what picks samples of them.
+func (s Selector) split() (cases Selector, samples map[string][]string) {
+	samples = map[string][]string{}
+	for _, k := range s {
+		if slices.ContainsFunc(sampleKeys, func(sk selectorKey) bool { return sk.name == k.Key }) {
+			samples[k.Key] = k.Values
+		} else {
+			cases = append(cases, k)
+		}
+	}
+	return cases, samples
+}
+
+// selects checks that a selector names a case that has a step which yields the quantity.
+func (c *checker) selects(n *node, s Selector, q Quantity) {
+	info, ok := q.Info()
+	if !ok {
+		return
+	}
+	c.selectsStep(n, s, info.Do, fmt.Sprintf("%q", q))
+}
+
+func (c *checker) selectsStep(n *node, s Selector, do, what string) {
+	pick, samples := s.split()
+	var steps []Step
+	hit := false
+	for i := range c.cases {
+		if pick.Match(c.cases[i].Value) {
+			hit = true
+			walk(c.cases[i].Steps, func(st *Step) { steps = append(steps, *st) })
+		}
+	}
+	if !hit {
+		p := c.problem(n.off, n.name, "no case is %s", cmp.Or(pick.String(), "selected"))
+		if strings.Contains(pick.String(), "target=directory") || strings.Contains(pick.String(), "baseline=") {
+			p.hintf("[run] baseline = true makes the baseline cases; unmeasured = true keeps a figure without a case")
+		} else {
+			p.hintf("compare with [matrix]; a published figure without a case is kept with unmeasured = true")
+		}
+		return
+	}
+	c.hasStep(n, samples, do, what, steps)
+	c.hasFile(n, samples)
+}
+
+// hasStep checks phase and cycle against the steps of the selected cases.
+func (c *checker) hasStep(n *node, samples map[string][]string, do, what string, steps []Step) {
+	phases := []string{}
+	some := false
+	for _, s := range steps {
+		if s.Do == do {
+			some = true
+			if s.Phase != "" && !slices.Contains(phases, s.Phase) {
+				phases = append(phases, s.Phase)
+			}
+		}
+	}
+	if !some {
+		c.problem(n.off, n.name, "%s comes from %s steps, and the selected cases have none", what, do)
+		return
+	}
+	for _, want := range samples["phase"] {
+		if !slices.Contains(phases, want) {
+			at := n
+			if v := n.get("phase"); v != nil {
+				at = v
+			}
+			c.hintName(c.problem(at.off, "phase", "no %s step of the selected cases has the phase %q", do, want), want, "phases of "+do, phases)
+		}
+	}
+	for _, want := range samples["cycle"] {
+		if !slices.ContainsFunc(steps, func(s Step) bool { return s.Do == "repeat" && s.Times >= atoi(want) && atoi(want) > 0 }) {
+			c.problem(n.at("cycle").off, "cycle", "no repeat of the selected cases has a cycle %s", want)
+		}
+	}
+}
+
+// hasFile checks that a file size is one of those written.
+func (c *checker) hasFile(n *node, samples map[string][]string) {
+	for _, want := range samples["file_size"] {
+		hit := false
+		for _, f := range c.p.Files {
+			for _, part := range f.Parts {
+				hit = hit || part.Count > 0 || slices.ContainsFunc(sizeTexts(part.Sizes), func(s string) bool { return sameValue("file_size", s, want) })
+			}
+		}
+		if !hit {
+			c.problem(n.at("file_size").off, "file_size", "no file set has files of %s", want)
+		}
+	}
+}
+
+// axis is what the plan varies under that name, and whether it does.
+func (c *checker) axis(name string) ([]string, bool) {
+	for _, a := range c.p.Axes {
+		if a.Key == name {
+			return a.Values, true
+		}
+	}
+	for _, m := range c.p.Manual {
+		if m.Name == name {
+			return m.Values, true
+		}
+	}
+	var values []string
+	for _, s := range c.p.Extra {
+		for _, k := range s {
+			if k.Key == name && !slices.Contains(values, k.Values[0]) {
+				values = append(values, k.Values[0])
+			}
+		}
+	}
+	return values, len(values) > 1
+}
+
+// along checks that something varies along the axis and that the values are on it.
+func (c *checker) along(n *node, name string, values []string, at *node, extra ...string) {
+	if name == "" || slices.Contains(extra, name) {
+		return
+	}
+	have, ok := c.axis(name)
+	if !ok {
+		names := slices.Clone(extra)
+		for _, a := range c.p.Axes {
+			names = append(names, a.Key)
+		}
+		for _, m := range c.p.Manual {
+			names = append(names, m.Name)
+		}
+		c.hintName(c.problem(n.off, n.name, "the plan does not vary %q", name), name, "axes", names)
+		return
+	}
+	for _, v := range values {
+		if !slices.ContainsFunc(have, func(h string) bool { return sameValue(name, h, v) }) {
+			c.problem(at.off, at.name, "the axis %q has no value %q", name, v).hintf("its values: %s", strings.Join(have, ", "))
+		}
+	}
+}
+
+// numericAxes are the axes that a fit can run along.
+var numericAxes = []string{"threads", "workers", "level", "band_size", "block", "size", "file_size", "cycle"}
+
+func (c *checker) fits(whole bool) {
+	seen := map[string]bool{}
+	for i := range c.p.Fits {
+		f := &c.p.Fits[i]
+		n := c.root.at("fit", i)
+		if seen[f.Name] && f.Name != "" {
+			c.problem(n.at("name").off, "name", "the fit %q is there twice", f.Name)
+		}
+		seen[f.Name] = true
+		along := n.at("along")
+		manual := slices.ContainsFunc(c.p.Manual, func(m Manual) bool { return m.Name == f.Along })
+		switch {
+		case f.Along == "":
+		case !manual && !slices.Contains(numericAxes, f.Along):
+			c.hintName(c.problem(along.off, "along", "a fit cannot run along %q", f.Along), f.Along, "numeric axes", numericAxes)
+		case whole:
+			c.along(along, f.Along, f.Points, n.at("points"), "file_size", "cycle")
+		}
+		if whole && f.Quantity != "" {
+			c.selects(where(n), f.Where, f.Quantity)
+		}
+	}
+}
+
+// where is the selector of a table, or the table.
+func where(n *node) *node {
+	if w := n.get("where"); w != nil {
+		return w
+	}
+	return n
+}
+
+func (c *checker) claims(whole bool) {
+	seen := map[string]int{}
+	for i := range c.p.Claims {
+		k := &c.p.Claims[i]
+		n := c.root.at("claim", i)
+		seen[k.ID]++
+		if seen[k.ID] > 1 {
+			if id := n.get("id"); id != nil {
+				c.problem(id.off, "id", "the id %q is there twice", k.ID)
+			} else {
+				k.ID = fmt.Sprintf("%s-%d", k.ID, seen[k.ID])
+			}
+		}
+		if k.By == "author" && c.p.Source == nil && c.first("claim source", "") {
+			c.problem(n.at("by").off, "by", "an author's claim, but no [source]").hintf("say who the author is, or by = \"us\"")
+		}
+		c.assert(n, &k.Assert, whole)
+	}
+}
+
+// assert checks one test and reads its bound, whose unit is known only now.
+func (c *checker) assert(n *node, a *Assert, whole bool) {
+	if a.Kind == "" {
+		return
+	}
+	detail := n.at(a.Kind)
+	unit := ""
+	for _, side := range []struct {
+		name string
+		o    *Operand
+	}{{"left", &a.Left}, {"right", &a.Right}} {
+		if at := n.get(side.name); at != nil {
+			unit = c.sameUnit(at, unit, side.o)
+			c.operand(at, side.o, whole)
+		}
+	}
+	if list := detail.get("of"); list != nil && list.kind == arrayNode {
+		for i := range a.Of {
+			unit = c.sameUnit(list.at(i), unit, &a.Of[i])
+			c.operand(list.at(i), &a.Of[i], whole)
+		}
+	}
+	switch a.Kind {
+	case "ratio":
+		c.bound(detail, a, "1")
+	case "difference", "bound":
+		c.bound(detail, a, unit)
+	case "spread":
+		c.bound(detail.at("bound"), a, "1")
+	case "all", "any":
+		for i := range a.Parts {
+			c.assert(detail.at(i), &a.Parts[i], whole)
+		}
+	case "outcome":
+		if whole && a.Step != "" {
+			c.selectsStep(where(detail), a.Where, a.Step, "the outcome")
+		}
+	case "coefficient", "prediction":
+		c.fitTest(detail, a)
+	case "rank":
+		if a.Rank > len(a.Of)+1 {
+			c.problem(detail.at("is").off, "is", "rank %d of %d operands", a.Rank, len(a.Of))
+		}
+	}
+	c.alongTest(detail, a, whole)
+}
+
+func (c *checker) alongTest(detail *node, a *Assert, whole bool) {
+	if !whole || a.Left.Published {
+		return
+	}
+	switch a.Kind {
+	case "extreme":
+		c.along(detail.at("along"), a.Along, a.At, detail.at("at"), "cycle", "phase", "file_size")
+	case "trend":
+		c.along(detail.at("along"), a.Along, nil, nil, "cycle", "phase", "file_size")
+	case "spread":
+		c.along(detail.at("over"), a.Along, nil, nil, "cycle", "phase", "file_size")
+	}
+}
+
+// unitOf is the unit of an operand, "" if it is not known.
+func unitOf(o *Operand) string {
+	if o.Constant != nil {
+		return o.Constant.Unit
+	}
+	return o.Quantity.Unit()
+}
+
+func (c *checker) sameUnit(n *node, unit string, o *Operand) string {
+	mine := unitOf(o)
+	if unit != "" && mine != "" && mine != unit {
+		c.problem(n.off, n.name, "the operands of a test have different units: %s and %s", unitWord(unit), unitWord(mine))
+		return unit
+	}
+	return cmp.Or(unit, mine)
+}
+
+func unitWord(unit string) string {
+	return map[string]string{"B/s": "rate", "s": "time", "B": "size", "1": "pure number"}[unit]
+}
+
+// operand checks what one side of a test names.
+func (c *checker) operand(n *node, o *Operand, whole bool) {
+	at := n
+	if w := n.get(string(o.Quantity)); w != nil {
+		at = w
+	}
+	switch {
+	case o.Quantity == "":
+	case o.Published:
+		if !slices.ContainsFunc(c.p.Published, func(f Published) bool { return o.takes(&f) }) && len(c.p.Changes) == 0 {
+			c.problem(at.off, n.name, "no published %q figure is %s", o.Quantity, o.Where)
+		}
+	case whole:
+		c.selects(at, o.Where, o.Quantity)
+	}
+}
+
+// takes says whether a published figure is one that the operand names: every
+// choice of the operand stands in the figure's cell, and it was taken on what
+// the operand's "on" says.
+func (o *Operand) takes(f *Published) bool {
+	if f.Quantity != o.Quantity || !o.On.within(f.On) {
+		return false
+	}
+	for _, want := range o.Where {
+		i := slices.IndexFunc(f.Where, func(have Choice) bool { return have.Key == want.Key })
+		if i < 0 || !slices.ContainsFunc(f.Where[i].Values, func(h string) bool {
+			return slices.ContainsFunc(want.Values, func(w string) bool { return sameValue(want.Key, h, w) })
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+// within says whether everything that o names is the same in other.
+func (o On) within(other On) bool {
+	return (o.Machine == "" || o.Machine == other.Machine) && (o.OS == "" || o.OS == other.OS) &&
+		(o.Tool == "" || o.Tool == other.Tool) && (o.Date.IsZero() || o.Date.Equal(other.Date))
+}
+
+// bound reads a bound in its unit.
+func (c *checker) bound(n *node, a *Assert, unit string) {
+	if unit == "" || a.Bound.Text == "" {
+		return
+	}
+	b, err := ParseBound(a.Bound.Text, unit)
+	if err != nil {
+		c.valueError(n, err)
+		return
+	}
+	a.Bound = b
+}
+
+// fitTest checks a coefficient or a prediction against the fit it names.
+func (c *checker) fitTest(detail *node, a *Assert) {
+	var names []string
+	for i := range c.p.Fits {
+		names = append(names, c.p.Fits[i].Name)
+	}
+	i := slices.Index(names, a.Fit)
+	if i < 0 {
+		if a.Fit != "" {
+			c.hintName(c.problem(detail.at("fit").off, "fit", "there is no fit %q", a.Fit), a.Fit, "fits", names)
+		}
+		return
+	}
+	f := &c.p.Fits[i]
+	if a.Kind == "prediction" {
+		for _, v := range a.At {
+			if !slices.ContainsFunc(f.Predict, func(p string) bool { return sameValue(f.Along, p, v) }) {
+				c.problem(detail.at("at").off, "at", "the fit %q predicts nothing at %s", f.Name, v).hintf("its predict: %s", strings.Join(f.Predict, ", "))
+			}
+		}
+		if len(a.At) != 1 {
+			c.problem(detail.at("at").off, "at", "a prediction is for one value")
+		}
+		if u := unitOf(&a.Left); u != "" && f.Quantity.Unit() != "" && u != f.Quantity.Unit() {
+			c.problem(detail.off, "prediction", "the fit %q predicts a %s, the operand is a %s", f.Name, unitWord(f.Quantity.Unit()), unitWord(u))
+		}
+		c.bound(detail.at("bound"), a, "1")
+		return
+	}
+	if have := coefficients[f.Model]; have != nil && a.Coefficient != "" && !slices.Contains(have, a.Coefficient) {
+		c.hintName(c.problem(detail.at("name").off, "name", "the model %s has no coefficient %q", f.Model, a.Coefficient), a.Coefficient, "coefficients", have)
+		return
+	}
+	c.bound(detail.at("bound"), a, coefficientUnit(a.Coefficient, f.Quantity))
+}
+
+func (c *checker) relations(whole bool) {
+	seen := map[string]bool{}
+	for i := range c.p.Relations {
+		l := &c.p.Relations[i]
+		n := c.root.at("relation", i)
+		if seen[l.Name] && l.Name != "" {
+			c.problem(n.at("name").off, "name", "the relation %q is there twice", l.Name)
+		}
+		seen[l.Name] = true
+		if !whole {
+			continue
+		}
+		for j, s := range l.Over {
+			at := n.at("over", j)
+			for _, o := range []*Operand{&l.X, &l.Y} {
+				if o.Quantity != "" && !o.Published {
+					c.selects(at, slices.Concat(o.Where, s), o.Quantity)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,295 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// maxWork bounds the file operations that are followed to see whether files fit.
+const maxWork = 20_000_000
+
+// stage is what is known of one container while the steps are followed.
+type stage struct {
+	made, attached, mounted, readOnly bool
+	batches                           int
+}
+
+// follower walks through the steps of one case, keeping the state of each container.
+type follower struct {
+	*checker
+	k      *Case
+	e      *estimator
+	stages map[string]*stage
+	phases map[string]Step
+	full   bool // amounts are followed too, not only states
+}
+
+// protocols follows the steps of every case. Cases that differ in nothing that
+// matters here are followed once.
+func (c *checker) protocols() {
+	done := map[string]bool{}
+	for i := range c.cases {
+		k := &c.cases[i]
+		id := c.signature(k)
+		if done[id] {
+			continue
+		}
+		done[id] = true
+		f := &follower{checker: c, k: k, e: newEstimator(c.p, *k), stages: map[string]*stage{"": {}}, phases: map[string]Step{}, full: c.work < maxWork}
+		f.unique(k.Steps)
+		f.steps(k.Steps, "")
+		if !f.full && c.first("too much", "") {
+			c.warn(c.root.at("protocol").key, "protocol", "the plan moves too many files to check whether they all fit")
+		}
+	}
+}
+
+// signature holds everything about a case that its steps are checked against.
+func (c *checker) signature(k *Case) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s %d %t", k.Settings.Target, k.Settings.Files, k.Settings.Size, k.Baseline)
+	for _, block := range c.p.Protocol {
+		fmt.Fprintf(&b, " %t", block.When.matchAll(k.Value))
+	}
+	return b.String()
+}
+
+// unique reports steps that could not be told apart in results.
+func (f *follower) unique(steps []Step) {
+	walk(steps, func(s *Step) {
+		named := s.Phase != "" || slices.Contains([]string{"write", "read", "verify", "stream", "copy"}, s.Do)
+		if !named || s.Do == "repeat" || s.Do == "parallel" {
+			return
+		}
+		id := s.Do + " " + s.Phase
+		if old, ok := f.phases[id]; ok {
+			what := fmt.Sprintf("the phase %q", s.Phase)
+			if s.Phase == "" {
+				what = "no phase"
+			}
+			f.atStep(s, "phase", "two %s steps of the case %q have %s", s.Do, f.k.ID, what).hintf("the first is on line %d; give each its own phase", old.Line)
+		}
+		f.phases[id] = *s
+	})
+}
+
+// steps follows a list of steps; inside is the kind of step that holds them.
+func (f *follower) steps(steps []Step, inside string) {
+	for i := range steps {
+		s := &steps[i]
+		switch s.Do {
+		case "repeat":
+			f.repeat(s, inside)
+		case "parallel":
+			f.parallel(s)
+		default:
+			f.step(s)
+		}
+	}
+}
+
+func (f *follower) repeat(s *Step, inside string) {
+	if inside == "repeat" || slices.ContainsFunc(s.Steps, func(in Step) bool { return in.Do == "repeat" }) {
+		f.atStep(s, "nested", "a repeat inside a repeat").hintf("a step has one cycle number; multiply the times instead")
+		return
+	}
+	for turn := range s.Times {
+		if turn >= 2 && !f.full {
+			return
+		}
+		f.steps(s.Steps, "repeat")
+	}
+}
+
+func (f *follower) parallel(s *Step) {
+	if len(s.Steps) < 2 {
+		f.atStep(s, "parallel", "parallel needs at least two steps")
+	}
+	for i := range s.Steps {
+		in := &s.Steps[i]
+		if !slices.Contains([]string{"write", "read", "copy", "stream"}, in.Do) {
+			f.atStep(in, "parallel", "%s cannot run inside parallel", in.Do).hintf("write, read, copy and stream can")
+			continue
+		}
+	}
+	// Reads come first: what a neighbour is still writing cannot be read.
+	for _, do := range []string{"read", "copy", "stream", "write"} {
+		for i := range s.Steps {
+			if s.Steps[i].Do == do {
+				f.step(&s.Steps[i])
+			}
+		}
+	}
+}
+
+// step checks one step against the state and then changes the state.
+func (f *follower) step(s *Step) {
+	k := findStepKind(s.Do)
+	b, known := f.stages[s.On]
+	if !known {
+		var have []string
+		for name := range f.stages {
+			if name != "" {
+				have = append(have, name)
+			}
+		}
+		slices.Sort(have)
+		f.hintName(f.atStep(s, "on", "there is no container %q at this point", s.On), s.On, "containers", have)
+		return
+	}
+	if s.Expect == "fail" {
+		return
+	}
+	native := f.k.Settings.Target == "directory"
+	if !native && !f.state(s, k.state, b) {
+		return
+	}
+	f.content(s, b)
+	f.advance(s, b)
+	if !f.full {
+		return
+	}
+	t := f.e.one(s, 0)
+	f.work += t.Files + 1
+	f.full = f.work < maxWork
+	f.room(s, native)
+}
+
+// state says whether the container is in the state that the step needs.
+func (f *follower) state(s *Step, need state, b *stage) bool {
+	if need == noContext || need == anyState && b.made {
+		return true
+	}
+	before := func(do string) string { return fmt.Sprintf("put { do = %q } before it", do) }
+	bad := func(code, hint, format string, args ...any) bool {
+		f.atStep(s, code, format, args...).Hint = hint
+		return false
+	}
+	switch {
+	case need == fresh && b.made:
+		return bad("state", "", "create: the container is there already")
+	case need != fresh && !b.made:
+		return bad("state", before("create"), "%s before the container is created", s.Do)
+	case need == detached && b.attached:
+		return bad("state", before("detach"), "%s while the container is attached", s.Do)
+	case (need == attached || need == onVolume) && !b.attached:
+		return bad("state", before("attach"), "%s while the container is detached", s.Do)
+	case need == onVolume && !b.mounted:
+		return bad("state", "attach without mount = false", "%s while the volume is not mounted", s.Do)
+	case need == notInUse && b.mounted:
+		return bad("state", before("detach")+", or attach with mount = false", "%s while the volume is mounted", s.Do)
+	case b.readOnly && slices.Contains([]string{"write", "delete", "mkdir", "copy", "stream", "trim"}, s.Do):
+		return bad("state", "attach without read_only = true", "%s while the volume is mounted read-only", s.Do)
+	}
+	return true
+}
+
+// content checks what the step works on: file sets, files, inputs, containers.
+func (f *follower) content(s *Step, b *stage) {
+	switch s.Do {
+	case "write":
+		name := cmp.Or(s.Files, f.k.Settings.Files)
+		if name == "" {
+			f.atStep(s, "files", "write: the case %q names no file set", f.k.ID).hintf("give files = \"…\" here, or in [io]")
+		} else if f.p.fileSet(name) == nil && s.Files != "" {
+			f.hintName(f.atStep(s, "files", "there is no file set %q", name), name, "file sets", f.fileSetNames())
+		}
+	case "read", "verify", "delete":
+		f.pool(s, b)
+	case "copy", "stream":
+		f.source(s)
+	case "convert", "transfer", "damage":
+		if _, taken := f.stages[s.As]; taken {
+			f.atStep(s, "as", "%s: the name %q is taken", s.Do, s.As)
+		}
+	}
+}
+
+// pool checks that there are files to read, verify or delete.
+func (f *follower) pool(s *Step, b *stage) {
+	box := f.e.boxes[s.On]
+	if b.batches == 0 && (box == nil || len(box.named) == 0) {
+		f.atStep(s, "empty", "%s before anything is written", s.Do).hintf("put { do = \"write\" } before it")
+		return
+	}
+	if !f.full || box == nil || len(f.p.Changes) > 0 {
+		return
+	}
+	files := box.pool(s.Batch)
+	sets := map[int]bool{}
+	for _, x := range files {
+		sets[x.set] = true
+	}
+	switch {
+	case len(files) == 0 && !(s.All && len(box.named) > 0):
+		f.atStep(s, "empty", "%s: every file has been deleted by then", s.Do)
+	case s.LastSets > len(sets):
+		f.atStep(s, "sets", "delete: last_sets = %d, but the batch has %d sets left", s.LastSets, len(sets))
+	case s.Largest > len(files):
+		f.atStep(s, "largest", "delete: largest = %d, but the batch has %d files left", s.Largest, len(files))
+	}
+}
+
+// source checks what copy and stream read.
+func (f *follower) source(s *Step) {
+	box := f.e.boxes[s.On]
+	if box == nil || !f.full {
+		return
+	}
+	if _, ok := box.named[s.From]; ok {
+		return
+	}
+	var have []string
+	for name := range box.named {
+		have = append(have, name)
+	}
+	slices.Sort(have)
+	if s.Do == "copy" {
+		for _, in := range f.p.Inputs {
+			have = append(have, in.Name)
+		}
+		if slices.Contains(have, s.From) {
+			return
+		}
+	}
+	f.hintName(f.atStep(s, "from", "%s: there is no %q to read at this point", s.Do, s.From), s.From, "files to read", have)
+	f.e.boxes[s.On].named[s.From] = 0
+}
+
+// advance changes the state as the step does.
+func (f *follower) advance(s *Step, b *stage) {
+	switch s.Do {
+	case "create":
+		b.made = true
+	case "attach":
+		b.attached = true
+		b.mounted = s.Mount == nil || *s.Mount
+		b.readOnly = s.ReadOnly != nil && *s.ReadOnly
+	case "detach":
+		b.attached, b.mounted, b.readOnly = false, false, false
+	case "write":
+		b.batches++
+	case "convert", "transfer", "damage":
+		f.stages[s.As] = &stage{made: true, batches: b.batches}
+	}
+}
+
+// room checks that the live files fit the volume after the step.
+func (f *follower) room(s *Step, native bool) {
+	b := f.e.boxes[s.On]
+	if native || b == nil || b.size == 0 {
+		return
+	}
+	limit := float64(b.size) * float64(f.p.Run.FitsIn)
+	if float64(b.live) <= limit {
+		return
+	}
+	if s.Do == "resize" {
+		f.atStep(s, "room", "resize: %s are too small for the %s of files on the volume", b.size, b.live)
+		return
+	}
+	f.atStep(s, "room", "%s: the files cannot fit: %s on a volume of %s, of which files may fill %s (case %q)",
+		s.Do, b.live, b.size, f.p.Run.FitsIn, f.k.ID).hintf("make the image larger, or write fewer or smaller files")
+}

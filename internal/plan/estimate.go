@@ -1,0 +1,306 @@
+package plan
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"dmgbench/internal/units"
+)
+
+// Totals is what one case does in one round.
+type Totals struct {
+	Files        int         // written by write steps
+	BytesWritten units.Bytes // to volumes
+	BytesRead    units.Bytes // from volumes, verify included
+	LivePeak     units.Bytes // most bytes of files on the case's own volume at any time
+	HostPeak     units.Bytes // most bytes that its containers can occupy together
+	Steps        []StepTotal
+	// Approximate says that a random choice decides some of it.
+	Approximate bool
+}
+
+// StepTotal is one step of a case, cycles unrolled.
+type StepTotal struct {
+	Do, Phase string
+	Cycle     int         // 0 outside a repeat
+	Files     int         // that the step touches
+	Bytes     units.Bytes // that it moves or deletes
+	Live      units.Bytes // on the volume after it
+}
+
+// Estimate adds up the steps of a case without running them. A new UDRW counts
+// in full; formats that grow hold what was written since free space was last
+// given back, in whole bands, and never more than their size.
+func Estimate(p *Plan, c Case) Totals {
+	e := newEstimator(p, c)
+	e.run(c.Steps, 0)
+	e.Files = e.written
+	return e.Totals
+}
+
+// liveFile is one file on a volume.
+type liveFile struct {
+	size       units.Bytes
+	set, batch int
+}
+
+// box is one container with its files.
+type box struct {
+	native bool
+	format string
+	size   units.Bytes // nominal
+	band   units.Bytes
+	files  []liveFile
+	named  map[string]units.Bytes // made by copy and stream
+	live   units.Bytes
+	held   units.Bytes // written and not given back
+	peak   units.Bytes // most that was held
+}
+
+func newBox(native bool, format string, size, band units.Bytes) *box {
+	return &box{native: native, format: format, size: size, band: cmp.Or(band, DefaultBand), named: map[string]units.Bytes{}}
+}
+
+type estimator struct {
+	Totals
+	p       *Plan
+	c       Case
+	boxes   map[string]*box
+	batch   int
+	written int
+	draws   map[string][][]units.Bytes
+}
+
+func newEstimator(p *Plan, c Case) *estimator {
+	e := &estimator{p: p, c: c, boxes: map[string]*box{}, draws: map[string][][]units.Bytes{}}
+	e.boxes[""] = newBox(c.Settings.Target == "directory", c.Settings.Format, c.Settings.Size, c.Settings.BandSize)
+	return e
+}
+
+// draw is the sizes of a set, kept for the next write of it.
+func (e *estimator) draw(set *FileSet) [][]units.Bytes {
+	if e.draws[set.Name] == nil {
+		e.draws[set.Name] = set.Draw(e.p.Run.Seed)
+	}
+	return e.draws[set.Name]
+}
+
+func (e *estimator) run(steps []Step, cycle int) {
+	for i := range steps {
+		s := &steps[i]
+		switch s.Do {
+		case "repeat":
+			for turn := range s.Times {
+				e.run(s.Steps, turn+1)
+			}
+			continue
+		case "parallel":
+			e.run(s.Steps, cycle)
+			continue
+		}
+		e.one(s, cycle)
+	}
+}
+
+// one takes one step into account and says what it did.
+func (e *estimator) one(s *Step, cycle int) StepTotal {
+	t := StepTotal{Do: s.Do, Phase: s.Phase, Cycle: cycle}
+	b := e.boxes[s.On]
+	if b == nil || s.Expect == "fail" {
+		return t
+	}
+	e.step(s, b, &t)
+	t.Live = b.live
+	e.Steps = append(e.Steps, t)
+	e.LivePeak = max(e.LivePeak, e.boxes[""].live)
+	e.HostPeak = max(e.HostPeak, e.host())
+	return t
+}
+
+func (e *estimator) step(s *Step, b *box, t *StepTotal) {
+	switch s.Do {
+	case "write":
+		e.write(s, b, t)
+	case "read", "verify":
+		for _, f := range b.pool(s.Batch) {
+			t.Files++
+			t.Bytes += f.size
+		}
+		e.BytesRead += t.Bytes
+	case "delete":
+		e.remove(s, b, t)
+	case "trim", "attach", "remount", "compact":
+		b.held = b.live
+	case "copy", "stream":
+		e.move(s, b, t)
+	case "convert", "transfer", "damage":
+		e.another(s, b, t)
+	case "resize":
+		b.size = s.Size
+	}
+}
+
+func (e *estimator) write(s *Step, b *box, t *StepTotal) {
+	set := e.p.fileSet(cmp.Or(s.Files, e.c.Settings.Files))
+	if set == nil {
+		return
+	}
+	e.batch++
+	for i, sizes := range e.draw(set) {
+		for _, size := range sizes {
+			b.files = append(b.files, liveFile{size, i + 1, e.batch})
+			t.Files++
+			t.Bytes += size
+		}
+	}
+	b.add(t.Bytes)
+	e.written += t.Files
+	e.BytesWritten += t.Bytes
+}
+
+func (b *box) add(n units.Bytes) {
+	b.live += n
+	b.held += n
+	b.peak = max(b.peak, b.held)
+}
+
+// pool is the files of the last batch that has any, or all.
+func (b *box) pool(batch string) []liveFile {
+	if batch != "last" {
+		return b.files
+	}
+	last := 0
+	for _, f := range b.files {
+		last = max(last, f.batch)
+	}
+	return slices.DeleteFunc(slices.Clone(b.files), func(f liveFile) bool { return f.batch != last })
+}
+
+// remove takes files away. Which ones a random share hits is not known here: it
+// is taken evenly over the sizes, and the totals are marked approximate.
+func (e *estimator) remove(s *Step, b *box, t *StepTotal) {
+	pool := slices.Clone(b.pool(s.Batch))
+	slices.SortStableFunc(pool, func(x, y liveFile) int { return cmp.Compare(y.size, x.size) })
+	var gone []liveFile
+	switch {
+	case s.All:
+		gone = pool
+		if s.Batch != "last" {
+			for _, size := range b.named {
+				t.Bytes += size
+				t.Files++
+			}
+			b.live -= t.Bytes
+			clear(b.named)
+		}
+	case s.LastSets > 0:
+		top := 0
+		for _, f := range pool {
+			top = max(top, f.set)
+		}
+		gone = slices.DeleteFunc(pool, func(f liveFile) bool { return f.set <= top-s.LastSets })
+	case s.Largest > 0:
+		gone = pool[:min(s.Largest, len(pool))]
+	default:
+		share := float64(s.Share)
+		n := int(math.Round(min(share, 1) * float64(len(pool))))
+		if s.Every {
+			n = len(pool) / 2
+		}
+		e.Approximate = e.Approximate || len(pool) > 0 && pool[0].size != pool[len(pool)-1].size
+		for i := range n {
+			gone = append(gone, pool[(2*i+1)*len(pool)/(2*n)])
+		}
+	}
+	b.drop(gone, t)
+}
+
+func (b *box) drop(gone []liveFile, t *StepTotal) {
+	left := map[liveFile]int{}
+	for _, f := range gone {
+		left[f]++
+		t.Files++
+		t.Bytes += f.size
+		b.live -= f.size
+	}
+	b.files = slices.DeleteFunc(b.files, func(f liveFile) bool {
+		if left[f] == 0 {
+			return false
+		}
+		left[f]--
+		return true
+	})
+}
+
+// move is copy and stream; what a stream puts out is at most taken to be as
+// large as what it reads.
+func (e *estimator) move(s *Step, b *box, t *StepTotal) {
+	size, onVolume := b.named[s.From]
+	if !onVolume {
+		for _, in := range e.p.Inputs {
+			if in.Name == s.From {
+				size = in.Size
+			}
+		}
+	}
+	t.Files, t.Bytes = 1, size
+	if onVolume {
+		e.BytesRead += size
+	}
+	e.Approximate = e.Approximate || s.Do == "stream"
+	e.BytesWritten += size
+	b.live -= b.named[s.To]
+	b.named[s.To] = size
+	b.add(size)
+}
+
+// another is a step that makes a container out of one.
+func (e *estimator) another(s *Step, b *box, t *StepTotal) {
+	made := *b
+	made.files, made.named = slices.Clone(b.files), map[string]units.Bytes{}
+	for name, size := range b.named {
+		made.named[name] = size
+	}
+	if s.Do == "convert" {
+		made.format, made.band = s.Format, cmp.Or(s.BandSize, DefaultBand)
+	}
+	made.held, made.peak = b.live, b.live
+	t.Bytes = made.host()
+	e.boxes[s.As] = &made
+}
+
+// host is what a container can occupy at most so far.
+func (b *box) host() units.Bytes {
+	switch {
+	case b.native:
+		return b.peak
+	case b.format == "UDRW" || b.format == "UDTO":
+		return b.size
+	case b.format == "UDSB":
+		return min(roundUp(b.peak, b.band), roundUp(b.size, b.band))
+	case b.format == "UDSP" || b.format == "ASIF":
+		return min(roundUp(b.peak, 1<<20), roundUp(b.size, 1<<20))
+	}
+	return b.live
+}
+
+func roundUp(n, to units.Bytes) units.Bytes { return (n + to - 1) / to * to }
+
+func (e *estimator) host() units.Bytes {
+	var sum units.Bytes
+	for _, b := range e.boxes {
+		sum += b.host()
+	}
+	return sum
+}
+
+// fileSet is the file set of that name, or nil.
+func (p *Plan) fileSet(name string) *FileSet {
+	for i := range p.Files {
+		if p.Files[i].Name == name {
+			return &p.Files[i]
+		}
+	}
+	return nil
+}
