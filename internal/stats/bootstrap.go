@@ -22,7 +22,7 @@ const Resamples = 9999
 // normal values cover it in 82 % of the cases for n of 5, 90 % for 10, 92 % for
 // 16 and 94 % from 20 on: below 20 the level would be a false statement even in
 // the most harmless case. Of log-normal values the mean is covered in 83 % for
-// n of 10, 87 % for 20, 91 % for 40 and 92 % for 160, no worse than by Student's
+// n of 10, 88 % for 20, 91 % for 40 and 93 % for 160, no worse than by Student's
 // t; with rare far outliers both fail until the sample has some. Order
 // statistics ([MedianInterval]) keep their level at any size.
 const MinForBCa = 20

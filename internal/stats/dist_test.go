@@ -40,6 +40,14 @@ func TestStudentClosedForms(t *testing.T) {
 	assert.InEpsilon(t, stats.NormalQuantile(0.975), stats.StudentQuantile(0.975, 1e300), 1e-12)
 }
 
+// TestStudentQuantileNearTheMiddle: the density of four degrees of freedom at 0
+// is 3/8, so a quantile close by is known to the last digits.
+func TestStudentQuantileNearTheMiddle(t *testing.T) {
+	assert.InEpsilon(t, 0x1p-40/0.375, stats.StudentQuantile(0.5+0x1p-40, 4), 1e-12)
+	assert.InEpsilon(t, 0x1p-40*math.Sqrt(2*math.Pi), stats.StudentQuantile(0.5+0x1p-40, 1e9), 1e-8)
+	assert.InEpsilon(t, -0x1p-50/0.375, stats.StudentQuantile(0.5-0x1p-50, 4), 1e-12)
+}
+
 func TestNormalTails(t *testing.T) {
 	assert.InDelta(t, 1.959963984540054, stats.NormalQuantile(0.975), 1e-14)
 	assert.InDelta(t, -6.361340902404056, stats.NormalQuantile(1e-10), 1e-13)

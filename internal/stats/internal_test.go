@@ -186,3 +186,61 @@ func TestBreakSearchAgainstEveryFit(t *testing.T) {
 		assert.InDelta(t, 1-least/one.SSE, gain, 1e-10)
 	}
 }
+
+func TestCutPointsKeepEqualXTogether(t *testing.T) {
+	assert.Equal(t, []int{5}, cutPoints([]float64{1, 1, 2, 2, 2, 3, 3, 4}, 3))
+	assert.Empty(t, cutPoints([]float64{1, 1, 1, 2, 2, 3}, 3), "one x on the left has no slope")
+	assert.Empty(t, cutPoints([]float64{1, 1, 2, 3, 3, 3}, 3), "one x on the right has no slope")
+}
+
+// TestCorrectedTails holds Efron's formula against values worked out with
+// another program: the estimate at the 40 % point of the draws, acceleration 0.05.
+func TestCorrectedTails(t *testing.T) {
+	draws := make([]float64, Resamples)
+	for i := range draws {
+		draws[i] = float64(i + 1)
+	}
+	low, high, err := correctedTails("", draws, 4000.1, 0.05, 0.95) // 4,000 of 9,999 below
+	require.NoError(t, err)
+	assert.InDelta(t, 0.012353967, low, 1e-8)
+	assert.InDelta(t, 0.946596227, high, 1e-8)
+
+	low, high, err = correctedTails("", draws, 5000, 0, 0.95) // half of the tie counts as below
+	require.NoError(t, err)
+	assert.InDelta(t, 0.025, low, 1e-12)
+	assert.InDelta(t, 0.975, high, 1e-12)
+
+	_, _, err = correctedTails("", draws, -1, 0, 0.95)
+	require.ErrorIs(t, err, ErrRange)
+	low, high, err = correctedTails("", make([]float64, 99), 0, 0, 0.95)
+	require.NoError(t, err)
+	assert.Equal(t, [2]float64{0.5, 0.5}, [2]float64{low, high})
+}
+
+// TestAcceleration: for the mean it is Σd³ / 6(Σd²)^1.5 over the distances from
+// the mean; 0, 0, 0, 4 has d of -1, -1, -1, 3.
+func TestAcceleration(t *testing.T) {
+	xs := []float64{0, 0, 0, 4}
+	b := bootstrap{n: 4, evaluate: func(pick []int) float64 {
+		s := 0.0
+		for _, p := range pick {
+			s += xs[p]
+		}
+		return s / float64(len(pick))
+	}}
+	assert.InDelta(t, 24/(6*math.Pow(12, 1.5)), b.acceleration([]int{0, 1, 2, 3}), 1e-14)
+}
+
+// TestKendallVarianceAgainstCounting goes through all 5,040 orders of seven
+// values with a tie of three in either variable.
+func TestKendallVarianceAgainstCounting(t *testing.T) {
+	x, y := []float64{1, 1, 1, 2, 3, 4, 5}, []float64{1, 2, 2, 2, 3, 4, 5}
+	squares, all := 0.0, 0.0
+	permutationP(x, y, func(x, y []float64) float64 {
+		s := float64(kendallS(x, y))
+		squares, all = squares+s*s, all+1
+		return s
+	})
+	s := float64(kendallS(x, y)) // the given order itself is tried once more
+	assert.InDelta(t, (squares-s*s)/(all-1), kendallVariance(7, tieSizes(x), tieSizes(y)), 1e-9)
+}

@@ -120,3 +120,32 @@ func TestHodgesLehmann(t *testing.T) {
 	_, err = stats.HodgesLehmann(make([]float64, 4000), make([]float64, 4000))
 	require.ErrorIs(t, err, stats.ErrTooMany)
 }
+
+// TestLargeSamplesSayThatTheyApproximate: above 200 points the normal
+// approximation takes over, with nearly the interval that the exact
+// distribution gave just before.
+func TestLargeSamplesSayThatTheyApproximate(t *testing.T) {
+	width := map[int]float64{}
+	for _, n := range []int{200, 201} {
+		x, y := make([]float64, n), make([]float64, n)
+		for i := range x {
+			x[i] = float64(i)
+			y[i] = 2*x[i] + 9*stats.NormalQuantile((float64((i*89)%199)+0.5)/199)
+		}
+		f := must(stats.FitTheilSen(x, y))(t)
+		assert.InDelta(t, 2, f.Slope, 0.05)
+		assert.InDelta(t, 200, f.At(100), 3)
+		iv := must(f.SlopeInterval(0.95))(t)
+		width[n] = iv.High - iv.Low
+		assert.InDelta(t, 0.95, iv.Level, 0.001)
+		shift := must(stats.HodgesLehmannInterval(x[:100], y[:n-100], 0.95))(t)
+		if n > 200 {
+			assert.Equal(t, stats.MethodSenNormal, iv.Method)
+			assert.Equal(t, stats.MethodShiftNormal, shift.Method)
+		} else {
+			assert.Equal(t, stats.MethodSen, iv.Method)
+			assert.Equal(t, stats.MethodShift, shift.Method)
+		}
+	}
+	assert.InEpsilon(t, width[200], width[201], 0.05)
+}

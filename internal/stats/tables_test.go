@@ -27,6 +27,7 @@ func TestLocationByHand(t *testing.T) {
 	assert.Equal(t, 5.5, must(stats.TrimmedMean(xs, 0.1))(t))
 	assert.Equal(t, 14.5, must(stats.TrimmedMean(xs, 0.09))(t))
 	assert.Equal(t, 5.5, must(stats.TrimmedMean(xs, 0.4999))(t))
+	assert.Equal(t, 1.5, must(stats.TrimmedMean([]float64{1, 2}, 0.4999999999999999))(t), "never cut to nothing")
 	assert.Equal(t, 1.0, must(stats.Min(xs))(t))
 	assert.Equal(t, 100.0, must(stats.Max(xs))(t))
 	assert.Equal(t, 2.5, must(stats.MAD(xs))(t))
