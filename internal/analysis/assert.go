@@ -1,0 +1,284 @@
+package analysis
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"dmgbench/internal/plan"
+	"dmgbench/internal/result"
+)
+
+// judge evaluates the tests of claims, either on what was measured, under one
+// estimator of rates, or on what the author printed.
+type judge struct {
+	s      *study
+	est    string // of rates of files, where an operand names none
+	author bool   // every operand is the author's printed figure
+}
+
+// assert evaluates one test.
+func (j judge) assert(a plan.Assert) finding {
+	switch a.Kind {
+	case "ratio", "difference", "equal":
+		x := j.sides(a.Left, a.Right)
+		switch a.Kind {
+		case "ratio":
+			return ratio(x[0], x[1], a.Bound)
+		case "difference":
+			return difference(x[0], x[1], a.Bound)
+		}
+		return equalWithin(x[0], x[1], float64(a.Within))
+	case "bound":
+		return within(j.sides(a.Left)[0], a.Bound)
+	case "order":
+		return j.order(a)
+	case "rank":
+		return j.rank(a)
+	case "extreme":
+		return j.extreme(a)
+	case "trend":
+		return j.trend(a)
+	case "spread":
+		return j.spread(a.Left, a.Along, a.Bound)
+	case "coefficient":
+		return j.coefficient(a)
+	case "prediction":
+		return j.prediction(a)
+	case "outcome":
+		return j.outcome(a)
+	case "all", "any":
+		parts := make([]finding, len(a.Parts))
+		for i, p := range a.Parts {
+			parts[i] = j.assert(p)
+		}
+		if a.Kind == "all" {
+			return both(parts)
+		}
+		return either(parts)
+	}
+	return finding{weak: fmt.Sprintf("%q is no test that this program knows", a.Kind)}
+}
+
+// sides evaluates operands that stand beside each other, and names them by what
+// they differ in.
+func (j judge) sides(ops ...plan.Operand) []side {
+	sels := make([]plan.Selector, 0, len(ops))
+	for _, op := range ops {
+		if op.Constant == nil {
+			sels = append(sels, op.Where)
+		}
+	}
+	own, _ := labels(sels)
+	out := make([]side, len(ops))
+	next := 0
+	for i, op := range ops {
+		out[i] = j.side(op)
+		if op.Constant != nil {
+			continue
+		}
+		out[i].label = own[next]
+		next++
+		if !j.author && op.Published {
+			out[i].label += " as published"
+		}
+	}
+	return out
+}
+
+func (j judge) side(op plan.Operand) side {
+	switch {
+	case op.Constant != nil:
+		return constant(*op.Constant)
+	case j.author || op.Published:
+		return j.s.printedOperand(op)
+	}
+	est := j.est
+	if op.Statistic != "" {
+		est = op.Statistic
+	}
+	return j.s.measured(op.Quantity, op.Where, est)
+}
+
+// order wants every operand further from the next than a share of the larger.
+func (j judge) order(a plan.Assert) finding {
+	x := j.sides(a.Of...)
+	if a.Direction == "rising" {
+		slices.Reverse(x)
+	}
+	var parts []finding
+	for i := range len(x) - 1 {
+		parts = append(parts, apart(x[i], x[i+1], float64(a.Within)))
+	}
+	return both(parts)
+}
+
+// greater tests a > b.
+func greater(a, b side) finding {
+	return ratio(a, b, plan.Bound{Low: 1, High: math.Inf(1), LowOpen: true, Unit: "1"})
+}
+
+// rank wants exactly Rank-1 of the others to be larger than the left one.
+func (j judge) rank(a plan.Assert) finding {
+	ops := []plan.Operand{a.Left}
+	for _, op := range a.Of {
+		if !sameOperand(op, a.Left) {
+			ops = append(ops, op)
+		}
+	}
+	x := j.sides(ops...)
+	if f, bad := unready(x...); bad {
+		return f
+	}
+	var above, below []finding
+	var seen []string
+	for _, other := range x[1:] {
+		f := greater(other, x[0])
+		seen = append(seen, f.evidence...)
+		switch f.dir {
+		case 1:
+			above = append(above, f)
+		case -1:
+			below = append(below, f)
+		default:
+			f.evidence = seen
+			return f
+		}
+	}
+	return placed(len(above)+1, a.Rank, len(x), above, below, x[0], seen)
+}
+
+// placed is the finding of a rank. Where it is the rank asked for, every
+// comparison carries it; where it is another one, as many as it takes do.
+func placed(rank, want, of int, above, below []finding, left side, seen []string) finding {
+	f := finding{evidence: seen, need: fmt.Sprintf("rank %d", want)}
+	f.saw = fmt.Sprintf("by %s, %s is number %d of %d", nameOf(left.q), left.label, rank, of)
+	f.dir = 1
+	carry := slices.Concat(above, below)
+	if rank != want {
+		f.dir = -1
+		carry = firmest(above, want) // so many above are one too many
+		if rank < want {
+			carry = firmest(below, of-want+1)
+		}
+	}
+	for _, c := range carry {
+		f.p, f.few, f.sampled = max(f.p, c.p), f.few || c.few, f.sampled || c.sampled
+	}
+	if f.dir < 0 {
+		f.p = min(1, f.p*float64(of-1))
+	}
+	if f.p > family || f.few {
+		f.gap = "and its neighbours are too close to tell"
+	}
+	return f
+}
+
+// firmest are the n findings that decide most firmly.
+func firmest(fs []finding, n int) []finding {
+	fs = slices.Clone(fs)
+	slices.SortStableFunc(fs, func(a, b finding) int {
+		switch {
+		case carries(a, b):
+			return -1
+		case carries(b, a):
+			return 1
+		}
+		return 0
+	})
+	return fs[:min(n, len(fs))]
+}
+
+func sameOperand(a, b plan.Operand) bool {
+	same := a.Quantity == b.Quantity && a.Statistic == b.Statistic && a.Published == b.Published && len(a.Where) == len(b.Where)
+	for i := range a.Where {
+		same = same && a.Where[i].Key == b.Where[i].Key && slices.Equal(a.Where[i].Values, b.Where[i].Values)
+	}
+	return same && a.Constant == nil && b.Constant == nil
+}
+
+// outcome wants the steps to have ended as said, in every round in which they
+// ended at all. It is no statistic, and one round is enough. On the author's side
+// it is what the protocol expects of the steps.
+func (j judge) outcome(a plan.Assert) finding {
+	if j.author {
+		return j.s.expected(a)
+	}
+	ok, bad, missing := 0, 0, ""
+	var wrong []string
+	for _, sub := range j.s.cases {
+		if !sub.matches(a.Where) {
+			continue
+		}
+		found := false
+		for i := range sub.c.Steps {
+			st := &sub.c.Steps[i]
+			k := stepKey{st.Do, st.Phase, st.Cycle}
+			if st.Do != a.Step || !k.matches(a.Where) || !ended(sub.c, st.Round) {
+				continue
+			}
+			found = true
+			if failed := st.Error != ""; failed == (a.Outcome == "fail") {
+				ok++
+				continue
+			}
+			bad++
+			wrong = append(wrong, fmt.Sprintf("%s, round %d: %s", sub.c.ID, st.Round, orElse(st.Error, "no error")))
+		}
+		if !found {
+			missing = join(missing, j.s.notReached(sub, a))
+		}
+	}
+	slices.Sort(wrong)
+	f := finding{dir: 1, need: fmt.Sprintf("%s to end as %q", a.Step, a.Outcome),
+		saw: fmt.Sprintf("%s ended as %q %d of %s", a.Step, a.Outcome, ok, plural(ok+bad, "time"))}
+	f.evidence = append([]string{f.saw}, wrong...)
+	switch {
+	case bad > 0:
+		f.dir = -1
+	case missing != "":
+		return finding{missing: missing}
+	case ok == 0:
+		return finding{missing: fmt.Sprintf("no step %s was run with %s", a.Step, selectorText(a.Where))}
+	}
+	return f
+}
+
+// ended reports whether a round of the case was run to an end, good or bad. A
+// step of an interrupted round says nothing.
+func ended(c *result.Case, round int) bool {
+	for _, r := range c.Rounds {
+		if r.Round == round {
+			return r.Status == result.Done || r.Status == result.Failed
+		}
+	}
+	return false
+}
+
+// notReached says why a selected case has no such step.
+func (s *study) notReached(sub *subject, a plan.Assert) string {
+	if pc, ok := s.planned[sub.c.ID]; ok && !hasStep(pc.Steps, a) {
+		return ""
+	}
+	if sub.c.Status == result.Done {
+		return ""
+	}
+	return fmt.Sprintf("case %s was %s: %s", sub.c.ID, orElse(sub.c.Status, "not finished"), orElse(sub.c.Reason, "no reason given"))
+}
+
+func hasStep(steps []plan.Step, a plan.Assert) bool {
+	return slices.ContainsFunc(steps, func(st plan.Step) bool {
+		return st.Do == a.Step && stepKey{do: st.Do, phase: st.Phase}.matches(withoutCycle(a.Where)) || hasStep(st.Steps, a)
+	})
+}
+
+func withoutCycle(sel plan.Selector) plan.Selector {
+	return slices.DeleteFunc(slices.Clone(sel), func(c plan.Choice) bool { return c.Key == "cycle" })
+}
+
+func orElse(text, other string) string {
+	if text == "" {
+		return other
+	}
+	return text
+}

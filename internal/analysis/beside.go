@@ -1,0 +1,91 @@
+package analysis
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"dmgbench/internal/plan"
+	"dmgbench/internal/result"
+)
+
+// beside sets the published figures of a cell beside what was measured. A figure
+// of one file size gets an estimate of its own, named "aggregate@2 GB".
+func (s *study) beside(c cell, q plan.Quantity, headline string, list []result.Estimate) ([]result.PublishedValue, []result.Estimate) {
+	out := []result.PublishedValue{}
+	for _, p := range s.p.Published {
+		if p.Quantity != q || p.Unmeasured || !c.sub.matches(p.Where) || !c.key.matches(p.Where) {
+			continue
+		}
+		name := orElse(p.Statistic, headline)
+		e, ok := estimate(list, name)
+		if f := filterOf(p.Where); f != nil {
+			name += "@" + partText(f)
+			if e, ok = estimate(list, name); !ok {
+				if e, ok = partEstimate(c, q, orElse(p.Statistic, aggregate), name, f); ok {
+					list = append(list, e)
+				}
+			}
+		}
+		v := result.PublishedValue{Text: p.Value.Text, Kind: p.Value.Kind, Low: p.Value.Low, High: p.Value.High,
+			Unit: p.Value.Unit, Statistic: p.Statistic, On: onText(s.where(p)), Comparable: s.comparable(c.sub.c.ID)}
+		if mid := figureSide(p.Value).headline(); ok && mid != 0 && !math.IsInf(mid, 0) {
+			v.Ratio = e.Value / mid
+		}
+		v.Comparable = v.Comparable && ok
+		out = append(out, v)
+	}
+	return out, list
+}
+
+func partText(f *sampleFilter) string {
+	var parts []string
+	if f.size != nil {
+		parts = append(parts, strings.Join(f.size.Values, " or "))
+	}
+	if f.set != nil {
+		parts = append(parts, "set "+strings.Join(f.set.Values, " or "))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// partEstimate is the estimate of a part of the files of a cell.
+func partEstimate(c cell, q plan.Quantity, est, name string, f *sampleFilter) (result.Estimate, bool) {
+	x := gather(q, []cell{c}, est, f)
+	if x.weak != "" {
+		return result.Estimate{}, false
+	}
+	e := result.Estimate{Name: name, Value: x.headline(), Unit: x.unit, N: x.n}
+	roundInterval(&e, x.values)
+	return e, true
+}
+
+// onText is machine, system, tool and day in one line.
+func onText(on plan.On) string {
+	var parts []string
+	for _, t := range []string{on.Machine, on.OS, on.Tool} {
+		if t != "" {
+			parts = append(parts, t)
+		}
+	}
+	if !on.Date.IsZero() {
+		parts = append(parts, on.Date.Format(time.DateOnly))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// incomparable are the departures after which the ratio to a published figure
+// compares different things. Fewer rounds only make it less certain, and what the
+// source leaves open may well be what it did.
+var incomparable = []string{"engine", "filesystem", "scale", "sets", "machine", "os", "codec", "input", "format", "band-size",
+	"cache", "sync", "workers", "files", "size", "encryption", "backend"}
+
+func (s *study) comparable(id string) bool {
+	for _, d := range slices.Concat(s.departed[""], s.departed[id]) {
+		if slices.Contains(incomparable, d.Kind) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,264 @@
+package analysis
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"dmgbench/internal/plan"
+	"dmgbench/internal/result"
+	"dmgbench/internal/stats"
+)
+
+// headlineName is the estimator to quote: the plan's, or the aggregate.
+func (s *study) headlineName() string { return orElse(s.p.Run.Estimator, aggregate) }
+
+// hearing is one claim under every estimator that it is judged under.
+type hearing struct {
+	claim    plan.Claim
+	ests     []string // the headline first
+	findings []finding
+	adjusted []float64 // p values after Holm, one an estimator
+	judged   bool      // false: of Apple's tools, which were not here
+}
+
+// claims judges every claim of the plan. The error of all verdicts of the plan
+// together is held at [family]: the p values of all claims that are judged on
+// rounds are adjusted after Holm, under each estimator by itself.
+func (s *study) claims() []result.Claim {
+	hs := make([]*hearing, len(s.p.Claims))
+	for i, c := range s.p.Claims {
+		h := &hearing{claim: c, ests: s.estimators(c), judged: c.Scope != "apple" || s.apple()}
+		for _, e := range h.ests {
+			h.findings = append(h.findings, judge{s: s, est: e}.assert(c.Assert))
+		}
+		h.adjusted = make([]float64, len(h.ests))
+		hs[i] = h
+	}
+	tests := adjust(hs)
+	out := make([]result.Claim, 0, len(hs))
+	for _, h := range hs {
+		out = append(out, s.verdict(h, tests))
+	}
+	return out
+}
+
+// estimators are what a claim is judged under. The author's claims about rates
+// of files are judged under the statistic that he names, or under all of
+// [panel] if he names none; where the plan's headline is another, it is among
+// them. Claims of ours are judged under the headline of the plan.
+func (s *study) estimators(c plan.Claim) []string {
+	head := s.headlineName()
+	free := slices.DeleteFunc(s.operands(c.Assert), func(op plan.Operand) bool {
+		return !perFile(op.Quantity) || op.Statistic != "" || op.Published
+	})
+	if len(free) == 0 || c.By != "author" {
+		return []string{head}
+	}
+	if named := s.namedStatistic(free); named != "" {
+		return []string{named}
+	}
+	out := []string{head}
+	for _, e := range panel {
+		if e != head {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// namedStatistic is the one statistic that the source names for all figures of
+// the operands, "" if it is silent about one or they differ.
+func (s *study) namedStatistic(ops []plan.Operand) string {
+	name := ""
+	for _, op := range ops {
+		figures, why := s.figures(op)
+		if why.missing != "" || why.weak != "" {
+			return ""
+		}
+		for _, f := range figures {
+			if f.Statistic == "" || name != "" && f.Statistic != name {
+				return ""
+			}
+			name = f.Statistic
+		}
+	}
+	return name
+}
+
+// adjust fills in the p values after Holm, and says over how many claims.
+func adjust(hs []*hearing) (tests int) {
+	for k := range len(panel) + 1 {
+		var ps []float64
+		var of []*hearing
+		for _, h := range hs {
+			i := min(k, len(h.ests)-1) // a claim with one estimator is the same test under all of them
+			if f := h.findings[i]; h.judged && f.sampled && !f.few && f.missing == "" && f.weak == "" {
+				ps, of = append(ps, f.p), append(of, h)
+			}
+		}
+		adjusted, err := stats.Holm(ps)
+		for i, h := range of {
+			if k >= len(h.ests) {
+				continue
+			}
+			if h.adjusted[k] = 1; err == nil {
+				h.adjusted[k] = adjusted[i]
+			}
+		}
+		if k == 0 {
+			tests = len(ps)
+		}
+	}
+	return tests
+}
+
+// ruling is the verdict of one finding.
+func ruling(f finding, p float64) string {
+	switch {
+	case f.missing != "":
+		return result.NotMeasured
+	case f.weak != "" || f.few || f.dir == 0 || f.sampled && p > family:
+		return result.CannotTell
+	case f.dir > 0:
+		return result.Holds
+	}
+	return result.DoesNotHold
+}
+
+// verdict words the outcome of a hearing.
+func (s *study) verdict(h *hearing, tests int) result.Claim {
+	c, f := h.claim, h.findings[0]
+	out := result.Claim{ID: c.ID, Says: c.Says, By: c.By, Scope: c.Scope, Verdict: ruling(f, h.adjusted[0]),
+		Reason: reason(f, h.adjusted[0], tests), Evidence: s.evidence(h)}
+	if !h.judged {
+		out.Verdict, out.Here = result.NotMeasured, here(f, out.Reason)
+		out.Reason = fmt.Sprintf("this engine imitates it: the claim is about Apple's own tools, and this run measured %s", s.engineTitle())
+		return out
+	}
+	if len(h.ests) > 1 && f.missing == "" {
+		out.Verdict, out.Reason = overEstimators(h, out.Verdict, out.Reason)
+	}
+	return out
+}
+
+// here is what was seen on an engine that the claim does not speak of.
+func here(f finding, reason string) string {
+	if f.saw != "" {
+		return f.saw
+	}
+	return reason
+}
+
+// overEstimators wants the same verdict under every estimator that the files
+// allow. One that depends on the choice is none.
+func overEstimators(h *hearing, verdict, why string) (string, string) {
+	count := map[string][]string{}
+	var left []string
+	for i, f := range h.findings {
+		if f.weak != "" && h.findings[0].weak == "" {
+			left = append(left, h.ests[i])
+			continue
+		}
+		v := ruling(f, h.adjusted[i])
+		count[v] = append(count[v], h.ests[i])
+	}
+	total := len(h.ests) - len(left)
+	tail := ""
+	if len(left) > 0 {
+		tail = fmt.Sprintf("; %s cannot be had from these files", strings.Join(left, " and "))
+	}
+	if len(count[verdict]) == total {
+		switch verdict {
+		case result.Holds:
+			return verdict, fmt.Sprintf("%s; it holds under %d of %d estimators of the rate%s", why, total, total, tail)
+		case result.DoesNotHold:
+			return verdict, fmt.Sprintf("%s; it holds under 0 of %d estimators of the rate%s", why, total, tail)
+		}
+		return verdict, why + tail
+	}
+	text := fmt.Sprintf("estimator: the claim holds under %d of %d estimators of the rate", len(count[result.Holds]), total)
+	for _, v := range []struct{ verdict, says string }{{result.Holds, "holds under"}, {result.DoesNotHold, "does not under"},
+		{result.CannotTell, "cannot be told under"}} {
+		if names := count[v.verdict]; len(names) > 0 {
+			text += fmt.Sprintf("; %s %s", v.says, strings.Join(names, ", "))
+		}
+	}
+	return result.CannotTell, text + tail + ", and the source does not say which one it used; " + why
+}
+
+// reason says in words what led to the verdict under one estimator.
+func reason(f finding, p float64, tests int) string {
+	needs := ""
+	if f.need != "" {
+		needs = ": the claim needs " + f.need
+	}
+	gap := ""
+	if f.gap != "" {
+		gap = ", " + f.gap
+	}
+	switch {
+	case f.missing != "":
+		return f.missing
+	case f.weak != "":
+		return f.weak
+	case f.few && f.dir > 0:
+		return fmt.Sprintf("%s%s, and what was seen points that way, but a verdict takes %d rounds", f.saw, needs, minRounds)
+	case f.few:
+		return fmt.Sprintf("%s%s, and what was seen points the other way, but a verdict takes %d rounds", f.saw, needs, minRounds)
+	case f.dir == 0 || f.p > family:
+		return f.saw + needs + gap
+	case f.sampled && p > family:
+		return fmt.Sprintf("%s%s%s, but %d claims are judged together, and for that it is not clear enough (p = %s, after Holm %s)",
+			f.saw, needs, gap, tests, showP(f.p), showP(p))
+	case f.dir > 0:
+		return f.saw + needs
+	}
+	return f.saw + needs + gap
+}
+
+// evidence lists the numbers behind a verdict, those of the other estimators in
+// short.
+func (s *study) evidence(h *hearing) []string {
+	out := []string{}
+	for _, line := range h.findings[0].evidence {
+		if !slices.Contains(out, line) {
+			out = append(out, line)
+		}
+	}
+	if f := h.findings[0]; h.judged && f.sampled && !f.few && f.missing == "" && f.weak == "" {
+		out = append(out, fmt.Sprintf("p = %s after Holm over the claims of this plan", showP(h.adjusted[0])))
+	}
+	for i := 1; i < len(h.ests); i++ {
+		f := h.findings[i]
+		line := h.ests[i] + ": " + f.saw
+		if f.weak != "" || f.missing != "" {
+			line = h.ests[i] + ": " + join(f.missing, f.weak)
+		}
+		out = append(out, line)
+	}
+	return out
+}
+
+// JudgePublished judges the claims by the author on the author's own published
+// figures. A claim that does not hold there is misread, and its plan is wrong.
+//
+// A printed figure stands for an interval: exact ones for a point, "below",
+// "above" and ranges for all of their values, which have to satisfy the claim
+// together. "about x" stands for x ± 5 %, of which one value is enough. A claim
+// about a figure that the source does not print is not_measured, with a reason
+// that names the figure.
+func JudgePublished(p *plan.Plan) []result.Claim {
+	s := &study{p: p}
+	var out []result.Claim
+	for _, c := range p.Claims {
+		if c.By != "author" {
+			continue
+		}
+		f := judge{s: s, est: s.headlineName(), author: true}.assert(c.Assert)
+		evidence := slices.Compact(append([]string{}, f.evidence...))
+		out = append(out, result.Claim{ID: c.ID, Says: c.Says, By: c.By, Scope: c.Scope,
+			Verdict: ruling(f, 0), Reason: reason(f, 0, 0), Evidence: evidence})
+	}
+	return out
+}

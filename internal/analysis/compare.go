@@ -1,0 +1,278 @@
+package analysis
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"dmgbench/internal/plan"
+	"dmgbench/internal/stats"
+)
+
+// finding is what the numbers say about one test, before the verdict.
+type finding struct {
+	dir int     // 1: they satisfy the test, -1: they do not, 0: neither
+	p   float64 // smallest error at which dir can be claimed; 0 where nothing varies
+
+	few     bool   // too few rounds for any verdict
+	sampled bool   // rests on rounds, so that p counts among the tests of the plan
+	missing string // what was not measured, or not published
+	weak    string // why there is no such number
+
+	saw      string // what was seen, in words
+	need     string // what the claim needs
+	gap      string // how the interval lies to that
+	evidence []string
+}
+
+// scale is the space in which a test's numbers are about normal.
+type scale struct {
+	to   func(float64) float64
+	from func(float64) float64
+	name string
+}
+
+var (
+	logScale   = scale{math.Log, math.Exp, "Student t of logarithms"}
+	plainScale = scale{func(x float64) float64 { return x }, func(x float64) float64 { return x }, "Student t"}
+)
+
+// scaleOf says how the values of rounds are averaged: rates and times through
+// logarithms, sizes, counts and pure numbers as they are.
+func scaleOf(unit string, xs []float64) scale {
+	if (unit == "B/s" || unit == "s") && len(xs) > 0 && slices.Min(xs) > 0 {
+		return logScale
+	}
+	return plainScale
+}
+
+func (sc scale) all(xs []float64) []float64 {
+	out := make([]float64, len(xs))
+	for i, x := range xs {
+		out[i] = sc.to(x)
+	}
+	return out
+}
+
+// centre is the mean of the rounds on the scale of the unit.
+func centre(unit string, xs []float64) float64 {
+	return scaleOf(unit, xs).centre(xs)
+}
+
+// centre is exact where nothing varies, whatever the logarithm rounds.
+func (sc scale) centre(xs []float64) float64 {
+	if len(xs) == 0 {
+		return math.NaN()
+	}
+	if slices.Min(xs) == slices.Max(xs) {
+		return xs[0]
+	}
+	m, err := stats.Mean(sc.all(xs))
+	if err != nil {
+		return math.NaN()
+	}
+	return sc.from(m)
+}
+
+// interval is the t interval of the centre, from [minRounds] rounds on.
+func (sc scale) interval(xs []float64) (stats.Interval, error) {
+	iv, err := stats.MeanInterval(sc.all(xs), level)
+	if err != nil {
+		return iv, err
+	}
+	iv.Low, iv.High = sc.from(iv.Low), sc.from(iv.High)
+	if slices.Min(xs) == slices.Max(xs) {
+		iv.Low, iv.High = xs[0], xs[0]
+	}
+	return iv, nil
+}
+
+// slack is how far rounding may put a number beside a bound that it equals.
+const slack = 1e-12
+
+// holdsAbout is [plan.Bound.Holds] with equal meaning equal up to rounding.
+func holdsAbout(b plan.Bound, v float64) bool {
+	near := func(end float64) bool {
+		return !math.IsInf(end, 0) && math.Abs(v-end) <= slack*max(math.Abs(v), math.Abs(end))
+	}
+	switch {
+	case math.IsNaN(v):
+		return false
+	case near(b.Low) && near(b.High):
+		return !b.LowOpen && !b.HighOpen
+	case near(b.Low):
+		return !b.LowOpen
+	case near(b.High):
+		return !b.HighOpen
+	}
+	return v > b.Low && v < b.High
+}
+
+// decide tests the centre of one value a round against a bound. The direction is
+// that of the centre; p is the largest two-sided p value of "the centre is at
+// this end" over the ends that the direction rests on, so that p ≤ α exactly
+// where the interval of level 1-α lies inside the bound, or outside of it.
+func (sc scale) decide(xs []float64, b plan.Bound) (dir int, p float64) {
+	c := sc.centre(xs)
+	if math.IsNaN(c) {
+		return 0, 1
+	}
+	var ends []float64
+	if dir = -1; holdsAbout(b, c) {
+		dir = 1
+		ends = []float64{b.Low, b.High}
+	} else if c <= b.Low {
+		ends = []float64{b.Low}
+	} else {
+		ends = []float64{b.High}
+	}
+	for _, e := range ends {
+		p = max(p, sc.pAt(xs, e))
+	}
+	return dir, p
+}
+
+// pAt is the two-sided p value of "the centre is e".
+func (sc scale) pAt(xs []float64, e float64) float64 {
+	t := sc.to(e)
+	if math.IsInf(e, 0) || math.IsInf(t, 0) || math.IsNaN(t) { // open end, or zero where only positive values occur
+		return 0
+	}
+	if slices.Min(xs) == slices.Max(xs) {
+		return 0
+	}
+	ys := sc.all(xs)
+	m, errM := stats.Mean(ys)
+	sd, errS := stats.StdDev(ys)
+	if errM != nil || errS != nil || len(ys) < minRounds {
+		return 1
+	}
+	n := float64(len(ys))
+	return min(1, 2*stats.StudentCDF(-math.Abs(m-t)/(sd/math.Sqrt(n)), n-1))
+}
+
+// judgeRounds turns one value a round into a finding. phrase says what was seen,
+// with the value or the interval put in.
+func judgeRounds(sc scale, unit string, xs []float64, b plan.Bound, phrase func(string) string) finding {
+	f := finding{sampled: true, need: boundText(b)}
+	f.dir, f.p = sc.decide(xs, b)
+	c := sc.centre(xs)
+	if math.IsNaN(c) {
+		return finding{weak: "the numbers of the rounds give no such value"}
+	}
+	iv, err := sc.interval(xs)
+	if err != nil {
+		f.few = len(xs) < minRounds
+		f.p = 1
+		f.saw = fmt.Sprintf("%s in %s", phrase(show(c, unit)), plural(len(xs), "round"))
+		f.evidence = []string{fmt.Sprintf("%s; no interval: %s, and it takes %d", f.saw, plural(len(xs), "round"), minRounds)}
+		return f
+	}
+	f.saw = fmt.Sprintf("%s (%s, 95 %% t interval)", phrase(showSpan(iv.Low, iv.High, unit)), plural(len(xs), "round"))
+	f.gap = gapText(b, iv)
+	f.evidence = []string{fmt.Sprintf("%s; 95 %% interval %s, n = %s, %s, p = %s", phrase(show(c, unit)),
+		showSpan(iv.Low, iv.High, unit), plural(len(xs), "round"), sc.name, showP(f.p))}
+	return f
+}
+
+// gapText says how an interval lies to a bound.
+func gapText(b plan.Bound, iv stats.Interval) string {
+	low, high := holdsAbout(b, iv.Low), holdsAbout(b, iv.High)
+	below := iv.Low < b.Low || !low && iv.Low == b.Low
+	above := iv.High > b.High || !high && iv.High == b.High
+	switch {
+	case low && high:
+		return ""
+	case iv.High < b.Low:
+		return "and the whole interval lies below it"
+	case iv.Low > b.High:
+		return "and the whole interval lies above it"
+	case below && above:
+		return "and the interval reaches beyond it on both sides"
+	case below:
+		return "and the interval reaches below it"
+	}
+	return "and the interval reaches above it"
+}
+
+func showP(p float64) string {
+	switch {
+	case p < 0.0001:
+		return "below 0.0001"
+	case p >= 0.9995:
+		return "1"
+	}
+	return fmt.Sprintf("%.2g", p)
+}
+
+// both says that every part has to hold: one that does not decides.
+func both(parts []finding) finding { return combine(parts, 1) }
+
+// either says that one part is enough: one that holds decides.
+func either(parts []finding) finding { return combine(parts, -1) }
+
+// combine is [both] for sign 1 and, mirrored, [either] for sign -1. The verdict
+// that all parts carry together has the largest of their p values (an
+// intersection–union test); the one that a single part carries has the smallest
+// times the number of parts (Bonferroni).
+func combine(parts []finding, sign int) finding {
+	var out finding
+	var missing, weak string
+	count, single := 0, -1
+	for i, f := range parts {
+		out.sampled = out.sampled || f.sampled
+		out.evidence = append(out.evidence, f.evidence...)
+		missing, weak = join(missing, f.missing), join(weak, f.weak)
+		switch {
+		case f.missing != "" || f.weak != "":
+		case f.dir == -sign && (single < 0 || carries(f, parts[single])):
+			single = i
+		case f.dir == sign:
+			count++
+		}
+	}
+	switch {
+	case single >= 0:
+		f := parts[single]
+		out.dir, out.p, out.few, out.saw, out.need, out.gap = -sign, min(1, f.p*float64(len(parts))), f.few, f.saw, f.need, f.gap
+	case missing != "" || weak != "":
+		out.missing, out.weak = missing, weak
+	case count == len(parts) && count > 0:
+		out.dir = sign
+		for i, f := range parts {
+			out.p, out.few = max(out.p, f.p), out.few || f.few
+			if i == 0 || f.p > parts[0].p {
+				out.need, out.gap = f.need, f.gap
+			}
+			out.saw = join(out.saw, f.saw)
+		}
+		if len(parts) > 1 {
+			out.need, out.gap = "", ""
+		}
+	default:
+		for _, f := range parts {
+			if f.dir == 0 {
+				out.saw, out.need, out.gap, out.few, out.p = f.saw, f.need, f.gap, f.few, 1
+			}
+		}
+	}
+	return out
+}
+
+// carries reports whether a decides more firmly than b.
+func carries(a, b finding) bool {
+	if a.few != b.few {
+		return b.few
+	}
+	return a.p < b.p
+}
+
+func join(a, b string) string {
+	switch {
+	case a == "" || a == b:
+		return b
+	case b == "":
+		return a
+	}
+	return a + "; " + b
+}

@@ -1,0 +1,136 @@
+package analysis
+
+import (
+	"math"
+	"slices"
+
+	"dmgbench/internal/result"
+	"dmgbench/internal/stats"
+)
+
+// fileWarnings looks at the files of each round by themselves: idle workers,
+// files too small for the clock, outliers, a slow first file, two modes.
+func (s *study) fileWarnings(w *warningList, c cell) {
+	for _, st := range c.steps() {
+		idleWarning(w, st)
+		if workers(st) > 1 {
+			continue // files that share the machine differ by right
+		}
+		samples := slices.DeleteFunc(slices.Clone(st.Samples), func(x result.Sample) bool { return x.Bytes <= 0 || x.DurationNS <= 0 })
+		slices.SortFunc(samples, func(a, b result.Sample) int { return a.Order - b.Order })
+		if excess := excessOf(samples); excess != nil {
+			outlierWarnings(w, st, samples, excess)
+			modeWarning(w, st, samples, excess)
+		}
+	}
+}
+
+// idleWarning says how much of the workers' time lay between files.
+func idleWarning(w *warningList, st *result.Step) {
+	span := spanNS(st)
+	if st.Span == nil || span <= 0 || len(st.Samples) == 0 {
+		return
+	}
+	total := float64(span) * float64(workers(st))
+	if share := float64(st.Span.IdleNS) / total; share > idleShare {
+		w.add("idle", "round %d: for %s of the time between gate and last done the workers were between files", st.Round, percent(share))
+	}
+	gap := float64(st.Span.IdleNS) / float64(len(st.Samples))
+	small := 0
+	for _, x := range st.Samples {
+		if workers(st) == 1 && float64(x.DurationNS) < smallFile*gap {
+			small++
+		}
+	}
+	if small > 0 {
+		w.add("small-files", "round %d: %d of %d files took less than %d times the %s between files, so that the harness shows in their rate",
+			st.Round, small, len(st.Samples), smallFile, show(gap/1e9, "s"))
+	}
+}
+
+// excessOf is the logarithm of each file's time over what its size lets expect:
+// the median of its size where three files or more share it, else the weighted
+// line through all. It is nil where there is nothing to expect from.
+func excessOf(samples []result.Sample) []float64 {
+	if len(samples) < 6 {
+		return nil
+	}
+	f := files{}
+	bySize := map[int64][]float64{}
+	for _, x := range samples {
+		t := float64(x.DurationNS) / 1e9
+		f.size, f.time = append(f.size, float64(x.Bytes)), append(f.time, t)
+		bySize[x.Bytes] = append(bySize[x.Bytes], t)
+	}
+	line, err := f.line(weighted)
+	out := make([]float64, len(samples))
+	for i, x := range samples {
+		expect := 0.0
+		if same := bySize[x.Bytes]; len(same) >= 3 {
+			expect, _ = stats.Median(same) // three finite values have one
+		} else if err == nil {
+			expect = line.At(f.size[i])
+		}
+		if !(expect > 0) {
+			return nil
+		}
+		out[i] = math.Log(f.time[i] / expect)
+	}
+	return out
+}
+
+// outlierWarnings names files that no plausible scatter explains, by the rule of
+// hyperfine on the logarithm of time over expected time. The first file counts
+// by itself, as it may pay for what all others find ready.
+func outlierWarnings(w *warningList, st *result.Step, samples []result.Sample, excess []float64) {
+	rest := excess[1:]
+	mid, errMid := stats.Median(rest)
+	mad, errMAD := stats.MAD(rest)
+	if errMid == nil && errMAD == nil && mad > 0 && excess[0]-mid > stats.OutlierThreshold*mad {
+		w.add("slow-first", "round %d: the first file took %s times as long as its size lets expect", st.Round, show(math.Exp(excess[0]-mid), "1"))
+	}
+	if !(mad > 0) {
+		return
+	}
+	found, err := stats.Outliers(rest)
+	if err != nil || len(found) == 0 {
+		return
+	}
+	worst := found[0]
+	for _, i := range found {
+		if math.Abs(rest[i]-mid) > math.Abs(rest[worst]-mid) {
+			worst = i
+		}
+	}
+	w.add("outliers", "round %d: %d of %d files lie far off the rest; the farthest, %s of %s, took %s times the time to be expected",
+		st.Round, len(found), len(samples), samples[worst+1].File, sizeText(samples[worst+1].Bytes), show(math.Exp(rest[worst]-mid), "1"))
+}
+
+// modeWarning looks for a break in the course of the step, where the rate
+// changes for good: throttling, a full fast cache, or another worker of the disk.
+func modeWarning(w *warningList, st *result.Step, samples []result.Sample, excess []float64) {
+	if len(samples) < minForModes {
+		return
+	}
+	xs := make([]float64, len(excess))
+	for i := range xs {
+		xs[i] = float64(i)
+	}
+	t, err := stats.FitTwoLines(xs, excess, max(stats.MinForLine, len(xs)/10))
+	if err != nil || t.P > modeP {
+		return
+	}
+	cut := int(t.Break) + 1
+	before, errA := stats.Median(excess[:cut])
+	after, errB := stats.Median(excess[cut:])
+	change := math.Exp(after - before)
+	if errA != nil || errB != nil || change < modeRatio && change > 1/modeRatio {
+		return
+	}
+	var written int64
+	for _, x := range samples[:cut] {
+		written += x.Bytes
+	}
+	w.add("two-modes", "round %d: from file %d on, after %s, files took %s times as long as before: throttling, or a fast cache that was full",
+		st.Round, cut+1, show(float64(written), "B"), show(change, "1"))
+}

@@ -1,0 +1,319 @@
+package analysis
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"dmgbench/internal/plan"
+	"dmgbench/internal/result"
+	"dmgbench/internal/stats"
+)
+
+// curve is one fitted model.
+type curve struct {
+	names  []string
+	values map[string]float64
+	// interval of a coefficient by the fit itself; nil where the model has none.
+	interval func(name string) (stats.Interval, error)
+	at       func(x float64) float64
+}
+
+// fitCurve fits a model of the plan language to points.
+func fitCurve(model string, xs, ys []float64) (curve, error) {
+	switch model {
+	case "line":
+		l, err := stats.FitLine(xs, ys)
+		return curve{
+			names:  []string{"intercept", "slope", "r2"},
+			values: map[string]float64{"intercept": l.Intercept, "slope": l.Slope, "r2": l.R2},
+			interval: func(name string) (stats.Interval, error) {
+				if name == "slope" {
+					return l.SlopeInterval(level)
+				}
+				return l.InterceptInterval(level)
+			}, at: l.At}, err
+	case "power":
+		w, err := stats.FitPower(xs, ys)
+		return curve{
+			names:  []string{"factor", "exponent", "r2"},
+			values: map[string]float64{"factor": w.Coefficient, "exponent": w.Exponent, "r2": w.Log.R2},
+			interval: func(name string) (stats.Interval, error) {
+				if name == "exponent" {
+					return w.ExponentInterval(level)
+				}
+				return w.CoefficientInterval(level)
+			}, at: w.At}, err
+	case "two-lines":
+		t, err := stats.FitTwoLines(xs, ys, stats.MinForLine)
+		return curve{
+			names: []string{"intercept", "slope", "break", "intercept_2", "slope_2", "r2"},
+			values: map[string]float64{"intercept": t.Left.Intercept, "slope": t.Left.Slope, "break": t.Break,
+				"intercept_2": t.Right.Intercept, "slope_2": t.Right.Slope, "r2": 1 - (1-t.One.R2)*(1-t.Gain)},
+			at: t.At}, err
+	}
+	return curve{}, fmt.Errorf("fitting %q: no such model", model)
+}
+
+// fitted is a fit of the plan on one side: round by round where it was measured.
+type fitted struct {
+	points [][2]float64
+	whole  curve
+	rounds []int
+	curves []curve
+	files  bool // points are single files
+	reason string
+}
+
+// measuredFit fits each round by itself, and the means of all rounds.
+func (s *study) measuredFit(f plan.Fit, est string) fitted {
+	op := plan.Operand{Quantity: f.Quantity, Where: f.Where}
+	var out fitted
+	var byRound map[int][][2]float64
+	if f.Along == "file_size" {
+		out.files = true
+		byRound, out.reason = s.filePoints(f)
+	} else {
+		byRound, out.points, out.reason = s.axisPoints(op, f, est)
+	}
+	if out.reason != "" {
+		return out
+	}
+	for _, r := range sortedRounds(byRound) {
+		c, err := fitPoints(f.Model, byRound[r])
+		if err != nil {
+			out.reason = fmt.Sprintf("round %d: %v", r, err)
+			return out
+		}
+		out.rounds, out.curves = append(out.rounds, r), append(out.curves, c)
+		if out.files {
+			out.points = append(out.points, byRound[r]...)
+		}
+	}
+	c, err := fitPoints(f.Model, out.points)
+	if err != nil {
+		out.reason = err.Error()
+	}
+	out.whole = c
+	return out
+}
+
+func sortedRounds[T any](m map[int]T) []int {
+	out := make([]int, 0, len(m))
+	for r := range m {
+		out = append(out, r)
+	}
+	slices.Sort(out)
+	return out
+}
+
+func fitPoints(model string, points [][2]float64) (curve, error) {
+	xs, ys := make([]float64, len(points)), make([]float64, len(points))
+	for i, p := range points {
+		xs[i], ys[i] = p[0], p[1]
+	}
+	return fitCurve(model, xs, ys)
+}
+
+// axisPoints are the values along a numeric axis, of each round that has all of
+// them, and their centres.
+func (s *study) axisPoints(op plan.Operand, f plan.Fit, est string) (map[int][][2]float64, [][2]float64, string) {
+	points, bad := judge{s: s, est: est}.along(op, f.Along)
+	if why := join(bad.missing, bad.weak); why != "" {
+		return nil, nil, why
+	}
+	var xs []float64
+	points, xs = s.numeric(points, f)
+	if len(points) == 0 {
+		return nil, nil, fmt.Sprintf("no value of %s among the points of the fit was measured", f.Along)
+	}
+	byRound := map[int][][2]float64{}
+	for _, r := range points[0].rounds {
+		row := onRound(points, xs, r)
+		if len(row) == len(points) {
+			byRound[r] = row
+		}
+	}
+	if len(byRound) == 0 {
+		return nil, nil, "no round measured all points"
+	}
+	var centres [][2]float64
+	for i, p := range points {
+		centres = append(centres, [2]float64{xs[i], centre(p.unit, p.values)})
+	}
+	return byRound, centres, ""
+}
+
+func onRound(points []point, xs []float64, round int) [][2]float64 {
+	var row [][2]float64
+	for i, p := range points {
+		if k, ok := slices.BinarySearch(p.rounds, round); ok {
+			row = append(row, [2]float64{xs[i], p.values[k]})
+		}
+	}
+	return row
+}
+
+// numeric keeps the points that take part in the fit and have a number for x.
+// The band size is the one found, as the source states its own.
+func (s *study) numeric(points []point, f plan.Fit) (kept []point, xs []float64) {
+	for _, p := range points {
+		wanted := len(f.Points) == 0 || slices.ContainsFunc(f.Points, func(v string) bool { return sameValue(f.Along, v, p.at) || sameNumber(v, p.at) })
+		x, ok := number(p.at)
+		if f.Along == "band_size" && !p.fixed {
+			x, ok = s.bandUsed(p.at, x, ok)
+		}
+		if wanted && ok {
+			kept, xs = append(kept, p), append(xs, x)
+		}
+	}
+	return kept, xs
+}
+
+func sameNumber(a, b string) bool {
+	x, okX := number(a)
+	y, okY := number(b)
+	return okX && okY && x == y
+}
+
+// bandUsed is the band size that cases asked for at had in fact.
+func (s *study) bandUsed(at string, x float64, ok bool) (float64, bool) {
+	for _, sub := range s.cases {
+		v, _ := sub.value("band_size")
+		if sub.c.Target.BandSizeUsed > 0 && sameValue("band_size", v, at) {
+			return float64(sub.c.Target.BandSizeUsed), true
+		}
+	}
+	return x, ok
+}
+
+// filePoints are single files: size against their time or rate, by round.
+func (s *study) filePoints(f plan.Fit) (map[int][][2]float64, string) {
+	if !perFile(f.Quantity) && !fileTime(f.Quantity) {
+		return nil, fmt.Sprintf("the %s is no quantity of single files", nameOf(f.Quantity))
+	}
+	cells, missing := s.cells(f.Quantity, f.Where)
+	if missing != "" {
+		return nil, missing
+	}
+	out := map[int][][2]float64{}
+	for _, c := range cells {
+		for _, st := range c.steps() {
+			fs := filesOf([]*result.Step{st}, filterOf(f.Where))
+			for i := range fs.size {
+				y := fs.time[i]
+				if perFile(f.Quantity) {
+					y = fs.rate[i]
+				}
+				if len(f.Points) == 0 || slices.Contains(f.Points, sizeText(int64(fs.size[i]))) {
+					out[st.Round] = append(out[st.Round], [2]float64{fs.size[i], y})
+				}
+			}
+		}
+	}
+	if len(out) == 0 {
+		return nil, "no file was timed"
+	}
+	return out, ""
+}
+
+// fits are the fits of the plan, measured, with the author's coefficients beside.
+func (s *study) fits() []result.Fit {
+	out := []result.Fit{}
+	for _, f := range s.p.Fits {
+		out = append(out, shown(f, s.measuredFit(f, s.headlineName())))
+	}
+	return out
+}
+
+// FitPublished fits a model of the plan to the author's own published points.
+// Where there are too few of them, Reason says so.
+func FitPublished(p *plan.Plan, f plan.Fit) result.Fit {
+	s := &study{p: p}
+	return shown(f, s.printedFit(f))
+}
+
+func (s *study) printedFit(f plan.Fit) fitted {
+	points, bad := s.printedAlong(plan.Operand{Quantity: f.Quantity, Where: f.Where}, f.Along)
+	out := fitted{reason: join(bad.missing, bad.weak)}
+	if out.reason != "" {
+		return out
+	}
+	points, xs := s.numeric(points, f)
+	for i, p := range points {
+		if y := p.headline(); !math.IsInf(y, 0) {
+			out.points = append(out.points, [2]float64{xs[i], y})
+		}
+	}
+	c, err := fitPoints(f.Model, out.points)
+	if err != nil {
+		out.reason = err.Error()
+	}
+	out.whole = c
+	return out
+}
+
+// shown puts a fit into the form of the result.
+func shown(f plan.Fit, x fitted) result.Fit {
+	out := result.Fit{Name: f.Name, Model: f.Model, Along: f.Along, Op: string(f.Quantity), Reason: x.reason,
+		Points: nonNil(x.points), Coefficients: []result.Coefficient{}, Predictions: [][2]float64{}}
+	if x.reason != "" {
+		for _, c := range f.Published {
+			v := c.Value
+			out.Coefficients = append(out.Coefficients, result.Coefficient{Name: c.Name, Published: &v})
+		}
+		return out
+	}
+	for _, name := range x.whole.names {
+		c := result.Coefficient{Name: name, Value: x.whole.values[name]}
+		x.interval(&c)
+		for _, p := range f.Published {
+			if v := p.Value; p.Name == name {
+				c.Published = &v
+			}
+		}
+		out.Coefficients = append(out.Coefficients, c)
+	}
+	for _, at := range f.Predict {
+		if v, ok := number(at); ok {
+			out.Predictions = append(out.Predictions, [2]float64{v, x.whole.at(v)})
+		}
+	}
+	return out
+}
+
+// interval gives a coefficient its interval: over rounds from three on, else the
+// fit's own, over its points.
+func (x fitted) interval(c *result.Coefficient) {
+	if c.Name == "r2" {
+		return
+	}
+	if len(x.curves) >= minRounds {
+		var vs []float64
+		for _, k := range x.curves {
+			vs = append(vs, k.values[c.Name])
+		}
+		if iv, err := stats.MeanInterval(vs, level); err == nil {
+			c.Value = plainScale.centre(vs)
+			c.CI = ciOf(iv, "round")
+		}
+		return
+	}
+	if x.whole.interval == nil {
+		return
+	}
+	if iv, err := x.whole.interval(c.Name); err == nil {
+		unit := "point of the fit"
+		if x.files {
+			unit = fileUnit
+		}
+		c.CI = ciOf(iv, unit)
+	}
+}
+
+func nonNil(points [][2]float64) [][2]float64 {
+	if points == nil {
+		return [][2]float64{}
+	}
+	return points
+}

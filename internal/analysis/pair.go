@@ -1,0 +1,249 @@
+package analysis
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"dmgbench/internal/plan"
+)
+
+// unready is the finding of a test whose sides have no value.
+func unready(sides ...side) (finding, bool) {
+	var f finding
+	for _, a := range sides {
+		f.missing, f.weak = join(f.missing, a.missing), join(f.weak, a.weak)
+	}
+	return f, f.missing != "" || f.weak != ""
+}
+
+// ratio tests a / b against a bound.
+func ratio(a, b side, bound plan.Bound) finding {
+	if f, bad := unready(a, b); bad {
+		return f
+	}
+	phrase := func(v string) string { return timesPhrase(a, b, v) }
+	var f finding
+	switch {
+	case a.fixed && b.fixed:
+		f = printed(a, b, bound, divide, "1", phrase)
+	case a.fixed:
+		f = corners(a, func(v float64) finding { return ratioRounds(constantRounds(v, b), b, bound, phrase) })
+	case b.fixed:
+		f = corners(b, func(v float64) finding { return ratioRounds(a, constantRounds(v, a), bound, phrase) })
+	default:
+		f = ratioRounds(a, b, bound, phrase)
+	}
+	f.evidence = slices.Concat(evidenceOf(a, b), f.evidence)
+	return f
+}
+
+// difference tests a - b against a bound.
+func difference(a, b side, bound plan.Bound) finding {
+	if f, bad := unready(a, b); bad {
+		return f
+	}
+	bound.Unit = a.unit
+	phrase := func(v string) string {
+		return fmt.Sprintf("the %s of %s less that of %s is %s", nameOf(a.q), a.label, b.label, v)
+	}
+	minus := func(x, y float64) float64 { return x - y }
+	rounds := func(a, b side) finding {
+		x, y := paired(a, b)
+		if len(x) == 0 {
+			return finding{weak: noPairs}
+		}
+		d := make([]float64, len(x))
+		for i := range x {
+			d[i] = x[i] - y[i]
+		}
+		return judgeRounds(plainScale, a.unit, d, bound, phrase)
+	}
+	var f finding
+	switch {
+	case a.fixed && b.fixed:
+		f = printed(a, b, bound, minus, a.unit, phrase)
+	case a.fixed:
+		f = corners(a, func(v float64) finding { return rounds(constantRounds(v, b), b) })
+	case b.fixed:
+		f = corners(b, func(v float64) finding { return rounds(a, constantRounds(v, a)) })
+	default:
+		f = rounds(a, b)
+	}
+	f.evidence = slices.Concat(evidenceOf(a, b), f.evidence)
+	return f
+}
+
+// equalWithin tests whether a and b differ by at most a share of the larger one.
+func equalWithin(a, b side, share float64) finding {
+	f := ratio(a, b, plan.Bound{Low: 1 - share, High: 1 / (1 - share), Unit: "1"})
+	if f.need != "" {
+		f.need = fmt.Sprintf("a difference of at most %s of the larger, a ratio %s", percent(share), f.need)
+	}
+	return f
+}
+
+// apart tests whether a is larger than b by more than a share of a.
+func apart(a, b side, share float64) finding {
+	f := ratio(a, b, plan.Bound{Low: 1 / (1 - share), High: math.Inf(1), LowOpen: true, Unit: "1"})
+	return f
+}
+
+// within tests a value itself.
+func within(a side, bound plan.Bound) finding {
+	if f, bad := unready(a); bad {
+		return f
+	}
+	bound.Unit = a.unit
+	phrase := func(v string) string { return fmt.Sprintf("the %s of %s is %s", nameOf(a.q), a.label, v) }
+	if a.fixed {
+		one := side{fixed: true, low: 1, high: 1, unit: "1"}
+		f := printed(a, one, bound, func(x, _ float64) float64 { return x }, a.unit, phrase)
+		f.evidence = slices.Concat(evidenceOf(a), f.evidence)
+		return f
+	}
+	f := judgeRounds(scaleOf(a.unit, a.values), a.unit, a.values, bound, phrase)
+	f.evidence = slices.Concat(evidenceOf(a), f.evidence)
+	return f
+}
+
+const noPairs = "no round measured both sides"
+
+// ratioRounds compares paired rounds through their logarithms. Where a value is
+// zero there is no logarithm: two zeros are equal, and one zero is no ratio.
+func ratioRounds(a, b side, bound plan.Bound, phrase func(string) string) finding {
+	x, y := paired(a, b)
+	if len(x) == 0 {
+		return finding{weak: noPairs}
+	}
+	r := make([]float64, len(x))
+	for i := range x {
+		switch {
+		case x[i] == y[i]:
+			r[i] = 1
+		case x[i] <= 0 || y[i] <= 0 || math.IsInf(y[i], 0):
+			if math.IsInf(y[i], 1) || x[i] == 0 && y[i] > 0 {
+				r[i] = 0
+			} else if x[i] > 0 {
+				r[i] = math.Inf(1)
+			} else {
+				r[i] = math.NaN()
+			}
+		default:
+			r[i] = x[i] / y[i]
+		}
+	}
+	sc := logScale
+	if slices.Min(r) <= 0 || math.IsInf(slices.Max(r), 0) || slices.ContainsFunc(r, math.IsNaN) {
+		return edge(r, bound, phrase)
+	}
+	return judgeRounds(sc, "1", r, bound, phrase)
+}
+
+// edge judges ratios of which some are zero or infinite: they say something only
+// where all rounds agree.
+func edge(r []float64, bound plan.Bound, phrase func(string) string) finding {
+	f := finding{sampled: true, need: boundText(bound), p: 1}
+	in := 0
+	for _, v := range r {
+		if holdsAbout(bound, v) || math.IsInf(v, 1) && math.IsInf(bound.High, 1) {
+			in++
+		}
+	}
+	what := "no finite number of"
+	if slices.Max(r) == 0 {
+		what = "0"
+	}
+	f.saw = fmt.Sprintf("%s in %s", phrase(what), plural(len(r), "round"))
+	f.evidence = []string{f.saw}
+	f.few = len(r) < minRounds
+	switch {
+	case slices.ContainsFunc(r, math.IsNaN):
+		return finding{weak: "values that are not positive have no ratio"}
+	case in == len(r):
+		f.dir, f.p = 1, 0
+	case in == 0:
+		f.dir, f.p = -1, 0
+	}
+	return f
+}
+
+// paired are the values of the rounds that both sides have.
+func paired(a, b side) (x, y []float64) {
+	for i, r := range a.rounds {
+		if j, ok := slices.BinarySearch(b.rounds, r); ok {
+			x, y = append(x, a.values[i]), append(y, b.values[j])
+		}
+	}
+	return x, y
+}
+
+// constantRounds gives one number to every round of like.
+func constantRounds(v float64, like side) side {
+	out := side{q: like.q, unit: like.unit, rounds: like.rounds, values: make([]float64, len(like.rounds))}
+	for i := range out.values {
+		out.values[i] = v
+	}
+	return out
+}
+
+// corners judges a measured side against both ends of a printed one: a verdict
+// has to hold whatever the true figure inside the printed interval is.
+func corners(f side, judge func(v float64) finding) finding {
+	low := judge(f.low)
+	if f.low == f.high {
+		return low
+	}
+	high := judge(f.high)
+	out := low
+	if high.p > low.p {
+		out = high
+	}
+	if low.dir != high.dir {
+		out.dir, out.p = 0, 1
+		out.gap = fmt.Sprintf("and the printed %q leaves it open", f.text)
+	}
+	out.evidence = slices.Concat(low.evidence, high.evidence)
+	return out
+}
+
+func divide(x, y float64) float64 {
+	switch {
+	case x == y && !math.IsInf(x, 0):
+		return 1
+	case math.IsInf(y, 0) && math.IsInf(x, 0):
+		return math.NaN()
+	}
+	return x / y
+}
+
+// evidenceOf gives the value of each side with n and method.
+func evidenceOf(sides ...side) []string {
+	var out []string
+	for _, a := range sides {
+		if a.q == "" {
+			continue
+		}
+		head := fmt.Sprintf("%s of %s: ", nameOf(a.q), a.label)
+		if a.fixed {
+			out = append(out, head+a.text+", published")
+			continue
+		}
+		out = append(out, head+a.describe())
+	}
+	return out
+}
+
+// describe gives the value of a measured side with interval, n and method.
+func (a side) describe() string {
+	text := show(a.headline(), a.unit)
+	sc := scaleOf(a.unit, a.values)
+	if iv, err := sc.interval(a.values); err == nil {
+		text += fmt.Sprintf(" (95 %% interval %s, %s)", showSpan(iv.Low, iv.High, a.unit), sc.name)
+	}
+	text += ", n = " + plural(len(a.rounds), "round")
+	if perFile(a.q) {
+		text += fmt.Sprintf(", %s, %s", plural(a.n, "file"), a.est)
+	}
+	return text
+}

@@ -1,0 +1,298 @@
+package analysis
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"dmgbench/internal/plan"
+)
+
+// printedOperand is the author's figure for an operand. Several cells stand for
+// the mean of their figures.
+func (s *study) printedOperand(op plan.Operand) side {
+	figures, why := s.figures(op)
+	if why.missing != "" || why.weak != "" {
+		return side{q: op.Quantity, unit: op.Quantity.Unit(), missing: why.missing, weak: why.weak}
+	}
+	return meanOf(op.Quantity, figures)
+}
+
+func meanOf(q plan.Quantity, figures []plan.Published) side {
+	out := side{q: q, unit: q.Unit(), fixed: true}
+	var texts []string
+	for _, p := range figures {
+		f := figureSide(p.Value)
+		out.low += f.low / float64(len(figures))
+		out.high += f.high / float64(len(figures))
+		out.lowOpen, out.highOpen = out.lowOpen || f.lowOpen, out.highOpen || f.highOpen
+		out.about = out.about || f.about
+		texts = append(texts, p.Value.Text)
+	}
+	out.text = strings.Join(texts, ", ")
+	if len(figures) > 1 {
+		out.text = "the mean of " + out.text
+		// A range among them is no rounding: only its own ends are.
+		out.about = out.about && out.low == out.high
+	} else {
+		out.low, out.high = figureSide(figures[0].Value).low, figureSide(figures[0].Value).high
+	}
+	return out
+}
+
+// figures finds the published figures that an operand names: those of its cell,
+// from the source's own machine unless it names another, under the statistic that
+// it names, the more special cell before the more general one.
+func (s *study) figures(op plan.Operand) ([]plan.Published, finding) {
+	var out []plan.Published
+	best := -1
+	for _, p := range s.p.Published {
+		special, ok := compatible(p.Where, op.Where)
+		if p.Quantity != op.Quantity || !ok || !s.takenOn(p, op.On) || op.Statistic != "" && p.Statistic != op.Statistic {
+			continue
+		}
+		if special > best {
+			best, out = special, nil
+		}
+		if special == best {
+			out = append(out, p)
+		}
+	}
+	if len(out) == 0 && op.Quantity == "stream" {
+		return s.derivedRates(op)
+	}
+	if len(out) == 0 {
+		what := strings.TrimSpace(op.Statistic + " " + nameOf(op.Quantity))
+		return nil, finding{missing: fmt.Sprintf("the source prints no %s with %s", what, selectorText(op.Where))}
+	}
+	return s.ownFirst(out, op)
+}
+
+// ownFirst drops figures of other machines and statistics where the source has
+// its own, and refuses a mixture.
+func (s *study) ownFirst(figures []plan.Published, op plan.Operand) ([]plan.Published, finding) {
+	prefer := func(keep func(plan.Published) bool) {
+		if own := slices.DeleteFunc(slices.Clone(figures), func(p plan.Published) bool { return !keep(p) }); len(own) > 0 {
+			figures = own
+		}
+	}
+	prefer(func(p plan.Published) bool { return p.On == (plan.On{}) })
+	prefer(func(p plan.Published) bool { return p.Statistic == "" })
+	prefer(func(p plan.Published) bool { return p.Statistic == s.headlineName() })
+	for _, p := range figures[1:] {
+		if p.On != figures[0].On || p.Statistic != figures[0].Statistic {
+			return nil, finding{weak: fmt.Sprintf("the source prints several figures of the %s with %s: the claim has to name one",
+				nameOf(op.Quantity), selectorText(op.Where))}
+		}
+	}
+	return figures, finding{}
+}
+
+// takenOn reports whether the figure comes from what the operand names.
+func (s *study) takenOn(p plan.Published, on plan.On) bool {
+	if on == (plan.On{}) {
+		return true
+	}
+	have := s.where(p)
+	return (on.Machine == "" || on.Machine == have.Machine) && (on.OS == "" || on.OS == have.OS) &&
+		(on.Tool == "" || on.Tool == have.Tool) && (on.Date.IsZero() || on.Date.Equal(have.Date))
+}
+
+// where is what a figure was taken with: its own, else the source's.
+func (s *study) where(p plan.Published) plan.On {
+	on := p.On
+	if s.p.Source == nil {
+		return on
+	}
+	own := s.p.Source.On
+	on.Machine, on.OS, on.Tool = orElse(on.Machine, own.Machine), orElse(on.OS, own.OS), orElse(on.Tool, own.Tool)
+	if on.Date.IsZero() {
+		on.Date = own.Date
+	}
+	if on.Date.IsZero() {
+		on.Date = s.p.Source.Date
+	}
+	return on
+}
+
+// compatible reports whether a figure's cell is one that the selector means, and
+// how many of the selector's keys it names. A figure that leaves a key open is
+// said of all its values, except that figures of the native directory, of one
+// file size and of one set are only meant where they are named.
+func compatible(cell, sel plan.Selector) (special int, ok bool) {
+	for _, c := range sel {
+		if have, ok := choiceOf(cell, c.Key); ok {
+			if !slices.ContainsFunc(have.Values, func(v string) bool { return accepts(c, v) }) {
+				return 0, false
+			}
+			special++
+		}
+	}
+	if native(cell) != native(sel) {
+		return 0, false
+	}
+	for _, key := range []string{"file_size", "set"} {
+		_, a := choiceOf(cell, key)
+		_, b := choiceOf(sel, key)
+		if a != b {
+			return 0, false
+		}
+	}
+	return special, true
+}
+
+// native reports whether a selector means the plain directory.
+func native(sel plan.Selector) bool {
+	base, _ := choiceOf(sel, "baseline")
+	target, _ := choiceOf(sel, "target")
+	return slices.Contains(base.Values, "true") || slices.Contains(target.Values, "directory")
+}
+
+// derivedRates are the rates of streaming that follow from printed times and the
+// size of the input, as the author computes them: input size / time.
+func (s *study) derivedRates(op plan.Operand) ([]plan.Published, finding) {
+	missing := finding{missing: fmt.Sprintf("the source prints no %s with %s", nameOf(op.Quantity), selectorText(op.Where))}
+	size := s.streamInput(op.Where)
+	if size <= 0 {
+		return nil, missing
+	}
+	op.Quantity = "stream_time"
+	times, why := s.figures(op)
+	if why.missing != "" || why.weak != "" {
+		return nil, missing
+	}
+	out := slices.Clone(times)
+	for i := range out {
+		f := out[i].Value
+		kind := map[string]string{"below": "above", "above": "below"}[f.Kind]
+		low, high := size/f.High, size/f.Low
+		out[i].Quantity = "stream"
+		out[i].Value = plan.Figure{Kind: orElse(kind, f.Kind), Low: low, High: high, Unit: "B/s",
+			Text: fmt.Sprintf("%s (%s / %s)", showSpan(low, high, "B/s"), sizeText(int64(size)), f.Text)}
+	}
+	return out, finding{}
+}
+
+// streamInput is the size of the input file that the stream steps of the plan
+// read, 0 where the plan does not fix one.
+func (s *study) streamInput(sel plan.Selector) float64 {
+	var steps []plan.Step
+	for _, b := range s.p.Protocol {
+		steps = flatten(steps, b.Steps)
+	}
+	for _, st := range steps {
+		if st.Do != "stream" || !(stepKey{do: st.Do, phase: st.Phase}).matches(withoutCycle(sel)) {
+			continue
+		}
+		for _, from := range steps {
+			i := slices.IndexFunc(s.p.Inputs, func(in plan.Input) bool { return in.Name == from.From })
+			if from.Do == "copy" && from.To == st.From && i >= 0 {
+				return float64(s.p.Inputs[i].Size)
+			}
+		}
+	}
+	return 0
+}
+
+func flatten(out, steps []plan.Step) []plan.Step {
+	for _, st := range steps {
+		out = append(out, st)
+		out = flatten(out, st.Steps)
+	}
+	return out
+}
+
+// printedAlong spreads the author's figures over the values of an axis.
+func (s *study) printedAlong(op plan.Operand, axis string) ([]point, finding) {
+	var values []string
+	for _, p := range s.p.Published {
+		if c, ok := choiceOf(p.Where, axis); ok && (p.Quantity == op.Quantity || op.Quantity == "stream" && p.Quantity == "stream_time") {
+			for _, v := range c.Values {
+				if !slices.ContainsFunc(values, func(w string) bool { return sameValue(axis, v, w) }) {
+					values = append(values, v)
+				}
+			}
+		}
+	}
+	var out []point
+	for _, v := range s.inOrder(axis, values) {
+		at := op
+		at.Where = append(withoutKey(op.Where, axis), plan.Choice{Key: axis, Values: []string{v}})
+		if fixed, ok := choiceOf(op.Where, axis); ok && !accepts(fixed, v) {
+			continue
+		}
+		x := s.printedOperand(at)
+		if x.weak != "" {
+			return nil, finding{weak: x.weak}
+		}
+		if x.missing == "" && s.names(op.Quantity, at.Where, axis) {
+			out = append(out, point{v, x})
+		}
+	}
+	if len(out) == 0 {
+		return nil, finding{missing: fmt.Sprintf("the source prints no %s along %s with %s", nameOf(op.Quantity), axis, selectorText(op.Where))}
+	}
+	return out, finding{}
+}
+
+// names reports whether a figure compatible with the selector names the axis: a
+// figure of no value of the axis in particular is no point on it.
+func (s *study) names(q plan.Quantity, sel plan.Selector, axis string) bool {
+	return slices.ContainsFunc(s.p.Published, func(p plan.Published) bool {
+		_, ok := compatible(p.Where, sel)
+		_, named := choiceOf(p.Where, axis)
+		return ok && named && (p.Quantity == q || q == "stream" && p.Quantity == "stream_time")
+	})
+}
+
+func withoutKey(sel plan.Selector, key string) plan.Selector {
+	return slices.DeleteFunc(slices.Clone(sel), func(c plan.Choice) bool { return c.Key == key })
+}
+
+// expected judges an outcome on the author's side: the protocol says by expect
+// how each step ended for him.
+func (s *study) expected(a plan.Assert) finding {
+	want := orElse(a.Outcome, "ok")
+	f := finding{dir: 1, need: fmt.Sprintf("%s to end as %q", a.Step, want)}
+	n := 0
+	for _, b := range s.p.Protocol {
+		if _, ok := compatible(b.When, caseOnly(a.Where)); !ok {
+			continue
+		}
+		for _, st := range flatten(nil, b.Steps) {
+			if st.Do != a.Step || !(stepKey{do: st.Do, phase: st.Phase}).matches(withoutCycle(a.Where)) {
+				continue
+			}
+			n++
+			if orElse(st.Expect, "ok") != want {
+				f.dir = -1
+			}
+		}
+	}
+	if n == 0 {
+		return finding{missing: fmt.Sprintf("the protocol has no step %s with %s", a.Step, selectorText(a.Where))}
+	}
+	f.saw = fmt.Sprintf("the protocol, as the author tells it, expects %s of %s", want, plural(n, a.Step+" step"))
+	if f.dir < 0 {
+		f.saw = fmt.Sprintf("the protocol does not expect %s of every %s step", want, a.Step)
+	}
+	f.evidence = []string{f.saw}
+	return f
+}
+
+func caseOnly(sel plan.Selector) plan.Selector {
+	return slices.DeleteFunc(slices.Clone(sel), func(c plan.Choice) bool { return slices.Contains(notOfCase, c.Key) })
+}
+
+// number reads the value of a numeric axis: a plain number, or a size in bytes.
+func number(text string) (float64, bool) {
+	if v, err := strconv.ParseFloat(text, 64); err == nil && !math.IsInf(v, 0) && !math.IsNaN(v) {
+		return v, true
+	}
+	if b, err := parseBytes(text); err == nil {
+		return float64(b), true
+	}
+	return 0, false
+}

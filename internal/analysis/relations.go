@@ -1,0 +1,136 @@
+package analysis
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"dmgbench/internal/plan"
+	"dmgbench/internal/result"
+	"dmgbench/internal/stats"
+)
+
+// relations are the relations of the plan, on what was measured.
+func (s *study) relations() []result.Relation {
+	out := []result.Relation{}
+	j := judge{s: s, est: s.headlineName()}
+	for _, rel := range s.p.Relations {
+		out = append(out, j.relation(rel))
+	}
+	return out
+}
+
+// RelatePublished is the relation on the author's own published figures.
+func RelatePublished(p *plan.Plan, rel plan.Relation) result.Relation {
+	return judge{s: &study{p: p}, est: orElse(p.Run.Estimator, aggregate), author: true}.relation(rel)
+}
+
+// relation sets two quantities against each other. A point that lacks one of
+// them is left out, and Reason says which.
+func (j judge) relation(rel plan.Relation) result.Relation {
+	out := result.Relation{Name: rel.Name, XOp: string(rel.X.Quantity), YOp: string(rel.Y.Quantity), Points: []result.RelationPoint{}}
+	own, _ := labels(rel.Over)
+	var xs, ys []float64
+	for i, sel := range rel.Over {
+		x, y := j.side(narrowed(rel.X, sel)), j.side(narrowed(rel.Y, sel))
+		if f, bad := unready(x, y); bad {
+			out.Reason = join(out.Reason, own[i]+": "+join(f.missing, f.weak))
+			continue
+		}
+		xs, ys = append(xs, x.headline()), append(ys, y.headline())
+		out.Points = append(out.Points, result.RelationPoint{Label: own[i], X: x.headline(), Y: y.headline()})
+	}
+	for i := range out.Points {
+		out.Points[i].RankX, out.Points[i].RankY = rankFromTop(xs, i), rankFromTop(ys, i)
+	}
+	for _, i := range offLine(xs, ys) {
+		out.Points[i].Outlier = true
+	}
+	c, err := stats.Spearman(xs, ys)
+	if err != nil {
+		out.Reason = join(out.Reason, fmt.Sprintf("no rank correlation: %v", err))
+	}
+	out.Spearman = c.Coefficient
+	return out
+}
+
+// narrowed is an operand inside one selection: the selection overrides its keys.
+func narrowed(op plan.Operand, sel plan.Selector) plan.Operand {
+	for _, c := range sel {
+		op.Where = append(withoutKey(op.Where, c.Key), c)
+	}
+	return op
+}
+
+// rankFromTop is 1 for the largest; equal values share the better rank.
+func rankFromTop(xs []float64, i int) int {
+	rank := 1
+	for _, x := range xs {
+		if x > xs[i] {
+			rank++
+		}
+	}
+	return rank
+}
+
+// minForOutlier is the least number of points for which one of them can be
+// called off the line of the others.
+const minForOutlier = 5
+
+// offLineZ is the modified z score beyond which a point is off the line, after
+// Iglewicz and Hoaglin (How to Detect and Handle Outliers, 1993).
+const offLineZ = 3.5
+
+// offLine finds points off the Theil-Sen line, by the distance of their residual
+// from the median residual in units of the scaled median absolute deviation. The
+// farthest one is taken out and the line drawn anew, as one point off drags the
+// others with it. The word describes the picture; it is no test.
+func offLine(xs, ys []float64) []int {
+	var out []int
+	rest := make([]int, len(xs))
+	for i := range rest {
+		rest[i] = i
+	}
+	for len(rest) >= minForOutlier {
+		worst := farthest(pick(xs, rest), pick(ys, rest))
+		if worst < 0 {
+			break
+		}
+		out = append(out, rest[worst])
+		rest = slices.Delete(rest, worst, worst+1)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// farthest is the index of the point farthest off the line, -1 if none is off.
+func farthest(xs, ys []float64) int {
+	l, err := stats.FitTheilSen(xs, ys)
+	if err != nil {
+		return -1
+	}
+	residuals := make([]float64, len(xs))
+	for i := range xs {
+		residuals[i] = ys[i] - l.At(xs[i])
+	}
+	mid, errMid := stats.Median(residuals)
+	mad, errMAD := stats.MAD(residuals)
+	if errMid != nil || errMAD != nil {
+		return -1
+	}
+	worst, far := -1, offLineZ*stats.MADScale*mad
+	for i, r := range residuals {
+		if d := math.Abs(r - mid); d > far && d > slack*math.Abs(ys[i]) {
+			worst, far = i, d
+		}
+	}
+	return worst
+}
+
+func pick(vs []float64, at []int) []float64 {
+	out := make([]float64, len(at))
+	for k, i := range at {
+		out[k] = vs[i]
+	}
+	return out
+}

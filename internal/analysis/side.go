@@ -1,0 +1,199 @@
+package analysis
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"dmgbench/internal/plan"
+	"dmgbench/internal/result"
+)
+
+// side is one operand of a claim with its value: one number a round where it was
+// measured, or an interval that no round changes where it was published.
+type side struct {
+	label string
+	q     plan.Quantity
+	unit  string
+
+	rounds []int
+	values []float64
+	n      int // files or steps behind the values
+	est    string
+
+	fixed             bool
+	low, high         float64
+	lowOpen, highOpen bool
+	about             bool   // "about": counts as any value within the rounding
+	text              string // as printed
+
+	missing string // why there is nothing: not measured, or not published
+	weak    string // why what is there gives no such number
+}
+
+// cell is the steps of one case under one phase and cycle.
+type cell struct {
+	sub *subject
+	key stepKey
+}
+
+func (c cell) steps() []*result.Step { return c.sub.steps[c.key] }
+
+// byRound groups the steps of a cell, rounds ascending.
+func (c cell) byRound() (rounds []int, steps map[int][]*result.Step) {
+	steps = map[int][]*result.Step{}
+	for _, st := range c.steps() {
+		if _, ok := steps[st.Round]; !ok {
+			rounds = append(rounds, st.Round)
+		}
+		steps[st.Round] = append(steps[st.Round], st)
+	}
+	slices.Sort(rounds)
+	return rounds, steps
+}
+
+// cells finds what a selector picks for a quantity. missing says why that is
+// nothing, or not all of it.
+func (s *study) cells(q plan.Quantity, sel plan.Selector) (cells []cell, missing string) {
+	var gone []string
+	any := false
+	for _, sub := range s.cases {
+		if !sub.matches(sel) {
+			continue
+		}
+		any = true
+		found := false
+		for _, k := range sub.order {
+			if k.do == doOf(q) && k.matches(sel) {
+				cells = append(cells, cell{sub, k})
+				found = true
+			}
+		}
+		if !found {
+			if why := s.absent(sub, q, sel); why != "" {
+				gone = append(gone, why)
+			}
+		}
+	}
+	slices.Sort(gone)
+	switch {
+	case len(gone) > 0:
+		return nil, strings.Join(gone, "; ")
+	case !any:
+		return nil, fmt.Sprintf("this run has no case with %s", selectorText(sel))
+	case len(cells) == 0:
+		return nil, fmt.Sprintf("no %s was measured with %s", nameOf(q), selectorText(sel))
+	}
+	return cells, ""
+}
+
+// absent says why a case that the selector picks has no such steps; "" where the
+// plan does not ask for any.
+func (s *study) absent(sub *subject, q plan.Quantity, sel plan.Selector) string {
+	if pc, ok := s.planned[sub.c.ID]; ok && !asked(pc.Steps, q, sel) {
+		return ""
+	}
+	switch sub.c.Status {
+	case result.Done:
+		return ""
+	case result.Skipped, result.Failed, result.Discarded:
+		return strings.TrimSuffix(fmt.Sprintf("case %s was %s: %s", sub.c.ID, sub.c.Status, sub.c.Reason), ": ")
+	}
+	return fmt.Sprintf("case %s was not finished", sub.c.ID)
+}
+
+// asked reports whether the protocol has a step of the quantity that the
+// selector picks.
+func asked(steps []plan.Step, q plan.Quantity, sel plan.Selector) bool {
+	for _, st := range steps {
+		k := stepKey{do: st.Do, phase: st.Phase}
+		c, ok := choiceOf(sel, "phase")
+		if st.Do == doOf(q) && (!ok || accepts(c, k.phase)) || asked(st.Steps, q, sel) {
+			return true
+		}
+	}
+	return false
+}
+
+// measured is a quantity of a selection, one value a round. Several cells stand
+// for their mean, in the rounds that all of them have.
+func (s *study) measured(q plan.Quantity, sel plan.Selector, est string) side {
+	cells, missing := s.cells(q, sel)
+	if missing != "" {
+		return side{q: q, unit: q.Unit(), missing: missing}
+	}
+	return gather(q, cells, est, filterOf(sel))
+}
+
+func gather(q plan.Quantity, cells []cell, est string, f *sampleFilter) side {
+	out := side{q: q, unit: q.Unit(), est: est}
+	sum, have := map[int]float64{}, map[int]int{}
+	for _, c := range cells {
+		rounds, steps := c.byRound()
+		for _, r := range rounds {
+			v, n, err := value(q, est, steps[r], f)
+			if err != nil {
+				out.weak = fmt.Sprintf("%s: %v", c.sub.c.ID, err)
+				continue
+			}
+			sum[r] += v
+			have[r]++
+			out.n += n
+		}
+	}
+	for r, n := range have {
+		if n == len(cells) {
+			out.rounds = append(out.rounds, r)
+		}
+	}
+	slices.Sort(out.rounds)
+	for _, r := range out.rounds {
+		out.values = append(out.values, sum[r]/float64(len(cells)))
+	}
+	if len(out.rounds) > 0 {
+		out.weak = ""
+	} else if out.weak == "" {
+		out.weak = "no round measured all of it"
+	}
+	return out
+}
+
+// constant is an operand that the plan gives as a number.
+func constant(f plan.Figure) side {
+	out := figureSide(f)
+	out.label = f.Text
+	return out
+}
+
+// figureSide is a printed figure as the interval it stands for.
+func figureSide(f plan.Figure) side {
+	out := side{fixed: true, unit: f.Unit, low: f.Low, high: f.High, text: f.Text}
+	switch f.Kind {
+	case "about":
+		out.about = true
+	case "below":
+		out.low, out.highOpen = math.Inf(-1), true
+		if f.Unit != "1" || f.High > 0 {
+			out.low = 0 // no rate, time or size is negative
+		}
+	case "above":
+		out.high, out.lowOpen = math.Inf(1), true
+	}
+	return out
+}
+
+// headline is the central value of a side: geometric mean of the rounds for
+// rates and times, the mean otherwise; the middle of a printed interval.
+func (a side) headline() float64 {
+	if a.fixed {
+		switch {
+		case math.IsInf(a.high, 1):
+			return a.low
+		case a.highOpen:
+			return a.high
+		}
+		return (a.low + a.high) / 2
+	}
+	return centre(a.unit, a.values)
+}

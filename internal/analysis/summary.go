@@ -1,0 +1,289 @@
+package analysis
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"dmgbench/internal/plan"
+	"dmgbench/internal/result"
+	"dmgbench/internal/stats"
+)
+
+// fileUnit is the unit of replication of an interval over the files of one mount.
+const fileUnit = "file within one mount"
+
+// summaries says what was measured, case by case in the order of the result,
+// step by step in the order of the protocol.
+func (s *study) summaries() []result.Summary {
+	out := []result.Summary{}
+	for _, sub := range s.cases {
+		for _, k := range sub.order {
+			for _, q := range quantitiesOf(k.do) {
+				if sum, ok := s.summary(cell{sub, k}, q); ok {
+					out = append(out, sum)
+				}
+			}
+		}
+	}
+	return out
+}
+
+func (s *study) summary(c cell, q plan.Quantity) (result.Summary, bool) {
+	out := result.Summary{Case: c.sub.c.ID, Phase: c.key.phase, Op: string(q), Cycle: c.key.cycle,
+		Published: []result.PublishedValue{}, Departures: []string{}, Warnings: []result.Warning{}}
+	head := gather(q, []cell{c}, aggregate, nil)
+	if head.weak != "" || (q == "bands" || q == "bands_full") && c.sub.c.Target.Format != "UDSB" {
+		return out, false
+	}
+	rounds, steps := c.byRound()
+	out.Rounds, out.N = len(rounds), head.n
+	for _, r := range rounds {
+		for _, st := range steps[r] {
+			if rate(q) {
+				out.Bytes += movedBytes(st)
+			}
+		}
+	}
+	if perFile(q) {
+		out.Headline, out.Estimates = s.rates(c, q)
+	} else {
+		out.Headline, out.Estimates = scalars(c, q)
+	}
+	out.Published, out.Estimates = s.beside(c, q, out.Headline, out.Estimates)
+	for _, d := range s.departed[""] {
+		out.Departures = append(out.Departures, d.Text)
+	}
+	for _, d := range s.departed[c.sub.c.ID] {
+		out.Departures = append(out.Departures, d.Text)
+	}
+	out.Warnings = s.warnings(c, q, out)
+	return out, true
+}
+
+func movedBytes(st *result.Step) int64 {
+	if st.Stream != nil {
+		return st.Stream.In
+	}
+	return spanBytes(st)
+}
+
+// rates are the estimates of the rate of timed files. With several workers only
+// the aggregate is a rate of the whole, and what is said of single files is what
+// each got while the others ran.
+func (s *study) rates(c cell, q plan.Quantity) (headline string, out []result.Estimate) {
+	list := append(slices.Clone(panel), weighted, latency, minimum, maximum)
+	headline = s.headlineName()
+	several := slices.ContainsFunc(c.steps(), func(st *result.Step) bool { return workers(st) > 1 })
+	if several {
+		list, headline = []string{aggregate, meanRate, medianRate, trimmedRate, minimum, maximum}, aggregate
+	}
+	for _, name := range list {
+		if e, ok := estimateRate(c, q, name); ok {
+			out = append(out, e)
+		}
+	}
+	if !slices.ContainsFunc(out, func(e result.Estimate) bool { return e.Name == headline }) {
+		headline = aggregate
+	}
+	return headline, out
+}
+
+// estimateRate gives one estimate: the geometric mean of the rounds with its t
+// interval, or, of a single round, its value with an interval over its files.
+func estimateRate(c cell, q plan.Quantity, name string) (result.Estimate, bool) {
+	x := gather(q, []cell{c}, name, nil)
+	if x.weak != "" {
+		return result.Estimate{}, false
+	}
+	e := result.Estimate{Name: name, Value: x.headline(), Unit: x.unit, N: x.n}
+	if name == latency {
+		e.Unit, e.Value = "s", plainScale.centre(x.values) // may be negative, where it is noise
+	}
+	switch {
+	case name == minimum || name == maximum:
+		e.Why = "an extreme value has no interval"
+	case len(x.rounds) == 1:
+		rounds, steps := c.byRound()
+		fileInterval(&e, filesOf(steps[rounds[0]], nil), steps[rounds[0]])
+	default:
+		roundInterval(&e, x.values)
+	}
+	return e, true
+}
+
+// roundInterval gives an estimate the t interval of its rounds.
+func roundInterval(e *result.Estimate, values []float64) {
+	sc := scaleOf(e.Unit, values)
+	iv, err := sc.interval(values)
+	if err != nil {
+		e.Why = fmt.Sprintf("%s, and an interval takes %d", plural(len(values), "round"), minRounds)
+		return
+	}
+	e.CI = ciOf(iv, "round")
+	e.CI.Method = sc.name
+}
+
+func ciOf(iv stats.Interval, unit string) *result.CI {
+	return &result.CI{Low: iv.Low, High: iv.High, Level: iv.Level, Method: iv.Method, Unit: unit}
+}
+
+// fileInterval gives an estimate of a single round an interval over its files.
+// It says how the files of this mount scatter, not what another mount would show.
+func fileInterval(e *result.Estimate, f files, steps []*result.Step) {
+	iv, err := intervalOfFiles(e.Name, f, steps)
+	if err != nil {
+		e.Why = "1 round, and over its files: " + err.Error()
+		return
+	}
+	e.CI = ciOf(iv, fileUnit)
+}
+
+func intervalOfFiles(name string, f files, steps []*result.Step) (stats.Interval, error) {
+	switch name {
+	case aggregate:
+		if f.workers > 1 {
+			return stats.Interval{}, errWorkers
+		}
+		return f.aggregateInterval(steps)
+	case meanRate:
+		if len(f.rate) < stats.MinForBCa {
+			return stats.MeanInterval(f.rate, level)
+		}
+		return stats.BCa(f.rate, func(xs []float64) float64 { return average(xs) }, level)
+	case medianRate:
+		return stats.MedianInterval(f.rate, level)
+	case trimmedRate:
+		return stats.TrimmedMeanInterval(f.rate, trimShare, level)
+	case theilSen:
+		l, err := stats.FitTheilSen(f.size, f.time)
+		if err != nil {
+			return stats.Interval{}, err
+		}
+		return inverse(l.SlopeInterval(level))
+	}
+	l, err := f.line(name)
+	if err != nil {
+		return stats.Interval{}, err
+	}
+	if name == latency {
+		return l.InterceptInterval(level)
+	}
+	return inverse(l.SlopeInterval(level))
+}
+
+func average(xs []float64) float64 {
+	sum := 0.0
+	for _, x := range xs {
+		sum += x
+	}
+	return sum / float64(len(xs))
+}
+
+// aggregateInterval resamples files; the idle time between them is spread over
+// all in proportion, so that the statistic is the aggregate itself.
+func (f files) aggregateInterval(steps []*result.Step) (stats.Interval, error) {
+	span, busy := 0.0, 0.0
+	for _, st := range steps {
+		span += float64(spanNS(st)) / 1e9
+	}
+	for _, t := range f.time {
+		busy += t
+	}
+	if busy <= 0 {
+		return stats.Interval{}, fmt.Errorf("no file was timed")
+	}
+	stretched := make([]float64, len(f.time))
+	for i, t := range f.time {
+		stretched[i] = t * span / busy
+	}
+	return stats.BCaPairs(f.size, stretched, func(x, y []float64) float64 { return average(x) / average(y) }, level)
+}
+
+// inverse turns the interval of a slope (seconds a byte) into that of a rate.
+func inverse(iv stats.Interval, err error) (stats.Interval, error) {
+	if err == nil && !(iv.Low > 0) {
+		err = errSlope
+	}
+	iv.Low, iv.High = 1/iv.High, 1/iv.Low
+	return iv, err
+}
+
+// scalars are the estimates of what a step has as a whole: the mean of the rounds
+// (geometric for rates and times), their median and extremes.
+func scalars(c cell, q plan.Quantity) (string, []result.Estimate) {
+	x := gather(q, []cell{c}, aggregate, nil)
+	name := meanRate
+	if q == "stream" {
+		name = aggregate
+	}
+	e := result.Estimate{Name: name, Value: x.headline(), Unit: x.unit, N: x.n}
+	roundInterval(&e, x.values)
+	out := []result.Estimate{e}
+	if x.n < 2 {
+		return name, out
+	}
+	if m, err := stats.Median(x.values); err == nil {
+		out = append(out, result.Estimate{Name: medianRate, Value: m, Unit: x.unit, N: x.n, Why: "the interval stands with the " + name})
+	}
+	for _, end := range []string{minimum, maximum} {
+		v := gather(q, []cell{c}, end, nil)
+		pick := slices.Min[[]float64]
+		if end == maximum {
+			pick = slices.Max[[]float64]
+		}
+		out = append(out, result.Estimate{Name: end, Value: pick(v.values), Unit: x.unit, N: x.n, Why: "an extreme value has no interval"})
+	}
+	return name, out
+}
+
+// SizeStat is what the files of one size of a case's steps show.
+type SizeStat struct {
+	Size      int64   // bytes
+	N         int     // files
+	Mean      float64 // of their rates, bytes per second
+	Median    float64
+	Low, High float64 // slowest and fastest
+	Seconds   float64 // median time of one file
+}
+
+// BySize breaks the timed files of steps down by size, ascending. Steps with an
+// error, and files without bytes or time, are left out.
+func BySize(steps []result.Step) []SizeStat {
+	rates, times := map[int64][]float64{}, map[int64][]float64{}
+	for i := range steps {
+		if steps[i].Error != "" {
+			continue
+		}
+		f := filesOf([]*result.Step{&steps[i]}, nil)
+		for k, size := range f.size {
+			rates[int64(size)] = append(rates[int64(size)], f.rate[k])
+			times[int64(size)] = append(times[int64(size)], f.time[k])
+		}
+	}
+	sizes := map[int64]bool{}
+	for size := range rates {
+		sizes[size] = true
+	}
+	out := make([]SizeStat, 0, len(sizes))
+	for _, size := range sortedKeys(sizes) {
+		mean, errMean := stats.Mean(rates[size])
+		median, errMedian := stats.Median(rates[size])
+		seconds, errTime := stats.Median(times[size])
+		if errMean == nil && errMedian == nil && errTime == nil {
+			out = append(out, SizeStat{Size: size, N: len(rates[size]), Mean: mean, Median: median,
+				Low: slices.Min(rates[size]), High: slices.Max(rates[size]), Seconds: seconds})
+		}
+	}
+	return out
+}
+
+// estimate finds an estimate by name.
+func estimate(list []result.Estimate, name string) (result.Estimate, bool) {
+	for _, e := range list {
+		if e.Name == name {
+			return e, !math.IsNaN(e.Value)
+		}
+	}
+	return result.Estimate{}, false
+}

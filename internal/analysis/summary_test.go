@@ -1,0 +1,150 @@
+package analysis
+
+import (
+	"encoding/json"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"dmgbench/internal/result"
+)
+
+const twoFormats = `
+schema = 1
+title = "two formats"
+[source]
+title = "an article"
+on = { machine = "Mac mini M4 Pro", os = "macOS 26.3.1" }
+[image]
+size = "10 GB"
+[matrix]
+format = ["UDRW", "UDSB"]
+[files.set]
+sizes = ["2 MB", "4 MB", "8 MB", "16 MB"]
+sets = 6
+[[protocol]]
+steps = [
+  { do = "create" },
+  { do = "attach" },
+  { do = "write", phase = "new" },
+  { do = "remount" },
+  { do = "read", phase = "new" },
+  { do = "detach" },
+  { do = "measure", phase = "full" },
+]
+[run]
+canary = false
+`
+
+func TestSummaryNumbers(t *testing.T) {
+	p := planOf(t, twoFormats)
+	l := steady(map[string]float64{"UDRW": 1e9, "UDSB": 2e9, "native": 4e9}, 0)
+	l.disk = func(m moment) result.DiskUse { return result.DiskUse{Allocated: 200e6, Bands: 24, VolumeFree: -1} }
+	r := analysed(t, p, 3, l)
+	s := summaryOf(t, r, "format=UDSB", "new", "write")
+	assert.Equal(t, 72, s.N)
+	assert.Equal(t, 3, s.Rounds)
+	assert.EqualValues(t, 3*6*30e6, s.Bytes)
+	assert.Equal(t, "aggregate", s.Headline)
+	byName := map[string]result.Estimate{}
+	for _, e := range s.Estimates {
+		byName[e.Name] = e
+	}
+	// 24 files of 180 MB at 2 GB/s, 100 µs each and 1 µs between.
+	assert.InEpsilon(t, 180e6/(180e6/2e9+24*(1e-4+1e-6)), byName["aggregate"].Value, 1e-6)
+	// Every rate by itself: size / (latency + size / 2 GB/s).
+	mean := 0.0
+	for _, size := range []float64{2e6, 4e6, 8e6, 16e6} {
+		mean += size / (1e-4 + size/2e9) / 4
+	}
+	assert.InEpsilon(t, mean, byName["mean"].Value, 1e-6)
+	assert.InEpsilon(t, 2e9, byName["theil-sen"].Value, 1e-6)
+	assert.InEpsilon(t, 2e9, byName["least-squares"].Value, 1e-6)
+	assert.InEpsilon(t, 1e-4, byName["latency"].Value, 1e-3)
+	assert.Equal(t, "s", byName["latency"].Unit)
+	require.NotNil(t, byName["aggregate"].CI)
+	assert.Equal(t, "round", byName["aggregate"].CI.Unit)
+	assert.Equal(t, 24.0, summaryOf(t, r, "format=UDSB", "full", "bands").Estimates[0].Value)
+	for _, s := range r.Summaries {
+		assert.False(t, s.Case == "format=UDRW" && s.Op == "bands", "a raw image has no bands")
+		assert.NotEqual(t, "free", s.Op, "a detached volume has no free space")
+	}
+}
+
+func TestIntervalsOfOneRound(t *testing.T) {
+	p := planOf(t, twoFormats)
+	r := analysed(t, p, 1, steady(map[string]float64{"UDRW": 1e9, "UDSB": 2e9, "native": 4e9}, 0.05))
+	for _, e := range summaryOf(t, r, "format=UDRW", "new", "read").Estimates {
+		if e.Name == "minimum" || e.Name == "maximum" {
+			assert.Nil(t, e.CI)
+			assert.NotEmpty(t, e.Why)
+			continue
+		}
+		require.NotNil(t, e.CI, e.Name)
+		assert.Equal(t, "file within one mount", e.CI.Unit, e.Name)
+		assert.LessOrEqual(t, e.CI.Low, e.Value*(1+1e-9)+1e-9, e.Name)
+		assert.GreaterOrEqual(t, e.CI.High, e.Value*(1-1e-9)-1e-9, e.Name)
+	}
+	r = analysed(t, p, 2, steady(map[string]float64{"UDRW": 1e9, "UDSB": 2e9, "native": 4e9}, 0.05))
+	e := summaryOf(t, r, "format=UDRW", "new", "read").Estimates[0]
+	assert.Nil(t, e.CI)
+	assert.Equal(t, "2 rounds, and an interval takes 3", e.Why)
+}
+
+func TestSeveralWorkers(t *testing.T) {
+	p := planOf(t, twoFormats)
+	r := play(p, 3, steady(map[string]float64{"UDRW": 1e9, "UDSB": 2e9, "native": 4e9}, 0))
+	for i := range r.Cases {
+		for k := range r.Cases[i].Steps {
+			st := &r.Cases[i].Steps[k]
+			if st.Span != nil {
+				st.Workers = 2
+				st.Span.LastDoneNS = st.Span.GateNS + (st.Span.LastDoneNS-st.Span.GateNS)/2
+			}
+		}
+	}
+	p.Run.Estimator = "median"
+	require.NoError(t, Analyse(p, r))
+	s := summaryOf(t, r, "format=UDSB", "new", "write")
+	assert.Equal(t, "aggregate", s.Headline)
+	for _, e := range s.Estimates {
+		assert.NotContains(t, []string{"theil-sen", "least-squares", "weighted", "latency"}, e.Name)
+	}
+	assert.InEpsilon(t, 2*180e6/(180e6/2e9+24*(1e-4+1e-6)), s.Estimates[0].Value, 1e-6)
+}
+
+func TestAnalyseTwiceIsOnce(t *testing.T) {
+	p := planOf(t, twoFormats)
+	l := steady(map[string]float64{"UDRW": 1e9, "UDSB": 2e9, "native": 1.5e9}, 0.02)
+	l.host = result.Host{OS: "linux", Power: "battery", CPU: "EPYC"}
+	a, b := analysed(t, p, 3, l), analysed(t, p, 3, l)
+	first, err := json.Marshal(a)
+	require.NoError(t, err)
+	second, err := json.Marshal(b)
+	require.NoError(t, err)
+	require.Equal(t, string(first), string(second))
+	require.NoError(t, Analyse(p, b))
+	third, err := json.Marshal(b)
+	require.NoError(t, err)
+	require.Equal(t, string(first), string(third))
+}
+
+func TestBySize(t *testing.T) {
+	p := planOf(t, twoFormats)
+	r := play(p, 2, steady(map[string]float64{"UDRW": 1e9, "UDSB": 2e9, "native": 4e9}, 0))
+	var steps []result.Step
+	for _, st := range r.Cases[0].Steps {
+		if st.Do == "write" {
+			steps = append(steps, st)
+		}
+	}
+	sizes := BySize(steps)
+	require.Len(t, sizes, 4)
+	assert.EqualValues(t, 2e6, sizes[0].Size)
+	assert.Equal(t, 12, sizes[0].N)
+	assert.InEpsilon(t, 2e6/(1e-4+2e6/1e9), sizes[0].Median, 1e-6)
+	assert.InEpsilon(t, 1e-4+16e6/1e9, sizes[3].Seconds, 1e-6)
+	assert.False(t, math.IsNaN(sizes[3].Low))
+}

@@ -1,0 +1,249 @@
+package analysis
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"dmgbench/internal/plan"
+	"dmgbench/internal/result"
+	"dmgbench/internal/stats"
+)
+
+// The limits beyond which something is worth a warning.
+const (
+	fasterThanNative = 1.05 // times the native baseline's rate
+	idleShare        = 0.10 // of the workers' time between gate and last done
+	smallFile        = 20   // idle time per file times this is the least time of a trustworthy file
+	modeRatio        = 1.25 // by how much the rate has to change for two modes
+	modeP            = 0.01 // chance of such a break in one line with noise
+	minForModes      = 20   // files
+	canaryDrift      = 0.10 // share by which the canary's rate may vary
+)
+
+// warnings lists whatever weakens a number of a summary: what the steps say
+// themselves, what the host says of their sessions, and what the numbers show.
+// They are added to the case as well.
+func (s *study) warnings(c cell, q plan.Quantity, sum result.Summary) []result.Warning {
+	w := warningList{list: []result.Warning{}}
+	if sum.Rounds < minRounds {
+		w.add("few-rounds", "%s: an interval and a verdict take %d", plural(sum.Rounds, "round"), minRounds)
+	}
+	for _, st := range c.steps() {
+		for _, x := range st.Warnings {
+			w.put(x)
+		}
+		if i := slices.IndexFunc(s.r.Sessions, func(ss result.Session) bool { return ss.Index == st.Session }); i >= 0 {
+			for _, x := range hostWarnings(s.r.Sessions[i].Host) {
+				w.put(x)
+			}
+		}
+	}
+	if perFile(q) {
+		s.fileWarnings(&w, c)
+	}
+	if rate(q) {
+		s.nativeWarning(&w, c, q, sum)
+		s.precisionWarning(&w, sum)
+	}
+	w.shorten()
+	for _, x := range w.list {
+		s.toCase(c.sub.c, c.key, x)
+	}
+	return w.list
+}
+
+// warningList keeps each warning once.
+type warningList struct{ list []result.Warning }
+
+func (w *warningList) add(kind, format string, args ...any) {
+	w.put(result.Warning{Kind: kind, Text: fmt.Sprintf(format, args...)})
+}
+
+func (w *warningList) put(x result.Warning) {
+	if !slices.Contains(w.list, x) {
+		w.list = append(w.list, x)
+	}
+}
+
+// manyOfKind is how many different texts of one kind are shown.
+const manyOfKind = 3
+
+// shorten puts a count in place of many warnings of one kind.
+func (w *warningList) shorten() {
+	count := map[string]int{}
+	var out []result.Warning
+	for _, x := range w.list {
+		if count[x.Kind]++; count[x.Kind] <= manyOfKind {
+			out = append(out, x)
+		}
+	}
+	for i, x := range out {
+		if n := count[x.Kind]; n > manyOfKind && (i == len(out)-1 || out[i+1].Kind != x.Kind) {
+			out[i].Text += fmt.Sprintf(" (and %d more of this kind)", n-manyOfKind)
+		}
+	}
+	if out != nil {
+		w.list = out
+	}
+}
+
+// toCase adds a warning of a summary to its case, once.
+func (s *study) toCase(c *result.Case, k stepKey, x result.Warning) {
+	if x.Kind == "few-rounds" {
+		return // said of the whole run by its number of rounds
+	}
+	if !slices.ContainsFunc(hostKinds, func(kind string) bool { return kind == x.Kind }) {
+		x.Text = strings.TrimSpace(k.do+" "+k.phase) + ": " + x.Text
+	}
+	if !slices.Contains(c.Warnings, x) {
+		c.Warnings = append(c.Warnings, x)
+	}
+}
+
+var hostKinds = []string{"battery", "low-power", "thermal", "cpu-quota", "busy"}
+
+// hostWarnings are the facts of a session's host that weaken its numbers.
+func hostWarnings(h result.Host) []result.Warning {
+	var w warningList
+	if h.Power == "battery" {
+		w.add("battery", "the machine ran on battery")
+	}
+	if h.LowPower {
+		w.add("low-power", "low power mode was on")
+	}
+	if t := strings.ToLower(h.Thermal); t != "" && t != "nominal" && t != "none" {
+		w.add("thermal", "thermal pressure: %s", h.Thermal)
+	}
+	if h.CPUQuota > 0 {
+		w.add("cpu-quota", "a quota allows %.3g of the machine's processors", h.CPUQuota)
+	}
+	if len(h.Busy) > 0 {
+		w.add("busy", "other work was going on: %s", strings.Join(h.Busy, ", "))
+	}
+	return w.list
+}
+
+// hostWarnings adds to the run what its hosts and canaries say.
+func (s *study) hostWarnings() {
+	add := func(x result.Warning) {
+		if !slices.Contains(s.r.Warnings, x) {
+			s.r.Warnings = append(s.r.Warnings, x)
+		}
+	}
+	for _, ss := range s.r.Sessions {
+		for _, x := range hostWarnings(ss.Host) {
+			add(x)
+		}
+	}
+	if s.r.Rounds < minRounds && len(s.cases) > 0 {
+		add(result.Warning{Kind: "few-rounds", Text: fmt.Sprintf("%s: intervals and verdicts take %d", plural(s.r.Rounds, "round"), minRounds)})
+	}
+	for _, do := range []string{"write", "read"} {
+		if x, ok := s.canary(do); ok {
+			add(x)
+		}
+	}
+}
+
+// canary says how far the short native write and read before each case drifted:
+// their coefficient of variation, and the trend in the order of the run.
+func (s *study) canary(do string) (result.Warning, bool) {
+	type shot struct {
+		at   int64
+		rate float64
+	}
+	var shots []shot
+	for _, sub := range s.cases {
+		for i := range sub.c.Steps {
+			st := &sub.c.Steps[i]
+			if isCanary(st, do) && spanNS(st) > 0 && st.Error == "" {
+				shots = append(shots, shot{st.StartNS, float64(spanBytes(st)) / float64(spanNS(st))})
+			}
+		}
+	}
+	slices.SortFunc(shots, func(a, b shot) int {
+		switch {
+		case a.at != b.at:
+			return int(min(max(a.at-b.at, -1), 1))
+		case a.rate < b.rate:
+			return -1
+		}
+		return 1
+	})
+	var rates []float64
+	for _, x := range shots {
+		rates = append(rates, x.rate)
+	}
+	cv, err := stats.CV(rates)
+	if err != nil || cv <= canaryDrift {
+		return result.Warning{}, false
+	}
+	text := fmt.Sprintf("the native %s before each case varied by %s (standard deviation over mean, n = %d)", do, percent(cv), len(rates))
+	if t, err := stats.Trend(rates); err == nil && t.P <= family {
+		way := "faster"
+		if t.Coefficient < 0 {
+			way = "slower"
+		}
+		text += fmt.Sprintf(", becoming %s in the course of the run (p = %s)", way, showP(t.P))
+	}
+	return result.Warning{Kind: "drift", Text: text + ": the machine changed while it was measured"}, true
+}
+
+// isCanary reports whether a step is the canary's write or read.
+func isCanary(st *result.Step, do string) bool {
+	return st.Do == "canary" && st.Op == do || st.Do == do && st.Phase == "canary"
+}
+
+// nativeWarning compares a rate with the native baseline's of the same place and
+// way of working.
+func (s *study) nativeWarning(w *warningList, c cell, q plan.Quantity, sum result.Summary) {
+	if c.sub.c.Target.Kind != "image" {
+		return
+	}
+	own, ok := estimate(sum.Estimates, sum.Headline)
+	if !ok {
+		return
+	}
+	for _, sub := range s.cases {
+		if sub.c.Target.Kind != "directory" || !sameWork(sub, c.sub) || len(sub.steps[c.key]) == 0 {
+			continue
+		}
+		base := gather(q, []cell{{sub, c.key}}, aggregate, nil)
+		if base.weak == "" && sum.Headline == aggregate && own.Value > fasterThanNative*base.headline() {
+			w.add("faster-than-native", "%s times as fast as the native directory (%s): part of this was buffered on the host and not on the disk",
+				show(own.Value/base.headline(), "1"), show(base.headline(), "B/s"))
+			return
+		}
+	}
+}
+
+// sameWork reports whether two cases do the same work at the same place.
+func sameWork(a, b *subject) bool {
+	for _, key := range []string{"place", "files", "workers", "sync", "cache", "block", "qos", "codec", "level", "threads"} {
+		x, _ := a.value(key)
+		y, _ := b.value(key)
+		if !sameValue(key, x, y) {
+			return false
+		}
+	}
+	for _, t := range b.plan.Settings.Turned {
+		if v, _ := a.value(t.Key); v != t.Value {
+			return false
+		}
+	}
+	return true
+}
+
+// precisionWarning says that an interval is wider than the plan wants it.
+func (s *study) precisionWarning(w *warningList, sum result.Summary) {
+	e, ok := estimate(sum.Estimates, sum.Headline)
+	want := float64(s.p.Run.Precision)
+	if !ok || want <= 0 || e.CI == nil || e.Value <= 0 {
+		return
+	}
+	if half := (e.CI.High - e.CI.Low) / 2 / e.Value; half > want && !math.IsInf(half, 0) {
+		w.add("precision", "the interval is ± %s wide, the plan wants ± %s: more rounds would narrow it", percent(half), percent(want))
+	}
+}

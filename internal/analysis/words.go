@@ -1,0 +1,185 @@
+package analysis
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"dmgbench/internal/plan"
+	"dmgbench/internal/units"
+)
+
+func sizeText(n int64) string { return units.Bytes(n).String() }
+
+var names = map[plan.Quantity]string{
+	"write": "write rate", "read": "read rate", "stream": "compression rate", "allocated": "size on disk",
+	"apparent": "apparent size", "free": "free space", "host_free": "free space of the host", "live": "size of the files",
+	"bands": "number of bands", "bands_full": "number of full bands", "overhead": "overhead (size on disk over files)",
+	"reclaimed": "space reclaimed by compacting", "trimmed": "space given back by trimming",
+	"stream_out": "compressed size", "ratio": "compression ratio", "saving": "share saved by compression",
+}
+
+// nameOf is the quantity in words.
+func nameOf(q plan.Quantity) string {
+	if n, ok := names[q]; ok {
+		return n
+	}
+	if do, ok := strings.CutSuffix(string(q), "_time"); ok {
+		return "time to " + do
+	}
+	return string(q)
+}
+
+// show writes a value in its unit for people.
+func show(v float64, unit string) string {
+	sign := ""
+	if v < 0 && unit != "1" {
+		sign, v = "−", -v
+	}
+	switch {
+	case math.IsInf(v, 0) || math.IsNaN(v):
+		return "no number"
+	case unit == "B/s":
+		return sign + units.Rate(math.Round(v)).Human()
+	case unit == "B":
+		return sign + units.Bytes(math.Round(v)).Human()
+	case unit == "s":
+		return sign + units.Duration(time.Duration(math.Round(v*1e9))).Human()
+	case v == math.Trunc(v) && math.Abs(v) < 1e6:
+		return strconv.Itoa(int(v))
+	}
+	return units.Significant(v, 3)
+}
+
+// showSpan writes two limits with one unit: "1.8 to 2.3".
+func showSpan(low, high float64, unit string) string {
+	a, b := show(low, unit), show(high, unit)
+	if a == b {
+		return a
+	}
+	return a + " to " + b
+}
+
+// boundText says what a claim needs: "at least 2", "between 0.9 and 1.1".
+func boundText(b plan.Bound) string {
+	low, high := !math.IsInf(b.Low, 0), !math.IsInf(b.High, 0)
+	switch {
+	case low && high:
+		return "between " + show(b.Low, b.Unit) + " and " + show(b.High, b.Unit)
+	case low && b.LowOpen:
+		return "more than " + show(b.Low, b.Unit)
+	case low:
+		return "at least " + show(b.Low, b.Unit)
+	case high && b.HighOpen:
+		return "less than " + show(b.High, b.Unit)
+	case high:
+		return "at most " + show(b.High, b.Unit)
+	}
+	return "any value"
+}
+
+// plural writes "1 round" or "3 rounds".
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+func percent(share float64) string { return units.Significant(100*share, 3) + " %" }
+
+// timesPhrase says how a compares with b where their ratio is in ratio.
+func timesPhrase(a, b side, ratio string) string {
+	if a.q != b.q {
+		return fmt.Sprintf("the %s of %s is %s times the %s of %s", nameOf(a.q), a.label, ratio, nameOf(b.q), b.label)
+	}
+	do, timed := strings.CutSuffix(string(a.q), "_time")
+	switch {
+	case a.q == "write" || a.q == "read":
+		return fmt.Sprintf("%s %ss %s times as fast as %s", a.label, a.q, ratio, b.label)
+	case a.q == "stream":
+		return fmt.Sprintf("%s compresses %s times as fast as %s", a.label, ratio, b.label)
+	case timed:
+		return fmt.Sprintf("%s takes %s times as long to %s as %s", a.label, ratio, do, b.label)
+	case a.q == "allocated":
+		return fmt.Sprintf("%s takes up %s times the space of %s", a.label, ratio, b.label)
+	}
+	return fmt.Sprintf("the %s of %s is %s times that of %s", nameOf(a.q), a.label, ratio, b.label)
+}
+
+// labels names selectors that stand beside each other by what they differ in,
+// and gives what all of them share.
+func labels(sels []plan.Selector) (own []string, shared string) {
+	var common []string
+	own = make([]string, len(sels))
+	for _, key := range keysOf(sels) {
+		texts := make([]string, len(sels))
+		same := true
+		for i, sel := range sels {
+			c, _ := choiceOf(sel, key)
+			texts[i] = choiceText(key, c.Values)
+			same = same && texts[i] == texts[0]
+		}
+		if same {
+			common = append(common, texts[0])
+			continue
+		}
+		for i, t := range texts {
+			if t != "" {
+				own[i] = strings.TrimPrefix(own[i]+", "+t, ", ")
+			}
+		}
+	}
+	shared = strings.Join(common, ", ")
+	for i := range own {
+		if own[i] == "" {
+			own[i] = "the same"
+			if shared != "" {
+				own[i] = shared
+			} else if len(sels) == 1 || len(sels[i]) == 0 {
+				own[i] = "every image"
+			}
+		}
+	}
+	return own, shared
+}
+
+// keysOf lists the keys of all selectors, in the order of first mention.
+func keysOf(sels []plan.Selector) []string {
+	var out []string
+	seen := map[string]bool{}
+	for _, sel := range sels {
+		for _, c := range sel {
+			if !seen[c.Key] {
+				seen[c.Key] = true
+				out = append(out, c.Key)
+			}
+		}
+	}
+	return out
+}
+
+func choiceText(key string, values []string) string {
+	text := strings.Join(values, " or ")
+	switch {
+	case text == "":
+		return ""
+	case key == "format":
+		return text
+	case key == "encryption":
+		return strings.ReplaceAll(text, "none", "unencrypted")
+	case key == "target" && text == "directory" || key == "baseline" && text == "true":
+		return "the native directory"
+	case key == "target" || key == "baseline":
+		return text
+	case key == "phase":
+		return "phase " + text
+	case key == "file_size":
+		return text + " files"
+	case key == "place":
+		return "on " + text
+	}
+	return strings.ReplaceAll(key, "_", " ") + " " + text
+}
