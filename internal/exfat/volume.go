@@ -296,7 +296,7 @@ func (v *Volume) Sync() error {
 	v.mu.Lock()
 	for d := range v.dirs {
 		for _, e := range d.entries {
-			if e.node != nil {
+			if e.node != nil && !v.readOnly {
 				v.persist(e.node, true)
 			}
 		}
@@ -347,16 +347,8 @@ func (v *Volume) unmount() error {
 	case open > 0:
 		return fmt.Errorf("%d files are open: %w", open, ErrBusy)
 	}
-	if v.marked.Load() {
-		// Twice: the first commit frees clusters, the second writes the bitmap that says so.
-		for range 2 {
-			v.mu.Lock()
-			want := v.changed()
-			v.mu.Unlock()
-			if err := v.commit(want); err != nil {
-				return err
-			}
-		}
+	if err := v.quiesce(); err != nil {
+		return err
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()

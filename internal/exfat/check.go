@@ -1,0 +1,326 @@
+package exfat
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"dmgbench/internal/blockdev"
+)
+
+// CheckOptions are the choices of Check.
+type CheckOptions struct {
+	// Repair puts right what can be put right without guessing; see the kinds of findings.
+	Repair bool
+	// MetadataLimit is as in MountOptions.
+	MetadataLimit int64
+}
+
+// checker reads a volume once, independently of Volume's own view of directories and allocation.
+type checker struct {
+	dev    blockdev.Device
+	g      geometry
+	fat    *fat
+	upcase *caseTable
+	limit  int64
+	report *Report
+	owned  *bitmap // clusters that something was found to own
+	bitmap struct {
+		found bool
+		first uint32
+		size  int64
+	}
+	unsure bool // something that may own clusters could not be read: lost clusters are not freed
+}
+
+// Check reads all metadata of a volume that is not mounted and says what is wrong. The error is for devices that hold no
+// exFAT volume at all and for those that cannot be read. Memory is bounded by the limit, as for Mount, plus the largest
+// directory.
+func Check(dev blockdev.Device, o CheckOptions) (*Report, error) {
+	c := &checker{dev: dev, report: &Report{}, upcase: standardCase(), limit: o.MetadataLimit}
+	if c.limit == 0 {
+		c.limit = DefaultMetadataLimit
+	}
+	err := c.run()
+	if err == nil && o.Repair {
+		err = c.repair()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("checking volume: %w", err)
+	}
+	return c.report, nil
+}
+
+// Check verifies the mounted volume as it is on the device, after a Sync. That it is marked dirty is no finding.
+func (v *Volume) Check() (*Report, error) {
+	if err := v.quiesce(); err != nil {
+		return nil, fmt.Errorf("checking volume: %w", err)
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	r, err := Check(v.dev, CheckOptions{MetadataLimit: v.limit})
+	if err != nil {
+		return nil, err
+	}
+	kept := r.Findings[:0]
+	for _, f := range r.Findings {
+		if f.Kind != DirtyFlag || v.state.Dirty {
+			kept = append(kept, f)
+		}
+	}
+	r.Findings = kept
+	return r, nil
+}
+
+// quiesce brings the device up to date, freed clusters included.
+func (v *Volume) quiesce() error {
+	if err := v.Sync(); err != nil || !v.marked.Load() {
+		return err
+	}
+	for range 2 { // the second writes the clusters that the first has freed
+		v.mu.Lock()
+		want := v.changed()
+		v.mu.Unlock()
+		if err := v.commit(want); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *checker) run() error {
+	if err := c.checkBoot(); err != nil {
+		return err
+	}
+	if need := int64(c.g.clusters)*4 + int64(c.g.clusters)/8; need > c.limit {
+		return fmt.Errorf("%d clusters take %d bytes of memory, at most %d are allowed: %w", c.g.clusters, need, c.limit, ErrUnsupported)
+	}
+	c.fat = newFAT(c.dev, &c.g)
+	c.owned = newBitmap(make([]byte, alignUp((int64(c.g.clusters)+7)/8, 8)), c.g.clusters)
+	c.owned.page = block
+	if err := c.checkFATHead(); err != nil {
+		return err
+	}
+	if err := c.loadUpcase(); err != nil {
+		return err
+	}
+	if err := c.walkTree(); err != nil {
+		return err
+	}
+	if err := c.checkBitmap(); err != nil {
+		return err
+	}
+	used := int64(c.owned.count()) * c.g.clusterSize()
+	c.report.Used, c.report.Free = used, int64(c.g.clusters)*c.g.clusterSize()-used
+	return nil
+}
+
+// checkBoot compares the two boot regions and reads the flags.
+func (c *checker) checkBoot() error {
+	g, region, usedBackup, err := readBoot(c.dev)
+	if err != nil {
+		return err
+	}
+	c.g = g
+	if usedBackup {
+		c.report.add(Finding{Kind: BootMain, Detail: "damaged", fix: func() error { return writeFlush(c.dev, region, 0) }})
+	} else if _, other, err := readRegion(c.dev, bootSectors, g.sectorSize()); err != nil || !sameRegion(region, other) {
+		at := bootSectors * g.sectorSize()
+		detail := "differs from the main one"
+		if err != nil {
+			detail = err.Error()
+		}
+		c.report.add(Finding{Kind: BootBackup, Detail: detail, fix: func() error { return writeFlush(c.dev, region, at) }})
+	}
+	if g.flags&flagMedia != 0 {
+		c.report.add(Finding{Kind: MediaFailure})
+	}
+	if g.flags&flagDirty != 0 {
+		c.report.add(Finding{Kind: DirtyFlag, Detail: "the volume was not unmounted cleanly"})
+	}
+	return nil
+}
+
+// sameRegion compares boot regions without the two fields that only the main one keeps up to date.
+func sameRegion(a, b []byte) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i] != b[i] && i != 106 && i != 107 && i != 112 {
+			return false
+		}
+	}
+	return true
+}
+
+// checkFATHead looks at the two entries that belong to no cluster.
+func (c *checker) checkFATHead() error {
+	for i, want := range []uint32{0xFFFFFFF8, endOfChain} {
+		got, err := c.fat.next(uint32(i))
+		if err != nil {
+			return err
+		}
+		if got != want {
+			c.report.add(Finding{Kind: FATHead, Detail: fmt.Sprintf("entry %d is %#x", i, got), fix: func() error { return c.fat.set(uint32(i), want) }})
+		}
+	}
+	return nil
+}
+
+// checkBitmap compares the bitmap on the device with what was found to be owned.
+func (c *checker) checkBitmap() error {
+	if !c.bitmap.found {
+		c.report.add(Finding{Kind: Bitmap, Detail: "the root directory does not name one"})
+		return nil
+	}
+	need := (int64(c.g.clusters) + 7) / 8
+	if c.bitmap.size < need {
+		c.report.add(Finding{Kind: Bitmap, Detail: fmt.Sprintf("%d bytes for %d clusters", c.bitmap.size, c.g.clusters)})
+		return nil
+	}
+	view := &Volume{dev: c.dev, g: c.g, fat: c.fat}
+	runs, err := view.chain(c.bitmap.first, c.g.clustersFor(need), false, int64(c.g.clusters))
+	if err != nil {
+		c.report.add(Finding{Kind: Bitmap, Detail: err.Error()})
+		return nil
+	}
+	extents := c.g.appendRuns(nil, runs)
+	data := make([]byte, len(c.owned.data))
+	for _, x := range extents {
+		if x.File >= need {
+			break
+		}
+		if err := readFull(c.dev, data[x.File:min(x.File+x.Length, need)], x.Device); err != nil {
+			return err
+		}
+	}
+	return c.compareBitmaps(newBitmap(data, c.g.clusters), extents, need)
+}
+
+// compareBitmaps reports the differences, run by run.
+func (c *checker) compareBitmaps(disk *bitmap, extents []Extent, need int64) error {
+	done := false
+	rewrite := func() error {
+		if done {
+			return nil
+		}
+		done = true
+		right := append([]byte(nil), c.owned.data...)
+		for i := range right {
+			if c.unsure {
+				right[i] |= disk.data[i]
+			}
+		}
+		for _, x := range extents {
+			if x.File >= need {
+				break
+			}
+			if err := writeFull(c.dev, right[x.File:min(x.File+x.Length, need)], x.Device); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for at := uint32(0); at < c.g.clusters; {
+		if disk.word(at&^63) == c.owned.word(at&^63) {
+			at = at&^63 + 64
+			continue
+		}
+		marked, owned := disk.taken(at), c.owned.taken(at)
+		end := at + 1
+		for end < c.g.clusters && disk.taken(end) == marked && c.owned.taken(end) == owned {
+			end++
+		}
+		if marked != owned {
+			if err := c.difference(at, end, marked, rewrite); err != nil {
+				return err
+			}
+		}
+		at = end
+	}
+	return nil
+}
+
+// difference reports clusters [at, end) that are marked but not owned, or the other way round.
+func (c *checker) difference(at, end uint32, marked bool, rewrite func() error) error {
+	bad, err := c.badRun(at, end, marked)
+	if err != nil || bad {
+		return err
+	}
+	f := Finding{Kind: BitmapMissing, Cluster: at + firstData, Count: end - at, fix: rewrite}
+	if marked {
+		f.Kind = BitmapLost
+		if c.unsure {
+			f.Detail, f.fix = "kept, because something damaged may own them", nil
+		}
+	}
+	c.report.add(f)
+	return nil
+}
+
+// badRun says whether clusters that are marked but unowned are bad ones, which stay marked.
+func (c *checker) badRun(at, end uint32, marked bool) (bool, error) {
+	if !marked {
+		return false, nil
+	}
+	for i := at; i < end; i++ {
+		next, err := c.fat.next(i + firstData)
+		if err != nil {
+			return false, err
+		}
+		if next != badCluster {
+			return false, nil
+		}
+	}
+	c.owned.put(at, end-at, true)
+	return true, nil
+}
+
+// repair applies the fixes: volume marked dirty, entries and chains, bitmap, and the flag last, if nothing is left.
+func (c *checker) repair() error {
+	flags := c.g.flags
+	left := c.report.More > 0
+	work := false
+	for i := range c.report.Findings {
+		work = work || c.report.Findings[i].fix != nil
+	}
+	if work && flags&flagDirty == 0 {
+		if err := c.setFlags(flags | flagDirty); err != nil {
+			return err
+		}
+	}
+	dirty := -1
+	for i := range c.report.Findings {
+		f := &c.report.Findings[i]
+		switch {
+		case f.fix != nil:
+			if err := f.fix(); err != nil {
+				return fmt.Errorf("repairing %s: %w", f.Kind, err)
+			}
+			f.Repaired = true
+		case f.Kind == DirtyFlag:
+			dirty = i
+		default:
+			left = true
+		}
+	}
+	if err := writeChunks(c.dev, c.fat.take(nil)); err != nil {
+		return err
+	}
+	if err := c.dev.Flush(); err != nil {
+		return err
+	}
+	if left || !work && dirty < 0 {
+		return nil
+	}
+	if dirty >= 0 {
+		c.report.Findings[dirty].Repaired = true
+	}
+	return c.setFlags(flags &^ flagDirty)
+}
+
+// setFlags rewrites the flags in the main boot sector.
+func (c *checker) setFlags(flags uint16) error {
+	b := binary.LittleEndian.AppendUint16(nil, flags)
+	return writeFlush(c.dev, b, 106)
+}

@@ -1,0 +1,203 @@
+package exfat
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// MaxSize is the size in bytes up to which Resize can grow the volume: what its FAT has room for.
+func (v *Volume) MaxSize() int64 {
+	clusters := min(int64(v.g.fatLength)<<v.g.sectorShift/4-firstData, maxClusters)
+	return v.g.heapStart() + clusters*v.g.clusterSize()
+}
+
+// MinSize is the size in bytes to which Resize can shrink the volume now.
+func (v *Volume) MinSize() int64 {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.minSize()
+}
+
+func (v *Volume) minSize() int64 {
+	last := v.g.clusters
+	for last > 0 && !v.alloc.taken(last-1) {
+		last--
+	}
+	return max(v.g.at(last+firstData), minVolumeSize)
+}
+
+// Resize makes the volume end at size bytes, on the same device: one that has grown before, or will be cut afterwards.
+// No files may be open. Errors wrap ErrFATTooSmall when the FAT has no room for the clusters, and ErrShrinkUsed when
+// clusters beyond the new end are in use (nothing is moved).
+func (v *Volume) Resize(size int64) error {
+	if err := v.resize(size); err != nil {
+		return fmt.Errorf("resizing volume to %d bytes: %w", size, err)
+	}
+	return nil
+}
+
+func (v *Volume) resize(size int64) error {
+	if err := v.quiesce(); err != nil {
+		return err
+	}
+	v.commitMu.Lock()
+	defer v.commitMu.Unlock()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	next, err := v.resized(size)
+	if err != nil || next == v.g {
+		return err
+	}
+	if err := v.touch(); err != nil {
+		return err
+	}
+	if next.clusters >= v.g.clusters {
+		return v.grow(next)
+	}
+	sectors, clusters := v.g.sectors, v.g.clusters
+	v.g.sectors, v.g.clusters = next.sectors, next.clusters
+	if err := v.writeBoot(); err != nil {
+		v.g.sectors, v.g.clusters = sectors, clusters
+		return err
+	}
+	return v.setClusters(next)
+}
+
+// grow puts the longer bitmap in place before the boot sector speaks of more clusters. When there is no room for it, the
+// volume first grows by what the last cluster of the present bitmap can still say, and has room then.
+func (v *Volume) grow(next geometry) error {
+	err := v.setClusters(next)
+	if room := extentsLen(v.bmExtent) * 8; errors.Is(err, ErrNoSpace) && room > int64(v.g.clusters) {
+		middle := next
+		middle.clusters = uint32(room)
+		if err := v.setClusters(middle); err != nil {
+			return err
+		}
+		if err := v.writeBoot(); err != nil {
+			return err
+		}
+		err = v.setClusters(next)
+	}
+	if err != nil {
+		return err
+	}
+	return v.writeBoot()
+}
+
+// resized is the geometry for a size, if it is possible.
+func (v *Volume) resized(size int64) (geometry, error) {
+	next := v.g
+	next.sectors = uint64(max(0, size)) >> v.g.sectorShift
+	switch {
+	case v.open > 0:
+		return next, fmt.Errorf("%d files are open: %w", v.open, ErrBusy)
+	case size > v.dev.Size():
+		return next, fmt.Errorf("device has %d bytes: %w", v.dev.Size(), ErrNoSpace)
+	case size > v.g.at(v.g.clusters+firstData) && size > v.MaxSize()+v.g.clusterSize()-1:
+		return next, fmt.Errorf("possible are %d bytes: %w", v.MaxSize(), ErrFATTooSmall)
+	case size < v.minSize():
+		return next, fmt.Errorf("possible are %d bytes: %w", v.minSize(), ErrShrinkUsed)
+	}
+	next.clusters = uint32(min((size-v.g.heapStart())/v.g.clusterSize(), maxClusters))
+	return next, nil
+}
+
+// setClusters takes the new number of clusters over into FAT, bitmap and root directory, and writes them.
+func (v *Volume) setClusters(next geometry) error {
+	need := (int64(next.clusters) + 7) / 8
+	bits := append([]byte(nil), v.alloc.data...)
+	if grown := alignUp(need, 8) - int64(len(bits)); grown > 0 {
+		bits = append(bits, make([]byte, grown)...)
+	}
+	var former []run
+	var cutAt uint32
+	extents := v.bmExtent
+	if extentsLen(extents) < need {
+		// In the old part of the volume, so that a crash before the boot sector is written leaves it mountable.
+		runs, err := v.alloc.allocate(uint32(next.clustersFor(need)), 0, 0, false)
+		if err != nil {
+			return fmt.Errorf("longer allocation bitmap: %w", err)
+		}
+		if err := v.fat.link(0, runs); err != nil {
+			v.alloc.release(runs)
+			return err
+		}
+		former, extents = v.g.runs(extents), v.g.appendRuns(nil, runs)
+		copy(bits, v.alloc.data)
+	} else if keep, rest := cut(extents, next.clustersFor(need)*next.clusterSize()); len(rest) > 0 {
+		last := keep[len(keep)-1]
+		cutAt = v.g.cluster(last.Device+last.Length) - 1
+		former, extents = v.g.runs(rest), keep
+	}
+	if err := writeChunks(v.dev, v.fat.take(nil)); err != nil {
+		return err
+	}
+	v.g.sectors, v.g.clusters, v.bmExtent = next.sectors, next.clusters, extents // the other fields are read without a lock
+	v.fat = newFAT(v.dev, &v.g)
+	v.setBitmap(bits[:alignUp(need, 8)])
+	v.alloc.clearBeyond()
+	v.alloc.mark(0, len(v.alloc.data))
+	if err := v.flushBitmap(); err != nil {
+		return err
+	}
+	if err := v.nameBitmap(need); err != nil {
+		return err
+	}
+	if cutAt != 0 {
+		if err := v.fat.set(cutAt, endOfChain); err != nil {
+			return err
+		}
+		if err := writeChunks(v.dev, v.fat.take(nil)); err != nil {
+			return err
+		}
+	}
+	v.alloc.release(former)
+	return v.flushBitmap()
+}
+
+// nameBitmap makes the root directory name the present bitmap.
+func (v *Volume) nameBitmap(size int64) error {
+	e := v.root.data[v.bmEntry*entryLen:][:entryLen]
+	binary.LittleEndian.PutUint32(e[20:], v.g.cluster(v.bmExtent[0].Device))
+	binary.LittleEndian.PutUint64(e[24:], uint64(size))
+	v.root.mark(v.bmEntry*entryLen, entryLen)
+	if err := writeChunks(v.dev, v.root.take(nil)); err != nil {
+		return err
+	}
+	return v.dev.Flush()
+}
+
+func (v *Volume) flushBitmap() error {
+	if err := writeChunks(v.dev, v.alloc.take(nil)); err != nil {
+		return err
+	}
+	return v.dev.Flush()
+}
+
+// clearBeyond makes what follows the last cluster in the bitmap zero, and counts again.
+func (b *bitmap) clearBeyond() {
+	if b.n%8 != 0 {
+		b.data[b.n/8] &= 1<<(b.n%8) - 1
+	}
+	clear(b.data[(b.n+7)/8:])
+	b.free = b.n - b.count()
+}
+
+// writeBoot rewrites both boot regions for the present geometry; boot code and parameters stay.
+func (v *Volume) writeBoot() error {
+	size := v.g.sectorSize()
+	region := make([]byte, bootSectors*size)
+	if err := readFull(v.dev, region, 0); err != nil {
+		return err
+	}
+	g := v.g
+	g.flags |= flagDirty
+	g.encode(region)
+	sealRegion(region, int(size))
+	if err := writeFlush(v.dev, region, bootSectors*size); err != nil {
+		return err
+	}
+	copy(v.head, region)
+	return writeFlush(v.dev, region, 0)
+}
