@@ -91,7 +91,7 @@ func finishPublished(r *reader, n *node, p *publishedForm) {
 	}
 	for i := range p.values {
 		v := &p.values[i]
-		v.Where, v.Statistic, v.On, v.Note, v.Unmeasured = p.Where, p.Statistic, p.On, p.Note, p.Unmeasured
+		v.Where, v.Statistic, v.On, v.Note, v.Unmeasured = p.Where.clone(), p.Statistic, p.On, p.Note, p.Unmeasured
 	}
 }
 

@@ -13,5 +13,8 @@ type OverrideError struct{ Flag, Value, Cause string }
 
 // Error names the flag and why it cannot be applied.
 func (e *OverrideError) Error() string {
+	if e.Value == "" {
+		return fmt.Sprintf("applying --%s: %s", e.Flag, e.Cause)
+	}
 	return fmt.Sprintf("applying --%s %s: %s", e.Flag, e.Value, e.Cause)
 }

@@ -214,6 +214,9 @@ func (e *estimator) remove(s *Step, b *box, t *StepTotal) {
 		}
 	}
 	b.drop(gone, t)
+	if b.native { // a folder gives space back at once, an image when it is trimmed
+		b.held = b.live
+	}
 }
 
 func (b *box) drop(gone []liveFile, t *StepTotal) {

@@ -183,6 +183,15 @@ func (s Selector) matchAll(get func(key string) (string, bool)) bool {
 	return true
 }
 
+// clone is a copy that shares nothing.
+func (s Selector) clone() Selector {
+	out := slices.Clone(s)
+	for i := range out {
+		out[i].Values = slices.Clone(out[i].Values)
+	}
+	return out
+}
+
 func (s Selector) names(key string) bool {
 	return slices.ContainsFunc(s, func(c Choice) bool { return c.Key == key })
 }

@@ -1,0 +1,305 @@
+package plan
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Overrides are the flags of `run` that change a plan. Zero values change nothing.
+type Overrides struct {
+	Sets       int     // at most so many sets of each file set
+	Scale      float64 // factor on file and image sizes
+	Rounds     int
+	Seed       *uint64
+	Workers    int
+	Filesystem string
+	Only       Selector // settings keys and manual axes
+}
+
+// Apply gives the plan as executed and how it departs from the published one.
+// p itself stays as it is. Flags that cannot be applied are *OverrideError, a
+// selection that selects nothing is *SelectorError: both are bad usage.
+func (p *Plan) Apply(o Overrides) (*Plan, []Change, error) {
+	q := p.clone()
+	for _, apply := range []func(*Plan, Overrides) error{
+		(*Plan).applyOnly, (*Plan).applyRun, (*Plan).applyFilesystem, (*Plan).applySets, (*Plan).applyScale,
+	} {
+		if err := apply(q, o); err != nil {
+			return nil, nil, err
+		}
+	}
+	if len(q.Changes) == 0 {
+		return q, nil, nil
+	}
+	executed, problems := Parse(p.Name, q.Canonical())
+	if errs := problems.Errors(); len(errs) > 0 {
+		return nil, nil, &OverrideError{Flag: q.Changes[len(q.Changes)-1].Kind, Value: "", Cause: errs[0].Message}
+	}
+	return executed, executed.Changes, nil
+}
+
+// clone is a deep copy: the canonical form, read again.
+func (p *Plan) clone() *Plan {
+	q, problems := Parse(p.Name, p.Canonical())
+	if q == nil {
+		panic("the canonical form of a plan is a plan: " + problems.Error())
+	}
+	return q
+}
+
+func (p *Plan) changed(kind, format string, args ...any) {
+	p.Changes = append(p.Changes, Change{Kind: kind, Text: fmt.Sprintf(format, args...)})
+}
+
+func (p *Plan) applyRun(o Overrides) error {
+	if o.Seed != nil {
+		if *o.Seed > math.MaxInt64 {
+			return &OverrideError{"seed", strconv.FormatUint(*o.Seed, 10), "a seed is at most 9223372036854775807"}
+		}
+		p.Run.Seed = *o.Seed
+	}
+	if o.Rounds < 0 || o.Rounds > 10000 {
+		return &OverrideError{"rounds", itoa(o.Rounds), "want 1 to 10000"}
+	}
+	if o.Rounds > 0 && o.Rounds != p.Run.Rounds {
+		p.changed("rounds", "%d rounds, not %d", o.Rounds, p.Run.Rounds)
+		p.Run.Rounds = o.Rounds
+	}
+	return p.applyWorkers(o.Workers)
+}
+
+func (p *Plan) applyWorkers(n int) error {
+	if n == 0 {
+		return nil
+	}
+	if n < 0 || n > 1024 {
+		return &OverrideError{"workers", itoa(n), "want 1 to 1024"}
+	}
+	same := p.Defaults.Workers == n
+	p.Defaults.Workers = n
+	for _, b := range p.Protocol {
+		walk(b.Steps, func(s *Step) {
+			same = same && (s.Workers == 0 || s.Workers == n)
+			if s.Workers > 0 {
+				s.Workers = n
+			}
+		})
+	}
+	if !p.fix("workers", itoa(n)) || !same {
+		p.changed("workers", "%d workers throughout", n)
+	}
+	return nil
+}
+
+// fix gives an axis and [[case]] tables one value; it says whether nothing changed.
+func (p *Plan) fix(key, value string) bool {
+	same := true
+	for i, a := range p.Axes {
+		if a.Key == key {
+			same = same && len(a.Values) == 1 && sameValue(key, a.Values[0], value)
+			p.Axes[i].Values = []string{value}
+		}
+	}
+	for _, s := range p.Extra {
+		for j := range s {
+			if s[j].Key == key {
+				same = same && sameValue(key, s[j].Values[0], value)
+				s[j].Values = []string{value}
+			}
+		}
+	}
+	if !same {
+		p.unique()
+	}
+	return same
+}
+
+// unique drops [[case]] tables that have become the same as others, and
+// exclusions that no longer leave out anything.
+func (p *Plan) unique() {
+	seen := map[string]bool{}
+	for _, pairs := range p.product() {
+		seen[caseID(pairs)] = true
+	}
+	p.Extra = slices.DeleteFunc(p.Extra, func(s Selector) bool {
+		id := s.String()
+		old := seen[id]
+		seen[id] = true
+		return old
+	})
+	p.Exclude = slices.DeleteFunc(p.Exclude, func(s Selector) bool {
+		for _, turned := range p.turns() {
+			for _, pairs := range p.product() {
+				if c := p.build(pairs, turned); s.matchAll(c.Value) {
+					return false
+				}
+			}
+		}
+		return true
+	})
+}
+
+func (p *Plan) applyFilesystem(o Overrides) error {
+	if o.Filesystem == "" {
+		return nil
+	}
+	i := slices.IndexFunc(filesystems, func(f string) bool { return strings.EqualFold(f, o.Filesystem) })
+	if i < 0 {
+		return &OverrideError{"fs", strconv.Quote(o.Filesystem), "accepted: " + strings.Join(filesystems, ", ")}
+	}
+	fs := filesystems[i]
+	same := p.Defaults.Filesystems[0] == fs
+	p.Defaults.Filesystems = []string{fs}
+	if same = p.fix("filesystem", fs) && same; !same {
+		p.changed("fs", "file system %s", fs)
+	}
+	return nil
+}
+
+// applyOnly keeps the cases that the selector selects. Every key of a case has
+// one value, so that keeping values of axes says the same.
+func (p *Plan) applyOnly(o Overrides) error {
+	if len(o.Only) == 0 {
+		return nil
+	}
+	none := &SelectorError{Text: o.Only.String(), Cause: "no case of the plan is that"}
+	if o.Only.names("baseline") {
+		none.Cause = "the baseline stands beside other cases and cannot be selected alone"
+		return none
+	}
+	var kept []Case
+	all := 0
+	for _, c := range p.Cases() {
+		if c.Baseline {
+			continue
+		}
+		all++
+		if o.Only.Match(c.Value) {
+			kept = append(kept, c)
+		}
+	}
+	switch {
+	case len(kept) == 0:
+		return none
+	case len(kept) == all:
+		return nil
+	}
+	p.keep(o.Only)
+	p.changed("only", "only %s: %d of %d cases", o.Only, len(kept), all)
+	return nil
+}
+
+func (p *Plan) keep(only Selector) {
+	wants := func(key, value string) bool {
+		i := slices.IndexFunc(only, func(c Choice) bool { return c.Key == key })
+		return i < 0 || slices.ContainsFunc(only[i].Values, func(v string) bool { return sameValue(key, value, v) })
+	}
+	p.Extra = slices.DeleteFunc(p.Extra, func(s Selector) bool {
+		for _, turned := range p.turns() {
+			if c, ok := p.extra(s, turned); ok && only.matchAll(c.Value) {
+				return false
+			}
+		}
+		return true
+	})
+	drop := func(a Axis) []string {
+		return slices.DeleteFunc(slices.Clone(a.Values), func(v string) bool { return !wants(a.Key, v) })
+	}
+	bare := p.build(nil, nil)
+	lost := slices.ContainsFunc(only, func(c Choice) bool { // a key that is no axis has one value everywhere
+		return !p.varies(c.Key) && !(Selector{c}).matchAll(bare.Value)
+	})
+	for i, a := range p.Axes {
+		p.Axes[i].Values = drop(a)
+		lost = lost || len(p.Axes[i].Values) == 0
+	}
+	for i, m := range p.Manual {
+		p.Manual[i].Values = drop(Axis{m.Name, m.Values})
+	}
+	if lost {
+		p.Axes = nil
+	}
+	p.unique()
+}
+
+// varies says whether a key is an axis, of the matrix or manual.
+func (p *Plan) varies(key string) bool {
+	return slices.ContainsFunc(p.Axes, func(a Axis) bool { return a.Key == key }) ||
+		slices.ContainsFunc(p.Manual, func(m Manual) bool { return m.Name == key })
+}
+
+// applySets lowers the number of sets. Steps that delete a number of sets or of
+// the largest files delete the same share of what is left.
+func (p *Plan) applySets(o Overrides) error {
+	if o.Sets == 0 {
+		return nil
+	}
+	if o.Sets < 0 {
+		return &OverrideError{"sets", itoa(o.Sets), "want 1 or more"}
+	}
+	before, after := map[string]FileSet{}, map[string]FileSet{}
+	var parts []string
+	for i, f := range p.Files {
+		before[f.Name] = FileSet{Name: f.Name, Parts: slices.Clone(f.Parts)}
+		for j := range f.Parts {
+			p.Files[i].Parts[j].Sets = min(f.Parts[j].Sets, o.Sets)
+		}
+		after[f.Name] = p.Files[i]
+		if was, is := before[f.Name].sets(), p.Files[i].sets(); is != was {
+			parts = append(parts, fmt.Sprintf("%d sets of %s, not %d", is, f.Name, was))
+		}
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	written := p.Defaults.Files
+	for _, b := range p.Protocol {
+		walk(b.Steps, func(s *Step) {
+			if s.Do == "write" && s.Files != "" {
+				written = s.Files
+			}
+			old, ok := before[written]
+			if s.Do != "delete" || !ok {
+				return
+			}
+			now := after[written]
+			s.LastSets = shrink(s.LastSets, old.sets(), now.sets())
+			s.Largest = shrink(s.Largest, old.count(), now.count())
+		})
+	}
+	p.changed("sets", "%s", strings.Join(parts, "; "))
+	return nil
+}
+
+// sets is the number of sets of the part that has most.
+func (fs FileSet) sets() int {
+	n := 0
+	for _, p := range fs.Parts {
+		n = max(n, p.Sets)
+	}
+	return n
+}
+
+// count is the number of files of one write.
+func (fs FileSet) count() int {
+	n := 0
+	for _, p := range fs.Parts {
+		n += (len(p.Sizes) + p.Count) * p.Sets
+	}
+	return n
+}
+
+// shrink keeps n the same share of now as it was of old: at least one, and not
+// all unless it was.
+func shrink(n, old, now int) int {
+	if n == 0 || old == now {
+		return n
+	}
+	if n >= old {
+		return now
+	}
+	return max(min(int(math.Round(float64(n)*float64(now)/float64(old))), now-1), 1)
+}

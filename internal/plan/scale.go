@@ -1,0 +1,212 @@
+package plan
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+
+	"dmgbench/internal/units"
+)
+
+const (
+	// minFile is the smallest file that scaling makes: below it, system calls are all that is measured.
+	minFile = units.Bytes(64) << 10
+	// fileStep keeps scaled sizes apart that were apart.
+	fileStep = units.Bytes(4) << 10
+	mib      = units.Bytes(1) << 20
+)
+
+// floors are the smallest images that a file system can be made in and work
+// with: mkfs.xfs refuses less than 300 MiB; FAT32 needs 65,525 clusters of
+// 512 B, about 33 MiB; HFS+ and APFS keep journals and checkpoints; ext4 needs
+// room for its journal; exFAT has none of that.
+var floors = map[string]units.Bytes{
+	"XFS": 384 * mib, "FAT32": 40 * mib, "APFS": 32 * mib, "HFS+": 32 * mib, "ext4": 16 * mib, "exFAT": 8 * mib,
+}
+
+// sizeMap turns published sizes into scaled ones.
+type sizeMap map[units.Bytes]units.Bytes
+
+// applyScale multiplies file and image sizes. Sizes that were different stay
+// different; images stay large enough for their file system and their files.
+func (p *Plan) applyScale(o Overrides) error {
+	if o.Scale == 0 || o.Scale == 1 {
+		return nil
+	}
+	if !(o.Scale > 0 && o.Scale <= 1000) {
+		return &OverrideError{"scale", strconv.FormatFloat(o.Scale, 'g', -1, 64), "want more than 0 and at most 1000"}
+	}
+	files := scaleSizes(p.fileSizes(), o.Scale, minFile, fileStep)
+	for i := range p.Files {
+		for j := range p.Files[i].Parts {
+			part := &p.Files[i].Parts[j]
+			part.Low, part.High = files.of(part.Low), files.of(part.High)
+			for k := range part.Sizes {
+				part.Sizes[k] = files.of(part.Sizes[k])
+			}
+		}
+	}
+	for i := range p.Inputs {
+		p.Inputs[i].Size = files.of(p.Inputs[i].Size)
+	}
+	p.reselect("file_size", files)
+	images := p.imageSizes(o.Scale)
+	p.resize(images)
+	p.reselect("size", images)
+	p.changed("scale", "file and image sizes times %s", strconv.FormatFloat(o.Scale, 'g', -1, 64))
+	return nil
+}
+
+func (m sizeMap) of(n units.Bytes) units.Bytes {
+	if to, ok := m[n]; ok {
+		return to
+	}
+	return n
+}
+
+// fileSizes lists every size that files have.
+func (p *Plan) fileSizes() []units.Bytes {
+	var out []units.Bytes
+	for _, f := range p.Files {
+		for _, part := range f.Parts {
+			out = append(out, part.Sizes...)
+			if part.High > 0 {
+				out = append(out, part.Low, part.High)
+			}
+		}
+	}
+	for _, in := range p.Inputs {
+		if in.Size > 0 {
+			out = append(out, in.Size)
+		}
+	}
+	return out
+}
+
+// scaleSizes maps sizes in rising order, each at least apart from the one below it.
+func scaleSizes(sizes []units.Bytes, factor float64, least, apart units.Bytes) sizeMap {
+	sizes = slices.Compact(slices.Sorted(slices.Values(sizes)))
+	out := sizeMap{}
+	next := least
+	for _, n := range sizes {
+		to := max(units.Bytes(math.Round(min(float64(n)*factor, 1<<60))), next)
+		out[n], next = to, to+apart
+	}
+	return out
+}
+
+// imageSizes maps nominal sizes of images: scaled, but with room for the file
+// system and for the most live bytes of any case plus a tenth.
+func (p *Plan) imageSizes(factor float64) sizeMap {
+	need := map[units.Bytes]units.Bytes{p.Defaults.Size: 0}
+	for _, c := range p.Cases() {
+		s := &c.Settings
+		if s.Target == "directory" {
+			continue
+		}
+		live := float64(Estimate(p, c).LivePeak) * 1.1 / min(float64(p.Run.FitsIn), 1)
+		least := units.Bytes(live)
+		for _, f := range s.Filesystems {
+			least = max(least, floors[f])
+		}
+		need[s.Size] = max(need[s.Size], least)
+		walk(c.Steps, func(st *Step) {
+			if st.Do == "resize" {
+				need[st.Size] = max(need[st.Size], least)
+			}
+		})
+	}
+	out := sizeMap{}
+	next := units.Bytes(0)
+	for _, n := range slices.Sorted(maps.Keys(need)) {
+		if n == 0 {
+			continue
+		}
+		to := max(units.Bytes(math.Round(min(float64(n)*factor, 1<<60))), need[n], next)
+		out[n] = roundUp(to, mib)
+		next = out[n] + mib
+	}
+	return out
+}
+
+// resize gives images their new sizes.
+func (p *Plan) resize(m sizeMap) {
+	p.Defaults.Size = m.of(p.Defaults.Size)
+	for i, a := range p.Axes {
+		if a.Key == "size" {
+			p.Axes[i].Values = m.texts(a.Values)
+		}
+	}
+	for _, s := range slices.Concat(p.Extra, p.Exclude) {
+		s.resize("size", m)
+	}
+	for i := range p.Protocol {
+		p.Protocol[i].When.resize("size", m)
+		walk(p.Protocol[i].Steps, func(s *Step) {
+			if s.Do == "resize" {
+				s.Size = m.of(s.Size)
+			}
+		})
+	}
+}
+
+// texts maps sizes written as text; other texts stay.
+func (m sizeMap) texts(values []string) []string {
+	out := slices.Clone(values)
+	for i, v := range values {
+		if n, err := units.ParseBytes(v); err == nil {
+			out[i] = m.of(n).String()
+		}
+	}
+	return out
+}
+
+func (s Selector) resize(key string, m sizeMap) {
+	for i := range s {
+		if s[i].Key == key {
+			s[i].Values = m.texts(s[i].Values)
+		}
+	}
+}
+
+// reselect makes figures, claims, fits and relations name the scaled sizes, so
+// that they still find what they are about.
+func (p *Plan) reselect(key string, m sizeMap) {
+	for i := range p.Published {
+		p.Published[i].Where.resize(key, m)
+	}
+	for i := range p.Claims {
+		p.Claims[i].Assert.reselect(key, m, p)
+	}
+	for i := range p.Fits {
+		f := &p.Fits[i]
+		f.Where.resize(key, m)
+		if f.Along == key {
+			f.Points, f.Predict = m.texts(f.Points), m.texts(f.Predict)
+		}
+	}
+	for i := range p.Relations {
+		l := &p.Relations[i]
+		l.X.Where.resize(key, m)
+		l.Y.Where.resize(key, m)
+		for _, s := range l.Over {
+			s.resize(key, m)
+		}
+	}
+}
+
+func (a *Assert) reselect(key string, m sizeMap, p *Plan) {
+	a.Left.Where.resize(key, m)
+	a.Right.Where.resize(key, m)
+	a.Where.resize(key, m)
+	for i := range a.Of {
+		a.Of[i].Where.resize(key, m)
+	}
+	if a.Along == key || slices.ContainsFunc(p.Fits, func(f Fit) bool { return f.Name == a.Fit && f.Along == key }) {
+		a.At = m.texts(a.At)
+	}
+	for i := range a.Parts {
+		a.Parts[i].reselect(key, m, p)
+	}
+}
