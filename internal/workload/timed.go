@@ -15,7 +15,7 @@ type span struct {
 	call  int64
 	done  <-chan struct{} // closed when the step is cancelled
 	stop  *atomic.Bool    // set when another file has failed
-	buf   []byte       // reads: where calls put their bytes
+	buf   []byte          // reads: where calls put their bytes
 }
 
 // stopped is asked between calls. Looking at an open channel takes no lock.

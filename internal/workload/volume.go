@@ -1,11 +1,19 @@
 // Package workload does the timed work: it draws file sets, makes their data,
-// writes, reads, verifies and streams files on a volume, and times each of them.
+// writes, reads, verifies, deletes and streams files on a volume, and times
+// what is to be timed.
 //
 // It defines [File] and [Volume], which every target offers. What is timed is
 // fixed in one place: a write is all its write calls plus the flush that was
 // asked for, a read all its read calls; open, close, data, hashing and
-// book-keeping are outside. The package decides nothing about images and keeps
-// no results beyond the call.
+// book-keeping are outside. Files are timed in waves behind a gate, on threads
+// of their own, with the collector off; see [Options] and [Outcome].
+//
+// # What it refuses
+//
+// The package decides nothing about images, keeps no results beyond the call,
+// writes no journal, adds up no rates of workers, and never makes data, shows
+// progress or collects garbage while a clock of the step runs, except where
+// memory cannot hold a file: then a warning says so.
 package workload
 
 import (
@@ -19,11 +27,14 @@ import (
 // relative to its root. Methods are safe for concurrent use.
 type Volume interface {
 	Mkdir(name string) error
-	// Create makes a new file that is going to be size bytes long. It fails if the name exists.
+	// Create makes a new file that is going to be size bytes long. It fails if the name exists
+	// (fs.ErrExist). Writing beyond size makes the file longer, see also [Truncater].
 	Create(name string, size int64, o FileOptions) (File, error)
+	// Open opens an existing file for reading. A missing one is fs.ErrNotExist.
 	Open(name string, o FileOptions) (File, error)
+	// Remove deletes a file or an empty folder.
 	Remove(name string) error
-	// List gives the entries of one folder, sorted by name.
+	// List gives the entries of one folder, sorted by name; "." is the root.
 	List(dir string) ([]Entry, error)
 	// Free is the free space that the volume offers, in bytes.
 	Free() (int64, error)
@@ -42,7 +53,7 @@ type Entry struct {
 type FileOptions struct {
 	Cache       hostio.CacheMode
 	Preallocate bool // reserve the space at once
-	Worker      int  // who is going to do the I/O; a hint for placement
+	Worker      int  // who is likely to do the I/O, from 0; a hint for placement
 }
 
 // File is one open file. Offsets and lengths are bytes.
