@@ -77,12 +77,24 @@ func (c *checker) expand() bool {
 	c.excludes()
 	seen := map[string]bool{}
 	for i := range c.cases {
-		if id := c.cases[i].ID; seen[id] && c.first("twice", id) && len(c.p.Changes) == 0 {
-			c.problem(c.root.at("case").key, "case", "the case %q is there twice", id).hintf("a [[case]] repeats a cell of the matrix or another [[case]]")
+		if id := c.cases[i].ID; seen[id] && c.first("twice", id) {
+			c.problem(c.extraAt(id).key, "case", "the case %q is there twice", id).hintf("a [[case]] repeats a cell of the matrix or another [[case]]")
 		}
 		seen[c.cases[i].ID] = true
 	}
 	return true
+}
+
+// extraAt is the last [[case]] table that makes the case of that name.
+func (c *checker) extraAt(id string) *node {
+	for i := range slices.Backward(c.p.Extra) {
+		for _, turned := range c.p.turns() {
+			if k, ok := c.p.extra(c.p.Extra[i], turned); ok && k.ID == id {
+				return c.root.at("case", i)
+			}
+		}
+	}
+	return c.root.at("case")
 }
 
 // excludes reports exclusions that leave out nothing.
@@ -170,7 +182,7 @@ func (c *checker) settings() {
 			missing bool
 		}{{"format", s.Format == ""}, {"size", s.Size == 0}} {
 			if k.missing && c.first("missing", k.name) {
-				c.problem(image.key, k.name, "the case %q has no %s", c.cases[i].ID, k.name).
+				c.problem(image.key, k.name, "the image of the case %q has no %s", c.cases[i].ID, k.name).
 					hintf("set it in [image], or make it an axis of [matrix]")
 			}
 		}
@@ -234,7 +246,7 @@ func (c *checker) blocks() {
 		}
 	}
 	for i := range c.cases {
-		if len(c.cases[i].Steps) == 0 && !c.cases[i].Baseline && c.first("no steps", "") {
+		if len(c.cases[i].Steps) == 0 && !c.cases[i].Baseline && c.root.get("protocol") != nil && c.first("no steps", "") {
 			c.problem(c.root.at("protocol").key, "protocol", "the case %q has no steps", c.cases[i].ID)
 		}
 	}
@@ -256,7 +268,7 @@ func (c *checker) unused() {
 			}
 		})
 	}
-	if len(c.p.Changes) > 0 {
+	if len(c.p.Changes) > 0 || c.marred["files"] {
 		return
 	}
 	for _, f := range c.p.Files {

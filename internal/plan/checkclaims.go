@@ -66,10 +66,13 @@ func (c *checker) selectsStep(n *node, s Selector, do, what string) {
 	}
 	if !hit {
 		p := c.problem(n.off, n.name, "no case is %s", cmp.Or(pick.String(), "selected"))
-		if strings.Contains(pick.String(), "target=directory") || strings.Contains(pick.String(), "baseline=") {
-			p.hintf("[run] baseline = true makes the baseline cases; unmeasured = true keeps a figure without a case")
-		} else {
-			p.hintf("compare with [matrix]; a published figure without a case is kept with unmeasured = true")
+		switch {
+		case pick.names("target") || pick.names("baseline"):
+			p.hintf("[run] baseline = true makes the baseline cases")
+		case slices.Contains(c.publishedAt, n) || slices.ContainsFunc(c.publishedAt, func(t *node) bool { return t.get("where") == n }):
+			p.hintf("compare with [matrix]; a figure without a case is kept with unmeasured = true")
+		default:
+			p.hintf("compare with [matrix]")
 		}
 		return
 	}
@@ -318,7 +321,7 @@ func (c *checker) operand(n *node, o *Operand, whole bool) {
 	case o.Quantity == "":
 	case o.Published:
 		if !slices.ContainsFunc(c.p.Published, func(f Published) bool { return o.takes(&f) }) && len(c.p.Changes) == 0 {
-			c.problem(at.off, n.name, "no published %q figure is %s", o.Quantity, o.Where)
+			c.problem(at.off, n.name, "no published %q figure is %s", o.Quantity, cmp.Or(o.Where.String(), "there"))
 		}
 	case whole:
 		c.selects(at, o.Where, o.Quantity)
@@ -379,7 +382,7 @@ func (c *checker) fitTest(detail *node, a *Assert) {
 	if a.Kind == "prediction" {
 		for _, v := range a.At {
 			if !slices.ContainsFunc(f.Predict, func(p string) bool { return sameValue(f.Along, p, v) }) {
-				c.problem(detail.at("at").off, "at", "the fit %q predicts nothing at %s", f.Name, v).hintf("its predict: %s", strings.Join(f.Predict, ", "))
+				c.problem(detail.at("at").off, "at", "the fit %q predicts nothing at %s", f.Name, v).hintf("its predict: [%s]", strings.Join(f.Predict, ", "))
 			}
 		}
 		if len(a.At) != 1 {

@@ -40,7 +40,7 @@ func (c *checker) protocols() {
 		f := &follower{checker: c, k: k, e: newEstimator(c.p, *k), stages: map[string]*stage{"": {}}, phases: map[string]Step{}, full: c.work < maxWork}
 		f.unique(k.Steps)
 		f.steps(k.Steps, "")
-		if !f.full && c.first("too much", "") {
+		if c.work >= maxWork && c.first("too much", "") {
 			c.warn(c.root.at("protocol").key, "protocol", "the plan moves too many files to check whether they all fit")
 		}
 	}
@@ -153,8 +153,10 @@ func (f *follower) step(s *Step) {
 	}
 	t := f.e.one(s, 0)
 	f.work += t.Files + 1
-	f.full = f.work < maxWork
-	f.room(s, native)
+	f.full = f.full && f.work < maxWork
+	if slices.Contains([]string{"write", "copy", "stream", "resize"}, s.Do) {
+		f.room(s, native)
+	}
 }
 
 // state says whether the container is in the state that the step needs.
@@ -191,10 +193,17 @@ func (f *follower) content(s *Step, b *stage) {
 	switch s.Do {
 	case "write":
 		name := cmp.Or(s.Files, f.k.Settings.Files)
-		if name == "" {
+		switch {
+		case name == "" && f.marred["files"]:
+			f.full = false
+		case name == "":
+			f.full = false
 			f.atStep(s, "files", "write: the case %q names no file set", f.k.ID).hintf("give files = \"…\" here, or in [io]")
-		} else if f.p.fileSet(name) == nil && s.Files != "" {
-			f.hintName(f.atStep(s, "files", "there is no file set %q", name), name, "file sets", f.fileSetNames())
+		case f.p.fileSet(name) == nil:
+			f.full = false
+			if s.Files != "" {
+				f.hintName(f.atStep(s, "files", "there is no file set %q", name), name, "file sets", f.fileSetNames())
+			}
 		}
 	case "read", "verify", "delete":
 		f.pool(s, b)

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"bytes"
+	"fmt"
 	"unicode/utf8"
 )
 
@@ -73,7 +74,7 @@ func manualNames(root *node) []string {
 
 // rootTable is the plan as a whole, in the order of the canonical form.
 var rootTable = table[Plan]{name: "plan", keys: []key[Plan]{
-	scalarKey("schema", numberType(1, Schema), func(*Plan, string) {}, func(*Plan) (string, bool) { return itoa(Schema), true }).must(),
+	scalarKey("schema", schemaType, func(*Plan, string) {}, func(*Plan) (string, bool) { return itoa(Schema), true }).must(),
 	textKey("title", anyText, func(p *Plan) *string { return &p.Title }).must(),
 	textKey("summary", anyText, func(p *Plan) *string { return &p.Summary }),
 	listKey("choices", anyText, func(p *Plan, v []string) { p.Choices = v }, func(p *Plan) []string { return p.Choices }),
@@ -119,6 +120,17 @@ func (k key[T]) marked() key[T] {
 	}
 	return k
 }
+
+// schemaType accepts the versions of the language that this program reads.
+var schemaType = &scalar{name: "number", bare: true, json: map[string]any{"const": Schema}, parse: func(n *node) (string, *fault) {
+	if n.kind != intNode {
+		return "", wrongType(n, "a whole number")
+	}
+	if n.text != itoa(Schema) {
+		return "", &fault{fmt.Sprintf("version %s of the plan language is not known", n.text), fmt.Sprintf("this program reads version %d", Schema)}
+	}
+	return n.text, nil
+}}
 
 // hidden marks tables that the canonical form writes with headers of their own.
 func hidden(*Plan) (string, bool) { return "", false }
@@ -307,6 +319,10 @@ func readExtra(r *reader, n *node, p *Plan) {
 func (r *reader) extraValue(n *node) (string, bool) {
 	k, ok := r.findSelectorKey(n.name)
 	if !ok || k.samples || n.name == "baseline" {
+		if ok {
+			r.problem(n.key, n.name, "[[case]]: %q is no settings key", n.name)
+			return "", false
+		}
 		q := r.problem(n.key, n.name, "[[case]]: %q is no settings key", n.name)
 		names := append(settingNames(), r.manual...)
 		if near := nearest(n.name, names); near != "" {

@@ -158,6 +158,9 @@ func (r *reader) excerpt(line, column int) string {
 		end = r.lines[line] - 1
 	}
 	runes := []rune(strings.TrimRight(string(r.text[start:max(start, end)]), "\r"))
+	if strings.TrimSpace(string(runes)) == "" {
+		return ""
+	}
 	const before, width = 70, 110
 	cut := ""
 	if column > before+20 && len(runes) > width {

@@ -34,6 +34,9 @@ func textType(name, want string, ok func(string) bool) *scalar {
 		if n.kind != stringNode {
 			return "", wrongType(n, want)
 		}
+		if !printable(n.text) {
+			return "", &fault{fmt.Sprintf("%q holds control characters", n.text), ""}
+		}
 		if !ok(n.text) {
 			return "", &fault{fmt.Sprintf("%q is not %s", n.text, want), ""}
 		}
