@@ -93,7 +93,7 @@ func (a *allocator) striped(n uint32, stripe int) (uint32, bool) {
 	for i := range extents {
 		e := (a.frontier + i) % extents
 		from, to := a.span(e, n)
-		if from >= a.n || n > a.n-from || a.claimed(from, to, stripe) || a.nextUsed(from, from+n) != from+n {
+		if from >= a.n || n > a.n-from || a.nextUsed(from, from+n) != from+n || a.claimed(from, to, stripe) {
 			continue
 		}
 		a.arenas[stripe] = &arena{from + n, to}
