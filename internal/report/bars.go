@@ -1,0 +1,205 @@
+package report
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"dmgbench/internal/result"
+)
+
+// barsPerChart keeps a picture short enough for a screen; more cases make more pictures.
+const barsPerChart = 24
+
+// group is what the bars of one colour show.
+type group struct {
+	name, phase, op string
+	cycle           int
+}
+
+// barCharts draw every rate by case and phase: one picture a quantity, or one for
+// all where there is a single phase. Cycles are drawn along time elsewhere.
+func (v *view) barCharts() []chart {
+	if len(v.sections) == 0 || v.sections[0].id != "speeds" {
+		return nil
+	}
+	f := v.sections[0].figures
+	var phases []string
+	for _, k := range f.keys {
+		if k.cycle == 0 {
+			phases = appendNew(phases, k.phase)
+		}
+	}
+	var out []chart
+	if len(phases) == 1 && len(f.ops) > 1 {
+		var groups []group
+		for _, op := range f.ops {
+			groups = append(groups, group{name: words(op), phase: phases[0], op: op})
+		}
+		return v.barChart(f, "speed", "Speed of each case"+phaseText(phases[0]), groups)
+	}
+	for _, op := range f.ops {
+		var groups []group
+		for _, phase := range phases {
+			if f.some(op, func(s *result.Summary) bool { return s.Phase == phase && s.Cycle == 0 }) {
+				groups = append(groups, group{name: firstOf(plain(phase, 40), words(op)), phase: phase, op: op})
+			}
+		}
+		if len(groups) > 0 {
+			out = append(out, v.barChart(f, "speed-"+op, title(words(op))+" speed of each case", groups)...)
+		}
+	}
+	return out
+}
+
+func phaseText(phase string) string {
+	if phase == "" {
+		return ""
+	}
+	return ", phase “" + plain(phase, 40) + "”"
+}
+
+// title starts a text with a capital.
+func title(s string) string {
+	r := []rune(s)
+	if len(r) == 0 {
+		return s
+	}
+	return strings.ToUpper(string(r[0])) + string(r[1:])
+}
+
+// barChart draws groups of bars, split over several pictures if there are many cases.
+func (v *view) barChart(f figures, id, heading string, groups []group) []chart {
+	var cases []string
+	for _, k := range f.keys {
+		for _, g := range groups {
+			if f.by[figureKey{k.caseID, g.phase, g.cycle}][g.op] != nil {
+				cases = appendNew(cases, k.caseID)
+			}
+		}
+	}
+	top := f.top(groups)
+	var out []chart
+	parts := (len(cases) + barsPerChart - 1) / barsPerChart
+	for i, part := range slices.Collect(slices.Chunk(cases, barsPerChart)) {
+		c := chart{id: id, section: "speed", heading: heading, fixed: true, flipped: true,
+			height: 34 + len(part)*(14+18*len(groups)),
+			x:      axis{name: "speed", unit: "B/s", low: pointer(0), high: pointer(digits(top * 1.05)), values: []float64{top}},
+		}
+		if parts > 1 {
+			c.id += "-" + human(float64(i+1), "1")
+			c.heading += " (" + human(float64(i+1), "1") + " of " + human(float64(parts), "1") + ")"
+		}
+		for _, caseID := range part {
+			c.y.categories = append(c.y.categories, v.name(caseID))
+		}
+		v.bars(&c, f, groups, part)
+		out = append(out, c)
+	}
+	return out
+}
+
+// top is the largest value that has to fit on the axis: everything measured and
+// what is published and comparable. The rest is named at the edge.
+func (f figures) top(groups []group) float64 {
+	top := 0.0
+	for _, k := range f.keys {
+		for _, g := range groups {
+			s := f.by[k][g.op]
+			if s == nil || k.phase != g.phase {
+				continue
+			}
+			h := headline(s)
+			top = max(top, h.Value)
+			if h.CI != nil && finite(h.CI.High) {
+				top = max(top, min(h.CI.High, h.Value*3))
+			}
+			for _, p := range s.Published {
+				if p.Comparable || p.High <= 1.3*h.Value {
+					top = max(top, p.High)
+				}
+			}
+		}
+	}
+	return top
+}
+
+// bars adds a bar and a whisker series for each group, the legend of published marks, and the notes.
+func (v *view) bars(c *chart, f figures, groups []group, cases []string) {
+	var intervals, stats, ns []string
+	published, uncomparable, bare := false, false, false
+	t := table{ID: c.id + "-table", Caption: c.heading, Columns: []column{{"", "case", true}, {"", "bars", true},
+		{"", withUnit("measured", scaleOf("B/s", c.x.values...)), false}, {"", "interval", false}, {"", "published", false}, {"", "n", true}}}
+	sc := scaleOf("B/s", c.x.values...)
+	for slot, g := range groups {
+		bar, whisker := series{role: "bar", name: g.name}, series{role: "whisker", name: g.name}
+		for i, caseID := range cases {
+			s := f.by[figureKey{caseID, g.phase, g.cycle}][g.op]
+			if s == nil {
+				bar.points, bar.tips = append(bar.points, nil), append(bar.tips, "")
+				continue
+			}
+			h := headline(s)
+			low, high := math.NaN(), math.NaN()
+			if h.CI != nil {
+				low, high = h.CI.Low, h.CI.High
+				intervals = appendNew(intervals, ciText(h.CI))
+			} else {
+				bare = true
+			}
+			pub, comparable := firstPublished(s)
+			published, uncomparable = published || finite(pub) && comparable, uncomparable || finite(pub) && !comparable
+			stats, ns = appendNew(stats, statistic(h.Name)), appendNew(ns, counted(s))
+			bar.points = append(bar.points, digits(h.Value))
+			row, _, _ := textRow(s, cycled(g.phase, g.cycle), sc)
+			bar.tips = append(bar.tips, tip(row))
+			whisker.points = append(whisker.points, []any{i, orNull(low), orNull(high), orNull(pub), bit(comparable), slot, len(groups), digits(h.Value), sc.number(h.Value)})
+			t.Rows = append(t.Rows, []cell{{Text: v.name(caseID), Class: "head"}, {Text: g.name}, {Text: sc.number(h.Value)}, {Text: row[3]}, {Text: row[4]}, {Text: row[6], Class: "muted"}})
+		}
+		whisker.tips = bar.tips
+		c.series = append(c.series, bar, whisker)
+	}
+	if published {
+		c.series = append(c.series, series{role: "published", name: "published"})
+	}
+	if uncomparable {
+		c.series = append(c.series, series{role: "uncomparable", name: "published, not comparable"})
+	}
+	c.sub = title(strings.Join(stats, " / ")) + "; " + strings.Join(ns, " / ") + "."
+	whiskers := "No interval: too few rounds."
+	if len(intervals) > 0 {
+		whiskers = "Whiskers: " + strings.Join(intervals, "; ") + "." + zero(bare, " No whisker: no interval.")
+	}
+	c.notes = append(c.notes, whiskers+zero(uncomparable, " Grey marks were published for other conditions (see departures); those off the scale stand at its edge."), v.provenance)
+	c.table = t
+}
+
+// firstPublished prefers a figure that may be compared.
+func firstPublished(s *result.Summary) (value float64, comparable bool) {
+	value = math.NaN()
+	for _, p := range s.Published {
+		v := (p.Low + p.High) / 2
+		if finite(v) && v > 0 && (!finite(value) || p.Comparable && !comparable) {
+			value, comparable = v, p.Comparable
+		}
+	}
+	return value, comparable
+}
+
+func bit(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// tip is the text shown when a bar is pointed at.
+func tip(row []string) string {
+	lines := []string{row[1] + ": " + row[2]}
+	for i, name := range []string{"interval", "published", "measured ÷ published", "n"} {
+		if text := row[i+3]; text != "" {
+			lines = append(lines, name+": "+text)
+		}
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,158 @@
+package report
+
+import (
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+	"fmt"
+	"html/template"
+	"io"
+	"strings"
+
+	"dmgbench/third_party/echarts"
+)
+
+//go:embed page/page.tmpl
+var pageSource string
+
+//go:embed page/style.css
+var styleSource string
+
+//go:embed page/report.js
+var scriptSource string
+
+var pageTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
+	"superscript": superscript, "list": func(items ...any) []any { return items },
+}).Parse(pageSource))
+
+// page is what the template prints. Scripts and styles are ours and go in as they
+// are; everything else is a string and is escaped by html/template.
+type page struct {
+	Policy   string
+	Style    template.CSS
+	Library  template.JS
+	Script   template.JS
+	Title    string
+	Source   string
+	URL      string
+	Summary  string
+	Facts    []pair
+	Tally    string
+	Claims   []claimView
+	Departs  []departureView
+	First    *table
+	Sections []pageSection
+	Warnings []warningView
+	NotDone  []pair
+	Legend   []pair
+	Settings []pair
+	Hosts    [][]pair
+	Repeat   string
+	Plan     string
+	Charts   string // name and version of the library
+	Seed     uint64
+}
+
+// pageSection is a heading with its charts and tables.
+type pageSection struct {
+	ID, Heading, Lead string
+	Charts            []pageChart
+	Tables            []table
+}
+
+// pageChart is a chart as the page needs it.
+type pageChart struct {
+	ID, Heading, Description string
+	Height                   int
+	Spec                     template.JS // JSON with <, > and & escaped: safe inside a script element
+	Table                    table
+}
+
+// renderPage prints the page; the chart library is known to panic on odd input, which ends as an error here.
+func renderPage(w io.Writer, v *view) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("building charts: %v", r)
+		}
+	}()
+	sections, err := v.pageSections()
+	if err != nil {
+		return err
+	}
+	p := page{
+		Policy: policy(echarts.Script, scriptSource), Style: template.CSS(styleSource),
+		Library: template.JS(echarts.Script), Script: template.JS(scriptSource),
+		Title: v.title, Source: v.source, Summary: v.summary, Facts: v.facts, Tally: verdictCount(v.claims), Claims: v.claims,
+		Departs: v.departures, Sections: sections, Warnings: v.warnings, NotDone: v.notDone, Legend: v.legend,
+		Settings: v.settings, Hosts: v.hosts, Repeat: strings.Join(v.repeat, "\n"), Plan: v.canonical, Charts: echarts.Version(), Seed: v.result.Seed,
+	}
+	if len(v.sections) > 0 {
+		p.First = &v.sections[0].table
+	}
+	return pageTemplate.Execute(w, p)
+}
+
+// policy forbids everything but our two scripts, by their digests, and pictures
+// that the page itself makes. Styles may be inline, since the charting library
+// sets style attributes; they can load nothing.
+func policy(scripts ...string) string {
+	hashes := make([]string, len(scripts))
+	for i, s := range scripts {
+		sum := sha256.Sum256([]byte(s))
+		hashes[i] = "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+	}
+	return "default-src 'none'; script-src " + strings.Join(hashes, " ") +
+		"; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
+}
+
+// pageSections arranges charts and tables under headings; a section without either is left out.
+func (v *view) pageSections() ([]pageSection, error) {
+	sections := []pageSection{
+		{ID: "speed", Heading: "Speed"},
+		{ID: "sweep", Heading: "Along what the plan varies"},
+		{ID: "size", Heading: "Speed and file size", Lead: "Each point is the median of the files of one size; the table beside gives how far they spread."},
+		{ID: "files", Heading: "Every file", Lead: "Nothing averaged: one point for each timed file."},
+		{ID: "life", Heading: "Space over the steps"},
+		{ID: "drift", Heading: "Drift along the run", Lead: "Each step against the median of its own kind: a level band means that nothing but the case changed."},
+		{ID: "relations", Heading: "One quantity against another"},
+		{ID: "figures", Heading: "All figures"},
+	}
+	at := map[string]*pageSection{}
+	for i := range sections {
+		at[sections[i].ID] = &sections[i]
+	}
+	for _, c := range v.charts() {
+		text, err := c.spec()
+		if err != nil {
+			return nil, err
+		}
+		s := at[c.section]
+		s.Charts = append(s.Charts, pageChart{c.id, c.heading, c.description(), c.height + 160, template.JS(text), c.table})
+	}
+	for i, s := range v.sections {
+		if i > 0 {
+			at["figures"].Tables = append(at["figures"].Tables, s.table)
+		}
+	}
+	for _, f := range v.fits {
+		at["sweep"].Tables = append(at["sweep"].Tables, f.table)
+	}
+	at["relations"].Tables = v.relations
+	kept := sections[:0]
+	for _, s := range sections {
+		if len(s.Charts)+len(s.Tables) > 0 {
+			kept = append(kept, s)
+		}
+	}
+	return kept, nil
+}
+
+// charts are all pictures of the report in page order.
+func (v *view) charts() []chart {
+	return v.barCharts()
+}
+
+// superscript turns the number of a footnote into raised digits.
+func superscript(n int) string {
+	return strings.Map(func(r rune) rune { return []rune("⁰¹²³⁴⁵⁶⁷⁸⁹")[r-'0'] }, fmt.Sprint(n))
+}

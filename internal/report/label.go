@@ -1,0 +1,128 @@
+package report
+
+import (
+	"slices"
+	"strings"
+
+	"dmgbench/internal/result"
+)
+
+// spoken are the keys whose values speak for themselves; others are shown with their key.
+var spoken = []string{"format", "encryption", "filesystem", "place", "backend", "codec", "target", "files"}
+
+// labels gives every case the shortest name that tells it from the others: the
+// values of the keys in which cases differ. Full ids are in the table of cases.
+func labels(cases []result.Case) map[string]string {
+	out := map[string]string{}
+	taken := map[string]bool{}
+	vary := varying(cases)
+	for _, c := range cases {
+		name := label(c, vary)
+		if taken[name] || name == "" {
+			name = plain(c.ID, 60)
+		}
+		for n := 2; taken[name]; n++ { // ids may differ only in what cleaning removed
+			name = plain(c.ID, 56) + " #" + human(float64(n), "1")
+		}
+		taken[name] = true
+		out[c.ID] = name
+	}
+	return out
+}
+
+func label(c result.Case, vary []string) string {
+	var parts []string
+	if c.Baseline {
+		parts = append(parts, "native directory")
+	}
+	for _, kv := range c.Keys {
+		if !slices.Contains(vary, kv[0]) || c.Baseline && (kv[0] == "target" || kv[0] == "format") {
+			continue
+		}
+		parts = append(parts, keyValue(kv[0], kv[1]))
+	}
+	if len(parts) == 0 {
+		if c.Target.Kind == "directory" {
+			return "directory"
+		}
+		parts = append(parts, plain(c.Target.Format, 24))
+	}
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), " · ")
+}
+
+// keyValue writes one setting as people say it: "AES-256", "not encrypted", "workers 4".
+func keyValue(key, value string) string {
+	value = plain(value, 40)
+	switch {
+	case key == "encryption" && value == "none":
+		return "plain"
+	case key == "preallocate":
+		return map[bool]string{true: "preallocated", false: "as it grows"}[value == "true"]
+	case slices.Contains(spoken, key):
+		return value
+	}
+	return plain(strings.ReplaceAll(key, "_", " "), 24) + " " + value
+}
+
+// varying lists the keys that do not have one value in all cases; what a baseline lacks makes no difference.
+func varying(cases []result.Case) []string {
+	var order []string
+	values := map[string]map[string]bool{}
+	images := 0
+	seen := map[string]int{}
+	for _, c := range cases {
+		if !c.Baseline {
+			images++
+		}
+		for _, kv := range c.Keys {
+			if values[kv[0]] == nil {
+				values[kv[0]] = map[string]bool{}
+				order = append(order, kv[0])
+			}
+			if !c.Baseline {
+				seen[kv[0]]++
+				values[kv[0]][kv[1]] = true
+			}
+		}
+	}
+	return slices.DeleteFunc(order, func(key string) bool {
+		return len(values[key]) < 2 && (seen[key] == images || seen[key] == 0)
+	})
+}
+
+// cycled adds the cycle to the name of a phase.
+func cycled(phase string, cycle int) string {
+	phase = plain(phase, 40)
+	if cycle > 0 {
+		return strings.TrimSpace(phase + " · cycle " + human(float64(cycle), "1"))
+	}
+	return phase
+}
+
+// words turns the name of a quantity into words: "attach_time" is "time to attach".
+func words(op string) string {
+	switch op {
+	case "free":
+		return "free on volume"
+	case "host_free":
+		return "free on host"
+	case "live":
+		return "live files"
+	case "allocated":
+		return "size on disk"
+	case "apparent":
+		return "apparent size"
+	case "reclaimed":
+		return "freed by compact"
+	case "trimmed":
+		return "freed by trim"
+	case "stream_out":
+		return "compressed size"
+	case "bands_full":
+		return "full bands"
+	}
+	if do, ok := strings.CutSuffix(op, "_time"); ok {
+		return "time to " + plain(do, 40)
+	}
+	return plain(strings.ReplaceAll(op, "_", " "), 40)
+}

@@ -1,0 +1,355 @@
+// Draws the charts of the page. Options come as JSON; the only functions are those
+// of the table below, named "fn:NAME" under a few known keys. Text is never parsed.
+(function (root) {
+  'use strict';
+
+  var LIGHT = {
+    paper: '#ffffff', ink: '#1a1f26', muted: '#5a6572', line: '#c3cad2', grid: '#eceff2', grey: '#9aa4af', onBar: '#ffffff',
+    palette: ['#0b6bb8', '#c9570c', '#0f8a68', '#ad3f86', '#6f54b8', '#8a6d00', '#2492bd', '#66707c']
+  };
+  var DARK = {
+    paper: '#13161a', ink: '#e6e9ed', muted: '#9ba6b2', line: '#48525d', grid: '#252b32', grey: '#76818d', onBar: '#0c0f12',
+    palette: ['#5caaf0', '#f0924f', '#3fc49c', '#e482bd', '#ab93f2', '#d9bb3f', '#85d3f2', '#a3adb8']
+  };
+  var SYMBOLS = ['circle', 'rect', 'triangle', 'diamond'];
+  var FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", "Noto Sans", sans-serif';
+  var SCALES = {
+    'B': [[1e12, 'TB'], [1e9, 'GB'], [1e6, 'MB'], [1e3, 'kB'], [1, 'B']],
+    'B/s': [[1e12, 'TB/s'], [1e9, 'GB/s'], [1e6, 'MB/s'], [1e3, 'kB/s'], [1, 'B/s']],
+    's': [[3600, 'h'], [60, 'min'], [1, 's'], [1e-3, 'ms'], [1e-6, 'µs'], [1e-9, 'ns']]
+  };
+
+  // ---- numbers -------------------------------------------------------------
+
+  function significant(v, digits) {
+    if (!isFinite(v)) return '—';
+    if (v === 0) return '0';
+    var rounded = Number(v.toPrecision(digits));
+    var places = digits - 1 - Math.floor(Math.log10(Math.abs(rounded)));
+    return rounded.toFixed(Math.min(Math.max(places, 0), 12));
+  }
+
+  function human(v, unit) {
+    var steps = SCALES[unit];
+    if (!steps) return Number(Number(v).toPrecision(4)).toString();
+    for (var i = 0; i < steps.length; i++) {
+      if (Math.abs(v) >= steps[i][0] * 0.9995 || i === steps.length - 1) {
+        return significant(v / steps[i][0], 3) + ' ' + steps[i][1];
+      }
+    }
+  }
+
+  // Labels of an axis are round numbers; trailing zeros would only be noise.
+  function tick(axis) {
+    return function (v) {
+      if (axis.human) {
+        return human(v, axis.unit).replace(/(\.\d*?)0+(?= )/, '$1').replace(/\.(?= )/, '');
+      }
+      return String(Number((v / axis.factor).toPrecision(6)));
+    };
+  }
+
+  function withUnit(axis, v) {
+    if (axis.human || !axis.suffix) return human(v, axis.unit);
+    return significant(v / axis.factor, 3) + ' ' + axis.suffix;
+  }
+
+  // ---- text ----------------------------------------------------------------
+
+  function measurer() {
+    if (typeof document === 'undefined') return function (text, size) { return text.length * size * 0.55; };
+    var context = document.createElement('canvas').getContext('2d');
+    return function (text, size, weight) {
+      context.font = (weight || 400) + ' ' + size + 'px ' + FONT;
+      return context.measureText(text).width;
+    };
+  }
+
+  function wrap(text, room, size, weight, measure) {
+    var lines = [];
+    var line = '';
+    text.split(' ').forEach(function (word) {
+      var candidate = line ? line + ' ' + word : word;
+      if (measure(candidate, size, weight) <= room) { line = candidate; return; }
+      if (line) lines.push(line);
+      line = '';
+      Array.from(word).forEach(function (letter) { // a word longer than a line is cut
+        if (line && measure(line + letter, size, weight) > room) { lines.push(line); line = ''; }
+        line += letter;
+      });
+    });
+    if (line) lines.push(line);
+    return lines;
+  }
+
+  // ---- marks ---------------------------------------------------------------
+
+  function whisker(theme, spec) {
+    return function (params, api) {
+      var area = params.coordSys;
+      var slot = api.value(5), slots = api.value(6);
+      var place = api.barLayout({ barGap: '12%', barCategoryGap: '30%', count: slots })[slot];
+      var y = api.coord([0, api.value(0)])[1] + place.offsetCenter;
+      var half = place.width / 2;
+      var edge = area.x + area.width;
+      var children = [];
+      var at = function (v) { return api.coord([v, api.value(0)])[0]; };
+      var line = function (x1, y1, x2, y2, style) {
+        children.push({ type: 'line', shape: { x1: x1, y1: y1, x2: x2, y2: y2 }, style: style, z2: 10, silent: true });
+      };
+      var bar = api.value(7);
+      var label = spec.labels[params.seriesIndex][params.dataIndex];
+      var end = at(bar);
+      var wide = label.length * 6.4 + 10;
+      var inside = end - area.x > wide;
+      children.push({
+        type: 'text', z2: 11, silent: true,
+        style: {
+          text: label, x: inside ? area.x + 6 : Math.max(end, at(api.value(2) || 0)) + 6, y: y, verticalAlign: 'middle',
+          fill: inside ? theme.onBar : theme.ink, font: '600 11px ' + FONT
+        }
+      });
+      var low = api.value(1), high = api.value(2);
+      if (isFinite(low) && isFinite(high)) {
+        var ink = { stroke: theme.ink, lineWidth: 1.4 };
+        var cap = Math.min(half * 0.55, 5);
+        var x1 = at(low), x2 = Math.min(at(high), edge);
+        line(x1, y, x2, y, ink);
+        line(x1, y - cap, x1, y + cap, ink);
+        line(x2, y - cap, x2, y + cap, ink);
+      }
+      var published = api.value(3);
+      if (isFinite(published) && published > 0) {
+        var comparable = api.value(4) === 1;
+        var x = at(published);
+        if (x <= edge + 0.5) {
+          children.push({
+            type: 'polygon', z2: 12, silent: true,
+            shape: { points: [[x, y - 5.5], [x + 5, y], [x, y + 5.5], [x - 5, y]] },
+            style: { fill: comparable ? theme.ink : theme.paper, stroke: comparable ? theme.paper : theme.grey, lineWidth: comparable ? 1 : 1.6 }
+          });
+        } else {
+          children.push({ type: 'polygon', z2: 12, silent: true, shape: { points: [[edge + 5, y - 4], [edge + 11, y], [edge + 5, y + 4]] }, style: { fill: theme.grey } });
+          children.push({
+            type: 'text', z2: 12, silent: true,
+            style: { text: significant(published / spec.x.factor, 3), x: edge + 15, y: y, verticalAlign: 'middle', fill: theme.muted, font: '11px ' + FONT }
+          });
+        }
+      }
+      return { type: 'group', children: children };
+    };
+  }
+
+  // Vertical interval around a point of a curve: [x, low, high].
+  function errorBar(colour) {
+    return function (params, api) {
+      var a = api.coord([api.value(0), api.value(1)]), b = api.coord([api.value(0), api.value(2)]);
+      var style = { stroke: colour, lineWidth: 1.3 };
+      var line = function (x1, y1, x2, y2) {
+        return { type: 'line', shape: { x1: x1, y1: y1, x2: x2, y2: y2 }, style: style, z2: 10, silent: true };
+      };
+      return { type: 'group', children: [line(a[0], a[1], b[0], b[1]), line(a[0] - 4, a[1], a[0] + 4, a[1]), line(b[0] - 4, b[1], b[0] + 4, b[1])] };
+    };
+  }
+
+  // The tooltip is built of elements, so that names stay text.
+  function tip(spec) {
+    return function (params) {
+      var box = document.createElement('div');
+      box.className = 'tooltip';
+      var add = function (tag, text) {
+        if (!text) return;
+        var e = document.createElement(tag);
+        e.textContent = text;
+        box.appendChild(e);
+      };
+      add('strong', spec.flipped ? params.name : params.seriesName);
+      var own = (spec.tips[params.seriesIndex] || [])[params.dataIndex];
+      if (own) {
+        own.split('\n').forEach(function (line) { add('div', line); });
+      } else if (Array.isArray(params.value)) {
+        if (spec.x) add('div', withUnit(spec.x, params.value[0]));
+        if (spec.y) add('div', withUnit(spec.y, params.value[1]));
+      } else {
+        add('div', params.name);
+        if (spec.y && params.value != null) add('div', withUnit(spec.y, params.value));
+      }
+      return box;
+    };
+  }
+
+  // ---- options -------------------------------------------------------------
+
+  function colours(series, theme) {
+    var seen = [];
+    return series.map(function (s) {
+      var role = s.id.split(':')[0];
+      if (role === 'published' || role === 'live') return { colour: theme.ink, symbol: 'diamond' };
+      if (role === 'uncomparable' || role === 'faint' || role === 'prediction') return { colour: theme.grey, symbol: 'diamond' };
+      var i = seen.indexOf(s.name);
+      if (i < 0) i = seen.push(s.name) - 1;
+      return { colour: theme.palette[i % theme.palette.length], symbol: SYMBOLS[Math.floor(i / theme.palette.length) % SYMBOLS.length] };
+    });
+  }
+
+  function dress(s, look, theme, spec) {
+    var role = s.id.split(':')[0];
+    var solid = { color: look.colour };
+    s.animation = false;
+    s.emphasis = { disabled: true };
+    switch (role) {
+      case 'bar': s.itemStyle = { color: look.colour, borderRadius: spec.flipped ? [0, 2, 2, 0] : [2, 2, 0, 0] }; s.barMaxWidth = 26; break;
+      case 'whisker': s.itemStyle = solid; s.renderItem = whisker(theme, spec); s.silent = true; s.z = 5; break;
+      case 'error': s.itemStyle = solid; s.renderItem = errorBar(look.colour); s.silent = true; s.z = 4; break;
+      case 'line': s.itemStyle = solid; s.lineStyle = { color: look.colour, width: 2 }; s.symbol = look.symbol; s.symbolSize = 6; s.showAllSymbol = true; s.connectNulls = false; break;
+      case 'points': s.itemStyle = { color: look.colour, opacity: spec.canvas ? 0.35 : 0.5 }; s.symbol = look.symbol; s.symbolSize = spec.canvas ? 3.5 : 5; break;
+      case 'named': s.itemStyle = solid; s.symbolSize = 9; s.symbol = look.symbol; s.label = { show: true, position: 'right', color: theme.ink, formatter: function (p) { return p.name; } }; break;
+      case 'fit': s.itemStyle = solid; s.lineStyle = { color: look.colour, width: 1.8 }; s.showSymbol = false; s.silent = true; break;
+      case 'fit2': s.itemStyle = solid; s.lineStyle = { color: look.colour, width: 1.4, type: 'dashed' }; s.showSymbol = false; s.silent = true; break;
+      case 'faint': s.itemStyle = solid; s.lineStyle = { color: look.colour, width: 1.6, type: 'dashed' }; s.showSymbol = false; s.silent = true; break;
+      case 'live': s.itemStyle = solid; s.lineStyle = { color: look.colour, width: 1.4, type: 'dotted' }; s.symbol = 'none'; break;
+      case 'published': s.itemStyle = solid; s.symbol = 'diamond'; s.symbolSize = 10; break;
+      case 'prediction':
+      case 'uncomparable': s.itemStyle = { color: theme.paper, borderColor: theme.grey, borderWidth: 1.6 }; s.symbol = 'diamond'; s.symbolSize = 10; break;
+    }
+    return s;
+  }
+
+  function axisStyle(axis, theme, horizontal) {
+    axis.nameTextStyle = { color: theme.muted, fontSize: 12, fontFamily: FONT };
+    axis.axisLine = { show: horizontal || axis.type === 'category', lineStyle: { color: theme.line } };
+    axis.axisTick = Object.assign({ show: axis.type !== 'category', lineStyle: { color: theme.line } }, axis.axisTick);
+    axis.splitLine = { show: axis.type !== 'category', lineStyle: { color: theme.grid } };
+    axis.minorTick = { show: false };
+    axis.axisLabel = Object.assign({ color: theme.muted, fontSize: 11.5, fontFamily: FONT, hideOverlap: true }, axis.axisLabel);
+  }
+
+  // bind replaces "fn:x" under the few keys that take functions; no other string is looked at.
+  function bind(option, spec) {
+    var table = { 'fn:x': spec.x && tick(spec.x), 'fn:y': spec.y && tick(spec.y), 'fn:tip': tip(spec) };
+    [option.xAxis[0].axisLabel, option.yAxis[0].axisLabel, option.tooltip].forEach(function (holder) {
+      if (holder && table[holder.formatter]) holder.formatter = table[holder.formatter];
+    });
+  }
+
+  function legend(option, width, theme, measure) {
+    var names = option.legend.data || [];
+    var rows = names.length ? 1 : 0, x = 0;
+    var most = Math.min(width - 40, 300);
+    names.forEach(function (name) {
+      var item = Math.min(measure(name, 12), most) + 46;
+      if (x && x + item > width) { rows++; x = 0; }
+      x += item;
+    });
+    option.legend = {
+      show: names.length > 0, data: names, left: 0, type: 'plain', itemGap: 16, itemWidth: 18, itemHeight: 10, padding: 0, width: width,
+      textStyle: { color: theme.ink, fontSize: 12, fontFamily: FONT, width: most, overflow: 'truncate' }
+    };
+    return rows * 22;
+  }
+
+  // prepare turns a chart's data into options for one width and theme: headings and
+  // notes are wrapped by us, since the library does not make room for them.
+  function prepare(spec, width, theme, measure) {
+    spec = JSON.parse(JSON.stringify(spec));
+    var option = spec.option;
+    var narrow = width < 520;
+    var heading = wrap(option.title.text, width - (narrow ? 0 : 34), narrow ? 15 : 17, 650, measure);
+    var sub = wrap(option.title.subtext || '', width, 12.5, 400, measure);
+    var notes = [];
+    spec.notes.forEach(function (n) { notes = notes.concat(wrap(n, width, 11, 400, measure)); });
+    var looks = colours(option.series, theme);
+    spec.labels = option.series.map(function (s) {
+      return s.id.indexOf('whisker') ? [] : s.data.map(function (d) { return String(d[8]); });
+    });
+    option.series.forEach(function (s, i) { dress(s, looks[i], theme, spec); });
+    bind(option, spec);
+    axisStyle(option.xAxis[0], theme, true);
+    axisStyle(option.yAxis[0], theme, false);
+    var headHeight = heading.length * (narrow ? 20 : 23) + sub.length * 17 + 10;
+    var legendHeight = legend(option, width, theme, measure);
+    option.legend.top = headHeight + 2;
+    option.legend.selectedMode = !spec.fixed;
+    var notesHeight = notes.length * 15 + (notes.length ? 10 : 0);
+    var yName = option.yAxis[0].name && option.yAxis[0].type !== 'category';
+    option.yAxis[0].nameLocation = 'end';
+    option.yAxis[0].nameGap = 12;
+    option.yAxis[0].nameTextStyle.align = 'left';
+    option.yAxis[0].nameTextStyle.padding = [0, 0, 0, -36];
+    option.xAxis[0].nameGap = option.xAxis[0].type === 'category' ? 30 : 28;
+    option.xAxis[0].nameLocation = 'middle';
+    if (spec.flipped) {
+      Object.assign(option.yAxis[0].axisLabel, { width: Math.round(Math.min(width * 0.34, 230)), overflow: 'break', lineHeight: 14, color: theme.ink, interval: 0, hideOverlap: false });
+    }
+    var above = headHeight + legendHeight + (yName ? 30 : 8);
+    var below = notesHeight + (option.xAxis[0].name ? 26 : 6);
+    option.grid = { left: 2, right: spec.flipped ? 52 : 22, top: above, bottom: below, containLabel: true };
+    var height = above + below + spec.height + 24;
+    option.title = [
+      { text: heading.join('\n'), subtext: sub.join('\n'), left: 0, top: 0, padding: 0, itemGap: 4,
+        textStyle: { color: theme.ink, fontSize: narrow ? 15 : 17, lineHeight: narrow ? 20 : 23, fontWeight: 650, fontFamily: FONT },
+        subtextStyle: { color: theme.muted, fontSize: 12.5, lineHeight: 17, fontFamily: FONT } },
+      { text: notes.join('\n'), left: 0, top: height - notesHeight, padding: 0,
+        textStyle: { color: theme.muted, fontSize: 11, lineHeight: 15, fontWeight: 400, fontFamily: FONT } }
+    ];
+    option.tooltip = Object.assign(option.tooltip, { confine: true, backgroundColor: theme.paper, borderColor: theme.line, textStyle: { color: theme.ink, fontSize: 13 }, transitionDuration: 0 });
+    option.toolbox = { show: !narrow && typeof document !== 'undefined', right: 0, top: 0, itemSize: 14, iconStyle: { borderColor: theme.muted },
+      feature: { saveAsImage: { title: 'save the picture', name: spec.id, type: spec.canvas ? 'png' : 'svg', pixelRatio: 2 } } };
+    option.backgroundColor = theme.paper;
+    option.textStyle = { fontFamily: FONT };
+    option.animation = false;
+    return { option: option, height: height };
+  }
+
+  // ---- page ----------------------------------------------------------------
+
+  function start() {
+    var dark = root.matchMedia('(prefers-color-scheme: dark)');
+    var measure = measurer();
+    var charts = [];
+    var printing = false;
+
+    function draw(c) {
+      var width = Math.max(Math.floor(c.place.clientWidth), 240);
+      var made = prepare(c.spec, width, dark.matches && !printing ? DARK : LIGHT, measure);
+      made.option.toolbox.show = made.option.toolbox.show && !printing;
+      c.place.style.height = made.height + 'px';
+      if (!c.chart) c.chart = root.echarts.init(c.place, null, { renderer: c.spec.canvas ? 'canvas' : 'svg' });
+      c.chart.resize({ width: width, height: made.height });
+      c.chart.setOption(made.option, true);
+      c.width = width;
+    }
+
+    // The arrow keys walk through the marks of a focused chart.
+    function keys(c, event) {
+      var step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+      if (event.key === 'Escape') c.chart.dispatchAction({ type: 'hideTip' });
+      if (!step) return;
+      event.preventDefault();
+      var flat = [];
+      c.spec.option.series.forEach(function (s, i) {
+        if (/^(bar|line|points|named|prediction)/.test(s.id)) s.data.forEach(function (d, j) { if (d !== null) flat.push([i, j]); });
+      });
+      if (!flat.length) return;
+      c.at = ((c.at === undefined ? (step > 0 ? -1 : 0) : c.at) + step + flat.length) % flat.length;
+      c.chart.dispatchAction({ type: 'showTip', seriesIndex: flat[c.at][0], dataIndex: flat[c.at][1] });
+    }
+
+    document.querySelectorAll('script[type="application/json"][data-for]').forEach(function (block) {
+      var c = { spec: JSON.parse(block.textContent), place: document.getElementById(block.getAttribute('data-for')) };
+      charts.push(c);
+      draw(c);
+      c.place.addEventListener('keydown', function (event) { keys(c, event); });
+    });
+    function all() { charts.forEach(draw); }
+    dark.addEventListener('change', all);
+    root.addEventListener('beforeprint', function () { printing = true; all(); });
+    root.addEventListener('afterprint', function () { printing = false; all(); });
+    new ResizeObserver(function () {
+      charts.forEach(function (c) { if (Math.abs(c.place.clientWidth - c.width) > 1) draw(c); });
+    }).observe(document.body);
+  }
+
+  root.dmgbenchReport = { prepare: prepare, measurer: measurer, LIGHT: LIGHT, DARK: DARK };
+  if (typeof document !== 'undefined') start();
+})(typeof window !== 'undefined' ? window : this);

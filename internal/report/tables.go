@@ -1,0 +1,280 @@
+package report
+
+import (
+	"slices"
+	"strings"
+
+	"dmgbench/internal/result"
+)
+
+// maxRows keeps a table readable; what is left out is counted, and is in the exports.
+const maxRows = 240
+
+// section is one kind of figures with its table.
+type section struct {
+	id, caption string
+	figures     figures
+	table       table
+}
+
+// tables makes the table of the first screen and those of sizes, times and pure numbers.
+func (v *view) tables() {
+	kinds := []struct {
+		id, caption string
+		units       []string
+	}{
+		{"speeds", "Speed", []string{"B/s"}},
+		{"sizes", "Sizes", []string{"B"}},
+		{"counts", "Bands and ratios", []string{"1"}},
+		{"times", "Times of steps", []string{"s"}},
+	}
+	for _, k := range kinds {
+		unitOf := map[string]string{}
+		for i := range v.result.Summaries {
+			if h := headline(&v.result.Summaries[i]); h != nil {
+				unitOf[v.result.Summaries[i].Op] = h.Unit
+			}
+		}
+		f := v.figuresOf(func(op string) bool { return slices.Contains(k.units, unitOf[op]) })
+		if len(f.keys) == 0 {
+			continue
+		}
+		v.sections = append(v.sections, section{k.id, k.caption, f, v.figureTable(k.id, k.caption, f)})
+	}
+	for _, r := range v.result.Relations {
+		v.relations = append(v.relations, relationTable(r))
+	}
+}
+
+// figureTable prints rows of case × phase; each quantity is a group of columns:
+// measured, interval, one published column a machine, ratio.
+func (v *view) figureTable(id, caption string, f figures) table {
+	t := table{ID: id, Caption: caption, Columns: []column{{"", "case", true}, {"", "phase", true}}}
+	var book notes
+	groups := make([]opColumns, len(f.ops))
+	for i, op := range f.ops {
+		groups[i] = columnsOf(f, op)
+		t.Columns = append(t.Columns, groups[i].columns()...)
+	}
+	t.Columns = append(t.Columns, column{"", "n", true})
+	same := v.sharedText(f)
+	for _, general := range same.general {
+		book.general(general)
+	}
+	for i, k := range f.keys {
+		if i == maxRows {
+			book.general("Only the first " + grouped(maxRows) + " of " + grouped(int64(len(f.keys))) + " rows are shown; `export` writes all.")
+			break
+		}
+		row := []cell{{Text: v.name(k.caseID), Class: "head", Title: plain(k.caseID, 300)}, {Text: cycled(k.phase, k.cycle)}}
+		var ns []string
+		for j, op := range f.ops {
+			s := f.by[k][op]
+			row = append(row, groups[j].cells(s, same, &book)...)
+			if s != nil && !slices.Contains(ns, counted(s)) {
+				ns = append(ns, counted(s))
+			}
+		}
+		t.Rows = append(t.Rows, append(row, cell{Text: strings.Join(ns, "; "), Class: "muted"}))
+	}
+	t.Notes = book.list
+	return t
+}
+
+// opColumns is what one quantity needs: a column appears only if a row fills it.
+type opColumns struct {
+	op       string
+	scale    scale
+	interval bool
+	on       []string // one published column each
+	ratios   bool
+}
+
+func columnsOf(f figures, op string) opColumns {
+	o := opColumns{op: op, scale: f.scaleFor(op), on: f.publishedOn(op)}
+	o.interval = f.some(op, func(s *result.Summary) bool { return headline(s).CI != nil })
+	o.ratios = f.some(op, func(s *result.Summary) bool {
+		return slices.ContainsFunc(s.Published, func(p result.PublishedValue) bool { return p.Ratio > 0 })
+	})
+	return o
+}
+
+func (o opColumns) columns() []column {
+	unit := ""
+	if o.scale.suffix != "" {
+		unit = ", " + o.scale.suffix
+	}
+	group := words(o.op)
+	out := []column{{group, "measured" + unit, false}}
+	if o.interval {
+		out = append(out, column{group, "interval", false})
+	}
+	for _, on := range o.on {
+		title := "published"
+		if len(o.on) > 1 && on != "" {
+			title += ": " + plain(on, 60)
+		}
+		out = append(out, column{group, title, false})
+		if o.ratios {
+			out = append(out, column{group, "measured ÷ published", false})
+		}
+	}
+	return out
+}
+
+// cells are the entries of one row for this quantity.
+func (o opColumns) cells(s *result.Summary, same shared, book *notes) []cell {
+	out := make([]cell, len(o.columns()))
+	if s == nil {
+		return out
+	}
+	h := headline(s)
+	out[0] = cell{Text: o.scale.number(h.Value)}
+	if same.statistic == "" && s.Headline != "" {
+		out[0].Marks = append(out[0].Marks, book.mark("Statistic: "+statistic(s.Headline)+"."))
+	}
+	for _, w := range s.Warnings {
+		out[0].Marks = append(out[0].Marks, book.mark("Warning: "+plain(w.Text, 400)))
+	}
+	at := 1
+	if o.interval {
+		out[at] = o.intervalCell(h, same, book)
+		at++
+	} else if h.Why != "" && same.why == "" {
+		out[0].Marks = append(out[0].Marks, book.mark("No interval: "+plain(h.Why, 200)+"."))
+	}
+	for _, on := range o.on {
+		out[at], at = o.publishedCell(s, on), at+1
+		if o.ratios {
+			out[at], at = o.ratioCell(s, on, book), at+1
+		}
+	}
+	return out
+}
+
+func (o opColumns) intervalCell(h *result.Estimate, same shared, book *notes) cell {
+	if h.CI == nil {
+		c := cell{Text: "none", Class: "muted"}
+		if h.Why != "" && same.why == "" {
+			c.Marks = []int{book.mark("No interval: " + plain(h.Why, 200) + ".")}
+		}
+		return c
+	}
+	c := cell{Text: o.scale.number(h.CI.Low) + "–" + o.scale.number(h.CI.High), Title: ciText(h.CI)}
+	if same.ci == "" {
+		c.Marks = []int{book.mark("Interval: " + ciText(h.CI) + ".")}
+	}
+	return c
+}
+
+func (o opColumns) publishedCell(s *result.Summary, on string) cell {
+	var texts, titles []string
+	muted := ""
+	for _, p := range s.Published {
+		if p.On != on {
+			continue
+		}
+		texts = append(texts, publishedText(p))
+		if p.Statistic != "" {
+			titles = append(titles, "published as "+statistic(p.Statistic))
+		}
+		if !p.Comparable {
+			muted = "muted"
+		}
+	}
+	return cell{Text: strings.Join(texts, "; "), Class: muted, Title: strings.Join(titles, "; ")}
+}
+
+func (o opColumns) ratioCell(s *result.Summary, on string, book *notes) cell {
+	var texts []string
+	c := cell{}
+	for _, p := range s.Published {
+		if p.On != on || p.Ratio <= 0 {
+			continue
+		}
+		texts = append(texts, ratio(p.Ratio))
+		if !p.Comparable {
+			c.Class = "muted"
+			c.Marks = []int{book.mark("Not comparable: " + firstOf(plain(strings.Join(s.Departures, "; "), 400), "see the departures") + ".")}
+		}
+	}
+	c.Text = strings.Join(texts, "; ")
+	return c
+}
+
+// statistic names an estimator in words.
+func statistic(name string) string {
+	switch name {
+	case "aggregate":
+		return "all bytes over all time"
+	case "trimmed":
+		return "20 % trimmed mean of the files"
+	case "mean", "median":
+		return name + " of the files"
+	case "theil-sen":
+		return "Theil–Sen slope of time on size"
+	case "least-squares":
+		return "least-squares slope of time on size"
+	case "weighted":
+		return "weighted least-squares slope of time on size"
+	}
+	return plain(name, 60)
+}
+
+// shared is what all rows have in common and is said once under the table.
+type shared struct {
+	statistic, ci, why string
+	general            []string
+}
+
+func (v *view) sharedText(f figures) shared {
+	var stats, cis, whys []string
+	on := map[string]bool{}
+	missing, having := 0, 0
+	for _, k := range f.keys {
+		for _, op := range f.ops {
+			s := f.by[k][op]
+			if s == nil {
+				continue
+			}
+			h := headline(s)
+			stats = appendNew(stats, h.Name)
+			if h.CI != nil {
+				cis, having = appendNew(cis, ciText(h.CI)), having+1
+			} else if missing++; h.Why != "" {
+				whys = appendNew(whys, plain(h.Why, 200))
+			}
+			for _, p := range s.Published {
+				on[p.On] = true
+			}
+		}
+	}
+	out := shared{}
+	if len(stats) == 1 {
+		out.statistic = statistic(stats[0])
+		out.general = append(out.general, "Measured: "+out.statistic+".")
+	}
+	if len(cis) == 1 {
+		out.ci = cis[0]
+		out.general = append(out.general, "Interval: "+out.ci+".")
+	}
+	if len(whys) == 1 && (having == 0 || missing > 0) {
+		out.why = whys[0]
+		out.general = append(out.general, "Where there is no interval: "+out.why+".")
+	}
+	if len(on) == 1 {
+		for text := range on {
+			if text != "" {
+				out.general = append(out.general, "Published: "+plain(text, 200)+".")
+			}
+		}
+	}
+	return out
+}
+
+func appendNew(list []string, s string) []string {
+	if slices.Contains(list, s) {
+		return list
+	}
+	return append(list, s)
+}

@@ -1,0 +1,242 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"dmgbench/internal/result"
+)
+
+// TextOptions say how wide the terminal is and whether it shows colours.
+type TextOptions struct {
+	Width int  // columns; 0 is 80, below 60 is taken as 60
+	Color bool // ANSI colours for verdicts and headings
+}
+
+// textWriter lays lines out in a given number of columns.
+type textWriter struct {
+	bytes.Buffer
+	width int
+	color bool
+}
+
+func renderText(v *view, o TextOptions) []byte {
+	w := &textWriter{width: o.Width, color: o.Color}
+	if w.width == 0 {
+		w.width = 80
+	}
+	w.width = max(w.width, 60)
+	w.wrapped("", w.paint("1", v.title))
+	w.wrapped("  ", zero(v.source != "", "after "+v.source))
+	for _, f := range v.facts {
+		w.wrapped(fmt.Sprintf("  %-9s ", strings.ToLower(f.Name)), f.Value)
+	}
+	if len(v.departures) > 0 {
+		w.heading(fmt.Sprintf("Departures from what was published (%d)", len(v.departures)))
+		for _, d := range v.departures {
+			w.wrapped("  • ", d.Text+zero(d.Cases != "", " ["+d.Cases+"]"))
+		}
+	}
+	for _, s := range v.sections {
+		w.section(v, s)
+	}
+	w.claims(v.claims)
+	if len(v.notDone) > 0 {
+		w.heading("Not measured, or not in full")
+		for _, p := range v.notDone {
+			w.wrapped("  • ", p.Name+": "+p.Value)
+		}
+	}
+	w.warnings(v)
+	return w.Bytes()
+}
+
+func (w *textWriter) heading(text string) { fmt.Fprintf(w, "\n%s\n", w.paint("1", text)) }
+
+// paint puts text in an ANSI style if colours are wanted.
+func (w *textWriter) paint(style, text string) string {
+	if !w.color {
+		return text
+	}
+	return "\x1b[" + style + "m" + text + "\x1b[0m"
+}
+
+// wrapped prints text behind a first-line prefix, later lines indented as far.
+func (w *textWriter) wrapped(prefix, text string) {
+	if text == "" {
+		return
+	}
+	indent := strings.Repeat(" ", width(prefix))
+	room, line := w.width-width(prefix), ""
+	for _, word := range strings.Split(text, " ") {
+		if line != "" && visible(line)+1+visible(word) > room {
+			fmt.Fprintln(w, prefix+line)
+			prefix, line = indent, ""
+		}
+		if line != "" {
+			line += " "
+		}
+		line += word
+	}
+	fmt.Fprintln(w, prefix+line)
+}
+
+// visible is the width without ANSI styles.
+func visible(s string) int {
+	for {
+		at := strings.Index(s, "\x1b[")
+		if at < 0 {
+			return width(s)
+		}
+		end := strings.IndexByte(s[at:], 'm')
+		if end < 0 {
+			return width(s)
+		}
+		s = s[:at] + s[at+end+1:]
+	}
+}
+
+// section prints figures: a line for each case, below it one for each phase and quantity.
+func (w *textWriter) section(v *view, s section) {
+	f := s.figures
+	ops := slices.DeleteFunc(slices.Clone(f.ops), func(op string) bool { return !onTerminal(op, f) })
+	if len(ops) == 0 {
+		return
+	}
+	w.heading(s.caption)
+	grid := [][]string{{"", "", "measured", "interval", "published", "ratio", "n"}}
+	heads := map[int]string{}
+	last, greyed, warned := "", false, false
+	for _, k := range f.keys {
+		for _, op := range ops {
+			sum := f.by[k][op]
+			if sum == nil {
+				continue
+			}
+			if k.caseID != last {
+				heads[len(grid)], last = v.name(k.caseID), k.caseID
+			}
+			row, grey, warn := textRow(sum, cycled(k.phase, k.cycle), f.scaleFor(op))
+			grid, greyed, warned = append(grid, row), greyed || grey, warned || warn
+		}
+	}
+	w.grid(grid, heads)
+	for _, n := range v.sharedText(f).general {
+		w.wrapped("  ", n)
+	}
+	if greyed {
+		w.wrapped("  ", "Ratios in brackets are not comparable: see the departures.")
+	}
+	if warned {
+		w.wrapped("  ", "! marks a figure with a warning.")
+	}
+}
+
+// onTerminal leaves the times of steps, and what says little without a picture, to the report.
+func onTerminal(op string, f figures) bool {
+	if strings.HasSuffix(op, "_time") {
+		return len(f.publishedOn(op)) > 0
+	}
+	return !slices.Contains([]string{"apparent", "host_free", "bands_full", "stream_out"}, op)
+}
+
+func textRow(s *result.Summary, phase string, sc scale) (row []string, greyed, warned bool) {
+	h := headline(s)
+	row = []string{phase, words(s.Op), sc.text(h.Value), "", "", "", counted(s)}
+	if len(s.Warnings) > 0 {
+		row[2], warned = "! "+row[2], true
+	}
+	if h.CI != nil {
+		row[3] = sc.number(h.CI.Low) + "–" + sc.number(h.CI.High)
+	}
+	var texts, ratios []string
+	for _, p := range s.Published {
+		texts = append(texts, publishedText(p))
+		r := ratio(p.Ratio)
+		if p.Ratio > 0 && !p.Comparable {
+			r, greyed = "("+r+")", true
+		}
+		ratios = append(ratios, r)
+	}
+	row[4], row[5] = strings.Join(texts, "; "), strings.Join(ratios, "; ")
+	return row, greyed, warned
+}
+
+// grid aligns columns: words left, numbers right; columns without a single entry are left out.
+func (w *textWriter) grid(rows [][]string, heads map[int]string) {
+	wide := make([]int, len(rows[0]))
+	for _, row := range rows[1:] {
+		for i, c := range row {
+			wide[i] = max(wide[i], width(c))
+		}
+	}
+	for i, c := range rows[0] {
+		if wide[i] > 0 {
+			wide[i] = max(wide[i], width(c))
+		}
+	}
+	total := 2
+	for _, n := range wide {
+		total += n + min(n, 1)*2
+	}
+	if last := len(wide) - 1; total > w.width {
+		wide[last] = 0 // n is under the table in the report; figures are worth more
+	}
+	for i, row := range rows {
+		if name, ok := heads[i]; ok {
+			w.wrapped("  ", w.paint("36", name))
+		}
+		line := "   "
+		for j, c := range row {
+			if wide[j] == 0 {
+				continue
+			}
+			pad := strings.Repeat(" ", max(wide[j]-width(c), 0))
+			if j < 2 || j == len(row)-1 {
+				line += " " + c + pad + " "
+			} else {
+				line += " " + pad + c + " "
+			}
+		}
+		fmt.Fprintln(w, strings.TrimRight(line, " "))
+	}
+}
+
+var verdictStyle = map[string]string{result.Holds: "32", result.DoesNotHold: "31", result.CannotTell: "33", result.NotMeasured: "2"}
+
+func (w *textWriter) claims(claims []claimView) {
+	if len(claims) == 0 {
+		return
+	}
+	w.heading("Verdicts: " + verdictCount(claims))
+	for _, c := range claims {
+		w.wrapped("  "+w.pad(c)+" ", c.Says+" ("+c.By+")")
+		indent := strings.Repeat(" ", 17)
+		w.wrapped(indent, c.Reason)
+		if c.Here != "" {
+			w.wrapped(indent, "here: "+c.Here)
+		}
+	}
+}
+
+// pad is the verdict in a column of its own.
+func (w *textWriter) pad(c claimView) string {
+	return c.Word + strings.Repeat(" ", max(14-width(c.Word), 0))
+}
+
+func (w *textWriter) warnings(v *view) {
+	if len(v.warnings) == 0 {
+		return
+	}
+	w.heading("Warnings: " + grouped(int64(len(v.warnings))))
+	const most = 8
+	for i, n := range v.warnings {
+		if i == most {
+			w.wrapped("  ", "… and "+grouped(int64(len(v.warnings)-most))+" more in the report.")
+			break
+		}
+		w.wrapped("  • ", n.Text+" ["+n.Where+"]")
+	}
+}

@@ -1,0 +1,192 @@
+package report
+
+import (
+	"slices"
+	"strings"
+
+	"dmgbench/internal/plan"
+	"dmgbench/internal/result"
+)
+
+func firstOf(options ...string) string {
+	for _, s := range options {
+		if strings.TrimSpace(s) != "" {
+			return s
+		}
+	}
+	return ""
+}
+
+func nonEmpty(in []string) []string {
+	return slices.DeleteFunc(in, func(s string) bool { return s == "" })
+}
+
+func drop(in []pair) []pair {
+	return slices.DeleteFunc(in, func(p pair) bool { return p.Value == "" })
+}
+
+func quoted(s string) string {
+	if s == "" {
+		return ""
+	}
+	return "“" + s + "”"
+}
+
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return grouped(int64(n)) + " " + noun + "s"
+}
+
+func goVersion(t result.Tool) string {
+	parts := nonEmpty([]string{plain(t.Go, 30), strings.Trim(plain(t.OS, 20)+"/"+plain(t.Arch, 20), "/")})
+	if len(parts) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(parts, ", ") + ")"
+}
+
+func digestText(digest string) string {
+	if digest == "" {
+		return ""
+	}
+	return ", SHA-256 " + shorten(digest, 13)
+}
+
+// status says in words how the run ended; a run that is done needs none.
+func status(r *result.Result) string {
+	switch r.Status {
+	case result.Done, "":
+		return ""
+	case result.Unfinished:
+		return "unfinished: figures may change when it is resumed"
+	case result.Failed:
+		return "ended with failed or discarded cases"
+	case result.Skipped:
+		return "nothing was measured"
+	}
+	return plain(r.Status, 60)
+}
+
+// claimView is one judged sentence as printed.
+type claimView struct {
+	Verdict, Word, Says, By, Scope, Reason, Here string
+	Evidence                                     []string
+}
+
+var verdictWords = map[string]string{
+	result.Holds: "holds", result.DoesNotHold: "does not hold", result.CannotTell: "cannot tell", result.NotMeasured: "not measured",
+}
+
+func claimViews(claims []result.Claim) []claimView {
+	var out []claimView
+	for _, c := range claims {
+		word, ok := verdictWords[c.Verdict]
+		verdict := c.Verdict
+		if !ok {
+			verdict, word = result.CannotTell, plain(firstOf(c.Verdict, "no verdict"), 40)
+		}
+		cv := claimView{Verdict: verdict, Word: word, Says: plain(c.Says, 400), By: claimant(c.By), Scope: scopeText(c.Scope),
+			Reason: plain(c.Reason, 800), Here: plain(c.Here, 800)}
+		for _, e := range c.Evidence {
+			cv.Evidence = append(cv.Evidence, plain(e, 600))
+		}
+		out = append(out, cv)
+	}
+	return out
+}
+
+func claimant(by string) string {
+	switch by {
+	case "author":
+		return "the author’s claim"
+	case "us":
+		return "our claim"
+	}
+	return plain(by, 40)
+}
+
+func scopeText(scope string) string {
+	switch scope {
+	case "apple":
+		return "about Apple’s tools"
+	case "any":
+		return "about any engine"
+	}
+	return plain(scope, 40)
+}
+
+// verdictCount is "3 hold, 1 does not hold, 2 not measured".
+func verdictCount(claims []claimView) string {
+	var parts []string
+	for _, verdict := range []string{result.Holds, result.DoesNotHold, result.CannotTell, result.NotMeasured} {
+		n := 0
+		for _, c := range claims {
+			if c.Verdict == verdict {
+				n++
+			}
+		}
+		word := verdictWords[verdict]
+		if n != 1 {
+			word = map[string]string{result.Holds: "hold", result.DoesNotHold: "do not hold"}[verdict]
+			if word == "" {
+				word = verdictWords[verdict]
+			}
+		}
+		if n > 0 {
+			parts = append(parts, grouped(int64(n))+" "+word)
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// formatNames is the legend of Apple's four-letter names.
+var formatNames = []pair{
+	{"UDRW", "read/write image of fixed size (RAW); allocated in full when made, sparse after a trim"},
+	{"UDSB", "sparse bundle: a folder of band files that come and go with the contents"},
+	{"UDSP", "sparse image: one file that grows"},
+	{"ASIF", "Apple Sparse Image Format, since macOS 26: one sparse file"},
+	{"UDRO", "read-only image"},
+	{"UDCO", "read-only, compressed with ADC"},
+	{"UDZO", "read-only, compressed with zlib"},
+	{"UDBZ", "read-only, compressed with bzip2"},
+	{"ULFO", "read-only, compressed with LZFSE"},
+	{"ULMO", "read-only, compressed with LZMA"},
+	{"UDTO", "master of an optical disc"},
+	{"UFBI", "entire device with its partition map"},
+}
+
+// formatLegend explains the names that occur in the result.
+func formatLegend(r *result.Result) []pair {
+	used := map[string]bool{}
+	for _, c := range r.Cases {
+		used[c.Target.Format] = true
+		for _, kv := range c.Keys {
+			used[kv[1]] = true
+		}
+	}
+	var out []pair
+	for _, f := range formatNames {
+		if used[f.Name] || f.Name == "UDRW" && used["RAW"] {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// canonicalPlan is what a plan that can print itself offers.
+type canonicalPlan interface{ Canonical() []byte }
+
+func canonical(p *plan.Plan) string {
+	c, ok := any(p).(canonicalPlan)
+	if !ok {
+		return ""
+	}
+	var lines []string
+	for line := range strings.Lines(string(c.Canonical())) {
+		indent := line[:len(line)-len(strings.TrimLeft(line, " "))]
+		lines = append(lines, indent+clean(line))
+	}
+	return strings.Join(lines, "\n")
+}
