@@ -46,7 +46,10 @@ func (m moment) noise(name string) float64 {
 		h.Write([]byte{0})
 	}
 	h.Write([]byte{byte(m.round), byte(m.cycle), byte(m.order), byte(m.order >> 8)})
-	return 2*float64(h.Sum64()>>11)/(1<<53) - 1
+	x := h.Sum64() // FNV leaves the upper bits alone: the mixing of SplitMix64
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return 2*float64((x^x>>31)>>11)/(1<<53) - 1
 }
 
 // laws say how a machine behaves.
@@ -76,7 +79,8 @@ func own() result.Engine {
 func steady(rates map[string]float64, noise float64) laws {
 	return laws{engine: apple(), latency: 1e-4, idle: 1000,
 		rate: func(m moment) float64 {
-			return rates[m.format()] * (1 + noise*m.noise("round")) * (1 + noise*moment{c: m.c, step: m.step, order: m.order, round: m.round}.noise("file"))
+			round := moment{c: m.c, step: m.step, round: m.round, cycle: m.cycle}
+			return rates[m.format()] * (1 + noise*round.noise("round")) * (1 + noise*m.noise("file"))
 		}}
 }
 

@@ -50,7 +50,11 @@ func show(v float64, unit string) string {
 	case v == math.Trunc(v) && math.Abs(v) < 1e6:
 		return strconv.Itoa(int(v))
 	}
-	return units.Significant(v, 3)
+	text := units.Significant(v, 3)
+	if strings.Contains(text, ".") {
+		text = strings.TrimRight(strings.TrimRight(text, "0"), ".")
+	}
+	return text
 }
 
 // showSpan writes two limits with one unit: "1.8 to 2.3".
