@@ -3,6 +3,7 @@ package result
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -288,4 +289,34 @@ func TestReadResultRefuses(t *testing.T) {
 	require.ErrorContains(t, err, "not a regular file")
 	_, err = readBounded(filepath.Join(dir, JournalFile), 10)
 	require.ErrorContains(t, err, "larger than 10 bytes")
+}
+
+func FuzzParseResult(f *testing.F) {
+	b, err := goldenResult().MarshalIndent()
+	require.NoError(f, err)
+	f.Add(b)
+	f.Add([]byte(`{"schema":1,"cases":[{"status":"done","steps":[{"span":{}},{"stream":{"ratio":1e308}}]}]}`))
+	f.Add([]byte(`{"schema":1,"sessions":null}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r, err := ParseResult("r", data)
+		if err != nil {
+			return
+		}
+		again, err := r.MarshalIndent()
+		if err != nil {
+			t.Fatal(err)
+		}
+		back, err := ParseResult("r", again)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if last, err := back.MarshalIndent(); err != nil || !bytes.Equal(last, again) {
+			t.Fatalf("not stable: %v", err)
+		}
+		for _, format := range Formats {
+			if err := Export(io.Discard, r, format, ExportOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
 }

@@ -5,6 +5,20 @@
 // The package measures nothing and draws no conclusion: summaries and verdicts are
 // put into a [Result] by the analysis. Times are integer nanoseconds, sizes
 // integer bytes, rates bytes per second. Changes of the format are additive.
+//
+// # The way of a number
+//
+// The runner appends a [Record] for every event to the journal of a [RunDir].
+// [Replay] says where a journal stands, which is what a resume needs; [Fold] makes
+// the [Result] of it. [Export] turns results into formats of other programs.
+//
+// # What it refuses
+//
+// A journal or result may have been made by somebody else. Names in it are plain
+// file names ([SafeName]) or the journal is not read; files are reached through
+// the opened run folder only, never through links; and a folder is resumed only if
+// its marker, its journal and its owner agree. Host names, users and absolute
+// paths are not recorded unless the run was told to identify itself.
 package result
 
 import "time"

@@ -1,0 +1,270 @@
+package result
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"flag"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/perf/benchfmt"
+	"pgregory.net/rapid"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// goldenResult is small and has one of everything, hostile names included.
+func goldenResult() *Result {
+	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
+	write := func(round int, ns int64) Step {
+		return Step{Index: 4, Do: "write", Phase: "new", Op: "write", Round: round, Session: 1, StartNS: 5e9, DurationNS: ns + 1e6,
+			Expect: "ok", Workers: 1, Live: 6_000_000, Cache: &Achieved{"direct", "direct"}, Sync: &Achieved{"fsync", "full"},
+			Span:   &Span{GateNS: 5e9, FirstDoneNS: 5e9 + ns, LastDoneNS: 5e9 + ns, Bytes: 6_000_000, BusyNS: ns - 1000, IdleNS: 1000},
+			Device: &DeviceBytes{Read: 4096, Written: 6_291_456},
+			Samples: []Sample{
+				{File: "new/0001.bin", Bytes: 2_000_000, StartNS: 5e9, DurationNS: ns / 3, Order: 0, Set: 1},
+				{File: "=cmd|' /C calc'!A0", Bytes: 4_000_000, StartNS: 5e9 + ns/3, DurationNS: ns/3*2 - 1000, Order: 1, Set: 1},
+			}, Warnings: []Warning{{"slow_first", "the first file took twice the median"}}}
+	}
+	measure := Step{Index: 6, Do: "measure", Phase: "new", Round: 1, Session: 1, DurationNS: 2e6, Expect: "ok", Live: 6_000_000,
+		Disk: &DiskUse{Allocated: 8_400_896, Apparent: 104_857_600, Sparse: true, Bands: 3, BandsFull: 1, VolumeFree: -1, HostFree: 5e9}}
+	keys := func(format, enc string) [][2]string { return [][2]string{{"format", format}, {"encryption", enc}} }
+	udsb := Case{ID: "format=UDSB,encryption=AES-256", Keys: keys("UDSB", "AES-256"), Status: Done,
+		Target: Target{Kind: "image", Place: "external", Format: "UDSB", Encryption: "AES-256", Filesystem: "exFAT",
+			Size: 100e6, BandSizeUsed: 8 << 20, Backend: "in-process"},
+		Steps: []Step{
+			{Index: 1, Do: "attach", Round: 1, Session: 1, DurationNS: 12_500_000, Expect: "ok"}, write(1, 3_000_000), measure,
+			{Index: 7, Do: "compact", Phase: "end", Round: 1, Session: 1, DurationNS: 70e6, Expect: "ok", BytesFreed: 8 << 20},
+			{Index: 8, Do: "resize", Round: 1, Session: 1, DurationNS: 1e6, Expect: "fail", Error: "resizing: no"},
+			write(2, 6_000_000)},
+		Rounds: []CaseRound{{Round: 1, Status: Done}, {Round: 2, Status: Done}}}
+	raw := Case{ID: "format=UDRW,encryption=none", Keys: keys("UDRW", "none"), Status: Discarded, Reason: "round 2: interrupted in step 3",
+		Target: Target{Kind: "image", Format: "UDRW", Encryption: "none", Filesystem: "exFAT", Size: 100e6},
+		Steps:  []Step{write(1, 4_000_000), write(2, 9_000_000)},
+		Rounds: []CaseRound{{Round: 1, Status: Done}, {Round: 2, Status: Discarded, Reason: "interrupted in step 3"}}}
+	native := Case{ID: "target=directory", Keys: [][2]string{{"target", "directory"}}, Baseline: true, Status: Skipped,
+		Reason: "-no space", Target: Target{Kind: "directory"}, Rounds: []CaseRound{{Round: 1, Status: Skipped, Reason: "-no space"}}}
+	return &Result{
+		Schema: 1, Tool: Tool{"dmgbench", "0.1.0", "go1.26.0", "linux", "amd64"}, Run: "quick-1", Status: Failed,
+		Plan: PlanRef{"quick", "Quick \"tour\"", strings.Repeat("ab", 32)}, Seed: 18446744073709551615, Rounds: 2,
+		Sessions: []Session{{Index: 1, Started: at(0), Finished: at(90), Boot: "b1", End: Clean,
+			Host: Host{OS: "linux", OSVersion: "6.12", Arch: "amd64", Model: "Board\nX", CPU: "8 × core", CPUs: 2, Memory: 8e9,
+				Disks: []Disk{{Filesystem: "ext4", Medium: "ssd", Free: 5e9, Total: 9e9}}},
+			Engine: Engine{Name: "inprocess", Vendor: "dmgbench", Version: "0.1.0", Title: "in-process", Why: "hdiutil cannot work here"}}},
+		Departures: []Departure{{Kind: "sets", Text: "1 set instead of 10"}},
+		Warnings:   []Warning{{"power", "on battery"}},
+		Cases:      []Case{udsb, raw, native},
+		Summaries: []Summary{{Case: udsb.ID, Phase: "new", Op: "write", N: 2, Rounds: 2, Bytes: 12e6, Headline: "aggregate",
+			Estimates: []Estimate{
+				{Name: "aggregate", Value: 1.5e9, Unit: "B/s", N: 2, CI: &CI{1.25e9, 1.75e9, 0.95, "t on log ratios", "round"}},
+				{Name: "median", Value: 1.4e9, Unit: "B/s", N: 4, Why: "n is too small"}},
+			Published:  []PublishedValue{{Text: "7.62 GB/s", Kind: "is", Low: 7.62e9, High: 7.62e9, Unit: "B/s", Ratio: 0.2}},
+			Departures: []string{"engine", "=sets"}, Warnings: []Warning{{"rounds", "only 2 rounds"}}},
+			{Case: udsb.ID, Phase: "new", Op: "allocated", N: 1, Rounds: 1, Headline: "median",
+				Estimates: []Estimate{{Name: "median", Value: 8400896, Unit: "B", N: 1}}},
+			{Case: udsb.ID, Phase: `a"b\c` + "\nd", Op: "bands", N: 1, Rounds: 1, Headline: "median",
+				Estimates: []Estimate{{Name: "median", Value: 3, Unit: "1", N: 1}}}},
+		Claims: []Claim{{ID: "twice", Says: "at least twice", By: "author", Scope: "apple", Verdict: NotMeasured, Reason: "this engine imitates it"}},
+	}
+}
+
+func exported(t require.TestingT, r *Result, format, table string) string {
+	var b bytes.Buffer
+	require.NoError(t, Export(&b, r, format, ExportOptions{Table: table}))
+	return b.String()
+}
+
+func TestGoldenExports(t *testing.T) {
+	for file, c := range map[string][2]string{
+		"samples.csv": {"csv", ""}, "steps.csv": {"csv", "steps"}, "summaries.csv": {"csv", "summaries"}, "result.json": {"json", ""},
+		"samples.jsonl": {"jsonl", ""}, "bench.txt": {"benchfmt", ""}, "metrics.prom": {"openmetrics", ""},
+	} {
+		got := exported(t, goldenResult(), c[0], c[1])
+		path := filepath.Join("testdata", file)
+		if *update {
+			require.NoError(t, os.MkdirAll("testdata", 0o755))
+			require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
+		}
+		want, err := os.ReadFile(path)
+		require.NoError(t, err, "make it with -update and look at it")
+		assert.Equal(t, string(want), got, file)
+	}
+}
+
+func TestExportRefuses(t *testing.T) {
+	var b bytes.Buffer
+	require.ErrorContains(t, Export(&b, &Result{}, "xml", ExportOptions{}), `exporting "xml": not one of csv, json`)
+	require.ErrorContains(t, Export(&b, &Result{}, "csv", ExportOptions{Table: "all"}), `table "all" is none of samples`)
+	require.ErrorContains(t, Export(&b, &Result{}, "json", ExportOptions{Table: "steps"}), "only csv has tables")
+	r := goldenResult()
+	r.Summaries[0].Estimates[0].Value = math.NaN()
+	for _, f := range Formats {
+		require.ErrorContains(t, Export(&b, r, f, ExportOptions{}), "summaries[0].estimates[0].value is not a finite number")
+	}
+	require.Empty(t, b.String())
+	full := errors.New("pipe closed")
+	for _, f := range Formats {
+		require.ErrorIs(t, Export(failing{full}, goldenResult(), f, ExportOptions{}), full, f)
+	}
+}
+
+type failing struct{ err error }
+
+func (f failing) Write([]byte) (int, error) { return 0, f.err }
+
+// No text cell of any table can be taken for a formula, whatever the names are,
+// and every row has a cell for every column.
+func TestCSVCellsAreHarmless(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		r := randomOf[Result](rt)
+		evil := rapid.StringMatching(`[=+@\t\r\n＝-][a-z0-9"',;\n]{0,4}`)
+		for i := range r.Cases {
+			r.Cases[i].ID = evil.Draw(rt, "id")
+			r.Cases[i].Keys = append(r.Cases[i].Keys, [2]string{"manual", evil.Draw(rt, "value")})
+		}
+		for _, table := range Tables {
+			rows, err := csv.NewReader(strings.NewReader(exported(rt, &r, "csv", table))).ReadAll()
+			require.NoError(rt, err)
+			require.Len(rt, rows[0], len(Columns(&r, table)))
+			for _, cells := range rows {
+				for _, cell := range cells {
+					if cell != "" && strings.ContainsAny(cell[:1], "=+-@\t\r\n") {
+						require.Regexp(rt, `^-[0-9][0-9.e+-]*$`, cell)
+					}
+				}
+			}
+		}
+	})
+}
+
+func TestCSVColumnsAreDocumented(t *testing.T) {
+	for _, table := range Tables {
+		seen := map[string]bool{}
+		for _, c := range Columns(goldenResult(), table) {
+			require.False(t, seen[c.Name], "%s twice in %s", c.Name, table)
+			require.NotEmpty(t, c.Doc, "%s of %s", c.Name, table)
+			seen[c.Name] = true
+		}
+	}
+	require.Nil(t, Columns(goldenResult(), "nothing"))
+}
+
+func TestJSONLines(t *testing.T) {
+	lines := strings.Split(strings.TrimSuffix(exported(t, goldenResult(), "jsonl", ""), "\n"), "\n")
+	require.Len(t, lines, 8)
+	counting := 0
+	for _, l := range lines {
+		var s sampleLine
+		require.NoError(t, json.Unmarshal([]byte(l), &s))
+		require.Equal(t, "in-process", s.Engine)
+		require.InEpsilon(t, float64(s.Bytes)/float64(s.DurationNS)*1e9, *s.Rate, 1e-12)
+		if s.Counts {
+			counting++
+		}
+	}
+	require.Equal(t, 6, counting)
+}
+
+// parse reads a benchmark file as benchstat does, and fails on any complaint.
+func parse(t require.TestingT, text string) []*benchfmt.Result {
+	var out []*benchfmt.Result
+	rd := benchfmt.NewReader(strings.NewReader(text), "bench.txt")
+	for rd.Scan() {
+		switch rec := rd.Result().(type) {
+		case *benchfmt.Result:
+			out = append(out, rec.Clone())
+		case *benchfmt.SyntaxError:
+			require.NoError(t, rec)
+		}
+	}
+	require.NoError(t, rd.Err())
+	return out
+}
+
+func TestBenchstatReadsIt(t *testing.T) {
+	text := exported(t, goldenResult(), "benchfmt", "")
+	results := parse(t, text)
+	require.Len(t, results, 6, "rounds that do not count and steps that should fail stay out")
+	first := results[1]
+	assert.Equal(t, "Write/format=UDSB/encryption=AES-256/phase=new/cycle=0", string(first.Name))
+	_, parts := first.Name.Parts()
+	assert.Equal(t, "/encryption=AES-256", string(parts[1]), "not a GOMAXPROCS suffix")
+	v, ok := first.Value("B/s")
+	assert.True(t, ok)
+	assert.InEpsilon(t, 2e9, v, 1e-12)
+	v, _ = first.Value("sec")
+	assert.InEpsilon(t, 0.003, v, 1e-12)
+	assert.Equal(t, "Board X 8 × core", first.GetConfig("host"))
+	assert.Equal(t, "in-process 0.1.0", first.GetConfig("engine"))
+	assert.Equal(t, "full", first.GetConfig("sync"))
+	assert.Empty(t, results[0].GetConfig("sync"), "an attach has no flush")
+	assert.Empty(t, results[2].GetConfig("sync"), "neither has a measure behind a write")
+
+	rd := benchfmt.NewReader(strings.NewReader(text), "bench.txt")
+	for rd.Scan() {
+	}
+	assert.Equal(t, 1, rd.Units().GetBetter("B/s"))
+	assert.Equal(t, -1, rd.Units().GetBetter("sec"))
+	assert.Equal(t, -1, rd.Units().GetBetter("allocated-B"))
+}
+
+// Whatever the names are, every line is one result, and cases stay apart.
+func TestBenchmarkNamesAreSound(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		r := goldenResult()
+		text := rapid.StringOf(rapid.SampledFrom([]rune("a1 -/=\t\n\u00a0\u0085\u2028_é\x00%")))
+		for i := range r.Cases[:2] {
+			r.Cases[i].Keys = [][2]string{{"k", text.Draw(rt, "value")}}
+			for j := range r.Cases[i].Steps {
+				r.Cases[i].Steps[j].Phase = text.Draw(rt, "phase")
+				r.Cases[i].Steps[j].Do = text.Draw(rt, "do")
+			}
+		}
+		r.Sessions[0].Host.Model, r.Plan.Name, r.Run = text.Draw(rt, "model"), text.Draw(rt, "plan"), text.Draw(rt, "run")
+		results := parse(rt, exported(rt, r, "benchfmt", ""))
+		require.Len(rt, results, 6)
+		names := benchNames(r)
+		require.NotEqual(rt, names[0], names[1])
+		for _, res := range results {
+			require.False(rt, strings.ContainsAny(string(res.Name), " \t\n"))
+			_, parts := res.Name.Parts()
+			require.Equal(rt, "/cycle=0", string(parts[len(parts)-1]))
+		}
+	})
+}
+
+// A parser of the text format by its grammar: families stand together, names,
+// labels and values are well formed, no series comes twice, and the end is there.
+func TestOpenMetricsIsWellFormed(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		r := randomOf[Result](rt)
+		text := exported(rt, &r, "openmetrics", "")
+		lines := strings.Split(text, "\n")
+		require.Equal(rt, []string{"# EOF", ""}, lines[len(lines)-2:])
+		var families, series []string
+		for _, l := range lines[:len(lines)-2] {
+			if name, ok := strings.CutPrefix(l, "# HELP "); ok {
+				name, _, _ = strings.Cut(name, " ")
+				require.NotContains(rt, families, name)
+				families = append(families, name)
+			}
+			if strings.HasPrefix(l, "#") {
+				require.Regexp(rt, `^# (HELP|TYPE|UNIT) `+families[len(families)-1]+` `, l)
+				continue
+			}
+			require.Regexp(rt, `^`+families[len(families)-1]+`\{[a-z_]+="([^"\\]|\\["\\n])*"(,[a-z_]+="([^"\\]|\\["\\n])*")*\} -?[0-9.]+(e[+-][0-9]+)?$`, l)
+			id := l[:strings.LastIndex(l, " ")]
+			require.False(rt, slices.Contains(series, id), "%s twice", id)
+			series = append(series, id)
+		}
+	})
+}

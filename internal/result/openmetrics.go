@@ -1,0 +1,145 @@
+package result
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// family is one metric with its samples, which have to stand together.
+type family struct {
+	name, help, unit string
+	lines            []string
+	seen             map[string]bool
+}
+
+// add adds a sample; a second one with the same labels would spoil the whole file and is left out.
+func (f *family) add(value string, labels ...string) {
+	var b strings.Builder
+	for i := 0; i < len(labels); i += 2 {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(labels[i] + `="` + escapeLabel(labels[i+1]) + `"`)
+	}
+	if f.seen[b.String()] {
+		return
+	}
+	if f.seen == nil {
+		f.seen = map[string]bool{}
+	}
+	f.seen[b.String()] = true
+	f.lines = append(f.lines, f.name+"{"+b.String()+"} "+value)
+}
+
+var labelEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
+
+func escapeLabel(s string) string { return labelEscapes.Replace(strings.ToValidUTF8(s, "\uFFFD")) }
+
+// OpenMetrics writes the headline estimates, verdicts and states in the text
+// format of OpenMetrics 1.0. Everything is a gauge without a time stamp, which
+// is what node_exporter's textfile collector takes too.
+func OpenMetrics(w io.Writer, r *Result) error {
+	b := bufio.NewWriter(w)
+	families := []*family{runInfo(r)}
+	families = append(families, runTimes(r))
+	families = append(families, estimateFamilies(r)...)
+	families = append(families, stateFamilies(r)...)
+	for _, f := range families {
+		if len(f.lines) == 0 {
+			continue
+		}
+		fmt.Fprintf(b, "# HELP %s %s\n# TYPE %s gauge\n", f.name, f.help, f.name)
+		if f.unit != "" {
+			fmt.Fprintf(b, "# UNIT %s %s\n", f.name, f.unit)
+		}
+		for _, l := range f.lines {
+			fmt.Fprintln(b, l)
+		}
+	}
+	fmt.Fprintln(b, "# EOF")
+	return b.Flush()
+}
+
+func runInfo(r *Result) *family {
+	f := &family{name: "dmgbench_run_info", help: "The run, always 1."}
+	s := &Session{}
+	if len(r.Sessions) > 0 {
+		s = &r.Sessions[0]
+	}
+	f.add("1", "plan", r.Plan.Name, "digest", r.Plan.Digest, "run", r.Run, "status", r.Status, "version", r.Tool.Version,
+		"engine", s.Engine.Title, "os", hostOS(s.Host), "model", s.Host.Model)
+	return f
+}
+
+func runTimes(r *Result) *family {
+	f := &family{name: "dmgbench_run_end_timestamp_seconds", unit: "seconds", help: "When the last session ended, Unix time."}
+	if n := len(r.Sessions); n > 0 && !r.Sessions[n-1].Finished.IsZero() {
+		f.add(strconv.FormatInt(r.Sessions[n-1].Finished.Unix(), 10), "plan", r.Plan.Name)
+	}
+	return f
+}
+
+// metricOf are name and unit by the unit of an estimate.
+var metricOf = []struct{ unit, name, suffix, what string }{
+	{"B/s", "rate", "bytes_per_second", "Rate"},
+	{"s", "time", "seconds", "Time"},
+	{"B", "size", "bytes", "Size"},
+	{"1", "value", "", "Count or pure number"},
+}
+
+// estimateFamilies are the headline of every summary, with its interval beside it.
+func estimateFamilies(r *Result) []*family {
+	var out []*family
+	for _, m := range metricOf {
+		gauge := func(part, help string) *family {
+			name := "dmgbench_" + m.name + part
+			if m.suffix != "" {
+				name += "_" + m.suffix
+			}
+			return &family{name: name, unit: m.suffix, help: m.what + help}
+		}
+		value := gauge("", " by case, phase and quantity.")
+		low, high := gauge("_ci_low", ": lower end of the interval."), gauge("_ci_high", ": upper end of the interval.")
+		for _, s := range r.Summaries {
+			for _, e := range s.Estimates {
+				if e.Unit != m.unit || e.Name != s.Headline {
+					continue
+				}
+				labels := []string{"plan", r.Plan.Name, "case", s.Case, "phase", s.Phase, "op", s.Op,
+					"cycle", strconv.Itoa(s.Cycle), "estimate", e.Name}
+				value.add(number(e.Value), labels...)
+				if e.CI != nil {
+					labels = append(labels, "level", number(e.CI.Level), "replicated", e.CI.Unit)
+					low.add(number(e.CI.Low), labels...)
+					high.add(number(e.CI.High), labels...)
+				}
+			}
+		}
+		out = append(out, value, low, high)
+	}
+	return out
+}
+
+// stateFamilies tell how cases and claims came out, and how much weakens the numbers.
+func stateFamilies(r *Result) []*family {
+	cases := &family{name: "dmgbench_case_status", help: "Status of a case, always 1."}
+	claims := &family{name: "dmgbench_claim_verdict", help: "Verdict on a claim, always 1."}
+	notes := &family{name: "dmgbench_warnings", help: "Warnings of the run and of its summaries."}
+	departures := &family{name: "dmgbench_departures", help: "Ways in which the run differs from what was published."}
+	n := len(r.Warnings)
+	for _, c := range r.Cases {
+		cases.add("1", "plan", r.Plan.Name, "case", c.ID, "status", c.Status)
+	}
+	for _, c := range r.Claims {
+		claims.add("1", "plan", r.Plan.Name, "claim", c.ID, "by", c.By, "verdict", c.Verdict)
+	}
+	for _, s := range r.Summaries {
+		n += len(s.Warnings)
+	}
+	notes.add(strconv.Itoa(n), "plan", r.Plan.Name)
+	departures.add(strconv.Itoa(len(r.Departures)), "plan", r.Plan.Name)
+	return []*family{cases, claims, notes, departures}
+}

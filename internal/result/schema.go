@@ -1,0 +1,94 @@
+package result
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+)
+
+//go:embed describe.txt
+var describeText string
+
+// JSONSchema is the JSON Schema (draft 2020-12) of result.json, every property
+// described. Unknown properties are allowed everywhere, since the format only
+// ever grows within one schema version.
+func JSONSchema() []byte { return schemaOnce() }
+
+var schemaOnce = sync.OnceValue(func() []byte {
+	s, err := buildSchema()
+	if err == nil {
+		var b []byte
+		if b, err = json.MarshalIndent(s, "", "  "); err == nil {
+			return append(b, '\n')
+		}
+	}
+	panic(fmt.Sprintf("building the schema of result.json: %v", err)) // the types are fixed: a test calls this
+})
+
+func buildSchema() (*jsonschema.Schema, error) {
+	s, err := jsonschema.For[Result](nil)
+	if err != nil {
+		return nil, err
+	}
+	describe(s, reflect.TypeFor[Result](), descriptions())
+	s.Schema = "https://json-schema.org/draft/2020-12/schema"
+	s.Title = "dmgbench result"
+	s.Description = "What one run of one plan measured and what follows from it. Times are integer nanoseconds, " +
+		"sizes integer bytes, rates bytes per second."
+	s.Properties["schema"].Const = jsonschema.Ptr[any](SchemaVersion)
+	return s, nil
+}
+
+// descriptions are the lines of describe.txt by "Type.property".
+func descriptions() map[string]string {
+	out := map[string]string{}
+	for line := range strings.Lines(describeText) {
+		key, text, ok := strings.Cut(strings.TrimSpace(line), " ")
+		if ok && !strings.HasPrefix(key, "#") {
+			out[key] = strings.TrimSpace(text)
+		}
+	}
+	return out
+}
+
+// enums are the accepted values of properties that have a closed list.
+var enums = map[string][]any{
+	"Result.status":    {Unfinished, Done, Failed, Skipped},
+	"Case.status":      {Done, Skipped, Failed, Discarded},
+	"CaseRound.status": {Done, Skipped, Failed, Discarded},
+	"Claim.verdict":    {Holds, DoesNotHold, CannotTell, NotMeasured},
+	"Session.end":      {Clean, Interrupted, Paused, Lost},
+}
+
+// describe walks schema and type together. Inference closes every object and
+// allows null for every list; the format does neither.
+func describe(s *jsonschema.Schema, t reflect.Type, texts map[string]string) {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch t.Kind() {
+	case reflect.Slice:
+		s.Type, s.Types = "array", nil
+		describe(s.Items, t.Elem(), texts)
+	case reflect.Struct:
+		if t == reflect.TypeFor[time.Time]() {
+			s.Format = "date-time"
+			return
+		}
+		s.AdditionalProperties = nil
+		for f := range t.Fields() {
+			name, _ := jsonName(f)
+			p := s.Properties[name]
+			describe(p, f.Type, texts)
+			p.Description = texts[t.Name()+"."+name]
+			p.Enum = slices.Clone(enums[t.Name()+"."+name])
+		}
+	}
+}
