@@ -103,8 +103,11 @@ func TestVerifyNamesWhatIsWrong(t *testing.T) {
 		}
 		return nil
 	}
+	var last Progress
+	o.Progress = func(p Progress) { last = p }
 	out, err := Verify(t.Context(), v, list, o)
 	require.NoError(t, err)
+	assert.Equal(t, Progress{Files: 5, OfFiles: 5, Bytes: Total(list), OfBytes: Total(list)}, last)
 	got := v.files["batch001/f000"].data[2<<20+17]
 	assert.Equal(t, []string{
 		fmt.Sprintf(`file "batch001/f000": first difference at byte 2097169: 0x%02x, want 0x%02x`, got, got^1),
@@ -205,7 +208,8 @@ func TestLayoutKeepsToAQuarter(t *testing.T) {
 func TestCollectorIsOffOnlyWhileTimed(t *testing.T) {
 	before := debug.SetGCPercent(77)
 	defer debug.SetGCPercent(before)
-	limit := debug.SetMemoryLimit(-1)
+	limit := int64(5 << 40)
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(limit))
 	v := newFake()
 	var seen atomic.Int64
 	v.onCall = func(string) {

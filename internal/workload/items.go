@@ -49,7 +49,7 @@ func Folder(batch int) string { return fmt.Sprintf("batch%03d", batch) }
 // written. The same set and key give the same items, on any machine.
 func Items(set plan.FileSet, key Key) []Item {
 	var all []Item
-	for s, sizes := range draw(set, key.Seed) {
+	for s, sizes := range set.Draw(key.Seed) {
 		one := make([]Item, len(sizes))
 		for i, size := range sizes {
 			one[i] = Item{Name: itemName(key.Batch, s+1, i, size), Size: int64(size), Batch: key.Batch, Set: s + 1, Index: i}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"runtime"
 	"sync"
 	"sync/atomic"
 
@@ -35,15 +36,17 @@ func Verify(ctx context.Context, vol Volume, items []Item, o Options) (Outcome, 
 	if err != nil {
 		return Outcome{}, err
 	}
-	mem, err := hostio.AlignedBuffer(2 * verifyBlock * o.Workers)
+	workers := min(max(o.Workers, runtime.GOMAXPROCS(0)), max(len(items), 1))
+	mem, err := hostio.AlignedBuffer(2 * verifyBlock * workers)
 	if err != nil {
 		return Outcome{}, fmt.Errorf("verifying files: %w", err)
 	}
 	defer mem.Free()
 	found := make([]string, len(items))
 	var next, right atomic.Int64
+	tell := verifyProgress(items, o.Progress)
 	var wg sync.WaitGroup
-	for id := range o.Workers {
+	for id := range workers {
 		wg.Go(func() {
 			part := mem.Bytes()[id*2*verifyBlock:][: 2*verifyBlock : 2*verifyBlock]
 			for i := next.Add(1) - 1; i < int64(len(items)) && ctx.Err() == nil; i = next.Add(1) - 1 {
@@ -51,6 +54,7 @@ func Verify(ctx context.Context, vol Volume, items []Item, o Options) (Outcome, 
 				if found[i] = verifyFile(ctx, vol, items[i], size, ok, o, part); found[i] == "" {
 					right.Add(items[i].Size)
 				}
+				tell(items[i].Size)
 			}
 		})
 	}
@@ -65,6 +69,22 @@ func Verify(ctx context.Context, vol Volume, items []Item, o Options) (Outcome, 
 		}
 	}
 	return out, nil
+}
+
+// verifyProgress reports each file that was looked at, one at a time.
+func verifyProgress(items []Item, hook func(Progress)) func(size int64) {
+	if hook == nil {
+		return func(int64) {}
+	}
+	var mu sync.Mutex
+	p := Progress{OfFiles: len(items), OfBytes: Total(items)}
+	return func(size int64) {
+		mu.Lock()
+		defer mu.Unlock()
+		p.Files++
+		p.Bytes += size
+		hook(p)
+	}
 }
 
 // sizesOf lists the folders of the items.
