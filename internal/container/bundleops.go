@@ -315,7 +315,8 @@ func (b *bundle) Resize(newSize int64) error {
 		return err
 	}
 	if newSize > b.info.size {
-		if err := b.trimBeyond(); err != nil {
+		// Durable first: the larger size must not outlive the deletions.
+		if err := errors.Join(b.trimBeyond(), b.flush()); err != nil {
 			return err
 		}
 	}

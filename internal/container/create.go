@@ -108,7 +108,8 @@ func createBundle(dir *hostio.Dir, name string, i info) error {
 	return nil
 }
 
-// fillBundle writes Info.plist last: before it, the folder is no bundle.
+// fillBundle writes the property lists last: without them the folder is no
+// bundle, and Open refuses what an interrupted Create left.
 func fillBundle(dir *hostio.Dir, name string, i info) error {
 	b, err := dir.Sub(name)
 	if err != nil {

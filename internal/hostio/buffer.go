@@ -8,9 +8,13 @@ import (
 
 // Buffer is memory outside the Go heap: page-aligned, so that direct
 // transfers take it, and touched, so that the first timed use pays no page
-// faults. It is not collected: call Free.
+// faults. From 256 KiB on it is asked for in huge pages, without which direct
+// transfers were measured at a third of the rate on a virtual disk; such a
+// buffer takes whole multiples of 2 MiB of memory. It is not collected: call
+// Free.
 type Buffer struct {
-	mem  []byte
+	mem  []byte // touched
+	all  []byte // mapped
 	n    int
 	gone atomic.Bool
 }
@@ -20,14 +24,14 @@ func AlignedBuffer(n int) (*Buffer, error) {
 	if n < 1 {
 		return nil, fmt.Errorf("mapping a buffer of %d bytes: %w", n, fs.ErrInvalid)
 	}
-	mem, err := sysMapMemory(n)
+	mem, all, err := sysMapMemory(n)
 	if err != nil {
 		return nil, fmt.Errorf("mapping a buffer of %d bytes: %w", n, err)
 	}
-	for i := 0; i < len(mem); i += 4096 {
+	for i := 0; i < n; i += 4096 {
 		mem[i] = 0
 	}
-	return &Buffer{mem: mem, n: n}, nil
+	return &Buffer{mem: mem, all: all, n: n}, nil
 }
 
 // Bytes returns the memory; it must not be used after Free.
@@ -36,8 +40,8 @@ func (b *Buffer) Bytes() []byte { return b.mem[:b.n:b.n] }
 // Free unmaps the memory. A second call does nothing.
 func (b *Buffer) Free() {
 	if b.gone.CompareAndSwap(false, true) {
-		sysUnmapMemory(b.mem)
-		b.mem, b.n = nil, 0
+		sysUnmapMemory(b.all)
+		b.mem, b.all, b.n = nil, nil, 0
 	}
 }
 

@@ -123,12 +123,16 @@ func TestFileAgainstModel(t *testing.T) {
 	require.NoError(t, err)
 	defer mem.Free()
 	for _, mode := range []CacheMode{CacheBuffered, CacheDirect} {
-		for _, short := range []int{0, 3000} {
+		for _, short := range []int{-1, 0, 3000} { // -1: without any hook
 			t.Run(string(mode), func(t *testing.T) {
 				rapid.Check(t, func(rt *rapid.T) {
-					faults := NewFaults(clock.NewVirtual(time.Time{}))
-					faults.ShortTransfers(short)
-					d, err := OpenDir(t.TempDir(), WithHook(faults))
+					var opts []Option
+					if short >= 0 {
+						faults := NewFaults(clock.NewVirtual(time.Time{}))
+						faults.ShortTransfers(short)
+						opts = append(opts, WithHook(faults))
+					}
+					d, err := OpenDir(t.TempDir(), opts...)
 					require.NoError(rt, err)
 					defer d.Close()
 					f, err := d.Open("f", OpenOptions{Write: true, Create: true, Cache: mode})

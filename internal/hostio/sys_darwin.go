@@ -11,6 +11,9 @@ import (
 // sysOpenDirect is not reached: F_NOCACHE works on the open descriptor.
 func sysOpenDirect(int, string, OpenOptions) (int, error) { return -1, unix.EINVAL }
 
+// sysReadv is not reached either: no transfer here is misaligned.
+func sysReadv(int, [3][]byte, int64) (int, error) { return 0, ErrUnsupported }
+
 func sysAlign(fd int, direct bool) (Stat, alignment, error) {
 	st, err := sysFstat(fd)
 	return st, alignment{possible: direct, inPlace: true, mem: 512, off: 512}, err

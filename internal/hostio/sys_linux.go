@@ -3,6 +3,7 @@ package hostio
 import (
 	"errors"
 	"strconv"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -27,7 +28,7 @@ func sysAlign(fd int, direct bool) (Stat, alignment, error) {
 		return st, alignment{}, err
 	}
 	// tmpfs and ramfs are the page cache: they accept O_DIRECT and ignore it.
-	if sf.Type == unix.TMPFS_MAGIC || sf.Type == unix.RAMFS_MAGIC {
+	if uint32(sf.Type) == unix.TMPFS_MAGIC || uint32(sf.Type) == unix.RAMFS_MAGIC {
 		return st, alignment{}, nil
 	}
 	a := alignment{possible: true, mem: 512, off: 512}
@@ -37,6 +38,31 @@ func sysAlign(fd int, direct bool) (Stat, alignment, error) {
 		a = alignment{possible: sx.Dio_offset_align > 0, mem: int(sx.Dio_mem_align), off: int(sx.Dio_offset_align)}
 	}
 	return st, a, nil
+}
+
+// sysReadv is preadv(2) without the allocation that x/sys makes. Parts of no
+// length are left out.
+func sysReadv(fd int, parts [3][]byte, off int64) (int, error) {
+	var iov [3]unix.Iovec
+	n := 0
+	for _, p := range parts {
+		if len(p) > 0 {
+			iov[n].Base = unsafe.SliceData(p)
+			iov[n].SetLen(len(p))
+			n++
+		}
+	}
+	// The offset goes as two halves of a long; on 64 bits the first holds all.
+	low, high := uintptr(off), uintptr(uint64(off)>>(strconv.IntSize/2)>>(strconv.IntSize/2))
+	for {
+		m, _, e := unix.Syscall6(unix.SYS_PREADV, uintptr(fd), uintptr(unsafe.Pointer(&iov[0])), uintptr(n), low, high, 0)
+		if e == 0 {
+			return int(m), nil
+		}
+		if e != unix.EINTR {
+			return 0, e
+		}
+	}
 }
 
 func sysNoCache(int) error { return ErrUnsupported }
@@ -89,14 +115,14 @@ func sysEvict(fd int, off, n int64) error {
 }
 
 func adviseHuge(mem []byte) {
-	// Fewer pages to pin for a direct transfer. Advice: kernels without
-	// transparent huge pages refuse it, which costs nothing but speed.
+	// Advice: kernels without transparent huge pages refuse it, which costs
+	// nothing but speed.
 	_ = unix.Madvise(mem, unix.MADV_HUGEPAGE)
 }
 
 // fsTypes names the file systems that hosts of disk images are likely to
 // have, by the magic numbers of statfs(2).
-var fsTypes = map[int64]string{
+var fsTypes = map[uint32]string{
 	unix.EXT4_SUPER_MAGIC: "ext4", unix.XFS_SUPER_MAGIC: "xfs", unix.BTRFS_SUPER_MAGIC: "btrfs",
 	unix.TMPFS_MAGIC: "tmpfs", unix.RAMFS_MAGIC: "ramfs", unix.OVERLAYFS_SUPER_MAGIC: "overlay",
 	unix.F2FS_SUPER_MAGIC: "f2fs", unix.NFS_SUPER_MAGIC: "nfs", unix.FUSE_SUPER_MAGIC: "fuse",
@@ -114,9 +140,9 @@ func sysStatfs(fd int) (free, total int64, fsType string, err error) {
 	if unit == 0 {
 		unit = int64(s.Bsize)
 	}
-	name, known := fsTypes[int64(s.Type)]
+	name, known := fsTypes[uint32(s.Type)]
 	if !known {
-		name = "0x" + strconv.FormatUint(uint64(s.Type), 16)
+		name = "0x" + strconv.FormatUint(uint64(uint32(s.Type)), 16)
 	}
 	return int64(s.Bavail) * unit, int64(s.Blocks) * unit, name, nil
 }

@@ -15,6 +15,7 @@ type alignment struct {
 func sysOpenat(int, string, OpenOptions) (int, error)             { return -1, ErrUnsupported }
 func sysOpenDirect(int, string, OpenOptions) (int, error)         { return -1, ErrUnsupported }
 func sysAlign(int, bool) (Stat, alignment, error)                 { return Stat{}, alignment{}, ErrUnsupported }
+func sysReadv(int, [3][]byte, int64) (int, error)                 { return 0, ErrUnsupported }
 func sysNoCache(int) error                                        { return ErrUnsupported }
 func sysClose(int) error                                          { return ErrUnsupported }
 func sysPread(int, []byte, int64) (int, error)                    { return 0, ErrUnsupported }
@@ -29,7 +30,7 @@ func sysPunch(int, int64, int64) error                            { return ErrUn
 func sysDrop(int, int64, int64) error                             { return ErrUnsupported }
 func sysEvict(int, int64, int64) error                            { return ErrUnsupported }
 func sysResident(int, int64, int64) (float64, error)              { return 0, ErrUnsupported }
-func sysMapMemory(int) ([]byte, error)                            { return nil, ErrUnsupported }
+func sysMapMemory(int) (use, all []byte, err error)               { return nil, nil, ErrUnsupported }
 func sysUnmapMemory([]byte)                                       {}
 func sysSpread(int) error                                         { return ErrUnsupported }
 func sysStatfs(int) (free, total int64, fsType string, err error) { return 0, 0, "", ErrUnsupported }

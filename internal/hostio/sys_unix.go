@@ -109,13 +109,26 @@ func modeOf(m uint32) fs.FileMode {
 	return mode
 }
 
-func sysMapMemory(n int) ([]byte, error) {
-	mem, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
-	if err != nil {
-		return nil, err
+// hugePage is the size of a transparent huge page on amd64 and arm64.
+const hugePage = 2 << 20
+
+// sysMapMemory maps n bytes and returns them with the whole mapping, which is
+// what to unmap. Larger buffers begin at a huge page and are made of nothing
+// else: direct transfers of small pages have to name each of them to the
+// device, and were measured at a third of the rate.
+func sysMapMemory(n int) (use, all []byte, err error) {
+	size := n
+	if n >= hugePage/8 {
+		size = roundUp(n, hugePage) + hugePage
 	}
-	adviseHuge(mem)
-	return mem, nil
+	all, err = unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil || size == n {
+		return all, all, err
+	}
+	skip := -int(uintptr(unsafe.Pointer(&all[0]))) & (hugePage - 1)
+	use = all[skip:][:roundUp(n, hugePage)]
+	adviseHuge(use)
+	return use, all, nil
 }
 
 func sysUnmapMemory(mem []byte) { _ = unix.Munmap(mem) }
