@@ -2,14 +2,12 @@ package container
 
 import (
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 
@@ -213,147 +211,6 @@ func TestContainerReplacedWhileOpen(t *testing.T) {
 			})
 		}
 	}
-}
-
-func TestProbe(t *testing.T) {
-	koly := func(size int, length, rsrc, xml uint64) []byte {
-		b := make([]byte, size)
-		copy(b[size-512:], "koly")
-		for at, v := range map[int]uint64{32: length, 48: rsrc, 224: xml} {
-			binary.BigEndian.PutUint64(b[size-512+at:], v)
-		}
-		return b
-	}
-	d := tempDir(t)
-	for name, c := range map[string]struct {
-		data  []byte
-		found string
-	}{
-		"encrypted": {append([]byte("encrcdsa"), make([]byte, 1016)...), "encrcdsa v2"},
-		"old":       {append(make([]byte, 1016), "cdsaencr"...), "cdsaencr v1"},
-		"udsp":      {append([]byte("sprs"), make([]byte, 508)...), "UDSP"},
-		"asif":      {append([]byte("shdw"), make([]byte, 508)...), "ASIF"},
-		"udif":      {koly(2048, 100, 0, 100), "UDIF image"},
-		"front":     {append([]byte("koly"), make([]byte, 508)...), "in front"},
-		"odd":       {make([]byte, 513), "513 bytes"},
-		"empty":     {nil, "0 bytes"},
-		"bad stub":  {koly(2048, 4096, 0, 0), "stub"},
-	} {
-		require.NoError(t, d.WriteFileAtomic(name, c.data, 0o600))
-		_, err := Open(d, name, OpenOptions{ReadOnly: true})
-		e, ok := errors.AsType[*UnsupportedError](err)
-		if assert.True(t, ok, "%s: %v", name, err) {
-			assert.Contains(t, e.Found, c.found)
-			assert.ErrorIs(t, err, errors.ErrUnsupported)
-		}
-		found, err := Verify(d, name)
-		require.NoError(t, err)
-		assert.Len(t, found, 1)
-	}
-	require.NoError(t, d.WriteFileAtomic("stub", koly(2048, 1024, 0, 0), 0o600))
-	img, err := Open(d, "stub", OpenOptions{ReadOnly: true})
-	require.NoError(t, err)
-	assert.EqualValues(t, 1024, img.Size())
-	require.NoError(t, img.Close())
-	_, err = Open(d, "stub", OpenOptions{})
-	assert.ErrorIs(t, err, errors.ErrUnsupported)
-	require.NoError(t, d.Mkdir("folder"))
-	_, err = Open(d, "folder", OpenOptions{})
-	assert.ErrorIs(t, err, errors.ErrUnsupported)
-	_, err = Open(d, "missing", OpenOptions{})
-	assert.ErrorIs(t, err, fs.ErrNotExist)
-}
-
-func TestBundleVariants(t *testing.T) {
-	make := func(t *testing.T) *hostio.Dir {
-		d := tempDir(t)
-		require.NoError(t, Create(d, "b", Spec{Format: UDSB, Size: 4 << 20, BandSize: 1 << 20}))
-		return d
-	}
-	put := func(t *testing.T, d *hostio.Dir, name, data string) {
-		require.NoError(t, d.WriteFileAtomic("b/"+name, []byte(data), 0o644))
-	}
-	plist := string(info{version: 1, bandSize: 1 << 20, size: 4 << 20}.encode())
-	t.Run("copy of the plist", func(t *testing.T) {
-		d := make(t)
-		put(t, d, "Info.plist", plist[:100])
-		img, err := Open(d, "b", OpenOptions{})
-		require.NoError(t, err)
-		require.NoError(t, img.Resize(2<<20))
-		require.NoError(t, img.Close())
-		found, err := Verify(d, "b")
-		require.NoError(t, err)
-		assert.Empty(t, found, "a resize rewrites both")
-		put(t, d, "Info.plist", "")
-		put(t, d, "Info.bckup", "")
-		_, err = Open(d, "b", OpenOptions{})
-		assert.ErrorIs(t, err, ErrCorrupt)
-	})
-	t.Run("version 2", func(t *testing.T) {
-		d := make(t)
-		put(t, d, "Info.plist", strings.Replace(plist, "<integer>1<", "<integer>2<", 1))
-		_, err := Open(d, "b", OpenOptions{})
-		assert.ErrorIs(t, err, errors.ErrUnsupported)
-		img, err := Open(d, "b", OpenOptions{ReadOnly: true})
-		require.NoError(t, err)
-		require.NoError(t, img.Close())
-	})
-	t.Run("encrypted", func(t *testing.T) {
-		for _, token := range []string{"encrcdsa and more", "more and cdsaencr"} {
-			d := make(t)
-			put(t, d, "token", token)
-			_, err := Open(d, "b", OpenOptions{ReadOnly: true})
-			assert.ErrorIs(t, err, errors.ErrUnsupported)
-			assert.ErrorContains(t, err, "encrypted")
-		}
-	})
-	t.Run("damaged", func(t *testing.T) {
-		d := make(t)
-		put(t, d, "bands/0", strings.Repeat("x", 1<<20+1))
-		put(t, d, "bands/4", "beyond")
-		put(t, d, "bands/0A", "no number")
-		put(t, d, "stranger", "")
-		put(t, d, "Info.bckup", "")
-		require.NoError(t, d.Mkdir("b/bands/2"))
-		found, err := Verify(d, "b")
-		require.NoError(t, err)
-		var at []string
-		for _, f := range found {
-			at = append(at, f.Path)
-		}
-		assert.ElementsMatch(t, []string{"bands/0", "bands/4", "bands/0A", "stranger", "Info.bckup", "bands/2"}, at)
-		assert.ErrorContains(t, Remove(d, "b"), "stranger")
-	})
-	t.Run("left behind by an interrupted shrink", func(t *testing.T) {
-		d := make(t)
-		put(t, d, "bands/5", "old data")
-		put(t, d, "bands/7fffffffffffffff", "old data")
-		img, err := Open(d, "b", OpenOptions{})
-		require.NoError(t, err)
-		require.NoError(t, img.Resize(8<<20))
-		got := []byte("not read")
-		_, err = img.ReadAt(got, 5<<20)
-		require.NoError(t, err)
-		assert.True(t, isZero(got), "a larger size does not bring it back")
-		require.NoError(t, img.Close())
-		found, err := Verify(d, "b")
-		require.NoError(t, err)
-		assert.Empty(t, found)
-	})
-	t.Run("band is a link", func(t *testing.T) {
-		d := make(t)
-		foreign := filepath.Join(t.TempDir(), "f")
-		require.NoError(t, os.WriteFile(foreign, []byte("keep"), 0o600))
-		require.NoError(t, os.Symlink(foreign, filepath.Join(d.Path(), "b", "bands", "1")))
-		img, err := Open(d, "b", OpenOptions{})
-		require.NoError(t, err)
-		defer img.Close()
-		_, err = img.WriteAt([]byte("x"), 1<<20)
-		assert.ErrorIs(t, err, hostio.ErrNotRegular)
-		got, err := os.ReadFile(foreign)
-		require.NoError(t, err)
-		assert.Equal(t, "keep", string(got))
-	})
 }
 
 func TestCompactTellsWhatItGaveBack(t *testing.T) {
