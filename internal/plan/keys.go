@@ -85,6 +85,9 @@ func (t *table[T]) unknown(r *reader, n *node) {
 		names = append(names, t.otherNames(r)...)
 	}
 	p := r.problem(n.key, n.name, "%s: unknown key %q", t.name, n.name)
+	if len(r.found) >= maxProblems { // nobody reads the hint, and looking for it is slow
+		return
+	}
 	if near := nearest(n.name, names); near != "" {
 		p.hintf("did you mean %q?", near)
 	} else {

@@ -228,6 +228,9 @@ func finishDelete(r *reader, n *node, s *Step) {
 	if s.Share > 1 {
 		r.problem(n.get("share").off, "share", "share: %s is more than all files", s.Share)
 	}
+	if s.Batch == "all" && (s.LastSets > 0 || s.Largest > 0) {
+		r.problem(n.get("batch").off, "batch", "delete: last_sets and largest choose from the last batch")
+	}
 	if s.Batch == "" {
 		s.Batch = "all"
 		if s.LastSets > 0 || s.Largest > 0 {
