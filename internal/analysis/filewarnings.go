@@ -107,7 +107,7 @@ func outlierWarnings(w *warningList, st *result.Step, samples []result.Sample, e
 }
 
 // modeWarning looks for a break in the course of the step, where the rate
-// changes for good: throttling, a full fast cache, or another worker of the disk.
+// changes for good: throttling, a full fast cache, or another user of the disk.
 func modeWarning(w *warningList, st *result.Step, samples []result.Sample, excess []float64) {
 	if len(samples) < minForModes {
 		return
@@ -116,21 +116,51 @@ func modeWarning(w *warningList, st *result.Step, samples []result.Sample, exces
 	for i := range xs {
 		xs[i] = float64(i)
 	}
-	t, err := stats.FitTwoLines(xs, excess, max(stats.MinForLine, len(xs)/10))
-	if err != nil || t.P > modeP {
+	// What a size lets expect is a median over both modes at first; the second
+	// look takes it over files whose mode has been evened out.
+	cut, shift := 0, 0.0
+	for look := range 2 {
+		t, err := stats.FitTwoLines(xs, excess, max(stats.MinForLine, len(xs)/10))
+		if err != nil || look > 0 && t.P > modeP {
+			return
+		}
+		cut = int(t.Break) + 1
+		before, errA := stats.Median(excess[:cut])
+		after, errB := stats.Median(excess[cut:])
+		if shift = after - before; errA != nil || errB != nil {
+			return
+		}
+		if look == 0 {
+			excess = evened(samples, excess, cut, shift)
+		}
+	}
+	if math.Abs(shift) < math.Log(modeRatio) {
 		return
 	}
-	cut := int(t.Break) + 1
-	before, errA := stats.Median(excess[:cut])
-	after, errB := stats.Median(excess[cut:])
-	change := math.Exp(after - before)
-	if errA != nil || errB != nil || change < modeRatio && change > 1/modeRatio {
-		return
-	}
-	var written int64
+	var moved int64
 	for _, x := range samples[:cut] {
-		written += x.Bytes
+		moved += x.Bytes
 	}
-	w.add("two-modes", "round %d: from file %d on, after %s, files took %s times as long as before: throttling, or a fast cache that was full",
-		st.Round, cut+1, show(float64(written), "B"), show(change, "1"))
+	w.add("two-modes", "round %d: from file %d on, after %s, files took %s times as long as before: throttling, a fast cache that was full, or something else at work",
+		st.Round, cut+1, show(float64(moved), "B"), show(math.Exp(shift), "1"))
+}
+
+// evened takes from each excess the median of its size, computed as if the files
+// from cut on had not been slower by shift.
+func evened(samples []result.Sample, excess []float64, cut int, shift float64) []float64 {
+	bySize := map[int64][]float64{}
+	for i, x := range samples {
+		e := excess[i]
+		if i >= cut {
+			e -= shift
+		}
+		bySize[x.Bytes] = append(bySize[x.Bytes], e)
+	}
+	out := slices.Clone(excess)
+	for i, x := range samples {
+		if m, err := stats.Median(bySize[x.Bytes]); err == nil && len(bySize[x.Bytes]) >= 3 {
+			out[i] -= m
+		}
+	}
+	return out
 }

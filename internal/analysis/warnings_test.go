@@ -1,0 +1,181 @@
+package analysis
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"dmgbench/internal/plan"
+	"dmgbench/internal/result"
+)
+
+func kindsOf(ws []result.Warning) (out []string) {
+	for _, w := range ws {
+		out = append(out, w.Kind)
+	}
+	return out
+}
+
+func flat() map[string]float64 {
+	return map[string]float64{"UDRW": 1e9, "UDSB": 2e9, "native": 4e9}
+}
+
+func TestNoWarningWithoutCause(t *testing.T) {
+	r := analysed(t, planOf(t, twoFormats), 3, steady(flat(), 0.02))
+	assert.Empty(t, r.Warnings)
+	for _, s := range r.Summaries {
+		assert.Empty(t, s.Warnings, "%s %s %s", s.Case, s.Phase, s.Op)
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	udsb := func(m moment) bool { return m.format() == "UDSB" && m.step.Do == "write" }
+	slowed := func(when func(m moment) bool, factor float64) laws {
+		l := steady(flat(), 0.02)
+		rate := l.rate
+		l.rate = func(m moment) float64 {
+			if udsb(m) && when(m) {
+				return rate(m) / factor
+			}
+			return rate(m)
+		}
+		return l
+	}
+	faster := flat()
+	faster["UDSB"] = 5e9
+	gaps := steady(flat(), 0.02)
+	gaps.idle = 2e6
+	for _, x := range []struct {
+		name, kind, text string
+		rounds           int
+		l                laws
+	}{
+		{"few rounds", "few-rounds", "2 rounds: an interval and a verdict take 3", 2, steady(flat(), 0.02)},
+		{"faster than the native directory", "faster-than-native", "times as fast as the native directory", 3, steady(faster, 0.01)},
+		{"slow first file", "slow-first", "the first file took 2", 3, slowed(func(m moment) bool { return m.order == 0 }, 30)},
+		{"outlier", "outliers", "1 of 24 files lie far off the rest", 3, slowed(func(m moment) bool { return m.order == 11 && m.round == 2 }, 20)},
+		{"throttling", "two-modes", "from file 15 on, after ", 3, slowed(func(m moment) bool { return m.order >= 14 }, 2)},
+		{"idle", "idle", "the workers were between files", 3, gaps},
+		{"small files", "small-files", "24 of 24 files took less than 20 times the 2.00 ms between files", 3, gaps},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			r := analysed(t, planOf(t, twoFormats), x.rounds, x.l)
+			s := summaryOf(t, r, "format=UDSB", "new", "write")
+			found := ""
+			for _, w := range s.Warnings {
+				if w.Kind == x.kind {
+					found = w.Text
+				}
+			}
+			assert.Contains(t, found, x.text, "%v", s.Warnings)
+			if x.kind != "few-rounds" {
+				assert.Contains(t, kindsOf(r.Cases[1].Warnings), x.kind, "on the case as well")
+			}
+			if x.kind != "few-rounds" && x.kind != "idle" && x.kind != "small-files" {
+				assert.NotContains(t, kindsOf(summaryOf(t, r, "format=UDRW", "new", "write").Warnings), x.kind)
+			}
+		})
+	}
+}
+
+func TestWarningsOfTheHostAndOfSteps(t *testing.T) {
+	l := steady(flat(), 0.02)
+	l.host = result.Host{Power: "battery", LowPower: true, Thermal: "serious", CPUQuota: 1.5, Busy: []string{"Spotlight"}}
+	p := planOf(t, twoFormats)
+	p.Run.Precision = 1e-6
+	r := play(p, 3, l)
+	for i := range r.Cases[0].Steps {
+		if st := &r.Cases[0].Steps[i]; st.Do == "write" {
+			st.Warnings = []result.Warning{{Kind: "cache", Text: "direct was asked"}}
+		}
+	}
+	require.NoError(t, Analyse(p, r))
+	want := []string{"battery", "low-power", "thermal", "cpu-quota", "busy"}
+	assert.Equal(t, want, kindsOf(r.Warnings))
+	s := summaryOf(t, r, "format=UDRW", "new", "write")
+	assert.Subset(t, kindsOf(s.Warnings), append(want, "cache", "precision"))
+	assert.Contains(t, kindsOf(r.Cases[0].Warnings), "cache")
+	assert.NotContains(t, kindsOf(r.Cases[1].Warnings), "cache")
+}
+
+func TestCanaryDrift(t *testing.T) {
+	p := planOf(t, twoFormats)
+	for _, x := range []struct {
+		slow float64
+		want bool
+	}{{0.001, false}, {0.1, true}} {
+		r := play(p, 3, steady(flat(), 0.02))
+		n := 0
+		for i := range r.Cases {
+			for round := 1; round <= 3; round++ {
+				ns := int64(1e8 * (1 + x.slow*float64(n)))
+				at := int64(n) * 1e9
+				n++
+				r.Cases[i].Steps = append(r.Cases[i].Steps, result.Step{Do: "canary", Op: "write", Round: round, Session: 1, StartNS: at,
+					Span: &result.Span{GateNS: at, LastDoneNS: at + ns, Bytes: 1e8}})
+			}
+		}
+		require.NoError(t, Analyse(p, r))
+		assert.Equal(t, x.want, len(r.Warnings) == 1, "%v", r.Warnings)
+		if x.want {
+			assert.Equal(t, "drift", r.Warnings[0].Kind)
+			assert.Contains(t, r.Warnings[0].Text, "becoming slower in the course of the run")
+		}
+	}
+}
+
+func TestDepartures(t *testing.T) {
+	l := steady(flat(), 0.02)
+	l.engine = own()
+	l.host = result.Host{OS: "linux", OSVersion: "12", CPU: "AMD EPYC"}
+	p := planOf(t, twoFormats)
+	p.Choices = []string{"data is random"}
+	p.Changes = []plan.Change{{Kind: "sets", Text: "1 set of 10"}}
+	p.Published = []plan.Published{{Quantity: "write", Where: sel("format", "UDSB"), Value: figure(t, "2 GB/s", "B/s")}}
+	r := play(p, 3, l)
+	r.Departures = []result.Departure{{Kind: "sets", Text: "1 set of 10"}}
+	r.Cases[0].Target.Filesystem = "exFAT"
+	r.Cases[0].Target.BandSize, r.Cases[0].Target.BandSizeUsed = 8<<20, 16<<20
+	for i := range r.Cases[1].Steps {
+		if st := &r.Cases[1].Steps[i]; st.Do == "write" {
+			st.Cache = &result.Achieved{Asked: "direct", Achieved: "buffered"}
+			st.Sync = &result.Achieved{Asked: "fsync", Achieved: "full"}
+		}
+	}
+	require.NoError(t, Analyse(p, r))
+	var kinds []string
+	cases := map[string][]string{}
+	for _, d := range r.Departures {
+		kinds = append(kinds, d.Kind)
+		cases[d.Kind] = d.Cases
+	}
+	assert.Equal(t, []string{"sets", "choice", "engine", "machine", "os", "filesystem", "band-size", "cache", "sync"}, kinds)
+	assert.Equal(t, []string{"format=UDRW"}, cases["filesystem"])
+	assert.Equal(t, []string{"format=UDSB"}, cases["sync"])
+	assert.Empty(t, cases["engine"])
+	s := summaryOf(t, r, "format=UDSB", "new", "write")
+	require.Len(t, s.Published, 1)
+	assert.False(t, s.Published[0].Comparable)
+	assert.InDelta(t, 0.95, s.Published[0].Ratio, 0.06)
+	assert.Equal(t, "Mac mini M4 Pro, macOS 26.3.1", s.Published[0].On)
+	assert.Contains(t, s.Departures, "images were made and attached by in-process, not by Apple's tools")
+
+	l.engine = apple()
+	l.host = result.Host{OS: "darwin", OSVersion: "26.4", CPU: "Apple M4 Pro", Model: "Mac16,11"}
+	p.Choices, p.Changes = nil, nil
+	r = analysed(t, p, 3, l)
+	assert.Empty(t, r.Departures)
+	assert.True(t, summaryOf(t, r, "format=UDSB", "new", "write").Published[0].Comparable)
+}
+
+func TestPublishedOfOneFileSize(t *testing.T) {
+	p := planOf(t, twoFormats)
+	p.Published = []plan.Published{{Quantity: "write", Where: sel("format", "UDSB", "file_size", "16 MB"), Value: figure(t, "2 GB/s", "B/s")}}
+	s := summaryOf(t, analysed(t, p, 3, steady(flat(), 0)), "format=UDSB", "new", "write")
+	e, ok := estimate(s.Estimates, "aggregate@16 MB")
+	require.True(t, ok)
+	assert.InEpsilon(t, 16e6/(1e-4+16e6/2e9), e.Value, 1e-6)
+	assert.Equal(t, 18, e.N)
+	assert.InEpsilon(t, e.Value/2e9, s.Published[0].Ratio, 1e-9)
+}
