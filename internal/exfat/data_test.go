@@ -291,3 +291,25 @@ func TestStripesUseDifferentBands(t *testing.T) {
 	assert.Greater(t, len(owner), 6)
 	require.NoError(t, v.Unmount())
 }
+
+// TestPaddingNeverMeetsData lets a second writer append in the moment between the bulk and the tail of the first.
+func TestPaddingNeverMeetsData(t *testing.T) {
+	dev, v := newVolume(t, 16<<20, FormatOptions{})
+	f, err := v.Create("f", 0)
+	require.NoError(t, err)
+	first, second := noise(1, 8192+1000), noise(2, 500)
+	done := false
+	dev.Hook = func(op blockdev.Op, off, n int64) error {
+		if op == blockdev.OpWrite && n == 8192 && !done {
+			done = true
+			_, err := f.WriteAt(second, int64(len(first)))
+			return err
+		}
+		return nil
+	}
+	_, err = f.WriteAt(first, 0)
+	require.NoError(t, err)
+	require.True(t, done)
+	require.NoError(t, f.Close())
+	requireSame(t, append(first, second...), readFile(t, v, "f"), "f")
+}

@@ -25,7 +25,7 @@ type directory struct {
 	extents []Extent
 	entries map[string]*entry
 	used    int // entries before the end marker
-	hint    int // no free entry before this one
+	hint    int // where to look for free entries
 	// received says that an entry was moved here from another directory: it must reach the device before the other
 	// directory forgets it.
 	received bool
@@ -155,23 +155,24 @@ func (d *directory) drop(e *entry) {
 	e.gen = d.v.changed()
 }
 
+// fits is the first place from i on where n entries do not straddle pages, so that a set reaches the device as a whole or
+// not at all.
+func (d *directory) fits(i, n int) int {
+	per := d.page / entryLen
+	if n > per || i%per+n <= per {
+		return i
+	}
+	return (i/per + 1) * per
+}
+
 // room finds n free entries in a row.
 func (d *directory) room(n int) (int, error) {
-	start, first := d.hint, -1
+	start := d.fits(d.hint, n)
 	for i := d.hint; i < d.used; i++ {
 		if d.data[i*entryLen]&inUse != 0 {
-			start = i + 1
-			continue
-		}
-		if first < 0 {
-			first = i
-		}
-		if i-start+1 == n {
-			if first == start {
-				d.hint = start + n
-			} else {
-				d.hint = first
-			}
+			start = d.fits(i+1, n)
+		} else if i-start+1 == n {
+			d.hint = start + n
 			return start, nil
 		}
 	}
@@ -181,11 +182,11 @@ func (d *directory) room(n int) (int, error) {
 			return 0, err
 		}
 	}
-	if first < 0 || first == start {
-		d.hint = start + n
-	} else {
-		d.hint = first
+	for ; d.used < start; d.used++ { // left out for fits: unused, but not the end
+		d.data[d.used*entryLen] = typeFile &^ inUse
+		d.mark(d.used*entryLen, 1)
 	}
+	d.hint = start + n
 	return start, nil
 }
 

@@ -64,14 +64,14 @@ func TestEvictCoversTheExtents(t *testing.T) {
 }
 
 func TestResize(t *testing.T) {
-	dev, v := newVolume(t, 16<<20, FormatOptions{ClusterSize: 512, MaxSize: 400 << 20})
+	dev, v := newVolume(t, 16<<20, FormatOptions{ClusterSize: 512, MaxSize: 100 << 20})
 	writeFile(t, v, "f", noise(1, 1_000_000))
 	free := v.Free()
 	require.ErrorIs(t, v.Resize(32<<20), ErrNoSpace, "the device did not grow")
-	dev.Resize(200 << 20)
-	require.NoError(t, v.Resize(200<<20))
-	assert.Greater(t, v.Free(), free+183<<20)
-	writeFile(t, v, "g", noise(2, 150<<20))
+	dev.Resize(60 << 20)
+	require.NoError(t, v.Resize(60<<20))
+	assert.Greater(t, v.Free(), free+43<<20)
+	writeFile(t, v, "g", noise(2, 30<<20))
 	require.NoError(t, v.Unmount())
 	requireClean(t, dev)
 	fsckIfThere(t, dev)

@@ -1,0 +1,114 @@
+package exfat
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"dmgbench/internal/blockdev"
+)
+
+// ghost is a valid entry set that must never be seen.
+func ghost(n int) []byte {
+	var b []byte
+	for i := range n {
+		r := record{attr: attrArchive, name: []uint16{'g', uint16('a' + i%26), uint16('0' + i/26)}}
+		b = append(b, r.encode(standardCase())...)
+	}
+	return b
+}
+
+// TestDirectoryGrowsOverGhosts makes a directory grow into clusters in which entry sets of a former life lie.
+func TestDirectoryGrowsOverGhosts(t *testing.T) {
+	for _, cluster := range []int64{512, 4096, 16384} {
+		dev := blockdev.NewMem(8 << 20)
+		ghosts := ghost(128 << 10 / 96)
+		for off := int64(0); off+int64(len(ghosts)) < dev.Size(); off += 128 << 10 {
+			require.NoError(t, writeFull(dev, ghosts, off))
+		}
+		require.NoError(t, Format(dev, FormatOptions{ClusterSize: cluster}))
+		v := mount(t, dev)
+		require.NoError(t, v.Mkdir("d"))
+		for i := range 300 {
+			require.NoError(t, v.Mkdir(fmt.Sprintf("d/%d", i)))
+			if i%50 == 0 {
+				require.NoError(t, v.Sync())
+			}
+		}
+		require.NoError(t, v.Unmount())
+		requireClean(t, dev)
+		v = mount(t, dev)
+		infos, err := v.List("d")
+		require.NoError(t, err)
+		require.Len(t, infos, 300)
+		for _, i := range infos {
+			inner, err := v.List("d/" + i.Name)
+			require.NoError(t, err)
+			require.Empty(t, inner)
+		}
+	}
+}
+
+// TestWhatFollowsTheEndMarkerStaysUnseen plants entry sets behind the end marker, in the same cluster and in the next one
+// of the directory, and then fills the directory up to them.
+func TestWhatFollowsTheEndMarkerStaysUnseen(t *testing.T) {
+	dev, v := newVolume(t, 4<<20, FormatOptions{ClusterSize: 512})
+	require.NoError(t, v.Mkdir("d"))
+	const perCluster = 512 / entryLen // 16 entries: five files and one entry over
+	for i := range 10 {
+		require.NoError(t, v.Mkdir(fmt.Sprintf("d/%d", i)))
+	}
+	for i := 9; i >= 1; i-- {
+		require.NoError(t, v.Remove(fmt.Sprintf("d/%d", i)))
+	}
+	d := entryOf(t, v, "d").child
+	require.Len(t, d.data, 2*512)
+	at := []int64{d.at(0), d.at(512)}
+	require.NoError(t, v.Unmount())
+	// One file, the end marker, then ghosts up to the end of the first cluster and all over the second.
+	require.NoError(t, writeFull(dev, make([]byte, entryLen), at[0]+3*entryLen))
+	require.NoError(t, writeFull(dev, ghost(4), at[0]+4*entryLen))
+	require.NoError(t, writeFull(dev, ghost(5), at[1]))
+	requireClean(t, dev)
+
+	v = mount(t, dev)
+	names := func() (out []string) {
+		infos, err := v.List("d")
+		require.NoError(t, err)
+		for _, i := range infos {
+			out = append(out, i.Name)
+		}
+		return out
+	}
+	assert.Equal(t, []string{"0"}, names())
+	want := []string{"0"}
+	// Sets are kept within a page, here a cluster of 16 entries: five of three entries, then one left out.
+	for _, name := range []string{"a", "b", "c", "a name of four entries", "d", "e"} {
+		require.NoError(t, v.Mkdir("d/"+name))
+		want = append(want, name)
+		require.NoError(t, v.Unmount())
+		requireClean(t, dev)
+		v = mount(t, dev)
+		require.Equal(t, want, names())
+	}
+	require.Equal(t, perCluster+6, entryOf(t, v, "d").child.used)
+}
+
+func TestChainStopsAtACycle(t *testing.T) {
+	_, v := newVolume(t, 64<<20, FormatOptions{})
+	for c := uint32(100); c < 110; c++ {
+		require.NoError(t, v.fat.set(c, c+1))
+	}
+	require.NoError(t, v.fat.set(110, 103))
+	runs, err := v.chain(100, -1, false, 1<<30)
+	require.ErrorIs(t, err, ErrCorrupt)
+	require.Empty(t, runs)
+	var n int
+	_, scanErr := fmt.Sscanf(err.Error(), "chain from 100 breaks after %d clusters", &n)
+	require.NoError(t, scanErr)
+	assert.Less(t, n, 50, "not after as many clusters as the volume has")
+	_, err = v.chain(100, 10_000, false, 1<<30)
+	require.ErrorIs(t, err, ErrCorrupt)
+}
