@@ -268,3 +268,10 @@ func TestOpenMetricsIsWellFormed(t *testing.T) {
 		}
 	})
 }
+
+// Two series with the same labels would make a collector refuse the whole file.
+func TestOpenMetricsHasNoSeriesTwice(t *testing.T) {
+	r := goldenResult()
+	r.Summaries = append(r.Summaries, r.Summaries[0])
+	require.Equal(t, 1, strings.Count(exported(t, r, "openmetrics", ""), "\ndmgbench_rate_bytes_per_second{"))
+}

@@ -115,6 +115,7 @@ func TestResume(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, d.Warnings(), 1)
 	require.NoFileExists(t, leftover)
+	require.Equal(t, string(whole), contentsOf(t, path), "the torn line is taken off, nothing else")
 	appendAll(t, d, recs[6:]...)
 	require.NoError(t, d.Sync())
 
@@ -162,6 +163,17 @@ func TestResumeRefusesForeignFolders(t *testing.T) {
 	_, err := OpenRun(filepath.Join(t.TempDir(), "missing"))
 	require.ErrorContains(t, err, "no such file")
 	_, err = OpenRun(t.TempDir())
+	require.ErrorIs(t, err, ErrNotRun)
+}
+
+func TestResumeRefusesFoldersOfOthers(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give a file away")
+	}
+	dir := newRun(t, sampleRecords()[:3]...)
+	require.NoError(t, os.Chown(filepath.Join(dir, markerFile), 12345, -1))
+	_, err := ResumeRun(dir)
+	require.ErrorContains(t, err, "belongs to another user")
 	require.ErrorIs(t, err, ErrNotRun)
 }
 
