@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 
 	"dmgbench/internal/plan"
 	"dmgbench/internal/stats"
@@ -76,15 +77,37 @@ func (sc scale) centre(xs []float64) float64 {
 
 // interval is the t interval of the centre, from [minRounds] rounds on.
 func (sc scale) interval(xs []float64) (stats.Interval, error) {
-	iv, err := stats.MeanInterval(sc.all(xs), level)
-	if err != nil {
-		return iv, err
+	ys := sc.all(xs)
+	if len(ys) < minRounds {
+		return stats.MeanInterval(ys, level) // says what is missing
 	}
-	iv.Low, iv.High = sc.from(iv.Low), sc.from(iv.High)
+	m, err := stats.Mean(ys)
+	if err != nil {
+		return stats.Interval{}, err
+	}
+	sd, err := stats.StdDev(ys)
+	if err != nil {
+		return stats.Interval{}, err
+	}
+	half := criticalT(len(ys)-1) * sd / math.Sqrt(float64(len(ys)))
+	iv := stats.Interval{Low: sc.from(m - half), High: sc.from(m + half), Level: level, Method: stats.MethodT}
 	if slices.Min(xs) == slices.Max(xs) {
 		iv.Low, iv.High = xs[0], xs[0]
 	}
 	return iv, nil
+}
+
+// criticalValues keeps quantiles of Student's t, which every interval asks for
+// and which are slow to compute.
+var criticalValues sync.Map // degrees of freedom → float64
+
+func criticalT(df int) float64 {
+	if t, ok := criticalValues.Load(df); ok {
+		return t.(float64)
+	}
+	t := stats.StudentQuantile((1+level)/2, float64(df))
+	criticalValues.Store(df, t)
+	return t
 }
 
 // slack is how far rounding may put a number beside a bound that it equals.

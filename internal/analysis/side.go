@@ -126,20 +126,52 @@ func (s *study) measured(q plan.Quantity, sel plan.Selector, est string) side {
 	return gather(q, cells, est, filterOf(sel))
 }
 
+// roundValue is what one round of a cell says of a quantity.
+type roundValue struct {
+	round int
+	v     float64
+	n     int
+	err   error
+}
+
+// memoKey names values of a subject that do not change.
+type memoKey struct {
+	key stepKey
+	q   plan.Quantity
+	est string
+}
+
+// perRound are the values of the rounds of a cell, ascending. Those of whole
+// steps are kept, as every claim asks for them again.
+func (c cell) perRound(q plan.Quantity, est string, f *sampleFilter) []roundValue {
+	k := memoKey{c.key, q, est}
+	if known, ok := c.sub.memo[k]; ok && f == nil {
+		return known
+	}
+	var out []roundValue
+	rounds, steps := c.byRound()
+	for _, r := range rounds {
+		v, n, err := value(q, est, steps[r], f)
+		out = append(out, roundValue{r, v, n, err})
+	}
+	if f == nil {
+		c.sub.memo[k] = out
+	}
+	return out
+}
+
 func gather(q plan.Quantity, cells []cell, est string, f *sampleFilter) side {
 	out := side{q: q, unit: q.Unit(), est: est}
 	sum, have := map[int]float64{}, map[int]int{}
 	for _, c := range cells {
-		rounds, steps := c.byRound()
-		for _, r := range rounds {
-			v, n, err := value(q, est, steps[r], f)
-			if err != nil {
-				out.weak = fmt.Sprintf("%s: %v", c.sub.c.ID, err)
+		for _, x := range c.perRound(q, est, f) {
+			if x.err != nil {
+				out.weak = fmt.Sprintf("%s: %v", c.sub.c.ID, x.err)
 				continue
 			}
-			sum[r] += v
-			have[r]++
-			out.n += n
+			sum[x.round] += x.v
+			have[x.round]++
+			out.n += x.n
 		}
 	}
 	for r, n := range have {

@@ -29,6 +29,7 @@ type subject struct {
 	keys  map[string]string
 	steps map[stepKey][]*result.Step // of rounds that count, without error
 	order []stepKey
+	memo  map[memoKey][]roundValue
 }
 
 // stepKey finds the steps of one kind and phase; in each round there is one, or
@@ -56,7 +57,7 @@ func newStudy(p *plan.Plan, r *result.Result) (*study, error) {
 }
 
 func newSubject(p *plan.Plan, c *result.Case, planned map[string]plan.Case) *subject {
-	sub := &subject{c: c, keys: map[string]string{}, steps: map[stepKey][]*result.Step{}}
+	sub := &subject{c: c, keys: map[string]string{}, steps: map[stepKey][]*result.Step{}, memo: map[memoKey][]roundValue{}}
 	pc, ok := planned[c.ID]
 	if !ok { // a case that the plan no longer has: its own keys are all that is known
 		pc = plan.Case{Settings: p.Defaults, Baseline: c.Baseline}
