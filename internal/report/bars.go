@@ -46,7 +46,7 @@ func (v *view) barCharts() []chart {
 			}
 		}
 		if len(groups) > 0 {
-			out = append(out, v.barChart(f, "speed-"+op, title(words(op))+" speed of each case", groups)...)
+			out = append(out, v.barChart(f, "speed-"+slug(op), title(words(op))+" speed of each case", groups)...)
 		}
 	}
 	return out
@@ -57,6 +57,19 @@ func phaseText(phase string) string {
 		return ""
 	}
 	return ", phase “" + plain(phase, 40) + "”"
+}
+
+// roundUp is the next value that ends an axis on a tick.
+func roundUp(v float64) float64 {
+	if v <= 0 || !finite(v) {
+		return 1
+	}
+	power := math.Pow(10, math.Floor(math.Log10(v)))
+	step := power / 2
+	if v/power < 2.5 {
+		step = power / 5
+	}
+	return digits(math.Ceil(v/step-1e-9) * step)
 }
 
 // title starts a text with a capital.
@@ -84,7 +97,7 @@ func (v *view) barChart(f figures, id, heading string, groups []group) []chart {
 	for i, part := range slices.Collect(slices.Chunk(cases, barsPerChart)) {
 		c := chart{id: id, section: "speed", heading: heading, fixed: true, flipped: true,
 			height: 34 + len(part)*(14+18*len(groups)),
-			x:      axis{name: "speed", unit: "B/s", low: pointer(0), high: pointer(digits(top * 1.05)), values: []float64{top}},
+			x:      axis{name: "speed", unit: "B/s", low: pointer(0), high: pointer(roundUp(top * 1.03)), values: []float64{top}},
 		}
 		if parts > 1 {
 			c.id += "-" + human(float64(i+1), "1")

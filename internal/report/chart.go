@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/go-echarts/go-echarts/v2/charts"
 	"github.com/go-echarts/go-echarts/v2/opts"
@@ -37,12 +38,13 @@ type axis struct {
 	log        bool
 	human      bool      // labels choose their unit one by one, as file sizes do
 	ticks      []float64 // explicit places of ticks, for log axes
+	names      []string  // labels of the whole numbers from 0: categories with room between them
 	low, high  *float64
 	values     []float64 // for the scale
 }
 
 // series is one set of marks. role tells report.js how they look: bar, whisker,
-// line, points, fit, fit2, faint, live, published, uncomparable, prediction.
+// error, line, points, named, fit, fit2, faint, live, published, uncomparable, prediction.
 type series struct {
 	role, name string
 	points     []any
@@ -68,6 +70,8 @@ type specAxis struct {
 	Factor float64 `json:"factor"`
 	Suffix string  `json:"suffix"`
 	Human  bool    `json:"human"`
+	// Names stand for the whole numbers from 0.
+	Names []string `json:"names,omitempty"`
 }
 
 // spec builds the options of the chart through go-echarts and adds what its structs lack.
@@ -203,7 +207,7 @@ func (a axis) y(inverse bool) opts.YAxis {
 
 // title is the name of the axis with the unit of its labels.
 func (a axis) title() string {
-	if a.human || a.categories != nil {
+	if a.human || a.categories != nil || a.names != nil {
 		return a.name
 	}
 	return withUnit(a.name, scaleOf(a.unit, a.values...))
@@ -214,7 +218,7 @@ func (a axis) spec() *specAxis {
 		return nil
 	}
 	s := scaleOf(a.unit, a.values...)
-	return &specAxis{a.unit, s.factor, s.suffix, a.human}
+	return &specAxis{a.unit, s.factor, s.suffix, a.human, a.names}
 }
 
 // extend sets formatter and ticks, which the structs of go-echarts cannot carry.
@@ -230,6 +234,16 @@ func (a axis) extend(option map[string]any, key, formatter string) {
 		m["axisTick"] = map[string]any{"customValues": a.ticks}
 	}
 	m["axisLabel"] = label
+}
+
+// slug keeps letters and digits of a name for use in an id; it need not be unique.
+func slug(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' {
+			return r
+		}
+		return -1
+	}, shorten(s, 40))
 }
 
 // digits rounds to six significant digits: more than a picture shows, and a smaller page.

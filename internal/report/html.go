@@ -56,6 +56,7 @@ type page struct {
 // pageSection is a heading with its charts and tables.
 type pageSection struct {
 	ID, Heading, Lead string
+	Side              bool // charts stand side by side where there is room
 	Charts            []pageChart
 	Tables            []table
 }
@@ -110,7 +111,7 @@ func (v *view) pageSections() ([]pageSection, error) {
 	sections := []pageSection{
 		{ID: "speed", Heading: "Speed"},
 		{ID: "sweep", Heading: "Along what the plan varies"},
-		{ID: "size", Heading: "Speed and file size", Lead: "Each point is the median of the files of one size; the table beside gives how far they spread."},
+		{ID: "size", Heading: "Speed and file size", Lead: "Each point is the median of the files of one size; its table says how far they spread."},
 		{ID: "files", Heading: "Every file", Lead: "Nothing averaged: one point for each timed file."},
 		{ID: "life", Heading: "Space over the steps"},
 		{ID: "drift", Heading: "Drift along the run", Lead: "Each step against the median of its own kind: a level band means that nothing but the case changed."},
@@ -121,7 +122,11 @@ func (v *view) pageSections() ([]pageSection, error) {
 	for i := range sections {
 		at[sections[i].ID] = &sections[i]
 	}
+	ids := map[string]int{}
 	for _, c := range v.charts() {
+		if ids[c.id]++; ids[c.id] > 1 { // odd names of quantities may give the same id
+			c.id += fmt.Sprintf("-again-%d", ids[c.id])
+		}
 		text, err := c.spec()
 		if err != nil {
 			return nil, err
@@ -140,16 +145,12 @@ func (v *view) pageSections() ([]pageSection, error) {
 	at["relations"].Tables = v.relations
 	kept := sections[:0]
 	for _, s := range sections {
+		s.Side = s.ID != "speed" && len(s.Charts) > 1
 		if len(s.Charts)+len(s.Tables) > 0 {
 			kept = append(kept, s)
 		}
 	}
 	return kept, nil
-}
-
-// charts are all pictures of the report in page order.
-func (v *view) charts() []chart {
-	return v.barCharts()
 }
 
 // superscript turns the number of a footnote into raised digits.

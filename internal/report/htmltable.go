@@ -55,8 +55,11 @@ func (t table) HTMLRows() []htmlRow {
 				}
 			case j < len(t.Columns) && !t.Columns[j].Text:
 				h.Class = "number"
-				if c.Class == "muted" {
+				switch c.Class {
+				case "muted":
 					h.Class = "number greyed"
+				case "warn":
+					h.Class = "number warn"
 				}
 			}
 			r.Cells = append(r.Cells, h)

@@ -49,6 +49,9 @@ func (s scale) number(v float64) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return "—"
 	}
+	if s.suffix == "" && v == math.Trunc(v) && math.Abs(v) < 1e15 {
+		return strconv.FormatFloat(v, 'f', -1, 64) // a count is exact
+	}
 	return units.Significant(v/s.factor, 3)
 }
 

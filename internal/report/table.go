@@ -224,7 +224,11 @@ func publishedText(p result.PublishedValue) string {
 func counted(s *result.Summary) string {
 	switch {
 	case s.Rounds > 0 && s.N > s.Rounds:
-		return grouped(int64(s.N)) + " in " + count(s.Rounds, "round")
+		noun := "value"
+		if s.Op == "write" || s.Op == "read" {
+			noun = "file"
+		}
+		return count(s.N, noun) + " in " + count(s.Rounds, "round")
 	case s.Rounds > 0:
 		return count(s.Rounds, "round")
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
 )
 
@@ -56,8 +57,10 @@ func (v *view) figureTable(id, caption string, f figures) table {
 		groups[i] = columnsOf(f, op)
 		t.Columns = append(t.Columns, groups[i].columns()...)
 	}
-	t.Columns = append(t.Columns, column{"", "n", true})
 	same := v.sharedText(f)
+	if same.n == "" {
+		t.Columns = append(t.Columns, column{"", "n", true})
+	}
 	for _, general := range same.general {
 		book.general(general)
 	}
@@ -75,7 +78,10 @@ func (v *view) figureTable(id, caption string, f figures) table {
 				ns = append(ns, counted(s))
 			}
 		}
-		t.Rows = append(t.Rows, append(row, cell{Text: strings.Join(ns, "; "), Class: "muted"}))
+		if same.n == "" {
+			row = append(row, cell{Text: strings.Join(ns, "; "), Class: "muted"})
+		}
+		t.Rows = append(t.Rows, row)
 	}
 	t.Notes = book.list
 	return t
@@ -116,7 +122,7 @@ func (o opColumns) columns() []column {
 		}
 		out = append(out, column{group, title, false})
 		if o.ratios {
-			out = append(out, column{group, "measured ÷ published", false})
+			out = append(out, column{group, "ratio", false})
 		}
 	}
 	return out
@@ -130,10 +136,11 @@ func (o opColumns) cells(s *result.Summary, same shared, book *notes) []cell {
 	}
 	h := headline(s)
 	out[0] = cell{Text: o.scale.number(h.Value)}
-	if same.statistic == "" && s.Headline != "" {
+	if same.statistic == "" && s.Headline != "" && h.Unit == "B/s" {
 		out[0].Marks = append(out[0].Marks, book.mark("Statistic: "+statistic(s.Headline)+"."))
 	}
 	for _, w := range s.Warnings {
+		out[0].Class = "warn"
 		out[0].Marks = append(out[0].Marks, book.mark("Warning: "+plain(w.Text, 400)))
 	}
 	at := 1
@@ -223,12 +230,12 @@ func statistic(name string) string {
 
 // shared is what all rows have in common and is said once under the table.
 type shared struct {
-	statistic, ci, why string
-	general            []string
+	statistic, ci, why, n string
+	general               []string
 }
 
 func (v *view) sharedText(f figures) shared {
-	var stats, cis, whys []string
+	var stats, cis, whys, ns []string
 	on := map[string]bool{}
 	missing, having := 0, 0
 	for _, k := range f.keys {
@@ -238,7 +245,7 @@ func (v *view) sharedText(f figures) shared {
 				continue
 			}
 			h := headline(s)
-			stats = appendNew(stats, h.Name)
+			stats, ns = appendNew(stats, h.Name), appendNew(ns, counted(s))
 			if h.CI != nil {
 				cis, having = appendNew(cis, ciText(h.CI)), having+1
 			} else if missing++; h.Why != "" {
@@ -250,7 +257,7 @@ func (v *view) sharedText(f figures) shared {
 		}
 	}
 	out := shared{}
-	if len(stats) == 1 {
+	if len(stats) == 1 && slices.ContainsFunc(f.ops, func(op string) bool { return plan.Quantity(op).Unit() == "B/s" }) {
 		out.statistic = statistic(stats[0])
 		out.general = append(out.general, "Measured: "+out.statistic+".")
 	}
@@ -262,6 +269,13 @@ func (v *view) sharedText(f figures) shared {
 		out.why = whys[0]
 		out.general = append(out.general, "Where there is no interval: "+out.why+".")
 	}
+	if len(ns) == 1 {
+		out.n = ns[0]
+		out.general = append(out.general, "n: "+out.n+" in each row.")
+	}
+	if f.ratios() {
+		out.general = append(out.general, "Ratio: measured ÷ published.")
+	}
 	if len(on) == 1 {
 		for text := range on {
 			if text != "" {
@@ -270,6 +284,11 @@ func (v *view) sharedText(f figures) shared {
 		}
 	}
 	return out
+}
+
+// ratios reports whether anything measured stands against a published figure.
+func (f figures) ratios() bool {
+	return slices.ContainsFunc(f.ops, func(op string) bool { return columnsOf(f, op).ratios })
 }
 
 func appendNew(list []string, s string) []string {

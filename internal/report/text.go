@@ -106,6 +106,11 @@ func (w *textWriter) section(v *view, s section) {
 		return
 	}
 	w.heading(s.caption)
+	same := v.sharedText(f)
+	if s.id != "speeds" && !slices.ContainsFunc(ops, func(op string) bool { return len(f.publishedOn(op)) > 0 }) {
+		w.compact(v, f, ops)
+		return
+	}
 	grid := [][]string{{"", "", "measured", "interval", "published", "ratio", "n"}}
 	heads := map[int]string{}
 	last, greyed, warned := "", false, false
@@ -119,16 +124,51 @@ func (w *textWriter) section(v *view, s section) {
 				heads[len(grid)], last = v.name(k.caseID), k.caseID
 			}
 			row, grey, warn := textRow(sum, cycled(k.phase, k.cycle), f.scaleFor(op))
+			if same.n != "" {
+				row[len(row)-1] = ""
+			}
 			grid, greyed, warned = append(grid, row), greyed || grey, warned || warn
 		}
 	}
-	w.grid(grid, heads)
-	for _, n := range v.sharedText(f).general {
+	w.grid(grid, heads, 2)
+	for _, n := range same.general {
 		w.wrapped("  ", n)
 	}
 	if greyed {
 		w.wrapped("  ", "Ratios in brackets are not comparable: see the departures.")
 	}
+	if warned {
+		w.wrapped("  ", "! marks a figure with a warning.")
+	}
+}
+
+// compact prints figures that have nothing published beside them: a column for
+// each quantity, as many as fit.
+func (w *textWriter) compact(v *view, f figures, ops []string) {
+	head := []string{""}
+	for _, op := range ops {
+		head = append(head, words(op))
+	}
+	grid, heads, last, warned := [][]string{head}, map[int]string{}, "", false
+	for _, k := range f.keys {
+		row := []string{cycled(k.phase, k.cycle)}
+		for _, op := range ops {
+			text := ""
+			if s := f.by[k][op]; s != nil {
+				text = f.scaleFor(op).text(headline(s).Value)
+				if len(s.Warnings) > 0 {
+					text, warned = "! "+text, true
+				}
+			}
+			row = append(row, text)
+		}
+		if k.caseID != last {
+			heads[len(grid)], last = v.name(k.caseID), k.caseID
+		}
+		grid = append(grid, row)
+	}
+	w.grid(grid, heads, 1)
+	w.wrapped("  ", "Intervals, and what did not fit, are in the report.")
 	if warned {
 		w.wrapped("  ", "! marks a figure with a warning.")
 	}
@@ -164,25 +204,23 @@ func textRow(s *result.Summary, phase string, sc scale) (row []string, greyed, w
 	return row, greyed, warned
 }
 
-// grid aligns columns: words left, numbers right; columns without a single entry are left out.
-func (w *textWriter) grid(rows [][]string, heads map[int]string) {
+// grid aligns columns: the first ones, of words, left, numbers right. Columns
+// without a single entry are left out, and the last ones where the line is too short.
+func (w *textWriter) grid(rows [][]string, heads map[int]string, left int) {
 	wide := make([]int, len(rows[0]))
 	for _, row := range rows[1:] {
 		for i, c := range row {
 			wide[i] = max(wide[i], width(c))
 		}
 	}
+	total := 3
 	for i, c := range rows[0] {
 		if wide[i] > 0 {
 			wide[i] = max(wide[i], width(c))
+			if total += wide[i] + 2; i > left && total > w.width {
+				wide[i], total = 0, w.width
+			}
 		}
-	}
-	total := 2
-	for _, n := range wide {
-		total += n + min(n, 1)*2
-	}
-	if last := len(wide) - 1; total > w.width {
-		wide[last] = 0 // n is under the table in the report; figures are worth more
 	}
 	for i, row := range rows {
 		if name, ok := heads[i]; ok {
@@ -194,7 +232,7 @@ func (w *textWriter) grid(rows [][]string, heads map[int]string) {
 				continue
 			}
 			pad := strings.Repeat(" ", max(wide[j]-width(c), 0))
-			if j < 2 || j == len(row)-1 {
+			if j < left {
 				line += " " + c + pad + " "
 			} else {
 				line += " " + pad + c + " "

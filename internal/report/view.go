@@ -89,8 +89,8 @@ func (v *view) head() {
 		}
 	}
 	v.facts = drop([]pair{
-		{"Measured", count(len(r.Cases), "case") + " (" + count(cases, "case") + " done), " + count(r.Rounds, "round") + ", " +
-			grouped(int64(files)) + " timed files"},
+		{"Measured", count(len(r.Cases), "case") + zero(cases < len(r.Cases), " ("+grouped(int64(cases))+" done)") + ", " + count(r.Rounds, "round") + ", " +
+			count(files, "timed file")},
 		{"Machine", strings.Join(machines, "; ")},
 		{"System", strings.Join(systems, "; ")},
 		{"Disk", strings.Join(v.distinct(disks), "; ")},
@@ -148,11 +148,17 @@ func machine(h result.Host) string {
 }
 
 func system(h result.Host) string {
-	name := plain(h.OS, 40)
-	if name == "darwin" {
+	name, version := plain(h.OS, 40), plain(h.OSVersion, 80)
+	switch name {
+	case "darwin":
 		name = "macOS"
+	case "linux":
+		name = "Linux"
 	}
-	name = strings.TrimSpace(name + " " + plain(h.OSVersion, 80))
+	if strings.Contains(strings.ToLower(version), strings.ToLower(name)) {
+		name = ""
+	}
+	name = strings.TrimSpace(name + " " + version)
 	if h.OSBuild != "" {
 		name += " (" + plain(h.OSBuild, 40) + ")"
 	}

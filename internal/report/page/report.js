@@ -42,6 +42,7 @@
   // Labels of an axis are round numbers; trailing zeros would only be noise.
   function tick(axis) {
     return function (v) {
+      if (axis.names) return axis.names[v] || '';
       if (axis.human) {
         return human(v, axis.unit).replace(/(\.\d*?)0+(?= )/, '$1').replace(/\.(?= )/, '');
       }
@@ -50,6 +51,7 @@
   }
 
   function withUnit(axis, v) {
+    if (axis.names) return axis.names[Math.round(v)] || '';
     if (axis.human || !axis.suffix) return human(v, axis.unit);
     return significant(v / axis.factor, 3) + ' ' + axis.suffix;
   }
@@ -169,7 +171,7 @@
         own.split('\n').forEach(function (line) { add('div', line); });
       } else if (Array.isArray(params.value)) {
         if (spec.x) add('div', withUnit(spec.x, params.value[0]));
-        if (spec.y) add('div', withUnit(spec.y, params.value[1]));
+        if (spec.y && !spec.y.names) add('div', withUnit(spec.y, params.value[1]));
       } else {
         add('div', params.name);
         if (spec.y && params.value != null) add('div', withUnit(spec.y, params.value));
@@ -243,7 +245,7 @@
     });
     option.legend = {
       show: names.length > 0, data: names, left: 0, type: 'plain', itemGap: 16, itemWidth: 18, itemHeight: 10, padding: 0, width: width,
-      textStyle: { color: theme.ink, fontSize: 12, fontFamily: FONT, width: most, overflow: 'truncate' }
+      itemStyle: { opacity: 1 }, textStyle: { color: theme.ink, fontSize: 12, fontFamily: FONT, width: most, overflow: 'truncate' }
     };
     return rows * 22;
   }
@@ -272,16 +274,15 @@
     option.legend.selectedMode = !spec.fixed;
     var notesHeight = notes.length * 15 + (notes.length ? 10 : 0);
     var yName = option.yAxis[0].name && option.yAxis[0].type !== 'category';
-    option.yAxis[0].nameLocation = 'end';
-    option.yAxis[0].nameGap = 12;
-    option.yAxis[0].nameTextStyle.align = 'left';
-    option.yAxis[0].nameTextStyle.padding = [0, 0, 0, -36];
+    // The name of the y axis stands above it, flush with the heading, where it needs no turning and no room beside.
+    if (yName) yName = option.yAxis[0].name;
+    option.yAxis[0].name = '';
     option.xAxis[0].nameGap = option.xAxis[0].type === 'category' ? 30 : 28;
     option.xAxis[0].nameLocation = 'middle';
     if (spec.flipped) {
       Object.assign(option.yAxis[0].axisLabel, { width: Math.round(Math.min(width * 0.34, 230)), overflow: 'break', lineHeight: 14, color: theme.ink, interval: 0, hideOverlap: false });
     }
-    var above = headHeight + legendHeight + (yName ? 30 : 8);
+    var above = headHeight + legendHeight + (yName ? 34 : 8);
     var below = notesHeight + (option.xAxis[0].name ? 26 : 6);
     option.grid = { left: 2, right: spec.flipped ? 52 : 22, top: above, bottom: below, containLabel: true };
     var height = above + below + spec.height + 24;
@@ -292,6 +293,10 @@
       { text: notes.join('\n'), left: 0, top: height - notesHeight, padding: 0,
         textStyle: { color: theme.muted, fontSize: 11, lineHeight: 15, fontWeight: 400, fontFamily: FONT } }
     ];
+    if (yName) {
+      option.title.push({ text: yName, left: 0, top: headHeight + legendHeight + 6, padding: 0,
+        textStyle: { color: theme.muted, fontSize: 12, lineHeight: 16, fontWeight: 400, fontFamily: FONT } });
+    }
     option.tooltip = Object.assign(option.tooltip, { confine: true, backgroundColor: theme.paper, borderColor: theme.line, textStyle: { color: theme.ink, fontSize: 13 }, transitionDuration: 0 });
     option.toolbox = { show: !narrow && typeof document !== 'undefined', right: 0, top: 0, itemSize: 14, iconStyle: { borderColor: theme.muted },
       feature: { saveAsImage: { title: 'save the picture', name: spec.id, type: spec.canvas ? 'png' : 'svg', pixelRatio: 2 } } };

@@ -1,0 +1,231 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"dmgbench/internal/stats"
+)
+
+// casesPerChart is the number of series that a picture can carry; more cases make more pictures.
+const casesPerChart = 10
+
+// pointsPerChart bounds a picture: beyond it every k-th file is drawn, and the picture says so.
+const pointsPerChart = 4000
+
+// pictureSets splits the sets of one picture into parts that can be told apart.
+func pictureSets(sets []fileSet, p picture) [][]fileSet {
+	of := slices.DeleteFunc(slices.Clone(sets), func(s fileSet) bool { return s.op != p.op || s.phase != p.phase || len(s.files) == 0 })
+	return slices.Collect(slices.Chunk(of, casesPerChart))
+}
+
+// chartID is unique for a picture and its part.
+func chartID(kind string, n, part int) string { return fmt.Sprintf("%s-%d-%d", kind, n+1, part+1) }
+
+// ranges of size and of another value over sets.
+func extent(sets []fileSet, of func(timedFile) float64) (low, high float64) {
+	low, high = math.Inf(1), math.Inf(-1)
+	for _, s := range sets {
+		for _, f := range s.files {
+			low, high = min(low, of(f)), max(high, of(f))
+		}
+	}
+	return low, high
+}
+
+func sizeOf(f timedFile) float64 { return f.bytes }
+
+// sizeAxis is file size on a logarithmic scale with round ticks.
+func sizeAxis(sets []fileSet) axis {
+	low, high := extent(sets, sizeOf)
+	low, high = low/1.15, high*1.15
+	return axis{name: "file size", unit: "B", log: true, human: true, ticks: sizeTicks(low, high), low: pointer(digits(low)), high: pointer(digits(high))}
+}
+
+// sizeCharts draw speed against file size: a line for each case through the medians.
+func (v *view) sizeCharts(sets []fileSet) []chart {
+	var out []chart
+	for n, p := range pictures(sets) {
+		for part, some := range pictureSets(sets, p) {
+			c := chart{id: chartID("size", n, part), section: "size", height: 300, x: sizeAxis(some),
+				heading: title(words(p.op)) + " speed against file size" + phaseText(p.phase), y: axis{name: "speed of a file", unit: "B/s", low: pointer(0)}}
+			t := table{Caption: c.heading, Columns: []column{{"", "case", true}, {"", "file size", false}, {"", "median", false}, {"", "slowest", false},
+				{"", "fastest", false}, {"", "files", false}}}
+			files, binned := 0, false
+			for _, s := range some {
+				rows, b := sizesOf(s.files)
+				binned = binned || b
+				files += len(s.files)
+				line := series{role: "line", name: v.name(s.caseID)}
+				for _, r := range rows {
+					line.points = append(line.points, xy(r.size, r.median))
+					c.y.values = append(c.y.values, r.median)
+					t.Rows = append(t.Rows, []cell{{Text: line.name, Class: "head"}, {Text: human(r.size, "B")}, {Text: human(r.median, "B/s")},
+						{Text: human(r.low, "B/s")}, {Text: human(r.top, "B/s")}, {Text: strconv.Itoa(r.n)}})
+				}
+				c.series = append(c.series, line)
+			}
+			c.sub = "Median of the files of each size" + zero(binned, " (sizes taken together by thirds of an octave)") + "; " + count(files, "file") + "."
+			c.notes = []string{"Points are medians without an interval: the files of one mount are not independent." + workersText(some), v.provenance}
+			c.table = t
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// workersText warns that the speed of a single file is not that of the volume.
+func workersText(sets []fileSet) string {
+	n := 0
+	for _, s := range sets {
+		n = max(n, s.workers)
+	}
+	if n < 2 {
+		return ""
+	}
+	return " Up to " + strconv.Itoa(n) + " files were under way at once: the speed of one file is not that of the volume."
+}
+
+// timeCharts draw every file as time against size with the fitted lines.
+func (v *view) timeCharts(sets []fileSet) []chart {
+	var out []chart
+	for n, p := range pictures(sets) {
+		for part, some := range pictureSets(sets, p) {
+			c := chart{id: chartID("time", n, part), section: "files", height: 330, x: sizeAxis(some),
+				heading: title(words(p.op)) + " time against file size" + phaseText(p.phase), y: axis{name: "time of a file", unit: "s", log: true, human: true}}
+			low, high := extent(some, func(f timedFile) float64 { return f.seconds })
+			c.y.low, c.y.high = pointer(digits(low/1.2)), pointer(digits(high*1.2))
+			c.y.ticks = sizeTicks(*c.y.low, *c.y.high)
+			c.table = table{Caption: c.heading, Columns: []column{{"", "case", true}, {"", "line", true}, {"", "time of an empty file", false},
+				{"", "speed of growth", false}, {"", "R²", false}, {"", "files", false}}}
+			every := 1
+			for _, s := range some {
+				kept, k := thin(s.files, pointsPerChart/len(some))
+				every = max(every, k)
+				pts := series{role: "points", name: v.name(s.caseID)}
+				for _, f := range kept {
+					pts.points = append(pts.points, xy(f.bytes, f.seconds))
+				}
+				c.series = append(c.series, pts)
+				c.addLines(s, pts.name)
+			}
+			files := 0
+			for _, s := range some {
+				files += len(s.files)
+			}
+			c.sub = "Every file as a point; " + count(files, "file") + zero(every > 1, ", one of "+strconv.Itoa(every)+" drawn (the lines use all)") + "."
+			c.notes = []string{"Solid: least squares weighted by 1/size². Dashed: plain least squares, which the largest files decide. A line is bent by the logarithmic scales." +
+				workersText(some), v.provenance}
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// addLines fits time on size for one case, weighted and plain, and draws both.
+func (c *chart) addLines(s fileSet, name string) {
+	xs, ys := make([]float64, len(s.files)), make([]float64, len(s.files))
+	for i, f := range s.files {
+		xs[i], ys[i] = f.bytes, f.seconds
+	}
+	fits := []struct {
+		role, words string
+		fit         func(x, y []float64) (stats.Line, error)
+	}{{"fit", "weighted", stats.FitRelativeLine}, {"fit2", "plain", stats.FitLine}}
+	for _, f := range fits {
+		l, err := f.fit(xs, ys)
+		if err != nil {
+			continue // too few files or one size: the points stand alone
+		}
+		line := series{role: f.role, name: name}
+		for i := range 41 {
+			x := l.MinX * math.Pow(l.MaxX/l.MinX, float64(i)/40)
+			y := l.At(x)
+			if y <= 0 { // a logarithmic axis has no place for it
+				y = math.NaN()
+			}
+			line.points = append(line.points, xy(x, y))
+		}
+		c.series = append(c.series, line)
+		growth := "—"
+		if l.Slope > 0 {
+			growth = human(1/l.Slope, "B/s")
+		}
+		c.table.Rows = append(c.table.Rows, []cell{{Text: name, Class: "head"}, {Text: f.words}, {Text: human(l.Intercept, "s")}, {Text: growth},
+			{Text: fmt.Sprintf("%.4f", l.R2)}, {Text: strconv.Itoa(l.N)}})
+	}
+}
+
+// stripCharts draw the speed of every file in a lane for each case and phase.
+func (v *view) stripCharts(sets []fileSet) []chart {
+	var out []chart
+	for _, op := range []string{"write", "read"} {
+		of := slices.DeleteFunc(slices.Clone(sets), func(s fileSet) bool { return s.op != op || len(s.files) == 0 })
+		var cases, phases []string
+		for _, s := range of {
+			cases, phases = appendNew(cases, s.caseID), appendNew(phases, s.phase)
+		}
+		for part, some := range slices.Collect(slices.Chunk(cases, barsPerChart)) {
+			out = append(out, v.stripChart(of, op, some, phases, part))
+		}
+	}
+	return out
+}
+
+func (v *view) stripChart(sets []fileSet, op string, cases, phases []string, part int) chart {
+	lanes := len(phases)
+	c := chart{id: chartID("strip-"+op, 0, part), section: "files", flipped: true, heading: title(words(op)) + " speed of every file",
+		height: 30 + len(cases)*(12+14*lanes), x: axis{name: "speed of a file", unit: "B/s", low: pointer(0)}}
+	c.y = axis{unit: "1", low: pointer(-0.5), high: pointer(float64(len(cases)) - 0.5)}
+	for i, id := range cases {
+		c.y.names, c.y.ticks = append(c.y.names, v.name(id)), append(c.y.ticks, float64(i))
+	}
+	c.table = table{Caption: c.heading, Columns: []column{{"", "case", true}, {"", "phase", true}, {"", "slowest", false}, {"", "5 % are slower", false},
+		{"", "median", false}, {"", "5 % are faster", false}, {"", "fastest", false}, {"", "files", false}}}
+	files, every := 0, 1
+	for lane, phase := range phases {
+		pts := series{role: "points", name: firstOf(plain(phase, 40), words(op))}
+		for i, id := range cases {
+			at := slices.IndexFunc(sets, func(s fileSet) bool { return s.caseID == id && s.phase == phase })
+			if at < 0 {
+				continue
+			}
+			s := sets[at]
+			files += len(s.files)
+			kept, k := thin(s.files, pointsPerChart/(len(cases)*lanes))
+			every = max(every, k)
+			for n, f := range kept {
+				// The golden ratio spreads the points of a lane evenly and always alike.
+				_, jitter := math.Modf(float64(n) * math.Phi)
+				y := float64(i) + 0.8*((float64(lane)+0.15+0.7*jitter)/float64(lanes)-0.5)
+				pts.points = append(pts.points, xy(f.rate(), y))
+				c.x.values = append(c.x.values, f.rate())
+			}
+			c.table.Rows = append(c.table.Rows, spreadRow(v.name(id), cycled(phase, 0), s.files))
+		}
+		c.series = append(c.series, pts)
+	}
+	c.sub = count(files, "file") + zero(every > 1, ", one of "+strconv.Itoa(every)+" drawn") + "; the height inside a lane means nothing."
+	c.notes = []string{"One point is one file. Small files are slower, so the spread is not an error of the measurement." + workersText(sets), v.provenance}
+	return c
+}
+
+// spreadRow is the distribution of speeds in numbers.
+func spreadRow(name, phase string, files []timedFile) []cell {
+	rates := make([]float64, len(files))
+	for i, f := range files {
+		rates[i] = f.rate()
+	}
+	row := []cell{{Text: name, Class: "head"}, {Text: phase}}
+	for _, p := range []float64{0, 0.05, 0.5, 0.95, 1} {
+		q, err := stats.Quantile(rates, p)
+		text := "—"
+		if err == nil {
+			text = human(q, "B/s")
+		}
+		row = append(row, cell{Text: text})
+	}
+	return append(row, cell{Text: strconv.Itoa(len(files))})
+}

@@ -1,0 +1,101 @@
+package report
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"dmgbench/internal/plan"
+	"dmgbench/internal/units"
+)
+
+// charts are all pictures of the report in page order.
+func (v *view) charts() []chart {
+	sets := v.fileSets()
+	return slices.Concat(v.barCharts(), v.sweepCharts(), v.sizeCharts(sets), v.timeCharts(sets), v.stripCharts(sets),
+		v.lifeCharts(), v.driftChart(), v.relationCharts())
+}
+
+// cycleCharts draw each rate along the cycles of a repeat block.
+func (v *view) cycleCharts() []chart {
+	var out []chart
+	for _, s := range v.sections {
+		if s.id != "speeds" {
+			continue
+		}
+		for _, op := range s.figures.ops {
+			c := v.cycleChart(op, s.figures)
+			if len(c.series) > 0 {
+				out = append(out, c)
+			}
+		}
+	}
+	return out
+}
+
+func (v *view) cycleChart(op string, f figures) chart {
+	type curve struct{ caseID, phase string }
+	points := map[curve][]figureKey{}
+	var order []curve
+	for _, k := range f.keys {
+		if k.cycle > 0 && f.by[k][op] != nil {
+			id := curve{k.caseID, k.phase}
+			if points[id] == nil {
+				order = append(order, id)
+			}
+			points[id] = append(points[id], k)
+		}
+	}
+	c := chart{id: "cycles-" + slug(op), section: "sweep", height: 320, heading: title(words(op)) + " along the cycles",
+		x: axis{name: "cycle", unit: "1"}, y: axis{name: words(op), unit: "B/s", low: pointer(0)}}
+	c.table = table{Caption: c.heading, Columns: []column{{"", "curve", true}, {"", "cycle", false}, {"", "measured", false}, {"", "interval", false}}}
+	var ns []string
+	for _, id := range order {
+		keys := points[id]
+		if len(keys) < minSweep {
+			continue
+		}
+		slices.SortFunc(keys, func(a, b figureKey) int { return cmp.Compare(a.cycle, b.cycle) })
+		line := series{role: "line", name: strings.Join(nonEmpty([]string{v.name(id.caseID), plain(id.phase, 40)}), " · ")}
+		for _, k := range keys {
+			s := f.by[k][op]
+			h := headline(s)
+			ns = appendNew(ns, counted(s))
+			line.points = append(line.points, xy(float64(k.cycle), h.Value))
+			c.y.values = append(c.y.values, h.Value)
+			interval := ""
+			if h.CI != nil {
+				interval = human(h.CI.Low, h.Unit) + "–" + human(h.CI.High, h.Unit)
+			}
+			c.table.Rows = append(c.table.Rows, []cell{{Text: line.name, Class: "head"}, {Text: strconv.Itoa(k.cycle)}, {Text: human(h.Value, h.Unit)}, {Text: interval}})
+		}
+		c.series = append(c.series, line)
+	}
+	c.sub = strings.Join(ns, " / ") + " a point."
+	c.notes = []string{"The intervals are in the table.", v.provenance}
+	return c
+}
+
+// relationCharts set one quantity against another, a named point for each case.
+func (v *view) relationCharts() []chart {
+	var out []chart
+	for i, r := range v.result.Relations {
+		if len(r.Points) == 0 {
+			continue
+		}
+		c := chart{id: "relation-" + strconv.Itoa(i+1), section: "relations", height: 340, heading: title(words(r.YOp)) + " against " + words(r.XOp),
+			x: axis{name: words(r.XOp), unit: plan.Quantity(r.XOp).Unit()}, y: axis{name: words(r.YOp), unit: plan.Quantity(r.YOp).Unit()}, table: v.relations[i]}
+		for _, p := range r.Points {
+			if finite(p.X) && finite(p.Y) {
+				c.x.values, c.y.values = append(c.x.values, p.X), append(c.y.values, p.Y)
+			}
+			name := plain(p.Label, 60)
+			c.series = append(c.series, series{role: "named", name: name + zero(p.Outlier, " (outlier)"), points: []any{xy(p.X, p.Y)}})
+		}
+		c.sub = count(len(r.Points), "case") + "; " + firstOf(plain(r.Reason, 200), "Spearman’s rank correlation "+units.Significant(r.Spearman, 3)) + "."
+		c.notes = []string{"Points are headline figures without an interval.", v.provenance}
+		out = append(out, c)
+	}
+	return out
+}

@@ -1,0 +1,161 @@
+package report
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"dmgbench/internal/result"
+	"dmgbench/internal/stats"
+)
+
+// timedFile is one sample with the step it belongs to.
+type timedFile struct {
+	bytes, seconds float64
+}
+
+func (f timedFile) rate() float64 { return f.bytes / f.seconds }
+
+// fileSet are the timed files of one case, phase and direction over all rounds that count.
+type fileSet struct {
+	caseID, phase, op string
+	workers           int
+	files             []timedFile
+}
+
+// fileSets gathers the samples of writing and reading, in the order of cases and of the protocol.
+func (v *view) fileSets() []fileSet {
+	at := map[[3]string]int{}
+	var out []fileSet
+	for i := range v.result.Cases {
+		c := &v.result.Cases[i]
+		for _, s := range c.Steps {
+			if len(s.Samples) == 0 || !counts(c, &s) || s.Op != "write" && s.Op != "read" {
+				continue
+			}
+			k := [3]string{c.ID, s.Phase, s.Op}
+			if _, ok := at[k]; !ok {
+				at[k] = len(out)
+				out = append(out, fileSet{caseID: c.ID, phase: s.Phase, op: s.Op})
+			}
+			set := &out[at[k]]
+			set.workers = max(set.workers, s.Workers)
+			for _, f := range s.Samples {
+				if f.Bytes > 0 && f.DurationNS > 0 {
+					set.files = append(set.files, timedFile{float64(f.Bytes), float64(f.DurationNS) / 1e9})
+				}
+			}
+		}
+	}
+	return out
+}
+
+// counts reports whether a step's figures count: its round was measured to the end and the step did not fail.
+func counts(c *result.Case, s *result.Step) bool {
+	return s.Error == "" && (c.Counts(s.Round) || len(c.Rounds) == 0 && c.Status == result.Done)
+}
+
+// picture names one combination of direction and phase.
+type picture struct{ op, phase string }
+
+// maxPictures bounds how many pictures of one kind a report has; a plan of many
+// phases would otherwise bury the first ones.
+const maxPictures = 8
+
+// pictures lists direction × phase in protocol order, writes before reads.
+func pictures(sets []fileSet) []picture {
+	var out []picture
+	for _, op := range []string{"write", "read"} {
+		for _, s := range sets {
+			if p := (picture{s.op, s.phase}); s.op == op && len(s.files) > 0 && !slices.Contains(out, p) {
+				out = append(out, p)
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b picture) int { // all directions of the first phase come first
+		return cmp.Compare(firstAt(sets, a.phase), firstAt(sets, b.phase))
+	})
+	return out[:min(len(out), maxPictures)]
+}
+
+func firstAt(sets []fileSet, phase string) int {
+	return slices.IndexFunc(sets, func(s fileSet) bool { return s.phase == phase })
+}
+
+// bySize is what the files of one size did.
+type bySize struct {
+	size             float64
+	n                int
+	low, median, top float64 // rates
+}
+
+// maxSizes is the number of different sizes up to which each stands for itself.
+const maxSizes = 32
+
+// sizesOf groups files by size, or by thirds of an octave if there are too many sizes.
+func sizesOf(files []timedFile) (out []bySize, binned bool) {
+	distinct := map[float64]bool{}
+	for _, f := range files {
+		distinct[f.bytes] = true
+	}
+	binned = len(distinct) > maxSizes
+	bins := map[float64][]timedFile{}
+	for _, f := range files {
+		k := f.bytes
+		if binned {
+			k = math.Floor(math.Log2(f.bytes) * 3)
+		}
+		bins[k] = append(bins[k], f)
+	}
+	for _, in := range bins {
+		rates, logs := make([]float64, len(in)), 0.0
+		for i, f := range in {
+			rates[i] = f.rate()
+			logs += math.Log(f.bytes) / float64(len(in))
+		}
+		b := bySize{size: in[0].bytes, n: len(in), low: slices.Min(rates), top: slices.Max(rates)}
+		if binned {
+			b.size = math.Exp(logs)
+		}
+		b.median, _ = stats.Median(rates)
+		out = append(out, b)
+	}
+	slices.SortFunc(out, func(a, b bySize) int { return cmp.Compare(a.size, b.size) })
+	return out, binned
+}
+
+// thin keeps every k-th file so that at most limit remain, always the same ones.
+func thin(files []timedFile, limit int) (kept []timedFile, every int) {
+	every = (len(files) + limit - 1) / max(limit, 1)
+	if every <= 1 {
+		return files, 1
+	}
+	for i := 0; i < len(files); i += every {
+		kept = append(kept, files[i])
+	}
+	return kept, every
+}
+
+// sizeTicks are round sizes (1, 2, 5 of each decade) within a range, at most eight or only the decades.
+func sizeTicks(low, high float64) []float64 {
+	if low <= 0 || high < low {
+		return nil
+	}
+	var fine, coarse []float64
+	for e := math.Floor(math.Log10(low)); e <= math.Ceil(math.Log10(high)); e++ {
+		for _, m := range []float64{1, 2, 5} {
+			t := m * math.Pow(10, e)
+			if t < low*0.999 || t > high*1.001 {
+				continue
+			}
+			fine = append(fine, t)
+			if m == 1 {
+				coarse = append(coarse, t)
+			}
+		}
+	}
+	if len(fine) <= 10 || len(coarse) < 2 {
+		return fine
+	}
+	return coarse
+}
