@@ -204,8 +204,10 @@ func reason(f finding, p float64, tests int) string {
 		return f.weak
 	case f.few && f.dir > 0:
 		return fmt.Sprintf("%s%s, and what was seen points that way, but a verdict takes %d rounds", f.saw, needs, minRounds)
-	case f.few:
+	case f.few && f.dir < 0:
 		return fmt.Sprintf("%s%s, and what was seen points the other way, but a verdict takes %d rounds", f.saw, needs, minRounds)
+	case f.few:
+		return fmt.Sprintf("%s%s%s, and a verdict takes %d rounds", f.saw, needs, gap, minRounds)
 	case f.dir == 0 || f.p > family:
 		return f.saw + needs + gap
 	case f.sampled && p > family:
@@ -236,6 +238,20 @@ func (s *study) evidence(h *hearing) []string {
 			line = h.ests[i] + ": " + join(f.missing, f.weak)
 		}
 		out = append(out, line)
+	}
+	if kinds := s.bearing(); h.claim.By == "author" && len(kinds) > 0 {
+		out = append(out, "this run departs from what was published in: "+strings.Join(kinds, ", "))
+	}
+	return out
+}
+
+// bearing are the kinds of departure after which figures are no longer comparable.
+func (s *study) bearing() []string {
+	var out []string
+	for _, d := range s.r.Departures {
+		if slices.Contains(incomparable, d.Kind) && !slices.Contains(out, d.Kind) {
+			out = append(out, d.Kind)
+		}
 	}
 	return out
 }

@@ -25,7 +25,8 @@ func (s *study) fileWarnings(w *warningList, c cell) {
 	}
 }
 
-// idleWarning says how much of the workers' time lay between files.
+// idleWarning says how much of the workers' time lay between files, and which
+// files are too short for what lies around them.
 func idleWarning(w *warningList, st *result.Step) {
 	span := spanNS(st)
 	if st.Span == nil || span <= 0 || len(st.Samples) == 0 {
@@ -35,16 +36,19 @@ func idleWarning(w *warningList, st *result.Step) {
 	if share := float64(st.Span.IdleNS) / total; share > idleShare {
 		w.add("idle", "round %d: for %s of the time between gate and last done the workers were between files", st.Round, percent(share))
 	}
-	gap := float64(st.Span.IdleNS) / float64(len(st.Samples))
+	if workers(st) > 1 {
+		return
+	}
+	overhead := max(clockCost, float64(st.Span.IdleNS)/float64(len(st.Samples)))
 	small := 0
 	for _, x := range st.Samples {
-		if workers(st) == 1 && float64(x.DurationNS) < smallFile*gap {
+		if float64(x.DurationNS) < smallFile*overhead {
 			small++
 		}
 	}
 	if small > 0 {
-		w.add("small-files", "round %d: %d of %d files took less than %d times the %s between files, so that the harness shows in their rate",
-			st.Round, small, len(st.Samples), smallFile, show(gap/1e9, "s"))
+		w.add("small-files", "round %d: %d of %d files took less than %d times the %s that clock and calls cost a file, which shows in their rate",
+			st.Round, small, len(st.Samples), smallFile, show(overhead/1e9, "s"))
 	}
 }
 
@@ -80,19 +84,21 @@ func excessOf(samples []result.Sample) []float64 {
 }
 
 // outlierWarnings names files that no plausible scatter explains, by the rule of
-// hyperfine on the logarithm of time over expected time. The first file counts
-// by itself, as it may pay for what all others find ready.
+// hyperfine on the logarithm of time over expected time, and that matter: by a
+// factor of [worthSaying]. The first file counts by itself, as it may pay for what
+// all others find ready.
 func outlierWarnings(w *warningList, st *result.Step, samples []result.Sample, excess []float64) {
 	rest := excess[1:]
 	mid, errMid := stats.Median(rest)
 	mad, errMAD := stats.MAD(rest)
-	if errMid == nil && errMAD == nil && mad > 0 && excess[0]-mid > stats.OutlierThreshold*mad {
+	if errMid == nil && errMAD == nil && mad > 0 && excess[0]-mid > max(stats.OutlierThreshold*mad, math.Log(worthSaying)) {
 		w.add("slow-first", "round %d: the first file took %s times as long as its size lets expect", st.Round, show(math.Exp(excess[0]-mid), "1"))
 	}
 	if !(mad > 0) {
 		return
 	}
 	found, err := stats.Outliers(rest)
+	found = slices.DeleteFunc(found, func(i int) bool { return math.Abs(rest[i]-mid) < math.Log(worthSaying) })
 	if err != nil || len(found) == 0 {
 		return
 	}
@@ -134,7 +140,7 @@ func modeWarning(w *warningList, st *result.Step, samples []result.Sample, exces
 			excess = evened(samples, excess, cut, shift)
 		}
 	}
-	if math.Abs(shift) < math.Log(modeRatio) {
+	if math.Abs(shift) < math.Log(worthSaying) {
 		return
 	}
 	var moved int64

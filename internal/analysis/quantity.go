@@ -75,12 +75,12 @@ func sampleBytes(samples []result.Sample) (n int64) {
 }
 
 // scalar is the value of a quantity that a step has as a whole: a time in
-// seconds, a size in bytes, a count or a pure number. ok is false where the step
+// seconds (of file work what was timed, of anything else the whole step), a size in bytes, a count or a pure number. ok is false where the step
 // does not know it.
 func scalar(q plan.Quantity, st *result.Step) (v float64, ok bool) {
 	name := string(q)
 	switch {
-	case fileTime(q) || q == "stream_time":
+	case fileTime(q) || (q == "stream_time" || q == "copy_time") && st.Span != nil:
 		ns := spanNS(st)
 		return float64(ns) / 1e9, ns > 0
 	case strings.HasSuffix(name, "_time"):

@@ -35,6 +35,9 @@ func (j judge) spread(op plan.Operand, axis string, bound plan.Bound) finding {
 	return f
 }
 
+// notNegative is the plain scale for what cannot be below zero.
+var notNegative = scale{plainScale.to, func(x float64) float64 { return max(0, x) }, plainScale.name}
+
 func spreadRounds(points []point, bound plan.Bound, phrase func(string) string) finding {
 	rows := grid(points)
 	if len(rows) == 0 {
@@ -51,7 +54,7 @@ func spreadRounds(points []point, bound plan.Bound, phrase func(string) string) 
 		pair = append(pair, (row[top]-row[bottom])/math.Abs(m))
 	}
 	pairs := float64(len(points) * (len(points) - 1) / 2)
-	f := judgeRounds(plainScale, "1", pair, bound, phrase)
+	f := judgeRounds(notNegative, "1", pair, bound, phrase)
 	if f.few || f.weak != "" {
 		return f
 	}

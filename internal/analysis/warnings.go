@@ -15,8 +15,9 @@ import (
 const (
 	fasterThanNative = 1.05 // times the native baseline's rate
 	idleShare        = 0.10 // of the workers' time between gate and last done
-	smallFile        = 20   // idle time per file times this is the least time of a trustworthy file
-	modeRatio        = 1.25 // by how much the rate has to change for two modes
+	smallFile        = 20   // times the overhead of a file is the least time of a trustworthy one
+	clockCost        = 1000 // ns that reading the clock twice and entering the calls may cost, as an upper estimate
+	worthSaying      = 1.25 // factor by which a file, or a mode, has to differ from what was to be expected
 	modeP            = 0.01 // chance of such a break in one line with noise
 	minForModes      = 20   // files
 	canaryDrift      = 0.10 // share by which the canary's rate may vary

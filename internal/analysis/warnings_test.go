@@ -57,7 +57,7 @@ func TestWarnings(t *testing.T) {
 		{"outlier", "outliers", "1 of 24 files lie far off the rest", 3, slowed(func(m moment) bool { return m.order == 11 && m.round == 2 }, 20)},
 		{"throttling", "two-modes", "from file 15 on, after ", 3, slowed(func(m moment) bool { return m.order >= 14 }, 2)},
 		{"idle", "idle", "the workers were between files", 3, gaps},
-		{"small files", "small-files", "24 of 24 files took less than 20 times the 2.00 ms between files", 3, gaps},
+		{"small files", "small-files", "24 of 24 files took less than 20 times the 2.00 ms that", 3, gaps},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			r := analysed(t, planOf(t, twoFormats), x.rounds, x.l)

@@ -69,19 +69,40 @@ func showSpan(low, high float64, unit string) string {
 // boundText says what a claim needs: "at least 2", "between 0.9 and 1.1".
 func boundText(b plan.Bound) string {
 	low, high := !math.IsInf(b.Low, 0), !math.IsInf(b.High, 0)
+	from, to := exact(b.Low, b.Unit), exact(b.High, b.Unit)
 	switch {
 	case low && high:
-		return "between " + show(b.Low, b.Unit) + " and " + show(b.High, b.Unit)
+		return "between " + from + " and " + to
 	case low && b.LowOpen:
-		return "more than " + show(b.Low, b.Unit)
+		return "more than " + from
 	case low:
-		return "at least " + show(b.Low, b.Unit)
+		return "at least " + from
 	case high && b.HighOpen:
-		return "less than " + show(b.High, b.Unit)
+		return "less than " + to
 	case high:
-		return "at most " + show(b.High, b.Unit)
+		return "at most " + to
 	}
 	return "any value"
+}
+
+// exact writes a limit that a plan sets: as the plan would where that is short,
+// else rounded.
+func exact(v float64, unit string) string {
+	text := ""
+	if math.Abs(v) < 1e18 && v >= 0 {
+		switch unit {
+		case "B/s":
+			text = units.Rate(math.Round(v)).String()
+		case "B":
+			text = units.Bytes(math.Round(v)).String()
+		case "s":
+			text = units.Duration(time.Duration(math.Round(v * 1e9))).String()
+		}
+	}
+	if text == "" || len(text) > len("1234.567 MB/s") {
+		return show(v, unit)
+	}
+	return text
 }
 
 // plural writes "1 round" or "3 rounds".
@@ -92,7 +113,7 @@ func plural(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-func percent(share float64) string { return units.Significant(100*share, 3) + " %" }
+func percent(share float64) string { return show(100*share, "1") + " %" }
 
 // timesPhrase says how a compares with b where their ratio is in ratio.
 func timesPhrase(a, b side, ratio string) string {
