@@ -22,6 +22,7 @@ type band struct {
 	f       *hostio.File // nil: not open
 	missing bool         // no such file; only known after a look
 	dirty   atomic.Bool  // on the bundle's list of what to flush
+	odd     atomic.Bool  // may end inside a block
 	used    atomic.Int64 // when, on the bundle's count of uses
 }
 
@@ -53,6 +54,9 @@ func (bd *band) write(b *bundle, p []byte, in int64) (int, error) {
 	}
 	defer bd.mu.RUnlock()
 	n, err := f.WriteAt(p, in)
+	if (in+int64(n))%bandBlock != 0 {
+		bd.odd.Store(true)
+	}
 	// After the transfer, so that a flush in between does not take the mark
 	// away without having covered the data.
 	b.mark(bd)

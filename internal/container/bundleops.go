@@ -112,9 +112,6 @@ func (b *bundle) flush() error {
 
 func (bd *band) flush(b *bundle) error {
 	bd.dirty.Store(false)
-	if err := bd.pad(b); err != nil {
-		return err
-	}
 	f, err := bd.share(b, false)
 	if err != nil {
 		return err
@@ -123,47 +120,35 @@ func (bd *band) flush(b *bundle) error {
 	if f == nil {
 		return nil // deleted since; the folder's flush covers that
 	}
-	if _, err := f.Sync(b.opts.sync()); err != nil {
-		return err
-	}
-	return nil
-}
-
-// pad lengthens a band that ends inside a block, as Apple's never do, and
-// finds bands that somebody deleted under our hands.
-func (bd *band) pad(b *bundle) error {
-	f, err := bd.share(b, false)
-	if err != nil {
-		return err
-	}
-	if f == nil {
-		bd.mu.RUnlock()
-		return nil
-	}
 	st, err := f.Stat()
-	bd.mu.RUnlock()
 	if err != nil {
 		return err
 	}
 	if st.Links == 0 {
 		return fmt.Errorf("flushing %q: %w", f.Path(), hostio.ErrReplaced)
 	}
-	if whole := min(roundUp(st.Size, bandBlock), b.info.capacity(bd.index)); whole <= st.Size {
-		return nil
-	}
+	_, err = f.Sync(b.opts.sync())
+	return err
+}
+
+// pad lengthens a band that ends inside a block, as Apple's never do. Until
+// Close it may: a truncation at each flush would be charged to the writer.
+func (bd *band) pad(b *bundle) error {
 	bd.mu.Lock()
 	defer bd.mu.Unlock()
-	if err := bd.loadLocked(b, false); err != nil || bd.f == nil {
+	if err := bd.loadLocked(b, false); err != nil || bd.missing {
 		return err
 	}
-	// Others may have written in between.
-	if st, err = bd.f.Stat(); err != nil {
+	st, err := bd.f.Stat()
+	if err != nil {
 		return err
 	}
-	if whole := min(roundUp(st.Size, bandBlock), b.info.capacity(bd.index)); whole > st.Size {
-		return bd.f.Truncate(whole)
+	whole := min(roundUp(st.Size, bandBlock), b.info.capacity(bd.index))
+	if whole <= st.Size {
+		return nil
 	}
-	return nil
+	b.mark(bd)
+	return bd.f.Truncate(whole)
 }
 
 // Evict drops the host's cached pages of the range.
@@ -203,7 +188,13 @@ func (b *bundle) Close() error {
 	if b.closed {
 		return fmt.Errorf("closing %q: %w", b.path, fs.ErrClosed)
 	}
-	err := b.flush()
+	err := b.fate.get()
+	for _, bd := range b.table {
+		if err == nil && bd.odd.Load() {
+			err = bd.pad(b)
+		}
+	}
+	err = errors.Join(err, b.flush())
 	b.closed = true
 	return errors.Join(err, b.release())
 }
