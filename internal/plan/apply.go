@@ -65,7 +65,7 @@ func (p *Plan) applyRun(o Overrides) error {
 		return &OverrideError{"rounds", itoa(o.Rounds), "want 1 to 10000"}
 	}
 	if o.Rounds > 0 && o.Rounds != p.Run.Rounds {
-		p.changed("rounds", "%d rounds, not %d", o.Rounds, p.Run.Rounds)
+		p.changed("rounds", "%s, not %d", plural(o.Rounds, "round"), p.Run.Rounds)
 		p.Run.Rounds = o.Rounds
 	}
 	return p.applyWorkers(o.Workers)
@@ -89,7 +89,7 @@ func (p *Plan) applyWorkers(n int) error {
 		})
 	}
 	if !p.fix("workers", itoa(n)) || !same {
-		p.changed("workers", "%d workers throughout", n)
+		p.changed("workers", "%s throughout", plural(n, "worker"))
 	}
 	return nil
 }
@@ -249,7 +249,7 @@ func (p *Plan) applySets(o Overrides) error {
 		}
 		after[f.Name] = p.Files[i]
 		if was, is := before[f.Name].sets(), p.Files[i].sets(); is != was {
-			parts = append(parts, fmt.Sprintf("%d sets of %s, not %d", is, f.Name, was))
+			parts = append(parts, fmt.Sprintf("%s of %s, not %d", plural(is, "set"), f.Name, was))
 		}
 	}
 	if len(parts) == 0 {

@@ -19,7 +19,8 @@ func (c *Case) Value(key string) (string, bool) {
 
 // Cases expands the plan: manual axes outermost, then the matrix in the order of
 // its axes without what exclude names, then [[case]] tables, then the baseline.
-// Each case carries the steps of the protocol blocks that select it.
+// Each case carries the steps of the protocol blocks that select it; cases with
+// the same protocol share them.
 func (p *Plan) Cases() []Case {
 	turns := p.turns()
 	var out []Case
@@ -41,10 +42,28 @@ func (p *Plan) Cases() []Case {
 			out = append(out, p.baselines(group)...)
 		}
 	}
+	protocols := map[string][]Step{}
 	for i := range out {
-		out[i].Steps = p.stepsFor(&out[i])
+		id := p.protocolID(&out[i])
+		if _, ok := protocols[id]; !ok {
+			protocols[id] = p.stepsFor(&out[i])
+		}
+		out[i].Steps = protocols[id]
 	}
 	return out
+}
+
+// protocolID is the same for cases with the same steps.
+func (p *Plan) protocolID(c *Case) string {
+	id := []byte(c.Settings.Target)
+	for _, b := range p.Protocol {
+		if b.When.matchAll(c.Value) {
+			id = append(id, '1')
+		} else {
+			id = append(id, '0')
+		}
+	}
+	return string(id)
 }
 
 // turns is every combination of the manual axes; one empty combination if there are none.

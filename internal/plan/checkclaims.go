@@ -56,12 +56,16 @@ func (c *checker) selects(n *node, s Selector, q Quantity) {
 
 func (c *checker) selectsStep(n *node, s Selector, do, what string) {
 	pick, samples := s.split()
-	var steps []Step
-	hit := false
+	var steps []*Step
+	hit, taken := false, map[*Step]bool{}
 	for i := range c.cases {
-		if pick.Match(c.cases[i].Value) {
-			hit = true
-			walk(c.cases[i].Steps, func(st *Step) { steps = append(steps, *st) })
+		if !pick.Match(c.cases[i].Value) {
+			continue
+		}
+		hit = true
+		if own := c.cases[i].Steps; len(own) > 0 && !taken[&own[0]] { // cases share their protocols
+			taken[&own[0]] = true
+			walk(own, func(st *Step) { steps = append(steps, st) })
 		}
 	}
 	if !hit {
@@ -81,7 +85,7 @@ func (c *checker) selectsStep(n *node, s Selector, do, what string) {
 }
 
 // hasStep checks phase and cycle against the steps of the selected cases.
-func (c *checker) hasStep(n *node, samples map[string][]string, do, what string, steps []Step) {
+func (c *checker) hasStep(n *node, samples map[string][]string, do, what string, steps []*Step) {
 	phases := []string{}
 	some := false
 	for _, s := range steps {
@@ -106,7 +110,7 @@ func (c *checker) hasStep(n *node, samples map[string][]string, do, what string,
 		}
 	}
 	for _, want := range samples["cycle"] {
-		if !slices.ContainsFunc(steps, func(s Step) bool { return s.Do == "repeat" && s.Times >= atoi(want) && atoi(want) > 0 }) {
+		if !slices.ContainsFunc(steps, func(s *Step) bool { return s.Do == "repeat" && s.Times >= atoi(want) && atoi(want) > 0 }) {
 			c.problem(n.at("cycle").off, "cycle", "no repeat of the selected cases has a cycle %s", want)
 		}
 	}

@@ -4,11 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 )
 
 // maxWork bounds the file operations that are followed to see whether files fit.
-const maxWork = 20_000_000
+const maxWork = 5_000_000
 
 // stage is what is known of one container while the steps are followed.
 type stage struct {
@@ -48,12 +47,7 @@ func (c *checker) protocols() {
 
 // signature holds everything about a case that its steps are checked against.
 func (c *checker) signature(k *Case) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s %d %t", k.Settings.Target, k.Settings.Files, k.Settings.Size, k.Baseline)
-	for _, block := range c.p.Protocol {
-		fmt.Fprintf(&b, " %t", block.When.matchAll(k.Value))
-	}
-	return b.String()
+	return fmt.Sprintf("%s %s %d %t", c.p.protocolID(k), k.Settings.Files, k.Settings.Size, k.Baseline)
 }
 
 // unique reports steps that could not be told apart in results.
@@ -151,9 +145,11 @@ func (f *follower) step(s *Step) {
 	if !f.full {
 		return
 	}
-	t := f.e.one(s, 0)
-	f.work += t.Files + 1
-	f.full = f.full && f.work < maxWork
+	f.work += f.e.cost(s)
+	if f.full = f.full && f.work < maxWork; !f.full {
+		return
+	}
+	f.e.one(s, 0)
 	if slices.Contains([]string{"write", "copy", "stream", "resize"}, s.Do) {
 		f.room(s, native)
 	}

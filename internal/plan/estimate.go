@@ -103,6 +103,18 @@ func (e *estimator) run(steps []Step, cycle int) {
 	}
 }
 
+// cost is roughly how many files must be looked at to follow a step.
+func (e *estimator) cost(s *Step) int {
+	n := 1
+	if set := e.p.fileSet(cmp.Or(s.Files, e.c.Settings.Files)); s.Do == "write" && set != nil {
+		n += set.count()
+	}
+	if b := e.boxes[s.On]; b != nil && (s.Do == "read" || s.Do == "verify" || s.Do == "delete" || s.As != "") {
+		n += len(b.files)
+	}
+	return n
+}
+
 // one takes one step into account and says what it did.
 func (e *estimator) one(s *Step, cycle int) StepTotal {
 	t := StepTotal{Do: s.Do, Phase: s.Phase, Cycle: cycle}

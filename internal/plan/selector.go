@@ -201,18 +201,32 @@ func sameValue(key, a, b string) bool {
 	if a == b {
 		return true
 	}
-	if key == "band_size" {
-		a, b = bandText(a), bandText(b)
-	}
 	t := choiceType(key)
-	if t.enum != nil {
+	switch {
+	case t == bandType:
+		a, b = bandText(a), bandText(b)
+	case t.enum != nil:
 		return strings.EqualFold(unalias(a), unalias(b))
+	case t.bare:
+		return sameNumber(a, b)
+	case t == looseType:
+		return sameNumber(a, b) || sameSize(a, b)
+	case t != sizeType && t != blockType:
+		return false
+	}
+	return sameSize(a, b)
+}
+
+func sameSize(a, b string) bool {
+	if !strings.HasSuffix(a, "B") || !strings.HasSuffix(b, "B") {
+		return false
 	}
 	x, errX := units.ParseBytes(a)
 	y, errY := units.ParseBytes(b)
-	if errX == nil && errY == nil {
-		return x == y
-	}
+	return errX == nil && errY == nil && x == y
+}
+
+func sameNumber(a, b string) bool {
 	p, errP := strconv.ParseFloat(a, 64)
 	q, errQ := strconv.ParseFloat(b, 64)
 	return errP == nil && errQ == nil && p == q

@@ -109,13 +109,19 @@ var preferenceKey = listKey("filesystem_preference", filesystemType,
 
 // findSetting is the settings key of that name, or nil.
 func findSetting(name string) *setting {
-	for i := range settingKeys {
-		if settingKeys[i].name == name {
-			return &settingKeys[i]
-		}
+	if i, ok := settingIndex[name]; ok {
+		return &settingKeys[i]
 	}
 	return nil
 }
+
+var settingIndex = func() map[string]int {
+	out := map[string]int{}
+	for i := range settingKeys {
+		out[settingKeys[i].name] = i
+	}
+	return out
+}()
 
 func settingNames() []string {
 	out := make([]string, len(settingKeys))

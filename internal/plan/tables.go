@@ -136,7 +136,7 @@ var fileTable = table[fileForm]{name: "file set", keys: append(partKeys(func(f *
 ), finish: finishFiles}
 
 // maxFiles bounds one file set: a plan is no place for a denial of service.
-const maxFiles = 5_000_000
+const maxFiles = 1_000_000
 
 func finishFiles(r *reader, n *node, f *fileForm) {
 	if parts := n.get("parts"); parts == nil {

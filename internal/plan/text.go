@@ -58,3 +58,11 @@ func parseUint(s string) uint64 { n, _ := strconv.ParseUint(s, 10, 64); return n
 func uintText(n uint64) string  { return strconv.FormatUint(n, 10) }
 
 func joinNames(names []string) string { return strings.Join(names, ", ") }
+
+// plural counts things.
+func plural(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return itoa(n) + " " + thing + "s"
+}

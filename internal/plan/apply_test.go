@@ -1,0 +1,161 @@
+package plan_test
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"dmgbench/internal/plan"
+	"dmgbench/internal/units"
+)
+
+func apply(t testing.TB, p *plan.Plan, o plan.Overrides) (*plan.Plan, []plan.Change) {
+	t.Helper()
+	before := p.Digest()
+	q, changes, err := p.Apply(o)
+	require.NoError(t, err)
+	require.Equal(t, before, p.Digest(), "the plan itself stays as it is")
+	again, problems := plan.Parse("test.toml", q.Canonical())
+	require.Empty(t, problems.Errors(), "what is executed is a plan")
+	require.Equal(t, q.Digest(), again.Digest())
+	require.Equal(t, changes, again.Changes)
+	return q, changes
+}
+
+func TestApplyNothing(t *testing.T) {
+	p := mustParse(t, spacePlan)
+	q, changes := apply(t, p, plan.Overrides{Sets: 10, Scale: 1, Rounds: 3})
+	assert.Empty(t, changes)
+	assert.Equal(t, p.Digest(), q.Digest())
+}
+
+func TestApplySets(t *testing.T) {
+	p := mustParse(t, spacePlan)
+	q, changes := apply(t, p, plan.Overrides{Sets: 2})
+	assert.Equal(t, []plan.Change{{Kind: "sets", Text: "2 sets of gold, not 10"}}, changes)
+	assert.Equal(t, 8, q.Protocol[0].Steps[2].Steps[1].Largest, "the same share of the batch: 40 of 160 is 8 of 32")
+	e := plan.Estimate(q, q.Cases()[0])
+	assert.Equal(t, units.Bytes(266_500_000_000/5), e.BytesWritten)
+	assert.Equal(t, units.Bytes(90_500_000_000/5), e.LivePeak)
+
+	three := mustParse(t, strings.Replace(spacePlan, "largest = 40", "last_sets = 8", 1))
+	for sets, want := range map[int]int{5: 4, 3: 2, 2: 1, 1: 1} {
+		q, _ := apply(t, three, plan.Overrides{Sets: sets})
+		assert.Equal(t, want, q.Protocol[0].Steps[2].Steps[1].LastSets, "%d sets", sets)
+	}
+}
+
+func TestApplyScale(t *testing.T) {
+	p := mustParse(t, spacePlan+`
+[source]
+title = "x"
+[[published]]
+where = { format = "UDRW", phase = "last", file_size = "2 GB" }
+write = "1 GB/s"
+write_time = "1 s"
+[[fit]]
+name = "f"
+quantity = "write"
+where = { phase = "last" }
+along = "file_size"
+model = "line"
+predict = ["200 MB"]
+[[claim]]
+says = "x"
+by = "us"
+left = { write = { phase = "last", file_size = "200 MB" } }
+prediction = { fit = "f", at = "200 MB", bound = "0.5 to 2" }
+`)
+	q, changes := apply(t, p, plan.Overrides{Scale: 0.01})
+	assert.Equal(t, []plan.Change{{Kind: "scale", Text: "file and image sizes times 0.01"}}, changes)
+	sizes := q.Files[0].Parts[0].Sizes
+	assert.Equal(t, units.Bytes(64<<10), sizes[0])
+	assert.Equal(t, units.Bytes(20_000_000), sizes[15])
+	assert.Len(t, slices.Compact(slices.Sorted(slices.Values(sizes))), 16, "distinct sizes stay distinct")
+	assert.Equal(t, "20 MB", q.Published[0].Where[2].Values[0])
+	assert.Equal(t, "20 MB", q.Published[1].Where[2].Values[0], "both figures of one table, once")
+	assert.Equal(t, []string{"2 MB"}, q.Fits[0].Predict)
+	assert.Equal(t, []string{"2 MB"}, q.Claims[0].Assert.At)
+	assert.GreaterOrEqual(t, q.Defaults.Size, units.Bytes(1_250_000_000))
+	assert.Zero(t, q.Defaults.Size%(1<<20))
+
+	tiny, _ := apply(t, p, plan.Overrides{Scale: 1e-9, Filesystem: "exfat"})
+	assert.Equal(t, []string{"exFAT"}, tiny.Defaults.Filesystems)
+	assert.GreaterOrEqual(t, tiny.Defaults.Size, units.Bytes(8<<20))
+	xfs, changes := apply(t, p, plan.Overrides{Scale: 1e-9, Filesystem: "XFS"})
+	assert.Equal(t, units.Bytes(384<<20), xfs.Defaults.Size)
+	assert.Equal(t, []string{"fs", "scale"}, []string{changes[0].Kind, changes[1].Kind})
+}
+
+// TestApplyScaleAlwaysFits: whatever the factor, the files of every case fit.
+func TestApplyScaleAlwaysFits(t *testing.T) {
+	p := mustParse(t, spacePlan)
+	rapid.Check(t, func(rt *rapid.T) {
+		f := math.Pow(10, rapid.Float64Range(-8, 2).Draw(rt, "exponent"))
+		q, _ := apply(t, p, plan.Overrides{Scale: f, Sets: rapid.IntRange(0, 12).Draw(rt, "sets")})
+		for _, c := range q.Cases() {
+			e := plan.Estimate(q, c)
+			if c.Settings.Target == "image" {
+				require.LessOrEqual(t, float64(e.LivePeak)*1.1, float64(c.Settings.Size))
+			}
+		}
+		sizes := q.Files[0].Parts[0].Sizes
+		require.Len(t, slices.Compact(slices.Sorted(slices.Values(sizes))), 16)
+		require.GreaterOrEqual(t, slices.Min(sizes), units.Bytes(64<<10))
+	})
+}
+
+func TestApplyOnly(t *testing.T) {
+	p := mustParse(t, casesPlan)
+	pick := func(text string) plan.Selector {
+		s, err := p.ParseSelector(text)
+		require.NoError(t, err)
+		return s
+	}
+	for text, want := range map[string][]string{
+		"format=RAW,cores=2": {
+			"cores=2,place=internal,format=UDRW,encryption=none", "cores=2,place=internal,format=UDRW,encryption=AES-256",
+			"cores=2,place=usb4,format=UDRW,encryption=none",
+			"baseline=true,cores=2,place=internal", "baseline=true,cores=2,place=usb4"},
+		"size=2 GB,cores=4": {"cores=4,format=ASIF,size=2 GB", "baseline=true,cores=4"},
+		"format=UDSP":       {"cores=4,format=UDSP,place=usb4", "baseline=true,cores=4,place=usb4"},
+		"format=UDSB|ASIF,place=usb4,cores=4": {
+			"cores=4,place=usb4,format=UDSB,encryption=none", "cores=4,place=usb4,format=UDSB,encryption=AES-256", "baseline=true,cores=4,place=usb4"},
+	} {
+		q, changes := apply(t, p, plan.Overrides{Only: pick(text)})
+		assert.Equal(t, want, ids(q.Cases()), text)
+		assert.Equal(t, "only", changes[0].Kind)
+	}
+	q, changes := apply(t, p, plan.Overrides{Only: pick("workers=1")})
+	assert.Empty(t, changes, "every case is that")
+	assert.Equal(t, p.Digest(), q.Digest())
+	for _, text := range []string{"format=ASIF,place=usb4", "workers=9", "target=directory", "baseline=true", "baseline=false"} {
+		_, _, err := p.Apply(plan.Overrides{Only: pick(text)})
+		wrong := &plan.SelectorError{}
+		require.ErrorAs(t, err, &wrong, text)
+	}
+}
+
+func TestApplyRun(t *testing.T) {
+	p := mustParse(t, smallPlan+"[matrix]\nworkers = [1, 2]\nfilesystem = [\"APFS\", \"exFAT\"]\n[[case]]\nworkers = 3\nfilesystem = \"APFS\"\n")
+	seed := uint64(99)
+	q, changes := apply(t, p, plan.Overrides{Rounds: 1, Seed: &seed, Workers: 8, Filesystem: "exFAT"})
+	assert.Equal(t, uint64(99), q.Run.Seed)
+	assert.Equal(t, 1, q.Run.Rounds)
+	assert.Equal(t, []plan.Change{{Kind: "rounds", Text: "1 round, not 3"}, {Kind: "workers", Text: "8 workers throughout"}, {Kind: "fs", Text: "file system exFAT"}}, changes)
+	assert.Equal(t, []string{"workers=8,filesystem=exFAT", "baseline=true,workers=8"}, ids(q.Cases()))
+
+	q, changes = apply(t, mustParse(t, smallPlan), plan.Overrides{Workers: 1, Filesystem: "APFS", Seed: &seed})
+	assert.Empty(t, changes)
+	assert.Equal(t, []string{"APFS"}, q.Defaults.Filesystems, "the first of the preference is no departure, but nothing else is taken")
+	for _, o := range []plan.Overrides{{Workers: -1}, {Rounds: -1}, {Sets: -1}, {Scale: -1}, {Scale: math.NaN()}, {Scale: math.Inf(1)}, {Filesystem: "NTFS"}} {
+		_, _, err := mustParse(t, smallPlan).Apply(o)
+		wrong := &plan.OverrideError{}
+		require.ErrorAs(t, err, &wrong)
+	}
+}
