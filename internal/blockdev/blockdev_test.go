@@ -32,6 +32,11 @@ func TestMemDeviceAgainstSlice(t *testing.T) {
 		_, err := dev.ReadAt(got, 0)
 		require.NoError(t, err)
 		require.True(t, bytes.Equal(model, got))
+		other := NewMem(size)
+		require.NoError(t, dev.CopyTo(other))
+		_, err = other.ReadAt(got, 0)
+		require.NoError(t, err)
+		require.True(t, bytes.Equal(model, got))
 	})
 }
 

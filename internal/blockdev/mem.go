@@ -1,6 +1,7 @@
 package blockdev
 
 import (
+	"fmt"
 	"io"
 	"sync"
 )
@@ -129,6 +130,19 @@ func (m *MemDevice) Allocated() int64 {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return int64(len(m.pages)) * memPage
+}
+
+// CopyTo writes the parts that hold memory to w, such as a sparse file of the same size.
+func (m *MemDevice) CopyTo(w io.WriterAt) error {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	for i, page := range m.pages {
+		part := page[:min(memPage, m.size-i*memPage)]
+		if _, err := w.WriteAt(part, i*memPage); err != nil {
+			return fmt.Errorf("copying device in memory: %w", err)
+		}
+	}
+	return nil
 }
 
 // Clone returns an independent copy without the hook, as a crash would leave it.

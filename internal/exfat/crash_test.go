@@ -105,8 +105,10 @@ func TestCrashInRename(t *testing.T) {
 		for cut := 1; ; cut++ {
 			dev, v := newVolume(t, 1<<20, FormatOptions{})
 			require.NoError(t, v.Mkdir("a"))
+			require.NoError(t, v.Mkdir("between")) // neighbours would be written in one call
 			require.NoError(t, v.Mkdir("b"))
 			writeFile(t, v, way[0], noise(1, 9999))
+			require.NoError(t, v.Sync())
 			dev.Hook = cutAfter(cut)
 			err := v.Rename(way[0], way[1])
 			require.NoError(t, err)

@@ -15,7 +15,10 @@
 // [Volume.Sync] and [Volume.Unmount], in an order that survives a crash at any point: data, FAT and bitmap first,
 // flushed, then directory entries, flushed. Clusters that were freed are given out again only after the directory
 // entry that named them is gone from the device, so that a crash can lose clusters but never mixes two files. The
-// VolumeDirty flag is set before the first change and cleared by a clean Unmount.
+// VolumeDirty flag is set before the first change and cleared by a clean Unmount. New entry sets do not straddle pages,
+// so that a page written whole is a set written whole. There is no journal: a file that is being moved to another
+// directory when the power fails is found under its old name, its new one, or both; renamed within a directory it may
+// be lost if the new name takes another number of entries and a page of its own.
 //
 // # What it refuses
 //

@@ -235,8 +235,16 @@ func (v *Volume) Rename(from, to string) error {
 	return pathError("renaming", from+" to "+to, err)
 }
 
-// move puts the entry under its new name first and takes the old one away then.
+// move puts the entry under its new name first and takes the old one away then; or overwrites it, if that is possible.
 func (e *entry) move(d *directory, units []uint16) error {
+	if d == e.dir && entriesFor(len(units)) == e.count {
+		delete(d.entries, d.v.upcase.key(e.name))
+		e.name = units
+		copy(e.bytes(), e.encode(d.v.upcase))
+		e.store()
+		d.entries[d.v.upcase.key(units)] = e
+		return nil
+	}
 	old := *e
 	next := *e
 	next.name = units

@@ -49,17 +49,7 @@ func image(t *testing.T, dev *blockdev.MemDevice) string {
 	require.NoError(t, err)
 	defer f.Close()
 	require.NoError(t, f.Truncate(dev.Size()))
-	b, zeros := make([]byte, 64<<10), make([]byte, 64<<10)
-	for off := int64(0); off < dev.Size(); off += int64(len(b)) {
-		n, err := dev.ReadAt(b, off)
-		if err != io.EOF {
-			require.NoError(t, err)
-		}
-		if string(b[:n]) != string(zeros[:n]) {
-			_, err = f.WriteAt(b[:n], off)
-			require.NoError(t, err)
-		}
-	}
+	require.NoError(t, dev.CopyTo(f))
 	return f.Name()
 }
 

@@ -151,3 +151,31 @@ func TestRenameKeepsOpenFile(t *testing.T) {
 	require.Len(t, infos, 1)
 	assert.Equal(t, "b", infos[0].Name)
 }
+
+func TestMountRefuses(t *testing.T) {
+	dev, v := newVolume(t, 4<<20, FormatOptions{})
+	writeFile(t, v, "f", noise(1, 5000))
+	require.NoError(t, v.Unmount())
+	_, err := Mount(dev, MountOptions{MetadataLimit: 1000})
+	require.ErrorIs(t, err, ErrUnsupported)
+	_, err = Mount(blockdev.NewMem(4<<20), MountOptions{})
+	require.ErrorIs(t, err, ErrNotExFAT)
+	_, err = Mount(blockdev.NewMem(100), MountOptions{})
+	require.Error(t, err)
+	half, err := blockdev.Section(dev, 0, 2<<20)
+	require.NoError(t, err)
+	_, err = Mount(half, MountOptions{ReadOnly: true})
+	require.ErrorIs(t, err, ErrCorrupt, "the device is shorter than the volume")
+
+	require.NoError(t, writeFull(dev, []byte{1}, 300))
+	_, err = Mount(dev, MountOptions{})
+	require.ErrorIs(t, err, ErrCorrupt)
+	v, err = Mount(dev, MountOptions{ReadOnly: true})
+	require.NoError(t, err)
+	assert.True(t, v.State().BackupBoot)
+	requireSame(t, noise(1, 5000), readFile(t, v, "f"), "f")
+	require.NoError(t, v.Unmount())
+	require.NoError(t, writeFull(dev, []byte{1}, 12*512+300))
+	_, err = Mount(dev, MountOptions{ReadOnly: true})
+	require.ErrorIs(t, err, ErrCorrupt)
+}
