@@ -1,0 +1,84 @@
+package analysis
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"dmgbench/internal/plan"
+)
+
+// docs/metrics.md has a word on every quantity, estimate, warning and departure.
+func TestMetricsAreDocumented(t *testing.T) {
+	raw, err := os.ReadFile("../../docs/metrics.md")
+	require.NoError(t, err)
+	text := string(raw)
+	var want []string
+	for _, q := range plan.Quantities {
+		want = append(want, string(q.Name))
+	}
+	want = append(want, panel...)
+	want = append(want, weighted, latency, minimum, maximum)
+	want = append(want, inSource(t, "warnings.go", `(?:w\.add\(|Kind: )"([a-z-]+)"`)...)
+	want = append(want, inSource(t, "filewarnings.go", `w\.add\("([a-z-]+)"`)...)
+	want = append(want, inSource(t, "departures.go", `out\.add\("([a-z-]+)"`)...)
+	require.Greater(t, len(want), 60)
+	named := map[string]bool{}
+	for _, m := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(text, -1) {
+		for name := range strings.FieldsSeq(strings.ReplaceAll(m[1], ",", " ")) {
+			named[name] = true
+		}
+	}
+	for _, name := range want {
+		assert.True(t, named[name], "%q is not in docs/metrics.md", name)
+	}
+}
+
+func inSource(t *testing.T, file, pattern string) (out []string) {
+	raw, err := os.ReadFile(file)
+	require.NoError(t, err)
+	for _, m := range regexp.MustCompile(pattern).FindAllStringSubmatch(string(raw), -1) {
+		out = append(out, m[1])
+	}
+	return out
+}
+
+// Where plans/ are at hand, each author's claim holds on the author's own figures.
+func TestShippedPlansHoldOnTheirOwnFigures(t *testing.T) {
+	entries, err := os.ReadDir("../../plans")
+	if err != nil || len(entries) == 0 {
+		t.Skip("no plans are here")
+	}
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), ".toml") {
+			continue
+		}
+		t.Run(e.Name(), func(t *testing.T) {
+			p, err := plan.Load("../../plans/" + e.Name())
+			require.NoError(t, err)
+			for _, c := range JudgePublished(p) {
+				assert.Equal(t, "holds", c.Verdict, "%s: %s: %s", c.ID, c.Says, c.Reason)
+			}
+			for _, f := range p.Fits {
+				checkPrintedFit(t, p, f)
+			}
+		})
+	}
+}
+
+// checkPrintedFit sets coefficients as printed against those of the printed points.
+func checkPrintedFit(t *testing.T, p *plan.Plan, f plan.Fit) {
+	got := FitPublished(p, f)
+	if got.Reason != "" {
+		return
+	}
+	for _, c := range got.Coefficients {
+		if c.Published != nil {
+			assert.InEpsilon(t, *c.Published, c.Value, 0.02, "%s %s", f.Name, c.Name)
+		}
+	}
+}
