@@ -178,33 +178,6 @@ func (c *checker) along(n *node, name string, values []string, at *node, extra .
 	}
 }
 
-// numericAxes are the axes that a fit can run along.
-var numericAxes = []string{"threads", "workers", "level", "band_size", "block", "size", "file_size", "cycle"}
-
-func (c *checker) fits(whole bool) {
-	seen := map[string]bool{}
-	for i := range c.p.Fits {
-		f := &c.p.Fits[i]
-		n := c.root.at("fit", i)
-		if seen[f.Name] && f.Name != "" {
-			c.problem(n.at("name").off, "name", "the fit %q is there twice", f.Name)
-		}
-		seen[f.Name] = true
-		along := n.at("along")
-		manual := slices.ContainsFunc(c.p.Manual, func(m Manual) bool { return m.Name == f.Along })
-		switch {
-		case f.Along == "":
-		case !manual && !slices.Contains(numericAxes, f.Along):
-			c.hintName(c.problem(along.off, "along", "a fit cannot run along %q", f.Along), f.Along, "numeric axes", numericAxes)
-		case whole:
-			c.along(along, f.Along, f.Points, n.at("points"), "file_size", "cycle")
-		}
-		if whole && f.Quantity != "" {
-			c.selects(where(n), f.Where, f.Quantity)
-		}
-	}
-}
-
 // where is the selector of a table, or the table.
 func where(n *node) *node {
 	if w := n.get("where"); w != nil {
@@ -324,36 +297,12 @@ func (c *checker) operand(n *node, o *Operand, whole bool) {
 	switch {
 	case o.Quantity == "":
 	case o.Published:
-		if !slices.ContainsFunc(c.p.Published, func(f Published) bool { return o.takes(&f) }) && len(c.p.Changes) == 0 {
+		if !slices.ContainsFunc(c.p.Published, func(f Published) bool { return o.takes(&f, c.p.Source) }) && len(c.p.Changes) == 0 {
 			c.problem(at.off, n.name, "no published %q figure is %s", o.Quantity, cmp.Or(o.Where.String(), "there"))
 		}
 	case whole:
 		c.selects(at, o.Where, o.Quantity)
 	}
-}
-
-// takes says whether a published figure is one that the operand names: every
-// choice of the operand stands in the figure's cell, and it was taken on what
-// the operand's "on" says.
-func (o *Operand) takes(f *Published) bool {
-	if f.Quantity != o.Quantity || !o.On.within(f.On) {
-		return false
-	}
-	for _, want := range o.Where {
-		i := slices.IndexFunc(f.Where, func(have Choice) bool { return have.Key == want.Key })
-		if i < 0 || !slices.ContainsFunc(f.Where[i].Values, func(h string) bool {
-			return slices.ContainsFunc(want.Values, func(w string) bool { return sameValue(want.Key, h, w) })
-		}) {
-			return false
-		}
-	}
-	return true
-}
-
-// within says whether everything that o names is the same in other.
-func (o On) within(other On) bool {
-	return (o.Machine == "" || o.Machine == other.Machine) && (o.OS == "" || o.OS == other.OS) &&
-		(o.Tool == "" || o.Tool == other.Tool) && (o.Date.IsZero() || o.Date.Equal(other.Date))
 }
 
 // bound reads a bound in its unit.
@@ -367,63 +316,4 @@ func (c *checker) bound(n *node, a *Assert, unit string) {
 		return
 	}
 	a.Bound = b
-}
-
-// fitTest checks a coefficient or a prediction against the fit it names.
-func (c *checker) fitTest(detail *node, a *Assert) {
-	var names []string
-	for i := range c.p.Fits {
-		names = append(names, c.p.Fits[i].Name)
-	}
-	i := slices.Index(names, a.Fit)
-	if i < 0 {
-		if a.Fit != "" {
-			c.hintName(c.problem(detail.at("fit").off, "fit", "there is no fit %q", a.Fit), a.Fit, "fits", names)
-		}
-		return
-	}
-	f := &c.p.Fits[i]
-	if a.Kind == "prediction" {
-		for _, v := range a.At {
-			if !slices.ContainsFunc(f.Predict, func(p string) bool { return sameValue(f.Along, p, v) }) {
-				c.problem(detail.at("at").off, "at", "the fit %q predicts nothing at %s", f.Name, v).hintf("its predict: [%s]", strings.Join(f.Predict, ", "))
-			}
-		}
-		if len(a.At) != 1 {
-			c.problem(detail.at("at").off, "at", "a prediction is for one value")
-		}
-		if u := unitOf(&a.Left); u != "" && f.Quantity.Unit() != "" && u != f.Quantity.Unit() {
-			c.problem(detail.off, "prediction", "the fit %q predicts a %s, the operand is a %s", f.Name, unitWord(f.Quantity.Unit()), unitWord(u))
-		}
-		c.bound(detail.at("bound"), a, "1")
-		return
-	}
-	if have := coefficients[f.Model]; have != nil && a.Coefficient != "" && !slices.Contains(have, a.Coefficient) {
-		c.hintName(c.problem(detail.at("name").off, "name", "the model %s has no coefficient %q", f.Model, a.Coefficient), a.Coefficient, "coefficients", have)
-		return
-	}
-	c.bound(detail.at("bound"), a, coefficientUnit(a.Coefficient, f.Quantity))
-}
-
-func (c *checker) relations(whole bool) {
-	seen := map[string]bool{}
-	for i := range c.p.Relations {
-		l := &c.p.Relations[i]
-		n := c.root.at("relation", i)
-		if seen[l.Name] && l.Name != "" {
-			c.problem(n.at("name").off, "name", "the relation %q is there twice", l.Name)
-		}
-		seen[l.Name] = true
-		if !whole {
-			continue
-		}
-		for j, s := range l.Over {
-			at := n.at("over", j)
-			for _, o := range []*Operand{&l.X, &l.Y} {
-				if o.Quantity != "" && !o.Published {
-					c.selects(at, slices.Concat(o.Where, s), o.Quantity)
-				}
-			}
-		}
-	}
 }
