@@ -1,0 +1,39 @@
+// Package plans holds the plans that the program ships with, embedded as the
+// TOML files they are. It only hands out their text: reading a plan is the
+// business of internal/plan, and a plan of one's own needs nothing from here.
+package plans
+
+import (
+	"embed"
+	"io/fs"
+	"slices"
+	"strings"
+)
+
+//go:embed *
+var files embed.FS
+
+// Names lists the shipped plans, sorted: the files' names without ".toml".
+func Names() []string {
+	entries, err := fs.ReadDir(files, ".")
+	if err != nil {
+		panic("the embedded folder cannot be read: " + err.Error())
+	}
+	var out []string
+	for _, e := range entries {
+		if name, ok := strings.CutSuffix(e.Name(), ".toml"); ok {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Get is the text of the plan of that name; ok is false if none is shipped under it.
+func Get(name string) (text []byte, ok bool) {
+	if !slices.Contains(Names(), name) {
+		return nil, false
+	}
+	text, err := files.ReadFile(name + ".toml")
+	return text, err == nil
+}
