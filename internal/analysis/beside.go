@@ -78,7 +78,7 @@ func onText(on plan.On) string {
 // incomparable are the departures after which the ratio to a published figure
 // compares different things. Fewer rounds only make it less certain, and what the
 // source leaves open may well be what it did.
-var incomparable = []string{"engine", "filesystem", "scale", "sets", "machine", "os", "codec", "input", "format", "band-size",
+var incomparable = []string{"engine", "filesystem", "fs", "scale", "sets", "machine", "os", "codec", "input", "format", "band-size",
 	"cache", "sync", "workers", "files", "size", "encryption", "backend"}
 
 func (s *study) comparable(id string) bool {

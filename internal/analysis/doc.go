@@ -41,6 +41,7 @@ func Analyse(p *plan.Plan, r *result.Result) error {
 	r.Fits = s.fits()
 	r.Relations = s.relations()
 	r.Claims = s.claims()
+	withhold(r)
 	return nil
 }
 

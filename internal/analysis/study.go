@@ -69,7 +69,7 @@ func newSubject(p *plan.Plan, c *result.Case, planned map[string]plan.Case) *sub
 	}
 	for i := range c.Steps {
 		st := &c.Steps[i]
-		if !c.Counts(st.Round) || st.Error != "" {
+		if !c.Counts(st.Round) || st.Error != "" || isCanary(st) {
 			continue
 		}
 		k := stepKey{st.Do, st.Phase, st.Cycle}

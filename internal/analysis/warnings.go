@@ -141,16 +141,28 @@ func (s *study) hostWarnings() {
 	if s.r.Rounds < minRounds && len(s.cases) > 0 {
 		add(result.Warning{Kind: "few-rounds", Text: fmt.Sprintf("%s: intervals and verdicts take %d", plural(s.r.Rounds, "round"), minRounds)})
 	}
-	for _, do := range []string{"write", "read"} {
-		if x, ok := s.canary(do); ok {
-			add(x)
+	for _, place := range s.places() {
+		for _, do := range []string{"write", "read"} {
+			if x, ok := s.canary(do, place); ok {
+				add(x)
+			}
 		}
 	}
 }
 
-// canary says how far the short native write and read before each case drifted:
-// their coefficient of variation, and the trend in the order of the run.
-func (s *study) canary(do string) (result.Warning, bool) {
+// places are the places of all cases, in the order of the result.
+func (s *study) places() (out []string) {
+	for _, sub := range s.cases {
+		if p := sub.c.Target.Place; !slices.Contains(out, p) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// canary says how far the short native write (or read) before each case at a
+// place drifted: the coefficient of variation, and the trend in the order of the run.
+func (s *study) canary(do, place string) (result.Warning, bool) {
 	type shot struct {
 		at   int64
 		rate float64
@@ -159,7 +171,7 @@ func (s *study) canary(do string) (result.Warning, bool) {
 	for _, sub := range s.cases {
 		for i := range sub.c.Steps {
 			st := &sub.c.Steps[i]
-			if isCanary(st, do) && spanNS(st) > 0 && st.Error == "" {
+			if sub.c.Target.Place == place && isCanary(st) && (st.Op == do || st.Do == do) && spanNS(st) > 0 && st.Error == "" {
 				shots = append(shots, shot{st.StartNS, float64(spanBytes(st)) / float64(spanNS(st))})
 			}
 		}
@@ -192,10 +204,9 @@ func (s *study) canary(do string) (result.Warning, bool) {
 	return result.Warning{Kind: "drift", Text: text + ": the machine changed while it was measured"}, true
 }
 
-// isCanary reports whether a step is the canary's write or read.
-func isCanary(st *result.Step, do string) bool {
-	return st.Do == "canary" && st.Op == do || st.Do == do && st.Phase == "canary"
-}
+// isCanary reports whether a step is the canary's write or read, which is no
+// part of what the case measures.
+func isCanary(st *result.Step) bool { return st.Do == "canary" || st.Phase == "canary" }
 
 // nativeWarning compares a rate with the native baseline's of the same place and
 // way of working.
