@@ -46,9 +46,7 @@ func testNames() []string {
 
 // boundText is a bound whose unit is not known yet; the plan's check reads it.
 func boundText(name string) key[Assert] {
-	k := textKey(name, anyText, func(a *Assert) *string { return &a.Bound.Text })
-	k.typ = "bound"
-	return k
+	return textKey(name, boundRaw, func(a *Assert) *string { return &a.Bound.Text })
 }
 
 // only makes a key of one kind of test: it is written for that kind alone.

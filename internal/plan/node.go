@@ -16,7 +16,7 @@ const (
 
 // String names the type as a person would.
 func (k nodeKind) String() string {
-	return [...]string{"text", "a whole number", "a decimal number", "true or false", "a date", "a time of day", "a list", "a table"}[k]
+	return [...]string{"text", "a whole number", "a decimal number", "a yes/no value", "a date", "a time of day", "a list", "a table"}[k]
 }
 
 // node is one value of the plan file with its place in the text.

@@ -32,7 +32,7 @@ func wrongType(n *node, want string) *fault {
 func textType(name, want string, ok func(string) bool) *scalar {
 	return &scalar{name: name, json: map[string]any{"type": "string"}, parse: func(n *node) (string, *fault) {
 		if n.kind != stringNode {
-			return "", wrongType(n, want)
+			return "", &fault{wrongType(n, "text").message, "write " + want + ", in quotes"}
 		}
 		if !printable(n.text) {
 			return "", &fault{fmt.Sprintf("%q holds control characters", n.text), ""}
@@ -63,12 +63,13 @@ func localPath(s string) bool {
 }
 
 var (
-	anyText  = textType("text", "text without control characters", printable)
+	anyText  = textType("text", "text", printable)
 	nameText = textType("text", "a name of letters, digits and . _ + -, at most 64",
 		func(s string) bool { return nameRule.MatchString(s) })
 	placeText = textType("text", "a name of letters, digits and . _ + -, at most 64",
 		func(s string) bool { return s == "" || nameRule.MatchString(s) })
 	volumeText = textType("text", "a label of at most 11 letters, digits, _ or -", volumeRule.MatchString)
+	boundRaw   = textType("bound", "a bound such as \">= 2\" or \"0.9 to 1.1\"", printable)
 	pathText   = textType("text", "a relative path inside the volume, such as \"folder/file\"", localPath)
 )
 
