@@ -44,7 +44,7 @@ type axis struct {
 }
 
 // series is one set of marks. role tells report.js how they look: bar, whisker,
-// error, line, points, named, fit, fit2, faint, live, published, uncomparable, prediction.
+// error, line, dots, points, named, fit, fit2, faint, live, published, uncomparable, prediction.
 type series struct {
 	role, name string
 	points     []any

@@ -1,6 +1,10 @@
 package report
 
 import (
+	"math"
+	"strconv"
+	"strings"
+
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
 	"dmgbench/internal/units"
@@ -21,26 +25,79 @@ func (v *view) fitViews() []fitView {
 		t := table{ID: "fit-" + human(float64(i+1), "1"), Caption: "Fit “" + fv.title + "”: " + words(f.Op) + " along " + plain(f.Along, 40),
 			Columns: []column{{"", "coefficient", true}, {"", "measured", false}, {"", "interval", false}, {"", "published", false}}}
 		for _, c := range f.Coefficients {
-			row := []cell{{Text: plain(c.Name, 60), Class: "head"}, {Text: units.Significant(c.Value, 4)}, {}, {}}
+			row := []cell{{Text: plain(c.Name, 60), Class: "head"}, {Text: coefficient(f, c.Name, c.Value)}, {}, {}}
 			if c.CI != nil {
-				row[2] = cell{Text: units.Significant(c.CI.Low, 3) + "–" + units.Significant(c.CI.High, 3), Title: ciText(c.CI)}
+				row[2] = cell{Text: coefficientRange(f, c), Title: ciText(c.CI)}
 			}
 			if c.Published != nil {
-				row[3] = cell{Text: units.Significant(*c.Published, 4)}
+				row[3] = cell{Text: coefficient(f, c.Name, *c.Published)}
 			}
 			t.Rows = append(t.Rows, row)
 		}
 		for _, p := range f.Predictions {
-			t.Rows = append(t.Rows, []cell{{Text: "prediction at " + human(p[0], "1"), Class: "head"}, {Text: human(p[1], fv.unit)}, {}, {}})
+			t.Rows = append(t.Rows, []cell{{Text: "prediction at " + human(p[0], alongUnit(f.Along)), Class: "head"}, {Text: human(p[1], fv.unit)}, {}, {}})
 		}
 		if f.Reason != "" {
 			t.Notes = append(t.Notes, note{0, "No fit: " + plain(f.Reason, 300) + "."})
 		}
-		t.Notes = append(t.Notes, note{0, "Model: " + modelText(f.Model) + ". Numbers are in base units (bytes, bytes a second, seconds)."})
+		t.Notes = append(t.Notes, note{0, "Model: " + modelText(f.Model) + ", x in " + firstOf(zero(inBytes(f.Along), "bytes"), plain(f.Along, 40)) + "."})
 		fv.table = t
 		out = append(out, fv)
 	}
 	return out
+}
+
+// inBytes reports whether an axis is measured in bytes.
+func inBytes(along string) bool {
+	return along == "file_size" || along == "band_size" || along == "size" || along == "block"
+}
+
+func alongUnit(along string) string {
+	if inBytes(along) {
+		return "B"
+	}
+	return "1"
+}
+
+// coefficient writes one coefficient with its unit where that can be said in words.
+func coefficient(f result.Fit, name string, value float64) string {
+	unit := plan.Quantity(f.Op).Unit()
+	switch {
+	case !finite(value):
+		return "—"
+	case f.Model == "power" || name == "r2":
+		return compactNumber(value)
+	case strings.HasPrefix(name, "intercept"):
+		return human(value, unit)
+	case name == "break":
+		return human(value, alongUnit(f.Along))
+	case strings.HasPrefix(name, "slope") && unit == "s" && inBytes(f.Along) && value > 0:
+		return human(1/value, "B/s") + " (as 1 ÷ slope)"
+	case strings.HasPrefix(name, "slope") && inBytes(f.Along):
+		return human(value*1e6, unit) + " a MB"
+	case strings.HasPrefix(name, "slope"):
+		return human(value, unit) + " per x"
+	}
+	return compactNumber(value)
+}
+
+// coefficientRange is the interval; a slope that is told by its inverse has its ends swapped.
+func coefficientRange(f result.Fit, c result.Coefficient) string {
+	low, high := coefficient(f, c.Name, c.CI.Low), coefficient(f, c.Name, c.CI.High)
+	if strings.Contains(low+high, "1 ÷") {
+		low, high = high, low
+	}
+	return low + " to " + high
+}
+
+// compactNumber has four significant digits, with a power of ten where zeros would bury them.
+func compactNumber(v float64) string {
+	if a := math.Abs(v); v != 0 && (a < 1e-3 || a >= 1e6) {
+		mantissa, power, _ := strings.Cut(strconv.FormatFloat(v, 'e', 3, 64), "e")
+		sign := strings.TrimPrefix(power[:1], "+")
+		return mantissa + " · 10^" + sign + strings.TrimLeft(power[1:], "0")
+	}
+	return units.Significant(v, 4)
 }
 
 func modelText(model string) string {

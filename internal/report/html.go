@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"slices"
 	"strings"
 
 	"dmgbench/third_party/echarts"
@@ -21,36 +22,34 @@ var styleSource string
 //go:embed page/report.js
 var scriptSource string
 
-var pageTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
-	"superscript": superscript, "list": func(items ...any) []any { return items },
-}).Parse(pageSource))
+var pageTemplate = template.Must(template.New("report").Parse(pageSource))
 
 // page is what the template prints. Scripts and styles are ours and go in as they
 // are; everything else is a string and is escaped by html/template.
 type page struct {
-	Policy   string
-	Style    template.CSS
-	Library  template.JS
-	Script   template.JS
-	Title    string
-	Source   string
-	URL      string
-	Summary  string
-	Facts    []pair
-	Tally    string
-	Claims   []claimView
-	Departs  []departureView
-	First    *table
-	Sections []pageSection
-	Warnings []warningView
-	NotDone  []pair
-	Legend   []pair
-	Settings []pair
-	Hosts    [][]pair
-	Repeat   string
-	Plan     string
-	Charts   string // name and version of the library
-	Seed     uint64
+	Policy  string
+	Style   template.CSS
+	Library template.JS
+	Script  template.JS
+	Title   string
+	Source  string
+	Summary string
+	Facts   []pair
+	Tally   string
+	Claims  []claimView
+	Departs []departureView
+	First   *table
+
+	FirstHeading string
+	Sections     []pageSection
+	Warnings     []warningView
+	NotDone      []pair
+	Legend       []pair
+	Settings     []pair
+	Hosts        [][]pair
+	Repeat       string
+	Plan         string
+	Charts       string // name and version of the library
 }
 
 // pageSection is a heading with its charts and tables.
@@ -85,10 +84,14 @@ func renderPage(w io.Writer, v *view) (err error) {
 		Library: template.JS(echarts.Script), Script: template.JS(scriptSource),
 		Title: v.title, Source: v.source, Summary: v.summary, Facts: v.facts, Tally: verdictCount(v.claims), Claims: v.claims,
 		Departs: v.departures, Sections: sections, Warnings: v.warnings, NotDone: v.notDone, Legend: v.legend,
-		Settings: v.settings, Hosts: v.hosts, Repeat: strings.Join(v.repeat, "\n"), Plan: v.canonical, Charts: echarts.Version(), Seed: v.result.Seed,
+		Settings: v.settings, Hosts: v.hosts, Repeat: strings.Join(v.repeat, "\n"), Plan: v.canonical, Charts: echarts.Version(),
 	}
 	if len(v.sections) > 0 {
-		p.First = &v.sections[0].table
+		p.First, p.FirstHeading = &v.sections[0].table, "Measured"
+		f := v.sections[0].figures
+		if slices.ContainsFunc(f.ops, func(op string) bool { return len(f.publishedOn(op)) > 0 }) {
+			p.FirstHeading = "Measured beside published"
+		}
 	}
 	return pageTemplate.Execute(w, p)
 }
@@ -151,9 +154,4 @@ func (v *view) pageSections() ([]pageSection, error) {
 		}
 	}
 	return kept, nil
-}
-
-// superscript turns the number of a footnote into raised digits.
-func superscript(n int) string {
-	return strings.Map(func(r rune) rune { return []rune("⁰¹²³⁴⁵⁶⁷⁸⁹")[r-'0'] }, fmt.Sprint(n))
 }

@@ -48,16 +48,41 @@ func (v *view) lifeCharts() []chart {
 			}
 			c.addRow("line", v.name(cs.ID), k.unit, values)
 		}
+		c.mergeLines()
 		if k.id == "allocated" {
 			v.addLive(&c, moments)
 		}
 		if len(c.series) > 0 {
 			c.sub = "Median of " + count(v.result.Rounds, "round") + " at each point where sizes were taken."
-			c.notes = []string{"Points are medians without an interval.", v.provenance}
+			c.notes = []string{"Points are medians without an interval. Cases that differ by less than 0.5 % of the largest value share a line.", v.provenance}
 			out = append(out, c)
 		}
 	}
 	return out
+}
+
+// mergeLines lets cases that cannot be told apart in the picture share a line, so
+// that none is hidden under another. The table keeps them apart.
+func (c *chart) mergeLines() {
+	top := 0.0
+	for _, y := range c.y.values {
+		top = max(top, math.Abs(y))
+	}
+	close := func(a, b any) bool {
+		x, okX := a.(float64)
+		y, okY := b.(float64)
+		return okX == okY && math.Abs(x-y) <= top*0.005
+	}
+	var kept []series
+	for _, s := range c.series {
+		at := slices.IndexFunc(kept, func(k series) bool { return slices.EqualFunc(k.points, s.points, close) })
+		if at < 0 {
+			kept = append(kept, s)
+			continue
+		}
+		kept[at].name += ", " + s.name
+	}
+	c.series = kept
 }
 
 func positive(n int) float64 {
@@ -203,9 +228,25 @@ func (v *view) driftChart() []chart {
 	if drawn == 0 {
 		return nil
 	}
+	out.y.low, out.y.high = driftRange(out.series)
 	out.sub = count(drawn, "timed step") + " that were done more than once; 1 is the median of the same step of the same case."
 	out.notes = []string{"A slope or a jump that all cases share is the machine, not the images.", v.provenance}
 	return []chart{out}
+}
+
+// driftRange keeps 1 in the middle and shows at least a tenth either way, so that
+// noise does not look like drift.
+func driftRange(all []series) (low, high *float64) {
+	far := 0.1
+	for _, s := range all {
+		for _, p := range s.points {
+			if y, ok := p.([]any)[1].(float64); ok {
+				far = max(far, math.Abs(y-1))
+			}
+		}
+	}
+	far = math.Ceil(far*20) / 20
+	return pointer(max(digits(1-far), 0)), pointer(digits(1 + far))
 }
 
 func human3(v float64) string { return scale{1, ""}.number(v) }

@@ -138,10 +138,14 @@ func (v *view) sweepChart(key, op string, f figures, drawn map[int]bool) (chart,
 	c.table = table{Caption: c.heading, Columns: []column{{"", "curve", true}, {"", keyWords, false}, {"", "measured", false}, {"", "interval", false}, {"", "published", false}, {"", "n", true}}}
 	var intervals, ns []string
 	var xs []float64
+	role := "line"
+	if slices.ContainsFunc(v.result.Fits, func(f result.Fit) bool { return fitsCurve(f, key, op) }) {
+		role = "dots" // the fit is the line
+	}
 	for _, name := range names {
 		points := by[name]
 		slices.SortStableFunc(points, func(a, b curvePoint) int { return cmp.Compare(a.x, b.x) })
-		line, bars := series{role: "line", name: name}, series{role: "error", name: name}
+		line, bars := series{role: role, name: name}, series{role: "error", name: name}
 		for _, p := range points {
 			xs, ns = append(xs, p.x), appendNew(ns, counted(p.s))
 			c.y.values = append(c.y.values, p.e.Value)
@@ -163,7 +167,7 @@ func (v *view) sweepChart(key, op string, f figures, drawn map[int]bool) (chart,
 	}
 	fitted := false
 	for i, fit := range v.result.Fits {
-		if fit.Along == key && fit.Op == op && len(fit.Points) > 0 {
+		if fitsCurve(fit, key, op) {
 			xs = append(xs, c.addFit(fit)...)
 			drawn[i], fitted = true, true
 		}
@@ -176,6 +180,11 @@ func (v *view) sweepChart(key, op string, f figures, drawn map[int]bool) (chart,
 	}
 	c.notes = []string{whiskers, v.provenance}
 	return c, true
+}
+
+// fitsCurve reports whether a fit can be drawn along this axis.
+func fitsCurve(f result.Fit, key, op string) bool {
+	return f.Along == key && f.Op == op && len(f.Points) > 0 && f.Reason == ""
 }
 
 // sweepAxis is logarithmic where the values span more than a decade and a half of
@@ -275,11 +284,7 @@ func (v *view) fitChart(i int, f result.Fit) chart {
 	}
 	c.series = append(c.series, pts)
 	xs = append(xs, c.addFit(f)...)
-	xUnit := "1"
-	if f.Along == "file_size" || f.Along == "band_size" {
-		xUnit = "B"
-	}
-	c.x = sweepAxis(plain(strings.ReplaceAll(f.Along, "_", " "), 40), xUnit, slices.DeleteFunc(xs, func(x float64) bool { return !finite(x) }))
+	c.x = sweepAxis(plain(strings.ReplaceAll(f.Along, "_", " "), 40), alongUnit(f.Along), slices.DeleteFunc(xs, func(x float64) bool { return !finite(x) }))
 	if c.x.log {
 		c.x.ticks = sizeTicks(*c.x.low, *c.x.high)
 	}

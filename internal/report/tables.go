@@ -84,6 +84,12 @@ func (v *view) figureTable(id, caption string, f figures) table {
 		t.Rows = append(t.Rows, row)
 	}
 	t.Notes = book.list
+	if !slices.ContainsFunc(t.Rows, func(row []cell) bool { return row[1].Text != "" }) {
+		t.Columns = slices.Delete(t.Columns, 1, 2) // no row has a phase
+		for i := range t.Rows {
+			t.Rows[i] = slices.Delete(t.Rows[i], 1, 2)
+		}
+	}
 	return t
 }
 

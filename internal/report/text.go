@@ -42,6 +42,7 @@ func renderText(v *view, o TextOptions) []byte {
 	for _, s := range v.sections {
 		w.section(v, s)
 	}
+	w.fits(v.fits)
 	w.claims(v.claims)
 	if len(v.notDone) > 0 {
 		w.heading("Not measured, or not in full")
@@ -53,7 +54,10 @@ func renderText(v *view, o TextOptions) []byte {
 	return w.Bytes()
 }
 
-func (w *textWriter) heading(text string) { fmt.Fprintf(w, "\n%s\n", w.paint("1", text)) }
+func (w *textWriter) heading(text string) {
+	fmt.Fprintln(w)
+	w.wrapped("", w.paint("1", text))
+}
 
 // paint puts text in an ANSI style if colours are wanted.
 func (w *textWriter) paint(style, text string) string {
@@ -68,8 +72,8 @@ func (w *textWriter) wrapped(prefix, text string) {
 	if text == "" {
 		return
 	}
-	indent := strings.Repeat(" ", width(prefix))
-	room, line := w.width-width(prefix), ""
+	indent := strings.Repeat(" ", visible(prefix))
+	room, line := w.width-visible(prefix), ""
 	for _, word := range strings.Split(text, " ") {
 		if line != "" && visible(line)+1+visible(word) > room {
 			fmt.Fprintln(w, prefix+line)
@@ -174,6 +178,21 @@ func (w *textWriter) compact(v *view, f figures, ops []string) {
 	}
 }
 
+// fits prints the coefficients of each fit beside the published ones.
+func (w *textWriter) fits(fits []fitView) {
+	for _, f := range fits {
+		w.heading(f.table.Caption)
+		grid := [][]string{{"", "measured", "interval", "published"}}
+		for _, row := range f.table.Rows {
+			grid = append(grid, []string{row[0].Text, row[1].Text, row[2].Text, row[3].Text})
+		}
+		w.grid(grid, nil, 1)
+		for _, n := range f.table.Notes {
+			w.wrapped("  ", n.Text)
+		}
+	}
+}
+
 // onTerminal leaves the times of steps, and what says little without a picture, to the report.
 func onTerminal(op string, f figures) bool {
 	if strings.HasSuffix(op, "_time") {
@@ -261,7 +280,7 @@ func (w *textWriter) claims(claims []claimView) {
 
 // pad is the verdict in a column of its own.
 func (w *textWriter) pad(c claimView) string {
-	return c.Word + strings.Repeat(" ", max(14-width(c.Word), 0))
+	return w.paint(verdictStyle[c.Verdict], c.Word) + strings.Repeat(" ", max(14-width(c.Word), 0))
 }
 
 func (w *textWriter) warnings(v *view) {

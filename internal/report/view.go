@@ -89,8 +89,8 @@ func (v *view) head() {
 		}
 	}
 	v.facts = drop([]pair{
-		{"Measured", count(len(r.Cases), "case") + zero(cases < len(r.Cases), " ("+grouped(int64(cases))+" done)") + ", " + count(r.Rounds, "round") + ", " +
-			count(files, "timed file")},
+		{"Measured", count(len(r.Cases), "case") + zero(cases < len(r.Cases), " ("+grouped(int64(cases))+" done)") + ", " + count(r.Rounds, "round") +
+			zero(files > 0, ", "+count(files, "timed file"))},
 		{"Machine", strings.Join(machines, "; ")},
 		{"System", strings.Join(systems, "; ")},
 		{"Disk", strings.Join(v.distinct(disks), "; ")},

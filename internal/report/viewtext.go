@@ -175,16 +175,10 @@ func formatLegend(r *result.Result) []pair {
 	return out
 }
 
-// canonicalPlan is what a plan that can print itself offers.
-type canonicalPlan interface{ Canonical() []byte }
-
+// canonical is the plan's own text with foreign names made safe, line by line.
 func canonical(p *plan.Plan) string {
-	c, ok := any(p).(canonicalPlan)
-	if !ok {
-		return ""
-	}
 	var lines []string
-	for line := range strings.Lines(string(c.Canonical())) {
+	for line := range strings.Lines(string(p.Canonical())) {
 		indent := line[:len(line)-len(strings.TrimLeft(line, " "))]
 		lines = append(lines, indent+clean(line))
 	}

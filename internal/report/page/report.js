@@ -12,7 +12,8 @@
     palette: ['#5caaf0', '#f0924f', '#3fc49c', '#e482bd', '#ab93f2', '#d9bb3f', '#85d3f2', '#a3adb8']
   };
   var SYMBOLS = ['circle', 'rect', 'triangle', 'diamond'];
-  var FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", "Noto Sans", sans-serif';
+  // No double quotes: a saved picture has this text in an attribute.
+  var FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'Noto Sans', sans-serif";
   var SCALES = {
     'B': [[1e12, 'TB'], [1e9, 'GB'], [1e6, 'MB'], [1e3, 'kB'], [1, 'B']],
     'B/s': [[1e12, 'TB/s'], [1e9, 'GB/s'], [1e6, 'MB/s'], [1e3, 'kB/s'], [1, 'B/s']],
@@ -31,6 +32,7 @@
 
   function human(v, unit) {
     var steps = SCALES[unit];
+    if (steps && !v) return '0 ' + unit;
     if (!steps) return Number(Number(v).toPrecision(4)).toString();
     for (var i = 0; i < steps.length; i++) {
       if (Math.abs(v) >= steps[i][0] * 0.9995 || i === steps.length - 1) {
@@ -204,11 +206,12 @@
       case 'whisker': s.itemStyle = solid; s.renderItem = whisker(theme, spec); s.silent = true; s.z = 5; break;
       case 'error': s.itemStyle = solid; s.renderItem = errorBar(look.colour); s.silent = true; s.z = 4; break;
       case 'line': s.itemStyle = solid; s.lineStyle = { color: look.colour, width: 2 }; s.symbol = look.symbol; s.symbolSize = 6; s.showAllSymbol = true; s.connectNulls = false; break;
+      case 'dots': s.itemStyle = solid; s.lineStyle = { width: 0 }; s.symbol = look.symbol; s.symbolSize = 7; s.showAllSymbol = true; break;
       case 'points': s.itemStyle = { color: look.colour, opacity: spec.canvas ? 0.35 : 0.5 }; s.symbol = look.symbol; s.symbolSize = spec.canvas ? 3.5 : 5; break;
       case 'named': s.itemStyle = solid; s.symbolSize = 9; s.symbol = look.symbol; s.label = { show: true, position: 'right', color: theme.ink, formatter: function (p) { return p.name; } }; break;
-      case 'fit': s.itemStyle = solid; s.lineStyle = { color: look.colour, width: 1.8 }; s.showSymbol = false; s.silent = true; break;
-      case 'fit2': s.itemStyle = solid; s.lineStyle = { color: look.colour, width: 1.4, type: 'dashed' }; s.showSymbol = false; s.silent = true; break;
-      case 'faint': s.itemStyle = solid; s.lineStyle = { color: look.colour, width: 1.6, type: 'dashed' }; s.showSymbol = false; s.silent = true; break;
+      case 'fit': s.itemStyle = solid; s.symbol = 'none'; s.lineStyle = { color: look.colour, width: 1.8 }; s.silent = true; break;
+      case 'fit2': s.itemStyle = solid; s.symbol = 'none'; s.lineStyle = { color: look.colour, width: 1.4, type: 'dashed' }; s.silent = true; break;
+      case 'faint': s.itemStyle = solid; s.symbol = 'none'; s.lineStyle = { color: look.colour, width: 1.6, type: 'dashed' }; s.silent = true; break;
       case 'live': s.itemStyle = solid; s.lineStyle = { color: look.colour, width: 1.4, type: 'dotted' }; s.symbol = 'none'; break;
       case 'published': s.itemStyle = solid; s.symbol = 'diamond'; s.symbolSize = 10; break;
       case 'prediction':
@@ -219,7 +222,7 @@
 
   function axisStyle(axis, theme, horizontal) {
     axis.nameTextStyle = { color: theme.muted, fontSize: 12, fontFamily: FONT };
-    axis.axisLine = { show: horizontal || axis.type === 'category', lineStyle: { color: theme.line } };
+    axis.axisLine = { show: horizontal || axis.type === 'category', onZero: false, lineStyle: { color: theme.line } };
     axis.axisTick = Object.assign({ show: axis.type !== 'category', lineStyle: { color: theme.line } }, axis.axisTick);
     axis.splitLine = { show: axis.type !== 'category', lineStyle: { color: theme.grid } };
     axis.minorTick = { show: false };
@@ -333,7 +336,7 @@
       event.preventDefault();
       var flat = [];
       c.spec.option.series.forEach(function (s, i) {
-        if (/^(bar|line|points|named|prediction)/.test(s.id)) s.data.forEach(function (d, j) { if (d !== null) flat.push([i, j]); });
+        if (/^(bar|line|dots|points|named|prediction)/.test(s.id)) s.data.forEach(function (d, j) { if (d !== null) flat.push([i, j]); });
       });
       if (!flat.length) return;
       c.at = ((c.at === undefined ? (step > 0 ? -1 : 0) : c.at) + step + flat.length) % flat.length;
@@ -355,6 +358,6 @@
     }).observe(document.body);
   }
 
-  root.dmgbenchReport = { prepare: prepare, measurer: measurer, LIGHT: LIGHT, DARK: DARK };
+  root.dmgbenchReport = { prepare: prepare, measurer: measurer, human: human, LIGHT: LIGHT, DARK: DARK };
   if (typeof document !== 'undefined') start();
 })(typeof window !== 'undefined' ? window : this);

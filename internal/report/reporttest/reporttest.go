@@ -11,7 +11,6 @@ import (
 
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
-	"dmgbench/internal/units"
 )
 
 // MB is a million bytes.
@@ -216,16 +215,28 @@ func Sweep() (*plan.Plan, *result.Result) {
 	return b.p, b.r
 }
 
-// Large is one case with at least n timed files.
+// Large is one case with at least n timed files, over as many rounds as that takes.
 func Large(n int) (*plan.Plan, *result.Result) {
-	b := newRun("large", "Many files", 1)
+	b := newRun("large", "Many files", n/(4*len(sizes))+1)
 	c := result.Case{ID: "format=UDSB", Status: result.Done, Keys: [][2]string{{"format", "UDSB"}}, Target: result.Target{Kind: "image", Format: "UDSB", Size: 4e9}}
-	phases := make([]string, n/(4*len(sizes))+1)
-	for i := range phases {
-		phases[i] = "new"
-	}
-	b.measure(&c, law{2e9, 3e9, 1e-4}, phases)
+	b.measure(&c, law{2e9, 3e9, 1e-4}, []string{"new"})
 	b.summarise()
-	b.p.Defaults.Size = units.Bytes(4e9)
+	return b.p, b.r
+}
+
+// Aging is one case over ten cycles in which writing becomes slower.
+func Aging() (*plan.Plan, *result.Result) {
+	b := newRun("aging", "Hundreds of cycles", 1)
+	c := result.Case{ID: "format=UDSB", Status: result.Done, Keys: [][2]string{{"format", "UDSB"}}, Target: result.Target{Kind: "image", Format: "UDSB", Size: 4e9},
+		Rounds: []result.CaseRound{{Round: 1, Status: result.Done}}}
+	for cycle := 1; cycle <= 10; cycle++ {
+		s := result.Step{Index: cycle, Do: "write", Phase: "aged", Round: 1, Cycle: cycle, Session: 1, StartNS: b.now, Expect: "ok"}
+		b.files(&s, "write", c.ID, 2e9*(1-0.03*float64(cycle)), 1e-4)
+		c.Steps = append(c.Steps, s)
+		sum := summary(c.ID, "aged", "write", []float64{float64(s.Span.Bytes) / float64(s.Span.BusyNS) * 1e9}, len(s.Samples))
+		sum.Cycle = cycle
+		b.r.Summaries = append(b.r.Summaries, sum)
+	}
+	b.r.Cases = []result.Case{c}
 	return b.p, b.r
 }

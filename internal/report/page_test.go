@@ -1,0 +1,187 @@
+package report
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/xml"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"dmgbench/internal/report/reporttest"
+)
+
+// element is one start tag of a page.
+type element struct {
+	name  string
+	attrs map[string]string
+}
+
+var scriptOrStyle = regexp.MustCompile(`(?s)(<(script|style)\b[^>]*>)(.*?)(</(script|style)>)`)
+
+// parse reads a page as the template writes it: raw text is cut out first, void
+// elements close themselves. Anything else than well-formed markup is an error.
+func parse(t *testing.T, page string) (elements []element, raw []string) {
+	t.Helper()
+	page = strings.TrimPrefix(page, "<!doctype html>")
+	page = scriptOrStyle.ReplaceAllStringFunc(page, func(m string) string {
+		parts := scriptOrStyle.FindStringSubmatch(m)
+		raw = append(raw, parts[3])
+		return parts[1] + parts[4]
+	})
+	d := xml.NewDecoder(strings.NewReader(page))
+	d.Strict, d.AutoClose, d.Entity = false, []string{"meta"}, xml.HTMLEntity
+	for {
+		token, err := d.Token()
+		if err == io.EOF {
+			return elements, raw
+		}
+		require.NoError(t, err)
+		if s, ok := token.(xml.StartElement); ok {
+			e := element{s.Name.Local, map[string]string{}}
+			for _, a := range s.Attr {
+				e.attrs[a.Name.Local] = a.Value
+			}
+			elements = append(elements, e)
+		}
+	}
+}
+
+var allowed = strings.Fields(`html head meta title style body a header p h1 h2 h3 bdi dl div dt dd main section ul li span strong details summary
+	table thead tbody tr th td sup figure script noscript pre footer`)
+
+var attributes = strings.Fields(`lang charset http-equiv content name class href id aria-labelledby aria-label title scope colspan tabindex role
+	data-for data-height type`)
+
+func TestPageHasOnlyOurElements(t *testing.T) {
+	for name, m := range makers {
+		t.Run(name, func(t *testing.T) {
+			elements, _ := parse(t, html(t, m))
+			scripts := 0
+			for _, e := range elements {
+				assert.Contains(t, allowed, e.name)
+				for a, value := range e.attrs {
+					assert.Contains(t, attributes, a, e.name)
+					if a == "href" {
+						assert.Equal(t, "#main", value)
+					}
+				}
+				if e.name == "script" && e.attrs["type"] == "" {
+					scripts++
+				}
+			}
+			assert.Equal(t, 2, scripts, "the library and ours")
+		})
+	}
+}
+
+func TestPageLoadsNothing(t *testing.T) {
+	page := html(t, reporttest.Hostile)
+	elements, raw := parse(t, page)
+	for _, e := range elements {
+		assert.Empty(t, e.attrs["src"], e.name)
+	}
+	assert.NotRegexp(t, `(?i)url\(|@import`, raw[0], "the style sheet")
+	last := raw[len(raw)-1]
+	assert.NotRegexp(t, `(?i)https?://|fetch\(|XMLHttpRequest|WebSocket|\beval\(|new Function|innerHTML|document\.write`, last, "our script")
+	assert.LessOrEqual(t, strings.Index(page, "Content-Security-Policy"), strings.Index(page, "<title>"), "the policy comes before anything that it governs")
+}
+
+func TestPolicyNamesEveryScript(t *testing.T) {
+	elements, raw := parse(t, html(t, reporttest.Sample))
+	var content string
+	for _, e := range elements {
+		if e.attrs["http-equiv"] == "Content-Security-Policy" {
+			content = e.attrs["content"]
+		}
+	}
+	require.NotEmpty(t, content)
+	assert.True(t, strings.HasPrefix(content, "default-src 'none';"))
+	assert.NotContains(t, content, "unsafe-eval")
+	assert.NotRegexp(t, `script-src[^;]*unsafe`, content)
+	for _, script := range raw[len(raw)-2:] {
+		sum := sha256.Sum256([]byte(script))
+		assert.Contains(t, content, "'sha256-"+base64.StdEncoding.EncodeToString(sum[:])+"'")
+	}
+}
+
+// Every chart has its place, its data is JSON, its table and an id of its own.
+func TestChartsOfPage(t *testing.T) {
+	for name, m := range makers {
+		t.Run(name, func(t *testing.T) {
+			elements, raw := parse(t, html(t, m))
+			var places, blocks []string
+			for _, e := range elements {
+				if e.attrs["class"] == "chart" {
+					assert.NotContains(t, places, e.attrs["id"])
+					assert.NotEmpty(t, e.attrs["aria-label"])
+					assert.Equal(t, "0", e.attrs["tabindex"])
+					places = append(places, e.attrs["id"])
+				}
+				if e.attrs["type"] == "application/json" {
+					blocks = append(blocks, e.attrs["data-for"])
+				}
+			}
+			assert.Equal(t, places, blocks)
+			for _, block := range raw[1 : len(raw)-2] {
+				var s spec
+				require.NoError(t, json.Unmarshal([]byte(block), &s))
+				assert.NotContains(t, block, "<")
+				require.NotEmpty(t, s.Notes)
+				assert.NotEmpty(t, s.Option["title"].(map[string]any)["text"])
+			}
+		})
+	}
+}
+
+// What must be inside of every picture, in case it is the only one that somebody sees.
+func TestPicturesSayWhereTheyComeFrom(t *testing.T) {
+	p, r := reporttest.Sample()
+	charts := newView(p, r).charts()
+	require.NotEmpty(t, charts)
+	for _, c := range charts {
+		last := c.notes[len(c.notes)-1]
+		for _, part := range []string{"Example workstation", "Debian GNU/Linux 13", "in-process", "performance-2024", "0.1.0"} {
+			assert.Contains(t, last, part, c.id)
+		}
+		assert.Regexp(t, `\d`, c.sub, "%s: n", c.id)
+		assert.NotEmpty(t, c.table.Rows, c.id)
+		for _, row := range c.table.Rows {
+			assert.Len(t, row, len(c.table.Columns), c.id)
+		}
+	}
+}
+
+func TestTablesAreRectangles(t *testing.T) {
+	for name, m := range makers {
+		p, r := m()
+		v := newView(p, r)
+		for _, s := range v.sections {
+			for _, row := range s.table.Rows {
+				assert.Len(t, row, len(s.table.Columns), "%s %s", name, s.id)
+			}
+		}
+	}
+}
+
+// A page of many files says that it draws only some of them, and stays small.
+func TestManyFilesAreThinned(t *testing.T) {
+	p, r := reporttest.Large(10_000)
+	charts := newView(p, r).charts()
+	thinned := 0
+	for _, c := range charts {
+		assert.LessOrEqual(t, c.size(), pointsPerChart+200, c.id)
+		if strings.Contains(c.sub, "drawn") {
+			thinned++
+		}
+	}
+	assert.Positive(t, thinned)
+	assert.True(t, slices.ContainsFunc(charts, func(c chart) bool { return c.size() >= canvasFrom }), "one chart is drawn on a canvas")
+	assert.Less(t, len(html(t, makers["large"])), 2_500_000)
+}

@@ -1,0 +1,164 @@
+package report
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/dop251/goja"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"dmgbench/third_party/echarts"
+)
+
+// engine runs the charting library and the page's script without a browser.
+type engine struct {
+	vm *goja.Runtime
+}
+
+func newEngine(t *testing.T) *engine {
+	t.Helper()
+	vm := goja.New()
+	// There is no event loop: what the library would put off is not needed for a still picture.
+	none := func(goja.FunctionCall) goja.Value { return goja.Undefined() }
+	for _, name := range []string{"setTimeout", "clearTimeout", "setInterval", "clearInterval"} {
+		require.NoError(t, vm.Set(name, none))
+	}
+	complain := func(call goja.FunctionCall) goja.Value {
+		t.Errorf("the console says: %v", call.Arguments)
+		return goja.Undefined()
+	}
+	require.NoError(t, vm.Set("console", map[string]any{"log": complain, "warn": complain, "error": complain}))
+	_, err := vm.RunScript("echarts.min.js", echarts.Script)
+	require.NoError(t, err)
+	_, err = vm.RunScript("report.js", scriptSource)
+	require.NoError(t, err)
+	_, err = vm.RunString(`function draw(text, width, theme) {
+		var made = dmgbenchReport.prepare(JSON.parse(text), width, dmgbenchReport[theme], dmgbenchReport.measurer());
+		var chart = echarts.init(null, null, {renderer: 'svg', ssr: true, width: width, height: made.height});
+		chart.setOption(made.option);
+		var svg = chart.renderToSVGString();
+		chart.dispose();
+		return svg;
+	}`)
+	require.NoError(t, err)
+	return &engine{vm}
+}
+
+// draw returns the picture of a chart as SVG.
+func (e *engine) draw(t *testing.T, c chart, width int, theme string) string {
+	t.Helper()
+	text, err := c.spec()
+	require.NoError(t, err)
+	f, ok := goja.AssertFunction(e.vm.Get("draw"))
+	require.True(t, ok)
+	value, err := f(goja.Undefined(), e.vm.ToValue(string(text)), e.vm.ToValue(width), e.vm.ToValue(theme))
+	require.NoError(t, err, c.id)
+	return value.String()
+}
+
+// Pictures of the second phase on differ in nothing but numbers.
+var laterPhase = regexp.MustCompile(`^(size|time)-[3-9]`)
+
+// counters are the only thing that differs between two pictures of one chart.
+var counters = regexp.MustCompile(`zr\d+-c\w*-?\d*`)
+
+func TestEveryChartDraws(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t)
+	for name, m := range makers {
+		if name == "large" { // 10,000 points in an interpreter take long, and show nothing new
+			continue
+		}
+		p, r := m()
+		for _, c := range newView(p, r).charts() {
+			if laterPhase.MatchString(c.id) {
+				continue
+			}
+			svg := e.draw(t, c, 900, "LIGHT")
+			assert.True(t, strings.HasPrefix(svg, "<svg"), "%s %s", name, c.id)
+			assert.NotContains(t, svg, "NaN", "%s %s", name, c.id)
+			assert.NotContains(t, svg, "undefined", "%s %s", name, c.id)
+			assert.NotContains(t, strings.ToLower(svg), "<script", "%s %s", name, c.id)
+			require.NoError(t, wellFormed(svg), "%s %s", name, c.id)
+		}
+	}
+}
+
+func TestPictureShowsWhatItShould(t *testing.T) {
+	e := newEngine(t)
+	p, r := makers["sample"]()
+	charts := newView(p, r).charts()
+	svg := e.draw(t, charts[index(charts, "speed-write")], 900, "LIGHT")
+	for _, text := range []string{"Write speed of each case", "UDSB · AES-256", "native directory", "speed, GB/s", "95 % t over rounds", "not comparable",
+		"Example workstation", "2.31", "7.62"} {
+		assert.Contains(t, svg, text)
+	}
+	bars := regexp.MustCompile(`fill="#0b6bb8"`).FindAllString(svg, -1)
+	assert.GreaterOrEqual(t, len(bars), 5, "a bar for each case")
+	again := e.draw(t, charts[index(charts, "speed-write")], 900, "LIGHT")
+	assert.Equal(t, counters.ReplaceAllString(svg, ""), counters.ReplaceAllString(again, ""), "twice the same")
+	dark := e.draw(t, charts[index(charts, "speed-write")], 900, "DARK")
+	assert.Contains(t, dark, "#13161a")
+	assert.NotContains(t, dark, "#0b6bb8")
+	narrow := e.draw(t, charts[index(charts, "speed-write")], 340, "LIGHT")
+	assert.Contains(t, narrow, `width="340"`)
+}
+
+// A name such as "fn:tip" must stay a name.
+func TestFunctionsAreBoundByKeyOnly(t *testing.T) {
+	e := newEngine(t)
+	c := chart{id: "x", heading: "fn:tip", sub: "1", notes: []string{"__f__alert(1)__f__"}, height: 200,
+		x: axis{name: "fn:x", categories: []string{"fn:y", "{b}", "{a|rich}"}}, y: axis{name: "fn:y", unit: "B"},
+		series: []series{{role: "line", name: "fn:tip", points: []any{1.0, 2.0, 3.0}}}}
+	svg := e.draw(t, c, 600, "LIGHT")
+	for _, text := range []string{"fn:tip", "fn:y", "{b}", "{a|rich}", "__f__alert(1)__f__"} {
+		assert.Contains(t, svg, text)
+	}
+}
+
+// The numbers of the page's script are those of Go.
+func TestScriptWritesNumbersLikeGo(t *testing.T) {
+	e := newEngine(t)
+	value, err := e.vm.RunString(`dmgbenchReport.human`)
+	require.NoError(t, err)
+	f, ok := goja.AssertFunction(value)
+	require.True(t, ok)
+	for _, unit := range []string{"B", "B/s", "s"} {
+		for _, v := range []float64{0, 1, 12.5, 999.4, 999.6, 1e3, 1.234e6, 53.3e9, 2.5e13} {
+			got, err := f(goja.Undefined(), e.vm.ToValue(v), e.vm.ToValue(unit))
+			require.NoError(t, err)
+			want := human(v, unit)
+			if unit == "s" && v >= 60 {
+				continue // a time on an axis is said in minutes sooner than in a table
+			}
+			assert.Equal(t, want, got.String(), "%v %s", v, unit)
+		}
+	}
+}
+
+// wellFormed reads the picture as XML: what is saved has to open elsewhere.
+func wellFormed(svg string) error {
+	d := xml.NewDecoder(strings.NewReader(svg))
+	for {
+		if _, err := d.Token(); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("parsing the picture: %w", err)
+		}
+	}
+}
+
+func TestPageFailsWhole(t *testing.T) {
+	p, r := makers["sample"]()
+	v := newView(p, r)
+	v.sections[0].figures.ops = []string{"\xff"}
+	var b bytes.Buffer
+	require.NoError(t, renderPage(&b, v), "odd quantities only make odd headings")
+}
