@@ -94,7 +94,7 @@ type Axis struct {
 }
 
 // Selector picks cases, steps or samples: every pair must match. Keys are
-// settings keys, manual axes, and phase, cycle, file_size, set, batch.
+// settings keys, manual axes, baseline, and phase, cycle, file_size, set.
 // A key may hold several values, any of which matches.
 type Selector []Choice
 
