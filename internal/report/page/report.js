@@ -11,6 +11,7 @@
     paper: '#13161a', ink: '#e6e9ed', muted: '#9ba6b2', line: '#48525d', grid: '#252b32', grey: '#76818d', onBar: '#0c0f12',
     palette: ['#5caaf0', '#f0924f', '#3fc49c', '#e482bd', '#ab93f2', '#d9bb3f', '#85d3f2', '#a3adb8']
   };
+  var PAPER = 660; // CSS pixels that fit between the margins of A4 and of US letter
   var SYMBOLS = ['circle', 'rect', 'triangle', 'diamond'];
   // No double quotes: a saved picture has this text in an attribute.
   var FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'Noto Sans', sans-serif";
@@ -319,6 +320,7 @@
 
     function draw(c) {
       var width = Math.max(Math.floor(c.place.clientWidth), 240);
+      if (printing) width = PAPER; // the page is laid out for the screen still when this is called
       var made = prepare(c.spec, width, dark.matches && !printing ? DARK : LIGHT, measure);
       made.option.toolbox.show = made.option.toolbox.show && !printing;
       c.place.style.height = made.height + 'px';
