@@ -128,8 +128,8 @@ func (f figures) top(groups []group) float64 {
 				top = max(top, min(h.CI.High, h.Value*3))
 			}
 			for _, p := range s.Published {
-				if p.Comparable || p.High <= 1.3*h.Value {
-					top = max(top, p.High)
+				if mid := midpoint(p); finite(mid) && (p.Comparable || mid <= 1.3*h.Value) {
+					top = max(top, mid)
 				}
 			}
 		}
@@ -187,11 +187,15 @@ func (v *view) bars(c *chart, f figures, groups []group, cases []string) {
 	c.table = t
 }
 
-// firstPublished prefers a figure that may be compared.
+// firstPublished prefers a figure that may be compared. One that was published for
+// a part of the files does not belong beside a bar of all of them.
 func firstPublished(s *result.Summary) (value float64, comparable bool) {
 	value = math.NaN()
 	for _, p := range s.Published {
-		v := (p.Low + p.High) / 2
+		v := midpoint(p)
+		if e := comparedWith(s, p); e != nil && strings.Contains(e.Name, "@") {
+			continue
+		}
 		if finite(v) && v > 0 && (!finite(value) || p.Comparable && !comparable) {
 			value, comparable = v, p.Comparable
 		}

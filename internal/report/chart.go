@@ -44,7 +44,7 @@ type axis struct {
 }
 
 // series is one set of marks. role tells report.js how they look: bar, whisker,
-// error, line, dots, points, named, fit, fit2, faint, live, published, uncomparable, prediction.
+// error, line, dots, points, canary, named, fit, fit2, faint, live, published, uncomparable, prediction.
 type series struct {
 	role, name string
 	points     []any
@@ -164,7 +164,7 @@ func (s series) echarts(i int) charts.SingleSeries {
 	case "error":
 		out.Type, out.RenderItem = types.ChartCustom, "fn:error"
 		out.Encode = &opts.Encode{X: 0, Y: []int{1, 2}}
-	case "points", "published", "uncomparable", "prediction", "named":
+	case "points", "canary", "published", "uncomparable", "prediction", "named":
 		out.Type = types.ChartScatter
 	}
 	return out

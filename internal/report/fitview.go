@@ -22,7 +22,7 @@ func (v *view) fitViews() []fitView {
 	var out []fitView
 	for i, f := range v.result.Fits {
 		fv := fitView{fit: f, title: plain(f.Name, 120), unit: plan.Quantity(f.Op).Unit()}
-		t := table{ID: "fit-" + human(float64(i+1), "1"), Caption: "Fit “" + fv.title + "”: " + words(f.Op) + " along " + plain(f.Along, 40),
+		t := table{ID: "fit-" + human(float64(i+1), "1"), Caption: "Fit “" + fv.title + "”: " + words(f.Op) + " along " + plain(strings.ReplaceAll(f.Along, "_", " "), 40),
 			Columns: []column{{"", "coefficient", true}, {"", "measured", false}, {"", "interval", false}, {"", "published", false}}}
 		for _, c := range f.Coefficients {
 			row := []cell{{Text: plain(c.Name, 60), Class: "head"}, {Text: coefficient(f, c.Name, c.Value)}, {}, {}}
@@ -40,7 +40,7 @@ func (v *view) fitViews() []fitView {
 		if f.Reason != "" {
 			t.Notes = append(t.Notes, note{0, "No fit: " + plain(f.Reason, 300) + "."})
 		}
-		t.Notes = append(t.Notes, note{0, "Model: " + modelText(f.Model) + ", x in " + firstOf(zero(inBytes(f.Along), "bytes"), plain(f.Along, 40)) + "."})
+		t.Notes = append(t.Notes, note{0, "Model: " + modelText(f.Model) + ", x in " + firstOf(zero(inBytes(f.Along), "bytes"), plain(strings.ReplaceAll(f.Along, "_", " "), 40)) + "."})
 		fv.table = t
 		out = append(out, fv)
 	}

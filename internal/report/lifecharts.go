@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"time"
 
 	"dmgbench/internal/result"
 	"dmgbench/internal/stats"
@@ -175,107 +174,4 @@ func medians(c *result.Case, moments []moment, of func(*result.Step) float64) []
 		}
 	}
 	return out
-}
-
-// driftChart sets the speed of every step against the median of its own kind, over the time of the run.
-func (v *view) driftChart() []chart {
-	type step struct {
-		caseID, name string
-		minutes      float64
-		rate         float64
-	}
-	kinds := map[string][]float64{}
-	var steps []step
-	for i := range v.result.Cases {
-		c := &v.result.Cases[i]
-		for j := range c.Steps {
-			s := &c.Steps[j]
-			rate, ok := stepRate(s)
-			if !ok || !counts(c, s) {
-				continue
-			}
-			key := c.ID + "\x00" + stepName(*s)
-			kinds[key] = append(kinds[key], rate)
-			steps = append(steps, step{c.ID, stepName(*s), v.minutes(s), rate})
-		}
-	}
-	out := chart{id: "drift", section: "drift", height: 280, heading: "Speed along the run",
-		x: axis{name: "minutes since the start", unit: "1"}, y: axis{name: "speed ÷ median of its kind", unit: "1"}}
-	out.table = table{Caption: out.heading, Columns: []column{{"", "case", true}, {"", "step", true}, {"", "slowest ÷ median", false}, {"", "fastest ÷ median", false}, {"", "times", false}}}
-	drawn := 0
-	for i := range v.result.Cases {
-		id := v.result.Cases[i].ID
-		pts := series{role: "points", name: v.name(id)}
-		var done []string
-		for _, s := range steps {
-			all := kinds[s.caseID+"\x00"+s.name]
-			median, err := stats.Median(all)
-			if s.caseID != id || len(all) < 2 || err != nil {
-				continue
-			}
-			pts.points, pts.tips = append(pts.points, xy(s.minutes, s.rate/median)), append(pts.tips, s.name+"\n"+human(s.rate, "B/s"))
-			drawn++
-			if !slices.Contains(done, s.name) {
-				done = append(done, s.name)
-				out.table.Rows = append(out.table.Rows, []cell{{Text: pts.name, Class: "head"}, {Text: s.name}, {Text: human3(slices.Min(all) / median)},
-					{Text: human3(slices.Max(all) / median)}, {Text: strconv.Itoa(len(all))}})
-			}
-		}
-		if len(pts.points) > 0 {
-			out.series = append(out.series, pts)
-		}
-	}
-	if drawn == 0 {
-		return nil
-	}
-	out.y.low, out.y.high = driftRange(out.series)
-	out.sub = count(drawn, "timed step") + " that were done more than once; 1 is the median of the same step of the same case."
-	out.notes = []string{"A slope or a jump that all cases share is the machine, not the images.", v.provenance}
-	return []chart{out}
-}
-
-// driftRange keeps 1 in the middle and shows at least a tenth either way, so that
-// noise does not look like drift.
-func driftRange(all []series) (low, high *float64) {
-	far := 0.1
-	for _, s := range all {
-		for _, p := range s.points {
-			if y, ok := p.([]any)[1].(float64); ok {
-				far = max(far, math.Abs(y-1))
-			}
-		}
-	}
-	far = math.Ceil(far*20) / 20
-	return pointer(max(digits(1-far), 0)), pointer(digits(1 + far))
-}
-
-func human3(v float64) string { return scale{1, ""}.number(v) }
-
-// stepRate is bytes over time from gate to last done.
-func stepRate(s *result.Step) (rate float64, ok bool) {
-	switch {
-	case s.Span != nil && s.Span.LastDoneNS > s.Span.GateNS && s.Span.Bytes > 0:
-		return float64(s.Span.Bytes) / float64(s.Span.LastDoneNS-s.Span.GateNS) * 1e9, true
-	case s.Stream != nil && s.DurationNS > 0 && s.Stream.In > 0:
-		return float64(s.Stream.In) / float64(s.DurationNS) * 1e9, true
-	}
-	return 0, false
-}
-
-// minutes is when a step began, counted from the start of the first session.
-func (v *view) minutes(s *result.Step) float64 {
-	first, offset := int64(math.MaxInt64), time.Duration(0)
-	for i := range v.result.Cases {
-		for _, o := range v.result.Cases[i].Steps {
-			if o.Session == s.Session {
-				first = min(first, o.StartNS)
-			}
-		}
-	}
-	for _, session := range v.result.Sessions {
-		if session.Index == s.Session {
-			offset = session.Started.Sub(v.result.Sessions[0].Started)
-		}
-	}
-	return (time.Duration(s.StartNS-first) + offset).Minutes()
 }

@@ -210,14 +210,42 @@ func publishedText(p result.PublishedValue) string {
 	if p.Text != "" {
 		return plain(p.Text, 40)
 	}
-	text := human(p.Low, p.Unit)
+	text := human(midpoint(p), p.Unit)
 	switch p.Kind {
 	case "range":
-		return text + " to " + human(p.High, p.Unit)
+		return human(p.Low, p.Unit) + " to " + human(p.High, p.Unit)
 	case "about", "below", "above":
 		return p.Kind + " " + text
 	}
 	return text
+}
+
+// midpoint is the number that a ratio was taken with: of a bound the end that is known.
+func midpoint(p result.PublishedValue) float64 {
+	switch {
+	case !finite(p.Low) || p.Kind == "below":
+		return p.High
+	case !finite(p.High) || p.Kind == "above":
+		return p.Low
+	}
+	return (p.Low + p.High) / 2
+}
+
+// comparedWith is the estimate that a ratio to a published figure was taken with:
+// the source may name a statistic, or a single file size, that is not the headline.
+// It is nil where that cannot be told.
+func comparedWith(s *result.Summary, p result.PublishedValue) *result.Estimate {
+	want := p.Ratio * midpoint(p)
+	near := func(e *result.Estimate) bool { return math.Abs(e.Value-want) <= 1e-9*math.Abs(want) }
+	if h := headline(s); h != nil && near(h) {
+		return h
+	}
+	for i := range s.Estimates {
+		if near(&s.Estimates[i]) {
+			return &s.Estimates[i]
+		}
+	}
+	return nil
 }
 
 // counted is "480 files in 3 rounds" of a summary.

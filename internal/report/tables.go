@@ -206,17 +206,33 @@ func (o opColumns) ratioCell(s *result.Summary, on string, book *notes) cell {
 			continue
 		}
 		texts = append(texts, ratio(p.Ratio))
+		if e := comparedWith(s, p); e != nil && e.Name != headline(s).Name {
+			c.Marks = append(c.Marks, book.mark("Ratio of another statistic than the one shown: "+statistic(e.Name)+", measured "+human(e.Value, e.Unit)+"."))
+		}
 		if !p.Comparable {
 			c.Class = "muted"
-			c.Marks = []int{book.mark("Not comparable: " + firstOf(plain(strings.Join(s.Departures, "; "), 400), "see the departures") + ".")}
+			c.Marks = append(c.Marks, book.mark("Not comparable: "+departed(s.Departures)+"."))
 		}
 	}
 	c.Text = strings.Join(texts, "; ")
 	return c
 }
 
+// departed says why a ratio is not comparable; a long list is on the first screen anyway.
+func departed(list []string) string {
+	text := plain(strings.Join(list, "; "), 400)
+	if text == "" || len(list) > 4 {
+		return "see the departures"
+	}
+	return text
+}
+
 // statistic names an estimator in words.
 func statistic(name string) string {
+	name, part, parted := strings.Cut(name, "@")
+	if parted { // of files of one size only
+		return statistic(name) + ", " + plain(part, 60) + " files only"
+	}
 	switch name {
 	case "aggregate":
 		return "all bytes over all time"

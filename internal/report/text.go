@@ -39,7 +39,7 @@ func renderText(v *view, o TextOptions) []byte {
 			w.wrapped("  • ", d.Text+zero(d.Cases != "", " ["+d.Cases+"]"))
 		}
 	}
-	for _, s := range v.sections {
+	for _, s := range v.terminalSections() {
 		w.section(v, s)
 	}
 	w.fits(v.fits)
@@ -111,7 +111,7 @@ func (w *textWriter) section(v *view, s section) {
 	}
 	w.heading(s.caption)
 	same := v.sharedText(f)
-	if s.id != "speeds" && !slices.ContainsFunc(ops, func(op string) bool { return len(f.publishedOn(op)) > 0 }) {
+	if s.id != "speeds" && !f.published() {
 		w.compact(v, f, ops)
 		return
 	}
@@ -141,9 +141,33 @@ func (w *textWriter) section(v *view, s section) {
 	if greyed {
 		w.wrapped("  ", "Ratios in brackets are not comparable: see the departures.")
 	}
+	if slices.ContainsFunc(grid, func(row []string) bool { return strings.Contains(row[5], "*") }) {
+		w.wrapped("  ", "* was published as another statistic, and is compared with that one: see the report.")
+	}
 	if warned {
 		w.wrapped("  ", "! marks a figure with a warning.")
 	}
+}
+
+// terminalSections are the sections with sizes and counts in one table, if both
+// stand without published figures.
+func (v *view) terminalSections() []section {
+	var out []section
+	for _, s := range v.sections {
+		if last := len(out) - 1; s.id == "counts" && last >= 0 && out[last].id == "sizes" && !s.figures.published() && !out[last].figures.published() {
+			both := append(slices.Clone(out[last].figures.ops), s.figures.ops...)
+			out[last].figures = v.figuresOf(func(op string) bool { return slices.Contains(both, op) })
+			out[last].caption = "Sizes, bands and ratios"
+			continue
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// published reports whether anything published stands beside what the terminal shows.
+func (f figures) published() bool {
+	return slices.ContainsFunc(f.ops, func(op string) bool { return onTerminal(op, f) && len(f.publishedOn(op)) > 0 })
 }
 
 // compact prints figures that have nothing published beside them: a column for
@@ -214,6 +238,9 @@ func textRow(s *result.Summary, phase string, sc scale) (row []string, greyed, w
 	for _, p := range s.Published {
 		texts = append(texts, publishedText(p))
 		r := ratio(p.Ratio)
+		if e := comparedWith(s, p); e != nil && e.Name != h.Name {
+			r += "*"
+		}
 		if p.Ratio > 0 && !p.Comparable {
 			r, greyed = "("+r+")", true
 		}

@@ -85,7 +85,9 @@ func (v *view) head() {
 			cases++
 		}
 		for _, s := range r.Cases[i].Steps {
-			files += len(s.Samples)
+			if !canary(&s) {
+				files += len(s.Samples)
+			}
 		}
 	}
 	v.facts = drop([]pair{

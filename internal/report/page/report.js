@@ -189,7 +189,7 @@
     var seen = [];
     return series.map(function (s) {
       var role = s.id.split(':')[0];
-      if (role === 'published' || role === 'live') return { colour: theme.ink, symbol: 'diamond' };
+      if (role === 'published' || role === 'live' || role === 'canary') return { colour: theme.ink, symbol: 'diamond' };
       if (role === 'uncomparable' || role === 'faint' || role === 'prediction') return { colour: theme.grey, symbol: 'diamond' };
       var i = seen.indexOf(s.name);
       if (i < 0) i = seen.push(s.name) - 1;
@@ -209,6 +209,7 @@
       case 'line': s.itemStyle = solid; s.lineStyle = { color: look.colour, width: 2 }; s.symbol = look.symbol; s.symbolSize = 6; s.showAllSymbol = true; s.connectNulls = false; break;
       case 'dots': s.itemStyle = solid; s.lineStyle = { width: 0 }; s.symbol = look.symbol; s.symbolSize = 7; s.showAllSymbol = true; break;
       case 'points': s.itemStyle = { color: look.colour, opacity: spec.canvas ? 0.35 : 0.5 }; s.symbol = look.symbol; s.symbolSize = spec.canvas ? 3.5 : 5; break;
+      case 'canary': s.itemStyle = solid; s.symbol = look.symbol; s.symbolSize = 7; break;
       case 'named': s.itemStyle = solid; s.symbolSize = 9; s.symbol = look.symbol; s.label = { show: true, position: 'right', color: theme.ink, formatter: function (p) { return p.name; } }; break;
       case 'fit': s.itemStyle = solid; s.symbol = 'none'; s.lineStyle = { color: look.colour, width: 1.8 }; s.silent = true; break;
       case 'fit2': s.itemStyle = solid; s.symbol = 'none'; s.lineStyle = { color: look.colour, width: 1.4, type: 'dashed' }; s.silent = true; break;
@@ -338,7 +339,7 @@
       event.preventDefault();
       var flat = [];
       c.spec.option.series.forEach(function (s, i) {
-        if (/^(bar|line|dots|points|named|prediction)/.test(s.id)) s.data.forEach(function (d, j) { if (d !== null) flat.push([i, j]); });
+        if (/^(bar|line|dots|points|canary|named|prediction)/.test(s.id)) s.data.forEach(function (d, j) { if (d !== null) flat.push([i, j]); });
       });
       if (!flat.length) return;
       c.at = ((c.at === undefined ? (step > 0 ? -1 : 0) : c.at) + step + flat.length) % flat.length;

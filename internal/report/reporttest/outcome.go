@@ -25,6 +25,7 @@ func (b *run) summarise() {
 		}
 		for _, s := range c.Steps {
 			switch {
+			case s.Do == "canary":
 			case s.Span != nil:
 				add(s.Phase, s.Op, float64(s.Span.Bytes)/float64(s.Span.BusyNS)*1e9, len(s.Samples))
 			case s.Disk != nil:

@@ -113,6 +113,7 @@ func (b *run) measure(c *result.Case, l law, phases []string) {
 			index++
 			return &c.Steps[len(c.Steps)-1]
 		}
+		b.files(next("canary", "canary"), "write", "", 2.5e9, 50e-6)
 		for _, do := range []string{"create", "attach"} {
 			b.finish(next(do, ""), int64((0.02+0.004*wobble(c.ID, do, round))*1e9))
 		}

@@ -1,0 +1,108 @@
+package report
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"dmgbench/internal/analysis"
+	"dmgbench/internal/plan"
+	"dmgbench/internal/report/reporttest"
+	"dmgbench/internal/result"
+)
+
+const sampleText = `
+schema = 1
+title = "Formats and encryption"
+[source]
+title = "an article"
+author = "an author"
+on = { machine = "Mac mini M4 Pro", os = "macOS 26.3.1" }
+[image]
+size = "4 GB"
+[matrix]
+format = ["UDRW", "UDSB"]
+encryption = ["none", "AES-256"]
+[files.set]
+sizes = ["20 kB", "40 kB", "60 kB", "80 kB", "100 kB", "200 kB", "400 kB", "600 kB", "800 kB", "1 MB", "2 MB", "4 MB", "6 MB", "8 MB", "10 MB", "20 MB"]
+sets = 2
+[[protocol]]
+steps = [
+  { do = "create" }, { do = "attach" },
+  { do = "write", phase = "new" }, { do = "read", phase = "new" }, { do = "measure", phase = "new" },
+  { do = "detach" },
+]
+[[published]]
+where = { format = "UDSB", encryption = "none", phase = "new" }
+statistic = "theil-sen"
+write = "7.62 GB/s"
+[[published]]
+where = { format = "UDRW", encryption = "none", phase = "new", file_size = "20 MB" }
+write = "6 GB/s"
+[[claim]]
+says = "Encrypted images are written to more slowly"
+by = "us"
+scope = "any"
+left = { write = { format = "UDRW", encryption = "none", phase = "new" } }
+right = { write = { format = "UDRW", encryption = "AES-256", phase = "new" } }
+ratio = ">= 1.5"
+[[fit]]
+name = "time-on-size"
+quantity = "write_time"
+where = { format = "UDSB", encryption = "none", phase = "new" }
+along = "file_size"
+model = "line"
+`
+
+// analysedSample is the sample with what the analysis makes of it under a plan that was parsed.
+func analysedSample(t *testing.T) (*plan.Plan, *result.Result) {
+	t.Helper()
+	p, problems := plan.Parse("sample", []byte(sampleText))
+	if problems != nil {
+		require.Empty(t, problems.Errors())
+	}
+	_, r := reporttest.Sample()
+	r.Summaries, r.Claims, r.Departures, r.Warnings = nil, nil, nil, nil
+	require.NoError(t, analysis.Analyse(p, r))
+	return p, r
+}
+
+// What the analysis fills in is what the report reads.
+func TestAnalysedResult(t *testing.T) {
+	p, r := analysedSample(t)
+	m := func() (*plan.Plan, *result.Result) { return p, r }
+	out := text(t, m, TextOptions{})
+	assert.Contains(t, out, "7.62 GB/s")
+	assert.Contains(t, out, "*)", "the ratio is to another statistic, and not comparable")
+	assert.Contains(t, out, "Encrypted images are written to more slowly")
+	page := html(t, m)
+	assert.Contains(t, page, "Ratio of another statistic than the one shown: Theil–Sen slope of time on size")
+	assert.Contains(t, page, "all bytes over all time, 20 MB files only")
+	elements, _ := parse(t, page)
+	assert.NotEmpty(t, elements)
+	v := newView(p, r)
+	fit := index(v.charts(), "fit-1")
+	require.GreaterOrEqual(t, fit, 0)
+	c := v.charts()[fit]
+	require.Len(t, c.series, 2, "points and their line")
+	assert.Len(t, c.series[0].points, 96)
+	var again bytes.Buffer
+	require.NoError(t, HTML(&again, p, r))
+	assert.Equal(t, page, again.String())
+	assert.Contains(t, page, "[[protocol]]", "the canonical text of the plan")
+}
+
+// The mark beside a bar is never a figure of a part of the files.
+func TestBarsHoldOnlyWholeFigures(t *testing.T) {
+	p, r := analysedSample(t)
+	marks := map[string]bool{}
+	for _, s := range r.Summaries {
+		if v, _ := firstPublished(&s); finite(v) {
+			marks[s.Case+" "+s.Op] = true
+		}
+	}
+	assert.Equal(t, map[string]bool{"format=UDSB,encryption=none write": true}, marks)
+	require.NotNil(t, newView(p, r))
+}
