@@ -23,6 +23,7 @@ const canaryName = "native canary"
 // kind whatever case they stand before: they should all be alike.
 func (v *view) driftSteps() []driftStep {
 	var out []driftStep
+	starts := v.starts()
 	for i := range v.result.Cases {
 		c := &v.result.Cases[i]
 		for j := range c.Steps {
@@ -32,9 +33,9 @@ func (v *view) driftSteps() []driftStep {
 			case !ok || s.Error != "":
 			case canary(s):
 				name := firstOf(s.Op, s.Do)
-				out = append(out, driftStep{canaryName, "canary\x00" + c.Target.Place + "\x00" + name, "canary " + words(name), v.minutes(s), rate})
+				out = append(out, driftStep{canaryName, "canary\x00" + c.Target.Place + "\x00" + name, "canary " + words(name), minutes(s, starts), rate})
 			case counts(c, s):
-				out = append(out, driftStep{v.name(c.ID), c.ID + "\x00" + s.Op + "\x00" + stepName(*s), stepName(*s), v.minutes(s), rate})
+				out = append(out, driftStep{v.name(c.ID), c.ID + "\x00" + s.Op + "\x00" + stepName(*s), stepName(*s), minutes(s, starts), rate})
 			}
 		}
 	}
@@ -124,20 +125,24 @@ func stepRate(s *result.Step) (rate float64, ok bool) {
 	return 0, false
 }
 
-// minutes is when a step began, counted from the start of the first session.
-func (v *view) minutes(s *result.Step) float64 {
-	first, offset := int64(math.MaxInt64), time.Duration(0)
+// starts is, for each session, what has to be taken from the monotonic time of its
+// steps to count from the start of the first session.
+func (v *view) starts() map[int]int64 {
+	out := map[int]int64{}
 	for i := range v.result.Cases {
-		for _, o := range v.result.Cases[i].Steps {
-			if o.Session == s.Session {
-				first = min(first, o.StartNS)
+		for _, s := range v.result.Cases[i].Steps {
+			if first, ok := out[s.Session]; !ok || s.StartNS < first {
+				out[s.Session] = s.StartNS
 			}
 		}
 	}
 	for _, session := range v.result.Sessions {
-		if session.Index == s.Session {
-			offset = session.Started.Sub(v.result.Sessions[0].Started)
-		}
+		out[session.Index] -= session.Started.Sub(v.result.Sessions[0].Started).Nanoseconds()
 	}
-	return (time.Duration(s.StartNS-first) + offset).Minutes()
+	return out
+}
+
+// minutes is when a step began, counted from the start of the first session.
+func minutes(s *result.Step, starts map[int]int64) float64 {
+	return time.Duration(s.StartNS - starts[s.Session]).Minutes()
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -126,4 +127,34 @@ func TestRenderingChangesNothing(t *testing.T) {
 	after, err := json.Marshal(r)
 	require.NoError(t, err)
 	assert.True(t, bytes.Equal(before, after))
+}
+
+// Two sessions stand one after the other on the axis of time, though each has a clock of its own.
+func TestDriftCountsFromTheFirstSession(t *testing.T) {
+	p, r := reporttest.Sample()
+	later := r.Sessions[0]
+	later.Index, later.Started = 2, later.Started.Add(3*time.Hour)
+	r.Sessions = append(r.Sessions, later)
+	for c := range r.Cases {
+		for s := range r.Cases[c].Steps {
+			if r.Cases[c].Steps[s].Round == 3 {
+				r.Cases[c].Steps[s].Session = 2
+			}
+		}
+	}
+	lowest, highest := 1e9, 0.0
+	for _, s := range newView(p, r).driftSteps() {
+		lowest, highest = min(lowest, s.minutes), max(highest, s.minutes)
+	}
+	assert.InDelta(t, 0, lowest, 0.01)
+	assert.InDelta(t, 180, highest, 1)
+}
+
+func TestTransposed(t *testing.T) {
+	in := table{Columns: []column{{"", "case", true}, {"", "a", false}, {"", "b", false}},
+		Rows: [][]cell{{{Text: "x"}, {Text: "1"}, {Text: "2"}}}}
+	out := in.transposed()
+	assert.Equal(t, "x", out.Columns[1].Title)
+	require.Len(t, out.Rows, 2)
+	assert.Equal(t, []string{"b", "2"}, []string{out.Rows[1][0].Text, out.Rows[1][1].Text})
 }

@@ -51,11 +51,30 @@ func (v *view) lifeCharts() []chart {
 		if k.id == "allocated" {
 			v.addLive(&c, moments)
 		}
+		if len(moments) > 12 {
+			c.table = c.table.transposed()
+		}
 		if len(c.series) > 0 {
 			c.sub = "Median of " + count(v.result.Rounds, "round") + " at each point where sizes were taken."
 			c.notes = []string{"Points are medians without an interval. Cases that differ by less than 0.5 % of the largest value share a line.", v.provenance}
 			out = append(out, c)
 		}
+	}
+	return out
+}
+
+// transposed has a row for each column, for tables that would grow to the side.
+func (t table) transposed() table {
+	out := table{ID: t.ID, Caption: t.Caption, Notes: t.Notes, Columns: []column{{"", "step", true}}}
+	for _, row := range t.Rows {
+		out.Columns = append(out.Columns, column{"", row[0].Text, false})
+	}
+	for i, c := range t.Columns[1:] {
+		row := []cell{{Text: c.Title, Class: "head"}}
+		for _, old := range t.Rows {
+			row = append(row, old[i+1])
+		}
+		out.Rows = append(out.Rows, row)
 	}
 	return out
 }

@@ -218,10 +218,21 @@ func (v *view) day() string {
 	return v.result.Sessions[0].Started.UTC().Format("2006-01-02")
 }
 
-// caseList names the cases that something applies to; none is all of them.
+// caseList names the cases that something applies to; none is all of them, and so is every one that was measured.
 func (v *view) caseList(ids []string) string {
-	if len(ids) == 0 || len(ids) >= len(v.result.Cases) {
+	all, images := true, true
+	for _, c := range v.result.Cases {
+		has := slices.Contains(ids, c.ID)
+		if c.Status == result.Done {
+			all = all && has
+			images = images && has == (c.Target.Kind == "image")
+		}
+	}
+	switch {
+	case len(ids) == 0 || all:
 		return ""
+	case images:
+		return "all images"
 	}
 	var out []string
 	for _, id := range ids {
