@@ -1,0 +1,119 @@
+// Package cli is the command line: it turns arguments, environment and the
+// settings file into calls of the packages below, and errors into exit statuses.
+//
+// It is the only package that knows cobra and viper. It neither measures nor
+// judges: a run is internal/runner's, a conclusion internal/analysis's, a page
+// internal/report's. Plans never pass through viper.
+//
+// stdout carries the answer and nothing else; progress, warnings and errors go to stderr.
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/viper"
+)
+
+// app is what the commands of one invocation share.
+type app struct {
+	in       io.Reader
+	out, err io.Writer
+	env      map[string]string
+	settings *viper.Viper
+	began    bool // arguments were understood: from here on an error is no bad usage
+}
+
+// Main executes one command line and gives the exit status: 0 all done, 1 error,
+// 2 bad usage or plan, 3 failed or discarded cases, 4 host not fit, 130
+// interrupted. args are without the program's name, env is as of os.Environ.
+func Main(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args, env []string) int {
+	a := &app{in: stdin, out: stdout, err: stderr, env: environment(env), settings: viper.New()}
+	root := a.newRootCommand()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err != nil && !a.began {
+		err = &usageError{err: err}
+	}
+	tell(stderr, err)
+	return exitStatus(err)
+}
+
+// newRootCommand builds the tree anew for every call, so that nothing is shared.
+func (a *app) newRootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "dmgbench",
+		Short: "execute published disk image benchmarks, and measure what they claim",
+		Long: `dmgbench executes plans: published disk image benchmarks, written down so that
+anyone can repeat them. It makes images, puts files on them, times that, and sets
+what it measured beside what was published.
+
+Settings: a flag wins over the environment (DMGBENCH_<COMMAND>_<FLAG>, such as
+DMGBENCH_RUN_ENGINE), which wins over the settings file: a table for each command,
+such as [run], in dmgbench/config.toml of the user's configuration folder, or in
+the file that DMGBENCH_CONFIG names.
+
+` + exitText,
+		Example:       "  dmgbench plans\n  dmgbench run quick --scale 0.01\n  dmgbench report runs/quick-20260101T120000Z",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.SetIn(a.in)
+	root.SetOut(a.out)
+	root.SetErr(a.err)
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		if err := a.configure(cmd); err != nil {
+			return err
+		}
+		a.began = true
+		return nil
+	}
+	root.AddGroup(&cobra.Group{ID: "measure", Title: "Measure:"},
+		&cobra.Group{ID: "report", Title: "Report:"}, &cobra.Group{ID: "maintain", Title: "Maintain:"})
+	root.AddCommand(a.commands()...)
+	root.InitDefaultCompletionCmd("completion")
+	return root
+}
+
+// commands are all commands in the order of the help.
+func (a *app) commands() []*cobra.Command {
+	return []*cobra.Command{
+		a.newPlansCommand(), a.newCheckCommand(),
+		a.newReportCommand(a.runReport), a.newExportCommand(a.runExport),
+		a.newSchemaCommand(), a.newVersionCommand(),
+	}
+}
+
+const exitText = `EXIT STATUS
+  0    all done; skipped cases included, unless all are
+  1    error
+  2    bad usage or a bad plan
+  3    finished with failed or discarded cases
+  4    the host is not fit to measure on
+  130  interrupted or paused; dmgbench resume goes on`
+
+// oneOf makes a flag complete to the values it accepts.
+func oneOf(cmd *cobra.Command, flag string, values []string) {
+	err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+	if err != nil {
+		panic("completing a flag that is not there: " + err.Error())
+	}
+}
+
+// want says that a flag's value is none of those that are accepted.
+func want(flag, value string, accepted []string) error {
+	return &usageError{err: fmt.Errorf("reading --%s: %q is not one of %s", flag, value, strings.Join(accepted, ", "))}
+}
+
+func environment(env []string) map[string]string {
+	m := make(map[string]string, len(env))
+	for _, e := range env {
+		if k, v, ok := strings.Cut(e, "="); ok {
+			m[k] = v
+		}
+	}
+	return m
+}

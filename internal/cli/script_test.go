@@ -1,0 +1,47 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"strconv"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"dmgbench": func() {
+			os.Exit(Main(context.Background(), os.Stdin, os.Stdout, os.Stderr, os.Args[1:], os.Environ()))
+		},
+	})
+}
+
+// TestScripts reads like sessions of a user. "exits N command…" wants that very
+// exit status, which "! exec" cannot.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:  "testdata/script",
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
+	})
+}
+
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits STATUS COMMAND [ARG…]")
+	}
+	wanted, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	err = ts.Exec(args[1], args[2:]...)
+	got := 0
+	if e, ok := errors.AsType[*exec.ExitError](err); ok {
+		got = e.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if got != wanted {
+		ts.Fatalf("exit status %d, want %d", got, wanted)
+	}
+}

@@ -1,0 +1,121 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// configure fills the flags that were not given from the environment, and what
+// that does not say from the settings file. Only `run` has settings that last:
+// the others take theirs by their own name too.
+func (a *app) configure(cmd *cobra.Command) error {
+	if err := a.readSettings(cmd.Root()); err != nil {
+		return err
+	}
+	var first error
+	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		key := settingKey(cmd, f.Name)
+		variable := "DMGBENCH_" + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(key))
+		from := "the settings file, " + key
+		if v, ok := a.env[variable]; ok {
+			a.settings.Set(key, v)
+			from = variable
+		}
+		if f.Changed || first != nil || f.Name == "help" || !a.settings.IsSet(key) {
+			return
+		}
+		if err := a.fill(f, key); err != nil {
+			first = &usageError{err: fmt.Errorf("reading %s: %w", from, err)}
+		}
+	})
+	return first
+}
+
+func (a *app) fill(f *pflag.Flag, key string) error {
+	if s, ok := f.Value.(pflag.SliceValue); ok {
+		if err := s.Replace(a.settings.GetStringSlice(key)); err != nil {
+			return err
+		}
+	} else if err := f.Value.Set(a.settings.GetString(key)); err != nil {
+		return fmt.Errorf("%q: %w", a.settings.GetString(key), err)
+	}
+	f.Changed = true
+	return nil
+}
+
+// settingKey is "run.sets" for the flag --sets of run.
+func settingKey(cmd *cobra.Command, flag string) string {
+	return strings.ReplaceAll(strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" "), " ", ".") + "." + flag
+}
+
+// readSettings reads the settings file if there is one. A key that is no flag is
+// an error: a misspelt setting that is passed over changes a measurement silently.
+func (a *app) readSettings(root *cobra.Command) error {
+	path, must := a.settingsPath()
+	if path == "" {
+		return nil
+	}
+	a.settings.SetConfigFile(path)
+	a.settings.SetConfigType("toml")
+	err := a.settings.ReadInConfig()
+	switch {
+	case err != nil && !must && errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return &usageError{err: fmt.Errorf("reading settings %q: %w", path, err)}
+	}
+	known := knownSettings(root)
+	for _, key := range a.settings.AllKeys() {
+		if !slices.Contains(known, key) {
+			return &usageError{err: fmt.Errorf("reading settings %q: no setting is called %q", path, key),
+				hint: "a table is a command, its keys are flags: [run] and engine = \"inprocess\""}
+		}
+	}
+	return nil
+}
+
+// settingsPath is the settings file, and whether it has to be there.
+func (a *app) settingsPath() (path string, must bool) {
+	if p := a.env["DMGBENCH_CONFIG"]; p != "" {
+		return p, true
+	}
+	dir := a.env["XDG_CONFIG_HOME"]
+	if home := a.env["HOME"]; dir == "" && home != "" {
+		dir = filepath.Join(home, ".config")
+		if runtime.GOOS == "darwin" {
+			dir = filepath.Join(home, "Library", "Application Support")
+		}
+	}
+	if dir == "" {
+		return "", false
+	}
+	path = filepath.Join(dir, "dmgbench", "config.toml")
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return "", false
+	}
+	return path, false
+}
+
+func knownSettings(root *cobra.Command) []string {
+	var keys []string
+	var walk func(*cobra.Command)
+	walk = func(c *cobra.Command) {
+		if c != root {
+			c.LocalFlags().VisitAll(func(f *pflag.Flag) { keys = append(keys, strings.ToLower(settingKey(c, f.Name))) })
+		}
+		for _, sub := range c.Commands() {
+			walk(sub)
+		}
+	}
+	walk(root)
+	return keys
+}

@@ -1,0 +1,52 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"dmgbench/internal/result"
+
+	"github.com/spf13/cobra"
+)
+
+func (a *app) newVersionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "version", GroupID: "maintain", Args: cobra.NoArgs,
+		Short:   "print version, Go, system and commit",
+		Long:    "Print the program's version, the Go it was built with, the system and the commit.\n\n" + exitText,
+		Example: "  dmgbench version",
+		RunE: func(*cobra.Command, []string) error {
+			t := tool()
+			_, err := fmt.Fprintf(a.out, "%s %s\n%s %s/%s\ncommit %s\n", t.Name, t.Version, t.Go, t.OS, t.Arch, commit())
+			return err
+		},
+	}
+}
+
+// tool is this program as results name it.
+func tool() result.Tool {
+	version := "(devel)"
+	if b, ok := debug.ReadBuildInfo(); ok {
+		version = cmp.Or(b.Main.Version, version)
+	}
+	return result.Tool{Name: "dmgbench", Version: version, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
+}
+
+// commit is what the program was built from, as far as the build knows.
+func commit() string {
+	b, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	known := map[string]string{}
+	for _, s := range b.Settings {
+		known[s.Key] = s.Value
+	}
+	text := cmp.Or(known["vcs.revision"], "unknown")
+	if known["vcs.modified"] == "true" {
+		text += " (changed)"
+	}
+	return text
+}
