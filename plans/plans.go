@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-//go:embed *
+//go:embed *.toml
 var files embed.FS
 
 // Names lists the shipped plans, sorted: the files' names without ".toml".
