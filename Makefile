@@ -1,0 +1,82 @@
+# dmgbench: `make run` measures and reports, `make test` tests. `make help` lists the rest.
+# Written for GNU make 3.81 (the one of macOS) and later.
+
+GO       ?= go
+PLAN     ?= quick
+FUZZTIME ?= 10s
+BENCH    ?= .
+# No cgo anywhere: one static binary, and the same code on every machine. Only the race detector needs it.
+export CGO_ENABLED ?= 0
+
+RUN_FLAGS = $(if $(SETS),--sets "$(SETS)") $(if $(SCALE),--scale "$(SCALE)") $(if $(ON),--on "$(ON)")
+
+.DEFAULT_GOAL := help
+.PHONY: help need-go build run test test-race test-long lint lint-format lint-vet lint-darwin lint-modules lint-tree \
+	fuzz bench assets clean
+
+help: ## list the targets
+	@grep -hE '^[a-z%-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "%-14s %s\n", $$1, $$2 }'
+
+need-go:
+	@command -v $(GO) >/dev/null 2>&1 || { \
+		echo "Go is missing: install Go 1.26 or later from https://go.dev/dl/ (macOS: brew install go; Debian: apt install golang-go) and make sure that go is on PATH" >&2; \
+		exit 1; }
+
+build: need-go ## build bin/dmgbench
+	@$(GO) build -trimpath -o bin/dmgbench ./cmd/dmgbench
+
+run: build ## execute PLAN (quick); SETS= fewer sets, SCALE= smaller files, ON= the folder to measure on
+	@bin/dmgbench run $(RUN_FLAGS) "$(PLAN)"
+
+reproduce-%: build ## execute the built-in plan of that name, with the same variables
+	@bin/dmgbench run $(RUN_FLAGS) "$*"
+
+test: need-go ## every test that is quick
+	@$(GO) test -p 2 -timeout 240s ./...
+
+test-race: need-go ## the tests under the race detector (needs a C compiler)
+	@CGO_ENABLED=1 $(GO) test -race -p 2 -timeout 30m ./...
+
+test-long: need-go ## all tests, those of many minutes included
+	@DMGBENCH_LONG=1 $(GO) test -p 2 -timeout 120m ./...
+
+lint: lint-format lint-vet lint-darwin lint-modules lint-tree ## format, vet on three targets, layers, lengths, words
+	@echo "lint: nothing to complain about"
+
+lint-format: need-go
+	@unformatted=$$(gofmt -l $$($(GO) list -f '{{.Dir}}' ./...)) || exit 1; \
+	if [ -n "$$unformatted" ]; then echo "not formatted by gofmt:" >&2; echo "$$unformatted" >&2; exit 1; fi
+
+lint-vet: need-go
+	@$(GO) vet ./...
+	@GOOS=linux GOARCH=amd64 $(GO) vet ./...
+	@GOOS=darwin GOARCH=arm64 $(GO) vet ./...
+	@GOOS=darwin GOARCH=amd64 $(GO) vet ./...
+
+# Links every program and every test binary for a Mac without running one: vet alone does not see a missing symbol.
+lint-darwin: need-go
+	@GOOS=darwin GOARCH=arm64 $(GO) build -o /dev/null ./...
+	@log=$$(GOOS=darwin GOARCH=arm64 $(GO) test -vet=off -p 2 -exec true ./... 2>&1) || { echo "$$log" >&2; exit 1; }
+
+# Compares the module cache with go.sum; without the modules at hand (offline, cache cold) it says so and goes on.
+lint-modules: need-go
+	@log=$$($(GO) mod verify 2>&1) || case "$$log" in \
+		*"has been modified"*|*"checksum mismatch"*|*"SECURITY ERROR"*) echo "$$log" >&2; exit 1 ;; \
+		*) echo "lint: modules not verified: $$log" >&2 ;; esac
+
+lint-tree: need-go
+	@log=$$($(GO) test -count=1 ./internal/archtest 2>&1) || { echo "$$log" >&2; exit 1; }
+
+fuzz: need-go ## every fuzz target for FUZZTIME (10s)
+	@GO="$(GO)" scripts/fuzz.sh "$(FUZZTIME)"
+
+bench: need-go ## benchmarks of the containers, the file system and the timed work; BENCH= selects
+	@$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -timeout 30m -p 1 \
+		./internal/container/... ./internal/exfat/... ./internal/hostio/... ./internal/workload/...
+
+assets: ## re-create third_party/echarts from the npm package
+	@scripts/assets.sh
+
+clean: ## remove what build and profiling made; runs/ stays
+	@rm -rf bin dist
+	@find . -name '*.test' -type f -not -path './.git/*' -delete

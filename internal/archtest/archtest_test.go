@@ -1,0 +1,245 @@
+package archtest
+
+import (
+	"bytes"
+	"fmt"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const module = "dmgbench"
+
+// layers lists the packages of the module from the top down. A package imports only what stands on a lower line;
+// an entry that ends in /... means every package below that folder.
+var layers = [][]string{
+	{"cmd/..."},
+	{"internal/cli", "internal/cli/..."},
+	{"internal/report/..."}, // test support of the report: may use the report
+	{"internal/report"},
+	{"internal/runner", "internal/runner/..."},
+	{"internal/analysis", "internal/analysis/..."},
+	{"internal/engine/..."},
+	{"internal/engine"},
+	{"internal/imagetool", "internal/imagetool/..."},
+	{"internal/attach", "internal/attach/..."},
+	{"internal/workload", "internal/workload/..."},
+	{"internal/exfat", "internal/gpt"},
+	{"internal/container"},
+	{"internal/container/..."},
+	{"internal/hostio", "internal/blockdev"},
+	{"internal/result"},
+	{"internal/plan"},
+	{"internal/stats"},
+	{"internal/host"},
+	{"internal/units", "internal/clock", "plans", "third_party/..."},
+	{"internal/archtest"},
+}
+
+// reserved names the modules that only some folders may import, in files that are no tests.
+var reserved = map[string][]string{
+	"github.com/spf13/cobra":              {"internal/cli"},
+	"github.com/spf13/viper":              {"internal/cli"},
+	"github.com/go-echarts/go-echarts/v2": {"internal/report"},
+	"github.com/pelletier/go-toml/v2":     {"internal/plan"},
+	"github.com/stretchr/testify":         nil,
+	"github.com/dop251/goja":              nil,
+	"golang.org/x/perf":                   nil,
+	"gonum.org/v1/gonum":                  nil,
+	"pgregory.net/rapid":                  nil,
+	"C":                                   nil,
+}
+
+// goFile is a source file of the module: where it is, relative to the root with slashes, and what it imports.
+type goFile struct {
+	name    string
+	imports []string
+	lines   int
+}
+
+func (f goFile) folder() string { return path.Dir(f.name) }
+func (f goFile) test() bool     { return strings.HasSuffix(f.name, "_test.go") }
+
+func root(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.Abs("../..")
+	require.NoError(t, err)
+	require.FileExists(t, filepath.Join(dir, "go.mod"))
+	return dir
+}
+
+// walk calls visit with every file that belongs to the project, and its content.
+func walk(t *testing.T, visit func(name string, content []byte)) {
+	t.Helper()
+	skipped := []string{".git", "bin", "dist", "runs", "node_modules", "third_party/echarts", "testdata/rapid"}
+	fsys := os.DirFS(root(t))
+	err := fs.WalkDir(fsys, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			if slices.ContainsFunc(skipped, func(s string) bool { return name == s || strings.HasSuffix(name, "/"+s) }) {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if !entry.Type().IsRegular() {
+			return nil
+		}
+		content, err := fs.ReadFile(fsys, name)
+		if err == nil {
+			visit(name, content)
+		}
+		return err
+	})
+	require.NoError(t, err)
+}
+
+func goFiles(t *testing.T) []goFile {
+	t.Helper()
+	var files []goFile
+	walk(t, func(name string, content []byte) {
+		if !strings.HasSuffix(name, ".go") || strings.Contains(name, "testdata/") {
+			return
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), name, content, parser.ImportsOnly)
+		require.NoError(t, err)
+		file := goFile{name: name, lines: bytes.Count(content, []byte("\n"))}
+		for _, spec := range parsed.Imports {
+			imported, err := strconv.Unquote(spec.Path.Value)
+			require.NoError(t, err)
+			file.imports = append(file.imports, imported)
+		}
+		files = append(files, file)
+	})
+	require.Greater(t, len(files), 100, "the walk missed the sources")
+	return files
+}
+
+// layerOf is the line of layers on which the package stands, or -1. The exact name wins over a /... entry.
+func layerOf(folder string) int {
+	exact := slices.IndexFunc(layers, func(line []string) bool { return slices.Contains(line, folder) })
+	if exact >= 0 {
+		return exact
+	}
+	return slices.IndexFunc(layers, func(line []string) bool {
+		return slices.ContainsFunc(line, func(entry string) bool {
+			parent, below := strings.CutSuffix(entry, "/...")
+			return below && strings.HasPrefix(folder, parent+"/")
+		})
+	})
+}
+
+// importProblem says why a file of the package from may not import imported, or nothing.
+func importProblem(from, imported string) string {
+	for name, allowed := range reserved {
+		if imported != name && !strings.HasPrefix(imported, name+"/") {
+			continue
+		}
+		within := func(folder string) bool { return from == folder || strings.HasPrefix(from, folder+"/") }
+		if !slices.ContainsFunc(allowed, within) {
+			return fmt.Sprintf("%s imports %s, which is for %v only", from, imported, append(slices.Clone(allowed), "tests"))
+		}
+	}
+	to, ours := strings.CutPrefix(imported, module+"/")
+	if !ours {
+		return ""
+	}
+	upper, lower := layerOf(from), layerOf(to)
+	switch {
+	case upper < 0 || lower < 0:
+		return fmt.Sprintf("%s imports %s: one of them stands in no layer; give it one here and in docs/architecture.md", from, to)
+	case lower > upper, lower == upper && sameTree(from, to):
+		return ""
+	}
+	return fmt.Sprintf("%s imports %s: imports only go down the layers", from, to)
+}
+
+// sameTree reports whether one package lies below the other, as engine/hdiutil/argv below engine/hdiutil.
+func sameTree(a, b string) bool {
+	return strings.HasPrefix(a, b+"/") || strings.HasPrefix(b, a+"/")
+}
+
+func TestImportsGoDown(t *testing.T) {
+	for _, file := range goFiles(t) {
+		if file.test() || strings.HasSuffix(file.folder(), "test") {
+			continue
+		}
+		assert.GreaterOrEqual(t, layerOf(file.folder()), 0, "%s stands in no layer", file.folder())
+		for _, imported := range file.imports {
+			if problem := importProblem(file.folder(), imported); problem != "" {
+				t.Errorf("%s: %s", file.name, problem)
+			}
+		}
+	}
+}
+
+func TestImportProblem(t *testing.T) {
+	tests := []struct {
+		from, imported string
+		wrong          bool
+	}{
+		{"internal/runner", "dmgbench/internal/plan", false},
+		{"internal/plan", "dmgbench/internal/runner", true},
+		{"internal/engine/directory", "dmgbench/internal/engine", false},
+		{"internal/engine", "dmgbench/internal/engine/directory", true},
+		{"internal/engine/inprocess", "dmgbench/internal/engine/directory", true},
+		{"internal/engine/hdiutil", "dmgbench/internal/engine/hdiutil/argv", false},
+		{"internal/exfat", "dmgbench/internal/gpt", true},
+		{"internal/stats", "dmgbench/internal/nowhere", true},
+		{"internal/cli", "github.com/spf13/cobra", false},
+		{"internal/runner", "github.com/spf13/cobra/doc", true},
+		{"internal/stats", "gonum.org/v1/gonum/stat", true},
+		{"internal/hostio", "C", true},
+		{"internal/hostio", "os", false},
+	}
+	for _, test := range tests {
+		problem := importProblem(test.from, test.imported)
+		assert.Equal(t, test.wrong, problem != "", "%s imports %s: %q", test.from, test.imported, problem)
+	}
+}
+
+func TestFilesAreShort(t *testing.T) {
+	for _, file := range goFiles(t) {
+		limit := 400
+		switch {
+		case file.test():
+			continue
+		case strings.HasPrefix(file.name, "cmd/"):
+			limit = 40
+		}
+		assert.LessOrEqual(t, file.lines, limit, "lines of %s", file.name)
+	}
+}
+
+func TestWords(t *testing.T) {
+	// Put together here, so that this file does not contain them.
+	unfinished := [][]byte{[]byte("TO" + "DO"), []byte("FIX" + "ME"), []byte("XX" + "X:")}
+	here := []byte(root(t) + "/")
+	walk(t, func(name string, content []byte) {
+		assert.False(t, bytes.Contains(content, here), "%s names the folder it was written in", name)
+		if strings.Contains(name, "testdata/") || name == "go.sum" {
+			return
+		}
+		for _, word := range unfinished {
+			assert.False(t, bytes.Contains(content, word), "%s contains %s: finish it or leave it out", name, word)
+		}
+		if strings.HasSuffix(name, ".go") {
+			assert.False(t, bytes.Contains(content, []byte("\"fail"+"ed to ")),
+				"%s: an error says what was being done, not that it did not succeed", name)
+		}
+		if strings.HasSuffix(name, "_test.go") {
+			assert.False(t, bytes.Contains(content, []byte("time."+"Sleep(")), "%s sleeps: inject a clock", name)
+		}
+	})
+}
