@@ -49,6 +49,7 @@ var layers = [][]string{
 // reserved names the modules that only some folders may import, in files that are no tests.
 var reserved = map[string][]string{
 	"github.com/spf13/cobra":              {"internal/cli"},
+	"github.com/spf13/pflag":              {"internal/cli"},
 	"github.com/spf13/viper":              {"internal/cli"},
 	"github.com/go-echarts/go-echarts/v2": {"internal/report"},
 	"github.com/pelletier/go-toml/v2":     {"internal/plan"},
@@ -207,6 +208,32 @@ func TestImportProblem(t *testing.T) {
 		problem := importProblem(test.from, test.imported)
 		assert.Equal(t, test.wrong, problem != "", "%s imports %s: %q", test.from, test.imported, problem)
 	}
+}
+
+func TestDependenciesAreNamed(t *testing.T) {
+	gomod, err := os.ReadFile(filepath.Join(root(t), "go.mod"))
+	require.NoError(t, err)
+	page, err := os.ReadFile(filepath.Join(root(t), "docs", "dependencies.md"))
+	require.NoError(t, err)
+	files := goFiles(t)
+	named := 0
+	for line := range strings.Lines(string(gomod)) {
+		fields := strings.Fields(line)
+		if len(fields) < 2 || !strings.HasPrefix(fields[1], "v") {
+			continue
+		}
+		imported := slices.ContainsFunc(files, func(f goFile) bool {
+			return slices.ContainsFunc(f.imports, func(name string) bool {
+				return name == fields[0] || strings.HasPrefix(name, fields[0]+"/")
+			})
+		})
+		row := fmt.Sprintf("| %s | %s |", fields[0], fields[1])
+		assert.Equal(t, imported, strings.Contains(string(page), row), "docs/dependencies.md: imported, and row %q there", row)
+		if imported {
+			named++
+		}
+	}
+	require.Greater(t, named, 5, "go.mod was not understood")
 }
 
 func TestFilesAreShort(t *testing.T) {
