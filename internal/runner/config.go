@@ -1,0 +1,124 @@
+// Package runner executes a plan: rounds in shuffled order, fresh containers,
+// steps, a journal after every one of them, and a clean-up stack that runs on
+// every path out.
+//
+// It measures only the length of steps; files are timed by the workload. It
+// judges nothing and draws no report. What it writes lies in the run folder and
+// in a marked folder of its own at each place; nothing else is ever touched.
+package runner
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"dmgbench/internal/clock"
+	"dmgbench/internal/engine"
+	"dmgbench/internal/plan"
+	"dmgbench/internal/result"
+)
+
+// Place is a named folder that containers are put into; the place "" is the run folder.
+type Place struct{ Name, Path string }
+
+// Config is everything a run needs. The zero value of a field that is not
+// marked as required is usable.
+type Config struct {
+	Plan     *plan.Plan // required by Run, as executed
+	Tool     result.Tool
+	Out      string           // required: the run folder
+	Places   []Place          // besides the run folder
+	Engine   engine.Engine    // required: makes the images
+	Why      string           // why this engine was picked
+	Clock    clock.Clock      // required
+	Host     result.Host      // facts of this machine
+	Boot     string           // digest that tells two boots apart
+	Memory   int64            // bytes the program may use
+	Virtual  bool             // a hypervisor may cache what the guest believes to be on a disk
+	Warnings []result.Warning // of the host
+	// Suspended is how long the machine has slept since boot in nanoseconds; nil: not known.
+	Suspended func() (int64, error)
+	Identify  bool
+	Keep      bool              // leave the images
+	Inputs    map[string]string // files the plan asks for, by name
+	StateDir  string            // registry of runs; "": none is kept
+	Progress  Progress          // nil: none
+}
+
+// Progress is told how a run goes on, never inside a timed span.
+type Progress interface {
+	// Status replaces the last status.
+	Status(Status)
+	// Message is said once.
+	Message(text string)
+}
+
+// Status is where a run stands.
+type Status struct {
+	Case, Do, Phase      string
+	Round, Rounds        int
+	CaseRound, OfRounds  int // case-rounds finished and in all
+	Files, OfFiles       int
+	Bytes, OfBytes       int64
+	TimedNS              int64
+	RunBytes, OfRunBytes int64 // written by the run so far and in all
+	ElapsedNS            int64 // of the session
+}
+
+type silent struct{}
+
+func (silent) Status(Status)  {}
+func (silent) Message(string) {}
+
+// Outcome of a run or of one session of it.
+type Outcome struct {
+	Dir     string
+	Status  string   // done | failed | skipped | interrupted | paused
+	Message string   // what to do next
+	Kept    []string // command lines that open what --keep left
+}
+
+// How a run stands in [Outcome].
+const (
+	StatusDone        = "done"
+	StatusFailed      = "failed"
+	StatusSkipped     = "skipped"
+	StatusInterrupted = "interrupted"
+	StatusPaused      = "paused"
+)
+
+// NotFitError says that the host is not fit to measure on; exit status 4.
+type NotFitError struct {
+	Reasons []string
+	Hint    string
+}
+
+// Error joins the reasons.
+func (e *NotFitError) Error() string {
+	return fmt.Sprintf("checking the host: %s", strings.Join(e.Reasons, "; "))
+}
+
+// cleanup is a stack of what has to be undone, last first.
+type cleanup struct{ todo []undo }
+
+type undo struct {
+	what string
+	do   func(context.Context) error
+}
+
+func (c *cleanup) push(what string, do func(context.Context) error) {
+	c.todo = append(c.todo, undo{what, do})
+}
+
+// run undoes everything and gives every error; it goes on after one.
+func (c *cleanup) run(ctx context.Context) []error {
+	var errs []error
+	for len(c.todo) > 0 {
+		u := c.todo[len(c.todo)-1]
+		c.todo = c.todo[:len(c.todo)-1]
+		if err := u.do(ctx); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", u.what, err))
+		}
+	}
+	return errs
+}

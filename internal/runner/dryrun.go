@@ -1,0 +1,66 @@
+package runner
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"dmgbench/internal/plan"
+	"dmgbench/internal/units"
+)
+
+// DryRun says what a run of the plan would do: per case every step and the
+// totals, and for the whole run the time that its bytes take at rate. Nothing is
+// made or written.
+func DryRun(w io.Writer, p *plan.Plan, rate units.Rate) error {
+	rounds := max(p.Run.Rounds, 1)
+	var written, read, peak units.Bytes
+	cases := p.Cases()
+	for _, c := range cases {
+		t := plan.Estimate(p, c)
+		written, read, peak = written+t.BytesWritten, read+t.BytesRead, max(peak, t.HostPeak)
+		fmt.Fprintf(w, "case %s\n", c.ID)
+		if err := dryCase(w, t); err != nil {
+			return err
+		}
+	}
+	moved := float64(written+read) * float64(rounds)
+	span := units.Duration(moved / float64(max(rate, 1)) * float64(time.Second))
+	_, err := fmt.Fprintf(w, "total: %d cases × %d rounds, %d B (%s) written, %d B (%s) read, host peak %s, %s of transfer at an assumed %s\n",
+		len(cases), rounds, written*units.Bytes(rounds), (written * units.Bytes(rounds)).Human(), read*units.Bytes(rounds),
+		(read * units.Bytes(rounds)).Human(), peak.Human(), span.Human(), rate)
+	return err
+}
+
+func dryCase(w io.Writer, t plan.Totals) error {
+	tw := tabwriter.NewWriter(w, 2, 0, 2, ' ', 0)
+	for i, s := range t.Steps {
+		fmt.Fprintf(tw, "  %d\t%s\n", i+1, describe(s))
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	about := ""
+	if t.Approximate {
+		about = "about "
+	}
+	_, err := fmt.Fprintf(w, "  %s%d files, %d B written (%s), %d B read, live peak %s, host peak %s\n\n",
+		about, t.Files, t.BytesWritten, t.BytesWritten.Human(), t.BytesRead, t.LivePeak.Human(), t.HostPeak.Human())
+	return err
+}
+
+// describe is one step in one line: what it does, to how much, and what is live after it.
+func describe(s plan.StepTotal) string {
+	name := s.Do
+	if s.Phase != "" {
+		name += " " + s.Phase
+	}
+	if s.Cycle > 0 {
+		name += fmt.Sprintf(" (cycle %d)", s.Cycle)
+	}
+	if s.Files == 0 && s.Bytes == 0 {
+		return name
+	}
+	return fmt.Sprintf("%s\t%d files\t%s\tlive %s", name, s.Files, s.Bytes.Human(), s.Live.Human())
+}

@@ -1,0 +1,8 @@
+//go:build !unix
+
+package runner
+
+import "io/fs"
+
+// owner is not known on this system.
+func owner(fs.FileInfo) (int, bool) { return 0, false }

@@ -1,0 +1,17 @@
+//go:build unix
+
+package runner
+
+import (
+	"io/fs"
+	"syscall"
+)
+
+// owner is the user id that a file belongs to.
+func owner(info fs.FileInfo) (int, bool) {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0, false
+	}
+	return int(st.Uid), true
+}

@@ -1,0 +1,159 @@
+package runner
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"dmgbench/internal/hostio"
+	"dmgbench/internal/result"
+)
+
+// markerName marks a folder that a run made and may remove.
+const markerName = ".dmgbench-run"
+
+// workFolder is the run's own folder at a place.
+func workFolder(id string) string { return "dmgbench-" + id }
+
+type marker struct {
+	Run string `json:"run"`
+}
+
+// place is one opened place with the run's own folder in it.
+type place struct {
+	name string
+	root *hostio.Dir // the place itself
+	dir  *hostio.Dir // dmgbench-<run id> inside it
+}
+
+// openPlace makes the run's marked folder at a place, or finds it again.
+func openPlace(p Place, id string) (*place, error) {
+	root, err := hostio.OpenDir(p.Path)
+	if err != nil {
+		return nil, fmt.Errorf("opening place %q: %w", p.Name, err)
+	}
+	name := workFolder(id)
+	switch err := root.Mkdir(name); {
+	case err == nil:
+		err = mark(root, name, id)
+		if err != nil {
+			root.Close()
+			return nil, fmt.Errorf("marking the folder at place %q: %w", p.Name, err)
+		}
+	case !errors.Is(err, fs.ErrExist):
+		root.Close()
+		return nil, fmt.Errorf("making a folder at place %q: %w", p.Name, err)
+	}
+	dir, err := root.Sub(name)
+	if err == nil {
+		err = ours(root, dir, name, id)
+	}
+	if err != nil {
+		root.Close()
+		return nil, fmt.Errorf("opening the run's folder at place %q: %w", p.Name, err)
+	}
+	return &place{name: p.Name, root: root, dir: dir}, nil
+}
+
+func mark(root *hostio.Dir, name, id string) error {
+	dir, err := root.Sub(name)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	// Bands and files spread over fresh regions of the disk; only ext4 knows the hint.
+	if err := dir.Spread(); err != nil && !errors.Is(err, hostio.ErrUnsupported) {
+		return err
+	}
+	text, err := json.Marshal(marker{Run: id})
+	if err != nil {
+		return err
+	}
+	return dir.WriteFileAtomic(markerName, append(text, '\n'), 0o600)
+}
+
+// ours says nil if the folder carries the marker of run id and belongs to this user.
+func ours(root, dir *hostio.Dir, name, id string) error {
+	text, err := dir.ReadFile(markerName, 4096)
+	if err != nil {
+		return fmt.Errorf("reading its marker: %w", err)
+	}
+	var m marker
+	if err := json.Unmarshal(text, &m); err != nil {
+		return fmt.Errorf("reading its marker: %w", err)
+	}
+	if m.Run != id {
+		return fmt.Errorf("it belongs to run %q", m.Run)
+	}
+	info, err := root.Lstat(name)
+	if err != nil {
+		return err
+	}
+	if uid, known := owner(info); known && uid != os.Getuid() {
+		return fmt.Errorf("it belongs to user %d", uid)
+	}
+	return nil
+}
+
+// remove deletes the run's folder, but only where marker, run id and owner agree.
+func (p *place) remove(id string) error {
+	defer p.root.Close()
+	err := ours(p.root, p.dir, workFolder(id), id)
+	p.dir.Close()
+	if err != nil {
+		return fmt.Errorf("removing the run's folder at place %q: %w", p.name, err)
+	}
+	if err := p.root.RemoveAll(workFolder(id)); err != nil {
+		return fmt.Errorf("removing the run's folder at place %q: %w", p.name, err)
+	}
+	return nil
+}
+
+func (p *place) close() {
+	p.dir.Close()
+	p.root.Close()
+}
+
+// existing is the nearest folder above path that exists, to ask it for free space.
+func existing(path string) string {
+	for {
+		if info, err := os.Stat(path); err == nil && info.IsDir() {
+			return path
+		}
+		up := filepath.Dir(path)
+		if up == path {
+			return path
+		}
+		path = up
+	}
+}
+
+// freeAt is the free space of the file system that path is or will be on.
+func freeAt(path string) (int64, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return 0, err
+	}
+	dir, err := hostio.OpenDir(existing(abs))
+	if err != nil {
+		return 0, err
+	}
+	defer dir.Close()
+	free, _, _, err := dir.FreeSpace()
+	return free, err
+}
+
+// target says of a case what the plan asks for.
+func target(c caseSettings) result.Target {
+	t := result.Target{
+		Kind: c.Target, Place: c.Place, Format: c.Format, Encryption: c.Encryption,
+		Size: int64(c.Size), BandSize: int64(c.BandSize), Backend: c.Backend,
+	}
+	if len(c.Filesystems) > 0 {
+		t.Filesystem = c.Filesystems[0]
+	}
+	return t
+}

@@ -1,0 +1,317 @@
+package runner
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	mathrand "math/rand/v2"
+	"os"
+	"path/filepath"
+	"time"
+
+	"dmgbench/internal/engine"
+	"dmgbench/internal/engine/directory"
+	"dmgbench/internal/plan"
+	"dmgbench/internal/result"
+	"dmgbench/internal/units"
+	"dmgbench/internal/workload"
+)
+
+// cleanupTime bounds how long clean-up may take after an interrupt.
+const cleanupTime = 2 * time.Minute
+
+type caseSettings = plan.Settings
+
+// run is one execution of one plan, in one session.
+type run struct {
+	c        Config
+	p        *plan.Plan
+	dir      *result.RunDir
+	state    *result.State
+	id       string
+	session  int
+	started  time.Duration
+	cases    []plan.Case
+	places   map[string]*place
+	buffers  workload.Buffers
+	kept     []string
+	written  int64
+	toWrite  int64
+	finished int
+	done     map[caseRoundKey]bool // ended in this session
+}
+
+// Run executes a plan from the beginning. The error is about the run as a whole;
+// failing cases are in the journal and in the outcome's status.
+func Run(ctx context.Context, c Config) (Outcome, error) {
+	if c.Progress == nil {
+		c.Progress = silent{}
+	}
+	if err := fits(c); err != nil {
+		return Outcome{}, err
+	}
+	id := newID(c.Clock.Wall())
+	dir, err := result.CreateRun(c.Out, id)
+	if err != nil {
+		return Outcome{}, err
+	}
+	defer dir.Close()
+	r := &run{c: c, p: c.Plan, dir: dir, id: id, cases: c.Plan.Cases(), session: 1}
+	if err := dir.WriteFile("plan.toml", c.Plan.Canonical()); err != nil {
+		return Outcome{}, err
+	}
+	if err := r.append(result.Record{Kind: result.KindRun, Run: r.start()}); err != nil {
+		return Outcome{}, err
+	}
+	return r.drive(ctx)
+}
+
+// Resume goes on with an interrupted or paused run in the folder dir.
+func Resume(ctx context.Context, dir string, c Config) (Outcome, error) {
+	if c.Progress == nil {
+		c.Progress = silent{}
+	}
+	rd, err := result.ResumeRun(dir)
+	if err != nil {
+		return Outcome{}, err
+	}
+	defer rd.Close()
+	recs, err := rd.Journal()
+	if err != nil {
+		return Outcome{}, err
+	}
+	state, err := result.Replay(recs)
+	if err != nil {
+		return Outcome{}, fmt.Errorf("reading the journal of %q: %w", dir, err)
+	}
+	if state.Ended != nil {
+		return Outcome{Dir: dir, Status: state.Ended.Status, Message: "the run is complete; nothing is left to do"}, nil
+	}
+	p, err := plan.Load(filepath.Join(dir, "plan.toml"))
+	if err != nil {
+		return Outcome{}, err
+	}
+	if p.Digest() != state.Run.Plan.Digest {
+		return Outcome{}, fmt.Errorf("resuming %q: plan.toml was changed since the run began", dir)
+	}
+	c.Plan, c.Out, c.Identify = p, dir, state.Run.Identify
+	r := &run{c: c, p: p, dir: rd, state: state, id: state.Run.ID, cases: p.Cases(), session: len(state.Sessions) + 1}
+	if len(c.Places) == 0 {
+		r.c.Places = placesOf(c.StateDir, r.id)
+	}
+	return r.drive(ctx)
+}
+
+// newID is a safe name that no other run has.
+func newID(at time.Time) string {
+	var b [3]byte
+	_, _ = rand.Read(b[:]) // never fails since Go 1.24
+	return at.UTC().Format("20060102T150405Z") + "-" + hex.EncodeToString(b[:])
+}
+
+// fits checks free space for the largest case of each place before anything is written.
+func fits(c Config) error {
+	need := map[string]int64{}
+	for _, cs := range c.Plan.Cases() {
+		need[cs.Settings.Place] = max(need[cs.Settings.Place], int64(plan.Estimate(c.Plan, cs).HostPeak))
+	}
+	var reasons []string
+	for _, p := range allPlaces(c) {
+		free, err := freeAt(p.Path)
+		if err != nil {
+			return fmt.Errorf("asking place %q for free space: %w", p.Name, err)
+		}
+		if want := need[p.Name]; want > free {
+			reasons = append(reasons, fmt.Sprintf("place %q has %s free, the plan needs %s at its peak",
+				p.Name, units.Bytes(free).Human(), units.Bytes(want).Human()))
+		}
+	}
+	if len(reasons) > 0 {
+		return &NotFitError{Reasons: reasons, Hint: "use --sets or --scale for a smaller run, or --on DIR for another disk"}
+	}
+	return nil
+}
+
+// allPlaces are the named places and the run folder, which is the place "" unless --on gave another.
+func allPlaces(c Config) []Place {
+	out := c.Places
+	for _, p := range c.Places {
+		if p.Name == "" {
+			return out
+		}
+	}
+	return append([]Place{{Name: "", Path: c.Out}}, out...)
+}
+
+func (r *run) start() *result.RunStart {
+	s := &result.RunStart{
+		ID: r.id, Tool: r.c.Tool, Seed: r.p.Run.Seed, Rounds: r.p.Run.Rounds, Identify: r.c.Identify,
+		Plan:       result.PlanRef{Name: r.p.Name, Title: r.p.Title, Digest: r.p.Digest()},
+		Departures: []result.Departure{},
+	}
+	for _, p := range allPlaces(r.c) {
+		place := result.Place{Name: p.Name}
+		if r.c.Identify {
+			place.Path = p.Path
+		}
+		s.Places = append(s.Places, place)
+	}
+	for _, c := range r.cases {
+		pc := result.PlanCase{ID: c.ID, Keys: [][2]string{}, Baseline: c.Baseline, Target: target(c.Settings)}
+		for _, kv := range c.Keys {
+			pc.Keys = append(pc.Keys, [2]string{kv.Key, kv.Value})
+		}
+		s.Cases = append(s.Cases, pc)
+	}
+	return s
+}
+
+// drive runs one session: places, cases, clean-up, and how the session ended.
+func (r *run) drive(ctx context.Context) (Outcome, error) {
+	r.started = r.c.Clock.Now()
+	for _, p := range allPlaces(r.c) {
+		r.dir.Hide(p.Path, "<"+cmpOr(p.Name, "run")+">")
+	}
+	if err := r.openSession(); err != nil {
+		return Outcome{}, err
+	}
+	var undo cleanup
+	defer r.buffers.Free()
+	err := r.openPlaces(&undo)
+	if err == nil {
+		err = r.rounds(ctx)
+	}
+	out := Outcome{Dir: r.dir.Path(), Kept: r.kept}
+	end, status := result.Clean, ""
+	var pause *pausedError
+	switch {
+	case errors.As(err, &pause):
+		out.Status, out.Message, end = StatusPaused, pause.message, result.Paused
+		err = nil
+	case err != nil && ctx.Err() != nil:
+		out.Status, end = StatusInterrupted, result.Interrupted
+		out.Message = fmt.Sprintf("go on with: dmgbench resume %s", r.dir.Path())
+		err = nil
+	case err == nil:
+		status, err = r.verdict()
+		out.Status = status
+	}
+	r.close(&undo, out.Status)
+	return out, errors.Join(err, r.endSession(end, status, err))
+}
+
+// close removes the run's folders unless something in them is still wanted.
+func (r *run) close(undo *cleanup, status string) {
+	if status == StatusPaused || r.c.Keep {
+		for _, p := range r.places {
+			p.close()
+		}
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), cleanupTime)
+	defer cancel()
+	for _, err := range undo.run(ctx) {
+		r.warn("", "cleanup", err.Error())
+		return
+	}
+	unregister(r.c.StateDir, r.id)
+}
+
+func (r *run) openSession() error {
+	info := r.c.Engine.Info()
+	return errors.Join(r.append(result.Record{Kind: result.KindSession, Session: &result.Session{
+		Index: r.session, Host: r.c.Host, Started: r.c.Clock.Wall(), Boot: r.c.Boot,
+		Engine: result.Engine{Name: info.Name, Vendor: info.Vendor, Version: info.Version, Title: info.Title, Why: r.c.Why},
+	}}), r.hostWarnings())
+}
+
+func (r *run) hostWarnings() error {
+	for _, w := range r.c.Warnings {
+		r.warn("", w.Kind, w.Text)
+	}
+	return r.dir.Sync()
+}
+
+func (r *run) endSession(end, status string, cause error) error {
+	reason := ""
+	if cause != nil {
+		reason, end = cause.Error(), result.Interrupted
+	}
+	err := r.append(result.Record{Kind: result.KindSessionEnd, SessionEnd: &result.SessionEnd{Session: r.session, End: end, Reason: reason}})
+	if status != "" && err == nil {
+		err = r.append(result.Record{Kind: result.KindRunEnd, RunEnd: &result.RunEnd{Status: status}})
+	}
+	return errors.Join(err, r.dir.Sync())
+}
+
+func (r *run) openPlaces(undo *cleanup) error {
+	r.places = map[string]*place{}
+	e := entry{Run: r.id, Folder: absolute(r.dir.Path()), Places: map[string]string{}}
+	for _, p := range allPlaces(r.c) {
+		e.Places[p.Name] = absolute(p.Path)
+	}
+	if err := register(r.c.StateDir, e); err != nil {
+		return err
+	}
+	for _, p := range allPlaces(r.c) {
+		if _, err := os.Stat(p.Path); errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("opening place %q: no such folder", p.Name)
+		}
+		pl, err := openPlace(p, r.id)
+		if err != nil {
+			return err
+		}
+		r.places[p.Name] = pl
+		undo.push("cleaning up", func(context.Context) error { return pl.remove(r.id) })
+	}
+	return nil
+}
+
+func absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
+}
+
+func cmpOr(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}
+
+// append writes one record with the time of day.
+func (r *run) append(rec result.Record) error {
+	rec.At = r.c.Clock.Wall()
+	return r.dir.Append(rec)
+}
+
+// warn keeps a warning; one that cannot be kept stops the run at its next record.
+func (r *run) warn(caseID, kind, text string) {
+	_ = r.append(result.Record{Kind: result.KindWarning, Warning: &result.WarningRecord{
+		Case: caseID, Warning: result.Warning{Kind: kind, Text: text},
+	}})
+}
+
+// order is the shuffled order of the cases in one round, from seed and round alone.
+func (r *run) order(round int) []string {
+	ids := make([]string, len(r.cases))
+	for i, c := range r.cases {
+		ids[i] = c.ID
+	}
+	rng := mathrand.New(mathrand.NewPCG(r.p.Run.Seed, uint64(round)))
+	rng.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
+	return ids
+}
+
+// engineFor is the engine of the images, or the native one for plain folders.
+func (r *run) engineFor(s plan.Settings) engine.Engine {
+	if s.Target == "directory" {
+		return directory.Engine{}
+	}
+	return r.c.Engine
+}

@@ -1,0 +1,169 @@
+package runner
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"dmgbench/internal/engine"
+	"dmgbench/internal/engine/directory"
+	"dmgbench/internal/hostio"
+	"dmgbench/internal/plan"
+	"dmgbench/internal/result"
+	"dmgbench/internal/units"
+	"dmgbench/internal/workload"
+)
+
+// canary writes and reads a few files natively, as steps of the case that never count in its summaries.
+func (x *caseRun) canary(ctx context.Context) error {
+	con, err := directory.Engine{}.Create(ctx, x.place.dir, "canary", engine.Spec{Cache: x.spec.Cache})
+	if err != nil {
+		return fmt.Errorf("making the canary: %w", err)
+	}
+	x.undo.push("removing the canary", con.Remove)
+	att, err := con.Attach(ctx, engine.AttachOptions{Cache: x.spec.Cache})
+	if err != nil {
+		return fmt.Errorf("opening the canary: %w", err)
+	}
+	set := plan.FileSet{Name: "canary", Parts: []plan.FilePart{{Sizes: []units.Bytes{canaryBytes}, Sets: canaryFiles}}}
+	items := workload.Items(set, workload.Key{Seed: x.r.p.Run.Seed, Round: x.round, Step: "canary", Batch: 1})
+	for _, op := range []string{"write", "read"} {
+		rec := x.record(plan.Step{Do: "canary", Phase: "canary"})
+		rec.Op = op
+		o, err := x.options(plan.Step{Do: op, Workers: 1})
+		if err != nil {
+			return err
+		}
+		var out workload.Outcome
+		err = x.timed(&rec, func() (err error) {
+			if op == "write" {
+				out, err = workload.Write(ctx, att.Volume(), items, o)
+			} else {
+				out, err = workload.Read(ctx, att.Volume(), items, o)
+			}
+			return err
+		})
+		x.keepFiles(&rec, out, o, nil)
+		if err := x.journal(ctx, plan.Step{Do: "canary"}, rec, err); err != nil {
+			return err
+		}
+	}
+	_, err = att.Detach(ctx, false)
+	x.undo.todo = x.undo.todo[:len(x.undo.todo)-1]
+	return errors.Join(err, con.Remove(ctx))
+}
+
+// parallel runs file steps behind one gate. Each has a view of its own on the
+// files; what they wrote is merged when all have ended.
+func (x *caseRun) parallel(ctx context.Context, st plan.Step, rec *result.Step) error {
+	kids := make([]*caseRun, len(st.Steps))
+	recs := make([]result.Step, len(st.Steps))
+	errs := make([]error, len(st.Steps))
+	work := make([]func(context.Context, *workload.Gate) error, len(st.Steps))
+	had := 0
+	if x.main != nil {
+		had = len(x.main.live)
+	}
+	for i, s := range st.Steps {
+		kid := *x
+		if x.main != nil {
+			h := *x.main
+			h.batches += i
+			kid.main = &h
+		}
+		kids[i], recs[i] = &kid, x.record(s)
+		work[i] = func(ctx context.Context, g *workload.Gate) error {
+			kid.gate = g
+			errs[i] = kid.do(ctx, s, &recs[i])
+			return errs[i]
+		}
+	}
+	err := x.timed(rec, func() error { return workload.Parallel(ctx, work...) })
+	for i, kid := range kids {
+		if x.main != nil {
+			x.main.live = append(x.main.live[:len(x.main.live):len(x.main.live)], kid.main.live[min(had, len(kid.main.live)):]...)
+			x.main.batches = max(x.main.batches, kid.main.batches)
+		}
+		if e := x.journal(ctx, st.Steps[i], recs[i], errs[i]); e != nil && err == nil {
+			err = e
+		}
+	}
+	return err
+}
+
+// replay follows a step that an earlier session executed: the files that are on
+// the volume and the state of the container, without any I/O. At the last one
+// the container is opened again and has to be the one that was left.
+func (x *caseRun) replay(ctx context.Context, st plan.Step, pause *result.Pause) error {
+	x.index++
+	switch st.Do {
+	case "create":
+		con, err := x.eng.Open(ctx, x.place.dir, pause.Container, x.spec)
+		if err != nil {
+			return fmt.Errorf("opening the container that the pause left: %w", err)
+		}
+		id, err := con.Identity(ctx)
+		if err != nil {
+			return err
+		}
+		if id != pause.Identity {
+			return fmt.Errorf("opening %q: %w", con.Name(), engine.ErrGone)
+		}
+		x.adopt(&x.main, con, x.place)
+	case "attach":
+		x.main.opts = engine.AttachOptions{Cache: x.spec.Cache, ReadOnly: st.ReadOnly != nil && *st.ReadOnly}
+		x.main.att = replayed{}
+	case "detach":
+		x.main.att = nil
+	case "write":
+		items := x.draw(x.main, st)
+		x.main.live, x.main.order = append(x.main.live, items...), items
+	case "delete":
+		x.main.live = workload.Without(x.main.live, workload.Select(x.main.live, st, x.key(st, x.main.batches)))
+	case "convert", "transfer", "damage", "parallel":
+		return fmt.Errorf("resuming behind a %s step is not possible: run the case again", st.Do)
+	}
+	if x.index < x.skipTo || x.main == nil || x.main.att == nil {
+		return nil
+	}
+	x.main.att = nil
+	att, err := x.main.con.Attach(ctx, x.main.opts)
+	x.main.att = att
+	return err
+}
+
+// replayed stands for an attachment of an earlier session while its steps are followed.
+type replayed struct{ engine.Attachment }
+
+// Detach has nothing to detach.
+func (replayed) Detach(context.Context, bool) (engine.Report, error) { return engine.Report{}, nil }
+
+// placesOf asks the registry where a run keeps its images; the journal does not say.
+func placesOf(stateDir, id string) []Place {
+	if stateDir == "" {
+		return nil
+	}
+	dir, err := hostio.OpenDir(filepath.Join(stateDir, "runs"))
+	if errors.Is(err, os.ErrNotExist) || err != nil {
+		return nil
+	}
+	defer dir.Close()
+	text, err := dir.ReadFile(id+".json", 1<<20)
+	if err != nil {
+		return nil
+	}
+	var e entry
+	if json.Unmarshal(text, &e) != nil || e.Run != id {
+		return nil
+	}
+	var out []Place
+	for name, path := range e.Places {
+		if name != "" || path != e.Folder {
+			out = append(out, Place{Name: name, Path: path})
+		}
+	}
+	return out
+}

@@ -1,0 +1,274 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"dmgbench/internal/engine"
+	"dmgbench/internal/hostio"
+	"dmgbench/internal/plan"
+	"dmgbench/internal/result"
+)
+
+// settlePoll is how often a settle looks at the allocated size.
+const settlePoll = time.Second
+
+// on finds the container that a step acts on.
+func (x *caseRun) on(st plan.Step) (*handle, error) {
+	if st.On == "" {
+		return x.main, nil
+	}
+	if h := x.named[st.On]; h != nil {
+		return h, nil
+	}
+	return nil, fmt.Errorf("no step has made a container %q", st.On)
+}
+
+// do executes one step that is neither a repeat, a pause nor a parallel block.
+func (x *caseRun) do(ctx context.Context, st plan.Step, rec *result.Step) error {
+	if st.Do == "create" {
+		return x.create(ctx, rec)
+	}
+	h, err := x.on(st)
+	if err != nil {
+		return err
+	}
+	if h == nil || h.con == nil {
+		return fmt.Errorf("no container has been created")
+	}
+	switch st.Do {
+	case "attach":
+		return x.attach(ctx, h, st, rec)
+	case "detach":
+		return x.detach(ctx, h, rec)
+	case "remount":
+		return x.remount(ctx, h, st, rec)
+	case "settle":
+		return x.timed(rec, func() error { return x.settle(ctx, h, st) })
+	case "measure":
+		return x.measure(ctx, h, rec)
+	case "compact":
+		return x.report(rec, func() (engine.Report, error) {
+			return h.con.Compact(ctx, engine.CompactOptions{AllowBattery: st.Battery == "allow"})
+		})
+	case "resize":
+		return x.report(rec, func() (engine.Report, error) { return h.con.Resize(ctx, int64(st.Size)) })
+	case "convert", "transfer", "damage":
+		return x.another(ctx, h, st, rec)
+	case "check":
+		return x.report(rec, func() (engine.Report, error) {
+			return h.con.Check(ctx, engine.CheckOptions{What: st.What, Repair: st.Repair})
+		})
+	case "xattr":
+		return x.report(rec, func() (engine.Report, error) { return h.con.Xattr(ctx, st.Action, st.Attr, st.Value) })
+	}
+	if h.att == nil || h.att.Volume() == nil {
+		return fmt.Errorf("the container is not mounted")
+	}
+	switch st.Do {
+	case "trim":
+		return x.report(rec, func() (engine.Report, error) { return h.att.Trim(ctx) })
+	case "mkdir":
+		return x.timed(rec, func() error { return h.att.Volume().Mkdir(st.Dir) })
+	}
+	return x.files(ctx, h, st, rec)
+}
+
+// create makes the case's container; its removal is the first thing owed.
+func (x *caseRun) create(ctx context.Context, rec *result.Step) error {
+	return x.timed(rec, func() error {
+		con, err := x.eng.Create(ctx, x.place.dir, x.base, x.spec)
+		if err != nil {
+			return err
+		}
+		x.adopt(&x.main, con, x.place)
+		return nil
+	})
+}
+
+// adopt registers a container and what it owes: detach, then remove.
+func (x *caseRun) adopt(slot **handle, con engine.Container, p *place) *handle {
+	h := &handle{con: con, place: p}
+	*slot = h
+	x.undo.push("removing the container", func(ctx context.Context) error { return con.Remove(ctx) })
+	x.undo.push("detaching the container", func(ctx context.Context) error {
+		if h.att == nil {
+			return nil
+		}
+		_, err := h.att.Detach(ctx, false)
+		if err != nil {
+			_, err = h.att.Detach(ctx, true)
+		}
+		h.att = nil
+		return err
+	})
+	return h
+}
+
+func (x *caseRun) attach(ctx context.Context, h *handle, st plan.Step, rec *result.Step) error {
+	h.opts = engine.AttachOptions{
+		ReadOnly: st.ReadOnly != nil && *st.ReadOnly, NoMount: st.Mount != nil && !*st.Mount,
+		NoVerify: st.Verify != nil && !*st.Verify, Cache: x.spec.Cache,
+	}
+	return x.timed(rec, func() (err error) {
+		h.att, err = h.con.Attach(ctx, h.opts)
+		return err
+	})
+}
+
+// detach detaches and then, outside the clock, drops the container's pages from the host's cache.
+func (x *caseRun) detach(ctx context.Context, h *handle, rec *result.Step) error {
+	if h.att == nil {
+		return fmt.Errorf("the container is not attached")
+	}
+	err := x.report(rec, func() (engine.Report, error) { return h.att.Detach(ctx, false) })
+	if err != nil {
+		return err
+	}
+	h.att = nil
+	if x.c.Settings.Cache == "buffered" {
+		return nil
+	}
+	if err := h.con.Evict(ctx); err != nil {
+		warn(rec, "cache", fmt.Sprintf("evicting the container: %v", err))
+	}
+	return nil
+}
+
+// remount detaches and attaches; its length is without the settling between.
+func (x *caseRun) remount(ctx context.Context, h *handle, st plan.Step, rec *result.Step) error {
+	start, busy := x.r.now(), int64(0)
+	for range max(st.Times, 1) {
+		var part result.Step
+		if err := x.detach(ctx, h, &part); err != nil {
+			return err
+		}
+		busy += part.DurationNS
+		rec.Warnings = append(rec.Warnings, part.Warnings...)
+		if err := x.r.c.Clock.Sleep(ctx, st.AtLeast.Std()); err != nil {
+			return err
+		}
+		from := x.r.now()
+		att, err := h.con.Attach(ctx, h.opts)
+		if err != nil {
+			return err
+		}
+		h.att = att
+		busy += x.r.now() - from
+	}
+	rec.StartNS, rec.DurationNS = start, busy
+	return nil
+}
+
+// settle waits at least so long, then until the allocated size has stood still for three looks, at most so long.
+func (x *caseRun) settle(ctx context.Context, h *handle, st plan.Step) error {
+	start := x.r.c.Clock.Now()
+	if err := x.r.c.Clock.Sleep(ctx, st.AtLeast.Std()); err != nil || !st.UntilStable {
+		return err
+	}
+	last, same := int64(-1), 0
+	for same < 3 {
+		if limit := st.AtMost.Std(); limit > 0 && x.r.elapsed(start) >= limit {
+			return nil
+		}
+		u, err := h.con.Usage(ctx)
+		if err != nil {
+			return err
+		}
+		if u.Allocated == last {
+			same++
+		} else {
+			last, same = u.Allocated, 0
+		}
+		if err := x.r.c.Clock.Sleep(ctx, settlePoll); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// measure notes sizes on disk and free space, attached or not.
+func (x *caseRun) measure(ctx context.Context, h *handle, rec *result.Step) error {
+	return x.timed(rec, func() error {
+		u, err := h.con.Usage(ctx)
+		if err != nil {
+			return err
+		}
+		d := &result.DiskUse{
+			Attached: h.att != nil, Allocated: u.Allocated, Apparent: u.Apparent, Sparse: u.Sparse,
+			Bands: u.Bands, BandsFull: u.BandsFull, VolumeFree: -1, HostFree: -1,
+		}
+		if h.att != nil && h.att.Volume() != nil {
+			if d.VolumeFree, err = h.att.Volume().Free(); err != nil {
+				return err
+			}
+		}
+		if free, _, _, err := h.place.dir.FreeSpace(); err == nil {
+			d.HostFree = free
+		}
+		rec.Disk = d
+		return nil
+	})
+}
+
+// report times an action of the engine and keeps what it says of itself.
+func (x *caseRun) report(rec *result.Step, f func() (engine.Report, error)) error {
+	var rep engine.Report
+	err := x.timed(rec, func() (err error) {
+		rep, err = f()
+		return err
+	})
+	keep(rec, rep)
+	if err == nil && rec.Do == "check" && len(rep.Findings) > 0 && rec.Expect == "fail" {
+		return fmt.Errorf("%d problems, first: %s", len(rep.Findings), rep.Findings[0])
+	}
+	return err
+}
+
+func keep(rec *result.Step, rep engine.Report) {
+	rec.BytesFreed, rec.Reported = rep.Freed, rep.Reported
+	rec.Findings = append(rec.Findings, rep.Findings...)
+	for _, w := range rep.Warnings {
+		warn(rec, "engine", w)
+	}
+}
+
+func warn(rec *result.Step, kind, text string) {
+	rec.Warnings = append(rec.Warnings, result.Warning{Kind: kind, Text: text})
+}
+
+// another makes a second container out of h: converted, copied, or a copy that is harmed.
+func (x *caseRun) another(ctx context.Context, h *handle, st plan.Step, rec *result.Step) error {
+	p := x.place
+	if st.Place != "" {
+		if p = x.r.places[st.Place]; p == nil {
+			return fmt.Errorf("no folder was given for place %q; use --on %s=DIR", st.Place, st.Place)
+		}
+	}
+	name := x.base + "-" + cmpOr(st.As, st.Do)
+	return x.timed(rec, func() error {
+		con, err := x.make(ctx, h, st, p.dir, name)
+		if err != nil {
+			return err
+		}
+		var made *handle
+		x.adopt(&made, con, p)
+		made.live, made.order, made.batches = h.live, h.order, h.batches
+		x.named[cmpOr(st.As, st.Do)] = made
+		if st.Do == "damage" {
+			return con.Damage(ctx, st.Kind)
+		}
+		return nil
+	})
+}
+
+func (x *caseRun) make(ctx context.Context, h *handle, st plan.Step, dir *hostio.Dir, name string) (engine.Container, error) {
+	if st.Do != "convert" {
+		return h.con.Transfer(ctx, dir, name)
+	}
+	spec := x.spec
+	spec.Format, spec.BandSize = cmpOr(st.Format, spec.Format), int64(st.BandSize)
+	spec.Encryption = cmpOr(st.Encryption, spec.Encryption)
+	return h.con.Convert(ctx, dir, name, spec)
+}
