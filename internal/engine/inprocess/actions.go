@@ -1,0 +1,240 @@
+package inprocess
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+
+	"dmgbench/internal/blockdev"
+	"dmgbench/internal/container"
+	"dmgbench/internal/engine"
+	"dmgbench/internal/exfat"
+	"dmgbench/internal/gpt"
+	"dmgbench/internal/hostio"
+)
+
+// Convert makes another container of the other (or the same) format with the
+// same device content. Parts that are zero are left out.
+func (c *image) Convert(ctx context.Context, dir *hostio.Dir, name string, s engine.Spec) (engine.Container, error) {
+	s.Size = c.spec.Size
+	s, err := normal(s)
+	if err != nil {
+		return nil, err
+	}
+	file := withExtension(name, s.Format)
+	err = c.with(ctx, "converting", true, func(src container.Image) (err error) {
+		if err := container.Create(dir, file, container.Spec{Format: s.Format, Size: s.Size, BandSize: s.BandSize}); err != nil {
+			return err
+		}
+		defer func() {
+			if err != nil {
+				err = errors.Join(err, container.Remove(dir, file))
+			}
+		}()
+		dst, err := container.Open(dir, file, container.OpenOptions{Cache: s.Cache})
+		if err != nil {
+			return err
+		}
+		err = copyDevice(ctx, src, dst)
+		if e := dst.Close(); err == nil {
+			err = e
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("converting %q: %w", c.file, err)
+	}
+	return c.engine.find(dir, file, s)
+}
+
+const copyBlock = 1 << 20
+
+func copyDevice(ctx context.Context, src, dst blockdev.Device) error {
+	buf, err := hostio.AlignedBuffer(copyBlock)
+	if err != nil {
+		return err
+	}
+	defer buf.Free()
+	zero := make([]byte, 64<<10)
+	for off := int64(0); off < src.Size(); off += copyBlock {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		part := buf.Bytes()[:min(copyBlock, src.Size()-off)]
+		if n, err := src.ReadAt(part, off); err != nil && (n < len(part) || !errors.Is(err, io.EOF)) {
+			return err
+		}
+		for at := 0; at < len(part); at += len(zero) {
+			piece := part[at:min(at+len(zero), len(part))]
+			if bytes.Equal(piece, zero[:len(piece)]) {
+				continue
+			}
+			if _, err := dst.WriteAt(piece, off+int64(at)); err != nil {
+				return err
+			}
+		}
+	}
+	return dst.Flush()
+}
+
+// Check looks at the container and its partition table ("container"), at the
+// volume ("volume"), or at all ("").
+func (c *image) Check(ctx context.Context, o engine.CheckOptions) (engine.Report, error) {
+	var r engine.Report
+	if err := c.same(ctx, "checking", true); err != nil {
+		return r, err
+	}
+	if o.What != "" && o.What != "container" && o.What != "volume" {
+		return r, refuse("checking "+o.What, "check the container or the volume")
+	}
+	if o.What != "volume" {
+		list, err := container.Verify(c.dir, c.file)
+		if err != nil {
+			return r, fmt.Errorf("checking %q: %w", c.file, gone(err))
+		}
+		for _, f := range list {
+			r.Findings = append(r.Findings, f.String())
+		}
+	}
+	err := c.with(ctx, "checking", !o.Repair, func(img container.Image) error { return inspect(img, o, &r) })
+	switch {
+	case errors.Is(err, container.ErrCorrupt):
+		r.Findings, err = append(r.Findings, err.Error()), nil
+	case err != nil:
+		err = fmt.Errorf("checking %q: %w", c.file, err)
+	}
+	return r, err
+}
+
+func inspect(img container.Image, o engine.CheckOptions, r *engine.Report) error {
+	t, list, err := gpt.Read(img)
+	if errors.Is(err, gpt.ErrNoTable) || errors.Is(err, gpt.ErrDamaged) || errors.Is(err, gpt.ErrInvalid) || errors.Is(err, gpt.ErrTooSmall) {
+		r.Findings = append(r.Findings, err.Error())
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if o.Repair && len(list) > 0 {
+		if err := gpt.Write(img, t); err != nil {
+			return err
+		}
+	}
+	for _, w := range list {
+		if o.Repair {
+			r.Warnings = append(r.Warnings, "repaired: "+string(w))
+		} else {
+			r.Findings = append(r.Findings, string(w))
+		}
+	}
+	if o.What == "container" {
+		return nil
+	}
+	_, part, _, err := partition(img)
+	if errors.Is(err, gpt.ErrInvalid) || errors.Is(err, blockdev.ErrOutOfRange) {
+		r.Findings = append(r.Findings, err.Error())
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return inspectVolume(part, o, r)
+}
+
+func inspectVolume(part blockdev.Device, o engine.CheckOptions, r *engine.Report) error {
+	found, err := exfat.Check(part, exfat.CheckOptions{Repair: o.Repair})
+	if errors.Is(err, exfat.ErrNotExFAT) || errors.Is(err, exfat.ErrCorrupt) {
+		r.Findings = append(r.Findings, err.Error())
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, f := range found.Findings {
+		if f.Repaired {
+			r.Warnings = append(r.Warnings, f.String())
+		} else {
+			r.Findings = append(r.Findings, f.String())
+		}
+	}
+	if found.More > 0 {
+		r.Findings = append(r.Findings, fmt.Sprintf("%d more", found.More))
+	}
+	r.Reported = map[string]string{"files": fmt.Sprint(found.Files), "folders": fmt.Sprint(found.Dirs), "used": fmt.Sprint(found.Used), "free": fmt.Sprint(found.Free)}
+	return nil
+}
+
+// Evict drops the cached pages of the file, or of all files of the bundle.
+func (c *image) Evict(ctx context.Context) error {
+	if err := c.same(ctx, "evicting", true); err != nil {
+		return err
+	}
+	return c.each(ctx, func(name string) error {
+		f, err := c.dir.Open(path.Join(c.file, name), hostio.OpenOptions{})
+		if err != nil {
+			return gone(err)
+		}
+		defer f.Close()
+		return f.Evict()
+	}, nil)
+}
+
+// each visits the files of the container, "" for UDRW itself, and before them the folders.
+func (c *image) each(ctx context.Context, file, folder func(name string) error) error {
+	if !c.bundle() {
+		return file("")
+	}
+	var walk func(name string) error
+	walk = func(name string) error {
+		list, err := c.dir.ReadDir(path.Join(c.file, name))
+		if err != nil {
+			return gone(err)
+		}
+		for _, e := range list {
+			visit, below := file, path.Join(name, e.Name())
+			if e.IsDir() {
+				visit = folder
+			}
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if visit != nil {
+				if err := visit(below); err != nil {
+					return err
+				}
+			}
+			if e.IsDir() {
+				if err := walk(below); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	return walk("")
+}
+
+// Remove deletes the container, unless something else took its place.
+func (c *image) Remove(ctx context.Context) error {
+	if err := c.same(ctx, "removing", true); err != nil {
+		return err
+	}
+	return gone(container.Remove(c.dir, c.file))
+}
+
+// OpenWith are commands for Linux and macOS. No Linux tool opens a bundle without a FUSE driver.
+func (c *image) OpenWith(name string) []string {
+	q := "'" + strings.ReplaceAll(name, "'", `'\''`) + "'"
+	lines := []string{"hdiutil attach -readonly " + q}
+	if c.bundle() {
+		return append(lines, "# on Linux: sparsebundlefs "+q+" DIR, then DIR/sparsebundle.dmg as a raw image")
+	}
+	at := gpt.FirstDefault * gpt.SectorSize
+	return append(lines, "7zz l "+q,
+		fmt.Sprintf("sudo mount -t exfat -o ro,loop,offset=%d %s /mnt", at, q),
+		fmt.Sprintf("sudo fsck.exfat -n \"$(sudo losetup --find --show --read-only --offset %d %s)\"", at, q))
+}

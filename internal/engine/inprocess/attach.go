@@ -1,0 +1,170 @@
+package inprocess
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+
+	"dmgbench/internal/container"
+	"dmgbench/internal/engine"
+	"dmgbench/internal/exfat"
+	"dmgbench/internal/hostio"
+	"dmgbench/internal/workload"
+)
+
+// attachment is an open image, with its volume if that is mounted.
+type attachment struct {
+	image    *image
+	img      container.Image // nil once closed
+	vol      *volume         // nil when not mounted, or no longer
+	readOnly bool
+	warnings []string // told at the next chance
+}
+
+// Attach opens the container and mounts its volume. From the second time on
+// it trims the volume's free space first: the file systems of the Mac do so
+// when they mount an image, which is why a read-write image there is a sparse
+// file from its second attach on, and reattached images are what the published
+// protocols measure. A container found by Open counts as attached before.
+// NoVerify changes nothing: these formats carry no checksum to verify.
+func (c *image) Attach(ctx context.Context, o engine.AttachOptions) (engine.Attachment, error) {
+	if err := c.same(ctx, "attaching", true); err != nil {
+		return nil, err
+	}
+	cache := o.Cache
+	if cache == "" {
+		cache = c.spec.Cache
+	}
+	img, err := container.Open(c.dir, c.file, container.OpenOptions{ReadOnly: o.ReadOnly, Cache: cache, Sync: hostio.SyncFull})
+	if err != nil {
+		return nil, fmt.Errorf("attaching %q: %w", c.file, gone(err))
+	}
+	a := &attachment{image: c, img: img, readOnly: o.ReadOnly}
+	if !o.NoMount {
+		if err := a.mount(); err != nil {
+			return nil, errors.Join(fmt.Errorf("attaching %q: %w", c.file, err), img.Close())
+		}
+		c.mounted = true
+	}
+	c.open = a
+	return a, nil
+}
+
+func (a *attachment) mount() error {
+	p, part, warnings, err := partition(a.img)
+	if err != nil {
+		return err
+	}
+	a.warnings = warnings
+	flush, err := a.image.flushes()
+	if err != nil {
+		return err
+	}
+	vol, err := exfat.Mount(part, exfat.MountOptions{ReadOnly: a.readOnly, Now: a.image.engine.Now})
+	if err != nil {
+		return err
+	}
+	a.vol = &volume{image: a.image, vol: vol, img: a.img, start: p.Offset(), flush: flush, open: map[*file]bool{}}
+	if vol.State().Dirty {
+		a.warnings = append(a.warnings, "the volume was not unmounted cleanly")
+	}
+	if !a.image.mounted || a.readOnly {
+		return nil
+	}
+	r, err := a.trim()
+	a.warnings = append(a.warnings, r.Warnings...)
+	if err != nil {
+		return errors.Join(err, vol.Unmount())
+	}
+	return nil
+}
+
+// flushes is how far a full flush gets on this host, tried on the container
+// itself: images do not tell.
+func (c *image) flushes() (hostio.SyncMode, error) {
+	name := c.file
+	if c.bundle() {
+		name = path.Join(name, "Info.plist")
+	}
+	f, err := c.dir.Open(name, hostio.OpenOptions{})
+	if err != nil {
+		return "", gone(err)
+	}
+	defer f.Close()
+	return f.Sync(hostio.SyncFull)
+}
+
+// Volume is nil when attached without mounting, and after Detach.
+func (a *attachment) Volume() workload.Volume {
+	if a.vol == nil {
+		return nil
+	}
+	return a.vol
+}
+
+// Trim gives all free space of the volume back. Freed is what the container
+// got smaller on the host. A host without holes in files is a warning.
+func (a *attachment) Trim(ctx context.Context) (engine.Report, error) {
+	if err := ctx.Err(); err != nil {
+		return engine.Report{}, err
+	}
+	if a.vol == nil {
+		return engine.Report{}, fmt.Errorf("trimming %q: %w", a.image.file, errNotMounted)
+	}
+	return a.trim()
+}
+
+var errNotMounted = errors.New("the volume is not mounted")
+
+func (a *attachment) trim() (engine.Report, error) {
+	before, err := a.img.Usage()
+	if err != nil {
+		return engine.Report{}, gone(err)
+	}
+	n, err := a.vol.vol.Trim(0)
+	r := engine.Report{Reported: map[string]string{"trimmed": fmt.Sprint(n)}}
+	if errors.Is(err, errors.ErrUnsupported) {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("free space was not given back: %v", err))
+		err = nil
+	}
+	if err != nil {
+		return r, replaced(err)
+	}
+	after, err := a.img.Usage()
+	r.Freed = max(0, before.Allocated-after.Allocated)
+	return r, gone(err)
+}
+
+// Detach unmounts and closes. With files open it fails and changes nothing,
+// unless force closes them. With force the container is closed even if the
+// volume could not write everything back. Afterwards a call does nothing.
+func (a *attachment) Detach(_ context.Context, force bool) (engine.Report, error) {
+	r := engine.Report{Warnings: a.warnings}
+	if a.img == nil {
+		return engine.Report{}, nil
+	}
+	var err error
+	if a.vol != nil {
+		if force {
+			r.Warnings = append(r.Warnings, a.vol.closeAll()...)
+		}
+		if err = a.vol.vol.Unmount(); err != nil && !force {
+			return engine.Report{}, fmt.Errorf("detaching %q: %w", a.image.file, replaced(err))
+		}
+	}
+	err = errors.Join(err, a.img.Close())
+	a.img, a.vol, a.warnings, a.image.open = nil, nil, nil, nil
+	if err != nil {
+		return r, fmt.Errorf("detaching %q: %w", a.image.file, replaced(err))
+	}
+	return r, nil
+}
+
+// replaced is gone for errors in which a missing file is one of the volume.
+func replaced(err error) error {
+	if errors.Is(err, hostio.ErrReplaced) {
+		return fmt.Errorf("%w: %w", engine.ErrGone, err)
+	}
+	return err
+}

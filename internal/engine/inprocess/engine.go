@@ -1,0 +1,232 @@
+// Package inprocess is the engine that needs no tool of the system and no
+// privileges: containers of package container, a GUID partition table with one
+// partition at 1 MiB, and an exFAT volume that this process itself reads and
+// writes. The images open on a Mac, on Linux and on Windows.
+//
+// What it cannot do is an [engine.UnsupportedError]: formats other than UDRW
+// and UDSB, encryption, file systems other than exFAT. It measures nothing,
+// and figures taken with it say nothing of Apple's driver or of APFS.
+package inprocess
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf16"
+
+	"dmgbench/internal/blockdev"
+	"dmgbench/internal/container"
+	"dmgbench/internal/engine"
+	"dmgbench/internal/exfat"
+	"dmgbench/internal/gpt"
+	"dmgbench/internal/hostio"
+)
+
+const (
+	title      = "in-process"
+	filesystem = "exFAT"
+	backend    = "inprocess"
+	// version changes when the same spec would make another image.
+	version = "1"
+	// growth is how many times its first size a volume can grow to: its FAT is made that long.
+	growth = 4
+	// labelUnits is the longest label that exFAT allows, in UTF-16 units.
+	labelUnits = 11
+)
+
+// Engine makes containers in this process.
+type Engine struct {
+	// Now gives the times of files on volumes; nil means that all are 1980-01-01.
+	Now func() time.Time
+}
+
+var _ engine.Engine = (*Engine)(nil)
+
+// New returns an engine whose files carry the times that now gives; nil is allowed.
+func New(now func() time.Time) *Engine { return &Engine{Now: now} }
+
+// Info names the engine.
+func (*Engine) Info() engine.Info {
+	return engine.Info{Name: "inprocess", Vendor: "dmgbench", Version: version, Title: title}
+}
+
+// Supports refuses what this engine cannot make, with a hint of what it can.
+func (*Engine) Supports(s engine.Spec) error {
+	_, err := normal(s)
+	return err
+}
+
+// normal is the spec with format and size as they are really made.
+func normal(s engine.Spec) (engine.Spec, error) {
+	if strings.EqualFold(s.Format, "RAW") {
+		s.Format = container.UDRW
+	}
+	if container.Extension(s.Format) == "" {
+		return s, refuse("format "+s.Format, "this engine makes UDRW and UDSB")
+	}
+	if s.Encryption != "" && s.Encryption != "none" {
+		return s, refuse("encryption "+s.Encryption, "use the hdiutil engine for encrypted images")
+	}
+	if b := s.Backend; b != "" && b != "auto" && b != backend {
+		return s, refuse("backend "+b, "use the hdiutil engine")
+	}
+	if !offers(s.Filesystems) {
+		return s, refuse("file system "+strings.Join(s.Filesystems, ", "), "add exFAT to the file systems that are accepted")
+	}
+	s.Size = (s.Size + container.SectorSize - 1) / container.SectorSize * container.SectorSize
+	if s.Format == container.UDRW {
+		s.BandSize = 0
+	} else if s.BandSize == 0 {
+		s.BandSize = container.DefaultBandSize
+	}
+	return s, nil
+}
+
+func offers(preference []string) bool {
+	for _, name := range preference {
+		if strings.EqualFold(name, filesystem) {
+			return true
+		}
+	}
+	return len(preference) == 0
+}
+
+// PeakBytes is the whole size for UDRW, which is allocated at once. A bundle
+// occupies its live bytes in whole bands, at most its size, and besides
+// four bands that tables and metadata touch and a thousandth for the FAT.
+func (*Engine) PeakBytes(s engine.Spec, live int64) int64 {
+	s, err := normal(s)
+	if err != nil || s.Format == container.UDRW {
+		return s.Size
+	}
+	bands := (live + s.BandSize - 1) / s.BandSize * s.BandSize
+	return min(s.Size, bands) + 4*s.BandSize + s.Size/1000
+}
+
+// Create makes name with the extension of the format, its partition table and
+// its volume. The same name and spec give the same bytes.
+func (e *Engine) Create(ctx context.Context, dir *hostio.Dir, name string, s engine.Spec) (engine.Container, error) {
+	s, err := normal(s)
+	if err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	file := withExtension(name, s.Format)
+	if err := container.Create(dir, file, container.Spec{Format: s.Format, Size: s.Size, BandSize: s.BandSize}); err != nil {
+		return nil, err
+	}
+	if err := format(dir, file, name, s); err != nil {
+		if e := container.Remove(dir, file); e != nil {
+			return nil, fmt.Errorf("%w (and %q remains: %w)", err, file, e)
+		}
+		return nil, err
+	}
+	c, err := e.find(dir, file, s)
+	if err != nil {
+		return nil, err
+	}
+	c.mounted = false
+	return c, nil
+}
+
+// format puts table and volume on a new container.
+func format(dir *hostio.Dir, file, seed string, s engine.Spec) (err error) {
+	img, err := container.Open(dir, file, container.OpenOptions{})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if e := img.Close(); err == nil {
+			err = e
+		}
+	}()
+	// Identifiers come from name and spec, not from chance: images made twice are equal.
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%d\x00%d\x00%s", seed, s.Format, s.Size, s.BandSize, s.VolumeName))
+	t, err := gpt.Single(img.Size(), guid(sum[:16]), gpt.BasicData, guid(sum[8:24]), "", gpt.FirstDefault)
+	if err != nil {
+		return fmt.Errorf("partitioning %q: %w", file, err)
+	}
+	if err := gpt.Write(img, t); err != nil {
+		return fmt.Errorf("partitioning %q: %w", file, err)
+	}
+	p := t.Partitions[0]
+	part, err := blockdev.Section(img, p.Offset(), p.Size())
+	if err != nil {
+		return err
+	}
+	err = exfat.Format(part, exfat.FormatOptions{
+		Label: label(s.VolumeName), Serial: binary.LittleEndian.Uint32(sum[24:]),
+		PartitionOffset: p.Offset(), MaxSize: growth * p.Size(),
+	})
+	if err != nil {
+		return fmt.Errorf("formatting %q: %w", file, err)
+	}
+	return img.Flush()
+}
+
+// guid makes b a version 4 identifier as RFC 9562 lays it out, in the mixed byte order of the disk.
+func guid(b []byte) (g gpt.GUID) {
+	copy(g[:], b)
+	g[7] = g[7]&0x0f | 0x40
+	g[8] = g[8]&0x3f | 0x80
+	return g
+}
+
+// label is what of name fits.
+func label(name string) string {
+	units := 0
+	for i, r := range name {
+		units += len(utf16.Encode([]rune{r}))
+		if units > labelUnits {
+			return name[:i]
+		}
+	}
+	return name
+}
+
+// Open finds a container that Create, Convert or Transfer made; name may
+// already end in the extension.
+func (e *Engine) Open(_ context.Context, dir *hostio.Dir, name string, s engine.Spec) (engine.Container, error) {
+	s, err := normal(s)
+	if err != nil {
+		return nil, err
+	}
+	return e.find(dir, withExtension(name, s.Format), s)
+}
+
+func (e *Engine) find(dir *hostio.Dir, file string, s engine.Spec) (*image, error) {
+	c := &image{engine: e, dir: dir, file: file, spec: s, mounted: true}
+	var err error
+	if c.id, err = c.Identity(context.Background()); err != nil {
+		return nil, err
+	}
+	img, err := container.Open(dir, file, container.OpenOptions{ReadOnly: true})
+	if err != nil {
+		return nil, err
+	}
+	c.spec.Size, c.spec.BandSize = img.Size(), img.BandSize()
+	kind := img.Format()
+	if err := img.Close(); err != nil {
+		return nil, err
+	}
+	if kind != s.Format {
+		return nil, fmt.Errorf("opening %q: it is %s, not %s", file, kind, s.Format)
+	}
+	return c, nil
+}
+
+func withExtension(name, format string) string {
+	if ext := container.Extension(format); !strings.HasSuffix(name, ext) {
+		return name + ext
+	}
+	return name
+}
+
+func refuse(what, hint string) error {
+	return &engine.UnsupportedError{Engine: title, What: what, Hint: hint}
+}

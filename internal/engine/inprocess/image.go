@@ -1,0 +1,137 @@
+package inprocess
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+
+	"dmgbench/internal/blockdev"
+	"dmgbench/internal/container"
+	"dmgbench/internal/engine"
+	"dmgbench/internal/gpt"
+	"dmgbench/internal/hostio"
+)
+
+// image is one container in a place.
+type image struct {
+	engine  *Engine
+	dir     *hostio.Dir
+	file    string
+	spec    engine.Spec
+	id      string
+	mounted bool        // once at least, as far as is known
+	open    *attachment // nil while detached
+}
+
+var _ engine.Container = (*image)(nil)
+
+func (c *image) Name() string { return c.file }
+
+func (c *image) bundle() bool { return c.spec.Format == container.UDSB }
+
+func (c *image) Made() engine.Made {
+	return engine.Made{Filesystem: filesystem, Size: c.spec.Size, BandSize: c.spec.BandSize, Backend: backend}
+}
+
+// Identity is device and inode of the file, or of the bundle's folder and of
+// its token. Info.plist is left out: a resize replaces it.
+func (c *image) Identity(context.Context) (string, error) {
+	id, err := c.inode(c.file, c.bundle())
+	if err != nil || !c.bundle() {
+		return id, err
+	}
+	// A bundle without a token is damaged, but still the same bundle.
+	if token, err := c.inode(path.Join(c.file, "token"), false); err == nil {
+		id += "+" + token
+	}
+	return id, nil
+}
+
+func (c *image) inode(name string, folder bool) (string, error) {
+	fi, err := c.dir.Lstat(name)
+	if err != nil {
+		return "", gone(err)
+	}
+	if fi.IsDir() != folder || !folder && !fi.Mode().IsRegular() {
+		return "", fmt.Errorf("looking at %q: %w", name, engine.ErrGone)
+	}
+	st := hostio.StatOf(fi)
+	return fmt.Sprintf("%x-%x", st.Dev, st.Inode), nil
+}
+
+// same fails unless the container still is the one that was found, and detached if that matters.
+func (c *image) same(ctx context.Context, doing string, detached bool) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if detached && c.open != nil {
+		return fmt.Errorf("%s %q: it is attached: %w", doing, c.file, container.ErrInUse)
+	}
+	now, err := c.Identity(ctx)
+	if err == nil && now != c.id {
+		err = engine.ErrGone
+	}
+	if err != nil {
+		return fmt.Errorf("%s %q: %w", doing, c.file, err)
+	}
+	return nil
+}
+
+// gone adds [engine.ErrGone] to errors of containers that are no longer there.
+func gone(err error) error {
+	if errors.Is(err, engine.ErrGone) || !errors.Is(err, hostio.ErrReplaced) && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", engine.ErrGone, err)
+}
+
+// with opens the detached container for the time of f.
+func (c *image) with(ctx context.Context, doing string, readOnly bool, f func(img container.Image) error) (err error) {
+	if err := c.same(ctx, doing, true); err != nil {
+		return err
+	}
+	img, err := container.Open(c.dir, c.file, container.OpenOptions{ReadOnly: readOnly, Cache: c.spec.Cache})
+	if err != nil {
+		return gone(err)
+	}
+	defer func() {
+		if e := img.Close(); err == nil {
+			err = gone(e)
+		}
+	}()
+	return gone(f(img))
+}
+
+// partition is the one that carries the volume, as table and as a device.
+func partition(img blockdev.Device) (gpt.Partition, blockdev.Device, []string, error) {
+	t, list, err := gpt.Read(img)
+	if err != nil {
+		return gpt.Partition{}, nil, nil, err
+	}
+	var warnings []string
+	for _, w := range list {
+		warnings = append(warnings, string(w))
+	}
+	if len(t.Partitions) != 1 {
+		return gpt.Partition{}, nil, warnings, fmt.Errorf("%d partitions instead of one: %w", len(t.Partitions), gpt.ErrInvalid)
+	}
+	part, err := blockdev.Section(img, t.Partitions[0].Offset(), t.Partitions[0].Size())
+	return t.Partitions[0], part, warnings, err
+}
+
+// Usage counts the files of the container, attached or not.
+func (c *image) Usage(ctx context.Context) (engine.Usage, error) {
+	if err := c.same(ctx, "measuring", false); err != nil {
+		return engine.Usage{}, err
+	}
+	var u container.Usage
+	var err error
+	if c.open != nil && c.open.img != nil {
+		u, err = c.open.img.Usage()
+	} else {
+		u, err = container.UsageOf(c.dir, c.file)
+	}
+	return engine.Usage(u), gone(err)
+}

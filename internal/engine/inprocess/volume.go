@@ -1,0 +1,221 @@
+package inprocess
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+
+	"dmgbench/internal/container"
+	"dmgbench/internal/exfat"
+	"dmgbench/internal/hostio"
+	"dmgbench/internal/workload"
+)
+
+// volume is the mounted exFAT volume as the workload wants it.
+type volume struct {
+	image *image
+	vol   *exfat.Volume
+	img   container.Image
+	start int64           // of the volume on the image's device, bytes
+	flush hostio.SyncMode // what a flush achieves
+	mu    sync.Mutex
+	open  map[*file]bool
+}
+
+var (
+	_ workload.Volume    = (*volume)(nil)
+	_ workload.Truncater = (*file)(nil)
+)
+
+// Mkdir makes a folder, with those above it that are missing.
+func (v *volume) Mkdir(name string) error {
+	if up := path.Dir(path.Clean(name)); up != "." && up != "/" {
+		if _, err := v.vol.Stat(up); errors.Is(err, fs.ErrNotExist) {
+			if err := v.Mkdir(up); err != nil && !errors.Is(err, fs.ErrExist) {
+				return err
+			}
+		}
+	}
+	return told(v.vol.Mkdir(name))
+}
+
+// Create makes the file size bytes long at once, in space of its worker's own.
+func (v *volume) Create(name string, size int64, o workload.FileOptions) (workload.File, error) {
+	return v.handle(v.vol.CreateStriped(name, size, o.Worker+1))
+}
+
+func (v *volume) Open(name string, _ workload.FileOptions) (workload.File, error) {
+	return v.handle(v.vol.Open(name))
+}
+
+func (v *volume) handle(f *exfat.File, err error) (workload.File, error) {
+	if err != nil {
+		return nil, told(err)
+	}
+	h := &file{File: f, vol: v}
+	v.mu.Lock()
+	v.open[h] = true
+	v.mu.Unlock()
+	return h, nil
+}
+
+func (v *volume) Remove(name string) error { return told(v.vol.Remove(name)) }
+
+func (v *volume) List(dir string) ([]workload.Entry, error) {
+	if dir = path.Clean(dir); dir == "." {
+		dir = "/"
+	}
+	list, err := v.vol.List(dir)
+	if err != nil {
+		return nil, told(err)
+	}
+	entries := make([]workload.Entry, 0, len(list))
+	for _, i := range list {
+		e := workload.Entry{Name: i.Name, Dir: i.Dir}
+		if !i.Dir {
+			e.Size = i.Size
+		}
+		entries = append(entries, e)
+	}
+	slices.SortFunc(entries, func(a, b workload.Entry) int { return strings.Compare(a.Name, b.Name) })
+	return entries, nil
+}
+
+func (v *volume) Free() (int64, error) { return v.vol.Free(), nil }
+
+func (v *volume) Sync() error {
+	if err := v.vol.Sync(); !errors.Is(err, exfat.ErrReadOnly) {
+		return told(err)
+	}
+	return nil
+}
+
+// closeAll closes what somebody forgot and says what that was.
+func (v *volume) closeAll() (warnings []string) {
+	v.mu.Lock()
+	forgotten := make([]*file, 0, len(v.open))
+	for f := range v.open {
+		forgotten = append(forgotten, f)
+	}
+	v.mu.Unlock()
+	for _, f := range forgotten {
+		warnings = append(warnings, fmt.Sprintf("file %q was still open", f.Name()))
+		if err := f.Close(); err != nil {
+			warnings = append(warnings, err.Error())
+		}
+	}
+	slices.Sort(warnings)
+	return warnings
+}
+
+// file is one open file of the volume.
+type file struct {
+	*exfat.File
+	vol *volume
+}
+
+func (f *file) WriteAt(p []byte, off int64) (int, error) {
+	n, err := f.File.WriteAt(p, off)
+	if err != nil {
+		err = told(err)
+	}
+	return n, err
+}
+
+// Sync flushes down to the medium for both "fsync" and "full", and says what
+// the host made of that.
+func (f *file) Sync(mode hostio.SyncMode) (hostio.SyncMode, error) {
+	if mode == hostio.SyncNone || mode == "" {
+		return hostio.SyncNone, nil
+	}
+	if err := f.File.Sync(); err != nil {
+		return hostio.SyncNone, told(err)
+	}
+	return f.vol.flush, nil
+}
+
+// Resident asks the host about the container's pages that hold the file.
+func (f *file) Resident() (float64, error) {
+	var sum, total float64
+	left := f.Size()
+	for _, e := range f.Extents() {
+		n := min(e.Length, left)
+		if n <= 0 {
+			break
+		}
+		share, err := f.vol.image.resident(f.vol.start+e.Device, n)
+		if errors.Is(err, errors.ErrUnsupported) {
+			return 0, workload.ErrUnknown
+		}
+		if err != nil {
+			return 0, err
+		}
+		sum, total, left = sum+share*float64(n), total+float64(n), left-n
+	}
+	if total == 0 {
+		return 0, nil
+	}
+	return sum / total, nil
+}
+
+// resident is the cached share of n bytes from off of the device. A band that is missing has no pages.
+func (c *image) resident(off, n int64) (float64, error) {
+	if !c.bundle() {
+		return c.pages(c.file, off, n)
+	}
+	var sum float64
+	for at := off; at < off+n; {
+		band, in := at/c.spec.BandSize, at%c.spec.BandSize
+		part := min(c.spec.BandSize-in, off+n-at)
+		share, err := c.pages(path.Join(c.file, "bands", strconv.FormatInt(band, 16)), in, part)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return 0, err
+		}
+		sum += share * float64(part)
+		at += part
+	}
+	return sum / float64(n), nil
+}
+
+// pages opens for writing where that is allowed: Linux calls all pages of other files resident.
+func (c *image) pages(name string, off, n int64) (float64, error) {
+	f, err := c.dir.Open(name, hostio.OpenOptions{Write: true})
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil || off >= st.Size {
+		return 0, err
+	}
+	return f.Resident(off, min(n, st.Size-off))
+}
+
+// Cache is what the container's files achieved: the volume has no cache of data.
+func (f *file) Cache() hostio.CacheMode { return f.vol.img.Cache() }
+
+func (f *file) Truncate(size int64) error { return told(f.File.Truncate(size)) }
+
+func (f *file) Close() error {
+	f.vol.mu.Lock()
+	delete(f.vol.open, f)
+	f.vol.mu.Unlock()
+	return told(f.File.Close())
+}
+
+// told adds to errors of the volume what callers of any volume branch on.
+func told(err error) error {
+	switch {
+	case errors.Is(err, exfat.ErrNoSpace):
+		return fmt.Errorf("%w: %w", syscall.ENOSPC, err)
+	case errors.Is(err, exfat.ErrReadOnly):
+		return fmt.Errorf("%w: %w", syscall.EROFS, err)
+	}
+	return replaced(err)
+}
