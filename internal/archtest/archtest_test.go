@@ -38,10 +38,10 @@ var layers = [][]string{
 	{"internal/container"},
 	{"internal/container/..."},
 	{"internal/hostio", "internal/blockdev"},
+	{"internal/host"}, // fills in result.Host and reads what a plan requires of it
 	{"internal/result"},
 	{"internal/plan"},
 	{"internal/stats"},
-	{"internal/host"},
 	{"internal/units", "internal/clock", "plans", "third_party/..."},
 	{"internal/archtest"},
 }

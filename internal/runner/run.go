@@ -10,6 +10,7 @@ import (
 	mathrand "math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"dmgbench/internal/engine"
@@ -137,13 +138,30 @@ func fits(c Config) error {
 
 // allPlaces are the named places and the run folder, which is the place "" unless --on gave another.
 func allPlaces(c Config) []Place {
-	out := c.Places
-	for _, p := range c.Places {
-		if p.Name == "" {
-			return out
+	out, root := slices.Clone(c.Places), c.Out
+	if i := slices.IndexFunc(out, func(p Place) bool { return p.Name == "" }); i >= 0 {
+		root = out[i].Path
+	} else {
+		out = append([]Place{{Name: "", Path: root}}, out...)
+	}
+	for _, name := range missingPlaces(c) {
+		out = append(out, Place{Name: name, Path: root})
+	}
+	return out
+}
+
+// missingPlaces are the places that the plan names and nobody gave: they lie
+// with the unnamed place, which is a departure.
+func missingPlaces(c Config) []string {
+	var out []string
+	for _, cs := range c.Plan.Cases() {
+		name := cs.Settings.Place
+		given := slices.ContainsFunc(c.Places, func(p Place) bool { return p.Name == name })
+		if name != "" && !given && !slices.Contains(out, name) {
+			out = append(out, name)
 		}
 	}
-	return append([]Place{{Name: "", Path: c.Out}}, out...)
+	return out
 }
 
 func (r *run) start() *result.RunStart {
@@ -151,6 +169,9 @@ func (r *run) start() *result.RunStart {
 		ID: r.id, Tool: r.c.Tool, Seed: r.p.Run.Seed, Rounds: r.p.Run.Rounds, Identify: r.c.Identify,
 		Plan:       result.PlanRef{Name: r.p.Name, Title: r.p.Title, Digest: r.p.Digest()},
 		Departures: []result.Departure{},
+	}
+	for _, name := range missingPlaces(r.c) {
+		s.Departures = append(s.Departures, result.Departure{Kind: "place", Text: fmt.Sprintf("no folder was given for place %q: it lies with the run", name)})
 	}
 	for _, p := range allPlaces(r.c) {
 		place := result.Place{Name: p.Name}
@@ -260,12 +281,26 @@ func (r *run) openPlaces(undo *cleanup) error {
 		if _, err := os.Stat(p.Path); errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("opening place %q: no such folder", p.Name)
 		}
+		if pl := r.shared(p.Path); pl != nil {
+			r.places[p.Name] = pl
+			continue
+		}
 		pl, err := openPlace(p, r.id)
 		if err != nil {
 			return err
 		}
 		r.places[p.Name] = pl
 		undo.push("cleaning up", func(context.Context) error { return pl.remove(r.id) })
+	}
+	return nil
+}
+
+// shared is the opened place in the same folder, if several names mean one.
+func (r *run) shared(path string) *place {
+	for _, pl := range r.places {
+		if pl.root.Path() == path {
+			return pl
+		}
 	}
 	return nil
 }
