@@ -1,0 +1,151 @@
+package host
+
+import (
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"dmgbench/internal/result"
+)
+
+// mount is the file system that a path lies on.
+type mount struct{ fs, source, dev string }
+
+// mountOf finds the mount of an absolute path without links in proc/self/mountinfo
+// (proc_pid_mountinfo(5)): the longest mount point, the last one mounted there.
+func (t tree) mountOf(name string) (mount, bool) {
+	var best mount
+	longest := -1
+	for line := range strings.Lines(t.read("proc/self/mountinfo")) {
+		left, right, ok := strings.Cut(line, " - ")
+		l, r := strings.Fields(left), strings.Fields(right)
+		if !ok || len(l) < 5 || len(r) < 2 {
+			continue
+		}
+		point := unescape(l[4])
+		if len(point) < longest || !below(name, point) {
+			continue
+		}
+		longest, best = len(point), mount{fs: r[0], source: unescape(r[1]), dev: l[2]}
+	}
+	return best, longest >= 0
+}
+
+func below(name, dir string) bool {
+	return dir == "/" || name == dir || strings.HasPrefix(name, dir+"/")
+}
+
+// unescape undoes the octal escapes (\040) of mount tables.
+func unescape(s string) string {
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && i+3 < len(s) {
+			if n, err := strconv.ParseUint(s[i+1:i+4], 8, 8); err == nil {
+				b.WriteByte(byte(n))
+				i += 3
+				continue
+			}
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}
+
+// remote are file systems whose data is on another machine.
+var remote = map[string]bool{"nfs": true, "nfs4": true, "cifs": true, "smb3": true, "smbfs": true, "afpfs": true, "webdav": true, "ceph": true,
+	"glusterfs": true, "fuse.sshfs": true, "fuse.glusterfs": true, "afs": true}
+
+// under says what disk a path lies on.
+func (t tree) under(name string) result.Disk {
+	m, ok := t.mountOf(name)
+	if !ok {
+		return result.Disk{}
+	}
+	d := result.Disk{Filesystem: clean(m.fs)}
+	switch {
+	case m.fs == "tmpfs" || m.fs == "ramfs":
+		d.Medium = "memory"
+	case remote[m.fs]:
+		d.Medium, d.Bus = "network", "network"
+	default:
+		// A file system of several devices (btrfs) has a number that is no block device.
+		dir := t.blockDir("sys/dev/block/" + m.dev)
+		if dir == "" && strings.HasPrefix(m.source, "/dev/") {
+			dir = t.blockDir("sys/class/block/" + strings.ReplaceAll(strings.TrimPrefix(path.Clean(m.source), "/dev/"), "/", "!"))
+		}
+		t.block(&d, dir, 8)
+	}
+	return d
+}
+
+// blockDir follows the link of a block device to its folder under the tree.
+func (t tree) blockDir(link string) string {
+	root, err := filepath.EvalSymlinks(string(t))
+	if err != nil {
+		return ""
+	}
+	dir, err := filepath.EvalSymlinks(t.path(link))
+	if err != nil {
+		return ""
+	}
+	rel, err := filepath.Rel(root, dir)
+	if err != nil || !filepath.IsLocal(rel) {
+		return ""
+	}
+	return filepath.ToSlash(rel)
+}
+
+// block describes a device from its sysfs folder, going from a partition to its
+// disk and from a mapping to what it maps, at most depth times.
+func (t tree) block(d *result.Disk, dir string, depth int) {
+	if dir == "" || depth == 0 {
+		return
+	}
+	if t.exists(path.Join(dir, "partition")) {
+		dir = path.Dir(dir)
+	}
+	if strings.HasPrefix(t.read(path.Join(dir, "dm/uuid")), "CRYPT-") {
+		d.Encrypted = "dm-crypt"
+	}
+	switch slaves := t.list(path.Join(dir, "slaves")); {
+	case len(slaves) == 1:
+		t.block(d, t.blockDir(slaves[0]), depth-1)
+		return
+	case len(slaves) > 1:
+		d.Bus = "several disks"
+		return
+	}
+	d.Device = clean(t.text(path.Join(dir, "device/vendor")) + " " + t.text(path.Join(dir, "device/model")))
+	d.Device = strings.TrimPrefix(d.Device, "ATA ")
+	name := path.Base(dir)
+	d.Bus = bus(dir, name)
+	switch rotational, ok := t.number(path.Join(dir, "queue/rotational")); {
+	case strings.HasPrefix(name, "zram") || strings.HasPrefix(name, "ram"):
+		d.Medium = "memory"
+	case d.Bus == "nbd" || d.Bus == "rbd":
+		d.Medium = "network"
+	case !ok || d.Bus == "virtio" || d.Bus == "xen" || d.Bus == "loop":
+		// What a paravirtual disk says of rotation is a default of the
+		// hypervisor and nothing about the medium.
+		d.Medium = "unknown"
+	case rotational == 0:
+		d.Medium = "ssd"
+	default:
+		d.Medium = "hdd"
+	}
+}
+
+func bus(dir, name string) string {
+	for _, b := range [][2]string{{"loop", "loop"}, {"nbd", "nbd"}, {"rbd", "rbd"}, {"nvme", "nvme"}, {"mmcblk", "mmc"}, {"xvd", "xen"}} {
+		if strings.HasPrefix(name, b[0]) {
+			return b[1]
+		}
+	}
+	for _, b := range [][2]string{{"/usb", "usb"}, {"/virtio", "virtio"}, {"/ata", "sata"}, {"/mmc", "mmc"}, {"/target", "scsi"}} {
+		if strings.Contains(dir, b[0]) {
+			return b[1]
+		}
+	}
+	return ""
+}

@@ -1,0 +1,129 @@
+// Package host says what machine this is and whether it is fit to measure on.
+//
+// Facts are read from where the system keeps them: /proc, /sys and os-release on
+// Linux; sysctl, pmset and diskutil on macOS. A fact that could not be had is
+// empty or zero, and is never guessed: a processor count, a medium or a power
+// source that is made up would stand beside published figures as if it were known.
+//
+// The package measures nothing, changes nothing on the machine apart from the lock
+// in the state directory and the inhibition of sleep, and records no host name, user
+// or path unless it was told to identify the machine. Texts of the system are cut and
+// cleaned of control characters before they get into a result.
+package host
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"runtime"
+	"strings"
+	"unicode"
+
+	"dmgbench/internal/result"
+)
+
+// ErrUnsupported is returned where the operating system has no such fact or
+// service. It matches [errors.ErrUnsupported].
+var ErrUnsupported = fmt.Errorf("not supported by this system: %w", errors.ErrUnsupported)
+
+// Place is a folder that a run measures in, under the name that results give it.
+type Place struct{ Name, Path string }
+
+// Gather collects the facts of this machine and of the disks under the places.
+// Host name, user and paths are left out unless identify is set. It never fails:
+// what cannot be read stays empty. The deadline of ctx bounds the commands that
+// macOS needs to be asked with.
+func Gather(ctx context.Context, places []Place, identify bool) result.Host {
+	h := result.Host{OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(),
+		Cores: []result.Cores{}, Busy: []string{}, Disks: []result.Disk{}}
+	gather(ctx, &h)
+	for _, p := range places {
+		d := disk(ctx, p.Path)
+		d.Place = p.Name
+		if d.Medium == "" {
+			d.Medium = "unknown"
+		}
+		if identify {
+			d.Path = p.Path
+		}
+		h.Disks = append(h.Disks, d)
+	}
+	if len(h.Cores) == 0 && h.CPUs > 0 {
+		h.Cores = append(h.Cores, result.Cores{Count: h.CPUs})
+	}
+	if identify {
+		h.Name, _ = os.Hostname()
+		if u, err := user.Current(); err == nil {
+			h.User = u.Username
+		}
+	}
+	return h
+}
+
+// BootID is a digest of 16 hex digits that tells two boots apart and gives away
+// nothing else; "" where the system does not say.
+func BootID() string { return digest(bootID()) }
+
+func digest(id string) string {
+	if id == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte("dmgbench boot " + id))
+	return hex.EncodeToString(sum[:8])
+}
+
+// Memory is the bytes of memory that this process may use: the physical memory or
+// the limit of its control group, whichever is less; 0 if neither is known.
+func Memory() int64 {
+	physical, limit := memory()
+	if limit > 0 && (physical == 0 || limit < physical) {
+		return limit
+	}
+	return physical
+}
+
+// containers are the kinds of Host.Virtual that share the kernel, and so the
+// caches, of the machine they run on.
+var containers = map[string]bool{"docker": true, "podman": true, "lxc": true, "systemd-nspawn": true, "kubernetes": true, "container": true}
+
+// Virtual reports whether the machine is virtual, so that what its disk and caches
+// do is up to a hypervisor. A container alone is not a virtual machine.
+func Virtual(h result.Host) bool {
+	for kind := range strings.SplitSeq(h.Virtual, ", ") {
+		if kind != "" && !containers[kind] {
+			return true
+		}
+	}
+	return false
+}
+
+// textLimit is the longest text, in runes, that a fact may have.
+const textLimit = 120
+
+// clean makes a text of the system fit for a result: one line, no control
+// characters, no runs of blanks, at most textLimit runes.
+func clean(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) || !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(s, " "))
+	s = strings.Join(strings.Fields(s), " ")
+	if r := []rune(s); len(r) > textLimit {
+		s = strings.TrimSpace(string(r[:textLimit]))
+	}
+	return s
+}
+
+// loadBusy says that the load of the last minute is above one per processor.
+func loadBusy(load float64, cpus int) []string {
+	if cpus <= 0 || !(load > float64(cpus)) {
+		return nil
+	}
+	return []string{fmt.Sprintf("load average %.1f on %d processors", load, cpus)}
+}

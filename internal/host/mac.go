@@ -1,0 +1,163 @@
+package host
+
+import (
+	"encoding/binary"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"howett.net/plist"
+
+	"dmgbench/internal/result"
+)
+
+// What the tools of macOS print, read on any system so that it can be tested on any.
+
+// macPower reads `pmset -g batt`, whose first line is "Now drawing from 'AC Power'".
+func macPower(out string) string {
+	switch {
+	case strings.Contains(out, "'AC Power'"):
+		return "ac"
+	case strings.Contains(out, "'Battery Power'"), strings.Contains(out, "'UPS Power'"):
+		return "battery"
+	}
+	return ""
+}
+
+// macLowPower reads `pmset -g`: "lowpowermode 1", or since macOS 12 on some models
+// "powermode 1", where 2 is high power.
+func macLowPower(out string) bool {
+	for line := range strings.Lines(out) {
+		if f := strings.Fields(line); len(f) >= 2 && (f[0] == "lowpowermode" || f[0] == "powermode") && f[1] == "1" {
+			return true
+		}
+	}
+	return false
+}
+
+// macThermal reads `pmset -g therm`: limits below 100 % are throttling (Intel); a
+// warning level that was recorded is pressure; none is nominal.
+func macThermal(out string) string {
+	state := ""
+	for line := range strings.Lines(out) {
+		k, v, ok := strings.Cut(line, "=")
+		if !ok {
+			if strings.Contains(line, "No thermal warning level has been recorded") && state == "" {
+				state = "nominal"
+			}
+			continue
+		}
+		n, err := strconv.Atoi(strings.TrimSpace(v))
+		switch k = strings.TrimSpace(k); {
+		case err != nil:
+		case (k == "CPU_Speed_Limit" || k == "CPU_Scheduler_Limit") && n > 0 && n < 100:
+			return fmt.Sprintf("throttled to %d %%", n)
+		case k == "CPU_Speed_Limit":
+			state = "nominal"
+		case strings.Contains(strings.ToLower(k), "thermal") && n > 0:
+			return fmt.Sprintf("warning level %d", n)
+		}
+	}
+	return state
+}
+
+// macBackup reads `tmutil status`.
+func macBackup(out string) bool {
+	for line := range strings.Lines(out) {
+		if k, v, ok := strings.Cut(line, "="); ok && strings.TrimSpace(k) == "Running" {
+			return strings.TrimSpace(strings.Trim(strings.TrimSpace(v), ";")) == "1"
+		}
+	}
+	return false
+}
+
+// indexing is the share of a processor from which Spotlight counts as at work.
+const indexing = 10
+
+// macSpotlight adds up what the indexers take in `ps -Aceo pcpu,comm`, in percent
+// of one processor.
+func macSpotlight(out string) float64 {
+	var sum float64
+	for line := range strings.Lines(out) {
+		f := strings.Fields(line)
+		if len(f) < 2 || f[1] != "mds" && f[1] != "mds_stores" && !strings.HasPrefix(f[1], "mdworker") {
+			continue
+		}
+		if v, err := strconv.ParseFloat(strings.Replace(f[0], ",", ".", 1), 64); err == nil && v > 0 && v < 1e6 {
+			sum += v
+		}
+	}
+	return sum
+}
+
+// loadAverage reads vm.loadavg (struct loadavg: three fixed-point uint32, padding,
+// an int64 scale); 0 if it is none.
+func loadAverage(raw []byte) float64 {
+	if len(raw) < 24 {
+		return 0
+	}
+	scale := int64(binary.LittleEndian.Uint64(raw[16:]))
+	if scale <= 0 {
+		return 0
+	}
+	return float64(binary.LittleEndian.Uint32(raw)) / float64(scale)
+}
+
+// macVolume is what is used of `diskutil info -plist`.
+type macVolume struct {
+	MediaName      string `plist:"MediaName"`
+	BusProtocol    string `plist:"BusProtocol"`
+	Virtual        string `plist:"VirtualOrPhysical"`
+	SolidState     *bool  `plist:"SolidState"`
+	FileVault      bool   `plist:"FileVault"`
+	Encryption     bool   `plist:"Encryption"`
+	FilesystemName string `plist:"FilesystemName"`
+	ParentWhole    string `plist:"ParentWholeDisk"`
+	Stores         []struct {
+		Name string `plist:"APFSPhysicalStore"`
+	} `plist:"APFSPhysicalStores"`
+}
+
+func readVolume(out []byte) (v macVolume, ok bool) {
+	// The decoder panics on some malformed input instead of returning an error.
+	defer func() {
+		if recover() != nil {
+			v, ok = macVolume{}, false
+		}
+	}()
+	_, err := plist.Unmarshal(out, &v)
+	return v, err == nil
+}
+
+var wholeDisk = regexp.MustCompile(`^disk[0-9]{1,5}`)
+
+// whole is the disk to ask about for the model of a volume; "" if there is none.
+func (v macVolume) whole() string {
+	if len(v.Stores) > 0 {
+		return wholeDisk.FindString(v.Stores[0].Name)
+	}
+	return wholeDisk.FindString(v.ParentWhole)
+}
+
+// describe fills in a disk from its volume and from the whole disk below it.
+func (v macVolume) describe(d *result.Disk, below macVolume) {
+	if v.FilesystemName != "" {
+		d.Filesystem = clean(v.FilesystemName)
+	}
+	d.Device, d.Bus = clean(below.MediaName), clean(v.BusProtocol)
+	switch {
+	case v.FileVault:
+		d.Encrypted = "FileVault"
+	case v.Encryption:
+		d.Encrypted = "yes"
+	}
+	switch solid := v.SolidState; {
+	case v.BusProtocol == "Disk Image":
+		d.Medium = "unknown"
+	case solid != nil && *solid:
+		d.Medium = "ssd"
+	case solid != nil:
+		d.Medium = "hdd"
+	}
+}

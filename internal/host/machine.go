@@ -1,0 +1,194 @@
+package host
+
+import (
+	"math"
+	"path"
+	"strconv"
+	"strings"
+
+	"dmgbench/internal/result"
+)
+
+// machine fills in what a Linux tree says of the whole machine. h.CPUs is set.
+func (t tree) machine(h *result.Host) {
+	rel := fields(t.read("etc/os-release"), "=")
+	if h.OSVersion = clean(unquote(rel["PRETTY_NAME"])); h.OSVersion == "" {
+		h.OSVersion = clean(unquote(rel["NAME"]) + " " + unquote(rel["VERSION_ID"]))
+	}
+	h.OSBuild = clean(unquote(rel["BUILD_ID"]))
+	h.Kernel = t.text("proc/sys/kernel/osrelease")
+	if h.Model = clean(t.text("sys/class/dmi/id/sys_vendor") + " " + t.text("sys/class/dmi/id/product_name")); h.Model == "" {
+		h.Model = clean(strings.Trim(t.read("proc/device-tree/model"), "\x00"))
+	}
+	info := fields(t.read("proc/cpuinfo"), ":")
+	for _, key := range []string{"model name", "Model", "Processor", "cpu"} {
+		if h.CPU == "" {
+			h.CPU = clean(info[key])
+		}
+	}
+	h.Cores = t.cores()
+	h.Memory, h.MemoryLimit = t.memory()
+	h.CPUQuota = t.cpuQuota()
+	h.Virtual = t.virtual(info["flags"])
+	h.Power = t.power()
+	h.LowPower = t.text("sys/firmware/acpi/platform_profile") == "low-power"
+	h.Thermal = t.thermal()
+	load, _, _ := strings.Cut(t.read("proc/loadavg"), " ")
+	if v, err := strconv.ParseFloat(load, 64); err == nil && !math.IsInf(v, 0) {
+		h.Busy = append(h.Busy, loadBusy(v, h.CPUs)...)
+	}
+}
+
+// unquote takes the quotes of os-release(5) off; its escapes are rare and kept.
+func unquote(s string) string {
+	if len(s) >= 2 && (s[0] == '"' || s[0] == '\'') && s[len(s)-1] == s[0] {
+		return s[1 : len(s)-1]
+	}
+	return s
+}
+
+// cores tells processors of two levels apart: by Intel's hybrid units, or by the
+// capacity that the kernel gives each processor (Arm).
+func (t tree) cores() []result.Cores {
+	p, e := cpuList(t.read("sys/devices/cpu_core/cpus")), cpuList(t.read("sys/devices/cpu_atom/cpus"))
+	if p == 0 || e == 0 {
+		p, e = t.capacities()
+	}
+	if p > 0 && e > 0 {
+		return []result.Cores{{Level: "performance", Count: p}, {Level: "efficiency", Count: e}}
+	}
+	if n := cpuList(t.read("sys/devices/system/cpu/online")); n > 0 {
+		return []result.Cores{{Count: n}}
+	}
+	return []result.Cores{}
+}
+
+func (t tree) capacities() (most, less int) {
+	var top int64
+	for _, dir := range t.list("sys/devices/system/cpu") {
+		switch c, ok := t.number(path.Join(dir, "cpu_capacity")); {
+		case !ok:
+		case c > top:
+			top, less, most = c, less+most, 1
+		case c == top:
+			most++
+		default:
+			less++
+		}
+	}
+	return most, less
+}
+
+// memory is the physical memory and the limit of the control group, 0 for none.
+func (t tree) memory() (physical, limit int64) {
+	total := strings.TrimSuffix(fields(t.read("proc/meminfo"), ":")["MemTotal"], "kB")
+	physical = size(total, 1024)
+	for _, dir := range t.groups("", "sys/fs/cgroup") {
+		limit = lesser(limit, size(t.read(path.Join(dir, "memory.max")), 1))
+	}
+	for _, dir := range t.groups("memory", "sys/fs/cgroup/memory") {
+		limit = lesser(limit, size(t.read(path.Join(dir, "memory.limit_in_bytes")), 1))
+	}
+	// Version 1 writes "no limit" as the largest multiple of a page.
+	if limit > 1<<60 {
+		limit = 0
+	}
+	return physical, limit
+}
+
+// lesser is the smaller of two limits of which 0 is none.
+func lesser[T int64 | float64](a, b T) T {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
+}
+
+// cpuQuota is the processors' worth of time that control groups allow, 0 for no limit.
+func (t tree) cpuQuota() float64 {
+	var quota float64
+	for _, dir := range t.groups("", "sys/fs/cgroup") {
+		if f := strings.Fields(t.read(path.Join(dir, "cpu.max"))); len(f) == 2 {
+			quota = lesser(quota, share(f[0], f[1]))
+		}
+	}
+	for _, dir := range t.groups("cpu", "sys/fs/cgroup/cpu") {
+		quota = lesser(quota, share(t.read(path.Join(dir, "cpu.cfs_quota_us")), t.read(path.Join(dir, "cpu.cfs_period_us"))))
+	}
+	return quota
+}
+
+func share(quota, period string) float64 {
+	q, p := size(quota, 1), size(period, 1)
+	if q == 0 || p == 0 {
+		return 0
+	}
+	return float64(q) / float64(p)
+}
+
+// groups are the folders of this process's control group and of those above it,
+// since a limit of any of them binds. The controller "" is version 2.
+func (t tree) groups(controller, mount string) []string {
+	var own string
+	for line := range strings.Lines(t.read("proc/self/cgroup")) {
+		f := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(f) == 3 && (f[1] == controller || controller != "" && strings.Contains(","+f[1]+",", ","+controller+",")) {
+			own = path.Clean("/" + f[2])
+		}
+	}
+	out := []string{mount}
+	for dir := own; len(dir) > 1 && len(out) < 64; dir = path.Dir(dir) {
+		out = append(out, path.Join(mount, dir))
+	}
+	return out
+}
+
+// power is "ac" if a supply is on, "battery" if none is and a battery discharges;
+// batteries of mice and the like (scope Device) do not count.
+func (t tree) power() string {
+	online, discharging := false, false
+	for _, dir := range t.list("sys/class/power_supply") {
+		if t.text(path.Join(dir, "scope")) == "Device" {
+			continue
+		}
+		switch t.text(path.Join(dir, "type")) {
+		case "Mains", "USB", "USB_C", "Wireless":
+			n, ok := t.number(path.Join(dir, "online"))
+			online = online || ok && n > 0
+		case "Battery":
+			discharging = discharging || t.text(path.Join(dir, "status")) == "Discharging"
+		}
+	}
+	switch {
+	case online:
+		return "ac"
+	case discharging:
+		return "battery"
+	}
+	return ""
+}
+
+// thermal is "throttled" while a zone is at its passive or hot trip point, where the
+// kernel slows the processors, "nominal" if zones with such points are below them.
+func (t tree) thermal() string {
+	state := ""
+	for _, zone := range t.list("sys/class/thermal") {
+		temp, ok := t.number(path.Join(zone, "temp"))
+		if !ok {
+			continue
+		}
+		for i := range 16 {
+			trip := path.Join(zone, "trip_point_"+strconv.Itoa(i))
+			kind := t.text(trip + "_type")
+			at, ok := t.number(trip + "_temp")
+			if kind != "passive" && kind != "hot" || !ok || at <= 0 {
+				continue
+			}
+			if temp >= at {
+				return "throttled"
+			}
+			state = "nominal"
+		}
+	}
+	return state
+}

@@ -1,0 +1,138 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"dmgbench/internal/result"
+)
+
+// toolDeadline bounds each command that is asked for facts.
+const toolDeadline = 5 * time.Second
+
+// ask runs a tool of the system and returns what it prints, nil if it fails.
+func ask(ctx context.Context, tool string, args ...string) []byte {
+	ctx, cancel := context.WithTimeout(ctx, toolDeadline)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, tool, args...)
+	cmd.Env, cmd.WaitDelay = []string{"LC_ALL=C", "PATH=/usr/bin:/bin:/usr/sbin:/sbin"}, time.Second
+	out, err := cmd.Output()
+	if err != nil {
+		return nil
+	}
+	return out[:min(len(out), fileLimit)]
+}
+
+func sysctl(name string) string {
+	s, err := unix.Sysctl(name)
+	if err != nil {
+		return ""
+	}
+	return clean(s)
+}
+
+func sysctlInt(name string) int {
+	n, err := unix.SysctlUint32(name)
+	if err != nil {
+		return 0
+	}
+	return int(n)
+}
+
+func gather(ctx context.Context, h *result.Host) {
+	h.OSVersion, h.OSBuild, h.Kernel = sysctl("kern.osproductversion"), sysctl("kern.osversion"), sysctl("kern.osrelease")
+	h.Model, h.CPU = sysctl("hw.model"), sysctl("machdep.cpu.brand_string")
+	h.Memory, _ = memory()
+	levels := []string{"performance", "efficiency"}
+	if n := sysctlInt("hw.nperflevels"); n == 2 {
+		for i := range n {
+			h.Cores = append(h.Cores, result.Cores{Level: levels[i], Count: sysctlInt("hw.perflevel" + strconv.Itoa(i) + ".logicalcpu")})
+		}
+	}
+	if sysctlInt("kern.hv_vmm_present") == 1 {
+		h.Virtual = "virtual machine"
+	}
+	h.Power = macPower(string(ask(ctx, "/usr/bin/pmset", "-g", "batt")))
+	h.LowPower = macLowPower(string(ask(ctx, "/usr/bin/pmset", "-g")))
+	h.Thermal = macThermal(string(ask(ctx, "/usr/bin/pmset", "-g", "therm")))
+	if macSpotlight(string(ask(ctx, "/bin/ps", "-Aceo", "pcpu,comm"))) >= indexing {
+		h.Busy = append(h.Busy, "Spotlight")
+	}
+	if macBackup(string(ask(ctx, "/usr/bin/tmutil", "status"))) {
+		h.Busy = append(h.Busy, "Time Machine")
+	}
+	if raw, err := unix.SysctlRaw("vm.loadavg"); err == nil {
+		h.Busy = append(h.Busy, loadBusy(loadAverage(raw), h.CPUs)...)
+	}
+}
+
+func disk(ctx context.Context, name string) result.Disk {
+	var st unix.Statfs_t
+	if err := unix.Statfs(name, &st); err != nil {
+		return result.Disk{}
+	}
+	d := result.Disk{Filesystem: clean(unix.ByteSliceToString(st.Fstypename[:])), Free: product(st.Bavail, st.Bsize), Total: product(st.Blocks, st.Bsize)}
+	device := unix.ByteSliceToString(st.Mntfromname[:])
+	switch {
+	case remote[d.Filesystem]:
+		d.Medium, d.Bus = "network", "network"
+	case d.Filesystem == "tmpfs":
+		d.Medium = "memory"
+	case strings.HasPrefix(device, "/dev/disk"):
+		if v, ok := readVolume(ask(ctx, "/usr/sbin/diskutil", "info", "-plist", filepath.Base(device))); ok {
+			below := v
+			if whole := v.whole(); whole != "" {
+				below, _ = readVolume(ask(ctx, "/usr/sbin/diskutil", "info", "-plist", whole))
+			}
+			v.describe(&d, below)
+		}
+	}
+	return d
+}
+
+// bootID prefers the session's identifier: the boot time moves when the clock is set.
+func bootID() string {
+	if id := sysctl("kern.bootsessionuuid"); id != "" {
+		return id
+	}
+	if tv, err := unix.SysctlTimeval("kern.boottime"); err == nil {
+		return strconv.FormatInt(tv.Sec, 10)
+	}
+	return ""
+}
+
+func memory() (physical, limit int64) {
+	n, err := unix.SysctlUint64("hw.memsize")
+	if err != nil {
+		return 0, 0
+	}
+	return product(n, int64(1)), 0
+}
+
+// Suspended is how long the machine has slept since it booted: the raw monotonic
+// clock runs on through a sleep, the uptime clock does not (clock_gettime(3)).
+// The difference of two calls is the sleep between them, exact to some microseconds.
+func Suspended() (time.Duration, error) {
+	return between(unix.CLOCK_MONOTONIC_RAW, unix.CLOCK_UPTIME_RAW)
+}
+
+// InhibitSleep keeps the machine awake by caffeinate(8) until release is called or
+// this process ends, and says how.
+func InhibitSleep() (release func(), how string, err error) {
+	cmd := exec.Command("/usr/bin/caffeinate", "-dims", "-w", strconv.Itoa(os.Getpid()))
+	// An interrupt from the terminal is ours to handle.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		return nil, "", fmt.Errorf("inhibiting sleep: %w: %w", err, ErrUnsupported)
+	}
+	return once(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }), "caffeinate", nil
+}

@@ -1,0 +1,98 @@
+package host
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"dmgbench/internal/result"
+)
+
+const root = tree("/")
+
+func gather(_ context.Context, h *result.Host) {
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err == nil && set.Count() > 0 {
+		h.CPUs = set.Count()
+	}
+	root.machine(h)
+}
+
+func disk(_ context.Context, name string) result.Disk {
+	full, err := filepath.Abs(name)
+	if err != nil {
+		return result.Disk{}
+	}
+	if full, err = filepath.EvalSymlinks(full); err != nil {
+		return result.Disk{}
+	}
+	d := root.under(full)
+	d.Free, d.Total = space(full)
+	return d
+}
+
+// space is what the file system leaves to users without privileges, and its size.
+func space(name string) (free, total int64) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(name, &st); err != nil {
+		return 0, 0
+	}
+	return product(st.Bavail, st.Frsize), product(st.Blocks, st.Frsize)
+}
+
+func bootID() string { return root.text("proc/sys/kernel/random/boot_id") }
+
+func memory() (physical, limit int64) { return root.memory() }
+
+// Suspended is how long the machine has slept since it booted: the boot clock runs
+// on through a sleep, the monotonic clock does not (clock_gettime(2)). The
+// difference of two calls is the sleep between them, exact to some microseconds.
+func Suspended() (time.Duration, error) { return between(unix.CLOCK_BOOTTIME, unix.CLOCK_MONOTONIC) }
+
+// InhibitSleep keeps the machine awake until release is called or this process
+// ends, and says how. It asks logind by systemd-inhibit(1); where that is missing
+// or refused, the error matches [ErrUnsupported] and is worth a warning.
+func InhibitSleep() (release func(), how string, err error) {
+	exe, err := exec.LookPath("systemd-inhibit")
+	if err != nil {
+		return nil, "", fmt.Errorf("inhibiting sleep: no systemd-inhibit: %w", ErrUnsupported)
+	}
+	return hold(exec.Command(exe, "--what=sleep:idle", "--who=dmgbench", "--why=a benchmark is measuring", "--mode=block", "cat"), 5*time.Second)
+}
+
+// hold starts a command that holds a lock around cat. An echo shows that the lock is
+// held; the end of our pipe, and so of this process, ends cat and the lock with it.
+func hold(cmd *exec.Cmd, patience time.Duration) (func(), string, error) {
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, "", fmt.Errorf("inhibiting sleep: %w", err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, "", fmt.Errorf("inhibiting sleep: %w", err)
+	}
+	// An interrupt from the terminal is ours to handle; the lock outlives it.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		return nil, "", fmt.Errorf("inhibiting sleep: %w", errors.Join(err, ErrUnsupported))
+	}
+	timer := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
+	// A write to a command that has ended shows in the missing echo.
+	_, _ = in.Write([]byte("held\n"))
+	line, _ := bufio.NewReader(out).ReadString('\n')
+	timer.Stop()
+	if line != "held\n" {
+		_ = in.Close()
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		return nil, "", fmt.Errorf("inhibiting sleep: refused to %q: %w", cmd.Args[0], ErrUnsupported)
+	}
+	return once(func() { _ = in.Close(); _ = cmd.Wait() }), filepath.Base(cmd.Args[0]), nil
+}
