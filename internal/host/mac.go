@@ -126,8 +126,9 @@ func readVolume(out []byte) (v macVolume, ok bool) {
 			v, ok = macVolume{}, false
 		}
 	}()
-	_, err := plist.Unmarshal(out, &v)
-	return v, err == nil
+	// An empty or plain text would pass as a property list of the old format.
+	format, err := plist.Unmarshal(out, &v)
+	return v, err == nil && format == plist.XMLFormat
 }
 
 var wholeDisk = regexp.MustCompile(`^disk[0-9]{1,5}`)
