@@ -81,9 +81,9 @@ the file that DMGBENCH_CONFIG names.
 // commands are all commands in the order of the help.
 func (a *app) commands() []*cobra.Command {
 	return []*cobra.Command{
-		a.newPlansCommand(), a.newCheckCommand(),
+		a.newRunCommand(a.runPlans), a.newResumeCommand(a.runResume), a.newPlansCommand(), a.newCheckCommand(),
 		a.newReportCommand(a.runReport), a.newExportCommand(a.runExport),
-		a.newSchemaCommand(), a.newVersionCommand(),
+		a.newSchemaCommand(), a.newDoctorCommand(), a.newCleanCommand(), a.newVersionCommand(),
 	}
 }
 

@@ -15,8 +15,7 @@ import (
 )
 
 // configure fills the flags that were not given from the environment, and what
-// that does not say from the settings file. Only `run` has settings that last:
-// the others take theirs by their own name too.
+// that does not say from the settings file.
 func (a *app) configure(cmd *cobra.Command) error {
 	if err := a.readSettings(cmd.Root()); err != nil {
 		return err
@@ -42,7 +41,11 @@ func (a *app) configure(cmd *cobra.Command) error {
 
 func (a *app) fill(f *pflag.Flag, key string) error {
 	if s, ok := f.Value.(pflag.SliceValue); ok {
-		if err := s.Replace(a.settings.GetStringSlice(key)); err != nil {
+		list := a.settings.GetStringSlice(key)
+		if one, ok := a.settings.Get(key).(string); ok { // a folder's name may have blanks
+			list = []string{one}
+		}
+		if err := s.Replace(list); err != nil {
 			return err
 		}
 	} else if err := f.Value.Set(a.settings.GetString(key)); err != nil {

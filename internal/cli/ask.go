@@ -1,0 +1,42 @@
+package cli
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"strings"
+
+	"dmgbench/internal/plan"
+	"dmgbench/internal/units"
+
+	"golang.org/x/term"
+)
+
+// largeRun is from how many bytes written on a run asks first: what it costs in
+// time and in wear is not to be had by a slip of the hand.
+const largeRun = 20 * units.Bytes(1e9)
+
+// ask lets a person at a terminal stop a large run before it begins. Where
+// nobody can answer there is no question.
+func (a *app) ask(ps []*plan.Plan, o runOptions) error {
+	in, ok := a.in.(*os.File)
+	if _, seen := terminal(a.err); !ok || !seen || o.Yes || !term.IsTerminal(int(in.Fd())) {
+		return nil
+	}
+	var total units.Bytes
+	for _, p := range ps {
+		for _, c := range p.Cases() {
+			total += plan.Estimate(p, c).BytesWritten * units.Bytes(p.Run.Rounds)
+		}
+	}
+	if total < largeRun {
+		return nil
+	}
+	fmt.Fprintf(a.err, "This writes %s in all. Go on? [y/N] ", total.Human())
+	line, err := bufio.NewReader(in).ReadString('\n')
+	if answer := strings.ToLower(strings.TrimSpace(line)); err == nil && (answer == "y" || answer == "yes") {
+		return nil
+	}
+	return &usageError{err: fmt.Errorf("starting the run: it was not confirmed"),
+		hint: "--dry-run shows what it would do, --sets 1 shortens it honestly, --yes asks nothing"}
+}

@@ -1,0 +1,30 @@
+package cli
+
+import (
+	"dmgbench/internal/runner"
+
+	"github.com/spf13/cobra"
+)
+
+func (a *app) newCleanCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "clean", GroupID: "maintain", Args: cobra.NoArgs,
+		Short: "delete what interrupted runs left behind",
+		Long: `Detach and delete the images that interrupted runs left behind. Only folders that
+carry the mark of such a run, and are yours, are deleted; run folders with their
+plan, journal and report stay. A run whose images are gone is resumed all the same:
+its interrupted case begins anew. A run that is paused inside a case cannot go on there.
+
+EXIT STATUS
+  0  nothing is left
+  1  something could not be deleted`,
+		Example: "  dmgbench clean",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			dir, err := a.stateDir()
+			if err != nil {
+				return err
+			}
+			return runner.Clean(cmd.Context(), dir, a.out)
+		},
+	}
+}

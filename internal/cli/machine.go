@@ -1,0 +1,160 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"dmgbench/internal/clock"
+	"dmgbench/internal/host"
+	"dmgbench/internal/result"
+	"dmgbench/internal/runner"
+)
+
+// factsTime bounds how long the commands that know the machine may take.
+const factsTime = 15 * time.Second
+
+// config is what all runs of this invocation have in common.
+func (a *app) config(ctx context.Context, o sessionOptions) (runner.Config, error) {
+	c := runner.Config{Tool: tool(), Clock: clock.NewReal(), Keep: o.Keep}
+	var err error
+	if c.Places, err = places(o.On); err != nil {
+		return c, err
+	}
+	if c.Inputs, err = pairs("input", o.Input); err != nil {
+		return c, err
+	}
+	if c.StateDir, err = a.stateDir(); err != nil {
+		return c, err
+	}
+	if c.Engine, c.Why, err = pick(ctx, o.Engine, c.Clock); err != nil {
+		return c, err
+	}
+	c.Boot, c.Memory = host.BootID(), host.Memory()
+	if _, err := host.Suspended(); err == nil {
+		c.Suspended = suspended
+	}
+	return c, nil
+}
+
+// prepare makes the machine ready: it takes the lock of measuring, keeps the
+// machine awake, adds its facts and checks what the plan requires of it.
+func prepare(ctx context.Context, c *runner.Config) (release func(), err error) {
+	unlock, err := host.Lock(c.StateDir)
+	if err != nil {
+		return nil, err
+	}
+	observe(ctx, c)
+	if c.Plan != nil {
+		if err := require(c); err != nil {
+			unlock()
+			return nil, err
+		}
+	}
+	c.Warnings = host.Warnings(c.Host)
+	sleepy, _, err := host.InhibitSleep()
+	if err != nil {
+		c.Warnings = append(c.Warnings, result.Warning{Kind: "sleep", Text: "nothing keeps the machine from sleeping: " + err.Error()})
+		return unlock, nil
+	}
+	return func() { sleepy(); unlock() }, nil
+}
+
+// require says what the plan asks of the machine and does not get.
+func require(c *runner.Config) error {
+	problems := host.Fit(c.Host, c.Plan.Run.Require)
+	if len(problems) == 0 {
+		return nil
+	}
+	e := &runner.NotFitError{Hint: problems[0].Hint}
+	for _, p := range problems {
+		e.Reasons = append(e.Reasons, p.Text)
+	}
+	return e
+}
+
+// suspended is how long the machine has slept, in nanoseconds.
+func suspended() (int64, error) {
+	d, err := host.Suspended()
+	return int64(d), err
+}
+
+// observe adds the facts of the machine, of the disks that the run is on too.
+func observe(ctx context.Context, c *runner.Config) {
+	ctx, cancel := context.WithTimeout(ctx, factsTime)
+	defer cancel()
+	asked := []host.Place{{Path: existing(c.Out)}}
+	for _, p := range c.Places {
+		if p.Name == "" {
+			asked = asked[1:]
+		}
+		asked = append(asked, host.Place(p))
+	}
+	c.Host = host.Gather(ctx, asked, c.Identify)
+	c.Virtual = host.Virtual(c.Host)
+}
+
+// existing is path, or the nearest folder above it that is there.
+func existing(path string) string {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return path
+	}
+	for {
+		if _, err := os.Stat(abs); err == nil || filepath.Dir(abs) == abs {
+			return abs
+		}
+		abs = filepath.Dir(abs)
+	}
+}
+
+// places reads --on: NAME=DIR, or DIR for the place without a name. A folder
+// whose path has an equals sign is given as =DIR or ./DIR.
+func places(args []string) ([]runner.Place, error) {
+	var out []runner.Place
+	seen := map[string]bool{}
+	for _, arg := range args {
+		name, dir, ok := strings.Cut(arg, "=")
+		if !ok || strings.ContainsAny(name, `/\`) {
+			name, dir = "", arg
+		}
+		if seen[name] {
+			return nil, &usageError{err: fmt.Errorf("reading --on: place %q is given twice", name)}
+		}
+		seen[name] = true
+		fi, err := os.Stat(dir)
+		if err == nil && !fi.IsDir() {
+			err = errors.New("it is not a folder")
+		}
+		if err != nil {
+			return nil, &usageError{err: fmt.Errorf("reading --on %q: %w", arg, err), hint: "give a folder that is there"}
+		}
+		abs, err := filepath.Abs(dir)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, runner.Place{Name: name, Path: abs})
+	}
+	return out, nil
+}
+
+// stateDir is where runs are registered: DMGBENCH_STATE, or the user's state folder.
+func (a *app) stateDir() (string, error) {
+	home := a.env["HOME"]
+	switch {
+	case a.env["DMGBENCH_STATE"] != "":
+		return filepath.Abs(a.env["DMGBENCH_STATE"])
+	case runtime.GOOS != "darwin" && filepath.IsAbs(a.env["XDG_STATE_HOME"]):
+		return filepath.Join(a.env["XDG_STATE_HOME"], "dmgbench"), nil
+	case home == "":
+		return "", &usageError{err: errors.New("finding the state folder: HOME is not set"), hint: "set DMGBENCH_STATE to a folder"}
+	case runtime.GOOS == "darwin":
+		return filepath.Join(home, "Library", "Application Support", "dmgbench", "state"), nil
+	}
+	return filepath.Join(home, ".local", "state", "dmgbench"), nil
+}

@@ -1,0 +1,269 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"dmgbench/internal/plan"
+	"dmgbench/internal/runner"
+	"dmgbench/internal/units"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+var (
+	runFormats = []string{"text", "json"}
+	engines    = []string{"auto", "inprocess"}
+)
+
+// assumedRate is what --dry-run reckons times with, bytes per second: a SATA SSD,
+// so that the time is an upper guess on anything newer.
+const assumedRate units.Rate = 500_000_000
+
+// runOptions are the flags of run.
+type runOptions struct {
+	sessionOptions
+	Plans                 []string
+	Out, Filesystem, Only string
+	Sets, Rounds, Workers int
+	Scale                 float64
+	Seed                  string
+	DryRun, Yes, Identify bool
+}
+
+// sessionOptions are those that resume has too.
+type sessionOptions struct {
+	Engine, Format string
+	On, Input      []string
+	Keep           bool
+}
+
+func (o *sessionOptions) AddFlags(f *pflag.FlagSet) {
+	f.StringVar(&o.Engine, "engine", "auto", "what makes the images: auto or inprocess")
+	f.StringArrayVar(&o.On, "on", nil, "`[NAME=]DIR`: put the images of place NAME into DIR (default: the run folder)")
+	f.StringArrayVar(&o.Input, "input", nil, "`NAME=PATH` of a file that the plan asks for")
+	f.BoolVar(&o.Keep, "keep", false, "leave the images and print how to open them")
+	f.StringVar(&o.Format, "format", "text", "text or json")
+}
+
+func (o *sessionOptions) validate() error {
+	switch {
+	case !slices.Contains(runFormats, o.Format):
+		return want("format", o.Format, runFormats)
+	case o.Engine == "hdiutil":
+		return &usageError{err: fmt.Errorf("picking engine %q: this version has no hdiutil engine yet", o.Engine),
+			hint: "use --engine inprocess, which needs no tool of the system"}
+	case !slices.Contains(engines, o.Engine):
+		return want("engine", o.Engine, engines)
+	}
+	return nil
+}
+
+func (o *runOptions) AddFlags(f *pflag.FlagSet) {
+	o.sessionOptions.AddFlags(f)
+	f.StringVar(&o.Out, "out", "", "run `folder`, new or empty (default runs/<plan>-<UTC time>)")
+	f.IntVar(&o.Sets, "sets", 0, "at most `N` sets of the published sizes: the honest way to shorten")
+	f.Float64Var(&o.Scale, "scale", 0, "multiply sizes by this `factor`; a departure")
+	f.IntVar(&o.Rounds, "rounds", 0, "`N` rounds")
+	f.StringVar(&o.Seed, "seed", "", "the `number` that data and orders are drawn from")
+	f.IntVar(&o.Workers, "workers", 0, "`N` goroutines doing file I/O")
+	f.StringVar(&o.Only, "only", "", "`key=value[,…]`: only these cases")
+	f.StringVar(&o.Filesystem, "fs", "", "`name` of the file system in the images")
+	f.BoolVar(&o.DryRun, "dry-run", false, "print what would be done, and do nothing")
+	f.BoolVar(&o.Identify, "identify", false, "record host name, user and paths")
+	f.BoolVar(&o.Yes, "yes", false, "do not ask before a large run")
+}
+
+func (o *runOptions) validate(changed func(string) bool) error {
+	for name, n := range map[string]int{"sets": o.Sets, "rounds": o.Rounds, "workers": o.Workers} {
+		if changed(name) && n < 1 {
+			return &usageError{err: fmt.Errorf("reading --%s: %d is less than 1", name, n)}
+		}
+	}
+	if changed("scale") && !(o.Scale > 0) {
+		return &usageError{err: fmt.Errorf("reading --scale: %v is not more than 0", o.Scale)}
+	}
+	if o.DryRun && o.Format == "json" {
+		return &usageError{err: fmt.Errorf("reading --format: --dry-run prints text only")}
+	}
+	return o.sessionOptions.validate()
+}
+
+func (a *app) newRunCommand(runF func(context.Context, runOptions) error) *cobra.Command {
+	var o runOptions
+	cmd := &cobra.Command{
+		Use: "run PLAN...", GroupID: "measure", Args: cobra.MinimumNArgs(1), ValidArgsFunction: completePlans,
+		Short: "execute plans",
+		Long: `Execute plans: paths, or names of built-in plans. The report is printed; the run
+folder holds plan.toml, journal.jsonl, result.json and report.html. Whatever makes
+the run another one than was published is in the report as a departure.
+
+With --format json a line of JSON says how each run ended, and progress goes to
+stderr as lines of JSON; with text it is one line, on a terminal only.
+
+` + exitText,
+		Example: "  dmgbench run quick --dry-run\n  dmgbench run quick --scale 0.01 --on /mnt/fast --only format=UDSB",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Plans = args
+			if err := o.validate(cmd.Flags().Changed); err != nil {
+				return err
+			}
+			return runF(cmd.Context(), o)
+		},
+	}
+	o.AddFlags(cmd.Flags())
+	oneOf(cmd, "format", runFormats)
+	oneOf(cmd, "engine", engines)
+	return cmd
+}
+
+// overrides are the flags that change the plan.
+func (o *runOptions) overrides(p *plan.Plan) (plan.Overrides, error) {
+	v := plan.Overrides{Sets: o.Sets, Scale: o.Scale, Rounds: o.Rounds, Workers: o.Workers, Filesystem: o.Filesystem}
+	if o.Seed != "" {
+		n, err := strconv.ParseUint(o.Seed, 10, 64)
+		if err != nil {
+			return v, &usageError{err: fmt.Errorf("reading --seed: %q is not a whole number from 0", o.Seed)}
+		}
+		v.Seed = &n
+	}
+	var err error
+	if o.Only != "" {
+		v.Only, err = p.ParseSelector(o.Only)
+	}
+	return v, err
+}
+
+// runPlans makes sure that all plans can be executed before the first one is.
+func (a *app) runPlans(ctx context.Context, o runOptions) error {
+	ps, err := a.loadAll(o.Plans)
+	if err != nil {
+		return err
+	}
+	for i, p := range ps {
+		v, err := o.overrides(p)
+		if err != nil {
+			return err
+		}
+		if ps[i], _, err = p.Apply(v); err != nil {
+			return err
+		}
+	}
+	if o.DryRun {
+		for _, p := range ps {
+			if err := runner.DryRun(a.out, p, assumedRate); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return a.execute(ctx, ps, o)
+}
+
+func (a *app) execute(ctx context.Context, ps []*plan.Plan, o runOptions) error {
+	c, err := a.config(ctx, o.sessionOptions)
+	if err != nil {
+		return err
+	}
+	c.Identify = o.Identify
+	for _, p := range ps {
+		if err := matchInputs(p, c.Inputs); err != nil {
+			return err
+		}
+		if err := matchPlaces(p, c.Places); err != nil {
+			return err
+		}
+	}
+	if err := a.ask(ps, o); err != nil {
+		return err
+	}
+	code := 0
+	for i, dir := range outFolders(o.Out, ps, c.Clock.Wall().Format("20060102T150405Z")) {
+		c := c
+		c.Plan, c.Out = ps[i], dir
+		got, err := a.session(ctx, o.Format, c, func(c runner.Config) (runner.Outcome, error) { return runner.Run(ctx, c) })
+		if err != nil {
+			return err
+		}
+		if code = max(code, got); code == exitInterrupted {
+			break
+		}
+	}
+	return status(code)
+}
+
+// outFolders are the run folders of the plans; plans of one name get a number.
+func outFolders(out string, ps []*plan.Plan, now string) []string {
+	var dirs []string
+	for _, p := range ps {
+		dir := filepath.Join("runs", p.Name+"-"+now)
+		if out != "" {
+			dir = out
+			if len(ps) > 1 {
+				dir = filepath.Join(out, p.Name)
+			}
+		}
+		name := dir
+		for n := 2; slices.Contains(dirs, name); n++ {
+			name = dir + "-" + strconv.Itoa(n)
+		}
+		dirs = append(dirs, name)
+	}
+	return dirs
+}
+
+// pairs reads NAME=VALUE arguments.
+func pairs(flag string, args []string) (map[string]string, error) {
+	m := map[string]string{}
+	for _, arg := range args {
+		name, value, ok := strings.Cut(arg, "=")
+		if !ok || name == "" || value == "" {
+			return nil, &usageError{err: fmt.Errorf("reading --%s: %q is not NAME=PATH", flag, arg)}
+		}
+		if m[name] != "" {
+			return nil, &usageError{err: fmt.Errorf("reading --%s: %q is given twice", flag, name)}
+		}
+		m[name] = value
+	}
+	return m, nil
+}
+
+// matchInputs compares the files that are brought with those that are asked for.
+func matchInputs(p *plan.Plan, inputs map[string]string) error {
+	for _, in := range p.Inputs {
+		if !in.Optional && inputs[in.Name] == "" {
+			return &usageError{err: fmt.Errorf("running plan %q: it needs the file %q: %s", p.Name, in.Name, cmp.Or(in.About, "an input")),
+				hint: "give it with --input " + in.Name + "=PATH"}
+		}
+	}
+	for name := range inputs {
+		if !slices.ContainsFunc(p.Inputs, func(in plan.Input) bool { return in.Name == name }) {
+			return &usageError{err: fmt.Errorf("running plan %q: it asks for no file %q", p.Name, name)}
+		}
+	}
+	return nil
+}
+
+// matchPlaces refuses a place that no case uses: it would be measured nowhere.
+func matchPlaces(p *plan.Plan, places []runner.Place) error {
+	for _, pl := range places {
+		if pl.Name != "" && !slices.ContainsFunc(p.Cases(), func(c plan.Case) bool { return c.Settings.Place == pl.Name }) {
+			return &usageError{err: fmt.Errorf("running plan %q: no case of it is at place %q", p.Name, pl.Name),
+				hint: "--on DIR without a name moves the images that are in the run folder otherwise"}
+		}
+	}
+	for _, c := range p.Cases() {
+		name := c.Settings.Place
+		if name != "" && !slices.ContainsFunc(places, func(pl runner.Place) bool { return pl.Name == name }) {
+			return &usageError{err: fmt.Errorf("running plan %q: place %q has no folder", p.Name, name),
+				hint: "give it with --on " + name + "=DIR"}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,73 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+
+	"dmgbench/internal/result"
+	"dmgbench/internal/runner"
+)
+
+// answer is what --format json prints of one run.
+type answer struct {
+	Run     string   `json:"run"` // run id
+	Dir     string   `json:"dir"` // the run folder
+	Status  string   `json:"status"`
+	Message string   `json:"message,omitempty"`
+	Kept    []string `json:"kept,omitempty"` // commands that open the images
+	Exit    int      `json:"exit"`
+}
+
+// session runs or resumes, writes result and report, prints the answer and gives
+// the exit status of this run.
+func (a *app) session(ctx context.Context, format string, c runner.Config, do func(runner.Config) (runner.Outcome, error)) (int, error) {
+	pr := a.newProgress(format)
+	c.Progress = pr
+	release, err := prepare(ctx, &c)
+	if err != nil {
+		return 0, err
+	}
+	out, err := do(c)
+	pr.done()
+	release()
+	if err != nil {
+		return 0, err
+	}
+	p, r, err := finish(c.Out)
+	if err != nil {
+		return 0, err
+	}
+	code := outcomeStatus(out, r)
+	if format == "json" {
+		b, err := json.Marshal(answer{r.Run, c.Out, out.Status, out.Message, out.Kept, code})
+		if err != nil {
+			return 0, err
+		}
+		_, err = fmt.Fprintf(a.out, "%s\n", b)
+		return code, err
+	}
+	if err := a.render(p, r, "text"); err != nil {
+		return 0, err
+	}
+	fmt.Fprintf(a.err, "report: %s\n", filepath.Join(c.Out, result.ReportFile))
+	if out.Message != "" {
+		fmt.Fprintln(a.err, printable(out.Message))
+	}
+	for _, k := range out.Kept {
+		fmt.Fprintf(a.err, "kept: %s\n", printable(k))
+	}
+	return code, nil
+}
+
+// outcomeStatus is the exit status of a run that ended without an error of its own.
+func outcomeStatus(o runner.Outcome, r *result.Result) int {
+	switch o.Status {
+	case runner.StatusInterrupted, runner.StatusPaused:
+		return exitInterrupted
+	case runner.StatusFailed, runner.StatusSkipped:
+		return exitCases
+	}
+	return verdict(r)
+}
