@@ -159,3 +159,24 @@ func TestApplyRun(t *testing.T) {
 		require.ErrorAs(t, err, &wrong)
 	}
 }
+
+// TestApplyKeepsMarginsOfNothing: a margin of 0% is required where it stands, so the canonical form has to say it.
+func TestApplyKeepsMarginsOfNothing(t *testing.T) {
+	p := mustParse(t, smallPlan+`
+[[claim]]
+says = "x"
+by = "us"
+left = { write = { phase = "new" } }
+right = { write = { phase = "new" } }
+equal = { within = "0%" }
+[[claim]]
+says = "y"
+by = "us"
+left = { write = {} }
+trend = { along = "phase", is = "constant", within = "0%" }
+`)
+	roundTrip(t, p)
+	q, changes := apply(t, p, plan.Overrides{Rounds: 1})
+	require.NotEmpty(t, changes)
+	assert.Equal(t, p.Claims, q.Claims)
+}

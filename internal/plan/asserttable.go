@@ -76,7 +76,7 @@ func detail(name string, keys ...key[Assert]) key[Assert] {
 }
 
 var (
-	withinKey = shareKey("within", func(a *Assert) *units.Share { return &a.Within })
+	withinKey = shareKey("within", func(a *Assert) *units.Share { return &a.Within }).always()
 	alongKey  = textKey("along", nameText, func(a *Assert) *string { return &a.Along }).must()
 	overKey   = alongKey.named("over")
 	fitKey    = textKey("fit", nameText, func(a *Assert) *string { return &a.Fit }).must()
