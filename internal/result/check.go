@@ -119,8 +119,11 @@ func (r *Record) checkPayload() error {
 	case KindCaseEnd:
 		return r.CaseEnd.check()
 	case KindPause:
-		p := r.Pause
-		return errors.Join(inRange("round", p.Round, 1, maxRounds), optional(p.Container), optional(p.Place))
+		p, first := r.Pause, 1
+		if p.Case == "" { // between cases: it belongs to no round
+			first = 0
+		}
+		return errors.Join(inRange("round", p.Round, first, maxRounds), optional(p.Container), optional(p.Place))
 	case KindSessionEnd:
 		return oneOf("end", r.SessionEnd.End, Clean, Interrupted, Paused)
 	case KindRunEnd:

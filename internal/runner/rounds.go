@@ -146,8 +146,31 @@ func (r *run) turned(m plan.Manual, value string) bool {
 	case "memory":
 		return strconv.FormatInt(r.c.Host.Memory, 10) == value
 	}
-	p := r.state.Paused
-	return p != nil && p.Key == m.Name && p.Value == value
+	v, asked := r.asked[m.Name]
+	return asked && v == value
+}
+
+// askedFor are the manual settings that pauses have asked for, by axis: whoever
+// resumes behind a pause has turned it. Where a session was interrupted, nobody
+// knows how the axes stand now, and all is asked anew.
+func askedFor(recs []result.Record) map[string]string {
+	asked, paused := map[string]string{}, true
+	for _, rec := range recs {
+		switch {
+		case rec.Session != nil && !paused:
+			clear(asked)
+		case rec.Session != nil:
+			paused = false
+		case rec.Pause != nil && rec.Pause.Key != "":
+			asked[rec.Pause.Key] = rec.Pause.Value
+		case rec.SessionEnd != nil:
+			paused = rec.SessionEnd.End == result.Paused
+		}
+	}
+	if !paused {
+		clear(asked)
+	}
+	return asked
 }
 
 // caseRound runs one case in one round, once more if the machine slept in the middle of it.

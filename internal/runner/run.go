@@ -43,6 +43,7 @@ type run struct {
 	toWrite  int64
 	finished int
 	done     map[caseRoundKey]bool // ended in this session
+	asked    map[string]string     // manual settings that the user resumed behind, by axis
 }
 
 // Run executes a plan from the beginning. The error is about the run as a whole;
@@ -99,7 +100,7 @@ func Resume(ctx context.Context, dir string, c Config) (Outcome, error) {
 		return Outcome{}, fmt.Errorf("resuming %q: plan.toml was changed since the run began", dir)
 	}
 	c.Plan, c.Out, c.Identify = p, dir, state.Run.Identify
-	r := &run{c: c, p: p, dir: rd, state: state, id: state.Run.ID, cases: p.Cases(), session: len(state.Sessions) + 1}
+	r := &run{c: c, p: p, dir: rd, state: state, id: state.Run.ID, cases: p.Cases(), session: len(state.Sessions) + 1, asked: askedFor(recs)}
 	if len(c.Places) == 0 {
 		r.c.Places = placesOf(c.StateDir, r.id)
 	}
