@@ -113,7 +113,11 @@ func (bd *band) loadLocked(b *bundle, create bool) error {
 	bd.f = f
 	b.cache.Store(f.Cache())
 	bd.used.Store(b.open.uses.Add(1))
-	b.open.add(bd)
+	// A transfer of this band has nothing to do with another one's failure to
+	// close, which may mean lost writes all the same: the next flush tells.
+	if err := b.open.add(bd); err != nil {
+		b.fate.set(err)
+	}
 	return nil
 }
 
@@ -164,20 +168,26 @@ type openSet struct {
 }
 
 // add is called with bd.mu held; it never waits for another band's lock.
-func (s *openSet) add(bd *band) {
+func (s *openSet) add(bd *band) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.set == nil {
 		s.set = map[*band]struct{}{}
 	}
 	s.set[bd] = struct{}{}
-	for len(s.set) > s.limit && s.recycle(bd) {
+	var errs error
+	for len(s.set) > s.limit {
+		closed, err := s.recycle(bd)
+		if errs = errors.Join(errs, err); !closed {
+			break
+		}
 	}
+	return errs
 }
 
 // recycle closes one band other than keep. Bands in use are passed over: the
 // limit may be exceeded by as many as there are transfers.
-func (s *openSet) recycle(keep *band) bool {
+func (s *openSet) recycle(keep *band) (closed bool, err error) {
 	for skip := int64(-1); ; {
 		var oldest *band
 		for bd := range s.set {
@@ -186,7 +196,7 @@ func (s *openSet) recycle(keep *band) bool {
 			}
 		}
 		if oldest == nil {
-			return false
+			return false, nil
 		}
 		skip = oldest.used.Load()
 		if !oldest.mu.TryLock() {
@@ -195,12 +205,12 @@ func (s *openSet) recycle(keep *band) bool {
 		// Nothing is lost with the descriptor: the band stays on the list of
 		// what to flush, and fsync through a new one covers the same file.
 		if oldest.f != nil {
-			_ = oldest.f.Close()
+			err = oldest.f.Close()
 			oldest.f = nil
 		}
 		delete(s.set, oldest)
 		oldest.mu.Unlock()
-		return true
+		return true, err
 	}
 }
 

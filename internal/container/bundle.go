@@ -35,6 +35,7 @@ type bundle struct {
 
 	dirtyMu sync.Mutex
 	dirty   []*band
+	flights []*flight   // flushes under way
 	entries atomic.Bool // bands were created or deleted since the last flush
 	fate    fate
 }

@@ -94,20 +94,59 @@ func (b *bundle) flush() error {
 	if err := b.fate.get(); err != nil {
 		return err
 	}
-	b.dirtyMu.Lock()
-	dirty := b.dirty
-	b.dirty = nil
-	b.dirtyMu.Unlock()
-	err := inParallel(flushWorkers, int64(len(dirty)), func(i int64) error {
-		return dirty[i].flush(b)
-	})
-	if err == nil && b.entries.Swap(false) {
-		err = b.bands.Sync()
+	f := b.takeDirty()
+	if err := f.run(b); err != nil {
+		b.fate.set(err)
+		b.landed(f)
+		return err
 	}
-	if err != nil {
-		return b.fate.set(err)
+	b.landed(f)
+	for _, other := range f.before {
+		<-other.done
+	}
+	// What another flush had taken of the caller's writes may be lost.
+	if err := b.fate.get(); err != nil {
+		return err
 	}
 	return b.check()
+}
+
+// flight is one flush under way, with what it took off the lists of what is
+// to be flushed. Whoever calls Flush meanwhile waits for it: it may have taken
+// what the caller wrote.
+type flight struct {
+	dirty   []*band
+	entries bool
+	before  []*flight
+	done    chan struct{}
+}
+
+func (b *bundle) takeDirty() *flight {
+	f := &flight{done: make(chan struct{})}
+	b.dirtyMu.Lock()
+	defer b.dirtyMu.Unlock()
+	f.dirty, b.dirty = b.dirty, nil
+	f.entries = b.entries.Swap(false)
+	f.before = slices.Clone(b.flights)
+	b.flights = append(b.flights, f)
+	return f
+}
+
+func (f *flight) run(b *bundle) error {
+	err := inParallel(flushWorkers, int64(len(f.dirty)), func(i int64) error {
+		return f.dirty[i].flush(b)
+	})
+	if err == nil && f.entries {
+		err = b.bands.Sync()
+	}
+	return err
+}
+
+func (b *bundle) landed(f *flight) {
+	b.dirtyMu.Lock()
+	defer b.dirtyMu.Unlock()
+	b.flights = slices.DeleteFunc(b.flights, func(o *flight) bool { return o == f })
+	close(f.done)
 }
 
 func (bd *band) flush(b *bundle) error {
