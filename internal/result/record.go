@@ -65,6 +65,8 @@ type RunStart struct {
 type Place struct {
 	Name string `json:"name"`
 	Path string `json:"path,omitempty"` // only with --identify
+	// Given says that the user named the folder: a resume has to find it again.
+	Given bool `json:"given,omitempty"`
 }
 
 // PlanCase is a case as the plan asks for it.

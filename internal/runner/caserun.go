@@ -170,6 +170,7 @@ func (x *caseRun) one(ctx context.Context, st plan.Step) error {
 	if err := errors.Join(x.r.append(result.Record{Kind: result.KindStepStart, StepStart: start}), x.r.dir.Flush()); err != nil {
 		return &journalError{err}
 	}
+	x.r.holding = false // from here on the case can only be begun anew
 	x.r.status(x, st, workload.Progress{})
 	var err error
 	if st.Do == "parallel" {
@@ -203,8 +204,9 @@ func (x *caseRun) journal(ctx context.Context, st plan.Step, rec result.Step, er
 		rec.Live = workload.Total(h.live)
 	}
 	end := &result.StepEnd{Case: x.c.ID, Round: x.round, Step: rec}
-	if e := errors.Join(x.r.append(result.Record{Kind: result.KindStep, Step: end}), x.r.dir.Sync()); e != nil {
-		return &journalError{e}
+	e := errors.Join(x.r.append(result.Record{Kind: result.KindStep, Step: end}), x.r.dir.Sync())
+	if e != nil && (err == nil || st.Expect == "fail") {
+		return &journalError{e} // behind a failing step the case ends, and its end is where the journal has to be whole
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -249,22 +251,31 @@ func (x *caseRun) pause(ctx context.Context, st plan.Step) error {
 	p := &result.Pause{Case: x.c.ID, Round: x.round, Step: x.index + 1, Place: x.c.Settings.Place}
 	p.Message = fmt.Sprintf("%s, then go on with: dmgbench resume %s", strings.TrimRight(st.Message, ". "), x.r.dir.Path())
 	if x.main != nil {
-		if x.main.att != nil {
-			if _, err := x.main.att.Detach(ctx, false); err != nil {
-				return err
-			}
+		if err := x.leave(ctx); err != nil {
+			return err
 		}
-		id, err := x.main.con.Identity(ctx)
+		id, err := fingerprint(x.place, x.main.con.Name())
 		if err != nil {
 			return err
 		}
 		p.Container, p.Identity = x.main.con.Name(), id
 	}
-	x.undo.todo = nil
 	if err := errors.Join(x.r.append(result.Record{Kind: result.KindPause, Pause: p}), x.r.dir.Sync()); err != nil {
 		return &journalError{err}
 	}
+	x.r.holding = p.Container != ""
 	return &pausedError{p.Message}
+}
+
+// leave detaches the container and owes nothing more, since it stays.
+func (x *caseRun) leave(ctx context.Context) error {
+	if x.main.att != nil {
+		if err := x.detach(ctx, x.main, &result.Step{}); err != nil {
+			return err
+		}
+	}
+	x.undo.todo = nil
+	return nil
 }
 
 func instruction(m plan.Manual, value string) string {

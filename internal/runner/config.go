@@ -14,6 +14,7 @@ import (
 
 	"dmgbench/internal/clock"
 	"dmgbench/internal/engine"
+	"dmgbench/internal/hostio"
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
 )
@@ -43,6 +44,7 @@ type Config struct {
 	Inputs    map[string]string // files the plan asks for, by name
 	StateDir  string            // registry of runs; "": none is kept
 	Progress  Progress          // nil: none
+	Hook      hostio.Hook       // sees, and may fail, every operation at the places; nil: none
 }
 
 // Progress is told how a run goes on, never inside a timed span.

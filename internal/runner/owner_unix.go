@@ -15,3 +15,12 @@ func owner(info fs.FileInfo) (int, bool) {
 	}
 	return int(st.Uid), true
 }
+
+// inode tells a file from another one that took its name.
+func inode(info fs.FileInfo) uint64 {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0
+	}
+	return uint64(st.Ino)
+}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"dmgbench/internal/hostio"
 	"dmgbench/internal/result"
@@ -14,6 +15,9 @@ import (
 
 // markerName marks a folder that a run made and may remove.
 const markerName = ".dmgbench-run"
+
+// markerTemp begins the names under which a marker is written before it gets its own.
+const markerTemp = "." + markerName + ".tmp-"
 
 // workFolder is the run's own folder at a place.
 func workFolder(id string) string { return "dmgbench-" + id }
@@ -30,8 +34,8 @@ type place struct {
 }
 
 // openPlace makes the run's marked folder at a place, or finds it again.
-func openPlace(p Place, id string) (*place, error) {
-	root, err := hostio.OpenDir(p.Path)
+func openPlace(p Place, id string, hook hostio.Hook) (*place, error) {
+	root, err := hostio.OpenDir(p.Path, hostio.WithHook(hook))
 	if err != nil {
 		return nil, fmt.Errorf("opening place %q: %w", p.Name, err)
 	}
@@ -49,13 +53,33 @@ func openPlace(p Place, id string) (*place, error) {
 	}
 	dir, err := root.Sub(name)
 	if err == nil {
-		err = ours(root, dir, name, id)
+		if err = errors.Join(remark(root, dir, name, id), ours(root, dir, name, id)); err != nil {
+			dir.Close()
+		}
 	}
 	if err != nil {
 		root.Close()
 		return nil, fmt.Errorf("opening the run's folder at place %q: %w", p.Name, err)
 	}
 	return &place{name: p.Name, root: root, dir: dir}, nil
+}
+
+// remark marks a folder that a killed run had made and not yet marked, or
+// unmarked and not yet removed. Such a folder is empty; any other is left as it is.
+func remark(root, dir *hostio.Dir, name, id string) error {
+	list, err := dir.ReadDir(".")
+	if err != nil {
+		return err
+	}
+	for _, f := range list {
+		if !strings.HasPrefix(f.Name(), markerTemp) {
+			return nil
+		}
+	}
+	if err := mine(root, name); err != nil {
+		return err
+	}
+	return mark(root, name, id)
 }
 
 func mark(root *hostio.Dir, name, id string) error {
@@ -88,6 +112,11 @@ func ours(root, dir *hostio.Dir, name, id string) error {
 	if m.Run != id {
 		return fmt.Errorf("it belongs to run %q", m.Run)
 	}
+	return mine(root, name)
+}
+
+// mine says nil if the folder belongs to this user.
+func mine(root *hostio.Dir, name string) error {
 	info, err := root.Lstat(name)
 	if err != nil {
 		return err
@@ -101,13 +130,45 @@ func ours(root, dir *hostio.Dir, name, id string) error {
 // remove deletes the run's folder, but only where marker, run id and owner agree.
 func (p *place) remove(id string) error {
 	defer p.root.Close()
+	defer p.dir.Close()
 	err := ours(p.root, p.dir, workFolder(id), id)
-	p.dir.Close()
+	if err == nil {
+		err = p.dir.Verify(p.root, workFolder(id))
+	}
+	if err == nil {
+		err = p.empty(id)
+	}
 	if err != nil {
 		return fmt.Errorf("removing the run's folder at place %q: %w", p.name, err)
 	}
-	if err := p.root.RemoveAll(workFolder(id)); err != nil {
-		return fmt.Errorf("removing the run's folder at place %q: %w", p.name, err)
+	return nil
+}
+
+// empty removes what is in the run's folder, then the marker, then the folder: a
+// run that is killed in the middle leaves a folder that is known as its own.
+func (p *place) empty(id string) error {
+	if err := p.clear(nil); err != nil {
+		return err
+	}
+	if err := p.dir.Remove(markerName); err != nil {
+		return err
+	}
+	return p.root.Remove(workFolder(id))
+}
+
+// clear removes everything in the run's folder but the marker and what keep says.
+func (p *place) clear(keep func(name string) bool) error {
+	list, err := p.dir.ReadDir(".")
+	if err != nil {
+		return err
+	}
+	for _, f := range list {
+		if f.Name() == markerName || keep != nil && keep(f.Name()) {
+			continue
+		}
+		if err := p.dir.RemoveAll(f.Name()); err != nil {
+			return err
+		}
 	}
 	return nil
 }

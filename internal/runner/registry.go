@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"dmgbench/internal/hostio"
@@ -50,64 +52,162 @@ func unregister(stateDir, id string) {
 	}
 }
 
+// unregisterEnded forgets a run that has ended, unless something of it is left at a place.
+func unregisterEnded(stateDir, id string) {
+	e, err := readEntry(stateDir, id)
+	if err != nil {
+		return
+	}
+	for _, path := range e.Places {
+		if _, err := os.Lstat(filepath.Join(path, workFolder(id))); !errors.Is(err, fs.ErrNotExist) {
+			return
+		}
+	}
+	unregister(stateDir, id)
+}
+
+// readEntry reads what the registry says of one run.
+func readEntry(stateDir, id string) (entry, error) {
+	fail := func(err error) (entry, error) {
+		return entry{}, fmt.Errorf("reading the registry entry of run %q: %w", id, err)
+	}
+	if err := result.SafeName(id); err != nil {
+		return fail(err)
+	}
+	dir, err := hostio.OpenDir(filepath.Join(stateDir, "runs"))
+	if err != nil {
+		return fail(err)
+	}
+	defer dir.Close()
+	text, err := dir.ReadFile(id+".json", 1<<20)
+	if err != nil {
+		return fail(err)
+	}
+	var e entry
+	if err := json.Unmarshal(text, &e); err != nil || e.Run != id {
+		return fail(errors.New("it is damaged; remove it by hand"))
+	}
+	return e, nil
+}
+
+// placesAgain finds the folders that a run was given: those that are given anew,
+// else those that the registry knows. The journal does not say.
+func placesAgain(c Config, run result.RunStart) ([]Place, error) {
+	var known entry
+	if c.StateDir != "" {
+		known, _ = readEntry(c.StateDir, run.ID) // without an entry the folders have to be given
+	}
+	out := slices.Clone(c.Places)
+	for _, p := range run.Places {
+		if !p.Given || slices.ContainsFunc(out, func(o Place) bool { return o.Name == p.Name }) {
+			continue
+		}
+		path := known.Places[p.Name]
+		if path == "" {
+			return nil, &result.Error{Doing: "resuming run", File: c.Out, Err: fmt.Errorf("the folder of place %q is not known any more", p.Name),
+				Hint: "give it again with --on " + strings.TrimPrefix(p.Name+"=DIR", "=")}
+		}
+		out = append(out, Place{Name: p.Name, Path: path})
+	}
+	return out, nil
+}
+
 // Clean removes what interrupted runs left at their places and says what it
 // did. Runs that are going on are left alone; run folders with their results
-// are never removed.
+// are never removed, and a run that can go on stays registered, since the
+// registry alone knows its places.
 func Clean(ctx context.Context, stateDir string, w io.Writer) error {
-	dir := filepath.Join(stateDir, "runs")
-	list, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && len(list) == 0 {
-		fmt.Fprintln(w, "nothing to clean")
-		return nil
-	}
-	if err != nil {
+	list, err := os.ReadDir(filepath.Join(stateDir, "runs"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("reading the registry of runs: %w", err)
 	}
 	var errs []error
+	said := &counter{w: w}
 	for _, f := range list {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		if id, ok := strings.CutSuffix(f.Name(), ".json"); ok {
-			errs = append(errs, cleanRun(stateDir, id, w))
+			errs = append(errs, cleanRun(stateDir, id, said))
 		}
 	}
-	return errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil || said.n > 0 {
+		return err
+	}
+	_, err = fmt.Fprintln(w, "nothing to clean")
+	return err
+}
+
+type counter struct {
+	w io.Writer
+	n int
+}
+
+func (c *counter) Write(p []byte) (int, error) {
+	c.n++
+	return c.w.Write(p)
 }
 
 // cleanRun removes the work folders of one run unless it is still going on.
 func cleanRun(stateDir, id string, w io.Writer) error {
-	text, err := os.ReadFile(filepath.Join(stateDir, "runs", id+".json"))
+	e, err := readEntry(stateDir, id)
 	if err != nil {
-		return fmt.Errorf("reading the registry entry of run %q: %w", id, err)
-	}
-	var e entry
-	if err := json.Unmarshal(text, &e); err != nil || e.Run != id || result.SafeName(id) != nil {
-		return fmt.Errorf("reading the registry entry of run %q: it is damaged; remove it by hand", id)
+		return err
 	}
 	run, err := result.ResumeRun(e.Folder)
+	goesOn := false
 	switch {
 	case errors.Is(err, result.ErrBusy):
 		fmt.Fprintf(w, "%s: still running\n", id)
 		return nil
 	case err == nil:
 		defer run.Close()
+		goesOn = resumable(run, id)
 	case !errors.Is(err, fs.ErrNotExist):
 		fmt.Fprintf(w, "%s: its run folder cannot be opened (%v)\n", id, err)
 	}
-	for name, path := range e.Places {
-		if _, err := os.Lstat(filepath.Join(path, workFolder(id))); errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		p, err := openPlace(Place{Name: name, Path: path}, id)
-		if err == nil {
-			err = p.remove(id)
-		}
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(e.Places)) {
+		away, err := cleanPlace(Place{Name: name, Path: e.Places[name]}, id, w)
 		if err != nil {
-			return fmt.Errorf("cleaning run %q: %w", id, err)
+			errs = append(errs, fmt.Errorf("cleaning run %q: %w", id, err))
 		}
-		fmt.Fprintf(w, "%s: removed its images at place %q\n", id, name)
+		if away && e.Places[name] != e.Folder {
+			goesOn = true // a disk that is not attached now may have images on it
+			fmt.Fprintf(w, "%s: place %q is not there now; if it is gone for good, remove the entry %s.json\n", id, name, id)
+		}
+	}
+	if err := errors.Join(errs...); err != nil || goesOn {
+		return err
 	}
 	unregister(stateDir, id)
 	return nil
+}
+
+// resumable says whether the journal is this run's and has no end yet.
+func resumable(run *result.RunDir, id string) bool {
+	recs, err := run.Journal()
+	if err != nil {
+		return false
+	}
+	s, err := result.Replay(recs)
+	return err == nil && s.Run.ID == id && s.Ended == nil
+}
+
+// cleanPlace removes the run's folder at one place; away says that the place itself is not there.
+func cleanPlace(at Place, id string, w io.Writer) (away bool, err error) {
+	if _, err := os.Stat(at.Path); errors.Is(err, fs.ErrNotExist) {
+		return true, nil
+	}
+	if _, err := os.Lstat(filepath.Join(at.Path, workFolder(id))); errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	p, err := openPlace(at, id, nil)
+	if err == nil {
+		err = p.remove(id)
+	}
+	if err == nil {
+		_, err = fmt.Fprintf(w, "%s: removed its images at place %q\n", id, at.Name)
+	}
+	return false, err
 }

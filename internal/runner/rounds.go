@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"dmgbench/internal/engine"
 	"dmgbench/internal/plan"
@@ -34,6 +35,11 @@ func (r *run) rounds(ctx context.Context) error {
 	r.done = map[caseRoundKey]bool{}
 	if err := r.clearLeftovers(); err != nil {
 		return err
+	}
+	if r.session > 1 && !r.holding { // what is held already takes its space
+		if err := fits(r.c); err != nil {
+			return err
+		}
 	}
 	for _, c := range r.cases {
 		t := plan.Estimate(r.p, c)
@@ -140,11 +146,13 @@ func (r *run) groupDone(turned []plan.KeyValue) bool {
 // turned says whether a manual axis stands at value: seen on the host where the
 // plan says how, else because the user resumed behind the pause that asked for it.
 func (r *run) turned(m plan.Manual, value string) bool {
-	switch m.Check {
-	case "cpus":
-		return strconv.Itoa(r.c.Host.CPUs) == value
-	case "memory":
-		return strconv.FormatInt(r.c.Host.Memory, 10) == value
+	if _, err := strconv.ParseInt(value, 10, 64); err == nil {
+		switch m.Check {
+		case "cpus":
+			return strconv.Itoa(r.c.Host.CPUs) == value
+		case "memory":
+			return strconv.FormatInt(r.c.Host.Memory, 10) == value
+		}
 	}
 	v, asked := r.asked[m.Name]
 	return asked && v == value
@@ -192,6 +200,7 @@ func (r *run) caseRound(ctx context.Context, id string, round int, pause *result
 	}
 	r.finished++
 	r.done[caseRoundKey{id, round}] = true
+	r.holding = false
 	end := result.Record{Kind: result.KindCaseEnd, CaseEnd: &result.CaseEnd{Case: id, Round: round, Status: status, Reason: reason, Target: made}}
 	return errors.Join(r.append(end), r.dir.Sync())
 }
@@ -221,12 +230,18 @@ func (r *run) attempt(ctx context.Context, c plan.Case, round int, pause *result
 	if errors.As(caseErr, &paused) {
 		return "", "", nil, caseErr
 	}
+	if ctx.Err() != nil && r.holding && x.main != nil && x.leave(context.WithoutCancel(ctx)) == nil {
+		return "", "", nil, &pausedError{pause.Message} // nothing was done behind the pause: it still stands
+	}
 	x.finish()
 	switch {
 	case ctx.Err() != nil:
 		return "", "", nil, ctx.Err()
 	case errors.As(caseErr, new(*journalError)):
-		return "", "", nil, caseErr
+		if r.dir.Sync() != nil { // the disk may have been full of what is removed now
+			return "", "", nil, caseErr
+		}
+		return result.Failed, caseErr.Error(), made, nil
 	case r.suspended()-before > slept:
 		return "", "", nil, errSlept
 	case errors.As(caseErr, new(*engine.UnsupportedError)):
@@ -277,21 +292,29 @@ func (r *run) verdict() (string, error) {
 }
 
 // clearLeftovers removes what an interrupted session left in the run's folders,
-// except the container that a pause keeps.
+// except the container that a pause keeps and what --keep keeps of finished cases.
 func (r *run) clearLeftovers() error {
-	for _, p := range r.places {
-		list, err := p.dir.ReadDir(".")
-		if err != nil {
-			return fmt.Errorf("looking for leftovers at place %q: %w", p.name, err)
+	kept := map[string]bool{}
+	if p := r.state.Paused; p != nil && p.Container != "" {
+		kept[p.Container] = true
+	}
+	for _, a := range r.state.Attempts {
+		if base := a.Start.Container; r.c.Keep && a.End != nil && base != "" {
+			kept[base] = true
 		}
-		for _, f := range list {
-			kept := r.state.Paused != nil && r.state.Paused.Container == f.Name()
-			if f.Name() == markerName || kept {
-				continue
+	}
+	for _, p := range r.places {
+		err := p.clear(func(name string) bool {
+			for base := range kept {
+				rest, ok := strings.CutPrefix(name, base)
+				if ok && (rest == "" || rest[0] == '.' || rest[0] == '-') {
+					return true
+				}
 			}
-			if err := p.dir.RemoveAll(f.Name()); err != nil {
-				return fmt.Errorf("removing a leftover at place %q: %w", p.name, err)
-			}
+			return false
+		})
+		if err != nil {
+			return fmt.Errorf("removing leftovers at place %q: %w", p.name, err)
 		}
 	}
 	return nil

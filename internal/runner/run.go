@@ -34,6 +34,7 @@ type run struct {
 	state    *result.State
 	id       string
 	session  int
+	holding  bool // the container of a pause is still wanted
 	started  time.Duration
 	cases    []plan.Case
 	places   map[string]*place
@@ -90,6 +91,9 @@ func Resume(ctx context.Context, dir string, c Config) (Outcome, error) {
 		return Outcome{}, fmt.Errorf("reading the journal of %q: %w", dir, err)
 	}
 	if state.Ended != nil {
+		if !c.Keep {
+			unregisterEnded(c.StateDir, state.Run.ID)
+		}
 		return Outcome{Dir: dir, Status: state.Ended.Status, Message: "the run is complete; nothing is left to do"}, nil
 	}
 	p, err := plan.Load(filepath.Join(dir, "plan.toml"))
@@ -101,9 +105,10 @@ func Resume(ctx context.Context, dir string, c Config) (Outcome, error) {
 	}
 	c.Plan, c.Out, c.Identify = p, dir, state.Run.Identify
 	r := &run{c: c, p: p, dir: rd, state: state, id: state.Run.ID, cases: p.Cases(), session: len(state.Sessions) + 1, asked: askedFor(recs)}
-	if len(c.Places) == 0 {
-		r.c.Places = placesOf(c.StateDir, r.id)
+	if r.c.Places, err = placesAgain(c, state.Run); err != nil {
+		return Outcome{}, err
 	}
+	r.holding = state.Paused != nil && state.Paused.Container != ""
 	return r.drive(ctx)
 }
 
@@ -175,7 +180,7 @@ func (r *run) start() *result.RunStart {
 		s.Departures = append(s.Departures, result.Departure{Kind: "place", Text: fmt.Sprintf("no folder was given for place %q: it lies with the run", name)})
 	}
 	for _, p := range allPlaces(r.c) {
-		place := result.Place{Name: p.Name}
+		place := result.Place{Name: p.Name, Given: slices.Contains(r.c.Places, p)}
 		if r.c.Identify {
 			place.Path = p.Path
 		}
@@ -196,6 +201,11 @@ func (r *run) drive(ctx context.Context) (Outcome, error) {
 	r.started = r.c.Clock.Now()
 	for _, p := range allPlaces(r.c) {
 		r.dir.Hide(p.Path, "<"+cmpOr(p.Name, "run")+">")
+	}
+	r.dir.Hide(r.c.StateDir, "<state>")
+	for name, path := range r.c.Inputs {
+		r.dir.Hide(path, "<"+name+">")
+		r.dir.Hide(absolute(path), "<"+name+">")
 	}
 	if err := r.openSession(); err != nil {
 		return Outcome{}, err
@@ -221,25 +231,33 @@ func (r *run) drive(ctx context.Context) (Outcome, error) {
 		status, err = r.verdict()
 		out.Status = status
 	}
-	r.close(&undo, out.Status)
-	return out, errors.Join(err, r.endSession(end, status, err))
+	clean := r.close(&undo, out.Status)
+	err = errors.Join(err, r.endSession(end, status, err))
+	if err != nil {
+		err = &result.Error{Doing: "running", File: r.dir.Path(), Err: err,
+			Hint: "what was measured is kept; go on with: dmgbench resume " + r.dir.Path()}
+	} else if status != "" && clean {
+		unregister(r.c.StateDir, r.id)
+	}
+	return out, err
 }
 
-// close removes the run's folders unless something in them is still wanted.
-func (r *run) close(undo *cleanup, status string) {
-	if status == StatusPaused || r.c.Keep {
+// close removes the run's folders unless something in them is still wanted, and
+// says whether nothing is left.
+func (r *run) close(undo *cleanup, status string) bool {
+	if status == StatusPaused || r.c.Keep || r.holding {
 		for _, p := range r.places {
 			p.close()
 		}
-		return
+		return false
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), cleanupTime)
 	defer cancel()
-	for _, err := range undo.run(ctx) {
+	errs := undo.run(ctx)
+	for _, err := range errs {
 		r.warn("", "cleanup", err.Error())
-		return
 	}
-	unregister(r.c.StateDir, r.id)
+	return len(errs) == 0
 }
 
 func (r *run) openSession() error {
@@ -286,7 +304,7 @@ func (r *run) openPlaces(undo *cleanup) error {
 			r.places[p.Name] = pl
 			continue
 		}
-		pl, err := openPlace(p, r.id)
+		pl, err := openPlace(p, r.id, r.c.Hook)
 		if err != nil {
 			return err
 		}

@@ -107,14 +107,18 @@ func (x *caseRun) adopt(slot **handle, con engine.Container, p *place) *handle {
 }
 
 func (x *caseRun) attach(ctx context.Context, h *handle, st plan.Step, rec *result.Step) error {
-	h.opts = engine.AttachOptions{
-		ReadOnly: st.ReadOnly != nil && *st.ReadOnly, NoMount: st.Mount != nil && !*st.Mount,
-		NoVerify: st.Verify != nil && !*st.Verify, Cache: x.spec.Cache,
-	}
+	h.opts = x.attachOptions(st)
 	return x.timed(rec, func() (err error) {
 		h.att, err = h.con.Attach(ctx, h.opts)
 		return err
 	})
+}
+
+func (x *caseRun) attachOptions(st plan.Step) engine.AttachOptions {
+	return engine.AttachOptions{
+		ReadOnly: st.ReadOnly != nil && *st.ReadOnly, NoMount: st.Mount != nil && !*st.Mount,
+		NoVerify: st.Verify != nil && !*st.Verify, Cache: x.spec.Cache,
+	}
 }
 
 // detach detaches and then, outside the clock, drops the container's pages from the host's cache.
