@@ -191,7 +191,7 @@ func (d *directory) room(n int) (int, error) {
 }
 
 // extend brings one more cluster, full of zeros, into the data: one that the directory has behind its end marker, or
-// a new one. The zeros are on the device before anything names the cluster.
+// a new one.
 func (d *directory) extend() error {
 	v, cluster := d.v, d.v.g.clusterSize()
 	if int64(len(d.data))+cluster > maxDirSize {
@@ -200,12 +200,11 @@ func (d *directory) extend() error {
 	if v.dirBytes+cluster > v.limit {
 		return fmt.Errorf("directories take more than %d bytes: %w", v.limit, ErrUnsupported)
 	}
-	if int64(len(d.data)) == extentsLen(d.extents) {
-		if err := d.addCluster(); err != nil {
+	if at := int64(len(d.data)); at < extentsLen(d.extents) {
+		if err := writeFull(v.dev, make([]byte, cluster), d.at(at)); err != nil {
 			return err
 		}
-	}
-	if err := writeFull(v.dev, make([]byte, cluster), d.at(int64(len(d.data)))); err != nil {
+	} else if err := d.addCluster(); err != nil {
 		return err
 	}
 	d.data = append(d.data, make([]byte, cluster)...)
@@ -213,7 +212,8 @@ func (d *directory) extend() error {
 	return nil
 }
 
-// addCluster gives the directory one more cluster; from then on it has a FAT chain.
+// addCluster gives the directory one more cluster; from then on it has a FAT chain. The cluster is zeroed before it is
+// linked: whatever fails, old bytes never become entries.
 func (d *directory) addCluster() error {
 	v := d.v
 	runs := v.g.runs(d.extents)
@@ -225,12 +225,22 @@ func (d *directory) addCluster() error {
 	if err != nil {
 		return err
 	}
-	if d.owner != nil && d.owner.noChain {
+	err = writeFull(v.dev, make([]byte, v.g.clusterSize()), v.g.at(more[0].first))
+	if err == nil && d.owner == nil && d.used*entryLen == len(d.data) {
+		// The root has neither a size nor, being full, an end marker: a link that survives a crash must lead to zeros.
+		err = v.dev.Flush()
+	}
+	switch {
+	case err != nil:
+	case d.owner != nil && d.owner.noChain:
 		err = v.fat.link(0, append(runs, more...))
-	} else {
+	default:
 		err = v.fat.link(last, more)
 	}
 	if err != nil {
+		if last != 0 && (d.owner == nil || !d.owner.noChain) {
+			_ = v.fat.set(last, endOfChain) // where the chain ended before; an error here leaves it so
+		}
 		v.alloc.release(more)
 		return err
 	}

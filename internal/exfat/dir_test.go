@@ -2,6 +2,7 @@ package exfat
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -111,4 +112,88 @@ func TestChainStopsAtACycle(t *testing.T) {
 	assert.Less(t, n, 50, "not after as many clusters as the volume has")
 	_, err = v.chain(100, 10_000, false, 1<<30)
 	require.ErrorIs(t, err, ErrCorrupt)
+}
+
+// TestFailedGrowthOfADirectoryShowsNoOldBytes lets the zeroing of a directory's next cluster fail: the cluster, full of
+// entry sets of a former life, must not become part of it.
+func TestFailedGrowthOfADirectoryShowsNoOldBytes(t *testing.T) {
+	for _, dir := range []string{"", "d/"} {
+		dev := blockdev.NewMem(4 << 20)
+		ghosts := ghost(64 << 10 / 96)
+		for off := int64(0); off < dev.Size(); off += 64 << 10 {
+			require.NoError(t, writeFull(dev, ghosts, off))
+		}
+		require.NoError(t, Format(dev, FormatOptions{ClusterSize: 512}))
+		v := mount(t, dev)
+		require.NoError(t, v.Mkdir("d"))
+		want, failed := 0, 0
+		for i := range 60 {
+			dev.Hook = nil
+			if i%4 == 3 { // whenever the directory wants to grow
+				dev.Hook = func(op blockdev.Op, off, n int64) error {
+					if op == blockdev.OpWrite && n == 512 {
+						return errCut
+					}
+					return nil
+				}
+			}
+			f, err := v.Create(fmt.Sprintf("%s%d", dir, i), 0)
+			dev.Hook = nil
+			if err != nil {
+				require.ErrorIs(t, err, errCut)
+				failed++
+				require.NoError(t, v.Unmount())
+				requireClean(t, dev)
+				v = mount(t, dev)
+				continue
+			}
+			want++
+			require.NoError(t, f.Close())
+		}
+		require.NoError(t, v.Unmount())
+		r, err := Check(dev, CheckOptions{})
+		require.NoError(t, err)
+		assert.Empty(t, r.Findings)
+		assert.Equal(t, want, r.Files, "no ghosts in %q", dir)
+		assert.NotZero(t, failed)
+	}
+}
+
+// TestFullRootGrowsOverZerosOnly cuts the power while a root without room for an end marker gets one more cluster.
+func TestFullRootGrowsOverZerosOnly(t *testing.T) {
+	mem := blockdev.NewMem(1 << 20)
+	ghosts := ghost(64 << 10 / 96)
+	for off := int64(0); off < mem.Size(); off += 64 << 10 {
+		require.NoError(t, writeFull(mem, ghosts, off))
+	}
+	require.NoError(t, Format(mem, FormatOptions{ClusterSize: 512}))
+	r := rand.New(rand.NewPCG(3, 4))
+	v := mount(t, mem)
+	// 3 entries of the system's, 13 of four files: full to the last of 16.
+	for _, name := range []string{"a", "b", "c", "a name that takes one entry more"[:20]} {
+		writeFile(t, v, name, nil)
+	}
+	require.NoError(t, v.Unmount())
+	for range 40 {
+		dev := newCached(mem.Clone())
+		v := mount(t, dev)
+		require.Equal(t, len(v.root.data), v.root.used*entryLen)
+		f, err := v.Create("e", 0)
+		require.NoError(t, err)
+		require.NoError(t, f.Close())
+		flushes := 0
+		dev.MemDevice.Hook = func(op blockdev.Op, off, n int64) error {
+			if op == blockdev.OpFlush {
+				if flushes++; flushes == 2 { // FAT and bitmap are under way
+					return errCut
+				}
+			}
+			return nil
+		}
+		_ = v.Sync()
+		after := dev.afterCut(t, r)
+		rep, err := Check(after, CheckOptions{})
+		require.NoError(t, err)
+		require.LessOrEqual(t, rep.Files, 5)
+	}
 }
