@@ -224,7 +224,7 @@ func (x *caseRun) report(rec *result.Step, f func() (engine.Report, error)) erro
 		return err
 	})
 	keep(rec, rep)
-	if err == nil && rec.Do == "check" && len(rep.Findings) > 0 && rec.Expect == "fail" {
+	if err == nil && rec.Do == "check" && len(rep.Findings) > 0 {
 		return fmt.Errorf("%d problems, first: %s", len(rep.Findings), rep.Findings[0])
 	}
 	return err

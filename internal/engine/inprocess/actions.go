@@ -82,10 +82,12 @@ func copyDevice(ctx context.Context, src, dst blockdev.Device) error {
 }
 
 // Check looks at the container and its partition table ("container"), at the
-// volume ("volume"), or at all ("").
+// volume ("volume"), or at all (""). The container may be attached, but not its
+// volume mounted, as when fsck is run on the device of a Mac's image.
 func (c *image) Check(ctx context.Context, o engine.CheckOptions) (engine.Report, error) {
 	var r engine.Report
-	if err := c.same(ctx, "checking", true); err != nil {
+	unmounted := c.open != nil && c.open.vol == nil
+	if err := c.same(ctx, "checking", !unmounted); err != nil {
 		return r, err
 	}
 	if o.What != "" && o.What != "container" && o.What != "volume" {
@@ -100,7 +102,13 @@ func (c *image) Check(ctx context.Context, o engine.CheckOptions) (engine.Report
 			r.Findings = append(r.Findings, f.String())
 		}
 	}
-	err := c.with(ctx, "checking", !o.Repair, func(img container.Image) error { return inspect(img, o, &r) })
+	look := func(img container.Image) error { return inspect(img, o, &r) }
+	var err error
+	if unmounted {
+		err = gone(errors.Join(look(c.open.img), c.open.img.Flush()))
+	} else {
+		err = c.with(ctx, "checking", !o.Repair, look)
+	}
 	switch {
 	case errors.Is(err, container.ErrCorrupt):
 		r.Findings, err = append(r.Findings, err.Error()), nil

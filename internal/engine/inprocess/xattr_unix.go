@@ -4,8 +4,11 @@ package inprocess
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -14,14 +17,14 @@ import (
 )
 
 // Xattr lists the container's extended attributes with their values, or sets
-// or removes one. Links are not followed. Linux wants names with a prefix such
-// as "user.".
+// or removes one. Links are not followed. A host file system without extended
+// attributes is an [engine.UnsupportedError].
 func (c *image) Xattr(ctx context.Context, action, name, value string) (engine.Report, error) {
 	var r engine.Report
 	if err := c.same(ctx, "attributes of", false); err != nil {
 		return r, err
 	}
-	file := filepath.Join(c.dir.Path(), c.file)
+	file, name := filepath.Join(c.dir.Path(), c.file), attributeName(runtime.GOOS, name)
 	var err error
 	switch action {
 	case "list":
@@ -33,10 +36,24 @@ func (c *image) Xattr(ctx context.Context, action, name, value string) (engine.R
 	default:
 		return r, refuse("extended attributes: "+action, "list, set or remove")
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, unix.ENOTSUP):
+		return r, refuse("extended attributes on this file system", "put the images on another disk")
+	case err != nil:
 		return r, fmt.Errorf("%s attribute %q of %q: %w", action, name, c.file, err)
 	}
 	return r, nil
+}
+
+// attributeName is the name on this system. Linux keeps what programs set under
+// "user." and refuses names outside of its four name spaces (xattr(7)); the Mac's
+// names have none.
+func attributeName(system, name string) string {
+	space, _, _ := strings.Cut(name, ".")
+	if system != "linux" || name == "" || slices.Contains([]string{"user", "trusted", "security", "system"}, space) {
+		return name
+	}
+	return "user." + name
 }
 
 func attributes(file string) (map[string]string, error) {

@@ -1,0 +1,49 @@
+//go:build linux || darwin
+
+package inprocess
+
+import (
+	"errors"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"dmgbench/internal/engine"
+	"dmgbench/internal/hostio"
+)
+
+func TestAttributeNames(t *testing.T) {
+	assert.Equal(t, "com.apple.diskimages.fsck", attributeName("darwin", "com.apple.diskimages.fsck"))
+	assert.Equal(t, "user.com.apple.diskimages.fsck", attributeName("linux", "com.apple.diskimages.fsck"))
+	assert.Equal(t, "user.checksum", attributeName("linux", "user.checksum"))
+	assert.Equal(t, "user.username", attributeName("linux", "username"))
+	assert.Empty(t, attributeName("linux", ""))
+}
+
+func TestXattr(t *testing.T) {
+	dir, err := hostio.OpenDir(t.TempDir())
+	require.NoError(t, err)
+	defer dir.Close()
+	for _, format := range []string{"UDRW", "UDSB"} {
+		c, err := New(nil).Create(t.Context(), dir, "image", engine.Spec{Format: format, Size: 8 << 20, Cache: hostio.CacheBuffered})
+		require.NoError(t, err)
+		const name = "com.apple.diskimages.recentcksum"
+		_, err = c.Xattr(t.Context(), "set", name, "stale")
+		if _, no := errors.AsType[*engine.UnsupportedError](err); no {
+			t.Skip(err)
+		}
+		require.NoError(t, err)
+		r, err := c.Xattr(t.Context(), "list", "", "")
+		require.NoError(t, err)
+		assert.Equal(t, "stale", r.Reported[attributeName(runtime.GOOS, name)])
+		_, err = c.Xattr(t.Context(), "remove", name, "")
+		require.NoError(t, err)
+		_, err = c.Xattr(t.Context(), "remove", name, "")
+		require.ErrorContains(t, err, name)
+		r, err = c.Xattr(t.Context(), "list", "", "")
+		require.NoError(t, err)
+		assert.NotContains(t, r.Reported, attributeName(runtime.GOOS, name))
+	}
+}
