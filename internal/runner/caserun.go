@@ -22,13 +22,11 @@ func (e *journalError) Unwrap() error { return e.err }
 
 // handle is one container of a case with the files that are on it.
 type handle struct {
-	con     engine.Container
-	att     engine.Attachment
-	opts    engine.AttachOptions
-	place   *place
-	live    []workload.Item
-	order   []workload.Item // of the last batch, as written
-	batches int
+	con   engine.Container
+	att   engine.Attachment
+	opts  engine.AttachOptions
+	place *place
+	books
 }
 
 // caseRun executes the steps of one case in one round.
@@ -201,7 +199,7 @@ func (x *caseRun) journal(ctx context.Context, st plan.Step, rec result.Step, er
 		rec.Error = err.Error()
 	}
 	if h, e := x.on(st); e == nil && h != nil {
-		rec.Live = workload.Total(h.live)
+		rec.Live = workload.Total(h.live) + workload.Total(h.named)
 	}
 	end := &result.StepEnd{Case: x.c.ID, Round: x.round, Step: rec}
 	e := errors.Join(x.r.append(result.Record{Kind: result.KindStep, Step: end}), x.r.dir.Sync())

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"runtime"
 
 	"dmgbench/internal/hostio"
 	"dmgbench/internal/plan"
@@ -32,19 +33,21 @@ func (x *caseRun) files(ctx context.Context, h *handle, st plan.Step, rec *resul
 		switch st.Do {
 		case "write":
 			items := x.draw(h, st)
-			out, err = workload.Write(ctx, vol, items, o)
-			h.live, h.order = append(h.live[:len(h.live):len(h.live)], items...), items
+			if out, err = workload.Write(ctx, vol, items, o); err == nil {
+				h.wrote(items, x.fileSet(st))
+			}
 		case "read", "verify":
 			var items []workload.Item
 			if items, err = x.batch(h, st); err == nil && st.Do == "read" {
 				out, err = workload.Read(ctx, vol, items, o)
 			} else if err == nil {
-				out, err = workload.Verify(ctx, vol, items, o)
+				out, err = x.verify(ctx, h, vol, items, o)
 			}
 		case "delete":
-			gone := workload.Select(h.live, st, x.key(st, h.batches))
-			out, err = workload.Delete(ctx, vol, gone, o)
-			h.live = workload.Without(h.live, gone)
+			gone := h.chosen(st, x.key(st, h.batches))
+			if out, err = workload.Delete(ctx, vol, gone, o); err == nil {
+				h.removed(gone)
+			}
 		case "copy":
 			out, err = x.copy(ctx, vol, st, o)
 		case "stream":
@@ -54,6 +57,9 @@ func (x *caseRun) files(ctx context.Context, h *handle, st plan.Step, rec *resul
 		}
 		return err
 	})
+	if err == nil && (st.Do == "copy" || st.Do == "stream") {
+		err = h.put(vol, st.To)
+	}
 	x.keepFiles(rec, out, o, before)
 	if err == nil && len(out.Findings) > 0 {
 		return fmt.Errorf("%d files are not as written, first: %s", len(out.Findings), out.Findings[0])
@@ -119,8 +125,7 @@ func (x *caseRun) batch(h *handle, st plan.Step) ([]workload.Item, error) {
 // options are the settings of the case with what the step overrides.
 func (x *caseRun) options(st plan.Step) (workload.Options, error) {
 	s := x.c.Settings
-	fs := x.fileSet(st)
-	data, err := workload.NewData(x.r.p.Run.Seed, x.round, x.c.ID, fs.Data, float64(fs.Compressible))
+	data, err := x.data(x.fileSet(st))
 	o := workload.Options{
 		Clock: x.r.c.Clock, Data: data, Workers: s.Workers, Block: int64(s.Block), Sync: hostio.SyncMode(cmpOr(st.Sync, s.Sync)),
 		Cache: cmpOr(st.Cache, s.Cache), QoS: s.QoS, Preallocate: s.Preallocate, Memory: x.r.c.Memory,
@@ -147,6 +152,9 @@ func (x *caseRun) stream(st plan.Step) workload.StreamSpec {
 	}
 	if spec.Threads == 0 {
 		spec.Threads = s.Threads
+	}
+	if spec.Threads == 0 { // the plan's word for one a CPU
+		spec.Threads = runtime.GOMAXPROCS(0)
 	}
 	return spec
 }

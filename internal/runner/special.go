@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"dmgbench/internal/engine"
 	"dmgbench/internal/engine/directory"
@@ -59,14 +60,15 @@ func (x *caseRun) parallel(ctx context.Context, st plan.Step, rec *result.Step) 
 	recs := make([]result.Step, len(st.Steps))
 	errs := make([]error, len(st.Steps))
 	work := make([]func(context.Context, *workload.Gate) error, len(st.Steps))
-	had := 0
+	had, hadNamed := 0, 0
 	if x.main != nil {
-		had = len(x.main.live)
+		had, hadNamed = len(x.main.live), len(x.main.named)
 	}
 	for i, s := range st.Steps {
 		kid := *x
 		if x.main != nil {
 			h := *x.main
+			h.books = x.main.books.clone()
 			h.batches += i
 			kid.main = &h
 		}
@@ -80,7 +82,8 @@ func (x *caseRun) parallel(ctx context.Context, st plan.Step, rec *result.Step) 
 	err := x.timed(rec, func() error { return workload.Parallel(ctx, work...) })
 	for i, kid := range kids {
 		if x.main != nil {
-			x.main.live = append(x.main.live[:len(x.main.live):len(x.main.live)], kid.main.live[min(had, len(kid.main.live)):]...)
+			x.main.wrote(kid.main.live[had:], x.fileSet(st.Steps[i]))
+			x.main.named = append(x.main.named, kid.main.named[hadNamed:]...)
 			x.main.batches = max(x.main.batches, kid.main.batches)
 		}
 		if e := x.journal(ctx, st.Steps[i], recs[i], errs[i]); e != nil && err == nil {
@@ -95,8 +98,11 @@ func (x *caseRun) parallel(ctx context.Context, st plan.Step, rec *result.Step) 
 // the container is opened again and has to be the one that was left.
 func (x *caseRun) replay(ctx context.Context, st plan.Step, pause *result.Pause) error {
 	x.index++
-	if st.Expect == "fail" {
-		return nil
+	if st.Expect == "fail" { // it left nothing behind but the number of its batch
+		if st.Do == "write" && x.main != nil {
+			x.main.batches++
+		}
+		return x.reopen(ctx)
 	}
 	switch st.Do {
 	case "create":
@@ -118,20 +124,38 @@ func (x *caseRun) replay(ctx context.Context, st plan.Step, pause *result.Pause)
 	case "detach":
 		x.main.att = nil
 	case "write":
-		items := x.draw(x.main, st)
-		x.main.live, x.main.order = append(x.main.live, items...), items
+		x.main.wrote(x.draw(x.main, st), x.fileSet(st))
+	case "copy", "stream":
+		x.main.named = append(x.main.named, workload.Item{Name: st.To})
 	case "delete":
-		x.main.live = workload.Without(x.main.live, workload.Select(x.main.live, st, x.key(st, x.main.batches)))
+		x.main.removed(x.main.chosen(st, x.key(st, x.main.batches)))
 	case "convert", "transfer", "damage", "parallel":
 		return fmt.Errorf("resuming behind a %s step is not possible: run the case again", st.Do)
 	}
+	return x.reopen(ctx)
+}
+
+// reopen attaches what was attached, behind the last step that is replayed, and
+// looks up what only the volume knows: the sizes of streamed files.
+func (x *caseRun) reopen(ctx context.Context) error {
 	if x.index < x.skipTo || x.main == nil || x.main.att == nil {
 		return nil
 	}
 	x.main.att = nil
 	att, err := x.main.con.Attach(ctx, x.main.opts)
+	if err != nil {
+		return err
+	}
 	x.main.att = att
-	return err
+	if att.Volume() == nil {
+		return nil
+	}
+	for _, it := range slices.Clone(x.main.named) {
+		if err := x.main.put(att.Volume(), it.Name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // replayed stands for an attachment of an earlier session while its steps are followed.

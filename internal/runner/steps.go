@@ -45,7 +45,7 @@ func (x *caseRun) do(ctx context.Context, st plan.Step, rec *result.Step) error 
 	case "remount":
 		return x.remount(ctx, h, st, rec)
 	case "settle":
-		return x.timed(rec, func() error { return x.settle(ctx, h, st) })
+		return x.timed(rec, func() error { return x.settle(ctx, h, st, rec) })
 	case "measure":
 		return x.measure(ctx, h, rec)
 	case "compact":
@@ -140,7 +140,7 @@ func (x *caseRun) detach(ctx context.Context, h *handle, rec *result.Step) error
 	return nil
 }
 
-// remount detaches and attaches; its length is without the settling between.
+// remount detaches and attaches; its length is without the settling after each attach.
 func (x *caseRun) remount(ctx context.Context, h *handle, st plan.Step, rec *result.Step) error {
 	start, busy := x.r.now(), int64(0)
 	for range max(st.Times, 1) {
@@ -150,9 +150,6 @@ func (x *caseRun) remount(ctx context.Context, h *handle, st plan.Step, rec *res
 		}
 		busy += part.DurationNS
 		rec.Warnings = append(rec.Warnings, part.Warnings...)
-		if err := x.r.c.Clock.Sleep(ctx, st.AtLeast.Std()); err != nil {
-			return err
-		}
 		from := x.r.now()
 		att, err := h.con.Attach(ctx, h.opts)
 		if err != nil {
@@ -160,13 +157,16 @@ func (x *caseRun) remount(ctx context.Context, h *handle, st plan.Step, rec *res
 		}
 		h.att = att
 		busy += x.r.now() - from
+		if err := x.r.c.Clock.Sleep(ctx, st.AtLeast.Std()); err != nil {
+			return err
+		}
 	}
 	rec.StartNS, rec.DurationNS = start, busy
 	return nil
 }
 
 // settle waits at least so long, then until the allocated size has stood still for three looks, at most so long.
-func (x *caseRun) settle(ctx context.Context, h *handle, st plan.Step) error {
+func (x *caseRun) settle(ctx context.Context, h *handle, st plan.Step, rec *result.Step) error {
 	start := x.r.c.Clock.Now()
 	if err := x.r.c.Clock.Sleep(ctx, st.AtLeast.Std()); err != nil || !st.UntilStable {
 		return err
@@ -174,6 +174,7 @@ func (x *caseRun) settle(ctx context.Context, h *handle, st plan.Step) error {
 	last, same := int64(-1), 0
 	for same < 3 {
 		if limit := st.AtMost.Std(); limit > 0 && x.r.elapsed(start) >= limit {
+			warn(rec, "settle", fmt.Sprintf("the allocated size had not stood still after %s", st.AtMost))
 			return nil
 		}
 		u, err := h.con.Usage(ctx)
@@ -258,7 +259,7 @@ func (x *caseRun) another(ctx context.Context, h *handle, st plan.Step, rec *res
 		}
 		var made *handle
 		x.adopt(&made, con, p)
-		made.live, made.order, made.batches = h.live, h.order, h.batches
+		made.books = h.books.clone()
 		x.named[cmpOr(st.As, st.Do)] = made
 		if st.Do == "damage" {
 			return con.Damage(ctx, st.Kind)

@@ -32,9 +32,15 @@ func (a *attachment) Volume() workload.Volume {
 // HostPath is where the host finds a file of the volume.
 func (v *volume) HostPath(name string) string { return path.Join(v.dir.Path(), name) }
 
+// Mkdir makes a folder, with those above it that are missing.
 func (v *volume) Mkdir(name string) error {
 	if v.readOnly {
 		return syscall.EROFS
+	}
+	if up := path.Dir(path.Clean(name)); up != "." && up != "/" {
+		if err := v.dir.MkdirAll(up); err != nil {
+			return bare(err)
+		}
 	}
 	return bare(v.dir.Mkdir(name))
 }
