@@ -266,3 +266,24 @@ func TestRoundTripProperty(t *testing.T) {
 		require.Equal(t, table, got)
 	})
 }
+
+// TestTableOfAnOddCountIsWrittenBack takes a table of 126 entries, as other tools may make: 31.5 sectors.
+func TestTableOfAnOddCountIsWrittenBack(t *testing.T) {
+	dev, table := written(t, 1<<20, 0)
+	table.entries = 126
+	entries := table.encodeEntries()
+	h := header{
+		self: 1, other: table.Sectors - 1, firstUsable: table.FirstUsable, lastUsable: table.LastUsable, disk: table.Disk,
+		table: 2, entries: 126, entrySize: entrySize, tableCRC: crc32.ChecksumIEEE(entries),
+	}
+	_, err := dev.WriteAt(append(h.encode(), entries...), SectorSize)
+	require.NoError(t, err)
+	got, warnings, err := Read(dev)
+	require.NoError(t, err)
+	assert.Equal(t, []Warning{WarnDifferent}, warnings)
+	require.NoError(t, Write(dev, got))
+	again, warnings, err := Read(dev)
+	require.NoError(t, err)
+	assert.Empty(t, warnings)
+	assert.Equal(t, table.Partitions, again.Partitions)
+}

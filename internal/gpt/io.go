@@ -24,6 +24,8 @@ const (
 // Write puts the table on the device: backup first, then primary and protective MBR, each flushed, so that at any
 // moment one of the two is whole. The device must have at least t.Sectors sectors; the table ends there.
 func Write(dev blockdev.Device, t *Table) error {
+	// Entries come in whole sectors on disk; a table of an odd count, which other tools may make, is rounded up.
+	t.entries = (t.entries + 3) / 4 * 4
 	if err := t.layout(); err != nil {
 		return err
 	}
@@ -152,8 +154,7 @@ func Resize(dev blockdev.Device, size int64, index int) (*Table, error) {
 	}
 	old := *t
 	t.Sectors = uint64(max(size, 0)) / SectorSize
-	// Entries come in whole sectors on disk; a table of an odd count is rounded up.
-	t.entries = (t.entries + 3) / 4 * 4
+	t.entries = (t.entries + 3) / 4 * 4 // as Write does
 	if err := t.layout(); err != nil {
 		return nil, fmt.Errorf("resizing partition table: %w", err)
 	}

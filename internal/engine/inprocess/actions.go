@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"slices"
 	"strings"
 
 	"dmgbench/internal/blockdev"
@@ -128,7 +129,7 @@ func inspect(img container.Image, o engine.CheckOptions, r *engine.Report) error
 		return err
 	}
 	if o.Repair && len(list) > 0 {
-		if err := gpt.Write(img, t); err != nil {
+		if err := repairTable(img, t, list); err != nil {
 			return err
 		}
 	}
@@ -151,6 +152,15 @@ func inspect(img container.Image, o engine.CheckOptions, r *engine.Report) error
 		return err
 	}
 	return inspectVolume(part, o, r)
+}
+
+// repairTable writes both tables anew, the second one at the end of the device.
+func repairTable(img container.Image, t *gpt.Table, list []gpt.Warning) error {
+	if slices.Contains(list, gpt.WarnBackupMoved) {
+		_, err := gpt.Grow(img)
+		return err
+	}
+	return gpt.Write(img, t)
 }
 
 func inspectVolume(part blockdev.Device, o engine.CheckOptions, r *engine.Report) error {
