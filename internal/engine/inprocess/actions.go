@@ -8,7 +8,6 @@ import (
 	"io"
 	"path"
 	"slices"
-	"strings"
 
 	"dmgbench/internal/blockdev"
 	"dmgbench/internal/container"
@@ -242,17 +241,4 @@ func (c *image) Remove(ctx context.Context) error {
 		return err
 	}
 	return gone(container.Remove(c.dir, c.file))
-}
-
-// OpenWith are commands for Linux and macOS. No Linux tool opens a bundle without a FUSE driver.
-func (c *image) OpenWith(name string) []string {
-	q := "'" + strings.ReplaceAll(name, "'", `'\''`) + "'"
-	lines := []string{"hdiutil attach -readonly " + q}
-	if c.bundle() {
-		return append(lines, "# on Linux: sparsebundlefs "+q+" DIR, then DIR/sparsebundle.dmg as a raw image")
-	}
-	at := gpt.FirstDefault * gpt.SectorSize
-	return append(lines, "7zz l "+q,
-		fmt.Sprintf("sudo mount -t exfat -o ro,loop,offset=%d %s /mnt", at, q),
-		fmt.Sprintf("sudo fsck.exfat -n \"$(sudo losetup --find --show --read-only --offset %d %s)\"", at, q))
 }
