@@ -73,6 +73,22 @@ func (r *Recorder) Replay(upTo int, dst *Dir) error {
 	return r.ReplayOnly(upTo, dst, func(int, Op) bool { return true })
 }
 
+// ReplayNext does only operation n, counted from 0, on a dst to which Replay
+// or ReplayNext has done all before it: tests look at every prefix this way.
+func (r *Recorder) ReplayNext(n int, dst *Dir) error {
+	ops := r.Ops()
+	if n < 0 || n >= len(ops) {
+		return fmt.Errorf("replaying operation %d of %d: %w", n, len(ops), fs.ErrInvalid)
+	}
+	if ops[n].Kind == OpWrite && !r.data {
+		return fmt.Errorf("replaying a write to %q: the recorder kept no data: %w", ops[n].Path, fs.ErrInvalid)
+	}
+	if err := ops[n].replay(dst); err != nil {
+		return fmt.Errorf("replaying operation %d: %w", n, err)
+	}
+	return nil
+}
+
 // ReplayOnly is Replay of those among the first upTo operations for which
 // keep is true; tests drop writes that no later flush covered, as a crash may.
 // Operations on a file whose creation was dropped are dropped too.

@@ -57,9 +57,11 @@ func (a *attachment) mount() error {
 		return err
 	}
 	a.warnings = warnings
-	flush, err := a.image.flushes()
-	if err != nil {
-		return err
+	flush := hostio.SyncNone
+	if !a.readOnly { // or else there is nothing to flush, and it is not ours to flush what others wrote
+		if flush, err = a.image.flushes(); err != nil {
+			return err
+		}
 	}
 	vol, err := exfat.Mount(part, exfat.MountOptions{ReadOnly: a.readOnly, Now: a.image.engine.Now})
 	if err != nil {
