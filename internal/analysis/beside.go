@@ -31,7 +31,7 @@ func (s *study) beside(c cell, q plan.Quantity, headline string, list []result.E
 		v := result.PublishedValue{Text: p.Value.Text, Kind: p.Value.Kind, Low: p.Value.Low, High: p.Value.High,
 			Unit: p.Value.Unit, Statistic: p.Statistic, On: onText(s.where(p)), Comparable: s.comparable(c.sub.c.ID)}
 		if mid := figureSide(p.Value).headline(); ok && mid != 0 && !math.IsInf(mid, 0) {
-			v.Ratio = e.Value / mid
+			v.Ratio, v.Estimate = e.Value/mid, e.Name
 		}
 		v.Comparable = v.Comparable && ok
 		out = append(out, v)
@@ -78,7 +78,7 @@ func onText(on plan.On) string {
 // incomparable are the departures after which the ratio to a published figure
 // compares different things. Fewer rounds only make it less certain, and what the
 // source leaves open may well be what it did.
-var incomparable = []string{"engine", "filesystem", "fs", "scale", "sets", "machine", "os", "codec", "input", "format", "band-size",
+var incomparable = []string{"engine", "filesystem", "scale", "sets", "machine", "os", "codec", "input", "format", "band-size",
 	"cache", "sync", "workers", "files", "size", "encryption", "backend"}
 
 func (s *study) comparable(id string) bool {

@@ -15,7 +15,7 @@ import (
 func (s *study) departures() []result.Departure {
 	var out departureList
 	for _, c := range s.p.Changes {
-		out.add(c.Kind, c.Text, "")
+		out.add(departureKind(c.Kind), c.Text, "")
 	}
 	for _, c := range s.p.Choices {
 		out.add("choice", c, "")
@@ -25,6 +25,15 @@ func (s *study) departures() []result.Departure {
 		s.caseDepartures(&out, sub)
 	}
 	return out.done(len(s.cases))
+}
+
+// departureKind is the kind of departure that a change on the command line is: the
+// flag --fs gives the same one as an engine that makes another file system.
+func departureKind(change string) string {
+	if change == "fs" {
+		return "filesystem"
+	}
+	return change
 }
 
 // departureList collects departures by kind and text.

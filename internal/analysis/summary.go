@@ -106,6 +106,8 @@ func estimateRate(c cell, q plan.Quantity, name string) (result.Estimate, bool) 
 	case len(x.rounds) == 1:
 		rounds, steps := c.byRound()
 		fileInterval(&e, filesOf(steps[rounds[0]], nil), steps[rounds[0]])
+	case name == latency:
+		plainScale.roundInterval(&e, x.values)
 	default:
 		roundInterval(&e, x.values)
 	}
@@ -114,7 +116,10 @@ func estimateRate(c cell, q plan.Quantity, name string) (result.Estimate, bool) 
 
 // roundInterval gives an estimate the t interval of its rounds.
 func roundInterval(e *result.Estimate, values []float64) {
-	sc := scaleOf(e.Unit, values)
+	scaleOf(e.Unit, values).roundInterval(e, values)
+}
+
+func (sc scale) roundInterval(e *result.Estimate, values []float64) {
 	iv, err := sc.interval(values)
 	if err != nil {
 		e.Why = fmt.Sprintf("%s, and an interval takes %d", plural(len(values), "round"), minRounds)
@@ -162,14 +167,37 @@ func intervalOfFiles(name string, f files, steps []*result.Step) (stats.Interval
 		}
 		return inverse(l.SlopeInterval(level))
 	}
+	if name == weighted || name == latency {
+		return f.weightedInterval(name)
+	}
 	l, err := f.line(name)
 	if err != nil {
 		return stats.Interval{}, err
 	}
-	if name == latency {
-		return l.InterceptInterval(level)
-	}
 	return inverse(l.SlopeInterval(level))
+}
+
+// weightedInterval resamples files: the t interval of a line weighted by 1/size²
+// would be too narrow where the error is a share of the whole time, latency
+// included, and nothing says that it is not.
+func (f files) weightedInterval(name string) (stats.Interval, error) {
+	if _, err := f.line(name); err != nil {
+		return stats.Interval{}, err
+	}
+	iv, err := stats.BCaPairs(f.size, f.time, func(x, y []float64) float64 {
+		l, err := (files{size: x, time: y}).line(name)
+		switch {
+		case err != nil:
+			return math.NaN() // all of one size: no line, and so no interval
+		case name == latency:
+			return l.Intercept
+		}
+		return l.Slope
+	}, level)
+	if name == latency {
+		return iv, err
+	}
+	return inverse(iv, err)
 }
 
 func average(xs []float64) float64 {

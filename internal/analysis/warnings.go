@@ -103,7 +103,8 @@ func (s *study) toCase(c *result.Case, k stepKey, x result.Warning) {
 	}
 }
 
-var hostKinds = []string{"battery", "low-power", "thermal", "cpu-quota", "busy"}
+// hostKinds are the kinds of warning that tell of a machine, not of a step.
+var hostKinds = []string{"battery", "low-power", "thermal", "cpu-quota", "busy", "virtual", "sleep"}
 
 // hostWarnings are the facts of a session's host that weaken its numbers.
 func hostWarnings(h result.Host) []result.Warning {

@@ -133,7 +133,7 @@ func (c *chart) addLines(s fileSet, name string) {
 	fits := []struct {
 		role, words string
 		fit         func(x, y []float64) (stats.Line, error)
-	}{{"fit", "weighted", stats.FitRelativeLine}, {"fit2", "plain", stats.FitLine}}
+	}{{"fit", "weighted", bySizeSquared}, {"fit2", "plain", stats.FitLine}}
 	for _, f := range fits {
 		l, err := f.fit(xs, ys)
 		if err != nil {
@@ -156,6 +156,15 @@ func (c *chart) addLines(s fileSet, name string) {
 		c.table.Rows = append(c.table.Rows, []cell{{Text: name, Class: "head"}, {Text: f.words}, {Text: human(l.Intercept, "s")}, {Text: growth},
 			{Text: fmt.Sprintf("%.4f", l.R2)}, {Text: strconv.Itoa(l.N)}})
 	}
+}
+
+// bySizeSquared is the line that the estimates "weighted" and "latency" rest on.
+func bySizeSquared(size, seconds []float64) (stats.Line, error) {
+	w := make([]float64, len(size))
+	for i, s := range size {
+		w[i] = 1 / (s * s)
+	}
+	return stats.FitWeightedLine(size, seconds, w)
 }
 
 // stripCharts draw the speed of every file in a lane for each case and phase.

@@ -25,7 +25,7 @@ func (v *view) fitViews() []fitView {
 		t := table{ID: "fit-" + human(float64(i+1), "1"), Caption: "Fit “" + fv.title + "”: " + words(f.Op) + " along " + plain(strings.ReplaceAll(f.Along, "_", " "), 40),
 			Columns: []column{{"", "coefficient", true}, {"", "measured", false}, {"", "interval", false}, {"", "published", false}}}
 		for _, c := range f.Coefficients {
-			row := []cell{{Text: plain(c.Name, 60), Class: "head"}, {Text: coefficient(f, c.Name, c.Value)}, {}, {}}
+			row := []cell{{Text: plain(c.Name, 60), Class: "head"}, {Text: zero(f.Reason == "", coefficient(f, c.Name, c.Value))}, {}, {}}
 			if c.CI != nil {
 				row[2] = cell{Text: coefficientRange(f, c), Title: ciText(c.CI)}
 			}

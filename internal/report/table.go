@@ -235,7 +235,12 @@ func midpoint(p result.PublishedValue) float64 {
 // the source may name a statistic, or a single file size, that is not the headline.
 // It is nil where that cannot be told.
 func comparedWith(s *result.Summary, p result.PublishedValue) *result.Estimate {
-	want := p.Ratio * midpoint(p)
+	for i := range s.Estimates {
+		if p.Estimate != "" && s.Estimates[i].Name == p.Estimate {
+			return &s.Estimates[i]
+		}
+	}
+	want := p.Ratio * midpoint(p) // results of older versions do not name it
 	near := func(e *result.Estimate) bool { return math.Abs(e.Value-want) <= 1e-9*math.Abs(want) }
 	if h := headline(s); h != nil && near(h) {
 		return h

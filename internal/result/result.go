@@ -332,6 +332,8 @@ type PublishedValue struct {
 	On         string  `json:"on"`         // machine, OS, tool, date in one line
 	Ratio      float64 `json:"ratio"`      // measured / published under the statistic that the source names
 	Comparable bool    `json:"comparable"` // false: departures grey the ratio
+	// Estimate is the name of the measured estimate in Ratio; empty where there is none.
+	Estimate string `json:"estimate,omitempty"`
 }
 
 // Fit is a fitted model of one quantity along an axis, measured and published.
