@@ -10,7 +10,7 @@ import (
 
 // Totals is what one case does in one round.
 type Totals struct {
-	Files        int         // written by write steps
+	Files        int         // that write, copy and stream steps make
 	BytesWritten units.Bytes // to volumes
 	BytesRead    units.Bytes // from volumes, verify included
 	LivePeak     units.Bytes // most bytes of files on the case's own volume at any time
@@ -265,6 +265,7 @@ func (e *estimator) move(s *Step, b *box, t *StepTotal) {
 	}
 	e.Approximate = e.Approximate || s.Do == "stream"
 	e.BytesWritten += size
+	e.written++
 	b.live -= b.named[s.To]
 	b.named[s.To] = size
 	b.add(size)

@@ -27,8 +27,8 @@ func DryRun(w io.Writer, p *plan.Plan, rate units.Rate) error {
 	}
 	moved := float64(written+read) * float64(rounds)
 	span := units.Duration(moved / float64(max(rate, 1)) * float64(time.Second))
-	_, err := fmt.Fprintf(w, "total: %d cases × %d rounds, %d B (%s) written, %d B (%s) read, host peak %s, %s of transfer at an assumed %s\n",
-		len(cases), rounds, written*units.Bytes(rounds), (written * units.Bytes(rounds)).Human(), read*units.Bytes(rounds),
+	_, err := fmt.Fprintf(w, "total: %s × %s, %d B (%s) written, %d B (%s) read, host peak %s, %s of transfer at an assumed %s\n",
+		count(len(cases), "case"), count(rounds, "round"), written*units.Bytes(rounds), (written * units.Bytes(rounds)).Human(), read*units.Bytes(rounds),
 		(read * units.Bytes(rounds)).Human(), peak.Human(), span.Human(), rate)
 	return err
 }
@@ -45,8 +45,8 @@ func dryCase(w io.Writer, t plan.Totals) error {
 	if t.Approximate {
 		about = "about "
 	}
-	_, err := fmt.Fprintf(w, "  %s%d files, %d B written (%s), %d B read, live peak %s, host peak %s\n\n",
-		about, t.Files, t.BytesWritten, t.BytesWritten.Human(), t.BytesRead, t.LivePeak.Human(), t.HostPeak.Human())
+	_, err := fmt.Fprintf(w, "  %s%s, %d B written (%s), %d B read, live peak %s, host peak %s\n\n",
+		about, count(t.Files, "file"), t.BytesWritten, t.BytesWritten.Human(), t.BytesRead, t.LivePeak.Human(), t.HostPeak.Human())
 	return err
 }
 
@@ -59,8 +59,19 @@ func describe(s plan.StepTotal) string {
 	if s.Cycle > 0 {
 		name += fmt.Sprintf(" (cycle %d)", s.Cycle)
 	}
-	if s.Files == 0 && s.Bytes == 0 {
+	switch {
+	case s.Files == 0 && s.Bytes == 0:
 		return name
+	case s.Files == 0:
+		return fmt.Sprintf("%s\t\t%s\tlive %s", name, s.Bytes.Human(), s.Live.Human())
 	}
-	return fmt.Sprintf("%s\t%d files\t%s\tlive %s", name, s.Files, s.Bytes.Human(), s.Live.Human())
+	return fmt.Sprintf("%s\t%s\t%s\tlive %s", name, count(s.Files, "file"), s.Bytes.Human(), s.Live.Human())
+}
+
+// count is a number with its noun.
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }
