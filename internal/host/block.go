@@ -116,8 +116,7 @@ func (t tree) block(d *result.Disk, dir string, depth int) {
 		d.Bus = "several disks"
 		return
 	}
-	d.Device = clean(t.text(path.Join(dir, "device/vendor")) + " " + t.text(path.Join(dir, "device/model")))
-	d.Device = strings.TrimPrefix(d.Device, "ATA ")
+	d.Device = t.model(path.Join(dir, "device"))
 	name := path.Base(dir)
 	d.Bus = bus(dir, name)
 	switch rotational, ok := t.number(path.Join(dir, "queue/rotational")); {
@@ -134,6 +133,16 @@ func (t tree) block(d *result.Disk, dir string, depth int) {
 	default:
 		d.Medium = "hdd"
 	}
+}
+
+// model is vendor and model of a device. Of a virtio device the vendor is a number
+// (0x1af4), which names nothing; "ATA" is the layer that speaks to the disk.
+func (t tree) model(dir string) string {
+	vendor := t.text(path.Join(dir, "vendor"))
+	if strings.HasPrefix(vendor, "0x") || vendor == "ATA" {
+		vendor = ""
+	}
+	return clean(vendor + " " + t.text(path.Join(dir, "model")))
 }
 
 func bus(dir, name string) string {

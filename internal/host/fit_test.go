@@ -3,6 +3,7 @@ package host
 import (
 	"errors"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -38,20 +39,21 @@ func TestWarnings(t *testing.T) {
 }
 
 func TestStateDir(t *testing.T) {
-	t.Setenv("HOME", "/home/x")
-	t.Setenv("XDG_STATE_HOME", "relative")
-	t.Setenv("DMGBENCH_STATE", "")
-	dir, err := StateDir()
+	env := map[string]string{"HOME": "/home/x", "XDG_STATE_HOME": "relative"}
+	find := func() (string, error) { return StateDir(func(name string) string { return env[name] }) }
+	dir, err := find()
 	require.NoError(t, err)
-	assert.True(t, filepath.IsAbs(dir))
-	assert.NotContains(t, dir, "relative")
-	t.Setenv("XDG_STATE_HOME", "/var/state")
-	dir, _ = StateDir()
+	assert.Equal(t, filepath.Join("/home/x", stateIn(runtime.GOOS)), dir)
+	env["XDG_STATE_HOME"] = "/var/state"
+	dir, _ = find()
 	assert.Equal(t, "/var/state/dmgbench", dir)
-	t.Setenv("DMGBENCH_STATE", "/own")
-	dir, _ = StateDir()
+	env["DMGBENCH_STATE"] = "/own"
+	dir, _ = find()
 	assert.Equal(t, "/own", dir)
 	assert.Equal(t, "Library/Application Support/dmgbench", stateIn("darwin"))
+	env = map[string]string{}
+	_, err = find()
+	assert.ErrorIs(t, err, ErrNoHome)
 }
 
 func TestLockIsExclusiveUntilReleased(t *testing.T) {

@@ -3,7 +3,6 @@ package host
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"runtime"
 )
@@ -11,14 +10,18 @@ import (
 // ErrBusy is returned by [Lock] while another run measures on this machine.
 var ErrBusy = errors.New("another measuring run")
 
+// ErrNoHome is returned by [StateDir] where nothing says which folder is the user's own.
+var ErrNoHome = errors.New("HOME is not set to an absolute path")
+
 // lockName is the file in the state directory that a measuring run locks.
 const lockName = "measuring.lock"
 
-// StateDir is where this user's registry of attachments and the lock of measuring
-// are kept: $DMGBENCH_STATE, else dmgbench in $XDG_STATE_HOME, else in the folder
-// that the system has for it. It is an absolute path and need not exist.
-func StateDir() (string, error) {
-	if dir := os.Getenv("DMGBENCH_STATE"); dir != "" {
+// StateDir is where this user's registry of runs and the lock of measuring are
+// kept: $DMGBENCH_STATE, else dmgbench in $XDG_STATE_HOME, else in the folder that
+// the system has for it. It is an absolute path and need not exist. getenv is
+// [os.Getenv] or stands in for it.
+func StateDir(getenv func(string) string) (string, error) {
+	if dir := getenv("DMGBENCH_STATE"); dir != "" {
 		abs, err := filepath.Abs(dir)
 		if err != nil {
 			return "", fmt.Errorf("finding state directory %q: %w", dir, err)
@@ -26,12 +29,12 @@ func StateDir() (string, error) {
 		return abs, nil
 	}
 	// The base directory specification has relative paths ignored.
-	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+	if dir := getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "dmgbench"), nil
 	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return "", fmt.Errorf("finding state directory: %w", err)
+	home := getenv("HOME")
+	if !filepath.IsAbs(home) {
+		return "", fmt.Errorf("finding state directory: %w", ErrNoHome)
 	}
 	return filepath.Join(home, stateIn(runtime.GOOS)), nil
 }

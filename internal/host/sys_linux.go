@@ -62,7 +62,7 @@ func Suspended() (time.Duration, error) { return between(unix.CLOCK_BOOTTIME, un
 func InhibitSleep() (release func(), how string, err error) {
 	exe, err := exec.LookPath("systemd-inhibit")
 	if err != nil {
-		return nil, "", fmt.Errorf("inhibiting sleep: no systemd-inhibit: %w", ErrUnsupported)
+		return nil, "", fmt.Errorf("inhibiting sleep: systemd-inhibit is not installed: %w", ErrUnsupported)
 	}
 	return hold(exec.Command(exe, "--what=sleep:idle", "--who=dmgbench", "--why=a benchmark is measuring", "--mode=block", "cat"), 5*time.Second)
 }
@@ -92,7 +92,7 @@ func hold(cmd *exec.Cmd, patience time.Duration) (func(), string, error) {
 		_ = in.Close()
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
-		return nil, "", fmt.Errorf("inhibiting sleep: refused to %q: %w", cmd.Args[0], ErrUnsupported)
+		return nil, "", fmt.Errorf("inhibiting sleep: %s did not take the lock: %w", filepath.Base(cmd.Args[0]), ErrUnsupported)
 	}
 	return once(func() { _ = in.Close(); _ = cmd.Wait() }), filepath.Base(cmd.Args[0]), nil
 }
