@@ -20,6 +20,7 @@ import (
 
 	"dmgbench/internal/engine"
 	"dmgbench/internal/hostio"
+	"dmgbench/internal/workload/folder"
 )
 
 const title = "plain directory"
@@ -111,7 +112,7 @@ func (c *container) Attach(ctx context.Context, o engine.AttachOptions) (engine.
 		root.Close()
 		return &attachment{}, nil
 	}
-	return &attachment{root: root, vol: &volume{dir: root, preallocate: c.spec.Preallocate, readOnly: o.ReadOnly}}, nil
+	return &attachment{root: root, vol: folder.New(root, folder.Options{Preallocate: c.spec.Preallocate, ReadOnly: o.ReadOnly})}, nil
 }
 
 // open gives the folder if it still is the one that was made.
@@ -191,7 +192,7 @@ func (c *container) Check(_ context.Context, o engine.CheckOptions) (engine.Repo
 // attachment is an opened folder.
 type attachment struct {
 	root *hostio.Dir
-	vol  *volume
+	vol  *folder.Volume
 }
 
 // Trim gives nothing back: what was deleted went back to the host at once.

@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"dmgbench/internal/engine/hdiutil/plist"
+	"dmgbench/internal/engine/hdiutil/parse/plist"
 )
 
 // ErrNoResult says that the output has not what the command was run for.

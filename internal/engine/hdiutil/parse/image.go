@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"dmgbench/internal/engine/hdiutil/plist"
+	"dmgbench/internal/engine/hdiutil/parse/plist"
 )
 
 // Image describes an image file.

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"dmgbench/internal/engine/hdiutil/plist"
+	"dmgbench/internal/engine/hdiutil/parse/plist"
 )
 
 const head = `<?xml version="1.0" encoding="UTF-8"?>
