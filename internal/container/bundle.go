@@ -26,6 +26,7 @@ type bundle struct {
 	bands  *hostio.Dir
 	locks  []*hostio.File
 	info   info // size is guarded by gate
+	backup bool // info came from Info.bckup
 
 	tableMu sync.RWMutex
 	table   map[int64]*band
@@ -42,11 +43,12 @@ type bundle struct {
 
 var (
 	_ Image             = (*bundle)(nil)
+	_ Warner            = (*bundle)(nil)
 	_ blockdev.Geometry = (*bundle)(nil)
 )
 
-func openBundle(parent *hostio.Dir, name string, i info, o OpenOptions) (*bundle, error) {
-	b := &bundle{parent: parent, name: name, path: filepath.Join(parent.Path(), name), opts: o, info: i,
+func openBundle(parent *hostio.Dir, name string, k kind, o OpenOptions) (*bundle, error) {
+	b := &bundle{parent: parent, name: name, path: filepath.Join(parent.Path(), name), opts: o, info: k.info, backup: k.backup,
 		table: map[int64]*band{}}
 	b.open.limit = maxOpenBands
 	err := b.begin()
@@ -91,7 +93,7 @@ func (b *bundle) begin() (err error) {
 	if k.refused != "" || k.info.version != 1 {
 		return fmt.Errorf("opening %q: %w", b.path, hostio.ErrReplaced)
 	}
-	b.info = k.info
+	b.info, b.backup = k.info, k.backup
 	return b.learnCache()
 }
 
@@ -239,6 +241,14 @@ func (b *bundle) Size() int64 {
 	b.RLock()
 	defer b.RUnlock()
 	return b.info.size
+}
+
+// Warnings implements [Warner].
+func (b *bundle) Warnings() []string {
+	if b.backup {
+		return []string{"Info.plist is missing or unreadable, Info.bckup was used"}
+	}
+	return nil
 }
 
 func (b *bundle) Cache() hostio.CacheMode { return b.cache.Load().(hostio.CacheMode) }

@@ -78,6 +78,10 @@ type Image interface {
 	BandSize() int64
 }
 
+// Warner is implemented by images that may have been opened in spite of
+// something that whoever attaches them should know.
+type Warner interface{ Warnings() []string }
+
 // Usage is what a container takes on the host, in bytes of its files.
 type Usage struct {
 	Allocated int64 // from st_blocks, as `du` counts

@@ -32,7 +32,7 @@ func Open(dir *hostio.Dir, name string, o OpenOptions) (Image, error) {
 		return nil, &UnsupportedError{Path: path, Doing: "opening for writing",
 			Found: fmt.Sprintf("sparse bundle of backing-store version %d", k.info.version)}
 	}
-	return openBundle(dir, name, k.info, o)
+	return openBundle(dir, name, k, o)
 }
 
 // lock takes the writer's lock and gives it our name.

@@ -50,6 +50,9 @@ func probe(dir *hostio.Dir, name string) (kind, error) {
 func probeBundle(dir *hostio.Dir) (kind, error) {
 	k := kind{bundle: true}
 	i, err := readInfo(dir, "Info.plist")
+	if err != nil && !unusable(err) {
+		return kind{}, err
+	}
 	if err != nil {
 		var second error
 		if i, second = readInfo(dir, "Info.bckup"); second != nil {
@@ -75,6 +78,17 @@ func probeBundle(dir *hostio.Dir) (kind, error) {
 	}
 	k.refused, err = encryption(token, st.Size)
 	return k, err
+}
+
+// unusable says that err is about what a property list is, not about a host
+// that failed to read it: only then the copy may stand in.
+func unusable(err error) bool {
+	for _, kind := range []error{fs.ErrNotExist, ErrCorrupt, errNotBundle, hostio.ErrTooLarge, hostio.ErrNotRegular} {
+		if errors.Is(err, kind) {
+			return true
+		}
+	}
+	return false
 }
 
 func readInfo(dir *hostio.Dir, name string) (info, error) {

@@ -205,6 +205,9 @@ func readBoot(dev blockdev.Device) (g geometry, region []byte, backup bool, err 
 	if err == nil {
 		return g, region, false, nil
 	}
+	if !structural(err) {
+		return g, nil, false, fmt.Errorf("reading boot sector: %w", err)
+	}
 	for shift := 9; shift <= 12; shift++ {
 		bg, bregion, berr := readRegion(dev, bootSectors, 1<<shift)
 		if berr == nil {

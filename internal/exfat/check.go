@@ -124,6 +124,9 @@ func (c *checker) checkBoot() error {
 	if usedBackup {
 		c.report.add(Finding{Kind: BootMain, Detail: "damaged", fix: func() error { return writeFlush(c.dev, region, 0) }})
 	} else if _, other, err := readRegion(c.dev, bootSectors, g.sectorSize()); err != nil || !sameRegion(region, other) {
+		if err != nil && !structural(err) {
+			return err
+		}
 		at := bootSectors * g.sectorSize()
 		detail := "differs from the main one"
 		if err != nil {
@@ -180,6 +183,9 @@ func (c *checker) checkBitmap() error {
 	}
 	view := &Volume{dev: c.dev, g: c.g, fat: c.fat}
 	runs, err := view.chain(c.bitmap.first, c.g.clustersFor(need), false, int64(c.g.clusters))
+	if err != nil && !structural(err) {
+		return err
+	}
 	if err != nil {
 		c.report.add(Finding{Kind: Bitmap, Detail: err.Error()})
 		return nil

@@ -110,6 +110,9 @@ func (c *checker) chainFinding(problem Kind, path string, runs []run, contiguous
 func (c *checker) loadUpcase() error {
 	view := &Volume{dev: c.dev, g: c.g, fat: c.fat, upcase: c.upcase, limit: c.limit, dirs: map[*directory]struct{}{}}
 	root, err := view.loadDir(nil)
+	if err != nil && !structural(err) {
+		return err
+	}
 	if err != nil {
 		return nil //nolint:nilerr // the walk reports what is wrong with the root
 	}
@@ -127,6 +130,9 @@ func (c *checker) loadUpcase() error {
 		if err == nil && tableChecksum(b) == binary.LittleEndian.Uint32(e[4:]) {
 			c.upcase = decodeCase(b)
 			return nil
+		}
+		if err != nil && !structural(err) {
+			return err
 		}
 		c.report.add(Finding{Kind: Upcase, Detail: "damaged; names were judged by the standard table"})
 		return nil

@@ -2,6 +2,7 @@ package exfat
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 )
 
@@ -34,3 +35,14 @@ var (
 	// ErrClosed says that the file or the volume was closed before.
 	ErrClosed = fs.ErrClosed
 )
+
+// structural says that err is about what the device holds, not about a device that failed: only the first kind may become
+// a finding, or a reason to go on with a copy.
+func structural(err error) bool {
+	for _, kind := range []error{ErrNotExFAT, ErrCorrupt, ErrUnsupported, io.ErrUnexpectedEOF} {
+		if errors.Is(err, kind) {
+			return true
+		}
+	}
+	return false
+}

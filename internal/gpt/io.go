@@ -62,7 +62,7 @@ func put(dev blockdev.Device, b []byte, sector uint64) error {
 
 // Read returns the table of the device and what is wrong with it short of making it unusable. It fails with
 // [ErrNoTable] when neither end of the device carries one, with [ErrDamaged] or [ErrInvalid] when both are unusable,
-// and takes at most 128 KiB of memory a table, whatever the device says.
+// with the device's own error when that fails, and takes at most 128 KiB of memory a table, whatever the device says.
 func Read(dev blockdev.Device) (*Table, []Warning, error) {
 	var warnings []Warning
 	sectors := uint64(dev.Size()) / SectorSize
@@ -83,6 +83,9 @@ func Read(dev blockdev.Device) (*Table, []Warning, error) {
 		warnings = append(warnings, WarnBackupMoved)
 	}
 	backup, bh, berr := readAt(dev, end, sectors)
+	if err := errors.Join(unread(perr), unread(berr)); err != nil {
+		return nil, nil, fmt.Errorf("reading partition table: %w", err)
+	}
 	switch {
 	case perr != nil && berr != nil:
 		if errors.Is(perr, ErrNoTable) && !errors.Is(berr, ErrNoTable) {
@@ -97,6 +100,14 @@ func Read(dev blockdev.Device) (*Table, []Warning, error) {
 		return primary, append(warnings, WarnDifferent), nil
 	}
 	return primary, warnings, nil
+}
+
+// unread is err if the device failed: that says nothing about the table.
+func unread(err error) error {
+	if errors.Is(err, ErrNoTable) || errors.Is(err, ErrDamaged) || errors.Is(err, ErrInvalid) {
+		return nil
+	}
+	return err
 }
 
 // readAt reads the header at sector self and its entries.

@@ -41,6 +41,9 @@ func (c *image) Attach(ctx context.Context, o engine.AttachOptions) (engine.Atta
 		return nil, fmt.Errorf("attaching %q: %w", c.file, gone(err))
 	}
 	a := &attachment{image: c, img: img, readOnly: o.ReadOnly}
+	if w, ok := img.(container.Warner); ok {
+		a.warnings = w.Warnings()
+	}
 	if !o.NoMount {
 		if err := a.mount(); err != nil {
 			return nil, errors.Join(fmt.Errorf("attaching %q: %w", c.file, err), img.Close())
@@ -56,7 +59,7 @@ func (a *attachment) mount() error {
 	if err != nil {
 		return err
 	}
-	a.warnings = warnings
+	a.warnings = append(a.warnings, warnings...)
 	flush := hostio.SyncNone
 	if !a.readOnly { // or else there is nothing to flush, and it is not ours to flush what others wrote
 		if flush, err = a.image.flushes(); err != nil {
