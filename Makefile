@@ -12,7 +12,7 @@ RUN_FLAGS = $(if $(SETS),--sets "$(SETS)") $(if $(SCALE),--scale "$(SCALE)") $(i
 
 .DEFAULT_GOAL := help
 .PHONY: help need-go build run test test-race test-long lint lint-format lint-vet lint-darwin lint-modules lint-tree \
-	fuzz bench assets clean
+	fuzz bench bench-go crosscheck assets clean
 
 help: ## list the targets
 	@grep -hE '^[a-z%-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "%-14s %s\n", $$1, $$2 }'
@@ -70,7 +70,13 @@ lint-tree: need-go
 fuzz: need-go ## every fuzz target for FUZZTIME (10s)
 	@GO="$(GO)" scripts/fuzz.sh "$(FUZZTIME)"
 
-bench: need-go ## benchmarks of the containers, the file system and the timed work; BENCH= selects
+bench: need-go ## the in-process engine beside plain directories; ON= folder on the disk to use, FLAGS= see docs/benchmarks.md
+	@$(GO) run ./internal/cmd/sidebyside engines $(if $(ON),--dir "$(ON)") $(FLAGS)
+
+crosscheck: need-go ## the plain directory beside fio, the same files, calls and flushes; ON= and FLAGS= as for bench
+	@$(GO) run ./internal/cmd/sidebyside fio $(if $(ON),--dir "$(ON)") $(FLAGS)
+
+bench-go: need-go ## Go benchmarks of the containers, the file system and the timed work; BENCH= selects
 	@$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -timeout 30m -p 1 \
 		./internal/container/... ./internal/exfat/... ./internal/hostio/... ./internal/workload/...
 

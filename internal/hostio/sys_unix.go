@@ -150,7 +150,7 @@ func overWindows(off, n int64, do func(off int64, n int) error) error {
 func sysResident(fd int, off, n int64) (float64, error) {
 	page := unix.Getpagesize()
 	var total, held int
-	vec := make([]byte, window/page)
+	vec := make([]byte, (min(n, window)+int64(page)-1)/int64(page)+1)
 	err := overWindows(off, n, func(at int64, n int) error {
 		p, err := unix.MmapPtr(fd, at, nil, uintptr(n), unix.PROT_READ, unix.MAP_SHARED)
 		if err != nil {

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestCommandLine(t *testing.T) {
+	for _, args := range [][]string{
+		{}, {"disks"}, {"engines", "--pairs", "6"}, {"engines", "--sizes", "5"}, {"engines", "--sizes", "100 B"}, {"engines", "--sizes", "2 GiB"},
+		{"engines", "--targets", "directory"}, {"engines", "--targets", "UDSB"}, {"engines", "--targets", "directory,ASIF"},
+		{"engines", "--targets", "directory,UDSB,UDSB"}, {"engines", "--workers", "0"}, {"engines", "--cache", "cold"}, {"engines", "--sync", "never"},
+		{"engines", "--format", "csv"}, {"engines", "--block", "x"}, {"engines", "--sets", "0"}, {"engines", "extra"}, {"engines", "--nonsense"},
+		{"fio", "--sizes", "2 MB"}, {"fio", "--sizes", "2 MiB", "--block", "3 MiB"},
+	} {
+		var out, status bytes.Buffer
+		assert.Equal(t, 2, run(t.Context(), args, &out, &status), "%q: %s", args, &status)
+		assert.Empty(t, out.String())
+	}
+	assert.Zero(t, run(t.Context(), []string{"engines", "-h"}, &bytes.Buffer{}, &bytes.Buffer{}))
+}
+
+// smoke runs a comparison with files so small that it measures nothing, and gives the report.
+func smoke(t *testing.T, args ...string) report {
+	t.Helper()
+	dir := t.TempDir()
+	var out, status bytes.Buffer
+	args = append(args, "--dir", dir, "--pairs", "7", "--workers", "1,2", "--format", "json", "--settle", "0s", "--cache", "buffered")
+	require.Zero(t, run(t.Context(), args, &out, &status), status.String())
+	var r report
+	require.NoError(t, json.Unmarshal(out.Bytes(), &r))
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	assert.Empty(t, left, "everything is removed")
+	for _, row := range r.Rows {
+		assert.Positive(t, row.Ratio.Median)
+		assert.Equal(t, 7, row.Ratio.Pairs)
+	}
+	return r
+}
+
+func TestEnginesSmoke(t *testing.T) {
+	r := smoke(t, "engines", "--sizes", "64 KiB,5000 B", "--sync", "none", "--targets", "directory,UDRW-sparse,UDSB")
+	assert.Len(t, r.Rows, 2*2*2, "workers, operations, images against the baseline")
+	assert.Equal(t, "UDRW-sparse", r.Rows[0].Subject)
+}
+
+func TestMissingFio(t *testing.T) {
+	var out, status bytes.Buffer
+	assert.Equal(t, 1, run(t.Context(), []string{"fio", "--fio", filepath.Join(t.TempDir(), "fio")}, &out, &status))
+	assert.Contains(t, status.String(), "apt-get install fio")
+	assert.Empty(t, out.String())
+}
+
+func TestInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var out, status bytes.Buffer
+	dir := t.TempDir()
+	assert.Equal(t, 130, run(ctx, []string{"engines", "--dir", dir, "--sizes", "64 KiB"}, &out, &status))
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	assert.Empty(t, left)
+}
+
+func TestFioSmoke(t *testing.T) {
+	if os.Getenv("DMGBENCH_LONG") == "" {
+		t.Skip("long: set DMGBENCH_LONG=1 (make test-long)")
+	}
+	if _, err := exec.LookPath("fio"); err != nil {
+		t.Skip("fio is not installed")
+	}
+	r := smoke(t, "fio", "--sizes", "64 KiB", "--files", "1")
+	assert.Len(t, r.Rows, 2*2*3)
+}

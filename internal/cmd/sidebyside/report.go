@@ -1,0 +1,153 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"dmgbench/internal/stats"
+	"dmgbench/internal/units"
+)
+
+// report is what a comparison found.
+type report struct {
+	Comparison string   `json:"comparison"`
+	Machine    string   `json:"machine"`
+	Filesystem string   `json:"filesystem"` // of the place
+	Files      string   `json:"files"`      // of one turn, in words
+	Method     string   `json:"method"`
+	Asked      string   `json:"asked"` // cache, flush, calls
+	Rows       []row    `json:"rows"`
+	Warnings   []string `json:"warnings"`
+}
+
+// row is one ratio.
+type row struct {
+	Workers  int      `json:"workers"`
+	Op       string   `json:"op"`
+	Size     int64    `json:"size,omitempty"` // bytes of a file, where files of one size are compared
+	Subject  string   `json:"subject"`
+	Baseline string   `json:"baseline"`
+	Quantity string   `json:"quantity"` // rate | cpu per byte
+	Ratio    estimate `json:"ratio"`    // subject / baseline
+	// The two sides' own medians: bytes per second, or seconds of processor time per byte.
+	SubjectValue  float64  `json:"subject_value"`
+	BaselineValue float64  `json:"baseline_value"`
+	Spread        float64  `json:"baseline_spread"` // (largest - smallest) / median of the baseline's pairs
+	Aim           float64  `json:"aim"`             // 0: none
+	Verdict       string   `json:"verdict"`         // "" without an aim
+	Warnings      []string `json:"warnings"`
+}
+
+// Quantities of a row.
+const (
+	quantityRate  = "rate"
+	quantityCPU   = "cpu per byte"
+	quantityGross = "gross cpu per byte"
+)
+
+// compare makes the row's numbers of the values of both sides, one of each a pair.
+func (r *row) compare(subject, baseline []float64) error {
+	pairs, err := ratios(subject, baseline)
+	if err != nil {
+		return err
+	}
+	if r.Ratio, err = median(pairs); err != nil {
+		return err
+	}
+	if r.SubjectValue, err = stats.Median(subject); err != nil {
+		return err
+	}
+	if r.BaselineValue, err = stats.Median(baseline); err != nil {
+		return err
+	}
+	r.Spread = spread(baseline)
+	if r.Aim > 0 {
+		r.Verdict = r.Ratio.verdict(r.Aim, r.Quantity != quantityRate)
+	}
+	if r.Spread > noisy {
+		r.warn("noise: the baseline's rounds lie more than %.0f %% apart; inconclusive, unless the interval of the ratio is narrow", 100*noisy)
+	}
+	return nil
+}
+
+func (r *row) warn(format string, args ...any) {
+	r.Warnings = append(r.Warnings, fmt.Sprintf(format, args...))
+}
+
+// json writes the report for programs.
+func (r report) json(w io.Writer) error {
+	for i := range r.Rows {
+		r.Rows[i].Warnings = append([]string{}, r.Rows[i].Warnings...)
+	}
+	r.Warnings = append([]string{}, r.Warnings...)
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(r)
+}
+
+// text writes the report for people.
+func (r report) text(w io.Writer) error {
+	fmt.Fprintf(w, "machine   %s\nplace     %s\nfiles     %s\nasked     %s\nmethod    %s\n\n", r.Machine, r.Filesystem, r.Files, r.Asked, r.Method)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "workers\top\tsubject\tbaseline\tquantity\tratio\tinterval\tlevel\tpairs\tsubject\tbaseline\tspread\taim\tverdict\tnotes")
+	notes := map[string]int{}
+	var texts []string
+	for _, row := range r.Rows {
+		var marks []string
+		for _, text := range row.Warnings {
+			if notes[text] == 0 {
+				texts = append(texts, text)
+				notes[text] = len(texts)
+			}
+			marks = append(marks, fmt.Sprintf("[%d]", notes[text]))
+		}
+		op := row.Op
+		if row.Size > 0 {
+			op += " " + units.Bytes(row.Size).Human()
+		}
+		interval, real := "none", ""
+		if iv := row.Ratio.Interval; iv != nil {
+			interval, real = fmt.Sprintf("%.2f–%.2f", iv.Low, iv.High), fmt.Sprintf("%.1f %%", 100*iv.Level)
+		}
+		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%.3f\t%s\t%s\t%d\t%s\t%s\t%.0f %%\t%s\t%s\t%s\n", row.Workers, op, row.Subject, row.Baseline,
+			row.Quantity, row.Ratio.Median, interval, real, row.Ratio.Pairs, row.value(row.SubjectValue), row.value(row.BaselineValue),
+			100*row.Spread, row.aim(), row.Verdict, strings.Join(marks, ""))
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for i, text := range texts {
+		fmt.Fprintf(w, "\n[%d] %s", i+1, text)
+	}
+	if len(texts) > 0 {
+		fmt.Fprintln(w)
+	}
+	for _, text := range r.Warnings {
+		fmt.Fprintf(w, "\nwarning: %s", text)
+	}
+	_, err := fmt.Fprintln(w)
+	return err
+}
+
+// aim is what the ratio should be.
+func (r row) aim() string {
+	switch {
+	case r.Aim == 0:
+		return "none"
+	case r.Quantity == quantityRate:
+		return fmt.Sprintf("≥ %.2f", r.Aim)
+	}
+	return fmt.Sprintf("≤ %.2f", r.Aim)
+}
+
+// value is a side's own figure in a unit that people read.
+func (r row) value(v float64) string {
+	if r.Quantity != quantityRate {
+		return fmt.Sprintf("%s ns/kB", units.Significant(v*1e12, 3))
+	}
+	return units.Rate(v).Human()
+}

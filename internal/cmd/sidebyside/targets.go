@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"dmgbench/internal/clock"
+	"dmgbench/internal/engine"
+	"dmgbench/internal/engine/directory"
+	"dmgbench/internal/engine/inprocess"
+	"dmgbench/internal/hostio"
+	"dmgbench/internal/result"
+	"dmgbench/internal/workload"
+)
+
+// Names of what can be compared.
+const (
+	plain        = "directory"
+	preallocated = "preallocated"
+	udrw         = "UDRW"
+	udrwSparse   = "UDRW-sparse"
+	udsb         = "UDSB"
+)
+
+var allTargets = []string{plain, preallocated, udrw, udrwSparse, udsb}
+
+// baselines are what images are compared with.
+var baselines = []string{plain, preallocated}
+
+func checkTargets(names []string) error {
+	for i, name := range names {
+		if !slices.Contains(allTargets, name) {
+			return fmt.Errorf("target %q: want some of %q", name, allTargets)
+		}
+		if slices.Contains(names[:i], name) {
+			return fmt.Errorf("target %q is named twice", name)
+		}
+	}
+	if !slices.ContainsFunc(names, isBaseline) || !slices.ContainsFunc(names, func(n string) bool { return !isBaseline(n) }) {
+		return fmt.Errorf("targets %q: want at least one of %q and one image", names, baselines)
+	}
+	return nil
+}
+
+func isBaseline(name string) bool { return slices.Contains(baselines, name) }
+
+// target makes the engine and the spec of a name, for so many bytes of files.
+func target(name string, bytes int64, cache hostio.CacheMode) (engine.Engine, engine.Spec) {
+	s := engine.Spec{Cache: cache}
+	switch name {
+	case plain, preallocated:
+		s.Preallocate = name == preallocated
+		return directory.Engine{}, s
+	case udsb:
+		s.Format = "UDSB"
+	default:
+		s.Format = "UDRW"
+	}
+	s.Filesystems, s.VolumeName = []string{"exFAT"}, "side"
+	s.Size = bytes + bytes/8 + 64<<20
+	return inprocess.New(nil), s
+}
+
+// turn is one target's go at the files: made, written, attached again, read.
+type turn struct {
+	write, read load
+	cache       [2]string // achieved, of writing and reading
+	sync        string    // achieved
+	warnings    []result.Warning
+}
+
+// rig is what turns share.
+type rig struct {
+	dir     *hostio.Dir
+	clock   clock.Clock
+	buffers *workload.Buffers
+	memory  int64
+	setup   *setup
+}
+
+// take makes a container of the target, writes the items to it, attaches it again and reads them. The container stays:
+// deleting it would give the disk work while the next turn is timed.
+func (r *rig) take(ctx context.Context, name, file string, items []workload.Item, workers int, data *workload.Data) (t turn, err error) {
+	cache := hostio.CacheMode(r.setup.cache)
+	e, spec := target(name, workload.Total(items), cache)
+	c, err := e.Create(ctx, r.dir, file, spec)
+	if err != nil {
+		return t, err
+	}
+	if name == udrwSparse { // the second attach trims: the state in which the protocols measure
+		if err := attached(ctx, c, cache, func(workload.Volume) error { return nil }); err != nil {
+			return t, err
+		}
+	}
+	o := workload.Options{Clock: r.clock, Data: data, Workers: workers, Block: r.setup.block, Sync: r.setup.sync,
+		Cache: r.setup.cache, Memory: r.memory, Buffers: r.buffers}
+	err = attached(ctx, c, cache, func(v workload.Volume) error {
+		out, err := workload.Write(ctx, v, items, o)
+		if err == nil {
+			t.write, t.cache[0], t.sync = timed(out), out.Cache.Achieved, out.Sync.Achieved
+			t.warnings = append(t.warnings, out.Warnings...)
+		}
+		return err
+	})
+	if err != nil {
+		return t, err
+	}
+	if o.Cache == workload.CacheBuffered {
+		o.Cache = workload.CacheCold // a read of pages that the write left would measure memory
+	}
+	err = attached(ctx, c, cache, func(v workload.Volume) error {
+		out, err := workload.Read(ctx, v, items, o)
+		if err == nil {
+			t.read, t.cache[1] = timed(out), out.Cache.Achieved
+			t.warnings = append(t.warnings, out.Warnings...)
+		}
+		return err
+	})
+	return t, err
+}
+
+// timed is all bytes over gate to last done.
+func timed(out workload.Outcome) load {
+	return load{bytes: out.Span.Bytes, seconds: float64(out.Span.LastDoneNS-out.Span.GateNS) / 1e9}
+}
+
+func attached(ctx context.Context, c engine.Container, cache hostio.CacheMode, do func(workload.Volume) error) error {
+	a, err := c.Attach(ctx, engine.AttachOptions{Cache: cache})
+	if err != nil {
+		return err
+	}
+	err = do(a.Volume())
+	_, e := a.Detach(context.WithoutCancel(ctx), err != nil)
+	return errors.Join(err, e)
+}
