@@ -84,6 +84,13 @@ func TestBundleVariants(t *testing.T) {
 		found, err := Verify(d, "b")
 		require.NoError(t, err)
 		assert.Empty(t, found, "a resize rewrites both")
+		for _, name := range []string{"Info.plist", "Info.bckup"} {
+			put(t, d, name, "rubbish")
+			require.NoError(t, Repair(d, "b"))
+			found, err = Verify(d, "b")
+			require.NoError(t, err)
+			assert.Empty(t, found, name)
+		}
 		put(t, d, "Info.plist", "")
 		put(t, d, "Info.bckup", "")
 		_, err = Open(d, "b", OpenOptions{})

@@ -144,3 +144,29 @@ func (v *verifier) bands() error {
 	}
 	return nil
 }
+
+// Repair writes both property lists of a bundle anew, from the one that can be
+// read: the only repair of a container that needs no guessing. UDRW and
+// bundles in which nothing is wrong with them are left alone.
+func Repair(dir *hostio.Dir, name string) error {
+	img, err := Open(dir, name, OpenOptions{})
+	if err != nil {
+		return err
+	}
+	if b, ok := img.(*bundle); ok {
+		err = b.restoreInfo()
+	}
+	return errors.Join(err, img.Close())
+}
+
+func (b *bundle) restoreInfo() error {
+	for _, name := range []string{"Info.plist", "Info.bckup"} {
+		if i, err := readInfo(b.dir, name); err == nil && i == b.info {
+			continue
+		}
+		if err := b.dir.WriteFileAtomic(name, b.info.encode(), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -94,12 +94,8 @@ func (c *image) Check(ctx context.Context, o engine.CheckOptions) (engine.Report
 		return r, refuse("checking "+o.What, "check the container or the volume")
 	}
 	if o.What != "volume" {
-		list, err := container.Verify(c.dir, c.file)
-		if err != nil {
+		if err := c.verify(o.Repair && !unmounted, &r); err != nil {
 			return r, fmt.Errorf("checking %q: %w", c.file, gone(err))
-		}
-		for _, f := range list {
-			r.Findings = append(r.Findings, f.String())
 		}
 	}
 	look := func(img container.Image) error { return inspect(img, o, &r) }
@@ -116,6 +112,32 @@ func (c *image) Check(ctx context.Context, o engine.CheckOptions) (engine.Report
 		err = fmt.Errorf("checking %q: %w", c.file, err)
 	}
 	return r, err
+}
+
+// verify looks at the container's own structure, and repairs it; what is
+// attached, others have open.
+func (c *image) verify(repair bool, r *engine.Report) error {
+	list, err := container.Verify(c.dir, c.file)
+	if err != nil {
+		return err
+	}
+	left := list
+	if repair && len(list) > 0 && !slices.ContainsFunc(list, func(f container.Finding) bool { return f.Fatal }) {
+		if err := container.Repair(c.dir, c.file); err != nil {
+			return err
+		}
+		if left, err = container.Verify(c.dir, c.file); err != nil {
+			return err
+		}
+	}
+	for _, f := range list {
+		if slices.Contains(left, f) {
+			r.Findings = append(r.Findings, f.String())
+		} else {
+			r.Warnings = append(r.Warnings, "repaired: "+f.String())
+		}
+	}
+	return nil
 }
 
 func inspect(img container.Image, o engine.CheckOptions, r *engine.Report) error {

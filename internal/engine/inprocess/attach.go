@@ -71,9 +71,7 @@ func (a *attachment) mount() error {
 		return err
 	}
 	a.vol = &volume{image: a.image, vol: vol, img: a.img, start: p.Offset(), flush: flush, open: map[*file]bool{}}
-	if vol.State().Dirty {
-		a.warnings = append(a.warnings, "the volume was not unmounted cleanly")
-	}
+	a.warnings = append(a.warnings, tell(vol.State())...)
 	if !a.image.mounted || a.readOnly {
 		return nil
 	}
@@ -83,6 +81,23 @@ func (a *attachment) mount() error {
 		return errors.Join(err, vol.Unmount())
 	}
 	return nil
+}
+
+// tell is what somebody who mounts the volume should know.
+func tell(s exfat.State) (warnings []string) {
+	for _, w := range []struct {
+		is   bool
+		text string
+	}{
+		{s.Dirty, "the volume was not unmounted cleanly"},
+		{s.MediaFailure, "the volume is marked as lying on failing media"},
+		{s.BackupBoot, "the volume's main boot region is damaged, the backup was used"},
+	} {
+		if w.is {
+			warnings = append(warnings, w.text)
+		}
+	}
+	return warnings
 }
 
 // flushes is how far a full flush gets on this host, tried on the container

@@ -1,0 +1,123 @@
+package files
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+
+	"dmgbench/internal/hostio"
+)
+
+const (
+	copyBlock = 4 << 20  // bytes read at once
+	holeBlock = 64 << 10 // bytes of zeros that become a hole
+)
+
+// ErrTaken says that the name of a copy exists already; nothing of it was touched.
+var ErrTaken = fmt.Errorf("the name of the copy is taken: %w", fs.ErrExist)
+
+// Copy copies the container's files byte for byte and flushes the copy. A file
+// with holes becomes a file with holes, in blocks of 64 KiB. A copy that failed is deleted.
+func Copy(ctx context.Context, from *hostio.Dir, name string, to *hostio.Dir, copied string) (err error) {
+	if _, err := to.Lstat(copied); !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("copying to %q: %w", copied, errors.Join(err, ErrTaken))
+	}
+	buf, err := hostio.AlignedBuffer(copyBlock)
+	if err != nil {
+		return err
+	}
+	defer buf.Free()
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, to.RemoveAll(copied))
+		}
+	}()
+	var folders []string
+	err = Walk(ctx, from, name, func(inside string, fi fs.FileInfo) error {
+		if fi.IsDir() {
+			folders = append(folders, path.Join(copied, inside))
+			return to.Mkdir(path.Join(copied, inside))
+		}
+		return copyFile(ctx, from, path.Join(name, inside), to, path.Join(copied, inside), buf.Bytes())
+	})
+	if err != nil {
+		return err
+	}
+	for _, f := range folders {
+		if err := flush(to, f); err != nil {
+			return err
+		}
+	}
+	return to.Sync()
+}
+
+func flush(dir *hostio.Dir, name string) error {
+	sub, err := dir.Sub(name)
+	if err != nil {
+		return err
+	}
+	defer sub.Close()
+	return sub.Sync()
+}
+
+func copyFile(ctx context.Context, from *hostio.Dir, name string, to *hostio.Dir, copied string, buf []byte) (err error) {
+	src, err := from.Open(name, hostio.OpenOptions{})
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+	st, err := src.Stat()
+	if err != nil {
+		return err
+	}
+	dst, err := to.Open(copied, hostio.OpenOptions{Write: true, Create: true, Exclusive: true, Perm: st.Mode.Perm()})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if e := dst.Close(); err == nil {
+			err = e
+		}
+	}()
+	holes := st.Allocated < st.Size
+	for off := int64(0); off < st.Size; off += copyBlock {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		part := buf[:min(copyBlock, st.Size-off)]
+		if _, err := src.ReadAt(part, off); err != nil {
+			return err
+		}
+		if err := put(dst, part, off, holes); err != nil {
+			return err
+		}
+	}
+	if err := dst.Truncate(st.Size); err != nil { // a hole at the end
+		return err
+	}
+	_, err = dst.Sync(hostio.SyncFull)
+	return err
+}
+
+var zeros [holeBlock]byte
+
+// put writes p; with holes, blocks of zeros are left out.
+func put(dst *hostio.File, p []byte, off int64, holes bool) error {
+	if !holes {
+		_, err := dst.WriteAt(p, off)
+		return err
+	}
+	for at := 0; at < len(p); at += holeBlock {
+		piece := p[at:min(at+holeBlock, len(p))]
+		if bytes.Equal(piece, zeros[:len(piece)]) {
+			continue
+		}
+		if _, err := dst.WriteAt(piece, off+int64(at)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,197 @@
+// Package files treats a container as what it is on the host: one regular file
+// or one folder of them, whatever its format and whether or not it is encrypted.
+//
+// It tells identity and size, copies, evicts, cuts and reads attributes. It knows
+// the names in a sparse bundle and nothing of what lies inside the device. Links
+// are not followed, and anything but files and folders is refused.
+package files
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strconv"
+
+	"dmgbench/internal/container"
+	"dmgbench/internal/hostio"
+)
+
+// Identity changes when somebody swaps the container: device and inode of the
+// file, or of the bundle's folder and of its token. Info.plist is left out: a
+// resize replaces it. A missing container is fs.ErrNotExist.
+func Identity(dir *hostio.Dir, name string) (string, error) {
+	fi, err := dir.Lstat(name)
+	if err != nil {
+		return "", err
+	}
+	st := hostio.StatOf(fi)
+	id := fmt.Sprintf("%x-%x", st.Dev, st.Inode)
+	switch {
+	case fi.Mode().IsRegular():
+		return id, nil
+	case !fi.IsDir():
+		return "", fmt.Errorf("looking at %q: %w", name, hostio.ErrNotRegular)
+	}
+	// A bundle without a token is damaged, but still the same bundle.
+	if fi, err := dir.Lstat(path.Join(name, "token")); err == nil && fi.Mode().IsRegular() {
+		st := hostio.StatOf(fi)
+		id += fmt.Sprintf("+%x-%x", st.Dev, st.Inode)
+	}
+	return id, nil
+}
+
+// Walk visits the container: a file once, with the name ""; a bundle's folders
+// and files, each folder before what is in it, with names inside the bundle.
+// What disappears meanwhile is left out.
+func Walk(ctx context.Context, dir *hostio.Dir, name string, visit func(inside string, fi fs.FileInfo) error) error {
+	fi, err := dir.Lstat(name)
+	if err != nil {
+		return err
+	}
+	return walk(ctx, dir, name, "", fi, visit)
+}
+
+func walk(ctx context.Context, dir *hostio.Dir, name, inside string, fi fs.FileInfo, visit func(string, fs.FileInfo) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if !fi.IsDir() && !fi.Mode().IsRegular() {
+		return fmt.Errorf("visiting %q: %w", path.Join(name, inside), hostio.ErrNotRegular)
+	}
+	if err := visit(inside, fi); err != nil || !fi.IsDir() {
+		return err
+	}
+	list, err := dir.ReadDir(path.Join(name, inside))
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		below := path.Join(inside, e.Name())
+		fi, err := dir.Lstat(path.Join(name, below))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			err = walk(ctx, dir, name, below, fi, visit)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sparseFrom is the difference in bytes between length and allocation from
+// which a file counts as sparse: file systems inline and compress small ones.
+const sparseFrom = 64 << 10
+
+// Usage is what the container takes on the host. bandSize and size (both in
+// bytes) tell how long a full band is; with 0 none counts as full.
+func Usage(ctx context.Context, dir *hostio.Dir, name string, bandSize, size int64) (container.Usage, error) {
+	var u container.Usage
+	err := Walk(ctx, dir, name, func(inside string, fi fs.FileInfo) error {
+		if fi.IsDir() {
+			return nil
+		}
+		st := hostio.StatOf(fi)
+		u.Allocated += st.Allocated
+		u.Apparent += st.Size
+		n, ok := band(inside)
+		if !ok {
+			return nil
+		}
+		u.Bands++
+		if full := min(bandSize, size-n*bandSize); bandSize > 0 && full > 0 && st.Size >= full && st.Allocated >= full {
+			u.BandsFull++
+		}
+		return nil
+	})
+	u.Sparse = u.Apparent-u.Allocated >= sparseFrom
+	return u, err
+}
+
+// band is the number of a band's file: lower-case hexadecimal without padding.
+func band(inside string) (int64, bool) {
+	folder, base := path.Split(inside)
+	n, err := strconv.ParseInt(base, 16, 64)
+	return n, folder == "bands/" && err == nil && n >= 0 && strconv.FormatInt(n, 16) == base
+}
+
+// Evict drops the host's cached pages of every file.
+func Evict(ctx context.Context, dir *hostio.Dir, name string) error {
+	return Walk(ctx, dir, name, func(inside string, fi fs.FileInfo) error {
+		if fi.IsDir() {
+			return nil
+		}
+		f, err := dir.Open(path.Join(name, inside), hostio.OpenOptions{})
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		return f.Evict()
+	})
+}
+
+// ErrNoBands says that a bundle has no bands to harm.
+var ErrNoBands = errors.New("it has no bands")
+
+// RemoveBand deletes the band in the middle of a bundle's list.
+func RemoveBand(ctx context.Context, dir *hostio.Dir, name string) error {
+	list, err := bands(ctx, dir, name)
+	if err != nil {
+		return err
+	}
+	return dir.Remove(path.Join(name, list[len(list)/2].inside))
+}
+
+type file struct {
+	inside string
+	size   int64
+}
+
+func bands(ctx context.Context, dir *hostio.Dir, name string) ([]file, error) {
+	var list []file
+	err := Walk(ctx, dir, name, func(inside string, fi fs.FileInfo) error {
+		if _, ok := band(inside); ok {
+			list = append(list, file{inside, fi.Size()})
+		}
+		return nil
+	})
+	if err == nil && len(list) == 0 {
+		err = fmt.Errorf("looking for bands of %q: %w", name, ErrNoBands)
+	}
+	return list, err
+}
+
+// Truncate cuts half of the file away, or of a bundle's longest band, at a whole sector.
+func Truncate(ctx context.Context, dir *hostio.Dir, name string) error {
+	fi, err := dir.Lstat(name)
+	if err != nil {
+		return err
+	}
+	victim := file{"", fi.Size()}
+	if fi.IsDir() {
+		list, err := bands(ctx, dir, name)
+		if err != nil {
+			return err
+		}
+		victim = list[0]
+		for _, b := range list {
+			if b.size > victim.size {
+				victim = b
+			}
+		}
+	}
+	f, err := dir.Open(path.Join(name, victim.inside), hostio.OpenOptions{Write: true})
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := f.Truncate(victim.size / 2 / container.SectorSize * container.SectorSize); err != nil {
+		return err
+	}
+	_, err = f.Sync(hostio.SyncFull)
+	return err
+}

@@ -1,0 +1,14 @@
+//go:build !linux && !darwin
+
+package files
+
+import (
+	"fmt"
+
+	"dmgbench/internal/hostio"
+)
+
+// Xattr is refused: nothing is known of extended attributes on this system.
+func Xattr(_ *hostio.Dir, container, action, name, _ string) (map[string]string, error) {
+	return nil, fmt.Errorf("%s attribute %q of %q: %w", action, name, container, hostio.ErrUnsupported)
+}
