@@ -173,7 +173,7 @@ equal = { within = "0%" }
 says = "y"
 by = "us"
 left = { write = {} }
-trend = { along = "phase", is = "constant", within = "0%" }
+trend = { along = "file_size", is = "constant", within = "0%" }
 `)
 	roundTrip(t, p)
 	q, changes := apply(t, p, plan.Overrides{Rounds: 1})

@@ -94,7 +94,7 @@ func TestCanonicalOfSettings(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pick := func(name string, words ...string) string { return rapid.SampledFrom(words).Draw(t, name) }
 		var b strings.Builder
-		b.WriteString("schema = 1\ntitle = " + quoted(rapid.StringMatching(`[ -~äß日\n\t]{1,20}`).Draw(t, "title")) + "\n[image]\n")
+		b.WriteString("schema = 1\ntitle = " + quoted(rapid.StringMatching(`[!-~äß日][ -~äß日\t]{0,20}`).Draw(t, "title")) + "\n[image]\n")
 		b.WriteString("format = \"" + pick("format", "RAW", "UDRW", "UDSB", "UDSP") + "\"\nsize = \"" + pick("size", "10 GB", "10 GiB", "12345678901 B") + "\"\n")
 		b.WriteString("band_size = \"" + pick("band", "default", "1 MiB", "8 GiB", "1049088 B") + "\"\nallow_many_bands = true\n")
 		b.WriteString("[io]\nblock = \"" + pick("block", "whole", "4 KiB", "1 MB") + "\"\nsync = \"" + pick("sync", "none", "fsync", "full") + "\"\n")

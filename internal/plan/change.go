@@ -11,5 +11,5 @@ type Change struct {
 // plan holds: `report` and `resume` read the departures from it.
 var changeTable = table[Change]{name: "[[change]]", keys: []key[Change]{
 	enumKey("kind", func(c *Change) *string { return &c.Kind }, "sets", "scale", "rounds", "workers", "fs", "only").must(),
-	textKey("text", anyText, func(c *Change) *string { return &c.Text }).must(),
+	textKey("text", someText, func(c *Change) *string { return &c.Text }).must(),
 }}

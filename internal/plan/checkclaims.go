@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 )
 
 // figures checks the published figures.
@@ -81,7 +80,7 @@ func (c *checker) selectsStep(n *node, s Selector, do, what string) {
 		return
 	}
 	c.hasStep(n, samples, do, what, steps)
-	c.hasFile(n, samples)
+	c.hasFile(n, samples, do, what)
 }
 
 // hasStep checks phase and cycle against the steps of the selected cases.
@@ -110,72 +109,29 @@ func (c *checker) hasStep(n *node, samples map[string][]string, do, what string,
 		}
 	}
 	for _, want := range samples["cycle"] {
-		if !slices.ContainsFunc(steps, func(s *Step) bool { return s.Do == "repeat" && s.Times >= atoi(want) && atoi(want) > 0 }) {
-			c.problem(n.at("cycle").off, "cycle", "no repeat of the selected cases has a cycle %s", want)
-		}
-	}
-}
-
-// hasFile checks that a file size is one of those written.
-func (c *checker) hasFile(n *node, samples map[string][]string) {
-	for _, want := range samples["file_size"] {
-		hit := false
-		for _, f := range c.p.Files {
-			for _, part := range f.Parts {
-				hit = hit || part.Count > 0 || slices.ContainsFunc(sizeTexts(part.Sizes), func(s string) bool { return sameValue("file_size", s, want) })
-			}
-		}
-		if !hit {
-			c.problem(n.at("file_size").off, "file_size", "no file set has files of %s", want)
-		}
-	}
-}
-
-// axis is what the plan varies under that name, and whether it does.
-func (c *checker) axis(name string) ([]string, bool) {
-	for _, a := range c.p.Axes {
-		if a.Key == name {
-			return a.Values, true
-		}
-	}
-	for _, m := range c.p.Manual {
-		if m.Name == name {
-			return m.Values, true
-		}
-	}
-	var values []string
-	for _, s := range c.p.Extra {
-		for _, k := range s {
-			if k.Key == name && !slices.Contains(values, k.Values[0]) {
-				values = append(values, k.Values[0])
+		if last := cyclesOf(steps, do, samples["phase"]); atoi(want) < 1 || atoi(want) > last {
+			p := c.problem(n.at("cycle").off, "cycle", "no %s step of the selected cases has a cycle %s", do, want)
+			if p.hintf("none of these steps is inside a repeat"); last > 0 {
+				p.hintf("the cycles of these steps are 1 to %d", last)
 			}
 		}
 	}
-	return values, len(values) > 1
 }
 
-// along checks that something varies along the axis and that the values are on it.
-func (c *checker) along(n *node, name string, values []string, at *node, extra ...string) {
-	if name == "" || slices.Contains(extra, name) {
-		return
-	}
-	have, ok := c.axis(name)
-	if !ok {
-		names := slices.Clone(extra)
-		for _, a := range c.p.Axes {
-			names = append(names, a.Key)
+// cyclesOf is the largest number of cycles that steps of a kind have, of these phases if any are named.
+func cyclesOf(steps []*Step, do string, phases []string) int {
+	n := 0
+	for _, s := range steps {
+		if s.Do != "repeat" {
+			continue
 		}
-		for _, m := range c.p.Manual {
-			names = append(names, m.Name)
-		}
-		c.hintName(c.problem(n.off, n.name, "the plan does not vary %q", name), name, "axes", names)
-		return
+		walk(s.Steps, func(in *Step) {
+			if in.Do == do && (len(phases) == 0 || slices.Contains(phases, in.Phase)) {
+				n = max(n, s.Times)
+			}
+		})
 	}
-	for _, v := range values {
-		if !slices.ContainsFunc(have, func(h string) bool { return sameValue(name, h, v) }) {
-			c.problem(at.off, at.name, "the axis %q has no value %q", name, v).hintf("its values: %s", strings.Join(have, ", "))
-		}
-	}
+	return n
 }
 
 // where is the selector of a table, or the table.
@@ -246,24 +202,28 @@ func (c *checker) assert(n *node, a *Assert, whole bool) {
 	case "coefficient", "prediction":
 		c.fitTest(detail, a)
 	case "rank":
-		if a.Rank > len(a.Of)+1 {
-			c.problem(detail.at("is").off, "is", "rank %d of %d operands", a.Rank, len(a.Of))
+		field := len(a.Of)
+		if !slices.ContainsFunc(a.Of, func(o Operand) bool { return operandTOML(&o) == operandTOML(&a.Left) }) {
+			field++ // left stands beside the others
+		}
+		if a.Rank > field {
+			c.problem(detail.at("is").off, "is", "rank %d of %s", a.Rank, plural(field, "operand"))
 		}
 	}
-	c.alongTest(detail, a, whole)
+	c.constants(n, a)
+	c.alongTest(n, detail, a, whole)
 }
 
-func (c *checker) alongTest(detail *node, a *Assert, whole bool) {
-	if !whole || a.Left.Published {
-		return
+// constants reports a test of nothing but constants: it names no case.
+func (c *checker) constants(n *node, a *Assert) {
+	operands := slices.Clone(a.Of)
+	for side, o := range map[string]Operand{"left": a.Left, "right": a.Right} {
+		if n.get(side) != nil {
+			operands = append(operands, o)
+		}
 	}
-	switch a.Kind {
-	case "extreme":
-		c.along(detail.at("along"), a.Along, a.At, detail.at("at"), "cycle", "phase", "file_size")
-	case "trend":
-		c.along(detail.at("along"), a.Along, nil, nil, "cycle", "phase", "file_size")
-	case "spread":
-		c.along(detail.at("over"), a.Along, nil, nil, "cycle", "phase", "file_size")
+	if len(operands) > 0 && !slices.ContainsFunc(operands, func(o Operand) bool { return o.Constant == nil || o.Quantity != "" }) {
+		c.problem(n.at(a.Kind).key, a.Kind, "the test compares constants, and names nothing that is measured or published")
 	}
 }
 

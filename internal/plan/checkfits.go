@@ -77,15 +77,15 @@ func (c *checker) relations(whole bool) {
 			c.problem(n.at("name").off, "name", "the relation %q is there twice", l.Name)
 		}
 		seen[l.Name] = true
-		if !whole {
-			continue
-		}
 		for j, s := range l.Over {
 			at := n.at("over", j)
+			if slices.ContainsFunc(l.Over[:j], func(other Selector) bool { return other.String() == s.String() }) {
+				c.problem(at.off, "over", "over: the point %s is there twice", s)
+			}
 			for _, o := range []*Operand{&l.X, &l.Y} {
-				if o.Quantity != "" && !o.Published {
-					c.selects(at, slices.Concat(o.Where, s), o.Quantity)
-				}
+				here := *o
+				here.Where = slices.Concat(o.Where, s)
+				c.operand(at, &here, whole)
 			}
 		}
 	}

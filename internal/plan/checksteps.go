@@ -3,6 +3,8 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"path"
 	"slices"
 )
 
@@ -12,6 +14,8 @@ const maxWork = 5_000_000
 // stage is what is known of one container while the steps are followed.
 type stage struct {
 	made, attached, mounted, readOnly bool
+	format                            string // "" of a plain folder
+	folders                           map[string]bool
 	batches                           int
 }
 
@@ -36,7 +40,7 @@ func (c *checker) protocols() {
 			continue
 		}
 		done[id] = true
-		f := &follower{checker: c, k: k, e: newEstimator(c.p, *k), stages: map[string]*stage{"": {}}, phases: map[string]Step{}, full: c.work < maxWork}
+		f := &follower{checker: c, k: k, e: newEstimator(c.p, *k), stages: map[string]*stage{"": {format: k.Settings.Format, folders: map[string]bool{}}}, phases: map[string]Step{}, full: c.work < maxWork}
 		f.unique(k.Steps)
 		f.steps(k.Steps, "")
 		if c.work >= maxWork && c.first("too much", "") {
@@ -47,7 +51,8 @@ func (c *checker) protocols() {
 
 // signature holds everything about a case that its steps are checked against.
 func (c *checker) signature(k *Case) string {
-	return fmt.Sprintf("%s %s %d %t", c.p.protocolID(k), k.Settings.Files, k.Settings.Size, k.Baseline)
+	s := &k.Settings
+	return fmt.Sprintf("%s %s %s %q %d %t", c.p.protocolID(k), s.Files, s.Format, s.Filesystems, s.Size, k.Baseline)
 }
 
 // unique reports steps that could not be told apart in results.
@@ -108,6 +113,7 @@ func (f *follower) parallel(s *Step) {
 			continue
 		}
 	}
+	f.apart(s.Steps)
 	// Reads come first: what a neighbour is still writing cannot be read.
 	for _, do := range []string{"read", "copy", "stream", "write"} {
 		for i := range s.Steps {
@@ -130,7 +136,10 @@ func (f *follower) step(s *Step) {
 			}
 		}
 		slices.Sort(have)
-		f.hintName(f.atStep(s, "on", "there is no container %q at this point", s.On), s.On, "containers", have)
+		p := f.atStep(s, "on", "there is no container %q at this point", s.On)
+		if f.hintName(p, s.On, "containers", have); len(have) == 0 {
+			p.hintf("convert, transfer and damage make containers, and name them with \"as\"")
+		}
 		return
 	}
 	if s.Expect == "fail" {
@@ -180,87 +189,12 @@ func (f *follower) state(s *Step, need state, b *stage) bool {
 		return bad("state", before("detach")+", or attach with mount = false", "%s while the volume is mounted", s.Do)
 	case b.readOnly && slices.Contains([]string{"write", "delete", "mkdir", "copy", "stream", "trim"}, s.Do):
 		return bad("state", "attach without read_only = true", "%s while the volume is mounted read-only", s.Do)
+	case slices.Contains(sealedFormats, b.format) && slices.Contains([]string{"write", "delete", "mkdir", "copy", "stream", "trim", "compact", "resize"}, s.Do):
+		return bad("sealed", "convert to a format that can be written to: "+joinNames(writableFormats), "%s: %s images cannot be changed", s.Do, b.format)
+	case s.Do == "damage" && s.Kind == "band-missing" && b.format != "UDSB":
+		return bad("no bands", "kinds for every format: header, table, truncated, volume", "damage: %s has no bands", b.format)
 	}
 	return true
-}
-
-// content checks what the step works on: file sets, files, inputs, containers.
-func (f *follower) content(s *Step, b *stage) {
-	switch s.Do {
-	case "write":
-		name := cmp.Or(s.Files, f.k.Settings.Files)
-		switch {
-		case name == "" && f.marred["files"]:
-			f.full = false
-		case name == "":
-			f.full = false
-			f.atStep(s, "files", "write: the case %q names no file set", f.k.ID).hintf("give files = \"…\" here, or in [io]")
-		case f.p.fileSet(name) == nil:
-			f.full = false
-			if s.Files != "" {
-				f.hintName(f.atStep(s, "files", "there is no file set %q", name), name, "file sets", f.fileSetNames())
-			}
-		}
-	case "read", "verify", "delete":
-		f.pool(s, b)
-	case "copy", "stream":
-		f.source(s)
-	case "convert", "transfer", "damage":
-		if _, taken := f.stages[s.As]; taken {
-			f.atStep(s, "as", "%s: the name %q is taken", s.Do, s.As)
-		}
-	}
-}
-
-// pool checks that there are files to read, verify or delete.
-func (f *follower) pool(s *Step, b *stage) {
-	box := f.e.boxes[s.On]
-	if b.batches == 0 && (box == nil || len(box.named) == 0) {
-		f.atStep(s, "empty", "%s before anything is written", s.Do).hintf("put { do = \"write\" } before it")
-		return
-	}
-	if !f.full || box == nil || len(f.p.Changes) > 0 {
-		return
-	}
-	files := box.pool(s.Batch)
-	sets := map[int]bool{}
-	for _, x := range files {
-		sets[x.set] = true
-	}
-	switch {
-	case len(files) == 0 && !(s.All && len(box.named) > 0):
-		f.atStep(s, "empty", "%s: every file has been deleted by then", s.Do)
-	case s.LastSets > len(sets):
-		f.atStep(s, "sets", "delete: last_sets = %d, but the batch has %d sets left", s.LastSets, len(sets))
-	case s.Largest > len(files):
-		f.atStep(s, "largest", "delete: largest = %d, but the batch has %d files left", s.Largest, len(files))
-	}
-}
-
-// source checks what copy and stream read.
-func (f *follower) source(s *Step) {
-	box := f.e.boxes[s.On]
-	if box == nil || !f.full {
-		return
-	}
-	if _, ok := box.named[s.From]; ok {
-		return
-	}
-	var have []string
-	for name := range box.named {
-		have = append(have, name)
-	}
-	slices.Sort(have)
-	if s.Do == "copy" {
-		for _, in := range f.p.Inputs {
-			have = append(have, in.Name)
-		}
-		if slices.Contains(have, s.From) {
-			return
-		}
-	}
-	f.hintName(f.atStep(s, "from", "%s: there is no %q to read at this point", s.Do, s.From), s.From, "files to read", have)
-	f.e.boxes[s.On].named[s.From] = 0
 }
 
 // advance changes the state as the step does.
@@ -276,8 +210,10 @@ func (f *follower) advance(s *Step, b *stage) {
 		b.attached, b.mounted, b.readOnly = false, false, false
 	case "write":
 		b.batches++
+	case "mkdir":
+		b.folders[path.Clean(s.Dir)] = true
 	case "convert", "transfer", "damage":
-		f.stages[s.As] = &stage{made: true, batches: b.batches}
+		f.stages[s.As] = &stage{made: true, batches: b.batches, format: cmp.Or(s.Format, b.format), folders: maps.Clone(b.folders)}
 	}
 }
 

@@ -68,17 +68,8 @@ func (r *reader) figure(n *node, unit string) (Figure, bool) {
 
 // valueError reports an error of a value's text; what follows "want" becomes the hint.
 func (r *reader) valueError(n *node, err error) {
-	message, hint, found := strings.Cut(err.Error(), "; want ")
-	if !found {
-		message, hint, found = strings.Cut(err.Error(), ": want ")
-		if found {
-			message += ": this is not understood"
-		}
-	}
-	p := r.problem(n.off, n.name, "%s: %s", n.name, message)
-	if found {
-		p.hintf("want %s", hint)
-	}
+	message, hint := splitWant(err)
+	r.problem(n.off, n.name, "%s: %s", n.name, message).Hint = hint
 }
 
 func figureExample(unit string) string {
@@ -203,7 +194,7 @@ func operandsKey(name string) key[Assert] {
 }
 
 var claimTable = table[Claim]{name: "[[claim]]", keys: []key[Claim]{
-	textKey("says", anyText, func(c *Claim) *string { return &c.Says }).must(),
+	textKey("says", someText, func(c *Claim) *string { return &c.Says }).must(),
 	enumKey("by", func(c *Claim) *string { return &c.By }, "author", "us").must(),
 	enumKey("scope", func(c *Claim) *string { return &c.Scope }, "apple", "any"),
 	textKey("id", nameText, func(c *Claim) *string { return &c.ID }),

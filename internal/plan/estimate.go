@@ -119,10 +119,12 @@ func (e *estimator) cost(s *Step) int {
 func (e *estimator) one(s *Step, cycle int) StepTotal {
 	t := StepTotal{Do: s.Do, Phase: s.Phase, Cycle: cycle}
 	b := e.boxes[s.On]
-	if b == nil || s.Expect == "fail" {
+	if b == nil {
 		return t
 	}
-	e.step(s, b, &t)
+	if s.Expect != "fail" {
+		e.step(s, b, &t)
+	}
 	t.Live = b.live
 	e.Steps = append(e.Steps, t)
 	e.LivePeak = max(e.LivePeak, e.boxes[""].live)
@@ -137,9 +139,9 @@ func (e *estimator) step(s *Step, b *box, t *StepTotal) {
 	case "read", "verify":
 		for _, f := range b.pool(s.Batch) {
 			t.Files++
-			t.Bytes += f.size
+			t.Bytes = plus(t.Bytes, f.size)
 		}
-		e.BytesRead += t.Bytes
+		e.BytesRead = plus(e.BytesRead, t.Bytes)
 	case "delete":
 		e.remove(s, b, t)
 	case "trim", "attach", "remount", "compact":
@@ -163,17 +165,16 @@ func (e *estimator) write(s *Step, b *box, t *StepTotal) {
 		for _, size := range sizes {
 			b.files = append(b.files, liveFile{size, i + 1, e.batch})
 			t.Files++
-			t.Bytes += size
+			t.Bytes = plus(t.Bytes, size)
 		}
 	}
 	b.add(t.Bytes)
 	e.written += t.Files
-	e.BytesWritten += t.Bytes
+	e.BytesWritten = plus(e.BytesWritten, t.Bytes)
 }
 
 func (b *box) add(n units.Bytes) {
-	b.live += n
-	b.held += n
+	b.live, b.held = plus(b.live, n), plus(b.held, n)
 	b.peak = max(b.peak, b.held)
 }
 
@@ -252,19 +253,15 @@ func (b *box) drop(gone []liveFile, t *StepTotal) {
 // large as what it reads.
 func (e *estimator) move(s *Step, b *box, t *StepTotal) {
 	size, onVolume := b.named[s.From]
-	if !onVolume {
-		for _, in := range e.p.Inputs {
-			if in.Name == s.From {
-				size = in.Size
-			}
-		}
+	if s.Do == "copy" && slices.ContainsFunc(e.p.Inputs, func(in Input) bool { return in.Name == s.From }) {
+		size, onVolume = e.p.inputSize(s.From), false // the name of an input comes first
 	}
 	t.Files, t.Bytes = 1, size
 	if onVolume {
-		e.BytesRead += size
+		e.BytesRead = plus(e.BytesRead, size)
 	}
 	e.Approximate = e.Approximate || s.Do == "stream"
-	e.BytesWritten += size
+	e.BytesWritten = plus(e.BytesWritten, size)
 	e.written++
 	b.live -= b.named[s.To]
 	b.named[s.To] = size
@@ -301,12 +298,20 @@ func (b *box) host() units.Bytes {
 	return b.live
 }
 
-func roundUp(n, to units.Bytes) units.Bytes { return (n + to - 1) / to * to }
+func roundUp(n, to units.Bytes) units.Bytes { return plus(n, to-1) / to * to }
+
+// plus adds sizes and stops at the largest: what never fits must not come out small.
+func plus(a, b units.Bytes) units.Bytes {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
+}
 
 func (e *estimator) host() units.Bytes {
 	var sum units.Bytes
 	for _, b := range e.boxes {
-		sum += b.host()
+		sum = plus(sum, b.host())
 	}
 	return sum
 }

@@ -194,6 +194,13 @@ func timeKey[T any](name string, f func(*T) *units.Duration) key[T] {
 		func(t *T) (string, bool) { return f(t).String(), *f(t) != 0 })
 }
 
+// spanKey is a length of time that is not nothing.
+func spanKey[T any](name string, f func(*T) *units.Duration) key[T] {
+	return scalarKey(name, spanType,
+		func(t *T, s string) { *f(t), _ = units.ParseDuration(s) },
+		func(t *T) (string, bool) { return f(t).String(), *f(t) != 0 })
+}
+
 func shareKey[T any](name string, f func(*T) *units.Share) key[T] {
 	return scalarKey(name, shareType,
 		func(t *T, s string) { *f(t), _ = units.ParseShare(s) },

@@ -75,7 +75,7 @@ func manualNames(root *node) []string {
 // rootTable is the plan as a whole, in the order of the canonical form.
 var rootTable = table[Plan]{name: "plan", keys: []key[Plan]{
 	scalarKey("schema", schemaType, func(*Plan, string) {}, func(*Plan) (string, bool) { return itoa(Schema), true }).must(),
-	textKey("title", anyText, func(p *Plan) *string { return &p.Title }).must(),
+	textKey("title", lineText, func(p *Plan) *string { return &p.Title }).must(),
 	textKey("summary", anyText, func(p *Plan) *string { return &p.Summary }),
 	listKey("choices", anyText, func(p *Plan, v []string) { p.Choices = v }, func(p *Plan) []string { return p.Choices }),
 	sectionKey("source", &sourceTable, func(p *Plan) *Source {

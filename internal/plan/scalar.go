@@ -37,6 +37,9 @@ func textType(name, want string, ok func(string) bool) *scalar {
 		if !printable(n.text) {
 			return "", &fault{fmt.Sprintf("%q holds control characters", n.text), ""}
 		}
+		if strings.TrimSpace(n.text) == "" && !ok(n.text) {
+			return "", &fault{"the text is empty", "want " + want}
+		}
 		if !ok(n.text) {
 			return "", &fault{fmt.Sprintf("%q is not %s", n.text, want), ""}
 		}
@@ -63,7 +66,10 @@ func localPath(s string) bool {
 }
 
 var (
-	anyText  = textType("text", "text", printable)
+	anyText = textType("text", "text", printable)
+	// someText says something; lineText does so in one line, for lists and headings.
+	someText = textType("text", "at least a word", func(s string) bool { return strings.TrimSpace(s) != "" })
+	lineText = textType("text", "one line of text", func(s string) bool { return strings.TrimSpace(s) != "" && !strings.Contains(s, "\n") })
 	nameText = textType("text", "a name of letters, digits and . _ + -, at most 64",
 		func(s string) bool { return nameRule.MatchString(s) })
 	placeText = textType("text", "a name of letters, digits and . _ + -, at most 64",
@@ -146,21 +152,32 @@ func unitType(name string, read func(string) (string, error), words ...string) *
 		}
 		text, err := read(n.text)
 		if err != nil {
-			message, hint, _ := strings.Cut(err.Error(), "; want ")
-			if hint != "" {
-				hint = "want " + hint
-			}
+			message, hint := splitWant(err)
 			return "", &fault{message, hint}
 		}
 		return text, nil
 	}}
 }
 
+// splitWant parts the text of an error into what is wrong and, behind "want",
+// what would be right.
+func splitWant(err error) (message, hint string) {
+	message, hint, found := strings.Cut(err.Error(), "; want ")
+	if !found {
+		if message, hint, found = strings.Cut(err.Error(), ": want "); found {
+			message += ": this is not understood"
+		}
+	}
+	if found {
+		hint = "want " + hint
+	}
+	return message, hint
+}
+
 func example(name string) string {
 	return map[string]string{"size": `"8 MiB"`, "time": `"10 s"`, "share": `"20%"`}[name]
 }
 
-func readSize(s string) (string, error) { v, err := units.ParseBytes(s); return v.String(), err }
 func readTime(s string) (string, error) { v, err := units.ParseDuration(s); return v.String(), err }
 func readShare(s string) (string, error) {
 	v, err := units.ParseShare(s)
@@ -178,11 +195,24 @@ func positive(read func(string) (string, error)) func(string) (string, error) {
 	}
 }
 
+// maxSize bounds every size of a plan: no disk holds an exabyte, and sums of
+// what is bounded do not overflow.
+const maxSize = units.Bytes(1e18)
+
+func readSizeBounded(s string) (string, error) {
+	v, err := units.ParseBytes(s)
+	if err == nil && v > maxSize {
+		return "", fmt.Errorf("%s is more than any disk holds; want at most %s", v, maxSize)
+	}
+	return v.String(), err
+}
+
 var (
-	sizeType  = unitType("size", positive(readSize))
-	blockType = unitType("size", positive(readSize), "whole")
+	sizeType  = unitType("size", positive(readSizeBounded))
+	blockType = unitType("size", positive(readSizeBounded), "whole")
 	bandType  = unitType("size", readBand, "default")
 	timeType  = unitType("time", readTime)
+	spanType  = unitType("time", positive(readTime))
 	shareType = unitType("share", readShare)
 )
 

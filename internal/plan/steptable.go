@@ -25,8 +25,9 @@ type stepKind struct {
 	do    string
 	state state
 	keys  []key[Step]
-	// noOn kinds take no "on".
-	noOn bool
+	// noOn kinds take no "on", noExpect kinds no "expect": a pause cannot fail,
+	// and of a repeat it is a step inside that does.
+	noOn, noExpect bool
 	// native kinds mean something for a plain directory.
 	native bool
 	finish func(r *reader, n *node, s *Step)
@@ -41,7 +42,9 @@ func commonStepKeys(k *stepKind) []key[Step] {
 	out := []key[Step]{
 		enumKey("do", func(s *Step) *string { return &s.Do }, stepNames()...).must(),
 		phase,
-		enumKey("expect", func(s *Step) *string { return &s.Expect }, "ok", "fail").or(`"ok"`),
+	}
+	if k == nil || !k.noExpect {
+		out = append(out, enumKey("expect", func(s *Step) *string { return &s.Expect }, "ok", "fail").or(`"ok"`))
 	}
 	if k == nil || !k.noOn {
 		out = append(out, textKey("on", nameText, func(s *Step) *string { return &s.On }))
@@ -81,7 +84,7 @@ func init() {
 		{do: "settle", state: anyState, native: true, finish: finishSettle, keys: []key[Step]{
 			timeKey("at_least", func(s *Step) *units.Duration { return &s.AtLeast }),
 			flagKey("until_stable", func(s *Step) *bool { return &s.UntilStable }),
-			timeKey("at_most", func(s *Step) *units.Duration { return &s.AtMost })}},
+			spanKey("at_most", func(s *Step) *units.Duration { return &s.AtMost })}},
 		{do: "mkdir", state: onVolume, native: true, keys: []key[Step]{
 			textKey("dir", pathText, func(s *Step) *string { return &s.Dir }).must()}},
 		{do: "write", state: onVolume, native: true, keys: []key[Step]{
@@ -121,11 +124,11 @@ func init() {
 			stepFrom, stepTo,
 			enumKey("direction", func(s *Step) *string { return &s.Direction }, "compress", "decompress").or(`"compress"`),
 			enumKey("codec", func(s *Step) *string { return &s.Codec }, codecs...),
-			numberKey("level", 0, 22, func(s *Step) *int { return &s.Level }),
+			numberKey("level", 1, 22, func(s *Step) *int { return &s.Level }),
 			numberKey("threads", 1, 1024, func(s *Step) *int { return &s.Threads })}},
-		{do: "pause", state: noContext, noOn: true, native: true, keys: []key[Step]{
-			textKey("message", anyText, func(s *Step) *string { return &s.Message }).must()}},
-		{do: "repeat", state: noContext, noOn: true, native: true, keys: []key[Step]{stepTimes.must(), stepsKey()}},
+		{do: "pause", state: noContext, noOn: true, noExpect: true, native: true, keys: []key[Step]{
+			textKey("message", someText, func(s *Step) *string { return &s.Message }).must()}},
+		{do: "repeat", state: noContext, noOn: true, noExpect: true, native: true, keys: []key[Step]{stepTimes.must(), stepsKey()}},
 		{do: "parallel", state: noContext, noOn: true, native: true, keys: []key[Step]{stepsKey()}},
 	}
 }
@@ -202,7 +205,7 @@ func (r *reader) step(n *node) Step {
 
 func finishSettle(r *reader, n *node, s *Step) {
 	switch {
-	case n.get("at_least") == nil && !s.UntilStable:
+	case s.AtLeast == 0 && !s.UntilStable:
 		r.problem(n.off, "settle", "settle waits for nothing").hintf("give at_least, until_stable or both")
 	case n.get("at_most") != nil && !s.UntilStable:
 		r.problem(n.get("at_most").key, "at_most", "at_most has no meaning without until_stable")

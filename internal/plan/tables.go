@@ -20,7 +20,7 @@ func theOnTable() *table[On] { return &onTable }
 func (o *On) said() bool { return *o != On{} }
 
 var sourceTable = table[Source]{name: "[source]", keys: []key[Source]{
-	textKey("title", anyText, func(s *Source) *string { return &s.Title }).must(),
+	textKey("title", lineText, func(s *Source) *string { return &s.Title }).must(),
 	textKey("author", anyText, func(s *Source) *string { return &s.Author }),
 	textKey("url", anyText, func(s *Source) *string { return &s.URL }),
 	dateKey("date", func(s *Source) *time.Time { return &s.Date }),
@@ -30,7 +30,7 @@ var sourceTable = table[Source]{name: "[source]", keys: []key[Source]{
 var manualTable = table[Manual]{name: "[[manual]]", keys: []key[Manual]{
 	textKey("name", nameText, func(m *Manual) *string { return &m.Name }).must(),
 	listKey("values", looseType, func(m *Manual, v []string) { m.Values = v }, func(m *Manual) []string { return m.Values }).must(),
-	textKey("instructions", anyText, func(m *Manual) *string { return &m.Instructions }).must(),
+	textKey("instructions", someText, func(m *Manual) *string { return &m.Instructions }).must(),
 	enumKey("check", func(m *Manual) *string { return &m.Check }, "cpus", "memory", "none").or(`"none"`),
 }, finish: finishManual}
 
@@ -48,7 +48,7 @@ func finishManual(r *reader, n *node, m *Manual) {
 }
 
 var inputTable = table[Input]{name: "input", keys: []key[Input]{
-	textKey("about", anyText, func(i *Input) *string { return &i.About }).must(),
+	textKey("about", someText, func(i *Input) *string { return &i.About }).must(),
 	sizeKey("size", sizeType, func(i *Input) *units.Bytes { return &i.Size }),
 	flagKey("optional", func(i *Input) *bool { return &i.Optional }),
 }, finish: func(r *reader, n *node, i *Input) {
@@ -156,6 +156,9 @@ func finishFiles(r *reader, n *node, f *fileForm) {
 	for _, p := range f.Parts {
 		total += min((len(p.Sizes)+p.Count)*p.Sets, 1<<40)
 	}
+	if bytes := f.bytes(); bytes > float64(maxSize) {
+		r.problem(n.key, f.Name, "file set %q holds up to %.3g EB, more than %s", f.Name, bytes/1e18, maxSize)
+	}
 	if total > maxFiles {
 		r.problem(n.key, f.Name, "file set %q holds %d files, more than %d", f.Name, total, maxFiles)
 	}
@@ -168,6 +171,20 @@ func finishFiles(r *reader, n *node, f *fileForm) {
 	case f.Compressible > 1:
 		r.problem(share.off, "compressible", "compressible: %s is more than all", f.Compressible)
 	}
+}
+
+// bytes is the most that one write of the set can put on a volume. It is no
+// integer because the sum of a careless plan need not be one.
+func (f *fileForm) bytes() float64 {
+	total := 0.0
+	for _, p := range f.Parts {
+		one := float64(p.High) * float64(p.Count)
+		for _, s := range p.Sizes {
+			one += float64(s)
+		}
+		total += one * float64(p.Sets)
+	}
+	return total
 }
 
 // form is the file set as it is written.
@@ -200,7 +217,8 @@ var requirements = []struct {
 	name  string
 	value *scalar
 }{
-	{"power", enumType(nil, "ac", "battery")}, {"low_power", enumType(nil, "off", "on")}, {"os", enumType(nil, "macos", "linux")},
+	{"power", enumType(nil, "ac", "battery")}, {"low_power", enumType(nil, "off", "on")}, {"thermal", enumType(nil, "nominal")},
+	{"os", enumType(nil, "macos", "linux")},
 	{"cpus", numberType(1, 4096)}, {"memory", sizeType},
 }
 
@@ -258,7 +276,10 @@ var runTable = table[RunOptions]{name: "[run]", keys: []key[RunOptions]{
 	shareKey("fits_in", func(o *RunOptions) *units.Share { return &o.FitsIn }).or(`"98%"`),
 	shareKey("precision", func(o *RunOptions) *units.Share { return &o.Precision }),
 }, finish: func(r *reader, n *node, o *RunOptions) {
-	if o.FitsIn > 1 {
-		r.problem(n.get("fits_in").off, "fits_in", "fits_in: %s is more than the volume", o.FitsIn)
+	switch at := n.get("fits_in"); {
+	case at != nil && o.FitsIn > 1:
+		r.problem(at.off, "fits_in", "fits_in: %s is more than the volume", o.FitsIn)
+	case at != nil && o.FitsIn == 0 && at.kind == stringNode && strings.Trim(at.text, "0.% ") == "":
+		r.problem(at.off, "fits_in", "fits_in: %s leaves no room for files", o.FitsIn)
 	}
 }}
