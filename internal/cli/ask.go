@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"os"
 	"strings"
@@ -18,7 +19,7 @@ const largeRun = 20 * units.Bytes(1e9)
 
 // ask lets a person at a terminal stop a large run before it begins. Where
 // nobody can answer there is no question.
-func (a *app) ask(ps []*plan.Plan, o runOptions) error {
+func (a *app) ask(ctx context.Context, ps []*plan.Plan, o runOptions) error {
 	in, ok := a.in.(*os.File)
 	if _, seen := terminal(a.err); !ok || !seen || o.Yes || !term.IsTerminal(int(in.Fd())) {
 		return nil
@@ -33,9 +34,19 @@ func (a *app) ask(ps []*plan.Plan, o runOptions) error {
 		return nil
 	}
 	fmt.Fprintf(a.err, "This writes %s in all. Go on? [y/N] ", total.Human())
-	line, err := bufio.NewReader(in).ReadString('\n')
-	if answer := strings.ToLower(strings.TrimSpace(line)); err == nil && (answer == "y" || answer == "yes") {
-		return nil
+	typed := make(chan string, 1)
+	go func() { // a read of a terminal cannot be called off; the program ends instead
+		line, _ := bufio.NewReader(in).ReadString('\n')
+		typed <- line
+	}()
+	select {
+	case <-ctx.Done():
+		fmt.Fprintln(a.err)
+		return ctx.Err()
+	case line := <-typed:
+		if answer := strings.ToLower(strings.TrimSpace(line)); answer == "y" || answer == "yes" {
+			return nil
+		}
 	}
 	return &usageError{err: fmt.Errorf("starting the run: it was not confirmed"),
 		hint: "--dry-run shows what it would do, --sets 1 shortens it honestly, --yes asks nothing"}

@@ -10,15 +10,16 @@ import (
 
 func (a *app) newCheckCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "check PLAN...", GroupID: "measure", Args: cobra.MinimumNArgs(1), ValidArgsFunction: completePlans,
+		Use: "check PLAN...", GroupID: "measure", Args: between(1, -1, "PLAN"), ValidArgsFunction: completePlans,
 		Short: "validate plans",
-		Long: `Validate plans. Every problem of every plan is printed to stderr with its place,
-the line and a hint; each plan that can be run is named on stdout.
+		Long: `Validate plans, paths or names of built-in plans. Every problem of every plan is
+printed to stderr with its place, the line and a hint; each plan that can be run
+is named on stdout.
 
 EXIT STATUS
   0  all plans can be run
   2  some cannot`,
-		Example: "  dmgbench check mine.toml",
+		Example: "  dmgbench check mine.toml\n  dmgbench check plans/*.toml",
 		RunE: func(_ *cobra.Command, args []string) error {
 			bad := false
 			for _, name := range args {

@@ -14,6 +14,8 @@ import (
 	"io"
 	"strings"
 
+	"dmgbench/internal/clock"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/viper"
 )
@@ -24,21 +26,23 @@ type app struct {
 	out, err io.Writer
 	env      map[string]string
 	settings *viper.Viper
+	clock    clock.Clock
 	began    bool // arguments were understood: from here on an error is no bad usage
+	json     bool // what is said on stderr is lines of JSON
 }
 
 // Main executes one command line and gives the exit status: 0 all done, 1 error,
 // 2 bad usage or plan, 3 failed or discarded cases, 4 host not fit, 130
 // interrupted. args are without the program's name, env is as of os.Environ.
 func Main(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args, env []string) int {
-	a := &app{in: stdin, out: stdout, err: stderr, env: environment(env), settings: viper.New()}
+	a := &app{in: stdin, out: stdout, err: stderr, env: environment(env), settings: viper.New(), clock: clock.NewReal()}
 	root := a.newRootCommand()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err != nil && !a.began {
-		err = &usageError{err: err}
+		err = notUnderstood(root, args, err)
 	}
-	tell(stderr, err)
+	a.tell(err)
 	return exitStatus(err)
 }
 
@@ -48,22 +52,28 @@ func (a *app) newRootCommand() *cobra.Command {
 		Use:   "dmgbench",
 		Short: "execute published disk image benchmarks, and measure what they claim",
 		Long: `dmgbench executes plans: published disk image benchmarks, written down so that
-anyone can repeat them. It makes images, puts files on them, times that, and sets
-what it measured beside what was published.
+anyone can repeat them. It makes images, puts files on them, times that, and
+sets what it measured beside what was published.
+
+To begin: dmgbench run quick measures a plain folder, an image and a sparse
+bundle within three minutes; dmgbench plans lists what else there is.
 
 Settings: a flag wins over the environment (DMGBENCH_<COMMAND>_<FLAG>, such as
-DMGBENCH_RUN_ENGINE), which wins over the settings file: a table for each command,
-such as [run], in dmgbench/config.toml of the user's configuration folder, or in
-the file that DMGBENCH_CONFIG names.
+DMGBENCH_RUN_ENGINE), which wins over the settings file: a table for each
+command, such as [run], in dmgbench/config.toml of the user's configuration
+folder ($XDG_CONFIG_HOME, else ~/.config; on macOS ~/Library/Application
+Support), or in the file that DMGBENCH_CONFIG names. NO_COLOR takes the colours
+out of what is printed on a terminal.
 
 ` + exitText,
-		Example:       "  dmgbench plans\n  dmgbench run quick --scale 0.01\n  dmgbench report runs/quick-20260101T120000Z",
+		Example:       "  dmgbench run quick\n  dmgbench run gold-standard --sets 1 --on /mnt/fast\n  dmgbench report runs/quick-20260101T120000Z",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
 	root.SetIn(a.in)
 	root.SetOut(a.out)
 	root.SetErr(a.err)
+	spoken(root)
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		if err := a.configure(cmd); err != nil {
 			return err
@@ -74,6 +84,8 @@ the file that DMGBENCH_CONFIG names.
 	root.AddGroup(&cobra.Group{ID: "measure", Title: "Measure:"},
 		&cobra.Group{ID: "report", Title: "Report:"}, &cobra.Group{ID: "maintain", Title: "Maintain:"})
 	root.AddCommand(a.commands()...)
+	root.SetHelpCommandGroupID("maintain")
+	root.SetCompletionCommandGroupID("maintain")
 	root.InitDefaultCompletionCmd("completion")
 	return root
 }
@@ -94,6 +106,12 @@ const exitText = `EXIT STATUS
   3    finished with failed or discarded cases
   4    the host is not fit to measure on
   130  interrupted or paused; dmgbench resume goes on`
+
+// exitPrinted is of the commands that only print.
+const exitPrinted = `EXIT STATUS
+  0  printed
+  1  error
+  2  bad usage`
 
 // oneOf makes a flag complete to the values it accepts.
 func oneOf(cmd *cobra.Command, flag string, values []string) {

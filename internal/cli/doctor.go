@@ -5,10 +5,8 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os/exec"
 	"strings"
 
-	"dmgbench/internal/clock"
 	"dmgbench/internal/host"
 	"dmgbench/internal/result"
 	"dmgbench/internal/units"
@@ -16,88 +14,123 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// tools are the programs of the system that can make or check images.
-var tools = []string{"hdiutil", "diskutil", "fsck.exfat", "mkfs.exfat", "fusermount3"}
+type doctorOptions struct {
+	On       []string
+	Identify bool
+}
 
 func (a *app) newDoctorCommand() *cobra.Command {
-	var on []string
-	var identify bool
+	var o doctorOptions
 	cmd := &cobra.Command{
-		Use: "doctor", GroupID: "maintain", Args: cobra.NoArgs,
+		Use: "doctor", GroupID: "maintain", Args: between(0, 0, ""),
 		Short: "say what this machine can do, and what would spoil a measurement",
-		Long: `Say what this machine is, which engine a run would take and why, how much space
-there is, which tools of the system are there, and what would spoil a measurement.
-A fact that the system does not tell is "unknown".
+		Long: `Say what this machine is and how much space there is, which engines work and
+which one a run would take, what can be measured with it, which tools that open
+or check images are missing, and what would spoil a measurement now. A fact that
+the system does not tell is "unknown". Nothing is left behind.
 
 EXIT STATUS
   0  an engine works
-  1  none does, or another error`,
-		Example: "  dmgbench doctor --on /mnt/fast",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.runDoctor(cmd.Context(), on, identify)
-		},
+  1  none does, or another error
+  2  bad usage`,
+		Example: "  dmgbench doctor\n  dmgbench doctor --on /mnt/fast",
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.runDoctor(cmd.Context(), o) },
 	}
-	cmd.Flags().StringArrayVar(&on, "on", nil, "`[NAME=]DIR`: look at the disk under this folder too")
-	cmd.Flags().BoolVar(&identify, "identify", false, "print host name, user and paths")
+	cmd.Flags().StringArrayVar(&o.On, "on", nil, "look at the disk under a folder too, as `[NAME=]DIR`; repeatable")
+	cmd.Flags().BoolVar(&o.Identify, "identify", false, "print host name, user and paths")
 	return cmd
 }
 
-func (a *app) runDoctor(ctx context.Context, on []string, identify bool) error {
-	ps, err := places(on)
+func (a *app) runDoctor(ctx context.Context, o doctorOptions) error {
+	ps, err := places(o.On)
 	if err != nil {
 		return err
 	}
 	asked := []host.Place{{Name: "this folder", Path: existing(".")}}
-	for _, p := range ps {
-		asked = append(asked, host.Place{Name: cmp.Or(p.Name, p.Path), Path: p.Path})
+	for i, p := range ps {
+		asked = append(asked, host.Place{Name: cmp.Or(p.Name, o.On[i]), Path: p.Path})
 	}
 	limited, cancel := context.WithTimeout(ctx, factsTime)
-	h := host.Gather(limited, asked, identify)
+	h := host.Gather(limited, asked, o.Identify)
 	cancel()
-	writeMachine(a.out, h)
-	writeDisks(a.out, h.Disks)
-	for _, t := range tools {
-		path, err := exec.LookPath(t)
-		if err != nil {
-			path = "not found"
+	tuning := host.Tune()
+	s := &sheet{w: a.out}
+	writeMachine(s, h, tuning)
+	writeDisks(s, h.Disks)
+	err = a.writeEngines(ctx, s)
+	writeTools(s, a.env["PATH"])
+	writeSpoilers(s, h, tuning)
+	return cmp.Or(s.err, err)
+}
+
+// sheet writes lines of a name and a value, the value wrapped at 80 columns.
+type sheet struct {
+	w   io.Writer
+	err error // of the first write that did not succeed
+}
+
+const (
+	sheetWidth = 80
+	nameWidth  = 14
+)
+
+func (s *sheet) line(name, value string) {
+	words := strings.Fields(printable(cmp.Or(value, "unknown")))
+	text, column := fmt.Sprintf("%-*s", nameWidth, printable(name)), max(len([]rune(name)), nameWidth)
+	for _, word := range words {
+		n := len([]rune(word))
+		if column > nameWidth && column+1+n > sheetWidth {
+			text, column = text+"\n"+strings.Repeat(" ", nameWidth), nameWidth
 		}
-		line(a.out, "tool "+t, path)
+		text, column = text+" "+word, column+1+n
 	}
-	writeSpoilers(a.out, h)
-	e, why, err := pick(ctx, "auto", clock.NewReal())
-	if err != nil {
-		line(a.out, "engine", "none works")
-		return err
+	if _, err := fmt.Fprintln(s.w, text); s.err == nil {
+		s.err = err
 	}
-	line(a.out, "engine", e.Info().Title+" ("+why+")")
-	return nil
 }
 
-func line(w io.Writer, name, value string) {
-	fmt.Fprintf(w, "%-18s %s\n", name, printable(cmp.Or(value, "unknown")))
-}
-
-func writeMachine(w io.Writer, h result.Host) {
+func writeMachine(s *sheet, h result.Host, tuning host.Tuning) {
 	t := tool()
-	line(w, "program", t.Name+" "+t.Version+", "+t.Go)
-	line(w, "system", strings.Join(strings.Fields(h.OS+" "+h.OSVersion+" "+h.OSBuild), " ")+", "+h.Arch)
-	line(w, "kernel", h.Kernel)
-	line(w, "model", h.Model)
-	line(w, "processor", strings.TrimSpace(h.CPU+", "+count(h.CPUs, "processor")+" usable"))
-	line(w, "memory", bytesOr(h.Memory))
-	if h.Name != "" {
-		line(w, "host", h.Name+", user "+h.User)
+	s.line("program", t.Name+" "+t.Version+", "+t.Go)
+	s.line("system", strings.Join(strings.Fields(h.OS+" "+h.OSVersion+" "+h.OSBuild), " ")+", "+h.Arch)
+	s.line("kernel", h.Kernel)
+	s.line("model", h.Model)
+	s.line("processor", strings.TrimSpace(h.CPU+", "+count(h.CPUs, "processor")+" usable"))
+	if h.OS == "linux" {
+		s.line("governor", strings.Trim(tuning.Governor+" ("+tuning.Driver+")", " ()"))
+		s.line("huge pages", tuning.HugePages)
 	}
-	line(w, "virtual", cmp.Or(h.Virtual, "no sign of it"))
-	line(w, "power", h.Power)
+	s.line("memory", bytesOr(h.Memory))
+	s.line("limits", limits(h))
+	if h.Name != "" {
+		s.line("host", h.Name+", user "+h.User)
+	}
+	s.line("virtual", cmp.Or(h.Virtual, "no sign of it"))
+	s.line("power", h.Power)
 }
 
-func writeDisks(w io.Writer, disks []result.Disk) {
-	for _, d := range disks {
-		line(w, "disk of "+d.Place, fmt.Sprintf("%s on %s (%s), %s free of %s", cmp.Or(d.Filesystem, "unknown file system"),
-			cmp.Or(d.Device, "unknown device"), cmp.Or(d.Medium, "unknown"), bytesOr(d.Free), bytesOr(d.Total)))
+// limits are those of the control group that the program runs in.
+func limits(h result.Host) string {
+	var list []string
+	if h.CPUQuota > 0 {
+		list = append(list, fmt.Sprintf("a control group allows %.3g processors", h.CPUQuota))
+	}
+	if h.MemoryLimit > 0 {
+		list = append(list, "a control group allows "+units.Bytes(h.MemoryLimit).Human()+" of memory")
+	}
+	return cmp.Or(strings.Join(list, "; "), "none seen")
+}
+
+func writeDisks(s *sheet, disks []result.Disk) {
+	for i, d := range disks {
+		s.line([]string{"disk here", "disk"}[min(i, 1)], fmt.Sprintf("%s%s free of %s; %s on %s (medium %s)", map[bool]string{true: d.Place + ": "}[i > 0],
+			bytesOr(d.Free), bytesOr(d.Total), cmp.Or(d.Filesystem, "unknown file system"),
+			cmp.Or(d.Device, strings.TrimSpace(cmp.Or(d.Bus, "unknown")+" device")), cmp.Or(d.Medium, "unknown")))
+		if d.Encrypted != "" {
+			s.line("", "encrypted: "+d.Encrypted)
+		}
 		if d.Path != "" {
-			line(w, "  path", d.Path)
+			s.line("", d.Path)
 		}
 	}
 }
@@ -109,26 +142,28 @@ func bytesOr(n int64) string {
 	return units.Bytes(n).Human()
 }
 
-// writeSpoilers lists what the facts say against measuring now.
-func writeSpoilers(w io.Writer, h result.Host) {
-	var list []string
-	if h.Power == "battery" {
-		list = append(list, "on battery")
+// writeSpoilers lists what the facts say against measuring now, each with what helps against it.
+func writeSpoilers(s *sheet, h result.Host, tuning host.Tuning) {
+	help := map[string]string{
+		"battery":   "connect the power supply",
+		"low-power": "switch low power mode off in the system's settings",
+		"thermal":   "let the machine cool down",
+		"cpu-quota": "raise the limit of the container, or run outside it",
+		"busy":      "wait until the other work is done, or stop it",
+		"virtual":   "results stand beside each other, not beside those of a real disk",
 	}
-	if h.LowPower {
-		list = append(list, "low power mode")
+	list := host.Warnings(h)
+	for i, w := range tuning.Warnings() {
+		help[w.Kind] = tuning.Hints()[i]
+		list = append(list, w)
 	}
-	if h.CPUQuota > 0 {
-		list = append(list, fmt.Sprintf("a control group allows %.3g processors", h.CPUQuota))
+	if len(list) == 0 {
+		s.line("spoilers", "nothing seen that would spoil a measurement now")
 	}
-	if host.Virtual(h) {
-		list = append(list, "a hypervisor may cache what looks like the disk")
+	for _, w := range list {
+		s.line("spoiler", w.Text)
+		if help[w.Kind] != "" {
+			s.line("", "hint: "+help[w.Kind])
+		}
 	}
-	for _, b := range h.Busy {
-		list = append(list, b)
-	}
-	if h.Thermal != "" && h.Thermal != "nominal" {
-		list = append(list, "thermal state "+h.Thermal)
-	}
-	line(w, "would spoil it", cmp.Or(strings.Join(list, "; "), "nothing seen"))
 }

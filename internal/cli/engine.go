@@ -12,27 +12,47 @@ import (
 	"dmgbench/internal/hostio"
 )
 
-// probeSize is enough for the smallest exFAT volume, in bytes.
-const probeSize = 8 << 20
-
-// pick gives the engine that is asked for and says why it is this one. auto is
-// told what works only after a small image has been made, attached and detached.
-func pick(ctx context.Context, name string, c clock.Clock) (engine.Engine, string, error) {
-	e := inprocess.New(c.Wall)
-	if name != "auto" {
-		return e, "asked for with --engine " + name, nil
-	}
-	if err := probe(ctx, e); err != nil {
-		return nil, "", fmt.Errorf("probing engine %q: %w", e.Info().Title, err)
-	}
-	return e, "auto: it made, attached and detached a small image; this version has no engine for Apple's tools", nil
+// candidates are the engines that auto tries, the best first.
+func candidates(c clock.Clock) []engine.Engine {
+	return []engine.Engine{inprocess.New(c.Wall)}
 }
 
-// probe makes, attaches, detaches and removes a small image in a temporary folder.
-func probe(ctx context.Context, e engine.Engine) (err error) {
+// notHere are engines that the design has and this version has not, with what to do instead.
+var notHere = map[string]string{"hdiutil": "this version has no hdiutil engine yet"}
+
+// pick gives the engine that is asked for and says why it is this one. auto is
+// told what works only after a small image has been made, attached, written to and detached.
+func pick(ctx context.Context, name string, c clock.Clock) (engine.Engine, string, error) {
+	var errs []error
+	why := "auto: it made, attached, wrote to and detached a small image"
+	for _, e := range candidates(c) {
+		if name == e.Info().Name {
+			return e, "asked for with --engine " + name, nil
+		}
+		if name != "auto" {
+			continue
+		}
+		err := works(ctx, e)
+		if err == nil {
+			return e, why, nil
+		}
+		if ctx.Err() != nil {
+			return nil, "", ctx.Err()
+		}
+		errs = append(errs, err)
+		why += fmt.Sprintf("; %s did not work: %v", e.Info().Title, err)
+	}
+	if len(errs) == 0 {
+		return nil, "", &usageError{err: fmt.Errorf("picking engine %q: there is none of this name", name)}
+	}
+	return nil, "", fmt.Errorf("picking an engine: none works here: %w", errors.Join(errs...))
+}
+
+// works tries an engine in a temporary folder.
+func works(ctx context.Context, e engine.Engine) (err error) {
 	path, err := os.MkdirTemp("", "dmgbench-probe-")
 	if err != nil {
-		return err
+		return fmt.Errorf("making a folder to probe in: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(path)) }()
 	dir, err := hostio.OpenDir(path)
@@ -40,17 +60,5 @@ func probe(ctx context.Context, e engine.Engine) (err error) {
 		return err
 	}
 	defer dir.Close()
-	c, err := e.Create(ctx, dir, "probe", engine.Spec{Format: "UDRW", Encryption: "none",
-		Filesystems: []string{"exFAT"}, Size: probeSize, VolumeName: "Probe", Backend: "auto", Cache: hostio.CacheBuffered})
-	if err != nil {
-		return fmt.Errorf("creating a small image: %w", err)
-	}
-	at, err := c.Attach(ctx, engine.AttachOptions{Cache: hostio.CacheBuffered})
-	if err != nil {
-		return fmt.Errorf("attaching a small image: %w", err)
-	}
-	if _, err := at.Detach(ctx, false); err != nil {
-		return fmt.Errorf("detaching a small image: %w", err)
-	}
-	return c.Remove(ctx)
+	return engine.Probe(ctx, e, dir)
 }

@@ -2,9 +2,10 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"io/fs"
 
 	"dmgbench/internal/engine"
 	"dmgbench/internal/plan"
@@ -28,6 +29,15 @@ type usageError struct {
 
 func (e *usageError) Error() string { return e.err.Error() }
 func (e *usageError) Unwrap() error { return e.err }
+
+// hintedError is an error whose cause has no hint of its own.
+type hintedError struct {
+	err  error
+	hint string
+}
+
+func (e *hintedError) Error() string { return e.err.Error() }
+func (e *hintedError) Unwrap() error { return e.err }
 
 // statusError ends the program with a status when everything has been said.
 type statusError struct{ code int }
@@ -71,26 +81,56 @@ func badUsage(err error) bool {
 }
 
 // tell prints an error and its hint; of a plan's problems, all of them.
-func tell(w io.Writer, err error) {
+func (a *app) tell(err error) {
 	if err == nil {
 		return
 	}
 	if _, ok := errors.AsType[*statusError](err); ok {
 		return
 	}
-	if ps, ok := errors.AsType[*plan.Problems](err); ok {
-		fmt.Fprintln(w, ps.Error())
+	if a.json {
+		a.tellJSON(notice{Kind: "error", Text: err.Error(), Hint: hint(err), Exit: exitStatus(err)})
 		return
 	}
-	fmt.Fprintf(w, "dmgbench: %s\n", printable(err.Error()))
-	if h := hint(err); h != "" {
-		fmt.Fprintf(w, "hint: %s\n", printable(h))
+	if ps, ok := errors.AsType[*plan.Problems](err); ok {
+		fmt.Fprintln(a.err, ps.Error())
+		return
 	}
+	fmt.Fprintf(a.err, "dmgbench: %s\n", printable(err.Error()))
+	if h := hint(err); h != "" {
+		fmt.Fprintf(a.err, "hint: %s\n", printable(h))
+	}
+}
+
+// notice is a line on stderr under --format json that is no progress.
+type notice struct {
+	Kind string `json:"kind"` // error | warning
+	Text string `json:"text"`
+	Hint string `json:"hint,omitempty"`
+	Exit int    `json:"exit,omitempty"`
+}
+
+func (a *app) tellJSON(n notice) {
+	if b, err := json.Marshal(n); err == nil {
+		fmt.Fprintf(a.err, "%s\n", b)
+	}
+}
+
+// warn prints what a plan is warned of.
+func (a *app) warn(text string) {
+	if a.json {
+		a.tellJSON(notice{Kind: "warning", Text: text})
+		return
+	}
+	fmt.Fprintln(a.err, text)
 }
 
 // hint is what the error carries to help against it.
 func hint(err error) string {
 	if e, ok := errors.AsType[*usageError](err); ok && e.hint != "" {
+		return e.hint
+	}
+	if e, ok := errors.AsType[*hintedError](err); ok {
 		return e.hint
 	}
 	if e, ok := errors.AsType[*result.Error](err); ok && e.Hint != "" {
@@ -99,7 +139,10 @@ func hint(err error) string {
 	if e, ok := errors.AsType[*engine.UnsupportedError](err); ok && e.Hint != "" {
 		return e.Hint
 	}
-	return ""
+	if errors.Is(err, fs.ErrPermission) {
+		return "check who may write there, or choose another folder"
+	}
+	return hostHint(err)
 }
 
 var errPlanChanged = errors.New("it is not the plan that the journal names")

@@ -12,8 +12,8 @@ import (
 type exportOptions struct{ Dir, Format, Table string }
 
 func (o *exportOptions) AddFlags(f *pflag.FlagSet) {
-	f.StringVar(&o.Format, "format", "csv", "csv, json, jsonl, benchfmt or openmetrics")
-	f.StringVar(&o.Table, "table", "", "which table csv writes (default samples)")
+	f.StringVar(&o.Format, "format", "csv", "`form` of the file: csv, json, jsonl, benchfmt or openmetrics")
+	f.StringVar(&o.Table, "table", "", "which `table` csv writes: samples, summaries or steps (default samples)")
 }
 
 func (o *exportOptions) validate() error {
@@ -29,17 +29,18 @@ func (o *exportOptions) validate() error {
 func (a *app) newExportCommand(runF func(exportOptions) error) *cobra.Command {
 	var o exportOptions
 	cmd := &cobra.Command{
-		Use: "export RUN", GroupID: "report", Args: cobra.ExactArgs(1),
+		Use: "export RUN", GroupID: "report", Args: between(1, 1, "RUN"),
 		Short: "write the result of a run for another program",
 		Long: `Write the result of a run to stdout in a format of another program: csv for
-spreadsheets (one table at a time), json as result.json has it, jsonl a sample a
-line, benchfmt for benchstat, openmetrics for Prometheus.
+spreadsheets (one table at a time), json as result.json has it, jsonl a sample
+a line, benchfmt for benchstat, openmetrics for Prometheus.
 
 EXIT STATUS
   0  written
   1  error, such as a damaged journal
   2  bad usage`,
-		Example: "  dmgbench export runs/quick-20260101T120000Z --format benchfmt > quick.txt",
+		Example: "  dmgbench export runs/quick-20260101T120000Z --format benchfmt > quick.txt\n" +
+			"  dmgbench export runs/quick-20260101T120000Z --table summaries > quick.csv",
 		RunE: func(_ *cobra.Command, args []string) error {
 			o.Dir = args[0]
 			if err := o.validate(); err != nil {

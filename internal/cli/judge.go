@@ -17,6 +17,15 @@ import (
 // judge makes the result of a run folder out of its plan and journal alone, so
 // that the same two files give the same result everywhere.
 func judge(d *result.RunDir) (*plan.Plan, *result.Result, error) {
+	p, r, err := folded(d)
+	if err != nil {
+		return nil, nil, err
+	}
+	return p, r, analysis.Analyse(p, r)
+}
+
+// folded is the plan and the result of a run folder before any conclusion.
+func folded(d *result.RunDir) (*plan.Plan, *result.Result, error) {
 	recs, err := d.Journal()
 	if err != nil {
 		return nil, nil, err
@@ -41,9 +50,6 @@ func judge(d *result.RunDir) (*plan.Plan, *result.Result, error) {
 	if p.Digest() != r.Plan.Digest {
 		return nil, nil, &result.Error{Doing: "reading plan", File: result.PlanFile, Err: errPlanChanged,
 			Hint: "the journal was measured by another plan: put the run's own plan.toml back"}
-	}
-	if err := analysis.Analyse(p, r); err != nil {
-		return nil, nil, err
 	}
 	return p, r, nil
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 
 	"dmgbench/internal/plan"
@@ -35,13 +34,20 @@ func load(name string) (*plan.Plan, []plan.Problem, error) {
 func noPlan(name string) error {
 	e := &usageError{err: fmt.Errorf("finding plan %q: neither a built-in plan nor a file", name),
 		hint: "dmgbench plans lists the built-in plans"}
-	near := slices.IndexFunc(plans.Names(), func(n string) bool {
-		return strings.EqualFold(n, name) || len(name) > 2 && (strings.HasPrefix(n, name) || strings.HasPrefix(name, n))
-	})
-	if near >= 0 {
-		e.hint = fmt.Sprintf("there is a built-in plan %q", plans.Names()[near])
+	if near := nearPlan(name); near != "" {
+		e.hint = fmt.Sprintf("there is a built-in plan %q", near)
 	}
 	return e
+}
+
+// nearPlan is the built-in plan that name begins or nearly is, or "".
+func nearPlan(name string) string {
+	for _, n := range plans.Names() {
+		if len(name) > 2 && (strings.HasPrefix(n, strings.ToLower(name)) || strings.HasPrefix(name, n)) {
+			return n
+		}
+	}
+	return plan.Nearest(name, plans.Names())
 }
 
 // loadAll reads every plan and tells everything that is wrong with any of them.
@@ -51,12 +57,12 @@ func (a *app) loadAll(names []string) ([]*plan.Plan, error) {
 	for _, name := range names {
 		p, warnings, err := load(name)
 		if err != nil {
-			tell(a.err, err)
+			a.tell(err)
 			bad = true
 			continue
 		}
 		for _, w := range warnings {
-			fmt.Fprintln(a.err, w.String())
+			a.warn(w.String())
 		}
 		out = append(out, p)
 	}

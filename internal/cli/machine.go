@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"time"
 
-	"dmgbench/internal/clock"
 	"dmgbench/internal/host"
 	"dmgbench/internal/result"
 	"dmgbench/internal/runner"
@@ -21,7 +19,7 @@ const factsTime = 15 * time.Second
 
 // config is what all runs of this invocation have in common.
 func (a *app) config(ctx context.Context, o sessionOptions) (runner.Config, error) {
-	c := runner.Config{Tool: tool(), Clock: clock.NewReal(), Keep: o.Keep}
+	c := runner.Config{Tool: tool(), Clock: a.clock, Keep: o.Keep}
 	var err error
 	if c.Places, err = places(o.On); err != nil {
 		return c, err
@@ -56,13 +54,20 @@ func prepare(ctx context.Context, c *runner.Config) (release func(), err error) 
 			return nil, err
 		}
 	}
-	c.Warnings = host.Warnings(c.Host)
+	c.Warnings = append(host.Warnings(c.Host), host.Tune().Warnings()...)
 	sleepy, _, err := host.InhibitSleep()
 	if err != nil {
-		c.Warnings = append(c.Warnings, result.Warning{Kind: "sleep", Text: "nothing keeps the machine from sleeping: " + err.Error()})
+		c.Warnings = append(c.Warnings, result.Warning{Kind: "sleep", Text: "nothing keeps the machine from sleeping: " + withoutKind(err)})
 		return unlock, nil
 	}
 	return func() { sleepy(); unlock() }, nil
+}
+
+// withoutKind is what an error of host says, without the sentence that it was
+// "inhibiting sleep" and the kind of error that every such error ends in.
+func withoutKind(err error) string {
+	text := strings.TrimSuffix(err.Error(), ": "+host.ErrUnsupported.Error())
+	return strings.TrimPrefix(text, "inhibiting sleep: ")
 }
 
 // require says what the plan asks of the machine and does not get.
@@ -143,18 +148,11 @@ func places(args []string) ([]runner.Place, error) {
 	return out, nil
 }
 
-// stateDir is where runs are registered: DMGBENCH_STATE, or the user's state folder.
+// stateDir is where runs are registered; see [host.StateDir].
 func (a *app) stateDir() (string, error) {
-	home := a.env["HOME"]
-	switch {
-	case a.env["DMGBENCH_STATE"] != "":
-		return filepath.Abs(a.env["DMGBENCH_STATE"])
-	case runtime.GOOS != "darwin" && filepath.IsAbs(a.env["XDG_STATE_HOME"]):
-		return filepath.Join(a.env["XDG_STATE_HOME"], "dmgbench"), nil
-	case home == "":
-		return "", &usageError{err: errors.New("finding the state folder: HOME is not set"), hint: "set DMGBENCH_STATE to a folder"}
-	case runtime.GOOS == "darwin":
-		return filepath.Join(home, "Library", "Application Support", "dmgbench", "state"), nil
+	dir, err := host.StateDir(func(name string) string { return a.env[name] })
+	if errors.Is(err, host.ErrNoHome) {
+		return "", &usageError{err: err, hint: "set DMGBENCH_STATE to a folder"}
 	}
-	return filepath.Join(home, ".local", "state", "dmgbench"), nil
+	return dir, err
 }

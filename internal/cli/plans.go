@@ -1,9 +1,10 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
-	"text/tabwriter"
 
 	"dmgbench/plans"
 
@@ -12,16 +13,30 @@ import (
 
 func (a *app) newPlansCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "plans", GroupID: "measure", Args: cobra.NoArgs,
-		Short:   "list the built-in plans",
-		Long:    "List the built-in plans: the name that run, check and plans show take, and the title.\n\n" + exitText,
+		Use: "plans", GroupID: "measure", Args: between(0, 0, ""),
+		Short: "list the built-in plans",
+		Long: `List the built-in plans: the name that run, check and plans show take, and the
+title. A year in the name is that of the publication.
+
+` + exitPrinted,
 		Example: "  dmgbench plans\n  dmgbench plans show quick\n  dmgbench plans copy quick mine.toml",
 		RunE:    func(*cobra.Command, []string) error { return a.listPlans() },
 	}
-	list := &cobra.Command{Use: "list", Short: "list the built-in plans", Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return a.listPlans() }}
-	show := &cobra.Command{Use: "show NAME", Short: "print a built-in plan", Args: cobra.ExactArgs(1),
-		ValidArgsFunction: completePlans,
+	list := &cobra.Command{
+		Use: "list", Args: between(0, 0, ""),
+		Short: "list the built-in plans", Long: "List the built-in plans, as plans alone does.\n\n" + exitPrinted,
+		Example: "  dmgbench plans list",
+		RunE:    func(*cobra.Command, []string) error { return a.listPlans() },
+	}
+	cmd.AddCommand(list, a.newPlansShowCommand(), a.newPlansCopyCommand())
+	return cmd
+}
+
+func (a *app) newPlansShowCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "show NAME", Args: between(1, 1, "NAME"), ValidArgsFunction: completePlans,
+		Short: "print a built-in plan", Long: "Print a built-in plan as it is, comments included.\n\n" + exitPrinted,
+		Example: "  dmgbench plans show quick",
 		RunE: func(_ *cobra.Command, args []string) error {
 			text, err := builtIn(args[0])
 			if err != nil {
@@ -29,25 +44,46 @@ func (a *app) newPlansCommand() *cobra.Command {
 			}
 			_, err = a.out.Write(text)
 			return err
-		}}
-	cp := &cobra.Command{Use: "copy NAME [FILE]", Short: "copy a built-in plan into a file to change it",
-		Long: "Copy a built-in plan into FILE, or NAME.toml. A file that is there is never replaced.",
-		Args: cobra.RangeArgs(1, 2), ValidArgsFunction: completePlans,
-		RunE: func(_ *cobra.Command, args []string) error { return a.copyPlan(args) }}
-	cmd.AddCommand(list, show, cp)
-	return cmd
+		},
+	}
+}
+
+func (a *app) newPlansCopyCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "copy NAME [FILE]", Args: between(1, 2, "NAME"), ValidArgsFunction: completePlans,
+		Short: "copy a built-in plan into a file to change it",
+		Long: `Copy a built-in plan into FILE, or NAME.toml, and print the file's name. A file
+that is there is never replaced.
+
+EXIT STATUS
+  0  copied
+  1  error, such as a file that is there
+  2  bad usage`,
+		Example: "  dmgbench plans copy quick mine.toml",
+		RunE:    func(_ *cobra.Command, args []string) error { return a.copyPlan(args) },
+	}
 }
 
 func (a *app) listPlans() error {
-	w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
-	for _, name := range plans.Names() {
+	names, widest := plans.Names(), 0
+	for _, name := range names {
+		widest = max(widest, len(name))
+	}
+	width := a.textOptions().Width // 0: no terminal, and nothing is cut
+	for _, name := range names {
 		p, _, err := load(name)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(w, "%s\t%s\n", name, p.Title)
+		text := fmt.Sprintf("%-*s  %s", widest, name, p.Title)
+		if width > 0 {
+			text = cut(text, width)
+		}
+		if _, err := fmt.Fprintln(a.out, text); err != nil {
+			return err
+		}
 	}
-	return w.Flush()
+	return nil
 }
 
 func (a *app) copyPlan(args []string) error {
@@ -59,19 +95,25 @@ func (a *app) copyPlan(args []string) error {
 	if len(args) > 1 {
 		path = args[1]
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if err != nil {
-		return fmt.Errorf("copying plan %q: %w", args[0], err)
-	}
-	_, err = f.Write(text)
-	if closing := f.Close(); err == nil {
-		err = closing
-	}
-	if err != nil {
-		return fmt.Errorf("copying plan %q: %w", args[0], err)
+	if err := writeNew(path, text); err != nil {
+		err = fmt.Errorf("copying plan %q: %w", args[0], err)
+		if errors.Is(err, fs.ErrExist) {
+			return &hintedError{err, "give another name: dmgbench plans copy " + args[0] + " FILE"}
+		}
+		return err
 	}
 	_, err = fmt.Fprintln(a.out, path)
 	return err
+}
+
+// writeNew makes a file that was not there.
+func writeNew(path string, text []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	return errors.Join(err, f.Close())
 }
 
 func builtIn(name string) ([]byte, error) {

@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
+	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
+	"dmgbench/internal/clock"
 	"dmgbench/internal/runner"
 	"dmgbench/internal/units"
 
@@ -17,23 +19,36 @@ import (
 // refresh is the least time between two pictures of progress.
 const refresh = 250 * time.Millisecond
 
+// erase takes the status line away.
+const erase = "\r\x1b[K"
+
 // progress shows how a run goes on: one line on a terminal, lines of JSON, or
-// messages alone. It is safe for concurrent use.
+// messages alone. It is safe for concurrent use. The runner calls it between
+// timed spans only, and it has no timer of its own: while a file is timed, nothing here runs.
 type progress struct {
 	mu    sync.Mutex
 	w     io.Writer
+	clock clock.Clock
 	json  bool
-	tty   *os.File // nil: no status line
-	last  time.Time
-	shown bool
+	width func() int // columns of the terminal; nil: there is none, and so no status line
+	last  time.Duration
+	told  bool // last is set
+	shown bool // the status line stands
+	first int  // case-rounds that earlier sessions had finished
 }
 
 var _ runner.Progress = (*progress)(nil)
 
-func (a *app) newProgress(format string) *progress {
-	p := &progress{w: a.err, json: format == "json"}
-	if f, ok := terminal(a.err); ok && !p.json {
-		p.tty = f
+func (a *app) newProgress() *progress {
+	p := &progress{w: a.err, json: a.json, clock: a.clock}
+	if f, ok := terminal(a.err); ok && a.env["TERM"] != "dumb" {
+		p.width = func() int {
+			width, _, err := term.GetSize(int(f.Fd()))
+			if err != nil || width < 20 {
+				return 80
+			}
+			return width
+		}
 	}
 	return p
 }
@@ -42,24 +57,39 @@ func (a *app) newProgress(format string) *progress {
 func (p *progress) Status(s runner.Status) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.json && p.tty == nil || time.Since(p.last) < refresh {
+	now := p.clock.Now()
+	if !p.told {
+		p.first = s.CaseRound
+	}
+	if !p.json && p.width == nil || p.told && now-p.last < refresh {
 		return
 	}
-	p.last = time.Now()
+	p.last, p.told = now, true
+	left := p.left(s)
 	if p.json {
 		p.line(struct {
 			Kind string `json:"kind"`
 			runner.Status
-		}{"status", s})
+			LeftNS int64 `json:"LeftNS,omitempty"`
+		}{"status", s, int64(left)})
 		return
 	}
-	width, _, err := term.GetSize(int(p.tty.Fd()))
-	if err != nil || width < 20 {
-		width = 80
-	}
-	text := []rune(printable(statusText(s)))
-	fmt.Fprintf(p.w, "\r\x1b[K%s", string(text[:min(len(text), width-1)]))
+	fmt.Fprint(p.w, erase+statusText(s, left, p.width()-1))
 	p.shown = true
+}
+
+// left is how long the whole run will still take, if it goes on as it has gone
+// in this session; 0 while that is not to be said.
+func (p *progress) left(s runner.Status) time.Duration {
+	if s.OfRunBytes <= 0 || s.OfRounds <= p.first {
+		return 0
+	}
+	of := float64(s.OfRunBytes) * float64(s.OfRounds-p.first) / float64(s.OfRounds)
+	done := min(float64(s.RunBytes)/of, 1)
+	if done < 0.01 || s.ElapsedNS < int64(time.Second) {
+		return 0
+	}
+	return time.Duration(float64(s.ElapsedNS) * (1 - done) / done)
 }
 
 // Message prints a line that stays.
@@ -82,7 +112,7 @@ func (p *progress) done() {
 
 func (p *progress) clear() {
 	if p.shown {
-		fmt.Fprint(p.w, "\r\x1b[K")
+		fmt.Fprint(p.w, erase)
 		p.shown = false
 	}
 }
@@ -93,20 +123,42 @@ func (p *progress) line(v any) {
 	}
 }
 
-// statusText is the status in one line, what changes least first.
-func statusText(s runner.Status) string {
-	text := fmt.Sprintf("[%d/%d] round %d/%d  %s  %s", s.CaseRound, s.OfRounds, s.Round, s.Rounds, s.Case, s.Do)
-	if s.Phase != "" {
-		text += " " + s.Phase
-	}
+// statusText is the status in one line of at most width characters. The case,
+// whose name may be long, gives way first.
+func statusText(s runner.Status, left time.Duration, width int) string {
+	head := fmt.Sprintf("[%d/%d] ", min(s.CaseRound+1, s.OfRounds), s.OfRounds)
+	tail := "  " + strings.TrimSpace(s.Do+" "+s.Phase)
 	if s.OfFiles > 0 {
-		text += fmt.Sprintf("  %d/%d files", s.Files, s.OfFiles)
+		tail += fmt.Sprintf(" %d/%d", s.Files, s.OfFiles)
 	}
 	if s.TimedNS > 0 && s.Bytes > 0 {
-		text += "  " + units.Rate(float64(s.Bytes)/float64(s.TimedNS)*1e9).Human()
+		tail += "  " + units.Rate(float64(s.Bytes)/float64(s.TimedNS)*1e9).Human()
 	}
-	if s.OfRunBytes > 0 {
-		text += fmt.Sprintf("  %s of %s", units.Bytes(s.RunBytes).Human(), units.Bytes(s.OfRunBytes).Human())
+	if left > 0 {
+		tail += "  " + roughly(left) + " left"
+	} else {
+		tail += "  " + roughly(time.Duration(s.ElapsedNS)) + " so far"
 	}
-	return text + "  " + time.Duration(s.ElapsedNS).Round(time.Second).String()
+	name := cut(printable(s.Case), max(width-utf8.RuneCountInString(head+tail), 8))
+	return cut(head+name+printable(tail), width)
+}
+
+// cut shortens text to at most n characters, the last of which says so.
+func cut(text string, n int) string {
+	r := []rune(text)
+	if len(r) <= n {
+		return text
+	}
+	return string(r[:max(n-1, 0)]) + "…"
+}
+
+// roughly is a duration as precise as an estimate of it can be.
+func roughly(d time.Duration) string {
+	switch {
+	case d >= time.Hour:
+		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
+	case d >= time.Minute:
+		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
+	}
+	return fmt.Sprintf("%ds", int(d.Seconds()))
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"slices"
 
 	"dmgbench/internal/plan"
@@ -16,15 +17,20 @@ var reportFormats = []string{"text", "markdown", "html"}
 type reportOptions struct {
 	Dirs   []string
 	Format string
+	Out    string
 }
 
 func (o *reportOptions) AddFlags(f *pflag.FlagSet) {
-	f.StringVar(&o.Format, "format", "text", "what is printed: text, markdown or html")
+	f.StringVar(&o.Format, "format", "text", "`form` of what is printed: text, markdown or html")
+	f.StringVar(&o.Out, "out", "", "new `folder` for the pooled report of several runs")
 }
 
 func (o *reportOptions) validate() error {
 	if !slices.Contains(reportFormats, o.Format) {
 		return want("format", o.Format, reportFormats)
+	}
+	if o.Out != "" && len(o.Dirs) < 2 {
+		return &usageError{err: errors.New("--out needs several runs"), hint: "the report of one run is in its own folder"}
 	}
 	return nil
 }
@@ -32,17 +38,28 @@ func (o *reportOptions) validate() error {
 func (a *app) newReportCommand(runF func(reportOptions) error) *cobra.Command {
 	var o reportOptions
 	cmd := &cobra.Command{
-		Use: "report RUN...", GroupID: "report", Args: cobra.MinimumNArgs(1),
-		Short: "render the report of a run again",
-		Long: `Render the report of a run again. result.json and report.html are made anew from
-plan.toml and journal.jsonl of the run folder alone: the same two files give the
-same bytes. The report is also printed, as text unless --format says otherwise.
+		Use: "report RUN...", GroupID: "report", Args: between(1, -1, "RUN"),
+		Short: "render the report of a run, or pool several runs of one plan",
+		Long: `Render the report of a run again. result.json and report.html are made anew
+from plan.toml and journal.jsonl of the run folder alone: the same two files
+give the same bytes. The report is also printed, as text unless --format says
+otherwise.
+
+Several runs are pooled into one report if they are repetitions: the same plan
+as executed, machine, system and engine. Every run keeps its own rounds and
+sessions. From three runs on, each run counts as one value, since the rounds of
+a session share whatever that session was like; the rounds of two runs are
+taken together, with a warning where the two differ. The run folders stay as
+they are; --out puts plan.toml, result.json and report.html into a new folder.
 
 EXIT STATUS
   0  rendered, whatever the report says
-  1  error, such as a damaged journal
+  1  error, such as a damaged journal, or runs that are no repetitions
   2  bad usage`,
-		Example: "  dmgbench report runs/quick-20260101T120000Z --format markdown",
+		Example: "  dmgbench report runs/quick-20260101T120000Z\n" +
+			"  dmgbench report runs/quick-20260101T120000Z --format markdown > quick.md\n" +
+			"  dmgbench run runs/quick-20260101T120000Z/plan.toml --out runs/again\n" +
+			"  dmgbench report runs/quick-20260101T120000Z runs/again --out runs/pooled",
 		RunE: func(_ *cobra.Command, args []string) error {
 			o.Dirs = args
 			if err := o.validate(); err != nil {
@@ -57,16 +74,20 @@ EXIT STATUS
 }
 
 func (a *app) runReport(o reportOptions) error {
-	for _, dir := range o.Dirs {
-		p, r, err := finish(dir)
-		if err != nil {
-			return err
-		}
-		if err := a.render(p, r, o.Format); err != nil {
-			return err
-		}
+	p, r, err := reported(o)
+	if err != nil {
+		return err
 	}
-	return nil
+	return a.render(p, r, o.Format)
+}
+
+// reported is the result to print: of one run, whose folder is brought up to date,
+// or of several together.
+func reported(o reportOptions) (*plan.Plan, *result.Result, error) {
+	if len(o.Dirs) == 1 {
+		return finish(o.Dirs[0])
+	}
+	return pool(o.Dirs, o.Out)
 }
 
 func (a *app) render(p *plan.Plan, r *result.Result, format string) error {

@@ -2,7 +2,11 @@ package cli
 
 import (
 	"context"
+	"fmt"
+	"path/filepath"
 
+	"dmgbench/internal/plan"
+	"dmgbench/internal/result"
 	"dmgbench/internal/runner"
 
 	"github.com/spf13/cobra"
@@ -16,17 +20,18 @@ type resumeOptions struct {
 func (a *app) newResumeCommand(runF func(context.Context, resumeOptions) error) *cobra.Command {
 	var o resumeOptions
 	cmd := &cobra.Command{
-		Use: "resume RUN", GroupID: "measure", Args: cobra.ExactArgs(1),
+		Use: "resume RUN", GroupID: "measure", Args: between(1, 1, "RUN"),
 		Short: "go on with an interrupted or paused run",
-		Long: `Go on with an interrupted or paused run. A case that was interrupted begins anew,
-one that was paused goes on behind the pause; what was measured stays. The plan is
-the one in the run folder. Places that were given with --on have to be given again
-only if the folders have moved.
+		Long: `Go on with an interrupted or paused run. A case that was interrupted begins
+anew, one that was paused goes on behind the pause; what was measured stays. The
+plan is the one in the run folder, and the machine has to be as fit for it as at
+the beginning. Places that were given with --on have to be given again only if
+the folders have moved.
 
 ` + exitText,
 		Example: "  dmgbench resume runs/quick-20260101T120000Z",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Dir = args[0]
+			o.Dir, a.json = args[0], o.Format == "json"
 			if err := o.validate(); err != nil {
 				return err
 			}
@@ -44,12 +49,43 @@ func (a *app) runResume(ctx context.Context, o resumeOptions) error {
 	if err != nil {
 		return err
 	}
-	c.Out = o.Dir
-	code, err := a.session(ctx, o.Format, c, func(c runner.Config) (runner.Outcome, error) {
+	if err := recall(&c, o.Dir); err != nil {
+		return err
+	}
+	code, err := a.session(ctx, c, func(c runner.Config) (runner.Outcome, error) {
 		return runner.Resume(ctx, o.Dir, c)
 	})
 	if err != nil {
 		return err
 	}
 	return status(code)
+}
+
+// recall adds what the run folder and the registry say of a run that is to go
+// on: the plan, for what it requires of the machine, and the places. Of a run
+// that has ended there is nothing to ask for.
+func recall(c *runner.Config, dir string) error {
+	c.Out = dir
+	d, err := result.OpenRun(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	recs, err := d.Journal()
+	if err != nil {
+		return err
+	}
+	state, err := result.Replay(recs)
+	if err != nil {
+		return fmt.Errorf("reading the journal of %q: %w", dir, err)
+	}
+	c.Identify = state.Run.Identify
+	if state.Ended != nil {
+		return nil
+	}
+	if c.Places, err = runner.PlacesOf(*c, state.Run); err != nil {
+		return err
+	}
+	c.Plan, err = plan.Load(filepath.Join(dir, result.PlanFile))
+	return err
 }

@@ -45,19 +45,19 @@ type sessionOptions struct {
 }
 
 func (o *sessionOptions) AddFlags(f *pflag.FlagSet) {
-	f.StringVar(&o.Engine, "engine", "auto", "what makes the images: auto or inprocess")
-	f.StringArrayVar(&o.On, "on", nil, "`[NAME=]DIR`: put the images of place NAME into DIR (default: the run folder)")
-	f.StringArrayVar(&o.Input, "input", nil, "`NAME=PATH` of a file that the plan asks for")
+	f.StringVar(&o.Engine, "engine", "auto", "`name` of what makes the images: auto or inprocess")
+	f.StringArrayVar(&o.On, "on", nil, "put the images of a place into a folder, as `[NAME=]DIR`; repeatable (default: the run folder)")
+	f.StringArrayVar(&o.Input, "input", nil, "a file that the plan asks for, as `NAME=PATH`; repeatable")
 	f.BoolVar(&o.Keep, "keep", false, "leave the images and print how to open them")
-	f.StringVar(&o.Format, "format", "text", "text or json")
+	f.StringVar(&o.Format, "format", "text", "`form` of what is printed: text or json")
 }
 
 func (o *sessionOptions) validate() error {
 	switch {
 	case !slices.Contains(runFormats, o.Format):
 		return want("format", o.Format, runFormats)
-	case o.Engine == "hdiutil":
-		return &usageError{err: fmt.Errorf("picking engine %q: this version has no hdiutil engine yet", o.Engine),
+	case notHere[o.Engine] != "":
+		return &usageError{err: fmt.Errorf("picking engine %q: %s", o.Engine, notHere[o.Engine]),
 			hint: "use --engine inprocess, which needs no tool of the system"}
 	case !slices.Contains(engines, o.Engine):
 		return want("engine", o.Engine, engines)
@@ -67,14 +67,14 @@ func (o *sessionOptions) validate() error {
 
 func (o *runOptions) AddFlags(f *pflag.FlagSet) {
 	o.sessionOptions.AddFlags(f)
-	f.StringVar(&o.Out, "out", "", "run `folder`, new or empty (default runs/<plan>-<UTC time>)")
-	f.IntVar(&o.Sets, "sets", 0, "at most `N` sets of the published sizes: the honest way to shorten")
-	f.Float64Var(&o.Scale, "scale", 0, "multiply sizes by this `factor`; a departure")
-	f.IntVar(&o.Rounds, "rounds", 0, "`N` rounds")
+	f.StringVar(&o.Out, "out", "", "the run `folder`, new or empty (default runs/<plan>-<UTC time>)")
+	f.IntVar(&o.Sets, "sets", 0, "at most `N` sets of the published sizes each: the honest way to shorten")
+	f.Float64Var(&o.Scale, "scale", 0, "multiply all sizes by this `factor`; a departure")
+	f.IntVar(&o.Rounds, "rounds", 0, "measure every case `N` times, each with a fresh image; intervals need 3")
 	f.StringVar(&o.Seed, "seed", "", "the `number` that data and orders are drawn from")
-	f.IntVar(&o.Workers, "workers", 0, "`N` goroutines doing file I/O")
-	f.StringVar(&o.Only, "only", "", "`key=value[,…]`: only these cases")
-	f.StringVar(&o.Filesystem, "fs", "", "`name` of the file system in the images")
+	f.IntVar(&o.Workers, "workers", 0, "read and write with `N` goroutines")
+	f.StringVar(&o.Only, "only", "", "only the cases with `key=value[,...]`")
+	f.StringVar(&o.Filesystem, "fs", "", "`name` of the file system in the images, such as exFAT")
 	f.BoolVar(&o.DryRun, "dry-run", false, "print what would be done, and do nothing")
 	f.BoolVar(&o.Identify, "identify", false, "record host name, user and paths")
 	f.BoolVar(&o.Yes, "yes", false, "do not ask before a large run")
@@ -98,19 +98,22 @@ func (o *runOptions) validate(changed func(string) bool) error {
 func (a *app) newRunCommand(runF func(context.Context, runOptions) error) *cobra.Command {
 	var o runOptions
 	cmd := &cobra.Command{
-		Use: "run PLAN...", GroupID: "measure", Args: cobra.MinimumNArgs(1), ValidArgsFunction: completePlans,
+		Use: "run PLAN...", GroupID: "measure", Args: between(1, -1, "PLAN"), ValidArgsFunction: completePlans,
 		Short: "execute plans",
-		Long: `Execute plans: paths, or names of built-in plans. The report is printed; the run
-folder holds plan.toml, journal.jsonl, result.json and report.html. Whatever makes
-the run another one than was published is in the report as a departure.
+		Long: `Execute plans: paths, or names of built-in plans. The report is printed; the
+run folder holds plan.toml, journal.jsonl, result.json and report.html. Whatever
+makes the run another one than was published is in the report as a departure.
 
-With --format json a line of JSON says how each run ended, and progress goes to
-stderr as lines of JSON; with text it is one line, on a terminal only.
+With --format json a line of JSON on stdout says how each run ended, and
+progress, warnings and errors are lines of JSON on stderr. With text, progress
+is one line on stderr, on a terminal only. Nothing is printed while a file is
+timed. Ctrl-C cleans up and says how to go on.
 
 ` + exitText,
-		Example: "  dmgbench run quick --dry-run\n  dmgbench run quick --scale 0.01 --on /mnt/fast --only format=UDSB",
+		Example: "  dmgbench run quick\n  dmgbench run gold-standard --sets 1 --on /mnt/fast\n" +
+			"  dmgbench run quick --dry-run\n  dmgbench run performance-2024 --scale 0.01 --only format=UDSB",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Plans = args
+			o.Plans, a.json = args, o.Format == "json"
 			if err := o.validate(cmd.Flags().Changed); err != nil {
 				return err
 			}
@@ -180,14 +183,14 @@ func (a *app) execute(ctx context.Context, ps []*plan.Plan, o runOptions) error 
 			return err
 		}
 	}
-	if err := a.ask(ps, o); err != nil {
+	if err := a.ask(ctx, ps, o); err != nil {
 		return err
 	}
 	code := 0
 	for i, dir := range outFolders(o.Out, ps, c.Clock.Wall().Format("20060102T150405Z")) {
 		c := c
 		c.Plan, c.Out = ps[i], dir
-		got, err := a.session(ctx, o.Format, c, func(c runner.Config) (runner.Outcome, error) { return runner.Run(ctx, c) })
+		got, err := a.session(ctx, c, func(c runner.Config) (runner.Outcome, error) { return runner.Run(ctx, c) })
 		if err != nil {
 			return err
 		}

@@ -3,10 +3,13 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"strconv"
 	"testing"
+
+	"dmgbench/internal/host"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -23,8 +26,9 @@ func TestMain(m *testing.M) {
 // exit status, which "! exec" cannot.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
-		Dir:  "testdata/script",
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
+		Dir:       "testdata/script",
+		Condition: condition,
+		Cmds:      map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
 	})
 }
 
@@ -44,4 +48,12 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if got != wanted {
 		ts.Fatalf("exit status %d, want %d", got, wanted)
 	}
+}
+
+// condition knows [cpus]: the machine has the two processors that a plan of the scripts requires.
+func condition(name string) (bool, error) {
+	if name == "cpus" {
+		return host.Gather(context.Background(), nil, false).CPUs >= 2, nil
+	}
+	return false, fmt.Errorf("unknown condition %q", name)
 }

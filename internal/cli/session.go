@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"strings"
 
 	"dmgbench/internal/result"
 	"dmgbench/internal/runner"
@@ -22,25 +23,31 @@ type answer struct {
 
 // session runs or resumes, writes result and report, prints the answer and gives
 // the exit status of this run.
-func (a *app) session(ctx context.Context, format string, c runner.Config, do func(runner.Config) (runner.Outcome, error)) (int, error) {
-	pr := a.newProgress(format)
+func (a *app) session(ctx context.Context, c runner.Config, do func(runner.Config) (runner.Outcome, error)) (int, error) {
+	pr := a.newProgress()
 	c.Progress = pr
+	still := context.AfterFunc(ctx, func() {
+		pr.Message("interrupted: cleaning up; a second interrupt ends it at once, and dmgbench clean tidies up then")
+	})
+	defer still()
 	release, err := prepare(ctx, &c)
 	if err != nil {
 		return 0, err
 	}
 	out, err := do(c)
+	still()
 	pr.done()
 	release()
 	if err != nil {
 		return 0, err
 	}
+	out.Message = strings.ReplaceAll(out.Message, "dmgbench resume "+out.Dir, "dmgbench resume "+quoted(c.Out))
 	p, r, err := finish(c.Out)
 	if err != nil {
 		return 0, err
 	}
 	code := outcomeStatus(out, r)
-	if format == "json" {
+	if a.json {
 		b, err := json.Marshal(answer{r.Run, c.Out, out.Status, out.Message, out.Kept, code})
 		if err != nil {
 			return 0, err
@@ -70,4 +77,15 @@ func outcomeStatus(o runner.Outcome, r *result.Result) int {
 		return exitCases
 	}
 	return verdict(r)
+}
+
+// quoted is a path as a shell takes it; plain ones stay as they are.
+func quoted(path string) string {
+	odd := func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-+=.,:/@%", r))
+	}
+	if path != "" && !strings.ContainsFunc(path, odd) {
+		return path
+	}
+	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }

@@ -13,9 +13,9 @@ import (
 
 func (a *app) newVersionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "version", GroupID: "maintain", Args: cobra.NoArgs,
+		Use: "version", GroupID: "maintain", Args: between(0, 0, ""),
 		Short:   "print version, Go, system and commit",
-		Long:    "Print the program's version, the Go it was built with, the system and the commit.\n\n" + exitText,
+		Long:    "Print the program's version, the Go it was built with, the system and the\ncommit.\n\n" + exitPrinted,
 		Example: "  dmgbench version",
 		RunE: func(*cobra.Command, []string) error {
 			t := tool()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"path/filepath"
 	"slices"
 )
 
@@ -33,9 +34,11 @@ func withoutIdentity(rec Record) Record {
 // hidden is a path and what stands in its place, both as JSON writes them.
 type hidden struct{ path, instead []byte }
 
-// addHidden keeps the longest path first, so that a folder inside another one gets its own name.
+// addHidden keeps the longest path first, so that a folder inside another one gets
+// its own name. A relative path is left out: it gives nothing away, and a run
+// folder called "done" would take that word out of every record.
 func addHidden(list []hidden, path, instead string) []hidden {
-	if len(path) < 2 { // "/" would hide every separator
+	if len(path) < 2 || !filepath.IsAbs(path) { // "/" would hide every separator
 		return list
 	}
 	list = append(slices.Clone(list), hidden{inJSON(path), inJSON(instead)})

@@ -200,7 +200,7 @@ func (r *run) start() *result.RunStart {
 func (r *run) drive(ctx context.Context) (Outcome, error) {
 	r.started = r.c.Clock.Now()
 	for _, p := range allPlaces(r.c) {
-		r.dir.Hide(p.Path, "<"+cmpOr(p.Name, "run")+">")
+		r.dir.Hide(absolute(p.Path), "<"+cmpOr(p.Name, "run")+">")
 	}
 	r.dir.Hide(r.c.StateDir, "<state>")
 	for name, path := range r.c.Inputs {

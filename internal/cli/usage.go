@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"dmgbench/internal/plan"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// spoken makes cobra speak like the rest: help of 80 columns, and errors of the
+// form that all errors here have.
+func spoken(root *cobra.Command) {
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 80"))
+	root.SetFlagErrorFunc(flagError)
+	root.DisableSuggestions = true // they come as hints
+}
+
+// notUnderstood is the error of a command line that no command was begun for.
+func notUnderstood(root *cobra.Command, args []string, err error) error {
+	if _, ok := errors.AsType[*usageError](err); ok {
+		return err
+	}
+	e := &usageError{err: err}
+	if len(args) > 0 && strings.HasPrefix(err.Error(), "unknown command") {
+		e.err = fmt.Errorf("unknown command %q", args[0])
+		e.hint = "dmgbench --help lists the commands"
+		var names []string
+		for _, c := range root.Commands() {
+			names = append(names, c.Name())
+		}
+		if near := plan.Nearest(args[0], names); near != "" {
+			e.hint = "did you mean " + near + "?"
+		}
+	}
+	return e
+}
+
+// flagError says what is wrong with a flag, without the words of a library.
+func flagError(cmd *cobra.Command, err error) error {
+	help := fmt.Sprintf("%s --help lists the flags", cmd.CommandPath())
+	if e, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		var names []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+		if near := plan.Nearest(e.GetSpecifiedName(), names); near != "" {
+			help = "did you mean --" + near + "?"
+		}
+		return &usageError{err: errors.New(err.Error()), hint: help}
+	}
+	if e, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		kind := map[string]string{"int": "a whole number", "float64": "a number", "bool": "true or false"}[e.GetFlag().Value.Type()]
+		if kind != "" {
+			return &usageError{err: fmt.Errorf("reading --%s: %q is not %s", e.GetFlag().Name, e.GetValue(), kind), hint: help}
+		}
+	}
+	return &usageError{err: err, hint: help}
+}
+
+// between wants least to most arguments, of which names says what they are; most
+// below 0 is any number.
+func between(least, most int, names string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		doing := "reading the arguments of " + strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" ")
+		hint := "for example:" + strings.TrimPrefix(firstLine(cmd.Example), " ")
+		switch {
+		case len(args) < least:
+			return &usageError{err: fmt.Errorf("%s: %s is missing", doing, names), hint: hint}
+		case most >= 0 && len(args) > most:
+			return &usageError{err: fmt.Errorf("%s: %q is one too many", doing, args[most]), hint: hint}
+		}
+		return nil
+	}
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return line
+}
