@@ -87,12 +87,15 @@ func fsck(t *testing.T, dev *blockdev.MemDevice) {
 	}
 }
 
-// workloads leave a volume in every kind of state; each ends with the volume unmounted.
-var workloads = map[string]struct {
+// workload fills a new volume.
+type workload struct {
 	size int64
 	o    FormatOptions
 	do   func(t *testing.T, v *Volume)
-}{
+}
+
+// workloads leave a volume in every kind of state; each ends with the volume unmounted.
+var workloads = map[string]workload{
 	"empty":       {64 << 20, FormatOptions{}, func(t *testing.T, v *Volume) {}},
 	"tiny":        {1 << 20, FormatOptions{Label: "TINY"}, func(t *testing.T, v *Volume) { writeFile(t, v, "a", noise(1, 5)) }},
 	"512 cluster": {4 << 20, FormatOptions{ClusterSize: 512, Label: "ÄÖÜ"}, oddSizes},
