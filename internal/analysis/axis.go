@@ -287,7 +287,7 @@ func (j judge) trend(a plan.Assert) finding {
 	if len(factors) == 0 {
 		return finding{weak: "no round measured all points"}
 	}
-	f := judgeRounds(logScale, "1", factors, bound, phrase)
+	f := judgeRounds(logScale.over(points[0].per), "1", factors, bound, phrase)
 	f.evidence = append(listed(points), f.evidence...)
 	return f
 }

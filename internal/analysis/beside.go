@@ -57,7 +57,7 @@ func partEstimate(c cell, q plan.Quantity, est, name string, f *sampleFilter) (r
 		return result.Estimate{}, false
 	}
 	e := result.Estimate{Name: name, Value: x.headline(), Unit: x.unit, N: x.n}
-	roundInterval(&e, x.values)
+	roundInterval(&e, x.values, x.per)
 	return e, true
 }
 

@@ -16,6 +16,7 @@ type finding struct {
 	p   float64 // smallest error at which dir can be claimed; 0 where nothing varies
 
 	few     bool   // too few rounds for any verdict
+	per     string // what was replicated, "" is the round
 	sampled bool   // rests on rounds, so that p counts among the tests of the plan
 	missing string // what was not measured, or not published
 	weak    string // why there is no such number
@@ -31,12 +32,22 @@ type scale struct {
 	to   func(float64) float64
 	from func(float64) float64
 	name string
+	per  string // what is replicated, for words; "" is the round
 }
 
 var (
-	logScale   = scale{math.Log, math.Exp, "Student t of logarithms"}
-	plainScale = scale{func(x float64) float64 { return x }, func(x float64) float64 { return x }, "Student t"}
+	logScale   = scale{to: math.Log, from: math.Exp, name: "Student t of logarithms"}
+	plainScale = scale{to: func(x float64) float64 { return x }, from: func(x float64) float64 { return x }, name: "Student t"}
 )
+
+// over is the scale for values of another unit of replication.
+func (sc scale) over(per string) scale {
+	sc.per = per
+	return sc
+}
+
+// times is "3 rounds", or "3 sessions".
+func (sc scale) times(n int) string { return plural(n, orElse(sc.per, perRound)) }
 
 // scaleOf says how the values of rounds are averaged: rates and times through
 // logarithms, sizes, counts and pure numbers as they are.
@@ -177,7 +188,7 @@ func (sc scale) pAt(xs []float64, e float64) float64 {
 // judgeRounds turns one value a round into a finding. phrase says what was seen,
 // with the value or the interval put in.
 func judgeRounds(sc scale, unit string, xs []float64, b plan.Bound, phrase func(string) string) finding {
-	f := finding{sampled: true, need: boundText(b)}
+	f := finding{sampled: true, need: boundText(b), per: sc.per}
 	f.dir, f.p = sc.decide(xs, b)
 	c := sc.centre(xs)
 	if math.IsNaN(c) {
@@ -187,14 +198,14 @@ func judgeRounds(sc scale, unit string, xs []float64, b plan.Bound, phrase func(
 	if err != nil {
 		f.few = len(xs) < minRounds
 		f.p = 1
-		f.saw = fmt.Sprintf("%s in %s", phrase(show(c, unit)), plural(len(xs), "round"))
-		f.evidence = []string{fmt.Sprintf("%s; no interval: %s, and it takes %d", f.saw, plural(len(xs), "round"), minRounds)}
+		f.saw = fmt.Sprintf("%s in %s", phrase(show(c, unit)), sc.times(len(xs)))
+		f.evidence = []string{fmt.Sprintf("%s; no interval: %s, and it takes %d", f.saw, sc.times(len(xs)), minRounds)}
 		return f
 	}
-	f.saw = fmt.Sprintf("%s (%s, 95 %% t interval)", phrase(showSpan(iv.Low, iv.High, unit)), plural(len(xs), "round"))
+	f.saw = fmt.Sprintf("%s (%s, 95 %% t interval)", phrase(showSpan(iv.Low, iv.High, unit)), sc.times(len(xs)))
 	f.gap = gapText(b, iv)
 	f.evidence = []string{fmt.Sprintf("%s; 95 %% interval %s, n = %s, %s, p = %s", phrase(show(c, unit)),
-		showSpan(iv.Low, iv.High, unit), plural(len(xs), "round"), sc.name, showP(f.p))}
+		showSpan(iv.Low, iv.High, unit), sc.times(len(xs)), sc.name, showP(f.p))}
 	return f
 }
 
@@ -243,7 +254,7 @@ func combine(parts []finding, sign int) finding {
 	var missing, weak string
 	count, single := 0, -1
 	for i, f := range parts {
-		out.sampled = out.sampled || f.sampled
+		out.sampled, out.per = out.sampled || f.sampled, orElse(out.per, f.per)
 		out.evidence = append(out.evidence, f.evidence...)
 		missing, weak = join(missing, f.missing), join(weak, f.weak)
 		switch {

@@ -62,13 +62,14 @@ type fitted struct {
 	rounds []int
 	curves []curve
 	files  bool // points are single files
+	per    string
 	reason string
 }
 
 // measuredFit fits each round by itself, and the means of all rounds.
 func (s *study) measuredFit(f plan.Fit, est string) fitted {
 	op := plan.Operand{Quantity: f.Quantity, Where: f.Where}
-	var out fitted
+	out := fitted{per: s.per}
 	var byRound map[int][][2]float64
 	if f.Along == "file_size" {
 		out.files = true
@@ -82,7 +83,7 @@ func (s *study) measuredFit(f plan.Fit, est string) fitted {
 	for _, r := range sortedRounds(byRound) {
 		c, err := fitPoints(f.Model, byRound[r])
 		if err != nil {
-			out.reason = fmt.Sprintf("round %d: %v", r, err)
+			out.reason = fmt.Sprintf("%s %d: %v", s.per, r, err)
 			return out
 		}
 		out.rounds, out.curves = append(out.rounds, r), append(out.curves, c)
@@ -206,7 +207,8 @@ func (s *study) filePoints(f plan.Fit) (map[int][][2]float64, string) {
 					y = fs.rate[i]
 				}
 				if len(f.Points) == 0 || slices.Contains(f.Points, sizeText(int64(fs.size[i]))) {
-					out[st.Round] = append(out[st.Round], [2]float64{fs.size[i], y})
+					r := c.sub.replicate(st.Round)
+					out[r] = append(out[r], [2]float64{fs.size[i], y})
 				}
 			}
 		}
@@ -295,7 +297,7 @@ func (x fitted) interval(c *result.Coefficient) {
 		}
 		if iv, err := stats.MeanInterval(vs, level); err == nil {
 			c.Value = plainScale.centre(vs)
-			c.CI = ciOf(iv, "round")
+			c.CI = ciOf(iv, orElse(x.per, perRound))
 		}
 		return
 	}

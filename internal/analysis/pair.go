@@ -57,7 +57,7 @@ func difference(a, b side, bound plan.Bound) finding {
 		for i := range x {
 			d[i] = x[i] - y[i]
 		}
-		return judgeRounds(plainScale, a.unit, d, bound, phrase)
+		return judgeRounds(plainScale.over(a.per), a.unit, d, bound, phrase)
 	}
 	var f finding
 	switch {
@@ -102,7 +102,7 @@ func within(a side, bound plan.Bound) finding {
 		f.evidence = slices.Concat(evidenceOf(a), f.evidence)
 		return f
 	}
-	f := judgeRounds(scaleOf(a.unit, a.values), a.unit, a.values, bound, phrase)
+	f := judgeRounds(scaleOf(a.unit, a.values).over(a.per), a.unit, a.values, bound, phrase)
 	f.evidence = slices.Concat(evidenceOf(a), f.evidence)
 	return f
 }
@@ -133,17 +133,17 @@ func ratioRounds(a, b side, bound plan.Bound, phrase func(string) string) findin
 			r[i] = x[i] / y[i]
 		}
 	}
-	sc := logScale
+	sc := logScale.over(orElse(a.per, b.per))
 	if slices.Min(r) <= 0 || math.IsInf(slices.Max(r), 0) || slices.ContainsFunc(r, math.IsNaN) {
-		return edge(r, bound, phrase)
+		return edge(sc, r, bound, phrase)
 	}
 	return judgeRounds(sc, "1", r, bound, phrase)
 }
 
 // edge judges ratios of which some are zero or infinite: they say something only
 // where all rounds agree.
-func edge(r []float64, bound plan.Bound, phrase func(string) string) finding {
-	f := finding{sampled: true, need: boundText(bound), p: 1}
+func edge(sc scale, r []float64, bound plan.Bound, phrase func(string) string) finding {
+	f := finding{sampled: true, need: boundText(bound), p: 1, per: sc.per}
 	in := 0
 	for _, v := range r {
 		if holdsAbout(bound, v) || math.IsInf(v, 1) && math.IsInf(bound.High, 1) {
@@ -154,7 +154,7 @@ func edge(r []float64, bound plan.Bound, phrase func(string) string) finding {
 	if slices.Max(r) == 0 {
 		what = "0"
 	}
-	f.saw = fmt.Sprintf("%s in %s", phrase(what), plural(len(r), "round"))
+	f.saw = fmt.Sprintf("%s in %s", phrase(what), sc.times(len(r)))
 	f.evidence = []string{f.saw}
 	f.few = len(r) < minRounds
 	switch {
@@ -180,7 +180,7 @@ func paired(a, b side) (x, y []float64) {
 
 // constantRounds gives one number to every round of like.
 func constantRounds(v float64, like side) side {
-	out := side{q: like.q, unit: like.unit, rounds: like.rounds, values: make([]float64, len(like.rounds))}
+	out := side{q: like.q, unit: like.unit, per: like.per, rounds: like.rounds, values: make([]float64, len(like.rounds))}
 	for i := range out.values {
 		out.values[i] = v
 	}
@@ -241,7 +241,7 @@ func (a side) describe() string {
 	if iv, err := sc.interval(a.values); err == nil {
 		text += fmt.Sprintf(" (95 %% interval %s, %s)", showSpan(iv.Low, iv.High, a.unit), sc.name)
 	}
-	text += ", n = " + plural(len(a.rounds), "round")
+	text += ", n = " + plural(len(a.rounds), orElse(a.per, perRound))
 	if perFile(a.q) {
 		text += fmt.Sprintf(", %s, %s", plural(a.n, "file"), a.est)
 	}

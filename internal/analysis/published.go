@@ -231,10 +231,36 @@ func (s *study) printedAlong(op plan.Operand, axis string) ([]point, finding) {
 			out = append(out, point{v, x})
 		}
 	}
+	if len(out) == 0 && axis == "cycle" {
+		out = s.everyCycle(op)
+	}
 	if len(out) == 0 {
 		return nil, finding{missing: fmt.Sprintf("the source prints no %s along %s with %s", nameOf(op.Quantity), axis, selectorText(op.Where))}
 	}
 	return out, finding{}
+}
+
+// everyCycle are the first and the last cycle with the figure that the source
+// prints for all of them: one that leaves the cycle open is said of every cycle.
+func (s *study) everyCycle(op plan.Operand) []point {
+	if _, fixed := choiceOf(op.Where, "cycle"); fixed {
+		return nil
+	}
+	last := 0
+	for _, b := range s.p.Protocol {
+		for _, st := range b.Steps {
+			for _, in := range flatten(nil, st.Steps) {
+				if st.Do == "repeat" && in.Do == doOf(op.Quantity) && (stepKey{do: in.Do, phase: in.Phase}).matches(withoutCycle(op.Where)) {
+					last = max(last, st.Times)
+				}
+			}
+		}
+	}
+	x := s.printedOperand(op)
+	if last < 2 || x.missing != "" || x.weak != "" {
+		return nil
+	}
+	return []point{{"1", x}, {strconv.Itoa(last), x}}
 }
 
 // names reports whether a figure compatible with the selector names the axis: a

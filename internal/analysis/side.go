@@ -21,6 +21,7 @@ type side struct {
 	values []float64
 	n      int // files or steps behind the values
 	est    string
+	per    string // what is replicated: round or session
 
 	fixed             bool
 	low, high         float64
@@ -40,14 +41,16 @@ type cell struct {
 
 func (c cell) steps() []*result.Step { return c.sub.steps[c.key] }
 
-// byRound groups the steps of a cell, rounds ascending.
+// byRound groups the steps of a cell by the unit of replication, ascending: the
+// round, or the session where enough were pooled.
 func (c cell) byRound() (rounds []int, steps map[int][]*result.Step) {
 	steps = map[int][]*result.Step{}
 	for _, st := range c.steps() {
-		if _, ok := steps[st.Round]; !ok {
-			rounds = append(rounds, st.Round)
+		r := c.sub.replicate(st.Round)
+		if _, ok := steps[r]; !ok {
+			rounds = append(rounds, r)
 		}
-		steps[st.Round] = append(steps[st.Round], st)
+		steps[r] = append(steps[r], st)
 	}
 	slices.Sort(rounds)
 	return rounds, steps
@@ -162,6 +165,9 @@ func (c cell) perRound(q plan.Quantity, est string, f *sampleFilter) []roundValu
 
 func gather(q plan.Quantity, cells []cell, est string, f *sampleFilter) side {
 	out := side{q: q, unit: q.Unit(), est: est}
+	for _, c := range cells {
+		out.per = c.sub.per
+	}
 	sum, have := map[int]float64{}, map[int]int{}
 	for _, c := range cells {
 		for _, x := range c.perRound(q, est, f) {

@@ -36,7 +36,7 @@ func (j judge) spread(op plan.Operand, axis string, bound plan.Bound) finding {
 }
 
 // notNegative is the plain scale for what cannot be below zero.
-var notNegative = scale{plainScale.to, func(x float64) float64 { return max(0, x) }, plainScale.name}
+var notNegative = scale{to: plainScale.to, from: func(x float64) float64 { return max(0, x) }, name: plainScale.name}
 
 func spreadRounds(points []point, bound plan.Bound, phrase func(string) string) finding {
 	rows := grid(points)
@@ -54,7 +54,7 @@ func spreadRounds(points []point, bound plan.Bound, phrase func(string) string) 
 		pair = append(pair, (row[top]-row[bottom])/math.Abs(m))
 	}
 	pairs := float64(len(points) * (len(points) - 1) / 2)
-	f := judgeRounds(notNegative, "1", pair, bound, phrase)
+	f := judgeRounds(notNegative.over(points[0].per), "1", pair, bound, phrase)
 	if f.few || f.weak != "" {
 		return f
 	}

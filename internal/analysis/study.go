@@ -18,6 +18,8 @@ type study struct {
 	cases []*subject
 	// planned are the steps of each case as the plan has them, by case id.
 	planned map[string]plan.Case
+	// per is what is replicated: the round, or the session where enough runs were pooled.
+	per string
 	// departed says which kinds of departure concern a case, by case id; "" is all cases.
 	departed map[string][]result.Departure
 }
@@ -30,6 +32,8 @@ type subject struct {
 	steps map[stepKey][]*result.Step // of rounds that count, without error
 	order []stepKey
 	memo  map[memoKey][]roundValue
+	per   string
+	runs  []result.PooledRun
 }
 
 // stepKey finds the steps of one kind and phase; in each round there is one, or
@@ -40,7 +44,7 @@ type stepKey struct {
 }
 
 func newStudy(p *plan.Plan, r *result.Result) (*study, error) {
-	s := &study{p: p, r: r, planned: map[string]plan.Case{}}
+	s := &study{p: p, r: r, planned: map[string]plan.Case{}, per: replicated(r)}
 	for _, c := range p.Cases() {
 		s.planned[c.ID] = c
 	}
@@ -51,7 +55,9 @@ func newStudy(p *plan.Plan, r *result.Result) (*study, error) {
 			return nil, fmt.Errorf("analysing run %q: case %q occurs twice", r.Run, c.ID)
 		}
 		seen[c.ID] = true
-		s.cases = append(s.cases, newSubject(p, c, s.planned))
+		sub := newSubject(p, c, s.planned)
+		sub.per, sub.runs = s.per, r.Runs
+		s.cases = append(s.cases, sub)
 	}
 	return s, nil
 }

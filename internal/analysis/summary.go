@@ -37,7 +37,7 @@ func (s *study) summary(c cell, q plan.Quantity) (result.Summary, bool) {
 		return out, false
 	}
 	rounds, steps := c.byRound()
-	out.Rounds, out.N = len(rounds), head.n
+	out.Rounds, out.N = c.rounds(), head.n
 	for _, r := range rounds {
 		for _, st := range steps[r] {
 			if rate(q) {
@@ -57,6 +57,7 @@ func (s *study) summary(c cell, q plan.Quantity) (result.Summary, bool) {
 	for _, d := range s.departed[c.sub.c.ID] {
 		out.Departures = append(out.Departures, d.Text)
 	}
+	out.BySession = s.bySession(c, q, out.Headline)
 	out.Warnings = s.warnings(c, q, out)
 	return out, true
 }
@@ -103,29 +104,29 @@ func estimateRate(c cell, q plan.Quantity, name string) (result.Estimate, bool) 
 	switch {
 	case name == minimum || name == maximum:
 		e.Why = "an extreme value has no interval"
-	case len(x.rounds) == 1:
+	case len(x.rounds) == 1 && x.per != perSession:
 		rounds, steps := c.byRound()
 		fileInterval(&e, filesOf(steps[rounds[0]], nil), steps[rounds[0]])
 	case name == latency:
-		plainScale.roundInterval(&e, x.values)
+		plainScale.over(x.per).roundInterval(&e, x.values)
 	default:
-		roundInterval(&e, x.values)
+		roundInterval(&e, x.values, x.per)
 	}
 	return e, true
 }
 
 // roundInterval gives an estimate the t interval of its rounds.
-func roundInterval(e *result.Estimate, values []float64) {
-	scaleOf(e.Unit, values).roundInterval(e, values)
+func roundInterval(e *result.Estimate, values []float64, per string) {
+	scaleOf(e.Unit, values).over(per).roundInterval(e, values)
 }
 
 func (sc scale) roundInterval(e *result.Estimate, values []float64) {
 	iv, err := sc.interval(values)
 	if err != nil {
-		e.Why = fmt.Sprintf("%s, and an interval takes %d", plural(len(values), "round"), minRounds)
+		e.Why = fmt.Sprintf("%s, and an interval takes %d", sc.times(len(values)), minRounds)
 		return
 	}
-	e.CI = ciOf(iv, "round")
+	e.CI = ciOf(iv, orElse(sc.per, perRound))
 	e.CI.Method = sc.name
 }
 
@@ -246,7 +247,7 @@ func scalars(c cell, q plan.Quantity) (string, []result.Estimate) {
 		name = aggregate
 	}
 	e := result.Estimate{Name: name, Value: x.headline(), Unit: x.unit, N: x.n}
-	roundInterval(&e, x.values)
+	roundInterval(&e, x.values, x.per)
 	out := []result.Estimate{e}
 	if x.n < 2 {
 		return name, out

@@ -44,6 +44,7 @@ func (s *study) warnings(c cell, q plan.Quantity, sum result.Summary) []result.W
 	if perFile(q) {
 		s.fileWarnings(&w, c)
 	}
+	s.sessionWarning(&w, c, q, sum)
 	if rate(q) {
 		s.nativeWarning(&w, c, q, sum)
 		s.precisionWarning(&w, sum)

@@ -43,6 +43,8 @@ type Result struct {
 	Fits       []Fit       `json:"fits"`
 	Relations  []Relation  `json:"relations"`
 	Claims     []Claim     `json:"claims"`
+	// Runs are what a pooled result was made of, see [Pool]; none for a single run.
+	Runs []PooledRun `json:"runs,omitempty"`
 }
 
 // Tool is the program that made the result.
@@ -73,6 +75,7 @@ type Session struct {
 	Engines []Engine `json:"engines,omitempty"`
 	End     string   `json:"end"`              // clean | interrupted | paused | lost (no end was written)
 	Reason  string   `json:"reason,omitempty"` // why it ended, unless clean
+	Run     string   `json:"run,omitempty"`    // which run it belongs to, in a pooled result
 }
 
 // Engine names what made and attached the images.
@@ -300,6 +303,15 @@ type Summary struct {
 	Published  []PublishedValue `json:"published"`
 	Departures []string         `json:"departures"`
 	Warnings   []Warning        `json:"warnings"`
+	// BySession are the headline values of each run of a pooled result by itself.
+	BySession []SessionValue `json:"by_session,omitempty"`
+}
+
+// SessionValue is the headline of a summary in one of the pooled runs.
+type SessionValue struct {
+	Run    string  `json:"run"`
+	Value  float64 `json:"value"` // in the unit of the headline
+	Rounds int     `json:"rounds"`
 }
 
 // Estimate is one number with what it needs to be trusted.

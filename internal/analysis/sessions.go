@@ -1,0 +1,112 @@
+package analysis
+
+import (
+	"dmgbench/internal/plan"
+	"dmgbench/internal/result"
+	"dmgbench/internal/stats"
+)
+
+// The units of replication.
+const (
+	perRound   = "round"
+	perSession = "session"
+)
+
+// sessionsApart is the factor from which the runs of a pooled result are said to differ.
+const sessionsApart = 1.05
+
+// replicated is the unit of replication of a result. Rounds of one session share
+// whatever that session was like, so that from [minRounds] pooled runs on each run
+// is one value. Two runs are too few for that: their rounds are taken together, and
+// [study.sessionWarning] says how far the two lie apart.
+func replicated(r *result.Result) string {
+	if len(r.Runs) >= minRounds {
+		return perSession
+	}
+	return perRound
+}
+
+// replicate is the number of the unit of replication that a round belongs to.
+func (sub *subject) replicate(round int) int {
+	if sub.per != perSession {
+		return round
+	}
+	return sub.run(round)
+}
+
+// run is the number, from 1, of the pooled run that a round belongs to.
+func (sub *subject) run(round int) int {
+	for i, r := range sub.runs {
+		if round >= r.First && round <= r.Last {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// rounds is how many rounds the steps of a cell come from.
+func (c cell) rounds() int {
+	seen := map[int]bool{}
+	for _, st := range c.steps() {
+		seen[st.Round] = true
+	}
+	return len(seen)
+}
+
+// bySession is the headline of a cell in each pooled run by itself, as the run's own
+// report has it: the centre of its rounds.
+func (s *study) bySession(c cell, q plan.Quantity, est string) []result.SessionValue {
+	if len(s.r.Runs) == 0 {
+		return nil
+	}
+	if !perFile(q) {
+		est = aggregate
+	}
+	values := s.roundsOfRuns(c, q, est)
+	var out []result.SessionValue
+	for i, run := range s.r.Runs {
+		if xs := values[i+1]; len(xs) > 0 {
+			out = append(out, result.SessionValue{Run: run.Run, Value: centre(q.Unit(), xs), Rounds: len(xs)})
+		}
+	}
+	return out
+}
+
+// roundsOfRuns are the values of the rounds of each pooled run, by its number.
+func (s *study) roundsOfRuns(c cell, q plan.Quantity, est string) map[int][]float64 {
+	steps := map[int][]*result.Step{}
+	for _, st := range c.steps() {
+		steps[st.Round] = append(steps[st.Round], st)
+	}
+	out := map[int][]float64{}
+	for _, r := range sortedRounds(steps) {
+		if v, _, err := value(q, est, steps[r], nil); err == nil {
+			run := c.sub.run(r)
+			out[run] = append(out[run], v)
+		}
+	}
+	return out
+}
+
+// sessionWarning says that two pooled runs differ by more than their rounds scatter:
+// an interval over rounds does not contain that.
+func (s *study) sessionWarning(w *warningList, c cell, q plan.Quantity, sum result.Summary) {
+	if len(s.r.Runs) == 0 || s.per == perSession || !rate(q) || len(sum.BySession) != 2 {
+		return
+	}
+	a, b := sum.BySession[0], sum.BySession[1]
+	if a.Value <= 0 || b.Value <= 0 {
+		return
+	}
+	factor := max(a.Value/b.Value, b.Value/a.Value)
+	if factor < sessionsApart {
+		return
+	}
+	values := s.roundsOfRuns(c, q, sum.Headline)
+	text := ""
+	if t, err := stats.WelchT(logScale.all(values[1]), logScale.all(values[2]), level); err == nil {
+		text = ", p = " + showP(t.P)
+	}
+	w.add("sessions", "the two sessions differ by a factor of %s (%s and %s%s): the interval over rounds does not say what a third session would show",
+		show(factor, "1"), show(a.Value, "B/s"), show(b.Value, "B/s"), text)
+}

@@ -1,0 +1,69 @@
+package result
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// foldedRun is a small run with two rounds of one case and a warning of its own.
+func foldedRun(id string, change func(*Result)) *Result {
+	r := &Result{Schema: SchemaVersion, Run: id, Status: Done, Plan: PlanRef{Name: "p", Digest: "d"}, Seed: 7, Rounds: 2,
+		Sessions: []Session{{Index: 1, Host: Host{OS: "linux", CPU: "x"}, Engine: Engine{Name: "inprocess"}}},
+		Warnings: []Warning{{Kind: "virtual", Text: "shared"}, {Kind: "drift", Text: "of " + id}},
+		Cases: []Case{{ID: "a", Status: Done, Target: Target{Kind: "image"},
+			Rounds: []CaseRound{{Round: 1, Status: Done}, {Round: 2, Status: Done}},
+			Steps:  []Step{{Do: "write", Round: 1, Session: 1}, {Do: "write", Round: 2, Session: 1}}}}}
+	if change != nil {
+		change(r)
+	}
+	return r
+}
+
+func TestPool(t *testing.T) {
+	a, b := foldedRun("one", nil), foldedRun("two", func(r *Result) {
+		r.Status = Failed
+		r.Cases[0].Rounds[1] = CaseRound{Round: 2, Status: Failed, Reason: "disk full"}
+	})
+	p, err := Pool([]*Result{a, b})
+	require.NoError(t, err)
+	assert.Equal(t, "one+two", p.Run)
+	assert.Equal(t, 4, p.Rounds)
+	assert.Equal(t, Failed, p.Status)
+	assert.Equal(t, []PooledRun{{"one", Done, 1, 2}, {"two", Failed, 3, 4}}, p.Runs)
+	require.Len(t, p.Sessions, 2)
+	assert.Equal(t, []any{1, "one", 2, "two"}, []any{p.Sessions[0].Index, p.Sessions[0].Run, p.Sessions[1].Index, p.Sessions[1].Run})
+	assert.Equal(t, []Warning{{"virtual", "shared"}, {"drift", "run one: of one"}, {"drift", "run two: of two"}}, p.Warnings)
+	c := p.Cases[0]
+	assert.Equal(t, Failed, c.Status)
+	assert.Equal(t, "round 4: disk full", c.Reason)
+	var at [][2]int
+	for _, s := range c.Steps {
+		at = append(at, [2]int{s.Round, s.Session})
+	}
+	assert.Equal(t, [][2]int{{1, 1}, {2, 1}, {3, 2}, {4, 2}}, at)
+	assert.Equal(t, foldedRun("one", nil), a, "the runs themselves stay as they are")
+}
+
+func TestPoolRefuses(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*Result)
+		want   string
+	}{
+		"twice":   {func(r *Result) { r.Run = "one" }, `"one" is given twice`},
+		"plan":    {func(r *Result) { r.Plan.Digest = "e" }, "are not the same as executed"},
+		"machine": {func(r *Result) { r.Sessions[0].Host.CPU = "y" }, `the machine is "x" in one and "y" in the other`},
+		"system":  {func(r *Result) { r.Sessions[0].Host.OSVersion = "2" }, "the system is"},
+		"engine":  {func(r *Result) { r.Sessions[0].Engine.Name = "hdiutil" }, "the engine is"},
+		"cases":   {func(r *Result) { r.Cases[0].ID = "b" }, `case "b" is not in both`},
+		"fewer":   {func(r *Result) { r.Cases = nil }, "1 cases in one and 0 in the other"},
+		"target":  {func(r *Result) { r.Cases[0].Target.Filesystem = "HFS+" }, `case "a" was not made alike`},
+	} {
+		_, err := Pool([]*Result{foldedRun("one", nil), foldedRun("two", c.change)})
+		assert.ErrorIs(t, err, ErrNotPoolable, name)
+		assert.ErrorContains(t, err, c.want, name)
+	}
+	_, err := Pool([]*Result{foldedRun("one", nil)})
+	assert.ErrorContains(t, err, "need 2 or more")
+}
