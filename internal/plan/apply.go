@@ -266,6 +266,9 @@ func (p *Plan) applySets(o Overrides) error {
 				return
 			}
 			now := after[written]
+			if s.LastSets > 0 && s.LastSets < old.sets() && now.sets() == 1 {
+				parts = append(parts, fmt.Sprintf("deleting %d of %d sets deletes the only one that is left", s.LastSets, old.sets()))
+			}
 			s.LastSets = shrink(s.LastSets, old.sets(), now.sets())
 			s.Largest = shrink(s.Largest, old.count(), now.count())
 		})

@@ -1,6 +1,7 @@
 package runner_test
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -19,9 +20,9 @@ type model struct {
 	p    *plan.Plan
 	c    plan.Case
 	live map[string]int64 // files of write steps that are on the volume
-	// named are the bytes of the files that copies and streams made.
-	named int64
-	last  []string // of the newest batch
+	last []string         // of the newest batch
+	sets map[string]int
+	made map[string]int64 // files of copy and stream steps
 	// lost is set once files were deleted by lot: then only the bytes of live are known.
 	lost bool
 	wrote,
@@ -73,11 +74,11 @@ func (m *model) step(st cycled, got result.Step) {
 		require.NotNil(t, got.Stream, what)
 		assert.Positive(t, got.Stream.Out, what)
 		assert.Equal(t, int64(m.p.Inputs[0].Size), got.Stream.In, what)
-		m.named += got.Stream.Out
+		m.made[st.To] = got.Stream.Out
 	case "copy":
 		require.Len(t, got.Samples, 1, what)
 		assert.Equal(t, int64(m.p.Inputs[0].Size), got.Samples[0].Bytes, what)
-		m.named += got.Samples[0].Bytes
+		m.made[st.To] = got.Samples[0].Bytes
 	case "parallel":
 		m.before = m.live
 	}
@@ -95,8 +96,9 @@ func (m *model) write(st plan.Step, got result.Step, what string) {
 	for name, size := range m.live {
 		live[name] = size
 	}
-	m.last = nil
+	m.last, m.sets = nil, map[string]int{}
 	for _, s := range got.Samples {
+		m.sets[s.File] = s.Set
 		have = append(have, s.Bytes)
 		assert.NotContains(m.t, live, s.File, what)
 		assert.Positive(m.t, s.DurationNS, what)
@@ -148,9 +150,17 @@ func (m *model) reads(st plan.Step, got result.Step, what string) {
 func (m *model) delete(st plan.Step, got result.Step, what string) {
 	left := map[string]int64{}
 	switch {
-	case st.All && st.Batch == "all":
-		m.named = 0
+	case st.All && st.Batch != "last":
+		clear(m.made)
 	case st.All:
+	case st.LastSets > 0:
+		top := slices.Max(slices.Collect(maps.Values(m.sets)))
+		for name, size := range m.live {
+			if m.sets[name] <= top-st.LastSets { // of older batches the set is 0
+				left[name] = size
+			}
+		}
+		assert.NotEmpty(m.t, left, what)
 	case st.Largest > 0:
 		gone := slices.Clone(m.last)
 		slices.SortStableFunc(gone, func(a, b string) int { return int(m.live[b] - m.live[a]) })
@@ -163,11 +173,13 @@ func (m *model) delete(st plan.Step, got result.Step, what string) {
 		left, m.lost = m.live, true
 	}
 	m.live = left
+	m.lost = m.lost && !st.All
 	if m.lost {
-		assert.LessOrEqual(m.t, got.Live, total(left)+m.named, what)
+		assert.LessOrEqual(m.t, got.Live, total(left)+total(m.made), what)
+		assert.Positive(m.t, got.Live, what)
 		return
 	}
-	assert.Equal(m.t, total(left)+m.named, got.Live, what)
+	assert.Equal(m.t, total(left)+total(m.made), got.Live, what)
 }
 
 func total(files map[string]int64) (n int64) {

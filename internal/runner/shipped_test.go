@@ -95,7 +95,7 @@ func (s *shipped) checkRound(c plan.Case, got result.Case, round int) {
 	slices.SortFunc(steps, func(a, b result.Step) int { return cmp.Compare(a.Index, b.Index) })
 	want := slices.DeleteFunc(unrolled(c.Steps), func(st cycled) bool { return st.Do == "pause" })
 	require.Len(s.t, steps, len(want), c.ID)
-	m := &model{t: s.t, p: s.p, c: c, live: map[string]int64{}}
+	m := &model{t: s.t, p: s.p, c: c, live: map[string]int64{}, made: map[string]int64{}}
 	for i, st := range want {
 		m.step(st, steps[i])
 	}
