@@ -182,7 +182,11 @@ func (c *checker) settings() {
 			missing bool
 		}{{"format", s.Format == ""}, {"size", s.Size == 0}} {
 			if k.missing && c.first("missing", k.name) {
-				c.problem(image.key, k.name, "the image of the case %q has no %s", c.cases[i].ID, k.name).
+				which := fmt.Sprintf("the image of the case %q", c.cases[i].ID)
+				if len(c.p.Axes)+len(c.p.Extra)+len(c.p.Manual) == 0 { // there is but one
+					which = "the image"
+				}
+				c.problem(image.key, k.name, "%s has no %s", which, k.name).
 					hintf("set it in [image], or make it an axis of [matrix]")
 			}
 		}

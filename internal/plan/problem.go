@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -138,9 +139,33 @@ func (r *reader) report(p *Problem) *Problem {
 		r.leftOver++
 		return p
 	}
+	p.Message = shorten(p.Message)
 	p.File, p.Excerpt = r.file, r.excerpt(p.Line, p.Column)
 	r.found = append(r.found, p)
 	return p
+}
+
+// shorten cuts the middle out of a message that quotes a text without end.
+func shorten(s string) string {
+	const most = 300
+	runes := []rune(s)
+	if len(runes) <= most {
+		return s
+	}
+	return string(runes[:most/2]) + " … " + string(runes[len(runes)-most/2:])
+}
+
+// columns is how many columns of a terminal a character takes: none if it
+// stands on the one before it, two if it is wide (Unicode, UAX #11).
+func columns(c rune) int {
+	switch {
+	case unicode.In(c, unicode.Mn, unicode.Me):
+		return 0
+	case c >= 0x1100 && c <= 0x115f, c >= 0x2e80 && c <= 0xa4cf && c != 0x303f, c >= 0xac00 && c <= 0xd7a3, c >= 0xf900 && c <= 0xfaff,
+		c >= 0xfe30 && c <= 0xfe6f, c >= 0xff00 && c <= 0xff60, c >= 0xffe0 && c <= 0xffe6, c >= 0x1f300 && c <= 0x1faff, c >= 0x20000 && c <= 0x3fffd:
+		return 2
+	}
+	return 1
 }
 
 // excerpt shows the line with a caret below the column. Long lines are cut
@@ -177,8 +202,18 @@ func (r *reader) excerpt(line, column int) string {
 			runes[i] = '·'
 		}
 	}
-	margin := strings.Repeat(" ", max(column-1+utf8.RuneCountInString(cut), 0))
+	margin := strings.Repeat(" ", utf8.RuneCountInString(cut)+widthBefore(runes, column))
 	return "    " + cut + string(runes) + "\n    " + margin + "^"
+}
+
+// widthBefore is the width of what stands before a column; behind the end of the
+// line every character counts one.
+func widthBefore(line []rune, column int) int {
+	width := max(column-1-len(line), 0)
+	for _, c := range line[:min(max(column-1, 0), len(line))] {
+		width += columns(c)
+	}
+	return width
 }
 
 // problems closes the collection: sorted by place, nil if nothing was found.

@@ -241,6 +241,9 @@ func readBand(s string) (string, error) {
 
 // nearest is the word within a third of its length in edits, or "".
 func nearest(word string, words []string) string {
+	if len(word) > 64 { // nobody meant a short one
+		return ""
+	}
 	best, bestDistance := "", len(word)/3+2
 	for _, w := range words {
 		if d := distance(strings.ToLower(word), strings.ToLower(w)); d < bestDistance {

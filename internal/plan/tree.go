@@ -3,7 +3,11 @@ package plan
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"regexp"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/pelletier/go-toml/v2/unstable"
 )
@@ -55,8 +59,33 @@ func (g *grower) syntax(err error) int {
 		}
 	}
 	message = strings.TrimPrefix(message, "toml: ")
-	g.r.problem(at, "", "the text is no valid TOML: %s", message)
+	if c, n := utf8.DecodeRune(g.r.text[at:]); n > 1 { // the parser names the first byte of what is one character
+		message = oneByte.ReplaceAllLiteralString(message, fmt.Sprintf("%#U", c))
+	}
+	g.r.problem(at, "", "the text is no valid TOML: %s", message).Hint = syntaxHint(g.r.text, at, message)
 	return at
+}
+
+var oneByte = regexp.MustCompile(`U\+00[89A-F][0-9A-F]( '.')?`)
+
+// syntaxHint guesses what was meant from where the parser stopped.
+func syntaxHint(text []byte, at int, message string) string {
+	start := bytes.LastIndexByte(text[:at], '\n') + 1
+	line := strings.TrimSpace(string(text[start:at]))
+	c, n := utf8.DecodeRune(text[at:])
+	switch {
+	case n > 0 && strings.ContainsRune("“”„‘’", c):
+		return "write straight quotes: \""
+	case bytes.HasPrefix(text[at:], []byte("True")) || bytes.HasPrefix(text[at:], []byte("False")):
+		return "write true or false"
+	case strings.Contains(message, "expected newline") && unicode.IsLetter(c):
+		return "a value of several words stands in quotes, such as \"100 GB\""
+	case strings.HasSuffix(line, "=") && (unicode.IsLetter(c) || unicode.IsDigit(c)):
+		return "text stands in quotes: \"…\""
+	case (strings.Contains(message, "start of key") || strings.Contains(message, "after key")) && c > unicode.MaxASCII:
+		return "keys are made of letters a to z, digits, _ and -"
+	}
+	return ""
 }
 
 // subslice is the offset of part in whole, if part lies inside it.

@@ -96,6 +96,11 @@ func TestExcerpt(t *testing.T) {
 	assert.Equal(t, '!', []rune(lines[0])[len([]rune(lines[1]))-1])
 	assert.Less(t, len(lines[0]), 140)
 	assert.Empty(t, r.excerpt(99, 1))
+	wide := newReader("t.toml", []byte("\t日本 = e\u0301x # 🙂 y"))
+	for column, margin := range map[int]int{1: 0, 2: 1, 3: 3, 4: 5, 7: 8, 9: 9, 12: 12, 14: 15, 15: 16, 16: 17} {
+		lines := strings.Split(wide.excerpt(1, column), "\n")
+		assert.Equal(t, strings.Repeat(" ", 4+margin)+"^", lines[1], "column %d: wide characters take two, accents none", column)
+	}
 }
 
 func TestNearest(t *testing.T) {
@@ -111,4 +116,28 @@ func TestNearest(t *testing.T) {
 		require.Equal(t, a == b, distance(a, b) == 0)
 		require.LessOrEqual(t, distance(a, b), max(len(a), len(b)))
 	})
+}
+
+// TestLongTextIsCut: a message never repeats a text without end.
+func TestLongTextIsCut(t *testing.T) {
+	_, problems := Parse("t.toml", []byte("schema = 1\ntitle = \"x\"\n[image]\nbackend = \""+strings.Repeat("x", 900_000)+"\"\n"))
+	require.NotEmpty(t, problems.Errors())
+	assert.Less(t, len(problems.Error()), 4000)
+}
+
+// TestSyntaxHints: slips of people who write their first TOML.
+func TestSyntaxHints(t *testing.T) {
+	for line, hint := range map[string]string{
+		"format = UDSB": "text stands in quotes: \"…\"", "format = “UDSB”": "write straight quotes: \"", "size = 100 GB": "a value of several words stands in quotes, such as \"100 GB\"",
+		"größe = 1": "keys are made of letters a to z, digits, _ and -", "日 = 1": "keys are made of letters a to z, digits, _ and -",
+		"flag = True": "write true or false", "x = [1": "",
+	} {
+		r := newReader("t.toml", []byte("[image]\n"+line+"\n"))
+		r.grow()
+		require.NotEmpty(t, r.found, line)
+		assert.Equal(t, hint, r.found[0].Hint, line)
+	}
+	r := newReader("t.toml", []byte("日 = 1"))
+	r.grow()
+	assert.Contains(t, r.found[0].Message, "U+65E5 '日'")
 }
