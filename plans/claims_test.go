@@ -1,0 +1,149 @@
+package plans_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"dmgbench/internal/analysis"
+	"dmgbench/internal/plan"
+	"dmgbench/internal/result"
+	"dmgbench/plans"
+)
+
+func load(t *testing.T, name string) *plan.Plan {
+	t.Helper()
+	text, ok := plans.Get(name)
+	require.True(t, ok)
+	p, problems := plan.Parse(name, text)
+	if problems != nil {
+		require.Empty(t, problems.Errors())
+	}
+	return p
+}
+
+// withoutFigures are the author's claims that rest on no printed figure, and what they are held against instead.
+var withoutFigures = map[string][]string{
+	// The article prints what happens, not how long it takes: what each step of the plan expects is the figure.
+	"repair-2026": {"refused", "records-disused", "attached-unmounted", "repaired", "sealed-refused"},
+}
+
+// TestAuthorsClaims: every claim of an author holds on the figures that he
+// printed, in each of its parts, and would not if a figure were another one.
+func TestAuthorsClaims(t *testing.T) {
+	for _, name := range plans.Names() {
+		t.Run(name, func(t *testing.T) {
+			p := load(t, name)
+			var outcomes []string
+			for _, c := range p.Claims {
+				if c.By != "author" {
+					continue
+				}
+				require.NotNil(t, p.Source, "an author has published something")
+				if c.Assert.Kind == "outcome" {
+					outcomes = append(outcomes, c.ID)
+				}
+				for i, part := range parts(c.Assert) {
+					what := fmt.Sprintf("%s, part %d", c.ID, i+1)
+					got := judge(t, p, part)
+					require.Equal(t, result.Holds, got.Verdict, "%s: %s", what, got.Reason)
+					assert.True(t, decided(t, p, part), "%s: no figure of the source decides it", what)
+				}
+			}
+			assert.Equal(t, withoutFigures[name], outcomes)
+		})
+	}
+}
+
+// parts are what has to hold of an assertion, one by one. Alternatives stay together.
+func parts(a plan.Assert) []plan.Assert {
+	if a.Kind != "all" {
+		return []plan.Assert{a}
+	}
+	var out []plan.Assert
+	for _, part := range a.Parts {
+		out = append(out, parts(part)...)
+	}
+	return out
+}
+
+// judge holds one assertion against the published figures.
+func judge(t *testing.T, p *plan.Plan, a plan.Assert) result.Claim {
+	q := *p
+	q.Claims = []plan.Claim{{ID: "one", Says: "one", By: "author", Scope: "apple", Assert: a}}
+	got := analysis.JudgePublished(&q)
+	require.Len(t, got, 1)
+	return got[0]
+}
+
+// decided says whether the claim no longer holds when one figure is far larger or
+// smaller, or the outcome another.
+func decided(t *testing.T, p *plan.Plan, a plan.Assert) bool {
+	if a.Kind == "outcome" {
+		a.Outcome = map[string]string{"ok": "fail", "fail": "ok"}[a.Outcome]
+		return judge(t, p, a).Verdict == result.DoesNotHold
+	}
+	for i := range p.Published {
+		for _, factor := range []float64{0.001, 1000} {
+			q := *p
+			q.Published = slices.Clone(p.Published)
+			q.Published[i].Value.Low *= factor
+			q.Published[i].Value.High *= factor
+			if judge(t, &q, a).Verdict != result.Holds {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// What an author says and prints no figures for is our claim about Apple's tools: it says so.
+func TestClaimsWithoutFiguresSayWhy(t *testing.T) {
+	for _, name := range plans.Names() {
+		for _, c := range load(t, name).Claims {
+			if c.By == "us" && c.Scope == "apple" {
+				assert.NotEmpty(t, c.Note, "%s: %s", name, c.ID)
+			}
+		}
+	}
+}
+
+var printed = regexp.MustCompile(`\d+(\.\d+)?`)
+
+// TestFiguresArePrinted: every figure stands in one of the articles, as it is
+// printed there, but for those that say that they are derived.
+func TestFiguresArePrinted(t *testing.T) {
+	files, err := filepath.Glob("../../shared/articles/*.txt")
+	require.NoError(t, err)
+	if len(files) == 0 {
+		t.Skip("the articles are not here")
+	}
+	have := map[string]bool{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, number := range printed.FindAllString(strings.ReplaceAll(string(text), ",", ""), -1) {
+			have[number] = true
+		}
+	}
+	for _, name := range plans.Names() {
+		if name == "performance-2022" {
+			continue // its figures are of articles that are not among these
+		}
+		for _, f := range load(t, name).Published {
+			if strings.Contains(f.Note, "derived") {
+				continue
+			}
+			for _, number := range printed.FindAllString(f.Value.Text, -1) {
+				assert.True(t, have[number], "%s: %s %s where %s: %s is not printed", name, f.Quantity, f.Value.Text, f.Where, number)
+			}
+		}
+	}
+}
