@@ -57,9 +57,8 @@ func (l *life) remove(v workload.Volume, name string) {
 // live uses the image: files made, deleted, cut, trimmed, compacted, and the image made larger and smaller.
 func live(t *testing.T, format string) *life {
 	l := &life{t: t, rec: hostio.NewRecorder(true), spec: engine.Spec{Format: format, Size: 20 << 20, BandSize: 1 << 20, VolumeName: "CRASH"}}
-	dir, err := hostio.OpenDir(t.TempDir(), hostio.WithHook(l.rec))
-	require.NoError(t, err)
-	t.Cleanup(func() { dir.Close() })
+	dir := fast(t, hostio.WithHook(l.rec))
+	var err error
 	l.con, err = inprocess.New(nil).Create(t.Context(), dir, "img", l.spec)
 	require.NoError(t, err)
 	l.begun = len(l.rec.Ops())
@@ -101,8 +100,7 @@ func live(t *testing.T, format string) *life {
 
 // judge opens what a crash after n operations left: it must mount, hold what was flushed, and be wrong in nothing but
 // what an interruption explains.
-func (l *life) judge(dir *hostio.Dir, n int) {
-	t := l.t
+func (l *life) judge(t *testing.T, dir *hostio.Dir, n int) {
 	c, err := inprocess.New(nil).Open(t.Context(), dir, "img", l.spec)
 	require.NoError(t, err, "after %d operations", n)
 	r, err := c.Check(t.Context(), engine.CheckOptions{})
@@ -147,18 +145,16 @@ func explained(finding string) bool {
 	return false
 }
 
-func empty(t *testing.T) *hostio.Dir { return place(t) }
-
 // TestEveryPrefixOfTheHostsWrites replays the host's operations one by one, as a crash of the process leaves them.
 func TestEveryPrefixOfTheHostsWrites(t *testing.T) {
 	for _, format := range []string{"UDRW", "UDSB"} {
 		t.Run(format, func(t *testing.T) {
-			l, dir := live(t, format), empty(t)
+			l, dir := live(t, format), fast(t)
 			ops := l.rec.Ops()
 			require.NoError(t, l.rec.Replay(l.begun, dir))
 			for n := l.begun; ; n++ {
 				if n == l.begun || ops[n-1].Kind != hostio.OpSync && ops[n-1].Kind != hostio.OpDirSync {
-					l.judge(dir, n)
+					l.judge(t, dir, n)
 				}
 				if n == len(ops) {
 					break
@@ -182,14 +178,16 @@ func TestPowerCut(t *testing.T) {
 				n := l.begun + r.IntN(len(ops)-l.begun+1)
 				keep, least := flushed(ops[:n])
 				names := least + r.IntN(n-least+1)
-				dir := empty(t)
-				require.NoError(t, l.rec.ReplayOnly(n, dir, func(i int, op hostio.Op) bool {
-					if op.Kind == hostio.OpWrite {
-						return keep[i] || r.IntN(2) == 0
-					}
-					return keep[i] || i < names
-				}))
-				l.judge(dir, n)
+				t.Run("", func(t *testing.T) {
+					dir := fast(t)
+					require.NoError(t, l.rec.ReplayOnly(n, dir, func(i int, op hostio.Op) bool {
+						if op.Kind == hostio.OpWrite {
+							return keep[i] || r.IntN(2) == 0
+						}
+						return keep[i] || i < names
+					}))
+					l.judge(t, dir, n)
+				})
 			}
 		})
 	}

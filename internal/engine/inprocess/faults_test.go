@@ -104,9 +104,7 @@ func (v *victim) use(ctx context.Context) error {
 
 func newVictim(t *testing.T, format string) (*tally, *hostio.Dir, *victim, engine.Spec) {
 	f := &tally{Faults: hostio.NewFaults(clock.NewVirtual(time.Time{}))}
-	dir, err := hostio.OpenDir(t.TempDir(), hostio.WithHook(f))
-	require.NoError(t, err)
-	t.Cleanup(func() { dir.Close() })
+	dir := fast(t, hostio.WithHook(f))
 	s := engine.Spec{Format: format, Size: 16 << 20, BandSize: 1 << 20}
 	c, err := inprocess.New(nil).Create(t.Context(), dir, "img", s)
 	require.NoError(t, err)
@@ -115,25 +113,25 @@ func newVictim(t *testing.T, format string) (*tally, *hostio.Dir, *victim, engin
 
 // survived opens the image again after the host has come to its senses: it mounts, is wrong in nothing that an
 // interruption does not explain, and holds all that was said to be flushed.
-func survived(t *testing.T, dir *hostio.Dir, s engine.Spec, safe map[string][]byte, what string) {
+func survived(t *testing.T, dir *hostio.Dir, s engine.Spec, safe map[string][]byte) {
 	t.Helper()
 	c, err := inprocess.New(nil).Open(t.Context(), dir, "img", s)
-	require.NoError(t, err, what)
+	require.NoError(t, err)
 	r, err := c.Check(t.Context(), engine.CheckOptions{})
-	require.NoError(t, err, what)
+	require.NoError(t, err)
 	for _, f := range r.Findings {
-		require.True(t, explained(f), "%s: %s", what, f)
+		require.True(t, explained(f), "%s", f)
 	}
 	a, err := c.Attach(t.Context(), engine.AttachOptions{})
-	require.NoError(t, err, what)
+	require.NoError(t, err)
 	defer detach(t, a)
 	for name, want := range safe {
 		f, err := a.Volume().Open(name, workload.FileOptions{})
-		require.NoError(t, err, "%s: %s", what, name)
+		require.NoError(t, err, name)
 		got := make([]byte, len(want))
 		_, err = f.ReadAt(got, 0)
-		require.NoError(t, err, "%s: %s", what, name)
-		require.True(t, bytes.Equal(want, got), "%s: %s", what, name)
+		require.NoError(t, err, name)
+		require.True(t, bytes.Equal(want, got), name)
 		require.NoError(t, f.Close())
 	}
 }
@@ -147,57 +145,65 @@ func TestEveryFailingCallIsReported(t *testing.T) {
 	}
 	for _, format := range []string{"UDRW", "UDSB"} {
 		for _, kind := range kinds {
-			for k := 1; ; k += 1 + k/5 {
-				f, dir, v, s := newVictim(t, format)
-				f.FailNth(kind, "", k, syscall.EIO)
-				what := fmt.Sprintf("%s, %s call %d", format, kind, k)
-				err := v.use(t.Context())
-				if f.struck.Load() == 0 {
-					require.NoError(t, err, what)
-					assert.Greater(t, k, 0)
-					break
-				}
-				require.ErrorIs(t, err, syscall.EIO, what)
-				assert.Contains(t, err.Error(), "img.", what)
-				if v.att != nil {
-					if kind == hostio.OpSync || kind == hostio.OpDirSync {
-						require.Error(t, v.att.Volume().Sync(), "%s: flushing again cannot succeed", what)
-					}
-					_, err = v.att.Detach(t.Context(), true)
-					if kind == hostio.OpSync || kind == hostio.OpDirSync {
-						require.Error(t, err, what)
-					}
-				}
-				survived(t, dir, s, v.safe, what)
+			for k, struck := 1, true; struck; k += 1 + k/5 {
+				t.Run(fmt.Sprintf("%s %s %d", format, kind, k), func(t *testing.T) { struck = failingCall(t, format, kind, k) })
 			}
 		}
 	}
 }
 
+// failingCall says whether there were as many as k calls of the kind.
+func failingCall(t *testing.T, format string, kind hostio.Kind, k int) (struck bool) {
+	f, dir, v, s := newVictim(t, format)
+	f.FailNth(kind, "", k, syscall.EIO)
+	err := v.use(t.Context())
+	if f.struck.Load() == 0 {
+		require.NoError(t, err)
+		return false
+	}
+	require.ErrorIs(t, err, syscall.EIO)
+	assert.Contains(t, err.Error(), "img.")
+	if v.att != nil {
+		flush := kind == hostio.OpSync || kind == hostio.OpDirSync
+		if flush {
+			require.Error(t, v.att.Volume().Sync(), "flushing again cannot succeed")
+		}
+		if _, err = v.att.Detach(t.Context(), true); flush {
+			require.Error(t, err)
+		}
+	}
+	survived(t, dir, s, v.safe)
+	return true
+}
+
 // TestDiskFullAnywhere gives the host's disk room for some bytes only, and then room again: the image goes on.
 func TestDiskFullAnywhere(t *testing.T) {
 	for _, format := range []string{"UDRW", "UDSB"} {
-		for room := int64(0); ; room += 150_001 {
-			f, dir, v, s := newVictim(t, format)
-			f.NoSpaceAfter(room)
-			what := fmt.Sprintf("%s, room for %d bytes", format, room)
-			err := v.use(t.Context())
-			if f.struck.Load() == 0 {
-				require.NoError(t, err, what)
-				break
-			}
-			require.ErrorIs(t, err, syscall.ENOSPC, what)
-			f.NoSpaceAfter(-1)
-			if v.att != nil {
-				require.NoError(t, v.write("after", 100_000), what)
-				require.NoError(t, v.detach(t.Context()), what)
-				r, err := v.con.Check(t.Context(), engine.CheckOptions{})
-				require.NoError(t, err, what)
-				assert.Empty(t, r.Findings, what)
-			}
-			survived(t, dir, s, v.safe, what)
+		for room, struck := int64(0), true; struck; room += 150_001 {
+			t.Run(fmt.Sprintf("%s %d bytes", format, room), func(t *testing.T) { struck = diskFull(t, format, room) })
 		}
 	}
+}
+
+func diskFull(t *testing.T, format string, room int64) (struck bool) {
+	f, dir, v, s := newVictim(t, format)
+	f.NoSpaceAfter(room)
+	err := v.use(t.Context())
+	if f.struck.Load() == 0 {
+		require.NoError(t, err)
+		return false
+	}
+	require.ErrorIs(t, err, syscall.ENOSPC)
+	f.NoSpaceAfter(-1)
+	if v.att != nil {
+		require.NoError(t, v.write("after", 100_000))
+		require.NoError(t, v.detach(t.Context()))
+		r, err := v.con.Check(t.Context(), engine.CheckOptions{})
+		require.NoError(t, err)
+		assert.Empty(t, r.Findings)
+	}
+	survived(t, dir, s, v.safe)
+	return true
 }
 
 // TestShortTransfers moves all data in small pieces.
@@ -207,6 +213,6 @@ func TestShortTransfers(t *testing.T) {
 		f.ShortTransfers(7001)
 		require.NoError(t, v.use(t.Context()))
 		f.ShortTransfers(0)
-		survived(t, dir, s, v.safe, format)
+		survived(t, dir, s, v.safe)
 	}
 }

@@ -118,7 +118,11 @@ func TestSameSpecSameBytes(t *testing.T) {
 // TestResident: after writing through the cache the pages are there, after an eviction they are not.
 func TestResident(t *testing.T) {
 	for _, format := range []string{"UDRW", "UDSB"} {
-		c, err := inprocess.New(nil).Create(t.Context(), place(t), "img",
+		dir := place(t)
+		if _, _, kind, err := dir.FreeSpace(); err == nil && kind == "tmpfs" {
+			t.Skip("tmpfs is the cache")
+		}
+		c, err := inprocess.New(nil).Create(t.Context(), dir, "img",
 			engine.Spec{Format: format, Size: 32 << 20, BandSize: 1 << 20, Cache: hostio.CacheBuffered})
 		require.NoError(t, err)
 		a := attach(t, c)
@@ -164,12 +168,12 @@ func TestKindsOfDamage(t *testing.T) {
 		{"UDSB", "band-missing", false, false, false},
 	} {
 		t.Run(c.format+" "+c.kind, func(t *testing.T) {
-			con, err := inprocess.New(nil).Create(t.Context(), place(t), "img", engine.Spec{Format: c.format, Size: 16 << 20, BandSize: 1 << 20})
+			con, err := inprocess.New(nil).Create(t.Context(), fast(t), "img", engine.Spec{Format: c.format, Size: 16 << 20, BandSize: 1 << 20})
 			require.NoError(t, err)
 			a := attach(t, con)
 			put(t, a.Volume(), "f", 6<<20)
 			detach(t, a)
-			dir := place(t)
+			dir := fast(t)
 			hurt, err := con.Transfer(t.Context(), dir, "hurt")
 			require.NoError(t, err)
 			require.NoError(t, hurt.Damage(t.Context(), c.kind))
@@ -202,7 +206,7 @@ func TestKindsOfDamage(t *testing.T) {
 			}
 		})
 	}
-	c, err := inprocess.New(nil).Create(t.Context(), place(t), "img", engine.Spec{Format: "UDRW", Size: 16 << 20})
+	c, err := inprocess.New(nil).Create(t.Context(), fast(t), "img", engine.Spec{Format: "UDRW", Size: 16 << 20})
 	require.NoError(t, err)
 	for _, kind := range []string{"band-missing", "nonsense", ""} {
 		require.ErrorAs(t, c.Damage(t.Context(), kind), new(*engine.UnsupportedError))

@@ -36,7 +36,7 @@ func eachSwap(t *testing.T, do func(t *testing.T, c engine.Container, swap func(
 	for _, format := range []string{"UDRW", "UDSB"} {
 		for name, swap := range swaps {
 			t.Run(format+" "+name, func(t *testing.T) {
-				dir, e := place(t), inprocess.New(nil)
+				dir, e := fast(t), inprocess.New(nil)
 				s := engine.Spec{Format: format, Size: 8 << 20, BandSize: 1 << 20}
 				c, err := e.Create(t.Context(), dir, "img", s)
 				require.NoError(t, err)
@@ -60,7 +60,7 @@ func eachSwap(t *testing.T, do func(t *testing.T, c engine.Container, swap func(
 
 func TestSwappedWhileDetached(t *testing.T) {
 	eachSwap(t, func(t *testing.T, c engine.Container, swap func()) {
-		ctx, elsewhere := t.Context(), place(t)
+		ctx, elsewhere := t.Context(), fast(t)
 		swap()
 		for name, do := range map[string]func() error{
 			"attach":   func() error { _, err := c.Attach(ctx, engine.AttachOptions{}); return err },
