@@ -144,8 +144,11 @@ func (s *study) verdict(h *hearing, tests int) result.Claim {
 
 // here is what was seen on an engine that the claim does not speak of.
 func here(f finding, reason string) string {
-	if f.saw != "" {
+	switch {
+	case f.saw != "":
 		return f.saw
+	case f.missing != "":
+		return "nothing, as " + reason
 	}
 	return reason
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 
 	"dmgbench/internal/plan"
@@ -308,5 +309,10 @@ func join(a, b string) string {
 	case b == "":
 		return a
 	}
-	return a + "; " + b
+	for part := range strings.SplitSeq(b, "; ") { // reasons that several sides share are given once
+		if !slices.Contains(strings.Split(a, "; "), part) {
+			a += "; " + part
+		}
+	}
+	return a
 }

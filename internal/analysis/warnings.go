@@ -131,7 +131,8 @@ func hostWarnings(h result.Host) []result.Warning {
 // hostWarnings adds to the run what its hosts and canaries say.
 func (s *study) hostWarnings() {
 	add := func(x result.Warning) {
-		if !slices.Contains(s.r.Warnings, x) {
+		said := func(w result.Warning) bool { return w.Kind == x.Kind && strings.HasSuffix(w.Text, x.Text) }
+		if !slices.ContainsFunc(s.r.Warnings, said) { // a pooled result says it behind the run's name
 			s.r.Warnings = append(s.r.Warnings, x)
 		}
 	}

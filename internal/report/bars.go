@@ -140,7 +140,7 @@ func (f figures) top(groups []group) float64 {
 // bars adds a bar and a whisker series for each group, the legend of published marks, and the notes.
 func (v *view) bars(c *chart, f figures, groups []group, cases []string) {
 	var intervals, stats, ns []string
-	published, uncomparable, bare := false, false, false
+	published, uncomparable, bare, clipped := false, false, false, false
 	t := table{ID: c.id + "-table", Caption: c.heading, Columns: []column{{"", "case", true}, {"", "bars", true},
 		{"", withUnit("measured", scaleOf("B/s", c.x.values...)), false}, {"", "interval", false}, {"", "published", false}, {"", "n", true}}}
 	sc := scaleOf("B/s", c.x.values...)
@@ -157,6 +157,7 @@ func (v *view) bars(c *chart, f figures, groups []group, cases []string) {
 			if h.CI != nil {
 				low, high = h.CI.Low, h.CI.High
 				intervals = appendNew(intervals, ciText(h.CI))
+				clipped = clipped || high > *c.x.high
 			} else {
 				bare = true
 			}
@@ -181,7 +182,7 @@ func (v *view) bars(c *chart, f figures, groups []group, cases []string) {
 	c.sub = title(strings.Join(stats, " / ")) + "; " + strings.Join(ns, " / ") + "."
 	whiskers := "No interval: too few rounds."
 	if len(intervals) > 0 {
-		whiskers = "Whiskers: " + strings.Join(intervals, "; ") + "." + zero(bare, " No whisker: no interval.")
+		whiskers = "Whiskers: " + strings.Join(intervals, "; ") + "." + zero(bare, " No whisker: no interval.") + zero(clipped, " An arrow goes on beyond the scale.")
 	}
 	c.notes = append(c.notes, whiskers+zero(uncomparable, " Grey marks were published for other conditions (see departures); those off the scale stand at its edge."), v.provenance)
 	c.table = t

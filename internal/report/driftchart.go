@@ -54,7 +54,7 @@ func (v *view) driftChart() []chart {
 		}
 	}
 	out := chart{id: "drift", section: "drift", height: 280, heading: "Speed along the run",
-		x: axis{name: "minutes since the start", unit: "1"}, y: axis{name: "speed ÷ median of its kind", unit: "1"}}
+		x: axis{name: "time since the start", unit: "s"}, y: axis{name: "speed ÷ median of its kind", unit: "1"}}
 	out.table = table{Caption: out.heading, Columns: []column{{"", "case", true}, {"", "step", true}, {"", "slowest ÷ median", false},
 		{"", "fastest ÷ median", false}, {"", "times", false}}}
 	drawn := 0
@@ -84,7 +84,8 @@ func (c *chart) addDrift(name string, steps []driftStep, kinds map[string][]floa
 		if s.series != name || len(all) < 2 || err != nil {
 			continue
 		}
-		pts.points, pts.tips = append(pts.points, xy(s.minutes, s.rate/median)), append(pts.tips, s.name+"\n"+human(s.rate, "B/s"))
+		c.x.values = append(c.x.values, 60*s.minutes)
+		pts.points, pts.tips = append(pts.points, xy(60*s.minutes, s.rate/median)), append(pts.tips, s.name+"\n"+human(s.rate, "B/s"))
 		if !slices.Contains(done, s.kind) {
 			done = append(done, s.kind)
 			c.table.Rows = append(c.table.Rows, []cell{{Text: name, Class: "head"}, {Text: s.name}, {Text: human3(slices.Min(all) / median)},

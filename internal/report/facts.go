@@ -24,19 +24,28 @@ func (v *view) collectWarnings() {
 	for _, w := range v.result.Warnings {
 		add("the run", w)
 	}
+	said := v.saidOfCases()
 	for _, c := range v.result.Cases {
 		for _, w := range c.Warnings {
 			add(v.name(c.ID), w)
 		}
 		for _, s := range c.Steps {
+			if len(s.Warnings) == 0 {
+				continue
+			}
 			where := v.name(c.ID) + ", " + stepName(s) + ", round " + strconv.Itoa(s.Round)
 			for _, w := range s.Warnings {
-				add(where, w)
+				if !said[w.Kind+"\x00"+w.Text] {
+					add(where, w)
+				}
 			}
 		}
 	}
 	for _, s := range v.result.Summaries {
 		for _, w := range s.Warnings {
+			if said[w.Kind+"\x00"+w.Text] {
+				continue
+			}
 			add(strings.TrimSuffix(v.name(s.Case)+", "+words(s.Op)+", "+cycled(s.Phase, s.Cycle), ", "), w)
 		}
 	}
@@ -49,9 +58,45 @@ func (v *view) collectWarnings() {
 	}
 }
 
+// saidOfCases are the warnings of steps and figures that a case or the run repeats,
+// by kind and text: the case says "write new: …" where the figure says "…".
+func (v *view) saidOfCases() map[string]bool {
+	out := map[string]bool{}
+	for _, w := range v.result.Warnings {
+		out[w.Kind+"\x00"+w.Text] = true
+	}
+	for _, c := range v.result.Cases {
+		for _, w := range c.Warnings {
+			out[w.Kind+"\x00"+w.Text] = true
+			if _, text, ok := strings.Cut(w.Text, ": "); ok {
+				out[w.Kind+"\x00"+text] = true
+			}
+		}
+	}
+	return out
+}
+
+// weakens is what the first screen says against the run as a whole; what weakens
+// single figures stands beside them.
+func (v *view) weakens() []string {
+	var out []string
+	for _, w := range v.result.Warnings {
+		if text := plain(w.Text, 600); len(out) < 8 {
+			out = appendNew(out, text)
+		}
+	}
+	if n := len(v.warnings) - len(out); n > 0 {
+		out = append(out, count(n, "more warning")+" on single cases and figures")
+	}
+	if n := len(v.notDone); n > 0 {
+		out = append(out, zero(n == 1, "1 entry")+zero(n > 1, grouped(int64(n))+" entries")+" under “Failed, skipped and discarded”")
+	}
+	return out
+}
+
 // stepName is the action with its phase: "write new", "detach".
 func stepName(s result.Step) string {
-	name := strings.TrimSpace(plain(s.Do, 30) + " " + plain(s.Phase, 40))
+	name := strings.TrimSpace(plain(s.Do, 30) + zero(s.Phase != s.Do, " "+plain(s.Phase, 40)))
 	if s.Cycle > 0 {
 		name += " (cycle " + strconv.Itoa(s.Cycle) + ")"
 	}
@@ -122,7 +167,7 @@ func hostPairs(s result.Session) []pair {
 		cores = append(cores, strings.TrimSpace(strconv.Itoa(c.Count)+" "+plain(c.Level, 20)))
 	}
 	out := []pair{
-		{"Session", strconv.Itoa(s.Index)},
+		{"Session", strconv.Itoa(s.Index) + zero(s.Run != "", " (run "+plain(s.Run, 100)+")")},
 		{"Started", stamp(s.Started.IsZero(), s.Started.UTC().Format(minute+":05 UTC"))},
 		{"Finished", stamp(s.Finished.IsZero(), s.Finished.UTC().Format(minute+":05 UTC"))},
 		{"Ended", strings.TrimSpace(plain(s.End, 30) + " " + plain(s.Reason, 200))},
@@ -145,7 +190,7 @@ func hostPairs(s result.Session) []pair {
 		{"Busy", plain(strings.Join(h.Busy, "; "), 400)},
 	}
 	for _, d := range h.Disks {
-		text := strings.Join(nonEmpty([]string{plain(d.Device, 80), plain(d.Filesystem, 40), plain(d.Bus, 40), plain(d.Medium, 40),
+		text := strings.Join(nonEmpty([]string{plain(d.Device, 80), plain(d.Filesystem, 40), plain(d.Bus, 40), medium(d),
 			zero(d.Encrypted != "", "encrypted: "+plain(d.Encrypted, 40)),
 			zero(d.Total > 0, units.Bytes(d.Free).Human()+" free of "+units.Bytes(d.Total).Human())}), ", ")
 		out = append(out, pair{strings.TrimSpace("Disk " + plain(d.Place, 40)), text})
@@ -166,11 +211,15 @@ func zero(known bool, text string) string {
 // repeatLines are the commands that do the same again.
 func (v *view) repeatLines() []string {
 	seed := strconv.FormatUint(v.result.Seed, 10)
+	folders := "RUN-FOLDER"
+	if n := len(v.result.Runs); n > 0 {
+		folders = strings.TrimSpace(strings.Repeat("RUN-FOLDER ", n))
+	}
 	return []string{
 		"# the plan as it was executed, with the same seed: the same files in the same order",
 		"dmgbench run plan.toml --seed " + seed,
 		"# render this report again, or take the numbers elsewhere",
-		"dmgbench report RUN-FOLDER",
+		"dmgbench report " + folders,
 		"dmgbench export RUN-FOLDER --format csv",
 	}
 }

@@ -47,7 +47,7 @@ func sizeAxis(sets []fileSet) axis {
 // sizeCharts draw speed against file size: a line for each case through the medians.
 func (v *view) sizeCharts(sets []fileSet) []chart {
 	var out []chart
-	for n, p := range pictures(sets) {
+	for n, p := range drawn(sets) {
 		for part, some := range pictureSets(sets, p) {
 			c := chart{id: chartID("size", n, part), section: "size", height: 300, x: sizeAxis(some),
 				heading: title(words(p.op)) + " speed against file size" + phaseText(p.phase), y: axis{name: "speed of a file", unit: "B/s", low: pointer(0)}}
@@ -91,7 +91,7 @@ func workersText(sets []fileSet) string {
 // timeCharts draw every file as time against size with the fitted lines.
 func (v *view) timeCharts(sets []fileSet) []chart {
 	var out []chart
-	for n, p := range pictures(sets) {
+	for n, p := range drawn(sets) {
 		for part, some := range pictureSets(sets, p) {
 			c := chart{id: chartID("time", n, part), section: "files", height: 330, x: sizeAxis(some),
 				heading: title(words(p.op)) + " time against file size" + phaseText(p.phase), y: axis{name: "time of a file", unit: "s", log: true, human: true}}

@@ -27,18 +27,21 @@ var pageTemplate = template.Must(template.New("report").Parse(pageSource))
 // page is what the template prints. Scripts and styles are ours and go in as they
 // are; everything else is a string and is escaped by html/template.
 type page struct {
-	Policy  string
-	Style   template.CSS
-	Library template.JS
-	Script  template.JS
-	Title   string
-	Source  string
-	Summary string
-	Facts   []pair
-	Tally   string
-	Claims  []claimView
-	Departs []departureView
-	First   *table
+	Policy   string
+	Style    template.CSS
+	Library  template.JS
+	Script   template.JS
+	Title    string
+	Source   string
+	Summary  string
+	Facts    []pair
+	Tally    string
+	Claims   []claimView
+	Departs  []departureView
+	Departed string // heading of the departures
+	Weak     []string
+	Shared   string
+	First    *table
 
 	FirstHeading string
 	Sections     []pageSection
@@ -83,11 +86,11 @@ func renderPage(w io.Writer, v *view) (err error) {
 		Policy: policy(echarts.Script, scriptSource), Style: template.CSS(styleSource),
 		Library: template.JS(echarts.Script), Script: template.JS(scriptSource),
 		Title: v.title, Source: v.source, Summary: v.summary, Facts: v.facts, Tally: verdictCount(v.claims), Claims: v.claims,
-		Departs: v.departures, Sections: sections, Warnings: v.warnings, NotDone: v.notDone, Legend: v.legend,
+		Departs: v.departures, Departed: v.departed, Weak: v.weak, Shared: v.shared, Sections: sections, Warnings: v.warnings, NotDone: v.notDone, Legend: v.legend,
 		Settings: v.settings, Hosts: v.hosts, Repeat: strings.Join(v.repeat, "\n"), Plan: v.canonical, Charts: echarts.Version(),
 	}
 	if len(v.sections) > 0 {
-		p.First, p.FirstHeading = &v.sections[0].table, "Measured"
+		p.First, p.FirstHeading = &v.sections[0].tables[0], "Measured"
 		f := v.sections[0].figures
 		if slices.ContainsFunc(f.ops, func(op string) bool { return len(f.publishedOn(op)) > 0 }) {
 			p.FirstHeading = "Measured beside published"
@@ -138,10 +141,14 @@ func (v *view) pageSections() ([]pageSection, error) {
 		s.Charts = append(s.Charts, pageChart{c.id, c.heading, c.description(), c.height + 160, template.JS(text), c.table})
 	}
 	for i, s := range v.sections {
-		if i > 0 {
-			at["figures"].Tables = append(at["figures"].Tables, s.table)
+		from := 0
+		if i == 0 { // its first table stands on the first screen
+			from = 1
 		}
+		at["figures"].Tables = append(at["figures"].Tables, s.tables[from:]...)
 	}
+	at["size"].Lead += v.undrawn()
+	at["files"].Lead += v.undrawn()
 	for _, f := range v.fits {
 		at["sweep"].Tables = append(at["sweep"].Tables, f.table)
 	}

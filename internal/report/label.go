@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"dmgbench/internal/result"
+	"dmgbench/internal/units"
 )
 
 // spoken are the keys whose values speak for themselves; others are shown with their key.
@@ -60,6 +61,10 @@ func keyValue(key, value string) string {
 		return map[bool]string{true: "preallocated", false: "as it grows"}[value == "true"]
 	case slices.Contains(spoken, key):
 		return value
+	case len(value) > 8 && inBytes(key): // 15400448 B
+		if b, err := units.ParseBytes(value); err == nil {
+			value = human(float64(b), "B")
+		}
 	}
 	return plain(strings.ReplaceAll(key, "_", " "), 24) + " " + value
 }

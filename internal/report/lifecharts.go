@@ -42,8 +42,8 @@ func (v *view) lifeCharts() []chart {
 		for i := range v.result.Cases {
 			cs := &v.result.Cases[i]
 			values := medians(cs, moments, func(s *result.Step) float64 { return k.of(s.Disk) })
-			if !slices.ContainsFunc(values, finite) {
-				continue
+			if !slices.ContainsFunc(values, finite) || k.id == "free" && cs.Target.Kind == "directory" && v.hasImages() {
+				continue // what the host has free would press the volumes flat
 			}
 			c.addRow("line", v.name(cs.ID), k.unit, values)
 		}
@@ -61,6 +61,11 @@ func (v *view) lifeCharts() []chart {
 		}
 	}
 	return out
+}
+
+// hasImages reports whether anything but directories was measured.
+func (v *view) hasImages() bool {
+	return slices.ContainsFunc(v.result.Cases, func(c result.Case) bool { return c.Target.Kind == "image" })
 }
 
 // transposed has a row for each column, for tables that would grow to the side.

@@ -24,13 +24,15 @@ func renderMarkdown(v *view) []byte {
 		fmt.Fprintf(&b, "%s\n\n", md(v.summary))
 	}
 	pairsMarkdown(&b, v.facts)
-	listMarkdown(&b, "Departures from what was published", len(v.departures), func(i int) string {
+	listMarkdown(&b, v.departed, len(v.departures), func(i int) string {
 		d := v.departures[i]
 		return md(d.Text) + zero(d.Cases != "", " *("+md(d.Cases)+")*")
 	})
-	claimsMarkdown(&b, v.claims)
+	claimsMarkdown(&b, v.claims, v.shared)
 	for _, s := range v.sections {
-		tableMarkdown(&b, s.table)
+		for _, t := range s.tables {
+			tableMarkdown(&b, t)
+		}
 	}
 	for _, f := range v.fits {
 		tableMarkdown(&b, f.table)
@@ -83,7 +85,10 @@ func listMarkdown(b *bytes.Buffer, heading string, n int, item func(int) string)
 	fmt.Fprintln(b)
 }
 
-func claimsMarkdown(b *bytes.Buffer, claims []claimView) {
+func claimsMarkdown(b *bytes.Buffer, claims []claimView, shared string) {
+	if shared != "" {
+		defer fmt.Fprintf(b, "%s\n\n", md(shared))
+	}
 	listMarkdown(b, "Verdicts", len(claims), func(i int) string {
 		c := claims[i]
 		text := "**" + md(c.Word) + "**: " + md(c.Says) + " *(" + md(strings.Join(nonEmpty([]string{c.By, c.Scope}), ", ")) + ")*"

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strconv"
 
 	"dmgbench/internal/result"
 	"dmgbench/internal/stats"
@@ -62,9 +63,9 @@ func counts(c *result.Case, s *result.Step) bool {
 // picture names one combination of direction and phase.
 type picture struct{ op, phase string }
 
-// maxPictures bounds how many pictures of one kind a report has; a plan of many
-// phases would otherwise bury the first ones.
-const maxPictures = 8
+// maxPictures bounds how many combinations of direction and phase are drawn; the
+// section says so where there are more.
+const maxPictures = 16
 
 // pictures lists direction × phase in protocol order, writes before reads.
 func pictures(sets []fileSet) []picture {
@@ -79,7 +80,22 @@ func pictures(sets []fileSet) []picture {
 	slices.SortStableFunc(out, func(a, b picture) int { // all directions of the first phase come first
 		return cmp.Compare(firstAt(sets, a.phase), firstAt(sets, b.phase))
 	})
-	return out[:min(len(out), maxPictures)]
+	return out
+}
+
+// drawn are the pictures that the report has.
+func drawn(sets []fileSet) []picture {
+	all := pictures(sets)
+	return all[:min(len(all), maxPictures)]
+}
+
+// undrawn says which pictures there is no room for.
+func (v *view) undrawn() string {
+	all := pictures(v.fileSets())
+	if len(all) <= maxPictures {
+		return ""
+	}
+	return " Drawn are the first " + strconv.Itoa(maxPictures) + " of " + strconv.Itoa(len(all)) + " combinations of direction and phase; `export` has every file."
 }
 
 func firstAt(sets []fileSet, phase string) int {

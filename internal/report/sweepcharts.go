@@ -165,6 +165,7 @@ func (v *view) sweepChart(key, op string, f figures, drawn map[int]bool) (chart,
 			c.series = append(c.series, bars)
 		}
 	}
+	clipped := c.capIntervals()
 	fitted := false
 	for i, fit := range v.result.Fits {
 		if fitsCurve(fit, key, op) {
@@ -176,10 +177,31 @@ func (v *view) sweepChart(key, op string, f figures, drawn map[int]bool) (chart,
 	c.sub = strings.Join(ns, " / ") + " a point." + zero(fitted, " Thin line: the fit; hollow: what it predicts; dashed: as published.")
 	whiskers := "No interval: too few rounds."
 	if len(intervals) > 0 {
-		whiskers = "Bars: " + strings.Join(intervals, "; ") + "."
+		whiskers = "Bars: " + strings.Join(intervals, "; ") + "." + zero(clipped, " An arrow goes on beyond the scale.")
 	}
 	c.notes = []string{whiskers, v.provenance}
 	return c, true
+}
+
+// capIntervals ends the y axis at three times the largest value where an interval
+// goes beyond, since it would press all values flat.
+func (c *chart) capIntervals() bool {
+	top, most := 0.0, 0.0
+	for _, y := range c.y.values {
+		top = max(top, y)
+	}
+	for _, s := range c.series {
+		for _, p := range s.points {
+			if s.role == "error" {
+				most = max(most, p.([]any)[2].(float64))
+			}
+		}
+	}
+	if top <= 0 || most <= 3*top {
+		return false
+	}
+	c.y.high = pointer(roundUp(3 * top))
+	return true
 }
 
 // fitsCurve reports whether a fit can be drawn along this axis.

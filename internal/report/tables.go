@@ -15,8 +15,11 @@ const maxRows = 240
 type section struct {
 	id, caption string
 	figures     figures
-	table       table
+	tables      []table // several where one would be too wide
 }
+
+// opsPerTable is how many quantities stand side by side; the first table, of speeds, has all of its own.
+const opsPerTable = 4
 
 // tables makes the table of the first screen and those of sizes, times and pure numbers.
 func (v *view) tables() {
@@ -40,11 +43,39 @@ func (v *view) tables() {
 		if len(f.keys) == 0 {
 			continue
 		}
-		v.sections = append(v.sections, section{k.id, k.caption, f, v.figureTable(k.id, k.caption, f)})
+		v.sections = append(v.sections, section{k.id, k.caption, f, v.figureTables(k.id, k.caption, f)})
+	}
+	if t := v.sessionTable(); len(t.Rows) > 0 {
+		v.sections = append(v.sections, section{"sessions", t.Caption, figures{}, []table{t}})
 	}
 	for _, r := range v.result.Relations {
 		v.relations = append(v.relations, relationTable(r))
 	}
+}
+
+// figureTables prints the figures in tables that are no wider than a page, each
+// with the rows that have something in it.
+func (v *view) figureTables(id, caption string, f figures) []table {
+	if id == "speeds" {
+		return []table{v.figureTable(id, caption, f)}
+	}
+	var out []table
+	chunks := slices.Collect(slices.Chunk(f.ops, opsPerTable))
+	for i, ops := range chunks {
+		part := figures{by: f.by, ops: ops}
+		for _, k := range f.keys {
+			if slices.ContainsFunc(ops, func(op string) bool { return f.by[k][op] != nil }) {
+				part.keys = append(part.keys, k)
+			}
+		}
+		name, title := id, caption
+		if len(chunks) > 1 {
+			name += "-" + human(float64(i+1), "1")
+			title += " (" + human(float64(i+1), "1") + " of " + human(float64(len(chunks)), "1") + ")"
+		}
+		out = append(out, v.figureTable(name, title, part))
+	}
+	return out
 }
 
 // figureTable prints rows of case × phase; each quantity is a group of columns:
@@ -173,11 +204,23 @@ func (o opColumns) intervalCell(h *result.Estimate, same shared, book *notes) ce
 		}
 		return c
 	}
-	c := cell{Text: o.scale.number(h.CI.Low) + "–" + o.scale.number(h.CI.High), Title: ciText(h.CI)}
+	c := cell{Text: span(o.scale, h.CI), Title: ciText(h.CI)}
 	if same.ci == "" {
 		c.Marks = []int{book.mark("Interval: " + ciText(h.CI) + ".")}
 	}
 	return c
+}
+
+// span is an interval in words; where all values are one there is nothing to span.
+func span(s scale, ci *result.CI) string {
+	low, high := s.number(ci.Low), s.number(ci.High)
+	switch {
+	case ci.Low == ci.High:
+		return "no spread"
+	case ci.Low < 0:
+		return low + " to " + high
+	}
+	return low + "–" + high
 }
 
 func (o opColumns) publishedCell(s *result.Summary, on string) cell {

@@ -34,7 +34,7 @@ func renderText(v *view, o TextOptions) []byte {
 		w.wrapped(fmt.Sprintf("  %-9s ", strings.ToLower(f.Name)), f.Value)
 	}
 	if len(v.departures) > 0 {
-		w.heading(fmt.Sprintf("Departures from what was published (%d)", len(v.departures)))
+		w.heading(fmt.Sprintf("%s (%d)", v.departed, len(v.departures)))
 		for _, d := range v.departures {
 			w.wrapped("  • ", d.Text+zero(d.Cases != "", " ["+d.Cases+"]"))
 		}
@@ -43,7 +43,7 @@ func renderText(v *view, o TextOptions) []byte {
 		w.section(v, s)
 	}
 	w.fits(v.fits)
-	w.claims(v.claims)
+	w.claims(v.claims, v.shared)
 	if len(v.notDone) > 0 {
 		w.heading("Not measured, or not in full")
 		for _, p := range v.notDone {
@@ -232,7 +232,7 @@ func textRow(s *result.Summary, phase string, sc scale) (row []string, greyed, w
 		row[2], warned = "! "+row[2], true
 	}
 	if h.CI != nil {
-		row[3] = sc.number(h.CI.Low) + "–" + sc.number(h.CI.High)
+		row[3] = span(sc, h.CI)
 	}
 	var texts, ratios []string
 	for _, p := range s.Published {
@@ -290,11 +290,12 @@ func (w *textWriter) grid(rows [][]string, heads map[int]string, left int) {
 
 var verdictStyle = map[string]string{result.Holds: "32", result.DoesNotHold: "31", result.CannotTell: "33", result.NotMeasured: "2"}
 
-func (w *textWriter) claims(claims []claimView) {
+func (w *textWriter) claims(claims []claimView, shared string) {
 	if len(claims) == 0 {
 		return
 	}
 	w.heading("Verdicts: " + verdictCount(claims))
+	w.wrapped("  ", shared)
 	for _, c := range claims {
 		w.wrapped("  "+w.pad(c)+" ", c.Says+" ("+c.By+")")
 		indent := strings.Repeat(" ", 17)

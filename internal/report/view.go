@@ -22,7 +22,10 @@ type view struct {
 	provenance     string // machine, OS, engine, plan and version in one line, for inside pictures
 	facts          []pair // what, where, when, with which version and engine
 	departures     []departureView
+	departed       string   // heading of the departures
+	weak           []string // what weakens the run as a whole, for the first screen
 	claims         []claimView
+	shared         string    // the reason that several claims were not measured for, given once
 	sections       []section // tables of figures; the first stands on the first screen
 	relations      []table
 	fits           []fitView
@@ -51,11 +54,16 @@ func newView(p *plan.Plan, r *result.Result) *view {
 	for _, d := range r.Departures {
 		v.departures = append(v.departures, departureView{plain(d.Kind, 40), plain(d.Text, 600), v.caseList(d.Cases)})
 	}
-	v.claims = claimViews(r.Claims)
+	v.departed = "Departures from what was published"
+	if v.source == "" {
+		v.departed = "Departures from the plan"
+	}
+	v.claims, v.shared = claimViews(r.Claims)
 	v.tables()
 	v.fits = v.fitViews()
 	v.collectWarnings()
 	v.notDone = v.casesNotDone()
+	v.weak = v.weakens()
 	v.legend = formatLegend(r)
 	v.settings = v.settingPairs()
 	for _, s := range r.Sessions {
@@ -92,6 +100,7 @@ func (v *view) head() {
 	}
 	v.facts = drop([]pair{
 		{"Measured", count(len(r.Cases), "case") + zero(cases < len(r.Cases), " ("+grouped(int64(cases))+" done)") + ", " + count(r.Rounds, "round") +
+			zero(len(r.Runs) > 0, " in "+count(len(r.Runs), "pooled run")) +
 			zero(files > 0, ", "+count(files, "timed file"))},
 		{"Machine", strings.Join(machines, "; ")},
 		{"System", strings.Join(systems, "; ")},
@@ -170,7 +179,7 @@ func system(h result.Host) string {
 func disks(h result.Host) string {
 	var out []string
 	for _, d := range h.Disks {
-		parts := nonEmpty([]string{plain(d.Device, 80), plain(d.Filesystem, 40), plain(d.Bus, 40), plain(d.Medium, 40)})
+		parts := nonEmpty([]string{plain(d.Device, 80), plain(d.Filesystem, 40), plain(d.Bus, 40), medium(d)})
 		text := strings.Join(parts, ", ")
 		if d.Place != "" && len(h.Disks) > 1 {
 			text = plain(d.Place, 40) + ": " + text
@@ -180,6 +189,14 @@ func disks(h result.Host) string {
 		}
 	}
 	return strings.Join(out, "; ")
+}
+
+// medium says that it is the medium that is not known.
+func medium(d result.Disk) string {
+	if d.Medium == "unknown" {
+		return "unknown medium"
+	}
+	return plain(d.Medium, 40)
 }
 
 const minute = "2006-01-02 15:04"

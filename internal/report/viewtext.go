@@ -79,8 +79,17 @@ var verdictWords = map[string]string{
 	result.Holds: "holds", result.DoesNotHold: "does not hold", result.CannotTell: "cannot tell", result.NotMeasured: "not measured",
 }
 
-func claimViews(claims []result.Claim) []claimView {
-	var out []claimView
+// claimViews words the claims. A reason for which several were not measured comes
+// back by itself, and stands once above them.
+func claimViews(claims []result.Claim) (out []claimView, shared string) {
+	times := map[string]int{}
+	for _, c := range claims {
+		if c.Verdict == result.NotMeasured && c.Here != "" {
+			if times[c.Reason]++; times[c.Reason] > 1 {
+				shared = c.Reason
+			}
+		}
+	}
 	for _, c := range claims {
 		word, ok := verdictWords[c.Verdict]
 		verdict := c.Verdict
@@ -89,12 +98,15 @@ func claimViews(claims []result.Claim) []claimView {
 		}
 		cv := claimView{Verdict: verdict, Word: word, Says: plain(c.Says, 400), By: claimant(c.By), Scope: scopeText(c.Scope),
 			Reason: plain(c.Reason, 800), Here: plain(c.Here, 800)}
+		if c.Verdict == result.NotMeasured && c.Reason == shared {
+			cv.Reason = ""
+		}
 		for _, e := range c.Evidence {
 			cv.Evidence = append(cv.Evidence, plain(e, 600))
 		}
 		out = append(out, cv)
 	}
-	return out
+	return out, zero(shared != "", "Not measured: "+plain(shared, 800)+".")
 }
 
 func claimant(by string) string {

@@ -121,7 +121,12 @@
         var x1 = at(low), x2 = Math.min(at(high), edge);
         line(x1, y, x2, y, ink);
         line(x1, y - cap, x1, y + cap, ink);
-        line(x2, y - cap, x2, y + cap, ink);
+        if (at(high) <= edge + 0.5) {
+          line(x2, y - cap, x2, y + cap, ink);
+        } else { // an end cap would say that it ends here
+          line(x2 - 6, y - 4, x2, y, ink);
+          line(x2 - 6, y + 4, x2, y, ink);
+        }
       }
       var published = api.value(3);
       if (isFinite(published) && published > 0) {
@@ -149,11 +154,18 @@
   function errorBar(colour) {
     return function (params, api) {
       var a = api.coord([api.value(0), api.value(1)]), b = api.coord([api.value(0), api.value(2)]);
+      var top = params.coordSys.y;
       var style = { stroke: colour, lineWidth: 1.3 };
       var line = function (x1, y1, x2, y2) {
         return { type: 'line', shape: { x1: x1, y1: y1, x2: x2, y2: y2 }, style: style, z2: 10, silent: true };
       };
-      return { type: 'group', children: [line(a[0], a[1], b[0], b[1]), line(a[0] - 4, a[1], a[0] + 4, a[1]), line(b[0] - 4, b[1], b[0] + 4, b[1])] };
+      var bars = [line(a[0], a[1], b[0], Math.max(b[1], top)), line(a[0] - 4, a[1], a[0] + 4, a[1])];
+      if (b[1] >= top - 0.5) {
+        bars.push(line(b[0] - 4, b[1], b[0] + 4, b[1]));
+      } else { // it goes on beyond the scale
+        bars.push(line(b[0] - 4, top + 6, b[0], top), line(b[0] + 4, top + 6, b[0], top));
+      }
+      return { type: 'group', children: bars };
     };
   }
 
@@ -284,6 +296,14 @@
     option.yAxis[0].name = '';
     option.xAxis[0].nameGap = option.xAxis[0].type === 'category' ? 30 : 28;
     option.xAxis[0].nameLocation = 'middle';
+    if (option.xAxis[0].type === 'category') {
+      var names = option.xAxis[0].data || [];
+      var widest = names.reduce(function (most, n) { return Math.max(most, measure(String(n), 11.5)); }, 0);
+      if (names.length <= 24) { // every step has its name; where they do not fit they are turned
+        Object.assign(option.xAxis[0].axisLabel, { interval: 0, hideOverlap: false, overflow: 'truncate', width: 110,
+          rotate: (widest + 8) * names.length > width - 60 ? 40 : 0 });
+      }
+    }
     if (spec.flipped) {
       Object.assign(option.yAxis[0].axisLabel, { width: Math.round(Math.min(width * 0.34, 230)), overflow: 'break', lineHeight: 14, color: theme.ink, interval: 0, hideOverlap: false });
     }
@@ -354,8 +374,16 @@
     });
     function all() { charts.forEach(draw); }
     dark.addEventListener('change', all);
-    root.addEventListener('beforeprint', function () { printing = true; all(); });
-    root.addEventListener('afterprint', function () { printing = false; all(); });
+    root.addEventListener('beforeprint', function () {
+      printing = true;
+      document.querySelectorAll('details:not([open])').forEach(function (d) { d.open = true; d.setAttribute('data-shut', ''); });
+      all();
+    });
+    root.addEventListener('afterprint', function () {
+      printing = false;
+      document.querySelectorAll('details[data-shut]').forEach(function (d) { d.open = false; d.removeAttribute('data-shut'); });
+      all();
+    });
     new ResizeObserver(function () {
       charts.forEach(function (c) { if (Math.abs(c.place.clientWidth - c.width) > 1) draw(c); });
     }).observe(document.body);
