@@ -49,7 +49,7 @@ func prepare(ctx context.Context, c *runner.Config) (release func(), err error) 
 	}
 	observe(ctx, c)
 	if c.Plan != nil {
-		if err := require(c); err != nil {
+		if err := demand(c); err != nil {
 			unlock()
 			return nil, err
 		}
@@ -70,8 +70,8 @@ func withoutKind(err error) string {
 	return strings.TrimPrefix(text, "inhibiting sleep: ")
 }
 
-// require says what the plan asks of the machine and does not get.
-func require(c *runner.Config) error {
+// demand says what the plan asks of the machine and does not get.
+func demand(c *runner.Config) error {
 	problems := host.Fit(c.Host, c.Plan.Run.Require)
 	if len(problems) == 0 {
 		return nil

@@ -85,7 +85,11 @@ func (p *progress) left(s runner.Status) time.Duration {
 		return 0
 	}
 	of := float64(s.OfRunBytes) * float64(s.OfRounds-p.first) / float64(s.OfRounds)
-	done := min(float64(s.RunBytes)/of, 1)
+	written := s.RunBytes
+	if s.Do == "write" { // RunBytes is of the steps that have ended
+		written += s.Bytes
+	}
+	done := min(float64(written)/of, 1)
 	if done < 0.01 || s.ElapsedNS < int64(time.Second) {
 		return 0
 	}

@@ -49,7 +49,7 @@ func (a *app) fill(f *pflag.Flag, key string) error {
 			return err
 		}
 	} else if err := f.Value.Set(a.settings.GetString(key)); err != nil {
-		return fmt.Errorf("%q: %w", a.settings.GetString(key), err)
+		return wrongValue(f, a.settings.GetString(key), err)
 	}
 	f.Changed = true
 	return nil

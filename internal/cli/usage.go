@@ -51,12 +51,18 @@ func flagError(cmd *cobra.Command, err error) error {
 		return &usageError{err: errors.New(err.Error()), hint: help}
 	}
 	if e, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
-		kind := map[string]string{"int": "a whole number", "float64": "a number", "bool": "true or false"}[e.GetFlag().Value.Type()]
-		if kind != "" {
-			return &usageError{err: fmt.Errorf("reading --%s: %q is not %s", e.GetFlag().Name, e.GetValue(), kind), hint: help}
-		}
+		return &usageError{err: fmt.Errorf("reading --%s: %w", e.GetFlag().Name, wrongValue(e.GetFlag(), e.GetValue(), err)), hint: help}
 	}
 	return &usageError{err: err, hint: help}
+}
+
+// wrongValue says what the flag takes instead; err is what to say where that is not known.
+func wrongValue(f *pflag.Flag, value string, err error) error {
+	kinds := map[string]string{"int": "a whole number", "float64": "a number", "bool": "true or false"}
+	if kind := kinds[f.Value.Type()]; kind != "" {
+		return fmt.Errorf("%q is not %s", value, kind)
+	}
+	return err
 }
 
 // between wants least to most arguments, of which names says what they are; most

@@ -70,6 +70,9 @@ func (x *caseRun) files(ctx context.Context, h *handle, st plan.Step, rec *resul
 // keepFiles puts the outcome of file work into the step's record.
 func (x *caseRun) keepFiles(rec *result.Step, out workload.Outcome, o workload.Options, before *result.DeviceBytes) {
 	rec.Samples, rec.Span, rec.Cache, rec.Sync = out.Samples, out.Span, out.Cache, out.Sync
+	for i := range rec.Samples { // the workload's clock is the program's, the record's is the session's
+		rec.Samples[i].StartNS -= int64(x.r.started)
+	}
 	rec.Stream, rec.Workers = out.Stream, o.Workers
 	rec.Findings = append(rec.Findings, out.Findings...)
 	rec.Warnings = append(rec.Warnings, out.Warnings...)

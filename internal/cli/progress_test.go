@@ -1,0 +1,160 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"dmgbench/internal/clock"
+	"dmgbench/internal/engine/inprocess"
+	"dmgbench/internal/plan"
+	"dmgbench/internal/runner"
+)
+
+var someStatus = runner.Status{Case: "format=UDSB,encryption=AES-256,band_size=8 MiB", Do: "write", Phase: "new", Round: 1, Rounds: 3,
+	CaseRound: 2, OfRounds: 9, Files: 12, OfFiles: 45, Bytes: 500e6, TimedNS: 1e9, RunBytes: 1.5e9, OfRunBytes: 8e9, ElapsedNS: 30e9}
+
+func TestAtMostFourUpdatesASecond(t *testing.T) {
+	for name, json := range map[string]bool{"terminal": false, "json": true} {
+		t.Run(name, func(t *testing.T) {
+			var w bytes.Buffer
+			c := clock.NewVirtual(time.Unix(0, 0))
+			p := &progress{w: &w, clock: c, json: json, width: func() int { return 80 }}
+			updates := 0
+			for range 1000 { // ten seconds
+				before := w.Len()
+				p.Status(someStatus)
+				if w.Len() > before {
+					updates++
+				}
+				c.Advance(10 * time.Millisecond)
+			}
+			assert.InDelta(t, 40, updates, 1)
+		})
+	}
+}
+
+func TestNoTerminalNoProgress(t *testing.T) {
+	var w bytes.Buffer
+	a := &app{err: &w, clock: clock.NewVirtual(time.Unix(0, 0))}
+	p := a.newProgress()
+	p.Status(someStatus)
+	p.done()
+	assert.Empty(t, w.String())
+	p.Message("kept \x1b[31m")
+	assert.Equal(t, "kept \ufffd[31m\n", w.String())
+}
+
+func TestStatusLine(t *testing.T) {
+	assert.Equal(t, "[3/9] format=UDSB,encryption=AES-256,band_size=8 MiB  write new 12/45  500 MB/s  1m30s left",
+		statusText(someStatus, 90*time.Second, 200))
+	for width := 20; width < 120; width++ {
+		line := statusText(someStatus, 90*time.Second, width)
+		assert.LessOrEqual(t, utf8.RuneCountInString(line), width)
+	}
+	assert.Equal(t, "[3/9] format=UDSB,encryption=AES…  write new 12/45  500 MB/s  1m30s left", statusText(someStatus, 90*time.Second, 72))
+	hostile := runner.Status{Case: "a\x1b]0;b", Do: "write", OfRounds: 1, ElapsedNS: 5e9}
+	assert.Equal(t, "[1/1] a\ufffd]0;b  write  5s so far", statusText(hostile, 0, 80))
+	for d, want := range map[time.Duration]string{59 * time.Second: "59s", 61 * time.Second: "1m01s", 3725 * time.Second: "1h02m"} {
+		assert.Equal(t, want, roughly(d))
+	}
+}
+
+func TestTimeLeft(t *testing.T) {
+	p := &progress{}
+	assert.Equal(t, 90*time.Second, p.left(someStatus), "a quarter took 30 s")
+	// A resumed run has less to do: 3 of 9 case-rounds were finished, so 2 of 5⅓ GB are written.
+	p.first = 3
+	assert.InDelta(t, 50*time.Second, p.left(someStatus), float64(time.Millisecond))
+	for _, s := range []runner.Status{{}, {OfRunBytes: 1, OfRounds: 3}, {OfRunBytes: 100, RunBytes: 1000, OfRounds: 9, ElapsedNS: 1e9}, {OfRunBytes: 9, RunBytes: 9, OfRounds: 9}} {
+		assert.Zero(t, p.left(s))
+	}
+}
+
+// watch keeps every status of a run.
+type watch struct{ seen []runner.Status }
+
+func (w *watch) Status(s runner.Status) { w.seen = append(w.seen, s) }
+func (*watch) Message(string)           {}
+
+const watched = `schema = 1
+title = "Watched"
+[image]
+size = "32 MB"
+format = "UDSB"
+filesystem_preference = ["exFAT"]
+[files.few]
+sizes = ["64 KB", "1 MB"]
+sets = 4
+[[protocol]]
+steps = [
+  { do = "create" },
+  { do = "attach" },
+  { do = "write", phase = "new", files = "few" },
+  { do = "remount" },
+  { do = "read", phase = "new" },
+]
+[run]
+rounds = 1
+`
+
+// TestNothingIsShownWhileAFileIsTimed holds the times of all updates against those of all files.
+func TestNothingIsShownWhileAFileIsTimed(t *testing.T) {
+	p, problems := plan.Parse("watched.toml", []byte(watched))
+	require.Empty(t, problems.Errors())
+	w, c, out := &watch{}, clock.NewReal(), t.TempDir()
+	require.NoError(t, c.Sleep(t.Context(), 2*time.Millisecond)) // the program's clock is ahead of the session's
+	got, err := runner.Run(t.Context(), runner.Config{Plan: p, Out: out, Tool: tool(), Engine: inprocess.New(c.Wall), Clock: c, Progress: w})
+	require.NoError(t, err)
+	require.Equal(t, runner.StatusDone, got.Status)
+	_, r, err := finish(out)
+	require.NoError(t, err)
+	files := 0
+	for _, cs := range r.Cases {
+		for _, st := range cs.Steps {
+			for _, sample := range st.Samples {
+				files++
+				assert.GreaterOrEqual(t, sample.StartNS, st.StartNS, "files and steps are on one clock")
+				for _, s := range w.seen {
+					inside := s.ElapsedNS > sample.StartNS && s.ElapsedNS < sample.StartNS+sample.DurationNS
+					assert.False(t, inside, "%s %s: an update at %d", cs.ID, sample.File, s.ElapsedNS)
+				}
+			}
+		}
+	}
+	assert.GreaterOrEqual(t, files, 2*2*8)
+	assert.GreaterOrEqual(t, len(w.seen), files, "there were updates between the files")
+}
+
+func TestProgressAsJSON(t *testing.T) {
+	var w bytes.Buffer
+	a := &app{err: &w, clock: clock.NewVirtual(time.Unix(0, 0)), json: true}
+	p := a.newProgress()
+	p.Status(someStatus)
+	p.Message("two\nlines")
+	p.done()
+	a.warn("a warning")
+	a.tell(&runner.NotFitError{Reasons: []string{"no space"}, Hint: "make some"})
+	a.tell(context.Canceled)
+	var kinds []string
+	for line := range strings.Lines(w.String()) {
+		var v struct {
+			Kind   string
+			LeftNS int64
+			Exit   int
+		}
+		require.NoError(t, json.Unmarshal([]byte(line), &v), line)
+		kinds = append(kinds, v.Kind)
+	}
+	assert.Equal(t, []string{"status", "message", "warning", "error", "error"}, kinds)
+	assert.Contains(t, w.String(), `"LeftNS":63333333333`)
+	assert.Contains(t, w.String(), `"hint":"make some","exit":4`)
+	assert.Contains(t, w.String(), `"exit":130`)
+}

@@ -1,0 +1,182 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// screen is the far side of a pseudo-terminal: it keeps what is printed and can type.
+type screen struct {
+	master, tty *os.File
+	mu          sync.Mutex
+	text        bytes.Buffer
+	on          string // do is done when this is seen
+	do          func()
+	gone        chan struct{}
+}
+
+func newScreen(t *testing.T, columns uint16) *screen {
+	t.Helper()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Skipf("no pseudo-terminals here: %v", err)
+	}
+	fd := int(master.Fd())
+	require.NoError(t, unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0))
+	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	require.NoError(t, err)
+	tty, err := os.OpenFile("/dev/pts/"+strconv.Itoa(n), os.O_RDWR|unix.O_NOCTTY, 0)
+	require.NoError(t, err)
+	require.NoError(t, unix.IoctlSetWinsize(int(tty.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: columns}))
+	s := &screen{master: master, tty: tty, gone: make(chan struct{})}
+	go s.watch()
+	return s
+}
+
+func (s *screen) watch() {
+	defer close(s.gone)
+	p := make([]byte, 4096)
+	for {
+		n, err := s.master.Read(p)
+		s.mu.Lock()
+		s.text.Write(p[:n])
+		if s.do != nil && strings.Contains(s.text.String(), s.on) {
+			s.do()
+			s.do = nil
+		}
+		s.mu.Unlock()
+		if err != nil { // EIO: the last one to have the terminal open has closed it
+			return
+		}
+	}
+}
+
+// when does something as soon as a text is on the screen.
+func (s *screen) when(on string, do func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.on, s.do = on, do
+}
+
+func (s *screen) types(line string) { _, _ = io.WriteString(s.master, line) }
+
+// close gives all that was printed.
+func (s *screen) close() string {
+	_ = s.tty.Close()
+	<-s.gone
+	_ = s.master.Close()
+	return s.text.String()
+}
+
+// planFile is a plan of this text.
+func planFile(t *testing.T, text string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "watched.toml")
+	require.NoError(t, os.WriteFile(name, []byte(text), 0o644))
+	return name
+}
+
+func stateEnv(t *testing.T, more ...string) []string {
+	t.Helper()
+	return append([]string{"HOME=" + t.TempDir(), "DMGBENCH_STATE=" + t.TempDir(), "TERM=xterm"}, more...)
+}
+
+func TestStatusLineOnATerminal(t *testing.T) {
+	s := newScreen(t, 60)
+	var out bytes.Buffer
+	code := Main(t.Context(), s.tty, &out, s.tty, []string{"run", planFile(t, watched), "--out", filepath.Join(t.TempDir(), "out")}, stateEnv(t))
+	text := s.close()
+	require.Zero(t, code, text)
+	lines := strings.Split(text, erase)
+	require.Greater(t, len(lines), 1, "no status line in %q", text)
+	for _, l := range lines[1 : len(lines)-1] {
+		assert.Less(t, len([]rune(l)), 60, "it would wrap: %q", l)
+	}
+	assert.Regexp(t, `^\[1/2\] \S+  \w+ .*(so far|left)$`, lines[1])
+	assert.Regexp(t, `\r\x1b\[Kreport: .*report\.html\r\n$`, text, "the status line is gone before the end")
+	assert.NotContains(t, out.String(), "\x1b", "the report goes to a file, and is plain")
+}
+
+func TestColoursOnATerminalOnly(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "out")
+	code, _, stderr := call(t, stateEnv(t), "run", planFile(t, watched), "--out", dir)
+	require.Zero(t, code, stderr)
+	assert.NotContains(t, stderr, "\x1b")
+	for _, test := range []struct {
+		env  string
+		want bool
+	}{{"TERM=xterm", true}, {"NO_COLOR=1", false}, {"TERM=dumb", false}} {
+		s := newScreen(t, 80)
+		require.Zero(t, Main(t.Context(), s.tty, s.tty, s.tty, []string{"report", dir}, []string{"HOME=/nowhere", test.env}))
+		text := s.close()
+		assert.Contains(t, text, "Watched")
+		assert.Equal(t, test.want, strings.Contains(text, "\x1b["), test.env)
+	}
+	s := newScreen(t, 40)
+	require.Zero(t, Main(t.Context(), s.tty, s.tty, s.tty, []string{"plans"}, nil))
+	for line := range strings.Lines(s.close()) {
+		assert.LessOrEqual(t, len([]rune(strings.TrimSpace(line))), 40, line)
+	}
+}
+
+func TestDumbTerminalHasNoStatusLine(t *testing.T) {
+	s := newScreen(t, 80)
+	code := Main(t.Context(), s.tty, io.Discard, s.tty, []string{"run", planFile(t, watched), "--out", filepath.Join(t.TempDir(), "out")}, stateEnv(t, "TERM=dumb"))
+	text := s.close()
+	require.Zero(t, code, text)
+	assert.NotContains(t, text, "\x1b")
+}
+
+// TestLargeRunsAsk uses a plan that no disk has the space for: what is answered shows in the exit status.
+func TestLargeRunsAsk(t *testing.T) {
+	large := planFile(t, strings.NewReplacer(`"32 MB"`, `"900 TB"`, `"UDSB"`, `"UDRW"`, `"1 MB"]`, `"800 GB"]`).Replace(watched))
+	const question = "Go on? [y/N] "
+	tests := map[string]struct {
+		typed string
+		args  []string
+		asks  bool
+		code  int
+	}{
+		"yes":        {"y\n", nil, true, exitNotFit},
+		"no":         {"no\n", nil, true, exitUsage},
+		"just enter": {"\n", nil, true, exitUsage},
+		"end":        {"\x04", nil, true, exitUsage},
+		"--yes":      {"", []string{"--yes"}, false, exitNotFit},
+		"dry run":    {"", []string{"--dry-run"}, false, 0},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := newScreen(t, 80)
+			s.when(question, func() { s.types(test.typed) })
+			args := append([]string{"run", large, "--out", filepath.Join(t.TempDir(), "out")}, test.args...)
+			code := Main(t.Context(), s.tty, io.Discard, s.tty, args, stateEnv(t))
+			text := s.close()
+			assert.Equal(t, test.code, code, text)
+			assert.Equal(t, test.asks, strings.Contains(text, question), text)
+		})
+	}
+	// Where nobody can answer there is no question.
+	code, _, stderr := call(t, stateEnv(t), "run", large, "--out", filepath.Join(t.TempDir(), "out"))
+	assert.Equal(t, exitNotFit, code)
+	assert.NotContains(t, stderr, question)
+
+	// An interrupt is an answer, too.
+	ctx, cancel := context.WithCancel(t.Context())
+	s := newScreen(t, 80)
+	s.when(question, cancel)
+	code = Main(ctx, s.tty, io.Discard, s.tty, []string{"run", large, "--out", filepath.Join(t.TempDir(), "out")}, stateEnv(t))
+	s.types("\n") // lets go of the read that waits
+	assert.Equal(t, exitInterrupted, code)
+	s.close()
+}
