@@ -130,9 +130,19 @@ func OpenRun(dir string) (*RunDir, error) {
 	if err == nil && fi.Mode().IsRegular() {
 		return d, nil
 	}
+	_, marked := d.root.Lstat(markerFile)
 	d.Close()
+	if errors.Is(err, fs.ErrNotExist) && marked == nil {
+		return nil, neverBegan("opening run folder", dir)
+	}
 	return nil, &Error{Doing: "opening run folder", File: dir, Err: fmt.Errorf("no %s in it: %w", JournalFile, ErrNotRun),
 		Hint: "give the folder that `dmgbench run` made"}
+}
+
+// neverBegan is the error about a run that was killed before its first record was written.
+func neverBegan(doing, dir string) error {
+	return &Error{Doing: doing, File: dir, Err: fmt.Errorf("the run was interrupted before it began: %w", ErrNotRun),
+		Hint: "nothing was measured: delete the folder and start it again"}
 }
 
 // ResumeRun opens a run folder to go on with its run: locks it, checks that the
@@ -170,7 +180,10 @@ func (d *RunDir) resume() error {
 	if err != nil {
 		return err
 	}
-	if len(recs) == 0 || recs[0].Run == nil {
+	if len(recs) == 0 {
+		return neverBegan("resuming run", d.path)
+	}
+	if recs[0].Run == nil {
 		return fmt.Errorf("the journal does not begin with a run: %w", ErrNotRun)
 	}
 	if err := d.checkMarker(recs[0].Run.ID); err != nil {

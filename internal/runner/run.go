@@ -207,6 +207,11 @@ func (r *run) drive(ctx context.Context) (Outcome, error) {
 		r.dir.Hide(path, "<"+name+">")
 		r.dir.Hide(absolute(path), "<"+name+">")
 	}
+	// The registry knows the run before its journal says that it began: whoever is
+	// killed in between leaves an entry too many, never a run whose places nobody knows.
+	if err := r.register(); err != nil {
+		return Outcome{}, err
+	}
 	if err := r.openSession(); err != nil {
 		return Outcome{}, err
 	}
@@ -287,15 +292,17 @@ func (r *run) endSession(end, status string, cause error) error {
 	return errors.Join(err, r.dir.Sync())
 }
 
-func (r *run) openPlaces(undo *cleanup) error {
-	r.places = map[string]*place{}
+// register notes where this run keeps its images.
+func (r *run) register() error {
 	e := entry{Run: r.id, Folder: absolute(r.dir.Path()), Places: map[string]string{}}
 	for _, p := range allPlaces(r.c) {
 		e.Places[p.Name] = absolute(p.Path)
 	}
-	if err := register(r.c.StateDir, e); err != nil {
-		return err
-	}
+	return register(r.c.StateDir, e)
+}
+
+func (r *run) openPlaces(undo *cleanup) error {
+	r.places = map[string]*place{}
 	for _, p := range allPlaces(r.c) {
 		if _, err := os.Stat(p.Path); errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("opening place %q: no such folder", p.Name)

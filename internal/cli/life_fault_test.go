@@ -1,0 +1,203 @@
+package cli_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"dmgbench/internal/result"
+)
+
+// mounted is a small file system of its own, made by root.
+func mounted(t *testing.T, options string) string {
+	t.Helper()
+	if runtime.GOOS != "linux" || os.Getuid() != 0 {
+		t.Skip("mounting a small file system needs Linux and root")
+	}
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", options, "tmpfs", dir).CombinedOutput(); err != nil {
+		t.Skipf("mounting a tmpfs is not allowed here: %s", out)
+	}
+	t.Cleanup(func() { require.NoError(t, exec.Command("umount", dir).Run()) })
+	return dir
+}
+
+// fill takes all space that is left.
+func fill(t *testing.T, dir string) (file string) {
+	t.Helper()
+	f, err := os.Create(filepath.Join(dir, "filler"))
+	require.NoError(t, err)
+	defer f.Close()
+	for {
+		if _, err := f.Write(make([]byte, 4096)); err != nil {
+			require.ErrorIs(t, err, syscall.ENOSPC)
+			return f.Name()
+		}
+	}
+}
+
+// failedWith checks a finished run in which something failed: the reason is
+// clear, and what could be measured was.
+func (w *world) failedWith(e ended, says string, formats ...string) *result.Result {
+	w.t.Helper()
+	assert.Equal(w.t, 3, e.code, e.err)
+	r, err := result.ReadResult(w.out)
+	require.NoError(w.t, err)
+	assert.Equal(w.t, result.Failed, r.Status)
+	var bad []string
+	for _, c := range r.Cases {
+		if c.Status != result.Done {
+			bad = append(bad, c.Target.Format)
+			assert.Regexp(w.t, says, c.Reason)
+		}
+	}
+	assert.Equal(w.t, formats, bad)
+	w.pathless()
+	w.measuredOnce()
+	return r
+}
+
+// diskFull fills the disk that images and run folder are on in the middle of a case.
+func diskFull(t *testing.T, bin string) {
+	dir := mounted(t, "size=60m")
+	w := newWorld(t, bin, lifePlan)
+	w.place, w.out = filepath.Join(dir, "place"), filepath.Join(dir, "run")
+	require.NoError(t, os.Mkdir(w.place, 0o755))
+	p := w.start(w.begin()...)
+	w.settling(p, "UDSB", 1)
+	filler := fill(t, dir)
+	w.until(p, "failing", func() bool { return strings.Contains(w.journal(), "no space left") })
+	require.NoError(t, os.Remove(filler))
+	e := p.wait()
+	// Another case may have begun before the space came back.
+	r, err := result.ReadResult(w.out)
+	require.NoError(t, err)
+	var bad []string
+	for _, c := range r.Cases {
+		if c.Status != result.Done {
+			bad = append(bad, c.Target.Format)
+		}
+	}
+	assert.Contains(t, bad, "UDSB")
+	w.failedWith(e, "no space left on device", bad...)
+	assert.Contains(t, w.journal(), `"status":"done"`)
+	assert.Empty(t, names(t, w.place))
+
+	// No space from the beginning is said before anything is made.
+	w.out += "-2"
+	fill(t, dir)
+	e = w.run(w.begin()...)
+	assert.Equal(t, 4, e.code, e.err)
+	assert.Contains(t, e.err, `checking the host: place "" has `)
+	assert.NoDirExists(t, w.out)
+}
+
+// readOnly: neither a place nor a run folder can be made where nothing can be written.
+func readOnly(t *testing.T, bin string) {
+	dir := mounted(t, "size=60m")
+	require.NoError(t, exec.Command("mount", "-o", "remount,ro", dir).Run())
+	w := newWorld(t, bin, lifePlan)
+	e := w.run("run", w.plan, "--out", w.out, "--on", dir)
+	assert.Equal(t, 1, e.code)
+	assert.Contains(t, e.err, `making a folder at place "": `)
+	assert.Contains(t, e.err, "read-only file system")
+	assert.Contains(t, e.err, "hint: ")
+	w.pathless()
+	e = w.run("run", w.plan, "--out", filepath.Join(dir, "run"))
+	assert.Equal(t, 1, e.code)
+	assert.Contains(t, e.err, "making run folder ")
+	assert.Contains(t, e.err, "read-only file system")
+	assert.Contains(t, e.err, "hint: choose another folder with --out")
+	// The run goes on where it can.
+	e = w.run("resume", w.out, "--on", w.place)
+	require.Zero(t, e.code, e.err)
+	w.complete()
+}
+
+// anotherUser runs as nobody in folders that are somebody else's.
+func anotherUser(t *testing.T, bin string) {
+	if os.Getuid() != 0 {
+		t.Skip("becoming another user needs root")
+	}
+	w := newWorld(t, bin, lifePlan)
+	open := func(dir string) {
+		for ; len(dir) > len(os.TempDir()); dir = filepath.Dir(dir) {
+			require.NoError(t, os.Chmod(dir, 0o755))
+		}
+	}
+	open(filepath.Dir(w.home))
+	open(w.bin)
+	first := w.start(w.begin()...)
+	w.settling(first, "UDRW", 1)
+	require.NoError(t, first.cmd.Process.Signal(syscall.SIGKILL))
+	first.wait()
+	before := w.journal()
+
+	nobody := *w
+	nobody.cred = &syscall.Credential{Uid: 65534, Gid: 65534, NoSetGroups: true}
+	nobody.home = filepath.Join(t.TempDir(), "home")
+	require.NoError(t, os.MkdirAll(filepath.Join(nobody.home, "tmp"), 0o755))
+	require.NoError(t, filepath.WalkDir(nobody.home, func(path string, _ os.DirEntry, err error) error {
+		require.NoError(t, err)
+		return os.Chown(path, 65534, 65534)
+	}))
+	open(filepath.Dir(nobody.home))
+	for _, args := range [][]string{
+		{"run", w.plan, "--out", w.out + "-2"},
+		{"run", w.plan, "--out", filepath.Join(nobody.home, "run"), "--on", w.place},
+		{"resume", w.out, "--on", w.place},
+	} {
+		e := nobody.run(args...)
+		assert.Equal(t, 1, e.code, e.err)
+		assert.Contains(t, e.err, "permission denied")
+	}
+	assert.Equal(t, before, w.journal())
+	e := w.run("resume", w.out)
+	require.Zero(t, e.code, e.err)
+	w.complete()
+}
+
+// placeVanishes takes the whole place away in mid-run; it is not made again.
+func placeVanishes(t *testing.T, bin string) {
+	w := newWorld(t, bin, lifePlan)
+	p := w.start(w.begin()...)
+	w.settling(p, "UDSB", 1)
+	require.NoError(t, os.Rename(w.place, w.place+".away"))
+	require.NoError(t, os.RemoveAll(w.place+".away"))
+	e := p.wait()
+	assert.Equal(t, 3, e.code, e.err)
+	assert.NoDirExists(t, w.place)
+	r, err := result.ReadResult(w.out)
+	require.NoError(t, err)
+	for _, c := range r.Cases {
+		assert.Equal(t, result.Failed, c.Status)
+		assert.Regexp(t, "no such file or directory|gone or was replaced", c.Reason)
+	}
+	w.pathless()
+	clean := w.run("clean")
+	assert.Zero(t, clean.code, clean.err)
+}
+
+// containerSwapped: a link to somebody else's file in place of an image.
+func containerSwapped(t *testing.T, bin string) {
+	w := newWorld(t, bin, lifePlan)
+	v := newVictim(t)
+	p := w.start(w.begin()...)
+	w.settling(p, "UDRW", 1)
+	list, err := filepath.Glob(filepath.Join(w.work(), "*.dmg"))
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	require.NoError(t, os.Remove(list[0]))
+	require.NoError(t, os.Symlink(filepath.Join(v.dir, "precious"), list[0]))
+	w.failedWith(p.wait(), "the container is gone or was replaced", "UDRW")
+	v.unharmed()
+	w.tidy()
+}

@@ -1,0 +1,124 @@
+package cli_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"dmgbench/internal/result"
+)
+
+// signals interrupts runs: they clean up, say how to go on, end with 130, and go on.
+func signals(t *testing.T, bin string) {
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		w := newWorld(t, bin, lifePlan)
+		p := w.start(w.begin()...)
+		w.settling(p, "UDSB", 1)
+		require.NoError(t, p.cmd.Process.Signal(sig))
+		e := p.wait()
+		assert.Equal(t, 130, e.code, e.err)
+		assert.Contains(t, e.err, "go on with: dmgbench resume "+w.out)
+		assert.Empty(t, names(t, w.place))
+		w.pathless()
+		before := w.journal()
+		// A second interrupt, of the resume.
+		p = w.start("resume", w.out)
+		w.settling(p, "UDSB", 2)
+		require.NoError(t, p.cmd.Process.Signal(sig))
+		e = p.wait()
+		assert.Equal(t, 130, e.code, e.err)
+		assert.Empty(t, names(t, w.place))
+		e = w.run("resume", w.out)
+		require.Zero(t, e.code, e.err)
+		require.True(t, strings.HasPrefix(w.journal(), before))
+		r := w.complete()
+		require.Len(t, r.Sessions, 3)
+		assert.Equal(t, []string{result.Interrupted, result.Interrupted, result.Clean},
+			[]string{r.Sessions[0].End, r.Sessions[1].End, r.Sessions[2].End})
+	}
+}
+
+// twoInterrupts sends two at once: whether the second still finds the program at
+// work or not, resume goes on.
+func twoInterrupts(t *testing.T, bin string) {
+	w := newWorld(t, bin, lifePlan)
+	p := w.start(w.begin()...)
+	w.settling(p, "UDRW", 1)
+	require.NoError(t, p.cmd.Process.Signal(syscall.SIGINT))
+	_ = p.cmd.Process.Signal(syscall.SIGINT) // it may have ended
+	e := p.wait()
+	assert.Contains(t, []int{130, -1}, e.code, e.err)
+	e = w.run("resume", w.out)
+	require.Zero(t, e.code, e.err)
+	w.complete()
+}
+
+// oneAtATime: while a run measures, no other one, no resume of it and no clean disturb it.
+func oneAtATime(t *testing.T, bin string) {
+	w := newWorld(t, bin, strings.Replace(lifePlan, "150 ms", "60 s", 1))
+	p := w.start(w.begin("--only", "format=UDSB")...)
+	w.settling(p, "UDSB", 1)
+	second := w.run("run", w.plan, "--out", w.out+"-2", "--on", w.place)
+	assert.Equal(t, 4, second.code, second.err)
+	assert.Contains(t, second.err, "another measuring run")
+	assert.NoDirExists(t, w.out+"-2")
+	again := w.run("resume", w.out)
+	assert.Equal(t, 4, again.code, again.err)
+	clean := w.run("clean")
+	assert.Zero(t, clean.code, clean.err)
+	// Another user's lock is another one: the journal's own lock keeps a second resume away.
+	home := w.home
+	w.home = filepath.Join(t.TempDir(), "home")
+	require.NoError(t, os.MkdirAll(filepath.Join(w.home, "tmp"), 0o755))
+	again = w.run("resume", w.out, "--on", w.place)
+	assert.Equal(t, 4, again.code, again.err)
+	assert.Contains(t, again.err, "another process is running it")
+	w.home = home
+	assert.Contains(t, clean.out, "still running")
+	require.Len(t, names(t, w.work()), 2, "marker and image")
+	require.NoError(t, p.cmd.Process.Signal(syscall.SIGINT))
+	e := p.wait()
+	assert.Equal(t, 130, e.code, e.err)
+	assert.Empty(t, names(t, w.place))
+	w.measuredOnce()
+}
+
+// interrupted is a run that an interrupt stopped in its middle.
+func interrupted(t *testing.T, bin string) *world {
+	t.Helper()
+	w := newWorld(t, bin, lifePlan)
+	p := w.start(w.begin()...)
+	w.settling(p, "UDRW", 1)
+	require.NoError(t, p.cmd.Process.Signal(syscall.SIGINT))
+	require.Equal(t, 130, p.wait().code)
+	return w
+}
+
+// tornJournal: half a line at the end is left out and said; one in the middle is an error.
+func tornJournal(t *testing.T, bin string) {
+	w := interrupted(t, bin)
+	good := w.journal()
+	file := filepath.Join(w.out, result.JournalFile)
+	require.NoError(t, os.WriteFile(file, []byte(good[:len(good)-20]), 0o644))
+	e := w.run("report", w.out)
+	require.Zero(t, e.code, e.err)
+	e = w.run("resume", w.out)
+	require.Zero(t, e.code, e.err)
+	w.complete()
+	text := w.journal()
+	lines := strings.SplitAfter(text, "\n")
+	lines[2] = lines[2][:10] + "\n"
+	require.NoError(t, os.WriteFile(file, []byte(strings.Join(lines, "")), 0o644))
+	e = w.run("resume", w.out)
+	assert.Equal(t, 1, e.code)
+	assert.Contains(t, e.err, `reading journal "journal.jsonl" line 3: `)
+	assert.Contains(t, e.err, "hint: only the last line of a journal may be damaged")
+	after, err := os.ReadFile(file)
+	require.NoError(t, err)
+	assert.Equal(t, strings.Join(lines, ""), string(after), "a damaged journal was changed")
+}
