@@ -189,9 +189,13 @@ func gather(q plan.Quantity, cells []cell, est string, f *sampleFilter) side {
 	for _, r := range out.rounds {
 		out.values = append(out.values, sum[r]/float64(len(cells)))
 	}
-	if len(out.rounds) > 0 {
+	switch {
+	case perFile(q) && out.weak != "":
+		// A line that rises in some rounds only: to keep those would be to choose by the outcome.
+		out.rounds, out.values = nil, nil
+	case len(out.rounds) > 0:
 		out.weak = ""
-	} else if out.weak == "" {
+	case out.weak == "":
 		out.weak = "no round measured all of it"
 	}
 	return out

@@ -105,8 +105,8 @@ func estimateRate(c cell, q plan.Quantity, name string) (result.Estimate, bool) 
 	case name == minimum || name == maximum:
 		e.Why = "an extreme value has no interval"
 	case len(x.rounds) == 1 && x.per != perSession:
-		rounds, steps := c.byRound()
-		fileInterval(&e, filesOf(steps[rounds[0]], nil), steps[rounds[0]])
+		_, steps := c.byRound()
+		fileInterval(&e, filesOf(steps[x.rounds[0]], nil), steps[x.rounds[0]])
 	case name == latency:
 		plainScale.over(x.per).roundInterval(&e, x.values)
 	default:
