@@ -178,15 +178,8 @@ func (b *bundle) ReadAt(p []byte, off int64) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	done := 0
-	for done < len(p) {
-		i, in, n := b.locate(off+int64(done), int64(len(p)-done))
-		m, err := b.band(i).read(b, p[done:done+int(n)], in)
-		if done += m; err != nil {
-			return done, err
-		}
-	}
-	return eof(cut, done, nil)
+	n, err := b.spanning(p, off, func(bd *band, p []byte, in int64) (int, error) { return bd.read(b, p, in) })
+	return eof(cut, n, err)
 }
 
 func (b *bundle) WriteAt(p []byte, off int64) (int, error) {
@@ -194,15 +187,7 @@ func (b *bundle) WriteAt(p []byte, off int64) (int, error) {
 		return 0, err
 	}
 	defer b.RUnlock()
-	done := 0
-	for done < len(p) {
-		i, in, n := b.locate(off+int64(done), int64(len(p)-done))
-		m, err := b.band(i).write(b, p[done:done+int(n)], in)
-		if done += m; err != nil {
-			return done, err
-		}
-	}
-	return done, nil
+	return b.spanning(p, off, func(bd *band, p []byte, in int64) (int, error) { return bd.write(b, p, in) })
 }
 
 // locate returns the band of off, the offset in it, and how many of n bytes
