@@ -6,30 +6,46 @@ PLAN     ?= quick
 FUZZTIME ?= 10s
 BENCH    ?= .
 # No cgo anywhere: one static binary, and the same code on every machine. Only the race detector needs it.
-export CGO_ENABLED ?= 0
+CGO_ENABLED ?= 0
+export CGO_ENABLED
 
-RUN_FLAGS = $(if $(SETS),--sets "$(SETS)") $(if $(SCALE),--scale "$(SCALE)") $(if $(ON),--on "$(ON)")
+# The variables of a run reach the shell through the environment, so that paths may hold blanks and quotes.
+export PLAN SETS SCALE ON
+RUN = bin/dmgbench run $${SETS:+--sets "$$SETS"} $${SCALE:+--scale "$$SCALE"} $${ON:+--on "$$ON"} --
+
+# One target for each built-in plan, by name, so that shells complete them.
+REPRODUCE := $(patsubst plans/%.toml,reproduce-%,$(sort $(wildcard plans/*.toml)))
 
 .DEFAULT_GOAL := help
 .PHONY: help need-go build run test test-race test-long lint lint-format lint-vet lint-darwin lint-modules lint-tree \
-	fuzz bench bench-go crosscheck assets clean
+	fuzz bench bench-go crosscheck assets clean $(REPRODUCE)
 
 help: ## list the targets
-	@grep -hE '^[a-z%-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "%-14s %s\n", $$1, $$2 }'
+	@grep -hE '^[a-z-]+:.*## ' Makefile | awk -F ':.*## ' '{ printf "%-12s %s\n", $$1, $$2 }'
+	@echo
+	@echo 'For run and reproduce-...: SETS=1 fewer sets of the published sizes, SCALE=0.01'
+	@echo 'smaller files, ON=/path the folder to measure on. PLAN is a name or a path.'
+	@echo
+	@printf '%s\n' $(REPRODUCE) | paste -d ' ' - - | awk '{ printf "%-36s %s\n", $$1, $$2 }'
 
+# Go 1.21 and later fetch the Go that go.mod asks for; older ones do not understand go.mod.
 need-go:
 	@command -v $(GO) >/dev/null 2>&1 || { \
-		echo "Go is missing: install Go 1.26 or later from https://go.dev/dl/ (macOS: brew install go; Debian: apt install golang-go) and make sure that go is on PATH" >&2; \
+		echo "Go is missing: install Go 1.26 or later from https://go.dev/dl/ (macOS: brew install go) and make sure that go is on PATH" >&2; \
 		exit 1; }
+	@case "$$(GOTOOLCHAIN=local $(GO) env GOVERSION 2>/dev/null)" in \
+		''|go1.[0-9]|go1.[0-9].*|go1.1[0-9]*|go1.20*) \
+		echo "Go is too old: this needs Go 1.26 or later from https://go.dev/dl/; here is $$($(GO) version)" >&2; exit 1 ;; esac
 
 build: need-go ## build bin/dmgbench
+	@test -x bin/dmgbench || echo "building bin/dmgbench; the first time takes half a minute" >&2
 	@$(GO) build -trimpath -o bin/dmgbench ./cmd/dmgbench
 
-run: build ## execute PLAN (quick); SETS= fewer sets, SCALE= smaller files, ON= the folder to measure on
-	@bin/dmgbench run $(RUN_FLAGS) "$(PLAN)"
+run: build ## execute PLAN (the plan quick, if none is given) and report
+	@$(RUN) "$$PLAN"
 
-reproduce-%: build ## execute the built-in plan of that name, with the same variables
-	@bin/dmgbench run $(RUN_FLAGS) "$*"
+$(REPRODUCE): reproduce-%: build
+	@$(RUN) '$*'
 
 test: need-go ## every test that is quick
 	@$(GO) test -p 2 -timeout 240s ./...
