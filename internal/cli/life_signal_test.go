@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -109,7 +110,9 @@ func tornJournal(t *testing.T, bin string) {
 	require.Zero(t, e.code, e.err)
 	e = w.run("resume", w.out)
 	require.Zero(t, e.code, e.err)
-	w.complete()
+	r := w.complete()
+	require.NotEmpty(t, r.Warnings)
+	assert.Contains(t, fmt.Sprint(r.Warnings), "was torn off and is left out")
 	text := w.journal()
 	lines := strings.SplitAfter(text, "\n")
 	lines[2] = lines[2][:10] + "\n"

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"dmgbench/internal/engine"
 	"dmgbench/internal/plan"
@@ -36,6 +35,7 @@ func (r *run) rounds(ctx context.Context) error {
 	if err := r.clearLeftovers(); err != nil {
 		return err
 	}
+	r.recallKept(ctx)
 	if r.session > 1 && !r.holding { // what is held already takes its space
 		if err := fits(r.c); err != nil {
 			return err
@@ -289,33 +289,4 @@ func (r *run) verdict() (string, error) {
 		return StatusSkipped, nil
 	}
 	return StatusDone, nil
-}
-
-// clearLeftovers removes what an interrupted session left in the run's folders,
-// except the container that a pause keeps and what --keep keeps of finished cases.
-func (r *run) clearLeftovers() error {
-	kept := map[string]bool{}
-	if p := r.state.Paused; p != nil && p.Container != "" {
-		kept[p.Container] = true
-	}
-	for _, a := range r.state.Attempts {
-		if base := a.Start.Container; r.c.Keep && a.End != nil && base != "" {
-			kept[base] = true
-		}
-	}
-	for _, p := range r.places {
-		err := p.clear(func(name string) bool {
-			for base := range kept {
-				rest, ok := strings.CutPrefix(name, base)
-				if ok && (rest == "" || rest[0] == '.' || rest[0] == '-') {
-					return true
-				}
-			}
-			return false
-		})
-		if err != nil {
-			return fmt.Errorf("removing leftovers at place %q: %w", p.name, err)
-		}
-	}
-	return nil
 }

@@ -62,6 +62,7 @@ func Run(ctx context.Context, c Config) (Outcome, error) {
 		return Outcome{}, err
 	}
 	defer dir.Close()
+	c.Warnings = append(slices.Clone(c.Warnings), dir.Warnings()...)
 	r := &run{c: c, p: c.Plan, dir: dir, id: id, cases: c.Plan.Cases(), session: 1}
 	if err := dir.WriteFile("plan.toml", c.Plan.Canonical()); err != nil {
 		return Outcome{}, err
@@ -104,6 +105,7 @@ func Resume(ctx context.Context, dir string, c Config) (Outcome, error) {
 		return Outcome{}, fmt.Errorf("resuming %q: plan.toml was changed since the run began", dir)
 	}
 	c.Plan, c.Out, c.Identify = p, dir, state.Run.Identify
+	c.Warnings = append(slices.Clone(c.Warnings), rd.Warnings()...)
 	r := &run{c: c, p: p, dir: rd, state: state, id: state.Run.ID, cases: p.Cases(), session: len(state.Sessions) + 1, asked: askedFor(recs)}
 	if r.c.Places, err = placesAgain(c, state.Run); err != nil {
 		return Outcome{}, err

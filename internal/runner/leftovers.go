@@ -1,0 +1,79 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"dmgbench/internal/result"
+)
+
+// belongs says whether name is the container base, with an extension or as the
+// second container base-NAME of the same case.
+func belongs(name, base string) bool {
+	rest, ok := strings.CutPrefix(name, base)
+	return ok && base != "" && (rest == "" || rest[0] == '.' || rest[0] == '-')
+}
+
+// keptBefore are the case-rounds of earlier sessions whose images --keep leaves.
+func (r *run) keptBefore() []*result.Attempt {
+	var out []*result.Attempt
+	for _, a := range r.state.Attempts {
+		if r.c.Keep && a.End != nil && a.End.Status == result.Done {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// clearLeftovers removes what an interrupted session left in the run's folders,
+// except the container that a pause keeps and what --keep keeps of finished cases.
+func (r *run) clearLeftovers() error {
+	var kept []string
+	if p := r.state.Paused; p != nil {
+		kept = append(kept, p.Container)
+	}
+	for _, a := range r.keptBefore() {
+		kept = append(kept, a.Start.Container)
+	}
+	for _, p := range r.places {
+		err := p.clear(func(name string) bool {
+			for _, base := range kept {
+				if belongs(name, base) {
+					return true
+				}
+			}
+			return false
+		})
+		if err != nil {
+			return fmt.Errorf("removing leftovers at place %q: %w", p.name, err)
+		}
+	}
+	return nil
+}
+
+// recallKept says how to open the images that earlier sessions kept. One that
+// the user has taken away since is passed over.
+func (r *run) recallKept(ctx context.Context) {
+	for _, a := range r.keptBefore() {
+		c, p := r.find(a.Start.Case), r.places[a.Start.Place]
+		if c == nil || p == nil {
+			continue
+		}
+		list, err := p.dir.ReadDir(".")
+		if err != nil {
+			continue
+		}
+		for _, f := range list {
+			base, _, _ := strings.Cut(f.Name(), ".")
+			if base != a.Start.Container {
+				continue
+			}
+			con, err := r.engineFor(c.Settings).Open(ctx, p.dir, f.Name(), specOf(c.Settings))
+			if err == nil {
+				r.kept = append(r.kept, con.OpenWith(filepath.Join(p.dir.Path(), con.Name()))...)
+			}
+		}
+	}
+}
