@@ -53,7 +53,7 @@ func sysAllocate(fd int, off, n int64) error {
 	if err != nil {
 		return err
 	}
-	want := off + n - st.Allocated
+	want := off + n - max(st.Size, st.Allocated) // a file with holes has less allocated than it is long
 	if want > 0 {
 		fst := unix.Fstore_t{Flags: unix.F_ALLOCATECONTIG | unix.F_ALLOCATEALL, Posmode: unix.F_PEOFPOSMODE, Length: want}
 		err := unix.FcntlFstore(uintptr(fd), unix.F_PREALLOCATE, &fst)

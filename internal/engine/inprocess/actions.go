@@ -48,7 +48,11 @@ func (c *image) Convert(ctx context.Context, dir *hostio.Dir, name string, s eng
 	if err != nil {
 		return nil, fmt.Errorf("converting %q: %w", c.file, err)
 	}
-	return c.engine.find(dir, file, s)
+	made, err := c.engine.find(dir, file, s)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("converting %q: %w", c.file, err), container.Remove(dir, file))
+	}
+	return made, nil
 }
 
 const copyBlock = 1 << 20

@@ -12,6 +12,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -33,6 +34,8 @@ const (
 	version = "1"
 	// growth is how many times its first size a volume can grow to: its FAT is made that long.
 	growth = 4
+	// partitionName is what hdiutil calls the partition of an image.
+	partitionName = "disk image"
 	// labelUnits is the longest label that exFAT allows, in UTF-16 units.
 	labelUnits = 11
 )
@@ -128,7 +131,7 @@ func (e *Engine) Create(ctx context.Context, dir *hostio.Dir, name string, s eng
 	}
 	c, err := e.find(dir, file, s)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, container.Remove(dir, file))
 	}
 	c.mounted = false
 	return c, nil
@@ -147,7 +150,7 @@ func format(dir *hostio.Dir, file, seed string, s engine.Spec) (err error) {
 	}()
 	// Identifiers come from name and spec, not from chance: images made twice are equal.
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%d\x00%d\x00%s", seed, s.Format, s.Size, s.BandSize, s.VolumeName))
-	t, err := gpt.Single(img.Size(), guid(sum[:16]), gpt.BasicData, guid(sum[8:24]), "", gpt.FirstDefault)
+	t, err := gpt.Single(img.Size(), guid(sum[:16]), gpt.BasicData, guid(sum[8:24]), partitionName, gpt.FirstDefault)
 	if err != nil {
 		return fmt.Errorf("partitioning %q: %w", file, err)
 	}

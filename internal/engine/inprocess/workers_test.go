@@ -22,9 +22,17 @@ import (
 // TestWorkersAtOnce lets workers make, rewrite, read, sync and delete files of their own, while somebody trims, evicts,
 // lists and measures. Every byte is right at the time and afterwards. (For the race detector above all.)
 func TestWorkersAtOnce(t *testing.T) {
-	const workers, turns = 4, 40
-	for _, format := range []string{"UDRW", "UDSB"} {
-		c, err := inprocess.New(nil).Create(t.Context(), fast(t), "img", engine.Spec{Format: format, Size: 24 << 20, BandSize: 1 << 20})
+	const workers, turns = 4, 25
+	formats := 0
+	for _, cache := range []hostio.CacheMode{hostio.CacheBuffered, hostio.CacheBuffered, hostio.CacheDirect, hostio.CacheDirect} {
+		format, dir := "UDRW", fast(t)
+		if formats++; formats%2 == 0 {
+			format = "UDSB"
+		}
+		if cache == hostio.CacheDirect {
+			dir = place(t) // what is in memory knows nothing else than the cache
+		}
+		c, err := inprocess.New(nil).Create(t.Context(), dir, "img", engine.Spec{Format: format, Size: 24 << 20, BandSize: 1 << 20, Cache: cache})
 		require.NoError(t, err)
 		detach(t, attach(t, c))
 		a := attach(t, c)
