@@ -59,7 +59,7 @@ func TestLinesThatOpenAnImage(t *testing.T) {
 			}
 			t.Run("7zz", func(t *testing.T) {
 				needs(t, "7zz")
-				assert.Contains(t, shell(t, here, lineWith(t, lines, "7zz")), "0.exfat")
+				assert.Contains(t, shell(t, here, lineWith(t, lines, "7zz")), "0.disk image.exfat")
 			})
 			t.Run("fsck", func(t *testing.T) {
 				needs(t, "fsck.exfat")
