@@ -69,24 +69,9 @@ func (n *node) putWhole(p []byte, off int64) (done int, err error) {
 	return done, nil
 }
 
-// get reads p from off; all of it must be valid data.
+// get reads p from off; all of it must be valid data. The tail is not treated apart as in put: devices read lengths that
+// are no multiple of a block in one call, too.
 func (n *node) get(p []byte, off int64) error {
-	end := off + int64(len(p))
-	tail := n.tailStart(off, end)
-	if err := n.getWhole(p[:tail-off], off); err != nil || tail == end {
-		return err
-	}
-	s := scratches.Get().(*scratch)
-	defer scratches.Put(s)
-	b := s.block()
-	if err := n.getWhole(b, tail); err != nil {
-		return err
-	}
-	copy(p[tail-off:], b)
-	return nil
-}
-
-func (n *node) getWhole(p []byte, off int64) error {
 	extents := *n.extents.Load()
 	for len(p) > 0 {
 		e := &extents[find(extents, off)]

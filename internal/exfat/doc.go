@@ -6,8 +6,8 @@
 //
 // File data goes straight between the caller's buffer and the device, one device call for each contiguous extent,
 // without a copy, without metadata and without an exclusive lock: readers and writers of one file or of many run at
-// the speed of the device. Only the last part of a file that is no multiple of 4096 bytes goes through a small
-// buffer, padded, so that devices that are opened for direct I/O see whole blocks.
+// the speed of the device. Only when the last part of a file that is no multiple of 4096 bytes is written, it is padded
+// with zeros, so that devices that are opened for direct I/O see whole blocks.
 //
 // # Metadata and crashes
 //
