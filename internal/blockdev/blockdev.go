@@ -24,7 +24,9 @@ type Device interface {
 	io.WriterAt
 	// Discard says that the range is no longer needed; it reads as zeros afterwards.
 	Discard(off, n int64) error
-	// Flush makes everything that was written before the call durable.
+	// Flush makes everything that was written before the call durable, even what another call of Flush is just writing
+	// back. Once it has failed, it may succeed again only if nothing was lost: users write their metadata again
+	// after an error, but not their data.
 	Flush() error
 	// Size is the length of the device in bytes.
 	Size() int64
@@ -33,6 +35,13 @@ type Device interface {
 // Evicter is implemented by devices that can drop the host's cache of a range, in bytes.
 type Evicter interface {
 	Evict(off, n int64) error
+}
+
+// Padder is implemented by devices that write zeros behind data in the same call.
+type Padder interface {
+	// WritePadded writes p at off and behind it pad zeros, fewer than 4096, and returns how many bytes of p are written.
+	// errors.ErrUnsupported, before anything is written, says that it takes two calls of WriteAt here.
+	WritePadded(p []byte, off int64, pad int) (int, error)
 }
 
 // Geometry is implemented by devices on whose extents writers should keep apart, as the bands of a sparse bundle.

@@ -45,6 +45,7 @@ var (
 	_ Image             = (*bundle)(nil)
 	_ Warner            = (*bundle)(nil)
 	_ blockdev.Geometry = (*bundle)(nil)
+	_ blockdev.Padder   = (*bundle)(nil)
 )
 
 func openBundle(parent *hostio.Dir, name string, k kind, o OpenOptions) (*bundle, error) {
@@ -100,10 +101,13 @@ func (b *bundle) begin() (err error) {
 // ensureBands makes the bands folder where tools left it out of a new bundle.
 func (b *bundle) ensureBands() error {
 	_, err := b.dir.Lstat("bands")
-	if errors.Is(err, fs.ErrNotExist) && !b.opts.ReadOnly {
-		return b.dir.Mkdir("bands")
+	if !errors.Is(err, fs.ErrNotExist) || b.opts.ReadOnly {
+		return err
 	}
-	return err
+	if err := b.dir.Mkdir("bands"); err != nil {
+		return err
+	}
+	return b.dir.Sync() // flushes look at the bands, no longer at their folder
 }
 
 // learnCache finds the achievable cache mode before the first band is opened.
@@ -187,7 +191,7 @@ func (b *bundle) WriteAt(p []byte, off int64) (int, error) {
 		return 0, err
 	}
 	defer b.RUnlock()
-	return b.spanning(p, off, func(bd *band, p []byte, in int64) (int, error) { return bd.write(b, p, in) })
+	return b.spanning(p, off, func(bd *band, p []byte, in int64) (int, error) { return bd.write(b, p, in, 0) })
 }
 
 // locate returns the band of off, the offset in it, and how many of n bytes
