@@ -136,8 +136,9 @@ func (c *chart) addLines(s fileSet, name string) {
 	}{{"fit", "weighted", bySizeSquared}, {"fit2", "plain", stats.FitLine}}
 	for _, f := range fits {
 		l, err := f.fit(xs, ys)
-		if err != nil {
-			continue // too few files or one size: the points stand alone
+		if err != nil { // too few files or one size: the points stand alone
+			c.table.Rows = append(c.table.Rows, []cell{{Text: name, Class: "head"}, {Text: f.words + ": no line", Class: "muted"}, {}, {}, {}, {Text: strconv.Itoa(len(xs))}})
+			continue
 		}
 		line := series{role: f.role, name: name}
 		for i := range 41 {

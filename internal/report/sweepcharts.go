@@ -166,11 +166,12 @@ func (v *view) sweepChart(key, op string, f figures, drawn map[int]bool) (chart,
 		}
 	}
 	clipped := c.capIntervals()
-	fitted := false
+	fitted, off := false, ""
 	for i, fit := range v.result.Fits {
 		if fitsCurve(fit, key, op) {
 			xs = append(xs, c.addFit(fit)...)
 			drawn[i], fitted = true, true
+			off += offScaleText(fit)
 		}
 	}
 	c.x = sweepAxis(keyWords, xUnit, xs)
@@ -179,7 +180,7 @@ func (v *view) sweepChart(key, op string, f figures, drawn map[int]bool) (chart,
 	if len(intervals) > 0 {
 		whiskers = "Bars: " + strings.Join(intervals, "; ") + "." + zero(clipped, " An arrow goes on beyond the scale.")
 	}
-	c.notes = []string{whiskers, v.provenance}
+	c.notes = []string{whiskers + off, v.provenance}
 	return c, true
 }
 
@@ -251,6 +252,36 @@ func model(f result.Fit, value func(result.Coefficient) (float64, bool)) func(x 
 	return nil
 }
 
+// publishedModel is the function of the published coefficients, nil if there are none.
+func publishedModel(f result.Fit) func(float64) float64 {
+	return model(f, func(k result.Coefficient) (float64, bool) {
+		if k.Published == nil {
+			return 0, false
+		}
+		return *k.Published, true
+	})
+}
+
+// offScale reports whether a published curve would press the measured points flat.
+func offScale(f result.Fit, at func(float64) float64) bool {
+	top, most := 0.0, 0.0
+	for _, p := range f.Points {
+		top = max(top, p[1])
+		if at != nil {
+			most = max(most, at(p[0]))
+		}
+	}
+	return top > 0 && most > 3*top
+}
+
+// offScaleText says so inside the picture.
+func offScaleText(f result.Fit) string {
+	if at := publishedModel(f); at != nil && offScale(f, at) {
+		return " The published curve is off this scale; its coefficients are in the table."
+	}
+	return ""
+}
+
 // addFit draws a fit's curve, the published one and the predictions, and returns the x that have to fit on the axis.
 func (c *chart) addFit(f result.Fit) []float64 {
 	name := "fit " + plain(f.Name, 60)
@@ -273,12 +304,9 @@ func (c *chart) addFit(f result.Fit) []float64 {
 		c.series = append(c.series, s)
 	}
 	curve("fit", name, model(f, func(k result.Coefficient) (float64, bool) { return k.Value, true }))
-	curve("faint", "published "+name, model(f, func(k result.Coefficient) (float64, bool) {
-		if k.Published == nil {
-			return 0, false
-		}
-		return *k.Published, true
-	}))
+	if at := publishedModel(f); !offScale(f, at) {
+		curve("faint", "published "+name, at)
+	}
 	if len(f.Predictions) > 0 {
 		s := series{role: "prediction", name: "prediction of " + name}
 		for _, p := range f.Predictions {
@@ -311,6 +339,6 @@ func (v *view) fitChart(i int, f result.Fit) chart {
 		c.x.ticks = sizeTicks(*c.x.low, *c.x.high)
 	}
 	c.sub = count(len(f.Points), "point") + zero(every > 1, ", one of "+strconv.Itoa(every)+" drawn") + ". Model: " + modelText(f.Model) + "."
-	c.notes = []string{firstOf(zero(f.Reason != "", "No fit: "+plain(f.Reason, 200)+"."), "Thin line: the fit; hollow: what it predicts; dashed: as published."), v.provenance}
+	c.notes = []string{firstOf(zero(f.Reason != "", "No fit: "+plain(f.Reason, 200)+"."), "Thin line: the fit; hollow: what it predicts; dashed: as published.") + offScaleText(f), v.provenance}
 	return c
 }
