@@ -50,3 +50,13 @@ func TestKeptImagesOutliveAnInterrupt(t *testing.T) {
 	require.NoError(t, runner.Clean(t.Context(), c.StateDir, new(strings.Builder)))
 	nothingLeft(t, c)
 }
+
+func TestKeepingNeedsSpaceForEveryImage(t *testing.T) {
+	c := lived(t, once)
+	c.Plan.Run.Rounds = 1 << 30
+	c.Keep = true
+	_, err := runner.Run(t.Context(), c)
+	var unfit *runner.NotFitError
+	require.ErrorAs(t, err, &unfit)
+	require.NoDirExists(t, c.Out)
+}

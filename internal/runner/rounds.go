@@ -36,8 +36,10 @@ func (r *run) rounds(ctx context.Context) error {
 		return err
 	}
 	r.recallKept(ctx)
-	if r.session > 1 && !r.holding { // what is held already takes its space
-		if err := fits(r.c); err != nil {
+	if r.session > 1 && !r.holding { // what is held or kept already takes its space
+		c := r.c
+		c.Keep = false
+		if err := fits(c); err != nil {
 			return err
 		}
 	}

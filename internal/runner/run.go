@@ -121,11 +121,16 @@ func newID(at time.Time) string {
 	return at.UTC().Format("20060102T150405Z") + "-" + hex.EncodeToString(b[:])
 }
 
-// fits checks free space for the largest case of each place before anything is written.
+// fits checks free space for the largest case of each place, and for all that
+// --keep leaves there, before anything is written.
 func fits(c Config) error {
-	need := map[string]int64{}
+	need, kept := map[string]int64{}, map[string]int64{}
 	for _, cs := range c.Plan.Cases() {
-		need[cs.Settings.Place] = max(need[cs.Settings.Place], int64(plan.Estimate(c.Plan, cs).HostPeak))
+		t, at := plan.Estimate(c.Plan, cs), cs.Settings.Place
+		need[at] = max(need[at], int64(t.HostPeak))
+		if c.Keep { // every image stays, as large as the files that were on it
+			kept[at] += int64(t.LivePeak) * int64(max(c.Plan.Run.Rounds, 1))
+		}
 	}
 	var reasons []string
 	for _, p := range allPlaces(c) {
@@ -133,7 +138,7 @@ func fits(c Config) error {
 		if err != nil {
 			return fmt.Errorf("asking place %q for free space: %w", p.Name, err)
 		}
-		if want := need[p.Name]; want > free {
+		if want := need[p.Name] + kept[p.Name]; want > free {
 			reasons = append(reasons, fmt.Sprintf("place %q has %s free, the plan needs %s at its peak",
 				p.Name, units.Bytes(free).Human(), units.Bytes(want).Human()))
 		}
