@@ -69,7 +69,13 @@ type shared struct {
 }
 
 func (s *shared) work() {
-	for i := s.next.Add(1) - 1; i < s.n && !s.failed.Load(); i = s.next.Add(1) - 1 {
+	// What was taken is done, even after an error: the pieces before the failed
+	// one count as moved.
+	for !s.failed.Load() {
+		i := s.next.Add(1) - 1
+		if i >= s.n {
+			return
+		}
 		upto, err := s.do(i)
 		if err == nil {
 			continue
