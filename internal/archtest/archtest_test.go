@@ -210,6 +210,37 @@ func TestImportProblem(t *testing.T) {
 	}
 }
 
+// TestArchitecturePageHasTheLayers holds the table of docs/architecture.md against layers: every package, and in this order.
+func TestArchitecturePageHasTheLayers(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(root(t), "docs", "architecture.md"))
+	require.NoError(t, err)
+	_, table, found := strings.Cut(string(page), "| package |")
+	require.True(t, found)
+	var rows []string
+	for line := range strings.Lines(table) {
+		if first, _, ok := strings.Cut(strings.TrimPrefix(line, "| "), " | "); ok && strings.HasPrefix(line, "| `") {
+			rows = append(rows, first)
+		}
+	}
+	last, named := 0, 0
+	for _, line := range layers {
+		lowest := last
+		for _, entry := range line {
+			name, below := strings.CutSuffix(entry, "/...")
+			if info, err := os.Stat(filepath.Join(root(t), name)); err != nil || !info.IsDir() || below && entry != "cmd/..." || name == "internal/archtest" {
+				continue
+			}
+			at := slices.IndexFunc(rows, func(row string) bool { return strings.Contains(row, "`"+name+"`") || below && strings.Contains(row, "`"+name+"/") })
+			if assert.GreaterOrEqual(t, at, 0, "docs/architecture.md has no row for %s", entry) {
+				assert.GreaterOrEqual(t, at, last, "docs/architecture.md: %s stands too high", entry)
+				lowest, named = max(lowest, at), named+1
+			}
+		}
+		last = lowest
+	}
+	require.Greater(t, named, 15, "the table was not understood")
+}
+
 func TestDependenciesAreNamed(t *testing.T) {
 	gomod, err := os.ReadFile(filepath.Join(root(t), "go.mod"))
 	require.NoError(t, err)
