@@ -10,17 +10,19 @@ type section struct {
 	dev     Device
 	off, n  int64
 	evicter Evicter // nil when the device has none
+	padder  Padder  // likewise
 }
 
 var (
 	_ Device   = (*section)(nil)
 	_ Evicter  = (*section)(nil)
+	_ Padder   = (*section)(nil)
 	_ Geometry = (*section)(nil)
 	_ Phaser   = (*section)(nil)
 )
 
 // Section returns the n bytes at off of dev as a device of its own. Discard, Flush and the optional interfaces are
-// passed on: Evict reports errors.ErrUnsupported when dev cannot evict, PreferredExtent is 0 when dev has no
+// passed on: Evict and WritePadded report errors.ErrUnsupported when dev cannot, PreferredExtent is 0 when dev has no
 // extents. The error wraps [ErrOutOfRange] when the range does not lie within dev.
 func Section(dev Device, off, n int64) (Device, error) {
 	if err := CheckRange(off, n, dev.Size()); err != nil {
@@ -31,6 +33,7 @@ func Section(dev Device, off, n int64) (Device, error) {
 	}
 	s := &section{dev: dev, off: off, n: n}
 	s.evicter, _ = dev.(Evicter)
+	s.padder, _ = dev.(Padder)
 	return s, nil
 }
 
@@ -57,6 +60,16 @@ func (s *section) WriteAt(p []byte, off int64) (int, error) {
 		return 0, err
 	}
 	return s.dev.WriteAt(p, s.off+off)
+}
+
+func (s *section) WritePadded(p []byte, off int64, pad int) (int, error) {
+	if s.padder == nil {
+		return 0, errors.ErrUnsupported
+	}
+	if err := CheckRange(off, int64(len(p))+int64(pad), s.n); err != nil {
+		return 0, err
+	}
+	return s.padder.WritePadded(p, s.off+off, pad)
 }
 
 func (s *section) Discard(off, n int64) error {

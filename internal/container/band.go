@@ -47,14 +47,19 @@ func (bd *band) read(b *bundle, p []byte, in int64) (int, error) {
 	return len(p), nil
 }
 
-func (bd *band) write(b *bundle, p []byte, in int64) (int, error) {
+// write puts p and pad zeros behind it into the band.
+func (bd *band) write(b *bundle, p []byte, in int64, pad int) (int, error) {
 	f, err := bd.share(b, true)
 	if err != nil {
 		return 0, err
 	}
 	defer bd.mu.RUnlock()
-	n, err := f.WriteAt(p, in)
-	if (in+int64(n))%bandBlock != 0 {
+	n, err := f.WritePadded(p, in, pad)
+	end := in + int64(n)
+	if n == len(p) {
+		end += int64(pad)
+	}
+	if end%bandBlock != 0 {
 		bd.odd.Store(true)
 	}
 	// After the transfer, so that a flush in between does not take the mark

@@ -24,7 +24,10 @@ type raw struct {
 	fate fate
 }
 
-var _ Image = (*raw)(nil)
+var (
+	_ Image           = (*raw)(nil)
+	_ blockdev.Padder = (*raw)(nil)
+)
 
 func openRaw(dir *hostio.Dir, name string, size int64, o OpenOptions) (*raw, error) {
 	f, err := dir.Open(name, hostio.OpenOptions{Write: !o.ReadOnly, Cache: o.Cache})
@@ -94,6 +97,21 @@ func (r *raw) WriteAt(p []byte, off int64) (int, error) {
 		return 0, err
 	}
 	return r.f.WriteAt(p, off)
+}
+
+// WritePadded implements [blockdev.Padder].
+func (r *raw) WritePadded(p []byte, off int64, pad int) (int, error) {
+	if err := r.enter(); err != nil {
+		return 0, err
+	}
+	defer r.RUnlock()
+	if err := r.writable(); err != nil {
+		return 0, err
+	}
+	if err := blockdev.CheckRange(off, int64(len(p))+int64(pad), r.size); err != nil {
+		return 0, err
+	}
+	return r.f.WritePadded(p, off, pad)
 }
 
 func (r *raw) Discard(off, n int64) error {

@@ -1,6 +1,7 @@
 package container
 
 import (
+	"errors"
 	"sync"
 	"sync/atomic"
 )
@@ -42,6 +43,25 @@ func (b *bundle) spanning(p []byte, off int64, move piece) (int, error) {
 		return int(s.upto), s.err
 	}
 	return len(p), nil
+}
+
+// WritePadded implements [blockdev.Padder], where data and padding end in the
+// same band.
+func (b *bundle) WritePadded(p []byte, off int64, pad int) (int, error) {
+	end := off + int64(len(p))
+	if err := b.change(off, int64(len(p))+int64(pad)); err != nil {
+		return 0, err
+	}
+	defer b.RUnlock()
+	if len(p) == 0 || pad < 0 || (end-1)/b.info.bandSize != (end+int64(pad)-1)/b.info.bandSize {
+		return 0, errors.ErrUnsupported
+	}
+	return b.spanning(p, off, func(bd *band, p []byte, in int64) (int, error) {
+		if bd.index*b.info.bandSize+in+int64(len(p)) == end {
+			return bd.write(b, p, in, pad)
+		}
+		return bd.write(b, p, in, 0)
+	})
 }
 
 func (b *bundle) oneByOne(p []byte, off int64, move piece) (done int, err error) {

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"dmgbench/internal/blockdev"
 	"dmgbench/internal/hostio"
 )
 
@@ -78,4 +79,32 @@ func TestSpanningStopsAtTheBrokenBand(t *testing.T) {
 			assert.True(t, bytes.Equal(p[:n], got), kind)
 		}
 	}
+}
+
+// Padding goes into the last band only, and never silently into the next.
+func TestWritePaddedStaysInItsBand(t *testing.T) {
+	const band, size = 1<<20 + 512, 16 << 20 // bands that end inside a page
+	img := bundleOf(t, size, band)
+	want := make([]byte, size)
+	dirt := bytes.Repeat([]byte{0xEE}, size)
+	_, err := img.WriteAt(dirt, 0)
+	require.NoError(t, err)
+	copy(want, dirt)
+	padder := img.(blockdev.Padder)
+	for _, r := range [][3]int{{0, 9 << 20, 100}, {4096, 5000, 3192}, {10 * band, 5*band - 4000, 40}, {512, 700, 0}} {
+		p := pattern(r[1], uint64(r[2]))
+		n, err := padder.WritePadded(p, int64(r[0]), r[2])
+		require.NoError(t, err)
+		require.Equal(t, r[1], n)
+		copy(want[r[0]:], p)
+		clear(want[r[0]+r[1]:][:r[2]])
+	}
+	_, err = padder.WritePadded(make([]byte, 100), band-100, 1)
+	require.ErrorIs(t, err, errors.ErrUnsupported)
+	_, err = padder.WritePadded(make([]byte, 100), size-100, 1)
+	require.ErrorIs(t, err, blockdev.ErrOutOfRange)
+	got := make([]byte, size)
+	_, err = img.ReadAt(got, 0)
+	require.NoError(t, err)
+	require.True(t, bytes.Equal(want, got))
 }

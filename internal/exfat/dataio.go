@@ -1,6 +1,7 @@
 package exfat
 
 import (
+	"errors"
 	"io"
 	"sync"
 	"unsafe"
@@ -33,8 +34,14 @@ func (n *node) tailStart(off, end int64) int64 {
 func (n *node) put(p []byte, off int64) (int, error) {
 	end := off + int64(len(p))
 	tail := n.tailStart(off, end)
+	if tail == end {
+		return n.putWhole(p, off)
+	}
+	if done, err := n.putPadded(p, off, end); !errors.Is(err, errors.ErrUnsupported) {
+		return done, err
+	}
 	done, err := n.putWhole(p[:tail-off], off)
-	if err != nil || tail == end {
+	if err != nil {
 		return done, err
 	}
 	n.grow.Lock()
@@ -51,6 +58,23 @@ func (n *node) put(p []byte, off int64) (int, error) {
 		return done, err
 	}
 	return len(p), nil
+}
+
+// putPadded is put in one call to the device, where that can pad and data and padding lie in one extent; elsewhere it
+// gives errors.ErrUnsupported.
+func (n *node) putPadded(p []byte, off, end int64) (int, error) {
+	extents := *n.extents.Load()
+	e := &extents[find(extents, off)]
+	in, pad := off-e.File, alignUp(end, block)-end
+	if n.v.padder == nil || e.Length-in < int64(len(p))+pad {
+		return 0, errors.ErrUnsupported
+	}
+	n.grow.Lock()
+	defer n.grow.Unlock()
+	if n.size.Load() != end {
+		return 0, errors.ErrUnsupported
+	}
+	return n.v.padder.WritePadded(p, e.Device+in, int(pad))
 }
 
 func (n *node) putWhole(p []byte, off int64) (done int, err error) {

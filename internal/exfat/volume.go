@@ -43,6 +43,7 @@ type State struct {
 // Volume is a mounted volume. Its methods may be called from many goroutines.
 type Volume struct {
 	dev      blockdev.Device
+	padder   blockdev.Padder // dev, nil if it is none
 	g        geometry
 	now      func() time.Time
 	readOnly bool
@@ -75,6 +76,7 @@ type Volume struct {
 // Mount opens a volume. Whatever the device holds, it does not panic and takes no more memory than the limit in o says.
 func Mount(dev blockdev.Device, o MountOptions) (*Volume, error) {
 	v := &Volume{dev: dev, now: o.Now, readOnly: o.ReadOnly, limit: o.MetadataLimit, dirs: map[*directory]struct{}{}}
+	v.padder, _ = dev.(blockdev.Padder)
 	if v.now == nil {
 		v.now = func() time.Time { return time.Time{} }
 	}

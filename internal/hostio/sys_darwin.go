@@ -14,6 +14,9 @@ func sysOpenDirect(int, string, OpenOptions) (int, error) { return -1, unix.EINV
 // sysReadv is not reached either: no transfer here is misaligned.
 func sysReadv(int, [3][]byte, int64) (int, error) { return 0, ErrUnsupported }
 
+// sysWritev would need an assembly stub that package syscall does not have.
+func sysWritev(int, [3][]byte, int64) (int, error) { return 0, ErrUnsupported }
+
 func sysAlign(fd int, direct bool) (Stat, alignment, error) {
 	st, err := sysFstat(fd)
 	return st, alignment{possible: direct, inPlace: true, mem: 512, off: 512}, err

@@ -43,6 +43,15 @@ func sysAlign(fd int, direct bool) (Stat, alignment, error) {
 // sysReadv is preadv(2) without the allocation that x/sys makes. Parts of no
 // length are left out.
 func sysReadv(fd int, parts [3][]byte, off int64) (int, error) {
+	return vectored(unix.SYS_PREADV, fd, parts, off)
+}
+
+// sysWritev is pwritev(2), likewise.
+func sysWritev(fd int, parts [3][]byte, off int64) (int, error) {
+	return vectored(unix.SYS_PWRITEV, fd, parts, off)
+}
+
+func vectored(call uintptr, fd int, parts [3][]byte, off int64) (int, error) {
 	var iov [3]unix.Iovec
 	n := 0
 	for _, p := range parts {
@@ -55,7 +64,7 @@ func sysReadv(fd int, parts [3][]byte, off int64) (int, error) {
 	// The offset goes as two halves of a long; on 64 bits the first holds all.
 	low, high := uintptr(off), uintptr(uint64(off)>>(strconv.IntSize/2)>>(strconv.IntSize/2))
 	for {
-		m, _, e := unix.Syscall6(unix.SYS_PREADV, uintptr(fd), uintptr(unsafe.Pointer(&iov[0])), uintptr(n), low, high, 0)
+		m, _, e := unix.Syscall6(call, uintptr(fd), uintptr(unsafe.Pointer(&iov[0])), uintptr(n), low, high, 0)
 		if e == 0 {
 			return int(m), nil
 		}

@@ -16,6 +16,7 @@ func sysOpenat(int, string, OpenOptions) (int, error)             { return -1, E
 func sysOpenDirect(int, string, OpenOptions) (int, error)         { return -1, ErrUnsupported }
 func sysAlign(int, bool) (Stat, alignment, error)                 { return Stat{}, alignment{}, ErrUnsupported }
 func sysReadv(int, [3][]byte, int64) (int, error)                 { return 0, ErrUnsupported }
+func sysWritev(int, [3][]byte, int64) (int, error)                { return 0, ErrUnsupported }
 func sysNoCache(int) error                                        { return ErrUnsupported }
 func sysClose(int) error                                          { return ErrUnsupported }
 func sysPread(int, []byte, int64) (int, error)                    { return 0, ErrUnsupported }
