@@ -45,6 +45,7 @@ var (
 	_ Image             = (*bundle)(nil)
 	_ Warner            = (*bundle)(nil)
 	_ blockdev.Geometry = (*bundle)(nil)
+	_ blockdev.Padder   = (*bundle)(nil)
 )
 
 func openBundle(parent *hostio.Dir, name string, k kind, o OpenOptions) (*bundle, error) {
@@ -190,7 +191,7 @@ func (b *bundle) WriteAt(p []byte, off int64) (int, error) {
 		return 0, err
 	}
 	defer b.RUnlock()
-	return b.spanning(p, off, func(bd *band, p []byte, in int64) (int, error) { return bd.write(b, p, in) })
+	return b.spanning(p, off, func(bd *band, p []byte, in int64) (int, error) { return bd.write(b, p, in, 0) })
 }
 
 // locate returns the band of off, the offset in it, and how many of n bytes
