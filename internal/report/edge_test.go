@@ -122,8 +122,10 @@ var broken = regexp.MustCompile(`\bNaN\b|[+-]Inf\b|\bundefined\b|<nil>|%!|\[obje
 // Whatever a run came to, its result can be stored and exported, and its report
 // prints no broken number and no empty picture.
 func TestEdges(t *testing.T) {
+	t.Parallel()
 	for name, change := range edges {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			p, r := analysedSample(t)
 			r.Summaries, r.Claims, r.Departures, r.Warnings, r.Fits, r.Relations = nil, nil, nil, nil, nil, nil
 			for i := range r.Cases {

@@ -69,13 +69,15 @@ func benchSessions(r *Result) []int {
 	return out
 }
 
-// benchConfig are the configuration lines of a session, as pairs.
+// benchConfig are the configuration lines of a session, as pairs. The plan goes by
+// its title: a run that is repeated from its plan.toml has another file name, and
+// benchstat sets side by side only what has the same configuration.
 func benchConfig(r *Result, index int) [][2]string {
 	s := r.session(index)
 	engine := strings.TrimSpace(s.Engine.Title + " " + s.Engine.Version)
 	model := strings.TrimSpace(s.Host.Model + " " + s.Host.CPU)
 	return [][2]string{
-		{"plan", r.Plan.Name}, {"engine", engine}, {"os", hostOS(s.Host)}, {"arch", s.Host.Arch}, {"host", model},
+		{"plan", cmp.Or(r.Plan.Title, r.Plan.Name)}, {"engine", engine}, {"os", hostOS(s.Host)}, {"arch", s.Host.Arch}, {"host", model},
 	}
 }
 
