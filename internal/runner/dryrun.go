@@ -11,15 +11,17 @@ import (
 )
 
 // DryRun says what a run of the plan would do: per case every step and the
-// totals, and for the whole run the time that its bytes take at rate. Nothing is
+// totals, and for the whole run the time that its bytes take at rate and that its steps settle. Nothing is
 // made or written.
 func DryRun(w io.Writer, p *plan.Plan, rate units.Rate) error {
 	rounds := max(p.Run.Rounds, 1)
 	var written, read, peak units.Bytes
+	var wait time.Duration
 	cases := p.Cases()
 	for _, c := range cases {
 		t := plan.Estimate(p, c)
 		written, read, peak = written+t.BytesWritten, read+t.BytesRead, max(peak, t.HostPeak)
+		wait += waiting(c.Steps) * time.Duration(rounds)
 		fmt.Fprintf(w, "case %s\n", c.ID)
 		if err := dryCase(w, t); err != nil {
 			return err
@@ -27,9 +29,9 @@ func DryRun(w io.Writer, p *plan.Plan, rate units.Rate) error {
 	}
 	moved := float64(written+read) * float64(rounds)
 	span := units.Duration(moved / float64(max(rate, 1)) * float64(time.Second))
-	_, err := fmt.Fprintf(w, "total: %s × %s, %d B (%s) written, %d B (%s) read, host peak %s, %s of transfer at an assumed %s\n",
+	_, err := fmt.Fprintf(w, "total: %s × %s, %d B (%s) written, %d B (%s) read, host peak %s, %s of transfer at an assumed %s, %s of waiting\n",
 		count(len(cases), "case"), count(rounds, "round"), written*units.Bytes(rounds), (written * units.Bytes(rounds)).Human(), read*units.Bytes(rounds),
-		(read * units.Bytes(rounds)).Human(), peak.Human(), span.Human(), rate)
+		(read * units.Bytes(rounds)).Human(), peak.Human(), span.Human(), rate, units.Duration(wait).Human())
 	return err
 }
 
@@ -74,4 +76,19 @@ func count(n int, noun string) string {
 		return "1 " + noun
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// waiting is how long steps settle at least, however fast the disk is.
+func waiting(steps []plan.Step) (sum time.Duration) {
+	for _, st := range steps {
+		switch st.Do {
+		case "settle":
+			sum += st.AtLeast.Std()
+		case "remount":
+			sum += st.AtLeast.Std() * time.Duration(max(st.Times, 1))
+		case "repeat":
+			sum += waiting(st.Steps) * time.Duration(st.Times)
+		}
+	}
+	return sum
 }
