@@ -24,7 +24,7 @@ var ErrNotPoolable = errors.New("they are no repetitions of one another")
 // are numbered on, each run keeps its own ([Result.Runs]), and nothing is averaged.
 // Conclusions stay empty, as after [Fold]. The runs have to agree in the digest of
 // the plan, in machine, system and engine, and in what was made; a run cannot
-// stand twice. Whatever else differs is for `compare`, which tests it.
+// stand twice. Whatever else differs would hide in an average.
 func Pool(runs []*Result) (*Result, error) {
 	if len(runs) < 2 {
 		return nil, fmt.Errorf("pooling runs: got %d of them, need 2 or more", len(runs))
@@ -38,7 +38,7 @@ func Pool(runs []*Result) (*Result, error) {
 		}
 		if what := differs(first, r); what != "" {
 			return nil, &Error{Doing: "pooling run " + quote(first.Run) + " with", File: r.Run, Err: fmt.Errorf("%s: %w", what, ErrNotPoolable),
-				Hint: "`dmgbench compare` sets runs of different plans, machines or engines side by side"}
+				Hint: "render each by itself; a repetition is made by `dmgbench run` of the first run's own plan.toml"}
 		}
 	}
 	out := &Result{Schema: SchemaVersion, Tool: first.Tool, Plan: first.Plan, Seed: first.Seed, Status: Done}
