@@ -22,7 +22,7 @@ func kept(t *testing.T, bin string) {
 	require.Len(t, images, 4, "marker, two images and the native folder: %v", images)
 	var lines []string
 	for line := range strings.Lines(e.err) {
-		if cmd, ok := strings.CutPrefix(strings.TrimSpace(line), "kept: "); ok {
+		if cmd, ok := strings.CutPrefix(strings.TrimRight(line, "\n"), "  "); ok {
 			lines = append(lines, cmd)
 		}
 	}

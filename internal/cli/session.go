@@ -62,8 +62,11 @@ func (a *app) session(ctx context.Context, c runner.Config, do func(runner.Confi
 	if out.Message != "" {
 		fmt.Fprintln(a.err, printable(out.Message))
 	}
+	if len(out.Kept) > 0 {
+		fmt.Fprintln(a.err, "The images are kept until dmgbench clean. To open them:")
+	}
 	for _, k := range out.Kept {
-		fmt.Fprintf(a.err, "kept: %s\n", printable(k))
+		fmt.Fprintf(a.err, "  %s\n", printable(k))
 	}
 	return code, nil
 }
