@@ -14,7 +14,6 @@ import (
 	"path"
 	"strconv"
 
-	"dmgbench/internal/container"
 	"dmgbench/internal/hostio"
 )
 
@@ -83,14 +82,25 @@ func walk(ctx context.Context, dir *hostio.Dir, name, inside string, fi fs.FileI
 	return nil
 }
 
+const sector = 512 // bytes
+
 // sparseFrom is the difference in bytes between length and allocation from
 // which a file counts as sparse: file systems inline and compress small ones.
 const sparseFrom = 64 << 10
 
-// Usage is what the container takes on the host. bandSize and size (both in
+// Usage is what a container takes on the host, in bytes of its files.
+type Usage struct {
+	Allocated int64 // from st_blocks, as `du` counts
+	Apparent  int64 // the sum of the file lengths
+	Sparse    bool  // files have holes
+	Bands     int   // band files in a bundle
+	BandsFull int   // of these, as long as a band can be and without holes
+}
+
+// UsageOf is what the container takes on the host. bandSize and size (both in
 // bytes) tell how long a full band is; with 0 none counts as full.
-func Usage(ctx context.Context, dir *hostio.Dir, name string, bandSize, size int64) (container.Usage, error) {
-	var u container.Usage
+func UsageOf(ctx context.Context, dir *hostio.Dir, name string, bandSize, size int64) (Usage, error) {
+	var u Usage
 	err := Walk(ctx, dir, name, func(inside string, fi fs.FileInfo) error {
 		if fi.IsDir() {
 			return nil
@@ -189,7 +199,7 @@ func Truncate(ctx context.Context, dir *hostio.Dir, name string) error {
 		return err
 	}
 	defer f.Close()
-	if err := f.Truncate(victim.size / 2 / container.SectorSize * container.SectorSize); err != nil {
+	if err := f.Truncate(victim.size / 2 / sector * sector); err != nil {
 		return err
 	}
 	_, err = f.Sync(hostio.SyncFull)

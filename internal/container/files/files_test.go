@@ -41,7 +41,7 @@ func bundle(t *testing.T, d *hostio.Dir) {
 func TestBundle(t *testing.T) {
 	d := place(t)
 	bundle(t, d)
-	u, err := files.Usage(t.Context(), d, "b.sparsebundle", 1<<20, 11<<20+1<<18)
+	u, err := files.UsageOf(t.Context(), d, "b.sparsebundle", 1<<20, 11<<20+1<<18)
 	require.NoError(t, err)
 	assert.Equal(t, 3, u.Bands)
 	assert.Equal(t, 2, u.BandsFull, "the last band is full at its own length")
@@ -53,7 +53,7 @@ func TestBundle(t *testing.T) {
 
 	other := place(t)
 	require.NoError(t, files.Copy(t.Context(), d, "b.sparsebundle", other, "c.sparsebundle"))
-	again, err := files.Usage(t.Context(), other, "c.sparsebundle", 1<<20, 11<<20+1<<18)
+	again, err := files.UsageOf(t.Context(), other, "c.sparsebundle", 1<<20, 11<<20+1<<18)
 	require.NoError(t, err)
 	assert.Equal(t, u.Apparent, again.Apparent)
 	data, err := os.ReadFile(filepath.Join(other.Path(), "c.sparsebundle/bands/a"))
@@ -93,7 +93,7 @@ func TestSparseCopyStaysSparse(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join(d.Path(), "y.dmg"))
 	require.NoError(t, err)
 	assert.True(t, bytes.Equal(a, b))
-	u, err := files.Usage(t.Context(), d, "y.dmg", 0, 0)
+	u, err := files.UsageOf(t.Context(), d, "y.dmg", 0, 0)
 	require.NoError(t, err)
 	assert.True(t, u.Sparse)
 	require.NoError(t, files.Truncate(t.Context(), d, "y.dmg"))
@@ -115,7 +115,7 @@ func TestRefused(t *testing.T) {
 	assert.NoDirExists(t, filepath.Join(d.Path(), "c"), "a copy that failed is gone")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = files.Usage(ctx, d, "b.sparsebundle", 0, 0)
+	_, err = files.UsageOf(ctx, d, "b.sparsebundle", 0, 0)
 	require.ErrorIs(t, err, context.Canceled)
 }
 
