@@ -230,7 +230,9 @@ func TestArchitecturePageHasTheLayers(t *testing.T) {
 			if info, err := os.Stat(filepath.Join(root(t), name)); err != nil || !info.IsDir() || below && entry != "cmd/..." || name == "internal/archtest" {
 				continue
 			}
-			at := slices.IndexFunc(rows, func(row string) bool { return strings.Contains(row, "`"+name+"`") || below && strings.Contains(row, "`"+name+"/") })
+			at := slices.IndexFunc(rows, func(row string) bool {
+				return strings.Contains(row, "`"+name+"`") || below && strings.Contains(row, "`"+name+"/")
+			})
 			if assert.GreaterOrEqual(t, at, 0, "docs/architecture.md has no row for %s", entry) {
 				assert.GreaterOrEqual(t, at, last, "docs/architecture.md: %s stands too high", entry)
 				lowest, named = max(lowest, at), named+1
