@@ -96,7 +96,9 @@ func (e *estimator) run(steps []Step, cycle int) {
 			}
 			continue
 		case "parallel":
-			e.run(s.Steps, cycle)
+			if s.Expect != "fail" {
+				e.run(s.Steps, cycle)
+			}
 			continue
 		}
 		e.one(s, cycle)

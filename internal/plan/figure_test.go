@@ -93,3 +93,27 @@ func TestQuantities(t *testing.T) {
 	}
 	assert.Empty(t, plan.Quantity("speed").Unit())
 }
+
+// FuzzFigure: whatever is accepted is finite, in order, and reads the same again.
+func FuzzFigure(f *testing.F) {
+	for _, text := range []string{"6.13 GB/s", "about 2.2 GB/s", "-0.5 s to 1 s", ">= 57%", "≤ 3", "0.9 to 1.1", "99999999999999999999999999999999999999"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, unit := range []string{"B/s", "s", "B", "1"} {
+			if fig, err := plan.ParseFigure(text, unit); err == nil {
+				require.LessOrEqual(t, fig.Low, fig.High)
+				require.False(t, math.IsInf(fig.Low, 0) || math.IsInf(fig.High, 0))
+				same, err := plan.ParseFigure(fig.Text, unit)
+				require.NoError(t, err)
+				require.Equal(t, fig, same)
+			}
+			if b, err := plan.ParseBound(text, unit); err == nil {
+				require.LessOrEqual(t, b.Low, b.High)
+				same, err := plan.ParseBound(b.Text, unit)
+				require.NoError(t, err)
+				require.Equal(t, b, same)
+			}
+		}
+	})
+}
