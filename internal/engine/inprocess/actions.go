@@ -40,10 +40,7 @@ func (c *image) Convert(ctx context.Context, dir *hostio.Dir, name string, s eng
 			return err
 		}
 		err = copyDevice(ctx, src, dst)
-		if e := dst.Close(); err == nil {
-			err = e
-		}
-		return err
+		return errors.Join(err, dst.Close())
 	})
 	if err != nil {
 		return nil, fmt.Errorf("converting %q: %w", c.file, err)

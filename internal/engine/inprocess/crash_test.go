@@ -174,7 +174,7 @@ func TestPowerCut(t *testing.T) {
 		t.Run(format, func(t *testing.T) {
 			l := live(t, format)
 			ops := l.rec.Ops()
-			for range 110 {
+			for range 60 {
 				n := l.begun + r.IntN(len(ops)-l.begun+1)
 				keep, least := flushed(ops[:n])
 				names := least + r.IntN(n-least+1)

@@ -144,9 +144,7 @@ func format(dir *hostio.Dir, file, seed string, s engine.Spec) (err error) {
 		return err
 	}
 	defer func() {
-		if e := img.Close(); err == nil {
-			err = e
-		}
+		err = errors.Join(err, img.Close())
 	}()
 	// Identifiers come from name and spec, not from chance: images made twice are equal.
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%d\x00%d\x00%s", seed, s.Format, s.Size, s.BandSize, s.VolumeName))

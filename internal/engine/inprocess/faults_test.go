@@ -145,7 +145,7 @@ func TestEveryFailingCallIsReported(t *testing.T) {
 	}
 	for _, format := range []string{"UDRW", "UDSB"} {
 		for _, kind := range kinds {
-			for k, struck := 1, true; struck; k += 1 + k/5 {
+			for k, struck := 1, true; struck; k += 1 + k/4 {
 				t.Run(fmt.Sprintf("%s %s %d", format, kind, k), func(t *testing.T) { struck = failingCall(t, format, kind, k) })
 			}
 		}
@@ -179,7 +179,7 @@ func failingCall(t *testing.T, format string, kind hostio.Kind, k int) (struck b
 // TestDiskFullAnywhere gives the host's disk room for some bytes only, and then room again: the image goes on.
 func TestDiskFullAnywhere(t *testing.T) {
 	for _, format := range []string{"UDRW", "UDSB"} {
-		for room, struck := int64(0), true; struck; room += 150_001 {
+		for room, struck := int64(0), true; struck; room += 250_001 {
 			t.Run(fmt.Sprintf("%s %d bytes", format, room), func(t *testing.T) { struck = diskFull(t, format, room) })
 		}
 	}

@@ -97,9 +97,7 @@ func (c *image) with(ctx context.Context, doing string, readOnly bool, f func(im
 		return gone(err)
 	}
 	defer func() {
-		if e := img.Close(); err == nil {
-			err = gone(e)
-		}
+		err = errors.Join(err, gone(img.Close())) // a flush that fails is told, whatever came before
 	}()
 	return gone(f(img))
 }

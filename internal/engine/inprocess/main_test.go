@@ -12,7 +12,7 @@ func TestMain(m *testing.M) {
 	set := false
 	flag.Visit(func(f *flag.Flag) { set = set || f.Name == "rapid.checks" })
 	if !set && os.Getenv("DMGBENCH_LONG") == "" {
-		_ = flag.Set("rapid.checks", "20")
+		_ = flag.Set("rapid.checks", "12")
 	}
 	os.Exit(m.Run())
 }
