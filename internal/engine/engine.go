@@ -128,6 +128,11 @@ type Attachment interface {
 	Detach(ctx context.Context, force bool) (Report, error)
 }
 
+// Teller is a [Container] or an [Attachment] that keeps what its making said of
+// itself, since Create, Convert and Attach return no report: retries, the
+// tool's own figures and words. Told hands it over once.
+type Teller interface{ Told() Report }
+
 // UnsupportedError says what an engine cannot do; the case is skipped with this reason.
 type UnsupportedError struct {
 	Engine string // title

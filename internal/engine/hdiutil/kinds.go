@@ -1,0 +1,253 @@
+package hdiutil
+
+import (
+	"fmt"
+	"strings"
+
+	"dmgbench/internal/engine"
+	"dmgbench/internal/engine/hdiutil/argv"
+)
+
+const (
+	backendHdiutil  = "hdiutil"
+	backendDiskutil = "diskutil"
+	auto            = "auto"
+)
+
+// kind is a format.
+type kind struct {
+	format string // Apple's four letters
+	ext    string // of the file name
+	typ    string // of `hdiutil create`, "" if it cannot make an empty one
+	image  string // of `diskutil image`, "" if it does not know it
+	grows  bool
+	fixed  bool // read-only: made by converting
+	sums   bool // stores a checksum, so that it can be verified
+}
+
+// kinds are all formats. diskutil says RAW for UDRW.
+var kinds = map[string]kind{}
+
+func init() {
+	for _, k := range []kind{
+		{format: "UDRW", ext: ".dmg", typ: "UDIF", image: "RAW"},
+		{format: "UDSP", ext: ".sparseimage", typ: "SPARSE", grows: true},
+		{format: "UDSB", ext: ".sparsebundle", typ: "SPARSEBUNDLE", image: "UDSB", grows: true},
+		{format: "ASIF", ext: ".asif", image: "ASIF", grows: true},
+		{format: "UDRO", ext: ".dmg", image: "UDRO", fixed: true, sums: true},
+		{format: "UDCO", ext: ".dmg", fixed: true, sums: true},
+		{format: "UDZO", ext: ".dmg", image: "UDZO", fixed: true, sums: true},
+		{format: "UDBZ", ext: ".dmg", fixed: true, sums: true},
+		{format: "ULFO", ext: ".dmg", image: "ULFO", fixed: true, sums: true},
+		{format: "ULMO", ext: ".dmg", image: "ULMO", fixed: true, sums: true},
+		{format: "UFBI", ext: ".dmg", fixed: true, sums: true},
+		{format: "UDTO", ext: ".cdr", fixed: true},
+	} {
+		kinds[k.format] = k
+	}
+}
+
+func canonical(format string) string {
+	if f := strings.ToUpper(format); f != "RAW" {
+		return f
+	}
+	return "UDRW"
+}
+
+// filesystem is a file system by the name that plans use.
+type filesystem struct {
+	name  string
+	hd    string   // of -fs; "" is -layout NONE
+	du    string   // of --fs; "" if diskutil does not make it
+	types []string // in the mount table
+	label int      // longest volume name, bytes
+	apple bool     // Apple's tool makes it
+	fsck  []string // Linux: program and options to look, to repair
+}
+
+var filesystems = []filesystem{
+	{name: "APFS", hd: "APFS", du: "APFS", types: []string{"apfs"}, label: 127, apple: true},
+	{name: "Case-sensitive APFS", hd: "Case-sensitive APFS", types: []string{"apfs"}, label: 127, apple: true},
+	{name: "HFS+", hd: "HFS+", types: []string{"hfs", "hfsplus"}, label: 127, apple: true, fsck: []string{"fsck.hfsplus", "-fn", "-fy"}},
+	{name: "Journaled HFS+", hd: "Journaled HFS+", types: []string{"hfs", "hfsplus"}, label: 127, apple: true, fsck: []string{"fsck.hfsplus", "-fn", "-fy"}},
+	{name: "Case-sensitive HFS+", hd: "Case-sensitive HFS+", types: []string{"hfs", "hfsplus"}, label: 127, apple: true, fsck: []string{"fsck.hfsplus", "-fn", "-fy"}},
+	{name: "Case-sensitive Journaled HFS+", hd: "Case-sensitive Journaled HFS+", types: []string{"hfs", "hfsplus"}, label: 127, apple: true, fsck: []string{"fsck.hfsplus", "-fn", "-fy"}},
+	{name: "FAT32", hd: "MS-DOS FAT32", du: "MS-DOS", types: []string{"msdos", "vfat"}, label: 11, apple: true, fsck: []string{"fsck.fat", "-n", "-a"}},
+	{name: "exFAT", hd: "ExFAT", du: "ExFAT", types: []string{"exfat"}, label: 11, apple: true, fsck: []string{"fsck.exfat", "-n", "-y"}},
+	{name: "none", du: "None", apple: true},
+	{name: "ext4", hd: "ext4", types: []string{"ext4"}, label: 16, fsck: []string{"fsck.ext4", "-fn", "-fy"}},
+	{name: "XFS", hd: "xfs", types: []string{"xfs"}, label: 12, fsck: []string{"xfs_repair", "-n", "-P"}},
+	{name: "btrfs", hd: "btrfs", types: []string{"btrfs"}, label: 255, fsck: []string{"btrfs", "check", ""}},
+}
+
+// synonyms are other names that people use.
+var synonyms = map[string]string{
+	"apfsx": "Case-sensitive APFS", "hfs+j": "Journaled HFS+", "jhfs+": "Journaled HFS+", "hfsx": "Case-sensitive HFS+",
+	"jhfs+x": "Case-sensitive Journaled HFS+", "ms-dos fat32": "FAT32", "": "none",
+}
+
+// filesystemNamed finds a file system, by any case.
+func filesystemNamed(name string) (filesystem, bool) {
+	if s, ok := synonyms[strings.ToLower(name)]; ok {
+		name = s
+	}
+	for _, f := range filesystems {
+		if strings.EqualFold(f.name, name) {
+			return f, true
+		}
+	}
+	return filesystem{}, false
+}
+
+// labelled cuts a volume name to what the file system takes, at a whole character.
+func (f filesystem) labelled(name string) string {
+	if name == "" {
+		name = "dmgbench"
+	}
+	for i, r := range name {
+		if i+len(string(r)) > f.label {
+			return name[:i]
+		}
+	}
+	return name
+}
+
+// choice is what is made of a spec, and by which tool.
+type choice struct {
+	backend string
+	kind    kind
+	fs      filesystem
+	size    int64 // bytes, as the tool takes it
+}
+
+// choose finds the tool and the file system for a spec. With auto, hdiutil is
+// asked first, since it makes nearly everything; ASIF is diskutil's alone.
+func (e *Engine) choose(s engine.Spec) (choice, error) {
+	k, ok := kinds[canonical(s.Format)]
+	switch {
+	case !ok:
+		return choice{}, e.refuse(backendHdiutil, "format "+s.Format, "")
+	case k.fixed:
+		return choice{}, e.refuse(backendHdiutil, "making an empty "+k.format+" image", "make a UDRW image and convert it")
+	}
+	return e.chooseKind(s, k)
+}
+
+func (e *Engine) chooseKind(s engine.Spec, k kind) (choice, error) {
+	if k.format == "" {
+		return choice{}, e.refuse(backendHdiutil, "format "+s.Format, "")
+	}
+	var first error
+	for _, b := range candidates(s.Backend, k) {
+		c, err := e.with(b, s, k)
+		if err == nil {
+			return c, nil
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return choice{}, first
+}
+
+func candidates(backend string, k kind) []string {
+	switch {
+	case backend != "" && backend != auto:
+		return []string{backend}
+	case k.format == "ASIF":
+		return []string{backendDiskutil}
+	}
+	return []string{backendHdiutil, backendDiskutil}
+}
+
+// with says what one backend would make of the spec.
+func (e *Engine) with(backend string, s engine.Spec, k kind) (choice, error) {
+	c := choice{backend: backend, kind: k, size: roundUp(s.Size, argv.Sector)}
+	if err := e.makes(backend, k); err != nil {
+		return c, err
+	}
+	encrypted := s.Encryption != "" && s.Encryption != "none"
+	switch {
+	case encrypted && s.Encryption != "AES-128" && s.Encryption != "AES-256":
+		return c, e.refuse(backend, "encryption "+s.Encryption, "AES-128 or AES-256")
+	case encrypted && !e.can.encrypts:
+		return c, e.refuse(backend, "encryption "+s.Encryption, "")
+	case encrypted && backend == backendDiskutil && s.Encryption != "AES-256":
+		return c, e.refuse(backend, "encryption "+s.Encryption, "AES-256, or backend = \"hdiutil\"")
+	case backend == backendDiskutil && s.BandSize != 0 && k.format == "UDSB":
+		return c, e.refuse(backend, "a band size of one's own", "backend = \"hdiutil\"")
+	case k.format == "UDSB" && s.BandSize != 0 && (s.BandSize < argv.MinBand || s.BandSize > argv.MaxBand || s.BandSize%argv.Sector != 0):
+		return c, e.refuse(backend, fmt.Sprintf("bands of %d bytes", s.BandSize), "1 MiB to 8 GiB")
+	}
+	if backend == backendDiskutil {
+		c.size = roundUp(s.Size, 4096)
+	}
+	var err error
+	c.fs, err = e.pick(backend, s.Filesystems, k)
+	return c, err
+}
+
+// makes says whether the backend knows the format.
+func (e *Engine) makes(backend string, k kind) error {
+	known, is := false, false
+	switch backend {
+	case backendHdiutil:
+		is, known = e.can.hdiutil, e.can.makes[k.format]
+	case backendDiskutil:
+		is, known = e.can.diskutil, e.can.images[k.format]
+	default:
+		return e.refuse(backendHdiutil, "backend "+backend, "hdiutil, diskutil or auto")
+	}
+	switch {
+	case !is:
+		return &engine.UnsupportedError{Engine: e.title(backendHdiutil), What: "backend " + backend, Hint: "this machine has no such tool, or an old one"}
+	case !known && k.format == "ASIF" && backend == backendHdiutil:
+		return e.refuse(backend, "format ASIF", "backend = \"diskutil\" or \"auto\"")
+	case !known && k.format == "ASIF":
+		return e.refuse(backend, "format ASIF", "macOS 26 or later makes it")
+	case !known:
+		return e.refuse(backend, "format "+k.format, "")
+	}
+	return nil
+}
+
+// pick is the first file system of the preference that the backend can make; none stands for APFS, else ext4, else exFAT.
+func (e *Engine) pick(backend string, preference []string, k kind) (filesystem, error) {
+	if len(preference) == 0 {
+		preference = []string{"APFS", "ext4", "exFAT"}
+	}
+	for _, name := range preference {
+		f, ok := filesystemNamed(name)
+		switch {
+		case !ok:
+		case backend == backendHdiutil && e.can.filesystems[f.name]:
+			return f, nil
+		case backend == backendDiskutil && f.du != "" && (e.can.filesystems[f.name] || !e.can.hdiutil):
+			return f, nil
+		}
+	}
+	return filesystem{}, e.refuse(backend, "file system "+strings.Join(preference, ", "), "it makes "+strings.Join(e.filesystemNames(backend), ", "))
+}
+
+func (e *Engine) filesystemNames(backend string) []string {
+	var list []string
+	for _, f := range filesystems {
+		if e.can.filesystems[f.name] && (backend == backendHdiutil || f.du != "") {
+			list = append(list, f.name)
+		}
+	}
+	return list
+}
+
+func (e *Engine) refuse(backend, what, hint string) error {
+	return &engine.UnsupportedError{Engine: e.title(backend), What: what, Hint: hint}
+}
+
+func roundUp(v, unit int64) int64 { return (v + unit - 1) / unit * unit }
+
+func withExtension(name, ext string) string {
+	if strings.HasSuffix(name, ext) {
+		return name
+	}
+	return name + ext
+}

@@ -1,0 +1,28 @@
+package hdiutil
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// systemMounts asks getfsstat(2) without waiting for file systems that hang.
+func systemMounts() ([]mount, error) {
+	n, err := unix.Getfsstat(nil, unix.MNT_NOWAIT)
+	if err != nil {
+		return nil, fmt.Errorf("reading the mount table: %w", err)
+	}
+	table := make([]unix.Statfs_t, n+8) // some may come in between
+	n, err = unix.Getfsstat(table, unix.MNT_NOWAIT)
+	if err != nil {
+		return nil, fmt.Errorf("reading the mount table: %w", err)
+	}
+	list := make([]mount, 0, n)
+	for _, s := range table[:min(n, len(table))] {
+		list = append(list, mount{
+			from: unix.ByteSliceToString(s.Mntfromname[:]), on: unix.ByteSliceToString(s.Mntonname[:]),
+			kind: unix.ByteSliceToString(s.Fstypename[:]), readOnly: s.Flags&unix.MNT_RDONLY != 0,
+		})
+	}
+	return list, nil
+}

@@ -1,0 +1,14 @@
+package hdiutil
+
+import (
+	"fmt"
+	"os"
+)
+
+func systemMounts() ([]mount, error) {
+	text, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return nil, fmt.Errorf("reading the mount table: %w", err)
+	}
+	return parseMountinfo(string(text)), nil
+}

@@ -1,0 +1,8 @@
+//go:build !linux && !darwin
+
+package hdiutil
+
+import "dmgbench/internal/hostio"
+
+// systemMounts refuses: nothing is known of the mount table of this system.
+func systemMounts() ([]mount, error) { return nil, hostio.ErrUnsupported }

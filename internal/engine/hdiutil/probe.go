@@ -1,0 +1,152 @@
+package hdiutil
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"dmgbench/internal/engine/hdiutil/argv"
+	"dmgbench/internal/engine/hdiutil/parse"
+	"dmgbench/internal/engine/hdiutil/proc"
+)
+
+// abilities are what the tools said they can do.
+type abilities struct {
+	hdiutil, diskutil bool            // the tool answers
+	makes             map[string]bool // formats that `hdiutil create` and convert make
+	images            map[string]bool // formats that `diskutil image create` makes
+	filesystems       map[string]bool // by the names of plans
+	encrypts          bool
+	noSpotlight       bool // `hdiutil create` knows -nospotlight
+}
+
+// probe asks the tools. Help texts are free text: what is not found in one that
+// is plainly a list counts as not there; a text that is no list proves nothing,
+// and then what Apple's manual says is assumed.
+func (e *Engine) probe(ctx context.Context) error {
+	e.can = abilities{makes: map[string]bool{}, images: map[string]bool{}, filesystems: map[string]bool{}}
+	hd := e.probeHdiutil(ctx)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	du := e.probeDiskutil(ctx)
+	if !e.can.hdiutil && !e.can.diskutil {
+		return fmt.Errorf("asking the disk image tools: %w", errors.Join(hd, du))
+	}
+	return ctx.Err()
+}
+
+func (e *Engine) probeHdiutil(ctx context.Context) error {
+	var t tale
+	r, err := e.d.run(ctx, &t, call{doing: "asking", object: "hdiutil info", build: argv.Info{}, check: func(r proc.Result) error {
+		_, _, err := parse.Info(r.Stdout)
+		return err
+	}})
+	if err != nil {
+		return err
+	}
+	e.can.hdiutil = true
+	vendor, version, _ := parse.Vendor(r.Stdout)
+	if e.o.Vendor == "" {
+		e.o.Vendor = vendor
+	}
+	if e.o.Version == "" {
+		e.o.Version = strings.TrimSpace(e.o.System + " (DiskImages " + version + ")")
+		if e.o.Vendor == "dmgbench" {
+			e.o.Version = version
+		}
+	}
+	e.readCreateHelp(e.help(ctx, argv.Help{Verb: "create"}))
+	e.readConvertHelp(e.help(ctx, argv.Help{Verb: "convert"}))
+	return nil
+}
+
+// help is a help text, wherever and with whatever status the tool prints it.
+func (e *Engine) help(ctx context.Context, b builder) string {
+	r, _, _ := e.d.once(ctx, call{doing: "asking", object: "help", build: b})
+	return string(r.Stdout) + "\n" + string(r.Stderr)
+}
+
+func (e *Engine) readCreateHelp(help string) {
+	apple := e.o.Vendor != "dmgbench"
+	types := parse.Names(help, []string{"UDIF", "SPARSE", "SPARSEBUNDLE"})
+	if len(types) == 0 {
+		types = []string{"UDIF", "SPARSE", "SPARSEBUNDLE"}
+	}
+	for _, k := range kinds {
+		for _, t := range types {
+			if k.typ == t {
+				e.can.makes[k.format] = true
+			}
+		}
+	}
+	var listed []string
+	for _, f := range filesystems {
+		if f.hd != "" && len(parse.Names(help, []string{f.hd})) > 0 {
+			listed = append(listed, f.name)
+		}
+	}
+	for _, f := range filesystems {
+		e.can.filesystems[f.name] = len(listed) == 0 && f.apple && apple || f.name == "none"
+	}
+	for _, name := range listed {
+		e.can.filesystems[name] = true
+	}
+	e.can.encrypts = apple || len(parse.Names(help, []string{"AES-256"})) > 0
+	e.can.noSpotlight = strings.Contains(help, "-nospotlight") || strings.Contains(help, "-[no]spotlight")
+}
+
+func (e *Engine) readConvertHelp(help string) {
+	var formats []string
+	for f := range kinds {
+		formats = append(formats, f)
+	}
+	listed := parse.Names(help, formats)
+	for f, k := range kinds {
+		if k.fixed && len(listed) == 0 {
+			e.can.makes[f] = e.o.Vendor != "dmgbench"
+		}
+	}
+	for _, f := range listed {
+		if kinds[f].fixed {
+			e.can.makes[f] = true
+		}
+	}
+}
+
+// probeDiskutil looks for formats in the help of `diskutil image create`. An
+// old diskutil does not recognize the verb.
+func (e *Engine) probeDiskutil(ctx context.Context) error {
+	if len(e.o.Diskutil) == 0 {
+		return nil
+	}
+	r, _, err := e.d.once(ctx, call{doing: "asking", object: "diskutil image", build: argv.HelpDU{Verb: "image create blank"}})
+	if classOf(err) == Missing || classOf(err) == Deadline {
+		return err
+	}
+	blank := string(r.Stdout) + "\n" + string(r.Stderr)
+	if strings.Contains(blank, "did not recognize") {
+		return fmt.Errorf("asking diskutil: it has no verb image")
+	}
+	from := e.help(ctx, argv.HelpDU{Verb: "image create from"})
+	for f, k := range kinds {
+		text := blank
+		if k.fixed {
+			text = from
+		}
+		if k.image != "" && len(parse.Names(text, []string{k.image})) > 0 {
+			e.can.images[f], e.can.diskutil = true, true
+		}
+	}
+	if !e.can.diskutil {
+		return fmt.Errorf("asking diskutil: its help names no format")
+	}
+	if !e.can.hdiutil {
+		e.can.encrypts = true
+		for _, name := range []string{"APFS", "exFAT", "FAT32", "none"} {
+			e.can.filesystems[name] = true
+		}
+	}
+	return nil
+}

@@ -1,0 +1,5 @@
+//go:build !linux
+
+package hdiutil
+
+func trimVolume(string) (int64, error) { return 0, errNoTrim }

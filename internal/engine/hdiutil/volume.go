@@ -1,0 +1,121 @@
+package hdiutil
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strconv"
+
+	"dmgbench/internal/engine"
+	"dmgbench/internal/engine/hdiutil/argv"
+	"dmgbench/internal/engine/hdiutil/parse"
+	"dmgbench/internal/engine/hdiutil/proc"
+)
+
+// checkVolume attaches the image without mounting it, has the file system
+// checked, and detaches again, whatever was found.
+func (c *image) checkVolume(ctx context.Context, t *tale, repair bool) error {
+	if c.fs.name == "none" {
+		return c.e.refuse(c.backend, "checking the volume of an image without one", "")
+	}
+	at, err := c.Attach(ctx, engine.AttachOptions{NoMount: true, NoVerify: true, ReadOnly: !repair})
+	if err != nil {
+		return finding(t, err)
+	}
+	a := at.(*attachment)
+	t.add(a.Told())
+	if a.device.Device == "" {
+		t.r.Findings = append(t.r.Findings, "the image has no volume")
+	} else {
+		err = c.fsck(ctx, t, a.device, repair)
+	}
+	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
+	defer cancel()
+	r, e := a.Detach(clean, false)
+	t.add(r)
+	if e != nil {
+		r, e = a.Detach(clean, true)
+		t.add(r)
+	}
+	return errors.Join(err, e)
+}
+
+// fsck checks the volume on the device: by diskutil on a Mac, by the file system's own program elsewhere.
+func (c *image) fsck(ctx context.Context, t *tale, device parse.Entity, repair bool) error {
+	if c.e.o.Vendor != "dmgbench" {
+		_, err := c.e.d.run(ctx, t, call{doing: "checking the volume of", object: c.file, bytes: c.size,
+			build: argv.VerifyVolume{Device: device.Device, Repair: repair}})
+		return finding(t, err)
+	}
+	if len(c.fs.fsck) == 0 {
+		return c.e.refuse(c.backend, "checking "+c.fs.name, "")
+	}
+	program, err := exec.LookPath(c.fs.fsck[0])
+	if err != nil {
+		return c.e.refuse(c.backend, "checking "+c.fs.name, "install the package with "+c.fs.fsck[0])
+	}
+	option := c.fs.fsck[1]
+	if repair {
+		option = c.fs.fsck[2]
+	}
+	var args []string
+	if option != "" {
+		args = append(args, option)
+	}
+	r, err := proc.Run(ctx, proc.Job{Path: program, Args: append(args, device.Device), Dir: c.e.d.dir,
+		Deadline: c.e.d.deadline("verifyVolume", c.size), Grace: c.e.d.grace})
+	cmd := argv.Command{Tool: argv.Tool(c.fs.fsck[0]), Verb: "fsck", Args: append(args, device.Device)}
+	t.tool(c.fs.fsck[0]+" fsck", 1, r, 0)
+	t.note("fsck_output", parse.Talk(string(r.Stdout)).Last())
+	switch {
+	case err != nil:
+		return failure("checking the volume of", c.file, cmd, r, err)
+	case r.Status == 0:
+	case repair && r.Status&^3 == 0: // fsck(8): 1 and 2 say that errors were corrected
+		t.warn("the volume was repaired: %s", parse.Talk(string(r.Stdout)).Last())
+	default:
+		t.r.Findings = append(t.r.Findings, failure("checking the volume of", c.file, cmd, r, nil).Error())
+	}
+	return nil
+}
+
+// errNoTrim says that the system has no call for it, or refuses it.
+var errNoTrim = errors.New("the system does not trim this volume")
+
+// Trim gives the volume's free space back to the container: by the system's own
+// call where there is one, else by the work-alike's verb. macOS has neither: it
+// trims when it mounts, and the report says so.
+func (a *attachment) Trim(ctx context.Context) (engine.Report, error) {
+	c := a.c
+	if err := c.same(ctx, "trimming", false); err != nil {
+		return engine.Report{}, err
+	}
+	if a.vol == nil || a.readOnly {
+		return engine.Report{}, fmt.Errorf("trimming %q: the volume is not mounted for writing", c.file)
+	}
+	if c.e.o.Vendor != "dmgbench" {
+		return engine.Report{Reported: map[string]string{"trim": "not asked for: macOS trims a volume of its own accord, when it mounts it"}}, nil
+	}
+	// Whatever the folder lies on would be trimmed, were our volume not there.
+	if m, ok, err := c.e.host.mountedOn(a.point); err != nil || !ok || m.from != a.mounted.from {
+		return engine.Report{}, errors.Join(fmt.Errorf("trimming %q: its volume is no longer mounted", c.file), err)
+	}
+	before, err := c.Usage(ctx)
+	if err != nil {
+		return engine.Report{}, err
+	}
+	var t tale
+	n, err := c.e.host.trim(a.point)
+	if errors.Is(err, errNoTrim) {
+		_, err = c.e.d.run(ctx, &t, call{doing: "trimming", object: c.file, build: argv.Trim{MountPoint: a.point}})
+	} else if err == nil {
+		t.note("trimmed", strconv.FormatInt(n, 10))
+	}
+	if err != nil {
+		return t.report(), fmt.Errorf("trimming %q: %w", c.file, err)
+	}
+	after, err := c.Usage(ctx)
+	t.r.Freed = max(0, before.Allocated-after.Allocated)
+	return t.report(), err
+}
