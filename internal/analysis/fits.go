@@ -278,10 +278,23 @@ func shown(f plan.Fit, x fitted) result.Fit {
 	}
 	for _, at := range f.Predict {
 		if v, ok := number(at); ok {
-			out.Predictions = append(out.Predictions, [2]float64{v, x.whole.at(v)})
+			out.Predictions = append(out.Predictions, [2]float64{v, x.at(v)})
 		}
 	}
 	return out
+}
+
+// at predicts: the mean of what the rounds predict from three on, as the
+// coefficients are their means, so that a line goes through its own predictions.
+func (x fitted) at(v float64) float64 {
+	if len(x.curves) < minRounds {
+		return x.whole.at(v)
+	}
+	ys := make([]float64, len(x.curves))
+	for i, c := range x.curves {
+		ys[i] = c.at(v)
+	}
+	return plainScale.centre(ys)
 }
 
 // interval gives a coefficient its interval: over rounds from three on, else the

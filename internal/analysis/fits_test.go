@@ -164,3 +164,24 @@ func TestThreadClaims(t *testing.T) {
 		assert.Equal(t, result.Holds, c.Verdict, "%s: %s", c.ID, c.Reason)
 	}
 }
+
+// A line goes through its own predictions: both are means over the rounds.
+func TestPredictionsLieOnTheLine(t *testing.T) {
+	p := planOf(t, scaling)
+	for i := range p.Fits {
+		p.Fits[i].Predict = []string{"16"}
+	}
+	seen := false
+	for _, f := range analysed(t, p, 4, perThread(0.05)).Fits {
+		if f.Model != "line" || f.Reason != "" {
+			continue
+		}
+		seen = true
+		k := map[string]float64{}
+		for _, c := range f.Coefficients {
+			k[c.Name] = c.Value
+		}
+		assert.InEpsilon(t, k["intercept"]+16*k["slope"], f.Predictions[0][1], 1e-9, f.Name)
+	}
+	assert.True(t, seen)
+}
