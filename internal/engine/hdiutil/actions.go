@@ -91,6 +91,9 @@ func (c *image) Resize(ctx context.Context, size int64) (engine.Report, error) {
 		return t.report(), err
 	}
 	c.size = want
+	if c.seen.size != 0 {
+		c.size = c.seen.size
+	}
 	return t.report(), nil
 }
 
@@ -111,13 +114,13 @@ func (c *image) resizing(t *tale, size int64) (builder, int64, error) {
 	return nil, 0, c.e.refuse(c.backend, "resizing "+c.fs.name, "use APFS with diskutil, or HFS+")
 }
 
-// resized reads the new size back, where the files tell it.
+// resized reads the new size back, where the files tell it. Tools may round to 4 KiB.
 func (c *image) resized(want int64) error {
 	f, err := look(c.dir, c.file)
 	if err != nil {
 		return err
 	}
-	if f.size != 0 && f.size != want {
+	if off := f.size - want; f.size != 0 && (off <= -4096 || off >= 4096) {
 		return fmt.Errorf("%w: the image has %d bytes, %d were asked for", ErrNoResult, f.size, want)
 	}
 	c.seen = f

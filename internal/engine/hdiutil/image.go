@@ -106,10 +106,11 @@ func (e *Engine) make(ctx context.Context, t *tale, dir *hostio.Dir, file string
 		}
 		return fits(f)
 	}
-	if _, err := e.d.run(ctx, t, c); err != nil {
-		return errors.Join(err, c.undo())
+	_, err := e.d.run(ctx, t, c)
+	if err == nil || classOf(err) == Exists { // somebody else's file, made just now
+		return err
 	}
-	return nil
+	return errors.Join(err, c.undo())
 }
 
 // made is the container that a tool has just made.

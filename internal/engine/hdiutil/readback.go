@@ -48,12 +48,13 @@ func look(dir *hostio.Dir, name string) (found, error) {
 	return lookFile(f, fi.Size())
 }
 
-func lookFile(f *hostio.File, size int64) (found, error) {
-	head, err := part(f, 0, 1024)
+// lookFile knows a file by its magic numbers, encryption first, as Apple's tools do.
+func lookFile(r io.ReaderAt, size int64) (found, error) {
+	head, err := part(r, 0, 1024)
 	if err != nil {
 		return found{}, err
 	}
-	tail, err := part(f, max(0, size-512), 512)
+	tail, err := part(r, max(0, size-512), 512)
 	if err != nil {
 		return found{}, err
 	}
@@ -67,9 +68,20 @@ func lookFile(f *hostio.File, size int64) (found, error) {
 	case bytes.HasPrefix(head, []byte("shdw")):
 		return found{format: "ASIF"}, nil
 	case len(tail) == 512 && bytes.HasPrefix(tail, []byte("koly")):
-		return found{format: "UDIF"}, nil
+		return lookTrailer(head, tail, size), nil
 	}
 	return found{format: "UDRW", size: size, layout: layout(head)}, nil
+}
+
+// lookTrailer tells read-only kinds from raw data with a trailer that
+// describes nothing, as old tools left behind UDRW: no property list and no
+// resource fork, and the data's length in front.
+func lookTrailer(head, tail []byte, size int64) found {
+	u64 := func(at int) uint64 { return binary.BigEndian.Uint64(tail[at:]) }
+	if data := u64(32); u64(48) == 0 && u64(224) == 0 && data > 0 && data <= uint64(size-512) {
+		return found{format: "UDRW", size: int64(data), layout: layout(head)}
+	}
+	return found{format: "UDIF"}
 }
 
 // layout looks for a GUID partition table behind the protective boot record (UEFI, section 5).

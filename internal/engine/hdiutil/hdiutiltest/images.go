@@ -63,7 +63,9 @@ func (m meta) write(path string) error {
 	case "UDSP", "ASIF":
 		return nil
 	}
-	_, err = f.WriteAt(append([]byte("koly"), make([]byte, 508)...), metaAt+metaLen)
+	trailer := append([]byte("koly"), make([]byte, 508)...)
+	binary.BigEndian.PutUint64(trailer[224:], 1) // the length of a property list
+	_, err = f.WriteAt(trailer, metaAt+metaLen)
 	return err
 }
 

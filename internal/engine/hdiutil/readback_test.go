@@ -1,0 +1,87 @@
+package hdiutil
+
+import (
+	"bytes"
+	"encoding/binary"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// header is the start of an encrypted file: encrcdsa, version 2, AES with so many key bits.
+func header(bits uint32) []byte {
+	h := make([]byte, 4096)
+	copy(h, "encrcdsa")
+	binary.BigEndian.PutUint32(h[8:], 2)
+	binary.BigEndian.PutUint32(h[0x18:], bits)
+	return h
+}
+
+// trailer is a koly trailer behind some data.
+func trailer(data, xml uint64) []byte {
+	b := make([]byte, 4096+512)
+	k := b[4096:]
+	copy(k, "koly")
+	binary.BigEndian.PutUint64(k[32:], data)
+	binary.BigEndian.PutUint64(k[224:], xml)
+	return b
+}
+
+func TestLookFile(t *testing.T) {
+	gpt := make([]byte, 4096)
+	copy(gpt[512:], "EFI PART")
+	for name, test := range map[string]struct {
+		data []byte
+		want found
+	}{
+		"raw":         {make([]byte, 4096), found{format: "UDRW", size: 4096, layout: "none"}},
+		"partitioned": {gpt, found{format: "UDRW", size: 4096, layout: "GPT"}},
+		"empty":       {nil, found{format: "UDRW"}},
+		"aes-256":     {header(256), found{cipher: "AES-256"}},
+		"aes-128":     {header(128), found{cipher: "AES-128"}},
+		"other key":   {header(7), found{cipher: "encrypted"}},
+		"version 1":   {append(make([]byte, 4088), "cdsaencr"...), found{cipher: "encrypted"}},
+		"sparse":      {append([]byte("sprs"), make([]byte, 4092)...), found{format: "UDSP"}},
+		"asif":        {append([]byte("shdw"), make([]byte, 4092)...), found{format: "ASIF"}},
+		"udif":        {trailer(4000, 96), found{format: "UDIF"}},
+		"raw stub":    {trailer(4096, 0), found{format: "UDRW", size: 4096, layout: "none"}},
+		"wrong stub":  {trailer(1<<40, 0), found{format: "UDIF"}},
+	} {
+		got, err := lookFile(bytes.NewReader(test.data), int64(len(test.data)))
+		require.NoError(t, err, name)
+		assert.Equal(t, test.want, got, name)
+	}
+}
+
+func TestFits(t *testing.T) {
+	for _, test := range []struct {
+		found      found
+		format     string
+		encryption string
+		ok         bool
+	}{
+		{found{format: "UDRW"}, "UDRW", "none", true}, {found{format: "UDRW"}, "UDTO", "", true},
+		{found{format: "UDIF"}, "UDZO", "none", true}, {found{format: "UDIF"}, "UDRW", "none", false},
+		{found{format: "UDRW"}, "UDZO", "none", false}, {found{format: "UDRW"}, "ASIF", "none", false},
+		{found{format: "ASIF"}, "ASIF", "AES-256", true}, {found{format: "UDRW"}, "UDRW", "AES-256", false},
+		{found{cipher: "AES-256"}, "UDRW", "AES-256", true}, {found{cipher: "AES-128"}, "UDRW", "AES-256", false},
+		{found{cipher: "encrypted"}, "UDRW", "AES-256", true}, {found{cipher: "AES-256"}, "UDRW", "none", false},
+		{found{format: "UDSB", cipher: "AES-128"}, "UDSB", "AES-128", true}, {found{format: "UDSB"}, "UDSB", "AES-128", false},
+	} {
+		err := test.found.fits(kinds[test.format], test.encryption)
+		assert.Equal(t, test.ok, err == nil, "%+v: %v", test, err)
+	}
+}
+
+func FuzzLookFile(f *testing.F) {
+	f.Add(header(256))
+	f.Add(trailer(4096, 0))
+	f.Add([]byte("shdw"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		got, err := lookFile(bytes.NewReader(data), int64(len(data)))
+		if err != nil || got.format == "" && got.cipher == "" || got.size < 0 || got.size > int64(len(data)) {
+			t.Fatalf("%+v, %v", got, err)
+		}
+	})
+}
