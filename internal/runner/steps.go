@@ -83,6 +83,7 @@ func (x *caseRun) create(ctx context.Context, rec *result.Step) error {
 			return err
 		}
 		x.adopt(&x.main, con, x.place)
+		hear(rec, con)
 		return nil
 	})
 }
@@ -107,9 +108,12 @@ func (x *caseRun) adopt(slot **handle, con engine.Container, p *place) *handle {
 }
 
 func (x *caseRun) attach(ctx context.Context, h *handle, st plan.Step, rec *result.Step) error {
-	h.opts = x.attachOptions(st)
-	return x.timed(rec, func() (err error) {
-		h.att, err = h.con.Attach(ctx, h.opts)
+	opts := x.attachOptions(st)
+	return x.timed(rec, func() error {
+		att, err := h.con.Attach(ctx, opts)
+		if err == nil { // one that fails leaves the attachment that there is
+			h.att, h.opts = att, opts
+		}
 		return err
 	})
 }
@@ -157,6 +161,7 @@ func (x *caseRun) remount(ctx context.Context, h *handle, st plan.Step, rec *res
 		}
 		h.att = att
 		busy += x.r.now() - from
+		hear(rec, att)
 		if err := x.r.c.Clock.Sleep(ctx, st.AtLeast.Std()); err != nil {
 			return err
 		}
@@ -239,6 +244,25 @@ func keep(rec *result.Step, rep engine.Report) {
 	}
 }
 
+// hear keeps what the making of a container or an attachment said of itself:
+// retries that lie inside the timed step, and the tool's own figures.
+func hear(rec *result.Step, made any) {
+	t, ok := made.(engine.Teller)
+	if !ok {
+		return
+	}
+	rep := t.Told()
+	for k, v := range rep.Reported {
+		if rec.Reported == nil {
+			rec.Reported = map[string]string{}
+		}
+		rec.Reported[k] = v
+	}
+	for _, w := range rep.Warnings {
+		warn(rec, "engine", w)
+	}
+}
+
 func warn(rec *result.Step, kind, text string) {
 	rec.Warnings = append(rec.Warnings, result.Warning{Kind: kind, Text: text})
 }
@@ -261,6 +285,7 @@ func (x *caseRun) another(ctx context.Context, h *handle, st plan.Step, rec *res
 		x.adopt(&made, con, p)
 		made.books = h.books.clone()
 		x.named[cmpOr(st.As, st.Do)] = made
+		hear(rec, con)
 		if st.Do == "damage" {
 			return con.Damage(ctx, st.Kind)
 		}

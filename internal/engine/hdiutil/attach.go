@@ -29,7 +29,7 @@ type attachment struct {
 	disk     string       // the image's whole disk, which is detached
 	device   parse.Entity // that carries the volume
 	point    string       // our mount point, "" when attached without mounting
-	mounted  mount        // as the system's table had it
+	mounted  Mount        // as the system's table had it
 	root     *hostio.Dir
 	vol      *folder.Volume
 	readOnly bool
@@ -134,13 +134,13 @@ func (a *attachment) mount(got parse.Attached) error {
 		return fmt.Errorf("attaching %q: %w", c.file, err)
 	case !ok:
 		return fmt.Errorf("attaching %q: %w: the tool says it is mounted, the system's table does not", c.file, ErrNoResult)
-	case m.readOnly && !a.readOnly:
+	case m.ReadOnly && !a.readOnly:
 		return fmt.Errorf("attaching %q: %w: the volume was mounted read-only", c.file, ErrNoResult)
 	}
 	a.mounted = m
-	a.told.note("mounted_as", m.kind)
-	if len(c.fs.types) > 0 && !slices.Contains(c.fs.types, m.kind) && !strings.HasPrefix(m.kind, "fuse") {
-		a.told.warn("the volume is mounted as %s, %s was asked for", m.kind, c.fs.name)
+	a.told.note("mounted_as", m.Kind)
+	if len(c.fs.types) > 0 && !slices.Contains(c.fs.types, m.Kind) && !strings.HasPrefix(m.Kind, "fuse") {
+		a.told.warn("the volume is mounted as %s, %s was asked for", m.Kind, c.fs.name)
 	}
 	return a.openRoot()
 }

@@ -40,7 +40,7 @@ func (a *attachment) reopen() {
 	if a.point == "" {
 		return
 	}
-	if m, ok, err := a.c.e.host.mountedOn(a.point); err == nil && ok && m.from == a.mounted.from {
+	if m, ok, err := a.c.e.host.mountedOn(a.point); err == nil && ok && m.From == a.mounted.From {
 		if err := a.openRoot(); err != nil {
 			a.told.warn("%v", err)
 		}
@@ -127,9 +127,9 @@ func (a *attachment) conclude(ctx context.Context, last error) error {
 // point from the same device proves it, without any tool; else the list of
 // attached images does.
 func (a *attachment) ours(ctx context.Context, tried bool) (bool, error) {
-	if a.point != "" && !tried && a.mounted.from != "" {
+	if a.point != "" && !tried && a.mounted.From != "" {
 		m, ok, err := a.c.e.host.mountedOn(a.point)
-		if err == nil && ok && m.from == a.mounted.from {
+		if err == nil && ok && m.From == a.mounted.From {
 			return true, nil
 		}
 	}
@@ -157,7 +157,7 @@ func (a *attachment) gone(ctx context.Context) func(proc.Result) error {
 				return errors.Join(fmt.Errorf("%w: the volume is still mounted", ErrNoResult), err)
 			}
 		}
-		if !a.c.e.host.exists(a.disk) {
+		if !a.c.e.host.Exists(a.disk) {
 			return nil
 		}
 		_, ok, err := a.c.e.attached(ctx, &a.told, a.c.path())

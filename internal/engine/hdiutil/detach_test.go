@@ -145,24 +145,24 @@ func TestAttachedElsewhere(t *testing.T) {
 func TestMountTableDecides(t *testing.T) {
 	r := newRig(t, hdiutiltest.Config{})
 	c := r.create("x", spec("UDRW"))
-	r.e.host.mounts = func() ([]mount, error) { return nil, nil }
+	r.e.host.Mounts = func() ([]Mount, error) { return nil, nil }
 	_, err := c.Attach(t.Context(), engine.AttachOptions{})
 	require.ErrorIs(t, err, ErrNoResult)
 	r.clean()
-	r.e.host.mounts = func() ([]mount, error) {
+	r.e.host.Mounts = func() ([]Mount, error) {
 		list, err := r.mounts()
 		for i := range list {
-			list[i].readOnly = true
+			list[i].ReadOnly = true
 		}
 		return list, err
 	}
 	_, err = c.Attach(t.Context(), engine.AttachOptions{})
 	require.ErrorContains(t, err, "read-only")
 	r.clean()
-	r.e.host.mounts = func() ([]mount, error) {
+	r.e.host.Mounts = func() ([]Mount, error) {
 		list, err := r.mounts()
 		for i := range list {
-			list[i].kind = "hfs"
+			list[i].Kind = "hfs"
 		}
 		return list, err
 	}
@@ -179,14 +179,14 @@ func TestParseMountinfo(t *testing.T) {
 broken line
 38 35 0:5 / /x rw - tmpfs
 `)
-	assert.Equal(t, []mount{{"/dev/root", "/mnt/a b", "ext4", false}, {`dmg\bench`, "/mnt/ro", "fuse.x", true}}, list)
+	assert.Equal(t, []Mount{{"/dev/root", "/mnt/a b", "ext4", false}, {`dmg\bench`, "/mnt/ro", "fuse.x", true}}, list)
 }
 
 func FuzzMountinfo(f *testing.F) {
 	f.Add(`36 35 98:0 /mnt1 /mnt/a\040b rw,noatime master:1 - ext4 /dev/root rw`)
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, m := range parseMountinfo(text) {
-			if m.kind == "" || m.on == "" {
+			if m.Kind == "" || m.On == "" {
 				t.Fatalf("%+v", m)
 			}
 		}
@@ -197,10 +197,10 @@ func FuzzMountinfo(f *testing.F) {
 func TestSystemMounts(t *testing.T) {
 	list, err := systemMounts()
 	require.NoError(t, err)
-	_, ok, err := host{mounts: systemMounts}.mountedOn("/")
+	_, ok, err := Host{Mounts: systemMounts}.mountedOn("/")
 	require.NoError(t, err)
 	assert.True(t, ok, "%d mounts", len(list))
-	_, ok, err = host{mounts: systemMounts}.mountedOn(t.TempDir())
+	_, ok, err = Host{Mounts: systemMounts}.mountedOn(t.TempDir())
 	require.NoError(t, err)
 	assert.False(t, ok)
 }
@@ -230,10 +230,10 @@ func TestTrim(t *testing.T) {
 	assert.Equal(t, "12345", rep.Reported["trimmed"])
 	assert.Len(t, r.verbs("trim"), 1)
 	r.trim = func(string) (int64, error) { t.Error("the host was trimmed"); return 0, nil }
-	r.e.host.mounts = func() ([]mount, error) { return nil, nil }
+	r.e.host.Mounts = func() ([]Mount, error) { return nil, nil }
 	_, err = a.Trim(t.Context())
 	require.ErrorContains(t, err, "no longer mounted")
-	r.e.host.mounts = r.mounts
+	r.e.host.Mounts = r.mounts
 	_, err = a.Detach(t.Context(), false)
 	require.NoError(t, err)
 	r.clean()

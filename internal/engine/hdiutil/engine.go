@@ -34,6 +34,8 @@ type Options struct {
 	WorkDir string
 	// Deadline is how long a verb may take with so many bytes to move; nil is the usual.
 	Deadline func(verb string, bytes int64) time.Duration
+	// Host is the mount table and such; nil is this system's.
+	Host *Host
 	// Grace is how long a tool has to end when it is asked to, 0 is 10 s.
 	Grace time.Duration
 }
@@ -55,7 +57,7 @@ func WorkAlike(c clock.Clock, program string, args ...string) Options {
 // Engine makes images through the tools. Its methods are not safe for concurrent use.
 type Engine struct {
 	d     *driver
-	host  host
+	host  Host
 	can   abilities
 	o     Options
 	mnt   int  // mount points made so far
@@ -66,7 +68,7 @@ var _ engine.Engine = (*Engine)(nil)
 
 // New asks the tools what they can do. It fails when no tool answers.
 func New(ctx context.Context, o Options) (*Engine, error) {
-	e, err := assemble(o, host{mounts: systemMounts, exists: nodeExists, trim: trimVolume})
+	e, err := assemble(o)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +79,7 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 }
 
 // assemble makes an engine that has not asked its tools yet.
-func assemble(o Options, h host) (e *Engine, err error) {
+func assemble(o Options) (e *Engine, err error) {
 	if o.Clock == nil {
 		o.Clock = clock.NewReal()
 	}
@@ -87,7 +89,10 @@ func assemble(o Options, h host) (e *Engine, err error) {
 	if o.Grace == 0 {
 		o.Grace = 10 * time.Second
 	}
-	e = &Engine{host: h}
+	if o.Host == nil {
+		o.Host = &Host{Mounts: systemMounts, Exists: nodeExists, Trim: trimVolume}
+	}
+	e = &Engine{host: *o.Host}
 	dir := o.WorkDir
 	if dir == "" {
 		if dir, err = os.MkdirTemp("", "dmgbench-"); err != nil {
@@ -185,5 +190,13 @@ func (e *Engine) Open(ctx context.Context, dir *hostio.Dir, name string, s engin
 	if err != nil {
 		return nil, err
 	}
-	return e.find(ctx, dir, withExtension(name, c.kind.ext), s, c)
+	return opened(e.find(ctx, dir, withExtension(name, c.kind.ext), s, c))
+}
+
+// opened makes a missing image a missing interface.
+func opened(i *image, err error) (engine.Container, error) {
+	if err != nil {
+		return nil, err
+	}
+	return i, nil
 }

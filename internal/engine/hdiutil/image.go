@@ -228,7 +228,7 @@ func (c *image) Transfer(ctx context.Context, dir *hostio.Dir, name string) (eng
 	if err := files.Copy(ctx, c.dir, c.file, dir, to); err != nil {
 		return nil, fmt.Errorf("copying %q: %w", c.file, err)
 	}
-	return c.e.find(ctx, dir, to, c.spec, c.choice)
+	return opened(c.e.find(ctx, dir, to, c.spec, c.choice))
 }
 
 // Xattr lists the container's extended attributes, or sets or removes one.

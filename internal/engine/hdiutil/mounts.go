@@ -6,22 +6,22 @@ import (
 	"strings"
 )
 
-// mount is one line of the system's mount table.
-type mount struct {
-	from, on, kind string
-	readOnly       bool
+// Mount is one line of the system's mount table.
+type Mount struct {
+	From, On, Kind string // device, mount point, type as the system names it
+	ReadOnly       bool
 }
 
 // parseMountinfo reads /proc/self/mountinfo (proc(5)). Lines that it cannot read are left out.
-func parseMountinfo(text string) []mount {
-	var list []mount
+func parseMountinfo(text string) []Mount {
+	var list []Mount
 	for line := range strings.Lines(text) {
 		head, tail, ok := strings.Cut(line, " - ")
 		h, t := strings.Fields(head), strings.Fields(tail)
 		if !ok || len(h) < 6 || len(t) < 2 {
 			continue
 		}
-		list = append(list, mount{from: unescape(t[1]), on: unescape(h[4]), kind: t[0], readOnly: strings.HasPrefix(h[5]+",", "ro,")})
+		list = append(list, Mount{From: unescape(t[1]), On: unescape(h[4]), Kind: t[0], ReadOnly: strings.HasPrefix(h[5]+",", "ro,")})
 	}
 	return list
 }
@@ -42,23 +42,25 @@ func unescape(s string) string {
 	return b.String()
 }
 
-// host is what the engine looks at outside of the tools; tests replace it.
-type host struct {
-	mounts func() ([]mount, error)
-	exists func(device string) bool
-	trim   func(dir string) (int64, error) // errNoTrim where it cannot be done
+// Host is what the engine looks at outside of the tools. Tests put a stand-in's in its place.
+type Host struct {
+	Mounts func() ([]Mount, error)
+	Exists func(device string) bool // whether the device has a node
+	// Trim discards what the volume mounted on dir does not use, and returns the
+	// bytes. Where that cannot be done it is nil or says errors.ErrUnsupported.
+	Trim func(dir string) (int64, error)
 }
 
 // mountedOn is the last thing that is mounted on the folder.
-func (h host) mountedOn(dir string) (mount, bool, error) {
-	list, err := h.mounts()
+func (h Host) mountedOn(dir string) (Mount, bool, error) {
+	list, err := h.Mounts()
 	if err != nil {
-		return mount{}, false, err
+		return Mount{}, false, err
 	}
-	var found mount
+	var found Mount
 	ok := false
 	for _, m := range list {
-		if m.on == dir {
+		if m.On == dir {
 			found, ok = m, true
 		}
 	}

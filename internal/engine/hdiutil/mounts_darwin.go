@@ -7,7 +7,7 @@ import (
 )
 
 // systemMounts asks getfsstat(2) without waiting for file systems that hang.
-func systemMounts() ([]mount, error) {
+func systemMounts() ([]Mount, error) {
 	n, err := unix.Getfsstat(nil, unix.MNT_NOWAIT)
 	if err != nil {
 		return nil, fmt.Errorf("reading the mount table: %w", err)
@@ -17,11 +17,11 @@ func systemMounts() ([]mount, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the mount table: %w", err)
 	}
-	list := make([]mount, 0, n)
+	list := make([]Mount, 0, n)
 	for _, s := range table[:min(n, len(table))] {
-		list = append(list, mount{
-			from: unix.ByteSliceToString(s.Mntfromname[:]), on: unix.ByteSliceToString(s.Mntonname[:]),
-			kind: unix.ByteSliceToString(s.Fstypename[:]), readOnly: s.Flags&unix.MNT_RDONLY != 0,
+		list = append(list, Mount{
+			From: unix.ByteSliceToString(s.Mntfromname[:]), On: unix.ByteSliceToString(s.Mntonname[:]),
+			Kind: unix.ByteSliceToString(s.Fstypename[:]), ReadOnly: s.Flags&unix.MNT_RDONLY != 0,
 		})
 	}
 	return list, nil

@@ -5,7 +5,7 @@ import (
 	"os"
 )
 
-func systemMounts() ([]mount, error) {
+func systemMounts() ([]Mount, error) {
 	text, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		return nil, fmt.Errorf("reading the mount table: %w", err)

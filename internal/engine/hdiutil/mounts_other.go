@@ -5,4 +5,4 @@ package hdiutil
 import "dmgbench/internal/hostio"
 
 // systemMounts refuses: nothing is known of the mount table of this system.
-func systemMounts() ([]mount, error) { return nil, hostio.ErrUnsupported }
+func systemMounts() ([]Mount, error) { return nil, hostio.ErrUnsupported }

@@ -63,8 +63,8 @@ func tryRig(t *testing.T, c hdiutiltest.Config, change ...func(*Options)) (*rig,
 	for _, f := range change {
 		f(&o)
 	}
-	h := host{mounts: r.mounts, exists: r.exists, trim: func(dir string) (int64, error) { return r.trim(dir) }}
-	if r.e, err = assemble(o, h); err != nil {
+	o.Host = &Host{Mounts: r.mounts, Exists: r.exists, Trim: func(dir string) (int64, error) { return r.trim(dir) }}
+	if r.e, err = assemble(o); err != nil {
 		return r, err
 	}
 	if usual := reflect.DeepEqual(c, hdiutiltest.Config{Rules: c.Rules}); usual && c.Rules != nil {
@@ -103,11 +103,11 @@ func (r *rig) attached() []hdiutiltest.Mounted {
 	return list
 }
 
-func (r *rig) mounts() ([]mount, error) {
-	var list []mount
+func (r *rig) mounts() ([]Mount, error) {
+	var list []Mount
 	for _, a := range r.attached() {
 		if a.Point != "" {
-			list = append(list, mount{from: fmt.Sprintf("/dev/disk%ds1", a.Disk+100), on: a.Point, kind: a.Kind, readOnly: a.ReadOnly})
+			list = append(list, Mount{From: fmt.Sprintf("/dev/disk%ds1", a.Disk+100), On: a.Point, Kind: a.Kind, ReadOnly: a.ReadOnly})
 		}
 	}
 	return list, nil

@@ -81,7 +81,7 @@ func (c *image) fsck(ctx context.Context, t *tale, device parse.Entity, repair b
 }
 
 // errNoTrim says that the system has no call for it, or refuses it.
-var errNoTrim = errors.New("the system does not trim this volume")
+var errNoTrim = fmt.Errorf("the system does not trim this volume: %w", errors.ErrUnsupported)
 
 // Trim gives the volume's free space back to the container: by the system's own
 // call where there is one, else by the work-alike's verb. macOS has neither: it
@@ -98,7 +98,7 @@ func (a *attachment) Trim(ctx context.Context) (engine.Report, error) {
 		return engine.Report{Reported: map[string]string{"trim": "not asked for: macOS trims a volume of its own accord, when it mounts it"}}, nil
 	}
 	// Whatever the folder lies on would be trimmed, were our volume not there.
-	if m, ok, err := c.e.host.mountedOn(a.point); err != nil || !ok || m.from != a.mounted.from {
+	if m, ok, err := c.e.host.mountedOn(a.point); err != nil || !ok || m.From != a.mounted.From {
 		return engine.Report{}, errors.Join(fmt.Errorf("trimming %q: its volume is no longer mounted", c.file), err)
 	}
 	before, err := c.Usage(ctx)
@@ -106,8 +106,11 @@ func (a *attachment) Trim(ctx context.Context) (engine.Report, error) {
 		return engine.Report{}, err
 	}
 	var t tale
-	n, err := c.e.host.trim(a.point)
-	if errors.Is(err, errNoTrim) {
+	n, err := int64(0), errNoTrim
+	if c.e.host.Trim != nil {
+		n, err = c.e.host.Trim(a.point)
+	}
+	if errors.Is(err, errors.ErrUnsupported) {
 		_, err = c.e.d.run(ctx, &t, call{doing: "trimming", object: c.file, build: argv.Trim{MountPoint: a.point}})
 	} else if err == nil {
 		t.note("trimmed", strconv.FormatInt(n, 10))
