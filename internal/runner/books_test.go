@@ -48,7 +48,9 @@ steps = [
   { do = "verify", phase = "all", batch = "all" },
   { do = "delete", phase = "last", all = true, batch = "last" },
   { do = "verify", phase = "rest", batch = "all" },
+  { do = "attach", phase = "again", expect = "fail" },
   { do = "delete", phase = "all", all = true },
+  { do = "detach" },
 ]
 `
 

@@ -109,13 +109,15 @@ func (x *caseRun) adopt(slot **handle, con engine.Container, p *place) *handle {
 
 func (x *caseRun) attach(ctx context.Context, h *handle, st plan.Step, rec *result.Step) error {
 	opts := x.attachOptions(st)
-	return x.timed(rec, func() error {
+	err := x.timed(rec, func() error {
 		att, err := h.con.Attach(ctx, opts)
 		if err == nil { // one that fails leaves the attachment that there is
 			h.att, h.opts = att, opts
 		}
 		return err
 	})
+	hear(rec, h.att)
+	return err
 }
 
 func (x *caseRun) attachOptions(st plan.Step) engine.AttachOptions {
