@@ -69,7 +69,9 @@ var edges = map[string]func(*result.Result){
 		keepRounds(r, 1)
 		eachStep(r, func(s *result.Step) { s.Samples = s.Samples[:min(1, len(s.Samples))] })
 	},
-	"two files": func(r *result.Result) { eachStep(r, func(s *result.Step) { s.Samples = s.Samples[:min(2, len(s.Samples))] }) },
+	"two files": func(r *result.Result) {
+		eachStep(r, func(s *result.Step) { s.Samples = s.Samples[:min(2, len(s.Samples))] })
+	},
 	"no files":  func(r *result.Result) { eachStep(r, func(s *result.Step) { s.Samples = nil }) },
 	"all equal": func(r *result.Result) { eachSample(r, func(s *result.Sample) { s.Bytes, s.DurationNS = 1e6, 1e6 }) },
 	"no time": func(r *result.Result) {
