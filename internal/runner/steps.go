@@ -156,6 +156,7 @@ func (x *caseRun) remount(ctx context.Context, h *handle, st plan.Step, rec *res
 		}
 		busy += part.DurationNS
 		rec.Warnings = append(rec.Warnings, part.Warnings...)
+		note(rec, part.Reported)
 		from := x.r.now()
 		att, err := h.con.Attach(ctx, h.opts)
 		if err != nil {
@@ -254,14 +255,18 @@ func hear(rec *result.Step, made any) {
 		return
 	}
 	rep := t.Told()
-	for k, v := range rep.Reported {
+	note(rec, rep.Reported)
+	for _, w := range rep.Warnings {
+		warn(rec, "engine", w)
+	}
+}
+
+func note(rec *result.Step, reported map[string]string) {
+	for k, v := range reported {
 		if rec.Reported == nil {
 			rec.Reported = map[string]string{}
 		}
 		rec.Reported[k] = v
-	}
-	for _, w := range rep.Warnings {
-		warn(rec, "engine", w)
 	}
 }
 

@@ -156,6 +156,7 @@ func (c *image) Convert(ctx context.Context, dir *hostio.Dir, name string, s eng
 	if !ok {
 		return nil, c.e.refuse(c.backend, "format "+s.Format, "")
 	}
+	s = c.e.keyed(s)
 	s.Filesystems, s.Size = []string{c.fs.name}, c.size
 	to, err := c.target(s, k)
 	if err != nil {

@@ -70,6 +70,9 @@ func (d *driver) run(ctx context.Context, t *tale, c call) (proc.Result, error) 
 		r, name, err := d.once(ctx, c)
 		t.tool(name, try, r, d.clock.Now()-began)
 		if err == nil || !transient(err) || try >= limit || ctx.Err() != nil {
+			if e, ok := errors.AsType[*ToolError](err); ok {
+				e.Tries = try
+			}
 			return r, err
 		}
 		t.warn("%s was busy and tried again after %s: %s", name, pause, said(err))

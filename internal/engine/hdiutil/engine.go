@@ -34,6 +34,9 @@ type Options struct {
 	WorkDir string
 	// Deadline is how long a verb may take with so many bytes to move; nil is the usual.
 	Deadline func(verb string, bytes int64) time.Duration
+	// Passphrase encrypts images whose spec has none: the secret of one run. It
+	// has to be the same when a run that paused goes on.
+	Passphrase []byte
 	// Host is the mount table and such; nil is this system's.
 	Host *Host
 	// Grace is how long a tool has to end when it is asked to, 0 is 10 s.
@@ -190,7 +193,15 @@ func (e *Engine) Open(ctx context.Context, dir *hostio.Dir, name string, s engin
 	if err != nil {
 		return nil, err
 	}
-	return opened(e.find(ctx, dir, withExtension(name, c.kind.ext), s, c))
+	return opened(e.find(ctx, dir, withExtension(name, c.kind.ext), e.keyed(s), c))
+}
+
+// keyed gives a spec without a passphrase the run's.
+func (e *Engine) keyed(s engine.Spec) engine.Spec {
+	if len(s.Passphrase) == 0 {
+		s.Passphrase = e.o.Passphrase
+	}
+	return s
 }
 
 // opened makes a missing image a missing interface.

@@ -58,6 +58,7 @@ type ToolError struct {
 	Class   Class
 	Command string // without secrets: they are never arguments
 	Status  int    // exit status; -1: it did not run to its end
+	Tries   int    // how often it was run, more than 1 only for what was busy
 	Words   string // the tool's own last words
 	Hint    string // what would help, may be empty
 	Err     error  // cause beneath, may be nil
@@ -76,6 +77,9 @@ func (e *ToolError) Error() string {
 	fmt.Fprintf(&b, " (%s", e.Command)
 	if e.Status >= 0 {
 		fmt.Fprintf(&b, "; status %d", e.Status)
+	}
+	if e.Tries > 1 {
+		fmt.Fprintf(&b, "; tried %d times", e.Tries)
 	}
 	if e.Words != "" {
 		fmt.Fprintf(&b, "; it said %q", e.Words)

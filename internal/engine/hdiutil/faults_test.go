@@ -137,6 +137,7 @@ func TestBusyForEver(t *testing.T) {
 				_, err := v.do(r)
 				require.ErrorIs(t, err, want)
 				assert.Contains(t, err.Error(), "Resource")
+				assert.Contains(t, err.Error(), "tried 5 times")
 				assert.Len(t, r.verbs(v.name), tries)
 				assert.Equal(t, 7500*time.Millisecond, r.clock.Now())
 				r.clean()

@@ -41,6 +41,7 @@ func (e *Engine) Create(ctx context.Context, dir *hostio.Dir, name string, s eng
 	if err != nil {
 		return nil, err
 	}
+	s = e.keyed(s)
 	file := withExtension(name, c.kind.ext)
 	build, err := e.creation(filepath.Join(dir.Path(), file), s, c)
 	if err != nil {
