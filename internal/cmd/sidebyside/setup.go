@@ -41,16 +41,16 @@ const minPairs = 7
 
 // defaults differ where fio cannot do what the engines can: one job has files of one size, and direct transfers of whole
 // blocks only.
-func defaults(comparison string) (sizes string, sets int) {
+func defaults(comparison string) (sizes string, sets, pairs int) {
 	if comparison == "fio" {
-		return "2 MiB,20 MiB,100 MiB", 800
+		return "2 MiB,20 MiB,100 MiB", 400, 9
 	}
-	return "2 MB,4 MB,6 MB,8 MB,10 MB,20 MB,40 MB,60 MB,80 MB,100 MB", 1
+	return "2 MB,4 MB,6 MB,8 MB,10 MB,20 MB,40 MB,60 MB,80 MB,100 MB", 1, 12
 }
 
 func parse(comparison string, args []string, status io.Writer) (*setup, error) {
 	s := &setup{comparison: comparison}
-	sizes, sets := defaults(comparison)
+	sizes, sets, pairs := defaults(comparison)
 	f := flag.NewFlagSet("sidebyside "+comparison, flag.ContinueOnError)
 	f.SetOutput(status)
 	f.StringVar(&s.dir, "dir", os.TempDir(), "measure on the disk of this `folder`")
@@ -63,7 +63,7 @@ func parse(comparison string, args []string, status io.Writer) (*setup, error) {
 	}
 	targets := f.String("targets", strings.Join(allTargets, ","), "what is compared; the first two are the baselines")
 	workers := f.String("workers", "1,2", "numbers of workers, comma-separated")
-	f.IntVar(&s.pairs, "pairs", 12, "pairs that are kept, after one that is discarded")
+	f.IntVar(&s.pairs, "pairs", pairs, "pairs that are kept, after one that is discarded")
 	f.StringVar(&s.cache, "cache", workload.CacheDirect, "direct or buffered")
 	mode := f.String("sync", string(hostio.SyncFull), "flush at the end of each written file: none, fsync or full")
 	block := f.String("block", "", "bytes a call, such as \"1 MiB\"; empty: one call a file")
