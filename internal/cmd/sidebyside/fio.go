@@ -18,6 +18,7 @@ import (
 	"dmgbench/internal/engine/directory"
 	"dmgbench/internal/host"
 	"dmgbench/internal/hostio"
+	"dmgbench/internal/stats"
 	"dmgbench/internal/units"
 	"dmgbench/internal/workload"
 )
@@ -141,7 +142,12 @@ func crossRows(j fioJob, sums [2][2][]load) ([]row, error) {
 			{quantityGross, 0, value(0, load.gross), value(1, load.gross)},
 		} {
 			row := row{Workers: j.workers, Op: op, Size: j.size, Subject: ours, Baseline: theirs, Quantity: q.name, Aim: q.aim}
-			if err := row.compare(q.our, q.their); err != nil {
+			err := row.compare(q.our, q.their)
+			if q.name == quantityCPU && errors.Is(err, stats.ErrRange) {
+				rows[len(rows)-1].warn("fio counted no processor time in some round: too little work for its milliseconds, see --files")
+				continue
+			}
+			if err != nil {
 				return nil, fmt.Errorf("comparing the %s of %s: %w", q.name, op, err)
 			}
 			rows = append(rows, row)

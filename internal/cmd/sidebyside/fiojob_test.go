@@ -90,6 +90,32 @@ func TestParseFio(t *testing.T) {
 	}
 }
 
+func TestCrossRows(t *testing.T) {
+	var sums [2][2][]load
+	for range 7 {
+		for k := range 2 {
+			sums[0][k] = append(sums[0][k], load{1000, 1, 0.5, 2})
+			sums[1][k] = append(sums[1][k], load{1000, 2, 1, 1})
+		}
+	}
+	rows, err := crossRows(fioSample, sums)
+	require.NoError(t, err)
+	require.Len(t, rows, 6)
+	for i, want := range []float64{2, 0.5, 2, 2, 0.5, 2} {
+		assert.Equal(t, want, rows[i].Ratio.Median, rows[i].Quantity)
+	}
+	assert.Equal(t, []string{met, met, ""}, []string{rows[0].Verdict, rows[1].Verdict, rows[2].Verdict})
+
+	sums[1][1][3].cpu = 0 // less than a millisecond
+	rows, err = crossRows(fioSample, sums)
+	require.NoError(t, err)
+	require.Len(t, rows, 5)
+	assert.Contains(t, rows[3].Warnings[0], "no processor time")
+	sums[1][1][3].seconds = 0
+	_, err = crossRows(fioSample, sums)
+	require.Error(t, err)
+}
+
 func FuzzParseFio(f *testing.F) {
 	f.Add([]byte(answer(0, 6<<20, 6, 2, 1000)))
 	f.Add([]byte(`{"jobs":[{"write":{"clat_ns":{"mean":1e300}}}]}`))
