@@ -62,7 +62,7 @@ type filesystem struct {
 	types []string // in the mount table
 	label int      // longest volume name, bytes
 	apple bool     // Apple's tool makes it
-	fsck  []string // Linux: program and options to look, to repair
+	fsck  []string // Linux: program, arguments to look, arguments to repair
 }
 
 var filesystems = []filesystem{
@@ -76,8 +76,8 @@ var filesystems = []filesystem{
 	{name: "exFAT", hd: "ExFAT", du: "ExFAT", types: []string{"exfat"}, label: 11, apple: true, fsck: []string{"fsck.exfat", "-n", "-y"}},
 	{name: "none", du: "None", apple: true},
 	{name: "ext4", hd: "ext4", types: []string{"ext4"}, label: 16, fsck: []string{"fsck.ext4", "-fn", "-fy"}},
-	{name: "XFS", hd: "xfs", types: []string{"xfs"}, label: 12, fsck: []string{"xfs_repair", "-n", "-P"}},
-	{name: "btrfs", hd: "btrfs", types: []string{"btrfs"}, label: 255, fsck: []string{"btrfs", "check", ""}},
+	{name: "XFS", hd: "xfs", types: []string{"xfs"}, label: 12, fsck: []string{"xfs_repair", "-n", ""}},
+	{name: "btrfs", hd: "btrfs", types: []string{"btrfs"}, label: 255, fsck: []string{"btrfs", "check --readonly", "check --repair --force"}},
 }
 
 // synonyms are other names that people use.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os/exec"
 	"strconv"
+	"strings"
 
 	"dmgbench/internal/engine"
 	"dmgbench/internal/engine/hdiutil/argv"
@@ -59,13 +60,10 @@ func (c *image) fsck(ctx context.Context, t *tale, device parse.Entity, repair b
 	if repair {
 		option = c.fs.fsck[2]
 	}
-	var args []string
-	if option != "" {
-		args = append(args, option)
-	}
-	r, err := proc.Run(ctx, proc.Job{Path: program, Args: append(args, device.Device), Dir: c.e.d.dir,
+	args := append(strings.Fields(option), device.Device)
+	r, err := proc.Run(ctx, proc.Job{Path: program, Args: args, Dir: c.e.d.dir,
 		Deadline: c.e.d.deadline("verifyVolume", c.size), Grace: c.e.d.grace})
-	cmd := argv.Command{Tool: argv.Tool(c.fs.fsck[0]), Verb: "fsck", Args: append(args, device.Device)}
+	cmd := argv.Command{Tool: argv.Tool(c.fs.fsck[0]), Verb: "fsck", Args: args}
 	t.tool(c.fs.fsck[0]+" fsck", 1, r, 0)
 	t.note("fsck_output", parse.Talk(string(r.Stdout)).Last())
 	switch {

@@ -1,0 +1,88 @@
+package hdiutil
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"dmgbench/internal/clock"
+	"dmgbench/internal/engine"
+	"dmgbench/internal/engine/hdiutil/hdiutiltest"
+)
+
+// The work-alike's volumes are checked by the file systems' own programs, here scripts that say what fsck(8) says.
+func TestCheckOnLinux(t *testing.T) {
+	bin := t.TempDir()
+	program := func(name, script string) {
+		require.NoError(t, os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+script), 0o700))
+	}
+	t.Setenv("PATH", bin)
+	r := newRig(t, hdiutiltest.Config{Vendor: "dmgbench", Names: []string{"ext4", "xfs", "btrfs"}})
+	c := r.create("x", spec("UDRW", on("ext4")))
+	check := func(repair bool) engine.Report {
+		rep, err := c.Check(t.Context(), engine.CheckOptions{What: "volume", Repair: repair})
+		require.NoError(t, err)
+		r.clean()
+		return rep
+	}
+	_, err := c.Check(t.Context(), engine.CheckOptions{What: "volume"})
+	require.ErrorAs(t, err, new(*engine.UnsupportedError), "no such program")
+	r.clean()
+	program("fsck.ext4", `[ "$1" = -fn ] || exit 8; case $2 in /dev/disk*) echo clean;; *) exit 8;; esac`)
+	rep := check(false)
+	assert.Empty(t, rep.Findings)
+	assert.Equal(t, "clean", rep.Reported["fsck_output"])
+	program("fsck.ext4", "echo inode 7 is lost; exit 4")
+	assert.Contains(t, check(false).Findings[0], "inode 7 is lost")
+	program("fsck.ext4", `[ "$1" = -fy ] || exit 8; echo fixed; exit 1`)
+	rep = check(true)
+	assert.Empty(t, rep.Findings)
+	assert.Contains(t, rep.Warnings[0], "fixed")
+	b := r.create("b", spec("UDSB", on("btrfs")))
+	program("btrfs", `[ "$1 $2" = "check --readonly" ] && [ $# = 3 ]`)
+	rep, err = b.Check(t.Context(), engine.CheckOptions{What: "volume"})
+	require.NoError(t, err)
+	assert.Empty(t, rep.Findings)
+	r.clean()
+}
+
+// A folder that cannot be trimmed is that, not a failure. No host is trimmed here.
+func TestTrimOfWhatCannotBeTrimmed(t *testing.T) {
+	_, err := trimVolume("/proc")
+	require.ErrorIs(t, err, errors.ErrUnsupported)
+}
+
+func TestWorkAlikeOptions(t *testing.T) {
+	o := WorkAlike(clock.NewReal(), "/usr/bin/dmgbench", "hdiutil")
+	assert.Equal(t, []string{"/usr/bin/dmgbench", "hdiutil"}, o.Hdiutil)
+	assert.Equal(t, []string{"/usr/bin/dmgbench", "hdiutil", "diskutil"}, o.Diskutil)
+}
+
+func TestLabels(t *testing.T) {
+	fat, _ := filesystemNamed("fat32")
+	assert.Equal(t, "elevenlette", fat.labelled("elevenletters"))
+	assert.Equal(t, "tenletter1", fat.labelled("tenletter1é"), "a whole character")
+	assert.Equal(t, "dmgbench", fat.labelled(""))
+	x, ok := filesystemNamed("hfsx")
+	assert.True(t, ok)
+	assert.Equal(t, "Case-sensitive HFS+", x.name)
+	_, ok = filesystemNamed("ReiserFS")
+	assert.False(t, ok)
+}
+
+func TestXattr(t *testing.T) {
+	r := newRig(t, hdiutiltest.Config{Rules: []hdiutiltest.Rule{}})
+	c := r.create("x", spec("UDSB"))
+	if _, err := c.Xattr(t.Context(), "set", "user.test", "v"); err != nil {
+		t.Skipf("no extended attributes here: %v", err)
+	}
+	rep, err := c.Xattr(t.Context(), "list", "", "")
+	require.NoError(t, err)
+	assert.Equal(t, "v", rep.Reported["user.test"])
+	_, err = c.Xattr(t.Context(), "polish", "user.test", "")
+	require.ErrorAs(t, err, new(*engine.UnsupportedError))
+}
