@@ -70,7 +70,7 @@ func (e *Engine) help(ctx context.Context, b builder) string {
 
 func (e *Engine) readCreateHelp(help string) {
 	apple := e.o.Vendor != "dmgbench"
-	types := parse.Names(help, []string{"UDIF", "SPARSE", "SPARSEBUNDLE"})
+	types := parse.Names(parse.Section(help, "-type"), []string{"UDIF", "SPARSE", "SPARSEBUNDLE"})
 	if len(types) == 0 {
 		types = []string{"UDIF", "SPARSE", "SPARSEBUNDLE"}
 	}
@@ -81,11 +81,9 @@ func (e *Engine) readCreateHelp(help string) {
 			}
 		}
 	}
-	var listed []string
-	for _, f := range filesystems {
-		if f.hd != "" && len(parse.Names(help, []string{f.hd})) > 0 {
-			listed = append(listed, f.name)
-		}
+	listed := named(parse.Section(help, "-fs"))
+	if len(listed) == 0 {
+		listed = named(help)
 	}
 	for _, f := range filesystems {
 		e.can.filesystems[f.name] = len(listed) == 0 && f.apple && apple || f.name == "none"
@@ -97,12 +95,25 @@ func (e *Engine) readCreateHelp(help string) {
 	e.can.noSpotlight = strings.Contains(help, "-nospotlight") || strings.Contains(help, "-[no]spotlight")
 }
 
+// named are the file systems that a text lists.
+func named(text string) (list []string) {
+	for _, f := range filesystems {
+		if f.hd != "" && len(parse.Names(text, []string{f.hd})) > 0 {
+			list = append(list, f.name)
+		}
+	}
+	return list
+}
+
 func (e *Engine) readConvertHelp(help string) {
 	var formats []string
 	for f := range kinds {
 		formats = append(formats, f)
 	}
-	listed := parse.Names(help, formats)
+	listed := parse.Names(parse.Section(help, "-format"), formats)
+	if len(listed) == 0 {
+		listed = parse.Names(help, formats)
+	}
 	for f, k := range kinds {
 		if k.fixed && len(listed) == 0 {
 			e.can.makes[f] = e.o.Vendor != "dmgbench"

@@ -265,3 +265,11 @@ func TestNames(t *testing.T) {
 	help := "  -type UDIF|SPARSEBUNDLE\n-fs: HFS+, Journaled HFS+, MS-DOS FAT32, ExFAT, ext4\n"
 	assert.Equal(t, []string{"UDIF", "SPARSEBUNDLE", "HFS+", "ext4"}, parse.Names(help, []string{"UDIF", "SPARSE", "SPARSEBUNDLE", "HFS+", "HFS", "APFS", "ext4"}))
 }
+
+func TestSection(t *testing.T) {
+	help := "create: usage\n\t-type TYPE\n\t\tUDIF\n\t-fs NAME\n\t\tone of: ext4,\n\t\tExFAT\n\t-fsargs ARGS\n\t\tfor HFS+ of Apple's\n"
+	assert.Equal(t, "\t-fs NAME\n\t\tone of: ext4,\n\t\tExFAT\n", parse.Section(help, "-fs"))
+	assert.Equal(t, "\t-type TYPE\n\t\tUDIF\n", parse.Section(help, "-type"))
+	assert.Equal(t, help, parse.Section(help, "-format"))
+	assert.Empty(t, parse.Section("", "-fs"))
+}

@@ -118,6 +118,26 @@ func Names(help string, candidates []string) []string {
 	return found
 }
 
+// Section is what a help text says of one option: from the first line that has
+// it up to the next line that begins with another option. Without such a line it is the whole text.
+func Section(help, option string) string {
+	var b strings.Builder
+	for line := range strings.Lines(help) {
+		text := strings.TrimSpace(line)
+		switch own := hasWord(text, option); {
+		case b.Len() == 0 && !own:
+			continue
+		case b.Len() > 0 && strings.HasPrefix(text, "-") && !own:
+			return b.String()
+		}
+		b.WriteString(line)
+	}
+	if b.Len() == 0 {
+		return help
+	}
+	return b.String()
+}
+
 func hasWord(text, word string) bool {
 	for at := 0; ; {
 		i := strings.Index(text[at:], word)
