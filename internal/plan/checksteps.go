@@ -17,6 +17,8 @@ type stage struct {
 	format                            string // "" of a plain folder
 	folders                           map[string]bool
 	batches                           int
+	unsure                            bool   // behind a block that had to fail: nobody knows how far it came
+	harm                              string // what stands in the way of opening it again behind a pause
 }
 
 // follower walks through the steps of one case, keeping the state of each container.
@@ -26,7 +28,8 @@ type follower struct {
 	e      *estimator
 	stages map[string]*stage
 	phases map[string]Step
-	full   bool // amounts are followed too, not only states
+	full   bool  // amounts are followed too, not only states
+	lost   *Step // the block behind which no pause can be resumed
 }
 
 // protocols follows the steps of every case. Cases that differ in nothing that
@@ -94,12 +97,29 @@ func (f *follower) repeat(s *Step, inside string) {
 		f.atStep(s, "nested", "a repeat inside a repeat").hintf("a step has one cycle number; multiply the times instead")
 		return
 	}
+	if s.Expect == "fail" {
+		f.failing(s)
+		return
+	}
 	for turn := range s.Times {
 		if turn >= 2 && !f.full {
 			return
 		}
 		f.steps(s.Steps, "repeat")
 	}
+}
+
+// failing follows a block that has to fail, once, for the names in it: how far
+// it comes is not known before, so that neither is the state behind it.
+func (f *follower) failing(s *Step) {
+	f.lost = s
+	for _, b := range f.stages {
+		b.unsure = true
+	}
+	if f.full {
+		f.e.failing(s)
+	}
+	f.steps(s.Steps, "repeat")
 }
 
 func (f *follower) parallel(s *Step) {
@@ -115,6 +135,7 @@ func (f *follower) parallel(s *Step) {
 	}
 	f.apart(s.Steps)
 	if s.Expect == "fail" { // as of any step that must fail, nothing is known of what it finds and leaves
+		f.lost = s
 		return
 	}
 	// Reads come first: what a neighbour is still writing cannot be read.
@@ -146,6 +167,13 @@ func (f *follower) step(s *Step) {
 		return
 	}
 	if s.Expect == "fail" {
+		return
+	}
+	if s.Do == "pause" {
+		f.pausable(s)
+	}
+	if b.unsure {
+		f.advance(s, b)
 		return
 	}
 	native := f.k.Settings.Target == "directory"
@@ -216,7 +244,8 @@ func (f *follower) advance(s *Step, b *stage) {
 	case "mkdir":
 		b.folders[path.Clean(s.Dir)] = true
 	case "convert", "transfer", "damage":
-		f.stages[s.As] = &stage{made: true, batches: b.batches, format: cmp.Or(s.Format, b.format), folders: maps.Clone(b.folders)}
+		f.stages[s.As] = &stage{made: true, batches: b.batches, format: cmp.Or(s.Format, b.format), folders: maps.Clone(b.folders), unsure: b.unsure, harm: b.harm}
+		f.stages[s.As].harmed(s)
 	}
 }
 

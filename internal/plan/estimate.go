@@ -2,11 +2,15 @@ package plan
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 
 	"dmgbench/internal/units"
 )
+
+// maxFailing bounds how many cycles of a block that has to fail are looked at.
+const maxFailing = 1000
 
 // Totals is what one case does in one round.
 type Totals struct {
@@ -91,6 +95,10 @@ func (e *estimator) run(steps []Step, cycle int) {
 		s := &steps[i]
 		switch s.Do {
 		case "repeat":
+			if s.Expect == "fail" {
+				e.failing(s)
+				continue
+			}
 			for turn := range s.Times {
 				e.run(s.Steps, turn+1)
 			}
@@ -102,6 +110,34 @@ func (e *estimator) run(steps []Step, cycle int) {
 			continue
 		}
 		e.one(s, cycle)
+	}
+}
+
+// failing takes a block into account that has to fail: what its containers may
+// come to occupy counts, up to where one of them is overfull and something has
+// failed for certain. What it leaves is not known.
+func (e *estimator) failing(s *Step) {
+	live, before := e.LivePeak, map[string]*box{}
+	for name, b := range e.boxes {
+		kept := *b
+		kept.files, kept.named = slices.Clone(b.files), maps.Clone(b.named)
+		before[name] = &kept
+	}
+	e.Approximate = true
+	for turn := range s.Times {
+		e.run(s.Steps, turn+1)
+		overfull := false
+		for _, b := range e.boxes {
+			overfull = overfull || !b.native && b.live > b.size
+		}
+		if overfull || turn >= maxFailing || e.written >= maxWork {
+			break
+		}
+	}
+	e.LivePeak = live
+	for name, b := range before {
+		b.peak = e.boxes[name].peak
+		e.boxes[name] = b
 	}
 }
 

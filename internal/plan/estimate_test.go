@@ -133,3 +133,28 @@ func TestEstimateNativeDropsContainers(t *testing.T) {
 	assert.Equal(t, "baseline=true", base.ID)
 	assert.Equal(t, "directory", base.Settings.Target)
 }
+
+// A block that has to fail counts with what its containers may come to occupy
+// until one is overfull, and with nothing behind it.
+func TestABlockThatHasToFailEndsWhereTheVolumeIsFull(t *testing.T) {
+	p, problems := plan.Parse("full", []byte(`schema = 1
+title = "Full"
+[image]
+format = "UDSB"
+size = "10 MB"
+[files.few]
+sizes = ["1 MB"]
+sets = 2
+[run]
+baseline = false
+[[protocol]]
+steps = [ { do = "create" }, { do = "attach" },
+  { do = "repeat", times = 100000, expect = "fail", steps = [ { do = "write", phase = "full" } ] } ]
+`))
+	require.Empty(t, problems.Errors(), "%v", problems)
+	got := plan.Estimate(p, p.Cases()[0])
+	assert.EqualValues(t, 12e6, got.BytesWritten, "the sixth cycle does not fit")
+	assert.EqualValues(t, 2*plan.DefaultBand, got.HostPeak)
+	assert.Zero(t, got.LivePeak)
+	assert.True(t, got.Approximate)
+}

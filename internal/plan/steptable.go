@@ -25,8 +25,8 @@ type stepKind struct {
 	do    string
 	state state
 	keys  []key[Step]
-	// noOn kinds take no "on", noExpect kinds no "expect": a pause cannot fail,
-	// and of a repeat it is a step inside that does.
+	// noOn kinds take no "on", noExpect kinds no "expect": a pause does nothing
+	// that could fail, it ends the session.
 	noOn, noExpect bool
 	// native kinds mean something for a plain directory.
 	native bool
@@ -128,7 +128,7 @@ func init() {
 			numberKey("threads", 1, 1024, func(s *Step) *int { return &s.Threads })}},
 		{do: "pause", state: noContext, noOn: true, noExpect: true, native: true, keys: []key[Step]{
 			textKey("message", someText, func(s *Step) *string { return &s.Message }).must()}},
-		{do: "repeat", state: noContext, noOn: true, noExpect: true, native: true, keys: []key[Step]{stepTimes.must(), stepsKey()}},
+		{do: "repeat", state: noContext, noOn: true, native: true, keys: []key[Step]{stepTimes.must(), stepsKey()}},
 		{do: "parallel", state: noContext, noOn: true, native: true, keys: []key[Step]{stepsKey()}},
 	}
 }
@@ -199,6 +199,16 @@ func (r *reader) step(n *node) Step {
 	k := findStepKind(name)
 	t := stepTable(k)
 	t.otherNames = func(*reader) []string { return nil }
+	if k.noExpect {
+		t.other = func(r *reader, n *node, _ *Step) bool {
+			if n.name != "expect" {
+				return false
+			}
+			r.problem(n.key, "expect", "%s: it cannot be expected to fail: it does nothing but end the session until resume", k.do).
+				hintf("expect the failure of the step before or behind it")
+			return true
+		}
+	}
 	t.read(r, n, &s)
 	return s
 }

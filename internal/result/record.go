@@ -132,6 +132,16 @@ type Pause struct {
 	Message   string `json:"message"`
 	Key       string `json:"key,omitempty"` // the manual axis and the value it has to have
 	Value     string `json:"value,omitempty"`
+	// Others are the containers that convert, transfer and damage steps have made of the case's own.
+	Others []PausedContainer `json:"others,omitempty"`
+}
+
+// PausedContainer is a container besides the case's own that a pause leaves.
+type PausedContainer struct {
+	As        string `json:"as"` // the name that the plan gives it
+	Place     string `json:"place"`
+	Container string `json:"container"`
+	Identity  string `json:"identity"`
 }
 
 // WarningRecord is a warning of the run, or of one case when Case is set.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -25,26 +26,29 @@ type handle struct {
 	con   engine.Container
 	att   engine.Attachment
 	opts  engine.AttachOptions
+	spec  engine.Spec // what it was made as, to open it again by
 	place *place
 	books
 }
 
 // caseRun executes the steps of one case in one round.
 type caseRun struct {
-	r      *run
-	c      plan.Case
-	round  int
-	cycle  int
-	index  int
-	skipTo int
-	base   string
-	eng    engine.Engine
-	spec   engine.Spec
-	place  *place
-	main   *handle
-	named  map[string]*handle
-	undo   cleanup
-	gate   *workload.Gate
+	r     *run
+	c     plan.Case
+	round int
+	cycle int
+	// failing says that the steps are in a block that ends at the first one that fails.
+	failing bool
+	index   int
+	skipTo  int
+	base    string
+	eng     engine.Engine
+	spec    engine.Spec
+	place   *place
+	main    *handle
+	named   map[string]*handle
+	undo    cleanup
+	gate    *workload.Gate
 }
 
 func newCaseRun(r *run, c plan.Case, round int, eng engine.Engine, spec engine.Spec) (*caseRun, error) {
@@ -95,18 +99,14 @@ func (x *caseRun) run(ctx context.Context, pause *result.Pause) error {
 	return err
 }
 
-// keep detaches the container, leaves it, and says how to open it.
+// keep detaches the containers, leaves them, and says how to open them.
 func (x *caseRun) keep(ctx context.Context) error {
-	h := x.main
-	if h.att != nil {
-		if _, err := h.att.Detach(ctx, false); err != nil {
-			return err
-		}
-		h.att = nil
+	if err := x.leave(ctx); err != nil {
+		return err
 	}
-	x.undo.todo = nil
-	path := h.place.dir.Path() + "/" + h.con.Name()
-	x.r.kept = append(x.r.kept, h.con.OpenWith(path)...)
+	for _, h := range x.handles() {
+		x.r.kept = append(x.r.kept, h.con.OpenWith(filepath.Join(h.place.dir.Path(), h.con.Name()))...)
+	}
 	return nil
 }
 
@@ -133,13 +133,9 @@ func (x *caseRun) made() *result.Target {
 func (x *caseRun) steps(ctx context.Context, list []plan.Step, pause *result.Pause) error {
 	for _, st := range list {
 		if st.Do == "repeat" {
-			for cycle := 1; cycle <= st.Times; cycle++ {
-				x.cycle = cycle
-				if err := x.steps(ctx, st.Steps, pause); err != nil {
-					return err
-				}
+			if err := x.repeat(ctx, st, pause); err != nil {
+				return err
 			}
-			x.cycle = 0
 			continue
 		}
 		if x.index < x.skipTo {
@@ -151,6 +147,27 @@ func (x *caseRun) steps(ctx context.Context, list []plan.Step, pause *result.Pau
 		if err := x.one(ctx, st); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// repeat executes a block in cycles. One that has to fail ends at its first
+// failing step, whatever comes behind that in the block.
+func (x *caseRun) repeat(ctx context.Context, st plan.Step, pause *result.Pause) error {
+	defer func() { x.cycle, x.failing = 0, false }()
+	x.failing = st.Expect == "fail"
+	for cycle := 1; cycle <= st.Times; cycle++ {
+		x.cycle = cycle
+		err := x.steps(ctx, st.Steps, pause)
+		if err != nil && x.failing && ctx.Err() == nil && !errors.As(err, new(*journalError)) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if x.failing {
+		return fmt.Errorf("%s: a step in it was expected to fail and none did in %d cycles", stepName(st), st.Times)
 	}
 	return nil
 }
@@ -197,13 +214,16 @@ func (x *caseRun) record(st plan.Step) result.Step {
 func (x *caseRun) journal(ctx context.Context, st plan.Step, rec result.Step, err error) error {
 	if err != nil {
 		rec.Error = err.Error()
+		if x.failing {
+			rec.Expect = "fail"
+		}
 	}
 	if h, e := x.on(st); e == nil && h != nil {
 		rec.Live = workload.Total(h.live) + workload.Total(h.named)
 	}
 	end := &result.StepEnd{Case: x.c.ID, Round: x.round, Step: rec}
 	e := errors.Join(x.r.append(result.Record{Kind: result.KindStep, Step: end}), x.r.dir.Sync())
-	if e != nil && (err == nil || st.Expect == "fail") {
+	if e != nil && (err == nil || st.Expect == "fail" || x.failing) {
 		return &journalError{e} // behind a failing step the case ends, and its end is where the journal has to be whole
 	}
 	switch {
@@ -242,38 +262,6 @@ func (r *run) status(x *caseRun, st plan.Step, p workload.Progress) {
 		Files: p.Files, OfFiles: p.OfFiles, Bytes: p.Bytes, OfBytes: p.OfBytes, TimedNS: int64(p.Timed),
 		RunBytes: r.written, OfRunBytes: r.toWrite, ElapsedNS: r.now(),
 	})
-}
-
-// pause is a checkpoint: the container stays, the session ends.
-func (x *caseRun) pause(ctx context.Context, st plan.Step) error {
-	p := &result.Pause{Case: x.c.ID, Round: x.round, Step: x.index + 1, Place: x.c.Settings.Place}
-	p.Message = fmt.Sprintf("%s, then go on with: dmgbench resume %s", strings.TrimRight(st.Message, ". "), x.r.dir.Path())
-	if x.main != nil {
-		if err := x.leave(ctx); err != nil {
-			return err
-		}
-		id, err := fingerprint(x.place, x.main.con.Name())
-		if err != nil {
-			return err
-		}
-		p.Container, p.Identity = x.main.con.Name(), id
-	}
-	if err := errors.Join(x.r.append(result.Record{Kind: result.KindPause, Pause: p}), x.r.dir.Sync()); err != nil {
-		return &journalError{err}
-	}
-	x.r.holding = p.Container != ""
-	return &pausedError{p.Message}
-}
-
-// leave detaches the container and owes nothing more, since it stays.
-func (x *caseRun) leave(ctx context.Context) error {
-	if x.main.att != nil {
-		if err := x.detach(ctx, x.main, &result.Step{}); err != nil {
-			return err
-		}
-	}
-	x.undo.todo = nil
-	return nil
 }
 
 func instruction(m plan.Manual, value string) string {

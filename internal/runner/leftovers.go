@@ -28,11 +28,14 @@ func (r *run) keptBefore() []*result.Attempt {
 }
 
 // clearLeftovers removes what an interrupted session left in the run's folders,
-// except the container that a pause keeps and what --keep keeps of finished cases.
+// except the containers that a pause keeps and what --keep keeps of finished cases.
 func (r *run) clearLeftovers() error {
 	var kept []string
 	if p := r.state.Paused; p != nil {
 		kept = append(kept, p.Container)
+		for _, o := range p.Others {
+			kept = append(kept, o.Container)
+		}
 	}
 	for _, a := range r.keptBefore() {
 		kept = append(kept, a.Start.Container)

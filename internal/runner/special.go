@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"dmgbench/internal/engine"
 	"dmgbench/internal/engine/directory"
@@ -94,74 +93,3 @@ func (x *caseRun) parallel(ctx context.Context, st plan.Step, rec *result.Step) 
 	}
 	return err
 }
-
-// replay follows a step that an earlier session executed: the files that are on
-// the volume and the state of the container, without any I/O. At the last one
-// the container is opened again and has to be the one that was left.
-func (x *caseRun) replay(ctx context.Context, st plan.Step, pause *result.Pause) error {
-	x.index++
-	if st.Expect == "fail" { // it left nothing behind but the number of its batch
-		if st.Do == "write" && x.main != nil {
-			x.main.batches++
-		}
-		return x.reopen(ctx)
-	}
-	switch st.Do {
-	case "create":
-		con, err := x.eng.Open(ctx, x.place.dir, pause.Container, x.spec)
-		if err != nil {
-			return fmt.Errorf("opening the container that the pause left: %w", err)
-		}
-		id, err := fingerprint(x.place, con.Name())
-		if err != nil {
-			return err
-		}
-		if id != pause.Identity {
-			return fmt.Errorf("opening %q behind the pause: it was changed since: %w", con.Name(), engine.ErrGone)
-		}
-		x.adopt(&x.main, con, x.place)
-	case "attach":
-		x.main.opts = x.attachOptions(st)
-		x.main.att = replayed{}
-	case "detach":
-		x.main.att = nil
-	case "write":
-		x.main.wrote(x.draw(x.main, st), x.fileSet(st))
-	case "copy", "stream":
-		x.main.named = append(x.main.named, workload.Item{Name: st.To})
-	case "delete":
-		x.main.removed(x.main.chosen(st, x.key(st, x.main.batches)))
-	case "convert", "transfer", "damage", "parallel":
-		return fmt.Errorf("resuming behind a %s step is not possible: run the case again", st.Do)
-	}
-	return x.reopen(ctx)
-}
-
-// reopen attaches what was attached, behind the last step that is replayed, and
-// looks up what only the volume knows: the sizes of streamed files.
-func (x *caseRun) reopen(ctx context.Context) error {
-	if x.index < x.skipTo || x.main == nil || x.main.att == nil {
-		return nil
-	}
-	x.main.att = nil
-	att, err := x.main.con.Attach(ctx, x.main.opts)
-	if err != nil {
-		return err
-	}
-	x.main.att = att
-	if att.Volume() == nil {
-		return nil
-	}
-	for _, it := range slices.Clone(x.main.named) {
-		if err := x.main.put(att.Volume(), it.Name); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// replayed stands for an attachment of an earlier session while its steps are followed.
-type replayed struct{ engine.Attachment }
-
-// Detach has nothing to detach.
-func (replayed) Detach(context.Context, bool) (engine.Report, error) { return engine.Report{}, nil }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"dmgbench/internal/engine"
-	"dmgbench/internal/hostio"
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
 )
@@ -82,15 +81,15 @@ func (x *caseRun) create(ctx context.Context, rec *result.Step) error {
 		if err != nil {
 			return err
 		}
-		x.adopt(&x.main, con, x.place)
+		x.adopt(&x.main, con, x.place, x.spec)
 		hear(rec, con)
 		return nil
 	})
 }
 
 // adopt registers a container and what it owes: detach, then remove.
-func (x *caseRun) adopt(slot **handle, con engine.Container, p *place) *handle {
-	h := &handle{con: con, place: p}
+func (x *caseRun) adopt(slot **handle, con engine.Container, p *place, spec engine.Spec) *handle {
+	h := &handle{con: con, place: p, spec: spec}
 	*slot = h
 	x.undo.push("removing the container", func(ctx context.Context) error { return con.Remove(ctx) })
 	x.undo.push("detaching the container", func(ctx context.Context) error {
@@ -276,22 +275,23 @@ func warn(rec *result.Step, kind, text string) {
 
 // another makes a second container out of h: converted, copied, or a copy that is harmed.
 func (x *caseRun) another(ctx context.Context, h *handle, st plan.Step, rec *result.Step) error {
-	p := x.place
-	if st.Place != "" {
-		if p = x.r.places[st.Place]; p == nil {
-			return fmt.Errorf("no folder was given for place %q; use --on %s=DIR", st.Place, st.Place)
-		}
+	p, err := x.placeOf(st)
+	if err != nil {
+		return err
 	}
-	name := x.base + "-" + cmpOr(st.As, st.Do)
+	name, spec := x.base+"-"+cmpOr(st.As, st.Do), x.specFrom(h, st)
 	return x.timed(rec, func() error {
-		con, err := x.make(ctx, h, st, p.dir, name)
+		var con engine.Container
+		var err error
+		if st.Do == "convert" {
+			con, err = h.con.Convert(ctx, p.dir, name, spec)
+		} else {
+			con, err = h.con.Transfer(ctx, p.dir, name)
+		}
 		if err != nil {
 			return err
 		}
-		var made *handle
-		x.adopt(&made, con, p)
-		made.books = h.books.clone()
-		x.named[cmpOr(st.As, st.Do)] = made
+		x.second(h, st, con, p, spec)
 		hear(rec, con)
 		if st.Do == "damage" {
 			return con.Damage(ctx, st.Kind)
@@ -300,12 +300,32 @@ func (x *caseRun) another(ctx context.Context, h *handle, st plan.Step, rec *res
 	})
 }
 
-func (x *caseRun) make(ctx context.Context, h *handle, st plan.Step, dir *hostio.Dir, name string) (engine.Container, error) {
+// second enters a container that a step made out of h, with the files that are on both.
+func (x *caseRun) second(h *handle, st plan.Step, con engine.Container, p *place, spec engine.Spec) {
+	var made *handle
+	x.adopt(&made, con, p, spec)
+	made.books = h.books.clone()
+	x.named[cmpOr(st.As, st.Do)] = made
+}
+
+// placeOf is where a step puts the container that it makes.
+func (x *caseRun) placeOf(st plan.Step) (*place, error) {
+	if st.Place == "" {
+		return x.place, nil
+	}
+	if p := x.r.places[st.Place]; p != nil {
+		return p, nil
+	}
+	return nil, fmt.Errorf("no folder was given for place %q; use --on %s=DIR", st.Place, st.Place)
+}
+
+// specFrom is what the container is that a step makes out of h.
+func (x *caseRun) specFrom(h *handle, st plan.Step) engine.Spec {
 	if st.Do != "convert" {
-		return h.con.Transfer(ctx, dir, name)
+		return h.spec
 	}
 	spec := x.spec
 	spec.Format, spec.BandSize = cmpOr(st.Format, spec.Format), int64(st.BandSize)
 	spec.Encryption = cmpOr(st.Encryption, spec.Encryption)
-	return h.con.Convert(ctx, dir, name, spec)
+	return spec
 }
