@@ -1,0 +1,286 @@
+package imagetool
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"dmgbench/internal/container"
+)
+
+// attach is the verb of hdiutil.
+func (c *call) attach() error {
+	r, policy, err := c.attachRequest()
+	if err != nil {
+		return err
+	}
+	return c.attachAs(c.operands[0], r, policy)
+}
+
+// attachAs attaches an image and prints its devices.
+func (c *call) attachAs(operand string, r Request, policy string) error {
+	path, owns, err := c.probe(operand)
+	if err != nil {
+		return err
+	}
+	r.Image = path
+	if !owns {
+		r.Owners = nil // as on a Mac, -owners on means nothing to a file system without owners
+	}
+	a, err := c.attached(path)
+	if err != nil {
+		return err
+	}
+	if a == nil {
+		progress := c.newProgress(0)
+		got, err := c.attachNew(r, policy)
+		if err != nil {
+			return err
+		}
+		progress.at(0)
+		a = &got
+	} else if a.MountPoint == "" && !r.NoMount {
+		got, err := c.env.Attacher.Mount(c.ctx, *a, r)
+		if err != nil && (policy != "optional" || !errors.Is(err, ErrNoFileSystem)) {
+			return err
+		}
+		if err == nil {
+			a = &got
+		}
+	}
+	return c.printAttached(*a)
+}
+
+// attachNew attaches, and again without mounting when that is allowed and nothing can be mounted.
+func (c *call) attachNew(r Request, policy string) (Attached, error) {
+	a, err := c.env.Attacher.Attach(c.ctx, r)
+	if policy == "optional" && errors.Is(err, ErrNoFileSystem) {
+		r.NoMount = true
+		a, err = c.env.Attacher.Attach(c.ctx, r)
+	}
+	return a, err
+}
+
+// probe finds out that the image is one that can be served, and whether its volume keeps owners.
+func (c *call) probe(operand string) (path string, owns bool, err error) {
+	p, err := c.existing(operand)
+	if err != nil {
+		return "", false, err
+	}
+	defer p.close()
+	img, err := container.Open(p.dir, p.name, container.OpenOptions{ReadOnly: true})
+	if err != nil {
+		return "", false, err
+	}
+	if vol, _, err := volume(img); err == nil && vol != nil {
+		owns = identify(vol).owns()
+	}
+	return p.path, owns, errors.Join(c.rawKey(img), img.Close())
+}
+
+// attached is the attachment of an image, or nil.
+func (c *call) attached(path string) (*Attached, error) {
+	list, err := c.env.Attacher.List(c.ctx)
+	for _, a := range list {
+		if a.Image == path && !a.Dead {
+			return &a, nil
+		}
+	}
+	return nil, err
+}
+
+func (c *call) attachRequest() (r Request, policy string, err error) {
+	r, err = c.mountRequest()
+	r.ReadOnly = c.has("-readonly")
+	r.Browse = !c.has("-nobrowse")
+	policy = strings.ToLower(c.value("-mount"))
+	if policy == "" {
+		policy = "required"
+	}
+	r.NoMount = c.has("-nomount") || policy == "suppressed"
+	if c.has("-owners") {
+		on := strings.EqualFold(c.value("-owners"), "on")
+		r.Owners = &on
+	}
+	switch {
+	case c.has("-readonly") && c.has("-readwrite"):
+		err = misused("both -readonly and -readwrite")
+	case r.NoMount && r.MountPoint != "" && err == nil:
+		err = misused("a place to mount, and no mounting")
+	}
+	return r, policy, err
+}
+
+// mountRequest reads where to mount.
+func (c *call) mountRequest() (r Request, err error) {
+	given := 0
+	for _, o := range []struct {
+		name string
+		to   *string
+	}{{"-mountpoint", &r.MountPoint}, {"-mountroot", &r.MountRoot}, {"-mountrandom", &r.MountPoint}} {
+		if !c.has(o.name) {
+			continue
+		}
+		if given++; given > 1 {
+			return r, misused("more than one of -mountpoint, -mountroot, -mountrandom")
+		}
+		folder, err := c.absolute(c.value(o.name))
+		if err == nil {
+			folder, err = filepath.EvalSymlinks(folder)
+		}
+		if err != nil {
+			return r, err
+		}
+		if o.name == "-mountrandom" {
+			if folder, err = os.MkdirTemp(folder, "dmg."); err != nil {
+				return r, err
+			}
+		}
+		*o.to = folder
+	}
+	return r, nil
+}
+
+// attachMade attaches what create has made. Where there is nothing to mount, the image stays.
+func (c *call) attachMade(path string) error {
+	a, err := c.env.Attacher.Attach(c.ctx, Request{Image: path, Browse: true})
+	if err != nil {
+		return fmt.Errorf("%q was created and could not be attached: %w", path, err)
+	}
+	if !c.has("-plist") {
+		if err := c.tellMade(path); err != nil {
+			return err
+		}
+	}
+	return c.printAttached(a)
+}
+
+// find is the attachment that a device or a mount point belongs to; names of devices may lack /dev/.
+func (c *call) find(operand string) (Attached, error) {
+	list, err := c.env.Attacher.List(c.ctx)
+	if err != nil {
+		return Attached{}, err
+	}
+	device := operand
+	if !strings.HasPrefix(device, "/") {
+		device = "/dev/" + device
+	}
+	path, err := c.absolute(operand)
+	if err == nil {
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			path = real
+		}
+	}
+	for _, a := range list {
+		if !a.Dead && (a.whole() == device || a.Partition == device || a.MountPoint != "" && a.MountPoint == path) {
+			return a, nil
+		}
+	}
+	return Attached{}, os.ErrNotExist
+}
+
+// whole is the device that stands for the whole image. Without a loop device the
+// volume is served by a process alone, which is then named by its number.
+func (a Attached) whole() string {
+	if a.Device != "" {
+		return a.Device
+	}
+	return fmt.Sprintf("/dev/fuse%d", a.HelperPID)
+}
+
+// short is a device as messages name it.
+func (a Attached) short() string { return strings.TrimPrefix(a.whole(), "/dev/") }
+
+func (c *call) detach() error {
+	a, err := c.find(c.operands[0])
+	if err != nil {
+		return err
+	}
+	if err := c.release(a, c.has("-force")); err != nil {
+		return err
+	}
+	fmt.Fprintf(c.out, "%q ejected.\n", a.short())
+	return nil
+}
+
+// release detaches and tells what was lost. A busy volume has words and a status of its own.
+func (c *call) release(a Attached, force bool) error {
+	lost, err := c.env.Attacher.Detach(c.ctx, a, force)
+	for _, l := range lost {
+		fmt.Fprintf(c.err, "%s: detach: lost: %s\n", c.tool, l)
+	}
+	return c.busy(a, err)
+}
+
+func (c *call) busy(a Attached, err error) error {
+	if err == nil || c.tool != "hdiutil" {
+		return err
+	}
+	if text, errno, _ := reason(err); int(errno) == statusBusy {
+		fmt.Fprintf(c.err, "hdiutil: couldn't unmount %q - %s\n", a.short(), text)
+		if c.has("-verbose") {
+			fmt.Fprintf(c.err, "hdiutil: detach: %v\n", err)
+		}
+		return &said{statusBusy}
+	}
+	return err
+}
+
+func (c *call) eject() error {
+	a, err := c.find(c.operands[0])
+	if err != nil {
+		return err
+	}
+	if err := c.release(a, false); err != nil {
+		return err
+	}
+	fmt.Fprintf(c.out, "Disk %s ejected\n", a.whole())
+	return nil
+}
+
+func (c *call) unmount() error {
+	a, err := c.find(c.operands[0])
+	if err != nil {
+		return err
+	}
+	if a.MountPoint == "" {
+		return refuse("%s is not mounted", a.short())
+	}
+	if err := c.busy(a, c.env.Attacher.Unmount(c.ctx, a, c.has("-force"))); err != nil {
+		return err
+	}
+	fmt.Fprintf(c.out, "%q unmounted successfully.\n", a.MountPoint)
+	return nil
+}
+
+func (c *call) mountvol() error {
+	r, err := c.mountRequest()
+	if err != nil {
+		return err
+	}
+	a, err := c.find(c.operands[0])
+	if err != nil {
+		return err
+	}
+	if a.MountPoint == "" {
+		if a, err = c.env.Attacher.Mount(c.ctx, a, r); err != nil {
+			return err
+		}
+	}
+	return c.printAttached(a)
+}
+
+func (c *call) trim() error {
+	a, err := c.find(c.operands[0])
+	if err != nil {
+		return err
+	}
+	n, err := c.env.Attacher.Trim(c.ctx, a.MountPoint)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(c.out, "%s: trimmed %d bytes\n", a.MountPoint, n)
+	return nil
+}

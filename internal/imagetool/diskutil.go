@@ -1,0 +1,179 @@
+package imagetool
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"dmgbench/internal/container"
+)
+
+// imageFormat is the format of `diskutil image create`.
+func (c *call) imageFormat(operand string) (formatInfo, error) {
+	if c.has("--format") {
+		return formatNamed(c.value("--format"), byImage)
+	}
+	if f := byExtension(operand, "UDRW"); f.image != "" {
+		return f, nil
+	}
+	return formatTable[0], nil
+}
+
+// createBlank is `diskutil image create blank`.
+func (c *call) createBlank() error {
+	f, err := c.imageFormat(c.operands[0])
+	if err != nil {
+		return err
+	}
+	if !c.has("--size") {
+		return misused("no size: want --size")
+	}
+	b := blank{format: f.name, label: "Untitled"}
+	if b.size, err = parseDiskutilSize(c.value("--size")); err != nil {
+		return misused("option --size: %v", err)
+	}
+	if c.has("--volumeName") {
+		b.label = c.value("--volumeName")
+	}
+	switch name := c.value("--fs"); {
+	case strings.EqualFold(name, "none"):
+		b.bare = true
+	case c.has("--fs"):
+		b.filesystem, err = c.filesystem(name)
+	default:
+		b.filesystem = c.defaultFilesystem()
+	}
+	if err != nil {
+		return err
+	}
+	path, err := c.make(b, f, c.operands[0])
+	if err != nil {
+		return err
+	}
+	return c.tellMadeDU(path)
+}
+
+func (c *call) tellMadeDU(path string) error {
+	if c.has("--plist") {
+		return c.printPlist(list{"image-path": path})
+	}
+	_, err := fmt.Fprintf(c.out, "%s created\n", path)
+	return err
+}
+
+// createFrom is `diskutil image create from`.
+func (c *call) createFrom() error {
+	f, err := c.imageFormat(c.operands[1])
+	if err != nil {
+		return err
+	}
+	path, err := c.convertTo(c.operands[0], c.operands[1], f, 0)
+	if err != nil {
+		return err
+	}
+	return c.tellMadeDU(path)
+}
+
+// attachImage is `diskutil image attach`.
+func (c *call) attachImage() error {
+	r := Request{ReadOnly: c.has("--readOnly"), Browse: !c.has("--nobrowse")}
+	policy := map[string]string{"": "required", "forcemount": "required", "automount": "optional", "nomount": "suppressed"}[strings.ToLower(c.value("--mountPolicy"))]
+	r.NoMount = c.has("--noMount") || policy == "suppressed"
+	if r.NoMount && (c.has("--mountPoint") || c.has("--mountOptions")) {
+		return misused("--mountPoint and --mountOptions conflict with noMount")
+	}
+	for _, o := range strings.FieldsFunc(c.value("--mountOptions"), func(r rune) bool { return r == ',' }) {
+		switch o {
+		case "nobrowse":
+			r.Browse = false
+		case "rdonly":
+			r.ReadOnly = true
+		case "owners", "noowners":
+			on := o == "owners"
+			r.Owners = &on
+		default:
+			return refuse("mount option %q is not known: want nobrowse, rdonly, owners or noowners", o)
+		}
+	}
+	if c.has("--mountPoint") {
+		point, err := c.mountPointDU(c.value("--mountPoint"))
+		if err != nil {
+			return err
+		}
+		r.MountPoint = point
+	}
+	return c.attachAs(c.operands[0], r, policy)
+}
+
+// mountPointDU is the folder to mount on. As on macOS 27 a missing one is made; its parent must exist.
+func (c *call) mountPointDU(name string) (string, error) {
+	path, err := c.absolute(name)
+	if err != nil {
+		return "", err
+	}
+	d, err := openOrMake(path)
+	if err != nil {
+		return "", err
+	}
+	if err := d.Close(); err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(path)
+}
+
+// infoImage is `diskutil image info`.
+func (c *call) infoImage() error {
+	p, err := c.existing(c.operands[0])
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	img, err := container.Open(p.dir, p.name, container.OpenOptions{ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	defer img.Close()
+	f := formatOf(p, img)
+	name := f.image
+	if name == "" {
+		name = f.name
+	}
+	d := list{"Image Format": name, "Format Description": f.description, "Encryption Info": list{"Is Encrypted": false},
+		"Size Info": list{"Total Bytes": img.Size(), "Sector Count": img.Size() / sector}}
+	if c.has("--extra") {
+		parts, scheme, err := partitions(img)
+		if err != nil {
+			return err
+		}
+		d["Partition Info"] = list{"partition-scheme": scheme, "partitions": parts}
+	}
+	if c.has("--plist") {
+		return c.printPlist(d)
+	}
+	var b strings.Builder
+	printTree(&b, d, 0)
+	_, err = io.WriteString(c.out, b.String())
+	return err
+}
+
+// resizeImage is `diskutil image resize`.
+func (c *call) resizeImage() error {
+	return c.resizeTo(c.operands[0], resizing{
+		limits: !c.has("--size"), imageOnly: c.has("--image-only"), smallest: c.value("--size") == "min",
+		size: func() (int64, error) {
+			n, err := parseDiskutilSize(c.value("--size"))
+			if err != nil {
+				err = misused("option --size: %v", err)
+			}
+			return n, err
+		},
+		print: func(l limits) error {
+			if c.has("--plist") {
+				return c.printPlist(list{"min": l.min, "current": l.current, "max": l.max})
+			}
+			_, err := fmt.Fprintf(c.out, "current: %d\nmin: %d\nmax: %d\n", l.current, l.min, l.max)
+			return err
+		},
+	})
+}

@@ -1,0 +1,145 @@
+package imagetool
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"dmgbench/internal/container"
+	"dmgbench/internal/gpt"
+)
+
+// entity is one device of an attached image, as both tools list them.
+type entity struct {
+	device, hint, guid string // hint for people, guid of the partition type
+	volume             bool   // carries the file system
+}
+
+// entities are the devices of an attached image, the whole disk first. An image whose
+// file cannot be looked at any more has its devices without what is known of them.
+func (c *call) entities(a Attached) []entity {
+	whole := entity{device: a.whole(), volume: a.Partition == "" || a.Partition == a.whole() || a.Mode == "fuse"}
+	regions, scheme := c.look(a.Image)
+	if scheme != "GUID" {
+		if len(regions) == 1 {
+			whole.hint = regions[0].hint
+		}
+		return []entity{whole}
+	}
+	whole.hint, whole.guid = "GUID_partition_scheme", "GUID_partition_scheme"
+	list := []entity{whole}
+	last := -1
+	for _, r := range regions {
+		if r.part != nil {
+			list = append(list, entity{device: fmt.Sprintf("%sp%d", a.whole(), r.number), hint: r.hint, guid: r.part.Type.String()})
+			last = len(list) - 1
+		}
+	}
+	list[0].volume = false
+	for n := range list {
+		list[n].volume = list[n].device == a.Partition
+	}
+	if last > 0 && (a.Partition == "" || a.Mode == "fuse") {
+		list[last].volume = true
+	}
+	return list
+}
+
+func (c *call) look(path string) ([]region, string) {
+	p, err := at(path)
+	if err != nil {
+		return nil, ""
+	}
+	defer p.close()
+	img, err := container.Open(p.dir, p.name, container.OpenOptions{ReadOnly: true})
+	if err != nil {
+		return nil, ""
+	}
+	defer img.Close()
+	regions, scheme, err := regions(img)
+	if err != nil {
+		return nil, ""
+	}
+	return regions, scheme
+}
+
+// printAttached prints what attach prints: a line for each device, or the list in the tool's dialect.
+func (c *call) printAttached(a Attached) error {
+	switch {
+	case c.tool == "diskutil" && c.has("--plist"):
+		return c.printPlist(list{"system-entities": c.diskutilEntities(a)})
+	case c.tool == "diskutil":
+		for _, e := range c.entities(a) {
+			fmt.Fprintf(c.out, "%s\n", e.device)
+		}
+		return nil
+	case c.has("-plist"):
+		return c.printPlist(list{"system-entities": c.hdiutilEntities(a)})
+	}
+	for _, e := range c.entities(a) {
+		c.printLine(a, e, e.hint)
+	}
+	return nil
+}
+
+func (c *call) printLine(a Attached, e entity, hint string) {
+	point := ""
+	if e.volume {
+		point = a.MountPoint
+	}
+	fmt.Fprintf(c.out, "%-20s\t%-31.31s\t%s\n", e.device, hint, point)
+}
+
+func (c *call) hdiutilEntities(a Attached) []list {
+	var out []list
+	for _, e := range c.entities(a) {
+		d := list{"dev-entry": e.device, "content-hint": e.hint, "unmapped-content-hint": e.guid, "potentially-mountable": e.volume && a.Filesystem != ""}
+		if e.volume && a.Filesystem != "" {
+			d["volume-kind"] = kindOf(a.Filesystem)
+		}
+		if e.volume && a.MountPoint != "" {
+			d["mount-point"] = a.MountPoint
+		}
+		out = append(out, d)
+	}
+	return out
+}
+
+// diskutilEntities are the same in diskutil's dialect: no /dev/, other keys.
+func (c *call) diskutilEntities(a Attached) []list {
+	var out []list
+	for n, e := range c.entities(a) {
+		d := list{"dev-entry": filepath.Base(e.device), "content-hint": e.hint}
+		if n == 0 && a.Size > 0 {
+			d["size"] = a.Size
+		}
+		if e.volume && a.Filesystem != "" {
+			d["filesystem-type"], d["filesystem-name"] = kindOf(a.Filesystem), a.Filesystem
+		}
+		if e.volume && a.VolumeName != "" {
+			d["volume-name"] = a.VolumeName
+		}
+		if e.volume && a.MountPoint != "" {
+			d["mount-point"] = a.MountPoint
+		}
+		out = append(out, d)
+	}
+	return out
+}
+
+// kindOf is the word for a file system in volume-kind.
+func kindOf(filesystem string) string {
+	for _, s := range signatures {
+		if s.kind.name == filesystem || s.kind.short == filesystem {
+			return s.kind.short
+		}
+	}
+	return map[string]string{"vfat": "msdos", "hfsplus": "hfs"}[filesystem]
+}
+
+// rawHint is the hint of the info list: GUIDs as they are on the disk.
+func (e entity) rawHint() string {
+	if e.guid != "" && e.guid != (gpt.GUID{}).String() {
+		return e.guid
+	}
+	return e.hint
+}

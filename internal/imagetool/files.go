@@ -1,0 +1,211 @@
+package imagetool
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"dmgbench/internal/container"
+	"dmgbench/internal/exfat"
+	"dmgbench/internal/hostio"
+)
+
+// onVolume mounts the ExFAT volume of an image in this process and calls f.
+func (c *call) onVolume(f func(v *exfat.Volume) error) error {
+	return c.read(c.operands[0], func(_ place, img container.Image) error {
+		v, err := exfatOn(img)
+		if err != nil {
+			return err
+		}
+		return errors.Join(f(v), v.Unmount())
+	})
+}
+
+// inside is a path on a volume without what is not part of names.
+func inside(p string) string { return strings.TrimPrefix(path.Clean("/"+p), "/") }
+
+// list prints the names on a volume.
+func (c *call) list() error {
+	return c.onVolume(func(v *exfat.Volume) error {
+		at := ""
+		if len(c.operands) > 1 {
+			at = inside(c.operands[1])
+		}
+		i, err := v.Stat(at)
+		if err != nil {
+			return err
+		}
+		if !i.Dir {
+			return c.printEntry(at, i)
+		}
+		if c.has("-R") {
+			return v.Walk(at, func(p string, i exfat.Info) error {
+				return errors.Join(c.printEntry(p, i), c.canceled())
+			})
+		}
+		entries, err := v.List(at)
+		if err != nil {
+			return err
+		}
+		slices.SortFunc(entries, func(a, b exfat.Info) int { return strings.Compare(a.Name, b.Name) })
+		for _, i := range entries {
+			if err := c.printEntry(i.Name, i); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// printEntry prints one name. Control characters, which could speak to a terminal, are quoted.
+func (c *call) printEntry(name string, i exfat.Info) error {
+	if q := strconv.Quote(name); strings.Contains(q, `\x`) || strings.Contains(q, `\u`) || strings.ContainsAny(name, "\n\r\t\x1b") {
+		name = q
+	}
+	if i.Dir {
+		name += "/"
+	}
+	if !c.has("-l") {
+		_, err := fmt.Fprintln(c.out, name)
+		return err
+	}
+	kind := "-"
+	if i.Dir {
+		kind = "d"
+	}
+	_, err := fmt.Fprintf(c.out, "%s %12d %s %s\n", kind, i.Size, i.Modified.Format("2006-01-02 15:04:05"), name)
+	return err
+}
+
+// cat prints files.
+func (c *call) cat() error {
+	return c.onVolume(func(v *exfat.Volume) error {
+		for _, p := range c.operands[1:] {
+			if err := c.copyOut(v, inside(p), func(b []byte, _ int64) error {
+				_, err := c.out.Write(b)
+				return err
+			}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// copyOut reads a file of a volume piece by piece.
+func (c *call) copyOut(v *exfat.Volume, p string, take func(b []byte, off int64) error) (err error) {
+	f, err := v.Open(p)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	buf := make([]byte, 1<<20)
+	for off := int64(0); off < f.Size(); off += int64(len(buf)) {
+		if err := c.canceled(); err != nil {
+			return err
+		}
+		piece := buf[:min(int64(len(buf)), f.Size()-off)]
+		if n, err := f.ReadAt(piece, off); err != nil && (n < len(piece) || !errors.Is(err, io.EOF)) {
+			return err
+		}
+		if err := take(piece, off); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// extract copies a file, a folder with what is in it, or everything, into a folder of the
+// host. Names come from the image: what would leave the folder is an error, never followed.
+func (c *call) extract() error {
+	folder, err := c.absolute(".")
+	if c.has("-d") {
+		folder, err = c.absolute(c.value("-d"))
+	}
+	if err != nil {
+		return err
+	}
+	to, err := openOrMake(folder)
+	if err != nil {
+		return err
+	}
+	defer to.Close()
+	return c.onVolume(func(v *exfat.Volume) error {
+		at := ""
+		if len(c.operands) > 1 {
+			at = inside(c.operands[1])
+		}
+		i, err := v.Stat(at)
+		if err != nil {
+			return err
+		}
+		base := ""
+		if at != "" {
+			base = path.Base(at)
+		}
+		if !i.Dir {
+			return c.extractFile(v, at, to, base)
+		}
+		if base != "" {
+			if err := to.MkdirAll(base); err != nil {
+				return err
+			}
+		}
+		return v.Walk(at, func(p string, i exfat.Info) error {
+			name := path.Join(base, strings.TrimPrefix(strings.TrimPrefix(p, at), "/"))
+			if i.Dir {
+				return to.MkdirAll(name)
+			}
+			return c.extractFile(v, p, to, name)
+		})
+	})
+}
+
+func openOrMake(folder string) (*hostio.Dir, error) {
+	d, err := hostio.OpenDir(folder)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return d, err
+	}
+	parent, err := hostio.OpenDir(path.Dir(folder))
+	if err != nil {
+		return nil, err
+	}
+	defer parent.Close()
+	if err := parent.Mkdir(path.Base(folder)); err != nil {
+		return nil, err
+	}
+	return hostio.OpenDir(folder)
+}
+
+// extractFile copies one file. Blocks of zeros become holes.
+func (c *call) extractFile(v *exfat.Volume, p string, to *hostio.Dir, name string) (err error) {
+	i, err := v.Stat(p)
+	if err != nil {
+		return err
+	}
+	f, err := to.Open(name, hostio.OpenOptions{Write: true, Create: true, Exclusive: !c.has("-ov")})
+	if errors.Is(err, fs.ErrExist) {
+		return &refusal{words: fmt.Sprintf("File exists: %q", name), err: err}
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if err := errors.Join(f.Truncate(0), f.Truncate(i.Size)); err != nil {
+		return err
+	}
+	zero := make([]byte, 1<<20)
+	return c.copyOut(v, p, func(b []byte, off int64) error {
+		if bytes.Equal(b, zero[:len(b)]) {
+			return nil
+		}
+		_, err := f.WriteAt(b, off)
+		return err
+	})
+}

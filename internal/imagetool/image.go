@@ -1,0 +1,290 @@
+package imagetool
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"dmgbench/internal/blockdev"
+	"dmgbench/internal/container"
+	"dmgbench/internal/exfat"
+	"dmgbench/internal/gpt"
+	"dmgbench/internal/hostio"
+)
+
+// place is a container on the host: a name in an opened folder. path is resolved, as Apple's tools print it.
+type place struct {
+	dir        *hostio.Dir
+	name, path string
+}
+
+func (p place) close() { p.dir.Close() }
+
+// absolute resolves a path against the working folder.
+func (c *call) absolute(name string) (string, error) {
+	if name == "" {
+		return "", &fs.PathError{Op: "opening", Path: name, Err: fs.ErrNotExist}
+	}
+	if filepath.IsAbs(name) || c.env.Dir == "" {
+		return filepath.Abs(name)
+	}
+	return filepath.Join(c.env.Dir, name), nil
+}
+
+// existing is an image that has to be there; links are followed.
+func (c *call) existing(operand string) (place, error) {
+	for _, scheme := range []string{"ram://", "http://", "https://"} {
+		if strings.HasPrefix(operand, scheme) {
+			return place{}, refuse("%s images are not there yet", strings.TrimSuffix(scheme, "://"))
+		}
+	}
+	path, err := c.absolute(operand)
+	if err == nil {
+		path, err = filepath.EvalSymlinks(path)
+	}
+	if err != nil {
+		return place{}, err
+	}
+	return at(path)
+}
+
+// target is where an image is to be made. The folder has to be there.
+func (c *call) target(operand, extension string) (place, error) {
+	path, err := c.absolute(operand)
+	if err != nil {
+		return place{}, err
+	}
+	if !strings.EqualFold(filepath.Ext(path), extension) {
+		path += extension
+	}
+	folder, err := filepath.EvalSymlinks(filepath.Dir(path))
+	if err != nil {
+		return place{}, err
+	}
+	return at(filepath.Join(folder, filepath.Base(path)))
+}
+
+func at(path string) (place, error) {
+	dir, err := hostio.OpenDir(filepath.Dir(path))
+	if err != nil {
+		return place{}, err
+	}
+	return place{dir: dir, name: filepath.Base(path), path: path}, nil
+}
+
+// held takes the locks of writers and keeps them until the result is called, so that
+// nobody writes while the image is read. What may not be opened for writing is taken to be held by nobody.
+func (p place) held() (release func(), err error) {
+	var files []*hostio.File
+	release = func() {
+		for _, f := range files {
+			f.Close()
+		}
+	}
+	names := []string{p.name}
+	if fi, err := p.dir.Lstat(p.name); err == nil && fi.IsDir() {
+		names = []string{filepath.Join(p.name, "token"), filepath.Join(p.name, "lock")}
+	}
+	for _, name := range names {
+		f, err := p.dir.Open(name, hostio.OpenOptions{Write: true})
+		if err != nil {
+			continue
+		}
+		files = append(files, f)
+		if err := f.TryLock(); err != nil {
+			release()
+			return nil, err
+		}
+	}
+	return release, nil
+}
+
+// read opens an image for reading alone, while nobody writes to it, and calls f.
+func (c *call) read(operand string, f func(p place, img container.Image) error) error {
+	return c.withImage(operand, true, f)
+}
+
+// change opens an image for reading and writing and calls f.
+func (c *call) change(operand string, f func(p place, img container.Image) error) error {
+	return c.withImage(operand, false, f)
+}
+
+func (c *call) withImage(operand string, readOnly bool, f func(p place, img container.Image) error) (err error) {
+	p, err := c.existing(operand)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	if readOnly {
+		release, err := p.held()
+		if err != nil {
+			return err
+		}
+		defer release()
+	}
+	img, err := container.Open(p.dir, p.name, container.OpenOptions{ReadOnly: readOnly})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, img.Close()) }()
+	if err := c.rawKey(img); err != nil {
+		return err
+	}
+	return f(p, img)
+}
+
+// rawKey checks the image keys of verbs that read: the one that there is forces what raw images are anyway.
+func (c *call) rawKey(img container.Image) error {
+	for _, name := range []string{"-srcimagekey", "-imagekey"} {
+		for _, v := range c.opts[name] {
+			if o, ok := c.verb.option(name); !ok || o.help == bandkey {
+				continue
+			}
+			if v != "diskimage-class=CRawDiskImage" || img.Format() != container.UDRW {
+				return refuse("image key %q: only diskimage-class=CRawDiskImage is known, for raw images", v)
+			}
+		}
+	}
+	return nil
+}
+
+// region is a part of a device: a partition, a table, or free space.
+type region struct {
+	name, hint   string // as imageinfo prints them
+	first, count int64  // sectors
+	number       int    // of a partition, from 1; 0 for others
+	free         bool
+	part         *gpt.Partition
+}
+
+// regions are all parts of a device in order, and the scheme that divides it: GUID, or none.
+func regions(dev blockdev.Device) ([]region, string, error) {
+	t, _, err := gpt.Read(dev)
+	for _, none := range []error{gpt.ErrNoTable, gpt.ErrDamaged, gpt.ErrInvalid, gpt.ErrTooSmall} {
+		if errors.Is(err, none) {
+			return []region{{name: "whole disk", hint: identify(dev).hint(), count: dev.Size() / sector}}, "none", nil
+		}
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	last, table := int64(t.Sectors), int64(t.FirstUsable)-2
+	list := []region{{name: "Protective Master Boot Record", hint: "MBR", count: 1},
+		{name: "GPT Header", hint: "Primary GPT Header", first: 1, count: 1},
+		{name: "GPT Partition Data", hint: "Primary GPT Table", first: 2, count: table}}
+	at := int64(t.FirstUsable)
+	gap := func(to int64) {
+		if to > at {
+			list = append(list, region{hint: "Apple_Free", first: at, count: to - at, free: true})
+		}
+	}
+	for _, p := range inOrder(t.Partitions) {
+		gap(int64(p.First))
+		list = append(list, region{name: p.Name, hint: hintOf(p.Type), first: int64(p.First), count: int64(p.Last-p.First) + 1, number: p.Index + 1, part: &p})
+		at = int64(p.Last) + 1
+	}
+	gap(int64(t.LastUsable) + 1)
+	list = append(list, region{name: "GPT Partition Data", hint: "Backup GPT Table", first: last - 1 - table, count: table},
+		region{name: "GPT Header", hint: "Backup GPT Header", first: last - 1, count: 1})
+	if rest := dev.Size()/sector - last; rest > 0 {
+		list = append(list, region{hint: "Apple_Free", first: last, count: rest, free: true})
+	}
+	return list, "GUID", nil
+}
+
+// volume is where the file system of an image is: the last partition, which grows and
+// shrinks with it, or the whole device.
+func volume(dev blockdev.Device) (vol blockdev.Device, p *gpt.Partition, err error) {
+	t, _, err := gpt.Read(dev)
+	switch {
+	case errors.Is(err, gpt.ErrNoTable):
+		return dev, nil, nil
+	case err != nil:
+		return nil, nil, err
+	case len(t.Partitions) == 0:
+		return nil, nil, nil
+	}
+	list := inOrder(t.Partitions)
+	p = &list[len(list)-1]
+	vol, err = blockdev.Section(dev, p.Offset(), p.Size())
+	return vol, p, err
+}
+
+// exfatOn mounts the ExFAT volume of an image without writing.
+func exfatOn(dev blockdev.Device) (*exfat.Volume, error) {
+	vol, _, err := volume(dev)
+	if err == nil && vol != nil {
+		if k := identify(vol); k.name == "ExFAT" {
+			return exfat.Mount(vol, exfat.MountOptions{ReadOnly: true})
+		} else if k.name != "" {
+			return nil, refuse("%s volumes cannot be read without mounting", k.name)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return nil, refuse("there is no ExFAT volume on the image")
+}
+
+// copyBlock is the unit of copying, zeroBlock that of leaving zeros out; bytes.
+const (
+	copyBlock = 4 << 20
+	zeroBlock = 64 << 10
+)
+
+// copyDevice copies what is not zero. present says whether anything of a range can be other than zero.
+func (c *call) copyDevice(src, dst blockdev.Device, present func(off, n int64) bool) error {
+	buf, err := hostio.AlignedBuffer(copyBlock)
+	if err != nil {
+		return err
+	}
+	defer buf.Free()
+	zero := make([]byte, zeroBlock)
+	progress := c.newProgress(src.Size())
+	for off := int64(0); off < src.Size(); off += copyBlock {
+		if err := c.canceled(); err != nil {
+			return err
+		}
+		part := buf.Bytes()[:min(copyBlock, src.Size()-off)]
+		progress.at(off)
+		if !present(off, int64(len(part))) {
+			continue
+		}
+		if n, err := src.ReadAt(part, off); err != nil && (n < len(part) || !errors.Is(err, io.EOF)) {
+			return fmt.Errorf("reading %d bytes at %d: %w", len(part), off, err)
+		}
+		if err := writeNonZero(dst, part, off, zero); err != nil {
+			return err
+		}
+	}
+	progress.at(src.Size())
+	return dst.Flush()
+}
+
+// writeNonZero writes runs of blocks that are not zero, each with one call.
+func writeNonZero(dst blockdev.Device, part []byte, off int64, zero []byte) error {
+	for at := 0; at < len(part); {
+		end := at
+		for end < len(part) {
+			piece := part[end:min(end+len(zero), len(part))]
+			if bytes.Equal(piece, zero[:len(piece)]) {
+				break
+			}
+			end += len(piece)
+		}
+		if end > at {
+			if _, err := dst.WriteAt(part[at:end], off+int64(at)); err != nil {
+				return fmt.Errorf("writing %d bytes at %d: %w", end-at, off+int64(at), err)
+			}
+		}
+		at = max(end, at+1)
+		if end < len(part) {
+			at = min(end+len(zero), len(part))
+		}
+	}
+	return nil
+}

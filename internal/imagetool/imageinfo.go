@@ -1,0 +1,212 @@
+package imagetool
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"dmgbench/internal/blockdev"
+	"dmgbench/internal/container"
+)
+
+// imageinfo describes an image file.
+func (c *call) imageinfo() error {
+	p, err := c.existing(c.operands[0])
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	img, err := container.Open(p.dir, p.name, container.OpenOptions{ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	defer img.Close()
+	switch {
+	case c.has("-format"):
+		fmt.Fprintln(c.out, formatOf(p, img).name)
+		return nil
+	case c.has("-checksum"):
+		fmt.Fprintln(c.out, "none")
+		return nil
+	}
+	d, err := describe(p, img)
+	if err != nil {
+		return err
+	}
+	if c.has("-plist") {
+		return c.printPlist(d)
+	}
+	var b strings.Builder
+	printTree(&b, d, 0)
+	_, err = io.WriteString(c.out, b.String())
+	return err
+}
+
+// formatOf tells UDTO from UDRW by the file's name: their bytes are the same.
+func formatOf(p place, img container.Image) formatInfo {
+	for _, f := range formatTable {
+		if f.name == img.Format() && (f.name != container.UDRW || !strings.EqualFold(filepath.Ext(p.name), ".cdr")) {
+			return f
+		}
+	}
+	return formatTable[2]
+}
+
+func describe(p place, img container.Image) (list, error) {
+	f := formatOf(p, img)
+	usage, err := container.UsageOf(p.dir, p.name)
+	if err != nil {
+		return nil, err
+	}
+	parts, scheme, err := partitions(img)
+	if err != nil {
+		return nil, err
+	}
+	nonEmpty, store := img.Size(), "CBSDBackingStore"
+	if f.name == container.UDSB {
+		nonEmpty, store = min(img.Size(), usage.Apparent), "CBundleBackingStore"
+	}
+	d := list{
+		"Format": f.name, "Format Description": f.description, "Class Name": f.class, "Checksum Type": "none",
+		"Backing Store Information": list{"Class Name": store, "Name": p.name, "URL": "file://" + p.path},
+		"Properties": list{"Checksummed": false, "Compressed": "no", "Encrypted": false, "Kernel Compatible": true,
+			"Partitioned": scheme != "none", "Software License Agreement": false},
+		"Size Information": list{"Total Bytes": img.Size(), "Sector Count": img.Size() / sector, "Total Non-Empty Bytes": nonEmpty,
+			"Total Empty Bytes": img.Size() - nonEmpty, "Compressed Bytes": nonEmpty, "Compressed Ratio": 1.0},
+		"partitions": list{"partition-scheme": scheme, "block-size": sector, "appendable": false, "burnable": false, "partitions": parts},
+		"Segments":   list{"0": p.path},
+	}
+	if b := img.BandSize(); b > 0 {
+		d["band-size"] = b
+	}
+	return d, nil
+}
+
+// partitions are the parts of a device as imageinfo lists them.
+func partitions(img blockdev.Device) ([]list, string, error) {
+	regions, scheme, err := regions(img)
+	var out []list
+	for _, r := range regions {
+		d := list{"partition-name": r.name, "partition-start": r.first, "partition-length": r.count, "partition-hint": r.hint}
+		if r.part == nil {
+			d["partition-synthesized"] = true
+		} else {
+			d["partition-number"], d["partition-UUID"] = r.number, r.part.ID.String()
+		}
+		if r.part != nil || scheme == "none" {
+			dev, err := blockdev.Section(img, r.first*sector, r.count*sector)
+			if err != nil {
+				return nil, "", err
+			}
+			if k := identify(dev); k.name != "" {
+				d["partition-filesystems"] = list{k.name: k.label}
+			}
+		}
+		out = append(out, d)
+	}
+	return out, scheme, err
+}
+
+// pmap shows the partition map.
+func (c *call) pmap() error {
+	p, err := c.existing(c.operands[0])
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	img, err := container.Open(p.dir, p.name, container.OpenOptions{ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	defer img.Close()
+	regions, scheme, err := regions(img)
+	if err != nil {
+		return err
+	}
+	title := map[string]string{"GUID": `1 GPT, "GPT Partition Scheme"`, "none": `0 NONE, "no partition map"`}[scheme]
+	fmt.Fprintf(c.out, "MEDIA: %q; Size %s [%d x %d]\nSCHEME: %s\n", p.name, appleSize(img.Size()), img.Size()/sector, sector, title)
+	fmt.Fprintf(c.out, "ID Type                 Offset       Size             Name\n-- -------------------- ------------ ---------------- -------------------------\n")
+	for _, r := range regions {
+		if c.has("-simple") && r.part == nil && scheme != "none" {
+			continue
+		}
+		id := "  "
+		if r.number > 0 {
+			id = fmt.Sprintf("%2d", r.number)
+		}
+		fmt.Fprintf(c.out, "%s %-20s %12d %-16s %s\n", id, r.hint, r.first, appleSize(r.count*sector), r.name)
+		if c.has("-complete") && r.part != nil {
+			fmt.Fprintf(c.out, "   type %s, identifier %s, attributes %#x, sectors %d to %d\n", r.part.Type, r.part.ID, r.part.Attributes, r.part.First, r.part.Last)
+		}
+	}
+	return nil
+}
+
+// isencrypted reads the header of encrypted images, which need not be of a kind that is served.
+func (c *call) isencrypted() error {
+	p, err := c.existing(c.operands[0])
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	h, err := encryptionOf(p)
+	if err != nil {
+		return err
+	}
+	if c.has("-plist") {
+		d := list{"encrypted": h.version > 0}
+		if h.version > 1 {
+			d["version"], d["uuid"], d["blocksize"] = h.version, h.uuid, h.block
+			d["passphrase-count"], d["private-key-count"] = h.passphrases, h.certificates
+		}
+		return c.printPlist(d)
+	}
+	if h.version == 0 {
+		fmt.Fprintln(c.out, "encrypted: NO")
+		return nil
+	}
+	fmt.Fprintf(c.out, "encrypted: YES\nversion: %d\n", h.version)
+	if h.version > 1 {
+		fmt.Fprintf(c.out, "blocksize: %d\npassphrase-count: %d\nprivate-key-count: %d\nuuid: %s\n", h.block, h.passphrases, h.certificates, h.uuid)
+	}
+	return nil
+}
+
+// chpass has nothing to change: encrypted images are not served, and the others have no passphrase.
+func (c *call) chpass() error {
+	p, err := c.existing(c.operands[0])
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	h, err := encryptionOf(p)
+	switch {
+	case err != nil:
+		return err
+	case h.version > 0:
+		return refuse("encrypted images are not there yet")
+	}
+	return &refusal{words: "Invalid argument: the image is not encrypted"}
+}
+
+// verify checks a stored checksum, which none of the formats served here has.
+func (c *call) verify() error {
+	p, err := c.existing(c.operands[0])
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	img, err := container.Open(p.dir, p.name, container.OpenOptions{ReadOnly: true})
+	switch {
+	case noImage(err):
+		fmt.Fprintf(c.err, "hdiutil: verify: unable to recognize %s as a disk image.\n", strconv.Quote(p.name))
+	case err != nil:
+		return err
+	default:
+		defer img.Close()
+		fmt.Fprintf(c.err, "hdiutil: verify: %s has no checksum.\n", strconv.Quote(p.name))
+	}
+	return &said{1}
+}

@@ -1,0 +1,97 @@
+package imagetool
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"syscall"
+
+	"dmgbench/internal/container"
+	"dmgbench/internal/hostio"
+)
+
+// detached is a context for cleaning up: it does not end with the command.
+func detached(ctx context.Context) context.Context { return context.WithoutCancel(ctx) }
+
+// replacing lets build make an image under a temporary name beside p and renames it when
+// it is complete. Without -ov an image that exists is an error before anything is made.
+// What build made is deleted when it fails.
+func (c *call) replacing(p place, build func(tmp place) error) (err error) {
+	if err := c.free(p); err != nil {
+		return err
+	}
+	var random [8]byte
+	if _, err := rand.Read(random[:]); err != nil {
+		return err
+	}
+	tmp := p
+	tmp.name = ".dmgbench-" + hex.EncodeToString(random[:]) + "-" + p.name
+	if len(tmp.name) > 255 { // what file systems take; the name itself is as long as it can be
+		tmp.name = tmp.name[:26]
+	}
+	tmp.path = p.dir.Path() + "/" + tmp.name
+	defer func() {
+		if err == nil {
+			return
+		}
+		if e := container.Remove(tmp.dir, tmp.name); e != nil && !errors.Is(e, fs.ErrNotExist) {
+			err = errors.Join(err, e)
+		}
+	}()
+	if err := build(tmp); err != nil {
+		return err
+	}
+	return c.settle(tmp, p)
+}
+
+// free says whether the name may be used.
+func (c *call) free(p place) error {
+	_, err := p.dir.Lstat(p.name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case !c.has("-ov"):
+		return syscall.EEXIST
+	}
+	release, err := p.held()
+	if err != nil {
+		return syscall.EBUSY
+	}
+	release()
+	return nil
+}
+
+// settle gives the finished image its name. An old image goes in the same rename, or,
+// where one of the two is a folder, moves aside first.
+func (c *call) settle(tmp, p place) error {
+	if err := c.free(p); err != nil {
+		return err
+	}
+	old, err := p.dir.Lstat(p.name)
+	made, e := p.dir.Lstat(tmp.name)
+	switch {
+	case e != nil:
+		return e
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return err
+	case err != nil, old.Mode().IsRegular() && made.Mode().IsRegular():
+		return errors.Join(p.dir.Rename(tmp.name, p.name), p.dir.Sync())
+	case !old.IsDir() && !old.Mode().IsRegular():
+		return hostio.ErrNotRegular
+	}
+	aside := tmp.name + "~"
+	if err := p.dir.Rename(p.name, aside); err != nil {
+		return err
+	}
+	if err := p.dir.Rename(tmp.name, p.name); err != nil {
+		return errors.Join(err, p.dir.Rename(aside, p.name))
+	}
+	if err := container.Remove(p.dir, aside); err != nil { // a folder with other things in it, or in use
+		return errors.Join(err, p.dir.Rename(p.name, tmp.name), p.dir.Rename(aside, p.name))
+	}
+	return p.dir.Sync()
+}

@@ -1,0 +1,196 @@
+package imagetool
+
+import "slices"
+
+// verbs is the table that grammar, help and manual page are made from. It is filled in
+// by init, since the verb help reads it.
+var verbs []*verb
+
+func init() {
+	for _, v := range slices.Concat(hdiutilVerbs(), extensionVerbs(), diskutilVerbs()) {
+		switch v.tool {
+		case "hdiutil":
+			v.options = append(v.options, common...)
+		case "diskutil":
+			v.options = append(v.options, commonDiskutil...)
+		}
+		verbs = append(verbs, v)
+	}
+}
+
+// common are the options of every verb of hdiutil.
+var common = []option{
+	{name: "-verbose", help: "says more on stderr"},
+	{name: "-quiet", help: "closes stdout and stderr: only the exit status remains"},
+	{name: "-debug", help: "implies -verbose; both win over -quiet"},
+	{name: "-help", help: "prints this help"},
+}
+
+var (
+	asPlist  = option{name: "-plist", help: "prints the result as an XML property list"}
+	puppet   = option{name: "-puppetstrings", help: "prints progress as lines PERCENT:<number> on stdout; -1 is unknown"}
+	stdin    = option{name: "-stdinpass", standing: ignored, help: "no image that is served here has a passphrase"}
+	askPass  = []option{agent, recover1, cert, pubkey}
+	agent    = option{name: "-agentpass", standing: ignored, help: "no image that is served here has a passphrase"}
+	recover1 = option{name: "-recover", arg: "KEYCHAIN", standing: refused, help: "there are no keychains here"}
+	cert     = option{name: "-certificate", arg: "FILE", standing: refused, help: "images unlocked by certificates are not there yet"}
+	pubkey   = option{name: "-pubkey", arg: "HASH", standing: refused, help: "images unlocked by certificates are not there yet"}
+	shadow   = option{name: "-shadow", arg: "FILE", standing: refused, help: "shadow files are not there yet"}
+	cacert   = option{name: "-cacert", arg: "FILE", standing: refused, help: "images over HTTP are not there"}
+	insecure = option{name: "-insecurehttp", standing: refused, help: "images over HTTP are not there"}
+	srckey   = option{name: "-srcimagekey", arg: "KEY=VALUE", help: "diskimage-class=CRawDiskImage, for images that are raw anyway"}
+	imagekey = option{name: "-imagekey", arg: "KEY=VALUE", help: "diskimage-class=CRawDiskImage, for images that are raw anyway"}
+	bandkey  = "sparse-band-size=SECTORS, 2048 to 16777216 (1 MiB to 8 GiB); sparse bundles only"
+	encrypt  = option{name: "-encryption", arg: "CIPHER", standing: refused, help: "encryption is not there yet"}
+	over     = option{name: "-ov", help: "replaces an existing image, once the new one is complete"}
+)
+
+// reading are the options of verbs that read an image.
+func reading(list ...option) []option {
+	return slices.Concat(list, []option{stdin, encrypt, shadow, cacert, insecure, srckey}, askPass)
+}
+
+func hdiutilVerbs() []*verb {
+	return []*verb{
+		{tool: "hdiutil", name: "create", short: "make a new image", operands: "IMAGE", min: 1, max: 1, options: createOptions(), run: (*call).create,
+			notes: "One of -size, -sectors, -megabytes is needed, unless there is a -srcfolder. Without -fs and -layout the file system is {default}; with -layout and without -fs there is none."},
+		{tool: "hdiutil", name: "attach", also: []string{"mount"}, short: "attach an image and mount what is on it", operands: "IMAGE", min: 1, max: 1,
+			options: attachOptions(), run: (*call).attach,
+			notes: "Prints a line for each device: device, TAB, content, TAB, mount point. Attaching what is attached already prints what there is."},
+		{tool: "hdiutil", name: "detach", also: []string{"eject"}, short: "unmount and detach an image", operands: "DEVICE|MOUNTPOINT", min: 1, max: 1, run: (*call).detach,
+			options: []option{{name: "-force", help: "detaches even if files are open, and says what was lost"}},
+			notes:   "The status is 16 when a volume is busy."},
+		{tool: "hdiutil", name: "info", short: "list attached images", run: (*call).info, options: []option{asPlist}},
+		{tool: "hdiutil", name: "imageinfo", short: "describe an image", operands: "IMAGE", min: 1, max: 1, run: (*call).imageinfo, options: reading(asPlist,
+			option{name: "-format", help: "prints the four letters of the format, and nothing else"},
+			option{name: "-checksum", help: "prints the stored checksum, and nothing else"})},
+		{tool: "hdiutil", name: "compact", short: "give unused bands of an image back to the host", operands: "IMAGE", min: 1, max: 1, run: (*call).compact,
+			options: reading(asPlist, puppet,
+				option{name: "-batteryallowed", standing: ignored, help: "compacting on battery is always allowed"},
+				option{name: "-sleepallowed", standing: ignored, help: "sleep is not prevented"}),
+			notes: "Bands that hold nothing go: by the allocation bitmap of an ExFAT volume, and of other contents those that are all zeros."},
+		{tool: "hdiutil", name: "resize", short: "change the size of an image, or show its limits", operands: "IMAGE", min: 1, max: 1, run: (*call).resize, options: resizeOptions(),
+			notes: "-limits prints three numbers of sectors: smallest, present, largest. The status is 35 when the image is in use."},
+		{tool: "hdiutil", name: "convert", short: "make an image of another format with the same content", operands: "IMAGE", min: 1, max: 1, run: (*call).convert, options: convertOptions()},
+		{tool: "hdiutil", name: "verify", short: "check the stored checksum of an image", operands: "IMAGE", min: 1, max: 1, run: (*call).verify, options: reading(asPlist, puppet),
+			notes: "None of the formats served here stores one: the status is 1."},
+		{tool: "hdiutil", name: "checksum", short: "compute a checksum of what is on an image", operands: "IMAGE", min: 1, max: 1, run: (*call).checksum,
+			options: reading(option{name: "-type", arg: "TYPE", values: checksumTypes, help: "the checksum; it is needed"}, asPlist, puppet),
+			notes:   "UDIF-CRC32 and UDIF-MD5 are what a read-only image of the same content carries: the checksum over the checksums of its parts (boot record, tables, partitions), where free space counts as zeros. The others are over the whole device."},
+		{tool: "hdiutil", name: "isencrypted", short: "say whether an image is encrypted", operands: "IMAGE", min: 1, max: 1, run: (*call).isencrypted, options: []option{asPlist, cacert, insecure}},
+		{tool: "hdiutil", name: "chpass", short: "change the passphrase of an image", operands: "IMAGE", min: 1, max: 1, run: (*call).chpass,
+			options: []option{{name: "-oldstdinpass", standing: ignored, help: "no image that is served here has a passphrase"},
+				{name: "-newstdinpass", standing: ignored, help: "no image that is served here has a passphrase"}, recover1}},
+		{tool: "hdiutil", name: "unmount", short: "unmount a volume and keep its image attached", operands: "DEVICE|MOUNTPOINT", min: 1, max: 1, run: (*call).unmount,
+			options: []option{{name: "-force", help: "unmounts even if files are open"}}},
+		{tool: "hdiutil", name: "mountvol", short: "mount the volume of an attached image", operands: "DEVICE", min: 1, max: 1, run: (*call).mountvol,
+			options: []option{asPlist, mountpoint, mountroot, mountrandom}},
+		{tool: "hdiutil", name: "pmap", short: "show the partition map of an image", operands: "IMAGE", min: 1, max: 1, run: (*call).pmap,
+			options: reading(option{name: "-simple", help: "leaves free space and tables out"}, option{name: "-standard", help: "shows everything, as without it"},
+				option{name: "-complete", help: "adds types and identifiers"})},
+		{tool: "hdiutil", name: "help", short: "explain a verb", operands: "[VERB]", max: 3, run: (*call).help},
+	}
+}
+
+func createOptions() []option {
+	return slices.Concat([]option{
+		{name: "-size", arg: "SIZE", help: "a number and b (sectors of 512 bytes), k, m, g, t, p or e (binary multiples); fractions are allowed, a number alone is bytes"},
+		{name: "-sectors", arg: "N", help: "the size in sectors of 512 bytes"},
+		{name: "-megabytes", arg: "N", help: "the size in units of 1048576 bytes"},
+		{name: "-type", arg: "TYPE", help: "of an empty image: UDIF (a UDRW file), SPARSEBUNDLE or UDTO; the default is what the file name says, else UDIF"},
+		{name: "-fs", arg: "NAME", help: "the file system, here one of: {filesystems}"},
+		{name: "-volname", arg: "NAME", help: "the name of the volume; the default is untitled"},
+		{name: "-layout", arg: "LAYOUT", help: "GPTSPUD, the default, is a GUID partition table with one partition; NONE is none"},
+		{name: "-srcfolder", also: []string{"-srcdir"}, arg: "FOLDER", help: "copies a folder into a new ExFAT image; of several, each becomes a folder"},
+		{name: "-format", arg: "FORMAT", help: "of an image with a -srcfolder: UDRW, UDSB or UDTO"},
+		{name: "-imagekey", also: []string{"-tgtimagekey"}, arg: "KEY=VALUE", help: bandkey},
+		over, {name: "-attach", help: "attaches the new image"}, asPlist, puppet,
+		{name: "-spotlight", also: []string{"-nospotlight"}, standing: ignored, help: "there is no index"},
+		{name: "-autostretch", also: []string{"-noautostretch"}, standing: ignored, help: "for HFS+ of Apple's"},
+		{name: "-scrub", also: []string{"-noscrub"}, standing: ignored, help: "for sources that are devices"},
+		{name: "-crossdev", also: []string{"-nocrossdev"}, standing: ignored, help: "a -srcfolder is copied with what is mounted in it"},
+		{name: "-anyowners", also: []string{"-noanyowners"}, standing: ignored, help: "ExFAT knows no owners"},
+		{name: "-atomic", also: []string{"-noatomic"}, standing: ignored, help: "what did not succeed is always deleted"},
+		stdin, encrypt,
+	}, refusedAll("not there yet", "-srcdevice DEVICE", "-fsargs ARGS", "-uid ID", "-gid ID", "-mode MODE", "-partitionType TYPE", "-align SECTORS",
+		"-library NAME", "-stretch SIZE", "-skipunreadable", "-copyuid USER"), askPass)
+}
+
+// refusedAll are options that Apple's tool has.
+func refusedAll(why string, list ...string) []option {
+	var out []option
+	for _, s := range list {
+		o := option{name: s, standing: refused, help: why}
+		for i, r := range s {
+			if r == ' ' {
+				o.name, o.arg = s[:i], s[i+1:]
+				break
+			}
+		}
+		out = append(out, o)
+	}
+	return out
+}
+
+var (
+	mountpoint  = option{name: "-mountpoint", arg: "FOLDER", help: "mounts the volume on this folder"}
+	mountroot   = option{name: "-mountroot", arg: "FOLDER", help: "mounts the volume on a folder made in this one, named like the volume"}
+	mountrandom = option{name: "-mountrandom", arg: "FOLDER", help: "mounts the volume on a folder made in this one, with a random name"}
+)
+
+func attachOptions() []option {
+	const nothingStored = "the formats served here store no checksum"
+	return slices.Concat([]option{
+		{name: "-readonly", help: "attaches and mounts without writing"},
+		{name: "-readwrite", help: "the opposite, which is the default"},
+		{name: "-nomount", help: "attaches without mounting, as -mount suppressed"},
+		{name: "-mount", arg: "POLICY", values: "required optional suppressed", help: "required, the default: an image with nothing to mount is not attached"},
+		mountpoint, mountroot, mountrandom,
+		{name: "-nobrowse", help: "hides the mount from people's file managers"},
+		{name: "-owners", arg: "HOW", values: "on off", help: "whether owners of files are honoured, where the file system has them"},
+		asPlist, puppet, srckey, imagekey,
+		{name: "-verify", also: []string{"-noverify"}, standing: ignored, help: nothingStored},
+		{name: "-ignorebadchecksums", also: []string{"-noignorebadchecksums"}, standing: ignored, help: nothingStored},
+		{name: "-noautofsck", standing: ignored, help: "no file system is checked"},
+		{name: "-autofsck", standing: refused, help: "checking before the mount is not there: run fsck on the device after attaching with -nomount"},
+		{name: "-autoopen", also: []string{"-noautoopen", "-autoopenro", "-noautoopenro", "-autoopenrw", "-noautoopenrw"}, standing: ignored, help: "no windows are opened"},
+		{name: "-kernel", also: []string{"-nokernel"}, standing: ignored, help: "what serves an image depends on its format"},
+		{name: "-noidme", also: []string{"-noidmereveal", "-noidmetrash"}, standing: ignored, help: "a feature of the past"},
+		stdin, encrypt, shadow, cacert, insecure,
+	}, refusedAll("not there yet", "-section SECTION", "-drivekey KEY=VALUE", "-notremovable"), askPass)
+}
+
+func resizeOptions() []option {
+	return slices.Concat(reading(
+		option{name: "-size", arg: "SIZE", help: "as of create; min is the smallest size"},
+		option{name: "-sectors", arg: "N", help: "the size in sectors of 512 bytes; min is the smallest size"},
+		option{name: "-limits", help: "prints the limits"},
+		option{name: "-imageonly", help: "leaves partition and volume as they are"},
+		asPlist, puppet, imagekey),
+		refusedAll("not there: an image is resized with its last partition, or alone with -imageonly", "-partitiononly", "-partitionID N", "-nofinalgap"))
+}
+
+func convertOptions() []option {
+	return slices.Concat([]option{
+		{name: "-format", arg: "FORMAT", help: "the format of the new image: UDRW, UDSB or UDTO; it is needed"},
+		{name: "-o", arg: "FILE", help: "the new image; the extension of the format is added if it is missing. It is needed"},
+		over, asPlist, puppet, srckey,
+		{name: "-imagekey", also: []string{"-tgtimagekey"}, arg: "KEY=VALUE", help: bandkey},
+		{name: "-tasks", arg: "N", standing: ignored, help: "nothing is compressed"},
+		{name: "-pmap", standing: ignored, help: "the device is copied with its partition map"},
+		stdin, encrypt, shadow, cacert, insecure,
+	}, refusedAll("not there yet", "-align SECTORS", "-segmentSize SIZE"), askPass)
+}
+
+func extensionVerbs() []*verb {
+	return []*verb{
+		{tool: "hdiutil", name: "ls", short: "list what is on an ExFAT image, without mounting it", operands: "IMAGE [PATH]", min: 1, max: 2, extension: true, run: (*call).list,
+			options: []option{{name: "-l", help: "shows kinds, sizes in bytes and times"}, {name: "-R", help: "lists what is below folders too"}}},
+		{tool: "hdiutil", name: "cat", short: "print files of an ExFAT image, without mounting it", operands: "IMAGE PATH [PATH...]", min: 2, max: 1 << 20, extension: true, run: (*call).cat},
+		{tool: "hdiutil", name: "extract", short: "copy files out of an ExFAT image, without mounting it", operands: "IMAGE [PATH]", min: 1, max: 2, extension: true, run: (*call).extract,
+			options: []option{{name: "-d", arg: "FOLDER", help: "the folder that they are copied into, made if it is missing; the default is the working folder"},
+				{name: "-ov", help: "replaces files that exist"}}},
+		{tool: "hdiutil", name: "trim", short: "free what a mounted volume does not use", operands: "MOUNTPOINT", min: 1, max: 1, extension: true, run: (*call).trim},
+		{tool: "hdiutil", name: "man", short: "print the manual page in roff", extension: true, run: (*call).manual},
+	}
+}
