@@ -62,7 +62,7 @@ func abilities(e engine.Engine) string {
 	for _, c := range []string{"AES-128", "AES-256"} {
 		ask(c, engine.Spec{Format: format, Encryption: c})
 	}
-	for _, fs := range []string{"APFS", "HFS+", "exFAT", "FAT32", "ext4", "XFS"} {
+	for _, fs := range []string{"APFS", "HFS+", "exFAT", "FAT32", "ext4", "XFS", "btrfs"} {
 		ask(fs, engine.Spec{Format: format, Filesystems: []string{fs}})
 	}
 	return strings.Join(can, ", ") + ". Not: " + strings.Join(cannot, ", ")

@@ -191,6 +191,7 @@ func (c *checker) settings() {
 			}
 		}
 		c.bands(s)
+		c.floor(s)
 		if s.Format == "ASIF" && s.Backend == "hdiutil" && c.first("backend", "") {
 			c.problem(c.settingAt("backend").off, "backend", "hdiutil cannot make ASIF, which the case %q asks for", c.cases[i].ID).
 				hintf("backend = \"diskutil\" or \"auto\"")

@@ -39,6 +39,8 @@ func (f *follower) content(s *Step, b *stage) {
 	case "copy", "stream":
 		f.source(s)
 		f.destination(s)
+	case "resize":
+		f.lower(s)
 	case "convert", "transfer", "damage":
 		if _, taken := f.stages[s.As]; taken {
 			f.atStep(s, "as", "%s: the name %q is taken", s.Do, s.As)

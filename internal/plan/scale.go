@@ -17,14 +17,6 @@ const (
 	mib      = units.Bytes(1) << 20
 )
 
-// floors are the smallest images that a file system can be made in and work
-// with: mkfs.xfs refuses less than 300 MiB; FAT32 needs 65,525 clusters of
-// 512 B, about 33 MiB; HFS+ and APFS keep journals and checkpoints; ext4 needs
-// room for its journal; exFAT has none of that.
-var floors = map[string]units.Bytes{
-	"XFS": 384 * mib, "FAT32": 40 * mib, "APFS": 32 * mib, "HFS+": 32 * mib, "ext4": 16 * mib, "exFAT": 8 * mib,
-}
-
 // sizeMap turns published sizes into scaled ones.
 type sizeMap map[units.Bytes]units.Bytes
 
@@ -108,7 +100,7 @@ func (p *Plan) imageSizes(factor float64) sizeMap {
 		live := float64(Estimate(p, c).LivePeak) * 1.1 / min(float64(p.Run.FitsIn), 1)
 		least := units.Bytes(live)
 		for _, f := range s.Filesystems {
-			least = max(least, floors[f])
+			least = max(least, floors[f].works)
 		}
 		need[s.Size] = max(need[s.Size], least)
 		walk(c.Steps, func(st *Step) {

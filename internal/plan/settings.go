@@ -26,7 +26,7 @@ var (
 	allFormats      = append(append([]string{}, writableFormats...), "UDRO", "UDCO", "UDZO", "UDBZ", "ULFO", "ULMO", "UDTO", "UFBI")
 	formatAlias     = map[string]string{"RAW": "UDRW"}
 	encryptions     = []string{"none", "AES-128", "AES-256"}
-	filesystems     = []string{"APFS", "HFS+", "exFAT", "FAT32", "ext4", "XFS"}
+	filesystems     = []string{"APFS", "HFS+", "exFAT", "FAT32", "ext4", "XFS", "btrfs"}
 	syncs           = []string{"none", "fsync", "full"}
 	caches          = []string{"direct", "buffered", "cold"}
 	codecs          = []string{"zstd", "s2", "gzip", "lzfse"}
