@@ -105,7 +105,8 @@ func (s *study) toCase(c *result.Case, k stepKey, x result.Warning) {
 }
 
 // hostKinds are the kinds of warning that tell of a machine, not of a step.
-var hostKinds = []string{"battery", "low-power", "thermal", "cpu-quota", "busy", "virtual", "sleep"}
+var hostKinds = []string{"battery", "low-power", "thermal", "cpu-quota", "busy", "virtual", "sleep",
+	"translated", "memory-pressure", "network", "image-host", "nearly-full", "swap", "snapshots"}
 
 // hostWarnings are the facts of a session's host that weaken its numbers.
 func hostWarnings(h result.Host) []result.Warning {

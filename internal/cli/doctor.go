@@ -107,6 +107,10 @@ func writeMachine(s *sheet, h result.Host, tuning host.Tuning) {
 	}
 	s.line("virtual", cmp.Or(h.Virtual, "no sign of it"))
 	s.line("power", h.Power)
+	if h.OS == "darwin" {
+		s.line("FileVault", h.FileVault)
+	}
+	s.line("memory use", strings.TrimPrefix(h.MemoryPressure+" pressure; ", " pressure; ")+cmp.Or(bytesUsed(h.SwapUsed), "no")+" swap in use")
 }
 
 // limits are those of the control group that the program runs in.
@@ -129,10 +133,20 @@ func writeDisks(s *sheet, disks []result.Disk) {
 		if d.Encrypted != "" {
 			s.line("", "encrypted: "+d.Encrypted)
 		}
+		if d.Indexed != "" {
+			s.line("", fmt.Sprintf("%s; Spotlight's indexing is %s; %d local snapshots", cmp.Or(d.Location, "location unknown"), d.Indexed, d.Snapshots))
+		}
 		if d.Path != "" {
 			s.line("", d.Path)
 		}
 	}
+}
+
+func bytesUsed(n int64) string {
+	if n <= 0 {
+		return ""
+	}
+	return units.Bytes(n).Human() + " of"
 }
 
 func bytesOr(n int64) string {
@@ -145,12 +159,17 @@ func bytesOr(n int64) string {
 // writeSpoilers lists what the facts say against measuring now, each with what helps against it.
 func writeSpoilers(s *sheet, h result.Host, tuning host.Tuning) {
 	help := map[string]string{
-		"battery":   "connect the power supply",
-		"low-power": "switch low power mode off in the system's settings",
-		"thermal":   "let the machine cool down",
-		"cpu-quota": "raise the limit of the container, or run outside it",
-		"busy":      "wait until the other work is done, or stop it",
-		"virtual":   "results stand beside each other, not beside those of a real disk",
+		"battery":         "connect the power supply",
+		"low-power":       "switch low power mode off in the system's settings",
+		"thermal":         "let the machine cool down",
+		"cpu-quota":       "raise the limit of the container, or run outside it",
+		"busy":            "wait until the other work is done, or stop it",
+		"translated":      "use the program that is made for this processor",
+		"memory-pressure": "end other programs",
+		"nearly-full":     "make room on the disk, or measure on another",
+		"image-host":      "measure on a real disk: --on DIR",
+		"network":         "measure on a disk of this machine: --on DIR",
+		"virtual":         "results stand beside each other, not beside those of a real disk",
 	}
 	list := host.Warnings(h)
 	for i, w := range tuning.Warnings() {

@@ -102,6 +102,13 @@ func observe(ctx context.Context, c *runner.Config) {
 	}
 	c.Host = host.Gather(ctx, asked, c.Identify)
 	c.Virtual = host.Virtual(c.Host)
+	before := c.Host
+	c.Changes = func() []result.Warning {
+		// Not ctx: an interrupted session has been measured in, too.
+		ctx, cancel := context.WithTimeout(context.Background(), factsTime)
+		defer cancel()
+		return host.Changes(before, host.Gather(ctx, asked, false))
+	}
 }
 
 // existing is path, or the nearest folder above it that is there.

@@ -119,6 +119,9 @@ func (t tree) block(d *result.Disk, dir string, depth int) {
 	d.Device = t.model(path.Join(dir, "device"))
 	name := path.Base(dir)
 	d.Bus = bus(dir, name)
+	if d.Bus == "usb" || t.text(path.Join(dir, "removable")) == "1" {
+		d.Location = "external" // what is not known to be so, may be so by Thunderbolt
+	}
 	switch rotational, ok := t.number(path.Join(dir, "queue/rotational")); {
 	case strings.HasPrefix(name, "zram") || strings.HasPrefix(name, "ram"):
 		d.Medium = "memory"

@@ -110,6 +110,7 @@ type macVolume struct {
 	BusProtocol    string `plist:"BusProtocol"`
 	Virtual        string `plist:"VirtualOrPhysical"`
 	SolidState     *bool  `plist:"SolidState"`
+	Internal       *bool  `plist:"Internal"`
 	FileVault      bool   `plist:"FileVault"`
 	Encryption     bool   `plist:"Encryption"`
 	FilesystemName string `plist:"FilesystemName"`
@@ -152,6 +153,13 @@ func (v macVolume) describe(d *result.Disk, below macVolume) {
 		d.Encrypted = "FileVault"
 	case v.Encryption:
 		d.Encrypted = "yes"
+	}
+	switch {
+	case v.Internal == nil:
+	case *v.Internal:
+		d.Location = "internal"
+	default:
+		d.Location = "external"
 	}
 	switch solid := v.SolidState; {
 	case v.BusProtocol == "Disk Image":

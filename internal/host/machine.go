@@ -33,6 +33,7 @@ func (t tree) machine(h *result.Host) {
 	h.Power = t.power()
 	h.LowPower = t.text("sys/firmware/acpi/platform_profile") == "low-power"
 	h.Thermal = t.thermal()
+	h.SwapUsed, h.MemoryPressure = t.swap(), t.pressure()
 	load, _, _ := strings.Cut(t.read("proc/loadavg"), " ")
 	if v, err := strconv.ParseFloat(load, 64); err == nil && !math.IsInf(v, 0) {
 		h.Busy = append(h.Busy, loadBusy(v, h.CPUs)...)
@@ -191,4 +192,35 @@ func (t tree) thermal() string {
 		}
 	}
 	return state
+}
+
+// swap is the swap space in use, in bytes.
+func (t tree) swap() int64 {
+	f := fields(t.read("proc/meminfo"), ":")
+	kib := func(key string) int64 { return size(strings.TrimSuffix(f[key], "kB"), 1024) }
+	return max(0, kib("SwapTotal")-kib("SwapFree"))
+}
+
+// stalled is the share of the last ten seconds, in percent, from which waiting
+// for memory counts as pressure.
+const stalled = 1.0
+
+// pressure reads proc/pressure/memory (PSI): "full avg10=0.00 …" is the share of
+// time in which every task waited for memory.
+func (t tree) pressure() string {
+	for line := range strings.Lines(t.read("proc/pressure/memory")) {
+		f := strings.Fields(line)
+		if len(f) < 2 || f[0] != "full" {
+			continue
+		}
+		v, err := strconv.ParseFloat(strings.TrimPrefix(f[1], "avg10="), 64)
+		switch {
+		case err != nil || math.IsNaN(v):
+			return ""
+		case v >= stalled:
+			return "warning"
+		}
+		return "normal"
+	}
+	return ""
 }

@@ -52,18 +52,25 @@ func gather(ctx context.Context, h *result.Host) {
 	h.OSVersion, h.OSBuild, h.Kernel = sysctl("kern.osproductversion"), sysctl("kern.osversion"), sysctl("kern.osrelease")
 	h.Model, h.CPU = sysctl("hw.model"), sysctl("machdep.cpu.brand_string")
 	h.Memory, _ = memory()
-	levels := []string{"performance", "efficiency"}
-	if n := sysctlInt("hw.nperflevels"); n == 2 {
-		for i := range n {
-			h.Cores = append(h.Cores, result.Cores{Level: levels[i], Count: sysctlInt("hw.perflevel" + strconv.Itoa(i) + ".logicalcpu")})
+	if n := sysctlInt("hw.nperflevels"); n > 1 {
+		for i := range min(n, 8) {
+			level := "hw.perflevel" + strconv.Itoa(i)
+			h.Cores = append(h.Cores, result.Cores{Level: coreLevel(sysctl(level+".name"), i), Count: sysctlInt(level + ".logicalcpu")})
 		}
+	}
+	h.Translated = sysctlInt("sysctl.proc_translated") == 1
+	h.MemoryPressure = macMemory(sysctlInt("kern.memorystatus_vm_pressure_level"))
+	if raw, err := unix.SysctlRaw("vm.swapusage"); err == nil {
+		h.SwapUsed = macSwap(raw)
 	}
 	if sysctlInt("kern.hv_vmm_present") == 1 {
 		h.Virtual = "virtual machine"
 	}
 	h.Power = macPower(string(ask(ctx, "/usr/bin/pmset", "-g", "batt")))
 	h.LowPower = macLowPower(string(ask(ctx, "/usr/bin/pmset", "-g")))
-	h.Thermal = macThermal(string(ask(ctx, "/usr/bin/pmset", "-g", "therm")))
+	h.Thermal = hotter(macThermal(string(ask(ctx, "/usr/bin/pmset", "-g", "therm"))),
+		macPressure(string(ask(ctx, "/usr/bin/notifyutil", "-g", "com.apple.system.thermalpressurelevel"))))
+	h.FileVault = macFileVault(string(ask(ctx, "/usr/bin/fdesetup", "status")))
 	if macSpotlight(string(ask(ctx, "/bin/ps", "-Aceo", "pcpu,comm"))) >= indexing {
 		h.Busy = append(h.Busy, "Spotlight")
 	}
@@ -95,6 +102,8 @@ func disk(ctx context.Context, name string) result.Disk {
 			}
 			v.describe(&d, below)
 		}
+		d.Indexed = macIndexing(string(ask(ctx, "/usr/bin/mdutil", "-s", name)))
+		d.Snapshots = macSnapshots(string(ask(ctx, "/usr/bin/tmutil", "listlocalsnapshots", name)))
 	}
 	return d
 }

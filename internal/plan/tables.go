@@ -218,7 +218,9 @@ var requirements = []struct {
 	value *scalar
 }{
 	{"power", enumType(nil, "ac", "battery")}, {"low_power", enumType(nil, "off", "on")}, {"thermal", enumType(nil, "nominal")},
-	{"os", enumType(nil, "macos", "linux")},
+	{"os", enumType(nil, "macos", "linux")}, {"memory_pressure", enumType(nil, "normal")},
+	{"virtual", enumType(nil, "no", "yes")}, {"translated", enumType(nil, "no", "yes")}, {"busy", enumType(nil, "no")},
+	{"medium", enumType(nil, "ssd", "hdd", "memory")}, {"location", enumType(nil, "internal", "external")},
 	{"cpus", numberType(1, 4096)}, {"memory", sizeType},
 }
 

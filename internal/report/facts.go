@@ -187,10 +187,16 @@ func hostPairs(s result.Session) []pair {
 		{"Power", plain(h.Power, 40)},
 		{"Low power mode", zero(h.LowPower, "on")},
 		{"Thermal state", plain(h.Thermal, 80)},
+		{"Memory pressure", plain(h.MemoryPressure, 40)},
+		{"Swap in use", zero(h.SwapUsed > 0, units.Bytes(h.SwapUsed).Human())},
+		{"FileVault", plain(h.FileVault, 40)},
+		{"Translated", zero(h.Translated, "yes: the program was made for another processor")},
 		{"Busy", plain(strings.Join(h.Busy, "; "), 400)},
 	}
 	for _, d := range h.Disks {
 		text := strings.Join(nonEmpty([]string{plain(d.Device, 80), plain(d.Filesystem, 40), plain(d.Bus, 40), medium(d),
+			plain(d.Location, 40), zero(d.Indexed == "on", "indexed by Spotlight"),
+			zero(d.Snapshots > 0, strconv.Itoa(d.Snapshots)+" local snapshots"),
 			zero(d.Encrypted != "", "encrypted: "+plain(d.Encrypted, 40)),
 			zero(d.Total > 0, units.Bytes(d.Free).Human()+" free of "+units.Bytes(d.Total).Human())}), ", ")
 		out = append(out, pair{strings.TrimSpace("Disk " + plain(d.Place, 40)), text})

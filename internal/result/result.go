@@ -107,8 +107,13 @@ type Host struct {
 	Thermal     string   `json:"thermal"`
 	Busy        []string `json:"busy"` // Spotlight, Time Machine, load …
 	Disks       []Disk   `json:"disks"`
-	Name        string   `json:"name,omitempty"` // only with --identify
-	User        string   `json:"user,omitempty"` // only with --identify
+	// Translated says that the program runs by an emulation of another processor (Rosetta).
+	Translated     bool   `json:"translated,omitempty"`
+	MemoryPressure string `json:"memory_pressure,omitempty"` // normal | warning | critical | ""
+	SwapUsed       int64  `json:"swap_used,omitempty"`
+	FileVault      string `json:"filevault,omitempty"` // of the system's volume: on | off | ""
+	Name           string `json:"name,omitempty"`      // only with --identify
+	User           string `json:"user,omitempty"`      // only with --identify
 }
 
 // Cores is one level of processors.
@@ -127,7 +132,10 @@ type Disk struct {
 	Encrypted  string `json:"encrypted"`
 	Free       int64  `json:"free"`
 	Total      int64  `json:"total"`
-	Path       string `json:"path,omitempty"` // only with --identify
+	Location   string `json:"location,omitempty"`  // internal | external | ""
+	Indexed    string `json:"indexed,omitempty"`   // by Spotlight: on | off | ""
+	Snapshots  int    `json:"snapshots,omitempty"` // local ones of Time Machine that were seen
+	Path       string `json:"path,omitempty"`      // only with --identify
 }
 
 // Departure is a way in which the run differs from what was published.

@@ -39,12 +39,15 @@ type Config struct {
 	Warnings []result.Warning // of the host
 	// Suspended is how long the machine has slept since boot in nanoseconds; nil: not known.
 	Suspended func() (int64, error)
-	Identify  bool
-	Keep      bool              // leave the images
-	Inputs    map[string]string // files the plan asks for, by name
-	StateDir  string            // registry of runs; "": none is kept
-	Progress  Progress          // nil: none
-	Hook      hostio.Hook       // sees, and may fail, every operation at the places; nil: none
+	// Changes are what has happened to the machine since the session began, where that weakens
+	// numbers; it is asked once, behind the last case. nil: nobody looks.
+	Changes  func() []result.Warning
+	Identify bool
+	Keep     bool              // leave the images
+	Inputs   map[string]string // files the plan asks for, by name
+	StateDir string            // registry of runs; "": none is kept
+	Progress Progress          // nil: none
+	Hook     hostio.Hook       // sees, and may fail, every operation at the places; nil: none
 }
 
 // Progress is told how a run goes on, never inside a timed span.

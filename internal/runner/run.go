@@ -243,6 +243,11 @@ func (r *run) drive(ctx context.Context) (Outcome, error) {
 		status, err = r.verdict()
 		out.Status = status
 	}
+	if r.c.Changes != nil {
+		for _, w := range r.c.Changes() {
+			r.warn("", w.Kind, w.Text)
+		}
+	}
 	clean := r.close(&undo, out.Status)
 	err = errors.Join(err, r.endSession(end, status, err))
 	if err != nil {

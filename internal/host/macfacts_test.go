@@ -1,0 +1,99 @@
+package host
+
+import (
+	"encoding/binary"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"dmgbench/internal/plan"
+	"dmgbench/internal/result"
+)
+
+func TestMacFacts(t *testing.T) {
+	for out, want := range map[string]string{
+		"com.apple.system.thermalpressurelevel 0\n": "nominal", "com.apple.system.thermalpressurelevel 2": "heavy",
+		"com.apple.system.thermalpressurelevel 9": "", "com.apple.system.thermalpressurelevel -1": "", "other 1": "", "": "",
+	} {
+		assert.Equal(t, want, macPressure(out), out)
+	}
+	assert.Equal(t, "nominal", hotter("", "nominal"))
+	assert.Equal(t, "throttled to 62 %", hotter("throttled to 62 %", "nominal"))
+	assert.Equal(t, "moderate", hotter("nominal", "moderate"))
+	assert.Equal(t, "nominal", hotter("nominal", ""))
+	assert.Equal(t, []string{"normal", "warning", "critical", ""}, []string{macMemory(1), macMemory(2), macMemory(4), macMemory(0)})
+	assert.Equal(t, "on", macIndexing("/Users/x:\n\tIndexing enabled. \n"))
+	assert.Equal(t, "off", macIndexing("/Volumes/X:\n\tIndexing disabled.\n"))
+	assert.Empty(t, macIndexing("/x:\n\tError: unknown indexing state.\n"))
+	assert.Equal(t, 2, macSnapshots("Snapshots for disk /:\ncom.apple.TimeMachine.2026-03-23-101010.local\ncom.apple.os.update-ABC\n"))
+	assert.Zero(t, macSnapshots("Snapshots for disk /:\n"))
+	assert.Equal(t, "on", macFileVault("FileVault is On.\n"))
+	assert.Equal(t, "off", macFileVault("FileVault is Off.\nDeferred enablement appears to be active.\n"))
+	assert.Empty(t, macFileVault("Error: not supported\n"))
+	raw := make([]byte, 32)
+	binary.LittleEndian.PutUint64(raw[16:], 1<<30)
+	assert.EqualValues(t, 1<<30, macSwap(raw))
+	assert.Zero(t, macSwap(raw[:23]))
+	assert.Equal(t, []string{"performance", "super", "efficiency"}, []string{coreLevel("", 0), coreLevel("Super", 1), coreLevel("", 1)})
+}
+
+func TestMacVolumeTellsWhereItIs(t *testing.T) {
+	v, ok := readVolume([]byte(`<?xml version="1.0"?><plist version="1.0"><dict><key>Internal</key><false/><key>BusProtocol</key><string>USB</string></dict></plist>`))
+	require.True(t, ok)
+	var d result.Disk
+	v.describe(&d, v)
+	assert.Equal(t, "external", d.Location)
+	assert.Equal(t, "USB", d.Bus)
+}
+
+func TestLinuxMemory(t *testing.T) {
+	tr := grow(t, map[string]string{
+		"proc/meminfo":         "MemTotal: 100 kB\nSwapTotal: 2048 kB\nSwapFree: 1024 kB\n",
+		"proc/pressure/memory": "some avg10=5.00 avg60=0.00 avg300=0.00 total=1\nfull avg10=1.20 avg60=0.00 avg300=0.00 total=1\n",
+	})
+	assert.EqualValues(t, 1<<20, tr.swap())
+	assert.Equal(t, "warning", tr.pressure())
+	tr = grow(t, map[string]string{"proc/pressure/memory": "full avg10=0.10 avg60=9.00\n"})
+	assert.Equal(t, "normal", tr.pressure())
+	assert.Zero(t, tr.swap())
+	assert.Empty(t, grow(t, nil).pressure())
+}
+
+func TestFitOfTheMoreRarelyAsked(t *testing.T) {
+	ask := []plan.KeyValue{{Key: "memory_pressure", Value: "normal"}, {Key: "virtual", Value: "no"}, {Key: "translated", Value: "no"},
+		{Key: "busy", Value: "no"}, {Key: "medium", Value: "ssd"}, {Key: "location", Value: "internal"}}
+	good := result.Host{MemoryPressure: "normal", Virtual: "docker", Disks: []result.Disk{{Medium: "ssd", Location: "internal"}}}
+	assert.Empty(t, Fit(good, ask))
+	bad := result.Host{MemoryPressure: "critical", Virtual: "kvm", Translated: true, Busy: []string{"Spotlight"},
+		Disks: []result.Disk{{Medium: "ssd"}, {Place: "x", Medium: "hdd", Location: "external"}}}
+	got := Fit(bad, ask)
+	require.Len(t, got, len(ask))
+	assert.Equal(t, `the plan requires medium = "ssd"; it is hdd at place "x"`, got[4].Text)
+	assert.Equal(t, `the plan requires location = "internal"; it is not known here`, got[5].Text)
+	assert.Len(t, Fit(result.Host{}, ask[4:]), 2, "no disk is no SSD")
+}
+
+func TestDiskWarnings(t *testing.T) {
+	kinds := func(list []result.Warning) (out []string) {
+		for _, w := range list {
+			out = append(out, w.Kind)
+		}
+		return out
+	}
+	h := result.Host{Translated: true, MemoryPressure: "warning", Disks: []result.Disk{
+		{Medium: "network", Filesystem: "smbfs"}, {Place: "x", Bus: "Disk Image", Total: 100, Free: 9}, {Bus: "nvme", Total: 100, Free: 10}}}
+	assert.Equal(t, []string{"translated", "memory-pressure", "network", "image-host", "nearly-full"}, kinds(Warnings(h)))
+}
+
+func TestChanges(t *testing.T) {
+	before := result.Host{Power: "ac", Thermal: "nominal", Disks: []result.Disk{{Snapshots: 1}}, Busy: []string{"Time Machine"}}
+	assert.Empty(t, Changes(before, before))
+	after := result.Host{Power: "battery", Thermal: "heavy", SwapUsed: 65 << 20, Busy: []string{"Time Machine", "Spotlight"}, Disks: []result.Disk{{Snapshots: 2}}}
+	got := Changes(before, after)
+	require.Len(t, got, 5)
+	assert.Equal(t, "at the end of the session, not at its beginning: the machine ran on battery", got[0].Text)
+	assert.Contains(t, got[4].Text, "1 before and 2 after")
+	assert.Empty(t, Changes(after, after), "what was so at the beginning has been said then")
+	assert.Empty(t, Changes(after, before), "what got better")
+}
