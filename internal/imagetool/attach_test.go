@@ -1,0 +1,154 @@
+package imagetool
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestAttachText(t *testing.T) {
+	m := newMachine(t)
+	m.do("create -size 8m a")
+	const mounted = "/dev/loop0          \tGUID_partition_scheme          \t\n/dev/loop0p1        \tMicrosoft Basic Data           \t/run/media/dmgbench/untitled\n"
+	assert.Equal(t, mounted, m.do("attach a.dmg"))
+	assert.Equal(t, mounted, m.do("mount a.dmg -nobrowse -noverify"), "what is attached already is printed again")
+	assert.Len(t, m.at.attached, 1)
+	assert.Equal(t, "\"/run/media/dmgbench/untitled\" unmounted successfully.\n", m.do("unmount /run/media/dmgbench/untitled"))
+	m.refused(1, "hdiutil: unmount failed - loop0 is not mounted", "unmount loop0")
+	assert.Equal(t, mounted, m.do("mountvol loop0p1"))
+	assert.Equal(t, "\"loop0\" ejected.\n", m.do("detach /dev/loop0p1"))
+	m.refused(1, "hdiutil: detach failed - No such file or directory\n", "detach /dev/loop0")
+	assert.Equal(t, "/dev/loop1\n/dev/loop1p1\n", m.do("diskutil image attach --noMount a.dmg"))
+	assert.Equal(t, "Disk /dev/loop1 ejected\n", m.do("diskutil eject loop1"))
+	m.refused(1, "Error: Failed to eject: No such file or directory\n", "diskutil eject loop1")
+}
+
+func TestAttachAsksForWhatIsMeant(t *testing.T) {
+	on := true
+	m := newMachine(t)
+	m.do("create -size 8m -layout NONE -fs ExFAT a")
+	for _, dir := range []string{"point", "root"} {
+		require.NoError(t, os.Mkdir(m.path(dir), 0o700))
+	}
+	for _, test := range []struct {
+		line string
+		want Request
+	}{
+		{"attach a.dmg", Request{Browse: true}},
+		{"attach -readonly -nomount a.dmg -nobrowse", Request{ReadOnly: true, NoMount: true}},
+		{"attach -mount suppressed a.dmg", Request{NoMount: true, Browse: true}},
+		{"attach -mountpoint point a.dmg", Request{MountPoint: m.path("point"), Browse: true}},
+		{"attach -mountroot root a.dmg -owners on", Request{MountRoot: m.path("root"), Browse: true}},
+		{"diskutil image attach --readOnly --mountPoint point a.dmg", Request{ReadOnly: true, MountPoint: m.path("point"), Browse: true}},
+		{"diskutil image attach --mountOptions nobrowse,rdonly --mountPoint=made a.dmg", Request{ReadOnly: true, MountPoint: m.path("made")}},
+		{"diskutil image attach --mountPolicy noMount a.dmg", Request{NoMount: true, Browse: true}},
+	} {
+		m.at.requests = nil
+		m.do(test.line)
+		test.want.Image = m.path("a.dmg")
+		assert.Equal(t, []Request{test.want}, m.at.requests, test.line)
+		m.do("detach " + m.at.attached[0].Device)
+	}
+	m.at.requests = nil
+	m.do("attach -mountrandom root a.dmg")
+	assert.Contains(t, m.at.requests[0].MountPoint, m.path("root/dmg."))
+	m.do("detach " + m.at.attached[0].Device)
+
+	// A volume that keeps owners: -owners reaches it.
+	ext4 := make([]byte, 1<<20)
+	copy(ext4[1080:], "\x53\xef")
+	require.NoError(t, os.WriteFile(m.path("e.dmg"), ext4, 0o600))
+	m.at.requests = nil
+	m.do("attach -owners on e.dmg")
+	assert.Equal(t, &on, m.at.requests[0].Owners)
+}
+
+func TestAttachRefuses(t *testing.T) {
+	m := newMachine(t)
+	m.do("create -size 8m a")
+	m.write("text.txt", "no image")
+	m.write("udif.dmg", string(append(make([]byte, 512), append([]byte("koly"), make([]byte, 508)...)...)))
+	m.write("asif.dmg", "shdw"+string(make([]byte, 508)))
+	m.write("folder.sparsebundle/x", "")
+	for _, test := range []struct{ words, line string }{
+		{"hdiutil: attach failed - No such file or directory\n", "attach b.dmg"},
+		{"hdiutil: attach failed - image not recognized\n", "attach text.txt"},
+		{"hdiutil: attach failed - image not recognized\n", "attach folder.sparsebundle"},
+		{"hdiutil: attach failed - image not recognized\n", "attach ."},
+		{"Apple sparse image format (ASIF): this kind of image is not supported yet", "attach asif.dmg"},
+		{"option -shadow: shadow files are not there yet", "attach -shadow a.dmg"},
+		{"ram images are not there yet", "attach -nomount ram://2048"},
+		{"http images are not there yet", "attach http://example.org/x.dmg"},
+		{"both -readonly and -readwrite", "attach -readonly -readwrite a.dmg"},
+		{"a place to mount, and no mounting", "attach -nomount -mountpoint . a.dmg"},
+		{"more than one of -mountpoint", "attach -mountpoint . -mountroot . a.dmg"},
+		{"hdiutil: attach failed - No such file or directory\n", "attach -mountpoint nowhere a.dmg"},
+		{`option -owners: "perhaps" is none of on, off`, "attach -owners perhaps a.dmg"},
+		{`image key "diskimage-class=CUDIFDiskImage"`, "attach -imagekey diskimage-class=CUDIFDiskImage a.dmg"},
+		{"conflict with noMount", "diskutil image attach --noMount --mountPoint . a.dmg"},
+		{`mount option "async" is not known`, "diskutil image attach --mountOptions async a.dmg"},
+	} {
+		m.refused(1, test.words, test.line)
+		assert.Empty(t, m.out, test.line)
+	}
+	assert.Empty(t, m.at.calls)
+	m.do("attach -imagekey diskimage-class=CRawDiskImage a.dmg")
+}
+
+func TestAttachWithoutAFileSystem(t *testing.T) {
+	m := newMachine(t)
+	m.at.fsOn = "-"
+	m.do("create -size 8m -layout NONE a")
+	m.refused(1, "hdiutil: attach failed - no mountable file systems\n", "attach a.dmg")
+	assert.Empty(t, m.at.attached)
+	m.do("attach -mount optional a.dmg")
+	m.do("detach loop0")
+	m.do("diskutil image attach --mountPolicy autoMount a.dmg")
+	m.do("detach loop1")
+	m.refused(1, "could not be attached: no mountable file systems", "create -size 8m -layout NONE b -attach")
+	assert.FileExists(t, m.path("b.dmg"))
+}
+
+func TestDetachSaysWhatHoldsIt(t *testing.T) {
+	m := newMachine(t)
+	m.do("create -size 8m a -attach")
+	m.at.fail["Detach"] = fmt.Errorf("unmounting: %w", syscall.EBUSY)
+	m.at.fail["Unmount"] = m.at.fail["Detach"]
+	m.refused(16, "hdiutil: couldn't unmount \"loop0\" - Resource busy\n", "detach loop0")
+	m.refused(16, "hdiutil: couldn't unmount \"loop0\" - Resource busy\n", "unmount loop0")
+	m.refused(1, "Error: Failed to eject: Resource busy\n", "diskutil eject loop0")
+	m.refused(16, "unmounting: ", "detach -verbose loop0")
+	require.Equal(t, 16, m.run("detach", "-quiet", "loop0"))
+	assert.Empty(t, m.out+m.err)
+	m.at.lost = []string{"2 files that were open"}
+	assert.Equal(t, "\"loop0\" ejected.\n", m.do("detach loop0 -force"))
+	assert.Equal(t, "hdiutil: detach: lost: 2 files that were open\n", m.err)
+}
+
+func TestInfoTellsOfTheDead(t *testing.T) {
+	m := newMachine(t)
+	m.do("create -size 8m a -attach")
+	m.at.attached[0].Dead = true
+	assert.Contains(t, m.do("info"), "lost            : the process that served /dev/loop0 died")
+	m.do("info -plist")
+	assert.NotContains(t, m.out, "<key>images</key>")
+	assert.Contains(t, m.out, "<key>dmgbench-lost</key>")
+	m.refused(1, "No such file or directory", "detach loop0")
+}
+
+func TestWithoutAnAttacher(t *testing.T) {
+	m := newMachine(t)
+	m.do("create -size 8m a")
+	for _, args := range [][]string{{"attach", m.path("a.dmg")}, {"attach", "-nomount", m.path("a.dmg")}} {
+		assert.Equal(t, 1, Main(t.Context(), args, Env{}))
+	}
+	assert.Zero(t, Main(t.Context(), []string{"info"}, Env{}))
+	assert.Equal(t, 7, Main(t.Context(), []string{HelperVerb, "x", "y"}, Env{Helper: func(args []string) int {
+		assert.Equal(t, []string{"x", "y"}, args)
+		return 7
+	}}))
+}

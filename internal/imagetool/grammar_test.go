@@ -1,0 +1,171 @@
+package imagetool
+
+import (
+	"bytes"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestTable: the table is sound, and help and manual page have every verb and option of it.
+func TestTable(t *testing.T) {
+	page := manualPage()
+	seen := map[string]bool{}
+	for _, v := range verbs {
+		require.NotNil(t, v.run, v.name)
+		for _, n := range append([]string{v.name}, v.also...) {
+			assert.False(t, seen[v.tool+" "+n], "%s twice", n)
+			seen[v.tool+" "+n] = true
+		}
+		assert.NotEmpty(t, v.short, v.name)
+		assert.GreaterOrEqual(t, v.max, v.min, v.name)
+		assert.GreaterOrEqual(t, len(strings.Fields(v.operands)), v.min, v.name)
+		assert.Contains(t, page, roff(v.usage()), "manual page")
+		help := (&call{env: Env{}.complete()}).helpText(v)
+		words := map[string]bool{}
+		for _, o := range v.options {
+			for _, w := range append([]string{o.name}, o.also...) {
+				assert.True(t, strings.HasPrefix(w, "-"), w)
+				assert.False(t, words[w], "%s: %s twice", v.name, w)
+				words[w] = true
+				assert.Contains(t, page, roff(w), "manual page, %s", v.name)
+				assert.Equal(t, o.standing != refused, strings.Contains(help, "\t"+w) || strings.Contains(help, ", "+w), "help of %s: %s", v.name, w)
+			}
+			assert.NotEmpty(t, o.help, "%s %s", v.name, o.name)
+			assert.False(t, strings.HasSuffix(o.help, "."), "%s %s ends in a full stop", v.name, o.name)
+		}
+	}
+	for _, v := range elsewhere {
+		assert.False(t, seen["hdiutil "+v], "%s is there and is not", v)
+	}
+	for _, required := range strings.Fields("create attach mount detach eject info imageinfo compact resize convert verify checksum isencrypted chpass unmount mountvol pmap help") {
+		assert.True(t, seen["hdiutil "+required], required)
+	}
+	for line := range strings.Lines(page) {
+		assert.False(t, strings.HasPrefix(line, "'"), "a line that roff takes for a request: %s", line)
+	}
+}
+
+// TestEveryOption: each option of each verb is accepted, ignored or refused as the table says, before and behind operands.
+func TestEveryOption(t *testing.T) {
+	for _, v := range verbs {
+		words := strings.Fields(v.name)
+		operands := slices.Repeat([]string{"x"}, v.min)
+		for _, o := range v.options {
+			for _, name := range append([]string{o.name}, o.also...) {
+				option := []string{name}
+				if o.arg != "" && !o.optional {
+					value := "v"
+					if o.values != "" {
+						value = strings.Fields(o.values)[0]
+					}
+					option = append(option, value)
+				}
+				for _, line := range [][]string{slices.Concat(words, option, operands), slices.Concat(words, operands, option)} {
+					c := &call{env: Env{}.complete(), tool: v.tool, out: io.Discard, err: io.Discard}
+					err := c.understand(line)
+					if o.standing == refused {
+						var r *refusal
+						require.ErrorAs(t, err, &r, "%v", line)
+						continue
+					}
+					require.NoError(t, err, "%v", line)
+					if !strings.Contains(name, "help") && name != "-h" {
+						assert.True(t, c.has(o.name), "%v", line)
+						assert.Equal(t, operands, append([]string{}, c.operands...), "%v", line)
+					}
+				}
+				if len(option) > 1 {
+					c := &call{env: Env{}.complete(), tool: v.tool, out: io.Discard, err: io.Discard}
+					var u *usageError
+					var r *refusal
+					err := c.understand(slices.Concat(words, operands, option[:1]))
+					assert.True(t, asEither(err, &u, &r), "%s without a value: %v", name, err)
+				}
+			}
+		}
+	}
+}
+
+func asEither(err error, u **usageError, r **refusal) bool {
+	if e, ok := err.(*usageError); ok {
+		*u = e
+		return true
+	}
+	e, ok := err.(*refusal)
+	*r = e
+	return ok
+}
+
+func TestGrammar(t *testing.T) {
+	m := newMachine(t)
+	for _, test := range []struct {
+		status    int
+		out, errs string
+		args      []string
+	}{
+		{1, "", "hdiutil: no verb given\nUsage: hdiutil <verb>", nil},
+		{1, "", "hdiutil: unrecognized verb \"frob\"", []string{"frob"}},
+		{1, "", "hdiutil: segment failed - the verb segment of Apple's hdiutil is not there yet\n", []string{"segment", "-o", "x"}},
+		{1, "", "diskutil: did not recognize verb \"list\"", []string{"diskutil", "list"}},
+		{1, "", "diskutil: did not recognize verb \"image frob\"", []string{"diskutil", "image", "frob"}},
+		{0, "<verb> is one of:", "", []string{"help"}},
+		{0, "<verb> is one of:", "", []string{"-help"}},
+		{0, "Usage: hdiutil attach", "", []string{"help", "mount"}},
+		{0, "Usage: hdiutil attach", "", []string{"attach", "x", "-help", "-frob"}},
+		{0, "Usage: diskutil image create blank", "", []string{"diskutil", "image", "create", "blank", "--help"}},
+		{0, "Usage: diskutil image resize", "", []string{"diskutil", "help", "image", "resize"}},
+		{1, "", "there is no verb \"frob\"", []string{"help", "frob"}},
+		{1, "", "unrecognized option `--plist'", []string{"info", "--plist"}},
+		{1, "", "unrecognized option `-plist'", []string{"diskutil", "image", "info", "-plist", "x"}},
+		{1, "", "option --noMount takes no value", []string{"diskutil", "image", "attach", "--noMount=yes", "x"}},
+		{1, "", "hdiutil: imageinfo failed - No such file or directory\n", []string{"imageinfo", "--", "-plist"}},
+		{1, "", "hdiutil: imageinfo failed - No such file or directory\n", []string{"imageinfo", ""}},
+		{1, "", "hdiutil: imageinfo failed - No such file or directory\n", []string{"imageinfo", "-"}},
+	} {
+		assert.Equal(t, test.status, m.run(test.args...), "%q", test.args)
+		assert.Contains(t, m.out, test.out, "%q", test.args)
+		assert.Contains(t, m.err, test.errs, "%q", test.args)
+		assert.Equal(t, test.errs == "", m.err == "", "%q said %s", test.args, m.err)
+	}
+}
+
+func TestQuietAndVerbose(t *testing.T) {
+	m := newMachine(t)
+	assert.Empty(t, m.do("create -quiet -size 8m a"))
+	m.refused(1, "", "create -quiet -size 8m a")
+	assert.Empty(t, m.err)
+	m.refused(1, "File exists", "create -quiet -verbose -size 8m a")
+	m.refused(1, "File exists", "create -debug -quiet -size 8m a")
+}
+
+// FuzzArguments: whatever the words, the grammar answers, and only with its statuses.
+func FuzzArguments(f *testing.F) {
+	for _, s := range []string{"create -size 1m -fs ExFAT a", "attach -nomount -- -x", "diskutil image --plist create blank --size=1M a",
+		"resize -limits a", "help create", "convert a -format UDSB -o b", "checksum -type SHA a", "diskutil -h", "-help", "ls a -l"} {
+		f.Add(strings.ReplaceAll(s, " ", "\x00"))
+	}
+	dir := f.TempDir()
+	f.Fuzz(func(t *testing.T, line string) {
+		args := strings.Split(line, "\x00")
+		c := &call{env: Env{Dir: dir}.complete(), tool: "hdiutil", out: io.Discard, err: io.Discard}
+		if args[0] == "diskutil" {
+			c.tool, args = "diskutil", args[1:]
+		}
+		var said bytes.Buffer
+		err := c.understand(args)
+		c.err = &said
+		switch status := c.conclude(err); {
+		case err == nil && status != 0, err != nil && status != 1:
+			t.Errorf("%q: status %d for %v", args, status, err)
+		case err != nil && said.Len() == 0:
+			t.Errorf("%q: nothing is said of %v", args, err)
+		case err == nil && (len(c.operands) < c.verb.min || c.verb.max > 0 && len(c.operands) > c.verb.max):
+			t.Errorf("%q: %d operands", args, len(c.operands))
+		}
+	})
+}
