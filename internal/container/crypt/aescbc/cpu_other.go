@@ -1,0 +1,5 @@
+package aescbc
+
+func supported() []set { return []set{generic} }
+
+func supportedIVs() []ivSet { return []ivSet{genericIVs} }

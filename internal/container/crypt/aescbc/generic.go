@@ -1,0 +1,73 @@
+package aescbc
+
+import (
+	"crypto/cipher"
+	"unsafe"
+)
+
+// blockMode is what the CBC modes of crypto/cipher implement: reusing one for every block saves an allocation each.
+type blockMode interface {
+	cipher.BlockMode
+	SetIV(iv []byte)
+}
+
+const (
+	encrypting = iota
+	decrypting
+)
+
+// mode takes a CBC object from the pool, or makes one.
+func (k *Key) mode(direction int) blockMode {
+	if m, ok := k.modes[direction].Get().(blockMode); ok {
+		return m
+	}
+	zero := make([]byte, Size)
+	m := cipher.NewCBCEncrypter(k.block, zero)
+	if direction == decrypting {
+		m = cipher.NewCBCDecrypter(k.block, zero)
+	}
+	if settable, ok := m.(blockMode); ok {
+		return settable
+	}
+	return &renewed{k: k, direction: direction}
+}
+
+// renewed serves a standard library whose modes have no SetIV, which its documentation does not promise.
+type renewed struct {
+	cipher.BlockMode
+	k         *Key
+	direction int
+}
+
+func (r *renewed) SetIV(iv []byte) {
+	if r.direction == decrypting {
+		r.BlockMode = cipher.NewCBCDecrypter(r.k.block, iv)
+		return
+	}
+	r.BlockMode = cipher.NewCBCEncrypter(r.k.block, iv)
+}
+
+func (k *Key) encryptGeneric(dst, src, ivs []byte, unit int) {
+	k.crypt(encrypting, dst, src, ivs, unit)
+}
+func (k *Key) decryptGeneric(dst, src, ivs []byte, unit int) {
+	k.crypt(decrypting, dst, src, ivs, unit)
+}
+
+func (k *Key) crypt(direction int, dst, src, ivs []byte, unit int) {
+	m := k.mode(direction)
+	for i := range len(ivs) / Size {
+		m.SetIV(ivs[i*Size : (i+1)*Size])
+		m.CryptBlocks(dst[i*unit:(i+1)*unit], src[i*unit:(i+1)*unit])
+	}
+	k.modes[direction].Put(m)
+}
+
+// overlap reports whether the slices, of one length, share memory without starting at the same byte.
+func overlap(a, b []byte) bool {
+	if len(a) == 0 || &a[0] == &b[0] {
+		return false
+	}
+	p, q := uintptr(unsafe.Pointer(&a[0])), uintptr(unsafe.Pointer(&b[0]))
+	return p < q+uintptr(len(b)) && q < p+uintptr(len(a))
+}

@@ -1,0 +1,131 @@
+package aescbc
+
+import (
+	"crypto/hmac"
+	"crypto/sha1"
+	"encoding/binary"
+	"hash"
+	"slices"
+	"sync"
+)
+
+// IVKey makes the IVs of blocks: the first 16 bytes of HMAC-SHA1 of the block's number as four big-endian bytes.
+// Its methods may be called at once from many goroutines, Wipe excepted. Make one with NewIVKey.
+type IVKey struct {
+	fill   func(v *IVKey, dst []byte, first uint32)
+	states [2][5]uint32 // SHA-1 after the inner and the outer pad of HMAC, for the sets that hash by themselves
+	own    []byte       // the HMAC key, of the generic set only
+	pool   sync.Pool    // hash.Hash objects of the generic set
+}
+
+// ivSet is one way to make IVs; the sets of a CPU are listed by supportedIVs, the best first.
+type ivSet struct {
+	name string
+	fill func(v *IVKey, dst []byte, first uint32)
+}
+
+var genericIVs = ivSet{"generic", (*IVKey).fillGeneric}
+
+// NewIVKey takes an HMAC key of any length. The caller may wipe key afterwards.
+func NewIVKey(key []byte) *IVKey { return newIVKey(key, supportedIVs()[0]) }
+
+func newIVKey(key []byte, use ivSet) *IVKey {
+	v := &IVKey{fill: use.fill}
+	if use.name != genericIVs.name {
+		v.states = padStates(key)
+		return v
+	}
+	v.own = slices.Clone(key)
+	v.pool.New = func() any { return hmac.New(sha1.New, v.own) }
+	return v
+}
+
+// IVImplementation names the set that new IV keys use on this CPU: "avx-512", "avx2" or "generic".
+func IVImplementation() string { return supportedIVs()[0].name }
+
+// Fill writes the IVs of len(dst)/Size blocks with rising numbers from first; after 2^32-1 comes 0.
+func (v *IVKey) Fill(dst []byte, first uint32) {
+	if len(dst)%Size != 0 {
+		panic("aescbc: room for a part of an IV")
+	}
+	if len(dst) > 0 {
+		v.fill(v, dst, first)
+	}
+}
+
+// Wipe overwrites the key. No other method may be running or be called afterwards. What the standard library
+// holds for the generic set is out of reach and only let go of.
+func (v *IVKey) Wipe() {
+	v.states = [2][5]uint32{}
+	clear(v.own)
+	v.pool = sync.Pool{}
+	v.fill = func(*IVKey, []byte, uint32) { panic("aescbc: key was wiped") }
+}
+
+func (v *IVKey) fillGeneric(dst []byte, first uint32) {
+	h := v.pool.Get().(hash.Hash)
+	var number [4]byte
+	var sum [sha1.Size]byte
+	for i := range len(dst) / Size {
+		h.Reset()
+		binary.BigEndian.PutUint32(number[:], first+uint32(i))
+		h.Write(number[:])
+		copy(dst[i*Size:], h.Sum(sum[:0])[:Size])
+	}
+	v.pool.Put(h)
+}
+
+// padStates hashes the two padded keys of HMAC (RFC 2104), the part of every IV that is always the same.
+func padStates(key []byte) (states [2][5]uint32) {
+	var padded [sha1.BlockSize]byte
+	if len(key) > len(padded) {
+		sum := sha1.Sum(key)
+		copy(padded[:], sum[:])
+	} else {
+		copy(padded[:], key)
+	}
+	for i, pad := range []byte{0x36, 0x5c} {
+		block := padded
+		for j := range block {
+			block[j] ^= pad
+		}
+		states[i] = [5]uint32{0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0}
+		compress(&states[i], &block)
+		clear(block[:])
+	}
+	clear(padded[:])
+	return states
+}
+
+// compress is the compression function of SHA-1, FIPS 180-4 section 6.1.2. The standard library has it too, but
+// gives no access to the state between two blocks other than by an encoding with a copy.
+func compress(state *[5]uint32, block *[sha1.BlockSize]byte) {
+	var w [80]uint32
+	for i := range w {
+		if i < 16 {
+			w[i] = binary.BigEndian.Uint32(block[4*i:])
+			continue
+		}
+		x := w[i-3] ^ w[i-8] ^ w[i-14] ^ w[i-16]
+		w[i] = x<<1 | x>>31
+	}
+	a, b, c, d, e := state[0], state[1], state[2], state[3], state[4]
+	for i, word := range w {
+		var f, k uint32
+		switch i / 20 {
+		case 0:
+			f, k = b&c|^b&d, 0x5a827999
+		case 1:
+			f, k = b^c^d, 0x6ed9eba1
+		case 2:
+			f, k = b&c|b&d|c&d, 0x8f1bbcdc
+		default:
+			f, k = b^c^d, 0xca62c1d6
+		}
+		a, b, c, d, e = (a<<5|a>>27)+f+e+k+word, a, b<<30|b>>2, c, d
+	}
+	for i, v := range [5]uint32{a, b, c, d, e} {
+		state[i] += v
+	}
+	clear(w[:])
+}

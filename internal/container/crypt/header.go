@@ -1,0 +1,244 @@
+package crypt
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math"
+)
+
+// Codes of Apple's CSSM interface that both versions use.
+const (
+	algorithmAES  = 0x80000001
+	algorithm3DES = 17
+	algorithmHMAC = 0x5B // HMAC-SHA1
+	modeCBC       = 5    // CBC, IV given
+	modeCBCPadded = 6    // CBC, padded, IV of eight bytes
+	paddingPKCS7  = 7
+	kdfPBKDF2     = 103
+)
+
+const (
+	fixedSize  = 0x4C // the fixed part of a version 2 header
+	entrySize  = 20   // a line of its table of records
+	lengthAt   = 0x38 // where it keeps the plaintext length
+	passphrase = 1    // the kind of record that a passphrase opens
+)
+
+var (
+	markV2 = []byte("encrcdsa")
+	markV1 = []byte("cdsaencr")
+)
+
+// Header is the encryption header of an image. It keeps the whole header as it was read, so that Marshal gives
+// back records and fields that this package does not understand.
+type Header struct {
+	// Version is 2 for encrcdsa and 1 for cdsaencr.
+	Version int
+	// KeyBits is 128 or 256: the AES key of the data.
+	KeyBits int
+	// BlockSize is the number of bytes that are encrypted with one IV: a power of two from 512 to 65536.
+	BlockSize int
+	// DataOffset is where block 0 lies in the file: 0 in version 1. In the token of a bundle it is the token's length.
+	DataOffset int64
+	// DataLength is the plaintext length in bytes: 0 in the token of a bundle. An owner of a growing image may
+	// change it, and then writes LengthField (or Marshal) back. Version 1 ends its data where the trailer starts, not
+	// always at a whole block; the ciphertext may be filled up with zeros to a block to decrypt it.
+	DataLength int64
+	// UUID identifies the image.
+	UUID [16]byte
+	// Iterations is the number of PBKDF2 rounds of the first passphrase record that can be used, 0 without one.
+	Iterations int
+	// Wrap is how that record keeps the keys.
+	Wrap Wrap
+	// Passphrases is the number of passphrase records.
+	Passphrases int
+	// Records are the key records in the order of the table, those of unknown kinds included. Version 1 has none.
+	Records []Record
+
+	raw []byte // the header as a file has it; DataLength is put in by Marshal
+}
+
+// Record is a line of the table of key records.
+type Record struct {
+	// Kind is 1 for a passphrase, 2 for a certificate, 3 for a key bag; others are kept unread.
+	Kind uint32
+	// Offset and Length say where the record lies in the header, in bytes.
+	Offset, Length int64
+}
+
+// ReadHeader reads the header of the image, or the token of a bundle, of size bytes. The error wraps ErrNotEncrypted,
+// ErrDamaged or ErrUnsupported, or is that of r. It reads and keeps at most MaxHeader bytes.
+func ReadHeader(r io.ReaderAt, size int64) (*Header, error) {
+	h, err := readHeader(r, size)
+	if err != nil {
+		return nil, fmt.Errorf("reading the encryption header: %w", err)
+	}
+	return h, nil
+}
+
+func readHeader(r io.ReaderAt, size int64) (*Header, error) {
+	if marked(r, 0, size, markV2) {
+		return readV2(r, size)
+	}
+	if size >= trailerSize && marked(r, size-int64(len(markV1)), size, markV1) {
+		return readV1(r, size)
+	}
+	// A file that cannot be read is told apart from one without a mark.
+	if size > 0 {
+		if _, err := r.ReadAt(make([]byte, 1), 0); err != nil && err != io.EOF {
+			return nil, err
+		}
+	}
+	return nil, ErrNotEncrypted
+}
+
+// marked reports whether the mark stands at off.
+func marked(r io.ReaderAt, off, size int64, mark []byte) bool {
+	if off < 0 || off > size-int64(len(mark)) {
+		return false
+	}
+	b := make([]byte, len(mark))
+	n, _ := r.ReadAt(b, off)
+	return n == len(b) && string(b) == string(mark)
+}
+
+// readFull reads all of b, and says which end of the file was missed.
+func readFull(r io.ReaderAt, b []byte, off int64) error {
+	n, err := r.ReadAt(b, off)
+	if n == len(b) {
+		return nil
+	}
+	if err == nil || err == io.EOF {
+		return damaged("the file ends at byte %d, inside the header", off+int64(n))
+	}
+	return err
+}
+
+func readV2(r io.ReaderAt, size int64) (*Header, error) {
+	if size < fixedSize {
+		return nil, damaged("%d bytes are too few for a header", size)
+	}
+	fixed := make([]byte, fixedSize)
+	if err := readFull(r, fixed, 0); err != nil {
+		return nil, err
+	}
+	if version := binary.BigEndian.Uint32(fixed[8:]); version != 2 {
+		return nil, unsupported("encrcdsa version %d", version)
+	}
+	offset, records := binary.BigEndian.Uint64(fixed[0x40:]), binary.BigEndian.Uint32(fixed[0x48:])
+	switch {
+	case records > maxRecords:
+		return nil, unsupported("%d key records, more than %d", records, maxRecords)
+	case offset < uint64(fixedSize+entrySize*records):
+		return nil, damaged("data at %d, inside the header", offset)
+	case offset > uint64(size):
+		return nil, damaged("data at %d, beyond the end of %d bytes", offset, size)
+	case offset > MaxHeader:
+		return nil, unsupported("a header of %d bytes, more than %d", offset, MaxHeader)
+	}
+	raw := make([]byte, offset)
+	if err := readFull(r, raw, 0); err != nil {
+		return nil, err
+	}
+	return parseV2(raw)
+}
+
+// parseV2 takes over raw, the bytes in front of the data; their number and that of the records were checked.
+func parseV2(raw []byte) (*Header, error) {
+	u32 := func(off int) uint32 { return binary.BigEndian.Uint32(raw[off:]) }
+	for _, field := range []struct {
+		name     string
+		off      int
+		expected uint32
+	}{
+		{"IV size", 0x0C, 16}, {"block mode", 0x10, modeCBC}, {"block algorithm", 0x14, algorithmAES},
+		{"IV algorithm", 0x1C, algorithmHMAC}, {"IV key bits", 0x20, hmacKeySize * 8},
+	} {
+		if got := u32(field.off); got != field.expected {
+			return nil, unsupported("%s %#x, expected %#x", field.name, got, field.expected)
+		}
+	}
+	h := &Header{Version: 2, DataOffset: int64(len(raw)), UUID: [16]byte(raw[0x24:]), raw: raw}
+	length := binary.BigEndian.Uint64(raw[lengthAt:])
+	if length > math.MaxInt64-2*MaxHeader {
+		return nil, damaged("a plaintext of %d bytes", length)
+	}
+	h.DataLength = int64(length)
+	if err := h.setSizes(u32(0x18), u32(0x34)); err != nil {
+		return nil, err
+	}
+	if err := h.readTable(int(u32(0x48))); err != nil {
+		return nil, err
+	}
+	return h, h.summarise()
+}
+
+// setSizes checks the two sizes that both versions state.
+func (h *Header) setSizes(keyBits, block uint32) error {
+	if keyBits != 128 && keyBits != 256 {
+		return unsupported("an AES key of %d bits", keyBits)
+	}
+	if block < 512 || block > 1<<16 || block&(block-1) != 0 {
+		return unsupported("blocks of %d bytes", block)
+	}
+	h.KeyBits, h.BlockSize = int(keyBits), int(block)
+	return nil
+}
+
+// readTable reads the table of count key records, each of which lies in the header behind the table and by itself.
+func (h *Header) readTable(count int) error {
+	end := uint64(fixedSize + count*entrySize)
+	for i := range count {
+		line := h.raw[fixedSize+i*entrySize:]
+		offset, length := binary.BigEndian.Uint64(line[4:]), binary.BigEndian.Uint64(line[12:])
+		limit := uint64(len(h.raw))
+		if offset < end || offset > limit || length > limit-offset {
+			return damaged("key record %d at %d with %d bytes lies outside the header", i, offset, length)
+		}
+		record := Record{Kind: binary.BigEndian.Uint32(line), Offset: int64(offset), Length: int64(length)}
+		for j, other := range h.Records {
+			if record.Offset < other.Offset+other.Length && other.Offset < record.Offset+record.Length {
+				return damaged("key records %d and %d overlap", j, i)
+			}
+		}
+		h.Records = append(h.Records, record)
+	}
+	return nil
+}
+
+// CipherLength is the number of bytes of whole blocks that plain bytes of plaintext take up.
+func (h *Header) CipherLength(plain int64) int64 {
+	block := int64(h.BlockSize)
+	return (plain + block - 1) / block * block
+}
+
+// Fits checks that a file of size bytes holds all the data that the header states. Sparse images and tokens of
+// bundles need not.
+func (h *Header) Fits(size int64) error {
+	need, room := h.DataLength, size-trailerSize
+	if h.Version == 2 {
+		need, room = h.CipherLength(need), size-h.DataOffset
+	}
+	if need > room {
+		return fmt.Errorf("checking the length: %w",
+			damaged("%d bytes of data from %d, in a file of %d", need, h.DataOffset, size))
+	}
+	return nil
+}
+
+// Marshal returns the header as it stands in a file in front of the data (of DataOffset bytes), or the trailer of
+// version 1. Everything but DataLength and what ChangePassphrase changed is as it was read.
+func (h *Header) Marshal() []byte {
+	b := append([]byte(nil), h.raw...)
+	if h.Version == 2 {
+		binary.BigEndian.PutUint64(b[lengthAt:], uint64(h.DataLength))
+	}
+	return b
+}
+
+// LengthField returns DataLength as a version 2 header has it, and where: an image that grows writes these eight bytes
+// instead of the whole header.
+func (h *Header) LengthField() (off int64, b []byte) {
+	return lengthAt, binary.BigEndian.AppendUint64(nil, uint64(h.DataLength))
+}

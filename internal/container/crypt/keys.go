@@ -1,0 +1,184 @@
+package crypt
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// Options say how a new image is encrypted.
+type Options struct {
+	// KeyBits is 128 or 256.
+	KeyBits int
+	// BlockSize is 512 (also when 0), as Apple writes it today, or 4096, as 10.5 and 10.6 did.
+	BlockSize int
+	// Passphrase opens the image; it may not be empty. The caller wipes it after use.
+	Passphrase []byte
+	// Iterations of the key derivation, 1000 to MaxIterations; 0 means DefaultIterations.
+	Iterations int
+	// Wrap of the keys; empty means WrapAES192.
+	Wrap Wrap
+	// DataLength is the plaintext length in bytes; 0 for the token of a bundle.
+	DataLength int64
+	// Random gives keys, salt and UUID; nil means crypto/rand. Only tests set it.
+	Random io.Reader
+}
+
+func (o *Options) complete() error {
+	if o.BlockSize == 0 {
+		o.BlockSize = 512
+	}
+	if o.Iterations == 0 {
+		o.Iterations = DefaultIterations
+	}
+	if o.Wrap == "" {
+		o.Wrap = WrapAES192
+	}
+	if o.Random == nil {
+		o.Random = rand.Reader
+	}
+	switch {
+	case o.KeyBits != 128 && o.KeyBits != 256:
+		return unsupported("an AES key of %d bits, only 128 and 256", o.KeyBits)
+	case o.BlockSize != 512 && o.BlockSize != 4096:
+		return unsupported("blocks of %d bytes, only 512 and 4096", o.BlockSize)
+	case o.Iterations < 1000 || o.Iterations > MaxIterations:
+		return unsupported("%d iterations, only 1000 to %d", o.Iterations, MaxIterations)
+	case o.Wrap != WrapAES192 && o.Wrap != Wrap3DES:
+		return unsupported("key wrap %q, only %q and %q", o.Wrap, WrapAES192, Wrap3DES)
+	case o.DataLength < 0:
+		return unsupported("a plaintext of %d bytes", o.DataLength)
+	}
+	return checkPassphrase(o.Passphrase)
+}
+
+// errEmpty refuses what nobody means: an image that opens without a word.
+var errEmpty = errors.New("the passphrase is empty")
+
+func checkPassphrase(pass []byte) error {
+	if len(pass) == 0 {
+		return errEmpty
+	}
+	return nil
+}
+
+// New makes a version 2 header with new keys and one passphrase record, and the cipher for its blocks.
+// The error wraps ErrUnsupported where an option is out of range.
+func New(o Options) (*Header, *Cipher, error) {
+	if err := o.complete(); err != nil {
+		return nil, nil, fmt.Errorf("making an encryption header: %w", err)
+	}
+	h, c, err := create(o)
+	if err != nil {
+		return nil, nil, fmt.Errorf("making an encryption header: %w", err)
+	}
+	return h, c, nil
+}
+
+func create(o Options) (*Header, *Cipher, error) {
+	k := keys{make([]byte, o.KeyBits/8), make([]byte, hmacKeySize)}
+	defer k.wipe()
+	var uuid [16]byte
+	for _, b := range [][]byte{k.aes, k.hmac, uuid[:]} {
+		if _, err := io.ReadFull(o.Random, b); err != nil {
+			return nil, nil, fmt.Errorf("drawing keys: %w", err)
+		}
+	}
+	uuid[6], uuid[8] = uuid[6]&0x0f|0x40, uuid[8]&0x3f|0x80 // version 4, RFC 9562
+	p, err := wrapKeys(k, o.Passphrase, o.Wrap, o.Iterations, o.Random)
+	if err != nil {
+		return nil, nil, err
+	}
+	h, err := parseV2(o.layout(uuid, p))
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := newCipher(k, o.BlockSize)
+	return h, c, err
+}
+
+// layout writes the bytes in front of the data.
+func (o *Options) layout(uuid [16]byte, p passRecord) []byte {
+	offset := DataOffset
+	if o.BlockSize == 4096 {
+		offset = dataOffset4096
+	}
+	raw := make([]byte, offset)
+	copy(raw, markV2)
+	for off, v := range map[int]uint32{
+		0x08: 2, 0x0C: 16, 0x10: modeCBC, 0x14: algorithmAES, 0x18: uint32(o.KeyBits), 0x1C: algorithmHMAC,
+		0x20: hmacKeySize * 8, 0x34: uint32(o.BlockSize), 0x48: 1, fixedSize: passphrase,
+	} {
+		binary.BigEndian.PutUint32(raw[off:], v)
+	}
+	copy(raw[0x24:], uuid[:])
+	binary.BigEndian.PutUint64(raw[lengthAt:], uint64(o.DataLength))
+	binary.BigEndian.PutUint64(raw[0x40:], uint64(offset))
+	binary.BigEndian.PutUint64(raw[fixedSize+4:], fixedSize+entrySize)
+	binary.BigEndian.PutUint64(raw[fixedSize+12:], recordSize)
+	p.encode(raw[fixedSize+entrySize:][:recordSize])
+	return raw
+}
+
+// Unlock returns the cipher of the image. The error wraps ErrPassphrase when the passphrase is wrong, ErrDamaged or
+// ErrUnsupported when no passphrase can be right. It does not change pass, which the caller wipes.
+// It takes some milliseconds for every 10,000 iterations.
+func (h *Header) Unlock(pass []byte) (*Cipher, error) {
+	k, err := h.keys(pass)
+	if err != nil {
+		return nil, fmt.Errorf("unlocking the image: %w", err)
+	}
+	defer k.wipe()
+	return newCipher(k, h.BlockSize)
+}
+
+func (h *Header) keys(pass []byte) (keys, error) {
+	if h.Version == 1 {
+		return h.openV1(pass)
+	}
+	_, k, err := h.open(pass)
+	return k, err
+}
+
+// ChangePassphrase wraps the keys anew, under next, in the record that old opens; the data and all other records stay
+// as they are. The caller writes Marshal back. The record keeps its wrap, so that whoever could read the image still
+// can, and its iterations, raised to DefaultIterations where they were fewer. Version 1 is refused with
+// ErrUnsupported. The errors are those of Unlock; on any error the header is as before.
+func (h *Header) ChangePassphrase(old, next []byte) error {
+	if err := h.rewrap(old, next, rand.Reader); err != nil {
+		return fmt.Errorf("changing the passphrase: %w", err)
+	}
+	return nil
+}
+
+func (h *Header) rewrap(old, next []byte, random io.Reader) error {
+	if h.Version == 1 {
+		return unsupported("cdsaencr version 1 is only read")
+	}
+	if err := checkPassphrase(next); err != nil {
+		return err
+	}
+	record, k, err := h.open(old)
+	if err != nil {
+		return err
+	}
+	defer k.wipe()
+	was, err := decodeRecord(h.bytes(record))
+	if err != nil {
+		return err
+	}
+	p, err := wrapKeys(k, next, was.wrap, max(was.iterations, DefaultIterations), random)
+	if err != nil {
+		return err
+	}
+	before := bytes.Clone(h.bytes(record))
+	p.encode(h.bytes(record)[:recordSize])
+	if err := h.summarise(); err != nil {
+		copy(h.bytes(record), before)
+		return errors.Join(err, h.summarise())
+	}
+	return nil
+}

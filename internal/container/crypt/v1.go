@@ -1,0 +1,116 @@
+package crypt
+
+import (
+	"crypto/cipher"
+	"crypto/des"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"slices"
+)
+
+const (
+	trailerSize = 1276
+	slotAES     = 0x60
+	slotHMAC    = 0x18C
+	slotBlob    = 256
+)
+
+// rfc3217IV starts the outer pass of the Triple-DES key wrap, RFC 3217 section 3.
+var rfc3217IV = []byte{0x4a, 0xdd, 0xa2, 0x2c, 0x79, 0xe8, 0x21, 0x05}
+
+// readV1 reads the trailer at the end of size bytes. Nothing but the trailer is the token of a bundle.
+func readV1(r io.ReaderAt, size int64) (*Header, error) {
+	raw := make([]byte, trailerSize)
+	if err := readFull(r, raw, size-trailerSize); err != nil {
+		return nil, err
+	}
+	return parseV1(raw, size-trailerSize)
+}
+
+// parseV1 takes over raw, a trailer that stands at byte start of its file.
+func parseV1(raw []byte, start int64) (*Header, error) {
+	u32 := func(off int) uint32 { return binary.BigEndian.Uint32(raw[off:]) }
+	for _, field := range []struct {
+		name     string
+		off      int
+		expected uint32
+	}{
+		{"trailer version", 0x4F0, 1}, {"wrap algorithm", 0x14, algorithm3DES}, {"wrap padding", 0x18, paddingPKCS7},
+		{"wrap mode", 0x1C, modeCBCPadded}, {"wrap key bits", 0x20, kekSize * 8}, {"wrap IV length", 0x24, wrapIVSize},
+		{"key derivation", 0x28, kdfPBKDF2}, {"pseudo-random function", 0x2C, 0}, {"IV size", 0x58, 16},
+		{"block mode", 0x5C, modeCBC}, {"block algorithm", slotAES, algorithmAES}, {"IV algorithm", slotHMAC, algorithmHMAC},
+		{"IV key bits", slotHMAC + 4, hmacKeySize * 8},
+	} {
+		if got := u32(field.off); got != field.expected {
+			return nil, unsupported("cdsaencr %s %#x, expected %#x", field.name, got, field.expected)
+		}
+	}
+	h := &Header{Version: 1, UUID: [16]byte(raw), Wrap: Wrap3DES, Passphrases: 1, raw: raw}
+	if err := h.setSizes(u32(slotAES+4), u32(0x10)); err != nil {
+		return nil, err
+	}
+	var err error
+	if h.Iterations, err = iterationsOf(u32(0x30)); err != nil {
+		return nil, err
+	}
+	if salt := u32(0x34); salt > saltField {
+		return nil, damaged("a salt of %d bytes, more than %d", salt, saltField)
+	}
+	if start == 0 {
+		return h, nil
+	}
+	stated := binary.BigEndian.Uint64(raw[0x4E8:])
+	if stated != uint64(start) {
+		return nil, damaged("the trailer says it starts at byte %d and starts at %d", stated, start)
+	}
+	h.DataLength = start
+	return h, nil
+}
+
+// openV1 unwraps the keys of a trailer.
+func (h *Header) openV1(pass []byte) (keys, error) {
+	salt := binary.BigEndian.Uint32(h.raw[0x34:])
+	kek, err := derive(pass, h.raw[0x38:][:salt], h.Iterations)
+	if err != nil {
+		return keys{}, err
+	}
+	defer clear(kek)
+	block, err := des.NewTripleDESCipher(kek)
+	if err != nil {
+		return keys{}, fmt.Errorf("unwrapping the keys: %w", err)
+	}
+	var k keys
+	if k.aes, err = h.slot(block, slotAES, h.KeyBits/8); err != nil {
+		return keys{}, err
+	}
+	if k.hmac, err = h.slot(block, slotHMAC, hmacKeySize); err != nil {
+		k.wipe()
+		return keys{}, err
+	}
+	return k, nil
+}
+
+// slot unwraps the key of size bytes in the slot at off as RFC 3217 says, section 3.2: decrypt, reverse, and decrypt
+// with the IV that the reversed bytes start with. Apple pads both passes and puts four zero bytes before the key.
+func (h *Header) slot(block cipher.Block, off, size int) ([]byte, error) {
+	length := binary.BigEndian.Uint32(h.raw[off+40:])
+	if length == 0 || length > slotBlob || length%des.BlockSize != 0 {
+		return nil, damaged("%d bytes of wrapped key", length)
+	}
+	outer := make([]byte, length)
+	defer clear(outer)
+	cipher.NewCBCDecrypter(block, rfc3217IV).CryptBlocks(outer, h.raw[off+44:][:length])
+	inner, ok := unpad(outer, des.BlockSize)
+	if !ok || len(inner) < 2*des.BlockSize || len(inner)%des.BlockSize != 0 {
+		return nil, ErrPassphrase
+	}
+	slices.Reverse(inner)
+	iv, body := inner[:des.BlockSize], inner[des.BlockSize:]
+	cipher.NewCBCDecrypter(block, iv).CryptBlocks(body, body)
+	key, ok := unpad(body, des.BlockSize)
+	if !ok || len(key) != 4+size || binary.BigEndian.Uint32(key) != 0 {
+		return nil, ErrPassphrase
+	}
+	return slices.Clone(key[4:]), nil
+}
