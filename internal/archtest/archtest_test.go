@@ -37,6 +37,8 @@ var layers = [][]string{
 	{"internal/exfat", "internal/gpt"},
 	{"internal/container"},
 	{"internal/container/..."},
+	{"internal/container/codec"},
+	{"internal/container/codec/adc", "internal/container/codec/lzfse"},
 	{"internal/hostio", "internal/blockdev"},
 	{"internal/host"}, // fills in result.Host and reads what a plan requires of it
 	{"internal/result"},

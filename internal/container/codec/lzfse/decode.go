@@ -1,0 +1,164 @@
+package lzfse
+
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
+// decoder is the state of one Decode, pooled: the tables of the current block and its literals.
+type decoder struct {
+	head     header
+	l        [lStates]uint64
+	m        [mStates]uint64
+	d        [dStates]uint64
+	literal  [literalStates]uint64
+	literals [maxLiterals + wide]byte
+}
+
+// wide is how many bytes a short copy moves at once, whatever its length: room behind is checked first.
+const wide = 16
+
+// compressed decodes the bvx1 or bvx2 block at src[in:] to dst[at:].
+func (d *decoder) compressed(magic uint32, dst []byte, at int, src []byte, in int) (made, used int, err error) {
+	h := &d.head
+	parse := h.parseV2
+	if magic == magicV1 {
+		parse = h.parseV1
+	}
+	if !parse(src[in:]) || !h.valid(len(src)-in-h.size) {
+		return 0, 0, corrupt(in, "bad header")
+	}
+	if h.raw > len(dst)-at {
+		return 0, 0, corrupt(in, "decodes to more bytes than wanted")
+	}
+	if !literalTable(&d.literal, h.literalFreq[:]) || !valueTable(d.l[:], h.lFreq[:], &lValues) ||
+		!valueTable(d.m[:], h.mFreq[:], &mValues) || !valueTable(d.d[:], h.dFreq[:], &dValues) {
+		return 0, 0, corrupt(in, "frequencies that do not fit")
+	}
+	// The streams are read backwards, eight bytes at a time: short ones reach into the header in front of them, never
+	// before it.
+	literalEnd := in + h.size + h.literalPayload
+	lmdEnd := literalEnd + h.lmdPayload
+	if !d.readLiterals(src[in:literalEnd]) {
+		return 0, 0, corrupt(in, "literals that run out of bits")
+	}
+	if !d.readMatches(dst[:at+h.raw], at, src[in:lmdEnd]) {
+		return 0, 0, corrupt(in, "bad matches")
+	}
+	return h.raw, lmdEnd - in, nil
+}
+
+// readLiterals decodes the literals from the bit stream that ends with src. Four states take turns, and four symbols
+// pull at most 40 bits: one refill does for all of them.
+func (d *decoder) readLiterals(src []byte) bool {
+	h, table := &d.head, &d.literal
+	s0, s1 := uint64(h.literalState[0]), uint64(h.literalState[1])
+	s2, s3 := uint64(h.literalState[2]), uint64(h.literalState[3])
+	p, used := len(src)-8, uint64(-h.literalBits)
+	out := d.literals[:h.literals]
+	for len(out) >= 4 {
+		p -= int(used >> 3)
+		used &= 7
+		if p < 0 {
+			return false
+		}
+		acc := binary.LittleEndian.Uint64(src[p:]) << used
+		e0, e1 := table[s0&(literalStates-1)], table[s1&(literalStates-1)]
+		e2, e3 := table[s2&(literalStates-1)], table[s3&(literalStates-1)]
+		acc = bits.RotateLeft64(acc, int(e0&63))
+		s0 = acc&(e0>>32) + uint64(uint16(e0>>16))
+		acc = bits.RotateLeft64(acc, int(e1&63))
+		s1 = acc&(e1>>32) + uint64(uint16(e1>>16))
+		acc = bits.RotateLeft64(acc, int(e2&63))
+		s2 = acc&(e2>>32) + uint64(uint16(e2>>16))
+		acc = bits.RotateLeft64(acc, int(e3&63))
+		s3 = acc&(e3>>32) + uint64(uint16(e3>>16))
+		used += e0&63 + e1&63 + e2&63 + e3&63
+		binary.LittleEndian.PutUint32(out, uint32(e0>>8&255|e1&0xff00|e2<<8&0xff0000|e3<<16&0xff000000))
+		out = out[4:]
+	}
+	return p-int(used>>3)+8 >= 0
+}
+
+// readMatches decodes the L, M, D triples from the bit stream that ends with src, and carries them out at dst[at:].
+// It reports whether they are valid and fill dst exactly. A triple pulls at most 54 bits: one refill for each.
+func (d *decoder) readMatches(dst []byte, at int, src []byte) bool {
+	h := &d.head
+	ls, ms, ds := uint64(h.lState), uint64(h.mState), uint64(h.dState)
+	p, used := len(src)-8, uint64(-h.lmdBits)
+	literals := d.literals[:h.literals+wide]
+	distance := 0
+	for range h.matches {
+		p -= int(used >> 3)
+		used &= 7
+		if p < 0 {
+			return false
+		}
+		acc := binary.LittleEndian.Uint64(src[p:]) << used
+		le, me, de := d.l[ls&(lStates-1)], d.m[ms&(mStates-1)], d.d[ds&(dStates-1)]
+		used += le&63 + me&63 + de&63
+
+		acc = bits.RotateLeft64(acc, int(le&63))
+		x, extra := acc&(1<<(le&63)-1), le>>8&63
+		ls = x>>extra + uint64(uint16(le>>16))
+		l := int(le>>32 + x&(1<<extra-1))
+
+		acc = bits.RotateLeft64(acc, int(me&63))
+		x, extra = acc&(1<<(me&63)-1), me>>8&63
+		ms = x>>extra + uint64(uint16(me>>16))
+		m := int(me>>32 + x&(1<<extra-1))
+
+		acc = bits.RotateLeft64(acc, int(de&63))
+		x, extra = acc&(1<<(de&63)-1), de>>8&63
+		ds = x>>extra + uint64(uint16(de>>16))
+		if v := int(de>>32 + x&(1<<extra-1)); v != 0 {
+			distance = v
+		}
+
+		if l > len(literals)-wide || l+m > len(dst)-at {
+			return false
+		}
+		if l > 0 {
+			if len(dst)-at >= wide {
+				*(*[wide]byte)(dst[at:]) = *(*[wide]byte)(literals)
+				if l > wide {
+					copy(dst[at+wide:at+l], literals[wide:])
+				}
+			} else {
+				copy(dst[at:at+l], literals)
+			}
+			at, literals = at+l, literals[l:]
+		}
+		if m > 0 {
+			if uint(distance-1) >= uint(at) {
+				return false
+			}
+			copyMatch(dst, at, distance, m)
+			at += m
+		}
+	}
+	return at == len(dst) && p-int(used>>3)+8 >= 0
+}
+
+// copyMatch copies n bytes from distance bytes back, one after the other as it were: where they overlap, they repeat.
+// The caller has checked that 1 ≤ distance ≤ at and at+n ≤ len(dst).
+func copyMatch(dst []byte, at, distance, n int) {
+	from := at - distance
+	if distance >= wide && len(dst)-at >= n+wide {
+		for end := at + n; ; {
+			*(*[wide]byte)(dst[at:]) = *(*[wide]byte)(dst[from:])
+			if at, from = at+wide, from+wide; at >= end {
+				return
+			}
+		}
+	}
+	out := dst[at : at+n]
+	if distance >= n {
+		copy(out, dst[from:])
+		return
+	}
+	// What is written doubles the period's length each time.
+	for done := copy(out, dst[from:at]); done < n; {
+		done += copy(out[done:], dst[from:at+done])
+	}
+}

@@ -1,0 +1,192 @@
+package lzfse
+
+import "encoding/binary"
+
+// header is what the headers of bvx1 and bvx2 blocks say: counts, the start states of the entropy coder, the number of
+// unused bits in the last byte of either bit stream (−7..0), and the frequencies of all symbols.
+type header struct {
+	size                       int // of the header, in bytes, with its magic
+	raw                        int
+	literals, matches          int
+	literalPayload, lmdPayload int
+	literalBits, lmdBits       int
+	literalState               [4]uint16
+	lState, mState, dState     uint16
+	lFreq                      [lSymbols]uint16
+	mFreq                      [mSymbols]uint16
+	dFreq                      [dSymbols]uint16
+	literalFreq                [literalSymbols]uint16
+}
+
+// Lengths of the headers: of bvx1 in all, of bvx2 without and with the longest frequency table.
+const (
+	sizeV1    = 4 + 6*4 + 4 + 4*2 + 4 + 3*2 + 2*(lSymbols+mSymbols+dSymbols+literalSymbols)
+	minSizeV2 = 32
+	maxSizeV2 = minSizeV2 + ((lSymbols+mSymbols+dSymbols+literalSymbols)*14+7)/8
+)
+
+// parseV1 reads the header at the start of src. It reports whether it is whole; valid judges what it says.
+func (h *header) parseV1(src []byte) bool {
+	if len(src) < sizeV1 {
+		return false
+	}
+	le := binary.LittleEndian
+	u32 := func(at int) int { return int(int32(le.Uint32(src[at:]))) }
+	h.size = sizeV1
+	h.raw, h.literals, h.matches = u32(4), u32(12), u32(16)
+	h.literalPayload, h.lmdPayload = u32(20), u32(24)
+	h.literalBits, h.lmdBits = u32(28), u32(40)
+	for i := range h.literalState {
+		h.literalState[i] = le.Uint16(src[32+2*i:])
+	}
+	h.lState, h.mState, h.dState = le.Uint16(src[44:]), le.Uint16(src[46:]), le.Uint16(src[48:])
+	at := 50
+	for _, table := range h.freqs() {
+		for i := range table {
+			table[i] = le.Uint16(src[at:])
+			at += 2
+		}
+	}
+	return true
+}
+
+// freqs are the four tables in the order in which both headers hold them.
+func (h *header) freqs() [4][]uint16 {
+	return [4][]uint16{h.lFreq[:], h.mFreq[:], h.dFreq[:], h.literalFreq[:]}
+}
+
+// parseV2 reads the header at the start of src and reports whether it is whole; valid judges what it says.
+func (h *header) parseV2(src []byte) bool {
+	if len(src) < minSizeV2 {
+		return false
+	}
+	le := binary.LittleEndian
+	field := func(v uint64, at, bits int) int { return int(v >> at & (1<<bits - 1)) }
+	v0, v1, v2 := le.Uint64(src[8:]), le.Uint64(src[16:]), le.Uint64(src[24:])
+	h.raw = int(le.Uint32(src[4:]))
+	h.literals, h.literalPayload, h.matches = field(v0, 0, 20), field(v0, 20, 20), field(v0, 40, 20)
+	h.literalBits = field(v0, 60, 3) - 7
+	for i := range h.literalState {
+		h.literalState[i] = uint16(field(v1, 10*i, 10))
+	}
+	h.lmdPayload, h.lmdBits = field(v1, 40, 20), field(v1, 60, 3)-7
+	h.size = field(v2, 0, 32)
+	h.lState, h.mState, h.dState = uint16(field(v2, 32, 10)), uint16(field(v2, 42, 10)), uint16(field(v2, 52, 10))
+	if h.size < minSizeV2 || h.size > maxSizeV2 || h.size > len(src) {
+		return false
+	}
+	return h.readFreqs(src[minSizeV2:h.size])
+}
+
+// readFreqs reads the prefix-coded frequencies. No bytes at all stand for tables of zeros, as the reference has it.
+func (h *header) readFreqs(src []byte) bool {
+	if len(src) == 0 {
+		for _, table := range h.freqs() {
+			clear(table)
+		}
+		return true
+	}
+	var acc uint64
+	var have, at int
+	for _, table := range h.freqs() {
+		for i := range table {
+			for have < 14 && at < len(src) {
+				acc |= uint64(src[at]) << have
+				have, at = have+8, at+1
+			}
+			value, n := readFreq(acc)
+			if n > have {
+				return false
+			}
+			table[i], acc, have = value, acc>>n, have-n
+		}
+	}
+	return have < 8 && at == len(src)
+}
+
+// readFreq decodes the prefix code in the low bits of acc to its value and its length in bits.
+func readFreq(acc uint64) (value uint16, n int) {
+	switch {
+	case acc&1 == 0:
+		return uint16(acc >> 1 & 1), 2
+	case acc&2 == 0:
+		return uint16(2 + acc>>2&1), 3
+	case acc&4 == 0:
+		return uint16(4 + acc>>3&3), 5
+	case acc&8 == 0:
+		return uint16(8 + acc>>4&15), 8
+	}
+	return uint16(24 + acc>>4&1023), 14
+}
+
+// writeFreq is the inverse of readFreq, for values up to 1047.
+func writeFreq(value uint16) (code uint64, n int) {
+	v := uint64(value)
+	switch {
+	case v < 2:
+		return v << 1, 2
+	case v < 4:
+		return 1 + (v-2)<<2, 3
+	case v < 8:
+		return 3 + (v-4)<<3, 5
+	case v < 24:
+		return 7 + (v-8)<<4, 8
+	}
+	return 15 + (v-24)<<4, 14
+}
+
+// appendV2 appends h as the header of a bvx2 block; it sets h.size.
+func (h *header) appendV2(dst []byte) []byte {
+	le := binary.LittleEndian
+	start := len(dst)
+	dst = append(dst, make([]byte, minSizeV2)...)
+	var acc uint64
+	have := 0
+	for _, table := range h.freqs() {
+		for _, f := range table {
+			code, n := writeFreq(f)
+			acc |= code << have
+			for have += n; have >= 8; have -= 8 {
+				dst = append(dst, byte(acc))
+				acc >>= 8
+			}
+		}
+	}
+	if have > 0 {
+		dst = append(dst, byte(acc))
+	}
+	h.size = len(dst) - start
+	v0 := uint64(h.literals) | uint64(h.literalPayload)<<20 | uint64(h.matches)<<40 | uint64(h.literalBits+7)<<60
+	v1 := uint64(h.lmdPayload)<<40 | uint64(h.lmdBits+7)<<60
+	for i, s := range h.literalState {
+		v1 |= uint64(s) << (10 * i)
+	}
+	v2 := uint64(h.size) | uint64(h.lState)<<32 | uint64(h.mState)<<42 | uint64(h.dState)<<52
+	fixed := dst[start:]
+	le.PutUint32(fixed, magicV2)
+	le.PutUint32(fixed[4:], uint32(h.raw))
+	le.PutUint64(fixed[8:], v0)
+	le.PutUint64(fixed[16:], v1)
+	le.PutUint64(fixed[24:], v2)
+	return dst
+}
+
+// valid reports whether the header keeps the format's limits and its payloads lie within rest bytes behind it.
+func (h *header) valid(rest int) bool {
+	if h.raw < 0 || h.literals < 0 || h.literals > maxLiterals || h.literals%4 != 0 ||
+		h.matches < 0 || h.matches > maxMatches || h.literalPayload < 0 || h.lmdPayload < 0 {
+		return false
+	}
+	if h.literalPayload > rest || h.lmdPayload > rest-h.literalPayload {
+		return false
+	}
+	if h.literalBits < -7 || h.literalBits > 0 || h.lmdBits < -7 || h.lmdBits > 0 {
+		return false
+	}
+	for _, s := range h.literalState {
+		if s >= literalStates {
+			return false
+		}
+	}
+	return h.lState < lStates && h.mState < mStates && h.dState < dStates
+}

@@ -1,0 +1,227 @@
+package lzfse
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"dmgbench/internal/container/codec/codectest"
+)
+
+// roundTrip encodes and decodes, and says how long the stream was.
+func roundTrip(t require.TestingT, src []byte) int {
+	stream := Encode([]byte("before"), src)
+	require.Equal(t, "before", string(stream[:6]))
+	got := make([]byte, len(src)+1)
+	got[len(src)] = 0xee
+	n, err := Decode(got[:len(src)], stream[6:])
+	require.NoError(t, err)
+	require.Equal(t, len(src), n)
+	if !bytes.Equal(src, got[:len(src)]) {
+		require.FailNow(t, "decodes to other bytes", "first of %d at %d", len(src), firstDifference(src, got))
+	}
+	require.Equal(t, byte(0xee), got[len(src)], "wrote behind dst")
+	return len(stream) - 6
+}
+
+func firstDifference(a, b []byte) int {
+	for i := range a {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	return len(a)
+}
+
+func TestRoundTripVectors(t *testing.T) {
+	for _, v := range codectest.Vectors() {
+		t.Run(v.Name, func(t *testing.T) {
+			n := roundTrip(t, v.Data)
+			assert.LessOrEqual(t, n, len(v.Data)+len(v.Data)/1000+12)
+		})
+	}
+}
+
+func TestBlockKinds(t *testing.T) {
+	text := codectest.Text(1 << 20)
+	noise := codectest.Noise(1<<20, 1)
+	tests := []struct {
+		name  string
+		src   []byte
+		magic uint32
+	}{
+		{"nothing", nil, magicEnd},
+		{"seven bytes", text[:7], magicUncompressed},
+		{"eight bytes of noise", noise[:8], magicUncompressed},
+		{"eight zeros", make([]byte, 8), magicUncompressed},
+		{"4095 bytes of text", text[:4095], magicLZVN},
+		{"4096 bytes of text", text[:4096], magicV2},
+		{"1 MiB of text", text, magicV2},
+		{"4095 bytes of noise", noise[:4095], magicUncompressed},
+		{"1 MiB of noise", noise, magicUncompressed},
+		{"1 MiB of zeros", make([]byte, 1<<20), magicV2},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			roundTrip(t, test.src)
+			assert.Equal(t, test.magic, binary.LittleEndian.Uint32(Encode(nil, test.src)))
+		})
+	}
+}
+
+// TestLongMatchesAndLiterals crosses the limits of L and M, one by one, with sources that leave no other choice.
+func TestLongMatchesAndLiterals(t *testing.T) {
+	noise := codectest.Noise(1<<16, 2)
+	for _, l := range []int{1, 15, 16, 17, 59, 60, 314, 315, 316, 630, 631, 945} {
+		for _, m := range []int{3, 4, 311, 312, 2358, 2359, 2360, 4718, 4719} {
+			src := append(bytes.Clone(noise[:8000]), noise[20000:20000+l]...)
+			src = append(src, noise[100:100+m]...)
+			src = append(src, noise[30000:30000+l]...)
+			roundTrip(t, src)
+		}
+	}
+}
+
+func TestDistances(t *testing.T) {
+	noise := codectest.Noise(600000, 3)
+	for _, d := range []int{16, 1535, 1536, 16383, 16384, 65535, 65536, 131071, 131072, 262137, 262138, 262139, 262140, 262141} {
+		src := append(bytes.Clone(noise[:d]), noise[:20000]...)
+		n := roundTrip(t, src)
+		if d <= MaxDistance && d >= 20000 {
+			assert.Less(t, n, d+d/100+2000, "distance %d is not used", d)
+		} else if d > MaxDistance {
+			assert.Greater(t, n, d+10000, "distance %d is used", d)
+		}
+	}
+	for d := 1; d < 40; d++ {
+		for _, size := range []int{8, 40, 1000, 4096, 10000} {
+			src := bytes.Repeat(noise[:d], size/d+1)[:size]
+			roundTrip(t, src)
+		}
+	}
+}
+
+func TestLZVNAlone(t *testing.T) {
+	noise := codectest.Noise(200000, 4)
+	text := codectest.Text(100000)
+	var e lzvnEncoder
+	check := func(src []byte) int {
+		payload := e.encode(nil, src)
+		got := make([]byte, len(src))
+		require.True(t, decodeLZVN(got, 0, payload))
+		require.True(t, bytes.Equal(src, got))
+		return len(payload)
+	}
+	assert.Less(t, check(text), 70000)
+	for _, d := range []int{1, 2, 3, 1534, 1535, 1536, 1537, 16382, 16383, 16384, 16385, 65534, 65535, 65536, 65537} {
+		src := append(bytes.Clone(noise[:d]), noise[:5000]...)
+		n := check(src)
+		if d >= 5000 && d <= lzvnLarge {
+			assert.Less(t, n, d+d/100+200, "distance %d is not used", d)
+		}
+	}
+	for l := range 600 {
+		for _, m := range []int{3, 4, 5, 8, 9, 10, 11, 25, 26, 34, 35, 281, 282, 600} {
+			src := append(bytes.Clone(noise[:1000]), noise[5000:5000+l]...)
+			check(append(append(src, noise[10:10+m]...), noise[9000:9000+l%7]...))
+		}
+	}
+}
+
+func TestRoundTripRapid(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		roundTrip(t, codectest.Draw(t, 200000))
+	})
+}
+
+func TestDecodeRefuses(t *testing.T) {
+	text := codectest.Text(100000)
+	whole := Encode(nil, text)
+	small := Encode(nil, text[:3000])
+	get := func(dst int, src []byte) error {
+		_, err := Decode(make([]byte, dst), src)
+		return err
+	}
+	require.NoError(t, get(len(text), whole))
+	assert.NoError(t, get(len(text), append(bytes.Clone(whole), "trailing"...)))
+	assert.ErrorIs(t, get(len(text)-1, whole), ErrCorrupt)
+	assert.ErrorIs(t, get(len(text)+1, whole), ErrCorrupt)
+	assert.ErrorIs(t, get(2999, small), ErrCorrupt)
+	assert.ErrorIs(t, get(3001, small), ErrCorrupt)
+	for i := 0; i < len(whole); i += 1 + i/50 {
+		assert.ErrorIs(t, get(len(text), whole[:i]), ErrCorrupt, "cut to %d bytes", i)
+	}
+	for i := range small {
+		assert.ErrorIs(t, get(3000, small[:i]), ErrCorrupt, "cut to %d bytes", i)
+	}
+	for _, src := range []string{"bvx", "bvx#", "bvx-\xff\xff\xff\xff", "bvxn\x01\x00\x00\x00\xff\xff\xff\xff", "bvxn\x01\x00\x00\x00\x01\x00\x00\x00\x70bvx$"} {
+		assert.ErrorIs(t, get(1, []byte(src)), ErrCorrupt, "%q", src)
+	}
+}
+
+// TestDecodeDamaged flips bits: whatever comes out, nothing may panic or write outside.
+func TestDecodeDamaged(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	text := codectest.Text(30000)
+	for _, stream := range [][]byte{Encode(nil, text), Encode(nil, text[:3000])} {
+		size := 30000
+		if len(stream) < 3000 {
+			size = 3000
+		}
+		dst := make([]byte, size+8)
+		for range 2000 {
+			bad := bytes.Clone(stream)
+			for range 1 + r.IntN(3) {
+				bad[r.IntN(min(len(bad), 1<<(4+r.IntN(12))))] ^= 1 << r.IntN(8)
+			}
+			copy(dst[size:], "12345678")
+			n, err := Decode(dst[:size:size], bad)
+			require.LessOrEqual(t, n, size)
+			require.True(t, err == nil || n <= size)
+			require.Equal(t, "12345678", string(dst[size:]))
+		}
+	}
+}
+
+func TestNoAllocations(t *testing.T) {
+	text := codectest.Text(1 << 20)
+	stream := Encode(nil, text)
+	dst, out := make([]byte, len(text)), make([]byte, 0, 1<<20)
+	assert.Less(t, testing.AllocsPerRun(20, func() { _, _ = Decode(dst, stream) }), 1.0)
+	assert.Less(t, testing.AllocsPerRun(20, func() { Encode(out, text) }), 1.0)
+}
+
+func BenchmarkDecode(b *testing.B) {
+	for name, src := range codectest.Bench() {
+		b.Run(name, func(b *testing.B) {
+			stream := Encode(nil, src)
+			dst := make([]byte, len(src))
+			b.SetBytes(int64(len(src)))
+			for b.Loop() {
+				if _, err := Decode(dst, stream); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkEncode(b *testing.B) {
+	for name, src := range codectest.Bench() {
+		b.Run(name, func(b *testing.B) {
+			out := make([]byte, 0, len(src)+1<<18)
+			b.SetBytes(int64(len(src)))
+			var n int
+			for b.Loop() {
+				n = len(Encode(out, src))
+			}
+			b.ReportMetric(float64(n)/float64(len(src)), "ratio")
+		})
+	}
+}
+
