@@ -1,0 +1,259 @@
+package attach
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"dmgbench/internal/container"
+)
+
+// Attach makes a block device of the container and mounts the volume on it. A container that is attached already gives
+// the attachment that there is, as it is. Errors: EAGAIN for a container that somebody has open or that is attached by
+// others, [ErrNoFileSystem], [ErrNoLoop], [ErrNoFUSE], those of package container; nothing stays behind after one.
+func Attach(ctx context.Context, req Request) (Attached, error) {
+	if !filepath.IsAbs(req.Image) {
+		return Attached{}, fmt.Errorf("attaching %q: the path is not absolute", req.Image)
+	}
+	s, err := openStore(ctx)
+	if err != nil {
+		return Attached{}, err
+	}
+	defer s.close()
+	id, err := identity(req.Image)
+	if err != nil {
+		return Attached{}, err
+	}
+	r, err := s.load(id)
+	if err != nil {
+		return Attached{}, err
+	}
+	if r != nil && r.alive() {
+		return r.view(), nil
+	}
+	if r != nil {
+		s.clean(ctx, r)
+	}
+	r, seen, err := s.begin(id, req)
+	if err == nil {
+		err = s.attach(ctx, r, req, seen)
+	}
+	if err != nil {
+		if r != nil {
+			s.undo(r)
+		}
+		return Attached{}, fmt.Errorf("attaching %q: %w", req.Image, err)
+	}
+	return r.view(), nil
+}
+
+// begin looks at the container and keeps what will be attached, before anything is.
+func (s *store) begin(id string, req Request) (*record, *sight, error) {
+	seen, err := look(req.Image)
+	if err != nil {
+		return nil, nil, err
+	}
+	r := &record{Boot: bootID(), Loop: -1, Seen: id}
+	r.ID, r.Image, r.Format, r.Size = id, req.Image, seen.format, seen.size
+	r.ReadOnly, r.Since, r.Warnings = req.ReadOnly, wall.Wall(), seen.warnings
+	r.Filesystem, r.VolumeName = seen.found.fs, seen.found.label
+	r.Offset, _ = seen.extent()
+	fs, known := FilesystemOf(r.Filesystem)
+	r.Owners = known && fs.Owners
+	switch {
+	case !req.NoMount && !known:
+		return nil, nil, noDriver(r.Filesystem)
+	case !req.NoMount && !r.Owners && req.Owners != nil && *req.Owners:
+		return nil, nil, fmt.Errorf("honouring owners: %s keeps none: %w", fs.Name, errors.ErrUnsupported)
+	case !req.NoMount && fs.Kernel == "exfat" && !(fs.MountableByKernel && Loops()):
+		r.Mode = ModeFUSE
+	case !req.NoMount && !fs.MountableByKernel:
+		return nil, nil, noDriver(r.Filesystem)
+	case Loops() && r.Format == container.UDRW:
+		r.Mode = ModeLoop
+	case Loops():
+		r.Mode = ModeFUSELoop
+	case req.NoMount:
+		r.Mode = ModeFUSE
+	default:
+		return nil, nil, fmt.Errorf("the volume is %s, which only a loop device can show (without one, exFAT can be mounted): %w", fs.Name, ErrNoLoop)
+	}
+	return r, seen, s.save(r)
+}
+
+// attach does it, keeping at each step what would have to be undone.
+func (s *store) attach(ctx context.Context, r *record, req Request, seen *sight) (err error) {
+	switch r.Mode {
+	case ModeLoop:
+		err = s.loopRaw(r)
+	case ModeFUSELoop:
+		if err = s.serve(ctx, r, req, seen, s.path(r.ID), false); err == nil {
+			err = s.loopServed(r)
+		}
+	case ModeFUSE:
+		err = s.serveAlone(ctx, r, req, seen)
+	}
+	if err == nil && r.Loop >= 0 {
+		err = s.findPartition(r, seen)
+	}
+	if err == nil && r.Loop >= 0 && !req.NoMount {
+		err = s.mount(r, req)
+	}
+	if err == nil && r.LastMountPoint != "" {
+		s.afterMount(ctx, r, req)
+	}
+	if err != nil {
+		return err
+	}
+	r.Complete = true
+	return s.save(r)
+}
+
+// openRaw opens the image file for a loop device. The device holds the open file, and with it the lock.
+func openRaw(r *record) (file *os.File, direct bool, err error) {
+	open := func(flags int) (*os.File, error) {
+		return os.OpenFile(r.Image, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	}
+	how, lock := os.O_RDWR, unix.LOCK_EX
+	if r.ReadOnly {
+		how, lock = os.O_RDONLY, unix.LOCK_SH
+	}
+	// Where direct I/O is refused the device works through the page cache, and says so.
+	if file, err = open(how | unix.O_DIRECT); err == nil {
+		direct = true
+	} else if errors.Is(err, unix.EINVAL) {
+		file, err = open(how)
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	err = again(func() error { return unix.Flock(int(file.Fd()), lock|unix.LOCK_NB) })
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		err = inUse{fmt.Errorf("locking %q: %w", r.Image, container.ErrInUse)}
+	}
+	if id, e := identity(r.Image); err == nil && (e != nil || id != r.ID) {
+		err = fmt.Errorf("opening %q: it was replaced by something else", r.Image)
+	}
+	if err != nil {
+		file.Close()
+		return nil, false, err
+	}
+	return file, direct, nil
+}
+
+// loopRaw attaches the image file itself.
+func (s *store) loopRaw(r *record) error {
+	file, direct, err := openRaw(r)
+	if cannotWrite(err) && !r.ReadOnly {
+		r.ReadOnly = true
+		r.Warnings = append(r.Warnings, fmt.Sprintf("attached read-only: %v", err))
+		file, direct, err = openRaw(r)
+	}
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	settings := loopSettings{maxSectorsKB: rawRequestKB, readOnly: r.ReadOnly}
+	if info.Size() > r.Size {
+		// A trailer lies behind the sectors: such an image is one for reading.
+		settings.size, settings.readOnly, r.ReadOnly = r.Size, true, true
+	}
+	return s.loop(r, file, direct, settings)
+}
+
+// rawRequestKB is the largest request to an image file, in KiB; the kernel cuts larger ones.
+const rawRequestKB = 1280
+
+// loopServed attaches the FUSE file.
+func (s *store) loopServed(r *record) error {
+	how := os.O_RDWR
+	if r.ReadOnly {
+		how = os.O_RDONLY
+	}
+	file, err := os.OpenFile(filepath.Join(r.FUSEDir, deviceName), how|unix.O_DIRECT|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("opening the served device: %w", err)
+	}
+	defer file.Close()
+	return s.loop(r, file, true, loopSettings{maxSectorsKB: maxRequest >> 10, readOnly: r.ReadOnly})
+}
+
+func (s *store) loop(r *record, file *os.File, direct bool, settings loopSettings) error {
+	n, err := setLoop(file, direct, settings)
+	if err != nil {
+		return err
+	}
+	r.Loop = n
+	info, ok := loopStatus(n)
+	if !ok {
+		return fmt.Errorf("asking for the status of %q: %w", loopPath(n), unix.ENXIO)
+	}
+	r.BackingDev, r.BackingInode = info.Device, info.Inode
+	r.DirectIO = info.Flags&unix.LO_FLAGS_DIRECT_IO != 0
+	r.Device = loopPath(n)
+	if !r.DirectIO {
+		r.Warnings = append(r.Warnings, "the loop device works through the page cache of the host")
+	}
+	return s.save(r)
+}
+
+// serve starts the process that serves the container on the folder.
+func (s *store) serve(ctx context.Context, r *record, req Request, seen *sight, at string, volume bool) error {
+	if _, err := os.Stat("/dev/fuse"); err != nil {
+		return fmt.Errorf("%w: %w", ErrNoFUSE, err)
+	}
+	if !volume {
+		if err := os.Mkdir(at, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+			return err
+		}
+	}
+	uid, gid := owner()
+	o := order{Image: r.Image, ReadOnly: r.ReadOnly, MountAt: at, Volume: volume, Parts: seen.sections(), End: s.path(r.ID + ".end"),
+		Others: volume && os.Geteuid() == 0, UID: uint32(uid), GID: uint32(gid)}
+	if volume && seen.volume >= 0 {
+		o.Parts = o.Parts[seen.volume : seen.volume+1]
+	}
+	r.FUSEDir = at
+	a, err := spawn(ctx, s, r, req.HelperArgs, o)
+	if err != nil {
+		return err
+	}
+	r.ReadOnly = r.ReadOnly || a.ReadOnly
+	r.Warnings = append(r.Warnings, a.Warnings...)
+	var st unix.Stat_t
+	if err := unix.Stat(at, &st); err != nil {
+		return fmt.Errorf("looking at the served device: %w", err)
+	}
+	r.FUSEConnection = unix.Minor(st.Dev)
+	return s.save(r)
+}
+
+// serveAlone is mode fuse: the files of a volume, or the device as a file for whoever wants no mount.
+func (s *store) serveAlone(ctx context.Context, r *record, req Request, seen *sight) error {
+	if req.NoMount {
+		if err := s.serve(ctx, r, req, seen, s.path(r.ID), false); err != nil {
+			return err
+		}
+		r.Device = filepath.Join(r.FUSEDir, deviceName)
+		r.Partition = r.Device
+		if seen.volume >= 0 {
+			r.Partition = filepath.Join(r.FUSEDir, seen.sections()[seen.volume].Name)
+		}
+		return nil
+	}
+	point, made, err := mountPoint(req, r.VolumeName, r.Image)
+	if err != nil {
+		return err
+	}
+	r.LastMountPoint, r.MadeMountPoint = point, made
+	r.Device, r.Partition = s.path(r.ID), s.path(r.ID)
+	return s.serve(ctx, r, req, seen, point, true)
+}

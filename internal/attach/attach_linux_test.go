@@ -1,0 +1,78 @@
+package attach
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"dmgbench/internal/container"
+)
+
+// TestLifeOfAVolume writes, detaches, attaches, reads back, deletes and trims, on every pair of container and file
+// system that this machine can make.
+func TestLifeOfAVolume(t *testing.T) {
+	sizes := map[string]int64{"ext4": 96 << 20, "xfs": 320 << 20, "btrfs": 128 << 20, "ExFAT": 64 << 20}
+	for _, format := range []string{container.UDRW, container.UDSB} {
+		for _, fs := range []string{"ext4", "xfs", "btrfs", "ExFAT"} {
+			t.Run(format+" "+fs, func(t *testing.T) {
+				privileged(t)
+				lifeOfAVolume(t, format, fs, sizes[fs])
+			})
+		}
+	}
+}
+
+func lifeOfAVolume(t *testing.T, format, fs string, size int64) {
+	path := made(t, format, fs, size)
+	a := attach(t, path)
+	assert.Equal(t, format, a.Format)
+	assert.Equal(t, "Test", a.VolumeName)
+	assert.Equal(t, filepath.Join(DefaultMountRoot(), "Test"), a.MountPoint)
+	assert.Empty(t, a.Warnings)
+	assert.Zero(t, a.TrimTime, "a new volume is not trimmed")
+	if a.Mode != ModeFUSE {
+		assert.True(t, a.DirectIO)
+	}
+	small, large := noise(12_345), noise(20<<20)
+	put(t, filepath.Join(a.MountPoint, "small"), small)
+	put(t, filepath.Join(a.MountPoint, "large"), large)
+	requireFile(t, filepath.Join(a.MountPoint, "large"), large)
+	detach(t, a)
+	assert.NoDirExists(t, a.MountPoint)
+	list, err := List(t.Context())
+	require.NoError(t, err)
+	assert.Empty(t, list)
+
+	a = attach(t, path)
+	requireFile(t, filepath.Join(a.MountPoint, "small"), small)
+	requireFile(t, filepath.Join(a.MountPoint, "large"), large)
+	assert.Positive(t, a.Trimmed, "the second mount trims")
+	before := 0
+	if format == container.UDSB {
+		before = bands(t, path)
+	}
+	run(t, "rm", filepath.Join(a.MountPoint, "large"))
+	require.NoError(t, syncVolume(a.MountPoint))
+	detach(t, a)
+	a = attach(t, path)
+	if format == container.UDSB {
+		assert.Less(t, bands(t, path), before-10, "trimming frees bands")
+	}
+	requireFile(t, filepath.Join(a.MountPoint, "small"), small)
+	detach(t, a)
+	if fs == "ext4" {
+		checkExt4(t, path)
+	}
+}
+
+// checkExt4 runs e2fsck, reading only.
+func checkExt4(t *testing.T, path string) {
+	t.Helper()
+	fsck := tool(t, "e2fsck")
+	a, err := Attach(t.Context(), Request{Image: path, ReadOnly: true, NoMount: true})
+	require.NoError(t, err)
+	run(t, fsck, "-fn", a.Partition)
+	detach(t, a)
+}

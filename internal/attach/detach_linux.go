@@ -1,0 +1,244 @@
+package attach
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Detach unmounts, ends the device and the process, and forgets the attachment. When it returns without an error,
+// everything that was written is in the container, unless Lost says otherwise. Politely it leaves what is in use as it
+// is: a [*BusyError]. With force the image is released whoever uses it, and Lost says what they lose; a loop device that
+// a process keeps open lives on, without a file system that writes, until that process is done with it.
+func Detach(ctx context.Context, a Attached, force bool) (Lost, error) {
+	s, err := openStore(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+	r, err := s.load(a.ID)
+	switch {
+	case err != nil:
+		return nil, err
+	case a.ID == "" || r == nil:
+		return nil, fmt.Errorf("detaching %q: %w", a.Image, ErrNotAttached)
+	case !r.alive():
+		return s.clean(ctx, r), nil
+	}
+	if force {
+		return s.force(ctx, r), nil
+	}
+	lost, err := s.polite(ctx, r)
+	if err != nil {
+		return lost, fmt.Errorf("detaching %q: %w", r.Image, err)
+	}
+	return lost, nil
+}
+
+// polite undoes the attachment step by step, and stops at what is in use.
+func (s *store) polite(ctx context.Context, r *record) (Lost, error) {
+	points, err := r.mountPoints()
+	if err != nil {
+		return nil, err
+	}
+	for _, point := range points {
+		if err := unmount(point); err != nil {
+			return nil, err
+		}
+	}
+	if r.Loop >= 0 {
+		if err := s.endLoop(ctx, r); err != nil {
+			return nil, err
+		}
+	}
+	s.removeMountPoint(r)
+	if err := s.save(r); err != nil {
+		return nil, err
+	}
+	served, err := r.servedMounts()
+	if err != nil {
+		return nil, err
+	}
+	for _, point := range served {
+		if err := unmount(point); err != nil {
+			return nil, err
+		}
+	}
+	if err := waitUntil(ctx, patience, func() (bool, error) { return !r.helperLives(), nil }); err != nil {
+		return nil, fmt.Errorf("waiting for process %d to flush and end: %w", r.HelperPID, err)
+	}
+	lost := s.lastWord(r, false)
+	return lost, s.forget(r.ID)
+}
+
+// endLoop clears the device unless somebody has it open. Looking first matters: a clearing once asked for is not taken
+// back by the kernel.
+func (s *store) endLoop(ctx context.Context, r *record) error {
+	for _, node := range []string{r.Device, r.Partition} {
+		if by := holders(node); len(by) > 0 {
+			return &BusyError{What: node, Holders: by}
+		}
+	}
+	err := clearLoop(ctx, r, 10*time.Second)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return &BusyError{What: r.Device, Holders: holders(r.Device)}
+	}
+	return err
+}
+
+// force undoes the attachment whoever uses it.
+func (s *store) force(ctx context.Context, r *record) Lost {
+	var lost Lost
+	points, _ := r.mountPoints()
+	for _, point := range points {
+		lost = append(lost, forceUnmount(point, true)...)
+	}
+	return append(lost, s.release(ctx, r, false)...)
+}
+
+// clean takes away what a dead process, a dead command or another boot left.
+func (s *store) clean(ctx context.Context, r *record) Lost {
+	if r.Boot != bootID() {
+		_ = s.forget(r.ID)
+		return nil
+	}
+	// Here it must not matter that whoever asked has given up meanwhile.
+	ctx = context.WithoutCancel(ctx)
+	dead := r.HelperPID != 0 && !r.helperLives()
+	var lost Lost
+	points, _ := r.mountPoints()
+	for _, point := range points {
+		lost = append(lost, forceUnmount(point, !dead)...)
+	}
+	lost = append(lost, s.release(ctx, r, dead)...)
+	if dead && r.Complete {
+		lost = append(Lost{"the process that served the image had died: what was written and not flushed is lost"}, lost...)
+	}
+	return lost
+}
+
+// undo is clean for an attach that did not come to its end.
+func (s *store) undo(r *record) { s.clean(context.Background(), r) }
+
+// release ends device, mount and process, each as far as it exists, and forgets the attachment.
+func (s *store) release(ctx context.Context, r *record, dead bool) (lost Lost) {
+	if r.Loop >= 0 && r.ours() {
+		if err := clearLoop(ctx, r, 3*time.Second); err != nil {
+			text := err.Error()
+			if by := holders(r.Device); errors.Is(err, os.ErrDeadlineExceeded) {
+				text = fmt.Sprintf("%q lives on until whoever uses it ends", r.Device)
+				if len(by) > 0 {
+					text = (&BusyError{What: r.Device, Holders: by}).Error()
+				}
+			}
+			lost = append(lost, text)
+		}
+	}
+	// MNT_FORCE ends the connection: requests under way fail, and the process goes on to flush and close the container.
+	served, _ := r.servedMounts()
+	for _, point := range served {
+		_ = unix.Unmount(point, unix.MNT_FORCE|unix.UMOUNT_NOFOLLOW)
+		if err := unix.Unmount(point, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil && os.Geteuid() != 0 {
+			_ = fusermount(point, "-z")
+		}
+	}
+	if r.helperLives() {
+		abort(r)
+		err := waitUntil(ctx, patience, func() (bool, error) { return !r.helperLives(), nil })
+		if err != nil {
+			lost = append(lost, "the process that served the image did not end and was killed: what it had not flushed is lost")
+			_ = unix.Kill(r.HelperPID, unix.SIGKILL)
+			_ = waitUntil(ctx, patience, func() (bool, error) { return !r.helperLives(), nil })
+		}
+	}
+	lost = append(lost, s.lastWord(r, dead)...)
+	s.removeMountPoint(r)
+	_ = s.forget(r.ID)
+	return lost
+}
+
+// abort ends the FUSE connection of a mount that is still in use after it was detached from the tree.
+func abort(r *record) {
+	if r.FUSEConnection == 0 {
+		return
+	}
+	_ = os.WriteFile(fmt.Sprintf("/sys/fs/fuse/connections/%d/abort", r.FUSEConnection), []byte("1"), 0)
+}
+
+// lastWord reads what the process could not do. None at all is told too, unless it is known to have died.
+func (s *store) lastWord(r *record, dead bool) (lost Lost) {
+	if r.HelperPID == 0 || dead {
+		return nil
+	}
+	data, err := s.dir.ReadFile(r.ID+".end", 1<<20)
+	var word lastWord
+	if err == nil {
+		err = json.Unmarshal(data, &word)
+	}
+	if err != nil {
+		if !r.Complete {
+			return nil
+		}
+		return Lost{fmt.Sprintf("the process that served the image ended without a word: %v", err)}
+	}
+	lost = append(lost, word.Failures...)
+	if more := word.Count - len(word.Failures); more > 0 {
+		lost = append(lost, fmt.Sprintf("and %d more failures", more))
+	}
+	return lost
+}
+
+// fusermount unmounts for a user who may not.
+func fusermount(point string, flags ...string) error {
+	tool := findTool("fusermount3")
+	if tool == "" {
+		tool = findTool("fusermount")
+	}
+	if tool == "" {
+		return fmt.Errorf("unmounting %q: fusermount3 is missing (package fuse3): %w", point, unix.EPERM)
+	}
+	out, err := exec.Command(tool, append(append([]string{"-u"}, flags...), "--", point)...).CombinedOutput()
+	if err == nil {
+		return nil
+	}
+	if by := holders(point); len(by) > 0 {
+		return fmt.Errorf("unmounting: %w", &BusyError{What: point, Holders: by})
+	}
+	return fmt.Errorf("unmounting %q: %w: %s", point, err, out)
+}
+
+// List returns what is attached. What it finds dead it cleans up, and returns once more with Dead set.
+func List(ctx context.Context) ([]Attached, error) {
+	if _, err := os.Stat(RuntimeDir()); errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	s, err := openStore(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+	records, err := s.all()
+	if err != nil {
+		return nil, err
+	}
+	var list []Attached
+	for _, r := range records {
+		if r.alive() {
+			list = append(list, r.view())
+			continue
+		}
+		a := r.Attached
+		a.Dead, a.MountPoint = true, r.LastMountPoint
+		a.Warnings = append(a.Warnings, s.clean(ctx, r)...)
+		if r.Boot == bootID() {
+			list = append(list, a)
+		}
+	}
+	return list, nil
+}

@@ -1,0 +1,304 @@
+package attach
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"log"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+
+	"dmgbench/internal/blockdev"
+	"dmgbench/internal/container"
+	"dmgbench/internal/exfat"
+	"dmgbench/internal/hostio"
+)
+
+const (
+	// maxRequest is the largest FUSE request in bytes: two of them share a megabyte among two cores.
+	maxRequest = 512 << 10
+	// deviceName is the file that is the whole device.
+	deviceName = "image"
+	// discardUnit is what statfs answers as the block size; a loop device takes it as the granularity of discards.
+	discardUnit = 4096
+	// long is how long the kernel may believe what nobody but it can change.
+	long = 24 * time.Hour
+)
+
+// deviceFS is a FUSE file system of one folder: the device as a file, and each partition as another.
+type deviceFS struct {
+	fuse.RawFileSystem
+	nodes    []deviceNode // node i has the number i+2
+	readOnly bool
+	fails    *failures
+	now      time.Time
+}
+
+type deviceNode struct {
+	name string
+	dev  blockdev.Device
+}
+
+func newDeviceFS(dev blockdev.Device, parts []section, readOnly bool, fails *failures) (*deviceFS, error) {
+	d := &deviceFS{RawFileSystem: fuse.NewDefaultRawFileSystem(), readOnly: readOnly, fails: fails, now: time.Now()}
+	d.nodes = append(d.nodes, deviceNode{deviceName, dev})
+	for _, p := range parts {
+		part, err := blockdev.Section(dev, p.Off, p.Size)
+		if err != nil {
+			return nil, err
+		}
+		d.nodes = append(d.nodes, deviceNode{p.Name, part})
+	}
+	return d, nil
+}
+
+func (d *deviceFS) String() string { return "dmgbench" }
+
+func (d *deviceFS) node(id uint64) *deviceNode {
+	if id < 2 || id-2 >= uint64(len(d.nodes)) {
+		return nil
+	}
+	return &d.nodes[id-2]
+}
+
+func (d *deviceFS) attr(id uint64, a *fuse.Attr) fuse.Status {
+	a.Ino, a.Nlink, a.Blksize = id, 1, discardUnit
+	a.SetTimes(&d.now, &d.now, &d.now)
+	a.Uid, a.Gid = uint32(os.Geteuid()), uint32(os.Getegid())
+	if id == fuse.FUSE_ROOT_ID {
+		a.Mode, a.Nlink = unix.S_IFDIR|0o700, 2
+		return fuse.OK
+	}
+	n := d.node(id)
+	if n == nil {
+		return fuse.ENOENT
+	}
+	a.Mode, a.Size = unix.S_IFREG|0o600, uint64(n.dev.Size())
+	if d.readOnly {
+		a.Mode = unix.S_IFREG | 0o400
+	}
+	a.Blocks = a.Size / 512
+	return fuse.OK
+}
+
+func (d *deviceFS) Lookup(_ <-chan struct{}, h *fuse.InHeader, name string, out *fuse.EntryOut) fuse.Status {
+	for i, n := range d.nodes {
+		if h.NodeId == fuse.FUSE_ROOT_ID && n.name == name {
+			out.NodeId = uint64(i + 2)
+			out.SetEntryTimeout(long)
+			out.SetAttrTimeout(long)
+			return d.attr(out.NodeId, &out.Attr)
+		}
+	}
+	return fuse.ENOENT
+}
+
+func (d *deviceFS) GetAttr(_ <-chan struct{}, in *fuse.GetAttrIn, out *fuse.AttrOut) fuse.Status {
+	out.SetTimeout(long)
+	return d.attr(in.NodeId, &out.Attr)
+}
+
+// SetAttr lets times be set and forgets them; a device has one size.
+func (d *deviceFS) SetAttr(_ <-chan struct{}, in *fuse.SetAttrIn, out *fuse.AttrOut) fuse.Status {
+	if size, ok := in.GetSize(); ok {
+		if n := d.node(in.NodeId); n == nil || int64(size) != n.dev.Size() {
+			return fuse.EPERM
+		}
+	}
+	if in.Valid&(fuse.FATTR_MODE|fuse.FATTR_UID|fuse.FATTR_GID) != 0 {
+		return fuse.EPERM
+	}
+	return d.attr(in.NodeId, &out.Attr)
+}
+
+func (d *deviceFS) OpenDir(_ <-chan struct{}, in *fuse.OpenIn, _ *fuse.OpenOut) fuse.Status {
+	if in.NodeId != fuse.FUSE_ROOT_ID {
+		return fuse.ENOTDIR
+	}
+	return fuse.OK
+}
+
+func (d *deviceFS) ReadDir(_ <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEntryList) fuse.Status {
+	for i := int(in.Offset); i < len(d.nodes); i++ {
+		if !out.AddDirEntry(fuse.DirEntry{Name: d.nodes[i].name, Mode: unix.S_IFREG, Ino: uint64(i + 2), Off: uint64(i + 1)}) {
+			break
+		}
+	}
+	return fuse.OK
+}
+
+func (d *deviceFS) ReadDirPlus(c <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEntryList) fuse.Status {
+	for i := int(in.Offset); i < len(d.nodes); i++ {
+		entry := out.AddDirLookupEntry(fuse.DirEntry{Name: d.nodes[i].name, Mode: unix.S_IFREG, Ino: uint64(i + 2), Off: uint64(i + 1)})
+		if entry == nil {
+			break
+		}
+		d.Lookup(c, &in.InHeader, d.nodes[i].name, entry)
+	}
+	return fuse.OK
+}
+
+func (d *deviceFS) Access(<-chan struct{}, *fuse.AccessIn) fuse.Status { return fuse.OK }
+
+func (d *deviceFS) Open(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
+	if d.node(in.NodeId) == nil {
+		return fuse.EISDIR
+	}
+	if d.readOnly && in.Flags&unix.O_ACCMODE != unix.O_RDONLY {
+		return fuse.EROFS
+	}
+	out.OpenFlags = fuse.FOPEN_DIRECT_IO
+	return fuse.OK
+}
+
+func (d *deviceFS) Read(_ <-chan struct{}, in *fuse.ReadIn, buf []byte) (fuse.ReadResult, fuse.Status) {
+	n := d.node(in.NodeId)
+	if n == nil {
+		return nil, fuse.EISDIR
+	}
+	got, err := n.dev.ReadAt(buf, int64(in.Offset))
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, d.fails.status("reading", err)
+	}
+	return fuse.ReadResultData(buf[:got]), fuse.OK
+}
+
+func (d *deviceFS) Write(_ <-chan struct{}, in *fuse.WriteIn, data []byte) (uint32, fuse.Status) {
+	n := d.node(in.NodeId)
+	if n == nil {
+		return 0, fuse.EISDIR
+	}
+	done, err := n.dev.WriteAt(data, int64(in.Offset))
+	if err != nil {
+		return 0, d.fails.status("writing", err)
+	}
+	return uint32(done), fuse.OK
+}
+
+func (d *deviceFS) Fsync(_ <-chan struct{}, in *fuse.FsyncIn) fuse.Status {
+	n := d.node(in.NodeId)
+	if n == nil {
+		return fuse.OK
+	}
+	if err := n.dev.Flush(); err != nil {
+		return d.fails.status("flushing", err)
+	}
+	return fuse.OK
+}
+
+func (d *deviceFS) Flush(<-chan struct{}, *fuse.FlushIn) fuse.Status { return fuse.OK }
+
+// Fallocate frees ranges: both holes and ranges of zeros, which a container keeps as the same nothing.
+func (d *deviceFS) Fallocate(_ <-chan struct{}, in *fuse.FallocateIn) fuse.Status {
+	n := d.node(in.NodeId)
+	if n == nil {
+		return fuse.EISDIR
+	}
+	off, length := int64(in.Offset), int64(in.Length)
+	switch in.Mode {
+	case unix.FALLOC_FL_PUNCH_HOLE | unix.FALLOC_FL_KEEP_SIZE,
+		unix.FALLOC_FL_ZERO_RANGE | unix.FALLOC_FL_KEEP_SIZE, unix.FALLOC_FL_ZERO_RANGE:
+	case 0, unix.FALLOC_FL_KEEP_SIZE:
+		return fuse.OK // all of the device is there; what has no band gets one when it is written
+	default:
+		return fuse.Status(unix.EOPNOTSUPP)
+	}
+	err := n.dev.Discard(off, length)
+	if errors.Is(err, errors.ErrUnsupported) && in.Mode&unix.FALLOC_FL_ZERO_RANGE != 0 {
+		err = writeZeros(n.dev, off, length)
+	}
+	if err != nil {
+		return d.fails.status("discarding", err)
+	}
+	return fuse.OK
+}
+
+func writeZeros(dev blockdev.Device, off, n int64) error {
+	zero, err := hostio.AlignedBuffer(int(min(n, 1<<20)))
+	if err != nil {
+		return err
+	}
+	defer zero.Free()
+	for n > 0 {
+		part := zero.Bytes()[:min(n, int64(len(zero.Bytes())))]
+		if _, err := dev.WriteAt(part, off); err != nil {
+			return err
+		}
+		off, n = off+int64(len(part)), n-int64(len(part))
+	}
+	return nil
+}
+
+func (d *deviceFS) StatFs(_ <-chan struct{}, _ *fuse.InHeader, out *fuse.StatfsOut) fuse.Status {
+	out.Bsize, out.Frsize, out.NameLen = discardUnit, discardUnit, 255
+	out.Blocks = uint64(d.nodes[0].dev.Size()) / discardUnit
+	return fuse.OK
+}
+
+// failures keeps what could not be done, for the one who detaches.
+type failures struct {
+	mu    sync.Mutex
+	count int
+	first []string
+}
+
+func (f *failures) add(doing string, err error) {
+	if err == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.count++
+	if len(f.first) < mostFailures {
+		text := strings.ReplaceAll(err.Error(), "\n", "; ")
+		f.first = append(f.first, doing+": "+text)
+		log.Printf("%s: %s", doing, text)
+	}
+}
+
+// status notes a failure and gives it the number that the kernel passes on.
+func (f *failures) status(doing string, err error) fuse.Status {
+	errno := number(err)
+	if errno != syscall.EOPNOTSUPP && errno != syscall.EROFS {
+		f.add(doing, err)
+	}
+	return fuse.Status(errno)
+}
+
+func (f *failures) lastWord() lastWord {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return lastWord{Failures: f.first, Count: f.count}
+}
+
+// number is the system's error number of an error of the layers below.
+func number(err error) syscall.Errno {
+	for _, known := range []struct {
+		err error
+		no  syscall.Errno
+	}{
+		{exfat.ErrNoSpace, syscall.ENOSPC}, {exfat.ErrNotEmpty, syscall.ENOTEMPTY}, {exfat.ErrIsDir, syscall.EISDIR},
+		{exfat.ErrNotDir, syscall.ENOTDIR}, {exfat.ErrBusy, syscall.EBUSY}, {exfat.ErrName, syscall.EINVAL},
+		{exfat.ErrReadOnly, syscall.EROFS}, {container.ErrReadOnly, syscall.EROFS}, {errors.ErrUnsupported, syscall.EOPNOTSUPP},
+		{fs.ErrNotExist, syscall.ENOENT}, {fs.ErrExist, syscall.EEXIST}, {exfat.ErrCorrupt, syscall.EUCLEAN},
+		{blockdev.ErrOutOfRange, syscall.EINVAL}, {context.Canceled, syscall.EINTR},
+	} {
+		if errors.Is(err, known.err) {
+			return known.no
+		}
+	}
+	if errno, ok := errors.AsType[syscall.Errno](err); ok && errno != 0 {
+		return errno
+	}
+	if errors.Is(err, fs.ErrInvalid) {
+		return syscall.EINVAL
+	}
+	return syscall.EIO
+}

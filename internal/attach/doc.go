@@ -1,0 +1,123 @@
+// Package attach makes an image on Linux what it is on a Mac: a block device with partitions, and a mounted volume.
+//
+// # How
+//
+// A raw image (UDRW) becomes a loop device as it is. Every other container is served by a process of its own as the one
+// file of a FUSE file system, and that file becomes the loop device. Partitions are the kernel's own scan of the
+// device. Where there are no loop devices, or the kernel has no driver for exFAT, the same process serves the files of
+// an exFAT volume directly. [Attached].Mode says which of the three it was.
+//
+// The state of what is attached lies in the runtime folder (see [RuntimeDir]), one JSON file per attachment, all behind
+// one lock; whatever it says is compared with the kernel before anything is done to a device. A serving process that
+// died is noticed by the next call of [List], [Attach] or [Detach], and what it left is taken away.
+//
+// # What it decides
+//
+// Volumes are mounted nosuid, nodev and noatime, below /run/media/dmgbench for root and below the runtime folder for
+// others, in a folder named after the volume ("Name 1" and so on where that is taken). Only the file systems of
+// [Filesystems] are mounted. Ownership is what the file system stores, since Linux has no "noowners": for exFAT and FAT32
+// everything belongs to the user who attached (under sudo: the one who called sudo), and the empty root of a new volume
+// is given to that user. From the second mount of a volume on it is trimmed when it is attached, as macOS does.
+//
+// # What it refuses
+//
+// It attaches no image twice and touches no device, mount or process that is not provably its own. It mounts no file
+// system that is not on the list, and never another one than is there. Other systems than Linux get
+// errors.ErrUnsupported.
+package attach
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// HelperVerb is the hidden first argument with which the program is started again as the process that serves an image;
+// see [HelperMain].
+const HelperVerb = "__attach-helper"
+
+// The modes of an attachment.
+const (
+	ModeLoop     = "loop"      // the image file is a loop device
+	ModeFUSELoop = "fuse+loop" // a FUSE file over the container is a loop device
+	ModeFUSE     = "fuse"      // no block device: an exFAT volume, or with NoMount the device as a file, served by FUSE
+)
+
+// Request says what Attach is to do.
+type Request struct {
+	Image      string // absolute path of the container
+	ReadOnly   bool
+	NoMount    bool
+	NoTrim     bool     // leave the volume untrimmed, even from the second mount on
+	MountPoint string   // mount exactly here, an existing folder; empty: a new one below MountRoot
+	MountRoot  string   // an existing folder; empty: see [DefaultMountRoot]
+	Owners     *bool    // nil and false as the file system does by itself; true is an error where it has no owners
+	Browse     bool     // kept for show: Linux has nothing to hide a volume from
+	HelperArgs []string // how the program is called to reach [HelperMain]; nil: its own name and HelperVerb
+}
+
+// Attached is an image that is attached.
+type Attached struct {
+	ID         string    // of the attachment: identifies the container's file or folder, on this boot
+	Image      string    // as in the request
+	Format     string    // UDRW, UDSB
+	Device     string    // the whole disk: /dev/loop3, or in mode fuse a path that only names it
+	Partition  string    // what carries the volume: /dev/loop3p1; Device without partitions; the FUSE file in mode fuse
+	MountPoint string    // empty when not mounted
+	Filesystem string    // the kernel's name: ext4, xfs, btrfs, exfat, vfat, hfsplus; empty when none was recognised
+	VolumeName string    // the label in the file system
+	HelperPID  int       // of the serving process, 0 in mode loop
+	ReadOnly   bool      //
+	Size       int64     // of the device, bytes
+	Mode       string    // ModeLoop, ModeFUSELoop or ModeFUSE
+	Since      time.Time // when it was attached
+	Dead       bool      // its serving process had died, or its device was gone; what was left has been cleaned up
+	DirectIO   bool      // the loop device reads and writes its file past the host's page cache
+	Owners     bool      // the file system keeps owners
+	Trimmed    int64     // bytes the trim at this mount gave back, 0 if there was none
+	TrimTime   time.Duration
+	Warnings   []string // what whoever attached should know
+}
+
+// Lost says what a detach could not save, in words; empty when everything written before is in the container.
+type Lost []string
+
+// Conditions that callers branch on.
+var (
+	// ErrNoFileSystem says that nothing on the image can be mounted by anybody here.
+	ErrNoFileSystem = errors.New("no mountable file systems")
+	// ErrNotAttached says that there is no such attachment any more.
+	ErrNotAttached = errors.New("not attached")
+	// ErrNoFUSE says that an image needs FUSE, and the system does not offer it.
+	ErrNoFUSE = errors.New("FUSE is not available: load the module fuse and let the user open /dev/fuse (package fuse3)")
+	// ErrNoLoop says that an image needs a loop device, and the user cannot have one.
+	ErrNoLoop = errors.New("no loop device is available: it takes root and /dev/loop-control")
+)
+
+// Holder is a process that keeps a volume or an image busy.
+type Holder struct {
+	PID     int
+	Command string
+}
+
+// BusyError says that a volume or an image is in use, and by whom as far as can be told. It matches syscall.EBUSY.
+type BusyError struct {
+	What    string
+	Holders []Holder
+}
+
+func (e *BusyError) Error() string {
+	by := make([]string, 0, len(e.Holders))
+	for _, h := range e.Holders {
+		by = append(by, fmt.Sprintf("%s (process %d)", h.Command, h.PID))
+	}
+	if len(by) == 0 {
+		return fmt.Sprintf("%q is busy", e.What)
+	}
+	return fmt.Sprintf("%q is busy: held by %s", e.What, strings.Join(by, ", "))
+}
+
+// Is makes the error match syscall.EBUSY.
+func (e *BusyError) Is(target error) bool { return target == syscall.EBUSY }

@@ -1,0 +1,267 @@
+package attach
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+
+	"dmgbench/internal/container"
+	"dmgbench/internal/hostio"
+)
+
+// section is a part of the device that the serving process offers as a file of its own.
+type section struct {
+	Name      string
+	Off, Size int64
+}
+
+// order is what the serving process is told on its descriptor 3.
+type order struct {
+	Image    string
+	ReadOnly bool
+	MountAt  string
+	Volume   bool      // serve the files of the exFAT volume in Parts[0], not the device
+	Parts    []section // the partitions
+	End      string    // where the last word goes
+	Others   bool      // everybody may look into the mount, not only who made it
+	UID, GID uint32    // of the files of a volume
+}
+
+// answer is what it says once on its descriptor 4, when it serves or cannot.
+type answer struct {
+	Error    string // verbatim; empty: it serves
+	InUse    bool   // the error is that somebody else has the container open
+	NoFUSE   bool   // the error is that the system has no FUSE
+	ReadOnly bool   // it could only be opened for reading
+	Label    string // of a volume
+	Warnings []string
+}
+
+// lastWord is what it leaves behind when it ends.
+type lastWord struct {
+	Failures []string // writes and flushes that did not succeed, at most a few
+	Count    int      // how many there were
+}
+
+const mostFailures = 8
+
+// HelperMain is the process that serves one image; the program calls it when it was started with [HelperVerb]. It ends
+// when its mount is gone, with what could not be written down in the runtime folder, and its status says whether
+// everything was. It takes its orders from descriptor 3 and answers on 4.
+func HelperMain([]string) int {
+	log.SetFlags(log.LstdFlags | log.Lmicroseconds)
+	ready := os.NewFile(4, "ready")
+	var o order
+	err := json.NewDecoder(os.NewFile(3, "order")).Decode(&o)
+	if err != nil || ready == nil {
+		fmt.Fprintln(os.Stderr, "this entry is for the program itself, not for people")
+		return 2
+	}
+	protect()
+	s, a, err := start(o)
+	if err != nil {
+		a.Error = err.Error()
+		a.InUse = errors.Is(err, container.ErrInUse)
+		a.NoFUSE = errors.Is(err, ErrNoFUSE)
+	}
+	// Whoever started this may be dead; then nobody will ever ask for the image.
+	if e := json.NewEncoder(ready).Encode(a); e != nil && s != nil {
+		_ = unmount(o.MountAt)
+	}
+	ready.Close()
+	if err != nil {
+		log.Print(err)
+		return 1
+	}
+	return s.run(o)
+}
+
+// server is a mounted FUSE file system and what lies below it.
+type server struct {
+	fuse   *fuse.Server
+	image  container.Image
+	dir    *hostio.Dir
+	volume *volumeFS // nil when the device is served
+	fails  *failures
+}
+
+func start(o order) (s *server, a answer, err error) {
+	s = &server{fails: &failures{}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.release())
+			s = nil
+		}
+	}()
+	if s.dir, err = hostio.OpenDir(filepath.Dir(o.Image)); err != nil {
+		return s, a, err
+	}
+	if s.image, a, err = openImage(s.dir, o); err != nil {
+		return s, a, err
+	}
+	if _, err := os.Stat("/dev/fuse"); err != nil {
+		return s, a, fmt.Errorf("%w: %w", ErrNoFUSE, err)
+	}
+	var raw fuse.RawFileSystem
+	if o.Volume {
+		if s.volume, err = openVolume(s.image, o, a.ReadOnly, s.fails); err != nil {
+			return s, a, err
+		}
+		a.Label = s.volume.volume.Label()
+		a.Warnings = append(a.Warnings, s.volume.warnings()...)
+		raw = s.volume.raw()
+	} else if raw, err = newDeviceFS(s.image, o.Parts, a.ReadOnly, s.fails); err != nil {
+		return s, a, err
+	}
+	if s.fuse, err = fuse.NewServer(raw, o.MountAt, mountOptions(o, a.ReadOnly)); err != nil {
+		return s, a, fmt.Errorf("mounting on %q: %w", o.MountAt, err)
+	}
+	go s.fuse.Serve()
+	return s, a, s.fuse.WaitMount()
+}
+
+// openImage opens the container past the host's page cache; one that cannot be written is opened for reading.
+func openImage(dir *hostio.Dir, o order) (container.Image, answer, error) {
+	options := container.OpenOptions{ReadOnly: o.ReadOnly, Cache: hostio.CacheDirect}
+	image, err := container.Open(dir, filepath.Base(o.Image), options)
+	a := answer{ReadOnly: o.ReadOnly}
+	if cannotWrite(err) && !o.ReadOnly {
+		options.ReadOnly = true
+		if second, e := container.Open(dir, filepath.Base(o.Image), options); e == nil {
+			a.ReadOnly, a.Warnings = true, []string{fmt.Sprintf("attached read-only: %v", err)}
+			image, err = second, nil
+		}
+	}
+	if w, ok := image.(container.Warner); ok && err == nil {
+		a.Warnings = append(a.Warnings, w.Warnings()...)
+	}
+	return image, a, err
+}
+
+func cannotWrite(err error) bool {
+	return errors.Is(err, errors.ErrUnsupported) || errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EROFS)
+}
+
+// mountOptions are those that were measured to matter: large requests, many of them at once, no splicing.
+func mountOptions(o order, readOnly bool) *fuse.MountOptions {
+	options := &fuse.MountOptions{
+		AllowOther:          o.Others,
+		MaxBackground:       64,
+		CongestionThreshold: 64,
+		MaxWrite:            maxRequest,
+		DisableSplice:       true,
+		DisableXAttrs:       true,
+		EnableLocks:         false,
+		FsName:              "dmgbench:" + strings.Map(plainName, filepath.Base(o.Image)),
+		Name:                "dmgbench",
+		ExtraCapabilities:   fuse.CAP_ASYNC_DIO | fuse.CAP_IOCTL_DIR,
+		DirectMountStrict:   os.Geteuid() == 0,
+		Options:             []string{"default_permissions"},
+	}
+	if os.Geteuid() == 0 {
+		options.DirectMountFlags = mountFlags
+		if readOnly {
+			options.DirectMountFlags |= unix.MS_RDONLY
+		}
+	} else {
+		options.Options = append(options.Options, "nosuid", "nodev")
+		if readOnly {
+			options.Options = append(options.Options, "ro")
+		}
+	}
+	return options
+}
+
+func plainName(r rune) rune {
+	if r == ',' || r == '\\' || r < ' ' {
+		return '_'
+	}
+	return r
+}
+
+// run serves until the mount is gone.
+func (s *server) run(o order) int {
+	// The terminal and the session are not ours; a request to end would leave a mount without a file system.
+	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGPIPE)
+	term := make(chan os.Signal, 1)
+	signal.Notify(term, unix.SIGTERM)
+	go func() {
+		for range term {
+			log.Print("asked to end: flushing, and serving on until the image is detached")
+			s.fails.add("flushing", s.flush())
+		}
+	}()
+	s.fuse.Wait()
+	s.fails.add("closing", s.release())
+	word := s.fails.lastWord()
+	data, err := json.Marshal(word)
+	if err == nil {
+		err = os.WriteFile(o.End, data, 0o600)
+	}
+	if err != nil {
+		log.Print(err)
+	}
+	if word.Count > 0 || err != nil {
+		return 1
+	}
+	return 0
+}
+
+func (s *server) flush() error {
+	if s.volume != nil {
+		return s.volume.volume.Sync()
+	}
+	return s.image.Flush()
+}
+
+func (s *server) release() error {
+	var errs []error
+	if s.volume != nil {
+		errs = append(errs, s.volume.close())
+	}
+	if s.image != nil {
+		errs = append(errs, s.image.Close())
+	}
+	if s.dir != nil {
+		errs = append(errs, s.dir.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// protect keeps the process from being what the machine waits for when memory is short: its pages stay in memory, the
+// kernel does not write back through it to make room for it, and it is the last to be killed. Where that is not
+// permitted it is said in the log, and the image served all the same.
+func protect() {
+	debug.SetGCPercent(400) // the buffers of requests are few and live long
+	note := func(what string, err error) {
+		if err != nil {
+			log.Printf("%s: %v", what, err)
+		}
+	}
+	note("being killed last", os.WriteFile("/proc/self/oom_score_adj", []byte("-1000"), 0))
+	if mayLock() {
+		note("staying in memory", unix.Mlockall(unix.MCL_CURRENT|unix.MCL_FUTURE|unix.MCL_ONFAULT))
+	} else {
+		log.Print("staying in memory: no CAP_IPC_LOCK")
+	}
+}
+
+// mayLock says whether locking is without limit: with one, later allocations would fail.
+func mayLock() bool {
+	var header = unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	if unix.Capget(&header, &data[0]) != nil {
+		return false
+	}
+	return data[0].Effective&(1<<unix.CAP_IPC_LOCK) != 0
+}

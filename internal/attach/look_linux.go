@@ -1,0 +1,108 @@
+package attach
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"dmgbench/internal/blockdev"
+	"dmgbench/internal/container"
+	"dmgbench/internal/exfat"
+	"dmgbench/internal/gpt"
+	"dmgbench/internal/hostio"
+)
+
+// sight is what can be told of a container without attaching it.
+type sight struct {
+	format   string
+	size     int64
+	parts    []gpt.Partition
+	volume   int // number of the partition to be mounted, from 0; -1: the whole device
+	found    found
+	warnings []string
+}
+
+// offset and length of what carries the volume, in bytes.
+func (s *sight) extent() (off, n int64) {
+	if s.volume < 0 {
+		return 0, s.size
+	}
+	p := s.parts[s.volume]
+	return p.Offset(), p.Size()
+}
+
+// sections are the partitions under the names of their numbers.
+func (s *sight) sections() []section {
+	var list []section
+	for _, p := range s.parts {
+		list = append(list, section{fmt.Sprintf("p%d", p.Index+1), p.Offset(), p.Size()})
+	}
+	return list
+}
+
+// look opens the container for reading only, whoever has it open, and finds the volume on it.
+func look(path string) (*sight, error) {
+	dir, err := hostio.OpenDir(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	image, err := container.Open(dir, filepath.Base(path), container.OpenOptions{ReadOnly: true})
+	if err != nil {
+		return nil, err
+	}
+	defer image.Close()
+	s := &sight{format: image.Format(), size: image.Size(), volume: -1}
+	table, warnings, err := gpt.Read(image)
+	switch {
+	case errors.Is(err, gpt.ErrNoTable):
+		s.found, err = identifyVolume(image)
+		return s, err
+	case err != nil:
+		return nil, err
+	}
+	for _, w := range warnings {
+		s.warnings = append(s.warnings, string(w))
+	}
+	s.parts = table.Partitions
+	return s, s.choose(image)
+}
+
+// choose takes the first partition with a file system that can be mounted, else the first that is not for booting.
+func (s *sight) choose(image blockdev.Device) error {
+	for i, p := range s.parts {
+		if p.Type == gpt.EFISystem && len(s.parts) > 1 {
+			continue
+		}
+		dev, err := blockdev.Section(image, p.Offset(), p.Size())
+		if err != nil {
+			return err
+		}
+		f, err := identifyVolume(dev)
+		if err != nil {
+			return err
+		}
+		_, mountable := FilesystemOf(f.fs)
+		if s.volume < 0 || mountable {
+			s.volume, s.found = i, f
+		}
+		if mountable {
+			return nil
+		}
+	}
+	return nil
+}
+
+// identifyVolume is identify with the labels that take more than a look at the first blocks.
+func identifyVolume(dev blockdev.Device) (found, error) {
+	f := identify(dev)
+	if f.fs == "exfat" {
+		volume, err := exfat.Mount(dev, exfat.MountOptions{ReadOnly: true})
+		if err != nil {
+			return f, nil // whoever mounts it says what is wrong with it
+		}
+		f.label = volume.Label()
+		return f, volume.Unmount()
+	}
+	return f, nil
+}

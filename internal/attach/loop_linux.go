@@ -1,0 +1,168 @@
+package attach
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Loops says whether this user can have loop devices here.
+func Loops() bool {
+	f, err := os.OpenFile("/dev/loop-control", os.O_RDWR, 0)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	return os.Geteuid() == 0
+}
+
+// loopPath is the device node of a loop device.
+func loopPath(n int) string { return "/dev/loop" + strconv.Itoa(n) }
+
+// loopSettings are the queue settings of a loop device: they outlive it, so all are set at every attach.
+type loopSettings struct {
+	maxSectorsKB int // largest request in KiB
+	readOnly     bool
+	size         int64 // bytes to be seen, 0 for the whole file
+}
+
+// setLoop makes a loop device of the open file, with direct I/O if the file was opened for that, and with partitions.
+// The device holds the open file itself: a lock on it lasts as long as the device.
+func setLoop(file *os.File, direct bool, s loopSettings) (int, error) {
+	control, err := os.OpenFile("/dev/loop-control", os.O_RDWR, 0)
+	if err != nil {
+		return -1, fmt.Errorf("getting a loop device: %w: %w", ErrNoLoop, err)
+	}
+	defer control.Close()
+	config := unix.LoopConfig{Fd: uint32(file.Fd())}
+	config.Info.Flags = unix.LO_FLAGS_PARTSCAN
+	config.Info.Sizelimit = uint64(s.size)
+	copy(config.Info.File_name[:len(config.Info.File_name)-1], file.Name())
+	if s.readOnly {
+		config.Info.Flags |= unix.LO_FLAGS_READ_ONLY
+	}
+	if direct {
+		config.Info.Flags |= unix.LO_FLAGS_DIRECT_IO
+	}
+	// Another program may take the free device between the two calls.
+	for range 50 {
+		n, err := unix.IoctlRetInt(int(control.Fd()), unix.LOOP_CTL_GET_FREE)
+		if err != nil {
+			return -1, fmt.Errorf("getting a free loop device: %w", err)
+		}
+		err = configureLoop(n, &config, s)
+		if errors.Is(err, unix.EBUSY) {
+			continue
+		}
+		return n, err
+	}
+	return -1, fmt.Errorf("getting a free loop device: %w", unix.EBUSY)
+}
+
+func configureLoop(n int, config *unix.LoopConfig, s loopSettings) error {
+	if err := ensureNode(loopPath(n), unix.Mkdev(7, uint32(n))); err != nil {
+		return err
+	}
+	dev, err := os.OpenFile(loopPath(n), os.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("opening loop device: %w", err)
+	}
+	defer dev.Close()
+	// Before the file is there no request can be under way.
+	_ = setQueue(n, "scheduler", "none")
+	if err := again(func() error { return unix.IoctlLoopConfigure(int(dev.Fd()), config) }); err != nil {
+		return fmt.Errorf("configuring %q: %w", loopPath(n), err)
+	}
+	// A device of other request sizes works all the same, only slower.
+	_ = setQueue(n, "max_sectors_kb", strconv.Itoa(s.maxSectorsKB))
+	_ = setQueue(n, "read_ahead_kb", "512")
+	return nil
+}
+
+// ensureNode makes a device node that is missing, as where /dev is not kept by the kernel.
+func ensureNode(path string, dev uint64) error {
+	_, err := os.Stat(path)
+	if errors.Is(err, os.ErrNotExist) {
+		err = unix.Mknod(path, unix.S_IFBLK|0o600, int(dev))
+		if errors.Is(err, unix.EEXIST) {
+			err = nil
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("making device node %q: %w", path, err)
+	}
+	return nil
+}
+
+func queueFile(n int, name string) string {
+	return fmt.Sprintf("/sys/block/loop%d/queue/%s", n, name)
+}
+
+func setQueue(n int, name, value string) error {
+	return os.WriteFile(queueFile(n, name), []byte(value), 0)
+}
+
+// loopStatus is what the kernel says of a loop device, and false when it is free.
+func loopStatus(n int) (*unix.LoopInfo64, bool) {
+	// Looking at sysfs first: opening a device of our own that is just ending would keep it from it.
+	if _, err := os.Stat(fmt.Sprintf("/sys/block/loop%d/loop/backing_file", n)); err != nil {
+		return nil, false
+	}
+	dev, err := os.OpenFile(loopPath(n), os.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, false
+	}
+	defer dev.Close()
+	info, err := unix.IoctlLoopGetStatus64(int(dev.Fd()))
+	return info, err == nil
+}
+
+// ours says whether the loop device of the record is still the one that was made for it.
+func (r *record) ours() bool {
+	if r.Loop < 0 {
+		return false
+	}
+	info, ok := loopStatus(r.Loop)
+	return ok && info.Device == r.BackingDev && info.Inode == r.BackingInode
+}
+
+// loopMounts returns where the device or one of its partitions is mounted, last first.
+func (r *record) loopMounts() ([]string, error) {
+	devs := []uint64{unix.Mkdev(7, uint32(r.Loop))}
+	parts, err := loopParts(r.Loop)
+	for _, p := range parts {
+		devs = append(devs, p.dev)
+	}
+	points, err2 := mountsOf(func(m mount) bool { return m.on(devs) })
+	return points, errors.Join(err, err2)
+}
+
+// clearLoop ends a loop device and waits until the kernel has let go of its file. A device that somebody has open ends
+// when it is closed; then the error wraps os.ErrDeadlineExceeded.
+func clearLoop(ctx context.Context, r *record, patience time.Duration) error {
+	if !r.ours() {
+		return nil
+	}
+	dev, err := os.OpenFile(loopPath(r.Loop), os.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return fmt.Errorf("opening %q: %w", loopPath(r.Loop), err)
+	}
+	err = again(func() error { return unix.IoctlSetInt(int(dev.Fd()), unix.LOOP_CLR_FD, 0) })
+	dev.Close()
+	if err != nil && !errors.Is(err, unix.ENXIO) {
+		return fmt.Errorf("ending %q: %w", loopPath(r.Loop), err)
+	}
+	err = waitUntil(ctx, patience, func() (bool, error) {
+		_, err := os.Stat(fmt.Sprintf("/sys/block/loop%d/loop/backing_file", r.Loop))
+		return err != nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("ending %q: %w", loopPath(r.Loop), err)
+	}
+	return nil
+}

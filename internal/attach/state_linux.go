@@ -1,0 +1,217 @@
+package attach
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"dmgbench/internal/clock"
+	"dmgbench/internal/hostio"
+)
+
+// wall is the clock of everything that waits here: for the kernel, for a process to end, for a lock.
+var wall clock.Clock = clock.NewReal()
+
+// record is what is kept of an attachment, and what it takes to undo it after everybody who knew of it has died.
+type record struct {
+	Attached
+	Complete       bool   // the command that attached came to its end; if not, it died on the way
+	Boot           string // of the kernel; on another one nothing of this exists any more
+	HelperStart    uint64 // of the process, in clock ticks since the boot: identifiers are given out again
+	Loop           int    // number of the loop device, -1 for none
+	BackingDev     uint64 // of the loop device's file, as the kernel tells it
+	BackingInode   uint64
+	FUSEDir        string // where the FUSE file is mounted
+	FUSEConnection uint32 // number below /sys/fs/fuse/connections
+	MadeMountPoint bool   // the mount point is our own folder
+	LastMountPoint string // where it was mounted last by us
+	Offset         int64  // of the partition, bytes
+	Seen           string // name under which the mounts of the volume are counted
+}
+
+// RuntimeDir is the folder below which the state of attachments lies: $DMGBENCH_RUNTIME_DIR if set (an absolute path), else
+// /run for root and $XDG_RUNTIME_DIR for others, each with dmgbench below it.
+func RuntimeDir() string {
+	if dir := os.Getenv("DMGBENCH_RUNTIME_DIR"); filepath.IsAbs(dir) {
+		return filepath.Clean(dir)
+	}
+	if os.Geteuid() == 0 {
+		return "/run/dmgbench"
+	}
+	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "dmgbench")
+	}
+	return filepath.Join(os.TempDir(), fmt.Sprintf("dmgbench-%d", os.Geteuid()))
+}
+
+// DefaultMountRoot is where volumes are mounted when nobody says where: /run/media/dmgbench for root, and the folder
+// volumes below [RuntimeDir] for others or where that is set by $DMGBENCH_RUNTIME_DIR.
+func DefaultMountRoot() string {
+	if os.Geteuid() == 0 && os.Getenv("DMGBENCH_RUNTIME_DIR") == "" {
+		return "/run/media/dmgbench"
+	}
+	return filepath.Join(RuntimeDir(), "volumes")
+}
+
+// store is the folder of the records.
+type store struct {
+	dir  *hostio.Dir
+	lock *os.File
+}
+
+// openStore opens the folder and takes its lock, for as long as the store is open: one command at a time changes what
+// is attached.
+func openStore(ctx context.Context) (*store, error) {
+	path := filepath.Join(RuntimeDir(), "attach")
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return nil, fmt.Errorf("making the runtime folder: %w", err)
+	}
+	var st unix.Stat_t
+	if err := unix.Lstat(path, &st); err != nil {
+		return nil, fmt.Errorf("looking at %q: %w", path, err)
+	}
+	// In a folder that others can write to, a stranger may have been first.
+	if st.Mode&unix.S_IFMT != unix.S_IFDIR || int(st.Uid) != os.Geteuid() {
+		return nil, fmt.Errorf("using %q: it belongs to somebody else: %w", path, fs.ErrPermission)
+	}
+	if err := os.Chmod(path, 0o700); err != nil {
+		return nil, err
+	}
+	lock, err := takeLock(ctx, filepath.Join(path, "lock"))
+	if err != nil {
+		return nil, err
+	}
+	dir, err := hostio.OpenDir(path)
+	if err != nil {
+		lock.Close()
+		return nil, err
+	}
+	return &store{dir: dir, lock: lock}, nil
+}
+
+func takeLock(ctx context.Context, path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("locking attachments: %w", err)
+	}
+	for {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		switch {
+		case err == nil:
+			return f, nil
+		case errors.Is(err, unix.EWOULDBLOCK):
+			err = wall.Sleep(ctx, 10*time.Millisecond)
+		case errors.Is(err, unix.EINTR):
+			continue
+		}
+		if err != nil {
+			f.Close()
+			return nil, fmt.Errorf("waiting for another attach or detach: %w", err)
+		}
+	}
+}
+
+func (s *store) close() {
+	s.dir.Close()
+	s.lock.Close()
+}
+
+func (s *store) path(name string) string { return filepath.Join(s.dir.Path(), name) }
+
+func (s *store) save(r *record) error {
+	data, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return fmt.Errorf("keeping attachment %s: %w", r.ID, err)
+	}
+	return s.dir.WriteFileAtomic(r.ID+".json", append(data, '\n'), 0o600)
+}
+
+// load returns the record of id, or nil when there is none that can be used.
+func (s *store) load(id string) (*record, error) {
+	data, err := s.dir.ReadFile(id+".json", 1<<20)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	r := &record{Loop: -1}
+	if err := json.Unmarshal(data, r); err != nil || r.ID != id {
+		return nil, fmt.Errorf("reading attachment %q: %w", s.path(id+".json"), errors.Join(err, errors.New("not a record of ours")))
+	}
+	return r, nil
+}
+
+// all returns the records in the order of their identifiers.
+func (s *store) all() ([]*record, error) {
+	entries, err := s.dir.ReadDir(".")
+	if err != nil {
+		return nil, err
+	}
+	var list []*record
+	for _, e := range entries {
+		id, ok := strings.CutSuffix(e.Name(), ".json")
+		if !ok {
+			continue
+		}
+		r, err := s.load(id)
+		if err != nil {
+			return nil, err
+		}
+		if r != nil {
+			list = append(list, r)
+		}
+	}
+	return list, nil
+}
+
+// forget removes everything that the store has of an attachment. The log of a process that went well is of no use.
+func (s *store) forget(id string) error {
+	var errs []error
+	for _, name := range []string{id + ".end", id + ".log", id, id + ".json"} {
+		if err := s.dir.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// identity is what makes two paths the same container: the file or folder on its file system, and when that was made,
+// since numbers of inodes are used again.
+func identity(path string) (string, error) {
+	var st unix.Statx_t
+	if err := unix.Statx(unix.AT_FDCWD, path, 0, unix.STATX_BASIC_STATS|unix.STATX_BTIME, &st); err != nil {
+		return "", fmt.Errorf("looking at %q: %w", path, err)
+	}
+	id := fmt.Sprintf("%x.%x-%x", st.Dev_major, st.Dev_minor, st.Ino)
+	if st.Mask&unix.STATX_BTIME != 0 {
+		id += fmt.Sprintf("-%x.%x", st.Btime.Sec, st.Btime.Nsec)
+	}
+	return id, nil
+}
+
+func bootID() string {
+	b, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(b))
+}
+
+// mountedBefore says whether the volume was mounted here before, and counts it as mounted from now on.
+func (s *store) mountedBefore(id string) bool {
+	dir := filepath.Join(RuntimeDir(), "seen")
+	if os.MkdirAll(dir, 0o700) != nil {
+		return false
+	}
+	f, err := os.OpenFile(filepath.Join(dir, id), os.O_CREATE|os.O_EXCL|os.O_WRONLY|unix.O_NOFOLLOW, 0o600)
+	if err == nil {
+		f.Close()
+	}
+	return errors.Is(err, fs.ErrExist)
+}

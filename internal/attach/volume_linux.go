@@ -1,0 +1,367 @@
+package attach
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	fusefs "github.com/hanwen/go-fuse/v2/fs"
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+
+	"dmgbench/internal/blockdev"
+	"dmgbench/internal/exfat"
+)
+
+// orphanPrefix starts the names of files that were deleted while somebody had them open. They are removed with the last
+// handle, and those that a crash left when the volume is served next.
+const orphanPrefix = ".dmgbench-deleted-"
+
+// volumeFS serves the files of an exFAT volume.
+type volumeFS struct {
+	volume   *exfat.Volume
+	uid, gid uint32
+	readOnly bool
+	fails    *failures
+
+	mu      sync.Mutex
+	open    map[*handle]struct{}
+	orphans []string // paths of deleted files that were open
+	next    int      // number of the next orphan
+}
+
+func openVolume(dev blockdev.Device, o order, readOnly bool, fails *failures) (*volumeFS, error) {
+	if len(o.Parts) > 0 {
+		part, err := blockdev.Section(dev, o.Parts[0].Off, o.Parts[0].Size)
+		if err != nil {
+			return nil, err
+		}
+		dev = part
+	}
+	volume, err := exfat.Mount(dev, exfat.MountOptions{ReadOnly: readOnly, Now: time.Now})
+	if err != nil {
+		return nil, err
+	}
+	v := &volumeFS{volume: volume, uid: o.UID, gid: o.GID, readOnly: readOnly, fails: fails, open: map[*handle]struct{}{}}
+	if !readOnly {
+		v.removeOrphans()
+	}
+	return v, nil
+}
+
+// removeOrphans takes away what a crash left of deleted files.
+func (v *volumeFS) removeOrphans() {
+	list, err := v.volume.List("")
+	for _, i := range list {
+		if strings.HasPrefix(i.Name, orphanPrefix) && !i.Dir {
+			err = errors.Join(err, v.volume.Remove(i.Name))
+		}
+	}
+	v.fails.add("removing deleted files", err)
+}
+
+func (v *volumeFS) warnings() []string {
+	if v.volume.State().Dirty {
+		return []string{"the volume was not unmounted cleanly"}
+	}
+	return nil
+}
+
+// close unmounts. The kernel does not always say that files were closed when it lets go of a mount.
+func (v *volumeFS) close() error {
+	v.mu.Lock()
+	var errs []error
+	for h := range v.open {
+		errs = append(errs, h.file.Close())
+	}
+	clear(v.open)
+	v.mu.Unlock()
+	v.sweep()
+	return errors.Join(append(errs, v.volume.Unmount())...)
+}
+
+// raw is the file system as the protocol wants it.
+func (v *volumeFS) raw() fuse.RawFileSystem {
+	second := time.Second
+	none := time.Duration(0)
+	return fusefs.NewNodeFS(&node{v: v}, &fusefs.Options{AttrTimeout: &second, EntryTimeout: &second, NegativeTimeout: &none,
+		UID: v.uid, GID: v.gid})
+}
+
+// sweep removes the deleted files that nobody has open any more.
+func (v *volumeFS) sweep() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	var left []string
+	for _, name := range v.orphans {
+		switch err := v.volume.Remove(name); {
+		case errors.Is(err, exfat.ErrBusy):
+			left = append(left, name)
+		case err != nil:
+			v.fails.add("removing a deleted file", err)
+		}
+	}
+	v.orphans = left
+}
+
+// remove deletes a file, open or not.
+func (v *volumeFS) remove(name string) error {
+	err := v.volume.Remove(name)
+	if !errors.Is(err, exfat.ErrBusy) {
+		return err
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.next++
+	orphan := fmt.Sprintf("%s%d", orphanPrefix, v.next)
+	if err := v.volume.Rename(name, orphan); err != nil {
+		return err
+	}
+	v.orphans = append(v.orphans, orphan)
+	return nil
+}
+
+// errno is the number of an error, noted when it is not one that users cause.
+func (v *volumeFS) errno(doing string, err error) syscall.Errno {
+	if err == nil {
+		return 0
+	}
+	no := number(err)
+	switch no {
+	case syscall.EIO, syscall.EUCLEAN, syscall.EROFS:
+		v.fails.add(doing, err)
+	case syscall.ENOSPC:
+		if !errors.Is(err, exfat.ErrNoSpace) { // the host is full, not the volume
+			v.fails.add(doing, err)
+		}
+	}
+	return no
+}
+
+// node is a file or folder; which one, its place in the tree says.
+type node struct {
+	fusefs.Inode
+	v *volumeFS
+}
+
+// Everything that the kernel may ask of a node.
+var (
+	_ fusefs.NodeLookuper  = (*node)(nil)
+	_ fusefs.NodeReaddirer = (*node)(nil)
+	_ fusefs.NodeGetattrer = (*node)(nil)
+	_ fusefs.NodeSetattrer = (*node)(nil)
+	_ fusefs.NodeMkdirer   = (*node)(nil)
+	_ fusefs.NodeCreater   = (*node)(nil)
+	_ fusefs.NodeOpener    = (*node)(nil)
+	_ fusefs.NodeUnlinker  = (*node)(nil)
+	_ fusefs.NodeRmdirer   = (*node)(nil)
+	_ fusefs.NodeRenamer   = (*node)(nil)
+	_ fusefs.NodeStatfser  = (*node)(nil)
+	_ fusefs.NodeFsyncer   = (*node)(nil)
+	_ fusefs.NodeIoctler   = (*node)(nil)
+)
+
+func (n *node) path(name string) string { return path.Join(n.Path(nil), name) }
+
+func (n *node) fill(i exfat.Info, a *fuse.Attr) {
+	a.Mode = unix.S_IFREG | 0o644
+	if i.Dir {
+		a.Mode = unix.S_IFDIR | 0o755
+	}
+	a.Size, a.Nlink = uint64(i.Size), 1
+	cluster := uint64(n.v.volume.ClusterSize())
+	a.Blksize = uint32(min(cluster, maxRequest))
+	a.Blocks = (a.Size + cluster - 1) / cluster * cluster / 512
+	a.Uid, a.Gid = n.v.uid, n.v.gid
+	modified, created := i.Modified, i.Created
+	if modified.Unix() < 0 { // the root has no times
+		modified, created = time.Unix(0, 0), time.Unix(0, 0)
+	}
+	a.SetTimes(&modified, &modified, &created)
+}
+
+func (n *node) child(ctx context.Context, i exfat.Info, out *fuse.EntryOut) *fusefs.Inode {
+	n.fill(i, &out.Attr)
+	mode := uint32(unix.S_IFREG)
+	if i.Dir {
+		mode = unix.S_IFDIR
+	}
+	return n.NewInode(ctx, &node{v: n.v}, fusefs.StableAttr{Mode: mode})
+}
+
+func (n *node) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (*fusefs.Inode, syscall.Errno) {
+	if strings.HasPrefix(name, orphanPrefix) {
+		return nil, syscall.ENOENT
+	}
+	i, err := n.v.volume.Stat(n.path(name))
+	if err != nil {
+		if errors.Is(err, exfat.ErrName) {
+			return nil, syscall.ENOENT
+		}
+		return nil, n.v.errno("looking up", err)
+	}
+	// The kernel knows a name by its case; the same node would be one file under two names.
+	if known := n.GetChild(name); known != nil && known.IsDir() == i.Dir {
+		n.fill(i, &out.Attr)
+		return known, 0
+	}
+	return n.child(ctx, i, out), 0
+}
+
+func (n *node) Readdir(context.Context) (fusefs.DirStream, syscall.Errno) {
+	list, err := n.v.volume.List(n.path(""))
+	if err != nil {
+		return nil, n.v.errno("listing", err)
+	}
+	entries := make([]fuse.DirEntry, 0, len(list))
+	for _, i := range list {
+		if strings.HasPrefix(i.Name, orphanPrefix) {
+			continue
+		}
+		mode := uint32(unix.S_IFREG)
+		if i.Dir {
+			mode = unix.S_IFDIR
+		}
+		entries = append(entries, fuse.DirEntry{Name: i.Name, Mode: mode})
+	}
+	return fusefs.NewListDirStream(entries), 0
+}
+
+func (n *node) Getattr(_ context.Context, f fusefs.FileHandle, out *fuse.AttrOut) syscall.Errno {
+	if h, ok := f.(*handle); ok {
+		n.fill(h.info(), &out.Attr)
+		return 0
+	}
+	i, err := n.v.volume.Stat(n.path(""))
+	if err != nil {
+		return n.v.errno("looking at", err)
+	}
+	n.fill(i, &out.Attr)
+	return 0
+}
+
+// Setattr changes the size. Owners and modes are refused as the kernel's own driver refuses them; times that are set are
+// not kept, which programs that copy files do not take for an error.
+func (n *node) Setattr(ctx context.Context, f fusefs.FileHandle, in *fuse.SetAttrIn, out *fuse.AttrOut) syscall.Errno {
+	if uid, ok := in.GetUID(); ok && uid != n.v.uid {
+		return syscall.EPERM
+	}
+	if gid, ok := in.GetGID(); ok && gid != n.v.gid {
+		return syscall.EPERM
+	}
+	if size, ok := in.GetSize(); ok {
+		if err := n.truncate(f, int64(size)); err != nil {
+			return n.v.errno("changing the size", err)
+		}
+	}
+	return n.Getattr(ctx, f, out)
+}
+
+func (n *node) truncate(f fusefs.FileHandle, size int64) error {
+	if h, ok := f.(*handle); ok {
+		return h.file.Truncate(size)
+	}
+	file, err := n.v.volume.Open(n.path(""))
+	if err != nil {
+		return err
+	}
+	return errors.Join(file.Truncate(size), file.Close())
+}
+
+func (n *node) Mkdir(ctx context.Context, name string, _ uint32, out *fuse.EntryOut) (*fusefs.Inode, syscall.Errno) {
+	if err := n.v.volume.Mkdir(n.path(name)); err != nil {
+		return nil, n.v.errno("making a folder", err)
+	}
+	i, err := n.v.volume.Stat(n.path(name))
+	if err != nil {
+		return nil, n.v.errno("making a folder", err)
+	}
+	return n.child(ctx, i, out), 0
+}
+
+func (n *node) Unlink(_ context.Context, name string) syscall.Errno {
+	return n.v.errno("removing", n.v.remove(n.path(name)))
+}
+
+func (n *node) Rmdir(_ context.Context, name string) syscall.Errno {
+	return n.v.errno("removing", n.v.volume.Remove(n.path(name)))
+}
+
+func (n *node) Rename(_ context.Context, name string, to fusefs.InodeEmbedder, newName string, flags uint32) syscall.Errno {
+	target, ok := to.(*node)
+	if !ok || flags&^unix.RENAME_NOREPLACE != 0 {
+		return syscall.EINVAL
+	}
+	from, dest := n.path(name), target.path(newName)
+	err := n.v.volume.Rename(from, dest)
+	if number(err) == syscall.EEXIST && err != nil && flags&unix.RENAME_NOREPLACE == 0 {
+		if err = n.v.replaceable(from, dest); err == nil {
+			err = n.v.remove(dest)
+		}
+		if err == nil {
+			err = n.v.volume.Rename(from, dest)
+		}
+	}
+	return n.v.errno("renaming", err)
+}
+
+// replaceable says whether one may take the name of the other, as rename(2) has it.
+func (v *volumeFS) replaceable(from, dest string) error {
+	a, err := v.volume.Stat(from)
+	if err != nil {
+		return err
+	}
+	b, err := v.volume.Stat(dest)
+	switch {
+	case err != nil:
+		return err
+	case b.Dir && !a.Dir:
+		return exfat.ErrIsDir
+	case a.Dir && !b.Dir:
+		return exfat.ErrNotDir
+	}
+	return nil
+}
+
+func (n *node) Statfs(_ context.Context, out *fuse.StatfsOut) syscall.Errno {
+	v := n.v.volume
+	cluster := uint64(v.ClusterSize())
+	out.Bsize, out.Frsize, out.NameLen = uint32(cluster), uint32(cluster), 255
+	out.Blocks, out.Bfree = uint64(v.Total())/cluster, uint64(v.Free())/cluster
+	out.Bavail = out.Bfree
+	return 0
+}
+
+func (n *node) Fsync(_ context.Context, f fusefs.FileHandle, _ uint32) syscall.Errno {
+	if h, ok := f.(*handle); ok {
+		return n.v.errno("flushing", h.file.Sync())
+	}
+	return n.v.errno("flushing", n.v.volume.Sync())
+}
+
+// Ioctl trims the volume, asked as a file system in the kernel is.
+func (n *node) Ioctl(_ context.Context, _ fusefs.FileHandle, cmd uint32, _ uint64, in, out []byte) (int32, syscall.Errno) {
+	if cmd != fitrim {
+		return 0, syscall.ENOTTY
+	}
+	_, _, smallest, ok := trimRange(in)
+	if !ok || len(out) < 24 {
+		return 0, syscall.EINVAL
+	}
+	if n.v.readOnly {
+		return 0, syscall.EROFS
+	}
+	done, err := n.v.volume.Trim(int64(min(smallest, 1<<62)))
+	if err != nil {
+		return 0, n.v.errno("trimming", err)
+	}
+	copy(out, in[:24])
+	binary.NativeEndian.PutUint64(out[8:], uint64(done))
+	return 0, 0
+}
