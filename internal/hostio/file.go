@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"path"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -45,28 +46,54 @@ func (d *Dir) Open(name string, o OpenOptions) (*File, error) {
 	if o.Create && !o.Write {
 		return nil, d.fail("opening", name, fmt.Errorf("creating needs write access: %w", fs.ErrInvalid))
 	}
-	home, base := d, path.Clean(filepath.ToSlash(name))
-	if folder, last := path.Split(base); folder != "" {
-		sub, err := d.Sub(path.Clean(folder))
-		if err != nil {
-			return nil, err
-		}
-		defer sub.Close()
-		home, base = sub, last
-	}
+	folder, base := path.Split(path.Clean(filepath.ToSlash(name)))
 	if base == "" || base == "." || base == ".." {
 		return nil, d.fail("opening", name, ErrNotRegular)
 	}
+	home, err := d.walk(folder)
+	if err != nil {
+		return nil, d.fail("opening", name, err)
+	}
+	if home != d.fd {
+		defer sysClose(home)
+	}
 	f := &File{direct: -1, mem: 1, off: 1, unit: 1, cache: CacheBuffered, hook: d.hook,
-		path: home.join(base), rel: path.Join(home.rel, base)}
+		path: d.join(path.Join(folder, base)), rel: path.Join(d.rel, folder, base)}
 	f.cut, _ = d.hook.(Shortener)
-	if err := f.open(home.fd, base, o); err != nil {
+	if err := f.open(home, base, o); err != nil {
 		if errors.Is(err, syscall.ELOOP) {
 			err = fmt.Errorf("%w: symbolic link", ErrNotRegular)
 		}
 		return nil, d.fail("opening", name, err)
 	}
 	return f, nil
+}
+
+// walk opens the folder of a file below d; an empty name is d itself. It
+// follows no link, and costs one call a level: making a file is part of what a
+// run spends on each.
+func (d *Dir) walk(folder string) (int, error) {
+	at := d.fd
+	for _, level := range strings.Split(strings.TrimSuffix(folder, "/"), "/") {
+		if level == "" && folder == "" {
+			return at, nil
+		}
+		if level == "" || level == ".." {
+			return 0, fs.ErrInvalid
+		}
+		next, err := sysOpenFolder(at, level)
+		if at != d.fd {
+			sysClose(at)
+		}
+		if errors.Is(err, syscall.ELOOP) || errors.Is(err, syscall.ENOTDIR) {
+			return 0, fmt.Errorf("%q is no folder: %w", level, ErrNotRegular)
+		}
+		if err != nil {
+			return 0, err
+		}
+		at = next
+	}
+	return at, nil
 }
 
 func (f *File) open(dir int, base string, o OpenOptions) error {

@@ -13,6 +13,7 @@ type alignment struct {
 }
 
 func sysOpenat(int, string, OpenOptions) (int, error)             { return -1, ErrUnsupported }
+func sysOpenFolder(int, string) (int, error)                      { return -1, ErrUnsupported }
 func sysOpenDirect(int, string, OpenOptions) (int, error)         { return -1, ErrUnsupported }
 func sysAlign(int, bool) (Stat, alignment, error)                 { return Stat{}, alignment{}, ErrUnsupported }
 func sysReadv(int, [3][]byte, int64) (int, error)                 { return 0, ErrUnsupported }

@@ -39,6 +39,11 @@ func sysOpenat(dir int, name string, o OpenOptions) (int, error) {
 	return openat(dir, name, flags, uint32(perm))
 }
 
+// sysOpenFolder opens a folder to look further from; a link is refused.
+func sysOpenFolder(dir int, name string) (int, error) {
+	return openat(dir, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+}
+
 func openat(dir int, name string, flags int, perm uint32) (int, error) {
 	for {
 		fd, err := unix.Openat(dir, name, flags, perm)

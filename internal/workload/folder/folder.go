@@ -37,7 +37,6 @@ func New(dir *hostio.Dir, o Options) *Volume { return &Volume{dir: dir, o: o} }
 func (v *Volume) HostPath(name string) string { return path.Join(v.dir.Path(), name) }
 
 // Mkdir makes a folder, with those above it that are missing.
-// Mkdir makes one folder.
 func (v *Volume) Mkdir(name string) error {
 	if v.o.ReadOnly {
 		return syscall.EROFS
