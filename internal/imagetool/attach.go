@@ -3,10 +3,12 @@ package imagetool
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
+	"dmgbench/internal/attach"
 	"dmgbench/internal/container"
 )
 
@@ -174,24 +176,30 @@ func (c *call) find(operand string) (Attached, error) {
 		}
 	}
 	for _, a := range list {
-		if !a.Dead && (a.whole() == device || a.Partition == device || a.MountPoint != "" && a.MountPoint == path) {
+		if !a.Dead && is(a, device, path) {
 			return a, nil
 		}
 	}
-	return Attached{}, os.ErrNotExist
+	return Attached{}, fs.ErrNotExist
 }
 
 // whole is the device that stands for the whole image. Without a loop device the
-// volume is served by a process alone, which is then named by its number.
-func (a Attached) whole() string {
-	if a.Device != "" {
+// image is served by a process alone, which is then named by its number.
+func whole(a Attached) string {
+	if a.Mode != attach.ModeFUSE {
 		return a.Device
 	}
 	return fmt.Sprintf("/dev/fuse%d", a.HelperPID)
 }
 
 // short is a device as messages name it.
-func (a Attached) short() string { return strings.TrimPrefix(a.whole(), "/dev/") }
+func short(a Attached) string { return strings.TrimPrefix(whole(a), "/dev/") }
+
+// is says whether a device or a mount point, resolved or not, is the attachment's.
+func is(a Attached, device, path string) bool {
+	return device == whole(a) || device == a.Device || device == a.Partition || strings.HasPrefix(device, whole(a)+"p") ||
+		a.MountPoint != "" && a.MountPoint == path
+}
 
 func (c *call) detach() error {
 	a, err := c.find(c.operands[0])
@@ -201,7 +209,7 @@ func (c *call) detach() error {
 	if err := c.release(a, c.has("-force")); err != nil {
 		return err
 	}
-	fmt.Fprintf(c.out, "%q ejected.\n", a.short())
+	fmt.Fprintf(c.out, "%q ejected.\n", short(a))
 	return nil
 }
 
@@ -219,7 +227,7 @@ func (c *call) busy(a Attached, err error) error {
 		return err
 	}
 	if text, errno, _ := reason(err); int(errno) == statusBusy {
-		fmt.Fprintf(c.err, "hdiutil: couldn't unmount %q - %s\n", a.short(), text)
+		fmt.Fprintf(c.err, "hdiutil: couldn't unmount %q - %s\n", short(a), text)
 		if c.has("-verbose") {
 			fmt.Fprintf(c.err, "hdiutil: detach: %v\n", err)
 		}
@@ -236,7 +244,7 @@ func (c *call) eject() error {
 	if err := c.release(a, false); err != nil {
 		return err
 	}
-	fmt.Fprintf(c.out, "Disk %s ejected\n", a.whole())
+	fmt.Fprintf(c.out, "Disk %s ejected\n", whole(a))
 	return nil
 }
 
@@ -246,7 +254,7 @@ func (c *call) unmount() error {
 		return err
 	}
 	if a.MountPoint == "" {
-		return refuse("%s is not mounted", a.short())
+		return refuse("%s is not mounted", short(a))
 	}
 	if err := c.busy(a, c.env.Attacher.Unmount(c.ctx, a, c.has("-force"))); err != nil {
 		return err

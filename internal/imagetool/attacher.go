@@ -4,52 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
+
+	"dmgbench/internal/attach"
 )
 
-// Request says how an image is to be attached.
-type Request struct {
-	Image      string // absolute path, links resolved
-	ReadOnly   bool
-	NoMount    bool
-	MountPoint string // absolute; "": a folder under MountRoot
-	MountRoot  string // absolute; "": the attacher's own
-	Owners     *bool  // nil: as the attacher does without being asked
-	Browse     bool   // shown to people who look at mounted volumes
-}
-
-// Attached is an attached image. What is not known is the zero value.
-type Attached struct {
-	Image      string
-	Format     string // UDRW, UDSB
-	Device     string // the whole disk, /dev/…; "" when there is none, see Mode
-	Partition  string // the device that carries the volume, Device itself without a partition table
-	MountPoint string // "" while not mounted
-	Filesystem string // ext4, exfat, …; "" for none that is known
-	VolumeName string
-	HelperPID  int
-	ReadOnly   bool
-	Size       int64  // bytes of the device
-	Mode       string // loop, fuse+loop, fuse
-	Since      time.Time
-	Dead       bool // the helper died; device and mount have been released
-}
-
-// Filesystem is one that volumes can be made of.
-type Filesystem struct {
-	Name              string // as -fs takes it
-	Tool              string // the program that makes it, "" for our own
-	Package           string // that has the program
-	Present           bool
-	MountableByKernel bool
-}
+// What package attach calls things.
+type (
+	Request    = attach.Request
+	Attached   = attach.Attached
+	Filesystem = attach.FS
+)
 
 // Attacher attaches images and mounts what is on them. Errors wrap EBUSY for what
 // is in use, EAGAIN for an image that somebody holds, and [ErrNoFileSystem].
 type Attacher interface {
 	Attach(ctx context.Context, r Request) (Attached, error)
 	// Detach unmounts and releases; with force it does so whatever is open, and says what was lost.
-	Detach(ctx context.Context, a Attached, force bool) (lost []string, err error)
+	Detach(ctx context.Context, a Attached, force bool) (lost attach.Lost, err error)
 	// List is what is attached, and as Dead what it found dead and cleaned up.
 	List(ctx context.Context) ([]Attached, error)
 	Mount(ctx context.Context, a Attached, r Request) (Attached, error)
@@ -68,7 +39,7 @@ type Attacher interface {
 }
 
 // ErrNoFileSystem says that an image has nothing on it that can be mounted.
-var ErrNoFileSystem = errors.New("no mountable file systems")
+var ErrNoFileSystem = attach.ErrNoFileSystem
 
 // nothing is the attacher of systems that have none.
 type nothing struct{}
@@ -78,7 +49,7 @@ func (nothing) refuse() error {
 }
 
 func (n nothing) Attach(context.Context, Request) (Attached, error) { return Attached{}, n.refuse() }
-func (n nothing) Detach(context.Context, Attached, bool) ([]string, error) {
+func (n nothing) Detach(context.Context, Attached, bool) (attach.Lost, error) {
 	return nil, n.refuse()
 }
 func (nothing) List(context.Context) ([]Attached, error) { return nil, nil }

@@ -274,7 +274,7 @@ func (c *call) fill(p place, b blank, t tree) error {
 	}
 	err = c.divide(img, b, func(part blockdev.Device) error {
 		if b.filesystem != ours {
-			return nil
+			return c.roomFor(b.filesystem, part.Size())
 		}
 		if err := c.formatOurs(part, b); err != nil {
 			return err
@@ -299,7 +299,7 @@ func (c *call) divide(img container.Image, b blank, f func(part blockdev.Device)
 		}
 		ids[n][7], ids[n][8] = ids[n][7]&0x0f|0x40, ids[n][8]&0x3f|0x80 // version 4 of RFC 9562
 	}
-	t, err := gpt.Single(img.Size(), ids[0], partitionType(b.filesystem), ids[1], "disk image", 0)
+	t, err := gpt.Single(img.Size(), ids[0], c.partitionType(b.filesystem), ids[1], "disk image", 0)
 	if err != nil {
 		return err
 	}

@@ -21,13 +21,15 @@ import (
 	"os"
 	"runtime/debug"
 	"time"
+
+	"dmgbench/internal/attach"
 )
 
 // Env is everything that a command takes from outside, so that tests need no privileges.
 type Env struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-	Attacher       Attacher                // nil: nothing can be attached
+	Attacher       Attacher                // nil: nothing can be attached; see [System]
 	Helper         func(args []string) int // runs the process behind an attached image, see HelperVerb
 	Now            func() time.Time        // of files put into volumes; nil: the clock of the host
 	Random         io.Reader               // for identifiers; nil: the system's
@@ -36,8 +38,8 @@ type Env struct {
 	UID            int                     // of the user
 }
 
-// HelperVerb is the hidden verb under which an attacher starts this program again.
-const HelperVerb = "__attach-helper"
+// HelperVerb is the hidden verb under which package attach starts this program again.
+const HelperVerb = attach.HelperVerb
 
 // Main executes one command line, without the name of the program: a verb of
 // hdiutil with its arguments, or "diskutil" and a verb of diskutil's. The result is
@@ -124,5 +126,6 @@ func System() Env {
 	if b, ok := debug.ReadBuildInfo(); ok {
 		version = cmp.Or(b.Main.Version, version)
 	}
-	return Env{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Version: version, UID: os.Getuid()}
+	return Env{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Version: version, UID: os.Getuid(),
+		Attacher: system{}, Helper: attach.HelperMain}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"dmgbench/internal/attach"
 	"dmgbench/internal/container"
 	"dmgbench/internal/gpt"
 )
@@ -17,20 +18,20 @@ type entity struct {
 // entities are the devices of an attached image, the whole disk first. An image whose
 // file cannot be looked at any more has its devices without what is known of them.
 func (c *call) entities(a Attached) []entity {
-	whole := entity{device: a.whole(), volume: a.Partition == "" || a.Partition == a.whole() || a.Mode == "fuse"}
+	disk := entity{device: whole(a), volume: a.Partition == "" || a.Partition == whole(a) || a.Mode == attach.ModeFUSE}
 	regions, scheme := c.look(a.Image)
 	if scheme != "GUID" {
 		if len(regions) == 1 {
-			whole.hint = regions[0].hint
+			disk.hint = regions[0].hint
 		}
-		return []entity{whole}
+		return []entity{disk}
 	}
-	whole.hint, whole.guid = "GUID_partition_scheme", "GUID_partition_scheme"
-	list := []entity{whole}
+	disk.hint, disk.guid = "GUID_partition_scheme", "GUID_partition_scheme"
+	list := []entity{disk}
 	last := -1
 	for _, r := range regions {
 		if r.part != nil {
-			list = append(list, entity{device: fmt.Sprintf("%sp%d", a.whole(), r.number), hint: r.hint, guid: r.part.Type.String()})
+			list = append(list, entity{device: fmt.Sprintf("%sp%d", whole(a), r.number), hint: r.hint, guid: r.part.Type.String()})
 			last = len(list) - 1
 		}
 	}
@@ -38,7 +39,7 @@ func (c *call) entities(a Attached) []entity {
 	for n := range list {
 		list[n].volume = list[n].device == a.Partition
 	}
-	if last > 0 && (a.Partition == "" || a.Mode == "fuse") {
+	if last > 0 && (a.Partition == "" || a.Mode == attach.ModeFUSE) {
 		list[last].volume = true
 	}
 	return list

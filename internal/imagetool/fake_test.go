@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"dmgbench/internal/attach"
 	"dmgbench/internal/container"
 
 	"github.com/stretchr/testify/require"
@@ -68,7 +69,7 @@ func (f *fake) mounted(a Attached, r Request) Attached {
 	return a
 }
 
-func (f *fake) Detach(_ context.Context, a Attached, force bool) ([]string, error) {
+func (f *fake) Detach(_ context.Context, a Attached, force bool) (attach.Lost, error) {
 	if err := f.note("Detach %s force=%t", a.Device, force); err != nil && !force {
 		return nil, err
 	}

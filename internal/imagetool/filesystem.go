@@ -25,19 +25,14 @@ func (c *call) filesystem(name string) (string, error) {
 	if proper == ours {
 		return ours, nil
 	}
-	for _, f := range c.env.Attacher.Filesystems() {
-		if !strings.EqualFold(f.Name, name) && !strings.EqualFold(f.Name, proper) {
-			continue
-		}
+	if f, ok := c.made(name, proper); ok {
 		switch {
-		case !f.Present && f.Tool == "":
-		case !f.Present:
-			return "", refuse("file system %s needs the program %s, of the package %s", f.Name, f.Tool, f.Package)
+		case !f.Present && f.Tool != "":
+			return "", refuse("file system %s needs the program %s, of the package %s", appleName(f), f.Tool, f.Package)
 		case !c.env.Attacher.Loops():
-			return "", refuse("file system %s needs loop devices and the rights of root; %s needs neither", f.Name, ours)
-		default:
-			return f.Name, nil
+			return "", refuse("file system %s needs loop devices and the rights of root; %s needs neither", appleName(f), ours)
 		}
+		return f.Name, nil
 	}
 	possible := strings.Join(c.makeable(), ", ")
 	if known {
@@ -46,13 +41,33 @@ func (c *call) filesystem(name string) (string, error) {
 	return "", refuse("file system %q is not known; possible here: %s", name, possible)
 }
 
+// made finds a file system of the attacher's by one of two names.
+func (c *call) made(names ...string) (Filesystem, bool) {
+	for _, f := range c.env.Attacher.Filesystems() {
+		for _, n := range append([]string{f.Name}, f.Aliases...) {
+			if slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(n, name) }) {
+				return f, true
+			}
+		}
+	}
+	return Filesystem{}, false
+}
+
+// appleName is what -fs calls a file system.
+func appleName(f Filesystem) string {
+	if proper, ok := namesAlso[strings.ToLower(f.Name)]; ok {
+		return proper
+	}
+	return f.Name
+}
+
 // makeable are the file systems that create can make here and now.
 func (c *call) makeable() []string {
 	list := []string{ours}
 	if c.env.Attacher.Loops() {
 		for _, f := range c.env.Attacher.Filesystems() {
-			if f.Present && !slices.Contains(list, f.Name) && !strings.EqualFold(f.Name, ours) {
-				list = append(list, f.Name)
+			if name := appleName(f); f.Present && name != ours {
+				list = append(list, name)
 			}
 		}
 	}
@@ -70,14 +85,21 @@ func (c *call) defaultFilesystem() string {
 }
 
 // partitionType is what the partition of a file system is marked as.
-func partitionType(filesystem string) gpt.GUID {
+func (c *call) partitionType(filesystem string) gpt.GUID {
+	f, _ := c.made(filesystem)
 	switch {
-	case filesystem == ours, strings.HasPrefix(filesystem, "MS-DOS"):
+	case filesystem == ours:
 		return gpt.BasicData
-	case strings.Contains(filesystem, "HFS"):
-		return gpt.AppleHFS
-	case strings.Contains(filesystem, "APFS"):
-		return gpt.AppleAPFS
+	case f.Type != gpt.GUID{}:
+		return f.Type
 	}
 	return gpt.LinuxData
+}
+
+// roomFor says whether a partition is large enough for a file system that a program of the host makes.
+func (c *call) roomFor(filesystem string, size int64) error {
+	if f, ok := c.made(filesystem); ok && filesystem != ours && size < f.MinSize {
+		return refuse("%s needs %d bytes at least, the image has %d for it", appleName(f), f.MinSize, size)
+	}
+	return nil
 }

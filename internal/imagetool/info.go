@@ -19,7 +19,7 @@ func (c *call) info() error {
 	var images, lost []list
 	for _, a := range all {
 		if a.Dead {
-			lost = append(lost, list{"image-path": a.Image, "dev-entry": a.whole(), "hdid-pid": a.HelperPID})
+			lost = append(lost, list{"image-path": a.Image, "dev-entry": whole(a), "hdid-pid": a.HelperPID})
 			continue
 		}
 		images = append(images, c.infoImageList(a))
@@ -63,7 +63,7 @@ func (c *call) infoText(all []Attached) error {
 	for _, a := range all {
 		fmt.Fprintln(c.out, strings.Repeat("=", 48))
 		if a.Dead {
-			fmt.Fprintf(c.out, "image-path      : %s\nlost            : the process that served %s died; device and mount were released, what was not flushed is gone\n", a.Image, a.whole())
+			fmt.Fprintf(c.out, "image-path      : %s\nlost            : the process that served %s died; device and mount were released, what was not flushed is gone\n", a.Image, whole(a))
 			continue
 		}
 		for _, l := range [][2]string{
