@@ -35,6 +35,9 @@ type app struct {
 // 2 bad usage or plan, 3 failed or discarded cases, 4 host not fit, 130
 // interrupted. args are without the program's name, env is as of os.Environ.
 func Main(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args, env []string) int {
+	if imageTool(args) {
+		return runImageTool(ctx, stdin, stdout, stderr, args)
+	}
 	a := &app{in: stdin, out: stdout, err: stderr, env: environment(env), settings: viper.New(), clock: clock.NewReal()}
 	root := a.newRootCommand()
 	root.SetArgs(args)
@@ -95,7 +98,7 @@ func (a *app) commands() []*cobra.Command {
 	return []*cobra.Command{
 		a.newRunCommand(a.runPlans), a.newResumeCommand(a.runResume), a.newPlansCommand(), a.newCheckCommand(),
 		a.newReportCommand(a.runReport), a.newExportCommand(a.runExport),
-		a.newSchemaCommand(), a.newDoctorCommand(), a.newCleanCommand(), a.newVersionCommand(),
+		a.newSchemaCommand(), a.newDoctorCommand(), a.newCleanCommand(), a.newImageToolCommand(), a.newVersionCommand(),
 	}
 }
 

@@ -52,7 +52,18 @@ func (c *call) attachAs(operand string, r Request, policy string) error {
 			a = &got
 		}
 	}
+	c.remark(*a)
 	return c.printAttached(*a)
+}
+
+// remark says what whoever attached should know.
+func (c *call) remark(a Attached) {
+	for _, w := range a.Warnings {
+		fmt.Fprintf(c.err, "%s: attach: WARNING: %s\n", c.tool, w)
+	}
+	if a.Mode == attach.ModeFUSE && a.MountPoint == "" {
+		fmt.Fprintf(c.err, "%s: attach: there is no loop device: the device is the file %s\n", c.tool, a.Device)
+	}
 }
 
 // attachNew attaches, and again without mounting when that is allowed and nothing can be mounted.
@@ -156,6 +167,7 @@ func (c *call) attachMade(path string) error {
 			return err
 		}
 	}
+	c.remark(a)
 	return c.printAttached(a)
 }
 

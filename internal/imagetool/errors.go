@@ -114,8 +114,10 @@ func errnoOf(err error) syscall.Errno {
 			return m.errno
 		}
 	}
-	if e, ok := errors.AsType[syscall.Errno](err); ok {
-		return e
+	for _, w := range words {
+		if errors.Is(err, w.errno) { // which errors without a number of their own may say too
+			return w.errno
+		}
 	}
 	for _, m := range meanings[len(meanings)-4:] {
 		if errors.Is(err, m.err) {

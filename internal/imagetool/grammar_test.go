@@ -3,6 +3,7 @@ package imagetool
 import (
 	"bytes"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -168,4 +169,11 @@ func FuzzArguments(f *testing.F) {
 			t.Errorf("%q: %d operands", args, len(c.operands))
 		}
 	})
+}
+
+// TestManualPage holds the page in docs against the table.
+func TestManualPage(t *testing.T) {
+	page, err := os.ReadFile("../../docs/hdiutil.1")
+	require.NoError(t, err)
+	assert.Equal(t, manualPage(), string(page), "make it anew: go run ./cmd/hdiutil man > docs/hdiutil.1")
 }

@@ -42,6 +42,10 @@ func manualPage() string {
 			}
 		}
 	}
+	b.WriteString(".SH \"OPTIONS OF EVERY VERB\"\nhdiutil:\n")
+	roffOptions(&b, common)
+	b.WriteString(".PP\ndiskutil:\n")
+	roffOptions(&b, commonDiskutil)
 	b.WriteString(".SH \"DIFFERENCES FROM APPLE'S\"\n")
 	for _, d := range differences {
 		fmt.Fprintf(&b, ".TP\n.B %s\n%s\n", roff(d[0]), roff(d[1]))
@@ -68,7 +72,15 @@ func (v *verb) roff(b *strings.Builder) {
 		text += " " + generally(v.notes)
 	}
 	b.WriteString(roff(text) + "\n")
-	for _, o := range v.options {
+	n := len(common)
+	if v.tool == "diskutil" {
+		n = len(commonDiskutil)
+	}
+	roffOptions(b, v.options[:len(v.options)-n])
+}
+
+func roffOptions(b *strings.Builder, options []option) {
+	for _, o := range options {
 		help := generally(o.help)
 		switch o.standing {
 		case ignored:
