@@ -1,3 +1,5 @@
+//go:build !amd64
+
 package aescbc
 
 func supported() []set { return []set{generic} }

@@ -1,0 +1,3 @@
+package aescbc
+
+func supportedIVs() []ivSet { return []ivSet{genericIVs} }

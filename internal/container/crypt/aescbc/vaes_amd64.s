@@ -1,0 +1,215 @@
+#include "textflag.h"
+
+// AES-CBC with VAES on 512-bit registers: 32 AES blocks in flight, four in each of Z0 to Z7. The round keys stay in
+// Z16 to Z30, each four times over; the last one is always in Z30.
+
+#define ROUND32(OP, key) \
+	OP key, Z0, Z0; \
+	OP key, Z1, Z1; \
+	OP key, Z2, Z2; \
+	OP key, Z3, Z3; \
+	OP key, Z4, Z4; \
+	OP key, Z5, Z5; \
+	OP key, Z6, Z6; \
+	OP key, Z7, Z7
+
+#define KEYS \
+	VBROADCASTI32X4 0(AX), Z16; \
+	VBROADCASTI32X4 16(AX), Z17; \
+	VBROADCASTI32X4 32(AX), Z18; \
+	VBROADCASTI32X4 48(AX), Z19; \
+	VBROADCASTI32X4 64(AX), Z20; \
+	VBROADCASTI32X4 80(AX), Z21; \
+	VBROADCASTI32X4 96(AX), Z22; \
+	VBROADCASTI32X4 112(AX), Z23; \
+	VBROADCASTI32X4 128(AX), Z24; \
+	VBROADCASTI32X4 144(AX), Z25; \
+	VBROADCASTI32X4 (AX)(BX*1), Z30
+
+// KEYS12 and KEYS14 are the further round keys of AES-192 and AES-256.
+#define KEYS12 \
+	VBROADCASTI32X4 160(AX), Z26; \
+	VBROADCASTI32X4 176(AX), Z27
+
+#define KEYS14 \
+	VBROADCASTI32X4 192(AX), Z28; \
+	VBROADCASTI32X4 208(AX), Z29
+
+#define NINE32(OP) \
+	ROUND32(OP, Z17); \
+	ROUND32(OP, Z18); \
+	ROUND32(OP, Z19); \
+	ROUND32(OP, Z20); \
+	ROUND32(OP, Z21); \
+	ROUND32(OP, Z22); \
+	ROUND32(OP, Z23); \
+	ROUND32(OP, Z24); \
+	ROUND32(OP, Z25)
+
+// GATHER xors 16 bytes of four lanes, R9 bytes apart from P on, and the first round key into state.
+#define GATHER(P, lo, tmp, state) \
+	VMOVDQU (P), lo; \
+	VINSERTI32X4 $1, (P)(R9*1), tmp, tmp; \
+	VINSERTI32X4 $2, (P)(R9*2), tmp, tmp; \
+	VINSERTI32X4 $3, (P)(R10*1), tmp, tmp; \
+	VPTERNLOGD $0x96, Z16, tmp, state; \
+	LEAQ (P)(R9*4), P
+
+#define SCATTER(P, lo, state) \
+	VMOVDQU lo, (P); \
+	VEXTRACTI32X4 $1, state, (P)(R9*1); \
+	VEXTRACTI32X4 $2, state, (P)(R9*2); \
+	VEXTRACTI32X4 $3, state, (P)(R10*1); \
+	LEAQ (P)(R9*4), P
+
+// func encryptVAES(rk *byte, rounds int, dst, src, ivs *byte, unit int)
+// Encrypts 32 units that follow one another.
+TEXT ·encryptVAES(SB), NOSPLIT, $0-48
+	MOVQ rk+0(FP), AX
+	MOVQ rounds+8(FP), BX
+	MOVQ dst+16(FP), DI
+	MOVQ src+24(FP), SI
+	MOVQ ivs+32(FP), CX
+	MOVQ unit+40(FP), R9
+	SHLQ $4, BX
+	LEAQ (R9)(R9*2), R10
+	MOVQ R9, DX
+	KEYS
+	CMPQ BX, $160
+	JEQ  encryptIVs
+	KEYS12
+	CMPQ BX, $192
+	JEQ  encryptIVs
+	KEYS14
+
+encryptIVs:
+	VMOVDQU64 0(CX), Z0
+	VMOVDQU64 64(CX), Z1
+	VMOVDQU64 128(CX), Z2
+	VMOVDQU64 192(CX), Z3
+	VMOVDQU64 256(CX), Z4
+	VMOVDQU64 320(CX), Z5
+	VMOVDQU64 384(CX), Z6
+	VMOVDQU64 448(CX), Z7
+
+encryptStep:
+	MOVQ SI, R11
+	GATHER(R11, X8, Z8, Z0)
+	GATHER(R11, X9, Z9, Z1)
+	GATHER(R11, X10, Z10, Z2)
+	GATHER(R11, X11, Z11, Z3)
+	GATHER(R11, X12, Z12, Z4)
+	GATHER(R11, X13, Z13, Z5)
+	GATHER(R11, X14, Z14, Z6)
+	GATHER(R11, X15, Z15, Z7)
+	NINE32(VAESENC)
+	CMPQ BX, $160
+	JEQ  encryptLast
+	ROUND32(VAESENC, Z26)
+	ROUND32(VAESENC, Z27)
+	CMPQ BX, $192
+	JEQ  encryptLast
+	ROUND32(VAESENC, Z28)
+	ROUND32(VAESENC, Z29)
+
+encryptLast:
+	ROUND32(VAESENCLAST, Z30)
+	MOVQ DI, R11
+	SCATTER(R11, X0, Z0)
+	SCATTER(R11, X1, Z1)
+	SCATTER(R11, X2, Z2)
+	SCATTER(R11, X3, Z3)
+	SCATTER(R11, X4, Z4)
+	SCATTER(R11, X5, Z5)
+	SCATTER(R11, X6, Z6)
+	SCATTER(R11, X7, Z7)
+	ADDQ $16, SI
+	ADDQ $16, DI
+	SUBQ $16, DX
+	JNE  encryptStep
+	VZEROUPPER
+	RET
+
+// UNCHAIN turns the state behind four blocks into plaintext: Z31 holds the ciphertext before the first of them in its
+// upper quarter, cur their ciphertext. Xoring the last key into it keeps it off the path of the state.
+#define UNCHAIN(before, cur, state) \
+	VALIGNQ $6, before, cur, Z31; \
+	VPXORQ Z30, Z31, Z31; \
+	VAESDECLAST Z31, state, state
+
+// func decryptVAES(rk *byte, rounds int, dst, src, ivs *byte, unit, units int)
+// Decrypts units one after the other, 512 bytes at a time, of which unit is a multiple.
+TEXT ·decryptVAES(SB), NOSPLIT, $0-56
+	MOVQ rk+0(FP), AX
+	MOVQ rounds+8(FP), BX
+	MOVQ dst+16(FP), DI
+	MOVQ src+24(FP), SI
+	MOVQ ivs+32(FP), CX
+	MOVQ units+48(FP), R9
+	SHLQ $4, BX
+	KEYS
+	CMPQ BX, $160
+	JEQ  decryptUnit
+	KEYS12
+	CMPQ BX, $192
+	JEQ  decryptUnit
+	KEYS14
+
+decryptUnit:
+	MOVQ unit+40(FP), DX
+	VBROADCASTI32X4 (CX), Z31
+	ADDQ $16, CX
+
+decryptStep:
+	VMOVDQU64 0(SI), Z8
+	VMOVDQU64 64(SI), Z9
+	VMOVDQU64 128(SI), Z10
+	VMOVDQU64 192(SI), Z11
+	VMOVDQU64 256(SI), Z12
+	VMOVDQU64 320(SI), Z13
+	VMOVDQU64 384(SI), Z14
+	VMOVDQU64 448(SI), Z15
+	VPXORQ Z16, Z8, Z0
+	VPXORQ Z16, Z9, Z1
+	VPXORQ Z16, Z10, Z2
+	VPXORQ Z16, Z11, Z3
+	VPXORQ Z16, Z12, Z4
+	VPXORQ Z16, Z13, Z5
+	VPXORQ Z16, Z14, Z6
+	VPXORQ Z16, Z15, Z7
+	NINE32(VAESDEC)
+	CMPQ BX, $160
+	JEQ  decryptLast
+	ROUND32(VAESDEC, Z26)
+	ROUND32(VAESDEC, Z27)
+	CMPQ BX, $192
+	JEQ  decryptLast
+	ROUND32(VAESDEC, Z28)
+	ROUND32(VAESDEC, Z29)
+
+decryptLast:
+	UNCHAIN(Z31, Z8, Z0)
+	UNCHAIN(Z8, Z9, Z1)
+	UNCHAIN(Z9, Z10, Z2)
+	UNCHAIN(Z10, Z11, Z3)
+	UNCHAIN(Z11, Z12, Z4)
+	UNCHAIN(Z12, Z13, Z5)
+	UNCHAIN(Z13, Z14, Z6)
+	UNCHAIN(Z14, Z15, Z7)
+	VMOVDQA64 Z15, Z31
+	VMOVDQU64 Z0, 0(DI)
+	VMOVDQU64 Z1, 64(DI)
+	VMOVDQU64 Z2, 128(DI)
+	VMOVDQU64 Z3, 192(DI)
+	VMOVDQU64 Z4, 256(DI)
+	VMOVDQU64 Z5, 320(DI)
+	VMOVDQU64 Z6, 384(DI)
+	VMOVDQU64 Z7, 448(DI)
+	ADDQ $512, SI
+	ADDQ $512, DI
+	SUBQ $512, DX
+	JNE  decryptStep
+	DECQ R9
+	JNE  decryptUnit
+	VZEROUPPER
+	RET
