@@ -10,12 +10,25 @@ import (
 	"strconv"
 	"testing"
 
+	"dmgbench/internal/attach"
+
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == HelperVerb { // the process behind an image that a script attached
 		os.Exit(Main(context.Background(), os.Args[1:], System()))
+	}
+	if len(os.Args) == 2 && os.Args[1] == releaseAll {
+		list, err := attach.List(context.Background())
+		for _, a := range list {
+			_, e := attach.Detach(context.Background(), a, true)
+			err = errors.Join(err, e)
+		}
+		if err != nil {
+			os.Exit(1)
+		}
+		os.Exit(0)
 	}
 	tool := func(first ...string) func() {
 		return func() { os.Exit(Main(context.Background(), append(first, os.Args[1:]...), System())) }
@@ -29,8 +42,10 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(e *testscript.Env) error {
-			e.Setenv("DMGBENCH_RUNTIME_DIR", filepath.Join(e.WorkDir, "run"))
-			return nil
+			run := filepath.Join(e.WorkDir, "run")
+			e.Setenv("DMGBENCH_RUNTIME_DIR", run)
+			e.Defer(func() { release(run) }) // whatever a script that was cut short left attached
+			return os.Mkdir(run, 0o700)
 		},
 		Condition: func(name string) (bool, error) {
 			if name == "attach" {
@@ -38,7 +53,7 @@ func TestScripts(t *testing.T) {
 			}
 			return false, fmt.Errorf("unknown condition %q", name)
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "detachall": detachAll},
 	})
 }
 
@@ -56,6 +71,21 @@ func canAttach() string {
 	}
 	return ""
 }
+
+// detachAll detaches what the script has attached.
+func detachAll(ts *testscript.TestScript, _ bool, _ []string) {
+	release(ts.Getenv("DMGBENCH_RUNTIME_DIR"))
+}
+
+// release detaches what is attached under a runtime folder, which is a script's own.
+func release(run string) {
+	list := exec.Command("/proc/self/exe", releaseAll)
+	list.Env = append(os.Environ(), "DMGBENCH_RUNTIME_DIR="+run)
+	_ = list.Run()
+}
+
+// releaseAll is the argument with which this program detaches everything.
+const releaseAll = "release-all"
 
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
