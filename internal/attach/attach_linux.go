@@ -161,7 +161,7 @@ func (s *store) loopRaw(r *record) error {
 	if err != nil {
 		return err
 	}
-	settings := loopSettings{maxSectorsKB: rawRequestKB, readOnly: r.ReadOnly}
+	settings := loopSettings{tag: r.tag(), maxSectorsKB: rawRequestKB, readOnly: r.ReadOnly}
 	if info.Size() > r.Size {
 		// A trailer lies behind the sectors: such an image is one for reading.
 		settings.size, settings.readOnly, r.ReadOnly = r.Size, true, true
@@ -183,7 +183,7 @@ func (s *store) loopServed(r *record) error {
 		return fmt.Errorf("opening the served device: %w", err)
 	}
 	defer file.Close()
-	return s.loop(r, file, true, loopSettings{maxSectorsKB: maxRequest >> 10, readOnly: r.ReadOnly})
+	return s.loop(r, file, true, loopSettings{tag: r.tag(), maxSectorsKB: maxRequest >> 10, readOnly: r.ReadOnly})
 }
 
 func (s *store) loop(r *record, file *os.File, direct bool, settings loopSettings) error {
@@ -196,7 +196,7 @@ func (s *store) loop(r *record, file *os.File, direct bool, settings loopSetting
 	if !ok {
 		return fmt.Errorf("asking for the status of %q: %w", loopPath(n), unix.ENXIO)
 	}
-	r.BackingDev, r.BackingInode = info.Device, info.Inode
+	r.BackingDev, r.BackingInode, r.Sequence = info.Device, info.Inode, loopSequence(n)
 	r.DirectIO = info.Flags&unix.LO_FLAGS_DIRECT_IO != 0
 	r.Device = loopPath(n)
 	if !r.DirectIO {

@@ -94,11 +94,7 @@ func (s *store) endLoop(ctx context.Context, r *record) error {
 
 // force undoes the attachment whoever uses it.
 func (s *store) force(ctx context.Context, r *record) Lost {
-	var lost Lost
-	points, _ := r.mountPoints()
-	for _, point := range points {
-		lost = append(lost, forceUnmount(point, true)...)
-	}
+	lost := s.forceVolumes(r, true)
 	return append(lost, s.release(ctx, r, false)...)
 }
 
@@ -110,13 +106,11 @@ func (s *store) clean(ctx context.Context, r *record) Lost {
 	}
 	// Here it must not matter that whoever asked has given up meanwhile.
 	ctx = context.WithoutCancel(ctx)
-	dead := r.HelperPID != 0 && !r.helperLives()
-	var lost Lost
-	points, _ := r.mountPoints()
-	for _, point := range points {
-		lost = append(lost, forceUnmount(point, !dead)...)
+	if r.Loop < 0 && r.Mode != ModeFUSE {
+		r.adopt()
 	}
-	lost = append(lost, s.release(ctx, r, dead)...)
+	dead := r.HelperPID != 0 && !r.helperLives()
+	lost := append(s.forceVolumes(r, !dead), s.release(ctx, r, dead)...)
 	if dead && r.Complete {
 		lost = append(Lost{"the process that served the image had died: what was written and not flushed is lost"}, lost...)
 	}
@@ -126,10 +120,26 @@ func (s *store) clean(ctx context.Context, r *record) Lost {
 // undo is clean for an attach that did not come to its end.
 func (s *store) undo(r *record) { s.clean(context.Background(), r) }
 
+// forceVolumes takes the mounted volumes away from whoever uses them. In mode fuse the volume is the served mount, which
+// release ends: what was written has passed to the process already, and that flushes when it ends.
+func (s *store) forceVolumes(r *record, flush bool) (lost Lost) {
+	points, _ := r.mountPoints()
+	for _, point := range points {
+		if r.Mode != ModeFUSE {
+			lost = append(lost, forceUnmount(point, flush)...)
+			continue
+		}
+		for _, h := range holders(point) {
+			lost = append(lost, openFiles(h, point))
+		}
+	}
+	return lost
+}
+
 // release ends device, mount and process, each as far as it exists, and forgets the attachment.
 func (s *store) release(ctx context.Context, r *record, dead bool) (lost Lost) {
 	if r.Loop >= 0 && r.ours() {
-		if err := clearLoop(ctx, r, 3*time.Second); err != nil {
+		if err := clearLoop(ctx, r, time.Second); err != nil {
 			text := err.Error()
 			if by := holders(r.Device); errors.Is(err, os.ErrDeadlineExceeded) {
 				text = fmt.Sprintf("%q lives on until whoever uses it ends", r.Device)

@@ -142,10 +142,13 @@ func openImage(dir *hostio.Dir, o order) (container.Image, answer, error) {
 			image, err = second, nil
 		}
 	}
-	if w, ok := image.(container.Warner); ok && err == nil {
+	if err != nil {
+		return nil, a, err
+	}
+	if w, ok := image.(container.Warner); ok {
 		a.Warnings = append(a.Warnings, w.Warnings()...)
 	}
-	return image, a, err
+	return image, a, nil
 }
 
 func cannotWrite(err error) bool {

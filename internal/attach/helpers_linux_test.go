@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,8 +26,19 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == HelperVerb {
 		os.Exit(HelperMain(os.Args[2:]))
 	}
+	if len(os.Args) > 2 && os.Args[1] == onceVerb {
+		_, err := Attach(context.Background(), Request{Image: os.Args[2]})
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	os.Exit(m.Run())
 }
+
+// onceVerb makes the test program attach one image and end, as the command line does.
+const onceVerb = "attach-once"
 
 // privileged skips tests that take root, loop devices and FUSE, and gives the others a runtime folder of their own and
 // the promise that nothing is left behind.

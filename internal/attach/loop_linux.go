@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -26,7 +28,8 @@ func loopPath(n int) string { return "/dev/loop" + strconv.Itoa(n) }
 
 // loopSettings are the queue settings of a loop device: they outlive it, so all are set at every attach.
 type loopSettings struct {
-	maxSectorsKB int // largest request in KiB
+	tag          string // kept by the kernel with the device, up to 63 bytes
+	maxSectorsKB int    // largest request in KiB
 	readOnly     bool
 	size         int64 // bytes to be seen, 0 for the whole file
 }
@@ -42,7 +45,7 @@ func setLoop(file *os.File, direct bool, s loopSettings) (int, error) {
 	config := unix.LoopConfig{Fd: uint32(file.Fd())}
 	config.Info.Flags = unix.LO_FLAGS_PARTSCAN
 	config.Info.Sizelimit = uint64(s.size)
-	copy(config.Info.File_name[:len(config.Info.File_name)-1], file.Name())
+	copy(config.Info.File_name[:len(config.Info.File_name)-1], s.tag)
 	if s.readOnly {
 		config.Info.Flags |= unix.LO_FLAGS_READ_ONLY
 	}
@@ -110,7 +113,7 @@ func setQueue(n int, name, value string) error {
 // loopStatus is what the kernel says of a loop device, and false when it is free.
 func loopStatus(n int) (*unix.LoopInfo64, bool) {
 	// Looking at sysfs first: opening a device of our own that is just ending would keep it from it.
-	if _, err := os.Stat(fmt.Sprintf("/sys/block/loop%d/loop/backing_file", n)); err != nil {
+	if !bound(n) {
 		return nil, false
 	}
 	dev, err := os.OpenFile(loopPath(n), os.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
@@ -122,13 +125,57 @@ func loopStatus(n int) (*unix.LoopInfo64, bool) {
 	return info, err == nil
 }
 
-// ours says whether the loop device of the record is still the one that was made for it.
+// ours says whether the loop device of the record is still the one that was made for it. The kernel gives every use of a
+// device a number; kernels before 5.15 have to ask the file, which they cannot when what served it is gone.
 func (r *record) ours() bool {
 	if r.Loop < 0 {
 		return false
 	}
+	if r.Sequence != 0 {
+		return bound(r.Loop) && loopSequence(r.Loop) == r.Sequence
+	}
 	info, ok := loopStatus(r.Loop)
 	return ok && info.Device == r.BackingDev && info.Inode == r.BackingInode
+}
+
+// tag is by what a loop device is known to be of this attachment.
+func (r *record) tag() string { return "dmgbench:" + r.ID }
+
+// adopt finds the loop device of a command that died before it could keep its number.
+func (r *record) adopt() {
+	files, _ := filepath.Glob("/sys/block/loop*/loop/backing_file")
+	for _, file := range files {
+		n, err := strconv.Atoi(strings.TrimPrefix(strings.Split(file, "/")[3], "loop"))
+		if err != nil {
+			continue
+		}
+		// What served the file may be gone, and the kernel then tells no more than its name.
+		name, _ := os.ReadFile(file)
+		served := r.FUSEDir != "" && strings.TrimSpace(string(name)) == filepath.Join(r.FUSEDir, deviceName)
+		info, ok := loopStatus(n)
+		if served || ok && unix.ByteSliceToString(info.File_name[:]) == r.tag() {
+			r.Loop, r.Sequence = n, loopSequence(n)
+			if ok {
+				r.BackingDev, r.BackingInode = info.Device, info.Inode
+			}
+			return
+		}
+	}
+}
+
+// bound says whether a loop device has a file.
+func bound(n int) bool {
+	_, err := os.Stat(fmt.Sprintf("/sys/block/loop%d/loop/backing_file", n))
+	return err == nil
+}
+
+// loopSequence is the number of the present use of a loop device, 0 where the kernel gives none.
+func loopSequence(n int) int64 {
+	seq, err := readNumber(fmt.Sprintf("/sys/block/loop%d/diskseq", n))
+	if err != nil {
+		return 0
+	}
+	return seq
 }
 
 // loopMounts returns where the device or one of its partitions is mounted, last first.
@@ -157,10 +204,7 @@ func clearLoop(ctx context.Context, r *record, patience time.Duration) error {
 	if err != nil && !errors.Is(err, unix.ENXIO) {
 		return fmt.Errorf("ending %q: %w", loopPath(r.Loop), err)
 	}
-	err = waitUntil(ctx, patience, func() (bool, error) {
-		_, err := os.Stat(fmt.Sprintf("/sys/block/loop%d/loop/backing_file", r.Loop))
-		return err != nil, nil
-	})
+	err = waitUntil(ctx, patience, func() (bool, error) { return !r.ours(), nil })
 	if err != nil {
 		return fmt.Errorf("ending %q: %w", loopPath(r.Loop), err)
 	}

@@ -192,13 +192,17 @@ func forceUnmount(point string, flush bool) (lost Lost) {
 		return lost
 	}
 	for _, h := range holders(point) {
-		lost = append(lost, fmt.Sprintf("files that %s (process %d) has open on %q", h.Command, h.PID, point))
+		lost = append(lost, openFiles(h, point))
 	}
 	_ = within(10*time.Second, func() error { return shutDown(point) })
 	if err := unix.Unmount(point, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil && os.Geteuid() != 0 {
 		_ = fusermount(point, "-z")
 	}
 	return lost
+}
+
+func openFiles(h Holder, point string) string {
+	return fmt.Sprintf("files that %s (process %d) has open on %q", h.Command, h.PID, point)
 }
 
 func syncVolume(point string) error {

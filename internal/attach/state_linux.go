@@ -27,6 +27,7 @@ type record struct {
 	Boot           string // of the kernel; on another one nothing of this exists any more
 	HelperStart    uint64 // of the process, in clock ticks since the boot: identifiers are given out again
 	Loop           int    // number of the loop device, -1 for none
+	Sequence       int64  // of this use of the loop device, 0 where the kernel has no such number
 	BackingDev     uint64 // of the loop device's file, as the kernel tells it
 	BackingInode   uint64
 	FUSEDir        string // where the FUSE file is mounted
