@@ -34,20 +34,55 @@ func decryptVAES(rk *byte, rounds int, dst, src, ivs *byte, unit, units int)
 // encryptLanes encrypts eight blocks at a time. Where fewer are left the last one fills the spare lanes, which costs
 // no more: CBC keeps the AES units waiting either way.
 func (k *Key) encryptLanes(dst, src, ivs []byte, unit int) {
+	var room [8 * stagedUnit]byte
 	for count := len(ivs) / Size; count > 0; {
 		n := min(count, 8)
-		var lanes [8]int
 		var chains [8 * Size]byte
 		copy(chains[:], ivs[:n*Size])
-		for i := range lanes {
-			lanes[i] = min(i, n-1) * unit
-			if i >= n {
-				copy(chains[i*Size:(i+1)*Size], ivs[(n-1)*Size:n*Size])
-			}
+		if unit >= stageFrom && unit%stagedUnit == 0 {
+			staged(room[:n*stagedUnit], dst, src, chains[:n*Size], unit, k.encryptUpTo8)
+		} else {
+			k.encryptUpTo8(dst, src, chains[:n*Size], unit)
 		}
-		encryptNI(&k.enc[0], k.rounds, &dst[0], &src[0], &chains[0], unit, &lanes)
 		if count -= n; count > 0 {
 			dst, src, ivs = dst[n*unit:], src[n*unit:], ivs[n*Size:]
+		}
+	}
+}
+
+// encryptUpTo8 encrypts one to eight blocks.
+func (k *Key) encryptUpTo8(dst, src, ivs []byte, unit int) {
+	var lanes [8]int
+	var chains [8 * Size]byte
+	n := len(ivs) / Size
+	for i := range lanes {
+		lane := min(i, n-1)
+		lanes[i] = lane * unit
+		copy(chains[i*Size:], ivs[lane*Size:(lane+1)*Size])
+	}
+	encryptNI(&k.enc[0], k.rounds, &dst[0], &src[0], &chains[0], unit, &lanes)
+}
+
+const (
+	// stageFrom is the block length from which lanes are copied into one place first. All lanes of a step lie a block
+	// apart: with 4096 bytes in one set of the first cache, which has room for eight to twelve of them.
+	stageFrom  = 2048
+	stagedUnit = 512
+)
+
+// staged encrypts len(chains)/Size blocks of unit bytes in pieces of stagedUnit, by way of room. It leaves the last
+// ciphertext of each block in chains.
+func staged(room, dst, src, chains []byte, unit int, encrypt func(dst, src, ivs []byte, unit int)) {
+	n := len(chains) / Size
+	for piece := 0; piece < unit; piece += stagedUnit {
+		for i := range n {
+			copy(room[i*stagedUnit:(i+1)*stagedUnit], src[i*unit+piece:])
+		}
+		encrypt(room, room, chains, stagedUnit)
+		for i := range n {
+			part := room[i*stagedUnit : (i+1)*stagedUnit]
+			copy(dst[i*unit+piece:], part)
+			copy(chains[i*Size:], part[stagedUnit-Size:])
 		}
 	}
 }
@@ -59,13 +94,24 @@ func (k *Key) decryptNI(dst, src, ivs []byte, unit int) {
 // encryptVAES encrypts 32 blocks at a time, and the rest in eights.
 func (k *Key) encryptVAES(dst, src, ivs []byte, unit int) {
 	const n = 32
-	for len(ivs) >= n*Size {
-		encryptVAES(&k.enc[0], k.rounds, &dst[0], &src[0], &ivs[0], unit)
-		dst, src, ivs = dst[n*unit:], src[n*unit:], ivs[n*Size:]
+	if len(ivs) >= n*Size && unit >= stageFrom && unit%stagedUnit == 0 {
+		var room [n * stagedUnit]byte
+		for ; len(ivs) >= n*Size; dst, src, ivs = dst[n*unit:], src[n*unit:], ivs[n*Size:] {
+			var chains [n * Size]byte
+			copy(chains[:], ivs)
+			staged(room[:], dst, src, chains[:], unit, k.encrypt32)
+		}
+	}
+	for ; len(ivs) >= n*Size; dst, src, ivs = dst[n*unit:], src[n*unit:], ivs[n*Size:] {
+		k.encrypt32(dst, src, ivs, unit)
 	}
 	if len(ivs) > 0 {
 		k.encryptLanes(dst, src, ivs, unit)
 	}
+}
+
+func (k *Key) encrypt32(dst, src, ivs []byte, unit int) {
+	encryptVAES(&k.enc[0], k.rounds, &dst[0], &src[0], &ivs[0], unit)
 }
 
 func (k *Key) decryptVAES(dst, src, ivs []byte, unit int) {

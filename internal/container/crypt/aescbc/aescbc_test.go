@@ -234,7 +234,7 @@ func TestWipe(t *testing.T) {
 		v.Fill(make([]byte, 64), 0)
 		v.Wipe()
 		assert.Equal(t, [2][5]uint32{}, v.states)
-		assert.Equal(t, make([]byte, len(v.own)), v.own)
+		assert.Zero(t, bytes.Count(v.own, []byte{0})-len(v.own), "the key is not overwritten")
 		assert.PanicsWithValue(t, "aescbc: key was wiped", func() { v.Fill(make([]byte, 64), 0) })
 	}
 }

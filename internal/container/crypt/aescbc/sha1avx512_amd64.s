@@ -1,0 +1,245 @@
+#include "textflag.h"
+
+// HMAC-SHA1 of block numbers with AVX-512: sixteen at once, one in each 32-bit element. Both messages are one block of
+// SHA-1 behind the states that the key gives: four bytes of number and padding, then twenty bytes of digest and padding.
+
+// Element 4i+j of counters is 4j+i: then a transposition inside the quarters of a register, which is all that the
+// unpack instructions do, leaves the IVs in order.
+DATA counters<>+0x00(SB)/4, $0
+DATA counters<>+0x04(SB)/4, $4
+DATA counters<>+0x08(SB)/4, $8
+DATA counters<>+0x0c(SB)/4, $12
+DATA counters<>+0x10(SB)/4, $1
+DATA counters<>+0x14(SB)/4, $5
+DATA counters<>+0x18(SB)/4, $9
+DATA counters<>+0x1c(SB)/4, $13
+DATA counters<>+0x20(SB)/4, $2
+DATA counters<>+0x24(SB)/4, $6
+DATA counters<>+0x28(SB)/4, $10
+DATA counters<>+0x2c(SB)/4, $14
+DATA counters<>+0x30(SB)/4, $3
+DATA counters<>+0x34(SB)/4, $7
+DATA counters<>+0x38(SB)/4, $11
+DATA counters<>+0x3c(SB)/4, $15
+GLOBL counters<>(SB), RODATA|NOPTR, $64
+
+// swap reverses the bytes of each word.
+DATA swap<>+0x00(SB)/8, $0x0405060700010203
+DATA swap<>+0x08(SB)/8, $0x0c0d0e0f08090a0b
+GLOBL swap<>(SB), RODATA|NOPTR, $16
+
+// constants are the four K of SHA-1, the padding bit, the two lengths in bits, and the step of the counters.
+DATA constants<>+0x00(SB)/4, $0x5a827999
+DATA constants<>+0x04(SB)/4, $0x6ed9eba1
+DATA constants<>+0x08(SB)/4, $0x8f1bbcdc
+DATA constants<>+0x0c(SB)/4, $0xca62c1d6
+DATA constants<>+0x10(SB)/4, $0x80000000
+DATA constants<>+0x14(SB)/4, $544
+DATA constants<>+0x18(SB)/4, $672
+DATA constants<>+0x1c(SB)/4, $16
+GLOBL constants<>(SB), RODATA|NOPTR, $32
+
+// STEP is one round. fn is the truth table of its function of b, c and d: CHOOSE, PARITY or MAJORITY.
+#define CHOOSE $0xca
+#define PARITY $0x96
+#define MAJORITY $0xe8
+#define STEP(fn, k, w, a, b, c, d, e) \
+	VPADDD w, e, e; \
+	VMOVDQA64 b, Z5; \
+	VPTERNLOGD fn, d, c, Z5; \
+	VPADDD k, e, e; \
+	VPROLD $5, a, Z6; \
+	VPADDD Z5, e, e; \
+	VPROLD $30, b, b; \
+	VPADDD Z6, e, e
+
+// NEXT makes the word w of the schedule from itself and the words 13, 8 and 2 behind it.
+#define NEXT(w, w2, w8, w13) \
+	VPTERNLOGD PARITY, w8, w2, w; \
+	VPXORD w13, w, w; \
+	VPROLD $1, w, w
+
+#define SHA(fn, k, w, w2, w8, w13, a, b, c, d, e) \
+	NEXT(w, w2, w8, w13); \
+	STEP(fn, k, w, a, b, c, d, e)
+
+// func fillAVX512(dst *byte, groups int, first uint32, states *[2][5]uint32)
+// Writes groups times sixteen IVs.
+TEXT ·fillAVX512(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), DI
+	MOVQ groups+8(FP), CX
+	MOVQ states+24(FP), SI
+	LEAQ constants<>(SB), R9
+	MOVL first+16(FP), R10
+	VPBROADCASTD R10, Z11
+	VPADDD counters<>(SB), Z11, Z11
+	VPBROADCASTD 0(R9), Z7
+	VPBROADCASTD 4(R9), Z8
+	VPBROADCASTD 8(R9), Z9
+	VPBROADCASTD 12(R9), Z10
+	VBROADCASTI32X4 swap<>(SB), Z12
+	VPBROADCASTD 16(R9), Z13
+	VPBROADCASTD 28(R9), Z14
+
+group:
+	// The inner message: the number, and the padding.
+	MOVQ SI, R8
+	VMOVDQA64 Z11, Z16
+	VMOVDQA64 Z13, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+	VPXORD Z22, Z22, Z22
+	VPXORD Z23, Z23, Z23
+	VPXORD Z24, Z24, Z24
+	VPXORD Z25, Z25, Z25
+	VPXORD Z26, Z26, Z26
+	VPXORD Z27, Z27, Z27
+	VPXORD Z28, Z28, Z28
+	VPXORD Z29, Z29, Z29
+	VPXORD Z30, Z30, Z30
+	VPBROADCASTD 20(R9), Z31
+
+hash:
+	VPBROADCASTD 0(R8), Z0
+	VPBROADCASTD 4(R8), Z1
+	VPBROADCASTD 8(R8), Z2
+	VPBROADCASTD 12(R8), Z3
+	VPBROADCASTD 16(R8), Z4
+
+	STEP(CHOOSE, Z7, Z16, Z0, Z1, Z2, Z3, Z4)
+	STEP(CHOOSE, Z7, Z17, Z4, Z0, Z1, Z2, Z3)
+	STEP(CHOOSE, Z7, Z18, Z3, Z4, Z0, Z1, Z2)
+	STEP(CHOOSE, Z7, Z19, Z2, Z3, Z4, Z0, Z1)
+	STEP(CHOOSE, Z7, Z20, Z1, Z2, Z3, Z4, Z0)
+	STEP(CHOOSE, Z7, Z21, Z0, Z1, Z2, Z3, Z4)
+	STEP(CHOOSE, Z7, Z22, Z4, Z0, Z1, Z2, Z3)
+	STEP(CHOOSE, Z7, Z23, Z3, Z4, Z0, Z1, Z2)
+	STEP(CHOOSE, Z7, Z24, Z2, Z3, Z4, Z0, Z1)
+	STEP(CHOOSE, Z7, Z25, Z1, Z2, Z3, Z4, Z0)
+	STEP(CHOOSE, Z7, Z26, Z0, Z1, Z2, Z3, Z4)
+	STEP(CHOOSE, Z7, Z27, Z4, Z0, Z1, Z2, Z3)
+	STEP(CHOOSE, Z7, Z28, Z3, Z4, Z0, Z1, Z2)
+	STEP(CHOOSE, Z7, Z29, Z2, Z3, Z4, Z0, Z1)
+	STEP(CHOOSE, Z7, Z30, Z1, Z2, Z3, Z4, Z0)
+	STEP(CHOOSE, Z7, Z31, Z0, Z1, Z2, Z3, Z4)
+	SHA(CHOOSE, Z7, Z16, Z18, Z24, Z29, Z4, Z0, Z1, Z2, Z3)
+	SHA(CHOOSE, Z7, Z17, Z19, Z25, Z30, Z3, Z4, Z0, Z1, Z2)
+	SHA(CHOOSE, Z7, Z18, Z20, Z26, Z31, Z2, Z3, Z4, Z0, Z1)
+	SHA(CHOOSE, Z7, Z19, Z21, Z27, Z16, Z1, Z2, Z3, Z4, Z0)
+
+	SHA(PARITY, Z8, Z20, Z22, Z28, Z17, Z0, Z1, Z2, Z3, Z4)
+	SHA(PARITY, Z8, Z21, Z23, Z29, Z18, Z4, Z0, Z1, Z2, Z3)
+	SHA(PARITY, Z8, Z22, Z24, Z30, Z19, Z3, Z4, Z0, Z1, Z2)
+	SHA(PARITY, Z8, Z23, Z25, Z31, Z20, Z2, Z3, Z4, Z0, Z1)
+	SHA(PARITY, Z8, Z24, Z26, Z16, Z21, Z1, Z2, Z3, Z4, Z0)
+	SHA(PARITY, Z8, Z25, Z27, Z17, Z22, Z0, Z1, Z2, Z3, Z4)
+	SHA(PARITY, Z8, Z26, Z28, Z18, Z23, Z4, Z0, Z1, Z2, Z3)
+	SHA(PARITY, Z8, Z27, Z29, Z19, Z24, Z3, Z4, Z0, Z1, Z2)
+	SHA(PARITY, Z8, Z28, Z30, Z20, Z25, Z2, Z3, Z4, Z0, Z1)
+	SHA(PARITY, Z8, Z29, Z31, Z21, Z26, Z1, Z2, Z3, Z4, Z0)
+	SHA(PARITY, Z8, Z30, Z16, Z22, Z27, Z0, Z1, Z2, Z3, Z4)
+	SHA(PARITY, Z8, Z31, Z17, Z23, Z28, Z4, Z0, Z1, Z2, Z3)
+	SHA(PARITY, Z8, Z16, Z18, Z24, Z29, Z3, Z4, Z0, Z1, Z2)
+	SHA(PARITY, Z8, Z17, Z19, Z25, Z30, Z2, Z3, Z4, Z0, Z1)
+	SHA(PARITY, Z8, Z18, Z20, Z26, Z31, Z1, Z2, Z3, Z4, Z0)
+	SHA(PARITY, Z8, Z19, Z21, Z27, Z16, Z0, Z1, Z2, Z3, Z4)
+	SHA(PARITY, Z8, Z20, Z22, Z28, Z17, Z4, Z0, Z1, Z2, Z3)
+	SHA(PARITY, Z8, Z21, Z23, Z29, Z18, Z3, Z4, Z0, Z1, Z2)
+	SHA(PARITY, Z8, Z22, Z24, Z30, Z19, Z2, Z3, Z4, Z0, Z1)
+	SHA(PARITY, Z8, Z23, Z25, Z31, Z20, Z1, Z2, Z3, Z4, Z0)
+
+	SHA(MAJORITY, Z9, Z24, Z26, Z16, Z21, Z0, Z1, Z2, Z3, Z4)
+	SHA(MAJORITY, Z9, Z25, Z27, Z17, Z22, Z4, Z0, Z1, Z2, Z3)
+	SHA(MAJORITY, Z9, Z26, Z28, Z18, Z23, Z3, Z4, Z0, Z1, Z2)
+	SHA(MAJORITY, Z9, Z27, Z29, Z19, Z24, Z2, Z3, Z4, Z0, Z1)
+	SHA(MAJORITY, Z9, Z28, Z30, Z20, Z25, Z1, Z2, Z3, Z4, Z0)
+	SHA(MAJORITY, Z9, Z29, Z31, Z21, Z26, Z0, Z1, Z2, Z3, Z4)
+	SHA(MAJORITY, Z9, Z30, Z16, Z22, Z27, Z4, Z0, Z1, Z2, Z3)
+	SHA(MAJORITY, Z9, Z31, Z17, Z23, Z28, Z3, Z4, Z0, Z1, Z2)
+	SHA(MAJORITY, Z9, Z16, Z18, Z24, Z29, Z2, Z3, Z4, Z0, Z1)
+	SHA(MAJORITY, Z9, Z17, Z19, Z25, Z30, Z1, Z2, Z3, Z4, Z0)
+	SHA(MAJORITY, Z9, Z18, Z20, Z26, Z31, Z0, Z1, Z2, Z3, Z4)
+	SHA(MAJORITY, Z9, Z19, Z21, Z27, Z16, Z4, Z0, Z1, Z2, Z3)
+	SHA(MAJORITY, Z9, Z20, Z22, Z28, Z17, Z3, Z4, Z0, Z1, Z2)
+	SHA(MAJORITY, Z9, Z21, Z23, Z29, Z18, Z2, Z3, Z4, Z0, Z1)
+	SHA(MAJORITY, Z9, Z22, Z24, Z30, Z19, Z1, Z2, Z3, Z4, Z0)
+	SHA(MAJORITY, Z9, Z23, Z25, Z31, Z20, Z0, Z1, Z2, Z3, Z4)
+	SHA(MAJORITY, Z9, Z24, Z26, Z16, Z21, Z4, Z0, Z1, Z2, Z3)
+	SHA(MAJORITY, Z9, Z25, Z27, Z17, Z22, Z3, Z4, Z0, Z1, Z2)
+	SHA(MAJORITY, Z9, Z26, Z28, Z18, Z23, Z2, Z3, Z4, Z0, Z1)
+	SHA(MAJORITY, Z9, Z27, Z29, Z19, Z24, Z1, Z2, Z3, Z4, Z0)
+
+	SHA(PARITY, Z10, Z28, Z30, Z20, Z25, Z0, Z1, Z2, Z3, Z4)
+	SHA(PARITY, Z10, Z29, Z31, Z21, Z26, Z4, Z0, Z1, Z2, Z3)
+	SHA(PARITY, Z10, Z30, Z16, Z22, Z27, Z3, Z4, Z0, Z1, Z2)
+	SHA(PARITY, Z10, Z31, Z17, Z23, Z28, Z2, Z3, Z4, Z0, Z1)
+	SHA(PARITY, Z10, Z16, Z18, Z24, Z29, Z1, Z2, Z3, Z4, Z0)
+	SHA(PARITY, Z10, Z17, Z19, Z25, Z30, Z0, Z1, Z2, Z3, Z4)
+	SHA(PARITY, Z10, Z18, Z20, Z26, Z31, Z4, Z0, Z1, Z2, Z3)
+	SHA(PARITY, Z10, Z19, Z21, Z27, Z16, Z3, Z4, Z0, Z1, Z2)
+	SHA(PARITY, Z10, Z20, Z22, Z28, Z17, Z2, Z3, Z4, Z0, Z1)
+	SHA(PARITY, Z10, Z21, Z23, Z29, Z18, Z1, Z2, Z3, Z4, Z0)
+	SHA(PARITY, Z10, Z22, Z24, Z30, Z19, Z0, Z1, Z2, Z3, Z4)
+	SHA(PARITY, Z10, Z23, Z25, Z31, Z20, Z4, Z0, Z1, Z2, Z3)
+	SHA(PARITY, Z10, Z24, Z26, Z16, Z21, Z3, Z4, Z0, Z1, Z2)
+	SHA(PARITY, Z10, Z25, Z27, Z17, Z22, Z2, Z3, Z4, Z0, Z1)
+	SHA(PARITY, Z10, Z26, Z28, Z18, Z23, Z1, Z2, Z3, Z4, Z0)
+	SHA(PARITY, Z10, Z27, Z29, Z19, Z24, Z0, Z1, Z2, Z3, Z4)
+	SHA(PARITY, Z10, Z28, Z30, Z20, Z25, Z4, Z0, Z1, Z2, Z3)
+	SHA(PARITY, Z10, Z29, Z31, Z21, Z26, Z3, Z4, Z0, Z1, Z2)
+	SHA(PARITY, Z10, Z30, Z16, Z22, Z27, Z2, Z3, Z4, Z0, Z1)
+	SHA(PARITY, Z10, Z31, Z17, Z23, Z28, Z1, Z2, Z3, Z4, Z0)
+
+	VPADDD.BCST 0(R8), Z0, Z0
+	VPADDD.BCST 4(R8), Z1, Z1
+	VPADDD.BCST 8(R8), Z2, Z2
+	VPADDD.BCST 12(R8), Z3, Z3
+	VPADDD.BCST 16(R8), Z4, Z4
+	CMPQ R8, SI
+	JNE  write
+
+	// The outer message: the digest, and the padding.
+	LEAQ 20(SI), R8
+	VMOVDQA64 Z0, Z16
+	VMOVDQA64 Z1, Z17
+	VMOVDQA64 Z2, Z18
+	VMOVDQA64 Z3, Z19
+	VMOVDQA64 Z4, Z20
+	VMOVDQA64 Z13, Z21
+	VPXORD Z22, Z22, Z22
+	VPXORD Z23, Z23, Z23
+	VPXORD Z24, Z24, Z24
+	VPXORD Z25, Z25, Z25
+	VPXORD Z26, Z26, Z26
+	VPXORD Z27, Z27, Z27
+	VPXORD Z28, Z28, Z28
+	VPXORD Z29, Z29, Z29
+	VPXORD Z30, Z30, Z30
+	VPBROADCASTD 24(R9), Z31
+	JMP hash
+
+write:
+	VPUNPCKLDQ Z1, Z0, Z16
+	VPUNPCKHDQ Z1, Z0, Z17
+	VPUNPCKLDQ Z3, Z2, Z18
+	VPUNPCKHDQ Z3, Z2, Z19
+	VPUNPCKLQDQ Z18, Z16, Z20
+	VPUNPCKHQDQ Z18, Z16, Z21
+	VPUNPCKLQDQ Z19, Z17, Z22
+	VPUNPCKHQDQ Z19, Z17, Z23
+	VPSHUFB Z12, Z20, Z20
+	VPSHUFB Z12, Z21, Z21
+	VPSHUFB Z12, Z22, Z22
+	VPSHUFB Z12, Z23, Z23
+	VMOVDQU64 Z20, 0(DI)
+	VMOVDQU64 Z21, 64(DI)
+	VMOVDQU64 Z22, 128(DI)
+	VMOVDQU64 Z23, 192(DI)
+	VPADDD Z14, Z11, Z11
+	ADDQ $256, DI
+	DECQ CX
+	JNE  group
+	VZEROUPPER
+	RET
