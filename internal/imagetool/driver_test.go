@@ -137,7 +137,7 @@ func (m *machine) driven(b builder) []byte {
 func TestHelpTellsTheDriver(t *testing.T) {
 	m := newMachine(t)
 	m.at.loops = true
-	m.at.fs = []Filesystem{{Name: "ext4", Present: true}, {Name: "btrfs"}}
+	m.at.fs = []Filesystem{{Name: "ext4", Present: true, MountableByKernel: true}, {Name: "btrfs", MountableByKernel: true}, {Name: "FAT32", Present: true}}
 	help := string(m.driven(argv.Help{Verb: "create"}))
 	all := []string{"UDIF", "SPARSE", "SPARSEBUNDLE"}
 	assert.Equal(t, []string{"UDIF", "SPARSEBUNDLE"}, parse.Names(help, all))

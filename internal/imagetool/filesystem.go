@@ -61,12 +61,13 @@ func appleName(f Filesystem) string {
 	return f.Name
 }
 
-// makeable are the file systems that create can make here and now.
+// makeable are the file systems that create can make and attach can mount, here and now.
+// What the kernel does not mount can be made all the same, for other machines.
 func (c *call) makeable() []string {
 	list := []string{ours}
 	if c.env.Attacher.Loops() {
 		for _, f := range c.env.Attacher.Filesystems() {
-			if name := appleName(f); f.Present && name != ours {
+			if name := appleName(f); f.Present && f.MountableByKernel && name != ours {
 				list = append(list, name)
 			}
 		}

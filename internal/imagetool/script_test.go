@@ -30,6 +30,9 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	if len(os.Args) > 1 && os.Args[1] == asTool {
+		os.Exit(Main(context.Background(), os.Args[2:], System()))
+	}
 	tool := func(first ...string) func() {
 		return func() { os.Exit(Main(context.Background(), append(first, os.Args[1:]...), System())) }
 	}
