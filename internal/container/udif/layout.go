@@ -1,0 +1,218 @@
+package udif
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"slices"
+)
+
+// Scheme is how a device is partitioned.
+type Scheme int
+
+// The schemes.
+const (
+	SchemeNone Scheme = iota // one volume over the whole device
+	SchemeGPT
+	SchemeMBR
+	SchemeAPM
+)
+
+// Layout is the regions of a device in the order in which an image lists them: every partition, every partition table
+// and every gap, with the names and numbers that Apple's tools give them.
+type Layout struct {
+	Scheme  Scheme
+	Regions []Region // Name, ID, Descriptor, First and Sectors
+}
+
+// Part is one stretch of a partitioned device: a partition, or a part of its partition table. Name is the partition's own,
+// Type what stands beside it, such as Apple_HFS.
+type Part struct {
+	Name, Type     string
+	First, Sectors uint64
+}
+
+// descriptorWhole is the descriptor of a device that is not partitioned.
+const descriptorWhole = 0xFFFFFFFE
+
+// WholeDevice is the layout of a device that is one volume, with the partition type it would have, such as Apple_HFS.
+func WholeDevice(sectors uint64, typ string) Layout {
+	return Layout{Scheme: SchemeNone, Regions: []Region{{
+		Name: fmt.Sprintf("whole disk (%s : 0)", typ), Descriptor: descriptorWhole, Sectors: sectors,
+	}}}
+}
+
+// Partitioned is the layout of a device of so many sectors with these parts; gaps between them become regions too. It
+// fails when parts overlap or lie outside of the device.
+func Partitioned(scheme Scheme, sectors uint64, parts []Part) (Layout, error) {
+	parts = slices.Clone(parts)
+	slices.SortStableFunc(parts, func(a, b Part) int { return cmp.Compare(a.First, b.First) })
+	l, at := Layout{Scheme: scheme}, uint64(0)
+	for _, p := range parts {
+		if p.First < at || p.First > sectors || p.Sectors > sectors-p.First {
+			return Layout{}, fmt.Errorf("laying out the device: %d sectors at %d of %d overlap or lie outside", p.Sectors, p.First, sectors)
+		}
+		if p.Sectors == 0 {
+			continue
+		}
+		l.gap(at, p.First)
+		l.add(p)
+		at = p.First + p.Sectors
+	}
+	l.gap(at, sectors)
+	return l, nil
+}
+
+func (l *Layout) gap(from, to uint64) {
+	if to > from {
+		l.add(Part{Type: "Apple_Free", First: from, Sectors: to - from})
+	}
+}
+
+// add appends a region. Apple numbers them from 0 in the name and from -1 as resources; the descriptor follows the
+// name, but for Apple partition maps the resource.
+func (l *Layout) add(p Part) {
+	n := len(l.Regions)
+	descriptor := uint32(n)
+	if l.Scheme == SchemeAPM {
+		descriptor--
+	}
+	l.Regions = append(l.Regions, Region{
+		Name: fmt.Sprintf("%s (%s : %d)", p.Name, p.Type, n), ID: n - 1, Descriptor: descriptor, First: p.First, Sectors: p.Sectors,
+	})
+}
+
+// check makes sure that the regions cover a device of so many sectors in order.
+func (l *Layout) check(sectors uint64) error {
+	at := uint64(0)
+	for _, g := range l.Regions {
+		if g.First != at || g.Sectors == 0 || g.Sectors > sectors-at {
+			return fmt.Errorf("region %q of %d sectors at %d does not follow sector %d of %d", g.Name, g.Sectors, g.First, at, sectors)
+		}
+		at += g.Sectors
+	}
+	if at != sectors || len(l.Regions) > maxRegions {
+		return fmt.Errorf("%d regions end at sector %d of %d", len(l.Regions), at, sectors)
+	}
+	return nil
+}
+
+func (l *Layout) variant() uint32 {
+	if l.Scheme == SchemeNone {
+		return VariantPartition
+	}
+	return VariantDevice
+}
+
+// ProbeLayout finds out how a device of size bytes is partitioned, for the names in an image. The tables decide where
+// an image is cut and nothing else, so one that is damaged makes the device unpartitioned. The error is the device's.
+func ProbeLayout(dev io.ReaderAt, size int64) (Layout, error) {
+	sectors := uint64(size) / SectorSize
+	head := make([]byte, min(3*SectorSize, size))
+	if err := readFull(dev, head, 0); err != nil {
+		return Layout{}, fmt.Errorf("reading the partition table: %w", err)
+	}
+	head = append(head, make([]byte, 3*SectorSize-len(head))...)
+	for _, probe := range []struct {
+		scheme Scheme
+		parts  func(dev io.ReaderAt, head []byte, sectors uint64) ([]Part, error)
+	}{{SchemeGPT, gptParts}, {SchemeMBR, mbrParts}, {SchemeAPM, apmParts}} {
+		parts, err := probe.parts(dev, head, sectors)
+		if err != nil {
+			return Layout{}, fmt.Errorf("reading the partition table: %w", err)
+		}
+		if len(parts) == 0 {
+			continue
+		}
+		if l, err := Partitioned(probe.scheme, sectors, parts); err == nil {
+			return l, nil
+		}
+	}
+	return WholeDevice(sectors, volumeType(head)), nil
+}
+
+// volumeType is the partition type of the volume that starts so.
+func volumeType(head []byte) string {
+	switch signature := string(head[1024:1026]); {
+	case string(head[32:36]) == "NXSB":
+		return "Apple_APFS"
+	case signature == "H+" || signature == "BD":
+		return "Apple_HFS"
+	case signature == "HX":
+		return "Apple_HFSX"
+	}
+	return "unknown partition"
+}
+
+// mbrTypes are Apple's names of MBR partition types.
+var mbrTypes = map[byte]string{
+	0x01: "DOS_FAT_12", 0x04: "DOS_FAT_16_S", 0x05: "DOS_Extended", 0x06: "DOS_FAT_16", 0x07: "Windows_NTFS",
+	0x0B: "DOS_FAT_32", 0x0C: "Windows_FAT_32", 0x0E: "Windows_FAT_16", 0x0F: "Windows_Extended",
+	0x82: "Linux_Swap", 0x83: "Linux", 0xA8: "Apple_UFS", 0xAB: "Apple_Boot", 0xAF: "Apple_HFS",
+}
+
+// mbrParts reads a master boot record. The first sector of a FAT volume carries the same mark, so everything has to fit.
+func mbrParts(_ io.ReaderAt, head []byte, sectors uint64) ([]Part, error) {
+	if head[510] != 0x55 || head[511] != 0xAA {
+		return nil, nil
+	}
+	parts := []Part{{Name: "Master Boot Record", Type: "MBR", Sectors: 1}}
+	for i := range 4 {
+		entry := head[446+16*i : 462+16*i]
+		first, count := uint64(binary.LittleEndian.Uint32(entry[8:])), uint64(binary.LittleEndian.Uint32(entry[12:]))
+		typ := entry[4]
+		switch {
+		case entry[0]&0x7F != 0 || typ == 0xEE:
+			return nil, nil
+		case typ == 0 && first == 0 && count == 0:
+			continue
+		case typ == 0 || first == 0 || count == 0 || first >= sectors || count > sectors-first:
+			return nil, nil
+		}
+		name, known := mbrTypes[typ]
+		if !known {
+			name = fmt.Sprintf("0x%02X", typ)
+		}
+		parts = append(parts, Part{Type: name, First: first, Sectors: count})
+	}
+	if len(parts) == 1 {
+		return nil, nil
+	}
+	return parts, nil
+}
+
+// apmParts reads an Apple partition map of 512-byte blocks.
+func apmParts(dev io.ReaderAt, head []byte, sectors uint64) ([]Part, error) {
+	u32 := binary.BigEndian.Uint32
+	if string(head[:2]) != "ER" || binary.BigEndian.Uint16(head[2:]) != SectorSize || string(head[SectorSize:SectorSize+2]) != "PM" {
+		return nil, nil
+	}
+	count := uint64(u32(head[SectorSize+4:]))
+	if count == 0 || count > 256 || count >= sectors {
+		return nil, nil
+	}
+	table := make([]byte, count*SectorSize)
+	if err := readFull(dev, table, SectorSize); err != nil {
+		return nil, err
+	}
+	text := func(b []byte) string {
+		if end := bytes.IndexByte(b, 0); end >= 0 {
+			b = b[:end]
+		}
+		return printable(string(b))
+	}
+	parts := []Part{{Name: "Driver Descriptor Map", Type: "DDM", Sectors: 1}}
+	for entry := range slices.Chunk(table, SectorSize) {
+		if string(entry[:2]) != "PM" {
+			return nil, nil
+		}
+		part := Part{Name: text(entry[16:48]), Type: text(entry[48:80]), First: uint64(u32(entry[8:])), Sectors: uint64(u32(entry[12:]))}
+		if part.Type == "Apple_Free" {
+			continue // the gaps say the same
+		}
+		parts = append(parts, part)
+	}
+	return parts, nil
+}

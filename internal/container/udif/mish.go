@@ -1,0 +1,167 @@
+package udif
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+	"slices"
+)
+
+const (
+	mishMagic  = "mish"
+	mishHeader = 204 // bytes before the first run
+	mishRun    = 40  // bytes of a run
+)
+
+// run is a stretch of the device that is stored in one way. start and count are sectors of the device, offset and
+// length bytes of the file.
+type run struct {
+	start, count   uint64
+	offset, length uint64
+	kind           Kind
+}
+
+func (r *run) end() uint64 { return r.start + r.count }
+
+// bytes is the decoded length; Open made sure that it is an int64.
+func (r *run) bytes() int64 { return int64(r.count) * SectorSize }
+
+// Region is a part of the device with a block table of its own: a partition, a partition table or a gap. First and
+// Sectors are sectors of the device.
+type Region struct {
+	Name       string
+	ID         int // number of the resource, -1 for the first of a partitioned device
+	Descriptor uint32
+	First      uint64
+	Sectors    uint64
+	Checksum   Checksum // of the decoded bytes without those of KindIgnore
+}
+
+// table is a block table as it was read: its region, and its runs in device order without comments, terminators and
+// runs of no sectors.
+type table struct {
+	Region
+	runs []run
+}
+
+// parseMish reads a block table. The offsets of its runs count from the data fork, which starts at byte fork of the
+// file. It takes 40 bytes for each of at most maxRuns runs.
+func parseMish(b []byte, fork uint64, maxRuns int) (*table, error) {
+	if len(b) < mishHeader || string(b[:4]) != mishMagic {
+		return nil, fmt.Errorf("no block table in %d bytes: %w", len(b), ErrCorrupt)
+	}
+	u32, u64 := binary.BigEndian.Uint32, binary.BigEndian.Uint64
+	if version := u32(b[4:]); version != 1 {
+		return nil, fmt.Errorf("block table of version %d: %w", version, ErrUnsupported)
+	}
+	t := &table{Region: Region{First: u64(b[8:]), Sectors: u64(b[16:]), Descriptor: u32(b[36:]), Checksum: parseChecksum(b[64:])}}
+	base, carry := bits.Add64(fork, u64(b[24:]), 0)
+	if carry != 0 {
+		return nil, fmt.Errorf("data offset %d: %w", u64(b[24:]), ErrCorrupt)
+	}
+	if t.First > maxSectors || t.Sectors > maxSectors-t.First {
+		return nil, fmt.Errorf("region of %d sectors at sector %d: %w", t.Sectors, t.First, ErrCorrupt)
+	}
+	count := uint64(u32(b[200:]))
+	if count > uint64(len(b)-mishHeader)/mishRun {
+		return nil, fmt.Errorf("%d runs in a block table of %d bytes: %w", count, len(b), ErrCorrupt)
+	}
+	if count > uint64(maxRuns) {
+		return nil, fmt.Errorf("more than %d runs: %w", MaxRuns, ErrUnsupported)
+	}
+	t.runs = make([]run, 0, count)
+	for i := range int(count) {
+		end, err := t.add(b[mishHeader+i*mishRun:], base)
+		if err != nil {
+			return nil, fmt.Errorf("run %d: %w", i, err)
+		}
+		if end {
+			break
+		}
+	}
+	return t, t.cover()
+}
+
+// add appends the run that b starts with, and reports whether it was the terminator.
+func (t *table) add(b []byte, base uint64) (end bool, err error) {
+	u32, u64 := binary.BigEndian.Uint32, binary.BigEndian.Uint64
+	r := run{kind: Kind(u32(b)), start: u64(b[8:]), count: u64(b[16:]), offset: u64(b[24:]), length: u64(b[32:])}
+	switch {
+	case r.kind == kindTerminator:
+		return true, nil
+	case r.kind == kindComment, r.count == 0: // Apple writes ignore runs of no sectors
+		return false, nil
+	case r.start > t.Sectors || r.count > t.Sectors-r.start:
+		return false, fmt.Errorf("%d sectors at %d in a region of %d: %w", r.count, r.start, t.Sectors, ErrCorrupt)
+	}
+	r.start += t.First
+	switch {
+	case r.kind.hole():
+		r.offset, r.length = 0, 0 // what stands there means nothing
+	case r.kind == KindRaw:
+		if r.length != r.count*SectorSize {
+			return false, fmt.Errorf("%d bytes for %d raw sectors: %w", r.length, r.count, ErrCorrupt)
+		}
+	case r.kind.Compressed():
+		if r.count > MaxChunk/SectorSize || r.length > maxPayload {
+			return false, fmt.Errorf("%d sectors in %d bytes, more than %d bytes decoded: %w", r.count, r.length, MaxChunk, ErrUnsupported)
+		}
+		if r.length == 0 {
+			return false, fmt.Errorf("%d sectors without payload: %w", r.count, ErrCorrupt)
+		}
+	default:
+		return false, fmt.Errorf("unknown type %#x: %w", uint32(r.kind), ErrUnsupported)
+	}
+	if !r.kind.hole() {
+		var carry uint64
+		if r.offset, carry = bits.Add64(r.offset, base, 0); carry != 0 {
+			return false, fmt.Errorf("payload offset: %w", ErrCorrupt)
+		}
+	}
+	t.runs = append(t.runs, r)
+	return false, nil
+}
+
+// cover makes sure that the runs cover the region exactly once.
+func (t *table) cover() error {
+	byStart := func(a, b run) int { return cmp.Compare(a.start, b.start) }
+	if !slices.IsSortedFunc(t.runs, byStart) {
+		slices.SortFunc(t.runs, byStart)
+	}
+	at := t.First
+	for _, r := range t.runs {
+		if r.start != at {
+			return fmt.Errorf("runs overlap or leave a gap at sector %d: %w", min(at, r.start), ErrCorrupt)
+		}
+		at = r.end()
+	}
+	if at != t.First+t.Sectors {
+		return fmt.Errorf("runs end at sector %d of %d: %w", at-t.First, t.Sectors, ErrCorrupt)
+	}
+	return nil
+}
+
+// appendMishHeader appends the first part of a block table; the runs follow.
+func (g *Region) appendMishHeader(b []byte, buffers uint32, runs int) []byte {
+	b = append(b, mishMagic...)
+	b = binary.BigEndian.AppendUint32(b, 1)
+	b = binary.BigEndian.AppendUint64(b, g.First)
+	b = binary.BigEndian.AppendUint64(b, g.Sectors)
+	b = binary.BigEndian.AppendUint64(b, 0)
+	b = binary.BigEndian.AppendUint32(b, buffers)
+	b = binary.BigEndian.AppendUint32(b, g.Descriptor)
+	b = append(b, make([]byte, 24)...)
+	b = g.Checksum.append(b)
+	return binary.BigEndian.AppendUint32(b, uint32(runs))
+}
+
+// append appends the run as it stands in the table of a region that starts at sector first.
+func (r *run) append(b []byte, first uint64) []byte {
+	b = binary.BigEndian.AppendUint32(b, uint32(r.kind))
+	b = binary.BigEndian.AppendUint32(b, 0)
+	b = binary.BigEndian.AppendUint64(b, r.start-first)
+	b = binary.BigEndian.AppendUint64(b, r.count)
+	b = binary.BigEndian.AppendUint64(b, r.offset)
+	return binary.BigEndian.AppendUint64(b, r.length)
+}

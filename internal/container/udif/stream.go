@@ -1,0 +1,191 @@
+package udif
+
+import (
+	"context"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"runtime"
+)
+
+// piece is the largest part of a raw run that is handled at once, in bytes: the length of Apple's chunks.
+const pieceSize = 1 << 20
+
+// Piece is a stretch of the device as Stream delivers it.
+type Piece struct {
+	Offset, Length int64  // bytes of the device
+	Data           []byte // Length bytes, valid until deliver returns; nil if all of them are zero
+	Unallocated    bool   // Data is nil because the image says that the content does not matter
+}
+
+// StreamOptions bounds a pass over the whole image.
+type StreamOptions struct {
+	// Memory bounds the buffers of chunks and their payloads, in bytes; 0 takes 64 MiB. One chunk at a time (MaxChunk and its
+	// payload at worst) is always possible.
+	Memory int64
+	// Progress, if set, is called from one goroutine with the bytes of the device that are done, and all.
+	Progress func(done, total int64)
+}
+
+const defaultMemory = 64 << 20
+
+// slot is a piece of work with its buffers. There are as many as memory allows, and they go round.
+type slot struct {
+	Piece
+	run    *run
+	crc    uint32
+	err    error
+	data   []byte
+	stored []byte
+}
+
+// slots is the number of buffers of this size that fit into memory and that so many workers can use.
+func slots(memory, size int64, workers int) int {
+	if memory <= 0 {
+		memory = defaultMemory
+	}
+	return int(max(1, min(memory/max(size, 1), int64(4*workers))))
+}
+
+// Stream decodes the whole device with all workers, and delivers it in order and without gaps. It does not use the
+// cache. It stops at the first error, its own, that of deliver, or the end of ctx.
+func (im *Image) Stream(ctx context.Context, o StreamOptions, deliver func(Piece) error) error {
+	err := im.pass(ctx, o, func(s *slot) { s.err = im.load1(s) }, func(s *slot) error {
+		if s.err != nil {
+			return s.err
+		}
+		return deliver(s.Piece)
+	})
+	if err != nil {
+		return fmt.Errorf("decoding the image: %w", err)
+	}
+	return nil
+}
+
+// Copy writes the whole device to w, zeros too.
+func (im *Image) Copy(ctx context.Context, w io.Writer, o StreamOptions) error {
+	return im.Stream(ctx, o, func(p Piece) error {
+		if p.Data != nil {
+			_, err := w.Write(p.Data)
+			return err
+		}
+		for left := p.Length; left > 0; {
+			n, err := w.Write(zeros[:min(left, int64(len(zeros)))])
+			if err != nil {
+				return err
+			}
+			if left -= int64(n); ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+		}
+		return nil
+	})
+}
+
+// pass goes over the device in pieces: a compressed run is one piece, raw runs are cut, holes are one piece without data.
+func (im *Image) pass(ctx context.Context, o StreamOptions, work func(*slot), deliver func(*slot) error) error {
+	size := max(im.chunk+im.payload, pieceSize)
+	count := slots(o.Memory, size, im.options.Workers)
+	free := make(chan *slot, count)
+	for range count {
+		free <- &slot{}
+	}
+	total := im.Size()
+	return ordered(ctx, min(im.options.Workers, count), count,
+		func(ctx context.Context, yield func(*slot) bool) error { return im.cut(ctx, free, yield) },
+		func(_ context.Context, s *slot) error { work(s); return nil },
+		func(s *slot) error {
+			err := deliver(s)
+			if err == nil && o.Progress != nil {
+				o.Progress(s.Offset+s.Length, total)
+			}
+			free <- s
+			return err
+		})
+}
+
+// cut yields the pieces of the device in order.
+func (im *Image) cut(ctx context.Context, free chan *slot, yield func(*slot) bool) error {
+	for i := range im.runs {
+		r := &im.runs[i]
+		step := r.bytes()
+		if r.kind == KindRaw {
+			step = pieceSize
+		}
+		for at := int64(0); at < r.bytes(); at += step {
+			select {
+			case s := <-free:
+				s.Piece = Piece{Offset: int64(r.start)*SectorSize + at, Length: min(step, r.bytes()-at), Unallocated: r.kind == KindIgnore}
+				s.run, s.crc, s.err = r, 0, nil
+				if !yield(s) {
+					return nil
+				}
+			case <-ctx.Done():
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
+// load1 fills in the data of the slot's piece.
+func (im *Image) load1(s *slot) error {
+	if s.run.kind.hole() {
+		return nil
+	}
+	if int64(cap(s.data)) < s.Length {
+		s.data = make([]byte, max(s.Length, min(im.chunk, pieceSize)))
+	}
+	s.Data = s.data[:s.Length]
+	if s.run.kind.Compressed() {
+		return im.decode(s.run, s.Data, &s.stored)
+	}
+	inside := s.Offset - int64(s.run.start)*SectorSize
+	if err := readFull(im.src, s.Data, int64(s.run.offset)+inside); err != nil {
+		return fmt.Errorf("reading sector %d: %w", s.Offset/SectorSize, err)
+	}
+	return nil
+}
+
+// sumRange is the CRC-32 of a stretch of src, computed by so many workers in pieces.
+func sumRange(ctx context.Context, src io.ReaderAt, offset, length int64, workers int) (uint32, error) {
+	type part struct {
+		at, length int64
+		buffer     []byte
+		crc        uint32
+	}
+	if workers <= 0 {
+		workers = runtime.GOMAXPROCS(0)
+	}
+	free := make(chan *part, 2*workers)
+	for range cap(free) {
+		free <- &part{buffer: make([]byte, min(pieceSize, length))}
+	}
+	sum := uint32(0)
+	err := ordered(ctx, workers, cap(free), func(ctx context.Context, yield func(*part) bool) error {
+		for at := int64(0); at < length; at += pieceSize {
+			select {
+			case p := <-free:
+				p.at, p.length = at, min(pieceSize, length-at)
+				if !yield(p) {
+					return nil
+				}
+			case <-ctx.Done():
+				return nil
+			}
+		}
+		return nil
+	}, func(_ context.Context, p *part) error {
+		data := p.buffer[:p.length]
+		if err := readFull(src, data, offset+p.at); err != nil {
+			return err
+		}
+		p.crc = crc32.ChecksumIEEE(data)
+		return nil
+	}, func(p *part) error {
+		sum = combineCRC(sum, p.crc, p.length)
+		free <- p
+		return nil
+	})
+	return sum, err
+}

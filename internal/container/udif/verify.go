@@ -1,0 +1,263 @@
+package udif
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/md5"
+	"errors"
+	"fmt"
+	"hash"
+	"hash/crc32"
+	"io"
+	"slices"
+)
+
+// Result is the outcome of one check.
+type Result int
+
+// The outcomes. Absent is a valid state: an image need not carry every checksum.
+const (
+	Agrees     Result = iota
+	Differs           // the checksum does not match what is there
+	Absent            // the image has none
+	Unchecked         // it is of a type that this package does not know
+	Unreadable        // what it covers cannot be read or decoded
+)
+
+// Check is one checksum of an image that was held against its content.
+type Check struct {
+	What      string // "data fork", "master checksum", or the name of a region
+	Result    Result
+	Type      uint32 // ChecksumCRC32 …
+	Want, Got []byte // as stored and as computed, where that could be done
+	Err       error  // why it is Unreadable
+}
+
+// Report is what Verify found: the checks of the data fork, of every region as listed, and of the master checksum.
+type Report struct {
+	Checks []Check
+}
+
+// Err joins everything that is wrong; it wraps ErrChecksum when a checksum differs.
+func (r *Report) Err() error {
+	var all []error
+	for i := range r.Checks {
+		c := &r.Checks[i]
+		switch c.Result {
+		case Differs:
+			all = append(all, fmt.Errorf("verifying %q: %x stored, %x computed: %w", c.What, c.Want, c.Got, ErrChecksum))
+		case Unreadable:
+			all = append(all, fmt.Errorf("verifying %q: %w", c.What, c.Err))
+		}
+	}
+	return errors.Join(all...)
+}
+
+// Names of the checks that are no region's.
+const (
+	CheckData   = "data fork"
+	CheckMaster = "master checksum"
+)
+
+// maxMD5Zeros bounds how many zeros are fed to MD5 for one region: unlike CRC-32 it cannot skip them, and an image of a few
+// bytes may claim exabytes of them.
+const maxMD5Zeros = 64 << 30
+
+// Verify computes every checksum of the image. Chunks that cannot be read do not end it, they are findings; the
+// error is that of ctx. Memory is bounded as by Stream.
+func (im *Image) Verify(ctx context.Context, o StreamOptions) (*Report, error) {
+	report := &Report{}
+	data, err := im.checkData(ctx)
+	if err != nil {
+		return nil, err
+	}
+	report.Checks = append(report.Checks, data)
+	v := &verifier{im: im, order: im.byStart()}
+	if err := im.pass(ctx, o, v.work, v.take); err != nil {
+		return nil, fmt.Errorf("verifying the image: %w", err)
+	}
+	v.flush(len(v.order))
+	for _, g := range im.listed {
+		report.Checks = append(report.Checks, v.checks[g])
+	}
+	report.Checks = append(report.Checks, im.checkMaster())
+	return report, nil
+}
+
+// check compares a checksum field with what was computed for its type.
+func check(what string, want *Checksum, got []byte) Check {
+	c := Check{What: what, Type: want.Type, Want: slices.Clone(want.Value()), Got: got}
+	switch {
+	case want.Type == ChecksumNone:
+		c.Result = Absent
+	case got == nil:
+		c.Result = Unchecked
+	case !bytes.Equal(c.Want, got):
+		c.Result = Differs
+	}
+	return c
+}
+
+func crcBytes(sum uint32) []byte {
+	return []byte{byte(sum >> 24), byte(sum >> 16), byte(sum >> 8), byte(sum)}
+}
+
+// checkData checks the data fork as it is stored.
+func (im *Image) checkData(ctx context.Context) (Check, error) {
+	t := im.trailer
+	var got []byte
+	var err error
+	switch t.DataChecksum.Type {
+	case ChecksumCRC32:
+		var sum uint32
+		sum, err = sumRange(ctx, im.src, int64(t.DataOffset), int64(t.DataLength), im.options.Workers)
+		got = crcBytes(sum)
+	case ChecksumMD5:
+		sum := md5.New()
+		_, err = io.Copy(sum, &contextReader{ctx, io.NewSectionReader(im.src, int64(t.DataOffset), int64(t.DataLength))})
+		got = sum.Sum(nil)
+	}
+	if ctx.Err() != nil {
+		return Check{}, fmt.Errorf("verifying the image: %w", context.Cause(ctx))
+	}
+	c := check(CheckData, &t.DataChecksum, got)
+	if err != nil {
+		c.Result, c.Err, c.Got = Unreadable, err, nil
+	}
+	return c, nil
+}
+
+// contextReader ends with its context.
+type contextReader struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (r *contextReader) Read(p []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.r.Read(p)
+}
+
+// checkMaster checks the checksum over the regions' checksums as they are stored.
+func (im *Image) checkMaster() Check {
+	var all []byte
+	for _, g := range im.listed {
+		all = append(all, g.Checksum.Value()...)
+	}
+	return check(CheckMaster, &im.trailer.Master, sumOf(im.trailer.Master.Type, all))
+}
+
+// sumOf is the checksum of b, nil for a type that is not known.
+func sumOf(typ uint32, b []byte) []byte {
+	switch typ {
+	case ChecksumCRC32:
+		return crcBytes(crc32.ChecksumIEEE(b))
+	case ChecksumMD5:
+		sum := md5.Sum(b)
+		return sum[:]
+	}
+	return nil
+}
+
+// byStart are the regions with sectors in device order.
+func (im *Image) byStart() []*Region {
+	order := slices.Clone(im.listed)
+	slices.SortStableFunc(order, func(a, b *Region) int {
+		return cmp.Or(cmp.Compare(a.First, b.First), cmp.Compare(a.Sectors, b.Sectors))
+	})
+	return order
+}
+
+// verifier joins the pieces of each region to its checksum.
+type verifier struct {
+	im     *Image
+	order  []*Region
+	at     int // region of order that is being summed
+	checks map[*Region]Check
+	crc    uint32
+	md5    hash.Hash
+	zeros  int64 // fed to md5
+	err    error
+}
+
+// work decodes a piece and sums it up.
+func (v *verifier) work(s *slot) {
+	if s.err = v.im.load1(s); s.err != nil {
+		return
+	}
+	switch s.run.kind {
+	case KindZero:
+		s.crc = zeroCRC(s.Length)
+	case KindIgnore:
+	default:
+		s.crc = crc32.ChecksumIEEE(s.Data)
+	}
+}
+
+// take adds the next piece of the device to its region.
+func (v *verifier) take(s *slot) error {
+	sector := uint64(s.Offset) / SectorSize
+	for v.at < len(v.order) && v.order[v.at].First+v.order[v.at].Sectors <= sector {
+		v.flush(v.at + 1)
+	}
+	switch {
+	case v.at == len(v.order) || sector < v.order[v.at].First: // space that no table describes
+		return nil
+	case s.err != nil:
+		if v.err == nil {
+			v.err = s.err
+		}
+		return nil
+	case s.run.kind == KindIgnore:
+		return nil
+	}
+	v.crc = combineCRC(v.crc, s.crc, s.Length)
+	if v.order[v.at].Checksum.Type != ChecksumMD5 {
+		return nil
+	}
+	if v.md5 == nil {
+		v.md5 = md5.New()
+	}
+	if s.Data != nil {
+		v.md5.Write(s.Data)
+		return nil
+	}
+	v.zeros += s.Length
+	for left := s.Length; left > 0 && v.zeros <= maxMD5Zeros; {
+		n := min(left, int64(len(zeros)))
+		v.md5.Write(zeros[:n])
+		left -= n
+	}
+	return nil
+}
+
+// flush ends the regions up to end, exclusively.
+func (v *verifier) flush(end int) {
+	if v.checks == nil {
+		v.checks = make(map[*Region]Check, len(v.order))
+	}
+	for ; v.at < end; v.at++ {
+		g := v.order[v.at]
+		var got []byte
+		switch g.Checksum.Type {
+		case ChecksumCRC32:
+			got = crcBytes(v.crc)
+		case ChecksumMD5:
+			if v.md5 == nil {
+				v.md5 = md5.New()
+			}
+			if v.zeros <= maxMD5Zeros {
+				got = v.md5.Sum(nil)
+			}
+		}
+		c := check(g.Name, &g.Checksum, got)
+		if v.err != nil {
+			c.Result, c.Err, c.Got = Unreadable, v.err, nil
+		}
+		v.checks[g] = c
+		v.crc, v.md5, v.zeros, v.err = 0, nil, 0, nil
+	}
+}

@@ -1,0 +1,292 @@
+package udif
+
+import (
+	"bufio"
+	"context"
+	"crypto/md5"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"hash"
+	"hash/crc32"
+	"io"
+	"runtime"
+)
+
+// Map says what is known of a device without reading it.
+type Map interface {
+	// Next says in what state the device is at a byte offset inside it, and where that stretch ends, after the offset.
+	Next(off int64) (end int64, state State)
+}
+
+// WriteOptions says what image is written.
+type WriteOptions struct {
+	// Format is one of the package's formats.
+	Format Format
+	// Layout is how the device is cut into regions; one without regions is found out with ProbeLayout.
+	Layout Layout
+	// Map, if set, spares reading holes. Unallocated stretches become runs that are not part of any checksum and read
+	// as zeros, whatever the device has there; of short ones the data is stored. UFBI ignores it.
+	Map Map
+	// Codec encodes chunks; UDRO and UFBI need none. Level goes to it as it is.
+	Codec Codec
+	Level int
+	// ChunkSectors is the length of a chunk, at most MaxChunk; 0 takes 2048 sectors, Apple's choice.
+	ChunkSectors int
+	// Workers is how many chunks are encoded at once; 0 takes GOMAXPROCS.
+	Workers int
+	// Memory bounds the buffers of chunks in bytes; 0 takes 64 MiB. One chunk at a time and its encoding is always
+	// possible. Besides, every run takes 40 bytes until the end: some 40 MB for each TiB that has data.
+	Memory int64
+	// SegmentID identifies the image; zeros take a random one.
+	SegmentID [16]byte
+	// Progress, if set, is called from one goroutine with the bytes of the device that are done, and all.
+	Progress func(done, total int64)
+}
+
+// Written is what Write made.
+type Written struct {
+	Length  int64 // of the file, in bytes
+	Trailer *Trailer
+	Usage   map[Kind]Usage
+}
+
+// writer is one Write.
+type writer struct {
+	dev     io.ReaderAt
+	size    int64
+	options WriteOptions
+	kind    Kind
+	layout  Layout
+
+	out      *bufio.Writer
+	offset   uint64 // bytes of payloads so far
+	builders []builder
+	sum      hash.Hash   // of the data fork
+	regions  []hash.Hash // of regions, for MD5 only
+}
+
+// Write writes the size bytes of dev as an image, from the first byte to the last, as hdiutil convert lays it out: the
+// payloads in the order of the device, the property list, the trailer. Chunks are read and encoded by all workers,
+// which read dev at the same time. When it fails, what was written is not an image.
+func Write(ctx context.Context, out io.Writer, dev io.ReaderAt, size int64, o WriteOptions) (*Written, error) {
+	w := &writer{dev: dev, size: size, options: o, out: bufio.NewWriterSize(out, 256<<10)}
+	err := w.prepare()
+	if err == nil {
+		err = w.payloads(ctx)
+	}
+	var written *Written
+	if err == nil {
+		written, err = w.finish()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("writing the image: %w", err)
+	}
+	return written, nil
+}
+
+// prepare checks the options and fills in what they leave open.
+func (w *writer) prepare() error {
+	o := &w.options
+	var err error
+	if w.kind, err = o.Format.kind(); err != nil {
+		return err
+	}
+	if w.size <= 0 || w.size%SectorSize != 0 {
+		return fmt.Errorf("a device of %d bytes is not a number of sectors", w.size)
+	}
+	if w.kind.Compressed() && o.Codec == nil {
+		return fmt.Errorf("no codec for %s: %w", w.kind, ErrUnsupported)
+	}
+	if o.ChunkSectors == 0 {
+		o.ChunkSectors = defaultSectors
+	}
+	if o.ChunkSectors < 0 || o.ChunkSectors > MaxChunk/SectorSize {
+		return fmt.Errorf("chunks of %d sectors: %w", o.ChunkSectors, ErrUnsupported)
+	}
+	if o.Workers <= 0 {
+		o.Workers = runtime.GOMAXPROCS(0)
+	}
+	if w.layout = o.Layout; len(w.layout.Regions) == 0 {
+		if w.layout, err = ProbeLayout(w.dev, w.size); err != nil {
+			return err
+		}
+	}
+	if err := w.layout.check(uint64(w.size) / SectorSize); err != nil {
+		return err
+	}
+	if o.SegmentID == [16]byte{} {
+		_, _ = rand.Read(o.SegmentID[:])            // never fails
+		o.SegmentID[6] = o.SegmentID[6]&0x0F | 0x40 // RFC 9562: a random UUID
+		o.SegmentID[8] = o.SegmentID[8]&0x3F | 0x80
+	}
+	w.builders = make([]builder, len(w.layout.Regions))
+	w.sum = crc32.NewIEEE()
+	if o.Format == UFBI {
+		o.Map = nil
+		w.sum, w.regions = md5.New(), make([]hash.Hash, len(w.layout.Regions))
+		for i := range w.regions {
+			w.regions[i] = md5.New()
+		}
+	}
+	return nil
+}
+
+// payloads writes the data fork.
+func (w *writer) payloads(ctx context.Context) error {
+	o := &w.options
+	count := slots(o.Memory, 2*int64(o.ChunkSectors)*SectorSize, o.Workers)
+	free := make(chan *chunk, count)
+	for range count {
+		free <- &chunk{}
+	}
+	return ordered(ctx, min(o.Workers, count), count,
+		func(ctx context.Context, yield func(*chunk) bool) error { return w.cut(ctx, free, yield) },
+		func(_ context.Context, c *chunk) error { return w.store(c) },
+		func(c *chunk) error {
+			err := w.append(c)
+			if err == nil && o.Progress != nil {
+				o.Progress(int64(c.first+c.count)*SectorSize, w.size)
+			}
+			free <- c
+			return err
+		})
+}
+
+// cut yields the chunks of the device in order. Each region and each stretch after a hole begins a new one.
+func (w *writer) cut(ctx context.Context, free chan *chunk, yield func(*chunk) bool) error {
+	for i := range w.layout.Regions {
+		g := &w.layout.Regions[i]
+		for at, end := g.First, g.First+g.Sectors; at < end; {
+			to, state := w.stretch(at, end)
+			for at < to {
+				count := to - at
+				if state == StateData {
+					count = min(count, uint64(w.options.ChunkSectors))
+				}
+				select {
+				case c := <-free:
+					c.region, c.first, c.count, c.state = i, at, count, state
+					if !yield(c) {
+						return nil
+					}
+				case <-ctx.Done():
+					return nil
+				}
+				at += count
+			}
+		}
+	}
+	return nil
+}
+
+// stretch is the longest stretch from sector at that is stored in one way: a hole, or data up to a hole that is long
+// enough or reaches the end.
+func (w *writer) stretch(at, end uint64) (to uint64, state State) {
+	if w.options.Map == nil {
+		return end, StateData
+	}
+	hole := func(to uint64, from uint64, state State) bool {
+		return state != StateData && (to-from >= minHole || to == end)
+	}
+	if to, state = w.next(at, end); hole(to, at, state) {
+		return to, state
+	}
+	for to < end {
+		next, state := w.next(to, end)
+		if hole(next, to, state) {
+			break
+		}
+		to = next
+	}
+	return to, StateData
+}
+
+// next asks the Map in whole sectors: one that is partly data is data.
+func (w *writer) next(at, end uint64) (to uint64, state State) {
+	bytes, state := w.options.Map.Next(int64(at) * SectorSize)
+	to = uint64(max(bytes, 0)) / SectorSize
+	if state == StateData && bytes%SectorSize != 0 || to <= at {
+		to, state = max(to, at)+1, StateData
+	}
+	return min(to, end), state
+}
+
+// append writes the payloads of the next chunk and notes its runs.
+func (w *writer) append(c *chunk) error {
+	b := &w.builders[c.region]
+	for _, s := range c.stored {
+		s.run.offset = w.offset
+		if _, err := w.out.Write(s.payload); err != nil {
+			return err
+		}
+		_, _ = w.sum.Write(s.payload)
+		w.offset += s.run.length
+		b.add(s.run)
+		if len(b.runs) > MaxRuns {
+			return fmt.Errorf("more than %d runs: %w", MaxRuns, ErrUnsupported)
+		}
+	}
+	if c.state == StateUnallocated {
+		return nil
+	}
+	b.crc = combineCRC(b.crc, c.crc, int64(c.count)*SectorSize)
+	if w.regions != nil {
+		_, _ = w.regions[c.region].Write(c.data)
+	}
+	return nil
+}
+
+// finish writes the property list and the trailer.
+func (w *writer) finish() (*Written, error) {
+	typ := uint32(ChecksumCRC32)
+	if w.regions != nil {
+		typ = ChecksumMD5
+	}
+	count := &counter{w: w.out}
+	list := newPlistWriter(count)
+	var sums []byte
+	usage := map[Kind]Usage{}
+	for i := range w.layout.Regions {
+		g, b := w.layout.Regions[i], &w.builders[i]
+		sum := crcBytes(b.crc)
+		if w.regions != nil {
+			sum = w.regions[i].Sum(nil)
+		}
+		g.Checksum = newChecksum(typ, sum)
+		sums = append(sums, sum...)
+		buffers := uint32(0)
+		if b.compressed {
+			buffers = uint32(min(uint64(w.options.ChunkSectors), g.Sectors)) + 8
+		}
+		list.table(&g, buffers, b.runs, w.offset)
+		for _, r := range b.runs {
+			u := usage[r.kind]
+			u.Runs, u.Bytes, u.Stored = u.Runs+1, u.Bytes+r.bytes(), u.Stored+int64(r.length)
+			usage[r.kind] = u
+		}
+	}
+	err := list.end()
+	t := &Trailer{
+		Version: kolyVersion, Flags: FlagFlattened, DataLength: w.offset, Segment: 1, Segments: 1, SegmentID: w.options.SegmentID,
+		DataChecksum: newChecksum(typ, w.sum.Sum(nil)), PlistOffset: w.offset, PlistLength: uint64(count.n),
+		Master: newChecksum(typ, sumOf(typ, sums)), Variant: w.layout.variant(), Sectors: uint64(w.size) / SectorSize,
+	}
+	_, last := w.out.Write(t.Marshal())
+	if err = errors.Join(err, last, w.out.Flush()); err != nil {
+		return nil, err
+	}
+	return &Written{Length: int64(w.offset) + count.n + TrailerSize, Trailer: t, Usage: usage}, nil
+}
+
+// counter counts what goes through.
+type counter struct {
+	w io.Writer
+	n int64
+}
+
+func (c *counter) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	c.n += int64(n)
+	return n, err
+}
