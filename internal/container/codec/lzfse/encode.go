@@ -40,6 +40,10 @@ func Encode(dst, src []byte) []byte {
 	switch {
 	case len(src) >= minLZFSE && uint64(len(src)) < 1<<31:
 		e.encode()
+		if len(e.out)-len(dst) >= len(src)+8 {
+			e.out = e.out[:len(dst)]
+			e.store(0, len(src))
+		}
 	case len(src) >= minLZVN && len(src) < minLZFSE:
 		e.small()
 	default:
@@ -202,18 +206,14 @@ func copyLiterals(dst, src []byte, n int) {
 	copy(dst[:n], src[:n])
 }
 
-// flush writes the block, as bvx- if it does not shrink, and begins another.
+// flush writes the block and begins another. One that does not shrink stays bvx2 all the same, as in Apple's encoder:
+// 7-Zip 26.02 fails on a bvx- block that follows another one.
 func (e *encoder) flush() {
 	b := &e.block
 	if b.matches == 0 {
 		return
 	}
-	start := len(e.out)
 	e.out = b.append(slices.Grow(e.out, maxSizeV2+b.literals+8*b.matches))
-	if len(e.out)-start >= b.raw+8 {
-		e.out = e.out[:start]
-		e.store(b.start, b.start+b.raw)
-	}
 	next := b.start + b.raw
 	b.reset()
 	b.start = next
