@@ -64,8 +64,8 @@ func (k *Key) encryptUpTo8(dst, src, ivs []byte, unit int) {
 }
 
 const (
-	// stageFrom is the block length from which lanes are copied into one place first. All lanes of a step lie a block
-	// apart: with 4096 bytes in one set of the first cache, which has room for eight to twelve of them.
+	// stageFrom is the block length from which the eight lanes are copied into one place first. All lanes of a step lie
+	// a block apart: with 4096 bytes in one set of the first cache, which has room for eight to twelve of them.
 	stageFrom  = 2048
 	stagedUnit = 512
 )
@@ -94,24 +94,13 @@ func (k *Key) decryptNI(dst, src, ivs []byte, unit int) {
 // encryptVAES encrypts 32 blocks at a time, and the rest in eights.
 func (k *Key) encryptVAES(dst, src, ivs []byte, unit int) {
 	const n = 32
-	if len(ivs) >= n*Size && unit >= stageFrom && unit%stagedUnit == 0 {
-		var room [n * stagedUnit]byte
-		for ; len(ivs) >= n*Size; dst, src, ivs = dst[n*unit:], src[n*unit:], ivs[n*Size:] {
-			var chains [n * Size]byte
-			copy(chains[:], ivs)
-			staged(room[:], dst, src, chains[:], unit, k.encrypt32)
-		}
-	}
-	for ; len(ivs) >= n*Size; dst, src, ivs = dst[n*unit:], src[n*unit:], ivs[n*Size:] {
-		k.encrypt32(dst, src, ivs, unit)
+	for unit%64 == 0 && len(ivs) >= n*Size {
+		encryptVAES(&k.enc[0], k.rounds, &dst[0], &src[0], &ivs[0], unit)
+		dst, src, ivs = dst[n*unit:], src[n*unit:], ivs[n*Size:]
 	}
 	if len(ivs) > 0 {
 		k.encryptLanes(dst, src, ivs, unit)
 	}
-}
-
-func (k *Key) encrypt32(dst, src, ivs []byte, unit int) {
-	encryptVAES(&k.enc[0], k.rounds, &dst[0], &src[0], &ivs[0], unit)
 }
 
 func (k *Key) decryptVAES(dst, src, ivs []byte, unit int) {

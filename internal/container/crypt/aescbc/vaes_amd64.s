@@ -46,31 +46,60 @@
 	ROUND32(OP, Z24); \
 	ROUND32(OP, Z25)
 
-// GATHER xors 16 bytes of four lanes, R9 bytes apart from P on, and the first round key into state.
-#define GATHER(P, lo, tmp, state) \
-	VMOVDQU (P), lo; \
-	VINSERTI32X4 $1, (P)(R9*1), tmp, tmp; \
-	VINSERTI32X4 $2, (P)(R9*2), tmp, tmp; \
-	VINSERTI32X4 $3, (P)(R10*1), tmp, tmp; \
-	VPTERNLOGD $0x96, Z16, tmp, state; \
-	LEAQ (P)(R9*4), P
+// TRANSPOSE turns four lanes of four AES blocks, Z8 to Z11, into four steps of four lanes, and back.
+#define TRANSPOSE \
+	VSHUFI64X2 $0x44, Z9, Z8, Z12; \
+	VSHUFI64X2 $0xee, Z9, Z8, Z13; \
+	VSHUFI64X2 $0x44, Z11, Z10, Z14; \
+	VSHUFI64X2 $0xee, Z11, Z10, Z15; \
+	VSHUFI64X2 $0x88, Z14, Z12, Z8; \
+	VSHUFI64X2 $0xdd, Z14, Z12, Z9; \
+	VSHUFI64X2 $0x88, Z15, Z13, Z10; \
+	VSHUFI64X2 $0xdd, Z15, Z13, Z11
 
-#define SCATTER(P, lo, state) \
-	VMOVDQU lo, (P); \
-	VEXTRACTI32X4 $1, state, (P)(R9*1); \
-	VEXTRACTI32X4 $2, state, (P)(R9*2); \
-	VEXTRACTI32X4 $3, state, (P)(R10*1); \
-	LEAQ (P)(R9*4), P
+// GATHER puts 64 bytes of each of four lanes, R9 bytes apart from R11 on, into the four steps at R12, at off of each.
+#define GATHER(off) \
+	VMOVDQU64 (R11), Z8; \
+	VMOVDQU64 (R11)(R9*1), Z9; \
+	VMOVDQU64 (R11)(R9*2), Z10; \
+	VMOVDQU64 (R11)(R10*1), Z11; \
+	TRANSPOSE; \
+	VMOVDQA64 Z8, (off+0)(R12); \
+	VMOVDQA64 Z9, (off+512)(R12); \
+	VMOVDQA64 Z10, (off+1024)(R12); \
+	VMOVDQA64 Z11, (off+1536)(R12); \
+	LEAQ (R11)(R9*4), R11
+
+// SCATTER takes them back.
+#define SCATTER(off) \
+	VMOVDQA64 (off+0)(R12), Z8; \
+	VMOVDQA64 (off+512)(R12), Z9; \
+	VMOVDQA64 (off+1024)(R12), Z10; \
+	VMOVDQA64 (off+1536)(R12), Z11; \
+	TRANSPOSE; \
+	VMOVDQU64 Z8, (R11); \
+	VMOVDQU64 Z9, (R11)(R9*1); \
+	VMOVDQU64 Z10, (R11)(R9*2); \
+	VMOVDQU64 Z11, (R11)(R10*1); \
+	LEAQ (R11)(R9*4), R11
+
+// CHAIN xors the next AES block of four lanes and the first round key into state.
+#define CHAIN(off, state) \
+	VPTERNLOGD $0x96, off(R13), Z16, state
 
 // func encryptVAES(rk *byte, rounds int, dst, src, ivs *byte, unit int)
-// Encrypts 32 units that follow one another.
-TEXT ·encryptVAES(SB), NOSPLIT, $0-48
+// Encrypts 32 units that follow one another; unit is a multiple of 64. Every cache line is read once and written once:
+// lanes that lie 4096 bytes apart share one set of the first cache, which cannot hold them all. In between they
+// lie in 2048 bytes of the frame, from the first multiple of 64 on.
+TEXT ·encryptVAES(SB), 0, $2112-48
 	MOVQ rk+0(FP), AX
 	MOVQ rounds+8(FP), BX
 	MOVQ dst+16(FP), DI
 	MOVQ src+24(FP), SI
 	MOVQ ivs+32(FP), CX
 	MOVQ unit+40(FP), R9
+	LEAQ 63(SP), R12
+	ANDQ $~63, R12
 	SHLQ $4, BX
 	LEAQ (R9)(R9*2), R10
 	MOVQ R9, DX
@@ -92,16 +121,28 @@ encryptIVs:
 	VMOVDQU64 384(CX), Z6
 	VMOVDQU64 448(CX), Z7
 
-encryptStep:
+encryptFour:
 	MOVQ SI, R11
-	GATHER(R11, X8, Z8, Z0)
-	GATHER(R11, X9, Z9, Z1)
-	GATHER(R11, X10, Z10, Z2)
-	GATHER(R11, X11, Z11, Z3)
-	GATHER(R11, X12, Z12, Z4)
-	GATHER(R11, X13, Z13, Z5)
-	GATHER(R11, X14, Z14, Z6)
-	GATHER(R11, X15, Z15, Z7)
+	GATHER(0)
+	GATHER(64)
+	GATHER(128)
+	GATHER(192)
+	GATHER(256)
+	GATHER(320)
+	GATHER(384)
+	GATHER(448)
+	MOVQ R12, R13
+	MOVQ $4, R8
+
+encryptStep:
+	CHAIN(0, Z0)
+	CHAIN(64, Z1)
+	CHAIN(128, Z2)
+	CHAIN(192, Z3)
+	CHAIN(256, Z4)
+	CHAIN(320, Z5)
+	CHAIN(384, Z6)
+	CHAIN(448, Z7)
 	NINE32(VAESENC)
 	CMPQ BX, $160
 	JEQ  encryptLast
@@ -114,19 +155,30 @@ encryptStep:
 
 encryptLast:
 	ROUND32(VAESENCLAST, Z30)
-	MOVQ DI, R11
-	SCATTER(R11, X0, Z0)
-	SCATTER(R11, X1, Z1)
-	SCATTER(R11, X2, Z2)
-	SCATTER(R11, X3, Z3)
-	SCATTER(R11, X4, Z4)
-	SCATTER(R11, X5, Z5)
-	SCATTER(R11, X6, Z6)
-	SCATTER(R11, X7, Z7)
-	ADDQ $16, SI
-	ADDQ $16, DI
-	SUBQ $16, DX
+	VMOVDQA64 Z0, 0(R13)
+	VMOVDQA64 Z1, 64(R13)
+	VMOVDQA64 Z2, 128(R13)
+	VMOVDQA64 Z3, 192(R13)
+	VMOVDQA64 Z4, 256(R13)
+	VMOVDQA64 Z5, 320(R13)
+	VMOVDQA64 Z6, 384(R13)
+	VMOVDQA64 Z7, 448(R13)
+	ADDQ $512, R13
+	DECQ R8
 	JNE  encryptStep
+	MOVQ DI, R11
+	SCATTER(0)
+	SCATTER(64)
+	SCATTER(128)
+	SCATTER(192)
+	SCATTER(256)
+	SCATTER(320)
+	SCATTER(384)
+	SCATTER(448)
+	ADDQ $64, SI
+	ADDQ $64, DI
+	SUBQ $64, DX
+	JNE  encryptFour
 	VZEROUPPER
 	RET
 
