@@ -241,6 +241,9 @@ func (c *image) checkContainer(ctx context.Context, t *tale) error {
 	if err := c.checkEncryption(ctx, t); err != nil {
 		return finding(t, err)
 	}
+	if err := c.checkStructure(t); err != nil {
+		return err
+	}
 	build := builder(argv.ImageInfo{Image: c.path(), Passphrase: c.pass()})
 	if c.backend == backendDiskutil || !c.e.can.hdiutil {
 		build = argv.ImageInfoDU{Image: c.path(), Passphrase: c.pass()}

@@ -93,7 +93,7 @@ func assemble(o Options) (e *Engine, err error) {
 		o.Grace = 10 * time.Second
 	}
 	if o.Host == nil {
-		o.Host = &Host{Mounts: systemMounts, Exists: nodeExists, Trim: trimVolume}
+		o.Host = &Host{Mounts: systemMounts, Exists: nodeExists, Trim: trimVolume, Unmountable: unmountable}
 	}
 	e = &Engine{host: *o.Host}
 	dir := o.WorkDir

@@ -226,7 +226,13 @@ func (e *Engine) pick(backend string, preference []string, k kind) (filesystem, 
 			return f, nil
 		}
 	}
-	return filesystem{}, e.refuse(backend, "file system "+strings.Join(preference, ", "), "it makes "+strings.Join(e.filesystemNames(backend), ", "))
+	hint := "it makes " + strings.Join(e.filesystemNames(backend), ", ")
+	for _, name := range preference {
+		if f, ok := filesystemNamed(name); ok && e.can.unmountable[f.name] != "" {
+			hint += "; " + f.name + " could not be mounted: " + e.can.unmountable[f.name]
+		}
+	}
+	return filesystem{}, e.refuse(backend, "file system "+strings.Join(preference, ", "), hint)
 }
 
 func (e *Engine) filesystemNames(backend string) []string {

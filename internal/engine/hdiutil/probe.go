@@ -13,10 +13,11 @@ import (
 
 // abilities are what the tools said they can do.
 type abilities struct {
-	hdiutil, diskutil bool            // the tool answers
-	makes             map[string]bool // formats that `hdiutil create` and convert make
-	images            map[string]bool // formats that `diskutil image create` makes
-	filesystems       map[string]bool // by the names of plans
+	hdiutil, diskutil bool              // the tool answers
+	makes             map[string]bool   // formats that `hdiutil create` and convert make
+	images            map[string]bool   // formats that `diskutil image create` makes
+	filesystems       map[string]bool   // by the names of plans
+	unmountable       map[string]string // by the names of plans, why
 	encrypts          bool
 	noSpotlight       bool // `hdiutil create` knows -nospotlight
 }
@@ -25,7 +26,7 @@ type abilities struct {
 // is plainly a list counts as not there; a text that is no list proves nothing,
 // and then what Apple's manual says is assumed.
 func (e *Engine) probe(ctx context.Context) error {
-	e.can = abilities{makes: map[string]bool{}, images: map[string]bool{}, filesystems: map[string]bool{}}
+	e.can = abilities{makes: map[string]bool{}, images: map[string]bool{}, filesystems: map[string]bool{}, unmountable: map[string]string{}}
 	hd := e.probeHdiutil(ctx)
 	if err := ctx.Err(); err != nil {
 		return err
@@ -90,6 +91,10 @@ func (e *Engine) readCreateHelp(help string) {
 	}
 	for _, name := range listed {
 		e.can.filesystems[name] = true
+		if !apple && e.host.Unmountable != nil {
+			e.can.unmountable[name] = e.host.Unmountable(name)
+			e.can.filesystems[name] = e.can.unmountable[name] == ""
+		}
 	}
 	e.can.encrypts = apple || len(parse.Names(help, []string{"AES-256"})) > 0
 	e.can.noSpotlight = strings.Contains(help, "-nospotlight") || strings.Contains(help, "-[no]spotlight")

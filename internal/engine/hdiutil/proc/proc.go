@@ -213,7 +213,7 @@ func content(f *os.File) ([]byte, error) {
 // passphrase may be among them, and com_apple_hdid_… would change what hdiutil does.
 var kept = []string{
 	"PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "__CF_USER_TEXT_ENCODING", "SUDO_UID", "SUDO_GID", "SUDO_USER",
-	"XDG_RUNTIME_DIR", "XDG_STATE_HOME", "XDG_CACHE_HOME", "GOCOVERDIR",
+	"XDG_RUNTIME_DIR", "XDG_STATE_HOME", "XDG_CACHE_HOME", "DMGBENCH_RUNTIME_DIR", "GOCOVERDIR",
 }
 
 func environment(all []string) []string {
