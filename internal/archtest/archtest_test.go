@@ -29,6 +29,7 @@ var layers = [][]string{
 	{"internal/report"},
 	{"internal/runner", "internal/runner/..."},
 	{"internal/analysis", "internal/analysis/..."},
+	{"internal/engine/hdiutil/capture"},
 	{"internal/engine/..."},
 	{"internal/engine"},
 	{"internal/imagetool", "internal/imagetool/..."},
