@@ -159,7 +159,6 @@ func (s *store) release(ctx context.Context, r *record, dead bool) (lost Lost) {
 		}
 	}
 	if r.helperLives() {
-		abort(r)
 		err := waitUntil(ctx, patience, func() (bool, error) { return !r.helperLives(), nil })
 		if err != nil {
 			lost = append(lost, "the process that served the image did not end and was killed: what it had not flushed is lost")
@@ -171,14 +170,6 @@ func (s *store) release(ctx context.Context, r *record, dead bool) (lost Lost) {
 	s.removeMountPoint(r)
 	_ = s.forget(r.ID)
 	return lost
-}
-
-// abort ends the FUSE connection of a mount that is still in use after it was detached from the tree.
-func abort(r *record) {
-	if r.FUSEConnection == 0 {
-		return
-	}
-	_ = os.WriteFile(fmt.Sprintf("/sys/fs/fuse/connections/%d/abort", r.FUSEConnection), []byte("1"), 0)
 }
 
 // lastWord reads what the process could not do. None at all is told too, unless it is known to have died.

@@ -118,7 +118,7 @@ func start(o order) (s *server, a answer, err error) {
 			return s, a, err
 		}
 		a.Label = s.volume.volume.Label()
-		a.Warnings = append(a.Warnings, s.volume.warnings()...)
+		a.Warnings = append(a.Warnings, s.volume.warnings...)
 		raw = s.volume.raw()
 	} else if raw, err = newDeviceFS(s.image, o.Parts, a.ReadOnly, s.fails); err != nil {
 		return s, a, err
@@ -154,6 +154,9 @@ func openImage(dir *hostio.Dir, o order) (container.Image, answer, error) {
 func cannotWrite(err error) bool {
 	return errors.Is(err, errors.ErrUnsupported) || errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EROFS)
 }
+
+// fuseType is the type of our mounts in the mount table.
+const fuseType = "fuse.dmgbench"
 
 // mountOptions are those that were measured to matter: large requests, many of them at once, no splicing.
 func mountOptions(o order, readOnly bool) *fuse.MountOptions {

@@ -31,7 +31,7 @@ type record struct {
 	BackingDev     uint64 // of the loop device's file, as the kernel tells it
 	BackingInode   uint64
 	FUSEDir        string // where the FUSE file is mounted
-	FUSEConnection uint32 // number below /sys/fs/fuse/connections
+	FUSEConnection uint32 // minor number of that mount, 0 before anybody looked
 	MadeMountPoint bool   // the mount point is our own folder
 	LastMountPoint string // where it was mounted last by us
 	Offset         int64  // of the partition, bytes

@@ -29,6 +29,7 @@ type volumeFS struct {
 	uid, gid uint32
 	readOnly bool
 	fails    *failures
+	warnings []string // what whoever mounts should know
 
 	mu      sync.Mutex
 	open    map[*handle]struct{}
@@ -44,11 +45,15 @@ func openVolume(dev blockdev.Device, o order, readOnly bool, fails *failures) (*
 		}
 		dev = part
 	}
+	notes, err := repair(dev, readOnly)
+	if err != nil {
+		return nil, err
+	}
 	volume, err := exfat.Mount(dev, exfat.MountOptions{ReadOnly: readOnly, Now: time.Now})
 	if err != nil {
 		return nil, err
 	}
-	v := &volumeFS{volume: volume, uid: o.UID, gid: o.GID, readOnly: readOnly, fails: fails, open: map[*handle]struct{}{}}
+	v := &volumeFS{volume: volume, warnings: notes, uid: o.UID, gid: o.GID, readOnly: readOnly, fails: fails, open: map[*handle]struct{}{}}
 	if !readOnly {
 		v.removeOrphans()
 	}
@@ -66,11 +71,29 @@ func (v *volumeFS) removeOrphans() {
 	v.fails.add("removing deleted files", err)
 }
 
-func (v *volumeFS) warnings() []string {
-	if v.volume.State().Dirty {
-		return []string{"the volume was not unmounted cleanly"}
+// repair puts a volume right that was not unmounted cleanly, as far as that takes no guessing; a crash leaves clusters that
+// nobody owns. It returns what is to be told.
+func repair(dev blockdev.Device, readOnly bool) ([]string, error) {
+	volume, err := exfat.Mount(dev, exfat.MountOptions{ReadOnly: true})
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	dirty := volume.State().Dirty
+	if err := volume.Unmount(); err != nil || !dirty {
+		return nil, err
+	}
+	const unclean = "the volume was not unmounted cleanly"
+	if readOnly {
+		return []string{unclean}, nil
+	}
+	report, err := exfat.Check(dev, exfat.CheckOptions{Repair: true})
+	switch {
+	case err != nil:
+		return nil, err
+	case !report.Clean():
+		return []string{unclean + ", and not all that is wrong with it could be repaired"}, nil
+	}
+	return []string{unclean + ", and was repaired"}, nil
 }
 
 // close unmounts. The kernel does not always say that files were closed when it lets go of a mount.

@@ -200,17 +200,15 @@ func (r *record) mountPoints() ([]string, error) {
 	return r.servedMounts()
 }
 
-// servedMounts returns where the FUSE file system of the record is mounted.
+// servedMounts returns where the FUSE file system of the record is mounted. The number alone would not do: the kernel
+// gives that of a mount that is gone to the next one, whosever that is.
 func (r *record) servedMounts() ([]string, error) {
 	if r.FUSEDir == "" {
 		return nil, nil
 	}
 	return mountsOf(func(m mount) bool {
-		if m.typ != "fuse.dmgbench" {
-			return false
-		}
-		// The number is known only once somebody looked; before that there is the folder.
-		return r.FUSEConnection != 0 && unix.Mkdev(m.major, m.minor) == unix.Mkdev(0, r.FUSEConnection) || m.point == r.FUSEDir
+		return m.typ == fuseType && m.point == r.FUSEDir &&
+			(r.FUSEConnection == 0 || unix.Mkdev(m.major, m.minor) == unix.Mkdev(0, r.FUSEConnection))
 	})
 }
 
