@@ -133,6 +133,14 @@ type Attachment interface {
 // tool's own figures and words. Told hands it over once.
 type Teller interface{ Told() Report }
 
+// Releaser is an [Engine] whose containers stay attached when the process that
+// attached them ends.
+type Releaser interface {
+	// Release detaches by force what lies below the folder (an absolute path), or is
+	// mounted below it, whoever attached it, and names the containers.
+	Release(ctx context.Context, dir string) ([]string, error)
+}
+
 // UnsupportedError says what an engine cannot do; the case is skipped with this reason.
 type UnsupportedError struct {
 	Engine string // title

@@ -1,0 +1,110 @@
+package hdiutil
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"dmgbench/internal/engine"
+	"dmgbench/internal/engine/hdiutil/argv"
+	"dmgbench/internal/engine/hdiutil/parse"
+)
+
+var _ engine.Releaser = (*Engine)(nil)
+
+// Release detaches, by force where it has to, the images below the folder and
+// those mounted below it, whoever attached them, and names them. A missing
+// folder has none. No tool at all is nothing attached.
+func (e *Engine) Release(ctx context.Context, dir string) ([]string, error) {
+	dir, err := resolved(dir)
+	if err != nil {
+		return nil, fmt.Errorf("looking for attached images: %w", err)
+	}
+	var names []string
+	var errs []error
+	list, err := e.attachedAll(ctx)
+	if classOf(err) == Missing {
+		return nil, nil
+	}
+	for _, one := range list {
+		if !under(one.Image, dir) && !anyUnder(one.Mounted(), dir) {
+			continue
+		}
+		if err := e.release(ctx, one); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		names = append(names, filepath.Base(one.Image))
+	}
+	return names, errors.Join(err, errors.Join(errs...))
+}
+
+// Release is [Engine.Release] by tools that need not be asked what they can do.
+func Release(ctx context.Context, o Options, dir string) (names []string, err error) {
+	e, err := assemble(o)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, e.Close()) }()
+	return e.Release(ctx, dir)
+}
+
+func (e *Engine) attachedAll(ctx context.Context) (list []parse.Attached, err error) {
+	var quiet tale
+	r, err := e.d.run(ctx, &quiet, call{doing: "listing", object: "attached images", build: argv.Info{}})
+	if err != nil {
+		return nil, err
+	}
+	list, _, err = parse.Info(r.Stdout)
+	return list, err
+}
+
+// release detaches one image: politely, by force, by diskutil, and looks that it is gone.
+func (e *Engine) release(ctx context.Context, one parse.Attached) error {
+	disk, err := one.Disk()
+	if err != nil {
+		return err
+	}
+	var t tale
+	builds := []builder{argv.Detach{Device: disk}, argv.Detach{Device: disk, Force: true}}
+	if len(e.o.Diskutil) > 0 {
+		builds = append(builds, argv.Eject{Device: disk})
+	}
+	for _, b := range builds {
+		_, err = e.d.run(ctx, &t, call{doing: "detaching", object: filepath.Base(one.Image), build: b, tries: 2})
+		if err == nil || ctx.Err() != nil {
+			break
+		}
+	}
+	if _, still, e2 := e.attached(ctx, &t, one.Image); e2 == nil && !still {
+		return nil // whatever the tool said
+	}
+	return err
+}
+
+// resolved is the folder as tools print it.
+func resolved(dir string) (string, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	if real, err := filepath.EvalSymlinks(abs); err == nil {
+		return real, nil
+	}
+	return abs, nil
+}
+
+func under(name, dir string) bool {
+	return strings.HasPrefix(name, dir+string(filepath.Separator))
+}
+
+func anyUnder(names []string, dir string) bool {
+	for _, n := range names {
+		if under(n, dir) {
+			return true
+		}
+	}
+	return false
+}

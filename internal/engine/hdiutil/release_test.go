@@ -1,0 +1,49 @@
+package hdiutil
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"dmgbench/internal/engine"
+	"dmgbench/internal/engine/hdiutil/hdiutiltest"
+)
+
+func TestReleaseDetachesWhatLiesInTheFolderAndNothingElse(t *testing.T) {
+	r := newRig(t, hdiutiltest.Config{Rules: []hdiutiltest.Rule{{Verb: "detach", From: 1, To: 1, Do: "busy"}}})
+	a, b := r.create("a", spec("UDRW")), r.create("b", spec("UDSB"))
+	r.attach(a, engine.AttachOptions{NoMount: true})
+	r.attach(b, engine.AttachOptions{})
+	names, err := r.e.Release(t.Context(), t.TempDir())
+	require.NoError(t, err)
+	assert.Empty(t, names)
+	require.Len(t, r.attached(), 2, "other folders are none of our business")
+	names, err = r.e.Release(t.Context(), filepath.Join(r.dir.Path(), "b.sparsebundle-not"))
+	require.NoError(t, err)
+	assert.Empty(t, names)
+	names, err = r.e.Release(t.Context(), r.dir.Path())
+	require.NoError(t, err)
+	assert.ElementsMatch(t, []string{"a.dmg", "b.sparsebundle"}, names)
+	assert.Empty(t, r.attached())
+	r.attach(r.create("c", spec("UDRW")), engine.AttachOptions{})
+	names, err = r.e.Release(t.Context(), r.e.o.WorkDir)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"c.dmg"}, names, "mounted below the folder")
+}
+
+func TestReleaseOfWhatStaysIsAnError(t *testing.T) {
+	r := newRig(t, hdiutiltest.Config{Rules: []hdiutiltest.Rule{
+		{Verb: "detach", From: 1, Do: "busy"}, {Verb: "eject", From: 1, Do: "fail", Text: "no", Status: 1}}})
+	r.attach(r.create("a", spec("UDRW")), engine.AttachOptions{})
+	names, err := r.e.Release(t.Context(), r.dir.Path())
+	require.Error(t, err)
+	assert.Empty(t, names)
+}
+
+func TestReleaseWithoutATool(t *testing.T) {
+	names, err := Release(t.Context(), Options{Hdiutil: []string{filepath.Join(t.TempDir(), "none")}, Vendor: "Apple"}, t.TempDir())
+	require.NoError(t, err)
+	assert.Empty(t, names)
+}
