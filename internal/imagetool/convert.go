@@ -15,7 +15,7 @@ func (c *call) convert() error {
 	case !c.has("-o"):
 		return misused("no new image: want -o")
 	}
-	f, err := formatNamed(c.value("-format"), byName)
+	f, err := formatNamed(c.value("-format"), byConvert)
 	if err != nil {
 		return err
 	}

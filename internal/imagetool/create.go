@@ -23,63 +23,6 @@ type blank struct {
 	folders    []string // to be copied into it
 }
 
-// formatInfo are the formats that are served.
-type formatInfo struct{ name, typ, image, extension, description, class string }
-
-var formatTable = []formatInfo{
-	{"UDRW", "UDIF", "RAW", ".dmg", "raw read/write", "CRawDiskImage"},
-	{"UDSB", "SPARSEBUNDLE", "UDSB", ".sparsebundle", "sparse bundle", "CSparseBundleDiskImage"},
-	{"UDTO", "UDTO", "", ".cdr", "DVD/CD-R master", "CRawDiskImage"},
-}
-
-// known are formats that Apple's tools have and this one has not.
-var known = strings.Fields("UDRO UDCO UDZO ULFO ULMO UDBZ UDSP UFBI UDxx Rdxx DC42 ASIF SPARSE")
-
-// formatNamed finds a format by one of its names: column says which of the tools' words it is.
-func formatNamed(word string, column func(formatInfo) string) (formatInfo, error) {
-	for _, f := range formatTable {
-		if n := column(f); n != "" && strings.EqualFold(n, word) {
-			return f, nil
-		}
-	}
-	for _, k := range known {
-		if strings.EqualFold(k, word) {
-			return formatInfo{}, refuse("format %s is not there yet", k)
-		}
-	}
-	var list []string
-	for _, f := range formatTable {
-		if n := column(f); n != "" {
-			list = append(list, n)
-		}
-	}
-	return formatInfo{}, refuse("format %q is not known: want %s", word, strings.Join(list, ", "))
-}
-
-func byName(f formatInfo) string  { return f.name }
-func byType(f formatInfo) string  { return f.typ }
-func byImage(f formatInfo) string { return f.image }
-
-// byExtension is the format that a file name says, if it says one.
-func byExtension(name string, otherwise string) formatInfo {
-	lower := strings.ToLower(name)
-	for _, f := range formatTable {
-		if strings.HasSuffix(lower, f.extension) || f.name == otherwise && !hasExtension(lower) {
-			return f
-		}
-	}
-	return formatTable[0]
-}
-
-func hasExtension(lower string) bool {
-	for _, f := range formatTable {
-		if strings.HasSuffix(lower, f.extension) {
-			return true
-		}
-	}
-	return false
-}
-
 // create is the verb of hdiutil.
 func (c *call) create() error {
 	b, f, err := c.createSpec()
@@ -164,19 +107,22 @@ func (c *call) contents(b *blank) (err error) {
 }
 
 func (c *call) createFormat() (formatInfo, error) {
+	said := byExtension(c.operands[0])
 	switch filled := c.has("-srcfolder"); {
 	case c.has("-format") && !filled:
-		return formatInfo{}, refuse("-format is for images with a -srcfolder; -type is for empty ones")
+		return said, refuse("-format is for images with a -srcfolder; -type is for empty ones")
 	case c.has("-type") && filled:
-		return formatInfo{}, refuse("-type is for empty images; -format is for those with a -srcfolder")
+		return said, refuse("-type is for empty images; -format is for those with a -srcfolder")
 	case c.has("-format"):
-		return formatNamed(c.value("-format"), byName)
+		return formatNamed(c.value("-format"), byConvert)
 	case c.has("-type"):
 		return formatNamed(c.value("-type"), byType)
-	case filled && !strings.HasSuffix(strings.ToLower(c.operands[0]), ".sparsebundle") && !strings.HasSuffix(strings.ToLower(c.operands[0]), ".cdr"):
-		return formatInfo{}, refuse("format UDZO, which a -srcfolder has without -format, is not there yet: give -format UDRW, UDSB or UDTO")
+	case filled && said.name == container.UDRW:
+		return said, refuse("format UDZO, which a -srcfolder has without -format, is not there yet: give -format, one of %s", formatWords(byConvert))
+	case !said.here() || said.typ == "":
+		return said, refuse("format %s, which the name %q says, is not there yet", said.name, c.operands[0])
 	}
-	return byExtension(c.operands[0], "UDRW"), nil
+	return said, nil
 }
 
 // createSize is the one size that has to be given, in bytes; 0 when the content decides.
@@ -217,8 +163,8 @@ func (c *call) bandSize(f formatInfo) (int64, error) {
 		switch {
 		case key != "sparse-band-size":
 			return 0, refuse("image key %q is not known: want sparse-band-size=SECTORS", v)
-		case f.name != container.UDSB:
-			return 0, refuse("image key sparse-band-size is for sparse bundles; this is %s", f.name)
+		case f.name != "UDSB" && f.name != "UDSP":
+			return 0, refuse("image key sparse-band-size is for sparse bundles and sparse images; this is %s", f.name)
 		case err != nil || n < container.MinBandSize || n > container.MaxBandSize:
 			return 0, refuse("bands of %s sectors: want %d to %d", count, container.MinBandSize/sector, int64(container.MaxBandSize)/sector)
 		}
@@ -253,14 +199,6 @@ func (c *call) make(b blank, f formatInfo, operand string) (path string, err err
 		return c.fill(tmp, b, t)
 	})
 	return p.path, err
-}
-
-// containerFormat is what the container package calls a format: UDTO is a UDRW of another name.
-func containerFormat(name string) string {
-	if name == "UDTO" {
-		return container.UDRW
-	}
-	return name
 }
 
 // fill partitions and formats a new container, and copies folders into it.

@@ -14,8 +14,10 @@ func (c *call) imageFormat(operand string) (formatInfo, error) {
 	if c.has("--format") {
 		return formatNamed(c.value("--format"), byImage)
 	}
-	if f := byExtension(operand, "UDRW"); f.image != "" {
+	if f := byExtension(operand); f.image != "" && f.here() {
 		return f, nil
+	} else if !f.here() {
+		return f, refuse("format %s, which the name %q says, is not there yet", f.name, operand)
 	}
 	return formatTable[0], nil
 }

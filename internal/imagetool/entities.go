@@ -114,7 +114,7 @@ func (c *call) diskutilEntities(a Attached) []list {
 			d["size"] = a.Size
 		}
 		if e.volume && a.Filesystem != "" {
-			d["filesystem-type"], d["filesystem-name"] = kindOf(a.Filesystem), a.Filesystem
+			d["filesystem-type"], d["filesystem-name"] = kindOf(a.Filesystem), nameOf(a.Filesystem)
 		}
 		if e.volume && a.VolumeName != "" {
 			d["volume-name"] = a.VolumeName
@@ -135,6 +135,16 @@ func kindOf(filesystem string) string {
 		}
 	}
 	return map[string]string{"vfat": "msdos", "hfsplus": "hfs"}[filesystem]
+}
+
+// nameOf is the name that people know a file system by.
+func nameOf(filesystem string) string {
+	for _, s := range signatures {
+		if s.kind.short == kindOf(filesystem) {
+			return s.kind.name
+		}
+	}
+	return filesystem
 }
 
 // rawHint is the hint of the info list: GUIDs as they are on the disk.

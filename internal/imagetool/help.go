@@ -91,7 +91,8 @@ func (o option) usage() string {
 
 // here puts what this machine can do into a text.
 func (c *call) here(text string) string {
-	return strings.NewReplacer("{filesystems}", strings.Join(c.makeable(), ", "), "{default}", c.defaultFilesystem()).Replace(text)
+	return strings.NewReplacer("{filesystems}", strings.Join(c.makeable(), ", "), "{default}", c.defaultFilesystem(),
+		"{types}", formatWords(byType), "{formats}", formatWords(byConvert), "{images}", formatWords(byImage)).Replace(text)
 }
 
 func (c *call) help() error {

@@ -44,19 +44,9 @@ func (c *call) imageinfo() error {
 	return err
 }
 
-// formatOf tells UDTO from UDRW by the file's name: their bytes are the same.
-func formatOf(p place, img container.Image) formatInfo {
-	for _, f := range formatTable {
-		if f.name == img.Format() && (f.name != container.UDRW || !strings.EqualFold(filepath.Ext(p.name), ".cdr")) {
-			return f
-		}
-	}
-	return formatTable[2]
-}
-
 func describe(p place, img container.Image) (list, error) {
 	f := formatOf(p, img)
-	usage, err := container.UsageOf(p.dir, p.name)
+	nonEmpty, err := nonEmptyBytes(p, img)
 	if err != nil {
 		return nil, err
 	}
@@ -64,13 +54,9 @@ func describe(p place, img container.Image) (list, error) {
 	if err != nil {
 		return nil, err
 	}
-	nonEmpty, store := img.Size(), "CBSDBackingStore"
-	if f.name == container.UDSB {
-		nonEmpty, store = min(img.Size(), usage.Apparent), "CBundleBackingStore"
-	}
 	d := list{
 		"Format": f.name, "Format Description": f.description, "Class Name": f.class, "Checksum Type": "none",
-		"Backing Store Information": list{"Class Name": store, "Name": p.name, "URL": "file://" + p.path},
+		"Backing Store Information": list{"Class Name": f.store, "Name": p.name, "URL": "file://" + p.path},
 		"Properties": list{"Checksummed": false, "Compressed": "no", "Encrypted": false, "Kernel Compatible": true,
 			"Partitioned": scheme != "none", "Software License Agreement": false},
 		"Size Information": list{"Total Bytes": img.Size(), "Sector Count": img.Size() / sector, "Total Non-Empty Bytes": nonEmpty,
@@ -82,6 +68,26 @@ func describe(p place, img container.Image) (list, error) {
 		d["band-size"] = b
 	}
 	return d, nil
+}
+
+// nonEmptyBytes is how much of the device is stored: the bands of a bundle, the file of other
+// sparse kinds, and all of a raw image.
+func nonEmptyBytes(p place, img container.Image) (int64, error) {
+	switch {
+	case img.BandSize() == 0:
+		return img.Size(), nil
+	case img.Format() != container.UDSB:
+		usage, err := container.UsageOf(p.dir, p.name)
+		return min(img.Size(), usage.Apparent), err
+	}
+	var sum int64
+	entries, err := p.dir.ReadDir(filepath.Join(p.name, "bands"))
+	for _, e := range entries {
+		if fi, err := e.Info(); err == nil && fi.Mode().IsRegular() {
+			sum += fi.Size()
+		}
+	}
+	return min(img.Size(), sum), err
 }
 
 // partitions are the parts of a device as imageinfo lists them.

@@ -45,17 +45,9 @@ func (c *call) infoImageList(a Attached) list {
 	}
 	return list{
 		"autodiskmount": true, "blockcount": a.Size / sector, "blocksize": sector, "diskimages2": false, "hdid-pid": a.HelperPID,
-		"image-encrypted": false, "image-path": a.Image, "image-type": imageType(a.Format), "owner-uid": c.env.UID, "removable": true,
+		"image-encrypted": false, "image-path": a.Image, "image-type": infoOf(a.Format).attached, "owner-uid": c.env.UID, "removable": true,
 		"system-entities": entities, "writeable": !a.ReadOnly,
 	}
-}
-
-// imageType is how info calls a format.
-func imageType(format string) string {
-	if format == "UDSB" {
-		return "sparse bundle disk image"
-	}
-	return "read/write"
 }
 
 func (c *call) infoText(all []Attached) error {
@@ -68,7 +60,7 @@ func (c *call) infoText(all []Attached) error {
 		}
 		for _, l := range [][2]string{
 			{"image-path", a.Image}, {"image-alias", a.Image}, {"shadow-path", "<none>"}, {"icon-path", "<none>"},
-			{"image-type", imageType(a.Format)}, {"system-image", "FALSE"}, {"blockcount", strconv.FormatInt(a.Size/sector, 10)},
+			{"image-type", infoOf(a.Format).attached}, {"system-image", "FALSE"}, {"blockcount", strconv.FormatInt(a.Size/sector, 10)},
 			{"blocksize", strconv.Itoa(sector)}, {"writeable", shout(!a.ReadOnly)}, {"autodiskmount", "TRUE"}, {"removable", "TRUE"},
 			{"image-encrypted", "FALSE"}, {"mounting user", userName(c.env.UID)}, {"mounting mode", a.Mode},
 			{"process ID", strconv.Itoa(a.HelperPID)},

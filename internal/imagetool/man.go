@@ -8,7 +8,7 @@ import (
 
 // differences are what a person who knows Apple's hdiutil has to know: titles and texts of the manual page.
 var differences = [][2]string{
-	{"Formats", "UDRW, UDSB (backing-store version 1) and UDTO. Other formats, encryption, shadow files, segments and images over HTTP are refused with status 1. An existing image is never taken for another format."},
+	{"Formats", "UDRW, UDSB (backing-store version 1), UDTO, and what else \"hdiutil help create\" and \"hdiutil help convert\" list. Other formats, encryption, shadow files, segments and images over HTTP are refused with status 1. An existing image is never taken for another format."},
 	{"File systems", "Without -fs the file system is ext4 for root with loop devices and mkfs.ext4, on a kernel that mounts ext4; else it is ExFAT. Apple's default is APFS, which cannot be made here. ExFAT is made by this program itself and needs no rights; the others need root, loop devices and the programs of their packages. A file system that cannot be made is an error with a hint, never replaced by another one. An ExFAT volume can grow to four times its first size; its name has at most 11 characters."},
 	{"Layout", "GPTSPUD puts the partition at 1 MiB (20 KiB in images below 4 MiB), where Apple's begin at 20 KiB. NONE is the other layout. A new UDRW image is allocated in full."},
 	{"Devices", "Images become loop devices: /dev/loop3, its partition /dev/loop3p1. A sparse bundle is served by a process of its own as a FUSE file under the loop device. Without loop devices an ExFAT volume is served by FUSE alone, and its device is only a name, good for detach."},
@@ -94,7 +94,9 @@ func roffOptions(b *strings.Builder, options []option) {
 
 // generally is a text without what only one machine can say.
 func generally(text string) string {
-	return strings.NewReplacer("here one of: {filesystems}", "ExFAT and what the machine can make (see the help of the verb)", "{default}", "as the section on file systems says").Replace(text)
+	return strings.NewReplacer("here one of: {filesystems}", "ExFAT and what the machine can make (see the help of the verb)",
+		", here one of: {types}", " (see the help of the verb)", ", here one of: {formats}", " (see the help of the verb)",
+		"here one of: {images}", "RAW, UDSB or another one (see the help of the verb)", "{default}", "as the section on file systems says").Replace(text)
 }
 
 // roff keeps a text from being taken for requests.

@@ -97,12 +97,12 @@ func createOptions() []option {
 		{name: "-size", arg: "SIZE", help: "a number and b (sectors of 512 bytes), k, m, g, t, p or e (binary multiples); fractions are allowed, a number alone is bytes"},
 		{name: "-sectors", arg: "N", help: "the size in sectors of 512 bytes"},
 		{name: "-megabytes", arg: "N", help: "the size in units of 1048576 bytes"},
-		{name: "-type", arg: "TYPE", help: "of an empty image: UDIF (a UDRW file), SPARSEBUNDLE or UDTO; the default is what the file name says, else UDIF"},
+		{name: "-type", arg: "TYPE", help: "of an empty image, here one of: {types}; the default is what the file name says, else a UDRW file"},
 		{name: "-fs", arg: "NAME", help: "the file system, here one of: {filesystems}"},
 		{name: "-volname", arg: "NAME", help: "the name of the volume; the default is untitled"},
 		{name: "-layout", arg: "LAYOUT", help: "GPTSPUD, the default, is a GUID partition table with one partition; NONE is none"},
 		{name: "-srcfolder", also: []string{"-srcdir"}, arg: "FOLDER", help: "copies a folder into a new ExFAT image; of several, each becomes a folder"},
-		{name: "-format", arg: "FORMAT", help: "of an image with a -srcfolder: UDRW, UDSB or UDTO"},
+		{name: "-format", arg: "FORMAT", help: "of an image with a -srcfolder, here one of: {formats}"},
 		{name: "-imagekey", also: []string{"-tgtimagekey"}, arg: "KEY=VALUE", help: bandkey},
 		over, {name: "-attach", help: "attaches the new image"}, asPlist, puppet,
 		{name: "-spotlight", also: []string{"-nospotlight"}, standing: ignored, help: "there is no index"},
@@ -172,7 +172,7 @@ func resizeOptions() []option {
 
 func convertOptions() []option {
 	return slices.Concat([]option{
-		{name: "-format", arg: "FORMAT", help: "the format of the new image: UDRW, UDSB or UDTO; it is needed"},
+		{name: "-format", arg: "FORMAT", help: "the format of the new image, here one of: {formats}. It is needed"},
 		{name: "-o", arg: "FILE", help: "the new image; the extension of the format is added if it is missing. It is needed"},
 		over, asPlist, puppet, srckey,
 		{name: "-imagekey", also: []string{"-tgtimagekey"}, arg: "KEY=VALUE", help: bandkey},

@@ -17,7 +17,7 @@ func diskutilVerbs() []*verb {
 	return []*verb{
 		{tool: "diskutil", name: "image create blank", short: "make a new image", operands: "IMAGE", min: 1, max: 1, run: (*call).createBlank,
 			options: []option{
-				{name: "--format", arg: "FORMAT", help: "RAW or UDSB; the default is what the file name says, else RAW"},
+				{name: "--format", arg: "FORMAT", help: "here one of: {images}; the default is what the file name says, else RAW"},
 				{name: "--size", also: []string{"-s"}, arg: "SIZE", help: sizesDU + ". It is needed"},
 				{name: "--fs", also: []string{"-fs"}, arg: "NAME", help: "the file system, here one of: {filesystems}, None; the default is {default}"},
 				{name: "--volumeName", arg: "NAME", help: "the name of the volume; the default is Untitled"},
@@ -25,7 +25,7 @@ func diskutilVerbs() []*verb {
 			}},
 		{tool: "diskutil", name: "image create from", short: "make an image of another format with the same content", operands: "SOURCE IMAGE", min: 2, max: 2, run: (*call).createFrom,
 			options: []option{
-				{name: "--format", arg: "FORMAT", help: "RAW or UDSB; the default is what the file name says, else RAW"},
+				{name: "--format", arg: "FORMAT", help: "here one of: {images}; the default is what the file name says, else RAW"},
 				{name: "--shadow", arg: "FILE", standing: refused, help: "shadow files are not there yet"}, plistDU, stdinDU, encryptDU,
 			}},
 		{tool: "diskutil", name: "image attach", short: "attach an image and mount what is on it", operands: "IMAGE", min: 1, max: 1, run: (*call).attachImage,

@@ -1,0 +1,126 @@
+package imagetool
+
+import (
+	"path/filepath"
+	"strings"
+
+	"dmgbench/internal/container"
+)
+
+// formatInfo is a format by the words of the tools.
+type formatInfo struct {
+	name        string // four letters
+	typ         string // of `create -type`, "" if hdiutil does not make it
+	image       string // of `diskutil image create`, "" if that does not
+	extension   string
+	description string // of imageinfo
+	class       string
+	store       string // backing store
+	attached    string // how info calls an attached one
+}
+
+// formatTable are the formats that can be made, as soon as the container package makes them.
+var formatTable = []formatInfo{
+	{"UDRW", "UDIF", "RAW", ".dmg", "raw read/write", "CRawDiskImage", "CBSDBackingStore", "read/write"},
+	{"UDSB", "SPARSEBUNDLE", "UDSB", ".sparsebundle", "sparse bundle", "CSparseBundleDiskImage", "CBundleBackingStore", "sparse bundle disk image"},
+	{"UDTO", "UDTO", "", ".cdr", "DVD/CD-R master", "CRawDiskImage", "CBSDBackingStore", "CD-R master"},
+	{"UDSP", "SPARSE", "", ".sparseimage", "sparse", "CSparseDiskImage", "CBSDBackingStore", "sparse disk image"},
+	{"ASIF", "", "ASIF", ".asif", "Apple sparse image format", "ASIF", "CBSDBackingStore", "Apple sparse image format"},
+}
+
+// readOnlyTable are formats that other images are converted to.
+var readOnlyTable = []formatInfo{
+	{name: "UDRO", description: "UDIF read-only"}, {name: "UDZO", description: "UDIF read-only compressed (zlib)"},
+	{name: "UDCO", description: "UDIF read-only compressed (ADC)"}, {name: "UDBZ", description: "UDIF read-only compressed (bzip2)"},
+	{name: "ULFO", description: "UDIF read-only compressed (lzfse)"}, {name: "ULMO", description: "UDIF read-only compressed (lzma)"},
+	{name: "UFBI", description: "UDIF entire image with MD5 checksum"},
+}
+
+// here says whether images of the format can be made.
+func (f formatInfo) here() bool {
+	return container.Extension(containerFormat(f.name)) != ""
+}
+
+// containerFormat is what the container package calls a format: UDTO is a UDRW of another name.
+func containerFormat(name string) string {
+	if name == "UDTO" {
+		return container.UDRW
+	}
+	return name
+}
+
+func byName(f formatInfo) string  { return f.name }
+func byType(f formatInfo) string  { return f.typ }
+func byImage(f formatInfo) string { return f.image }
+
+// byConvert are the names of formats that hdiutil makes.
+func byConvert(f formatInfo) string {
+	if f.typ == "" {
+		return ""
+	}
+	return f.name
+}
+
+// formatWords are what a tool may call the formats that can be made, for help and messages.
+func formatWords(column func(formatInfo) string) string {
+	var words []string
+	for _, f := range formatTable {
+		if w := column(f); w != "" && f.here() {
+			words = append(words, w)
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+// formatNamed finds a format by one of its names: column says which of the tools' words it is.
+func formatNamed(word string, column func(formatInfo) string) (formatInfo, error) {
+	for _, f := range formatTable {
+		if n := column(f); n == "" || !strings.EqualFold(n, word) {
+			continue
+		} else if f.here() {
+			return f, nil
+		}
+		return formatInfo{}, refuse("format %s is not there yet", strings.ToUpper(word))
+	}
+	for _, f := range append(readOnlyTable, formatTable...) {
+		if strings.EqualFold(f.name, word) {
+			return formatInfo{}, refuse("format %s is not there yet: want one of %s", f.name, formatWords(column))
+		}
+	}
+	return formatInfo{}, refuse("format %q is not known: want one of %s", word, formatWords(column))
+}
+
+// byExtension is the format that a file name says, UDRW if it says none.
+func byExtension(name string) formatInfo {
+	for _, f := range formatTable {
+		if strings.EqualFold(filepath.Ext(name), f.extension) {
+			return f
+		}
+	}
+	return formatTable[0]
+}
+
+// formatOf is the format of an image. UDTO differs from UDRW by the file's name alone: their bytes are the same.
+func formatOf(p place, img container.Image) formatInfo {
+	name := img.Format()
+	if name == container.UDRW && strings.EqualFold(filepath.Ext(p.name), ".cdr") {
+		name = "UDTO"
+	}
+	return infoOf(name)
+}
+
+// infoOf is what is known of a format, its name at least.
+func infoOf(name string) formatInfo {
+	for _, f := range formatTable {
+		if f.name == name {
+			return f
+		}
+	}
+	for _, f := range readOnlyTable {
+		if f.name == name {
+			f.class, f.store, f.attached = "CUDIFDiskImage", "CUDIFEncoding", f.description
+			return f
+		}
+	}
+	return formatInfo{name: name, description: name, class: "unknown", store: "CBSDBackingStore", attached: name}
+}
