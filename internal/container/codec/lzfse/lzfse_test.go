@@ -224,4 +224,3 @@ func BenchmarkEncode(b *testing.B) {
 		})
 	}
 }
-

@@ -1,0 +1,118 @@
+// Package codec decodes and encodes the chunks of compressed UDIF images. Each chunk's payload is one independent
+// stream, so that every function here turns one slice into another; which chunk lies where is for package udif.
+//
+// # What it refuses
+//
+// It does no I/O and keeps no state. A payload that does not decode to exactly the wanted number of bytes is
+// [ErrCorrupt], in whatever way it is wrong: nothing panics, nothing is written outside the destination, and time and
+// memory are bounded by the lengths of both slices and a constant (4 MB for bzip2, 80 KB for the others). Bytes behind
+// the end of a stream are not looked at, as other readers of such images have it.
+//
+// Everything is safe for concurrent use, and allocates nothing in the long run, but for what the compressors of bzip2
+// and LZMA take for each chunk.
+package codec
+
+import (
+	"errors"
+	"fmt"
+
+	"dmgbench/internal/container/codec/adc"
+	"dmgbench/internal/container/codec/bzip2"
+	"dmgbench/internal/container/codec/inflate"
+	"dmgbench/internal/container/codec/lzfse"
+	"dmgbench/internal/container/codec/xz"
+)
+
+// ID names a codec: the type of a run in the table of a UDIF image whose payload it is (docs/formats.md).
+type ID uint32
+
+// The codecs, and the image formats that are named after them.
+const (
+	ADC   ID = 0x80000004 // Apple Data Compression, UDCO
+	Zlib  ID = 0x80000005 // UDZO
+	Bzip2 ID = 0x80000006 // UDBZ
+	LZFSE ID = 0x80000007 // ULFO
+	LZMA  ID = 0x80000008 // an xz stream, ULMO
+)
+
+// IDs lists all codecs.
+var IDs = []ID{ADC, Zlib, Bzip2, LZFSE, LZMA}
+
+// Errors that callers tell apart.
+var (
+	ErrUnknown        = errors.New("unknown codec")                                   // an ID that is none of IDs
+	ErrCorrupt        = errors.New("payload does not decode to the bytes of its run") // Decode: the payload is damaged, cut short, or of another size
+	ErrIncompressible = errors.New("not a byte shorter when compressed")              // Encode: store the chunk as it is
+)
+
+// String is the name of the codec, or its number in hexadecimal.
+func (id ID) String() string {
+	switch id {
+	case ADC:
+		return "adc"
+	case Zlib:
+		return "zlib"
+	case Bzip2:
+		return "bzip2"
+	case LZFSE:
+		return "lzfse"
+	case LZMA:
+		return "lzma"
+	}
+	return fmt.Sprintf("%#08x", uint32(id))
+}
+
+// Decode decodes the payload src into dst, whose length has to be exactly that of the decoded chunk: less or more is
+// ErrCorrupt, as is everything else that is wrong with src. It returns the number of bytes written; with an error,
+// what dst holds is undefined. With LZMA, both xz streams and bare .lzma ones are accepted.
+func Decode(id ID, dst, src []byte) (n int, err error) {
+	switch id {
+	case ADC:
+		n, err = adc.Decode(dst, src)
+	case Zlib:
+		n, err = inflate.Decode(dst, src)
+	case Bzip2:
+		n, err = bzip2.Decode(dst, src)
+	case LZFSE:
+		n, err = lzfse.Decode(dst, src)
+	case LZMA:
+		n, err = xz.Decode(dst, src)
+	default:
+		return 0, fmt.Errorf("decoding with codec %v: %w", id, ErrUnknown)
+	}
+	if err != nil {
+		return n, fmt.Errorf("decoding %d bytes of %v: %w: %w", len(src), id, ErrCorrupt, err)
+	}
+	return n, nil
+}
+
+// Encode appends src, compressed, to dst and returns the extended slice, which the caller owns; dst may be nil, and
+// must not overlap src. When that would not save at least one byte it returns dst and ErrIncompressible.
+//
+// Level 0 stands for what Apple's tools use. Zlib takes 1 to 9 (Apple's: 1), bzip2 1 to 9, the size of its blocks in
+// 100,000 bytes (Apple's: the smallest that holds src). The others have no levels and ignore it.
+func Encode(id ID, dst, src []byte, level int) ([]byte, error) {
+	var out []byte
+	var err error
+	switch id {
+	case ADC:
+		out = adc.Encode(dst, src)
+	case Zlib:
+		out, err = deflate(dst, src, level)
+	case Bzip2:
+		out, err = bzip2.Encode(dst, src, level)
+	case LZFSE:
+		out = lzfse.Encode(dst, src)
+	case LZMA:
+		out, err = xz.Encode(dst, src)
+	default:
+		err = ErrUnknown
+	}
+	if err != nil {
+		return dst, fmt.Errorf("encoding %d bytes with %v: %w", len(src), id, err)
+	}
+	if len(out)-len(dst) >= len(src) {
+		return dst, fmt.Errorf("encoding %d bytes with %v: %w", len(src), id, ErrIncompressible)
+	}
+	return out, nil
+}

@@ -1,0 +1,174 @@
+package codec
+
+import (
+	"bytes"
+	"compress/zlib"
+	"io"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"dmgbench/internal/container/codec/codectest"
+)
+
+// roundTrip encodes and decodes; nothing is to be said of what does not compress.
+func roundTrip(t require.TestingT, id ID, src []byte, level int) []byte {
+	payload, err := Encode(id, []byte("before"), src, level)
+	require.Equal(t, "before", string(payload[:6]))
+	if err != nil {
+		require.ErrorIs(t, err, ErrIncompressible)
+		require.Len(t, payload, 6)
+		return nil
+	}
+	payload = payload[6:]
+	require.Less(t, len(payload), len(src))
+	got := make([]byte, len(src))
+	n, err := Decode(id, got, payload)
+	require.NoError(t, err)
+	require.Equal(t, len(src), n)
+	require.True(t, bytes.Equal(src, got))
+	return payload
+}
+
+func TestRoundTrip(t *testing.T) {
+	for _, id := range IDs {
+		t.Run(id.String(), func(t *testing.T) {
+			for _, n := range []int{512, 4096, 100000} {
+				assert.NotNil(t, roundTrip(t, id, codectest.Records(n), 0))
+				assert.NotNil(t, roundTrip(t, id, make([]byte, n), 0))
+				assert.Nil(t, roundTrip(t, id, codectest.Noise(n, 1), 0))
+			}
+			assert.Nil(t, roundTrip(t, id, nil, 0))
+			assert.Nil(t, roundTrip(t, id, []byte{1}, 0))
+		})
+	}
+}
+
+func TestRoundTripRapid(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		id := rapid.SampledFrom(IDs).Draw(t, "id")
+		roundTrip(t, id, codectest.Draw(t, 8000), rapid.IntRange(0, 9).Draw(t, "level"))
+	})
+}
+
+func TestZlibLevels(t *testing.T) {
+	src := codectest.Text(100000)
+	assert.Equal(t, "\x78\x01", string(roundTrip(t, Zlib, src, 0)[:2]))
+	size := len(src)
+	for level := 1; level <= 9; level++ {
+		payload := roundTrip(t, Zlib, src, level)
+		r, err := zlib.NewReader(bytes.NewReader(payload))
+		require.NoError(t, err)
+		got, err := io.ReadAll(r)
+		require.NoError(t, err)
+		assert.True(t, bytes.Equal(src, got))
+		if level == 1 || level == 9 {
+			assert.Less(t, len(payload), size)
+			size = len(payload)
+		}
+	}
+	for _, level := range []int{-1, 10} {
+		_, err := Encode(Zlib, nil, src, level)
+		assert.Error(t, err)
+	}
+}
+
+func TestErrors(t *testing.T) {
+	src := codectest.Text(5000)
+	for _, id := range IDs {
+		payload := roundTrip(t, id, src, 0)
+		for name, wrong := range map[string]struct {
+			size    int
+			payload []byte
+		}{"short": {4999, payload}, "long": {5001, payload}, "cut": {5000, payload[:len(payload)/2]}, "empty": {5000, nil}} {
+			_, err := Decode(id, make([]byte, wrong.size), wrong.payload)
+			if id == ADC && name == "short" {
+				continue // its last code may end there
+			}
+			assert.ErrorIs(t, err, ErrCorrupt, "%v %s", id, name)
+		}
+	}
+	_, err := Decode(1, make([]byte, 1), []byte{1})
+	assert.ErrorIs(t, err, ErrUnknown)
+	assert.Equal(t, "decoding with codec 0x00000001: unknown codec", err.Error())
+	_, err = Encode(1, nil, src, 0)
+	assert.ErrorIs(t, err, ErrUnknown)
+}
+
+func TestConcurrent(t *testing.T) {
+	var group sync.WaitGroup
+	for i := range 8 {
+		group.Go(func() {
+			for n := range 6 {
+				for _, id := range IDs {
+					roundTrip(t, id, codectest.Text(2000 * (i + 1))[n*7:], 0)
+				}
+			}
+		})
+	}
+	group.Wait()
+}
+
+func FuzzDecode(f *testing.F) {
+	for i, id := range IDs {
+		payload, err := Encode(id, nil, codectest.Text(1000), 0)
+		require.NoError(f, err)
+		f.Add(uint8(i), payload, uint16(1000))
+	}
+	f.Fuzz(func(t *testing.T, which uint8, payload []byte, size uint16) {
+		dst := make([]byte, int(size)+1)
+		n, err := Decode(IDs[int(which)%len(IDs)], dst[:size], payload)
+		require.Zero(t, dst[size])
+		if err == nil {
+			require.Equal(t, int(size), n)
+		} else {
+			require.ErrorIs(t, err, ErrCorrupt)
+			require.LessOrEqual(t, n, int(size))
+		}
+	})
+}
+
+func FuzzRoundTrip(f *testing.F) {
+	f.Add(uint8(3), []byte("some text, some text"), uint16(5), uint16(5000))
+	f.Fuzz(func(t *testing.T, which uint8, src []byte, distance, more uint16) {
+		for d := int(distance); d > 0 && d <= len(src) && more > 0; more-- {
+			src = append(src, src[len(src)-d])
+		}
+		roundTrip(t, IDs[int(which)%len(IDs)], src, 0)
+	})
+}
+
+func BenchmarkDecode(b *testing.B) {
+	src := codectest.Bench()["text"]
+	for _, id := range IDs {
+		payload, err := Encode(id, nil, src, 0)
+		require.NoError(b, err)
+		dst := make([]byte, len(src))
+		b.Run(id.String(), func(b *testing.B) {
+			b.SetBytes(int64(len(src)))
+			for b.Loop() {
+				if _, err := Decode(id, dst, payload); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkEncode(b *testing.B) {
+	src := codectest.Bench()["text"]
+	for _, id := range IDs {
+		out := make([]byte, 0, len(src)+1<<18)
+		b.Run(id.String(), func(b *testing.B) {
+			b.SetBytes(int64(len(src)))
+			for b.Loop() {
+				if _, err := Encode(id, out, src, 0); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

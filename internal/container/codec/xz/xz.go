@@ -1,0 +1,240 @@
+// Package xz reads and writes the xz streams of ULMO images, and reads bare .lzma streams (LZMA1 behind a header of 13
+// bytes), which some other writers put in their place. It turns one slice into another.
+//
+// The container and the decoder are our own: decoding goes straight into the destination, so that no dictionary has to
+// be allocated whatever a header asks for, and the streams written look as Apple's do — no check, one block with both
+// sizes in its header —, which the module that compresses (github.com/ulikunitz/xz/lzma) does not write.
+//
+// It refuses filters other than LZMA2, and more than one stream.
+package xz
+
+import (
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"hash/crc64"
+	"sync"
+
+	"crypto/sha256"
+	"encoding/binary"
+)
+
+// ErrCorrupt is what every error of Decode wraps: the source is no xz or lzma stream, one of another size, or one with
+// filters that are not read.
+var ErrCorrupt = errors.New("corrupt xz stream")
+
+const (
+	headerMagic = "\xfd7zXZ\x00"
+	footerMagic = "YZ"
+	headerSize  = 12
+	footerSize  = 12
+	lzma2Filter = 0x21
+)
+
+// checkSizes are the lengths of the integrity checks by their number; those that are not verified are skipped.
+var checkSizes = [16]int{0, 4, 4, 4, 8, 8, 8, 16, 16, 16, 32, 32, 32, 64, 64, 64}
+
+var crc64Table = crc64.MakeTable(crc64.ECMA)
+
+// record is what the index says of a block: its length without padding, and that of what it decodes to.
+type record struct{ unpadded, raw uint64 }
+
+// stream is the state of one Decode, pooled.
+type stream struct {
+	lzma    decoder
+	records []record
+}
+
+var streams = sync.Pool{New: func() any { return new(stream) }}
+
+// Decode decodes the xz or .lzma stream at the start of src into dst, which has to have exactly the decoded length; it
+// returns how many bytes it has written, which is less than len(dst) with every error. Bytes behind the stream are not
+// looked at. It takes time proportional to len(dst) + len(src), and allocates at most 4·len(src) bytes.
+func Decode(dst, src []byte) (int, error) {
+	s := streams.Get().(*stream)
+	defer streams.Put(s)
+	s.records = s.records[:0]
+	s.lzma.begin(dst)
+	var err error
+	if len(src) >= len(headerMagic) && string(src[:len(headerMagic)]) == headerMagic {
+		err = s.decode(src)
+	} else {
+		err = s.lzma.alone(src)
+	}
+	n := s.lzma.at
+	s.lzma.begin(nil)
+	if err == nil && n != len(dst) {
+		err = corrupt("decodes to fewer bytes than wanted")
+	}
+	if err != nil {
+		return min(n, max(0, len(dst)-1)), err
+	}
+	return n, nil
+}
+
+// decode reads the stream: header, blocks, index, footer.
+func (s *stream) decode(src []byte) error {
+	if len(src) < headerSize || src[6] != 0 || src[7] > 15 || !crcFits(src[6:12]) {
+		return corrupt("bad stream header")
+	}
+	flags := src[6:8]
+	at := headerSize
+	for {
+		if at >= len(src) {
+			return corrupt("no index")
+		}
+		if src[at] == 0 {
+			break
+		}
+		used, err := s.block(src[at:], int(flags[1]))
+		if err != nil {
+			return err
+		}
+		at += used
+	}
+	size, ok := s.index(src[at:])
+	if !ok {
+		return corrupt("bad index")
+	}
+	footer := src[at+size:]
+	if len(footer) < footerSize || string(footer[10:12]) != footerMagic || string(footer[8:10]) != string(flags) ||
+		binary.LittleEndian.Uint32(footer) != crc32.ChecksumIEEE(footer[4:10]) ||
+		(uint64(binary.LittleEndian.Uint32(footer[4:]))+1)*4 != uint64(size) {
+		return corrupt("bad stream footer")
+	}
+	return nil
+}
+
+// crcFits reports whether the last four bytes are the CRC-32 of those before.
+func crcFits(src []byte) bool {
+	n := len(src) - 4
+	return binary.LittleEndian.Uint32(src[n:]) == crc32.ChecksumIEEE(src[:n])
+}
+
+// block decodes the block at the start of src and says how long it is, with padding and check.
+func (s *stream) block(src []byte, check int) (int, error) {
+	size := (int(src[0]) + 1) * 4
+	if size > len(src) || size < 8 || !crcFits(src[:size]) {
+		return 0, corrupt("bad block header")
+	}
+	packed, raw, ok := blockSizes(src[1 : size-4])
+	if !ok {
+		return 0, corrupt("block header with other filters than LZMA2, or bad")
+	}
+	start := s.lzma.at
+	used, err := s.lzma.lzma2(src[size:])
+	if err != nil {
+		return 0, err
+	}
+	made := s.lzma.dst[start:s.lzma.at]
+	if packed >= 0 && packed != int64(used) || raw >= 0 && raw != int64(len(made)) {
+		return 0, corrupt("block of another size than its header says")
+	}
+	at := size + used
+	s.records = append(s.records, record{uint64(at + checkSizes[check]), uint64(len(made))})
+	for ; at%4 != 0; at++ {
+		if at >= len(src) || src[at] != 0 {
+			return 0, corrupt("bad block padding")
+		}
+	}
+	if len(src)-at < checkSizes[check] || !checkFits(check, made, src[at:]) {
+		return 0, corrupt("check that does not fit")
+	}
+	return at + checkSizes[check], nil
+}
+
+// blockSizes reads a block header behind its length: both sizes, −1 where they are not given.
+func blockSizes(src []byte) (packed, raw int64, ok bool) {
+	flags := src[0]
+	packed, raw = -1, -1
+	if flags&0x3f != 0 { // more than one filter, or reserved bits
+		return 0, 0, false
+	}
+	src = src[1:]
+	for _, f := range []struct {
+		bit  byte
+		size *int64
+	}{{0x40, &packed}, {0x80, &raw}} {
+		if flags&f.bit == 0 {
+			continue
+		}
+		v, n := readInt(src)
+		if n == 0 {
+			return 0, 0, false
+		}
+		*f.size, src = int64(v), src[n:]
+	}
+	if len(src) < 3 || src[0] != lzma2Filter || src[1] != 1 || src[2] > 40 {
+		return 0, 0, false
+	}
+	for _, padding := range src[3:] {
+		if padding != 0 {
+			return 0, 0, false
+		}
+	}
+	return packed, raw, true
+}
+
+// checkFits verifies the check in front of which the content stands; those of unknown kinds pass.
+func checkFits(check int, content, sum []byte) bool {
+	switch check {
+	case 1:
+		return binary.LittleEndian.Uint32(sum) == crc32.ChecksumIEEE(content)
+	case 4:
+		return binary.LittleEndian.Uint64(sum) == crc64.Checksum(content, crc64Table)
+	case 10:
+		return [32]byte(sum) == sha256.Sum256(content)
+	}
+	return true
+}
+
+// index reads the index at the start of src, whose records have to be those of the blocks, and says how long it is.
+func (s *stream) index(src []byte) (size int, ok bool) {
+	at := 1
+	next := func() uint64 {
+		v, n := readInt(src[min(at, len(src)):])
+		if n == 0 {
+			at = len(src) + 1
+			return 0
+		}
+		at += n
+		return v
+	}
+	if next() != uint64(len(s.records)) {
+		return 0, false
+	}
+	for _, r := range s.records {
+		if next() != r.unpadded || next() != r.raw {
+			return 0, false
+		}
+	}
+	for ; at%4 != 0; at++ {
+		if at >= len(src) || src[at] != 0 {
+			return 0, false
+		}
+	}
+	if at+4 > len(src) || !crcFits(src[:at+4]) {
+		return 0, false
+	}
+	return at + 4, true
+}
+
+// readInt reads a variable-length integer of up to 63 bits; it gives 0 bytes when there is none.
+func readInt(src []byte) (v uint64, n int) {
+	for n < min(len(src), 9) {
+		b := src[n]
+		v |= uint64(b&0x7f) << (7 * n)
+		n++
+		if b < 0x80 {
+			if b == 0 && n > 1 {
+				return 0, 0
+			}
+			return v, n
+		}
+	}
+	return 0, 0
+}
+
+func corrupt(cause string) error {
+	return fmt.Errorf("decoding xz: %w: %s", ErrCorrupt, cause)
+}

@@ -1,0 +1,224 @@
+package xz
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"os/exec"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"github.com/ulikunitz/xz"
+	"github.com/ulikunitz/xz/lzma"
+	"pgregory.net/rapid"
+
+	"dmgbench/internal/container/codec/codectest"
+)
+
+func roundTrip(t require.TestingT, src []byte) []byte {
+	stream, err := Encode([]byte("before"), src)
+	require.NoError(t, err)
+	require.Equal(t, "before", string(stream[:6]))
+	decodes(t, src, stream[6:])
+	return stream[6:]
+}
+
+func decodes(t require.TestingT, want, stream []byte) {
+	got := make([]byte, len(want)+1)
+	got[len(want)] = 0xee
+	n, err := Decode(got[:len(want)], stream)
+	require.NoError(t, err)
+	require.Equal(t, len(want), n)
+	require.True(t, bytes.Equal(want, got[:n]))
+	require.Equal(t, byte(0xee), got[len(want)], "wrote behind dst")
+}
+
+func TestRoundTripVectors(t *testing.T) {
+	for _, v := range codectest.Vectors() {
+		if len(v.Data) > 70000 && len(v.Data) < 1<<20 || len(v.Data) > 1<<20 {
+			continue // the compressor takes its time
+		}
+		t.Run(v.Name, func(t *testing.T) { roundTrip(t, v.Data) })
+	}
+}
+
+func TestRoundTripRapid(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) { roundTrip(t, codectest.Draw(t, 30000)) })
+}
+
+// TestForm holds the framing against Apple's (docs/formats.md): no check, sizes in a block header of 16 bytes, 8 MiB.
+func TestForm(t *testing.T) {
+	src := codectest.Text(300000)
+	stream := roundTrip(t, src)
+	assert.Equal(t, "\xfd7zXZ\x00\x00\x00\xff\x12\xd9\x41", string(stream[:12]))
+	assert.Equal(t, []byte{3, 0xc0}, stream[12:14])
+	assert.Equal(t, []byte{0x21, 1, 0x16}, stream[20:23])
+	assert.Equal(t, "\x00\x00YZ", string(stream[len(stream)-4:]))
+	assert.Zero(t, len(stream)%4)
+}
+
+// TestOtherWriters reads what the module's writer and xz(1) make, with every kind of check and filter property.
+func TestOtherWriters(t *testing.T) {
+	src := codectest.Mixed(400000)
+	for _, c := range []xz.WriterConfig{{NoCheckSum: true}, {CheckSum: xz.CRC32}, {CheckSum: xz.CRC64}, {CheckSum: xz.SHA256},
+		{BlockSize: 50000}, {Properties: &lzma.Properties{LC: 0, LP: 4, PB: 4}}, {Properties: &lzma.Properties{LC: 4, LP: 0, PB: 0}}} {
+		var out bytes.Buffer
+		w, err := c.NewWriter(&out)
+		require.NoError(t, err)
+		_, err = w.Write(src)
+		require.NoError(t, err)
+		require.NoError(t, w.Close())
+		decodes(t, src, out.Bytes())
+	}
+	for _, c := range []lzma.WriterConfig{{}, {SizeInHeader: true, Size: int64(len(src))}, {SizeInHeader: true, Size: int64(len(src)), EOSMarker: true}} {
+		var out bytes.Buffer
+		w, err := c.NewWriter(&out)
+		require.NoError(t, err)
+		_, err = w.Write(src)
+		require.NoError(t, err)
+		require.NoError(t, w.Close())
+		decodes(t, src, out.Bytes())
+		_, err = Decode(make([]byte, len(src)-1), out.Bytes())
+		require.ErrorIs(t, err, ErrCorrupt)
+		_, err = Decode(make([]byte, len(src)+1), out.Bytes())
+		require.ErrorIs(t, err, ErrCorrupt)
+	}
+}
+
+func TestAgainstXZ(t *testing.T) {
+	if _, err := exec.LookPath("xz"); err != nil {
+		t.Skip("xz is not installed")
+	}
+	src := append(codectest.Mixed(200000), codectest.Text(200000)...)
+	run := func(in []byte, args ...string) []byte {
+		cmd := exec.CommandContext(t.Context(), "xz", args...)
+		cmd.Stdin = bytes.NewReader(in)
+		out, err := cmd.Output()
+		require.NoError(t, err, "xz %q", args)
+		return out
+	}
+	for _, args := range [][]string{{"-c"}, {"-c", "-9e"}, {"-c", "-0"}, {"-c", "--check=none"}, {"-c", "--check=sha256"}, {"-c", "--check=crc32"},
+		{"-c", "--block-size=70000"}, {"-c", "--format=lzma"}, {"-c", "--lzma2=preset=6,lc=0,lp=2,pb=4"}, {"-c", "-T2"}} {
+		decodes(t, src, run(src, args...))
+	}
+	for _, n := range []int{0, 1, 4096, len(src)} {
+		assert.True(t, bytes.Equal(src[:n], run(roundTrip(t, src[:n]), "-dc")), "%d bytes", n)
+	}
+	_, err := Decode(make([]byte, len(src)), run(src, "-c", "--x86", "--lzma2"))
+	assert.ErrorIs(t, err, ErrCorrupt)
+}
+
+func TestDecodeRefuses(t *testing.T) {
+	src := codectest.Text(20000)
+	stream := roundTrip(t, src)
+	get := func(dst int, stream []byte) error {
+		n, err := Decode(make([]byte, dst), stream)
+		assert.Equal(t, err == nil, n == dst)
+		return err
+	}
+	assert.NoError(t, get(len(src), append(bytes.Clone(stream), "behind"...)))
+	assert.ErrorIs(t, get(len(src)-1, stream), ErrCorrupt)
+	assert.ErrorIs(t, get(len(src)+1, stream), ErrCorrupt)
+	for i := range stream {
+		require.ErrorIs(t, get(len(src), stream[:i]), ErrCorrupt, "cut to %d bytes", i)
+	}
+	// Without a check, damage in the payload may pass; in the framing it may not.
+	for i := range stream {
+		if i >= 28 && i < len(stream)-28 {
+			continue
+		}
+		bad := bytes.Clone(stream)
+		bad[i] ^= 0x10
+		require.ErrorIs(t, get(len(src), bad), ErrCorrupt, "byte %d", i)
+	}
+}
+
+func TestDecodeDamaged(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	src := codectest.Mixed(20000)
+	stream := roundTrip(t, src)
+	dst := make([]byte, len(src)+8)
+	for range 2000 {
+		bad := bytes.Clone(stream)
+		for range 1 + r.IntN(3) {
+			bad[28+r.IntN(len(bad)-28)] ^= 1 << r.IntN(8)
+		}
+		_, _ = Decode(dst[:len(src):len(src)], bad)
+		require.Equal(t, make([]byte, 8), dst[len(src):])
+	}
+}
+
+func TestNoAllocations(t *testing.T) {
+	src := codectest.Text(100000)
+	stream := roundTrip(t, src)
+	dst := make([]byte, len(src))
+	assert.Less(t, testing.AllocsPerRun(10, func() { _, _ = Decode(dst, stream) }), 1.0)
+}
+
+// FuzzDecode: no panic, nothing outside dst; what both readers accept is the same.
+func FuzzDecode(f *testing.F) {
+	for _, src := range [][]byte{nil, []byte("a"), codectest.Text(300), codectest.Noise(100, 1), make([]byte, 1000)} {
+		stream, err := Encode(nil, src)
+		require.NoError(f, err)
+		f.Add(stream, uint16(len(src)))
+	}
+	f.Add([]byte("\x5d\x00\x00\x80\x00\xff\xff\xff\xff\xff\xff\xff\xff\x00\x83\xff\xfb\xff\xff\xc0\x00\x00\x00"), uint16(0))
+	f.Fuzz(func(t *testing.T, stream []byte, size uint16) {
+		dst := make([]byte, int(size)+1)
+		n, err := Decode(dst[:size], stream)
+		require.Zero(t, dst[size])
+		require.LessOrEqual(t, n, int(size))
+		if size > 0 {
+			require.Equal(t, err == nil, n == int(size))
+		}
+	})
+}
+
+// FuzzLZMA2 fuzzes the chunks without the framing, whose checks would stop nearly every input.
+func FuzzLZMA2(f *testing.F) {
+	for _, src := range [][]byte{[]byte("a"), codectest.Text(300), codectest.Noise(100, 1), make([]byte, 1000)} {
+		packed, err := compress(src)
+		require.NoError(f, err)
+		f.Add(packed, uint16(len(src)))
+	}
+	d := new(decoder)
+	f.Fuzz(func(t *testing.T, packed []byte, size uint16) {
+		dst := make([]byte, int(size)+1)
+		d.begin(dst[:size])
+		used, err := d.lzma2(packed)
+		require.Zero(t, dst[size])
+		if err == nil {
+			require.LessOrEqual(t, used, len(packed))
+			require.LessOrEqual(t, d.at, int(size))
+		}
+	})
+}
+
+func BenchmarkDecode(b *testing.B) {
+	for name, src := range codectest.Bench() {
+		b.Run(name, func(b *testing.B) {
+			stream, err := Encode(nil, src)
+			require.NoError(b, err)
+			dst := make([]byte, len(src))
+			b.SetBytes(int64(len(src)))
+			for b.Loop() {
+				if _, err := Decode(dst, stream); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkEncode(b *testing.B) {
+	for name, src := range codectest.Bench() {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(src)))
+			for b.Loop() {
+				if _, err := Encode(nil, src); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
