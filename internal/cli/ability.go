@@ -19,8 +19,12 @@ import (
 func (a *app) writeEngines(ctx context.Context, s *sheet) error {
 	var chosen engine.Engine
 	var errs []error
+	state, err := a.stateDir()
+	if err != nil {
+		return err
+	}
 	for _, e := range candidates(a.clock) {
-		err := works(ctx, e)
+		err := works(ctx, e, state, a.clock)
 		switch {
 		case err != nil:
 			errs = append(errs, err)

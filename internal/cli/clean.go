@@ -11,11 +11,11 @@ func (a *app) newCleanCommand() *cobra.Command {
 		Use: "clean", GroupID: "maintain", Args: between(0, 0, ""),
 		Short: "delete what interrupted runs left behind",
 		Long: `Detach and delete the images that interrupted runs left behind, and those that
-run --keep left. Only folders that carry the mark of such a run, and are yours,
-are deleted; run folders with their plan, journal and report stay, and so does
-what a run that is going on has made. A run whose images are gone is resumed all
-the same: its interrupted case begins anew. A run that is paused inside a case
-cannot go on there.
+run --keep left, and what is left of a probe of an engine. Only folders that
+carry the mark of such a run, and are yours, are deleted; run folders with their
+plan, journal and report stay, and so does what a run that is going on has made.
+A run whose images are gone is resumed all the same: its interrupted case begins
+anew. A run that is paused inside a case cannot go on there.
 
 EXIT STATUS
   0  nothing is left

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 
 	"dmgbench/internal/clock"
 	"dmgbench/internal/engine"
 	"dmgbench/internal/engine/inprocess"
 	"dmgbench/internal/hostio"
+	"dmgbench/internal/runner"
 )
 
 // candidates are the engines that auto tries, the best first.
@@ -22,7 +22,7 @@ var notHere = map[string]string{"hdiutil": "this version has no hdiutil engine y
 
 // pick gives the engine that is asked for and says why it is this one. auto is
 // told what works only after a small image has been made, attached, written to and detached.
-func pick(ctx context.Context, name string, c clock.Clock) (engine.Engine, string, error) {
+func pick(ctx context.Context, name string, c clock.Clock, stateDir string) (engine.Engine, string, error) {
 	var errs []error
 	why := "auto: it made, attached, wrote to and detached a small image"
 	for _, e := range candidates(c) {
@@ -32,7 +32,7 @@ func pick(ctx context.Context, name string, c clock.Clock) (engine.Engine, strin
 		if name != "auto" {
 			continue
 		}
-		err := works(ctx, e)
+		err := works(ctx, e, stateDir, c)
 		if err == nil {
 			return e, why, nil
 		}
@@ -48,17 +48,7 @@ func pick(ctx context.Context, name string, c clock.Clock) (engine.Engine, strin
 	return nil, "", fmt.Errorf("picking an engine: none works here: %w", errors.Join(errs...))
 }
 
-// works tries an engine in a temporary folder.
-func works(ctx context.Context, e engine.Engine) (err error) {
-	path, err := os.MkdirTemp("", "dmgbench-probe-")
-	if err != nil {
-		return fmt.Errorf("making a folder to probe in: %w", err)
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(path)) }()
-	dir, err := hostio.OpenDir(path)
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	return engine.Probe(ctx, e, dir)
+// works tries an engine in a folder of its own in the state folder.
+func works(ctx context.Context, e engine.Engine, stateDir string, c clock.Clock) error {
+	return runner.Probing(stateDir, c.Wall(), func(dir *hostio.Dir) error { return engine.Probe(ctx, e, dir) })
 }

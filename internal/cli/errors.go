@@ -44,6 +44,20 @@ type statusError struct{ code int }
 
 func (e *statusError) Error() string { return fmt.Sprintf("exit status %d", e.code) }
 
+// calledOff is an interrupt before there was anything to clean up or to resume.
+type calledOff struct{ text string }
+
+func (e *calledOff) Error() string { return e.text }
+func (e *calledOff) Unwrap() error { return context.Canceled }
+
+// unlessInterrupted says what an interrupt means where err says no more than that there was one.
+func unlessInterrupted(err error, text string) error {
+	if _, told := errors.AsType[*statusError](err); !told && errors.Is(err, context.Canceled) {
+		return &calledOff{text}
+	}
+	return err
+}
+
 // status is nil for 0.
 func status(code int) error {
 	if code == 0 {

@@ -96,7 +96,7 @@ func diskFull(t *testing.T, bin string) {
 	fill(t, dir)
 	e = w.run(w.begin()...)
 	assert.Equal(t, 4, e.code, e.err)
-	assert.Contains(t, e.err, `checking the host: place "" has `)
+	assert.Contains(t, e.err, `checking the host: folder "`)
 	assert.NoDirExists(t, w.out)
 }
 
@@ -107,7 +107,7 @@ func readOnly(t *testing.T, bin string) {
 	w := newWorld(t, bin, lifePlan)
 	e := w.run("run", w.plan, "--out", w.out, "--on", dir)
 	assert.Equal(t, 1, e.code)
-	assert.Contains(t, e.err, `making a folder at place "": `)
+	assert.Contains(t, e.err, `making a folder in folder "`)
 	assert.Contains(t, e.err, "read-only file system")
 	assert.Contains(t, e.err, "hint: ")
 	w.pathless()

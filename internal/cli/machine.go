@@ -30,7 +30,7 @@ func (a *app) config(ctx context.Context, o sessionOptions) (runner.Config, erro
 	if c.StateDir, err = a.stateDir(); err != nil {
 		return c, err
 	}
-	if c.Engine, c.Why, err = pick(ctx, o.Engine, c.Clock); err != nil {
+	if c.Engine, c.Why, err = pick(ctx, o.Engine, c.Clock, c.StateDir); err != nil {
 		return c, err
 	}
 	c.Boot, c.Memory = host.BootID(), host.Memory()

@@ -25,8 +25,8 @@ func (a *app) newResumeCommand(runF func(context.Context, resumeOptions) error) 
 		Long: `Go on with an interrupted or paused run. A case that was interrupted begins
 anew, one that was paused goes on behind the pause; what was measured stays. The
 plan is the one in the run folder, and the machine has to be as fit for it as at
-the beginning. Places that were given with --on have to be given again only if
-the folders have moved.
+the beginning. What was begun with --keep keeps its images. Places that were
+given with --on have to be given again only if the folders have moved.
 
 ` + exitText,
 		Example: "  dmgbench resume runs/quick-20260101T120000Z",
@@ -35,7 +35,8 @@ the folders have moved.
 			if err := o.validate(); err != nil {
 				return err
 			}
-			return runF(cmd.Context(), o)
+			err := unlessInterrupted(runF(cmd.Context(), o), "interrupted before the run went on: it is as it was")
+			return asGiven(err, o.Dir)
 		},
 	}
 	o.AddFlags(cmd.Flags())

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -39,9 +40,9 @@ func (a *app) session(ctx context.Context, c runner.Config, do func(runner.Confi
 	pr.done()
 	release()
 	if err != nil {
-		return 0, err
+		return 0, asGiven(err, c.Out)
 	}
-	out.Message = strings.ReplaceAll(out.Message, "dmgbench resume "+out.Dir, "dmgbench resume "+quoted(c.Out))
+	out.Message = resumeAsGiven(out.Message, c.Out)
 	p, r, err := finish(c.Out)
 	if err != nil {
 		return 0, err
@@ -69,6 +70,32 @@ func (a *app) session(ctx context.Context, c runner.Config, do func(runner.Confi
 		fmt.Fprintf(a.err, "  %s\n", printable(k))
 	}
 	return code, nil
+}
+
+// asGiven names the run folder in an error and its hint as the user did.
+func asGiven(err error, dir string) error {
+	if e, ok := errors.AsType[*result.Error](err); ok {
+		e.Hint = resumeAsGiven(e.Hint, dir)
+		if abs, no := filepath.Abs(dir); no == nil && e.File == abs {
+			e.File = dir
+		}
+	}
+	return err
+}
+
+// resumeAsGiven names the run folder as the user did in a command that goes on
+// with it; texts of the journal have no path at all.
+func resumeAsGiven(text, dir string) string {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return text
+	}
+	for _, flag := range []string{"", "--keep "} {
+		for _, path := range []string{abs, "<run>"} {
+			text = strings.ReplaceAll(text, "dmgbench resume "+flag+path, "dmgbench resume "+flag+quoted(dir))
+		}
+	}
+	return text
 }
 
 // outcomeStatus is the exit status of a run that ended without an error of its own.

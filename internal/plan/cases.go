@@ -53,6 +53,21 @@ func (p *Plan) Cases() []Case {
 	return out
 }
 
+// Places are the named places of all cases and steps, in plan order.
+func (p *Plan) Places() []string {
+	var out []string
+	add := func(name string) {
+		if name != "" && !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	for _, c := range p.Cases() {
+		add(c.Settings.Place)
+		walk(c.Steps, func(s *Step) { add(s.Place) })
+	}
+	return out
+}
+
 // protocolID is the same for cases with the same steps.
 func (p *Plan) protocolID(c *Case) string {
 	id := []byte(c.Settings.Target)

@@ -59,6 +59,8 @@ type RunStart struct {
 	Cases      []PlanCase  `json:"cases"` // in plan order, which is the order of the result
 	// Identify allows host name, user and absolute paths; without it they are removed from every record.
 	Identify bool `json:"identify"`
+	// Keep leaves the images; later sessions of the run do so too.
+	Keep bool `json:"keep,omitempty"`
 }
 
 // Place is a named folder that containers are put into; "" is the run folder.

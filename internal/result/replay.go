@@ -37,7 +37,7 @@ type Attempt struct {
 func Replay(recs []Record) (*State, error) {
 	if len(recs) == 0 || recs[0].Run == nil {
 		return nil, &Error{Doing: "reading journal", File: JournalFile, Line: 1,
-			Err: errors.New("no run record"), Hint: "the run was interrupted before it began: delete the folder and start it again"}
+			Err: errors.New("no run record"), Hint: "the run was interrupted before it began: start it again with `dmgbench run`, whose --out takes the folder over"}
 	}
 	r := replay{State: State{Run: *recs[0].Run, Orders: map[int][]string{}}, cases: map[string]bool{}}
 	for _, c := range r.Run.Cases {

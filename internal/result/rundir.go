@@ -47,7 +47,8 @@ type RunDir struct {
 }
 
 // CreateRun makes the run folder for the run with this id and locks it. The
-// folder must not exist or be empty; folders above it are made.
+// folder must not exist, be empty, or hold nothing but a run that was killed
+// before it began; folders above it are made.
 func CreateRun(dir, id string) (*RunDir, error) {
 	fail := func(err error, hint string) (*RunDir, error) {
 		return nil, &Error{Doing: "making run folder", File: dir, Err: err, Hint: hint}
@@ -62,7 +63,11 @@ func CreateRun(dir, id string) (*RunDir, error) {
 	if err != nil {
 		return fail(err, "")
 	}
-	err = d.begin(id)
+	if err = d.begin(id); errors.Is(err, ErrNotEmpty) {
+		if err = d.takeOver(); err == nil {
+			err = d.begin(id)
+		}
+	}
 	switch {
 	case err == nil:
 		return d, nil
@@ -142,7 +147,7 @@ func OpenRun(dir string) (*RunDir, error) {
 // neverBegan is the error about a run that was killed before its first record was written.
 func neverBegan(doing, dir string) error {
 	return &Error{Doing: doing, File: dir, Err: fmt.Errorf("the run was interrupted before it began: %w", ErrNotRun),
-		Hint: "nothing was measured: delete the folder and start it again"}
+		Hint: "nothing was measured: start it again with `dmgbench run`, whose --out takes the folder over"}
 }
 
 // ResumeRun opens a run folder to go on with its run: locks it, checks that the

@@ -22,6 +22,17 @@ import (
 // Place is a named folder that containers are put into; the place "" is the run folder.
 type Place struct{ Name, Path string }
 
+// title is what people call the place of a run with this folder.
+func (p Place) title(folder string) string {
+	switch {
+	case p.Name != "":
+		return fmt.Sprintf("place %q", p.Name)
+	case folder != "" && absolute(p.Path) == absolute(folder):
+		return "the run folder"
+	}
+	return fmt.Sprintf("folder %q", p.Path)
+}
+
 // Config is everything a run needs. The zero value of a field that is not
 // marked as required is usable.
 type Config struct {

@@ -197,7 +197,7 @@ func TestAPlaceThatIsGoneStopsResumeAndNothingIsLost(t *testing.T) {
 	again := c
 	again.Plan, again.Places = nil, nil
 	_, err = runner.Resume(t.Context(), c.Out, again)
-	require.ErrorContains(t, err, `opening place "": no such folder`)
+	require.ErrorContains(t, err, `": no such folder`)
 	var told *result.Error
 	require.ErrorAs(t, err, &told)
 	assert.Contains(t, told.Hint, "dmgbench resume")

@@ -33,7 +33,7 @@ func TestKeptImagesOutliveAnInterrupt(t *testing.T) {
 	before, err := first.Info()
 	require.NoError(t, err)
 
-	c.Plan, c.Progress = nil, nil
+	c.Plan, c.Progress, c.Keep = nil, nil, false // the journal knows
 	out, err = runner.Resume(t.Context(), c.Out, c)
 	require.NoError(t, err)
 	require.Equal(t, runner.StatusDone, out.Status)

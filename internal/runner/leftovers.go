@@ -50,7 +50,7 @@ func (r *run) clearLeftovers() error {
 			return false
 		})
 		if err != nil {
-			return fmt.Errorf("removing leftovers at place %q: %w", p.name, err)
+			return fmt.Errorf("removing leftovers in %s: %w", p.title, err)
 		}
 	}
 	return nil

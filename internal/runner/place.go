@@ -28,16 +28,17 @@ type marker struct {
 
 // place is one opened place with the run's own folder in it.
 type place struct {
-	name string
-	root *hostio.Dir // the place itself
-	dir  *hostio.Dir // dmgbench-<run id> inside it
+	name  string
+	title string      // for people
+	root  *hostio.Dir // the place itself
+	dir   *hostio.Dir // dmgbench-<run id> inside it
 }
 
 // openPlace makes the run's marked folder at a place, or finds it again.
 func openPlace(p Place, id string, hook hostio.Hook) (*place, error) {
 	root, err := hostio.OpenDir(p.Path, hostio.WithHook(hook))
 	if err != nil {
-		return nil, fmt.Errorf("opening place %q: %w", p.Name, err)
+		return nil, fmt.Errorf("opening %s: %w", p.title(""), err)
 	}
 	name := workFolder(id)
 	switch err := root.Mkdir(name); {
@@ -45,11 +46,11 @@ func openPlace(p Place, id string, hook hostio.Hook) (*place, error) {
 		err = mark(root, name, id)
 		if err != nil {
 			root.Close()
-			return nil, fmt.Errorf("marking the folder at place %q: %w", p.Name, err)
+			return nil, fmt.Errorf("marking the run's own folder in %s: %w", p.title(""), err)
 		}
 	case !errors.Is(err, fs.ErrExist):
 		root.Close()
-		return nil, fmt.Errorf("making a folder at place %q: %w", p.Name, err)
+		return nil, fmt.Errorf("making a folder in %s: %w", p.title(""), err)
 	}
 	dir, err := root.Sub(name)
 	if err == nil {
@@ -59,9 +60,9 @@ func openPlace(p Place, id string, hook hostio.Hook) (*place, error) {
 	}
 	if err != nil {
 		root.Close()
-		return nil, fmt.Errorf("opening the run's folder at place %q: %w", p.Name, err)
+		return nil, fmt.Errorf("opening the run's own folder in %s: %w", p.title(""), err)
 	}
-	return &place{name: p.Name, root: root, dir: dir}, nil
+	return &place{name: p.Name, title: p.title(""), root: root, dir: dir}, nil
 }
 
 // remark marks a folder that a killed run had made and not yet marked, or
@@ -139,7 +140,7 @@ func (p *place) remove(id string) error {
 		err = p.empty(id)
 	}
 	if err != nil {
-		return fmt.Errorf("removing the run's folder at place %q: %w", p.name, err)
+		return fmt.Errorf("removing the run's own folder in %s: %w", p.title, err)
 	}
 	return nil
 }

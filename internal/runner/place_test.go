@@ -77,7 +77,7 @@ func TestAFolderOfTheRunsNameThatIsNotTheRuns(t *testing.T) {
 			require.NoError(t, os.Mkdir(filepath.Dir(path), 0o755))
 			require.NoError(t, os.WriteFile(path, []byte(file[1]), 0o600))
 			_, err := openPlace(Place{Path: at}, someID, nil)
-			require.ErrorContains(t, err, `opening the run's folder at place ""`)
+			require.ErrorContains(t, err, `opening the run's own folder in folder "`)
 			text, err := os.ReadFile(path)
 			require.NoError(t, err)
 			assert.Equal(t, file[1], string(text))

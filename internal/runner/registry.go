@@ -131,6 +131,7 @@ func Clean(ctx context.Context, stateDir string, w io.Writer) error {
 			errs = append(errs, cleanRun(stateDir, id, said))
 		}
 	}
+	errs = append(errs, cleanProbes(stateDir, said))
 	if err := errors.Join(errs...); err != nil || said.n > 0 {
 		return err
 	}
@@ -168,13 +169,14 @@ func cleanRun(stateDir, id string, w io.Writer) error {
 	}
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(e.Places)) {
-		away, err := cleanPlace(Place{Name: name, Path: e.Places[name]}, id, w)
+		at := Place{Name: name, Path: e.Places[name]}
+		away, err := cleanPlace(at, at.title(e.Folder), id, w)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("cleaning run %q: %w", id, err))
 		}
 		if away && e.Places[name] != e.Folder {
 			goesOn = true // a disk that is not attached now may have images on it
-			fmt.Fprintf(w, "%s: place %q is not there now; if it is gone for good, remove the entry %s.json\n", id, name, id)
+			fmt.Fprintf(w, "%s: %s is not there now; if it is gone for good, remove the entry %s.json\n", id, at.title(e.Folder), id)
 		}
 	}
 	if err := errors.Join(errs...); err != nil || goesOn {
@@ -195,7 +197,7 @@ func resumable(run *result.RunDir, id string) bool {
 }
 
 // cleanPlace removes the run's folder at one place; away says that the place itself is not there.
-func cleanPlace(at Place, id string, w io.Writer) (away bool, err error) {
+func cleanPlace(at Place, title, id string, w io.Writer) (away bool, err error) {
 	if _, err := os.Stat(at.Path); errors.Is(err, fs.ErrNotExist) {
 		return true, nil
 	}
@@ -207,7 +209,7 @@ func cleanPlace(at Place, id string, w io.Writer) (away bool, err error) {
 		err = p.remove(id)
 	}
 	if err == nil {
-		_, err = fmt.Fprintf(w, "%s: removed its images at place %q\n", id, at.Name)
+		_, err = fmt.Fprintf(w, "%s: removed its images in %s\n", id, title)
 	}
 	return false, err
 }

@@ -92,7 +92,7 @@ func Resume(ctx context.Context, dir string, c Config) (Outcome, error) {
 		return Outcome{}, fmt.Errorf("reading the journal of %q: %w", dir, err)
 	}
 	if state.Ended != nil {
-		if !c.Keep {
+		if !c.Keep && !state.Run.Keep {
 			unregisterEnded(c.StateDir, state.Run.ID)
 		}
 		return Outcome{Dir: dir, Status: state.Ended.Status, Message: "the run is complete; nothing is left to do"}, nil
@@ -104,7 +104,7 @@ func Resume(ctx context.Context, dir string, c Config) (Outcome, error) {
 	if p.Digest() != state.Run.Plan.Digest {
 		return Outcome{}, fmt.Errorf("resuming %q: plan.toml was changed since the run began", dir)
 	}
-	c.Plan, c.Out, c.Identify = p, dir, state.Run.Identify
+	c.Plan, c.Out, c.Identify, c.Keep = p, dir, state.Run.Identify, c.Keep || state.Run.Keep
 	c.Warnings = append(slices.Clone(c.Warnings), rd.Warnings()...)
 	r := &run{c: c, p: p, dir: rd, state: state, id: state.Run.ID, cases: p.Cases(), session: len(state.Sessions) + 1, asked: askedFor(recs)}
 	if r.c.Places, err = placesAgain(c, state.Run); err != nil {
@@ -136,11 +136,11 @@ func fits(c Config) error {
 	for _, p := range allPlaces(c) {
 		free, err := freeAt(p.Path)
 		if err != nil {
-			return fmt.Errorf("asking place %q for free space: %w", p.Name, err)
+			return fmt.Errorf("asking %s for free space: %w", p.title(c.Out), err)
 		}
 		if want := need[p.Name] + kept[p.Name]; want > free {
-			reasons = append(reasons, fmt.Sprintf("place %q has %s free, the plan needs %s at its peak",
-				p.Name, units.Bytes(free).Human(), units.Bytes(want).Human()))
+			reasons = append(reasons, fmt.Sprintf("%s has %s free, the plan needs %s at its peak",
+				p.title(c.Out), units.Bytes(free).Human(), units.Bytes(want).Human()))
 		}
 	}
 	if len(reasons) > 0 {
@@ -167,10 +167,8 @@ func allPlaces(c Config) []Place {
 // with the unnamed place, which is a departure.
 func missingPlaces(c Config) []string {
 	var out []string
-	for _, cs := range c.Plan.Cases() {
-		name := cs.Settings.Place
-		given := slices.ContainsFunc(c.Places, func(p Place) bool { return p.Name == name })
-		if name != "" && !given && !slices.Contains(out, name) {
+	for _, name := range c.Plan.Places() {
+		if !slices.ContainsFunc(c.Places, func(p Place) bool { return p.Name == name }) {
 			out = append(out, name)
 		}
 	}
@@ -179,7 +177,7 @@ func missingPlaces(c Config) []string {
 
 func (r *run) start() *result.RunStart {
 	s := &result.RunStart{
-		ID: r.id, Tool: r.c.Tool, Seed: r.p.Run.Seed, Rounds: r.p.Run.Rounds, Identify: r.c.Identify,
+		ID: r.id, Tool: r.c.Tool, Seed: r.p.Run.Seed, Rounds: r.p.Run.Rounds, Identify: r.c.Identify, Keep: r.c.Keep,
 		Plan:       result.PlanRef{Name: r.p.Name, Title: r.p.Title, Digest: r.p.Digest()},
 		Departures: []result.Departure{},
 	}
@@ -237,7 +235,7 @@ func (r *run) drive(ctx context.Context) (Outcome, error) {
 		err = nil
 	case err != nil && ctx.Err() != nil:
 		out.Status, end = StatusInterrupted, result.Interrupted
-		out.Message = fmt.Sprintf("go on with: dmgbench resume %s", r.dir.Path())
+		out.Message = fmt.Sprintf("go on with: dmgbench resume %s%s", r.keepFlag(), r.dir.Path())
 		err = nil
 	case err == nil:
 		status, err = r.verdict()
@@ -252,7 +250,7 @@ func (r *run) drive(ctx context.Context) (Outcome, error) {
 	err = errors.Join(err, r.endSession(end, status, err))
 	if err != nil {
 		err = &result.Error{Doing: "running", File: r.dir.Path(), Err: err,
-			Hint: "what was measured is kept; go on with: dmgbench resume " + r.dir.Path()}
+			Hint: "what was measured is kept; go on with: dmgbench resume " + r.keepFlag() + r.dir.Path()}
 	} else if status != "" && clean {
 		unregister(r.c.StateDir, r.id)
 	}
@@ -275,6 +273,15 @@ func (r *run) close(undo *cleanup, status string) bool {
 		r.warn("", "cleanup", err.Error())
 	}
 	return len(errs) == 0
+}
+
+// keepFlag repeats --keep for a run that began without it: the journal knows
+// what the run was begun with, and no session's flags.
+func (r *run) keepFlag() string {
+	if r.c.Keep && r.state != nil && r.session > 1 && !r.state.Run.Keep {
+		return "--keep "
+	}
+	return ""
 }
 
 func (r *run) openSession() error {
@@ -317,7 +324,7 @@ func (r *run) openPlaces(undo *cleanup) error {
 	r.places = map[string]*place{}
 	for _, p := range allPlaces(r.c) {
 		if _, err := os.Stat(p.Path); errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("opening place %q: no such folder", p.Name)
+			return fmt.Errorf("opening %s: no such folder", p.title(r.c.Out))
 		}
 		if pl := r.shared(p.Path); pl != nil {
 			r.places[p.Name] = pl
