@@ -26,6 +26,9 @@ func (c *call) compact() error {
 		if err != nil {
 			return err
 		}
+		if free == nil && possible > 0 {
+			fmt.Fprintf(c.err, "hdiutil: compact: WARNING: the volume was not unmounted cleanly: only bands of zeros are given back. Check it first.\n")
+		}
 		if plain {
 			fmt.Fprint(c.out, "Reclaiming free space…\n")
 		}
@@ -48,7 +51,8 @@ func (c *call) compact() error {
 
 // freeSpace is what the ExFAT volume of a device does not use, with what lies outside of
 // every partition and table, and how many bytes the volume has free. It is nil for other
-// contents: then only zeros are known to be nothing.
+// contents, and of a volume that was not unmounted cleanly, whose bitmap may lack what a file has:
+// then only zeros are known to be nothing.
 func freeSpace(img container.Image) (ranges, int64, error) {
 	vol, p, err := volume(img)
 	if err != nil || vol == nil || identify(vol).name != ours {
@@ -59,9 +63,13 @@ func freeSpace(img container.Image) (ranges, int64, error) {
 	if err != nil {
 		return nil, 0, nil
 	}
+	dirty := v.State().Dirty
 	possible, err := v.Trim(0)
 	if err = errors.Join(err, v.Unmount()); err != nil {
 		return nil, 0, err
+	}
+	if dirty {
+		return nil, possible, nil
 	}
 	offset := int64(0)
 	if p != nil {

@@ -167,6 +167,29 @@ func TestCompact(t *testing.T) {
 	m.refused(1, "hdiutil: compact failed - Resource temporarily unavailable\n", "compact a.sparsebundle")
 }
 
+func TestCompactTrustsNoDirtyVolume(t *testing.T) {
+	m := newMachine(t)
+	m.do("create -size 16m -layout NONE -fs ExFAT -type SPARSEBUNDLE -imagekey sparse-band-size=2048 a")
+	m.write("a.sparsebundle/bands/a", strings.Repeat("x", 1<<20)) // free by the bitmap
+	band, err := os.OpenFile(m.path("a.sparsebundle/bands/0"), os.O_RDWR, 0)
+	require.NoError(t, err)
+	flag := func(v byte) {
+		for _, at := range []int64{106, 12*512 + 106} {
+			_, err := band.WriteAt([]byte{v}, at)
+			require.NoError(t, err)
+		}
+	}
+	flag(2)
+	assert.Contains(t, m.do("compact a.sparsebundle"), "Reclaimed 0 bytes out of")
+	assert.Contains(t, m.err, "WARNING: the volume was not unmounted cleanly")
+	assert.FileExists(t, m.path("a.sparsebundle/bands/a"))
+	flag(0)
+	require.NoError(t, band.Close())
+	assert.Contains(t, m.do("compact a.sparsebundle"), "Reclaimed 1 MB out of")
+	assert.Empty(t, m.err)
+	assert.NoFileExists(t, m.path("a.sparsebundle/bands/a"))
+}
+
 func TestCompactOfUnknownContentKeepsWhatIsNotZero(t *testing.T) {
 	m := newMachine(t)
 	m.do("create -size 16m -layout NONE -type SPARSEBUNDLE -imagekey sparse-band-size=2048 a")
