@@ -258,3 +258,25 @@ func TestPadStates(t *testing.T) {
 		assert.Equal(t, binary.BigEndian.Uint32(want[4*i:]), word)
 	}
 }
+
+// TestAllocations holds that no call allocates on a CPU with AES instructions.
+func TestAllocations(t *testing.T) {
+	b, ivs := make([]byte, 40*4096), make([]byte, 400*Size)
+	for _, use := range supported() {
+		if use.name == generic.name {
+			continue
+		}
+		k, err := newKey(make([]byte, 32), use)
+		require.NoError(t, err)
+		for _, unit := range []int{512, 4096} {
+			assert.Zero(t, testing.AllocsPerRun(5, func() { k.Encrypt(b, b, ivs, unit) }), use.name)
+			assert.Zero(t, testing.AllocsPerRun(5, func() { k.Decrypt(b, b, ivs, unit) }), use.name)
+		}
+	}
+	for _, use := range supportedIVs() {
+		if use.name != genericIVs.name {
+			v := newIVKey(make([]byte, 20), use)
+			assert.Zero(t, testing.AllocsPerRun(5, func() { v.Fill(ivs[:33*Size], 1) }), use.name)
+		}
+	}
+}

@@ -39,10 +39,10 @@
 	ROUND8(OP, 128); \
 	ROUND8(OP, 144)
 
-// func encryptNI(rk *byte, rounds int, dst, src, ivs *byte, unit int, lanes *[8]int)
+// func encryptEight(rk *byte, rounds int, dst, src, ivs *byte, unit int, lanes *[8]int)
 // Encrypts one unit in each of eight lanes, which start at the offsets lanes of src and dst. Two lanes with one offset
 // do the same work twice: all of a step is loaded before any of it is stored.
-TEXT ·encryptNI(SB), NOSPLIT, $0-56
+TEXT ·encryptEight(SB), NOSPLIT, $0-56
 	MOVQ rk+0(FP), AX
 	MOVQ rounds+8(FP), BX
 	MOVQ dst+16(FP), DI
@@ -105,9 +105,9 @@ encryptLast:
 	VZEROUPPER
 	RET
 
-// func decryptNI(rk *byte, rounds int, dst, src, ivs *byte, unit, units int)
+// func decryptUnits(rk *byte, rounds int, dst, src, ivs *byte, unit, units int)
 // Decrypts units one after the other, eight AES blocks at a time and what is left of a unit singly.
-TEXT ·decryptNI(SB), NOSPLIT, $0-56
+TEXT ·decryptUnits(SB), NOSPLIT, $0-56
 	MOVQ rk+0(FP), AX
 	MOVQ rounds+8(FP), BX
 	MOVQ dst+16(FP), DI

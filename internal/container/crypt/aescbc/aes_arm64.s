@@ -1,0 +1,274 @@
+#include "textflag.h"
+
+// AES-CBC with the AES instructions of ARMv8, eight blocks in flight in V0 to V7. AESE and AESD add the round key first,
+// so that the last key is added by itself: V16 to V24 hold the first nine, V25 to V28 what longer keys have more, V29
+// and V30 the last two.
+
+#define KEYS \
+	LSL $4, R1, R1; \
+	ADD R0, R1, R2; \
+	SUB $16, R2, R2; \
+	VLD1 (R2), [V29.B16, V30.B16]; \
+	VLD1.P 64(R0), [V16.B16, V17.B16, V18.B16, V19.B16]; \
+	VLD1.P 64(R0), [V20.B16, V21.B16, V22.B16, V23.B16]; \
+	VLD1.P 16(R0), [V24.B16]; \
+	VLD1 (R0), [V25.B16, V26.B16, V27.B16, V28.B16]
+
+#define ENCRYPT8(key) \
+	AESE key.B16, V0.B16; \
+	AESMC V0.B16, V0.B16; \
+	AESE key.B16, V1.B16; \
+	AESMC V1.B16, V1.B16; \
+	AESE key.B16, V2.B16; \
+	AESMC V2.B16, V2.B16; \
+	AESE key.B16, V3.B16; \
+	AESMC V3.B16, V3.B16; \
+	AESE key.B16, V4.B16; \
+	AESMC V4.B16, V4.B16; \
+	AESE key.B16, V5.B16; \
+	AESMC V5.B16, V5.B16; \
+	AESE key.B16, V6.B16; \
+	AESMC V6.B16, V6.B16; \
+	AESE key.B16, V7.B16; \
+	AESMC V7.B16, V7.B16
+
+#define DECRYPT8(key) \
+	AESD key.B16, V0.B16; \
+	AESIMC V0.B16, V0.B16; \
+	AESD key.B16, V1.B16; \
+	AESIMC V1.B16, V1.B16; \
+	AESD key.B16, V2.B16; \
+	AESIMC V2.B16, V2.B16; \
+	AESD key.B16, V3.B16; \
+	AESIMC V3.B16, V3.B16; \
+	AESD key.B16, V4.B16; \
+	AESIMC V4.B16, V4.B16; \
+	AESD key.B16, V5.B16; \
+	AESIMC V5.B16, V5.B16; \
+	AESD key.B16, V6.B16; \
+	AESIMC V6.B16, V6.B16; \
+	AESD key.B16, V7.B16; \
+	AESIMC V7.B16, V7.B16
+
+#define NINE8(ROUND) \
+	ROUND(V16); \
+	ROUND(V17); \
+	ROUND(V18); \
+	ROUND(V19); \
+	ROUND(V20); \
+	ROUND(V21); \
+	ROUND(V22); \
+	ROUND(V23); \
+	ROUND(V24)
+
+// func encryptEight(rk *byte, rounds int, dst, src, ivs *byte, unit int, lanes *[8]int)
+// Encrypts one unit in each of eight lanes, which start at the offsets lanes of src and dst. Two lanes with one offset
+// do the same work twice: all of a step is loaded before any of it is stored.
+TEXT ·encryptEight(SB), NOSPLIT, $0-56
+	MOVD rk+0(FP), R0
+	MOVD rounds+8(FP), R1
+	KEYS
+	MOVD dst+16(FP), R3
+	MOVD src+24(FP), R4
+	MOVD ivs+32(FP), R5
+	MOVD unit+40(FP), R6
+	MOVD lanes+48(FP), R7
+	VLD1.P 64(R5), [V0.B16, V1.B16, V2.B16, V3.B16]
+	VLD1 (R5), [V4.B16, V5.B16, V6.B16, V7.B16]
+	LDP 0(R7), (R8, R9)
+	LDP 16(R7), (R10, R11)
+	LDP 32(R7), (R12, R13)
+	LDP 48(R7), (R14, R15)
+
+encryptStep:
+	ADD R8, R4, R16
+	VLD1 (R16), [V8.B16]
+	ADD R9, R4, R16
+	VLD1 (R16), [V9.B16]
+	ADD R10, R4, R16
+	VLD1 (R16), [V10.B16]
+	ADD R11, R4, R16
+	VLD1 (R16), [V11.B16]
+	ADD R12, R4, R16
+	VLD1 (R16), [V12.B16]
+	ADD R13, R4, R16
+	VLD1 (R16), [V13.B16]
+	ADD R14, R4, R16
+	VLD1 (R16), [V14.B16]
+	ADD R15, R4, R16
+	VLD1 (R16), [V15.B16]
+	VEOR V8.B16, V0.B16, V0.B16
+	VEOR V9.B16, V1.B16, V1.B16
+	VEOR V10.B16, V2.B16, V2.B16
+	VEOR V11.B16, V3.B16, V3.B16
+	VEOR V12.B16, V4.B16, V4.B16
+	VEOR V13.B16, V5.B16, V5.B16
+	VEOR V14.B16, V6.B16, V6.B16
+	VEOR V15.B16, V7.B16, V7.B16
+	NINE8(ENCRYPT8)
+	CMP $160, R1
+	BEQ encryptLast
+	ENCRYPT8(V25)
+	ENCRYPT8(V26)
+	CMP $192, R1
+	BEQ encryptLast
+	ENCRYPT8(V27)
+	ENCRYPT8(V28)
+
+encryptLast:
+	AESE V29.B16, V0.B16
+	VEOR V30.B16, V0.B16, V0.B16
+	AESE V29.B16, V1.B16
+	VEOR V30.B16, V1.B16, V1.B16
+	AESE V29.B16, V2.B16
+	VEOR V30.B16, V2.B16, V2.B16
+	AESE V29.B16, V3.B16
+	VEOR V30.B16, V3.B16, V3.B16
+	AESE V29.B16, V4.B16
+	VEOR V30.B16, V4.B16, V4.B16
+	AESE V29.B16, V5.B16
+	VEOR V30.B16, V5.B16, V5.B16
+	AESE V29.B16, V6.B16
+	VEOR V30.B16, V6.B16, V6.B16
+	AESE V29.B16, V7.B16
+	VEOR V30.B16, V7.B16, V7.B16
+	ADD R8, R3, R16
+	VST1 [V0.B16], (R16)
+	ADD R9, R3, R16
+	VST1 [V1.B16], (R16)
+	ADD R10, R3, R16
+	VST1 [V2.B16], (R16)
+	ADD R11, R3, R16
+	VST1 [V3.B16], (R16)
+	ADD R12, R3, R16
+	VST1 [V4.B16], (R16)
+	ADD R13, R3, R16
+	VST1 [V5.B16], (R16)
+	ADD R14, R3, R16
+	VST1 [V6.B16], (R16)
+	ADD R15, R3, R16
+	VST1 [V7.B16], (R16)
+	ADD $16, R3
+	ADD $16, R4
+	SUBS $16, R6, R6
+	BNE encryptStep
+	RET
+
+// func decryptUnits(rk *byte, rounds int, dst, src, ivs *byte, unit, units int)
+// Decrypts units one after the other, eight AES blocks at a time and what is left of a unit singly.
+TEXT ·decryptUnits(SB), NOSPLIT, $0-56
+	MOVD rk+0(FP), R0
+	MOVD rounds+8(FP), R1
+	KEYS
+	MOVD dst+16(FP), R3
+	MOVD src+24(FP), R4
+	MOVD ivs+32(FP), R5
+	MOVD unit+40(FP), R6
+	MOVD units+48(FP), R7
+
+decryptUnit:
+	MOVD R6, R8
+	VLD1.P 16(R5), [V31.B16] // the ciphertext before the next block
+
+decryptEight:
+	CMP $128, R8
+	BLT decryptOne
+	VLD1.P 64(R4), [V8.B16, V9.B16, V10.B16, V11.B16]
+	VLD1.P 64(R4), [V12.B16, V13.B16, V14.B16, V15.B16]
+	VMOV V8.B16, V0.B16
+	VMOV V9.B16, V1.B16
+	VMOV V10.B16, V2.B16
+	VMOV V11.B16, V3.B16
+	VMOV V12.B16, V4.B16
+	VMOV V13.B16, V5.B16
+	VMOV V14.B16, V6.B16
+	VMOV V15.B16, V7.B16
+	NINE8(DECRYPT8)
+	CMP $160, R1
+	BEQ decryptLast
+	DECRYPT8(V25)
+	DECRYPT8(V26)
+	CMP $192, R1
+	BEQ decryptLast
+	DECRYPT8(V27)
+	DECRYPT8(V28)
+
+decryptLast:
+	AESD V29.B16, V0.B16
+	VEOR V30.B16, V0.B16, V0.B16
+	AESD V29.B16, V1.B16
+	VEOR V30.B16, V1.B16, V1.B16
+	AESD V29.B16, V2.B16
+	VEOR V30.B16, V2.B16, V2.B16
+	AESD V29.B16, V3.B16
+	VEOR V30.B16, V3.B16, V3.B16
+	AESD V29.B16, V4.B16
+	VEOR V30.B16, V4.B16, V4.B16
+	AESD V29.B16, V5.B16
+	VEOR V30.B16, V5.B16, V5.B16
+	AESD V29.B16, V6.B16
+	VEOR V30.B16, V6.B16, V6.B16
+	AESD V29.B16, V7.B16
+	VEOR V30.B16, V7.B16, V7.B16
+	VEOR V31.B16, V0.B16, V0.B16
+	VEOR V8.B16, V1.B16, V1.B16
+	VEOR V9.B16, V2.B16, V2.B16
+	VEOR V10.B16, V3.B16, V3.B16
+	VEOR V11.B16, V4.B16, V4.B16
+	VEOR V12.B16, V5.B16, V5.B16
+	VEOR V13.B16, V6.B16, V6.B16
+	VEOR V14.B16, V7.B16, V7.B16
+	VMOV V15.B16, V31.B16
+	VST1.P [V0.B16, V1.B16, V2.B16, V3.B16], 64(R3)
+	VST1.P [V4.B16, V5.B16, V6.B16, V7.B16], 64(R3)
+	SUB $128, R8, R8
+	B   decryptEight
+
+decryptOne:
+	CBZ R8, decryptNext
+	VLD1.P 16(R4), [V8.B16]
+	VMOV V8.B16, V0.B16
+	AESD V16.B16, V0.B16
+	AESIMC V0.B16, V0.B16
+	AESD V17.B16, V0.B16
+	AESIMC V0.B16, V0.B16
+	AESD V18.B16, V0.B16
+	AESIMC V0.B16, V0.B16
+	AESD V19.B16, V0.B16
+	AESIMC V0.B16, V0.B16
+	AESD V20.B16, V0.B16
+	AESIMC V0.B16, V0.B16
+	AESD V21.B16, V0.B16
+	AESIMC V0.B16, V0.B16
+	AESD V22.B16, V0.B16
+	AESIMC V0.B16, V0.B16
+	AESD V23.B16, V0.B16
+	AESIMC V0.B16, V0.B16
+	AESD V24.B16, V0.B16
+	AESIMC V0.B16, V0.B16
+	CMP $160, R1
+	BEQ decryptOneLast
+	AESD V25.B16, V0.B16
+	AESIMC V0.B16, V0.B16
+	AESD V26.B16, V0.B16
+	AESIMC V0.B16, V0.B16
+	CMP $192, R1
+	BEQ decryptOneLast
+	AESD V27.B16, V0.B16
+	AESIMC V0.B16, V0.B16
+	AESD V28.B16, V0.B16
+	AESIMC V0.B16, V0.B16
+
+decryptOneLast:
+	AESD V29.B16, V0.B16
+	VEOR V30.B16, V0.B16, V0.B16
+	VEOR V31.B16, V0.B16, V0.B16
+	VMOV V8.B16, V31.B16
+	VST1.P [V0.B16], 16(R3)
+	SUB $16, R8, R8
+	B   decryptOne
+
+decryptNext:
+	SUBS $1, R7, R7
+	BNE decryptUnit
+	RET

@@ -1,0 +1,5 @@
+//go:build !amd64
+
+package aescbc
+
+func supportedIVs() []ivSet { return []ivSet{genericIVs} }
