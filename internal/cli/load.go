@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"dmgbench/internal/plan"
+	"dmgbench/internal/result"
 	"dmgbench/plans"
 )
 
@@ -25,10 +27,33 @@ func load(name string) (*plan.Plan, []plan.Problem, error) {
 		return nil, nil, noPlan(name)
 	}
 	p, warnings, err := plan.LoadAll(name)
+	if err == nil {
+		nameAgain(p, name)
+	}
 	if _, told := errors.AsType[*plan.Problems](err); err != nil && !told {
 		err = &usageError{err: err}
 	}
 	return p, warnings, err
+}
+
+// nameAgain gives the plan of a run folder the name that it was run under: every
+// such file is called plan.toml.
+func nameAgain(p *plan.Plan, path string) {
+	if filepath.Base(path) != result.PlanFile {
+		return
+	}
+	d, err := result.OpenRun(filepath.Dir(path))
+	if err != nil {
+		return // a plan of that name beside no journal
+	}
+	defer d.Close()
+	recs, err := d.Journal()
+	if err != nil || len(recs) == 0 || recs[0].Run == nil {
+		return
+	}
+	if ran := recs[0].Run.Plan; ran.Digest == p.Digest() && result.SafeName(ran.Name) == nil {
+		p.Name = ran.Name
+	}
 }
 
 func noPlan(name string) error {

@@ -16,12 +16,10 @@ import (
 func DryRun(w io.Writer, p *plan.Plan, rate units.Rate) error {
 	rounds := max(p.Run.Rounds, 1)
 	var written, read, peak units.Bytes
-	var wait time.Duration
 	cases := p.Cases()
 	for _, c := range cases {
 		t := plan.Estimate(p, c)
 		written, read, peak = written+t.BytesWritten, read+t.BytesRead, max(peak, t.HostPeak)
-		wait += waiting(c.Steps) * time.Duration(rounds)
 		fmt.Fprintf(w, "case %s\n", c.ID)
 		if err := dryCase(w, t); err != nil {
 			return err
@@ -31,7 +29,7 @@ func DryRun(w io.Writer, p *plan.Plan, rate units.Rate) error {
 	span := units.Duration(moved / float64(max(rate, 1)) * float64(time.Second))
 	_, err := fmt.Fprintf(w, "total: %s × %s, %d B (%s) written, %d B (%s) read, host peak %s, %s of transfer at an assumed %s, %s of waiting\n",
 		count(len(cases), "case"), count(rounds, "round"), written*units.Bytes(rounds), (written * units.Bytes(rounds)).Human(), read*units.Bytes(rounds),
-		(read * units.Bytes(rounds)).Human(), peak.Human(), span.Human(), rate, units.Duration(wait).Human())
+		(read * units.Bytes(rounds)).Human(), peak.Human(), span.Human(), rate, units.Duration(Waiting(p)).Human())
 	return err
 }
 
@@ -76,6 +74,14 @@ func count(n int, noun string) string {
 		return "1 " + noun
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// Waiting is how long a run of the plan settles at least, all rounds together.
+func Waiting(p *plan.Plan) (sum time.Duration) {
+	for _, c := range p.Cases() {
+		sum += waiting(c.Steps) * time.Duration(max(p.Run.Rounds, 1))
+	}
+	return sum
 }
 
 // waiting is how long steps settle at least, however fast the disk is.

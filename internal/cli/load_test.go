@@ -1,0 +1,34 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"dmgbench/internal/result"
+)
+
+// The plan of a run folder keeps the name it was run under, unless it was changed.
+func TestThePlanOfARunFolderKeepsItsName(t *testing.T) {
+	quick, _, err := load("quick")
+	require.NoError(t, err)
+	dir := filepath.Join(t.TempDir(), "run")
+	d, err := result.CreateRun(dir, "r1")
+	require.NoError(t, err)
+	require.NoError(t, d.WriteFile(result.PlanFile, quick.Canonical()))
+	require.NoError(t, d.Append(result.Record{At: time.Unix(0, 0), Kind: result.KindRun, Run: &result.RunStart{ID: "r1",
+		Plan: result.PlanRef{Name: quick.Name, Title: quick.Title, Digest: quick.Digest()}}}))
+	require.NoError(t, d.Close())
+	path := filepath.Join(dir, result.PlanFile)
+	p, _, err := load(path)
+	require.NoError(t, err)
+	assert.Equal(t, "quick", p.Name)
+	require.NoError(t, os.WriteFile(path, append([]byte("summary = \"another\"\n"), []byte("schema = 1\ntitle = \"Other\"\n[target]\nkind = \"directory\"\n[files.a]\nsizes = [\"64 kB\"]\n[[protocol]]\nsteps = [{ do = \"create\" }, { do = \"attach\" }, { do = \"write\" }]\n")...), 0o644))
+	p, _, err = load(path)
+	require.NoError(t, err)
+	assert.Equal(t, "plan", p.Name)
+}
