@@ -50,7 +50,7 @@ func TestAppleImages(t *testing.T) {
 				im := open(t, file, Options{Cache: cache})
 				var all sync.WaitGroup
 				for reader := range 3 {
-					all.Go(func() { readRandom(t, im, device, 60, uint64(reader)) })
+					all.Go(func() { readRandom(t, im, device, 25, uint64(reader)) })
 				}
 				all.Wait()
 			}
@@ -79,7 +79,7 @@ func TestAppleStructures(t *testing.T) {
 			list := file[trailer.PlistOffset : trailer.PlistOffset+trailer.PlistLength]
 			var again bytes.Buffer
 			w := newPlistWriter(&again)
-			require.NoError(t, parsePlist(bytes.NewReader(list), func(r resource) error {
+			require.NoError(t, parsePlist(io.NewSectionReader(bytes.NewReader(list), 0, int64(len(list))), func(r resource) error {
 				data := bytes.Clone(r.data)
 				w.resource(r.name, r.id, true, func(out io.Writer) { _, _ = out.Write(data) })
 				return nil

@@ -3,7 +3,9 @@ package udif
 import (
 	"bufio"
 	"bytes"
+	"encoding/binary"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -21,7 +23,7 @@ const maxData = mishHeader + mishRun*MaxRuns
 
 // parsePlist reads the property list of an image and hands the entries of resource-fork/blkx to emit, in their order.
 // Other resources are skipped. Its memory is the largest data element.
-func parsePlist(r io.Reader, emit func(resource) error) error {
+func parsePlist(r *io.SectionReader, emit func(resource) error) error {
 	s := &scanner{r: bufio.NewReaderSize(r, 64<<10)}
 	if mark, _ := s.r.Peek(3); bytes.Equal(mark, []byte("\xef\xbb\xbf")) {
 		_, _ = s.r.Discard(3)
@@ -31,7 +33,7 @@ func parsePlist(r io.Reader, emit func(resource) error) error {
 	} else if t.name != "plist" || t.end || t.empty {
 		return xmlError("it starts with element %q", t.name)
 	}
-	p := &plistParser{scanner: s, emit: emit}
+	p := &plistParser{scanner: s, emit: emit, limit: int(min(r.Size()/4*3, maxData))}
 	found := false
 	err := p.dict(func(key string) error {
 		if key != "resource-fork" {
@@ -53,8 +55,9 @@ func parsePlist(r io.Reader, emit func(resource) error) error {
 
 type plistParser struct {
 	*scanner
-	emit func(resource) error
-	data []byte // of the entry that is being read
+	emit  func(resource) error
+	data  []byte // of the entry that is being read
+	limit int    // what a data element can hold at most in a list of this length
 }
 
 // dict reads a dictionary and calls each for every key, which has to read the value.
@@ -209,6 +212,9 @@ func (p *plistParser) dataValue() error {
 			if digits == 4 {
 				p.data = append(p.data, byte(group>>16), byte(group>>8), byte(group))
 				group, digits = 0, 0
+				if len(p.data) == mishHeader {
+					p.expect()
+				}
 			}
 		case c == '\n' || c == '\t' || c == ' ' || c == '\r':
 		case c == '=' && padded < 2 && digits+padded >= 2 && digits+padded < 4:
@@ -221,6 +227,15 @@ func (p *plistParser) dataValue() error {
 		if len(p.data) > maxData {
 			return xmlError("more than %d bytes of data", maxData)
 		}
+	}
+}
+
+// expect makes room for the runs that the block table in p.data announces, if the list is long enough for them. Growing
+// step by step would take several times as much.
+func (p *plistParser) expect() {
+	runs := uint64(binary.BigEndian.Uint32(p.data[mishHeader-4:]))
+	if room := runs * mishRun; room <= uint64(p.limit) {
+		p.data = slices.Grow(p.data, int(room)+3)
 	}
 }
 
