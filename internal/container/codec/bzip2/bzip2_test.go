@@ -35,7 +35,7 @@ func decodes(t require.TestingT, want, stream []byte) {
 
 func TestRoundTripVectors(t *testing.T) {
 	for _, v := range codectest.Vectors() {
-		if len(v.Data) > 70000 && len(v.Data) < 1<<20 || len(v.Data) > 1<<20 {
+		if len(v.Data) > 20000 && v.Name != "mixed" {
 			continue // the compressor takes its time
 		}
 		t.Run(v.Name, func(t *testing.T) {
@@ -97,7 +97,7 @@ func TestAgainstBzip2(t *testing.T) {
 }
 
 func TestDecodeRefuses(t *testing.T) {
-	src := codectest.Text(20000)
+	src := codectest.Text(3000)
 	stream := roundTrip(t, src, 0)
 	get := func(dst int, stream []byte) error {
 		n, err := Decode(make([]byte, dst), stream)

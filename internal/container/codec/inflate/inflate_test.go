@@ -46,7 +46,11 @@ func decodes(t require.TestingT, want, stream []byte) {
 func TestVectors(t *testing.T) {
 	for _, v := range codectest.Vectors() {
 		t.Run(v.Name, func(t *testing.T) {
-			for _, level := range []int{stdlib.HuffmanOnly, 0, 1, 6, 9} {
+			levels := []int{stdlib.HuffmanOnly, 0, 1, 6, 9}
+			if len(v.Data) > 70000 {
+				levels = levels[2:3]
+			}
+			for _, level := range levels {
 				decodes(t, v.Data, pack(t, v.Data, level, true))
 				decodes(t, v.Data, pack(t, v.Data, level, false))
 			}
@@ -79,7 +83,7 @@ func TestSkewed(t *testing.T) {
 }
 
 func TestRefuses(t *testing.T) {
-	src := codectest.Text(30000)
+	src := codectest.Text(4000)
 	stream := pack(t, src, 6, true)
 	get := func(dst int, stream []byte) error {
 		n, err := Decode(make([]byte, dst), stream)

@@ -14,6 +14,7 @@ const (
 	dictProperty = 0x16
 	dictSize     = 8 << 20
 	noCheck      = "\x00\x00"
+	blockHeader  = 16 // length at least, with its CRC
 )
 
 // Encode appends src, compressed, to dst as one xz stream in the form of Apple's: no check, one block with both sizes
@@ -35,6 +36,9 @@ func Encode(dst, src []byte) ([]byte, error) {
 	dst = binary.AppendUvarint(dst, uint64(len(packed)))
 	dst = binary.AppendUvarint(dst, uint64(len(src)))
 	dst = append(dst, lzma2Filter, 1, dictProperty)
+	for len(dst)-header < blockHeader-4 {
+		dst = append(dst, 0)
+	}
 	dst = pad(dst, header)
 	dst[header] = byte((len(dst)-header+4)/4 - 1)
 	dst = appendCRC(dst, header)

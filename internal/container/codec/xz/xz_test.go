@@ -35,7 +35,7 @@ func decodes(t require.TestingT, want, stream []byte) {
 
 func TestRoundTripVectors(t *testing.T) {
 	for _, v := range codectest.Vectors() {
-		if len(v.Data) > 70000 && len(v.Data) < 1<<20 || len(v.Data) > 1<<20 {
+		if len(v.Data) > 20000 && v.Name != "mixed" {
 			continue // the compressor takes its time
 		}
 		t.Run(v.Name, func(t *testing.T) { roundTrip(t, v.Data) })
@@ -109,7 +109,7 @@ func TestAgainstXZ(t *testing.T) {
 }
 
 func TestDecodeRefuses(t *testing.T) {
-	src := codectest.Text(20000)
+	src := codectest.Text(3000)
 	stream := roundTrip(t, src)
 	get := func(dst int, stream []byte) error {
 		n, err := Decode(make([]byte, dst), stream)
@@ -138,7 +138,7 @@ func TestDecodeDamaged(t *testing.T) {
 	src := codectest.Mixed(20000)
 	stream := roundTrip(t, src)
 	dst := make([]byte, len(src)+8)
-	for range 2000 {
+	for range 600 {
 		bad := bytes.Clone(stream)
 		for range 1 + r.IntN(3) {
 			bad[28+r.IntN(len(bad)-28)] ^= 1 << r.IntN(8)
