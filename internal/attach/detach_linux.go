@@ -80,10 +80,8 @@ func (s *store) polite(ctx context.Context, r *record) (Lost, error) {
 // endLoop clears the device unless somebody has it open. Looking first matters: a clearing once asked for is not taken
 // back by the kernel.
 func (s *store) endLoop(ctx context.Context, r *record) error {
-	for _, node := range []string{r.Device, r.Partition} {
-		if by := holders(node); len(by) > 0 {
-			return &BusyError{What: node, Holders: by}
-		}
+	if by := holders(r.Device, r.Partition); len(by) > 0 {
+		return &BusyError{What: r.Device, Holders: by}
 	}
 	err := clearLoop(ctx, r, 10*time.Second)
 	if errors.Is(err, os.ErrDeadlineExceeded) {

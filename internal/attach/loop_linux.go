@@ -106,7 +106,12 @@ func queueFile(n int, name string) string {
 	return fmt.Sprintf("/sys/block/loop%d/queue/%s", n, name)
 }
 
+// setQueue sets what is not so already: each change stops the queue for tens of milliseconds.
 func setQueue(n int, name, value string) error {
+	now, err := os.ReadFile(queueFile(n, name))
+	if text := strings.TrimSpace(string(now)); err == nil && (text == value || strings.Contains(text, "["+value+"]")) {
+		return nil
+	}
 	return os.WriteFile(queueFile(n, name), []byte(value), 0)
 }
 

@@ -92,14 +92,14 @@ func mountsOf(wanted func(m mount) bool) ([]string, error) {
 	return points, err
 }
 
-// holders lists the processes that have something open below the folder, or the file itself; it looks at names only, and
-// so never waits for a file system that does not answer. What the user may not see is missing.
-func holders(path string) []Holder {
+// holders lists the processes that have something open below one of the folders, or one of the files itself; it looks at
+// names only, and so never waits for a file system that does not answer. What the user may not see is missing.
+func holders(paths ...string) []Holder {
 	entries, _ := os.ReadDir("/proc")
 	var list []Holder
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
-		if err != nil || pid == os.Getpid() || !holds(filepath.Join("/proc", e.Name()), path) {
+		if err != nil || pid == os.Getpid() || !holds(filepath.Join("/proc", e.Name()), paths) {
 			continue
 		}
 		name, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "comm"))
@@ -109,19 +109,24 @@ func holders(path string) []Holder {
 	return list
 }
 
-func holds(proc, path string) bool {
-	links := []string{filepath.Join(proc, "cwd"), filepath.Join(proc, "root"), filepath.Join(proc, "exe")}
+func holds(proc string, paths []string) bool {
 	fds, _ := os.ReadDir(filepath.Join(proc, "fd"))
+	links := make([]string, 0, len(fds)+3)
+	for _, name := range []string{"cwd", "root", "exe"} {
+		links = append(links, filepath.Join(proc, name))
+	}
 	for _, fd := range fds {
 		links = append(links, filepath.Join(proc, "fd", fd.Name()))
 	}
 	for _, link := range links {
-		if to, err := os.Readlink(link); err == nil && (to == path || strings.HasPrefix(to, path+"/")) {
+		to, err := os.Readlink(link)
+		below := func(path string) bool { return to == path || strings.HasPrefix(to, path+"/") }
+		if err == nil && slices.ContainsFunc(paths, below) {
 			return true
 		}
 	}
 	maps, _ := os.ReadFile(filepath.Join(proc, "maps"))
-	return bytes.Contains(maps, []byte(" "+path+"/"))
+	return slices.ContainsFunc(paths, func(path string) bool { return bytes.Contains(maps, []byte(" "+path+"/")) })
 }
 
 // processStart is when a process began, in ticks since the boot, and false when there is none or only its remains.
