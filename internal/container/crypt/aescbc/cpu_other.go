@@ -3,3 +3,5 @@
 package aescbc
 
 func supported() []set { return []set{generic} }
+
+func supportedIVs() []ivSet { return []ivSet{genericIVs} }

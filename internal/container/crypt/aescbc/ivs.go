@@ -40,7 +40,8 @@ func newIVKey(key []byte, use ivSet) *IVKey {
 	return v
 }
 
-// IVImplementation names the set that new IV keys use on this CPU: "avx-512", "avx2" or "generic".
+// IVImplementation names the set that new IV keys use on this CPU: "avx-512", "avx2",
+// "armv8-sha1" or "generic".
 func IVImplementation() string { return supportedIVs()[0].name }
 
 // Fill writes the IVs of len(dst)/Size blocks with rising numbers from first; after 2^32-1 comes 0.

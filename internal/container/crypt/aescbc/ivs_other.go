@@ -1,5 +1,0 @@
-//go:build !amd64
-
-package aescbc
-
-func supportedIVs() []ivSet { return []ivSet{genericIVs} }

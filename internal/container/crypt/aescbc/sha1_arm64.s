@@ -1,0 +1,157 @@
+#include "textflag.h"
+
+// HMAC-SHA1 of block numbers with the SHA-1 instructions of ARMv8: two at once, since each instruction waits for the one
+// before. See sha1avx512_amd64.s for the two messages.
+
+// FOUR runs four rounds of both streams, with the words m of one and mb of the other.
+#define FOUR(OP, k, m, mb) \
+	VADD k.S4, m.S4, V16.S4; \
+	VADD k.S4, mb.S4, V24.S4; \
+	OP V16.S4, V1, V2; \
+	OP V24.S4, V17, V18; \
+	SHA1H V3, V1; \
+	SHA1H V19, V17; \
+	VMOV V2.B16, V3.B16; \
+	VMOV V18.B16, V19.B16
+
+// NEXT makes the words m of one stream and n of the other from themselves and the twelve behind them.
+#define NEXT(m, m1, m2, m3, n, n1, n2, n3) \
+	SHA1SU0 m2.S4, m1.S4, m.S4; \
+	SHA1SU0 n2.S4, n1.S4, n.S4; \
+	SHA1SU1 m3.S4, m.S4; \
+	SHA1SU1 n3.S4, n.S4
+
+DATA armK<>+0x00(SB)/4, $0x5a827999
+DATA armK<>+0x04(SB)/4, $0x6ed9eba1
+DATA armK<>+0x08(SB)/4, $0x8f1bbcdc
+DATA armK<>+0x0c(SB)/4, $0xca62c1d6
+GLOBL armK<>(SB), RODATA|NOPTR, $16
+
+// func fillSHA1(dst *byte, pairs int, first uint32, states *[2][5]uint32)
+// Writes pairs times two IVs.
+TEXT ·fillSHA1(SB), NOSPLIT, $0-32
+	MOVD dst+0(FP), R0
+	MOVD pairs+8(FP), R1
+	MOVWU first+16(FP), R2
+	MOVD states+24(FP), R3
+	MOVD $armK<>(SB), R4
+	VLD1 (R4), [V8.S4]
+	VDUP V8.S[3], V11.S4
+	VDUP V8.S[2], V10.S4
+	VDUP V8.S[1], V9.S4
+	VDUP V8.S[0], V8.S4
+	VLD1.P 16(R3), [V12.S4] // inner state
+	MOVWU (R3), R5
+	ADD $4, R3
+	VLD1.P 16(R3), [V13.S4] // outer state
+	MOVWU (R3), R6
+	MOVD $0x80000000, R7
+	MOVD $544, R8
+	MOVD $672, R9
+
+pair:
+	// The inner messages: the number, and the padding.
+	ADD $1, R2, R10
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	VEOR V20.B16, V20.B16, V20.B16
+	VEOR V21.B16, V21.B16, V21.B16
+	VEOR V22.B16, V22.B16, V22.B16
+	VEOR V23.B16, V23.B16, V23.B16
+	VMOV R2, V4.S[0]
+	VMOV R10, V20.S[0]
+	VMOV R7, V4.S[1]
+	VMOV R7, V20.S[1]
+	VMOV R8, V7.S[3]
+	VMOV R8, V23.S[3]
+	VMOV V12.B16, V2.B16
+	VMOV V12.B16, V18.B16
+	VMOV V12.B16, V3.B16
+	VMOV V12.B16, V19.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V17.B16, V17.B16, V17.B16
+	VMOV R5, V1.S[0]
+	VMOV R5, V17.S[0]
+	MOVD $0, R11
+
+hash:
+	FOUR(SHA1C, V8, V4, V20)
+	FOUR(SHA1C, V8, V5, V21)
+	FOUR(SHA1C, V8, V6, V22)
+	FOUR(SHA1C, V8, V7, V23)
+	NEXT(V4, V5, V6, V7, V20, V21, V22, V23)
+	FOUR(SHA1C, V8, V4, V20)
+	NEXT(V5, V6, V7, V4, V21, V22, V23, V20)
+	FOUR(SHA1P, V9, V5, V21)
+	NEXT(V6, V7, V4, V5, V22, V23, V20, V21)
+	FOUR(SHA1P, V9, V6, V22)
+	NEXT(V7, V4, V5, V6, V23, V20, V21, V22)
+	FOUR(SHA1P, V9, V7, V23)
+	NEXT(V4, V5, V6, V7, V20, V21, V22, V23)
+	FOUR(SHA1P, V9, V4, V20)
+	NEXT(V5, V6, V7, V4, V21, V22, V23, V20)
+	FOUR(SHA1P, V9, V5, V21)
+	NEXT(V6, V7, V4, V5, V22, V23, V20, V21)
+	FOUR(SHA1M, V10, V6, V22)
+	NEXT(V7, V4, V5, V6, V23, V20, V21, V22)
+	FOUR(SHA1M, V10, V7, V23)
+	NEXT(V4, V5, V6, V7, V20, V21, V22, V23)
+	FOUR(SHA1M, V10, V4, V20)
+	NEXT(V5, V6, V7, V4, V21, V22, V23, V20)
+	FOUR(SHA1M, V10, V5, V21)
+	NEXT(V6, V7, V4, V5, V22, V23, V20, V21)
+	FOUR(SHA1M, V10, V6, V22)
+	NEXT(V7, V4, V5, V6, V23, V20, V21, V22)
+	FOUR(SHA1P, V11, V7, V23)
+	NEXT(V4, V5, V6, V7, V20, V21, V22, V23)
+	FOUR(SHA1P, V11, V4, V20)
+	NEXT(V5, V6, V7, V4, V21, V22, V23, V20)
+	FOUR(SHA1P, V11, V5, V21)
+	NEXT(V6, V7, V4, V5, V22, V23, V20, V21)
+	FOUR(SHA1P, V11, V6, V22)
+	NEXT(V7, V4, V5, V6, V23, V20, V21, V22)
+	FOUR(SHA1P, V11, V7, V23)
+	CBNZ R11, write
+
+	// The outer messages: the digest, and the padding.
+	MOVD $1, R11
+	VADD V12.S4, V2.S4, V4.S4
+	VADD V12.S4, V18.S4, V20.S4
+	VMOV V1.S[0], R12
+	VMOV V17.S[0], R13
+	ADDW R5, R12, R12
+	ADDW R5, R13, R13
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	VEOR V21.B16, V21.B16, V21.B16
+	VEOR V22.B16, V22.B16, V22.B16
+	VEOR V23.B16, V23.B16, V23.B16
+	VMOV R12, V5.S[0]
+	VMOV R13, V21.S[0]
+	VMOV R7, V5.S[1]
+	VMOV R7, V21.S[1]
+	VMOV R9, V7.S[3]
+	VMOV R9, V23.S[3]
+	VMOV V13.B16, V2.B16
+	VMOV V13.B16, V18.B16
+	VMOV V13.B16, V3.B16
+	VMOV V13.B16, V19.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V17.B16, V17.B16, V17.B16
+	VMOV R6, V1.S[0]
+	VMOV R6, V17.S[0]
+	B   hash
+
+write:
+	VADD V13.S4, V2.S4, V2.S4
+	VADD V13.S4, V18.S4, V3.S4
+	VREV32 V2.B16, V2.B16
+	VREV32 V3.B16, V3.B16
+	VST1.P [V2.B16, V3.B16], 32(R0)
+	ADDW $2, R2, R2
+	SUBS $1, R1, R1
+	BNE pair
+	RET
