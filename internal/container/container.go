@@ -1,6 +1,7 @@
 // Package container keeps disk image containers on the host and offers them
-// as block devices: UDRW, a plain sector copy in one file, and UDSB, a bundle
-// of band files, in the layouts that Apple's tools open.
+// as block devices: UDRW, a plain sector copy in one file; UDSB, a bundle of
+// band files; UDSP, a sparse image in one file that grows by bands; and ASIF,
+// the sparse format of macOS 26. The layouts are those of Apple's own files.
 //
 // [Create] makes a container, [Open] finds out what one is and opens it as an
 // [Image], [UsageOf] and [Verify] look at a closed one, [Remove] deletes one.
@@ -11,14 +12,15 @@
 //
 // Formats it cannot serve are an [*UnsupportedError] that names what was
 // found, never an image opened as something else: encrypted containers,
-// compressed UDIF, UDSP, ASIF, writing to backing-store version 2. A container
+// compressed UDIF, writing to backing-store version 2, sparse formats with
+// versions, flags or codes that are not known. A container
 // that somebody else has open for writing is [ErrInUse]. A container that was
 // deleted, renamed or replaced while open makes Flush, Close, Resize, Compact
 // and Usage fail with hostio.ErrReplaced; what took its place is not touched.
 //
-// Byte layouts are those of Apple's own files: UDRW and UDTO are the bare
-// sectors of the device; a sparse bundle keeps bytes [N·band-size,
-// (N+1)·band-size) in bands/<N in lower-case hexadecimal>.
+// UDRW and UDTO are the bare sectors of the device; a sparse bundle keeps bytes
+// [N·band-size, (N+1)·band-size) in bands/<N in lower-case hexadecimal>;
+// docs/formats.md describes the other two, and what is known of each.
 package container
 
 import (
@@ -33,18 +35,21 @@ import (
 const (
 	UDRW = "UDRW" // read-write image, plain sectors in one file
 	UDSB = "UDSB" // sparse bundle
+	UDSP = "UDSP" // sparse image
+	ASIF = "ASIF" // Apple sparse image format
 )
 
 // SectorSize is the unit of sizes and band sizes, in bytes.
 const SectorSize = 512
 
-// Limits of the band size of new bundles in bytes, those of
+// Limits of the band size of new bundles and sparse images in bytes, those of
 // `hdiutil create -imagekey sparse-band-size` (2048 to 16777216 sectors), and
-// its default.
+// its defaults.
 const (
-	MinBandSize     = 1 << 20
-	MaxBandSize     = 8 << 30
-	DefaultBandSize = 8 << 20
+	MinBandSize          = 1 << 20
+	MaxBandSize          = 8 << 30
+	DefaultBandSize      = 8 << 20 // of bundles
+	DefaultImageBandSize = 1 << 20 // of sparse images
 )
 
 // Image is an open container as a block device. Reads, writes and discards
@@ -64,7 +69,8 @@ type Image interface {
 	Usage() (Usage, error)
 	// Compact deletes bands that used reports to hold nothing (nil: bands
 	// that are all zeros) and returns the allocated bytes given back. Nothing
-	// may allocate in the volume meanwhile. UDRW has nothing to compact:
+	// may allocate in the volume meanwhile. UDSP and ASIF move what is left at
+	// the end of the file down and cut it; other calls wait. UDRW has nothing to compact:
 	// an [*UnsupportedError], as from Apple's tools.
 	Compact(used func(off, n int64) bool) (reclaimed int64, err error)
 	// Resize changes the length of the device. What lies beyond a smaller
@@ -74,7 +80,8 @@ type Image interface {
 	Cache() hostio.CacheMode
 	// Format returns the four-letter name.
 	Format() string
-	// BandSize returns the bytes of a band, 0 for formats without bands.
+	// BandSize returns the bytes of a band (of a chunk, for ASIF), 0 for
+	// formats without bands.
 	BandSize() int64
 }
 
@@ -87,8 +94,8 @@ type Usage struct {
 	Allocated int64 // from st_blocks, as `du` counts
 	Apparent  int64 // the sum of the file lengths
 	Sparse    bool  // files have holes: allocated is below apparent by more than rounding
-	Bands     int   // band files in the bundle
-	BandsFull int   // of these, as long as a band can be and without holes
+	Bands     int   // band files in the bundle; bands or chunks of the device in a sparse image
+	BandsFull int   // of these, as long as a band can be and without holes; in a sparse image all or none
 }
 
 func (u *Usage) add(st hostio.Stat) {
@@ -104,9 +111,9 @@ func (u *Usage) settle() {
 
 // Spec says what Create makes.
 type Spec struct {
-	Format   string // UDRW or UDSB
+	Format   string // UDRW, UDSB, UDSP or ASIF
 	Size     int64  // of the device, bytes, a multiple of 512
-	BandSize int64  // UDSB: a multiple of 512 from MinBandSize to MaxBandSize; 0 means DefaultBandSize
+	BandSize int64  // UDSB, UDSP: a multiple of 512 from MinBandSize to MaxBandSize; 0 means the default
 }
 
 // OpenOptions says how Open opens a container. The zero value opens it for
@@ -151,14 +158,17 @@ func (e *UnsupportedError) Error() string {
 // Is makes the error match errors.ErrUnsupported.
 func (e *UnsupportedError) Is(target error) bool { return target == errors.ErrUnsupported }
 
-// Extension returns the file name extension of a format, ".dmg" or
-// ".sparsebundle"; empty for formats that Create does not make.
+// Extension returns the file name extension of a format, such as ".dmg"; empty for formats that Create does not make.
 func Extension(format string) string {
 	switch format {
 	case UDRW:
 		return ".dmg"
 	case UDSB:
 		return ".sparsebundle"
+	case UDSP:
+		return ".sparseimage"
+	case ASIF:
+		return ".asif"
 	}
 	return ""
 }

@@ -25,6 +25,25 @@ func Create(dir *hostio.Dir, name string, s Spec) error {
 				break
 			}
 			return createRaw(dir, name, s.Size)
+		case UDSP:
+			if s.BandSize == 0 {
+				s.BandSize = DefaultImageBandSize
+			}
+			if err = checkBandSize(s.BandSize); err == nil {
+				if ceil(s.Size, s.BandSize) <= udspMaxBands {
+					return createUDSP(dir, name, s.Size, s.BandSize)
+				}
+				err = errBadSize
+			}
+		case ASIF:
+			if s.BandSize != 0 {
+				err = fmt.Errorf("band size of %d bytes: %s has chunks of %d always", s.BandSize, ASIF, asifChunk)
+				break
+			}
+			if s.Size <= asifMaxSize {
+				return createASIF(dir, name, s.Size)
+			}
+			err = errBadSize
 		case UDSB:
 			if s.BandSize == 0 {
 				s.BandSize = DefaultBandSize
@@ -54,11 +73,16 @@ func checkBandSize(n int64) error {
 }
 
 func createRaw(dir *hostio.Dir, name string, size int64) error {
+	return createFile(dir, name, func(f *hostio.File) error { return fill(f, 0, size) })
+}
+
+// createFile makes a container of one file.
+func createFile(dir *hostio.Dir, name string, write func(f *hostio.File) error) error {
 	f, err := dir.Open(name, hostio.OpenOptions{Write: true, Create: true, Exclusive: true, Cache: hostio.CacheDirect})
 	if err != nil {
 		return err
 	}
-	err = fill(f, 0, size)
+	err = write(f)
 	if err == nil {
 		_, err = f.Sync(hostio.SyncFull)
 	}
@@ -74,9 +98,15 @@ func createRaw(dir *hostio.Dir, name string, size int64) error {
 	return nil
 }
 
+// allocator is what fill needs of a file.
+type allocator interface {
+	Allocate(off, n int64) error
+	WriteAt(p []byte, off int64) (int, error)
+}
+
 // fill gives n bytes from off host space that reads as zeros: by
 // preallocation, or where there is none by writing.
-func fill(f *hostio.File, off, n int64) error {
+func fill(f allocator, off, n int64) error {
 	err := f.Allocate(off, n)
 	if !errors.Is(err, hostio.ErrUnsupported) {
 		return err

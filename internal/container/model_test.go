@@ -3,6 +3,7 @@ package container
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"testing"
@@ -126,19 +127,28 @@ func (m *model) reopen(t *rapid.T) {
 // TestImageAgainstModel covers bands smaller than Create allows too: other
 // tools made such bundles, and small ones cross more borders.
 func TestImageAgainstModel(t *testing.T) {
-	for _, bandSize := range []int64{0, 512 * 3, 64 << 10, 1<<20 - 512, MinBandSize} {
+	for _, c := range []struct {
+		format   string
+		bandSize int64
+	}{
+		{UDRW, 0}, {UDSB, 512 * 3}, {UDSB, 64 << 10}, {UDSB, 1<<20 - 512}, {UDSB, MinBandSize},
+		{UDSP, 512}, {UDSP, 512 * 3}, {UDSP, 64 << 10}, {UDSP, MinBandSize}, {ASIF, 0},
+	} {
 		for _, cache := range []hostio.CacheMode{hostio.CacheBuffered, hostio.CacheDirect} {
-			t.Run(string(cache), func(t *testing.T) {
+			t.Run(fmt.Sprint(c.format, c.bandSize, cache), func(t *testing.T) {
 				t.Parallel()
 				rapid.Check(t, func(rt *rapid.T) {
 					d, err := hostio.OpenDir(t.TempDir())
 					require.NoError(rt, err)
 					defer d.Close()
 					size := 512 * rapid.Int64Range(1, 3000).Draw(rt, "sectors")
-					if bandSize == 0 {
-						err = createRaw(d, "i", size)
-					} else {
-						err = createBundle(d, "i", info{version: 1, bandSize: bandSize, size: size})
+					switch c.format {
+					case UDSB:
+						err = createBundle(d, "i", info{version: 1, bandSize: c.bandSize, size: size})
+					case UDSP:
+						err = createUDSP(d, "i", size, c.bandSize)
+					default:
+						err = Create(d, "i", Spec{Format: c.format, Size: size})
 					}
 					require.NoError(rt, err)
 					m := &model{dir: d, opts: OpenOptions{Cache: cache, Sync: hostio.SyncFsync}, want: make([]byte, size)}

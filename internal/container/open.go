@@ -22,17 +22,47 @@ func Open(dir *hostio.Dir, name string, o OpenOptions) (Image, error) {
 	if k.refused != "" {
 		return nil, &UnsupportedError{Path: path, Found: k.refused, Doing: "opening"}
 	}
-	if !k.bundle {
-		if k.stub && !o.ReadOnly {
-			return nil, &UnsupportedError{Path: path, Found: "UDIF stub", Doing: "opening for writing"}
-		}
-		return openRaw(dir, name, k.size, o)
+	if k.format != UDSB {
+		return openFile(dir, name, k, o)
 	}
 	if k.info.version != 1 && !o.ReadOnly {
 		return nil, &UnsupportedError{Path: path, Doing: "opening for writing",
 			Found: fmt.Sprintf("sparse bundle of backing-store version %d", k.info.version)}
 	}
 	return openBundle(dir, name, k, o)
+}
+
+// openFile opens a container of one file.
+func openFile(dir *hostio.Dir, name string, k kind, o OpenOptions) (Image, error) {
+	path := filepath.Join(dir.Path(), name)
+	if k.stub && !o.ReadOnly {
+		return nil, &UnsupportedError{Path: path, Found: "UDIF stub", Doing: "opening for writing"}
+	}
+	f, err := openStore(dir, name, o)
+	if err != nil {
+		return nil, err
+	}
+	if k.format == UDRW {
+		return newRaw(f, k.size, o)
+	}
+	img, err := openMapped(f, k.format, o)
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return img, nil
+}
+
+// openMapped opens the layout in f, which stays the caller's after an error.
+func openMapped(f store, format string, o OpenOptions) (*mapped, error) {
+	open := openUDSP
+	if format == ASIF {
+		open = openASIF
+	}
+	img, err := open(f, o)
+	if what, ok := errors.AsType[*unknownError](err); ok {
+		return nil, &UnsupportedError{Path: f.Path(), Found: what.what, Doing: "opening"}
+	}
+	return img, err
 }
 
 // lock takes the writer's lock and gives it our name.

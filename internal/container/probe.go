@@ -13,10 +13,10 @@ import (
 
 // kind is what a probe found.
 type kind struct {
-	bundle  bool
+	format  string // of those that Create makes
 	info    info   // of a bundle
 	backup  bool   // info came from Info.bckup
-	size    int64  // of the device, for files
+	size    int64  // of the device, for UDRW
 	stub    bool   // raw data followed by an empty koly trailer
 	refused string // why it cannot be served; empty if it can
 }
@@ -48,7 +48,7 @@ func probe(dir *hostio.Dir, name string) (kind, error) {
 }
 
 func probeBundle(dir *hostio.Dir) (kind, error) {
-	k := kind{bundle: true}
+	k := kind{format: UDSB}
 	i, err := readInfo(dir, "Info.plist")
 	if err != nil && !unusable(err) {
 		return kind{}, err
@@ -138,9 +138,9 @@ func probeFile(f *hostio.File) (kind, error) {
 	}
 	switch string(head) {
 	case "sprs":
-		return kind{refused: "sparse image (UDSP)"}, nil
+		return kind{format: UDSP}, nil
 	case "shdw":
-		return kind{refused: "Apple sparse image format (ASIF)"}, nil
+		return kind{format: ASIF}, nil
 	case "koly":
 		return kind{refused: "very old UDIF with its trailer in front"}, nil
 	}
@@ -154,7 +154,7 @@ func probeFile(f *hostio.File) (kind, error) {
 	if st.Size == 0 || st.Size%SectorSize != 0 {
 		return kind{refused: fmt.Sprintf("file of %d bytes, no multiple of %d", st.Size, SectorSize)}, nil
 	}
-	return kind{size: st.Size}, nil
+	return kind{format: UDRW, size: st.Size}, nil
 }
 
 // probeTrailer reads a koly trailer. Old tools left one without property list
@@ -168,7 +168,7 @@ func probeTrailer(t []byte, size int64) kind {
 	if offset != 0 || length == 0 || length > uint64(size-512) || length%SectorSize != 0 {
 		return kind{refused: "UDIF stub whose trailer contradicts the file"}
 	}
-	return kind{size: int64(length), stub: true}
+	return kind{format: UDRW, size: int64(length), stub: true}
 }
 
 func readExactly(r io.ReaderAt, off, n int64) ([]byte, error) {

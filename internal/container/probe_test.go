@@ -31,7 +31,7 @@ func TestProbe(t *testing.T) {
 	}{
 		"encrypted": {append([]byte("encrcdsa"), make([]byte, 1016)...), "encrcdsa v2"},
 		"old":       {append(make([]byte, 1016), "cdsaencr"...), "cdsaencr v1"},
-		"udsp":      {append([]byte("sprs"), make([]byte, 508)...), "UDSP"},
+		"udsp":      {append([]byte("sprs\x00\x00\x00\x04"), make([]byte, 4088)...), "UDSP"},
 		"asif":      {append([]byte("shdw"), make([]byte, 508)...), "ASIF"},
 		"udif":      {koly(2048, 100, 0, 100), "UDIF image"},
 		"front":     {append([]byte("koly"), make([]byte, 508)...), "in front"},

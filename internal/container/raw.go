@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"path/filepath"
 
 	"dmgbench/internal/blockdev"
 	"dmgbench/internal/hostio"
@@ -14,12 +13,9 @@ import (
 // raw is a UDRW or UDTO image: the sectors of the device and nothing else.
 type raw struct {
 	gate
-	dir  *hostio.Dir
-	name string
 	path string
 	opts OpenOptions
-	f    *hostio.File
-	id   hostio.Stat
+	f    store
 	size int64 // guarded by gate
 	fate fate
 }
@@ -29,26 +25,16 @@ var (
 	_ blockdev.Padder = (*raw)(nil)
 )
 
-func openRaw(dir *hostio.Dir, name string, size int64, o OpenOptions) (*raw, error) {
-	f, err := dir.Open(name, hostio.OpenOptions{Write: !o.ReadOnly, Cache: o.Cache})
-	if err != nil {
-		return nil, err
-	}
-	r := &raw{dir: dir, name: name, path: filepath.Join(dir.Path(), name), opts: o, f: f, size: size}
-	if !o.ReadOnly {
-		err = lock(f)
-	}
-	if err == nil {
-		r.id, err = f.Stat()
-	}
-	if err == nil && r.id.Size < size {
-		err = fmt.Errorf("opening %q: %w", r.path, hostio.ErrReplaced)
+// newRaw makes the image and takes f over.
+func newRaw(f store, size int64, o OpenOptions) (*raw, error) {
+	have, err := f.Size()
+	if err == nil && have < size {
+		err = fmt.Errorf("opening %q: %w", f.Path(), hostio.ErrReplaced)
 	}
 	if err != nil {
-		f.Close()
-		return nil, err
+		return nil, errors.Join(err, f.Close())
 	}
-	return r, nil
+	return &raw{path: f.Path(), opts: o, f: f, size: size}, nil
 }
 
 // enter begins a call under the shared gate; leave with r.RUnlock.
@@ -146,21 +132,7 @@ func (r *raw) flush() error {
 	if _, err := r.f.Sync(r.opts.sync()); err != nil {
 		return r.fate.set(err)
 	}
-	return r.check()
-}
-
-// check finds out whether the name still leads to the open file.
-func (r *raw) check() error {
-	f, err := r.dir.Open(r.name, hostio.OpenOptions{})
-	if err != nil {
-		return fmt.Errorf("finding %q: %w: %w", r.path, hostio.ErrReplaced, err)
-	}
-	defer f.Close()
-	st, err := f.Stat()
-	if err == nil && !st.Same(r.id) {
-		err = fmt.Errorf("finding %q: %w", r.path, hostio.ErrReplaced)
-	}
-	return err
+	return r.f.Check()
 }
 
 func (r *raw) Evict(off, n int64) error {
@@ -190,21 +162,10 @@ func (r *raw) Usage() (Usage, error) {
 		return Usage{}, err
 	}
 	defer r.RUnlock()
-	if err := r.check(); err != nil {
+	if err := r.f.Check(); err != nil {
 		return Usage{}, err
 	}
-	return rawUsage(r.f)
-}
-
-func rawUsage(f *hostio.File) (Usage, error) {
-	st, err := f.Stat()
-	if err != nil {
-		return Usage{}, err
-	}
-	var u Usage
-	u.add(st)
-	u.settle()
-	return u, nil
+	return fileUsage(r.f)
 }
 
 func (r *raw) Compact(func(off, n int64) bool) (int64, error) {
@@ -220,7 +181,7 @@ func (r *raw) Resize(newSize int64) error {
 	if err := errors.Join(r.writable(), checkSize(newSize)); err != nil {
 		return fmt.Errorf("resizing %q: %w", r.path, err)
 	}
-	if err := r.check(); err != nil {
+	if err := r.f.Check(); err != nil {
 		return err
 	}
 	if newSize < r.size {

@@ -8,7 +8,9 @@ import (
 	"dmgbench/internal/hostio"
 )
 
-// UsageOf tells what a container takes on the host, open or not.
+// UsageOf tells what a container takes on the host, open or not. Of a sparse
+// image that is open for writing elsewhere it counts the bands that were there
+// at the last flush.
 func UsageOf(dir *hostio.Dir, name string) (Usage, error) {
 	k, err := probe(dir, name)
 	if err != nil {
@@ -17,13 +19,13 @@ func UsageOf(dir *hostio.Dir, name string) (Usage, error) {
 	if k.refused != "" {
 		return Usage{}, &UnsupportedError{Path: filepath.Join(dir.Path(), name), Found: k.refused, Doing: "measuring"}
 	}
-	if !k.bundle {
-		f, err := dir.Open(name, hostio.OpenOptions{})
+	if k.format != UDSB {
+		img, err := openFile(dir, name, k, OpenOptions{ReadOnly: true})
 		if err != nil {
 			return Usage{}, err
 		}
-		defer f.Close()
-		return rawUsage(f)
+		u, err := img.Usage()
+		return u, errors.Join(err, img.Close())
 	}
 	b, err := dir.Sub(name)
 	if err != nil {

@@ -37,8 +37,11 @@ func Verify(dir *hostio.Dir, name string) ([]Finding, error) {
 	if k.refused != "" {
 		return []Finding{{Problem: k.refused, Fatal: true}}, nil
 	}
-	if !k.bundle {
+	if k.format == UDRW {
 		return nil, nil // probing has checked all there is
+	}
+	if k.format != UDSB {
+		return verifyMapped(dir, name, k)
 	}
 	b, err := dir.Sub(name)
 	if err != nil {
@@ -145,9 +148,10 @@ func (v *verifier) bands() error {
 	return nil
 }
 
-// Repair writes both property lists of a bundle anew, from the one that can be
-// read: the only repair of a container that needs no guessing. UDRW and
-// bundles in which nothing is wrong with them are left alone.
+// Repair does what needs no guessing: it writes both property lists of a bundle
+// anew, from the one that can be read, and finishes what a crash interrupted in
+// a sparse image, as every opening for writing does. Other containers are left
+// alone.
 func Repair(dir *hostio.Dir, name string) error {
 	img, err := Open(dir, name, OpenOptions{})
 	if err != nil {

@@ -1,0 +1,214 @@
+package container
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+)
+
+// The layout of ASIF. Source: blank images of macOS 26 for header, geometry
+// and metadata; for the states of entries the notes of huven/asif-format, who
+// watched macOS write.
+const (
+	asifHeader = 0x200
+	// What macOS writes into the header, and we into new images.
+	asifChunk    = 1 << 20
+	asifBlock    = 512
+	asifMaxBlock = 1 << 43
+	asifMeta     = 1<<32 - 1 // the logical chunk that holds the metadata: the last one
+	// asifMaxSize is the longest device of the images that we make, in bytes:
+	// what lies in front of the metadata.
+	asifMaxSize = asifMeta * asifChunk
+
+	// Bounds of what is read, of which only the values above have been seen.
+	asifMostChunk = 64 << 20
+	asifMostBlock = 64 << 10
+	asifMostDir   = 16 << 20 // bytes of a directory
+
+	// States of a data entry, in its two highest bits.
+	asifNumber = 1<<55 - 1
+	asifNone   = 0 << 62
+	asifWhole  = 1 << 62
+	asifGone   = 2 << 62 // unmapped by TRIM
+	asifPartly = 3 << 62
+)
+
+// asifHead is the header with what follows from it.
+type asifHead struct {
+	dirs   [2]int64 // offsets of the directories
+	uuid   [16]byte
+	blocks int64 // of the device
+	most   int64 // blocks that the device can have
+	chunk  int64 // bytes
+	block  int64 // bytes
+	meta   int64 // logical chunk of the metadata
+
+	perGroup  int64 // data chunks in a group
+	groupLen  int64 // bytes of a group in a table
+	groups    int64 // in a table
+	tables    int64 // in a directory
+	dirLen    int64 // bytes of a directory
+	firstFree int64 // first chunk behind header and directories
+}
+
+func (h *asifHead) size() int64 { return h.blocks * h.block }
+
+// derive fills in the geometry.
+func (h *asifHead) derive() {
+	h.perGroup = 4 * h.block
+	h.groupLen = 8 * (h.perGroup + 1)
+	h.groups = h.chunk / h.groupLen
+	if h.groups == 0 {
+		return
+	}
+	h.tables = ceil(ceil(h.most*h.block, h.chunk), h.groups*h.perGroup)
+	h.dirLen = roundUp(8*(h.tables+1), h.block)
+	h.firstFree = ceil(max(h.dirs[0], h.dirs[1])+h.dirLen, h.chunk)
+}
+
+// newASIF is the header of a new image.
+func newASIF(size int64) asifHead {
+	h := asifHead{dirs: [2]int64{asifHeader, 0}, blocks: size / asifBlock, most: asifMaxBlock, chunk: asifChunk, block: asifBlock, meta: asifMeta}
+	h.derive()
+	h.dirs[1] = h.dirs[0] + h.dirLen
+	h.derive()
+	_, _ = rand.Read(h.uuid[:])
+	h.uuid[6], h.uuid[8] = h.uuid[6]&0x0f|0x40, h.uuid[8]&0x3f|0x80
+	return h
+}
+
+// parseASIF reads the header. It refuses versions, flags, segments and
+// anything else in it whose meaning is not known.
+func parseASIF(b []byte) (h asifHead, err error) {
+	be := binary.BigEndian
+	u64 := func(at int) uint64 { return be.Uint64(b[at:]) }
+	if len(b) < asifHeader || string(b[:4]) != "shdw" {
+		return h, corrupt("reading ASIF image: no header")
+	}
+	for _, f := range []struct {
+		name      string
+		has, want uint32
+	}{
+		{"version", be.Uint32(b[4:]), 1}, {"header size", be.Uint32(b[8:]), asifHeader},
+		{"flags", be.Uint32(b[0xc:]), 0}, {"segments", uint32(be.Uint16(b[0x46:])), 0},
+	} {
+		if f.has != f.want {
+			return h, unknown("Apple sparse image format (ASIF) with %s %#x", f.name, f.has)
+		}
+	}
+	for _, v := range b[0x50:asifHeader] {
+		if v != 0 {
+			return h, unknown("Apple sparse image format (ASIF) with something in the reserved part of its header")
+		}
+	}
+	h.chunk, h.block = int64(be.Uint32(b[0x40:])), int64(be.Uint16(b[0x44:]))
+	if h.block == 0 || h.block%SectorSize != 0 || h.chunk == 0 || h.chunk%h.block != 0 {
+		return h, corrupt("reading ASIF image: chunks of %d bytes and blocks of %d", h.chunk, h.block)
+	}
+	if h.chunk > asifMostChunk || h.block > asifMostBlock {
+		return h, unknown("Apple sparse image format (ASIF) with chunks of %d bytes and blocks of %d", h.chunk, h.block)
+	}
+	for _, at := range []int{0x10, 0x18, 0x30, 0x38, 0x48} {
+		if u64(at) > maxImageSize {
+			return h, corrupt("reading ASIF image: %#x at %#x of the header", u64(at), at)
+		}
+	}
+	copy(h.uuid[:], b[0x20:])
+	h.dirs = [2]int64{int64(u64(0x10)), int64(u64(0x18))}
+	h.blocks, h.most, h.meta = int64(u64(0x30)), int64(u64(0x38)), int64(u64(0x48))
+	return h, h.check()
+}
+
+func (h *asifHead) check() error {
+	if h.most > maxImageSize/h.block || h.blocks > h.most {
+		return corrupt("reading ASIF image: %d of at most %d blocks", h.blocks, h.most)
+	}
+	h.derive()
+	if h.groups == 0 {
+		return corrupt("reading ASIF image: chunks of %d bytes are too short for a table", h.chunk)
+	}
+	if h.dirLen > asifMostDir {
+		return unknown("Apple sparse image format (ASIF) with directories of %d bytes", h.dirLen)
+	}
+	low, high := min(h.dirs[0], h.dirs[1]), max(h.dirs[0], h.dirs[1])
+	if low < asifHeader || high < low+h.dirLen || low%SectorSize != 0 || high%SectorSize != 0 {
+		return corrupt("reading ASIF image: directories at %d and %d", h.dirs[0], h.dirs[1])
+	}
+	if h.meta < ceil(h.size(), h.chunk) || h.meta >= ceil(h.most*h.block, h.chunk) {
+		return corrupt("reading ASIF image: metadata in chunk %d", h.meta)
+	}
+	return nil
+}
+
+func (h *asifHead) encode() []byte {
+	b := make([]byte, asifHeader)
+	copy(b, "shdw")
+	be := binary.BigEndian
+	be.PutUint32(b[4:], 1)
+	be.PutUint32(b[8:], asifHeader)
+	be.PutUint64(b[0x10:], uint64(h.dirs[0]))
+	be.PutUint64(b[0x18:], uint64(h.dirs[1]))
+	copy(b[0x20:], h.uuid[:])
+	be.PutUint64(b[0x30:], uint64(h.blocks))
+	be.PutUint64(b[0x38:], uint64(h.most))
+	be.PutUint32(b[0x40:], uint32(h.chunk))
+	be.PutUint16(b[0x44:], uint16(h.block))
+	be.PutUint64(b[0x48:], uint64(h.meta))
+	return b
+}
+
+// metadata is the chunk of metadata of a new image: a header and a property
+// list that is not longer than 512 bytes, because a field of the header is
+// either its offset or its padded length.
+func (h *asifHead) metadata() []byte {
+	b := make([]byte, 0x400)
+	copy(b, "meta")
+	be := binary.BigEndian
+	be.PutUint32(b[4:], 1)
+	be.PutUint32(b[8:], 0x200)
+	be.PutUint64(b[0xc:], 0x200)
+	u := h.uuid
+	copy(b[0x200:], fmt.Sprintf(`<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
+<plist version="1.0">
+<dict>
+	<key>internal metadata</key>
+	<dict>
+		<key>stable uuid</key>
+		<string>%x-%x-%x-%x-%x</string>
+	</dict>
+	<key>user metadata</key>
+	<dict/>
+</dict>
+</plist>
+`, u[:4], u[4:6], u[6:8], u[8:10], u[10:]))
+	return b
+}
+
+// where is the place of the entry of logical chunk i: its table, and the
+// offset in that.
+func (h *asifHead) where(i int64) (table, at int64) {
+	group := i / h.perGroup
+	return group / h.groups, group%h.groups*h.groupLen + i%h.perGroup*8
+}
+
+// blank is what a new image has in it, by offset: header, directories, one
+// table with the entry of the metadata, and the group's bitmap, which says that
+// two sectors of them are written.
+func (h *asifHead) blank() map[int64][]byte {
+	number := func(v uint64) []byte { return binary.BigEndian.AppendUint64(nil, v) }
+	t, at := h.where(h.meta)
+	table, meta, bitmap := h.firstFree, h.firstFree+1, h.firstFree+2
+	sector := h.meta % h.perGroup * (h.chunk / h.block)
+	bits := at - h.meta%h.perGroup*8 + h.perGroup*8 // of the group's bitmap entry
+	return map[int64][]byte{
+		0:                         h.encode(),
+		h.dirs[1]:                 number(1),
+		h.dirs[0] + 8 + 8*t:       number(uint64(table)),
+		h.dirs[1] + 8 + 8*t:       number(uint64(table)),
+		table*h.chunk + at:        number(asifPartly | uint64(meta)),
+		table*h.chunk + bits:      number(uint64(bitmap)),
+		meta * h.chunk:            h.metadata(),
+		bitmap*h.chunk + sector/4: {0x05},
+	}
+}

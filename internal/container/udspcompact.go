@@ -1,0 +1,243 @@
+package container
+
+import "fmt"
+
+// compact implements layout.
+func (u *udsp) compact(keep func(i int64) (bool, error)) error {
+	dropped := map[int64]bool{}
+	for _, n := range u.nodes {
+		for _, v := range n.entries {
+			if v == 0 {
+				continue
+			}
+			ok, err := keep(int64(v) - 1)
+			if err != nil {
+				return err
+			}
+			if !ok {
+				dropped[int64(v)-1] = true
+			}
+		}
+	}
+	if len(dropped) == 0 {
+		return nil
+	}
+	return u.squeeze(func(i int64) bool { return !dropped[i] })
+}
+
+// spot is a slot by node and number.
+type spot struct{ node, i int }
+
+// move takes a band from the end of the file to a slot in front.
+type move struct {
+	band     uint32
+	from, to spot
+}
+
+// squeeze drops the bands for which keep is false, fills their slots with the
+// last ones, and cuts the file. At any moment one slot counts for each band:
+//
+//  1. slots that were dropped are marked as such,
+//  2. bands are copied into them,
+//  3. these slots are marked as copies,
+//  4. the slots copied from are marked as not in use, by which the copies count,
+//  5. the table is written without marks and without the end.
+//
+// Each step is on the disk before the next, and inside a step the order of
+// writes does not matter.
+func (u *udsp) squeeze(keep func(i int64) bool) error {
+	bands := u.head.bands()
+	if bands > udspMarkBands {
+		return &UnsupportedError{Path: u.f.Path(), Found: fmt.Sprintf("sparse image of %d bands", bands), Doing: "compacting"}
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	table, left := u.marks(keep)
+	moves := u.plan(table, left)
+	steps := []func() error{
+		func() error { return u.putTables(table) },
+		func() error { return u.copyAll(moves) },
+		func() error {
+			for _, m := range moves {
+				table[m.to.node][m.to.i] = udspMark | m.band
+			}
+			return u.putTables(table)
+		},
+		func() error {
+			for _, m := range moves {
+				table[m.from.node][m.from.i] = udspMark
+			}
+			return u.putTables(table)
+		},
+		func() error {
+			for _, m := range moves {
+				table[m.to.node][m.to.i] = m.band
+			}
+			return u.cutTables(table, left)
+		},
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return err
+		}
+		if err := u.sync(); err != nil {
+			return err
+		}
+	}
+	u.adopt()
+	if err := u.f.Truncate(u.end); err != nil {
+		return err
+	}
+	return u.sync()
+}
+
+// marks is the table with dropped slots marked, and how many bands are left. A
+// copy that counts becomes a band again.
+func (u *udsp) marks(keep func(i int64) bool) (table [][]uint32, left int) {
+	table = make([][]uint32, len(u.nodes))
+	for k := range u.nodes {
+		n := &u.nodes[k]
+		table[k] = make([]uint32, len(n.entries))
+		for i, v := range n.entries {
+			if v == 0 {
+				v = u.copied[spot{k, i}]
+			}
+			table[k][i] = udspMark
+			if v != 0 && keep(int64(v)-1) {
+				table[k][i] = v
+				left++
+			}
+		}
+	}
+	return table, left
+}
+
+// plan finds what lies behind the first left slots, and where to.
+func (u *udsp) plan(table [][]uint32, left int) []move {
+	var free []spot
+	var moves []move
+	n := 0
+	for k := range table {
+		for i, v := range table[k] {
+			switch n++; {
+			case v == udspMark && n <= left:
+				free = append(free, spot{k, i})
+			case v != udspMark && n > left:
+				moves = append(moves, move{band: v, from: spot{k, i}, to: free[len(moves)]})
+			}
+		}
+	}
+	return moves
+}
+
+func (u *udsp) at(s spot) int64 { return u.nodes[s.node].slot(s.i, u.head.band) }
+
+func (u *udsp) copyAll(moves []move) error {
+	for _, m := range moves {
+		if err := u.copyBytes(u.at(m.to), u.at(m.from), u.head.band); err != nil {
+			return fmt.Errorf("moving band %d: %w", m.band-1, err)
+		}
+	}
+	return nil
+}
+
+// putTables writes every node with a new table.
+func (u *udsp) putTables(table [][]uint32) error {
+	nodes := append([]udspNodeInfo(nil), u.nodes...)
+	for k := range nodes {
+		nodes[k].entries = table[k]
+	}
+	for k := range nodes {
+		if err := u.putNode(nodes, k, len(nodes)-1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cutTables writes the first left entries without marks, ends the chain behind
+// them, and makes them the table.
+func (u *udsp) cutTables(table [][]uint32, left int) error {
+	var nodes []udspNodeInfo
+	for k, n := range u.nodes {
+		n.entries = table[k][:min(len(table[k]), left)]
+		nodes = append(nodes, n)
+		if left -= len(n.entries); left == 0 {
+			break
+		}
+	}
+	nodes[len(nodes)-1].cap = u.room(len(nodes) - 1)
+	for k := range nodes {
+		if err := u.putNode(nodes, k, len(nodes)-1); err != nil {
+			return err
+		}
+	}
+	u.nodes = nodes
+	return nil
+}
+
+// room is how many slots node k has when no node follows.
+func (u *udsp) room(k int) int {
+	_, n := udspTable(k)
+	return n
+}
+
+// adopt makes everything else follow from the nodes.
+func (u *udsp) adopt() {
+	u.homes.clear()
+	u.bands, u.marked, u.copied = 0, false, nil
+	for k := range u.nodes {
+		n := &u.nodes[k]
+		for i, v := range n.entries {
+			u.homes.set(int64(v)-1, n.slot(i, u.head.band))
+			u.bands++
+		}
+		u.end = n.slot(len(n.entries), u.head.band)
+	}
+	u.saved()
+}
+
+// resize implements layout. Bands behind a smaller size go before the header
+// says that size, since a table that names them would be damaged; what an
+// earlier, larger size left in the last band goes before a larger one can show it.
+func (u *udsp) resize(size int64) error {
+	next := u.head
+	next.size = size
+	if next.bands() > udspMaxBands {
+		return errBadSize
+	}
+	if next.bands() < u.head.bands() && u.reaches(next.bands()) {
+		if err := u.squeeze(func(i int64) bool { return i < next.bands() }); err != nil {
+			return err
+		}
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	// The end of the device is in this band, before and after.
+	at, in := u.homes.get(u.head.size/u.head.band), u.head.size%u.head.band
+	if size > u.head.size && at != 0 && in > 0 {
+		if err := u.zeros(at+in, u.head.band-in); err != nil {
+			return err
+		}
+		if err := u.sync(); err != nil {
+			return err
+		}
+	}
+	u.head = next
+	if err := u.putNode(u.nodes, 0, len(u.nodes)-1); err != nil {
+		return err
+	}
+	return u.sync()
+}
+
+// reaches says whether a band from first on has a slot.
+func (u *udsp) reaches(first int64) bool {
+	for _, n := range u.nodes {
+		for _, v := range n.entries {
+			if int64(v)-1 >= first {
+				return true
+			}
+		}
+	}
+	return false
+}

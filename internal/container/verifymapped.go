@@ -1,0 +1,68 @@
+package container
+
+import (
+	"errors"
+	"fmt"
+
+	"dmgbench/internal/hostio"
+)
+
+// verifyMapped reads the whole table of a sparse image, as opening does, and
+// says what opening would pass over.
+func verifyMapped(dir *hostio.Dir, name string, k kind) (list []Finding, err error) {
+	f, err := openStore(dir, name, OpenOptions{ReadOnly: true})
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	img, err := openMapped(f, k.format, OpenOptions{ReadOnly: true})
+	if e, ok := errors.AsType[*UnsupportedError](err); ok {
+		return []Finding{{Problem: e.Found, Fatal: true}}, nil
+	}
+	if errors.Is(err, ErrCorrupt) {
+		return []Finding{{Problem: err.Error(), Fatal: true}}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	switch l := img.layout.(type) {
+	case *udsp:
+		return l.findings(), nil
+	case *asif:
+		return l.findings()
+	}
+	return nil, nil
+}
+
+func (u *udsp) findings() (list []Finding) {
+	if u.marked {
+		list = append(list, Finding{Problem: "a compaction was interrupted; opening for writing finishes it"})
+	}
+	if u.fileSize > u.end && !u.marked {
+		list = append(list, Finding{Problem: fmt.Sprintf("%d bytes behind the last band", u.fileSize-u.end)})
+	}
+	return list
+}
+
+// findings looks at the metadata, which nothing else needs.
+func (a *asif) findings() (list []Finding, err error) {
+	say := func(problem string) { list = append(list, Finding{Path: "metadata", Problem: problem}) }
+	at, partly := a.find(a.head.meta)
+	if at == 0 {
+		say("missing")
+		return list, nil
+	}
+	p := make([]byte, 0x400)
+	if partly {
+		err = a.readPartly(a.head.meta, p, 0)
+	} else {
+		_, err = a.f.ReadAt(p, at)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if string(p[:4]) != "meta" {
+		say("no header")
+	}
+	return list, nil
+}
