@@ -4,7 +4,6 @@ import "encoding/binary"
 
 // block collects the triples and literals of one bvx2 block.
 type block struct {
-	start    int // of what it stands for in the input
 	raw      int // bytes that it stands for
 	literals int
 	matches  int
@@ -25,7 +24,7 @@ type block struct {
 }
 
 func (b *block) reset() {
-	b.start, b.raw, b.literals, b.matches, b.distance = 0, 0, 0, 0, 0
+	b.raw, b.literals, b.matches, b.distance = 0, 0, 0, 0
 }
 
 // append appends the block, as bvx2, to dst.

@@ -32,8 +32,8 @@ type encoder struct {
 
 var encoders = sync.Pool{New: func() any { return new(encoder) }}
 
-// Encode appends src as an LZFSE stream to dst and returns the extended slice. Random bytes grow by less than 0.1 % and
-// 12 bytes. src is not limited in length, but matches reach back MaxDistance at most.
+// Encode appends src as an LZFSE stream to dst and returns the extended slice. It is at most 12 bytes longer than
+// src, whose length is not limited; matches reach back MaxDistance at most.
 func Encode(dst, src []byte) []byte {
 	e := encoders.Get().(*encoder)
 	e.src, e.out = src, dst
@@ -214,7 +214,5 @@ func (e *encoder) flush() {
 		return
 	}
 	e.out = b.append(slices.Grow(e.out, maxSizeV2+b.literals+8*b.matches))
-	next := b.start + b.raw
 	b.reset()
-	b.start = next
 }

@@ -59,7 +59,7 @@ func TestForm(t *testing.T) {
 
 // TestOtherWriters reads what the module's writer and xz(1) make, with every kind of check and filter property.
 func TestOtherWriters(t *testing.T) {
-	src := codectest.Mixed(400000)
+	src := codectest.Mixed(120000)
 	for _, c := range []xz.WriterConfig{{NoCheckSum: true}, {CheckSum: xz.CRC32}, {CheckSum: xz.CRC64}, {CheckSum: xz.SHA256},
 		{BlockSize: 50000}, {Properties: &lzma.Properties{LC: 0, LP: 4, PB: 4}}, {Properties: &lzma.Properties{LC: 4, LP: 0, PB: 0}}} {
 		var out bytes.Buffer
@@ -89,7 +89,7 @@ func TestAgainstXZ(t *testing.T) {
 	if _, err := exec.LookPath("xz"); err != nil {
 		t.Skip("xz is not installed")
 	}
-	src := append(codectest.Mixed(200000), codectest.Text(200000)...)
+	src := append(codectest.Mixed(60000), codectest.Text(60000)...)
 	run := func(in []byte, args ...string) []byte {
 		cmd := exec.CommandContext(t.Context(), "xz", args...)
 		cmd.Stdin = bytes.NewReader(in)
