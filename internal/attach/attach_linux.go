@@ -57,7 +57,7 @@ func (s *store) begin(id string, req Request) (*record, *sight, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	r := &record{Boot: bootID(), Loop: -1, Seen: id}
+	r := &record{Boot: bootID(), Loop: -1}
 	r.ID, r.Image, r.Format, r.Size = id, req.Image, seen.format, seen.size
 	r.ReadOnly, r.Since, r.Warnings = req.ReadOnly, wall.Wall(), seen.warnings
 	r.Filesystem, r.VolumeName = seen.found.fs, seen.found.label

@@ -19,6 +19,10 @@ import (
 // patience is how long a process may take to open a container and to mount, and to end.
 const patience = 60 * time.Second
 
+// helperMark is the variable in the environment of a serving process. A program that does not dispatch to HelperMain, as the
+// test program of a package above, would begin its own work there, and with it start the next one.
+const helperMark = "DMGBENCH_ATTACH_HELPER"
+
 // inUse marks an error as that of a container which somebody else has open.
 type inUse struct{ error }
 
@@ -26,6 +30,9 @@ func (e inUse) Unwrap() error { return unix.EAGAIN }
 
 // spawn starts the process that serves an image in a session of its own, and waits until it serves.
 func spawn(ctx context.Context, s *store, r *record, args []string, o order) (answer, error) {
+	if os.Getenv(helperMark) != "" {
+		return answer{}, fmt.Errorf("starting the process that serves %q: this is such a process, and its program does not know %s", o.Image, HelperVerb)
+	}
 	if len(args) == 0 {
 		args = []string{"/proc/self/exe", HelperVerb}
 	}
@@ -84,7 +91,7 @@ func startAsFlusher(cmd *exec.Cmd) error {
 // helperEnv is what the process needs, and nothing of what its starter's was set up with: it uses every core, whatever a
 // measuring program was limited to.
 func helperEnv() []string {
-	env := []string{"LC_ALL=C"}
+	env := []string{"LC_ALL=C", helperMark + "=1"}
 	for _, entry := range os.Environ() {
 		name, _, _ := strings.Cut(entry, "=")
 		if name == "PATH" || name == "GOCOVERDIR" || name == "DMGBENCH_RUNTIME_DIR" {

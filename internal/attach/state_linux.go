@@ -35,7 +35,6 @@ type record struct {
 	MadeMountPoint bool   // the mount point is our own folder
 	LastMountPoint string // where it was mounted last by us
 	Offset         int64  // of the partition, bytes
-	Seen           string // name under which the mounts of the volume are counted
 }
 
 // RuntimeDir is the folder below which the state of attachments lies: $DMGBENCH_RUNTIME_DIR if set (an absolute path), else
@@ -204,15 +203,35 @@ func bootID() string {
 	return strings.TrimSpace(string(b))
 }
 
-// mountedBefore says whether the volume was mounted here before, and counts it as mounted from now on.
-func (s *store) mountedBefore(id string) bool {
+// mountedBefore says whether the volume was mounted here before, and counts it as mounted from now on. One small file is kept
+// for each container that still exists.
+func mountedBefore(id, image string) bool {
 	dir := filepath.Join(RuntimeDir(), "seen")
 	if os.MkdirAll(dir, 0o700) != nil {
 		return false
 	}
 	f, err := os.OpenFile(filepath.Join(dir, id), os.O_CREATE|os.O_EXCL|os.O_WRONLY|unix.O_NOFOLLOW, 0o600)
-	if err == nil {
-		f.Close()
+	if err != nil {
+		return errors.Is(err, fs.ErrExist)
 	}
-	return errors.Is(err, fs.ErrExist)
+	_, err = f.WriteString(image)
+	if errors.Join(err, f.Close()) == nil {
+		forgetGone(dir)
+	}
+	return false
+}
+
+// forgetGone removes the notes of containers that are no longer where they were.
+func forgetGone(dir string) {
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		note := filepath.Join(dir, e.Name())
+		image, err := os.ReadFile(note)
+		if err != nil {
+			continue
+		}
+		if id, err := identity(string(image)); err != nil || id != e.Name() {
+			_ = os.Remove(note)
+		}
+	}
 }

@@ -79,7 +79,7 @@ func (s *store) afterMount(ctx context.Context, r *record, req Request) {
 	if r.Owners {
 		giveAway(r.LastMountPoint)
 	}
-	before := s.mountedBefore(r.Seen)
+	before := mountedBefore(r.ID, r.Image)
 	if req.NoTrim || !before {
 		return
 	}
