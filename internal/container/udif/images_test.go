@@ -40,9 +40,6 @@ func TestAppleImages(t *testing.T) {
 			file, err := os.ReadFile(filepath.Join(images(t), name))
 			require.NoError(t, err)
 			im := open(t, file, Options{})
-			if im.Format() == ULMO {
-				t.Skip("no xz decoder in the tests of this package")
-			}
 			device := readAll(t, im)
 			got := sha256.Sum256(device)
 			require.Equal(t, sum, hex.EncodeToString(got[:]))
@@ -86,9 +83,6 @@ func TestAppleStructures(t *testing.T) {
 			}))
 			require.NoError(t, w.end())
 			assert.Equal(t, string(list), again.String())
-			if im.Format() == ULMO {
-				return
-			}
 			layout, err := ProbeLayout(im, im.Size())
 			require.NoError(t, err)
 			require.Equal(t, SchemeGPT, layout.Scheme)

@@ -15,8 +15,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// written are the formats that the codec of the tests can write.
-var written = []Format{UDRO, UDCO, UDZO, ULFO, UFBI}
+// written are all formats.
+var written = []Format{UDRO, UDCO, UDZO, UDBZ, ULFO, ULMO, UFBI}
 
 func TestWriteAndReadBack(t *testing.T) {
 	device := content(5<<20+512, 1)
