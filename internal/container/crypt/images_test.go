@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -108,7 +109,11 @@ func TestImagesMadeByOthers(t *testing.T) {
 func TestWrongPassphrase(t *testing.T) {
 	for _, m := range images(t) {
 		h := read(t, m.content)
-		for i := range 300 { // the padding alone would let one in 256 through
+		tries := 3
+		if strings.HasPrefix(m.Name, "aes128") { // both wraps: the padding alone would let one in 256 through
+			tries = 300
+		}
+		for i := range tries {
 			c, err := h.Unlock(fmt.Appendf(nil, "%s%d", m.Passphrase, i))
 			require.ErrorIs(t, err, ErrPassphrase)
 			require.EqualError(t, err, "unlocking the image: wrong passphrase")

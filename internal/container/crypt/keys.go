@@ -148,13 +148,14 @@ func (h *Header) keys(pass []byte) (keys, error) {
 // can, and its iterations, raised to DefaultIterations where they were fewer. Version 1 is refused with
 // ErrUnsupported. The errors are those of Unlock; on any error the header is as before.
 func (h *Header) ChangePassphrase(old, next []byte) error {
-	if err := h.rewrap(old, next, rand.Reader); err != nil {
+	if err := h.rewrap(old, next, DefaultIterations, rand.Reader); err != nil {
 		return fmt.Errorf("changing the passphrase: %w", err)
 	}
 	return nil
 }
 
-func (h *Header) rewrap(old, next []byte, random io.Reader) error {
+// rewrap is ChangePassphrase with the fewest iterations to leave.
+func (h *Header) rewrap(old, next []byte, fewest int, random io.Reader) error {
 	if h.Version == 1 {
 		return unsupported("cdsaencr version 1 is only read")
 	}
@@ -170,7 +171,7 @@ func (h *Header) rewrap(old, next []byte, random io.Reader) error {
 	if err != nil {
 		return err
 	}
-	p, err := wrapKeys(k, next, was.wrap, max(was.iterations, DefaultIterations), random)
+	p, err := wrapKeys(k, next, was.wrap, max(was.iterations, fewest), random)
 	if err != nil {
 		return err
 	}
