@@ -1,6 +1,7 @@
 package attach
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -18,6 +19,9 @@ func TestLifeOfAVolume(t *testing.T) {
 		for _, fs := range []string{"ext4", "xfs", "btrfs", "ExFAT"} {
 			t.Run(format+" "+fs, func(t *testing.T) {
 				privileged(t)
+				if os.Getenv("DMGBENCH_LONG") == "" && format == container.UDRW && fs != "ext4" {
+					t.Skip("long: set DMGBENCH_LONG=1 (make test-long)")
+				}
 				lifeOfAVolume(t, format, fs, sizes[fs])
 			})
 		}

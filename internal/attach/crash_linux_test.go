@@ -109,11 +109,11 @@ func kill(t *testing.T, pid int) {
 func TestKilledAttach(t *testing.T) {
 	privileged(t)
 	path := made(t, container.UDSB, "ext4", 64<<20)
-	for i := range 2 * moments() {
+	for i := range moments() + 1 {
 		cmd := exec.Command("/proc/self/exe", onceVerb, path)
 		cmd.Stderr = os.Stderr
 		require.NoError(t, cmd.Start())
-		require.NoError(t, wall.Sleep(t.Context(), time.Duration(i*12%130)*time.Millisecond))
+		require.NoError(t, wall.Sleep(t.Context(), time.Duration(i*23%140)*time.Millisecond))
 		cmd.Process.Kill()
 		cmd.Wait()
 		if i%2 == 0 {
