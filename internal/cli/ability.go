@@ -23,22 +23,28 @@ func (a *app) writeEngines(ctx context.Context, s *sheet) error {
 	if err != nil {
 		return err
 	}
-	for _, e := range candidates(a.clock) {
-		err := works(ctx, e, state, a.clock)
+	for _, c := range a.candidates() {
+		e, err := c.make(ctx, kit{state: state, auto: true})
+		title := c.title
+		if err == nil {
+			title = e.Info().Title
+			err = a.works(ctx, e, state)
+		}
 		switch {
 		case err != nil:
 			errs = append(errs, err)
-			s.line("engine", e.Info().Title+" does not work: "+err.Error())
+			s.line("engine", title+" is not taken: "+err.Error())
+			if h := hint(err); h != "" {
+				s.line("", "hint: "+h)
+			}
 		case chosen == nil:
 			chosen = e
-			s.line("engine", e.Info().Title+" works, and is what --engine auto takes: it made, attached, wrote to and detached a small image")
+			s.line("engine", title+" works, and is what --engine auto takes: it made, attached, wrote to and detached a small image")
 		default:
-			s.line("engine", e.Info().Title+" works")
+			s.line("engine", title+" works")
 		}
 	}
-	for name, why := range notHere {
-		s.line("engine", name+" does not work: "+why)
-	}
+	a.writeAttaching(ctx, s)
 	if chosen == nil {
 		return fmt.Errorf("picking an engine: none works here: %w", errors.Join(errs...))
 	}

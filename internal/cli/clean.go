@@ -1,6 +1,10 @@
 package cli
 
 import (
+	"context"
+	"errors"
+	"io"
+
 	"dmgbench/internal/runner"
 
 	"github.com/spf13/cobra"
@@ -11,9 +15,10 @@ func (a *app) newCleanCommand() *cobra.Command {
 		Use: "clean", GroupID: "maintain", Args: between(0, 0, ""),
 		Short: "delete what interrupted runs left behind",
 		Long: `Detach and delete the images that interrupted runs left behind, and those that
-run --keep left, and what is left of a probe of an engine. Only folders that
-carry the mark of such a run, and are yours, are deleted; run folders with their
-plan, journal and report stay, and so does what a run that is going on has made.
+run --keep left, what is left of a probe of an engine, mount points and
+passphrases of runs. Only folders that carry the mark of such a run, and are
+yours, are deleted; run folders with their plan, journal and report stay, and so
+does what a run that is going on has made. No other image is detached.
 A run whose images are gone is resumed all the same: its interrupted case begins
 anew. A run that is paused inside a case cannot go on there.
 
@@ -26,7 +31,9 @@ EXIT STATUS
 			if err != nil {
 				return err
 			}
-			return runner.Clean(cmd.Context(), dir, a.out)
+			return runner.Clean(cmd.Context(), dir, runner.Cleaning{Release: a.release, Also: func(ctx context.Context, w io.Writer) error {
+				return errors.Join(a.cleanMounts(ctx, dir, w), cleanSecrets(ctx, dir, w))
+			}}, a.out)
 		},
 	}
 }

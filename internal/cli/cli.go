@@ -27,8 +27,10 @@ type app struct {
 	env      map[string]string
 	settings *viper.Viper
 	clock    clock.Clock
-	began    bool // arguments were understood: from here on an error is no bad usage
-	json     bool // what is said on stderr is lines of JSON
+	began    bool           // arguments were understood: from here on an error is no bad usage
+	json     bool           // what is said on stderr is lines of JSON
+	atEnd    []func() error // in reverse order
+	forRun   []byte         // the passphrase that was made for this run, nil when the user gave one
 }
 
 // Main executes one command line and gives the exit status: 0 all done, 1 error,
@@ -39,6 +41,7 @@ func Main(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args, 
 		return runImageTool(ctx, stdin, stdout, stderr, args)
 	}
 	a := &app{in: stdin, out: stdout, err: stderr, env: environment(env), settings: viper.New(), clock: clock.NewReal()}
+	defer a.close()
 	root := a.newRootCommand()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)

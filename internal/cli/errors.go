@@ -8,6 +8,7 @@ import (
 	"io/fs"
 
 	"dmgbench/internal/engine"
+	"dmgbench/internal/engine/hdiutil"
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
 )
@@ -151,6 +152,9 @@ func hint(err error) string {
 		return e.Hint
 	}
 	if e, ok := errors.AsType[*engine.UnsupportedError](err); ok && e.Hint != "" {
+		return e.Hint
+	}
+	if e, ok := errors.AsType[*hdiutil.ToolError](err); ok && e.Hint != "" {
 		return e.Hint
 	}
 	if errors.Is(err, fs.ErrPermission) {

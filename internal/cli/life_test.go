@@ -85,6 +85,7 @@ canary = false
 type world struct {
 	t                           *testing.T
 	bin, plan, out, place, home string
+	engine                      string
 	cred                        *syscall.Credential
 }
 
@@ -93,7 +94,7 @@ func newWorld(t *testing.T, bin, plan string) *world {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
 	w := &world{t: t, bin: bin, plan: filepath.Join(dir, "life.toml"), out: filepath.Join(dir, "run"),
-		place: filepath.Join(dir, "place"), home: filepath.Join(dir, "home")}
+		place: filepath.Join(dir, "place"), engine: "inprocess", home: filepath.Join(dir, "home")}
 	require.NoError(t, os.WriteFile(w.plan, []byte(plan), 0o644))
 	for _, d := range []string{w.place, w.home, filepath.Join(w.home, "tmp")} {
 		require.NoError(t, os.Mkdir(d, 0o755))
@@ -122,7 +123,8 @@ func (w *world) start(args ...string) *proc {
 	p := &proc{cmd: exec.CommandContext(ctx, w.bin, args...), done: make(chan error, 1)}
 	p.cmd.Stdout, p.cmd.Stderr, p.cmd.Dir = &p.out, &p.err, w.home
 	p.cmd.Env = []string{"HOME=" + w.home, "DMGBENCH_STATE=" + filepath.Join(w.home, "state"),
-		"TMPDIR=" + filepath.Join(w.home, "tmp"), "PATH=" + os.Getenv("PATH")}
+		"TMPDIR=" + filepath.Join(w.home, "tmp"), "PATH=" + os.Getenv("PATH"),
+		"DMGBENCH_RUN_ENGINE=" + w.engine, "DMGBENCH_RESUME_ENGINE=" + w.engine}
 	if w.cred != nil {
 		p.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: w.cred}
 	}

@@ -17,8 +17,8 @@ import (
 // factsTime bounds how long the commands that know the machine may take.
 const factsTime = 15 * time.Second
 
-// config is what all runs of this invocation have in common.
-func (a *app) config(ctx context.Context, o sessionOptions) (runner.Config, error) {
+// config is what all runs of this invocation have in common. dir is the folder of a run that goes on, else "".
+func (a *app) config(ctx context.Context, o sessionOptions, dir string) (runner.Config, error) {
 	c := runner.Config{Tool: tool(), Clock: a.clock, Keep: o.Keep}
 	var err error
 	if c.Places, err = places(o.On); err != nil {
@@ -30,7 +30,11 @@ func (a *app) config(ctx context.Context, o sessionOptions) (runner.Config, erro
 	if c.StateDir, err = a.stateDir(); err != nil {
 		return c, err
 	}
-	if c.Engine, c.Why, err = pick(ctx, o.Engine, c.Clock, c.StateDir); err != nil {
+	secret, err := a.secret(c.StateDir, dir)
+	if err != nil {
+		return c, err
+	}
+	if c.Engine, c.Why, err = a.pick(ctx, o.Engine, kit{state: c.StateDir, secret: secret}); err != nil {
 		return c, err
 	}
 	c.Boot, c.Memory = host.BootID(), host.Memory()

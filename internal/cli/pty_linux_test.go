@@ -89,7 +89,7 @@ func planFile(t *testing.T, text string) string {
 
 func stateEnv(t *testing.T, more ...string) []string {
 	t.Helper()
-	return append([]string{"HOME=" + t.TempDir(), "DMGBENCH_STATE=" + t.TempDir(), "TERM=xterm"}, more...)
+	return append([]string{"HOME=" + t.TempDir(), "DMGBENCH_STATE=" + t.TempDir(), "TERM=xterm", "DMGBENCH_RUN_ENGINE=inprocess"}, more...)
 }
 
 func TestStatusLineOnATerminal(t *testing.T) {

@@ -46,7 +46,7 @@ given with --on have to be given again only if the folders have moved.
 }
 
 func (a *app) runResume(ctx context.Context, o resumeOptions) error {
-	c, err := a.config(ctx, o.sessionOptions)
+	c, err := a.config(ctx, o.sessionOptions, o.Dir)
 	if err != nil {
 		return err
 	}

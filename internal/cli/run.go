@@ -18,10 +18,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-var (
-	runFormats = []string{"text", "json"}
-	engines    = []string{"auto", "inprocess"}
-)
+var runFormats = []string{"text", "json"}
 
 // assumedRate is what --dry-run reckons times with, bytes per second: a SATA SSD,
 // so that the time is an upper guess on anything newer.
@@ -49,7 +46,7 @@ type sessionOptions struct {
 }
 
 func (o *sessionOptions) AddFlags(f *pflag.FlagSet) {
-	f.StringVar(&o.Engine, "engine", "auto", "`name` of what makes the images: auto or inprocess")
+	f.StringVar(&o.Engine, "engine", "auto", "`name` of what makes the images: auto, hdiutil or inprocess")
 	f.StringArrayVar(&o.On, "on", nil, "put the images of a place into a folder, as `[NAME=]DIR`; repeatable (default: the run folder)")
 	f.StringArrayVar(&o.Input, "input", nil, "a file that the plan asks for, as `NAME=PATH`; repeatable")
 	f.BoolVar(&o.Keep, "keep", false, "leave the images and print how to open them")
@@ -60,9 +57,6 @@ func (o *sessionOptions) validate() error {
 	switch {
 	case !slices.Contains(runFormats, o.Format):
 		return want("format", o.Format, runFormats)
-	case notHere[o.Engine] != "":
-		return &usageError{err: fmt.Errorf("picking engine %q: %s", o.Engine, notHere[o.Engine]),
-			hint: "use --engine inprocess, which needs no tool of the system"}
 	case !slices.Contains(engines, o.Engine):
 		return want("engine", o.Engine, engines)
 	}
@@ -107,6 +101,12 @@ func (a *app) newRunCommand(runF func(context.Context, runOptions) error) *cobra
 		Long: `Execute plans: paths, or names of built-in plans. The report is printed; the
 run folder holds plan.toml, journal.jsonl, result.json and report.html. Whatever
 makes the run another one than was published is in the report as a departure.
+
+The engine hdiutil drives Apple's hdiutil and diskutil on a Mac, and on Linux
+this program's own ("dmgbench hdiutil"), which mounts real file systems and
+needs root; inprocess needs neither. Encrypted images get the passphrase in the
+file that DMGBENCH_PASSPHRASE_FILE names, or in DMGBENCH_PASSPHRASE, else one
+that is made for the run and forgotten when it ends.
 
 With --format json a line of JSON on stdout says how each run ended, and
 progress, warnings and errors are lines of JSON on stderr. With text, progress
@@ -174,7 +174,7 @@ func (a *app) runPlans(ctx context.Context, o runOptions) error {
 }
 
 func (a *app) execute(ctx context.Context, ps []*plan.Plan, o runOptions) error {
-	c, err := a.config(ctx, o.sessionOptions)
+	c, err := a.config(ctx, o.sessionOptions, "")
 	if err != nil {
 		return err
 	}

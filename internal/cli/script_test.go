@@ -19,6 +19,7 @@ func TestMain(m *testing.M) {
 	if imageTool(os.Args[1:]) {
 		os.Exit(Main(context.Background(), os.Stdin, os.Stdout, os.Stderr, os.Args[1:], os.Environ()))
 	}
+	executable = os.Executable
 	testscript.Main(m, map[string]func(){
 		"dmgbench": func() {
 			os.Exit(Main(context.Background(), os.Stdin, os.Stdout, os.Stderr, os.Args[1:], os.Environ()))
@@ -30,7 +31,12 @@ func TestMain(m *testing.M) {
 // exit status, which "! exec" cannot.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
-		Dir:       "testdata/script",
+		Dir: "testdata/script",
+		Setup: func(e *testscript.Env) error { // what every machine can do; what is of hdiutil, says so
+			e.Setenv("DMGBENCH_RUN_ENGINE", "inprocess")
+			e.Setenv("DMGBENCH_RESUME_ENGINE", "inprocess")
+			return nil
+		},
 		Condition: condition,
 		Cmds:      map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
 	})

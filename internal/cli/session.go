@@ -35,6 +35,10 @@ func (a *app) session(ctx context.Context, c runner.Config, do func(runner.Confi
 	if err != nil {
 		return 0, err
 	}
+	if err := a.keepSecret(c); err != nil {
+		release()
+		return 0, err
+	}
 	out, err := do(c)
 	still()
 	pr.done()
@@ -42,6 +46,7 @@ func (a *app) session(ctx context.Context, c runner.Config, do func(runner.Confi
 	if err != nil {
 		return 0, asGiven(err, c.Out)
 	}
+	secret := a.settleSecret(c, out)
 	out.Message = resumeAsGiven(out.Message, c.Out)
 	p, r, err := finish(c.Out)
 	if err != nil {
@@ -68,6 +73,9 @@ func (a *app) session(ctx context.Context, c runner.Config, do func(runner.Confi
 	}
 	for _, k := range out.Kept {
 		fmt.Fprintf(a.err, "  %s\n", printable(k))
+	}
+	if secret != "" {
+		fmt.Fprintf(a.err, "The passphrase of those that are encrypted is in %s\n", printable(secret))
 	}
 	return code, nil
 }

@@ -76,6 +76,9 @@ func digest(id string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
+// OSVersion is the version of macOS, such as "26.4"; "" elsewhere.
+func OSVersion() string { return osVersion() }
+
 // Memory is the bytes of memory that this process may use: the physical memory or
 // the limit of its control group, whichever is less; 0 if neither is known.
 func Memory() int64 {

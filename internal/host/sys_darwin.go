@@ -119,6 +119,8 @@ func bootID() string {
 	return ""
 }
 
+func osVersion() string { return sysctl("kern.osproductversion") }
+
 func memory() (physical, limit int64) {
 	n, err := unix.SysctlUint64("hw.memsize")
 	if err != nil {

@@ -49,6 +49,8 @@ func space(name string) (free, total int64) {
 
 func bootID() string { return root.text("proc/sys/kernel/random/boot_id") }
 
+func osVersion() string { return "" }
+
 func memory() (physical, limit int64) { return root.memory() }
 
 // Suspended is how long the machine has slept since it booted: the boot clock runs

@@ -18,6 +18,8 @@ func disk(context.Context, string) result.Disk { return result.Disk{} }
 
 func bootID() string { return "" }
 
+func osVersion() string { return "" }
+
 func memory() (physical, limit int64) { return 0, 0 }
 
 // Suspended is not known here: [ErrUnsupported].

@@ -180,7 +180,7 @@ func TestTheRunsFolderVanishes(t *testing.T) {
 			if link {
 				require.NoError(t, os.Remove(own))
 			}
-			require.NoError(t, runner.Clean(t.Context(), c.StateDir, os.Stderr))
+			require.NoError(t, runner.Clean(t.Context(), c.StateDir, runner.Cleaning{}, os.Stderr))
 			untouched()
 		})
 	}

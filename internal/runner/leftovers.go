@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"dmgbench/internal/engine"
 	"dmgbench/internal/result"
 )
 
@@ -28,8 +29,12 @@ func (r *run) keptBefore() []*result.Attempt {
 }
 
 // clearLeftovers removes what an interrupted session left in the run's folders,
-// except the containers that a pause keeps and what --keep keeps of finished cases.
-func (r *run) clearLeftovers() error {
+// except the containers that a pause keeps and what --keep keeps of finished
+// cases. Whatever it left attached is detached before.
+func (r *run) clearLeftovers(ctx context.Context) error {
+	if err := r.releaseLeftovers(ctx); err != nil {
+		return err
+	}
 	var kept []string
 	if p := r.state.Paused; p != nil {
 		kept = append(kept, p.Container)
@@ -79,4 +84,22 @@ func (r *run) recallKept(ctx context.Context) {
 			}
 		}
 	}
+}
+
+// releaseLeftovers detaches what a session that was killed left attached.
+func (r *run) releaseLeftovers(ctx context.Context) error {
+	e, ok := r.c.Engine.(engine.Releaser)
+	if !ok || r.session == 1 {
+		return nil
+	}
+	for _, p := range r.places {
+		names, err := e.Release(ctx, p.dir.Path())
+		for _, name := range names {
+			r.warn("", "leftover", name+" was still attached from an earlier session, and was detached")
+		}
+		if err != nil {
+			return fmt.Errorf("detaching leftovers in %s: %w", p.title, err)
+		}
+	}
+	return nil
 }

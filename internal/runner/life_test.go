@@ -176,7 +176,7 @@ func TestInterruptedRunFindsItsPlaceAgain(t *testing.T) {
 
 		// Cleaning takes nothing that a resume needs.
 		var said strings.Builder
-		require.NoError(t, runner.Clean(t.Context(), c.StateDir, &said))
+		require.NoError(t, runner.Clean(t.Context(), c.StateDir, runner.Cleaning{}, &said))
 		require.Equal(t, "nothing to clean\n", said.String())
 
 		seen := ""

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -24,7 +25,7 @@ func Probing(stateDir string, at time.Time, try func(*hostio.Dir) error) (err er
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return fmt.Errorf("making a folder to probe in: %w", err)
 	}
-	if err := cleanProbes(stateDir, io.Discard); err != nil {
+	if err := (Cleaning{}).probes(context.Background(), stateDir, io.Discard); err != nil {
 		return err
 	}
 	id := "probe-" + newID(at)
@@ -56,9 +57,9 @@ func hold(p *place) (*hostio.File, error) {
 	return f, nil
 }
 
-// cleanProbes removes what killed tries of engines have left; those that are
+// probes removes what killed tries of engines have left; those that are
 // going on are left alone.
-func cleanProbes(stateDir string, w io.Writer) error {
+func (c Cleaning) probes(ctx context.Context, stateDir string, w io.Writer) error {
 	path := filepath.Join(stateDir, probesFolder)
 	list, err := os.ReadDir(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -70,12 +71,12 @@ func cleanProbes(stateDir string, w io.Writer) error {
 		if !ok || !strings.HasPrefix(id, "probe-") {
 			continue
 		}
-		errs = append(errs, cleanProbe(Place{Name: probesFolder, Path: path}, id, w))
+		errs = append(errs, c.probe(ctx, Place{Name: probesFolder, Path: path}, id, w))
 	}
 	return errors.Join(errs...)
 }
 
-func cleanProbe(at Place, id string, w io.Writer) error {
+func (c Cleaning) probe(ctx context.Context, at Place, id string, w io.Writer) error {
 	p, err := openPlace(at, id, nil)
 	if errors.Is(err, fs.ErrNotExist) { // it has ended meanwhile
 		return nil
@@ -92,6 +93,10 @@ func cleanProbe(at Place, id string, w io.Writer) error {
 		return fmt.Errorf("locking the folder of a probe: %w", err)
 	}
 	defer held.Close()
+	if err := c.release(ctx, p.dir.Path(), id, w); err != nil {
+		p.close()
+		return err
+	}
 	if err := p.remove(id); err != nil {
 		return err
 	}

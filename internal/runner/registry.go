@@ -112,11 +112,31 @@ func placesAgain(c Config, run result.RunStart) ([]Place, error) {
 	return out, nil
 }
 
+// Cleaning is what [Clean] needs besides the registry.
+type Cleaning struct {
+	// Release detaches the images below a folder (an absolute path) and names them; nil: none can be attached.
+	Release func(ctx context.Context, folder string) ([]string, error)
+	// Also cleans what others keep beside the registry, behind all runs; nil: nothing.
+	Also func(ctx context.Context, w io.Writer) error
+}
+
+// release detaches what is below a folder, and says so.
+func (c Cleaning) release(ctx context.Context, folder, id string, w io.Writer) error {
+	if c.Release == nil {
+		return nil
+	}
+	names, err := c.Release(ctx, folder)
+	for _, name := range names {
+		fmt.Fprintf(w, "%s: detached %s\n", id, name)
+	}
+	return err
+}
+
 // Clean removes what interrupted runs left at their places and says what it
 // did. Runs that are going on are left alone; run folders with their results
 // are never removed, and a run that can go on stays registered, since the
-// registry alone knows its places.
-func Clean(ctx context.Context, stateDir string, w io.Writer) error {
+// registry alone knows its places. What is attached is detached first, or stays.
+func Clean(ctx context.Context, stateDir string, c Cleaning, w io.Writer) error {
 	list, err := os.ReadDir(filepath.Join(stateDir, "runs"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("reading the registry of runs: %w", err)
@@ -128,10 +148,13 @@ func Clean(ctx context.Context, stateDir string, w io.Writer) error {
 			return err
 		}
 		if id, ok := strings.CutSuffix(f.Name(), ".json"); ok {
-			errs = append(errs, cleanRun(stateDir, id, said))
+			errs = append(errs, c.run(ctx, stateDir, id, said))
 		}
 	}
-	errs = append(errs, cleanProbes(stateDir, said))
+	errs = append(errs, c.probes(ctx, stateDir, said))
+	if c.Also != nil {
+		errs = append(errs, c.Also(ctx, said))
+	}
 	if err := errors.Join(errs...); err != nil || said.n > 0 {
 		return err
 	}
@@ -149,8 +172,8 @@ func (c *counter) Write(p []byte) (int, error) {
 	return c.w.Write(p)
 }
 
-// cleanRun removes the work folders of one run unless it is still going on.
-func cleanRun(stateDir, id string, w io.Writer) error {
+// run removes the work folders of one run unless it is still going on.
+func (c Cleaning) run(ctx context.Context, stateDir, id string, w io.Writer) error {
 	e, err := readEntry(stateDir, id)
 	if err != nil {
 		return err
@@ -170,7 +193,7 @@ func cleanRun(stateDir, id string, w io.Writer) error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(e.Places)) {
 		at := Place{Name: name, Path: e.Places[name]}
-		away, err := cleanPlace(at, at.title(e.Folder), id, w)
+		away, err := c.place(ctx, at, at.title(e.Folder), id, w)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("cleaning run %q: %w", id, err))
 		}
@@ -196,8 +219,8 @@ func resumable(run *result.RunDir, id string) bool {
 	return err == nil && s.Run.ID == id && s.Ended == nil
 }
 
-// cleanPlace removes the run's folder at one place; away says that the place itself is not there.
-func cleanPlace(at Place, title, id string, w io.Writer) (away bool, err error) {
+// place removes the run's folder at one place; away says that the place itself is not there.
+func (c Cleaning) place(ctx context.Context, at Place, title, id string, w io.Writer) (away bool, err error) {
 	if _, err := os.Stat(at.Path); errors.Is(err, fs.ErrNotExist) {
 		return true, nil
 	}
@@ -206,6 +229,10 @@ func cleanPlace(at Place, title, id string, w io.Writer) (away bool, err error) 
 	}
 	p, err := openPlace(at, id, nil)
 	if err == nil {
+		if err = c.release(ctx, p.dir.Path(), id, w); err != nil {
+			p.close()
+			return false, err
+		}
 		err = p.remove(id)
 	}
 	if err == nil {

@@ -32,7 +32,7 @@ func (r *run) rounds(ctx context.Context) error {
 		r.state = &result.State{Orders: map[int][]string{}}
 	}
 	r.done = map[caseRoundKey]bool{}
-	if err := r.clearLeftovers(); err != nil {
+	if err := r.clearLeftovers(ctx); err != nil {
 		return err
 	}
 	r.recallKept(ctx)
