@@ -127,7 +127,7 @@ func (c *Cipher) chunk(first uint32, n int) (ivs []byte, scratch *chunk) {
 	return kept[within*aescbc.Size : (within+n)*aescbc.Size], nil
 }
 
-// Wipe overwrites the keys and the IVs. No other method may be running or be called afterwards.
+// Wipe overwrites the keys and the kept IVs. No other method may be running or be called afterwards.
 func (c *Cipher) Wipe() {
 	c.key.Wipe()
 	c.ivs.Wipe()

@@ -172,3 +172,43 @@ func TestImagesOfApple(t *testing.T) {
 		})
 	}
 }
+
+// drawn is the function stream of testdata/make.py: n bytes for a label.
+func drawn(label string, n int) []byte {
+	var b []byte
+	for i := 0; len(b) < n; i++ {
+		digest := sha256.Sum256(fmt.Appendf(nil, "%s %d", label, i))
+		b = append(b, digest[:]...)
+	}
+	return b[:n]
+}
+
+// TestWritesWhatOthersWrite makes the images of testdata anew, from the same random bytes: header and data come out as
+// the other program wrote them, but for the version in the UUID and the filler behind the last byte.
+func TestWritesWhatOthersWrite(t *testing.T) {
+	for _, m := range images(t) {
+		if m.Version != 2 || m.Records != 1 || m.Sparse {
+			continue
+		}
+		var source bytes.Buffer
+		for _, part := range []struct {
+			name string
+			n    int
+		}{{" aes", m.Bits / 8}, {" mac", hmacKeySize}, {" uuid", 16}, {" salt", saltSize}, {" iv", wrapIVSize}} {
+			source.Write(drawn(m.Name+part.name, part.n))
+		}
+		h, c, err := New(Options{KeyBits: m.Bits, BlockSize: m.Block, Passphrase: []byte(m.Passphrase), Iterations: m.Iterations,
+			Wrap: m.Wrap, DataLength: m.Length, Random: &source})
+		require.NoError(t, err)
+		assert.Zero(t, source.Len(), "random bytes left over")
+		data := bytes.Repeat([]byte{0x5a}, int(h.CipherLength(m.Length)))
+		copy(data, drawn(m.Name+" data", int(m.Length)))
+		c.Encrypt(data, data, 0)
+		written, expected := append(h.Marshal(), data...), bytes.Clone(m.content)
+		for _, b := range [][]byte{written, expected} {
+			b[0x24+6] &= 0x0f
+			b[0x24+8] &= 0x3f
+		}
+		assert.True(t, bytes.Equal(expected, written), m.Name)
+	}
+}
