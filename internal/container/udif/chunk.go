@@ -140,16 +140,18 @@ type builder struct {
 	compressed bool
 }
 
-// add appends a run, or lengthens the last one: by neighbouring holes, and by raw data that follows it in the file.
-func (b *builder) add(r run) {
+// add appends a run, or lengthens the last one: by neighbouring holes, and by raw data that follows it in the file. It
+// returns how many runs that makes more.
+func (b *builder) add(r run) int {
 	b.compressed = b.compressed || r.kind.Compressed()
 	if len(b.runs) > 0 {
 		last := &b.runs[len(b.runs)-1]
 		if last.kind == r.kind && !r.kind.Compressed() && (r.kind.hole() || last.count+r.count <= rawRun) {
 			last.count += r.count
 			last.length += r.length
-			return
+			return 0
 		}
 	}
 	b.runs = append(b.runs, r)
+	return 1
 }

@@ -175,6 +175,23 @@ func TestOddImages(t *testing.T) {
 	}
 }
 
+// TestVerifyStub: without tables only the data fork can be checked, whatever the trailer says of the rest.
+func TestVerifyStub(t *testing.T) {
+	raw := content(8*SectorSize, 5)
+	im := open(t, forge{fork: raw, edit: func(t *Trailer) {
+		t.PlistLength = 0
+		t.DataChecksum = newChecksum(ChecksumCRC32, sumOf(ChecksumCRC32, raw))
+		t.Master = newChecksum(ChecksumCRC32, []byte{1, 2, 3, 4})
+	}}.file(), Options{})
+	assert.EqualValues(t, "UDRW", im.Format())
+	report, err := im.Verify(t.Context(), StreamOptions{})
+	require.NoError(t, err)
+	require.NoError(t, report.Err())
+	require.Len(t, report.Checks, 2)
+	assert.Equal(t, Agrees, report.Checks[0].Result)
+	assert.Equal(t, Unchecked, report.Checks[1].Result)
+}
+
 // TestVastDevice reads and verifies the largest device there may be, all zeros, from a few bytes.
 func TestVastDevice(t *testing.T) {
 	f := forge{tables: [][]byte{mish(0, maxSectors, 0, [5]uint64{zeroRun, 0, maxSectors, 0, 0})}}

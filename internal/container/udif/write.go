@@ -62,6 +62,7 @@ type writer struct {
 	out      *bufio.Writer
 	offset   uint64 // bytes of payloads so far
 	builders []builder
+	runs     int         // of all builders
 	sum      hash.Hash   // of the data fork
 	regions  []hash.Hash // of regions, for MD5 only
 }
@@ -222,8 +223,7 @@ func (w *writer) append(c *chunk) error {
 		}
 		_, _ = w.sum.Write(s.payload)
 		w.offset += s.run.length
-		b.add(s.run)
-		if len(b.runs) > MaxRuns {
+		if w.runs += b.add(s.run); w.runs > MaxRuns {
 			return fmt.Errorf("more than %d runs: %w", MaxRuns, ErrUnsupported)
 		}
 	}
