@@ -124,7 +124,8 @@ func (w *world) start(args ...string) *proc {
 	p.cmd.Stdout, p.cmd.Stderr, p.cmd.Dir = &p.out, &p.err, w.home
 	p.cmd.Env = []string{"HOME=" + w.home, "DMGBENCH_STATE=" + filepath.Join(w.home, "state"),
 		"TMPDIR=" + filepath.Join(w.home, "tmp"), "PATH=" + os.Getenv("PATH"),
-		"DMGBENCH_RUN_ENGINE=" + w.engine, "DMGBENCH_RESUME_ENGINE=" + w.engine}
+		"DMGBENCH_RUN_ENGINE=" + w.engine, "DMGBENCH_RESUME_ENGINE=" + w.engine,
+		"DMGBENCH_RUNTIME_DIR=" + filepath.Join(w.home, "runtime")}
 	if w.cred != nil {
 		p.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: w.cred}
 	}
