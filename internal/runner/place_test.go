@@ -87,3 +87,16 @@ func TestAFolderOfTheRunsNameThatIsNotTheRuns(t *testing.T) {
 		})
 	}
 }
+
+// A place that nobody gave lies with the run, whichever way the folder is written.
+func TestPlacesOfOneFolderAreOne(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	p, err := openPlace(Place{Path: "."}, someID, nil)
+	require.NoError(t, err)
+	defer p.close()
+	r := &run{places: map[string]*place{"": p}}
+	assert.Same(t, p, r.shared(dir))
+	assert.Same(t, p, r.shared("."))
+	assert.Nil(t, r.shared(filepath.Dir(dir)))
+}

@@ -343,7 +343,7 @@ func (r *run) openPlaces(undo *cleanup) error {
 // shared is the opened place in the same folder, if several names mean one.
 func (r *run) shared(path string) *place {
 	for _, pl := range r.places {
-		if pl.root.Path() == path {
+		if absolute(pl.root.Path()) == absolute(path) {
 			return pl
 		}
 	}

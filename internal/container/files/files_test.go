@@ -130,6 +130,10 @@ func TestXattr(t *testing.T) {
 	assert.Equal(t, "value", all["user.test"])
 	_, err = files.Xattr(d, "x.dmg", "remove", "user.test", "")
 	require.NoError(t, err)
+	_, err = files.Xattr(d, "x.dmg", "set", "com.example.mark", "1") // a name of a Mac
+	require.NoError(t, err)
+	_, err = files.Xattr(d, "x.dmg", "remove", "com.example.mark", "")
+	require.NoError(t, err)
 	_, err = files.Xattr(d, "x.dmg", "polish", "user.test", "")
 	require.True(t, errors.Is(err, errors.ErrUnsupported))
 }

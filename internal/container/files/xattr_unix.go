@@ -5,6 +5,8 @@ package files
 import (
 	"fmt"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -13,10 +15,11 @@ import (
 )
 
 // Xattr lists the container's extended attributes with their values ("list"),
-// or sets or removes one ("set", "remove"). Links are not followed. Linux wants
-// names with a prefix such as "user.". Another action is errors.ErrUnsupported.
+// or sets or removes one ("set", "remove"). Links are not followed. On Linux a
+// name of none of its name spaces gets "user." before it. Another action is
+// errors.ErrUnsupported.
 func Xattr(dir *hostio.Dir, container, action, name, value string) (map[string]string, error) {
-	file := filepath.Join(dir.Path(), container)
+	file, name := filepath.Join(dir.Path(), container), attributeName(runtime.GOOS, name)
 	var all map[string]string
 	var err error
 	switch action {
@@ -33,6 +36,17 @@ func Xattr(dir *hostio.Dir, container, action, name, value string) (map[string]s
 		return nil, fmt.Errorf("%s attribute %q of %q: %w", action, name, container, err)
 	}
 	return all, nil
+}
+
+// attributeName is the name on this system. Linux keeps what programs set under
+// "user." and refuses names outside of its four name spaces (xattr(7)); the Mac's
+// names have none.
+func attributeName(system, name string) string {
+	space, _, _ := strings.Cut(name, ".")
+	if system != "linux" || name == "" || slices.Contains([]string{"user", "trusted", "security", "system"}, space) {
+		return name
+	}
+	return "user." + name
 }
 
 func attributes(file string) (map[string]string, error) {
