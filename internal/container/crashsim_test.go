@@ -157,12 +157,12 @@ func torn(rnd *rand.Rand, pending []hostio.Op) (list []hostio.Op) {
 }
 
 // crashes calls look with the file as it may be after a crash at each of the
-// recorded operations: everything before the last sync, and a part of the rest.
-func crashes(rnd *rand.Rand, start []byte, ops []hostio.Op, first, every int, look func(b []byte, at int)) (points int) {
+// recorded operations: everything before the last sync, and some parts of the rest.
+func crashes(rnd *rand.Rand, start []byte, ops []hostio.Op, first, every, variants int, look func(b []byte, at int)) (points int) {
 	durable := slices.Clone(start)
 	var pending []hostio.Op
 	for i := 0; ; i++ {
-		if i >= first && i%every == 0 {
+		for v := 0; v < variants && i >= first && i%every == 0; v++ {
 			b := slices.Clone(durable)
 			for _, op := range torn(rnd, pending) {
 				b = applyOp(b, op)
@@ -210,6 +210,8 @@ type crashCase struct {
 	format string
 	create func(d *hostio.Dir) error
 	live   func(l *life)
+	// variants is how many crashes there are at one operation.
+	variants int
 }
 
 // record lives a life and returns the file before it and what it did to that:
@@ -241,7 +243,7 @@ func record(t *testing.T, c crashCase, seed uint64, host bool) (start []byte, op
 func crashLife(t *testing.T, c crashCase, seed uint64) (points int) {
 	start, ops, l := record(t, c, seed, seed%2 == 1)
 	rnd := rand.New(rand.NewPCG(seed, 2))
-	points = crashes(rnd, start, ops, 0, 1+len(ops)/400, func(b []byte, at int) {
+	points = crashes(rnd, start, ops, 0, 1+len(ops)/400, c.variants, func(b []byte, at int) {
 		seen, err := openMapped(&memStore{b: slices.Clone(b)}, c.format, OpenOptions{ReadOnly: true})
 		require.NoError(t, err, "after operation %d", at)
 		l.check(seen, at)
@@ -250,7 +252,7 @@ func crashLife(t *testing.T, c crashCase, seed uint64) (points int) {
 		require.NoError(t, err, "after operation %d", at)
 		l.check(seen, at)
 		if len(f.log) > 1 {
-			points += crashes(rnd, b, f.log, 1, 1+len(f.log)/4, func(b []byte, _ int) {
+			points += crashes(rnd, b, f.log, 1, 1+len(f.log)/4, 1, func(b []byte, _ int) {
 				seen, err := openMapped(&memStore{b: b}, c.format, OpenOptions{})
 				require.NoError(t, err, "in the repair after operation %d", at)
 				l.check(seen, at)
@@ -280,22 +282,26 @@ func crashCases() map[string]crashCase {
 			l.discard(0, 400*512)
 			l.sync()
 			l.compact()
-		}},
+		}, 1},
 		"asif": {ASIF, createSmallASIF, func(l *life) {
-			for range 25 {
+			for k := range int64(30) { // tables in several sectors of the directory, each in a version of its own
+				l.write((k%2*64+k)*(64<<20), 2048)
+				l.sync()
+			}
+			for range 8 {
 				for range l.rnd.IntN(4) {
 					l.step(smallChunk/512, 2*smallChunk)
 				}
 				l.sync()
 			}
-			l.discard(0, 32<<20)
+			l.discard(0, 1<<30)
 			l.compact()
-			l.resize(70 << 20)
-			l.resize(190 << 20)
-			l.write(185<<20, 5*smallChunk)
-			l.discard(0, 71<<20)
+			l.resize(2 << 30)
+			l.resize(5 << 30)
+			l.write(5<<30-6*smallChunk, 5*smallChunk)
+			l.discard(0, 2<<30)
 			l.compact()
-		}},
+		}, 2},
 	}
 }
 
@@ -314,9 +320,9 @@ func (l *life) step(unit, longest int64) {
 
 const smallChunk = 32 << 10
 
-// createSmallASIF makes an image with several tables in 200 MiB.
+// createSmallASIF makes an image whose tables are named all over its directory.
 func createSmallASIF(d *hostio.Dir) error {
-	h := smallASIF(200 << 20)
+	h := smallASIF(6 << 30)
 	return createFile(d, "i", func(f *hostio.File) error { return h.write(f) })
 }
 
