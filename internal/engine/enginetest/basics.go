@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -102,6 +103,13 @@ func (r *rig) readOnly() {
 	assert.Equal(t, before, r.digest(c), "reading changed the container")
 	a = r.attach(c, engine.AttachOptions{NoMount: true})
 	assert.Nil(t, a.Volume())
+	rep, err := c.Check(r.ctx, engine.CheckOptions{What: "volume", Repair: true}) // as fsck on the device of an image
+	if no, ok := errors.AsType[*engine.UnsupportedError](err); ok {
+		t.Logf("not checked while attached: %v", no)
+	} else {
+		require.NoError(t, err)
+		assert.Empty(t, rep.Findings)
+	}
 	r.detach(a)
 	r.holds(c, list)
 }

@@ -61,10 +61,10 @@ func TestWorkAlike(t *testing.T) {
 				}
 				dir := t.TempDir()
 				enginetest.Run(t, func() engine.Engine { return workAlike(t) }, dir, enginetest.Options{
-					Spec:    engine.Spec{Format: format, Encryption: "none", Filesystems: []string{v.name}, Size: v.size, VolumeName: "BENCH"},
+					Spec:     engine.Spec{Format: format, Encryption: "none", Filesystems: []string{v.name}, Size: v.size, VolumeName: "BENCH"},
 					Remounts: remounts,
-					Convert: []string{"UDRW", "UDSB", "UDSP", "UDZO", "ULFO"},
-					After:   func(t *testing.T) { nothingLeft(t, state, dir) },
+					Convert:  []string{"UDRW", "UDSB", "UDSP", "UDZO", "ULFO"},
+					After:    func(t *testing.T) { nothingLeft(t, state, dir) },
 				})
 			})
 		}

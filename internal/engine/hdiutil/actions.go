@@ -210,9 +210,12 @@ func (c *image) target(s engine.Spec, k kind) (choice, error) {
 	return to, err
 }
 
-// Check looks at the container ("container"), at the volume ("volume"), or at both ("").
+// Check looks at the container ("container"), at the volume ("volume"), or at
+// both (""). The image may be attached, but not its volume mounted: then the
+// volume is checked on the device that there is.
 func (c *image) Check(ctx context.Context, o engine.CheckOptions) (engine.Report, error) {
-	if err := c.same(ctx, "checking", true); err != nil {
+	unmounted := c.open != nil && c.open.point == ""
+	if err := c.same(ctx, "checking", !unmounted); err != nil {
 		return engine.Report{}, err
 	}
 	var t tale

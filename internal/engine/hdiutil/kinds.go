@@ -73,7 +73,7 @@ var filesystems = []filesystem{
 	{name: "Case-sensitive HFS+", hd: "Case-sensitive HFS+", types: []string{"hfs", "hfsplus"}, label: 127, apple: true, fsck: []string{"fsck.hfsplus", "-fn", "-fy"}},
 	{name: "Case-sensitive Journaled HFS+", hd: "Case-sensitive Journaled HFS+", types: []string{"hfs", "hfsplus"}, label: 127, apple: true, fsck: []string{"fsck.hfsplus", "-fn", "-fy"}},
 	{name: "FAT32", hd: "MS-DOS FAT32", du: "MS-DOS", types: []string{"msdos", "vfat"}, label: 11, apple: true, fsck: []string{"fsck.fat", "-n", "-a"}},
-	{name: "exFAT", hd: "ExFAT", du: "ExFAT", types: []string{"exfat"}, label: 11, apple: true, fsck: []string{"fsck.exfat", "-n", "-y"}},
+	{name: "exFAT", hd: "ExFAT", du: "ExFAT", types: []string{"exfat"}, label: 11, apple: true, fsck: []string{"fsck.exfat", "-n", "-b -y"}},
 	{name: "none", du: "None", apple: true},
 	{name: "ext4", hd: "ext4", types: []string{"ext4"}, label: 16, fsck: []string{"fsck.ext4", "-fn", "-fy"}},
 	{name: "XFS", hd: "xfs", types: []string{"xfs"}, label: 12, fsck: []string{"xfs_repair", "-n", ""}},

@@ -12,7 +12,7 @@ import (
 // of plain images of the work-alike: it stands in for what Apple's attach verifies,
 // and finds what a copy that is in order stands in for.
 func (c *image) checkStructure(t *tale) error {
-	if c.e.o.Vendor != "dmgbench" || c.pass() != nil {
+	if c.e.o.Vendor != "dmgbench" || c.pass() != nil || c.open != nil { // what is attached, its tool has open
 		return nil
 	}
 	list, err := container.Verify(c.dir, c.file)

@@ -14,11 +14,14 @@ import (
 	"dmgbench/internal/engine/hdiutil/proc"
 )
 
-// checkVolume attaches the image without mounting it, has the file system
-// checked, and detaches again, whatever was found.
+// checkVolume attaches the image without mounting it, unless it is already, has
+// the file system checked, and detaches again, whatever was found.
 func (c *image) checkVolume(ctx context.Context, t *tale, repair bool) error {
 	if c.fs.name == "none" {
 		return c.e.refuse(c.backend, "checking the volume of an image without one", "")
+	}
+	if c.open != nil {
+		return c.checkDevice(ctx, t, c.open, repair)
 	}
 	at, err := c.Attach(ctx, engine.AttachOptions{NoMount: true, NoVerify: true, ReadOnly: !repair})
 	if err != nil {
@@ -26,11 +29,7 @@ func (c *image) checkVolume(ctx context.Context, t *tale, repair bool) error {
 	}
 	a := at.(*attachment)
 	t.add(a.Told())
-	if a.device.Device == "" {
-		t.r.Findings = append(t.r.Findings, "the image has no volume")
-	} else {
-		err = c.fsck(ctx, t, a.device, repair)
-	}
+	err = c.checkDevice(ctx, t, a, repair)
 	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
 	defer cancel()
 	r, e := a.Detach(clean, false)
@@ -40,6 +39,14 @@ func (c *image) checkVolume(ctx context.Context, t *tale, repair bool) error {
 		t.add(r)
 	}
 	return errors.Join(err, e)
+}
+
+func (c *image) checkDevice(ctx context.Context, t *tale, a *attachment, repair bool) error {
+	if a.device.Device == "" {
+		t.find("the image has no volume")
+		return nil
+	}
+	return c.fsck(ctx, t, a.device, repair)
 }
 
 // fsck checks the volume on the device: by diskutil on a Mac, by the file system's own program elsewhere.

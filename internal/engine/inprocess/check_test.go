@@ -16,7 +16,7 @@ func TestAttachedImagesAreCheckedAndRepairedUnlessMounted(t *testing.T) {
 	dir, err := hostio.OpenDir(t.TempDir())
 	require.NoError(t, err)
 	defer dir.Close()
-	for _, format := range []string{"UDRW", "UDSB"} {
+	for _, format := range []string{"UDRW", "UDSB", "UDSP", "ASIF"} {
 		c, err := New(nil).Create(t.Context(), dir, "image", engine.Spec{Format: format, Size: 8 << 20, Cache: hostio.CacheBuffered})
 		require.NoError(t, err)
 		require.NoError(t, c.Damage(t.Context(), "volume"))

@@ -147,7 +147,7 @@ func explained(finding string) bool {
 
 // TestEveryPrefixOfTheHostsWrites replays the host's operations one by one, as a crash of the process leaves them.
 func TestEveryPrefixOfTheHostsWrites(t *testing.T) {
-	for _, format := range []string{"UDRW", "UDSB"} {
+	for _, format := range []string{"UDRW", "UDSB", "UDSP", "ASIF"} {
 		t.Run(format, func(t *testing.T) {
 			l, dir := live(t, format), fast(t)
 			ops := l.rec.Ops()
@@ -170,7 +170,7 @@ func TestEveryPrefixOfTheHostsWrites(t *testing.T) {
 // all behind some moment, since file systems keep those in order.
 func TestPowerCut(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
-	for _, format := range []string{"UDRW", "UDSB"} {
+	for _, format := range []string{"UDRW", "UDSB", "UDSP", "ASIF"} {
 		t.Run(format, func(t *testing.T) {
 			l := live(t, format)
 			ops := l.rec.Ops()

@@ -3,8 +3,8 @@
 // partition at 1 MiB, and an exFAT volume that this process itself reads and
 // writes. The images open on a Mac, on Linux and on Windows.
 //
-// What it cannot do is an [engine.UnsupportedError]: formats other than UDRW
-// and UDSB, encryption, file systems other than exFAT. It measures nothing,
+// What it cannot do is an [engine.UnsupportedError]: formats other than UDRW,
+// UDSB, UDSP and ASIF, encryption, file systems other than exFAT. It measures nothing,
 // and figures taken with it say nothing of Apple's driver or of APFS.
 package inprocess
 
@@ -68,7 +68,7 @@ func normal(s engine.Spec) (engine.Spec, error) {
 		s.Format = container.UDRW
 	}
 	if container.Extension(s.Format) == "" {
-		return s, refuse("format "+s.Format, "this engine makes UDRW and UDSB")
+		return s, refuse("format "+s.Format, "this engine makes UDRW, UDSB, UDSP and ASIF")
 	}
 	if s.Encryption != "" && s.Encryption != "none" {
 		return s, refuse("encryption "+s.Encryption, "use the hdiutil engine for encrypted images")
@@ -80,9 +80,12 @@ func normal(s engine.Spec) (engine.Spec, error) {
 		return s, refuse("file system "+strings.Join(s.Filesystems, ", "), "add exFAT to the file systems that are accepted")
 	}
 	s.Size = (s.Size + container.SectorSize - 1) / container.SectorSize * container.SectorSize
-	if s.Format == container.UDRW {
+	switch {
+	case s.Format == container.UDRW || s.Format == container.ASIF:
 		s.BandSize = 0
-	} else if s.BandSize == 0 {
+	case s.BandSize == 0 && s.Format == container.UDSP:
+		s.BandSize = container.DefaultImageBandSize
+	case s.BandSize == 0:
 		s.BandSize = container.DefaultBandSize
 	}
 	return s, nil
@@ -97,16 +100,24 @@ func offers(preference []string) bool {
 	return len(preference) == 0
 }
 
-// PeakBytes is the whole size for UDRW, which is allocated at once. A bundle
-// occupies its live bytes in whole bands, at most its size, and besides
-// four bands that tables and metadata touch and a thousandth for the FAT.
+// asifChunk is what ASIF images grow by, in bytes.
+const asifChunk = 1 << 20
+
+// PeakBytes is the whole size for UDRW, which is allocated at once. The others
+// occupy their live bytes in whole bands, at most their size, and besides
+// four bands that tables and metadata touch, the four chunks of an empty ASIF
+// image and its table, and a thousandth for the FAT.
 func (*Engine) PeakBytes(s engine.Spec, live int64) int64 {
 	s, err := normal(s)
 	if err != nil || s.Format == container.UDRW {
 		return s.Size
 	}
-	bands := (live + s.BandSize - 1) / s.BandSize * s.BandSize
-	return min(s.Size, bands) + 4*s.BandSize + s.Size/1000
+	band, fixed := s.BandSize, int64(0)
+	if s.Format == container.ASIF {
+		band, fixed = asifChunk, 5*asifChunk
+	}
+	bands := (live + band - 1) / band * band
+	return min(s.Size, bands) + 4*band + s.Size/1000 + fixed
 }
 
 // Create makes name with the extension of the format, its partition table and

@@ -143,7 +143,7 @@ func TestEveryFailingCallIsReported(t *testing.T) {
 		hostio.OpWrite, hostio.OpSync, hostio.OpDirSync, hostio.OpCreate, hostio.OpRemove, hostio.OpPunch, hostio.OpTruncate,
 		hostio.OpRename, hostio.OpAllocate, hostio.OpOpen, hostio.OpRead,
 	}
-	for _, format := range []string{"UDRW", "UDSB"} {
+	for _, format := range []string{"UDRW", "UDSB", "UDSP", "ASIF"} {
 		for _, kind := range kinds {
 			for k, struck := 1, true; struck; k += 1 + k/4 {
 				t.Run(fmt.Sprintf("%s %s %d", format, kind, k), func(t *testing.T) { struck = failingCall(t, format, kind, k) })
@@ -178,7 +178,7 @@ func failingCall(t *testing.T, format string, kind hostio.Kind, k int) (struck b
 
 // TestDiskFullAnywhere gives the host's disk room for some bytes only, and then room again: the image goes on.
 func TestDiskFullAnywhere(t *testing.T) {
-	for _, format := range []string{"UDRW", "UDSB"} {
+	for _, format := range []string{"UDRW", "UDSB", "UDSP", "ASIF"} {
 		for room, struck := int64(0), true; struck; room += 250_001 {
 			t.Run(fmt.Sprintf("%s %d bytes", format, room), func(t *testing.T) { struck = diskFull(t, format, room) })
 		}
@@ -194,6 +194,7 @@ func diskFull(t *testing.T, format string, room int64) (struck bool) {
 		return false
 	}
 	require.ErrorIs(t, err, syscall.ENOSPC)
+	t.Log(err)
 	f.NoSpaceAfter(-1)
 	if v.att != nil {
 		require.NoError(t, v.write("after", 100_000))
@@ -208,7 +209,7 @@ func diskFull(t *testing.T, format string, room int64) (struck bool) {
 
 // TestShortTransfers moves all data in small pieces.
 func TestShortTransfers(t *testing.T) {
-	for _, format := range []string{"UDRW", "UDSB"} {
+	for _, format := range []string{"UDRW", "UDSB", "UDSP", "ASIF"} {
 		f, dir, v, s := newVictim(t, format)
 		f.ShortTransfers(7001)
 		require.NoError(t, v.use(t.Context()))

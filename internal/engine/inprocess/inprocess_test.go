@@ -50,7 +50,7 @@ func verify(t *testing.T, c engine.Container, list []workload.Item, o workload.O
 }
 
 func TestLifeOfAnImage(t *testing.T) {
-	for _, format := range []string{"UDRW", "UDSB"} {
+	for _, format := range []string{"UDRW", "UDSB", "UDSP", "ASIF"} {
 		t.Run(format, func(t *testing.T) {
 			dir, e, ctx := place(t), inprocess.New(nil), t.Context()
 			s := engine.Spec{Format: format, Size: 48 << 20, BandSize: 1 << 20, VolumeName: "a longer name"}
@@ -76,7 +76,7 @@ func TestLifeOfAnImage(t *testing.T) {
 			twin, err := c.Transfer(ctx, dir, "twin")
 			require.NoError(t, err)
 			verify(t, twin, list, o)
-			other := map[string]string{"UDRW": "UDSB", "UDSB": "UDRW"}[format]
+			other := map[string]string{"UDRW": "UDSB", "UDSB": "UDRW", "UDSP": "ASIF", "ASIF": "UDSP"}[format]
 			conv, err := c.Convert(ctx, dir, "other", engine.Spec{Format: other, BandSize: 1 << 20})
 			require.NoError(t, err)
 			verify(t, conv, list, o)
@@ -147,8 +147,11 @@ func fsck(t *testing.T, dir *hostio.Dir, list ...engine.Container) {
 
 func TestRefusalsAndProbe(t *testing.T) {
 	e, dir := inprocess.New(nil), place(t)
-	for _, s := range []engine.Spec{{Format: "UDSP"}, {Format: "UDRW", Encryption: "AES-256"}, {Format: "UDRW", Filesystems: []string{"APFS"}}} {
+	for _, s := range []engine.Spec{{Format: "UDZO"}, {Format: "UDRW", Encryption: "AES-256"}, {Format: "UDRW", Filesystems: []string{"APFS"}}} {
 		require.ErrorAs(t, e.Supports(s), new(*engine.UnsupportedError))
+	}
+	for _, format := range []string{"UDSP", "ASIF"} {
+		require.NoError(t, e.Supports(engine.Spec{Format: format}))
 	}
 	require.NoError(t, e.Supports(engine.Spec{Format: "RAW", Filesystems: []string{"APFS", "exFAT"}}))
 	require.NoError(t, engine.Probe(t.Context(), e, dir))

@@ -93,7 +93,7 @@ func tree(t *testing.T, root string) map[string][32]byte {
 
 // TestSameSpecSameBytes: what makes one image differ from another is its name and spec, and what is done to it.
 func TestSameSpecSameBytes(t *testing.T) {
-	for _, format := range []string{"UDRW", "UDSB"} {
+	for _, format := range []string{"UDRW", "UDSB", "UDSP", "ASIF"} {
 		var got []map[string][32]byte
 		now := func() time.Time { return time.Date(2026, 3, 23, 1, 2, 3, 0, time.UTC) }
 		for _, name := range []string{"img", "img", "other"} {
@@ -117,7 +117,7 @@ func TestSameSpecSameBytes(t *testing.T) {
 
 // TestResident: after writing through the cache the pages are there, after an eviction they are not.
 func TestResident(t *testing.T) {
-	for _, format := range []string{"UDRW", "UDSB"} {
+	for _, format := range []string{"UDRW", "UDSB", "UDSP", "ASIF"} {
 		dir := place(t)
 		if _, _, kind, err := dir.FreeSpace(); err == nil && kind == "tmpfs" {
 			t.Skip("tmpfs is the cache")

@@ -110,7 +110,7 @@ func (s *session) resize(t *rapid.T) {
 func (s *session) convert(t *rapid.T) {
 	s.detached(t, func() {
 		s.n++
-		spec := engine.Spec{Format: rapid.SampledFrom([]string{"UDRW", "UDSB"}).Draw(t, "format"), BandSize: 1 << 20}
+		spec := engine.Spec{Format: rapid.SampledFrom([]string{"UDRW", "UDSB", "UDSP", "ASIF"}).Draw(t, "format"), BandSize: 1 << 20}
 		c, err := s.con.Convert(s.t.Context(), s.dir, fmt.Sprint("img", s.n), spec)
 		require.NoError(t, err)
 		require.NoError(t, s.con.Remove(s.t.Context()))
@@ -143,7 +143,7 @@ func TestImageAgainstModel(t *testing.T) {
 		dir, err := hostio.OpenDir(path)
 		require.NoError(rt, err)
 		defer dir.Close()
-		spec := engine.Spec{Format: rapid.SampledFrom([]string{"UDRW", "UDSB"}).Draw(rt, "first format"), Size: 24 << 20, BandSize: 1 << 20}
+		spec := engine.Spec{Format: rapid.SampledFrom([]string{"UDRW", "UDSB", "UDSP", "ASIF"}).Draw(rt, "first format"), Size: 24 << 20, BandSize: 1 << 20}
 		s := &session{t: t, dir: dir, files: map[string][]byte{}}
 		s.con, err = inprocess.New(nil).Create(t.Context(), dir, "img", spec)
 		require.NoError(rt, err)

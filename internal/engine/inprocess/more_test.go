@@ -14,7 +14,7 @@ import (
 
 // Every kind of damage that must show, shows.
 func TestDamageIsFound(t *testing.T) {
-	for _, format := range []string{"UDRW", "UDSB"} {
+	for _, format := range []string{"UDRW", "UDSB", "UDSP", "ASIF"} {
 		for _, kind := range []string{"header", "table", "volume"} {
 			t.Run(format+"/"+kind, func(t *testing.T) {
 				c, err := inprocess.New(nil).Create(t.Context(), place(t), "img", engine.Spec{Format: format, Size: 16 << 20})

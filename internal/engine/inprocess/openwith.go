@@ -10,16 +10,26 @@ import (
 )
 
 // OpenWith are command lines for macOS and for Linux with 7-Zip, exfatprogs and
-// the kernel's exFAT. Linux has no tool of its own for bundles: a line puts
-// the bands together to a raw image in the current folder, which the others
-// then open.
+// the kernel's exFAT. Linux has no tool of its own for sparse formats: a line
+// makes a raw image of one in the current folder, which the others then open.
+// For bundles it needs nothing, for UDSP fstool (crates.io), for ASIF
+// dissect.hypervisor (PyPI).
 func (c *image) OpenWith(name string) []string {
 	lines := []string{"hdiutil attach -readonly " + quote(name)}
-	if c.bundle() {
-		raw := strings.TrimSuffix(path.Base(name), container.Extension(container.UDSB)) + ".img"
+	raw := strings.TrimSuffix(path.Base(name), container.Extension(c.spec.Format)) + ".img"
+	switch c.spec.Format {
+	case container.UDSB:
 		lines = append(lines, fmt.Sprintf(
 			`truncate -s %d %[2]s && for b in %[3]s/bands/*; do dd if="$b" of=%[2]s bs=1M oflag=seek_bytes seek=$((0x${b##*/} * %[4]d)) conv=notrunc,sparse status=none; done`,
 			c.spec.Size, quote(raw), quote(name), c.spec.BandSize))
+		name = raw
+	case container.UDSP:
+		lines = append(lines, fmt.Sprintf("fstool convert %s %s", quote(name), quote(raw)))
+		name = raw
+	case container.ASIF:
+		lines = []string{"diskutil image attach --readOnly " + quote(name), fmt.Sprintf(
+			`python3 -c 'import shutil, sys; from dissect.hypervisor.disk.asif import ASIF; shutil.copyfileobj(ASIF(open(sys.argv[1], "rb")).open(), open(sys.argv[2], "wb"))' %s %s`,
+			quote(name), quote(raw))}
 		name = raw
 	}
 	at := gpt.FirstDefault * gpt.SectorSize

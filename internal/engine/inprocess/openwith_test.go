@@ -38,7 +38,7 @@ func lineWith(t *testing.T, lines []string, word string) string {
 
 // TestLinesThatOpenAnImage pastes the lines that a kept image comes with into a shell.
 func TestLinesThatOpenAnImage(t *testing.T) {
-	for _, format := range []string{"UDRW", "UDSB"} {
+	for _, format := range []string{"UDRW", "UDSB", "UDSP", "ASIF"} {
 		t.Run(format, func(t *testing.T) {
 			place := place(t)
 			c, err := inprocess.New(nil).Create(t.Context(), place, "it's a \"$PATH\" image", engine.Spec{Format: format, Size: 24 << 20, BandSize: 1 << 20})
@@ -52,10 +52,19 @@ func TestLinesThatOpenAnImage(t *testing.T) {
 			require.NoError(t, f.Close())
 			detach(t, a)
 			lines, here := c.OpenWith(filepath.Join(place.Path(), c.Name())), t.TempDir()
-			assert.Equal(t, "hdiutil", strings.Fields(lines[0])[0])
-			if format == "UDSB" {
+			assert.Contains(t, []string{"hdiutil", "diskutil"}, strings.Fields(lines[0])[0])
+			switch format {
+			case "UDSB":
 				needs(t, "dd")
 				shell(t, here, lineWith(t, lines, "truncate"))
+			case "UDSP":
+				needs(t, "fstool")
+				shell(t, here, lineWith(t, lines, "fstool"))
+			case "ASIF":
+				if err := exec.CommandContext(t.Context(), "python3", "-c", "import dissect.hypervisor").Run(); err != nil {
+					t.Skip("python3 has no dissect.hypervisor")
+				}
+				shell(t, here, lineWith(t, lines, "dissect"))
 			}
 			t.Run("7zz", func(t *testing.T) {
 				needs(t, "7zz")

@@ -33,7 +33,7 @@ var swaps = map[string]func(t *testing.T, path, foreign string){
 }
 
 func eachSwap(t *testing.T, do func(t *testing.T, c engine.Container, swap func())) {
-	for _, format := range []string{"UDRW", "UDSB"} {
+	for _, format := range []string{"UDRW", "UDSB", "UDSP", "ASIF"} {
 		for name, swap := range swaps {
 			t.Run(format+" "+name, func(t *testing.T) {
 				dir, e := fast(t), inprocess.New(nil)

@@ -148,7 +148,7 @@ func fillFile(f workload.File, data []byte, r *rand.Rand) error {
 
 // TestWritesDoNotWaitForOneAnother holds one worker's write up in the host and lets the others go on.
 func TestWritesDoNotWaitForOneAnother(t *testing.T) {
-	for _, format := range []string{"UDRW", "UDSB"} {
+	for _, format := range []string{"UDRW", "UDSB", "UDSP", "ASIF"} {
 		h := &holdUp{at: -1, reached: make(chan struct{}), release: make(chan struct{})}
 		c, err := inprocess.New(nil).Create(t.Context(), fast(t, hostio.WithHook(h)), "img", engine.Spec{Format: format, Size: 24 << 20, BandSize: 1 << 20})
 		require.NoError(t, err)

@@ -26,7 +26,7 @@ func TestXattr(t *testing.T) {
 	dir, err := hostio.OpenDir(t.TempDir())
 	require.NoError(t, err)
 	defer dir.Close()
-	for _, format := range []string{"UDRW", "UDSB"} {
+	for _, format := range []string{"UDRW", "UDSB", "UDSP", "ASIF"} {
 		c, err := New(nil).Create(t.Context(), dir, "image", engine.Spec{Format: format, Size: 8 << 20, Cache: hostio.CacheBuffered})
 		require.NoError(t, err)
 		const name = "com.apple.diskimages.recentcksum"
