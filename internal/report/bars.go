@@ -141,9 +141,17 @@ func (f figures) top(groups []group) float64 {
 func (v *view) bars(c *chart, f figures, groups []group, cases []string) {
 	var intervals, stats, ns []string
 	published, uncomparable, bare, clipped := false, false, false, false
+	values := slices.Clone(c.x.values)
+	for _, g := range groups {
+		for _, id := range cases {
+			if s := f.by[figureKey{id, g.phase, g.cycle}][g.op]; s != nil {
+				values = append(values, headline(s).Value)
+			}
+		}
+	}
+	sc := columnScale("B/s", values...)
 	t := table{ID: c.id + "-table", Caption: c.heading, Columns: []column{{"", "case", true}, {"", "bars", true},
-		{"", withUnit("measured", scaleOf("B/s", c.x.values...)), false}, {"", "interval", false}, {"", "published", false}, {"", "n", true}}}
-	sc := scaleOf("B/s", c.x.values...)
+		{"", withUnit("measured", sc), false}, {"", "interval", false}, {"", "published", false}, {"", "n", true}}}
 	for slot, g := range groups {
 		bar, whisker := series{role: "bar", name: g.name}, series{role: "whisker", name: g.name}
 		for i, caseID := range cases {

@@ -113,7 +113,7 @@ func driftRange(all []series) (low, high *float64) {
 	return pointer(max(digits(1-far), 0)), pointer(digits(1 + far))
 }
 
-func human3(v float64) string { return scale{1, ""}.number(v) }
+func human3(v float64) string { return scale{factor: 1}.number(v) }
 
 // stepRate is bytes over time from gate to last done.
 func stepRate(s *result.Step) (rate float64, ok bool) {

@@ -118,7 +118,7 @@ func relationTable(r result.Relation) table {
 	for _, p := range r.Points {
 		xs, ys = append(xs, p.X), append(ys, p.Y)
 	}
-	sx, sy := scaleOf(plan.Quantity(r.XOp).Unit(), xs...), scaleOf(plan.Quantity(r.YOp).Unit(), ys...)
+	sx, sy := columnScale(plan.Quantity(r.XOp).Unit(), xs...), columnScale(plan.Quantity(r.YOp).Unit(), ys...)
 	t := table{ID: "relation-" + plain(r.Name, 40), Caption: plain(r.Name, 120) + ": " + words(r.YOp) + " against " + words(r.XOp),
 		Columns: []column{{"", "case", true}, {"", withUnit(words(r.XOp), sx), false}, {"", "rank", false}, {"", withUnit(words(r.YOp), sy), false},
 			{"", "rank", false}, {"", "", true}}}

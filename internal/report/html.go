@@ -36,11 +36,10 @@ type page struct {
 	Summary  string
 	Facts    []pair
 	Tally    string
-	Claims   []claimView
+	Claims   []claimGroup
 	Departs  []departureView
 	Departed string // heading of the departures
 	Weak     []string
-	Shared   string
 	First    *table
 
 	FirstHeading string
@@ -86,7 +85,7 @@ func renderPage(w io.Writer, v *view) (err error) {
 		Policy: policy(echarts.Script, scriptSource), Style: template.CSS(styleSource),
 		Library: template.JS(echarts.Script), Script: template.JS(scriptSource),
 		Title: v.title, Source: v.source, Summary: v.summary, Facts: v.facts, Tally: verdictCount(v.claims), Claims: v.claims,
-		Departs: v.departures, Departed: v.departed, Weak: v.weak, Shared: v.shared, Sections: sections, Warnings: v.warnings, NotDone: v.notDone, Legend: v.legend,
+		Departs: v.departures, Departed: v.departed, Weak: v.weak, Sections: sections, Warnings: v.warnings, NotDone: v.notDone, Legend: v.legend,
 		Settings: v.settings, Hosts: v.hosts, Repeat: strings.Join(v.repeat, "\n"), Plan: v.canonical, Charts: echarts.Version(),
 	}
 	if len(v.sections) > 0 {

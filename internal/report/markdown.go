@@ -28,7 +28,7 @@ func renderMarkdown(v *view) []byte {
 		d := v.departures[i]
 		return md(d.Text) + zero(d.Cases != "", " *("+md(d.Cases)+")*")
 	})
-	claimsMarkdown(&b, v.claims, v.shared)
+	claimsMarkdown(&b, v.claims)
 	for _, s := range v.sections {
 		for _, t := range s.tables {
 			tableMarkdown(&b, t)
@@ -85,21 +85,34 @@ func listMarkdown(b *bytes.Buffer, heading string, n int, item func(int) string)
 	fmt.Fprintln(b)
 }
 
-func claimsMarkdown(b *bytes.Buffer, claims []claimView, shared string) {
-	if shared != "" {
-		defer fmt.Fprintf(b, "%s\n\n", md(shared))
-	}
-	listMarkdown(b, "Verdicts", len(claims), func(i int) string {
-		c := claims[i]
-		text := "**" + md(c.Word) + "**: " + md(c.Says) + " *(" + md(strings.Join(nonEmpty([]string{c.By, c.Scope}), ", ")) + ")*"
-		for _, line := range nonEmpty([]string{c.Reason, zero(c.Here != "", "Here: "+c.Here)}) {
-			text += "\n  - " + md(line)
+// claimsMarkdown lists the verdicts; claims that share a reason are a list below it.
+func claimsMarkdown(b *bytes.Buffer, groups []claimGroup) {
+	listMarkdown(b, "Verdicts", len(groups), func(i int) string {
+		g := groups[i]
+		word := "**" + md(g.Word) + "**"
+		if g.Reason == "" {
+			return word + ": " + claimMarkdown(g.Claims[0], "\n  - ")
 		}
-		for _, e := range c.Evidence {
+		text := word + ", " + md(g.Reason)
+		for _, c := range g.Claims {
+			text += "\n  - " + claimMarkdown(c, "\n    - ")
+		}
+		for _, e := range g.Common {
 			text += "\n  - " + md(e)
 		}
 		return text
 	})
+}
+
+func claimMarkdown(c claimView, item string) string {
+	text := md(c.Says) + " *(" + md(strings.Join(nonEmpty([]string{c.By, c.Scope}), ", ")) + ")*"
+	for _, line := range nonEmpty([]string{c.Reason, zero(c.Here != "", "Here: "+c.Here)}) {
+		text += item + md(line)
+	}
+	for _, e := range c.Evidence {
+		text += item + md(e)
+	}
+	return text
 }
 
 func tableMarkdown(b *bytes.Buffer, t table) {

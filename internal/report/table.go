@@ -179,7 +179,7 @@ func (f figures) publishedOn(op string) []string {
 	return out
 }
 
-// scaleFor is the one scale of a quantity over all rows, published figures included.
+// scaleFor is the scale of a quantity over all rows.
 func (f figures) scaleFor(op string) scale {
 	var values []float64
 	unit := ""
@@ -192,7 +192,7 @@ func (f figures) scaleFor(op string) scale {
 		unit = h.Unit
 		values = append(values, h.Value)
 	}
-	return scaleOf(unit, values...)
+	return columnScale(unit, values...)
 }
 
 // some reports whether any row satisfies test for a quantity.

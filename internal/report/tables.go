@@ -204,7 +204,7 @@ func (o opColumns) intervalCell(h *result.Estimate, same shared, book *notes) ce
 		}
 		return c
 	}
-	c := cell{Text: span(o.scale, h.CI), Title: ciText(h.CI)}
+	c := cell{Text: span(o.scale, h.CI, h.Unit), Title: ciText(h.CI)}
 	if same.ci == "" {
 		c.Marks = []int{book.mark("Interval: " + ciText(h.CI) + ".")}
 	}
@@ -212,8 +212,17 @@ func (o opColumns) intervalCell(h *result.Estimate, same shared, book *notes) ce
 }
 
 // span is an interval in words; where all values are one there is nothing to span.
-func span(s scale, ci *result.CI) string {
+func span(s scale, ci *result.CI, unit string) string {
+	if s.mixed != "" {
+		s = scaleOf(unit, ci.Low, ci.High)
+		if (ci.Low == 0 || s.legible(ci.Low)) && ci.Low != ci.High {
+			return span(s, ci, unit) + " " + s.suffix
+		}
+	}
 	low, high := s.number(ci.Low), s.number(ci.High)
+	if ci.Low != 0 && !s.legible(ci.Low) || ci.High != 0 && !s.legible(ci.High) {
+		low, high = human(ci.Low, unit), human(ci.High, unit)
+	}
 	switch {
 	case ci.Low == ci.High:
 		return "no spread"

@@ -43,7 +43,7 @@ func renderText(v *view, o TextOptions) []byte {
 		w.section(v, s)
 	}
 	w.fits(v.fits)
-	w.claims(v.claims, v.shared)
+	w.claims(v.claims)
 	if len(v.notDone) > 0 {
 		w.heading("Not measured, or not in full")
 		for _, p := range v.notDone {
@@ -232,7 +232,7 @@ func textRow(s *result.Summary, phase string, sc scale) (row []string, greyed, w
 		row[2], warned = "! "+row[2], true
 	}
 	if h.CI != nil {
-		row[3] = span(sc, h.CI)
+		row[3] = span(sc, h.CI, h.Unit)
 	}
 	var texts, ratios []string
 	for _, p := range s.Published {
@@ -290,25 +290,29 @@ func (w *textWriter) grid(rows [][]string, heads map[int]string, left int) {
 
 var verdictStyle = map[string]string{result.Holds: "32", result.DoesNotHold: "31", result.CannotTell: "33", result.NotMeasured: "2"}
 
-func (w *textWriter) claims(claims []claimView, shared string) {
-	if len(claims) == 0 {
+func (w *textWriter) claims(groups []claimGroup) {
+	if len(groups) == 0 {
 		return
 	}
-	w.heading("Verdicts: " + verdictCount(claims))
-	w.wrapped("  ", shared)
-	for _, c := range claims {
-		w.wrapped("  "+w.pad(c)+" ", c.Says+" ("+c.By+")")
-		indent := strings.Repeat(" ", 17)
-		w.wrapped(indent, c.Reason)
-		if c.Here != "" {
-			w.wrapped(indent, "here: "+c.Here)
+	w.heading("Verdicts: " + verdictCount(groups))
+	indent := strings.Repeat(" ", 17)
+	for _, g := range groups {
+		first, hang := "  "+w.pad(g)+" ", indent
+		if g.Reason != "" {
+			w.wrapped(first, g.Reason)
+			first, hang = indent+"• ", indent+"  "
+		}
+		for _, c := range g.Claims {
+			w.wrapped(first, c.Says+" ("+c.By+")")
+			w.wrapped(hang, c.Reason)
+			w.wrapped(hang, zero(c.Here != "", "here: "+c.Here))
 		}
 	}
 }
 
 // pad is the verdict in a column of its own.
-func (w *textWriter) pad(c claimView) string {
-	return w.paint(verdictStyle[c.Verdict], c.Word) + strings.Repeat(" ", max(14-width(c.Word), 0))
+func (w *textWriter) pad(g claimGroup) string {
+	return w.paint(verdictStyle[g.Verdict], g.Word) + strings.Repeat(" ", max(14-width(g.Word), 0))
 }
 
 func (w *textWriter) warnings(v *view) {

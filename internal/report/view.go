@@ -24,8 +24,7 @@ type view struct {
 	departures     []departureView
 	departed       string   // heading of the departures
 	weak           []string // what weakens the run as a whole, for the first screen
-	claims         []claimView
-	shared         string    // the reason that several claims were not measured for, given once
+	claims         []claimGroup
 	sections       []section // tables of figures; the first stands on the first screen
 	relations      []table
 	fits           []fitView
@@ -56,9 +55,9 @@ func newView(p *plan.Plan, r *result.Result) *view {
 	}
 	v.departed = "Departures from what was published"
 	if v.source == "" {
-		v.departed = "Departures from the plan"
+		v.departed = "Departures from the plan as written"
 	}
-	v.claims, v.shared = claimViews(r.Claims)
+	v.claims = claimGroups(r.Claims)
 	v.tables()
 	v.fits = v.fitViews()
 	v.collectWarnings()

@@ -1,0 +1,70 @@
+package report
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"dmgbench/internal/plan"
+	"dmgbench/internal/report/reporttest"
+	"dmgbench/internal/result"
+)
+
+// sharing is the sample with claims of which three share a reason.
+func sharing() (*plan.Plan, *result.Result) {
+	p, r := reporttest.Sample()
+	const why, apart = "this engine imitates it", "this run departs in scale"
+	r.Claims = []result.Claim{
+		{ID: "1", Says: "first", By: "author", Verdict: result.NotMeasured, Reason: why, Here: "seen alpha", Evidence: []string{"number 1", apart}},
+		{ID: "2", Says: "second", By: "us", Verdict: result.Holds, Reason: "it holds", Evidence: []string{"number 2"}},
+		{ID: "3", Says: "third", By: "author", Verdict: result.NotMeasured, Reason: why, Here: "seen beta", Evidence: []string{"number 3", apart}},
+		{ID: "4", Says: "fourth", By: "us", Verdict: result.NotMeasured, Reason: why, Here: "seen beta", Evidence: []string{"number 4"}},
+		{ID: "5", Says: "fifth", By: "us", Verdict: result.CannotTell, Reason: "it holds", Evidence: []string{"number 5"}},
+	}
+	return p, r
+}
+
+func TestASharedReasonIsSaidOnce(t *testing.T) {
+	t.Parallel()
+	for what, out := range map[string]string{"text": text(t, sharing, TextOptions{}), "markdown": markdown(t, sharing), "page": html(t, sharing)} {
+		_, verdicts, found := strings.Cut(out, "Verdicts")
+		require.True(t, found, what)
+		assert.Equal(t, 1, strings.Count(verdicts, "this engine imitates it"), what)
+		assert.Contains(t, verdicts, "3 claims: this engine imitates it", what)
+		assert.Equal(t, 2, strings.Count(verdicts, "it holds"), "%s: the same words behind two verdicts are two reasons", what)
+		assert.Equal(t, 1, strings.Count(verdicts, "seen beta"), what)
+		last := -1
+		for _, says := range []string{"first", "third", "fourth", "second", "fifth"} {
+			at := strings.Index(verdicts, says)
+			assert.Greater(t, at, last, "%s: %s", what, says)
+			last = at
+		}
+		if what == "text" {
+			continue
+		}
+		for _, e := range []string{"number 1", "number 2", "number 3", "number 4", "number 5", "the author’s claim, each of 2: this run departs in scale"} {
+			assert.Equal(t, 1, strings.Count(verdicts, e), "%s: %s", what, e)
+		}
+	}
+	assert.Equal(t, "1 holds, 1 cannot tell, 3 not measured", verdictCount(newView(sharing()).claims))
+}
+
+func TestDeparturesFromAPlanWithoutSource(t *testing.T) {
+	t.Parallel()
+	own := func() (*plan.Plan, *result.Result) {
+		p, r := reporttest.Sample()
+		p.Source = nil
+		return p, r
+	}
+	for what, render := range map[string]func(maker) string{
+		"text":     func(m maker) string { return text(t, m, TextOptions{}) },
+		"markdown": func(m maker) string { return markdown(t, m) },
+		"page":     func(m maker) string { return html(t, m) },
+	} {
+		assert.Contains(t, render(own), "Departures from the plan as written", what)
+		assert.NotContains(t, render(own), "Departures from what was published", what)
+		assert.Contains(t, render(reporttest.Sample), "Departures from what was published", what)
+	}
+}

@@ -1,0 +1,107 @@
+package report
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"dmgbench/internal/plan"
+	"dmgbench/internal/report/reporttest"
+	"dmgbench/internal/result"
+)
+
+func TestColumnsHaveOneUnitWhereItReads(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		unit   string
+		values []float64
+		want   string
+	}{
+		{"B", []float64{2e9, 117e6}, "2.00 GB, 0.117 GB"},
+		{"B", []float64{93e6, 4096, 0}, "93.0 MB, 4.10 kB, 0 B"},
+		{"B", []float64{0, 0}, "0 B, 0 B"},
+		{"B", []float64{5e6, -3000}, "5.00 MB, -3.00 kB"},
+		{"s", []float64{2, 0.004}, "2.00 s, 4.00 ms"},
+		{"B/s", []float64{2e9, 90e6}, "2.00 GB/s, 90.0 MB/s"},
+		{"1", []float64{18, 0}, "18, 0"},
+	} {
+		sc := columnScale(c.unit, c.values...)
+		var got []string
+		for _, v := range c.values {
+			got = append(got, sc.text(v))
+		}
+		assert.Equal(t, c.want, strings.Join(got, ", "))
+	}
+}
+
+func TestSpanHasTheUnitsThatItNeeds(t *testing.T) {
+	t.Parallel()
+	one, mixed := columnScale("B", 5e6), columnScale("B", 5e6, 4096)
+	for _, c := range []struct {
+		sc        scale
+		low, high float64
+		want      string
+	}{
+		{one, 4e6, 6e6, "4.00–6.00"}, {one, 0, 6e6, "0–6.00"}, {one, 4096, 6e6, "4.10 kB–6.00 MB"}, {one, -1e6, 2e6, "-1.00 to 2.00"},
+		{mixed, 4000, 4200, "4.00–4.20 kB"}, {mixed, 4000, 6e6, "4.00 kB–6.00 MB"}, {mixed, 7, 7, "no spread"}, {mixed, 0, 0, "no spread"},
+	} {
+		assert.Equal(t, c.want, span(c.sc, &result.CI{Low: c.low, High: c.high}, "B"))
+	}
+}
+
+// Whatever values meet in a column: no cell begins with zeros, none is long, nought has its unit.
+func TestEveryCellReads(t *testing.T) {
+	t.Parallel()
+	zeros := regexp.MustCompile(`^-?0\.0`)
+	rapid.Check(t, func(t *rapid.T) {
+		unit := rapid.SampledFrom([]string{"B", "B/s"}).Draw(t, "unit")
+		values := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) float64 {
+			return float64(rapid.Int64Range(-1<<rapid.IntRange(0, 50).Draw(t, "power"), 1<<50).Draw(t, "value"))
+		}), 1, 6).Draw(t, "values")
+		sc := columnScale(unit, values...)
+		for _, v := range values {
+			text := sc.text(v)
+			if zeros.MatchString(text) || len(text) > 12 || v == 0 && text != "0 "+unit {
+				t.Fatalf("%v of %v is printed as %q", v, values, text)
+			}
+		}
+	})
+}
+
+// unreadable is how a small size looks in the unit of a large one.
+var unreadable = regexp.MustCompile(`[>| ](0|0\.00\d+) [kMG]B|[>|] ?0\.00\d+(</bdi>| \|)`)
+
+func TestSmallSizesAreReadableInEveryRendering(t *testing.T) {
+	t.Parallel()
+	m := func() (*plan.Plan, *result.Result) {
+		p, r := reporttest.Sample()
+		small := []float64{4096, 0, 140e6}
+		for i, n := 0, 0; i < len(r.Summaries); i++ {
+			if s := &r.Summaries[i]; s.Op == "live" {
+				s.Estimates[0].Value, n = small[n%3], n+1
+			}
+		}
+		return p, r
+	}
+	for what, out := range map[string]string{"text": text(t, m, TextOptions{}), "markdown": markdown(t, m), "page": html(t, m)} {
+		for _, want := range []string{"4.10 kB", "0 B", "140 MB"} {
+			assert.Contains(t, out, want, what)
+		}
+		assert.False(t, unreadable.MatchString(out), "%s: %q", what, unreadable.FindString(out))
+	}
+	for line := range strings.Lines(text(t, m, TextOptions{})) {
+		require.LessOrEqual(t, width(strings.TrimRight(line, "\n")), 80, line)
+	}
+}
+
+func TestRatiosWithoutRowsOfZeros(t *testing.T) {
+	t.Parallel()
+	assert.Equal(t, "0.421×", ratio(0.421))
+	assert.Equal(t, "0.00642×", ratio(0.00642))
+	assert.Equal(t, "6.59e-5×", ratio(0.0000659))
+	assert.Equal(t, "1.00e-10×", ratio(1e-10))
+}
