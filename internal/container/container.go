@@ -12,7 +12,7 @@
 //
 // Formats it cannot serve are an [*UnsupportedError] that names what was
 // found, never an image opened as something else: encrypted containers,
-// compressed UDIF, writing to backing-store version 2, sparse formats with
+// segmented UDIF, writing to UDIF and to backing-store version 2, formats with
 // versions, flags or codes that are not known. A container
 // that somebody else has open for writing is [ErrInUse]. A container that was
 // deleted, renamed or replaced while open makes Flush, Close, Resize, Compact
@@ -89,6 +89,14 @@ type Image interface {
 // something that whoever attaches them should know.
 type Warner interface{ Warnings() []string }
 
+// Resident is implemented by images that keep the device in another order than
+// the host's file.
+type Resident interface {
+	// Resident returns the share, 0 to 1, of n bytes from off of the device that
+	// the host's cache holds. What has no place in the file is in no cache.
+	Resident(off, n int64) (share float64, err error)
+}
+
 // Usage is what a container takes on the host, in bytes of its files.
 type Usage struct {
 	Allocated int64 // from st_blocks, as `du` counts
@@ -114,6 +122,8 @@ type Spec struct {
 	Format   string // UDRW, UDSB, UDSP or ASIF
 	Size     int64  // of the device, bytes, a multiple of 512
 	BandSize int64  // UDSB, UDSP: a multiple of 512 from MinBandSize to MaxBandSize; 0 means the default
+	// ID is the identifier that ASIF images carry; zero means a random one.
+	ID [16]byte
 }
 
 // OpenOptions says how Open opens a container. The zero value opens it for

@@ -38,12 +38,27 @@ func openFile(dir *hostio.Dir, name string, k kind, o OpenOptions) (Image, error
 	if k.stub && !o.ReadOnly {
 		return nil, &UnsupportedError{Path: path, Found: "UDIF stub", Doing: "opening for writing"}
 	}
+	if k.format == udifFamily && !o.ReadOnly {
+		return nil, &UnsupportedError{Path: path, Found: "UDIF image with tables, which is read-only", Doing: "opening for writing"}
+	}
 	f, err := openStore(dir, name, o)
 	if err != nil {
 		return nil, err
 	}
-	if k.format == UDRW {
+	return openContent(f, k, o)
+}
+
+// openContent opens the layout in f and takes f over.
+func openContent(f store, k kind, o OpenOptions) (Image, error) {
+	switch k.format {
+	case UDRW:
 		return newRaw(f, k.size, o)
+	case udifFamily:
+		img, err := openUDIF(f)
+		if err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+		return img, nil
 	}
 	img, err := openMapped(f, k.format, o)
 	if err != nil {

@@ -13,13 +13,17 @@ import (
 
 // kind is what a probe found.
 type kind struct {
-	format  string // of those that Create makes
+	format  string // of those that Create makes, or UDIF
 	info    info   // of a bundle
 	backup  bool   // info came from Info.bckup
 	size    int64  // of the device, for UDRW
 	stub    bool   // raw data followed by an empty koly trailer
 	refused string // why it cannot be served; empty if it can
 }
+
+// udifFamily is the kind of all UDIF images with tables; which format one is
+// the runs in it say.
+const udifFamily = "UDIF"
 
 // probe finds out what a container is, without trusting its extension. The
 // order is that of Apple's tools: encryption first, then the layouts.
@@ -132,7 +136,13 @@ func probeFile(f *hostio.File) (kind, error) {
 	if err != nil || found != "" {
 		return kind{refused: found}, err
 	}
-	head, err := readExactly(f, 0, min(st.Size, 4))
+	return probeContent(f, st.Size)
+}
+
+// probeContent looks at a file that is not encrypted, or at what the
+// encryption hides.
+func probeContent(f io.ReaderAt, size int64) (kind, error) {
+	head, err := readExactly(f, 0, min(size, 4))
 	if err != nil {
 		return kind{}, err
 	}
@@ -144,26 +154,26 @@ func probeFile(f *hostio.File) (kind, error) {
 	case "koly":
 		return kind{refused: "very old UDIF with its trailer in front"}, nil
 	}
-	trailer, err := readExactly(f, max(st.Size-512, 0), min(st.Size, 512))
+	trailer, err := readExactly(f, max(size-512, 0), min(size, 512))
 	if err != nil {
 		return kind{}, err
 	}
 	if bytes.HasPrefix(trailer, []byte("koly")) && len(trailer) == 512 {
-		return probeTrailer(trailer, st.Size), nil
+		return probeTrailer(trailer, size), nil
 	}
-	if st.Size == 0 || st.Size%SectorSize != 0 {
-		return kind{refused: fmt.Sprintf("file of %d bytes, no multiple of %d", st.Size, SectorSize)}, nil
+	if size == 0 || size%SectorSize != 0 {
+		return kind{refused: fmt.Sprintf("file of %d bytes, no multiple of %d", size, SectorSize)}, nil
 	}
-	return kind{format: UDRW, size: st.Size}, nil
+	return kind{format: UDRW, size: size}, nil
 }
 
 // probeTrailer reads a koly trailer. Old tools left one without property list
-// and resource fork behind raw data; all others describe compressed runs.
+// and resource fork behind raw data; all others describe runs.
 func probeTrailer(t []byte, size int64) kind {
 	u64 := func(at int) uint64 { return binary.BigEndian.Uint64(t[at:]) }
 	offset, length, rsrc, xml := u64(24), u64(32), u64(48), u64(224)
 	if rsrc != 0 || xml != 0 {
-		return kind{refused: "UDIF image (UDRO, UDZO, ULFO or another of that family)"}
+		return kind{format: udifFamily}
 	}
 	if offset != 0 || length == 0 || length > uint64(size-512) || length%SectorSize != 0 {
 		return kind{refused: "UDIF stub whose trailer contradicts the file"}

@@ -25,7 +25,7 @@ func (f Finding) String() string {
 }
 
 // Verify looks at a closed container's structure, not at what its device
-// holds. An error means that it could not look; findings are what it saw.
+// holds; but a UDIF image is read whole, and its checksums are computed. An error means that it could not look; findings are what it saw.
 func Verify(dir *hostio.Dir, name string) ([]Finding, error) {
 	k, err := probe(dir, name)
 	if errors.Is(err, ErrCorrupt) {
@@ -39,6 +39,9 @@ func Verify(dir *hostio.Dir, name string) ([]Finding, error) {
 	}
 	if k.format == UDRW {
 		return nil, nil // probing has checked all there is
+	}
+	if k.format == udifFamily {
+		return verifyUDIF(dir, name)
 	}
 	if k.format != UDSB {
 		return verifyMapped(dir, name, k)
