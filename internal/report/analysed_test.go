@@ -59,13 +59,23 @@ model = "line"
 // analysedSample is the sample with what the analysis makes of it under a plan that was parsed.
 func analysedSample(t *testing.T) (*plan.Plan, *result.Result) {
 	t.Helper()
+	p, r := bareSample(t)
+	require.NoError(t, analysis.Analyse(p, r))
+	return p, r
+}
+
+// bareSample is the sample as it was folded, without any conclusion.
+func bareSample(t *testing.T) (*plan.Plan, *result.Result) {
+	t.Helper()
 	p, problems := plan.Parse("sample", []byte(sampleText))
 	if problems != nil {
 		require.Empty(t, problems.Errors())
 	}
 	_, r := reporttest.Sample()
-	r.Summaries, r.Claims, r.Departures, r.Warnings = nil, nil, nil, nil
-	require.NoError(t, analysis.Analyse(p, r))
+	r.Summaries, r.Claims, r.Departures, r.Warnings, r.Fits, r.Relations = nil, nil, nil, nil, nil, nil
+	for i := range r.Cases {
+		r.Cases[i].Warnings = nil
+	}
 	return p, r
 }
 

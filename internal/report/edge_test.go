@@ -43,6 +43,15 @@ func end(r *result.Result, status string, steps bool) {
 	}
 }
 
+// shrink leaves two of three phases, and one sparse bundle: what is at the border is there all the same.
+func shrink(r *result.Result) {
+	r.Cases = slices.DeleteFunc(r.Cases, func(c result.Case) bool { return c.ID == "format=UDSB,encryption=AES-256" })
+	for i := range r.Cases {
+		c := &r.Cases[i]
+		c.Steps = slices.DeleteFunc(c.Steps, func(s result.Step) bool { return s.Phase == "part-full" })
+	}
+}
+
 func eachSample(r *result.Result, do func(s *result.Sample)) {
 	for i := range r.Cases {
 		for j := range r.Cases[i].Steps {
@@ -128,11 +137,8 @@ func TestEdges(t *testing.T) {
 	for name, change := range edges {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p, r := analysedSample(t)
-			r.Summaries, r.Claims, r.Departures, r.Warnings, r.Fits, r.Relations = nil, nil, nil, nil, nil, nil
-			for i := range r.Cases {
-				r.Cases[i].Warnings = nil
-			}
+			p, r := bareSample(t)
+			shrink(r)
 			change(r)
 			require.NoError(t, analysis.Analyse(p, r))
 			m := func() (*plan.Plan, *result.Result) { return p, r }

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"dmgbench/internal/report/reporttest"
+	"dmgbench/third_party/echarts"
 )
 
 // element is one start tag of a page.
@@ -30,8 +31,13 @@ var scriptOrStyle = regexp.MustCompile(`(?s)(<(script|style)\b[^>]*>)(.*?)(</(sc
 func parse(t *testing.T, page string) (elements []element, raw []string) {
 	t.Helper()
 	page = strings.TrimPrefix(page, "<!doctype html>")
+	const library = "the charting library" // a megabyte, that nobody needs to search
+	page = strings.Replace(page, echarts.Script, library, 1)
 	page = scriptOrStyle.ReplaceAllStringFunc(page, func(m string) string {
 		parts := scriptOrStyle.FindStringSubmatch(m)
+		if parts[3] == library {
+			parts[3] = echarts.Script
+		}
 		raw = append(raw, parts[3])
 		return parts[1] + parts[4]
 	})
