@@ -40,8 +40,8 @@ var _ layout = (*asif)(nil)
 // asifLocks is more than a step of a transfer has chunks.
 const asifLocks = 4 * mappedRun
 
-func createASIF(dir *hostio.Dir, name string, size int64) error {
-	h := newASIF(size)
+func createASIF(dir *hostio.Dir, name string, size int64, id [16]byte) error {
+	h := newASIF(size, id)
 	return createFile(dir, name, func(f *hostio.File) error { return h.write(f) })
 }
 

@@ -66,13 +66,15 @@ func (h *asifHead) derive() {
 	h.firstFree = ceil(max(h.dirs[0], h.dirs[1])+h.dirLen, h.chunk)
 }
 
-// newASIF is the header of a new image.
-func newASIF(size int64) asifHead {
+// newASIF is the header of a new image; an id of zeros means a random one.
+func newASIF(size int64, id [16]byte) asifHead {
 	h := asifHead{dirs: [2]int64{asifHeader, 0}, blocks: size / asifBlock, most: asifMaxBlock, chunk: asifChunk, block: asifBlock, meta: asifMeta}
 	h.derive()
 	h.dirs[1] = h.dirs[0] + h.dirLen
 	h.derive()
-	_, _ = rand.Read(h.uuid[:])
+	if h.uuid = id; id == [16]byte{} {
+		_, _ = rand.Read(h.uuid[:])
+	}
 	h.uuid[6], h.uuid[8] = h.uuid[6]&0x0f|0x40, h.uuid[8]&0x3f|0x80
 	return h
 }

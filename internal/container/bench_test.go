@@ -29,7 +29,7 @@ type load struct {
 // of writing and reading with the quartiles of writing, and the plain rates. A
 // ratio of 1 means that the image is as fast.
 func BenchmarkImage(b *testing.B) {
-	for _, format := range []string{UDSB, UDRW} {
+	for _, format := range []string{UDSB, UDRW, UDSP, ASIF} {
 		for _, l := range []load{
 			{format, 1, 40, 2_000_000, 2_000_000}, {format, 1, 40, 2 << 20, 1 << 20},
 			{format, 1, 10, 20_000_000, 1 << 20}, {format, 1, 10, 20_000_000, 20_000_000},

@@ -327,7 +327,7 @@ func createSmallASIF(d *hostio.Dir) error {
 }
 
 func smallASIF(size int64) asifHead {
-	h := newASIF(size)
+	h := newASIF(size, [16]byte{})
 	h.chunk, h.most = smallChunk, 8<<30/512
 	h.meta = h.most*h.block/h.chunk - 1
 	h.derive()

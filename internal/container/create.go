@@ -41,7 +41,7 @@ func Create(dir *hostio.Dir, name string, s Spec) error {
 				break
 			}
 			if s.Size <= asifMaxSize {
-				return createASIF(dir, name, s.Size)
+				return createASIF(dir, name, s.Size, s.ID)
 			}
 			err = errBadSize
 		case UDSB:

@@ -137,6 +137,6 @@ func FuzzASIF(f *testing.F) {
 }
 
 func newASIFHeader() []byte {
-	h := newASIF(10 << 30)
+	h := newASIF(10<<30, [16]byte{})
 	return h.encode()
 }

@@ -62,6 +62,7 @@ type layout interface {
 var (
 	_ Image           = (*mapped)(nil)
 	_ blockdev.Padder = (*mapped)(nil)
+	_ Resident        = (*mapped)(nil)
 )
 
 // mappedRun is the most chunks that one step of a transfer spans.

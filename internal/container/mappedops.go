@@ -97,6 +97,30 @@ func (m *mapped) Evict(off, n int64) error {
 	return nil
 }
 
+// Resident implements [Resident].
+func (m *mapped) Resident(off, n int64) (share float64, err error) {
+	if err := m.enter(m.path); err != nil {
+		return 0, err
+	}
+	defer m.RUnlock()
+	if err := blockdev.CheckRange(off, n, m.size); err != nil || n == 0 {
+		return 0, err
+	}
+	sum, whole := 0.0, n
+	for n > 0 {
+		at, part, _ := m.extent(off, n)
+		if at != 0 {
+			s, err := m.f.Resident(at, part)
+			if err != nil {
+				return 0, err
+			}
+			sum += s * float64(part)
+		}
+		off, n = off+part, n-part
+	}
+	return sum / float64(whole), nil
+}
+
 func (m *mapped) Close() error {
 	m.Lock()
 	defer m.Unlock()

@@ -46,7 +46,8 @@ func (s *memStore) PunchHole(off, n int64) error {
 	s.do(hostio.Op{Kind: hostio.OpPunch, Off: off, Len: n})
 	return nil
 }
-func (s *memStore) EvictRange(off, n int64) error { return nil }
+func (s *memStore) EvictRange(off, n int64) error          { return nil }
+func (s *memStore) Resident(off, n int64) (float64, error) { return 1, nil }
 func (s *memStore) Sync(m hostio.SyncMode) (hostio.SyncMode, error) {
 	s.do(hostio.Op{Kind: hostio.OpSync})
 	return m, nil

@@ -29,6 +29,8 @@ type store interface {
 	// leaves the content as it was.
 	PunchHole(off, n int64) error
 	EvictRange(off, n int64) error
+	// Resident is [hostio.File.Resident].
+	Resident(off, n int64) (float64, error)
 	// Sync makes durable what was written before, length and holes included.
 	Sync(mode hostio.SyncMode) (hostio.SyncMode, error)
 	// Check is hostio.ErrReplaced once the name leads elsewhere.

@@ -41,13 +41,16 @@ func TestShippedPlansRun(t *testing.T) {
 	}
 }
 
+// made are the formats of the in-process engine.
+var made = []string{"UDRW", "UDSB", "UDSP", "ASIF"}
+
 // unable says what the in-process engine cannot do of a case, as its reason to skip it has it.
 func unable(c plan.Case) string {
 	s := c.Settings
 	switch {
 	case s.Target == "directory":
 		return ""
-	case s.Format != "UDRW" && s.Format != "UDSB":
+	case !slices.Contains(made, s.Format):
 		return "format " + s.Format
 	case s.Encryption != "none":
 		return "encryption " + s.Encryption
@@ -55,7 +58,7 @@ func unable(c plan.Case) string {
 		return "file system " + s.Filesystems[0]
 	}
 	for _, st := range unrolled(c.Steps) {
-		if st.Do == "convert" && st.Format != "UDRW" && st.Format != "UDSB" {
+		if st.Do == "convert" && !slices.Contains(made, st.Format) {
 			return "format " + st.Format
 		}
 	}
@@ -140,10 +143,7 @@ func (s *shipped) checkPublished() {
 
 // unjudged are our claims about any engine that need a case which this engine skips.
 var unjudged = map[string][]string{
-	"full-matrix": {"asif-reads-near-native", "bundle-encryption-cheap", "image-encryption-cheap", "encrypted-bundle-faster",
-		"key-length", "encryption-size"},
-	"repair-2026":       {"nothing-lost-asif"},
-	"which-format-2023": {"overhead-sparse-image"},
+	"full-matrix": {"bundle-encryption-cheap", "image-encryption-cheap", "encrypted-bundle-faster", "key-length", "encryption-size"},
 }
 
 func (s *shipped) checkClaims(name string, rounds int) {

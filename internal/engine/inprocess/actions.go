@@ -27,7 +27,7 @@ func (c *image) Convert(ctx context.Context, dir *hostio.Dir, name string, s eng
 	}
 	file := withExtension(name, s.Format)
 	err = c.with(ctx, "converting", true, func(src container.Image) (err error) {
-		if err := container.Create(dir, file, container.Spec{Format: s.Format, Size: s.Size, BandSize: s.BandSize}); err != nil {
+		if err := container.Create(dir, file, containerSpec(name, s)); err != nil {
 			return err
 		}
 		defer func() {

@@ -193,7 +193,11 @@ func (c *image) bands() ([]bandFile, error) {
 }
 
 func (c *image) truncate() error {
-	longest := bandFile{c.file, c.spec.Size}
+	fi, err := c.dir.Lstat(c.file)
+	if err != nil {
+		return gone(err)
+	}
+	longest := bandFile{c.file, fi.Size()}
 	if c.bundle() {
 		bands, err := c.bands()
 		if err != nil {

@@ -137,6 +137,7 @@ func explained(finding string) bool {
 	for _, ok := range []string{
 		"dirty flag", "lost clusters", "chain is longer", ".Info", "Info.bckup: differs", "bands/", "the backup table is",
 		"primary and backup table differ", "the primary table is damaged", "backup boot region",
+		"a compaction was interrupted",
 	} {
 		if strings.HasPrefix(finding, ok) {
 			return true

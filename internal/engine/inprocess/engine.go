@@ -131,7 +131,7 @@ func (e *Engine) Create(ctx context.Context, dir *hostio.Dir, name string, s eng
 		return nil, err
 	}
 	file := withExtension(name, s.Format)
-	if err := container.Create(dir, file, container.Spec{Format: s.Format, Size: s.Size, BandSize: s.BandSize}); err != nil {
+	if err := container.Create(dir, file, containerSpec(name, s)); err != nil {
 		return nil, err
 	}
 	if err := format(dir, file, name, s); err != nil {
@@ -158,7 +158,7 @@ func format(dir *hostio.Dir, file, seed string, s engine.Spec) (err error) {
 		err = errors.Join(err, img.Close())
 	}()
 	// Identifiers come from name and spec, not from chance: images made twice are equal.
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%d\x00%d\x00%s", seed, s.Format, s.Size, s.BandSize, s.VolumeName))
+	sum := digest(seed, s)
 	t, err := gpt.Single(img.Size(), guid(sum[:16]), gpt.BasicData, guid(sum[8:24]), partitionName, gpt.FirstDefault)
 	if err != nil {
 		return fmt.Errorf("partitioning %q: %w", file, err)
@@ -179,6 +179,15 @@ func format(dir *hostio.Dir, file, seed string, s engine.Spec) (err error) {
 		return fmt.Errorf("formatting %q: %w", file, err)
 	}
 	return img.Flush()
+}
+
+func digest(seed string, s engine.Spec) [32]byte {
+	return sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%d\x00%d\x00%s", seed, s.Format, s.Size, s.BandSize, s.VolumeName))
+}
+
+func containerSpec(seed string, s engine.Spec) container.Spec {
+	sum := digest("container "+seed, s)
+	return container.Spec{Format: s.Format, Size: s.Size, BandSize: s.BandSize, ID: [16]byte(sum[:16])}
 }
 
 // guid makes b a version 4 identifier as RFC 9562 lays it out, in the mixed byte order of the disk.

@@ -84,14 +84,14 @@ func (c *image) volumeSize(part blockdev.Device, size int64) error {
 }
 
 // Compact deletes the bands that hold nothing of the volume, as `hdiutil
-// compact` does for bundles; UDRW has nothing to compact. Free parts of bands
+// compact` does; UDRW has nothing to compact. Free parts of bands
 // that are in use stay allocated: trimming is for those.
 func (c *image) Compact(ctx context.Context, _ engine.CompactOptions) (engine.Report, error) {
 	if err := c.same(ctx, "compacting", true); err != nil {
 		return engine.Report{}, err
 	}
-	if !c.bundle() {
-		return engine.Report{}, refuse("compacting "+c.spec.Format, "use UDSB, or let attaching trim the image")
+	if c.spec.Format == container.UDRW {
+		return engine.Report{}, refuse("compacting "+c.spec.Format, "use a sparse format, or let attaching trim the image")
 	}
 	var r engine.Report
 	err := c.with(ctx, "compacting", false, func(img container.Image) error {
