@@ -54,10 +54,13 @@ func TestWorkAlike(t *testing.T) {
 	long := os.Getenv("DMGBENCH_LONG") != ""
 	remounts := map[bool]int{true: 20, false: 3}[long]
 	for _, v := range volumes {
-		for _, format := range []string{"UDRW", "UDSB"} {
+		for _, format := range []string{"UDRW", "UDSB", "UDSP", "ASIF"} {
 			t.Run(v.name+"/"+format, func(t *testing.T) {
 				if quick := v.name+format == "ext4UDSB" || v.name+format == "exFATUDRW"; !long && !quick {
 					t.Skip("long: set DMGBENCH_LONG=1 (make test-long)")
+				}
+				if format == "ASIF" && v.name != "exFAT" { // diskutil makes it, with the file systems of its own
+					t.Skip("diskutil makes exFAT only")
 				}
 				dir := t.TempDir()
 				enginetest.Run(t, func() engine.Engine { return workAlike(t) }, dir, enginetest.Options{

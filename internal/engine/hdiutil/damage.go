@@ -58,7 +58,11 @@ func (c *image) harmDevice(kind string) (err error) {
 		if last < 0 {
 			return gpt.ErrNoTable
 		}
-		places, n = []int64{t.Partitions[last].Offset()}, 4096
+		start := t.Partitions[last].Offset()
+		places, n = []int64{start}, 4096
+		if c.fs.name == "btrfs" { // its first superblock lies at 64 KiB, and nothing before it
+			places = append(places, start+64<<10)
+		}
 	}
 	for _, off := range places {
 		if _, err := img.WriteAt(rubbish(n), off); err != nil {
