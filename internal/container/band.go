@@ -38,6 +38,9 @@ func (bd *band) read(b *bundle, p []byte, in int64) (int, error) {
 	}
 	defer bd.mu.RUnlock()
 	n := 0
+	if f != nil && b.cipher != nil {
+		return readBand(f, b.cipher, p, in)
+	}
 	if f != nil {
 		if n, err = f.ReadAt(p, in); err != nil && !errors.Is(err, io.EOF) {
 			return n, err

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"dmgbench/internal/blockdev"
+	"dmgbench/internal/container/crypt"
 	"dmgbench/internal/hostio"
 )
 
@@ -25,8 +26,9 @@ type bundle struct {
 	dir    *hostio.Dir
 	bands  *hostio.Dir
 	locks  []*hostio.File
-	info   info // size is guarded by gate
-	backup bool // info came from Info.bckup
+	info   info          // size is guarded by gate
+	backup bool          // info came from Info.bckup
+	cipher *crypt.Cipher // of an encrypted one, which is read-only; else nil
 
 	tableMu sync.RWMutex
 	table   map[int64]*band
@@ -53,6 +55,10 @@ func openBundle(parent *hostio.Dir, name string, k kind, o OpenOptions) (*bundle
 		table: map[int64]*band{}}
 	b.open.limit = maxOpenBands
 	err := b.begin()
+	if err == nil && k.encrypted != "" {
+		err = b.unlock(k.encrypted)
+	}
+	b.opts.Passphrase = nil
 	if err != nil {
 		return nil, errors.Join(err, b.release())
 	}
@@ -91,7 +97,7 @@ func (b *bundle) begin() (err error) {
 	if err != nil {
 		return err
 	}
-	if k.refused != "" || k.info.version != 1 {
+	if k.refused != "" || k.encrypted != "" || k.info.version != 1 {
 		return fmt.Errorf("opening %q: %w", b.path, hostio.ErrReplaced)
 	}
 	b.info, b.backup = k.info, k.backup
@@ -138,6 +144,9 @@ func (b *bundle) release() error {
 		if d != nil {
 			errs = append(errs, d.Close())
 		}
+	}
+	if b.cipher != nil {
+		b.cipher.Wipe()
 	}
 	return errors.Join(errs...)
 }

@@ -11,9 +11,10 @@
 // # What it refuses
 //
 // Formats it cannot serve are an [*UnsupportedError] that names what was
-// found, never an image opened as something else: encrypted containers,
-// segmented UDIF, writing to UDIF and to backing-store version 2, formats with
-// versions, flags or codes that are not known. A container
+// found, never an image opened as something else: segmented UDIF, writing to
+// UDIF, to what is encrypted and to backing-store version 2, formats with
+// versions, flags or codes that are not known. A passphrase that is wrong or
+// missing is [ErrPassphrase]. A container
 // that somebody else has open for writing is [ErrInUse]. A container that was
 // deleted, renamed or replaced while open makes Flush, Close, Resize, Compact
 // and Usage fail with hostio.ErrReplaced; what took its place is not touched.
@@ -28,6 +29,7 @@ import (
 	"fmt"
 
 	"dmgbench/internal/blockdev"
+	"dmgbench/internal/container/crypt"
 	"dmgbench/internal/hostio"
 )
 
@@ -132,6 +134,9 @@ type OpenOptions struct {
 	ReadOnly bool
 	Cache    hostio.CacheMode // of the container's or the bands' files
 	Sync     hostio.SyncMode  // how far Flush goes; empty means hostio.SyncFull
+	// Passphrase opens an encrypted container, and is not used on others. It is
+	// neither kept nor changed: the caller wipes it.
+	Passphrase []byte
 }
 
 func (o OpenOptions) sync() hostio.SyncMode {
@@ -149,6 +154,9 @@ var (
 	// ErrReadOnly is returned by everything that would change an image
 	// opened read-only.
 	ErrReadOnly = errors.New("image is open read-only")
+	// ErrPassphrase is returned for encrypted containers when the passphrase is
+	// wrong or missing.
+	ErrPassphrase = crypt.ErrPassphrase
 	// ErrCorrupt is returned for containers whose structure contradicts itself.
 	ErrCorrupt = errors.New("container is damaged")
 )

@@ -22,6 +22,9 @@ func Open(dir *hostio.Dir, name string, o OpenOptions) (Image, error) {
 	if k.refused != "" {
 		return nil, &UnsupportedError{Path: path, Found: k.refused, Doing: "opening"}
 	}
+	if k.encrypted != "" && !o.ReadOnly {
+		return nil, &UnsupportedError{Path: path, Found: k.encrypted, Doing: "opening for writing"}
+	}
 	if k.format != UDSB {
 		return openFile(dir, name, k, o)
 	}
@@ -44,6 +47,9 @@ func openFile(dir *hostio.Dir, name string, k kind, o OpenOptions) (Image, error
 	f, err := openStore(dir, name, o)
 	if err != nil {
 		return nil, err
+	}
+	if k.encrypted != "" {
+		return openEncrypted(f, k, o)
 	}
 	return openContent(f, k, o)
 }

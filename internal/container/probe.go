@@ -19,6 +19,8 @@ type kind struct {
 	size    int64  // of the device, for UDRW
 	stub    bool   // raw data followed by an empty koly trailer
 	refused string // why it cannot be served; empty if it can
+	// encrypted is how, empty if it is not. Of a file nothing else is known then.
+	encrypted string
 }
 
 // udifFamily is the kind of all UDIF images with tables; which format one is
@@ -80,7 +82,7 @@ func probeBundle(dir *hostio.Dir) (kind, error) {
 	if err != nil {
 		return kind{}, err
 	}
-	k.refused, err = encryption(token, st.Size)
+	k.encrypted, err = encryption(token, st.Size)
 	return k, err
 }
 
@@ -134,7 +136,7 @@ func probeFile(f *hostio.File) (kind, error) {
 	}
 	found, err := encryption(f, st.Size)
 	if err != nil || found != "" {
-		return kind{refused: found}, err
+		return kind{encrypted: found}, err
 	}
 	return probeContent(f, st.Size)
 }

@@ -106,12 +106,18 @@ func TestBundleVariants(t *testing.T) {
 		require.NoError(t, img.Close())
 	})
 	t.Run("encrypted", func(t *testing.T) {
-		for _, token := range []string{"encrcdsa and more", "more and cdsaencr"} {
+		for token, want := range map[string]error{"encrcdsa and more": ErrCorrupt, "more and cdsaencr": errors.ErrUnsupported} {
 			d := make(t)
 			put(t, d, "token", token)
 			_, err := Open(d, "b", OpenOptions{ReadOnly: true})
-			assert.ErrorIs(t, err, errors.ErrUnsupported)
+			assert.ErrorIs(t, err, want)
 			assert.ErrorContains(t, err, "encrypted")
+			_, err = EncryptionOf(d, "b")
+			assert.ErrorIs(t, err, want)
+			found, err := Verify(d, "b")
+			require.NoError(t, err)
+			require.Len(t, found, 1)
+			assert.True(t, found[0].Fatal)
 		}
 	})
 	t.Run("damaged", func(t *testing.T) {

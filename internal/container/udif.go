@@ -164,21 +164,10 @@ func (u *udifImage) Format() string          { return string(u.im.Format()) }
 func (u *udifImage) BandSize() int64         { return 0 }
 
 // verifyUDIF opens the image and computes its checksums.
-func verifyUDIF(dir *hostio.Dir, name string) (list []Finding, err error) {
-	f, err := openStore(dir, name, OpenOptions{ReadOnly: true})
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
+func verifyUDIF(f store) ([]Finding, error) {
 	img, err := openUDIF(f)
-	if e, ok := errors.AsType[*UnsupportedError](err); ok {
-		return []Finding{{Problem: e.Found, Fatal: true}}, nil
-	}
-	if errors.Is(err, ErrCorrupt) {
-		return []Finding{{Problem: err.Error(), Fatal: true}}, nil
-	}
 	if err != nil {
-		return nil, err
+		return unreadable(err)
 	}
 	defer img.im.Close()
 	return checksumFindings(img.im)

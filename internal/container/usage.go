@@ -10,7 +10,7 @@ import (
 
 // UsageOf tells what a container takes on the host, open or not. Of a sparse
 // image that is open for writing elsewhere it counts the bands that were there
-// at the last flush.
+// at the last flush; of an encrypted one none, which its table alone knows.
 func UsageOf(dir *hostio.Dir, name string) (Usage, error) {
 	k, err := probe(dir, name)
 	if err != nil {
@@ -18,6 +18,9 @@ func UsageOf(dir *hostio.Dir, name string) (Usage, error) {
 	}
 	if k.refused != "" {
 		return Usage{}, &UnsupportedError{Path: filepath.Join(dir.Path(), name), Found: k.refused, Doing: "measuring"}
+	}
+	if k.encrypted != "" && k.format != UDSB {
+		return encryptedUsage(dir, name)
 	}
 	if k.format != UDSB {
 		img, err := openFile(dir, name, k, OpenOptions{ReadOnly: true})

@@ -27,6 +27,13 @@ func (f Finding) String() string {
 // Verify looks at a closed container's structure, not at what its device
 // holds; but a UDIF image is read whole, and its checksums are computed. An error means that it could not look; findings are what it saw.
 func Verify(dir *hostio.Dir, name string) ([]Finding, error) {
+	return VerifyWith(dir, name, OpenOptions{})
+}
+
+// VerifyWith is Verify with the passphrase in o, without which an encrypted file
+// is [ErrPassphrase]; the structure of a bundle is not encrypted. The rest of o
+// does not matter.
+func VerifyWith(dir *hostio.Dir, name string, o OpenOptions) ([]Finding, error) {
 	k, err := probe(dir, name)
 	if errors.Is(err, ErrCorrupt) {
 		return []Finding{{Problem: err.Error(), Fatal: true}}, nil
@@ -37,28 +44,24 @@ func Verify(dir *hostio.Dir, name string) ([]Finding, error) {
 	if k.refused != "" {
 		return []Finding{{Problem: k.refused, Fatal: true}}, nil
 	}
-	if k.format == UDRW {
-		return nil, nil // probing has checked all there is
-	}
-	if k.format == udifFamily {
-		return verifyUDIF(dir, name)
-	}
 	if k.format != UDSB {
-		return verifyMapped(dir, name, k)
+		return verifyFile(dir, name, k, o)
 	}
 	b, err := dir.Sub(name)
 	if err != nil {
 		return nil, err
 	}
 	defer b.Close()
-	v := verifier{dir: b, info: k.info}
+	v := verifier{dir: b, info: k.info, encrypted: k.encrypted != ""}
 	return v.run(k.backup)
 }
 
 type verifier struct {
 	dir  *hostio.Dir
 	info info
-	list []Finding
+	// encrypted says that there is a header in the token.
+	encrypted bool
+	list      []Finding
 }
 
 func (v *verifier) say(path string, fatal bool, format string, args ...any) {
@@ -74,6 +77,8 @@ func (v *verifier) run(backup bool) ([]Finding, error) {
 		v.say("token", false, "missing")
 	} else if err != nil {
 		return v.list, err
+	} else if v.encrypted {
+		v.header()
 	} else if fi.Size() != 0 {
 		v.say("token", false, "%d bytes, but no known encryption header", fi.Size())
 	}
@@ -176,4 +181,47 @@ func (b *bundle) restoreInfo() error {
 		}
 	}
 	return nil
+}
+
+// verifyFile verifies a container of one file, what its encryption hides too.
+func verifyFile(dir *hostio.Dir, name string, k kind, o OpenOptions) (list []Finding, err error) {
+	o = OpenOptions{ReadOnly: true, Passphrase: o.Passphrase}
+	host, err := openStore(dir, name, o)
+	if err != nil {
+		return nil, err
+	}
+	var f store = host
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if k.encrypted != "" {
+		c, inner, err := decrypted(host, k.encrypted, o.Passphrase)
+		if err != nil {
+			return unreadable(err)
+		}
+		f, k = c, inner
+	}
+	switch k.format {
+	case UDRW:
+		return nil, nil // probing has checked all there is
+	case udifFamily:
+		return verifyUDIF(f)
+	}
+	return verifyMapped(f, k.format)
+}
+
+// unreadable makes a finding of an error of opening that is about the container.
+func unreadable(err error) ([]Finding, error) {
+	if e, ok := errors.AsType[*UnsupportedError](err); ok {
+		return []Finding{{Problem: e.Found, Fatal: true}}, nil
+	}
+	if errors.Is(err, ErrCorrupt) {
+		return []Finding{{Problem: err.Error(), Fatal: true}}, nil
+	}
+	return nil, err
+}
+
+// header looks at the header in the token of an encrypted bundle.
+func (v *verifier) header() {
+	if _, err := readToken(v.dir); err != nil {
+		v.say("token", true, "%v", err)
+	}
 }

@@ -1,28 +1,11 @@
 package container
 
-import (
-	"errors"
-
-	"dmgbench/internal/hostio"
-)
-
 // verifyMapped reads the whole table of a sparse image, as opening does, and
 // says what opening would pass over.
-func verifyMapped(dir *hostio.Dir, name string, k kind) (list []Finding, err error) {
-	f, err := openStore(dir, name, OpenOptions{ReadOnly: true})
+func verifyMapped(f store, format string) (list []Finding, err error) {
+	img, err := openMapped(f, format, OpenOptions{ReadOnly: true})
 	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	img, err := openMapped(f, k.format, OpenOptions{ReadOnly: true})
-	if e, ok := errors.AsType[*UnsupportedError](err); ok {
-		return []Finding{{Problem: e.Found, Fatal: true}}, nil
-	}
-	if errors.Is(err, ErrCorrupt) {
-		return []Finding{{Problem: err.Error(), Fatal: true}}, nil
-	}
-	if err != nil {
-		return nil, err
+		return unreadable(err)
 	}
 	switch l := img.layout.(type) {
 	case *udsp:
