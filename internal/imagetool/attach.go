@@ -84,6 +84,9 @@ func (c *call) probe(operand string) (path string, owns bool, err error) {
 	}
 	defer p.close()
 	img, err := container.Open(p.dir, p.name, container.OpenOptions{ReadOnly: true})
+	if errors.Is(err, container.ErrPassphrase) {
+		return "", false, refuse("encrypted images cannot be attached yet")
+	}
 	if err != nil {
 		return "", false, err
 	}

@@ -3,6 +3,7 @@ package imagetool
 import (
 	"errors"
 	"strconv"
+	"strings"
 
 	"dmgbench/internal/container"
 )
@@ -15,11 +16,16 @@ func (c *call) convert() error {
 	case !c.has("-o"):
 		return misused("no new image: want -o")
 	}
-	f, err := formatNamed(c.value("-format"), byConvert)
+	f, err := formatNamed(c.value("-format"), byConversion)
 	if err != nil {
 		return err
 	}
-	band, err := c.bandSize(f)
+	var band int64
+	if !f.readOnly {
+		band, err = c.bandSize(f)
+	} else {
+		_, _, err = c.compression(f)
+	}
 	if err != nil {
 		return err
 	}
@@ -43,6 +49,9 @@ func (c *call) convertTo(from, to string, f formatInfo, band int64) (path string
 			return refuse("the new image is the old one")
 		}
 		return c.replacing(p, func(tmp place) error {
+			if f.readOnly {
+				return c.writeUDIF(tmp, img, f)
+			}
 			spec := container.Spec{Format: containerFormat(f.name), Size: img.Size(), BandSize: band}
 			if err := container.Create(tmp.dir, tmp.name, spec); err != nil {
 				return err
@@ -55,6 +64,40 @@ func (c *call) convertTo(from, to string, f formatInfo, band int64) (path string
 		})
 	})
 	return path, err
+}
+
+// writeUDIF makes a read-only image.
+func (c *call) writeUDIF(to place, img container.Image, f formatInfo) error {
+	level, tasks, err := c.compression(f)
+	if err != nil {
+		return err
+	}
+	p := c.newProgress(img.Size())
+	return container.CreateUDIF(c.ctx, to.dir, to.name, img, container.UDIFSpec{Format: f.name, Level: level, Workers: tasks,
+		Progress: func(done, _ int64) { p.at(done) }})
+}
+
+// compression reads how a read-only image is compressed.
+func (c *call) compression(f formatInfo) (level, tasks int, err error) {
+	for _, v := range c.opts["-imagekey"] {
+		key, value, _ := strings.Cut(v, "=")
+		n, err := strconv.Atoi(value)
+		switch {
+		case key != "zlib-level":
+			return 0, 0, refuse("image key %q is not known: want zlib-level=1 to 9, for UDZO", v)
+		case f.name != "UDZO":
+			return 0, 0, refuse("image key zlib-level is for UDZO; this is %s", f.name)
+		case err != nil || n < 1 || n > 9:
+			return 0, 0, refuse("zlib-level %q: want 1 to 9", value)
+		}
+		level = n
+	}
+	if c.has("-tasks") {
+		if tasks, err = strconv.Atoi(c.value("-tasks")); err != nil || tasks < 1 || tasks > 1024 {
+			return 0, 0, refuse("tasks %q: want a number from 1 to 1024", c.value("-tasks"))
+		}
+	}
+	return level, tasks, nil
 }
 
 // present says where an image may hold something else than zeros: where a bundle has bands.

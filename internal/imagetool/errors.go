@@ -43,6 +43,7 @@ func (e *said) Error() string { return fmt.Sprintf("status %d", e.status) }
 
 // Exit statuses of their own, as Apple's tools have them.
 const (
+	statusAuth   = 80 // EAUTH of macOS: the passphrase is wrong or missing
 	statusBusy   = 16
 	statusLocked = 35
 )
@@ -84,10 +85,14 @@ func reason(err error) (text string, errno syscall.Errno, complete bool) {
 		return own.words, errno, true
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return "Canceled", 0, true
+	case errors.Is(err, container.ErrPassphrase):
+		return "Authentication error", 0, false
 	case errors.Is(err, ErrNoFileSystem):
 		return ErrNoFileSystem.Error(), 0, err == ErrNoFileSystem
 	case kind && unsupported.Doing == "compacting":
 		return "Operation not supported", syscall.EOPNOTSUPP, false
+	case kind && unsupported.Doing == "opening for writing":
+		return unsupported.Found + ": it cannot be changed", 0, true
 	case noImage(err):
 		return "image not recognized", 0, false
 	case kind:
@@ -144,6 +149,9 @@ func (c *call) conclude(err error) int {
 	status := 1
 	if errors.Is(err, context.Canceled) {
 		status = 130
+	}
+	if errors.Is(err, container.ErrPassphrase) {
+		status = statusAuth
 	}
 	switch {
 	case c.tool == "diskutil":

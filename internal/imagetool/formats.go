@@ -2,6 +2,7 @@ package imagetool
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"dmgbench/internal/container"
@@ -17,28 +18,36 @@ type formatInfo struct {
 	class       string
 	store       string // backing store
 	attached    string // how info calls an attached one
+	readOnly    bool   // made by convert alone, never changed
 }
 
 // formatTable are the formats that can be made, as soon as the container package makes them.
 var formatTable = []formatInfo{
-	{"UDRW", "UDIF", "RAW", ".dmg", "raw read/write", "CRawDiskImage", "CBSDBackingStore", "read/write"},
-	{"UDSB", "SPARSEBUNDLE", "UDSB", ".sparsebundle", "sparse bundle", "CSparseBundleDiskImage", "CBundleBackingStore", "sparse bundle disk image"},
-	{"UDTO", "UDTO", "", ".cdr", "DVD/CD-R master", "CRawDiskImage", "CBSDBackingStore", "CD-R master"},
-	{"UDSP", "SPARSE", "", ".sparseimage", "sparse", "CSparseDiskImage", "CBSDBackingStore", "sparse disk image"},
-	{"ASIF", "", "ASIF", ".asif", "Apple sparse image format", "ASIF", "CBSDBackingStore", "Apple sparse image format"},
+	{"UDRW", "UDIF", "RAW", ".dmg", "raw read/write", "CRawDiskImage", "CBSDBackingStore", "read/write", false},
+	{"UDSB", "SPARSEBUNDLE", "UDSB", ".sparsebundle", "sparse bundle", "CSparseBundleDiskImage", "CBundleBackingStore", "sparse bundle disk image", false},
+	{"UDTO", "UDTO", "", ".cdr", "DVD/CD-R master", "CRawDiskImage", "CBSDBackingStore", "CD-R master", false},
+	{"UDSP", "SPARSE", "", ".sparseimage", "sparse", "CSparseDiskImage", "CBSDBackingStore", "sparse disk image", false},
+	{"ASIF", "", "ASIF", ".asif", "Apple sparse image format", "ASIF", "CBSDBackingStore", "Apple sparse image format", false},
 }
 
 // readOnlyTable are formats that other images are converted to.
-var readOnlyTable = []formatInfo{
-	{name: "UDRO", description: "UDIF read-only"}, {name: "UDZO", description: "UDIF read-only compressed (zlib)"},
-	{name: "UDCO", description: "UDIF read-only compressed (ADC)"}, {name: "UDBZ", description: "UDIF read-only compressed (bzip2)"},
-	{name: "ULFO", description: "UDIF read-only compressed (lzfse)"}, {name: "ULMO", description: "UDIF read-only compressed (lzma)"},
-	{name: "UFBI", description: "UDIF entire image with MD5 checksum"},
+var readOnlyTable = readOnly(
+	formatInfo{name: "UDRO", description: "UDIF read-only"}, formatInfo{name: "UDZO", description: "UDIF read-only compressed (zlib)"},
+	formatInfo{name: "UDCO", description: "UDIF read-only compressed (ADC)"}, formatInfo{name: "UDBZ", description: "UDIF read-only compressed (bzip2)"},
+	formatInfo{name: "ULFO", description: "UDIF read-only compressed (lzfse)"}, formatInfo{name: "ULMO", description: "UDIF read-only compressed (lzma)"},
+	formatInfo{name: "UFBI", description: "UDIF entire image with MD5 checksum"},
+)
+
+func readOnly(list ...formatInfo) []formatInfo {
+	for i := range list {
+		list[i].readOnly, list[i].extension = true, ".dmg"
+	}
+	return list
 }
 
 // here says whether images of the format can be made.
 func (f formatInfo) here() bool {
-	return container.Extension(containerFormat(f.name)) != ""
+	return f.readOnly || container.Extension(containerFormat(f.name)) != ""
 }
 
 // containerFormat is what the container package calls a format: UDTO is a UDRW of another name.
@@ -61,10 +70,18 @@ func byConvert(f formatInfo) string {
 	return f.name
 }
 
+// byConversion are the names of formats that images can be converted to.
+func byConversion(f formatInfo) string {
+	if f.readOnly {
+		return f.name
+	}
+	return byConvert(f)
+}
+
 // formatWords are what a tool may call the formats that can be made, for help and messages.
 func formatWords(column func(formatInfo) string) string {
 	var words []string
-	for _, f := range formatTable {
+	for _, f := range slices.Concat(formatTable, readOnlyTable) {
 		if w := column(f); w != "" && f.here() {
 			words = append(words, w)
 		}
@@ -74,7 +91,7 @@ func formatWords(column func(formatInfo) string) string {
 
 // formatNamed finds a format by one of its names: column says which of the tools' words it is.
 func formatNamed(word string, column func(formatInfo) string) (formatInfo, error) {
-	for _, f := range formatTable {
+	for _, f := range slices.Concat(formatTable, readOnlyTable) {
 		if n := column(f); n == "" || !strings.EqualFold(n, word) {
 			continue
 		} else if f.here() {

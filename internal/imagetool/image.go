@@ -126,7 +126,7 @@ func (c *call) withImage(operand string, readOnly bool, f func(p place, img cont
 		}
 		defer release()
 	}
-	img, err := container.Open(p.dir, p.name, container.OpenOptions{ReadOnly: readOnly})
+	img, err := c.open(p, readOnly)
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func (c *call) withImage(operand string, readOnly bool, f func(p place, img cont
 func (c *call) rawKey(img container.Image) error {
 	for _, name := range []string{"-srcimagekey", "-imagekey"} {
 		for _, v := range c.opts[name] {
-			if o, ok := c.verb.option(name); !ok || o.help == bandkey {
+			if o, ok := c.verb.option(name); !ok || o.help == bandkey || o.help == convertkey {
 				continue
 			}
 			if v != "diskimage-class=CRawDiskImage" || img.Format() != container.UDRW {

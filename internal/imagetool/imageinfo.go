@@ -1,10 +1,10 @@
 package imagetool
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"dmgbench/internal/blockdev"
@@ -18,7 +18,7 @@ func (c *call) imageinfo() error {
 		return err
 	}
 	defer p.close()
-	img, err := container.Open(p.dir, p.name, container.OpenOptions{ReadOnly: true})
+	img, err := c.open(p, true)
 	if err != nil {
 		return err
 	}
@@ -28,7 +28,8 @@ func (c *call) imageinfo() error {
 		fmt.Fprintln(c.out, formatOf(p, img).name)
 		return nil
 	case c.has("-checksum"):
-		fmt.Fprintln(c.out, "none")
+		_, value := storedChecksum(img)
+		fmt.Fprintln(c.out, cmp.Or(value, "none"))
 		return nil
 	}
 	d, err := describe(p, img)
@@ -67,7 +68,16 @@ func describe(p place, img container.Image) (list, error) {
 	if b := img.BandSize(); b > 0 {
 		d["band-size"] = b
 	}
-	return d, nil
+	if t, ok := img.(container.Tabled); ok {
+		describeTables(d, img, t.UDIF())
+	}
+	h, err := container.EncryptionOf(p.dir, p.name)
+	if err == nil && h != nil {
+		d["Properties"].(list)["Encrypted"] = true
+		store := d["Backing Store Information"].(list)
+		store["Class Name"], store["Encryption"] = "CEncryptedEncoding", fmt.Sprintf("AES-%d", h.KeyBits)
+	}
+	return d, err
 }
 
 // nonEmptyBytes is how much of the device is stored: the bands of a bundle, the file of other
@@ -122,7 +132,7 @@ func (c *call) pmap() error {
 		return err
 	}
 	defer p.close()
-	img, err := container.Open(p.dir, p.name, container.OpenOptions{ReadOnly: true})
+	img, err := c.open(p, true)
 	if err != nil {
 		return err
 	}
@@ -195,24 +205,4 @@ func (c *call) chpass() error {
 		return refuse("encrypted images are not there yet")
 	}
 	return &refusal{words: "Invalid argument: the image is not encrypted"}
-}
-
-// verify checks a stored checksum, which none of the formats served here has.
-func (c *call) verify() error {
-	p, err := c.existing(c.operands[0])
-	if err != nil {
-		return err
-	}
-	defer p.close()
-	img, err := container.Open(p.dir, p.name, container.OpenOptions{ReadOnly: true})
-	switch {
-	case noImage(err):
-		fmt.Fprintf(c.err, "hdiutil: verify: unable to recognize %s as a disk image.\n", strconv.Quote(p.name))
-	case err != nil:
-		return err
-	default:
-		defer img.Close()
-		fmt.Fprintf(c.err, "hdiutil: verify: %s has no checksum.\n", strconv.Quote(p.name))
-	}
-	return &said{1}
 }

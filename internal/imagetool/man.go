@@ -8,13 +8,13 @@ import (
 
 // differences are what a person who knows Apple's hdiutil has to know: titles and texts of the manual page.
 var differences = [][2]string{
-	{"Formats", "UDRW, UDSB (backing-store version 1), UDTO, and what else \"hdiutil help create\" and \"hdiutil help convert\" list. Other formats, encryption, shadow files, segments and images over HTTP are refused with status 1. An existing image is never taken for another format."},
+	{"Formats", "UDRW, UDSB (backing-store version 1), UDTO, and what else \"hdiutil help create\" and \"hdiutil help convert\" list. Read-only images (UDRO, UDZO and the others) and encrypted images are read, verified and converted; encrypted ones are not made, attached or changed. Other formats, making encrypted images, shadow files, segments and images over HTTP are refused with status 1. An existing image is never taken for another format."},
 	{"File systems", "Without -fs the file system is ext4 for root with loop devices and mkfs.ext4, on a kernel that mounts ext4; else it is ExFAT. Apple's default is APFS, which cannot be made here. ExFAT is made by this program itself and needs no rights; the others need root, loop devices and the programs of their packages. A file system that cannot be made is an error with a hint, never replaced by another one. An ExFAT volume can grow to four times its first size; its name has at most 11 characters."},
 	{"Layout", "GPTSPUD puts the partition at 1 MiB (20 KiB in images below 4 MiB), where Apple's begin at 20 KiB. NONE is the other layout. A new UDRW image is allocated in full."},
 	{"Devices", "Images become loop devices: /dev/loop3, its partition /dev/loop3p1. A sparse bundle is served by a process of its own as a FUSE file under the loop device. Without loop devices an ExFAT volume is served by FUSE alone, and its device is only a name, good for detach."},
 	{"Mounting", "Volumes are mounted nosuid, nodev and noatime in a folder named after the volume, below /run/media/dmgbench for root and below the runtime folder for others, where Apple's are in /Volumes. Only known file systems are mounted. -nobrowse changes nothing: there is no Finder to hide from. Nothing is checked before the mount. From the second time on, a volume is trimmed when it is attached."},
 	{"Owners", "Owners are what the file system stores; there is no mapping to the user who attaches, as macOS has it without -owners on. On file systems without owners everything belongs to the user who attached, under sudo to the one who called sudo, and -owners on changes nothing. Images made under sudo belong to root."},
-	{"Passphrases", "-stdinpass is understood and reads nothing, since no image that is served has a passphrase."},
+	{"Passphrases", "-stdinpass reads all of stdin up to a NUL, a line end included, and only when the image is encrypted. Nobody is asked."},
 	{"Sizes", "-size is in the style of mkfile(8): b is sectors of 512 bytes, a number alone bytes; sizes are rounded up to a whole sector. diskutil's G is decimal and its Gi binary."},
 	{"Compacting", "Whole bands are given back: those that an ExFAT volume does not use, and of other contents those that are all zeros (trim a mounted volume, or attach it twice, to make them so). The battery is not looked at."},
 	{"Resizing", "ExFAT volumes grow and shrink with the image, ext4, XFS and Btrfs grow (root, and the programs of the file system). Data is not moved: the smallest size is where the highest used cluster ends."},
@@ -52,7 +52,7 @@ func manualPage() string {
 	}
 	b.WriteString(".SH \"EXIT STATUS\"\n")
 	for _, s := range [][2]string{{"0", "done"}, {"1", "not done, or not understood"}, {"16", "detach, unmount: the volume is in use"},
-		{"35", "resize: the image is in use"}, {"130", "interrupted"}} {
+		{"35", "resize: the image is in use"}, {"80", "the passphrase is wrong or missing (where Apple's says 1)"}, {"130", "interrupted"}} {
 		fmt.Fprintf(&b, ".TP\n%s\n%s\n", s[0], s[1])
 	}
 	return b.String()
@@ -95,7 +95,7 @@ func roffOptions(b *strings.Builder, options []option) {
 // generally is a text without what only one machine can say.
 func generally(text string) string {
 	return strings.NewReplacer("here one of: {filesystems}", "ExFAT and what the machine can make (see the help of the verb)",
-		", here one of: {types}", " (see the help of the verb)", ", here one of: {formats}", " (see the help of the verb)",
+		", here one of: {types}", " (see the help of the verb)", ", here one of: {formats}", " (see the help of the verb)", ", here one of: {conversions}", " (see the help of the verb)",
 		"here one of: {images}", "RAW, UDSB or another one (see the help of the verb)", "{default}", "as the section on file systems says").Replace(text)
 }
 

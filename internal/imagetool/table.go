@@ -27,22 +27,24 @@ var common = []option{
 }
 
 var (
-	asPlist  = option{name: "-plist", help: "prints the result as an XML property list"}
-	puppet   = option{name: "-puppetstrings", help: "prints progress as lines PERCENT:<number> on stdout; -1 is unknown"}
-	stdin    = option{name: "-stdinpass", standing: ignored, help: "no image that is served here has a passphrase"}
-	askPass  = []option{agent, recover1, cert, pubkey}
-	agent    = option{name: "-agentpass", standing: ignored, help: "no image that is served here has a passphrase"}
-	recover1 = option{name: "-recover", arg: "KEYCHAIN", standing: refused, help: "there are no keychains here"}
-	cert     = option{name: "-certificate", arg: "FILE", standing: refused, help: "images unlocked by certificates are not there yet"}
-	pubkey   = option{name: "-pubkey", arg: "HASH", standing: refused, help: "images unlocked by certificates are not there yet"}
-	shadow   = option{name: "-shadow", arg: "FILE", standing: refused, help: "shadow files are not there yet"}
-	cacert   = option{name: "-cacert", arg: "FILE", standing: refused, help: "images over HTTP are not there"}
-	insecure = option{name: "-insecurehttp", standing: refused, help: "images over HTTP are not there"}
-	srckey   = option{name: "-srcimagekey", arg: "KEY=VALUE", help: "diskimage-class=CRawDiskImage, for images that are raw anyway"}
-	imagekey = option{name: "-imagekey", arg: "KEY=VALUE", help: "diskimage-class=CRawDiskImage, for images that are raw anyway"}
-	bandkey  = "sparse-band-size=SECTORS, 2048 to 16777216 (1 MiB to 8 GiB); sparse bundles only"
-	encrypt  = option{name: "-encryption", arg: "CIPHER", standing: refused, help: "encryption is not there yet"}
-	over     = option{name: "-ov", help: "replaces an existing image, once the new one is complete"}
+	asPlist    = option{name: "-plist", help: "prints the result as an XML property list"}
+	puppet     = option{name: "-puppetstrings", help: "prints progress as lines PERCENT:<number> on stdout; -1 is unknown"}
+	stdin      = option{name: "-stdinpass", help: "reads the passphrase of an encrypted image from stdin, up to a NUL or the end; a line end is part of it"}
+	noStdin    = option{name: "-stdinpass", standing: ignored, help: "no encrypted image is made, attached or changed here yet"}
+	askPass    = []option{agent, recover1, cert, pubkey}
+	agent      = option{name: "-agentpass", standing: ignored, help: "nobody is asked for a passphrase: see -stdinpass"}
+	recover1   = option{name: "-recover", arg: "KEYCHAIN", standing: refused, help: "there are no keychains here"}
+	cert       = option{name: "-certificate", arg: "FILE", standing: refused, help: "images unlocked by certificates are not there yet"}
+	pubkey     = option{name: "-pubkey", arg: "HASH", standing: refused, help: "images unlocked by certificates are not there yet"}
+	shadow     = option{name: "-shadow", arg: "FILE", standing: refused, help: "shadow files are not there yet"}
+	cacert     = option{name: "-cacert", arg: "FILE", standing: refused, help: "images over HTTP are not there"}
+	insecure   = option{name: "-insecurehttp", standing: refused, help: "images over HTTP are not there"}
+	srckey     = option{name: "-srcimagekey", arg: "KEY=VALUE", help: "diskimage-class=CRawDiskImage, for images that are raw anyway"}
+	imagekey   = option{name: "-imagekey", arg: "KEY=VALUE", help: "diskimage-class=CRawDiskImage, for images that are raw anyway"}
+	convertkey = "sparse-band-size=SECTORS, 2048 to 16777216 (1 MiB to 8 GiB), for sparse bundles and sparse images; zlib-level=1 to 9, for UDZO"
+	bandkey    = "sparse-band-size=SECTORS, 2048 to 16777216 (1 MiB to 8 GiB); sparse bundles only"
+	encrypt    = option{name: "-encryption", arg: "CIPHER", standing: refused, help: "encryption is not there yet"}
+	over       = option{name: "-ov", help: "replaces an existing image, once the new one is complete"}
 )
 
 // reading are the options of verbs that read an image.
@@ -73,14 +75,14 @@ func hdiutilVerbs() []*verb {
 			notes: "-limits prints three numbers of sectors: smallest, present, largest. The status is 35 when the image is in use."},
 		{tool: "hdiutil", name: "convert", short: "make an image of another format with the same content", operands: "IMAGE", min: 1, max: 1, run: (*call).convert, options: convertOptions()},
 		{tool: "hdiutil", name: "verify", short: "check the stored checksum of an image", operands: "IMAGE", min: 1, max: 1, run: (*call).verify, options: reading(asPlist, puppet),
-			notes: "None of the formats served here stores one: the status is 1."},
+			notes: "UDIF images store checksums: of their parts, of all parts together, and most of the file's data. The status is 1 when one differs, and when there is none: other formats store none."},
 		{tool: "hdiutil", name: "checksum", short: "compute a checksum of what is on an image", operands: "IMAGE", min: 1, max: 1, run: (*call).checksum,
 			options: reading(option{name: "-type", arg: "TYPE", values: checksumTypes, help: "the checksum; it is needed"}, asPlist, puppet),
 			notes:   "UDIF-CRC32 and UDIF-MD5 are what a read-only image of the same content carries: the checksum over the checksums of its parts (boot record, tables, partitions), where free space counts as zeros. The others are over the whole device."},
 		{tool: "hdiutil", name: "isencrypted", short: "say whether an image is encrypted", operands: "IMAGE", min: 1, max: 1, run: (*call).isencrypted, options: []option{asPlist, cacert, insecure}},
 		{tool: "hdiutil", name: "chpass", short: "change the passphrase of an image", operands: "IMAGE", min: 1, max: 1, run: (*call).chpass,
-			options: []option{{name: "-oldstdinpass", standing: ignored, help: "no image that is served here has a passphrase"},
-				{name: "-newstdinpass", standing: ignored, help: "no image that is served here has a passphrase"}, recover1}},
+			options: []option{{name: "-oldstdinpass", standing: ignored, help: "passphrases cannot be changed yet"},
+				{name: "-newstdinpass", standing: ignored, help: "passphrases cannot be changed yet"}, recover1}},
 		{tool: "hdiutil", name: "unmount", short: "unmount a volume and keep its image attached", operands: "DEVICE|MOUNTPOINT", min: 1, max: 1, run: (*call).unmount,
 			options: []option{{name: "-force", help: "unmounts even if files are open"}}},
 		{tool: "hdiutil", name: "mountvol", short: "mount the volume of an attached image", operands: "DEVICE", min: 1, max: 1, run: (*call).mountvol,
@@ -111,7 +113,7 @@ func createOptions() []option {
 		{name: "-crossdev", also: []string{"-nocrossdev"}, standing: ignored, help: "a -srcfolder is copied with what is mounted in it"},
 		{name: "-anyowners", also: []string{"-noanyowners"}, standing: ignored, help: "ExFAT knows no owners"},
 		{name: "-atomic", also: []string{"-noatomic"}, standing: ignored, help: "what did not succeed is always deleted"},
-		stdin, encrypt,
+		noStdin, encrypt,
 	}, refusedAll("not there yet", "-srcdevice DEVICE", "-fsargs ARGS", "-uid ID", "-gid ID", "-mode MODE", "-partitionType TYPE", "-align SECTORS",
 		"-library NAME", "-stretch SIZE", "-skipunreadable", "-copyuid USER"), askPass)
 }
@@ -139,7 +141,7 @@ var (
 )
 
 func attachOptions() []option {
-	const nothingStored = "the formats served here store no checksum"
+	const nothingStored = "no checksum is looked at: see verify"
 	return slices.Concat([]option{
 		{name: "-readonly", help: "attaches and mounts without writing"},
 		{name: "-readwrite", help: "the opposite, which is the default"},
@@ -156,7 +158,7 @@ func attachOptions() []option {
 		{name: "-autoopen", also: []string{"-noautoopen", "-autoopenro", "-noautoopenro", "-autoopenrw", "-noautoopenrw"}, standing: ignored, help: "no windows are opened"},
 		{name: "-kernel", also: []string{"-nokernel"}, standing: ignored, help: "what serves an image depends on its format"},
 		{name: "-noidme", also: []string{"-noidmereveal", "-noidmetrash"}, standing: ignored, help: "a feature of the past"},
-		stdin, encrypt, shadow, cacert, insecure,
+		noStdin, encrypt, shadow, cacert, insecure,
 	}, refusedAll("not there yet", "-section SECTION", "-drivekey KEY=VALUE", "-notremovable"), askPass)
 }
 
@@ -172,11 +174,11 @@ func resizeOptions() []option {
 
 func convertOptions() []option {
 	return slices.Concat([]option{
-		{name: "-format", arg: "FORMAT", help: "the format of the new image, here one of: {formats}. It is needed"},
+		{name: "-format", arg: "FORMAT", help: "the format of the new image, here one of: {conversions}. It is needed"},
 		{name: "-o", arg: "FILE", help: "the new image; the extension of the format is added if it is missing. It is needed"},
 		over, asPlist, puppet, srckey,
-		{name: "-imagekey", also: []string{"-tgtimagekey"}, arg: "KEY=VALUE", help: bandkey},
-		{name: "-tasks", arg: "N", standing: ignored, help: "nothing is compressed"},
+		{name: "-imagekey", also: []string{"-tgtimagekey"}, arg: "KEY=VALUE", help: convertkey},
+		{name: "-tasks", arg: "N", help: "how many chunks are compressed at once; the default is one for each processor"},
 		{name: "-pmap", standing: ignored, help: "the device is copied with its partition map"},
 		stdin, encrypt, shadow, cacert, insecure,
 	}, refusedAll("not there yet", "-align SECTORS", "-segmentSize SIZE"), askPass)
@@ -185,11 +187,11 @@ func convertOptions() []option {
 func extensionVerbs() []*verb {
 	return []*verb{
 		{tool: "hdiutil", name: "ls", short: "list what is on an ExFAT image, without mounting it", operands: "IMAGE [PATH]", min: 1, max: 2, extension: true, run: (*call).list,
-			options: []option{{name: "-l", help: "shows kinds, sizes in bytes and times"}, {name: "-R", help: "lists what is below folders too"}}},
-		{tool: "hdiutil", name: "cat", short: "print files of an ExFAT image, without mounting it", operands: "IMAGE PATH [PATH...]", min: 2, max: 1 << 20, extension: true, run: (*call).cat},
+			options: []option{{name: "-l", help: "shows kinds, sizes in bytes and times"}, {name: "-R", help: "lists what is below folders too"}, stdin}},
+		{tool: "hdiutil", name: "cat", short: "print files of an ExFAT image, without mounting it", operands: "IMAGE PATH [PATH...]", min: 2, max: 1 << 20, extension: true, run: (*call).cat, options: []option{stdin}},
 		{tool: "hdiutil", name: "extract", short: "copy files out of an ExFAT image, without mounting it", operands: "IMAGE [PATH]", min: 1, max: 2, extension: true, run: (*call).extract,
 			options: []option{{name: "-d", arg: "FOLDER", help: "the folder that they are copied into, made if it is missing; the default is the working folder"},
-				{name: "-ov", help: "replaces files that exist"}}},
+				{name: "-ov", help: "replaces files that exist"}, stdin}},
 		{tool: "hdiutil", name: "trim", short: "free what a mounted volume does not use", operands: "MOUNTPOINT", min: 1, max: 1, extension: true, run: (*call).trim},
 		{tool: "hdiutil", name: "man", short: "print the manual page in roff", extension: true, run: (*call).manual},
 	}

@@ -8,7 +8,7 @@ var commonDiskutil = []option{
 
 var (
 	plistDU   = option{name: "--plist", help: "prints the result as an XML property list"}
-	stdinDU   = option{name: "--stdinpassphrase", also: []string{"--stdinpass"}, standing: ignored, help: "no image that is served here has a passphrase"}
+	stdinDU   = option{name: "--stdinpassphrase", also: []string{"--stdinpass"}, standing: ignored, help: "encrypted images are not served by these verbs yet"}
 	encryptDU = option{name: "--encrypt", also: []string{"-e"}, standing: refused, help: "encryption is not there yet"}
 	sizesDU   = "a number and nothing or B (bytes), K, M, G, T, P, E (decimal), Ki … Ei (binary), S or UAM (sectors of 512 bytes); rounded up to 4096 bytes"
 )

@@ -221,7 +221,8 @@ func TestConvert(t *testing.T) {
 	assert.Contains(t, m.out, "PERCENT:100.000000\ncreated: ")
 
 	for words, line := range map[string]string{
-		"format UDZO is not there yet":             "convert a.dmg -format UDZO -o x",
+		"format ASIF is not there yet":             "convert a.dmg -format ASIF -o x",
+		"zlib-level is for UDZO":                   "convert a.dmg -imagekey zlib-level=1 -format ULFO -o x",
 		"no format: want -format":                  "convert a.dmg -o x",
 		"no new image: want -o":                    "convert a.dmg -format UDTO",
 		"hdiutil: convert failed - File exists\n":  "convert a.dmg -format UDSB -o b.sparsebundle",

@@ -1,0 +1,123 @@
+package imagetool
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// with executes a command with something on stdin.
+func (m *machine) with(stdin string, args ...string) int {
+	m.t.Helper()
+	var out, errs bytes.Buffer
+	status := Main(m.t.Context(), args, Env{Stdin: strings.NewReader(stdin), Stdout: &out, Stderr: &errs, Attacher: m.at, UID: m.uid, Version: "1.2", Dir: m.dir})
+	m.out, m.err = out.String(), errs.String()
+	return status
+}
+
+func fileSum(t *testing.T, path string) string {
+	b, err := os.ReadFile(path)
+	require.NoError(t, err)
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// TestApplesImagesConvert: every file made by Apple's tools gives the device of the README, encrypted ones with their
+// passphrase alone.
+func TestApplesImagesConvert(t *testing.T) {
+	readme, err := os.ReadFile(filepath.Join(images, "README.md"))
+	if err != nil {
+		t.Skipf("no images made by Apple's tools: %v", err)
+	}
+	lines := regexp.MustCompile("(?m)^\\| (\\S+\\.dmg) \\| ([^|]*) \\| (\\S+) \\| (\\d+) \\| `([0-9a-f]{64})`").FindAllStringSubmatch(string(readme), -1)
+	require.GreaterOrEqual(t, len(lines), 8)
+	for _, l := range lines {
+		name, format, pass, size, sum := l[1], l[2], l[3], l[4], l[5]
+		t.Run(name, func(t *testing.T) {
+			m := newMachine(t)
+			data, err := os.ReadFile(filepath.Join(images, name))
+			require.NoError(t, err)
+			m.write("a.dmg", string(data))
+			key := pass + "\x00not a part of it"
+			require.Zero(t, m.with(key, "convert", "a.dmg", "-format", "UDTO", "-o", "raw", "-stdinpass"), m.err)
+			require.Equal(t, sum, fileSum(t, m.path("raw.cdr")))
+			require.Zero(t, m.with(key, "imageinfo", "a.dmg", "-stdinpass"), m.err)
+			assert.Contains(t, m.out, "Total Bytes: "+size+"\n")
+			if pass != "-" {
+				assert.Contains(t, m.out, "Encrypted: true\n")
+				assert.Contains(t, m.out, "Encryption: AES-")
+				for _, stdin := range []string{"", "wrong"} {
+					assert.Equal(t, statusAuth, m.with(stdin, "convert", "a.dmg", "-format", "UDRW", "-o", "no", "-stdinpass"))
+					assert.Contains(t, m.err, "hdiutil: convert failed - Authentication error\n")
+				}
+				assert.NoFileExists(t, m.path("no.dmg"))
+				return
+			}
+			require.Zero(t, m.with("", "imageinfo", "-format", "a.dmg"), m.err)
+			assert.Equal(t, format+"\n", m.out)
+			require.Zero(t, m.with("", "imageinfo", "-checksum", "a.dmg"), m.err)
+			assert.Regexp(t, `^\$[0-9A-F]{8}\n$`, m.out)
+			require.Zero(t, m.with("", "verify", "a.dmg"), m.err)
+			assert.Equal(t, "hdiutil: verify: checksum of \"a.dmg\" is VALID\n", m.err)
+		})
+	}
+}
+
+// TestReadOnlyFormats: what we write is what went in, to us and to 7-Zip, which recomputes the checksums.
+func TestReadOnlyFormats(t *testing.T) {
+	m := newMachine(t)
+	m.write("src/folder/file", strings.Repeat("some text that compresses; ", 60000))
+	m.do("create -srcfolder src -format UDSB -volname Packed b")
+	require.Zero(t, m.with("", "convert", "b.sparsebundle", "-format", "UDTO", "-o", "raw"), m.err)
+	want := fileSum(t, m.path("raw.cdr"))
+	tool, missing := exec.LookPath("7zz")
+	for _, format := range []string{"UDRO", "UDCO", "UDZO", "UDBZ", "ULFO", "ULMO", "UFBI"} {
+		name := "x" + format + ".dmg"
+		require.Zero(t, m.with("", "convert", "b.sparsebundle", "-format", format, "-o", name, "-tasks", "2", "-puppetstrings"), m.err)
+		assert.Contains(t, m.out, "PERCENT:100.000000\n")
+		require.Zero(t, m.with("", "imageinfo", "-format", name), m.err)
+		assert.Equal(t, format+"\n", m.out)
+		require.Zero(t, m.with("", "verify", "-verbose", name), m.err)
+		assert.Contains(t, m.err, "is VALID\n")
+		require.Zero(t, m.with("", "convert", name, "-format", "UDRW", "-o", "back", "-ov"), m.err)
+		assert.Equal(t, want, fileSum(t, m.path("back.dmg")), format)
+		require.Zero(t, m.with("", "ls", "-R", name), m.err)
+		assert.Contains(t, m.out, "folder/file")
+		if missing == nil {
+			out, err := exec.Command(tool, "t", "-tdmg", m.path(name)).CombinedOutput()
+			require.NoError(t, err, "%s: %s", format, out)
+		}
+	}
+	require.Zero(t, m.with("", "convert", "xULFO.dmg", "-format", "UDZO", "-imagekey", "zlib-level=9", "-o", "nine"), m.err)
+	require.Zero(t, m.with("", "convert", "nine.dmg", "-format", "UDRW", "-o", "back", "-ov"), m.err)
+	assert.Equal(t, want, fileSum(t, m.path("back.dmg")))
+	small, err := os.Stat(m.path("nine.dmg"))
+	require.NoError(t, err)
+	assert.Less(t, small.Size(), int64(1<<20))
+	for _, bad := range [][]string{{"ULFO", "zlib-level=3"}, {"UDZO", "zlib-level=10"}, {"UDZO", "sparse-band-size=2048"}, {"UDRW", "zlib-level=3"}} {
+		assert.Equal(t, 1, m.with("", "convert", "b.sparsebundle", "-format", bad[0], "-imagekey", bad[1], "-o", "bad"), bad)
+	}
+	assert.Equal(t, 1, m.with("", "convert", "b.sparsebundle", "-format", "UDZO", "-tasks", "0", "-o", "bad"))
+	assert.Equal(t, 1, m.with("", "convert", "b.sparsebundle", "-format", "UDZO", "-o", "nine"), "no -ov")
+	assert.NoFileExists(t, m.path("bad.dmg"))
+	assert.Equal(t, 1, m.with("", "resize", "-size", "90m", "nine.dmg"))
+	assert.Contains(t, m.err, "read-only")
+
+	file, err := os.ReadFile(m.path("xUDRO.dmg"))
+	require.NoError(t, err)
+	file[len(file)/2] ^= 1
+	m.write("damaged.dmg", string(file))
+	assert.Equal(t, 1, m.with("", "verify", "damaged.dmg"))
+	assert.Contains(t, m.err, "checksum of \"damaged.dmg\" is INVALID\n")
+	assert.Equal(t, 1, m.with("", "verify", "raw.cdr"))
+	assert.Contains(t, m.err, "has no checksum")
+}

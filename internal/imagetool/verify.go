@@ -1,0 +1,134 @@
+package imagetool
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+
+	"dmgbench/internal/container"
+	"dmgbench/internal/container/udif"
+)
+
+// maxPassphrase bounds a passphrase from stdin, in bytes.
+const maxPassphrase = 64 << 10
+
+// open opens an image, with the passphrase from stdin where it needs one and -stdinpass is given.
+func (c *call) open(p place, readOnly bool) (container.Image, error) {
+	o := container.OpenOptions{ReadOnly: readOnly}
+	img, err := container.Open(p.dir, p.name, o)
+	if !errors.Is(err, container.ErrPassphrase) || !c.has("-stdinpass") {
+		return img, err
+	}
+	all, err := io.ReadAll(io.LimitReader(c.env.Stdin, maxPassphrase+1))
+	defer clear(all)
+	if err != nil {
+		return nil, fmt.Errorf("reading the passphrase: %w", err)
+	}
+	o.Passphrase = all
+	if end := slices.Index(all, 0); end >= 0 {
+		o.Passphrase = all[:end]
+	}
+	if len(o.Passphrase) > maxPassphrase {
+		return nil, refuse("the passphrase is longer than %d bytes", maxPassphrase)
+	}
+	return container.Open(p.dir, p.name, o)
+}
+
+// verify checks the stored checksums, which only UDIF images with tables have.
+func (c *call) verify() error {
+	p, err := c.existing(c.operands[0])
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	img, err := c.open(p, true)
+	if noImage(err) {
+		fmt.Fprintf(c.err, "hdiutil: verify: unable to recognize %s as a disk image.\n", strconv.Quote(p.name))
+		return &said{1}
+	}
+	if err != nil {
+		return err
+	}
+	defer img.Close()
+	t, ok := img.(container.Tabled)
+	if !ok {
+		fmt.Fprintf(c.err, "hdiutil: verify: %s has no checksum.\n", strconv.Quote(p.name))
+		return &said{1}
+	}
+	return c.verifyTables(p, t.UDIF())
+}
+
+func (c *call) verifyTables(p place, im *udif.Image) error {
+	progress := c.newProgress(im.Size())
+	report, err := im.Verify(c.ctx, udif.StreamOptions{Progress: func(done, _ int64) { progress.at(done) }})
+	if err != nil {
+		return err
+	}
+	known := 0
+	for _, check := range report.Checks {
+		switch check.Result {
+		case udif.Agrees:
+			known++
+			if c.has("-verbose") {
+				fmt.Fprintf(c.err, "   verified   %s $%X %s\n", checksumName(check.Type), check.Want, check.What)
+			}
+		case udif.Differs:
+			fmt.Fprintf(c.err, "hdiutil: verify: %s: %s is $%X, should be $%X\n", check.What, checksumName(check.Type), check.Got, check.Want)
+		case udif.Unreadable:
+			fmt.Fprintf(c.err, "hdiutil: verify: %s: %v\n", check.What, check.Err)
+		}
+	}
+	switch {
+	case report.Err() != nil:
+		fmt.Fprintf(c.err, "hdiutil: verify: checksum of %s is INVALID\n", strconv.Quote(p.name))
+		return &said{1}
+	case known == 0:
+		fmt.Fprintf(c.err, "hdiutil: verify: %s has no checksum.\n", strconv.Quote(p.name))
+		return &said{1}
+	}
+	fmt.Fprintf(c.err, "hdiutil: verify: checksum of %s is VALID\n", strconv.Quote(p.name))
+	return nil
+}
+
+func checksumName(typ uint32) string {
+	name := map[uint32]string{udif.ChecksumNone: "none", udif.ChecksumCRC32: "CRC32", udif.ChecksumMD5: "MD5"}[typ]
+	return cmp.Or(name, fmt.Sprintf("type %d", typ))
+}
+
+// storedChecksum is the checksum over the whole image: its kind, and its value or nothing.
+func storedChecksum(img container.Image) (kind, value string) {
+	t, ok := img.(container.Tabled)
+	if !ok {
+		return "none", ""
+	}
+	sum := t.UDIF().Trailer().Master
+	if sum.Type == udif.ChecksumNone {
+		return "none", ""
+	}
+	return checksumName(sum.Type), fmt.Sprintf("$%X", sum.Value())
+}
+
+// describeTables puts what a UDIF image knows of itself into its description.
+func describeTables(d list, img container.Image, im *udif.Image) {
+	kind, value := storedChecksum(img)
+	d["Checksum Type"] = kind
+	props, sizes := d["Properties"].(list), d["Size Information"].(list)
+	if value != "" {
+		d["Checksum Value"], props["Checksummed"] = value, true
+	}
+	var full, stored int64
+	compressed := false
+	for k, u := range im.Usage() {
+		if k != udif.KindZero && k != udif.KindIgnore {
+			full, stored, compressed = full+u.Bytes, stored+u.Stored, compressed || k.Compressed()
+		}
+	}
+	props["Compressed"] = compressed
+	sizes["Total Non-Empty Bytes"], sizes["Total Empty Bytes"], sizes["Compressed Bytes"] = full, im.Size()-full, stored
+	if full > 0 {
+		sizes["Compressed Ratio"] = float64(stored) / float64(full)
+	}
+}
