@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"testing"
 
@@ -31,15 +32,23 @@ func TestMain(m *testing.M) {
 // exit status, which "! exec" cannot.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata/script",
-		Setup: func(e *testscript.Env) error { // what every machine can do; what is of hdiutil, says so
-			e.Setenv("DMGBENCH_RUN_ENGINE", "inprocess")
-			e.Setenv("DMGBENCH_RESUME_ENGINE", "inprocess")
-			return nil
-		},
+		Dir:       "testdata/script",
+		Setup:     anywhere,
 		Condition: condition,
 		Cmds:      map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
 	})
+}
+
+// anywhere makes a script the same on every machine: the engine is the one that
+// works everywhere (what is of hdiutil, says so), and settings and state lie with
+// the script. Root could make testscript's own "/no-home", which nobody else
+// could read then.
+func anywhere(e *testscript.Env) error {
+	e.Setenv("DMGBENCH_RUN_ENGINE", "inprocess")
+	e.Setenv("DMGBENCH_RESUME_ENGINE", "inprocess")
+	home := filepath.Join(e.WorkDir, ".home")
+	e.Setenv("HOME", home)
+	return os.Mkdir(home, 0o755)
 }
 
 func exits(ts *testscript.TestScript, neg bool, args []string) {
