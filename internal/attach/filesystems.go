@@ -34,6 +34,12 @@ var filesystems = []FS{
 		Owners: true, MinSize: 1 << 20},
 }
 
+// What this machine has, for tests to take away.
+var (
+	kernelMounts = kernelDriver
+	toolFolders  = []string{"/usr/sbin", "/sbin", "/usr/local/sbin"} // besides PATH
+)
+
 // Filesystems lists the file systems that volumes can have, with what of it is there on this machine.
 func Filesystems() []FS {
 	list := make([]FS, 0, len(filesystems))
@@ -63,7 +69,7 @@ func findTool(name string) string {
 	if path, err := exec.LookPath(name); err == nil {
 		return path
 	}
-	for _, dir := range []string{"/usr/sbin", "/sbin", "/usr/local/sbin"} {
+	for _, dir := range toolFolders {
 		path := filepath.Join(dir, name)
 		if info, err := os.Stat(path); err == nil && info.Mode()&0o111 != 0 && !info.IsDir() {
 			return path

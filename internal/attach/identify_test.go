@@ -105,9 +105,10 @@ func TestFilesystems(t *testing.T) {
 
 // TestMissingTool names the package of what is not there.
 func TestMissingTool(t *testing.T) {
-	if findTool("mkfs.hfsplus") != "" {
-		t.Skip("mkfs.hfsplus is installed")
-	}
+	t.Setenv("PATH", t.TempDir())
+	folders := toolFolders
+	t.Cleanup(func() { toolFolders = folders })
+	toolFolders = nil
 	err := Make(context.Background(), "/nowhere", "HFS+", "x", MakeOptions{})
 	require.Error(t, err)
 	if strings.Contains(err.Error(), "on darwin") {

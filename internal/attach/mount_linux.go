@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// kernelMounts says whether the kernel has a driver for the file system, built in, loaded or as a module.
-func kernelMounts(name string) bool {
+// kernelDriver says whether the kernel has a driver for the file system, built in, loaded or as a module.
+func kernelDriver(name string) bool {
 	listed, _ := os.ReadFile("/proc/filesystems")
 	for line := range strings.Lines(string(listed)) {
 		if fields := strings.Fields(line); len(fields) > 0 && fields[len(fields)-1] == name {

@@ -61,4 +61,4 @@ func HelperMain([]string) int {
 	return 1
 }
 
-func kernelMounts(string) bool { return false }
+func kernelDriver(string) bool { return false }
