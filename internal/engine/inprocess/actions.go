@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path"
 	"slices"
 
 	"dmgbench/internal/blockdev"
 	"dmgbench/internal/container"
+	"dmgbench/internal/container/files"
 	"dmgbench/internal/engine"
 	"dmgbench/internal/exfat"
 	"dmgbench/internal/gpt"
@@ -213,49 +213,7 @@ func (c *image) Evict(ctx context.Context) error {
 	if err := c.same(ctx, "evicting", true); err != nil {
 		return err
 	}
-	return c.each(ctx, func(name string) error {
-		f, err := c.dir.Open(path.Join(c.file, name), hostio.OpenOptions{})
-		if err != nil {
-			return gone(err)
-		}
-		defer f.Close()
-		return f.Evict()
-	}, nil)
-}
-
-// each visits the files of the container, "" for UDRW itself, and before them the folders.
-func (c *image) each(ctx context.Context, file, folder func(name string) error) error {
-	if !c.bundle() {
-		return file("")
-	}
-	var walk func(name string) error
-	walk = func(name string) error {
-		list, err := c.dir.ReadDir(path.Join(c.file, name))
-		if err != nil {
-			return gone(err)
-		}
-		for _, e := range list {
-			visit, below := file, path.Join(name, e.Name())
-			if e.IsDir() {
-				visit = folder
-			}
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			if visit != nil {
-				if err := visit(below); err != nil {
-					return err
-				}
-			}
-			if e.IsDir() {
-				if err := walk(below); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	}
-	return walk("")
+	return gone(files.Evict(ctx, c.dir, c.file))
 }
 
 // Remove deletes the container, unless something else took its place.

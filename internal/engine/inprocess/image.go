@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path"
 
 	"dmgbench/internal/blockdev"
 	"dmgbench/internal/container"
+	"dmgbench/internal/container/files"
 	"dmgbench/internal/engine"
 	"dmgbench/internal/gpt"
 	"dmgbench/internal/hostio"
@@ -36,29 +36,10 @@ func (c *image) Made() engine.Made {
 }
 
 // Identity is device and inode of the file, or of the bundle's folder and of
-// its token. Info.plist is left out: a resize replaces it.
+// its token.
 func (c *image) Identity(context.Context) (string, error) {
-	id, err := c.inode(c.file, c.bundle())
-	if err != nil || !c.bundle() {
-		return id, err
-	}
-	// A bundle without a token is damaged, but still the same bundle.
-	if token, err := c.inode(path.Join(c.file, "token"), false); err == nil {
-		id += "+" + token
-	}
-	return id, nil
-}
-
-func (c *image) inode(name string, folder bool) (string, error) {
-	fi, err := c.dir.Lstat(name)
-	if err != nil {
-		return "", gone(err)
-	}
-	if fi.IsDir() != folder || !folder && !fi.Mode().IsRegular() {
-		return "", fmt.Errorf("looking at %q: %w", name, engine.ErrGone)
-	}
-	st := hostio.StatOf(fi)
-	return fmt.Sprintf("%x-%x", st.Dev, st.Inode), nil
+	id, err := files.Identity(c.dir, c.file)
+	return id, gone(err)
 }
 
 // same fails unless the container still is the one that was found, and detached if that matters.
@@ -81,10 +62,24 @@ func (c *image) same(ctx context.Context, doing string, detached bool) error {
 
 // gone adds [engine.ErrGone] to errors of containers that are no longer there.
 func gone(err error) error {
-	if errors.Is(err, engine.ErrGone) || !errors.Is(err, hostio.ErrReplaced) && !errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, engine.ErrGone) || !errors.Is(err, hostio.ErrReplaced) && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, hostio.ErrNotRegular) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", engine.ErrGone, err)
+}
+
+// Xattr lists the container's extended attributes with their values, or sets
+// or removes one. Links are not followed. A host file system without extended
+// attributes is an [engine.UnsupportedError].
+func (c *image) Xattr(ctx context.Context, action, name, value string) (engine.Report, error) {
+	if err := c.same(ctx, "attributes of", false); err != nil {
+		return engine.Report{}, err
+	}
+	all, err := files.Xattr(c.dir, c.file, action, name, value)
+	if errors.Is(err, errors.ErrUnsupported) {
+		err = refuse("extended attributes here: "+action, "list, set or remove, on a disk that keeps them")
+	}
+	return engine.Report{Reported: all}, err
 }
 
 // with opens the detached container for the time of f.
