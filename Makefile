@@ -4,6 +4,7 @@
 GO       ?= go
 PLAN     ?= quick
 FUZZTIME ?= 10s
+FUZZFOR  ?= 1h
 BENCH    ?= .
 # No cgo anywhere: one static binary, and the same code on every machine. Only the race detector needs it.
 CGO_ENABLED ?= 0
@@ -18,7 +19,7 @@ REPRODUCE := $(patsubst plans/%.toml,reproduce-%,$(sort $(wildcard plans/*.toml)
 
 .DEFAULT_GOAL := help
 .PHONY: help need-go build run test test-race test-long lint lint-format lint-vet lint-darwin lint-modules lint-tree \
-	fuzz bench bench-go crosscheck assets clean $(REPRODUCE)
+	fuzz fuzz-hours bench bench-go crosscheck assets clean $(REPRODUCE)
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' Makefile | awk -F ':.*## ' '{ printf "%-12s %s\n", $$1, $$2 }'
@@ -84,7 +85,10 @@ lint-tree: need-go
 	@log=$$($(GO) test -count=1 ./internal/archtest 2>&1) || { echo "$$log" >&2; exit 1; }
 
 fuzz: need-go ## every fuzz target for FUZZTIME (10s)
-	@GO="$(GO)" scripts/fuzz.sh "$(FUZZTIME)"
+	@$(GO) run ./internal/cmd/fuzzing -each "$(FUZZTIME)"
+
+fuzz-hours: need-go ## fuzz for FUZZFOR (1h), least served first, and keep the account in docs/fuzzing.md
+	@$(GO) run ./internal/cmd/fuzzing -ledger docs/fuzzing.md -for "$(FUZZFOR)" -each 2m -jobs 2 $(FUZZBELOW)
 
 bench: need-go ## the in-process engine beside plain directories; ON= folder on the disk to use, FLAGS= see docs/benchmarks.md
 	@$(GO) run ./internal/cmd/sidebyside engines $(if $(ON),--dir "$(ON)") $(FLAGS)

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const page = "# Account\n\nprose\n\n| package | target | CPU s | executions |\n|---|---|--:|--:|\n" +
+	"| `a` | `FuzzOne` | 7200 | 5 |\n| `a/b` | `FuzzTwo` | 10 | 6 |\n\nmore prose\n"
+
+func writePage(t *testing.T, text string) *ledger {
+	path := filepath.Join(t.TempDir(), "page.md")
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
+	l := &ledger{path: path}
+	require.NoError(t, l.read())
+	return l
+}
+
+func TestTheAccountAddsUp(t *testing.T) {
+	l := writePage(t, page)
+	assert.Equal(t, 2*time.Hour, l.cpu(target{"a", "FuzzOne"}))
+	require.NoError(t, l.add(target{"a/b", "FuzzTwo"}, spent{5 * time.Second, 100}))
+	require.NoError(t, l.add(target{"c", "FuzzNew"}, spent{1900 * time.Millisecond, 7}))
+	text, err := os.ReadFile(l.path)
+	require.NoError(t, err)
+	want := strings.Replace(page, "| 10 | 6 |", "| 15 | 106 |\n| `c` | `FuzzNew` | 1 | 7 |", 1)
+	assert.Equal(t, want, string(text))
+
+	again := &ledger{path: l.path}
+	require.NoError(t, again.read())
+	assert.Equal(t, 15*time.Second, again.cpu(target{"a/b", "FuzzTwo"}))
+}
+
+func TestTheFirstRowOfAnAccount(t *testing.T) {
+	l := writePage(t, "text\n\n| p | t | s | n |\n|---|---|--:|--:|\n\nend\n")
+	require.NoError(t, l.add(target{"c", "FuzzNew"}, spent{time.Second, 7}))
+	text, err := os.ReadFile(l.path)
+	require.NoError(t, err)
+	assert.Equal(t, "text\n\n| p | t | s | n |\n|---|---|--:|--:|\n| `c` | `FuzzNew` | 1 | 7 |\n\nend\n", string(text))
+
+	l = writePage(t, "no table\n")
+	assert.ErrorContains(t, l.add(target{"c", "FuzzNew"}, spent{}), "no table")
+}
+
+func TestTargetsAreFound(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "a", "b"), 0o755))
+	code := "package x\n\nfunc FuzzIt(f *testing.F) {}\n\nfunc fuzzNot() {}\n"
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "a", "x_test.go"), []byte(code), 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "a", "b", "x_test.go"), []byte(code), 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "a", "x.go"), []byte(code), 0o644))
+	all, err := find(dir, nil)
+	require.NoError(t, err)
+	assert.ElementsMatch(t, []target{{"a", "FuzzIt"}, {"a/b", "FuzzIt"}}, all)
+	some, err := find(dir, []string{"./a/b"})
+	require.NoError(t, err)
+	assert.Equal(t, []target{{"a/b", "FuzzIt"}}, some)
+}
+
+func TestTheLeastServedComesFirst(t *testing.T) {
+	l := writePage(t, page)
+	targets := []target{{"a", "FuzzOne"}, {"a/b", "FuzzTwo"}, {"c", "FuzzNew"}}
+	o := options{each: time.Second, total: time.Hour, jobs: 2, aim: time.Minute}
+	var mu sync.Mutex
+	running := map[target]bool{}
+	order := []target{}
+	n, err := schedule(context.Background(), o, targets, l, func(_ context.Context, x target, _ time.Duration) (spent, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		assert.False(t, running[x], "two turns of one target at a time")
+		order = append(order, x)
+		return spent{30 * time.Second, 1}, nil
+	})
+	require.NoError(t, err)
+	assert.Equal(t, 4, n, "two turns of 30 s each for the two below a minute, none for the one above")
+	assert.NotContains(t, order, target{"a", "FuzzOne"})
+	assert.Equal(t, 70*time.Second, l.cpu(target{"a/b", "FuzzTwo"}))
+	assert.Equal(t, time.Minute, l.cpu(target{"c", "FuzzNew"}))
+}
+
+func TestAnInputThatFailsEndsIt(t *testing.T) {
+	targets := []target{{"a", "FuzzOne"}, {"a/b", "FuzzTwo"}, {"c", "FuzzNew"}}
+	n, err := schedule(context.Background(), options{jobs: 1}, targets, &ledger{}, func(_ context.Context, x target, _ time.Duration) (spent, error) {
+		if x.name == "FuzzTwo" {
+			return spent{}, errors.New("panic: boom")
+		}
+		return spent{}, nil
+	})
+	assert.Equal(t, 1, n)
+	assert.ErrorContains(t, err, "boom")
+}
+
+func TestFlags(t *testing.T) {
+	for _, args := range [][]string{{"-each", "0s"}, {"-jobs", "0"}, {"-for", "1h"}, {"-nonsense"}} {
+		assert.Error(t, run(context.Background(), args, io.Discard), args)
+	}
+}
