@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"dmgbench/internal/host"
 )
 
 // mount is a line of /proc/self/mountinfo.
@@ -58,26 +60,10 @@ func parseMounts(data string) []mount {
 		a, err1 := strconv.ParseUint(major, 10, 32)
 		b, err2 := strconv.ParseUint(minor, 10, 32)
 		if err1 == nil && err2 == nil {
-			list = append(list, mount{uint32(a), uint32(b), unescape(fields[4]), types[0], unescape(types[1])})
+			list = append(list, mount{uint32(a), uint32(b), host.Unescape(fields[4]), types[0], host.Unescape(types[1])})
 		}
 	}
 	return list
-}
-
-// unescape undoes the octal escapes of the mount table.
-func unescape(s string) string {
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] == '\\' && i+3 < len(s) {
-			if v, err := strconv.ParseUint(s[i+1:i+4], 8, 8); err == nil {
-				b.WriteByte(byte(v))
-				i += 3
-				continue
-			}
-		}
-		b.WriteByte(s[i])
-	}
-	return b.String()
 }
 
 // mountsOf returns where devices of these numbers are mounted, last first.

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"dmgbench/internal/cli/clitest"
 	"dmgbench/internal/result"
 )
 
@@ -37,49 +38,8 @@ func TestLife(t *testing.T) {
 	}
 }
 
-// lifePlan has the shape of quick and takes about a second; its settles are where tests step in.
-const lifePlan = `
-schema = 1
-title = "A short life"
-[image]
-size = "12 MB"
-band_size = "1 MiB"
-filesystem_preference = ["exFAT"]
-[io]
-files = "few"
-[matrix]
-format = ["UDRW", "UDSB"]
-[files.few]
-sizes = ["64 kB", "300001 B", "4097 B"]
-sets = 2
-[[protocol]]
-steps = [
-  { do = "create" },
-  { do = "measure", phase = "created" },
-  { do = "attach" },
-  { do = "mkdir", dir = "test" },
-  { do = "detach" },
-  { do = "attach", phase = "new" },
-  { do = "write", phase = "new" },
-  { do = "settle", phase = "new", at_least = "150 ms" },
-  { do = "remount", phase = "written" },
-  { do = "read", phase = "new" },
-  { do = "verify", phase = "new" },
-  { do = "delete", phase = "half", every_other = true },
-  { do = "trim", phase = "half" },
-  { do = "verify", phase = "half" },
-  { do = "delete", phase = "all", all = true },
-  { do = "detach", phase = "used" },
-  { do = "measure", phase = "used" },
-]
-[[protocol]]
-when = { format = "UDSB" }
-steps = [ { do = "compact", phase = "used" } ]
-[run]
-rounds = 2
-baseline = true
-canary = false
-`
+// lifePlan takes about a second; its settles are where tests step in.
+var lifePlan = strings.Replace(clitest.Life, "20 ms", "150 ms", 1)
 
 // world is one run with all that is around it.
 type world struct {

@@ -2,14 +2,12 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
 	"testing"
 
+	"dmgbench/internal/cli/clitest"
 	"dmgbench/internal/host"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -35,7 +33,7 @@ func TestScripts(t *testing.T) {
 		Dir:       "testdata/script",
 		Setup:     anywhere,
 		Condition: condition,
-		Cmds:      map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
+		Cmds:      map[string]func(*testscript.TestScript, bool, []string){"exits": clitest.Exits},
 	})
 }
 
@@ -49,24 +47,6 @@ func anywhere(e *testscript.Env) error {
 	home := filepath.Join(e.WorkDir, ".home")
 	e.Setenv("HOME", home)
 	return os.Mkdir(home, 0o755)
-}
-
-func exits(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) < 2 {
-		ts.Fatalf("usage: exits STATUS COMMAND [ARG…]")
-	}
-	wanted, err := strconv.Atoi(args[0])
-	ts.Check(err)
-	err = ts.Exec(args[1], args[2:]...)
-	got := 0
-	if e, ok := errors.AsType[*exec.ExitError](err); ok {
-		got = e.ExitCode()
-	} else {
-		ts.Check(err)
-	}
-	if got != wanted {
-		ts.Fatalf("exit status %d, want %d", got, wanted)
-	}
 }
 
 // condition knows [cpus]: the machine has the two processors that a plan of the scripts requires.

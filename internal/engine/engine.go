@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 
 	"dmgbench/internal/hostio"
 	"dmgbench/internal/workload"
@@ -155,3 +156,12 @@ func (e *UnsupportedError) Error() string {
 
 // ErrGone says that a container is no longer what it was: deleted, or another file under its name.
 var ErrGone = errors.New("the container is gone or was replaced")
+
+// Gone adds [ErrGone] to errors that mean it: something that is missing, was
+// replaced while it was open, or is no file or folder any more. Others stay as they are.
+func Gone(err error) error {
+	if err == nil || errors.Is(err, ErrGone) || !errors.Is(err, hostio.ErrReplaced) && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, hostio.ErrNotRegular) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrGone, err)
+}

@@ -23,11 +23,11 @@ func (t tree) mountOf(name string) (mount, bool) {
 		if !ok || len(l) < 5 || len(r) < 2 {
 			continue
 		}
-		point := unescape(l[4])
+		point := Unescape(l[4])
 		if len(point) < longest || !below(name, point) {
 			continue
 		}
-		longest, best = len(point), mount{fs: r[0], source: unescape(r[1]), dev: l[2]}
+		longest, best = len(point), mount{fs: r[0], source: Unescape(r[1]), dev: l[2]}
 	}
 	return best, longest >= 0
 }
@@ -36,8 +36,8 @@ func below(name, dir string) bool {
 	return dir == "/" || name == dir || strings.HasPrefix(name, dir+"/")
 }
 
-// unescape undoes the octal escapes (\040) of mount tables.
-func unescape(s string) string {
+// Unescape undoes the octal escapes (\040) of mount tables: proc(5) has blanks, tabs, line ends and backslashes so.
+func Unescape(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
 		if s[i] == '\\' && i+3 < len(s) {

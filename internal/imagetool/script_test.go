@@ -7,10 +7,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"testing"
 
 	"dmgbench/internal/attach"
+	"dmgbench/internal/cli/clitest"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -29,9 +29,6 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 		os.Exit(0)
-	}
-	if len(os.Args) > 1 && os.Args[1] == asTool {
-		os.Exit(Main(context.Background(), os.Args[2:], System()))
 	}
 	tool := func(first ...string) func() {
 		return func() { os.Exit(Main(context.Background(), append(first, os.Args[1:]...), System())) }
@@ -56,7 +53,7 @@ func TestScripts(t *testing.T) {
 			}
 			return false, fmt.Errorf("unknown condition %q", name)
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "detachall": detachAll},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": clitest.Exits, "detachall": detachAll},
 	})
 }
 
@@ -89,21 +86,3 @@ func release(run string) {
 
 // releaseAll is the argument with which this program detaches everything.
 const releaseAll = "release-all"
-
-func exits(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) < 2 {
-		ts.Fatalf("usage: exits STATUS COMMAND [ARG…]")
-	}
-	wanted, err := strconv.Atoi(args[0])
-	ts.Check(err)
-	err = ts.Exec(args[1], args[2:]...)
-	got := 0
-	if e, ok := errors.AsType[*exec.ExitError](err); ok {
-		got = e.ExitCode()
-	} else {
-		ts.Check(err)
-	}
-	if got != wanted {
-		ts.Fatalf("exit status %d, want %d", got, wanted)
-	}
-}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"dmgbench/internal/cli/clitest"
 	"dmgbench/internal/clock"
 	"dmgbench/internal/engine/inprocess"
 	"dmgbench/internal/plan"
@@ -18,49 +19,8 @@ import (
 	"dmgbench/internal/runner"
 )
 
-// life is the shape of the built-in plan quick, made small.
-const life = `
-schema = 1
-title = "A short life"
-[image]
-size = "12 MB"
-band_size = "1 MiB"
-filesystem_preference = ["exFAT"]
-[io]
-files = "few"
-[matrix]
-format = ["UDRW", "UDSB"]
-[files.few]
-sizes = ["64 kB", "300001 B", "4097 B"]
-sets = 2
-[[protocol]]
-steps = [
-  { do = "create" },
-  { do = "measure", phase = "created" },
-  { do = "attach" },
-  { do = "mkdir", dir = "test" },
-  { do = "detach" },
-  { do = "attach", phase = "new" },
-  { do = "write", phase = "new" },
-  { do = "settle", phase = "new", at_least = "20 ms" },
-  { do = "remount", phase = "written" },
-  { do = "read", phase = "new" },
-  { do = "verify", phase = "new" },
-  { do = "delete", phase = "half", every_other = true },
-  { do = "trim", phase = "half" },
-  { do = "verify", phase = "half" },
-  { do = "delete", phase = "all", all = true },
-  { do = "detach", phase = "used" },
-  { do = "measure", phase = "used" },
-]
-[[protocol]]
-when = { format = "UDSB" }
-steps = [ { do = "compact", phase = "used" } ]
-[run]
-rounds = 2
-baseline = true
-canary = false
-`
+// life is run on a virtual clock: its settle costs nothing.
+const life = clitest.Life
 
 // once is the same with one round of images alone.
 var once = strings.NewReplacer("rounds = 2", "rounds = 1", "baseline = true", "baseline = false").Replace(life)

@@ -192,13 +192,7 @@ func (c *image) same(ctx context.Context, doing string, detached bool) error {
 	return nil
 }
 
-// gone adds [engine.ErrGone] to errors of containers that are no longer there.
-func gone(err error) error {
-	if err == nil || errors.Is(err, engine.ErrGone) || !errors.Is(err, hostio.ErrReplaced) && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, hostio.ErrNotRegular) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", engine.ErrGone, err)
-}
+func gone(err error) error { return engine.Gone(err) }
 
 // Usage counts the files on the host, attached or not: blocks, never the tool's words.
 func (c *image) Usage(ctx context.Context) (engine.Usage, error) {

@@ -2,8 +2,9 @@ package hdiutil
 
 import (
 	"os"
-	"strconv"
 	"strings"
+
+	"dmgbench/internal/host"
 )
 
 // Mount is one line of the system's mount table.
@@ -21,25 +22,9 @@ func parseMountinfo(text string) []Mount {
 		if !ok || len(h) < 6 || len(t) < 2 {
 			continue
 		}
-		list = append(list, Mount{From: unescape(t[1]), On: unescape(h[4]), Kind: t[0], ReadOnly: strings.HasPrefix(h[5]+",", "ro,")})
+		list = append(list, Mount{From: host.Unescape(t[1]), On: host.Unescape(h[4]), Kind: t[0], ReadOnly: strings.HasPrefix(h[5]+",", "ro,")})
 	}
 	return list
-}
-
-// unescape undoes the kernel's octal for blanks and backslashes.
-func unescape(s string) string {
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] == '\\' && i+3 < len(s) {
-			if n, err := strconv.ParseUint(s[i+1:i+4], 8, 8); err == nil {
-				b.WriteByte(byte(n))
-				i += 3
-				continue
-			}
-		}
-		b.WriteByte(s[i])
-	}
-	return b.String()
 }
 
 // Host is what the engine looks at outside of the tools. Tests put a stand-in's in its place.

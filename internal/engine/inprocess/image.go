@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 
 	"dmgbench/internal/blockdev"
 	"dmgbench/internal/container"
@@ -60,13 +59,7 @@ func (c *image) same(ctx context.Context, doing string, detached bool) error {
 	return nil
 }
 
-// gone adds [engine.ErrGone] to errors of containers that are no longer there.
-func gone(err error) error {
-	if errors.Is(err, engine.ErrGone) || !errors.Is(err, hostio.ErrReplaced) && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, hostio.ErrNotRegular) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", engine.ErrGone, err)
-}
+func gone(err error) error { return engine.Gone(err) }
 
 // Xattr lists the container's extended attributes with their values, or sets
 // or removes one. Links are not followed. A host file system without extended

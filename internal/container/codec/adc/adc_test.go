@@ -36,18 +36,12 @@ func plain(src []byte, size int) []byte {
 	return out
 }
 
+func encode(dst, src []byte) ([]byte, error) { return Encode(dst, src), nil }
+
+// roundTrip encodes and decodes, and says how long the stream was.
 func roundTrip(t require.TestingT, src []byte) int {
-	stream := Encode([]byte("before"), src)
-	require.Equal(t, "before", string(stream[:6]))
-	stream = stream[6:]
-	got := make([]byte, len(src)+1)
-	got[len(src)] = 0xee
-	n, err := Decode(got[:len(src)], stream)
-	require.NoError(t, err)
-	require.Equal(t, len(src), n)
-	require.True(t, bytes.Equal(src, got[:len(src)]))
+	stream := codectest.RoundTrip(t, encode, Decode, src)
 	require.True(t, bytes.Equal(src, plain(stream, len(src))))
-	require.Equal(t, byte(0xee), got[len(src)], "wrote behind dst")
 	require.LessOrEqual(t, len(stream), len(src)+len(src)/128+1)
 	return len(stream)
 }
@@ -146,30 +140,7 @@ func FuzzRoundTrip(f *testing.F) {
 }
 
 func BenchmarkDecode(b *testing.B) {
-	for name, src := range codectest.Bench() {
-		b.Run(name, func(b *testing.B) {
-			stream := Encode(nil, src)
-			dst := make([]byte, len(src))
-			b.SetBytes(int64(len(src)))
-			for b.Loop() {
-				if _, err := Decode(dst, stream); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
+	codectest.BenchmarkDecode(b, func(src []byte) []byte { return Encode(nil, src) }, Decode)
 }
 
-func BenchmarkEncode(b *testing.B) {
-	for name, src := range codectest.Bench() {
-		b.Run(name, func(b *testing.B) {
-			out := make([]byte, 0, len(src)+len(src)/100)
-			b.SetBytes(int64(len(src)))
-			var n int
-			for b.Loop() {
-				n = len(Encode(out, src))
-			}
-			b.ReportMetric(float64(n)/float64(len(src)), "ratio")
-		})
-	}
-}
+func BenchmarkEncode(b *testing.B) { codectest.BenchmarkEncode(b, encode) }

@@ -16,22 +16,11 @@ import (
 )
 
 func roundTrip(t require.TestingT, src []byte, level int) []byte {
-	stream, err := Encode([]byte("before"), src, level)
-	require.NoError(t, err)
-	require.Equal(t, "before", string(stream[:6]))
-	decodes(t, src, stream[6:])
-	return stream[6:]
+	encode := func(dst, src []byte) ([]byte, error) { return Encode(dst, src, level) }
+	return codectest.RoundTrip(t, encode, Decode, src)
 }
 
-func decodes(t require.TestingT, want, stream []byte) {
-	got := make([]byte, len(want)+1)
-	got[len(want)] = 0xee
-	n, err := Decode(got[:len(want)], stream)
-	require.NoError(t, err)
-	require.Equal(t, len(want), n)
-	require.True(t, bytes.Equal(want, got[:n]))
-	require.Equal(t, byte(0xee), got[len(want)], "wrote behind dst")
-}
+func decodes(t require.TestingT, want, stream []byte) { codectest.Decodes(t, Decode, want, stream) }
 
 func TestRoundTripVectors(t *testing.T) {
 	for _, v := range codectest.Vectors() {

@@ -9,7 +9,9 @@ import (
 	"os"
 	"runtime"
 	"strings"
+	"testing"
 
+	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
 
@@ -105,6 +107,72 @@ func Program(n int) []byte {
 		return nil
 	}
 	return content[1<<20 : 1<<20+n]
+}
+
+// Decodes fails the test unless decode makes want of stream, and writes nothing behind it.
+func Decodes(t require.TestingT, decode func(dst, src []byte) (int, error), want, stream []byte) {
+	got := make([]byte, len(want)+1)
+	got[len(want)] = 0xee
+	n, err := decode(got[:len(want)], stream)
+	require.NoError(t, err)
+	require.Equal(t, len(want), n)
+	if at := firstDifference(want, got[:n]); at < n {
+		require.FailNow(t, "decodes to other bytes", "first of %d at %d", n, at)
+	}
+	require.Equal(t, byte(0xee), got[len(want)], "wrote behind dst")
+}
+
+func firstDifference(a, b []byte) int {
+	for i := range a {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	return len(a)
+}
+
+// RoundTrip encodes behind bytes that have to stay, decodes again, and returns the stream.
+func RoundTrip(t require.TestingT, encode func(dst, src []byte) ([]byte, error), decode func(dst, src []byte) (int, error), src []byte) []byte {
+	stream, err := encode([]byte("before"), src)
+	require.NoError(t, err)
+	require.Equal(t, "before", string(stream[:6]))
+	Decodes(t, decode, src, stream[6:])
+	return stream[6:]
+}
+
+// BenchmarkDecode measures decode on every input of Bench, in bytes of what comes out.
+func BenchmarkDecode(b *testing.B, encode func(src []byte) []byte, decode func(dst, src []byte) (int, error)) {
+	for name, src := range Bench() {
+		b.Run(name, func(b *testing.B) {
+			stream := encode(src)
+			dst := make([]byte, len(src))
+			b.SetBytes(int64(len(src)))
+			for b.Loop() {
+				if _, err := decode(dst, stream); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkEncode measures encode on every input of Bench, and tells what is left of each.
+func BenchmarkEncode(b *testing.B, encode func(dst, src []byte) ([]byte, error)) {
+	for name, src := range Bench() {
+		b.Run(name, func(b *testing.B) {
+			out := make([]byte, 0, len(src)+1<<18)
+			b.SetBytes(int64(len(src)))
+			var n int
+			for b.Loop() {
+				stream, err := encode(out, src)
+				if err != nil {
+					b.Fatal(err)
+				}
+				n = len(stream)
+			}
+			b.ReportMetric(float64(n)/float64(len(src)), "ratio")
+		})
+	}
 }
 
 // Bench are the inputs, by name, that codecs are measured with: chunks of 1 MiB.

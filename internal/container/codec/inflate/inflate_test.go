@@ -33,15 +33,7 @@ func pack(t require.TestingT, src []byte, level int, std bool) []byte {
 	return out.Bytes()
 }
 
-func decodes(t require.TestingT, want, stream []byte) {
-	got := make([]byte, len(want)+1)
-	got[len(want)] = 0xee
-	n, err := Decode(got[:len(want)], stream)
-	require.NoError(t, err)
-	require.Equal(t, len(want), n)
-	require.True(t, bytes.Equal(want, got[:n]))
-	require.Equal(t, byte(0xee), got[len(want)], "wrote behind dst")
-}
+func decodes(t require.TestingT, want, stream []byte) { codectest.Decodes(t, Decode, want, stream) }
 
 func TestVectors(t *testing.T) {
 	for _, v := range codectest.Vectors() {

@@ -13,29 +13,12 @@ import (
 	"dmgbench/internal/container/codec/codectest"
 )
 
+func encode(dst, src []byte) ([]byte, error) { return Encode(dst, src), nil }
+
 // roundTrip encodes and decodes, and says how long the stream was.
 func roundTrip(t require.TestingT, src []byte) int {
-	stream := Encode([]byte("before"), src)
-	require.Equal(t, "before", string(stream[:6]))
-	got := make([]byte, len(src)+1)
-	got[len(src)] = 0xee
-	n, err := Decode(got[:len(src)], stream[6:])
-	require.NoError(t, err)
-	require.Equal(t, len(src), n)
-	if !bytes.Equal(src, got[:len(src)]) {
-		require.FailNow(t, "decodes to other bytes", "first of %d at %d", len(src), firstDifference(src, got))
-	}
-	require.Equal(t, byte(0xee), got[len(src)], "wrote behind dst")
-	return len(stream) - 6
-}
-
-func firstDifference(a, b []byte) int {
-	for i := range a {
-		if a[i] != b[i] {
-			return i
-		}
-	}
-	return len(a)
+	stream := codectest.RoundTrip(t, encode, Decode, src)
+	return len(stream)
 }
 
 func TestRoundTripVectors(t *testing.T) {
@@ -201,30 +184,7 @@ func TestNoAllocations(t *testing.T) {
 }
 
 func BenchmarkDecode(b *testing.B) {
-	for name, src := range codectest.Bench() {
-		b.Run(name, func(b *testing.B) {
-			stream := Encode(nil, src)
-			dst := make([]byte, len(src))
-			b.SetBytes(int64(len(src)))
-			for b.Loop() {
-				if _, err := Decode(dst, stream); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
+	codectest.BenchmarkDecode(b, func(src []byte) []byte { return Encode(nil, src) }, Decode)
 }
 
-func BenchmarkEncode(b *testing.B) {
-	for name, src := range codectest.Bench() {
-		b.Run(name, func(b *testing.B) {
-			out := make([]byte, 0, len(src)+1<<18)
-			b.SetBytes(int64(len(src)))
-			var n int
-			for b.Loop() {
-				n = len(Encode(out, src))
-			}
-			b.ReportMetric(float64(n)/float64(len(src)), "ratio")
-		})
-	}
-}
+func BenchmarkEncode(b *testing.B) { codectest.BenchmarkEncode(b, encode) }

@@ -16,22 +16,10 @@ import (
 )
 
 func roundTrip(t require.TestingT, src []byte) []byte {
-	stream, err := Encode([]byte("before"), src)
-	require.NoError(t, err)
-	require.Equal(t, "before", string(stream[:6]))
-	decodes(t, src, stream[6:])
-	return stream[6:]
+	return codectest.RoundTrip(t, Encode, Decode, src)
 }
 
-func decodes(t require.TestingT, want, stream []byte) {
-	got := make([]byte, len(want)+1)
-	got[len(want)] = 0xee
-	n, err := Decode(got[:len(want)], stream)
-	require.NoError(t, err)
-	require.Equal(t, len(want), n)
-	require.True(t, bytes.Equal(want, got[:n]))
-	require.Equal(t, byte(0xee), got[len(want)], "wrote behind dst")
-}
+func decodes(t require.TestingT, want, stream []byte) { codectest.Decodes(t, Decode, want, stream) }
 
 func TestRoundTripVectors(t *testing.T) {
 	for _, v := range codectest.Vectors() {
@@ -195,30 +183,11 @@ func FuzzLZMA2(f *testing.F) {
 }
 
 func BenchmarkDecode(b *testing.B) {
-	for name, src := range codectest.Bench() {
-		b.Run(name, func(b *testing.B) {
-			stream, err := Encode(nil, src)
-			require.NoError(b, err)
-			dst := make([]byte, len(src))
-			b.SetBytes(int64(len(src)))
-			for b.Loop() {
-				if _, err := Decode(dst, stream); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
+	codectest.BenchmarkDecode(b, func(src []byte) []byte {
+		stream, err := Encode(nil, src)
+		require.NoError(b, err)
+		return stream
+	}, Decode)
 }
 
-func BenchmarkEncode(b *testing.B) {
-	for name, src := range codectest.Bench() {
-		b.Run(name, func(b *testing.B) {
-			b.SetBytes(int64(len(src)))
-			for b.Loop() {
-				if _, err := Encode(nil, src); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
+func BenchmarkEncode(b *testing.B) { codectest.BenchmarkEncode(b, Encode) }
