@@ -142,6 +142,15 @@ type Releaser interface {
 	Release(ctx context.Context, dir string) ([]string, error)
 }
 
+// Simulator is an [Engine] that stands in for the whole disk by a stated law:
+// plain folders and the canary are its own as well, nothing of it takes space on
+// the host, and nothing of the host's disk is in its numbers.
+type Simulator interface {
+	Engine
+	// Simulated names the law in one line.
+	Simulated() string
+}
+
 // UnsupportedError says what an engine cannot do; the case is skipped with this reason.
 type UnsupportedError struct {
 	Engine string // title

@@ -156,13 +156,14 @@ type syncWriterAt interface {
 // pending at that offset, so that a later attempt (space came back) writes over
 // the torn piece instead of behind it.
 type writer struct {
-	mu      sync.Mutex
-	f       syncWriterAt
-	off     int64
-	seq     int
-	pending []byte
-	private bool // remove what only --identify may record
-	hide    []hidden
+	mu       sync.Mutex
+	f        syncWriterAt
+	off      int64
+	seq      int
+	pending  []byte
+	volatile bool // sync only flushes
+	private  bool // remove what only --identify may record
+	hide     []hidden
 }
 
 func (w *writer) append(rec Record) error {
@@ -224,7 +225,7 @@ func (w *writer) flush() error {
 
 // sync makes everything durable: it survives the death of the machine.
 func (w *writer) sync() error {
-	if err := w.flush(); err != nil {
+	if err := w.flush(); err != nil || w.volatile {
 		return err
 	}
 	if err := w.f.Sync(); err != nil {

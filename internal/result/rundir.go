@@ -285,6 +285,13 @@ func (d *RunDir) Flush() error {
 	return d.w.flush()
 }
 
+// Volatile lets Sync hand records to the operating system only, as Flush does.
+func (d *RunDir) Volatile() {
+	if d.w != nil {
+		d.w.volatile = true
+	}
+}
+
 // Sync makes the records durable: they survive a power cut.
 func (d *RunDir) Sync() error {
 	if d.w == nil {

@@ -54,6 +54,9 @@ type Config struct {
 	// numbers; it is asked once, behind the last case. nil: nobody looks.
 	Changes  func() []result.Warning
 	Identify bool
+	// Volatile leaves the run folder to the system's memory: it does not survive a power cut. For simulations,
+	// whose runs are many and made again from their seed.
+	Volatile bool
 	Keep     bool              // leave the images
 	Inputs   map[string]string // files the plan asks for, by name
 	StateDir string            // registry of runs; "": none is kept

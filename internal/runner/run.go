@@ -13,8 +13,6 @@ import (
 	"slices"
 	"time"
 
-	"dmgbench/internal/engine"
-	"dmgbench/internal/engine/directory"
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
 	"dmgbench/internal/units"
@@ -63,6 +61,9 @@ func Run(ctx context.Context, c Config) (Outcome, error) {
 	}
 	defer dir.Close()
 	c.Warnings = append(slices.Clone(c.Warnings), dir.Warnings()...)
+	if c.Volatile {
+		dir.Volatile()
+	}
 	r := &run{c: c, p: c.Plan, dir: dir, id: id, cases: c.Plan.Cases(), session: 1}
 	if err := dir.WriteFile("plan.toml", c.Plan.Canonical()); err != nil {
 		return Outcome{}, err
@@ -124,6 +125,9 @@ func newID(at time.Time) string {
 // fits checks free space for the largest case of each place, and for all that
 // --keep leaves there, before anything is written.
 func fits(c Config) error {
+	if simulated(c.Engine) {
+		return nil
+	}
 	need, kept := map[string]int64{}, map[string]int64{}
 	for _, cs := range c.Plan.Cases() {
 		t, at := plan.Estimate(c.Plan, cs), cs.Settings.Place
@@ -386,12 +390,4 @@ func (r *run) order(round int) []string {
 	rng := mathrand.New(mathrand.NewPCG(r.p.Run.Seed, uint64(round)))
 	rng.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
 	return ids
-}
-
-// engineFor is the engine of the images, or the native one for plain folders.
-func (r *run) engineFor(s plan.Settings) engine.Engine {
-	if s.Target == "directory" {
-		return directory.Engine{}
-	}
-	return r.c.Engine
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"dmgbench/internal/engine"
-	"dmgbench/internal/engine/directory"
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
 	"dmgbench/internal/units"
@@ -15,7 +14,7 @@ import (
 
 // canary writes and reads a few files natively, as steps of the case that never count in its summaries.
 func (x *caseRun) canary(ctx context.Context) error {
-	con, err := directory.Engine{}.Create(ctx, x.place.dir, "canary", engine.Spec{Cache: x.spec.Cache})
+	con, err := x.r.native().Create(ctx, x.place.dir, "canary", engine.Spec{Cache: x.spec.Cache})
 	if err != nil {
 		return fmt.Errorf("making the canary: %w", err)
 	}

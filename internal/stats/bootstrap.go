@@ -169,6 +169,12 @@ func correctedTails(doing string, draws []float64, estimate, accel, level float6
 // bare, without the methods of rand.Rand: its stream is a published algorithm,
 // so that a result can be recomputed after any upgrade of Go.
 func seeded(columns ...[]float64) *rand.PCG {
+	sum := digest(columns...)
+	return rand.NewPCG(binary.LittleEndian.Uint64(sum[:]), binary.LittleEndian.Uint64(sum[8:]))
+}
+
+// digest tells columns of values apart.
+func digest(columns ...[]float64) (sum [sha256.Size]byte) {
 	h := sha256.New()
 	var word [8]byte
 	for _, column := range columns {
@@ -179,8 +185,8 @@ func seeded(columns ...[]float64) *rand.PCG {
 			h.Write(word[:])
 		}
 	}
-	digest := h.Sum(nil)
-	return rand.NewPCG(binary.LittleEndian.Uint64(digest), binary.LittleEndian.Uint64(digest[8:]))
+	h.Sum(sum[:0])
+	return sum
 }
 
 // below draws a number in [0, n). The bias of the multiplication, n/2⁶⁴, is far

@@ -1,9 +1,12 @@
 package stats
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"math"
-	"math/rand/v2"
+	"slices"
+	"sort"
+	"sync"
 )
 
 // TwoLines is a pair of separate lines, one for the points below a break in x
@@ -29,8 +32,8 @@ const breakSimulations = 999
 // The break is chosen after seeing the data, so the F test for two lines with a
 // known break would find one in noise far too often. P is therefore the exact
 // Monte Carlo p value of the best break: the same search is made on 999 sets of
-// normal noise over the same x, seeded from the data, and P is the rank of the
-// observed Gain among them. Its smallest value is 0.001. It assumes errors of
+// normal noise over the same x, seeded from x, and P is the rank of the
+// observed Gain among them. Fits over the same x share that noise. Its smallest value is 0.001. It assumes errors of
 // one size over all x.
 func FitTwoLines(x, y []float64, minSide int) (TwoLines, error) {
 	const doing = "fitting two lines"
@@ -53,7 +56,7 @@ func FitTwoLines(x, y []float64, minSide int) (TwoLines, error) {
 	if err != nil {
 		return TwoLines{}, err
 	}
-	s := breakSearch{x: x, cuts: cuts, left: make([]float64, len(x)+1)}
+	s := breakSearch{x: x, cuts: cuts, minSide: minSide, left: make([]float64, len(x)+1)}
 	cut, _ := s.best(y)
 	two := TwoLines{One: one, Break: midpoint(x[cut-1], x[cut])}
 	if two.Left, err = fitLine(doing, x[:cut], y[:cut], nil); err != nil {
@@ -66,7 +69,7 @@ func FitTwoLines(x, y []float64, minSide int) (TwoLines, error) {
 	two.P = 1
 	if one.SSE > roundingNoise(y) {
 		two.Gain = max(0, 1-two.SSE/one.SSE)
-		two.P = s.chance(two.Gain, seeded(x, y))
+		two.P = s.chance(two.Gain)
 	}
 	return two, nil
 }
@@ -103,9 +106,10 @@ func cutPoints(x []float64, minSide int) []int {
 
 // breakSearch finds the best cut for any y over the same x in linear time.
 type breakSearch struct {
-	x    []float64
-	cuts []int
-	left []float64 // scratch: left[c] is the sum of squares about the line through the first c points
+	x       []float64
+	cuts    []int
+	minSide int
+	left    []float64 // scratch: left[c] is the sum of squares about the line through the first c points
 }
 
 // best returns the cut with the smallest sum of squares, and the share of the
@@ -137,16 +141,43 @@ func (s *breakSearch) best(y []float64) (cut int, gain float64) {
 }
 
 // chance is the share of breaks found in pure noise that gain at least as much.
-func (s *breakSearch) chance(gain float64, rng *rand.PCG) float64 {
-	noise := make([]float64, len(s.x))
-	reached := 1
-	for range breakSimulations {
-		normals(rng, noise)
-		if _, g := s.best(noise); g >= gain {
-			reached++
-		}
-	}
+func (s *breakSearch) chance(gain float64) float64 {
+	null := nullGains.of(s)
+	reached := 1 + len(null) - sort.SearchFloat64s(null, gain)
 	return float64(reached) / (breakSimulations + 1)
+}
+
+// gains keeps what breaks found in pure noise gain, since the courses of steps
+// of one length are all searched over the same x.
+type gains struct {
+	mu    sync.Mutex
+	known map[[sha256.Size]byte][]float64
+}
+
+var nullGains gains
+
+// mostNulls bounds the cache: each entry is 8 kB.
+const mostNulls = 256
+
+// of gives the gains in noise over the x of s, ascending.
+func (g *gains) of(s *breakSearch) []float64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	id := digest(s.x, []float64{float64(s.minSide)})
+	if null, ok := g.known[id]; ok {
+		return null
+	}
+	if len(g.known) >= mostNulls || g.known == nil {
+		g.known = map[[sha256.Size]byte][]float64{}
+	}
+	rng, noise, null := seeded(s.x), make([]float64, len(s.x)), make([]float64, breakSimulations)
+	for i := range null {
+		normals(rng, noise)
+		_, null[i] = s.best(noise)
+	}
+	slices.Sort(null)
+	g.known[id] = null
+	return null
 }
 
 // lineMoments are running central moments (Welford's recurrence), from which the

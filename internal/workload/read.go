@@ -22,6 +22,9 @@ func Read(ctx context.Context, vol Volume, items []Item, o Options) (Outcome, er
 	}
 	s := &step{vol: vol, o: o, doing: "reading", items: items, l: layoutRead(items, o), work: (*span).read}
 	s.open = s.reopen
+	if hollow(vol) {
+		s.l = layoutHollow(items, o)
+	}
 	return s.run(ctx)
 }
 
@@ -39,6 +42,9 @@ func (s *step) reopen(j *job, _ []byte) error {
 	}
 	j.file = f
 	s.found.saw(cacheOf(f))
+	if s.l.hollow {
+		return s.passing(j)
+	}
 	return nil
 }
 

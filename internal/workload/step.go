@@ -72,7 +72,9 @@ func (s *step) run(ctx context.Context) (Outcome, error) {
 		return s.out, err
 	}
 	defer pool.put(buf)
-	defer quiet()()
+	if !s.l.hollow { // nothing real is timed there that a collection could disturb
+		defer quiet()()
+	}
 	var all sync.WaitGroup
 	all.Go(func() {
 		defer ownThread(s.o.QoS)()
@@ -137,7 +139,7 @@ func (s *step) waves(ctx context.Context, mem []byte) (err error) {
 
 func (s *step) newSpan(ctx context.Context, mem []byte, id int) *span {
 	sp := &span{clock: s.o.Clock, call: s.l.call, done: ctx.Done(), stop: &s.stop}
-	if s.doing == "reading" {
+	if s.doing == "reading" && !s.l.hollow {
 		each := s.l.memory / int64(s.o.Workers)
 		sp.buf = mem[int64(id)*each : int64(id+1)*each]
 		sp.call = min(sp.call, each)

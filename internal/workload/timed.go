@@ -31,9 +31,12 @@ func (s *span) stopped() bool {
 // write times one file: its write calls and the flush.
 func (s *span) write(j *job) {
 	j.start = int64(s.clock.Now())
-	if j.ring != nil {
+	switch {
+	case j.pass != nil:
+		j.err = s.passCalls(j, true)
+	case j.ring != nil:
 		j.err = j.ring.drain(j, s)
-	} else {
+	default:
 		j.err = s.writeCalls(j)
 	}
 	if j.err == nil && j.asked != hostio.SyncNone {
@@ -55,6 +58,19 @@ func (s *span) writeCalls(j *job) error {
 	return nil
 }
 
+// passCalls tells a file that holds no bytes of the calls that others get.
+func (s *span) passCalls(j *job, write bool) error {
+	for off := int64(0); off < j.item.Size; off += s.call {
+		if s.stopped() {
+			return errStopped
+		}
+		if err := j.pass.Pass(write, off, min(s.call, j.item.Size-off)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func put(f File, p []byte, off int64) error {
 	n, err := f.WriteAt(p, off)
 	if err == nil && n < len(p) {
@@ -66,7 +82,11 @@ func put(f File, p []byte, off int64) error {
 // read times one file: its read calls.
 func (s *span) read(j *job) {
 	j.start = int64(s.clock.Now())
-	j.err = s.readCalls(j)
+	if j.pass != nil {
+		j.err = s.passCalls(j, false)
+	} else {
+		j.err = s.readCalls(j)
+	}
 	j.end = int64(s.clock.Now())
 }
 

@@ -71,5 +71,27 @@ type File interface {
 	Close() error
 }
 
+// Hollow is a [Volume] that may hold no bytes. Its files are then told how much
+// is moved ([Passer]); data are neither made nor passed, and no buffer is
+// needed. Only a simulated device is one: what is timed there is its own stated law.
+type Hollow interface {
+	Volume
+	// Hollow says whether this volume holds no bytes.
+	Hollow() bool
+}
+
+// Passer is an open file of a hollow volume.
+type Passer interface {
+	File
+	// Pass stands for one call that writes, or reads, n bytes from offset off.
+	Pass(write bool, off, n int64) error
+}
+
+// hollow says whether a volume holds no bytes.
+func hollow(v Volume) bool {
+	h, ok := v.(Hollow)
+	return ok && h.Hollow()
+}
+
 // ErrUnknown says that a fact about the cache cannot be had on this volume.
 var ErrUnknown = errors.New("not known on this volume")

@@ -1,6 +1,11 @@
 package workload
 
-import "dmgbench/internal/hostio"
+import (
+	"math"
+	"slices"
+
+	"dmgbench/internal/hostio"
+)
 
 // Files are timed in waves. The files of a wave are opened and their data made
 // while no clock runs; then one gate opens, workers take files from an atomic
@@ -27,6 +32,7 @@ type job struct {
 	file  File   // open
 	buf   []byte // the whole file (write) or one call (read, set by the worker)
 	ring  *ring  // instead of buf, for files that memory cannot hold
+	pass  Passer // instead of buf, for files that hold no bytes
 	asked hostio.SyncMode
 
 	begun, done bool
@@ -45,10 +51,25 @@ type layout struct {
 	block  int   // ring block in bytes
 	rings  int   // files that go through a ring
 	tight  bool  // memory made the calls smaller than was asked
+	hollow bool  // there are no data
+}
+
+// layoutHollow is the layout of files that hold no bytes and need no memory.
+func layoutHollow(items []Item, o Options) layout {
+	l := layout{call: callSize(o), whole: math.MaxInt64, hollow: true}
+	step := maxOpen
+	if o.Workers == 1 {
+		step = 1
+	}
+	l.waves = slices.Collect(slices.Chunk(items, step))
+	return l
 }
 
 // cost is what the data of one file takes of the memory.
 func (l *layout) cost(it Item) int64 {
+	if l.hollow {
+		return 0
+	}
 	if it.Size > l.whole {
 		return int64(l.block) * ringBlocks
 	}

@@ -28,6 +28,9 @@ func Write(ctx context.Context, vol Volume, items []Item, o Options) (Outcome, e
 	}
 	s := &step{vol: vol, o: o, doing: "writing", items: items, l: layoutWrite(items, o), work: (*span).write}
 	s.open = s.create
+	if hollow(vol) {
+		s.l = layoutHollow(items, o)
+	}
 	out, err := s.run(ctx)
 	if err != nil {
 		return out, err
@@ -45,12 +48,26 @@ func (s *step) create(j *job, mem []byte) error {
 		return fmt.Errorf("writing file %q: creating: %w", j.item.Name, err)
 	}
 	j.file = f
+	if s.l.hollow {
+		return s.passing(j)
+	}
 	if j.item.Size > s.l.whole {
 		j.ring = newRing(s.o.Data, j.item, mem, s.l.block)
 		return nil
 	}
 	j.buf = mem[:j.item.Size]
 	s.o.Data.fillParallel(j.buf, KeyOf(j.item.Name))
+	return nil
+}
+
+// passing readies a file that holds no bytes.
+func (s *step) passing(j *job) error {
+	p, ok := j.file.(Passer)
+	if !ok {
+		j.file.Close()
+		return fmt.Errorf("%s file %q: the volume holds no bytes, and its file cannot be told of calls", s.doing, j.item.Name)
+	}
+	j.pass = p
 	return nil
 }
 

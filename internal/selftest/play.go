@@ -1,0 +1,117 @@
+package selftest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"dmgbench/internal/analysis"
+	"dmgbench/internal/clock"
+	"dmgbench/internal/engine/simulated"
+	"dmgbench/internal/plan"
+	"dmgbench/internal/result"
+	"dmgbench/internal/runner"
+)
+
+// epoch is the time of day at which every simulated run begins.
+var epoch = time.Date(2026, 3, 23, 9, 0, 0, 0, time.UTC)
+
+// stage is a folder for run folders that nobody keeps.
+type stage struct {
+	dir  string
+	next atomic.Int64
+}
+
+// newStage takes memory instead of a disk where the system has a folder for that.
+func newStage() (*stage, error) {
+	var first error
+	for _, base := range []string{"/dev/shm", os.TempDir()} {
+		dir, err := os.MkdirTemp(base, "dmgbench-selftest-")
+		if err == nil {
+			return &stage{dir: dir}, nil
+		}
+		first = err
+	}
+	return nil, fmt.Errorf("making a folder for simulated runs: %w", first)
+}
+
+func (s *stage) close() error { return os.RemoveAll(s.dir) }
+
+// play takes a plan through the whole program on the simulated device, as one
+// session: runner, journal, folding, analysis. Only the device and its clock are
+// not real.
+func (s *stage) play(ctx context.Context, p *plan.Plan, m simulated.Machine, seed uint64, session int) (*result.Result, error) {
+	r, err := s.measured(ctx, p, m, seed, session)
+	if err != nil {
+		return nil, err
+	}
+	return r, analysis.Analyse(p, r)
+}
+
+// measured is play without the analysis, for runs that are pooled or compared first.
+func (s *stage) measured(ctx context.Context, p *plan.Plan, m simulated.Machine, seed uint64, session int) (*result.Result, error) {
+	dir := filepath.Join(s.dir, fmt.Sprint(s.next.Add(1)))
+	defer os.RemoveAll(dir)
+	v := clock.NewVirtual(epoch.AddDate(0, 0, session))
+	dev, err := simulated.New(m, v, seed, session)
+	if err != nil {
+		return nil, err
+	}
+	out, err := runner.Run(ctx, runner.Config{Plan: p, Tool: result.Tool{Name: "dmgbench", Version: "selftest"}, Out: dir, Engine: dev,
+		Why: dev.Simulated(), Clock: v, Volatile: true})
+	if err != nil {
+		return nil, err
+	}
+	rd, err := result.OpenRun(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer rd.Close()
+	recs, err := rd.Journal()
+	if err != nil {
+		return nil, err
+	}
+	r, err := result.Fold(recs)
+	if err == nil && out.Status != runner.StatusDone {
+		err = fmt.Errorf("playing a plan on the simulated device: the run ended %s: %s", out.Status, reasonOf(r))
+	}
+	return r, err
+}
+
+func reasonOf(r *result.Result) string {
+	for _, c := range r.Cases {
+		if c.Reason != "" {
+			return c.Reason
+		}
+	}
+	return "no reason given"
+}
+
+// each does n independent things on all processors, and ends at the first error.
+// What is done must depend on its number alone.
+func each(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var wg sync.WaitGroup
+	var next atomic.Int64
+	for range min(runtime.GOMAXPROCS(0), n) {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				i := int(next.Add(1)) - 1
+				if i >= n {
+					return
+				}
+				if err := do(ctx, i); err != nil {
+					cancel(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return context.Cause(ctx)
+}
