@@ -61,6 +61,9 @@ func (r *rig) convert() {
 		r.discard(other)
 		r.holds(other, list)
 		r.sound(other)
+		if sealed[format] {
+			r.unchangeable(other)
+		}
 		require.NoError(r.t, other.Remove(r.ctx))
 		done++
 	}
@@ -68,6 +71,25 @@ func (r *rig) convert() {
 	if done == 0 {
 		r.t.Skipf("%s converts to none of %v", r.e.Info().Title, r.o.Convert)
 	}
+}
+
+// sealed are the formats that nothing changes.
+var sealed = map[string]bool{"UDRO": true, "UDCO": true, "UDZO": true, "UDBZ": true, "ULFO": true, "ULMO": true, "UFBI": true, "UDTO": true}
+
+// unchangeable tries to write to a read-only container in every way.
+func (r *rig) unchangeable(c engine.Container) {
+	t := r.t
+	digest := r.digest(c)
+	a := r.attach(c, engine.AttachOptions{NoVerify: true})
+	assert.Error(t, a.Volume().Mkdir("new"))
+	_, err := a.Volume().Create("new.bin", 1, workload.FileOptions{})
+	assert.Error(t, err)
+	r.detach(a)
+	_, err = c.Resize(r.ctx, 2*r.s.Size)
+	assert.ErrorAs(t, err, new(*engine.UnsupportedError), "resizing")
+	_, err = c.Compact(r.ctx, engine.CompactOptions{AllowBattery: true})
+	assert.ErrorAs(t, err, new(*engine.UnsupportedError), "compacting")
+	assert.Equal(t, digest, r.digest(c))
 }
 
 // swapped puts another container under the name: nobody attaches or removes that by mistake.

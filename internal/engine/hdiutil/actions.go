@@ -311,7 +311,7 @@ func (c *image) Damage(ctx context.Context, kind string) error {
 	var err error
 	switch {
 	case kind == "header":
-		err = c.harmHeader()
+		err = files.RuinHeader(c.dir, c.file, c.seen.format == "UDIF")
 	case kind == "table" || kind == "volume":
 		err = c.harmDevice(kind)
 	case kind == "band-missing" && c.kind.format == "UDSB":
@@ -322,7 +322,7 @@ func (c *image) Damage(ctx context.Context, kind string) error {
 		return c.e.refuse(c.backend, "damage "+kind+" of "+c.kind.format, "")
 	}
 	if err != nil {
-		return fmt.Errorf("damaging %q: %w", c.file, err)
+		return fmt.Errorf("damaging %q: %w", c.file, gone(err))
 	}
 	return nil
 }

@@ -1,42 +1,12 @@
 package hdiutil
 
 import (
-	"bytes"
 	"errors"
-	"path"
 
 	"dmgbench/internal/container"
+	"dmgbench/internal/container/files"
 	"dmgbench/internal/gpt"
-	"dmgbench/internal/hostio"
 )
-
-// rubbish is nothing that any structure begins with.
-func rubbish(n int) []byte { return bytes.Repeat([]byte{0xdb}, n) }
-
-// harmHeader overwrites what describes the container.
-func (c *image) harmHeader() error {
-	if c.kind.format == "UDSB" {
-		return c.dir.WriteFileAtomic(path.Join(c.file, "Info.plist"), rubbish(256), 0o644)
-	}
-	f, err := c.dir.Open(c.file, hostio.OpenOptions{Write: true})
-	if err != nil {
-		return gone(err)
-	}
-	defer f.Close()
-	at, n := int64(0), 1024
-	if c.seen.format == "UDIF" {
-		st, err := f.Stat()
-		if err != nil {
-			return err
-		}
-		at, n = st.Size-512, 512
-	}
-	if _, err := f.WriteAt(rubbish(n), at); err != nil {
-		return err
-	}
-	_, err = f.Sync(hostio.SyncFull)
-	return err
-}
 
 // harmDevice overwrites sectors inside the device, where they can be found without the tool.
 func (c *image) harmDevice(kind string) (err error) {
@@ -65,7 +35,7 @@ func (c *image) harmDevice(kind string) (err error) {
 		}
 	}
 	for _, off := range places {
-		if _, err := img.WriteAt(rubbish(n), off); err != nil {
+		if _, err := img.WriteAt(files.Rubbish(n), off); err != nil {
 			return err
 		}
 	}

@@ -18,7 +18,8 @@ import (
 )
 
 // Convert makes another container of the other (or the same) format with the
-// same device content. Parts that are zero are left out.
+// same device content. Parts that are zero are left out. Read-only formats are
+// compressed on every processor.
 func (c *image) Convert(ctx context.Context, dir *hostio.Dir, name string, s engine.Spec) (engine.Container, error) {
 	s.Size = c.spec.Size
 	s, err := normal(s)
@@ -26,21 +27,8 @@ func (c *image) Convert(ctx context.Context, dir *hostio.Dir, name string, s eng
 		return nil, err
 	}
 	file := withExtension(name, s.Format)
-	err = c.with(ctx, "converting", true, func(src container.Image) (err error) {
-		if err := container.Create(dir, file, containerSpec(name, s)); err != nil {
-			return err
-		}
-		defer func() {
-			if err != nil {
-				err = errors.Join(err, container.Remove(dir, file))
-			}
-		}()
-		dst, err := container.Open(dir, file, container.OpenOptions{Cache: s.Cache})
-		if err != nil {
-			return err
-		}
-		err = copyDevice(ctx, src, dst)
-		return errors.Join(err, dst.Close())
+	err = c.with(ctx, "converting", true, func(src container.Image) error {
+		return convert(ctx, src, dir, file, name, s)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("converting %q: %w", c.file, err)
@@ -90,6 +78,9 @@ func (c *image) Check(ctx context.Context, o engine.CheckOptions) (engine.Report
 	unmounted := c.open != nil && c.open.vol == nil
 	if err := c.same(ctx, "checking", !unmounted); err != nil {
 		return r, err
+	}
+	if o.Repair && sealed(c.spec.Format) {
+		return r, refuse("repairing "+c.spec.Format, "convert it to UDRW first")
 	}
 	if o.What != "" && o.What != "container" && o.What != "volume" {
 		return r, refuse("checking "+o.What, "check the container or the volume")

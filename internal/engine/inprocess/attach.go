@@ -27,7 +27,8 @@ type attachment struct {
 // when they mount an image, which is why a read-write image there is a sparse
 // file from its second attach on, and reattached images are what the published
 // protocols measure. A container found by Open counts as attached before.
-// NoVerify changes nothing: these formats carry no checksum to verify.
+// Read-only formats are attached read-only, and before that their checksums are
+// computed, unless NoVerify is set; the others carry none.
 func (c *image) Attach(ctx context.Context, o engine.AttachOptions) (engine.Attachment, error) {
 	if err := c.same(ctx, "attaching", true); err != nil {
 		return nil, err
@@ -36,11 +37,17 @@ func (c *image) Attach(ctx context.Context, o engine.AttachOptions) (engine.Atta
 	if cache == "" {
 		cache = c.spec.Cache
 	}
-	img, err := container.Open(c.dir, c.file, container.OpenOptions{ReadOnly: o.ReadOnly, Cache: cache, Sync: hostio.SyncFull})
+	readOnly := o.ReadOnly || sealed(c.spec.Format)
+	if !o.NoVerify {
+		if err := c.sums(ctx); err != nil {
+			return nil, fmt.Errorf("attaching %q: %w", c.file, gone(err))
+		}
+	}
+	img, err := container.Open(c.dir, c.file, container.OpenOptions{ReadOnly: readOnly, Cache: cache, Sync: hostio.SyncFull})
 	if err != nil {
 		return nil, fmt.Errorf("attaching %q: %w", c.file, gone(err))
 	}
-	a := &attachment{image: c, img: img, readOnly: o.ReadOnly}
+	a := &attachment{image: c, img: img, readOnly: readOnly}
 	if w, ok := img.(container.Warner); ok {
 		a.warnings = w.Warnings()
 	}

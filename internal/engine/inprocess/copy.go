@@ -3,7 +3,6 @@ package inprocess
 import (
 	"context"
 	"fmt"
-	"path"
 
 	"dmgbench/internal/container"
 	"dmgbench/internal/container/files"
@@ -25,19 +24,18 @@ func (c *image) Transfer(ctx context.Context, dir *hostio.Dir, name string) (eng
 	return c.engine.find(dir, to, c.spec)
 }
 
-// Damage harms the container: "header" (partition table's first sectors, or
-// the bundle's Info.plist), "band-missing" (a band in the middle), "table"
-// (both partition tables), "truncated" (half of the file, or of the longest
-// band), "volume" (the main boot region).
+// Damage harms the container: "header" (the file's first sectors, the trailer of
+// UDIF, the bundle's Info.plist), "band-missing" (a band in the middle), "truncated"
+// (half of the file, or of the longest band), and of formats that can be written
+// to "table" (both partition tables) and "volume" (the main boot region).
 func (c *image) Damage(ctx context.Context, kind string) error {
 	if err := c.same(ctx, "damaging", true); err != nil {
 		return err
 	}
 	switch {
-	case kind == "header" && c.bundle():
-		return c.dir.WriteFileAtomic(path.Join(c.file, "Info.plist"), rubbish(256), 0o644)
 	case kind == "header":
-		return c.overwrite(ctx, func(container.Image) ([]int64, int, error) { return []int64{0}, 1024, nil })
+		return c.damaged(files.RuinHeader(c.dir, c.file, sealed(c.spec.Format) && c.spec.Format != master))
+	case sealed(c.spec.Format) && kind != "truncated":
 	case kind == "table":
 		return c.overwrite(ctx, func(img container.Image) ([]int64, int, error) {
 			return []int64{512, img.Size() - 33*512}, 33 * 512, nil
@@ -55,15 +53,6 @@ func (c *image) Damage(ctx context.Context, kind string) error {
 	return refuse("damage "+kind+" of "+c.spec.Format, "")
 }
 
-// rubbish is nothing that any structure begins with.
-func rubbish(n int) []byte {
-	b := make([]byte, n)
-	for i := range b {
-		b[i] = 0xdb
-	}
-	return b
-}
-
 func (c *image) overwrite(ctx context.Context, where func(container.Image) ([]int64, int, error)) error {
 	return c.with(ctx, "damaging", false, func(img container.Image) error {
 		list, n, err := where(img)
@@ -71,7 +60,7 @@ func (c *image) overwrite(ctx context.Context, where func(container.Image) ([]in
 			return err
 		}
 		for _, off := range list {
-			if _, err := img.WriteAt(rubbish(n), off); err != nil {
+			if _, err := img.WriteAt(files.Rubbish(n), off); err != nil {
 				return err
 			}
 		}

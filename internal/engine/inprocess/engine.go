@@ -58,8 +58,17 @@ func (*Engine) Info() engine.Info {
 
 // Supports refuses what this engine cannot make, with a hint of what it can.
 func (*Engine) Supports(s engine.Spec) error {
-	_, err := normal(s)
+	_, err := empty(s)
 	return err
+}
+
+// empty is normal for an image that is to be made empty.
+func empty(s engine.Spec) (engine.Spec, error) {
+	s, err := normal(s)
+	if err == nil && sealed(s.Format) {
+		err = refuse("making an empty "+s.Format+" image", "make a UDRW image and convert it")
+	}
+	return s, err
 }
 
 // normal is the spec with format and size as they are really made.
@@ -67,8 +76,8 @@ func normal(s engine.Spec) (engine.Spec, error) {
 	if strings.EqualFold(s.Format, "RAW") {
 		s.Format = container.UDRW
 	}
-	if container.Extension(s.Format) == "" {
-		return s, refuse("format "+s.Format, "this engine makes UDRW, UDSB, UDSP and ASIF")
+	if extension(s.Format) == "" {
+		return s, refuse("format "+s.Format, "this engine makes UDRW, UDSB, UDSP and ASIF, and converts to UDIF and UDTO")
 	}
 	if s.Encryption != "" && s.Encryption != "none" {
 		return s, refuse("encryption "+s.Encryption, "use the hdiutil engine for encrypted images")
@@ -81,7 +90,7 @@ func normal(s engine.Spec) (engine.Spec, error) {
 	}
 	s.Size = (s.Size + container.SectorSize - 1) / container.SectorSize * container.SectorSize
 	switch {
-	case s.Format == container.UDRW || s.Format == container.ASIF:
+	case s.Format == container.UDRW || s.Format == container.ASIF || sealed(s.Format):
 		s.BandSize = 0
 	case s.BandSize == 0 && s.Format == container.UDSP:
 		s.BandSize = container.DefaultImageBandSize
@@ -123,7 +132,7 @@ func (*Engine) PeakBytes(s engine.Spec, live int64) int64 {
 // Create makes name with the extension of the format, its partition table and
 // its volume. The same name and spec give the same bytes.
 func (e *Engine) Create(ctx context.Context, dir *hostio.Dir, name string, s engine.Spec) (engine.Container, error) {
-	s, err := normal(s)
+	s, err := empty(s)
 	if err != nil {
 		return nil, err
 	}
@@ -231,18 +240,18 @@ func (e *Engine) find(dir *hostio.Dir, file string, s engine.Spec) (*image, erro
 		return nil, err
 	}
 	c.spec.Size, c.spec.BandSize = img.Size(), img.BandSize()
-	kind := img.Format()
+	kind, right := img.Format(), is(img, s.Format)
 	if err := img.Close(); err != nil {
 		return nil, err
 	}
-	if kind != s.Format {
+	if !right {
 		return nil, fmt.Errorf("opening %q: it is %s, not %s", file, kind, s.Format)
 	}
 	return c, nil
 }
 
 func withExtension(name, format string) string {
-	if ext := container.Extension(format); !strings.HasSuffix(name, ext) {
+	if ext := extension(format); !strings.HasSuffix(name, ext) {
 		return name + ext
 	}
 	return name

@@ -16,6 +16,9 @@ import (
 // rounded up to a sector. Growing goes from the outside in, shrinking from the
 // inside out, so that no layer ever reaches beyond the one below.
 func (c *image) Resize(ctx context.Context, size int64) (engine.Report, error) {
+	if sealed(c.spec.Format) {
+		return engine.Report{}, refuse("resizing "+c.spec.Format, "convert it to UDRW first")
+	}
 	size = (size + container.SectorSize - 1) / container.SectorSize * container.SectorSize
 	err := c.with(ctx, "resizing", false, func(img container.Image) error {
 		old, part, _, err := partition(img)
@@ -90,7 +93,7 @@ func (c *image) Compact(ctx context.Context, _ engine.CompactOptions) (engine.Re
 	if err := c.same(ctx, "compacting", true); err != nil {
 		return engine.Report{}, err
 	}
-	if c.spec.Format == container.UDRW {
+	if c.spec.Format == container.UDRW || sealed(c.spec.Format) {
 		return engine.Report{}, refuse("compacting "+c.spec.Format, "use a sparse format, or let attaching trim the image")
 	}
 	var r engine.Report
