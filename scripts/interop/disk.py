@@ -1,6 +1,7 @@
 """What is on a disk: the device in a sparse image, partition tables, file systems. For encrypted.py.
 
-Written from section 6 of the project's format page (sparse image) and the public UEFI (GPT) and exFAT specifications.
+Written from section 6 of the format page (sparse image), and from what is generally known of GPT (UEFI) and exFAT; sgdisk
+and mkfs.exfat made the disks that it was tried on.
 A device is anything with a size and read(offset, length).
 """
 import struct

@@ -9,7 +9,7 @@ included, as for hdiutil -stdinpass.
 Exit status: 0 good, 1 wrong or unreadable, 2 usage, 3 wrong passphrase.
 
 Written from the project's format page alone, sections 1 (probing), 5 (sparse bundle) and 8.1, 8.2, 8.4 to 8.6
-(encryption); no other code was looked at. disk.py, next to it, does the rest. Needs Python 3.9 or later and the
+(encryption); no code of another decryptor was looked at. disk.py, next to it, does the rest. Needs Python 3.9 or later and the
 package `cryptography`.
 """
 import argparse
