@@ -21,6 +21,11 @@ const toolDeadline = 5 * time.Second
 
 // ask runs a tool of the system and returns what it prints, nil if it fails.
 func ask(ctx context.Context, tool string, args ...string) []byte {
+	return askLong(ctx, fileLimit, tool, args...)
+}
+
+// askLong is ask with another bound for the answer, in bytes.
+func askLong(ctx context.Context, limit int, tool string, args ...string) []byte {
 	ctx, cancel := context.WithTimeout(ctx, toolDeadline)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, tool, args...)
@@ -29,7 +34,7 @@ func ask(ctx context.Context, tool string, args ...string) []byte {
 	if err != nil {
 		return nil
 	}
-	return out[:min(len(out), fileLimit)]
+	return out[:min(len(out), limit)]
 }
 
 func sysctl(name string) string {

@@ -349,7 +349,7 @@ func TestOpenRefusesWhatIsNoRegularFile(t *testing.T) {
 func TestDeviceBytesCountsADirectWrite(t *testing.T) {
 	d := tempDir(t)
 	_, before, err := DeviceBytes(d.Path())
-	if errors.Is(err, ErrUnsupported) {
+	if errors.Is(err, errors.ErrUnsupported) {
 		t.Skip(err)
 	}
 	require.NoError(t, err)

@@ -228,6 +228,7 @@ type Step struct {
 	Cache      *Achieved         `json:"cache,omitempty"`
 	Sync       *Achieved         `json:"sync,omitempty"`
 	Device     *DeviceBytes      `json:"device_bytes,omitempty"`
+	DeviceWhy  string            `json:"device_bytes_unknown,omitempty"` // why file work has no device bytes
 	Workers    int               `json:"workers,omitempty"`
 	BytesFreed int64             `json:"bytes_freed,omitempty"` // reclaimed by compact or trim
 	Stream     *Stream           `json:"stream,omitempty"`

@@ -28,7 +28,8 @@ func (x *caseRun) files(ctx context.Context, h *handle, st plan.Step, rec *resul
 	}
 	vol := h.att.Volume()
 	var out workload.Outcome
-	before := x.device()
+	before, unknown := x.device()
+	rec.DeviceWhy = unknown
 	err = x.timed(rec, func() (err error) {
 		switch st.Do {
 		case "write":
@@ -79,21 +80,32 @@ func (x *caseRun) keepFiles(rec *result.Step, out workload.Outcome, o workload.O
 	if rec.Do == "write" {
 		x.r.written += out.Bytes
 	}
-	if after := x.device(); before != nil && after != nil && x.gate == nil {
+	if before == nil {
+		return
+	}
+	after, unknown := x.device()
+	if rec.DeviceWhy = unknown; after != nil {
 		rec.Device = &result.DeviceBytes{Read: after.Read - before.Read, Written: after.Written - before.Written}
 	}
 }
 
-// device reads what the disk under the place has moved so far, nil where the system does not say.
-func (x *caseRun) device() *result.DeviceBytes {
-	if simulated(x.r.c.Engine) {
-		return nil
+// device reads what the disk under the place has moved so far, nil and the reason where that cannot be told. It may
+// start a program of the system, and so stays outside of whatever is timed.
+func (x *caseRun) device() (*result.DeviceBytes, string) {
+	switch {
+	case x.gate != nil:
+		return nil, "several steps run at once"
+	case simulated(x.r.c.Engine):
+		return nil, "the simulated engine has no disk"
 	}
 	rd, wr, err := hostio.DeviceBytes(x.place.dir.Path())
-	if err != nil {
-		return nil
+	if err == nil {
+		return &result.DeviceBytes{Read: rd, Written: wr}, ""
 	}
-	return &result.DeviceBytes{Read: rd, Written: wr}
+	if why := errors.Unwrap(err); why != nil { // what names the path stays out of results
+		err = why
+	}
+	return nil, err.Error()
 }
 
 func (x *caseRun) key(st plan.Step, batch int) workload.Key {
