@@ -88,16 +88,22 @@ func TestTheLeastServedComesFirst(t *testing.T) {
 	assert.Equal(t, time.Minute, l.cpu(target{"c", "FuzzNew"}))
 }
 
-func TestAnInputThatFailsEndsIt(t *testing.T) {
-	targets := []target{{"a", "FuzzOne"}, {"a/b", "FuzzTwo"}, {"c", "FuzzNew"}}
-	n, err := schedule(context.Background(), options{jobs: 1}, targets, &ledger{}, func(_ context.Context, x target, _ time.Duration) (spent, error) {
+func TestATargetThatFailsHasNoFurtherTurn(t *testing.T) {
+	l := writePage(t, page)
+	targets := []target{{"a/b", "FuzzTwo"}, {"c", "FuzzNew"}}
+	o := options{each: time.Second, total: time.Hour, jobs: 1, aim: time.Minute}
+	failures := 0
+	n, err := schedule(context.Background(), o, targets, l, func(_ context.Context, x target, _ time.Duration) (spent, error) {
 		if x.name == "FuzzTwo" {
+			failures++
 			return spent{}, errors.New("panic: boom")
 		}
-		return spent{}, nil
+		return spent{cpu: 20 * time.Second}, nil
 	})
-	assert.Equal(t, 1, n)
+	assert.Equal(t, 3, n)
+	assert.Equal(t, 1, failures)
 	assert.ErrorContains(t, err, "boom")
+	assert.Equal(t, 10*time.Second, l.cpu(target{"a/b", "FuzzTwo"}))
 }
 
 func TestFlags(t *testing.T) {

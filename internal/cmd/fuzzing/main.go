@@ -10,8 +10,8 @@
 //
 // # What it refuses
 //
-// It ends at the first input that a target fails on, with go's own words and the file that holds the input; such a turn is not
-// entered as done. It has no opinion on what a target is worth.
+// It gives a target no further turn that has failed on an input, nor enters such a turn as done: at its end it gives go's own
+// words, with the file that holds the input, and exits with 1. It has no opinion on what a target is worth.
 package main
 
 import (

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 )
@@ -14,11 +15,10 @@ type spent struct {
 }
 
 // schedule gives the targets their turns, o.jobs at a time, and enters each into the book as it ends. It returns the
-// number of turns. An interruption ends it without an error; the turns that it cut short count as well.
+// number of turns. A target that fails gets no further turn, and the error says all that failed. An interruption ends it
+// without an error; the turns that it cut short count as well.
 func schedule(ctx context.Context, o options, targets []target, book *ledger, fuzz func(context.Context, target, time.Duration) (spent, error)) (int, error) {
-	inner, stop := context.WithCancel(ctx)
-	defer stop()
-	queue := &queue{o: o, book: book, left: targets, busy: map[target]bool{}, end: time.Now().Add(o.total)}
+	queue := &queue{o: o, book: book, left: slices.Clone(targets), busy: map[target]bool{}, end: time.Now().Add(o.total)}
 	var (
 		wg     sync.WaitGroup
 		mu     sync.Mutex
@@ -27,12 +27,12 @@ func schedule(ctx context.Context, o options, targets []target, book *ledger, fu
 	)
 	for range o.jobs {
 		wg.Go(func() {
-			for inner.Err() == nil {
+			for ctx.Err() == nil {
 				t, ok := queue.next()
 				if !ok {
 					return
 				}
-				s, err := fuzz(inner, t, o.each)
+				s, err := fuzz(ctx, t, o.each)
 				mu.Lock()
 				if err == nil {
 					turns++
@@ -40,10 +40,9 @@ func schedule(ctx context.Context, o options, targets []target, book *ledger, fu
 				}
 				if err != nil {
 					failed = append(failed, err)
-					stop()
 				}
 				mu.Unlock()
-				queue.done(t)
+				queue.done(t, err == nil)
 			}
 		})
 	}
@@ -89,8 +88,12 @@ func (q *queue) next() (target, bool) {
 	return best, found
 }
 
-func (q *queue) done(t target) {
+// done gives a target back, for another turn or for none.
+func (q *queue) done(t target, again bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	delete(q.busy, t)
+	if !again {
+		q.left = slices.DeleteFunc(q.left, func(other target) bool { return other == t })
+	}
 }

@@ -118,8 +118,9 @@ func TestNoAllocations(t *testing.T) {
 	assert.Less(t, testing.AllocsPerRun(10, func() { _, _ = Decode(dst, stream) }), 1.0)
 }
 
-// FuzzDecode holds the decoder against the standard library, which reads concatenated streams too: what it accepts, we
-// accept, with the same bytes.
+// FuzzDecode holds the decoder against the standard library: what we accept, it accepts, with the same bytes. The other way
+// round does not hold: it reads concatenated streams, and codes that leave bits unused, which bzip2 itself decodes
+// otherwise. That whatever is valid is accepted is for the round trips to show.
 func FuzzDecode(f *testing.F) {
 	for _, src := range [][]byte{nil, []byte("a"), codectest.Text(500), codectest.Noise(50, 1), make([]byte, 1000)} {
 		f.Add(roundTrip(f, src, 0), uint16(len(src)))
@@ -132,11 +133,10 @@ func FuzzDecode(f *testing.F) {
 		if size > 0 {
 			require.Equal(t, err == nil, n == int(size))
 		}
-		want, stdErr := io.ReadAll(io.LimitReader(stdlib.NewReader(bytes.NewReader(stream)), 1<<17))
 		if err == nil {
+			// Bytes behind the stream may be an error there: only what came before counts.
+			want, _ := io.ReadAll(io.LimitReader(stdlib.NewReader(bytes.NewReader(stream)), 1<<17))
 			require.True(t, bytes.HasPrefix(want, dst[:size]))
-		} else if stdErr == nil && len(want) == int(size) && bytes.Count(stream, []byte("BZh")) == 1 {
-			require.NoError(t, err)
 		}
 	})
 }
