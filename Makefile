@@ -19,10 +19,10 @@ REPRODUCE := $(patsubst plans/%.toml,reproduce-%,$(sort $(wildcard plans/*.toml)
 
 .DEFAULT_GOAL := help
 .PHONY: help need-go build run test test-race test-long lint lint-format lint-vet lint-darwin lint-modules lint-tree \
-	fuzz fuzz-hours bench bench-go crosscheck assets clean $(REPRODUCE)
+	fuzz fuzz-hours bench bench-mounted bench-go crosscheck assets clean $(REPRODUCE)
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*## ' Makefile | awk -F ':.*## ' '{ printf "%-12s %s\n", $$1, $$2 }'
+	@grep -hE '^[a-z-]+:.*## ' Makefile | awk -F ':.*## ' '{ printf "%-13s %s\n", $$1, $$2 }'
 	@echo
 	@echo 'For run and reproduce-...: SETS=1 fewer sets of the published sizes, SCALE=0.01'
 	@echo 'smaller files, ON=/path the folder to measure on. PLAN is a name or a path.'
@@ -92,6 +92,9 @@ fuzz-hours: need-go ## fuzz for FUZZFOR (1h), least served first, and keep the a
 
 bench: need-go ## the in-process engine beside plain directories; ON= folder on the disk to use, FLAGS= see docs/benchmarks.md
 	@$(GO) run ./internal/cmd/sidebyside engines $(if $(ON),--dir "$(ON)") $(FLAGS)
+
+bench-mounted: need-go ## Linux, root: mounted images beside plain directories, on the disk of ON= and in memory; FLAGS= as for bench
+	@$(GO) run ./internal/cmd/sidebyside mounted $(if $(ON),--dir "$(ON)") $(FLAGS)
 
 crosscheck: need-go ## the plain directory beside fio, the same files, calls and flushes; ON= and FLAGS= as for bench
 	@$(GO) run ./internal/cmd/sidebyside fio $(if $(ON),--dir "$(ON)") $(FLAGS)

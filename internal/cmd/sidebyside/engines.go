@@ -37,7 +37,7 @@ func engines(ctx context.Context, s *setup, status io.Writer) (rep report, err e
 		if err != nil {
 			return rep, err
 		}
-		rows, err := s.rows(workers, turns)
+		rows, err := s.rows(workers, turns, func(string) float64 { return aim(workers) })
 		if err != nil {
 			return rep, err
 		}
@@ -65,8 +65,11 @@ func (r *rig) describe(ctx context.Context) report {
 	}
 	s := r.setup
 	calls := "one call a file"
-	if s.block > 0 {
-		calls = "calls of " + units.Bytes(s.block).String()
+	switch {
+	case s.comparison == comparisonMounted:
+		calls = "calls of " + listed(s.blocks)
+	case s.block > 0:
+		calls = "calls of " + calling(s.block)
 	}
 	rep := report{
 		Comparison: s.comparison, Filesystem: fsType,
@@ -145,19 +148,22 @@ func add(a, b turn) turn {
 // clear deletes everything in the folder and lets the disk come to rest, outside of any timed span: a file system that is
 // mounted with discard hands deletions to the device when its journal is committed, and a moment later.
 func (r *rig) clear(ctx context.Context) error {
-	list, err := r.dir.ReadDir(".")
-	if err != nil {
+	if err := r.empty(); err != nil {
 		return err
-	}
-	for _, e := range list {
-		if err := r.dir.RemoveAll(e.Name()); err != nil {
-			return err
-		}
 	}
 	if r.setup.settle > 0 {
 		unix.Sync()
 	}
 	return r.clock.Sleep(ctx, r.setup.settle)
+}
+
+// empty deletes everything in the folder.
+func (r *rig) empty() error {
+	list, err := r.dir.ReadDir(".")
+	for _, e := range list {
+		err = errors.Join(err, r.dir.RemoveAll(e.Name()))
+	}
+	return err
 }
 
 // aim is the ratio that images should reach.
@@ -168,8 +174,8 @@ func aim(workers int) float64 {
 	return 0.85
 }
 
-// rows makes the ratios of every image to every baseline.
-func (s *setup) rows(workers int, turns map[string][]turn) ([]row, error) {
+// rows makes the ratios of every image to every baseline; aim is that of an image.
+func (s *setup) rows(workers int, turns map[string][]turn, aim func(subject string) float64) ([]row, error) {
 	var rows []row
 	for k, op := range []string{"write", "read"} {
 		rates := func(name string) (v []float64) {
@@ -183,7 +189,7 @@ func (s *setup) rows(workers int, turns map[string][]turn) ([]row, error) {
 				if isBaseline(subject) || !slices.Contains(s.targets, base) {
 					continue
 				}
-				row := row{Workers: workers, Op: op, Subject: subject, Baseline: base, Quantity: quantityRate, Aim: aim(workers)}
+				row := row{Workers: workers, Op: op, Subject: subject, Baseline: base, Quantity: quantityRate, Aim: aim(subject)}
 				if err := row.compare(rates(subject), rates(base)); err != nil {
 					return nil, err
 				}

@@ -2,6 +2,7 @@
 // its interval. It is a tool for developers of this project:
 //
 //	go run ./internal/cmd/sidebyside engines     the in-process engine against plain directories (make bench)
+//	go run ./internal/cmd/sidebyside mounted     images that Linux mounts against plain directories (make bench-mounted)
 //	go run ./internal/cmd/sidebyside fio         the plain directory against fio (make crosscheck)
 //
 // Both sides get the same files, sizes, order, workers, flush and cache mode, through the very packages that a run of
@@ -27,13 +28,16 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	code, is := tool(ctx, os.Args[1:])
+	if !is {
+		code = run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	}
 	stop()
 	os.Exit(code)
 }
 
 // errUsage says that the command line is wrong; the exit code is 2.
-var errUsage = errors.New("usage: sidebyside engines|fio [flags], see -h")
+var errUsage = errors.New("usage: sidebyside engines|mounted|fio [flags], see -h")
 
 // run is main with everything handed in. It returns the exit code: 0 measured, 1 error, 2 wrong command line, 130
 // interrupted.
@@ -57,7 +61,8 @@ func dispatch(ctx context.Context, args []string, out, status io.Writer) error {
 	if len(args) == 0 {
 		return errUsage
 	}
-	measure := map[string]func(context.Context, *setup, io.Writer) (report, error){"engines": engines, "fio": crosscheck}[args[0]]
+	measure := map[string]func(context.Context, *setup, io.Writer) (report, error){
+		comparisonEngines: engines, comparisonMounted: mounted, comparisonFio: crosscheck}[args[0]]
 	if measure == nil {
 		return fmt.Errorf("%w: unknown comparison %q", errUsage, args[0])
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -19,7 +20,9 @@ func TestCommandLine(t *testing.T) {
 		{"engines", "--targets", "directory"}, {"engines", "--targets", "UDSB"}, {"engines", "--targets", "directory,ASIF"},
 		{"engines", "--targets", "directory,UDSB,UDSB"}, {"engines", "--workers", "0"}, {"engines", "--cache", "cold"}, {"engines", "--sync", "never"},
 		{"engines", "--format", "csv"}, {"engines", "--block", "x"}, {"engines", "--sets", "0"}, {"engines", "extra"}, {"engines", "--nonsense"},
-		{"fio", "--sizes", "2 MB"}, {"fio", "--sizes", "2 MiB", "--block", "3 MiB"},
+		{"mounted", "--targets", "directory,UDRW-sparse"}, {"mounted", "--targets", "UDRW,UDSB"},
+		{"mounted", "--blocks", "1 MiB,1 MiB"}, {"mounted", "--blocks", "0"}, {"mounted", "--block", "1 MiB"}, {"mounted", "--places", "tape"},
+		{"mounted", "--places", "disk,disk"}, {"engines", "--blocks", "1 MiB"}, {"fio", "--sizes", "2 MB"}, {"fio", "--sizes", "2 MiB", "--block", "3 MiB"},
 	} {
 		var out, status bytes.Buffer
 		assert.Equal(t, 2, run(t.Context(), args, &out, &status), "%q: %s", args, &status)
@@ -51,6 +54,56 @@ func TestEnginesSmoke(t *testing.T) {
 	r := smoke(t, "engines", "--sizes", "64 KiB,5000 B", "--sync", "none", "--targets", "directory,UDRW-sparse,UDSB")
 	assert.Len(t, r.Rows, 2*2*2, "workers, operations, images against the baseline")
 	assert.Equal(t, "UDRW-sparse", r.Rows[0].Subject)
+}
+
+// TestMain makes the test's program the work-alike, too, and the process behind its images.
+func TestMain(m *testing.M) {
+	if code, is := tool(context.Background(), os.Args[1:]); is {
+		os.Exit(code)
+	}
+	os.Exit(m.Run())
+}
+
+func TestMountedSmoke(t *testing.T) {
+	if err := mountable(); err != nil {
+		t.Skip(err)
+	}
+	if os.Getenv("DMGBENCH_LONG") == "" {
+		t.Skip("long: set DMGBENCH_LONG=1 (make test-long)")
+	}
+	t.Setenv("DMGBENCH_RUNTIME_DIR", t.TempDir())
+	r := smoke(t, "mounted", "--sizes", "64 KiB,5000 B", "--blocks", "4 KiB,file")
+	require.Len(t, r.Rows, 2*2*2*2*2, "places, workers, calls, operations, images")
+	assert.Equal(t, int64(4096), r.Rows[0].Block)
+	assert.Equal(t, placeDisk, r.Rows[0].Place)
+	assert.Equal(t, placeMemory, r.Rows[31].Place)
+	for _, row := range r.Rows[16:] {
+		assert.NotContains(t, strings.Join(row.Warnings, "\n"), "cache: ")
+	}
+}
+
+func TestMountedRefusesWithTheReason(t *testing.T) {
+	if mountable() == nil {
+		t.Skip("images can be mounted here")
+	}
+	var out, status bytes.Buffer
+	assert.Equal(t, 1, run(t.Context(), []string{"mounted"}, &out, &status))
+	assert.Contains(t, status.String(), errCannotMount.Error())
+	assert.Empty(t, out.String())
+}
+
+func TestMountedAims(t *testing.T) {
+	for _, c := range []struct {
+		place, subject string
+		cell           cell
+		aim            float64
+	}{
+		{placeDisk, udrw, cell{1, 0}, 0.9}, {placeDisk, udrw, cell{2, 1 << 20}, 0.9}, {placeMemory, udrw, cell{1, 0}, 0},
+		{placeDisk, udsb, cell{1, 1 << 20}, 0.5}, {placeDisk, udsb, cell{1, 0}, 0.8}, {placeDisk, udsb, cell{2, 1 << 20}, 0.8},
+		{placeMemory, udsb, cell{1, 1 << 20}, 0.6}, {placeMemory, udsb, cell{2, 0}, 0.35},
+	} {
+		assert.Equal(t, c.aim, mountedAim(c.place, c.subject, c.cell), "%v", c)
+	}
 }
 
 func TestMissingFio(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -25,9 +26,11 @@ type report struct {
 
 // row is one ratio.
 type row struct {
+	Place    string   `json:"place,omitempty"` // where several are measured
 	Workers  int      `json:"workers"`
 	Op       string   `json:"op"`
-	Size     int64    `json:"size,omitempty"` // bytes of a file, where files of one size are compared
+	Size     int64    `json:"size,omitempty"`  // bytes of a file, where files of one size are compared
+	Block    int64    `json:"block,omitempty"` // bytes a call, where several are compared; 0 is whole files
 	Subject  string   `json:"subject"`
 	Baseline string   `json:"baseline"`
 	Quantity string   `json:"quantity"` // rate | cpu per byte
@@ -93,7 +96,11 @@ func (r report) json(w io.Writer) error {
 func (r report) text(w io.Writer) error {
 	fmt.Fprintf(w, "machine   %s\nplace     %s\nfiles     %s\nasked     %s\nmethod    %s\n\n", r.Machine, r.Filesystem, r.Files, r.Asked, r.Method)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "workers\top\tsubject\tbaseline\tquantity\tratio\tinterval\tlevel\tpairs\tsubject\tbaseline\tspread\taim\tverdict\tnotes")
+	place, calls := "", ""
+	if slices.ContainsFunc(r.Rows, func(r row) bool { return r.Place != "" }) {
+		place, calls = "place\t", "call\t"
+	}
+	fmt.Fprintln(t, place+"workers\t"+calls+"op\tsubject\tbaseline\tquantity\tratio\tinterval\tlevel\tpairs\tsubject\tbaseline\tspread\taim\tverdict\tnotes")
 	notes := map[string]int{}
 	var texts []string
 	for _, row := range r.Rows {
@@ -113,7 +120,10 @@ func (r report) text(w io.Writer) error {
 		if iv := row.Ratio.Interval; iv != nil {
 			interval, real = fmt.Sprintf("%.2f–%.2f", iv.Low, iv.High), fmt.Sprintf("%.1f %%", 100*iv.Level)
 		}
-		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%.3f\t%s\t%s\t%d\t%s\t%s\t%.0f %%\t%s\t%s\t%s\n", row.Workers, op, row.Subject, row.Baseline,
+		if place != "" {
+			place, calls = row.Place+"\t", calling(row.Block)+"\t"
+		}
+		fmt.Fprintf(t, "%s%d\t%s%s\t%s\t%s\t%s\t%.3f\t%s\t%s\t%d\t%s\t%s\t%.0f %%\t%s\t%s\t%s\n", place, row.Workers, calls, op, row.Subject, row.Baseline,
 			row.Quantity, row.Ratio.Median, interval, real, row.Ratio.Pairs, row.value(row.SubjectValue), row.value(row.BaselineValue),
 			100*row.Spread, row.aim(), row.Verdict, strings.Join(marks, ""))
 	}

@@ -18,7 +18,7 @@ import (
 
 // setup is what the command line asks for.
 type setup struct {
-	comparison string // engines | fio
+	comparison string // engines | mounted | fio
 	dir        string // folder in which a folder of our own is made
 	sizes      []int64
 	sets       int
@@ -26,7 +26,9 @@ type setup struct {
 	pairs      int // kept; one more round is measured first and discarded
 	cache      string
 	sync       hostio.SyncMode
-	block      int64 // bytes a call, 0: whole files
+	block      int64    // bytes a call, 0: whole files
+	blocks     []int64  // mounted: the same, several
+	places     []string // mounted: disk | memory
 	seed       uint64
 	targets    []string
 	format     string // text | json
@@ -35,6 +37,13 @@ type setup struct {
 	settle     time.Duration
 }
 
+// The comparisons.
+const (
+	comparisonEngines = "engines"
+	comparisonMounted = "mounted"
+	comparisonFio     = "fio"
+)
+
 // minPairs is the fewest pairs that a ratio is given for: of six values the extremes enclose the median with 96.9 %,
 // and a seventh leaves room for one that is spoilt.
 const minPairs = 7
@@ -42,8 +51,11 @@ const minPairs = 7
 // defaults differ where fio cannot do what the engines can: one job has files of one size, and direct transfers of whole
 // blocks only.
 func defaults(comparison string) (sizes string, sets, pairs int) {
-	if comparison == "fio" {
+	switch comparison {
+	case comparisonFio:
 		return "2 MiB,20 MiB,100 MiB", 400, 9
+	case comparisonMounted:
+		return "2 MB,20 MB,40 MB,100 MB", 1, 12
 	}
 	return "2 MB,4 MB,6 MB,8 MB,10 MB,20 MB,40 MB,60 MB,80 MB,100 MB", 1, 12
 }
@@ -55,18 +67,24 @@ func parse(comparison string, args []string, status io.Writer) (*setup, error) {
 	f.SetOutput(status)
 	f.StringVar(&s.dir, "dir", os.TempDir(), "measure on the disk of this `folder`")
 	f.StringVar(&sizes, "sizes", sizes, "sizes of the files, comma-separated")
-	if comparison == "fio" {
+	if comparison == comparisonFio {
 		f.IntVar(&s.sets, "files", sets, "`megabytes` of files of each size and turn (at least two files a worker)")
 		f.StringVar(&s.fio, "fio", "fio", "the fio `program`")
 	} else {
 		f.IntVar(&s.sets, "sets", sets, "sets of the sizes in each turn")
 	}
-	targets := f.String("targets", strings.Join(allTargets, ","), "what is compared; the first two are the baselines")
+	targets := f.String("targets", strings.Join(targetsOf(comparison), ","), "what is compared; directories are the baselines")
 	workers := f.String("workers", "1,2", "numbers of workers, comma-separated")
 	f.IntVar(&s.pairs, "pairs", pairs, "pairs that are kept, after one that is discarded")
 	f.StringVar(&s.cache, "cache", workload.CacheDirect, "direct or buffered")
 	mode := f.String("sync", string(hostio.SyncFull), "flush at the end of each written file: none, fsync or full")
-	block := f.String("block", "", "bytes a call, such as \"1 MiB\"; empty: one call a file")
+	block, places := "", ""
+	if comparison == comparisonMounted {
+		f.StringVar(&block, "blocks", "128 KiB,1 MiB,"+wholeFiles, "bytes a call, comma-separated; "+wholeFiles+" is one call a file")
+		f.StringVar(&places, "places", placeDisk+","+placeMemory, "where to measure: on the disk of --dir, in memory (tmpfs)")
+	} else {
+		f.StringVar(&block, "block", "", "bytes a call, such as \"1 MiB\"; empty: one call a file")
+	}
 	f.DurationVar(&s.settle, "settle", 500*time.Millisecond, "leave the disk alone for so long after the deletions of a round")
 	f.Uint64Var(&s.seed, "seed", 1, "seed of data and order")
 	f.StringVar(&s.format, "format", "text", "text or json")
@@ -81,7 +99,12 @@ func parse(comparison string, args []string, status io.Writer) (*setup, error) {
 		return nil, fmt.Errorf("%w: unexpected argument %q", errUsage, f.Arg(0))
 	}
 	s.targets = strings.Split(*targets, ",")
-	err := s.fill(sizes, *workers, *mode, *block)
+	err := s.fill(sizes, *workers, *mode)
+	if err == nil && comparison == comparisonMounted {
+		err = s.fillMounted(block, places)
+	} else if err == nil && block != "" {
+		s.block, err = callSize(block)
+	}
 	if err == nil {
 		err = s.check()
 	}
@@ -92,7 +115,7 @@ func parse(comparison string, args []string, status io.Writer) (*setup, error) {
 }
 
 // fill reads the flags that are lists or quantities.
-func (s *setup) fill(sizes, workers, mode, block string) error {
+func (s *setup) fill(sizes, workers, mode string) error {
 	for text := range strings.SplitSeq(sizes, ",") {
 		n, err := units.ParseBytes(strings.TrimSpace(text))
 		if err != nil {
@@ -106,13 +129,6 @@ func (s *setup) fill(sizes, workers, mode, block string) error {
 			return fmt.Errorf("workers of %q: want numbers from 1 to 64", text)
 		}
 		s.workers = append(s.workers, n)
-	}
-	if block != "" {
-		n, err := units.ParseBytes(block)
-		if err != nil {
-			return err
-		}
-		s.block = int64(n)
 	}
 	return s.sync.UnmarshalText([]byte(mode))
 }
@@ -132,14 +148,14 @@ func (s *setup) check() error {
 		if n < 4096 || n > workload.MaxCall {
 			return fmt.Errorf("files of %d bytes: want sizes from 4096 B to 1 GiB", n)
 		}
-		if s.comparison == "fio" && (n%4096 != 0 || s.block > 0 && n%s.block != 0) {
+		if s.comparison == comparisonFio && (n%4096 != 0 || s.block > 0 && n%s.block != 0) {
 			return fmt.Errorf("files of %d bytes: fio can write whole blocks only, want a multiple of 4096 B and of the block", n)
 		}
 	}
-	if s.comparison == "engines" {
-		return checkTargets(s.targets)
+	if s.comparison == comparisonFio {
+		return nil
 	}
-	return nil
+	return checkTargets(s.targets, targetsOf(s.comparison))
 }
 
 // place makes the folder that everything is written to, on the disk of s.dir.

@@ -26,20 +26,31 @@ const (
 
 var allTargets = []string{plain, preallocated, udrw, udrwSparse, udsb}
 
+// mountedTargets are what can be compared mounted: the kernel's file systems write to what is reserved in no other way.
+var mountedTargets = []string{plain, udrw, udsb}
+
+// targetsOf lists what a comparison can compare.
+func targetsOf(comparison string) []string {
+	if comparison == comparisonMounted {
+		return mountedTargets
+	}
+	return allTargets
+}
+
 // baselines are what images are compared with.
 var baselines = []string{plain, preallocated}
 
-func checkTargets(names []string) error {
+func checkTargets(names, all []string) error {
 	for i, name := range names {
-		if !slices.Contains(allTargets, name) {
-			return fmt.Errorf("target %q: want some of %q", name, allTargets)
+		if !slices.Contains(all, name) {
+			return fmt.Errorf("target %q: want some of %q", name, all)
 		}
 		if slices.Contains(names[:i], name) {
 			return fmt.Errorf("target %q is named twice", name)
 		}
 	}
 	if !slices.ContainsFunc(names, isBaseline) || !slices.ContainsFunc(names, func(n string) bool { return !isBaseline(n) }) {
-		return fmt.Errorf("targets %q: want at least one of %q and one image", names, baselines)
+		return fmt.Errorf("targets %q: want at least one baseline (of %q) and one image", names, slices.DeleteFunc(slices.Clone(baselines), func(n string) bool { return !slices.Contains(all, n) }))
 	}
 	return nil
 }
@@ -96,29 +107,37 @@ func (r *rig) take(ctx context.Context, name, file string, items []workload.Item
 	}
 	o := workload.Options{Clock: r.clock, Data: data, Workers: workers, Block: r.setup.block, Sync: r.setup.sync,
 		Cache: r.setup.cache, Memory: r.memory, Buffers: r.buffers}
-	err = attached(ctx, c, cache, func(v workload.Volume) error {
-		out, err := workload.Write(ctx, v, items, o)
-		if err == nil {
-			t.write, t.cache[0], t.sync = timed(out), out.Cache.Achieved, out.Sync.Achieved
-			t.warnings = append(t.warnings, out.Warnings...)
-		}
-		return err
-	})
+	err = attached(ctx, c, cache, func(v workload.Volume) error { return t.writing(ctx, v, items, o) })
 	if err != nil {
 		return t, err
 	}
+	err = attached(ctx, c, cache, func(v workload.Volume) error { return t.reading(ctx, v, items, o) })
+	return t, err
+}
+
+// writing writes the items and keeps what came of it.
+func (t *turn) writing(ctx context.Context, v workload.Volume, items []workload.Item, o workload.Options) error {
+	out, err := workload.Write(ctx, v, items, o)
+	if err != nil {
+		return err
+	}
+	t.write, t.cache[0], t.sync = timed(out), out.Cache.Achieved, out.Sync.Achieved
+	t.warnings = append(t.warnings, out.Warnings...)
+	return nil
+}
+
+// reading reads the items and keeps what came of it.
+func (t *turn) reading(ctx context.Context, v workload.Volume, items []workload.Item, o workload.Options) error {
 	if o.Cache == workload.CacheBuffered {
 		o.Cache = workload.CacheCold // a read of pages that the write left would measure memory
 	}
-	err = attached(ctx, c, cache, func(v workload.Volume) error {
-		out, err := workload.Read(ctx, v, items, o)
-		if err == nil {
-			t.read, t.cache[1] = timed(out), out.Cache.Achieved
-			t.warnings = append(t.warnings, out.Warnings...)
-		}
+	out, err := workload.Read(ctx, v, items, o)
+	if err != nil {
 		return err
-	})
-	return t, err
+	}
+	t.read, t.cache[1] = timed(out), out.Cache.Achieved
+	t.warnings = append(t.warnings, out.Warnings...)
+	return nil
 }
 
 // timed is all bytes over gate to last done.
