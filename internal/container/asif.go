@@ -42,7 +42,7 @@ const asifLocks = 4 * mappedRun
 
 func createASIF(dir *hostio.Dir, name string, size int64, id [16]byte) error {
 	h := newASIF(size, id)
-	return createFile(dir, name, func(f *hostio.File) error { return h.write(f) })
+	return createFile(dir, name, 0, func(f *hostio.File) error { return h.write(f) })
 }
 
 // write makes a new file a blank image.

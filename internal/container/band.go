@@ -38,8 +38,8 @@ func (bd *band) read(b *bundle, p []byte, in int64) (int, error) {
 	}
 	defer bd.mu.RUnlock()
 	n := 0
-	if f != nil && b.cipher != nil {
-		return readBand(f, b.cipher, p, in)
+	if f != nil && b.seal != nil {
+		return b.seal.read(bd.sealed(), p, in)
 	}
 	if f != nil {
 		if n, err = f.ReadAt(p, in); err != nil && !errors.Is(err, io.EOF) {
@@ -57,10 +57,15 @@ func (bd *band) write(b *bundle, p []byte, in int64, pad int) (int, error) {
 		return 0, err
 	}
 	defer bd.mu.RUnlock()
-	n, err := f.WritePadded(p, in, pad)
-	end := in + int64(n)
-	if n == len(p) {
-		end += int64(pad)
+	n, end := 0, in
+	if b.seal != nil {
+		n, err = b.seal.write(bd.sealed(), p, in, pad)
+		end = b.seal.up(in + int64(n+pad))
+	} else {
+		n, err = f.WritePadded(p, in, pad)
+		if end += int64(n); n == len(p) {
+			end += int64(pad)
+		}
 	}
 	if end%bandBlock != 0 {
 		bd.odd.Store(true)
@@ -103,7 +108,7 @@ func (bd *band) loadLocked(b *bundle, create bool) error {
 	}
 	o := hostio.OpenOptions{Write: !b.opts.ReadOnly, Cache: b.opts.Cache}
 	if bd.missing {
-		o.Create, o.Exclusive = true, true
+		o.Create, o.Exclusive, o.Perm = true, true, b.perm()
 	}
 	f, err := b.bands.Open(bd.name(), o)
 	if errors.Is(err, fs.ErrNotExist) && !bd.missing {

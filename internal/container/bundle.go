@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 
 	"dmgbench/internal/blockdev"
-	"dmgbench/internal/container/crypt"
 	"dmgbench/internal/hostio"
 )
 
@@ -26,9 +25,9 @@ type bundle struct {
 	dir    *hostio.Dir
 	bands  *hostio.Dir
 	locks  []*hostio.File
-	info   info          // size is guarded by gate
-	backup bool          // info came from Info.bckup
-	cipher *crypt.Cipher // of an encrypted one, which is read-only; else nil
+	info   info    // size is guarded by gate
+	backup bool    // info came from Info.bckup
+	seal   *sealer // of an encrypted one; else nil
 
 	tableMu sync.RWMutex
 	table   map[int64]*band
@@ -54,7 +53,7 @@ func openBundle(parent *hostio.Dir, name string, k kind, o OpenOptions) (*bundle
 	b := &bundle{parent: parent, name: name, path: filepath.Join(parent.Path(), name), opts: o, info: k.info, backup: k.backup,
 		table: map[int64]*band{}}
 	b.open.limit = maxOpenBands
-	err := b.begin()
+	err := b.begin(k.encrypted)
 	if err == nil && k.encrypted != "" {
 		err = b.unlock(k.encrypted)
 	}
@@ -67,7 +66,7 @@ func openBundle(parent *hostio.Dir, name string, k kind, o OpenOptions) (*bundle
 
 // begin opens the folders and takes the locks. The property list is read
 // again under the lock: a resize may have come between probe and lock.
-func (b *bundle) begin() (err error) {
+func (b *bundle) begin(encrypted string) (err error) {
 	if b.dir, err = b.parent.Sub(b.name); err != nil {
 		return err
 	}
@@ -89,7 +88,7 @@ func (b *bundle) begin() (err error) {
 			return err
 		}
 		b.locks = append(b.locks, f)
-		if err := lock(f); err != nil {
+		if err := b.lock(f, name); err != nil {
 			return err
 		}
 	}
@@ -97,11 +96,28 @@ func (b *bundle) begin() (err error) {
 	if err != nil {
 		return err
 	}
-	if k.refused != "" || k.encrypted != "" || k.info.version != 1 {
+	if k.refused != "" || k.encrypted != encrypted || k.info.version != 1 {
 		return fmt.Errorf("opening %q: %w", b.path, hostio.ErrReplaced)
 	}
 	b.info, b.backup = k.info, k.backup
 	return b.learnCache()
+}
+
+// lock takes the lock of a file of the bundle. A change of the passphrase puts
+// another token in its place, whose lock nobody would have.
+func (b *bundle) lock(f *hostio.File, name string) error {
+	if err := lock(f); err != nil {
+		return err
+	}
+	held, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	fi, err := b.dir.Lstat(name)
+	if err != nil || !held.Same(hostio.StatOf(fi)) {
+		return fmt.Errorf("opening %q for writing: %q was replaced: %w", b.path, name, ErrInUse)
+	}
+	return nil
 }
 
 // ensureBands makes the bands folder where tools left it out of a new bundle.
@@ -145,8 +161,8 @@ func (b *bundle) release() error {
 			errs = append(errs, d.Close())
 		}
 	}
-	if b.cipher != nil {
-		b.cipher.Wipe()
+	if b.seal != nil {
+		b.seal.wipe()
 	}
 	return errors.Join(errs...)
 }

@@ -51,17 +51,21 @@ func (bd *band) discard(b *bundle, in, n, capacity int64) error {
 	}
 	if in+n < st.Size {
 		b.mark(bd)
-		return bd.f.PunchHole(in, n)
+		return bd.punchLocked(b, in, n)
 	}
 	if in == 0 {
 		return bd.unlinkLocked(b)
 	}
 	b.mark(bd)
-	return bd.cutLocked(in, capacity)
+	return bd.cutLocked(b, in, capacity)
 }
 
 // cutLocked ends the file at in, rounded up to a block of zeros.
-func (bd *band) cutLocked(in, capacity int64) error {
+func (bd *band) cutLocked(b *bundle, in, capacity int64) error {
+	in, err := bd.clearEdge(b, in)
+	if err != nil {
+		return err
+	}
 	if err := bd.f.Truncate(in); err != nil {
 		return err
 	}
@@ -300,7 +304,7 @@ func (bd *band) compact(b *bundle, onlyZeros bool) (int64, error) {
 		return 0, err
 	}
 	if onlyZeros && st.Allocated > 0 {
-		zero, err := allZeros(bd.f, st.Size)
+		zero, err := allZeros(bd.plain(b), st.Size)
 		if err != nil || !zero {
 			return 0, err
 		}
@@ -322,77 +326,4 @@ func allZeros(r io.ReaderAt, size int64) (bool, error) {
 		}
 	}
 	return true, nil
-}
-
-// Resize rewrites both property lists; see [Image]. What an earlier, larger
-// size left beyond the end goes before a larger size can show it, and after a
-// smaller size has hidden it, so that a crash shows neither.
-func (b *bundle) Resize(newSize int64) error {
-	b.Lock()
-	defer b.Unlock()
-	if b.closed {
-		return fmt.Errorf("resizing %q: %w", b.path, fs.ErrClosed)
-	}
-	next := b.info
-	next.size = newSize
-	if err := errors.Join(b.writable(), checkSize(newSize)); err != nil {
-		return fmt.Errorf("resizing %q: %w", b.path, err)
-	}
-	if n := next.bandCount(); n > maxBands {
-		return fmt.Errorf("resizing %q: %d bands, more than %d", b.path, n, int64(maxBands))
-	}
-	if err := b.check(); err != nil {
-		return err
-	}
-	if newSize > b.info.size {
-		// Durable first: the larger size must not outlive the deletions.
-		if err := errors.Join(b.trimBeyond(), b.flush()); err != nil {
-			return err
-		}
-	}
-	for _, name := range []string{"Info.plist", "Info.bckup"} {
-		if err := b.dir.WriteFileAtomic(name, next.encode(), 0o644); err != nil {
-			return err
-		}
-	}
-	b.info.size = newSize
-	if err := b.trimBeyond(); err != nil {
-		return err
-	}
-	return b.flush()
-}
-
-// trimBeyond deletes bands behind the size and cuts the one across it.
-func (b *bundle) trimBeyond() error {
-	list, err := listBands(b.bands)
-	if err != nil {
-		return err
-	}
-	for _, i := range list {
-		capacity := b.info.capacity(i)
-		if capacity == b.info.bandSize {
-			continue
-		}
-		if err := b.band(i).fit(b, capacity); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (bd *band) fit(b *bundle, capacity int64) error {
-	bd.mu.Lock()
-	defer bd.mu.Unlock()
-	if capacity == 0 {
-		return bd.unlinkLocked(b)
-	}
-	if err := bd.loadLocked(b, false); err != nil || bd.missing {
-		return err
-	}
-	st, err := bd.f.Stat()
-	if err != nil || st.Size <= capacity {
-		return err
-	}
-	b.mark(bd)
-	return bd.f.Truncate(capacity)
 }

@@ -11,10 +11,10 @@
 // # What it refuses
 //
 // Formats it cannot serve are an [*UnsupportedError] that names what was
-// found, never an image opened as something else: segmented UDIF, writing to
-// UDIF, to what is encrypted and to backing-store version 2, formats with
-// versions, flags or codes that are not known. A passphrase that is wrong or
-// missing is [ErrPassphrase]. A container
+// found, never an image opened as something else: segmented UDIF, encrypted
+// ASIF, writing to UDIF, to encryption of version 1 and to backing-store
+// version 2, formats with versions, flags or codes that are not known. A
+// passphrase that is wrong or missing is [ErrPassphrase]. A container
 // that somebody else has open for writing is [ErrInUse]. A container that was
 // deleted, renamed or replaced while open makes Flush, Close, Resize, Compact
 // and Usage fail with hostio.ErrReplaced; what took its place is not touched.
@@ -126,6 +126,9 @@ type Spec struct {
 	BandSize int64  // UDSB, UDSP: a multiple of 512 from MinBandSize to MaxBandSize; 0 means the default
 	// ID is the identifier that ASIF images carry; zero means a random one.
 	ID [16]byte
+	// Encryption of the content; of ASIF its layout is not known, which is an
+	// [*UnsupportedError].
+	Encryption Encryption
 }
 
 // OpenOptions says how Open opens a container. The zero value opens it for

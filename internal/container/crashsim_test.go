@@ -265,7 +265,7 @@ func crashLife(t *testing.T, c crashCase, seed uint64) (points int) {
 
 func crashCases() map[string]crashCase {
 	return map[string]crashCase{
-		"udsp": {UDSP, func(d *hostio.Dir) error { return createUDSP(d, "i", 3000*512, 512) }, func(l *life) {
+		"udsp": {UDSP, func(d *hostio.Dir) error { return createUDSP(d, "i", 3000*512, 512, Encryption{}) }, func(l *life) {
 			for range 25 {
 				for range l.rnd.IntN(4) {
 					l.step(1, 300*512)
@@ -323,7 +323,7 @@ const smallChunk = 32 << 10
 // createSmallASIF makes an image whose tables are named all over its directory.
 func createSmallASIF(d *hostio.Dir) error {
 	h := smallASIF(6 << 30)
-	return createFile(d, "i", func(f *hostio.File) error { return h.write(f) })
+	return createFile(d, "i", 0, func(f *hostio.File) error { return h.write(f) })
 }
 
 func smallASIF(size int64) asifHead {

@@ -3,6 +3,7 @@ package container
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 
 	"dmgbench/internal/hostio"
@@ -18,20 +19,23 @@ func Create(dir *hostio.Dir, name string, s Spec) error {
 		err = errors.New("size is 0")
 	}
 	if err == nil {
+		err = s.Encryption.check(s.Format, s.Size)
+	}
+	if err == nil {
 		switch s.Format {
 		case UDRW:
 			if s.BandSize != 0 {
 				err = fmt.Errorf("band size of %d bytes: %s has no bands", s.BandSize, UDRW)
 				break
 			}
-			return createRaw(dir, name, s.Size)
+			return createRaw(dir, name, s)
 		case UDSP:
 			if s.BandSize == 0 {
 				s.BandSize = DefaultImageBandSize
 			}
 			if err = checkBandSize(s.BandSize); err == nil {
 				if ceil(s.Size, s.BandSize) <= udspMaxBands {
-					return createUDSP(dir, name, s.Size, s.BandSize)
+					return createUDSP(dir, name, s.Size, s.BandSize, s.Encryption)
 				}
 				err = errBadSize
 			}
@@ -49,7 +53,7 @@ func Create(dir *hostio.Dir, name string, s Spec) error {
 				s.BandSize = DefaultBandSize
 			}
 			if err = checkBandSize(s.BandSize); err == nil {
-				return createBundle(dir, name, info{version: 1, bandSize: s.BandSize, size: s.Size})
+				return createBundle(dir, name, info{version: 1, bandSize: s.BandSize, size: s.Size}, s.Encryption)
 			}
 		default:
 			return &UnsupportedError{Path: filepath.Join(dir.Path(), name), Found: fmt.Sprintf("format %.20q", s.Format), Doing: "creating"}
@@ -72,13 +76,15 @@ func checkBandSize(n int64) error {
 	return nil
 }
 
-func createRaw(dir *hostio.Dir, name string, size int64) error {
-	return createFile(dir, name, func(f *hostio.File) error { return fill(f, 0, size) })
+// createRaw writes every block of an encrypted image, as Apple's tools do: in
+// such images a block that was never written is noise to others.
+func createRaw(dir *hostio.Dir, name string, s Spec) error {
+	return s.Encryption.createFile(dir, name, s.Size, func(f target) error { return fill(f, 0, s.Size) })
 }
 
-// createFile makes a container of one file.
-func createFile(dir *hostio.Dir, name string, write func(f *hostio.File) error) error {
-	f, err := dir.Open(name, hostio.OpenOptions{Write: true, Create: true, Exclusive: true, Cache: hostio.CacheDirect})
+// createFile makes a container of one file, with permissions or, with 0, those of ordinary files.
+func createFile(dir *hostio.Dir, name string, perm fs.FileMode, write func(f *hostio.File) error) error {
+	f, err := dir.Open(name, hostio.OpenOptions{Write: true, Create: true, Exclusive: true, Cache: hostio.CacheDirect, Perm: perm})
 	if err != nil {
 		return err
 	}
@@ -98,15 +104,15 @@ func createFile(dir *hostio.Dir, name string, write func(f *hostio.File) error) 
 	return nil
 }
 
-// allocator is what fill needs of a file.
-type allocator interface {
+// target is what a new container is written to.
+type target interface {
 	Allocate(off, n int64) error
 	WriteAt(p []byte, off int64) (int, error)
 }
 
 // fill gives n bytes from off host space that reads as zeros: by
 // preallocation, or where there is none by writing.
-func fill(f allocator, off, n int64) error {
+func fill(f target, off, n int64) error {
 	err := f.Allocate(off, n)
 	if !errors.Is(err, hostio.ErrUnsupported) {
 		return err
@@ -124,11 +130,15 @@ func fill(f allocator, off, n int64) error {
 	})
 }
 
-func createBundle(dir *hostio.Dir, name string, i info) error {
+func createBundle(dir *hostio.Dir, name string, i info, e Encryption) error {
+	token, err := e.token()
+	if err != nil {
+		return err
+	}
 	if err := dir.Mkdir(name); err != nil {
 		return err
 	}
-	err := fillBundle(dir, name, i)
+	err = fillBundle(dir, name, i, token)
 	if err == nil {
 		err = dir.Sync()
 	}
@@ -140,7 +150,7 @@ func createBundle(dir *hostio.Dir, name string, i info) error {
 
 // fillBundle writes the property lists last: without them the folder is no
 // bundle, and Open refuses what an interrupted Create left.
-func fillBundle(dir *hostio.Dir, name string, i info) error {
+func fillBundle(dir *hostio.Dir, name string, i info, token []byte) error {
 	b, err := dir.Sub(name)
 	if err != nil {
 		return err
@@ -149,11 +159,15 @@ func fillBundle(dir *hostio.Dir, name string, i info) error {
 	if err := b.Mkdir("bands"); err != nil {
 		return err
 	}
+	perm := fs.FileMode(0o644)
+	if token != nil {
+		perm = sealedPerm
+	}
 	for _, file := range []struct {
 		name string
 		data []byte
-	}{{"token", nil}, {"lock", nil}, {"Info.bckup", i.encode()}, {"Info.plist", i.encode()}} {
-		if err := b.WriteFileAtomic(file.name, file.data, 0o644); err != nil {
+	}{{"token", token}, {"lock", nil}, {"Info.bckup", i.encode()}, {"Info.plist", i.encode()}} {
+		if err := b.WriteFileAtomic(file.name, file.data, perm); err != nil {
 			return err
 		}
 	}

@@ -116,7 +116,7 @@ func TestOthersReadOurChains(t *testing.T) {
 	tool := fstool(t)
 	d := tempDir(t)
 	const size = 3000 * 4096
-	require.NoError(t, createUDSP(d, "i.sparseimage", size, 4096))
+	require.NoError(t, createUDSP(d, "i.sparseimage", size, 4096, Encryption{}))
 	want := lived(t, d, "i.sparseimage", size)
 	img, err := Open(d, "i.sparseimage", OpenOptions{})
 	require.NoError(t, err)

@@ -66,9 +66,9 @@ func hostFails(t *testing.T, format, name string, script func(f *hostio.Faults))
 	faults := hostio.NewFaults(clock.NewVirtual(time.Time{}))
 	d := tempDir(t, hostio.WithHook(faults))
 	if format == UDSP {
-		require.NoError(t, createUDSP(d, "i", 1<<20, 16<<10))
+		require.NoError(t, createUDSP(d, "i", 1<<20, 16<<10, Encryption{}))
 	} else {
-		require.NoError(t, createFile(d, "i", func(f *hostio.File) error { h := smallASIF(1 << 20); return h.write(f) }))
+		require.NoError(t, createFile(d, "i", 0, func(f *hostio.File) error { h := smallASIF(1 << 20); return h.write(f) }))
 	}
 	img, err := Open(d, "i", OpenOptions{Sync: hostio.SyncFsync})
 	require.NoError(t, err, name)

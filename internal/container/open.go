@@ -22,9 +22,6 @@ func Open(dir *hostio.Dir, name string, o OpenOptions) (Image, error) {
 	if k.refused != "" {
 		return nil, &UnsupportedError{Path: path, Found: k.refused, Doing: "opening"}
 	}
-	if k.encrypted != "" && !o.ReadOnly {
-		return nil, &UnsupportedError{Path: path, Found: k.encrypted, Doing: "opening for writing"}
-	}
 	if k.format != UDSB {
 		return openFile(dir, name, k, o)
 	}
@@ -37,12 +34,10 @@ func Open(dir *hostio.Dir, name string, o OpenOptions) (Image, error) {
 
 // openFile opens a container of one file.
 func openFile(dir *hostio.Dir, name string, k kind, o OpenOptions) (Image, error) {
-	path := filepath.Join(dir.Path(), name)
-	if k.stub && !o.ReadOnly {
-		return nil, &UnsupportedError{Path: path, Found: "UDIF stub", Doing: "opening for writing"}
-	}
-	if k.format == udifFamily && !o.ReadOnly {
-		return nil, &UnsupportedError{Path: path, Found: "UDIF image with tables, which is read-only", Doing: "opening for writing"}
+	if !o.ReadOnly {
+		if err := unchangeable(filepath.Join(dir.Path(), name), k); err != nil {
+			return nil, err
+		}
 	}
 	f, err := openStore(dir, name, o)
 	if err != nil {
@@ -52,6 +47,17 @@ func openFile(dir *hostio.Dir, name string, k kind, o OpenOptions) (Image, error
 		return openEncrypted(f, k, o)
 	}
 	return openContent(f, k, o)
+}
+
+// unchangeable is the error for contents of files that are only read.
+func unchangeable(path string, k kind) error {
+	switch {
+	case k.stub:
+		return &UnsupportedError{Path: path, Found: "UDIF stub", Doing: "opening for writing"}
+	case k.format == udifFamily:
+		return &UnsupportedError{Path: path, Found: "UDIF image with tables, which is read-only", Doing: "opening for writing"}
+	}
+	return nil
 }
 
 // openContent opens the layout in f and takes f over.

@@ -19,6 +19,8 @@ type UDIFSpec struct {
 	Level    int                     // of compression, as package codec has it; 0 is Apple's choice
 	Workers  int                     // chunks compressed at once; 0 is as many as there are processors
 	Progress func(done, total int64) // bytes of the device, if set; called from one goroutine
+	// Encryption wraps the image: its tables and trailer are encrypted, too.
+	Encryption Encryption
 }
 
 // CreateUDIF writes what is on dev as a read-only image, whole or not at all,
@@ -29,7 +31,10 @@ func CreateUDIF(ctx context.Context, dir *hostio.Dir, name string, dev blockdev.
 	if t, ok := dev.(Tabled); ok {
 		o.Map = t.UDIF()
 	}
-	return createFile(dir, name, func(f *hostio.File) error {
+	if err := s.Encryption.check(s.Format, 0); err != nil {
+		return fmt.Errorf("creating %q: %w", filepath.Join(dir.Path(), name), err)
+	}
+	return s.Encryption.createFile(dir, name, 0, func(f target) error {
 		w := bufio.NewWriterSize(&appender{f: f}, 1<<20)
 		_, err := udif.Write(ctx, w, wholeReads{dev}, dev.Size(), o)
 		if err == nil {

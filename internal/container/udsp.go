@@ -28,9 +28,9 @@ type udsp struct {
 
 var _ layout = (*udsp)(nil)
 
-func createUDSP(dir *hostio.Dir, name string, size, band int64) error {
+func createUDSP(dir *hostio.Dir, name string, size, band int64, e Encryption) error {
 	head := udspHead{band: band, size: size}
-	return createFile(dir, name, func(f *hostio.File) error {
+	return e.createFile(dir, name, udspNode, func(f target) error {
 		_, err := f.WriteAt(head.encode(nil), 0)
 		return err
 	})

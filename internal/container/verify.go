@@ -52,7 +52,7 @@ func VerifyWith(dir *hostio.Dir, name string, o OpenOptions) ([]Finding, error) 
 		return nil, err
 	}
 	defer b.Close()
-	v := verifier{dir: b, info: k.info, encrypted: k.encrypted != ""}
+	v := verifier{dir: b, info: k.info, encrypted: k.encrypted != "", block: 1}
 	return v.run(k.backup)
 }
 
@@ -61,6 +61,7 @@ type verifier struct {
 	info info
 	// encrypted says that there is a header in the token.
 	encrypted bool
+	block     int64 // bytes that band files are multiples of
 	list      []Finding
 }
 
@@ -142,13 +143,15 @@ func (v *verifier) bands() error {
 		if err != nil {
 			return err
 		}
-		switch c := v.info.capacity(n); {
+		switch c := ceil(v.info.capacity(n), v.block) * v.block; {
 		case !fi.Mode().IsRegular():
 			v.say(path, true, "no regular file")
 		case c == 0:
 			v.say(path, false, "beyond the size of %d bytes", v.info.size)
 		case fi.Size() > v.info.bandSize:
 			v.say(path, true, "%d bytes, longer than a band of %d", fi.Size(), v.info.bandSize)
+		case fi.Size()%v.block != 0:
+			v.say(path, true, "%d bytes, no whole blocks of the encryption", fi.Size())
 		case fi.Size() > c:
 			v.say(path, false, "%d bytes, beyond the size of %d bytes", fi.Size(), v.info.size)
 		}
@@ -176,7 +179,7 @@ func (b *bundle) restoreInfo() error {
 		if i, err := readInfo(b.dir, name); err == nil && i == b.info {
 			continue
 		}
-		if err := b.dir.WriteFileAtomic(name, b.info.encode(), 0o644); err != nil {
+		if err := b.dir.WriteFileAtomic(name, b.info.encode(), b.perm()); err != nil {
 			return err
 		}
 	}
@@ -193,7 +196,7 @@ func verifyFile(dir *hostio.Dir, name string, k kind, o OpenOptions) (list []Fin
 	var f store = host
 	defer func() { err = errors.Join(err, f.Close()) }()
 	if k.encrypted != "" {
-		c, inner, err := decrypted(host, k.encrypted, o.Passphrase)
+		c, inner, err := decrypted(host, k.encrypted, o)
 		if err != nil {
 			return unreadable(err)
 		}
@@ -221,7 +224,10 @@ func unreadable(err error) ([]Finding, error) {
 
 // header looks at the header in the token of an encrypted bundle.
 func (v *verifier) header() {
-	if _, err := readToken(v.dir); err != nil {
+	h, err := readToken(v.dir)
+	if err != nil {
 		v.say("token", true, "%v", err)
+		return
 	}
+	v.block = int64(h.BlockSize)
 }
