@@ -143,6 +143,9 @@ func TestImageAgainstModel(t *testing.T) {
 		{UDSP, 512, 512}, {UDSP, 512 * 3, 4096}, {UDSP, 64 << 10, 4096}, {UDSP, MinBandSize, 512},
 	} {
 		for _, cache := range []hostio.CacheMode{hostio.CacheBuffered, hostio.CacheDirect} {
+			if c.block > 0 && (c.block+int(c.bandSize))%1024 == 0 == (cache == hostio.CacheDirect) {
+				continue // one of the two
+			}
 			t.Run(fmt.Sprint(c.format, c.bandSize, cache, c.block), func(t *testing.T) {
 				t.Parallel()
 				rapid.Check(t, func(rt *rapid.T) {
