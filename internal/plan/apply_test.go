@@ -92,6 +92,28 @@ prediction = { fit = "f", at = "200 MB", bound = "0.5 to 2" }
 	assert.Equal(t, []string{"fs", "scale"}, []string{changes[0].Kind, changes[1].Kind})
 }
 
+// An ext4 volume whose start is harmed needs a copy of its superblock to be repaired by.
+func TestApplyScaleLeavesRoomForRepair(t *testing.T) {
+	const body = `
+schema = 1
+title = "Harm"
+[image]
+format = "UDRW"
+size = "1 GB"
+filesystem_preference = ["ext4"]
+[files.few]
+sizes = ["2 MB"]
+[run]
+baseline = false
+[[protocol]]
+steps = [{ do = "create" }, { do = "damage", as = "hurt", kind = "KIND" }, { do = "attach", on = "hurt", expect = "fail" }]
+`
+	for kind, want := range map[string]units.Bytes{"volume": 160 << 20, "table": 16 << 20} {
+		q, _ := apply(t, mustParse(t, strings.Replace(body, "KIND", kind, 1)), plan.Overrides{Scale: 0.001})
+		assert.Equal(t, want, q.Defaults.Size, kind)
+	}
+}
+
 // TestApplyScaleAlwaysFits: whatever the factor, the files of every case fit.
 func TestApplyScaleAlwaysFits(t *testing.T) {
 	p := mustParse(t, spacePlan)

@@ -10,6 +10,7 @@ import (
 type floor struct {
 	volume units.Bytes // no program makes the file system in less
 	works  units.Bytes // smallest image that is worth measuring: room for journals and checkpoints; scaling stops there
+	mends  units.Bytes // smallest image whose volume can be repaired when its start is gone, 0: as works
 }
 
 // tables is what a GUID partition table takes of an image beside its one
@@ -23,8 +24,22 @@ const tables = mib + 33*512
 // tables (Microsoft, FAT32 File System Specification 1.03), with alignment 34
 // MiB; the others can be made in 1 MiB.
 var floors = map[string]floor{
-	"APFS": {mib, 32 * mib}, "HFS+": {mib, 32 * mib}, "exFAT": {mib, 8 * mib}, "FAT32": {34 * mib, 40 * mib},
-	"ext4": {mib, 16 * mib}, "XFS": {300 * mib, 384 * mib}, "btrfs": {114_294_784, 128 * mib},
+	"APFS": {mib, 32 * mib, 0}, "HFS+": {mib, 32 * mib, 0}, "exFAT": {mib, 8 * mib, 0}, "FAT32": {34 * mib, 40 * mib, 0},
+	"ext4": {mib, 16 * mib, 160 * mib}, "XFS": {300 * mib, 384 * mib, 0}, "btrfs": {114_294_784, 128 * mib, 0},
+}
+
+// working is the smallest image that is worth measuring with the case's file systems and steps.
+func working(c Case) units.Bytes {
+	least, harmed := units.Bytes(0), false
+	walk(c.Steps, func(s *Step) { harmed = harmed || s.Do == "damage" && s.Kind == "volume" })
+	for _, name := range c.Settings.Filesystems {
+		f := floors[name]
+		least = max(least, f.works)
+		if harmed {
+			least = max(least, f.mends)
+		}
+	}
+	return least
 }
 
 // smallest is the smallest image that one of the file systems can be made in.

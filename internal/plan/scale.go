@@ -98,10 +98,7 @@ func (p *Plan) imageSizes(factor float64) sizeMap {
 			continue
 		}
 		live := float64(Estimate(p, c).LivePeak) * 1.1 / min(float64(p.Run.FitsIn), 1)
-		least := units.Bytes(live)
-		for _, f := range s.Filesystems {
-			least = max(least, floors[f].works)
-		}
+		least := max(units.Bytes(live), working(c))
 		need[s.Size] = max(need[s.Size], least)
 		walk(c.Steps, func(st *Step) {
 			if st.Do == "resize" {

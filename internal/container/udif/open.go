@@ -288,6 +288,16 @@ func (im *Image) Next(off int64) (end int64, state State) {
 	return end, StateData
 }
 
+// Stored is the stretch of the image's file, in bytes, that holds the device's data at a byte offset inside the device, in
+// whatever form; nothing (n is 0) where there is none: the device has zeros there, or what belongs to no file.
+func (im *Image) Stored(off int64) (at, n int64) {
+	r := &im.runs[im.find(off)]
+	if r.kind == KindZero || r.kind == KindIgnore {
+		return 0, 0
+	}
+	return int64(r.offset), int64(r.length)
+}
+
 // find is the index of the run that holds the byte, which must lie inside the device.
 func (im *Image) find(off int64) int {
 	sector := uint64(off) / SectorSize

@@ -301,9 +301,9 @@ func finding(t *tale, err error) error {
 }
 
 // Damage harms the container: "header" (the first sectors, the trailer of
-// read-only kinds, the bundle's Info.plist), "table" (both partition tables) and
-// "volume" (the start of the partition) of plain UDRW and UDSB, "band-missing",
-// "truncated".
+// read-only kinds, the bundle's Info.plist), "table" (both partition tables) of
+// plain kinds that can be written to, "volume" (the start of the partition, as far
+// as it can be repaired) of all plain kinds, "band-missing", "truncated".
 func (c *image) Damage(ctx context.Context, kind string) error {
 	if err := c.same(ctx, "damaging", true); err != nil {
 		return err
