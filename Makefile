@@ -18,8 +18,8 @@ RUN = bin/dmgbench run $${SETS:+--sets "$$SETS"} $${SCALE:+--scale "$$SCALE"} $$
 REPRODUCE := $(patsubst plans/%.toml,reproduce-%,$(sort $(wildcard plans/*.toml)))
 
 .DEFAULT_GOAL := help
-.PHONY: help need-go build run test test-race test-long lint lint-format lint-vet lint-darwin lint-modules lint-tree \
-	fuzz fuzz-hours bench bench-mounted bench-go crosscheck assets clean $(REPRODUCE)
+.PHONY: help need-go build run test test-race test-long test-interop lint lint-format lint-vet lint-darwin lint-modules \
+	lint-tree fuzz fuzz-hours bench bench-mounted bench-go crosscheck assets clean $(REPRODUCE)
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' Makefile | awk -F ':.*## ' '{ printf "%-13s %s\n", $$1, $$2 }'
@@ -56,6 +56,14 @@ test-race: need-go ## the tests under the race detector (needs a C compiler)
 
 test-long: need-go ## all tests, those of many minutes included
 	@DMGBENCH_LONG=1 $(GO) test -p 2 -timeout 120m ./...
+
+# A tool that is missing is a failure here, and a reason to skip everywhere else.
+test-interop: need-go ## others read what we write: installs 7-Zip, fstool and other judges, most into a cache folder
+	@scripts/interop/setup.sh
+	@DMGBENCH_INTEROP=1 $(GO) test -count=1 -p 2 -timeout 30m $(TESTFLAGS) ./internal/interoptest
+	@DMGBENCH_INTEROP=1 $(GO) test -count=1 -p 2 -timeout 10m -run 'Others|7Zip|QEMU|ReferenceProgram' $(TESTFLAGS) \
+		./internal/container ./internal/container/udif ./internal/container/codec/lzfse
+	@PYTHONDONTWRITEBYTECODE=1 $$(scripts/interop/setup.sh --python) -m unittest discover -q -s scripts/interop
 
 lint: lint-format lint-vet lint-darwin lint-modules lint-tree ## format, vet on three targets, layers, lengths, words
 	@echo "lint: nothing to complain about"

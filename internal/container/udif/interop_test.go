@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -16,6 +15,7 @@ import (
 
 	"dmgbench/internal/blockdev"
 	"dmgbench/internal/gpt"
+	"dmgbench/internal/interoptest"
 )
 
 // devices are what the other programs are shown, by name: partitioned in every way.
@@ -84,30 +84,17 @@ func TestProbeLayout(t *testing.T) {
 	}
 }
 
-func tool(t testing.TB, name string) {
-	if _, err := exec.LookPath(name); err != nil {
-		t.Skipf("%s is not installed", name)
-	}
-}
-
-func command(t *testing.T, name string, args ...string) string {
-	t.Helper()
-	out, err := exec.Command(name, args...).CombinedOutput()
-	require.NoError(t, err, "%s %v: %s", name, args, out)
-	return string(out)
-}
-
 // Test7Zip lets 7-Zip check the checksums of what we write, and puts the device together from the parts it extracts.
 func Test7Zip(t *testing.T) {
-	tool(t, "7zz")
+	interoptest.Tool(t, "7zz")
 	for name, device := range devices(t) {
 		for _, format := range written {
 			t.Run(name+" "+string(format), func(t *testing.T) {
 				dir := t.TempDir()
 				path := filepath.Join(dir, "image.dmg")
 				require.NoError(t, os.WriteFile(path, write(t, device, WriteOptions{Format: format}), 0o600))
-				assert.Contains(t, command(t, "7zz", "t", "-tdmg", path), "Everything is Ok")
-				command(t, "7zz", "x", "-tdmg", "-o"+filepath.Join(dir, "parts"), path)
+				assert.Contains(t, interoptest.Run(t, "7zz", "t", "-tdmg", path), "Everything is Ok")
+				interoptest.Run(t, "7zz", "x", "-tdmg", "-o"+filepath.Join(dir, "parts"), path)
 				requireSame(t, device, concatenate(t, filepath.Join(dir, "parts")))
 			})
 		}
@@ -139,14 +126,14 @@ func concatenate(t *testing.T, dir string) []byte {
 
 // TestQEMU lets QEMU decode what it has codecs for.
 func TestQEMU(t *testing.T) {
-	tool(t, "qemu-img")
+	interoptest.Tool(t, "qemu-img")
 	for name, device := range devices(t) {
 		for _, format := range []Format{UDRO, UDZO} {
 			t.Run(name+" "+string(format), func(t *testing.T) {
 				dir := t.TempDir()
 				path, raw := filepath.Join(dir, "image.dmg"), filepath.Join(dir, "raw")
 				require.NoError(t, os.WriteFile(path, write(t, device, WriteOptions{Format: format}), 0o600))
-				command(t, "qemu-img", "convert", "-f", "dmg", "-O", "raw", path, raw)
+				interoptest.Run(t, "qemu-img", "convert", "-f", "dmg", "-O", "raw", path, raw)
 				got, err := os.ReadFile(raw)
 				require.NoError(t, err)
 				requireSame(t, device, got)

@@ -15,9 +15,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"dmgbench/internal/container/codec/codectest"
+	"dmgbench/internal/interoptest"
 )
 
-var update = flag.Bool("update", false, "write testdata/reference anew; needs DMGBENCH_LZFSE_PYTHON")
+var update = flag.Bool("update", false, "write testdata/reference anew; needs pyliblzfse")
 
 // corpus are the inputs whose streams by Apple's reference encoder lie in testdata/reference. The command that made
 // them, where pyliblzfse is installed for that Python:
@@ -69,10 +70,7 @@ for name in sorted(glob.glob(sys.argv[1] + "/*.raw")):
 
 // TestReferenceProgram exchanges streams with Apple's reference code, in both directions.
 func TestReferenceProgram(t *testing.T) {
-	python := os.Getenv("DMGBENCH_LZFSE_PYTHON")
-	if python == "" {
-		t.Skip("set DMGBENCH_LZFSE_PYTHON to a Python that has pyliblzfse")
-	}
+	python := interoptest.Python(t, "liblzfse")
 	inputs := corpus()
 	for i, v := range append(codectest.Vectors(), codectest.Vector{Name: "noisy text", Data: codectest.Text(300001)}) {
 		if len(v.Data) > 0 { // the module takes an empty result for an error

@@ -1,0 +1,119 @@
+// Package interoptest holds what is written here against programs that other people wrote. Its tests make
+// images of every kind by the work-alike of hdiutil and let other tools read and verify them; the functions find
+// these tools for the tests of other packages, too.
+//
+// A tool that is not installed is a reason to skip, except under `make test-interop`, which installs all of them and
+// sets DMGBENCH_INTEROP=1: there it is a failure. What comes by other ways than the package manager of the system is
+// looked for, in this order, where the environment says (DMGBENCH_INTEROP_PYTHON, an interpreter that has the modules
+// of scripts/interop/requirements.txt, and DMGBENCH_INTEROP_FSTOOL), in the folder that scripts/interop/setup.sh
+// fills, and on the path.
+//
+// It refuses to judge anything itself.
+package interoptest
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"testing"
+)
+
+// Required says whether a missing tool is a failure.
+func Required() bool { return os.Getenv("DMGBENCH_INTEROP") != "" }
+
+// Missing ends a test for want of something.
+func Missing(t testing.TB, format string, args ...any) {
+	t.Helper()
+	if why := fmt.Sprintf(format, args...); Required() {
+		t.Fatalf("%s: scripts/interop/setup.sh installs what is judged with", why)
+	} else {
+		t.Skip(why)
+	}
+}
+
+// Cache is the folder of the tools that setup.sh installs: DMGBENCH_INTEROP_CACHE, or
+// dmgbench-interop in the user's cache folder.
+func Cache() string {
+	if dir := os.Getenv("DMGBENCH_INTEROP_CACHE"); dir != "" {
+		return dir
+	}
+	if dir := os.Getenv("XDG_CACHE_HOME"); dir != "" {
+		return filepath.Join(dir, "dmgbench-interop")
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(home, ".cache", "dmgbench-interop")
+}
+
+// Tool is the path of a program of the system.
+func Tool(t testing.TB, name string) string {
+	t.Helper()
+	for _, candidate := range []string{name, "/usr/sbin/" + name, "/sbin/" + name} {
+		if path, err := exec.LookPath(candidate); err == nil {
+			return path
+		}
+	}
+	Missing(t, "%s is not installed", name)
+	return ""
+}
+
+// Fstool is the path of fstool.
+func Fstool(t testing.TB) string {
+	t.Helper()
+	if path, err := exec.LookPath(first("DMGBENCH_INTEROP_FSTOOL", "bin/fstool", "fstool")); err == nil {
+		return path
+	}
+	Missing(t, "fstool is not installed")
+	return ""
+}
+
+// Python is an interpreter that has a module.
+func Python(t testing.TB, module string) string {
+	t.Helper()
+	name := first("DMGBENCH_INTEROP_PYTHON", "venv/bin/python3", "python3")
+	if out, err := exec.CommandContext(t.Context(), name, "-c", "import "+module).CombinedOutput(); err != nil {
+		Missing(t, "the Python module %s is not installed: %.200s", module, out)
+	}
+	return name
+}
+
+// first is what the environment names, else what the cache has, else a name for the path.
+func first(variable, cached, name string) string {
+	if value := os.Getenv(variable); value != "" {
+		return value
+	}
+	if path := filepath.Join(Cache(), cached); Cache() != "" {
+		if _, err := os.Stat(path); err == nil {
+			return path
+		}
+	}
+	return name
+}
+
+// Script is the path of one of our scripts for other people's modules, in scripts/interop.
+func Script(t testing.TB, name string) string {
+	t.Helper()
+	_, file, _, ok := runtime.Caller(0)
+	if !ok {
+		t.Fatal("no source to find the scripts by")
+	}
+	path := filepath.Join(filepath.Dir(file), "..", "..", "scripts", "interop", name)
+	if _, err := os.Stat(path); err != nil {
+		t.Fatalf("finding the script %q: %v", name, err)
+	}
+	return path
+}
+
+// Run runs a program, which has to succeed, and returns what it said on both outputs.
+func Run(t testing.TB, name string, args ...string) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), name, args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %q: %v\n%s", name, args, err, out)
+	}
+	return string(out)
+}
