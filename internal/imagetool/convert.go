@@ -20,12 +20,7 @@ func (c *call) convert() error {
 	if err != nil {
 		return err
 	}
-	var band int64
-	if !f.readOnly {
-		band, err = c.bandSize(f)
-	} else {
-		_, _, err = c.compression(f)
-	}
+	band, err := c.imageKeys(f)
 	if err != nil {
 		return err
 	}
@@ -34,6 +29,15 @@ func (c *call) convert() error {
 		return err
 	}
 	return c.tellMade(path)
+}
+
+// imageKeys checks what else is said of a new image, and returns the size of its bands in bytes, 0 for the usual.
+func (c *call) imageKeys(f formatInfo) (band int64, err error) {
+	if !f.readOnly {
+		return c.bandSize(f)
+	}
+	_, _, err = c.compression(f)
+	return 0, err
 }
 
 // convertTo makes another image with the same device. band is 0 for the format's usual.
@@ -77,18 +81,21 @@ func (c *call) writeUDIF(to place, img container.Image, f formatInfo) error {
 		Progress: func(done, _ int64) { p.at(done) }})
 }
 
+// levelKeys are the formats that have levels, by the image keys that choose them.
+var levelKeys = map[string]string{"zlib-level": "UDZO", "bzip2-level": "UDBZ"}
+
 // compression reads how a read-only image is compressed.
 func (c *call) compression(f formatInfo) (level, tasks int, err error) {
 	for _, v := range c.opts["-imagekey"] {
 		key, value, _ := strings.Cut(v, "=")
 		n, err := strconv.Atoi(value)
 		switch {
-		case key != "zlib-level":
-			return 0, 0, refuse("image key %q is not known: want zlib-level=1 to 9, for UDZO", v)
-		case f.name != "UDZO":
-			return 0, 0, refuse("image key zlib-level is for UDZO; this is %s", f.name)
+		case levelKeys[key] == "":
+			return 0, 0, refuse("image key %q is not known: want zlib-level=1 to 9, for UDZO, or bzip2-level=1 to 9, for UDBZ", v)
+		case f.name != levelKeys[key]:
+			return 0, 0, refuse("image key %s is for %s; this is %s", key, levelKeys[key], f.name)
 		case err != nil || n < 1 || n > 9:
-			return 0, 0, refuse("zlib-level %q: want 1 to 9", value)
+			return 0, 0, refuse("%s %q: want 1 to 9", key, value)
 		}
 		level = n
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"strings"
 
 	"dmgbench/internal/blockdev"
@@ -54,7 +55,7 @@ func (c *call) createSpec() (b blank, f formatInfo, err error) {
 		return b, f, err
 	}
 	b.format = f.name
-	if b.band, err = c.bandSize(f); err != nil {
+	if b.band, err = c.imageKeys(f); err != nil {
 		return b, f, err
 	}
 	for _, folder := range c.opts["-srcfolder"] {
@@ -114,11 +115,11 @@ func (c *call) createFormat() (formatInfo, error) {
 	case c.has("-type") && filled:
 		return said, refuse("-type is for empty images; -format is for those with a -srcfolder")
 	case c.has("-format"):
-		return formatNamed(c.value("-format"), byConvert)
+		return formatNamed(c.value("-format"), byConversion)
 	case c.has("-type"):
 		return formatNamed(c.value("-type"), byType)
 	case filled && said.name == container.UDRW:
-		return said, refuse("format UDZO, which a -srcfolder has without -format, is not there yet: give -format, one of %s", formatWords(byConvert))
+		return formatNamed("UDZO", byConversion)
 	case !said.here() || said.typ == "":
 		return said, refuse("format %s, which the name %q says, is not there yet", said.name, c.operands[0])
 	}
@@ -192,13 +193,40 @@ func (c *call) make(b blank, f formatInfo, operand string) (path string, err err
 	}
 	c.newProgress(0)
 	err = c.replacing(p, func(tmp place) error {
-		spec := container.Spec{Format: containerFormat(f.name), Size: b.size, BandSize: b.band}
-		if err := container.Create(tmp.dir, tmp.name, spec); err != nil {
-			return err
+		if f.readOnly {
+			return c.makeReadOnly(tmp, b, f, t)
 		}
-		return c.fill(tmp, b, t)
+		return c.makeFilled(tmp, b, f, t)
 	})
 	return p.path, err
+}
+
+func (c *call) makeFilled(p place, b blank, f formatInfo, t tree) error {
+	spec := container.Spec{Format: containerFormat(f.name), Size: b.size, BandSize: b.band}
+	if err := container.Create(p.dir, p.name, spec); err != nil {
+		return err
+	}
+	return c.fill(p, b, t)
+}
+
+// makeReadOnly converts a raw image that is beside the new one as long as this takes.
+func (c *call) makeReadOnly(p place, b blank, f formatInfo, t tree) (err error) {
+	raw := p
+	raw.name = p.name[:26] + ".cdr" // the random part of the temporary name
+	raw.path = p.dir.Path() + "/" + raw.name
+	defer func() {
+		if e := container.Remove(raw.dir, raw.name); !errors.Is(e, fs.ErrNotExist) {
+			err = errors.Join(err, e)
+		}
+	}()
+	if err := c.makeFilled(raw, b, infoOf(container.UDRW), t); err != nil {
+		return err
+	}
+	img, err := container.Open(raw.dir, raw.name, container.OpenOptions{ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	return errors.Join(c.writeUDIF(p, img, f), img.Close())
 }
 
 // fill partitions and formats a new container, and copies folders into it.

@@ -95,7 +95,7 @@ func roffOptions(b *strings.Builder, options []option) {
 // generally is a text without what only one machine can say.
 func generally(text string) string {
 	return strings.NewReplacer("here one of: {filesystems}", "ExFAT and what the machine can make (see the help of the verb)",
-		", here one of: {types}", " (see the help of the verb)", ", here one of: {formats}", " (see the help of the verb)", ", here one of: {conversions}", " (see the help of the verb)",
+		", here one of: {types}", " (see the help of the verb)", ", here one of: {conversions}", " (see the help of the verb)",
 		"here one of: {images}", "RAW, UDSB or another one (see the help of the verb)", "{default}", "as the section on file systems says").Replace(text)
 }
 

@@ -41,7 +41,7 @@ var (
 	insecure   = option{name: "-insecurehttp", standing: refused, help: "images over HTTP are not there"}
 	srckey     = option{name: "-srcimagekey", arg: "KEY=VALUE", help: "diskimage-class=CRawDiskImage, for images that are raw anyway"}
 	imagekey   = option{name: "-imagekey", arg: "KEY=VALUE", help: "diskimage-class=CRawDiskImage, for images that are raw anyway"}
-	convertkey = "sparse-band-size=SECTORS, 2048 to 16777216 (1 MiB to 8 GiB), for sparse bundles and sparse images; zlib-level=1 to 9, for UDZO"
+	convertkey = "sparse-band-size=SECTORS, 2048 to 16777216 (1 MiB to 8 GiB), for sparse bundles and sparse images; zlib-level=1 to 9, for UDZO; bzip2-level=1 to 9, for UDBZ"
 	bandkey    = "sparse-band-size=SECTORS, 2048 to 16777216 (1 MiB to 8 GiB); sparse bundles only"
 	encrypt    = option{name: "-encryption", arg: "CIPHER", standing: refused, help: "encryption is not there yet"}
 	over       = option{name: "-ov", help: "replaces an existing image, once the new one is complete"}
@@ -104,17 +104,18 @@ func createOptions() []option {
 		{name: "-volname", arg: "NAME", help: "the name of the volume; the default is untitled"},
 		{name: "-layout", arg: "LAYOUT", help: "GPTSPUD, the default, is a GUID partition table with one partition; NONE is none"},
 		{name: "-srcfolder", also: []string{"-srcdir"}, arg: "FOLDER", help: "copies a folder into a new ExFAT image; of several, each becomes a folder"},
-		{name: "-format", arg: "FORMAT", help: "of an image with a -srcfolder, here one of: {formats}"},
-		{name: "-imagekey", also: []string{"-tgtimagekey"}, arg: "KEY=VALUE", help: bandkey},
+		{name: "-format", arg: "FORMAT", help: "of an image with a -srcfolder, here one of: {conversions}; the default is what the file name says, else UDZO"},
+		{name: "-imagekey", also: []string{"-tgtimagekey"}, arg: "KEY=VALUE", help: convertkey},
 		over, {name: "-attach", help: "attaches the new image"}, asPlist, puppet,
 		{name: "-spotlight", also: []string{"-nospotlight"}, standing: ignored, help: "there is no index"},
 		{name: "-autostretch", also: []string{"-noautostretch"}, standing: ignored, help: "for HFS+ of Apple's"},
 		{name: "-scrub", also: []string{"-noscrub"}, standing: ignored, help: "for sources that are devices"},
 		{name: "-crossdev", also: []string{"-nocrossdev"}, standing: ignored, help: "a -srcfolder is copied with what is mounted in it"},
 		{name: "-anyowners", also: []string{"-noanyowners"}, standing: ignored, help: "ExFAT knows no owners"},
+		{name: "-fsargs", arg: "ARGS", standing: ignored, help: "arguments for programs of Apple's that make file systems"},
 		{name: "-atomic", also: []string{"-noatomic"}, standing: ignored, help: "what did not succeed is always deleted"},
 		noStdin, encrypt,
-	}, refusedAll("not there yet", "-srcdevice DEVICE", "-fsargs ARGS", "-uid ID", "-gid ID", "-mode MODE", "-partitionType TYPE", "-align SECTORS",
+	}, refusedAll("not there yet", "-srcdevice DEVICE", "-uid ID", "-gid ID", "-mode MODE", "-partitionType TYPE", "-align SECTORS",
 		"-library NAME", "-stretch SIZE", "-skipunreadable", "-copyuid USER"), askPass)
 }
 

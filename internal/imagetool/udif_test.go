@@ -121,3 +121,26 @@ func TestReadOnlyFormats(t *testing.T) {
 	assert.Equal(t, 1, m.with("", "verify", "raw.cdr"))
 	assert.Contains(t, m.err, "has no checksum")
 }
+
+// TestCreateReadOnly makes read-only images of a folder, UDZO if nothing is said.
+func TestCreateReadOnly(t *testing.T) {
+	m := newMachine(t)
+	m.write("src/file", "what is in it")
+	for line, format := range map[string]string{
+		"create -srcfolder src a": "UDZO",
+		"create -srcfolder src -fs ExFAT -fsargs '-c' -format UDBZ -imagekey bzip2-level=1 b": "UDBZ",
+		"create -plist -srcfolder src -format UDRO -megabytes 20 c":                           "UDRO",
+	} {
+		m.do(line)
+		name := line[len(line)-1:] + ".dmg"
+		m.do("imageinfo -format " + name)
+		assert.Equal(t, format+"\n", m.out)
+		m.do("verify " + name)
+		m.do("cat " + name + " file")
+		assert.Equal(t, "what is in it", m.out)
+	}
+	assert.Empty(t, m.leftovers())
+	m.write("folder/with/CON:", "no ExFAT name")
+	m.refused(1, "forbids this name", "create -srcfolder folder bad")
+	assert.Empty(t, m.leftovers(), "the raw image is deleted too")
+}
