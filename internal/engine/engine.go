@@ -134,6 +134,13 @@ type Attachment interface {
 // tool's own figures and words. Told hands it over once.
 type Teller interface{ Told() Report }
 
+// Witness is an [Attachment] of which the system tells something only when it is
+// over, and slowly. Afterwards asks for that once the attachment is detached, outside
+// of whatever is timed; it has no error, but may report why there is nothing to tell.
+type Witness interface {
+	Afterwards(ctx context.Context) Report
+}
+
 // Releaser is an [Engine] whose containers stay attached when the process that
 // attached them ends.
 type Releaser interface {

@@ -135,6 +135,9 @@ func (x *caseRun) detach(ctx context.Context, h *handle, rec *result.Step) error
 	if err != nil {
 		return err
 	}
+	if w, ok := h.att.(engine.Witness); ok {
+		note(rec, w.Afterwards(ctx).Reported)
+	}
 	h.att = nil
 	if x.c.Settings.Cache == "buffered" {
 		return nil

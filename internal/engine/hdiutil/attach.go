@@ -33,6 +33,7 @@ type attachment struct {
 	root     *hostio.Dir
 	vol      *folder.Volume
 	readOnly bool
+	since    time.Time // when attaching began
 	told     tale
 	off      bool // detached
 	foreign  bool // found attached already: not ours to detach
@@ -50,7 +51,7 @@ func (c *image) Attach(ctx context.Context, o engine.AttachOptions) (engine.Atta
 	if err := c.same(ctx, "attaching", true); err != nil {
 		return nil, err
 	}
-	a := &attachment{c: c, readOnly: o.ReadOnly || c.kind.fixed}
+	a := &attachment{c: c, readOnly: o.ReadOnly || c.kind.fixed, since: c.e.d.clock.Wall()}
 	if !o.NoMount {
 		var err error
 		if a.point, err = c.e.mountPoint(); err != nil {

@@ -55,6 +55,8 @@ func deadlineOf(verb string, bytes int64) time.Duration {
 		d = 10 * time.Minute
 	case "info":
 		d = time.Minute
+	case "show": // the log, after which a run waits
+		d = 20 * time.Second
 	}
 	return d + time.Duration(bytes/20_000_000)*time.Second
 }

@@ -26,9 +26,10 @@ type Options struct {
 	// before a command's own: {"/usr/bin/hdiutil"}, or {self, "hdiutil"} and
 	// {self, "hdiutil", "diskutil"} for the work-alike. nil: there is none.
 	Hdiutil, Diskutil []string
-	Vendor            string // "Apple" or "dmgbench"; "" is asked of the tool
-	System            string // for titles: "macOS 26.4"
-	Version           string // "" is asked of the tool
+	Log               []string // what reads the system's log; nil: nothing does
+	Vendor            string   // "Apple" or "dmgbench"; "" is asked of the tool
+	System            string   // for titles: "macOS 26.4"
+	Version           string   // "" is asked of the tool
 	Clock             clock.Clock
 	// WorkDir is an existing private folder for mount points; "" makes a temporary one, which Close removes.
 	WorkDir string
@@ -45,7 +46,7 @@ type Options struct {
 
 // Apple are the options for Apple's tools on macOS of the named version, e.g. "macOS 26.4".
 func Apple(system string, c clock.Clock) Options {
-	return Options{Hdiutil: []string{AppleHdiutil}, Diskutil: []string{AppleDiskutil}, Vendor: "Apple", System: system, Clock: c}
+	return Options{Hdiutil: []string{AppleHdiutil}, Diskutil: []string{AppleDiskutil}, Log: []string{AppleLog}, Vendor: "Apple", System: system, Clock: c}
 }
 
 // WorkAlike are the options for this project's own tool: program is an absolute
@@ -65,6 +66,8 @@ type Engine struct {
 	o     Options
 	mnt   int  // mount points made so far
 	owned bool // the working folder is ours to remove
+	// logless is why the system's log cannot be read, once that is known.
+	logless string
 }
 
 var _ engine.Engine = (*Engine)(nil)
@@ -112,7 +115,7 @@ func assemble(o Options) (e *Engine, err error) {
 	}
 	e.o = o
 	e.d = &driver{
-		tools: map[argv.Tool][]string{argv.Hdiutil: o.Hdiutil, argv.Diskutil: o.Diskutil},
+		tools: map[argv.Tool][]string{argv.Hdiutil: o.Hdiutil, argv.Diskutil: o.Diskutil, argv.Log: o.Log},
 		clock: o.Clock, deadline: o.Deadline, grace: o.Grace, dir: o.WorkDir,
 	}
 	return e, nil

@@ -35,6 +35,8 @@ type rig struct {
 	dir   *hostio.Dir
 	clock *clock.Virtual
 	trim  func(dir string) (int64, error)
+
+	images int
 }
 
 const secret = "correct horse"

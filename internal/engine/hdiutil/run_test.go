@@ -71,6 +71,7 @@ func drive(t *testing.T, c hdiutiltest.Config) (*result.Result, *hdiutiltest.Too
 	now, work := clock.NewVirtual(time.Unix(0, 0)), t.TempDir()
 	o := hdiutil.Apple("macOS 26.4", now)
 	o.Hdiutil, o.Diskutil, o.Host, o.WorkDir, o.Passphrase = tool.Command("hdiutil"), tool.Command("diskutil"), host, work, []byte(runSecret)
+	o.Log = tool.Command("log")
 	e, err := hdiutil.New(t.Context(), o)
 	require.NoError(t, err)
 	p, problems := plan.Parse("driver", []byte(protocol))
@@ -126,6 +127,9 @@ func TestRunThroughTheDriver(t *testing.T) {
 		assert.NotEmpty(t, cs.Steps[0].Reported, "create")
 		assert.NotEmpty(t, cs.Steps[1].Reported["device"])
 		assert.NotEmpty(t, cs.Steps[3].Reported["detach_ns"], "of the remount")
+		for _, i := range []int{3, 6} { // the remount and the detach
+			assert.Contains(t, cs.Steps[i].Reported["trim_log"], "blocks trimmed in 7 extents", cs.Steps[i].Do)
+		}
 		assert.Equal(t, "APFS", cs.Target.Filesystem)
 	}
 	assert.Equal(t, 3, retried)

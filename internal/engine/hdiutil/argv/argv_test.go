@@ -3,6 +3,7 @@ package argv_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -79,6 +80,8 @@ func TestCommands(t *testing.T) {
 		{argv.Eject{Device: "/dev/disk6"}, "diskutil eject /dev/disk6", ""},
 		{argv.VerifyVolume{Device: "/dev/disk9s1"}, "diskutil verifyVolume /dev/disk9s1", ""},
 		{argv.VerifyVolume{Device: "/dev/disk9s1", Repair: true}, "diskutil repairVolume /dev/disk9s1", ""},
+		{argv.TrimLog{Since: time.Unix(1774257072, 5e8)},
+			"log show --style ndjson --start @1774257072 --predicate 'senderImagePath CONTAINS \"apfs\" AND (eventMessage CONTAINS \"spaceman_scan_free_blocks\" OR eventMessage CONTAINS \"set_backingstore\")'", ""},
 		{argv.HelpDU{Verb: "image create blank"}, "diskutil image create blank --help", ""},
 	} {
 		c, err := test.build.Command()

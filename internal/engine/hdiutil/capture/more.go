@@ -107,12 +107,22 @@ func (x *session) system() {
 		{"/usr/bin/sw_vers"}, {"/usr/bin/pmset", "-g"}, {"/usr/bin/pmset", "-g", "batt"}, {"/usr/bin/pmset", "-g", "therm"},
 		{"/usr/bin/notifyutil", "-g", "com.apple.system.thermalpressurelevel"}, {"/usr/bin/tmutil", "status"},
 		{"/usr/bin/tmutil", "listlocalsnapshots", "/"}, {"/usr/bin/mdutil", "-s", "/"}, {"/usr/bin/fdesetup", "status"},
-		{"/usr/sbin/diskutil", "info", "-plist", "/"}, {"/usr/sbin/sysctl", "hw.nperflevels", "hw.perflevel0.name", "sysctl.proc_translated",
+		{"/usr/sbin/diskutil", "info", "-plist", "/"}, {"/usr/sbin/ioreg", "-a", "-l", "-r", "-c", "IOBlockStorageDriver", "-w", "0"}, {"/usr/sbin/sysctl", "hw.nperflevels", "hw.perflevel0.name", "sysctl.proc_translated",
 			"kern.hv_vmm_present", "kern.memorystatus_vm_pressure_level", "vm.swapusage"},
 	} {
 		tool := filepath.Base(line[0])
 		x.program("system/"+strings.Join(append([]string{tool}, flat(line[1:])...), "-"), "",
 			argv.Command{Tool: argv.Tool(tool), Args: line[1:]}, line)
+	}
+}
+
+// log asks what APFS has said of trimming since the capture began, on a Mac.
+func (x *session) log(name string) {
+	if x.o.Vendor != "Apple" {
+		return
+	}
+	if cmd, err := (argv.TrimLog{Since: x.o.Now}).Command(); err == nil {
+		x.program(name+"/trim-log", "", cmd, append([]string{"/usr/bin/log"}, cmd.Args...))
 	}
 }
 

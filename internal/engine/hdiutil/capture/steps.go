@@ -77,6 +77,7 @@ func (x *session) image(name, image string, pass []byte) {
 		}
 		x.busy(name, at)
 	})
+	x.log(name)
 	x.attached(name+"/read-only", argv.Attach{Image: image, MountPoint: x.point(name), ReadOnly: true, Passphrase: pass}, nil)
 	x.attached(name+"/no-mount", argv.Attach{Image: image, Passphrase: pass}, nil)
 	x.ask(name+"/compact", Compact, argv.Compact{Image: image, AllowBattery: true, Passphrase: pass})

@@ -16,6 +16,7 @@ type state struct {
 	Calls  map[string]int
 	Images []Mounted
 	Next   int // last disk number
+	Gone   int // disk number of the last that was detached
 }
 
 func loadState(dir string) (state, error) {
@@ -215,6 +216,7 @@ var arity = map[string]string{
 	"eject":              "",
 	"verifyVolume":       "",
 	"repairVolume":       "",
+	"show":               "--style= --start= --predicate=",
 }
 
 func (i *invocation) execute(args []string) int {

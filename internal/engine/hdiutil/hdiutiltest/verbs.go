@@ -11,8 +11,11 @@ import (
 )
 
 func (i *invocation) do() int {
-	if i.verb == "info" {
+	switch i.verb {
+	case "info":
 		return i.info()
+	case "show":
+		return i.log()
 	}
 	if len(i.args) == 0 || i.verb == "image create from" && len(i.args) != 2 || i.verb != "image create from" && len(i.args) != 1 {
 		return i.failed(1, "hdiutil: %s: %d operands\nUsage: …", i.verb, len(i.args))
@@ -140,8 +143,23 @@ func (i *invocation) detach() int {
 			return i.reason(err)
 		}
 	}
-	i.s.Images = slices.Delete(i.s.Images, at, at+1)
+	i.s.Images, i.s.Gone = slices.Delete(i.s.Images, at, at+1), a.Disk
 	fmt.Fprintf(&i.out, "\"disk%d\" ejected.\n", a.Disk)
+	return 0
+}
+
+// log is what log(1) shows of APFS: the container that was there last, and another one.
+func (i *invocation) log() int {
+	fmt.Fprintln(&i.out, "Filtering the log data using \"…\"")
+	for _, m := range []string{
+		"handle_apfs_set_backingstore:6172: disk%[1]ds1 Set backing store as sparse", "spaceman_scan_free_blocks:4106: disk%[1]d scan took 0.000722 s, trims took 0.000643 s",
+		"spaceman_scan_free_blocks:4119: disk%[1]d 2382929 blocks trimmed in 7 extents (91 us/trim, 10886 trims/s)",
+		"spaceman_scan_free_blocks:4106: disk%[1]d7 scan took 1.5 s, trims took 1.4 s",
+	} {
+		fmt.Fprintf(&i.out, `{"eventMessage":%q,"senderImagePath":"\/System\/Library\/Extensions\/apfs.kext\/Contents\/MacOS\/apfs","timestamp":"2026-03-23 10:11:12.123456+0100"}`+"\n",
+			fmt.Sprintf(m, i.s.Gone+100))
+	}
+	fmt.Fprintln(&i.out, `{"count":4,"finished":1}`)
 	return 0
 }
 

@@ -101,3 +101,19 @@ func FuzzTalk(f *testing.F) {
 		_ = s.Last()
 	})
 }
+
+func FuzzTrims(f *testing.F) {
+	seeds(f)
+	f.Add([]byte(`{"eventMessage":"spaceman_scan_free_blocks:4106: disk9 scan took 0.1 s, trims took 0.1 s"}` + "\n" + `{"count":1,"finished":1}` + "\n"))
+	f.Fuzz(func(t *testing.T, out []byte) {
+		list, err := parse.Trims(out, "/dev/disk9s1")
+		if err != nil && list != nil || len(list) > 32 {
+			t.Fatalf("%d lines, %v", len(list), err)
+		}
+		for _, line := range list {
+			if !strings.Contains(line, "disk9") && len(line) < 400 || !utf8.ValidString(line) || strings.ContainsAny(line, "\n\r\x1b\x00") {
+				t.Fatalf("%q", line)
+			}
+		}
+	})
+}
