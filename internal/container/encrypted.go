@@ -99,7 +99,7 @@ func (b *bundle) unlock(found string) error {
 	if h.Version == 1 && !b.opts.ReadOnly {
 		return &UnsupportedError{Path: b.path, Found: found, Doing: "opening for writing"}
 	}
-	if h.Version != 2 || b.info.bandSize%int64(h.BlockSize) != 0 || b.info.bandSize/int64(h.BlockSize) > math.MaxUint32 {
+	if b.info.bandSize%int64(h.BlockSize) != 0 || b.info.bandSize/int64(h.BlockSize) > math.MaxUint32 {
 		return &UnsupportedError{Path: b.path, Doing: "opening",
 			Found: fmt.Sprintf("%s: bands of %d bytes, blocks of %d", found, b.info.bandSize, h.BlockSize)}
 	}

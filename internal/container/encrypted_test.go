@@ -183,6 +183,34 @@ func TestOldEncryption(t *testing.T) {
 	require.Positive(t, tried)
 }
 
+// TestOldEncryptedBundle lays an image of version 1 out as a bundle: its trailer is the token, its data the first band.
+func TestOldEncryptedBundle(t *testing.T) {
+	const trailer, block = 1276, 4096
+	made, err := os.ReadFile("crypt/testdata/manifest.json")
+	require.NoError(t, err)
+	tried := 0
+	for _, m := range oldImages(t, made) {
+		data := m.content[:len(m.content)-trailer]
+		if len(data)%block != 0 {
+			continue
+		}
+		tried++
+		d := tempDir(t)
+		require.NoError(t, createBundle(d, "b", info{version: 1, bandSize: 8 << 20, size: int64(len(data))}, Encryption{}))
+		require.NoError(t, d.WriteFileAtomic("b/token", m.content[len(data):], 0o600))
+		require.NoError(t, d.WriteFileAtomic("b/bands/0", data, 0o600))
+		img, err := Open(d, "b", OpenOptions{ReadOnly: true, Passphrase: []byte(m.Passphrase)})
+		require.NoError(t, err, m.Name)
+		requireSum(t, img, m.SHA256)
+		require.NoError(t, img.Close())
+		_, err = Open(d, "b", OpenOptions{Passphrase: []byte(m.Passphrase)})
+		require.ErrorIs(t, err, errors.ErrUnsupported)
+		_, err = Open(d, "b", OpenOptions{ReadOnly: true, Passphrase: []byte("another")})
+		require.ErrorIs(t, err, ErrPassphrase)
+	}
+	require.Positive(t, tried)
+}
+
 type oldImage struct {
 	Name, Passphrase, SHA256 string
 	Version                  int
