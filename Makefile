@@ -107,6 +107,10 @@ bench-mounted: need-go ## Linux, root: mounted images beside plain directories, 
 crosscheck: need-go ## the plain directory beside fio, the same files, calls and flushes; ON= and FLAGS= as for bench
 	@$(GO) run ./internal/cmd/sidebyside fio $(if $(ON),--dir "$(ON)") $(FLAGS)
 
+.PHONY: bench-formats
+bench-formats: need-go ## conversions beside qemu-img, 7zz and fstool, the cipher beside OpenSSL; ON= and FLAGS= as for bench
+	@$(GO) run ./internal/cmd/sidebyside formats $(if $(ON),--dir "$(ON)") $(FLAGS)
+
 bench-go: need-go ## Go benchmarks of the containers, the file system and the timed work; BENCH= selects
 	@$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -timeout 30m -p 1 \
 		./internal/container/... ./internal/exfat/... ./internal/hostio/... ./internal/workload/...

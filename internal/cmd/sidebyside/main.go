@@ -4,10 +4,11 @@
 //	go run ./internal/cmd/sidebyside engines     the in-process engine against plain directories (make bench)
 //	go run ./internal/cmd/sidebyside mounted     images that Linux mounts against plain directories (make bench-mounted)
 //	go run ./internal/cmd/sidebyside fio         the plain directory against fio (make crosscheck)
+//	go run ./internal/cmd/sidebyside formats     conversions against other tools, and the cipher against OpenSSL (make bench-formats)
 //
-// Both sides get the same files, sizes, order, workers, flush and cache mode, through the very packages that a run of
-// dmgbench uses, and they alternate, there and back, within seconds: what the machine does to one side it does to the
-// other. docs/benchmarks.md says how to read the figures.
+// Of engines and fio both sides get the same files, sizes, order, workers, flush and cache mode, through the very packages
+// that a run of dmgbench uses; of formats they get the same image. They alternate, there and back, within seconds: what
+// the machine does to one side it does to the other. docs/benchmarks.md says how to read the figures.
 //
 // # What it refuses
 //
@@ -37,7 +38,7 @@ func main() {
 }
 
 // errUsage says that the command line is wrong; the exit code is 2.
-var errUsage = errors.New("usage: sidebyside engines|mounted|fio [flags], see -h")
+var errUsage = errors.New("usage: sidebyside engines|mounted|fio|formats [flags], see -h")
 
 // run is main with everything handed in. It returns the exit code: 0 measured, 1 error, 2 wrong command line, 130
 // interrupted.
@@ -61,6 +62,17 @@ func dispatch(ctx context.Context, args []string, out, status io.Writer) error {
 	if len(args) == 0 {
 		return errUsage
 	}
+	if args[0] == "formats" {
+		s, err := parseFormats(args[1:], status)
+		if err != nil {
+			return err
+		}
+		r, err := formats(ctx, s, status)
+		if err != nil {
+			return err
+		}
+		return r.write(out, s.format)
+	}
 	measure := map[string]func(context.Context, *setup, io.Writer) (report, error){
 		comparisonEngines: engines, comparisonMounted: mounted, comparisonFio: crosscheck}[args[0]]
 	if measure == nil {
@@ -79,8 +91,5 @@ func dispatch(ctx context.Context, args []string, out, status io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if s.format == "json" {
-		return r.json(out)
-	}
-	return r.text(out)
+	return r.write(out, s.format)
 }

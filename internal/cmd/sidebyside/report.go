@@ -21,6 +21,7 @@ type report struct {
 	Method     string   `json:"method"`
 	Asked      string   `json:"asked"` // cache, flush, calls
 	Rows       []row    `json:"rows"`
+	Tables     []*table `json:"tables,omitempty"` // what is told besides, not judged
 	Warnings   []string `json:"warnings"`
 }
 
@@ -42,6 +43,27 @@ type row struct {
 	Aim           float64  `json:"aim"`             // 0: none
 	Verdict       string   `json:"verdict"`         // "" without an aim
 	Warnings      []string `json:"warnings"`
+	Missing       string   `json:"missing,omitempty"` // why nothing was measured
+}
+
+// table is figures beside the ratios.
+type table struct {
+	Title string     `json:"title"`
+	Head  []string   `json:"head"`
+	Rows  [][]string `json:"rows"`
+}
+
+func (t *table) add(cells ...string) { t.Rows = append(t.Rows, cells) }
+
+// table is that of the title, made when it is not there.
+func (r *report) table(title string, head ...string) *table {
+	for _, t := range r.Tables {
+		if t.Title == title {
+			return t
+		}
+	}
+	r.Tables = append(r.Tables, &table{Title: title, Head: head})
+	return r.Tables[len(r.Tables)-1]
 }
 
 // Quantities of a row.
@@ -80,6 +102,14 @@ func (r *row) warn(format string, args ...any) {
 	r.Warnings = append(r.Warnings, fmt.Sprintf(format, args...))
 }
 
+// write writes the report as text or json.
+func (r report) write(w io.Writer, format string) error {
+	if format == "json" {
+		return r.json(w)
+	}
+	return r.text(w)
+}
+
 // json writes the report for programs.
 func (r report) json(w io.Writer) error {
 	for i := range r.Rows {
@@ -116,6 +146,10 @@ func (r report) text(w io.Writer) error {
 		if row.Size > 0 {
 			op += " " + units.Bytes(row.Size).Human()
 		}
+		if row.Missing != "" {
+			fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\n", row.Workers, op, row.Subject, row.Baseline, row.Quantity, row.Missing)
+			continue
+		}
 		interval, real := "none", ""
 		if iv := row.Ratio.Interval; iv != nil {
 			interval, real = fmt.Sprintf("%.2f–%.2f", iv.Low, iv.High), fmt.Sprintf("%.1f %%", 100*iv.Level)
@@ -130,6 +164,7 @@ func (r report) text(w io.Writer) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
+	r.tables(w)
 	for i, text := range texts {
 		fmt.Fprintf(w, "\n[%d] %s", i+1, text)
 	}
@@ -141,6 +176,19 @@ func (r report) text(w io.Writer) error {
 	}
 	_, err := fmt.Fprintln(w)
 	return err
+}
+
+// tables writes the figures beside the ratios.
+func (r report) tables(w io.Writer) {
+	for _, t := range r.Tables {
+		fmt.Fprintf(w, "\n%s\n", t.Title)
+		lines := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(lines, strings.Join(t.Head, "\t"))
+		for _, row := range t.Rows {
+			fmt.Fprintln(lines, strings.Join(row, "\t"))
+		}
+		_ = lines.Flush() // w tells of its errors at the end
+	}
 }
 
 // aim is what the ratio should be.

@@ -64,6 +64,24 @@ func newKey(key []byte, use set) (*Key, error) {
 // Implementation names the set that new keys use on this CPU: "vaes-512", "aes-ni", "armv8-aes" or "generic".
 func Implementation() string { return supported()[0].name }
 
+// Implementations lists the names of all sets of this CPU, the best first.
+func Implementations() (names []string) {
+	for _, s := range supported() {
+		names = append(names, s.name)
+	}
+	return names
+}
+
+// NewKeyFor is NewKey with the named one of Implementations, for measuring and testing: NewKey takes the best.
+func NewKeyFor(implementation string, key []byte) (*Key, error) {
+	for _, s := range supported() {
+		if s.name == implementation {
+			return newKey(key, s)
+		}
+	}
+	return nil, fmt.Errorf("expanding an AES key: this CPU has no %q", implementation)
+}
+
 // Encrypt encrypts len(src)/unit blocks of unit bytes, each with its own IV in ivs. dst may be src.
 func (k *Key) Encrypt(dst, src, ivs []byte, unit int) {
 	if n := check(dst, src, ivs, unit); n > 0 {

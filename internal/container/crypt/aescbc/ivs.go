@@ -4,6 +4,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha1"
 	"encoding/binary"
+	"fmt"
 	"hash"
 	"slices"
 	"sync"
@@ -43,6 +44,24 @@ func newIVKey(key []byte, use ivSet) *IVKey {
 // IVImplementation names the set that new IV keys use on this CPU: "avx-512", "avx2",
 // "armv8-sha1" or "generic".
 func IVImplementation() string { return supportedIVs()[0].name }
+
+// IVImplementations lists the names of all sets of this CPU, the best first.
+func IVImplementations() (names []string) {
+	for _, s := range supportedIVs() {
+		names = append(names, s.name)
+	}
+	return names
+}
+
+// NewIVKeyFor is NewIVKey with the named one of IVImplementations.
+func NewIVKeyFor(implementation string, key []byte) (*IVKey, error) {
+	for _, s := range supportedIVs() {
+		if s.name == implementation {
+			return newIVKey(key, s), nil
+		}
+	}
+	return nil, fmt.Errorf("making a key of IVs: this CPU has no %q", implementation)
+}
 
 // Fill writes the IVs of len(dst)/Size blocks with rising numbers from first; after 2^32-1 comes 0.
 func (v *IVKey) Fill(dst []byte, first uint32) {
