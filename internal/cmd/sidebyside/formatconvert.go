@@ -53,8 +53,8 @@ func (b *formatBench) decoding(ctx context.Context) error {
 		d.jobs = []job{
 			{b.ourTool(), ourConvert(dmgFile, ourRaw, "UDRW"), ourRaw},
 			{b.fstoolTool(), []string{"convert", dmgFile, outFile}, outFile},
-			{&tool{"qemu-img", b.qemu, "apt-get install qemu-utils, brew install qemu"}, []string{"convert", "-f", "dmg", "-O", "raw", dmgFile, outFile}, outFile},
-			{&tool{"7zz", b.sevenZip, "apt-get install 7zip, brew install sevenzip"}, []string{"x", "-tdmg", "-y", "-bso0", "-bsp0", "-o" + outFile, dmgFile}, outFile},
+			{&converter{"qemu-img", b.qemu, "apt-get install qemu-utils, brew install qemu"}, []string{"convert", "-f", "dmg", "-O", "raw", dmgFile, outFile}, outFile},
+			{&converter{"7zz", b.sevenZip, "apt-get install 7zip, brew install sevenzip"}, []string{"x", "-tdmg", "-y", "-bso0", "-bsp0", "-o" + outFile, dmgFile}, outFile},
 		}
 		if err := b.compare(ctx, d); err != nil {
 			return err

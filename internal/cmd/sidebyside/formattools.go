@@ -15,14 +15,14 @@ import (
 	"dmgbench/internal/units"
 )
 
-// tool is a program that converts images.
-type tool struct {
+// converter is a program that converts images.
+type converter struct {
 	name, program string
 	install       string // how one gets it
 }
 
 // found looks the program up.
-func (t *tool) found() bool {
+func (t *converter) found() bool {
 	path, err := exec.LookPath(t.program)
 	if err == nil {
 		path, err = filepath.Abs(path)
@@ -34,15 +34,15 @@ func (t *tool) found() bool {
 }
 
 // missing is what a row says of a tool that is not there.
-func (t *tool) missing() string {
+func (t *converter) missing() string {
 	return fmt.Sprintf("not measured: %s is not installed (%s)", t.name, t.install)
 }
 
 const us = "dmgbench"
 
-func (b *formatBench) ourTool() *tool { return &tool{name: us, program: b.hdiutil} }
-func (b *formatBench) fstoolTool() *tool {
-	return &tool{"fstool", b.fstool, "cargo install fstool; FLAGS=--fstool=PATH"}
+func (b *formatBench) ourTool() *converter { return &converter{name: us, program: b.hdiutil} }
+func (b *formatBench) fstoolTool() *converter {
+	return &converter{"fstool", b.fstool, "cargo install fstool; FLAGS=--fstool=PATH"}
 }
 
 // build makes our program unless one is given.
@@ -88,7 +88,7 @@ func (b *formatBench) run(ctx context.Context, bytesDone int64, program string, 
 
 // job is a conversion by one tool. Names are of files in the place.
 type job struct {
-	tool   *tool
+	tool   *converter
 	args   []string
 	output string // what it makes: a file, or a folder with one file
 }
