@@ -85,6 +85,10 @@ func scalar(q plan.Quantity, st *result.Step) (v float64, ok bool) {
 		return float64(ns) / 1e9, ns > 0
 	case strings.HasSuffix(name, "_time"):
 		return float64(st.DurationNS) / 1e9, true
+	case q == "convert":
+		return float64(st.Live) / (float64(st.DurationNS) / 1e9), st.Live > 0 && st.DurationNS > 0
+	case q == "convert_ratio":
+		return madeRatio(st)
 	case q == "reclaimed" || q == "trimmed":
 		return float64(st.BytesFreed), true
 	case st.Disk != nil:
@@ -93,6 +97,14 @@ func scalar(q plan.Quantity, st *result.Step) (v float64, ok bool) {
 		return streamScalar(q, st)
 	}
 	return 0, false
+}
+
+// madeRatio is how many times the new container is smaller than the files in it.
+func madeRatio(st *result.Step) (float64, bool) {
+	if st.Made == nil || st.Made.Allocated <= 0 {
+		return 0, false
+	}
+	return float64(st.Live) / float64(st.Made.Allocated), st.Live > 0
 }
 
 func diskScalar(q plan.Quantity, d *result.DiskUse, live int64) (float64, bool) {

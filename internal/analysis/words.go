@@ -18,7 +18,7 @@ var names = map[plan.Quantity]string{
 	"apparent": "apparent size", "free": "free space", "host_free": "free space of the host", "live": "size of the files",
 	"bands": "number of bands", "bands_full": "number of full bands", "overhead": "overhead (size on disk over files)",
 	"reclaimed": "space reclaimed by compacting", "trimmed": "space given back by trimming",
-	"stream_out": "compressed size", "ratio": "compression ratio", "saving": "share saved by compression",
+	"stream_out": "compressed size", "convert": "conversion rate", "convert_ratio": "ratio of files to converted image", "ratio": "compression ratio", "saving": "share saved by compression",
 }
 
 // nameOf is the quantity in words.

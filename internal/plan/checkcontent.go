@@ -9,7 +9,16 @@ import (
 )
 
 // sealedFormats are the formats whose images hold what they held when they were made.
-var sealedFormats = []string{"UDRO", "UDCO", "UDZO", "UDBZ", "ULFO", "ULMO", "UFBI"}
+var sealedFormats = []string{"UDRO", "UDCO", "UDZO", "UDBZ", "ULFO", "ULMO", "UFBI", "UDTO"}
+
+// makes is the format that a convert step makes in a case, "" of other steps and
+// where nobody has said it.
+func (s *Step) makes(c *Settings) string {
+	if s.Do != "convert" {
+		return ""
+	}
+	return cmp.Or(s.Format, c.ConvertTo)
+}
 
 // content checks what the step works on: file sets, files, inputs, containers.
 func (f *follower) content(s *Step, b *stage) {
@@ -45,6 +54,18 @@ func (f *follower) content(s *Step, b *stage) {
 		if _, taken := f.stages[s.As]; taken {
 			f.atStep(s, "as", "%s: the name %q is taken", s.Do, s.As)
 		}
+		f.converts(s)
+	}
+}
+
+// converts checks that a convert step knows what it makes.
+func (f *follower) converts(s *Step) {
+	switch to := s.makes(&f.k.Settings); {
+	case s.Do != "convert":
+	case to == "" && !f.marred["settings"]:
+		f.atStep(s, "format", "convert: nothing says to which format (case %q)", f.k.ID).hintf("give format = \"…\" here, or convert_to in [image]")
+	case s.BandSize > 0 && to != "" && to != "UDSB":
+		f.atStep(s, "band_size", "convert: only UDSB has bands, the case %q converts to %s", f.k.ID, to)
 	}
 }
 

@@ -55,7 +55,7 @@ func (c *checker) protocols() {
 // signature holds everything about a case that its steps are checked against.
 func (c *checker) signature(k *Case) string {
 	s := &k.Settings
-	return fmt.Sprintf("%s %s %s %q %d %t", c.p.protocolID(k), s.Files, s.Format, s.Filesystems, s.Size, k.Baseline)
+	return fmt.Sprintf("%s %s %s %s %q %d %t", c.p.protocolID(k), s.Files, s.Format, s.ConvertTo, s.Filesystems, s.Size, k.Baseline)
 }
 
 // unique reports steps that could not be told apart in results.
@@ -222,8 +222,12 @@ func (f *follower) state(s *Step, need state, b *stage) bool {
 		return bad("state", "attach without read_only = true", "%s while the volume is mounted read-only", s.Do)
 	case slices.Contains(sealedFormats, b.format) && slices.Contains([]string{"write", "delete", "mkdir", "copy", "stream", "trim", "compact", "resize"}, s.Do):
 		return bad("sealed", "convert to a format that can be written to: "+joinNames(writableFormats), "%s: %s images cannot be changed", s.Do, b.format)
+	case slices.Contains(sealedFormats, b.format) && s.Repair:
+		return bad("sealed", "convert to a format that can be written to: "+joinNames(writableFormats), "check: %s images cannot be repaired", b.format)
+	case slices.Contains(sealedFormats, b.format) && b.format != "UDTO" && s.Do == "damage" && s.Kind == "table":
+		return bad("sealed", "kinds for read-only images: header, volume, truncated", "damage: the partition table of %s images cannot be harmed by itself", b.format)
 	case s.Do == "damage" && s.Kind == "band-missing" && b.format != "UDSB":
-		return bad("no bands", "kinds for every format: header, table, truncated, volume", "damage: %s has no bands", b.format)
+		return bad("no bands", "kinds for every format: header, truncated, volume", "damage: %s has no bands", b.format)
 	}
 	return true
 }
@@ -244,7 +248,7 @@ func (f *follower) advance(s *Step, b *stage) {
 	case "mkdir":
 		b.folders[path.Clean(s.Dir)] = true
 	case "convert", "transfer", "damage":
-		f.stages[s.As] = &stage{made: true, batches: b.batches, format: cmp.Or(s.Format, b.format), folders: maps.Clone(b.folders), unsure: b.unsure, harm: b.harm}
+		f.stages[s.As] = &stage{made: true, batches: b.batches, format: cmp.Or(s.makes(&f.k.Settings), b.format), folders: maps.Clone(b.folders), unsure: b.unsure, harm: b.harm}
 		f.stages[s.As].harmed(s)
 	}
 }

@@ -314,7 +314,7 @@ func (e *estimator) another(s *Step, b *box, t *StepTotal) {
 		made.named[name] = size
 	}
 	if s.Do == "convert" {
-		made.format, made.band = s.Format, cmp.Or(s.BandSize, DefaultBand)
+		made.format, made.band = s.makes(&e.c.Settings), cmp.Or(s.BandSize, DefaultBand)
 	}
 	made.held, made.peak = b.live, b.live
 	t.Bytes = made.host()
@@ -326,7 +326,7 @@ func (b *box) host() units.Bytes {
 	switch {
 	case b.native:
 		return b.peak
-	case b.format == "UDRW" || b.format == "UDTO":
+	case b.format == "UDRW" || b.format == "UDTO" || b.format == "UFBI":
 		return b.size
 	case b.format == "UDSB":
 		return min(roundUp(b.peak, b.band), roundUp(b.size, b.band))

@@ -64,6 +64,7 @@ type Settings struct {
 	Target      string      // image | directory
 	Place       string      // named folder; "" is the run folder
 	Format      string      // UDRW, UDSB, UDSP, ASIF, …
+	ConvertTo   string      // what convert steps make unless they say it; "": each says it
 	Encryption  string      // none | AES-128 | AES-256
 	Filesystems []string    // preference, first is asked for
 	Size        units.Bytes // nominal size of the image
@@ -124,7 +125,7 @@ type FileSet struct {
 	Name  string
 	Parts []FilePart
 	Order string // shuffled (within each set) | as-listed | shuffled-all
-	Data  string // random | zero | mixed
+	Data  string // random | zero | mixed | text
 	// Compressible is the share of each 4 KiB that is filled with zeros (data = "mixed").
 	Compressible units.Share
 }
@@ -306,7 +307,7 @@ type Step struct {
 
 	Battery    string      // compact: refuse | allow
 	Size       units.Bytes // resize
-	Format     string      // convert
+	Format     string      // convert; "" is the case's
 	Encryption string      // convert
 	BandSize   units.Bytes // convert
 	Place      string      // transfer, convert

@@ -30,6 +30,8 @@ func quantities() []QuantityInfo {
 		out = append(out, QuantityInfo{Quantity(do + "_time"), "s", do, false, "time of the step " + do})
 	}
 	return append(out,
+		QuantityInfo{"convert", "B/s", "convert", true, "rate of converting: bytes of the files on the volume over time"},
+		QuantityInfo{"convert_ratio", "1", "convert", true, "bytes of the files on the volume over bytes that the new container occupies"},
 		QuantityInfo{"allocated", "B", "measure", false, "bytes that the container occupies on the host"},
 		QuantityInfo{"apparent", "B", "measure", false, "bytes that the container pretends to have"},
 		QuantityInfo{"free", "B", "measure", true, "free space of the volume"},

@@ -72,6 +72,7 @@ var settingKeys = []setting{
 	{key: flagKey("preallocate", func(s *Settings) *bool { return &s.Preallocate }).or("false").always(), group: "target", value: flagType,
 		set: func(s *Settings, v string) { s.Preallocate = v == "true" }, get: func(s *Settings) string { return boolText(s.Preallocate) }},
 	textSetting("image", "format", formatType, func(s *Settings) *string { return &s.Format }),
+	textSetting("image", "convert_to", anyFormatType, func(s *Settings) *string { return &s.ConvertTo }),
 	textSetting("image", "encryption", enumType(nil, encryptions...), func(s *Settings) *string { return &s.Encryption }).or(`"none"`),
 	{key: filesystemKey, group: "image", value: filesystemType,
 		set: func(s *Settings, v string) { s.Filesystems = []string{v} }, get: firstFilesystem},

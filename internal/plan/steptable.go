@@ -105,7 +105,7 @@ func init() {
 			enumKey("battery", func(s *Step) *string { return &s.Battery }, "refuse", "allow").or(`"refuse"`)}},
 		{do: "resize", state: detached, keys: []key[Step]{stepSize}},
 		{do: "convert", state: detached, keys: []key[Step]{
-			stepAs, textKey("format", anyFormatType, func(s *Step) *string { return &s.Format }).must(),
+			stepAs, textKey("format", anyFormatType, func(s *Step) *string { return &s.Format }),
 			enumKey("encryption", func(s *Step) *string { return &s.Encryption }, encryptions...).or(`"none"`),
 			sizeKey("band_size", bandType, func(s *Step) *units.Bytes { return &s.BandSize }).or(`"default"`), stepPlace}, finish: finishConvert},
 		{do: "transfer", state: detached, keys: []key[Step]{stepAs, stepPlace}},
@@ -253,7 +253,7 @@ func finishDelete(r *reader, n *node, s *Step) {
 }
 
 func finishConvert(r *reader, n *node, s *Step) {
-	if s.BandSize > 0 && s.Format != "UDSB" {
+	if s.BandSize > 0 && s.Format != "UDSB" && s.Format != "" {
 		r.problem(n.get("band_size").key, "band_size", "only UDSB has bands, this converts to %s", s.Format)
 	}
 }

@@ -131,7 +131,7 @@ func finishPart(r *reader, n *node, p *FilePart) {
 var fileTable = table[fileForm]{name: "file set", keys: append(partKeys(func(f *fileForm) *FilePart { return &f.one }),
 	tablesKey("parts", func() *table[FilePart] { return &partTable }, func(f *fileForm) *[]FilePart { return &f.Parts }),
 	enumKey("order", func(f *fileForm) *string { return &f.Order }, "shuffled", "as-listed", "shuffled-all").or(`"shuffled"`),
-	enumKey("data", func(f *fileForm) *string { return &f.Data }, "random", "zero", "mixed").or(`"random"`),
+	enumKey("data", func(f *fileForm) *string { return &f.Data }, "random", "zero", "mixed", "text").or(`"random"`),
 	shareKey("compressible", func(f *fileForm) *units.Share { return &f.Compressible }),
 ), finish: finishFiles}
 

@@ -121,6 +121,8 @@ func words(op string) string {
 		return "freed by compact"
 	case "trimmed":
 		return "freed by trim"
+	case "convert_ratio":
+		return "files / converted"
 	case "stream_out":
 		return "compressed size"
 	case "bands_full":

@@ -109,8 +109,8 @@ func (v *view) figuresOf(accept func(op string) bool) figures {
 
 // opRank orders quantities as people ask for them.
 func opRank(op string) int {
-	order := []string{"write", "read", "stream", "create_time", "attach_time", "write_time", "read_time", "detach_time", "allocated", "live",
-		"overhead", "bands", "bands_full", "free", "reclaimed", "trimmed"}
+	order := []string{"write", "read", "stream", "convert", "create_time", "attach_time", "write_time", "read_time", "detach_time", "convert_time", "check_time", "allocated", "live",
+		"overhead", "convert_ratio", "bands", "bands_full", "free", "reclaimed", "trimmed"}
 	if i := slices.Index(order, op); i >= 0 {
 		return i
 	}

@@ -224,6 +224,7 @@ type Step struct {
 	Samples    []Sample          `json:"samples,omitempty"`
 	Span       *Span             `json:"span,omitempty"`
 	Disk       *DiskUse          `json:"disk,omitempty"`
+	Made       *DiskUse          `json:"made,omitempty"` // what the container that the step made occupies
 	Reported   map[string]string `json:"reported,omitempty"`
 	Cache      *Achieved         `json:"cache,omitempty"`
 	Sync       *Achieved         `json:"sync,omitempty"`

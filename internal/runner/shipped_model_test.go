@@ -57,7 +57,14 @@ func (m *model) step(st cycled, got result.Step) {
 	}
 	assert.Empty(t, got.Error, what)
 	assert.Empty(t, got.Findings, what)
+	if st.Do == "convert" || st.Do == "transfer" {
+		require.NotNil(t, got.Made, what)
+		assert.Positive(t, got.Made.Allocated, what)
+	}
 	if st.On != "" {
+		if st.Do == "read" { // what the dry run says is compared with the sum
+			m.read += sum(sizes(got.Samples))
+		}
 		return
 	}
 	switch st.Do {
@@ -180,6 +187,13 @@ func (m *model) delete(st plan.Step, got result.Step, what string) {
 		return
 	}
 	assert.Equal(m.t, total(left)+total(m.made), got.Live, what)
+}
+
+func sizes(samples []result.Sample) (list []int64) {
+	for _, s := range samples {
+		list = append(list, s.Bytes)
+	}
+	return list
 }
 
 func total(files map[string]int64) (n int64) {

@@ -44,6 +44,9 @@ func TestShippedPlansRun(t *testing.T) {
 // made are the formats of the in-process engine.
 var made = []string{"UDRW", "UDSB", "UDSP", "ASIF"}
 
+// converted are those that it makes of them.
+var converted = append([]string{"UDRO", "UDCO", "UDZO", "UDBZ", "ULFO", "ULMO", "UFBI", "UDTO"}, made...)
+
 // unable says what the in-process engine cannot do of a case, as its reason to skip it has it.
 func unable(c plan.Case) string {
 	s := c.Settings
@@ -58,7 +61,7 @@ func unable(c plan.Case) string {
 		return "file system " + s.Filesystems[0]
 	}
 	for _, st := range unrolled(c.Steps) {
-		if st.Do == "convert" && !slices.Contains(made, st.Format) {
+		if st.Do == "convert" && !slices.Contains(converted, cmp.Or(st.Format, s.ConvertTo)) {
 			return "format " + st.Format
 		}
 	}

@@ -210,10 +210,8 @@ func (x *caseRun) measure(ctx context.Context, h *handle, rec *result.Step) erro
 		if err != nil {
 			return err
 		}
-		d := &result.DiskUse{
-			Attached: h.att != nil, Allocated: u.Allocated, Apparent: u.Apparent, Sparse: u.Sparse,
-			Bands: u.Bands, BandsFull: u.BandsFull, VolumeFree: -1, HostFree: -1,
-		}
+		d := occupied(u)
+		d.Attached = h.att != nil
 		if h.att != nil && h.att.Volume() != nil {
 			if d.VolumeFree, err = h.att.Volume().Free(); err != nil {
 				return err
@@ -229,6 +227,11 @@ func (x *caseRun) measure(ctx context.Context, h *handle, rec *result.Step) erro
 		rec.Disk = d
 		return nil
 	})
+}
+
+// occupied is what a detached container takes.
+func occupied(u engine.Usage) *result.DiskUse {
+	return &result.DiskUse{Allocated: u.Allocated, Apparent: u.Apparent, Sparse: u.Sparse, Bands: u.Bands, BandsFull: u.BandsFull, VolumeFree: -1, HostFree: -1}
 }
 
 // report times an action of the engine and keeps what it says of itself.
@@ -287,9 +290,8 @@ func (x *caseRun) another(ctx context.Context, h *handle, st plan.Step, rec *res
 		return err
 	}
 	name, spec := x.base+"-"+cmpOr(st.As, st.Do), x.specFrom(h, st)
-	return x.timed(rec, func() error {
-		var con engine.Container
-		var err error
+	var con engine.Container
+	err = x.timed(rec, func() (err error) {
 		if st.Do == "convert" {
 			con, err = h.con.Convert(ctx, p.dir, name, spec)
 		} else {
@@ -305,6 +307,14 @@ func (x *caseRun) another(ctx context.Context, h *handle, st plan.Step, rec *res
 		}
 		return nil
 	})
+	if err != nil || st.Do == "damage" {
+		return err
+	}
+	u, err := con.Usage(ctx)
+	if err == nil {
+		rec.Made = occupied(u)
+	}
+	return err
 }
 
 // second enters a container that a step made out of h, with the files that are on both.
@@ -332,7 +342,7 @@ func (x *caseRun) specFrom(h *handle, st plan.Step) engine.Spec {
 		return h.spec
 	}
 	spec := x.spec
-	spec.Format, spec.BandSize = cmpOr(st.Format, spec.Format), int64(st.BandSize)
+	spec.Format, spec.BandSize = cmpOr(st.Format, cmpOr(x.c.Settings.ConvertTo, spec.Format)), int64(st.BandSize)
 	spec.Encryption = cmpOr(st.Encryption, spec.Encryption)
 	return spec
 }

@@ -16,6 +16,7 @@ const (
 	DataRandom = "random" // incompressible, never repeated
 	DataZero   = "zero"
 	DataMixed  = "mixed" // a declared share of each 4 KiB is zero, the rest random
+	DataText   = "text"  // words by the law of text.go, which compress about as prose does
 )
 
 // mixedUnit is what the compressible share refers to: the page and block size
@@ -43,13 +44,13 @@ type Data struct {
 }
 
 // NewData prepares the data of one case in one round. kind is [DataRandom]
-// (also ""), [DataZero] or [DataMixed]; share is the zero part of each 4 KiB
+// (also ""), [DataZero], [DataMixed] or [DataText]; share is the zero part of each 4 KiB
 // with DataMixed, 0 to 1.
 func NewData(seed uint64, round int, caseID, kind string, share float64) (*Data, error) {
 	switch kind {
 	case "":
 		kind = DataRandom
-	case DataRandom, DataZero, DataMixed:
+	case DataRandom, DataZero, DataMixed, DataText:
 	default:
 		return nil, fmt.Errorf("preparing data: unknown kind %q", kind)
 	}
@@ -73,10 +74,22 @@ var nothing [64 << 10]byte
 
 // FillAt fills p with the file's bytes from offset off.
 func (d *Data) FillAt(p []byte, file FileKey, off int64) {
-	if d.kind == DataZero {
+	switch d.kind {
+	case DataZero:
 		clear(p)
 		return
+	case DataText:
+		d.write(p, file, off)
+		return
 	}
+	d.keystream(p, file, off)
+	if d.zeros > 0 {
+		d.blank(p, off)
+	}
+}
+
+// keystream fills p with what the file's bytes are drawn from.
+func (d *Data) keystream(p []byte, file FileKey, off int64) {
 	var iv [aes.BlockSize]byte
 	binary.BigEndian.PutUint64(iv[:8], uint64(file))
 	binary.BigEndian.PutUint64(iv[8:], uint64(off)/aes.BlockSize)
@@ -87,9 +100,6 @@ func (d *Data) FillAt(p []byte, file FileKey, off int64) {
 		n := min(len(rest), len(nothing))
 		stream.XORKeyStream(rest[:n], nothing[:n])
 		rest = rest[n:]
-	}
-	if d.zeros > 0 {
-		d.blank(p, off)
 	}
 }
 

@@ -29,14 +29,14 @@ func TestDataRefusesNonsense(t *testing.T) {
 		_, err := NewData(1, 1, "", DataMixed, share)
 		require.ErrorContains(t, err, "is not between 0 and 1")
 	}
-	_, err := NewData(1, 1, "", "text", 0)
-	require.EqualError(t, err, `preparing data: unknown kind "text"`)
+	_, err := NewData(1, 1, "", "prose", 0)
+	require.EqualError(t, err, `preparing data: unknown kind "prose"`)
 }
 
 // Any range of a file is the same as that range of the whole, whatever the kind.
 func TestFillAtIsASliceOfTheWhole(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		kind := rapid.SampledFrom([]string{DataRandom, DataZero, DataMixed}).Draw(t, "kind")
+		kind := rapid.SampledFrom([]string{DataRandom, DataZero, DataMixed, DataText}).Draw(t, "kind")
 		d, err := NewData(rapid.Uint64().Draw(t, "seed"), 1, "c", kind, rapid.Float64Range(0, 1).Draw(t, "share"))
 		require.NoError(t, err)
 		size := rapid.IntRange(1, 200_000).Draw(t, "size")

@@ -36,10 +36,14 @@ func RuinHeader(dir *hostio.Dir, name string, atEnd bool) error {
 	if atEnd {
 		at, n = max(0, fi.Size()-trailer), min(trailer, fi.Size())
 	}
-	if _, err := f.WriteAt(Rubbish(int(n)), at); err != nil {
+	return ruin(f, at, int(n))
+}
+
+func ruin(f *hostio.File, at int64, n int) error {
+	if _, err := f.WriteAt(Rubbish(n), at); err != nil {
 		return err
 	}
-	_, err = f.Sync(hostio.SyncFull)
+	_, err := f.Sync(hostio.SyncFull)
 	return err
 }
 

@@ -17,7 +17,7 @@ func TestInProcess(t *testing.T) {
 	} {
 		t.Run(s.Format, func(t *testing.T) {
 			enginetest.Run(t, func() engine.Engine { return inprocess.New(clock.NewReal().Wall) }, t.TempDir(),
-				enginetest.Options{Spec: s, Convert: []string{"UDRW", "UDSB", "UDRO", "UDCO", "UDZO", "UDBZ", "ULFO", "ULMO", "UFBI", "UDTO"}})
+				enginetest.Options{Spec: s, Convert: []string{"UDRW", "UDSB", "UDZO", "ULFO", "UDTO"}})
 		})
 	}
 }

@@ -11,8 +11,9 @@ import (
 // harmDevice overwrites sectors inside the device, where they can be found without the tool: of read-only images what
 // stores the volume's first data, so that their stored checksum is wrong.
 func (c *image) harmDevice(kind string) (err error) {
-	img, err := container.Open(c.dir, c.file, container.OpenOptions{ReadOnly: c.kind.fixed})
-	if err == nil && c.kind.fixed && kind != "volume" { // its table lies in no sectors of its own
+	tables := c.seen.format == "UDIF" // nothing can be written into it
+	img, err := container.Open(c.dir, c.file, container.OpenOptions{ReadOnly: tables})
+	if err == nil && tables && kind != "volume" { // its table lies in no sectors of its own
 		err = errors.Join(errors.ErrUnsupported, img.Close())
 	}
 	if errors.Is(err, errors.ErrUnsupported) {
@@ -28,7 +29,7 @@ func (c *image) harmDevice(kind string) (err error) {
 			return err
 		}
 	}
-	if c.kind.fixed {
+	if tables {
 		return gone(container.RuinStored(c.dir, c.file, places[0]))
 	}
 	for _, off := range places {
@@ -58,7 +59,7 @@ func (c *image) volumeStart(img container.Image) (places []int64, n int, err err
 	switch {
 	case c.fs.name == "btrfs": // its first superblock lies at 64 KiB, and nothing before it
 		places = append(places, start+64<<10)
-	case c.fs.name == "ext4" && !c.kind.fixed && t.Partitions[last].Size() <= ext4Copy:
+	case c.fs.name == "ext4" && c.seen.format != "UDIF" && t.Partitions[last].Size() <= ext4Copy:
 		return nil, 0, c.e.refuse(c.backend, "damage volume of ext4 below 128 MiB", "make the image at least 160 MB: a smaller volume has no copy of its superblock and cannot be repaired")
 	}
 	return places, 4096, nil

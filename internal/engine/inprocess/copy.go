@@ -26,16 +26,18 @@ func (c *image) Transfer(ctx context.Context, dir *hostio.Dir, name string) (eng
 
 // Damage harms the container: "header" (the file's first sectors, the trailer of
 // UDIF, the bundle's Info.plist), "band-missing" (a band in the middle), "truncated"
-// (half of the file, or of the longest band), and of formats that can be written
-// to "table" (both partition tables) and "volume" (the main boot region).
+// (half of the file, or of the longest band), "volume" (the main boot region, what
+// UDIF stores of it), and but for UDIF "table" (both partition tables).
 func (c *image) Damage(ctx context.Context, kind string) error {
 	if err := c.same(ctx, "damaging", true); err != nil {
 		return err
 	}
 	switch {
 	case kind == "header":
-		return c.damaged(files.RuinHeader(c.dir, c.file, sealed(c.spec.Format) && c.spec.Format != master))
-	case sealed(c.spec.Format) && kind != "truncated":
+		return c.damaged(files.RuinHeader(c.dir, c.file, tabled(c.spec.Format)))
+	case tabled(c.spec.Format) && kind == "volume":
+		return c.damaged(c.ruinStored(ctx))
+	case tabled(c.spec.Format) && kind != "truncated":
 	case kind == "table":
 		return c.overwrite(ctx, func(img container.Image) ([]int64, int, error) {
 			return []int64{512, img.Size() - 33*512}, 33 * 512, nil
@@ -66,6 +68,20 @@ func (c *image) overwrite(ctx context.Context, where func(container.Image) ([]in
 		}
 		return nil
 	})
+}
+
+// ruinStored harms what a UDIF image stores of the start of its volume.
+func (c *image) ruinStored(ctx context.Context) error {
+	start := int64(0)
+	err := c.with(ctx, "damaging", true, func(img container.Image) error {
+		p, _, _, err := partition(img)
+		start = p.Offset()
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return container.RuinStored(c.dir, c.file, start)
 }
 
 func (c *image) damaged(err error) error {

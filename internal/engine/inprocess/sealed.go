@@ -24,6 +24,9 @@ func sealed(format string) bool {
 	return false
 }
 
+// tabled says whether images of the format are UDIF with tables.
+func tabled(format string) bool { return sealed(format) && format != master }
+
 // extension of the file names, empty for formats that are not known.
 func extension(format string) string {
 	switch {
@@ -38,8 +41,8 @@ func extension(format string) string {
 // is says whether an open container is of the format. A UDIF image tells by its
 // chunks alone how it is compressed, and where none could be compressed, it cannot.
 func is(img container.Image, format string) bool {
-	if _, tabled := img.(container.Tabled); tabled {
-		return sealed(format) && format != master
+	if _, udif := img.(container.Tabled); udif {
+		return tabled(format)
 	}
 	return img.Format() == format || format == master && img.Format() == container.UDRW
 }
@@ -71,7 +74,7 @@ func convert(ctx context.Context, src container.Image, dir *hostio.Dir, file, se
 
 // sums computes the checksums that the image carries; other images have none.
 func (c *image) sums(ctx context.Context) error {
-	if !sealed(c.spec.Format) || c.spec.Format == master {
+	if !tabled(c.spec.Format) {
 		return nil
 	}
 	list, err := container.Verify(c.dir, c.file)

@@ -62,10 +62,15 @@ func TestSealed(t *testing.T) {
 // harm damages copies of an image whose checksums must tell.
 func harm(t *testing.T, c engine.Container, format string) {
 	dir := place(t)
-	for _, kind := range []string{"table", "volume", "band-missing"} {
+	kinds := []string{"header", "truncated", "volume"}
+	for _, kind := range []string{"table", "band-missing"} {
+		if kind == "table" && format == "UDTO" {
+			kinds = append(kinds, kind)
+			continue
+		}
 		require.ErrorAs(t, c.Damage(t.Context(), kind), new(*engine.UnsupportedError), kind)
 	}
-	for _, kind := range []string{"header", "truncated"} {
+	for _, kind := range kinds {
 		twin, err := c.Transfer(t.Context(), dir, kind)
 		require.NoError(t, err)
 		require.NoError(t, twin.Damage(t.Context(), kind))
@@ -77,14 +82,7 @@ func harm(t *testing.T, c engine.Container, format string) {
 	}
 	twin, err := c.Transfer(t.Context(), dir, "bit")
 	require.NoError(t, err)
-	f, err := os.OpenFile(filepath.Join(dir.Path(), twin.Name()), os.O_RDWR, 0)
-	require.NoError(t, err)
-	var b [1]byte
-	_, err = f.ReadAt(b[:], 4000)
-	require.NoError(t, err)
-	_, err = f.WriteAt([]byte{b[0] ^ 1}, 4000)
-	require.NoError(t, err)
-	require.NoError(t, f.Close())
+	require.NoError(t, twin.Damage(t.Context(), "volume"))
 	_, err = twin.Attach(t.Context(), engine.AttachOptions{})
 	require.True(t, errors.Is(err, container.ErrCorrupt), "%v", err)
 }
