@@ -228,6 +228,7 @@ type Step struct {
 	Reported   map[string]string `json:"reported,omitempty"`
 	Cache      *Achieved         `json:"cache,omitempty"`
 	Sync       *Achieved         `json:"sync,omitempty"`
+	QoS        *Achieved         `json:"qos,omitempty"`
 	Device     *DeviceBytes      `json:"device_bytes,omitempty"`
 	DeviceWhy  string            `json:"device_bytes_unknown,omitempty"` // why file work has no device bytes
 	Workers    int               `json:"workers,omitempty"`

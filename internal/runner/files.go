@@ -70,7 +70,7 @@ func (x *caseRun) files(ctx context.Context, h *handle, st plan.Step, rec *resul
 
 // keepFiles puts the outcome of file work into the step's record.
 func (x *caseRun) keepFiles(rec *result.Step, out workload.Outcome, o workload.Options, before *result.DeviceBytes) {
-	rec.Samples, rec.Span, rec.Cache, rec.Sync = out.Samples, out.Span, out.Cache, out.Sync
+	rec.Samples, rec.Span, rec.Cache, rec.Sync, rec.QoS = out.Samples, out.Span, out.Cache, out.Sync, out.QoS
 	for i := range rec.Samples { // the workload's clock is the program's, the record's is the session's
 		rec.Samples[i].StartNS -= int64(x.r.started)
 	}

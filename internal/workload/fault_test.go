@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -291,6 +292,20 @@ func TestQoSIsSetOnThreadsThatEnd(t *testing.T) {
 		out, err := Write(t.Context(), v, items(10, 20, 30), Options{Clock: v.clock, Data: randomData(t), QoS: qos, Workers: 2})
 		require.NoError(t, err)
 		assert.Len(t, out.Samples, 3)
+		require.NotNil(t, out.QoS)
+		assert.Equal(t, qos, out.QoS.Asked)
+		switch runtime.GOOS {
+		case "linux":
+			assert.Equal(t, map[string]string{QoSUtility: "nice 10, I/O best effort 7", QoSBackground: "nice 19, I/O idle"}[qos], out.QoS.Achieved)
+		case "darwin":
+			assert.Contains(t, out.QoS.Achieved, qos)
+		}
+	}
+	v := newFake()
+	out, err := Write(t.Context(), v, items(10), Options{Clock: v.clock, Data: randomData(t)})
+	require.NoError(t, err)
+	if found, err := threadQoS(); err == nil && found == QoSDefault { // who runs the tests may have lowered it
+		assert.Nil(t, out.QoS, "a thread that was changed is not used again")
 	}
 }
 

@@ -70,6 +70,7 @@ type Outcome struct {
 	Span     *result.Span    // nil if nothing was timed
 	Cache    *result.Achieved
 	Sync     *result.Achieved
+	QoS      *result.Achieved // of the workers' threads; nil: the default, as asked
 	Stream   *result.Stream
 	Findings []string // of Verify, none means that every byte is right
 	Warnings []result.Warning

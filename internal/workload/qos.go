@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+
+	"dmgbench/internal/result"
 )
 
 // Qualities of service of the threads that do file I/O, after the classes that
@@ -14,19 +16,44 @@ const (
 	QoSBackground = "background"
 )
 
-// probeQoS tries the quality of service on a thread that ends with the try.
-func probeQoS(qos string) (err error) {
+// taskpolicy is the tool of macOS that starts a program with a quality of service.
+const taskpolicy = "/usr/sbin/taskpolicy"
+
+// clamped is the command line of another program that is to have no more than that
+// quality of service, by taskpolicy(8).
+func clamped(qos, program string, args []string) []string {
+	line := append([]string{program}, args...)
 	if qos == QoSDefault {
-		return nil
+		return line
 	}
+	return append([]string{taskpolicy, "-c", qos}, line...)
+}
+
+// probeQoS tries the quality of service on a thread that ends with the try, and
+// says what the system made of it: what the workers' threads will have. It is nil
+// where nothing was asked and nothing was found but the default.
+//
+// It is set on the threads that do the I/O and on no others, by the very policies
+// that taskpolicy(8) sets for a whole program: what the program does beside them,
+// and the tools that it starts, would be throttled too.
+func probeQoS(qos string) (found *result.Achieved, err error) {
+	found = &result.Achieved{Asked: qos}
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		runtime.LockOSThread() // and never unlocked: the thread ends here
-		err = setThreadQoS(qos)
+		if qos != QoSDefault {
+			err = setThreadQoS(qos)
+		}
+		if err == nil {
+			found.Achieved, err = threadQoS()
+		}
 	})
 	wg.Wait()
-	if err != nil {
-		return fmt.Errorf("setting quality of service %q: %w", qos, err)
+	switch {
+	case err != nil && qos != QoSDefault:
+		return nil, fmt.Errorf("setting quality of service %q: %w", qos, err)
+	case err != nil || found.Achieved == found.Asked && qos == QoSDefault:
+		return nil, nil // not even asked for
 	}
-	return nil
+	return found, nil
 }

@@ -11,6 +11,8 @@ import (
 const (
 	prioDarwinThread = 3      // PRIO_DARWIN_THREAD
 	prioDarwinBG     = 0x1000 // PRIO_DARWIN_BG
+	prioDarwinProc   = 4      // PRIO_DARWIN_PROCESS
+	iopolGet         = 0      // IOPOL_CMD_GET
 	iopolSet         = 1      // IOPOL_CMD_SET
 	iopolDisk        = 0      // IOPOL_TYPE_DISK
 	iopolThread      = 1      // IOPOL_SCOPE_THREAD
@@ -31,6 +33,31 @@ func setThreadQoS(qos string) error {
 		return fmt.Errorf("setting I/O policy: %w", e)
 	}
 	return nil
+}
+
+// threadQoS is what the calling thread has: "default", "background", or the tier of
+// its disk I/O. taskpolicy(8) may have put the whole process into the background.
+func threadQoS() (string, error) {
+	for _, which := range []int{prioDarwinThread, prioDarwinProc} {
+		on, err := unix.Getpriority(which, 0)
+		if err != nil {
+			return "", fmt.Errorf("reading priority: %w", err)
+		}
+		if on == 1 {
+			return QoSBackground, nil
+		}
+	}
+	policy := struct{ scope, kind, policy int32 }{scope: iopolThread, kind: iopolDisk}
+	if _, _, e := unix.Syscall(unix.SYS_IOPOLICYSYS, iopolGet, uintptr(unsafe.Pointer(&policy)), 0); e != 0 {
+		return "", fmt.Errorf("reading I/O policy: %w", e)
+	}
+	switch policy.policy {
+	case 0, 1: // IOPOL_DEFAULT, IOPOL_IMPORTANT
+		return QoSDefault, nil
+	case iopolUtility:
+		return "utility (disk I/O)", nil
+	}
+	return fmt.Sprintf("I/O policy %d", policy.policy), nil
 }
 
 // qosNote is what weakens a number that was taken with qos.

@@ -29,6 +29,30 @@ func setThreadQoS(qos string) error {
 	return nil
 }
 
+// threadQoS is what the calling thread has: "default", or its priorities.
+func threadQoS() (string, error) {
+	raw, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
+	if err != nil {
+		return "", fmt.Errorf("reading priority: %w", err)
+	}
+	io, _, e := unix.Syscall(unix.SYS_IOPRIO_GET, ioprioThread, 0, 0)
+	if e != 0 {
+		return "", fmt.Errorf("reading I/O priority: %w", e)
+	}
+	nice := 20 - raw // the system call cannot give less than 0
+	level := ""
+	switch {
+	case io&^(1<<13-1) == ioprioIdle:
+		level = ", I/O idle"
+	case io&^(1<<13-1) == ioprioBestEffort && io != ioprioBestEffort|4:
+		level = fmt.Sprintf(", I/O best effort %d", io&7)
+	}
+	if nice == 0 && level == "" {
+		return QoSDefault, nil
+	}
+	return fmt.Sprintf("nice %d%s", nice, level), nil
+}
+
 // qosNote is what weakens a number that was taken with qos.
 func qosNote(qos string) string {
 	if qos == QoSDefault {

@@ -59,7 +59,8 @@ func (s *step) run(ctx context.Context) (Outcome, error) {
 	if len(s.items) == 0 {
 		return s.out, ctx.Err()
 	}
-	if err := probeQoS(s.o.QoS); err != nil {
+	var err error
+	if s.out.QoS, err = probeQoS(s.o.QoS); err != nil {
 		return s.out, err
 	}
 	pool := s.o.Buffers

@@ -51,6 +51,10 @@ func Stream(ctx context.Context, vol Volume, spec StreamSpec, o Options) (Outcom
 	if err != nil {
 		return out, fmt.Errorf("streaming file %q to %q: %w", spec.From, spec.To, err)
 	}
+	if o.QoS != QoSDefault && out.QoS == nil {
+		out.QoS = &result.Achieved{Asked: o.QoS, Achieved: QoSDefault}
+		out.warn("qos", "%s was asked for, and the threads of a codec have the default quality of service", o.QoS)
+	}
 	if err := vol.Sync(); err != nil {
 		return out, fmt.Errorf("flushing the volume: %w", err)
 	}

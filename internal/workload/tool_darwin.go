@@ -29,7 +29,8 @@ func streamTool(ctx context.Context, vol Volume, spec StreamSpec, o Options) (Ou
 		return Outcome{}, fmt.Errorf("creating: %w", err)
 	}
 	var said bytes.Buffer
-	cmd := exec.CommandContext(ctx, compressionTool, compressionArgs(spec, host.HostPath(spec.From), host.HostPath(spec.To))...)
+	line := clamped(o.QoS, compressionTool, compressionArgs(spec, host.HostPath(spec.From), host.HostPath(spec.To)))
+	cmd := exec.CommandContext(ctx, line[0], line[1:]...)
 	cmd.Stderr = &said
 	found := cacheOf(src)
 	done := timeOne(ctx, o, spec.To, src.Size(), dst, func() error {
@@ -48,6 +49,9 @@ func streamTool(ctx context.Context, vol Volume, spec StreamSpec, o Options) (Ou
 	out := done.out
 	out.Stream = streamed(spec, src.Size(), sizes[spec.To])
 	out.Cache = &result.Achieved{Asked: o.Cache, Achieved: found}
+	if o.QoS != QoSDefault {
+		out.QoS = &result.Achieved{Asked: o.QoS, Achieved: "taskpolicy -c " + o.QoS}
+	}
 	out.warn("stream", "%s read and wrote by itself: through the page cache, and its start is inside the time", compressionTool)
 	return out, nil
 }
