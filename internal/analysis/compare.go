@@ -34,6 +34,8 @@ type scale struct {
 	from func(float64) float64
 	name string
 	per  string // what is replicated, for words; "" is the round
+	// session is the standard deviation, as a share, by which a whole session may be off; see [scale.absolute].
+	session float64
 }
 
 var (
@@ -93,31 +95,60 @@ func (sc scale) interval(xs []float64) (stats.Interval, error) {
 	if len(ys) < minRounds {
 		return stats.MeanInterval(ys, level) // says what is missing
 	}
-	m, err := stats.Mean(ys)
+	m, errs, err := sc.errors(ys)
 	if err != nil {
 		return stats.Interval{}, err
 	}
-	sd, err := stats.StdDev(ys)
-	if err != nil {
-		return stats.Interval{}, err
+	half := 0.0
+	for _, e := range errs {
+		half = max(half, criticalT(e.df)*e.se)
 	}
-	half := criticalT(len(ys)-1) * sd / math.Sqrt(float64(len(ys)))
 	iv := stats.Interval{Low: sc.from(m - half), High: sc.from(m + half), Level: level, Method: stats.MethodT}
-	if slices.Min(xs) == slices.Max(xs) {
+	if half == 0 {
 		iv.Low, iv.High = xs[0], xs[0]
 	}
 	return iv, nil
 }
 
+// stdErr is a standard error with its degrees of freedom.
+type stdErr struct{ se, df float64 }
+
+// errors is the mean of values on the scale with its standard error and, where a
+// session may be off, that with the session's share too, whose degrees of freedom
+// are Satterthwaite's (1946). What is concluded has to hold under both.
+func (sc scale) errors(ys []float64) (m float64, errs []stdErr, err error) {
+	if m, err = stats.Mean(ys); err != nil {
+		return 0, nil, err
+	}
+	sd, err := stats.StdDev(ys)
+	if err != nil {
+		return 0, nil, err
+	}
+	n := float64(len(ys))
+	own, off := sd*sd/n, sc.session
+	errs = []stdErr{{math.Sqrt(own), n - 1}}
+	if sc.name == plainScale.name {
+		off *= math.Abs(m)
+	}
+	if off > 0 {
+		df := min((n-1)*math.Pow(1+off*off/max(own, math.SmallestNonzeroFloat64), 2), manyDF)
+		errs = append(errs, stdErr{math.Sqrt(own + off*off), math.Round(df)})
+	}
+	return m, errs, nil
+}
+
+// manyDF are so many degrees of freedom that Student's distribution is the normal one.
+const manyDF = 1000
+
 // criticalValues keeps quantiles of Student's t, which every interval asks for
 // and which are slow to compute.
 var criticalValues sync.Map // degrees of freedom → float64
 
-func criticalT(df int) float64 {
+func criticalT(df float64) float64 {
 	if t, ok := criticalValues.Load(df); ok {
 		return t.(float64)
 	}
-	t := stats.StudentQuantile((1+level)/2, float64(df))
+	t := stats.StudentQuantile((1+level)/2, df)
 	criticalValues.Store(df, t)
 	return t
 }
@@ -173,17 +204,20 @@ func (sc scale) pAt(xs []float64, e float64) float64 {
 	if math.IsInf(e, 0) || math.IsInf(t, 0) || math.IsNaN(t) { // open end, or zero where only positive values occur
 		return 0
 	}
-	if slices.Min(xs) == slices.Max(xs) {
+	if slices.Min(xs) == slices.Max(xs) && sc.session == 0 {
 		return 0
 	}
-	ys := sc.all(xs)
-	m, errM := stats.Mean(ys)
-	sd, errS := stats.StdDev(ys)
-	if errM != nil || errS != nil || len(ys) < minRounds {
+	m, errs, err := sc.errors(sc.all(xs))
+	if err != nil || len(xs) < minRounds {
 		return 1
 	}
-	n := float64(len(ys))
-	return min(1, 2*stats.StudentCDF(-math.Abs(m-t)/(sd/math.Sqrt(n)), n-1))
+	p := 0.0
+	for _, e := range errs {
+		if e.se > 0 {
+			p = max(p, min(1, 2*stats.StudentCDF(-math.Abs(m-t)/e.se, e.df)))
+		}
+	}
+	return p
 }
 
 // judgeRounds turns one value a round into a finding. phrase says what was seen,
@@ -203,10 +237,14 @@ func judgeRounds(sc scale, unit string, xs []float64, b plan.Bound, phrase func(
 		f.evidence = []string{fmt.Sprintf("%s; no interval: %s, and it takes %d", f.saw, sc.times(len(xs)), minRounds)}
 		return f
 	}
-	f.saw = fmt.Sprintf("%s (%s, 95 %% t interval)", phrase(showSpan(iv.Low, iv.High, unit)), sc.times(len(xs)))
+	allowed := ""
+	if sc.session > 0 {
+		allowed = fmt.Sprintf(", %s allowed for what the session was like", percent(sc.session))
+	}
+	f.saw = fmt.Sprintf("%s (%s, 95 %% t interval%s)", phrase(showSpan(iv.Low, iv.High, unit)), sc.times(len(xs)), allowed)
 	f.gap = gapText(b, iv)
-	f.evidence = []string{fmt.Sprintf("%s; 95 %% interval %s, n = %s, %s, p = %s", phrase(show(c, unit)),
-		showSpan(iv.Low, iv.High, unit), sc.times(len(xs)), sc.name, showP(f.p))}
+	f.evidence = []string{fmt.Sprintf("%s; 95 %% interval %s, n = %s, %s%s, p = %s", phrase(show(c, unit)),
+		showSpan(iv.Low, iv.High, unit), sc.times(len(xs)), sc.name, allowed, showP(f.p))}
 	return f
 }
 

@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"errors"
 	"math"
 	"slices"
 
@@ -20,7 +21,9 @@ func (s *study) fileWarnings(w *warningList, c cell) {
 		slices.SortFunc(samples, func(a, b result.Sample) int { return a.Order - b.Order })
 		if excess := excessOf(samples); excess != nil {
 			outlierWarnings(w, st, samples, excess)
-			modeWarning(w, st, samples, excess)
+			if !bimodalWarning(w, st, samples) {
+				modeWarning(w, st, samples, excess)
+			}
 		}
 	}
 }
@@ -60,17 +63,23 @@ func excessOf(samples []result.Sample) []float64 {
 		return nil
 	}
 	f := files{}
-	bySize := map[int64][]float64{}
 	for _, x := range samples {
-		t := float64(x.DurationNS) / 1e9
-		f.size, f.time = append(f.size, float64(x.Bytes)), append(f.time, t)
-		bySize[x.Bytes] = append(bySize[x.Bytes], t)
+		f.size, f.time = append(f.size, float64(x.Bytes)), append(f.time, float64(x.DurationNS)/1e9)
+	}
+	return f.excess()
+}
+
+// excess is [excessOf] for columns.
+func (f files) excess() []float64 {
+	bySize := map[float64][]float64{}
+	for i, x := range f.size {
+		bySize[x] = append(bySize[x], f.time[i])
 	}
 	line, err := f.line(weighted)
-	out := make([]float64, len(samples))
-	for i, x := range samples {
+	out := make([]float64, len(f.size))
+	for i, x := range f.size {
 		expect := 0.0
-		if same := bySize[x.Bytes]; len(same) >= 3 {
+		if same := bySize[x]; len(same) >= 3 {
 			expect, _ = stats.Median(same) // three finite values have one
 		} else if err == nil {
 			expect = line.At(f.size[i])
@@ -81,6 +90,23 @@ func excessOf(samples []result.Sample) []float64 {
 		out[i] = math.Log(f.time[i] / expect)
 	}
 	return out
+}
+
+// errOutliers refuses an interval to what single far values decide.
+var errOutliers = errors.New("some files lie far off the rest, and a single mount does not show how often such files come")
+
+// outlying says whether some file lies so far off that no plausible scatter explains it.
+func (f files) outlying() bool {
+	if len(f.size) < 6 {
+		return false
+	}
+	excess := f.excess()
+	found, err := stats.Outliers(excess)
+	if err != nil || excess == nil {
+		return false
+	}
+	mid, err := stats.Median(excess)
+	return err == nil && slices.ContainsFunc(found, func(i int) bool { return math.Abs(excess[i]-mid) >= math.Log(worthSaying) })
 }
 
 // outlierWarnings names files that no plausible scatter explains, by the rule of
@@ -110,63 +136,4 @@ func outlierWarnings(w *warningList, st *result.Step, samples []result.Sample, e
 	}
 	w.add("outliers", "round %d: %d of %d files lie far off the rest; the farthest, %s of %s, took %s times the time to be expected",
 		st.Round, len(found), len(samples), samples[worst+1].File, sizeText(samples[worst+1].Bytes), show(math.Exp(rest[worst]-mid), "1"))
-}
-
-// modeWarning looks for a break in the course of the step, where the rate
-// changes for good: throttling, a full fast cache, or another user of the disk.
-func modeWarning(w *warningList, st *result.Step, samples []result.Sample, excess []float64) {
-	if len(samples) < minForModes {
-		return
-	}
-	xs := make([]float64, len(excess))
-	for i := range xs {
-		xs[i] = float64(i)
-	}
-	// What a size lets expect is a median over both modes at first; the second
-	// look takes it over files whose mode has been evened out.
-	cut, shift := 0, 0.0
-	for look := range 2 {
-		t, err := stats.FitTwoLines(xs, excess, max(stats.MinForLine, len(xs)/10))
-		if err != nil || look > 0 && t.P > modeP {
-			return
-		}
-		cut = int(t.Break) + 1
-		before, errA := stats.Median(excess[:cut])
-		after, errB := stats.Median(excess[cut:])
-		if shift = after - before; errA != nil || errB != nil {
-			return
-		}
-		if look == 0 {
-			excess = evened(samples, excess, cut, shift)
-		}
-	}
-	if math.Abs(shift) < math.Log(worthSaying) {
-		return
-	}
-	var moved int64
-	for _, x := range samples[:cut] {
-		moved += x.Bytes
-	}
-	w.add("two-modes", "round %d: from file %d on, after %s, files took %s times as long as before: throttling, a fast cache that was full, or something else at work",
-		st.Round, cut+1, show(float64(moved), "B"), show(math.Exp(shift), "1"))
-}
-
-// evened takes from each excess the median of its size, computed as if the files
-// from cut on had not been slower by shift.
-func evened(samples []result.Sample, excess []float64, cut int, shift float64) []float64 {
-	bySize := map[int64][]float64{}
-	for i, x := range samples {
-		e := excess[i]
-		if i >= cut {
-			e -= shift
-		}
-		bySize[x.Bytes] = append(bySize[x.Bytes], e)
-	}
-	out := slices.Clone(excess)
-	for i, x := range samples {
-		if m, err := stats.Median(bySize[x.Bytes]); err == nil && len(bySize[x.Bytes]) >= 3 {
-			out[i] -= m
-		}
-	}
-	return out
 }

@@ -61,7 +61,7 @@ func (j judge) coefficient(a plan.Assert) finding {
 		vs = append(vs, v)
 	}
 	a.Bound.Unit = unit
-	return judgeRounds(plainScale.over(j.s.per), unit, vs, a.Bound, phrase)
+	return judgeRounds(plainScale.over(j.s.per).absolute(unit), unit, vs, a.Bound, phrase)
 }
 
 // prediction sets a value against what the fit says for it: left / predicted.

@@ -57,7 +57,7 @@ func difference(a, b side, bound plan.Bound) finding {
 		for i := range x {
 			d[i] = x[i] - y[i]
 		}
-		return judgeRounds(plainScale.over(a.per), a.unit, d, bound, phrase)
+		return judgeRounds(plainScale.over(a.per).absolute(a.unit), a.unit, d, bound, phrase)
 	}
 	var f finding
 	switch {
@@ -102,7 +102,7 @@ func within(a side, bound plan.Bound) finding {
 		f.evidence = slices.Concat(evidenceOf(a), f.evidence)
 		return f
 	}
-	f := judgeRounds(scaleOf(a.unit, a.values).over(a.per), a.unit, a.values, bound, phrase)
+	f := judgeRounds(scaleOf(a.unit, a.values).over(a.per).absolute(a.unit), a.unit, a.values, bound, phrase)
 	f.evidence = slices.Concat(evidenceOf(a), f.evidence)
 	return f
 }
@@ -134,6 +134,9 @@ func ratioRounds(a, b side, bound plan.Bound, phrase func(string) string) findin
 		}
 	}
 	sc := logScale.over(orElse(a.per, b.per))
+	if a.fixed || b.fixed {
+		sc = sc.absolute(a.unit)
+	}
 	if slices.Min(r) <= 0 || math.IsInf(slices.Max(r), 0) || slices.ContainsFunc(r, math.IsNaN) {
 		return edge(sc, r, bound, phrase)
 	}
@@ -180,7 +183,7 @@ func paired(a, b side) (x, y []float64) {
 
 // constantRounds gives one number to every round of like.
 func constantRounds(v float64, like side) side {
-	out := side{q: like.q, unit: like.unit, per: like.per, rounds: like.rounds, values: make([]float64, len(like.rounds))}
+	out := side{fixed: true, q: like.q, unit: like.unit, per: like.per, rounds: like.rounds, values: make([]float64, len(like.rounds))}
 	for i := range out.values {
 		out.values[i] = v
 	}

@@ -75,7 +75,7 @@ equal = { within = "12%" }
 says  = "bound"
 by    = "author"
 left  = { write = { format = "UDRW", phase = "last" } }
-bound = "0.5 GB/s to 1.2 GB/s"
+bound = "0.5 GB/s to 1.5 GB/s"
 
 [[claim]]
 says  = "order"

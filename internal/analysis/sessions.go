@@ -12,6 +12,23 @@ const (
 	perSession = "session"
 )
 
+// sessionScatter is the standard deviation, as a share, that is allowed between the
+// rates of two sessions of one machine where only one was seen: the same task on the
+// same Mac took 9.67 and 11.08 s four days apart (Oakley, 12 and 16 December 2024), 14 %,
+// and two draws of a scatter of 10 % lie that far apart as a rule.
+const sessionScatter = 0.10
+
+// absolute is the scale for a rate or a time that is held against a constant. All
+// rounds of a session share what the session was like, and nothing in it says how
+// another would be; set against another case of the same rounds that cancels, set
+// against a constant it does not.
+func (sc scale) absolute(unit string) scale {
+	if sc.per != perSession && (unit == "B/s" || unit == "s") {
+		sc.session = sessionScatter
+	}
+	return sc
+}
+
 // sessionsApart is the factor from which the runs of a pooled result are said to differ.
 const sessionsApart = 1.05
 

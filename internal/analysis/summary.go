@@ -153,52 +153,92 @@ func intervalOfFiles(name string, f files, steps []*result.Step) (stats.Interval
 		}
 		return f.aggregateInterval(steps)
 	case meanRate:
-		if len(f.rate) < stats.MinForBCa {
-			return stats.MeanInterval(f.rate, level)
-		}
-		return stats.BCa(f.rate, func(xs []float64) float64 { return average(xs) }, level)
+		return f.bySize(1, func(size, time []float64) float64 { return average(rates(size, time)) })
 	case medianRate:
 		return stats.MedianInterval(f.rate, level)
 	case trimmedRate:
-		return stats.TrimmedMeanInterval(f.rate, trimShare, level)
+		return f.bySize(1-2*trimShare, func(size, time []float64) float64 {
+			m, err := stats.TrimmedMean(rates(size, time), trimShare)
+			if err != nil {
+				return math.NaN()
+			}
+			return m
+		})
 	case theilSen:
 		l, err := stats.FitTheilSen(f.size, f.time)
 		if err != nil {
 			return stats.Interval{}, err
 		}
-		return inverse(l.SlopeInterval(level))
+		return inverse(l.SlopeIntervalByGroup(f.size, f.time, level))
 	}
 	if name == weighted || name == latency {
 		return f.weightedInterval(name)
 	}
-	l, err := f.line(name)
-	if err != nil {
-		return stats.Interval{}, err
-	}
-	return inverse(l.SlopeInterval(level))
+	return inverse(f.bySize(1, func(size, time []float64) float64 {
+		l, err := stats.FitLine(size, time)
+		if err != nil {
+			return math.NaN()
+		}
+		return l.Slope
+	}))
 }
 
-// weightedInterval resamples files: the t interval of a line weighted by 1/size²
-// would be too narrow where the error is a share of the whole time, latency
-// included, and nothing says that it is not.
+// bySize is the interval of a statistic of files whose sizes were chosen and whose
+// times scatter, the more the larger they are.
+// keep is the share of the files that decide it. Far outliers are rare, so that a
+// sample that has some tells little of how many there are: no interval then.
+func (f files) bySize(keep float64, statistic func(size, time []float64) float64) (stats.Interval, error) {
+	if keep == 1 && f.outlying() {
+		return stats.Interval{}, errOutliers
+	}
+	return stats.JackknifeByGroup(f.size, f.time, statistic, keep, level)
+}
+
+func rates(size, time []float64) []float64 {
+	out := make([]float64, len(size))
+	for i := range size {
+		out[i] = size[i] / time[i]
+	}
+	return out
+}
+
 func (f files) weightedInterval(name string) (stats.Interval, error) {
 	if _, err := f.line(name); err != nil {
 		return stats.Interval{}, err
 	}
-	iv, err := stats.BCaPairs(f.size, f.time, func(x, y []float64) float64 {
-		l, err := (files{size: x, time: y}).line(name)
-		switch {
-		case err != nil:
-			return math.NaN() // all of one size: no line, and so no interval
-		case name == latency:
-			return l.Intercept
+	iv, err := f.bySize(1, func(x, y []float64) float64 {
+		slope, intercept := relativeLine(x, y)
+		if name == latency {
+			return intercept
 		}
-		return l.Slope
-	}, level)
+		return slope
+	})
 	if name == latency {
 		return iv, err
 	}
 	return inverse(iv, err)
+}
+
+// relativeLine is the line of [stats.FitWeightedLine] with weights 1/size² in
+// closed form: with u = 1/size the sums of the weighted
+// products are those of u², u, 1, u²·time and u·time. It is not finite, and so no
+// interval, where all files have one size.
+func relativeLine(size, time []float64) (slope, intercept float64) {
+	n, largest := float64(len(size)), slices.Max(size)
+	var u1, u2, u1t, u2t float64
+	same := true
+	for i, s := range size {
+		u := largest / s
+		u1, u2 = u1+u, u2+u*u
+		u1t, u2t = u1t+u*time[i], u2t+u*u*time[i]
+		same = same && s == size[0]
+	}
+	if same {
+		return math.NaN(), math.NaN()
+	}
+	below := u2*n - u1*u1
+	slope = (u2*u1t - u1*u2t) / below
+	return slope / largest, (n*u2t - u1*u1t) / below
 }
 
 func average(xs []float64) float64 {
@@ -209,7 +249,7 @@ func average(xs []float64) float64 {
 	return sum / float64(len(xs))
 }
 
-// aggregateInterval resamples files; the idle time between them is spread over
+// aggregateInterval is over files; the idle time between them is spread over
 // all in proportion, so that the statistic is the aggregate itself.
 func (f files) aggregateInterval(steps []*result.Step) (stats.Interval, error) {
 	span, busy := 0.0, 0.0
@@ -226,7 +266,8 @@ func (f files) aggregateInterval(steps []*result.Step) (stats.Interval, error) {
 	for i, t := range f.time {
 		stretched[i] = t * span / busy
 	}
-	return stats.BCaPairs(f.size, stretched, func(x, y []float64) float64 { return average(x) / average(y) }, level)
+	f.time = stretched
+	return f.bySize(1, func(x, y []float64) float64 { return average(x) / average(y) })
 }
 
 // inverse turns the interval of a slope (seconds a byte) into that of a rate.

@@ -21,6 +21,7 @@ const (
 	modeP            = 0.01 // chance of such a break in one line with noise
 	minForModes      = 20   // files
 	canaryDrift      = 0.10 // share by which the canary's rate may vary
+	canaryTrend      = 0.05 // share by which it may change from first to last where a trend is certain
 )
 
 // warnings lists whatever weakens a number of a summary: what the steps say
@@ -194,18 +195,38 @@ func (s *study) canary(do, place string) (result.Warning, bool) {
 		rates = append(rates, x.rate)
 	}
 	cv, err := stats.CV(rates)
-	if err != nil || cv <= canaryDrift {
+	if err != nil {
+		return result.Warning{}, false
+	}
+	t, err := stats.Trend(rates)
+	over := drifted(rates)
+	trending := err == nil && t.P <= family
+	if cv <= canaryDrift && !(trending && t.P <= modeP && over >= canaryTrend) {
 		return result.Warning{}, false
 	}
 	text := fmt.Sprintf("the native %s before each case varied by %s (standard deviation over mean, n = %d)", do, percent(cv), len(rates))
-	if t, err := stats.Trend(rates); err == nil && t.P <= family {
+	if trending {
 		way := "faster"
 		if t.Coefficient < 0 {
 			way = "slower"
 		}
-		text += fmt.Sprintf(", becoming %s in the course of the run (p = %s)", way, showP(t.P))
+		text += fmt.Sprintf(", becoming %s by %s in the course of the run (p = %s)", way, percent(over), showP(t.P))
 	}
 	return result.Warning{Kind: "drift", Text: text + ": the machine changed while it was measured"}, true
+}
+
+// drifted is by what share rates changed from first to last, along the Theil–Sen
+// line of their logarithms.
+func drifted(rates []float64) float64 {
+	at, logs := make([]float64, len(rates)), make([]float64, len(rates))
+	for i, r := range rates {
+		at[i], logs[i] = float64(i), math.Log(r)
+	}
+	l, err := stats.FitTheilSen(at, logs)
+	if err != nil {
+		return 0
+	}
+	return math.Abs(math.Expm1(l.Slope * float64(len(rates)-1)))
 }
 
 // isCanary reports whether a step is the canary's write or read, which is no

@@ -120,7 +120,8 @@ func TestCanaryDrift(t *testing.T) {
 		assert.Equal(t, x.want, len(r.Warnings) == 1, "%v", r.Warnings)
 		if x.want {
 			assert.Equal(t, "drift", r.Warnings[0].Kind)
-			assert.Contains(t, r.Warnings[0].Text, "becoming slower in the course of the run")
+			assert.Contains(t, r.Warnings[0].Text, "becoming slower by")
+			assert.Contains(t, r.Warnings[0].Text, "in the course of the run")
 		}
 	}
 }

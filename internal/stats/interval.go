@@ -34,6 +34,8 @@ const (
 	MethodBCa         = "BCa bootstrap"
 	MethodSen         = "exact Kendall order statistics"
 	MethodSenNormal   = "Kendall order statistics, normal approximation"
+	MethodSenByGroup  = "Kendall order statistics, variance by size"
+	MethodJackknife   = "Student t, jackknife by size"
 	MethodShift       = "exact Mann-Whitney order statistics"
 	MethodShiftNormal = "Mann-Whitney order statistics, normal approximation"
 )

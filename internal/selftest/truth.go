@@ -1,0 +1,177 @@
+package selftest
+
+import (
+	"math"
+	"slices"
+
+	"dmgbench/internal/engine/simulated"
+	"dmgbench/internal/stats"
+)
+
+// maxCall is the most bytes of one call, as the workload makes them.
+const maxCall = 1 << 30
+
+// truths are what the estimators of a rate tend to with ever more files of the
+// same sizes under a law, from the law alone.
+//
+// Only laws with file noise and outliers have such a limit; a slow first file, a
+// cliff or a drift depend on where in the step a file stands.
+func truths(l simulated.Law, sizes []int64) map[string]float64 {
+	var size, clean []float64 // bytes; seconds without noise
+	for _, n := range sizes {
+		calls := (n + maxCall - 1) / maxCall
+		size = append(size, float64(n))
+		clean = append(clean, float64(calls)*l.Latency.Seconds()+float64(n)/l.Write)
+	}
+	longer := 1 - l.Outliers + l.Outliers*l.OutlierFactor // mean factor of a time
+	bytes, seconds, rates := 0.0, 0.0, 0.0
+	for i := range size {
+		bytes, seconds, rates = bytes+size[i], seconds+clean[i]*longer, rates+size[i]/clean[i]
+	}
+	shorter := 1 - l.Outliers // mean of 1 / factor but for the noise
+	if l.Outliers > 0 {
+		shorter += l.Outliers / l.OutlierFactor
+	}
+	out := map[string]float64{
+		"aggregate": bytes / seconds,
+		"mean":      rates / float64(len(size)) * math.Exp(l.FileNoise*l.FileNoise) * shorter,
+	}
+	mix := mixtureOf(l, size, clean)
+	out["median"] = mix.quantile(0.5)
+	low, high := mix.quantile(0.2), mix.quantile(0.8)
+	out["trimmed"] = mix.meanBetween(low, high) / 0.6
+	lines(out, l, size, clean, longer)
+	return out
+}
+
+// lines adds the limits of the lines of time on size.
+func lines(out map[string]float64, l simulated.Law, size, clean []float64, longer float64) {
+	expected, weights := make([]float64, len(size)), make([]float64, len(size))
+	for i := range size {
+		expected[i], weights[i] = clean[i]*longer, 1/(size[i]*size[i])
+	}
+	if plain, err := stats.FitLine(size, expected); err == nil {
+		out["least-squares"] = 1 / plain.Slope
+	}
+	if w, err := stats.FitWeightedLine(size, expected, weights); err == nil {
+		out["weighted"], out["latency"] = 1/w.Slope, w.Intercept
+	}
+	if slices.Min(size) < slices.Max(size) {
+		out["theil-sen"] = 1 / medianSlope(l, size, clean)
+	}
+}
+
+// component is one log-normal part of the distribution of a file's rate.
+type component struct{ weight, logMedian float64 }
+
+// mixture is the distribution of the rates of files of several sizes.
+type mixture struct {
+	parts []component
+	sigma float64
+}
+
+func mixtureOf(l simulated.Law, size, clean []float64) mixture {
+	m := mixture{sigma: max(l.FileNoise, 1e-9)}
+	for i := range size {
+		centre := math.Log(size[i]/clean[i]) + l.FileNoise*l.FileNoise/2
+		m.parts = append(m.parts, component{(1 - l.Outliers) / float64(len(size)), centre})
+		if l.Outliers > 0 {
+			m.parts = append(m.parts, component{l.Outliers / float64(len(size)), centre - math.Log(l.OutlierFactor)})
+		}
+	}
+	return m
+}
+
+func (m mixture) below(rate float64) (p float64) {
+	for _, c := range m.parts {
+		p += c.weight * stats.NormalCDF((math.Log(rate)-c.logMedian)/m.sigma)
+	}
+	return p
+}
+
+func (m mixture) quantile(p float64) float64 {
+	return bisect(1e-3, 1e15, func(rate float64) bool { return m.below(rate) < p })
+}
+
+// meanBetween is the integral of the rate over its distribution from low to high.
+func (m mixture) meanBetween(low, high float64) (sum float64) {
+	for _, c := range m.parts {
+		mean := math.Exp(c.logMedian + m.sigma*m.sigma/2)
+		upTo := func(rate float64) float64 {
+			return stats.NormalCDF((math.Log(rate) - c.logMedian - m.sigma*m.sigma) / m.sigma)
+		}
+		sum += c.weight * mean * (upTo(high) - upTo(low))
+	}
+	return sum
+}
+
+// bisect finds where below turns false between two positive numbers.
+func bisect(low, high float64, below func(float64) bool) float64 {
+	for range 200 {
+		mid := math.Sqrt(low * high)
+		if below(mid) {
+			low = mid
+		} else {
+			high = mid
+		}
+	}
+	return math.Sqrt(low * high)
+}
+
+// factorGrid is at how many quantiles a distribution of factors is looked at.
+const factorGrid = 2000
+
+// medianSlope is the slope b for which a pair of files of different size lies
+// above and below it equally often: what Theil and Sen's median tends to.
+func medianSlope(l simulated.Law, size, clean []float64) float64 {
+	grid := factors(l)
+	order := make([]int, len(size))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return int(size[a] - size[b]) })
+	rest := make([][]float64, len(size))
+	return bisect(1e-15, 1e3, func(b float64) bool {
+		for i := range size { // what is left of each time, ascending
+			rest[i] = rest[i][:0]
+			for _, f := range grid {
+				rest[i] = append(rest[i], clean[i]*f-b*size[i])
+			}
+		}
+		steeper, pairs := 0.0, 0.0
+		for i, small := range order {
+			for _, large := range order[i+1:] {
+				if size[small] < size[large] {
+					steeper += above(rest[large], rest[small])
+					pairs++
+				}
+			}
+		}
+		return steeper > pairs/2
+	})
+}
+
+// factors are equally likely values of a file's factor, ascending.
+func factors(l simulated.Law) []float64 {
+	m := mixture{sigma: max(l.FileNoise, 1e-9), parts: []component{{1 - l.Outliers, -l.FileNoise * l.FileNoise / 2}}}
+	if l.Outliers > 0 {
+		m.parts = append(m.parts, component{l.Outliers, math.Log(l.OutlierFactor) - l.FileNoise*l.FileNoise/2})
+	}
+	out := make([]float64, factorGrid)
+	for i := range out {
+		out[i] = m.quantile((float64(i) + 0.5) / factorGrid)
+	}
+	return out
+}
+
+// above is the share of pairs (a, b) in which a is larger; both ascend.
+func above(as, bs []float64) float64 {
+	count, k := 0, 0
+	for _, a := range as {
+		for k < len(bs) && bs[k] < a {
+			k++
+		}
+		count += k
+	}
+	return float64(count) / float64(len(as)) / float64(len(bs))
+}

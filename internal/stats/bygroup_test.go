@@ -1,0 +1,150 @@
+package stats
+
+import (
+	"math"
+	"math/rand/v2"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+func meanOfY(_, y []float64) float64 { return mean(y) }
+
+// With one group the jackknife of the mean is Student's interval.
+func TestOneGroupIsStudentsInterval(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		y := rapid.SliceOfN(rapid.Float64Range(-10, 10), 3, 30).Draw(t, "y")
+		x := make([]float64, len(y))
+		got, err := JackknifeByGroup(x, y, meanOfY, 1, 0.95)
+		require.NoError(t, err)
+		want, err := MeanInterval(y, 0.95)
+		require.NoError(t, err)
+		require.InDelta(t, want.Low, got.Low, 1e-6)
+		require.InDelta(t, want.High, got.High, 1e-6)
+	})
+}
+
+// What the groups differ by is chosen, and widens nothing.
+func TestGroupsAreNoScatter(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var x, y, apart []float64
+		for g := range rapid.IntRange(1, 5).Draw(t, "groups") {
+			for range rapid.IntRange(MinInGroup, 6).Draw(t, "members") {
+				v := rapid.Float64Range(-1, 1).Draw(t, "v")
+				x, y, apart = append(x, float64(g)), append(y, v), append(apart, v+1000*float64(g))
+			}
+		}
+		a, err := JackknifeByGroup(x, y, meanOfY, 1, 0.95)
+		require.NoError(t, err)
+		b, err := JackknifeByGroup(x, apart, meanOfY, 1, 0.95)
+		require.NoError(t, err)
+		require.InDelta(t, a.High-a.Low, b.High-b.Low, 1e-6)
+	})
+}
+
+func TestSmallGroupsAreRefused(t *testing.T) {
+	_, err := JackknifeByGroup([]float64{1, 1, 1, 2, 2}, []float64{1, 2, 3, 4, 5}, meanOfY, 1, 0.95)
+	require.ErrorIs(t, err, ErrNoSpread)
+	x, y := []float64{1, 1, 1, 2, 2}, []float64{1, 2, 3, 4, 5}
+	line, err := FitTheilSen(x, y)
+	require.NoError(t, err)
+	_, err = line.SlopeIntervalByGroup(x, y, 0.95)
+	require.ErrorIs(t, err, ErrNoSpread)
+	_, err = JackknifeByGroup(nil, nil, meanOfY, 1, 0.95)
+	require.Error(t, err)
+}
+
+// grown draws times that grow with size and scatter by a share of themselves.
+func grown(rng *rand.Rand, each int) (x, y []float64) {
+	for _, size := range []float64{1, 2, 5, 10, 20, 50, 100} {
+		for range each {
+			x, y = append(x, size), append(y, (0.5+size)*math.Exp(0.1*rng.NormFloat64()-0.005))
+		}
+	}
+	return x, y
+}
+
+// coverGrown is how often the intervals of a slope of 1 hold it.
+func coverGrown(t *testing.T, each, n int) (sen, least float64) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range n {
+		x, y := grown(rng, each)
+		l, err := FitTheilSen(x, y)
+		require.NoError(t, err)
+		iv, err := l.SlopeIntervalByGroup(x, y, 0.95)
+		require.NoError(t, err)
+		if iv.Contains(1) {
+			sen++
+		}
+		iv, err = JackknifeByGroup(x, y, func(x, y []float64) float64 {
+			line, err := FitLine(x, y)
+			require.NoError(t, err)
+			return line.Slope
+		}, 1, 0.95)
+		require.NoError(t, err)
+		if iv.Contains(1) {
+			least++
+		}
+	}
+	return sen / float64(n), least / float64(n)
+}
+
+func TestIntervalsByGroupHoldTheirLevelWhereScatterGrows(t *testing.T) {
+	n := 300
+	if os.Getenv("DMGBENCH_LONG") != "" {
+		n = 5000
+	}
+	sen, least := coverGrown(t, 8, n)
+	assert.InDelta(t, 0.95, sen, 0.04)
+	assert.InDelta(t, 0.95, least, 0.04)
+}
+
+func TestTwoClusters(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	var one, two, far []float64
+	for i := range 100 {
+		z := rng.NormFloat64()
+		one, two, far = append(one, z), append(two, 0.1*z), append(far, z)
+		if i%3 == 0 {
+			two[i]++
+		}
+	}
+	far[7] = 50
+	c, err := FitTwoClusters(two, 10)
+	require.NoError(t, err)
+	assert.Equal(t, [2]int{66, 34}, c.N)
+	assert.InDelta(t, 1, c.High-c.Low, 0.1)
+	assert.LessOrEqual(t, c.P, 0.001)
+	for name, xs := range map[string][]float64{"one mode": one, "a far value": far} {
+		c, err := FitTwoClusters(xs, 10)
+		require.NoError(t, err)
+		assert.Greater(t, c.P, 0.05, name)
+	}
+	_, err = FitTwoClusters(one, 51)
+	require.ErrorIs(t, err, ErrRange)
+	same := make([]float64, 20)
+	c, err = FitTwoClusters(same, 2)
+	require.NoError(t, err)
+	assert.Equal(t, 1.0, c.P)
+}
+
+// Evenly spread values are called two clusters as often as P says.
+func TestTwoClustersFalseAlarms(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	found := 0
+	for range 1000 {
+		xs := make([]float64, 40)
+		for i := range xs {
+			xs[i] = rng.Float64()
+		}
+		c, err := FitTwoClusters(xs, 4)
+		require.NoError(t, err)
+		if c.P <= 0.05 {
+			found++
+		}
+	}
+	assert.InDelta(t, 50, found, 25)
+}
