@@ -53,14 +53,14 @@ func Attach(ctx context.Context, req Request) (Attached, error) {
 
 // begin looks at the container and keeps what will be attached, before anything is.
 func (s *store) begin(id string, req Request) (*record, *sight, error) {
-	seen, err := look(req.Image)
+	seen, err := look(req.Image, req.Passphrase)
 	if err != nil {
 		return nil, nil, err
 	}
 	r := &record{Boot: bootID(), Loop: -1}
 	r.ID, r.Image, r.Format, r.Size = id, req.Image, seen.format, seen.size
 	r.ReadOnly, r.Since, r.Warnings = req.ReadOnly, wall.Wall(), seen.warnings
-	r.Filesystem, r.VolumeName = seen.found.fs, seen.found.label
+	r.Filesystem, r.VolumeName, r.Encrypted = seen.found.fs, seen.found.label, seen.encrypted
 	r.Offset, _ = seen.extent()
 	fs, known := FilesystemOf(r.Filesystem)
 	r.Owners = known && fs.Owners
@@ -73,7 +73,7 @@ func (s *store) begin(id string, req Request) (*record, *sight, error) {
 		r.Mode = ModeFUSE
 	case !req.NoMount && !fs.MountableByKernel:
 		return nil, nil, noDriver(r.Filesystem)
-	case Loops() && r.Format == container.UDRW:
+	case Loops() && r.Format == container.UDRW && !r.Encrypted:
 		r.Mode = ModeLoop
 	case Loops():
 		r.Mode = ModeFUSELoop
@@ -222,7 +222,7 @@ func (s *store) serve(ctx context.Context, r *record, req Request, seen *sight, 
 		o.Parts = o.Parts[seen.volume : seen.volume+1]
 	}
 	r.FUSEDir = at
-	a, err := spawn(ctx, s, r, req.HelperArgs, o)
+	a, err := spawn(ctx, s, r, req.HelperArgs, o, req.Passphrase)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,9 @@
 // device. Where there are no loop devices, or the kernel has no driver for exFAT, the same process serves the files of
 // an exFAT volume directly. [Attached].Mode says which of the three it was.
 //
+// Encrypted images, raw ones too, are always served: the process behind them has the keys, the device shows the
+// content. Their passphrases are in no argument, environment or file.
+//
 // The state of what is attached lies in the runtime folder (see [RuntimeDir]), one JSON file per attachment, all behind
 // one lock; whatever it says is compared with the kernel before anything is done to a device. A serving process that
 // died is noticed by the next call of [List], [Attach] or [Detach], and what it left is taken away.
@@ -55,6 +58,7 @@ type Request struct {
 	MountRoot  string   // an existing folder; empty: see [DefaultMountRoot]
 	Owners     *bool    // nil and false as the file system does by itself; true is an error where it has no owners
 	Browse     bool     // kept for show: Linux has nothing to hide a volume from
+	Passphrase []byte   // of an encrypted image; reaches the serving process through a pipe, and is left as it is
 	HelperArgs []string // how the program is called to reach [HelperMain]; nil: its own name and HelperVerb
 }
 
@@ -76,6 +80,7 @@ type Attached struct {
 	Dead       bool      // its serving process had died, or its device was gone; what was left has been cleaned up
 	DirectIO   bool      // the loop device reads and writes its file past the host's page cache
 	Owners     bool      // the file system keeps owners
+	Encrypted  bool      // the image is encrypted
 	Trimmed    int64     // bytes the trim at this mount gave back, 0 if there was none
 	TrimTime   time.Duration
 	Warnings   []string // what whoever attached should know

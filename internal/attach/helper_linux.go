@@ -1,9 +1,11 @@
 package attach
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log"
 	"os"
@@ -25,7 +27,7 @@ type section struct {
 	Off, Size int64
 }
 
-// order is what the serving process is told on its descriptor 3.
+// order is what the serving process is told on its descriptor 3, as a line of JSON. The passphrase follows, to the end.
 type order struct {
 	Image    string
 	ReadOnly bool
@@ -61,14 +63,14 @@ const mostFailures = 8
 func HelperMain([]string) int {
 	log.SetFlags(log.LstdFlags | log.Lmicroseconds)
 	ready := os.NewFile(4, "ready")
-	var o order
-	err := json.NewDecoder(os.NewFile(3, "order")).Decode(&o)
+	o, pass, err := takeOrders(os.NewFile(3, "order"))
 	if err != nil || ready == nil {
 		fmt.Fprintln(os.Stderr, "this entry is for the program itself, not for people")
 		return 2
 	}
 	protect()
-	s, a, err := start(o)
+	s, a, err := start(o, pass)
+	clear(pass)
 	if err != nil {
 		a.Error = err.Error()
 		a.InUse = errors.Is(err, container.ErrInUse)
@@ -86,6 +88,24 @@ func HelperMain([]string) int {
 	return s.run(o)
 }
 
+// takeOrders reads both with as few copies of the passphrase as can be: the caller wipes the one there is.
+func takeOrders(f *os.File) (o order, pass []byte, err error) {
+	if f == nil {
+		return o, nil, fs.ErrInvalid
+	}
+	defer f.Close()
+	all := make([]byte, mostOrders)
+	n, err := io.ReadFull(f, all)
+	if !errors.Is(err, io.ErrUnexpectedEOF) {
+		return o, nil, errors.Join(err, fs.ErrInvalid)
+	}
+	line, pass, _ := bytes.Cut(all[:n], []byte("\n"))
+	return o, pass, json.Unmarshal(line, &o)
+}
+
+// mostOrders is one more than the most bytes of orders and passphrase.
+const mostOrders = 1 << 20
+
 // server is a mounted FUSE file system and what lies below it.
 type server struct {
 	fuse   *fuse.Server
@@ -95,7 +115,7 @@ type server struct {
 	fails  *failures
 }
 
-func start(o order) (s *server, a answer, err error) {
+func start(o order, pass []byte) (s *server, a answer, err error) {
 	s = &server{fails: &failures{}}
 	defer func() {
 		if err != nil {
@@ -106,7 +126,7 @@ func start(o order) (s *server, a answer, err error) {
 	if s.dir, err = hostio.OpenDir(filepath.Dir(o.Image)); err != nil {
 		return s, a, err
 	}
-	if s.image, a, err = openImage(s.dir, o); err != nil {
+	if s.image, a, err = openImage(s.dir, o, pass); err != nil {
 		return s, a, err
 	}
 	if _, err := os.Stat("/dev/fuse"); err != nil {
@@ -131,8 +151,8 @@ func start(o order) (s *server, a answer, err error) {
 }
 
 // openImage opens the container past the host's page cache; one that cannot be written is opened for reading.
-func openImage(dir *hostio.Dir, o order) (container.Image, answer, error) {
-	options := container.OpenOptions{ReadOnly: o.ReadOnly, Cache: hostio.CacheDirect}
+func openImage(dir *hostio.Dir, o order, pass []byte) (container.Image, answer, error) {
+	options := container.OpenOptions{ReadOnly: o.ReadOnly, Cache: hostio.CacheDirect, Passphrase: pass}
 	image, err := container.Open(dir, filepath.Base(o.Image), options)
 	a := answer{ReadOnly: o.ReadOnly}
 	if cannotWrite(err) && !o.ReadOnly {

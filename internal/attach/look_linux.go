@@ -20,6 +20,8 @@ type sight struct {
 	volume   int // number of the partition to be mounted, from 0; -1: the whole device
 	found    found
 	warnings []string
+	// encrypted says that the image needed its passphrase.
+	encrypted bool
 }
 
 // offset and length of what carries the volume, in bytes.
@@ -41,18 +43,22 @@ func (s *sight) sections() []section {
 }
 
 // look opens the container for reading only, whoever has it open, and finds the volume on it.
-func look(path string) (*sight, error) {
+func look(path string, pass []byte) (*sight, error) {
 	dir, err := hostio.OpenDir(filepath.Dir(path))
 	if err != nil {
 		return nil, err
 	}
 	defer dir.Close()
-	image, err := container.Open(dir, filepath.Base(path), container.OpenOptions{ReadOnly: true})
+	header, err := container.EncryptionOf(dir, filepath.Base(path))
+	if err != nil {
+		return nil, err
+	}
+	image, err := container.Open(dir, filepath.Base(path), container.OpenOptions{ReadOnly: true, Passphrase: pass})
 	if err != nil {
 		return nil, err
 	}
 	defer image.Close()
-	s := &sight{format: image.Format(), size: image.Size(), volume: -1}
+	s := &sight{format: image.Format(), size: image.Size(), volume: -1, encrypted: header != nil}
 	table, warnings, err := gpt.Read(image)
 	switch {
 	case errors.Is(err, gpt.ErrNoTable):

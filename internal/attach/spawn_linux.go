@@ -29,7 +29,7 @@ type inUse struct{ error }
 func (e inUse) Unwrap() error { return unix.EAGAIN }
 
 // spawn starts the process that serves an image in a session of its own, and waits until it serves.
-func spawn(ctx context.Context, s *store, r *record, args []string, o order) (answer, error) {
+func spawn(ctx context.Context, s *store, r *record, args []string, o order, pass []byte) (answer, error) {
 	if os.Getenv(helperMark) != "" {
 		return answer{}, fmt.Errorf("starting the process that serves %q: this is such a process, and its program does not know %s", o.Image, HelperVerb)
 	}
@@ -70,7 +70,7 @@ func spawn(ctx context.Context, s *store, r *record, args []string, o order) (an
 		cmd.Process.Kill()
 		return answer{}, err
 	}
-	a, err := handshake(ctx, tell, hear, o)
+	a, err := handshake(ctx, tell, hear, o, pass)
 	if err != nil && a.Error == "" {
 		cmd.Process.Kill()
 	}
@@ -101,12 +101,15 @@ func helperEnv() []string {
 	return env
 }
 
-// handshake gives the orders and waits for the answer.
-func handshake(ctx context.Context, tell, hear *os.File, o order) (a answer, err error) {
-	if err := json.NewEncoder(tell).Encode(o); err != nil {
+// handshake gives the orders and the passphrase, and waits for the answer.
+func handshake(ctx context.Context, tell, hear *os.File, o order, pass []byte) (a answer, err error) {
+	err = json.NewEncoder(tell).Encode(o)
+	if err == nil {
+		_, err = tell.Write(pass)
+	}
+	if err = errors.Join(err, tell.Close()); err != nil {
 		return a, fmt.Errorf("telling the process that serves %q: %w", o.Image, err)
 	}
-	tell.Close()
 	stop := context.AfterFunc(ctx, func() { hear.SetReadDeadline(time.Now()) })
 	defer stop()
 	if err := hear.SetReadDeadline(time.Now().Add(patience)); err != nil {

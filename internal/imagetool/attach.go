@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"dmgbench/internal/attach"
-	"dmgbench/internal/container"
 )
 
 // attach is the verb of hdiutil.
@@ -27,7 +26,7 @@ func (c *call) attachAs(operand string, r Request, policy string) error {
 	if err != nil {
 		return err
 	}
-	r.Image = path
+	r.Image, r.Passphrase = path, c.secrets.of
 	if !owns {
 		r.Owners = nil // as on a Mac, -owners on means nothing to a file system without owners
 	}
@@ -83,10 +82,14 @@ func (c *call) probe(operand string) (path string, owns bool, err error) {
 		return "", false, err
 	}
 	defer p.close()
-	img, err := container.Open(p.dir, p.name, container.OpenOptions{ReadOnly: true})
-	if errors.Is(err, container.ErrPassphrase) {
-		return "", false, refuse("encrypted images cannot be attached yet")
+	a, err := c.attached(p.path)
+	if err != nil {
+		return "", false, err
 	}
+	if a != nil && a.Encrypted {
+		return p.path, a.Owners, nil // whoever may attach need not have the passphrase to be told
+	}
+	img, err := c.open(p, true)
 	if err != nil {
 		return "", false, err
 	}
@@ -163,8 +166,8 @@ func (c *call) mountRequest() (r Request, err error) {
 }
 
 // attachMade attaches what create has made. Where there is nothing to mount, the image stays.
-func (c *call) attachMade(path string) error {
-	a, err := c.env.Attacher.Attach(c.ctx, Request{Image: path, Browse: true})
+func (c *call) attachMade(path string, pass []byte) error {
+	a, err := c.env.Attacher.Attach(c.ctx, Request{Image: path, Browse: true, Passphrase: pass})
 	if err != nil {
 		return fmt.Errorf("%q was created and could not be attached: %w", path, err)
 	}

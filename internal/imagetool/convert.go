@@ -52,15 +52,19 @@ func (c *call) convertTo(from, to string, f formatInfo, band int64) (path string
 		if path == src.path {
 			return refuse("the new image is the old one")
 		}
+		e, err := c.encryption()
+		if err != nil {
+			return err
+		}
 		return c.replacing(p, func(tmp place) error {
 			if f.readOnly {
-				return c.writeUDIF(tmp, img, f)
+				return c.writeUDIF(tmp, img, f, e)
 			}
-			spec := container.Spec{Format: containerFormat(f.name), Size: img.Size(), BandSize: band}
+			spec := container.Spec{Format: containerFormat(f.name), Size: img.Size(), BandSize: band, Encryption: e}
 			if err := container.Create(tmp.dir, tmp.name, spec); err != nil {
 				return err
 			}
-			dst, err := container.Open(tmp.dir, tmp.name, container.OpenOptions{})
+			dst, err := container.Open(tmp.dir, tmp.name, container.OpenOptions{Passphrase: e.Passphrase})
 			if err != nil {
 				return err
 			}
@@ -71,13 +75,13 @@ func (c *call) convertTo(from, to string, f formatInfo, band int64) (path string
 }
 
 // writeUDIF makes a read-only image.
-func (c *call) writeUDIF(to place, img container.Image, f formatInfo) error {
+func (c *call) writeUDIF(to place, img container.Image, f formatInfo, e container.Encryption) error {
 	level, tasks, err := c.compression(f)
 	if err != nil {
 		return err
 	}
 	p := c.newProgress(img.Size())
-	return container.CreateUDIF(c.ctx, to.dir, to.name, img, container.UDIFSpec{Format: f.name, Level: level, Workers: tasks,
+	return container.CreateUDIF(c.ctx, to.dir, to.name, img, container.UDIFSpec{Format: f.name, Level: level, Workers: tasks, Encryption: e,
 		Progress: func(done, _ int64) { p.at(done) }})
 }
 

@@ -22,6 +22,7 @@ type blank struct {
 	filesystem string // "" for none
 	label      string
 	folders    []string // to be copied into it
+	encryption container.Encryption
 }
 
 // create is the verb of hdiutil.
@@ -35,7 +36,7 @@ func (c *call) create() error {
 		return err
 	}
 	if c.has("-attach") {
-		return c.attachMade(path)
+		return c.attachMade(path, b.encryption.Passphrase)
 	}
 	return c.tellMade(path)
 }
@@ -55,6 +56,12 @@ func (c *call) createSpec() (b blank, f formatInfo, err error) {
 		return b, f, err
 	}
 	b.format = f.name
+	if err := c.plainStdin(); err != nil {
+		return b, f, err
+	}
+	if b.encryption, err = c.encryption(); err != nil {
+		return b, f, err
+	}
 	if b.band, err = c.imageKeys(f); err != nil {
 		return b, f, err
 	}
@@ -202,7 +209,7 @@ func (c *call) make(b blank, f formatInfo, operand string) (path string, err err
 }
 
 func (c *call) makeFilled(p place, b blank, f formatInfo, t tree) error {
-	spec := container.Spec{Format: containerFormat(f.name), Size: b.size, BandSize: b.band}
+	spec := container.Spec{Format: containerFormat(f.name), Size: b.size, BandSize: b.band, Encryption: b.encryption}
 	if err := container.Create(p.dir, p.name, spec); err != nil {
 		return err
 	}
@@ -222,11 +229,11 @@ func (c *call) makeReadOnly(p place, b blank, f formatInfo, t tree) (err error) 
 	if err := c.makeFilled(raw, b, infoOf(container.UDRW), t); err != nil {
 		return err
 	}
-	img, err := container.Open(raw.dir, raw.name, container.OpenOptions{ReadOnly: true})
+	img, err := container.Open(raw.dir, raw.name, container.OpenOptions{ReadOnly: true, Passphrase: b.encryption.Passphrase})
 	if err != nil {
 		return err
 	}
-	return errors.Join(c.writeUDIF(p, img, f), img.Close())
+	return errors.Join(c.writeUDIF(p, img, f, b.encryption), img.Close())
 }
 
 // fill partitions and formats a new container, and copies folders into it.
@@ -234,7 +241,7 @@ func (c *call) fill(p place, b blank, t tree) error {
 	if b.bare && b.filesystem == "" {
 		return nil
 	}
-	img, err := container.Open(p.dir, p.name, container.OpenOptions{})
+	img, err := container.Open(p.dir, p.name, container.OpenOptions{Passphrase: b.encryption.Passphrase})
 	if err != nil {
 		return err
 	}
@@ -300,7 +307,7 @@ func (c *call) formatOurs(part blockdev.Device, b blank) error {
 
 // formatAttached lets a program of the host format the partition, which takes a device.
 func (c *call) formatAttached(p place, b blank) (err error) {
-	a, err := c.env.Attacher.Attach(c.ctx, Request{Image: p.path, NoMount: true})
+	a, err := c.env.Attacher.Attach(c.ctx, Request{Image: p.path, NoMount: true, Passphrase: b.encryption.Passphrase})
 	if err != nil {
 		return err
 	}

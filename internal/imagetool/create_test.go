@@ -59,7 +59,7 @@ func TestCreateRefuses(t *testing.T) {
 		{"format UDZO is not there yet: want one of UDIF, SPARSEBUNDLE, UDTO", "create -size 1m -type udzo a"},
 		{`format "ZIP" is not known`, "create -size 1m -type ZIP a"},
 		{"layout MBRSPUD is not there yet", "create -size 1m -layout MBRSPUD a"},
-		{"option -encryption: encryption is not there yet", "create -size 1m -encryption AES-256 a"},
+		{"an encrypted image takes a passphrase", "create -size 1m -encryption AES-256 a"},
 		{"option -srcdevice: not there yet", "create -srcdevice /dev/null a"},
 		{"file system APFS cannot be made on this system; possible here: ExFAT", "create -size 1m -fs apfs a"},
 		{"file system Journaled HFS+ cannot be made", "create -size 1m -fs JHFS+ a"},

@@ -5,8 +5,6 @@ import (
 	"io"
 	"path/filepath"
 	"strings"
-
-	"dmgbench/internal/container"
 )
 
 // imageFormat is the format of `diskutil image create`.
@@ -32,6 +30,12 @@ func (c *call) createBlank() error {
 		return misused("no size: want --size")
 	}
 	b := blank{format: f.name, label: "Untitled"}
+	if err := c.plainStdin(); err != nil {
+		return err
+	}
+	if b.encryption, err = c.encryption(); err != nil {
+		return err
+	}
 	if b.size, err = parseDiskutilSize(c.value("--size")); err != nil {
 		return misused("option --size: %v", err)
 	}
@@ -131,7 +135,7 @@ func (c *call) infoImage() error {
 		return err
 	}
 	defer p.close()
-	img, err := container.Open(p.dir, p.name, container.OpenOptions{ReadOnly: true})
+	img, err := c.open(p, true)
 	if err != nil {
 		return err
 	}
@@ -141,7 +145,7 @@ func (c *call) infoImage() error {
 	if name == "" {
 		name = f.name
 	}
-	d := list{"Image Format": name, "Format Description": f.description, "Encryption Info": list{"Is Encrypted": false},
+	d := list{"Image Format": name, "Format Description": f.description, "Encryption Info": list{"Is Encrypted": c.secrets.encrypted},
 		"Size Info": list{"Total Bytes": img.Size(), "Sector Count": img.Size() / sector}}
 	if c.has("--extra") {
 		parts, scheme, err := partitions(img)

@@ -44,12 +44,13 @@ const HelperVerb = attach.HelperVerb
 // Main executes one command line, without the name of the program: a verb of
 // hdiutil with its arguments, or "diskutil" and a verb of diskutil's. The result is
 // the exit status: 0 done; 1 not done, or not understood; 16 a volume is busy; 35
-// the image to be resized is in use; 80 the passphrase is wrong or missing; 130 interrupted.
+// the image to be resized is in use; 80 the passphrase is wrong or missing (1 when attaching, as from Apple's); 130 interrupted.
 func Main(ctx context.Context, args []string, env Env) int {
 	if len(args) > 0 && args[0] == HelperVerb && env.Helper != nil {
 		return env.Helper(args[1:])
 	}
 	c := &call{ctx: ctx, env: env.complete(), tool: "hdiutil"}
+	defer c.secrets.wipe()
 	if len(args) > 0 && args[0] == "diskutil" {
 		c.tool, args = "diskutil", args[1:]
 	}
@@ -99,6 +100,7 @@ type call struct {
 	opts     map[string][]string // values by the option's first name; a flag has one empty value
 	operands []string
 	out, err io.Writer
+	secrets  secrets
 }
 
 func (c *call) has(name string) bool { return len(c.opts[name]) > 0 }

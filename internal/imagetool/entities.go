@@ -2,9 +2,12 @@ package imagetool
 
 import (
 	"fmt"
+	"io"
+	"os"
 	"path/filepath"
 
 	"dmgbench/internal/attach"
+	"dmgbench/internal/blockdev"
 	"dmgbench/internal/container"
 	"dmgbench/internal/gpt"
 )
@@ -19,7 +22,7 @@ type entity struct {
 // file cannot be looked at any more has its devices without what is known of them.
 func (c *call) entities(a Attached) []entity {
 	disk := entity{device: whole(a), volume: a.Partition == "" || a.Partition == whole(a) || a.Mode == attach.ModeFUSE}
-	regions, scheme := c.look(a.Image)
+	regions, scheme := c.look(a)
 	if scheme != "GUID" {
 		if len(regions) == 1 {
 			disk.hint = regions[0].hint
@@ -45,23 +48,60 @@ func (c *call) entities(a Attached) []entity {
 	return list
 }
 
-func (c *call) look(path string) ([]region, string) {
-	p, err := at(path)
+// look finds the regions of an attached image. Of an encrypted one the device tells, which shows the content; without a
+// device the passphrase does, if the command was given it.
+func (c *call) look(a Attached) ([]region, string) {
+	if a.Encrypted {
+		if d, err := openDevice(a.Device); err == nil {
+			defer d.Close()
+			return known(d)
+		}
+	}
+	p, err := at(a.Image)
 	if err != nil {
 		return nil, ""
 	}
 	defer p.close()
-	img, err := container.Open(p.dir, p.name, container.OpenOptions{ReadOnly: true})
+	img, err := container.Open(p.dir, p.name, container.OpenOptions{ReadOnly: true, Passphrase: c.secrets.of})
 	if err != nil {
 		return nil, ""
 	}
 	defer img.Close()
-	regions, scheme, err := regions(img)
+	return known(img)
+}
+
+// known are the regions of a device as far as they can be read.
+func known(dev blockdev.Device) ([]region, string) {
+	regions, scheme, err := regions(dev)
 	if err != nil {
 		return nil, ""
 	}
 	return regions, scheme
 }
+
+// attachedDevice is the device of an attached image, for reading.
+type attachedDevice struct {
+	*os.File
+	size int64
+}
+
+func openDevice(path string) (*attachedDevice, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	size, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return &attachedDevice{f, size}, nil
+}
+
+func (d *attachedDevice) Size() int64                        { return d.size }
+func (d *attachedDevice) Discard(int64, int64) error         { return container.ErrReadOnly }
+func (d *attachedDevice) WriteAt([]byte, int64) (int, error) { return 0, container.ErrReadOnly }
+func (d *attachedDevice) Flush() error                       { return nil }
 
 // printAttached prints what attach prints: a line for each device, or the list in the tool's dialect.
 func (c *call) printAttached(a Attached) error {

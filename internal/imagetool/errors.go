@@ -150,7 +150,7 @@ func (c *call) conclude(err error) int {
 	if errors.Is(err, context.Canceled) {
 		status = 130
 	}
-	if errors.Is(err, container.ErrPassphrase) {
+	if errors.Is(err, container.ErrPassphrase) && name != "attach" { // whose status is known, and is 1
 		status = statusAuth
 	}
 	switch {

@@ -45,7 +45,7 @@ func (c *call) infoImageList(a Attached) list {
 	}
 	return list{
 		"autodiskmount": true, "blockcount": a.Size / sector, "blocksize": sector, "diskimages2": false, "hdid-pid": a.HelperPID,
-		"image-encrypted": false, "image-path": a.Image, "image-type": infoOf(a.Format).attached, "owner-uid": c.env.UID, "removable": true,
+		"image-encrypted": a.Encrypted, "image-path": a.Image, "image-type": infoOf(a.Format).attached, "owner-uid": c.env.UID, "removable": true,
 		"system-entities": entities, "writeable": !a.ReadOnly,
 	}
 }
@@ -62,7 +62,7 @@ func (c *call) infoText(all []Attached) error {
 			{"image-path", a.Image}, {"image-alias", a.Image}, {"shadow-path", "<none>"}, {"icon-path", "<none>"},
 			{"image-type", infoOf(a.Format).attached}, {"system-image", "FALSE"}, {"blockcount", strconv.FormatInt(a.Size/sector, 10)},
 			{"blocksize", strconv.Itoa(sector)}, {"writeable", shout(!a.ReadOnly)}, {"autodiskmount", "TRUE"}, {"removable", "TRUE"},
-			{"image-encrypted", "FALSE"}, {"mounting user", userName(c.env.UID)}, {"served by", a.Mode},
+			{"image-encrypted", shout(a.Encrypted)}, {"mounting user", userName(c.env.UID)}, {"served by", a.Mode},
 			{"process ID", strconv.Itoa(a.HelperPID)},
 		} {
 			fmt.Fprintf(c.out, "%-16s: %s\n", l[0], l[1])

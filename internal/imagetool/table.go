@@ -30,9 +30,8 @@ var (
 	asPlist    = option{name: "-plist", help: "prints the result as an XML property list"}
 	puppet     = option{name: "-puppetstrings", help: "prints progress as lines PERCENT:<number> on stdout; -1 is unknown"}
 	stdin      = option{name: "-stdinpass", help: "reads the passphrase of an encrypted image from stdin, up to a NUL or the end; a line end is part of it"}
-	noStdin    = option{name: "-stdinpass", standing: ignored, help: "no encrypted image is made, attached or changed here yet"}
 	askPass    = []option{agent, recover1, cert, pubkey}
-	agent      = option{name: "-agentpass", standing: ignored, help: "nobody is asked for a passphrase: see -stdinpass"}
+	agent      = option{name: "-agentpass", standing: refused, help: "nobody is asked for a passphrase here: want -stdinpass"}
 	recover1   = option{name: "-recover", arg: "KEYCHAIN", standing: refused, help: "there are no keychains here"}
 	cert       = option{name: "-certificate", arg: "FILE", standing: refused, help: "images unlocked by certificates are not there yet"}
 	pubkey     = option{name: "-pubkey", arg: "HASH", standing: refused, help: "images unlocked by certificates are not there yet"}
@@ -43,13 +42,15 @@ var (
 	imagekey   = option{name: "-imagekey", arg: "KEY=VALUE", help: "diskimage-class=CRawDiskImage, for images that are raw anyway"}
 	convertkey = "sparse-band-size=SECTORS, 2048 to 16777216 (1 MiB to 8 GiB), for sparse bundles and sparse images; zlib-level=1 to 9, for UDZO; bzip2-level=1 to 9, for UDBZ"
 	bandkey    = "sparse-band-size=SECTORS, 2048 to 16777216 (1 MiB to 8 GiB); sparse bundles only"
-	encrypt    = option{name: "-encryption", arg: "CIPHER", standing: refused, help: "encryption is not there yet"}
+	encrypt    = option{name: "-encryption", arg: "CIPHER", values: "AES-128 AES-256", optional: true, help: "encrypts the new image, with AES-128 if nothing else is said; the passphrase comes by -stdinpass"}
+	decrypt    = option{name: "-encryption", arg: "CIPHER", values: "AES-128 AES-256", optional: true, standing: ignored, help: "the image says how it is encrypted"}
+	twoStdin   = option{name: "-stdinpass", help: "reads passphrases from stdin, each up to a NUL or the end: of the image if it is encrypted, then of the new one if it is to be; a line end is part of it"}
 	over       = option{name: "-ov", help: "replaces an existing image, once the new one is complete"}
 )
 
 // reading are the options of verbs that read an image.
 func reading(list ...option) []option {
-	return slices.Concat(list, []option{stdin, encrypt, shadow, cacert, insecure, srckey}, askPass)
+	return slices.Concat(list, []option{stdin, decrypt, shadow, cacert, insecure, srckey}, askPass)
 }
 
 func hdiutilVerbs() []*verb {
@@ -81,8 +82,9 @@ func hdiutilVerbs() []*verb {
 			notes:   "UDIF-CRC32 and UDIF-MD5 are what a read-only image of the same content carries: the checksum over the checksums of its parts (boot record, tables, partitions), where free space counts as zeros. The others are over the whole device."},
 		{tool: "hdiutil", name: "isencrypted", short: "say whether an image is encrypted", operands: "IMAGE", min: 1, max: 1, run: (*call).isencrypted, options: []option{asPlist, cacert, insecure}},
 		{tool: "hdiutil", name: "chpass", short: "change the passphrase of an image", operands: "IMAGE", min: 1, max: 1, run: (*call).chpass,
-			options: []option{{name: "-oldstdinpass", standing: ignored, help: "passphrases cannot be changed yet"},
-				{name: "-newstdinpass", standing: ignored, help: "passphrases cannot be changed yet"}, recover1}},
+			options: []option{{name: "-oldstdinpass", help: "reads the present passphrase from stdin, up to a NUL; it is needed"},
+				{name: "-newstdinpass", help: "reads the new passphrase from stdin, after the old one, up to a NUL or the end; it is needed"}, agent, recover1},
+			notes: "The data stays as it is: the keys are wrapped anew. The image must not be attached."},
 		{tool: "hdiutil", name: "unmount", short: "unmount a volume and keep its image attached", operands: "DEVICE|MOUNTPOINT", min: 1, max: 1, run: (*call).unmount,
 			options: []option{{name: "-force", help: "unmounts even if files are open"}}},
 		{tool: "hdiutil", name: "mountvol", short: "mount the volume of an attached image", operands: "DEVICE", min: 1, max: 1, run: (*call).mountvol,
@@ -114,7 +116,7 @@ func createOptions() []option {
 		{name: "-anyowners", also: []string{"-noanyowners"}, standing: ignored, help: "ExFAT knows no owners"},
 		{name: "-fsargs", arg: "ARGS", standing: ignored, help: "arguments for programs of Apple's that make file systems"},
 		{name: "-atomic", also: []string{"-noatomic"}, standing: ignored, help: "what did not succeed is always deleted"},
-		noStdin, encrypt,
+		stdin, encrypt,
 	}, refusedAll("not there yet", "-srcdevice DEVICE", "-uid ID", "-gid ID", "-mode MODE", "-partitionType TYPE", "-align SECTORS",
 		"-library NAME", "-stretch SIZE", "-skipunreadable", "-copyuid USER"), askPass)
 }
@@ -159,7 +161,7 @@ func attachOptions() []option {
 		{name: "-autoopen", also: []string{"-noautoopen", "-autoopenro", "-noautoopenro", "-autoopenrw", "-noautoopenrw"}, standing: ignored, help: "no windows are opened"},
 		{name: "-kernel", also: []string{"-nokernel"}, standing: ignored, help: "what serves an image depends on its format"},
 		{name: "-noidme", also: []string{"-noidmereveal", "-noidmetrash"}, standing: ignored, help: "a feature of the past"},
-		noStdin, encrypt, shadow, cacert, insecure,
+		stdin, decrypt, shadow, cacert, insecure,
 	}, refusedAll("not there yet", "-section SECTION", "-drivekey KEY=VALUE", "-notremovable"), askPass)
 }
 
@@ -181,7 +183,7 @@ func convertOptions() []option {
 		{name: "-imagekey", also: []string{"-tgtimagekey"}, arg: "KEY=VALUE", help: convertkey},
 		{name: "-tasks", arg: "N", help: "how many chunks are compressed at once; the default is one for each processor"},
 		{name: "-pmap", standing: ignored, help: "the device is copied with its partition map"},
-		stdin, encrypt, shadow, cacert, insecure,
+		twoStdin, encrypt, shadow, cacert, insecure,
 	}, refusedAll("not there yet", "-align SECTORS", "-segmentSize SIZE"), askPass)
 }
 

@@ -8,8 +8,9 @@ var commonDiskutil = []option{
 
 var (
 	plistDU   = option{name: "--plist", help: "prints the result as an XML property list"}
-	stdinDU   = option{name: "--stdinpassphrase", also: []string{"--stdinpass"}, standing: ignored, help: "encrypted images are not served by these verbs yet"}
-	encryptDU = option{name: "--encrypt", also: []string{"-e"}, standing: refused, help: "encryption is not there yet"}
+	stdinDU   = option{name: "--stdinpassphrase", also: []string{"--stdinpass"}, help: "reads the passphrase of an encrypted image from stdin, as a line"}
+	twoDU     = option{name: "--stdinpassphrase", also: []string{"--stdinpass"}, help: "reads passphrases from stdin, each as a line: of the image if it is encrypted, then the new one"}
+	encryptDU = option{name: "--encrypt", also: []string{"-e"}, help: "encrypts the new image with AES-256; the passphrase comes by --stdinpassphrase"}
 	sizesDU   = "a number and nothing or B (bytes), K, M, G, T, P, E (decimal), Ki … Ei (binary), S or UAM (sectors of 512 bytes); rounded up to 4096 bytes"
 )
 
@@ -26,7 +27,7 @@ func diskutilVerbs() []*verb {
 		{tool: "diskutil", name: "image create from", short: "make an image of another format with the same content", operands: "SOURCE IMAGE", min: 2, max: 2, run: (*call).createFrom,
 			options: []option{
 				{name: "--format", arg: "FORMAT", help: "here one of: {images}; the default is what the file name says, else RAW"},
-				{name: "--shadow", arg: "FILE", standing: refused, help: "shadow files are not there yet"}, plistDU, stdinDU, encryptDU,
+				{name: "--shadow", arg: "FILE", standing: refused, help: "shadow files are not there yet"}, plistDU, twoDU, encryptDU,
 			}},
 		{tool: "diskutil", name: "image attach", short: "attach an image and mount what is on it", operands: "IMAGE", min: 1, max: 1, run: (*call).attachImage,
 			options: []option{
@@ -46,7 +47,7 @@ func diskutilVerbs() []*verb {
 				{name: "--image-only", help: "leaves partition and volume as they are"}, plistDU, stdinDU,
 			}},
 		{tool: "diskutil", name: "image chpass", short: "change the passphrase of an image", operands: "IMAGE", min: 1, max: 1, run: (*call).chpass,
-			options: []option{stdinDU, plistDU}},
+			options: []option{twoDU, plistDU}},
 		{tool: "diskutil", name: "eject", short: "unmount and detach an image", operands: "DEVICE|MOUNTPOINT", min: 1, max: 1, run: (*call).eject},
 		{tool: "diskutil", name: "help", short: "explain a verb", operands: "[VERB]", max: 3, run: (*call).help},
 	}

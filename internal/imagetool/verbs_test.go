@@ -1,7 +1,6 @@
 package imagetool
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
@@ -265,33 +264,6 @@ func TestChecksums(t *testing.T) {
 	m.refused(1, `"SHA3" is none of`, "checksum -type SHA3 a.dmg")
 }
 
-func TestEncrypted(t *testing.T) {
-	m := newMachine(t)
-	m.do("create -size 8m a")
-	assert.Equal(t, "encrypted: NO\n", m.do("isencrypted a.dmg"))
-	m.refused(1, "Invalid argument: the image is not encrypted", "chpass a.dmg")
-	head := make([]byte, 1024)
-	copy(head, "encrcdsa")
-	binary.BigEndian.PutUint32(head[8:], 2)
-	binary.BigEndian.PutUint32(head[blockAt:], 512)
-	binary.BigEndian.PutUint32(head[keyCountAt:], 1)
-	binary.BigEndian.PutUint32(head[keyTable:], 1)
-	copy(head[uuidAt:], "0123456789abcdef")
-	m.write("e.dmg", string(head))
-	assert.Equal(t, "encrypted: YES\nversion: 2\nblocksize: 512\npassphrase-count: 1\nprivate-key-count: 0\nuuid: 30313233-3435-3637-3839-616263646566\n", m.do("isencrypted e.dmg"))
-	m.do("isencrypted -plist e.dmg")
-	assert.Contains(t, m.out, "<key>encrypted</key>\n\t\t<true/>")
-	m.refused(1, "encrypted images are not there yet", "chpass e.dmg")
-	m.refused(1, "hdiutil: imageinfo failed - ", "imageinfo e.dmg")
-	m.do("create -size 8m b.sparsebundle")
-	m.write("b.sparsebundle/token", string(head))
-	assert.Contains(t, m.do("isencrypted b.sparsebundle"), "encrypted: YES")
-	m.write("old.dmg", strings.Repeat("\x00", 504)+"cdsaencr")
-	assert.Equal(t, "encrypted: YES\nversion: 1\n", m.do("isencrypted old.dmg"))
-	m.write("cut.dmg", "encrcdsa")
-	m.refused(1, "image not recognized", "isencrypted cut.dmg")
-}
-
 func TestVerify(t *testing.T) {
 	m := newMachine(t)
 	m.do("create -size 8m a")
@@ -312,17 +284,4 @@ func TestFilesThatAreNotThere(t *testing.T) {
 	m.do("create -size 8m -layout NONE b")
 	m.refused(1, "there is no ExFAT volume on the image", "ls b.dmg")
 	assert.Equal(t, "text", m.do("cat a.dmg /./x/../file"))
-}
-
-func FuzzEncryptionHeader(f *testing.F) {
-	f.Add(append([]byte("encrcdsa\x00\x00\x00\x02"), make([]byte, 1024)...))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		h, err := parseHeader(b)
-		if err == nil && (h.version != 2 || len(h.uuid) != 36 || h.passphrases+h.certificates > maxKeys) {
-			t.Errorf("%+v of %d bytes", h, len(b))
-		}
-		if bytes.HasPrefix(b, []byte("encrcdsa")) && err == nil && len(b) < keyTable {
-			t.Error("a short header passes")
-		}
-	})
 }

@@ -2,40 +2,12 @@ package imagetool
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"io"
-	"slices"
 	"strconv"
 
 	"dmgbench/internal/container"
 	"dmgbench/internal/container/udif"
 )
-
-// maxPassphrase bounds a passphrase from stdin, in bytes.
-const maxPassphrase = 64 << 10
-
-// open opens an image, with the passphrase from stdin where it needs one and -stdinpass is given.
-func (c *call) open(p place, readOnly bool) (container.Image, error) {
-	o := container.OpenOptions{ReadOnly: readOnly}
-	img, err := container.Open(p.dir, p.name, o)
-	if !errors.Is(err, container.ErrPassphrase) || !c.has("-stdinpass") {
-		return img, err
-	}
-	all, err := io.ReadAll(io.LimitReader(c.env.Stdin, maxPassphrase+1))
-	defer clear(all)
-	if err != nil {
-		return nil, fmt.Errorf("reading the passphrase: %w", err)
-	}
-	o.Passphrase = all
-	if end := slices.Index(all, 0); end >= 0 {
-		o.Passphrase = all[:end]
-	}
-	if len(o.Passphrase) > maxPassphrase {
-		return nil, refuse("the passphrase is longer than %d bytes", maxPassphrase)
-	}
-	return container.Open(p.dir, p.name, o)
-}
 
 // verify checks the stored checksums, which only UDIF images with tables have.
 func (c *call) verify() error {

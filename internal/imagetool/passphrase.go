@@ -1,0 +1,204 @@
+package imagetool
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"dmgbench/internal/container"
+)
+
+// maxPassphrase bounds what is read of passphrases from stdin, in bytes.
+const maxPassphrase = 64 << 10
+
+// secrets are the passphrases of a command line: those on stdin, and which of
+// them are of its images.
+type secrets struct {
+	taken     bool
+	raw       []byte
+	list      [][]byte
+	encrypted bool   // the image that is read is
+	of        []byte // passphrase of the image that is attached next; nil for a plain one
+}
+
+// wipe overwrites them.
+func (s *secrets) wipe() { clear(s.raw) }
+
+// stdinOptions are those that say that stdin has passphrases.
+var stdinOptions = []string{"-stdinpass", "-oldstdinpass", "-newstdinpass", "--stdinpassphrase"}
+
+func (c *call) onStdin() bool {
+	for _, o := range stdinOptions {
+		if c.has(o) {
+			return true
+		}
+	}
+	return false
+}
+
+// secret is passphrase n of stdin, counted from 0, without bytes if there is none. For hdiutil they end with a NUL or the
+// input, and a line end is a part of them; for diskutil they are lines.
+func (c *call) secret(n int) ([]byte, error) {
+	s := &c.secrets
+	if !s.taken && c.onStdin() {
+		if err := c.takeSecrets(); err != nil {
+			return nil, err
+		}
+	}
+	if n >= len(s.list) {
+		return nil, nil
+	}
+	return s.list[n], nil
+}
+
+func (c *call) takeSecrets() error {
+	s := &c.secrets
+	s.taken, s.raw = true, make([]byte, maxPassphrase+1)
+	n, err := io.ReadFull(c.env.Stdin, s.raw)
+	switch {
+	case err == nil:
+		return refuse("the passphrase is longer than %d bytes", maxPassphrase)
+	case !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("reading the passphrase: %w", err)
+	}
+	end := []byte{0}
+	if c.tool == "diskutil" {
+		end = []byte("\n")
+	}
+	s.list = bytes.Split(s.raw[:n], end)
+	for i := range s.list {
+		if c.tool == "diskutil" {
+			s.list[i] = bytes.TrimSuffix(s.list[i], []byte("\r"))
+		}
+	}
+	return nil
+}
+
+// open opens an image, with the passphrase from stdin where it needs one and stdin is said to have it.
+func (c *call) open(p place, readOnly bool) (container.Image, error) {
+	o := container.OpenOptions{ReadOnly: readOnly}
+	img, err := container.Open(p.dir, p.name, o)
+	if !errors.Is(err, container.ErrPassphrase) {
+		return img, err
+	}
+	c.secrets.encrypted = true
+	pass, e := c.secret(0)
+	if e != nil {
+		return nil, e
+	}
+	if len(pass) == 0 {
+		return nil, err
+	}
+	o.Passphrase, c.secrets.of = pass, pass
+	return container.Open(p.dir, p.name, o)
+}
+
+// encryption is that of the image to be made. Its passphrase is the first on stdin that is not one of an image that is
+// read.
+func (c *call) encryption() (e container.Encryption, err error) {
+	switch {
+	case c.tool == "diskutil" && c.has("--encrypt"):
+		e.Cipher = container.AES256
+	case c.has("-encryption"):
+		e.Cipher = container.AES128
+		if c.value("-encryption") != "" {
+			e.Cipher = strings.ToUpper(c.value("-encryption"))
+		}
+	default:
+		return e, nil
+	}
+	if !c.onStdin() {
+		return e, refuse("an encrypted image takes a passphrase, and nobody is asked for it here: want %s", c.stdinOption())
+	}
+	n := 0
+	if c.secrets.encrypted {
+		n = 1
+	}
+	if e.Passphrase, err = c.secret(n); err == nil && len(e.Passphrase) == 0 {
+		err = refuse("no passphrase of the new image on stdin")
+	}
+	return e, err
+}
+
+func (c *call) stdinOption() string {
+	if c.tool == "diskutil" {
+		return "--stdinpassphrase"
+	}
+	return "-stdinpass"
+}
+
+// plainStdin refuses a passphrase for a new image that would not be encrypted.
+func (c *call) plainStdin() error {
+	if c.onStdin() && !c.has("-encryption") && !c.has("--encrypt") {
+		return misused("a passphrase, and no encryption: want %s too", map[bool]string{true: "--encrypt", false: "-encryption"}[c.tool == "diskutil"])
+	}
+	return nil
+}
+
+// isencrypted reads the header of encrypted images, which takes no passphrase.
+func (c *call) isencrypted() error {
+	p, err := c.existing(c.operands[0])
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	h, err := container.EncryptionOf(p.dir, p.name)
+	if err != nil {
+		return err
+	}
+	if h == nil {
+		if c.has("-plist") {
+			return c.printPlist(list{"encrypted": false})
+		}
+		_, err := fmt.Fprintln(c.out, "encrypted: NO")
+		return err
+	}
+	u, certificates := h.UUID, 0
+	uuid := strings.ToUpper(fmt.Sprintf("%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:]))
+	for _, r := range h.Records {
+		if r.Kind == 2 {
+			certificates++
+		}
+	}
+	if c.has("-plist") {
+		return c.printPlist(list{"encrypted": true, "version": h.Version, "uuid": uuid, "blocksize": h.BlockSize,
+			"passphrase-count": h.Passphrases, "private-key-count": certificates, "max-key-count": max(h.Passphrases+certificates, 1)})
+	}
+	_, err = fmt.Fprintf(c.out, "encrypted: YES\nversion: %d\nblocksize: %d\npassphrase-count: %d\nprivate-key-count: %d\nuuid: %s\n",
+		h.Version, h.BlockSize, h.Passphrases, certificates, uuid)
+	return err
+}
+
+// chpass wraps the keys of an image under another passphrase.
+func (c *call) chpass() error {
+	p, err := c.existing(c.operands[0])
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	h, err := container.EncryptionOf(p.dir, p.name)
+	switch {
+	case err != nil:
+		return err
+	case h == nil:
+		return &refusal{words: "Invalid argument: the image is not encrypted"}
+	case c.tool == "hdiutil" && !(c.has("-oldstdinpass") && c.has("-newstdinpass")):
+		return refuse("nobody is asked for a passphrase here: want -oldstdinpass and -newstdinpass")
+	case !c.onStdin():
+		return refuse("nobody is asked for a passphrase here: want %s", c.stdinOption())
+	}
+	old, err := c.secret(0)
+	if err != nil {
+		return err
+	}
+	next, err := c.secret(1)
+	if err == nil && len(next) == 0 {
+		err = refuse("no new passphrase on stdin")
+	}
+	if err != nil {
+		return err
+	}
+	return container.ChangePassphrase(p.dir, p.name, old, next)
+}

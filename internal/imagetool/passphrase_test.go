@@ -1,0 +1,122 @@
+package imagetool
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// told executes a line with something on stdin and expects it to work.
+func (m *machine) told(stdin, line string) string {
+	m.t.Helper()
+	require.Zero(m.t, m.with(stdin, strings.Fields(line)...), "%s: %s", line, m.err)
+	return m.out
+}
+
+func TestPlainImagesHaveNoPassphrase(t *testing.T) {
+	m := newMachine(t)
+	m.do("create -size 8m a")
+	assert.Equal(t, "encrypted: NO\n", m.do("isencrypted a.dmg"))
+	m.refused(1, "Invalid argument: the image is not encrypted", "chpass -oldstdinpass -newstdinpass a.dmg")
+	m.write("old.dmg", strings.Repeat("\x00", 2040)+"cdsaencr")
+	m.refused(1, "cdsaencr v1", "isencrypted old.dmg")
+	m.write("cut.dmg", "encrcdsa")
+	m.refused(1, "image not recognized", "isencrypted cut.dmg")
+	m.refused(1, "want -stdinpass", "create -size 8m -encryption AES-256 b")
+	m.refused(1, "nobody is asked", "create -size 8m -encryption AES-256 -agentpass b")
+	m.refused(1, "a passphrase, and no encryption", "create -size 8m -stdinpass b")
+	m.refused(1, "no passphrase of the new image", "create -size 8m -encryption -stdinpass b")
+	assert.NotZero(t, m.with("p\n", strings.Fields("diskutil image create -e blank --format ASIF --size 8Mi --stdinpass b.asif")...))
+	assert.Contains(t, m.err, "encrypted ASIF")
+	assert.NoFileExists(t, m.path("b.asif"))
+}
+
+func TestEncryptedVerbs(t *testing.T) {
+	for _, test := range []struct{ make, name, cipher string }{
+		{"create -size 8m -fs ExFAT -encryption -stdinpass a", "a.dmg", "AES-128"},
+		{"create -size 8m -fs ExFAT -encryption AES-256 -stdinpass -type SPARSEBUNDLE -imagekey sparse-band-size=2048 a", "a.sparsebundle", "AES-256"},
+		{"create -size 8m -fs ExFAT -type SPARSE -encryption AES-256 -stdinpass a", "a.sparseimage", "AES-256"},
+	} {
+		m := newMachine(t)
+		m.write("src/file", "text")
+		m.told("pass\n", test.make)
+		assert.Regexp(t, `^encrypted: YES\nversion: 2\nblocksize: 512\npassphrase-count: 1\nprivate-key-count: 0\nuuid: [0-9A-F-]{36}\n$`, m.do("isencrypted "+test.name))
+		assert.Contains(t, m.do("isencrypted -plist "+test.name), "<key>encrypted</key>\n\t\t<true/>")
+		m.told("pass\n\x00", "imageinfo -stdinpass "+test.name)
+		assert.Contains(t, m.out, "Encryption: "+test.cipher+"\n")
+		assert.Contains(t, m.out, "ExFAT: untitled\n")
+		for _, wrong := range []string{"pass", "", "\x00pass\n"} {
+			assert.Equal(t, statusAuth, m.with(wrong, "imageinfo", "-stdinpass", test.name))
+			assert.Contains(t, m.err, "hdiutil: imageinfo failed - Authentication error\n")
+		}
+		assert.Equal(t, 1, m.with("wrong", "attach", "-stdinpass", test.name))
+		assert.Contains(t, m.err, "hdiutil: attach failed - Authentication error\n")
+		m.told("pass\n\x00next", "chpass -oldstdinpass -newstdinpass "+test.name)
+		assert.Equal(t, statusAuth, m.with("pass\n\x00next", "chpass", "-oldstdinpass", "-newstdinpass", test.name))
+		m.told("next", "resize -stdinpass -size 12m "+test.name)
+		m.told("next", "ls -stdinpass "+test.name)
+		assert.Contains(t, m.told("next", "imageinfo -stdinpass "+test.name), "Sector Count: 24576\n")
+		assert.Equal(t, 1, m.with("next", "verify", "-stdinpass", test.name))
+		assert.Contains(t, m.err, "has no checksum")
+		if test.name != "a.dmg" {
+			assert.Contains(t, m.told("next", "compact -stdinpass "+test.name), "Reclaimed ")
+		}
+		m.told("next", "attach -stdinpass "+test.name)
+		last := m.at.requests[len(m.at.requests)-1]
+		assert.NotEmpty(t, last.Image)
+		assert.Equal(t, "\x00\x00\x00\x00", string(last.Passphrase), "wiped when the command is over")
+	}
+}
+
+// TestConvertEncrypted goes from each kind to others and back.
+func TestConvertEncrypted(t *testing.T) {
+	m := newMachine(t)
+	m.write("src/file", strings.Repeat("content of a file. ", 9999))
+	m.do("create -srcfolder src -format UDRW plain")
+	want := m.do("checksum -type SHA256 plain.dmg")
+	from, pass := "plain.dmg", ""
+	for i, step := range []struct{ format, cipher, name string }{
+		{"UDSB", "AES-256", "b.sparsebundle"}, {"UDSP", "AES-128", "c.sparseimage"}, {"UDRW", "AES-256", "d.dmg"},
+		{"UDZO", "AES-128", "e.dmg"}, {"UDSB", "", "f.sparsebundle"}, {"UDTO", "AES-128", "g.cdr"}, {"ULFO", "AES-256", "h.dmg"}, {"UDRO", "", "i.dmg"},
+	} {
+		line := "convert " + from + " -format " + step.format + " -o " + step.name
+		input, next := pass, ""
+		if step.cipher != "" {
+			next = "pass" + string(rune('0'+i))
+			line += " -encryption " + step.cipher
+			if pass != "" {
+				input += "\x00"
+			}
+			input += next
+		}
+		if input != "" {
+			line += " -stdinpass"
+		}
+		m.told(input, line)
+		sum := "checksum -type SHA256 " + step.name
+		if step.cipher != "" {
+			sum += " -stdinpass"
+		}
+		assert.Equal(t, want, m.told(next, sum), line)
+		assert.Equal(t, step.cipher != "", strings.Contains(m.do("isencrypted "+step.name), "YES"))
+		from, pass = step.name, next
+	}
+	m.told("pass3", "verify -stdinpass e.dmg")
+	assert.Contains(t, m.err, "is VALID")
+}
+
+// TestDiskutilPassphrases are lines.
+func TestDiskutilPassphrases(t *testing.T) {
+	m := newMachine(t)
+	m.told("one\n", "diskutil image create --encrypt blank --size 8Mi --fs ExFAT --stdinpassphrase a.dmg")
+	m.told("one\r\ntwo\n", "diskutil image --stdinpass create -e from a.dmg b.sparsebundle")
+	assert.Contains(t, m.told("two", "diskutil image info --stdinpassphrase b.sparsebundle"), "Is Encrypted: true\n")
+	m.told("two\nthree\n", "diskutil image --stdinpassphrase chpass b.sparsebundle")
+	assert.Equal(t, statusAuth, m.with("two\n", "diskutil", "image", "info", "--stdinpassphrase", "b.sparsebundle"))
+	assert.Contains(t, m.err, "Error: Failed to get disk image info: Authentication error\n")
+	m.told("three\n", "diskutil image create from --stdinpassphrase b.sparsebundle c.dmg")
+	assert.Equal(t, "encrypted: NO\n", m.do("isencrypted c.dmg"))
+	assert.Contains(t, m.told("three", "diskutil image info --stdinpass b.sparsebundle"), "Sector Count: 16384\n")
+}
