@@ -130,7 +130,7 @@ func ruling(f finding, p float64) string {
 func (s *study) verdict(h *hearing, tests int) result.Claim {
 	c, f := h.claim, h.findings[0]
 	out := result.Claim{ID: c.ID, Says: c.Says, By: c.By, Scope: c.Scope, Verdict: ruling(f, h.adjusted[0]),
-		Reason: reason(f, h.adjusted[0], tests), Evidence: s.evidence(h)}
+		Reason: reason(f, h.adjusted[0], tests), Evidence: s.evidence(h), Required: c.Require}
 	if !h.judged {
 		out.Verdict, out.Here = result.NotMeasured, here(f, out.Reason)
 		out.Reason = fmt.Sprintf("this engine imitates it: the claim is about Apple's own tools, and this run measured %s", s.engineTitle())

@@ -73,9 +73,27 @@ func newSubject(p *plan.Plan, c *result.Case, planned map[string]plan.Case) *sub
 	for _, kv := range c.Keys {
 		sub.keys[kv[0]] = kv[1]
 	}
-	for i := range c.Steps {
-		st := &c.Steps[i]
-		if !c.Counts(st.Round) || st.Error != "" || isCanary(st) {
+	sub.index()
+	return sub
+}
+
+// indexed is a case with its steps, for what needs no plan.
+func indexed(c *result.Case) *subject {
+	sub := &subject{c: c, steps: map[stepKey][]*result.Step{}}
+	sub.index()
+	return sub
+}
+
+// index sorts the steps that count by what they are. Positions in the protocol
+// decide their order, not the order of the records.
+func (sub *subject) index() {
+	counts := map[int]bool{}
+	for _, r := range sub.c.Rounds {
+		counts[r.Round] = sub.c.Counts(r.Round)
+	}
+	for i := range sub.c.Steps {
+		st := &sub.c.Steps[i]
+		if !counts[st.Round] || st.Error != "" || isCanary(st) {
 			continue
 		}
 		k := stepKey{st.Do, st.Phase, st.Cycle}
@@ -84,9 +102,7 @@ func newSubject(p *plan.Plan, c *result.Case, planned map[string]plan.Case) *sub
 		}
 		sub.steps[k] = append(sub.steps[k], st)
 	}
-	// Positions in the protocol decide, not the order of the records.
 	slices.SortStableFunc(sub.order, func(a, b stepKey) int { return firstIndex(sub.steps[a]) - firstIndex(sub.steps[b]) })
-	return sub
 }
 
 func firstIndex(steps []*result.Step) int {

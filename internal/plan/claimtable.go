@@ -199,6 +199,7 @@ var claimTable = table[Claim]{name: "[[claim]]", keys: []key[Claim]{
 	enumKey("scope", func(c *Claim) *string { return &c.Scope }, "apple", "any"),
 	textKey("id", nameText, func(c *Claim) *string { return &c.ID }),
 	textKey("note", anyText, func(c *Claim) *string { return &c.Note }),
+	flagKey("require", func(c *Claim) *bool { return &c.Require }),
 }, finish: finishClaim}
 
 func finishClaim(r *reader, n *node, c *Claim) {

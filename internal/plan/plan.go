@@ -197,12 +197,14 @@ type Operand struct {
 
 // Claim is one sentence that a run can confirm or refute.
 type Claim struct {
-	ID     string // stable; made from the sentence when not given
-	Says   string
-	By     string // author | us
-	Scope  string // apple | any
-	Note   string
-	Assert Assert
+	ID    string // stable; made from the sentence when not given
+	Says  string
+	By    string // author | us
+	Scope string // apple | any
+	Note  string
+	// Require makes a comparison of runs fail where the verdict turns round.
+	Require bool
+	Assert  Assert
 }
 
 // Assert is the test inside a claim. Kind decides which fields matter:

@@ -39,4 +39,6 @@ type Claim struct {
 	Evidence []string `json:"evidence"`
 	// Here is what this run's engine showed where the claim is about another's tools; never a verdict on them.
 	Here string `json:"here,omitempty"`
+	// Required says that a comparison fails where the verdict changes.
+	Required bool `json:"required,omitempty"`
 }

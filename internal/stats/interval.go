@@ -29,6 +29,7 @@ const (
 	MethodOrder       = "exact order statistics"
 	MethodT           = "Student t"
 	MethodWelch       = "Welch t"
+	MethodPooled      = "Student t, spread alike on both sides"
 	MethodLogRatio    = "Student t of log ratios"
 	MethodTrimmed     = "Student t, winsorised variance"
 	MethodBCa         = "BCa bootstrap"

@@ -1,0 +1,244 @@
+package analysis
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"dmgbench/internal/plan"
+	"dmgbench/internal/stats"
+)
+
+// unitValues are the means of the logarithms of the rounds of each unit of
+// replication, in the order of first appearance.
+type unitValues struct {
+	names  []string
+	values []float64
+}
+
+// over averages the rounds of a cell within what of says they belong to.
+func (cell *compareCell) over(of func(compareRound) string) unitValues {
+	sum, n := map[string]float64{}, map[string]float64{}
+	var out unitValues
+	for _, r := range cell.rounds {
+		name := of(r)
+		if n[name] == 0 {
+			out.names = append(out.names, name)
+		}
+		sum[name] += math.Log(r.v)
+		n[name]++
+	}
+	for _, name := range out.names {
+		out.values = append(out.values, sum[name]/n[name])
+	}
+	return out
+}
+
+func bySession(r compareRound) string { return r.session }
+func byRound(r compareRound) string   { return r.round }
+
+// sample is the values of a cell as they are printed.
+func (cell *compareCell) sample() CompareSample {
+	u := cell.over(bySession)
+	out := CompareSample{Rounds: len(cell.rounds), N: cell.n, Sessions: make([]float64, len(u.values))}
+	all := 0.0
+	for i, v := range u.values {
+		out.Sessions[i] = math.Exp(v)
+		all += v
+	}
+	out.Value = math.Exp(all / float64(len(u.values)))
+	return out
+}
+
+// row compares two cells; why says that they have no ratio.
+func (c *comparer) row(a, b *compareCell, side string) (row CompareRow, why string) {
+	row = CompareRow{Case: a.key.id, Phase: a.key.phase, Cycle: a.key.cycle, Op: string(a.key.op), Unit: a.key.op.Unit(), Side: side,
+		Status: RowUnclear, Warnings: []string{}}
+	values := func(cell *compareCell) (out []float64) {
+		for _, r := range cell.rounds {
+			out = append(out, r.v)
+		}
+		return out
+	}
+	x, y := values(a), values(b)
+	if slices.Min(x) <= 0 || slices.Min(y) <= 0 {
+		if slices.Max(x) == 0 && slices.Max(y) == 0 && slices.Min(x) == 0 && slices.Min(y) == 0 {
+			return row, "nothing on both sides: 0 has no ratio"
+		}
+		return row, "a value that is not positive has no ratio"
+	}
+	row.Base, row.Value = a.sample(), b.sample()
+	ct, per, err := contrast(a, b)
+	if err != nil {
+		c.unknown(&row, a, b)
+		return row, ""
+	}
+	row.Ratio = math.Exp(ct.Estimate)
+	p := ct.P(0)
+	row.P = &p
+	worse := c.pWorse(ct, a.key.op)
+	row.Worse = &worse
+	if iv, err := ct.Interval(level); err == nil {
+		row.CI = ciOf(iv, per)
+		row.CI.Low, row.CI.High = math.Exp(iv.Low), math.Exp(iv.High)
+	}
+	if per == perRound {
+		row.Warnings = append(row.Warnings, "both sides were measured in one session, round by round: what another session would show is not known")
+	}
+	c.cautions(&row, a.marks, b.marks)
+	return row, ""
+}
+
+// cautions are what weakens a row without forbidding it.
+func (c *comparer) cautions(row *CompareRow, a, b cellMarks) {
+	if a.filesystem != b.filesystem {
+		row.Warnings = append(row.Warnings, fmt.Sprintf("file system %s against %s", a.filesystem, b.filesystem))
+	}
+	if a.backend != b.backend {
+		row.Warnings = append(row.Warnings, fmt.Sprintf("backend %s against %s", orElse(a.backend, "unknown"), orElse(b.backend, "unknown")))
+	}
+	if row.CI != nil && row.CI.Method == stats.MethodPooled {
+		row.Warnings = append(row.Warnings, fmt.Sprintf("%s against %d: the interval takes it that sessions vary alike on both sides",
+			plural(len(row.Base.Sessions), "session"), len(row.Value.Sessions)))
+	}
+}
+
+// contrast is the difference of the logarithms, b less a, over the units that
+// both sides have several of.
+func contrast(a, b *compareCell) (ct stats.Contrast, per string, err error) {
+	x, y := a.over(bySession), b.over(bySession)
+	if d, shared := common(x, y); shared > 0 {
+		if shared < len(x.names) || shared < len(y.names) { // one side has sessions of its own: neither paired nor apart
+			x, y = only(x, y), only(y, x)
+			d, _ = common(x, y)
+		}
+		if ct, err = stats.MeanContrast(d); err == nil {
+			return ct, perSession, nil
+		}
+		d, _ = common(a.over(byRound), b.over(byRound))
+		ct, err = stats.MeanContrast(d)
+		return ct, perRound, err
+	}
+	if ct, err = stats.WelchContrast(y.values, x.values); err == nil {
+		return ct, perSession, nil
+	}
+	ct, err = stats.PooledContrast(y.values, x.values)
+	return ct, perSession, err
+}
+
+// common are the differences y less x of the units that both have.
+func common(x, y unitValues) (d []float64, n int) {
+	for i, name := range x.names {
+		if j := slices.Index(y.names, name); j >= 0 {
+			d = append(d, y.values[j]-x.values[i])
+		}
+	}
+	return d, len(d)
+}
+
+// only keeps the units of x that y has as well.
+func only(x, y unitValues) (out unitValues) {
+	for i, name := range x.names {
+		if slices.Contains(y.names, name) {
+			out.names, out.values = append(out.names, name), append(out.values, x.values[i])
+		}
+	}
+	return out
+}
+
+// unknown is a row with too few sessions: what was seen, with an interval over
+// the rounds that says so, and no test.
+func (c *comparer) unknown(row *CompareRow, a, b *compareCell) {
+	row.Ratio = row.Value.Value / row.Base.Value
+	row.Status = RowSessionUnknown
+	na, nb := len(row.Base.Sessions), len(row.Value.Sessions)
+	row.Reason = fmt.Sprintf("session effect unknown: %s against %d; three on a side, or two on both, would tell how far sessions differ by themselves",
+		plural(na, "session"), nb)
+	x, y := a.over(byRound), b.over(byRound)
+	ct, err := stats.WelchContrast(y.values, x.values)
+	if err != nil {
+		return
+	}
+	if iv, err := ct.Interval(level); err == nil {
+		row.CI = ciOf(iv, roundsOfSessions)
+		row.CI.Low, row.CI.High = math.Exp(iv.Low), math.Exp(iv.High)
+	}
+}
+
+// roundsOfSessions is the unit of an interval that does not contain how sessions differ.
+const roundsOfSessions = "round within one session a side"
+
+// worseAt is the logarithm of the ratio from which on a change is a regression.
+func (c *comparer) worseAt(q plan.Quantity) float64 {
+	at := math.Log(1 - c.o.Threshold)
+	if info, ok := q.Info(); ok && !info.HigherIsBetter {
+		return math.Log(1 + c.o.Threshold)
+	}
+	return at
+}
+
+// pWorse is the p value of "the ratio is at the threshold", 1 where the ratio is
+// on the better side of it.
+func (c *comparer) pWorse(ct stats.Contrast, q plan.Quantity) float64 {
+	at := c.worseAt(q)
+	if at < 0 && ct.Estimate > at || at > 0 && ct.Estimate < at {
+		return 1
+	}
+	return ct.P(at)
+}
+
+// rule gives every row its status, after Holm over all rows that were tested.
+func (c *comparer) rule() {
+	var tested []*CompareRow
+	var ps, worse []float64
+	for i := range c.out.Rows {
+		if r := &c.out.Rows[i]; r.P != nil {
+			tested, ps, worse = append(tested, r), append(ps, *r.P), append(worse, *r.Worse)
+		}
+	}
+	adjusted, err := stats.Holm(ps)
+	past, errPast := stats.Holm(worse)
+	for i, r := range tested {
+		if err != nil || errPast != nil { // a p value that is none
+			r.P, r.Worse = nil, nil
+			continue
+		}
+		r.Holm, r.Worse = &adjusted[i], &past[i]
+		low, high := 1-c.o.Threshold, 1/(1-c.o.Threshold)
+		switch {
+		case adjusted[i] <= family:
+			r.Status = RowChanged
+		case r.CI != nil && r.CI.Low >= low && r.CI.High <= high:
+			r.Status = RowSame
+		}
+		r.Regressed = past[i] <= family && r.Status == RowChanged && r.CI.Unit == perSession
+	}
+	for i := range c.out.Rows {
+		r := &c.out.Rows[i]
+		r.Better = direction(plan.Quantity(r.Op), r.Ratio)
+		if r.Status == RowUnclear {
+			r.Reason = unclear(r, len(tested))
+		}
+		r.Effect = effect(r)
+	}
+}
+
+// unclear says why a row that was tested tells nothing.
+func unclear(r *CompareRow, tests int) string {
+	if r.P != nil && *r.P <= family && r.Holm != nil {
+		return fmt.Sprintf("%d rows are tested together, and for that it is not clear enough (p = %s, after Holm %s)", tests, showP(*r.P), showP(*r.Holm))
+	}
+	return "the interval contains 1, and is wider than the threshold"
+}
+
+// direction is 1 where a ratio is a change for the better.
+func direction(q plan.Quantity, ratio float64) int {
+	info, ok := q.Info()
+	if !ok || ratio == 1 {
+		return 0
+	}
+	if (ratio > 1) == info.HigherIsBetter {
+		return 1
+	}
+	return -1
+}

@@ -1,0 +1,265 @@
+package analysis
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"dmgbench/internal/plan"
+	"dmgbench/internal/result"
+)
+
+// comparer makes one comparison.
+type comparer struct {
+	o     CompareOptions
+	out   *Comparison
+	sides []*compareSide
+	keys  []string // of cases that make the sides
+}
+
+// compareSide is a side with what was measured of it.
+type compareSide struct {
+	name  string
+	runs  []*result.Result
+	ids   map[string]bool // of the runs, against taking one twice
+	cells map[cellKey]*compareCell
+	order []cellKey
+	lost  []Unpaired // cases without values
+}
+
+// cellKey pairs cells of two sides.
+type cellKey struct {
+	id    string // of the case, without the keys that make the sides
+	phase string
+	cycle int
+	op    plan.Quantity
+}
+
+func newComparer(runs []*result.Result, o CompareOptions) (*comparer, error) {
+	if len(runs) == 0 {
+		return nil, refuse("no run was given")
+	}
+	if o.Threshold == 0 {
+		o.Threshold = DefaultThreshold
+	}
+	if !(o.Threshold > 0 && o.Threshold < 1) {
+		return nil, refuse("a threshold of %v is no share between 0 and 1", o.Threshold)
+	}
+	c := &comparer{o: o, out: &Comparison{Schema: 1, By: append([]string{}, o.By...), Threshold: o.Threshold, Level: level, Ops: []string{},
+		Sides: []CompareSide{}, Differences: []Difference{}, Notes: []string{}, Rows: []CompareRow{}, Unpaired: []Unpaired{},
+		Claims: []ClaimChange{}, Answers: []CompareAnswer{}}}
+	var facts []string
+	for _, name := range o.By {
+		switch {
+		case slices.Contains(CompareFacts, name):
+			facts = append(facts, name)
+		case hasKey(runs, name):
+			c.keys = append(c.keys, name)
+		default:
+			return nil, refuse("no run says its %q", name)
+		}
+	}
+	if err := c.split(runs, facts); err != nil {
+		return nil, err
+	}
+	if err := c.baseline(); err != nil {
+		return nil, err
+	}
+	c.out.Estimator = orElse(o.Estimator, headlineOf(c.sides[0].runs))
+	for _, op := range c.ops() {
+		c.out.Ops = append(c.out.Ops, string(op))
+	}
+	for _, s := range c.sides {
+		c.collect(s)
+	}
+	return c, nil
+}
+
+// hasKey reports whether a case of any run has the key.
+func hasKey(runs []*result.Result, key string) bool {
+	for _, r := range runs {
+		for i := range r.Cases {
+			if _, ok := caseValue(&r.Cases[i], key); ok {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// caseValue is what a case says of a key: of its own, or of its target.
+func caseValue(c *result.Case, key string) (string, bool) {
+	for _, kv := range c.Keys {
+		if kv[0] == key {
+			return kv[1], true
+		}
+	}
+	t := c.Target
+	v := map[string]string{"place": t.Place, "format": t.Format, "encryption": t.Encryption, "filesystem": t.Filesystem,
+		"backend": t.Backend, "target": t.Kind}[key]
+	return v, v != ""
+}
+
+// split puts runs, or cases of runs, into sides.
+func (c *comparer) split(runs []*result.Result, facts []string) error {
+	for i, r := range runs {
+		head := c.runName(i, r)
+		if len(facts) > 0 {
+			head = factsText(r, facts)
+		} else if len(c.keys) > 0 {
+			head = ""
+		}
+		for _, name := range c.namesIn(r, head) {
+			s := c.side(name, len(c.o.By) == 0)
+			if s.ids[r.Run] {
+				return refuse("run %q is given twice", r.Run)
+			}
+			s.ids[r.Run] = true
+			s.runs = append(s.runs, r)
+		}
+	}
+	if len(c.sides) < 2 {
+		if len(c.o.By) > 0 && len(c.sides) == 1 {
+			return refuse("all runs are %q", c.sides[0].name)
+		}
+		return refuse("one run is not compared with anything")
+	}
+	return nil
+}
+
+func (c *comparer) runName(i int, r *result.Result) string {
+	if i < len(c.o.Names) && c.o.Names[i] != "" {
+		return c.o.Names[i]
+	}
+	return orElse(r.Run, fmt.Sprintf("run %d", i+1))
+}
+
+// namesIn are the sides that a run has a part in: one, unless its cases make several.
+func (c *comparer) namesIn(r *result.Result, head string) []string {
+	if len(c.keys) == 0 {
+		return []string{head}
+	}
+	var out []string
+	for i := range r.Cases {
+		if name, ok := c.sideOf(&r.Cases[i], head); ok && !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// sideOf is the name of the side of a case: what the run is, and the values of the keys.
+func (c *comparer) sideOf(k *result.Case, head string) (string, bool) {
+	parts := []string{}
+	if head != "" {
+		parts = append(parts, head)
+	}
+	for _, key := range c.keys {
+		v, ok := caseValue(k, key)
+		if !ok {
+			return "", false
+		}
+		parts = append(parts, v)
+	}
+	return strings.Join(parts, ", "), true
+}
+
+// side finds a side by its name, or makes it; distinct makes another of that name.
+func (c *comparer) side(name string, distinct bool) *compareSide {
+	same := 0
+	for _, s := range c.sides {
+		if s.name == name {
+			if !distinct {
+				return s
+			}
+			same++
+			name = fmt.Sprintf("%s (%d)", strings.TrimSuffix(name, fmt.Sprintf(" (%d)", same)), same+1)
+		}
+	}
+	s := &compareSide{name: name, ids: map[string]bool{}, cells: map[cellKey]*compareCell{}}
+	c.sides = append(c.sides, s)
+	return s
+}
+
+// baseline puts the side that all others are set against first.
+func (c *comparer) baseline() error {
+	want := c.o.Baseline
+	if want == "" {
+		return nil
+	}
+	i := slices.IndexFunc(c.sides, func(s *compareSide) bool { return s.name == want })
+	if i < 0 {
+		i = slices.IndexFunc(c.sides, func(s *compareSide) bool { return s.ids[want] })
+	}
+	if i < 0 {
+		var have []string
+		for _, s := range c.sides {
+			have = append(have, fmt.Sprintf("%q", s.name))
+		}
+		return refuse("%q is no run and no side of these: %s", want, strings.Join(have, ", "))
+	}
+	s := c.sides[i]
+	c.sides = slices.Insert(slices.Delete(c.sides, i, i+1), 0, s)
+	return nil
+}
+
+// headlineOf is the estimator that the runs quote.
+func headlineOf(runs []*result.Result) string {
+	for _, r := range runs {
+		for _, s := range r.Summaries {
+			if perFile(plan.Quantity(s.Op)) && s.Headline != "" {
+				return s.Headline
+			}
+		}
+	}
+	return aggregate
+}
+
+// ops are the quantities to compare.
+func (c *comparer) ops() []plan.Quantity {
+	if len(c.o.Ops) > 0 {
+		return c.o.Ops
+	}
+	var rates, all []plan.Quantity
+	for _, q := range plan.Quantities {
+		all = append(all, q.Name)
+		if rate(q.Name) {
+			rates = append(rates, q.Name)
+		}
+	}
+	for _, s := range c.sides {
+		for _, r := range s.runs {
+			for i := range r.Cases {
+				if slices.ContainsFunc(r.Cases[i].Steps, func(st result.Step) bool { return slices.Contains(rates, plan.Quantity(st.Do)) && !isCanary(&st) }) {
+					return rates
+				}
+			}
+		}
+	}
+	return all
+}
+
+// stretches numbers the sessions of a run as units of replication: those of one
+// boot that follow each other within [samePause] are one, since an interrupted
+// run that is resumed at once has not drawn another session.
+func stretches(r *result.Result) map[int]string {
+	out := map[int]string{}
+	name, last := "", result.Session{}
+	ss := slices.Clone(r.Sessions)
+	slices.SortStableFunc(ss, func(a, b result.Session) int { return a.Index - b.Index })
+	for i, s := range ss {
+		run := orElse(s.Run, r.Run)
+		if i == 0 || run != orElse(last.Run, r.Run) || s.Boot != last.Boot || s.Boot == "" || s.Started.Sub(last.Finished) > samePause {
+			name = fmt.Sprintf("%s\x00%d", run, s.Started.UnixNano())
+			if s.Started.IsZero() {
+				name = fmt.Sprintf("%s\x00%d", run, s.Index)
+			}
+		}
+		out[s.Index], last = name, s
+	}
+	return out
+}
+
+// samePause is how long a run may rest without another session beginning for statistics.
+const samePause = 10 * time.Minute

@@ -1,0 +1,278 @@
+package analysis
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"dmgbench/internal/plan"
+	"dmgbench/internal/result"
+)
+
+// effect says a row in words: "12 % slower (8–16 %)", or "~" and what was seen.
+func effect(r *CompareRow) string {
+	switch r.Status {
+	case RowChanged:
+		return changeText(plan.Quantity(r.Op), r.Ratio, r.CI)
+	case RowSame:
+		return fmt.Sprintf("~ the same within %s", percentUp(max(math.Abs(r.CI.Low-1), math.Abs(r.CI.High-1))))
+	case RowSessionUnknown:
+		return "~ session effect unknown; seen: " + changeText(plan.Quantity(r.Op), r.Ratio, nil)
+	}
+	if r.CI == nil {
+		return "~"
+	}
+	return "~ (" + signedSpan(r.CI.Low-1, r.CI.High-1) + ")"
+}
+
+// changeText is a ratio as a change: a share, or a multiple from twice on.
+func changeText(q plan.Quantity, ratio float64, ci *result.CI) string {
+	up, down, times := changeWords(q)
+	switch {
+	case ratio == 1:
+		return "no change"
+	case ratio >= 2:
+		text := fmt.Sprintf("%s times as %s", show(ratio, "1"), times)
+		if ci != nil {
+			text += fmt.Sprintf(" (%s)", spanText(ci.Low, ci.High, ""))
+		}
+		return text
+	}
+	word, size := up, ratio-1
+	if ratio < 1 {
+		word, size = down, 1-ratio
+	}
+	text := percentText(size, size) + " " + word
+	if ci == nil {
+		return text
+	}
+	low, high := ci.Low-1, ci.High-1
+	if ratio < 1 {
+		low, high = 1-ci.High, 1-ci.Low
+	}
+	if low < 0 {
+		return text + " (" + signedSpan(ci.Low-1, ci.High-1) + ")"
+	}
+	return text + " (" + spanText(100*low, 100*high, " %") + ")"
+}
+
+// changeWords are how a quantity is said to be larger, smaller and a multiple.
+func changeWords(q plan.Quantity) (up, down, times string) {
+	switch {
+	case rate(q):
+		return "faster", "slower", "fast"
+	case strings.HasSuffix(string(q), "_time"):
+		return "longer", "shorter", "long"
+	case q == "bands" || q == "bands_full":
+		return "more", "fewer", "many"
+	case q.Unit() == "B":
+		return "larger", "smaller", "large"
+	}
+	return "higher", "lower", "high"
+}
+
+// percentText writes a share with as many digits as a change of scale wants.
+func percentText(share, scale float64) string {
+	return decimals(100*share, 100*scale) + " %"
+}
+
+// percentUp rounds a share up, for "within".
+func percentUp(share float64) string {
+	x := 100 * share
+	step := 1.0
+	for step > x && step > 0.001 {
+		step /= 10
+	}
+	if x >= 1 {
+		step = 0.1
+	}
+	if x >= 10 {
+		step = 1
+	}
+	return show(math.Ceil(x/step-1e-9)*step, "1") + " %"
+}
+
+// decimals writes x with digits that fit a number of the size of scale.
+func decimals(x, scale float64) string {
+	n := 0
+	for s := math.Abs(scale); s > 0 && s < 10 && n < 4; s *= 10 {
+		n++
+	}
+	text := strconv.FormatFloat(x, 'f', n, 64)
+	if strings.Contains(text, ".") {
+		text = strings.TrimRight(strings.TrimRight(text, "0"), ".")
+	}
+	return text
+}
+
+// spanText writes "8–16 %" with one precision for both ends.
+func spanText(low, high float64, unit string) string {
+	scale := max(math.Abs(low), math.Abs(high))
+	if unit == "" {
+		scale = math.Abs(low) // a multiple is known to about as many digits as its lower end
+	}
+	return decimals(low, scale) + "–" + decimals(high, scale) + unit
+}
+
+// signedSpan writes "−3 to +4 %".
+func signedSpan(low, high float64) string {
+	scale := 100 * max(math.Abs(low), math.Abs(high))
+	sign := func(v float64) string {
+		text := decimals(math.Abs(v), scale)
+		switch {
+		case strings.Trim(text, "0.") == "":
+			return "0"
+		case v < 0:
+			return "−" + text
+		}
+		return "+" + text
+	}
+	return sign(100*low) + " to " + sign(100*high) + " %"
+}
+
+// claims sets the verdicts of the sides beside each other.
+func (c *comparer) claims() {
+	if len(c.keys) > 0 && !slices.ContainsFunc(c.o.By, func(n string) bool { return slices.Contains(CompareFacts, n) }) {
+		return // the sides are cases of the same runs
+	}
+	at := map[string]int{}
+	for i, s := range c.sides {
+		for _, r := range s.runs {
+			for _, k := range r.Claims {
+				j, ok := at[k.ID]
+				if !ok {
+					j = len(c.out.Claims)
+					at[k.ID] = j
+					c.out.Claims = append(c.out.Claims, ClaimChange{ID: k.ID, Says: k.Says, Verdicts: make([]string, len(c.sides))})
+				}
+				out := &c.out.Claims[j]
+				out.Required = out.Required || k.Required
+				out.Verdicts[i] = agreed(out.Verdicts[i], k.Verdict)
+			}
+		}
+	}
+	for i := range c.out.Claims {
+		c.changed(&c.out.Claims[i])
+	}
+}
+
+// agreed is the verdict of several runs of a side: one that decides wins over
+// one that does not, and two that contradict each other decide nothing.
+func agreed(a, b string) string {
+	order := []string{"", result.NotMeasured, result.CannotTell}
+	switch {
+	case a == b:
+		return a
+	case slices.Contains(order, a) && slices.Contains(order, b):
+		return order[max(slices.Index(order, a), slices.Index(order, b))]
+	case slices.Contains(order, a):
+		return b
+	case slices.Contains(order, b):
+		return a
+	}
+	return result.CannotTell
+}
+
+func decisive(v string) bool { return v == result.Holds || v == result.DoesNotHold }
+
+// changed says in what the verdicts on a claim differ from the baseline's.
+func (c *comparer) changed(k *ClaimChange) {
+	words := func(v string) string { return strings.ReplaceAll(orElse(v, "no such claim"), "_", " ") }
+	for i, v := range k.Verdicts[1:] {
+		base := k.Verdicts[0]
+		flip := decisive(base) && decisive(v) && base != v
+		k.Changed = k.Changed || flip
+		if base != v {
+			k.Text = join(k.Text, fmt.Sprintf("%s in %s, %s in %s", words(base), c.sides[0].name, words(v), c.sides[i+1].name))
+		}
+	}
+}
+
+// answer says the outcome for each side in a sentence.
+func (c *comparer) answer() {
+	base := c.sides[0].name
+	for _, s := range c.sides[1:] {
+		a := CompareAnswer{Side: s.name}
+		var worst, best *CompareRow
+		unknown, rows := 0, 0
+		for i := range c.out.Rows {
+			r := &c.out.Rows[i]
+			if r.Side != s.name {
+				continue
+			}
+			rows++
+			switch {
+			case r.Status == RowChanged && r.Better < 0:
+				a.Worse++
+				worst = further(worst, r)
+			case r.Status == RowChanged && r.Better > 0:
+				a.Better++
+				best = further(best, r)
+			case r.Status == RowSame || r.Status == RowChanged:
+				a.Same++
+			default:
+				a.Open++
+				if r.Status == RowSessionUnknown {
+					unknown++
+				}
+			}
+		}
+		a.Text = s.name + " against " + base + ": " + answerText(a, rows, unknown, worst, best)
+		c.out.Answers = append(c.out.Answers, a)
+	}
+}
+
+func further(a, b *CompareRow) *CompareRow {
+	if a == nil || math.Abs(math.Log(b.Ratio)) > math.Abs(math.Log(a.Ratio)) {
+		return b
+	}
+	return a
+}
+
+func answerText(a CompareAnswer, rows, unknown int, worst, best *CompareRow) string {
+	switch {
+	case rows == 0:
+		return "nothing could be paired"
+	case unknown == rows:
+		return "nothing can be said, as too few sessions were measured to know how far sessions differ by themselves"
+	}
+	of := func(n int, word string, at *CompareRow) string {
+		text := fmt.Sprintf("%s in %d of %d", word, n, rows)
+		if at != nil {
+			most := ""
+			if n > 1 {
+				most = ", most of all"
+			}
+			text += fmt.Sprintf("%s (%s, %s: %s)", most, rowName(at), at.Op, at.Effect)
+		}
+		return text
+	}
+	var parts []string
+	if a.Worse > 0 {
+		parts = append(parts, of(a.Worse, "worse", worst))
+	}
+	if a.Better > 0 {
+		parts = append(parts, of(a.Better, "better", best))
+	}
+	if a.Same > 0 {
+		parts = append(parts, of(a.Same, "the same within the threshold", nil))
+	}
+	if a.Open > 0 {
+		parts = append(parts, of(a.Open, "nothing can be said", nil))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// rowName is the case and phase of a row.
+func rowName(r *CompareRow) string {
+	out := r.Case
+	if r.Phase != "" {
+		out += ", " + r.Phase
+	}
+	if r.Cycle > 0 {
+		out += fmt.Sprintf(", cycle %d", r.Cycle)
+	}
+	return out
+}

@@ -1,0 +1,186 @@
+package analysis
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"dmgbench/internal/plan"
+	"dmgbench/internal/result"
+)
+
+// ErrCompare is wrapped by every error of [Compare]: the runs or the options do
+// not make a comparison.
+var ErrCompare = errors.New("there is nothing to compare")
+
+// CompareOptions say what is set against what.
+type CompareOptions struct {
+	// By names the facts ([CompareFacts]) or the keys of cases that make the
+	// sides; with none, every run is a side of its own.
+	By []string
+	// Baseline is the name of a side, or a run of it; "" is the first.
+	Baseline string
+	// Threshold is the share from which a change for the worse is a regression,
+	// and within which two sides count as the same; 0 is [DefaultThreshold].
+	Threshold float64
+	// Ops are the quantities to compare; none are the rates, or all that there
+	// are where no rate was measured.
+	Ops []plan.Quantity
+	// Estimator of rates of files; "" is the headline of the baseline's plan.
+	Estimator string
+	// Names are what to call the runs, where their ids would not do; as many as runs.
+	Names []string
+}
+
+// DefaultThreshold is 5 %.
+const DefaultThreshold = 0.05
+
+// Comparison is what can be said of several runs against each other. Lists are
+// never nil.
+type Comparison struct {
+	Schema      int             `json:"schema"`
+	By          []string        `json:"by"`
+	Threshold   float64         `json:"threshold"`
+	Level       float64         `json:"level"`
+	Estimator   string          `json:"estimator"`
+	Ops         []string        `json:"ops"`
+	Sides       []CompareSide   `json:"sides"` // the baseline first
+	Differences []Difference    `json:"differences"`
+	Notes       []string        `json:"notes"`
+	Rows        []CompareRow    `json:"rows"`
+	Unpaired    []Unpaired      `json:"unpaired"`
+	Claims      []ClaimChange   `json:"claims"`
+	Answers     []CompareAnswer `json:"answers"`
+	Regression  bool            `json:"regression"`
+}
+
+// CompareSide is one of the things that are compared: a run, or all runs that
+// have the same facts.
+type CompareSide struct {
+	Name     string        `json:"name"`
+	Runs     []string      `json:"runs"`
+	Sessions int           `json:"sessions"`
+	Rounds   int           `json:"rounds"`
+	Facts    []CompareFact `json:"facts"`
+}
+
+// CompareFact is one thing that is known of the runs of a side; several values
+// stand for runs that differ in it.
+type CompareFact struct {
+	Name   string   `json:"name"`
+	Values []string `json:"values"`
+}
+
+// Difference is a fact that is not the same on all sides.
+type Difference struct {
+	Fact   string     `json:"fact"`
+	Kind   string     `json:"kind"`   // machine | system | tool | protocol | repetition
+	Values [][]string `json:"values"` // one list a side, in the order of the sides
+}
+
+// Status of a row.
+const (
+	RowChanged        = "changed"         // the interval leaves 1 out, after Holm over all rows
+	RowSame           = "same"            // the interval lies within the threshold
+	RowUnclear        = "unclear"         // neither
+	RowSessionUnknown = "session_unknown" // too few sessions to know how far sessions differ
+)
+
+// CompareRow is one case, phase and quantity of a side against the baseline.
+type CompareRow struct {
+	Case  string `json:"case"`
+	Phase string `json:"phase"`
+	Cycle int    `json:"cycle"`
+	Op    string `json:"op"`
+	Unit  string `json:"unit"` // of the values: B/s | B | s | 1
+	Side  string `json:"side"`
+
+	Base  CompareSample `json:"base"`
+	Value CompareSample `json:"value"`
+
+	Ratio     float64    `json:"ratio"`      // value / base
+	CI        *result.CI `json:"ci"`         // of the ratio
+	P         *float64   `json:"p"`          // two-sided, of "the ratio is 1"
+	Holm      *float64   `json:"p_holm"`     // the same after Holm over all rows
+	Worse     *float64   `json:"p_worse"`    // of "the ratio is at the threshold", after Holm
+	Status    string     `json:"status"`     // changed | same | unclear | session_unknown
+	Effect    string     `json:"effect"`     // in words; begins with ~ where nothing can be said
+	Reason    string     `json:"reason"`     // why nothing can be said
+	Better    int        `json:"better"`     // 1: the change seen is for the better, -1: for the worse, 0: none seen
+	Regressed bool       `json:"regression"` // worse than the threshold, and the interval says so
+	Warnings  []string   `json:"warnings"`
+}
+
+// CompareSample is the values of one side in one row.
+type CompareSample struct {
+	Value    float64   `json:"value"` // geometric mean of the sessions
+	Sessions []float64 `json:"by_session"`
+	Rounds   int       `json:"rounds"`
+	N        int       `json:"n"` // files or steps
+}
+
+// Unpaired is what was measured on one side and cannot be set against the other.
+type Unpaired struct {
+	Case   string `json:"case"`
+	Phase  string `json:"phase"`
+	Cycle  int    `json:"cycle"`
+	Op     string `json:"op"`
+	Side   string `json:"side"`
+	Reason string `json:"reason"`
+}
+
+// ClaimChange is the verdicts on one claim, one a side.
+type ClaimChange struct {
+	ID       string   `json:"id"`
+	Says     string   `json:"says"`
+	Required bool     `json:"required"`
+	Verdicts []string `json:"verdicts"` // "" where the side has no such claim
+	Changed  bool     `json:"changed"`  // from holds to does_not_hold, or back
+	Text     string   `json:"text"`
+}
+
+// CompareAnswer is the outcome for one side in a sentence.
+type CompareAnswer struct {
+	Side   string `json:"side"`
+	Text   string `json:"text"`
+	Worse  int    `json:"worse"`
+	Better int    `json:"better"`
+	Same   int    `json:"same"`
+	Open   int    `json:"open"`
+}
+
+// Compare sets runs against each other. It is a pure function of them and needs
+// no plan; runs that were only folded serve as well as analysed ones, except that
+// they bring no verdicts.
+//
+// What is paired has the same case, phase, cycle and quantity, and the same
+// files; everything else is listed as unpaired with the reason. The unit of
+// replication is the session, since whatever a session was like is in all its
+// rounds: three sessions on both sides are compared by Welch's t of their
+// logarithms, fewer by Student's t with one spread for both sides as long as
+// that has two degrees of freedom. With one session a side nothing is said but
+// what was seen. Sides that were measured in the same sessions (cases of one
+// run, see [CompareOptions.By]) are paired in them.
+func Compare(runs []*result.Result, o CompareOptions) (*Comparison, error) {
+	c, err := newComparer(runs, o)
+	if err != nil {
+		return nil, fmt.Errorf("comparing runs: %w", err)
+	}
+	c.facts()
+	for _, side := range c.sides[1:] {
+		c.pair(side)
+	}
+	if len(c.out.Rows) == 0 && len(c.out.Unpaired) == 0 {
+		return nil, fmt.Errorf("comparing runs: none of %v was measured: %w", c.out.Ops, ErrCompare)
+	}
+	c.rule()
+	c.claims()
+	c.answer()
+	c.out.Regression = slices.ContainsFunc(c.out.Rows, func(r CompareRow) bool { return r.Regressed }) ||
+		slices.ContainsFunc(c.out.Claims, func(k ClaimChange) bool { return k.Required && k.Changed })
+	return c.out, nil
+}
+
+func refuse(format string, args ...any) error {
+	return fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), ErrCompare)
+}

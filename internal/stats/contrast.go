@@ -1,0 +1,93 @@
+package stats
+
+import (
+	"math"
+)
+
+// Contrast is an estimated difference with its standard error, from which its
+// interval and the test against any value follow. With a standard error of zero
+// the estimate is certain: the interval has no width, and p is 0 or 1.
+type Contrast struct {
+	Estimate float64
+	SE       float64 // standard error, 0 or more
+	DF       float64 // degrees of freedom of Student's t, more than 0
+	Method   string  // one of the Method constants
+}
+
+// P is the two-sided p value of "the true difference is at"; NaN if at is.
+func (c Contrast) P(at float64) float64 {
+	d := c.Estimate - at
+	switch {
+	case math.IsNaN(d):
+		return math.NaN()
+	case d == 0:
+		return 1
+	case c.SE == 0:
+		return 0
+	}
+	return tTwoSided(d/c.SE, c.DF)
+}
+
+// Interval is Student's t interval of the difference.
+func (c Contrast) Interval(level float64) (Interval, error) {
+	const doing = "computing interval of a difference"
+	if err := checkLevel(doing, level); err != nil {
+		return Interval{}, err
+	}
+	return around(doing, c.Estimate, c.SE, c.DF, level, c.Method)
+}
+
+// MeanContrast is the mean of at least [MinForT] paired differences.
+func MeanContrast(d []float64) (Contrast, error) {
+	if err := checkValues("averaging differences", d, MinForT); err != nil {
+		return Contrast{}, err
+	}
+	n := float64(len(d))
+	return Contrast{Estimate: mean(d), SE: stdDev(d) / math.Sqrt(n), DF: n - 1, Method: MethodT}, nil
+}
+
+// WelchContrast is the mean of a less the mean of b, as [WelchT] has it: at least
+// [MinForT] values on each side, whose variances may differ. Samples that do not
+// vary have a standard error of zero.
+func WelchContrast(a, b []float64) (Contrast, error) {
+	const doing = "comparing means"
+	if err := checkValues(doing, a, MinForT); err != nil {
+		return Contrast{}, err
+	}
+	if err := checkValues(doing, b, MinForT); err != nil {
+		return Contrast{}, err
+	}
+	na, nb := float64(len(a)), float64(len(b))
+	sa, sb := stdDev(a)/math.Sqrt(na), stdDev(b)/math.Sqrt(nb)
+	c := Contrast{Estimate: mean(a) - mean(b), SE: math.Hypot(sa, sb), DF: na + nb - 2, Method: MethodWelch}
+	if c.SE > 0 { // in shares of the whole variance, so that nothing under- or overflows
+		c.DF = 1 / (math.Pow(sa/c.SE, 4)/(na-1) + math.Pow(sb/c.SE, 4)/(nb-1))
+	}
+	return c, checkResult(doing, c.Estimate, c.SE, c.DF)
+}
+
+// PooledContrast is the mean of a less the mean of b under the assumption that
+// both vary alike (Student's two-sample t). It is for samples that Welch's test
+// is too small for: one side may be a single value, whose spread is then taken
+// from the other. Both together have at least [MinForT] + 1 values, so that the
+// spread has the two degrees of freedom that three values give it.
+func PooledContrast(a, b []float64) (Contrast, error) {
+	const doing = "comparing means of alike spread"
+	for _, xs := range [][]float64{a, b} {
+		if err := checkValues(doing, xs, 1); err != nil {
+			return Contrast{}, err
+		}
+	}
+	na, nb := float64(len(a)), float64(len(b))
+	df := na + nb - 2
+	if df < MinForT-1 {
+		return Contrast{}, &TooFewError{Doing: doing, Have: len(a) + len(b), Need: MinForT + 1}
+	}
+	ma, mb := mean(a), mean(b)
+	sd := math.Sqrt((squaresAbout(a, ma) + squaresAbout(b, mb)) / df)
+	c := Contrast{Estimate: ma - mb, SE: sd * math.Sqrt(1/na+1/nb), DF: df, Method: MethodPooled}
+	if err := checkResult(doing, c.Estimate, c.SE); err != nil {
+		return Contrast{}, err
+	}
+	return c, nil
+}
