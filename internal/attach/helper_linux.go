@@ -108,7 +108,7 @@ const mostOrders = 1 << 20
 
 // server is a mounted FUSE file system and what lies below it.
 type server struct {
-	fuse   *fuse.Server
+	wait   func() // until the file system is unmounted
 	image  container.Image
 	dir    *hostio.Dir
 	volume *volumeFS // nil when the device is served
@@ -143,11 +143,27 @@ func start(o order, pass []byte) (s *server, a answer, err error) {
 	} else if raw, err = newDeviceFS(s.image, o.Parts, a.ReadOnly, s.fails); err != nil {
 		return s, a, err
 	}
-	if s.fuse, err = fuse.NewServer(raw, o.MountAt, mountOptions(o, a.ReadOnly)); err != nil {
-		return s, a, fmt.Errorf("mounting on %q: %w", o.MountAt, err)
+	return s, a, s.mount(raw, o, a.ReadOnly)
+}
+
+// mount shows the file system. A device that the kernel makes a disk of is served by our own loop.
+func (s *server) mount(raw fuse.RawFileSystem, o order, readOnly bool) error {
+	options := mountOptions(o, readOnly)
+	if !o.Volume && os.Geteuid() == 0 {
+		l, err := newLink(raw, o.MountAt, options)
+		if err != nil {
+			return fmt.Errorf("mounting on %q: %w", o.MountAt, err)
+		}
+		s.wait = l.wait
+		return nil
 	}
-	go s.fuse.Serve()
-	return s, a, s.fuse.WaitMount()
+	f, err := fuse.NewServer(raw, o.MountAt, options)
+	if err != nil {
+		return fmt.Errorf("mounting on %q: %w", o.MountAt, err)
+	}
+	s.wait = f.Wait
+	go f.Serve()
+	return f.WaitMount()
 }
 
 // openImage opens the container past the host's page cache; one that cannot be written is opened for reading.
@@ -227,7 +243,7 @@ func (s *server) run(o order) int {
 			s.fails.add("flushing", s.flush())
 		}
 	}()
-	s.fuse.Wait()
+	s.wait()
 	s.fails.add("closing", s.release())
 	word := s.fails.lastWord()
 	data, err := json.Marshal(word)
