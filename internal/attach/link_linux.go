@@ -54,6 +54,9 @@ func newLink(fs fuse.RawFileSystem, at string, o *fuse.MountOptions) (*link, err
 		unix.Close(fd)
 		return nil, err
 	}
+	// With fewer places to run than threads, one that comes back from the kernel would wait until another is found to have
+	// gone there: reading took twice as long.
+	runtime.GOMAXPROCS(linkThreads + runtime.NumCPU())
 	for _, b := range all {
 		l.threads.Go(func() { b.serve(l) })
 	}
