@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"dmgbench/internal/blockdev"
@@ -24,6 +25,9 @@ func Open(dir *hostio.Dir, name string, o OpenOptions) (Image, error) {
 	}
 	if k.format != UDSB {
 		return openFile(dir, name, k, o)
+	}
+	if strings.HasSuffix(strings.ToLower(name), ".backupbundle") && !o.ReadOnly { // somebody's Time Machine
+		return nil, &UnsupportedError{Path: path, Found: "backup bundle", Doing: "opening for writing"}
 	}
 	if k.info.version != 1 && !o.ReadOnly {
 		return nil, &UnsupportedError{Path: path, Doing: "opening for writing",

@@ -168,3 +168,14 @@ func TestBundleVariants(t *testing.T) {
 		assert.Equal(t, "keep", string(got))
 	})
 }
+
+// A backup bundle is somebody's Time Machine: it is only read.
+func TestBackupBundle(t *testing.T) {
+	d := tempDir(t)
+	require.NoError(t, Create(d, "x.backupbundle", Spec{Format: UDSB, Size: 4 << 20}))
+	img, err := Open(d, "x.backupbundle", OpenOptions{ReadOnly: true})
+	require.NoError(t, err)
+	require.NoError(t, img.Close())
+	_, err = Open(d, "x.backupbundle", OpenOptions{})
+	require.ErrorIs(t, err, errors.ErrUnsupported)
+}

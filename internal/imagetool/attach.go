@@ -36,6 +36,9 @@ func (c *call) attachAs(operand string, r Request, policy string) error {
 	}
 	if a == nil {
 		progress := c.newProgress(0)
+		if err := c.checkSums(operand); err != nil {
+			return err
+		}
 		got, err := c.attachNew(r, policy)
 		if err != nil {
 			return err

@@ -65,6 +65,9 @@ func (c *call) resizeTo(operand string, r resizing) error {
 			if err != nil {
 				return err
 			}
+			if _, sealed := img.(container.Tabled); sealed { // there is no other size
+				s.min, s.max = s.current, s.current
+			}
 			return r.print(s.limits)
 		})
 	}

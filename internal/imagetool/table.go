@@ -144,7 +144,6 @@ var (
 )
 
 func attachOptions() []option {
-	const nothingStored = "no checksum is looked at: see verify"
 	return slices.Concat([]option{
 		{name: "-readonly", help: "attaches and mounts without writing"},
 		{name: "-readwrite", help: "the opposite, which is the default"},
@@ -154,8 +153,10 @@ func attachOptions() []option {
 		{name: "-nobrowse", help: "hides the mount from people's file managers"},
 		{name: "-owners", arg: "HOW", values: "on off", help: "whether owners of files are honoured, where the file system has them"},
 		asPlist, puppet, srckey, imagekey,
-		{name: "-verify", also: []string{"-noverify"}, standing: ignored, help: nothingStored},
-		{name: "-ignorebadchecksums", also: []string{"-noignorebadchecksums"}, standing: ignored, help: nothingStored},
+		{name: "-verify", help: "computes the checksums that a read-only image stores, and refuses it if one differs; this is the default"},
+		{name: "-noverify", help: "looks at no checksum"},
+		{name: "-ignorebadchecksums", help: "attaches in spite of a checksum that differs, with a warning"},
+		{name: "-noignorebadchecksums", standing: ignored, help: "the opposite, which is the default"},
 		{name: "-noautofsck", standing: ignored, help: "no file system is checked"},
 		{name: "-autofsck", standing: refused, help: "checking before the mount is not there: run fsck on the device after attaching with -nomount"},
 		{name: "-autoopen", also: []string{"-noautoopen", "-autoopenro", "-noautoopenro", "-autoopenrw", "-noautoopenrw"}, standing: ignored, help: "no windows are opened"},

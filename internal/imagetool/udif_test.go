@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -120,6 +121,29 @@ func TestReadOnlyFormats(t *testing.T) {
 	assert.Contains(t, m.err, "checksum of \"damaged.dmg\" is INVALID\n")
 	assert.Equal(t, 1, m.with("", "verify", "raw.cdr"))
 	assert.Contains(t, m.err, "has no checksum")
+	m.attachesWhatIsWhole()
+}
+
+// attachesWhatIsWhole: attaching looks at the checksums, unless it is told not to.
+func (m *machine) attachesWhatIsWhole() {
+	t := m.t
+	m.write("mnt/keep", "")
+	require.Zero(t, m.with("", "resize", "-limits", "nine.dmg"), m.err)
+	assert.Len(t, slices.Compact(strings.Fields(m.out)), 1, "a read-only image has one size: %s", m.out)
+	for args, status := range map[string]int{"damaged.dmg": 1, "damaged.dmg -verify": 1, "damaged.dmg -verify -noverify": 1, "damaged.dmg -noverify": 0,
+		"damaged.dmg -ignorebadchecksums": 0, "nine.dmg -verify": 0, "raw.cdr -verify": 0} {
+		assert.Equal(t, status, m.with("", append([]string{"attach", "-nomount"}, strings.Fields(args)...)...), "%s: %s", args, m.err)
+		switch {
+		case args == "damaged.dmg -ignorebadchecksums":
+			assert.Contains(t, m.err, "WARNING")
+		case status == 1 && !strings.HasSuffix(args, "-noverify"):
+			assert.Contains(t, m.err, "attach failed - corrupt image")
+		}
+		if status == 0 {
+			require.Len(t, m.at.attached, 1, args)
+			require.Zero(t, m.with("", "detach", m.at.attached[0].Device), m.err)
+		}
+	}
 }
 
 // TestCreateReadOnly makes read-only images of a folder, UDZO if nothing is said.

@@ -1,0 +1,46 @@
+package imagetool
+
+import (
+	"fmt"
+
+	"dmgbench/internal/container"
+	"dmgbench/internal/container/udif"
+)
+
+// checkSums computes the checksums of an image that stores some before hdiutil
+// attaches it. `diskutil image` has no such option, and looks at none.
+func (c *call) checkSums(operand string) error {
+	switch {
+	case c.has("-verify") && c.has("-noverify"):
+		return misused("both -verify and -noverify")
+	case c.tool != "hdiutil" || c.has("-noverify"):
+		return nil
+	}
+	p, err := c.existing(operand)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	img, err := c.open(p, true)
+	if err != nil {
+		return err
+	}
+	defer img.Close()
+	t, ok := img.(container.Tabled)
+	if !ok {
+		return nil
+	}
+	report, err := t.UDIF().Verify(c.ctx, udif.StreamOptions{})
+	if err != nil {
+		return err
+	}
+	bad := report.Err()
+	switch {
+	case bad == nil:
+		return nil
+	case c.has("-ignorebadchecksums"):
+		fmt.Fprintf(c.err, "%s: attach: WARNING: %v\n", c.tool, bad)
+		return nil
+	}
+	return &refusal{words: "corrupt image", err: bad}
+}
