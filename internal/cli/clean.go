@@ -31,7 +31,7 @@ EXIT STATUS
 			if err != nil {
 				return err
 			}
-			return runner.Clean(cmd.Context(), dir, runner.Cleaning{Release: a.release, Also: func(ctx context.Context, w io.Writer) error {
+			return runner.Clean(cmd.Context(), dir, runner.Cleaning{Release: a.release, Clock: a.clock, Also: func(ctx context.Context, w io.Writer) error {
 				return errors.Join(a.cleanMounts(ctx, dir, w), cleanSecrets(ctx, dir, w))
 			}}, a.out)
 		},

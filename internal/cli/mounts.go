@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"dmgbench/internal/hostio"
+	"dmgbench/internal/runner"
 )
 
 // mountsFolder has a folder of mount points for each engine at work, and beside
@@ -115,7 +116,8 @@ func (a *app) cleanMount(ctx context.Context, root *hostio.Dir, id string, w io.
 		return err
 	}
 	defer lock.Close()
-	switch err := lock.TryLock(); {
+	err = runner.Patiently(ctx, a.clock, hostio.ErrLocked, lock.TryLock)
+	switch {
 	case errors.Is(err, hostio.ErrLocked):
 		return nil
 	case err != nil && !errors.Is(err, hostio.ErrUnsupported):

@@ -12,7 +12,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
+	"dmgbench/internal/clock"
 	"dmgbench/internal/hostio"
 	"dmgbench/internal/result"
 )
@@ -118,6 +120,28 @@ type Cleaning struct {
 	Release func(ctx context.Context, folder string) ([]string, error)
 	// Also cleans what others keep beside the registry, behind all runs; nil: nothing.
 	Also func(ctx context.Context, w io.Writer) error
+	// Clock is what locks are waited for on; nil: they are not waited for.
+	Clock clock.Clock
+}
+
+// How long a lock is waited for.
+const (
+	lockTries = 20
+	lockPoll  = 100 * time.Millisecond
+)
+
+// Patiently does something again, for two seconds in all, while it fails with an error
+// that matches held: between its fork and its exec a child that a killed run was
+// starting has the run's locks, and on a busy machine that may take a while.
+func Patiently(ctx context.Context, c clock.Clock, held error, do func() error) error {
+	err := do()
+	for n := 0; n < lockTries && c != nil && errors.Is(err, held); n++ {
+		if e := c.Sleep(ctx, lockPoll); e != nil {
+			return errors.Join(err, e)
+		}
+		err = do()
+	}
+	return err
 }
 
 // release detaches what is below a folder, and says so.
@@ -178,7 +202,11 @@ func (c Cleaning) run(ctx context.Context, stateDir, id string, w io.Writer) err
 	if err != nil {
 		return err
 	}
-	run, err := result.ResumeRun(e.Folder)
+	var run *result.RunDir
+	err = Patiently(ctx, c.Clock, result.ErrBusy, func() (err error) {
+		run, err = result.ResumeRun(e.Folder)
+		return err
+	})
 	goesOn := false
 	switch {
 	case errors.Is(err, result.ErrBusy):

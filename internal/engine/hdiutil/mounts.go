@@ -1,6 +1,7 @@
 package hdiutil
 
 import (
+	"context"
 	"os"
 	"strings"
 
@@ -31,6 +32,8 @@ func parseMountinfo(text string) []Mount {
 type Host struct {
 	Mounts func() ([]Mount, error)
 	Exists func(device string) bool // whether the device has a node
+	// CommandLines are those of all processes but this one, their arguments ended by zero bytes or blanks; nil: not known.
+	CommandLines func(context.Context) []string
 	// Trim discards what the volume mounted on dir does not use, and returns the
 	// bytes. Where that cannot be done it is nil or says errors.ErrUnsupported.
 	Trim func(dir string) (int64, error)

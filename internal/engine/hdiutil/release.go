@@ -15,11 +15,14 @@ import (
 var _ engine.Releaser = (*Engine)(nil)
 
 // Release detaches, by force where it has to, the images below the folder and
-// those mounted below it, whoever attached them, and names them. A missing
-// folder has none. No tool at all is nothing attached.
+// those mounted below it, whoever attached them, and names them; a tool that a killed
+// run has left at work there is waited for. A missing folder has none. No tool at all is nothing attached.
 func (e *Engine) Release(ctx context.Context, dir string) ([]string, error) {
 	dir, err := resolved(dir)
 	if err != nil {
+		return nil, fmt.Errorf("looking for attached images: %w", err)
+	}
+	if err := e.awaitTools(ctx, dir); err != nil {
 		return nil, fmt.Errorf("looking for attached images: %w", err)
 	}
 	var names []string

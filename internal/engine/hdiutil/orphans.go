@@ -1,0 +1,43 @@
+package hdiutil
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"dmgbench/internal/attach"
+)
+
+// How long tools that a killed run had started are waited for, and how often they are looked for.
+const (
+	orphanTime = time.Minute
+	orphanPoll = 50 * time.Millisecond
+)
+
+// awaitTools waits until no tool works below the folder any more: one that a run had
+// started runs on when the run is killed, and would attach an image behind our back.
+// The processes that serve images are none: they end when their image is detached.
+func (e *Engine) awaitTools(ctx context.Context, folder string) error {
+	if e.host.CommandLines == nil {
+		return nil
+	}
+	c := e.d.clock
+	for until := c.Now() + orphanTime; c.Now() < until && working(e.host.CommandLines(ctx), folder); {
+		if err := c.Sleep(ctx, orphanPoll); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// working says whether one of the command lines, arguments ended by zero bytes or
+// blanks, is that of a tool at work on something below the folder.
+func working(lines []string, folder string) bool {
+	for _, line := range lines {
+		tool := strings.Contains(line, "hdiutil") || strings.Contains(line, "diskutil")
+		if tool && strings.Contains(line, folder+"/") && !strings.Contains(line, attach.HelperVerb) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,39 @@
+package runner_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"dmgbench/internal/clock"
+	"dmgbench/internal/runner"
+)
+
+func TestPatiently(t *testing.T) {
+	c := clock.NewVirtual(time.Unix(0, 0))
+	held := errors.New("held")
+	n := 0
+	freedAt := func(at int) func() error {
+		n = 0
+		return func() error {
+			if n++; n < at {
+				return held
+			}
+			return nil
+		}
+	}
+	require.NoError(t, runner.Patiently(t.Context(), c, held, freedAt(4)))
+	assert.Equal(t, 300*time.Millisecond, c.Now())
+	require.ErrorIs(t, runner.Patiently(t.Context(), c, held, freedAt(1000)), held)
+	assert.Equal(t, 21, n)
+	require.ErrorIs(t, runner.Patiently(t.Context(), nil, held, freedAt(2)), held, "without a clock nothing is waited for")
+	require.ErrorIs(t, runner.Patiently(t.Context(), c, held, func() error { n = 0; return fs.ErrNotExist }), fs.ErrNotExist)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, runner.Patiently(ctx, c, held, freedAt(1000)), context.Canceled)
+}
