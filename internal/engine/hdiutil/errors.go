@@ -139,7 +139,7 @@ var byWords = []struct {
 	{"no mountable file systems", NoFileSystem}, {"image not recognized", NotImage}, {"unable to recognize", NotImage},
 	{"not recognized", NotImage}, {"operation not supported", Unsupported}, {"is not supported", Unsupported},
 	{"not compactable", Unsupported}, {"did not recognize", Unsupported}, {"device not configured", NoDevice},
-	{"no child processes", NoHelper}, {"battery", Battery}, {"internal error", Internal}, {"invalid argument", Invalid},
+	{"no child processes", NoHelper}, {"communicate with a helper", NoHelper}, {"drive not detached", Busy}, {"battery", Battery}, {"internal error", Internal}, {"invalid argument", Invalid},
 	{"unknown option", Invalid}, {"usage:", Invalid},
 }
 
@@ -170,6 +170,7 @@ var hints = map[Class]string{
 	Locked:       "another process holds the image: `hdiutil info` lists what is attached",
 	NotPermitted: "allow the terminal full disk access in System Settings, Privacy & Security, or use another folder",
 	Permission:   "use a folder that this user may write to",
+	Auth:         "give the passphrase that the image was made with: DMGBENCH_PASSPHRASE_FILE names a file that holds it",
 	NoSpace:      "make room on the host, or run with --scale",
 	TooLarge:     "the host's file system has a limit: use a place on another one",
 	Battery:      "connect the power adapter, or let the step say battery = \"allow\"",
@@ -196,6 +197,9 @@ func failure(doing, object string, c argv.Command, r proc.Result, err error) *To
 		e.Class, e.Status = Missing, -1
 	case errors.Is(err, ErrNoResult):
 		e.Class = NoResult
+		if classify(0, said) == Auth { // one was seen to fail so, and to end with status 0
+			e.Class = Auth
+		}
 	case err != nil && r.Status == 0:
 		e.Class, e.Status = Unknown, -1
 	default:

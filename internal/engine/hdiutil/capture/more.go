@@ -55,6 +55,11 @@ func (x *session) byDiskutil() {
 		x.attached(k.name, a, func(parse.Attached) { x.ask(k.name+"/info-attached", Info, argv.Info{}) })
 		x.ask(k.name+"/limits", LimitsDU, argv.ResizeImage{Image: c.Image, Passphrase: c.Passphrase})
 		x.ask(k.name+"/resize", "", argv.ResizeImage{Image: c.Image, Size: 2 * small, Passphrase: c.Passphrase})
+		resize := argv.Command{Tool: argv.Diskutil, Verb: "image resize", Args: []string{"image", "resize", "--plist", "--size", fmt.Sprint(3 * small)}}
+		if !k.encrypted { // a passphrase would have to come with it
+			resize.Args = append(resize.Args, c.Image)
+			x.run(k.name+"/resize-plist", "", resize)
+		}
 		x.ask(k.name+"/eject", "", argv.Eject{Device: "/dev/disk987654"})
 		if k.encrypted {
 			x.ask(k.name+"/attach-wrong", "", argv.AttachImage{Image: c.Image, Passphrase: []byte("wrong")})

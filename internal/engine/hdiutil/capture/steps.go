@@ -77,6 +77,7 @@ func (x *session) image(name, image string, pass []byte) {
 		}
 		x.busy(name, at)
 	})
+	x.byMountPoint(name, image, pass)
 	x.log(name)
 	x.attached(name+"/read-only", argv.Attach{Image: image, MountPoint: x.point(name), ReadOnly: true, Passphrase: pass}, nil)
 	x.attached(name+"/no-mount", argv.Attach{Image: image, Passphrase: pass}, nil)
@@ -118,6 +119,15 @@ func (x *session) attached(name string, a builder, f func(parse.Attached)) {
 		}
 	}
 	x.ask(name+"/detach", "", argv.Detach{Device: disk})
+	x.release()
+}
+
+// byMountPoint asks for a detach by the mount point, which some systems refuse where they take the device.
+func (x *session) byMountPoint(name, image string, pass []byte) {
+	r, ok := x.ask(name+"/attach-to-detach", Attach, argv.Attach{Image: image, MountPoint: x.point(name), Passphrase: pass})
+	if at, _, err := parse.Attach(r.Stdout); ok && err == nil && len(at.Mounted()) > 0 {
+		x.run(name+"/detach-mount-point", "", argv.Command{Tool: argv.Hdiutil, Verb: "detach", Args: []string{"detach", at.Mounted()[0]}})
+	}
 	x.release()
 }
 
@@ -201,6 +211,8 @@ func (x *session) readOnly(fs string) {
 	if _, ok := x.ask("source/create", "", source); !ok {
 		return
 	}
+	x.run("convert-plist/convert", "", argv.Command{Tool: argv.Hdiutil, Verb: "convert",
+		Args: []string{"convert", source.Image, "-format", "UDRO", "-plist", "-o", x.path("convert-plist.dmg")}})
 	for _, format := range []string{"UDRW", "UDRO", "UDCO", "UDZO", "UDBZ", "ULFO", "ULMO", "UFBI", "UDTO", "UDSP", "UDSB"} {
 		name := "to-" + strings.ToLower(format)
 		ext := map[string]string{"UDTO": ".cdr", "UDSP": ".sparseimage", "UDSB": ".sparsebundle"}[format]
