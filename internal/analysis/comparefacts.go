@@ -72,6 +72,9 @@ func CompareOps() []string {
 	return out
 }
 
+// Estimators are the names of estimators of a rate that can be quoted.
+func Estimators() []string { return append(slices.Clone(panel), weighted) }
+
 func ofHost(of func(result.Host) string) func(*result.Result) []string {
 	return func(r *result.Result) (out []string) {
 		for _, s := range r.Sessions {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -345,5 +346,31 @@ func BenchmarkCompare(b *testing.B) {
 		if _, err := Compare(runs, CompareOptions{By: []string{"os"}}); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// Every property of a comparison is described, and one that was made is as described.
+func TestComparisonSchema(t *testing.T) {
+	var schema jsonschema.Schema
+	require.NoError(t, json.Unmarshal(ComparisonSchema(), &schema))
+	var walk func(at string, s *jsonschema.Schema)
+	walk = func(at string, s *jsonschema.Schema) {
+		for name, p := range s.Properties {
+			assert.NotEmpty(t, p.Description, "%s.%s", at, name)
+			walk(at+"."+name, p)
+		}
+		if s.Items != nil {
+			walk(at+"[]", s.Items)
+		}
+	}
+	walk("", &schema)
+	resolved, err := schema.Resolve(nil)
+	require.NoError(t, err)
+	for _, factors := range [][]float64{{1}, {1, 0.9, 1.1}} {
+		raw, err := json.Marshal(compared(t, CompareOptions{By: []string{"os"}}, sessionsOf(t, "4", 0.1, factors...), sessionsOf(t, "5", 0.1, factors...)))
+		require.NoError(t, err)
+		var v any
+		require.NoError(t, json.Unmarshal(raw, &v))
+		assert.NoError(t, resolved.Validate(v))
 	}
 }

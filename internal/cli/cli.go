@@ -34,8 +34,8 @@ type app struct {
 }
 
 // Main executes one command line and gives the exit status: 0 all done, 1 error,
-// 2 bad usage or plan, 3 failed or discarded cases, 4 host not fit, 130
-// interrupted. args are without the program's name, env is as of os.Environ.
+// 2 bad usage or plan, 3 failed or discarded cases, 4 host not fit, 5
+// regression, 130 interrupted. args are without the program's name, env is as of os.Environ.
 func Main(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args, env []string) int {
 	if imageTool(args) {
 		return runImageTool(ctx, stdin, stdout, stderr, args)
@@ -71,7 +71,7 @@ folder ($XDG_CONFIG_HOME, else ~/.config; on macOS ~/Library/Application
 Support), or in the file that DMGBENCH_CONFIG names. NO_COLOR takes the colours
 out of what is printed on a terminal.
 
-` + exitText,
+` + strings.Replace(exitText, "  130", "  5    compare found a regression\n  130", 1),
 		Example:       "  dmgbench run quick\n  dmgbench run gold-standard --sets 1 --on /mnt/fast\n  dmgbench report runs/quick-20260101T120000Z",
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -100,7 +100,7 @@ out of what is printed on a terminal.
 func (a *app) commands() []*cobra.Command {
 	return []*cobra.Command{
 		a.newRunCommand(a.runPlans), a.newResumeCommand(a.runResume), a.newPlansCommand(), a.newCheckCommand(),
-		a.newReportCommand(a.runReport), a.newExportCommand(a.runExport),
+		a.newReportCommand(a.runReport), a.newCompareCommand(a.runCompare), a.newExportCommand(a.runExport),
 		a.newSchemaCommand(), a.newDoctorCommand(), a.newCleanCommand(), a.newImageToolCommand(), a.newVersionCommand(),
 	}
 }

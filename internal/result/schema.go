@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -33,23 +34,41 @@ var schemaOnce = sync.OnceValue(func() []byte {
 })
 
 func buildSchema() (*jsonschema.Schema, error) {
-	s, err := jsonschema.For[Result](nil)
+	return schemaOf[Result]("dmgbench result", "What one run of one plan measured and what follows from it. Times are integer nanoseconds, "+
+		"sizes integer bytes, rates bytes per second.", descriptions(describeText), enums)
+}
+
+// SchemaOf is the JSON Schema of another document of schema version 1 that is made
+// of results. describe has a line "Type.property text" for each property that
+// result.json has not; closed are the accepted values of such properties.
+func SchemaOf[T any](title, description, describe string, closed map[string][]any) ([]byte, error) {
+	texts, accepted := descriptions(describeText), maps.Clone(enums)
+	maps.Copy(texts, descriptions(describe))
+	maps.Copy(accepted, closed)
+	s, err := schemaOf[T](title, description, texts, accepted)
 	if err != nil {
 		return nil, err
 	}
-	describe(s, reflect.TypeFor[Result](), descriptions())
+	b, err := json.MarshalIndent(s, "", "  ")
+	return append(b, '\n'), err
+}
+
+func schemaOf[T any](title, description string, texts map[string]string, closed map[string][]any) (*jsonschema.Schema, error) {
+	s, err := jsonschema.For[T](nil)
+	if err != nil {
+		return nil, err
+	}
+	describe(s, reflect.TypeFor[T](), texts, closed)
 	s.Schema = "https://json-schema.org/draft/2020-12/schema"
-	s.Title = "dmgbench result"
-	s.Description = "What one run of one plan measured and what follows from it. Times are integer nanoseconds, " +
-		"sizes integer bytes, rates bytes per second."
+	s.Title, s.Description = title, description
 	s.Properties["schema"].Const = jsonschema.Ptr[any](SchemaVersion)
 	return s, nil
 }
 
-// descriptions are the lines of describe.txt by "Type.property".
-func descriptions() map[string]string {
+// descriptions are lines such as those of describe.txt by "Type.property".
+func descriptions(text string) map[string]string {
 	out := map[string]string{}
-	for line := range strings.Lines(describeText) {
+	for line := range strings.Lines(text) {
 		key, text, ok := strings.Cut(strings.TrimSpace(line), " ")
 		if ok && !strings.HasPrefix(key, "#") {
 			out[key] = strings.TrimSpace(text)
@@ -69,14 +88,14 @@ var enums = map[string][]any{
 
 // describe walks schema and type together. Inference closes every object and
 // allows null for every list; the format does neither.
-func describe(s *jsonschema.Schema, t reflect.Type, texts map[string]string) {
+func describe(s *jsonschema.Schema, t reflect.Type, texts map[string]string, closed map[string][]any) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
 	switch t.Kind() {
 	case reflect.Slice:
 		s.Type, s.Types = "array", nil
-		describe(s.Items, t.Elem(), texts)
+		describe(s.Items, t.Elem(), texts, closed)
 	case reflect.Struct:
 		if t == reflect.TypeFor[time.Time]() {
 			s.Format = "date-time"
@@ -86,9 +105,9 @@ func describe(s *jsonschema.Schema, t reflect.Type, texts map[string]string) {
 		for f := range t.Fields() {
 			name, _ := jsonName(f)
 			p := s.Properties[name]
-			describe(p, f.Type, texts)
+			describe(p, f.Type, texts, closed)
 			p.Description = texts[t.Name()+"."+name]
-			p.Enum = slices.Clone(enums[t.Name()+"."+name])
+			p.Enum = slices.Clone(closed[t.Name()+"."+name])
 		}
 	}
 }

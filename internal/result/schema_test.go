@@ -86,7 +86,7 @@ func TestSchemaAllowsAdditionsAndNothingElse(t *testing.T) {
 
 // Every property is described, and nothing else is.
 func TestDescriptionsAreComplete(t *testing.T) {
-	have := descriptions()
+	have := descriptions(describeText)
 	want := map[string]bool{}
 	var walk func(reflect.Type)
 	walk = func(t reflect.Type) {

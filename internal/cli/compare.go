@@ -1,0 +1,232 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"dmgbench/internal/analysis"
+	"dmgbench/internal/plan"
+	"dmgbench/internal/report"
+	"dmgbench/internal/result"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// exitRegression is of compare alone.
+const exitRegression = 5
+
+var compareFormats = []string{"text", "markdown", "json", "html"}
+
+type compareOptions struct {
+	Runs      []string
+	Baseline  string
+	By        []string
+	Ops       []string
+	Threshold string
+	Estimator string
+	Format    string
+	share     float64
+}
+
+func (o *compareOptions) AddFlags(f *pflag.FlagSet) {
+	f.StringVar(&o.Baseline, "baseline", "", "`run` (or side of --by) that the others are set against (default the first)")
+	f.StringSliceVar(&o.By, "by", nil, "`facts` that make the sides, such as model,os: runs that agree in them are sessions of one side")
+	f.StringSliceVar(&o.Ops, "op", nil, "`quantities` to compare, such as write,read, or all (default the rates)")
+	f.StringVar(&o.Threshold, "threshold", "5%", "`share` from which a change for the worse is a regression")
+	f.StringVar(&o.Estimator, "estimator", "", "`name` of the estimator of rates (default the one that the plan quotes)")
+	f.StringVar(&o.Format, "format", "text", "`form` of what is printed: text, markdown, json or html")
+}
+
+func (o *compareOptions) validate() error {
+	if !slices.Contains(compareFormats, o.Format) {
+		return want("format", o.Format, compareFormats)
+	}
+	if o.Estimator != "" && !slices.Contains(analysis.Estimators(), o.Estimator) {
+		return want("estimator", o.Estimator, analysis.Estimators())
+	}
+	if slices.Contains(o.Ops, "all") {
+		o.Ops = analysis.CompareOps()
+	}
+	for _, op := range o.Ops {
+		if !slices.Contains(analysis.CompareOps(), op) {
+			return want("op", op, append([]string{"all"}, analysis.CompareOps()...))
+		}
+	}
+	digits, percent := strings.CutSuffix(strings.TrimSpace(o.Threshold), "%")
+	share, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
+	if err != nil || !percent || !(share > 0 && share < 100) {
+		return &usageError{err: fmt.Errorf("reading --threshold: %q is no share such as 5%%", o.Threshold),
+			hint: "more than 0% and less than 100%"}
+	}
+	o.share = share / 100
+	return nil
+}
+
+func (a *app) newCompareCommand(runF func(compareOptions) error) *cobra.Command {
+	var o compareOptions
+	cmd := &cobra.Command{
+		Use: "compare RUN...", GroupID: "report", Args: between(1, -1, "RUN"),
+		Short: "set runs against each other; exit 5 on a regression",
+		Long: `Set runs against each other: run folders, or the result.json out of them. What
+has the same case, phase, quantity and files is paired; what has not is listed
+with the reason. What differs between the machines, systems, tools and plans
+stands before any number.
+
+The unit is the session. Whatever a session was like is in all its rounds and
+files, so that one run on each side shows what was seen and decides nothing
+("~ session effect unknown"). Repeat the runs, on another day or after a
+restart, and take them together with --by: all runs that agree in the facts
+named are the sessions of one side. Three on each side are good; two on both,
+or three on one, are the least.
+
+--by takes facts of runs (` + wrapList(analysis.CompareFacts, 78, 32) + `)
+and keys of cases, such as place or format: then the cases of one run are set
+against each other, paired in the sessions that they share.
+
+EXIT STATUS
+  0  compared; nothing is worse past --threshold so clearly that the interval
+     says so
+  1  error
+  2  bad usage, or runs of which nothing can be compared
+  5  a regression: a row whose whole interval lies past --threshold, after Holm
+     over all rows; or a claim with require = true whose verdict turned round`,
+		Example: "  dmgbench compare runs/before runs/after\n" +
+			"  dmgbench compare runs/26.4-* runs/26.5-* --by os --threshold 10%\n" +
+			"  dmgbench compare runs/* --by model,os --baseline runs/26.4-1\n" +
+			"  dmgbench compare runs/three-disks --by place --format markdown",
+		RunE: func(_ *cobra.Command, args []string) error {
+			o.Runs = args
+			if err := o.validate(); err != nil {
+				return err
+			}
+			return runF(o)
+		},
+	}
+	o.AddFlags(cmd.Flags())
+	oneOf(cmd, "format", compareFormats)
+	oneOf(cmd, "by", analysis.CompareFacts)
+	oneOf(cmd, "op", append([]string{"all"}, analysis.CompareOps()...))
+	oneOf(cmd, "estimator", analysis.Estimators())
+	return cmd
+}
+
+// wrapList writes names behind a first column, lines no longer than wide.
+func wrapList(names []string, wide, column int) string {
+	var b strings.Builder
+	for i, n := range names {
+		if i > 0 {
+			b.WriteString(", ")
+			column += 2
+		}
+		if column+len(n)+2 > wide {
+			b.WriteString("\n")
+			column = 0
+		}
+		b.WriteString(n)
+		column += len(n)
+	}
+	return strings.ReplaceAll(b.String(), ", \n", ",\n")
+}
+
+func (a *app) runCompare(o compareOptions) error {
+	var runs []*result.Result
+	for _, path := range o.Runs {
+		r, err := readRun(path)
+		if err != nil {
+			return err
+		}
+		runs = append(runs, r)
+	}
+	opts := analysis.CompareOptions{By: o.By, Baseline: baselineOf(o, runs), Threshold: o.share, Estimator: o.Estimator, Names: runNames(o.Runs, runs)}
+	for _, op := range o.Ops {
+		opts.Ops = append(opts.Ops, plan.Quantity(op))
+	}
+	c, err := analysis.Compare(runs, opts)
+	if errors.Is(err, analysis.ErrCompare) {
+		return &usageError{err: err, hint: "dmgbench help compare says what is compared with what"}
+	}
+	if err != nil {
+		return err
+	}
+	if err := a.renderComparison(c, o.Format); err != nil {
+		return err
+	}
+	if c.Regression {
+		return status(exitRegression)
+	}
+	return nil
+}
+
+// readRun is the result of a run: its result.json, or what plan and journal of an
+// unfinished run say so far.
+func readRun(path string) (*result.Result, error) {
+	if fi, err := os.Stat(path); err == nil && fi.IsDir() {
+		if _, err := os.Lstat(filepath.Join(path, result.ResultFile)); errors.Is(err, os.ErrNotExist) {
+			d, err := result.OpenRun(path)
+			if err != nil {
+				return nil, err
+			}
+			defer d.Close()
+			_, r, err := judge(d)
+			return r, err
+		}
+	}
+	return result.ReadResult(path)
+}
+
+// runNames calls the runs as the command line does, as far as that tells them apart.
+func runNames(paths []string, runs []*result.Result) []string {
+	out := make([]string, len(paths))
+	for i, p := range paths {
+		p = filepath.Clean(p)
+		if filepath.Base(p) == result.ResultFile {
+			p = filepath.Dir(p)
+		}
+		out[i] = strings.TrimSuffix(filepath.Base(p), ".json")
+		if out[i] == "." || out[i] == string(filepath.Separator) {
+			out[i] = runs[i].Run
+		}
+	}
+	for i, n := range out {
+		for k := range out[:i] {
+			if out[k] == n && filepath.Clean(paths[k]) != filepath.Clean(paths[i]) {
+				out[k], out[i] = filepath.Clean(paths[k]), filepath.Clean(paths[i])
+			}
+		}
+	}
+	return out
+}
+
+// baselineOf lets --baseline be a path as well, such as those of the arguments.
+func baselineOf(o compareOptions, runs []*result.Result) string {
+	for i, p := range o.Runs {
+		if o.Baseline != "" && filepath.Clean(p) == filepath.Clean(o.Baseline) {
+			return runs[i].Run
+		}
+	}
+	return o.Baseline
+}
+
+func (a *app) renderComparison(c *analysis.Comparison, format string) error {
+	switch format {
+	case "html":
+		return report.ComparisonHTML(a.out, c)
+	case "markdown":
+		return report.ComparisonMarkdown(a.out, c)
+	case "json":
+		b, err := json.MarshalIndent(c, "", "  ")
+		if err != nil {
+			return fmt.Errorf("encoding the comparison: %w", err)
+		}
+		_, err = a.out.Write(append(b, '\n'))
+		return err
+	}
+	return report.ComparisonText(a.out, c, a.textOptions())
+}

@@ -1,0 +1,240 @@
+package report
+
+import (
+	"bytes"
+	"cmp"
+	_ "embed"
+	"fmt"
+	"html/template"
+	"io"
+	"strings"
+)
+
+// doc is a page without charts: sections of sentences, lists and tables, which
+// all renderings print alike. Its strings are clean.
+type doc struct {
+	Kicker, Title string
+	Lead          []string
+	Sections      []docSection
+}
+
+// docSection is a heading with what stands under it, in this order.
+type docSection struct {
+	ID, Heading string
+	Alert       bool // stands out: it has to be read before the rest
+	Lead        []string
+	Items       []string
+	Table       *table
+	Grid        *docGrid
+	After       []string
+}
+
+// docGrid is a table whose cells open.
+type docGrid struct {
+	Caption string
+	Columns []string
+	Rows    []docGridRow
+}
+
+type docGridRow struct {
+	Name, Note string
+	Cells      []docCell
+}
+
+// docCell is a word with what it rests on.
+type docCell struct {
+	Class, Word, Note string
+	Entries           []docEntry
+}
+
+// docEntry is one piece of evidence; Link is a path relative to the page, "" for none.
+type docEntry struct {
+	Title, Link string
+	Lines       []string
+}
+
+//go:embed page/doc.tmpl
+var docSource string
+
+//go:embed page/doc.css
+var docStyle string
+
+var docTemplate = template.Must(template.New("doc").Parse(docSource))
+
+// docPolicy forbids everything: the page has no script and loads nothing.
+const docPolicy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+
+func (d doc) html(w io.Writer) error {
+	var b bytes.Buffer
+	err := docTemplate.Execute(&b, struct {
+		doc
+		Policy string
+		Style  template.CSS
+	}{d, docPolicy, template.CSS(styleSource + docStyle)})
+	if err != nil {
+		return fmt.Errorf("rendering %q: %w", d.Title, err)
+	}
+	return deliver(w, b.Bytes(), "page", d.Title)
+}
+
+func (d doc) markdown(w io.Writer) error {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "# %s\n\n", md(d.Title))
+	paragraphs := func(list []string) {
+		for _, p := range list {
+			fmt.Fprintf(&b, "%s\n\n", md(p))
+		}
+	}
+	paragraphs(d.Lead)
+	for _, s := range d.Sections {
+		fmt.Fprintf(&b, "## %s\n\n", md(s.Heading))
+		paragraphs(s.Lead)
+		for _, item := range s.Items {
+			fmt.Fprintf(&b, "- %s\n", md(item))
+		}
+		if len(s.Items) > 0 {
+			fmt.Fprintln(&b)
+		}
+		if s.Table != nil {
+			rowsMarkdown(&b, *s.Table)
+		}
+		if s.Grid != nil {
+			gridMarkdown(&b, *s.Grid)
+		}
+		paragraphs(s.After)
+	}
+	return deliver(w, append(bytes.TrimRight(b.Bytes(), "\n"), '\n'), "page", d.Title)
+}
+
+// rowsMarkdown is a table without the heading that [tableMarkdown] gives it.
+func rowsMarkdown(b *bytes.Buffer, t table) {
+	var own bytes.Buffer
+	tableMarkdown(&own, t)
+	_, rows, _ := strings.Cut(own.String(), "\n\n")
+	b.WriteString(strings.TrimRight(rows, "\n") + "\n\n")
+}
+
+func gridMarkdown(b *bytes.Buffer, g docGrid) {
+	fmt.Fprintf(b, "| %s ", md(g.Caption))
+	for _, c := range g.Columns {
+		fmt.Fprintf(b, "| %s ", md(c))
+	}
+	fmt.Fprint(b, "|\n|:---"+strings.Repeat("|:---", len(g.Columns))+"|\n")
+	for _, r := range g.Rows {
+		fmt.Fprintf(b, "| %s ", md(r.Name+zero(r.Note != "", " ("+r.Note+")")))
+		for _, c := range r.Cells {
+			word := zero(c.Word != "", "**"+md(c.Word)+"**")
+			fmt.Fprintf(b, "| %s ", strings.TrimSpace(word+" "+md(c.Note)))
+		}
+		fmt.Fprint(b, "|\n")
+	}
+	fmt.Fprintln(b)
+	for _, r := range g.Rows {
+		for i, c := range r.Cells {
+			for _, e := range c.Entries {
+				fmt.Fprintf(b, "- **%s**, %s, %s\n", md(r.Name), md(g.Columns[i]), md(e.Title))
+				for _, line := range e.Lines {
+					fmt.Fprintf(b, "  - %s\n", md(line))
+				}
+			}
+		}
+	}
+	fmt.Fprintln(b)
+}
+
+func (d doc) text(w io.Writer, o TextOptions) error {
+	t := &textWriter{width: max(60, cmp.Or(o.Width, 80)), color: o.Color}
+	t.wrapped("", t.paint("1", d.Title))
+	for _, p := range d.Lead {
+		t.wrapped("  ", p)
+	}
+	for _, s := range d.Sections {
+		t.heading(s.Heading)
+		for _, p := range s.Lead {
+			t.wrapped("  ", p)
+		}
+		for _, item := range s.Items {
+			t.wrapped("  • ", item)
+		}
+		if s.Table != nil {
+			t.rows(*s.Table)
+		}
+		if s.Grid != nil {
+			t.cells(*s.Grid)
+		}
+		for _, p := range s.After {
+			t.wrapped("  ", p)
+		}
+	}
+	return deliver(w, t.Bytes(), "page", d.Title)
+}
+
+// rows lays a table out; where it is too wide, the first column of a row stands
+// on a line of its own. The last column is wrapped if it is one of words.
+func (w *textWriter) rows(t table) {
+	wide := make([]int, len(t.Columns))
+	for i, c := range t.Columns {
+		wide[i] = width(c.Title)
+		for _, row := range t.Rows {
+			wide[i] = max(wide[i], width(row[i].Text))
+		}
+	}
+	last := len(wide) - 1
+	middle := 0
+	for _, n := range wide[1:last] {
+		middle += n + 2
+	}
+	split := 4+wide[0]+middle+wide[last] > w.width
+	line := func(cells []string, styles []string) {
+		head := "  " + cells[0] + strings.Repeat(" ", max(wide[0]-width(cells[0]), 0)) + "  "
+		if split {
+			w.wrapped("  ", cells[0])
+			head = "      "
+		}
+		for i := 1; i < last; i++ {
+			pad := strings.Repeat(" ", max(wide[i]-width(cells[i]), 0))
+			if t.Columns[i].Text {
+				head += cells[i] + pad + "  "
+			} else {
+				head += pad + cells[i] + "  "
+			}
+		}
+		text := cells[last]
+		if styles[last] != "" {
+			text = w.paint(styles[last], text)
+		}
+		if text == "" {
+			fmt.Fprintln(w, strings.TrimRight(head, " "))
+			return
+		}
+		w.wrapped(head, text)
+	}
+	titles := make([]string, len(wide))
+	for i, c := range t.Columns {
+		titles[i] = c.Title
+	}
+	if strings.Join(titles[1:], "") != "" {
+		line(titles, make([]string, len(wide)))
+	}
+	for _, row := range t.Rows {
+		texts, styles := make([]string, len(wide)), make([]string, len(wide))
+		for i, c := range row {
+			texts[i], styles[i] = c.Text, map[string]string{"warn": "31", "good": "32", "muted": "2"}[c.Class]
+		}
+		line(texts, styles)
+	}
+}
+
+// cells prints a grid as a list: a row, and below it one line for each column.
+func (w *textWriter) cells(g docGrid) {
+	for _, r := range g.Rows {
+		w.wrapped("  ", w.paint("36", r.Name)+zero(r.Note != "", " ("+r.Note+")"))
+		for i, c := range r.Cells {
+			if c.Word == "" {
+				continue
+			}
+			word := w.paint(verdictStyle[c.Class], c.Word) + strings.Repeat(" ", max(14-width(c.Word), 1))
+			w.wrapped("    "+word, g.Columns[i]+zero(c.Note != "", ": "+c.Note))
+		}
+	}
+}
