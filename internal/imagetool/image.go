@@ -1,10 +1,7 @@
 package imagetool
 
 import (
-	"bytes"
 	"errors"
-	"fmt"
-	"io"
 	"io/fs"
 	"path/filepath"
 	"strings"
@@ -230,61 +227,8 @@ func exfatOn(dev blockdev.Device) (*exfat.Volume, error) {
 	return nil, refuse("there is no ExFAT volume on the image")
 }
 
-// copyBlock is the unit of copying, zeroBlock that of leaving zeros out; bytes.
-const (
-	copyBlock = 4 << 20
-	zeroBlock = 64 << 10
-)
-
 // copyDevice copies what is not zero. present says whether anything of a range can be other than zero.
 func (c *call) copyDevice(src, dst blockdev.Device, present func(off, n int64) bool) error {
-	buf, err := hostio.AlignedBuffer(copyBlock)
-	if err != nil {
-		return err
-	}
-	defer buf.Free()
-	zero := make([]byte, zeroBlock)
 	progress := c.newProgress(src.Size())
-	for off := int64(0); off < src.Size(); off += copyBlock {
-		if err := c.canceled(); err != nil {
-			return err
-		}
-		part := buf.Bytes()[:min(copyBlock, src.Size()-off)]
-		progress.at(off)
-		if !present(off, int64(len(part))) {
-			continue
-		}
-		if n, err := src.ReadAt(part, off); err != nil && (n < len(part) || !errors.Is(err, io.EOF)) {
-			return fmt.Errorf("reading %d bytes at %d: %w", len(part), off, err)
-		}
-		if err := writeNonZero(dst, part, off, zero); err != nil {
-			return err
-		}
-	}
-	progress.at(src.Size())
-	return dst.Flush()
-}
-
-// writeNonZero writes runs of blocks that are not zero, each with one call.
-func writeNonZero(dst blockdev.Device, part []byte, off int64, zero []byte) error {
-	for at := 0; at < len(part); {
-		end := at
-		for end < len(part) {
-			piece := part[end:min(end+len(zero), len(part))]
-			if bytes.Equal(piece, zero[:len(piece)]) {
-				break
-			}
-			end += len(piece)
-		}
-		if end > at {
-			if _, err := dst.WriteAt(part[at:end], off+int64(at)); err != nil {
-				return fmt.Errorf("writing %d bytes at %d: %w", end-at, off+int64(at), err)
-			}
-		}
-		at = max(end, at+1)
-		if end < len(part) {
-			at = min(end+len(zero), len(part))
-		}
-	}
-	return nil
+	return container.Copy(c.ctx, dst, src, container.CopyOptions{Present: present, Progress: progress.at})
 }

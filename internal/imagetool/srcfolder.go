@@ -149,7 +149,7 @@ func (t tree) copyTo(c *call, part blockdev.Device) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, v.Unmount()) }()
-	buf, err := hostio.AlignedBuffer(copyBlock)
+	buf, err := hostio.AlignedBuffer(4 << 20)
 	if err != nil {
 		return err
 	}

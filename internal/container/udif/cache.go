@@ -1,6 +1,7 @@
 package udif
 
 import (
+	"math/bits"
 	"sync"
 	"sync/atomic"
 )
@@ -14,8 +15,15 @@ type cache struct {
 	limit  int64
 	used   atomic.Int64
 	shards [cacheShards]shard
-	spare  sync.Pool // of *[]byte: buffers of dropped chunks
+	spare  [maxClass + 1]sync.Pool // of *[]byte: buffers of dropped chunks, by class
 }
+
+// maxClass is the class of the largest chunks. Buffers are a power of two long: images whose chunks have all lengths would
+// otherwise find none of the right one, and leave so much behind that the heap grows to many times the cache.
+const maxClass = 26
+
+// class is that of the buffers for so many bytes: 1 << class is the least power of two that holds them.
+func class(length int64) int { return bits.Len64(uint64(max(length, 1) - 1)) }
 
 type shard struct {
 	mu      sync.Mutex
@@ -89,7 +97,7 @@ func (c *cache) publish(e *entry, data []byte, err error) {
 	}
 	s.mu.Unlock()
 	if err == nil {
-		c.used.Add(int64(len(data)))
+		c.used.Add(int64(cap(data)))
 	}
 	close(e.ready)
 }
@@ -135,7 +143,7 @@ func (c *cache) dropOldest(s *shard) bool {
 	}
 	s.mu.Unlock()
 	if found {
-		c.used.Add(-int64(len(e.data)))
+		c.used.Add(-int64(cap(e.data)))
 		c.free(e)
 	}
 	return found
@@ -145,16 +153,17 @@ func (c *cache) dropOldest(s *shard) bool {
 func (c *cache) free(e *entry) {
 	if data := e.data; data != nil {
 		e.data = nil
-		c.spare.Put(&data)
+		c.spare[class(int64(cap(data)))].Put(&data)
 	}
 }
 
-// buffer is a slice of that length with any content.
+// buffer is a slice of that length, at most MaxChunk, with any content.
 func (c *cache) buffer(length int64) []byte {
-	if spare, _ := c.spare.Get().(*[]byte); spare != nil && int64(cap(*spare)) >= length {
+	k := class(length)
+	if spare, _ := c.spare[k].Get().(*[]byte); spare != nil {
 		return (*spare)[:length]
 	}
-	return make([]byte, length)
+	return make([]byte, length, 1<<k)
 }
 
 // clear drops everything that is idle.

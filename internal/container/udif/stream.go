@@ -62,6 +62,20 @@ func (im *Image) Stream(ctx context.Context, o StreamOptions, deliver func(Piece
 	return nil
 }
 
+// Scatter is Stream in any order: each worker hands what it has decoded to do at once, so that do runs on all of them at
+// the same time, and the bytes are still in its processor's cache.
+func (im *Image) Scatter(ctx context.Context, o StreamOptions, do func(Piece) error) error {
+	err := im.pass(ctx, o, func(s *slot) {
+		if s.err = im.load1(s); s.err == nil {
+			s.err = do(s.Piece)
+		}
+	}, func(s *slot) error { return s.err })
+	if err != nil {
+		return fmt.Errorf("decoding the image: %w", err)
+	}
+	return nil
+}
+
 // Copy writes the whole device to w, zeros too.
 func (im *Image) Copy(ctx context.Context, w io.Writer, o StreamOptions) error {
 	return im.Stream(ctx, o, func(p Piece) error {

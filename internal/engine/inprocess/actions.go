@@ -1,11 +1,9 @@
 package inprocess
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 
 	"dmgbench/internal/blockdev"
@@ -38,36 +36,6 @@ func (c *image) Convert(ctx context.Context, dir *hostio.Dir, name string, s eng
 		return nil, errors.Join(fmt.Errorf("converting %q: %w", c.file, err), container.Remove(dir, file))
 	}
 	return made, nil
-}
-
-const copyBlock = 1 << 20
-
-func copyDevice(ctx context.Context, src, dst blockdev.Device) error {
-	buf, err := hostio.AlignedBuffer(copyBlock)
-	if err != nil {
-		return err
-	}
-	defer buf.Free()
-	zero := make([]byte, 64<<10)
-	for off := int64(0); off < src.Size(); off += copyBlock {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		part := buf.Bytes()[:min(copyBlock, src.Size()-off)]
-		if n, err := src.ReadAt(part, off); err != nil && (n < len(part) || !errors.Is(err, io.EOF)) {
-			return err
-		}
-		for at := 0; at < len(part); at += len(zero) {
-			piece := part[at:min(at+len(zero), len(part))]
-			if bytes.Equal(piece, zero[:len(piece)]) {
-				continue
-			}
-			if _, err := dst.WriteAt(piece, off+int64(at)); err != nil {
-				return err
-			}
-		}
-	}
-	return dst.Flush()
 }
 
 // Check looks at the container and its partition table ("container"), at the

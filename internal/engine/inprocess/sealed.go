@@ -68,7 +68,7 @@ func convert(ctx context.Context, src container.Image, dir *hostio.Dir, file, se
 	if err != nil {
 		return err
 	}
-	err = copyDevice(ctx, src, dst)
+	err = container.Copy(ctx, dst, src, container.CopyOptions{})
 	return errors.Join(err, dst.Close())
 }
 
