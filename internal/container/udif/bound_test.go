@@ -294,3 +294,41 @@ func TestOrdered(t *testing.T) {
 		assert.LessOrEqual(t, len(got), 100)
 	}
 }
+
+// TestScatter delivers each piece once, whole, in any order, and stops at the first error.
+func TestScatter(t *testing.T) {
+	device := content(6<<20, 3)
+	im := open(t, write(t, device, WriteOptions{Format: UDZO, ChunkSectors: 256}), Options{Workers: 3})
+	got := make([]byte, len(device))
+	var mu sync.Mutex
+	covered, last := int64(0), int64(0)
+	require.NoError(t, im.Scatter(t.Context(), StreamOptions{Progress: func(done, _ int64) {
+		assert.Greater(t, done, last)
+		last = done
+	}}, func(p Piece) error {
+		mu.Lock()
+		defer mu.Unlock()
+		covered += p.Length
+		copy(got[p.Offset:p.Offset+p.Length], p.Data)
+		return nil
+	}))
+	assert.Equal(t, im.Size(), covered)
+	assert.Equal(t, im.Size(), last)
+	assert.Equal(t, device, got)
+	boom := errors.New("boom")
+	require.ErrorIs(t, im.Scatter(t.Context(), StreamOptions{}, func(Piece) error { return boom }), boom)
+}
+
+// TestClass finds buffers of any length again.
+func TestClass(t *testing.T) {
+	var c cache
+	for _, n := range []int64{1, 2, 511, 512, 513, 1 << 20, 1<<20 + 1, MaxChunk} {
+		b := c.buffer(n)
+		assert.Len(t, b, int(n))
+		assert.Less(t, int64(cap(b)), 2*n+1)
+		e := &entry{data: b}
+		c.free(e)
+		assert.Nil(t, e.data)
+		assert.Len(t, c.buffer(n), int(n))
+	}
+}

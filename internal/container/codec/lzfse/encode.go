@@ -13,19 +13,20 @@ const (
 	minLZFSE = 4096 // shorter inputs become LZVN
 )
 
-// Sizes of the match finder's tables, in bits: long ones find matches of 8 bytes and more, short ones those of 5.
+// Of the match finder: a row of the latest positions for each hash of four bytes.
 const (
-	longBits  = 16
-	shortBits = 15
-	skipShift = 7 // misses in a row, as a power of two, after which the finder looks at one position less
+	rowBits   = 15
+	rowLength = 4
+	skipShift = 7  // misses in a row, as a power of two, after which the finder looks at one position less
+	enough    = 48 // bytes of a match that is taken without looking for a better one
+	worth     = 8  // least score of a match, see score
 )
 
 // encoder is the state of one Encode, pooled: what the match finder knows, and the block that it is filling.
 type encoder struct {
 	src   []byte
 	out   []byte
-	long  [1 << longBits]uint32
-	short [1 << shortBits]uint32
+	rows  [1 << rowBits][rowLength]uint32
 	block block
 	lzvn  lzvnEncoder
 }
@@ -82,66 +83,90 @@ func (e *encoder) store(from, to int) {
 	}
 }
 
+// found is a match: length bytes from src[from:].
+type found struct{ from, length, score int }
+
+// score estimates the bits that a match saves: what its bytes cost as literals, less what tells its distance.
+func score(length, distance int) int { return 6*length - bits.Len(uint(distance)) }
+
 // encode finds the matches of the whole input and writes them block by block.
 //
-// Two hash tables hold the last position of each 8 and each 5 bytes; the longer match is preferred, and a short one
-// gives way to a long one that begins a byte later. The previous distance is tried first, since it costs next to
-// nothing. Where nothing matches, the steps grow, so that random bytes pass quickly.
+// The best of the latest positions with the same four bytes is taken, unless the next byte begins a better match. The
+// previous distance is tried first, since it costs next to nothing. Where nothing matches, the steps grow, so that
+// random bytes pass quickly.
 func (e *encoder) encode() {
-	clear(e.long[:])
-	clear(e.short[:])
+	clear(e.rows[:])
 	e.block.reset()
 	src, anchor, last := e.src, 0, 0
 	limit := len(src) - 16 // 8 bytes can be read from every position that the finder looks at, and from the next one
 	for at := 1; at < limit; {
-		v := binary.LittleEndian.Uint64(src[at:])
-		long, short := hashLong(v), hashShort(v)
-		candidate, other := int(e.long[long]), int(e.short[short])
-		e.long[long], e.short[short] = uint32(at), uint32(at)
-		from := 0
-		switch {
-		case last > 0 && binary.LittleEndian.Uint32(src[at+1-last:]) == uint32(v>>8):
-			at++
-			from = at - last
-		case at-candidate <= maxD && binary.LittleEndian.Uint64(src[candidate:]) == v:
-			from = candidate
-		case at-other <= maxD && (binary.LittleEndian.Uint64(src[other:])^v)<<24 == 0:
-			from = other
-			next := binary.LittleEndian.Uint64(src[at+1:])
-			h := hashLong(next)
-			better := int(e.long[h])
-			e.long[h] = uint32(at + 1)
-			if at+1-better <= maxD && binary.LittleEndian.Uint64(src[better:]) == next {
-				at, from = at+1, better
-			}
-		default:
+		m := e.find(at, last)
+		if m.score < worth {
 			at += 1 + (at-anchor)>>skipShift
 			continue
 		}
-		distance := at - from
+		for m.length < enough && at+1 < limit {
+			next := e.find(at+1, last)
+			if next.score <= m.score+4 {
+				break
+			}
+			at, m = at+1, next
+		}
+		distance, from, end := at-m.from, m.from, at+m.length
 		for at > anchor && from > 0 && src[at-1] == src[from-1] {
 			at, from = at-1, from-1
 		}
-		end := at + 4 + common(src, at+4, from+4)
 		e.match(anchor, at-anchor, end-at, distance)
-		if end < limit {
-			e.insert(at + 2)
-			e.insert(end - 2)
-		}
+		e.insert(at+1, min(end, limit))
 		at, anchor, last = end, end, distance
 	}
 	e.match(anchor, len(src)-anchor, 0, 0)
 	e.flush()
 }
 
-// insert makes the position known to the match finder.
-func (e *encoder) insert(at int) {
-	v := binary.LittleEndian.Uint64(e.src[at:])
-	e.long[hashLong(v)], e.short[hashShort(v)] = uint32(at), uint32(at)
+// find is the best match at a position, which becomes known; last is the previous distance, or 0.
+func (e *encoder) find(at, last int) (best found) {
+	src := e.src
+	v := binary.LittleEndian.Uint32(src[at:])
+	if last > 0 && at >= last && (binary.LittleEndian.Uint32(src[at-last:])^v)<<8 == 0 {
+		n := 3 + common(src, at+3, at-last+3)
+		best = found{at - last, n, 6 * n}
+		if n >= enough {
+			return best
+		}
+	}
+	row := &e.rows[hash(v)]
+	for _, c := range row {
+		from := int(c)
+		if binary.LittleEndian.Uint32(src[from:]) != v || at-from > maxD || at == from {
+			continue
+		}
+		if best.length > 0 && at+best.length < len(src) && src[at+best.length] != src[from+best.length] && best.length > 8 {
+			continue
+		}
+		n := 4 + common(src, at+4, from+4)
+		if s := score(n, at-from); s > best.score {
+			best = found{from, n, s}
+		}
+	}
+	if row[0] != uint32(at) {
+		row[3], row[2], row[1], row[0] = row[2], row[1], row[0], uint32(at)
+	}
+	return best
 }
 
-func hashLong(v uint64) uint64  { return v * 0x9e3779b97f4a7c15 >> (64 - longBits) }
-func hashShort(v uint64) uint64 { return v << 24 * 0x9e3779b185ebca87 >> (64 - shortBits) }
+// insert makes positions known to the match finder: those of a long match only here and there.
+func (e *encoder) insert(from, to int) {
+	step := 1 + (to-from)>>6
+	for at := from; at < to; at += step {
+		row := &e.rows[hash(binary.LittleEndian.Uint32(e.src[at:]))]
+		if row[0] != uint32(at) {
+			row[3], row[2], row[1], row[0] = row[2], row[1], row[0], uint32(at)
+		}
+	}
+}
+
+func hash(v uint32) uint32 { return v * 0x9e3779b1 >> (32 - rowBits) }
 
 // common is how many bytes from a on equal those from b on, b < a.
 func common(src []byte, a, b int) int {
