@@ -53,7 +53,7 @@ func (b *formatBench) codecs(context.Context) error {
 			levels = []int{1, 6, 9}
 		}
 		for _, level := range levels {
-			if err := codecRow(t, id, level, keep.chunks, 3*b.turnTime); err != nil {
+			if err := codecRow(t, id, level, keep.chunks, 5*b.turnTime); err != nil {
 				return err
 			}
 		}

@@ -41,7 +41,7 @@ func formats(ctx context.Context, s *formatSetup, status io.Writer) (rep report,
 		return rep, fmt.Errorf("making a folder to measure in: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(place)) }()
-	b := &formatBench{formatSetup: s, clock: clock.NewReal(), place: place, status: status, turnTime: 0.1}
+	b := &formatBench{formatSetup: s, clock: clock.NewReal(), place: place, status: status, turnTime: 0.06}
 	if err := b.room(); err != nil {
 		return rep, err
 	}

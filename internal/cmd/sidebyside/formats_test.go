@@ -88,7 +88,7 @@ func TestFormatsWithToolsThatCopy(t *testing.T) {
 	assert.Equal(t, 2+8, missing)
 	require.Len(t, r.Tables, 2)
 	assert.Len(t, r.Tables[0].Rows, 2*4)
-	assert.Len(t, r.Tables[1].Rows, 2*3)
+	assert.Len(t, r.Tables[1].Rows, 2*2)
 	var text bytes.Buffer
 	require.NoError(t, r.text(&text))
 	assert.Contains(t, text.String(), "not measured: 7zz is not installed")

@@ -54,7 +54,7 @@ func parseFormats(args []string, status io.Writer) (*formatSetup, error) {
 	f.StringVar(&s.dir, "dir", formatPlace(), "put files in this `folder`; one in memory leaves the disk out")
 	parts := f.String("parts", strings.Join(formatParts, ","), "what is measured, comma-separated")
 	size := f.String("size", "1 GiB", "size of the image that is decoded")
-	encode := f.String("encode", "256 MiB", "how much of it is encoded")
+	encode := f.String("encode", "128 MiB", "how much of it is encoded")
 	memory := f.String("memory", "512 MiB,4 GiB", "sizes of images of which the largest memory is compared, comma-separated")
 	levels := f.String("levels", "1", "levels of zlib at which images are encoded, comma-separated; both sides get the same")
 	f.IntVar(&s.pairs, "pairs", minPairs, "pairs that are kept, after one that is discarded")
