@@ -75,8 +75,9 @@ func Fstool(t testing.TB) string {
 func Python(t testing.TB, module string) string {
 	t.Helper()
 	name := first("DMGBENCH_INTEROP_PYTHON", "venv/bin/python3", "python3")
-	if out, err := exec.CommandContext(t.Context(), name, "-c", "import "+module).CombinedOutput(); err != nil {
-		Missing(t, "the Python module %s is not installed: %.200s", module, out)
+	find := fmt.Sprintf("import importlib.util as i, sys; sys.exit(i.find_spec(%q) is None)", module)
+	if out, err := exec.CommandContext(t.Context(), name, "-c", find).CombinedOutput(); err != nil {
+		Missing(t, "the Python module %s is not installed: %v %.200s", module, err, out)
 	}
 	return name
 }
