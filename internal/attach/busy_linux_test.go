@@ -186,6 +186,12 @@ func TestMountChoices(t *testing.T) {
 	assert.NoDirExists(t, filepath.Join(root, "Test 1"))
 	assert.DirExists(t, point)
 
+	a, err = Attach(t.Context(), Request{Image: path, MountRoot: root, RandomName: true})
+	require.NoError(t, err)
+	assert.Regexp(t, "^"+root+"/dmg\\.[0-9]+$", a.MountPoint)
+	detach(t, a)
+	assert.NoDirExists(t, a.MountPoint)
+
 	_, err = Attach(t.Context(), Request{Image: path, MountPoint: filepath.Join(point, "missing")})
 	require.ErrorIs(t, err, os.ErrNotExist)
 	owners := true

@@ -56,6 +56,7 @@ type Request struct {
 	NoTrim     bool     // leave the volume untrimmed, even from the second mount on
 	MountPoint string   // mount exactly here, an existing folder; empty: a new one below MountRoot
 	MountRoot  string   // an existing folder; empty: see [DefaultMountRoot]
+	RandomName bool     // the new folder is called "dmg." and a random number, not like the volume
 	Owners     *bool    // nil and false as the file system does by itself; true is an error where it has no owners
 	Browse     bool     // kept for show: Linux has nothing to hide a volume from
 	Passphrase []byte   // of an encrypted image; reaches the serving process through a pipe, and is left as it is

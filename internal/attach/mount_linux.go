@@ -70,6 +70,13 @@ func mountPoint(req Request, label, image string) (string, bool, error) {
 			return "", false, fmt.Errorf("making the folder for volumes: %w", err)
 		}
 	}
+	if req.RandomName {
+		path, err := os.MkdirTemp(root, "dmg.")
+		if err != nil {
+			return "", false, fmt.Errorf("making a mount point: %w", err)
+		}
+		return path, true, nil
+	}
 	name := folderName(label)
 	if name == "" {
 		name = folderName(strings.TrimSuffix(filepath.Base(image), filepath.Ext(image)))

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -144,7 +143,7 @@ func (c *call) mountRequest() (r Request, err error) {
 	for _, o := range []struct {
 		name string
 		to   *string
-	}{{"-mountpoint", &r.MountPoint}, {"-mountroot", &r.MountRoot}, {"-mountrandom", &r.MountPoint}} {
+	}{{"-mountpoint", &r.MountPoint}, {"-mountroot", &r.MountRoot}, {"-mountrandom", &r.MountRoot}} {
 		if !c.has(o.name) {
 			continue
 		}
@@ -158,12 +157,7 @@ func (c *call) mountRequest() (r Request, err error) {
 		if err != nil {
 			return r, err
 		}
-		if o.name == "-mountrandom" {
-			if folder, err = os.MkdirTemp(folder, "dmg."); err != nil {
-				return r, err
-			}
-		}
-		*o.to = folder
+		*o.to, r.RandomName = folder, o.name == "-mountrandom"
 	}
 	return r, nil
 }
