@@ -42,7 +42,7 @@ func TestAttachAsksForWhatIsMeant(t *testing.T) {
 		{"attach -readonly -nomount a.dmg -nobrowse", Request{ReadOnly: true, NoMount: true}},
 		{"attach -mount suppressed a.dmg", Request{NoMount: true, Browse: true}},
 		{"attach -mountpoint point a.dmg", Request{MountPoint: m.path("point"), Browse: true}},
-		{"attach -mountrandom root a.dmg", Request{MountRoot: m.path("root"), RandomName: true, Browse: true}},
+		{"attach -mountRandom root -NOBROWSE a.dmg", Request{MountRoot: m.path("root"), RandomName: true}},
 		{"attach -mountroot root a.dmg -owners on", Request{MountRoot: m.path("root"), Browse: true}},
 		{"diskutil image attach --readOnly --mountPoint point a.dmg", Request{ReadOnly: true, MountPoint: m.path("point"), Browse: true}},
 		{"diskutil image attach --mountOptions nobrowse,rdonly --mountPoint=made a.dmg", Request{ReadOnly: true, MountPoint: m.path("made")}},

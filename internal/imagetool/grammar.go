@@ -42,9 +42,12 @@ type verb struct {
 	run       func(*call) error
 }
 
+// option is the option of a name. Capitals do not matter to hdiutil's: munki, for one, writes -mountRandom.
 func (v *verb) option(word string) (option, bool) {
 	for _, o := range v.options {
-		if o.called(word) {
+		if o.called(word) || v.tool == "hdiutil" && (strings.EqualFold(o.name, word) || slices.ContainsFunc(o.also, func(a string) bool {
+			return strings.EqualFold(a, word)
+		})) {
 			return o, true
 		}
 	}
