@@ -140,7 +140,9 @@ func (s *setup) fileSet() plan.FileSet {
 
 // add joins the two turns of a target in one round.
 func add(a, b turn) turn {
-	b.write, b.read = a.write.plus(b.write), a.read.plus(b.read)
+	for op := range b.loads {
+		b.loads[op] = a.loads[op].plus(b.loads[op])
+	}
 	b.warnings = append(a.warnings, b.warnings...)
 	return b
 }
@@ -177,23 +179,23 @@ func aim(workers int) float64 {
 // rows makes the ratios of every image to every baseline; aim is that of an image.
 func (s *setup) rows(workers int, turns map[string][]turn, aim func(subject string) float64) ([]row, error) {
 	var rows []row
-	for k, op := range []string{"write", "read"} {
+	for op := range ops {
 		rates := func(name string) (v []float64) {
 			for _, t := range turns[name] {
-				v = append(v, []load{t.write, t.read}[k].rate())
+				v = append(v, t.loads[op].rate())
 			}
 			return v
 		}
 		for _, subject := range s.targets {
 			for _, base := range baselines {
-				if isBaseline(subject) || !slices.Contains(s.targets, base) {
+				if isBaseline(subject) || !slices.Contains(s.targets, base) || !s.does(op) {
 					continue
 				}
-				row := row{Workers: workers, Op: op, Subject: subject, Baseline: base, Quantity: quantityRate, Aim: aim(subject)}
+				row := row{Workers: workers, Op: ops[op], Subject: subject, Baseline: base, Quantity: quantityRate, Aim: aim(subject)}
 				if err := row.compare(rates(subject), rates(base)); err != nil {
 					return nil, err
 				}
-				row.fair(k, turns[subject], turns[base])
+				row.fair(op, turns[subject], turns[base])
 				rows = append(rows, row)
 			}
 		}
@@ -208,7 +210,7 @@ func (r *row) fair(op int, subject, baseline []turn) {
 		if t.cache[op] != b.cache[op] {
 			r.warn("cache: %s was found %s, %s %s", r.Subject, t.cache[op], r.Baseline, b.cache[op])
 		}
-		if op == 0 && t.sync != b.sync {
+		if op != opRead && t.sync != b.sync {
 			r.warn("flush: %s achieved %q, %s %q", r.Subject, t.sync, r.Baseline, b.sync)
 		}
 		for _, w := range slices.Concat(t.warnings, b.warnings) {

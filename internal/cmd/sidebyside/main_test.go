@@ -73,11 +73,11 @@ func TestMountedSmoke(t *testing.T) {
 	}
 	t.Setenv("DMGBENCH_RUNTIME_DIR", t.TempDir())
 	r := smoke(t, "mounted", "--sizes", "64 KiB,5000 B", "--blocks", "4 KiB,file")
-	require.Len(t, r.Rows, 2*2*2*2*2, "places, workers, calls, operations, images")
+	require.Len(t, r.Rows, 2*2*2*3*2, "places, workers, calls, operations, images")
 	assert.Equal(t, int64(4096), r.Rows[0].Block)
 	assert.Equal(t, placeDisk, r.Rows[0].Place)
-	assert.Equal(t, placeMemory, r.Rows[31].Place)
-	for _, row := range r.Rows[16:] {
+	assert.Equal(t, placeMemory, r.Rows[47].Place)
+	for _, row := range r.Rows[24:] {
 		assert.NotContains(t, strings.Join(row.Warnings, "\n"), "cache: ")
 	}
 }

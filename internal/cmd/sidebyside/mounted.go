@@ -238,7 +238,7 @@ func (r *mountRig) take(ctx context.Context, name string, round, place int) (map
 		})
 	}
 	err = each(func(v workload.Volume, items []workload.Item, o workload.Options, t *turn) error {
-		return t.writing(ctx, v, items, o)
+		return t.writingTwice(ctx, v, items, o)
 	})
 	if err == nil {
 		err = each(func(v workload.Volume, items []workload.Item, o workload.Options, t *turn) error {

@@ -93,7 +93,7 @@ func TestReportReads(t *testing.T) {
 	image := []float64{1.9e9, 2e9, 1.8e9, 1.9e9, 2e9, 2.1e9, 1e9}
 	r := row{Workers: 2, Op: "write", Subject: udsb, Baseline: plain, Quantity: quantityRate, Aim: aim(2)}
 	require.NoError(t, r.compare(image, base))
-	r.fair(0, []turn{{cache: [2]string{"buffered"}, sync: "full"}}, []turn{{cache: [2]string{"direct"}, sync: "full"}})
+	r.fair(0, []turn{{cache: [3]string{"buffered"}, sync: "full"}}, []turn{{cache: [3]string{"direct"}, sync: "full"}})
 	cost := row{Workers: 1, Op: "read", Size: 2 << 20, Subject: ours, Baseline: theirs, Quantity: quantityGross}
 	require.NoError(t, cost.compare([]float64{1e-10, 1e-10, 1e-10}, []float64{2e-10, 2e-10, 2e-10}))
 	rep := report{Comparison: "engines", Machine: "m", Filesystem: "ext4", Rows: []row{r, cost}, Warnings: []string{"virtual"}}

@@ -76,11 +76,23 @@ func target(name string, bytes int64, cache hostio.CacheMode) (engine.Engine, en
 
 // turn is one target's go at the files: made, written, attached again, read.
 type turn struct {
-	write, read load
-	cache       [2]string // achieved, of writing and reading
-	sync        string    // achieved
-	warnings    []result.Warning
+	loads    [len(ops)]load
+	cache    [len(ops)]string // achieved
+	sync     string           // achieved
+	warnings []result.Warning
 }
+
+// What a turn does, in this order.
+const (
+	opWrite   = iota
+	opRewrite // the same files once more; mounted only
+	opRead
+)
+
+var ops = [...]string{opWrite: "write", opRewrite: "rewrite", opRead: "read"}
+
+// does says whether the comparison has the operation.
+func (s *setup) does(op int) bool { return op != opRewrite || s.comparison == comparisonMounted }
 
 // rig is what turns share.
 type rig struct {
@@ -107,7 +119,7 @@ func (r *rig) take(ctx context.Context, name, file string, items []workload.Item
 	}
 	o := workload.Options{Clock: r.clock, Data: data, Workers: workers, Block: r.setup.block, Sync: r.setup.sync,
 		Cache: r.setup.cache, Memory: r.memory, Buffers: r.buffers}
-	err = attached(ctx, c, cache, func(v workload.Volume) error { return t.writing(ctx, v, items, o) })
+	err = attached(ctx, c, cache, func(v workload.Volume) error { return t.writing(ctx, opWrite, v, items, o) })
 	if err != nil {
 		return t, err
 	}
@@ -116,12 +128,12 @@ func (r *rig) take(ctx context.Context, name, file string, items []workload.Item
 }
 
 // writing writes the items and keeps what came of it.
-func (t *turn) writing(ctx context.Context, v workload.Volume, items []workload.Item, o workload.Options) error {
+func (t *turn) writing(ctx context.Context, op int, v workload.Volume, items []workload.Item, o workload.Options) error {
 	out, err := workload.Write(ctx, v, items, o)
 	if err != nil {
 		return err
 	}
-	t.write, t.cache[0], t.sync = timed(out), out.Cache.Achieved, out.Sync.Achieved
+	t.loads[op], t.cache[op], t.sync = timed(out), out.Cache.Achieved, out.Sync.Achieved
 	t.warnings = append(t.warnings, out.Warnings...)
 	return nil
 }
@@ -135,7 +147,7 @@ func (t *turn) reading(ctx context.Context, v workload.Volume, items []workload.
 	if err != nil {
 		return err
 	}
-	t.read, t.cache[1] = timed(out), out.Cache.Achieved
+	t.loads[opRead], t.cache[opRead] = timed(out), out.Cache.Achieved
 	t.warnings = append(t.warnings, out.Warnings...)
 	return nil
 }
