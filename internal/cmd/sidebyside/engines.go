@@ -37,7 +37,7 @@ func engines(ctx context.Context, s *setup, status io.Writer) (rep report, err e
 		if err != nil {
 			return rep, err
 		}
-		rows, err := s.rows(workers, turns, func(string) float64 { return aim(workers) })
+		rows, err := s.rows(workers, turns, func(string, int) float64 { return aim(workers) })
 		if err != nil {
 			return rep, err
 		}
@@ -176,8 +176,8 @@ func aim(workers int) float64 {
 	return 0.85
 }
 
-// rows makes the ratios of every image to every baseline; aim is that of an image.
-func (s *setup) rows(workers int, turns map[string][]turn, aim func(subject string) float64) ([]row, error) {
+// rows makes the ratios of every image to every baseline; aim is that of an image and an operation.
+func (s *setup) rows(workers int, turns map[string][]turn, aim func(subject string, op int) float64) ([]row, error) {
 	var rows []row
 	for op := range ops {
 		rates := func(name string) (v []float64) {
@@ -187,11 +187,11 @@ func (s *setup) rows(workers int, turns map[string][]turn, aim func(subject stri
 			return v
 		}
 		for _, subject := range s.targets {
-			for _, base := range baselines {
+			for _, base := range baselinesOf(subject) {
 				if isBaseline(subject) || !slices.Contains(s.targets, base) || !s.does(op) {
 					continue
 				}
-				row := row{Workers: workers, Op: ops[op], Subject: subject, Baseline: base, Quantity: quantityRate, Aim: aim(subject)}
+				row := row{Workers: workers, Op: ops[op], Subject: subject, Baseline: base, Quantity: quantityRate, Aim: aim(subject, op)}
 				if err := row.compare(rates(subject), rates(base)); err != nil {
 					return nil, err
 				}

@@ -20,7 +20,7 @@ func TestCommandLine(t *testing.T) {
 		{"engines", "--targets", "directory"}, {"engines", "--targets", "UDSB"}, {"engines", "--targets", "directory,ASIF"},
 		{"engines", "--targets", "directory,UDSB,UDSB"}, {"engines", "--workers", "0"}, {"engines", "--cache", "cold"}, {"engines", "--sync", "never"},
 		{"engines", "--format", "csv"}, {"engines", "--block", "x"}, {"engines", "--sets", "0"}, {"engines", "extra"}, {"engines", "--nonsense"},
-		{"mounted", "--targets", "directory,UDRW-sparse"}, {"mounted", "--targets", "UDRW,UDSB"},
+		{"mounted", "--targets", "directory,UDRW-sparse"}, {"mounted", "--targets", "UDRW,UDSB"}, {"mounted", "--targets", "directory,UDSB-AES-256"},
 		{"mounted", "--blocks", "1 MiB,1 MiB"}, {"mounted", "--blocks", "0"}, {"mounted", "--block", "1 MiB"}, {"mounted", "--places", "tape"},
 		{"mounted", "--places", "disk,disk"}, {"engines", "--blocks", "1 MiB"}, {"fio", "--sizes", "2 MB"}, {"fio", "--sizes", "2 MiB", "--block", "3 MiB"},
 	} {
@@ -73,11 +73,11 @@ func TestMountedSmoke(t *testing.T) {
 	}
 	t.Setenv("DMGBENCH_RUNTIME_DIR", t.TempDir())
 	r := smoke(t, "mounted", "--sizes", "64 KiB,5000 B", "--blocks", "4 KiB,file")
-	require.Len(t, r.Rows, 2*2*2*3*2, "places, workers, calls, operations, images")
+	require.Len(t, r.Rows, 2*2*2*3*3, "places, workers, calls, operations, images")
 	assert.Equal(t, int64(4096), r.Rows[0].Block)
 	assert.Equal(t, placeDisk, r.Rows[0].Place)
-	assert.Equal(t, placeMemory, r.Rows[47].Place)
-	for _, row := range r.Rows[24:] {
+	assert.Equal(t, placeMemory, r.Rows[71].Place)
+	for _, row := range r.Rows[36:] {
 		assert.NotContains(t, strings.Join(row.Warnings, "\n"), "cache: ")
 	}
 }
@@ -95,14 +95,16 @@ func TestMountedRefusesWithTheReason(t *testing.T) {
 func TestMountedAims(t *testing.T) {
 	for _, c := range []struct {
 		place, subject string
+		op             int
 		cell           cell
 		aim            float64
 	}{
-		{placeDisk, udrw, cell{1, 0}, 0.9}, {placeDisk, udrw, cell{2, 1 << 20}, 0.9}, {placeMemory, udrw, cell{1, 0}, 0},
-		{placeDisk, udsb, cell{1, 1 << 20}, 0.5}, {placeDisk, udsb, cell{1, 0}, 0.8}, {placeDisk, udsb, cell{2, 1 << 20}, 0.8},
-		{placeMemory, udsb, cell{1, 1 << 20}, 0.6}, {placeMemory, udsb, cell{2, 0}, 0.35},
+		{placeDisk, udrw, opWrite, cell{1, 0}, 0.9}, {placeDisk, udrw, opWrite, cell{2, 1 << 20}, 0.9}, {placeMemory, udrw, opWrite, cell{1, 0}, 0},
+		{placeDisk, udsb, opWrite, cell{1, 1 << 20}, 0.5}, {placeDisk, udsb, opWrite, cell{1, 0}, 0.8}, {placeDisk, udsb, opWrite, cell{2, 1 << 20}, 0.8},
+		{placeMemory, udsb, opWrite, cell{1, 1 << 20}, 0.6}, {placeMemory, udsb, opWrite, cell{2, 0}, 0.35},
+		{placeDisk, udsbAES, opRewrite, cell{1, 0}, 0.69}, {placeDisk, udsbAES, opRead, cell{2, 0}, 0.83}, {placeMemory, udsbAES, opRead, cell{1, 0}, 0},
 	} {
-		assert.Equal(t, c.aim, mountedAim(c.place, c.subject, c.cell), "%v", c)
+		assert.Equal(t, c.aim, mountedAim(c.place, c.subject, c.op, c.cell), "%v", c)
 	}
 }
 

@@ -22,12 +22,13 @@ const (
 	udrw         = "UDRW"
 	udrwSparse   = "UDRW-sparse"
 	udsb         = "UDSB"
+	udsbAES      = "UDSB-AES-256" // compared with UDSB
 )
 
 var allTargets = []string{plain, preallocated, udrw, udrwSparse, udsb}
 
 // mountedTargets are what can be compared mounted: the kernel's file systems write to what is reserved in no other way.
-var mountedTargets = []string{plain, udrw, udsb}
+var mountedTargets = []string{plain, udrw, udsb, udsbAES}
 
 // targetsOf lists what a comparison can compare.
 func targetsOf(comparison string) []string {
@@ -49,10 +50,21 @@ func checkTargets(names, all []string) error {
 			return fmt.Errorf("target %q is named twice", name)
 		}
 	}
+	if slices.Contains(names, udsbAES) && !slices.Contains(names, udsb) {
+		return fmt.Errorf("targets %q: %s is compared with %s, which is missing", names, udsbAES, udsb)
+	}
 	if !slices.ContainsFunc(names, isBaseline) || !slices.ContainsFunc(names, func(n string) bool { return !isBaseline(n) }) {
 		return fmt.Errorf("targets %q: want at least one baseline (of %q) and one image", names, slices.DeleteFunc(slices.Clone(baselines), func(n string) bool { return !slices.Contains(all, n) }))
 	}
 	return nil
+}
+
+// baselinesOf are what a target is compared with: an encrypted image with the same one in plain.
+func baselinesOf(subject string) []string {
+	if subject == udsbAES {
+		return []string{udsb}
+	}
+	return baselines
 }
 
 func isBaseline(name string) bool { return slices.Contains(baselines, name) }
