@@ -55,7 +55,7 @@ func defaults(comparison string) (sizes string, sets, pairs int) {
 	case comparisonFio:
 		return "2 MiB,20 MiB,100 MiB", 400, 9
 	case comparisonMounted:
-		return "2 MB,20 MB,40 MB,100 MB", 1, 12
+		return "2 MB,20 MB,60 MB", 1, 9
 	}
 	return "2 MB,4 MB,6 MB,8 MB,10 MB,20 MB,40 MB,60 MB,80 MB,100 MB", 1, 12
 }
