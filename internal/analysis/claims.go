@@ -40,6 +40,7 @@ func (s *study) claims() []result.Claim {
 	for _, h := range hs {
 		out = append(out, s.verdict(h, tests))
 	}
+	s.multiverse(hs, out)
 	return out
 }
 

@@ -154,13 +154,36 @@ func (c cell) perRound(q plan.Quantity, est string, f *sampleFilter) []roundValu
 	var out []roundValue
 	rounds, steps := c.byRound()
 	for _, r := range rounds {
-		v, n, err := value(q, est, steps[r], f)
-		out = append(out, roundValue{r, v, n, err})
+		out = append(out, c.sub.ofRound(q, est, r, steps[r], f))
 	}
 	if f == nil {
 		c.sub.memo[k] = out
 	}
 	return out
+}
+
+// stepValueKey names the value of a single step, which no choice of rounds changes.
+type stepValueKey struct {
+	st  *result.Step
+	q   plan.Quantity
+	est string
+}
+
+// ofRound is what the steps of one round say, kept where that is a single step:
+// the estimators from lines take long, and every analysis asks for them again.
+func (sub *subject) ofRound(q plan.Quantity, est string, round int, steps []*result.Step, f *sampleFilter) roundValue {
+	if len(steps) != 1 || f != nil || sub.known == nil {
+		v, n, err := value(q, est, steps, f)
+		return roundValue{round, v, n, err}
+	}
+	k := stepValueKey{steps[0], q, est}
+	x, ok := sub.known[k]
+	if !ok {
+		x.v, x.n, x.err = value(q, est, steps, f)
+		sub.known[k] = x
+	}
+	x.round = round
+	return x
 }
 
 func gather(q plan.Quantity, cells []cell, est string, f *sampleFilter) side {

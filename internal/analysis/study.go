@@ -32,6 +32,7 @@ type subject struct {
 	steps map[stepKey][]*result.Step // of rounds that count, without error
 	order []stepKey
 	memo  map[memoKey][]roundValue
+	known map[stepValueKey]roundValue // shared with the same case in other analyses
 	per   string
 	runs  []result.PooledRun
 }
@@ -63,7 +64,8 @@ func newStudy(p *plan.Plan, r *result.Result) (*study, error) {
 }
 
 func newSubject(p *plan.Plan, c *result.Case, planned map[string]plan.Case) *subject {
-	sub := &subject{c: c, keys: map[string]string{}, steps: map[stepKey][]*result.Step{}, memo: map[memoKey][]roundValue{}}
+	sub := &subject{c: c, keys: map[string]string{}, steps: map[stepKey][]*result.Step{}, memo: map[memoKey][]roundValue{},
+		known: map[stepValueKey]roundValue{}}
 	pc, ok := planned[c.ID]
 	if !ok { // a case that the plan no longer has: its own keys are all that is known
 		pc = plan.Case{Settings: p.Defaults, Baseline: c.Baseline}

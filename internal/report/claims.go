@@ -10,6 +10,7 @@ import (
 // claimView is one judged sentence as printed.
 type claimView struct {
 	Verdict, Word, Says, By, Scope, Reason, Here string
+	Robust                                       string // "holds in 46 of 48 analyses"
 	Evidence                                     []string
 }
 
@@ -100,6 +101,9 @@ func wordClaim(c result.Claim) claimView {
 	}
 	cv := claimView{Verdict: verdict, Word: word, Says: plain(c.Says, 400), By: claimant(c.By), Scope: scopeText(c.Scope),
 		Reason: plain(c.Reason, 800), Here: plain(c.Here, 800)}
+	if c.Robustness != nil {
+		cv.Robust = plain(c.Robustness.Text, 400)
+	}
 	for _, e := range c.Evidence {
 		cv.Evidence = append(cv.Evidence, plain(e, 600))
 	}

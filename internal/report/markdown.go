@@ -106,7 +106,7 @@ func claimsMarkdown(b *bytes.Buffer, groups []claimGroup) {
 
 func claimMarkdown(c claimView, item string) string {
 	text := md(c.Says) + " *(" + md(strings.Join(nonEmpty([]string{c.By, c.Scope}), ", ")) + ")*"
-	for _, line := range nonEmpty([]string{c.Reason, zero(c.Here != "", "Here: "+c.Here)}) {
+	for _, line := range nonEmpty([]string{c.Reason, c.Robust, zero(c.Here != "", "Here: "+c.Here)}) {
 		text += item + md(line)
 	}
 	for _, e := range c.Evidence {

@@ -305,6 +305,7 @@ func (w *textWriter) claims(groups []claimGroup) {
 		for _, c := range g.Claims {
 			w.wrapped(first, c.Says+" ("+c.By+")")
 			w.wrapped(hang, c.Reason)
+			w.wrapped(hang, c.Robust)
 			w.wrapped(hang, zero(c.Here != "", "here: "+c.Here))
 		}
 	}

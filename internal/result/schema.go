@@ -83,6 +83,8 @@ var enums = map[string][]any{
 	"Case.status":      {Done, Skipped, Failed, Discarded},
 	"CaseRound.status": {Done, Skipped, Failed, Discarded},
 	"Claim.verdict":    {Holds, DoesNotHold, CannotTell, NotMeasured},
+	"Way.verdict":      {Holds, DoesNotHold, CannotTell, NotMeasured},
+	"Robustness.most":  {Holds, DoesNotHold, CannotTell, NotMeasured},
 	"Session.end":      {Clean, Interrupted, Paused, Lost},
 }
 

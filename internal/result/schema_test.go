@@ -51,6 +51,12 @@ func TestSchemaAcceptsResults(t *testing.T) {
 		}
 		for i := range r.Claims {
 			r.Claims[i].Verdict = Holds
+			if b := r.Claims[i].Robustness; b != nil {
+				b.Most = CannotTell
+				for j := range b.Odd {
+					b.Odd[j].Verdict = NotMeasured
+				}
+			}
 		}
 		require.NoError(rt, s.Validate(instance(rt, &r)))
 	})

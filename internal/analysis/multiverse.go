@@ -1,0 +1,398 @@
+package analysis
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"dmgbench/internal/plan"
+	"dmgbench/internal/result"
+	"dmgbench/internal/stats"
+)
+
+// The outlier rules that a claim about files is judged under besides the
+// verdict's own, which removes none.
+const (
+	ruleNone  = "none removed"
+	ruleFirst = "without the first file"
+	ruleTukey = "without files beyond Tukey's fences"
+	ruleMAD   = "without files beyond 10 scaled MAD"
+)
+
+var outlierRules = []string{ruleNone, ruleFirst, ruleTukey, ruleMAD}
+
+// The choices of rounds.
+const (
+	roundsAll   = "all rounds"
+	roundsLater = "without the first round"
+)
+
+// universe is one defensible way to analyse the run, but for the estimator.
+type universe struct {
+	rule, rounds string
+	s            *study
+}
+
+// multiverse judges every claim that was judged in all the ways that could be
+// defended as well: each estimator of [panel], each outlier rule, with and
+// without the first round. Within each way the claims are adjusted after Holm as
+// they are for the verdict. A way that the files or rounds do not allow is
+// counted as left out, never as agreeing.
+func (s *study) multiverse(hs []*hearing, out []result.Claim) {
+	cs := make([]*cast, len(hs))
+	files := false
+	for i, h := range hs {
+		if h.judged && h.findings[0].missing == "" {
+			cs[i] = &cast{h: h, rates: s.anyEstimator(h.claim.Assert), files: s.ofFiles(h.claim.Assert), found: map[[3]string]finding{}}
+			files = files || cs[i].files
+		}
+	}
+	if !slices.ContainsFunc(cs, func(c *cast) bool { return c != nil }) {
+		return
+	}
+	worlds := s.universes(files)
+	for _, w := range worlds {
+		for _, est := range s.ways() {
+			s.judgeIn(w, worlds, est, cs, out)
+		}
+	}
+	for i := range out {
+		if r := out[i].Robustness; r != nil {
+			settle(r)
+		}
+	}
+}
+
+// ways are the estimators of the multiverse, the headline first.
+func (s *study) ways() []string {
+	out := []string{s.headlineName()}
+	for _, e := range panel {
+		if e != out[0] {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// universes makes the studies of all rounds, and of all rules if some claim is about files.
+func (s *study) universes(files bool) (out []universe) {
+	for _, rule := range outlierRules {
+		if rule != ruleNone && !files {
+			continue
+		}
+		filtered := s.ruled(rule)
+		out = append(out, universe{rule, roundsAll, filtered})
+		if first := s.firstRounds(); first != nil {
+			out = append(out, universe{rule, roundsLater, filtered.without(first)})
+		}
+	}
+	return out
+}
+
+// ofFiles reports whether a test rests on files that one worker timed, so that
+// there are files to leave out.
+func (s *study) ofFiles(a plan.Assert) bool {
+	some := false
+	for _, op := range s.operands(a) {
+		if op.Published || !perFile(op.Quantity) {
+			continue
+		}
+		cells, _ := s.cells(op.Quantity, op.Where)
+		for _, c := range cells {
+			for _, st := range c.steps() {
+				if workers(st) > 1 {
+					return false
+				}
+				some = true
+			}
+		}
+	}
+	return some
+}
+
+// anyEstimator reports whether the estimator of rates is open.
+func (s *study) anyEstimator(a plan.Assert) bool {
+	return slices.ContainsFunc(s.operands(a), func(op plan.Operand) bool {
+		return perFile(op.Quantity) && op.Statistic == "" && !op.Published
+	})
+}
+
+// firstRounds are the rounds that a careful reader might leave out as warming
+// up: the first, or the first of every pooled run. It is nil where too few would be left.
+func (s *study) firstRounds() map[int]bool {
+	if s.per != perSession {
+		if s.r.Rounds <= minRounds {
+			return nil
+		}
+		return map[int]bool{1: true}
+	}
+	out := map[int]bool{}
+	for _, r := range s.r.Runs {
+		if r.First == r.Last {
+			return nil
+		}
+		out[r.First] = true
+	}
+	return out
+}
+
+// clone is the study with its subjects' steps replaced.
+func (s *study) clone(change func(stepKey, *result.Step) *result.Step) *study {
+	out := *s
+	out.cases = nil
+	for _, sub := range s.cases {
+		own := *sub
+		own.steps, own.memo, own.order = map[stepKey][]*result.Step{}, map[memoKey][]roundValue{}, nil
+		for _, k := range sub.order {
+			for _, st := range sub.steps[k] {
+				if st = change(k, st); st != nil {
+					own.steps[k] = append(own.steps[k], st)
+				}
+			}
+			if len(own.steps[k]) > 0 {
+				own.order = append(own.order, k)
+			}
+		}
+		out.cases = append(out.cases, &own)
+	}
+	return &out
+}
+
+func (s *study) without(rounds map[int]bool) *study {
+	return s.clone(func(_ stepKey, st *result.Step) *result.Step {
+		if rounds[st.Round] {
+			return nil
+		}
+		return st
+	})
+}
+
+// ruled is the study with the files removed that a rule removes.
+func (s *study) ruled(rule string) *study {
+	if rule == ruleNone {
+		return s
+	}
+	return s.clone(func(k stepKey, st *result.Step) *result.Step {
+		if !perFile(plan.Quantity(k.do)) || workers(st) > 1 {
+			return st
+		}
+		return thinned(st, rule)
+	})
+}
+
+// thinned is a step without the files that the rule removes, and without any
+// where the rule cannot be applied. The span loses the time of those files.
+func thinned(st *result.Step, rule string) *result.Step {
+	out := *st
+	out.Samples, out.Span = nil, nil
+	samples := slices.Clone(st.Samples)
+	slices.SortFunc(samples, func(a, b result.Sample) int { return a.Order - b.Order })
+	gone, ok := removed(samples, rule)
+	if !ok {
+		return &out
+	}
+	left := spanNS(st)
+	for i, x := range samples {
+		if gone[i] {
+			left -= x.DurationNS
+			continue
+		}
+		out.Samples = append(out.Samples, x)
+	}
+	out.Span = &result.Span{LastDoneNS: max(left, 1), Bytes: sampleBytes(out.Samples)}
+	return &out
+}
+
+// removed says which of the files, in the order of the step, a rule removes. ok
+// is false where they are too few for it.
+func removed(samples []result.Sample, rule string) (gone []bool, ok bool) {
+	gone = make([]bool, len(samples))
+	if rule == ruleFirst {
+		if len(samples) < 2 {
+			return nil, false
+		}
+		gone[0] = true
+		return gone, true
+	}
+	excess := excessOf(samples)
+	if excess == nil {
+		return nil, false
+	}
+	if rule == ruleTukey {
+		low, errLow := stats.Quantile(excess, 0.25)
+		high, errHigh := stats.Quantile(excess, 0.75)
+		if errLow != nil || errHigh != nil {
+			return nil, false
+		}
+		reach := 1.5 * (high - low)
+		for i, x := range excess {
+			gone[i] = x < low-reach || x > high+reach
+		}
+		return gone, true
+	}
+	mid, errMid := stats.Median(excess)
+	mad, errMAD := stats.MAD(excess)
+	if errMid != nil || errMAD != nil {
+		return nil, false
+	}
+	for i, x := range excess {
+		gone[i] = mad > 0 && max(x-mid, mid-x) > stats.OutlierThreshold*mad
+	}
+	return gone, true
+}
+
+// cast is a claim with what has been found of it in every way so far.
+type cast struct {
+	h            *hearing
+	rates, files bool // whether estimators and outlier rules make a difference to it
+	found        map[[3]string]finding
+}
+
+// way reduces a way to what makes a difference to the claim; own says whether
+// that is this very way.
+func (c *cast) way(w universe, est, head string) (rule, by string, own bool) {
+	rule, by = w.rule, est
+	if !c.files {
+		rule = ruleNone
+	}
+	if !c.rates {
+		by = head
+	}
+	return rule, by, rule == w.rule && by == est
+}
+
+// judgeIn judges all claims in one universe under one estimator.
+func (s *study) judgeIn(w universe, worlds []universe, est string, cs []*cast, out []result.Claim) {
+	var ps []float64
+	at := make([]int, len(cs)) // place among the tests, from 1
+	findings := make([]finding, len(cs))
+	owns := make([]bool, len(cs))
+	for i, c := range cs {
+		if c == nil {
+			continue
+		}
+		rule, by, own := c.way(w, est, s.headlineName())
+		key := [3]string{rule, w.rounds, by}
+		f, ok := c.found[key]
+		if !ok {
+			k := slices.IndexFunc(worlds, func(u universe) bool { return u.rule == rule && u.rounds == w.rounds })
+			f = judge{s: worlds[k].s, est: by}.assert(c.h.claim.Assert)
+			c.found[key] = f
+		}
+		findings[i], owns[i] = f, own
+		if f.sampled && !f.few && f.missing == "" && f.weak == "" {
+			ps = append(ps, f.p)
+			at[i] = len(ps)
+		}
+	}
+	adjusted, err := stats.Holm(ps)
+	for i, c := range cs {
+		if c == nil || !owns[i] {
+			continue
+		}
+		p := 0.0
+		if at[i] > 0 {
+			if p = 1; err == nil {
+				p = adjusted[at[i]-1]
+			}
+		}
+		enter(&out[i], w, est, findings[i], p, c.rates, c.files)
+	}
+}
+
+// enter adds the outcome of one way to a claim.
+func enter(c *result.Claim, w universe, est string, f finding, p float64, rates, files bool) {
+	if c.Robustness == nil {
+		c.Robustness = &result.Robustness{Estimators: []string{}, Outliers: []string{}, Rounds: []string{}, Odd: []result.Way{}}
+	}
+	r := c.Robustness
+	way := result.Way{Rounds: w.rounds, Verdict: ruling(f, p)}
+	r.Rounds = with(r.Rounds, w.rounds)
+	if rates {
+		way.Estimator = est
+		r.Estimators = with(r.Estimators, est)
+	}
+	if files {
+		way.Outliers = w.rule
+		r.Outliers = with(r.Outliers, w.rule)
+	}
+	if f.missing != "" || f.weak != "" {
+		way.Verdict = result.NotMeasured
+	} else if f.dir > 0 {
+		r.Toward++
+	}
+	switch way.Verdict {
+	case result.Holds:
+		r.Holds++
+	case result.DoesNotHold:
+		r.DoesNotHold++
+	case result.CannotTell:
+		r.CannotTell++
+	default:
+		r.LeftOut++
+	}
+	r.Odd = append(r.Odd, way) // all, until settle
+}
+
+// settle keeps the ways that are not as most, and words the whole.
+func settle(r *result.Robustness) {
+	r.Most = result.NotMeasured
+	most := 0
+	for _, v := range []struct {
+		verdict string
+		n       int
+	}{{result.Holds, r.Holds}, {result.DoesNotHold, r.DoesNotHold}, {result.CannotTell, r.CannotTell}} {
+		if v.n > most {
+			r.Most, most = v.verdict, v.n
+		}
+	}
+	r.Odd = slices.DeleteFunc(r.Odd, func(w result.Way) bool { return w.Verdict == r.Most })
+	r.Text = robustText(r)
+}
+
+// robustText says how far a verdict depends on how the run is analysed.
+func robustText(r *result.Robustness) string {
+	n := r.Holds + r.DoesNotHold + r.CannotTell
+	var text string
+	switch {
+	case n == 0:
+		return "no other analysis can be had from these files and rounds"
+	case n == 1:
+		return "" // there is one way to analyse it
+	case r.CannotTell == n:
+		text = fmt.Sprintf("cannot be told in any of %d analyses; what was seen points that way in %d", n, r.Toward)
+	default:
+		text = fmt.Sprintf("holds in %d of %d analyses", r.Holds, n)
+		if r.DoesNotHold > 0 && r.Holds > 0 {
+			text += fmt.Sprintf(", does not in %d", r.DoesNotHold)
+		}
+		if r.CannotTell > 0 {
+			text += fmt.Sprintf(", cannot be told in %d", r.CannotTell)
+		}
+	}
+	if odd := minority(r); odd != "" {
+		text += " (" + odd + ")"
+	}
+	if r.LeftOut > 0 {
+		text += fmt.Sprintf("; %d more cannot be had from these files", r.LeftOut)
+	}
+	return text
+}
+
+// minority names the ways that are not as most, if they are few.
+func minority(r *result.Robustness) string {
+	var odd []string
+	for _, w := range r.Odd {
+		if w.Verdict == result.NotMeasured {
+			continue
+		}
+		parts := slices.DeleteFunc([]string{w.Estimator, w.Outliers, w.Rounds}, func(t string) bool {
+			return t == "" || t == ruleNone || t == roundsAll
+		})
+		odd = append(odd, strings.Join(parts, " "))
+	}
+	if len(odd) == 0 || len(odd) > 3 {
+		return ""
+	}
+	return "otherwise: " + strings.Join(odd, "; ")
+}
