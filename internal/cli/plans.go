@@ -33,19 +33,41 @@ title. A year in the name is that of the publication.
 }
 
 func (a *app) newPlansShowCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "show NAME", Args: between(1, 1, "NAME"), ValidArgsFunction: completePlans,
-		Short: "print a built-in plan", Long: "Print a built-in plan as it is, comments included.\n\n" + exitPrinted,
-		Example: "  dmgbench plans show quick",
-		RunE: func(_ *cobra.Command, args []string) error {
-			text, err := builtIn(args[0])
-			if err != nil {
-				return err
-			}
-			_, err = a.out.Write(text)
-			return err
-		},
+	asTOML := false
+	cmd := &cobra.Command{
+		Use: "show PLAN", Args: between(1, 1, "PLAN"), ValidArgsFunction: completePlans,
+		Short: "print a plan's protocol in numbered steps",
+		Long: `Print what a plan does, as an article prints its method: the cases, the files,
+the steps with their numbers, and what is judged. PLAN is the name of a built-in
+plan or the path of a plan file. --toml prints a built-in plan as it is written,
+comments included.
+
+` + exitPrinted,
+		Example: "  dmgbench plans show quick\n  dmgbench plans show encryption-cost-2026 --toml",
+		RunE:    func(_ *cobra.Command, args []string) error { return a.showPlan(args[0], asTOML) },
 	}
+	cmd.Flags().BoolVar(&asTOML, "toml", false, "print the plan as it is written")
+	return cmd
+}
+
+func (a *app) showPlan(name string, asTOML bool) error {
+	if asTOML {
+		text, err := builtIn(name)
+		if err != nil {
+			return err
+		}
+		_, err = a.out.Write(text)
+		return err
+	}
+	p, _, err := load(name)
+	if err != nil {
+		return err
+	}
+	t := &protocol{w: a.out, width: protocolWidth}
+	if width := a.textOptions().Width; width > 0 {
+		t.width = min(width, 100)
+	}
+	return t.plan(p)
 }
 
 func (a *app) newPlansCopyCommand() *cobra.Command {
