@@ -32,7 +32,9 @@ type candidate struct {
 func (a *app) candidates() []candidate {
 	return []candidate{
 		{"hdiutil", "hdiutil", a.newHdiutil},
-		{"inprocess", "in-process", func(context.Context, kit) (engine.Engine, error) { return inprocess.New(a.clock.Wall), nil }},
+		{"inprocess", "in-process", func(_ context.Context, k kit) (engine.Engine, error) {
+			return &inprocess.Engine{Now: a.clock.Wall, Passphrase: k.secret}, nil
+		}},
 	}
 }
 

@@ -163,8 +163,11 @@ func (v *verifier) bands() error {
 // anew, from the one that can be read, and finishes what a crash interrupted in
 // a sparse image, as every opening for writing does. Other containers are left
 // alone.
-func Repair(dir *hostio.Dir, name string) error {
-	img, err := Open(dir, name, OpenOptions{})
+func Repair(dir *hostio.Dir, name string) error { return RepairWith(dir, name, OpenOptions{}) }
+
+// RepairWith is Repair with the passphrase in o; the rest of o does not matter.
+func RepairWith(dir *hostio.Dir, name string, o OpenOptions) error {
+	img, err := Open(dir, name, OpenOptions{Passphrase: o.Passphrase})
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package enginetest_test
 
 import (
+	"os"
 	"testing"
 
 	"dmgbench/internal/clock"
@@ -14,10 +15,22 @@ func TestInProcess(t *testing.T) {
 	for _, s := range []engine.Spec{
 		{Format: "UDRW", Size: 64 << 20, VolumeName: "Bench"},
 		{Format: "UDSB", Size: 64 << 20, BandSize: 1 << 20, VolumeName: "Bench"},
+		{Format: "UDSB", Size: 64 << 20, BandSize: 1 << 20, VolumeName: "Bench", Encryption: "AES-256"},
+		{Format: "UDSP", Size: 64 << 20, VolumeName: "Bench", Encryption: "AES-128"},
+		{Format: "UDRW", Size: 64 << 20, VolumeName: "Bench", Encryption: "AES-256"},
 	} {
-		t.Run(s.Format, func(t *testing.T) {
-			enginetest.Run(t, func() engine.Engine { return inprocess.New(clock.NewReal().Wall) }, t.TempDir(),
-				enginetest.Options{Spec: s, Convert: []string{"UDRW", "UDSB", "UDZO", "ULFO", "UDTO"}})
+		t.Run(s.Format+s.Encryption, func(t *testing.T) {
+			o := enginetest.Options{Spec: s, Convert: []string{"UDRW", "UDSB", "UDZO", "ULFO", "UDTO"}}
+			if s.Encryption != "" {
+				if s.Format != "UDSB" && os.Getenv("DMGBENCH_LONG") == "" {
+					t.Skip("long: set DMGBENCH_LONG=1 (make test-long)")
+				}
+				o.Spec.Passphrase, o.Remounts = []byte("of the contract of engines"), 5
+			}
+			if s.Encryption != "" && s.Format == "UDRW" {
+				o.Keeps = "an encrypted raw image has no block that was never written"
+			}
+			enginetest.Run(t, func() engine.Engine { return inprocess.New(clock.NewReal().Wall) }, t.TempDir(), o)
 		})
 	}
 }

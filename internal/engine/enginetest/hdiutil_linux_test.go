@@ -54,18 +54,28 @@ func TestWorkAlike(t *testing.T) {
 	long := os.Getenv("DMGBENCH_LONG") != ""
 	remounts := map[bool]int{true: 20, false: 3}[long]
 	for _, v := range volumes {
-		for _, format := range []string{"UDRW", "UDSB", "UDSP", "ASIF"} {
+		for _, format := range []string{"UDRW", "UDSB", "UDSP", "ASIF", "UDRW AES-256", "UDSB AES-256", "UDSP AES-128"} {
 			t.Run(v.name+"/"+format, func(t *testing.T) {
-				if quick := v.name+format == "ext4UDSB" || v.name+format == "exFATUDRW"; !long && !quick {
+				format, cipher, encrypted := strings.Cut(format, " ")
+				if encrypted && v.name != "ext4" && v.name != "exFAT" {
+					t.Skip("with two file systems is enough")
+				}
+				if quick := v.name+format == "ext4UDSB" || v.name+format == "exFATUDRW"; !long && (!quick || encrypted) {
 					t.Skip("long: set DMGBENCH_LONG=1 (make test-long)")
 				}
 				if format == "ASIF" && v.name != "exFAT" { // diskutil makes it, with the file systems of its own
 					t.Skip("diskutil makes exFAT only")
 				}
+				keeps := ""
+				if encrypted && format == "UDRW" {
+					keeps = "an encrypted raw image has no block that was never written"
+				}
 				dir := t.TempDir()
 				enginetest.Run(t, func() engine.Engine { return workAlike(t) }, dir, enginetest.Options{
-					Spec:     engine.Spec{Format: format, Encryption: "none", Filesystems: []string{v.name}, Size: v.size, VolumeName: "BENCH"},
+					Spec:     engine.Spec{Format: format, Encryption: cipher, Filesystems: []string{v.name}, Size: v.size, VolumeName: "BENCH",
+						Passphrase: []byte("of the contract of engines")},
 					Remounts: remounts,
+					Keeps:    keeps,
 					Convert:  []string{"UDRW", "UDSB", "UDSP", "UDZO", "ULFO"},
 					After:    func(t *testing.T) { nothingLeft(t, state, dir) },
 				})

@@ -21,6 +21,9 @@ import (
 func (c *image) Convert(ctx context.Context, dir *hostio.Dir, name string, s engine.Spec) (engine.Container, error) {
 	s.Size = c.spec.Size
 	s, err := normal(s)
+	if err == nil {
+		s, err = c.engine.keyed(s)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -77,16 +80,16 @@ func (c *image) Check(ctx context.Context, o engine.CheckOptions) (engine.Report
 // verify looks at the container's own structure, and repairs it; what is
 // attached, others have open.
 func (c *image) verify(repair bool, r *engine.Report) error {
-	list, err := container.Verify(c.dir, c.file)
+	list, err := container.VerifyWith(c.dir, c.file, c.unlocked())
 	if err != nil {
 		return err
 	}
 	left := list
 	if repair && len(list) > 0 && !slices.ContainsFunc(list, func(f container.Finding) bool { return f.Fatal }) {
-		if err := container.Repair(c.dir, c.file); err != nil {
+		if err := container.RepairWith(c.dir, c.file, c.unlocked()); err != nil {
 			return err
 		}
-		if left, err = container.Verify(c.dir, c.file); err != nil {
+		if left, err = container.VerifyWith(c.dir, c.file, c.unlocked()); err != nil {
 			return err
 		}
 	}
@@ -180,5 +183,9 @@ func (c *image) Remove(ctx context.Context) error {
 	if err := c.same(ctx, "removing", true); err != nil {
 		return err
 	}
-	return gone(container.Remove(c.dir, c.file))
+	err := gone(container.Remove(c.dir, c.file))
+	if err == nil {
+		clear(c.spec.Passphrase)
+	}
+	return err
 }

@@ -43,7 +43,8 @@ func (c *image) Attach(ctx context.Context, o engine.AttachOptions) (engine.Atta
 			return nil, fmt.Errorf("attaching %q: %w", c.file, gone(err))
 		}
 	}
-	img, err := container.Open(c.dir, c.file, container.OpenOptions{ReadOnly: readOnly, Cache: cache, Sync: hostio.SyncFull})
+	img, err := container.Open(c.dir, c.file, container.OpenOptions{ReadOnly: readOnly, Cache: cache, Sync: hostio.SyncFull,
+		Passphrase: passphrase(c.spec)})
 	if err != nil {
 		return nil, fmt.Errorf("attaching %q: %w", c.file, gone(err))
 	}

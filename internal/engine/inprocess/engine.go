@@ -4,16 +4,18 @@
 // writes. The images open on a Mac, on Linux and on Windows.
 //
 // What it cannot do is an [engine.UnsupportedError]: formats other than UDRW,
-// UDSB, UDSP and ASIF, encryption, file systems other than exFAT. It measures nothing,
+// UDSB, UDSP and ASIF, encrypted ASIF, file systems other than exFAT. It measures nothing,
 // and figures taken with it say nothing of Apple's driver or of APFS.
 package inprocess
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf16"
@@ -44,6 +46,8 @@ const (
 type Engine struct {
 	// Now gives the times of files on volumes; nil means that all are 1980-01-01.
 	Now func() time.Time
+	// Passphrase encrypts images whose spec has none: the secret of one run.
+	Passphrase []byte
 }
 
 var _ engine.Engine = (*Engine)(nil)
@@ -79,8 +83,10 @@ func normal(s engine.Spec) (engine.Spec, error) {
 	if extension(s.Format) == "" {
 		return s, refuse("format "+s.Format, "this engine makes UDRW, UDSB, UDSP and ASIF, and converts to UDIF and UDTO")
 	}
-	if s.Encryption != "" && s.Encryption != "none" {
-		return s, refuse("encryption "+s.Encryption, "use the hdiutil engine for encrypted images")
+	if e, err := container.ParseEncryption(cmp.Or(s.Encryption, container.EncryptionNone)); err != nil {
+		return s, refuse("encryption "+s.Encryption, container.AES128+" or "+container.AES256)
+	} else if e != container.EncryptionNone && s.Format == container.ASIF {
+		return s, refuse("encrypted ASIF, of which the layout is not known", "UDRW, UDSB or UDSP")
 	}
 	if b := s.Backend; b != "" && b != "auto" && b != backend {
 		return s, refuse("backend "+b, "use the hdiutil engine")
@@ -130,9 +136,13 @@ func (*Engine) PeakBytes(s engine.Spec, live int64) int64 {
 }
 
 // Create makes name with the extension of the format, its partition table and
-// its volume. The same name and spec give the same bytes.
+// its volume. The same name and spec give the same bytes, encrypted ones apart,
+// whose keys are drawn.
 func (e *Engine) Create(ctx context.Context, dir *hostio.Dir, name string, s engine.Spec) (engine.Container, error) {
 	s, err := empty(s)
+	if err == nil {
+		s, err = e.keyed(s)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -159,7 +169,7 @@ func (e *Engine) Create(ctx context.Context, dir *hostio.Dir, name string, s eng
 
 // format puts table and volume on a new container.
 func format(dir *hostio.Dir, file, seed string, s engine.Spec) (err error) {
-	img, err := container.Open(dir, file, container.OpenOptions{})
+	img, err := container.Open(dir, file, container.OpenOptions{Passphrase: passphrase(s)})
 	if err != nil {
 		return err
 	}
@@ -196,7 +206,8 @@ func digest(seed string, s engine.Spec) [32]byte {
 
 func containerSpec(seed string, s engine.Spec) container.Spec {
 	sum := digest("container "+seed, s)
-	return container.Spec{Format: s.Format, Size: s.Size, BandSize: s.BandSize, ID: [16]byte(sum[:16])}
+	return container.Spec{Format: s.Format, Size: s.Size, BandSize: s.BandSize, ID: [16]byte(sum[:16]),
+		Encryption: container.Encryption{Cipher: s.Encryption, Passphrase: passphrase(s)}}
 }
 
 // guid makes b a version 4 identifier as RFC 9562 lays it out, in the mixed byte order of the disk.
@@ -223,6 +234,9 @@ func label(name string) string {
 // already end in the extension.
 func (e *Engine) Open(_ context.Context, dir *hostio.Dir, name string, s engine.Spec) (engine.Container, error) {
 	s, err := normal(s)
+	if err == nil {
+		s, err = e.keyed(s)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -231,11 +245,15 @@ func (e *Engine) Open(_ context.Context, dir *hostio.Dir, name string, s engine.
 
 func (e *Engine) find(dir *hostio.Dir, file string, s engine.Spec) (*image, error) {
 	c := &image{engine: e, dir: dir, file: file, spec: s, mounted: true}
+	c.spec.Passphrase = slices.Clone(passphrase(s)) // Remove wipes it
 	var err error
 	if c.id, err = c.Identity(context.Background()); err != nil {
 		return nil, err
 	}
-	img, err := container.Open(dir, file, container.OpenOptions{ReadOnly: true})
+	if err := c.encrypted(); err != nil {
+		return nil, err
+	}
+	img, err := container.Open(dir, file, container.OpenOptions{ReadOnly: true, Passphrase: passphrase(s)})
 	if err != nil {
 		return nil, err
 	}

@@ -80,7 +80,7 @@ func (c *image) with(ctx context.Context, doing string, readOnly bool, f func(im
 	if err := c.same(ctx, doing, true); err != nil {
 		return err
 	}
-	img, err := container.Open(c.dir, c.file, container.OpenOptions{ReadOnly: readOnly, Cache: c.spec.Cache})
+	img, err := container.Open(c.dir, c.file, container.OpenOptions{ReadOnly: readOnly, Cache: c.spec.Cache, Passphrase: passphrase(c.spec)})
 	if err != nil {
 		return gone(err)
 	}

@@ -147,9 +147,12 @@ func fsck(t *testing.T, dir *hostio.Dir, list ...engine.Container) {
 
 func TestRefusalsAndProbe(t *testing.T) {
 	e, dir := inprocess.New(nil), place(t)
-	for _, s := range []engine.Spec{{Format: "UDZO"}, {Format: "UDRW", Encryption: "AES-256"}, {Format: "UDRW", Filesystems: []string{"APFS"}}} {
+	for _, s := range []engine.Spec{{Format: "UDZO"}, {Format: "ASIF", Encryption: "AES-256"}, {Format: "UDRW", Encryption: "AES-512"}, {Format: "UDRW", Filesystems: []string{"APFS"}}} {
 		require.ErrorAs(t, e.Supports(s), new(*engine.UnsupportedError))
 	}
+	require.NoError(t, e.Supports(engine.Spec{Format: "UDRW", Encryption: "AES-256"}))
+	_, err := e.Create(t.Context(), dir, "img", engine.Spec{Format: "UDRW", Encryption: "AES-256", Size: 4 << 20})
+	require.ErrorContains(t, err, "without a passphrase")
 	for _, format := range []string{"UDSP", "ASIF"} {
 		require.NoError(t, e.Supports(engine.Spec{Format: format}))
 	}

@@ -54,7 +54,7 @@ func convert(ctx context.Context, src container.Image, dir *hostio.Dir, file, se
 	case s.Format == master:
 		spec.Format = container.UDRW
 	case sealed(s.Format):
-		return container.CreateUDIF(ctx, dir, file, src, container.UDIFSpec{Format: s.Format})
+		return container.CreateUDIF(ctx, dir, file, src, container.UDIFSpec{Format: s.Format, Encryption: spec.Encryption})
 	}
 	if err := container.Create(dir, file, spec); err != nil {
 		return err
@@ -64,7 +64,7 @@ func convert(ctx context.Context, src container.Image, dir *hostio.Dir, file, se
 			err = errors.Join(err, container.Remove(dir, file))
 		}
 	}()
-	dst, err := container.Open(dir, file, container.OpenOptions{Cache: s.Cache})
+	dst, err := container.Open(dir, file, container.OpenOptions{Cache: s.Cache, Passphrase: passphrase(s)})
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (c *image) sums(ctx context.Context) error {
 	if !tabled(c.spec.Format) {
 		return nil
 	}
-	list, err := container.Verify(c.dir, c.file)
+	list, err := container.VerifyWith(c.dir, c.file, c.unlocked())
 	if err == nil && len(list) > 0 {
 		err = fmt.Errorf("%s: %w", list[0], container.ErrCorrupt)
 	}
