@@ -209,9 +209,24 @@ func TestMappedCrash(t *testing.T) {
 type crashCase struct {
 	format string
 	create func(d *hostio.Dir) error
+	// sealed says that the file is encrypted.
+	sealed bool
 	live   func(l *life)
 	// variants is how many crashes there are at one operation.
 	variants int
+}
+
+// open opens the image in a file.
+func (c crashCase) open(f store, o OpenOptions) (Image, error) {
+	if !c.sealed {
+		return openMapped(f, c.format, o)
+	}
+	o.Passphrase = []byte("secret")
+	s, k, err := decrypted(f, "", o)
+	if err != nil {
+		return nil, err
+	}
+	return openContent(s, k, o)
 }
 
 // record lives a life and returns the file before it and what it did to that:
@@ -223,14 +238,16 @@ func record(t *testing.T, c crashCase, seed uint64, host bool) (start []byte, op
 	require.NoError(t, err)
 	f := &memStore{b: slices.Clone(start)}
 	log := func() []hostio.Op { return f.log }
-	open := func() (Image, error) { return openMapped(f, c.format, OpenOptions{}) }
+	open := func() (Image, error) { return c.open(f, OpenOptions{}) }
 	if host {
 		rec := hostio.NewRecorder(true)
 		h, err := hostio.OpenDir(d.Path(), hostio.WithHook(rec))
 		require.NoError(t, err)
 		defer h.Close()
 		log = rec.Ops
-		open = func() (Image, error) { return Open(h, "i", OpenOptions{Sync: hostio.SyncFsync}) }
+		open = func() (Image, error) {
+			return Open(h, "i", OpenOptions{Sync: hostio.SyncFsync, Passphrase: []byte("secret")})
+		}
 	}
 	img, err := open()
 	require.NoError(t, err)
@@ -244,16 +261,16 @@ func crashLife(t *testing.T, c crashCase, seed uint64) (points int) {
 	start, ops, l := record(t, c, seed, seed%2 == 1)
 	rnd := rand.New(rand.NewPCG(seed, 2))
 	points = crashes(rnd, start, ops, 0, 1+len(ops)/400, c.variants, func(b []byte, at int) {
-		seen, err := openMapped(&memStore{b: slices.Clone(b)}, c.format, OpenOptions{ReadOnly: true})
+		seen, err := c.open(&memStore{b: slices.Clone(b)}, OpenOptions{ReadOnly: true})
 		require.NoError(t, err, "after operation %d", at)
 		l.check(seen, at)
 		f := &memStore{b: slices.Clone(b)}
-		seen, err = openMapped(f, c.format, OpenOptions{})
+		seen, err = c.open(f, OpenOptions{})
 		require.NoError(t, err, "after operation %d", at)
 		l.check(seen, at)
 		if len(f.log) > 1 {
 			points += crashes(rnd, b, f.log, 1, 1+len(f.log)/4, 1, func(b []byte, _ int) {
-				seen, err := openMapped(&memStore{b: b}, c.format, OpenOptions{})
+				seen, err := c.open(&memStore{b: b}, OpenOptions{})
 				require.NoError(t, err, "in the repair after operation %d", at)
 				l.check(seen, at)
 			})
@@ -264,26 +281,28 @@ func crashLife(t *testing.T, c crashCase, seed uint64) (points int) {
 }
 
 func crashCases() map[string]crashCase {
-	return map[string]crashCase{
-		"udsp": {UDSP, func(d *hostio.Dir) error { return createUDSP(d, "i", 3000*512, 512, Encryption{}) }, func(l *life) {
-			for range 25 {
-				for range l.rnd.IntN(4) {
-					l.step(1, 300*512)
-				}
-				l.sync()
+	udsp := func(l *life) {
+		for range 25 {
+			for range l.rnd.IntN(4) {
+				l.step(1, 300*512)
 			}
-			l.write(0, 2500*512) // three nodes
 			l.sync()
-			l.discard(200*512, 1500*512)
-			l.compact()
-			l.resize(1100 * 512)
-			l.resize(2200 * 512)
-			l.write(1000*512, 1200*512)
-			l.discard(0, 400*512)
-			l.sync()
-			l.compact()
-		}, 1},
-		"asif": {ASIF, createSmallASIF, func(l *life) {
+		}
+		l.write(0, 2500*512) // three nodes
+		l.sync()
+		l.discard(200*512, 1500*512)
+		l.compact()
+		l.resize(1100 * 512)
+		l.resize(2200 * 512)
+		l.write(1000*512, 1200*512)
+		l.discard(0, 400*512)
+		l.sync()
+		l.compact()
+	}
+	return map[string]crashCase{
+		"udsp":           {UDSP, func(d *hostio.Dir) error { return createUDSP(d, "i", 3000*512, 512, Encryption{}) }, false, udsp, 1},
+		"udsp encrypted": {UDSP, func(d *hostio.Dir) error { return createUDSP(d, "i", 3000*512, 512, secret(512)) }, true, udsp, 1},
+		"asif": {ASIF, createSmallASIF, false, func(l *life) {
 			for k := range int64(30) { // tables in several sectors of the directory, each in a version of its own
 				l.write((k%2*64+k)*(64<<20), 2048)
 				l.sync()

@@ -206,17 +206,17 @@ func openEncrypted(f *hostStore, k kind, o OpenOptions) (Image, error) {
 
 // decrypted opens the encryption of f, which stays the caller's after an error,
 // and looks at what is inside.
-func decrypted(f *hostStore, found string, o OpenOptions) (*sealedStore, kind, error) {
-	h, err := readHeader(f.File)
+func decrypted(f store, found string, o OpenOptions) (*sealedStore, kind, error) {
+	size, err := f.Size()
+	if err != nil {
+		return nil, kind{}, err
+	}
+	h, err := crypt.ReadHeader(f, size)
 	if err != nil {
 		return nil, kind{}, encryptionError(f.Path(), found, err)
 	}
 	if h.Version == 1 && !o.ReadOnly {
 		return nil, kind{}, &UnsupportedError{Path: f.Path(), Found: found, Doing: "opening for writing"}
-	}
-	size, err := f.Size()
-	if err != nil {
-		return nil, kind{}, err
 	}
 	cipher, err := unlock(h, f.Path(), found, o.Passphrase)
 	if err != nil {

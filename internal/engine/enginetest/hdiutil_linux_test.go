@@ -72,7 +72,7 @@ func TestWorkAlike(t *testing.T) {
 				}
 				dir := t.TempDir()
 				enginetest.Run(t, func() engine.Engine { return workAlike(t) }, dir, enginetest.Options{
-					Spec:     engine.Spec{Format: format, Encryption: cipher, Filesystems: []string{v.name}, Size: v.size, VolumeName: "BENCH",
+					Spec: engine.Spec{Format: format, Encryption: cipher, Filesystems: []string{v.name}, Size: v.size, VolumeName: "BENCH",
 						Passphrase: []byte("of the contract of engines")},
 					Remounts: remounts,
 					Keeps:    keeps,

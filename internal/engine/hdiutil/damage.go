@@ -12,7 +12,7 @@ import (
 // stores the volume's first data, so that their stored checksum is wrong.
 func (c *image) harmDevice(kind string) (err error) {
 	tables := c.seen.format == "UDIF" // nothing can be written into it
-	img, err := container.Open(c.dir, c.file, container.OpenOptions{ReadOnly: tables})
+	img, err := container.Open(c.dir, c.file, container.OpenOptions{ReadOnly: tables, Passphrase: c.pass()})
 	if err == nil && tables && kind != "volume" { // its table lies in no sectors of its own
 		err = errors.Join(errors.ErrUnsupported, img.Close())
 	}

@@ -9,13 +9,13 @@ import (
 )
 
 // checkStructure looks at the container's own files and at both partition tables,
-// of plain images of the work-alike: it stands in for what Apple's attach verifies,
+// of images of the work-alike: it stands in for what Apple's attach verifies,
 // and finds what a copy that is in order stands in for.
 func (c *image) checkStructure(t *tale) error {
-	if c.e.o.Vendor != "dmgbench" || c.pass() != nil || c.open != nil { // what is attached, its tool has open
+	if c.e.o.Vendor != "dmgbench" || c.open != nil { // what is attached, its tool has open
 		return nil
 	}
-	list, err := container.Verify(c.dir, c.file)
+	list, err := container.VerifyWith(c.dir, c.file, container.OpenOptions{Passphrase: c.pass()})
 	if unknown(err) {
 		return nil
 	}
@@ -25,7 +25,7 @@ func (c *image) checkStructure(t *tale) error {
 	for _, f := range list {
 		t.find(f.String())
 	}
-	img, err := container.Open(c.dir, c.file, container.OpenOptions{ReadOnly: true})
+	img, err := container.Open(c.dir, c.file, container.OpenOptions{ReadOnly: true, Passphrase: c.pass()})
 	switch {
 	case unknown(err):
 		return nil
