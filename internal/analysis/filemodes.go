@@ -8,35 +8,32 @@ import (
 	"dmgbench/internal/stats"
 )
 
-// modeWarning looks for a break in the course of the step, where the rate
-// changes for good: throttling, a full fast cache, or another user of the disk.
-func modeWarning(w *warningList, st *result.Step, samples []result.Sample, excess []float64) {
+// modeWarnings looks for two modes in the course of a step: a break, where the rate
+// changes for good (throttling, a full fast cache, another user of the disk), or
+// files of two kinds that come and go (a drive that throttles and recovers). Where
+// the files are of two kinds even when a break has been evened out, they come and go.
+func modeWarnings(w *warningList, st *result.Step, samples []result.Sample, excess []float64) {
 	if len(samples) < minForModes {
 		return
 	}
-	xs := make([]float64, len(excess))
-	for i := range xs {
-		xs[i] = float64(i)
+	logs := make([]float64, len(samples))
+	for i, x := range samples {
+		logs[i] = math.Log(float64(x.DurationNS))
 	}
-	// What a size lets expect is a median over both modes at first; the second
-	// look takes it over files whose mode has been evened out.
-	cut, shift := 0, 0.0
-	for look := range 2 {
-		t, err := stats.FitTwoLines(xs, excess, max(stats.MinForLine, len(xs)/10))
-		if err != nil || look > 0 && t.P > modeP {
-			return
-		}
-		cut = int(t.Break) + 1
-		before, errA := stats.Median(excess[:cut])
-		after, errB := stats.Median(excess[cut:])
-		if shift = after - before; errA != nil || errB != nil {
-			return
-		}
-		if look == 0 {
-			excess = evened(samples, excess, cut, shift)
+	cut, shift, broken := breakOf(samples, excess)
+	even := slices.Clone(logs)
+	if broken {
+		for i := cut; i < len(even); i++ {
+			even[i] -= shift
 		}
 	}
-	if math.Abs(shift) < math.Log(worthSaying) {
+	_, kinds := twoKinds(samples, even)
+	if c, ok := twoKinds(samples, logs); ok && kinds {
+		w.add("bimodal", "round %d: %d of %d files took %s times as long as the others, now and then and not from some file on: a drive that throttles and recovers, or something else at work",
+			st.Round, c.N[1], len(samples), show(math.Exp(c.High-c.Low), "1"))
+		return
+	}
+	if !broken {
 		return
 	}
 	var moved int64
@@ -45,6 +42,33 @@ func modeWarning(w *warningList, st *result.Step, samples []result.Sample, exces
 	}
 	w.add("two-modes", "round %d: from file %d on, after %s, files took %s times as long as before: throttling, a fast cache that was full, or something else at work",
 		st.Round, cut+1, show(float64(moved), "B"), show(math.Exp(shift), "1"))
+}
+
+// breakOf finds the file from which on the rate has changed for good, and by which
+// logarithm of time.
+func breakOf(samples []result.Sample, excess []float64) (cut int, shift float64, found bool) {
+	xs := make([]float64, len(excess))
+	for i := range xs {
+		xs[i] = float64(i)
+	}
+	// What a size lets expect is a median over both modes at first; the second
+	// look takes it over files whose mode has been evened out.
+	for look := range 2 {
+		t, err := stats.FitTwoLines(xs, excess, max(stats.MinForLine, len(xs)/10))
+		if err != nil || look > 0 && t.P > modeP {
+			return 0, 0, false
+		}
+		cut = int(t.Break) + 1
+		before, errA := stats.Median(excess[:cut])
+		after, errB := stats.Median(excess[cut:])
+		if shift = after - before; errA != nil || errB != nil {
+			return 0, 0, false
+		}
+		if look == 0 {
+			excess = evened(samples, excess, cut, shift)
+		}
+	}
+	return cut, shift, math.Abs(shift) >= math.Log(worthSaying)
 }
 
 // evened takes from each excess the median of its size, computed as if the files
@@ -67,34 +91,33 @@ func evened(samples []result.Sample, excess []float64, cut int, shift float64) [
 	return out
 }
 
-// bimodalWarning looks for files of two kinds that come and go in the course of the
-// step: a drive that throttles and recovers, a cache that is full now and then. The
-// measure is each file's time over the lower quartile of its size, which lies in
-// the faster mode unless that is rare; a mode is a tenth of the files or more. Files
-// that change over once, for good, are [modeWarning]'s. It says whether it found any.
-func bimodalWarning(w *warningList, st *result.Step, samples []result.Sample) bool {
-	if len(samples) < minForModes {
-		return false
-	}
+// minTurns is how often files have to change from one mode to the other for them to
+// come and go: there and back, and there again.
+const minTurns = 3
+
+// twoKinds cuts files in two kinds by the logarithms of their times over the lower
+// quartile of their size, which lies in the faster mode unless that is rare. Each
+// kind is a tenth of the files or more, and they take turns.
+func twoKinds(samples []result.Sample, logs []float64) (c stats.TwoClusters, ok bool) {
 	bySize := map[int64][]float64{}
-	for _, x := range samples {
-		bySize[x.Bytes] = append(bySize[x.Bytes], math.Log(float64(x.DurationNS)))
+	for i, x := range samples {
+		bySize[x.Bytes] = append(bySize[x.Bytes], logs[i])
 	}
 	low := map[int64]float64{}
-	for size, logs := range bySize {
-		q, err := stats.Quantile(logs, 0.25)
-		if err != nil || len(logs) < 4 {
-			return false
+	for size, list := range bySize {
+		q, err := stats.Quantile(list, 0.25)
+		if err != nil || len(list) < 4 {
+			return c, false
 		}
 		low[size] = q
 	}
 	excess := make([]float64, len(samples))
 	for i, x := range samples {
-		excess[i] = math.Log(float64(x.DurationNS)) - low[x.Bytes]
+		excess[i] = logs[i] - low[x.Bytes]
 	}
 	c, err := stats.FitTwoClusters(excess, max(2, len(excess)/10))
 	if err != nil || c.P > modeP || c.High-c.Low < math.Log(worthSaying) {
-		return false
+		return c, false
 	}
 	turns := 0
 	for i := 1; i < len(excess); i++ {
@@ -102,14 +125,5 @@ func bimodalWarning(w *warningList, st *result.Step, samples []result.Sample) bo
 			turns++
 		}
 	}
-	if turns < minTurns {
-		return false
-	}
-	w.add("bimodal", "round %d: %d of %d files took %s times as long as the others, now and then and not from some file on: a drive that throttles and recovers, or something else at work",
-		st.Round, c.N[1], len(samples), show(math.Exp(c.High-c.Low), "1"))
-	return true
+	return c, turns >= minTurns
 }
-
-// minTurns is how often files have to change from one mode to the other for them to
-// come and go: there and back, and there again.
-const minTurns = 3

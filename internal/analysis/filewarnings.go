@@ -21,9 +21,7 @@ func (s *study) fileWarnings(w *warningList, c cell) {
 		slices.SortFunc(samples, func(a, b result.Sample) int { return a.Order - b.Order })
 		if excess := excessOf(samples); excess != nil {
 			outlierWarnings(w, st, samples, excess)
-			if !bimodalWarning(w, st, samples) {
-				modeWarning(w, st, samples, excess)
-			}
+			modeWarnings(w, st, samples, excess)
 		}
 	}
 }

@@ -200,19 +200,21 @@ func (s *study) canary(do, place string) (result.Warning, bool) {
 	}
 	t, err := stats.Trend(rates)
 	over := drifted(rates)
-	trending := err == nil && t.P <= family
-	if cv <= canaryDrift && !(trending && t.P <= modeP && over >= canaryTrend) {
+	trending := err == nil && t.P <= modeP && over >= canaryTrend
+	if cv <= canaryDrift && !trending {
 		return result.Warning{}, false
 	}
 	text := fmt.Sprintf("the native %s before each case varied by %s (standard deviation over mean, n = %d)", do, percent(cv), len(rates))
+	kind := "unsteady"
 	if trending {
+		kind = "drift"
 		way := "faster"
 		if t.Coefficient < 0 {
 			way = "slower"
 		}
 		text += fmt.Sprintf(", becoming %s by %s in the course of the run (p = %s)", way, percent(over), showP(t.P))
 	}
-	return result.Warning{Kind: "drift", Text: text + ": the machine changed while it was measured"}, true
+	return result.Warning{Kind: kind, Text: text + ": the machine changed while it was measured"}, true
 }
 
 // drifted is by what share rates changed from first to last, along the Theil–Sen

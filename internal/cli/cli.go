@@ -101,7 +101,8 @@ func (a *app) commands() []*cobra.Command {
 	return []*cobra.Command{
 		a.newRunCommand(a.runPlans), a.newResumeCommand(a.runResume), a.newPlansCommand(), a.newCheckCommand(),
 		a.newReportCommand(a.runReport), a.newCompareCommand(a.runCompare), a.newExportCommand(a.runExport),
-		a.newSchemaCommand(), a.newDoctorCommand(), a.newCleanCommand(), a.newImageToolCommand(), a.newVersionCommand(),
+		a.newSchemaCommand(), a.newDoctorCommand(), a.newSelftestCommand(), a.newCleanCommand(), a.newImageToolCommand(),
+		a.newVersionCommand(),
 	}
 }
 

@@ -161,6 +161,9 @@ func (a *app) runPlans(ctx context.Context, o runOptions) error {
 		if ps[i], _, err = p.Apply(v); err != nil {
 			return err
 		}
+		if err := honest(ps[i]); err != nil {
+			return err
+		}
 	}
 	if o.DryRun {
 		for _, p := range ps {

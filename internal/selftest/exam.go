@@ -8,7 +8,8 @@ import (
 // Exam is one pass over the studies.
 type Exam struct {
 	Seed  uint64
-	Full  bool // every law and design of docs/accuracy.md, else a short form
+	Full  bool      // every law and design of docs/accuracy.md, else a short form
+	cost  *Overhead // once it is measured
 	stage *stage
 }
 

@@ -1,6 +1,7 @@
 package selftest
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"strconv"
@@ -30,11 +31,28 @@ type Promise struct {
 	Where string  `json:"where"` // of which figure Worst is
 	Worst float64 `json:"worst"` // the figure that is farthest from keeping it, in Unit
 	Error float64 `json:"error"` // its Monte Carlo standard error; 0 where nothing is drawn
-	Low   float64 `json:"low"`   // the bound, in Unit
-	High  float64 `json:"high"`
-	Unit  string  `json:"unit"` // "%", "µs" …
+	Low   float64 `json:"-"`     // the bound, in Unit; -[none] for an open side
+	High  float64 `json:"-"`
+	Unit  string  `json:"unit"` // "%", "ns" …
 	N     int     `json:"n"`    // simulated runs behind Worst
 	Kept  bool    `json:"kept"`
+}
+
+// MarshalJSON adds the sides of the bound that are not open, as low and high.
+func (p Promise) MarshalJSON() ([]byte, error) {
+	type plain Promise
+	out := struct {
+		plain
+		Low  *float64 `json:"low,omitempty"`
+		High *float64 `json:"high,omitempty"`
+	}{plain: plain(p)}
+	if p.Low > -none {
+		out.Low = &p.Low
+	}
+	if p.High < none {
+		out.High = &p.High
+	}
+	return json.Marshal(out)
 }
 
 // share counts how often something came about.
@@ -92,6 +110,9 @@ type bound struct {
 func within(says, unit string, low, high float64) *bound {
 	return &bound{p: Promise{Says: says, Unit: unit, Low: low, High: high, Kept: true}}
 }
+
+// none stands for a side of a bound that is open; JSON knows no infinity.
+const none = math.MaxFloat64
 
 // mercy is how many standard errors a figure may lie outside of its bound: a
 // figure that keeps it exactly strays that far in one of forty cases.

@@ -83,6 +83,25 @@ func (s *stage) measured(ctx context.Context, p *plan.Plan, m simulated.Machine,
 	return r, err
 }
 
+// sessions plays a plan in n sessions and analyses them, pooled where n is more than one.
+func (x *Exam) sessions(ctx context.Context, p *plan.Plan, m simulated.Machine, n int, names ...any) (*result.Result, error) {
+	runs := make([]*result.Result, n)
+	for k := range runs {
+		var err error
+		if runs[k], err = x.stage.measured(ctx, p, m, x.seed(names...), k+1); err != nil {
+			return nil, err
+		}
+	}
+	r := runs[0]
+	if n > 1 {
+		var err error
+		if r, err = result.Pool(runs); err != nil {
+			return nil, err
+		}
+	}
+	return r, analysis.Analyse(p, r)
+}
+
 func reasonOf(r *result.Result) string {
 	for _, c := range r.Cases {
 		if c.Reason != "" {

@@ -83,7 +83,7 @@ func disturbances(full bool) []disturbance {
 func (x *Exam) falseAlarms(ctx context.Context) (Study, error) {
 	s := Study{ID: "verdicts", Title: "False verdicts of a plan",
 		Asks: "The truth of every claim lies exactly on its bound. In how many plans is any verdict given, which is then false?"}
-	b := within("at most 5 % of plans give a false verdict (Holm over their claims)", "%", 0, 5)
+	b := within("at most 5 % of plans give a false verdict (Holm over their claims)", "%", -none, 5)
 	table := keyed{}
 	rounds := []int{3, 8}
 	if !x.Full {
@@ -106,10 +106,51 @@ func (x *Exam) falseAlarms(ctx context.Context) (Study, error) {
 		}
 	}
 	s.How = fmt.Sprintf("%d plans a figure, each of %d claims over four formats: pairs of equal rates, a ratio of exactly 2, rates exactly 10 %% apart, a difference and bounds "+
-		"that the rates meet exactly. One session; mounts scatter by 2 %% where nothing else is said, files by 5 %%.", x.runs(1000, 60), len(nullClaims))
+		"that the rates meet exactly. One session; mounts scatter by 2 %% where nothing else is said, files by 3 %%.", x.runs(1000, 60), len(nullClaims))
 	s.Tables = []Table{table.table("Plans with any false verdict, %", "what differs", rows, columns)}
-	s.Promises = []Promise{b.promise()}
-	return s, nil
+	likes, err := x.ownLikes(ctx)
+	s.Tables, s.Promises = append(s.Tables, likes), []Promise{b.promise()}
+	s.Says = []string{
+		"In one session a rate held against a constant has to stand with 10 % allowed between sessions, since its rounds show nothing of what other sessions would be like.",
+		"Shortfall: where a session favours one kind of image over another, all of its rounds do, and nothing in one session tells that from a difference of the images. " +
+			"A verdict on cases of one session is a verdict on that session; the second table says what it is worth beyond. Pooling three or more sessions (report RUN RUN RUN) makes the session the unit, and keeps the promise again.",
+	}
+	return s, err
+}
+
+// ownLikes counts false verdicts where each session favours kinds of images of its own.
+func (x *Exam) ownLikes(ctx context.Context) (Table, error) {
+	p, err := design{formats: fourFormats, sizes: fewSizes, sets: 1, rounds: 3, claims: claimsTOML(nullClaims)}.plan()
+	table := keyed{}
+	sessions, likes := []int{1, 3, 5}, []string{"0", "1", "3", "10"}
+	if !x.Full {
+		sessions, likes = []int{1, 3}, []string{"3"}
+	}
+	var rows, columns []string
+	for _, n := range sessions {
+		columns = append(columns, plural(n))
+	}
+	for _, own := range likes {
+		rows = append(rows, own+" % between kinds and sessions")
+		for k, n := range sessions {
+			if err != nil {
+				break
+			}
+			m := nullLaw("file_noise = 3%;mount_noise = 2%;own_noise = " + own + "%")
+			hits := make([]bool, x.runs(500, 40))
+			err = each(ctx, len(hits), func(ctx context.Context, i int) error {
+				r, err := x.sessions(ctx, p, m, n, "own", own, n, i)
+				if err == nil {
+					hits[i] = falseVerdicts(r)[0]
+				}
+				return err
+			})
+			for _, h := range hits {
+				table.at(rows[len(rows)-1], columns[k]).add(h)
+			}
+		}
+	}
+	return table.table("The same where a session favours kinds of images, 3 rounds a session, %", "scatter", rows, columns), err
 }
 
 // alarms plays plans whose claims lie on their bounds.
@@ -155,8 +196,8 @@ func (x *Exam) power(ctx context.Context) (Study, error) {
 	if !x.Full {
 		rounds, noises = []int{5}, []string{"1"}
 	}
-	b := within("5 rounds find a difference of 10 % in 4 of 5 runs where mounts scatter by 1 %", "%", 80, 100)
-	wrong := within("of runs in which a difference of 5 or 10 % is there, at most 2.5 % say the opposite", "%", 0, 2.5)
+	b := within("5 rounds find a difference of 10 % in 4 of 5 runs where mounts scatter by 1 %", "%", 80, none)
+	wrong := within("of runs in which a difference of 5 or 10 % is there, at most 2.5 % say the opposite", "%", -none, 2.5)
 	table := keyed{}
 	var rows, columns []string
 	for _, n := range rounds {
@@ -207,4 +248,11 @@ func (x *Exam) found(ctx context.Context, effect, noise string, rounds int) (fou
 		opposite.add(v == result.DoesNotHold)
 	}
 	return found, opposite, err
+}
+
+func plural(sessions int) string {
+	if sessions == 1 {
+		return "1 session"
+	}
+	return fmt.Sprintf("%d sessions pooled", sessions)
 }

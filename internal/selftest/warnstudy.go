@@ -42,8 +42,8 @@ func troubles() []trouble {
 func (x *Exam) fileWarnings(ctx context.Context) (Study, error) {
 	s := Study{ID: "warnings", Title: "Troubles within a step",
 		Asks: "A cache fills, a drive throttles, a first file is slow, files lie far off. How often is that said, and how often without cause?"}
-	alarm := within("of steps with nothing but noise (up to 20 %), at most 5 % are said to have a trouble", "%", 0, 5)
-	hit := within("a change by a factor of 2 or more is found in 9 of 10 steps", "%", 90, 100)
+	alarm := within("of steps with nothing but noise (up to 20 %), at most 5 % are said to have a trouble", "%", -none, 5)
+	hit := within("a change by a factor of 2 or more is found in 9 of 10 steps", "%", 90, none)
 	table := keyed{}
 	var rows []string
 	list := troubles()
@@ -120,8 +120,8 @@ func kindsOf(r *result.Result, op string) map[string]bool {
 func (x *Exam) drift(ctx context.Context) (Study, error) {
 	s := Study{ID: "drift", Title: "Drift along a run",
 		Asks: "Times grow in the course of a run. How often does the canary, a short native write and read before each case, say so?"}
-	alarm := within("a machine that does not change is said to drift in at most 5 % of runs", "%", 0, 5)
-	hit := within("a drift of 20 % over a run of 20 cases is found in 9 of 10 runs where mounts scatter by 3 % or less", "%", 90, 100)
+	alarm := within("a machine that does not change is said to drift in at most 5 % of runs", "%", -none, 5)
+	hit := within("a drift of 20 % over a run of 20 cases is found in 9 of 10 runs where mounts scatter by 3 % or less", "%", 90, none)
 	table := keyed{}
 	drifts, noises := []string{"0", "5", "10", "20", "40"}, []string{"1", "3", "10"}
 	if !x.Full {

@@ -25,7 +25,7 @@ files = "few"
 [matrix]
 format = ["UDRW", "UDSB"]
 [files.few]
-sizes = ["64 kB", "300001 B", "4097 B"]
+sizes = ["64 kB", "300001 B", "64001 B"]
 sets = 2
 [[protocol]]
 steps = [

@@ -23,6 +23,7 @@ type Engine struct {
 	session int
 	source  source
 	made    map[string]*container
+	births  map[string]int // how often a name was created: the canary comes again and again
 	began   time.Duration
 }
 
@@ -37,7 +38,7 @@ func New(m Machine, c clock.Clock, seed uint64, session int) (*Engine, error) {
 	}
 	_, hollow := c.(*clock.Virtual)
 	return &Engine{machine: m, clock: c, hollow: hollow, session: session, source: source(seed).of("simulated device 1"),
-		made: map[string]*container{}, began: c.Now()}, nil
+		made: map[string]*container{}, births: map[string]int{}, began: c.Now()}, nil
 }
 
 // Info names the engine.
@@ -61,6 +62,8 @@ func (e *Engine) Create(ctx context.Context, _ *hostio.Dir, name string, s engin
 	}
 	c := &container{e: e, name: name, spec: s, kind: Kind(s.Format, s.Encryption), sizes: map[string]int64{}}
 	c.law = e.machine.Of(c.kind)
+	e.births[name]++
+	c.birth = e.births[name]
 	if err := e.pass(ctx, c.law.Step); err != nil {
 		return nil, err
 	}
@@ -102,6 +105,7 @@ type container struct {
 	live   int64
 	peak   int64 // what it occupies until it is compacted
 	mounts int
+	birth  int // which of its name it is, from 1
 }
 
 func (c *container) Name() string { return c.name }
@@ -125,6 +129,9 @@ func (c *container) Attach(ctx context.Context, o engine.AttachOptions) (engine.
 	}
 	session := c.e.source.of("session", strconv.Itoa(c.e.session))
 	mount := c.e.source.of("session", strconv.Itoa(c.e.session), c.name, strconv.Itoa(c.mounts))
+	if c.birth > 1 {
+		mount = mount.of("birth", strconv.Itoa(c.birth))
+	}
 	v := &volume{c: c, source: mount, readOnly: o.ReadOnly}
 	v.factor = mount.lognormal(c.law.MountNoise) * session.lognormal(c.law.SessionNoise) * session.of(c.kind).lognormal(c.law.OwnNoise)
 	return &attachment{c: c, vol: v}, nil

@@ -174,3 +174,20 @@ func TestContainersGoAndCompact(t *testing.T) {
 	_, err = e.Open(t.Context(), nil, "image", engine.Spec{})
 	require.ErrorIs(t, err, engine.ErrGone)
 }
+
+// A container that is made again under its name, as the canary is before each case, is another one.
+func TestEveryBirthIsDrawnAnew(t *testing.T) {
+	c := clock.NewVirtual(time.Unix(0, 0))
+	e, err := New(lawOf(t, "write = 1 GB/s\nread = 1 GB/s\nmount_noise = 5%"), c, 1, 1)
+	require.NoError(t, err)
+	times := map[int64]bool{}
+	for range 5 {
+		con, err := e.Create(t.Context(), nil, "canary", engine.Spec{})
+		require.NoError(t, err)
+		att, err := con.Attach(t.Context(), engine.AttachOptions{})
+		require.NoError(t, err)
+		times[written(t, att.Volume(), c, items(1_000_000), hostio.SyncNone)[0].DurationNS] = true
+		require.NoError(t, con.Remove(t.Context()))
+	}
+	assert.Len(t, times, 5)
+}

@@ -1,0 +1,78 @@
+package selftest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Report is the outcome of all studies.
+type Report struct {
+	Seed    uint64  `json:"seed"`
+	Full    bool    `json:"full"`
+	Studies []Study `json:"studies"`
+	// Overhead is measured on this machine; all else follows from the seed.
+	Overhead *Overhead `json:"overhead,omitempty"`
+	Kept     bool      `json:"kept"` // every promise
+}
+
+// studies are all of them, in the order of the page.
+var studies = []struct {
+	id string
+	do func(*Exam, context.Context) (Study, error)
+}{
+	{"recovery", (*Exam).recovery}, {"files", (*Exam).fileIntervals}, {"rounds", (*Exam).roundIntervals},
+	{"verdicts", (*Exam).falseAlarms}, {"power", (*Exam).power}, {"compare", (*Exam).comparing},
+	{"warnings", (*Exam).fileWarnings}, {"drift", (*Exam).drift}, {"overhead", (*Exam).overhead},
+}
+
+// IDs are the names of all studies.
+func IDs() []string {
+	out := make([]string, len(studies))
+	for i, s := range studies {
+		out[i] = s.id
+	}
+	return out
+}
+
+// Options of [Run].
+type Options struct {
+	Seed uint64 // of all simulated runs
+	Full bool   // every law and design of docs/accuracy.md, minutes; else a short form of seconds
+	// Only are the studies to go through, by their names; none are all.
+	Only []string
+	// Done hears of each study as it ends; nil: nobody does.
+	Done func(Study, time.Duration)
+}
+
+// Run goes through the studies.
+func Run(ctx context.Context, o Options) (r Report, err error) {
+	st, err := newStage()
+	if err != nil {
+		return Report{}, err
+	}
+	defer func() { err = errors.Join(err, st.close()) }()
+	x := &Exam{Seed: o.Seed, Full: o.Full, stage: st}
+	r = Report{Seed: o.Seed, Full: o.Full, Kept: true}
+	for _, one := range studies {
+		if len(o.Only) > 0 && !slices.Contains(o.Only, one.id) {
+			continue
+		}
+		from := time.Now()
+		s, err := one.do(x, ctx)
+		if err != nil {
+			return r, fmt.Errorf("study %q: %w", one.id, err)
+		}
+		for _, p := range s.Promises {
+			r.Kept = r.Kept && p.Kept
+		}
+		r.Studies = append(r.Studies, s)
+		if o.Done != nil {
+			o.Done(s, time.Since(from))
+		}
+	}
+	r.Overhead = x.cost
+	return r, nil
+}

@@ -1,0 +1,83 @@
+package selftest
+
+import (
+	"encoding/xml"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// The short form of every study, on which the gate stands: all that is simulated
+// follows from the seed, and what is measured on this machine is left out.
+func TestEveryPromiseIsKeptInShort(t *testing.T) {
+	r, err := Run(t.Context(), Options{Seed: 1, Done: func(s Study, took time.Duration) { t.Logf("%-10s %s", s.ID, took) }})
+	require.NoError(t, err)
+	require.Len(t, r.Studies, len(studies))
+	for _, s := range r.Studies {
+		assert.NotEmpty(t, s.Promises, s.ID)
+		for _, p := range s.Promises {
+			if s.ID != "overhead" {
+				assert.True(t, p.Kept, "%s: %s (bound %s)", p.Says, p.Found()+" "+p.Where, p.Bound())
+			}
+			assert.Positive(t, p.N, p.Says)
+		}
+		for _, table := range s.Tables {
+			for _, row := range table.Rows {
+				assert.Len(t, row, len(table.Head), table.Title)
+			}
+		}
+	}
+	page := r.Page()
+	for _, s := range r.Studies {
+		assert.Contains(t, page, "\n## "+s.Title+"\n")
+		assert.Contains(t, page, "(#"+anchor(s.Title)+")")
+	}
+	assert.True(t, strings.HasSuffix(page, "\n"))
+	assert.Contains(t, r.Text(), "Smallest honest file")
+	figure := xml.NewDecoder(strings.NewReader(r.PowerFigure()))
+	for err = nil; err == nil; {
+		_, err = figure.Token()
+	}
+	require.ErrorIs(t, err, io.EOF)
+}
+
+// A bound is broken by a figure that its error does not excuse, and by no figure at all.
+func TestBounds(t *testing.T) {
+	at := func(v, err float64) bool {
+		b := within("x", "%", 93, 97)
+		b.take("here", v, err, 100)
+		return b.promise().Kept
+	}
+	assert.True(t, at(93, 0))
+	assert.True(t, at(98, 0.6))
+	assert.False(t, at(98, 0.4))
+	assert.False(t, at(90, 1))
+	assert.False(t, within("x", "%", 0, 1).promise().Kept)
+	b := within("x", "%", -none, 5)
+	b.take("good", 1, 0.5, 100)
+	b.take("bad", 8, 0.5, 100)
+	b.take("good again", 4, 0.5, 100)
+	p := b.promise()
+	assert.Equal(t, "bad", p.Where)
+	assert.Equal(t, "at most 5 %", p.Bound())
+	assert.Equal(t, "8.0 ± 0.5 %", p.Found())
+}
+
+// A truth that is wrong is noticed: the studies can fail.
+func TestStudiesCanFail(t *testing.T) {
+	st, err := newStage()
+	require.NoError(t, err)
+	defer st.close()
+	x := &Exam{Seed: 1, stage: st}
+	d := fileDesigns(false)[0]
+	l := fileLaws()[0]
+	l.calm.Write *= 0.9 // what is held true is another law
+	cover, given, level := keyed{}, keyed{}, map[[2]string]float64{}
+	require.NoError(t, x.coverFiles(t.Context(), l, d, cover, given, level))
+	assert.Less(t, cover.at("mean", d.title()).rate(), 50.0)
+	assert.Greater(t, cover.at("median", d.title()).rate(), 90.0)
+}
