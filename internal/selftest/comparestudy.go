@@ -50,7 +50,7 @@ func (x *Exam) comparing(ctx context.Context) (Study, error) {
 			}
 		}
 	}
-	s.How = fmt.Sprintf("%d comparisons a figure, each of four rows (two formats, writing and reading); three rounds a session, mounts scatter by 2 %%.", x.runs(200, 40))
+	s.How = fmt.Sprintf("%d comparisons a figure, each of four rows (two formats, writing and reading); three rounds a session, mounts scatter by 2 %%.", x.runs(200, 20))
 	s.Tables = []Table{alike.table("Comparisons of equal sides with any row called changed, %", "scatter", rows, columns),
 		slower.table("Comparisons in which the later side is 10 % slower, with any row called changed, %", "scatter", rows, columns)}
 	s.Promises = []Promise{alarm.promise(), one.promise()}
@@ -71,7 +71,7 @@ func (x *Exam) compared(ctx context.Context, scatter, rate string, n int) (out c
 		return lawOf("write = " + rate + " GB/s;read = " + rate + " GB/s;step = 20 ms;file_noise = 3%;mount_noise = 2%;session_noise = " + scatter + "%")
 	}
 	sides := []simulated.Machine{law("5"), law(rate)}
-	all := make([][2]bool, x.runs(200, 40))
+	all := make([][2]bool, x.runs(200, 20))
 	err = each(ctx, len(all), func(ctx context.Context, i int) error {
 		c, err := x.compareOnce(ctx, p, sides, n, x.seed("compare", scatter, rate, n, i))
 		if err != nil {
