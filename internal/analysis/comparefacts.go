@@ -282,12 +282,27 @@ func (c *comparer) differ(fact string) bool {
 	})
 }
 
+// sameEngines reports whether the engines of all sides differ in nothing but their version.
+func (c *comparer) sameEngines() bool {
+	kinds := func(s CompareSide) (out []string) {
+		for _, v := range s.fact("engine") {
+			out = with(out, engineKind(v))
+		}
+		return slices.Sorted(slices.Values(out))
+	}
+	first := kinds(c.out.Sides[0])
+	return !slices.ContainsFunc(c.out.Sides[1:], func(s CompareSide) bool { return !slices.Equal(first, kinds(s)) })
+}
+
 // notes says what the reader has to know before any number.
 func (c *comparer) notes() {
 	note := func(format string, args ...any) { c.out.Notes = append(c.out.Notes, fmt.Sprintf(format, args...)) }
 	var apart []string
 	kinds := map[string]bool{}
 	for _, d := range c.out.Differences {
+		if d.Fact == "engine" && c.differ("os") && c.sameEngines() {
+			continue // Apple's tools come with the system
+		}
 		if d.Kind != kindRepetition {
 			apart = append(apart, d.Fact)
 			kinds[d.Kind] = true

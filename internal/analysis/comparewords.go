@@ -267,7 +267,7 @@ func answerText(a CompareAnswer, rows, unknown int, worst, best *CompareRow) str
 
 // rowName is the case and phase of a row.
 func rowName(r *CompareRow) string {
-	out := r.Case
+	out := caseWords(r.Case)
 	if r.Phase != "" {
 		out += ", " + r.Phase
 	}
@@ -275,4 +275,22 @@ func rowName(r *CompareRow) string {
 		out += fmt.Sprintf(", cycle %d", r.Cycle)
 	}
 	return out
+}
+
+// caseWords is the id of a case as people say it: "UDSB, AES-256".
+func caseWords(id string) string {
+	parts := strings.Split(id, ",")
+	for i, p := range parts {
+		key, value, ok := strings.Cut(p, "=")
+		switch {
+		case !ok:
+		case key == "encryption" && value == "none":
+			parts[i] = "plain"
+		case slices.Contains([]string{"format", "encryption", "filesystem", "place", "backend", "codec", "target"}, key):
+			parts[i] = value
+		default:
+			parts[i] = strings.ReplaceAll(key, "_", " ") + " " + value
+		}
+	}
+	return strings.Join(parts, ", ")
 }

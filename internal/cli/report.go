@@ -18,16 +18,24 @@ type reportOptions struct {
 	Dirs   []string
 	Format string
 	Out    string
+	Ledger string
 }
 
 func (o *reportOptions) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.Format, "format", "text", "`form` of what is printed: text, markdown or html")
 	f.StringVar(&o.Out, "out", "", "new `folder` for the pooled report of several runs")
+	f.StringVar(&o.Ledger, "ledger", "", "verdicts of all runs below a `folder`, by claim, system and machine")
 }
 
 func (o *reportOptions) validate() error {
 	if !slices.Contains(reportFormats, o.Format) {
 		return want("format", o.Format, reportFormats)
+	}
+	switch {
+	case o.Ledger != "" && len(o.Dirs) > 0:
+		return &usageError{err: errLedgerRuns, hint: "leave the runs out, or --ledger"}
+	case o.Ledger == "" && len(o.Dirs) == 0:
+		return &usageError{err: errors.New("reading the arguments of report: RUN is missing"), hint: "dmgbench report RUN, or --ledger DIR for all runs below a folder"}
 	}
 	if o.Out != "" && len(o.Dirs) < 2 {
 		return &usageError{err: errors.New("--out needs several runs"), hint: "the report of one run is in its own folder"}
@@ -38,7 +46,7 @@ func (o *reportOptions) validate() error {
 func (a *app) newReportCommand(runF func(reportOptions) error) *cobra.Command {
 	var o reportOptions
 	cmd := &cobra.Command{
-		Use: "report RUN...", GroupID: "report", Args: between(1, -1, "RUN"),
+		Use: "report RUN...", GroupID: "report", Args: between(0, -1, "RUN"),
 		Short: "render the report of a run, or pool several runs of one plan",
 		Long: `Render the report of a run again. result.json and report.html are made anew
 from plan.toml and journal.jsonl of the run folder alone: the same two files
@@ -52,6 +60,10 @@ a session share whatever that session was like; the rounds of two runs are
 taken together, with a warning where the two differ. The run folders stay as
 they are; --out puts plan.toml, result.json and report.html into a new folder.
 
+--ledger DIR answers "is it still true in 26.5?": the verdicts of all runs below
+DIR, a row for each claim and a column for each system and machine. In HTML each
+cell opens its evidence, and leads to the reports if the page lies in DIR.
+
 EXIT STATUS
   0  rendered, whatever the report says
   1  error, such as a damaged journal, or runs that are no repetitions
@@ -59,7 +71,8 @@ EXIT STATUS
 		Example: "  dmgbench report runs/quick-20260101T120000Z\n" +
 			"  dmgbench report runs/quick-20260101T120000Z --format markdown > quick.md\n" +
 			"  dmgbench run runs/quick-20260101T120000Z/plan.toml --out runs/again\n" +
-			"  dmgbench report runs/quick-20260101T120000Z runs/again --out runs/pooled",
+			"  dmgbench report runs/quick-20260101T120000Z runs/again --out runs/pooled\n" +
+			"  dmgbench report --ledger runs --format html > runs/ledger.html",
 		RunE: func(_ *cobra.Command, args []string) error {
 			o.Dirs = args
 			if err := o.validate(); err != nil {
@@ -74,6 +87,9 @@ EXIT STATUS
 }
 
 func (a *app) runReport(o reportOptions) error {
+	if o.Ledger != "" {
+		return a.runLedger(o)
+	}
 	p, r, err := reported(o)
 	if err != nil {
 		return err

@@ -233,6 +233,18 @@ func rowNames(rows []analysis.CompareRow) func(analysis.CompareRow) string {
 	}
 }
 
+// caseText is the id of a case as people say it.
+func caseText(id string) string {
+	var out []string
+	for p := range strings.SplitSeq(id, ",") {
+		if key, value, ok := strings.Cut(p, "="); ok {
+			p = keyValue(key, value)
+		}
+		out = append(out, plain(p, 60))
+	}
+	return strings.Join(out, ", ")
+}
+
 func claimChanges(c *analysis.Comparison) docSection {
 	s := docSection{ID: "claims", Heading: "Verdicts that are not the same", Table: &table{Caption: "claims", Columns: []column{{"", "", true}, {"", "", true}}}}
 	same := 0
@@ -267,7 +279,7 @@ func unpairedSection(c *analysis.Comparison) docSection {
 			at[reason] = len(order)
 			order = append(order, reason)
 		}
-		list[reason] = appendNew(list[reason], strings.Join(nonEmpty([]string{plain(u.Case, 80), words(u.Op), cycled(u.Phase, u.Cycle)}), ", "))
+		list[reason] = appendNew(list[reason], strings.Join(nonEmpty([]string{caseText(u.Case), words(u.Op), cycled(u.Phase, u.Cycle)}), ", "))
 	}
 	for _, reason := range order {
 		what := list[reason]

@@ -1,0 +1,88 @@
+package analysis
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"dmgbench/internal/result"
+)
+
+// ledgerRun is a run that judged one claim.
+func ledgerRun(run, os, model, verdict string, departures ...string) LedgerRun {
+	r := &result.Result{Run: run, Plan: result.PlanRef{Name: "p", Digest: "d"}, Rounds: 3,
+		Sessions: []result.Session{{Index: 1, Host: result.Host{OS: "darwin", OSVersion: os, Model: model}, Engine: result.Engine{Title: "hdiutil (Apple, macOS " + os + ")"}}},
+		Claims:   []result.Claim{{ID: "k", Says: "It is so", By: "author", Verdict: verdict}}}
+	for _, d := range departures {
+		r.Departures = append(r.Departures, result.Departure{Kind: "scale", Text: d})
+		r.Plan.Digest += d
+	}
+	return LedgerRun{Result: r, Path: run + "/report.html"}
+}
+
+func TestLedger(t *testing.T) {
+	l := NewLedger([]LedgerRun{
+		ledgerRun("1", "26.10", "Mac", result.DoesNotHold), ledgerRun("2", "26.9", "Mac", result.Holds),
+		ledgerRun("3", "26.9", "Mac", result.CannotTell), ledgerRun("4", "26.10", "iMac", result.Holds),
+	})
+	require.Len(t, l.Columns, 3)
+	var systems []string
+	for _, c := range l.Columns {
+		systems = append(systems, c.Machine+" "+c.System)
+	}
+	assert.Equal(t, []string{"Mac macOS 26.9", "Mac macOS 26.10", "iMac macOS 26.10"}, systems)
+	require.Len(t, l.Rows, 1)
+	cells := l.Rows[0].Cells
+	assert.Equal(t, result.Holds, cells[0].Verdict, "a run that cannot tell contradicts none")
+	assert.Len(t, cells[0].Entries, 2)
+	assert.Equal(t, result.DoesNotHold, cells[1].Verdict)
+	assert.Equal(t, "macOS 26.9", cells[1].Changed)
+	assert.Empty(t, cells[2].Changed, "another machine is no earlier system")
+	require.Len(t, l.Answers, 3)
+	assert.Equal(t, "macOS 26.10, Mac, hdiutil (Apple, macOS 26.10): 0 of 1 claim judged hold; not “It is so”. "+
+		"Turned round: “It is so” does not hold, unlike in macOS 26.9", l.Answers[1])
+}
+
+func TestLedgerContradiction(t *testing.T) {
+	l := NewLedger([]LedgerRun{ledgerRun("1", "26.4", "Mac", result.Holds), ledgerRun("2", "26.4", "Mac", result.DoesNotHold)})
+	assert.Equal(t, result.CannotTell, l.Rows[0].Cells[0].Verdict)
+}
+
+// Runs of another scale are shown and decide nothing beside those that were not scaled.
+func TestLedgerScale(t *testing.T) {
+	l := NewLedger([]LedgerRun{ledgerRun("1", "26.4", "Mac", result.DoesNotHold, "sizes times 0.01"), ledgerRun("2", "26.4", "Mac", result.Holds)})
+	c := l.Rows[0].Cells[0]
+	assert.Equal(t, result.Holds, c.Verdict)
+	assert.Equal(t, []string{"a", "b"}, c.Marks)
+	assert.False(t, c.Entries[0].Counts)
+	assert.True(t, c.Entries[1].Counts)
+	assert.Equal(t, []string{"sizes times 0.01"}, l.Variants[0].Scale)
+
+	// A verdict at another scale has not turned round.
+	l = NewLedger([]LedgerRun{ledgerRun("1", "26.4", "Mac", result.Holds), ledgerRun("2", "26.5", "Mac", result.DoesNotHold, "a tenth")})
+	assert.Empty(t, l.Rows[0].Cells[1].Changed)
+
+	// Of scaled runs only, those of one scale are not mixed with those of another.
+	l = NewLedger([]LedgerRun{ledgerRun("1", "26.4", "Mac", result.DoesNotHold, "a tenth"), ledgerRun("2", "26.4", "Mac", result.Holds, "a hundredth")})
+	assert.Equal(t, result.DoesNotHold, l.Rows[0].Cells[0].Verdict)
+	assert.False(t, l.Rows[0].Cells[0].Entries[1].Counts)
+}
+
+func TestLedgerLeavesOut(t *testing.T) {
+	pooled, none := ledgerRun("1+2", "26.4", "Mac", result.Holds), ledgerRun("3", "26.4", "Mac", result.Holds)
+	pooled.Result.Runs = []result.PooledRun{{Run: "1"}, {Run: "2"}}
+	none.Result.Claims = nil
+	one := ledgerRun("1", "26.4", "Mac", result.Holds)
+	l := NewLedger([]LedgerRun{one, one, pooled, none})
+	assert.Len(t, l.LeftOut, 3)
+	assert.Len(t, l.Rows[0].Cells[0].Entries, 1)
+	assert.Empty(t, NewLedger(nil).Rows)
+}
+
+func TestNatural(t *testing.T) {
+	list := []string{"macOS 26.10 (25K)", "macOS 26.9 (25J)", "macOS 26.9", "Linux 6.1", "macOS 9", ""}
+	slices.SortFunc(list, natural)
+	assert.Equal(t, []string{"", "Linux 6.1", "macOS 9", "macOS 26.9", "macOS 26.9 (25J)", "macOS 26.10 (25K)"}, list)
+}

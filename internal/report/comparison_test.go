@@ -1,0 +1,132 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"dmgbench/internal/analysis"
+	"dmgbench/internal/result"
+)
+
+// comparable is a run of two cases and two phases at the rates given in MB/s.
+func comparable(run, system string, rates ...int64) *result.Result {
+	r := &result.Result{Run: run, Rounds: 1, Plan: result.PlanRef{Name: "p", Digest: "0123456789abcdef"}, Status: result.Done,
+		Tool:     result.Tool{Name: "dmgbench", Version: "1.0"},
+		Sessions: []result.Session{{Index: 1, Host: result.Host{OS: "darwin", OSVersion: system, Model: "Mac16,11", CPU: "Apple M4 Pro"}, Engine: result.Engine{Title: "hdiutil (Apple, macOS " + system + ")"}}},
+		Claims:   []result.Claim{{ID: "k", Says: "A sparse bundle writes faster", By: "author", Verdict: result.Holds, Reason: "it is so"}}}
+	for i, format := range []string{"UDSB", "UDRW"} {
+		c := result.Case{ID: "format=" + format + ",encryption=AES-256", Keys: [][2]string{{"format", format}, {"encryption", "AES-256"}}, Status: result.Done,
+			Target: result.Target{Kind: "image", Format: format}, Rounds: []result.CaseRound{{Round: 1, Status: result.Done}}}
+		for k, do := range []string{"write", "read"} {
+			ns := 1e18 / (rates[(2*i+k)%len(rates)] * 1e6)
+			c.Steps = append(c.Steps, result.Step{Index: k, Do: do, Phase: "new", Round: 1, Session: 1, DurationNS: ns,
+				Samples: []result.Sample{{File: "f", Bytes: 1e9, DurationNS: ns, Set: 1}}})
+		}
+		r.Cases = append(r.Cases, c)
+	}
+	return r
+}
+
+func comparison(t *testing.T) *analysis.Comparison {
+	t.Helper()
+	runs := []*result.Result{
+		comparable("a1", "26.4", 5000, 6000, 1500, 2800), comparable("a2", "26.4", 5050, 6010, 1490, 2500), comparable("a3", "26.4", 4960, 5990, 1510, 3100),
+		comparable("b1", "26.5", 4300, 6005, 3100, 2600), comparable("b2", "26.5", 4350, 6000, 3150, 3000), comparable("b3", "26.5", 4310, 6012, 3090, 2900),
+	}
+	runs[3].Claims[0].Verdict, runs[5].Seed = result.DoesNotHold, 7
+	runs[4].Claims, runs[5].Claims = nil, nil
+	for _, r := range runs[:3] { // a case that the others have not
+		c := r.Cases[0]
+		c.ID = "format=ASIF,encryption=AES-256"
+		r.Cases = append(r.Cases, c)
+	}
+	c, err := analysis.Compare(runs, analysis.CompareOptions{By: []string{"os"}})
+	require.NoError(t, err)
+	return c
+}
+
+func ledgerOf() *analysis.Ledger {
+	four, five := comparable("a1", "26.4", 5000), comparable("b1", "26.5", 4300)
+	five.Claims[0].Verdict, five.Claims[0].Reason = result.DoesNotHold, "it is so no longer"
+	five.Claims[0].Robustness = &result.Robustness{Text: "holds in 2 of 48 analyses"}
+	five.Departures = []result.Departure{{Kind: "scale", Text: "sizes times 0.1"}}
+	l := analysis.NewLedger([]analysis.LedgerRun{{Result: four, Path: "a1/report.html"}, {Result: five, Path: "b1/report.html"}})
+	l.LeftOut = append(l.LeftOut, "c1: damaged")
+	return l
+}
+
+func rendered(t *testing.T, f func(io.Writer) error) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	require.NoError(t, f(&b))
+	return b.Bytes()
+}
+
+func TestGoldenComparison(t *testing.T) {
+	c, l := comparison(t), ledgerOf()
+	golden(t, "comparison.txt", rendered(t, func(w io.Writer) error { return ComparisonText(w, c, TextOptions{}) }))
+	golden(t, "comparison.md", rendered(t, func(w io.Writer) error { return ComparisonMarkdown(w, c) }))
+	golden(t, "ledger.txt", rendered(t, func(w io.Writer) error { return LedgerText(w, l, TextOptions{}) }))
+	golden(t, "ledger.md", rendered(t, func(w io.Writer) error { return LedgerMarkdown(w, l) }))
+}
+
+// The text fits 80 columns, and no number stands before what differs.
+func TestComparisonText(t *testing.T) {
+	text := string(rendered(t, func(w io.Writer) error { return ComparisonText(w, comparison(t), TextOptions{}) }))
+	for line := range strings.Lines(text) {
+		assert.LessOrEqual(t, width(strings.TrimRight(line, "\n")), 80, line)
+	}
+	assert.Less(t, strings.Index(text, "What differs"), strings.Index(text, "% slower"))
+	assert.Contains(t, text, "A regression: 1 row worse by more than 5 %")
+	assert.Contains(t, text, "not measured in macOS 26.5 (ASIF, AES-256")
+}
+
+// Foreign text stays text on the pages as well.
+func TestHostileComparison(t *testing.T) {
+	evil := `</script><img src=x onerror=alert(1)>` + "\u202e`|*\x1b[31m"
+	a, b := comparable("a"+evil, evil+"1", 100), comparable("b"+evil, evil+"2", 200)
+	for i, r := range []*result.Result{a, b} {
+		r.Claims[0].Says, r.Claims[0].ID, r.Plan.Name = evil, evil, evil
+		r.Claims[0].Verdict = []string{result.Holds, evil}[i]
+		r.Cases[0].ID = evil
+		r.Cases[1].Steps[0].Phase = evil + fmt.Sprint(i)
+	}
+	c, err := analysis.Compare([]*result.Result{a, b}, analysis.CompareOptions{})
+	require.NoError(t, err)
+	l := analysis.NewLedger([]analysis.LedgerRun{{Result: a, Path: "javascript:alert(1)"}, {Result: b, Path: `"><script>`}})
+	for name, page := range map[string][]byte{
+		"comparison": rendered(t, func(w io.Writer) error { return ComparisonHTML(w, c) }),
+		"ledger":     rendered(t, func(w io.Writer) error { return LedgerHTML(w, l) }),
+	} {
+		assert.NotContains(t, string(page), "<img", name)
+		assert.NotContains(t, string(page), "<script", name)
+		assert.NotContains(t, string(page), `href="javascript`, name)
+		assert.Contains(t, string(page), "default-src &#39;none&#39;", name)
+	}
+	for name, text := range map[string][]byte{
+		"comparison": rendered(t, func(w io.Writer) error { return ComparisonText(w, c, TextOptions{}) }),
+		"ledger":     rendered(t, func(w io.Writer) error { return LedgerText(w, l, TextOptions{}) }),
+	} {
+		assert.NotContains(t, string(text), "\x1b", name)
+		assert.NotContains(t, string(text), "\u202e", name)
+	}
+	md := string(rendered(t, func(w io.Writer) error { return ComparisonMarkdown(w, c) })) + string(rendered(t, func(w io.Writer) error { return LedgerMarkdown(w, l) }))
+	assert.NotContains(t, md, "<img")
+}
+
+func TestComparisonOpensInABrowser(t *testing.T) {
+	page := string(rendered(t, func(w io.Writer) error { return ComparisonHTML(w, comparison(t)) }))
+	dom, console := open(t, page)
+	assert.Empty(t, console)
+	assert.Contains(t, dom, "What differs")
+	page = string(rendered(t, func(w io.Writer) error { return LedgerHTML(w, ledgerOf()) }))
+	dom, console = open(t, page)
+	assert.Empty(t, console)
+	assert.Contains(t, dom, "<summary>does not hold</summary>")
+}
