@@ -119,11 +119,18 @@ func contrast(a, b *compareCell) (ct stats.Contrast, per string, err error) {
 		ct, err = stats.MeanContrast(d)
 		return ct, perRound, err
 	}
-	if ct, err = stats.WelchContrast(y.values, x.values); err == nil {
-		return ct, perSession, nil
+	pooled, err := stats.PooledContrast(y.values, x.values)
+	if err != nil {
+		return ct, perSession, err
 	}
-	ct, err = stats.PooledContrast(y.values, x.values)
-	return ct, perSession, err
+	if ct, err = stats.WelchContrast(y.values, x.values); err != nil {
+		return pooled, perSession, nil
+	}
+	// Welch's test finds too much where few sessions stand against many. The larger of the
+	// two standard errors with Welch's degrees of freedom, the fewer, never does where both
+	// sides vary alike; where as many stand against each other the two are the same.
+	ct.SE = max(ct.SE, pooled.SE)
+	return ct, perSession, nil
 }
 
 // common are the differences y less x of the units that both have.
