@@ -286,6 +286,8 @@ func caseWords(id string) string {
 		case !ok:
 		case key == "encryption" && value == "none":
 			parts[i] = "plain"
+		case key == "baseline" && value == "true":
+			parts[i] = "native directory"
 		case slices.Contains([]string{"format", "encryption", "filesystem", "place", "backend", "codec", "target"}, key):
 			parts[i] = value
 		default:

@@ -220,7 +220,7 @@ func rowNames(rows []analysis.CompareRow) func(analysis.CompareRow) string {
 		for _, p := range strings.Split(r.Case, ",") {
 			if key, value, ok := strings.Cut(p, "="); !shared[p] {
 				if ok {
-					p = keyValue(key, value)
+					p = caseKey(key, value)
 				}
 				out = append(out, plain(p, 60))
 			}
@@ -238,11 +238,18 @@ func caseText(id string) string {
 	var out []string
 	for p := range strings.SplitSeq(id, ",") {
 		if key, value, ok := strings.Cut(p, "="); ok {
-			p = keyValue(key, value)
+			p = caseKey(key, value)
 		}
 		out = append(out, plain(p, 60))
 	}
 	return strings.Join(out, ", ")
+}
+
+func caseKey(key, value string) string {
+	if key == "baseline" && value == "true" {
+		return "native directory"
+	}
+	return keyValue(key, value)
 }
 
 func claimChanges(c *analysis.Comparison) docSection {

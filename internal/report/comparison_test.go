@@ -76,6 +76,11 @@ func TestGoldenComparison(t *testing.T) {
 	golden(t, "ledger.md", rendered(t, func(w io.Writer) error { return LedgerMarkdown(w, l) }))
 }
 
+func TestCaseText(t *testing.T) {
+	assert.Equal(t, "native directory, plain", caseText("baseline=true,encryption=none"))
+	assert.Equal(t, "UDSB, workers 4", caseText("format=UDSB,workers=4"))
+}
+
 // The text fits 80 columns, and no number stands before what differs.
 func TestComparisonText(t *testing.T) {
 	text := string(rendered(t, func(w io.Writer) error { return ComparisonText(w, comparison(t), TextOptions{}) }))
