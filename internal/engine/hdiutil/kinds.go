@@ -170,6 +170,8 @@ func (e *Engine) with(backend string, s engine.Spec, k kind) (choice, error) {
 	switch {
 	case encrypted && s.Encryption != "AES-128" && s.Encryption != "AES-256":
 		return c, e.refuse(backend, "encryption "+s.Encryption, "AES-128 or AES-256")
+	case encrypted && k.format == "ASIF" && e.o.Vendor == "dmgbench":
+		return c, e.refuse(backend, "encryption of ASIF images", "how they are laid out is not known; Apple's diskutil makes them")
 	case encrypted && !e.can.encrypts:
 		return c, e.refuse(backend, "encryption "+s.Encryption, "")
 	case encrypted && backend == backendDiskutil && s.Encryption != "AES-256":
