@@ -290,10 +290,8 @@ func (r *mountRig) rows(turns map[done][]turn) ([]row, error) {
 // copy alone halves the rate, as arithmetic has it.
 func mountedAim(place, subject string, op int, c cell) float64 {
 	switch {
-	case subject == udsbAES && place == placeDisk && op == opRead:
-		return 0.83 // the published figures, of March 2026
 	case subject == udsbAES && place == placeDisk:
-		return 0.69
+		return aim(subject, op, c.workers)
 	case subject == udsbAES:
 		return 0
 	case subject == udrw && place == placeDisk:

@@ -91,7 +91,7 @@ func TestLoads(t *testing.T) {
 func TestReportReads(t *testing.T) {
 	base := []float64{2e9, 2.1e9, 1.9e9, 2e9, 2e9, 2.2e9, 1e9}
 	image := []float64{1.9e9, 2e9, 1.8e9, 1.9e9, 2e9, 2.1e9, 1e9}
-	r := row{Workers: 2, Op: "write", Subject: udsb, Baseline: plain, Quantity: quantityRate, Aim: aim(2)}
+	r := row{Workers: 2, Op: "write", Subject: udsb, Baseline: plain, Quantity: quantityRate, Aim: aim(udsb, opWrite, 2)}
 	require.NoError(t, r.compare(image, base))
 	r.fair(0, []turn{{cache: [3]string{"buffered"}, sync: "full"}}, []turn{{cache: [3]string{"direct"}, sync: "full"}})
 	cost := row{Workers: 1, Op: "read", Size: 2 << 20, Subject: ours, Baseline: theirs, Quantity: quantityGross}

@@ -25,7 +25,7 @@ const (
 	udsbAES      = "UDSB-AES-256" // compared with UDSB
 )
 
-var allTargets = []string{plain, preallocated, udrw, udrwSparse, udsb}
+var allTargets = []string{plain, preallocated, udrw, udrwSparse, udsb, udsbAES}
 
 // mountedTargets are what can be compared mounted: the kernel's file systems write to what is reserved in no other way.
 var mountedTargets = []string{plain, udrw, udsb, udsbAES}
@@ -78,6 +78,8 @@ func target(name string, bytes int64, cache hostio.CacheMode) (engine.Engine, en
 		return directory.Engine{}, s
 	case udsb:
 		s.Format = "UDSB"
+	case udsbAES:
+		s.Format, s.Encryption, s.Passphrase = "UDSB", "AES-256", []byte("side by side")
 	default:
 		s.Format = "UDRW"
 	}
