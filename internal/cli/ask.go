@@ -34,6 +34,16 @@ func (a *app) ask(ctx context.Context, ps []*plan.Plan, o runOptions) error {
 		return nil
 	}
 	fmt.Fprintf(a.err, "This writes %s in all. Go on? [y/N] ", total.Human())
+	yes, err := a.typedYes(ctx, in)
+	if yes || err != nil {
+		return err
+	}
+	return &usageError{err: fmt.Errorf("starting the run: it was not confirmed"),
+		hint: "--dry-run shows what it would do, --sets 1 shortens it honestly, --yes asks nothing"}
+}
+
+// typedYes waits for a line and reports whether it is a yes.
+func (a *app) typedYes(ctx context.Context, in *os.File) (bool, error) {
 	typed := make(chan string, 1)
 	go func() { // a read of a terminal cannot be called off; the program ends instead
 		line, _ := bufio.NewReader(in).ReadString('\n')
@@ -42,12 +52,9 @@ func (a *app) ask(ctx context.Context, ps []*plan.Plan, o runOptions) error {
 	select {
 	case <-ctx.Done():
 		fmt.Fprintln(a.err)
-		return ctx.Err()
+		return false, ctx.Err()
 	case line := <-typed:
-		if answer := strings.ToLower(strings.TrimSpace(line)); answer == "y" || answer == "yes" {
-			return nil
-		}
+		answer := strings.ToLower(strings.TrimSpace(line))
+		return answer == "y" || answer == "yes", nil
 	}
-	return &usageError{err: fmt.Errorf("starting the run: it was not confirmed"),
-		hint: "--dry-run shows what it would do, --sets 1 shortens it honestly, --yes asks nothing"}
 }

@@ -100,7 +100,7 @@ out of what is printed on a terminal.
 func (a *app) commands() []*cobra.Command {
 	return []*cobra.Command{
 		a.newRunCommand(a.runPlans), a.newResumeCommand(a.runResume), a.newPlansCommand(), a.newCheckCommand(),
-		a.newReportCommand(a.runReport), a.newCompareCommand(a.runCompare), a.newExportCommand(a.runExport),
+		a.newReportCommand(a.runReport), a.newCompareCommand(a.runCompare), a.newExportCommand(a.runExport), a.newHistoryCommand(),
 		a.newSchemaCommand(), a.newDoctorCommand(), a.newSelftestCommand(), a.newCleanCommand(), a.newImageToolCommand(),
 		a.newVersionCommand(),
 	}

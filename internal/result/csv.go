@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // Tables that csv can be asked for.
@@ -23,13 +24,15 @@ type Column struct {
 // numbers stand as they are.
 type row []string
 
-// text adds a cell that a spreadsheet must not take for a formula: one that
+func (r *row) text(s string) { *r = append(*r, PlainCell(s)) }
+
+// PlainCell makes text a cell that a spreadsheet does not take for a formula: what
 // begins with = + - @ (ASCII or full width), tab or line break gets a leading '.
-func (r *row) text(s string) {
-	if s != "" && strings.ContainsRune("=+-@\t\r\n＝＋－＠", []rune(s)[0]) {
-		s = "'" + s
+func PlainCell(s string) string {
+	if first, _ := utf8.DecodeRuneInString(s); s != "" && strings.ContainsRune("=+-@\t\r\n＝＋－＠", first) {
+		return "'" + s
 	}
-	*r = append(*r, s)
+	return s
 }
 
 func (r *row) int(v int64)     { *r = append(*r, strconv.FormatInt(v, 10)) }

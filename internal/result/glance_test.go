@@ -1,0 +1,128 @@
+package result
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// TestGlanceIsTheResultWithoutSteps: whatever is in a result, the short reading is the long one cut down.
+func TestGlanceIsTheResultWithoutSteps(t *testing.T) {
+	dir := t.TempDir()
+	rapid.Check(t, func(t *rapid.T) {
+		r := &Result{Schema: SchemaVersion, Run: rapid.String().Draw(t, "run"), Status: Done}
+		for range rapid.IntRange(0, 4).Draw(t, "cases") {
+			c := Case{ID: rapid.String().Draw(t, "id"), Baseline: rapid.Bool().Draw(t, "baseline"), Reason: rapid.String().Draw(t, "reason"),
+				Status: rapid.SampledFrom([]string{Done, Skipped, Failed, Discarded}).Draw(t, "status"), Keys: [][2]string{{"status", "id"}}}
+			for range rapid.IntRange(0, 3).Draw(t, "steps") {
+				c.Steps = append(c.Steps, Step{Do: "write", Error: rapid.String().Draw(t, "error"), Reported: map[string]string{"status": "x"},
+					Samples: []Sample{{File: rapid.String().Draw(t, "file")}}})
+			}
+			r.Cases = append(r.Cases, c)
+		}
+		r.Claims = append(r.Claims, Claim{ID: "\n  \"cases\": [\n", Verdict: "holds"})
+		b, err := r.MarshalIndent()
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, ResultFile), b, 0o644))
+		want, err := ParseResult("", b)
+		require.NoError(t, err)
+		got, err := Glance(dir)
+		require.NoError(t, err)
+		require.Equal(t, bareCases(want), got)
+		if len(r.Cases) > 0 { // and it is the short way that was taken
+			brief, err := ParseResult("", withoutSteps(b))
+			require.NoError(t, err)
+			require.Len(t, brief.Cases, len(r.Cases))
+			require.Empty(t, brief.Cases[0].Keys)
+		}
+	})
+}
+
+func TestGlanceReadsOtherForms(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, ResultFile, `{"schema":1,"run":"r","cases":[{"id":"a","status":"failed","steps":[]}]}`)
+	r, err := Glance(dir)
+	require.NoError(t, err)
+	assert.Equal(t, []Case{{ID: "a", Status: Failed}}, r.Cases)
+	write(t, dir, ResultFile, "{\n  \"schema\": 1,\n  \"cases\": [\n    {\n      \"id\": 3\n    }\n  ]\n}\n")
+	_, err = Glance(dir)
+	assert.ErrorContains(t, err, "line 5")
+	_, err = Glance(t.TempDir())
+	assert.ErrorIs(t, err, os.ErrNotExist)
+}
+
+// endedRun is a run folder with an ended run in it.
+func endedRun(t *testing.T, ended bool) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "run")
+	d, err := CreateRun(dir, "r-1")
+	require.NoError(t, err)
+	s := begin(1, "a").whole("a", 1)
+	if ended {
+		s.end(1, "clean").add(Record{Kind: KindRunEnd, RunEnd: &RunEnd{Status: Done}})
+	}
+	for i, rec := range s.recs {
+		rec.At = time.Unix(1767225600+int64(i), 0)
+		if rec.Run != nil {
+			rec.Run.ID = "r-1"
+		}
+		require.NoError(t, d.Append(rec), i)
+	}
+	require.NoError(t, d.WriteFile(PlanFile, []byte("x")))
+	require.NoError(t, d.Close())
+	return dir
+}
+
+func TestDiscard(t *testing.T) {
+	dir := endedRun(t, true)
+	write(t, dir, "notes.txt", "mine")
+	before := snapshot(t, dir)
+	assert.ErrorIs(t, Discard(dir, "r-1"), ErrHoldsMore)
+	assert.Equal(t, before, snapshot(t, dir))
+	require.NoError(t, os.Remove(filepath.Join(dir, "notes.txt")))
+
+	assert.ErrorIs(t, Discard(dir, "r-2"), ErrNotRun)
+	d, err := ResumeRun(dir)
+	require.NoError(t, err)
+	assert.ErrorIs(t, Discard(dir, "r-1"), ErrBusy)
+	require.NoError(t, d.Close())
+
+	marker := filepath.Join(dir, markerFile)
+	require.NoError(t, os.Rename(marker, marker+"-away"))
+	assert.ErrorIs(t, Discard(dir, "r-1"), ErrNotRun)
+	require.NoError(t, os.Rename(marker+"-away", marker))
+	require.NoError(t, os.Symlink("/etc/hosts", filepath.Join(dir, ReportFile)))
+	assert.ErrorIs(t, Discard(dir, "r-1"), ErrHoldsMore)
+	require.NoError(t, os.Remove(filepath.Join(dir, ReportFile)))
+
+	require.NoError(t, Discard(dir, "r-1"))
+	assert.NoDirExists(t, dir)
+	unended := endedRun(t, false)
+	assert.ErrorIs(t, Discard(unended, "r-1"), ErrNotEnded)
+	assert.DirExists(t, unended)
+}
+
+// BenchmarkGlance reads a run of 10,000 files.
+func BenchmarkGlance(b *testing.B) {
+	r := &Result{Schema: SchemaVersion, Status: Done}
+	c := Case{ID: "a", Status: Done, Steps: []Step{{Do: "write"}}}
+	for i := range 10_000 {
+		c.Steps[0].Samples = append(c.Steps[0].Samples, Sample{File: fmt.Sprint(i), Bytes: 1 << 20, DurationNS: int64(i)})
+	}
+	r.Cases = []Case{c}
+	text, err := r.MarshalIndent()
+	require.NoError(b, err)
+	dir := b.TempDir()
+	require.NoError(b, os.WriteFile(filepath.Join(dir, ResultFile), text, 0o644))
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		_, err := Glance(dir)
+		require.NoError(b, err)
+	}
+}
