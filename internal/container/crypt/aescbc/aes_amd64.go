@@ -3,7 +3,7 @@ package aescbc
 import "golang.org/x/sys/cpu"
 
 var (
-	aesNI   = set{"aes-ni", (*Key).encryptLanes, (*Key).decryptSerial}
+	aesNI   = set{"aes-ni", (*Key).encryptNI, (*Key).decryptNI}
 	vaes512 = set{"vaes-512", (*Key).encryptVAES, (*Key).decryptVAES}
 )
 
@@ -20,32 +20,47 @@ func supported() []set {
 }
 
 //go:noescape
-func encryptEight(rk *byte, rounds int, dst, src, ivs *byte, unit int, lanes *[8]int)
+func encryptTwelve(rk *byte, rounds int, dst, src, ivs *byte, length int, lanes *[12]int)
 
 //go:noescape
 func decryptUnits(rk *byte, rounds int, dst, src, ivs *byte, unit, units int)
 
 //go:noescape
-func encryptVAES(rk *byte, rounds int, dst, src, ivs *byte, unit int)
+func encryptVAES(rk *byte, rounds int, dst, src, ivs *byte, unit, length int, lanes *[8]int)
 
 //go:noescape
 func decryptVAES(rk *byte, rounds int, dst, src, ivs *byte, unit, units int)
 
-// encryptVAES encrypts 32 blocks at a time, and the rest in eights.
+// encryptNI encrypts twelve blocks at a time.
+func (k *Key) encryptNI(dst, src, ivs []byte, unit int) {
+	k.encryptLanes(lanesNI, dst, src, ivs, unit)
+}
+
+// fewVAES is the number of blocks up to which the kernel for twelve is quicker than the one for 32.
+const fewVAES = 12
+
+// encryptVAES encrypts 32 blocks at a time, and what is no multiple of four by the other kernel.
 func (k *Key) encryptVAES(dst, src, ivs []byte, unit int) {
-	const n = 32
-	for unit%64 == 0 && len(ivs) >= n*Size {
-		encryptVAES(&k.enc[0], k.rounds, &dst[0], &src[0], &ivs[0], unit)
-		dst, src, ivs = dst[n*unit:], src[n*unit:], ivs[n*Size:]
+	n := len(ivs) / Size &^ 3
+	if unit%64 != 0 || n <= fewVAES {
+		n = 0
 	}
-	if len(ivs) > 0 {
-		k.encryptLanes(dst, src, ivs, unit)
+	if n > 0 {
+		k.encryptLanes(lanesVAES, dst[:n*unit], src[:n*unit], ivs[:n*Size], unit)
 	}
+	if n*Size < len(ivs) {
+		k.encryptLanes(lanesNI, dst[n*unit:], src[n*unit:], ivs[n*Size:], unit)
+	}
+}
+
+// decryptNI decrypts one block after the other: inside a block nothing waits for anything.
+func (k *Key) decryptNI(dst, src, ivs []byte, unit int) {
+	decryptUnits(&k.dec[0], k.rounds, &dst[0], &src[0], &ivs[0], unit, len(ivs)/Size)
 }
 
 func (k *Key) decryptVAES(dst, src, ivs []byte, unit int) {
 	if unit%512 != 0 {
-		k.decryptSerial(dst, src, ivs, unit)
+		k.decryptNI(dst, src, ivs, unit)
 		return
 	}
 	decryptVAES(&k.dec[0], k.rounds, &dst[0], &src[0], &ivs[0], unit, len(ivs)/Size)

@@ -25,7 +25,7 @@ func fillAVX512(dst *byte, groups int, first uint32, states *[2][5]uint32)
 func fillAVX2(dst *byte, groups int, first uint32, states *[2][5]uint32)
 
 func (v *IVKey) fillAVX512(dst []byte, first uint32) {
-	const group = 16
+	const group = 32
 	if n := len(dst) / Size / group; n > 0 {
 		fillAVX512(&dst[0], n, first, &v.states)
 		dst, first = dst[n*group*Size:], first+uint32(n*group)

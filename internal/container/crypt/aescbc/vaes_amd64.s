@@ -57,8 +57,11 @@
 	VSHUFI64X2 $0x88, Z15, Z13, Z10; \
 	VSHUFI64X2 $0xdd, Z15, Z13, Z11
 
-// GATHER puts 64 bytes of each of four lanes, R9 bytes apart from R11 on, into the four steps at R12, at off of each.
+// GATHER puts 64 bytes of each of four lanes, R9 bytes apart, into the four steps at R12, at off of each. The first lies
+// at the offset from SI that the lanes say.
 #define GATHER(off) \
+	MOVQ (off/8)(R14), R11; \
+	ADDQ SI, R11; \
 	VMOVDQU64 (R11), Z8; \
 	VMOVDQU64 (R11)(R9*1), Z9; \
 	VMOVDQU64 (R11)(R9*2), Z10; \
@@ -67,11 +70,12 @@
 	VMOVDQA64 Z8, (off+0)(R12); \
 	VMOVDQA64 Z9, (off+512)(R12); \
 	VMOVDQA64 Z10, (off+1024)(R12); \
-	VMOVDQA64 Z11, (off+1536)(R12); \
-	LEAQ (R11)(R9*4), R11
+	VMOVDQA64 Z11, (off+1536)(R12)
 
-// SCATTER takes them back.
+// SCATTER takes them back, to the same offset from DI.
 #define SCATTER(off) \
+	MOVQ (off/8)(R14), R11; \
+	ADDQ DI, R11; \
 	VMOVDQA64 (off+0)(R12), Z8; \
 	VMOVDQA64 (off+512)(R12), Z9; \
 	VMOVDQA64 (off+1024)(R12), Z10; \
@@ -80,29 +84,29 @@
 	VMOVDQU64 Z8, (R11); \
 	VMOVDQU64 Z9, (R11)(R9*1); \
 	VMOVDQU64 Z10, (R11)(R9*2); \
-	VMOVDQU64 Z11, (R11)(R10*1); \
-	LEAQ (R11)(R9*4), R11
+	VMOVDQU64 Z11, (R11)(R10*1)
 
 // CHAIN xors the next AES block of four lanes and the first round key into state.
 #define CHAIN(off, state) \
 	VPTERNLOGD $0x96, off(R13), Z16, state
 
-// func encryptVAES(rk *byte, rounds int, dst, src, ivs *byte, unit int)
-// Encrypts 32 units that follow one another; unit is a multiple of 64. Every cache line is read once and written once:
-// lanes that lie 4096 bytes apart share one set of the first cache, which cannot hold them all. In between they
-// lie in 2048 bytes of the frame, from the first multiple of 64 on.
-TEXT ·encryptVAES(SB), 0, $2112-48
+// func encryptVAES(rk *byte, rounds int, dst, src, ivs *byte, unit, length int, lanes *[8]int)
+// Encrypts length bytes, a multiple of 64, in each of 32 lanes: eight times four that lie unit bytes apart, from the offsets
+// lanes of src and dst on. Every cache line is read once and written once; in between it lies in 2048 bytes of the frame,
+// from the first multiple of 64 on. Of two fours with one offset the same is true as in encryptTwelve.
+TEXT ·encryptVAES(SB), 0, $2112-64
 	MOVQ rk+0(FP), AX
 	MOVQ rounds+8(FP), BX
 	MOVQ dst+16(FP), DI
 	MOVQ src+24(FP), SI
 	MOVQ ivs+32(FP), CX
 	MOVQ unit+40(FP), R9
+	MOVQ length+48(FP), DX
+	MOVQ lanes+56(FP), R14
 	LEAQ 63(SP), R12
 	ANDQ $~63, R12
 	SHLQ $4, BX
 	LEAQ (R9)(R9*2), R10
-	MOVQ R9, DX
 	KEYS
 	CMPQ BX, $160
 	JEQ  encryptIVs
@@ -122,7 +126,6 @@ encryptIVs:
 	VMOVDQU64 448(CX), Z7
 
 encryptFour:
-	MOVQ SI, R11
 	GATHER(0)
 	GATHER(64)
 	GATHER(128)
@@ -134,6 +137,7 @@ encryptFour:
 	MOVQ R12, R13
 	MOVQ $4, R8
 
+	PCALIGN $64
 encryptStep:
 	CHAIN(0, Z0)
 	CHAIN(64, Z1)
@@ -166,7 +170,6 @@ encryptLast:
 	ADDQ $512, R13
 	DECQ R8
 	JNE  encryptStep
-	MOVQ DI, R11
 	SCATTER(0)
 	SCATTER(64)
 	SCATTER(128)
@@ -212,6 +215,7 @@ decryptUnit:
 	VBROADCASTI32X4 (CX), Z31
 	ADDQ $16, CX
 
+	PCALIGN $64
 decryptStep:
 	VMOVDQU64 0(SI), Z8
 	VMOVDQU64 64(SI), Z9

@@ -1,5 +1,3 @@
-//go:build amd64 || arm64
-
 package aescbc
 
 // encryptLanes encrypts eight blocks at a time. Where fewer are left the last one fills the spare lanes, which costs
