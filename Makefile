@@ -118,6 +118,22 @@ bench-go: need-go ## Go benchmarks of the containers, the file system and the ti
 	@$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -timeout 30m -p 1 \
 		./internal/container/... ./internal/exfat/... ./internal/hostio/... ./internal/workload/...
 
+.PHONY: man completions snapshot
+man: build ## manual pages of all commands: dist/man
+	@rm -rf dist/man
+	@bin/dmgbench man dist/man
+	@bin/dmgbench hdiutil man > dist/man/dmgbench-hdiutil.1
+
+completions: build ## tab completion for bash, zsh and fish: dist/completions
+	@rm -rf dist/completions && mkdir -p dist/completions
+	@bin/dmgbench completion bash > dist/completions/dmgbench.bash
+	@bin/dmgbench completion zsh > dist/completions/_dmgbench
+	@bin/dmgbench completion fish > dist/completions/dmgbench.fish
+
+snapshot: need-go ## archives for macOS and Linux in dist/release, nothing published (needs goreleaser)
+	@goreleaser check
+	@goreleaser release --snapshot --clean
+
 assets: ## re-create third_party/echarts from the npm package
 	@scripts/assets.sh
 

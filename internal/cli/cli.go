@@ -101,7 +101,7 @@ func (a *app) commands() []*cobra.Command {
 	return []*cobra.Command{
 		a.newRunCommand(a.runPlans), a.newResumeCommand(a.runResume), a.newPlansCommand(), a.newCheckCommand(),
 		a.newReportCommand(a.runReport), a.newCompareCommand(a.runCompare), a.newExportCommand(a.runExport), a.newHistoryCommand(),
-		a.newSchemaCommand(), a.newDoctorCommand(), a.newSelftestCommand(), a.newCleanCommand(), a.newImageToolCommand(),
+		a.newSchemaCommand(), a.newDoctorCommand(), a.newSelftestCommand(), a.newCleanCommand(), a.newImageToolCommand(), a.newManCommand(),
 		a.newVersionCommand(),
 	}
 }

@@ -25,7 +25,7 @@ func TestTable(t *testing.T) {
 		assert.NotEmpty(t, v.short, v.name)
 		assert.GreaterOrEqual(t, v.max, v.min, v.name)
 		assert.GreaterOrEqual(t, len(strings.Fields(v.operands)), v.min, v.name)
-		assert.Contains(t, page, roff(v.usage()), "manual page")
+		assert.Contains(t, page, Roff(v.usage()), "manual page")
 		help := (&call{env: Env{}.complete()}).helpText(v)
 		words := map[string]bool{}
 		for _, o := range v.options {
@@ -33,7 +33,7 @@ func TestTable(t *testing.T) {
 				assert.True(t, strings.HasPrefix(w, "-"), w)
 				assert.False(t, words[w], "%s: %s twice", v.name, w)
 				words[w] = true
-				assert.Contains(t, page, roff(w), "manual page, %s", v.name)
+				assert.Contains(t, page, Roff(w), "manual page, %s", v.name)
 				assert.Equal(t, o.standing != refused, strings.Contains(help, "\t"+w) || strings.Contains(help, ", "+w), "help of %s: %s", v.name, w)
 			}
 			assert.NotEmpty(t, o.help, "%s %s", v.name, o.name)

@@ -31,9 +31,9 @@ func manualPage() string {
 	var b strings.Builder
 	b.WriteString(".\\\" Made from the table of verbs: hdiutil man\n.TH HDIUTIL 1 \"\" dmgbench \"User Commands\"\n.SH NAME\nhdiutil, diskutil image \\- make, attach and change disk images\n.SH SYNOPSIS\n")
 	for _, v := range verbs {
-		fmt.Fprintf(&b, ".B %s\n.br\n", roff(v.usage()))
+		fmt.Fprintf(&b, ".B %s\n.br\n", Roff(v.usage()))
 	}
-	b.WriteString(".SH DESCRIPTION\n" + roff("An hdiutil for Linux: the grammar, the property lists, the messages and the exit statuses of Apple's hdiutil and of its diskutil image, over containers and an ExFAT volume of its own. Options and operands may stand in any order; what is not listed here is refused with status 1. diskutil is reached as \"hdiutil diskutil ...\", or by a link of that name to this program.") + "\n")
+	b.WriteString(".SH DESCRIPTION\n" + Roff("An hdiutil for Linux: the grammar, the property lists, the messages and the exit statuses of Apple's hdiutil and of its diskutil image, over containers and an ExFAT volume of its own. Options and operands may stand in any order; what is not listed here is refused with status 1. diskutil is reached as \"hdiutil diskutil ...\", or by a link of that name to this program.") + "\n")
 	for _, tool := range []string{"hdiutil", "diskutil"} {
 		fmt.Fprintf(&b, ".SH \"VERBS OF %s\"\n", strings.ToUpper(tool))
 		for _, v := range verbs {
@@ -48,7 +48,7 @@ func manualPage() string {
 	roffOptions(&b, commonDiskutil)
 	b.WriteString(".SH \"DIFFERENCES FROM APPLE'S\"\n")
 	for _, d := range differences {
-		fmt.Fprintf(&b, ".TP\n.B %s\n%s\n", roff(d[0]), roff(d[1]))
+		fmt.Fprintf(&b, ".TP\n.B %s\n%s\n", Roff(d[0]), Roff(d[1]))
 	}
 	b.WriteString(".SH \"EXIT STATUS\"\n")
 	for _, s := range [][2]string{{"0", "done"}, {"1", "not done, or not understood"}, {"16", "detach, unmount: the volume is in use"},
@@ -60,7 +60,7 @@ func manualPage() string {
 
 // roff writes one verb.
 func (v *verb) roff(b *strings.Builder) {
-	fmt.Fprintf(b, ".SS \"%s\"\n", roff(v.usage()))
+	fmt.Fprintf(b, ".SS \"%s\"\n", Roff(v.usage()))
 	text := strings.ToUpper(v.short[:1]) + v.short[1:] + "."
 	if v.extension {
 		text += " This is an extension: Apple's tool does not have it."
@@ -71,7 +71,7 @@ func (v *verb) roff(b *strings.Builder) {
 	if v.notes != "" {
 		text += " " + generally(v.notes)
 	}
-	b.WriteString(roff(text) + "\n")
+	b.WriteString(Roff(text) + "\n")
 	n := len(common)
 	if v.tool == "diskutil" {
 		n = len(commonDiskutil)
@@ -88,7 +88,7 @@ func roffOptions(b *strings.Builder, options []option) {
 		case refused:
 			help = "Refused: " + help
 		}
-		fmt.Fprintf(b, ".TP\n.B %s\n%s.\n", roff(o.usage()), roff(help))
+		fmt.Fprintf(b, ".TP\n.B %s\n%s.\n", Roff(o.usage()), Roff(help))
 	}
 }
 
@@ -99,8 +99,8 @@ func generally(text string) string {
 		"here one of: {images}", "RAW, UDSB or another one (see the help of the verb)", "{default}", "as the section on file systems says").Replace(text)
 }
 
-// roff keeps a text from being taken for requests.
-func roff(s string) string {
+// Roff keeps a text from being taken for requests.
+func Roff(s string) string {
 	s = strings.NewReplacer(`\`, `\e`, "-", `\-`, "…", "...").Replace(s)
 	if strings.HasPrefix(s, ".") || strings.HasPrefix(s, "'") {
 		s = `\&` + s
