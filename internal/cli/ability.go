@@ -49,6 +49,7 @@ func (a *app) writeEngines(ctx context.Context, s *sheet) error {
 		return fmt.Errorf("picking an engine: none works here: %w", errors.Join(errs...))
 	}
 	s.line("measures", "plain folders; "+abilities(chosen))
+	writeWitnesses(ctx, s, chosen)
 	return writePlans(s, chosen)
 }
 

@@ -27,8 +27,10 @@ func (a *app) newDoctorCommand() *cobra.Command {
 		Short: "say what this machine can do, and what would spoil a measurement",
 		Long: `Say what this machine is and how much space there is, which engines work and
 which one a run would take, what can be measured with it, which tools that open
-or check images are missing, and what would spoil a measurement now. A fact that
-the system does not tell is "unknown". Nothing is left behind.
+or check images are missing, which settings are in force and where each comes
+from (flag, environment, settings file), whether the disk's counters and APFS's
+log can be read, and what would spoil a measurement now. A fact that the system
+does not tell is "unknown". Nothing is left behind.
 
 With --capture the disk image tools are asked everything that this program
 depends on, with small images of every kind, and each answer is kept as it came:
@@ -41,7 +43,7 @@ EXIT STATUS
   1  none does, or another error
   2  bad usage`,
 		Example: "  dmgbench doctor\n  dmgbench doctor --on /mnt/fast\n  dmgbench doctor --capture answers",
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.runDoctor(cmd.Context(), o) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.runDoctor(cmd, o) },
 	}
 	cmd.Flags().StringArrayVar(&o.On, "on", nil, "look at the disk under a folder too, as `[NAME=]DIR`; repeatable")
 	cmd.Flags().StringVar(&o.Capture, "capture", "", "keep what the disk image tools answer in a new or empty `folder`")
@@ -49,7 +51,8 @@ EXIT STATUS
 	return cmd
 }
 
-func (a *app) runDoctor(ctx context.Context, o doctorOptions) error {
+func (a *app) runDoctor(cmd *cobra.Command, o doctorOptions) error {
+	ctx := cmd.Context()
 	if o.Capture != "" {
 		return a.capture(ctx, o.Capture)
 	}
@@ -68,6 +71,7 @@ func (a *app) runDoctor(ctx context.Context, o doctorOptions) error {
 	s := &sheet{w: a.out}
 	writeMachine(s, h, tuning)
 	writeDisks(s, h.Disks)
+	a.writeSettings(s, cmd, o.Identify)
 	err = a.writeEngines(ctx, s)
 	writeTools(s, a.env["PATH"])
 	writeSpoilers(s, h, tuning)

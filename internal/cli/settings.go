@@ -23,7 +23,7 @@ func (a *app) configure(cmd *cobra.Command) error {
 	var first error
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
 		key := settingKey(cmd, f.Name)
-		variable := "DMGBENCH_" + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(key))
+		variable := variableOf(key)
 		from := "the settings file, " + key
 		if v, ok := a.env[variable]; ok {
 			a.settings.Set(key, v)
@@ -52,7 +52,16 @@ func (a *app) fill(f *pflag.Flag, key string) error {
 		return wrongValue(f, a.settings.GetString(key), err)
 	}
 	f.Changed = true
+	f.Annotations = map[string][]string{filled: {key}}
 	return nil
+}
+
+// filled annotates a flag that was not typed.
+const filled = "dmgbench-filled"
+
+// variableOf is the variable of the environment that stands for a setting.
+func variableOf(key string) string {
+	return "DMGBENCH_" + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(key))
 }
 
 // settingKey is "run.sets" for the flag --sets of run.

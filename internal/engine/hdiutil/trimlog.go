@@ -3,6 +3,7 @@ package hdiutil
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"strings"
 	"time"
@@ -36,6 +37,21 @@ func (a *attachment) Afterwards(ctx context.Context) engine.Report {
 	}
 	t.note("trim_log_unknown", e.logless)
 	return t.report()
+}
+
+// ReadsLog tries to read APFS's lines of the last second in the system's log, as [attachment.Afterwards] does.
+// Where nothing reads a log the error matches [errors.ErrUnsupported].
+func (e *Engine) ReadsLog(ctx context.Context) error {
+	if len(e.o.Log) == 0 {
+		return fmt.Errorf("reading the system's log: nothing here writes what file systems trim: %w", errors.ErrUnsupported)
+	}
+	var quiet tale
+	_, err := e.d.run(ctx, &quiet, call{doing: "reading", object: "the system's log", tries: 1,
+		build: argv.TrimLog{Since: e.d.clock.Wall().Add(-early)}, check: func(r proc.Result) error {
+			_, err := parse.Trims(r.Stdout, "/dev/disk0")
+			return err
+		}})
+	return err
 }
 
 func (a *attachment) trims(ctx context.Context, t *tale) {

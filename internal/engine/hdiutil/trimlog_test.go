@@ -1,6 +1,7 @@
 package hdiutil
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -42,6 +43,17 @@ func TestTrimLog(t *testing.T) {
 	}
 	assert.Len(t, r.verbs("show"), 1)
 	r.clean()
+}
+
+// ReadsLog says before any run whether the log can be read.
+func TestReadsLog(t *testing.T) {
+	r := newRig(t, rules(hdiutiltest.Rule{Verb: "none"}), logging)
+	require.NoError(t, r.e.ReadsLog(t.Context()))
+	assert.Len(t, r.verbs("show"), 1)
+	r = newRig(t, rules(hdiutiltest.Rule{Verb: "show", From: 1, Do: "fail", Text: "log: Could not open local log store: Operation not permitted", Status: 64}), logging)
+	assert.ErrorContains(t, r.e.ReadsLog(t.Context()), "Could not open local log store")
+	r = newRig(t, rules(hdiutiltest.Rule{Verb: "none"}))
+	assert.ErrorIs(t, r.e.ReadsLog(t.Context()), errors.ErrUnsupported)
 }
 
 // A log that may not be read is asked once; every attachment says why it knows nothing.
