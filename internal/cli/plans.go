@@ -75,7 +75,8 @@ func (a *app) newPlansCopyCommand() *cobra.Command {
 		Use: "copy NAME [FILE]", Args: between(1, 2, "NAME"), ValidArgsFunction: completePlans,
 		Short: "copy a built-in plan into a file to change it",
 		Long: `Copy a built-in plan into FILE, or NAME.toml, and print the file's name. A file
-that is there is never replaced.
+that is there is never replaced. Its first line names the schema for editors
+with Taplo (Even Better TOML): dmgbench schema plan > plan.schema.json.
 
 EXIT STATUS
   0  copied
@@ -117,7 +118,7 @@ func (a *app) copyPlan(args []string) error {
 	if len(args) > 1 {
 		path = args[1]
 	}
-	if err := writeNew(path, text); err != nil {
+	if err := writeNew(path, append([]byte(schemaLine), text...)); err != nil {
 		err = fmt.Errorf("copying plan %q: %w", args[0], err)
 		if errors.Is(err, fs.ErrExist) {
 			return &hintedError{err, "give another name: dmgbench plans copy " + args[0] + " FILE"}
@@ -127,6 +128,11 @@ func (a *app) copyPlan(args []string) error {
 	_, err = fmt.Fprintln(a.out, path)
 	return err
 }
+
+// schemaLine is for editors: the directive of Taplo, which Even Better TOML is made with, has to stand before all else.
+const schemaLine = `#:schema ./plan.schema.json
+# Editors that know Taplo complete and check the plan by that file: dmgbench schema plan > plan.schema.json
+`
 
 // writeNew makes a file that was not there.
 func writeNew(path string, text []byte) error {

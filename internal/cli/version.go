@@ -25,10 +25,14 @@ func (a *app) newVersionCommand() *cobra.Command {
 	}
 }
 
+// released is the version that a build without version control is of; the linker sets it:
+// -X dmgbench/internal/cli.released=1.2.3.
+var released string
+
 // tool is this program as results name it.
 func tool() result.Tool {
-	version := "(devel)"
-	if b, ok := debug.ReadBuildInfo(); ok {
+	version := cmp.Or(released, "(devel)")
+	if b, ok := debug.ReadBuildInfo(); ok && released == "" {
 		version = cmp.Or(b.Main.Version, version)
 	}
 	return result.Tool{Name: "dmgbench", Version: version, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}

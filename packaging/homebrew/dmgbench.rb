@@ -13,7 +13,7 @@ class Dmgbench < Formula
 
   def install
     ENV["CGO_ENABLED"] = "0"
-    system "go", "build", *std_go_args(ldflags: "-s -w"), "./cmd/dmgbench"
+    system "go", "build", *std_go_args(ldflags: "-s -w -X dmgbench/internal/cli.released=#{version}"), "./cmd/dmgbench"
     system bin/"dmgbench", "man", buildpath/"man"
     man1.install Dir[buildpath/"man/*.1"]
     generate_completions_from_executable(bin/"dmgbench", "completion")
@@ -21,7 +21,7 @@ class Dmgbench < Formula
   end
 
   test do
-    assert_match "dmgbench", shell_output("#{bin}/dmgbench version")
+    assert_match version.to_s, shell_output("#{bin}/dmgbench version")
     (testpath/"p.toml").write shell_output("#{bin}/dmgbench plans show quick --toml")
     system bin/"dmgbench", "check", testpath/"p.toml"
     system bin/"dmgbench", "run", "quick", "--dry-run"
