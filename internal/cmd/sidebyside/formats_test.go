@@ -119,8 +119,10 @@ func TestParseOpenSSL(t *testing.T) {
 }
 
 func TestCipherTurnsOfEveryImplementation(t *testing.T) {
-	l, err := cipherTurns("vaes-1024", cipherJob{bits: 256, unit: 512}, 0.001)
-	require.Error(t, err, "%v", l)
+	for _, subject := range []cipherSubject{{"vaes-1024", "generic"}, {"generic", "avx-1024"}} {
+		l, err := cipherTurns(subject, cipherJob{bits: 256, unit: 512}, 0.001)
+		require.Error(t, err, "%v", l)
+	}
 	b := &formatBench{formatSetup: &formatSetup{pairs: minPairs}, turnTime: 0.001}
 	b.openssl = filepath.Join(t.TempDir(), "openssl")
 	require.NoError(t, os.WriteFile(b.openssl, []byte("#!/bin/sh\nif [ \"$8\" != 1 ]; then exit 1; fi\necho '+F:25:X:1000000000'\n"), 0o700))

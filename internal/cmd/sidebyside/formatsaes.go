@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os/exec"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -19,8 +18,26 @@ const cipherRequest = 256 << 10
 // cipherAims are the aims, by what the CPU has, of encrypting and decrypting.
 var cipherAims = map[string][2]float64{"vaes-512": {10, 2}, "aes-ni": {5, 0.9}}
 
-// cipherIVs are what makes the IVs on a CPU that has no better than this for AES.
-var cipherIVs = map[string]string{"vaes-512": "avx-512", "aes-ni": "avx2"}
+// cipherSubject is an implementation of AES with one of IVs, by their names.
+type cipherSubject struct{ aes, ivs string }
+
+func (s cipherSubject) String() string { return us + ", " + s.aes + ", IVs by " + s.ivs }
+
+// cipherSubjects lists what to measure: every implementation of AES that has assembly with the best of IVs, and, where a
+// processor that has nothing better for AES may lack that, with the best of those without AVX-512, too.
+func cipherSubjects() (subjects []cipherSubject) {
+	names, ivs := aescbc.Implementations(), aescbc.IVImplementations()
+	if len(names) > 1 {
+		names = names[:len(names)-1] // the standard library, which stands in where there is none
+	}
+	for _, name := range names {
+		subjects = append(subjects, cipherSubject{name, ivs[0]})
+		if name == "aes-ni" && ivs[0] == "avx-512" {
+			subjects = append(subjects, cipherSubject{name, ivs[1]})
+		}
+	}
+	return subjects
+}
 
 // cipherJob is one way of using the cipher.
 type cipherJob struct {
@@ -59,23 +76,20 @@ func (b *formatBench) ciphers(ctx context.Context) error {
 
 // cipher measures one way, with every implementation of the CPU that has assembly: A-C-B-C-A, OpenSSL in the middle.
 func (b *formatBench) cipher(ctx context.Context, openssl string, j cipherJob) error {
-	names := aescbc.Implementations()
-	if len(names) > 1 {
-		names = names[:len(names)-1] // the standard library, which stands in where there is none
-	}
-	ours, theirs := make([][]float64, len(names)), []float64{}
+	subjects := cipherSubjects()
+	ours, theirs := make([][]float64, len(subjects)), []float64{}
 	for round := range b.pairs + 1 {
-		sums := make([]load, len(names))
-		turns := schedule(len(names), round)
+		sums := make([]load, len(subjects))
+		turns := schedule(len(subjects), round)
 		var other float64
 		for i, at := range turns {
-			if i == len(names) {
+			if i == len(subjects) {
 				var err error
 				if other, err = opensslRate(ctx, openssl, j); err != nil {
 					return err
 				}
 			}
-			l, err := cipherTurns(names[at], j, b.turnTime)
+			l, err := cipherTurns(subjects[at], j, b.turnTime)
 			if err != nil {
 				return err
 			}
@@ -89,10 +103,11 @@ func (b *formatBench) cipher(ctx context.Context, openssl string, j cipherJob) e
 			ours[i] = append(ours[i], sums[i].rate())
 		}
 	}
-	for i, name := range names {
-		r := row{Workers: 1, Op: j.String(), Subject: us + ", " + name, Baseline: "openssl", Quantity: quantityRate, Aim: cipherAims[name][0]}
+	for i, subject := range subjects {
+		aims := cipherAims[subject.aes]
+		r := row{Workers: 1, Op: j.String(), Subject: subject.String(), Baseline: "openssl", Quantity: quantityRate, Aim: aims[0]}
 		if j.decrypt {
-			r.Aim = cipherAims[name][1]
+			r.Aim = aims[1]
 		}
 		if err := r.compare(ours[i], theirs); err != nil {
 			return err
@@ -103,16 +118,12 @@ func (b *formatBench) cipher(ctx context.Context, openssl string, j cipherJob) e
 }
 
 // cipherTurns encrypts or decrypts blocks of ever new numbers for so many seconds, and counts the processor time of the thread.
-func cipherTurns(name string, j cipherJob, turn float64) (l load, err error) {
-	key, err := aescbc.NewKeyFor(name, make([]byte, j.bits/8))
+func cipherTurns(subject cipherSubject, j cipherJob, turn float64) (l load, err error) {
+	key, err := aescbc.NewKeyFor(subject.aes, make([]byte, j.bits/8))
 	if err != nil {
 		return l, err
 	}
-	ivName := cipherIVs[name]
-	if !slices.Contains(aescbc.IVImplementations(), ivName) {
-		ivName = aescbc.IVImplementation()
-	}
-	ivs, err := aescbc.NewIVKeyFor(ivName, make([]byte, 20))
+	ivs, err := aescbc.NewIVKeyFor(subject.ivs, make([]byte, 20))
 	if err != nil {
 		return l, err
 	}
