@@ -24,6 +24,9 @@ func (v *view) collectWarnings() {
 	for _, w := range v.result.Warnings {
 		add("the run", w)
 	}
+	for i := range v.warnings {
+		v.warnings[i].Run = true
+	}
 	said := v.saidOfCases()
 	for _, c := range v.result.Cases {
 		for _, w := range c.Warnings {
@@ -72,24 +75,6 @@ func (v *view) saidOfCases() map[string]bool {
 				out[w.Kind+"\x00"+text] = true
 			}
 		}
-	}
-	return out
-}
-
-// weakens is what the first screen says against the run as a whole; what weakens
-// single figures stands beside them.
-func (v *view) weakens() []string {
-	var out []string
-	for _, w := range v.result.Warnings {
-		if text := plain(w.Text, 600); len(out) < 8 {
-			out = appendNew(out, text)
-		}
-	}
-	if n := len(v.warnings) - len(out); n > 0 {
-		out = append(out, count(n, "more warning")+" on single cases and figures")
-	}
-	if n := len(v.notDone); n > 0 {
-		out = append(out, zero(n == 1, "1 entry")+zero(n > 1, grouped(int64(n))+" entries")+" under “Failed, skipped and discarded”")
 	}
 	return out
 }

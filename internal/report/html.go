@@ -35,11 +35,11 @@ type page struct {
 	Source   string
 	Summary  string
 	Facts    []pair
+	Answer   firstView
 	Tally    string
 	Claims   []claimGroup
 	Departs  []departureView
 	Departed string // heading of the departures
-	Weak     []string
 	First    *table
 
 	FirstHeading string
@@ -85,7 +85,7 @@ func renderPage(w io.Writer, v *view) (err error) {
 		Policy: policy(echarts.Script, scriptSource), Style: template.CSS(styleSource),
 		Library: template.JS(echarts.Script), Script: template.JS(scriptSource),
 		Title: v.title, Source: v.source, Summary: v.summary, Facts: v.facts, Tally: verdictCount(v.claims), Claims: v.claims,
-		Departs: v.departures, Departed: v.departed, Weak: v.weak, Sections: sections, Warnings: v.warnings, NotDone: v.notDone, Legend: v.legend,
+		Departs: v.departures, Departed: v.departed, Answer: v.first, Sections: sections, Warnings: v.warnings, NotDone: v.notDone, Legend: v.legend,
 		Settings: v.settings, Hosts: v.hosts, Repeat: strings.Join(v.repeat, "\n"), Plan: v.canonical, Charts: echarts.Version(),
 	}
 	if len(v.sections) > 0 {

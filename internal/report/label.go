@@ -9,7 +9,7 @@ import (
 )
 
 // spoken are the keys whose values speak for themselves; others are shown with their key.
-var spoken = []string{"format", "encryption", "filesystem", "place", "backend", "codec", "target", "files"}
+var spoken = []string{"format", "encryption", "filesystem", "place", "backend", "codec", "target"}
 
 // labels gives every case the shortest name that tells it from the others: the
 // values of the keys in which cases differ. Full ids are in the table of cases.
@@ -56,7 +56,7 @@ func keyValue(key, value string) string {
 	value = plain(value, 40)
 	switch {
 	case key == "encryption" && value == "none":
-		return "plain"
+		return "unencrypted"
 	case key == "preallocate":
 		return map[bool]string{true: "preallocated", false: "as it grows"}[value == "true"]
 	case slices.Contains(spoken, key):

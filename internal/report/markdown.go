@@ -24,11 +24,12 @@ func renderMarkdown(v *view) []byte {
 		fmt.Fprintf(&b, "%s\n\n", md(v.summary))
 	}
 	pairsMarkdown(&b, v.facts)
+	v.first.markdown(&b)
+	claimsMarkdown(&b, v.claims)
 	listMarkdown(&b, v.departed, len(v.departures), func(i int) string {
 		d := v.departures[i]
 		return md(d.Text) + zero(d.Cases != "", " *("+md(d.Cases)+")*")
 	})
-	claimsMarkdown(&b, v.claims)
 	for _, s := range v.sections {
 		for _, t := range s.tables {
 			tableMarkdown(&b, t)

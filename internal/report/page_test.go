@@ -63,7 +63,7 @@ var allowed = strings.Fields(`html head meta title style body a header p h1 h2 h
 	table thead tbody tr th td sup figure script noscript pre footer`)
 
 var attributes = strings.Fields(`lang charset http-equiv content name class href id aria-labelledby aria-label title scope colspan tabindex role
-	data-for data-height type`)
+	data-for data-height type style`)
 
 func TestPageHasOnlyOurElements(t *testing.T) {
 	for name, m := range makers {
@@ -75,7 +75,7 @@ func TestPageHasOnlyOurElements(t *testing.T) {
 				for a, value := range e.attrs {
 					assert.Contains(t, attributes, a, e.name)
 					if a == "href" {
-						assert.Contains(t, []string{"#main", "#h-warnings"}, value)
+						assert.Contains(t, []string{"#main", "#h-warnings", "#h-notdone", "#h-claims"}, value)
 					}
 				}
 				if e.name == "script" && e.attrs["type"] == "" {

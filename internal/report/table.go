@@ -28,7 +28,9 @@ type column struct {
 // cell is one entry; Class is "", muted, warn or head.
 type cell struct {
 	Text, Class, Title string
-	Marks              []int // footnotes
+	Sub                string  // a second line in small print: an interval, a ratio
+	Bar                float64 // length of the bar behind it in percent; 0 is none
+	Marks              []int   // footnotes
 }
 
 // note is a footnote; Mark 0 belongs to the whole table.

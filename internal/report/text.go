@@ -33,17 +33,18 @@ func renderText(v *view, o TextOptions) []byte {
 	for _, f := range v.facts {
 		w.wrapped(fmt.Sprintf("  %-9s ", strings.ToLower(f.Name)), f.Value)
 	}
+	v.first.text(w)
+	for _, s := range v.terminalSections() {
+		w.section(v, s)
+	}
+	w.fits(v.fits)
+	w.claims(v.claims)
 	if len(v.departures) > 0 {
 		w.heading(fmt.Sprintf("%s (%d)", v.departed, len(v.departures)))
 		for _, d := range v.departures {
 			w.wrapped("  • ", d.Text+zero(d.Cases != "", " ["+d.Cases+"]"))
 		}
 	}
-	for _, s := range v.terminalSections() {
-		w.section(v, s)
-	}
-	w.fits(v.fits)
-	w.claims(v.claims)
 	if len(v.notDone) > 0 {
 		w.heading("Not measured, or not in full")
 		for _, p := range v.notDone {

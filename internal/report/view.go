@@ -22,9 +22,9 @@ type view struct {
 	provenance     string // machine, OS, engine, plan and version in one line, for inside pictures
 	facts          []pair // what, where, when, with which version and engine
 	departures     []departureView
-	departed       string   // heading of the departures
-	weak           []string // what weakens the run as a whole, for the first screen
+	departed       string // heading of the departures
 	claims         []claimGroup
+	first          firstView
 	sections       []section // tables of figures; the first stands on the first screen
 	relations      []table
 	fits           []fitView
@@ -41,7 +41,10 @@ type pair struct{ Name, Value string }
 
 type departureView struct{ Kind, Text, Cases string }
 
-type warningView struct{ Where, Kind, Text string }
+type warningView struct {
+	Where, Kind, Text string
+	Run               bool // about the run as a whole
+}
 
 // newView arranges a result; nothing is computed that needs more than sorting and scaling.
 func newView(p *plan.Plan, r *result.Result) *view {
@@ -62,12 +65,12 @@ func newView(p *plan.Plan, r *result.Result) *view {
 	v.fits = v.fitViews()
 	v.collectWarnings()
 	v.notDone = v.casesNotDone()
-	v.weak = v.weakens()
 	v.legend = formatLegend(r)
 	v.settings = v.settingPairs()
 	for _, s := range r.Sessions {
 		v.hosts = append(v.hosts, hostPairs(s))
 	}
+	v.first = v.firstScreen()
 	v.repeat = v.repeatLines()
 	v.canonical = canonical(p)
 	return v
@@ -79,7 +82,10 @@ func (v *view) head() {
 	v.title = plain(firstOf(p.Title, r.Plan.Title, r.Plan.Name, "Disk image benchmark"), 200)
 	v.summary = plain(p.Summary, 1200)
 	if s := p.Source; s != nil {
-		parts := []string{plain(s.Author, 120), quoted(plain(s.Title, 200))}
+		parts := []string{plain(s.Author, 120)}
+		if title := plain(s.Title, 200); title != v.title {
+			parts = append(parts, quoted(title))
+		}
 		if !s.Date.IsZero() {
 			parts = append(parts, s.Date.Format("2 January 2006"))
 		}
@@ -98,17 +104,15 @@ func (v *view) head() {
 		}
 	}
 	v.facts = drop([]pair{
-		{"Measured", count(len(r.Cases), "case") + zero(cases < len(r.Cases), " ("+grouped(int64(cases))+" done)") + ", " + count(r.Rounds, "round") +
+		{"Measured", zero(cases < len(r.Cases), grouped(int64(cases))+" of ") + count(len(r.Cases), "case") + ", " + count(r.Rounds, "round") +
 			zero(len(r.Runs) > 0, " in "+count(len(r.Runs), "pooled run")) +
 			zero(files > 0, ", "+count(files, "timed file"))},
-		{"Machine", strings.Join(machines, "; ")},
-		{"System", strings.Join(systems, "; ")},
-		{"Disk", strings.Join(v.distinct(disks), "; ")},
-		{"When", v.when()},
+		{"On", strings.Join(nonEmpty(slices.Concat(machines, systems, v.distinct(disks))), "; ")},
 		{"Engine", strings.Join(engines, "; ")},
-		{"Version", plain(strings.TrimSpace(r.Tool.Name+" "+r.Tool.Version), 80) + goVersion(r.Tool)},
 		{"Status", status(r)},
-		{"Plan", plain(firstOf(r.Plan.Name, p.Name), 80) + digestText(r.Plan.Digest)},
+		{"When", v.when()},
+		{"Plan", strings.Join(nonEmpty([]string{plain(firstOf(r.Plan.Name, p.Name), 80),
+			plain(strings.TrimSpace(r.Tool.Name+" "+r.Tool.Version), 80)}), ", by ")},
 	})
 	v.provenance = strings.Join(nonEmpty([]string{
 		strings.Join(machines, " / "), strings.Join(systems, " / "), strings.Join(engines, " / "),

@@ -1,0 +1,307 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"dmgbench/internal/result"
+)
+
+// This file makes the first screen: what was measured, by which engine, the main
+// numbers, what was judged, and what weakens it. Everything on it is said again
+// in full further down.
+
+// firstView is the answer of a run in the order in which a stranger asks for it.
+type firstView struct {
+	Notice  string // whose tools were not at work; "" where Apple's were
+	Judged  []string
+	Claims  []claimView // the most telling ones; the rest is below
+	More    int         // claims that are not among them
+	Numbers *table      // main numbers
+	Heading string      // of the numbers
+	Above   string      // what weakens the answer most, in words
+	Counts  []string    // what weakens the answer, counted
+}
+
+// claimsFirst and rowsFirst bound the first screen.
+const (
+	claimsFirst = 4
+	rowsFirst   = 7
+)
+
+func (v *view) firstScreen() firstView {
+	f := firstView{Notice: v.engineNotice(), Judged: v.judgedLines(), Above: v.worst(), Counts: v.weakCounts()}
+	var all []claimView
+	for _, verdict := range []string{result.Holds, result.DoesNotHold, result.CannotTell, result.NotMeasured} {
+		for _, g := range v.claims {
+			if g.Verdict == verdict {
+				all = append(all, g.Claims...)
+			}
+		}
+	}
+	f.Claims = all[:min(len(all), claimsFirst)]
+	f.More = len(all) - len(f.Claims)
+	f.Numbers, f.Heading = v.mainNumbers()
+	return f
+}
+
+// engineNotice says plainly that Apple's tools were not at work. Directories alone need no tools.
+func (v *view) engineNotice() string {
+	apple, other, simulated := false, "", false
+	var systems []string
+	for _, s := range v.result.Sessions {
+		if s.Engine.Vendor == "Apple" {
+			apple = true
+			continue
+		}
+		other = firstOf(other, plain(firstOf(s.Engine.Title, s.Engine.Name), 80))
+		simulated = simulated || s.Engine.Name == "simulated"
+		systems = appendNew(systems, osName(s.Host.OS))
+	}
+	switch {
+	case simulated:
+		return "No disk was measured. The times were drawn from stated laws by the simulated engine, to test the program itself."
+	case other == "" || !v.hasImages():
+		return ""
+	case apple:
+		return "Apple’s tools were at work in some sessions only: the others measured the engine “" + other + "”, which imitates them."
+	}
+	return "Apple’s tools were not measured. The engine “" + other + "” of this program made and attached the images on " +
+		strings.Join(nonEmpty(systems), " and ") + "; it imitates Apple’s formats, so these numbers do not tell how fast macOS is."
+}
+
+func osName(os string) string {
+	switch os {
+	case "darwin":
+		return "macOS"
+	case "linux":
+		return "Linux"
+	}
+	return firstOf(plain(os, 40), "this system")
+}
+
+// judgedLines count the verdicts, the source's conclusions and our own apart.
+func (v *view) judgedLines() []string {
+	author, us := claimGroup{}, claimGroup{}
+	byAuthor := map[string][]claimView{}
+	byUs := map[string][]claimView{}
+	for _, g := range v.claims {
+		for _, c := range g.Claims {
+			if c.By == claimant("us") {
+				us.Claims, byUs[c.Verdict] = append(us.Claims, c), append(byUs[c.Verdict], c)
+			} else {
+				author.Claims, byAuthor[c.Verdict] = append(author.Claims, c), append(byAuthor[c.Verdict], c)
+			}
+		}
+	}
+	var out []string
+	if n := len(author.Claims); n > 0 {
+		out = append(out, judgedLine(n, "published conclusion", byAuthor))
+	}
+	if n := len(us.Claims); n > 0 {
+		out = append(out, judgedLine(n, "claim of our own", byUs))
+	}
+	return out
+}
+
+// judgedLine is "Of 5 published conclusions, 2 hold, 3 not measured", with the reason where none was judged.
+func judgedLine(n int, noun string, by map[string][]claimView) string {
+	if len(by[result.NotMeasured]) == n {
+		why := ""
+		if !slices.ContainsFunc(by[result.NotMeasured], func(c claimView) bool { return c.Scope != scopeText("apple") }) {
+			why = zero(n > 1, ": they are")
+			why = firstOf(why, ": it is") + " about Apple’s tools, which did not run"
+		}
+		if n == 1 {
+			return "The one " + noun + " was not judged here" + why + "."
+		}
+		return fmt.Sprintf("None of the %d %s was judged here%s.", n, plural(n, noun), why)
+	}
+	var groups []claimGroup
+	for _, verdict := range []string{result.Holds, result.DoesNotHold, result.CannotTell, result.NotMeasured} {
+		if len(by[verdict]) > 0 {
+			groups = append(groups, claimGroup{Verdict: verdict, Claims: by[verdict]})
+		}
+	}
+	return fmt.Sprintf("Of %d %s: ", n, plural(n, noun)) + verdictCount(groups) + "."
+}
+
+// plural is the noun of claims for a number of them.
+func plural(n int, noun string) string {
+	if n == 1 {
+		return noun
+	}
+	head, tail, _ := strings.Cut(noun, " of ")
+	return head + "s" + zero(tail != "", " of "+tail)
+}
+
+// serious are the kinds of departures and warnings that change an answer most, worst first.
+var serious = []string{"scale", "filesystem", "input", "codec", "drift", "two-modes", "bimodal", "sessions", "few-rounds", "faster-than-native",
+	"thermal", "battery", "busy", "quota", "cpu-quota", "sets", "cache", "virtual"}
+
+// worstFirst is how many of them are said on the first screen.
+const worstFirst = 4
+
+// worst names what weakens the answer most; the engine has a notice of its own.
+func (v *view) worst() string {
+	var out []string
+	add := func(kind, text string) {
+		if len(out) < worstFirst && text != "" {
+			out = appendNew(out, text)
+		}
+	}
+	for _, kind := range serious {
+		said := 0
+		for _, d := range v.result.Departures {
+			if d.Kind == kind && said == 0 {
+				add(kind, plain(d.Text, 160))
+				said++
+			}
+		}
+		for _, w := range v.result.Warnings {
+			if w.Kind == kind && said == 0 {
+				add(kind, beforeColon(plain(w.Text, 160)))
+				said++
+			}
+		}
+	}
+	return strings.Join(out, "; ")
+}
+
+// beforeColon leaves the explanation of a warning to its full text.
+func beforeColon(s string) string {
+	before, after, found := strings.Cut(s, ": ")
+	if found && (strings.HasPrefix(after, "the machine") || strings.HasPrefix(after, "what ") || strings.HasPrefix(after, "no ")) {
+		return before
+	}
+	return s
+}
+
+// weakCounts is what weakens the answer in numbers, each with a full list further down.
+func (v *view) weakCounts() []string {
+	choices := 0
+	for _, d := range v.departures {
+		if d.Kind == "choice" {
+			choices++
+		}
+	}
+	run := 0
+	for _, w := range v.warnings {
+		if w.Run {
+			run++
+		}
+	}
+	var out []string
+	if n := len(v.departures) - choices; n > 0 {
+		out = append(out, count(n, "departure")+" from the "+zero(v.source != "", "published ")+"protocol")
+	}
+	if choices > 0 {
+		out = append(out, count(choices, "choice")+" where the source is silent")
+	}
+	if run > 0 {
+		out = append(out, count(run, "warning")+" about the run")
+	}
+	if n := len(v.warnings) - run; n > 0 {
+		out = append(out, count(n, "warning")+" on single figures")
+	}
+	missing := 0
+	for _, c := range v.result.Cases {
+		if c.Status != result.Done {
+			missing++
+		}
+	}
+	if missing > 0 {
+		out = append(out, fmt.Sprintf("%d of %s not measured in full", missing, count(len(v.result.Cases), "case")))
+	}
+	return out
+}
+
+// text is the first screen for terminals: the answer in words, then the main numbers as bars.
+func (f firstView) text(w *textWriter) {
+	w.wrapped("  ", w.paint("33", f.Notice))
+	if len(f.Judged) > 0 {
+		w.heading("What was judged")
+		for _, line := range f.Judged {
+			w.wrapped("  ", line)
+		}
+	}
+	if f.Above+strings.Join(f.Counts, "") != "" {
+		w.heading("What weakens the answer")
+		w.wrapped("  ", zero(f.Above != "", f.Above+"."))
+		w.wrapped("  ", zero(len(f.Counts) > 0, "In all: "+strings.Join(f.Counts, ", ")+"."))
+	}
+	if f.Numbers != nil {
+		w.heading(f.Heading)
+		w.bars(*f.Numbers)
+	}
+}
+
+// barEighths are the left eighths of a block: a bar is as fine as its eighth part.
+var barEighths = []string{"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"}
+
+// bar draws a share of a width in columns.
+func bar(percent float64, columns int) string {
+	n := int(percent / 100 * float64(columns*8))
+	n = min(max(n, 1), columns*8)
+	return strings.Repeat("█", n/8) + barEighths[n%8]
+}
+
+// barColumns is the width of the longest bar.
+const barColumns = 14
+
+// bars prints the main numbers, one line a quantity, with a bar for each.
+func (w *textWriter) bars(t table) {
+	grid, heads := [][]string{{"", "", "", "measured", "interval", "published"}}, map[int]string{}
+	for _, row := range t.Rows {
+		heads[len(grid)] = row[0].Text + zero(row[0].Sub != "", ", "+row[0].Sub)
+		for i := 1; i < len(row); i++ {
+			if t.Columns[i].Title != "measured" || row[i].Text == "" {
+				continue
+			}
+			line := []string{"", t.Columns[i].Group, bar(row[i].Bar, barColumns), row[i].Text, row[i].Sub, ""}
+			if i+1 < len(row) && t.Columns[i+1].Title != "measured" {
+				line[5] = row[i+1].Text
+				if row[i+1].Class == "muted" {
+					line[5] = "(" + line[5] + ")"
+				}
+			}
+			grid = append(grid, line)
+		}
+	}
+	w.grid(grid, heads, 3)
+	for _, n := range t.Notes {
+		if n.Mark == 0 {
+			w.wrapped("  ", n.Text)
+		}
+	}
+}
+
+// markdown is the first screen for a repository or an issue.
+func (f firstView) markdown(b *bytes.Buffer) {
+	if f.Notice != "" {
+		fmt.Fprintf(b, "> **%s**\n\n", md(f.Notice))
+	}
+	for _, line := range f.Judged {
+		fmt.Fprintf(b, "**%s**\n\n", md(line))
+	}
+	if len(f.Counts) > 0 {
+		fmt.Fprintf(b, "What weakens the answer: %s%s.\n\n", md(zero(f.Above != "", f.Above+". In all: ")), md(strings.Join(f.Counts, ", ")))
+	}
+	if f.Numbers == nil {
+		return
+	}
+	t := *f.Numbers
+	t.Caption = f.Heading
+	t.Rows = slices.Clone(t.Rows)
+	for i, row := range t.Rows {
+		t.Rows[i] = slices.Clone(row)
+		for j, c := range row {
+			if c.Sub != "" && c.Text != "" {
+				t.Rows[i][j].Text += zero(j == 0, ", "+c.Sub) + zero(j > 0, " ("+c.Sub+")")
+			}
+		}
+	}
+	tableMarkdown(b, t)
+}

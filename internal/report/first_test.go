@@ -1,0 +1,100 @@
+package report
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"dmgbench/internal/plan"
+	"dmgbench/internal/report/reporttest"
+	"dmgbench/internal/result"
+)
+
+// What a stranger has to see before anything else is in every rendering, in this order.
+func TestFirstScreenComesFirst(t *testing.T) {
+	t.Parallel()
+	sample := maker(reporttest.Sample)
+	page := html(t, sample)
+	page = page[strings.Index(page, "<body>"):]
+	for what, out := range map[string]string{"page": page, "markdown": markdown(t, sample), "text": text(t, sample, TextOptions{Width: 2000})} {
+		last := -1
+		for _, part := range []string{"Apple’s tools were not measured.", "published conclusion was not judged here: it is about Apple’s tools, which did not run.",
+			"Of 3 claims of our own: 1 holds, 1 does not hold, 1 cannot tell.", "Measured beside published, phase “new”", "2.31 GB/s", "2.19–2.44 GB/s", "5.5 GB/s",
+			"Verdicts"} {
+			at := strings.Index(out, part)
+			require.GreaterOrEqual(t, at, 0, "%s: %s", what, part)
+			assert.Greater(t, at, last, "%s: %s", what, part)
+			last = at
+		}
+		for _, part := range []string{"4 departures from the published protocol", "2 of 7 cases not measured in full", "file sizes are a hundredth of the published ones"} {
+			assert.Less(t, strings.Index(out, part), strings.Index(out, "Verdicts"), "%s: %s", what, part)
+		}
+	}
+}
+
+func TestEngineNotice(t *testing.T) {
+	t.Parallel()
+	notice := func(change func(r *result.Result)) string {
+		_, r := reporttest.Sample()
+		change(r)
+		return newView(&plan.Plan{}, r).first.Notice
+	}
+	assert.Contains(t, notice(func(*result.Result) {}), "made and attached the images on Linux")
+	assert.Empty(t, notice(func(r *result.Result) { r.Sessions[0].Engine.Vendor = "Apple" }))
+	assert.Contains(t, notice(func(r *result.Result) {
+		other := r.Sessions[0]
+		other.Engine.Vendor = "Apple"
+		r.Sessions = append(r.Sessions, other)
+	}), "in some sessions only")
+	assert.Empty(t, notice(func(r *result.Result) {
+		for i := range r.Cases {
+			r.Cases[i].Target.Kind = "directory"
+		}
+	}), "directories need no tools")
+	assert.Contains(t, notice(func(r *result.Result) { r.Sessions[0].Engine.Name = "simulated" }), "No disk was measured")
+}
+
+// A figure that is shown has its interval or says that there is none, and a
+// published one that may not be compared has no ratio.
+func TestMainNumbers(t *testing.T) {
+	t.Parallel()
+	for name, m := range makers {
+		p, r := m()
+		tb := newView(p, r).first.Numbers
+		if tb == nil {
+			require.Equal(t, "empty", name)
+			continue
+		}
+		assert.LessOrEqual(t, len(tb.Rows), rowsFirst, name)
+		for _, row := range tb.Rows {
+			require.Len(t, row, len(tb.Columns), name)
+			for i, c := range row[1:] {
+				if tb.Columns[i+1].Title != "measured" || c.Text == "" {
+					assert.NotContains(t, c.Sub, "×", "%s: %v", name, c)
+					continue
+				}
+				assert.NotEmpty(t, c.Sub, "%s: %v", name, c)
+				assert.True(t, c.Bar > 0 && c.Bar <= 100, "%s: %v", name, c)
+			}
+		}
+	}
+	p, r := reporttest.Sample()
+	for i := range r.Summaries {
+		for j := range r.Summaries[i].Published {
+			r.Summaries[i].Published[j].Comparable = true
+		}
+	}
+	tb := newView(p, r).first.Numbers
+	assert.Equal(t, "published", tb.Columns[2].Title)
+	assert.Equal(t, "measured is 0.421×", tb.Rows[0][2].Sub)
+}
+
+func TestBar(t *testing.T) {
+	t.Parallel()
+	assert.Equal(t, "████", bar(100, 4))
+	assert.Equal(t, "██", bar(50, 4))
+	assert.Equal(t, "▏", bar(0, 4))
+	assert.Equal(t, "█▌", bar(37.5, 4))
+}

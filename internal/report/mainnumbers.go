@@ -1,0 +1,254 @@
+package report
+
+import (
+	"slices"
+	"strings"
+
+	"dmgbench/internal/result"
+)
+
+// mainNumbers is the table of the first screen: a row a case, the one or two
+// quantities that the source published most about (else the first two), in the
+// first phase for which it did, each measured figure with its interval.
+func (v *view) mainNumbers() (*table, string) {
+	f, ops, key := v.mainFigures()
+	if len(ops) == 0 {
+		return nil, ""
+	}
+	var rows []figureKey
+	for _, k := range f.keys {
+		if k.phase == key.phase && k.cycle == key.cycle && slices.ContainsFunc(ops, func(op string) bool { return f.by[k][op] != nil }) {
+			rows = append(rows, k)
+		}
+	}
+	left := len(rows) - rowsFirst
+	if left > 0 {
+		rows = rows[:rowsFirst]
+	}
+	part := figures{by: f.by, ops: ops, keys: rows}
+	t := table{ID: "main", Caption: "Main numbers" + zero(key.phase != "" || key.cycle > 0, ", phase “"+cycled(key.phase, key.cycle)+"”"), Columns: []column{{"", "case", true}}}
+	var book notes
+	all := alike(part)
+	groups := make([]mainColumns, len(ops))
+	beside := false
+	for i, op := range ops {
+		groups[i] = mainColumnsOf(part, op)
+		t.Columns = append(t.Columns, groups[i].columns(all)...)
+		beside = beside || groups[i].published
+	}
+	for _, general := range v.sharedText(part).general {
+		if !strings.HasPrefix(general, "Ratio") { // it has none
+			book.general(general)
+		}
+	}
+	for _, general := range all.notes() {
+		book.general(general)
+	}
+	var formats []string
+	for _, k := range rows {
+		formats = appendNew(formats, v.formatOf(k.caseID))
+	}
+	for _, k := range rows {
+		row := []cell{{Text: v.name(k.caseID), Sub: zero(len(formats) > 1, v.formatOf(k.caseID)), Class: "head", Title: plain(k.caseID, 300)}}
+		for i, op := range ops {
+			row = append(row, groups[i].cells(f.by[k][op], all, &book)...)
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	phases := f.phases(ops)
+	if n := len(phases) - 1; n > 0 {
+		book.general("Further below: " + count(n, "other phase") + zero(left > 0, " and "+count(left, "other case")) + ".")
+	} else if left > 0 {
+		book.general("Further below: " + count(left, "other case") + ".")
+	}
+	t.Notes = book.list
+	return &t, "Measured" + zero(beside, " beside published") + zero(key.phase != "" || key.cycle > 0, ", phase “"+cycled(key.phase, key.cycle)+"”")
+}
+
+// mainFigures picks the section, quantities and phase of the first screen.
+func (v *view) mainFigures() (figures, []string, figureKey) {
+	most, at := -1, -1
+	for i, s := range v.sections {
+		n := 0
+		for _, op := range s.figures.ops {
+			n += s.figures.publishedCount(op)
+		}
+		if len(s.figures.keys) > 0 && n > most && (i == 0 || n > 2*most) { // speeds, unless the source is about something else
+			most, at = n, i
+		}
+	}
+	if at < 0 {
+		return figures{}, nil, figureKey{}
+	}
+	f := v.sections[at].figures
+	ops := slices.Clone(f.ops)
+	slices.SortStableFunc(ops, func(a, b string) int { return min(f.publishedCount(b), 1) - min(f.publishedCount(a), 1) })
+	ops = ops[:min(len(ops), 2)]
+	for _, k := range f.keys { // the first phase with a published figure
+		for _, op := range ops {
+			if s := f.by[k][op]; s != nil && len(s.Published) > 0 {
+				return f, ops, k
+			}
+		}
+	}
+	for _, k := range f.keys {
+		if f.by[k][ops[0]] != nil {
+			return f, ops, k
+		}
+	}
+	return f, ops, f.keys[0]
+}
+
+func (f figures) publishedCount(op string) int {
+	n := 0
+	for _, k := range f.keys {
+		if s := f.by[k][op]; s != nil {
+			n += len(s.Published)
+		}
+	}
+	return n
+}
+
+// phases are the different rows of a case.
+func (f figures) phases(ops []string) []figureKey {
+	var out []figureKey
+	for _, k := range f.keys {
+		k := figureKey{phase: k.phase, cycle: k.cycle}
+		full := func(op string) bool {
+			return slices.ContainsFunc(f.keys, func(o figureKey) bool { return o.phase == k.phase && o.cycle == k.cycle && f.by[o][op] != nil })
+		}
+		if !slices.Contains(out, k) && slices.ContainsFunc(ops, full) {
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+// mainColumns are the columns of one quantity: measured, and published where there is any.
+type mainColumns struct {
+	op        string
+	scale     scale
+	top       float64 // the full length of a bar
+	published bool
+}
+
+func mainColumnsOf(f figures, op string) mainColumns {
+	m := mainColumns{op: op, published: f.publishedCount(op) > 0}
+	for _, k := range f.keys {
+		if s := f.by[k][op]; s != nil {
+			h := headline(s)
+			m.top, m.scale = max(m.top, h.Value), scale{factor: 1, mixed: h.Unit} // a unit in each cell: nobody reads headings first
+		}
+	}
+	return m
+}
+
+func (m mainColumns) columns(all sameForAll) []column {
+	out := []column{{words(m.op), "measured" + zero(m.scale.suffix != "", ", "+m.scale.suffix), false}}
+	if m.published {
+		out = append(out, column{words(m.op), "published" + zero(all.uncomparable, " elsewhere"), false})
+	}
+	return out
+}
+
+func (m mainColumns) cells(s *result.Summary, all sameForAll, book *notes) []cell {
+	out := make([]cell, len(m.columns(all)))
+	if s == nil {
+		return out
+	}
+	h := headline(s)
+	c := cell{Text: m.scale.number(h.Value), Sub: "no interval"}
+	if h.CI != nil {
+		c.Sub, c.Title = span(m.scale, h.CI, h.Unit), ciText(h.CI)
+	}
+	if m.top > 0 && h.Value > 0 {
+		c.Bar = max(digits(float64(int(h.Value/m.top*1000))/10), 0.5)
+	}
+	if len(s.Warnings) > 0 && !all.warned {
+		c.Class = "warn"
+		c.Marks = append(c.Marks, book.mark("Has warnings, see the full table."))
+	}
+	out[0] = c
+	if m.published {
+		out[1] = m.publishedCell(s, all, book)
+	}
+	return out
+}
+
+// publishedCell is the figure of the source with the ratio to it, greyed where the two must not be compared.
+func (m mainColumns) publishedCell(s *result.Summary, all sameForAll, book *notes) cell {
+	for _, p := range s.Published {
+		e := comparedWith(s, p)
+		if e != nil && e.Name != headline(s).Name && len(s.Published) > 1 {
+			continue // of a part of the files, or another statistic
+		}
+		c := cell{Text: publishedText(p)}
+		switch {
+		case !p.Comparable:
+			c.Class, c.Sub = "muted", zero(!all.uncomparable, "not comparable")
+		case p.Ratio > 0:
+			c.Sub = "measured is " + ratio(p.Ratio)
+			if e != nil && e.Name != headline(s).Name {
+				c.Marks = append(c.Marks, book.mark("Compared with another statistic: see the full table."))
+			}
+		}
+		return c
+	}
+	return cell{}
+}
+
+// sameForAll is what holds for every figure of the table, and is said once.
+type sameForAll struct{ warned, uncomparable bool }
+
+func alike(f figures) sameForAll {
+	warned, clean, comparable, not := 0, 0, 0, 0
+	for _, k := range f.keys {
+		for _, op := range f.ops {
+			s := f.by[k][op]
+			if s == nil {
+				continue
+			}
+			if len(s.Warnings) > 0 {
+				warned++
+			} else {
+				clean++
+			}
+			for _, p := range s.Published {
+				if p.Comparable {
+					comparable++
+				} else {
+					not++
+				}
+			}
+		}
+	}
+	return sameForAll{warned > 0 && clean == 0, not > 0 && comparable == 0}
+}
+
+func (a sameForAll) notes() []string {
+	return nonEmpty([]string{zero(a.uncomparable, "Published elsewhere: not comparable, the departures say why."),
+		zero(a.warned, "Every figure here has warnings: see the full table.")})
+}
+
+// formatOf says what the four letters of a case's format stand for.
+func (v *view) formatOf(id string) string {
+	at, ok := v.order[id]
+	if !ok || at >= len(v.result.Cases) {
+		return ""
+	}
+	c := &v.result.Cases[at]
+	if c.Target.Kind == "directory" {
+		return "files on the disk itself"
+	}
+	switch c.Target.Format {
+	case "UDRW", "RAW":
+		return "read/write image (RAW)"
+	case "UDSB":
+		return "sparse bundle"
+	case "UDSP":
+		return "sparse image"
+	case "ASIF":
+		return "Apple sparse image"
+	}
+	return ""
+}
