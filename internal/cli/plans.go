@@ -28,7 +28,7 @@ title. A year in the name is that of the publication.
 		Example: "  dmgbench plans list",
 		RunE:    func(*cobra.Command, []string) error { return a.listPlans() },
 	}
-	cmd.AddCommand(list, a.newPlansShowCommand(), a.newPlansCopyCommand())
+	cmd.AddCommand(list, a.newPlansShowCommand(), a.newPlansCopyCommand(), a.newPlansNewCommand())
 	return cmd
 }
 

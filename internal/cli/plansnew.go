@@ -1,0 +1,237 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"dmgbench/internal/plan"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+// newPlanOptions are the answers that make a plan, as they were typed: the plan's own check judges them.
+type newPlanOptions struct {
+	File       string
+	Title      string
+	Format     string
+	Encryption string
+	Filesystem string
+	Size       string
+	Files      string
+	Sets       string
+	Rounds     string
+}
+
+// answers are the questions in their order: the flag, what is asked, and the answer.
+func (o *newPlanOptions) answers() []struct {
+	flag, asks string
+	to         *string
+} {
+	return []struct {
+		flag, asks string
+		to         *string
+	}{
+		{"title", "title of the plan, one line", &o.Title},
+		{"format", "formats of the images: UDRW, UDSB, UDSP, ASIF", &o.Format},
+		{"encryption", "encryption: none, AES-128, AES-256", &o.Encryption},
+		{"filesystem", "file systems, the best first: APFS, HFS+, exFAT, FAT32, ext4, XFS, btrfs", &o.Filesystem},
+		{"size", "nominal size of the images, such as 500 MB", &o.Size},
+		{"files", "sizes of the files, or gold for the sixteen of the gold standard", &o.Files},
+		{"sets", "how many files of each size", &o.Sets},
+		{"rounds", "rounds: three or more give intervals and verdicts", &o.Rounds},
+	}
+}
+
+const goldSizes = "2 MB,4 MB,6 MB,8 MB,10 MB,20 MB,40 MB,60 MB,80 MB,100 MB,200 MB,400 MB,600 MB,800 MB,1000 MB,2000 MB"
+
+func (a *app) newPlansNewCommand() *cobra.Command {
+	o := newPlanOptions{Title: "My plan", Format: "UDRW,UDSB", Encryption: "none", Filesystem: "APFS,ext4,exFAT",
+		Size: "500 MB", Files: "1 MB,2 MB,4 MB,8 MB,16 MB", Sets: "3", Rounds: "3"}
+	cmd := &cobra.Command{
+		Use: "new FILE", Args: between(1, 1, "FILE"),
+		Short: "make a plan by flags or questions",
+		Long: `Make a plan with comments in FILE and print its name: images of the formats and
+encryptions given, beside a plain folder, are filled with files that are read
+back after a remount. Lists have commas. On a terminal it asks for what no flag
+gives; elsewhere that has its default. The plan is checked before it is written,
+and a file that is there is never replaced.
+
+EXIT STATUS
+  0  made
+  1  error, such as a file that is there
+  2  bad usage, or a plan that could not be run`,
+		Example: "  dmgbench plans new mine.toml\n  dmgbench plans new mine.toml --format UDSB,UDRW --size '100 GB' --files gold",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.File = args[0]
+			if err := a.askPlan(cmd, &o); err != nil {
+				return err
+			}
+			return a.makePlan(o)
+		},
+	}
+	for _, q := range o.answers() {
+		cmd.Flags().StringVar(q.to, q.flag, *q.to, "`"+map[bool]string{true: "list", false: "value"}[strings.Contains(*q.to, ",") || q.flag == "encryption"]+"` for the "+q.asks)
+	}
+	return cmd
+}
+
+// askPlan asks a person at a terminal for what no flag gave; just enter takes what is offered.
+func (a *app) askPlan(cmd *cobra.Command, o *newPlanOptions) error {
+	in, ok := a.in.(*os.File)
+	if _, seen := terminal(a.err); !ok || !seen || !term.IsTerminal(int(in.Fd())) {
+		return nil
+	}
+	lines := bufio.NewReader(in)
+	for _, q := range o.answers() {
+		if cmd.Flags().Changed(q.flag) {
+			continue
+		}
+		fmt.Fprintf(a.err, "%s\n  [%s]: ", strings.ToUpper(q.asks[:1])+q.asks[1:], *q.to)
+		line, err := typedLine(cmd.Context(), lines)
+		if err != nil {
+			fmt.Fprintln(a.err)
+			if errors.Is(err, io.EOF) {
+				return &usageError{err: errors.New("asking for the plan: the answers ended"), hint: "nothing was written; flags answer the questions, too"}
+			}
+			return err
+		}
+		if line != "" {
+			*q.to = line
+		}
+	}
+	return nil
+}
+
+// typedLine is a line without the blanks around it.
+func typedLine(ctx context.Context, in *bufio.Reader) (string, error) {
+	type answer struct {
+		line string
+		err  error
+	}
+	typed := make(chan answer, 1)
+	go func() { // a read of a terminal cannot be called off; the program ends instead
+		line, err := in.ReadString('\n')
+		typed <- answer{line, err}
+	}()
+	select {
+	case <-ctx.Done():
+		return "", ctx.Err()
+	case got := <-typed:
+		return strings.TrimSpace(got.line), got.err
+	}
+}
+
+func (a *app) makePlan(o newPlanOptions) error {
+	text := o.toml()
+	_, problems := plan.Parse(filepath.Base(o.File), []byte(text))
+	if len(problems.Errors()) > 0 {
+		return problems
+	}
+	for _, w := range problems.Warnings() {
+		a.warn(w.String())
+	}
+	if err := writeNew(o.File, []byte(text)); err != nil {
+		err = fmt.Errorf("making plan %q: %w", o.File, err)
+		if errors.Is(err, fs.ErrExist) {
+			return &hintedError{err, "give another name: a file that is there is never replaced"}
+		}
+		return err
+	}
+	_, err := fmt.Fprintln(a.out, o.File)
+	return err
+}
+
+// toml is the plan; whatever was typed stands in it as text, for the check to judge.
+func (o newPlanOptions) toml() string {
+	files := o.Files
+	if strings.EqualFold(files, "gold") {
+		files = goldSizes
+	}
+	return schemaLine + fmt.Sprintf(`# What each key means: docs/plan-language.md. What a run would do and write: dmgbench run FILE --dry-run.
+schema = 1
+title  = %s
+
+# Every image has this nominal size. The first file system that the engine can make is used;
+# another than the first is listed as a departure.
+[image]
+size                  = %s
+filesystem_preference = %s
+
+# One case for each combination.
+[matrix]
+format     = %s
+encryption = %s
+
+# So many files of each size, in an order that is shuffled within each set. The data cannot be compressed.
+[files.work]
+sizes = %s
+sets  = %s
+order = "shuffled"
+
+# A new image is attached once, as Disk Utility does, and detached before anything is measured.
+[[protocol]]
+steps = [
+  { do = "create" },
+  { do = "attach" },
+  { do = "detach" },
+  { do = "measure", phase = "created" }, # size on disk
+  { do = "attach" },
+  { do = "write", phase = "new", files = "work" },
+  { do = "remount" },                    # so that nothing is read from memory
+  { do = "read", phase = "new" },
+  { do = "verify", phase = "new" },      # every byte, outside of what is timed
+  { do = "detach" },
+  { do = "measure", phase = "full" },
+]
+
+# The round is the unit of replication: intervals and verdicts need three. The baseline does the same
+# work in a plain folder; the canary, a short write there before each case, shows drift.
+[run]
+rounds   = %s
+baseline = true
+canary   = true
+
+# A sentence that the figures can bear out or not. Change it, or add others.
+[[claim]]
+says    = "Every byte that comes back after a remount is the one that was written"
+by      = "us"
+outcome = { do = "verify", where = { phase = "new" }, is = "ok" }
+`, tomlText(o.Title), tomlText(o.Size), tomlList(o.Filesystem), tomlList(o.Format), tomlList(o.Encryption), tomlList(files), tomlNumber(o.Sets), tomlNumber(o.Rounds))
+}
+
+// tomlText quotes a value. Control characters, which Go would write as no TOML does, are left out.
+func tomlText(s string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(s, "\uFFFD"))) + `"`
+}
+
+func tomlList(s string) string {
+	var list []string
+	for item := range strings.SplitSeq(s, ",") {
+		if item = strings.TrimSpace(item); item != "" {
+			list = append(list, tomlText(item))
+		}
+	}
+	return "[" + strings.Join(list, ", ") + "]"
+}
+
+// tomlNumber lets the plan's check say what is wrong with what is no number.
+func tomlNumber(s string) string {
+	if n, err := strconv.Atoi(s); err == nil {
+		return strconv.Itoa(n)
+	}
+	return tomlText(s)
+}
