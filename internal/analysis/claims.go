@@ -207,11 +207,11 @@ func reason(f finding, p float64, tests int) string {
 	case f.weak != "":
 		return f.weak
 	case f.few && f.dir > 0:
-		return fmt.Sprintf("%s%s, and what was seen points that way, but a verdict takes %d %ss", f.saw, needs, minRounds, orElse(f.per, perRound))
+		return fmt.Sprintf("%s%s, and what was seen points that way, but a verdict takes %d %ss", f.saw, needs, minRounds, f.per.name())
 	case f.few && f.dir < 0:
-		return fmt.Sprintf("%s%s, and what was seen points the other way, but a verdict takes %d %ss", f.saw, needs, minRounds, orElse(f.per, perRound))
+		return fmt.Sprintf("%s%s, and what was seen points the other way, but a verdict takes %d %ss", f.saw, needs, minRounds, f.per.name())
 	case f.few:
-		return fmt.Sprintf("%s%s%s, and a verdict takes %d %ss", f.saw, needs, gap, minRounds, orElse(f.per, perRound))
+		return fmt.Sprintf("%s%s%s, and a verdict takes %d %ss", f.saw, needs, gap, minRounds, f.per.name())
 	case f.dir == 0 || f.p > family:
 		return f.saw + needs + gap
 	case f.sampled && p > family:

@@ -16,11 +16,11 @@ type finding struct {
 	dir int     // 1: they satisfy the test, -1: they do not, 0: neither
 	p   float64 // smallest error at which dir can be claimed; 0 where nothing varies
 
-	few     bool   // too few rounds for any verdict
-	per     string // what was replicated, "" is the round
-	sampled bool   // rests on rounds, so that p counts among the tests of the plan
-	missing string // what was not measured, or not published
-	weak    string // why there is no such number
+	few     bool    // too few rounds for any verdict
+	per     replica // what was replicated
+	sampled bool    // rests on rounds, so that p counts among the tests of the plan
+	missing string  // what was not measured, or not published
+	weak    string  // why there is no such number
 
 	saw      string // what was seen, in words
 	need     string // what the claim needs
@@ -33,7 +33,7 @@ type scale struct {
 	to   func(float64) float64
 	from func(float64) float64
 	name string
-	per  string // what is replicated, for words; "" is the round
+	per  replica // what is replicated
 	// session is the standard deviation, as a share, by which a whole session may be off; see [scale.absolute].
 	session float64
 }
@@ -44,13 +44,13 @@ var (
 )
 
 // over is the scale for values of another unit of replication.
-func (sc scale) over(per string) scale {
+func (sc scale) over(per replica) scale {
 	sc.per = per
 	return sc
 }
 
 // times is "3 rounds", or "3 sessions".
-func (sc scale) times(n int) string { return plural(n, orElse(sc.per, perRound)) }
+func (sc scale) times(n int) string { return plural(n, sc.per.name()) }
 
 // scaleOf says how the values of rounds are averaged: rates and times through
 // logarithms, sizes, counts and pure numbers as they are.
@@ -101,7 +101,7 @@ func (sc scale) interval(xs []float64) (stats.Interval, error) {
 	}
 	half := 0.0
 	for _, e := range errs {
-		half = max(half, criticalT(e.df)*e.se)
+		half = max(half, criticalT(sc.per.level(), e.df)*e.se)
 	}
 	iv := stats.Interval{Low: sc.from(m - half), High: sc.from(m + half), Level: level, Method: stats.MethodT}
 	if half == 0 {
@@ -142,14 +142,15 @@ const manyDF = 1000
 
 // criticalValues keeps quantiles of Student's t, which every interval asks for
 // and which are slow to compute.
-var criticalValues sync.Map // degrees of freedom → float64
+var criticalValues sync.Map // [2]float64 of level and degrees of freedom → float64
 
-func criticalT(df float64) float64 {
-	if t, ok := criticalValues.Load(df); ok {
+func criticalT(level, df float64) float64 {
+	key := [2]float64{level, df}
+	if t, ok := criticalValues.Load(key); ok {
 		return t.(float64)
 	}
 	t := stats.StudentQuantile((1+level)/2, df)
-	criticalValues.Store(df, t)
+	criticalValues.Store(key, t)
 	return t
 }
 
@@ -198,7 +199,7 @@ func (sc scale) decide(xs []float64, b plan.Bound) (dir int, p float64) {
 	return dir, p
 }
 
-// pAt is the two-sided p value of "the centre is e".
+// pAt is the two-sided p value of "the centre is e", corrected for the looks.
 func (sc scale) pAt(xs []float64, e float64) float64 {
 	t := sc.to(e)
 	if math.IsInf(e, 0) || math.IsInf(t, 0) || math.IsNaN(t) { // open end, or zero where only positive values occur
@@ -217,7 +218,7 @@ func (sc scale) pAt(xs []float64, e float64) float64 {
 			p = max(p, min(1, 2*stats.StudentCDF(-math.Abs(m-t)/e.se, e.df)))
 		}
 	}
-	return p
+	return sc.per.corrected(p)
 }
 
 // judgeRounds turns one value a round into a finding. phrase says what was seen,
@@ -237,9 +238,9 @@ func judgeRounds(sc scale, unit string, xs []float64, b plan.Bound, phrase func(
 		f.evidence = []string{fmt.Sprintf("%s; no interval: %s, and it takes %d", f.saw, sc.times(len(xs)), minRounds)}
 		return f
 	}
-	allowed := ""
+	allowed := sc.per.kept()
 	if sc.session > 0 {
-		allowed = fmt.Sprintf(", %s allowed for what the session was like", percent(sc.session))
+		allowed += fmt.Sprintf(", %s allowed for what the session was like", percent(sc.session))
 	}
 	f.saw = fmt.Sprintf("%s (%s, 95 %% t interval%s)", phrase(showSpan(iv.Low, iv.High, unit)), sc.times(len(xs)), allowed)
 	f.gap = gapText(b, iv)
@@ -293,7 +294,7 @@ func combine(parts []finding, sign int) finding {
 	var missing, weak string
 	count, single := 0, -1
 	for i, f := range parts {
-		out.sampled, out.per = out.sampled || f.sampled, orElse(out.per, f.per)
+		out.sampled, out.per = out.sampled || f.sampled, firstReplica(out.per, f.per)
 		out.evidence = append(out.evidence, f.evidence...)
 		missing, weak = join(missing, f.missing), join(weak, f.weak)
 		switch {

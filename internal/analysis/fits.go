@@ -62,7 +62,7 @@ type fitted struct {
 	rounds []int
 	curves []curve
 	files  bool // points are single files
-	per    string
+	per    replica
 	reason string
 }
 
@@ -83,7 +83,7 @@ func (s *study) measuredFit(f plan.Fit, est string) fitted {
 	for _, r := range sortedRounds(byRound) {
 		c, err := fitPoints(f.Model, byRound[r])
 		if err != nil {
-			out.reason = fmt.Sprintf("%s %d: %v", s.per, r, err)
+			out.reason = fmt.Sprintf("%s %d: %v", s.per.name(), r, err)
 			return out
 		}
 		out.rounds, out.curves = append(out.rounds, r), append(out.curves, c)
@@ -308,9 +308,10 @@ func (x fitted) interval(c *result.Coefficient) {
 		for _, k := range x.curves {
 			vs = append(vs, k.values[c.Name])
 		}
-		if iv, err := stats.MeanInterval(vs, level); err == nil {
+		if iv, err := stats.MeanInterval(vs, x.per.level()); err == nil {
+			iv.Level = level
 			c.Value = plainScale.centre(vs)
-			c.CI = ciOf(iv, orElse(x.per, perRound))
+			c.CI = ciOf(iv, x.per.name())
 		}
 		return
 	}

@@ -120,7 +120,7 @@ func (s *study) anyEstimator(a plan.Assert) bool {
 // firstRounds are the rounds that a careful reader might leave out as warming
 // up: the first, or the first of every pooled run. It is nil where too few would be left.
 func (s *study) firstRounds() map[int]bool {
-	if s.per != perSession {
+	if s.per.unit != perSession {
 		if s.r.Rounds <= minRounds {
 			return nil
 		}

@@ -133,7 +133,7 @@ func ratioRounds(a, b side, bound plan.Bound, phrase func(string) string) findin
 			r[i] = x[i] / y[i]
 		}
 	}
-	sc := logScale.over(orElse(a.per, b.per))
+	sc := logScale.over(firstReplica(a.per, b.per))
 	if a.fixed || b.fixed {
 		sc = sc.absolute(a.unit)
 	}
@@ -244,7 +244,7 @@ func (a side) describe() string {
 	if iv, err := sc.interval(a.values); err == nil {
 		text += fmt.Sprintf(" (95 %% interval %s, %s)", showSpan(iv.Low, iv.High, a.unit), sc.name)
 	}
-	text += ", n = " + plural(len(a.rounds), orElse(a.per, perRound))
+	text += ", n = " + plural(len(a.rounds), a.per.name())
 	if perFile(a.q) {
 		text += fmt.Sprintf(", %s, %s", plural(a.n, "file"), a.est)
 	}

@@ -1,6 +1,8 @@
 package analysis
 
 import (
+	"fmt"
+
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
 	"dmgbench/internal/stats"
@@ -11,6 +13,39 @@ const (
 	perRound   = "round"
 	perSession = "session"
 )
+
+// replica is what is replicated, and how often the replicates could have been
+// looked at before they were enough; the zero value is the round, as many as the plan says.
+type replica struct {
+	unit  string // perRound or perSession, "" is the round
+	looks int    // see [stats.Looks]; 0 where the number was fixed
+}
+
+// firstReplica is the first of two that says anything.
+func firstReplica(a, b replica) replica {
+	if a == (replica{}) {
+		return b
+	}
+	return a
+}
+
+// name is the unit in words.
+func (x replica) name() string { return orElse(x.unit, perRound) }
+
+// level is that of the interval at the look at which the run was ended, so that
+// intervals keep [level] under the rule that ended it.
+func (x replica) level() float64 { return stats.LookLevel(level, x.looks) }
+
+// corrected is a p value for the looks that could have been the last.
+func (x replica) corrected(p float64) float64 { return min(1, p*float64(max(x.looks, 1))) }
+
+// kept says in words what the looks did to a level, "" where there were none.
+func (x replica) kept() string {
+	if x.looks < 2 {
+		return ""
+	}
+	return fmt.Sprintf(", %d looks", x.looks)
+}
 
 // sessionScatter is the standard deviation, as a share, that is allowed between the
 // rates of two sessions of one machine where only one was seen: the same task on the
@@ -23,7 +58,7 @@ const sessionScatter = 0.10
 // another would be; set against another case of the same rounds that cancels, set
 // against a constant it does not.
 func (sc scale) absolute(unit string) scale {
-	if sc.per != perSession && (unit == "B/s" || unit == "s") {
+	if sc.per.unit != perSession && (unit == "B/s" || unit == "s") {
 		sc.session = sessionScatter
 	}
 	return sc
@@ -36,16 +71,20 @@ const sessionsApart = 1.05
 // whatever that session was like, so that from [minRounds] pooled runs on each run
 // is one value. Two runs are too few for that: their rounds are taken together, and
 // [study.sessionWarning] says how far the two lie apart.
-func replicated(r *result.Result) string {
+func replicated(r *result.Result) replica {
 	if len(r.Runs) >= minRounds {
-		return perSession
+		return replica{unit: perSession}
 	}
-	return perRound
+	looks := 0
+	if r.Auto != nil {
+		looks = len(r.Auto.Looks)
+	}
+	return replica{unit: perRound, looks: looks}
 }
 
 // replicate is the number of the unit of replication that a round belongs to.
 func (sub *subject) replicate(round int) int {
-	if sub.per != perSession {
+	if sub.per.unit != perSession {
 		return round
 	}
 	return sub.run(round)
@@ -108,7 +147,7 @@ func (s *study) roundsOfRuns(c cell, q plan.Quantity, est string) map[int][]floa
 // sessionWarning says that two pooled runs differ by more than their rounds scatter:
 // an interval over rounds does not contain that.
 func (s *study) sessionWarning(w *warningList, c cell, q plan.Quantity, sum result.Summary) {
-	if len(s.r.Runs) == 0 || s.per == perSession || !rate(q) || len(sum.BySession) != 2 {
+	if len(s.r.Runs) == 0 || s.per.unit == perSession || !rate(q) || len(sum.BySession) != 2 {
 		return
 	}
 	a, b := sum.BySession[0], sum.BySession[1]

@@ -21,7 +21,7 @@ type side struct {
 	values []float64
 	n      int // files or steps behind the values
 	est    string
-	per    string // what is replicated: round or session
+	per    replica // what is replicated: round or session
 
 	fixed             bool
 	low, high         float64

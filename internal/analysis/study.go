@@ -19,7 +19,7 @@ type study struct {
 	// planned are the steps of each case as the plan has them, by case id.
 	planned map[string]plan.Case
 	// per is what is replicated: the round, or the session where enough runs were pooled.
-	per string
+	per replica
 	// departed says which kinds of departure concern a case, by case id; "" is all cases.
 	departed map[string][]result.Departure
 }
@@ -33,7 +33,7 @@ type subject struct {
 	order []stepKey
 	memo  map[memoKey][]roundValue
 	known map[stepValueKey]roundValue // shared with the same case in other analyses
-	per   string
+	per   replica
 	runs  []result.PooledRun
 }
 

@@ -104,7 +104,7 @@ func estimateRate(c cell, q plan.Quantity, name string) (result.Estimate, bool) 
 	switch {
 	case name == minimum || name == maximum:
 		e.Why = "an extreme value has no interval"
-	case len(x.rounds) == 1 && x.per != perSession:
+	case len(x.rounds) == 1 && x.per.unit != perSession:
 		_, steps := c.byRound()
 		fileInterval(&e, filesOf(steps[x.rounds[0]], nil), steps[x.rounds[0]])
 	case name == latency:
@@ -116,7 +116,7 @@ func estimateRate(c cell, q plan.Quantity, name string) (result.Estimate, bool) 
 }
 
 // roundInterval gives an estimate the t interval of its rounds.
-func roundInterval(e *result.Estimate, values []float64, per string) {
+func roundInterval(e *result.Estimate, values []float64, per replica) {
 	scaleOf(e.Unit, values).over(per).roundInterval(e, values)
 }
 
@@ -126,8 +126,8 @@ func (sc scale) roundInterval(e *result.Estimate, values []float64) {
 		e.Why = fmt.Sprintf("%s, and an interval takes %d", sc.times(len(values)), minRounds)
 		return
 	}
-	e.CI = ciOf(iv, orElse(sc.per, perRound))
-	e.CI.Method = sc.name
+	e.CI = ciOf(iv, sc.per.name())
+	e.CI.Method = sc.name + sc.per.kept()
 }
 
 func ciOf(iv stats.Interval, unit string) *result.CI {

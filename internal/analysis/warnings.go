@@ -48,6 +48,8 @@ func (s *study) warnings(c cell, q plan.Quantity, sum result.Summary) []result.W
 	s.sessionWarning(&w, c, q, sum)
 	if rate(q) {
 		s.nativeWarning(&w, c, q, sum)
+	}
+	if rate(q) || s.r.Auto != nil && s.waited(q) {
 		s.precisionWarning(&w, sum)
 	}
 	w.shorten()
@@ -282,7 +284,7 @@ func (s *study) precisionWarning(w *warningList, sum result.Summary) {
 	if !ok || want <= 0 || e.CI == nil || e.Value <= 0 {
 		return
 	}
-	if half := (e.CI.High - e.CI.Low) / 2 / e.Value; half > want && !math.IsInf(half, 0) {
-		w.add("precision", "the interval is ± %s wide, the plan wants ± %s: more rounds would narrow it", percent(half), percent(want))
+	if half := halfWidth(e); half > want && !math.IsInf(half, 0) {
+		w.add("precision", "the interval is ± %s wide, the plan wants ± %s: %s", percent(half), percent(want), s.narrower())
 	}
 }

@@ -25,15 +25,19 @@ func (a *app) ask(ctx context.Context, ps []*plan.Plan, o runOptions) error {
 		return nil
 	}
 	var total units.Bytes
+	upTo := ""
 	for _, p := range ps {
+		if p.Run.Auto {
+			upTo = "up to "
+		}
 		for _, c := range p.Cases() {
-			total += plan.Estimate(p, c).BytesWritten * units.Bytes(p.Run.Rounds)
+			total += plan.Estimate(p, c).BytesWritten * units.Bytes(p.Run.AtMost())
 		}
 	}
 	if total < largeRun {
 		return nil
 	}
-	fmt.Fprintf(a.err, "This writes %s in all. Go on? [y/N] ", total.Human())
+	fmt.Fprintf(a.err, "This writes %s%s in all. Go on? [y/N] ", upTo, total.Human())
 	yes, err := a.typedYes(ctx, in)
 	if yes || err != nil {
 		return err

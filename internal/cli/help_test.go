@@ -117,7 +117,7 @@ func TestSettingsFillFlags(t *testing.T) {
 	run, _, err := seam(t, env, buildRun, "quick", "--sets", "4")
 	require.NoError(t, err)
 	assert.Equal(t, runOptions{sessionOptions: sessionOptions{Engine: "auto", Format: "text", On: []string{"/a b", "x=/c"}},
-		Plans: []string{"quick"}, Scale: 0.5, Yes: true, Rounds: 7, Sets: 4}, run)
+		Plans: []string{"quick"}, Scale: 0.5, Yes: true, Rounds: "7", Sets: 4}, run)
 	resume, _, err := seam(t, env, buildResume, "x")
 	require.NoError(t, err)
 	assert.True(t, resume.Keep)
@@ -129,10 +129,11 @@ func TestSettingsFillFlags(t *testing.T) {
 	if runtime.GOOS == "linux" { // without DMGBENCH_CONFIG the user's own file is read
 		run, _, err = seam(t, []string{"XDG_CONFIG_HOME=" + dir}, buildRun, "quick")
 		require.NoError(t, err)
-		assert.Equal(t, 5, run.Rounds)
+		assert.Equal(t, "5", run.Rounds)
 	}
 	for variable, says := range map[string]string{
-		"DMGBENCH_RUN_ROUNDS=many":   `reading DMGBENCH_RUN_ROUNDS: "many" is not a whole number`,
+		"DMGBENCH_RUN_ROUNDS=many":   `reading --rounds: "many" is neither a whole number nor auto`,
+		"DMGBENCH_RUN_SETS=many":     `reading DMGBENCH_RUN_SETS: "many" is not a whole number`,
 		"DMGBENCH_RUN_YES=perhaps":   `reading DMGBENCH_RUN_YES: "perhaps" is not true or false`,
 		"DMGBENCH_RUN_ENGINE=floppy": "reading --engine: ",
 	} {

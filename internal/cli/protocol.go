@@ -86,7 +86,7 @@ func nonempty(parts ...string) []string {
 
 func (t *protocol) cases(p *plan.Plan) {
 	cases := p.Cases()
-	t.line("\nCASES: %d, in %d rounds, each with a fresh container", len(cases), p.Run.Rounds)
+	t.line("\nCASES: %d, in %s, each with a fresh container", len(cases), p.Run.RoundsText())
 	for _, a := range p.Axes {
 		t.item("  "+a.Key+": ", strings.Join(a.Values, ", "))
 	}

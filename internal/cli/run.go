@@ -32,7 +32,11 @@ type runOptions struct {
 	sessionOptions
 	Plans                 []string
 	Out, Filesystem, Only string
-	Sets, Rounds, Workers int
+	Sets, Workers         int
+	Rounds                string
+	Precision, MaxTime    string
+	MaxWritten            string
+	MaxRounds             int
 	Scale                 float64
 	Seed                  string
 	DryRun, Yes, Identify bool
@@ -68,7 +72,11 @@ func (o *runOptions) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.Out, "out", "", "the run `folder`, new or empty (default runs/<plan>-<UTC time>)")
 	f.IntVar(&o.Sets, "sets", 0, "at most `N` sets of the published sizes each: the honest way to shorten")
 	f.Float64Var(&o.Scale, "scale", 0, "multiply all sizes by this `factor`; a departure")
-	f.IntVar(&o.Rounds, "rounds", 0, "measure every case `N` times, each with a fresh image; intervals need 3")
+	f.StringVar(&o.Rounds, "rounds", "", "measure every case `N` times, each with a fresh image (intervals need 3), or auto: until intervals are narrow")
+	f.StringVar(&o.Precision, "precision", "", "half-width of intervals that is wanted, as a `share` of the value (with --rounds auto 5% if nothing is said)")
+	f.IntVar(&o.MaxRounds, "max-rounds", 0, "with --rounds auto: at most `N` (30 if nothing is said)")
+	f.StringVar(&o.MaxTime, "max-time", "", "with --rounds auto: begin no round that would end after this `time`, such as \"2 h\"")
+	f.StringVar(&o.MaxWritten, "max-written", "", "with --rounds auto: begin no round that would write beyond this `size`, such as \"200 GB\"")
 	f.StringVar(&o.Seed, "seed", "", "the `number` that data and orders are drawn from")
 	f.IntVar(&o.Workers, "workers", 0, "read and write with `N` goroutines")
 	f.StringVar(&o.Only, "only", "", "only the cases with `key=value[,...]`")
@@ -79,10 +87,13 @@ func (o *runOptions) AddFlags(f *pflag.FlagSet) {
 }
 
 func (o *runOptions) validate(changed func(string) bool) error {
-	for name, n := range map[string]int{"sets": o.Sets, "rounds": o.Rounds, "workers": o.Workers} {
+	for name, n := range map[string]int{"sets": o.Sets, "max-rounds": o.MaxRounds, "workers": o.Workers} {
 		if changed(name) && n < 1 {
 			return &usageError{err: fmt.Errorf("reading --%s: %d is less than 1", name, n)}
 		}
+	}
+	if err := o.rounds(&plan.Overrides{}); err != nil {
+		return err
 	}
 	if changed("scale") && !(o.Scale > 0) {
 		return &usageError{err: fmt.Errorf("reading --scale: %v is not more than 0", o.Scale)}
@@ -132,7 +143,10 @@ timed. Ctrl-C cleans up and says how to go on.
 
 // overrides are the flags that change the plan.
 func (o *runOptions) overrides(p *plan.Plan) (plan.Overrides, error) {
-	v := plan.Overrides{Sets: o.Sets, Scale: o.Scale, Rounds: o.Rounds, Workers: o.Workers, Filesystem: o.Filesystem}
+	v := plan.Overrides{Sets: o.Sets, Scale: o.Scale, Workers: o.Workers, Filesystem: o.Filesystem}
+	if err := o.rounds(&v); err != nil {
+		return v, err
+	}
 	if o.Seed != "" {
 		n, err := strconv.ParseUint(o.Seed, 10, 64)
 		if err != nil {
@@ -163,6 +177,9 @@ func (a *app) runPlans(ctx context.Context, o runOptions) error {
 		}
 		if err := honest(ps[i]); err != nil {
 			return err
+		}
+		if _, err := runner.Auto(ps[i]); err != nil {
+			return &usageError{err: err, hint: "allow more with --max-written, or shorten a round with --sets 1"}
 		}
 	}
 	if o.DryRun {

@@ -18,7 +18,8 @@ type answer struct {
 	Dir     string   `json:"dir"` // the run folder
 	Status  string   `json:"status"`
 	Message string   `json:"message,omitempty"`
-	Kept    []string `json:"kept,omitempty"` // commands that open the images
+	Rounds  string   `json:"rounds,omitempty"` // how --rounds auto ended
+	Kept    []string `json:"kept,omitempty"`   // commands that open the images
 	Exit    int      `json:"exit"`
 }
 
@@ -54,7 +55,7 @@ func (a *app) session(ctx context.Context, c runner.Config, do func(runner.Confi
 	}
 	code := outcomeStatus(out, r)
 	if a.json {
-		b, err := json.Marshal(answer{r.Run, c.Out, out.Status, out.Message, out.Kept, code})
+		b, err := json.Marshal(answer{r.Run, c.Out, out.Status, out.Message, foundRounds(r), out.Kept, code})
 		if err != nil {
 			return 0, err
 		}
@@ -63,6 +64,9 @@ func (a *app) session(ctx context.Context, c runner.Config, do func(runner.Confi
 	}
 	if err := a.render(p, r, "text"); err != nil {
 		return 0, err
+	}
+	if text := foundRounds(r); text != "" {
+		fmt.Fprintln(a.err, printable(text))
 	}
 	fmt.Fprintf(a.err, "report: %s\n", filepath.Join(c.Out, result.ReportFile))
 	if out.Message != "" {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"dmgbench/internal/units"
 )
 
 // Overrides are the flags of `run` that change a plan. Zero values change nothing.
@@ -13,6 +15,11 @@ type Overrides struct {
 	Sets       int     // at most so many sets of each file set
 	Scale      float64 // factor on file and image sizes
 	Rounds     int
+	Auto       bool // rounds are added until intervals are narrow
+	Precision  units.Share
+	MaxRounds  int
+	MaxTime    units.Duration
+	MaxWritten units.Bytes
 	Seed       *uint64
 	Workers    int
 	Filesystem string
@@ -61,12 +68,8 @@ func (p *Plan) applyRun(o Overrides) error {
 		}
 		p.Run.Seed = *o.Seed
 	}
-	if o.Rounds < 0 || o.Rounds > 10000 {
-		return &OverrideError{"rounds", itoa(o.Rounds), "want 1 to 10000"}
-	}
-	if o.Rounds > 0 && o.Rounds != p.Run.Rounds {
-		p.changed("rounds", "%s, not %d", plural(o.Rounds, "round"), p.Run.Rounds)
-		p.Run.Rounds = o.Rounds
+	if err := p.applyRounds(o); err != nil {
+		return err
 	}
 	return p.applyWorkers(o.Workers)
 }

@@ -116,6 +116,7 @@ func (c *checker) excludes() {
 
 // names reports references to what does not exist, and names given twice.
 func (c *checker) names() {
+	c.autoManual()
 	seen := map[string]bool{}
 	for i, m := range c.p.Manual {
 		if seen[m.Name] && m.Name != "" {

@@ -148,12 +148,16 @@ type Block struct {
 
 // RunOptions are how the plan wants to be run.
 type RunOptions struct {
-	Rounds    int
-	Baseline  bool // a native directory case beside the images of each place
-	Canary    bool // a short native write and read before each case
-	Seed      uint64
-	Require   []KeyValue // host facts: power = "ac" …
-	Estimator string     // headline: aggregate | mean | median | trimmed | theil-sen | least-squares | weighted
+	Rounds     int  // with Auto the least number: that of the first look
+	Auto       bool // rounds are added until every interval is as narrow as Precision
+	MaxRounds  int  // the limits of Auto; 0 of the other two is none
+	MaxTime    units.Duration
+	MaxWritten units.Bytes
+	Baseline   bool // a native directory case beside the images of each place
+	Canary     bool // a short native write and read before each case
+	Seed       uint64
+	Require    []KeyValue // host facts: power = "ac" …
+	Estimator  string     // headline: aggregate | mean | median | trimmed | theil-sen | least-squares | weighted
 	// FitsIn is the share of the volume that live files may fill.
 	FitsIn units.Share
 	// Precision is the wanted half-width of the headline's interval as a share of it; 0 asks for none.

@@ -265,7 +265,10 @@ func requireTOML(o *RunOptions) (string, bool) {
 var estimators = []string{"aggregate", "mean", "median", "trimmed", "theil-sen", "least-squares", "weighted"}
 
 var runTable = table[RunOptions]{name: "[run]", keys: []key[RunOptions]{
-	numberKey("rounds", 1, 10000, func(o *RunOptions) *int { return &o.Rounds }).or("3"),
+	roundsKey(),
+	numberKey("max_rounds", 1, mostRounds, func(o *RunOptions) *int { return &o.MaxRounds }),
+	spanKey("max_time", func(o *RunOptions) *units.Duration { return &o.MaxTime }),
+	sizeKey("max_written", sizeType, func(o *RunOptions) *units.Bytes { return &o.MaxWritten }),
 	flagKey("baseline", func(o *RunOptions) *bool { return &o.Baseline }).or("true").always(),
 	flagKey("canary", func(o *RunOptions) *bool { return &o.Canary }).or("true").always(),
 	scalarKey("seed", numberType(0, 1<<63-1), func(o *RunOptions, s string) { o.Seed = parseUint(s) },
@@ -278,6 +281,7 @@ var runTable = table[RunOptions]{name: "[run]", keys: []key[RunOptions]{
 	shareKey("fits_in", func(o *RunOptions) *units.Share { return &o.FitsIn }).or(`"98%"`),
 	shareKey("precision", func(o *RunOptions) *units.Share { return &o.Precision }),
 }, finish: func(r *reader, n *node, o *RunOptions) {
+	finishRounds(r, n, o)
 	switch at := n.get("fits_in"); {
 	case at != nil && o.FitsIn > 1:
 		r.problem(at.off, "fits_in", "fits_in: %s is more than the volume", o.FitsIn)

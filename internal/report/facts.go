@@ -110,6 +110,17 @@ func (v *view) casesNotDone() []pair {
 	return out
 }
 
+// foundRounds says how the number of rounds came about where the plan left it to the run.
+func foundRounds(r *result.Result) string {
+	if r.Auto == nil {
+		return ""
+	}
+	if n := len(r.Auto.Decisions); n > 0 {
+		return plain(r.Auto.Decisions[n-1].Text, 300)
+	}
+	return "as many as it took until every interval was within ± " + percent(r.Auto.Precision)
+}
+
 // settingPairs are the choices of the run that the plan's text does not show.
 func (v *view) settingPairs() []pair {
 	r := v.result

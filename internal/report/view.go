@@ -107,6 +107,7 @@ func (v *view) head() {
 		{"Measured", zero(cases < len(r.Cases), grouped(int64(cases))+" of ") + count(len(r.Cases), "case") + ", " + count(r.Rounds, "round") +
 			zero(len(r.Runs) > 0, " in "+count(len(r.Runs), "pooled run")) +
 			zero(files > 0, ", "+count(files, "timed file"))},
+		{"Rounds", foundRounds(r)},
 		{"On", strings.Join(nonEmpty(slices.Concat(machines, systems, v.distinct(disks))), "; ")},
 		{"Engine", strings.Join(engines, "; ")},
 		{"Status", status(r)},

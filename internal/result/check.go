@@ -94,7 +94,7 @@ func (r *Record) check() error {
 var errSchema = errors.New("foreign schema")
 
 var kinds = []string{KindRun, KindSession, KindRound, KindCaseStart, KindStepStart, KindStep, KindCaseEnd,
-	KindPause, KindDeparture, KindWarning, KindSessionEnd, KindRunEnd}
+	KindPause, KindDeparture, KindWarning, KindSessionEnd, KindRunEnd, KindLook}
 
 func (r *Record) checkPayload() error {
 	switch r.Kind {
@@ -126,6 +126,8 @@ func (r *Record) checkPayload() error {
 		return errors.Join(inRange("round", p.Round, first, maxRounds), optional(p.Container), optional(p.Place))
 	case KindSessionEnd:
 		return oneOf("end", r.SessionEnd.End, Clean, Interrupted, Paused)
+	case KindLook:
+		return r.Look.check()
 	case KindRunEnd:
 		return oneOf("status", r.RunEnd.Status, Done, Failed, Skipped)
 	}
@@ -133,7 +135,7 @@ func (r *Record) checkPayload() error {
 }
 
 func (r *RunStart) check() error {
-	errs := []error{inRange("rounds", r.Rounds, 1, maxRounds), SafeName(r.ID)}
+	errs := []error{inRange("rounds", r.Rounds, 1, maxRounds), SafeName(r.ID), r.Auto.check()}
 	for _, p := range r.Places {
 		errs = append(errs, optional(p.Name))
 	}

@@ -22,8 +22,9 @@ func Fold(recs []Record) (*Result, error) {
 	}
 	r := &Result{
 		Schema: SchemaVersion, Tool: s.Run.Tool, Run: s.Run.ID, Status: Unfinished, Plan: s.Run.Plan,
-		Seed: s.Run.Seed, Rounds: s.Run.Rounds, Sessions: s.Sessions, Departures: distinct(s.Departures),
+		Seed: s.Run.Seed, Rounds: s.rounds(), Sessions: s.Sessions, Departures: distinct(s.Departures),
 	}
+	r.Auto = s.found()
 	if s.Ended != nil {
 		r.Status = s.Ended.Status
 	}
@@ -74,7 +75,7 @@ func (s *State) foldCase(pc PlanCase, attempts []*Attempt) Case {
 			c.Target = *t
 		}
 	}
-	c.Status, c.Reason = verdict(c.Rounds, s.Run.Rounds)
+	c.Status, c.Reason = verdict(c.Rounds, s.rounds())
 	return c
 }
 

@@ -42,6 +42,11 @@ func Pool(runs []*Result) (*Result, error) {
 		}
 	}
 	out := &Result{Schema: SchemaVersion, Tool: first.Tool, Plan: first.Plan, Seed: first.Seed, Status: Done}
+	if first.Auto != nil { // one digest, and so one way to find the number; what each run decided stands in its own result
+		a := *first.Auto
+		a.Decisions = nil
+		out.Auto = &a
+	}
 	ids := make([]string, len(runs))
 	for i, r := range runs {
 		ids[i] = r.Run

@@ -16,6 +16,7 @@ const (
 	KindDeparture  = "departure"   // found out while running
 	KindWarning    = "warning"     // of the run, or of one case
 	KindSessionEnd = "session_end" // clean, interrupted or paused
+	KindLook       = "look"        // whether another round is run, where the plan leaves it to the run
 	KindRunEnd     = "run_end"     // nothing is left to do
 )
 
@@ -45,6 +46,7 @@ type Record struct {
 	Warning    *WarningRecord `json:"warning,omitempty"`
 	SessionEnd *SessionEnd    `json:"session_end,omitempty"`
 	RunEnd     *RunEnd        `json:"run_end,omitempty"`
+	Look       *Look          `json:"look,omitempty"`
 }
 
 // RunStart is what is fixed for the whole run.
@@ -53,7 +55,7 @@ type RunStart struct {
 	Tool       Tool        `json:"tool"`
 	Plan       PlanRef     `json:"plan"`
 	Seed       uint64      `json:"seed"`
-	Rounds     int         `json:"rounds"`
+	Rounds     int         `json:"rounds"` // with Auto the least number
 	Departures []Departure `json:"departures"`
 	Places     []Place     `json:"places"`
 	Cases      []PlanCase  `json:"cases"` // in plan order, which is the order of the result
@@ -61,6 +63,8 @@ type RunStart struct {
 	Identify bool `json:"identify"`
 	// Keep leaves the images; later sessions of the run do so too.
 	Keep bool `json:"keep,omitempty"`
+	// Auto leaves the number of rounds to the run; nil: it is fixed.
+	Auto *AutoRounds `json:"auto,omitempty"`
 }
 
 // Place is a named folder that containers are put into; "" is the run folder.
@@ -174,7 +178,7 @@ func (r *Record) payload() string {
 		{KindRun, r.Run != nil}, {KindSession, r.Session != nil}, {KindRound, r.Round != nil},
 		{KindCaseStart, r.CaseStart != nil}, {KindStepStart, r.StepStart != nil}, {KindStep, r.Step != nil},
 		{KindCaseEnd, r.CaseEnd != nil}, {KindPause, r.Pause != nil}, {KindDeparture, r.Departure != nil},
-		{KindWarning, r.Warning != nil}, {KindSessionEnd, r.SessionEnd != nil}, {KindRunEnd, r.RunEnd != nil},
+		{KindWarning, r.Warning != nil}, {KindSessionEnd, r.SessionEnd != nil}, {KindRunEnd, r.RunEnd != nil}, {KindLook, r.Look != nil},
 	} {
 		if p.set {
 			found, n = p.kind, n+1

@@ -16,6 +16,7 @@ type State struct {
 	Attempts   []*Attempt       // in journal order
 	Departures []Departure
 	Warnings   []WarningRecord
+	Looks      []Look // decisions on another round, in order
 	// Paused is the pause that the next session continues behind, nil if the run is not at one.
 	Paused *Pause
 	// Ended is nil until the run has ended.
@@ -87,6 +88,8 @@ func (r *replay) add(rec Record) error {
 		r.Warnings = append(r.Warnings, *rec.Warning)
 	case KindSessionEnd:
 		r.closeSession(rec.At.UTC(), rec.SessionEnd.End, rec.SessionEnd.Reason)
+	case KindLook:
+		return r.look(*rec.Look)
 	case KindRunEnd:
 		r.Ended = rec.RunEnd
 	}

@@ -43,6 +43,8 @@ type Result struct {
 	Fits       []Fit       `json:"fits"`
 	Relations  []Relation  `json:"relations"`
 	Claims     []Claim     `json:"claims"`
+	// Auto is how the number of rounds came about where the plan left it to the run.
+	Auto *AutoRounds `json:"auto,omitempty"`
 	// Runs are what a pooled result was made of, see [Pool]; none for a single run.
 	Runs []PooledRun `json:"runs,omitempty"`
 }

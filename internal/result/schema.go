@@ -85,6 +85,7 @@ var enums = map[string][]any{
 	"Claim.verdict":    {Holds, DoesNotHold, CannotTell, NotMeasured},
 	"Way.verdict":      {Holds, DoesNotHold, CannotTell, NotMeasured},
 	"Robustness.most":  {Holds, DoesNotHold, CannotTell, NotMeasured},
+	"Look.stop":        {"", StopPrecise, StopRounds, StopTime, StopWritten, StopNothing},
 	"Session.end":      {Clean, Interrupted, Paused, Lost},
 }
 

@@ -43,6 +43,11 @@ func TestSchemaAcceptsResults(t *testing.T) {
 		for i := range r.Sessions {
 			r.Sessions[i].End = Clean
 		}
+		if r.Auto != nil {
+			for i := range r.Auto.Decisions {
+				r.Auto.Decisions[i].Stop = StopWritten
+			}
+		}
 		for i := range r.Cases {
 			r.Cases[i].Status = Failed
 			for j := range r.Cases[i].Rounds {

@@ -3,10 +3,12 @@ package runner
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"text/tabwriter"
 	"time"
 
 	"dmgbench/internal/plan"
+	"dmgbench/internal/result"
 	"dmgbench/internal/units"
 )
 
@@ -15,6 +17,13 @@ import (
 // made or written.
 func DryRun(w io.Writer, p *plan.Plan, rate units.Rate) error {
 	rounds := max(p.Run.Rounds, 1)
+	auto, err := Auto(p)
+	if err != nil {
+		return err
+	}
+	if auto != nil {
+		rounds = auto.Looks[0]
+	}
 	var written, read, peak units.Bytes
 	cases := p.Cases()
 	for _, c := range cases {
@@ -27,10 +36,46 @@ func DryRun(w io.Writer, p *plan.Plan, rate units.Rate) error {
 	}
 	moved := float64(written+read) * float64(rounds)
 	span := units.Duration(moved / float64(max(rate, 1)) * float64(time.Second))
-	_, err := fmt.Fprintf(w, "total: %s × %s, %d B (%s) written, %d B (%s) read, host peak %s, %s of transfer at an assumed %s, %s of waiting\n",
+	kind := "total"
+	if auto != nil {
+		kind = "at least"
+		defer dryMost(w, p, auto, written, read)
+	}
+	_, err = fmt.Fprintf(w, kind+": %s × %s, %d B (%s) written, %d B (%s) read, host peak %s, %s of transfer at an assumed %s, %s of waiting\n",
 		count(len(cases), "case"), count(rounds, "round"), written*units.Bytes(rounds), (written * units.Bytes(rounds)).Human(), read*units.Bytes(rounds),
 		(read * units.Bytes(rounds)).Human(), peak.Human(), span.Human(), rate, units.Duration(Waiting(p)).Human())
 	return err
+}
+
+// dryMost says what rounds = "auto" may come to.
+func dryMost(w io.Writer, p *plan.Plan, a *result.AutoRounds, written, read units.Bytes) {
+	most := a.Looks[len(a.Looks)-1]
+	n := units.Bytes(most)
+	fmt.Fprintf(w, "at most: %s, %d B (%s) written, %d B (%s) read; looked at after %s rounds, until every interval is within ± %s",
+		count(most, "round"), written*n, (written * n).Human(), read*n, (read * n).Human(), listed(a.Looks), units.Share(a.Precision))
+	if a.MaxTimeNS > 0 {
+		fmt.Fprintf(w, ", for at most %s", units.Duration(a.MaxTimeNS).Human())
+	}
+	if a.MaxWritten > 0 {
+		fmt.Fprintf(w, ", writing at most %s (canaries included)", units.Bytes(a.MaxWritten).Human())
+	}
+	fmt.Fprintln(w)
+}
+
+// listed is "5, 9 and 17".
+func listed(ns []int) string {
+	text := ""
+	for i, n := range ns {
+		switch {
+		case i == 0:
+		case i == len(ns)-1:
+			text += " and "
+		default:
+			text += ", "
+		}
+		text += strconv.Itoa(n)
+	}
+	return text
 }
 
 func dryCase(w io.Writer, t plan.Totals) error {

@@ -45,8 +45,10 @@ func (r *run) rounds(ctx context.Context) error {
 	}
 	for _, c := range r.cases {
 		t := plan.Estimate(r.p, c)
-		r.toWrite += int64(t.BytesWritten) * int64(r.p.Run.Rounds)
+		r.toWrite += int64(t.BytesWritten)
 	}
+	r.aim = r.p.Run.Rounds
+	r.recallSpent()
 	if p := r.state.Paused; p != nil && p.Case != "" {
 		if err := r.caseRound(ctx, p.Case, p.Round, p); err != nil {
 			return err
@@ -56,7 +58,12 @@ func (r *run) rounds(ctx context.Context) error {
 		if err := r.turn(turned); err != nil {
 			return err
 		}
-		for round := 1; round <= r.p.Run.Rounds; round++ {
+		for round := 1; ; round++ {
+			if more, err := r.another(round); err != nil {
+				return err
+			} else if !more {
+				break
+			}
 			if err := r.round(ctx, round, turned); err != nil {
 				return err
 			}
@@ -267,16 +274,9 @@ func (r *run) suspended() int64 {
 
 // verdict folds the statuses of all cases into the status of the run.
 func (r *run) verdict() (string, error) {
-	if err := r.dir.Flush(); err != nil {
-		return "", err
-	}
-	recs, err := r.dir.Journal()
+	res, err := r.folded()
 	if err != nil {
 		return "", err
-	}
-	res, err := result.Fold(recs)
-	if err != nil {
-		return "", fmt.Errorf("folding the journal: %w", err)
 	}
 	skipped := 0
 	for _, c := range res.Cases {

@@ -30,6 +30,9 @@ type run struct {
 	p        *plan.Plan
 	dir      *result.RunDir
 	state    *result.State
+	auto     *result.AutoRounds // nil where the plan has a number of rounds
+	spent    int64              // bytes that steps and canaries of all sessions wrote
+	aim      int                // rounds that there will be at least, for the progress
 	id       string
 	session  int
 	holding  bool // the container of a pause is still wanted
@@ -54,6 +57,10 @@ func Run(ctx context.Context, c Config) (Outcome, error) {
 	if err := fits(c); err != nil {
 		return Outcome{}, err
 	}
+	auto, err := Auto(c.Plan)
+	if err != nil {
+		return Outcome{}, err
+	}
 	id := newID(c.Clock.Wall())
 	dir, err := result.CreateRun(c.Out, id)
 	if err != nil {
@@ -64,7 +71,7 @@ func Run(ctx context.Context, c Config) (Outcome, error) {
 	if c.Volatile {
 		dir.Volatile()
 	}
-	r := &run{c: c, p: c.Plan, dir: dir, id: id, cases: c.Plan.Cases(), session: 1}
+	r := &run{c: c, p: c.Plan, dir: dir, id: id, cases: c.Plan.Cases(), session: 1, auto: auto}
 	if err := dir.WriteFile("plan.toml", c.Plan.Canonical()); err != nil {
 		return Outcome{}, err
 	}
@@ -107,7 +114,7 @@ func Resume(ctx context.Context, dir string, c Config) (Outcome, error) {
 	}
 	c.Plan, c.Out, c.Identify, c.Keep = p, dir, state.Run.Identify, c.Keep || state.Run.Keep
 	c.Warnings = append(slices.Clone(c.Warnings), rd.Warnings()...)
-	r := &run{c: c, p: p, dir: rd, state: state, id: state.Run.ID, cases: p.Cases(), session: len(state.Sessions) + 1, asked: askedFor(recs)}
+	r := &run{c: c, p: p, dir: rd, state: state, id: state.Run.ID, cases: p.Cases(), session: len(state.Sessions) + 1, asked: askedFor(recs), auto: state.Run.Auto}
 	if r.c.Places, err = placesAgain(c, state.Run); err != nil {
 		return Outcome{}, err
 	}
@@ -133,7 +140,7 @@ func fits(c Config) error {
 		t, at := plan.Estimate(c.Plan, cs), cs.Settings.Place
 		need[at] = max(need[at], int64(t.HostPeak))
 		if c.Keep { // every image stays, as large as the files that were on it
-			kept[at] += int64(t.LivePeak) * int64(max(c.Plan.Run.Rounds, 1))
+			kept[at] += int64(t.LivePeak) * int64(c.Plan.Run.AtMost())
 		}
 	}
 	var reasons []string
@@ -181,7 +188,7 @@ func missingPlaces(c Config) []string {
 
 func (r *run) start() *result.RunStart {
 	s := &result.RunStart{
-		ID: r.id, Tool: r.c.Tool, Seed: r.p.Run.Seed, Rounds: r.p.Run.Rounds, Identify: r.c.Identify, Keep: r.c.Keep,
+		ID: r.id, Tool: r.c.Tool, Seed: r.p.Run.Seed, Rounds: r.p.Run.Rounds, Identify: r.c.Identify, Keep: r.c.Keep, Auto: r.auto,
 		Plan:       result.PlanRef{Name: r.p.Name, Title: r.p.Title, Digest: r.p.Digest()},
 		Departures: []result.Departure{},
 	}
