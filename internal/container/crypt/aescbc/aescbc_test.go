@@ -117,8 +117,8 @@ func TestAgainstTheStandardLibrary(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, bytes := range []int{16, 24, 32} {
 		key := fill(byte(bytes), bytes)
-		for _, unit := range []int{16, 32, 112, 128, 144, 512, 528, 1024, 4096} {
-			for _, count := range []int{0, 1, 2, 7, 8, 9, 31, 32, 33, 71} {
+		for _, unit := range []int{16, 32, 112, 128, 144, 512, 528, 1024, 2112, 4096} {
+			for _, count := range []int{0, 1, 2, 7, 8, 12, 13, 16, 31, 32, 33, 71} {
 				differ(t, key, fill(byte(count), unit*count), fill(byte(unit), count*Size), unit, r.IntN(64), r.IntN(64), r.IntN(2) == 0)
 			}
 		}
