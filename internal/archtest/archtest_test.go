@@ -59,7 +59,7 @@ var reserved = map[string][]string{
 	"github.com/go-echarts/go-echarts/v2": {"internal/report"},
 	"github.com/pelletier/go-toml/v2":     {"internal/plan"},
 	"github.com/stretchr/testify":         nil,
-	"github.com/dop251/goja":              nil,
+	"github.com/dop251/goja":              {"internal/report"},
 	"golang.org/x/perf":                   nil,
 	"gonum.org/v1/gonum":                  nil,
 	"pgregory.net/rapid":                  nil,

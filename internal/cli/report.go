@@ -2,6 +2,8 @@ package cli
 
 import (
 	"errors"
+	"fmt"
+	"os"
 	"slices"
 
 	"dmgbench/internal/plan"
@@ -15,15 +17,19 @@ import (
 var reportFormats = []string{"text", "markdown", "html"}
 
 type reportOptions struct {
-	Dirs   []string
-	Format string
-	Out    string
-	Ledger string
+	Dirs    []string
+	Format  string
+	Out     string
+	Ledger  string
+	SVG     string
+	Methods bool
 }
 
 func (o *reportOptions) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.Format, "format", "text", "`form` of what is printed: text, markdown or html")
 	f.StringVar(&o.Out, "out", "", "new `folder` for the pooled report of several runs")
+	f.StringVar(&o.SVG, "svg", "", "also save every chart as SVG into a new `folder`")
+	f.BoolVar(&o.Methods, "methods", false, "print the Methods paragraphs of what was run instead of the report")
 	f.StringVar(&o.Ledger, "ledger", "", "verdicts of all runs below a `folder`, by claim, system and machine")
 }
 
@@ -32,6 +38,8 @@ func (o *reportOptions) validate() error {
 		return want("format", o.Format, reportFormats)
 	}
 	switch {
+	case o.Ledger != "" && (o.SVG != "" || o.Methods):
+		return &usageError{err: errors.New("--svg and --methods are of a run, not of --ledger"), hint: "dmgbench report RUN --svg DIR"}
 	case o.Ledger != "" && len(o.Dirs) > 0:
 		return &usageError{err: errLedgerRuns, hint: "leave the runs out, or --ledger"}
 	case o.Ledger == "" && len(o.Dirs) == 0:
@@ -64,6 +72,10 @@ they are; --out puts plan.toml, result.json and report.html into a new folder.
 DIR, a row for each claim and a column for each system and machine. In HTML each
 cell opens its evidence, and leads to the reports if the page lies in DIR.
 
+--svg saves every chart as a picture for an article, as the page draws it, with
+machine, system, engine, plan and the meaning of its bars inside; --methods
+prints the paragraphs that an article needs of what was run.
+
 EXIT STATUS
   0  rendered, whatever the report says
   1  error, such as a damaged journal, or runs that are no repetitions
@@ -94,7 +106,28 @@ func (a *app) runReport(o reportOptions) error {
 	if err != nil {
 		return err
 	}
+	if o.SVG != "" {
+		if err := savePictures(p, r, o.SVG); err != nil {
+			return err
+		}
+	}
+	if o.Methods {
+		return report.Methods(a.out, p, r)
+	}
 	return a.render(p, r, o.Format)
+}
+
+// savePictures makes the folder of the charts. Nothing is ever written over.
+func savePictures(p *plan.Plan, r *result.Result, dir string) error {
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return fmt.Errorf("making the folder of pictures: %w", err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return fmt.Errorf("opening the folder of pictures: %w", err)
+	}
+	defer root.Close()
+	return report.SVG(p, r, func(name string, svg []byte) error { return root.WriteFile(name, svg, 0o644) })
 }
 
 // reported is the result to print: of one run, whose folder is brought up to date,

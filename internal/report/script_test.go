@@ -8,7 +8,6 @@ import (
 	"io"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/dop251/goja"
@@ -16,56 +15,27 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"dmgbench/internal/result"
-	"dmgbench/third_party/echarts"
 )
 
-// library is the charting library, read once for all engines.
-var library = sync.OnceValue(func() *goja.Program { return goja.MustCompile("echarts.min.js", echarts.Script, false) })
-
-// engine runs the charting library and the page's script without a browser.
+// engine draws for tests: whatever the console says is an error.
 type engine struct {
+	*drawer
 	vm *goja.Runtime
 }
 
 func newEngine(t *testing.T) *engine {
 	t.Helper()
-	vm := goja.New()
-	// There is no event loop: what the library would put off is not needed for a still picture.
-	none := func(goja.FunctionCall) goja.Value { return goja.Undefined() }
-	for _, name := range []string{"setTimeout", "clearTimeout", "setInterval", "clearInterval"} {
-		require.NoError(t, vm.Set(name, none))
-	}
-	complain := func(call goja.FunctionCall) goja.Value {
-		t.Errorf("the console says: %v", call.Arguments)
-		return goja.Undefined()
-	}
-	require.NoError(t, vm.Set("console", map[string]any{"log": complain, "warn": complain, "error": complain}))
-	_, err := vm.RunProgram(library())
+	d, err := newDrawer(func(text string) { t.Errorf("the console says: %s", text) })
 	require.NoError(t, err)
-	_, err = vm.RunScript("report.js", scriptSource)
-	require.NoError(t, err)
-	_, err = vm.RunString(`function draw(text, width, theme) {
-		var made = dmgbenchReport.prepare(JSON.parse(text), width, dmgbenchReport[theme], dmgbenchReport.measurer());
-		var chart = echarts.init(null, null, {renderer: 'svg', ssr: true, width: width, height: made.height});
-		chart.setOption(made.option);
-		var svg = chart.renderToSVGString();
-		chart.dispose();
-		return svg;
-	}`)
-	require.NoError(t, err)
-	return &engine{vm}
+	return &engine{d, d.Runtime}
 }
 
 // draw returns the picture of a chart as SVG.
 func (e *engine) draw(t *testing.T, c chart, width int, theme string) string {
 	t.Helper()
-	text, err := c.spec()
-	require.NoError(t, err)
-	f, ok := goja.AssertFunction(e.vm.Get("draw"))
-	require.True(t, ok)
-	value, err := f(goja.Undefined(), e.vm.ToValue(string(text)), e.vm.ToValue(width), e.vm.ToValue(theme))
+	svg, err := e.drawer.draw(c, width, theme)
 	require.NoError(t, err, c.id)
-	return value.String()
+	return svg
 }
 
 // Pictures of the second phase on differ in nothing but numbers.
@@ -181,4 +151,26 @@ func TestPageFailsWhole(t *testing.T) {
 	v.sections[0].figures.ops = []string{"\xff"}
 	var b bytes.Buffer
 	require.NoError(t, renderPage(&b, v), "odd quantities only make odd headings")
+}
+
+// What is saved to files is the picture of the page, well-formed, and the same twice.
+func TestSavedPictures(t *testing.T) {
+	t.Parallel()
+	saved := func() map[string]string {
+		p, r := makers["sweep"]()
+		out := map[string]string{}
+		require.NoError(t, SVG(p, r, func(name string, svg []byte) error {
+			assert.NotContains(t, out, name)
+			out[name] = string(svg)
+			return wellFormed(string(svg))
+		}))
+		return out
+	}
+	first := saved()
+	require.Contains(t, first, "sweep-threads-stream.svg")
+	assert.Contains(t, first["sweep-threads-stream.svg"], "Example workstation", "where it comes from stands inside")
+	assert.Equal(t, first, saved())
+	p, r := makers["sweep"]()
+	full := errors.New("no space left on device")
+	require.ErrorIs(t, SVG(p, r, func(string, []byte) error { return full }), full)
 }

@@ -1,0 +1,31 @@
+package report
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestMethods(t *testing.T) {
+	t.Parallel()
+	p, r := analysedSample(t)
+	var b bytes.Buffer
+	require.NoError(t, Methods(&b, p, r))
+	one := strings.Join(strings.Fields(b.String()), " ")
+	for _, part := range []string{"Example workstation", "Apple’s tools were not measured.", "in an order shuffled anew for each round", "UDSB · AES-256",
+		"no space left on device", "1. Create the image and its file system.", "asked → achieved: direct → direct", "no outlier was removed", "What was run differs"} {
+		assert.Contains(t, one, part)
+	}
+	for line := range strings.Lines(b.String()) {
+		assert.LessOrEqual(t, width(strings.TrimSuffix(line, "\n")), 80, line)
+	}
+	for name, m := range makers {
+		p, r := m()
+		var b bytes.Buffer
+		require.NoError(t, Methods(&b, p, r), name)
+		assert.NotContains(t, b.String(), "\x1b", name)
+	}
+}
