@@ -58,14 +58,14 @@ var historyColumns = []struct {
 	{"headline_case", func(p pastRun) string { return orNone(p.Headline).Case }},
 	{"headline_phase", func(p pastRun) string { return orNone(p.Headline).Phase }},
 	{"headline_op", func(p pastRun) string { return orNone(p.Headline).Op }},
-	{"headline (B/s)", func(p pastRun) string {
+	{"headline_bytes_per_second", func(p pastRun) string {
 		if p.Headline == nil {
 			return ""
 		}
 		return strconv.FormatFloat(p.Headline.Value, 'f', -1, 64)
 	}},
-	{"headline_ci_low (B/s)", func(p pastRun) string { return digits(orNone(p.Headline).Low) }},
-	{"headline_ci_high (B/s)", func(p pastRun) string { return digits(orNone(p.Headline).High) }},
+	{"headline_ci_low_bytes_per_second", func(p pastRun) string { return digits(orNone(p.Headline).Low) }},
+	{"headline_ci_high_bytes_per_second", func(p pastRun) string { return digits(orNone(p.Headline).High) }},
 }
 
 func orNone(h *headline) headline {
@@ -91,6 +91,7 @@ func moment(t time.Time) string {
 
 func historyCSV(w io.Writer, runs []pastRun) error {
 	out := csv.NewWriter(w)
+	out.UseCRLF = true // RFC 4180
 	row := make([]string, len(historyColumns))
 	for i, c := range historyColumns {
 		row[i] = c.name

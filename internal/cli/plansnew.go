@@ -31,7 +31,7 @@ type newPlanOptions struct {
 	Rounds     string
 }
 
-// answers are the questions in their order: the flag, what is asked, and the answer.
+// answers are the questions in their order: the flag, its help, which is the question, too, and the answer.
 func (o *newPlanOptions) answers() []struct {
 	flag, asks string
 	to         *string
@@ -40,14 +40,14 @@ func (o *newPlanOptions) answers() []struct {
 		flag, asks string
 		to         *string
 	}{
-		{"title", "title of the plan, one line", &o.Title},
-		{"format", "formats of the images: UDRW, UDSB, UDSP, ASIF", &o.Format},
-		{"encryption", "encryption: none, AES-128, AES-256", &o.Encryption},
-		{"filesystem", "file systems, the best first: APFS, HFS+, exFAT, FAT32, ext4, XFS, btrfs", &o.Filesystem},
-		{"size", "nominal size of the images, such as 500 MB", &o.Size},
-		{"files", "sizes of the files, or gold for the sixteen of the gold standard", &o.Files},
-		{"sets", "how many files of each size", &o.Sets},
-		{"rounds", "rounds: three or more give intervals and verdicts", &o.Rounds},
+		{"title", "`title` of the plan, one line", &o.Title},
+		{"format", "`formats` of the images: UDRW, UDSB, UDSP, ASIF", &o.Format},
+		{"encryption", "`encryption`: none, AES-128, AES-256", &o.Encryption},
+		{"filesystem", "`file systems`, the best first: APFS, HFS+, exFAT, FAT32, ext4, XFS, btrfs", &o.Filesystem},
+		{"size", "nominal `size` of the images, such as 500 MB", &o.Size},
+		{"files", "`sizes` of the files, or gold for the sixteen of the gold standard", &o.Files},
+		{"sets", "`number` of files of each size", &o.Sets},
+		{"rounds", "number of `rounds`: three or more give intervals and verdicts", &o.Rounds},
 	}
 }
 
@@ -79,7 +79,7 @@ EXIT STATUS
 		},
 	}
 	for _, q := range o.answers() {
-		cmd.Flags().StringVar(q.to, q.flag, *q.to, "`"+map[bool]string{true: "list", false: "value"}[strings.Contains(*q.to, ",") || q.flag == "encryption"]+"` for the "+q.asks)
+		cmd.Flags().StringVar(q.to, q.flag, *q.to, q.asks)
 	}
 	return cmd
 }
@@ -95,7 +95,8 @@ func (a *app) askPlan(cmd *cobra.Command, o *newPlanOptions) error {
 		if cmd.Flags().Changed(q.flag) {
 			continue
 		}
-		fmt.Fprintf(a.err, "%s\n  [%s]: ", strings.ToUpper(q.asks[:1])+q.asks[1:], *q.to)
+		asks := strings.ReplaceAll(q.asks, "`", "")
+		fmt.Fprintf(a.err, "%s\n  [%s]: ", strings.ToUpper(asks[:1])+asks[1:], *q.to)
 		line, err := typedLine(cmd.Context(), lines)
 		if err != nil {
 			fmt.Fprintln(a.err)

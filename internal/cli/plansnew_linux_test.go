@@ -21,7 +21,8 @@ func TestPlansNewAsks(t *testing.T) {
 	text := s.close()
 	require.Zero(t, code, text)
 	assert.Equal(t, file+"\n", out.String())
-	assert.NotContains(t, text, "Rounds")
+	assert.NotContains(t, text, "Number of rounds")
+	assert.Contains(t, text, "Sizes of the files, or gold")
 	made, err := os.ReadFile(file)
 	require.NoError(t, err)
 	for _, line := range []string{`title  = "Typed"`, `format     = ["UDRW", "UDSB"]`, `encryption = ["AES-256"]`, `sizes = ["1 MB"]`, `sets  = 2`, `rounds   = 1`} {

@@ -53,7 +53,8 @@ func (r *row) blank(n int) { *r = append(*r, make([]string, n)...) }
 // CSV writes one table: "samples" (one row per timed file), "steps" (one per
 // executed step) or "summaries" (one per estimate). The first row names the
 // columns, [Columns] explains them; the keys of the plan's cases stand in columns
-// key_…, whichever the plan has. Times are ns, sizes B, rates B/s.
+// key_…, whichever the plan has. A quantity's unit is in its name: _ns, bytes,
+// _bytes_per_second. It is RFC 4180 in UTF-8, without a byte order mark.
 func CSV(w io.Writer, r *Result, table string) error {
 	if table == "" {
 		table = "samples"
@@ -63,6 +64,7 @@ func CSV(w io.Writer, r *Result, table string) error {
 		return fmt.Errorf("table %q is none of %s", table, strings.Join(Tables, ", "))
 	}
 	cw := csv.NewWriter(w)
+	cw.UseCRLF = true // RFC 4180
 	var head row
 	for _, c := range cols {
 		head.text(c.Name)
@@ -101,8 +103,8 @@ var caseColumns = []Column{
 	{"baseline", "true for the native baseline"},
 	{"kind", "image or directory"}, {"place", "named folder; empty: the run folder"},
 	{"format", "four-letter name of the format"}, {"encryption", "none, AES-128 or AES-256"},
-	{"filesystem", "file system that was made"}, {"size", "nominal size of the image, B"},
-	{"band_size", "band size found, B; 0: no bands"}, {"backend", "tool that made it"},
+	{"filesystem", "file system that was made"}, {"size_bytes", "nominal size of the image, B"},
+	{"band_size_bytes", "band size found, B; 0: no bands"}, {"backend", "tool that made it"},
 }
 
 var stepColumns = []Column{
@@ -115,19 +117,19 @@ var ownColumns = map[string][]Column{
 	"samples": append(append([]Column(nil), stepColumns...),
 		Column{"file", "name on the volume"}, Column{"set", "set of the file"}, Column{"order", "position in the step"},
 		Column{"worker", "who did it"}, Column{"bytes", "size, B"}, Column{"start_ns", "since the clock's origin, ns"},
-		Column{"duration_ns", "ns"}, Column{"rate", "bytes / duration, B/s"}),
+		Column{"duration_ns", "ns"}, Column{"rate_bytes_per_second", "bytes / duration, B/s"}),
 	"steps": append(append([]Column(nil), stepColumns...),
 		Column{"expect", "ok or fail"}, Column{"error", "empty: it went well"}, Column{"start_ns", "ns"},
 		Column{"duration_ns", "of the whole step, ns"}, Column{"workers", "goroutines doing file I/O"},
 		Column{"bytes", "moved between gate and last done, B"}, Column{"span_ns", "gate to last done, ns"},
 		Column{"first_done_ns", "gate to first done, ns"}, Column{"idle_ns", "worker time outside files, ns"},
-		Column{"rate", "bytes / span, B/s"}, Column{"allocated", "on the host, B"}, Column{"apparent", "on the host, B"},
+		Column{"rate_bytes_per_second", "bytes / span, B/s"}, Column{"allocated_bytes", "on the host, B"}, Column{"apparent_bytes", "on the host, B"},
 		Column{"bands", "files of a sparse bundle"}, Column{"bands_full", "of them full"},
-		Column{"volume_free", "B; empty while detached"}, Column{"host_free", "B"},
-		Column{"bytes_freed", "by compact or trim, B"}, Column{"live", "bytes of files on the volume, B"},
-		Column{"device_read", "by the disk below, B"}, Column{"device_written", "by the disk below, B"},
+		Column{"volume_free_bytes", "B; empty while detached"}, Column{"host_free_bytes", "B"},
+		Column{"bytes_freed", "by compact or trim, B"}, Column{"live_bytes", "bytes of files on the volume, B"},
+		Column{"device_read_bytes", "by the disk below, B"}, Column{"device_written_bytes", "by the disk below, B"},
 		Column{"cache_asked", "cache mode the plan asks for"}, Column{"cache_achieved", "cache mode found"}, Column{"sync_asked", "flush the plan asks for"}, Column{"sync_achieved", "flush found"},
-		Column{"stream_out", "bytes behind the codec, B"}, Column{"ratio", "original / compressed"},
+		Column{"stream_out_bytes", "bytes behind the codec, B"}, Column{"ratio", "original / compressed"},
 		Column{"findings", "of check and verify, separated by ; "}, Column{"warnings", "separated by ; "}),
 	"summaries": {
 		{"phase", "label of the step"}, {"op", "quantity"}, {"cycle", "from 1 inside a repeat, else 0"},

@@ -11,6 +11,7 @@ import (
 // family is one metric with its samples, which have to stand together.
 type family struct {
 	name, help, unit string
+	labels           []string // names, of the samples that were added
 	lines            []string
 	seen             map[string]bool
 }
@@ -31,6 +32,10 @@ func (f *family) add(value string, labels ...string) {
 		f.seen = map[string]bool{}
 	}
 	f.seen[b.String()] = true
+	f.labels = f.labels[:0]
+	for i := 0; i < len(labels); i += 2 {
+		f.labels = append(f.labels, labels[i])
+	}
 	f.lines = append(f.lines, f.name+"{"+b.String()+"} "+value)
 }
 
@@ -43,11 +48,7 @@ func escapeLabel(s string) string { return labelEscapes.Replace(strings.ToValidU
 // is what node_exporter's textfile collector takes too.
 func OpenMetrics(w io.Writer, r *Result) error {
 	b := bufio.NewWriter(w)
-	families := []*family{runInfo(r)}
-	families = append(families, runTimes(r))
-	families = append(families, estimateFamilies(r)...)
-	families = append(families, stateFamilies(r)...)
-	for _, f := range families {
+	for _, f := range metricFamilies(r) {
 		if len(f.lines) == 0 {
 			continue
 		}
@@ -61,6 +62,11 @@ func OpenMetrics(w io.Writer, r *Result) error {
 	}
 	fmt.Fprintln(b, "# EOF")
 	return b.Flush()
+}
+
+func metricFamilies(r *Result) []*family {
+	families := []*family{runInfo(r), runTimes(r)}
+	return append(append(families, estimateFamilies(r)...), stateFamilies(r)...)
 }
 
 func runInfo(r *Result) *family {
