@@ -64,6 +64,7 @@ func TestBrowserDrawsEveryChart(t *testing.T) {
 	for _, name := range []string{"sample", "hostile"} {
 		dom, console := open(t, html(t, makers[name]))
 		assert.Empty(t, console, "the console of %s", name)
+		assert.Contains(t, dom, `<p class="copy">`, "tables can be taken along")
 		places := chartPlace.FindAllStringSubmatch(dom, -1)
 		require.NotEmpty(t, places)
 		for _, p := range places {

@@ -20,7 +20,13 @@ var pageSource string
 var styleSource string
 
 //go:embed page/report.js
-var scriptSource string
+var chartsSource string
+
+//go:embed page/tables.js
+var tablesSource string
+
+// scriptSource is all script of ours.
+var scriptSource = tablesSource + chartsSource
 
 var pageTemplate = template.Must(template.New("report").Parse(pageSource))
 
@@ -115,6 +121,7 @@ func policy(scripts ...string) string {
 func (v *view) pageSections() ([]pageSection, error) {
 	sections := []pageSection{
 		{ID: "speed", Heading: "Speed"},
+		{ID: "encryption", Heading: "What encryption costs"},
 		{ID: "sweep", Heading: "Along what the plan varies"},
 		{ID: "size", Heading: "Speed and file size", Lead: "Each point is the median of the files of one size; its table says how far they spread."},
 		{ID: "files", Heading: "Every file", Lead: "Nothing averaged: one point for each timed file."},

@@ -373,6 +373,7 @@
       c.place.addEventListener('keydown', function (event) { keys(c, event); });
     });
     function all() { charts.forEach(draw); }
+    root.dmgbenchTables.copyButtons();
     dark.addEventListener('change', all);
     root.addEventListener('beforeprint', function () {
       printing = true;
