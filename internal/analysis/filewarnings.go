@@ -21,7 +21,11 @@ func (s *study) fileWarnings(w *warningList, c cell) {
 		slices.SortFunc(samples, func(a, b result.Sample) int { return a.Order - b.Order })
 		if excess := excessOf(samples); excess != nil {
 			outlierWarnings(w, st, samples, excess)
+			before := len(w.list)
 			modeWarnings(w, st, samples, excess)
+			if len(w.list) == before { // a break says more than a trend
+				batchTransient(w, st, excess)
+			}
 		}
 	}
 }

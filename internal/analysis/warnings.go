@@ -44,6 +44,7 @@ func (s *study) warnings(c cell, q plan.Quantity, sum result.Summary) []result.W
 	}
 	if perFile(q) {
 		s.fileWarnings(&w, c)
+		s.transientWarning(&w, c, q)
 	}
 	s.sessionWarning(&w, c, q, sum)
 	if rate(q) {

@@ -27,7 +27,7 @@ func (o *runOptions) rounds(v *plan.Overrides) error {
 			return bad("rounds", fmt.Errorf("%d is less than 1", v.Rounds))
 		}
 	}
-	v.MaxRounds = o.MaxRounds
+	v.MaxRounds, v.Precondition = o.MaxRounds, o.Precondition
 	if o.Precision != "" {
 		if v.Precision, err = units.ParseShare(o.Precision); err == nil && v.Precision <= 0 {
 			err = fmt.Errorf("%q is not more than nothing", o.Precision)

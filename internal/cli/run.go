@@ -37,6 +37,7 @@ type runOptions struct {
 	Precision, MaxTime    string
 	MaxWritten            string
 	MaxRounds             int
+	Precondition          string
 	Scale                 float64
 	Seed                  string
 	DryRun, Yes, Identify bool
@@ -75,6 +76,7 @@ func (o *runOptions) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.Rounds, "rounds", "", "measure every case `N` times, each with a fresh image (intervals need 3), or auto: until intervals are narrow")
 	f.StringVar(&o.Precision, "precision", "", "half-width of intervals that is wanted, as a `share` of the value (with --rounds auto 5% if nothing is said)")
 	f.IntVar(&o.MaxRounds, "max-rounds", 0, "with --rounds auto: at most `N` (30 if nothing is said)")
+	f.StringVar(&o.Precondition, "precondition", "", "`how` to prepare the disk: none, or steady: write to each place until its rate settles, before the rounds")
 	f.StringVar(&o.MaxTime, "max-time", "", "with --rounds auto: begin no round that would end after this `time`, such as \"2 h\"")
 	f.StringVar(&o.MaxWritten, "max-written", "", "with --rounds auto: begin no round that would write beyond this `size`, such as \"200 GB\"")
 	f.StringVar(&o.Seed, "seed", "", "the `number` that data and orders are drawn from")

@@ -12,18 +12,19 @@ import (
 
 // Overrides are the flags of `run` that change a plan. Zero values change nothing.
 type Overrides struct {
-	Sets       int     // at most so many sets of each file set
-	Scale      float64 // factor on file and image sizes
-	Rounds     int
-	Auto       bool // rounds are added until intervals are narrow
-	Precision  units.Share
-	MaxRounds  int
-	MaxTime    units.Duration
-	MaxWritten units.Bytes
-	Seed       *uint64
-	Workers    int
-	Filesystem string
-	Only       Selector // settings keys and manual axes
+	Sets         int     // at most so many sets of each file set
+	Scale        float64 // factor on file and image sizes
+	Rounds       int
+	Auto         bool // rounds are added until intervals are narrow
+	Precision    units.Share
+	MaxRounds    int
+	Precondition string // none | steady
+	MaxTime      units.Duration
+	MaxWritten   units.Bytes
+	Seed         *uint64
+	Workers      int
+	Filesystem   string
+	Only         Selector // settings keys and manual axes
 }
 
 // Apply gives the plan as executed and how it departs from the published one.
@@ -69,6 +70,9 @@ func (p *Plan) applyRun(o Overrides) error {
 		p.Run.Seed = *o.Seed
 	}
 	if err := p.applyRounds(o); err != nil {
+		return err
+	}
+	if err := p.applyPrecondition(o); err != nil {
 		return err
 	}
 	return p.applyWorkers(o.Workers)

@@ -162,6 +162,13 @@ type RunOptions struct {
 	FitsIn units.Share
 	// Precision is the wanted half-width of the headline's interval as a share of it; 0 asks for none.
 	Precision units.Share
+	// Precondition is "steady" where places are written to before the rounds until their rate settles, else "".
+	Precondition  string
+	SteadyWindow  int         // samples that the slope is taken over
+	SteadyLimit   units.Share // of the mean, by sample, below which the slope is settled
+	SteadyFile    units.Bytes // of a sample
+	SteadyTime    units.Duration
+	SteadyWritten units.Bytes
 }
 
 // Published is one published figure.

@@ -264,7 +264,7 @@ func requireTOML(o *RunOptions) (string, bool) {
 
 var estimators = []string{"aggregate", "mean", "median", "trimmed", "theil-sen", "least-squares", "weighted"}
 
-var runTable = table[RunOptions]{name: "[run]", keys: []key[RunOptions]{
+var runTable = table[RunOptions]{name: "[run]", keys: append([]key[RunOptions]{
 	roundsKey(),
 	numberKey("max_rounds", 1, mostRounds, func(o *RunOptions) *int { return &o.MaxRounds }),
 	spanKey("max_time", func(o *RunOptions) *units.Duration { return &o.MaxTime }),
@@ -280,8 +280,9 @@ var runTable = table[RunOptions]{name: "[run]", keys: []key[RunOptions]{
 	enumKey("estimator", func(o *RunOptions) *string { return &o.Estimator }, estimators...).or(`"aggregate"`),
 	shareKey("fits_in", func(o *RunOptions) *units.Share { return &o.FitsIn }).or(`"98%"`),
 	shareKey("precision", func(o *RunOptions) *units.Share { return &o.Precision }),
-}, finish: func(r *reader, n *node, o *RunOptions) {
+}, steadyKeys()...), finish: func(r *reader, n *node, o *RunOptions) {
 	finishRounds(r, n, o)
+	finishSteady(r, n, o)
 	switch at := n.get("fits_in"); {
 	case at != nil && o.FitsIn > 1:
 		r.problem(at.off, "fits_in", "fits_in: %s is more than the volume", o.FitsIn)

@@ -121,6 +121,15 @@ func foundRounds(r *result.Result) string {
 	return "as many as it took until every interval was within ± " + percent(r.Auto.Precision)
 }
 
+// settled says how the places came to a steady state before the rounds, where the plan asks for one.
+func settled(r *result.Result) string {
+	var out []string
+	for _, p := range r.Preconditions {
+		out = appendNew(out, plain(p.Text, 300))
+	}
+	return strings.Join(out, "; ")
+}
+
 // settingPairs are the choices of the run that the plan's text does not show.
 func (v *view) settingPairs() []pair {
 	r := v.result
@@ -128,6 +137,7 @@ func (v *view) settingPairs() []pair {
 		{"Run", plain(r.Run, 100)},
 		{"Seed", strconv.FormatUint(r.Seed, 10)},
 		{"Rounds", strconv.Itoa(r.Rounds)},
+		{"Written to before the rounds", settled(r)},
 		{"Plan", plain(r.Plan.Name, 100)},
 		{"SHA-256 of the plan", plain(r.Plan.Digest, 80)},
 		{"Program", plain(strings.TrimSpace(r.Tool.Name+" "+r.Tool.Version), 100) + goVersion(r.Tool)},

@@ -94,7 +94,7 @@ func (r *Record) check() error {
 var errSchema = errors.New("foreign schema")
 
 var kinds = []string{KindRun, KindSession, KindRound, KindCaseStart, KindStepStart, KindStep, KindCaseEnd,
-	KindPause, KindDeparture, KindWarning, KindSessionEnd, KindRunEnd, KindLook}
+	KindPause, KindDeparture, KindWarning, KindSessionEnd, KindRunEnd, KindLook, KindPrecondition}
 
 func (r *Record) checkPayload() error {
 	switch r.Kind {
@@ -126,6 +126,8 @@ func (r *Record) checkPayload() error {
 		return errors.Join(inRange("round", p.Round, first, maxRounds), optional(p.Container), optional(p.Place))
 	case KindSessionEnd:
 		return oneOf("end", r.SessionEnd.End, Clean, Interrupted, Paused)
+	case KindPrecondition:
+		return r.Precondition.check()
 	case KindLook:
 		return r.Look.check()
 	case KindRunEnd:

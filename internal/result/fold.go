@@ -24,7 +24,7 @@ func Fold(recs []Record) (*Result, error) {
 		Schema: SchemaVersion, Tool: s.Run.Tool, Run: s.Run.ID, Status: Unfinished, Plan: s.Run.Plan,
 		Seed: s.Run.Seed, Rounds: s.rounds(), Sessions: s.Sessions, Departures: distinct(s.Departures),
 	}
-	r.Auto = s.found()
+	r.Auto, r.Preconditions = s.found(), s.Preconditions
 	if s.Ended != nil {
 		r.Status = s.Ended.Status
 	}

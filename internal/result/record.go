@@ -5,19 +5,20 @@ import "time"
 // Kinds of records. A reader keeps records of kinds that it does not know and
 // ignores them, so that later versions can add some.
 const (
-	KindRun        = "run"         // first record of every journal, and only there
-	KindSession    = "session"     // a stretch on one boot begins
-	KindRound      = "round"       // the order of the cases in one round
-	KindCaseStart  = "case_start"  // a case-round begins with a fresh container
-	KindStepStart  = "step_start"  // a step is about to begin: what a crash interrupted
-	KindStep       = "step"        // a step has ended, well or badly
-	KindCaseEnd    = "case_end"    // a case-round has ended; without it its steps do not count
-	KindPause      = "pause"       // the run waits for the user; the next session goes on behind it
-	KindDeparture  = "departure"   // found out while running
-	KindWarning    = "warning"     // of the run, or of one case
-	KindSessionEnd = "session_end" // clean, interrupted or paused
-	KindLook       = "look"        // whether another round is run, where the plan leaves it to the run
-	KindRunEnd     = "run_end"     // nothing is left to do
+	KindRun          = "run"          // first record of every journal, and only there
+	KindSession      = "session"      // a stretch on one boot begins
+	KindRound        = "round"        // the order of the cases in one round
+	KindCaseStart    = "case_start"   // a case-round begins with a fresh container
+	KindStepStart    = "step_start"   // a step is about to begin: what a crash interrupted
+	KindStep         = "step"         // a step has ended, well or badly
+	KindCaseEnd      = "case_end"     // a case-round has ended; without it its steps do not count
+	KindPause        = "pause"        // the run waits for the user; the next session goes on behind it
+	KindDeparture    = "departure"    // found out while running
+	KindWarning      = "warning"      // of the run, or of one case
+	KindSessionEnd   = "session_end"  // clean, interrupted or paused
+	KindLook         = "look"         // whether another round is run, where the plan leaves it to the run
+	KindPrecondition = "precondition" // a place was written to until its rate settled
+	KindRunEnd       = "run_end"      // nothing is left to do
 )
 
 // How a session ended.
@@ -30,23 +31,24 @@ const (
 
 // Record is one line of the journal. Exactly the payload that Kind names is set.
 type Record struct {
-	Schema     int            `json:"schema"` // SchemaVersion; set by [RunDir.Append]
-	Seq        int            `json:"seq"`    // from 1 without gaps; set by [RunDir.Append]
-	At         time.Time      `json:"at"`     // wall clock, UTC
-	Kind       string         `json:"kind"`
-	Run        *RunStart      `json:"run,omitempty"`
-	Session    *Session       `json:"session,omitempty"` // its start facts; Finished and End are empty
-	Round      *RoundStart    `json:"round,omitempty"`
-	CaseStart  *CaseStart     `json:"case_start,omitempty"`
-	StepStart  *StepStart     `json:"step_start,omitempty"`
-	Step       *StepEnd       `json:"step,omitempty"`
-	CaseEnd    *CaseEnd       `json:"case_end,omitempty"`
-	Pause      *Pause         `json:"pause,omitempty"`
-	Departure  *Departure     `json:"departure,omitempty"`
-	Warning    *WarningRecord `json:"warning,omitempty"`
-	SessionEnd *SessionEnd    `json:"session_end,omitempty"`
-	RunEnd     *RunEnd        `json:"run_end,omitempty"`
-	Look       *Look          `json:"look,omitempty"`
+	Schema       int            `json:"schema"` // SchemaVersion; set by [RunDir.Append]
+	Seq          int            `json:"seq"`    // from 1 without gaps; set by [RunDir.Append]
+	At           time.Time      `json:"at"`     // wall clock, UTC
+	Kind         string         `json:"kind"`
+	Run          *RunStart      `json:"run,omitempty"`
+	Session      *Session       `json:"session,omitempty"` // its start facts; Finished and End are empty
+	Round        *RoundStart    `json:"round,omitempty"`
+	CaseStart    *CaseStart     `json:"case_start,omitempty"`
+	StepStart    *StepStart     `json:"step_start,omitempty"`
+	Step         *StepEnd       `json:"step,omitempty"`
+	CaseEnd      *CaseEnd       `json:"case_end,omitempty"`
+	Pause        *Pause         `json:"pause,omitempty"`
+	Departure    *Departure     `json:"departure,omitempty"`
+	Warning      *WarningRecord `json:"warning,omitempty"`
+	SessionEnd   *SessionEnd    `json:"session_end,omitempty"`
+	RunEnd       *RunEnd        `json:"run_end,omitempty"`
+	Look         *Look          `json:"look,omitempty"`
+	Precondition *Precondition  `json:"precondition,omitempty"`
 }
 
 // RunStart is what is fixed for the whole run.
@@ -178,7 +180,7 @@ func (r *Record) payload() string {
 		{KindRun, r.Run != nil}, {KindSession, r.Session != nil}, {KindRound, r.Round != nil},
 		{KindCaseStart, r.CaseStart != nil}, {KindStepStart, r.StepStart != nil}, {KindStep, r.Step != nil},
 		{KindCaseEnd, r.CaseEnd != nil}, {KindPause, r.Pause != nil}, {KindDeparture, r.Departure != nil},
-		{KindWarning, r.Warning != nil}, {KindSessionEnd, r.SessionEnd != nil}, {KindRunEnd, r.RunEnd != nil}, {KindLook, r.Look != nil},
+		{KindWarning, r.Warning != nil}, {KindSessionEnd, r.SessionEnd != nil}, {KindRunEnd, r.RunEnd != nil}, {KindLook, r.Look != nil}, {KindPrecondition, r.Precondition != nil},
 	} {
 		if p.set {
 			found, n = p.kind, n+1

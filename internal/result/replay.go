@@ -10,13 +10,14 @@ import (
 // State is where a journal stands: what resume needs to go on, and what a
 // [Result] is folded from.
 type State struct {
-	Run        RunStart
-	Sessions   []Session
-	Orders     map[int][]string // order of the cases by round
-	Attempts   []*Attempt       // in journal order
-	Departures []Departure
-	Warnings   []WarningRecord
-	Looks      []Look // decisions on another round, in order
+	Run           RunStart
+	Sessions      []Session
+	Orders        map[int][]string // order of the cases by round
+	Attempts      []*Attempt       // in journal order
+	Departures    []Departure
+	Warnings      []WarningRecord
+	Looks         []Look         // decisions on another round, in order
+	Preconditions []Precondition // in order
 	// Paused is the pause that the next session continues behind, nil if the run is not at one.
 	Paused *Pause
 	// Ended is nil until the run has ended.
@@ -88,6 +89,8 @@ func (r *replay) add(rec Record) error {
 		r.Warnings = append(r.Warnings, *rec.Warning)
 	case KindSessionEnd:
 		r.closeSession(rec.At.UTC(), rec.SessionEnd.End, rec.SessionEnd.Reason)
+	case KindPrecondition:
+		r.Preconditions = append(r.Preconditions, *rec.Precondition)
 	case KindLook:
 		return r.look(*rec.Look)
 	case KindRunEnd:

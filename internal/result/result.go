@@ -45,6 +45,8 @@ type Result struct {
 	Claims     []Claim     `json:"claims"`
 	// Auto is how the number of rounds came about where the plan left it to the run.
 	Auto *AutoRounds `json:"auto,omitempty"`
+	// Preconditions are what was written before the rounds, where the plan asks for a steady state.
+	Preconditions []Precondition `json:"preconditions,omitempty"`
 	// Runs are what a pooled result was made of, see [Pool]; none for a single run.
 	Runs []PooledRun `json:"runs,omitempty"`
 }

@@ -70,6 +70,11 @@ func wrote(st *result.Step) (sum int64) {
 
 // recallSpent adds up what earlier sessions have written, attempts that do not count included.
 func (r *run) recallSpent() {
+	for _, p := range r.state.Preconditions {
+		for _, s := range p.Samples {
+			r.spent += s.Bytes
+		}
+	}
 	for _, a := range r.state.Attempts {
 		for i := range a.Steps {
 			r.spent += wrote(&a.Steps[i])

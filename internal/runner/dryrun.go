@@ -36,6 +36,10 @@ func DryRun(w io.Writer, p *plan.Plan, rate units.Rate) error {
 	}
 	moved := float64(written+read) * float64(rounds)
 	span := units.Duration(moved / float64(max(rate, 1)) * float64(time.Second))
+	if o := p.Run; o.Precondition == plan.Steady {
+		fmt.Fprintf(w, "before the rounds: files of %s at each place until the rate settles, at most %s and %s written\n",
+			o.SteadyFile.Human(), o.SteadyTime.Human(), o.SteadyWritten.Human())
+	}
 	kind := "total"
 	if auto != nil {
 		kind = "at least"

@@ -49,6 +49,11 @@ func (r *run) rounds(ctx context.Context) error {
 	}
 	r.aim = r.p.Run.Rounds
 	r.recallSpent()
+	if p := r.state.Paused; p == nil || p.Container == "" {
+		if err := r.precondition(ctx); err != nil {
+			return err
+		}
+	}
 	if p := r.state.Paused; p != nil && p.Case != "" {
 		if err := r.caseRound(ctx, p.Case, p.Round, p); err != nil {
 			return err

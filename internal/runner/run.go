@@ -138,7 +138,7 @@ func fits(c Config) error {
 	need, kept := map[string]int64{}, map[string]int64{}
 	for _, cs := range c.Plan.Cases() {
 		t, at := plan.Estimate(c.Plan, cs), cs.Settings.Place
-		need[at] = max(need[at], int64(t.HostPeak))
+		need[at] = max(need[at], int64(t.HostPeak), int64(c.Plan.Run.SteadyFile))
 		if c.Keep { // every image stays, as large as the files that were on it
 			kept[at] += int64(t.LivePeak) * int64(c.Plan.Run.AtMost())
 		}
