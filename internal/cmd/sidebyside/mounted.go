@@ -39,12 +39,15 @@ func tool(ctx context.Context, args []string) (code int, is bool) {
 // errCannotMount says what is missing to mount images here.
 var errCannotMount = errors.New("mounted images cannot be measured here")
 
+// userID is the effective user; tests make it an ordinary one.
+var userID = os.Geteuid
+
 // mountable says why images cannot be mounted with the kernel's file system here, nil if they can.
 func mountable() error {
 	switch {
 	case runtime.GOOS != "linux":
 		return fmt.Errorf("%w: loop devices and FUSE are Linux's", errCannotMount)
-	case os.Geteuid() != 0:
+	case userID() != 0:
 		return fmt.Errorf("%w: it takes root to mount", errCannotMount)
 	case !attach.Loops():
 		return fmt.Errorf("%w: %w", errCannotMount, attach.ErrNoLoop)
