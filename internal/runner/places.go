@@ -1,0 +1,108 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"dmgbench/internal/plan"
+	"dmgbench/internal/units"
+)
+
+// fits checks free space for the largest case of each place, and for all that
+// --keep leaves there, before anything is written.
+func fits(c Config) error {
+	if simulated(c.Engine) {
+		return nil
+	}
+	need, kept := map[string]int64{}, map[string]int64{}
+	for _, cs := range c.Plan.Cases() {
+		t, at := plan.Estimate(c.Plan, cs), cs.Settings.Place
+		need[at] = max(need[at], int64(t.HostPeak), int64(c.Plan.Run.SteadyFile))
+		if c.Keep { // every image stays, as large as the files that were on it
+			kept[at] += int64(t.LivePeak) * int64(c.Plan.Run.AtMost())
+		}
+	}
+	var reasons []string
+	for _, p := range allPlaces(c) {
+		free, err := freeAt(p.Path)
+		if err != nil {
+			return fmt.Errorf("asking %s for free space: %w", p.title(c.Out), err)
+		}
+		if want := need[p.Name] + kept[p.Name]; want > free {
+			reasons = append(reasons, fmt.Sprintf("%s has %s free, the plan needs %s at its peak",
+				p.title(c.Out), units.Bytes(free).Human(), units.Bytes(want).Human()))
+		}
+	}
+	if len(reasons) > 0 {
+		return &NotFitError{Reasons: reasons, Hint: "use --sets or --scale for a smaller run, or --on DIR for another disk"}
+	}
+	return nil
+}
+
+// allPlaces are the named places and the run folder, which is the place "" unless --on gave another.
+func allPlaces(c Config) []Place {
+	out, root := slices.Clone(c.Places), c.Out
+	if i := slices.IndexFunc(out, func(p Place) bool { return p.Name == "" }); i >= 0 {
+		root = out[i].Path
+	} else {
+		out = append([]Place{{Name: "", Path: root}}, out...)
+	}
+	for _, name := range missingPlaces(c) {
+		out = append(out, Place{Name: name, Path: root})
+	}
+	return out
+}
+
+// missingPlaces are the places that the plan names and nobody gave: they lie
+// with the unnamed place, which is a departure.
+func missingPlaces(c Config) []string {
+	var out []string
+	for _, name := range c.Plan.Places() {
+		if !slices.ContainsFunc(c.Places, func(p Place) bool { return p.Name == name }) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+func (r *run) openPlaces(undo *cleanup) error {
+	r.places = map[string]*place{}
+	for _, p := range allPlaces(r.c) {
+		if _, err := os.Stat(p.Path); errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("opening %s: no such folder", p.title(r.c.Out))
+		}
+		if pl := r.shared(p.Path); pl != nil {
+			r.places[p.Name] = pl
+			continue
+		}
+		pl, err := openPlace(p, r.id, r.c.Hook)
+		if err != nil {
+			return err
+		}
+		r.places[p.Name] = pl
+		undo.push("cleaning up", func(context.Context) error { return pl.remove(r.id) })
+	}
+	return nil
+}
+
+// shared is the opened place in the same folder, if several names mean one.
+func (r *run) shared(path string) *place {
+	for _, pl := range r.places {
+		if absolute(pl.root.Path()) == absolute(path) {
+			return pl
+		}
+	}
+	return nil
+}
+
+func absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
+}
