@@ -32,7 +32,7 @@ EXIT STATUS
 				return err
 			}
 			return runner.Clean(cmd.Context(), dir, runner.Cleaning{Release: a.release, Clock: a.clock, Also: func(ctx context.Context, w io.Writer) error {
-				return errors.Join(a.cleanMounts(ctx, dir, w), cleanSecrets(ctx, dir, w))
+				return errors.Join(a.cleanMounts(ctx, dir, w), a.cleanSecrets(ctx, dir, w))
 			}}, a.out)
 		},
 	}

@@ -47,7 +47,7 @@ func (a *app) config(ctx context.Context, o sessionOptions, dir string) (runner.
 // prepare makes the machine ready: it takes the lock of measuring, keeps the
 // machine awake, adds its facts and checks what the plan requires of it.
 func prepare(ctx context.Context, c *runner.Config) (release func(), err error) {
-	unlock, err := host.Lock(c.StateDir)
+	unlock, err := lockHost(ctx, *c, c.Progress.Message)
 	if err != nil {
 		return nil, err
 	}
@@ -65,6 +65,15 @@ func prepare(ctx context.Context, c *runner.Config) (release func(), err error) 
 		return unlock, nil
 	}
 	return func() { sleepy(); unlock() }, nil
+}
+
+// lockHost takes the lock of measuring. A run that was killed a moment ago may still hold it.
+func lockHost(ctx context.Context, c runner.Config, say func(text string)) (release func(), err error) {
+	err = runner.Patiently(ctx, c.Clock, host.ErrBusy, say, func() (err error) {
+		release, err = host.Lock(c.StateDir)
+		return err
+	})
+	return release, err
 }
 
 // withoutKind is what an error of host says, without the sentence that it was

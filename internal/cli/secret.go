@@ -148,7 +148,7 @@ func (a *app) settleSecret(c runner.Config, o runner.Outcome) string {
 }
 
 // cleanSecrets removes the passphrases of runs, unless one is going on.
-func cleanSecrets(_ context.Context, state string, w io.Writer) error {
+func (a *app) cleanSecrets(ctx context.Context, state string, w io.Writer) error {
 	list, err := os.ReadDir(filepath.Join(state, secretsFolder))
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(list) == 0 {
 		return nil
@@ -156,7 +156,7 @@ func cleanSecrets(_ context.Context, state string, w io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("reading the folder of passphrases: %w", err)
 	}
-	unlock, err := host.Lock(state)
+	unlock, err := lockHost(ctx, runner.Config{StateDir: state, Clock: a.clock}, nil)
 	if errors.Is(err, host.ErrBusy) {
 		return nil
 	}

@@ -79,7 +79,7 @@ func TestCleanRemovesPassphrasesAndMountPointsOfTheKilled(t *testing.T) {
 	var said strings.Builder
 	require.NoError(t, a.cleanMounts(t.Context(), state, &said))
 	assert.DirExists(t, dir, "of an engine that lives")
-	require.NoError(t, cleanSecrets(t.Context(), state, &said))
+	require.NoError(t, a.cleanSecrets(t.Context(), state, &said))
 	assert.Empty(t, files(t, state))
 	require.NoError(t, free())
 	assert.NoDirExists(t, dir)

@@ -174,3 +174,47 @@ func TestResumeAsksForAPlaceThatNobodyKnowsAnyMore(t *testing.T) {
 	require.Equal(t, runner.StatusDone, out.Status)
 	nothingLeft(t, c)
 }
+
+// letGo is a clock on whose third sleep somebody lets go of a lock.
+type letGo struct {
+	*clock.Virtual
+	sleeps int
+	lock   *result.RunDir
+}
+
+func (c *letGo) Sleep(ctx context.Context, d time.Duration) error {
+	if c.sleeps++; c.sleeps == 3 {
+		c.lock.Close()
+	}
+	return c.Virtual.Sleep(ctx, d)
+}
+
+// heard keeps the messages.
+type heard struct{ said []string }
+
+func (*heard) Status(runner.Status)  {}
+func (h *heard) Message(text string) { h.said = append(h.said, text) }
+
+func TestResumeWaitsForTheKilledToLetGo(t *testing.T) {
+	c := lived(t, life)
+	ctx, cancel := context.WithCancel(t.Context())
+	c.Progress = &stopper{left: 5, cancel: cancel}
+	_, err := runner.Run(ctx, c)
+	cancel()
+	require.NoError(t, err)
+	held, err := result.ResumeRun(c.Out)
+	require.NoError(t, err)
+	defer held.Close()
+	again, told := c, &heard{}
+	again.Plan, again.Progress = nil, told
+	again.Clock = clock.NewVirtual(time.Unix(0, 0))
+	_, err = runner.Resume(t.Context(), c.Out, again)
+	require.ErrorIs(t, err, result.ErrBusy, "the wait has an end")
+	again.Clock = &letGo{Virtual: clock.NewVirtual(time.Unix(0, 0)), lock: held}
+	out, err := runner.Resume(t.Context(), c.Out, again)
+	require.NoError(t, err)
+	assert.Equal(t, runner.StatusDone, out.Status)
+	require.NotEmpty(t, told.said)
+	assert.Contains(t, told.said[0], "another process is running it: waiting up to 2s for it to let go")
+	nothingLeft(t, c)
+}

@@ -18,6 +18,8 @@ func TestPatiently(t *testing.T) {
 	c := clock.NewVirtual(time.Unix(0, 0))
 	held := errors.New("held")
 	n := 0
+	var said []string
+	say := func(text string) { said = append(said, text) }
 	freedAt := func(at int) func() error {
 		n = 0
 		return func() error {
@@ -27,13 +29,14 @@ func TestPatiently(t *testing.T) {
 			return nil
 		}
 	}
-	require.NoError(t, runner.Patiently(t.Context(), c, held, freedAt(4)))
+	require.NoError(t, runner.Patiently(t.Context(), c, held, say, freedAt(4)))
 	assert.Equal(t, 300*time.Millisecond, c.Now())
-	require.ErrorIs(t, runner.Patiently(t.Context(), c, held, freedAt(1000)), held)
+	assert.Equal(t, []string{"held: waiting up to 2s for it to let go"}, said, "once")
+	require.ErrorIs(t, runner.Patiently(t.Context(), c, held, say, freedAt(1000)), held)
 	assert.Equal(t, 21, n)
-	require.ErrorIs(t, runner.Patiently(t.Context(), nil, held, freedAt(2)), held, "without a clock nothing is waited for")
-	require.ErrorIs(t, runner.Patiently(t.Context(), c, held, func() error { n = 0; return fs.ErrNotExist }), fs.ErrNotExist)
+	require.ErrorIs(t, runner.Patiently(t.Context(), nil, held, say, freedAt(2)), held, "without a clock nothing is waited for")
+	require.ErrorIs(t, runner.Patiently(t.Context(), c, held, nil, func() error { n = 0; return fs.ErrNotExist }), fs.ErrNotExist)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.ErrorIs(t, runner.Patiently(ctx, c, held, freedAt(1000)), context.Canceled)
+	require.ErrorIs(t, runner.Patiently(ctx, c, held, say, freedAt(1000)), context.Canceled)
 }

@@ -133,9 +133,14 @@ const (
 // Patiently does something again, for two seconds in all, while it fails with an error
 // that matches held: between its fork and its exec a child that a killed run was
 // starting has the run's locks, and on a busy machine that may take a while.
-func Patiently(ctx context.Context, c clock.Clock, held error, do func() error) error {
+//
+// say is told once that there is something to wait for; it may be nil.
+func Patiently(ctx context.Context, c clock.Clock, held error, say func(text string), do func() error) error {
 	err := do()
 	for n := 0; n < lockTries && c != nil && errors.Is(err, held); n++ {
+		if n == 0 && say != nil {
+			say(fmt.Sprintf("%v: waiting up to %v for it to let go", err, lockTries*lockPoll))
+		}
 		if e := c.Sleep(ctx, lockPoll); e != nil {
 			return errors.Join(err, e)
 		}
@@ -203,7 +208,7 @@ func (c Cleaning) run(ctx context.Context, stateDir, id string, w io.Writer) err
 		return err
 	}
 	var run *result.RunDir
-	err = Patiently(ctx, c.Clock, result.ErrBusy, func() (err error) {
+	err = Patiently(ctx, c.Clock, result.ErrBusy, nil, func() (err error) {
 		run, err = result.ResumeRun(e.Folder)
 		return err
 	})

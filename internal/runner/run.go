@@ -79,7 +79,11 @@ func Resume(ctx context.Context, dir string, c Config) (Outcome, error) {
 	if c.Progress == nil {
 		c.Progress = silent{}
 	}
-	rd, err := result.ResumeRun(dir)
+	var rd *result.RunDir
+	err := Patiently(ctx, c.Clock, result.ErrBusy, c.Progress.Message, func() (err error) {
+		rd, err = result.ResumeRun(dir)
+		return err
+	})
 	if err != nil {
 		return Outcome{}, err
 	}
