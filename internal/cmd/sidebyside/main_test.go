@@ -17,7 +17,7 @@ import (
 func TestCommandLine(t *testing.T) {
 	for _, args := range [][]string{
 		{}, {"disks"}, {"engines", "--pairs", "6"}, {"engines", "--sizes", "5"}, {"engines", "--sizes", "100 B"}, {"engines", "--sizes", "2 GiB"},
-		{"engines", "--targets", "directory"}, {"engines", "--targets", "UDSB"}, {"engines", "--targets", "directory,ASIF"},
+		{"engines", "--targets", "directory"}, {"engines", "--targets", "UDSB"}, {"engines", "--targets", "directory,UDZO"},
 		{"engines", "--targets", "directory,UDSB,UDSB"}, {"engines", "--workers", "0"}, {"engines", "--cache", "cold"}, {"engines", "--sync", "never"},
 		{"engines", "--format", "csv"}, {"engines", "--block", "x"}, {"engines", "--sets", "0"}, {"engines", "extra"}, {"engines", "--nonsense"},
 		{"mounted", "--targets", "directory,UDRW-sparse"}, {"mounted", "--targets", "UDRW,UDSB"}, {"mounted", "--targets", "directory,UDSB-AES-256"},
@@ -51,7 +51,7 @@ func smoke(t *testing.T, args ...string) report {
 }
 
 func TestEnginesSmoke(t *testing.T) {
-	r := smoke(t, "engines", "--sizes", "64 KiB,5000 B", "--sync", "none", "--targets", "directory,UDRW-sparse,UDSB")
+	r := smoke(t, "engines", "--sizes", "64 KiB,5000 B", "--sync", "none", "--targets", "directory,UDRW-sparse,UDSP")
 	assert.Len(t, r.Rows, 2*2*2, "workers, operations, images against the baseline")
 	assert.Equal(t, "UDRW-sparse", r.Rows[0].Subject)
 }

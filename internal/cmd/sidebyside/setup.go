@@ -73,7 +73,7 @@ func parse(comparison string, args []string, status io.Writer) (*setup, error) {
 	} else {
 		f.IntVar(&s.sets, "sets", sets, "sets of the sizes in each turn")
 	}
-	targets := f.String("targets", strings.Join(targetsOf(comparison), ","), "what is compared; directories are the baselines")
+	targets := f.String("targets", strings.Join(usual(comparison), ","), "what is compared; directories are the baselines")
 	workers := f.String("workers", "1,2", "numbers of workers, comma-separated")
 	f.IntVar(&s.pairs, "pairs", pairs, "pairs that are kept, after one that is discarded")
 	f.StringVar(&s.cache, "cache", workload.CacheDirect, "direct or buffered")

@@ -23,9 +23,14 @@ const (
 	udrwSparse   = "UDRW-sparse"
 	udsb         = "UDSB"
 	udsbAES      = "UDSB-AES-256" // compared with UDSB
+	udsp         = "UDSP"
+	asif         = "ASIF"
 )
 
-var allTargets = []string{plain, preallocated, udrw, udrwSparse, udsb, udsbAES}
+// engineTargets are what can be compared in process; the first usualTargets of them are, where nothing is said.
+var engineTargets = []string{plain, preallocated, udrw, udrwSparse, udsb, udsbAES, udsp, asif}
+
+const usualTargets = 6
 
 // mountedTargets are what can be compared mounted: the kernel's file systems write to what is reserved in no other way.
 var mountedTargets = []string{plain, udrw, udsb, udsbAES}
@@ -35,7 +40,13 @@ func targetsOf(comparison string) []string {
 	if comparison == comparisonMounted {
 		return mountedTargets
 	}
-	return allTargets
+	return engineTargets
+}
+
+// usual lists what is compared where nothing is said.
+func usual(comparison string) []string {
+	all := targetsOf(comparison)
+	return all[:min(usualTargets, len(all))]
 }
 
 // baselines are what images are compared with.
@@ -76,8 +87,8 @@ func target(name string, bytes int64, cache hostio.CacheMode) (engine.Engine, en
 	case plain, preallocated:
 		s.Preallocate = name == preallocated
 		return directory.Engine{}, s
-	case udsb:
-		s.Format = "UDSB"
+	case udsb, udsp, asif:
+		s.Format = name
 	case udsbAES:
 		s.Format, s.Encryption, s.Passphrase = "UDSB", "AES-256", []byte("side by side")
 	default:
