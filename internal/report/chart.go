@@ -27,6 +27,7 @@ type chart struct {
 	series       []series
 	fixed        bool // the legend does not hide series
 	flipped      bool // categories run downwards on the y axis
+	headed       bool // the first line of a tip is its heading
 	table        table
 }
 
@@ -44,7 +45,7 @@ type axis struct {
 }
 
 // series is one set of marks. role tells report.js how they look: bar, whisker,
-// error, line, dots, points, canary, named, fit, fit2, faint, live, published, uncomparable, prediction.
+// error, heat, line, dots, points, canary, named, fit, fit2, faint, live, published, uncomparable, prediction.
 type series struct {
 	role, name string
 	points     []any
@@ -59,6 +60,7 @@ type spec struct {
 	Canvas  bool           `json:"canvas"`
 	Fixed   bool           `json:"fixed"`
 	Flipped bool           `json:"flipped"`
+	Headed  bool           `json:"headed,omitempty"`
 	X       *specAxis      `json:"x"`
 	Y       *specAxis      `json:"y"`
 	Tips    [][]string     `json:"tips"`
@@ -80,7 +82,7 @@ func (c chart) spec() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("building chart %q: %w", c.id, err)
 	}
-	s := spec{ID: c.id, Notes: c.notes, Height: c.height, Canvas: c.size() >= canvasFrom, Fixed: c.fixed, Flipped: c.flipped,
+	s := spec{ID: c.id, Notes: c.notes, Height: c.height, Canvas: c.size() >= canvasFrom, Fixed: c.fixed, Flipped: c.flipped, Headed: c.headed,
 		X: c.x.spec(), Y: c.y.spec(), Option: option}
 	for _, one := range c.series {
 		s.Tips = append(s.Tips, one.tips)
@@ -164,6 +166,9 @@ func (s series) echarts(i int) charts.SingleSeries {
 	case "error":
 		out.Type, out.RenderItem = types.ChartCustom, "fn:error"
 		out.Encode = &opts.Encode{X: 0, Y: []int{1, 2}}
+	case "heat":
+		out.Type, out.RenderItem = types.ChartCustom, "fn:heat"
+		out.Encode = &opts.Encode{X: 0, Y: 1}
 	case "points", "canary", "published", "uncomparable", "prediction", "named":
 		out.Type = types.ChartScatter
 	}

@@ -25,8 +25,11 @@ var chartsSource string
 //go:embed page/tables.js
 var tablesSource string
 
+//go:embed page/marks.js
+var marksSource string
+
 // scriptSource is all script of ours.
-var scriptSource = tablesSource + chartsSource
+var scriptSource = tablesSource + marksSource + chartsSource
 
 var pageTemplate = template.Must(template.New("report").Parse(pageSource))
 

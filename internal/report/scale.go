@@ -95,6 +95,18 @@ func human(v float64, unit string) string {
 	return scaleOf(unit, v).text(v)
 }
 
+// brief is [human] without the zeros that a round value ends in: "2 MB", "1.5 GB/s".
+func brief(v float64, unit string) string {
+	number, suffix, found := strings.Cut(human(v, unit), " ")
+	if !found {
+		return number
+	}
+	if strings.Contains(number, ".") {
+		number = strings.TrimRight(strings.TrimRight(number, "0"), ".")
+	}
+	return number + " " + suffix
+}
+
 // percent writes a share or a confidence level: "95 %", "99.2 %".
 func percent(share float64) string {
 	return strconv.FormatFloat(math.Round(share*1000)/10, 'f', -1, 64) + " %"

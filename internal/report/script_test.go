@@ -39,7 +39,7 @@ func (e *engine) draw(t *testing.T, c chart, width int, theme string) string {
 }
 
 // Pictures of the second phase on differ in nothing but numbers.
-var laterPhase = regexp.MustCompile(`^(size|time)-[3-9]`)
+var laterPhase = regexp.MustCompile(`^(size|time|heat|residuals)-[3-9]`)
 
 // counters are the only thing that differs between two pictures of one chart.
 var counters = regexp.MustCompile(`zr\d+-c\w*-?\d*`)

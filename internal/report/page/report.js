@@ -180,10 +180,10 @@
         e.textContent = text;
         box.appendChild(e);
       };
-      add('strong', spec.flipped ? params.name : params.seriesName);
       var own = (spec.tips[params.seriesIndex] || [])[params.dataIndex];
+      if (!spec.headed || !own) add('strong', spec.flipped ? params.name : params.seriesName);
       if (own) {
-        own.split('\n').forEach(function (line) { add('div', line); });
+        own.split('\n').forEach(function (line, i) { add(spec.headed && !i ? 'strong' : 'div', line); });
       } else if (Array.isArray(params.value)) {
         if (spec.x) add('div', withUnit(spec.x, params.value[0]));
         if (spec.y && !spec.y.names) add('div', withUnit(spec.y, params.value[1]));
@@ -198,9 +198,14 @@
   // ---- options -------------------------------------------------------------
 
   function colours(series, theme) {
-    var seen = [];
+    var seen = [], classes = 0;
+    var steps = series.filter(function (s) { return /^heat:/.test(s.id); }).length;
     return series.map(function (s) {
       var role = s.id.split(':')[0];
+      if (role === 'heat') {
+        var shade = root.dmgbenchMarks.step(theme === DARK, classes++, steps);
+        return { colour: shade[0], ink: shade[1], symbol: 'rect' };
+      }
       if (role === 'published' || role === 'live' || role === 'canary') return { colour: theme.ink, symbol: 'diamond' };
       if (role === 'uncomparable' || role === 'faint' || role === 'prediction') return { colour: theme.grey, symbol: 'diamond' };
       var i = seen.indexOf(s.name);
@@ -218,6 +223,7 @@
       case 'bar': s.itemStyle = { color: look.colour, borderRadius: spec.flipped ? [0, 2, 2, 0] : [2, 2, 0, 0] }; s.barMaxWidth = 26; break;
       case 'whisker': s.itemStyle = solid; s.renderItem = whisker(theme, spec); s.silent = true; s.z = 5; break;
       case 'error': s.itemStyle = solid; s.renderItem = errorBar(look.colour); s.silent = true; s.z = 4; break;
+      case 'heat': s.itemStyle = solid; s.renderItem = root.dmgbenchMarks.heat(look.colour, look.ink, spec); break;
       case 'line': s.itemStyle = solid; s.lineStyle = { color: look.colour, width: 2 }; s.symbol = look.symbol; s.symbolSize = 6; s.showAllSymbol = true; s.connectNulls = false; break;
       case 'dots': s.itemStyle = solid; s.lineStyle = { width: 0 }; s.symbol = look.symbol; s.symbolSize = 7; s.showAllSymbol = true; break;
       case 'points': s.itemStyle = { color: look.colour, opacity: spec.canvas ? 0.35 : 0.5 }; s.symbol = look.symbol; s.symbolSize = spec.canvas ? 3.5 : 5; break;
@@ -279,7 +285,8 @@
     spec.notes.forEach(function (n) { notes = notes.concat(wrap(n, width, 11, 400, measure)); });
     var looks = colours(option.series, theme);
     spec.labels = option.series.map(function (s) {
-      return s.id.indexOf('whisker') ? [] : s.data.map(function (d) { return String(d[8]); });
+      var at = { whisker: 8, heat: 2 }[s.id.split(':')[0]];
+      return at ? s.data.map(function (d) { return String(d[at]); }) : [];
     });
     option.series.forEach(function (s, i) { dress(s, looks[i], theme, spec); });
     bind(option, spec);
@@ -301,7 +308,8 @@
       var widest = names.reduce(function (most, n) { return Math.max(most, measure(String(n), 11.5)); }, 0);
       if (names.length <= 24) { // every step has its name; where they do not fit they are turned
         Object.assign(option.xAxis[0].axisLabel, { interval: 0, hideOverlap: false, overflow: 'truncate', width: 110,
-          rotate: (widest + 8) * names.length > width - 60 ? 40 : 0 });
+          rotate: (widest + 8) * names.length > width - 60 - (spec.flipped ? Math.min(width * 0.34, 230) : 0) ? 40 : 0 });
+        if (option.xAxis[0].axisLabel.rotate) option.xAxis[0].nameGap = 28 + Math.round(widest * 0.64);
       }
     }
     if (spec.flipped) {
@@ -359,7 +367,7 @@
       event.preventDefault();
       var flat = [];
       c.spec.option.series.forEach(function (s, i) {
-        if (/^(bar|line|dots|points|canary|named|prediction)/.test(s.id)) s.data.forEach(function (d, j) { if (d !== null) flat.push([i, j]); });
+        if (/^(bar|line|dots|points|canary|named|prediction|heat)/.test(s.id)) s.data.forEach(function (d, j) { if (d !== null) flat.push([i, j]); });
       });
       if (!flat.length) return;
       c.at = ((c.at === undefined ? (step > 0 ? -1 : 0) : c.at) + step + flat.length) % flat.length;

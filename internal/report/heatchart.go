@@ -1,0 +1,196 @@
+package report
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"dmgbench/internal/stats"
+)
+
+// heatClasses is how many steps of colour the eye tells apart without looking twice.
+const heatClasses = 6
+
+// heatCell is what the files of one case and one class of sizes did.
+type heatCell struct {
+	column, row      int
+	n                int
+	low, median, top float64 // rates
+}
+
+// heatCharts set case against file size, one picture a direction and phase; the colour is the median rate.
+func (v *view) heatCharts(sets []fileSet) []chart {
+	var out []chart
+	for n, p := range drawn(sets) {
+		of := slices.DeleteFunc(slices.Clone(sets), func(s fileSet) bool { return s.op != p.op || s.phase != p.phase || len(s.files) == 0 })
+		for part, some := range slices.Collect(slices.Chunk(of, barsPerChart)) {
+			if c, ok := v.heatChart(some, p); ok {
+				c.id = chartID("heat", n, part)
+				out = append(out, c)
+			}
+		}
+	}
+	return out
+}
+
+// heatChart needs two cases and two sizes: a single row or column is a line of the chart beside it.
+func (v *view) heatChart(sets []fileSet, p picture) (chart, bool) {
+	columns, binned := sizeColumns(sets)
+	if len(sets) < 2 || len(columns) < 2 {
+		return chart{}, false
+	}
+	c := chart{section: "size", flipped: true, headed: true, height: 30 + 30*len(sets), heading: title(words(p.op)) + " speed by case and file size" + phaseText(p.phase),
+		x: axis{name: "file size"}, y: axis{categories: []string{}}}
+	for _, col := range columns {
+		c.x.categories = append(c.x.categories, brief(col.size, "B"))
+	}
+	var cells []heatCell
+	files := 0
+	for row, s := range sets {
+		c.y.categories = append(c.y.categories, v.name(s.caseID))
+		files += len(s.files)
+		cells = append(cells, heatRow(s, row, columns, binned)...)
+	}
+	sc := c.heatSeries(cells)
+	c.table = heatTable(c, cells, sc)
+	c.sub = "Colour and number: median of the files of a size" + zero(binned, " (sizes taken together by thirds of an octave)") + zero(sc.suffix != "", ", in "+sc.suffix) +
+		"; " + count(files, "file") + "."
+	c.notes = []string{"A step of colour is the same factor everywhere. No intervals: the files of one mount are not independent." + workersText(sets), v.provenance}
+	return c, true
+}
+
+// sizeColumn is one column: a size, or a class of sizes with its geometric mean.
+type sizeColumn struct{ key, size float64 }
+
+// sizeColumns are the sizes of all sets, or thirds of an octave where there are too many.
+func sizeColumns(sets []fileSet) (out []sizeColumn, binned bool) {
+	distinct := map[float64]bool{}
+	for _, s := range sets {
+		for _, f := range s.files {
+			distinct[f.bytes] = true
+		}
+	}
+	binned = len(distinct) > maxSizes
+	logs := map[float64][]float64{}
+	for _, s := range sets {
+		for _, f := range s.files {
+			k := sizeKey(f.bytes, binned)
+			logs[k] = append(logs[k], math.Log(f.bytes))
+		}
+	}
+	for k, list := range logs {
+		size := k
+		if binned {
+			if mean, err := stats.Mean(list); err == nil {
+				size = math.Exp(mean)
+			}
+		}
+		out = append(out, sizeColumn{k, size})
+	}
+	slices.SortFunc(out, func(a, b sizeColumn) int { return cmp.Compare(a.key, b.key) })
+	return out, binned
+}
+
+// sizeKey is the size itself, or its third of an octave.
+func sizeKey(bytes float64, binned bool) float64 {
+	if binned {
+		return math.Floor(math.Log2(bytes) * 3)
+	}
+	return bytes
+}
+
+func heatRow(s fileSet, row int, columns []sizeColumn, binned bool) []heatCell {
+	rates := make([][]float64, len(columns))
+	for _, f := range s.files {
+		if i, ok := slices.BinarySearchFunc(columns, sizeKey(f.bytes, binned), func(c sizeColumn, k float64) int { return cmp.Compare(c.key, k) }); ok {
+			rates[i] = append(rates[i], f.rate())
+		}
+	}
+	var out []heatCell
+	for i, list := range rates {
+		if median, err := stats.Median(list); err == nil {
+			out = append(out, heatCell{i, row, len(list), slices.Min(list), median, slices.Max(list)})
+		}
+	}
+	return out
+}
+
+// heatSeries makes a series of each class of rates, so that the legend is the scale.
+// The classes are equal steps of the logarithm with limits of two digits.
+func (c *chart) heatSeries(cells []heatCell) scale {
+	var medians []float64
+	for _, cell := range cells {
+		medians = append(medians, cell.median)
+	}
+	sc := columnScale("B/s", medians...)
+	limits := classLimits(slices.Min(medians), slices.Max(medians))
+	for i := range len(limits) + 1 {
+		s := series{role: "heat", name: className(limits, i)}
+		for _, cell := range cells {
+			if at, _ := slices.BinarySearchFunc(limits, cell.median, func(l, m float64) int {
+				if l <= m {
+					return -1
+				}
+				return 1
+			}); at != i {
+				continue
+			}
+			s.points = append(s.points, []any{cell.column, cell.row, sc.number(cell.median)})
+			s.tips = append(s.tips, c.y.categories[cell.row]+"\n"+c.x.categories[cell.column]+"\nmedian "+human(cell.median, "B/s")+" of "+count(cell.n, "file")+
+				zero(cell.n > 1, "\n"+human(cell.low, "B/s")+" to "+human(cell.top, "B/s")))
+		}
+		c.series = append(c.series, s)
+	}
+	return sc
+}
+
+// classLimits are the limits between classes of equal ratio, at most one less than [heatClasses].
+func classLimits(low, high float64) []float64 {
+	var out []float64
+	if !(low > 0) || high/low < 1.1 {
+		return nil
+	}
+	for i := 1; i < heatClasses; i++ {
+		l := twoDigits(low * math.Pow(high/low, float64(i)/heatClasses))
+		if l > low && l < high && (len(out) == 0 || l > out[len(out)-1]) {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+func twoDigits(v float64) float64 {
+	p := math.Pow(10, 1-math.Floor(math.Log10(v)))
+	return math.Round(v*p) / p
+}
+
+// className is the range of a class as the legend says it.
+func className(limits []float64, i int) string {
+	switch {
+	case len(limits) == 0:
+		return "median speed"
+	case i == 0:
+		return "below " + brief(limits[0], "B/s")
+	case i == len(limits):
+		return "from " + brief(limits[i-1], "B/s")
+	}
+	return brief(limits[i-1], "B/s") + " to " + brief(limits[i], "B/s")
+}
+
+
+// heatTable has a row for each size: sizes are many, cases few.
+func heatTable(c chart, cells []heatCell, sc scale) table {
+	t := table{Caption: c.heading + zero(sc.suffix != "", ", "+sc.suffix), Columns: []column{{"", "file size", true}}}
+	t.Rows = make([][]cell, len(c.x.categories))
+	for i, size := range c.x.categories {
+		t.Rows[i] = make([]cell, 1+len(c.y.categories))
+		t.Rows[i][0] = cell{Text: size, Class: "head"}
+	}
+	for _, name := range c.y.categories {
+		t.Columns = append(t.Columns, column{"", name, false})
+	}
+	for _, m := range cells {
+		t.Rows[m.column][m.row+1] = cell{Text: sc.number(m.median), Sub: count(m.n, "file")}
+	}
+	return t
+}

@@ -1,0 +1,78 @@
+package report
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"dmgbench/internal/report/reporttest"
+	"dmgbench/internal/stats"
+)
+
+func heats(t *testing.T, m maker) []chart {
+	t.Helper()
+	p, r := m()
+	return slices.DeleteFunc(newView(p, r).charts(), func(c chart) bool { return c.series[0].role != "heat" })
+}
+
+// Every case meets every size once, in the class of its median, and the table has the same numbers.
+func TestHeatMapHasEveryCaseAndSize(t *testing.T) {
+	all := heats(t, reporttest.Sample)
+	require.Len(t, all, 6, "two directions in three phases")
+	c := all[0]
+	require.Equal(t, "heat-1-1", c.id)
+	assert.Equal(t, []string{"20 kB", "40 kB", "60 kB"}, c.x.categories[:3])
+	seen := map[[2]int]string{}
+	for _, s := range c.series {
+		for i, p := range s.points {
+			at := [2]int{p.([]any)[0].(int), p.([]any)[1].(int)}
+			assert.NotContains(t, seen, at)
+			seen[at] = p.([]any)[2].(string)
+			assert.Contains(t, s.tips[i], c.y.categories[at[1]])
+		}
+	}
+	assert.Len(t, seen, len(c.x.categories)*len(c.y.categories))
+	for at, text := range seen {
+		assert.Equal(t, text, c.table.Rows[at[0]][at[1]+1].Text)
+	}
+	p, r := reporttest.Sample()
+	sets := newView(p, r).fileSets()
+	var rates []float64
+	for _, f := range sets[0].files {
+		if f.bytes == 1e6 {
+			rates = append(rates, f.rate())
+		}
+	}
+	median, err := stats.Median(rates)
+	require.NoError(t, err)
+	sc := columnScale("B/s", median)
+	assert.Equal(t, human(median, "B/s"), seen[[2]int{slices.Index(c.x.categories, "1 MB"), 0}]+" "+firstOf(sc.suffix, "GB/s"))
+}
+
+// One case is a line, no map.
+func TestHeatMapNeedsTwoCases(t *testing.T) {
+	assert.Empty(t, heats(t, makers["large"]))
+}
+
+func TestClassLimitsPartTheRange(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		low := math.Pow(10, rapid.Float64Range(3, 10).Draw(t, "low"))
+		high := low * math.Pow(10, rapid.Float64Range(0, 4).Draw(t, "ratio"))
+		limits := classLimits(low, high)
+		if !slices.IsSorted(limits) || len(limits) >= heatClasses || len(slices.Compact(slices.Clone(limits))) != len(limits) {
+			t.Fatalf("limits %v of %v to %v", limits, low, high)
+		}
+		for i, l := range limits {
+			if l <= low || l >= high {
+				t.Fatalf("limit %v outside of %v to %v: a class would be empty by rule", l, low, high)
+			}
+			if className(limits, i) == className(limits, i+1) {
+				t.Fatalf("two classes of one name: %v", limits)
+			}
+		}
+	})
+}

@@ -1,0 +1,34 @@
+// Marks of our own that the charting library does not have, and the colours of a scale.
+// Each maker gives a function that draws one item; text is passed on as text.
+(function (root) {
+  'use strict';
+
+  var FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'Noto Sans', sans-serif";
+  // From few to much, with the ink that can be read on each step; much is what stands out from the paper.
+  var LIGHT = [['#e4eef8', '#1a1f26'], ['#bfd9f0', '#1a1f26'], ['#8fbde3', '#1a1f26'], ['#5b9dd1', '#0c0f12'], ['#2470b0', '#ffffff'], ['#0c4a85', '#ffffff']];
+  var DARK = [['#1b2836', '#e6e9ed'], ['#22405c', '#e6e9ed'], ['#2c5c83', '#ffffff'], ['#5a96c6', '#0c0f12'], ['#86b9e3', '#0c0f12'], ['#c0e0f9', '#0c0f12']];
+
+  // step is the colour of class i of n, spread over the whole scale.
+  function step(dark, i, n) {
+    var ramp = dark ? DARK : LIGHT;
+    return ramp[n > 1 ? Math.round(i * (ramp.length - 1) / (n - 1)) : 3];
+  }
+
+  // One cell of a heat map: [column, row, label].
+  function heat(colour, ink, spec) {
+    return function (params, api) {
+      var at = api.coord([api.value(0), api.value(1)]);
+      var size = api.size([1, 1]);
+      var w = Math.max(size[0] - 1.5, 1), h = Math.max(size[1] - 1.5, 1);
+      var label = spec.labels[params.seriesIndex][params.dataIndex];
+      var children = [{ type: 'rect', shape: { x: at[0] - w / 2, y: at[1] - h / 2, width: w, height: h, r: 1.5 }, style: { fill: colour } }];
+      if (label.length * 6.2 + 4 <= w) {
+        children.push({ type: 'text', silent: true, z2: 5,
+          style: { text: label, x: at[0], y: at[1], align: 'center', verticalAlign: 'middle', fill: ink, font: '11px ' + FONT } });
+      }
+      return { type: 'group', children: children };
+    };
+  }
+
+  root.dmgbenchMarks = { step: step, heat: heat };
+})(typeof window !== 'undefined' ? window : this);
