@@ -45,7 +45,7 @@ type axis struct {
 }
 
 // series is one set of marks. role tells report.js how they look: bar, whisker,
-// error, heat, line, dots, points, canary, named, fit, fit2, faint, live, published, uncomparable, prediction.
+// error, heat, line, dots, points, canary, named, fit, fit2, faint, level, live, published, uncomparable, prediction.
 type series struct {
 	role, name string
 	points     []any

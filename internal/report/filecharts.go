@@ -44,38 +44,6 @@ func sizeAxis(sets []fileSet) axis {
 	return axis{name: "file size", unit: "B", log: true, human: true, ticks: sizeTicks(low, high), low: pointer(digits(low)), high: pointer(digits(high))}
 }
 
-// sizeCharts draw speed against file size: a line for each case through the medians.
-func (v *view) sizeCharts(sets []fileSet) []chart {
-	var out []chart
-	for n, p := range drawn(sets) {
-		for part, some := range pictureSets(sets, p) {
-			c := chart{id: chartID("size", n, part), section: "size", height: 300, x: sizeAxis(some),
-				heading: title(words(p.op)) + " speed against file size" + phaseText(p.phase), y: axis{name: "speed of a file", unit: "B/s", low: pointer(0)}}
-			t := table{Caption: c.heading, Columns: []column{{"", "case", true}, {"", "file size", false}, {"", "median", false}, {"", "slowest", false},
-				{"", "fastest", false}, {"", "files", false}}}
-			files, binned := 0, false
-			for _, s := range some {
-				rows, b := sizesOf(s.files)
-				binned = binned || b
-				files += len(s.files)
-				line := series{role: "line", name: v.name(s.caseID)}
-				for _, r := range rows {
-					line.points = append(line.points, xy(r.size, r.median))
-					c.y.values = append(c.y.values, r.median)
-					t.Rows = append(t.Rows, []cell{{Text: line.name, Class: "head"}, {Text: human(r.size, "B")}, {Text: human(r.median, "B/s")},
-						{Text: human(r.low, "B/s")}, {Text: human(r.top, "B/s")}, {Text: strconv.Itoa(r.n)}})
-				}
-				c.series = append(c.series, line)
-			}
-			c.sub = "Median of the files of each size" + zero(binned, " (sizes taken together by thirds of an octave)") + "; " + count(files, "file") + "."
-			c.notes = []string{"Points are medians without an interval: the files of one mount are not independent." + workersText(some), v.provenance}
-			c.table = t
-			out = append(out, c)
-		}
-	}
-	return out
-}
-
 // workersText warns that the speed of a single file is not that of the volume.
 func workersText(sets []fileSet) string {
 	n := 0
@@ -126,10 +94,7 @@ func (v *view) timeCharts(sets []fileSet) []chart {
 
 // addLines fits time on size for one case, weighted and plain, and draws both.
 func (c *chart) addLines(s fileSet, name string) {
-	xs, ys := make([]float64, len(s.files)), make([]float64, len(s.files))
-	for i, f := range s.files {
-		xs[i], ys[i] = f.bytes, f.seconds
-	}
+	xs, ys := s.columns()
 	fits := []struct {
 		role, words string
 		fit         func(x, y []float64) (stats.Line, error)

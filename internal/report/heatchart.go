@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 
 	"dmgbench/internal/stats"
 )
@@ -13,9 +14,8 @@ const heatClasses = 6
 
 // heatCell is what the files of one case and one class of sizes did.
 type heatCell struct {
-	column, row      int
-	n                int
-	low, median, top float64 // rates
+	column, row int
+	bySize
 }
 
 // heatCharts set case against file size, one picture a direction and phase; the colour is the median rate.
@@ -49,13 +49,13 @@ func (v *view) heatChart(sets []fileSet, p picture) (chart, bool) {
 	for row, s := range sets {
 		c.y.categories = append(c.y.categories, v.name(s.caseID))
 		files += len(s.files)
-		cells = append(cells, heatRow(s, row, columns, binned)...)
+		cells = append(cells, v.heatRow(s, row, columns, binned)...)
 	}
 	sc := c.heatSeries(cells)
 	c.table = heatTable(c, cells, sc)
-	c.sub = "Colour and number: median of the files of a size" + zero(binned, " (sizes taken together by thirds of an octave)") + zero(sc.suffix != "", ", in "+sc.suffix) +
+	c.sub = "Colour and number: " + v.middleText() + zero(binned, " (sizes taken together by thirds of an octave)") + zero(sc.suffix != "", ", in "+sc.suffix) +
 		"; " + count(files, "file") + "."
-	c.notes = []string{"A step of colour is the same factor everywhere. No intervals: the files of one mount are not independent." + workersText(sets), v.provenance}
+	c.notes = []string{"A step of colour is the same factor everywhere. The intervals are in the chart of speed against file size." + workersText(sets), v.provenance}
 	return c, true
 }
 
@@ -99,17 +99,17 @@ func sizeKey(bytes float64, binned bool) float64 {
 	return bytes
 }
 
-func heatRow(s fileSet, row int, columns []sizeColumn, binned bool) []heatCell {
-	rates := make([][]float64, len(columns))
+func (v *view) heatRow(s fileSet, row int, columns []sizeColumn, binned bool) []heatCell {
+	in := make([][]timedFile, len(columns))
 	for _, f := range s.files {
 		if i, ok := slices.BinarySearchFunc(columns, sizeKey(f.bytes, binned), func(c sizeColumn, k float64) int { return cmp.Compare(c.key, k) }); ok {
-			rates[i] = append(rates[i], f.rate())
+			in[i] = append(in[i], f)
 		}
 	}
 	var out []heatCell
-	for i, list := range rates {
-		if median, err := stats.Median(list); err == nil {
-			out = append(out, heatCell{i, row, len(list), slices.Min(list), median, slices.Max(list)})
+	for i, files := range in {
+		if len(files) > 0 {
+			out = append(out, heatCell{i, row, v.middle(files)})
 		}
 	}
 	return out
@@ -120,14 +120,14 @@ func heatRow(s fileSet, row int, columns []sizeColumn, binned bool) []heatCell {
 func (c *chart) heatSeries(cells []heatCell) scale {
 	var medians []float64
 	for _, cell := range cells {
-		medians = append(medians, cell.median)
+		medians = append(medians, cell.middle)
 	}
 	sc := columnScale("B/s", medians...)
 	limits := classLimits(slices.Min(medians), slices.Max(medians))
 	for i := range len(limits) + 1 {
 		s := series{role: "heat", name: className(limits, i)}
 		for _, cell := range cells {
-			if at, _ := slices.BinarySearchFunc(limits, cell.median, func(l, m float64) int {
+			if at, _ := slices.BinarySearchFunc(limits, cell.middle, func(l, m float64) int {
 				if l <= m {
 					return -1
 				}
@@ -135,9 +135,8 @@ func (c *chart) heatSeries(cells []heatCell) scale {
 			}); at != i {
 				continue
 			}
-			s.points = append(s.points, []any{cell.column, cell.row, sc.number(cell.median)})
-			s.tips = append(s.tips, c.y.categories[cell.row]+"\n"+c.x.categories[cell.column]+"\nmedian "+human(cell.median, "B/s")+" of "+count(cell.n, "file")+
-				zero(cell.n > 1, "\n"+human(cell.low, "B/s")+" to "+human(cell.top, "B/s")))
+			s.points = append(s.points, []any{cell.column, cell.row, sc.number(cell.middle)})
+			s.tips = append(s.tips, c.y.categories[cell.row]+"\n"+c.x.categories[cell.column]+"\n"+strings.Join(cell.lines(), "\n"))
 		}
 		c.series = append(c.series, s)
 	}
@@ -168,7 +167,7 @@ func twoDigits(v float64) float64 {
 func className(limits []float64, i int) string {
 	switch {
 	case len(limits) == 0:
-		return "median speed"
+		return "speed"
 	case i == 0:
 		return "below " + brief(limits[0], "B/s")
 	case i == len(limits):
@@ -176,7 +175,6 @@ func className(limits []float64, i int) string {
 	}
 	return brief(limits[i-1], "B/s") + " to " + brief(limits[i], "B/s")
 }
-
 
 // heatTable has a row for each size: sizes are many, cases few.
 func heatTable(c chart, cells []heatCell, sc scale) table {
@@ -190,7 +188,7 @@ func heatTable(c chart, cells []heatCell, sc scale) table {
 		t.Columns = append(t.Columns, column{"", name, false})
 	}
 	for _, m := range cells {
-		t.Rows[m.column][m.row+1] = cell{Text: sc.number(m.median), Sub: count(m.n, "file")}
+		t.Rows[m.column][m.row+1] = cell{Text: sc.number(m.middle), Sub: count(m.n, "file")}
 	}
 	return t
 }

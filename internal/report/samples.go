@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"dmgbench/internal/analysis"
 	"dmgbench/internal/result"
 	"dmgbench/internal/stats"
 )
@@ -13,6 +14,7 @@ import (
 // timedFile is one sample with the step it belongs to.
 type timedFile struct {
 	bytes, seconds float64
+	round          int
 }
 
 func (f timedFile) rate() float64 { return f.bytes / f.seconds }
@@ -43,7 +45,7 @@ func (v *view) fileSets() []fileSet {
 			set.workers = max(set.workers, s.Workers)
 			for _, f := range s.Samples {
 				if f.Bytes > 0 && f.DurationNS > 0 {
-					set.files = append(set.files, timedFile{float64(f.Bytes), float64(f.DurationNS) / 1e9})
+					set.files = append(set.files, timedFile{float64(f.Bytes), float64(f.DurationNS) / 1e9, s.Round})
 				}
 			}
 		}
@@ -104,43 +106,69 @@ func firstAt(sets []fileSet, phase string) int {
 
 // bySize is what the files of one size did.
 type bySize struct {
-	size             float64
-	n                int
-	low, median, top float64 // rates
+	size           float64
+	n              int
+	low, top       float64 // slowest and fastest
+	middle         float64 // rate, see [view.middle]
+	interval       *result.CI
+	withoutBecause string // why there is no interval
 }
 
 // maxSizes is the number of different sizes up to which each stands for itself.
 const maxSizes = 32
 
-// sizesOf groups files by size, or by thirds of an octave if there are too many sizes.
-func sizesOf(files []timedFile) (out []bySize, binned bool) {
-	distinct := map[float64]bool{}
-	for _, f := range files {
-		distinct[f.bytes] = true
+// minRounds is the number of rounds from which an interval over rounds is made, and
+// minFiles that of files from which the median of a mount has one of 95 %.
+const (
+	minRounds = 3
+	minFiles  = 6
+)
+
+// middle is the rate of files of one size: with three rounds or more their mean of
+// the medians of each round, with its t interval; else the median of all files, and
+// of a single mount its exact interval over the files.
+func (v *view) middle(files []timedFile) (b bySize) {
+	b.n = len(files)
+	byRound, all := map[int][]float64{}, make([]float64, len(files))
+	for i, f := range files {
+		all[i] = f.rate()
+		byRound[f.round] = append(byRound[f.round], f.rate())
 	}
-	binned = len(distinct) > maxSizes
+	b.low, b.top = slices.Min(all), slices.Max(all)
+	if len(byRound) >= minRounds {
+		medians := map[int]float64{}
+		for round, rates := range byRound {
+			medians[round], _ = stats.Median(rates) // none is empty
+		}
+		e := analysis.OverRounds(v.result, "B/s", medians)
+		b.middle, b.interval, b.withoutBecause = e.Value, e.CI, e.Why
+		return b
+	}
+	b.middle, _ = stats.Median(all)
+	switch iv, err := stats.MedianInterval(all, 0.95); {
+	case len(byRound) > 1:
+		b.withoutBecause = "2 rounds, and an interval takes 3"
+	case err != nil:
+		b.withoutBecause = "1 round of " + count(b.n, "file") + ", and an interval over files takes " + strconv.Itoa(minFiles)
+	default:
+		b.interval = &result.CI{Low: iv.Low, High: iv.High, Level: iv.Level, Method: iv.Method, Unit: "file within one mount"}
+	}
+	return b
+}
+
+// sizesOf groups files by size, or by thirds of an octave if there are too many sizes.
+func (v *view) sizesOf(files []timedFile) (out []bySize, binned bool) {
+	columns, binned := sizeColumns([]fileSet{{files: files}})
 	bins := map[float64][]timedFile{}
 	for _, f := range files {
-		k := f.bytes
-		if binned {
-			k = math.Floor(math.Log2(f.bytes) * 3)
-		}
+		k := sizeKey(f.bytes, binned)
 		bins[k] = append(bins[k], f)
 	}
-	for _, in := range bins {
-		rates, logs := make([]float64, len(in)), 0.0
-		for i, f := range in {
-			rates[i] = f.rate()
-			logs += math.Log(f.bytes) / float64(len(in))
-		}
-		b := bySize{size: in[0].bytes, n: len(in), low: slices.Min(rates), top: slices.Max(rates)}
-		if binned {
-			b.size = math.Exp(logs)
-		}
-		b.median, _ = stats.Median(rates)
+	for _, c := range columns {
+		b := v.middle(bins[c.key])
+		b.size = c.size
 		out = append(out, b)
 	}
-	slices.SortFunc(out, func(a, b bySize) int { return cmp.Compare(a.size, b.size) })
 	return out, binned
 }
 

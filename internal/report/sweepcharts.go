@@ -35,7 +35,7 @@ func (v *view) sweepCharts() []chart {
 	out = append(out, v.cycleCharts()...)
 	for i, f := range v.result.Fits {
 		if !drawn[i] && len(f.Points) > 0 {
-			out = append(out, v.fitChart(i, f))
+			out = append(append(out, v.fitChart(i, f)), v.fitResiduals(i, f)...)
 		}
 	}
 	return out

@@ -30,5 +30,24 @@
     };
   }
 
-  root.dmgbenchMarks = { step: step, heat: heat };
+  // Vertical interval around a point of a curve: [x, low, high].
+  function errorBar(colour) {
+    return function (params, api) {
+      var a = api.coord([api.value(0), api.value(1)]), b = api.coord([api.value(0), api.value(2)]);
+      var top = params.coordSys.y;
+      var style = { stroke: colour, lineWidth: 1.3 };
+      var line = function (x1, y1, x2, y2) {
+        return { type: 'line', shape: { x1: x1, y1: y1, x2: x2, y2: y2 }, style: style, z2: 10, silent: true };
+      };
+      var bars = [line(a[0], a[1], b[0], Math.max(b[1], top)), line(a[0] - 4, a[1], a[0] + 4, a[1])];
+      if (b[1] >= top - 0.5) {
+        bars.push(line(b[0] - 4, b[1], b[0] + 4, b[1]));
+      } else { // it goes on beyond the scale
+        bars.push(line(b[0] - 4, top + 6, b[0], top), line(b[0] + 4, top + 6, b[0], top));
+      }
+      return { type: 'group', children: bars };
+    };
+  }
+
+  root.dmgbenchMarks = { step: step, heat: heat, errorBar: errorBar };
 })(typeof window !== 'undefined' ? window : this);

@@ -150,25 +150,6 @@
     };
   }
 
-  // Vertical interval around a point of a curve: [x, low, high].
-  function errorBar(colour) {
-    return function (params, api) {
-      var a = api.coord([api.value(0), api.value(1)]), b = api.coord([api.value(0), api.value(2)]);
-      var top = params.coordSys.y;
-      var style = { stroke: colour, lineWidth: 1.3 };
-      var line = function (x1, y1, x2, y2) {
-        return { type: 'line', shape: { x1: x1, y1: y1, x2: x2, y2: y2 }, style: style, z2: 10, silent: true };
-      };
-      var bars = [line(a[0], a[1], b[0], Math.max(b[1], top)), line(a[0] - 4, a[1], a[0] + 4, a[1])];
-      if (b[1] >= top - 0.5) {
-        bars.push(line(b[0] - 4, b[1], b[0] + 4, b[1]));
-      } else { // it goes on beyond the scale
-        bars.push(line(b[0] - 4, top + 6, b[0], top), line(b[0] + 4, top + 6, b[0], top));
-      }
-      return { type: 'group', children: bars };
-    };
-  }
-
   // The tooltip is built of elements, so that names stay text.
   function tip(spec) {
     return function (params) {
@@ -207,7 +188,7 @@
         return { colour: shade[0], ink: shade[1], symbol: 'rect' };
       }
       if (role === 'published' || role === 'live' || role === 'canary') return { colour: theme.ink, symbol: 'diamond' };
-      if (role === 'uncomparable' || role === 'faint' || role === 'prediction') return { colour: theme.grey, symbol: 'diamond' };
+      if (role === 'uncomparable' || role === 'faint' || role === 'level' || role === 'prediction') return { colour: theme.grey, symbol: 'diamond' };
       var i = seen.indexOf(s.name);
       if (i < 0) i = seen.push(s.name) - 1;
       return { colour: theme.palette[i % theme.palette.length], symbol: SYMBOLS[Math.floor(i / theme.palette.length) % SYMBOLS.length] };
@@ -222,7 +203,7 @@
     switch (role) {
       case 'bar': s.itemStyle = { color: look.colour, borderRadius: spec.flipped ? [0, 2, 2, 0] : [2, 2, 0, 0] }; s.barMaxWidth = 26; break;
       case 'whisker': s.itemStyle = solid; s.renderItem = whisker(theme, spec); s.silent = true; s.z = 5; break;
-      case 'error': s.itemStyle = solid; s.renderItem = errorBar(look.colour); s.silent = true; s.z = 4; break;
+      case 'error': s.itemStyle = solid; s.renderItem = root.dmgbenchMarks.errorBar(look.colour); s.silent = true; s.z = 4; break;
       case 'heat': s.itemStyle = solid; s.renderItem = root.dmgbenchMarks.heat(look.colour, look.ink, spec); break;
       case 'line': s.itemStyle = solid; s.lineStyle = { color: look.colour, width: 2 }; s.symbol = look.symbol; s.symbolSize = 6; s.showAllSymbol = true; s.connectNulls = false; break;
       case 'dots': s.itemStyle = solid; s.lineStyle = { width: 0 }; s.symbol = look.symbol; s.symbolSize = 7; s.showAllSymbol = true; break;
@@ -232,6 +213,7 @@
       case 'fit': s.itemStyle = solid; s.symbol = 'none'; s.lineStyle = { color: look.colour, width: 1.8 }; s.silent = true; break;
       case 'fit2': s.itemStyle = solid; s.symbol = 'none'; s.lineStyle = { color: look.colour, width: 1.4, type: 'dashed' }; s.silent = true; break;
       case 'faint': s.itemStyle = solid; s.symbol = 'none'; s.lineStyle = { color: look.colour, width: 1.6, type: 'dashed' }; s.silent = true; break;
+      case 'level': s.itemStyle = solid; s.symbol = 'none'; s.lineStyle = { color: look.colour, width: 1.2 }; s.silent = true; s.z = 1; break;
       case 'live': s.itemStyle = solid; s.lineStyle = { color: look.colour, width: 1.4, type: 'dotted' }; s.symbol = 'none'; break;
       case 'published': s.itemStyle = solid; s.symbol = 'diamond'; s.symbolSize = 10; break;
       case 'prediction':
