@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 
 	"dmgbench/internal/result"
@@ -62,7 +63,8 @@ type LedgerCell struct {
 // LedgerEntry is the verdict of one run.
 type LedgerEntry struct {
 	Run, Path, Mark string
-	Counts          bool // false: measured at another scale than others of the cell, which decide
+	Started         time.Time // of its first session, the zero time where that is not known
+	Counts          bool      // false: measured at another scale than others of the cell, which decide
 	Claim           result.Claim
 }
 
@@ -193,8 +195,16 @@ func (l *ledgerMaker) enter(r LedgerRun) {
 				Cells: make([]LedgerCell, len(l.out.Columns))})
 		}
 		cell := &l.out.Rows[i].Cells[at]
-		cell.Entries = append(cell.Entries, LedgerEntry{Run: r.Result.Run, Path: r.Path, Mark: mark, Counts: slices.Equal(scale, []string{unscaled}), Claim: k})
+		cell.Entries = append(cell.Entries, LedgerEntry{Run: r.Result.Run, Path: r.Path, Mark: mark, Started: begun(r.Result), Counts: slices.Equal(scale, []string{unscaled}), Claim: k})
 	}
+}
+
+// begun is when the first session began.
+func begun(r *result.Result) time.Time {
+	if len(r.Sessions) == 0 {
+		return time.Time{}
+	}
+	return r.Sessions[0].Started
 }
 
 // decide gives every cell of a row its verdict, and says where it turned round.

@@ -2,9 +2,11 @@ package cli
 
 import (
 	"encoding/csv"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -79,4 +81,32 @@ func TestSince(t *testing.T) {
 		_, err := sinceWhen(text, now)
 		assert.Error(t, err, text)
 	}
+}
+
+// TestReadBelow finds every run whatever the order in which they are read, and tells what it left.
+func TestReadBelow(t *testing.T) {
+	dir := t.TempDir()
+	var want []string
+	for i := range 40 {
+		path := filepath.Join(dir, fmt.Sprintf("%02d", i), "run")
+		require.NoError(t, os.MkdirAll(path, 0o755))
+		require.NoError(t, os.WriteFile(filepath.Join(path, result.JournalFile), nil, 0o644))
+		want = append(want, path)
+	}
+	require.NoError(t, os.Symlink(want[3], filepath.Join(dir, "link")))
+	linked := filepath.Join(t.TempDir(), "runs")
+	require.NoError(t, os.Symlink(dir, linked))
+	for _, at := range []string{dir, linked} {
+		got, lost, err := readBelow(at, func(path string) (string, error) {
+			if path == want[7] {
+				return "", errors.New("torn")
+			}
+			return path, nil
+		})
+		require.NoError(t, err)
+		assert.Equal(t, slices.Delete(slices.Clone(want), 7, 8), got)
+		assert.Equal(t, []string{"07/run: torn", "link: a link to a run, and links are not followed"}, lost)
+	}
+	_, _, err := readBelow(filepath.Join(want[0], result.JournalFile), func(string) (int, error) { return 0, nil })
+	assert.ErrorContains(t, err, "not a folder")
 }

@@ -51,39 +51,31 @@ type headline struct {
 
 // pastRuns reads the runs below a folder, newest first, and says of which others why they cannot be read.
 func pastRuns(dir string) (runs []pastRun, lost []string, err error) {
-	marks := map[string][]string{} // baselines by the folder that holds them
-	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-		switch {
-		case err != nil && path == dir:
-			return err
-		case err != nil:
-			lost = append(lost, fmt.Sprintf("%s: %v", relative(dir, path), err))
-			return nil
-		case !e.IsDir() || !holdsRun(path):
-			return nil
-		}
+	dir, err = folderOf(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	runs, lost, err = readBelow(dir, func(path string) (pastRun, error) {
 		r, err := result.Glance(path)
 		if err != nil {
-			lost = append(lost, fmt.Sprintf("%s: %v", relative(dir, path), err))
-			return fs.SkipDir
+			return pastRun{}, err
 		}
 		p := newPastRun(r)
 		p.path, p.Dir = path, relative(dir, path)
-		parent := filepath.Dir(path)
+		return p, nil
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	marks := map[string][]string{} // baselines by the folder that holds them
+	for i := range runs {
+		parent := filepath.Dir(runs[i].path)
 		if _, read := marks[parent]; !read {
 			if marks[parent], err = baselines(parent); err != nil {
-				return err
+				return nil, nil, err
 			}
 		}
-		p.Baseline = slices.Contains(marks[parent], filepath.Base(path))
-		runs = append(runs, p)
-		return fs.SkipDir
-	})
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, &hintedError{fmt.Errorf("reading folder %q: %w", dir, fs.ErrNotExist), "give the folder that holds run folders: dmgbench history DIR"}
-	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("reading folder %q: %w", dir, err)
+		runs[i].Baseline = slices.Contains(marks[parent], filepath.Base(runs[i].path))
 	}
 	slices.SortStableFunc(runs, func(a, b pastRun) int {
 		return cmp.Or(b.Started.Compare(a.Started), strings.Compare(a.Dir, b.Dir))

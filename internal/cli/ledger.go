@@ -3,7 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,34 +15,24 @@ import (
 // ledger is the verdicts of all runs below a folder. What cannot be read is
 // listed and keeps no other run out.
 func ledger(dir string) (*analysis.Ledger, error) {
-	var runs []analysis.LedgerRun
-	var lost []string
-	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+	at, err := folderOf(dir)
+	if err != nil {
+		return nil, err
+	}
+	runs, lost, err := readBelow(at, func(path string) (analysis.LedgerRun, error) {
+		r, err := readVerdicts(path)
 		if err != nil {
-			if path == dir {
-				return err
-			}
-			lost = append(lost, fmt.Sprintf("%s: %v", relative(dir, path), err))
-			return nil
-		}
-		if !e.IsDir() || !holdsRun(path) {
-			return nil
-		}
-		r, err := readRun(path)
-		if err != nil {
-			lost = append(lost, fmt.Sprintf("%s: %v", relative(dir, path), err))
-			return fs.SkipDir
+			return analysis.LedgerRun{}, err
 		}
 		r.Cases, r.Summaries = nil, nil // a ledger of a thousand runs holds their verdicts only
 		run := analysis.LedgerRun{Result: r}
 		if _, err := os.Stat(filepath.Join(path, result.ReportFile)); err == nil {
-			run.Path = relative(dir, filepath.Join(path, result.ReportFile))
+			run.Path = relative(at, filepath.Join(path, result.ReportFile))
 		}
-		runs = append(runs, run)
-		return fs.SkipDir
+		return run, nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("reading folder %q: %w", dir, err)
+		return nil, err
 	}
 	if len(runs) == 0 {
 		err := fmt.Errorf("reading folder %q: no run is below it", dir)
@@ -57,21 +46,13 @@ func ledger(dir string) (*analysis.Ledger, error) {
 	return l, nil
 }
 
-func holdsRun(dir string) bool {
-	for _, name := range []string{result.ResultFile, result.JournalFile} {
-		if fi, err := os.Lstat(filepath.Join(dir, name)); err == nil && fi.Mode().IsRegular() {
-			return true
-		}
+// readVerdicts is what a ledger shows of a run: of its result.json, or of what plan
+// and journal of an unfinished run say so far.
+func readVerdicts(path string) (*result.Result, error) {
+	if _, err := os.Lstat(filepath.Join(path, result.ResultFile)); errors.Is(err, os.ErrNotExist) {
+		return readRun(path)
 	}
-	return false
-}
-
-// relative is a path from the folder of the ledger, with slashes.
-func relative(dir, path string) string {
-	if rel, err := filepath.Rel(dir, path); err == nil {
-		return filepath.ToSlash(rel)
-	}
-	return filepath.ToSlash(path)
+	return result.GlanceClaims(path)
 }
 
 func (a *app) runLedger(o reportOptions) error {

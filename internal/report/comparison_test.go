@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -134,4 +135,34 @@ func TestComparisonOpensInABrowser(t *testing.T) {
 	dom, console = open(t, page)
 	assert.Empty(t, console)
 	assert.Contains(t, dom, "<summary>does not hold</summary>")
+}
+
+// A ledger of a thousand runs stays a page: every run is on it, and the evidence of
+// the newest of each verdict.
+func TestLedgerOfManyRunsStaysSmall(t *testing.T) {
+	var runs []analysis.LedgerRun
+	evidence := strings.Repeat("a word of evidence ", 20)
+	for i := range 1000 {
+		verdict := result.Holds
+		if i%10 == 0 {
+			verdict = result.DoesNotHold
+		}
+		r := &result.Result{Run: fmt.Sprintf("run-%04d", i), Plan: result.PlanRef{Name: "p"}, Sessions: []result.Session{{Started: time.Unix(int64(i)*86400, 0)}}}
+		for k := range 10 {
+			r.Claims = append(r.Claims, result.Claim{ID: fmt.Sprint(k), Says: "It is so", Verdict: verdict, Reason: fmt.Sprintf("%04d: %s", i, evidence), Evidence: []string{evidence}})
+		}
+		runs = append(runs, analysis.LedgerRun{Result: r, Path: r.Run + "/report.html"})
+	}
+	l := analysis.NewLedger(runs)
+	page := string(rendered(t, func(w io.Writer) error { return LedgerHTML(w, l) }))
+	assert.Less(t, len(page), 3<<20)
+	for i := range 1000 {
+		assert.Equal(t, 10, strings.Count(page, fmt.Sprintf(`href="run-%04d/report.html"`, i)), i)
+	}
+	for i, want := range map[int]bool{999: true, 997: true, 995: false, 990: true, 970: true, 960: false, 0: false} {
+		assert.Equal(t, want, strings.Contains(page, fmt.Sprintf("%04d: a word", i)), i)
+	}
+	assert.Contains(t, page, "97 earlier runs (a): does not hold; their reports have the evidence")
+	text := string(rendered(t, func(w io.Writer) error { return LedgerMarkdown(w, l) }))
+	assert.Contains(t, text, "run-0001")
 }

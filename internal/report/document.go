@@ -51,7 +51,11 @@ type docCell struct {
 type docEntry struct {
 	Title, Link string
 	Lines       []string
+	More        []docLink // other pieces behind the same title, by name alone
 }
+
+// docLink is a name that may lead somewhere, as the link of [docEntry] does.
+type docLink struct{ Name, Link string }
 
 //go:embed page/doc.tmpl
 var docSource string
@@ -136,10 +140,22 @@ func gridMarkdown(b *bytes.Buffer, g docGrid) {
 				for _, line := range e.Lines {
 					fmt.Fprintf(b, "  - %s\n", md(line))
 				}
+				if len(e.More) > 0 {
+					fmt.Fprintf(b, "  - %s\n", md(names(e.More)))
+				}
 			}
 		}
 	}
 	fmt.Fprintln(b)
+}
+
+// names are the names of links, in a row.
+func names(links []docLink) string {
+	out := make([]string, len(links))
+	for i, l := range links {
+		out[i] = l.Name
+	}
+	return strings.Join(out, ", ")
 }
 
 func (d doc) text(w io.Writer, o TextOptions) error {

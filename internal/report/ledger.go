@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"dmgbench/internal/analysis"
@@ -57,6 +58,53 @@ func ledgerGrid(l *analysis.Ledger) *docGrid {
 	return g
 }
 
+// fullEvidence is of how many runs of a cell that say the same the evidence is shown,
+// the newest; of the others their reports have it. A page of a thousand runs would
+// else be one that no browser opens.
+const fullEvidence = 3
+
+// ledgerEvidence are the entries of a cell: whole ones, and those that are named behind them.
+func ledgerEvidence(list []analysis.LedgerEntry) (out []docEntry) {
+	newest := slices.Clone(list)
+	slices.SortStableFunc(newest, func(a, b analysis.LedgerEntry) int { return b.Started.Compare(a.Started) })
+	whole := map[string]int{} // by what they say
+	var rest []docEntry
+	for _, e := range newest {
+		title := fmt.Sprintf("(%s): %s", e.Mark, firstOf(verdictWords[e.Claim.Verdict], plain(e.Claim.Verdict, 40)))
+		if !e.Counts {
+			title += ", at another scale: not counted"
+		}
+		if whole[title]++; whole[title] <= fullEvidence {
+			out = append(out, docEntry{Title: "run " + plain(e.Run, 80) + " " + title, Link: e.Path, Lines: claimLines(e.Claim)})
+			continue
+		}
+		i := slices.IndexFunc(rest, func(d docEntry) bool { return d.Title == title })
+		if i < 0 {
+			i, rest = len(rest), append(rest, docEntry{Title: title})
+		}
+		rest[i].More = append(rest[i].More, docLink{Name: plain(e.Run, 80), Link: e.Path})
+	}
+	for i, d := range rest {
+		rest[i].Title = count(len(d.More), "earlier run") + " " + d.Title + "; their reports have the evidence"
+	}
+	return append(out, rest...)
+}
+
+// claimLines are why a claim was judged so.
+func claimLines(k result.Claim) []string {
+	lines := nonEmpty([]string{plain(k.Reason, 800)})
+	if k.Robustness != nil {
+		lines = append(lines, nonEmpty([]string{plain(k.Robustness.Text, 400)})...)
+	}
+	if k.Here != "" {
+		lines = append(lines, "Here: "+plain(k.Here, 800))
+	}
+	for _, line := range k.Evidence {
+		lines = append(lines, plain(line, 600))
+	}
+	return lines
+}
+
 func ledgerCell(l *analysis.Ledger, c analysis.LedgerCell) docCell {
 	if c.Verdict == "" {
 		return docCell{}
@@ -65,25 +113,12 @@ func ledgerCell(l *analysis.Ledger, c analysis.LedgerCell) docCell {
 	counted := map[string]int{}
 	runs := 0
 	for _, e := range c.Entries {
-		title := fmt.Sprintf("run %s (%s): %s", plain(e.Run, 80), e.Mark, firstOf(verdictWords[e.Claim.Verdict], plain(e.Claim.Verdict, 40)))
 		if e.Counts {
 			counted[e.Claim.Verdict]++
 			runs++
-		} else {
-			title += ", at another scale: not counted"
-		}
-		entry := docEntry{Title: title, Link: e.Path, Lines: nonEmpty([]string{plain(e.Claim.Reason, 800)})}
-		if e.Claim.Robustness != nil {
-			entry.Lines = append(entry.Lines, nonEmpty([]string{plain(e.Claim.Robustness.Text, 400)})...)
-		}
-		if e.Claim.Here != "" {
-			entry.Lines = append(entry.Lines, "Here: "+plain(e.Claim.Here, 800))
-		}
-		out.Entries = append(out.Entries, entry)
-		for _, line := range e.Claim.Evidence {
-			out.Entries[len(out.Entries)-1].Lines = append(out.Entries[len(out.Entries)-1].Lines, plain(line, 600))
 		}
 	}
+	out.Entries = ledgerEvidence(c.Entries)
 	notes := []string{count(runs, "run")}
 	if len(counted) > 1 {
 		notes[0] = fmt.Sprintf("%d of %d runs", counted[c.Verdict], runs)

@@ -1,6 +1,7 @@
 package result
 
 import (
+	"bytes"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -33,19 +34,33 @@ func (d *RunDir) openRegular(name string, flag int) (*os.File, error) {
 
 // ReadFile reads a file of the folder that has at most limit bytes.
 func (d *RunDir) ReadFile(name string, limit int64) ([]byte, error) {
+	var b bytes.Buffer
+	if err := d.readInto(&b, name, limit); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
+
+// readInto is ReadFile into a buffer, whose content it replaces.
+func (d *RunDir) readInto(b *bytes.Buffer, name string, limit int64) error {
+	b.Reset()
 	f, err := d.openRegular(name, os.O_RDONLY)
 	if err != nil {
-		return nil, fmt.Errorf("reading %q: %w", name, bare(err))
+		return fmt.Errorf("reading %q: %w", name, bare(err))
 	}
 	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err == nil && int64(len(b)) > limit {
+	if fi, err := f.Stat(); err == nil && fi.Size() <= limit {
+		b.Grow(int(fi.Size()) + bytes.MinRead) // room for the read that finds the end
+	}
+	_, err = b.ReadFrom(io.LimitReader(f, limit+1))
+	if err == nil && int64(b.Len()) > limit {
 		err = fmt.Errorf("larger than %d bytes", limit)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading %q: %w", name, bare(err))
+		b.Reset()
+		return fmt.Errorf("reading %q: %w", name, bare(err))
 	}
-	return b, nil
+	return nil
 }
 
 // WriteFile replaces plan.toml, result.json or report.html: either the old or

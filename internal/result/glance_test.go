@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestGlanceIsTheResultWithoutSteps: whatever is in a result, the short reading is the long one cut down.
-func TestGlanceIsTheResultWithoutSteps(t *testing.T) {
+// TestGlanceIsTheResultCutDown: whatever is in a result, the short reading is the long one cut down.
+func TestGlanceIsTheResultCutDown(t *testing.T) {
 	dir := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {
 		r := &Result{Schema: SchemaVersion, Run: rapid.String().Draw(t, "run"), Status: Done}
@@ -26,7 +26,10 @@ func TestGlanceIsTheResultWithoutSteps(t *testing.T) {
 			}
 			r.Cases = append(r.Cases, c)
 		}
-		r.Claims = append(r.Claims, Claim{ID: "\n  \"cases\": [\n", Verdict: "holds"})
+		for range rapid.IntRange(0, 4).Draw(t, "summaries") {
+			r.Summaries = append(r.Summaries, drawSummary(t))
+		}
+		r.Claims = append(r.Claims, Claim{ID: "\n  \"cases\": [\n", Says: "x", Verdict: "holds", Evidence: []string{"\n  \"summaries\": [\n"}})
 		b, err := r.MarshalIndent()
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(filepath.Join(dir, ResultFile), b, 0o644))
@@ -34,14 +37,46 @@ func TestGlanceIsTheResultWithoutSteps(t *testing.T) {
 		require.NoError(t, err)
 		got, err := Glance(dir)
 		require.NoError(t, err)
-		require.Equal(t, bareCases(want), got)
-		if len(r.Cases) > 0 { // and it is the short way that was taken
-			brief, err := ParseResult("", withoutSteps(b))
-			require.NoError(t, err)
-			require.Len(t, brief.Cases, len(r.Cases))
-			require.Empty(t, brief.Cases[0].Keys)
+		require.Equal(t, glimpse(want), got)
+
+		short, err := ParseResult("", brief(b)) // and it is the short way that was taken
+		require.NoError(t, err)
+		require.Len(t, short.Cases, len(r.Cases))
+		require.Len(t, short.Summaries, len(got.Summaries))
+		require.Empty(t, short.Claims[0].Says)
+		for _, c := range short.Cases {
+			require.Empty(t, c.Keys)
 		}
+		for _, s := range short.Summaries {
+			require.Empty(t, s.Published)
+			require.Len(t, s.Estimates, 1)
+		}
+
+		got, err = GlanceClaims(dir)
+		require.NoError(t, err)
+		want, err = ParseResult("", b)
+		require.NoError(t, err)
+		require.Equal(t, want.Claims, got.Claims)
+		require.Empty(t, got.Cases)
+		require.Empty(t, got.Summaries)
 	})
+}
+
+func drawSummary(t *rapid.T) Summary {
+	name := rapid.OneOf(rapid.SampledFrom([]string{"aggregate", "mean", "", "\"", "case"}), rapid.String())
+	s := Summary{Case: name.Draw(t, "case"), Phase: name.Draw(t, "phase"), Op: "write", N: 3, Headline: name.Draw(t, "headline")}
+	for range rapid.IntRange(0, 4).Draw(t, "estimates") {
+		e := Estimate{Name: name.Draw(t, "name"), Value: 1, Unit: rapid.SampledFrom([]string{"B/s", "s", "B"}).Draw(t, "unit"), N: rapid.IntRange(0, 9).Draw(t, "n")}
+		if rapid.Bool().Draw(t, "interval") {
+			e.CI = &CI{Low: 1, High: 2, Method: "}"}
+		}
+		s.Estimates = append(s.Estimates, e)
+	}
+	if rapid.Bool().Draw(t, "published") {
+		s.Published = append(s.Published, PublishedValue{Estimate: "aggregate"})
+		s.Warnings = append(s.Warnings, Warning{Kind: "headline", Text: name.Draw(t, "text")})
+	}
+	return s
 }
 
 func TestGlanceReadsOtherForms(t *testing.T) {
@@ -108,19 +143,48 @@ func TestDiscard(t *testing.T) {
 	assert.DirExists(t, unended)
 }
 
-// BenchmarkGlance reads a run of 10,000 files.
-func BenchmarkGlance(b *testing.B) {
+// large is a result.json of a run of 10,000 files, and of 200 summaries that have 10 estimates.
+func large(t testing.TB) (dir string, size int) {
+	t.Helper()
 	r := &Result{Schema: SchemaVersion, Status: Done}
 	c := Case{ID: "a", Status: Done, Steps: []Step{{Do: "write"}}}
 	for i := range 10_000 {
 		c.Steps[0].Samples = append(c.Steps[0].Samples, Sample{File: fmt.Sprint(i), Bytes: 1 << 20, DurationNS: int64(i)})
 	}
 	r.Cases = []Case{c}
+	for range 200 {
+		s := Summary{Case: "a", Op: "write", Headline: "e5"}
+		for k := range 10 {
+			s.Estimates = append(s.Estimates, Estimate{Name: fmt.Sprint("e", k), Unit: "B/s", CI: &CI{Unit: "round"}})
+		}
+		r.Summaries = append(r.Summaries, s)
+	}
 	text, err := r.MarshalIndent()
-	require.NoError(b, err)
-	dir := b.TempDir()
-	require.NoError(b, os.WriteFile(filepath.Join(dir, ResultFile), text, 0o644))
-	b.SetBytes(int64(len(text)))
+	require.NoError(t, err)
+	dir = t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, ResultFile), text, 0o644))
+	return dir, len(text)
+}
+
+// A glance decodes what it gives and nothing else: what it leaves over of a large
+// result for the decoder, and what it allocates, are a small part of it.
+func TestGlanceDecodesLittle(t *testing.T) {
+	dir, size := large(t)
+	text, err := os.ReadFile(filepath.Join(dir, ResultFile))
+	require.NoError(t, err)
+	assert.Less(t, len(brief(text)), size/20)
+	per := func(read func() error) float64 {
+		return testing.AllocsPerRun(3, func() { require.NoError(t, read()) })
+	}
+	short := per(func() error { _, err := Glance(dir); return err })
+	long := per(func() error { _, err := ReadResult(dir); return err })
+	assert.Less(t, short, long/5)
+}
+
+// BenchmarkGlance reads a run of 10,000 files.
+func BenchmarkGlance(b *testing.B) {
+	dir, size := large(b)
+	b.SetBytes(int64(size))
 	for b.Loop() {
 		_, err := Glance(dir)
 		require.NoError(b, err)
