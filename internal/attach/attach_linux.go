@@ -39,6 +39,9 @@ func Attach(ctx context.Context, req Request) (Attached, error) {
 		s.clean(ctx, r)
 	}
 	r, seen, err := s.begin(id, req)
+	if seen != nil && req.Keys == nil {
+		defer seen.keys.Wipe()
+	}
 	if err == nil {
 		err = s.attach(ctx, r, req, seen)
 	}
@@ -51,28 +54,29 @@ func Attach(ctx context.Context, req Request) (Attached, error) {
 	return r.view(), nil
 }
 
-// begin looks at the container and keeps what will be attached, before anything is.
+// begin looks at the container and keeps what will be attached, before anything is. The keys in the sight are to be
+// wiped after an error, too.
 func (s *store) begin(id string, req Request) (*record, *sight, error) {
-	seen, err := look(req.Image, req.Passphrase)
+	seen, err := look(req.Image, req.Passphrase, req.Keys)
 	if err != nil {
 		return nil, nil, err
 	}
 	r := &record{Boot: bootID(), Loop: -1}
 	r.ID, r.Image, r.Format, r.Size = id, req.Image, seen.format, seen.size
 	r.ReadOnly, r.Since, r.Warnings = req.ReadOnly, wall.Wall(), seen.warnings
-	r.Filesystem, r.VolumeName, r.Encrypted = seen.found.fs, seen.found.label, seen.encrypted
+	r.Filesystem, r.VolumeName, r.Encrypted = seen.found.fs, seen.found.label, seen.keys != nil
 	r.Offset, _ = seen.extent()
 	fs, known := FilesystemOf(r.Filesystem)
 	r.Owners = known && fs.Owners
 	switch {
 	case !req.NoMount && !known:
-		return nil, nil, noDriver(r.Filesystem)
+		return nil, seen, noDriver(r.Filesystem)
 	case !req.NoMount && !r.Owners && req.Owners != nil && *req.Owners:
-		return nil, nil, fmt.Errorf("honouring owners: %s keeps none: %w", fs.Name, errors.ErrUnsupported)
+		return nil, seen, fmt.Errorf("honouring owners: %s keeps none: %w", fs.Name, errors.ErrUnsupported)
 	case !req.NoMount && fs.Kernel == "exfat" && !(fs.MountableByKernel && Loops()):
 		r.Mode = ModeFUSE
 	case !req.NoMount && !fs.MountableByKernel:
-		return nil, nil, noDriver(r.Filesystem)
+		return nil, seen, noDriver(r.Filesystem)
 	case Loops() && r.Format == container.UDRW && !r.Encrypted:
 		r.Mode = ModeLoop
 	case Loops():
@@ -80,7 +84,7 @@ func (s *store) begin(id string, req Request) (*record, *sight, error) {
 	case req.NoMount:
 		r.Mode = ModeFUSE
 	default:
-		return nil, nil, fmt.Errorf("the volume is %s, which only a loop device can show (without one, exFAT can be mounted): %w", fs.Name, ErrNoLoop)
+		return nil, seen, fmt.Errorf("the volume is %s, which only a loop device can show (without one, exFAT can be mounted): %w", fs.Name, ErrNoLoop)
 	}
 	return r, seen, s.save(r)
 }
@@ -222,7 +226,7 @@ func (s *store) serve(ctx context.Context, r *record, req Request, seen *sight, 
 		o.Parts = o.Parts[seen.volume : seen.volume+1]
 	}
 	r.FUSEDir = at
-	a, err := spawn(ctx, s, r, req.HelperArgs, o, req.Passphrase)
+	a, err := spawn(ctx, s, r, req.HelperArgs, o, seen.keys)
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,8 @@
 // an exFAT volume directly. [Attached].Mode says which of the three it was.
 //
 // Encrypted images, raw ones too, are always served: the process behind them has the keys, the device shows the
-// content. Their passphrases are in no argument, environment or file.
+// content. Their passphrases and keys are in no argument, environment or file: the keys are derived once, before the
+// process is started, and reach it through a pipe.
 //
 // The state of what is attached lies in the runtime folder (see [RuntimeDir]), one JSON file per attachment, all behind
 // one lock; whatever it says is compared with the kernel before anything is done to a device. A serving process that
@@ -35,6 +36,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"dmgbench/internal/container/crypt"
 )
 
 // HelperVerb is the hidden first argument with which the program is started again as the process that serves an image;
@@ -53,13 +56,16 @@ type Request struct {
 	Image      string // absolute path of the container
 	ReadOnly   bool
 	NoMount    bool
-	NoTrim     bool     // leave the volume untrimmed, even from the second mount on
-	MountPoint string   // mount exactly here, an existing folder; empty: a new one below MountRoot
-	MountRoot  string   // an existing folder; empty: see [DefaultMountRoot]
-	RandomName bool     // the new folder is called "dmg." and a random number, not like the volume
-	Owners     *bool    // nil and false as the file system does by itself; true is an error where it has no owners
-	Browse     bool     // kept for show: Linux has nothing to hide a volume from
-	Passphrase []byte   // of an encrypted image; reaches the serving process through a pipe, and is left as it is
+	NoTrim     bool   // leave the volume untrimmed, even from the second mount on
+	MountPoint string // mount exactly here, an existing folder; empty: a new one below MountRoot
+	MountRoot  string // an existing folder; empty: see [DefaultMountRoot]
+	RandomName bool   // the new folder is called "dmg." and a random number, not like the volume
+	Owners     *bool  // nil and false as the file system does by itself; true is an error where it has no owners
+	Browse     bool   // kept for show: Linux has nothing to hide a volume from
+	Passphrase []byte // of an encrypted image; it is left as it is
+	// Keys of an encrypted image, in place of the passphrase, for who has derived them already. They, or those that
+	// are derived here once, reach the serving process through a pipe, and are left as they are.
+	Keys       *crypt.Keys
 	HelperArgs []string // how the program is called to reach [HelperMain]; nil: its own name and HelperVerb
 }
 

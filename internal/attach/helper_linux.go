@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"dmgbench/internal/container"
+	"dmgbench/internal/container/crypt"
 	"dmgbench/internal/hostio"
 )
 
@@ -27,7 +28,8 @@ type section struct {
 	Off, Size int64
 }
 
-// order is what the serving process is told on its descriptor 3, as a line of JSON. The passphrase follows, to the end.
+// order is what the serving process is told on its descriptor 3, as a line of JSON. The keys of an encrypted image follow, to
+// the end.
 type order struct {
 	Image    string
 	ReadOnly bool
@@ -63,14 +65,14 @@ const mostFailures = 8
 func HelperMain([]string) int {
 	log.SetFlags(log.LstdFlags | log.Lmicroseconds)
 	ready := os.NewFile(4, "ready")
-	o, pass, err := takeOrders(os.NewFile(3, "order"))
+	o, secret, err := takeOrders(os.NewFile(3, "order"))
 	if err != nil || ready == nil {
 		fmt.Fprintln(os.Stderr, "this entry is for the program itself, not for people")
 		return 2
 	}
 	protect()
-	s, a, err := start(o, pass)
-	clear(pass)
+	s, a, err := start(o, secret)
+	clear(secret)
 	if err != nil {
 		a.Error = err.Error()
 		a.InUse = errors.Is(err, container.ErrInUse)
@@ -88,8 +90,8 @@ func HelperMain([]string) int {
 	return s.run(o)
 }
 
-// takeOrders reads both with as few copies of the passphrase as can be: the caller wipes the one there is.
-func takeOrders(f *os.File) (o order, pass []byte, err error) {
+// takeOrders reads both with as few copies of the keys as can be: the caller wipes the one there is.
+func takeOrders(f *os.File) (o order, secret []byte, err error) {
 	if f == nil {
 		return o, nil, fs.ErrInvalid
 	}
@@ -99,11 +101,11 @@ func takeOrders(f *os.File) (o order, pass []byte, err error) {
 	if !errors.Is(err, io.ErrUnexpectedEOF) {
 		return o, nil, errors.Join(err, fs.ErrInvalid)
 	}
-	line, pass, _ := bytes.Cut(all[:n], []byte("\n"))
-	return o, pass, json.Unmarshal(line, &o)
+	line, secret, _ := bytes.Cut(all[:n], []byte("\n"))
+	return o, secret, json.Unmarshal(line, &o)
 }
 
-// mostOrders is one more than the most bytes of orders and passphrase.
+// mostOrders is one more than the most bytes of orders and keys.
 const mostOrders = 1 << 20
 
 // server is a mounted FUSE file system and what lies below it.
@@ -115,7 +117,7 @@ type server struct {
 	fails  *failures
 }
 
-func start(o order, pass []byte) (s *server, a answer, err error) {
+func start(o order, secret []byte) (s *server, a answer, err error) {
 	s = &server{fails: &failures{}}
 	defer func() {
 		if err != nil {
@@ -126,7 +128,7 @@ func start(o order, pass []byte) (s *server, a answer, err error) {
 	if s.dir, err = hostio.OpenDir(filepath.Dir(o.Image)); err != nil {
 		return s, a, err
 	}
-	if s.image, a, err = openImage(s.dir, o, pass); err != nil {
+	if s.image, a, err = openImage(s.dir, o, secret); err != nil {
 		return s, a, err
 	}
 	if _, err := os.Stat("/dev/fuse"); err != nil {
@@ -167,8 +169,16 @@ func (s *server) mount(raw fuse.RawFileSystem, o order, readOnly bool) error {
 }
 
 // openImage opens the container past the host's page cache; one that cannot be written is opened for reading.
-func openImage(dir *hostio.Dir, o order, pass []byte) (container.Image, answer, error) {
-	options := container.OpenOptions{ReadOnly: o.ReadOnly, Cache: hostio.CacheDirect, Passphrase: pass}
+func openImage(dir *hostio.Dir, o order, secret []byte) (container.Image, answer, error) {
+	options := container.OpenOptions{ReadOnly: o.ReadOnly, Cache: hostio.CacheDirect}
+	if len(secret) > 0 {
+		keys, err := crypt.ParseKeys(secret)
+		if err != nil {
+			return nil, answer{}, err
+		}
+		defer keys.Wipe()
+		options.Keys = keys
+	}
 	image, err := container.Open(dir, filepath.Base(o.Image), options)
 	a := answer{ReadOnly: o.ReadOnly}
 	if cannotWrite(err) && !o.ReadOnly {

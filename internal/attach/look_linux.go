@@ -7,6 +7,7 @@ import (
 
 	"dmgbench/internal/blockdev"
 	"dmgbench/internal/container"
+	"dmgbench/internal/container/crypt"
 	"dmgbench/internal/exfat"
 	"dmgbench/internal/gpt"
 	"dmgbench/internal/hostio"
@@ -20,8 +21,8 @@ type sight struct {
 	volume   int // number of the partition to be mounted, from 0; -1: the whole device
 	found    found
 	warnings []string
-	// encrypted says that the image needed its passphrase.
-	encrypted bool
+	// keys are those of an encrypted image, derived once for all that is opened; the caller's own, or ours to wipe.
+	keys *crypt.Keys
 }
 
 // offset and length of what carries the volume, in bytes.
@@ -43,22 +44,28 @@ func (s *sight) sections() []section {
 }
 
 // look opens the container for reading only, whoever has it open, and finds the volume on it.
-func look(path string, pass []byte) (*sight, error) {
+func look(path string, pass []byte, keys *crypt.Keys) (s *sight, err error) {
 	dir, err := hostio.OpenDir(filepath.Dir(path))
 	if err != nil {
 		return nil, err
 	}
 	defer dir.Close()
-	header, err := container.EncryptionOf(dir, filepath.Base(path))
-	if err != nil {
-		return nil, err
+	if keys == nil {
+		if keys, err = container.UnwrapKeys(dir, filepath.Base(path), pass); err != nil {
+			return nil, err
+		}
+		defer func() {
+			if err != nil {
+				keys.Wipe()
+			}
+		}()
 	}
-	image, err := container.Open(dir, filepath.Base(path), container.OpenOptions{ReadOnly: true, Passphrase: pass})
+	image, err := container.Open(dir, filepath.Base(path), container.OpenOptions{ReadOnly: true, Keys: keys})
 	if err != nil {
 		return nil, err
 	}
 	defer image.Close()
-	s := &sight{format: image.Format(), size: image.Size(), volume: -1, encrypted: header != nil}
+	s = &sight{format: image.Format(), size: image.Size(), volume: -1, keys: keys}
 	table, warnings, err := gpt.Read(image)
 	switch {
 	case errors.Is(err, gpt.ErrNoTable):

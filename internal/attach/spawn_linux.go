@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"dmgbench/internal/container/crypt"
 )
 
 // patience is how long a process may take to open a container and to mount, and to end.
@@ -29,7 +31,7 @@ type inUse struct{ error }
 func (e inUse) Unwrap() error { return unix.EAGAIN }
 
 // spawn starts the process that serves an image in a session of its own, and waits until it serves.
-func spawn(ctx context.Context, s *store, r *record, args []string, o order, pass []byte) (answer, error) {
+func spawn(ctx context.Context, s *store, r *record, args []string, o order, keys *crypt.Keys) (answer, error) {
 	if os.Getenv(helperMark) != "" {
 		return answer{}, fmt.Errorf("starting the process that serves %q: this is such a process, and its program does not know %s", o.Image, HelperVerb)
 	}
@@ -70,7 +72,7 @@ func spawn(ctx context.Context, s *store, r *record, args []string, o order, pas
 		cmd.Process.Kill()
 		return answer{}, err
 	}
-	a, err := handshake(ctx, tell, hear, o, pass)
+	a, err := handshake(ctx, tell, hear, o, keys)
 	if err != nil && a.Error == "" {
 		cmd.Process.Kill()
 	}
@@ -101,11 +103,13 @@ func helperEnv() []string {
 	return env
 }
 
-// handshake gives the orders and the passphrase, and waits for the answer.
-func handshake(ctx context.Context, tell, hear *os.File, o order, pass []byte) (a answer, err error) {
+// handshake gives the orders and the keys, and waits for the answer.
+func handshake(ctx context.Context, tell, hear *os.File, o order, keys *crypt.Keys) (a answer, err error) {
 	err = json.NewEncoder(tell).Encode(o)
-	if err == nil {
-		_, err = tell.Write(pass)
+	if err == nil && keys != nil {
+		secret := keys.Marshal()
+		_, err = tell.Write(secret)
+		clear(secret)
 	}
 	if err = errors.Join(err, tell.Close()); err != nil {
 		return a, fmt.Errorf("telling the process that serves %q: %w", o.Image, err)

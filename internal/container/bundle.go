@@ -57,7 +57,7 @@ func openBundle(parent *hostio.Dir, name string, k kind, o OpenOptions) (*bundle
 	if err == nil && k.encrypted != "" {
 		err = b.unlock(k.encrypted)
 	}
-	b.opts.Passphrase = nil
+	b.opts.Passphrase, b.opts.Keys = nil, nil
 	if err != nil {
 		return nil, errors.Join(err, b.release())
 	}

@@ -140,6 +140,9 @@ type OpenOptions struct {
 	// Passphrase opens an encrypted container, and is not used on others. It is
 	// neither kept nor changed: the caller wipes it.
 	Passphrase []byte
+	// Keys, from [UnwrapKeys], open an encrypted container in place of the
+	// passphrase and without its derivation. They too are the caller's to wipe.
+	Keys *crypt.Keys
 }
 
 func (o OpenOptions) sync() hostio.SyncMode {

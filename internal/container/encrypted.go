@@ -81,12 +81,33 @@ func (e *noPassphrase) Error() string {
 
 func (e *noPassphrase) Is(target error) bool { return target == ErrPassphrase }
 
-func unlock(h *crypt.Header, path, found string, pass []byte) (*crypt.Cipher, error) {
+func unlock(h *crypt.Header, path, found string, o OpenOptions) (c *crypt.Cipher, err error) {
+	switch {
+	case o.Keys != nil:
+		c, err = h.UnlockWith(o.Keys)
+	case len(o.Passphrase) == 0:
+		return nil, &noPassphrase{path, found}
+	default:
+		c, err = h.Unlock(o.Passphrase)
+	}
+	return c, encryptionError(path, found, err)
+}
+
+// UnwrapKeys derives the keys of an encrypted container from its passphrase, for
+// those who open it more than once ([OpenOptions].Keys); nil, without an error,
+// when it is not encrypted. Without a passphrase, or with a wrong one, the error
+// is [ErrPassphrase]. The caller wipes the keys.
+func UnwrapKeys(dir *hostio.Dir, name string, pass []byte) (*crypt.Keys, error) {
+	h, err := EncryptionOf(dir, name)
+	if h == nil || err != nil {
+		return nil, err
+	}
+	path, found := filepath.Join(dir.Path(), name), "encrypted image"
 	if len(pass) == 0 {
 		return nil, &noPassphrase{path, found}
 	}
-	c, err := h.Unlock(pass)
-	return c, encryptionError(path, found, err)
+	k, err := h.Unwrap(pass)
+	return k, encryptionError(path, found, err)
 }
 
 // unlock opens the encryption of the bundle, whose bands count their blocks
@@ -103,7 +124,7 @@ func (b *bundle) unlock(found string) error {
 		return &UnsupportedError{Path: b.path, Doing: "opening",
 			Found: fmt.Sprintf("%s: bands of %d bytes, blocks of %d", found, b.info.bandSize, h.BlockSize)}
 	}
-	c, err := unlock(h, b.path, found, b.opts.Passphrase)
+	c, err := unlock(h, b.path, found, b.opts)
 	if err != nil {
 		return err
 	}

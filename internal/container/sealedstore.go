@@ -200,7 +200,7 @@ func openEncrypted(f *hostStore, k kind, o OpenOptions) (Image, error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	o.Passphrase = nil
+	o.Passphrase, o.Keys = nil, nil
 	return openContent(c, inner, o)
 }
 
@@ -218,7 +218,7 @@ func decrypted(f store, found string, o OpenOptions) (*sealedStore, kind, error)
 	if h.Version == 1 && !o.ReadOnly {
 		return nil, kind{}, &UnsupportedError{Path: f.Path(), Found: found, Doing: "opening for writing"}
 	}
-	cipher, err := unlock(h, f.Path(), found, o.Passphrase)
+	cipher, err := unlock(h, f.Path(), found, o)
 	if err != nil {
 		return nil, kind{}, err
 	}

@@ -25,7 +25,7 @@ func (c *call) attachAs(operand string, r Request, policy string) error {
 	if err != nil {
 		return err
 	}
-	r.Image, r.Passphrase = path, c.secrets.of
+	r.Image, r.Keys = path, c.secrets.keys[path]
 	if !owns {
 		r.Owners = nil // as on a Mac, -owners on means nothing to a file system without owners
 	}

@@ -62,7 +62,7 @@ func (c *call) look(a Attached) ([]region, string) {
 		return nil, ""
 	}
 	defer p.close()
-	img, err := container.Open(p.dir, p.name, container.OpenOptions{ReadOnly: true, Passphrase: c.secrets.of})
+	img, err := container.Open(p.dir, p.name, container.OpenOptions{ReadOnly: true, Keys: c.secrets.keys[p.path]})
 	if err != nil {
 		return nil, ""
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"dmgbench/internal/container"
+	"dmgbench/internal/container/crypt"
 )
 
 // maxPassphrase bounds what is read of passphrases from stdin, in bytes.
@@ -19,12 +20,17 @@ type secrets struct {
 	taken     bool
 	raw       []byte
 	list      [][]byte
-	encrypted bool   // the image that is read is
-	of        []byte // passphrase of the image that is attached next; nil for a plain one
+	encrypted bool                   // the image that is read is
+	keys      map[string]*crypt.Keys // of the images that have been opened, by path: their derivation is what takes long
 }
 
 // wipe overwrites them.
-func (s *secrets) wipe() { clear(s.raw) }
+func (s *secrets) wipe() {
+	clear(s.raw)
+	for _, k := range s.keys {
+		k.Wipe()
+	}
+}
 
 // stdinOptions are those that say that stdin has passphrases.
 var stdinOptions = []string{"-stdinpass", "-oldstdinpass", "-newstdinpass", "--stdinpassphrase"}
@@ -78,9 +84,9 @@ func (c *call) takeSecrets() error {
 
 // open opens an image, with the passphrase from stdin where it needs one and stdin is said to have it.
 func (c *call) open(p place, readOnly bool) (container.Image, error) {
-	o := container.OpenOptions{ReadOnly: readOnly}
+	o := container.OpenOptions{ReadOnly: readOnly, Keys: c.secrets.keys[p.path]}
 	img, err := container.Open(p.dir, p.name, o)
-	if !errors.Is(err, container.ErrPassphrase) {
+	if o.Keys != nil || !errors.Is(err, container.ErrPassphrase) {
 		return img, err
 	}
 	c.secrets.encrypted = true
@@ -91,7 +97,13 @@ func (c *call) open(p place, readOnly bool) (container.Image, error) {
 	if len(pass) == 0 {
 		return nil, err
 	}
-	o.Passphrase, c.secrets.of = pass, pass
+	if o.Keys, err = container.UnwrapKeys(p.dir, p.name, pass); err != nil {
+		return nil, err
+	}
+	if c.secrets.keys == nil {
+		c.secrets.keys = map[string]*crypt.Keys{}
+	}
+	c.secrets.keys[p.path] = o.Keys
 	return container.Open(p.dir, p.name, o)
 }
 

@@ -66,8 +66,32 @@ func TestEncryptedVerbs(t *testing.T) {
 		m.told("next", "attach -stdinpass "+test.name)
 		last := m.at.requests[len(m.at.requests)-1]
 		assert.NotEmpty(t, last.Image)
-		assert.Equal(t, "\x00\x00\x00\x00", string(last.Passphrase), "wiped when the command is over")
+		assert.Nil(t, last.Passphrase)
+		keys := last.Keys.Marshal()
+		assert.Equal(t, make([]byte, 20), keys[len(keys)-20:], "wiped when the command is over")
 	}
+}
+
+// TestKeysAreDerivedOnce: what opens an image a second time needs no passphrase any more.
+func TestKeysAreDerivedOnce(t *testing.T) {
+	m := newMachine(t)
+	m.told("pass", "create -size 8m -fs ExFAT -encryption -stdinpass a")
+	p, err := at(m.path("a.dmg"))
+	require.NoError(t, err)
+	defer p.close()
+	c := &call{tool: "hdiutil", env: Env{Stdin: strings.NewReader("pass"), Attacher: m.at}.complete(), opts: map[string][]string{"-stdinpass": {""}}}
+	for range 2 {
+		img, err := c.open(p, true)
+		require.NoError(t, err)
+		require.NoError(t, img.Close())
+		clear(c.secrets.raw)
+	}
+	regions, scheme := c.look(Attached{Image: p.path, Encrypted: true})
+	assert.Equal(t, "GUID", scheme)
+	assert.NotEmpty(t, regions)
+	c.secrets.wipe()
+	regions, _ = c.look(Attached{Image: p.path, Encrypted: true})
+	assert.Len(t, regions, 1, "wiped keys show no partitions")
 }
 
 // TestConvertEncrypted goes from each kind to others and back.

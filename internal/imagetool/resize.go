@@ -244,7 +244,7 @@ func resizeOurs(c *call, vol blockdev.Device, size int64) error {
 
 // growAttached lets a program of the host grow the volume of the larger image.
 func (c *call) growAttached(path string) (err error) {
-	a, err := c.env.Attacher.Attach(c.ctx, Request{Image: path, NoMount: true, Passphrase: c.secrets.of})
+	a, err := c.env.Attacher.Attach(c.ctx, Request{Image: path, NoMount: true, Keys: c.secrets.keys[path]})
 	if err != nil {
 		return err
 	}

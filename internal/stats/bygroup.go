@@ -30,15 +30,8 @@ const MinInGroup = 3
 // about normally; rare far values that the sample may lack break it.
 func JackknifeByGroup(x, y []float64, statistic func(x, y []float64) float64, keep, level float64) (Interval, error) {
 	const doing = "computing interval by groups"
-	if err := checkLevel(doing, level); err != nil {
-		return Interval{}, err
-	}
-	if err := checkPairs(doing, x, y, MinInGroup); err != nil {
-		return Interval{}, err
-	}
-	x, y = sortedPairs(x, y)
-	groups := tieSizes(x)
-	if err := checkGroups(doing, groups); err != nil {
+	x, y, groups, err := grouped(doing, x, y, level)
+	if err != nil {
 		return Interval{}, err
 	}
 	estimate := statistic(x, y)
@@ -65,13 +58,22 @@ func JackknifeByGroup(x, y []float64, statistic func(x, y []float64) float64, ke
 	return around(doing, estimate, math.Sqrt(variance), max(1, df*keep), level, MethodJackknife)
 }
 
-func checkGroups(doing string, groups []int) error {
+// grouped checks what an interval by groups is given, and sorts the pairs by x; groups are how many share each x.
+func grouped(doing string, x, y []float64, level float64) (sx, sy []float64, groups []int, err error) {
+	if err := checkLevel(doing, level); err != nil {
+		return nil, nil, nil, err
+	}
+	if err := checkPairs(doing, x, y, MinInGroup); err != nil {
+		return nil, nil, nil, err
+	}
+	sx, sy = sortedPairs(x, y)
+	groups = tieSizes(sx)
 	for _, g := range groups {
 		if g < MinInGroup {
-			return fmt.Errorf("%s: a group of equal x has %d, need at least %d: %w", doing, g, MinInGroup, ErrNoSpread)
+			return nil, nil, nil, fmt.Errorf("%s: a group of equal x has %d, need at least %d: %w", doing, g, MinInGroup, ErrNoSpread)
 		}
 	}
-	return nil
+	return sx, sy, groups, nil
 }
 
 // satterthwaite adds up the groups' shares of a variance and gives the degrees
@@ -95,15 +97,8 @@ func satterthwaite(shares []float64, groups []int) (variance, df float64) {
 // of freedom follow from that. x and y are those of the fit.
 func (t TheilSen) SlopeIntervalByGroup(x, y []float64, level float64) (Interval, error) {
 	const doing = "computing Theil-Sen slope interval by groups"
-	if err := checkLevel(doing, level); err != nil {
-		return Interval{}, err
-	}
-	if err := checkPairs(doing, x, y, MinInGroup); err != nil {
-		return Interval{}, err
-	}
-	x, y = sortedPairs(x, y)
-	groups := tieSizes(x)
-	if err := checkGroups(doing, groups); err != nil {
+	x, y, groups, err := grouped(doing, x, y, level)
+	if err != nil {
 		return Interval{}, err
 	}
 	terms := t.terms(x, y)

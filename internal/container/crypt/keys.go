@@ -127,12 +127,12 @@ func (o *Options) layout(uuid [16]byte, p passRecord) []byte {
 // ErrUnsupported when no passphrase can be right. It does not change pass, which the caller wipes.
 // It takes some milliseconds for every 10,000 iterations.
 func (h *Header) Unlock(pass []byte) (*Cipher, error) {
-	k, err := h.keys(pass)
+	k, err := h.Unwrap(pass)
 	if err != nil {
-		return nil, fmt.Errorf("unlocking the image: %w", err)
+		return nil, err
 	}
-	defer k.wipe()
-	return newCipher(k, h.BlockSize)
+	defer k.Wipe()
+	return h.UnlockWith(k)
 }
 
 func (h *Header) keys(pass []byte) (keys, error) {
