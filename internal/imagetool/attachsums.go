@@ -16,31 +16,23 @@ func (c *call) checkSums(operand string) error {
 	case c.tool != "hdiutil" || c.has("-noverify"):
 		return nil
 	}
-	p, err := c.existing(operand)
-	if err != nil {
-		return err
-	}
-	defer p.close()
-	img, err := c.open(p, true)
-	if err != nil {
-		return err
-	}
-	defer img.Close()
-	t, ok := img.(container.Tabled)
-	if !ok {
-		return nil
-	}
-	report, err := t.UDIF().Verify(c.ctx, udif.StreamOptions{})
-	if err != nil {
-		return err
-	}
-	bad := report.Err()
-	switch {
-	case bad == nil:
-		return nil
-	case c.has("-ignorebadchecksums"):
-		fmt.Fprintf(c.err, "%s: attach: WARNING: %v\n", c.tool, bad)
-		return nil
-	}
-	return &refusal{words: "corrupt image", err: bad}
+	return c.look(operand, func(_ place, img container.Image) error {
+		t, ok := img.(container.Tabled)
+		if !ok {
+			return nil
+		}
+		report, err := t.UDIF().Verify(c.ctx, udif.StreamOptions{})
+		if err != nil {
+			return err
+		}
+		bad := report.Err()
+		switch {
+		case bad == nil:
+			return nil
+		case c.has("-ignorebadchecksums"):
+			fmt.Fprintf(c.err, "%s: attach: WARNING: %v\n", c.tool, bad)
+			return nil
+		}
+		return &refusal{words: "corrupt image", err: bad}
+	})
 }

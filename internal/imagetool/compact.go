@@ -3,9 +3,7 @@ package imagetool
 import (
 	"errors"
 	"fmt"
-	"slices"
 
-	"dmgbench/internal/blockdev"
 	"dmgbench/internal/container"
 	"dmgbench/internal/exfat"
 )
@@ -32,7 +30,7 @@ func (c *call) compact() error {
 		if plain {
 			fmt.Fprint(c.out, "Reclaiming free space…\n")
 		}
-		used := free.used
+		used := free.Used
 		if free == nil {
 			used = nil
 		}
@@ -53,79 +51,18 @@ func (c *call) compact() error {
 // every partition and table, and how many bytes the volume has free. It is nil for other
 // contents, and of a volume that was not unmounted cleanly, whose bitmap may lack what a file has:
 // then only zeros are known to be nothing.
-func freeSpace(img container.Image) (ranges, int64, error) {
+func freeSpace(img container.Image) (exfat.Spans, int64, error) {
 	vol, p, err := volume(img)
 	if err != nil || vol == nil || identify(vol).name != ours {
 		return nil, 0, nil // a table or content that is not understood is left as it is
-	}
-	l := &listener{Device: vol}
-	v, err := exfat.Mount(l, exfat.MountOptions{})
-	if err != nil {
-		return nil, 0, nil
-	}
-	dirty := v.State().Dirty
-	possible, err := v.Trim(0)
-	if err = errors.Join(err, v.Unmount()); err != nil {
-		return nil, 0, err
-	}
-	if dirty {
-		return nil, possible, nil
 	}
 	offset := int64(0)
 	if p != nil {
 		offset = p.Offset()
 	}
-	return joined(l.spans, offset), possible, nil
-}
-
-// span is part of a device, from off to before end, in bytes.
-type span struct{ off, end int64 }
-
-// ranges are free parts of a device, ascending and not touching one another.
-type ranges []span
-
-// used says whether anything of n bytes from off is not free.
-func (r ranges) used(off, n int64) bool {
-	i, found := slices.BinarySearchFunc(r, off, func(s span, off int64) int { return compare(s.off, off) })
-	if !found {
-		i--
+	free, possible, err := exfat.FreeSpace(vol, offset)
+	if errors.Is(err, exfat.ErrNotExFAT) || errors.Is(err, exfat.ErrCorrupt) || errors.Is(err, exfat.ErrUnsupported) {
+		return nil, 0, nil
 	}
-	return i < 0 || off+n > r[i].end
+	return free, possible, err
 }
-
-func compare(a, b int64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
-}
-
-func joined(spans []span, offset int64) ranges {
-	slices.SortFunc(spans, func(a, b span) int { return compare(a.off, b.off) })
-	free := ranges{}
-	for _, s := range spans {
-		s.off, s.end = s.off+offset, s.end+offset
-		if last := len(free) - 1; last >= 0 && free[last].end >= s.off {
-			free[last].end = max(free[last].end, s.end)
-			continue
-		}
-		free = append(free, s)
-	}
-	return free
-}
-
-// listener notes what a volume would discard and lets nothing be written: a volume that is only asked has nothing to write.
-type listener struct {
-	blockdev.Device
-	spans []span
-}
-
-func (l *listener) Discard(off, n int64) error {
-	l.spans = append(l.spans, span{off, off + n})
-	return nil
-}
-
-func (l *listener) WriteAt([]byte, int64) (int, error) { return 0, container.ErrReadOnly }

@@ -5,6 +5,8 @@ import (
 	"io"
 	"path/filepath"
 	"strings"
+
+	"dmgbench/internal/container"
 )
 
 // imageFormat is the format of `diskutil image create`.
@@ -130,37 +132,29 @@ func (c *call) mountPointDU(name string) (string, error) {
 
 // infoImage is `diskutil image info`.
 func (c *call) infoImage() error {
-	p, err := c.existing(c.operands[0])
-	if err != nil {
-		return err
-	}
-	defer p.close()
-	img, err := c.open(p, true)
-	if err != nil {
-		return err
-	}
-	defer img.Close()
-	f := formatOf(p, img)
-	name := f.image
-	if name == "" {
-		name = f.name
-	}
-	d := list{"Image Format": name, "Format Description": f.description, "Encryption Info": list{"Is Encrypted": c.secrets.encrypted},
-		"Size Info": list{"Total Bytes": img.Size(), "Sector Count": img.Size() / sector}}
-	if c.has("--extra") {
-		parts, scheme, err := partitions(img)
-		if err != nil {
-			return err
+	return c.look(c.operands[0], func(p place, img container.Image) error {
+		f := formatOf(p, img)
+		name := f.image
+		if name == "" {
+			name = f.name
 		}
-		d["Partition Info"] = list{"partition-scheme": scheme, "partitions": parts}
-	}
-	if c.has("--plist") {
-		return c.printPlist(d)
-	}
-	var b strings.Builder
-	printTree(&b, d, 0)
-	_, err = io.WriteString(c.out, b.String())
-	return err
+		d := list{"Image Format": name, "Format Description": f.description, "Encryption Info": list{"Is Encrypted": c.secrets.encrypted},
+			"Size Info": list{"Total Bytes": img.Size(), "Sector Count": img.Size() / sector}}
+		if c.has("--extra") {
+			parts, scheme, err := partitions(img)
+			if err != nil {
+				return err
+			}
+			d["Partition Info"] = list{"partition-scheme": scheme, "partitions": parts}
+		}
+		if c.has("--plist") {
+			return c.printPlist(d)
+		}
+		var b strings.Builder
+		printTree(&b, d, 0)
+		_, err := io.WriteString(c.out, b.String())
+		return err
+	})
 }
 
 // resizeImage is `diskutil image resize`.

@@ -22,7 +22,7 @@ type entity struct {
 // file cannot be looked at any more has its devices without what is known of them.
 func (c *call) entities(a Attached) []entity {
 	disk := entity{device: whole(a), volume: a.Partition == "" || a.Partition == whole(a) || a.Mode == attach.ModeFUSE}
-	regions, scheme := c.look(a)
+	regions, scheme := c.regionsOf(a)
 	if scheme != "GUID" {
 		if len(regions) == 1 {
 			disk.hint = regions[0].hint
@@ -48,9 +48,9 @@ func (c *call) entities(a Attached) []entity {
 	return list
 }
 
-// look finds the regions of an attached image. Of an encrypted one the device tells, which shows the content; without a
+// regionsOf finds the regions of an attached image. Of an encrypted one the device tells, which shows the content; without a
 // device the passphrase does, if the command was given it.
-func (c *call) look(a Attached) ([]region, string) {
+func (c *call) regionsOf(a Attached) ([]region, string) {
 	if a.Encrypted {
 		if d, err := openDevice(a.Device); err == nil {
 			defer d.Close()

@@ -110,6 +110,22 @@ func (c *call) change(operand string, f func(p place, img container.Image) error
 	return c.withImage(operand, false, f)
 }
 
+// look opens an image for reading, whoever has it open, and calls f.
+func (c *call) look(operand string, f func(p place, img container.Image) error) error {
+	p, err := c.existing(operand)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	img, err := c.open(p, true)
+	if err != nil {
+		return err
+	}
+	defer img.Close()
+	return f(p, img)
+}
+
+// withImage opens an image, to be read while nobody writes to it or to be changed, and calls f.
 func (c *call) withImage(operand string, readOnly bool, f func(p place, img container.Image) error) (err error) {
 	p, err := c.existing(operand)
 	if err != nil {

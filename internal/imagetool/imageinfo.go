@@ -13,36 +13,28 @@ import (
 
 // imageinfo describes an image file.
 func (c *call) imageinfo() error {
-	p, err := c.existing(c.operands[0])
-	if err != nil {
+	return c.look(c.operands[0], func(p place, img container.Image) error {
+		switch {
+		case c.has("-format"):
+			fmt.Fprintln(c.out, formatOf(p, img).name)
+			return nil
+		case c.has("-checksum"):
+			_, value := storedChecksum(img)
+			fmt.Fprintln(c.out, cmp.Or(value, "none"))
+			return nil
+		}
+		d, err := describe(p, img)
+		if err != nil {
+			return err
+		}
+		if c.has("-plist") {
+			return c.printPlist(d)
+		}
+		var b strings.Builder
+		printTree(&b, d, 0)
+		_, err = io.WriteString(c.out, b.String())
 		return err
-	}
-	defer p.close()
-	img, err := c.open(p, true)
-	if err != nil {
-		return err
-	}
-	defer img.Close()
-	switch {
-	case c.has("-format"):
-		fmt.Fprintln(c.out, formatOf(p, img).name)
-		return nil
-	case c.has("-checksum"):
-		_, value := storedChecksum(img)
-		fmt.Fprintln(c.out, cmp.Or(value, "none"))
-		return nil
-	}
-	d, err := describe(p, img)
-	if err != nil {
-		return err
-	}
-	if c.has("-plist") {
-		return c.printPlist(d)
-	}
-	var b strings.Builder
-	printTree(&b, d, 0)
-	_, err = io.WriteString(c.out, b.String())
-	return err
+	})
 }
 
 func describe(p place, img container.Image) (list, error) {
@@ -127,35 +119,27 @@ func partitions(img blockdev.Device) ([]list, string, error) {
 
 // pmap shows the partition map.
 func (c *call) pmap() error {
-	p, err := c.existing(c.operands[0])
-	if err != nil {
-		return err
-	}
-	defer p.close()
-	img, err := c.open(p, true)
-	if err != nil {
-		return err
-	}
-	defer img.Close()
-	regions, scheme, err := regions(img)
-	if err != nil {
-		return err
-	}
-	title := map[string]string{"GUID": `1 GPT, "GPT Partition Scheme"`, "none": `0 NONE, "no partition map"`}[scheme]
-	fmt.Fprintf(c.out, "MEDIA: %q; Size %s [%d x %d]\nSCHEME: %s\n", p.name, appleSize(img.Size()), img.Size()/sector, sector, title)
-	fmt.Fprintf(c.out, "ID Type                 Offset       Size             Name\n-- -------------------- ------------ ---------------- -------------------------\n")
-	for _, r := range regions {
-		if c.has("-simple") && r.part == nil && scheme != "none" {
-			continue
+	return c.look(c.operands[0], func(p place, img container.Image) error {
+		regions, scheme, err := regions(img)
+		if err != nil {
+			return err
 		}
-		id := "  "
-		if r.number > 0 {
-			id = fmt.Sprintf("%2d", r.number)
+		title := map[string]string{"GUID": `1 GPT, "GPT Partition Scheme"`, "none": `0 NONE, "no partition map"`}[scheme]
+		fmt.Fprintf(c.out, "MEDIA: %q; Size %s [%d x %d]\nSCHEME: %s\n", p.name, appleSize(img.Size()), img.Size()/sector, sector, title)
+		fmt.Fprintf(c.out, "ID Type                 Offset       Size             Name\n-- -------------------- ------------ ---------------- -------------------------\n")
+		for _, r := range regions {
+			if c.has("-simple") && r.part == nil && scheme != "none" {
+				continue
+			}
+			id := "  "
+			if r.number > 0 {
+				id = fmt.Sprintf("%2d", r.number)
+			}
+			fmt.Fprintf(c.out, "%s %-20s %12d %-16s %s\n", id, r.hint, r.first, appleSize(r.count*sector), r.name)
+			if c.has("-complete") && r.part != nil {
+				fmt.Fprintf(c.out, "   type %s, identifier %s, attributes %#x, sectors %d to %d\n", r.part.Type, r.part.ID, r.part.Attributes, r.part.First, r.part.Last)
+			}
 		}
-		fmt.Fprintf(c.out, "%s %-20s %12d %-16s %s\n", id, r.hint, r.first, appleSize(r.count*sector), r.name)
-		if c.has("-complete") && r.part != nil {
-			fmt.Fprintf(c.out, "   type %s, identifier %s, attributes %#x, sectors %d to %d\n", r.part.Type, r.part.ID, r.part.Attributes, r.part.First, r.part.Last)
-		}
-	}
-	return nil
+		return nil
+	})
 }

@@ -86,11 +86,11 @@ func TestKeysAreDerivedOnce(t *testing.T) {
 		require.NoError(t, img.Close())
 		clear(c.secrets.raw)
 	}
-	regions, scheme := c.look(Attached{Image: p.path, Encrypted: true})
+	regions, scheme := c.regionsOf(Attached{Image: p.path, Encrypted: true})
 	assert.Equal(t, "GUID", scheme)
 	assert.NotEmpty(t, regions)
 	c.secrets.wipe()
-	regions, _ = c.look(Attached{Image: p.path, Encrypted: true})
+	regions, _ = c.regionsOf(Attached{Image: p.path, Encrypted: true})
 	assert.Len(t, regions, 1, "wiped keys show no partitions")
 }
 

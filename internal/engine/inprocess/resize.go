@@ -3,7 +3,6 @@ package inprocess
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"dmgbench/internal/blockdev"
 	"dmgbench/internal/container"
@@ -98,11 +97,15 @@ func (c *image) Compact(ctx context.Context, _ engine.CompactOptions) (engine.Re
 	}
 	var r engine.Report
 	err := c.with(ctx, "compacting", false, func(img container.Image) error {
-		free, err := freeRanges(img)
+		free, err := freeSpans(img)
 		if err != nil {
 			return err
 		}
-		r.Freed, err = img.Compact(free.used)
+		used := free.Used
+		if free == nil { // what a file has may be free in the bitmap: only zeros are nothing
+			used = nil
+		}
+		r.Freed, err = img.Compact(used)
 		return err
 	})
 	if err != nil {
@@ -111,58 +114,12 @@ func (c *image) Compact(ctx context.Context, _ engine.CompactOptions) (engine.Re
 	return r, nil
 }
 
-// ranges are free parts of a device, ascending and not touching one another.
-type ranges []span
-
-type span struct{ off, end int64 }
-
-// used says whether anything of n bytes from off is not free.
-func (r ranges) used(off, n int64) bool {
-	i, found := slices.BinarySearchFunc(r, off, func(s span, off int64) int { return int(min(1, max(-1, s.off-off))) })
-	if !found {
-		i--
-	}
-	return i < 0 || off+n > r[i].end
-}
-
-// freeRanges asks the volume what it would trim.
-func freeRanges(img container.Image) (ranges, error) {
+// freeSpans asks the volume what it would trim; nil for one that was not unmounted cleanly.
+func freeSpans(img container.Image) (exfat.Spans, error) {
 	p, part, _, err := partition(img)
 	if err != nil {
 		return nil, err
 	}
-	l := &listener{Device: part}
-	vol, err := exfat.Mount(l, exfat.MountOptions{})
-	if err != nil {
-		return nil, err
-	}
-	_, err = vol.Trim(0)
-	if e := vol.Unmount(); err == nil {
-		err = e
-	}
-	slices.SortFunc(l.list, func(a, b span) int { return int(min(1, max(-1, a.off-b.off))) })
-	var free ranges
-	for _, s := range l.list {
-		s.off, s.end = s.off+p.Offset(), s.end+p.Offset()
-		if last := len(free) - 1; last >= 0 && free[last].end >= s.off {
-			free[last].end = max(free[last].end, s.end)
-			continue
-		}
-		free = append(free, s)
-	}
+	free, _, err := exfat.FreeSpace(part, p.Offset())
 	return free, err
 }
-
-// listener notes what is discarded instead of doing it, and lets nothing be
-// written: a volume that is only asked has nothing to write.
-type listener struct {
-	blockdev.Device
-	list []span
-}
-
-func (l *listener) Discard(off, n int64) error {
-	l.list = append(l.list, span{off, off + n})
-	return nil
-}
-
-func (l *listener) WriteAt([]byte, int64) (int, error) { return 0, container.ErrReadOnly }
