@@ -25,9 +25,10 @@ type chart struct {
 	height       int // of the plot without headings, in CSS pixels
 	x, y         axis
 	series       []series
-	fixed        bool // the legend does not hide series
-	flipped      bool // categories run downwards on the y axis
-	headed       bool // the first line of a tip is its heading
+	fixed        bool    // the legend does not hide series
+	flipped      bool    // categories run downwards on the y axis
+	headed       bool    // the first line of a tip is its heading
+	count        float64 // bytes that one of what the role bands draws stands for
 	table        table
 }
 
@@ -45,7 +46,7 @@ type axis struct {
 }
 
 // series is one set of marks. role tells report.js how they look: bar, whisker,
-// error, heat, line, dots, points, canary, named, fit, fit2, faint, level, live, published, uncomparable, prediction.
+// error, heat, line, across (a line over gaps), bands, dots, points, canary, named, fit, fit2, faint, level, live, published, uncomparable, prediction.
 type series struct {
 	role, name string
 	points     []any
@@ -61,6 +62,7 @@ type spec struct {
 	Fixed   bool           `json:"fixed"`
 	Flipped bool           `json:"flipped"`
 	Headed  bool           `json:"headed,omitempty"`
+	Count   float64        `json:"count,omitempty"`
 	X       *specAxis      `json:"x"`
 	Y       *specAxis      `json:"y"`
 	Tips    [][]string     `json:"tips"`
@@ -82,7 +84,7 @@ func (c chart) spec() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("building chart %q: %w", c.id, err)
 	}
-	s := spec{ID: c.id, Notes: c.notes, Height: c.height, Canvas: c.size() >= canvasFrom, Fixed: c.fixed, Flipped: c.flipped, Headed: c.headed,
+	s := spec{ID: c.id, Notes: c.notes, Height: c.height, Canvas: c.size() >= canvasFrom, Fixed: c.fixed, Flipped: c.flipped, Headed: c.headed, Count: c.count,
 		X: c.x.spec(), Y: c.y.spec(), Option: option}
 	for _, one := range c.series {
 		s.Tips = append(s.Tips, one.tips)

@@ -27,7 +27,7 @@ func (v *view) lifeCharts() []chart {
 		{"free", "Free space of the volume over the steps", "free on the volume", "B", func(d *result.DiskUse) float64 { return known(d.VolumeFree) }},
 	}
 	moments := v.moments()
-	if len(moments) < 2 {
+	if len(moments) < 2 || len(v.result.Cases) == 1 { // one case has it all in one picture
 		return nil
 	}
 	var out []chart

@@ -14,7 +14,7 @@ import (
 func (v *view) charts() []chart {
 	sets := v.fileSets()
 	return slices.Concat(v.barCharts(), v.encryptionCharts(), v.sweepCharts(), v.sizeCharts(sets), v.heatCharts(sets), v.timeCharts(sets), v.residualCharts(sets), v.stripCharts(sets),
-		v.lifeCharts(), v.driftChart(), v.relationCharts())
+		v.lifeCycles(), v.lifeCharts(), v.driftChart(), v.relationCharts())
 }
 
 // cycleCharts draw each rate along the cycles of a repeat block.

@@ -49,5 +49,20 @@
     };
   }
 
-  root.dmgbenchMarks = { step: step, heat: heat, errorBar: errorBar };
+  // A line that goes on over steps at which nothing was taken; each is what one unit is drawn as, and its number stands beside.
+  function across(s, look, theme, each) {
+    s.itemStyle = { color: look.colour };
+    s.lineStyle = { color: look.colour, width: 2 };
+    s.symbol = each ? 'rect' : look.symbol;
+    s.symbolSize = 6;
+    s.showAllSymbol = true;
+    s.connectNulls = true;
+    if (!each) return;
+    s.lineStyle = { color: look.colour, width: 1.4, type: 'dashed' };
+    s.label = { show: true, position: 'top', color: theme.ink, fontSize: 11, fontFamily: FONT,
+      formatter: function (p) { return p.value === null || p.value === undefined ? '' : String(Math.round(p.value / each)); } };
+    s.labelLayout = { hideOverlap: true };
+  }
+
+  root.dmgbenchMarks = { step: step, heat: heat, errorBar: errorBar, across: across };
 })(typeof window !== 'undefined' ? window : this);

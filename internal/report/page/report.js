@@ -206,6 +206,8 @@
       case 'error': s.itemStyle = solid; s.renderItem = root.dmgbenchMarks.errorBar(look.colour); s.silent = true; s.z = 4; break;
       case 'heat': s.itemStyle = solid; s.renderItem = root.dmgbenchMarks.heat(look.colour, look.ink, spec); break;
       case 'line': s.itemStyle = solid; s.lineStyle = { color: look.colour, width: 2 }; s.symbol = look.symbol; s.symbolSize = 6; s.showAllSymbol = true; s.connectNulls = false; break;
+      case 'across':
+      case 'bands': root.dmgbenchMarks.across(s, look, theme, role === 'bands' && spec.count); break;
       case 'dots': s.itemStyle = solid; s.lineStyle = { width: 0 }; s.symbol = look.symbol; s.symbolSize = 7; s.showAllSymbol = true; break;
       case 'points': s.itemStyle = { color: look.colour, opacity: spec.canvas ? 0.35 : 0.5 }; s.symbol = look.symbol; s.symbolSize = spec.canvas ? 3.5 : 5; break;
       case 'canary': s.itemStyle = solid; s.symbol = look.symbol; s.symbolSize = 7; break;
@@ -214,7 +216,7 @@
       case 'fit2': s.itemStyle = solid; s.symbol = 'none'; s.lineStyle = { color: look.colour, width: 1.4, type: 'dashed' }; s.silent = true; break;
       case 'faint': s.itemStyle = solid; s.symbol = 'none'; s.lineStyle = { color: look.colour, width: 1.6, type: 'dashed' }; s.silent = true; break;
       case 'level': s.itemStyle = solid; s.symbol = 'none'; s.lineStyle = { color: look.colour, width: 1.2 }; s.silent = true; s.z = 1; break;
-      case 'live': s.itemStyle = solid; s.lineStyle = { color: look.colour, width: 1.4, type: 'dotted' }; s.symbol = 'none'; break;
+      case 'live': s.itemStyle = solid; s.lineStyle = { color: look.colour, width: 1.4, type: 'dotted' }; s.symbol = 'none'; s.connectNulls = true; break;
       case 'published': s.itemStyle = solid; s.symbol = 'diamond'; s.symbolSize = 10; break;
       case 'prediction':
       case 'uncomparable': s.itemStyle = { color: theme.paper, borderColor: theme.grey, borderWidth: 1.6 }; s.symbol = 'diamond'; s.symbolSize = 10; break;
@@ -349,7 +351,7 @@
       event.preventDefault();
       var flat = [];
       c.spec.option.series.forEach(function (s, i) {
-        if (/^(bar|line|dots|points|canary|named|prediction|heat)/.test(s.id)) s.data.forEach(function (d, j) { if (d !== null) flat.push([i, j]); });
+        if (/^(bar|line|across|bands|dots|points|canary|named|prediction|heat)/.test(s.id)) s.data.forEach(function (d, j) { if (d !== null) flat.push([i, j]); });
       });
       if (!flat.length) return;
       c.at = ((c.at === undefined ? (step > 0 ? -1 : 0) : c.at) + step + flat.length) % flat.length;
