@@ -13,19 +13,34 @@ import (
 // files too small for the clock, outliers, a slow first file, two modes.
 func (s *study) fileWarnings(w *warningList, c cell) {
 	for _, st := range c.steps() {
-		idleWarning(w, st)
-		if workers(st) > 1 {
-			continue // files that share the machine differ by right
-		}
-		samples := slices.DeleteFunc(slices.Clone(st.Samples), func(x result.Sample) bool { return x.Bytes <= 0 || x.DurationNS <= 0 })
-		slices.SortFunc(samples, func(a, b result.Sample) int { return a.Order - b.Order })
-		if excess := excessOf(samples); excess != nil {
-			outlierWarnings(w, st, samples, excess)
-			before := len(w.list)
-			modeWarnings(w, st, samples, excess)
-			if len(w.list) == before { // a break says more than a trend
-				batchTransient(w, st, excess)
-			}
+		stepFiles(w, st)
+	}
+}
+
+// StepWarnings are what weakens the timed files of one step: what was recorded with
+// it, and what its files show by themselves. Summaries carry the same, shortened
+// where there are many of a kind; this is for whoever has to say where it happened.
+func StepWarnings(st *result.Step) []result.Warning {
+	w := warningList{list: slices.Clone(st.Warnings)}
+	if st.Error == "" {
+		stepFiles(&w, st)
+	}
+	return w.list
+}
+
+func stepFiles(w *warningList, st *result.Step) {
+	idleWarning(w, st)
+	if workers(st) > 1 {
+		return // files that share the machine differ by right
+	}
+	samples := slices.DeleteFunc(slices.Clone(st.Samples), func(x result.Sample) bool { return x.Bytes <= 0 || x.DurationNS <= 0 })
+	slices.SortFunc(samples, func(a, b result.Sample) int { return a.Order - b.Order })
+	if excess := excessOf(samples); excess != nil {
+		outlierWarnings(w, st, samples, excess)
+		before := len(w.list)
+		modeWarnings(w, st, samples, excess)
+		if len(w.list) == before { // a break says more than a trend
+			batchTransient(w, st, excess)
 		}
 	}
 }

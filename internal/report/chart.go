@@ -46,7 +46,7 @@ type axis struct {
 }
 
 // series is one set of marks. role tells report.js how they look: bar, whisker,
-// error, heat, line, across (a line over gaps), bands, dots, points, canary, named, fit, fit2, faint, level, live, published, uncomparable, prediction.
+// error, heat, line, across (a line over gaps), bands, dots, points, canary, warned, named, fit, fit2, faint, level, live, published, uncomparable, prediction.
 type series struct {
 	role, name string
 	points     []any
@@ -171,7 +171,7 @@ func (s series) echarts(i int) charts.SingleSeries {
 	case "heat":
 		out.Type, out.RenderItem = types.ChartCustom, "fn:heat"
 		out.Encode = &opts.Encode{X: 0, Y: 1}
-	case "points", "canary", "published", "uncomparable", "prediction", "named":
+	case "points", "canary", "warned", "published", "uncomparable", "prediction", "named":
 		out.Type = types.ChartScatter
 	}
 	return out

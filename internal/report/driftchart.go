@@ -4,8 +4,10 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
+	"dmgbench/internal/analysis"
 	"dmgbench/internal/result"
 	"dmgbench/internal/stats"
 )
@@ -14,6 +16,8 @@ import (
 type driftStep struct {
 	series, kind, name string
 	minutes, rate      float64
+	round              int
+	warnings           []result.Warning
 }
 
 // canaryName is the series of the native writes and reads before the cases.
@@ -33,18 +37,20 @@ func (v *view) driftSteps() []driftStep {
 			case !ok || s.Error != "":
 			case canary(s):
 				name := firstOf(s.Op, s.Do)
-				out = append(out, driftStep{canaryName, "canary\x00" + c.Target.Place + "\x00" + name, "canary " + words(name), minutes(s, starts), rate})
+				out = append(out, driftStep{canaryName, "canary\x00" + c.Target.Place + "\x00" + name, "canary " + words(name), minutes(s, starts), rate, s.Round, analysis.StepWarnings(s)})
 			case counts(c, s):
-				out = append(out, driftStep{v.name(c.ID), c.ID + "\x00" + s.Op + "\x00" + stepName(*s), stepName(*s), minutes(s, starts), rate})
+				out = append(out, driftStep{v.name(c.ID), c.ID + "\x00" + s.Op + "\x00" + stepName(*s), stepName(*s), minutes(s, starts), rate, s.Round, analysis.StepWarnings(s)})
 			}
 		}
 	}
 	return out
 }
 
-// driftChart sets the speed of every step against the median of its own kind, over the time of the run.
+// driftChart sets the speed of every step against the median of its own kind, over the
+// time of the run, and rings what carries a warning.
 func (v *view) driftChart() []chart {
 	steps := v.driftSteps()
+	common := everywhere(steps)
 	kinds := map[string][]float64{}
 	var names []string
 	for _, s := range steps {
@@ -56,7 +62,7 @@ func (v *view) driftChart() []chart {
 	out := chart{id: "drift", section: "drift", height: 280, heading: "Speed along the run",
 		x: axis{name: "time since the start", unit: "s"}, y: axis{name: "speed ÷ median of its kind", unit: "1"}}
 	out.table = table{Caption: out.heading, Columns: []column{{"", "case", true}, {"", "step", true}, {"", "slowest ÷ median", false},
-		{"", "fastest ÷ median", false}, {"", "times", false}}}
+		{"", "fastest ÷ median", false}, {"", "times", false}, {"", "warnings", true}}}
 	drawn := 0
 	for _, name := range append(names, canaryName) {
 		drawn += out.addDrift(name, steps, kinds)
@@ -64,11 +70,70 @@ func (v *view) driftChart() []chart {
 	if drawn == 0 {
 		return nil
 	}
+	canaries := out.series[len(out.series)-1].role == "canary"
+	marked := out.addWarned(steps, kinds)
 	out.y.low, out.y.high = driftRange(out.series)
-	out.sub = count(drawn, "timed step") + " that were done more than once; 1 is the median of the same step."
+	out.sub = count(drawn, "timed step") + " that were done more than once; 1 is the median of the same step. " +
+		firstOf(zero(marked > 0, "Rings: "+count(marked, "step")+" with a warning of its own."), "No step has a warning of its own.")
 	out.notes = []string{"A slope or a jump that all cases share is the machine, not the images." +
-		zero(out.series[len(out.series)-1].role == "canary", " The canary is a short native write and read before each case."), v.provenance}
+		zero(canaries, " The canary is a short native write and read before each case.") + v.everyStep(common, len(steps)), v.provenance}
 	return []chart{out}
+}
+
+// everywhere removes from the steps the warnings that half of them or more carry,
+// which mark nothing, and returns them.
+func everywhere(steps []driftStep) []result.Warning {
+	seen := map[result.Warning]int{}
+	var common []result.Warning
+	for _, s := range steps {
+		for _, w := range s.warnings {
+			if seen[w]++; seen[w] == max((len(steps)+1)/2, 2) {
+				common = append(common, w)
+			}
+		}
+	}
+	for i := range steps {
+		steps[i].warnings = slices.DeleteFunc(steps[i].warnings, func(w result.Warning) bool { return slices.Contains(common, w) })
+	}
+	return common
+}
+
+// everyStep names the warnings that have no place of their own: those of most steps, and those of the whole run.
+func (v *view) everyStep(common []result.Warning, steps int) string {
+	var texts []string
+	for _, w := range common {
+		texts = append(texts, plain(w.Text, 120))
+	}
+	var run []string
+	for _, w := range v.result.Warnings {
+		run = appendNew(run, plain(w.Kind, 40))
+	}
+	return zero(len(texts) > 0, " On half of the steps or more: "+strings.Join(texts, "; ")+".") +
+		zero(len(run) > 0, " About the run as a whole: "+strings.Join(run, ", ")+".")
+}
+
+// addWarned rings the steps with warnings, at 1 where a step has nothing to be compared with.
+func (c *chart) addWarned(steps []driftStep, kinds map[string][]float64) int {
+	ring := series{role: "warned", name: "warning"}
+	for _, s := range steps {
+		if len(s.warnings) == 0 {
+			continue
+		}
+		y := 1.0
+		if median, err := stats.Median(kinds[s.kind]); err == nil && len(kinds[s.kind]) > 1 {
+			y = s.rate / median
+		}
+		lines := []string{s.series + ", " + s.name + ", " + human(s.rate, "B/s")}
+		for _, w := range s.warnings {
+			lines = append(lines, plain(w.Text, 200))
+		}
+		c.x.values = append(c.x.values, 60*s.minutes)
+		ring.points, ring.tips = append(ring.points, xy(60*s.minutes, y)), append(ring.tips, strings.Join(lines, "\n"))
+	}
+	if len(ring.points) > 0 {
+		c.series = append(c.series, ring)
+	}
+	return len(ring.points)
 }
 
 // addDrift adds the points of one series and a row for each kind in it.
@@ -77,25 +142,39 @@ func (c *chart) addDrift(name string, steps []driftStep, kinds map[string][]floa
 	if name == canaryName {
 		pts.role = "canary"
 	}
-	var done []string
+	at := map[string]int{} // kind → row
 	for _, s := range steps {
 		all := kinds[s.kind]
 		median, err := stats.Median(all)
-		if s.series != name || len(all) < 2 || err != nil {
+		if s.series != name || err != nil || len(all) < 2 && len(s.warnings) == 0 {
 			continue
 		}
-		c.x.values = append(c.x.values, 60*s.minutes)
-		pts.points, pts.tips = append(pts.points, xy(60*s.minutes, s.rate/median)), append(pts.tips, s.name+"\n"+human(s.rate, "B/s"))
-		if !slices.Contains(done, s.kind) {
-			done = append(done, s.kind)
+		if _, ok := at[s.kind]; !ok {
+			at[s.kind] = len(c.table.Rows)
 			c.table.Rows = append(c.table.Rows, []cell{{Text: name, Class: "head"}, {Text: s.name}, {Text: human3(slices.Min(all) / median)},
-				{Text: human3(slices.Max(all) / median)}, {Text: strconv.Itoa(len(all))}})
+				{Text: human3(slices.Max(all) / median)}, {Text: strconv.Itoa(len(all))}, {}})
+		}
+		for _, w := range s.warnings {
+			c.table.Rows[at[s.kind]][5].add(w, s.round)
+		}
+		if len(all) > 1 {
+			c.x.values = append(c.x.values, 60*s.minutes)
+			pts.points, pts.tips = append(pts.points, xy(60*s.minutes, s.rate/median)), append(pts.tips, s.name+"\n"+human(s.rate, "B/s"))
 		}
 	}
 	if len(pts.points) > 0 {
 		c.series = append(c.series, pts)
 	}
 	return len(pts.points)
+}
+
+// add names a warning by its kind and round; its text is the cell's title and in the list of warnings.
+func (c *cell) add(w result.Warning, round int) {
+	kind := plain(w.Kind, 40) + " (round " + strconv.Itoa(round) + ")"
+	if !strings.Contains(c.Text, kind) {
+		c.Text += zero(c.Text != "", ", ") + kind
+	}
+	c.Title += zero(c.Title != "", "; ") + plain(w.Text, 300)
 }
 
 // driftRange keeps 1 in the middle and shows at least a tenth either way, so that

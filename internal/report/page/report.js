@@ -4,11 +4,11 @@
   'use strict';
 
   var LIGHT = {
-    paper: '#ffffff', ink: '#1a1f26', muted: '#5a6572', line: '#c3cad2', grid: '#eceff2', grey: '#9aa4af', onBar: '#ffffff',
+    paper: '#ffffff', ink: '#1a1f26', muted: '#5a6572', line: '#c3cad2', grid: '#eceff2', grey: '#9aa4af', onBar: '#ffffff', warn: '#b3261e',
     palette: ['#0b6bb8', '#c9570c', '#0f8a68', '#ad3f86', '#6f54b8', '#8a6d00', '#2492bd', '#66707c']
   };
   var DARK = {
-    paper: '#13161a', ink: '#e6e9ed', muted: '#9ba6b2', line: '#48525d', grid: '#252b32', grey: '#76818d', onBar: '#0c0f12',
+    paper: '#13161a', ink: '#e6e9ed', muted: '#9ba6b2', line: '#48525d', grid: '#252b32', grey: '#76818d', onBar: '#0c0f12', warn: '#ff9d92',
     palette: ['#5caaf0', '#f0924f', '#3fc49c', '#e482bd', '#ab93f2', '#d9bb3f', '#85d3f2', '#a3adb8']
   };
   var PAPER = 660; // CSS pixels that fit between the margins of A4 and of US letter
@@ -189,6 +189,7 @@
       }
       if (role === 'published' || role === 'live' || role === 'canary') return { colour: theme.ink, symbol: 'diamond' };
       if (role === 'uncomparable' || role === 'faint' || role === 'level' || role === 'prediction') return { colour: theme.grey, symbol: 'diamond' };
+      if (role === 'warned') return { colour: theme.warn, symbol: 'circle' };
       var i = seen.indexOf(s.name);
       if (i < 0) i = seen.push(s.name) - 1;
       return { colour: theme.palette[i % theme.palette.length], symbol: SYMBOLS[Math.floor(i / theme.palette.length) % SYMBOLS.length] };
@@ -211,6 +212,7 @@
       case 'dots': s.itemStyle = solid; s.lineStyle = { width: 0 }; s.symbol = look.symbol; s.symbolSize = 7; s.showAllSymbol = true; break;
       case 'points': s.itemStyle = { color: look.colour, opacity: spec.canvas ? 0.35 : 0.5 }; s.symbol = look.symbol; s.symbolSize = spec.canvas ? 3.5 : 5; break;
       case 'canary': s.itemStyle = solid; s.symbol = look.symbol; s.symbolSize = 7; break;
+      case 'warned': s.itemStyle = { color: 'transparent', borderColor: look.colour, borderWidth: 1.8 }; s.symbol = 'circle'; s.symbolSize = 13; s.z = 3; break;
       case 'named': s.itemStyle = solid; s.symbolSize = 9; s.symbol = look.symbol; s.label = { show: true, position: 'right', color: theme.ink, formatter: function (p) { return p.name; } }; break;
       case 'fit': s.itemStyle = solid; s.symbol = 'none'; s.lineStyle = { color: look.colour, width: 1.8 }; s.silent = true; break;
       case 'fit2': s.itemStyle = solid; s.symbol = 'none'; s.lineStyle = { color: look.colour, width: 1.4, type: 'dashed' }; s.silent = true; break;
@@ -351,7 +353,7 @@
       event.preventDefault();
       var flat = [];
       c.spec.option.series.forEach(function (s, i) {
-        if (/^(bar|line|across|bands|dots|points|canary|named|prediction|heat)/.test(s.id)) s.data.forEach(function (d, j) { if (d !== null) flat.push([i, j]); });
+        if (/^(bar|line|across|bands|dots|points|canary|warned|named|prediction|heat)/.test(s.id)) s.data.forEach(function (d, j) { if (d !== null) flat.push([i, j]); });
       });
       if (!flat.length) return;
       c.at = ((c.at === undefined ? (step > 0 ? -1 : 0) : c.at) + step + flat.length) % flat.length;

@@ -1,0 +1,62 @@
+package report
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"dmgbench/internal/result"
+)
+
+// A warning of one step is a ring at its place and time; one that all steps carry marks nothing.
+func TestDriftRingsWarnings(t *testing.T) {
+	p, r := makers["sample"]()
+	everyStep := result.Warning{Kind: "cache", Text: "the host may cache"}
+	eachStep(r, func(s *result.Step) {
+		if s.Span != nil {
+			s.Warnings = append(s.Warnings, everyStep)
+		}
+	})
+	var slow *result.Step
+	for i := range r.Cases[1].Steps {
+		if s := &r.Cases[1].Steps[i]; s.Op == "read" && s.Phase == "emptied" && s.Round == 2 {
+			slow = s
+		}
+	}
+	slow.Samples[0].DurationNS *= 50 // the first file waits for something
+	c := chartOf(t, p, r, "drift")
+	ring := c.series[len(c.series)-1]
+	require.Equal(t, "warned", ring.role)
+	require.Len(t, ring.points, 1)
+	assert.Contains(t, ring.tips[0], "UDRW · AES-256, read emptied")
+	assert.Contains(t, ring.tips[0], "the first file took")
+	at := ring.points[0].([]any)
+	found := false
+	for _, s := range c.series {
+		if s.name == "UDRW · AES-256" {
+			for _, point := range s.points {
+				found = found || point.([]any)[0] == at[0] && point.([]any)[1] == at[1]
+			}
+		}
+	}
+	assert.True(t, found, "the ring is around the step's own point")
+	assert.Contains(t, c.notes[0], "On half of the steps or more: the host may cache.")
+	assert.Contains(t, c.sub, "Rings: 1 step with")
+	rows := 0
+	for _, row := range c.table.Rows {
+		if strings.Contains(row[5].Text, "slow-first (round 2)") {
+			assert.Equal(t, []string{"UDRW · AES-256", "read emptied"}, texts(row[:2]))
+			rows++
+		}
+		assert.NotContains(t, row[5].Text, "cache")
+	}
+	assert.Equal(t, 1, rows)
+}
+
+func TestDriftWithoutWarningsSaysSo(t *testing.T) {
+	p, r := makers["sample"]()
+	eachStep(r, func(s *result.Step) { s.Warnings = nil })
+	assert.Contains(t, chartOf(t, p, r, "drift").sub, "No step has a warning of its own.")
+}
