@@ -46,7 +46,7 @@ type axis struct {
 }
 
 // series is one set of marks. role tells report.js how they look: bar, whisker,
-// error, heat, line, across (a line over gaps), bands, dots, points, canary, warned, named, fit, fit2, faint, level, live, published, uncomparable, prediction.
+// error, heat, line, across (a line over gaps), bands, dots, points, canary, warned, named, fit, fit2, faint, level, ideal, live, published, uncomparable, prediction.
 type series struct {
 	role, name string
 	points     []any

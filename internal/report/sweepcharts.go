@@ -23,10 +23,10 @@ func (v *view) sweepCharts() []chart {
 	for _, key := range v.numericAxes() {
 		for _, s := range v.sections {
 			for _, op := range s.figures.ops {
-				if s.id == "times" || op == "apparent" || op == "host_free" {
+				if !v.swept(key, op, s) {
 					continue
 				}
-				if c, ok := v.sweepChart(key, op, s.figures, drawn); ok && (s.id == "speeds" || op == "bands" || op == "allocated" || op == "ratio") {
+				if c, ok := v.sweepChart(key, op, s.figures, drawn); ok {
 					out = append(out, c)
 				}
 			}
@@ -39,6 +39,20 @@ func (v *view) sweepCharts() []chart {
 		}
 	}
 	return out
+}
+
+// swept reports whether a quantity is drawn along an axis: every rate with the time that
+// it is the inverse of, what is swept for (bands, size, ratio), and whatever a fit or a published figure is about.
+func (v *view) swept(key, op string, s section) bool {
+	switch {
+	case s.id == "speeds" || op == "bands" || op == "allocated" || op == "ratio":
+		return true
+	case op == "stream_time" || op == "write_time" || op == "read_time":
+		return true
+	case slices.ContainsFunc(v.result.Fits, func(f result.Fit) bool { return fitsCurve(f, key, op) }):
+		return true
+	}
+	return s.id == "times" && s.figures.some(op, func(sum *result.Summary) bool { return len(sum.Published) > 0 })
 }
 
 // numericAxes are the keys whose values are numbers in at least minSweep cases.
@@ -166,6 +180,7 @@ func (v *view) sweepChart(key, op string, f figures, drawn map[int]bool) (chart,
 		}
 	}
 	clipped := c.capIntervals()
+	ideal := c.addIdeal(key, unit, names, by)
 	fitted, off := false, ""
 	for i, fit := range v.result.Fits {
 		if fitsCurve(fit, key, op) {
@@ -175,7 +190,8 @@ func (v *view) sweepChart(key, op string, f figures, drawn map[int]bool) (chart,
 		}
 	}
 	c.x = sweepAxis(keyWords, xUnit, xs)
-	c.sub = strings.Join(ns, " / ") + " a point." + zero(fitted, " Thin line: the fit; hollow: what it predicts; dashed: as published.")
+	c.sub = strings.Join(ns, " / ") + " a point." + zero(fitted, " Thin line: the fit; hollow: what it predicts; dashed: as published.") +
+		zero(ideal, " Dotted: "+idealText(unit)+".")
 	whiskers := "No interval: too few rounds."
 	if len(intervals) > 0 {
 		whiskers = "Bars: " + strings.Join(intervals, "; ") + "." + zero(clipped, " An arrow goes on beyond the scale.")
@@ -202,7 +218,7 @@ func (c *chart) capIntervals() bool {
 		return false
 	}
 	c.y.high = pointer(roundUp(3 * top))
-	return true
+	return most > *c.y.high
 }
 
 // fitsCurve reports whether a fit can be drawn along this axis.

@@ -188,7 +188,7 @@
         return { colour: shade[0], ink: shade[1], symbol: 'rect' };
       }
       if (role === 'published' || role === 'live' || role === 'canary') return { colour: theme.ink, symbol: 'diamond' };
-      if (role === 'uncomparable' || role === 'faint' || role === 'level' || role === 'prediction') return { colour: theme.grey, symbol: 'diamond' };
+      if (role === 'uncomparable' || role === 'faint' || role === 'level' || role === 'ideal' || role === 'prediction') return { colour: theme.grey, symbol: 'diamond' };
       if (role === 'warned') return { colour: theme.warn, symbol: 'circle' };
       var i = seen.indexOf(s.name);
       if (i < 0) i = seen.push(s.name) - 1;
@@ -218,6 +218,7 @@
       case 'fit2': s.itemStyle = solid; s.symbol = 'none'; s.lineStyle = { color: look.colour, width: 1.4, type: 'dashed' }; s.silent = true; break;
       case 'faint': s.itemStyle = solid; s.symbol = 'none'; s.lineStyle = { color: look.colour, width: 1.6, type: 'dashed' }; s.silent = true; break;
       case 'level': s.itemStyle = solid; s.symbol = 'none'; s.lineStyle = { color: look.colour, width: 1.2 }; s.silent = true; s.z = 1; break;
+      case 'ideal': s.itemStyle = solid; s.symbol = 'none'; s.lineStyle = { color: look.colour, width: 1.3, type: 'dotted' }; s.silent = true; s.z = 1; break;
       case 'live': s.itemStyle = solid; s.lineStyle = { color: look.colour, width: 1.4, type: 'dotted' }; s.symbol = 'none'; s.connectNulls = true; break;
       case 'published': s.itemStyle = solid; s.symbol = 'diamond'; s.symbolSize = 10; break;
       case 'prediction':

@@ -1,0 +1,62 @@
+package report
+
+import (
+	"slices"
+	"strings"
+)
+
+// parallel are the axes along which one would like the rate to grow in proportion.
+var parallel = []string{"threads", "workers", "cores"}
+
+// addIdeal draws, for each curve along a number of threads, workers or cores, what its
+// first point would become if every further one did as much: the rate in proportion,
+// the time inversely. It returns whether there was anything to draw.
+func (c *chart) addIdeal(key, unit string, names []string, by map[string][]curvePoint) bool {
+	if !slices.Contains(parallel, key) || unit != "B/s" && unit != "s" {
+		return false
+	}
+	for _, name := range names {
+		points := by[name] // sorted by the caller
+		first := points[0]
+		if first.x <= 0 {
+			continue
+		}
+		s := series{role: "ideal", name: "ideal" + zero(len(names) > 1, " of "+name)}
+		low, high := first.x, points[len(points)-1].x
+		for i := range 41 {
+			x := low + (high-low)*float64(i)/40
+			y := first.e.Value * x / first.x
+			if unit == "s" {
+				y = first.e.Value * first.x / x
+			}
+			s.points = append(s.points, xy(x, y))
+		}
+		c.series = append(c.series, s)
+	}
+	// An ideal far above what was measured would press it flat: the axis ends at twice the
+	// largest value, and the line leaves it there.
+	top, most := 0.0, 0.0
+	for _, y := range c.y.values {
+		top = max(top, y)
+	}
+	for _, s := range c.series {
+		if s.role == "ideal" {
+			for _, p := range s.points {
+				if y, ok := p.([]any)[1].(float64); ok {
+					most = max(most, y)
+				}
+			}
+		}
+	}
+	if c.y.high == nil && top > 0 && most > 2*top {
+		c.y.high = pointer(roundUp(2 * top))
+	}
+	return slices.ContainsFunc(c.series, func(s series) bool { return s.role == "ideal" })
+}
+
+func idealText(unit string) string {
+	if strings.HasSuffix(unit, "/s") {
+		return "the first point’s rate in proportion (ideal scaling)"
+	}
+	return "the first point’s time divided (ideal scaling)"
+}
