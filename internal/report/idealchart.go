@@ -21,7 +21,7 @@ func (c *chart) addIdeal(key, unit string, names []string, by map[string][]curve
 		if first.x <= 0 {
 			continue
 		}
-		s := series{role: "ideal", name: "ideal" + zero(len(names) > 1, " of "+name)}
+		s := series{role: "ideal", name: "ideal"} // of one name: the legend hides all at once
 		low, high := first.x, points[len(points)-1].x
 		for i := range 41 {
 			x := low + (high-low)*float64(i)/40

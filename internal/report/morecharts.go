@@ -5,9 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"dmgbench/internal/plan"
-	"dmgbench/internal/units"
 )
 
 // charts are all pictures of the report in page order.
@@ -75,27 +72,4 @@ func (v *view) cycleChart(op string, f figures) chart {
 	c.sub = strings.Join(ns, " / ") + " a point."
 	c.notes = []string{"The intervals are in the table.", v.provenance}
 	return c
-}
-
-// relationCharts set one quantity against another, a named point for each case.
-func (v *view) relationCharts() []chart {
-	var out []chart
-	for i, r := range v.result.Relations {
-		if len(r.Points) == 0 {
-			continue
-		}
-		c := chart{id: "relation-" + strconv.Itoa(i+1), section: "relations", height: 340, heading: title(words(r.YOp)) + " against " + words(r.XOp),
-			x: axis{name: words(r.XOp), unit: plan.Quantity(r.XOp).Unit()}, y: axis{name: words(r.YOp), unit: plan.Quantity(r.YOp).Unit()}, table: v.relations[i]}
-		for _, p := range r.Points {
-			if finite(p.X) && finite(p.Y) {
-				c.x.values, c.y.values = append(c.x.values, p.X), append(c.y.values, p.Y)
-			}
-			name := plain(p.Label, 60)
-			c.series = append(c.series, series{role: "named", name: name + zero(p.Outlier, " (outlier)"), points: []any{xy(p.X, p.Y)}})
-		}
-		c.sub = count(len(r.Points), "case") + "; " + firstOf(plain(r.Reason, 200), "Spearman’s rank correlation "+units.Significant(r.Spearman, 3)) + "."
-		c.notes = []string{"Points are headline figures without an interval.", v.provenance}
-		out = append(out, c)
-	}
-	return out
 }

@@ -123,7 +123,7 @@ func (v *view) curves(key, op string, f figures) (names []string, by map[string]
 			continue
 		}
 		unit = u
-		var parts []string
+		parts := []string{zero(c.Baseline, "native directory")}
 		for _, kv := range c.Keys {
 			if slices.Contains(vary, kv[0]) {
 				parts = append(parts, keyValue(kv[0], kv[1]))
@@ -153,8 +153,12 @@ func (v *view) sweepChart(key, op string, f figures, drawn map[int]bool) (chart,
 	var intervals, ns []string
 	var xs []float64
 	role := "line"
-	if slices.ContainsFunc(v.result.Fits, func(f result.Fit) bool { return fitsCurve(f, key, op) }) {
-		role = "dots" // the fit is the line
+	fits := 0
+	for _, f := range v.result.Fits {
+		fits += bit(fitsCurve(f, key, op))
+	}
+	if fits >= len(names) {
+		role = "dots" // the fits are the lines
 	}
 	for _, name := range names {
 		points := by[name]

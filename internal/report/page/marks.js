@@ -64,5 +64,12 @@
     s.labelLayout = { hideOverlap: true };
   }
 
-  root.dmgbenchMarks = { step: step, heat: heat, errorBar: errorBar, across: across };
+  // A point whose name stands beside it, unless names would lie on each other: the legend has them all.
+  function named(s, theme, x) {
+    var right = s.data[0] && s.data[0][0] > (x.min + x.max) / 2; // away from the nearer edge
+    s.label = { show: true, position: right ? 'left' : 'right', color: theme.ink, fontSize: 11, fontFamily: FONT, formatter: function (p) { return p.seriesName; } };
+    s.labelLayout = { hideOverlap: true };
+  }
+
+  root.dmgbenchMarks = { step: step, heat: heat, errorBar: errorBar, across: across, named: named };
 })(typeof window !== 'undefined' ? window : this);

@@ -213,7 +213,7 @@
       case 'points': s.itemStyle = { color: look.colour, opacity: spec.canvas ? 0.35 : 0.5 }; s.symbol = look.symbol; s.symbolSize = spec.canvas ? 3.5 : 5; break;
       case 'canary': s.itemStyle = solid; s.symbol = look.symbol; s.symbolSize = 7; break;
       case 'warned': s.itemStyle = { color: 'transparent', borderColor: look.colour, borderWidth: 1.8 }; s.symbol = 'circle'; s.symbolSize = 13; s.z = 3; break;
-      case 'named': s.itemStyle = solid; s.symbolSize = 9; s.symbol = look.symbol; s.label = { show: true, position: 'right', color: theme.ink, formatter: function (p) { return p.name; } }; break;
+      case 'named': s.itemStyle = solid; s.symbolSize = 9; s.symbol = look.symbol; root.dmgbenchMarks.named(s, theme, spec.option.xAxis[0]); break;
       case 'fit': s.itemStyle = solid; s.symbol = 'none'; s.lineStyle = { color: look.colour, width: 1.8 }; s.silent = true; break;
       case 'fit2': s.itemStyle = solid; s.symbol = 'none'; s.lineStyle = { color: look.colour, width: 1.4, type: 'dashed' }; s.silent = true; break;
       case 'faint': s.itemStyle = solid; s.symbol = 'none'; s.lineStyle = { color: look.colour, width: 1.6, type: 'dashed' }; s.silent = true; break;
