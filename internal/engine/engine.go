@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 
 	"dmgbench/internal/hostio"
 	"dmgbench/internal/workload"
@@ -168,6 +169,23 @@ type UnsupportedError struct {
 // Error names the engine and what it cannot do.
 func (e *UnsupportedError) Error() string {
 	return fmt.Sprintf("%s does not support %s", e.Engine, e.What)
+}
+
+// Advice is what would help.
+func (e *UnsupportedError) Advice() string { return e.Hint }
+
+// Advised is the text of an error with what would help against it, where the
+// error or one that it wraps gives an Advice that the text has not yet. It is
+// what stands in a result, where nobody prints the advice beside the text.
+func Advised(err error) string {
+	text := err.Error()
+	if a, ok := errors.AsType[interface {
+		error
+		Advice() string
+	}](err); ok && a.Advice() != "" && !strings.Contains(text, a.Advice()) {
+		text += "; hint: " + a.Advice()
+	}
+	return text
 }
 
 // ErrGone says that a container is no longer what it was: deleted, or another file under its name.

@@ -225,7 +225,7 @@ var errSlept = errors.New("the machine slept")
 func (r *run) attempt(ctx context.Context, c plan.Case, round int, pause *result.Pause) (status, reason string, made *result.Target, err error) {
 	eng, spec := r.engineFor(c.Settings), specOf(c.Settings)
 	if err := eng.Supports(spec); err != nil {
-		return result.Skipped, err.Error(), nil, nil
+		return result.Skipped, engine.Advised(err), nil, nil
 	}
 	x, err := newCaseRun(r, c, round, eng, spec)
 	if err != nil {
@@ -259,9 +259,9 @@ func (r *run) attempt(ctx context.Context, c plan.Case, round int, pause *result
 	case r.suspended()-before > slept:
 		return "", "", nil, errSlept
 	case errors.As(caseErr, new(*engine.UnsupportedError)):
-		return result.Skipped, caseErr.Error(), made, nil
+		return result.Skipped, engine.Advised(caseErr), made, nil
 	case caseErr != nil:
-		return result.Failed, caseErr.Error(), made, nil
+		return result.Failed, engine.Advised(caseErr), made, nil
 	}
 	return result.Done, "", made, nil
 }

@@ -78,6 +78,7 @@ func (s *shipped) checkCases(rounds int) {
 		if why := unable(c); why != "" {
 			assert.Equal(t, result.Skipped, got.Status, c.ID)
 			assert.Contains(t, got.Reason, "in-process does not support "+why, c.ID)
+			assert.Contains(t, got.Reason, "; hint: ", c.ID)
 			continue
 		}
 		require.Equal(t, result.Done, got.Status, "%s: %s", c.ID, got.Reason)

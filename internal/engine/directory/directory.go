@@ -35,6 +35,9 @@ func (Engine) Info() engine.Info {
 	return engine.Info{Name: "directory", Vendor: "dmgbench", Version: runtime.GOOS, Title: title}
 }
 
+// forImages is the advice for what only images have.
+const forImages = "a plain folder has none: leave the step to the images with when = { target = \"image\" }"
+
 // Supports refuses formats and encryption: a folder has neither. File system
 // and size of the spec are the host's and left alone.
 func (Engine) Supports(s engine.Spec) error {
@@ -42,7 +45,7 @@ func (Engine) Supports(s engine.Spec) error {
 	case s.Format != "":
 		return refuse("format "+s.Format, "use target = \"image\"")
 	case s.Encryption != "" && s.Encryption != "none":
-		return refuse("encryption "+s.Encryption, "")
+		return refuse("encryption "+s.Encryption, forImages)
 	}
 	return nil
 }
@@ -166,21 +169,23 @@ func (*container) OpenWith(path string) []string {
 }
 
 func (c *container) Compact(context.Context, engine.CompactOptions) (engine.Report, error) {
-	return engine.Report{}, refuse("compacting", "")
+	return engine.Report{}, refuse("compacting", forImages)
 }
 
 func (c *container) Resize(context.Context, int64) (engine.Report, error) {
-	return engine.Report{}, refuse("resizing", "")
+	return engine.Report{}, refuse("resizing", forImages)
 }
 
 func (c *container) Convert(context.Context, *hostio.Dir, string, engine.Spec) (engine.Container, error) {
-	return nil, refuse("converting", "")
+	return nil, refuse("converting", forImages)
 }
 
-func (c *container) Damage(_ context.Context, kind string) error { return refuse("damage "+kind, "") }
+func (c *container) Damage(_ context.Context, kind string) error {
+	return refuse("damage "+kind, forImages)
+}
 
 func (c *container) Xattr(context.Context, string, string, string) (engine.Report, error) {
-	return engine.Report{}, refuse("extended attributes", "")
+	return engine.Report{}, refuse("extended attributes", forImages)
 }
 
 // Check has nothing to check: the file system of a folder is the host's, and

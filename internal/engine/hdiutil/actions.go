@@ -154,7 +154,7 @@ func (c *image) Convert(ctx context.Context, dir *hostio.Dir, name string, s eng
 	}
 	k, ok := kinds[canonical(s.Format)]
 	if !ok {
-		return nil, c.e.refuse(c.backend, "format "+s.Format, "")
+		return nil, c.e.refuse(c.backend, "format "+s.Format, adviceFormats)
 	}
 	s = c.e.keyed(s)
 	s.Filesystems, s.Size = []string{c.fs.name}, c.size
@@ -319,7 +319,7 @@ func (c *image) Damage(ctx context.Context, kind string) error {
 	case kind == "truncated":
 		err = files.Truncate(ctx, c.dir, c.file)
 	default:
-		return c.e.refuse(c.backend, "damage "+kind+" of "+c.kind.format, "")
+		return c.e.refuse(c.backend, "damage "+kind+" of "+c.kind.format, "the kinds are header, table, volume, truncated, and band-missing for UDSB")
 	}
 	if err != nil {
 		return fmt.Errorf("damaging %q: %w", c.file, gone(err))

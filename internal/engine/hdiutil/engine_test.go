@@ -1,6 +1,8 @@
 package hdiutil
 
 import (
+	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -195,6 +197,7 @@ func TestSupports(t *testing.T) {
 		var no *engine.UnsupportedError
 		require.ErrorAs(t, err, &no, test.want)
 		assert.Equal(t, test.want, err.Error())
+		assert.NotEmpty(t, no.Hint, "%s: what to do about it", test.want)
 		_, err = test.r.e.Create(t.Context(), test.r.dir, "no", test.spec)
 		require.ErrorAs(t, err, &no)
 	}
@@ -339,4 +342,34 @@ func TestOwnWorkFolder(t *testing.T) {
 	require.NoError(t, r.e.Close())
 	require.NoDirExists(t, dir)
 	require.NoError(t, r.e.Close())
+}
+
+// What the machine lacks is said with what to do about it.
+func TestSupportsSaysWhatToDo(t *testing.T) {
+	r := newRig(t, hdiutiltest.Config{Vendor: "dmgbench", Types: []string{"UDIF", "SPARSEBUNDLE"}, Names: []string{"ext4", "ExFAT"}, Formats: []string{"UDZO"}},
+		func(o *Options) { o.System = "" })
+	r.e.host.Lacks = func(name string) string { return map[string]string{"XFS": "install xfsprogs", "btrfs": "none"}[name] }
+	r.e.host.NoFUSE = func() string { return "load the module fuse" }
+	require.NoError(t, r.e.probe(t.Context()))
+	require.NoError(t, r.e.Supports(spec("UDRW", on("ext4"))))
+	for _, test := range []struct {
+		spec engine.Spec
+		hint string
+	}{
+		{spec("UDRW", on("XFS")), "; for XFS: install xfsprogs"},
+		{spec("UDSB", on("ext4")), "; hint: load the module fuse"},
+		{spec("UDRW", on("ext4"), encrypted("AES-256")), "; hint: load the module fuse"},
+		{spec("ASIF", on("ext4"), encrypted("AES-256")), ""},
+	} {
+		assert.Contains(t, engine.Advised(r.e.Supports(test.spec)), test.hint)
+	}
+}
+
+func TestAdviceStandsInTheTextOnce(t *testing.T) {
+	no := &engine.UnsupportedError{Engine: "e", What: "x", Hint: "use y"}
+	assert.Equal(t, "doing it: e does not support x; hint: use y", engine.Advised(fmt.Errorf("doing it: %w", no)))
+	assert.Equal(t, "use y instead: e does not support x", engine.Advised(fmt.Errorf("use y instead: %w", no)))
+	assert.Equal(t, "plain", engine.Advised(errors.New("plain")))
+	assert.Equal(t, "e does not support x", engine.Advised(&engine.UnsupportedError{Engine: "e", What: "x"}))
+	assert.Contains(t, engine.Advised(&ToolError{Doing: "attaching", Object: "x", Hint: "wait"}), "; hint: wait")
 }

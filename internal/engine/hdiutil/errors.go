@@ -88,6 +88,9 @@ func (e *ToolError) Error() string {
 	return b.String()
 }
 
+// Advice is what would help.
+func (e *ToolError) Advice() string { return e.Hint }
+
 // Unwrap gives the cause and what the class means to the standard library.
 func (e *ToolError) Unwrap() []error {
 	var list []error

@@ -28,6 +28,13 @@ type kind struct {
 // kinds are all formats. diskutil says RAW for UDRW.
 var kinds = map[string]kind{}
 
+// Advice that several refusals give.
+const (
+	adviceFormats = "use UDRW, UDSB, UDSP or ASIF, or convert to UDRO, UDCO, UDZO, UDBZ, ULFO, ULMO, UFBI or UDTO"
+	adviceOther   = "the help of this tool does not name it: use another format or a newer tool, or --engine inprocess"
+	adviceASIF    = "nobody has published the layout of encrypted ASIF images: use UDSB, or Apple's diskutil on a Mac"
+)
+
 func init() {
 	for _, k := range []kind{
 		{format: "UDRW", ext: ".dmg", typ: "UDIF", image: "RAW"},
@@ -126,7 +133,7 @@ func (e *Engine) choose(s engine.Spec) (choice, error) {
 	k, ok := kinds[canonical(s.Format)]
 	switch {
 	case !ok:
-		return choice{}, e.refuse(backendHdiutil, "format "+s.Format, "")
+		return choice{}, e.refuse(backendHdiutil, "format "+s.Format, adviceFormats)
 	case k.fixed:
 		return choice{}, e.refuse(backendHdiutil, "making an empty "+k.format+" image", "make a UDRW image and convert it")
 	}
@@ -135,7 +142,7 @@ func (e *Engine) choose(s engine.Spec) (choice, error) {
 
 func (e *Engine) chooseKind(s engine.Spec, k kind) (choice, error) {
 	if k.format == "" {
-		return choice{}, e.refuse(backendHdiutil, "format "+s.Format, "")
+		return choice{}, e.refuse(backendHdiutil, "format "+s.Format, adviceFormats)
 	}
 	var first error
 	for _, b := range candidates(s.Backend, k) {
@@ -171,9 +178,11 @@ func (e *Engine) with(backend string, s engine.Spec, k kind) (choice, error) {
 	case encrypted && s.Encryption != "AES-128" && s.Encryption != "AES-256":
 		return c, e.refuse(backend, "encryption "+s.Encryption, "AES-128 or AES-256")
 	case encrypted && k.format == "ASIF" && e.o.Vendor == "dmgbench":
-		return c, e.refuse(backend, "encryption of ASIF images", "how they are laid out is not known; Apple's diskutil makes them")
+		return c, e.refuse(backend, "encryption of ASIF images", adviceASIF)
+	case e.can.noFUSE != "" && (k.format != "UDRW" || encrypted):
+		return c, e.refuse(backend, "attaching what is no plain UDRW image here", e.can.noFUSE)
 	case encrypted && !e.can.encrypts:
-		return c, e.refuse(backend, "encryption "+s.Encryption, "")
+		return c, e.refuse(backend, "encryption "+s.Encryption, "the help of this tool does not name AES-256: use a newer one, or --engine inprocess")
 	case encrypted && backend == backendDiskutil && s.Encryption != "AES-256":
 		return c, e.refuse(backend, "encryption "+s.Encryption, "AES-256, or backend = \"hdiutil\"")
 	case backend == backendDiskutil && s.BandSize != 0 && k.format == "UDSB":
@@ -208,7 +217,7 @@ func (e *Engine) makes(backend string, k kind) error {
 	case !known && k.format == "ASIF":
 		return e.refuse(backend, "format ASIF", "macOS 26 or later makes it")
 	case !known:
-		return e.refuse(backend, "format "+k.format, "")
+		return e.refuse(backend, "format "+k.format, adviceOther)
 	}
 	return nil
 }
@@ -230,8 +239,8 @@ func (e *Engine) pick(backend string, preference []string, k kind) (filesystem, 
 	}
 	hint := "it makes " + strings.Join(e.filesystemNames(backend), ", ")
 	for _, name := range preference {
-		if f, ok := filesystemNamed(name); ok && e.can.unmountable[f.name] != "" {
-			hint += "; " + f.name + " could not be mounted: " + e.can.unmountable[f.name]
+		if f, ok := filesystemNamed(name); ok && e.can.lacks[f.name] != "" {
+			hint += "; for " + f.name + ": " + e.can.lacks[f.name]
 		}
 	}
 	return filesystem{}, e.refuse(backend, "file system "+strings.Join(preference, ", "), hint)

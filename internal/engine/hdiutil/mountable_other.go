@@ -2,5 +2,8 @@
 
 package hdiutil
 
-// unmountable says nothing: the system's own tools make what it mounts.
-func unmountable(string) string { return "" }
+// lacks says nothing: the system's own tools make what it mounts.
+func lacks(string) string { return "" }
+
+// noFUSE says nothing: the system attaches images by itself.
+func noFUSE() string { return "" }

@@ -37,8 +37,11 @@ type Host struct {
 	// Trim discards what the volume mounted on dir does not use, and returns the
 	// bytes. Where that cannot be done it is nil or says errors.ErrUnsupported.
 	Trim func(dir string) (int64, error)
-	// Unmountable says by the name of a plan's file system why the work-alike's volumes of it cannot be mounted here, "" if they can; nil: all can.
-	Unmountable func(filesystem string) string
+	// Lacks says by the name of a plan's file system what would help where the work-alike cannot make or mount volumes of it, "" where it
+	// can or nothing would; nil: it can.
+	Lacks func(filesystem string) string
+	// NoFUSE says what would help where the work-alike cannot serve images, "" where it can; nil: it can.
+	NoFUSE func() string
 }
 
 // mountedOn is the last thing that is mounted on the folder.

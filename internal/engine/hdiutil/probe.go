@@ -17,7 +17,8 @@ type abilities struct {
 	makes             map[string]bool   // formats that `hdiutil create` and convert make
 	images            map[string]bool   // formats that `diskutil image create` makes
 	filesystems       map[string]bool   // by the names of plans
-	unmountable       map[string]string // by the names of plans, why
+	lacks             map[string]string // by the names of plans: what a file system that is not there would take
+	noFUSE            string            // what would help where images cannot be served
 	encrypts          bool
 	noSpotlight       bool // `hdiutil create` knows -nospotlight
 }
@@ -26,7 +27,7 @@ type abilities struct {
 // is plainly a list counts as not there; a text that is no list proves nothing,
 // and then what Apple's manual says is assumed.
 func (e *Engine) probe(ctx context.Context) error {
-	e.can = abilities{makes: map[string]bool{}, images: map[string]bool{}, filesystems: map[string]bool{}, unmountable: map[string]string{}}
+	e.can = abilities{makes: map[string]bool{}, images: map[string]bool{}, filesystems: map[string]bool{}, lacks: map[string]string{}}
 	hd := e.probeHdiutil(ctx)
 	if err := ctx.Err(); err != nil {
 		return err
@@ -91,10 +92,15 @@ func (e *Engine) readCreateHelp(help string) {
 	}
 	for _, name := range listed {
 		e.can.filesystems[name] = true
-		if !apple && e.host.Unmountable != nil {
-			e.can.unmountable[name] = e.host.Unmountable(name)
-			e.can.filesystems[name] = e.can.unmountable[name] == ""
+	}
+	for _, f := range filesystems {
+		if !apple && e.host.Lacks != nil {
+			e.can.lacks[f.name] = e.host.Lacks(f.name)
+			e.can.filesystems[f.name] = e.can.filesystems[f.name] && e.can.lacks[f.name] == ""
 		}
+	}
+	if !apple && e.host.NoFUSE != nil {
+		e.can.noFUSE = e.host.NoFUSE()
 	}
 	e.can.encrypts = apple || len(parse.Names(help, []string{"AES-256"})) > 0
 	e.can.noSpotlight = strings.Contains(help, "-nospotlight") || strings.Contains(help, "-[no]spotlight")

@@ -18,7 +18,7 @@ import (
 // the file system checked, and detaches again, whatever was found.
 func (c *image) checkVolume(ctx context.Context, t *tale, repair bool) error {
 	if c.fs.name == "none" {
-		return c.e.refuse(c.backend, "checking the volume of an image without one", "")
+		return c.e.refuse(c.backend, "checking the volume of an image without one", "check the container, or give the image a file system")
 	}
 	if c.open != nil {
 		return c.checkDevice(ctx, t, c.open, repair)
@@ -57,7 +57,7 @@ func (c *image) fsck(ctx context.Context, t *tale, device parse.Entity, repair b
 		return finding(t, err)
 	}
 	if len(c.fs.fsck) == 0 {
-		return c.e.refuse(c.backend, "checking "+c.fs.name, "")
+		return c.e.refuse(c.backend, "checking "+c.fs.name, "check the container, or use ext4, XFS, btrfs, exFAT, FAT32 or HFS+")
 	}
 	program, err := exec.LookPath(c.fs.fsck[0])
 	if err != nil {

@@ -52,7 +52,7 @@ func (c *image) Damage(ctx context.Context, kind string) error {
 	case kind == "truncated":
 		return c.damaged(files.Truncate(ctx, c.dir, c.file))
 	}
-	return refuse("damage "+kind+" of "+c.spec.Format, "")
+	return refuse("damage "+kind+" of "+c.spec.Format, "the kinds are header, table, volume, truncated, and band-missing for UDSB; images with tables have no table of their own to harm")
 }
 
 func (c *image) overwrite(ctx context.Context, where func(container.Image) ([]int64, int, error)) error {

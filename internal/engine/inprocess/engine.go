@@ -86,13 +86,13 @@ func normal(s engine.Spec) (engine.Spec, error) {
 	if e, err := container.ParseEncryption(cmp.Or(s.Encryption, container.EncryptionNone)); err != nil {
 		return s, refuse("encryption "+s.Encryption, container.AES128+" or "+container.AES256)
 	} else if e != container.EncryptionNone && s.Format == container.ASIF {
-		return s, refuse("encrypted ASIF, of which the layout is not known", "UDRW, UDSB or UDSP")
+		return s, refuse("encrypted ASIF, of which the layout is not known", "nobody has published it: use UDSB, UDRW or UDSP, or Apple's diskutil on a Mac")
 	}
 	if b := s.Backend; b != "" && b != "auto" && b != backend {
-		return s, refuse("backend "+b, "use the hdiutil engine")
+		return s, refuse("backend "+b, "use --engine hdiutil, which on Linux needs root: sudo dmgbench …")
 	}
 	if !offers(s.Filesystems) {
-		return s, refuse("file system "+strings.Join(s.Filesystems, ", "), "add exFAT to the file systems that are accepted")
+		return s, refuse("file system "+strings.Join(s.Filesystems, ", "), "add exFAT to the file systems that are accepted, or use --engine hdiutil, which on Linux needs root: sudo dmgbench …")
 	}
 	s.Size = (s.Size + container.SectorSize - 1) / container.SectorSize * container.SectorSize
 	switch {
