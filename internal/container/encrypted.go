@@ -102,7 +102,10 @@ func UnwrapKeys(dir *hostio.Dir, name string, pass []byte) (*crypt.Keys, error) 
 	if h == nil || err != nil {
 		return nil, err
 	}
-	path, found := filepath.Join(dir.Path(), name), "encrypted image"
+	path, found := filepath.Join(dir.Path(), name), "encrypted image (encrcdsa v2)"
+	if h.Version == 1 {
+		found = "encrypted image (cdsaencr v1)"
+	}
 	if len(pass) == 0 {
 		return nil, &noPassphrase{path, found}
 	}

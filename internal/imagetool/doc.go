@@ -36,6 +36,7 @@ type Env struct {
 	Dir            string                  // relative paths start here; "": the working folder
 	Version        string                  // what info says
 	UID            int                     // of the user
+	iterations     int                     // of the key derivation of new images; 0: as many as is safe
 }
 
 // HelperVerb is the hidden verb under which package attach starts this program again.

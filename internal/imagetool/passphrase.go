@@ -121,6 +121,7 @@ func (c *call) encryption() (e container.Encryption, err error) {
 	default:
 		return e, nil
 	}
+	e.Iterations = c.env.iterations
 	if !c.onStdin() {
 		return e, refuse("an encrypted image takes a passphrase, and nobody is asked for it here: want %s", c.stdinOption())
 	}

@@ -144,3 +144,54 @@ func TestDiskutilPassphrases(t *testing.T) {
 	assert.Equal(t, "encrypted: NO\n", m.do("isencrypted c.dmg"))
 	assert.Contains(t, m.told("three", "diskutil image info --stdinpass b.sparsebundle"), "Sector Count: 16384\n")
 }
+
+// TestAWrongPassphraseIsOneError: each verb on each kind ends with the status that hdiutil.md has for it (attach 1; the number of
+// Authentication error elsewhere), says so in the same words, leaves the image as it is, and repeats no passphrase.
+func TestAWrongPassphraseIsOneError(t *testing.T) {
+	m := newMachine(t)
+	const right, wrong = "the right phrase", "a wrong phrase"
+	m.write("src/file", "text")
+	m.told(right, "create -size 8m -fs ExFAT -encryption -stdinpass rw")
+	m.told(right, "create -size 8m -fs ExFAT -encryption -stdinpass -type SPARSEBUNDLE -imagekey sparse-band-size=2048 sb")
+	m.told(right, "create -size 8m -fs ExFAT -encryption -stdinpass -type SPARSE sp")
+	m.told(right, "create -srcfolder src -fs ExFAT -format UDZO -encryption -stdinpass zo")
+	for _, image := range []string{"rw.dmg", "sb.sparsebundle", "sp.sparseimage", "zo.dmg"} {
+		for _, verb := range []struct {
+			line   string
+			status int
+			says   string // the name in the message, if it is not the verb
+		}{
+			{"attach -stdinpass IMAGE", 1, ""}, {"mount -stdinpass -noverify IMAGE", 1, "attach"},
+			{"convert IMAGE -format UDRW -o out -stdinpass", statusAuth, ""}, {"compact -stdinpass IMAGE", statusAuth, ""},
+			{"resize -stdinpass -size 16m IMAGE", statusAuth, ""}, {"resize -stdinpass -limits IMAGE", statusAuth, ""},
+			{"verify -stdinpass IMAGE", statusAuth, ""}, {"checksum -type SHA1 -stdinpass IMAGE", statusAuth, ""},
+			{"chpass -oldstdinpass -newstdinpass IMAGE", statusAuth, ""}, {"imageinfo -stdinpass IMAGE", statusAuth, ""},
+			{"imageinfo -plist -stdinpass IMAGE", statusAuth, ""}, {"pmap -stdinpass IMAGE", statusAuth, ""}, {"ls -stdinpass IMAGE", statusAuth, ""},
+			{"diskutil image info --stdinpassphrase IMAGE", statusAuth, ""}, {"diskutil image attach --stdinpassphrase IMAGE", 1, ""},
+			{"diskutil image --stdinpassphrase chpass IMAGE", statusAuth, ""}, {"diskutil image resize --stdinpassphrase --size 16Mi IMAGE", statusAuth, ""},
+		} {
+			line := strings.ReplaceAll(verb.line, "IMAGE", image)
+			before := m.do("isencrypted -plist " + image)
+			end, says := "\x00", verb.says
+			if strings.HasPrefix(line, "diskutil") {
+				end = "\n"
+			}
+			assert.Equal(t, verb.status, m.with(wrong+end+"next phrase", strings.Fields(line)...), "%s: %s%s", line, m.out, m.err)
+			if name, _, _ := strings.Cut(line, " "); says == "" && name != "diskutil" {
+				says = name
+			}
+			if says != "" {
+				says = "hdiutil: " + says + " failed - "
+			}
+			assert.Contains(t, m.err, says+"Authentication error\n", line)
+			for _, secret := range []string{right, wrong, "next phrase"} {
+				assert.NotContains(t, m.out+m.err, secret, line)
+			}
+			assert.Equal(t, before, m.do("isencrypted -plist "+image), "no passphrase is needed for it")
+			assert.NoFileExists(t, m.path("out.dmg"))
+			assert.Empty(t, m.leftovers(), line)
+		}
+		assert.Empty(t, m.at.requests, "nothing was attached")
+		m.told(right, "ls -stdinpass "+image)
+	}
+}

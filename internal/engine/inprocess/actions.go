@@ -29,7 +29,7 @@ func (c *image) Convert(ctx context.Context, dir *hostio.Dir, name string, s eng
 	}
 	file := withExtension(name, s.Format)
 	err = c.with(ctx, "converting", true, func(src container.Image) error {
-		return convert(ctx, src, dir, file, name, s)
+		return c.engine.convert(ctx, src, dir, file, name, s)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("converting %q: %w", c.file, err)

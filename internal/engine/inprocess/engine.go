@@ -48,6 +48,10 @@ type Engine struct {
 	Now func() time.Time
 	// Passphrase encrypts images whose spec has none: the secret of one run.
 	Passphrase []byte
+	// Iterations of the key derivation of images that are made, at least 1000;
+	// 0 means crypt.DefaultIterations, as for anybody's. Tests of what is not the
+	// derivation take few: it is most of their time.
+	Iterations int
 }
 
 var _ engine.Engine = (*Engine)(nil)
@@ -150,7 +154,7 @@ func (e *Engine) Create(ctx context.Context, dir *hostio.Dir, name string, s eng
 		return nil, err
 	}
 	file := withExtension(name, s.Format)
-	if err := container.Create(dir, file, containerSpec(name, s)); err != nil {
+	if err := container.Create(dir, file, e.containerSpec(name, s)); err != nil {
 		return nil, err
 	}
 	if err := format(dir, file, name, s); err != nil {
@@ -204,10 +208,10 @@ func digest(seed string, s engine.Spec) [32]byte {
 	return sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%d\x00%d\x00%s", seed, s.Format, s.Size, s.BandSize, s.VolumeName))
 }
 
-func containerSpec(seed string, s engine.Spec) container.Spec {
+func (e *Engine) containerSpec(seed string, s engine.Spec) container.Spec {
 	sum := digest("container "+seed, s)
 	return container.Spec{Format: s.Format, Size: s.Size, BandSize: s.BandSize, ID: [16]byte(sum[:16]),
-		Encryption: container.Encryption{Cipher: s.Encryption, Passphrase: passphrase(s)}}
+		Encryption: container.Encryption{Cipher: s.Encryption, Passphrase: passphrase(s), Iterations: e.Iterations}}
 }
 
 // guid makes b a version 4 identifier as RFC 9562 lays it out, in the mixed byte order of the disk.

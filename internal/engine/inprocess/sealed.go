@@ -48,8 +48,8 @@ func is(img container.Image, format string) bool {
 }
 
 // convert writes what is on src as file, with nothing left of it behind an error.
-func convert(ctx context.Context, src container.Image, dir *hostio.Dir, file, seed string, s engine.Spec) (err error) {
-	spec := containerSpec(seed, s)
+func (e *Engine) convert(ctx context.Context, src container.Image, dir *hostio.Dir, file, seed string, s engine.Spec) (err error) {
+	spec := e.containerSpec(seed, s)
 	switch {
 	case s.Format == master:
 		spec.Format = container.UDRW
