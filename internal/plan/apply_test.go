@@ -72,7 +72,7 @@ left = { write = { phase = "last", file_size = "200 MB" } }
 prediction = { fit = "f", at = "200 MB", bound = "0.5 to 2" }
 `)
 	q, changes := apply(t, p, plan.Overrides{Scale: 0.01})
-	assert.Equal(t, []plan.Change{{Kind: "scale", Text: "file and image sizes times 0.01"}}, changes)
+	assert.Equal(t, []plan.Change{{Kind: "scale", Text: "file and image sizes times 0.01 (3 of 16 file sizes stop at 64 KiB)"}}, changes)
 	sizes := q.Files[0].Parts[0].Sizes
 	assert.Equal(t, units.Bytes(64<<10), sizes[0])
 	assert.Equal(t, units.Bytes(20_000_000), sizes[15])

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -46,8 +47,22 @@ func (p *Plan) applyScale(o Overrides) error {
 	images := p.imageSizes(o.Scale)
 	p.resize(images)
 	p.reselect("size", images)
-	p.changed("scale", "file and image sizes times %s", strconv.FormatFloat(o.Scale, 'g', -1, 64))
+	p.changed("scale", "file and image sizes times %s%s", strconv.FormatFloat(o.Scale, 'g', -1, 64), files.raised(o.Scale))
 	return nil
+}
+
+// raised says how many sizes of files would have become too small to be timed and were not made so small, "" if none.
+func (m sizeMap) raised(factor float64) string {
+	n := 0
+	for from, to := range m {
+		if float64(to) > math.Round(float64(from)*factor) {
+			n++
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%d of %s stop at %s)", n, plural(len(m), "file size"), minFile)
 }
 
 func (m sizeMap) of(n units.Bytes) units.Bytes {
