@@ -183,6 +183,10 @@ func intervalOfFiles(name string, f files, steps []*result.Step) (stats.Interval
 	}))
 }
 
+// minTrimmed is the least number of files for the interval of a trimmed mean: that of
+// fewer is too wide for its level (docs/accuracy.md).
+const minTrimmed = 6
+
 // bySize is the interval of a statistic of files whose sizes were chosen and whose
 // times scatter, the more the larger they are.
 // keep is the share of the files that decide it. Far outliers are rare, so that a
@@ -190,6 +194,9 @@ func intervalOfFiles(name string, f files, steps []*result.Step) (stats.Interval
 func (f files) bySize(keep float64, statistic func(size, time []float64) float64) (stats.Interval, error) {
 	if keep == 1 && f.outlying() {
 		return stats.Interval{}, errOutliers
+	}
+	if keep < 1 && len(f.size) < minTrimmed {
+		return stats.Interval{}, fmt.Errorf("%s, and an interval of what is left after trimming takes %d", plural(len(f.size), "file"), minTrimmed)
 	}
 	return stats.JackknifeByGroup(f.size, f.time, statistic, keep, level)
 }

@@ -73,7 +73,7 @@ func TestStudiesCanFail(t *testing.T) {
 	require.NoError(t, err)
 	defer st.close()
 	x := &Exam{Seed: 1, stage: st}
-	d := fileDesigns(false)[0]
+	d := fileDesigns(false)[1]
 	l := fileLaws()[0]
 	l.calm.Write *= 0.9 // what is held true is another law
 	cover, given, level := keyed{}, keyed{}, map[[2]string]float64{}

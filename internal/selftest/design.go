@@ -19,6 +19,7 @@ type design struct {
 	sizes   []int64
 	sets    int
 	rounds  int
+	auto    string // keys of [run] for rounds = "auto" instead of rounds, TOML
 	canary  bool
 	read    bool
 	claims  string // TOML
@@ -34,13 +35,17 @@ func (d design) plan() (*plan.Plan, error) {
 	if d.read {
 		read = `{ do = "read", phase = "new" },`
 	}
+	rounds := fmt.Sprintf("rounds = %d", d.rounds)
+	if d.auto != "" {
+		rounds = "rounds = \"auto\"\n" + d.auto
+	}
 	text := fmt.Sprintf(`schema = 1
 title = "A plan of the selftest"
 [image]
 size = "200 GB"
 filesystem_preference = ["exFAT"]
 [run]
-rounds = %d
+%s
 canary = %v
 baseline = false
 [matrix]
@@ -50,7 +55,7 @@ sizes = [%s]
 sets = %d
 [[protocol]]
 steps = [{ do = "create" }, { do = "attach" }, { do = "write", phase = "new" }, %s { do = "detach" }]
-%s`, d.rounds, d.canary, quoted(d.formats), quoted(sizes), d.sets, read, d.claims)
+%s`, rounds, d.canary, quoted(d.formats), quoted(sizes), d.sets, read, d.claims)
 	p, problems := plan.Parse("selftest", []byte(text))
 	if problems != nil {
 		return nil, fmt.Errorf("reading a plan of the selftest: %w", problems)

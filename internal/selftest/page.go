@@ -92,7 +92,6 @@ measured on the machine that makes it. ` + "`dmgbench selftest`" + ` runs a shor
 const pageTail = `
 ## What is not here
 
-- ` + "`--rounds auto`" + ` (rounds until every interval is narrow enough) is not made yet; its coverage under its own stopping rule will stand here.
 - A device is more than a law. What no law of these studies has (noise that depends on the size of a file, sessions that drift apart over
   weeks, a host that caches in secret) is not covered by these figures; warnings and departures name it where it is seen.
 `

@@ -186,10 +186,11 @@ func (x *Exam) roundIntervals(ctx context.Context) (Study, error) {
 		}
 	}
 	s.How = fmt.Sprintf("%d repetitions a row, 48 files of 16 sizes a mount, which scatter by 3 %%. Rounds are tried in one session that is as others are; "+
-		"sessions differ by the scatter that the row names.", x.runs(600, 60))
+		"sessions differ by the scatter that the row names.", x.runs(1000, 60))
 	s.Tables = []Table{table.table("Coverage in %", "design", rows, columns)}
 	s.Promises = []Promise{b.promise()}
-	s.Says = []string{"An interval over rounds says what another round of this session would show, not what another session would."}
+	s.Says = []string{"Fewer than 3 rounds have no interval over rounds: two of them, or of pooled runs, show their scatter by a single difference.",
+		"An interval over rounds says what another round of this session would show, not what another session would."}
 	return s, nil
 }
 
@@ -202,7 +203,7 @@ func (x *Exam) coverRounds(ctx context.Context, row roundRow, table keyed) error
 	m := lawOf(row.law)
 	truth := truths(m.Law, d.sizes)
 	type seen struct{ given, holds bool }
-	all := make([][8]seen, x.runs(600, 60))
+	all := make([][8]seen, x.runs(1000, 60))
 	err = each(ctx, len(all), func(ctx context.Context, i int) error {
 		r, err := x.sessions(ctx, p, m, row.sessions, "rounds", row.name, i)
 		if err != nil {

@@ -109,6 +109,9 @@ func (m mixture) meanBetween(low, high float64) (sum float64) {
 func bisect(low, high float64, below func(float64) bool) float64 {
 	for range 200 {
 		mid := math.Sqrt(low * high)
+		if mid <= low || mid >= high { // no number is between them
+			return mid
+		}
 		if below(mid) {
 			low = mid
 		} else {
