@@ -103,6 +103,9 @@ func caseValue(c *result.Case, key string) (string, bool) {
 
 // split puts runs, or cases of runs, into sides.
 func (c *comparer) split(runs []*result.Result, facts []string) error {
+	if err := c.distinct(runs); err != nil {
+		return err
+	}
 	for i, r := range runs {
 		head := c.runName(i, r)
 		if len(facts) > 0 {
@@ -112,9 +115,6 @@ func (c *comparer) split(runs []*result.Result, facts []string) error {
 		}
 		for _, name := range c.namesIn(r, head) {
 			s := c.side(name, len(c.o.By) == 0)
-			if s.ids[r.Run] {
-				return refuse("run %q is given twice", r.Run)
-			}
 			s.ids[r.Run] = true
 			s.runs = append(s.runs, r)
 		}
@@ -124,6 +124,27 @@ func (c *comparer) split(runs []*result.Result, facts []string) error {
 			return refuse("all runs are %q", c.sides[0].name)
 		}
 		return refuse("one run is not compared with anything")
+	}
+	return nil
+}
+
+// distinct refuses a run that is there twice, also inside a pooled result: its sessions
+// would count as others, and a session does not differ from itself.
+func (c *comparer) distinct(runs []*result.Result) error {
+	seen := map[string]string{} // names by run id
+	for i, r := range runs {
+		name := c.runName(i, r)
+		ids := []string{r.Run}
+		for _, p := range r.Runs {
+			ids = append(ids, p.Run)
+		}
+		slices.Sort(ids)
+		for _, id := range slices.Compact(ids) {
+			if before, there := seen[id]; there && id != "" {
+				return refuse("run %q is given twice, as %q and in %q", id, before, name)
+			}
+			seen[id] = name
+		}
 	}
 	return nil
 }

@@ -156,6 +156,17 @@ func (c *comparer) claims() {
 	for i := range c.out.Claims {
 		c.changed(&c.out.Claims[i])
 	}
+	for i, s := range c.sides {
+		n := 0
+		for _, k := range c.out.Claims {
+			if k.Verdicts[i] == "" {
+				n++
+			}
+		}
+		if n > 0 {
+			c.out.Notes = append(c.out.Notes, fmt.Sprintf("%s has no verdict on %d of %s", s.name, n, plural(len(c.out.Claims), "claim")))
+		}
+	}
 }
 
 // agreed is the verdict of several runs of a side: one that decides wins over
@@ -179,12 +190,12 @@ func decisive(v string) bool { return v == result.Holds || v == result.DoesNotHo
 
 // changed says in what the verdicts on a claim differ from the baseline's.
 func (c *comparer) changed(k *ClaimChange) {
-	words := func(v string) string { return strings.ReplaceAll(orElse(v, "no such claim"), "_", " ") }
+	words := func(v string) string { return strings.ReplaceAll(v, "_", " ") }
 	for i, v := range k.Verdicts[1:] {
 		base := k.Verdicts[0]
 		flip := decisive(base) && decisive(v) && base != v
 		k.Changed = k.Changed || flip
-		if base != v {
+		if base != v && base != "" && v != "" {
 			k.Text = join(k.Text, fmt.Sprintf("%s in %s, %s in %s", words(base), c.sides[0].name, words(v), c.sides[i+1].name))
 		}
 	}

@@ -17,7 +17,10 @@ import (
 type LedgerRun struct {
 	Result *result.Result
 	Path   string // of its report, for links; "" for none
+	Name   string // by which it is told from others that are left out; "" is its id
 }
+
+func (r LedgerRun) name() string { return orElse(r.Name, orElse(r.Path, r.Result.Run)) }
 
 // Ledger is the verdicts of many runs: a row for each claim, a column for each
 // machine with its system and engine. Lists are never nil.
@@ -82,11 +85,11 @@ func NewLedger(runs []LedgerRun) *Ledger {
 	for _, r := range runs {
 		switch {
 		case len(r.Result.Runs) > 0:
-			l.out.LeftOut = append(l.out.LeftOut, fmt.Sprintf("%s: pooled of runs that speak for themselves", r.Result.Run))
+			l.out.LeftOut = append(l.out.LeftOut, r.name()+": pooled of runs that speak for themselves")
 		case seen[r.Result.Run]:
-			l.out.LeftOut = append(l.out.LeftOut, fmt.Sprintf("%s (%s): the run is there already", r.Result.Run, r.Path))
+			l.out.LeftOut = append(l.out.LeftOut, fmt.Sprintf("%s: run %s is there already", r.name(), r.Result.Run))
 		case len(r.Result.Claims) == 0:
-			l.out.LeftOut = append(l.out.LeftOut, fmt.Sprintf("%s: its plan claims nothing", r.Result.Run))
+			l.out.LeftOut = append(l.out.LeftOut, r.name()+": its plan claims nothing")
 		default:
 			seen[r.Result.Run] = true
 			l.kept = append(l.kept, r)

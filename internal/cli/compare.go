@@ -158,8 +158,11 @@ func (a *app) runCompare(o compareOptions) error {
 	if err := a.renderComparison(c, o.Format); err != nil {
 		return err
 	}
-	if c.Regression {
+	switch {
+	case c.Regression:
 		return status(exitRegression)
+	case len(c.Rows) == 0:
+		return &usageError{err: errors.New("comparing runs: nothing of them could be paired"), hint: "the comparison says of each what kept it from that"}
 	}
 	return nil
 }
@@ -167,18 +170,31 @@ func (a *app) runCompare(o compareOptions) error {
 // readRun is the result of a run: its result.json, or what plan and journal of an
 // unfinished run say so far.
 func readRun(path string) (*result.Result, error) {
-	if fi, err := os.Stat(path); err == nil && fi.IsDir() {
-		if _, err := os.Lstat(filepath.Join(path, result.ResultFile)); errors.Is(err, os.ErrNotExist) {
-			d, err := result.OpenRun(path)
-			if err != nil {
-				return nil, err
-			}
-			defer d.Close()
-			_, r, err := judge(d)
-			return r, err
+	if fi, err := os.Stat(path); err == nil && fi.IsDir() && !hasResult(path) {
+		r, err := soFar(path)
+		if err != nil && !errors.Is(err, result.ErrNotRun) { // which names the folder
+			err = fmt.Errorf("reading run %q: %w", path, err)
 		}
+		return r, err
 	}
 	return result.ReadResult(path)
+}
+
+// hasResult reports whether there is anything in the place of a result.json.
+func hasResult(dir string) bool {
+	_, err := os.Lstat(filepath.Join(dir, result.ResultFile))
+	return !errors.Is(err, os.ErrNotExist)
+}
+
+// soFar is what plan and journal of a run folder say.
+func soFar(dir string) (*result.Result, error) {
+	d, err := result.OpenRun(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	_, r, err := judge(d)
+	return r, err
 }
 
 // runNames calls the runs as the command line does, as far as that tells them apart.

@@ -123,9 +123,9 @@ func historyText(w io.Writer, runs []pastRun, width int) error {
 			name += "  (baseline)"
 		}
 		lines := []string{when + "  " + name,
-			p.Plan + ", " + cmp.Or(p.Engine, "engine unknown"),
-			strings.Trim(p.System+", "+p.Machine, ", "),
-			p.Status + ": " + tally(p.Cases, "case", []string{result.Done, result.Failed, result.Discarded, result.Skipped}) +
+			cmp.Or(p.Plan, "plan unknown") + ", " + cmp.Or(p.Engine, "engine unknown"),
+			cmp.Or(strings.Trim(p.System+", "+p.Machine, ", "), "system and machine unknown"),
+			cmp.Or(p.Status, "status unknown") + ": " + tally(p.Cases, "case", []string{result.Done, result.Failed, result.Discarded, result.Skipped}) +
 				"; " + tally(p.Verdicts, "claim", []string{"holds", "does_not_hold", "cannot_tell", "not_measured"})}
 		if p.Headline != nil {
 			lines = append(lines, p.Headline.text())

@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"dmgbench/internal/analysis"
@@ -25,7 +27,7 @@ func ledger(dir string) (*analysis.Ledger, error) {
 			return analysis.LedgerRun{}, err
 		}
 		r.Cases, r.Summaries = nil, nil // a ledger of a thousand runs holds their verdicts only
-		run := analysis.LedgerRun{Result: r}
+		run := analysis.LedgerRun{Result: r, Name: relative(at, path)}
 		if _, err := os.Stat(filepath.Join(path, result.ReportFile)); err == nil {
 			run.Path = relative(at, filepath.Join(path, result.ReportFile))
 		}
@@ -41,6 +43,8 @@ func ledger(dir string) (*analysis.Ledger, error) {
 		}
 		return nil, &hintedError{err, "give a folder that holds run folders, such as runs"}
 	}
+	// Of two copies of one run the first counts: rather the one that has a report.
+	slices.SortStableFunc(runs, func(a, b analysis.LedgerRun) int { return cmp.Compare(min(len(b.Path), 1), min(len(a.Path), 1)) })
 	l := analysis.NewLedger(runs)
 	l.LeftOut = append(l.LeftOut, lost...)
 	return l, nil
@@ -49,8 +53,8 @@ func ledger(dir string) (*analysis.Ledger, error) {
 // readVerdicts is what a ledger shows of a run: of its result.json, or of what plan
 // and journal of an unfinished run say so far.
 func readVerdicts(path string) (*result.Result, error) {
-	if _, err := os.Lstat(filepath.Join(path, result.ResultFile)); errors.Is(err, os.ErrNotExist) {
-		return readRun(path)
+	if !hasResult(path) {
+		return soFar(path)
 	}
 	return result.GlanceClaims(path)
 }

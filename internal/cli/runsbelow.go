@@ -30,14 +30,19 @@ func readBelow[T any](dir string, read func(path string) (T, error)) (found []T,
 	var all []*entry
 	err = filepath.WalkDir(at, func(path string, e fs.DirEntry, err error) error {
 		one := &entry{path: path}
+		holds, hidden := holdsRun(path)
 		switch {
 		case err != nil && path == at:
 			return fmt.Errorf("reading folder %q: %w", dir, withoutPath(err))
 		case err != nil:
 			one.lost = fmt.Sprintf("reading folder: %v", withoutPath(err))
-		case e.Type()&fs.ModeSymlink != 0 && holdsRun(path):
+		case e.Type()&fs.ModeSymlink != 0 && holds:
 			one.lost = "a link to a run, and links are not followed"
-		case !e.IsDir() || !holdsRun(path):
+		case !e.IsDir():
+			return nil
+		case hidden != nil:
+			one.lost = fmt.Sprintf("reading folder: %v", hidden)
+		case !holds:
 			return nil
 		}
 		if all = append(all, one); e != nil && e.IsDir() {
@@ -105,14 +110,18 @@ func withoutPath(err error) error {
 	return err
 }
 
-// holdsRun reports whether a folder is a run's.
-func holdsRun(dir string) bool {
+// holdsRun reports whether a folder is a run's; the error is that nobody can look into it.
+func holdsRun(dir string) (holds bool, err error) {
 	for _, name := range []string{result.ResultFile, result.JournalFile} {
-		if fi, err := os.Lstat(filepath.Join(dir, name)); err == nil && fi.Mode().IsRegular() {
-			return true
+		fi, err := os.Lstat(filepath.Join(dir, name))
+		if err == nil && fi.Mode().IsRegular() {
+			return true, nil
+		}
+		if errors.Is(err, fs.ErrPermission) {
+			return false, withoutPath(err)
 		}
 	}
-	return false
+	return false, nil
 }
 
 // relative is a path from a folder, with slashes.

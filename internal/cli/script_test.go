@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 
 	"dmgbench/internal/cli/clitest"
@@ -33,8 +35,26 @@ func TestScripts(t *testing.T) {
 		Dir:       "testdata/script",
 		Setup:     anywhere,
 		Condition: condition,
-		Cmds:      map[string]func(*testscript.TestScript, bool, []string){"exits": clitest.Exits},
+		Cmds:      map[string]func(*testscript.TestScript, bool, []string){"exits": clitest.Exits, "head": head},
 	})
+}
+
+// head is "head FILE N NEW [LINE…]": NEW gets the first N lines of FILE, and the lines given.
+func head(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 3 {
+		ts.Fatalf("usage: head FILE N NEW [LINE...]")
+	}
+	n, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	lines := strings.SplitAfter(ts.ReadFile(args[0]), "\n")
+	if len(lines) <= n {
+		ts.Fatalf("%s has no more than %d lines", args[0], n)
+	}
+	text := strings.Join(lines[:n], "")
+	for _, line := range args[3:] {
+		text += line + "\n"
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[2]), []byte(text), 0o644))
 }
 
 // anywhere makes a script the same on every machine: the engine is the one that

@@ -105,7 +105,7 @@ func ParseResult(name string, data []byte) (*Result, error) {
 	}
 	for i, c := range r.Cases {
 		if err := oneOf("status", c.Status, Done, Skipped, Failed, Discarded); err != nil {
-			return fail(fmt.Errorf("cases[%d]: %w", i, err), "")
+			return fail(fmt.Errorf("cases[%d]: %w", i, err), "it is damaged; `dmgbench report` on the run folder makes it again")
 		}
 	}
 	return complete(&r), nil
