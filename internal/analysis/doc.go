@@ -26,7 +26,7 @@ import (
 	"dmgbench/internal/result"
 )
 
-// Analyse fills the summaries, fits, relations and claims of r, and adds
+// Analyse fills the summaries, fits, relations, claims and tables of r, and adds
 // departures and warnings to what the runner recorded. p is the plan as
 // executed.
 func Analyse(p *plan.Plan, r *result.Result) error {
@@ -42,6 +42,7 @@ func Analyse(p *plan.Plan, r *result.Result) error {
 	r.Relations = s.relations()
 	r.Claims = s.claims()
 	withhold(r)
+	r.Tables = s.tables()
 	return nil
 }
 

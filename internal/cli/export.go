@@ -13,7 +13,7 @@ type exportOptions struct{ Dir, Format, Table string }
 
 func (o *exportOptions) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.Format, "format", "csv", "`form` of the file: csv, json, jsonl, benchfmt or openmetrics")
-	f.StringVar(&o.Table, "table", "", "which `table` csv writes: samples, summaries or steps (default samples)")
+	f.StringVar(&o.Table, "table", "", "which `table` csv writes: samples, summaries, steps or tables (default samples)")
 }
 
 func (o *exportOptions) validate() error {
@@ -32,7 +32,8 @@ func (a *app) newExportCommand(runF func(exportOptions) error) *cobra.Command {
 		Use: "export RUN", GroupID: "report", Args: between(1, 1, "RUN"),
 		Short: "write the result of a run for another program",
 		Long: `Write the result of a run to stdout in a format of another program: csv for
-spreadsheets (one table at a time), json as result.json has it, jsonl a sample
+spreadsheets (one table at a time; tables are those of the plan, a row for each
+cell), json as result.json has it, jsonl a sample
 a line, benchfmt for benchstat, openmetrics for Prometheus.
 
 EXIT STATUS

@@ -49,6 +49,9 @@ func (p *Plan) Canonical() []byte {
 	for i := range p.Relations {
 		w.table("[[relation]]", relationTable.lines(&p.Relations[i]))
 	}
+	for i := range p.Tables {
+		w.table("[[table]]", tableTable.lines(&p.Tables[i]))
+	}
 	for i := range p.Changes {
 		w.table("[[change]]", changeTable.lines(&p.Changes[i]))
 	}

@@ -42,6 +42,7 @@ func (r *reader) check(root *node, p *Plan) {
 	c.fits(whole)
 	c.claims(whole)
 	c.relations(whole)
+	c.tables(whole)
 }
 
 // first says whether this finding is the first of its kind at its place.

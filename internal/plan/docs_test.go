@@ -49,7 +49,7 @@ func sections() map[string][]documented {
 		}
 	}
 	return map[string][]documented{
-		"Top level":                documentedKeys(&rootTable, "source", "target", "image", "io", "stream", "matrix", "case", "manual", "inputs", "files", "protocol", "run", "published", "claim", "fit", "relation", "change"),
+		"Top level":                documentedKeys(&rootTable, "source", "target", "image", "io", "stream", "matrix", "case", "manual", "inputs", "files", "protocol", "run", "published", "claim", "fit", "relation", "table", "change"),
 		"`[source]`":               documentedKeys(&sourceTable),
 		"`[target]`":               documentedKeys(groupTable("target")),
 		"`[image]`":                documentedKeys(groupTable("image")),
@@ -69,6 +69,8 @@ func sections() map[string][]documented {
 		"Claims/An **operand** is": documentedKeys(&operandTable, "value"),
 		"Fits":                     documentedKeys(&fitTable),
 		"Relations":                documentedKeys(&relationTable),
+		"Tables":                   documentedKeys(&tableTable),
+		"Tables/A **line** is":     documentedKeys(&lineTable),
 		"Changes":                  documentedKeys(&changeTable),
 	}
 }
@@ -90,6 +92,8 @@ func page(t *testing.T) (map[string]map[string]string, string) {
 			part = "/Keys inside"
 		case strings.HasPrefix(line, "An **operand** is"):
 			part = "/An **operand** is"
+		case strings.HasPrefix(line, "A **line** is"):
+			part = "/A **line** is"
 		case strings.HasPrefix(line, "| key "):
 			inTable = true
 		case !strings.HasPrefix(line, "|"):

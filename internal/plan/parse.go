@@ -104,6 +104,7 @@ var rootTable = table[Plan]{name: "plan", keys: []key[Plan]{
 	tablesKey("claim", func() *table[Claim] { return &claimTable }, func(p *Plan) *[]Claim { return &p.Claims }),
 	tablesKey("fit", func() *table[Fit] { return &fitTable }, func(p *Plan) *[]Fit { return &p.Fits }),
 	tablesKey("relation", func() *table[Relation] { return &relationTable }, func(p *Plan) *[]Relation { return &p.Relations }),
+	tablesKey("table", func() *table[Table] { return &tableTable }, func(p *Plan) *[]Table { return &p.Tables }).marked(),
 	tablesKey("change", func() *table[Change] { return &changeTable }, func(p *Plan) *[]Change { return &p.Changes }),
 }}
 

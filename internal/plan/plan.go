@@ -41,6 +41,7 @@ type Plan struct {
 	Claims    []Claim
 	Fits      []Fit
 	Relations []Relation
+	Tables    []Table
 	// Changes are how this plan departs from the published one; [Plan.Apply] makes them.
 	Changes []Change
 }

@@ -174,7 +174,7 @@ func (s Selector) resize(key string, m sizeMap) {
 	}
 }
 
-// reselect makes figures, claims, fits and relations name the scaled sizes, so
+// reselect makes figures, claims, fits, relations and tables name the scaled sizes, so
 // that they still find what they are about.
 func (p *Plan) reselect(key string, m sizeMap) {
 	for i := range p.Published {
@@ -196,6 +196,13 @@ func (p *Plan) reselect(key string, m sizeMap) {
 		l.Y.Where.resize(key, m)
 		for _, s := range l.Over {
 			s.resize(key, m)
+		}
+	}
+	for i := range p.Tables {
+		for _, lines := range [][]TableLine{p.Tables[i].Columns, p.Tables[i].Rows} {
+			for j := range lines {
+				lines[j].Where.resize(key, m)
+			}
 		}
 	}
 }

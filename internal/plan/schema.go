@@ -125,6 +125,7 @@ func JSONSchema() []byte {
 		"figure":   map[string]any{"type": []string{"string", "number"}},
 		"selector": selectorJSON(),
 		"operand":  operandTable.schema(),
+		"line":     lineTable.schema(),
 		"test":     assertTable.schema(),
 		"step":     stepJSON(),
 	}

@@ -48,7 +48,8 @@ type page struct {
 	Tally    string
 	Claims   []claimGroup
 	Departs  []departureView
-	Departed string // heading of the departures
+	Departed string  // heading of the departures
+	Tables   []table // of the plan
 	First    *table
 
 	FirstHeading string
@@ -94,7 +95,7 @@ func renderPage(w io.Writer, v *view) (err error) {
 		Policy: policy(echarts.Script, scriptSource), Style: template.CSS(styleSource),
 		Library: template.JS(echarts.Script), Script: template.JS(scriptSource),
 		Title: v.title, Source: v.source, Summary: v.summary, Facts: v.facts, Tally: verdictCount(v.claims), Claims: v.claims,
-		Departs: v.departures, Departed: v.departed, Answer: v.first, Sections: sections, Warnings: v.warnings, NotDone: v.notDone, Legend: v.legend,
+		Departs: v.departures, Departed: v.departed, Answer: v.first, Tables: v.published, Sections: sections, Warnings: v.warnings, NotDone: v.notDone, Legend: v.legend,
 		Settings: v.settings, Hosts: v.hosts, Repeat: strings.Join(v.repeat, "\n"), Plan: v.canonical, Charts: echarts.Version(),
 	}
 	if len(v.sections) > 0 {

@@ -30,6 +30,9 @@ func renderMarkdown(v *view) []byte {
 		d := v.departures[i]
 		return md(d.Text) + zero(d.Cases != "", " *("+md(d.Cases)+")*")
 	})
+	for _, t := range v.published {
+		tableMarkdown(&b, t.unfolded())
+	}
 	for _, s := range v.sections {
 		for _, t := range s.tables {
 			tableMarkdown(&b, t)

@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"html/template"
 	"math"
 	"slices"
 	"strconv"
@@ -17,6 +18,8 @@ type table struct {
 	Columns []column
 	Rows    [][]cell
 	Notes   []note
+	File    string      // name for files, of the tables of the plan
+	Forms   template.JS // JSON: what the copy buttons hand out; "" leaves that to the page
 }
 
 // column has a group heading ("write") over its own ("measured, GB/s").
@@ -29,6 +32,7 @@ type column struct {
 type cell struct {
 	Text, Class, Title string
 	Sub                string  // a second line in small print: an interval, a ratio
+	Under              []under // further lines, each with a name
 	Bar                float64 // length of the bar behind it in percent; 0 is none
 	Marks              []int   // footnotes
 }

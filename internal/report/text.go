@@ -34,6 +34,9 @@ func renderText(v *view, o TextOptions) []byte {
 		w.wrapped(fmt.Sprintf("  %-9s ", strings.ToLower(f.Name)), f.Value)
 	}
 	v.first.text(w)
+	for _, t := range v.published {
+		w.published(t)
+	}
 	for _, s := range v.terminalSections() {
 		w.section(v, s)
 	}

@@ -25,6 +25,7 @@ type view struct {
 	departed       string // heading of the departures
 	claims         []claimGroup
 	first          firstView
+	published      []table   // tables of the plan, as its article prints them
 	sections       []section // tables of figures; the first stands on the first screen
 	relations      []table
 	fits           []fitView
@@ -62,6 +63,7 @@ func newView(p *plan.Plan, r *result.Result) *view {
 	}
 	v.claims = claimGroups(r.Claims)
 	v.tables()
+	v.published = v.publishedTables()
 	v.fits = v.fitViews()
 	v.collectWarnings()
 	v.notDone = v.casesNotDone()

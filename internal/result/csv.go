@@ -12,7 +12,7 @@ import (
 )
 
 // Tables that csv can be asked for.
-var Tables = []string{"samples", "summaries", "steps"}
+var Tables = []string{"samples", "summaries", "steps", "tables"}
 
 // Column documents one column of a csv table.
 type Column struct {
@@ -51,7 +51,8 @@ func (r *row) maybe(v float64, ok bool) {
 func (r *row) blank(n int) { *r = append(*r, make([]string, n)...) }
 
 // CSV writes one table: "samples" (one row per timed file), "steps" (one per
-// executed step) or "summaries" (one per estimate). The first row names the
+// executed step), "summaries" (one per estimate) or "tables" (one per cell of the
+// tables of the plan). The first row names the
 // columns, [Columns] explains them; the keys of the plan's cases stand in columns
 // key_…, whichever the plan has. A quantity's unit is in its name: _ns, bytes,
 // _bytes_per_second. It is RFC 4180 in UTF-8, without a byte order mark.
@@ -84,13 +85,14 @@ func CSV(w io.Writer, r *Result, table string) error {
 // rowsOf makes the rows of each table.
 var rowsOf = map[string]func(*Result) iter.Seq[row]{
 	"samples": sampleRows, "steps": stepRows, "summaries": summaryRows,
+	"tables": tableRows,
 }
 
 // Columns are the columns of a csv table for this result, nil for an unknown table.
 func Columns(r *Result, table string) []Column {
 	own, ok := ownColumns[table]
-	if !ok {
-		return nil
+	if !ok || table == "tables" { // its rows are cells of several cases
+		return own
 	}
 	cols := []Column{{"run", "run id"}, {"plan", "name of the plan"}, {"case", "id of the case"}}
 	for _, k := range r.keyNames() {
@@ -114,6 +116,7 @@ var stepColumns = []Column{
 }
 
 var ownColumns = map[string][]Column{
+	"tables": tableColumns,
 	"samples": append(append([]Column(nil), stepColumns...),
 		Column{"file", "name on the volume"}, Column{"set", "set of the file"}, Column{"order", "position in the step"},
 		Column{"worker", "who did it"}, Column{"bytes", "size, B"}, Column{"start_ns", "since the clock's origin, ns"},

@@ -53,7 +53,15 @@ func goldenResult() *Result {
 		Rounds: []CaseRound{{Round: 1, Status: Done}, {Round: 2, Status: Discarded, Reason: "interrupted in step 3"}}}
 	native := Case{ID: "target=directory", Keys: [][2]string{{"target", "directory"}}, Baseline: true, Status: Skipped,
 		Reason: "-no space", Target: Target{Kind: "directory"}, Rounds: []CaseRound{{Round: 1, Status: Skipped, Reason: "-no space"}}}
+	two := 2
+	table := Table{Name: "rates", Title: "Rates, as printed", Caption: "-state 1", Columns: []TableLine{{Title: "write", Group: "new", Op: "write", Unit: "GB/s", Digits: &two},
+		{Title: "=read", Op: "read"}}, Rows: []TableLine{{Title: "bundle"}, {Title: "native"}}, Cells: [][]TableCell{
+		{{Case: udsb.ID, Phase: "new", Rounds: 2, Estimate: &Estimate{Name: "aggregate", Value: 1.5e9, Unit: "B/s", N: 2, CI: &CI{1.25e9, 1.75e9, 0.95, "t on log ratios", "round"}},
+			Published: &PublishedValue{Text: "7.62 GB/s", Kind: "is", Low: 7.62e9, High: 7.62e9, Unit: "B/s", Ratio: 0.2, On: "Mac"}, Warnings: []Warning{{"rounds", "only 2 rounds"}}},
+			{Why: "not part of the protocol"}},
+		{{Case: native.ID, Why: "case target=directory was skipped"}, {Published: &PublishedValue{Text: "about 3 GB/s", Kind: "about", Low: 3e9, High: 3e9, Unit: "B/s"}}}}}
 	return &Result{
+		Tables: []Table{table},
 		Schema: 1, Tool: Tool{"dmgbench", "0.1.0", "go1.26.0", "linux", "amd64"}, Run: "quick-1", Status: Failed,
 		Plan: PlanRef{"quick", "Quick \"tour\"", strings.Repeat("ab", 32)}, Seed: 18446744073709551615, Rounds: 2,
 		Sessions: []Session{{Index: 1, Started: at(0), Finished: at(90), Boot: "b1", End: Clean,
@@ -85,7 +93,7 @@ func exported(t require.TestingT, r *Result, format, table string) string {
 
 func TestGoldenExports(t *testing.T) {
 	for file, c := range map[string][2]string{
-		"samples.csv": {"csv", ""}, "steps.csv": {"csv", "steps"}, "summaries.csv": {"csv", "summaries"}, "result.json": {"json", ""},
+		"samples.csv": {"csv", ""}, "steps.csv": {"csv", "steps"}, "summaries.csv": {"csv", "summaries"}, "tables.csv": {"csv", "tables"}, "result.json": {"json", ""},
 		"samples.jsonl": {"jsonl", ""}, "bench.txt": {"benchfmt", ""}, "metrics.prom": {"openmetrics", ""},
 	} {
 		got := exported(t, goldenResult(), c[0], c[1])

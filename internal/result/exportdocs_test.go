@@ -19,7 +19,7 @@ func exportTables() string {
 	var b strings.Builder
 	row := func(name, doc string) { fmt.Fprintf(&b, "| `%s` | %s |\n", name, strings.ReplaceAll(doc, "|", "\\|")) }
 	head := func(title string) { fmt.Fprintf(&b, "### %s\n\n| name | meaning |\n|---|---|\n", title) }
-	head("CSV: first in every row")
+	head("CSV: first in every row of samples, summaries and steps")
 	shared := Columns(&Result{}, Tables[0])
 	for _, c := range shared[:len(shared)-len(ownColumns[Tables[0]])] {
 		row(c.Name, c.Doc)

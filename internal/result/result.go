@@ -43,6 +43,8 @@ type Result struct {
 	Fits       []Fit       `json:"fits"`
 	Relations  []Relation  `json:"relations"`
 	Claims     []Claim     `json:"claims"`
+	// Tables are those that the plan declares, filled in; none in results of versions before them.
+	Tables []Table `json:"tables,omitempty"`
 	// Auto is how the number of rounds came about where the plan left it to the run.
 	Auto *AutoRounds `json:"auto,omitempty"`
 	// Preconditions are what was written before the rounds, where the plan asks for a steady state.

@@ -59,13 +59,16 @@
     document.querySelectorAll('.scroll > table').forEach(function (table) {
       var bar = document.createElement('p');
       bar.className = 'copy';
+      // Tables of the plan bring their forms along.
+      var forms = table.parentNode.querySelector('script.forms');
+      var ready = forms && JSON.parse(forms.textContent);
       bar.append('Copy as ');
       ['HTML', 'Markdown', 'TSV'].forEach(function (form) {
         var button = document.createElement('button');
         button.type = 'button';
         button.textContent = form;
         button.addEventListener('click', function () {
-          copyText(asText(table, form), function (ok) { said.textContent = ok ? ' copied' : ' could not be copied'; });
+          copyText(ready ? ready[form] : asText(table, form), function (ok) { said.textContent = ok ? ' copied' : ' could not be copied'; });
         });
         bar.append(button, ' ');
       });

@@ -179,5 +179,6 @@ func Hostile() (*plan.Plan, *result.Result) {
 	r.Fits = []result.Fit{{Name: nasty(), Model: nasty(), Along: nasty(), Op: nasty(), Points: [][2]float64{{1, 2}, {2, 3}, {3, 5}},
 		Coefficients: []result.Coefficient{{Name: nasty(), Value: math.NaN()}}}}
 	r.Relations = []result.Relation{{Name: nasty(), XOp: nasty(), YOp: nasty(), Points: []result.RelationPoint{{Label: nasty(), X: 1, Y: math.Inf(1)}}}}
+	spoil(r, nasty)
 	return p, r
 }

@@ -100,6 +100,7 @@ func Sample() (*plan.Plan, *result.Result) {
 	b.publish()
 	b.judge()
 	b.warn()
+	b.tabulate()
 	return b.p, b.r
 }
 

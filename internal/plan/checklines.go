@@ -1,0 +1,224 @@
+package plan
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// tables checks the tables of results: one side names quantities, each cell is
+// one figure, and each line has a cell that can be filled.
+func (c *checker) tables(whole bool) {
+	if c.marred["table"] {
+		return
+	}
+	seen := map[string]bool{}
+	for i := range c.p.Tables {
+		t := &c.p.Tables[i]
+		n := c.root.at("table", i)
+		if seen[t.Name] && t.Name != "" {
+			c.problem(n.at("name").off, "name", "the table %q is there twice", t.Name)
+		}
+		seen[t.Name] = true
+		if len(t.Rows)*len(t.Columns) > maxCells {
+			c.problem(n.key, "table", "the table %q has %d cells, more than %d", t.Name, len(t.Rows)*len(t.Columns), maxCells)
+			continue
+		}
+		c.headings(n.at("columns"), "column", t.Columns)
+		c.headings(n.at("rows"), "row", t.Rows)
+		if c.sides(n, t) && c.disjoint(n, t) && whole {
+			c.cells(n, t)
+		}
+	}
+}
+
+// headings reports two lines of a side that read alike.
+func (c *checker) headings(n *node, what string, lines []TableLine) {
+	seen := map[string]bool{}
+	for i := range lines {
+		name := lines[i].Group + "\n" + lines[i].Heading()
+		if seen[name] {
+			c.problem(n.at(i).off, what, "two %ss are both called %q", what, lines[i].Heading()).hintf("give them a title or group of their own")
+		}
+		seen[name] = true
+	}
+}
+
+// sides checks that quantities are named by all lines of one side and by none of the other.
+func (c *checker) sides(n *node, t *Table) bool {
+	named := func(lines []TableLine) (with, without int) {
+		for i := range lines {
+			if lines[i].Quantity != "" {
+				with++
+			} else {
+				without++
+			}
+		}
+		return with, without
+	}
+	columns, bareColumns := named(t.Columns)
+	rows, bareRows := named(t.Rows)
+	at := n.at("columns")
+	switch {
+	case len(t.Rows) == 0 || len(t.Columns) == 0: // said already
+		return false
+	case columns > 0 && rows > 0:
+		c.problem(n.at("rows").off, "rows", "rows and columns both name quantities").hintf("one side names them, the other only selects: { where = { … } }")
+	case columns+rows == 0:
+		c.problem(at.off, "columns", "neither rows nor columns name a quantity").hintf("write a column as { write = { phase = \"new\" } }")
+	case columns > 0 && bareColumns > 0 || rows > 0 && bareRows > 0:
+		lines, name := t.Columns, "columns"
+		if rows > 0 {
+			lines, name = t.Rows, "rows"
+		}
+		i := slices.IndexFunc(lines, func(l TableLine) bool { return l.Quantity == "" })
+		c.problem(n.at(name, i).off, name, "this line names no quantity, others of the %s do", name)
+	default:
+		c.unitUsed(n, t)
+		return true
+	}
+	return false
+}
+
+// unitUsed reports a unit of the table that fits none of its quantities.
+func (c *checker) unitUsed(n *node, t *Table) {
+	base, _, ok := DisplayUnit(t.Unit)
+	if ok && !slices.ContainsFunc(slices.Concat(t.Rows, t.Columns), func(l TableLine) bool { return l.Quantity != "" && l.Quantity.Unit() == base }) {
+		c.problem(n.at("unit").off, "unit", "%s is the unit of a %s, and the table has none", t.Unit, unitWord(base))
+	}
+}
+
+// disjoint checks that no key is selected by a row and a column at once.
+func (c *checker) disjoint(n *node, t *Table) bool {
+	for i := range t.Rows {
+		for _, choice := range t.Rows[i].Where {
+			for j := range t.Columns {
+				if t.Columns[j].Where.names(choice.Key) {
+					c.problem(n.at("rows", i).off, choice.Key, "this row and column %d both select by %q", j+1, choice.Key).
+						hintf("a cell is what both select: let one of them do it")
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+// cells checks what the cells are: one figure each, and in each line at least one.
+func (c *checker) cells(n *node, t *Table) {
+	filled := map[string]bool{}
+	pick := c.picker(t)
+	for i := range t.Rows {
+		for j := range t.Columns {
+			op := Cell(t.Rows[i], t.Columns[j])
+			found := []string{}
+			if !op.Published {
+				found = pick(i, j, &op)
+			}
+			if len(found) > 1 {
+				c.problem(n.at("rows", i).off, "rows", "the cell of row %d and column %d is several figures: %s", i+1, j+1, shortList(found, 3)).
+					hintf("select more: a cell is one figure")
+				return
+			}
+			if len(found) == 1 || c.printed(&op) {
+				filled["rows "+strconv.Itoa(i)], filled["columns "+strconv.Itoa(j)] = true, true
+			}
+		}
+	}
+	for name, lines := range map[string]int{"columns": len(t.Columns), "rows": len(t.Rows)} { // findings are sorted by place
+		for i := range lines {
+			if !filled[name+" "+strconv.Itoa(i)] {
+				c.problem(n.at(name, i).off, name, "no cell of this line is measured or published").hintf("compare it with [matrix] and the phases of the protocol")
+			}
+		}
+	}
+}
+
+// printed says whether the source has a figure for a cell.
+func (c *checker) printed(op *Operand) bool {
+	return slices.ContainsFunc(c.p.Published, func(f Published) bool { return op.takes(&f, c.p.Source) })
+}
+
+// picker finds the figures that a cell could be. What a line selects of the
+// cases is looked up once.
+func (c *checker) picker(t *Table) func(i, j int, op *Operand) []string {
+	hits := func(lines []TableLine) [][]bool {
+		out := make([][]bool, len(lines))
+		for i := range lines {
+			pick, _ := lines[i].Where.split()
+			out[i] = make([]bool, len(c.cases))
+			for k := range c.cases {
+				out[i][k] = pick.matchAll(c.cases[k].Value)
+			}
+		}
+		return out
+	}
+	rows, columns := hits(t.Rows), hits(t.Columns)
+	keys := map[*Step][]stepID{}
+	return func(i, j int, op *Operand) []string {
+		var out []string
+		native := op.Where.names("baseline") || op.Where.names("target")
+		_, samples := op.Where.split()
+		info, _ := op.Quantity.Info()
+		for k := range c.cases {
+			one := &c.cases[k]
+			if !rows[i][k] || !columns[j][k] || one.Baseline && !native || len(one.Steps) == 0 {
+				continue
+			}
+			if keys[&one.Steps[0]] == nil {
+				keys[&one.Steps[0]] = stepIDs(one.Steps, 0)
+			}
+			for _, id := range keys[&one.Steps[0]] {
+				if name := one.ID + id.text(); id.do == info.Do && id.within(samples) && !slices.Contains(out, name) {
+					out = append(out, name)
+				}
+			}
+		}
+		return out
+	}
+}
+
+// stepID is what tells one figure of a case from another.
+type stepID struct {
+	do, phase string
+	cycle     int
+}
+
+func stepIDs(steps []Step, cycle int) []stepID {
+	var out []stepID
+	for i := range steps {
+		out = append(out, stepID{steps[i].Do, steps[i].Phase, cycle})
+		if steps[i].Do != "repeat" {
+			out = append(out, stepIDs(steps[i].Steps, cycle)...)
+			continue
+		}
+		for n := range min(steps[i].Times, maxLines) {
+			out = append(out, stepIDs(steps[i].Steps, n+1)...)
+		}
+	}
+	return out
+}
+
+func (s stepID) within(samples map[string][]string) bool {
+	phases, cycles := samples["phase"], samples["cycle"]
+	return (phases == nil || slices.Contains(phases, s.phase)) && (cycles == nil || slices.Contains(cycles, strconv.Itoa(s.cycle)))
+}
+
+func (s stepID) text() string {
+	text := ""
+	if s.phase != "" {
+		text += ", phase " + s.phase
+	}
+	if s.cycle > 0 {
+		text += ", cycle " + strconv.Itoa(s.cycle)
+	}
+	return text
+}
+
+// shortList names the first few of a list.
+func shortList(list []string, most int) string {
+	if len(list) <= most {
+		return strings.Join(list, "; ")
+	}
+	return strings.Join(list[:most], "; ") + " and " + strconv.Itoa(len(list)-most) + " more"
+}

@@ -1,0 +1,256 @@
+package report
+
+import (
+	"strconv"
+	"strings"
+
+	"dmgbench/internal/plan"
+	"dmgbench/internal/result"
+)
+
+// This file arranges the tables that a plan declares as its article prints them:
+// the measured figure, below it its interval, below that the published one.
+
+// under is a line below a figure.
+type under struct{ Name, Text, Class string }
+
+// The lines below a figure, in their order.
+const (
+	underInterval  = "interval"
+	underPublished = "published"
+)
+
+// publishedTables are the tables of the plan, filled in.
+func (v *view) publishedTables() []table {
+	var out []table
+	for i := range v.result.Tables {
+		t := v.publishedTable(&v.result.Tables[i])
+		t.Forms = t.forms()
+		out = append(out, t)
+	}
+	return out
+}
+
+func (v *view) publishedTable(from *result.Table) table {
+	t := table{ID: "published-" + slug(from.Name), Caption: plain(from.Title, 200), Columns: []column{{"", "", true}}, File: fileName(from.Name)}
+	scales := make([]lineScale, len(from.Columns))
+	for i, c := range from.Columns {
+		scales[i] = scaleOfLine(c, columnValues(from, i))
+		t.Columns = append(t.Columns, column{plain(c.Group, 80), scales[i].head(plain(c.Title, 80), c.Op), false})
+	}
+	same := alikeCells(from)
+	var book notes
+	for i, l := range from.Rows {
+		if i >= len(from.Cells) || len(from.Cells[i]) != len(from.Columns) {
+			continue // a result that somebody else made
+		}
+		own := scaleOfLine(l, rowValues(from, i))
+		name := strings.Join(nonEmpty([]string{plain(l.Group, 80), plain(l.Title, 120)}), " · ")
+		row := []cell{{Text: own.head(name, l.Op), Class: "head"}}
+		for k := range from.Cells[i] {
+			s, names := scales[k], from.Columns[k]
+			if l.Op != "" {
+				s, names = own, l
+			}
+			if c := &from.Cells[i][k]; names.Printed {
+				row = append(row, s.printedCell(c, &book))
+			} else {
+				row = append(row, s.cell(c, same, &book))
+			}
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	t.Notes = append(v.tableNotes(from, same), book.list...)
+	return t
+}
+
+// lineScale prints the figures of one row or column.
+type lineScale struct {
+	scale
+	digits *int
+}
+
+func scaleOfLine(l result.TableLine, values []float64) lineScale {
+	base := plan.Quantity(l.Op).Unit()
+	if own, factor, ok := plan.DisplayUnit(l.Unit); ok && own == base {
+		suffix := l.Unit
+		if suffix == "1" {
+			suffix = ""
+		}
+		return lineScale{scale{factor: factor, suffix: suffix}, l.Digits}
+	}
+	return lineScale{columnScale(base, values...), l.Digits}
+}
+
+// head is a title with the unit of the figures under it, unless it says that itself.
+func (s lineScale) head(title, op string) string {
+	if op == "" || s.suffix == "" || strings.HasSuffix(title, s.suffix) {
+		return title
+	}
+	return title + ", " + s.suffix
+}
+
+func (s lineScale) number(v float64) string {
+	if s.digits == nil || s.mixed != "" || !finite(v) {
+		return s.scale.number(v)
+	}
+	return strconv.FormatFloat(v/s.factor, 'f', *s.digits, 64)
+}
+
+func (s lineScale) cell(from *result.TableCell, same sameForAll, book *notes) cell {
+	var c cell
+	switch e := from.Estimate; {
+	case e != nil:
+		c = cell{Text: s.number(e.Value), Title: plain(from.Case, 300)}
+		if e.CI != nil {
+			c.Under = append(c.Under, under{Name: underInterval, Text: s.span(e.CI, e.Unit)})
+		}
+		if len(from.Warnings) > 0 && !same.warned {
+			c.Class, c.Marks = "warn", []int{book.mark("Has warnings, see the full table.")}
+		}
+	case from.Why != "":
+		c = cell{Text: "—", Class: "muted", Marks: []int{book.mark("Not measured: " + plain(from.Why, 300) + ".")}}
+	}
+	if p := from.Published; p != nil {
+		u := under{Name: underPublished, Text: s.printed(p)}
+		if from.Estimate != nil && !p.Comparable {
+			u.Class = "greyed"
+		}
+		c.Under = append(c.Under, u)
+	}
+	return c
+}
+
+// printedCell is a figure for which nothing is measured.
+func (s lineScale) printedCell(from *result.TableCell, book *notes) cell {
+	if from.Published == nil {
+		return cell{Text: "—", Class: "muted", Marks: []int{book.mark("Not printed by the source.")}}
+	}
+	return cell{Text: s.printed(from.Published), Marks: []int{book.mark("As printed: " + plain(firstOf(from.Published.On, "by the source"), 200) + ".")}}
+}
+
+// span is an interval with the digits of its figure.
+func (s lineScale) span(ci *result.CI, unit string) string {
+	if s.digits == nil || s.mixed != "" || ci.Low < 0 {
+		return span(s.scale, ci, unit)
+	}
+	low, high := s.number(ci.Low), s.number(ci.High)
+	if low == high {
+		return "within the last digit"
+	}
+	return low + "–" + high
+}
+
+// printed is a figure of the source as it stands there, without the unit of its column.
+func (s lineScale) printed(p *result.PublishedValue) string {
+	text := publishedText(*p)
+	if s.suffix != "" && s.mixed == "" {
+		text = strings.ReplaceAll(text, " "+s.suffix, "")
+	}
+	return text
+}
+
+func columnValues(t *result.Table, at int) []float64 {
+	var out []float64
+	for _, row := range t.Cells {
+		if at < len(row) {
+			out = append(out, cellValues(row[at])...)
+		}
+	}
+	return out
+}
+
+func rowValues(t *result.Table, at int) []float64 {
+	var out []float64
+	if at < len(t.Cells) {
+		for _, c := range t.Cells[at] {
+			out = append(out, cellValues(c)...)
+		}
+	}
+	return out
+}
+
+// cellValues are what a cell prints.
+func cellValues(c result.TableCell) []float64 {
+	var out []float64
+	if c.Estimate != nil {
+		out = append(out, c.Estimate.Value)
+	}
+	if c.Published != nil {
+		out = append(out, c.Published.Low)
+	}
+	return out
+}
+
+// alikeCells is what holds for every figure of the table.
+func alikeCells(t *result.Table) sameForAll {
+	var warned, clean, comparable, not int
+	for _, row := range t.Cells {
+		for _, c := range row {
+			if c.Estimate == nil {
+				continue
+			}
+			if len(c.Warnings) > 0 {
+				warned++
+			} else {
+				clean++
+			}
+			if c.Published != nil && c.Published.Comparable {
+				comparable++
+			} else if c.Published != nil {
+				not++
+			}
+		}
+	}
+	return sameForAll{warned > 0 && clean == 0, not > 0 && comparable == 0}
+}
+
+// tableNotes say under a table what its figures are, so that it stays honest
+// where it is pasted.
+func (v *view) tableNotes(t *result.Table, same sameForAll) []note {
+	var stats, ns, cis, whys, on []string
+	greyed := false
+	for _, row := range t.Cells {
+		for _, c := range row {
+			if p := c.Published; p != nil {
+				on, greyed = appendNew(on, plain(p.On, 200)), greyed || c.Estimate != nil && !p.Comparable
+			}
+			if c.Estimate == nil {
+				continue
+			}
+			ns = appendNew(ns, count(c.Rounds, "round"))
+			if c.Estimate.Unit == "B/s" {
+				stats = appendNew(stats, statistic(c.Estimate.Name))
+			}
+			if c.Estimate.CI != nil {
+				cis = appendNew(cis, ciText(c.Estimate.CI))
+			} else if c.Estimate.Why != "" {
+				whys = appendNew(whys, plain(c.Estimate.Why, 200))
+			}
+		}
+	}
+	var out []note
+	add := func(text string) {
+		if text != "" {
+			out = append(out, note{Text: text})
+		}
+	}
+	said := func(head string, list []string) { add(zero(len(list) > 0, head+strings.Join(list, "; ")+".")) }
+	add(plain(t.Caption, 600))
+	said("Rates: ", stats)
+	said("n: ", ns)
+	said("Intervals: ", cis)
+	said("Where there is no interval: ", whys)
+	if len(on) == 1 {
+		said("Published: ", nonEmpty(on))
+	}
+	switch {
+	case same.uncomparable:
+		add("What was published elsewhere is not comparable; the departures say why.")
+	case greyed:
+		add("Published figures in grey are not comparable; the departures say why.")
+	}
+	add(zero(same.warned, "Every figure here has warnings: see the full table."))
+	add(zero(len(ns) > 0, "Measured on "+v.provenance+"."))
+	return out
+}
