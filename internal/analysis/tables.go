@@ -61,7 +61,7 @@ func (s *study) tableCell(op plan.Operand, at map[summaryKey]*result.Summary) re
 		out = s.measuredCell(op, at)
 		id = out.Case
 	}
-	figures, why := s.figures(op)
+	figures, why := s.meant(op).figures(op)
 	switch {
 	case len(figures) > 0 && why.weak == "":
 		out.Published = s.printedValue(figures, out.Estimate, id)
@@ -69,6 +69,24 @@ func (s *study) tableCell(op plan.Operand, at map[summaryKey]*result.Summary) re
 		out.Why = join(why.missing, why.weak)
 	}
 	return out
+}
+
+// meant leaves out the figures of no case that a cell does not name in full: a
+// general remark about some other image is no figure of this one.
+func (s *study) meant(op plan.Operand) *study {
+	if !slices.ContainsFunc(s.p.Published, func(f plan.Published) bool { return f.Unmeasured }) {
+		return s
+	}
+	p := *s.p
+	p.Published = slices.DeleteFunc(slices.Clone(p.Published), func(f plan.Published) bool {
+		return f.Unmeasured && slices.ContainsFunc(f.Where, func(c plan.Choice) bool {
+			_, named := choiceOf(op.Where, c.Key)
+			return !named
+		})
+	})
+	out := *s
+	out.p = &p
+	return &out
 }
 
 func (s *study) measuredCell(op plan.Operand, at map[summaryKey]*result.Summary) result.TableCell {

@@ -201,12 +201,36 @@ rounds   = %s
 baseline = true
 canary   = true
 
+# A table as it would be printed: a cell is the quantity of its column, of the cases of its row.
+[[table]]
+name    = "overview"
+title   = "Rates and sizes"
+columns = [
+  { title = "write", write = { phase = "new" } },
+  { title = "read", read = { phase = "new" } },
+  { title = "new", group = "size on disk", allocated = { phase = "created" } },
+  { title = "full", group = "size on disk", allocated = { phase = "full" } },
+]
+rows = [
+%s]
+
 # A sentence that the figures can bear out or not. Change it, or add others.
 [[claim]]
 says    = "Every byte that comes back after a remount is the one that was written"
 by      = "us"
 outcome = { do = "verify", where = { phase = "new" }, is = "ok" }
-`, tomlText(o.Title), tomlText(o.Size), tomlList(o.Filesystem), tomlList(o.Format), tomlList(o.Encryption), tomlList(files), tomlNumber(o.Sets), tomlNumber(o.Rounds))
+`, tomlText(o.Title), tomlText(o.Size), tomlList(o.Filesystem), tomlList(o.Format), tomlList(o.Encryption), tomlList(files), tomlNumber(o.Sets), tomlNumber(o.Rounds), o.rows())
+}
+
+// rows are the lines of the table: one for each combination, and the folder beside them.
+func (o newPlanOptions) rows() string {
+	var b strings.Builder
+	for _, format := range typedList(o.Format) {
+		for _, encryption := range typedList(o.Encryption) {
+			fmt.Fprintf(&b, "  { where = { format = %s, encryption = %s } },\n", tomlText(format), tomlText(encryption))
+		}
+	}
+	return b.String() + "  { title = \"native folder\", where = { baseline = true } },\n"
 }
 
 // tomlText quotes a value. Control characters, which Go would write as no TOML does, are left out.
@@ -220,13 +244,22 @@ func tomlText(s string) string {
 }
 
 func tomlList(s string) string {
+	list := typedList(s)
+	for i, item := range list {
+		list[i] = tomlText(item)
+	}
+	return "[" + strings.Join(list, ", ") + "]"
+}
+
+// typedList are the items of a list as it was typed.
+func typedList(s string) []string {
 	var list []string
 	for item := range strings.SplitSeq(s, ",") {
 		if item = strings.TrimSpace(item); item != "" {
-			list = append(list, tomlText(item))
+			list = append(list, item)
 		}
 	}
-	return "[" + strings.Join(list, ", ") + "]"
+	return list
 }
 
 // tomlNumber lets the plan's check say what is wrong with what is no number.

@@ -63,6 +63,7 @@ func (t *protocol) plan(p *plan.Plan) error {
 	for i := range p.Protocol {
 		t.block(&p.Protocol[i])
 	}
+	t.tables(p)
 	t.judged(p)
 	return t.err
 }
@@ -150,6 +151,27 @@ func (t *protocol) step(number string, s *plan.Step) {
 	t.item(number, strings.ToUpper(string(first))+text[size:])
 	for i := range s.Steps {
 		t.step(strings.Repeat(" ", len(number))+string(rune('a'+i%26))+". ", &s.Steps[i])
+	}
+}
+
+// tables names what the report prints as the article does.
+func (t *protocol) tables(p *plan.Plan) {
+	if len(p.Tables) == 0 {
+		return
+	}
+	t.line("\nTABLES")
+	heads := func(lines []plan.TableLine) string {
+		out := make([]string, len(lines))
+		for i := range lines {
+			out[i] = strings.Join(nonempty(lines[i].Group, lines[i].Heading()), " · ")
+		}
+		return strings.Join(out, "; ")
+	}
+	for i := range p.Tables {
+		one := &p.Tables[i]
+		t.item("  - ", one.Title)
+		t.item("    columns: ", heads(one.Columns))
+		t.item("    rows: ", heads(one.Rows))
 	}
 }
 

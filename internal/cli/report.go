@@ -22,6 +22,7 @@ type reportOptions struct {
 	Out     string
 	Ledger  string
 	SVG     string
+	Tables  string
 	Methods bool
 }
 
@@ -29,6 +30,7 @@ func (o *reportOptions) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.Format, "format", "text", "`form` of what is printed: text, markdown or html")
 	f.StringVar(&o.Out, "out", "", "new `folder` for the pooled report of several runs")
 	f.StringVar(&o.SVG, "svg", "", "also save every chart as SVG into a new `folder`")
+	f.StringVar(&o.Tables, "tables", "", "also save every table of the plan as HTML, Markdown and TSV into a new `folder`")
 	f.BoolVar(&o.Methods, "methods", false, "print the Methods paragraphs of what was run instead of the report")
 	f.StringVar(&o.Ledger, "ledger", "", "verdicts of all runs below a `folder`, by claim, system and machine")
 }
@@ -38,8 +40,8 @@ func (o *reportOptions) validate() error {
 		return want("format", o.Format, reportFormats)
 	}
 	switch {
-	case o.Ledger != "" && (o.SVG != "" || o.Methods):
-		return &usageError{err: errors.New("--svg and --methods are of a run, not of --ledger"), hint: "dmgbench report RUN --svg DIR"}
+	case o.Ledger != "" && (o.SVG != "" || o.Tables != "" || o.Methods):
+		return &usageError{err: errors.New("--svg, --tables and --methods are of a run, not of --ledger"), hint: "dmgbench report RUN --svg DIR"}
 	case o.Ledger != "" && len(o.Dirs) > 0:
 		return &usageError{err: errLedgerRuns, hint: "leave the runs out, or --ledger"}
 	case o.Ledger == "" && len(o.Dirs) == 0:
@@ -73,8 +75,9 @@ DIR, a row for each claim and a column for each system and machine. In HTML each
 cell opens its evidence, and leads to the reports if the page lies in DIR.
 
 --svg saves every chart as a picture for an article, as the page draws it, with
-machine, system, engine, plan and the meaning of its bars inside; --methods
-prints the paragraphs that an article needs of what was run.
+machine, system, engine, plan and the meaning of its bars inside; --tables saves
+every [[table]] of the plan as HTML, Markdown and TSV; --methods prints the
+paragraphs that an article needs of what was run.
 
 EXIT STATUS
   0  rendered, whatever the report says
@@ -107,7 +110,14 @@ func (a *app) runReport(o reportOptions) error {
 		return err
 	}
 	if o.SVG != "" {
-		if err := savePictures(p, r, o.SVG); err != nil {
+		err := saveInto(o.SVG, "pictures", func(save func(string, []byte) error) error { return report.SVG(p, r, save) })
+		if err != nil {
+			return err
+		}
+	}
+	if o.Tables != "" {
+		err := saveInto(o.Tables, "tables", func(save func(string, []byte) error) error { return report.Tables(p, r, save) })
+		if err != nil {
 			return err
 		}
 	}
@@ -117,17 +127,17 @@ func (a *app) runReport(o reportOptions) error {
 	return a.render(p, r, o.Format)
 }
 
-// savePictures makes the folder of the charts. Nothing is ever written over.
-func savePictures(p *plan.Plan, r *result.Result, dir string) error {
+// saveInto makes a folder of files. Nothing is ever written over.
+func saveInto(dir, what string, write func(save func(name string, text []byte) error) error) error {
 	if err := os.Mkdir(dir, 0o755); err != nil {
-		return fmt.Errorf("making the folder of pictures: %w", err)
+		return fmt.Errorf("making the folder of %s: %w", what, err)
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return fmt.Errorf("opening the folder of pictures: %w", err)
+		return fmt.Errorf("opening the folder of %s: %w", what, err)
 	}
 	defer root.Close()
-	return report.SVG(p, r, func(name string, svg []byte) error { return root.WriteFile(name, svg, 0o644) })
+	return write(func(name string, text []byte) error { return root.WriteFile(name, text, 0o644) })
 }
 
 // reported is the result to print: of one run, whose folder is brought up to date,

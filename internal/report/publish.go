@@ -94,7 +94,11 @@ func (s lineScale) number(v float64) string {
 	if s.digits == nil || s.mixed != "" || !finite(v) {
 		return s.scale.number(v)
 	}
-	return strconv.FormatFloat(v/s.factor, 'f', *s.digits, 64)
+	text := strconv.FormatFloat(v/s.factor, 'f', *s.digits, 64)
+	if v != 0 && len(strings.TrimLeft(text, "-0.")) < 2 && *s.digits > 0 { // nothing left of it, or next to nothing
+		return s.scale.number(v)
+	}
+	return text
 }
 
 func (s lineScale) cell(from *result.TableCell, same sameForAll, book *notes) cell {

@@ -202,7 +202,11 @@ func (w *textWriter) published(t table) {
 			wide += w.columnWidth(t, to) + 2
 			to++
 		}
-		w.grid(t.textRows(from, to), nil, 1)
+		rows := t.textRows(from, to)
+		if strings.Join(rows[0], "") == "" { // no groups
+			rows = rows[1:]
+		}
+		w.grid(rows, nil, 1)
 		from = to
 	}
 	for _, n := range t.Notes {
@@ -218,13 +222,13 @@ func (w *textWriter) columnWidth(t table, at int) int {
 	return most
 }
 
-// textRows are some of the columns behind the first.
+// textRows are some of the columns behind the first, with two lines of headings.
 func (t table) textRows(from, to int) [][]string {
-	head := []string{""}
+	groups, head := []string{""}, []string{""}
 	for _, c := range t.Columns[from:to] {
-		head = append(head, strings.TrimSpace(c.Group+" "+c.Title))
+		groups, head = append(groups, c.Group), append(head, c.Title)
 	}
-	out := [][]string{head}
+	out := [][]string{groups, head}
 	for _, row := range t.Rows {
 		line := []string{zero(row[0].Class == "muted", "  ") + row[0].Text}
 		for _, c := range row[from:to] {
