@@ -13,9 +13,10 @@ const ruined = 4096
 // RuinStored overwrites, in the file of a read-only image, what stores the first
 // data at or behind a byte of the device: its checksum is wrong from then on, and
 // so is what is read there. It is for tests of what happens then. Images without
-// tables are refused, and so is one with nothing behind that byte.
-func RuinStored(dir *hostio.Dir, name string, from int64) error {
-	at, n, err := stored(dir, name, from)
+// tables are refused, and so is one with nothing behind that byte. pass opens an
+// encrypted image, and stays the caller's.
+func RuinStored(dir *hostio.Dir, name string, from int64, pass []byte) error {
+	at, n, err := stored(dir, name, from, pass)
 	if err != nil {
 		return err
 	}
@@ -32,8 +33,16 @@ func RuinStored(dir *hostio.Dir, name string, from int64) error {
 }
 
 // stored finds the stretch of the file.
-func stored(dir *hostio.Dir, name string, from int64) (at, n int64, err error) {
-	img, err := Open(dir, name, OpenOptions{ReadOnly: true})
+func stored(dir *hostio.Dir, name string, from int64, pass []byte) (at, n int64, err error) {
+	h, err := EncryptionOf(dir, name)
+	if err != nil {
+		return 0, 0, err
+	}
+	base := int64(0)
+	if h != nil {
+		base = h.DataOffset
+	}
+	img, err := Open(dir, name, OpenOptions{ReadOnly: true, Passphrase: pass})
 	if err != nil {
 		return 0, 0, err
 	}
@@ -45,7 +54,7 @@ func stored(dir *hostio.Dir, name string, from int64) (at, n int64, err error) {
 	u := t.UDIF()
 	for off := from; off < u.Size(); off, _ = u.Next(off) {
 		if at, n = u.Stored(off); n > 0 {
-			return at, n, nil
+			return base + at, n, nil
 		}
 	}
 	return 0, 0, fmt.Errorf("ruining %q: there is no data behind byte %d", name, from)

@@ -18,14 +18,20 @@ func TestRuinStored(t *testing.T) {
 		_, err := dev.WriteAt(data, off)
 		require.NoError(t, err)
 	}
-	for _, format := range []string{"UDRO", "UDZO", "ULMO"} {
-		d := tempDir(t)
-		require.NoError(t, CreateUDIF(t.Context(), d, "a", dev, UDIFSpec{Format: format}))
-		require.NoError(t, RuinStored(d, "a", 3<<20))
-		found, err := Verify(d, "a")
+	pass := []byte("secret")
+	for _, format := range []string{"UDRO", "UDZO", "ULMO", "encrypted"} {
+		d, spec := tempDir(t), UDIFSpec{Format: format}
+		o := OpenOptions{ReadOnly: true}
+		if format == "encrypted" {
+			spec = UDIFSpec{Format: "UDZO", Encryption: Encryption{Cipher: AES256, Passphrase: pass, Iterations: 1000}}
+			o.Passphrase = pass
+		}
+		require.NoError(t, CreateUDIF(t.Context(), d, "a", dev, spec))
+		require.NoError(t, RuinStored(d, "a", 3<<20, o.Passphrase))
+		found, err := VerifyWith(d, "a", o)
 		require.NoError(t, err)
 		assert.NotEmpty(t, found, format)
-		img, err := Open(d, "a", OpenOptions{ReadOnly: true})
+		img, err := Open(d, "a", o)
 		require.NoError(t, err)
 		got := make([]byte, 2<<20)
 		_, err = img.ReadAt(got, 0)
@@ -34,10 +40,10 @@ func TestRuinStored(t *testing.T) {
 		_, err = img.ReadAt(got, 4<<20)
 		assert.True(t, err != nil || string(got) != string(data), format)
 		require.NoError(t, img.Close())
-		require.ErrorContains(t, RuinStored(d, "a", 6<<20), "no data behind")
+		require.ErrorContains(t, RuinStored(d, "a", 6<<20, o.Passphrase), "no data behind")
 	}
 	d := tempDir(t)
 	require.NoError(t, Create(d, "raw.dmg", Spec{Format: "UDRW", Size: 1 << 20}))
-	require.ErrorIs(t, RuinStored(d, "raw.dmg", 0), errors.ErrUnsupported)
-	require.Error(t, RuinStored(d, "missing", 0))
+	require.ErrorIs(t, RuinStored(d, "raw.dmg", 0, nil), errors.ErrUnsupported)
+	require.Error(t, RuinStored(d, "missing", 0, nil))
 }

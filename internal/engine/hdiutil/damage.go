@@ -30,7 +30,7 @@ func (c *image) harmDevice(kind string) (err error) {
 		}
 	}
 	if tables {
-		return gone(container.RuinStored(c.dir, c.file, places[0]))
+		return gone(container.RuinStored(c.dir, c.file, places[0], c.pass()))
 	}
 	for _, off := range places {
 		if _, err := img.WriteAt(files.Rubbish(n), off); err != nil {

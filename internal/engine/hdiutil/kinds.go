@@ -69,22 +69,42 @@ type filesystem struct {
 	types []string // in the mount table
 	label int      // longest volume name, bytes
 	apple bool     // Apple's tool makes it
-	fsck  []string // Linux: program, arguments to look, arguments to repair
+	fsck  checker  // Linux
+}
+
+// checker is how a file system is checked on Linux.
+type checker struct {
+	program string // "" if it is not
+	look    string // arguments
+	repair  []mend // run one after the other
+}
+
+// mend is one run of the program that repairs.
+type mend struct {
+	args  string
+	fixed []int // statuses besides 0 that say that errors were found and corrected
+}
+
+// fsck8 repairs with arguments, and says what it did as fsck(8) wants: 1 corrected, 2 corrected and to be mounted anew.
+func fsck8(program, look, repair string) checker {
+	return checker{program, look, []mend{{repair, []int{1, 2, 3}}}}
 }
 
 var filesystems = []filesystem{
 	{name: "APFS", hd: "APFS", du: "APFS", types: []string{"apfs"}, label: 127, apple: true},
 	{name: "Case-sensitive APFS", hd: "Case-sensitive APFS", types: []string{"apfs"}, label: 127, apple: true},
-	{name: "HFS+", hd: "HFS+", types: []string{"hfs", "hfsplus"}, label: 127, apple: true, fsck: []string{"fsck.hfsplus", "-fn", "-fy"}},
-	{name: "Journaled HFS+", hd: "Journaled HFS+", types: []string{"hfs", "hfsplus"}, label: 127, apple: true, fsck: []string{"fsck.hfsplus", "-fn", "-fy"}},
-	{name: "Case-sensitive HFS+", hd: "Case-sensitive HFS+", types: []string{"hfs", "hfsplus"}, label: 127, apple: true, fsck: []string{"fsck.hfsplus", "-fn", "-fy"}},
-	{name: "Case-sensitive Journaled HFS+", hd: "Case-sensitive Journaled HFS+", types: []string{"hfs", "hfsplus"}, label: 127, apple: true, fsck: []string{"fsck.hfsplus", "-fn", "-fy"}},
-	{name: "FAT32", hd: "MS-DOS FAT32", du: "MS-DOS", types: []string{"msdos", "vfat"}, label: 11, apple: true, fsck: []string{"fsck.fat", "-n", "-a"}},
-	{name: "exFAT", hd: "ExFAT", du: "ExFAT", types: []string{"exfat"}, label: 11, apple: true, fsck: []string{"fsck.exfat", "-n", "-b -y"}},
+	{name: "HFS+", hd: "HFS+", types: []string{"hfs", "hfsplus"}, label: 127, apple: true, fsck: fsck8("fsck.hfsplus", "-fn", "-fy")},
+	{name: "Journaled HFS+", hd: "Journaled HFS+", types: []string{"hfs", "hfsplus"}, label: 127, apple: true, fsck: fsck8("fsck.hfsplus", "-fn", "-fy")},
+	{name: "Case-sensitive HFS+", hd: "Case-sensitive HFS+", types: []string{"hfs", "hfsplus"}, label: 127, apple: true, fsck: fsck8("fsck.hfsplus", "-fn", "-fy")},
+	{name: "Case-sensitive Journaled HFS+", hd: "Case-sensitive Journaled HFS+", types: []string{"hfs", "hfsplus"}, label: 127, apple: true, fsck: fsck8("fsck.hfsplus", "-fn", "-fy")},
+	{name: "FAT32", hd: "MS-DOS FAT32", du: "MS-DOS", types: []string{"msdos", "vfat"}, label: 11, apple: true, fsck: fsck8("fsck.fat", "-n", "-a")},
+	{name: "exFAT", hd: "ExFAT", du: "ExFAT", types: []string{"exfat"}, label: 11, apple: true, fsck: fsck8("fsck.exfat", "-n", "-b -y")},
 	{name: "none", du: "None", apple: true},
-	{name: "ext4", hd: "ext4", types: []string{"ext4"}, label: 16, fsck: []string{"fsck.ext4", "-fn", "-fy"}},
-	{name: "XFS", hd: "xfs", types: []string{"xfs"}, label: 12, fsck: []string{"xfs_repair", "-n", ""}},
-	{name: "btrfs", hd: "btrfs", types: []string{"btrfs"}, label: 255, fsck: []string{"btrfs", "check --readonly", "check --repair --force"}},
+	{name: "ext4", hd: "ext4", types: []string{"ext4"}, label: 16, fsck: fsck8("fsck.ext4", "-fn", "-fy")},
+	{name: "XFS", hd: "xfs", types: []string{"xfs"}, label: 12, fsck: checker{"xfs_repair", "-n", []mend{{"", nil}}}},
+	{name: "btrfs", hd: "btrfs", types: []string{"btrfs"}, label: 255, // A check opens nothing without the first superblock, which super-recover writes anew from its copies (status 2), as e2fsck
+		// does by itself.
+		fsck: checker{"btrfs", "check --readonly", []mend{{"rescue super-recover -y", []int{2}}, {"check --repair --force", nil}}}},
 }
 
 // synonyms are other names that people use.

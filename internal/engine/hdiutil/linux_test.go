@@ -47,6 +47,22 @@ func TestCheckOnLinux(t *testing.T) {
 	rep, err = b.Check(t.Context(), engine.CheckOptions{What: "volume"})
 	require.NoError(t, err)
 	assert.Empty(t, rep.Findings)
+	mendBtrfs := func(script string) engine.Report {
+		program("btrfs", script)
+		rep, err := b.Check(t.Context(), engine.CheckOptions{What: "volume", Repair: true})
+		require.NoError(t, err)
+		return rep
+	}
+	rep = mendBtrfs(`case "$1 $2 $3" in "rescue super-recover -y") echo Recovered; : > "$0.done"; exit 2;; "check --repair --force") [ -e "$0.done" ] || exit 1; echo sound;; *) exit 9;; esac`)
+	assert.Empty(t, rep.Findings, "the check comes behind the superblock")
+	assert.Contains(t, rep.Warnings[0], "Recovered")
+	rep = mendBtrfs(`[ $1 = rescue ] && { echo no copy; exit 4; }; exit 0`)
+	assert.Len(t, rep.Findings, 1, "nothing is checked behind a superblock that is lost")
+	x := r.create("x2", spec("UDRW", on("XFS")))
+	program("xfs_repair", `[ $# = 1 ] && { echo the log is dirty; exit 2; }; exit 0`)
+	rep, err = x.Check(t.Context(), engine.CheckOptions{What: "volume", Repair: true})
+	require.NoError(t, err)
+	assert.Len(t, rep.Findings, 1, "status 2 of xfs_repair repairs nothing")
 	r.clean()
 }
 

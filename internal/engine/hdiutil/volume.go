@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -56,33 +57,44 @@ func (c *image) fsck(ctx context.Context, t *tale, device parse.Entity, repair b
 			build: argv.VerifyVolume{Device: device.Device, Repair: repair}})
 		return finding(t, err)
 	}
-	if len(c.fs.fsck) == 0 {
+	if c.fs.fsck.program == "" {
 		return c.e.refuse(c.backend, "checking "+c.fs.name, "check the container, or use ext4, XFS, btrfs, exFAT, FAT32 or HFS+")
 	}
-	program, err := exec.LookPath(c.fs.fsck[0])
+	program, err := exec.LookPath(c.fs.fsck.program)
 	if err != nil {
-		return c.e.refuse(c.backend, "checking "+c.fs.name, "install the package with "+c.fs.fsck[0])
+		return c.e.refuse(c.backend, "checking "+c.fs.name, "install the package with "+c.fs.fsck.program)
 	}
-	option := c.fs.fsck[1]
+	steps := []mend{{args: c.fs.fsck.look}}
 	if repair {
-		option = c.fs.fsck[2]
+		steps = c.fs.fsck.repair
 	}
-	args := append(strings.Fields(option), device.Device)
+	for _, m := range steps {
+		if sound, err := c.runFsck(ctx, t, program, m, device.Device); err != nil || !sound {
+			return err
+		}
+	}
+	return nil
+}
+
+// runFsck runs the program once, and says whether the volume is sound as far as that goes.
+func (c *image) runFsck(ctx context.Context, t *tale, program string, m mend, device string) (sound bool, err error) {
+	args := append(strings.Fields(m.args), device)
 	r, err := proc.Run(ctx, proc.Job{Path: program, Args: args, Dir: c.e.d.dir,
 		Deadline: c.e.d.deadline("verifyVolume", c.size), Grace: c.e.d.grace})
-	cmd := argv.Command{Tool: argv.Tool(c.fs.fsck[0]), Verb: "fsck", Args: args}
-	t.tool(c.fs.fsck[0]+" fsck", 1, r, 0)
+	cmd := argv.Command{Tool: argv.Tool(c.fs.fsck.program), Verb: "fsck", Args: args}
+	t.tool(c.fs.fsck.program+" fsck", 1, r, 0)
 	t.note("fsck_output", parse.Talk(string(r.Stdout)).Last())
 	switch {
 	case err != nil:
-		return failure("checking the volume of", c.file, cmd, r, err)
+		return false, failure("checking the volume of", c.file, cmd, r, err)
 	case r.Status == 0:
-	case repair && r.Status&^3 == 0: // fsck(8): 1 and 2 say that errors were corrected
+	case slices.Contains(m.fixed, r.Status):
 		t.warn("the volume was repaired: %s", parse.Talk(string(r.Stdout)).Last())
 	default:
 		t.r.Findings = append(t.r.Findings, failure("checking the volume of", c.file, cmd, r, nil).Error())
+		return false, nil
 	}
-	return nil
+	return true, nil
 }
 
 // errNoTrim says that the system has no call for it, or refuses it.

@@ -81,7 +81,7 @@ func (c *image) ruinStored(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return container.RuinStored(c.dir, c.file, start)
+	return container.RuinStored(c.dir, c.file, start, passphrase(c.spec))
 }
 
 func (c *image) damaged(err error) error {
