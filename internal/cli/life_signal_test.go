@@ -125,3 +125,16 @@ func tornJournal(t *testing.T, bin string) {
 	require.NoError(t, err)
 	assert.Equal(t, strings.Join(lines, ""), string(after), "a damaged journal was changed")
 }
+
+// asked: SIGUSR1 (on macOS Ctrl-T) has the program say where it stands, and go on.
+func asked(t *testing.T, bin string) {
+	w := newWorld(t, bin, lifePlan)
+	p := w.start(w.begin()...)
+	w.settling(p, "UDRW", 1)
+	require.NoError(t, p.cmd.Process.Signal(askedBy))
+	e := p.wait()
+	require.Zero(t, e.code, e.err)
+	assert.Regexp(t, `(?m)^life \[\d/\d\] \S*UDRW\S*  settle.*(left|so far)$`, e.err)
+	assert.Regexp(t, `(?m)^\d+ done of \d+ cases, 2 rounds, .* written, in \d+s$`, e.err)
+	w.complete()
+}

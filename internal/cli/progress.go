@@ -35,6 +35,9 @@ type progress struct {
 	told  bool // last is set
 	shown bool // the status line stands
 	first int  // case-rounds that earlier sessions had finished
+	now   runner.Status
+	rates rates
+	asked bool // somebody wants to know where the run stands
 }
 
 var _ runner.Progress = (*progress)(nil)
@@ -58,8 +61,13 @@ func (p *progress) Status(s runner.Status) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.clock.Now()
-	if !p.told {
+	if p.now == (runner.Status{}) {
 		p.first = s.CaseRound
+	}
+	p.rates.add(p.now, s)
+	p.now = s
+	if p.asked {
+		p.answer()
 	}
 	if !p.json && p.width == nil || p.told && now-p.last < refresh {
 		return
@@ -74,9 +82,33 @@ func (p *progress) Status(s runner.Status) {
 		}{"status", s, int64(left)})
 		return
 	}
-	fmt.Fprint(p.w, erase+statusText(s, left, p.width()-1))
+	fmt.Fprint(p.w, erase+statusText(s, p.rates, left, p.width()-1))
 	p.shown = true
 }
+
+// Ask prints where the run stands as soon as nothing is timed: at once while the
+// run waits, else behind the file or the step that is under way.
+func (p *progress) Ask() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.asked = true
+	if p.now.Do == "settle" {
+		p.answer()
+	}
+}
+
+// answer prints all that is known in one line that stays.
+func (p *progress) answer() {
+	p.asked = false
+	if p.json { // whoever reads those has every status
+		return
+	}
+	p.clear()
+	fmt.Fprintln(p.w, statusText(p.now, p.rates, p.left(p.now), whole))
+}
+
+// whole is a width that nothing gives way for.
+const whole = 1 << 12
 
 // left is how long the whole run will still take, if it goes on as it has gone
 // in this session; 0 while that is not to be said.
@@ -85,11 +117,7 @@ func (p *progress) left(s runner.Status) time.Duration {
 		return 0
 	}
 	of := float64(s.OfRunBytes) * float64(s.OfRounds-p.first) / float64(s.OfRounds)
-	written := s.RunBytes
-	if s.Do == "write" { // RunBytes is of the steps that have ended
-		written += s.Bytes
-	}
-	done := min(float64(written)/of, 1)
+	done := min(float64(written(s))/of, 1)
 	if done < 0.01 || s.ElapsedNS < int64(time.Second) {
 		return 0
 	}
@@ -106,6 +134,17 @@ func (p *progress) Message(text string) {
 		return
 	}
 	fmt.Fprintln(p.w, printable(text))
+}
+
+// Warning prints what weakens the numbers.
+func (p *progress) Warning(text string) {
+	if !p.json {
+		p.Message("warning: " + text)
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.line(notice{Kind: "warning", Text: text})
 }
 
 func (p *progress) done() {
@@ -127,24 +166,51 @@ func (p *progress) line(v any) {
 	}
 }
 
-// statusText is the status in one line of at most width characters. The case,
-// whose name may be long, gives way first.
-func statusText(s runner.Status, left time.Duration, width int) string {
+// statusText is the status in one line of at most width characters. What is not
+// needed is left out where there is no room for it: first the plan, then what was
+// written, then the spark line. The case, whose name may be long, gives way next.
+func statusText(s runner.Status, r rates, left time.Duration, width int) string {
 	head := fmt.Sprintf("[%d/%d] ", min(s.CaseRound+1, s.OfRounds), s.OfRounds)
-	tail := "  " + strings.TrimSpace(s.Do+" "+s.Phase)
+	step := "  " + strings.TrimSpace(s.Do+" "+s.Phase)
 	if s.OfFiles > 0 {
-		tail += fmt.Sprintf(" %d/%d", s.Files, s.OfFiles)
+		step += fmt.Sprintf(" %d/%d", s.Files, s.OfFiles)
 	}
-	if s.TimedNS > 0 && s.Bytes > 0 {
-		tail += "  " + units.Rate(float64(s.Bytes)/float64(s.TimedNS)*1e9).Human()
+	if rate := r.current(s); rate > 0 {
+		step += "  " + units.Rate(rate).Human()
 	}
+	end := "  " + roughly(time.Duration(s.ElapsedNS)) + " so far"
 	if left > 0 {
-		tail += "  " + roughly(left) + " left"
-	} else {
-		tail += "  " + roughly(time.Duration(s.ElapsedNS)) + " so far"
+		end = "  " + roughly(left) + " left"
 	}
-	name := cut(printable(s.Case), max(width-utf8.RuneCountInString(head+tail), 8))
-	return cut(head+name+printable(tail), width)
+	room := width - utf8.RuneCountInString(head+s.Case+step+end)
+	optional := func(text string) string {
+		n := utf8.RuneCountInString(text)
+		if n > room {
+			return ""
+		}
+		room -= n
+		return text
+	}
+	spark := optional(r.spark())
+	total := ""
+	if n := written(s); n > 0 {
+		total = optional("  " + units.Bytes(n).Human() + " written")
+	}
+	plan := ""
+	if s.Plan != "" {
+		plan = optional(s.Plan + " ")
+	}
+	tail := step + spark + total + end
+	name := cut(printable(s.Case), max(width-utf8.RuneCountInString(plan+head+tail), 8))
+	return cut(printable(plan)+head+name+printable(tail), width)
+}
+
+// written are the bytes that the run has written, those of the step under way too.
+func written(s runner.Status) int64 {
+	if s.Do == "write" { // RunBytes is of the steps that have ended
+		return s.RunBytes + s.Bytes
+	}
+	return s.RunBytes
 }
 
 // cut shortens text to at most n characters, the last of which says so.

@@ -15,6 +15,7 @@ import (
 	"dmgbench/internal/clock"
 	"dmgbench/internal/engine/inprocess"
 	"dmgbench/internal/plan"
+	"dmgbench/internal/result"
 	"dmgbench/internal/runner"
 )
 
@@ -53,18 +54,73 @@ func TestNoTerminalNoProgress(t *testing.T) {
 }
 
 func TestStatusLine(t *testing.T) {
-	assert.Equal(t, "[3/9] format=UDSB,encryption=AES-256,band_size=8 MiB  write new 12/45  500 MB/s  1m30s left",
-		statusText(someStatus, 90*time.Second, 200))
+	const full = "quick [3/9] format=UDSB,encryption=AES-256,band_size=8 MiB  write new 12/45  250 MB/s ▅█▂▅  2.00 GB written  1m30s left"
+	named, four := someStatus, rates{250e6, 500e6, 100e6, 250e6}
+	named.Plan = "quick"
+	assert.Equal(t, full, statusText(named, four, 90*time.Second, 200))
+	n := utf8.RuneCountInString(full)
+	assert.Equal(t, full, statusText(named, four, 90*time.Second, n))
+	assert.Equal(t, strings.TrimPrefix(full, "quick "), statusText(named, four, 90*time.Second, n-1), "the plan is left out first")
+	assert.NotContains(t, statusText(named, four, 90*time.Second, n-7), "written")
+	assert.Contains(t, statusText(named, four, 90*time.Second, n-21), "▅█▂▅")
+	assert.Equal(t, "[3/9] format=UDSB,encryption=AES-256,band_size=8 MiB  write new 12/45  500 MB/s  2.00 GB written  1m30s left",
+		statusText(someStatus, nil, 90*time.Second, 200))
 	for width := 20; width < 120; width++ {
-		line := statusText(someStatus, 90*time.Second, width)
+		line := statusText(someStatus, rates{1, 2, 3}, 90*time.Second, width)
 		assert.LessOrEqual(t, utf8.RuneCountInString(line), width)
 	}
-	assert.Equal(t, "[3/9] format=UDSB,encryption=AES…  write new 12/45  500 MB/s  1m30s left", statusText(someStatus, 90*time.Second, 72))
+	assert.Equal(t, "[3/9] format=UDSB,encryption=AES…  write new 12/45  500 MB/s  1m30s left", statusText(someStatus, nil, 90*time.Second, 72))
 	hostile := runner.Status{Case: "a\x1b]0;b", Do: "write", OfRounds: 1, ElapsedNS: 5e9}
-	assert.Equal(t, "[1/1] a\ufffd]0;b  write  5s so far", statusText(hostile, 0, 80))
+	assert.Equal(t, "[1/1] a\ufffd]0;b  write  5s so far", statusText(hostile, nil, 0, 80))
 	for d, want := range map[time.Duration]string{59 * time.Second: "59s", 61 * time.Second: "1m01s", 3725 * time.Second: "1h02m"} {
 		assert.Equal(t, want, roughly(d))
 	}
+}
+
+func TestRatesAreOfOneStep(t *testing.T) {
+	var r rates
+	s := runner.Status{Case: "a", Do: "write"}
+	add := func(bytes, ns int64) {
+		before := s
+		s.Bytes, s.TimedNS = bytes, ns
+		r.add(before, s)
+	}
+	add(100, 1e9)
+	assert.Equal(t, 100., r.current(s))
+	assert.Empty(t, r.spark())
+	add(100, 1e9) // nothing new
+	add(500, 2e9)
+	assert.Equal(t, rates{100, 400}, r)
+	assert.Equal(t, " ▃█", r.spark())
+	for i := range int64(20) {
+		add(500+100*(i+1), 2e9+1e9*(i+1))
+	}
+	assert.Len(t, r, mostRates)
+	before := s
+	s.Do, s.Bytes, s.TimedNS = "read", 7, 1e9
+	r.add(before, s)
+	assert.Equal(t, rates{7}, r)
+}
+
+// TestAsked: the answer comes when nothing is timed, terminal or not.
+func TestAsked(t *testing.T) {
+	var w bytes.Buffer
+	p := &progress{w: &w, clock: clock.NewVirtual(time.Unix(0, 0))}
+	p.Status(someStatus)
+	p.Ask()
+	assert.Empty(t, w.String(), "a file may be timed now")
+	p.Status(someStatus)
+	assert.Contains(t, w.String(), "write new 12/45")
+	assert.Equal(t, 1, strings.Count(w.String(), "\n"))
+	p.Status(someStatus)
+	assert.Equal(t, 1, strings.Count(w.String(), "\n"), "once")
+	waits := someStatus
+	waits.Do = "settle"
+	p.Status(waits)
+	p.Ask()
+	assert.Equal(t, 2, strings.Count(w.String(), "\n"), "nothing is timed while the run waits")
+	r := &result.Result{Rounds: 1, Cases: []result.Case{{Status: "done"}, {Status: "skipped"}, {Status: "done"}}}
+	assert.Equal(t, "2 done, 1 skipped of 3 cases, 1 round, 1.50 GB written, in 30s", p.summary(r))
 }
 
 func TestTimeLeft(t *testing.T) {
@@ -83,6 +139,7 @@ type watch struct{ seen []runner.Status }
 
 func (w *watch) Status(s runner.Status) { w.seen = append(w.seen, s) }
 func (*watch) Message(string)           {}
+func (*watch) Warning(string)           {}
 
 const watched = `schema = 1
 title = "Watched"
@@ -140,6 +197,7 @@ func TestProgressAsJSON(t *testing.T) {
 	p.Status(someStatus)
 	p.Message("two\nlines")
 	p.done()
+	p.Warning("as it happens")
 	a.warn("a warning")
 	a.tell(&runner.NotFitError{Reasons: []string{"no space"}, Hint: "make some"})
 	a.tell(context.Canceled)
@@ -153,7 +211,7 @@ func TestProgressAsJSON(t *testing.T) {
 		require.NoError(t, json.Unmarshal([]byte(line), &v), line)
 		kinds = append(kinds, v.Kind)
 	}
-	assert.Equal(t, []string{"status", "message", "warning", "error", "error"}, kinds)
+	assert.Equal(t, []string{"status", "message", "warning", "warning", "error", "error"}, kinds)
 	assert.Contains(t, w.String(), `"LeftNS":63333333333`)
 	assert.Contains(t, w.String(), `"hint":"make some","exit":4`)
 	assert.Contains(t, w.String(), `"exit":130`)

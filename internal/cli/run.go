@@ -123,8 +123,11 @@ that is made for the run and forgotten when it ends.
 
 With --format json a line of JSON on stdout says how each run ended, and
 progress, warnings and errors are lines of JSON on stderr. With text, progress
-is one line on stderr, on a terminal only. Nothing is printed while a file is
-timed. Ctrl-C cleans up and says how to go on.
+is one line on stderr, on a terminal only: plan, case, step, file, the rate of
+the last files, what was written, and the time left. Warnings are said as they
+happen. Nothing is printed while a file is timed. Ctrl-T (on Linux the signal
+USR1) has all of it printed in a line that stays, with or without a terminal.
+Ctrl-C cleans up and says how to go on.
 
 ` + exitText,
 		Example: "  dmgbench run quick\n  dmgbench run gold-standard --sets 1 --on /mnt/fast\n" +

@@ -40,7 +40,9 @@ func (a *app) session(ctx context.Context, c runner.Config, do func(runner.Confi
 		release()
 		return 0, err
 	}
+	deaf := pr.listen()
 	out, err := do(c)
+	deaf()
 	still()
 	pr.done()
 	release()
@@ -68,6 +70,7 @@ func (a *app) session(ctx context.Context, c runner.Config, do func(runner.Confi
 	if text := foundRounds(r); text != "" {
 		fmt.Fprintln(a.err, printable(text))
 	}
+	fmt.Fprintln(a.err, pr.summary(r))
 	fmt.Fprintf(a.err, "report: %s\n", filepath.Join(c.Out, result.ReportFile))
 	if out.Message != "" {
 		fmt.Fprintln(a.err, printable(out.Message))

@@ -218,6 +218,9 @@ func (x *caseRun) journal(ctx context.Context, st plan.Step, rec result.Step, er
 			rec.Expect = "fail"
 		}
 	}
+	for _, w := range rec.Warnings {
+		x.r.tell(x.c.ID, w.Text)
+	}
 	x.r.spent += wrote(&rec)
 	if h, e := x.on(st); e == nil && h != nil {
 		rec.Live = workload.Total(h.live) + workload.Total(h.named)
@@ -258,7 +261,7 @@ func (x *caseRun) timed(rec *result.Step, f func() error) error {
 // status tells the progress where the run stands.
 func (r *run) status(x *caseRun, st plan.Step, p workload.Progress) {
 	r.c.Progress.Status(Status{
-		Case: x.c.ID, Do: st.Do, Phase: st.Phase, Round: x.round, Rounds: r.aim,
+		Plan: r.p.Name, Case: x.c.ID, Do: st.Do, Phase: st.Phase, Round: x.round, Rounds: r.aim,
 		CaseRound: r.finished, OfRounds: len(r.cases) * r.aim,
 		Files: p.Files, OfFiles: p.OfFiles, Bytes: p.Bytes, OfBytes: p.OfBytes, TimedNS: int64(p.Timed),
 		RunBytes: r.written, OfRunBytes: r.toWrite * int64(r.aim), ElapsedNS: r.now(),

@@ -70,10 +70,13 @@ type Progress interface {
 	Status(Status)
 	// Message is said once.
 	Message(text string)
+	// Warning is a message about what weakens the numbers; it is in the result, too. What differs in its numbers only comes once a session.
+	Warning(text string)
 }
 
 // Status is where a run stands.
 type Status struct {
+	Plan                 string // its name
 	Case, Do, Phase      string
 	Round, Rounds        int
 	CaseRound, OfRounds  int // case-rounds finished and in all
@@ -88,6 +91,7 @@ type silent struct{}
 
 func (silent) Status(Status)  {}
 func (silent) Message(string) {}
+func (silent) Warning(string) {}
 
 // Outcome of a run or of one session of it.
 type Outcome struct {

@@ -55,6 +55,7 @@ func (a *at) Status(s runner.Status) {
 	}
 }
 func (*at) Message(string) {}
+func (*at) Warning(string) {}
 
 // step is true at the step of this action and phase in a case of this format.
 func step(format, do, phase string) func(runner.Status) bool {
@@ -190,10 +191,27 @@ func (c *letGo) Sleep(ctx context.Context, d time.Duration) error {
 }
 
 // heard keeps the messages.
-type heard struct{ said []string }
+type heard struct{ said, warned []string }
 
 func (*heard) Status(runner.Status)  {}
 func (h *heard) Message(text string) { h.said = append(h.said, text) }
+func (h *heard) Warning(text string) { h.warned = append(h.warned, text) }
+
+// What weakens the numbers is said when it happens, each thing once.
+func TestWarningsAreSaidAsTheyHappen(t *testing.T) {
+	c, told := lived(t, life), &heard{}
+	c.Progress = told
+	c.Warnings = []result.Warning{{Kind: "power", Text: "on battery"}, {Kind: "power", Text: "on battery"}}
+	_, err := runner.Run(t.Context(), c)
+	require.NoError(t, err)
+	require.NotEmpty(t, told.warned)
+	assert.Equal(t, "on battery", told.warned[0])
+	seen := map[string]bool{}
+	for _, text := range told.warned {
+		assert.False(t, seen[text], "said twice: %s", text)
+		seen[text] = true
+	}
+}
 
 func TestResumeWaitsForTheKilledToLetGo(t *testing.T) {
 	c := lived(t, life)

@@ -8,7 +8,9 @@ import (
 	mathrand "math/rand/v2"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
 
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
@@ -38,6 +40,7 @@ type run struct {
 	toWrite  int64
 	finished int
 	done     map[caseRoundKey]bool // ended in this session
+	told     map[string]bool       // warnings that the progress was told
 	asked    map[string]string     // manual settings that the user resumed behind, by axis
 }
 
@@ -165,8 +168,30 @@ func (r *run) append(rec result.Record) error {
 	return r.dir.Append(rec)
 }
 
+// tell says a warning when it happens, each text once, whatever its numbers.
+func (r *run) tell(caseID, text string) {
+	key := strings.Map(func(c rune) rune {
+		if unicode.IsDigit(c) {
+			return -1
+		}
+		return c
+	}, text)
+	if r.told[key] {
+		return
+	}
+	if r.told == nil {
+		r.told = map[string]bool{}
+	}
+	r.told[key] = true
+	if caseID != "" {
+		text = caseID + ": " + text
+	}
+	r.c.Progress.Warning(text)
+}
+
 // warn keeps a warning; one that cannot be kept stops the run at its next record.
 func (r *run) warn(caseID, kind, text string) {
+	r.tell(caseID, text)
 	_ = r.append(result.Record{Kind: result.KindWarning, Warning: &result.WarningRecord{
 		Case: caseID, Warning: result.Warning{Kind: kind, Text: text},
 	}})

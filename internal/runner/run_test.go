@@ -103,6 +103,7 @@ func (s *stopper) Status(runner.Status) {
 	}
 }
 func (*stopper) Message(string) {}
+func (*stopper) Warning(string) {}
 
 func TestInterruptedRunsResumeWithoutMeasuringTwice(t *testing.T) {
 	for stop := 1; stop < 60; stop += 7 {

@@ -1,0 +1,62 @@
+package cli
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"time"
+
+	"dmgbench/internal/result"
+	"dmgbench/internal/units"
+)
+
+// listen answers the signal that asks a program where it stands: SIGINFO (Ctrl-T)
+// where there is one, else SIGUSR1. The result ends that.
+func (p *progress) listen() (stop func()) {
+	if askSignal == nil {
+		return func() {}
+	}
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, askSignal)
+	go func() {
+		for range c {
+			p.Ask()
+		}
+	}()
+	return func() { signal.Stop(c); close(c) }
+}
+
+// summary is how the run ended in one line: its cases by their status, rounds, what was written, and how long the session took.
+func (p *progress) summary(r *result.Result) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	by := map[string]int{}
+	for _, c := range r.Cases {
+		by[c.Status]++
+	}
+	var parts []string
+	for _, status := range slices.Sorted(maps.Keys(by)) {
+		if status != "" {
+			parts = append(parts, fmt.Sprintf("%d %s", by[status], status))
+		}
+	}
+	text := fmt.Sprintf("%s of %s", strings.Join(parts, ", "), counted(len(r.Cases), "case"))
+	if len(parts) == 0 {
+		text = "none ended of " + counted(len(r.Cases), "case")
+	}
+	text += ", " + counted(r.Rounds, "round")
+	if n := written(p.now); n > 0 {
+		text += ", " + units.Bytes(n).Human() + " written"
+	}
+	return text + fmt.Sprintf(", in %s", roughly(time.Duration(p.now.ElapsedNS)))
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

@@ -1,0 +1,8 @@
+//go:build !darwin && !linux
+
+package cli
+
+import "os"
+
+// askSignal is none.
+var askSignal os.Signal
