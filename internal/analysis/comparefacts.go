@@ -272,7 +272,9 @@ func (c *comparer) differences() {
 		}
 		c.out.Differences = append(c.out.Differences, d)
 	}
+	c.alike()
 	c.notes()
+	c.warned()
 }
 
 func (c *comparer) differ(fact string) bool {

@@ -47,7 +47,7 @@ func newComparer(runs []*result.Result, o CompareOptions) (*comparer, error) {
 		return nil, refuse("a threshold of %v is no share between 0 and 1", o.Threshold)
 	}
 	c := &comparer{o: o, out: &Comparison{Schema: 1, By: append([]string{}, o.By...), Threshold: o.Threshold, Level: level, Ops: []string{},
-		Sides: []CompareSide{}, Differences: []Difference{}, Notes: []string{}, Rows: []CompareRow{}, Unpaired: []Unpaired{},
+		Sides: []CompareSide{}, Alike: []CompareFact{}, Differences: []Difference{}, Notes: []string{}, Rows: []CompareRow{}, Unpaired: []Unpaired{},
 		Claims: []ClaimChange{}, Answers: []CompareAnswer{}}}
 	var facts []string
 	for _, name := range o.By {

@@ -45,6 +45,7 @@ type Comparison struct {
 	Estimator   string          `json:"estimator"`
 	Ops         []string        `json:"ops"`
 	Sides       []CompareSide   `json:"sides"` // the baseline first
+	Alike       []CompareFact   `json:"alike"`
 	Differences []Difference    `json:"differences"`
 	Notes       []string        `json:"notes"`
 	Rows        []CompareRow    `json:"rows"`

@@ -103,6 +103,17 @@ func differsSection(c *analysis.Comparison) docSection {
 	if len(c.Differences) == 0 {
 		s.Lead = []string{"Nothing that is recorded: same machine, system, tools and protocol."}
 	}
+	var alike []string
+	for _, f := range c.Alike {
+		text := strings.Join(cleaned(f.Values, 80), " / ")
+		if f.Name == "plan" {
+			text = "plan " + text
+		}
+		alike = append(alike, text)
+	}
+	if len(alike) > 0 {
+		s.Lead = append(s.Lead, "The same on all sides: "+strings.Join(alike, ", ")+".")
+	}
 	for _, f := range c.Differences {
 		var values []string
 		for _, v := range f.Values {
@@ -152,8 +163,9 @@ func rowSection(c *analysis.Comparison, op, side string, name func(analysis.Comp
 	if len(c.Sides) > 2 {
 		heading += ": " + plain(side, 60)
 	}
+	left, right := columnNames(c, side)
 	s := docSection{Heading: strings.ToUpper(heading[:1]) + heading[1:], Table: &table{Caption: heading,
-		Columns: []column{{"", "", true}, {"", "baseline", false}, {"", "now", false}, {"", "change", true}}}}
+		Columns: []column{{"", "", true}, {"", left, false}, {"", right, false}, {"", "change", true}}}}
 	for _, r := range c.Rows {
 		if r.Op != op || r.Side != side {
 			continue
@@ -182,6 +194,19 @@ func rowSection(c *analysis.Comparison, op, side string, name func(analysis.Comp
 		}
 	}
 	return s
+}
+
+// shortName is how long the name of a side may be to head a column of numbers.
+const shortName = 16
+
+// columnNames head the values of the baseline and of a side: by their names where
+// both are short.
+func columnNames(c *analysis.Comparison, side string) (left, right string) {
+	left, right = plain(c.Sides[0].Name, 60), plain(side, 60)
+	if len([]rune(left)) > shortName || len([]rune(right)) > shortName {
+		return "baseline", "compared"
+	}
+	return left, right
 }
 
 // rowTitle says what a row rests on.
@@ -257,7 +282,9 @@ func claimChanges(c *analysis.Comparison) docSection {
 	same := 0
 	for _, k := range c.Claims {
 		if k.Text == "" {
-			same++
+			if !slices.Contains(k.Verdicts, "") { // a side without a verdict is in the notes
+				same++
+			}
 			continue
 		}
 		text, class := plain(k.Text, 400), ""
