@@ -40,7 +40,9 @@ func (s *study) claims() []result.Claim {
 	for _, h := range hs {
 		out = append(out, s.verdict(h, tests))
 	}
-	s.multiverse(hs, out)
+	if s.robust {
+		s.multiverse(hs, out)
+	}
 	return out
 }
 

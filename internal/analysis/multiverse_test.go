@@ -30,6 +30,17 @@ ratio = %q
 `, bound)
 }
 
+// Decide says what Analyse says, but how far the verdicts depend on the way.
+func TestDecideLeavesRobustnessOut(t *testing.T) {
+	p := planOf(t, comparePlan+ratioClaim(">= 1.5"))
+	l := steady(map[string]float64{"UDSB": 5e9, "UDRW": 2e9}, 0.01)
+	whole, short := analysed(t, p, 5, l), play(p, 5, l)
+	require.NoError(t, Decide(p, short))
+	require.NotNil(t, whole.Claims[0].Robustness)
+	whole.Claims[0].Robustness = nil
+	assert.Equal(t, whole, short)
+}
+
 // What is clear holds however it is analysed: 6 estimators, 4 outlier rules, with
 // the first round and without.
 func TestMultiverseOfAClearClaim(t *testing.T) {

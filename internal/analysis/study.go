@@ -20,6 +20,8 @@ type study struct {
 	planned map[string]plan.Case
 	// per is what is replicated: the round, or the session where enough runs were pooled.
 	per replica
+	// robust asks for the robustness of verdicts.
+	robust bool
 	// departed says which kinds of departure concern a case, by case id; "" is all cases.
 	departed map[string][]result.Departure
 }

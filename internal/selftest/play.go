@@ -44,13 +44,13 @@ func (s *stage) close() error { return os.RemoveAll(s.dir) }
 
 // play takes a plan through the whole program on the simulated device, as one
 // session: runner, journal, folding, analysis. Only the device and its clock are
-// not real.
+// not real, and how far verdicts depend on the way of analysing is left out.
 func (s *stage) play(ctx context.Context, p *plan.Plan, m simulated.Machine, seed uint64, session int) (*result.Result, error) {
 	r, err := s.measured(ctx, p, m, seed, session)
 	if err != nil {
 		return nil, err
 	}
-	return r, analysis.Analyse(p, r)
+	return r, analysis.Decide(p, r)
 }
 
 // measured is play without the analysis, for runs that are pooled or compared first.
@@ -99,7 +99,7 @@ func (x *Exam) sessions(ctx context.Context, p *plan.Plan, m simulated.Machine, 
 			return nil, err
 		}
 	}
-	return r, analysis.Analyse(p, r)
+	return r, analysis.Decide(p, r)
 }
 
 func reasonOf(r *result.Result) string {

@@ -106,7 +106,7 @@ func (x *Exam) falseAlarms(ctx context.Context) (Study, error) {
 		}
 	}
 	s.How = fmt.Sprintf("%d plans a figure, each of %d claims over four formats: pairs of equal rates, a ratio of exactly 2, rates exactly 10 %% apart, a difference and bounds "+
-		"that the rates meet exactly. One session; mounts scatter by 2 %% where nothing else is said, files by 3 %%.", x.runs(1000, 60), len(nullClaims))
+		"that the rates meet exactly. One session; mounts scatter by 2 %% where nothing else is said, files by 3 %%.", x.runs(600, 60), len(nullClaims))
 	s.Tables = []Table{table.table("Plans with any false verdict, %", "what differs", rows, columns)}
 	likes, err := x.ownLikes(ctx)
 	s.Tables, s.Promises = append(s.Tables, likes), []Promise{b.promise()}
@@ -137,7 +137,7 @@ func (x *Exam) ownLikes(ctx context.Context) (Table, error) {
 				break
 			}
 			m := nullLaw("file_noise = 3%;mount_noise = 2%;own_noise = " + own + "%")
-			hits := make([]bool, x.runs(500, 40))
+			hits := make([]bool, x.runs(400, 40))
 			err = each(ctx, len(hits), func(ctx context.Context, i int) error {
 				r, err := x.sessions(ctx, p, m, n, "own", own, n, i)
 				if err == nil {
@@ -160,7 +160,7 @@ func (x *Exam) alarms(ctx context.Context, d disturbance, rounds int) (all, rela
 		return all, relative, err
 	}
 	m := nullLaw(d.law)
-	hits := make([][2]bool, x.runs(1000, 60))
+	hits := make([][2]bool, x.runs(600, 60))
 	err = each(ctx, len(hits), func(ctx context.Context, i int) error {
 		r, err := x.stage.play(ctx, p, m, x.seed("verdicts", d.name, rounds, i), i)
 		if err != nil {
