@@ -46,7 +46,7 @@ type axis struct {
 }
 
 // series is one set of marks. role tells report.js how they look: bar, whisker,
-// error, heat, line, across (a line over gaps), bands, dots, points, canary, warned, named, fit, fit2, faint, level, ideal, live, published, uncomparable, prediction.
+// error, heat, part, line, across (a line over gaps), bands, dots, points, canary, warned, named, fit, fit2, faint, level, ideal, live, published, uncomparable, prediction.
 type series struct {
 	role, name string
 	points     []any
@@ -168,6 +168,9 @@ func (s series) echarts(i int) charts.SingleSeries {
 	case "error":
 		out.Type, out.RenderItem = types.ChartCustom, "fn:error"
 		out.Encode = &opts.Encode{X: 0, Y: []int{1, 2}}
+	case "part":
+		out.Type, out.RenderItem = types.ChartCustom, "fn:part"
+		out.Encode = &opts.Encode{X: []int{1, 2, 4}, Y: 0}
 	case "heat":
 		out.Type, out.RenderItem = types.ChartCustom, "fn:heat"
 		out.Encode = &opts.Encode{X: 0, Y: 1}

@@ -77,7 +77,7 @@ func TestGolden(t *testing.T) {
 // The options of one chart of each kind; points of single files would fill pages.
 func TestGoldenCharts(t *testing.T) {
 	want := map[string][]string{
-		"sample": {"speed-write", "size-1-1", "heat-1-1", "life-allocated", "life-bands", "drift"}, "sweep": {"sweep-threads-stream", "relation-1"},
+		"sample": {"speed-write", "size-1-1", "heat-1-1", "cost-1-1", "life-case-3", "life-allocated", "life-bands", "drift"}, "sweep": {"sweep-threads-stream", "relation-1"},
 		"aging": {"cycles-write"},
 	}
 	for name, ids := range want {

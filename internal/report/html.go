@@ -126,6 +126,7 @@ func (v *view) pageSections() ([]pageSection, error) {
 	sections := []pageSection{
 		{ID: "speed", Heading: "Speed"},
 		{ID: "encryption", Heading: "What encryption costs"},
+		{ID: "cost", Heading: "Where the time went", Lead: "The same files on the plain directory and in the images of the same rounds: what harness, file system, format and encryption each took."},
 		{ID: "sweep", Heading: "Along what the plan varies"},
 		{ID: "size", Heading: "Speed and file size", Lead: "Each point is the median of the files of one size; its table says how far they spread."},
 		{ID: "files", Heading: "Every file", Lead: "Nothing averaged: one point for each timed file."},
@@ -166,7 +167,12 @@ func (v *view) pageSections() ([]pageSection, error) {
 	kept := sections[:0]
 	for _, s := range sections {
 		s.Side = s.ID != "speed" && len(s.Charts) > 1
-		if len(s.Charts)+len(s.Tables) > 0 {
+		if s.ID == "cost" && len(s.Charts) == 0 {
+			s.Lead = v.costLacks(v.fileSets())
+			if s.Lead != "" {
+				kept = append(kept, s)
+			}
+		} else if len(s.Charts)+len(s.Tables) > 0 {
 			kept = append(kept, s)
 		}
 	}

@@ -44,6 +44,7 @@ func renderMarkdown(v *view) []byte {
 	for _, t := range v.relations {
 		tableMarkdown(&b, t)
 	}
+	chartsMarkdown(&b, v.charts())
 	listMarkdown(&b, "Not measured, or not in full", len(v.notDone), func(i int) string {
 		return "**" + md(v.notDone[i].Name) + "**: " + md(v.notDone[i].Value)
 	})

@@ -10,7 +10,7 @@ import (
 // charts are all pictures of the report in page order.
 func (v *view) charts() []chart {
 	sets := v.fileSets()
-	return slices.Concat(v.barCharts(), v.encryptionCharts(), v.sweepCharts(), v.sizeCharts(sets), v.heatCharts(sets), v.timeCharts(sets), v.residualCharts(sets), v.stripCharts(sets),
+	return slices.Concat(v.barCharts(), v.encryptionCharts(), v.costCharts(sets), v.sweepCharts(), v.sizeCharts(sets), v.heatCharts(sets), v.timeCharts(sets), v.residualCharts(sets), v.stripCharts(sets),
 		v.lifeCycles(), v.lifeCharts(), v.driftChart(), v.relationCharts())
 }
 

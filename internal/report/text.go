@@ -41,6 +41,7 @@ func renderText(v *view, o TextOptions) []byte {
 		w.section(v, s)
 	}
 	w.fits(v.fits)
+	w.charts(v.charts())
 	w.claims(v.claims)
 	if len(v.departures) > 0 {
 		w.heading(fmt.Sprintf("%s (%d)", v.departed, len(v.departures)))

@@ -71,5 +71,44 @@
     s.labelLayout = { hideOverlap: true };
   }
 
-  root.dmgbenchMarks = { step: step, heat: heat, errorBar: errorBar, across: across, named: named };
+  // One step of a waterfall: [row, from, to, low, high, slot, slots, steps of this row, label]. A step back is hollow.
+  function part(colour, theme, spec) {
+    return function (params, api) {
+      var area = params.coordSys, edge = area.x + area.width;
+      var row = api.value(0), slots = api.value(6), band = api.size([0, 1])[1] * 0.86;
+      var thick = band / slots;
+      var y = api.coord([0, row])[1] + (api.value(5) + 0.5 - api.value(7) / 2) * thick;
+      var at = function (v) { return api.coord([v, row])[0]; };
+      var from = at(api.value(1)), to = at(api.value(2));
+      var half = Math.max(thick / 2 - 2, 2);
+      var back = api.value(2) < api.value(1);
+      var line = function (x1, y1, x2, y2, style) {
+        return { type: 'line', shape: { x1: x1, y1: y1, x2: x2, y2: y2 }, style: style, silent: true, z2: 6 };
+      };
+      var children = [{ type: 'rect', shape: { x: Math.min(from, to), y: y - half, width: Math.max(Math.abs(to - from), 1), height: 2 * half, r: 1.5 },
+        style: back ? { fill: theme.paper, stroke: colour, lineWidth: 1.6 } : { fill: colour } }];
+      if (api.value(5) + 1 < api.value(7)) children.push(line(to, y + half, to, y + thick - half, { stroke: theme.grey, lineWidth: 1 }));
+      var right = Math.max(from, to);
+      var low = api.value(3), high = api.value(4);
+      if (isFinite(low) && isFinite(high)) {
+        var ink = { stroke: theme.ink, lineWidth: 1.2 };
+        var x1 = Math.max(at(low), area.x), x2 = Math.min(at(high), edge);
+        children.push(line(x1, y, x2, y, ink));
+        if (at(low) >= area.x - 0.5) children.push(line(x1, y - 3, x1, y + 3, ink)); // cut off without a cap: it goes on
+        if (at(high) <= edge + 0.5) children.push(line(x2, y - 3, x2, y + 3, ink));
+        right = Math.max(right, x2);
+      }
+      // Behind the whisker where there is room; else on it, behind the bar or before it.
+      var label = spec.labels[params.seriesIndex][params.dataIndex], wide = label.length * 6.3 + 6;
+      var x = right + 6, room = edge + 46, align = 'left';
+      if (x + wide > room) x = Math.max(from, to) + 6;
+      if (x + wide > room) { x = Math.min(from, to) - 6; align = 'right'; }
+      if (align === 'right' && x - wide < area.x) { x = area.x + 6; align = 'left'; }
+      children.push({ type: 'text', silent: true, z2: 7, style: { text: label, x: x, y: y, align: align, verticalAlign: 'middle', fill: theme.ink,
+        font: '11px ' + FONT, backgroundColor: theme.paper, padding: [0, 2] } });
+      return { type: 'group', children: children };
+    };
+  }
+
+  root.dmgbenchMarks = { step: step, heat: heat, errorBar: errorBar, across: across, named: named, part: part };
 })(typeof window !== 'undefined' ? window : this);

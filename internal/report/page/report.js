@@ -206,6 +206,7 @@
       case 'whisker': s.itemStyle = solid; s.renderItem = whisker(theme, spec); s.silent = true; s.z = 5; break;
       case 'error': s.itemStyle = solid; s.renderItem = root.dmgbenchMarks.errorBar(look.colour); s.silent = true; s.z = 4; break;
       case 'heat': s.itemStyle = solid; s.renderItem = root.dmgbenchMarks.heat(look.colour, look.ink, spec); break;
+      case 'part': s.itemStyle = solid; s.renderItem = root.dmgbenchMarks.part(look.colour, theme, spec); break;
       case 'line': s.itemStyle = solid; s.lineStyle = { color: look.colour, width: 2 }; s.symbol = look.symbol; s.symbolSize = 6; s.showAllSymbol = true; s.connectNulls = false; break;
       case 'across':
       case 'bands': root.dmgbenchMarks.across(s, look, theme, role === 'bands' && spec.count); break;
@@ -272,7 +273,7 @@
     spec.notes.forEach(function (n) { notes = notes.concat(wrap(n, width, 11, 400, measure)); });
     var looks = colours(option.series, theme);
     spec.labels = option.series.map(function (s) {
-      var at = { whisker: 8, heat: 2 }[s.id.split(':')[0]];
+      var at = { whisker: 8, heat: 2, part: 8 }[s.id.split(':')[0]];
       return at ? s.data.map(function (d) { return String(d[at]); }) : [];
     });
     option.series.forEach(function (s, i) { dress(s, looks[i], theme, spec); });
@@ -354,7 +355,7 @@
       event.preventDefault();
       var flat = [];
       c.spec.option.series.forEach(function (s, i) {
-        if (/^(bar|line|across|bands|dots|points|canary|warned|named|prediction|heat)/.test(s.id)) s.data.forEach(function (d, j) { if (d !== null) flat.push([i, j]); });
+        if (/^(bar|line|across|bands|dots|points|canary|warned|named|prediction|heat|part)/.test(s.id)) s.data.forEach(function (d, j) { if (d !== null) flat.push([i, j]); });
       });
       if (!flat.length) return;
       c.at = ((c.at === undefined ? (step > 0 ? -1 : 0) : c.at) + step + flat.length) % flat.length;

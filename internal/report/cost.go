@@ -1,0 +1,277 @@
+package report
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+
+	"dmgbench/internal/analysis"
+	"dmgbench/internal/result"
+)
+
+// The parts of the time that the same files take on the plain directory, in an image
+// and in an image of another format or with encryption. A part is a difference of two
+// cases of the same round and work; what a run cannot tell apart stays one part.
+const (
+	partNative     = "plain directory"
+	partRaw        = "raw image and file system"
+	partImage      = "image as a whole"
+	partFormat     = "format"
+	partBoth       = "format and encryption"
+	partEncryption = "encryption"
+	partReserved   = "space reserved beforehand"
+	partInside     = "harness, inside the clock"
+	partOutside    = "harness, outside the clock"
+)
+
+// parts in the order in which pictures and tables have them.
+var parts = []string{partNative, partReserved, partRaw, partImage, partFormat, partBoth, partEncryption, partInside, partOutside}
+
+// work is what a case did in one round for one direction and phase.
+type work struct {
+	bytes                 int64
+	files, workers        int
+	busy, inside, outside float64 // seconds: files under way; workers between files; around the clock
+}
+
+// costPart is one part of a case's time: the mean over the rounds, in seconds.
+type costPart struct {
+	name string
+	e    result.Estimate
+}
+
+// costCase is one case with its parts, first to last.
+type costCase struct {
+	c      *result.Case
+	parts  []costPart
+	rounds int
+	total  float64 // seconds inside the clock
+}
+
+// works gathers what a case did, by round; steps inside repeats are left out, since their cycles are no replicates.
+func works(c *result.Case, p picture) map[int]work {
+	out := map[int]work{}
+	for i := range c.Steps {
+		s := &c.Steps[i]
+		if s.Op != p.op || s.Phase != p.phase || s.Cycle != 0 || s.Span == nil || !counts(c, s) || s.Span.LastDoneNS <= s.Span.GateNS {
+			continue
+		}
+		w := out[s.Round]
+		n := max(s.Workers, 1)
+		span, idle := float64(s.Span.LastDoneNS-s.Span.GateNS)/1e9, float64(s.Span.IdleNS)/1e9/float64(n)
+		w.bytes, w.files, w.workers = w.bytes+s.Span.Bytes, w.files+len(s.Samples), max(w.workers, n)
+		w.busy, w.inside = w.busy+span-idle, w.inside+idle
+		w.outside += max(float64(s.DurationNS)/1e9-span, 0)
+		out[s.Round] = w
+	}
+	return out
+}
+
+// same reports whether two cases moved the same files in the same way.
+func (w work) same(o work) bool {
+	return w.bytes == o.bytes && w.files == o.files && w.workers == o.workers
+}
+
+// agree reports whether two cases agree in all keys but those named; a directory has no keys of images.
+func agree(a, b *result.Case, but ...string) bool {
+	if a.Target.Place != b.Target.Place {
+		return false
+	}
+	keys := map[string]string{}
+	for _, kv := range a.Keys {
+		keys[kv[0]] = kv[1]
+	}
+	for _, kv := range b.Keys {
+		if value, ok := keys[kv[0]]; ok && value != kv[1] && !slices.Contains(but, kv[0]) {
+			return false
+		}
+	}
+	return true
+}
+
+// costs splits the time of every case that has the same files on a plain directory
+// beside it; cases of one directory belong together.
+func (v *view) costs(p picture) map[string][]costCase {
+	all := map[string]map[int]work{}
+	for i := range v.result.Cases {
+		all[v.result.Cases[i].ID] = works(&v.result.Cases[i], p)
+	}
+	find := func(of *result.Case, accept func(c *result.Case) bool) *result.Case {
+		for i := range v.result.Cases {
+			c := &v.result.Cases[i]
+			if c.ID != of.ID && accept(c) && slices.ContainsFunc(slices.Collect(maps.Keys(all[of.ID])), func(round int) bool {
+				w, ok := all[c.ID][round]
+				return ok && w.same(all[of.ID][round])
+			}) {
+				return c
+			}
+		}
+		return nil
+	}
+	out := map[string][]costCase{}
+	for i := range v.result.Cases {
+		c := &v.result.Cases[i]
+		if len(all[c.ID]) == 0 {
+			continue
+		}
+		native := c
+		if !plainDirectory(c) {
+			native = find(c, func(d *result.Case) bool { return plainDirectory(d) && agree(c, d) })
+		}
+		if native == nil {
+			continue
+		}
+		chain := chainOf(c, native, find)
+		if made, ok := v.split(c, chain, all); ok {
+			out[native.ID] = append(out[native.ID], made)
+		}
+	}
+	return out
+}
+
+func plainDirectory(c *result.Case) bool {
+	return c.Target.Kind == "directory" && !slices.Contains(c.Keys, [2]string{"preallocate", "true"})
+}
+
+func unencrypted(c *result.Case) bool {
+	return c.Target.Encryption == "none" || c.Target.Encryption == ""
+}
+
+// link is one part: what c took more than what stands before it in the chain.
+type link struct {
+	name string
+	c    *result.Case
+}
+
+// chainOf is the way from the plain directory to a case over the cases that differ in one thing each.
+func chainOf(c, native *result.Case, find func(*result.Case, func(*result.Case) bool) *result.Case) []link {
+	chain := []link{{partNative, native}}
+	switch {
+	case c == native:
+		return chain
+	case c.Target.Kind == "directory":
+		return append(chain, link{partReserved, c})
+	}
+	image := func(d *result.Case) bool {
+		return d.Target.Kind == "image" && unencrypted(d) && d.Target.Filesystem == c.Target.Filesystem
+	}
+	raw := func(d *result.Case) bool { return d.Target.Format == "UDRW" && unencrypted(d) }
+	var base, open *result.Case
+	if !raw(c) {
+		base = find(c, func(d *result.Case) bool {
+			return image(d) && raw(d) && agree(c, d, "format", "encryption", "band_size")
+		})
+	}
+	if !unencrypted(c) {
+		open = find(c, func(d *result.Case) bool {
+			return image(d) && d.Target.Format == c.Target.Format && agree(c, d, "encryption")
+		})
+	}
+	add := func(name string, d *result.Case) { chain = append(chain, link{name, d}) }
+	whole := partImage
+	if base != nil {
+		add(partRaw, base)
+		whole = partFormat
+	} else if raw(c) || open != nil && raw(open) {
+		whole = partRaw
+	}
+	switch {
+	case unencrypted(c):
+		add(whole, c)
+	case open != nil && open == base:
+		add(partEncryption, c)
+	case open != nil:
+		add(whole, open)
+		add(partEncryption, c)
+	case base != nil && c.Target.Format == "UDRW":
+		add(partEncryption, c)
+	case base != nil:
+		add(partBoth, c)
+	default:
+		add(partImage, c)
+	}
+	return chain
+}
+
+// split takes the rounds that all of the chain did alike, and the mean of each difference over them.
+func (v *view) split(c *result.Case, chain []link, all map[string]map[int]work) (costCase, bool) {
+	own := all[c.ID]
+	var rounds []int
+	for _, round := range slices.Sorted(maps.Keys(own)) {
+		if !slices.ContainsFunc(chain, func(l link) bool { w, ok := all[l.c.ID][round]; return !ok || !w.same(own[round]) }) {
+			rounds = append(rounds, round)
+		}
+	}
+	if len(rounds) == 0 {
+		return costCase{}, false
+	}
+	out := costCase{c: c, rounds: len(rounds)}
+	add := func(name string, of func(round int) float64) {
+		values, any := map[int]float64{}, false
+		for _, round := range rounds {
+			values[round] = of(round)
+			any = any || values[round] != 0
+		}
+		if any {
+			out.parts = append(out.parts, costPart{name, analysis.OverRounds(v.result, "", values)}) // no unit: plain means, that add up
+		}
+	}
+	for i, l := range chain {
+		add(l.name, func(round int) float64 {
+			t := all[l.c.ID][round].busy
+			if i > 0 {
+				t -= all[chain[i-1].c.ID][round].busy
+			}
+			return t
+		})
+	}
+	add(partInside, func(round int) float64 { return own[round].inside })
+	for _, p := range out.parts {
+		out.total += p.e.Value
+	}
+	add(partOutside, func(round int) float64 { return own[round].outside })
+	return out, true
+}
+
+// wayIn says what lies between a file and the container with the engines of this run, and what that leaves in one part.
+func (v *view) wayIn() string {
+	said := map[string]bool{}
+	out := ""
+	for _, s := range v.result.Sessions {
+		text := ""
+		switch {
+		case s.Engine.Name == "simulated":
+			text = "The times were drawn from stated laws: no part is anything that a disk did."
+		case s.Engine.Vendor == "Apple":
+			text = "macOS mounts the images: its driver, its mount and the file system cannot be told apart from outside, and there is no FUSE."
+		case s.Engine.Name == "inprocess":
+			text = "In process there is no mount and no FUSE: the file system and the format run in this program. The engine hdiutil on Linux has both."
+		case s.Engine.Name == "hdiutil":
+			text = "On Linux an unencrypted raw image is a loop device by itself, and every other container is served by FUSE, as a rule to a loop device: FUSE is part of the format, and of the encryption of a raw image. The engine inprocess has neither FUSE nor mount."
+		}
+		if text != "" && !said[text] {
+			said[text] = true
+			out += " " + text
+		}
+	}
+	return out
+}
+
+// costLacks says why there is nothing to tell apart, "" where there is or where no image was written to.
+func (v *view) costLacks(sets []fileSet) string {
+	images, directories := 0, 0
+	for _, s := range sets {
+		if i, ok := v.order[s.caseID]; ok && v.result.Cases[i].Target.Kind == "image" {
+			images++
+		} else if ok && plainDirectory(&v.result.Cases[i]) {
+			directories++
+		}
+	}
+	switch {
+	case images == 0:
+		return ""
+	case directories == 0:
+		return "This run has no plain directory beside its " + strconv.Itoa(images) + " sets of files in images, so that what harness, format and file system cost cannot be told apart: baseline = true in the plan's [run] adds one."
+	}
+	return "No round of this run has the same files on the plain directory and in an image, so that what harness, format and file system cost cannot be told apart."
+}

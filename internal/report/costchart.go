@@ -1,0 +1,123 @@
+package report
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// casesPerCost is how many waterfalls one picture carries.
+const casesPerCost = 8
+
+// costCharts draw where the time of the same files went, one waterfall a case.
+func (v *view) costCharts(sets []fileSet) []chart {
+	var out []chart
+	for n, p := range drawn(sets) {
+		part := 0
+		costs := v.costs(p)
+		for i := range v.result.Cases {
+			group := costs[v.result.Cases[i].ID]
+			if len(group) < 2 { // a directory alone has nothing to be set against
+				continue
+			}
+			for some := range slices.Chunk(group, casesPerCost) {
+				out = append(out, v.costChart(chartID("cost", n, part), p, some))
+				part++
+			}
+		}
+	}
+	return out
+}
+
+func (v *view) costChart(id string, p picture, cases []costCase) chart {
+	slots, top := 0, 0.0
+	for _, c := range cases {
+		slots = max(slots, len(c.parts))
+		at := 0.0
+		for _, p := range c.parts {
+			at += p.e.Value
+			top = max(top, at)
+			if p.e.CI != nil {
+				top = max(top, min(at-p.e.Value+p.e.CI.High, 1.5*at))
+			}
+		}
+	}
+	c := chart{id: id, section: "cost", flipped: true, headed: true, heading: "Where the time went: " + words(p.op) + phaseText(p.phase),
+		height: 30 + len(cases)*(18*slots+14), x: axis{name: "time", unit: "s", low: pointer(0), high: pointer(roundUp(top * 1.12)), values: []float64{top}},
+		y: axis{categories: []string{}}}
+	c.table = table{Caption: c.heading, Columns: []column{{"", "case", true}, {"", "part", true}, {"", "time", false}, {"", "of the time inside the clock", false},
+		{"", "interval", false}, {"", "rounds", false}}}
+	by := map[string]*series{}
+	for _, name := range parts {
+		by[name] = &series{role: "part", name: name}
+	}
+	var kinds, ns []string
+	for row, one := range cases {
+		c.y.categories = append(c.y.categories, v.name(one.c.ID))
+		ns = appendNew(ns, count(one.rounds, "round"))
+		at := 0.0
+		for slot, part := range one.parts {
+			kinds = c.addPart(by[part.name], one, row, slot, slots, at, kinds)
+			at += part.e.Value
+		}
+	}
+	for _, name := range parts {
+		if len(by[name].points) > 0 {
+			c.series = append(c.series, *by[name])
+		}
+	}
+	w := works(cases[0].c, p)
+	for _, one := range w { // all rounds of all cases have as many files
+		c.sub = "The same " + count(one.files, "file") + " (" + human(float64(one.bytes), "B") + ") on the plain directory and in each image; mean of " + strings.Join(ns, " / ") + "."
+	}
+	whiskers := "No interval: too few rounds."
+	if len(kinds) > 0 {
+		whiskers = "Whiskers, at the end of each part: " + strings.Join(kinds, "; ") + ", of that part."
+	}
+	c.notes = []string{"Each part is what one thing more took in the same rounds; hollow parts took less. Outside the clock the program opens and closes files and makes their data: that is in no rate. " +
+		whiskers + v.wayIn() + v.unsplit(cases), v.provenance}
+	return c
+}
+
+// addPart adds one bar of a waterfall with its row.
+func (c *chart) addPart(s *series, one costCase, row, slot, slots int, at float64, kinds []string) []string {
+	part := one.parts[slot]
+	low, high, interval := math.NaN(), math.NaN(), "—"
+	if ci := part.e.CI; ci != nil {
+		low, high = at+ci.Low, at+ci.High
+		interval = signed(ci.Low, false) + " to " + signed(ci.High, false)
+		kinds = appendNew(kinds, ciText(ci))
+	}
+	label := signed(part.e.Value, slot > 0)
+	s.points = append(s.points, []any{row, digits(at), digits(at + part.e.Value), orNull(low), orNull(high), slot, slots, len(one.parts), label})
+	share := ""
+	if part.name != partOutside && one.total > 0 {
+		share = percent(part.e.Value / one.total)
+	}
+	s.tips = append(s.tips, strings.Join(nonEmpty([]string{c.y.categories[row], part.name, label + zero(share != "", ", "+share+" of the time inside the clock"),
+		zero(part.e.CI != nil, interval), count(one.rounds, "round")}), "\n"))
+	c.table.Rows = append(c.table.Rows, []cell{{Text: c.y.categories[row], Class: "head"}, {Text: part.name}, {Text: label}, {Text: share},
+		{Text: interval}, {Text: strconv.Itoa(one.rounds)}})
+	return kinds
+}
+
+// signed writes a time; what comes on top of something else has its sign.
+func signed(seconds float64, plus bool) string {
+	text := human(seconds, "s")
+	if plus && seconds >= 0 {
+		return "+" + text
+	}
+	return strings.Replace(text, "-", "−", 1)
+}
+
+// unsplit says what the cases of a picture leave together.
+func (v *view) unsplit(cases []costCase) string {
+	has := func(name string) bool {
+		return slices.ContainsFunc(cases, func(c costCase) bool {
+			return slices.ContainsFunc(c.parts, func(p costPart) bool { return p.name == name })
+		})
+	}
+	return zero(has(partImage), " This run has no unencrypted raw image (UDRW) with the same files: raw image, file system and format are one part.") +
+		zero(has(partBoth), " It has no unencrypted image of the same format: format and encryption are one part.")
+}

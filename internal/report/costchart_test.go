@@ -1,0 +1,138 @@
+package report
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"dmgbench/internal/plan"
+	"dmgbench/internal/result"
+)
+
+// layered makes cases that write the same 100 MB in three rounds, each in its own number of milliseconds, longer by 1 ms
+// a round, with 5 ms around the clock. A name is directory, preallocated, or format and encryption.
+func layered(ms map[string]int64, order ...string) (*plan.Plan, *result.Result) {
+	p, r := lawful(1, 4)
+	r.Cases, r.Summaries, r.Rounds = nil, nil, 3
+	for _, name := range order {
+		var format, encryption string
+		fmt.Sscanf(name, "%s %s", &format, &encryption)
+		c := result.Case{ID: name, Status: result.Done, Keys: [][2]string{{"format", format}, {"encryption", encryption}},
+			Target: result.Target{Kind: "image", Format: format, Encryption: encryption, Filesystem: "exFAT"}}
+		if format == "directory" || format == "preallocated" {
+			c.Keys, c.Target = [][2]string{{"target", "directory"}}, result.Target{Kind: "directory"}
+			if format == "preallocated" {
+				c.Keys = append(c.Keys, [2]string{"preallocate", "true"})
+			} else {
+				c.Baseline = true
+			}
+		}
+		for round := 1; round <= 3; round++ {
+			c.Rounds = append(c.Rounds, result.CaseRound{Round: round, Status: result.Done})
+			ns := (ms[name] + int64(round) - 2) * 1e6
+			c.Steps = append(c.Steps, result.Step{Do: "write", Op: "write", Phase: "new", Round: round, Workers: 1, DurationNS: ns + 5e6, Session: 1,
+				Span: &result.Span{LastDoneNS: ns, BusyNS: ns, Bytes: 100e6}, Samples: []result.Sample{{Bytes: 100e6, DurationNS: ns}}})
+		}
+		r.Cases = append(r.Cases, c)
+	}
+	return p, r
+}
+
+var layers = map[string]int64{"directory": 100, "preallocated": 90, "UDRW none": 130, "UDSB none": 150, "UDSB AES-256": 230, "UDRW AES-256": 120}
+
+// partsOf reads a picture's table as "part time" by case.
+func partsOf(c chart) map[string][]string {
+	out := map[string][]string{}
+	for _, row := range c.table.Rows {
+		out[row[0].Text] = append(out[row[0].Text], row[1].Text+" "+row[2].Text)
+	}
+	return out
+}
+
+func TestTimeIsSplitIntoWhatTheRunHolds(t *testing.T) {
+	p, r := layered(layers, "directory", "preallocated", "UDRW none", "UDSB none", "UDSB AES-256", "UDRW AES-256")
+	c := chartOf(t, p, r, "cost-1-1")
+	got := partsOf(c)
+	outside := "harness, outside the clock +5.00 ms"
+	native, raw := "plain directory 100 ms", "raw image and file system +30.0 ms"
+	assert.Equal(t, []string{native, outside}, got["native directory"])
+	assert.Equal(t, []string{native, raw, "format +20.0 ms", "encryption +80.0 ms", outside}, got["UDSB · AES-256"])
+	assert.Equal(t, []string{native, raw, "encryption −10.0 ms", outside}, got["UDRW · AES-256"], "a part may take less")
+	assert.Contains(t, fmt.Sprint(got), "space reserved beforehand −10.0 ms")
+	assert.Contains(t, c.notes[0], "In process there is no mount and no FUSE")
+	assert.NotContains(t, c.notes[0], "one part")
+	for _, row := range c.table.Rows { // all rounds move together, so that differences do not vary
+		if row[1].Text == partFormat {
+			assert.Equal(t, "20.0 ms to 20.0 ms", row[4].Text)
+		}
+	}
+	svg := newEngine(t).draw(t, c, 900, "LIGHT")
+	for _, text := range []string{"+80.0 ms", "−10.0 ms", "Where the time went: write", "95 % Student t over rounds", "mean of 3 rounds"} {
+		assert.Contains(t, svg, text)
+	}
+}
+
+// What no case tells apart stays together, and the picture says so.
+func TestPartsThatCannotBeTold(t *testing.T) {
+	p, r := layered(layers, "directory", "UDSB AES-256")
+	c := chartOf(t, p, r, "cost-1-1")
+	assert.Contains(t, fmt.Sprint(partsOf(c)), "image as a whole +130 ms")
+	assert.Contains(t, c.notes[0], "no unencrypted raw image")
+	p, r = layered(layers, "directory", "UDRW none", "UDSB AES-256")
+	c = chartOf(t, p, r, "cost-1-1")
+	assert.Contains(t, fmt.Sprint(partsOf(c)), "format and encryption +100 ms")
+	assert.Contains(t, c.notes[0], "format and encryption are one part")
+}
+
+// Rounds pair: one that did other work, or that the directory lacks, is left out, and none left is no picture but a sentence.
+func TestOnlyTheSameWorkIsSplit(t *testing.T) {
+	p, r := layered(layers, "directory", "UDSB none")
+	r.Cases[1].Steps[0].Span.Bytes--
+	c := chartOf(t, p, r, "cost-1-1")
+	assert.Equal(t, "2", c.table.Rows[2][5].Text)
+	parts := newView(p, r).costs(picture{"write", "new"})[r.Cases[0].ID][1].parts
+	assert.InDelta(t, 0.1005, parts[0].e.Value, 1e-9, "the mean of rounds 2 and 3")
+	for i := range r.Cases[0].Steps {
+		r.Cases[0].Steps[i].Workers = 2
+	}
+	v := newView(p, r)
+	assert.Negative(t, index(v.charts(), "cost-1-1"))
+	sections, err := v.pageSections()
+	require.NoError(t, err)
+	lead := ""
+	for _, s := range sections {
+		if s.ID == "cost" {
+			lead = s.Lead
+		}
+	}
+	assert.Contains(t, lead, "No round of this run has the same files")
+	p, r = layered(layers, "UDSB none")
+	assert.Contains(t, newView(p, r).costLacks(newView(p, r).fileSets()), "no plain directory")
+	p, r = layered(layers, "directory")
+	assert.Empty(t, newView(p, r).costLacks(newView(p, r).fileSets()), "no image, nothing to miss")
+}
+
+func TestIdleWorkersAreTheHarness(t *testing.T) {
+	p, r := layered(layers, "directory", "UDSB none")
+	for i := range r.Cases {
+		for j := range r.Cases[i].Steps {
+			s := &r.Cases[i].Steps[j]
+			s.Workers, s.Span.IdleNS = 2, 8e6
+		}
+	}
+	got := partsOf(chartOf(t, p, r, "cost-1-1"))
+	assert.Contains(t, fmt.Sprint(got), "plain directory 96.0 ms", "of two workers 4 ms each")
+	assert.Contains(t, fmt.Sprint(got), "harness, inside the clock +4.00 ms")
+}
+
+func TestEveryEngineSaysWhatItsPartsAre(t *testing.T) {
+	p, r := layered(layers, "directory", "UDSB none")
+	for engine, want := range map[result.Engine]string{
+		{Name: "hdiutil", Vendor: "Apple"}: "macOS mounts", {Name: "hdiutil", Vendor: "dmgbench"}: "served by FUSE", {Name: "simulated"}: "stated laws",
+	} {
+		r.Sessions[0].Engine = engine
+		assert.Contains(t, newView(p, r).wayIn(), want)
+	}
+}
