@@ -59,6 +59,7 @@ func workersText(sets []fileSet) string {
 // timeCharts draw every file as time against size with the fitted lines.
 func (v *view) timeCharts(sets []fileSet) []chart {
 	var out []chart
+	limit := pointsOf(sets)
 	for n, p := range drawn(sets) {
 		for part, some := range pictureSets(sets, p) {
 			c := chart{id: chartID("time", n, part), section: "files", height: 330, x: sizeAxis(some),
@@ -70,7 +71,7 @@ func (v *view) timeCharts(sets []fileSet) []chart {
 				{"", "speed of growth", false}, {"", "R²", false}, {"", "files", false}}}
 			every := 1
 			for _, s := range some {
-				kept, k := thin(s.files, pointsPerChart/len(some))
+				kept, k := thin(s.files, limit/len(some))
 				every = max(every, k)
 				pts := series{role: "points", name: v.name(s.caseID)}
 				for _, f := range kept {

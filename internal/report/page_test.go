@@ -14,7 +14,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"dmgbench/internal/plan"
 	"dmgbench/internal/report/reporttest"
+	"dmgbench/internal/result"
 	"dmgbench/third_party/echarts"
 )
 
@@ -196,4 +198,27 @@ func TestManyFilesAreThinned(t *testing.T) {
 	assert.Positive(t, thinned)
 	assert.True(t, slices.ContainsFunc(charts, func(c chart) bool { return c.size() >= canvasFrom }), "one chart is drawn on a canvas")
 	assert.Less(t, len(html(t, makers["large"])), 2_500_000)
+}
+
+// Ten thousand files in as many pictures as a page has are still a page of less than 3 MB.
+func TestManyPicturesStaySmall(t *testing.T) {
+	many := func() (*plan.Plan, *result.Result) {
+		p, r := reporttest.Large(1_200)
+		steps := r.Cases[0].Steps
+		for i := 1; i < maxPictures/2; i++ {
+			for _, s := range steps {
+				s.Phase, s.Index = s.Phase+strings.Repeat("+", i), s.Index+100*i
+				r.Cases[0].Steps = append(r.Cases[0].Steps, s)
+			}
+		}
+		second := r.Cases[0]
+		second.ID, second.Keys, second.Target.Format = "format=UDRW", [][2]string{{"format", "UDRW"}}, "UDRW"
+		r.Cases = append(r.Cases, second)
+		return p, r
+	}
+	_, r := many()
+	files := 0
+	eachSample(r, func(*result.Sample) { files++ })
+	require.Greater(t, files, 10_000)
+	assert.Less(t, len(html(t, many)), 3_000_000)
 }

@@ -17,6 +17,7 @@ const residualRange = 1.25
 // file's time over the line's, so that a bend, two modes or a few far files show.
 func (v *view) residualCharts(sets []fileSet) []chart {
 	var out []chart
+	limit := pointsOf(sets)
 	for n, p := range drawn(sets) {
 		for part, some := range pictureSets(sets, p) {
 			c := residualChart(chartID("residuals", n, part), "files", title(words(p.op))+" time over the fitted line"+phaseText(p.phase), some)
@@ -25,7 +26,7 @@ func (v *view) residualCharts(sets []fileSet) []chart {
 				if err != nil { // no line, nothing over it: the chart of time says so
 					continue
 				}
-				c.addResiduals(v.name(s.caseID), s.files, l.At, pointsPerChart/len(some))
+				c.addResiduals(v.name(s.caseID), s.files, l.At, limit/len(some))
 			}
 			if c.closeResiduals("weighted by 1/size²", workersText(some), v.provenance) {
 				out = append(out, c)

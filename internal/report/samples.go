@@ -91,6 +91,18 @@ func drawn(sets []fileSet) []picture {
 	return all[:min(len(all), maxPictures)]
 }
 
+// pointsPerPage bounds the points of single files in all pictures of time and residuals together: the page stays below 3 MB.
+const pointsPerPage = 40_000
+
+// pointsOf is how many points one picture of time or residuals may have.
+func pointsOf(sets []fileSet) int {
+	pictures := 0
+	for _, p := range drawn(sets) {
+		pictures += 2 * len(pictureSets(sets, p)) // each is drawn as times and as residuals
+	}
+	return min(pointsPerChart, pointsPerPage/max(pictures, 1))
+}
+
 // undrawn says which pictures there is no room for.
 func (v *view) undrawn() string {
 	all := pictures(v.fileSets())

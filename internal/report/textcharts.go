@@ -78,6 +78,7 @@ func (w *textWriter) heat(c chart) {
 	sizes := c.x.categories
 	grid := [][]string{{"", "", sizes[0], sizes[len(sizes)-1]}}
 	for i, name := range c.y.categories {
+		name = shorten(name, max(w.width-len(sizes)-10, 10))
 		grid = append(grid, []string{name, string(rows[i]), ends[i][0], ends[i][len(sizes)-1]})
 	}
 	w.grid(grid, nil, 2)
@@ -89,13 +90,16 @@ func (w *textWriter) heat(c chart) {
 	w.wrapped("  ", strings.Replace(c.sub, "Colour", "Height", 1))
 }
 
-// fallColumns is the width of a waterfall.
-const fallColumns = 26
+// fallColumns is the width of a waterfall where the line is long enough; names and times beside it take fallBeside.
+const (
+	fallColumns = 26
+	fallBeside  = 48
+)
 
 // waterfall prints the parts of each case below each other, each beginning where the last one ended.
 func (w *textWriter) waterfall(c chart) {
 	w.heading(c.heading)
-	top := *c.x.high
+	top, columns := *c.x.high, min(fallColumns, w.width-fallBeside)
 	type bar struct {
 		slot int
 		line []string
@@ -105,7 +109,7 @@ func (w *textWriter) waterfall(c chart) {
 		for _, p := range s.points {
 			at := p.([]any)
 			row := at[0].(int)
-			rows[row] = append(rows[row], bar{at[5].(int), []string{s.name, fall(at[1].(float64), at[2].(float64), top), at[8].(string)}})
+			rows[row] = append(rows[row], bar{at[5].(int), []string{s.name, fall(at[1].(float64), at[2].(float64), top, columns), at[8].(string)}})
 		}
 	}
 	grid, heads := [][]string{{"", "", "time"}}, map[int]string{}
@@ -121,11 +125,11 @@ func (w *textWriter) waterfall(c chart) {
 }
 
 // fall is one bar that begins at from; one that goes back is light.
-func fall(from, to, top float64) string {
-	column := func(v float64) int { return int(math.Round(max(v, 0) / top * fallColumns)) }
+func fall(from, to, top float64, columns int) string {
+	column := func(v float64) int { return int(math.Round(max(v, 0) / top * float64(columns))) }
 	a, b, block := column(from), column(to), "█"
 	if to < from {
 		a, b, block = b, a, "░"
 	}
-	return fmt.Sprintf("%-*s", fallColumns, strings.Repeat(" ", a)+strings.Repeat(block, max(b-a, 1)))
+	return fmt.Sprintf("%-*s", columns, strings.Repeat(" ", a)+strings.Repeat(block, max(b-a, 1)))
 }
