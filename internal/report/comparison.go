@@ -26,16 +26,10 @@ func ComparisonHTML(w io.Writer, c *analysis.Comparison) error { return comparis
 func comparisonDoc(c *analysis.Comparison) doc {
 	names := sideNames(c)
 	d := doc{Kicker: "Comparison", Title: plain(names[0], 60)}
-	var others []string
-	for _, n := range names[1:] {
-		others = append(others, plain(n, 60))
-	}
-	d.Title = strings.Join(others, ", ") + " against " + d.Title
+	d.Title = several(names[1:]) + " against " + d.Title
 	d.Sections = append(d.Sections, sidesSection(c), differsSection(c))
 	answer := docSection{ID: "answer", Heading: "What can be said"}
-	for _, a := range c.Answers {
-		answer.Items = append(answer.Items, plain(a.Text, 600))
-	}
+	answer.Items = answerItems(c.Answers)
 	if c.Regression {
 		answer.After = append(answer.After, regressionText(c))
 	}
@@ -48,6 +42,39 @@ func comparisonDoc(c *analysis.Comparison) doc {
 		d.Sections = append(d.Sections, s)
 	}
 	return d
+}
+
+// manySides is from how many sides on they are not all named in a sentence.
+const manySides = 6
+
+// several are names in a row; of many, the first and how many more.
+func several(names []string) string {
+	out := cleaned(names, 60)
+	if len(out) >= manySides {
+		out = append(out[:2:2], fmt.Sprintf("%d more", len(out)-2))
+	}
+	if slices.ContainsFunc(out, func(n string) bool { return strings.Contains(n, ",") }) {
+		return strings.Join(out, "; ")
+	}
+	return strings.Join(out, ", ")
+}
+
+// answerItems are the outcomes of all sides; those of which the same is said share an item.
+func answerItems(list []analysis.CompareAnswer) []string {
+	sides := map[string][]string{}
+	var order []string
+	for _, a := range list {
+		said := strings.TrimPrefix(a.Text, a.Side)
+		if sides[said] == nil {
+			order = append(order, said)
+		}
+		sides[said] = append(sides[said], a.Side)
+	}
+	out := make([]string, len(order))
+	for i, said := range order {
+		out[i] = plain(several(sides[said])+said, 600)
+	}
+	return out
 }
 
 func sideNames(c *analysis.Comparison) []string {
@@ -123,7 +150,12 @@ func differsSection(c *analysis.Comparison) docSection {
 			}
 			values = append(values, text)
 		}
-		s.Items = append(s.Items, plain(strings.ReplaceAll(f.Fact, "_", " "), 40)+": "+strings.Join(values, " → "))
+		text := strings.Join(values, " → ")
+		if len(values) > manySides {
+			slices.Sort(values)
+			text = several(slices.Compact(values))
+		}
+		s.Items = append(s.Items, plain(strings.ReplaceAll(f.Fact, "_", " "), 40)+": "+text)
 	}
 	for _, n := range c.Notes {
 		s.Items = append(s.Items, plain(n, 400))

@@ -137,6 +137,22 @@ func TestComparisonOpensInABrowser(t *testing.T) {
 	assert.Contains(t, dom, "<summary>does not hold</summary>")
 }
 
+// Of twenty sides the sentences name a few; every side has its row all the same.
+func TestComparisonOfManySides(t *testing.T) {
+	var runs []*result.Result
+	for i := range 20 {
+		runs = append(runs, comparable(fmt.Sprintf("r%02d", i), fmt.Sprintf("26.%d", i), 5000))
+	}
+	c, err := analysis.Compare(runs, analysis.CompareOptions{By: []string{"os"}})
+	require.NoError(t, err)
+	text := string(rendered(t, func(w io.Writer) error { return ComparisonMarkdown(w, c) }))
+	assert.True(t, strings.HasPrefix(text, "# macOS 26.1, macOS 26.2, 17 more against macOS 26.0\n"), text[:80])
+	assert.Equal(t, 1, strings.Count(text, "nothing can be said, as too few sessions"))
+	for i := range 20 {
+		assert.Contains(t, text, fmt.Sprintf("| r%02d |", i))
+	}
+}
+
 // A ledger of a thousand runs stays a page: every run is on it, and the evidence of
 // the newest of each verdict.
 func TestLedgerOfManyRunsStaysSmall(t *testing.T) {
