@@ -150,5 +150,14 @@ func (a *app) past(o historyOptions) ([]pastRun, error) {
 	for _, l := range lost {
 		a.warn("not listed: " + l)
 	}
-	return slices.DeleteFunc(runs, func(p pastRun) bool { return !o.takes(p) }), nil
+	all := len(runs)
+	runs = slices.DeleteFunc(runs, func(p pastRun) bool { return !o.takes(p) })
+	switch {
+	case len(runs) > 0:
+	case all > 0:
+		a.warn(fmt.Sprintf("none of %s below %q passes the filters", count(all, "run"), o.Dir))
+	default:
+		a.warn(fmt.Sprintf("no run is below %q", o.Dir))
+	}
+	return runs, nil
 }
