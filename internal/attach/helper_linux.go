@@ -170,7 +170,7 @@ func (s *server) mount(raw fuse.RawFileSystem, o order, readOnly bool) error {
 
 // openImage opens the container past the host's page cache; one that cannot be written is opened for reading.
 func openImage(dir *hostio.Dir, o order, secret []byte) (container.Image, answer, error) {
-	options := container.OpenOptions{ReadOnly: o.ReadOnly, Cache: hostio.CacheDirect}
+	options := container.OpenOptions{ReadOnly: o.ReadOnly, Hold: true, Cache: hostio.CacheDirect}
 	if len(secret) > 0 {
 		keys, err := crypt.ParseKeys(secret)
 		if err != nil {

@@ -77,7 +77,7 @@ func (b *bundle) begin(encrypted string) (err error) {
 		return err
 	}
 	if b.opts.ReadOnly {
-		return b.learnCache()
+		return errors.Join(b.hold(), b.learnCache())
 	}
 	for _, name := range []string{"token", "lock"} {
 		f, err := b.dir.Open(name, hostio.OpenOptions{Write: true, Create: name == "token"})
@@ -101,6 +101,27 @@ func (b *bundle) begin(encrypted string) (err error) {
 	}
 	b.info, b.backup = k.info, k.backup
 	return b.learnCache()
+}
+
+// hold keeps writers away from a bundle that is read, if that is asked for.
+func (b *bundle) hold() error {
+	if !b.opts.Hold {
+		return nil
+	}
+	for _, name := range []string{"token", "lock"} {
+		f, err := b.dir.Open(name, hostio.OpenOptions{})
+		if errors.Is(err, fs.ErrNotExist) { // a writer makes the token, older bundles have no lock
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		b.locks = append(b.locks, f)
+		if err := hold(f); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // lock takes the lock of a file of the bundle. A change of the passphrase puts

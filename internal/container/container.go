@@ -137,6 +137,10 @@ type OpenOptions struct {
 	ReadOnly bool
 	Cache    hostio.CacheMode // of the container's or the bands' files
 	Sync     hostio.SyncMode  // how far Flush goes; empty means hostio.SyncFull
+	// Hold keeps writers away from a container that is opened read-only, until it
+	// is closed: Open for writing and Remove return [ErrInUse] meanwhile, and so
+	// does this Open while a writer has the container.
+	Hold bool
 	// Passphrase opens an encrypted container, and is not used on others. It is
 	// neither kept nor changed: the caller wipes it.
 	Passphrase []byte

@@ -105,6 +105,15 @@ func lock(f *hostio.File) error {
 	return err
 }
 
+// hold keeps writers away from a file that is read. Where the host has no such
+// locks, nobody has taken one either.
+func hold(f *hostio.File) error {
+	if err := f.TryLockShared(); errors.Is(err, hostio.ErrLocked) {
+		return fmt.Errorf("holding %q for reading: %w", f.Path(), ErrInUse)
+	}
+	return nil
+}
+
 // gate lets calls through while an image is open: many transfers at once,
 // alone what changes the shape (Resize, Close). It is held shared, never for
 // others' data.

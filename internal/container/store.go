@@ -57,8 +57,11 @@ func openStore(dir *hostio.Dir, name string, o OpenOptions) (*hostStore, error) 
 		return nil, err
 	}
 	s := &hostStore{File: f, dir: dir, name: name}
-	if !o.ReadOnly {
+	switch {
+	case !o.ReadOnly:
 		err = lock(f)
+	case o.Hold:
+		err = hold(f)
 	}
 	if err == nil {
 		s.id, err = f.Stat()

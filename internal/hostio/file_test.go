@@ -318,6 +318,15 @@ func TestLockExcludesASecondOpenInTheSameProcess(t *testing.T) {
 	require.ErrorIs(t, b.TryLock(), ErrLocked)
 	require.NoError(t, a.Close())
 	require.NoError(t, b.TryLock())
+	c, err := d.Open("token", OpenOptions{})
+	require.NoError(t, err)
+	require.ErrorIs(t, c.TryLockShared(), ErrLocked)
+	require.NoError(t, b.Close())
+	require.NoError(t, c.TryLockShared())
+	e, err := d.Open("token", OpenOptions{Write: true})
+	require.NoError(t, err)
+	require.NoError(t, e.TryLockShared(), "many may share it")
+	require.ErrorIs(t, e.TryLock(), ErrLocked)
 }
 
 func TestOpenRefusesWhatIsNoRegularFile(t *testing.T) {

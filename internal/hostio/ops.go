@@ -104,7 +104,17 @@ func (f *File) TryLock() error {
 		return err
 	}
 	defer f.release()
-	return f.fail("locking", sysFlock(f.fd))
+	return f.fail("locking", sysFlock(f.fd, false))
+}
+
+// TryLockShared is TryLock for those who only have to keep writers away: many may hold it at once, and nobody TryLock's
+// lock meanwhile. The file need not be open for writing.
+func (f *File) TryLockShared() error {
+	if err := f.acquire(); err != nil {
+		return err
+	}
+	defer f.release()
+	return f.fail("locking", sysFlock(f.fd, true))
 }
 
 func (f *File) checkRange(doing string, off, n int64) error {

@@ -23,7 +23,7 @@ func sysClose(int) error                                          { return ErrUn
 func sysPread(int, []byte, int64) (int, error)                    { return 0, ErrUnsupported }
 func sysPwrite(int, []byte, int64) (int, error)                   { return 0, ErrUnsupported }
 func sysTruncate(int, int64) error                                { return ErrUnsupported }
-func sysFlock(int) error                                          { return ErrUnsupported }
+func sysFlock(int, bool) error                                    { return ErrUnsupported }
 func sysFstat(int) (Stat, error)                                  { return Stat{}, ErrUnsupported }
 func sysLstatat(int, string) (Stat, error)                        { return Stat{}, ErrUnsupported }
 func sysSync(int, SyncMode) (SyncMode, error)                     { return SyncNone, ErrUnsupported }

@@ -71,8 +71,12 @@ func sysTruncate(fd int, size int64) error {
 	return again(func() error { return unix.Ftruncate(fd, size) })
 }
 
-func sysFlock(fd int) error {
-	err := again(func() error { return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) })
+func sysFlock(fd int, shared bool) error {
+	how := unix.LOCK_EX
+	if shared {
+		how = unix.LOCK_SH
+	}
+	err := again(func() error { return unix.Flock(fd, how|unix.LOCK_NB) })
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		return ErrLocked
 	}

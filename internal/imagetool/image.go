@@ -73,31 +73,46 @@ func at(path string) (place, error) {
 	return place{dir: dir, name: filepath.Base(path), path: path}, nil
 }
 
-// held takes the locks of writers and keeps them until the result is called, so that
-// nobody writes while the image is read. What may not be opened for writing is taken to be held by nobody.
+// held keeps writers away until the result is called, so that nobody writes while the image is read; one that is attached
+// read-only may be.
 func (p place) held() (release func(), err error) {
-	var files []*hostio.File
+	files := p.lockFiles()
 	release = func() {
 		for _, f := range files {
 			f.Close()
 		}
 	}
-	names := []string{p.name}
-	if fi, err := p.dir.Lstat(p.name); err == nil && fi.IsDir() {
-		names = []string{filepath.Join(p.name, "token"), filepath.Join(p.name, "lock")}
-	}
-	for _, name := range names {
-		f, err := p.dir.Open(name, hostio.OpenOptions{Write: true})
-		if err != nil {
-			continue
-		}
-		files = append(files, f)
-		if err := f.TryLock(); err != nil {
+	for _, f := range files {
+		if err := f.TryLockShared(); errors.Is(err, hostio.ErrLocked) {
 			release()
 			return nil, err
 		}
 	}
 	return release, nil
+}
+
+// unused says whether nobody has the image, not even attached read-only.
+func (p place) unused() bool {
+	free := true
+	for _, f := range p.lockFiles() {
+		free = free && !errors.Is(f.TryLock(), hostio.ErrLocked)
+		f.Close()
+	}
+	return free
+}
+
+// lockFiles opens the files that carry the locks of an image. What may not be opened is taken to be held by nobody.
+func (p place) lockFiles() (files []*hostio.File) {
+	names := []string{p.name}
+	if fi, err := p.dir.Lstat(p.name); err == nil && fi.IsDir() {
+		names = []string{filepath.Join(p.name, "token"), filepath.Join(p.name, "lock")}
+	}
+	for _, name := range names {
+		if f, err := p.dir.Open(name, hostio.OpenOptions{}); err == nil {
+			files = append(files, f)
+		}
+	}
+	return files
 }
 
 // read opens an image for reading alone, while nobody writes to it, and calls f.

@@ -57,11 +57,9 @@ func (c *call) free(p place) error {
 	case !c.has("-ov"):
 		return syscall.EEXIST
 	}
-	release, err := p.held()
-	if err != nil {
+	if !p.unused() {
 		return syscall.EBUSY
 	}
-	release()
 	return nil
 }
 

@@ -285,3 +285,23 @@ func TestFilesThatAreNotThere(t *testing.T) {
 	m.refused(1, "there is no ExFAT volume on the image", "ls b.dmg")
 	assert.Equal(t, "text", m.do("cat a.dmg /./x/../file"))
 }
+
+// TestAttachedReadOnlyIsAttached: what is attached for reading is not changed under its reader, and may be read.
+func TestAttachedReadOnlyIsAttached(t *testing.T) {
+	m := newMachine(t)
+	for _, name := range []string{"a.dmg", "a.sparsebundle", "a.sparseimage"} {
+		kind := map[string]string{"a.dmg": "UDIF", "a.sparsebundle": "SPARSEBUNDLE", "a.sparseimage": "SPARSE"}[name]
+		m.do("create -size 8m -fs ExFAT -type " + kind + " a")
+		p, err := at(m.path(name))
+		require.NoError(t, err)
+		img, err := container.Open(p.dir, p.name, container.OpenOptions{ReadOnly: true, Hold: true})
+		require.NoError(t, err)
+		m.refused(statusLocked, "hdiutil: resize: failed. Resource temporarily unavailable (35)", "resize -size 12m "+name)
+		m.refused(1, "compact failed - Resource temporarily unavailable", "compact "+name)
+		m.refused(1, "create failed - Resource busy", "create -size 8m -fs ExFAT -ov -type "+kind+" "+name)
+		m.do("convert " + name + " -format UDZO -o out -ov")
+		require.NoError(t, img.Close())
+		m.do("resize -size 12m " + name)
+		p.close()
+	}
+}

@@ -1,0 +1,40 @@
+package container
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestHoldKeepsWritersAway: readers that hold a container exclude writers and removal, not each other.
+func TestHoldKeepsWritersAway(t *testing.T) {
+	for _, spec := range []Spec{
+		{Format: UDRW, Size: 4 << 20}, {Format: UDSB, Size: 4 << 20, BandSize: 1 << 20}, {Format: UDSP, Size: 4 << 20}, {Format: ASIF, Size: 4 << 20},
+		{Format: UDSB, Size: 4 << 20, Encryption: Encryption{Cipher: AES128, Passphrase: []byte("secret"), Iterations: 1000}},
+	} {
+		d := tempDir(t)
+		name := "image" + Extension(spec.Format)
+		require.NoError(t, Create(d, name, spec))
+		pass := spec.Encryption.Passphrase
+		holding := OpenOptions{ReadOnly: true, Hold: true, Passphrase: pass}
+		one, err := Open(d, name, holding)
+		require.NoError(t, err)
+		two, err := Open(d, name, holding)
+		require.NoError(t, err)
+		require.NoError(t, one.Close())
+		_, err = Open(d, name, OpenOptions{Passphrase: pass})
+		require.ErrorIs(t, err, ErrInUse, spec.Format)
+		require.ErrorIs(t, Remove(d, name), ErrInUse, spec.Format)
+		require.NoError(t, two.Close())
+
+		writer, err := Open(d, name, OpenOptions{Passphrase: pass})
+		require.NoError(t, err)
+		_, err = Open(d, name, holding)
+		require.ErrorIs(t, err, ErrInUse, spec.Format)
+		reader, err := Open(d, name, OpenOptions{ReadOnly: true, Passphrase: pass})
+		require.NoError(t, err, "whoever only looks holds nobody up")
+		require.NoError(t, reader.Close())
+		require.NoError(t, writer.Close())
+		require.NoError(t, Remove(d, name))
+	}
+}
