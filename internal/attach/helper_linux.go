@@ -184,7 +184,10 @@ func openImage(dir *hostio.Dir, o order, secret []byte) (container.Image, answer
 	if cannotWrite(err) && !o.ReadOnly {
 		options.ReadOnly = true
 		if second, e := container.Open(dir, filepath.Base(o.Image), options); e == nil {
-			a.ReadOnly, a.Warnings = true, []string{fmt.Sprintf("attached read-only: %v", err)}
+			a.ReadOnly = true
+			if _, sealed := second.(container.Tabled); !sealed { // which nobody expects to write to
+				a.Warnings = []string{fmt.Sprintf("attached read-only: %v", err)}
+			}
 			image, err = second, nil
 		}
 	}

@@ -9,10 +9,10 @@ import (
 	"dmgbench/internal/container"
 )
 
-// imageFormat is the format of `diskutil image create`.
-func (c *call) imageFormat(operand string) (formatInfo, error) {
+// imageFormat is the format of `diskutil image create`; column has its names.
+func (c *call) imageFormat(operand string, column func(formatInfo) string) (formatInfo, error) {
 	if c.has("--format") {
-		return formatNamed(c.value("--format"), byImage)
+		return formatNamed(c.value("--format"), column)
 	}
 	if f := byExtension(operand); f.image != "" && f.here() {
 		return f, nil
@@ -24,7 +24,7 @@ func (c *call) imageFormat(operand string) (formatInfo, error) {
 
 // createBlank is `diskutil image create blank`.
 func (c *call) createBlank() error {
-	f, err := c.imageFormat(c.operands[0])
+	f, err := c.imageFormat(c.operands[0], byImage)
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (c *call) tellMadeDU(path string) error {
 
 // createFrom is `diskutil image create from`.
 func (c *call) createFrom() error {
-	f, err := c.imageFormat(c.operands[1])
+	f, err := c.imageFormat(c.operands[1], byFrom)
 	if err != nil {
 		return err
 	}

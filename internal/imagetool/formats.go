@@ -62,6 +62,15 @@ func byName(f formatInfo) string  { return f.name }
 func byType(f formatInfo) string  { return f.typ }
 func byImage(f formatInfo) string { return f.image }
 
+// byFrom are the names of formats that `diskutil image create from` makes, as Apple's does.
+func byFrom(f formatInfo) string {
+	switch f.name {
+	case "UDRO", "UDZO", "ULFO", "ULMO":
+		return f.name
+	}
+	return f.image
+}
+
 // byConvert are the names of formats that hdiutil makes.
 func byConvert(f formatInfo) string {
 	if f.typ == "" {

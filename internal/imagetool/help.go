@@ -92,7 +92,7 @@ func (o option) usage() string {
 // here puts what this machine can do into a text.
 func (c *call) here(text string) string {
 	return strings.NewReplacer("{filesystems}", strings.Join(c.makeable(), ", "), "{default}", c.defaultFilesystem(),
-		"{types}", formatWords(byType), "{conversions}", formatWords(byConversion), "{images}", formatWords(byImage)).Replace(text)
+		"{types}", formatWords(byType), "{conversions}", formatWords(byConversion), "{images}", formatWords(byImage), "{froms}", formatWords(byFrom)).Replace(text)
 }
 
 func (c *call) help() error {

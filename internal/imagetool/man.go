@@ -8,7 +8,7 @@ import (
 
 // differences are what a person who knows Apple's hdiutil has to know: titles and texts of the manual page.
 var differences = [][2]string{
-	{"Formats", "UDRW, UDSB (backing-store version 1), UDTO, and what else \"hdiutil help create\" and \"hdiutil help convert\" list. Read-only images (UDRO, UDZO and the others) and encrypted images are read, verified and converted; encrypted ones are not made, attached or changed. Other formats, making encrypted images, shadow files, segments and images over HTTP are refused with status 1. An existing image is never taken for another format."},
+	{"Formats", "UDRW, UDSB (backing-store version 1), UDSP, UDTO and through diskutil ASIF, and the read-only kinds that \"hdiutil help convert\" lists, which are attached read-only. All but ASIF can be encrypted, as version 2 with AES-128 or AES-256; version 1 is only read. While an image is attached, read-only too, nothing changes it. Shadow files, segments and images over HTTP are refused with status 1. An existing image is never taken for another format."},
 	{"File systems", "Without -fs the file system is ext4 for root with loop devices and mkfs.ext4, on a kernel that mounts ext4; else it is ExFAT. Apple's default is APFS, which cannot be made here. ExFAT is made by this program itself and needs no rights; the others need root, loop devices and the programs of their packages. A file system that cannot be made is an error with a hint, never replaced by another one. An ExFAT volume can grow to four times its first size; its name has at most 11 characters."},
 	{"Layout", "GPTSPUD puts the partition at 1 MiB (20 KiB in images below 4 MiB), where Apple's begin at 20 KiB. NONE is the other layout. A new UDRW image is allocated in full."},
 	{"Devices", "Images become loop devices: /dev/loop3, its partition /dev/loop3p1. A sparse bundle is served by a process of its own as a FUSE file under the loop device. Without loop devices an ExFAT volume is served by FUSE alone, and its device is only a name, good for detach."},
@@ -18,7 +18,7 @@ var differences = [][2]string{
 	{"Sizes", "-size is in the style of mkfile(8): b is sectors of 512 bytes, a number alone bytes; sizes are rounded up to a whole sector. diskutil's G is decimal and its Gi binary."},
 	{"Compacting", "Whole bands are given back: those that an ExFAT volume does not use, and of other contents those that are all zeros (trim a mounted volume, or attach it twice, to make them so). The battery is not looked at."},
 	{"Resizing", "ExFAT volumes grow and shrink with the image, ext4, XFS and Btrfs grow (root, and the programs of the file system). Data is not moved: the smallest size is where the highest used cluster ends."},
-	{"Property lists", "Keys and types are those of Apple's. The vendor is dmgbench. info has one more key, dmgbench-lost: images whose process died since the last look."},
+	{"Property lists", "Keys and types are those of Apple's. The vendor is dmgbench. info leaves the key images out when nothing is attached, as new systems of Apple's do, and has one more key, dmgbench-lost: images whose process died since the last look."},
 }
 
 // manual prints the manual page. It is made from the table of verbs.
@@ -96,7 +96,7 @@ func roffOptions(b *strings.Builder, options []option) {
 func generally(text string) string {
 	return strings.NewReplacer("here one of: {filesystems}", "ExFAT and what the machine can make (see the help of the verb)",
 		", here one of: {types}", " (see the help of the verb)", ", here one of: {conversions}", " (see the help of the verb)",
-		"here one of: {images}", "RAW, UDSB or another one (see the help of the verb)", "{default}", "as the section on file systems says").Replace(text)
+		"here one of: {images}", "RAW, UDSB or another one (see the help of the verb)", "here one of: {froms}", "RAW, UDSB, UDZO or another one (see the help of the verb)", "{default}", "as the section on file systems says").Replace(text)
 }
 
 // Roff keeps a text from being taken for requests.

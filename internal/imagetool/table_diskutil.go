@@ -26,7 +26,7 @@ func diskutilVerbs() []*verb {
 			}},
 		{tool: "diskutil", name: "image create from", short: "make an image of another format with the same content", operands: "SOURCE IMAGE", min: 2, max: 2, run: (*call).createFrom,
 			options: []option{
-				{name: "--format", arg: "FORMAT", help: "here one of: {images}; the default is what the file name says, else RAW"},
+				{name: "--format", arg: "FORMAT", help: "here one of: {froms}; the default is what the file name says, else RAW"},
 				{name: "--shadow", arg: "FILE", standing: refused, help: "shadow files are not there yet"}, plistDU, twoDU, encryptDU,
 			}},
 		{tool: "diskutil", name: "image attach", short: "attach an image and mount what is on it", operands: "IMAGE", min: 1, max: 1, run: (*call).attachImage,

@@ -168,3 +168,18 @@ func TestCreateReadOnly(t *testing.T) {
 	m.refused(1, "forbids this name", "create -srcfolder folder bad")
 	assert.Empty(t, m.leftovers(), "the raw image is deleted too")
 }
+
+// TestDiskutilMakesReadOnlyImages: the formats of `diskutil image create from` that Apple's manual names.
+func TestDiskutilMakesReadOnlyImages(t *testing.T) {
+	m := newMachine(t)
+	m.do("create -size 8m -fs ExFAT a")
+	want := m.do("checksum -type SHA256 a.dmg")
+	for _, format := range []string{"UDRO", "UDZO", "ULFO", "ULMO"} {
+		out := m.do("diskutil image create from --format " + format + " a.dmg " + format)
+		assert.Equal(t, "DIR/"+format+".dmg created\n", out)
+		assert.Equal(t, format+"\n", m.do("imageinfo -format "+format+".dmg"))
+		assert.Equal(t, want, m.do("checksum -type SHA256 "+format+".dmg"))
+		m.refused(1, "want one of RAW, UDSB, ASIF", "diskutil image create blank --size 8Mi --format "+format+" b.dmg")
+	}
+	m.refused(1, "format UDBZ is not there yet: want one of RAW, UDSB, ASIF, UDRO, UDZO, ULFO, ULMO", "diskutil image create from --format UDBZ a.dmg b")
+}
