@@ -142,7 +142,21 @@ func (s *study) verdict(h *hearing, tests int) result.Claim {
 	if len(h.ests) > 1 && f.missing == "" {
 		out.Verdict, out.Reason = overEstimators(h, out.Verdict, out.Reason)
 	}
+	if out.Verdict == result.Holds || out.Verdict == result.DoesNotHold {
+		out.Reason += s.scaledText()
+	}
 	return out
+}
+
+// scaledText reminds of sizes that are not the plan's: what does not grow with them weighs more in a small run, so that
+// its verdict is about small images.
+func (s *study) scaledText() string {
+	for _, d := range s.r.Departures {
+		if d.Kind == "scale" {
+			return "; seen with " + d.Text
+		}
+	}
+	return ""
 }
 
 // here is what was seen on an engine that the claim does not speak of.

@@ -242,7 +242,11 @@ func judgeRounds(sc scale, unit string, xs []float64, b plan.Bound, phrase func(
 	if sc.session > 0 {
 		allowed += fmt.Sprintf(", %s allowed for what the session was like", percent(sc.session))
 	}
-	f.saw = fmt.Sprintf("%s (%s, 95 %% t interval%s)", phrase(showSpan(iv.Low, iv.High, unit)), sc.times(len(xs)), allowed)
+	span, interval := showSpan(iv.Low, iv.High, unit), "95 % t interval"
+	if span == show(c, unit) {
+		interval += " within these digits"
+	}
+	f.saw = fmt.Sprintf("%s (%s, %s%s)", phrase(span), sc.times(len(xs)), interval, allowed)
 	f.gap = gapText(b, iv)
 	f.evidence = []string{fmt.Sprintf("%s; 95 %% interval %s, n = %s, %s%s, p = %s", phrase(show(c, unit)),
 		showSpan(iv.Low, iv.High, unit), sc.times(len(xs)), sc.name, allowed, showP(f.p))}

@@ -360,7 +360,7 @@ func robustText(r *result.Robustness) string {
 	case n == 1:
 		return "" // there is one way to analyse it
 	case r.CannotTell == n:
-		text = fmt.Sprintf("cannot be told in any of %d analyses; what was seen points that way in %d", n, r.Toward)
+		text = fmt.Sprintf("cannot be told in any of %d analyses (estimators and rules on outliers); %d of them point towards the claim", n, r.Toward)
 	default:
 		text = fmt.Sprintf("holds in %d of %d analyses", r.Holds, n)
 		if r.DoesNotHold > 0 && r.Holds > 0 {
@@ -374,7 +374,7 @@ func robustText(r *result.Robustness) string {
 		text += " (" + odd + ")"
 	}
 	if r.LeftOut > 0 {
-		text += fmt.Sprintf("; %d more cannot be had from these files", r.LeftOut)
+		text += fmt.Sprintf("; %d more take other files or rounds than these", r.LeftOut)
 	}
 	return text
 }

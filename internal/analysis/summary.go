@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -139,10 +140,18 @@ func ciOf(iv stats.Interval, unit string) *result.CI {
 func fileInterval(e *result.Estimate, f files, steps []*result.Step) {
 	iv, err := intervalOfFiles(e.Name, f, steps)
 	if err != nil {
-		e.Why = "1 round, and over its files: " + err.Error()
+		e.Why = "1 round, and " + noFileInterval(err)
 		return
 	}
 	e.CI = ciOf(iv, fileUnit)
+}
+
+// noFileInterval says why the files of one round give no interval.
+func noFileInterval(err error) string {
+	if errors.Is(err, stats.ErrTooFew) {
+		return fmt.Sprintf("an interval over its files takes %d of each size", stats.MinInGroup)
+	}
+	return "over its files: " + err.Error()
 }
 
 func intervalOfFiles(name string, f files, steps []*result.Step) (stats.Interval, error) {

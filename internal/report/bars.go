@@ -173,7 +173,7 @@ func (v *view) bars(c *chart, f figures, groups []group, cases []string) {
 			published, uncomparable = published || finite(pub) && comparable, uncomparable || finite(pub) && !comparable
 			stats, ns = appendNew(stats, statistic(h.Name)), appendNew(ns, counted(s))
 			bar.points = append(bar.points, digits(h.Value))
-			row, _, _ := textRow(s, cycled(g.phase, g.cycle), sc)
+			row, _, _ := textRow(s, cycled(g.phase, g.cycle), sc, sameForAll{})
 			bar.tips = append(bar.tips, tip(row))
 			whisker.points = append(whisker.points, []any{i, orNull(low), orNull(high), orNull(pub), bit(comparable), slot, len(groups), digits(h.Value), sc.number(h.Value)})
 			t.Rows = append(t.Rows, []cell{{Text: v.name(caseID), Class: "head"}, {Text: g.name}, {Text: sc.number(h.Value)}, {Text: row[3]}, {Text: row[4]}, {Text: row[6], Class: "muted"}})

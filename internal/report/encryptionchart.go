@@ -104,7 +104,7 @@ func (v *view) encryptionChart(op string, p figureKey, f figures) (chart, bool) 
 			}
 			pub, comparable := firstPublished(s)
 			bare, uncomparable, ns = bare || h.CI == nil, uncomparable || finite(pub) && !comparable, appendNew(ns, counted(s))
-			row, _, _ := textRow(s, cycled(p.phase, p.cycle), scaleOf(h.Unit, h.Value))
+			row, _, _ := textRow(s, cycled(p.phase, p.cycle), scaleOf(h.Unit, h.Value), sameForAll{})
 			bar.points, bar.tips = append(bar.points, digits(h.Value)), append(bar.tips, tip(row))
 			whisker.points = append(whisker.points, []any{i, orNull(low), orNull(high), orNull(pub), bit(comparable), slot, len(values), digits(h.Value), sc.number(h.Value)})
 			c.table.Rows = append(c.table.Rows, []cell{{Text: r.name, Class: "head"}, {Text: value}, {Text: human(h.Value, h.Unit)}, {Text: row[3]}, {Text: row[4]}, {Text: row[6], Class: "muted"}})

@@ -28,7 +28,7 @@ func (v *view) mainNumbers() (*table, string) {
 	part := figures{by: f.by, ops: ops, keys: rows}
 	t := table{ID: "main", Caption: "Main numbers" + zero(key.phase != "" || key.cycle > 0, ", phase “"+cycled(key.phase, key.cycle)+"”"), Columns: []column{{"", "case", true}}}
 	var book notes
-	all := alike(part)
+	all := alike(part, ops)
 	groups := make([]mainColumns, len(ops))
 	beside := false
 	for i, op := range ops {
@@ -164,7 +164,7 @@ func (m mainColumns) cells(s *result.Summary, all sameForAll, book *notes) []cel
 	if m.top > 0 && h.Value > 0 {
 		c.Bar = max(digits(float64(int(h.Value/m.top*1000))/10), 0.5)
 	}
-	if len(s.Warnings) > 0 && !all.warned {
+	if all.weakenedBeyond(s) {
 		c.Class = "warn"
 		c.Marks = append(c.Marks, book.mark("Has warnings, see the full table."))
 	}
@@ -195,39 +195,6 @@ func (m mainColumns) publishedCell(s *result.Summary, all sameForAll, book *note
 		return c
 	}
 	return cell{}
-}
-
-// sameForAll is what holds for every figure of the table, and is said once.
-type sameForAll struct{ warned, uncomparable bool }
-
-func alike(f figures) sameForAll {
-	warned, clean, comparable, not := 0, 0, 0, 0
-	for _, k := range f.keys {
-		for _, op := range f.ops {
-			s := f.by[k][op]
-			if s == nil {
-				continue
-			}
-			if len(s.Warnings) > 0 {
-				warned++
-			} else {
-				clean++
-			}
-			for _, p := range s.Published {
-				if p.Comparable {
-					comparable++
-				} else {
-					not++
-				}
-			}
-		}
-	}
-	return sameForAll{warned > 0 && clean == 0, not > 0 && comparable == 0}
-}
-
-func (a sameForAll) notes() []string {
-	return nonEmpty([]string{zero(a.uncomparable, "Published elsewhere: not comparable, the departures say why."),
-		zero(a.warned, "Every figure here has warnings: see the full table.")})
 }
 
 // formatOf says what the four letters of a case's format stand for.

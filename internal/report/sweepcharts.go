@@ -174,7 +174,7 @@ func (v *view) sweepChart(key, op string, f figures, drawn map[int]bool) (chart,
 				bars.points = append(bars.points, []any{digits(p.x), digits(ci.Low), digits(ci.High)})
 				interval = human(ci.Low, unit) + "–" + human(ci.High, unit)
 			}
-			row, _, _ := textRow(p.s, "", scaleOf(unit, p.e.Value))
+			row, _, _ := textRow(p.s, "", scaleOf(unit, p.e.Value), sameForAll{})
 			line.tips = append(line.tips, keyWords+" "+human(p.x, xUnit)+"\n"+tip(row))
 			c.table.Rows = append(c.table.Rows, []cell{{Text: name, Class: "head"}, {Text: human(p.x, xUnit)}, {Text: human(p.e.Value, unit)}, {Text: interval}, {Text: row[4]}, {Text: row[6], Class: "muted"}})
 		}

@@ -120,6 +120,7 @@ func (w *textWriter) section(v *view, s section) {
 		w.compact(v, f, ops)
 		return
 	}
+	all := alike(f, ops)
 	grid := [][]string{{"", "", "measured", "interval", "published", "ratio", "n"}}
 	heads := map[int]string{}
 	last, greyed, warned := "", false, false
@@ -132,7 +133,7 @@ func (w *textWriter) section(v *view, s section) {
 			if k.caseID != last {
 				heads[len(grid)], last = v.name(k.caseID), k.caseID
 			}
-			row, grey, warn := textRow(sum, cycled(k.phase, k.cycle), f.scaleFor(op))
+			row, grey, warn := textRow(sum, cycled(k.phase, k.cycle), f.scaleFor(op), all)
 			if same.n != "" {
 				row[len(row)-1] = ""
 			}
@@ -149,8 +150,14 @@ func (w *textWriter) section(v *view, s section) {
 	if slices.ContainsFunc(grid, func(row []string) bool { return strings.Contains(row[5], "*") }) {
 		w.wrapped("  ", "* was published as another statistic, and is compared with that one: see the report.")
 	}
-	if warned {
-		w.wrapped("  ", "! marks a figure with a warning.")
+	w.marks(all, warned)
+}
+
+// marks says once what weakens all figures above, and what the mark at single ones means.
+func (w *textWriter) marks(all sameForAll, marked bool) {
+	w.wrapped("  ", all.weakened())
+	if marked {
+		w.wrapped("  ", "! marks a figure with "+zero(len(all.warnings) > 0, "further ")+"warnings: see the report.")
 	}
 }
 
@@ -183,13 +190,14 @@ func (w *textWriter) compact(v *view, f figures, ops []string) {
 		head = append(head, words(op))
 	}
 	grid, heads, last, warned := [][]string{head}, map[int]string{}, "", false
+	all := alike(f, ops)
 	for _, k := range f.keys {
 		row := []string{cycled(k.phase, k.cycle)}
 		for _, op := range ops {
 			text := ""
 			if s := f.by[k][op]; s != nil {
 				text = f.scaleFor(op).text(headline(s).Value)
-				if len(s.Warnings) > 0 {
+				if all.weakenedBeyond(s) {
 					text, warned = "! "+text, true
 				}
 			}
@@ -202,9 +210,7 @@ func (w *textWriter) compact(v *view, f figures, ops []string) {
 	}
 	w.grid(grid, heads, 1)
 	w.wrapped("  ", "Intervals, and what did not fit, are in the report.")
-	if warned {
-		w.wrapped("  ", "! marks a figure with a warning.")
-	}
+	w.marks(all, warned)
 }
 
 // fits prints the coefficients of each fit beside the published ones.
@@ -230,11 +236,12 @@ func onTerminal(op string, f figures) bool {
 	return !slices.Contains([]string{"apparent", "host_free", "bands_full", "stream_out"}, op)
 }
 
-func textRow(s *result.Summary, phase string, sc scale) (row []string, greyed, warned bool) {
+// textRow is a figure in words; one with a warning beyond those that are said elsewhere for all is marked.
+func textRow(s *result.Summary, phase string, sc scale, all sameForAll) (row []string, greyed, warned bool) {
 	h := headline(s)
 	row = []string{phase, words(s.Op), sc.text(h.Value), "", "", "", counted(s)}
-	if len(s.Warnings) > 0 {
-		row[2], warned = "! "+row[2], true
+	if warned = all.weakenedBeyond(s); warned {
+		row[2] = "! " + row[2]
 	}
 	if h.CI != nil {
 		row[3] = span(sc, h.CI, h.Unit)
@@ -277,11 +284,12 @@ func (w *textWriter) grid(rows [][]string, heads map[int]string, left int) {
 		if name, ok := heads[i]; ok {
 			w.wrapped("  ", w.paint("36", name))
 		}
-		line := "   "
+		line, empty := "   ", true
 		for j, c := range row {
 			if wide[j] == 0 {
 				continue
 			}
+			empty = empty && (j < left || c == "")
 			pad := strings.Repeat(" ", max(wide[j]-width(c), 0))
 			if j < left {
 				line += " " + c + pad + " "
@@ -289,7 +297,9 @@ func (w *textWriter) grid(rows [][]string, heads map[int]string, left int) {
 				line += " " + pad + c + " "
 			}
 		}
-		fmt.Fprintln(w, strings.TrimRight(line, " "))
+		if !empty { // it has something in a column that did not fit
+			fmt.Fprintln(w, strings.TrimRight(line, " "))
+		}
 	}
 }
 

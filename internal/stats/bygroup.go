@@ -1,7 +1,6 @@
 package stats
 
 import (
-	"fmt"
 	"math"
 	"slices"
 )
@@ -70,7 +69,7 @@ func grouped(doing string, x, y []float64, level float64) (sx, sy []float64, gro
 	groups = tieSizes(sx)
 	for _, g := range groups {
 		if g < MinInGroup {
-			return nil, nil, nil, fmt.Errorf("%s: a group of equal x has %d, need at least %d: %w", doing, g, MinInGroup, ErrNoSpread)
+			return nil, nil, nil, &TooFewError{Doing: doing + ": group of equal x", Have: g, Need: MinInGroup}
 		}
 	}
 	return sx, sy, groups, nil

@@ -47,12 +47,12 @@ func TestGroupsAreNoScatter(t *testing.T) {
 
 func TestSmallGroupsAreRefused(t *testing.T) {
 	_, err := JackknifeByGroup([]float64{1, 1, 1, 2, 2}, []float64{1, 2, 3, 4, 5}, meanOfY, 1, 0.95)
-	require.ErrorIs(t, err, ErrNoSpread)
+	require.ErrorIs(t, err, ErrTooFew)
 	x, y := []float64{1, 1, 1, 2, 2}, []float64{1, 2, 3, 4, 5}
 	line, err := FitTheilSen(x, y)
 	require.NoError(t, err)
 	_, err = line.SlopeIntervalByGroup(x, y, 0.95)
-	require.ErrorIs(t, err, ErrNoSpread)
+	require.ErrorIs(t, err, ErrTooFew)
 	_, err = JackknifeByGroup(nil, nil, meanOfY, 1, 0.95)
 	require.Error(t, err)
 }
