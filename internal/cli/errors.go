@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"syscall"
 
 	"dmgbench/internal/engine"
 	"dmgbench/internal/engine/hdiutil"
@@ -156,6 +157,12 @@ func hint(err error) string {
 	}
 	if e, ok := errors.AsType[*hdiutil.ToolError](err); ok && e.Hint != "" {
 		return e.Hint
+	}
+	if errors.Is(err, syscall.ENOSPC) {
+		return "make room on that disk, or choose a folder on another one; a run that had begun goes on with dmgbench resume"
+	}
+	if errors.Is(err, syscall.EROFS) {
+		return "choose a folder that can be written"
 	}
 	if errors.Is(err, fs.ErrPermission) {
 		return "check who may write there, or choose another folder"

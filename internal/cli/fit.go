@@ -20,7 +20,7 @@ func hostHint(err error) string {
 		return e.Hint
 	}
 	if errors.Is(err, host.ErrBusy) {
-		return "wait until it has ended: two runs at once measure each other"
+		return "wait until it has ended, or end it with Ctrl-C: two runs at once measure each other"
 	}
 	return ""
 }

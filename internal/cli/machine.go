@@ -73,7 +73,19 @@ func lockHost(ctx context.Context, c runner.Config, say func(text string)) (rele
 		release, err = host.Lock(c.StateDir)
 		return err
 	})
+	if going := runner.Going(c.StateDir); errors.Is(err, host.ErrBusy) && len(going) > 0 {
+		err = fmt.Errorf("%w is going on in %s", err, quotedList(going))
+	}
 	return release, err
+}
+
+// quotedList quotes paths: "a" and "b".
+func quotedList(paths []string) string {
+	quoted := make([]string, len(paths))
+	for i, p := range paths {
+		quoted[i] = fmt.Sprintf("%q", p)
+	}
+	return strings.Join(quoted, " and ")
 }
 
 // withoutKind is what an error of host says, without the sentence that it was

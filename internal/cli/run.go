@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -192,10 +193,30 @@ func (a *app) runPlans(ctx context.Context, o runOptions) error {
 			if err := runner.DryRun(a.out, p, assumedRate); err != nil {
 				return err
 			}
+			if err := a.tellFit(p, o); err != nil {
+				return err
+			}
 		}
 		return nil
 	}
 	return a.execute(ctx, ps, o)
+}
+
+// tellFit warns of places at which the run of a plan would be refused.
+func (a *app) tellFit(p *plan.Plan, o runOptions) error {
+	at, err := places(o.On)
+	if err != nil {
+		return err
+	}
+	if err := matchPlaces(p, at); err != nil {
+		return err
+	}
+	err = runner.Fits(runner.Config{Plan: p, Places: at, Out: cmp.Or(o.Out, runsDir), Keep: o.Keep})
+	if e, ok := errors.AsType[*runner.NotFitError](err); ok {
+		fmt.Fprintf(a.err, "as things are, the run would be refused: %s\nhint: %s\n", printable(e.Error()), printable(e.Hint))
+		return nil
+	}
+	return err
 }
 
 func (a *app) execute(ctx context.Context, ps []*plan.Plan, o runOptions) error {

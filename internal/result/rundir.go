@@ -172,6 +172,22 @@ func ResumeRun(dir string) (*RunDir, error) {
 	return d, nil
 }
 
+// Running reports whether a process writes the run in this folder. A folder that
+// cannot be told about is not running.
+func Running(dir string) bool {
+	d, err := OpenRun(dir)
+	if err != nil {
+		return false
+	}
+	defer d.Close()
+	f, err := d.openRegular(JournalFile, os.O_RDWR)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	return errors.Is(lock(f), ErrBusy)
+}
+
 func (d *RunDir) resume() error {
 	f, err := d.openRegular(JournalFile, os.O_RDWR)
 	if err != nil {

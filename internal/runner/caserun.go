@@ -18,7 +18,10 @@ import (
 // journalError is a journal that cannot be written: the run stops, the case does not count.
 type journalError struct{ err error }
 
-func (e *journalError) Error() string { return "writing the journal: " + e.err.Error() }
+func (e *journalError) Error() string {
+	const doing = "writing the journal: "
+	return doing + strings.TrimPrefix(e.err.Error(), doing)
+}
 func (e *journalError) Unwrap() error { return e.err }
 
 // handle is one container of a case with the files that are on it.

@@ -13,9 +13,9 @@ import (
 	"dmgbench/internal/units"
 )
 
-// fits checks free space for the largest case of each place, and for all that
-// --keep leaves there, before anything is written.
-func fits(c Config) error {
+// Fits checks that the places of a run have space for the largest case of each, and
+// for all that --keep leaves there; else the error is a [NotFitError]. Nothing is written.
+func Fits(c Config) error {
 	if simulated(c.Engine) {
 		return nil
 	}
@@ -42,6 +42,29 @@ func fits(c Config) error {
 		return &NotFitError{Reasons: reasons, Hint: "use --sets or --scale for a smaller run, or --on DIR for another disk"}
 	}
 	return nil
+}
+
+// writable makes and removes a folder at each place, as only that tells of every kind of refusal, before
+// there is a run folder. Places that are not there are another matter.
+func writable(c Config) error {
+	for _, p := range c.Places {
+		dir, err := os.MkdirTemp(p.Path, ".dmgbench-*")
+		if err == nil {
+			err = os.Remove(dir)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("writing to %s: %w", p.title(c.Out), withoutPath(err))
+		}
+	}
+	return nil
+}
+
+// withoutPath is the cause alone.
+func withoutPath(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err
+	}
+	return err
 }
 
 // allPlaces are the named places and the run folder, which is the place "" unless --on gave another.

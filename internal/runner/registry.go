@@ -191,6 +191,21 @@ func Clean(ctx context.Context, stateDir string, c Cleaning, w io.Writer) error 
 	return err
 }
 
+// Going lists the folders of the registered runs that a process is measuring now, oldest name first.
+func Going(stateDir string) (folders []string) {
+	list, err := os.ReadDir(filepath.Join(stateDir, "runs"))
+	if err != nil {
+		return nil
+	}
+	for _, f := range list {
+		id, ok := strings.CutSuffix(f.Name(), ".json")
+		if e, err := readEntry(stateDir, id); ok && err == nil && result.Running(e.Folder) {
+			folders = append(folders, e.Folder)
+		}
+	}
+	return folders
+}
+
 type counter struct {
 	w io.Writer
 	n int

@@ -39,7 +39,7 @@ func (r *run) rounds(ctx context.Context) error {
 	if r.session > 1 && !r.holding { // what is held or kept already takes its space
 		c := r.c
 		c.Keep = false
-		if err := fits(c); err != nil {
+		if err := Fits(c); err != nil {
 			return err
 		}
 	}

@@ -50,7 +50,10 @@ func Run(ctx context.Context, c Config) (Outcome, error) {
 	if c.Progress == nil {
 		c.Progress = silent{}
 	}
-	if err := fits(c); err != nil {
+	if err := writable(c); err != nil {
+		return Outcome{}, err
+	}
+	if err := Fits(c); err != nil {
 		return Outcome{}, err
 	}
 	auto, err := Auto(c.Plan)

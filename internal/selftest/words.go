@@ -46,7 +46,11 @@ func (r Report) Text() string {
 	for _, s := range r.Studies {
 		fmt.Fprintf(&b, "%s\n", s.Title)
 		for _, p := range s.Promises {
-			fmt.Fprintf(&b, "  %-8s %s\n           found %s (%s); bound: %s\n", p.Answer(), p.Says, p.Found(), p.Where, p.Bound())
+			chance := ""
+			if p.Kept && (p.Worst < p.Low || p.Worst > p.High) {
+				chance = ", outside by less than two of its errors"
+			}
+			fmt.Fprintf(&b, "  %-8s %s\n           found %s (%s); bound: %s%s\n", p.Answer(), p.Says, p.Found(), p.Where, p.Bound(), chance)
 		}
 	}
 	if o := r.Overhead; o != nil {
@@ -54,7 +58,7 @@ func (r Report) Text() string {
 		fmt.Fprintf(&b, "Smallest honest file: %.1f kB at 1 GB/s, %.1f kB at 10 GB/s.\n", float64(o.SmallestHonest(1e9))/1e3, float64(o.SmallestHonest(10e9))/1e3)
 	}
 	if r.Kept {
-		b.WriteString("Every promise is kept.\n")
+		b.WriteString("Every promise is kept: no figure lies outside its bound by more than two of its standard errors (±).\n")
 	} else {
 		b.WriteString("Not every promise is kept.\n")
 	}
