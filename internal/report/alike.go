@@ -16,41 +16,54 @@ type sameForAll struct {
 
 // alike finds it for the figures of some quantities.
 func alike(f figures, ops []string) sameForAll {
-	var out sameForAll
-	first, comparable, not := true, 0, 0
+	var out comparing
 	for _, k := range f.keys {
 		for _, op := range ops {
-			s := f.by[k][op]
-			if s == nil {
-				continue
-			}
-			if first {
-				for _, w := range s.Warnings {
-					out.warnings = appendNew(out.warnings, w.Text)
-				}
-			}
-			first = false
-			out.warnings = slices.DeleteFunc(out.warnings, func(text string) bool { return !warns(s, text) })
-			for _, p := range s.Published {
-				if p.Comparable {
-					comparable++
-				} else {
-					not++
+			if s := f.by[k][op]; s != nil {
+				out.add(s.Warnings)
+				for _, p := range s.Published {
+					out.published(p.Comparable)
 				}
 			}
 		}
 	}
-	out.uncomparable = not > 0 && comparable == 0
-	return out
+	return out.same()
 }
 
-func warns(s *result.Summary, text string) bool {
-	return slices.ContainsFunc(s.Warnings, func(w result.Warning) bool { return w.Text == text })
+// comparing takes figures one after the other.
+type comparing struct {
+	figures         int
+	warnings        []string
+	comparable, not int
 }
 
-// weakenedBeyond reports whether a figure has a warning that not all others share.
-func (a sameForAll) weakenedBeyond(s *result.Summary) bool {
-	return slices.ContainsFunc(s.Warnings, func(w result.Warning) bool { return !slices.Contains(a.warnings, w.Text) })
+func (c *comparing) add(ws []result.Warning) {
+	if c.figures == 0 {
+		for _, w := range ws {
+			c.warnings = appendNew(c.warnings, w.Text)
+		}
+	}
+	c.figures++
+	c.warnings = slices.DeleteFunc(c.warnings, func(text string) bool {
+		return !slices.ContainsFunc(ws, func(w result.Warning) bool { return w.Text == text })
+	})
+}
+
+func (c *comparing) published(comparable bool) {
+	if comparable {
+		c.comparable++
+	} else {
+		c.not++
+	}
+}
+
+func (c *comparing) same() sameForAll {
+	return sameForAll{c.warnings, c.not > 0 && c.comparable == 0}
+}
+
+// weakenedBeyond reports whether there is a warning that not all figures share.
+func (a sameForAll) weakenedBeyond(ws []result.Warning) bool {
+	return slices.ContainsFunc(ws, func(w result.Warning) bool { return !slices.Contains(a.warnings, w.Text) })
 }
 
 func (a sameForAll) notes() []string {

@@ -164,7 +164,7 @@ func (m mainColumns) cells(s *result.Summary, all sameForAll, book *notes) []cel
 	if m.top > 0 && h.Value > 0 {
 		c.Bar = max(digits(float64(int(h.Value/m.top*1000))/10), 0.5)
 	}
-	if all.weakenedBeyond(s) {
+	if all.weakenedBeyond(s.Warnings) {
 		c.Class = "warn"
 		c.Marks = append(c.Marks, book.mark("Has warnings, see the full table."))
 	}

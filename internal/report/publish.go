@@ -109,7 +109,7 @@ func (s lineScale) cell(from *result.TableCell, same sameForAll, book *notes) ce
 		if e.CI != nil {
 			c.Under = append(c.Under, under{Name: underInterval, Text: s.span(e.CI, e.Unit)})
 		}
-		if len(from.Warnings) > 0 && !same.warned {
+		if same.weakenedBeyond(from.Warnings) {
 			c.Class, c.Marks = "warn", []int{book.mark("Has warnings, see the full table.")}
 		}
 	case from.Why != "":
@@ -188,25 +188,19 @@ func cellValues(c result.TableCell) []float64 {
 
 // alikeCells is what holds for every figure of the table.
 func alikeCells(t *result.Table) sameForAll {
-	var warned, clean, comparable, not int
+	var out comparing
 	for _, row := range t.Cells {
 		for _, c := range row {
 			if c.Estimate == nil {
 				continue
 			}
-			if len(c.Warnings) > 0 {
-				warned++
-			} else {
-				clean++
-			}
-			if c.Published != nil && c.Published.Comparable {
-				comparable++
-			} else if c.Published != nil {
-				not++
+			out.add(c.Warnings)
+			if c.Published != nil {
+				out.published(c.Published.Comparable)
 			}
 		}
 	}
-	return sameForAll{warned > 0 && clean == 0, not > 0 && comparable == 0}
+	return out.same()
 }
 
 // tableNotes say under a table what its figures are, so that it stays honest
@@ -254,7 +248,7 @@ func (v *view) tableNotes(t *result.Table, same sameForAll) []note {
 	case greyed:
 		add("Published figures in grey are not comparable; the departures say why.")
 	}
-	add(zero(same.warned, "Every figure here has warnings: see the full table."))
+	add(same.weakened())
 	add(zero(len(ns) > 0, "Measured on "+v.provenance+"."))
 	return out
 }

@@ -197,7 +197,7 @@ func (w *textWriter) compact(v *view, f figures, ops []string) {
 			text := ""
 			if s := f.by[k][op]; s != nil {
 				text = f.scaleFor(op).text(headline(s).Value)
-				if all.weakenedBeyond(s) {
+				if all.weakenedBeyond(s.Warnings) {
 					text, warned = "! "+text, true
 				}
 			}
@@ -240,7 +240,7 @@ func onTerminal(op string, f figures) bool {
 func textRow(s *result.Summary, phase string, sc scale, all sameForAll) (row []string, greyed, warned bool) {
 	h := headline(s)
 	row = []string{phase, words(s.Op), sc.text(h.Value), "", "", "", counted(s)}
-	if warned = all.weakenedBeyond(s); warned {
+	if warned = all.weakenedBeyond(s.Warnings); warned {
 		row[2] = "! " + row[2]
 	}
 	if h.CI != nil {
