@@ -180,6 +180,7 @@ func rowSections(c *analysis.Comparison) []docSection {
 			s := rowSection(c, op, side.Name, name)
 			if len(s.Table.Rows) > 0 {
 				s.ID = fmt.Sprintf("rows-%d", len(out)+1)
+				s.Charts = forests(c, op, side.Name, words(op), "forest-"+s.ID, name)
 				out = append(out, s)
 			}
 		}

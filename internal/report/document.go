@@ -8,10 +8,12 @@ import (
 	"html/template"
 	"io"
 	"strings"
+
+	"dmgbench/third_party/echarts"
 )
 
-// doc is a page without charts: sections of sentences, lists and tables, which
-// all renderings print alike. Its strings are clean.
+// doc is a page of sections of sentences, lists and tables, which all renderings
+// print alike, and of charts, which only HTML has. Its strings are clean.
 type doc struct {
 	Kicker, Title string
 	Lead          []string
@@ -24,6 +26,7 @@ type docSection struct {
 	Alert       bool // stands out: it has to be read before the rest
 	Lead        []string
 	Items       []string
+	Charts      []chart
 	Table       *table
 	Grid        *docGrid
 	After       []string
@@ -65,17 +68,37 @@ var docStyle string
 
 var docTemplate = template.Must(template.New("doc").Parse(docSource))
 
-// docPolicy forbids everything: the page has no script and loads nothing.
+// docPolicy forbids everything: a page without charts has no script and loads nothing.
 const docPolicy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
-func (d doc) html(w io.Writer) error {
-	var b bytes.Buffer
-	err := docTemplate.Execute(&b, struct {
+func (d doc) html(w io.Writer) (err error) {
+	defer func() { // the chart library is known to panic on odd input
+		if r := recover(); r != nil {
+			err = fmt.Errorf("rendering %q: building charts: %v", d.Title, r)
+		}
+	}()
+	page := struct {
 		doc
-		Policy string
-		Style  template.CSS
-	}{d, docPolicy, template.CSS(styleSource + docStyle)})
-	if err != nil {
+		Policy   string
+		Style    template.CSS
+		Library  template.JS
+		Script   template.JS
+		Echarts  string
+		Drawings map[string][]pageChart // by section
+	}{doc: d, Policy: docPolicy, Style: template.CSS(styleSource + docStyle), Drawings: map[string][]pageChart{}}
+	for _, s := range d.Sections {
+		for _, c := range s.Charts {
+			text, err := c.spec()
+			if err != nil {
+				return fmt.Errorf("rendering %q: %w", d.Title, err)
+			}
+			page.Drawings[s.ID] = append(page.Drawings[s.ID], pageChart{c.id, c.heading, c.description(), c.height + 160, template.JS(text), c.table})
+			page.Policy = policy(echarts.Script, scriptSource)
+			page.Library, page.Script, page.Echarts = template.JS(echarts.Script), template.JS(scriptSource), echarts.Version()
+		}
+	}
+	var b bytes.Buffer
+	if err := docTemplate.Execute(&b, page); err != nil {
 		return fmt.Errorf("rendering %q: %w", d.Title, err)
 	}
 	return deliver(w, b.Bytes(), "page", d.Title)

@@ -25,11 +25,14 @@ var chartsSource string
 //go:embed page/tables.js
 var tablesSource string
 
+//go:embed page/save.js
+var saveSource string
+
 //go:embed page/marks.js
 var marksSource string
 
 // scriptSource is all script of ours.
-var scriptSource = tablesSource + marksSource + chartsSource
+var scriptSource = tablesSource + saveSource + marksSource + chartsSource
 
 var pageTemplate = template.Must(template.New("report").Parse(pageSource))
 

@@ -267,7 +267,7 @@
     spec = JSON.parse(JSON.stringify(spec));
     var option = spec.option;
     var narrow = width < 520;
-    var heading = wrap(option.title.text, width - (narrow ? 0 : 34), narrow ? 15 : 17, 650, measure);
+    var heading = wrap(option.title.text, width, narrow ? 15 : 17, 650, measure);
     var sub = wrap(option.title.subtext || '', width, 12.5, 400, measure);
     var notes = [];
     spec.notes.forEach(function (n) { notes = notes.concat(wrap(n, width, 11, 400, measure)); });
@@ -319,8 +319,6 @@
         textStyle: { color: theme.muted, fontSize: 12, lineHeight: 16, fontWeight: 400, fontFamily: FONT } });
     }
     option.tooltip = Object.assign(option.tooltip, { confine: true, backgroundColor: theme.paper, borderColor: theme.line, textStyle: { color: theme.ink, fontSize: 13 }, transitionDuration: 0 });
-    option.toolbox = { show: !narrow && typeof document !== 'undefined', right: 0, top: 0, itemSize: 14, iconStyle: { borderColor: theme.muted },
-      feature: { saveAsImage: { title: 'save the picture', name: spec.id, type: spec.canvas ? 'png' : 'svg', pixelRatio: 2 } } };
     option.backgroundColor = theme.paper;
     option.textStyle = { fontFamily: FONT };
     option.animation = false;
@@ -339,7 +337,6 @@
       var width = Math.max(Math.floor(c.place.clientWidth), 240);
       if (printing) width = PAPER; // the page is laid out for the screen still when this is called
       var made = prepare(c.spec, width, dark.matches && !printing ? DARK : LIGHT, measure);
-      made.option.toolbox.show = made.option.toolbox.show && !printing;
       c.place.style.height = made.height + 'px';
       if (!c.chart) c.chart = root.echarts.init(c.place, null, { renderer: c.spec.canvas ? 'canvas' : 'svg' });
       c.chart.resize({ width: width, height: made.height });
@@ -366,10 +363,13 @@
       var c = { spec: JSON.parse(block.textContent), place: document.getElementById(block.getAttribute('data-for')) };
       charts.push(c);
       draw(c);
+      root.dmgbenchSave.buttons(c);
       c.place.addEventListener('keydown', function (event) { keys(c, event); });
     });
     function all() { charts.forEach(draw); }
+    root.dmgbenchSave.charts = charts;
     root.dmgbenchTables.copyButtons();
+    root.dmgbenchTables.sortButtons();
     dark.addEventListener('change', all);
     root.addEventListener('beforeprint', function () {
       printing = true;

@@ -1,0 +1,179 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"dmgbench/internal/analysis"
+)
+
+// forestMost keeps a forest plot short enough for a screen; more rows make more pictures.
+const forestMost = 28
+
+// forestKinds are what a row can say, in the order of the legend, with the role of its mark.
+var forestKinds = []struct{ name, role string }{
+	{"better", "points"}, {"worse", "points"}, {"changed", "points"}, {"the same", "points"}, {"~ nothing can be said", "uncomparable"},
+}
+
+// forestKind is what a row says.
+func forestKind(r analysis.CompareRow) string {
+	switch {
+	case r.Status == analysis.RowChanged && r.Better > 0:
+		return "better"
+	case r.Status == analysis.RowChanged && r.Better < 0:
+		return "worse"
+	case r.Status == analysis.RowChanged:
+		return "changed"
+	case r.Status == analysis.RowSame:
+		return "the same"
+	}
+	return "~ nothing can be said"
+}
+
+// forests draw the ratios of one quantity on one side as a forest plot: a row for
+// each case and phase, its ratio to the baseline as a point with its interval.
+func forests(c *analysis.Comparison, op, side, heading, id string, name func(analysis.CompareRow) string) []chart {
+	var rows []analysis.CompareRow
+	for _, r := range c.Rows {
+		if r.Op == op && r.Side == side && r.Ratio > 0 && finite(r.Ratio) {
+			rows = append(rows, r)
+		}
+	}
+	var out []chart
+	for part, some := range slices.Collect(slices.Chunk(rows, forestMost)) {
+		one := forest(c, some, name)
+		one.id = id
+		one.heading = title(heading) + ": " + plain(side, 60) + " against " + plain(c.Sides[0].Name, 60)
+		if len(rows) > forestMost {
+			one.id += fmt.Sprintf("-%d", part+1)
+			one.heading += fmt.Sprintf(" (%d)", part+1)
+		}
+		one.notes = append(one.notes, forestProvenance(c, side)...)
+		out = append(out, one)
+	}
+	return out
+}
+
+func forest(c *analysis.Comparison, rows []analysis.CompareRow, name func(analysis.CompareRow) string) chart {
+	n := float64(len(rows))
+	ch := chart{flipped: true, height: 34 + 26*len(rows), x: axis{name: "ratio to the baseline", unit: "1", log: true},
+		y: axis{unit: "1", low: pointer(-0.5), high: pointer(n - 0.5)}}
+	intervals := series{role: "level", name: "95 % interval"}
+	marks := map[string]*series{}
+	for _, k := range forestKinds {
+		marks[k.name] = &series{role: k.role, name: k.name}
+	}
+	bounds := []float64{1, 1 + c.Threshold, 1 / (1 + c.Threshold)}
+	for i, r := range rows {
+		ch.y.names, ch.y.ticks = append(ch.y.names, name(r)), append(ch.y.ticks, float64(i))
+		y, m := float64(i), marks[forestKind(r)]
+		m.points = append(m.points, xy(r.Ratio, y))
+		m.tips = append(m.tips, name(r)+": "+strings.Trim(plain(r.Effect, 100)+"; "+rowTitle(r), "; "))
+		bounds = append(bounds, r.Ratio)
+		if r.CI != nil && r.CI.Low > 0 && finite(r.CI.High) {
+			intervals.points = append(intervals.points, xy(r.CI.Low, y), xy(r.CI.High, y), []any{nil, nil})
+			bounds = append(bounds, r.CI.Low, r.CI.High)
+		}
+	}
+	low, high := forestSpan(bounds)
+	ch.x.low, ch.x.high, ch.x.ticks = pointer(low), pointer(high), forestTicks(low, high)
+	upright := func(role, label string, at ...float64) {
+		s := series{role: role, name: label}
+		for _, x := range at {
+			s.points = append(s.points, xy(x, -0.5), xy(x, n-0.5), []any{nil, nil})
+		}
+		ch.series = append(ch.series, s)
+	}
+	upright("ideal", "no change", 1)
+	upright("faint", "threshold, "+percent(c.Threshold), 1+c.Threshold, 1/(1+c.Threshold))
+	if len(intervals.points) > 0 {
+		ch.series = append(ch.series, intervals)
+	}
+	for _, k := range forestKinds {
+		if m := marks[k.name]; len(m.points) > 0 {
+			ch.series = append(ch.series, *m)
+		}
+	}
+	ch.sub = "A ratio of 1 is no change; to the right there is more than on the baseline."
+	ch.table = forestTable(rows, name)
+	return ch
+}
+
+// forestSpan has room on both sides, and a width where all rows say the same. An
+// interval that goes beyond forestWide is cut there: it says nothing anyway.
+func forestSpan(values []float64) (low, high float64) {
+	low, high = slices.Min(values), slices.Max(values)
+	low, high = max(low, 1/forestWide), min(high, forestWide)
+	return digits(low / 1.03), digits(high * 1.03)
+}
+
+const forestWide = 1000
+
+// forestTicks are the round ratios inside a span, about eight of them at most.
+func forestTicks(low, high float64) []float64 {
+	steps := []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5}
+	for _, step := range steps {
+		if (high-low)/step <= 8 {
+			var out []float64
+			for k := math.Ceil(low / step); k*step <= high; k++ {
+				out = append(out, digits(k*step))
+			}
+			return out
+		}
+	}
+	var out []float64
+	for power := math.Pow(10, math.Floor(math.Log10(low))); power <= high; power *= 10 {
+		for _, m := range []float64{1, 2, 5} {
+			if v := digits(m * power); v >= low && v <= high {
+				out = append(out, v)
+			}
+		}
+	}
+	return out
+}
+
+func forestTable(rows []analysis.CompareRow, name func(analysis.CompareRow) string) table {
+	t := table{Caption: "ratios", Columns: []column{{"", "", true}, {"", "ratio", false}, {"", "interval", false}, {"", "sessions", true}, {"", "p after Holm", false}, {"", "change", true}}}
+	for _, r := range rows {
+		interval, p := "none", ""
+		if r.CI != nil {
+			interval = fmt.Sprintf("%.3g–%.3g", r.CI.Low, r.CI.High)
+		}
+		if r.Holm != nil {
+			p = fmt.Sprintf("%.2g", *r.Holm)
+		}
+		t.Rows = append(t.Rows, []cell{{Text: name(r), Class: "head"}, {Text: fmt.Sprintf("%.3g", r.Ratio)}, {Text: interval},
+			{Text: fmt.Sprintf("%d and %d", len(r.Base.Sessions), len(r.Value.Sessions))}, {Text: p}, {Text: plain(r.Effect, 100)}})
+	}
+	return t
+}
+
+// forestProvenance says inside the picture what was compared, and what the marks are.
+func forestProvenance(c *analysis.Comparison, side string) []string {
+	notes := []string{"Bars: 95 % interval of the ratio over sessions, not adjusted; what is called better, worse or the same stands after Holm over all rows. " +
+		"Hollow marks (~): nothing can be said."}
+	var sizes []string
+	at := 0
+	for i, s := range c.Sides {
+		if s.Name == side {
+			at = i
+		}
+		if i == 0 || s.Name == side {
+			sizes = append(sizes, plain(s.Name, 60)+": "+count(s.Sessions, "session")+", "+count(s.Rounds, "round"))
+		}
+	}
+	notes = append(notes, "n: "+strings.Join(sizes, "; ")+". Statistic: "+plain(strings.ReplaceAll(c.Estimator, "-", " "), 40)+".")
+	var facts []string
+	for _, f := range c.Sides[at].Facts {
+		if slices.Contains([]string{"model", "cpu", "os", "engine", "plan", "tool"}, f.Name) && len(f.Values) > 0 {
+			values := cleaned(f.Values, 60)
+			if i := slices.IndexFunc(c.Sides[0].Facts, func(b analysis.CompareFact) bool { return b.Name == f.Name }); i >= 0 && !slices.Equal(c.Sides[0].Facts[i].Values, f.Values) {
+				values = []string{strings.Join(cleaned(c.Sides[0].Facts[i].Values, 60), " / ") + " → " + strings.Join(values, " / ")}
+			}
+			facts = append(facts, f.Name+" "+strings.Join(values, " / "))
+		}
+	}
+	return append(notes, strings.Join(facts, " · "))
+}

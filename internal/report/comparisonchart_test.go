@@ -1,0 +1,45 @@
+package report
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestForestPlot(t *testing.T) {
+	c := comparison(t)
+	var charts []chart
+	for _, s := range comparisonDoc(c).Sections {
+		charts = append(charts, s.Charts...)
+	}
+	require.Len(t, charts, 2, "one for writing, one for reading")
+	e := newEngine(t)
+	svg := e.draw(t, charts[0], 900, "LIGHT")
+	require.NoError(t, wellFormed(svg))
+	for _, text := range []string{"no change", "threshold, 5 %", "95 % interval", "UDSB", "ratio to the baseline", "3 sessions", "macOS", "Apple M4 Pro"} {
+		assert.Contains(t, svg, text)
+	}
+	kinds := charts[0].legend()
+	assert.Contains(t, kinds, "worse")
+	assert.Contains(t, kinds, "better")
+	assert.Contains(t, charts[1].legend(), "~ nothing can be said")
+	assert.Len(t, charts[0].table.Rows, 2)
+	var page bytes.Buffer
+	require.NoError(t, ComparisonHTML(&page, c))
+	assert.Equal(t, 2, strings.Count(page.String(), `class="chart"`))
+	assert.NotContains(t, page.String(), "http://www.w3.org/1999/xlink\" src")
+}
+
+func TestForestTicks(t *testing.T) {
+	for _, span := range [][2]float64{{0.9, 1.1}, {0.5, 2}, {0.01, 900}, {0.999, 1.001}, {0.97, 1.03}} {
+		ticks := forestTicks(span[0], span[1])
+		assert.NotEmpty(t, ticks, span)
+		assert.LessOrEqual(t, len(ticks), 20, span)
+		for _, v := range ticks {
+			assert.True(t, v >= span[0]*(1-1e-9) && v <= span[1]*(1+1e-9), "%v in %v", v, span)
+		}
+	}
+}

@@ -1,0 +1,206 @@
+package report
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"image/png"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"dmgbench/internal/analysis"
+	"dmgbench/internal/result"
+)
+
+// hostileComparison is full of names that want to be markup.
+func hostileComparison(t *testing.T) *analysis.Comparison {
+	evil := `</script><img src=x onerror=alert(1)>` + "\u202e`|*\"'__f__ 🧨" + strings.Repeat("x", 300)
+	a, b := comparable("a"+evil, evil+"1", 100), comparable("b"+evil, evil+"2", 200)
+	for _, r := range []*result.Result{a, b} {
+		r.Claims[0].Says, r.Claims[0].ID, r.Plan.Name = evil, evil, evil
+		r.Cases[0].ID = evil
+	}
+	c, err := analysis.Compare([]*result.Result{a, b}, analysis.CompareOptions{})
+	require.NoError(t, err)
+	return c
+}
+
+// fewFiles is a report with few points in its charts, which draws quickly.
+func fewFiles(t *testing.T, m maker) string {
+	t.Helper()
+	p, r := m()
+	thinOut(r)
+	var b bytes.Buffer
+	require.NoError(t, HTML(&b, p, r))
+	return b.String()
+}
+
+// TestPagesInABrowser does to every kind of page what people do: toggle legends,
+// sort, copy, save, darken, print. Nothing may be asked of the network, and the
+// console stays empty.
+func TestPagesInABrowser(t *testing.T) {
+	t.Parallel()
+	d := drive(t)
+	compared := func(c *analysis.Comparison) string {
+		return string(rendered(t, func(w io.Writer) error { return ComparisonHTML(w, c) }))
+	}
+	for _, p := range []struct{ name, page string }{
+		{"report", fewFiles(t, makers["sample"])}, {"comparison", compared(comparison(t))},
+		{"hostile report", fewFiles(t, makers["hostile"])}, {"hostile comparison", compared(hostileComparison(t))},
+	} {
+		t.Run(p.name, func(t *testing.T) {
+			d.t = t
+			d.page(p.page)
+			drawnAll(d)
+			toggles(d)
+			sorts(d)
+			copies(d)
+			saves(d)
+			darkens(d)
+			prints(d)
+			assert.Empty(t, d.said())
+		})
+	}
+}
+
+func drawnAll(d *devtools) {
+	var empty []string
+	d.eval(`Array.from(document.querySelectorAll('.chart')).filter(function (c) { return !c.querySelector('svg, canvas'); }).map(function (c) { return c.id; })`, &empty)
+	assert.Empty(d.t, empty, "charts that are not drawn")
+	var n int
+	d.eval(`document.querySelectorAll('img, iframe, object, link').length`, &n)
+	assert.Zero(d.t, n, "foreign elements")
+}
+
+// toggles clicks on the first name of a legend that hides series.
+func toggles(d *devtools) {
+	var at struct{ X, Y float64 }
+	d.eval(`(function () {
+		var c = window.toggled = dmgbenchSave.charts.find(function (c) { return !c.spec.fixed && !c.spec.canvas && c.spec.option.legend.data.length > 1; });
+		c.place.scrollIntoView({ block: 'start' });
+		var name = c.chart.getOption().legend[0].data[0];
+		var texts = Array.from(c.place.querySelectorAll('svg text'));
+		var text = texts.find(function (e) { return e.textContent === name; }) || texts.find(function (e) { return name.indexOf(e.textContent.slice(0, 12)) === 0; });
+		var r = text.getBoundingClientRect();
+		return { X: r.x + 5, Y: r.y + r.height / 2 };
+	})()`, &at)
+	for _, kind := range []string{"mouseMoved", "mousePressed", "mouseReleased"} {
+		d.call("Input.dispatchMouseEvent", map[string]any{"type": kind, "x": at.X, "y": at.Y, "button": "left", "clickCount": 1}, nil)
+	}
+	var shown bool
+	d.eval(`(function () { var l = toggled.chart.getOption().legend[0]; return l.selected[l.data[0]] !== false; })()`, &shown)
+	assert.False(d.t, shown, "a click on a legend hides its series")
+}
+
+// sorts clicks on headings of every table that sorts: up, down, and back.
+func sorts(d *devtools) {
+	var found []string
+	d.eval(`(function () {
+		var wrong = [];
+		document.querySelectorAll('.scroll > table').forEach(function (table, t) {
+			var body = table.tBodies[0];
+			var text = function () { return Array.from(body.rows).map(function (r) { return r.textContent; }).join('\n'); };
+			var first = text();
+			Array.from(table.querySelectorAll('th .sort')).forEach(function (button, i) {
+				var values = function () {
+					return Array.from(body.rows).map(function (r) { return r.cells[i].querySelector('bdi'); })
+						.map(function (b) { return b && /^[0-9.]+$/.test(b.textContent) ? Number(b.textContent) : NaN; }).filter(function (v) { return !isNaN(v); });
+				};
+				button.click();
+				var up = values();
+				if (!button.parentNode.classList.contains('number')) up = [];
+				up.forEach(function (v, k) { if (k && v < up[k - 1]) wrong.push('table ' + t + ' column ' + i + ' is not sorted: ' + up.join(' ')); });
+				if (button.parentNode.getAttribute('aria-sort') !== 'ascending') wrong.push('table ' + t + ' says no order');
+				button.click();
+				if (up.length > 1 && values()[0] < up[0]) wrong.push('table ' + t + ' does not turn round');
+				button.click();
+				if (text() !== first) wrong.push('table ' + t + ' column ' + i + ' does not come back');
+			});
+		});
+		if (!document.querySelector('.sort')) wrong.push('no table sorts');
+		return wrong;
+	})()`, &found)
+	assert.Empty(d.t, found)
+}
+
+// copies presses the buttons of the first tables and looks at what they hand out.
+func copies(d *devtools) {
+	var copied map[string]string
+	d.eval(`(async function () {
+		var out = {};
+		navigator.clipboard.writeText = function (text) { out[form] = text; return Promise.resolve(); };
+		var form;
+		for (var bar of Array.from(document.querySelectorAll('.scroll + .copy')).slice(0, 1)) {
+			for (var button of bar.querySelectorAll('button')) { form = button.textContent; button.click(); await null; }
+		}
+		return out;
+	})()`, &copied)
+	require.Len(d.t, copied, 3)
+	assert.True(d.t, strings.HasPrefix(copied["HTML"], "<table>"))
+	assert.Contains(d.t, copied["Markdown"], "|---")
+	assert.NotContains(d.t, strings.ToLower(copied["HTML"]), "<img")
+	lines := strings.Split(strings.TrimSuffix(copied["TSV"], "\n"), "\n")
+	for _, line := range lines {
+		assert.Equal(d.t, strings.Count(lines[0], "\t"), strings.Count(line, "\t"), line)
+	}
+}
+
+// saves presses the buttons below the first chart and looks at the files.
+func saves(d *devtools) {
+	dir := d.t.TempDir()
+	d.callIn("", "Browser.setDownloadBehavior", map[string]any{"behavior": "allow", "downloadPath": dir, "eventsEnabled": true}, nil)
+	for _, form := range []string{"SVG", "PNG"} {
+		d.eval(`Array.from(document.querySelectorAll('.chart + .copy button')).find(function (b) { return b.textContent === '`+form+`'; }).click()`, nil)
+		d.until("Browser.downloadProgress", func(m message) bool {
+			var p struct{ State string }
+			return json.Unmarshal(m.Params, &p) == nil && p.State == "completed"
+		})
+		files, err := filepath.Glob(filepath.Join(dir, "*."+strings.ToLower(form)))
+		require.NoError(d.t, err)
+		require.Len(d.t, files, 1, form)
+		text, err := os.ReadFile(files[0])
+		require.NoError(d.t, err)
+		if form == "SVG" {
+			assert.True(d.t, bytes.HasPrefix(text, []byte("<svg")))
+			require.NoError(d.t, wellFormed(string(text)))
+			continue
+		}
+		picture, err := png.Decode(bytes.NewReader(text))
+		require.NoError(d.t, err)
+		assert.Equal(d.t, 2*pictureWidth, picture.Bounds().Dx(), "two pixels for each of CSS")
+		colours := map[[3]uint32]bool{}
+		for x := 0; x < picture.Bounds().Dx(); x += 3 {
+			for y := 0; y < picture.Bounds().Dy(); y += 3 {
+				r, g, b, _ := picture.At(x, y).RGBA()
+				colours[[3]uint32{r, g, b}] = true
+			}
+		}
+		assert.Greater(d.t, len(colours), 8, "something is drawn")
+	}
+}
+
+func darkens(d *devtools) {
+	d.call("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": "dark"}}}, nil)
+	var got struct{ Paper, Chart string }
+	d.eval(`new Promise(function (done) { requestAnimationFrame(function () { requestAnimationFrame(function () {
+		done({ Paper: getComputedStyle(document.body).backgroundColor, Chart: dmgbenchSave.charts[0].chart.getOption().backgroundColor });
+	}); }); })`, &got)
+	assert.Equal(d.t, "rgb(19, 22, 26)", got.Paper)
+	assert.Equal(d.t, "#13161a", got.Chart)
+	d.call("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{}}, nil)
+}
+
+func prints(d *devtools) {
+	var out struct{ Data string }
+	d.call("Page.printToPDF", map[string]any{"printBackground": true}, &out)
+	pdf, err := base64.StdEncoding.DecodeString(out.Data)
+	require.NoError(d.t, err)
+	assert.True(d.t, bytes.HasPrefix(pdf, []byte("%PDF")))
+	assert.Greater(d.t, bytes.Count(pdf, []byte("/Type /Page\n"))+bytes.Count(pdf, []byte("/Type /Page ")), 0, "pages")
+}
