@@ -46,7 +46,7 @@ type axis struct {
 }
 
 // series is one set of marks. role tells report.js how they look: bar, whisker,
-// error, heat, part, line, across (a line over gaps), bands, dots, points, canary, warned, named, fit, fit2, faint, level, ideal, live, published, uncomparable, prediction.
+// error, thin (errors that recede), heat, part, line, gap (over what is missing in a line), bands, dots, points, canary, warned, named, fit, fit2, faint, level, ideal, live, published, uncomparable, prediction.
 type series struct {
 	role, name string
 	points     []any
@@ -139,7 +139,7 @@ func (c chart) option() (map[string]any, error) {
 
 // description is the picture in one sentence, for those who do not see it.
 func (c chart) description() string {
-	return c.heading + ". " + c.sub + " The figures are in the table below the chart."
+	return c.heading + ". " + c.sub + " The figures are in the table below the chart; the arrow keys walk through its marks."
 }
 
 // legend names every series once, in order.
@@ -165,7 +165,7 @@ func (s series) echarts(i int) charts.SingleSeries {
 	case "whisker":
 		out.Type, out.RenderItem = types.ChartCustom, "fn:whisker"
 		out.Encode = &opts.Encode{X: []int{1, 2, 3}, Y: 0}
-	case "error":
+	case "error", "thin":
 		out.Type, out.RenderItem = types.ChartCustom, "fn:error"
 		out.Encode = &opts.Encode{X: 0, Y: []int{1, 2}}
 	case "part":

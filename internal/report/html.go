@@ -131,7 +131,7 @@ func (v *view) pageSections() ([]pageSection, error) {
 		{ID: "encryption", Heading: "What encryption costs"},
 		{ID: "cost", Heading: "Where the time went", Lead: "The same files on the plain directory and in the images of the same rounds: what harness, file system, format and encryption each took."},
 		{ID: "sweep", Heading: "Along what the plan varies"},
-		{ID: "size", Heading: "Speed and file size", Lead: "Each point is the median of the files of one size; its table says how far they spread."},
+		{ID: "size", Heading: "Speed and file size", Lead: "How the speed depends on the size of the file; intervals where rounds or files are enough, and in the tables how far the files spread."},
 		{ID: "files", Heading: "Every file", Lead: "Nothing averaged: one point for each timed file."},
 		{ID: "life", Heading: "Space over the steps"},
 		{ID: "drift", Heading: "Drift along the run", Lead: "Each step against the median of its own kind: a level band means that nothing but the case changed."},

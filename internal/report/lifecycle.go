@@ -50,9 +50,9 @@ func lifeKinds(c *result.Case) []lifeKind {
 	bands := disk(func(d *result.DiskUse) float64 { return positive(d.Bands) })
 	size := float64(c.Target.BandSizeUsed)
 	kinds := []lifeKind{
-		{"size on disk", "across", "B", 1, disk(func(d *result.DiskUse) float64 { return float64(d.Allocated) })},
+		{"size on disk", "line", "B", 1, disk(func(d *result.DiskUse) float64 { return float64(d.Allocated) })},
 		{"live files", "live", "B", 1, func(s *result.Step) float64 { return float64(s.Live) }},
-		{"free on the volume", "across", "B", 1, disk(func(d *result.DiskUse) float64 {
+		{"free on the volume", "line", "B", 1, disk(func(d *result.DiskUse) float64 {
 			if !d.Attached {
 				return math.NaN()
 			}
@@ -105,7 +105,7 @@ func (v *view) lifeCycle(c *result.Case) (chart, bool) {
 		return chart{}, false
 	}
 	out.sub = "Median of " + count(v.result.Rounds, "round") + " at " + count(len(steps), "step") + " at which sizes were taken or files came or went."
-	out.notes = []string{"Marks: where sizes were taken; live files are known at every step. No intervals: see the table of sizes." +
+	out.notes = []string{"Marks: where sizes were taken; dotted in between: not known. Live files are known at every step. Intervals are in the tables of figures." +
 		zero(banded, " Bands are drawn as what they can hold, "+human(out.count, "B")+" each; their number stands beside."), v.provenance}
 	return out, true
 }
@@ -124,7 +124,20 @@ func (c *chart) addLife(k lifeKind, values []float64) {
 		s.tips = append(s.tips, c.x.categories[i]+"\n"+text)
 		c.table.Rows[i] = append(c.table.Rows[i], cell{Text: text})
 	}
+	if gaps(s.points) { // a line through steps at which nothing was taken would say too much
+		c.series = append(c.series, series{role: "gap", name: s.name, points: s.points})
+	}
 	c.series = append(c.series, s)
+}
+
+// gaps reports whether something is missing between two points.
+func gaps(points []any) bool {
+	first := slices.IndexFunc(points, func(p any) bool { return p != nil })
+	last := len(points) - 1
+	for last > first && points[last] == nil {
+		last--
+	}
+	return first >= 0 && slices.Contains(points[first:last+1], nil)
 }
 
 // lifeSteps are the steps with sizes, and those at which files came or went that no

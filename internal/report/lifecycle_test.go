@@ -37,8 +37,11 @@ func TestLifeCycleHasAllFour(t *testing.T) {
 	assert.Equal(t, []string{"created", "full", "delete half", "end"}, c.x.categories, "a write that sizes are taken after is not a step of its own")
 	by := map[string]series{}
 	for _, s := range c.series {
-		by[s.name] = s
+		if s.role != "gap" {
+			by[s.name] = s
+		}
 	}
+	assert.Len(t, role(c, "gap"), 2, "size and bands were not taken after the deletion; of the free space there is one point")
 	assert.Equal(t, []any{1e6, 62e6, nil, 91e6}, by["size on disk"].points)
 	assert.Equal(t, []any{0.0, 60e6, 30e6, 90e6}, by["live files"].points)
 	assert.Equal(t, []any{nil, 40e6, nil, nil}, by["free on the volume"].points)

@@ -32,7 +32,7 @@ func (v *view) sizeCharts(sets []fileSet) []chart {
 					}
 				}
 			}
-			clipped := c.capIntervals()
+			clipped := c.thinIntervals()
 			c.sub = "Each point: " + v.middleText() + zero(binned, " (sizes taken together by thirds of an octave)") + "; " + count(files, "file") + "."
 			c.notes = []string{intervalNote(kinds, lacking, clipped) + zero(len(some) > 1, " Cases stand a little apart sideways.") + workersText(some), v.provenance}
 			out = append(out, c)
@@ -60,6 +60,27 @@ func (c *chart) addSizes(name string, rows []bySize, apart float64) {
 	if len(bars.points) > 0 {
 		c.series = append(c.series, bars)
 	}
+}
+
+// manyBars is the number of intervals from which they are drawn thin and light, so that the lines show through.
+const manyBars = 48
+
+// thinIntervals makes intervals recede where they are many, and ends the axis as [chart.capIntervals] does, sooner in that case.
+func (c *chart) thinIntervals() (clipped bool) {
+	bars := 0
+	for _, s := range c.series {
+		bars += bit(s.role == "error") * len(s.points)
+	}
+	if bars <= manyBars {
+		return c.capIntervals(3)
+	}
+	clipped = c.capIntervals(1.5)
+	for i, s := range c.series {
+		if s.role == "error" {
+			c.series[i].role = "thin"
+		}
+	}
+	return clipped
 }
 
 // lines say a middle in words, for tips.

@@ -183,7 +183,7 @@ func (v *view) sweepChart(key, op string, f figures, drawn map[int]bool) (chart,
 			c.series = append(c.series, bars)
 		}
 	}
-	clipped := c.capIntervals()
+	clipped := c.capIntervals(3)
 	ideal := c.addIdeal(key, unit, names, by)
 	fitted, off := false, ""
 	for i, fit := range v.result.Fits {
@@ -204,9 +204,9 @@ func (v *view) sweepChart(key, op string, f figures, drawn map[int]bool) (chart,
 	return c, true
 }
 
-// capIntervals ends the y axis at three times the largest value where an interval
+// capIntervals ends the y axis at a multiple of the largest value where an interval
 // goes beyond, since it would press all values flat.
-func (c *chart) capIntervals() bool {
+func (c *chart) capIntervals(times float64) bool {
 	top, most := 0.0, 0.0
 	for _, y := range c.y.values {
 		top = max(top, y)
@@ -218,10 +218,10 @@ func (c *chart) capIntervals() bool {
 			}
 		}
 	}
-	if top <= 0 || most <= 3*top {
+	if top <= 0 || most <= times*top {
 		return false
 	}
-	c.y.high = pointer(roundUp(3 * top))
+	c.y.high = pointer(roundUp(times * top))
 	return most > *c.y.high
 }
 

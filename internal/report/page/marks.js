@@ -31,11 +31,11 @@
   }
 
   // Vertical interval around a point of a curve: [x, low, high].
-  function errorBar(colour) {
+  function errorBar(colour, thin) {
     return function (params, api) {
       var a = api.coord([api.value(0), api.value(1)]), b = api.coord([api.value(0), api.value(2)]);
       var top = params.coordSys.y;
-      var style = { stroke: colour, lineWidth: 1.3 };
+      var style = { stroke: colour, lineWidth: thin ? 1 : 1.3, opacity: thin ? 0.35 : 1 };
       var line = function (x1, y1, x2, y2) {
         return { type: 'line', shape: { x1: x1, y1: y1, x2: x2, y2: y2 }, style: style, z2: 10, silent: true };
       };
@@ -49,16 +49,13 @@
     };
   }
 
-  // A line that goes on over steps at which nothing was taken; each is what one unit is drawn as, and its number stands beside.
-  function across(s, look, theme, each) {
+  // A line of numbers of bands: each is what one is drawn as, and its number stands beside.
+  function bands(s, look, theme, each) {
     s.itemStyle = { color: look.colour };
-    s.lineStyle = { color: look.colour, width: 2 };
-    s.symbol = each ? 'rect' : look.symbol;
+    s.lineStyle = { color: look.colour, width: 1.4, type: 'dashed' };
+    s.symbol = 'rect';
     s.symbolSize = 6;
     s.showAllSymbol = true;
-    s.connectNulls = true;
-    if (!each) return;
-    s.lineStyle = { color: look.colour, width: 1.4, type: 'dashed' };
     s.label = { show: true, position: 'top', color: theme.ink, fontSize: 11, fontFamily: FONT,
       formatter: function (p) { return p.value === null || p.value === undefined ? '' : String(Math.round(p.value / each)); } };
     s.labelLayout = { hideOverlap: true };
@@ -110,5 +107,20 @@
     };
   }
 
-  root.dmgbenchMarks = { step: step, heat: heat, errorBar: errorBar, across: across, named: named, part: part };
+  // What the tip of a mark shows is said to screen readers as well: one status line for the page, out of sight.
+  var status;
+  function say(tip, option, series, item) {
+    if (!status) {
+      status = document.createElement('p');
+      status.className = 'said';
+      status.setAttribute('role', 'status');
+      document.body.appendChild(status);
+    }
+    var s = option.series[series], value = s.data[item];
+    var names = (option.yAxis[0].inverse && option.yAxis[0].data) || option.xAxis[0].data || [];
+    var box = tip({ seriesIndex: series, dataIndex: item, seriesName: s.name, name: names[item] || '', value: value });
+    status.textContent = Array.from(box.children).map(function (line) { return line.textContent; }).join('. ');
+  }
+
+  root.dmgbenchMarks = { step: step, heat: heat, errorBar: errorBar, bands: bands, named: named, part: part, say: say };
 })(typeof window !== 'undefined' ? window : this);

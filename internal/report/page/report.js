@@ -162,7 +162,7 @@
         box.appendChild(e);
       };
       var own = (spec.tips[params.seriesIndex] || [])[params.dataIndex];
-      if (!spec.headed || !own) add('strong', spec.flipped ? params.name : params.seriesName);
+      if (!spec.headed || !own) add('strong', (spec.flipped && (params.name || withUnit(spec.y, params.value[1]))) || params.seriesName);
       if (own) {
         own.split('\n').forEach(function (line, i) { add(spec.headed && !i ? 'strong' : 'div', line); });
       } else if (Array.isArray(params.value)) {
@@ -204,12 +204,13 @@
     switch (role) {
       case 'bar': s.itemStyle = { color: look.colour, borderRadius: spec.flipped ? [0, 2, 2, 0] : [2, 2, 0, 0] }; s.barMaxWidth = 26; break;
       case 'whisker': s.itemStyle = solid; s.renderItem = whisker(theme, spec); s.silent = true; s.z = 5; break;
-      case 'error': s.itemStyle = solid; s.renderItem = root.dmgbenchMarks.errorBar(look.colour); s.silent = true; s.z = 4; break;
+      case 'thin':
+      case 'error': s.itemStyle = solid; s.renderItem = root.dmgbenchMarks.errorBar(look.colour, role === 'thin'); s.silent = true; s.z = role === 'thin' ? 1 : 4; break;
       case 'heat': s.itemStyle = solid; s.renderItem = root.dmgbenchMarks.heat(look.colour, look.ink, spec); break;
       case 'part': s.itemStyle = solid; s.renderItem = root.dmgbenchMarks.part(look.colour, theme, spec); break;
       case 'line': s.itemStyle = solid; s.lineStyle = { color: look.colour, width: 2 }; s.symbol = look.symbol; s.symbolSize = 6; s.showAllSymbol = true; s.connectNulls = false; break;
-      case 'across':
-      case 'bands': root.dmgbenchMarks.across(s, look, theme, role === 'bands' && spec.count); break;
+      case 'gap': s.itemStyle = solid; s.symbol = 'none'; s.lineStyle = { color: look.colour, width: 1, type: 'dotted', opacity: 0.7 }; s.connectNulls = true; s.silent = true; break;
+      case 'bands': root.dmgbenchMarks.bands(s, look, theme, spec.count); break;
       case 'dots': s.itemStyle = solid; s.lineStyle = { width: 0 }; s.symbol = look.symbol; s.symbolSize = 7; s.showAllSymbol = true; break;
       case 'points': s.itemStyle = { color: look.colour, opacity: spec.canvas ? 0.35 : 0.5 }; s.symbol = look.symbol; s.symbolSize = spec.canvas ? 3.5 : 5; break;
       case 'canary': s.itemStyle = solid; s.symbol = look.symbol; s.symbolSize = 7; break;
@@ -220,7 +221,7 @@
       case 'faint': s.itemStyle = solid; s.symbol = 'none'; s.lineStyle = { color: look.colour, width: 1.6, type: 'dashed' }; s.silent = true; break;
       case 'level': s.itemStyle = solid; s.symbol = 'none'; s.lineStyle = { color: look.colour, width: 1.2 }; s.silent = true; s.z = 1; break;
       case 'ideal': s.itemStyle = solid; s.symbol = 'none'; s.lineStyle = { color: look.colour, width: 1.3, type: 'dotted' }; s.silent = true; s.z = 1; break;
-      case 'live': s.itemStyle = solid; s.lineStyle = { color: look.colour, width: 1.4, type: 'dotted' }; s.symbol = 'none'; s.connectNulls = true; break;
+      case 'live': s.itemStyle = solid; s.lineStyle = { color: look.colour, width: 1.2 }; s.symbol = 'none'; s.connectNulls = true; break;
       case 'published': s.itemStyle = solid; s.symbol = 'diamond'; s.symbolSize = 10; break;
       case 'prediction':
       case 'uncomparable': s.itemStyle = { color: theme.paper, borderColor: theme.grey, borderWidth: 1.6 }; s.symbol = 'diamond'; s.symbolSize = 10; break;
@@ -352,11 +353,12 @@
       event.preventDefault();
       var flat = [];
       c.spec.option.series.forEach(function (s, i) {
-        if (/^(bar|line|across|bands|dots|points|canary|warned|named|prediction|heat|part)/.test(s.id)) s.data.forEach(function (d, j) { if (d !== null) flat.push([i, j]); });
+        if (/^(bar|line|bands|dots|points|canary|warned|named|prediction|heat|part)/.test(s.id)) s.data.forEach(function (d, j) { if (d !== null) flat.push([i, j]); });
       });
       if (!flat.length) return;
       c.at = ((c.at === undefined ? (step > 0 ? -1 : 0) : c.at) + step + flat.length) % flat.length;
       c.chart.dispatchAction({ type: 'showTip', seriesIndex: flat[c.at][0], dataIndex: flat[c.at][1] });
+      root.dmgbenchMarks.say(tip(c.spec), c.spec.option, flat[c.at][0], flat[c.at][1]);
     }
 
     document.querySelectorAll('script[type="application/json"][data-for]').forEach(function (block) {
@@ -365,6 +367,7 @@
       draw(c);
       root.dmgbenchSave.buttons(c);
       c.place.addEventListener('keydown', function (event) { keys(c, event); });
+      c.place.addEventListener('blur', function () { c.chart.dispatchAction({ type: 'hideTip' }); });
     });
     function all() { charts.forEach(draw); }
     root.dmgbenchSave.charts = charts;
