@@ -165,6 +165,9 @@ func (c *call) conclude(err error) int {
 	if detail := err.Error(); detail != text && (!complete || c.has("-verbose")) {
 		fmt.Fprintf(c.err, "%s: %s: %s\n", c.tool, name, detail)
 	}
+	if errors.Is(err, container.ErrPassphrase) {
+		fmt.Fprintf(c.err, "%s: %s: hint: the passphrase comes by %s, where a line end is part of it: printf %%s rather than echo\n", c.tool, name, c.stdinOption())
+	}
 	return status
 }
 
