@@ -14,7 +14,7 @@ const forestMost = 28
 
 // forestKinds are what a row can say, in the order of the legend, with the role of its mark.
 var forestKinds = []struct{ name, role string }{
-	{"better", "points"}, {"worse", "points"}, {"changed", "points"}, {"the same", "points"}, {"~ nothing can be said", "uncomparable"},
+	{"better", "dots"}, {"worse", "dots"}, {"changed", "dots"}, {"the same", "dots"}, {"~ nothing can be said", "uncomparable"},
 }
 
 // forestKind is what a row says.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -31,11 +32,22 @@ func hostileComparison(t *testing.T) *analysis.Comparison {
 	return c
 }
 
-// fewFiles is a report with few points in its charts, which draws quickly.
+// fewFiles is a report of one phase, with few points in its charts: it draws quickly.
 func fewFiles(t *testing.T, m maker) string {
 	t.Helper()
 	p, r := m()
 	thinOut(r)
+	phase := ""
+	eachStep(r, func(s *result.Step) {
+		if phase == "" && s.Do == "write" {
+			phase = s.Phase
+		}
+	})
+	for i := range r.Cases {
+		c := &r.Cases[i]
+		c.Steps = slices.DeleteFunc(c.Steps, func(s result.Step) bool { return len(s.Samples) > 0 && s.Do != "canary" && s.Phase != phase })
+	}
+	r.Summaries = slices.DeleteFunc(r.Summaries, func(s result.Summary) bool { return s.Phase != phase })
 	var b bytes.Buffer
 	require.NoError(t, HTML(&b, p, r))
 	return b.String()
@@ -193,7 +205,6 @@ func darkens(d *devtools) {
 	}); }); })`, &got)
 	assert.Equal(d.t, "rgb(19, 22, 26)", got.Paper)
 	assert.Equal(d.t, "#13161a", got.Chart)
-	d.call("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{}}, nil)
 }
 
 func prints(d *devtools) {
