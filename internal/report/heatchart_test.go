@@ -3,6 +3,7 @@ package report
 import (
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -51,6 +52,24 @@ func TestHeatMapHasEveryCaseAndSize(t *testing.T) {
 	require.NoError(t, err)
 	sc := columnScale("B/s", median)
 	assert.Equal(t, human(median, "B/s"), seen[[2]int{slices.Index(c.x.categories, "1 MB"), 0}]+" "+firstOf(sc.suffix, "GB/s"))
+}
+
+// A cell has its number if all have: on a narrow screen colour, tips and table remain.
+func TestHeatNumbersAreAllOrNone(t *testing.T) {
+	e := newEngine(t)
+	c := heats(t, reporttest.Sample)[0]
+	numbers := func(width int) int {
+		svg := e.draw(t, c, width, "LIGHT")
+		n := 0
+		for _, s := range c.series {
+			for _, p := range s.points {
+				n += bit(strings.Contains(svg, ">"+p.([]any)[2].(string)+"</text>"))
+			}
+		}
+		return n
+	}
+	assert.Equal(t, 80, numbers(1200))
+	assert.Zero(t, numbers(348))
 }
 
 // One case is a line, no map.

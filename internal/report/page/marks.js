@@ -16,13 +16,15 @@
 
   // One cell of a heat map: [column, row, label].
   function heat(colour, ink, spec) {
+    // All cells have their number, or none: one that is missing would look like a gap.
+    var longest = spec.labels.reduce(function (most, list) { return list.reduce(function (m, l) { return Math.max(m, l.length); }, most); }, 0);
     return function (params, api) {
       var at = api.coord([api.value(0), api.value(1)]);
       var size = api.size([1, 1]);
       var w = Math.max(size[0] - 1.5, 1), h = Math.max(size[1] - 1.5, 1);
       var label = spec.labels[params.seriesIndex][params.dataIndex];
       var children = [{ type: 'rect', shape: { x: at[0] - w / 2, y: at[1] - h / 2, width: w, height: h, r: 1.5 }, style: { fill: colour } }];
-      if (label.length * 6.2 + 4 <= w) {
+      if (longest * 6.2 + 4 <= w) {
         children.push({ type: 'text', silent: true, z2: 5,
           style: { text: label, x: at[0], y: at[1], align: 'center', verticalAlign: 'middle', fill: ink, font: '11px ' + FONT } });
       }

@@ -306,7 +306,7 @@
     }
     var above = headHeight + legendHeight + (yName ? 34 : 8);
     var below = notesHeight + (option.xAxis[0].name ? 26 : 6);
-    option.grid = { left: 2, right: spec.flipped ? 52 : 22, top: above, bottom: below, containLabel: true };
+    option.grid = { left: 2, right: /^heat:/.test(option.series[0] && option.series[0].id) ? 8 : spec.flipped ? 52 : 22, top: above, bottom: below, containLabel: true };
     var height = above + below + spec.height + 24;
     option.title = [
       { text: heading.join('\n'), subtext: sub.join('\n'), left: 0, top: 0, padding: 0, itemGap: 4,
