@@ -124,7 +124,7 @@ func roundInterval(e *result.Estimate, values []float64, per replica) {
 func (sc scale) roundInterval(e *result.Estimate, values []float64) {
 	iv, err := sc.interval(values)
 	if err != nil {
-		e.Why = fmt.Sprintf("%s, and an interval takes %d", sc.times(len(values)), minRounds)
+		e.Why = fmt.Sprintf("%s, and an interval needs %d", sc.times(len(values)), minRounds)
 		return
 	}
 	e.CI = ciOf(iv, sc.per.name())
@@ -140,7 +140,7 @@ func ciOf(iv stats.Interval, unit string) *result.CI {
 func fileInterval(e *result.Estimate, f files, steps []*result.Step) {
 	iv, err := intervalOfFiles(e.Name, f, steps)
 	if err != nil {
-		e.Why = "1 round, and " + noFileInterval(err)
+		e.Why = fmt.Sprintf("1 round, where an interval needs %d%s", minRounds, noFileInterval(err))
 		return
 	}
 	e.CI = ciOf(iv, fileUnit)
@@ -149,9 +149,9 @@ func fileInterval(e *result.Estimate, f files, steps []*result.Step) {
 // noFileInterval says why the files of one round give no interval.
 func noFileInterval(err error) string {
 	if errors.Is(err, stats.ErrTooFew) {
-		return fmt.Sprintf("an interval over its files takes %d of each size", stats.MinInGroup)
+		return fmt.Sprintf(" (or %d files of each size)", stats.MinInGroup)
 	}
-	return "over its files: " + err.Error()
+	return "; over its files: " + err.Error()
 }
 
 func intervalOfFiles(name string, f files, steps []*result.Step) (stats.Interval, error) {

@@ -90,7 +90,7 @@ func TestIntervalsOfOneRound(t *testing.T) {
 	r = analysed(t, p, 2, steady(map[string]float64{"UDRW": 1e9, "UDSB": 2e9, "native": 4e9}, 0.05))
 	e := summaryOf(t, r, "format=UDRW", "new", "read").Estimates[0]
 	assert.Nil(t, e.CI)
-	assert.Equal(t, "2 rounds, and an interval takes 3", e.Why)
+	assert.Equal(t, "2 rounds, and an interval needs 3", e.Why)
 }
 
 func TestSeveralWorkers(t *testing.T) {

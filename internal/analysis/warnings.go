@@ -30,7 +30,7 @@ const (
 func (s *study) warnings(c cell, q plan.Quantity, sum result.Summary) []result.Warning {
 	w := warningList{list: []result.Warning{}}
 	if sum.Rounds < minRounds {
-		w.add("few-rounds", "%s: an interval and a verdict take %d", plural(sum.Rounds, "round"), minRounds)
+		w.add("few-rounds", "%s: an interval and a verdict need %d", plural(sum.Rounds, "round"), minRounds)
 	}
 	for _, st := range c.steps() {
 		for _, x := range st.Warnings {
@@ -147,7 +147,7 @@ func (s *study) hostWarnings() {
 		}
 	}
 	if s.r.Rounds < minRounds && len(s.cases) > 0 {
-		add(result.Warning{Kind: "few-rounds", Text: fmt.Sprintf("%s: intervals and verdicts take %d", plural(s.r.Rounds, "round"), minRounds)})
+		add(result.Warning{Kind: "few-rounds", Text: fmt.Sprintf("%s: intervals and verdicts need %d", plural(s.r.Rounds, "round"), minRounds)})
 	}
 	for _, place := range s.places() {
 		for _, do := range []string{"write", "read"} {

@@ -51,7 +51,7 @@ func TestWarnings(t *testing.T) {
 		rounds           int
 		l                laws
 	}{
-		{"few rounds", "few-rounds", "2 rounds: an interval and a verdict take 3", 2, steady(flat(), 0.02)},
+		{"few rounds", "few-rounds", "2 rounds: an interval and a verdict need 3", 2, steady(flat(), 0.02)},
 		{"faster than the native directory", "faster-than-native", "times as fast as the native directory", 3, steady(faster, 0.01)},
 		{"slow first file", "slow-first", "the first file took 2", 3, slowed(func(m moment) bool { return m.order == 0 }, 30)},
 		{"outlier", "outliers", "1 of 24 files lie far off the rest", 3, slowed(func(m moment) bool { return m.order == 11 && m.round == 2 }, 20)},

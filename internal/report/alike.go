@@ -12,6 +12,7 @@ import (
 type sameForAll struct {
 	warnings     []string // texts
 	uncomparable bool
+	noInterval   bool
 }
 
 // alike finds it for the figures of some quantities.
@@ -20,7 +21,7 @@ func alike(f figures, ops []string) sameForAll {
 	for _, k := range f.keys {
 		for _, op := range ops {
 			if s := f.by[k][op]; s != nil {
-				out.add(s.Warnings)
+				out.add(s.Warnings, headline(s).CI != nil)
 				for _, p := range s.Published {
 					out.published(p.Comparable)
 				}
@@ -32,12 +33,15 @@ func alike(f figures, ops []string) sameForAll {
 
 // comparing takes figures one after the other.
 type comparing struct {
-	figures         int
+	figures, spans  int
 	warnings        []string
 	comparable, not int
 }
 
-func (c *comparing) add(ws []result.Warning) {
+func (c *comparing) add(ws []result.Warning, interval bool) {
+	if interval {
+		c.spans++
+	}
 	if c.figures == 0 {
 		for _, w := range ws {
 			c.warnings = appendNew(c.warnings, w.Text)
@@ -58,12 +62,27 @@ func (c *comparing) published(comparable bool) {
 }
 
 func (c *comparing) same() sameForAll {
-	return sameForAll{c.warnings, c.not > 0 && c.comparable == 0}
+	return sameForAll{c.warnings, c.not > 0 && c.comparable == 0, c.spans == 0}
 }
 
 // weakenedBeyond reports whether there is a warning that not all figures share.
 func (a sameForAll) weakenedBeyond(ws []result.Warning) bool {
 	return slices.ContainsFunc(ws, func(w result.Warning) bool { return !slices.Contains(a.warnings, w.Text) })
+}
+
+// beyond words the warnings that not all figures share.
+func (a sameForAll) beyond(ws []result.Warning) string {
+	var texts []string
+	for _, w := range ws {
+		if !slices.Contains(a.warnings, w.Text) {
+			text := plain(w.Text, 200)
+			if _, why, found := strings.Cut(text, ": "); found && w.Kind == "faster-than-native" { // by how much is in the table
+				text = "faster than the native directory: " + why
+			}
+			texts = appendNew(texts, text)
+		}
+	}
+	return "Doubtful: " + strings.Join(texts, "; ") + "."
 }
 
 func (a sameForAll) notes() []string {

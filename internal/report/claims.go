@@ -15,7 +15,7 @@ type claimView struct {
 }
 
 var verdictWords = map[string]string{
-	result.Holds: "holds", result.DoesNotHold: "does not hold", result.CannotTell: "cannot tell", result.NotMeasured: "not measured",
+	result.Holds: "holds", result.DoesNotHold: "does not hold", result.CannotTell: "cannot tell", result.NotMeasured: "not judged",
 }
 
 // claimGroup is the claims that share a verdict and its reason: the reason is said

@@ -48,7 +48,7 @@ func TestASharedReasonIsSaidOnce(t *testing.T) {
 			assert.Equal(t, 1, strings.Count(verdicts, e), "%s: %s", what, e)
 		}
 	}
-	assert.Equal(t, "1 holds, 1 cannot tell, 3 not measured", verdictCount(newView(sharing()).claims))
+	assert.Equal(t, "1 holds, 1 cannot tell, 3 not judged", verdictCount(newView(sharing()).claims))
 }
 
 func TestDeparturesFromAPlanWithoutSource(t *testing.T) {

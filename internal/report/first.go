@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"dmgbench/internal/result"
@@ -206,16 +207,26 @@ func (v *view) weakCounts() []string {
 	if n := len(v.warnings) - run; n > 0 {
 		out = append(out, count(n, "warning")+" on single figures")
 	}
-	missing := 0
+	missing, names := 0, []string(nil)
 	for _, c := range v.result.Cases {
 		if c.Status != result.Done {
 			missing++
+			names = append(names, v.name(c.ID))
 		}
 	}
 	if missing > 0 {
-		out = append(out, fmt.Sprintf("%d of %s not measured in full", missing, count(len(v.result.Cases), "case")))
+		out = append(out, fmt.Sprintf("%d of %s not measured in full: %s", missing, count(len(v.result.Cases), "case"), missed(names)))
 	}
 	return out
+}
+
+// missed names the first few.
+func missed(names []string) string {
+	const most = 3
+	if left := len(names) - most; left > 0 {
+		return strings.Join(names[:most], ", ") + " and " + strconv.Itoa(left) + " more"
+	}
+	return strings.Join(names, ", ")
 }
 
 // text is the first screen for terminals: the answer in words, then the main numbers as bars.
@@ -257,11 +268,11 @@ func (w *textWriter) bars(t table) {
 	for _, row := range t.Rows {
 		heads[len(grid)] = row[0].Text + zero(row[0].Sub != "", ", "+row[0].Sub)
 		for i := 1; i < len(row); i++ {
-			if t.Columns[i].Title != "measured" || row[i].Text == "" {
+			if !strings.HasPrefix(t.Columns[i].Title, "measured") || row[i].Text == "" {
 				continue
 			}
 			line := []string{"", t.Columns[i].Group, bar(row[i].Bar, barColumns), row[i].Text, row[i].Sub, ""}
-			if i+1 < len(row) && t.Columns[i+1].Title != "measured" {
+			if i+1 < len(row) && !strings.HasPrefix(t.Columns[i+1].Title, "measured") {
 				line[5] = row[i+1].Text
 				if row[i+1].Class == "muted" {
 					line[5] = "(" + line[5] + ")"

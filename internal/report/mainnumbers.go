@@ -62,7 +62,7 @@ func (v *view) mainNumbers() (*table, string) {
 		book.general("Further below: " + count(left, "other case") + ".")
 	}
 	t.Notes = book.list
-	return &t, "Measured" + zero(beside, " beside published") + zero(key.phase != "" || key.cycle > 0, ", phase “"+cycled(key.phase, key.cycle)+"”")
+	return &t, "Measured" + zero(beside, map[bool]string{false: " beside published", true: " here, and published elsewhere"}[all.uncomparable]) + zero(key.phase != "" || key.cycle > 0, ", phase “"+cycled(key.phase, key.cycle)+"”")
 }
 
 // mainFigures picks the section, quantities and phase of the first screen.
@@ -134,19 +134,29 @@ type mainColumns struct {
 
 func mainColumnsOf(f figures, op string) mainColumns {
 	m := mainColumns{op: op, published: f.publishedCount(op) > 0}
+	var values []float64
+	unit := ""
 	for _, k := range f.keys {
-		if s := f.by[k][op]; s != nil {
-			h := headline(s)
-			m.top, m.scale = max(m.top, h.Value), scale{factor: 1, mixed: h.Unit} // a unit in each cell: nobody reads headings first
+		s := f.by[k][op]
+		if s == nil {
+			continue
+		}
+		h := headline(s)
+		m.top, unit, values = max(m.top, h.Value), h.Unit, append(values, h.Value)
+		for _, p := range s.Published {
+			if p.Unit == h.Unit && p.Low > 0 && finite(p.Low) { // 649 MB/s looks like more than 10.11 GB/s
+				values = append(values, p.Low)
+			}
 		}
 	}
+	m.scale = columnScale(unit, values...)
 	return m
 }
 
 func (m mainColumns) columns(all sameForAll) []column {
-	out := []column{{words(m.op), "measured" + zero(m.scale.suffix != "", ", "+m.scale.suffix), false}}
+	out := []column{{words(m.op), "measured" + zero(all.uncomparable && m.published, " here"), false}}
 	if m.published {
-		out = append(out, column{words(m.op), "published" + zero(all.uncomparable, " elsewhere"), false})
+		out = append(out, column{words(m.op), "published" + zero(all.uncomparable, " elsewhere, not comparable"), false})
 	}
 	return out
 }
@@ -157,22 +167,28 @@ func (m mainColumns) cells(s *result.Summary, all sameForAll, book *notes) []cel
 		return out
 	}
 	h := headline(s)
-	c := cell{Text: m.scale.number(h.Value), Sub: "no interval"}
+	c := cell{Text: m.scale.text(h.Value), Sub: zero(!all.noInterval, "no interval")} // a unit in each cell: nobody reads headings first
 	if h.CI != nil {
-		c.Sub, c.Title = span(m.scale, h.CI, h.Unit), ciText(h.CI)
+		c.Sub, c.Title = m.span(h.CI, h.Unit), ciText(h.CI)
 	}
 	if m.top > 0 && h.Value > 0 {
 		c.Bar = max(digits(float64(int(h.Value/m.top*1000))/10), 0.5)
 	}
 	if all.weakenedBeyond(s.Warnings) {
 		c.Class = "warn"
-		c.Marks = append(c.Marks, book.mark("Has warnings, see the full table."))
+		c.Marks = append(c.Marks, book.mark(all.beyond(s.Warnings)))
 	}
 	out[0] = c
 	if m.published {
 		out[1] = m.publishedCell(s, all, book)
 	}
 	return out
+}
+
+// span is an interval with its unit.
+func (m mainColumns) span(ci *result.CI, unit string) string {
+	text := span(m.scale, ci, unit)
+	return text + zero(m.scale.suffix != "" && m.scale.legible(ci.Low) && m.scale.legible(ci.High), " "+m.scale.suffix)
 }
 
 // publishedCell is the figure of the source with the ratio to it, greyed where the two must not be compared.

@@ -194,7 +194,7 @@ func alikeCells(t *result.Table) sameForAll {
 			if c.Estimate == nil {
 				continue
 			}
-			out.add(c.Warnings)
+			out.add(c.Warnings, c.Estimate.CI != nil)
 			if c.Published != nil {
 				out.published(c.Published.Comparable)
 			}

@@ -76,7 +76,7 @@ func TestIntervalsOfSizes(t *testing.T) {
 		{3, 8, "Bars: 95 % Student t of logarithms over rounds."},
 		{1, 40, "over files within one mount (not independent)."},
 		{1, 8, "No interval: 1 round of 2 files, and an interval over files takes 6."},
-		{2, 40, "No interval: 2 rounds, and an interval takes 3."},
+		{2, 40, "No interval: 2 rounds, and an interval needs 3."},
 	} {
 		p, r := lawful(c.rounds, c.files)
 		for i := range r.Cases[0].Steps { // rounds differ by a known factor

@@ -159,7 +159,7 @@ func (v *view) middle(files []timedFile) (b bySize) {
 	b.middle, _ = stats.Median(all)
 	switch iv, err := stats.MedianInterval(all, 0.95); {
 	case len(byRound) > 1:
-		b.withoutBecause = "2 rounds, and an interval takes 3"
+		b.withoutBecause = "2 rounds, and an interval needs 3"
 	case err != nil:
 		b.withoutBecause = "1 round of " + count(b.n, "file") + ", and an interval over files takes " + strconv.Itoa(minFiles)
 	default:

@@ -29,7 +29,7 @@ func renderText(v *view, o TextOptions) []byte {
 	}
 	w.width = max(w.width, 60)
 	w.wrapped("", w.paint("1", v.title))
-	w.wrapped("  ", zero(v.source != "", "after "+v.source))
+	w.wrapped("  ", zero(v.source != "", "first published by "+v.source))
 	for _, f := range v.facts {
 		w.wrapped(fmt.Sprintf("  %-9s ", strings.ToLower(f.Name)), f.Value)
 	}
