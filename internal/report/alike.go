@@ -75,14 +75,25 @@ func (a sameForAll) beyond(ws []result.Warning) string {
 	var texts []string
 	for _, w := range ws {
 		if !slices.Contains(a.warnings, w.Text) {
-			text := plain(w.Text, 200)
-			if _, why, found := strings.Cut(text, ": "); found && w.Kind == "faster-than-native" { // by how much is in the table
-				text = "faster than the native directory: " + why
+			text, found := brieflyDoubtful[w.Kind]
+			if !found {
+				text = plain(w.Text, 200)
 			}
 			texts = appendNew(texts, text)
 		}
 	}
 	return "Doubtful: " + strings.Join(texts, "; ") + "."
+}
+
+// brieflyDoubtful says in short what each figure's own warning, which the full table
+// has, says with its numbers.
+var brieflyDoubtful = map[string]string{
+	"outliers":           "some files lie far off the rest",
+	"slow-first":         "a slow first file",
+	"faster-than-native": "faster than the native directory, so part of it was buffered",
+	"two-modes":          "from some file on at another speed",
+	"bimodal":            "files at two speeds, now and then",
+	"transient":          "it had not settled",
 }
 
 func (a sameForAll) notes() []string {
