@@ -111,7 +111,7 @@ func FuzzTrims(f *testing.F) {
 			t.Fatalf("%d lines, %v", len(list), err)
 		}
 		for _, line := range list {
-			if !strings.Contains(line, "disk9") && len(line) < 400 || !utf8.ValidString(line) || strings.ContainsAny(line, "\n\r\x1b\x00") {
+			if !strings.Contains(line, "disk9") && !strings.HasSuffix(line, "…") || !utf8.ValidString(line) || strings.ContainsAny(line, "\n\r\x1b\x00") {
 				t.Fatalf("%q", line)
 			}
 		}
