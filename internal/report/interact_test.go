@@ -2,8 +2,6 @@ package report
 
 import (
 	"bytes"
-	"encoding/base64"
-	"encoding/json"
 	"image/png"
 	"io"
 	"os"
@@ -59,11 +57,12 @@ func fewFiles(t *testing.T, m maker) string {
 func TestPagesInABrowser(t *testing.T) {
 	t.Parallel()
 	d := drive(t)
+	hears(d)
 	compared := func(c *analysis.Comparison) string {
 		return string(rendered(t, func(w io.Writer) error { return ComparisonHTML(w, c) }))
 	}
 	for _, p := range []struct{ name, page string }{
-		{"report", fewFiles(t, makers["sample"])}, {"comparison", compared(comparison(t))},
+		{"report of a real run", realRun(t)}, {"report", fewFiles(t, makers["sample"])}, {"comparison", compared(comparison(t))},
 		{"hostile report", fewFiles(t, makers["hostile"])}, {"hostile comparison", compared(hostileComparison(t))},
 	} {
 		t.Run(p.name, func(t *testing.T) {
@@ -81,7 +80,26 @@ func TestPagesInABrowser(t *testing.T) {
 	}
 }
 
-func drawnAll(d *devtools) {
+// hears opens a page that does all that no page of ours may do: what is not heard here, would not be heard of ours.
+func hears(d *driver) {
+	d.page(`<!DOCTYPE html><meta http-equiv="Content-Security-Policy" content="script-src 'unsafe-inline'"><title>loud</title>
+		<script>console.log('a word'); alert('a question'); fetch('http://dmgbench.invalid/data'); null.thrown;</script>
+		<script src="forbidden.js"></script><img src="http://dmgbench.invalid/picture.png">`)
+	kinds := map[string]string{}
+	for _, h := range d.said() {
+		kinds[h.Kind] += h.Text + "\n"
+	}
+	for kind, texts := range map[string][]string{
+		"console": {"log: a word", "Content Security Policy"}, "dialog": {"a question"}, "exception": {"null"},
+		"request": {"http://dmgbench.invalid/data", "http://dmgbench.invalid/picture.png"},
+	} {
+		for _, text := range texts {
+			require.Contains(d.t, kinds[kind], text, "%s of a page that is loud", kind)
+		}
+	}
+}
+
+func drawnAll(d *driver) {
 	var empty []string
 	d.eval(`Array.from(document.querySelectorAll('.chart')).filter(function (c) { return !c.querySelector('svg, canvas'); }).map(function (c) { return c.id; })`, &empty)
 	assert.Empty(d.t, empty, "charts that are not drawn")
@@ -91,7 +109,7 @@ func drawnAll(d *devtools) {
 }
 
 // toggles clicks on the first name of a legend that hides series.
-func toggles(d *devtools) {
+func toggles(d *driver) {
 	var at struct{ X, Y float64 }
 	d.eval(`(function () {
 		var c = window.toggled = dmgbenchSave.charts.find(function (c) { return !c.spec.fixed && !c.spec.canvas && c.spec.option.legend.data.length > 1; });
@@ -102,16 +120,14 @@ func toggles(d *devtools) {
 		var r = text.getBoundingClientRect();
 		return { X: r.x + 5, Y: r.y + r.height / 2 };
 	})()`, &at)
-	for _, kind := range []string{"mouseMoved", "mousePressed", "mouseReleased"} {
-		d.call("Input.dispatchMouseEvent", map[string]any{"type": kind, "x": at.X, "y": at.Y, "button": "left", "clickCount": 1}, nil)
-	}
+	d.do(order{Do: "click", X: at.X, Y: at.Y}, nil)
 	var shown bool
 	d.eval(`(function () { var l = toggled.chart.getOption().legend[0]; return l.selected[l.data[0]] !== false; })()`, &shown)
 	assert.False(d.t, shown, "a click on a legend hides its series")
 }
 
 // sorts clicks on headings of every table that sorts: up, down, and back.
-func sorts(d *devtools) {
+func sorts(d *driver) {
 	var found []string
 	d.eval(`(function () {
 		var wrong = [];
@@ -142,7 +158,7 @@ func sorts(d *devtools) {
 }
 
 // copies presses the buttons of the first tables and looks at what they hand out.
-func copies(d *devtools) {
+func copies(d *driver) {
 	var copied map[string]string
 	d.eval(`(async function () {
 		var out = {};
@@ -164,19 +180,13 @@ func copies(d *devtools) {
 }
 
 // saves presses the buttons below the first chart and looks at the files.
-func saves(d *devtools) {
-	dir := d.t.TempDir()
-	d.callIn("", "Browser.setDownloadBehavior", map[string]any{"behavior": "allow", "downloadPath": dir, "eventsEnabled": true}, nil)
+func saves(d *driver) {
 	for _, form := range []string{"SVG", "PNG"} {
-		d.eval(`Array.from(document.querySelectorAll('.chart + .copy button')).find(function (b) { return b.textContent === '`+form+`'; }).click()`, nil)
-		d.until("Browser.downloadProgress", func(m message) bool {
-			var p struct{ State string }
-			return json.Unmarshal(m.Params, &p) == nil && p.State == "completed"
-		})
-		files, err := filepath.Glob(filepath.Join(dir, "*."+strings.ToLower(form)))
-		require.NoError(d.t, err)
-		require.Len(d.t, files, 1, form)
-		text, err := os.ReadFile(files[0])
+		var name string
+		file := filepath.Join(d.t.TempDir(), "saved")
+		d.do(order{Do: "save", Text: `.chart + .copy button:text-is("` + form + `")`, File: file}, &name)
+		assert.Equal(d.t, "."+strings.ToLower(form), filepath.Ext(name))
+		text, err := os.ReadFile(file)
 		require.NoError(d.t, err)
 		if form == "SVG" {
 			assert.True(d.t, bytes.HasPrefix(text, []byte("<svg")))
@@ -197,8 +207,8 @@ func saves(d *devtools) {
 	}
 }
 
-func darkens(d *devtools) {
-	d.call("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": "dark"}}}, nil)
+func darkens(d *driver) {
+	d.do(order{Do: "scheme", Text: "dark"}, nil)
 	var got struct{ Paper, Chart string }
 	d.eval(`new Promise(function (done) { requestAnimationFrame(function () { requestAnimationFrame(function () {
 		done({ Paper: getComputedStyle(document.body).backgroundColor, Chart: dmgbenchSave.charts[0].chart.getOption().backgroundColor });
@@ -207,10 +217,10 @@ func darkens(d *devtools) {
 	assert.Equal(d.t, "#13161a", got.Chart)
 }
 
-func prints(d *devtools) {
-	var out struct{ Data string }
-	d.call("Page.printToPDF", map[string]any{"printBackground": true}, &out)
-	pdf, err := base64.StdEncoding.DecodeString(out.Data)
+func prints(d *driver) {
+	file := filepath.Join(d.t.TempDir(), "page.pdf")
+	d.do(order{Do: "print", File: file}, nil)
+	pdf, err := os.ReadFile(file)
 	require.NoError(d.t, err)
 	assert.True(d.t, bytes.HasPrefix(pdf, []byte("%PDF")))
 	assert.Greater(d.t, bytes.Count(pdf, []byte("/Type /Page\n"))+bytes.Count(pdf, []byte("/Type /Page ")), 0, "pages")

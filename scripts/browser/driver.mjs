@@ -1,0 +1,78 @@
+// Drives one Chromium for the browser tests: reads an order a line from stdin, as JSON, and writes one answer a line
+// to stdout, {"value": …} or {"error": "…"}. The first answer, unasked, is the version of the browser. It asserts
+// nothing: that is done in Go, by internal/report. It ends, and the browser with it, when stdin does.
+//
+//   node driver.mjs FOLDER CHROMIUM     FOLDER is the one that setup.sh filled
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { pathToFileURL } from 'node:url';
+
+const [folder, executablePath] = process.argv.slice(2);
+const { chromium } = createRequire(join(folder, 'package.json'))('playwright-core');
+const patience = 60_000; // milliseconds, for a machine that is busy with other tests
+
+let browser, page, said;
+
+// open gives a file a page of its own, with a context of its own, and waits until its scripts have run. From before the
+// first byte on, whatever the page says or asks for is kept.
+async function open({ file, width = 1100, height = 900 }) {
+  if (page) await page.context().close();
+  said = [];
+  const heard = said;
+  const context = await browser.newContext({ viewport: { width, height }, colorScheme: 'light' });
+  context.setDefaultTimeout(patience);
+  page = await context.newPage();
+  page.on('console', (m) => heard.push({ kind: 'console', text: `${m.type()}: ${m.text()}` }));
+  page.on('pageerror', (e) => heard.push({ kind: 'exception', text: String(e) }));
+  page.on('request', (r) => heard.push({ kind: 'request', text: r.url() }));
+  page.on('websocket', (s) => heard.push({ kind: 'request', text: s.url() }));
+  page.on('popup', (p) => heard.push({ kind: 'window', text: p.url() }));
+  page.on('crash', () => heard.push({ kind: 'crash', text: 'the page crashed' }));
+  page.on('dialog', (d) => { heard.push({ kind: 'dialog', text: d.message() }); d.dismiss().catch(() => {}); });
+  await page.goto(pathToFileURL(file).href, { waitUntil: 'load' });
+}
+
+// save presses the first element that the selector fits, keeps the file that this hands out, and answers with its name.
+async function save({ text, file }) {
+  const [download] = await Promise.all([page.waitForEvent('download'), page.locator(text).first().click()]);
+  await download.saveAs(file);
+  return download.suggestedFilename();
+}
+
+const orders = {
+  open,
+  save,
+  eval: ({ text }) => page.evaluate(text), // an expression; a promise is waited for
+  click: ({ x, y }) => page.mouse.click(x, y),
+  scheme: ({ text }) => page.emulateMedia({ colorScheme: text }),
+  print: async ({ file }) => { await page.pdf({ path: file, printBackground: true }); },
+  said: () => said,
+};
+
+const answer = (object) => process.stdout.write(`${JSON.stringify(object)}\n`);
+
+async function obey(line) {
+  try {
+    const { do: what, ...rest } = JSON.parse(line);
+    if (!Object.hasOwn(orders, what)) throw new Error(`no order is called ${what}`);
+    answer({ value: (await orders[what](rest)) ?? null });
+  } catch (e) {
+    answer({ error: String(e?.message ?? e) });
+  }
+}
+
+try {
+  browser = await chromium.launch({
+    executablePath,
+    timeout: patience,
+    // No name resolves but those of the file system: what asks the network anyway gets nothing, and is heard.
+    args: ['--host-resolver-rules=MAP * ~NOTFOUND', '--disable-gpu', '--disable-quic', '--no-first-run'],
+  });
+  answer({ value: browser.version() });
+} catch (e) {
+  answer({ error: String(e?.message ?? e) });
+  process.exit(1);
+}
+for await (const line of createInterface({ input: process.stdin })) await obey(line);
+await browser.close();

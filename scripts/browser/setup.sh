@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# Installs what drives the browser in the tests of the report: playwright-core, the version that package-lock.json
+# pins with its digest, alone and without a browser of its own; the tests use the Chromium of the system. It goes to a
+# cache folder, DMGBENCH_BROWSER_CACHE or dmgbench-browser in the user's cache folder, which may be deleted at any time.
+# Node.js comes by apt-get, where that may be used and has one that is new enough.
+#
+# The status is 0 when it is there. It is quiet, runs no script of a package, and does not wait for a registry
+# without end.
+set -uo pipefail
+cd "$(dirname "$0")"
+
+cache=${DMGBENCH_BROWSER_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/dmgbench-browser}
+node=20 # what playwright-core asks for
+
+have() { command -v "$1" >/dev/null 2>&1; }
+
+# limit SECONDS COMMAND...: ends what hangs, and shows what a command said only if it fails.
+limit() {
+	local log seconds=$1
+	shift
+	have timeout && set -- timeout -k 10 "$seconds" "$@"
+	log=$("$@" 2>&1 </dev/null) || {
+		echo "browser: not done: $*" >&2
+		tail -n 8 <<<"$log" >&2
+		return 1
+	}
+}
+
+new_enough() { have npm && node -e "process.exit(parseInt(process.versions.node) < $node ? 1 : 0)" 2>/dev/null; }
+
+apt() {
+	local as_root=()
+	[ "$(id -u)" = 0 ] || as_root=(sudo -n)
+	limit 240 "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o Acquire::Retries=3 \
+		-o DPkg::Lock::Timeout=60 "$@"
+}
+
+# A Node.js that somebody installed is not replaced.
+node_of_the_system() {
+	have node || ! have apt-get || {
+		apt update
+		dpkg --compare-versions "$(apt-cache policy nodejs | awk '/Candidate:/ { print $2 }')" ge "$node" 2>/dev/null &&
+			apt install --no-install-recommends nodejs npm
+	}
+	new_enough
+}
+
+installed() { cmp -s package-lock.json "$cache/installed.json" && [ -f "$cache/node_modules/playwright-core/package.json" ]; }
+
+# installed.json comes last: the tests take the folder for complete when it is the list that they were written for.
+install() {
+	mkdir -p "$cache" && rm -f "$cache/installed.json" && cp package.json package-lock.json "$cache/" || return
+	(cd "$cache" && limit 120 npm ci --ignore-scripts --no-audit --no-fund --fetch-retries=2 --fetch-timeout=30000) &&
+		cp package-lock.json "$cache/installed.json"
+}
+
+new_enough || node_of_the_system || {
+	echo "browser: not at hand: Node.js $node or later with npm" >&2
+	exit 1
+}
+installed || install || {
+	echo "browser: not at hand: playwright-core" >&2
+	exit 1
+}
