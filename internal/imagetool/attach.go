@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"dmgbench/internal/attach"
@@ -231,11 +232,18 @@ func (c *call) detach() error {
 	return nil
 }
 
-// release detaches and tells what was lost. A busy volume has words and a status of its own.
+// release detaches and tells what was lost, which is a failure where force was not asked for: the image is released, and
+// not what it was thought to be. A busy volume has words and a status of its own.
 func (c *call) release(a Attached, force bool) error {
 	lost, err := c.env.Attacher.Detach(c.ctx, a, force)
-	for _, l := range lost {
-		fmt.Fprintf(c.err, "%s: detach: lost: %s\n", c.tool, l)
+	for i, l := range lost {
+		if !slices.Contains(lost[:i], l) {
+			fmt.Fprintf(c.err, "%s: detach: lost: %s\n", c.tool, l)
+		}
+	}
+	if err == nil && len(lost) > 0 && !force {
+		fmt.Fprintf(c.err, "%s: detach: %q is released, but not all that was written is in the image\n", c.tool, short(a))
+		return &said{1}
 	}
 	return c.busy(a, err)
 }

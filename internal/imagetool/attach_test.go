@@ -125,6 +125,12 @@ func TestDetachSaysWhatHoldsIt(t *testing.T) {
 	m.at.lost = []string{"2 files that were open"}
 	assert.Equal(t, "\"loop0\" ejected.\n", m.do("detach loop0 -force"))
 	assert.Equal(t, "hdiutil: detach: lost: 2 files that were open\n", m.err)
+
+	m.do("create -size 8m b -attach")
+	m.at.fail = map[string]error{}
+	m.at.lost = []string{"no space left", "no space left"}
+	require.Equal(t, 1, m.run("detach", "loop1"), "nobody asked for force")
+	assert.Equal(t, "hdiutil: detach: lost: no space left\nhdiutil: detach: \"loop1\" is released, but not all that was written is in the image\n", m.err)
 }
 
 func TestInfoTellsOfTheDead(t *testing.T) {
