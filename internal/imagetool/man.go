@@ -17,6 +17,7 @@ var differences = [][2]string{
 	{"Passphrases", "-stdinpass reads all of stdin up to a NUL, a line end included, and only when the image is encrypted. Nobody is asked."},
 	{"Sizes", "-size is in the style of mkfile(8): b is sectors of 512 bytes, a number alone bytes; sizes are rounded up to a whole sector. diskutil's G is decimal and its Gi binary."},
 	{"Compacting", "Whole bands are given back: those that an ExFAT volume does not use, and of other contents those that are all zeros (trim a mounted volume, or attach it twice, to make them so). The battery is not looked at."},
+	{"Converting", "Every byte of the device is converted: what was deleted from a volume and lies in its free space goes into the new image, where Apple's leave out what the volume does not use. Trim the volume, or compact the image, before."},
 	{"Resizing", "ExFAT volumes grow and shrink with the image, ext4, XFS and Btrfs grow (root, and the programs of the file system). Data is not moved: the smallest size is where the highest used cluster ends."},
 	{"Property lists", "Keys and types are those of Apple's. The vendor is dmgbench. info leaves the key images out when nothing is attached, as new systems of Apple's do, and has one more key, dmgbench-lost: images whose process died since the last look."},
 }
