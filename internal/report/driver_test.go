@@ -71,8 +71,10 @@ func drive(t *testing.T) *driver {
 	if err != nil {
 		t.Skip("node is not installed")
 	}
+	script := filepath.Join(browserScripts, "driver.mjs")
+	require.FileExists(t, script) // looked at, too, so that no result of another driver is taken from the cache of go test
 	ctx, kill := context.WithCancel(context.WithoutCancel(t.Context()))
-	cmd := exec.CommandContext(ctx, node, filepath.Join(browserScripts, "driver.mjs"), playwright(t), chromium)
+	cmd := exec.CommandContext(ctx, node, script, playwright(t), chromium)
 	cmd.Stderr, cmd.WaitDelay = t.Output(), 5*time.Second
 	cmd.Env = append(os.Environ(), "TMPDIR="+t.TempDir()) // profiles and downloads: nothing stays, even of a driver that was killed
 	in, err := cmd.StdinPipe()
