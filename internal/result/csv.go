@@ -306,6 +306,19 @@ func summaryRows(r *Result) iter.Seq[row] {
 	}
 }
 
+// interval fills the five columns of an interval, which are empty where there is none.
+func (r *row) interval(ci *CI) {
+	if ci == nil {
+		r.blank(5)
+		return
+	}
+	r.float(ci.Low)
+	r.float(ci.High)
+	r.float(ci.Level)
+	r.text(ci.Method)
+	r.text(ci.Unit)
+}
+
 func estimateCells(out *row, s *Summary, e Estimate) {
 	out.text(s.Phase)
 	out.text(s.Op)
@@ -316,15 +329,7 @@ func estimateCells(out *row, s *Summary, e Estimate) {
 	out.bool(e.Name == s.Headline)
 	out.float(e.Value)
 	out.text(e.Unit)
-	if ci := e.CI; ci != nil {
-		out.float(ci.Low)
-		out.float(ci.High)
-		out.float(ci.Level)
-		out.text(ci.Method)
-		out.text(ci.Unit)
-	} else {
-		out.blank(5)
-	}
+	out.interval(e.CI)
 	out.text(e.Why)
 	var published []string
 	for _, p := range s.Published {

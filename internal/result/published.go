@@ -92,15 +92,7 @@ func tableCells(out *row, c *TableCell) {
 	out.text(e.Name)
 	out.maybe(e.Value, c.Estimate != nil)
 	out.text(e.Unit)
-	if ci := e.CI; ci != nil {
-		out.float(ci.Low)
-		out.float(ci.High)
-		out.float(ci.Level)
-		out.text(ci.Method)
-		out.text(ci.Unit)
-	} else {
-		out.blank(5)
-	}
+	out.interval(e.CI)
 	out.text(e.Why)
 	if p == nil {
 		out.blank(6)
