@@ -8,32 +8,13 @@
 # without end.
 set -uo pipefail
 cd "$(dirname "$0")"
+what=browser
+. ../setup.bash
 
 cache=${DMGBENCH_BROWSER_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/dmgbench-browser}
 node=20 # what playwright-core asks for
 
-have() { command -v "$1" >/dev/null 2>&1; }
-
-# limit SECONDS COMMAND...: ends what hangs, and shows what a command said only if it fails.
-limit() {
-	local log seconds=$1
-	shift
-	have timeout && set -- timeout -k 10 "$seconds" "$@"
-	log=$("$@" 2>&1 </dev/null) || {
-		echo "browser: not done: $*" >&2
-		tail -n 8 <<<"$log" >&2
-		return 1
-	}
-}
-
 new_enough() { have npm && node -e "process.exit(parseInt(process.versions.node) < $node ? 1 : 0)" 2>/dev/null; }
-
-apt() {
-	local as_root=()
-	[ "$(id -u)" = 0 ] || as_root=(sudo -n)
-	limit 240 "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o Acquire::Retries=3 \
-		-o DPkg::Lock::Timeout=60 "$@"
-}
 
 # A Node.js that somebody installed is not replaced.
 node_of_the_system() {

@@ -9,6 +9,8 @@
 # for a registry without end.
 set -uo pipefail
 cd "$(dirname "$0")"
+what=interop
+. ../setup.bash
 export PATH="$PATH:/usr/sbin:/sbin:$HOME/.cargo/bin"
 
 cache=${DMGBENCH_INTEROP_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/dmgbench-interop}
@@ -20,27 +22,6 @@ fi
 # program:Debian package
 programs=(7zz:7zip qemu-img:qemu-utils fsck.exfat:exfatprogs e2fsck:e2fsprogs)
 missing=()
-
-have() { command -v "$1" >/dev/null 2>&1; }
-
-# limit SECONDS COMMAND...: ends what hangs, and shows what a command said only if it fails.
-limit() {
-	local log seconds=$1
-	shift
-	have timeout && set -- timeout -k 10 "$seconds" "$@"
-	log=$("$@" 2>&1 </dev/null) || {
-		echo "interop: not done: $*" >&2
-		tail -n 8 <<<"$log" >&2
-		return 1
-	}
-}
-
-apt() {
-	local as_root=()
-	[ "$(id -u)" = 0 ] || as_root=(sudo -n)
-	limit 240 "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o Acquire::Retries=3 \
-		-o DPkg::Lock::Timeout=60 "$@"
-}
 
 system_programs() {
 	local entry updated=""
