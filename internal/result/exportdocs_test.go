@@ -3,7 +3,6 @@ package result
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 
@@ -70,17 +69,4 @@ func TestExportsAreDocumented(t *testing.T) {
 		return
 	}
 	assert.Equal(t, want, have, "make it anew: go test ./internal/result -run TestExportsAreDocumented -update")
-}
-
-// TestPromtoolTakesIt asks Prometheus's own judge, where it is installed.
-func TestPromtoolTakesIt(t *testing.T) {
-	promtool, err := exec.LookPath("promtool")
-	if err != nil {
-		t.Skip("promtool is not installed (Debian: apt install prometheus)")
-	}
-	cmd := exec.CommandContext(t.Context(), promtool, "check", "metrics")
-	cmd.Stdin = strings.NewReader(exported(t, everyUnit(), "openmetrics", ""))
-	said, err := cmd.CombinedOutput()
-	assert.NoError(t, err, "%s", said)
-	assert.Empty(t, string(said))
 }

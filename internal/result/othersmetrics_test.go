@@ -1,0 +1,112 @@
+package result
+
+import (
+	"encoding/json"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"dmgbench/internal/interoptest"
+)
+
+// metrics are what another program understood of an export.
+type metrics []struct {
+	Name, Type, Unit, Help string
+	Samples                []struct {
+		Name    string
+		Labels  map[string]string
+		Value   float64
+		Stamped bool
+	}
+}
+
+// understood is what a parser of prometheus-client makes of a text, or why it refuses it.
+func understood(t *testing.T, parser, text string) (metrics, string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), interoptest.Python(t, "prometheus_client"), interoptest.Script(t, "metrics.py"), parser)
+	cmd.Stdin = strings.NewReader(text)
+	var out, said strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &said
+	if cmd.Run() != nil {
+		lines := strings.Split(strings.TrimSpace(said.String()), "\n")
+		return nil, lines[len(lines)-1]
+	}
+	var m metrics
+	require.NoError(t, json.Unmarshal([]byte(out.String()), &m))
+	return m, ""
+}
+
+// hostileMetrics has names that would end a label, a line or a file if they were not escaped.
+func hostileMetrics() *Result {
+	r := everyUnit()
+	r.Plan.Name = `a"b\c` + "\nd\n# EOF\n" + `dmgbench_forged{plan="x"} 1` + "\r\u2028\t{},=\\" + strings.Repeat("Ω", 300)
+	r.Sessions[0].Engine.Title, r.Sessions[0].Host.Model = `\"`, "\xff\u202eתוכנית 🧨\x00"
+	r.Cases[0].ID, r.Claims[0].ID = `"} 2`, `\n`
+	return r
+}
+
+// The file has two readers: whoever speaks OpenMetrics, and node_exporter's textfile collector, which reads the classic
+// text format and takes no time stamps. Both have to find the same in it: every sample, every label as it was.
+func TestOthersReadTheMetrics(t *testing.T) {
+	t.Parallel()
+	r := hostileMetrics()
+	text := exported(t, r, "openmetrics", "")
+	var want []*family
+	for _, f := range metricFamilies(r) {
+		if len(f.lines) > 0 {
+			want = append(want, f)
+		}
+	}
+	for _, parser := range []string{"openmetrics", "text"} {
+		got, refused := understood(t, parser, text)
+		require.Empty(t, refused, parser)
+		require.Len(t, got, len(want), parser)
+		for i, f := range got {
+			assert.Equal(t, []string{want[i].name, "gauge", want[i].help}, []string{f.Name, f.Type, f.Help}, parser)
+			if parser == "openmetrics" { // to the classic format a unit is a comment
+				assert.Equal(t, want[i].unit, f.Unit, f.Name)
+			}
+			require.Len(t, f.Samples, len(want[i].lines), "%s: %s", parser, f.Name)
+			for _, s := range f.Samples {
+				assert.Equal(t, f.Name, s.Name, parser)
+				assert.Equal(t, r.Plan.Name, s.Labels["plan"], "%s: %s", parser, f.Name)
+				assert.Len(t, s.Labels, len(want[i].labels), "%s: %s", parser, f.Name)
+				assert.False(t, s.Stamped, f.Name)
+			}
+		}
+		assertMetrics(t, r, got)
+	}
+}
+
+// assertMetrics looks for values and labels of the result itself, not of what was printed of it.
+func assertMetrics(t *testing.T, r *Result, got metrics) {
+	t.Helper()
+	byName := map[string]int{}
+	for i, f := range got {
+		byName[f.Name] = i
+	}
+	first := func(name string) map[string]string { return got[byName[name]].Samples[0].Labels }
+	assert.Equal(t, r.Sessions[0].Engine.Title, first("dmgbench_run_info")["engine"])
+	assert.Equal(t, "\uFFFD\u202eתוכנית 🧨\x00", first("dmgbench_run_info")["model"], "what is no UTF-8 is replaced")
+	assert.Equal(t, r.Cases[0].ID, first("dmgbench_case_status")["case"])
+	assert.Equal(t, r.Claims[0].ID, first("dmgbench_claim_verdict")["claim"])
+	for name, want := range map[string]float64{"dmgbench_rate_bytes_per_second": 1.5e9, "dmgbench_rate_ci_low_bytes_per_second": 1.25e9,
+		"dmgbench_rate_ci_high_bytes_per_second": 1.75e9, "dmgbench_size_bytes": 8400896, "dmgbench_value": 3, "dmgbench_time_seconds": 1.5} {
+		assert.Equal(t, want, got[byName[name]].Samples[0].Value, name)
+	}
+}
+
+// A judge that takes everything is none.
+func TestOthersRefuseBadMetrics(t *testing.T) {
+	t.Parallel()
+	text := exported(t, everyUnit(), "openmetrics", "")
+	_, refused := understood(t, "openmetrics", strings.TrimSuffix(text, "# EOF\n"))
+	assert.Contains(t, refused, "EOF")
+	_, refused = understood(t, "openmetrics", strings.Replace(text, "# UNIT dmgbench_size_bytes bytes", "# UNIT dmgbench_size_bytes rods", 1))
+	assert.Contains(t, refused, "Unit does not match")
+	_, refused = understood(t, "text", strings.Replace(text, `",status="done"} 1`, `",status="done"} one`, 1))
+	assert.Contains(t, refused, "one")
+}
