@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -73,10 +74,15 @@ func drive(t *testing.T) *driver {
 	}
 	script := filepath.Join(browserScripts, "driver.mjs")
 	require.FileExists(t, script) // looked at, too, so that no result of another driver is taken from the cache of go test
+	// Profiles and downloads: nothing stays, even of a driver that was killed. The path is short, since the browser makes a
+	// socket below it, whose path macOS allows 104 bytes.
+	scratch, err := os.MkdirTemp("/tmp", "report-")
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, os.RemoveAll(scratch)) })
 	ctx, kill := context.WithCancel(context.WithoutCancel(t.Context()))
 	cmd := exec.CommandContext(ctx, node, script, playwright(t), chromium)
 	cmd.Stderr, cmd.WaitDelay = t.Output(), 5*time.Second
-	cmd.Env = append(os.Environ(), "TMPDIR="+t.TempDir()) // profiles and downloads: nothing stays, even of a driver that was killed
+	cmd.Env = append(os.Environ(), "TMPDIR="+scratch)
 	in, err := cmd.StdinPipe()
 	require.NoError(t, err)
 	out, err := cmd.StdoutPipe()
