@@ -30,6 +30,8 @@ type CompareOptions struct {
 	Estimator string
 	// Names are what to call the runs, where their ids would not do; as many as runs.
 	Names []string
+	// sides are the names of the sides of the runs, one a run, instead of By.
+	sides []string
 }
 
 // DefaultThreshold is 5 %.

@@ -52,6 +52,20 @@ func TestGlanceIsTheResultCutDown(t *testing.T) {
 			require.Len(t, s.Estimates, 1)
 		}
 
+		want, err = ParseResult("", b)
+		require.NoError(t, err)
+		whole := len(quoted(want).Summaries)
+		got, err = GlanceSummaries(dir)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+		short, err = ParseResult("", briefSummaries(b))
+		require.NoError(t, err)
+		require.Len(t, short.Summaries, whole)
+		for _, s := range short.Summaries {
+			require.Len(t, s.Estimates, 1)
+		}
+		require.Empty(t, short.Claims)
+
 		got, err = GlanceClaims(dir)
 		require.NoError(t, err)
 		want, err = ParseResult("", b)

@@ -1,0 +1,261 @@
+package analysis
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"dmgbench/internal/result"
+)
+
+// HistoryRun is a run for [NewHistory]; of the result everything but the steps of
+// cases and the claims is read, see [result.GlanceSummaries].
+type HistoryRun struct {
+	Result   *result.Result
+	Path     string // of its report, for links; "" for none
+	Name     string // by which people know it; "" is its id
+	Baseline bool   // marked as the baseline of its plan
+}
+
+func (r HistoryRun) name() string { return orElse(r.Name, r.Result.Run) }
+
+// History is the headline quantities of many runs in the order of time. Lists are
+// never nil.
+type History struct {
+	Series  []HistorySeries // the one with the newest run first
+	LeftOut []string        // runs that are in no series, with the reason
+}
+
+// HistorySeries are the runs of one plan as executed (digest and scale), on one
+// machine and disk, by one engine whatever its version: what may be drawn in one line.
+type HistorySeries struct {
+	Plan, Title, Digest string
+	Scale               []string // departures that change how much was measured; never empty
+	Seed                uint64
+	Rounds              int
+	Machine, Engine     string
+	Runs                []HistoryPoint   // the oldest first
+	Versions            []HistoryVersion // in the order of their first runs
+	Rows                []HistoryRow     // in the order of the newest run; what it has not, behind
+	Changes             []HistoryChange  // one for every version but the first
+	Newest              *result.Result   // the newest run that has a number, as it was given; nil if none has
+}
+
+// HistoryVersion is what may change between runs of a series: the system with its build,
+// the program, and the engine with its version.
+type HistoryVersion struct {
+	System, Tool, Engine string
+	First                time.Time
+	Runs                 int
+}
+
+// HistoryPoint is one run of a series.
+type HistoryPoint struct {
+	Run, Name, Path  string
+	Started          time.Time
+	Status           string // of the run, see [result.Result]
+	Baseline         bool
+	Version          int // which of the series' versions
+	Sessions, Rounds int
+	Warnings         []result.Warning // of the run as a whole
+	Cases            map[string]result.Case
+}
+
+// HistoryRow is one quantity of one case in one phase.
+type HistoryRow struct {
+	Case, Phase string
+	Cycle       int
+	Op, Unit    string
+	Values      []*HistoryValue // one a run; nil where it was not measured
+}
+
+// HistoryValue is the headline estimate of one run, as its report has it.
+type HistoryValue struct {
+	Estimate string
+	Value    float64
+	CI       *result.CI
+	Warnings []result.Warning
+}
+
+// HistoryChange sets one version of a series against the one before.
+type HistoryChange struct {
+	From, To   int         // versions
+	Comparison *Comparison // nil if there is none
+	Why        string      // why there is none
+	Used       [2]int      // how many runs of each were set against each other
+	Ended      [2]int      // how many there are that have ended
+}
+
+// The bounds of a history that has many runs; what is beyond them is said.
+const (
+	changeRuns  = 8   // of each version, those next to the change
+	changesMost = 6   // of each series, the newest
+	changeReads = 160 // of all series
+)
+
+// NewHistory sorts runs into series. Its numbers are the headline estimates of the
+// runs' own reports; whether a version differs from the one before is for [Compare] to say,
+// over at most eight runs of each, those next to the change in time, chosen before any
+// number is looked at. read gives a run in full for that.
+//
+// Runs of other digests, scales, machines, disks or engines are never joined. Pooled
+// results are left out, as their runs speak for themselves; so is a run that is there twice,
+// and one in which no session began. A run that has not ended is in its series and in no comparison.
+func NewHistory(runs []HistoryRun, read func(HistoryRun) (*result.Result, error)) *History {
+	h := &historyMaker{out: &History{Series: []HistorySeries{}, LeftOut: []string{}}, read: read, reads: changeReads}
+	seen := map[string]bool{}
+	for _, r := range runs {
+		leave := func(why string) { h.out.LeftOut = append(h.out.LeftOut, r.name()+": "+why) }
+		switch {
+		case len(r.Result.Runs) > 0:
+			leave("pooled of runs that speak for themselves")
+		case seen[r.Result.Run]:
+			leave(fmt.Sprintf("run %s is there already", r.Result.Run))
+		case begun(r.Result).IsZero():
+			leave("no session of it has begun")
+		default:
+			seen[r.Result.Run] = true
+			h.kept = append(h.kept, r)
+		}
+	}
+	slices.SortStableFunc(h.kept, func(a, b HistoryRun) int {
+		return cmp.Or(begun(a.Result).Compare(begun(b.Result)), cmp.Compare(a.Result.Run, b.Result.Run))
+	})
+	h.sort()
+	for _, list := range h.series {
+		h.out.Series = append(h.out.Series, h.make(list))
+	}
+	return h.out
+}
+
+type historyMaker struct {
+	out    *History
+	kept   []HistoryRun
+	series [][]HistoryRun
+	read   func(HistoryRun) (*result.Result, error)
+	reads  int // how many more runs may be read
+}
+
+// sort makes the series, the one with the newest run first.
+func (h *historyMaker) sort() {
+	at := map[string]int{}
+	for _, r := range h.kept {
+		key := seriesKey(r.Result)
+		i, there := at[key]
+		if !there {
+			i = len(h.series)
+			at[key], h.series = i, append(h.series, nil)
+		}
+		h.series[i] = append(h.series[i], r)
+	}
+	newest := func(list []HistoryRun) time.Time { return begun(list[len(list)-1].Result) }
+	slices.SortStableFunc(h.series, func(a, b []HistoryRun) int { return newest(b).Compare(newest(a)) })
+}
+
+// seriesKey is the same for runs that measured the same with the same.
+func seriesKey(r *result.Result) string {
+	parts := []string{r.Plan.Name, r.Plan.Digest, columnOf(r).Machine}
+	parts = append(append(parts, scaleFacts(r)...), diskFacts(r)...)
+	for _, s := range r.Sessions {
+		for _, e := range append([]result.Engine{s.Engine}, s.Engines...) {
+			parts = with(parts, e.Name+"\x01"+e.Vendor+"\x01"+engineKind(e.Title))
+		}
+	}
+	return strings.Join(parts, "\x00")
+}
+
+// versionOf is what may change from run to run of a series.
+func versionOf(r *result.Result) HistoryVersion {
+	v := HistoryVersion{System: factsText(r, []string{"os"}), Tool: factsText(r, []string{"tool"})}
+	var kernels, engines []string
+	for _, s := range r.Sessions {
+		if s.Host.OSBuild == "" { // else it goes with the build
+			kernels = with(kernels, s.Host.Kernel)
+		}
+		for _, e := range append([]result.Engine{s.Engine}, s.Engines...) {
+			if e.Name == "directory" && len(s.Engines) > 0 {
+				continue
+			}
+			title := orElse(e.Title, e.Name)
+			if e.Version != "" && e.Name != "directory" && !strings.Contains(title, e.Version) {
+				title += " " + e.Version
+			}
+			engines = with(engines, title)
+		}
+	}
+	if len(kernels) > 0 {
+		v.System += ", kernel " + strings.Join(kernels, " + ")
+	}
+	v.Engine = strings.Join(engines, " + ")
+	return v
+}
+
+// make is one series of runs in the order of time.
+func (h *historyMaker) make(list []HistoryRun) HistorySeries {
+	last := list[len(list)-1].Result
+	s := HistorySeries{Plan: last.Plan.Name, Title: orElse(last.Plan.Title, last.Plan.Name), Digest: last.Plan.Digest, Scale: scaleFacts(last),
+		Seed: last.Seed, Rounds: last.Rounds, Machine: columnOf(last).Machine, Engine: columnOf(last).Engine,
+		Runs: []HistoryPoint{}, Versions: []HistoryVersion{}, Rows: []HistoryRow{}, Changes: []HistoryChange{}}
+	if disk := strings.Join(diskFacts(last), " + "); disk != "" {
+		s.Machine += ", " + disk
+	}
+	for _, r := range list {
+		p := HistoryPoint{Run: r.Result.Run, Name: r.name(), Path: r.Path, Started: begun(r.Result), Status: r.Result.Status, Baseline: r.Baseline,
+			Sessions: len(r.Result.Sessions), Rounds: r.Result.Rounds, Warnings: r.Result.Warnings, Cases: map[string]result.Case{}}
+		p.Version = s.version(versionOf(r.Result), p.Started)
+		for _, c := range r.Result.Cases {
+			p.Cases[c.ID] = c
+		}
+		s.Runs = append(s.Runs, p)
+		if len(r.Result.Summaries) > 0 {
+			s.Newest = r.Result
+		}
+	}
+	s.fill(list)
+	h.changes(&s, list)
+	return s
+}
+
+// version is the number of a version, which is new if no run had it.
+func (s *HistorySeries) version(v HistoryVersion, started time.Time) int {
+	i := slices.IndexFunc(s.Versions, func(o HistoryVersion) bool {
+		return o.System == v.System && o.Tool == v.Tool && o.Engine == v.Engine
+	})
+	if i < 0 {
+		i, v.First = len(s.Versions), started
+		s.Versions = append(s.Versions, v)
+	}
+	s.Versions[i].Runs++
+	return i
+}
+
+// fill reads the rows, those of the newest run first.
+func (s *HistorySeries) fill(list []HistoryRun) {
+	type rowKey struct {
+		id, phase string
+		cycle     int
+		op        string
+	}
+	at := map[rowKey]int{}
+	for i, r := range slices.Backward(list) {
+		for k := range r.Result.Summaries {
+			sum := &r.Result.Summaries[k]
+			e := slices.IndexFunc(sum.Estimates, func(e result.Estimate) bool { return e.Name == sum.Headline })
+			if e < 0 {
+				continue
+			}
+			key := rowKey{sum.Case, sum.Phase, sum.Cycle, sum.Op}
+			n, there := at[key]
+			if !there {
+				n = len(s.Rows)
+				at[key] = n
+				s.Rows = append(s.Rows, HistoryRow{sum.Case, sum.Phase, sum.Cycle, sum.Op, sum.Estimates[e].Unit, make([]*HistoryValue, len(list))})
+			}
+			if s.Rows[n].Unit == sum.Estimates[e].Unit {
+				s.Rows[n].Values[i] = &HistoryValue{sum.Headline, sum.Estimates[e].Value, sum.Estimates[e].CI, sum.Warnings}
+			}
+		}
+	}
+}
