@@ -169,8 +169,13 @@ func (c *checker) picker(t *Table) func(i, j int, op *Operand) []string {
 				keys[&one.Steps[0]] = stepIDs(one.Steps, 0)
 			}
 			for _, id := range keys[&one.Steps[0]] {
-				if name := one.ID + id.text(); id.do == info.Do && id.within(samples) && !slices.Contains(out, name) {
-					out = append(out, name)
+				if id.do != info.Do {
+					continue
+				}
+				for _, cycle := range id.cycles(samples) {
+					if name := one.ID + id.text(cycle); !slices.Contains(out, name) {
+						out = append(out, name)
+					}
 				}
 			}
 		}
@@ -178,39 +183,58 @@ func (c *checker) picker(t *Table) func(i, j int, op *Operand) []string {
 	}
 }
 
-// stepID is what tells one figure of a case from another.
+// stepID is what tells one figure of a case from another. A step inside a repeat
+// has one in each of its turns, a step outside (turns is 0) one alone.
 type stepID struct {
 	do, phase string
-	cycle     int
+	turns     int
 }
 
-func stepIDs(steps []Step, cycle int) []stepID {
+func stepIDs(steps []Step, turns int) []stepID {
 	var out []stepID
 	for i := range steps {
-		out = append(out, stepID{steps[i].Do, steps[i].Phase, cycle})
-		if steps[i].Do != "repeat" {
-			out = append(out, stepIDs(steps[i].Steps, cycle)...)
-			continue
+		out = append(out, stepID{steps[i].Do, steps[i].Phase, turns})
+		inside := turns
+		if steps[i].Do == "repeat" {
+			inside = max(steps[i].Times, 1)
 		}
-		for n := range min(steps[i].Times, maxLines) {
-			out = append(out, stepIDs(steps[i].Steps, n+1)...)
+		out = append(out, stepIDs(steps[i].Steps, inside)...)
+	}
+	return out
+}
+
+// cycles are those that a selection takes of the step, 0 for one outside repeats.
+// Of thousands that no one asked for by number, some tell that they are many.
+func (s stepID) cycles(samples map[string][]string) []int {
+	phases, cycles := samples["phase"], samples["cycle"]
+	switch {
+	case phases != nil && !slices.Contains(phases, s.phase):
+		return nil
+	case cycles == nil && s.turns == 0:
+		return []int{0}
+	}
+	var out []int
+	if cycles == nil {
+		for turn := range min(s.turns, maxLines) {
+			out = append(out, turn+1)
+		}
+		return out
+	}
+	for _, text := range cycles {
+		if n, err := strconv.Atoi(text); err == nil && n >= 1 && n <= s.turns {
+			out = append(out, n)
 		}
 	}
 	return out
 }
 
-func (s stepID) within(samples map[string][]string) bool {
-	phases, cycles := samples["phase"], samples["cycle"]
-	return (phases == nil || slices.Contains(phases, s.phase)) && (cycles == nil || slices.Contains(cycles, strconv.Itoa(s.cycle)))
-}
-
-func (s stepID) text() string {
+func (s stepID) text(cycle int) string {
 	text := ""
 	if s.phase != "" {
 		text += ", phase " + s.phase
 	}
-	if s.cycle > 0 {
-		text += ", cycle " + strconv.Itoa(s.cycle)
+	if cycle > 0 {
+		text += ", cycle " + strconv.Itoa(cycle)
 	}
 	return text
 }
