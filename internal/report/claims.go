@@ -18,6 +18,14 @@ var verdictWords = map[string]string{
 	result.Holds: "holds", result.DoesNotHold: "does not hold", result.CannotTell: "cannot tell", result.NotMeasured: "not judged",
 }
 
+// verdictOf is the class and the word of a verdict. One that nobody knows can decide nothing, but is shown.
+func verdictOf(verdict string) (class, word string) {
+	if word, ok := verdictWords[verdict]; ok {
+		return verdict, word
+	}
+	return result.CannotTell, plain(firstOf(verdict, "no verdict"), 40)
+}
+
 // claimGroup is the claims that share a verdict and its reason: the reason is said
 // once, before the list. A claim with a reason of its own is a group by itself.
 type claimGroup struct {
@@ -94,11 +102,7 @@ func takeCommon(claims []claimView, by string) (common []string) {
 }
 
 func wordClaim(c result.Claim) claimView {
-	word, ok := verdictWords[c.Verdict]
-	verdict := c.Verdict
-	if !ok {
-		verdict, word = result.CannotTell, plain(firstOf(c.Verdict, "no verdict"), 40)
-	}
+	verdict, word := verdictOf(c.Verdict)
 	cv := claimView{Verdict: verdict, Word: word, Says: plain(c.Says, 400), By: claimant(c.By), Scope: scopeText(c.Scope),
 		Reason: plain(c.Reason, 800), Here: plain(c.Here, 800)}
 	if c.Robustness != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -94,6 +95,11 @@ func TestComparisonText(t *testing.T) {
 	assert.Contains(t, text, "not measured in macOS 26.5 (ASIF, AES-256")
 }
 
+var classes = regexp.MustCompile(`class="([^"]*)"`)
+
+// ourClasses are all that the pages of comparisons and ledgers use.
+var ourClasses = strings.Fields("skip kicker lead alert muted small chart data number scroll ledger head warn bad good holds does_not_hold cannot_tell not_measured")
+
 // Foreign text stays text on the pages as well.
 func TestHostileComparison(t *testing.T) {
 	evil := `</script><img src=x onerror=alert(1)>` + "\u202e`|*\x1b[31m"
@@ -116,6 +122,9 @@ func TestHostileComparison(t *testing.T) {
 		assert.Equal(t, scripts, strings.Count(strings.Replace(string(page), echarts.Script, "", 1), "<script"), name)
 		assert.NotContains(t, string(page), `href="javascript`, name)
 		assert.Contains(t, string(page), "default-src &#39;none&#39;", name)
+		for _, class := range classes.FindAllSubmatch(page, -1) {
+			assert.Subset(t, ourClasses, strings.Fields(string(class[1])), "%s: classes are ours, whatever a result says", name)
+		}
 	}
 	for name, text := range map[string][]byte{
 		"comparison": rendered(t, func(w io.Writer) error { return ComparisonText(w, c, TextOptions{}) }),

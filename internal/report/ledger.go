@@ -70,7 +70,8 @@ func ledgerEvidence(list []analysis.LedgerEntry) (out []docEntry) {
 	whole := map[string]int{} // by what they say
 	var rest []docEntry
 	for _, e := range newest {
-		title := fmt.Sprintf("(%s): %s", e.Mark, firstOf(verdictWords[e.Claim.Verdict], plain(e.Claim.Verdict, 40)))
+		_, word := verdictOf(e.Claim.Verdict)
+		title := fmt.Sprintf("(%s): %s", e.Mark, word)
 		if !e.Counts {
 			title += ", at another scale: not counted"
 		}
@@ -109,7 +110,8 @@ func ledgerCell(l *analysis.Ledger, c analysis.LedgerCell) docCell {
 	if c.Verdict == "" {
 		return docCell{}
 	}
-	out := docCell{Class: c.Verdict, Word: firstOf(verdictWords[c.Verdict], plain(c.Verdict, 40))}
+	var out docCell
+	out.Class, out.Word = verdictOf(c.Verdict)
 	counted := map[string]int{}
 	runs := 0
 	for _, e := range c.Entries {

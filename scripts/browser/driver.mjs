@@ -45,6 +45,8 @@ const orders = {
   save,
   eval: ({ text }) => page.evaluate(text), // an expression; a promise is waited for
   click: ({ x, y }) => page.mouse.click(x, y),
+  press: async ({ text, times = 1 }) => { for (let i = 0; i < times; i++) await page.keyboard.press(text); },
+  size: ({ x, y }) => page.setViewportSize({ width: x, height: y }),
   scheme: ({ text }) => page.emulateMedia({ colorScheme: text }),
   print: async ({ file }) => { await page.pdf({ path: file, printBackground: true }); },
   said: () => said,
