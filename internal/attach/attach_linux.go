@@ -68,25 +68,36 @@ func (s *store) begin(id string, req Request) (*record, *sight, error) {
 	r.Offset, _ = seen.extent()
 	fs, known := FilesystemOf(r.Filesystem)
 	r.Owners = known && fs.Owners
-	switch {
-	case !req.NoMount && !known:
-		return nil, seen, noDriver(r.Filesystem)
-	case !req.NoMount && !r.Owners && req.Owners != nil && *req.Owners:
-		return nil, seen, fmt.Errorf("honouring owners: %s keeps none: %w", fs.Name, errors.ErrUnsupported)
-	case !req.NoMount && fs.Kernel == "exfat" && !(fs.MountableByKernel && Loops()):
-		r.Mode = ModeFUSE
-	case !req.NoMount && !fs.MountableByKernel:
-		return nil, seen, noDriver(r.Filesystem)
-	case Loops() && r.Format == container.UDRW && !r.Encrypted:
-		r.Mode = ModeLoop
-	case Loops():
-		r.Mode = ModeFUSELoop
-	case req.NoMount:
-		r.Mode = ModeFUSE
-	default:
-		return nil, seen, fmt.Errorf("the volume is %s, which only a loop device can show (without one, exFAT can be mounted): %w", fs.Name, ErrNoLoop)
+	if r.Mode, err = modeOf(r, req, fs, known); err != nil {
+		return nil, seen, err
 	}
 	return r, seen, s.save(r)
+}
+
+// modeOf says how an image is attached here, or why it cannot be.
+func modeOf(r *record, req Request, fs FS, known bool) (string, error) {
+	plain := Loops() && r.Format == container.UDRW && !r.Encrypted
+	switch mountable := Loops() && fs.MountableByKernel; {
+	case !req.NoMount && !known:
+		return "", noDriver(r.Filesystem)
+	case !req.NoMount && !r.Owners && req.Owners != nil && *req.Owners:
+		return "", fmt.Errorf("honouring owners: %s keeps none: %w", fs.Name, errors.ErrUnsupported)
+	case req.ServedBy == ServedByKernel && !plain:
+		return "", fmt.Errorf("attaching without a helper process: only a plain UDRW image can be, where loop devices are: %w", errors.ErrUnsupported)
+	case req.ServedBy == ServedByKernel && !req.NoMount && !mountable:
+		return "", noDriver(r.Filesystem)
+	case !req.NoMount && fs.Kernel == "exfat" && !mountable:
+		return ModeFUSE, nil
+	case !req.NoMount && !fs.MountableByKernel:
+		return "", noDriver(r.Filesystem)
+	case plain && req.ServedBy != ServedByHelper:
+		return ModeLoop, nil
+	case Loops():
+		return ModeFUSELoop, nil
+	case req.NoMount:
+		return ModeFUSE, nil
+	}
+	return "", fmt.Errorf("the volume is %s, which only a loop device can show (without one, exFAT can be mounted): %w", fs.Name, ErrNoLoop)
 }
 
 // attach does it, keeping at each step what would have to be undone.

@@ -1,6 +1,7 @@
 package attach
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -79,4 +80,31 @@ func checkExt4(t *testing.T, path string) {
 	require.NoError(t, err)
 	run(t, fsck, "-fn", a.Partition)
 	detach(t, a)
+}
+
+// A raw image can be had through the helper as well; without one, nothing else can, and the attempt leaves nothing.
+func TestServedAsAsked(t *testing.T) {
+	privileged(t)
+	path, data := made(t, container.UDRW, "ext4", 64<<20), noise(3<<20)
+	for _, test := range []struct{ by, mode string }{{ServedByAny, ModeLoop}, {ServedByKernel, ModeLoop}, {ServedByHelper, ModeFUSELoop}} {
+		a, err := Attach(t.Context(), Request{Image: path, MountRoot: t.TempDir(), ServedBy: test.by})
+		require.NoError(t, err)
+		assert.Equal(t, test.mode, a.Mode, test.by)
+		assert.Equal(t, test.mode == ModeFUSELoop, a.HelperPID > 0)
+		if test.by != ServedByAny {
+			requireFile(t, filepath.Join(a.MountPoint, "kept"), data)
+		}
+		put(t, filepath.Join(a.MountPoint, "kept"), data)
+		detach(t, a)
+	}
+	checkExt4(t, path)
+	bundle := made(t, container.UDSB, "ext4", 64<<20)
+	for _, mount := range []bool{true, false} {
+		_, err := Attach(t.Context(), Request{Image: bundle, NoMount: !mount, ServedBy: ServedByKernel})
+		require.ErrorIs(t, err, errors.ErrUnsupported)
+		assert.ErrorContains(t, err, "only a plain UDRW image can be")
+	}
+	list, err := List(t.Context())
+	require.NoError(t, err)
+	assert.Empty(t, list)
 }

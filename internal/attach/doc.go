@@ -51,11 +51,19 @@ const (
 	ModeFUSE     = "fuse"      // no block device: an exFAT volume, or with NoMount the device as a file, served by FUSE
 )
 
+// Who serves the blocks of an attached image, as Apple's attach -kernel and -nokernel ask for it.
+const (
+	ServedByAny    = ""       // the kernel where it can, else a helper process
+	ServedByKernel = "kernel" // no helper process: a plain UDRW image as a loop device, nothing else
+	ServedByHelper = "helper" // a process of this program, even for an image that the kernel could serve
+)
+
 // Request says what Attach is to do.
 type Request struct {
 	Image      string // absolute path of the container
 	ReadOnly   bool
 	NoMount    bool
+	ServedBy   string // ServedByAny, ServedByKernel or ServedByHelper
 	NoTrim     bool   // leave the volume untrimmed, even from the second mount on
 	MountPoint string // mount exactly here, an existing folder; empty: a new one below MountRoot
 	MountRoot  string // an existing folder; empty: see [DefaultMountRoot]

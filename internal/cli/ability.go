@@ -121,7 +121,7 @@ func writePlans(s *sheet, e engine.Engine) error {
 func supports(e engine.Engine, c plan.Case) bool {
 	w := c.Settings
 	return w.Target == "directory" || e.Supports(engine.Spec{Format: w.Format, Encryption: w.Encryption, Filesystems: w.Filesystems,
-		Size: int64(w.Size), BandSize: int64(w.BandSize), Backend: w.Backend}) == nil
+		Size: int64(w.Size), BandSize: int64(w.BandSize), Backend: w.Backend, ServedBy: w.ServedBy}) == nil
 }
 
 // aid is a program of the system that opens or checks the images that --keep leaves.

@@ -35,6 +35,7 @@ type Spec struct {
 	BandSize    int64    // bytes, 0 = default
 	VolumeName  string
 	Backend     string           // auto | hdiutil | diskutil
+	ServedBy    string           // auto | kernel | helper: what serves the blocks of the attached image
 	Cache       hostio.CacheMode // how the container's host files are opened
 	Preallocate bool             // directory: reserve a file's space before its timed write
 	Passphrase  []byte
@@ -86,6 +87,7 @@ type Made struct {
 	Size       int64
 	BandSize   int64 // 0: no bands
 	Backend    string
+	ServedBy   string // when it was attached last: loop, fuse+loop, fuse, or as asked kernel or helper; "" where that is not known
 }
 
 // AttachOptions of one attach.

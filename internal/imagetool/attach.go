@@ -130,8 +130,16 @@ func (c *call) attachRequest() (r Request, policy string, err error) {
 		r.Owners = &on
 	}
 	switch {
+	case c.has("-kernel"):
+		r.ServedBy = attach.ServedByKernel
+	case c.has("-nokernel"):
+		r.ServedBy = attach.ServedByHelper
+	}
+	switch {
 	case c.has("-readonly") && c.has("-readwrite"):
 		err = misused("both -readonly and -readwrite")
+	case c.has("-kernel") && c.has("-nokernel"):
+		err = misused("both -kernel and -nokernel")
 	case r.NoMount && r.MountPoint != "" && err == nil:
 		err = misused("a place to mount, and no mounting")
 	}

@@ -40,6 +40,8 @@ func TestAttachAsksForWhatIsMeant(t *testing.T) {
 	}{
 		{"attach a.dmg", Request{Browse: true}},
 		{"attach -readonly -nomount a.dmg -nobrowse", Request{ReadOnly: true, NoMount: true}},
+		{"attach -kernel a.dmg", Request{Browse: true, ServedBy: "kernel"}},
+		{"attach a.dmg -noKernel", Request{Browse: true, ServedBy: "helper"}},
 		{"attach -mount suppressed a.dmg", Request{NoMount: true, Browse: true}},
 		{"attach -mountpoint point a.dmg", Request{MountPoint: m.path("point"), Browse: true}},
 		{"attach -mountRandom root -NOBROWSE a.dmg", Request{MountRoot: m.path("root"), RandomName: true}},
@@ -74,6 +76,7 @@ func TestAttachRefuses(t *testing.T) {
 	for _, test := range []struct{ words, line string }{
 		{"hdiutil: attach failed - No such file or directory\n", "attach b.dmg"},
 		{"hdiutil: attach failed - image not recognized\n", "attach text.txt"},
+		{"both -kernel and -nokernel", "attach a.dmg -kernel -nokernel"},
 		{"hdiutil: attach failed - image not recognized\n", "attach folder.sparsebundle"},
 		{"hdiutil: attach failed - image not recognized\n", "attach ."},
 		{"hdiutil: attach failed - ", "attach asif.dmg"},

@@ -160,7 +160,8 @@ func attachOptions() []option {
 		{name: "-noautofsck", standing: ignored, help: "no file system is checked"},
 		{name: "-autofsck", standing: refused, help: "checking before the mount is not there: run fsck on the device after attaching with -nomount"},
 		{name: "-autoopen", also: []string{"-noautoopen", "-autoopenro", "-noautoopenro", "-autoopenrw", "-noautoopenrw"}, standing: ignored, help: "no windows are opened"},
-		{name: "-kernel", also: []string{"-nokernel"}, standing: ignored, help: "what serves an image depends on its format"},
+		{name: "-kernel", help: "attaches without a helper process, or not at all: plain UDRW images, as loop devices"},
+		{name: "-nokernel", help: "attaches through a helper process and FUSE, even what a loop device alone could serve"},
 		{name: "-noidme", also: []string{"-noidmereveal", "-noidmetrash"}, standing: ignored, help: "a feature of the past"},
 		stdin, decrypt, shadow, cacert, insecure,
 	}, refusedAll("not there yet", "-section SECTION", "-drivekey KEY=VALUE", "-notremovable"), askPass)

@@ -149,7 +149,7 @@ func (p *Plan) build(pairs, turned []KeyValue) Case {
 
 // forgetImage clears what a plain directory has not.
 func forgetImage(s *Settings) {
-	s.Format, s.ConvertTo, s.Size, s.BandSize, s.Filesystems, s.VolumeName, s.Backend = "", "", 0, 0, nil, "", ""
+	s.Format, s.ConvertTo, s.Size, s.BandSize, s.Filesystems, s.VolumeName, s.Backend, s.ServedBy = "", "", 0, 0, nil, "", "", ""
 	s.Encryption = "none"
 }
 

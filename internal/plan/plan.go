@@ -72,6 +72,7 @@ type Settings struct {
 	BandSize    units.Bytes // 0: the tool's default
 	VolumeName  string      // label of the file system
 	Backend     string      // auto | hdiutil | diskutil
+	ServedBy    string      // auto | kernel | helper
 	Preallocate bool        // reserve a file's space before its timed write
 	ManyBands   bool        // allow_many_bands: silences the warning past 100,000
 	Files       string      // the file set that steps use unless they name one

@@ -80,6 +80,7 @@ var settingKeys = []setting{
 	sizeSetting("image", "band_size", bandType, func(s *Settings) *units.Bytes { return &s.BandSize }).or(`"default"`),
 	textSetting("image", "volume_name", volumeText, func(s *Settings) *string { return &s.VolumeName }).or(`"BENCH"`),
 	textSetting("image", "backend", enumType(nil, "auto", "hdiutil", "diskutil"), func(s *Settings) *string { return &s.Backend }).or(`"auto"`),
+	textSetting("image", "served_by", enumType(nil, "auto", "kernel", "helper"), func(s *Settings) *string { return &s.ServedBy }).or(`"auto"`),
 	textSetting("io", "files", nameText, func(s *Settings) *string { return &s.Files }),
 	numberSetting("io", "workers", workersType, func(s *Settings) *int { return &s.Workers }).or("1"),
 	textSetting("io", "sync", enumType(nil, syncs...), func(s *Settings) *string { return &s.Sync }).or(`"fsync"`),

@@ -9,23 +9,15 @@ import (
 	"dmgbench/internal/result"
 )
 
-// The parts of the time that the same files take on the plain directory, in an image
-// and in an image of another format or with encryption. A part is a difference of two
-// cases of the same round and work; what a run cannot tell apart stays one part.
+// The parts of the time that the same files take on the plain directory, in an image and in an image that has one thing
+// more. A part is a difference of two cases of the same round and work; what a run cannot tell apart stays one part.
 const (
-	partNative     = "plain directory"
-	partRaw        = "raw image and file system"
-	partImage      = "image as a whole"
-	partFormat     = "format"
-	partBoth       = "format and encryption"
-	partEncryption = "encryption"
-	partReserved   = "space reserved beforehand"
-	partInside     = "harness, inside the clock"
-	partOutside    = "harness, outside the clock"
+	partNative   = "plain directory"
+	partReserved = "space reserved beforehand"
+	partImage    = "image as a whole"
+	partInside   = "harness, inside the clock"
+	partOutside  = "harness, outside the clock"
 )
-
-// parts in the order in which pictures and tables have them.
-var parts = []string{partNative, partReserved, partRaw, partImage, partFormat, partBoth, partEncryption, partInside, partOutside}
 
 // work is what a case did in one round for one direction and phase.
 type work struct {
@@ -36,8 +28,9 @@ type work struct {
 
 // costPart is one part of a case's time: the mean over the rounds, in seconds.
 type costPart struct {
-	name string
-	e    result.Estimate
+	name   string
+	layers layer // 0 for directories and the harness
+	e      result.Estimate
 }
 
 // costCase is one case with its parts, first to last.
@@ -137,62 +130,6 @@ func unencrypted(c *result.Case) bool {
 	return c.Target.Encryption == "none" || c.Target.Encryption == ""
 }
 
-// link is one part: what c took more than what stands before it in the chain.
-type link struct {
-	name string
-	c    *result.Case
-}
-
-// chainOf is the way from the plain directory to a case over the cases that differ in one thing each.
-func chainOf(c, native *result.Case, find func(*result.Case, func(*result.Case) bool) *result.Case) []link {
-	chain := []link{{partNative, native}}
-	switch {
-	case c == native:
-		return chain
-	case c.Target.Kind == "directory":
-		return append(chain, link{partReserved, c})
-	}
-	image := func(d *result.Case) bool {
-		return d.Target.Kind == "image" && unencrypted(d) && d.Target.Filesystem == c.Target.Filesystem
-	}
-	raw := func(d *result.Case) bool { return d.Target.Format == "UDRW" && unencrypted(d) }
-	var base, open *result.Case
-	if !raw(c) {
-		base = find(c, func(d *result.Case) bool {
-			return image(d) && raw(d) && agree(c, d, "format", "encryption", "band_size")
-		})
-	}
-	if !unencrypted(c) {
-		open = find(c, func(d *result.Case) bool {
-			return image(d) && d.Target.Format == c.Target.Format && agree(c, d, "encryption")
-		})
-	}
-	add := func(name string, d *result.Case) { chain = append(chain, link{name, d}) }
-	whole := partImage
-	if base != nil {
-		add(partRaw, base)
-		whole = partFormat
-	} else if raw(c) || open != nil && raw(open) {
-		whole = partRaw
-	}
-	switch {
-	case unencrypted(c):
-		add(whole, c)
-	case open != nil && open == base:
-		add(partEncryption, c)
-	case open != nil:
-		add(whole, open)
-		add(partEncryption, c)
-	case base != nil && c.Target.Format == "UDRW":
-		add(partEncryption, c)
-	case base != nil:
-		add(partBoth, c)
-	default:
-		add(partImage, c)
-	}
-	return chain
-}
-
 // split takes the rounds that all of the chain did alike, and the mean of each difference over them.
 func (v *view) split(c *result.Case, chain []link, all map[string]map[int]work) (costCase, bool) {
 	own := all[c.ID]
@@ -206,18 +143,18 @@ func (v *view) split(c *result.Case, chain []link, all map[string]map[int]work) 
 		return costCase{}, false
 	}
 	out := costCase{c: c, rounds: len(rounds)}
-	add := func(name string, of func(round int) float64) {
+	add := func(name string, layers layer, of func(round int) float64) {
 		values, any := map[int]float64{}, false
 		for _, round := range rounds {
 			values[round] = of(round)
 			any = any || values[round] != 0
 		}
 		if any {
-			out.parts = append(out.parts, costPart{name, analysis.OverRounds(v.result, "", values)}) // no unit: plain means, that add up
+			out.parts = append(out.parts, costPart{name, layers, analysis.OverRounds(v.result, "", values)}) // no unit: plain means, that add up
 		}
 	}
 	for i, l := range chain {
-		add(l.name, func(round int) float64 {
+		add(l.name, l.layers, func(round int) float64 {
 			t := all[l.c.ID][round].busy
 			if i > 0 {
 				t -= all[chain[i-1].c.ID][round].busy
@@ -225,11 +162,11 @@ func (v *view) split(c *result.Case, chain []link, all map[string]map[int]work) 
 			return t
 		})
 	}
-	add(partInside, func(round int) float64 { return own[round].inside })
+	add(partInside, 0, func(round int) float64 { return own[round].inside })
 	for _, p := range out.parts {
 		out.total += p.e.Value
 	}
-	add(partOutside, func(round int) float64 { return own[round].outside })
+	add(partOutside, 0, func(round int) float64 { return own[round].outside })
 	return out, true
 }
 
@@ -247,7 +184,8 @@ func (v *view) wayIn() string {
 		case s.Engine.Name == "inprocess":
 			text = "In process there is no mount and no FUSE: the file system and the format run in this program. The engine hdiutil on Linux has both."
 		case s.Engine.Name == "hdiutil":
-			text = "On Linux an unencrypted raw image is a loop device by itself, and every other container is served by FUSE, as a rule to a loop device: FUSE is part of the format, and of the encryption of a raw image. The engine inprocess has neither FUSE nor mount."
+			text = "On Linux an unencrypted raw image is a loop device by itself unless a helper was asked for, and every other container is served by FUSE, as a rule to a loop device" +
+				zero(v.servedUnsaid(), ": FUSE is part of the format, and of the encryption of a raw image") + ". The engine inprocess has neither FUSE nor mount."
 		}
 		if text != "" && !said[text] {
 			said[text] = true
@@ -255,6 +193,11 @@ func (v *view) wayIn() string {
 		}
 	}
 	return out
+}
+
+// servedUnsaid reports whether an image was measured of which the run does not say what served it.
+func (v *view) servedUnsaid() bool {
+	return slices.ContainsFunc(v.result.Cases, func(c result.Case) bool { return c.Target.Kind == "image" && servedBy(&c) == "" })
 }
 
 // costLacks says why there is nothing to tell apart, "" where there is or where no image was written to.

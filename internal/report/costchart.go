@@ -48,8 +48,8 @@ func (v *view) costChart(id string, p picture, cases []costCase) chart {
 		y: axis{categories: []string{}}}
 	c.table = table{Caption: c.heading, Columns: []column{{"", "case", true}, {"", "part", true}, {"", "time", false}, {"", "of the time inside the clock", false},
 		{"", "interval", false}, {"", "rounds", false}}}
-	by := map[string]*series{}
-	for _, name := range parts {
+	by, names := map[string]*series{}, partNames(cases)
+	for _, name := range names {
 		by[name] = &series{role: "part", name: name}
 	}
 	var kinds, ns []string
@@ -62,10 +62,8 @@ func (v *view) costChart(id string, p picture, cases []costCase) chart {
 			at += part.e.Value
 		}
 	}
-	for _, name := range parts {
-		if len(by[name].points) > 0 {
-			c.series = append(c.series, *by[name])
-		}
+	for _, name := range names {
+		c.series = append(c.series, *by[name])
 	}
 	w := works(cases[0].c, p)
 	for _, one := range w { // all rounds of all cases have as many files
@@ -76,8 +74,24 @@ func (v *view) costChart(id string, p picture, cases []costCase) chart {
 		whiskers = "Whiskers, at the end of each part: " + strings.Join(kinds, "; ") + ", of that part."
 	}
 	c.notes = []string{"Each part is what one thing more took in the same rounds; hollow parts took less. Outside the clock the program opens and closes files and makes their data: that is in no rate. " +
-		whiskers + v.wayIn() + v.unsplit(cases), v.provenance}
+		whiskers + v.wayIn() + unsplit(cases), v.provenance}
 	return c
+}
+
+// partNames are the parts of all cases in the order in which pictures and tables have them: from below, the harness last.
+func partNames(cases []costCase) []string {
+	at := map[string]int{partNative: -2, partReserved: -1, partInside: 1 << 8, partOutside: 1 << 9}
+	var out []string
+	for _, c := range cases {
+		for _, p := range c.parts {
+			if p.layers != 0 {
+				at[p.name] = int(p.layers)
+			}
+			out = appendNew(out, p.name)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b string) int { return at[a] - at[b] })
+	return out
 }
 
 // addPart adds one bar of a waterfall with its row.
@@ -109,15 +123,4 @@ func signed(seconds float64, plus bool) string {
 		return "+" + text
 	}
 	return strings.Replace(text, "-", "−", 1)
-}
-
-// unsplit says what the cases of a picture leave together.
-func (v *view) unsplit(cases []costCase) string {
-	has := func(name string) bool {
-		return slices.ContainsFunc(cases, func(c costCase) bool {
-			return slices.ContainsFunc(c.parts, func(p costPart) bool { return p.name == name })
-		})
-	}
-	return zero(has(partImage), " This run has no unencrypted raw image (UDRW) with the same files: raw image, file system and format are one part.") +
-		zero(has(partBoth), " It has no unencrypted image of the same format: format and encryption are one part.")
 }

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -18,9 +19,13 @@ func layered(ms map[string]int64, order ...string) (*plan.Plan, *result.Result) 
 	r.Cases, r.Summaries, r.Rounds = nil, nil, 3
 	for _, name := range order {
 		var format, encryption string
-		fmt.Sscanf(name, "%s %s", &format, &encryption)
+		var by string
+		fmt.Sscanf(name, "%s %s %s", &format, &encryption, &by)
 		c := result.Case{ID: name, Status: result.Done, Keys: [][2]string{{"format", format}, {"encryption", encryption}},
-			Target: result.Target{Kind: "image", Format: format, Encryption: encryption, Filesystem: "exFAT"}}
+			Target: result.Target{Kind: "image", Format: format, Encryption: encryption, Filesystem: "exFAT", ServedBy: by}}
+		if by != "" {
+			c.Keys = append(c.Keys, [2]string{"served_by", by})
+		}
 		if format == "directory" || format == "preallocated" {
 			c.Keys, c.Target = [][2]string{{"target", "directory"}}, result.Target{Kind: "directory"}
 			if format == "preallocated" {
@@ -64,7 +69,7 @@ func TestTimeIsSplitIntoWhatTheRunHolds(t *testing.T) {
 	assert.Contains(t, c.notes[0], "In process there is no mount and no FUSE")
 	assert.NotContains(t, c.notes[0], "one part")
 	for _, row := range c.table.Rows { // all rounds move together, so that differences do not vary
-		if row[1].Text == partFormat {
+		if row[1].Text == "format" {
 			assert.Equal(t, "20.0 ms to 20.0 ms", row[4].Text)
 		}
 	}
@@ -84,6 +89,37 @@ func TestPartsThatCannotBeTold(t *testing.T) {
 	c = chartOf(t, p, r, "cost-1-1")
 	assert.Contains(t, fmt.Sprint(partsOf(c)), "format and encryption +100 ms")
 	assert.Contains(t, c.notes[0], "format and encryption are one part")
+}
+
+// Where the run says what served its images, FUSE is a part of its own, or named with what it cannot be told from.
+func TestHelperIsALayer(t *testing.T) {
+	ms := map[string]int64{"directory": 100, "UDRW none loop": 110, "UDRW none fuse+loop": 140, "UDSB none fuse+loop": 150,
+		"UDSB AES-256 fuse+loop": 180, "UDRW AES-256 fuse+loop": 165}
+	for name, c := range map[string]struct {
+		order      []string
+		parts      string
+		said, kept string
+	}{
+		"all":      {[]string{"directory", "UDRW none loop", "UDRW none fuse+loop", "UDSB none fuse+loop", "UDSB AES-256 fuse+loop"}, "plain directory 100 ms, raw image and file system +10.0 ms, FUSE +30.0 ms, format +10.0 ms, encryption +30.0 ms", "", "one part"},
+		"raw":      {[]string{"directory", "UDRW none loop", "UDRW none fuse+loop", "UDRW AES-256 fuse+loop"}, "plain directory 100 ms, raw image and file system +10.0 ms, FUSE +30.0 ms, encryption +25.0 ms", "", "one part"},
+		"no raw":   {[]string{"directory", "UDRW none loop", "UDSB none fuse+loop", "UDSB AES-256 fuse+loop"}, "plain directory 100 ms, raw image and file system +10.0 ms, FUSE and format +40.0 ms, encryption +30.0 ms", "no raw image that a helper process serves", "no unencrypted image"},
+		"two":      {[]string{"directory", "UDRW none loop", "UDSB AES-256 fuse+loop"}, "plain directory 100 ms, raw image and file system +10.0 ms, FUSE, format and encryption +70.0 ms", "format and encryption are one part", "no unencrypted raw"},
+		"no loop":  {[]string{"directory", "UDRW none fuse+loop", "UDSB none fuse+loop"}, "plain directory 100 ms, raw image, FUSE and file system +40.0 ms, format +10.0 ms", "", "one part"},
+		"no below": {[]string{"directory", "UDSB AES-256 fuse+loop"}, "plain directory 100 ms, image as a whole +80.0 ms", "no unencrypted raw image", "served_by"},
+	} {
+		p, r := layered(ms, c.order...)
+		made := chartOf(t, p, r, "cost-1-1")
+		rows := made.table.Rows
+		var got []string
+		for _, row := range rows[len(rows)-1-strings.Count(c.parts, "ms"):] {
+			got = append(got, row[1].Text+" "+row[2].Text)
+		}
+		assert.Equal(t, c.parts+", harness, outside the clock +5.00 ms", strings.Join(got, ", "), name)
+		assert.Contains(t, made.notes[0], c.said, name)
+		assert.NotContains(t, made.notes[0], c.kept, name)
+	}
+	p, r := layered(map[string]int64{"directory": 1, "UDRW none kernel": 2, "UDRW none helper": 3}, "directory", "UDRW none kernel", "UDRW none helper")
+	assert.Contains(t, fmt.Sprint(partsOf(chartOf(t, p, r, "cost-1-1"))), "helper process +1.00 ms", "where the tool does not say more than it was asked")
 }
 
 // Rounds pair: one that did other work, or that the directory lacks, is left out, and none left is no picture but a sentence.

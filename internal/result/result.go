@@ -212,6 +212,7 @@ type Target struct {
 	BandSize     int64  `json:"band_size"`      // asked, 0 = default
 	BandSizeUsed int64  `json:"band_size_used"` // found
 	Backend      string `json:"backend"`
+	ServedBy     string `json:"served_by,omitempty"`
 }
 
 // Step is one executed step.

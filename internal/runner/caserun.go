@@ -79,7 +79,7 @@ func specOf(s plan.Settings) engine.Spec {
 	}
 	return engine.Spec{
 		Format: s.Format, Encryption: s.Encryption, Filesystems: s.Filesystems, Size: int64(s.Size), BandSize: int64(s.BandSize),
-		VolumeName: s.VolumeName, Backend: s.Backend, Cache: cache, Preallocate: s.Preallocate,
+		VolumeName: s.VolumeName, Backend: s.Backend, ServedBy: s.ServedBy, Cache: cache, Preallocate: s.Preallocate,
 	}
 }
 
@@ -129,7 +129,7 @@ func (x *caseRun) made() *result.Target {
 	}
 	t, m := target(x.c.Settings), x.main.con.Made()
 	t.Filesystem, t.BandSizeUsed = m.Filesystem, m.BandSize
-	t.Backend = cmpOr(m.Backend, t.Backend)
+	t.Backend, t.ServedBy = cmpOr(m.Backend, t.Backend), m.ServedBy
 	return &t
 }
 

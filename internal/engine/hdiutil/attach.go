@@ -1,6 +1,7 @@
 package hdiutil
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -79,7 +80,7 @@ func (e *Engine) mountPoint() (string, error) {
 
 func (a *attachment) attach(ctx context.Context, o engine.AttachOptions) error {
 	c := a.c
-	build := builder(argv.Attach{Image: c.path(), MountPoint: a.point, ReadOnly: a.readOnly, Verify: !o.NoVerify && c.kind.sums, Passphrase: c.pass()})
+	build := builder(argv.Attach{Image: c.path(), MountPoint: a.point, ReadOnly: a.readOnly, Verify: !o.NoVerify && c.kind.sums, ServedBy: c.asked(), Passphrase: c.pass()})
 	if c.backend == backendDiskutil {
 		build = argv.AttachImage{Image: c.path(), MountPoint: a.point, ReadOnly: a.readOnly, Passphrase: c.pass()}
 	}
@@ -103,6 +104,7 @@ func (a *attachment) attach(ctx context.Context, o engine.AttachOptions) error {
 	a.told.note("device", a.disk)
 	a.told.note("scheme", got.Scheme())
 	a.device, _ = got.Candidate()
+	c.servedBy = c.asked()
 	if a.point != "" {
 		return a.mount(got)
 	}
@@ -110,6 +112,14 @@ func (a *attachment) attach(ctx context.Context, o engine.AttachOptions) error {
 		return a.taken(elsewhere[0])
 	}
 	return nil
+}
+
+// asked is what the plan wants to serve the image, "" if that is the tool's to choose.
+func (c *image) asked() string {
+	if c.spec.ServedBy == auto {
+		return ""
+	}
+	return c.spec.ServedBy
 }
 
 // taken is the error of an image that somebody else has attached.
@@ -139,6 +149,9 @@ func (a *attachment) mount(got parse.Attached) error {
 		return fmt.Errorf("attaching %q: %w: the volume was mounted read-only", c.file, ErrNoResult)
 	}
 	a.mounted = m
+	if c.e.host.ServedBy != nil {
+		c.servedBy = cmp.Or(c.e.host.ServedBy(a.disk, m.Kind, c.path()), c.servedBy)
+	}
 	a.told.note("mounted_as", m.Kind)
 	if len(c.fs.types) > 0 && !slices.Contains(c.fs.types, m.Kind) && !strings.HasPrefix(m.Kind, "fuse") {
 		a.told.warn("the volume is mounted as %s, %s was asked for", m.Kind, c.fs.name)

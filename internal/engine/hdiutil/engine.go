@@ -96,7 +96,7 @@ func assemble(o Options) (e *Engine, err error) {
 		o.Grace = 10 * time.Second
 	}
 	if o.Host == nil {
-		o.Host = &Host{Mounts: systemMounts, Exists: nodeExists, CommandLines: commandLines, Trim: trimVolume, Lacks: lacks, NoFUSE: noFUSE}
+		o.Host = &Host{Mounts: systemMounts, Exists: nodeExists, CommandLines: commandLines, Trim: trimVolume, Lacks: lacks, NoFUSE: noFUSE, ServedBy: servedBy}
 	}
 	e = &Engine{host: *o.Host}
 	dir := o.WorkDir

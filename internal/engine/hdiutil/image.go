@@ -28,6 +28,8 @@ type image struct {
 	size int64       // of the device, bytes, as far as is known
 	open *attachment // nil while detached
 	told tale        // of the call that made it
+
+	servedBy string // when it was attached last
 }
 
 var (
@@ -156,7 +158,7 @@ func (c *image) path() string { return filepath.Join(c.dir.Path(), c.file) }
 
 // Made is what was really made, read back from the files.
 func (c *image) Made() engine.Made {
-	return engine.Made{Filesystem: c.fs.name, Size: c.size, BandSize: c.seen.band, Backend: c.backend}
+	return engine.Made{Filesystem: c.fs.name, Size: c.size, BandSize: c.seen.band, Backend: c.backend, ServedBy: c.servedBy}
 }
 
 // Told is what the making said of itself: figures and words of the tool, layout, retries.

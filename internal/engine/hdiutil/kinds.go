@@ -12,6 +12,8 @@ const (
 	backendHdiutil  = "hdiutil"
 	backendDiskutil = "diskutil"
 	auto            = "auto"
+	kernel          = "kernel"
+	helper          = "helper"
 )
 
 // kind is a format.
@@ -199,8 +201,6 @@ func (e *Engine) with(backend string, s engine.Spec, k kind) (choice, error) {
 		return c, e.refuse(backend, "encryption "+s.Encryption, "AES-128 or AES-256")
 	case encrypted && k.format == "ASIF" && e.o.Vendor == "dmgbench":
 		return c, e.refuse(backend, "encryption of ASIF images", adviceASIF)
-	case e.can.noFUSE != "" && (k.format != "UDRW" || encrypted):
-		return c, e.refuse(backend, "attaching what is no plain UDRW image here", e.can.noFUSE)
 	case encrypted && !e.can.encrypts:
 		return c, e.refuse(backend, "encryption "+s.Encryption, "the help of this tool does not name AES-256: use a newer one, or --engine inprocess")
 	case encrypted && backend == backendDiskutil && s.Encryption != "AES-256":
@@ -213,9 +213,33 @@ func (e *Engine) with(backend string, s engine.Spec, k kind) (choice, error) {
 	if backend == backendDiskutil {
 		c.size = roundUp(s.Size, 4096)
 	}
-	var err error
+	err := e.serves(backend, s, k, encrypted)
+	if err != nil {
+		return c, err
+	}
 	c.fs, err = e.pick(backend, s.Filesystems, k)
 	return c, err
+}
+
+// serves says whether the image can be attached in the way that is asked for: by the kernel alone, through a helper process, or as
+// the tool does it.
+func (e *Engine) serves(backend string, s engine.Spec, k kind, encrypted bool) error {
+	plain := k.format == "UDRW" && !encrypted
+	able, known := plain, "plain UDRW"
+	if e.o.Vendor != "dmgbench" {
+		able, known = k.format != "UDSB", "UDRW, UDRO, UDZO, ULFO and UDSP"
+	}
+	switch by := s.ServedBy; {
+	case e.can.noFUSE != "" && (!plain || by == helper):
+		return e.refuse(backend, "attaching through a helper process here", e.can.noFUSE)
+	case by == "" || by == auto:
+		return nil
+	case backend == backendDiskutil:
+		return e.refuse(backend, "choosing what serves an image", "backend = \"hdiutil\", or served_by = \"auto\"")
+	case by == kernel && !able:
+		return e.refuse(backend, "attaching this image without a helper process", "served_by = \"helper\"; the kernel alone serves "+known)
+	}
+	return nil
 }
 
 // makes says whether the backend knows the format.

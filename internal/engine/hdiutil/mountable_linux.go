@@ -2,6 +2,8 @@ package hdiutil
 
 import (
 	"os"
+	"path/filepath"
+	"strings"
 
 	"dmgbench/internal/attach"
 )
@@ -21,6 +23,24 @@ func lacks(filesystem string) string {
 		return "it needs root and loop devices: sudo dmgbench …"
 	}
 	return ""
+}
+
+// servedBy asks the kernel which file a loop device shows: the image itself, or one that a process serves.
+func servedBy(device, kind, image string) string {
+	if strings.HasPrefix(kind, "fuse") {
+		return attach.ModeFUSE
+	}
+	if whole, err := filepath.EvalSymlinks(image); err == nil {
+		image = whole
+	}
+	shown, err := os.ReadFile("/sys/block/" + filepath.Base(device) + "/loop/backing_file")
+	switch {
+	case err != nil:
+		return ""
+	case strings.TrimSuffix(string(shown), "\n") == image:
+		return attach.ModeLoop
+	}
+	return attach.ModeFUSELoop
 }
 
 // noFUSE says what would help where images cannot be served.

@@ -42,6 +42,9 @@ type Host struct {
 	Lacks func(filesystem string) string
 	// NoFUSE says what would help where the work-alike cannot serve images, "" where it can; nil: it can.
 	NoFUSE func() string
+	// ServedBy says what serves the image behind a device whose volume is mounted as the kind: loop, fuse+loop or fuse; "" where it cannot
+	// tell. It may be nil.
+	ServedBy func(device, kind, image string) string
 }
 
 // mountedOn is the last thing that is mounted on the folder.

@@ -95,6 +95,9 @@ func normal(s engine.Spec) (engine.Spec, error) {
 	if b := s.Backend; b != "" && b != "auto" && b != backend {
 		return s, refuse("backend "+b, "use --engine hdiutil, which on Linux needs root: sudo dmgbench …")
 	}
+	if by := s.ServedBy; by != "" && by != "auto" {
+		return s, refuse("served by the "+by, "this engine mounts nothing: use --engine hdiutil, which on Linux needs root: sudo dmgbench …")
+	}
 	if !offers(s.Filesystems) {
 		return s, refuse("file system "+strings.Join(s.Filesystems, ", "), "add exFAT to the file systems that are accepted, or use --engine hdiutil, which on Linux needs root: sudo dmgbench …")
 	}

@@ -70,7 +70,8 @@ type Attach struct {
 	Image      string
 	MountPoint string // absolute, an empty folder; "" attaches without mounting
 	ReadOnly   bool
-	Verify     bool // verify the stored checksum first
+	Verify     bool   // verify the stored checksum first
+	ServedBy   string // kernel or helper; "" leaves it to the tool
 	Passphrase []byte
 }
 
@@ -87,6 +88,15 @@ func (c Attach) Command() (Command, error) {
 	args := []string{"-plist", "-nobrowse", "-owners", "on", verify, "-noautofsck", "-noautoopen"}
 	if c.ReadOnly {
 		args = append(args, "-readonly")
+	}
+	switch c.ServedBy {
+	case "":
+	case "kernel":
+		args = append(args, "-kernel")
+	case "helper":
+		args = append(args, "-nokernel")
+	default:
+		return Command{}, fmt.Errorf("served by %q: neither kernel nor helper", c.ServedBy)
 	}
 	if c.MountPoint == "" {
 		args = append(args, "-nomount")

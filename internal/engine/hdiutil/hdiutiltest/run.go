@@ -199,7 +199,7 @@ func hang() {
 // arity are the options of each verb and whether they take a value. What is not listed is refused.
 var arity = map[string]string{
 	"create":             "-sectors= -type= -fs= -volname= -layout= -imagekey= -encryption= -stdinpass -nospotlight -plist",
-	"attach":             "-plist -nobrowse -owners= -noverify -verify -noautofsck -noautoopen -readonly -nomount -mountpoint= -stdinpass",
+	"attach":             "-plist -nobrowse -owners= -noverify -verify -noautofsck -noautoopen -readonly -kernel -nokernel -nomount -mountpoint= -stdinpass",
 	"detach":             "-force",
 	"info":               "-plist",
 	"imageinfo":          "-plist -stdinpass",
