@@ -28,6 +28,7 @@ type chart struct {
 	fixed        bool    // the legend does not hide series
 	flipped      bool    // categories run downwards on the y axis
 	headed       bool    // the first line of a tip is its heading
+	trend        bool    // a series a line of blocks where nothing can be drawn
 	count        float64 // bytes that one of what the role bands draws stands for
 	table        table
 }
@@ -41,6 +42,7 @@ type axis struct {
 	human      bool      // labels choose their unit one by one, as file sizes do
 	ticks      []float64 // explicit places of ticks, for log axes
 	names      []string  // labels of the whole numbers from 0: categories with room between them
+	brief      []string  // the same for a narrow screen, if they differ
 	low, high  *float64
 	values     []float64 // for the scale
 }
@@ -76,6 +78,7 @@ type specAxis struct {
 	Human  bool    `json:"human"`
 	// Names stand for the whole numbers from 0.
 	Names []string `json:"names,omitempty"`
+	Brief []string `json:"brief,omitempty"`
 }
 
 // spec builds the options of the chart through go-echarts and adds what its structs lack.
@@ -228,7 +231,7 @@ func (a axis) spec() *specAxis {
 		return nil
 	}
 	s := scaleOf(a.unit, a.values...)
-	return &specAxis{a.unit, s.factor, s.suffix, a.human, a.names}
+	return &specAxis{a.unit, s.factor, s.suffix, a.human, a.names, a.brief}
 }
 
 // extend sets formatter and ticks, which the structs of go-echarts cannot carry.

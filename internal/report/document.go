@@ -13,7 +13,8 @@ import (
 )
 
 // doc is a page of sections of sentences, lists and tables, which all renderings
-// print alike, and of charts, which only HTML has. Its strings are clean.
+// print alike, and of charts, which HTML draws; of those that are trends the others
+// print lines of blocks. Its strings are clean.
 type doc struct {
 	Kicker, Title string
 	Lead          []string
@@ -23,6 +24,8 @@ type doc struct {
 // docSection is a heading with what stands under it, in this order.
 type docSection struct {
 	ID, Heading string
+	Sub         bool // belongs to the section before
+	Page        bool // stands on a page only: a long list that other commands print
 	Alert       bool // stands out: it has to be read before the rest
 	Lead        []string
 	Items       []string
@@ -114,13 +117,19 @@ func (d doc) markdown(w io.Writer) error {
 	}
 	paragraphs(d.Lead)
 	for _, s := range d.Sections {
-		fmt.Fprintf(&b, "## %s\n\n", md(s.Heading))
+		if s.Page {
+			continue
+		}
+		fmt.Fprintf(&b, "%s %s\n\n", map[bool]string{false: "##", true: "###"}[s.Sub], md(s.Heading))
 		paragraphs(s.Lead)
 		for _, item := range s.Items {
 			fmt.Fprintf(&b, "- %s\n", md(item))
 		}
 		if len(s.Items) > 0 {
 			fmt.Fprintln(&b)
+		}
+		for _, c := range s.Charts {
+			trendMarkdown(&b, c)
 		}
 		if s.Table != nil {
 			rowsMarkdown(&b, *s.Table)
@@ -188,12 +197,18 @@ func (d doc) text(w io.Writer, o TextOptions) error {
 		t.wrapped("  ", p)
 	}
 	for _, s := range d.Sections {
+		if s.Page {
+			continue
+		}
 		t.heading(s.Heading)
 		for _, p := range s.Lead {
 			t.wrapped("  ", p)
 		}
 		for _, item := range s.Items {
 			t.wrapped("  • ", item)
+		}
+		for _, c := range s.Charts {
+			t.trend(c)
 		}
 		if s.Table != nil {
 			t.rows(*s.Table)

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"dmgbench/internal/analysis"
+	"dmgbench/internal/report/reporttest"
 	"dmgbench/internal/result"
 )
 
@@ -64,6 +65,7 @@ func TestPagesInABrowser(t *testing.T) {
 	for _, p := range []struct{ name, page string }{
 		{"report of a real run", realRun(t)}, {"report", fewFiles(t, makers["sample"])}, {"comparison", compared(comparison(t))},
 		{"hostile report", fewFiles(t, makers["hostile"])}, {"hostile comparison", compared(hostileComparison(t))},
+		{"history", historyPage(t, pastOf(reporttest.Past()))}, {"hostile history", historyPage(t, hostilePast())},
 	} {
 		t.Run(p.name, func(t *testing.T) {
 			d.t = t

@@ -35,6 +35,7 @@ type cell struct {
 	Under              []under // further lines, each with a name
 	Bar                float64 // length of the bar behind it in percent; 0 is none
 	Marks              []int   // footnotes
+	Link               string  // of the first cell of a row on a page of documents: where it leads, relative to the page
 }
 
 // note is a footnote; Mark 0 belongs to the whole table.

@@ -21,25 +21,32 @@ type section struct {
 // opsPerTable is how many quantities stand side by side; the first table, of speeds, has all of its own.
 const opsPerTable = 4
 
+// figureKinds are the tables of figures, by the units of their quantities.
+var figureKinds = []struct {
+	id, caption string
+	units       []string
+}{
+	{"speeds", "Speed", []string{"B/s"}},
+	{"sizes", "Sizes", []string{"B"}},
+	{"counts", "Bands and ratios", []string{"1"}},
+	{"times", "Times of steps", []string{"s"}},
+}
+
+// figuresIn are the figures of all quantities in some units.
+func (v *view) figuresIn(units []string) figures {
+	unitOf := map[string]string{}
+	for i := range v.result.Summaries {
+		if h := headline(&v.result.Summaries[i]); h != nil {
+			unitOf[v.result.Summaries[i].Op] = h.Unit
+		}
+	}
+	return v.figuresOf(func(op string) bool { return slices.Contains(units, unitOf[op]) })
+}
+
 // tables makes the table of the first screen and those of sizes, times and pure numbers.
 func (v *view) tables() {
-	kinds := []struct {
-		id, caption string
-		units       []string
-	}{
-		{"speeds", "Speed", []string{"B/s"}},
-		{"sizes", "Sizes", []string{"B"}},
-		{"counts", "Bands and ratios", []string{"1"}},
-		{"times", "Times of steps", []string{"s"}},
-	}
-	for _, k := range kinds {
-		unitOf := map[string]string{}
-		for i := range v.result.Summaries {
-			if h := headline(&v.result.Summaries[i]); h != nil {
-				unitOf[v.result.Summaries[i].Op] = h.Unit
-			}
-		}
-		f := v.figuresOf(func(op string) bool { return slices.Contains(k.units, unitOf[op]) })
+	for _, k := range figureKinds {
+		f := v.figuresIn(k.units)
 		if len(f.keys) == 0 {
 			continue
 		}

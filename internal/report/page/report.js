@@ -268,6 +268,7 @@
     spec = JSON.parse(JSON.stringify(spec));
     var option = spec.option;
     var narrow = width < 520;
+    if (narrow && spec.x && spec.x.brief) spec.x.names = spec.x.brief;
     var heading = wrap(option.title.text, width, narrow ? 15 : 17, 650, measure);
     var sub = wrap(option.title.subtext || '', width, 12.5, 400, measure);
     var notes = [];
@@ -301,11 +302,13 @@
         if (option.xAxis[0].axisLabel.rotate) option.xAxis[0].nameGap = 28 + Math.round(widest * 0.64);
       }
     }
+    if (spec.x && spec.x.names) option.xAxis[0].axisLabel.lineHeight = 15; // names may have two lines
     if (spec.flipped) {
       Object.assign(option.yAxis[0].axisLabel, { width: Math.round(Math.min(width * 0.34, 230)), overflow: 'break', lineHeight: 14, color: theme.ink, interval: 0, hideOverlap: false });
     }
     var above = headHeight + legendHeight + (yName ? 34 : 8);
     var below = notesHeight + (option.xAxis[0].name ? 26 : 6);
+    if (spec.x && spec.x.names && spec.x.names.some(function (n) { return n.indexOf('\n') >= 0; })) below += 15;
     option.grid = { left: 2, right: /^heat:/.test(option.series[0] && option.series[0].id) ? 8 : spec.flipped ? 52 : 22, top: above, bottom: below, containLabel: true };
     var height = above + below + spec.height + 24;
     option.title = [
@@ -353,7 +356,7 @@
       event.preventDefault();
       var flat = [];
       c.spec.option.series.forEach(function (s, i) {
-        if (/^(bar|line|bands|dots|points|canary|warned|named|prediction|heat|part)/.test(s.id)) s.data.forEach(function (d, j) { if (d !== null) flat.push([i, j]); });
+        if (/^(bar|line|bands|dots|points|canary|warned|named|prediction|uncomparable|heat|part)/.test(s.id)) s.data.forEach(function (d, j) { if (d !== null && d[1] !== null) flat.push([i, j]); });
       });
       if (!flat.length) return;
       c.at = ((c.at === undefined ? (step > 0 ? -1 : 0) : c.at) + step + flat.length) % flat.length;

@@ -1,0 +1,319 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"dmgbench/internal/analysis"
+	"dmgbench/internal/result"
+)
+
+// HistoryText writes a history for a terminal: its trends as lines of blocks.
+func HistoryText(w io.Writer, h *analysis.History, o TextOptions) error {
+	return historyDoc(h).text(w, o)
+}
+
+// HistoryMarkdown writes a history for a repository or an issue.
+func HistoryMarkdown(w io.Writer, h *analysis.History) error { return historyDoc(h).markdown(w) }
+
+// HistoryHTML writes a history as one self-contained page. Links to the reports of
+// runs are relative to the page.
+func HistoryHTML(w io.Writer, h *analysis.History) error { return historyDoc(h).html(w) }
+
+// The bounds of a page; what is beyond them is counted, or named.
+const (
+	seriesDrawn  = 10   // the newest series
+	runsDrawn    = 240  // of a series, the newest
+	valuesDrawn  = 4500 // of the page: each is a mark with a tip, and a cell of a table
+	casesDrawn   = 24   // of a series
+	casesInChart = 8
+	runsListed   = 120 // of a series
+	leftListed   = 40
+)
+
+// historyDoc arranges a history: what changed before any picture.
+func historyDoc(h *analysis.History) doc {
+	d := doc{Kicker: "History", Title: "What changed, and when?"}
+	runs := 0
+	for _, s := range h.Series {
+		runs += len(s.Runs)
+	}
+	names := seriesNames(h.Series)
+	d.Lead = []string{fmt.Sprintf("%s in %s: of one plan as executed, machine, disk and engine each. Nothing else is joined in a line.",
+		count(runs, "run"), grouped(int64(len(h.Series)))+" series")}
+	if len(h.Series) == 1 {
+		d.Title, names[0] = names[0], "Run after run"
+	}
+	drawn := h.Series[:min(len(h.Series), seriesDrawn)]
+	if len(drawn) > 0 {
+		d.Sections = append(d.Sections, historyAnswers(drawn, names))
+	}
+	room := valuesDrawn
+	for i := range drawn {
+		v := newSeriesView(&drawn[i], names[i], fmt.Sprintf("s%d", i+1), &room)
+		d.Sections = append(d.Sections, v.sections()...)
+	}
+	if s := historyRest(h, names); len(s.Items) > 0 {
+		d.Sections = append(d.Sections, s)
+	}
+	if len(h.LeftOut) > 0 {
+		left := docSection{ID: "left-out", Heading: "Not in this history", Items: cleaned(h.LeftOut[:min(len(h.LeftOut), leftListed)], 400)}
+		if n := len(h.LeftOut) - leftListed; n > 0 {
+			left.Items = append(left.Items, fmt.Sprintf("and %d more", n))
+		}
+		d.Sections = append(d.Sections, left)
+	}
+	return d
+}
+
+// seriesNames calls each series by its title, and by what tells it from others of that title.
+func seriesNames(list []analysis.HistorySeries) []string {
+	out := make([]string, len(list))
+	for i, s := range list {
+		parts := []string{plain(s.Title, 120)}
+		differ := func(of func(analysis.HistorySeries) string) {
+			if slices.ContainsFunc(list, func(o analysis.HistorySeries) bool { return o.Title == s.Title && of(o) != of(s) }) {
+				parts = append(parts, plain(of(s), 80))
+			}
+		}
+		differ(func(s analysis.HistorySeries) string { return s.Plan })
+		differ(func(s analysis.HistorySeries) string { return s.Machine })
+		differ(func(s analysis.HistorySeries) string { return engineShort(s.Engine) })
+		differ(func(s analysis.HistorySeries) string { return strings.Join(s.Scale, "; ") })
+		differ(func(s analysis.HistorySeries) string { return "SHA-256 " + shorten(s.Digest, 9) })
+		out[i] = strings.Join(parts, " · ")
+	}
+	return out
+}
+
+// engineShort is an engine without its version.
+func engineShort(title string) string {
+	name, _, cut := strings.Cut(title, ",")
+	return name + zero(cut && strings.Contains(name, "("), ")")
+}
+
+// historyAnswers says of each series which changes of version did something.
+func historyAnswers(list []analysis.HistorySeries, names []string) docSection {
+	s := docSection{ID: "answer", Heading: "What can be said", Alert: true}
+	for i := range list {
+		series := &list[i]
+		head := zero(len(list) > 1, names[i]+": ")
+		if len(series.Changes) == 0 {
+			s.Items = append(s.Items, head+count(len(series.Runs), "run")+" of one version: there is no change to look for")
+			continue
+		}
+		s.Items = append(s.Items, changeItems(series, head)...)
+	}
+	return s
+}
+
+// changeItems are a line for each change of version in which something was found, and one for the others.
+func changeItems(s *analysis.HistorySeries, head string) (out []string) {
+	var same, open, unread []string
+	for _, c := range slices.Backward(s.Changes) {
+		name := changeName(s, c)
+		switch worse, better, decided := found(c); {
+		case c.Comparison == nil:
+			unread = append(unread, name)
+		case worse+better > 0:
+			out = append(out, head+name+": "+changeAnswer(c))
+		case decided:
+			same = append(same, name)
+		default:
+			open = append(open, name)
+		}
+	}
+	for _, l := range []struct {
+		text string
+		list []string
+	}{
+		{"nothing was found to have changed", same}, {"~ nothing can be said, as too few sessions were measured or they differ too much", open},
+		{"not looked into, see below why", unread},
+	} {
+		if n := len(l.list); n > 0 {
+			out = append(out, head+several(l.list)+": "+l.text)
+		}
+	}
+	return out
+}
+
+// found counts what became worse and better, and says whether anything could be decided.
+func found(c analysis.HistoryChange) (worse, better int, decided bool) {
+	if c.Comparison == nil {
+		return 0, 0, false
+	}
+	for _, r := range c.Comparison.Rows {
+		decided = decided || r.Status == analysis.RowChanged || r.Status == analysis.RowSame
+		switch {
+		case r.Status != analysis.RowChanged:
+		case r.Better < 0:
+			worse++
+		default:
+			better++
+		}
+	}
+	return worse, better, decided
+}
+
+// changeName is "macOS 26.4 → macOS 26.5".
+func changeName(s *analysis.HistorySeries, c analysis.HistoryChange) string {
+	return plain(s.VersionName(c.From, c.From, c.To), 100) + " → " + plain(s.VersionName(c.To, c.From, c.To), 100)
+}
+
+// changeAnswer is the outcome of a change in a sentence.
+func changeAnswer(c analysis.HistoryChange) string {
+	if c.Comparison == nil {
+		return plain(c.Why, 300)
+	}
+	var out []string
+	for _, a := range c.Comparison.Answers {
+		out = append(out, plain(strings.TrimPrefix(a.Text, a.Side+" against "+c.Comparison.Sides[0].Name+": "), 600))
+	}
+	return strings.Join(out, "; ")
+}
+
+// historyRest are the series that are only named.
+func historyRest(h *analysis.History, names []string) docSection {
+	s := docSection{ID: "further", Heading: "Further series"}
+	if len(h.Series) <= seriesDrawn {
+		return s
+	}
+	s.Lead = []string{fmt.Sprintf("Only the %d series with the newest runs are shown. The filters --plan, --engine and --since choose others.", seriesDrawn)}
+	for i, o := range h.Series[seriesDrawn:] {
+		if i == leftListed {
+			s.Items = append(s.Items, fmt.Sprintf("and %d more", len(h.Series)-seriesDrawn-leftListed))
+			break
+		}
+		s.Items = append(s.Items, fmt.Sprintf("%s: %s, the last on %s", names[seriesDrawn+i], count(len(o.Runs), "run"), o.Runs[len(o.Runs)-1].Started.UTC().Format("2006-01-02")))
+	}
+	return s
+}
+
+// seriesPart is one quantity of a series: a chart.
+type seriesPart struct {
+	op, phase string
+	cycle     int
+	rows      []analysis.HistoryRow
+}
+
+// seriesView is a series arranged for reading.
+type seriesView struct {
+	s        *analysis.HistorySeries
+	name, id string
+	parts    []seriesPart
+	label    func(id string) string // of a case
+	first    int                    // the first run that is drawn
+	common   []string               // kinds of warnings that half of the values or more carry: they mark nothing
+	cases    int                    // how many there are, drawn or not
+}
+
+func newSeriesView(s *analysis.HistorySeries, name, id string, room *int) *seriesView {
+	v := &seriesView{s: s, name: name, id: id}
+	v.choose()
+	ids := []analysis.CompareRow{}
+	values := 0
+	for _, p := range v.parts {
+		values += len(p.rows)
+		for _, row := range p.rows {
+			ids = append(ids, analysis.CompareRow{Case: row.Case})
+		}
+	}
+	rowName := rowNames(ids)
+	v.label = func(id string) string { return rowName(analysis.CompareRow{Case: id}) }
+	runs := min(len(s.Runs), runsDrawn)
+	if values > 0 {
+		runs = min(runs, max(*room/values, 1))
+	}
+	*room -= runs * values
+	v.first = len(s.Runs) - runs
+	v.common = v.everywhere()
+	return v
+}
+
+// choose takes the quantities and the phase of the first screen of the newest report, and the size on disk.
+func (v *seriesView) choose() {
+	if v.s.Newest == nil {
+		return
+	}
+	of := &view{result: v.s.Newest, order: map[string]int{}}
+	for i, c := range v.s.Newest.Cases {
+		of.order[c.ID] = i
+	}
+	for _, k := range figureKinds {
+		if f := of.figuresIn(k.units); len(f.keys) > 0 {
+			of.sections = append(of.sections, section{id: k.id, figures: f})
+		}
+	}
+	_, ops, key := of.mainFigures()
+	for _, op := range ops {
+		v.take(op, key.phase, key.cycle)
+	}
+	const space = "allocated"
+	if slices.Contains(ops, space) {
+		return
+	}
+	at := slices.IndexFunc(v.s.Rows, func(r analysis.HistoryRow) bool { return r.Op == space && r.Phase == key.phase && r.Cycle == key.cycle })
+	if at < 0 { // it is measured in a phase of its own
+		at = slices.IndexFunc(v.s.Rows, func(r analysis.HistoryRow) bool { return r.Op == space })
+	}
+	if at >= 0 {
+		v.take(space, v.s.Rows[at].Phase, v.s.Rows[at].Cycle)
+	}
+}
+
+// take adds the rows of a quantity in a phase.
+func (v *seriesView) take(op, phase string, cycle int) {
+	p := seriesPart{op: op, phase: phase, cycle: cycle}
+	for _, row := range v.s.Rows {
+		if row.Op == op && row.Phase == phase && row.Cycle == cycle {
+			p.rows = append(p.rows, row)
+		}
+	}
+	v.cases = max(v.cases, len(p.rows))
+	p.rows = p.rows[:min(len(p.rows), casesDrawn)]
+	v.parts = append(v.parts, p)
+}
+
+// everywhere are the kinds of warnings that mark nothing, since half of the values drawn carry them.
+func (v *seriesView) everywhere() []string {
+	seen, values := map[string]int{}, 0
+	var order []string
+	for _, p := range v.parts {
+		for _, row := range p.rows {
+			for _, value := range row.Values[v.first:] {
+				if value == nil {
+					continue
+				}
+				values++
+				kinds := []string{}
+				for _, w := range value.Warnings {
+					kinds = appendNew(kinds, w.Kind)
+				}
+				for _, k := range kinds {
+					seen[k]++
+					order = appendNew(order, k)
+				}
+			}
+		}
+	}
+	return slices.DeleteFunc(order, func(k string) bool { return seen[k]*2 < values || seen[k] < 2 })
+}
+
+// doubts are the warnings of a value that it does not share with most of the others.
+func (v *seriesView) doubts(value *analysis.HistoryValue) []result.Warning {
+	return slices.DeleteFunc(slices.Clone(value.Warnings), func(w result.Warning) bool { return slices.Contains(v.common, w.Kind) })
+}
+
+// open says why a value is not final, or is "".
+func (v *seriesView) open(run int, id string) string {
+	p := v.s.Runs[run]
+	if p.Status == result.Unfinished {
+		return "the run is not finished: it may change"
+	}
+	if c, ok := p.Cases[id]; ok && c.Status != result.Done {
+		return "the case was " + firstOf(plain(c.Status, 40), "not finished")
+	}
+	return ""
+}

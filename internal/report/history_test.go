@@ -1,0 +1,246 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"dmgbench/internal/analysis"
+	"dmgbench/internal/report/reporttest"
+	"dmgbench/internal/result"
+	"dmgbench/third_party/echarts"
+)
+
+// pastOf makes a history of runs; the eighth is the baseline.
+func pastOf(runs []*result.Result) *analysis.History {
+	var list []analysis.HistoryRun
+	for i, r := range runs {
+		list = append(list, analysis.HistoryRun{Result: r, Name: fmt.Sprintf("run-%02d", i+1), Path: fmt.Sprintf("run-%02d/report.html", i+1), Baseline: i == 7})
+	}
+	return analysis.NewHistory(list, func(r analysis.HistoryRun) (*result.Result, error) { return r.Result, nil })
+}
+
+func historyPage(t *testing.T, h *analysis.History) string {
+	t.Helper()
+	return string(rendered(t, func(w io.Writer) error { return HistoryHTML(w, h) }))
+}
+
+func historyWords(t *testing.T, h *analysis.History) string {
+	t.Helper()
+	return string(rendered(t, func(w io.Writer) error { return HistoryText(w, h, TextOptions{}) }))
+}
+
+func historyMarkdown(t *testing.T, h *analysis.History) string {
+	t.Helper()
+	return string(rendered(t, func(w io.Writer) error { return HistoryMarkdown(w, h) }))
+}
+
+func TestGoldenHistory(t *testing.T) {
+	h := pastOf(reporttest.Past())
+	golden(t, "history.txt", []byte(historyWords(t, h)))
+	golden(t, "history.md", []byte(historyMarkdown(t, h)))
+	for line := range strings.Lines(historyWords(t, h)) {
+		assert.LessOrEqual(t, width(strings.TrimRight(line, "\n")), 80, line)
+	}
+}
+
+// The picture has every number of the reports in its place, and nothing that is not final in a line.
+func TestHistoryChart(t *testing.T) {
+	runs := reporttest.Past()
+	h := pastOf(runs)
+	room := valuesDrawn
+	v := newSeriesView(&h.Series[0], "name", "s1", &room)
+	var ops []string
+	for _, p := range v.parts {
+		ops = append(ops, p.op+" "+p.phase)
+	}
+	assert.Equal(t, []string{"write new", "read new", "allocated new"}, ops)
+	c := v.charts(v.parts[0])[0]
+	roles := map[string]series{}
+	for _, s := range c.series {
+		roles[s.role+" "+s.name] = s
+	}
+	line := roles["line UDSB, AES-256"]
+	require.Len(t, line.points, len(runs))
+	for i, r := range runs {
+		want := 0.0
+		for _, s := range r.Summaries {
+			if s.Case == "format=UDSB,encryption=AES-256" && s.Op == "write" && s.Phase == "new" {
+				want = s.Estimates[0].Value
+			}
+		}
+		if r.Status == result.Unfinished {
+			assert.Equal(t, []any{nil, nil}, line.points[i])
+			assert.Contains(t, roles["uncomparable not finished, or failed"].points, any([]any{float64(i), digits(want)}))
+			continue
+		}
+		assert.Equal(t, []any{float64(i), digits(want)}, line.points[i])
+		assert.Contains(t, line.tips[i], human(want, "B/s"))
+	}
+	assert.Len(t, roles["thin UDSB, AES-256"].points, len(runs)-1)
+	assert.Len(t, roles["warned with a warning of its own"].points, 1)
+	assert.Equal(t, []int{4, 9, 12, 17}, trendTurns(c))
+	assert.Equal(t, []any{7.0, *c.y.low}, roles["ideal baseline run"].points[0])
+	assert.Equal(t, "macOS 26.2\ndmgbench 0.4.0", c.x.names[1])
+	assert.Equal(t, "26.2\n0.4.0", c.x.brief[1])
+	assert.Equal(t, "dmgbench 0.5.0", c.x.names[10])
+
+	svg := newEngine(t).draw(t, c, 900, "LIGHT")
+	require.NoError(t, wellFormed(svg))
+	for _, text := range []string{"macOS 26.4", "macOS 26.5", "dmgbench 0.5.0", "baseline run", "UDSB, AES-256", "95 % t over rounds", "Apple M4 Pro", "SHA-256"} {
+		assert.Contains(t, svg, text)
+	}
+	assert.Len(t, c.table.Rows, len(runs))
+	assert.Contains(t, c.table.Rows[10][0].Text, "run-08 (baseline)")
+	assert.Equal(t, "muted", c.table.Rows[2][3].Class, "of a run that is not finished")
+	assert.Equal(t, "warn", c.table.Rows[11][4].Class)
+}
+
+// A change that too few sessions show says so, in every rendering.
+func TestHistoryOfOneRunEach(t *testing.T) {
+	runs := reporttest.Past()
+	h := pastOf([]*result.Result{runs[10], runs[12]})
+	for _, page := range []string{historyPage(t, h), historyMarkdown(t, h), historyWords(t, h)} {
+		assert.Contains(t, page, "~ nothing can be said")
+		assert.Contains(t, page, "session effect unknown")
+		assert.NotContains(t, page, "A regression")
+	}
+}
+
+func TestStretchName(t *testing.T) {
+	mac := func(version, build, tool string) analysis.HistoryVersion {
+		return analysis.HistoryVersion{System: "macOS " + version + " (" + build + ")", Tool: "dmgbench " + tool, Engine: "in-process " + tool}
+	}
+	for _, c := range []struct {
+		was, now analysis.HistoryVersion
+		want     string
+	}{
+		{analysis.HistoryVersion{}, mac("26.2", "25C56", "1"), "macOS 26.2\ndmgbench 1"},
+		{mac("26.2", "25C56", "1"), mac("26.3", "25D1", "1"), "macOS 26.3"},
+		{mac("26.2", "25C56", "1"), mac("26.2", "25C57", "1"), "25C57"},
+		{mac("26.2", "25C56", "1"), mac("26.2", "25C56", "2"), "dmgbench 2"},
+		{analysis.HistoryVersion{System: "Debian 13, kernel 6.1"}, analysis.HistoryVersion{System: "Debian 13, kernel 6.12"}, "kernel 6.12"},
+		{analysis.HistoryVersion{Engine: "in-process 1"}, analysis.HistoryVersion{Engine: "in-process 2"}, "in-process 2"},
+	} {
+		assert.Equal(t, c.want, stretchName(c.was, c.now))
+	}
+}
+
+func TestRoundSpan(t *testing.T) {
+	for _, span := range [][2]float64{{0, 7.3e9}, {2.1e9, 2.15e9}, {117e6, 117e6}, {-3, 4}, {0, 0}, {0.1, 0.101}} {
+		low, high := roundSpan(span[0], span[1])
+		assert.LessOrEqual(t, low, span[0])
+		assert.GreaterOrEqual(t, high, span[1])
+		assert.Less(t, low, high)
+	}
+}
+
+// hostilePast are runs of a plan, a machine and cases whose every name wants to be markup.
+func hostilePast() *analysis.History {
+	evil := `</script><img src=x onerror=alert(1)>` + "\u202e`|*\"'__f__ 🧨\x1b[31m" + strings.Repeat("x", 300)
+	runs := reporttest.Past()[10:14]
+	for i, r := range runs {
+		r.Run, r.Plan.Name, r.Plan.Title = fmt.Sprint(evil, i), evil, evil
+		r.Status = []string{result.Done, evil}[i%2]
+		r.Departures = []result.Departure{{Kind: "scale", Text: evil}}
+		r.Warnings = []result.Warning{{Kind: evil, Text: evil}}
+		h := &r.Sessions[0].Host
+		h.Model, h.CPU, h.OSVersion, h.OSBuild = evil, evil, evil+h.OSVersion, evil
+		h.Disks[0].Device = evil
+		r.Sessions[0].Engine.Title, r.Tool.Version = evil, evil
+		rename := map[string]string{}
+		for k := range r.Cases {
+			c := &r.Cases[k]
+			rename[c.ID] = fmt.Sprint(evil, k)
+			c.ID, c.Reason = rename[c.ID], evil
+			for s := range c.Steps {
+				c.Steps[s].Phase += evil
+			}
+		}
+		for k := range r.Summaries {
+			s := &r.Summaries[k]
+			s.Case, s.Phase = rename[s.Case], s.Phase+evil
+			s.Warnings = append(s.Warnings, result.Warning{Kind: fmt.Sprint(evil, i), Text: evil})
+		}
+	}
+	var list []analysis.HistoryRun
+	for i, r := range runs {
+		list = append(list, analysis.HistoryRun{Result: r, Name: evil, Path: []string{"javascript:alert(1)", `"><script>`}[i%2], Baseline: i == 1})
+	}
+	h := analysis.NewHistory(list, func(r analysis.HistoryRun) (*result.Result, error) { return r.Result, nil })
+	h.LeftOut = append(h.LeftOut, evil)
+	return h
+}
+
+func TestHostileHistory(t *testing.T) {
+	h := hostilePast()
+	require.Len(t, h.Series, 1)
+	page := strings.Replace(historyPage(t, h), echarts.Script, "", 1)
+	assert.NotContains(t, page, "<img")
+	assert.NotContains(t, page, `href="javascript`)
+	assert.Equal(t, strings.Count(page, `class="chart"`)+2, strings.Count(page, "<script"), "the data of charts, the library and our own")
+	assert.Contains(t, page, "&lt;/script&gt;", "it is shown, not removed")
+	text := historyWords(t, h)
+	for _, bad := range []string{"\x1b", "\u202e"} {
+		assert.NotContains(t, text, bad)
+	}
+	assert.NotContains(t, historyMarkdown(t, h), "<img")
+}
+
+// manyRuns are n runs of few numbers, a version every so many runs, in several series.
+func manyRuns(n, each, series int) []*result.Result {
+	out := make([]*result.Result, n)
+	for i := range out {
+		out[i] = comparable(fmt.Sprintf("r%04d", i), fmt.Sprintf("26.%d", i/series/each), 5000, 6000, 1500, 2800)
+		r := out[i]
+		r.Plan.Digest = fmt.Sprintf("%016d", i%series)
+		r.Sessions[0].Started = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC).AddDate(0, 0, i)
+		r.Sessions[0].Engine.Name, r.Sessions[0].Engine.Title = "inprocess", "in-process"
+		for _, c := range r.Cases {
+			for _, op := range []string{"write", "read"} {
+				v := 3e9 + 1e7*float64(i%17)
+				r.Summaries = append(r.Summaries, result.Summary{Case: c.ID, Phase: "new", Op: op, N: 1, Rounds: 1, Headline: "aggregate",
+					Estimates: []result.Estimate{{Name: "aggregate", Value: v, Unit: "B/s", CI: &result.CI{Low: v * 0.98, High: v * 1.02, Level: 0.95, Method: "t", Unit: "round"}}}})
+			}
+		}
+	}
+	return out
+}
+
+// A history of a thousand runs stays a page, and says what it left out.
+func TestHistoryOfManyRunsStaysSmall(t *testing.T) {
+	for _, c := range []struct {
+		each, series int
+		says         []string
+	}{
+		{50, 1, []string{"760 older runs are left out", "not listed", "not looked into"}},
+		{1, 1, []string{"older versions left out", "too many changes for one page"}},
+		{10, 40, []string{"Only the 10 series with the newest runs are shown", "25 runs, the last on"}},
+	} {
+		h := pastOf(manyRuns(1000, c.each, c.series))
+		require.Len(t, h.Series, c.series)
+		page := historyPage(t, h)
+		assert.Less(t, len(page), 3<<20)
+		for _, text := range c.says {
+			assert.Contains(t, page, text)
+		}
+		assert.Less(t, len(historyMarkdown(t, h)), 1<<20)
+	}
+}
+
+// No run, or none with a number: a page that says so.
+func TestHistoryOfNothing(t *testing.T) {
+	for _, h := range []*analysis.History{pastOf(nil), pastOf([]*result.Result{comparable("a", "26.4", 100)})} {
+		for _, page := range []string{historyPage(t, h), historyMarkdown(t, h), historyWords(t, h)} {
+			assert.NotContains(t, page, "Points:")
+		}
+	}
+	r := comparable("a", "26.4", 100)
+	r.Sessions[0].Started = time.Unix(1e9, 0)
+	assert.Contains(t, historyWords(t, pastOf([]*result.Result{r})), "No run of it has a number yet")
+}

@@ -1,0 +1,310 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"dmgbench/internal/analysis"
+)
+
+// charts draw one quantity of a series, run after run; many cases make more pictures.
+func (v *seriesView) charts(p seriesPart) []chart {
+	var out []chart
+	chunks := slices.Collect(slices.Chunk(p.rows, casesInChart))
+	for i, rows := range chunks {
+		c := v.chart(p, rows)
+		c.id = fmt.Sprintf("%s-%s-%d", v.id, slug(p.op), i+1)
+		if len(chunks) > 1 {
+			c.heading += fmt.Sprintf(" (%d of %d)", i+1, len(chunks))
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+func (v *seriesView) chart(p seriesPart, rows []analysis.HistoryRow) chart {
+	n := len(v.s.Runs) - v.first
+	unit := rows[0].Unit
+	c := chart{height: 280, trend: true, headed: true, heading: title(words(p.op)) + " over " + count(n, "run") + zero(p.phase != "" || p.cycle > 0, ", phase “"+cycled(p.phase, p.cycle)+"”"),
+		x: axis{name: "", unit: "1", low: pointer(-0.5), high: pointer(float64(n) - 0.5)}, y: axis{name: words(p.op), unit: unit}}
+	v.stretches(&c)
+	low, high := v.span(rows)
+	c.y.low, c.y.high, c.y.values = pointer(low), pointer(high), []float64{low, high}
+	open := series{role: "uncomparable", name: "not finished, or failed"}
+	doubtful := series{role: "warned", name: "with a warning of its own"}
+	for _, row := range rows {
+		line, bars := series{role: "line", name: v.label(row.Case)}, series{role: "thin", name: v.label(row.Case)}
+		for i, value := range row.Values[v.first:] {
+			x, run := float64(i), v.first+i
+			why := ""
+			if value != nil && finite(value.Value) {
+				why = v.open(run, row.Case)
+			}
+			switch {
+			case value == nil || !finite(value.Value):
+				line.points, line.tips = append(line.points, []any{nil, nil}), append(line.tips, "")
+				continue
+			case why != "":
+				line.points, line.tips = append(line.points, []any{nil, nil}), append(line.tips, "")
+				open.points, open.tips = append(open.points, xy(x, value.Value)), append(open.tips, v.tip(row, run, why))
+				continue
+			}
+			line.points, line.tips = append(line.points, xy(x, value.Value)), append(line.tips, v.tip(row, run, ""))
+			if value.CI != nil && finite(value.CI.Low) && finite(value.CI.High) && value.CI.Low < value.CI.High {
+				bars.points = append(bars.points, []any{i, digits(value.CI.Low), digits(value.CI.High)})
+			}
+			if len(v.doubts(value)) > 0 {
+				doubtful.points, doubtful.tips = append(doubtful.points, xy(x, value.Value)), append(doubtful.tips, v.tip(row, run, ""))
+			}
+		}
+		c.series = append(c.series, line)
+		if len(bars.points) > 0 {
+			c.series = append(c.series, bars)
+		}
+	}
+	for _, s := range []series{open, doubtful} {
+		if len(s.points) > 0 {
+			c.series = append(c.series, s)
+		}
+	}
+	v.upright(&c, low, high)
+	c.sub = "Runs in the order of time, the oldest on the left; a dashed line is where system, program or engine changed." + zero(low > 0, " The axis does not begin at 0.")
+	c.notes = v.notes(rows)
+	c.table = v.chartTable(c.heading, rows)
+	return c
+}
+
+// stretches writes the version in the middle of the runs that have it, in what is new of it.
+func (v *seriesView) stretches(c *chart) {
+	n := len(v.s.Runs) - v.first
+	c.x.names, c.x.brief = make([]string, n), make([]string, n)
+	before := analysis.HistoryVersion{}
+	for from := 0; from < n; {
+		version := v.s.Runs[v.first+from].Version
+		to := from
+		for to+1 < n && v.s.Runs[v.first+to+1].Version == version {
+			to++
+		}
+		at := (from + to) / 2
+		c.x.ticks = append(c.x.ticks, float64(at))
+		now := v.s.Versions[version]
+		c.x.names[at] = stretchName(before, now)
+		c.x.brief[at] = briefName(c.x.names[at])
+		before, from = now, to+1
+	}
+}
+
+// stretchName is a version in at most two lines: what differs from the one before.
+func stretchName(was, now analysis.HistoryVersion) string {
+	lines := []string{}
+	add := func(text, was string) {
+		if text != was && text != "" && len(lines) < 2 {
+			lines = append(lines, plain(text, 20))
+		}
+	}
+	system, detail := systemParts(now.System)
+	systemWas, detailWas := systemParts(was.System)
+	add(system, systemWas)
+	if system == systemWas {
+		add(detail, detailWas)
+	}
+	add(now.Tool, was.Tool)
+	if len(lines) == 0 {
+		add(now.Engine, was.Engine)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// systemParts are a system and, apart, its build or kernel.
+func systemParts(text string) (system, detail string) {
+	for _, mark := range []string{", kernel ", " ("} {
+		if before, after, ok := strings.Cut(text, mark); ok {
+			return before, strings.Trim(mark+after, ", ()")
+		}
+	}
+	return text, ""
+}
+
+// briefName is the last word of each line: the number of the version.
+func briefName(name string) string {
+	var out []string
+	for line := range strings.SplitSeq(name, "\n") {
+		words := strings.Fields(line)
+		if len(words) > 0 {
+			out = append(out, plain(words[len(words)-1], 10))
+		}
+	}
+	return strings.Join(out, "\n")
+}
+
+// upright draws the changes of version and the baseline.
+func (v *seriesView) upright(c *chart, low, high float64) {
+	changes, baseline := series{role: "faint", name: "another version"}, series{role: "ideal", name: "baseline run"}
+	line := func(s *series, x float64) {
+		s.points = append(s.points, xy(x, low), xy(x, high), []any{nil, nil})
+	}
+	for i := v.first; i < len(v.s.Runs); i++ {
+		if i > v.first && v.s.Runs[i].Version != v.s.Runs[i-1].Version {
+			line(&changes, float64(i-v.first)-0.5)
+		}
+		if v.s.Runs[i].Baseline {
+			line(&baseline, float64(i-v.first))
+		}
+	}
+	for _, s := range []series{changes, baseline} {
+		if len(s.points) > 0 {
+			c.series = append(c.series, s)
+		}
+	}
+}
+
+// span is the range of an axis that shows every value, and of the intervals what does not squeeze the values.
+func (v *seriesView) span(rows []analysis.HistoryRow) (low, high float64) {
+	low, high = math.Inf(1), math.Inf(-1)
+	each := func(f func(*analysis.HistoryValue)) {
+		for _, row := range rows {
+			for _, value := range row.Values[v.first:] {
+				if value != nil && finite(value.Value) {
+					f(value)
+				}
+			}
+		}
+	}
+	each(func(value *analysis.HistoryValue) { low, high = min(low, value.Value), max(high, value.Value) })
+	if low > high {
+		return 0, 1
+	}
+	room := max((high-low)/2, math.Abs(high)*0.05)
+	bottom, top := low-room/4, high+room/4
+	each(func(value *analysis.HistoryValue) {
+		if value.CI != nil && finite(value.CI.Low) && finite(value.CI.High) {
+			bottom, top = min(bottom, max(value.CI.Low, low-room)), max(top, min(value.CI.High, high+room))
+		}
+	})
+	if low >= 0 && bottom < high*0.4 {
+		bottom = 0
+	}
+	return roundSpan(bottom, top)
+}
+
+// roundSpan moves the ends of an axis outwards to round numbers.
+func roundSpan(low, high float64) (float64, float64) {
+	if low >= high {
+		room := max(math.Abs(high)*0.05, 1)
+		low, high = low-room, high+room
+	}
+	step := math.Pow(10, math.Floor(math.Log10((high-low)/4)))
+	for _, m := range []float64{1, 2, 5, 10} {
+		if (high-low)/(m*step) <= 6 {
+			step *= m
+			break
+		}
+	}
+	return digits(math.Floor(low/step) * step), digits(math.Ceil(high/step) * step)
+}
+
+// tip says what a mark is, its run first.
+func (v *seriesView) tip(row analysis.HistoryRow, run int, why string) string {
+	p, value := v.s.Runs[run], row.Values[run]
+	lines := []string{v.runName(run), v.label(row.Case) + ": " + human(value.Value, row.Unit) + intervalText(value, row.Unit)}
+	lines = append(lines, fmt.Sprintf("version %d, %s", p.Version+1, v.versionShort(p.Version)))
+	lines = append(lines, nonEmpty([]string{why, zero(p.Baseline, "the baseline")})...)
+	for i, w := range v.doubts(value) {
+		if i == 2 {
+			lines = append(lines, "and more warnings")
+			break
+		}
+		lines = append(lines, plain(w.Text, 100))
+	}
+	return strings.Join(lines, "\n")
+}
+
+func intervalText(value *analysis.HistoryValue, unit string) string {
+	if value.CI == nil {
+		return ""
+	}
+	return " (" + span(scaleOf(unit, value.Value), value.CI, unit) + ")"
+}
+
+// versionShort is what a version does not share with all others.
+func (v *seriesView) versionShort(version int) string {
+	all := make([]int, len(v.s.Versions))
+	for i := range all {
+		all[i] = i
+	}
+	return plain(v.s.VersionName(version, all...), 60)
+}
+
+// notes are printed inside the picture: what the marks are, and where the numbers come from.
+func (v *seriesView) notes(rows []analysis.HistoryRow) []string {
+	estimators, intervals := []string{}, []string{}
+	few, many := math.MaxInt, 0
+	for _, row := range rows {
+		for i, value := range row.Values[v.first:] {
+			if value == nil {
+				continue
+			}
+			estimators = appendNew(estimators, plain(strings.ReplaceAll(value.Estimate, "-", " "), 40))
+			if value.CI != nil {
+				intervals = appendNew(intervals, ciText(value.CI))
+			}
+			n := v.s.Runs[v.first+i].Rounds
+			few, many = min(few, n), max(many, n)
+		}
+	}
+	slices.Sort(estimators)
+	slices.Sort(intervals)
+	rounds := count(many, "round")
+	if few < many {
+		rounds = fmt.Sprintf("%d to %s", few, rounds)
+	}
+	s := v.s
+	return []string{
+		"Points: " + several(estimators) + " of each run, as its report has it (" + rounds + ")." + zero(len(intervals) > 0, " Bars: "+several(intervals)+
+			"; they say how far rounds differ, not how far sessions do, and two that do not overlap prove no change of version."),
+		strings.Join(nonEmpty([]string{plain(s.Machine, 120), plain(engineShort(s.Engine), 60), "plan " + plain(s.Plan, 60) + digestText(s.Digest), plain(strings.Join(s.Scale, "; "), 120)}), " · "),
+	}
+}
+
+// chartTable has a row a run, the newest first, and a column a case.
+func (v *seriesView) chartTable(caption string, rows []analysis.HistoryRow) table {
+	t := table{Caption: caption, Columns: []column{{"", "run", true}, {"", "version", false}}}
+	unit := rows[0].Unit
+	scales := make([]scale, len(rows))
+	for k, row := range rows {
+		var values []float64
+		for _, value := range row.Values[v.first:] {
+			if value != nil {
+				values = append(values, value.Value)
+			}
+		}
+		scales[k] = columnScale(unit, values...)
+		t.Columns = append(t.Columns, column{"", withUnit(v.label(row.Case), scales[k]), false})
+	}
+	for i := range slices.Backward(v.s.Runs[v.first:]) {
+		run := v.first + i
+		p := v.s.Runs[run]
+		line := []cell{{Text: v.runName(run) + zero(p.Baseline, " (baseline)"), Class: "head"}, {Text: fmt.Sprint(p.Version + 1)}}
+		for k, row := range rows {
+			c := cell{}
+			if value := row.Values[run]; value != nil && finite(value.Value) {
+				c.Text = scales[k].number(value.Value)
+				if value.CI != nil {
+					c.Text += " (" + span(scales[k], value.CI, unit) + ")"
+				}
+				if why := v.open(run, row.Case); why != "" {
+					c.Class, c.Title = "muted", why
+					c.Text += " *"
+				} else if len(v.doubts(value)) > 0 {
+					c.Class = "warn"
+					c.Text += " †"
+				}
+			}
+			line = append(line, c)
+		}
+		t.Rows = append(t.Rows, line)
+	}
+	return t
+}

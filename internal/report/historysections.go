@@ -1,0 +1,267 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"dmgbench/internal/analysis"
+	"dmgbench/internal/result"
+)
+
+// sections are all that is said of one series.
+func (v *seriesView) sections() []docSection {
+	head := docSection{ID: v.id, Heading: v.name, Lead: v.lead(), After: v.after()}
+	for _, p := range v.parts {
+		head.Charts = append(head.Charts, v.charts(p)...)
+	}
+	out := []docSection{head, v.versions()}
+	drawn := false
+	var last *analysis.Comparison
+	for i, c := range slices.Backward(v.s.Changes) {
+		if c.Comparison != nil {
+			out, last = append(out, v.change(c, i == len(v.s.Changes)-1, &drawn)), c.Comparison
+		}
+	}
+	if last != nil {
+		s := &out[len(out)-1]
+		s.After = append(s.After, compareLegend(last)+" Each change is a comparison of its own.")
+	}
+	return append(out, v.runs())
+}
+
+// lead says what the series is of.
+func (v *seriesView) lead() []string {
+	s := v.s
+	first, last := s.Runs[0].Started.UTC(), s.Runs[len(s.Runs)-1].Started.UTC()
+	when := first.Format("2006-01-02")
+	if day := last.Format("2006-01-02"); day != when {
+		when += " to " + day
+	}
+	out := []string{fmt.Sprintf("%s, %s; %s of system, program or engine.", count(len(s.Runs), "run"), when, count(len(s.Versions), "version")),
+		strings.Join(nonEmpty([]string{"Plan " + plain(s.Plan, 80) + digestText(s.Digest), plain(strings.Join(s.Scale, "; "), 300),
+			fmt.Sprintf("seed %d", s.Seed), count(s.Rounds, "round"), plain(s.Machine, 160), plain(s.Engine, 120)}), " · ")}
+	if len(v.parts) == 0 {
+		out = append(out, "No run of it has a number yet.")
+	}
+	return out
+}
+
+// after says what the pictures leave out.
+func (v *seriesView) after() (out []string) {
+	if v.first > 0 && len(v.parts) > 0 {
+		out = append(out, fmt.Sprintf("Drawn are the newest %s; %s left out of pictures and their tables. --since chooses others; history --format csv has every run.",
+			count(len(v.s.Runs)-v.first, "run"), count(v.first, "older run")+map[bool]string{true: " is", false: " are"}[v.first == 1]))
+	}
+	if v.cases > casesDrawn {
+		out = append(out, fmt.Sprintf("Drawn are the first %d of %d cases.", casesDrawn, v.cases))
+	}
+	if len(v.parts) > 0 {
+		if n := v.otherRows(); n > 0 {
+			out = append(out, fmt.Sprintf("Drawn is what the first screen of the newest report shows; %s of a run are in the reports.", count(n, "further number")))
+		}
+	}
+	if len(v.parts) > 0 {
+		out = append(out, "In the tables * is not final, as the run is not finished or the case failed, and † has a warning of its own.")
+	}
+	if len(v.common) > 0 {
+		out = append(out, "Most of these numbers carry warnings that therefore mark none of them: "+strings.Join(cleaned(v.common, 40), ", ")+". The reports say what is meant.")
+	}
+	return out
+}
+
+// otherRows counts what the newest run measured besides what is drawn.
+func (v *seriesView) otherRows() int {
+	n := 0
+	for _, row := range v.s.Rows {
+		if !slices.ContainsFunc(v.parts, func(p seriesPart) bool { return p.op == row.Op && p.phase == row.Phase && p.cycle == row.Cycle }) {
+			n++
+		}
+	}
+	return n
+}
+
+// versionsListed is how many versions a table has, the newest.
+const versionsListed = 40
+
+// versions is the table of the versions by number.
+func (v *seriesView) versions() docSection {
+	t := &table{Caption: "versions", Columns: []column{{"", "version", true}, {"", "first run", true}, {"", "runs", false}, {"", "system", true}, {"", "program", true}}}
+	engines := slices.ContainsFunc(v.s.Versions, func(o analysis.HistoryVersion) bool { return !strings.Contains(o.Engine, "(Apple") }) // else they come with the system
+	if engines {
+		t.Columns = append(t.Columns, column{"", "engine", true})
+	}
+	s := docSection{ID: v.id + "-versions", Heading: "Versions", Sub: true, Table: t}
+	for i, o := range slices.Backward(v.s.Versions) {
+		if len(t.Rows) == versionsListed {
+			s.After = append(s.After, fmt.Sprintf("%s left out.", count(i+1, "older version")))
+			break
+		}
+		row := []cell{{Text: fmt.Sprint(i + 1), Class: "head"}, {Text: o.First.UTC().Format("2006-01-02")}, {Text: grouped(int64(o.Runs))}, {Text: plain(o.System, 80)}, {Text: plain(o.Tool, 60)}}
+		if engines {
+			row = append(row, cell{Text: plain(o.Engine, 100)})
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	if n := len(v.s.Changes); n > 0 {
+		left := 0
+		for _, c := range v.s.Changes {
+			if c.Comparison == nil && len(v.s.Versions) > 1 {
+				left++
+			}
+		}
+		if left > 0 {
+			why := ""
+			for _, c := range v.s.Changes {
+				if c.Comparison == nil {
+					why = c.Why // of the newest of them
+				}
+			}
+			s.After = append(s.After, fmt.Sprintf("Of %s, %d not looked into: %s.", count(n, "change"), left, plain(why, 300)))
+		}
+	}
+	return s
+}
+
+// changeRowsMost is how many rows of other phases a change shows besides those that are drawn.
+const changeRowsMost = 12
+
+// change is what one version changed: what differs before any number. The table of one that changed nothing is
+// left to compare, unless it is the newest.
+func (v *seriesView) change(c analysis.HistoryChange, newest bool, drawn *bool) docSection {
+	cmp := c.Comparison
+	s := docSection{ID: fmt.Sprintf("%s-change-%d", v.id, c.To), Sub: true, Heading: changeName(v.s, c)}
+	lead := fmt.Sprintf("%s before and %s after the change", count(c.Used[0], "run"), grouped(int64(c.Used[1])))
+	if c.Used != c.Ended {
+		lead += fmt.Sprintf(", those next to it of %d and %d", c.Ended[0], c.Ended[1])
+	}
+	s.Lead = []string{lead + ". " + title(changeAnswer(c)) + "."}
+	for _, item := range differsSection(cmp).Items {
+		s.Items = append(s.Items, item)
+	}
+	if cmp.Regression {
+		s.After = append(s.After, regressionText(cmp))
+	}
+	worse, better, _ := found(c)
+	if worse+better == 0 && !newest {
+		s.After = append(s.After, count(len(cmp.Rows), "row")+" not shown: nothing was found to have changed.")
+		return s
+	}
+	name := rowNames(cmp.Rows)
+	shown, more := v.shownRows(cmp)
+	part := *cmp
+	part.Rows = shown
+	s.Table = &table{Caption: s.Heading, Columns: []column{{"", "", true}, {"", "before", false}, {"", "after", false}, {"", "change", true}}}
+	side := cmp.Sides[1].Name
+	for _, op := range cmp.Ops {
+		rows := rowSection(&part, op, side, name)
+		for _, row := range rows.Table.Rows {
+			row[0].Text = words(op) + ": " + row[0].Text
+			s.Table.Rows = append(s.Table.Rows, row)
+		}
+		for _, text := range rows.After {
+			s.After = appendNew(s.After, text)
+		}
+		if !*drawn && slices.ContainsFunc(rowsOf(&part, op), func(r analysis.CompareRow) bool { return r.Status == analysis.RowChanged }) {
+			s.Charts = append(s.Charts, forests(&part, op, side, words(op), "forest-"+s.ID+"-"+slug(op), name)...)
+		}
+	}
+	*drawn = *drawn || len(s.Charts) > 0
+	if more > 0 {
+		s.After = append(s.After, fmt.Sprintf("%s not shown, of phases that are not drawn; Holm's correction is over all rows.", count(more, "more row")))
+	}
+	if len(s.Table.Rows) == 0 {
+		s.Table = nil
+	}
+	return s
+}
+
+func rowsOf(c *analysis.Comparison, op string) []analysis.CompareRow {
+	return slices.DeleteFunc(slices.Clone(c.Rows), func(r analysis.CompareRow) bool { return r.Op != op })
+}
+
+// shownRows are the rows of what is drawn, and the first of other phases that changed.
+func (v *seriesView) shownRows(c *analysis.Comparison) (shown []analysis.CompareRow, more int) {
+	others := 0
+	for _, r := range c.Rows {
+		main := slices.ContainsFunc(v.parts, func(p seriesPart) bool {
+			return p.op == r.Op && p.phase == r.Phase && p.cycle == r.Cycle && slices.ContainsFunc(p.rows, func(o analysis.HistoryRow) bool { return o.Case == r.Case })
+		})
+		if !main {
+			if r.Status != analysis.RowChanged || others == changeRowsMost {
+				more++
+				continue
+			}
+			others++
+		}
+		shown = append(shown, r)
+	}
+	return shown, more
+}
+
+// runs is the list of runs, the newest first.
+func (v *seriesView) runs() docSection {
+	t := &table{Caption: "runs", Columns: []column{{"", "run", true}, {"", "version", false}, {"", "status", true}, {"", "sessions", false}, {"", "rounds", false},
+		{"", "warnings of its own", true}}}
+	s := docSection{ID: v.id + "-runs", Heading: "Runs", Sub: true, Page: true, Table: t}
+	for i := range slices.Backward(v.s.Runs) {
+		p := v.s.Runs[i]
+		if len(t.Rows) >= runsListed && !p.Baseline {
+			continue
+		}
+		status := cell{Text: runStatus(p)}
+		if p.Status != result.Done {
+			status.Class = "warn"
+		}
+		t.Rows = append(t.Rows, []cell{{Text: v.runName(i) + zero(p.Baseline, " (baseline)"), Class: "head", Link: p.Path}, {Text: fmt.Sprint(p.Version + 1)}, status,
+			{Text: grouped(int64(p.Sessions))}, {Text: grouped(int64(p.Rounds))}, {Text: v.runDoubts(i)}})
+	}
+	if n := len(v.s.Runs) - len(t.Rows); n > 0 {
+		s.After = append(s.After, fmt.Sprintf("%s not listed; history --format csv has every run.", count(n, "older run")))
+	}
+	return s
+}
+
+// runName is when a run began and what it is called: no two of a history share it.
+func (v *seriesView) runName(run int) string {
+	p := v.s.Runs[run]
+	return p.Started.UTC().Format(minute) + " " + plain(p.Name, 80)
+}
+
+// runStatus is how a run ended, with the cases that were not measured.
+func runStatus(p analysis.HistoryPoint) string {
+	counts := map[string]int{}
+	for _, c := range p.Cases {
+		counts[c.Status]++
+	}
+	out := []string{firstOf(plain(p.Status, 40), "unknown")}
+	for _, status := range []string{result.Failed, result.Discarded, result.Skipped} {
+		if counts[status] > 0 {
+			out = append(out, count(counts[status], "case")+" "+status)
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// runDoubts are the kinds of warnings of a run that most others do not have.
+func (v *seriesView) runDoubts(run int) string {
+	var kinds []string
+	for _, w := range v.s.Runs[run].Warnings {
+		if !slices.Contains(v.common, w.Kind) {
+			kinds = appendNew(kinds, plain(w.Kind, 40))
+		}
+	}
+	for _, p := range v.parts {
+		for _, row := range p.rows {
+			if value := row.Values[run]; value != nil {
+				for _, w := range v.doubts(value) {
+					kinds = appendNew(kinds, plain(w.Kind, 40))
+				}
+			}
+		}
+	}
+	if len(kinds) > 6 {
+		kinds = append(kinds[:5:5], fmt.Sprintf("%d more", len(kinds)-5))
+	}
+	return strings.Join(kinds, ", ")
+}
