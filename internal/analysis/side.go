@@ -94,7 +94,7 @@ func (s *study) cells(q plan.Quantity, sel plan.Selector) (cells []cell, missing
 // absent says why a case that the selector picks has no such steps; "" where the
 // plan does not ask for any.
 func (s *study) absent(sub *subject, q plan.Quantity, sel plan.Selector) string {
-	if pc, ok := s.planned[sub.c.ID]; ok && !asked(pc.Steps, q, sel) {
+	if pc, ok := s.planned[sub.c.ID]; ok && !asked(pc.Steps, doOf(q), sel) {
 		return ""
 	}
 	switch sub.c.Status {
@@ -108,11 +108,11 @@ func (s *study) absent(sub *subject, q plan.Quantity, sel plan.Selector) string 
 
 // asked reports whether the protocol has a step of the quantity that the
 // selector picks.
-func asked(steps []plan.Step, q plan.Quantity, sel plan.Selector) bool {
+func asked(steps []plan.Step, do string, sel plan.Selector) bool {
 	for _, st := range steps {
 		k := stepKey{do: st.Do, phase: st.Phase}
 		c, ok := choiceOf(sel, "phase")
-		if st.Do == doOf(q) && (!ok || accepts(c, k.phase)) || asked(st.Steps, q, sel) {
+		if st.Do == do && (!ok || accepts(c, k.phase)) || asked(st.Steps, do, sel) {
 			return true
 		}
 	}

@@ -45,16 +45,33 @@ type summaryKey struct {
 
 func lineOf(t *plan.Table, l plan.TableLine) result.TableLine {
 	out := result.TableLine{Title: l.Heading(), Group: l.Group, Op: string(l.Quantity)}
-	if l.Quantity != "" {
+	switch {
+	case l.Coefficient != "":
+		out.Op = result.OpCoefficient
+	case l.Step != "":
+		out.Op = result.OpOutcome
+	}
+	if l.Asks() {
 		out.Unit, out.Digits = t.Shown(l, plan.TableLine{})
 		out.Printed = l.Published
 	}
 	return out
 }
 
-// tableCell is one figure, measured and printed. An operand that is only printed
+// tableCell is what one cell asks for.
+func (s *study) tableCell(l plan.TableLine, at map[summaryKey]*result.Summary) result.TableCell {
+	switch {
+	case l.Coefficient != "":
+		return s.coefficientCell(l)
+	case l.Step != "":
+		return s.outcomeCell(l)
+	}
+	return s.figureCell(l.Operand, at)
+}
+
+// figureCell is one figure, measured and printed. An operand that is only printed
 // is not looked for among what was measured.
-func (s *study) tableCell(op plan.Operand, at map[summaryKey]*result.Summary) result.TableCell {
+func (s *study) figureCell(op plan.Operand, at map[summaryKey]*result.Summary) result.TableCell {
 	var out result.TableCell
 	id := ""
 	if !op.Published {
@@ -93,7 +110,7 @@ func (s *study) measuredCell(op plan.Operand, at map[summaryKey]*result.Summary)
 	cells, missing := s.cells(op.Quantity, op.Where)
 	switch {
 	case missing != "":
-		return result.TableCell{Why: orElse(s.notPlanned(op), missing)}
+		return result.TableCell{Why: orElse(s.notPlanned(doOf(op.Quantity), op.Where), missing)}
 	case len(cells) > 1:
 		return result.TableCell{Why: fmt.Sprintf("%s were measured, a cell is one", plural(len(cells), "figure"))}
 	}
@@ -131,16 +148,16 @@ func (s *study) measuredCell(op plan.Operand, at map[summaryKey]*result.Summary)
 	return out
 }
 
-// notPlanned says that the protocol does not ask for a cell at all, "" where it does.
-func (s *study) notPlanned(op plan.Operand) string {
+// notPlanned says that the protocol has no such step at all, "" where it has.
+func (s *study) notPlanned(do string, where plan.Selector) string {
 	hit := false
 	for id := range s.planned {
 		c := s.planned[id]
-		if !caseOnly(op.Where).Match(c.Value) {
+		if !caseOnly(where).Match(c.Value) {
 			continue
 		}
 		hit = true
-		if asked(c.Steps, op.Quantity, op.Where) {
+		if asked(c.Steps, do, where) {
 			return ""
 		}
 	}

@@ -26,7 +26,7 @@ func (c *checker) tables(whole bool) {
 		}
 		c.headings(n.at("columns"), "column", t.Columns)
 		c.headings(n.at("rows"), "row", t.Rows)
-		if c.sides(n, t) && c.disjoint(n, t) && whole {
+		if c.sides(n, t) && c.disjoint(n, t) && c.fitted(n, t) && whole {
 			c.cells(n, t)
 		}
 	}
@@ -48,7 +48,7 @@ func (c *checker) headings(n *node, what string, lines []TableLine) {
 func (c *checker) sides(n *node, t *Table) bool {
 	named := func(lines []TableLine) (with, without int) {
 		for i := range lines {
-			if lines[i].Quantity != "" {
+			if lines[i].Asks() {
 				with++
 			} else {
 				without++
@@ -71,13 +71,83 @@ func (c *checker) sides(n *node, t *Table) bool {
 		if rows > 0 {
 			lines, name = t.Rows, "rows"
 		}
-		i := slices.IndexFunc(lines, func(l TableLine) bool { return l.Quantity == "" })
+		i := slices.IndexFunc(lines, func(l TableLine) bool { return !l.Asks() })
 		c.problem(n.at(name, i).off, name, "this line names no quantity, others of the %s do", name)
 	default:
 		c.unitUsed(n, t)
 		return true
 	}
 	return false
+}
+
+// fitted checks coefficients against the fits that the other side names.
+func (c *checker) fitted(n *node, t *Table) bool {
+	asking, bare, sides := t.Columns, t.Rows, [2]string{"columns", "rows"}
+	if t.Rows[0].Asks() {
+		asking, bare, sides = t.Rows, t.Columns, [2]string{"rows", "columns"}
+	}
+	before, units := len(c.found), map[int]string{}
+	wants := slices.ContainsFunc(asking, func(l TableLine) bool { return l.Coefficient != "" })
+	for i := range bare {
+		at := n.at(sides[1], i)
+		k := slices.IndexFunc(asking, func(l TableLine) bool { return l.Statistic != "" })
+		if s := at.get("statistic"); s != nil && k >= 0 {
+			c.problem(s.key, "statistic", "a statistic stands here and in line %d of the %s", k+1, sides[0]).hintf("let one of them say it")
+		}
+		if bare[i].Fit == "" {
+			continue
+		}
+		if f := c.fitOf(at, bare[i].Fit); f != nil && !wants {
+			c.problem(at.at("fit").key, "fit", "fit has no meaning here: none of the %s names a coefficient", sides[0])
+		} else if f != nil {
+			c.coefficients(n, sides[0], asking, f, units)
+		}
+	}
+	if wants && !slices.ContainsFunc(bare, func(l TableLine) bool { return l.Fit != "" }) {
+		i := slices.IndexFunc(asking, func(l TableLine) bool { return l.Coefficient != "" })
+		c.problem(n.at(sides[0], i).at("coefficient").key, "coefficient", "none of the %s names a fit", sides[1]).hintf("write { title = …, fit = \"NAME\" }")
+	}
+	return len(c.found) == before
+}
+
+func (c *checker) fitOf(at *node, name string) *Fit {
+	var names []string
+	for i := range c.p.Fits {
+		if c.p.Fits[i].Name == name {
+			return &c.p.Fits[i]
+		}
+		names = append(names, c.p.Fits[i].Name)
+	}
+	c.hintName(c.problem(at.at("fit").off, "fit", "there is no fit %q", name), name, "fits", names)
+	return nil
+}
+
+// coefficients checks that a fit has every coefficient that is asked of it, in the
+// unit of its line and of the fits before it.
+func (c *checker) coefficients(n *node, side string, asking []TableLine, f *Fit, units map[int]string) {
+	for i := range asking {
+		l, at := &asking[i], n.at(side, i)
+		have := coefficients[f.Model]
+		if l.Coefficient == "" || have == nil || f.Quantity == "" {
+			continue
+		}
+		unit, _ := CoefficientUnit(*f, l.Coefficient)
+		before := units[i]
+		units[i] = unit
+		switch base, _, ok := DisplayUnit(l.Unit); {
+		case !slices.Contains(have, l.Coefficient):
+			c.hintName(c.problem(at.at("coefficient").off, "coefficient", "the model %s of the fit %q has no coefficient %q", f.Model, f.Name, l.Coefficient), l.Coefficient, "coefficients", have)
+		case unit == "":
+			c.problem(at.at("coefficient").off, "coefficient", "the slope of a %s over bytes has no unit that a table prints", unitWord(f.Quantity.Unit()))
+		case ok && base != unit:
+			c.problem(at.at("unit").off, "unit", "%s is the unit of a %s, and the %s of the fit %q is a %s", l.Unit, unitWord(base), l.Coefficient, f.Name, unitWord(unit))
+		case before != "" && before != unit:
+			c.problem(at.at("coefficient").off, "coefficient", "the %s of one fit is a %s, that of the fit %q a %s", l.Coefficient, unitWord(before), f.Name, unitWord(unit)).
+				hintf("give the fits tables of their own")
+		case !ok && l.Digits != nil && unit != "1":
+			c.problem(at.at("digits").key, "digits", "digits need a unit: the %s of the fit %q is a %s", l.Coefficient, f.Name, unitWord(unit))
+		}
+	}
 }
 
 // unitUsed reports a unit of the table that fits none of its quantities.
@@ -112,7 +182,7 @@ func (c *checker) cells(n *node, t *Table) {
 		for j := range t.Columns {
 			op := Cell(t.Rows[i], t.Columns[j])
 			found := []string{}
-			if !op.Published {
+			if !op.Published && op.Coefficient == "" {
 				found = pick(i, j, &op)
 			}
 			if len(found) > 1 {
@@ -120,7 +190,7 @@ func (c *checker) cells(n *node, t *Table) {
 					hintf("select more: a cell is one figure")
 				return
 			}
-			if len(found) == 1 || c.printed(&op) {
+			if len(found) == 1 || op.Fit != "" && op.Coefficient != "" || c.printed(&op.Operand) {
 				filled["rows "+strconv.Itoa(i)], filled["columns "+strconv.Itoa(j)] = true, true
 			}
 		}
@@ -141,7 +211,7 @@ func (c *checker) printed(op *Operand) bool {
 
 // picker finds the figures that a cell could be. What a line selects of the
 // cases is looked up once.
-func (c *checker) picker(t *Table) func(i, j int, op *Operand) []string {
+func (c *checker) picker(t *Table) func(i, j int, op *TableLine) []string {
 	hits := func(lines []TableLine) [][]bool {
 		out := make([][]bool, len(lines))
 		for i := range lines {
@@ -155,11 +225,11 @@ func (c *checker) picker(t *Table) func(i, j int, op *Operand) []string {
 	}
 	rows, columns := hits(t.Rows), hits(t.Columns)
 	keys := map[*Step][]stepID{}
-	return func(i, j int, op *Operand) []string {
+	return func(i, j int, op *TableLine) []string {
 		var out []string
 		native := op.Where.names("baseline") || op.Where.names("target")
 		_, samples := op.Where.split()
-		info, _ := op.Quantity.Info()
+		do := op.do()
 		for k := range c.cases {
 			one := &c.cases[k]
 			if !rows[i][k] || !columns[j][k] || one.Baseline && !native || len(one.Steps) == 0 {
@@ -169,7 +239,7 @@ func (c *checker) picker(t *Table) func(i, j int, op *Operand) []string {
 				keys[&one.Steps[0]] = stepIDs(one.Steps, 0)
 			}
 			for _, id := range keys[&one.Steps[0]] {
-				if id.do != info.Do {
+				if id.do != do {
 					continue
 				}
 				for _, cycle := range id.cycles(samples) {

@@ -71,6 +71,7 @@ func sections() map[string][]documented {
 		"Relations":                documentedKeys(&relationTable),
 		"Tables":                   documentedKeys(&tableTable),
 		"Tables/A **line** is":     documentedKeys(&lineTable),
+		"Tables/An **outcome** is": documentedKeys(&lineOutcomeTable),
 		"Changes":                  documentedKeys(&changeTable),
 	}
 }
@@ -92,6 +93,8 @@ func page(t *testing.T) (map[string]map[string]string, string) {
 			part = "/Keys inside"
 		case strings.HasPrefix(line, "An **operand** is"):
 			part = "/An **operand** is"
+		case strings.HasPrefix(line, "An **outcome** is"):
+			part = "/An **outcome** is"
 		case strings.HasPrefix(line, "A **line** is"):
 			part = "/A **line** is"
 		case strings.HasPrefix(line, "| key "):

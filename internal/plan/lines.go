@@ -8,8 +8,8 @@ import (
 )
 
 // Table is a table of results as an article prints it: a cell for each row and
-// column. The lines of one side name quantities, those of the other only select,
-// and a cell is the quantity of what both select.
+// column. The lines of one side ask for a quantity, a coefficient or an outcome,
+// those of the other only select, and a cell is what is asked of what both select.
 type Table struct {
 	Name    string
 	Title   string
@@ -26,10 +26,16 @@ type TableLine struct {
 	Title string
 	Group string // heading over neighbouring columns, or before neighbouring rows
 	// Operand is the quantity with its selection; without a quantity it only
-	// selects. Published takes the figure as printed and measures nothing.
+	// selects. Published takes the figure as printed and measures nothing. A
+	// statistic may stand on either side.
 	Operand
-	Unit   string // as printed, "" for that of the table
-	Digits *int   // behind the point, nil for those of the table
+	// Coefficient is that of the fit which the line of the other side names by Fit.
+	Coefficient, Fit string
+	// Step is the kind of the step whose outcome is asked for, of what the operand
+	// selects; OK and Fail are the words for it, "" for "ok" and "fails".
+	Step, OK, Fail string
+	Unit           string // as printed, "" for that of the table
+	Digits         *int   // behind the point, nil for those of the table
 }
 
 // Limits of a table: more is for an export.
@@ -78,7 +84,12 @@ func (l *TableLine) Heading() string {
 	}
 	var parts []string
 	if l.Quantity != "" {
-		parts = append(parts, strings.ReplaceAll(string(l.Quantity), "_", " "))
+		parts = append(parts, string(l.Quantity))
+	}
+	for _, name := range []string{l.Coefficient, l.Step, l.Fit, l.Statistic} {
+		if name != "" {
+			parts = append(parts, name)
+		}
 	}
 	for _, c := range l.Where {
 		text := strings.Join(c.Values, " or ")
@@ -88,29 +99,35 @@ func (l *TableLine) Heading() string {
 		case choiceType(c.Key).bare || choiceType(c.Key) == looseType:
 			text = c.Key + " " + text
 		}
-		parts = append(parts, strings.ReplaceAll(text, "_", " "))
+		parts = append(parts, text)
 	}
-	return strings.Join(parts, ", ")
+	return strings.ReplaceAll(strings.Join(parts, ", "), "_", " ")
 }
 
-// Cell is the operand of a cell: the quantity that one of the lines names, of
-// what both select.
-func Cell(row, column TableLine) Operand {
-	if row.Quantity == "" {
+// Cell is what a cell holds: what one of the lines asks for, of what both select.
+func Cell(row, column TableLine) TableLine {
+	if !row.Asks() {
 		row, column = column, row
 	}
-	out := row.Operand
+	out := row
 	out.Where = slices.Concat(row.Where, column.Where).clone()
+	out.Fit = column.Fit
+	if out.Statistic == "" {
+		out.Statistic = column.Statistic
+	}
 	return out
 }
 
 // Shown is how a cell is printed: the unit and digits of its line, else those of
 // the table. Unit is "" and digits nil where the plan leaves it to the reader.
 func (t *Table) Shown(row, column TableLine) (unit string, digits *int) {
-	if row.Quantity == "" {
+	if !row.Asks() {
 		row, column = column, row
 	}
 	unit, digits = row.Unit, row.Digits
+	if row.Coefficient != "" { // its unit is that of its fit
+		return unit, digits
+	}
 	if base, _, ok := DisplayUnit(t.Unit); unit == "" && ok && base == row.Quantity.Unit() {
 		unit = t.Unit
 	}
@@ -138,7 +155,7 @@ func digitsKey[T any](f func(*T) **int) key[T] {
 var lineTable table[TableLine]
 
 func init() {
-	lineTable = table[TableLine]{name: "line", keys: []key[TableLine]{
+	lineTable = table[TableLine]{name: "line", keys: append(askingKeys(), []key[TableLine]{
 		textKey("title", lineText, func(l *TableLine) *string { return &l.Title }),
 		textKey("group", lineText, func(l *TableLine) *string { return &l.Group }),
 		{name: "where", typ: "selector",
@@ -147,41 +164,21 @@ func init() {
 					l.Where = r.selector(n, "where", true)
 				}
 			},
-			encode: func(l *TableLine) (string, bool) { return l.Where.toml(), l.Quantity == "" },
-			json:   func() map[string]any { return map[string]any{"$ref": "#/$defs/selector"} }},
+			encode: func(l *TableLine) (string, bool) {
+				return l.Where.toml(), !l.Asks() && (len(l.Where) > 0 || l.Fit == "" && l.Statistic == "")
+			},
+			json: func() map[string]any { return map[string]any{"$ref": "#/$defs/selector"} }},
 		enumKey("statistic", func(l *TableLine) *string { return &l.Statistic }, statistics...),
 		flagKey("published", func(l *TableLine) *bool { return &l.Published }),
 		tableKey("on", theOnTable, func(l *TableLine) *On { return &l.On }, func(l *TableLine) bool { return l.On.said() }),
 		enumKey("unit", func(l *TableLine) *string { return &l.Unit }, displayUnitNames()...),
 		digitsKey(func(l *TableLine) **int { return &l.Digits }),
-	}, other: readLineQuantity, otherNames: func(*reader) []string { return quantityNames() }, finish: finishLine,
+	}...), other: readLineQuantity, otherNames: func(*reader) []string { return quantityNames() }, finish: finishLine,
 		otherJSON: func() (map[string]any, any) { return operandTable.otherJSON() }}
 }
 
 func readLineQuantity(r *reader, n *node, l *TableLine) bool {
 	return readOperandQuantity(r, n, &l.Operand)
-}
-
-func finishLine(r *reader, n *node, l *TableLine) {
-	where := n.get("where")
-	switch {
-	case r.broken:
-	case l.Quantity != "" && where != nil:
-		r.problem(where.key, "where", "a line that names a quantity has its selection there").hintf("write %s = { … } and no where", l.Quantity)
-	case l.Quantity == "" && where == nil && !slices.ContainsFunc(n.pairs, func(c *node) bool { return lineTable.key(c.name) == nil }):
-		r.problem(n.off, n.name, "a line names neither a quantity nor a selection").hintf("write it as { write = { phase = \"new\" } } or { where = { format = \"UDSB\" } }")
-	}
-	for _, k := range []string{"statistic", "published", "on", "unit", "digits"} {
-		if at := n.get(k); at != nil && l.Quantity == "" && !r.broken && where != nil {
-			r.problem(at.key, k, "%s has no meaning in a line without a quantity", k)
-		}
-	}
-	if l.On.said() && !l.Published && l.Quantity != "" {
-		r.problem(n.get("on").key, "on", "on has no meaning without published = true").hintf("a measured figure is taken on the machine of the run")
-	}
-	if base, _, ok := DisplayUnit(l.Unit); ok && l.Quantity != "" && base != l.Quantity.Unit() {
-		r.problem(n.get("unit").off, "unit", "%s is the unit of a %s, and %s is a %s", l.Unit, unitWord(base), l.Quantity, unitWord(l.Quantity.Unit()))
-	}
 }
 
 // lineTOML writes the quantity where its selection belongs: behind the titles.

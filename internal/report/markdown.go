@@ -31,7 +31,7 @@ func renderMarkdown(v *view) []byte {
 		return md(d.Text) + zero(d.Cases != "", " *("+md(d.Cases)+")*")
 	})
 	for _, t := range v.published {
-		tableMarkdown(&b, t.unfolded())
+		tableMarkdown(&b, t.unfolded().ungrouped())
 	}
 	for _, s := range v.sections {
 		for _, t := range s.tables {

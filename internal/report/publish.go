@@ -35,8 +35,8 @@ func (v *view) publishedTable(from *result.Table) table {
 	t := table{ID: "published-" + slug(from.Name), Caption: plain(from.Title, 200), Columns: []column{{"", "", true}}, File: fileName(from.Name)}
 	scales := make([]lineScale, len(from.Columns))
 	for i, c := range from.Columns {
-		scales[i] = scaleOfLine(c, columnValues(from, i))
-		t.Columns = append(t.Columns, column{plain(c.Group, 80), scales[i].head(plain(c.Title, 80), c.Op), false})
+		scales[i] = scaleOfLine(c, columnCells(from, i))
+		t.Columns = append(t.Columns, column{plain(c.Group, 80), scales[i].head(plain(c.Title, 80), c.Op), c.Op == result.OpOutcome})
 	}
 	same := alikeCells(from)
 	var book notes
@@ -44,7 +44,7 @@ func (v *view) publishedTable(from *result.Table) table {
 		if i >= len(from.Cells) || len(from.Cells[i]) != len(from.Columns) {
 			continue // a result that somebody else made
 		}
-		own := scaleOfLine(l, rowValues(from, i))
+		own := scaleOfLine(l, from.Cells[i])
 		name := strings.Join(nonEmpty([]string{plain(l.Group, 80), plain(l.Title, 120)}), " · ")
 		row := []cell{{Text: own.head(name, l.Op), Class: "head"}}
 		for k := range from.Cells[i] {
@@ -70,8 +70,15 @@ type lineScale struct {
 	digits *int
 }
 
-func scaleOfLine(l result.TableLine, values []float64) lineScale {
+func scaleOfLine(l result.TableLine, cells []result.TableCell) lineScale {
 	base := plan.Quantity(l.Op).Unit()
+	var values []float64
+	for _, c := range cells {
+		if l.Op == result.OpCoefficient && base == "" {
+			base = cellUnit(c)
+		}
+		values = append(values, cellValues(c)...)
+	}
 	if own, factor, ok := plan.DisplayUnit(l.Unit); ok && own == base {
 		suffix := l.Unit
 		if suffix == "1" {
@@ -84,7 +91,7 @@ func scaleOfLine(l result.TableLine, values []float64) lineScale {
 
 // head is a title with the unit of the figures under it, unless it says that itself.
 func (s lineScale) head(title, op string) string {
-	if op == "" || s.suffix == "" || strings.HasSuffix(title, s.suffix) {
+	if op == "" || s.suffix == "" || title == s.suffix || strings.HasSuffix(title, " "+s.suffix) {
 		return title
 	}
 	return title + ", " + s.suffix
@@ -104,6 +111,8 @@ func (s lineScale) number(v float64) string {
 func (s lineScale) cell(from *result.TableCell, same sameForAll, book *notes) cell {
 	var c cell
 	switch e := from.Estimate; {
+	case from.Outcome != nil:
+		c = cell{Text: plain(from.Outcome.Text, 120), Title: plain(from.Case, 300)}
 	case e != nil:
 		c = cell{Text: s.number(e.Value), Title: plain(from.Case, 300)}
 		if e.CI != nil {
@@ -154,24 +163,25 @@ func (s lineScale) printed(p *result.PublishedValue) string {
 	return text
 }
 
-func columnValues(t *result.Table, at int) []float64 {
-	var out []float64
+func columnCells(t *result.Table, at int) []result.TableCell {
+	var out []result.TableCell
 	for _, row := range t.Cells {
 		if at < len(row) {
-			out = append(out, cellValues(row[at])...)
+			out = append(out, row[at])
 		}
 	}
 	return out
 }
 
-func rowValues(t *result.Table, at int) []float64 {
-	var out []float64
-	if at < len(t.Cells) {
-		for _, c := range t.Cells[at] {
-			out = append(out, cellValues(c)...)
-		}
+// cellUnit is the base unit of what a cell prints, "" for nothing.
+func cellUnit(c result.TableCell) string {
+	switch {
+	case c.Estimate != nil:
+		return c.Estimate.Unit
+	case c.Published != nil:
+		return c.Published.Unit
 	}
-	return out
+	return ""
 }
 
 // cellValues are what a cell prints.
@@ -203,22 +213,38 @@ func alikeCells(t *result.Table) sameForAll {
 	return out.same()
 }
 
+// ratesOfFiles reports whether a cell is a rate of files, for which there are
+// statistics to choose from.
+func ratesOfFiles(t *result.Table, row, column int) bool {
+	op := ""
+	if row < len(t.Rows) {
+		op = t.Rows[row].Op
+	}
+	if column < len(t.Columns) {
+		op += t.Columns[column].Op
+	}
+	return op == "write" || op == "read"
+}
+
 // tableNotes say under a table what its figures are, so that it stays honest
 // where it is pasted.
 func (v *view) tableNotes(t *result.Table, same sameForAll) []note {
 	var stats, ns, cis, whys, on []string
 	greyed := false
-	for _, row := range t.Cells {
-		for _, c := range row {
+	for i, row := range t.Cells {
+		for k, c := range row {
 			if p := c.Published; p != nil {
 				on, greyed = appendNew(on, plain(p.On, 200)), greyed || c.Estimate != nil && !p.Comparable
+			}
+			if c.Rounds > 0 {
+				ns = appendNew(ns, count(c.Rounds, "round"))
 			}
 			if c.Estimate == nil {
 				continue
 			}
-			ns = appendNew(ns, count(c.Rounds, "round"))
-			if c.Estimate.Unit == "B/s" {
-				stats = appendNew(stats, statistic(c.Estimate.Name))
+			if ratesOfFiles(t, i, k) {
+				name, _, _ := strings.Cut(c.Estimate.Name, "@") // which files, the line says
+				stats = appendNew(stats, statistic(name))
 			}
 			if c.Estimate.CI != nil {
 				cis = appendNew(cis, ciText(c.Estimate.CI))
@@ -249,6 +275,6 @@ func (v *view) tableNotes(t *result.Table, same sameForAll) []note {
 		add("Published figures in grey are not comparable; the departures say why.")
 	}
 	add(same.weakened())
-	add(zero(len(ns) > 0, "Measured on "+v.provenance+"."))
+	add(zero(len(ns)+len(cis) > 0, "Measured on "+v.provenance+"."))
 	return out
 }

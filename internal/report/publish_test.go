@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
 )
 
@@ -79,4 +80,33 @@ func TestHostileTables(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A table of outcomes and coefficients reads like any other: words to the left,
+// figures in the unit of their line, nothing said that is of rates of files.
+func TestTablesOfOutcomesAndCoefficients(t *testing.T) {
+	two := 2
+	p, r := makers["sample"]()
+	ci := &result.CI{Low: 4e-3, High: 6e-3, Level: 0.95, Method: "t", Unit: "round"}
+	r.Tables = []result.Table{{Name: "what", Title: "What became of it",
+		Columns: []result.TableLine{{Title: "mounts", Op: result.OpOutcome}, {Title: "latency", Group: "line", Op: result.OpCoefficient, Unit: "ms", Digits: &two},
+			{Title: "rate", Group: "line", Op: result.OpCoefficient}, {Title: "repairs", Op: "check_time", Unit: "s"}},
+		Rows: []result.TableLine{{Title: "RAW"}, {Title: "sparse bundle"}},
+		Cells: [][]result.TableCell{
+			{{Case: "a", Rounds: 3, Outcome: &result.TableOutcome{Do: "attach", Text: "refused <b>", Failed: 3}},
+				{Fit: "line", Estimate: &result.Estimate{Name: "intercept", Value: 5e-3, Unit: "s", CI: ci}},
+				{Fit: "line", Estimate: &result.Estimate{Name: "slope", Value: 2.5e9, Unit: "B/s"}}, {Why: "not part of the protocol"}},
+			{{Why: "case b was skipped: no tool"}, {Fit: "line", Why: "too few points"}, {Fit: "line", Estimate: &result.Estimate{Name: "slope", Value: 1.5e9, Unit: "B/s"}}, {Why: "not part of the protocol"}},
+		}}}
+	files := saved(t, func() (*plan.Plan, *result.Result) { return p, r })
+	text := files["what.md"]
+	assert.Contains(t, text, "|  | mounts | line · latency, ms | line · rate, GB/s | repairs, s |\n|:---|:---|---:|---:|---:|\n")
+	assert.Contains(t, text, "| 5.00 | 2.50 |")
+	assert.Contains(t, text, "| *interval* |  | *4.00–6.00* |  |  |")
+	assert.Contains(t, text, "Not measured: case b was skipped: no tool.")
+	assert.Contains(t, text, "Not measured: too few points.")
+	assert.NotContains(t, text, "Rates: ")
+	assert.Contains(t, text, "n: 3 rounds.")
+	assert.Contains(t, files["what.html"], "<td>refused &lt;b&gt;</td>")
+	assert.True(t, strings.HasPrefix(files["what.tsv"], "\tmounts\tline · latency, ms\tline · latency, ms, interval\tline · rate, GB/s\trepairs, s\nRAW\trefused <b>\t5.00\t4.00–6.00\t2.50\t—\n"), files["what.tsv"])
 }

@@ -130,7 +130,7 @@ func (u under) text() string {
 
 func (t table) markdown() string {
 	var b bytes.Buffer
-	tableMarkdown(&b, t.unfolded())
+	tableMarkdown(&b, t.unfolded().ungrouped())
 	return strings.TrimRight(b.String(), "\n") + "\n"
 }
 
@@ -157,6 +157,20 @@ func (t table) unfolded() table {
 	return out
 }
 
+// heading is a column's title with that of its group before it, as the titles of rows have it.
+func (c column) heading() string {
+	return strings.Join(nonEmpty([]string{c.Group, c.Title}), " · ")
+}
+
+// ungrouped has one line of headings, which is all that Markdown knows.
+func (t table) ungrouped() table {
+	t.Columns = slices.Clone(t.Columns)
+	for i, c := range t.Columns {
+		t.Columns[i].Group, t.Columns[i].Title = "", c.heading()
+	}
+	return t
+}
+
 // tsv has a column of its own for each kind of line below a column's figures: a
 // row is a row of the table.
 func (t table) tsv() string {
@@ -170,7 +184,7 @@ func (t table) tsv() string {
 	var head []string
 	below := make([][]string, len(t.Columns))
 	for i, c := range t.Columns {
-		title := strings.TrimSpace(c.Group + " " + c.Title)
+		title := c.heading()
 		head = append(head, title)
 		for _, name := range []string{underInterval, underPublished} {
 			if slices.ContainsFunc(t.Rows, func(row []cell) bool { return row[i].under(name) != "" }) {

@@ -55,11 +55,11 @@ func goldenResult() *Result {
 		Reason: "-no space", Target: Target{Kind: "directory"}, Rounds: []CaseRound{{Round: 1, Status: Skipped, Reason: "-no space"}}}
 	two := 2
 	table := Table{Name: "rates", Title: "Rates, as printed", Caption: "-state 1", Columns: []TableLine{{Title: "write", Group: "new", Op: "write", Unit: "GB/s", Digits: &two},
-		{Title: "=read", Op: "read"}}, Rows: []TableLine{{Title: "bundle"}, {Title: "native"}}, Cells: [][]TableCell{
+		{Title: "=read", Op: "read"}, {Title: "mounts", Op: OpOutcome}}, Rows: []TableLine{{Title: "bundle"}, {Title: "native"}}, Cells: [][]TableCell{
 		{{Case: udsb.ID, Phase: "new", Rounds: 2, Estimate: &Estimate{Name: "aggregate", Value: 1.5e9, Unit: "B/s", N: 2, CI: &CI{1.25e9, 1.75e9, 0.95, "t on log ratios", "round"}},
 			Published: &PublishedValue{Text: "7.62 GB/s", Kind: "is", Low: 7.62e9, High: 7.62e9, Unit: "B/s", Ratio: 0.2, On: "Mac"}, Warnings: []Warning{{"rounds", "only 2 rounds"}}},
-			{Why: "not part of the protocol"}},
-		{{Case: native.ID, Why: "case target=directory was skipped"}, {Published: &PublishedValue{Text: "about 3 GB/s", Kind: "about", Low: 3e9, High: 3e9, Unit: "B/s"}}}}}
+			{Why: "not part of the protocol"}, {Case: udsb.ID, Phase: "again", Rounds: 2, Outcome: &TableOutcome{Do: "attach", Text: "yes 1 of 2 times, no 1", OK: 1, Failed: 1}}},
+		{{Case: native.ID, Why: "case target=directory was skipped"}, {Published: &PublishedValue{Text: "about 3 GB/s", Kind: "about", Low: 3e9, High: 3e9, Unit: "B/s"}}, {Fit: "line", Estimate: &Estimate{Name: "r2", Value: 0.99, Unit: "1"}}}}}
 	return &Result{
 		Tables: []Table{table},
 		Schema: 1, Tool: Tool{"dmgbench", "0.1.0", "go1.26.0", "linux", "amd64"}, Run: "quick-1", Status: Failed,

@@ -18,15 +18,21 @@ type Table struct {
 type TableLine struct {
 	Title  string `json:"title"`
 	Group  string `json:"group,omitempty"`
-	Op     string `json:"op,omitempty"`   // a quantity of the plan language
+	Op     string `json:"op,omitempty"`   // a quantity of the plan language, [OpCoefficient] or [OpOutcome]
 	Unit   string `json:"unit,omitempty"` // to print in; empty: what suits
 	Digits *int   `json:"digits,omitempty"`
 	// Printed lines take figures as they are printed, and measure nothing.
 	Printed bool `json:"printed,omitempty"`
 }
 
-// TableCell is one figure. It has an estimate, or says in Why why there is none;
-// a cell that is only printed has neither.
+// What a line of a table can ask for beside a quantity.
+const (
+	OpCoefficient = "coefficient" // of the fit that each cell names
+	OpOutcome     = "outcome"     // how a step ended
+)
+
+// TableCell is one figure. It has an estimate or an outcome, or says in Why why
+// there is none; a cell that is only printed has neither.
 type TableCell struct {
 	Case      string          `json:"case,omitempty"`
 	Phase     string          `json:"phase,omitempty"`
@@ -36,6 +42,17 @@ type TableCell struct {
 	Why       string          `json:"why,omitempty"`
 	Published *PublishedValue `json:"published,omitempty"`
 	Warnings  []Warning       `json:"warnings,omitempty"`
+	// Fit is the fit whose coefficient the estimate is.
+	Fit     string        `json:"fit,omitempty"`
+	Outcome *TableOutcome `json:"outcome,omitempty"`
+}
+
+// TableOutcome is how the steps of a cell ended.
+type TableOutcome struct {
+	Do     string `json:"do"`     // kind of step
+	Text   string `json:"text"`   // in the words of the plan
+	OK     int    `json:"ok"`     // so many ended well
+	Failed int    `json:"failed"` // so many with an error, expected or not
 }
 
 // tableColumns are those of the csv table "tables": a row for each cell of each
@@ -43,7 +60,7 @@ type TableCell struct {
 var tableColumns = []Column{
 	{"run", "run id"}, {"plan", "name of the plan"}, {"table", "name of the table"}, {"table_title", "its heading"},
 	{"row_group", "heading before neighbouring rows"}, {"row", "heading of the row"},
-	{"column_group", "heading over neighbouring columns"}, {"column", "heading of the column"}, {"op", "quantity"},
+	{"column_group", "heading over neighbouring columns"}, {"column", "heading of the column"}, {"op", "quantity, coefficient or outcome"},
 	{"case", "id of the case; empty: none was measured"}, {"phase", "label of the step"}, {"cycle", "from 1 inside a repeat, else 0"},
 	{"rounds", "rounds behind the value"}, {"estimate", "name of the estimate"}, {"value", "in unit; empty: not measured"},
 	{"unit", "B/s, B, s or 1, of all values of the row"}, {"ci_low", "in unit"}, {"ci_high", "in unit"}, {"ci_level", "0.95: 95 %"},
@@ -51,6 +68,8 @@ var tableColumns = []Column{
 	{"why", "why there is no value, or no interval"}, {"published", "figure as printed"}, {"published_low", "in unit"},
 	{"published_high", "in unit; as published_low where one value is printed"}, {"published_on", "machine, system, tool and day of the figure"},
 	{"ratio", "measured / published"}, {"comparable", "false: the departures say why not; empty: nothing to compare"}, {"warnings", "separated by ; "},
+	{"fit", "fit whose coefficient the value is"}, {"outcome", "how the steps ended, in the words of the plan; empty: no outcome is asked for"},
+	{"ok", "steps that ended well"}, {"failed", "steps that ended with an error, expected or not"},
 }
 
 func tableRows(r *Result) iter.Seq[row] {
@@ -109,4 +128,12 @@ func tableCells(out *row, c *TableCell) {
 		}
 	}
 	out.text(joinWarnings(c.Warnings))
+	out.text(c.Fit)
+	if c.Outcome == nil {
+		out.blank(3)
+		return
+	}
+	out.text(c.Outcome.Text)
+	out.int(int64(c.Outcome.OK))
+	out.int(int64(c.Outcome.Failed))
 }
