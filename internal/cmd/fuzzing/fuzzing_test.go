@@ -65,6 +65,9 @@ func TestTargetsAreFound(t *testing.T) {
 	some, err := find(dir, []string{"./a/b"})
 	require.NoError(t, err)
 	assert.Equal(t, []target{{"a/b", "FuzzIt"}}, some)
+	some, err = find(dir, []string{"a/FuzzIt"})
+	require.NoError(t, err)
+	assert.Equal(t, []target{{"a", "FuzzIt"}}, some)
 }
 
 func TestTheLeastServedComesFirst(t *testing.T) {
@@ -109,5 +112,17 @@ func TestATargetThatFailsHasNoFurtherTurn(t *testing.T) {
 func TestFlags(t *testing.T) {
 	for _, args := range [][]string{{"-each", "0s"}, {"-jobs", "0"}, {"-for", "1h"}, {"-nonsense"}} {
 		assert.Error(t, run(context.Background(), args, io.Discard), args)
+	}
+}
+
+func TestWhatIsNoFinding(t *testing.T) {
+	const head = "fuzz: elapsed: 10s, execs: 7 (1/sec), new interesting: 0 (total: 4)\n--- FAIL: FuzzIt (10.21s)\n"
+	assert.True(t, endedLate([]byte(head+"    context deadline exceeded\nFAIL\n")))
+	for _, said := range []string{
+		"", "PASS\n", head + "    fuzzing process hung or terminated unexpectedly: exit status 2\nFAIL\n",
+		head + "    --- FAIL: FuzzIt (0.00s)\n        x_test.go:1: reading: context deadline exceeded\n    \n    Failing input written to testdata/fuzz/FuzzIt/1\nFAIL\n",
+		head + "    context deadline exceeded\n    Failing input written to testdata/fuzz/FuzzIt/1\nFAIL\n",
+	} {
+		assert.False(t, endedLate([]byte(said)), said)
 	}
 }

@@ -39,12 +39,12 @@ func main() {
 
 // options say which targets run, and how long.
 type options struct {
-	each    time.Duration // of every target, once
-	total   time.Duration // in all, least served first; 0: every target once
-	jobs    int           // targets at a time
-	ledger  string        // the page that holds the account; empty: none is kept
-	aim     time.Duration // CPU time at which a target has had enough
-	folders []string      // only targets below these; empty: all
+	each   time.Duration // of every target, once
+	total  time.Duration // in all, least served first; 0: every target once
+	jobs   int           // targets at a time
+	ledger string        // the page that holds the account; empty: none is kept
+	aim    time.Duration // CPU time at which a target has had enough
+	paths  []string      // only these targets (folder/FuzzName) and those below these folders; empty: all
 }
 
 func parse(args []string) (options, error) {
@@ -64,7 +64,7 @@ func parse(args []string) (options, error) {
 	if o.total > 0 && o.ledger == "" {
 		return o, errors.New("reading the flags: -for needs -ledger, to know who is next")
 	}
-	o.folders = flags.Args()
+	o.paths = flags.Args()
 	return o, nil
 }
 
@@ -73,12 +73,12 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	targets, err := find(".", o.folders)
+	targets, err := find(".", o.paths)
 	if err != nil {
 		return err
 	}
 	if len(targets) == 0 {
-		return fmt.Errorf("looking for fuzz targets: none below %s", strings.Join(append(o.folders, "."), " "))
+		return fmt.Errorf("looking for fuzz targets: none below %s", strings.Join(append(o.paths, "."), " "))
 	}
 	book := &ledger{path: o.ledger}
 	if o.ledger != "" {

@@ -25,8 +25,9 @@ func (t target) String() string { return t.folder + " " + t.name }
 
 var declared = regexp.MustCompile(`(?m)^func (Fuzz[A-Za-z0-9_]*)\(`)
 
-// find lists the targets of the module at root, in order of their folders. With folders it lists those below them.
-func find(root string, folders []string) ([]target, error) {
+// find lists the targets of the module at root, in order of their folders. With paths it lists those below them, and those
+// that they name: folder/FuzzName.
+func find(root string, paths []string) ([]target, error) {
 	var targets []target
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, "_test.go") {
@@ -48,16 +49,16 @@ func find(root string, folders []string) ([]target, error) {
 	if err != nil {
 		return nil, fmt.Errorf("looking for fuzz targets: %w", err)
 	}
-	if len(folders) > 0 {
-		targets = slices.DeleteFunc(targets, func(t target) bool { return !below(t.folder, folders) })
+	if len(paths) > 0 {
+		targets = slices.DeleteFunc(targets, func(t target) bool { return !below(t.folder+"/"+t.name, paths) })
 	}
 	return targets, nil
 }
 
-func below(folder string, of []string) bool {
+func below(path string, of []string) bool {
 	return slices.ContainsFunc(of, func(f string) bool {
 		f = strings.TrimPrefix(strings.TrimSuffix(f, "/"), "./")
-		return folder == f || strings.HasPrefix(folder, f+"/")
+		return path == f || strings.HasPrefix(path, f+"/")
 	})
 }
 
@@ -114,6 +115,14 @@ func (w *workshop) program(ctx context.Context, folder string) (string, error) {
 
 var errHangs = errors.New("an input takes minutes, or never ends")
 
+// late is all that go test says of a target whose turn ended while its worker was at an input: a defect of Go before 1.27
+// (golang/go#75804), and no finding. A finding names the file that holds its input, or what became of the process.
+var late = regexp.MustCompile(`(?m)^--- FAIL: \S+ \(\S+\)\n +context deadline exceeded\nFAIL\n?\z`)
+
+func endedLate(said []byte) bool {
+	return late.Match(said) && !bytes.Contains(said, []byte("Failing input"))
+}
+
 var executions = regexp.MustCompile(`execs: (\d+)`)
 
 // fuzz gives a target one turn with one worker.
@@ -139,7 +148,7 @@ func (w *workshop) fuzz(ctx context.Context, t target, length time.Duration) (sp
 	if cause := context.Cause(turn); errors.Is(cause, errHangs) {
 		return spent{}, fmt.Errorf("fuzzing %s: %w\n%s", t, cause, text.Bytes())
 	}
-	if err != nil && ctx.Err() == nil {
+	if err != nil && ctx.Err() == nil && !endedLate(text.Bytes()) {
 		return spent{}, fmt.Errorf("fuzzing %s: %w\n%s", t, err, text.Bytes())
 	}
 	if cmd.ProcessState == nil {
