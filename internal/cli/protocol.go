@@ -94,8 +94,12 @@ func (t *protocol) cases(p *plan.Plan) {
 	for _, e := range p.Exclude {
 		t.item("  not where ", e.Prose())
 	}
+	also := "  one where "
+	if len(p.Axes) > 0 {
+		also = "  and one where "
+	}
 	for _, e := range p.Extra {
-		t.item("  and where ", e.Prose())
+		t.item(also, e.Prose())
 	}
 	if p.Run.Baseline {
 		t.item("  ", "and a plain folder of each place, in the same steps")
