@@ -95,8 +95,8 @@ func normal(s engine.Spec) (engine.Spec, error) {
 	if b := s.Backend; b != "" && b != "auto" && b != backend {
 		return s, refuse("backend "+b, "use --engine hdiutil, which on Linux needs root: sudo dmgbench …")
 	}
-	if by := s.ServedBy; by != "" && by != "auto" {
-		return s, refuse("served by the "+by, "this engine mounts nothing: use --engine hdiutil, which on Linux needs root: sudo dmgbench …")
+	if s.ServedBy != "" && s.ServedBy != "auto" {
+		return s, refuse("choosing what serves an image", "this engine mounts nothing: use --engine hdiutil, which on Linux needs root: sudo dmgbench …")
 	}
 	if !offers(s.Filesystems) {
 		return s, refuse("file system "+strings.Join(s.Filesystems, ", "), "add exFAT to the file systems that are accepted, or use --engine hdiutil, which on Linux needs root: sudo dmgbench …")
