@@ -217,6 +217,9 @@ func value(q plan.Quantity, est string, steps []*result.Step, f *sampleFilter) (
 			xs = append(xs, x)
 		}
 	}
+	if len(xs) == 0 && overFiles(q) && !slices.ContainsFunc(steps, func(st *result.Step) bool { return st.Live > 0 }) {
+		return 0, 0, errors.New("no files were on the volume")
+	}
 	if len(xs) == 0 {
 		return 0, 0, fmt.Errorf("the step does not say its %s", nameOf(q))
 	}

@@ -14,6 +14,12 @@ func perFile(q plan.Quantity) bool { return q == "write" || q == "read" }
 // rate reports whether the quantity is bytes over time.
 func rate(q plan.Quantity) bool { return perFile(q) || q == "stream" }
 
+// overFiles reports whether the quantity sets something against the bytes of the
+// files on the volume, so that there is none without files.
+func overFiles(q plan.Quantity) bool {
+	return q == "overhead" || q == "convert" || q == "convert_ratio"
+}
+
 // fileTime reports whether the quantity is the time of a step of timed files.
 func fileTime(q plan.Quantity) bool { return q == "write_time" || q == "read_time" }
 

@@ -108,9 +108,9 @@ func TestTablesOfOutcomes(t *testing.T) {
 	assert.Empty(t, refused.Why)
 	assert.Equal(t, "refused", cellOf(t, table, "compressed (UDZO)", "as it is").Outcome.Text)
 	assert.Equal(t, "mounts", cellOf(t, table, "ASIF", "afterwards").Outcome.Text)
-	assert.Equal(t, "as written 2 of 3 times, differ 1", cellOf(t, table, "ASIF", "its files").Outcome.Text)
+	assert.Equal(t, "as written 2 of 3 times, differ 1", cellOf(t, table, "ASIF", "files").Outcome.Text)
 	assert.Equal(t, "not part of the protocol", cellOf(t, table, "compressed (UDZO)", "repair").Why)
-	assert.Contains(t, cellOf(t, table, "read-write, converted to UDSB first", "repair").Why, "no such format")
+	assert.Contains(t, cellOf(t, table, "converted to UDSB first", "repair").Why, "no such format")
 	assert.Equal(t, result.OpOutcome, table.Columns[0].Op)
 }
 
@@ -127,4 +127,27 @@ func TestTablesOfStatistics(t *testing.T) {
 	sum := summaryOf(t, r, table.Cells[0][0].Case, "gold", "write")
 	mean, _ := estimate(sum.Estimates, "mean")
 	assert.Equal(t, mean, *cellOf(t, table, "average", "write").Estimate)
+}
+
+// A figure over the bytes of files says why an empty volume has none.
+func TestTablesOfEmptyVolumes(t *testing.T) {
+	p := planOf(t, `schema = 1
+title = "x"
+[image]
+format = "UDSB"
+size = "1 GB"
+[files.few]
+sizes = ["1 MB"]
+[[protocol]]
+steps = [{ do = "create" }, { do = "measure", phase = "empty" }, { do = "attach" }, { do = "write" }, { do = "detach" }, { do = "measure", phase = "full" }]
+[[table]]
+name = "space"
+title = "Space"
+columns = [{ title = "empty", overhead = { phase = "empty" } }, { title = "full", overhead = { phase = "full" } }]
+rows = [{ title = "bundle", where = { format = "UDSB" } }]
+`)
+	r := analysed(t, p, 3, laws{engine: own(), rate: func(moment) float64 { return 1e9 }, disk: func(moment) result.DiskUse { return result.DiskUse{Allocated: 2e6} }})
+	table := tableOf(t, r, "space")
+	assert.Contains(t, cellOf(t, table, "bundle", "empty").Why, "no files were on the volume")
+	assert.InDelta(t, 2, cellOf(t, table, "bundle", "full").Estimate.Value, 1e-9)
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -18,7 +19,9 @@ type protocol struct {
 	w     io.Writer
 	width int
 	steps int // numbered so far
-	err   error
+	// folder says that there are no images, parted that the steps before are of some cases only.
+	folder, parted bool
+	err            error
 }
 
 func (t *protocol) line(format string, args ...any) {
@@ -59,10 +62,11 @@ func (t *protocol) plan(p *plan.Plan) error {
 	}
 	t.cases(p)
 	t.files(p)
-	t.line("\nPROTOCOL")
+	t.line("\nPROTOCOL (in brackets: the phase by which tables and claims find a step)")
 	for i := range p.Protocol {
 		t.block(&p.Protocol[i])
 	}
+	t.fits(p)
 	t.tables(p)
 	t.judged(p)
 	return t.err
@@ -107,16 +111,15 @@ func (t *protocol) cases(p *plan.Plan) {
 	for _, m := range p.Manual {
 		t.item("  by hand, "+m.Name+": ", strings.Join(m.Values, ", ")+". "+m.Instructions)
 	}
-	if d := p.Defaults; d.Size > 0 {
-		t.item("  size of the image: ", d.Size.String())
-	}
+	t.folder = onlyFolders(cases)
+	t.image(p)
 	for _, in := range p.Inputs {
 		t.item("  to bring, "+in.Name+": ", in.About)
 	}
 }
 
 func (t *protocol) files(p *plan.Plan) {
-	if len(p.Files) == 0 {
+	if len(p.Files) == 0 && !does(p, "stream") {
 		return
 	}
 	t.line("\nFILES")
@@ -131,13 +134,18 @@ func (t *protocol) files(p *plan.Plan) {
 		}
 		t.item("  "+f.Name+": ", fmt.Sprintf("%s; %d in all, %s", f.Prose(), n, bytes.Human()))
 	}
+	t.timed(p)
 }
 
 func (t *protocol) block(b *plan.Block) {
-	if len(b.When) > 0 {
+	switch {
+	case len(b.When) > 0:
 		t.line("")
 		t.item("  ", "Only where "+b.When.Prose()+":")
+	case t.parted:
+		t.line("\n  In all cases again:")
 	}
+	t.parted = len(b.When) > 0
 	for i := range b.Steps {
 		t.steps++
 		t.step(fmt.Sprintf("%4d. ", t.steps), &b.Steps[i])
@@ -147,6 +155,9 @@ func (t *protocol) block(b *plan.Block) {
 // step writes a step, and the steps inside it below it with letters.
 func (t *protocol) step(number string, s *plan.Step) {
 	text, opens := strings.CutSuffix(s.Prose(), ":")
+	if t.folder {
+		text = strings.ReplaceAll(cmp.Or(folderProse[s.Do], text), "the image", "the folder")
+	}
 	if s.Phase != "" {
 		text += " (" + s.Phase + ")"
 	}

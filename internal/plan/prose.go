@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -179,10 +180,7 @@ func compactProse(s *Step, image string) string {
 }
 
 func convertProse(s *Step, image string) string {
-	text := "convert " + image
-	if s.Format != "" {
-		text += " to " + s.Format
-	}
+	text := "convert " + image + " to " + cmp.Or(s.Format, "the case's format")
 	if s.Encryption != "" && s.Encryption != "none" {
 		text += " with " + s.Encryption
 	}
