@@ -81,6 +81,7 @@ func bareSample(t *testing.T) (*plan.Plan, *result.Result) {
 
 // What the analysis fills in is what the report reads.
 func TestAnalysedResult(t *testing.T) {
+	t.Parallel()
 	p, r := analysedSample(t)
 	m := func() (*plan.Plan, *result.Result) { return p, r }
 	out := text(t, m, TextOptions{})

@@ -137,17 +137,6 @@ func TestHostileComparison(t *testing.T) {
 	assert.NotContains(t, md, "<img")
 }
 
-func TestComparisonOpensInABrowser(t *testing.T) {
-	page := string(rendered(t, func(w io.Writer) error { return ComparisonHTML(w, comparison(t)) }))
-	dom, console := open(t, page)
-	assert.Empty(t, console)
-	assert.Contains(t, dom, "What differs")
-	page = string(rendered(t, func(w io.Writer) error { return LedgerHTML(w, ledgerOf()) }))
-	dom, console = open(t, page)
-	assert.Empty(t, console)
-	assert.Contains(t, dom, "<summary>does not hold</summary>")
-}
-
 // Of twenty sides the sentences name a few; every side has its row all the same.
 func TestComparisonOfManySides(t *testing.T) {
 	var runs []*result.Result

@@ -10,6 +10,7 @@ import (
 )
 
 func TestForestPlot(t *testing.T) {
+	t.Parallel()
 	c := comparison(t)
 	var charts []chart
 	for _, s := range comparisonDoc(c).Sections {

@@ -53,7 +53,7 @@ type docCell struct {
 	Entries           []docEntry
 }
 
-// docEntry is one piece of evidence; Link is a path relative to the page, "" for none.
+// docEntry is one piece of evidence; Link is an address relative to the page, "" for none.
 type docEntry struct {
 	Title, Link string
 	Lines       []string

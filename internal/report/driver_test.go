@@ -1,10 +1,11 @@
-package report
+package report_test
 
 import (
 	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -29,11 +30,12 @@ type driver struct {
 }
 
 type order struct {
-	Do   string  `json:"do"`
-	Text string  `json:"text,omitempty"` // what to evaluate, the selector of what to press, or a colour scheme
-	File string  `json:"file,omitempty"` // absolute: what to open, or where to put it
-	X    float64 `json:"x,omitempty"`
-	Y    float64 `json:"y,omitempty"`
+	Do    string  `json:"do"`
+	Text  string  `json:"text,omitempty"` // what to evaluate, the selector of what to click, a key, or a colour scheme
+	File  string  `json:"file,omitempty"` // absolute: what to open, or where to put it
+	Times int     `json:"times,omitempty"`
+	X     float64 `json:"x,omitempty"`
+	Y     float64 `json:"y,omitempty"`
 }
 
 type answer struct {
@@ -43,6 +45,22 @@ type answer struct {
 
 // heard is something that a page said or asked for.
 type heard struct{ Kind, Text string }
+
+// browser finds a Chromium, or skips the test with the reason. `.ci/run` knows the same names.
+func browser(t *testing.T) string {
+	t.Helper()
+	if os.Getenv("DMGBENCH_NO_BROWSER") != "" {
+		t.Skip("DMGBENCH_NO_BROWSER is set")
+	}
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable",
+		"/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	t.Skip("no Chromium found on this machine")
+	return ""
+}
 
 // playwright is the folder that scripts/browser/setup.sh filled for this very list, or the test skips.
 func playwright(t *testing.T) string {
@@ -102,7 +120,7 @@ func drive(t *testing.T) *driver {
 	})
 	d := &driver{t: t, in: in, answers: answers}
 	if a := d.answer("start"); a.Error != "" {
-		t.Skipf("the browser does not run here: %s", shorten(a.Error, 600))
+		t.Skipf("the browser does not run here: %.600s", a.Error)
 	}
 	return d
 }
@@ -153,12 +171,18 @@ func (d *driver) do(o order, into any) {
 	}
 }
 
-// page opens a file in a page of its own and waits until its scripts have run.
+// page opens text as a page of its own and waits until its scripts have run.
 func (d *driver) page(html string) {
 	d.t.Helper()
 	file := filepath.Join(d.t.TempDir(), "page.html")
 	require.NoError(d.t, os.WriteFile(file, []byte(html), 0o600))
 	d.do(order{Do: "open", File: file}, nil)
+}
+
+// open opens a file where it lies.
+func (d *driver) open(path string) {
+	d.t.Helper()
+	d.do(order{Do: "open", File: path}, nil)
 }
 
 // eval runs an expression in the page; a promise is waited for.
@@ -179,7 +203,7 @@ func (d *driver) said() []heard {
 			documents++
 		case h.Kind == "request" && (strings.HasPrefix(h.Text, "data:") || strings.HasPrefix(h.Text, "blob:")):
 		default:
-			out = append(out, heard{h.Kind, shorten(h.Text, 600)})
+			out = append(out, heard{h.Kind, fmt.Sprintf("%.600s", h.Text)})
 		}
 	}
 	return out

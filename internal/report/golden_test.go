@@ -106,6 +106,7 @@ func index(charts []chart, id string) int {
 }
 
 func TestSameInputSameBytes(t *testing.T) {
+	t.Parallel()
 	for name, m := range makers {
 		t.Run(name, func(t *testing.T) {
 			assert.True(t, html(t, m) == html(t, m), "the page differs from one call to the next")

@@ -56,6 +56,7 @@ func TestHeatMapHasEveryCaseAndSize(t *testing.T) {
 
 // A cell has its number if all have: on a narrow screen colour, tips and table remain.
 func TestHeatNumbersAreAllOrNone(t *testing.T) {
+	t.Parallel()
 	e := newEngine(t)
 	c := heats(t, reporttest.Sample)[0]
 	numbers := func(width int) int {

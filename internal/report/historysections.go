@@ -213,7 +213,7 @@ func (v *seriesView) runs() docSection {
 		if p.Status != result.Done {
 			status.Class = "warn"
 		}
-		t.Rows = append(t.Rows, []cell{{Text: v.runName(i) + zero(p.Baseline, " (baseline)"), Class: "head", Link: p.Path}, {Text: fmt.Sprint(p.Version + 1)}, status,
+		t.Rows = append(t.Rows, []cell{{Text: v.runName(i) + zero(p.Baseline, " (baseline)"), Class: "head", Link: linkTo(p.Path)}, {Text: fmt.Sprint(p.Version + 1)}, status,
 			{Text: grouped(int64(p.Sessions))}, {Text: grouped(int64(p.Rounds))}, {Text: v.runDoubts(i)}})
 	}
 	if n := len(v.s.Runs) - len(t.Rows); n > 0 {

@@ -52,6 +52,7 @@ func TestHostileMarkdown(t *testing.T) {
 }
 
 func TestTerminalKeepsWidth(t *testing.T) {
+	t.Parallel()
 	for name, m := range makers {
 		for _, columns := range []int{60, 80, 120} {
 			for line := range strings.Lines(text(t, m, TextOptions{Width: columns})) {

@@ -1,86 +1,17 @@
-package report
+package report_test
 
 import (
 	"bytes"
 	"image/png"
-	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
-	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"dmgbench/internal/analysis"
-	"dmgbench/internal/report/reporttest"
-	"dmgbench/internal/result"
+	"dmgbench/internal/report"
 )
-
-// hostileComparison is full of names that want to be markup.
-func hostileComparison(t *testing.T) *analysis.Comparison {
-	evil := `</script><img src=x onerror=alert(1)>` + "\u202e`|*\"'__f__ 🧨" + strings.Repeat("x", 300)
-	a, b := comparable("a"+evil, evil+"1", 100), comparable("b"+evil, evil+"2", 200)
-	for _, r := range []*result.Result{a, b} {
-		r.Claims[0].Says, r.Claims[0].ID, r.Plan.Name = evil, evil, evil
-		r.Cases[0].ID = evil
-	}
-	c, err := analysis.Compare([]*result.Result{a, b}, analysis.CompareOptions{})
-	require.NoError(t, err)
-	return c
-}
-
-// fewFiles is a report of one phase, with few points in its charts: it draws quickly.
-func fewFiles(t *testing.T, m maker) string {
-	t.Helper()
-	p, r := m()
-	thinOut(r)
-	phase := ""
-	eachStep(r, func(s *result.Step) {
-		if phase == "" && s.Do == "write" {
-			phase = s.Phase
-		}
-	})
-	for i := range r.Cases {
-		c := &r.Cases[i]
-		c.Steps = slices.DeleteFunc(c.Steps, func(s result.Step) bool { return len(s.Samples) > 0 && s.Do != "canary" && s.Phase != phase })
-	}
-	r.Summaries = slices.DeleteFunc(r.Summaries, func(s result.Summary) bool { return s.Phase != phase })
-	var b bytes.Buffer
-	require.NoError(t, HTML(&b, p, r))
-	return b.String()
-}
-
-// TestPagesInABrowser does to every kind of page what people do: toggle legends,
-// sort, copy, save, darken, print. Nothing may be asked of the network, and the
-// console stays empty.
-func TestPagesInABrowser(t *testing.T) {
-	t.Parallel()
-	d := drive(t)
-	hears(d)
-	compared := func(c *analysis.Comparison) string {
-		return string(rendered(t, func(w io.Writer) error { return ComparisonHTML(w, c) }))
-	}
-	for _, p := range []struct{ name, page string }{
-		{"report of a real run", realRun(t)}, {"report", fewFiles(t, makers["sample"])}, {"comparison", compared(comparison(t))},
-		{"hostile report", fewFiles(t, makers["hostile"])}, {"hostile comparison", compared(hostileComparison(t))},
-		{"history", historyPage(t, pastOf(reporttest.Past()))}, {"hostile history", historyPage(t, hostilePast())},
-	} {
-		t.Run(p.name, func(t *testing.T) {
-			d.t = t
-			d.page(p.page)
-			drawnAll(d)
-			toggles(d)
-			sorts(d)
-			copies(d)
-			saves(d)
-			darkens(d)
-			prints(d)
-			assert.Empty(t, d.said())
-		})
-	}
-}
 
 // hears opens a page that does all that no page of ours may do: what is not heard here, would not be heard of ours.
 func hears(d *driver) {
@@ -101,13 +32,30 @@ func hears(d *driver) {
 	}
 }
 
-func drawnAll(d *driver) {
-	var empty []string
-	d.eval(`Array.from(document.querySelectorAll('.chart')).filter(function (c) { return !c.querySelector('svg, canvas'); }).map(function (c) { return c.id; })`, &empty)
-	assert.Empty(d.t, empty, "charts that are not drawn")
-	var n int
-	d.eval(`document.querySelectorAll('img, iframe, object, link').length`, &n)
-	assert.Zero(d.t, n, "foreign elements")
+// drawn looks at what the page has become: every chart is there, and nothing that a text brought along.
+func drawn(d *driver) {
+	var wrong []string
+	d.eval(`(function () {
+		var wrong = Array.from(document.querySelectorAll('.chart')).filter(function (c) { return !c.querySelector('svg, canvas'); }).map(function (c) { return 'not drawn: ' + c.id; });
+		document.querySelectorAll('img, iframe, object, embed, link, base, form, script[src], svg:not(.chart svg)').forEach(function (e) { wrong.push('foreign: ' + e.outerHTML.slice(0, 200)); });
+		var scripts = document.querySelectorAll('script:not([type])').length;
+		if (scripts !== (window.dmgbenchSave ? 2 : 0)) wrong.push(scripts + ' scripts');
+		document.querySelectorAll('*').forEach(function (e) {
+			Array.from(e.attributes).forEach(function (a) {
+				if (/^on/i.test(a.name)) wrong.push('foreign: ' + e.tagName + ' ' + a.name);
+				if (a.name === 'href' && e.protocol !== 'file:') wrong.push('leads away: ' + a.value);
+			});
+		});
+		var walk = document.createTreeWalker(document.documentElement, NodeFilter.SHOW_TEXT);
+		while (walk.nextNode()) {
+			var n = walk.currentNode;
+			if (n.parentNode.tagName === 'SCRIPT') continue;
+			if (/[\u202a-\u202e\u2066\u2067\u200e\u200f\u061c]/.test(n.data)) wrong.push('turns what is around it: ' + n.data.slice(0, 200));
+			if (!n.parentNode.closest('svg') && n.data.split('\u2068').length !== n.data.split('\u2069').length) wrong.push('is not closed: ' + n.parentNode.outerHTML.slice(0, 300));
+		}
+		return wrong;
+	})()`, &wrong)
+	assert.Empty(d.t, wrong)
 }
 
 // toggles clicks on the first name of a legend that hides series.
@@ -192,12 +140,12 @@ func saves(d *driver) {
 		require.NoError(d.t, err)
 		if form == "SVG" {
 			assert.True(d.t, bytes.HasPrefix(text, []byte("<svg")))
-			require.NoError(d.t, wellFormed(string(text)))
+			require.NoError(d.t, report.WellFormed(string(text)))
 			continue
 		}
 		picture, err := png.Decode(bytes.NewReader(text))
 		require.NoError(d.t, err)
-		assert.Equal(d.t, 2*pictureWidth, picture.Bounds().Dx(), "two pixels for each of CSS")
+		assert.Equal(d.t, 2*report.PictureWidth, picture.Bounds().Dx(), "two pixels for each of CSS")
 		colours := map[[3]uint32]bool{}
 		for x := 0; x < picture.Bounds().Dx(); x += 3 {
 			for y := 0; y < picture.Bounds().Dy(); y += 3 {
@@ -207,23 +155,4 @@ func saves(d *driver) {
 		}
 		assert.Greater(d.t, len(colours), 8, "something is drawn")
 	}
-}
-
-func darkens(d *driver) {
-	d.do(order{Do: "scheme", Text: "dark"}, nil)
-	var got struct{ Paper, Chart string }
-	d.eval(`new Promise(function (done) { requestAnimationFrame(function () { requestAnimationFrame(function () {
-		done({ Paper: getComputedStyle(document.body).backgroundColor, Chart: dmgbenchSave.charts[0].chart.getOption().backgroundColor });
-	}); }); })`, &got)
-	assert.Equal(d.t, "rgb(19, 22, 26)", got.Paper)
-	assert.Equal(d.t, "#13161a", got.Chart)
-}
-
-func prints(d *driver) {
-	file := filepath.Join(d.t.TempDir(), "page.pdf")
-	d.do(order{Do: "print", File: file}, nil)
-	pdf, err := os.ReadFile(file)
-	require.NoError(d.t, err)
-	assert.True(d.t, bytes.HasPrefix(pdf, []byte("%PDF")))
-	assert.Greater(d.t, bytes.Count(pdf, []byte("/Type /Page\n"))+bytes.Count(pdf, []byte("/Type /Page ")), 0, "pages")
 }

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -76,20 +77,23 @@ func ledgerEvidence(list []analysis.LedgerEntry) (out []docEntry) {
 			title += ", at another scale: not counted"
 		}
 		if whole[title]++; whole[title] <= fullEvidence {
-			out = append(out, docEntry{Title: "run " + plain(e.Run, 80) + " " + title, Link: e.Path, Lines: claimLines(e.Claim)})
+			out = append(out, docEntry{Title: "run " + plain(e.Run, 80) + " " + title, Link: linkTo(e.Path), Lines: claimLines(e.Claim)})
 			continue
 		}
 		i := slices.IndexFunc(rest, func(d docEntry) bool { return d.Title == title })
 		if i < 0 {
 			i, rest = len(rest), append(rest, docEntry{Title: title})
 		}
-		rest[i].More = append(rest[i].More, docLink{Name: plain(e.Run, 80), Link: e.Path})
+		rest[i].More = append(rest[i].More, docLink{Name: plain(e.Run, 80), Link: linkTo(e.Path)})
 	}
 	for i, d := range rest {
 		rest[i].Title = count(len(d.More), "earlier run") + " " + d.Title + "; their reports have the evidence"
 	}
 	return append(out, rest...)
 }
+
+// linkTo is the address of a file below the page: folders may have names that a browser would take for more than a path.
+func linkTo(path string) string { return (&url.URL{Path: path}).String() }
 
 // claimLines are why a claim was judged so.
 func claimLines(k result.Claim) []string {

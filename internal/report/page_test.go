@@ -68,6 +68,7 @@ var attributes = strings.Fields(`lang charset http-equiv content name class href
 	data-for data-height type style`)
 
 func TestPageHasOnlyOurElements(t *testing.T) {
+	t.Parallel()
 	for name, m := range makers {
 		t.Run(name, func(t *testing.T) {
 			elements, _ := parse(t, html(t, m))
@@ -121,6 +122,7 @@ func TestPolicyNamesEveryScript(t *testing.T) {
 
 // Every chart has its place, its data is JSON, its table and an id of its own.
 func TestChartsOfPage(t *testing.T) {
+	t.Parallel()
 	for name, m := range makers {
 		t.Run(name, func(t *testing.T) {
 			elements, raw := parse(t, html(t, m))
@@ -186,6 +188,7 @@ func TestTablesAreRectangles(t *testing.T) {
 
 // A page of many files says that it draws only some of them, and stays small.
 func TestManyFilesAreThinned(t *testing.T) {
+	t.Parallel()
 	p, r := reporttest.Large(10_000)
 	charts := newView(p, r).charts()
 	thinned := 0
@@ -202,6 +205,7 @@ func TestManyFilesAreThinned(t *testing.T) {
 
 // Ten thousand files in as many pictures as a page has are still a page of less than 3 MB.
 func TestManyPicturesStaySmall(t *testing.T) {
+	t.Parallel()
 	many := func() (*plan.Plan, *result.Result) {
 		p, r := reporttest.Large(1_200)
 		steps := r.Cases[0].Steps

@@ -82,6 +82,7 @@ func TestEveryChartDraws(t *testing.T) {
 }
 
 func TestPictureShowsWhatItShould(t *testing.T) {
+	t.Parallel()
 	e := newEngine(t)
 	p, r := makers["sample"]()
 	charts := newView(p, r).charts()

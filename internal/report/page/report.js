@@ -356,7 +356,7 @@
       event.preventDefault();
       var flat = [];
       c.spec.option.series.forEach(function (s, i) {
-        if (/^(bar|line|bands|dots|points|canary|warned|named|prediction|uncomparable|heat|part)/.test(s.id)) s.data.forEach(function (d, j) { if (d !== null && d[1] !== null) flat.push([i, j]); });
+        if (/^(bar|line|bands|dots|points|canary|warned|named|prediction|published|uncomparable|heat|part)/.test(s.id)) (s.data || []).forEach(function (d, j) { if (d !== null && d[1] !== null) flat.push([i, j]); });
       });
       if (!flat.length) return;
       c.at = ((c.at === undefined ? (step > 0 ? -1 : 0) : c.at) + step + flat.length) % flat.length;

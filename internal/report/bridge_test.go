@@ -1,0 +1,71 @@
+package report
+
+import (
+	"bytes"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"dmgbench/internal/analysis"
+	"dmgbench/internal/report/reporttest"
+	"dmgbench/internal/result"
+)
+
+// This file is what the tests in a browser, which run the whole program and so stand outside of the package, need of its inside.
+
+// PictureWidth is how wide a saved picture is, in CSS pixels.
+const PictureWidth = pictureWidth
+
+// WellFormed reads a picture as XML.
+var WellFormed = wellFormed
+
+// Past is the page of what no machine has at hand: a history over versions of a system.
+func Past(t *testing.T) string { return historyPage(t, pastOf(reporttest.Past())) }
+
+// Tampered are pages of results that no plan can bring about: control characters, broken UTF-8 and hostile text in what the
+// program itself writes, as names of machines and kinds of warnings. Results come from strangers, too.
+func Tampered(t *testing.T) map[string]string {
+	c := hostileComparison(t)
+	return map[string]string{
+		"report":     fewFiles(t, makers["hostile"]),
+		"comparison": string(rendered(t, func(w io.Writer) error { return ComparisonHTML(w, c) })),
+		"history":    historyPage(t, hostilePast()),
+	}
+}
+
+// hostileComparison is full of names that want to be markup.
+func hostileComparison(t *testing.T) *analysis.Comparison {
+	evil := `</script><img src=x onerror=alert(1)>` + "\u202e`|*\"'__f__ 🧨" + strings.Repeat("x", 300)
+	a, b := comparable("a"+evil, evil+"1", 100), comparable("b"+evil, evil+"2", 200)
+	for _, r := range []*result.Result{a, b} {
+		r.Claims[0].Says, r.Claims[0].ID, r.Plan.Name = evil, evil, evil
+		r.Cases[0].ID = evil
+	}
+	c, err := analysis.Compare([]*result.Result{a, b}, analysis.CompareOptions{})
+	require.NoError(t, err)
+	return c
+}
+
+// fewFiles is a report of one phase, with few points in its charts: it draws quickly.
+func fewFiles(t *testing.T, m maker) string {
+	t.Helper()
+	p, r := m()
+	thinOut(r)
+	phase := ""
+	eachStep(r, func(s *result.Step) {
+		if phase == "" && s.Do == "write" {
+			phase = s.Phase
+		}
+	})
+	for i := range r.Cases {
+		c := &r.Cases[i]
+		c.Steps = slices.DeleteFunc(c.Steps, func(s result.Step) bool { return len(s.Samples) > 0 && s.Do != "canary" && s.Phase != phase })
+	}
+	r.Summaries = slices.DeleteFunc(r.Summaries, func(s result.Summary) bool { return s.Phase != phase })
+	var b bytes.Buffer
+	require.NoError(t, HTML(&b, p, r))
+	return b.String()
+}

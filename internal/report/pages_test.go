@@ -1,0 +1,91 @@
+package report_test
+
+import (
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"dmgbench/internal/report"
+)
+
+// TestPagesInABrowser runs the whole program, opens every kind of page that it makes, and does what people do: toggle legends, sort,
+// copy, save, go through it by keys, darken, turn to a telephone, print. Nothing may be asked of the network, and the console stays
+// empty; not even if every name and text wants to be something else, or a result was changed.
+func TestPagesInABrowser(t *testing.T) {
+	t.Parallel()
+	w := map[string]*world{"real": newWorld(t), "hostile": newWorld(t)}
+	pages := map[string][]subject{}
+	var made sync.WaitGroup
+	defer made.Wait()
+	made.Go(func() { pages["real"], pages["hostile"] = w["real"].real(), w["hostile"].hostile() })
+	d := drive(t)
+	hears(d)
+	for name, page := range report.Tampered(t) {
+		t.Run("tampered "+name, func(t *testing.T) {
+			d.t = t
+			d.page(page)
+			drawn(d)
+			assert.Empty(t, d.said())
+		})
+	}
+	t.Run("history", func(t *testing.T) {
+		d.t = t
+		d.page(report.Past(t))
+		visit(d, subject{name: "history"})
+	})
+	made.Wait()
+	for _, kind := range []string{"real", "hostile"} {
+		w[kind].fine(t)
+		for _, s := range pages[kind] {
+			t.Run(kind+" "+s.name, func(t *testing.T) {
+				d.t = t
+				d.open(s.path)
+				visit(d, s)
+			})
+		}
+	}
+	t.Run("links", func(t *testing.T) {
+		d.t = t
+		leads(d, w["hostile"].runs)
+	})
+	t.Run("policy", func(t *testing.T) {
+		d.t = t
+		obeys(d, pages["real"][1].path)
+	})
+}
+
+// visit does it all to the page that is open.
+func visit(d *driver, s subject) {
+	drawn(d)
+	if s.name != "ledger" { // which has no script, and needs none
+		toggles(d)
+		sorts(d)
+		copies(d)
+		saves(d)
+	}
+	types(d)
+	reaches(d)
+	darkens(d)
+	narrows(d)
+	prints(d, s.texts...)
+	assert.Empty(d.t, d.said())
+}
+
+// obeys opens a page that somebody has put a script into: it is not run, as the policy is in force.
+func obeys(d *driver, path string) {
+	page, err := os.ReadFile(path)
+	require.NoError(d.t, err)
+	spoilt := strings.Replace(string(page), "</main>", "<script>document.title='owned'</script></main>", 1)
+	require.NotEqual(d.t, string(page), spoilt)
+	d.page(spoilt)
+	var title string
+	d.eval(`document.title`, &title)
+	assert.NotEqual(d.t, "owned", title)
+	said := d.said()
+	require.Len(d.t, said, 1)
+	assert.Contains(d.t, said[0].Text, "Content Security Policy")
+}
