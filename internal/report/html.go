@@ -53,6 +53,7 @@ type page struct {
 	Departs  []departureView
 	Departed string  // heading of the departures
 	Tables   []table // of the plan
+	Printed  bool    // the source prints figures of these tables
 	First    *table
 
 	FirstHeading string
@@ -98,7 +99,7 @@ func renderPage(w io.Writer, v *view) (err error) {
 		Policy: policy(echarts.Script, scriptSource), Style: template.CSS(styleSource),
 		Library: template.JS(echarts.Script), Script: template.JS(scriptSource),
 		Title: v.title, Source: v.source, Summary: v.summary, Facts: v.facts, Tally: verdictCount(v.claims), Claims: v.claims,
-		Departs: v.departures, Departed: v.departed, Answer: v.first, Tables: v.published, Sections: sections, Warnings: v.warnings, NotDone: v.notDone, Legend: v.legend,
+		Departs: v.departures, Departed: v.departed, Answer: v.first, Tables: v.published, Printed: v.source != "" && v.printsTables(), Sections: sections, Warnings: v.warnings, NotDone: v.notDone, Legend: v.legend,
 		Settings: v.settings, Hosts: v.hosts, Repeat: strings.Join(v.repeat, "\n"), Plan: v.canonical, Charts: echarts.Version(),
 	}
 	if len(v.sections) > 0 {

@@ -21,6 +21,9 @@ func (v *view) mainNumbers() (*table, string) {
 			rows = append(rows, k)
 		}
 	}
+	ops = slices.DeleteFunc(ops, func(op string) bool { // measured in other phases only
+		return !slices.ContainsFunc(rows, func(k figureKey) bool { return f.by[k][op] != nil })
+	})
 	left := len(rows) - rowsFirst
 	if left > 0 {
 		rows = rows[:rowsFirst]

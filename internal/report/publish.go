@@ -1,6 +1,7 @@
 package report
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -29,6 +30,16 @@ func (v *view) publishedTables() []table {
 		out = append(out, t)
 	}
 	return out
+}
+
+// printsTables reports whether the source has printed any figure of the tables,
+// so that they are its own.
+func (v *view) printsTables() bool {
+	return slices.ContainsFunc(v.result.Tables, func(t result.Table) bool {
+		return slices.ContainsFunc(t.Cells, func(row []result.TableCell) bool {
+			return slices.ContainsFunc(row, func(c result.TableCell) bool { return c.Published != nil })
+		})
+	})
 }
 
 func (v *view) publishedTable(from *result.Table) table {
