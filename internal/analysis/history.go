@@ -47,6 +47,7 @@ type HistorySeries struct {
 // the program, and the engine with its version.
 type HistoryVersion struct {
 	System, Tool, Engine string
+	Kernel               string // where the system has no build that it goes with
 	First                time.Time
 	Runs                 int
 }
@@ -98,7 +99,7 @@ const (
 // NewHistory sorts runs into series. Its numbers are the headline estimates of the
 // runs' own reports; whether a version differs from the one before is for [Compare] to say,
 // over at most eight runs of each, those next to the change in time, chosen before any
-// number is looked at. read gives a run in full for that.
+// number is looked at. read gives a run in full for that; it is called from two goroutines at a time.
 //
 // Runs of other digests, scales, machines, disks or engines are never joined. Pooled
 // results are left out, as their runs speak for themselves; so is a run that is there twice,
@@ -185,9 +186,7 @@ func versionOf(r *result.Result) HistoryVersion {
 			engines = with(engines, title)
 		}
 	}
-	if len(kernels) > 0 {
-		v.System += ", kernel " + strings.Join(kernels, " + ")
-	}
+	v.Kernel = strings.Join(kernels, " + ")
 	v.Engine = strings.Join(engines, " + ")
 	return v
 }
@@ -221,7 +220,7 @@ func (h *historyMaker) make(list []HistoryRun) HistorySeries {
 // version is the number of a version, which is new if no run had it.
 func (s *HistorySeries) version(v HistoryVersion, started time.Time) int {
 	i := slices.IndexFunc(s.Versions, func(o HistoryVersion) bool {
-		return o.System == v.System && o.Tool == v.Tool && o.Engine == v.Engine
+		return o.System == v.System && o.Kernel == v.Kernel && o.Tool == v.Tool && o.Engine == v.Engine
 	})
 	if i < 0 {
 		i, v.First = len(s.Versions), started

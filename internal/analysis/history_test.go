@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -28,7 +29,13 @@ func pastOf(t *testing.T, before []HistoryRun, system string, factors ...float64
 
 // inFull gives the run itself, and counts.
 func inFull(reads *int) func(HistoryRun) (*result.Result, error) {
-	return func(r HistoryRun) (*result.Result, error) { *reads++; return r.Result, nil }
+	var mu sync.Mutex
+	return func(r HistoryRun) (*result.Result, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		*reads++
+		return r.Result, nil
+	}
 }
 
 func TestHistory(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
@@ -68,15 +69,25 @@ func (s *HistorySeries) compared() (ops []plan.Quantity) {
 
 // compare reads the runs and compares them by version.
 func (h *historyMaker) compare(s *HistorySeries, list []HistoryRun, from, to []int, ops []plan.Quantity) (*Comparison, string) {
-	var runs []*result.Result
+	used := slices.Concat(from, to)
 	o := CompareOptions{Ops: ops}
-	for _, i := range slices.Concat(from, to) {
-		r, err := h.read(list[i])
-		if err != nil {
-			return nil, fmt.Sprintf("reading run %s: %v", list[i].name(), err)
-		}
-		runs = append(runs, r)
+	for _, i := range used {
 		o.sides = append(o.sides, s.VersionName(s.Runs[i].Version, s.Runs[from[0]].Version, s.Runs[to[0]].Version))
+	}
+	runs, errs := make([]*result.Result, len(used)), make([]error, len(used))
+	var wg sync.WaitGroup
+	for half := range 2 { // large files, and two processors are nearly everywhere
+		wg.Go(func() {
+			for k := half; k < len(used); k += 2 {
+				runs[k], errs[k] = h.read(list[used[k]])
+			}
+		})
+	}
+	wg.Wait()
+	for k, err := range errs {
+		if err != nil {
+			return nil, fmt.Sprintf("reading run %s: %v", list[used[k]].name(), err)
+		}
 	}
 	c, err := Compare(runs, o)
 	if err != nil {
@@ -92,8 +103,14 @@ func (s *HistorySeries) VersionName(version int, among ...int) string {
 		return slices.ContainsFunc(among, func(i int) bool { return of(s.Versions[i]) != of(v) })
 	}
 	system := func(v HistoryVersion) string { return v.System }
+	kernel := func(v HistoryVersion) string {
+		if v.Kernel == "" {
+			return ""
+		}
+		return "kernel " + v.Kernel
+	}
 	parts := []string{}
-	for _, of := range []func(HistoryVersion) string{system, func(v HistoryVersion) string { return v.Tool }, func(v HistoryVersion) string { return v.Engine }} {
+	for _, of := range []func(HistoryVersion) string{system, kernel, func(v HistoryVersion) string { return v.Tool }, func(v HistoryVersion) string { return v.Engine }} {
 		text := of(v)
 		if text == v.Engine && differ(system) && strings.Contains(text, "(Apple") {
 			continue // Apple's tools come with the system
@@ -103,7 +120,7 @@ func (s *HistorySeries) VersionName(version int, among ...int) string {
 		}
 	}
 	if len(parts) == 0 {
-		parts = with(with(with(parts, v.System), v.Tool), v.Engine)
+		parts = with(with(with(with(parts, v.System), kernel(v)), v.Tool), v.Engine)
 	}
 	return strings.Join(parts, ", ")
 }

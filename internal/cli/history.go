@@ -14,7 +14,7 @@ import (
 )
 
 var (
-	historyFormats  = []string{"text", "json", "csv"}
+	historyFormats  = []string{"text", "json", "csv", "trends", "markdown", "html"}
 	historyStatuses = []string{result.Done, result.Failed, result.Skipped, result.Unfinished}
 )
 
@@ -36,7 +36,7 @@ func (o *historyOptions) AddFlags(f *pflag.FlagSet) {
 	f.StringSliceVar(&o.Engines, "engine", nil, "only runs on the engine with this `name`, such as inprocess, or whose title contains it")
 	f.StringSliceVar(&o.Statuses, "status", nil, "only runs of this `status`: done, failed, skipped or unfinished")
 	f.StringVar(&o.Since, "since", "", "only runs begun at this `time` or later: 2026-01-31, 2026-01-31T12:00:00Z, or 36h, 30d, 8w ago")
-	f.StringVar(&o.Format, "format", "text", "`form` of what is printed: text, json or csv")
+	f.StringVar(&o.Format, "format", "text", "`form` of what is printed: text, json or csv, or, run after run in the order of time: trends, markdown or html")
 }
 
 func (o *historyOptions) validate(now time.Time) error {
@@ -100,12 +100,21 @@ of the first image, with its interval. --format json and csv have every field;
 docs/metrics.md describes them. What cannot be read is told on stderr and keeps
 no other run out.
 
+--format html answers "what changed from 26.4 to 26.5?": a page of the main
+numbers of run after run, in the order of time, for each plan as executed,
+machine and engine, with the versions of system, program and engine where they
+change, the baseline, what is not finished and what carries a warning. Whether a
+version changed anything is said as compare says it: one run on each side
+decides nothing. Its links lead to the reports if the page lies in DIR. markdown
+and trends have the same for a repository and for a terminal.
+
 EXIT STATUS
   0  listed; also when there is none
   1  error, such as a folder that is not there
   2  bad usage`,
 		Example: "  dmgbench history\n  dmgbench history /data/runs --plan quick --since 30d --status done\n" +
-			"  dmgbench history --format csv > runs.csv",
+			"  dmgbench history --format csv > runs.csv\n" +
+			"  dmgbench history --plan quick --format html > runs/history.html",
 		RunE: func(_ *cobra.Command, args []string) error {
 			o.Dir = runsDir
 			if len(args) > 0 {
@@ -128,7 +137,10 @@ func (a *app) runHistory(o historyOptions) error {
 	if err := o.validate(a.clock.Wall()); err != nil {
 		return err
 	}
-	runs, err := a.past(o)
+	if slices.Contains(historyPages, o.Format) {
+		return a.historyPage(o)
+	}
+	runs, err := a.past(o, glanced)
 	if err != nil {
 		return err
 	}
@@ -142,8 +154,8 @@ func (a *app) runHistory(o historyOptions) error {
 }
 
 // past are the runs below a folder that pass the filters, newest first; what cannot be read is told.
-func (a *app) past(o historyOptions) ([]pastRun, error) {
-	runs, lost, err := pastRuns(o.Dir)
+func (a *app) past(o historyOptions, read func(path string) (pastRun, error)) ([]pastRun, error) {
+	runs, lost, err := pastRuns(o.Dir, read)
 	if err != nil {
 		return nil, err
 	}

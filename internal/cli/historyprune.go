@@ -23,7 +23,8 @@ func (a *app) newHistoryBaselineCommand() *cobra.Command {
 		Long: `Mark the run in folder RUN as the baseline of its plan: history says so, and
 history prune never deletes it. The mark is a line in the file baselines.txt of
 the folder that holds RUN; one run of each plan has it there, and marking
-another takes it away. compare takes the run by name: --baseline RUN.
+another takes it away. It prints the run that is marked, and the one that no
+longer is. compare takes the run by name: --baseline RUN.
 
 EXIT STATUS
   0  marked
@@ -31,14 +32,14 @@ EXIT STATUS
   2  bad usage`,
 		Example: "  dmgbench history baseline runs/quick-20260101T120000Z\n" +
 			"  dmgbench compare runs/quick-* --baseline runs/quick-20260101T120000Z",
-		RunE: func(_ *cobra.Command, args []string) error { return markBaseline(args[0], clear) },
+		RunE: func(_ *cobra.Command, args []string) error { return a.markBaseline(args[0], clear) },
 	}
 	cmd.Flags().BoolVar(&clear, "clear", false, "take the mark away")
 	return cmd
 }
 
-// markBaseline rewrites the list of the folder that holds the run.
-func markBaseline(run string, clear bool) error {
+// markBaseline rewrites the list of the folder that holds the run, and says what is marked now.
+func (a *app) markBaseline(run string, clear bool) error {
 	abs, err := filepath.Abs(run)
 	if err != nil {
 		return fmt.Errorf("finding run %q: %w", run, err)
@@ -55,17 +56,43 @@ func markBaseline(run string, clear bool) error {
 	if err != nil {
 		return err
 	}
+	marked, before := slices.Contains(names, name), []string{}
 	names = slices.DeleteFunc(names, func(other string) bool {
 		if other == name || !filepath.IsLocal(other) {
 			return true
 		}
 		o, err := result.Glance(filepath.Join(dir, other))
-		return errors.Is(err, os.ErrNotExist) || !clear && err == nil && o.Plan.Name == r.Plan.Name
+		if !clear && err == nil && o.Plan.Name == r.Plan.Name {
+			before = append(before, other)
+			return true
+		}
+		return errors.Is(err, os.ErrNotExist)
 	})
 	if !clear {
 		names = append(names, name)
 	}
-	return writeBaselines(dir, names)
+	if err := writeBaselines(dir, names); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(a.out, printable(marking(name, r.Plan.Name, marked, clear, before)))
+	return err
+}
+
+// marking says what became of the mark of a run; before are the baselines that it takes the place of.
+func marking(name, plan string, marked, clear bool, before []string) string {
+	text := fmt.Sprintf("%s is the baseline of plan %s", name, plan)
+	switch {
+	case clear && marked:
+		return fmt.Sprintf("%s is no longer the baseline of plan %s", name, plan)
+	case clear:
+		return name + " was no baseline"
+	case marked:
+		text = fmt.Sprintf("%s is the baseline of plan %s already", name, plan)
+	}
+	if len(before) > 0 {
+		text += ", in the place of " + strings.Join(before, ", ")
+	}
+	return text
 }
 
 // writeBaselines replaces the list in one go; an empty one is no file.
@@ -133,7 +160,7 @@ EXIT STATUS
 }
 
 func (a *app) runPrune(ctx context.Context, o pruneOptions) error {
-	runs, err := a.past(historyOptions{Dir: o.Dir, Plans: o.Plans})
+	runs, err := a.past(historyOptions{Dir: o.Dir, Plans: o.Plans}, glanced)
 	if err != nil {
 		return err
 	}

@@ -37,6 +37,7 @@ type pastRun struct {
 	Baseline   bool           `json:"baseline"`
 	Pooled     int            `json:"pooled,omitempty"` // how many runs the result was made of
 	path       string
+	result     *result.Result // only for a page
 }
 
 // headline is the first rate of the first image: one number to know a run by.
@@ -50,19 +51,15 @@ type headline struct {
 }
 
 // pastRuns reads the runs below a folder, newest first, and says of which others why they cannot be read.
-func pastRuns(dir string) (runs []pastRun, lost []string, err error) {
+func pastRuns(dir string, read func(path string) (pastRun, error)) (runs []pastRun, lost []string, err error) {
 	dir, err = folderOf(dir)
 	if err != nil {
 		return nil, nil, err
 	}
 	runs, lost, err = readBelow(dir, func(path string) (pastRun, error) {
-		r, err := result.Glance(path)
-		if err != nil {
-			return pastRun{}, err
-		}
-		p := newPastRun(r)
+		p, err := read(path)
 		p.path, p.Dir = path, relative(dir, path)
-		return p, nil
+		return p, err
 	})
 	if err != nil {
 		return nil, nil, err
@@ -81,6 +78,15 @@ func pastRuns(dir string) (runs []pastRun, lost []string, err error) {
 		return cmp.Or(b.Started.Compare(a.Started), strings.Compare(a.Dir, b.Dir))
 	})
 	return runs, lost, nil
+}
+
+// glanced is what a list shows of a run.
+func glanced(path string) (pastRun, error) {
+	r, err := result.Glance(path)
+	if err != nil {
+		return pastRun{}, err
+	}
+	return newPastRun(r), nil
 }
 
 func newPastRun(r *result.Result) pastRun {

@@ -25,7 +25,7 @@ func HistoryHTML(w io.Writer, h *analysis.History) error { return historyDoc(h).
 // The bounds of a page; what is beyond them is counted, or named.
 const (
 	seriesDrawn  = 10   // the newest series
-	runsDrawn    = 240  // of a series, the newest
+	runsDrawn    = 400  // of a series, the newest
 	valuesDrawn  = 4500 // of the page: each is a mark with a tip, and a cell of a table
 	casesDrawn   = 24   // of a series
 	casesInChart = 8
@@ -109,6 +109,9 @@ func historyAnswers(list []analysis.HistorySeries, names []string) docSection {
 	return s
 }
 
+// changesNamed is how many changes without a finding are named.
+const changesNamed = 6
+
 // changeItems are a line for each change of version in which something was found, and one for the others.
 func changeItems(s *analysis.HistorySeries, head string) (out []string) {
 	var same, open, unread []string
@@ -130,10 +133,11 @@ func changeItems(s *analysis.HistorySeries, head string) (out []string) {
 		list []string
 	}{
 		{"nothing was found to have changed", same}, {"~ nothing can be said, as too few sessions were measured or they differ too much", open},
-		{"not looked into, see below why", unread},
+		{"not looked into, for the reason below the versions", unread},
 	} {
 		if n := len(l.list); n > 0 {
-			out = append(out, head+several(l.list)+": "+l.text)
+			more := zero(n > changesNamed, fmt.Sprintf("; and %d more", n-changesNamed))
+			out = append(out, head+strings.Join(l.list[:min(n, changesNamed)], "; ")+more+": "+l.text)
 		}
 	}
 	return out
@@ -205,8 +209,10 @@ type seriesView struct {
 	parts    []seriesPart
 	label    func(id string) string // of a case
 	first    int                    // the first run that is drawn
-	common   []string               // kinds of warnings that half of the values or more carry: they mark nothing
+	common   map[[2]string][]string // kinds of warnings, by case and quantity, that half of its runs or more carry: they mark nothing
 	cases    int                    // how many there are, drawn or not
+	// runWarned counts the runs by the kinds of warnings about them as a whole.
+	runWarned map[string]int
 }
 
 func newSeriesView(s *analysis.HistorySeries, name, id string, room *int) *seriesView {
@@ -221,14 +227,34 @@ func newSeriesView(s *analysis.HistorySeries, name, id string, room *int) *serie
 		}
 	}
 	rowName := rowNames(ids)
-	v.label = func(id string) string { return rowName(analysis.CompareRow{Case: id}) }
+	v.label = func(id string) string {
+		if name := rowName(analysis.CompareRow{Case: id}); name != plain(id, 60) {
+			return name
+		}
+		return caseText(id) // of one case there is nothing to tell it from
+	}
 	runs := min(len(s.Runs), runsDrawn)
 	if values > 0 {
 		runs = min(runs, max(*room/values, 1))
 	}
 	*room -= runs * values
 	v.first = len(s.Runs) - runs
-	v.common = v.everywhere()
+	v.runWarned = map[string]int{}
+	for _, p := range s.Runs {
+		kinds := []string{}
+		for _, w := range p.Warnings {
+			kinds = appendNew(kinds, w.Kind)
+		}
+		for _, k := range kinds {
+			v.runWarned[k]++
+		}
+	}
+	v.common = map[[2]string][]string{}
+	for _, p := range v.parts {
+		for _, row := range p.rows {
+			v.common[[2]string{row.Case, row.Op}] = everyRun(row.Values[v.first:])
+		}
+	}
 	return v
 }
 
@@ -276,34 +302,43 @@ func (v *seriesView) take(op, phase string, cycle int) {
 	v.parts = append(v.parts, p)
 }
 
-// everywhere are the kinds of warnings that mark nothing, since half of the values drawn carry them.
-func (v *seriesView) everywhere() []string {
+// everyRun are the kinds of warnings that mark nothing, since half of the runs or more carry them.
+func everyRun(list []*analysis.HistoryValue) []string {
 	seen, values := map[string]int{}, 0
 	var order []string
-	for _, p := range v.parts {
-		for _, row := range p.rows {
-			for _, value := range row.Values[v.first:] {
-				if value == nil {
-					continue
-				}
-				values++
-				kinds := []string{}
-				for _, w := range value.Warnings {
-					kinds = appendNew(kinds, w.Kind)
-				}
-				for _, k := range kinds {
-					seen[k]++
-					order = appendNew(order, k)
-				}
-			}
+	for _, value := range list {
+		if value == nil {
+			continue
+		}
+		values++
+		kinds := []string{}
+		for _, w := range value.Warnings {
+			kinds = appendNew(kinds, w.Kind)
+		}
+		for _, k := range kinds {
+			seen[k]++
+			order = appendNew(order, k)
 		}
 	}
 	return slices.DeleteFunc(order, func(k string) bool { return seen[k]*2 < values || seen[k] < 2 })
 }
 
-// doubts are the warnings of a value that it does not share with most of the others.
-func (v *seriesView) doubts(value *analysis.HistoryValue) []result.Warning {
-	return slices.DeleteFunc(slices.Clone(value.Warnings), func(w result.Warning) bool { return slices.Contains(v.common, w.Kind) })
+// doubts are the warnings of a value that it does not share with most other runs.
+func (v *seriesView) doubts(row analysis.HistoryRow, run int) []result.Warning {
+	common := v.common[[2]string{row.Case, row.Op}]
+	return slices.DeleteFunc(slices.Clone(row.Values[run].Warnings), func(w result.Warning) bool { return slices.Contains(common, w.Kind) })
+}
+
+// shared are the kinds of warnings that mark nothing somewhere.
+func (v *seriesView) shared() (out []string) {
+	for _, p := range v.parts {
+		for _, row := range p.rows {
+			for _, kind := range v.common[[2]string{row.Case, row.Op}] {
+				out = appendNew(out, plain(kind, 40))
+			}
+		}
+	}
+	return out
 }
 
 // open says why a value is not final, or is "".

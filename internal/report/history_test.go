@@ -124,7 +124,7 @@ func TestStretchName(t *testing.T) {
 		{mac("26.2", "25C56", "1"), mac("26.3", "25D1", "1"), "macOS 26.3"},
 		{mac("26.2", "25C56", "1"), mac("26.2", "25C57", "1"), "25C57"},
 		{mac("26.2", "25C56", "1"), mac("26.2", "25C56", "2"), "dmgbench 2"},
-		{analysis.HistoryVersion{System: "Debian 13, kernel 6.1"}, analysis.HistoryVersion{System: "Debian 13, kernel 6.12"}, "kernel 6.12"},
+		{analysis.HistoryVersion{System: "Debian 13", Kernel: "6.1"}, analysis.HistoryVersion{System: "Debian 13", Kernel: "6.12"}, "kernel 6.12"},
 		{analysis.HistoryVersion{Engine: "in-process 1"}, analysis.HistoryVersion{Engine: "in-process 2"}, "in-process 2"},
 	} {
 		assert.Equal(t, c.want, stretchName(c.was, c.now))
@@ -218,7 +218,7 @@ func TestHistoryOfManyRunsStaysSmall(t *testing.T) {
 		each, series int
 		says         []string
 	}{
-		{50, 1, []string{"760 older runs are left out", "not listed", "not looked into"}},
+		{50, 1, []string{"600 older runs are left out", "not listed", "not looked into"}},
 		{1, 1, []string{"older versions left out", "too many changes for one page"}},
 		{10, 40, []string{"Only the 10 series with the newest runs are shown", "25 runs, the last on"}},
 	} {

@@ -24,6 +24,9 @@ func (v *seriesView) charts(p seriesPart) []chart {
 	return out
 }
 
+// barsMost is of how many runs intervals are drawn: more would be a hedge that hides the points.
+const barsMost = 80
+
 func (v *seriesView) chart(p seriesPart, rows []analysis.HistoryRow) chart {
 	n := len(v.s.Runs) - v.first
 	unit := rows[0].Unit
@@ -52,10 +55,10 @@ func (v *seriesView) chart(p seriesPart, rows []analysis.HistoryRow) chart {
 				continue
 			}
 			line.points, line.tips = append(line.points, xy(x, value.Value)), append(line.tips, v.tip(row, run, ""))
-			if value.CI != nil && finite(value.CI.Low) && finite(value.CI.High) && value.CI.Low < value.CI.High {
+			if n <= barsMost && value.CI != nil && finite(value.CI.Low) && finite(value.CI.High) && value.CI.Low < value.CI.High {
 				bars.points = append(bars.points, []any{i, digits(value.CI.Low), digits(value.CI.High)})
 			}
-			if len(v.doubts(value)) > 0 {
+			if len(v.doubts(row, run)) > 0 {
 				doubtful.points, doubtful.tips = append(doubtful.points, xy(x, value.Value)), append(doubtful.tips, v.tip(row, run, ""))
 			}
 		}
@@ -104,27 +107,18 @@ func stretchName(was, now analysis.HistoryVersion) string {
 			lines = append(lines, plain(text, 20))
 		}
 	}
-	system, detail := systemParts(now.System)
-	systemWas, detailWas := systemParts(was.System)
+	system, build, _ := strings.Cut(now.System, " (")
+	systemWas, buildWas, _ := strings.Cut(was.System, " (")
 	add(system, systemWas)
 	if system == systemWas {
-		add(detail, detailWas)
+		add(strings.TrimSuffix(build, ")"), strings.TrimSuffix(buildWas, ")"))
+		add(zero(now.Kernel != "", "kernel "+now.Kernel), zero(was.Kernel != "", "kernel "+was.Kernel))
 	}
 	add(now.Tool, was.Tool)
 	if len(lines) == 0 {
 		add(now.Engine, was.Engine)
 	}
 	return strings.Join(lines, "\n")
-}
-
-// systemParts are a system and, apart, its build or kernel.
-func systemParts(text string) (system, detail string) {
-	for _, mark := range []string{", kernel ", " ("} {
-		if before, after, ok := strings.Cut(text, mark); ok {
-			return before, strings.Trim(mark+after, ", ()")
-		}
-	}
-	return text, ""
 }
 
 // briefName is the last word of each line: the number of the version.
@@ -179,7 +173,7 @@ func (v *seriesView) span(rows []analysis.HistoryRow) (low, high float64) {
 	room := max((high-low)/2, math.Abs(high)*0.05)
 	bottom, top := low-room/4, high+room/4
 	each(func(value *analysis.HistoryValue) {
-		if value.CI != nil && finite(value.CI.Low) && finite(value.CI.High) {
+		if len(v.s.Runs)-v.first <= barsMost && value.CI != nil && finite(value.CI.Low) && finite(value.CI.High) {
 			bottom, top = min(bottom, max(value.CI.Low, low-room)), max(top, min(value.CI.High, high+room))
 		}
 	})
@@ -211,7 +205,7 @@ func (v *seriesView) tip(row analysis.HistoryRow, run int, why string) string {
 	lines := []string{v.runName(run), v.label(row.Case) + ": " + human(value.Value, row.Unit) + intervalText(value, row.Unit)}
 	lines = append(lines, fmt.Sprintf("version %d, %s", p.Version+1, v.versionShort(p.Version)))
 	lines = append(lines, nonEmpty([]string{why, zero(p.Baseline, "the baseline")})...)
-	for i, w := range v.doubts(value) {
+	for i, w := range v.doubts(row, run) {
 		if i == 2 {
 			lines = append(lines, "and more warnings")
 			break
@@ -247,7 +241,7 @@ func (v *seriesView) notes(rows []analysis.HistoryRow) []string {
 				continue
 			}
 			estimators = appendNew(estimators, plain(strings.ReplaceAll(value.Estimate, "-", " "), 40))
-			if value.CI != nil {
+			if value.CI != nil && value.CI.Low < value.CI.High {
 				intervals = appendNew(intervals, ciText(value.CI))
 			}
 			n := v.s.Runs[v.first+i].Rounds
@@ -262,7 +256,7 @@ func (v *seriesView) notes(rows []analysis.HistoryRow) []string {
 	}
 	s := v.s
 	return []string{
-		"Points: " + several(estimators) + " of each run, as its report has it (" + rounds + ")." + zero(len(intervals) > 0, " Bars: "+several(intervals)+
+		"Points: " + several(estimators) + " of each run, as its report has it (" + rounds + ")." + zero(len(intervals) > 0, map[bool]string{true: " Bars: ", false: " Intervals, in tips and table: "}[len(v.s.Runs)-v.first <= barsMost]+several(intervals)+
 			"; they say how far rounds differ, not how far sessions do, and two that do not overlap prove no change of version."),
 		strings.Join(nonEmpty([]string{plain(s.Machine, 120), plain(engineShort(s.Engine), 60), "plan " + plain(s.Plan, 60) + digestText(s.Digest), plain(strings.Join(s.Scale, "; "), 120)}), " · "),
 	}
@@ -297,7 +291,7 @@ func (v *seriesView) chartTable(caption string, rows []analysis.HistoryRow) tabl
 				if why := v.open(run, row.Case); why != "" {
 					c.Class, c.Title = "muted", why
 					c.Text += " *"
-				} else if len(v.doubts(value)) > 0 {
+				} else if len(v.doubts(row, run)) > 0 {
 					c.Class = "warn"
 					c.Text += " †"
 				}

@@ -57,28 +57,13 @@ func (v *seriesView) after() (out []string) {
 		out = append(out, fmt.Sprintf("Drawn are the first %d of %d cases.", casesDrawn, v.cases))
 	}
 	if len(v.parts) > 0 {
-		if n := v.otherRows(); n > 0 {
-			out = append(out, fmt.Sprintf("Drawn is what the first screen of the newest report shows; %s of a run are in the reports.", count(n, "further number")))
-		}
-	}
-	if len(v.parts) > 0 {
+		out = append(out, "Drawn is what the first screen of the newest report shows, and the size on disk; all else is in the reports.")
 		out = append(out, "In the tables * is not final, as the run is not finished or the case failed, and † has a warning of its own.")
 	}
-	if len(v.common) > 0 {
-		out = append(out, "Most of these numbers carry warnings that therefore mark none of them: "+strings.Join(cleaned(v.common, 40), ", ")+". The reports say what is meant.")
+	if kinds := v.shared(); len(kinds) > 0 {
+		out = append(out, "Warnings that most runs carry mark none of them: "+several(kinds)+". The reports say what is meant.")
 	}
 	return out
-}
-
-// otherRows counts what the newest run measured besides what is drawn.
-func (v *seriesView) otherRows() int {
-	n := 0
-	for _, row := range v.s.Rows {
-		if !slices.ContainsFunc(v.parts, func(p seriesPart) bool { return p.op == row.Op && p.phase == row.Phase && p.cycle == row.Cycle }) {
-			n++
-		}
-	}
-	return n
 }
 
 // versionsListed is how many versions a table has, the newest.
@@ -97,7 +82,7 @@ func (v *seriesView) versions() docSection {
 			s.After = append(s.After, fmt.Sprintf("%s left out.", count(i+1, "older version")))
 			break
 		}
-		row := []cell{{Text: fmt.Sprint(i + 1), Class: "head"}, {Text: o.First.UTC().Format("2006-01-02")}, {Text: grouped(int64(o.Runs))}, {Text: plain(o.System, 80)}, {Text: plain(o.Tool, 60)}}
+		row := []cell{{Text: fmt.Sprint(i + 1), Class: "head"}, {Text: o.First.UTC().Format("2006-01-02")}, {Text: grouped(int64(o.Runs))}, {Text: plain(o.System, 80) + zero(o.Kernel != "", ", kernel "+plain(o.Kernel, 40))}, {Text: plain(o.Tool, 60)}}
 		if engines {
 			row = append(row, cell{Text: plain(o.Engine, 100)})
 		}
@@ -247,14 +232,14 @@ func runStatus(p analysis.HistoryPoint) string {
 func (v *seriesView) runDoubts(run int) string {
 	var kinds []string
 	for _, w := range v.s.Runs[run].Warnings {
-		if !slices.Contains(v.common, w.Kind) {
+		if n := v.runWarned[w.Kind]; n*2 < len(v.s.Runs) || n < 2 {
 			kinds = appendNew(kinds, plain(w.Kind, 40))
 		}
 	}
 	for _, p := range v.parts {
 		for _, row := range p.rows {
-			if value := row.Values[run]; value != nil {
-				for _, w := range v.doubts(value) {
+			if row.Values[run] != nil {
+				for _, w := range v.doubts(row, run) {
 					kinds = appendNew(kinds, plain(w.Kind, 40))
 				}
 			}

@@ -8,8 +8,11 @@ import (
 	"strings"
 )
 
-// trendRuns is how many marks a line of blocks has, the newest.
-const trendRuns = 40
+// trendRuns is how many marks a line of blocks has; of more runs it has every second, third and so on.
+const trendRuns = 32
+
+// trendEach is of how many points one is printed.
+func trendEach(points int) int { return max((points+trendRuns-1)/trendRuns, 1) }
 
 // trendRows prints the lines of a chart as blocks, with what they begin and end with.
 func trendRows(c chart) [][]string {
@@ -19,13 +22,17 @@ func trendRows(c chart) [][]string {
 		if s.role != "line" {
 			continue
 		}
-		points := s.points[max(len(s.points)-trendRuns, 0):]
 		var values []float64
-		blocks, first := "", len(s.points)-len(points)
-		for i, p := range points {
-			if i > 0 && slices.Contains(turns, first+i) {
+		blocks, each, turned := "", trendEach(len(s.points)), false
+		for i, p := range s.points {
+			turned = turned || i > 0 && slices.Contains(turns, i)
+			if (len(s.points)-1-i)%each != 0 {
+				continue // the newest is always there
+			}
+			if turned && blocks != "" {
 				blocks += "│"
 			}
+			turned = false
 			y, ok := p.([]any)[1].(float64)
 			if !ok {
 				blocks += "·"
@@ -64,7 +71,7 @@ func trendScale(c chart) string {
 		}
 	}
 	return fmt.Sprintf("▁ is %s, █ is %s, · is where nothing final was measured, │ is where system, program or engine changed; the oldest run on the left", human(*c.y.low, c.y.unit), human(*c.y.high, c.y.unit)) +
-		zero(longest > trendRuns, fmt.Sprintf(", of %d the newest %d", longest, trendRuns)) + "."
+		zero(longest > trendRuns, fmt.Sprintf(", one block for %d runs: the last of them", trendEach(longest))) + "."
 }
 
 // trend prints a chart that is one; others are left to the page.

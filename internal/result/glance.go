@@ -114,38 +114,33 @@ func shorten(b []byte, list string, short func(out, element []byte) []byte) []by
 		return b
 	}
 	from += len("\n  \"\": [") + len(list)
-	n := bytes.Index(b[from:], []byte("\n  ]"))
-	if n < 0 {
-		return b
-	}
-	elements, tail := b[from:from+n], b[from+n:]
-	out := append(make([]byte, 0, from+len(tail)+1<<12), b[:from]...)
-	for {
-		const opening, closing = "\n    {\n", "\n    }"
-		at := bytes.Index(elements, []byte(opening))
-		if at < 0 {
-			break
-		}
-		elements = elements[at+len(opening)-1:]
-		end := bytes.Index(elements, []byte(closing))
+	const opening, closing = "\n    {\n", "\n    }"
+	out := append(make([]byte, 0, from+1<<14), b[:from]...)
+	rest := b[from:] // walked through once, as most of a large result lies here
+	for bytes.HasPrefix(rest, []byte(opening)) {
+		rest = rest[len(opening)-1:]
+		end := bytes.Index(rest, []byte(closing))
 		if end < 0 {
-			break
+			return b
 		}
 		before := len(out)
-		if out = short(out, elements[:end+1]); len(out) > before {
+		if out = short(out, rest[:end+1]); len(out) > before {
 			out = append(out, ',')
 		}
-		elements = elements[end:]
+		rest = bytes.TrimPrefix(rest[end+len(closing):], []byte(","))
+	}
+	if !bytes.HasPrefix(rest, []byte("\n  ]")) {
+		return b
 	}
 	if len(out) > from { // the comma behind the last
 		out = out[:len(out)-1]
 	}
-	return append(out, tail...)
+	return append(out, rest...)
 }
 
 // fields calls each with the lines of an element that begin its own fields, without
-// their indentation and the comma, and with what follows the line.
-func fields(b []byte, each func(line, rest []byte)) {
+// their indentation and the comma, and with what follows the line, until it says that this is all.
+func fields(b []byte, each func(line, rest []byte) (all bool)) {
 	const key = "\n      \""
 	for {
 		at := bytes.Index(b, []byte(key))
@@ -157,7 +152,9 @@ func fields(b []byte, each func(line, rest []byte)) {
 		if end < 0 {
 			return
 		}
-		each(bytes.TrimSuffix(b[:end], []byte(",")), b[end:])
+		if each(bytes.TrimSuffix(b[:end], []byte(",")), b[end:]) {
+			return
+		}
 		b = b[end:]
 	}
 }
@@ -165,12 +162,14 @@ func fields(b []byte, each func(line, rest []byte)) {
 // keepFields keeps of an element the fields that stand in one line and begin so.
 func keepFields(keys ...string) func(out, element []byte) []byte {
 	return func(out, element []byte) []byte {
-		mark := byte('{')
-		fields(element, func(line, _ []byte) {
+		mark, found := byte('{'), 0
+		fields(element, func(line, _ []byte) bool {
 			if slices.ContainsFunc(keys, func(k string) bool { return bytes.HasPrefix(line, []byte(k)) }) {
 				out = append(append(out, mark), line...)
 				mark = ','
+				found++
 			}
+			return found == len(keys)
 		})
 		if mark == '{' {
 			out = append(out, mark)
@@ -186,7 +185,7 @@ func firstRates() func(out, element []byte) []byte {
 	var seen [][]byte
 	return func(out, element []byte) []byte {
 		var of, headline, estimate []byte
-		fields(element, func(line, rest []byte) {
+		fields(element, func(line, rest []byte) bool {
 			if v, ok := bytes.CutPrefix(line, []byte(`"case": `)); ok {
 				of = v
 			}
@@ -196,6 +195,7 @@ func firstRates() func(out, element []byte) []byte {
 			if bytes.Equal(line, []byte(`"estimates": [`)) && !slices.ContainsFunc(seen, func(c []byte) bool { return bytes.Equal(c, of) }) {
 				estimate = named(rest, headline)
 			}
+			return estimate != nil
 		})
 		if !bytes.Contains(estimate, []byte("\n          \"unit\": \""+rateUnit+"\"")) {
 			return out

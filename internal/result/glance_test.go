@@ -78,7 +78,7 @@ func TestGlanceIsTheResultCutDown(t *testing.T) {
 
 func drawSummary(t *rapid.T) Summary {
 	name := rapid.OneOf(rapid.SampledFrom([]string{"aggregate", "mean", "", "\"", "case"}), rapid.String())
-	s := Summary{Case: name.Draw(t, "case"), Phase: name.Draw(t, "phase"), Op: "write", N: 3, Headline: name.Draw(t, "headline")}
+	s := Summary{Case: name.Draw(t, "case"), Phase: name.Draw(t, "phase"), Op: rapid.SampledFrom([]string{"write", "allocated", "attach_time"}).Draw(t, "op"), N: 3, Headline: name.Draw(t, "headline")}
 	for range rapid.IntRange(0, 4).Draw(t, "estimates") {
 		e := Estimate{Name: name.Draw(t, "name"), Value: 1, Unit: rapid.SampledFrom([]string{"B/s", "s", "B"}).Draw(t, "unit"), N: rapid.IntRange(0, 9).Draw(t, "n")}
 		if rapid.Bool().Draw(t, "interval") {

@@ -5,9 +5,10 @@ import (
 	"slices"
 )
 
-// GlanceSummaries is [Glance] with every summary that has its headline estimate: that
-// estimate alone, with the summary's warnings and published figures whole. Cases have
-// their reason besides, and there are no claims.
+// GlanceSummaries is [Glance] with the summaries that a first screen is made of: those of
+// rates, of the size on disk, and with published figures; or all, where there is no rate.
+// Of each there is its headline estimate alone, with its warnings and published figures
+// whole; one without it is left out. Cases have their reason besides, and there are no claims.
 func GlanceSummaries(dir string) (*Result, error) {
 	return glance(dir, briefSummaries, quoted)
 }
@@ -17,14 +18,22 @@ func quoted(r *Result) *Result {
 	for i, c := range r.Cases {
 		r.Cases[i] = Case{ID: c.ID, Status: c.Status, Baseline: c.Baseline, Reason: c.Reason}
 	}
-	kept := []Summary{}
+	kept, main := []Summary{}, []Summary{}
+	rates := false
 	for _, s := range r.Summaries {
 		i := slices.IndexFunc(s.Estimates, func(e Estimate) bool { return e.Name == s.Headline })
 		if i < 0 {
 			continue
 		}
-		kept = append(kept, Summary{Case: s.Case, Phase: s.Phase, Op: s.Op, Cycle: s.Cycle, N: s.N, Rounds: s.Rounds, Headline: s.Headline,
-			Estimates: s.Estimates[i : i+1], Published: someOf(s.Published), Warnings: someOf(s.Warnings)})
+		s = Summary{Case: s.Case, Phase: s.Phase, Op: s.Op, Cycle: s.Cycle, N: s.N, Rounds: s.Rounds, Headline: s.Headline,
+			Estimates: s.Estimates[i : i+1], Published: someOf(s.Published), Warnings: someOf(s.Warnings)}
+		kept = append(kept, s)
+		if rate := s.Estimates[0].Unit == rateUnit; rate || s.Op == sizeOnDisk || len(s.Published) > 0 {
+			main, rates = append(main, s), rates || rate
+		}
+	}
+	if rates {
+		kept = main
 	}
 	r.Summaries, r.Claims = kept, []Claim{}
 	return r
@@ -43,16 +52,32 @@ func briefSummaries(b []byte) []byte {
 	none := func(out, _ []byte) []byte { return out }
 	b = shorten(b, "cases", keepFields(`"id":`, `"baseline":`, `"status":`, `"reason":`))
 	b = shorten(b, "claims", none)
-	return shorten(b, "summaries", headlines)
+	rates := false
+	if main := shorten(b, "summaries", headlines(&rates)); rates {
+		return main
+	}
+	return shorten(b, "summaries", headlines(nil))
 }
 
-// headlines keeps of a summary the names and numbers in one line, its headline estimate, and what was published and warned of.
-func headlines(out, element []byte) []byte {
+// sizeOnDisk is the quantity of a container's size on the host.
+const sizeOnDisk = "allocated"
+
+// headlines keeps of a summary the names and numbers in one line, its headline estimate, and what was published and warned of; with
+// rates, only of those that [GlanceSummaries] puts before others, and it is set where one is a rate.
+func headlines(rates *bool) func(out, element []byte) []byte {
+	return func(out, element []byte) []byte {
+		return quotedElement(out, element, rates)
+	}
+}
+
+func quotedElement(out, element []byte, rates *bool) []byte {
+	main := false
 	var headline, estimate, lists []byte
-	fields(element, func(line, rest []byte) {
+	fields(element, func(line, rest []byte) bool {
 		if v, ok := bytes.CutPrefix(line, []byte(`"headline": `)); ok {
 			headline = v
 		}
+		main = main || bytes.Equal(line, []byte(`"op": "`+sizeOnDisk+`"`)) || bytes.Equal(line, []byte(`"published": [`))
 		switch {
 		case bytes.Equal(line, []byte(`"estimates": [`)):
 			estimate = named(rest, headline)
@@ -61,9 +86,14 @@ func headlines(out, element []byte) []byte {
 				lists = append(append(append(append(lists, ','), line...), rest[:end]...), ']')
 			}
 		}
+		return false
 	})
-	if estimate == nil {
+	rate := bytes.Contains(estimate, []byte("\n          \"unit\": \""+rateUnit+"\""))
+	if estimate == nil || rates != nil && !rate && !main {
 		return out
+	}
+	if rates != nil && rate {
+		*rates = true
 	}
 	out = keepFields(`"case":`, `"phase":`, `"op":`, `"cycle":`, `"n":`, `"rounds":`, `"headline":`)(out, element)
 	out = append(out[:len(out)-1], `,"estimates":[`...)

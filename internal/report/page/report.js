@@ -308,7 +308,9 @@
     }
     var above = headHeight + legendHeight + (yName ? 34 : 8);
     var below = notesHeight + (option.xAxis[0].name ? 26 : 6);
-    if (spec.x && spec.x.names && spec.x.names.some(function (n) { return n.indexOf('\n') >= 0; })) below += 15;
+    if (spec.x && spec.x.brief) { // names at few places: the library counts the others, which are empty, and makes no room
+      below += 15 * spec.x.names.reduce(function (most, n) { return Math.max(most, n.split('\n').length); }, 1) - 6;
+    }
     option.grid = { left: 2, right: /^heat:/.test(option.series[0] && option.series[0].id) ? 8 : spec.flipped ? 52 : 22, top: above, bottom: below, containLabel: true };
     var height = above + below + spec.height + 24;
     option.title = [
