@@ -151,3 +151,19 @@ rows = [{ title = "bundle", where = { format = "UDSB" } }]
 	assert.Contains(t, cellOf(t, table, "bundle", "empty").Why, "no files were on the volume")
 	assert.InDelta(t, 2, cellOf(t, table, "bundle", "full").Estimate.Value, 1e-9)
 }
+
+// What the source measured and the plan does not, stands in the table and says so.
+func TestTablesOfWhatIsNotMeasured(t *testing.T) {
+	r := analysed(t, smaller(t, "performance-2024"), 1, laws{engine: own(), rate: func(moment) float64 { return 1e9 }})
+	table := tableOf(t, r, "rates")
+	vm := table.Cells[len(table.Rows)-1]
+	assert.Equal(t, "virtual machine, FileVault", table.Rows[len(table.Rows)-1].Title)
+	assert.Nil(t, vm[0].Estimate)
+	assert.Equal(t, "this plan does not measure it", vm[0].Why)
+	assert.Equal(t, "5.9 GB/s", vm[0].Published.Text)
+	assert.Nil(t, vm[2].Published)
+	assert.Nil(t, vm[3].Published, "3.2 GB/s is the disk's own")
+	native := table.Cells[0][0]
+	assert.NotNil(t, native.Estimate)
+	assert.NotEqual(t, "5.9 GB/s", native.Published.Text)
+}

@@ -82,6 +82,9 @@ func (s *study) figureCell(op plan.Operand, at map[summaryKey]*result.Summary) r
 	switch {
 	case len(figures) > 0 && why.weak == "":
 		out.Published = s.printedValue(figures, out.Estimate, id)
+		if figures[0].Unmeasured && out.Why != "" {
+			out.Why = "this plan does not measure it"
+		}
 	case op.Published:
 		out.Why = join(why.missing, why.weak)
 	}
