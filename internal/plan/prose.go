@@ -143,12 +143,12 @@ func readProse(s *Step, _ string) string {
 }
 
 func deleteProse(s *Step, _ string) string {
-	from := ""
+	from := "the files"
 	switch s.Batch {
 	case "last":
-		from = " of those written last"
+		from = "the files that were written last"
 	case "all":
-		from = " of all"
+		from = "all files"
 	}
 	switch {
 	case s.LastSets > 0:
@@ -156,9 +156,9 @@ func deleteProse(s *Step, _ string) string {
 	case s.Largest > 0:
 		return fmt.Sprintf("delete the %s of those written last", counted(s.Largest, "largest file"))
 	case s.Every:
-		return "delete every other file" + from
+		return "delete every other of " + from
 	case s.Share > 0:
-		return fmt.Sprintf("delete %s of the files%s, drawn at random", s.Share, from)
+		return fmt.Sprintf("delete %s of %s, drawn at random", s.Share, from)
 	case s.Batch == "last":
 		return "delete the files that were written last"
 	}
