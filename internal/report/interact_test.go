@@ -58,6 +58,33 @@ func drawn(d *driver) {
 	assert.Empty(d.t, wrong)
 }
 
+// fits looks for text that lies on other text: what sticks out of the cell of a table, and names of rows of a chart that are too tall.
+func fits(d *driver, where string) {
+	var wrong []string
+	d.eval(`(function () {
+		var wrong = [], range = document.createRange();
+		document.querySelectorAll('th, td').forEach(function (cell) {
+			if (!cell.checkVisibility() || !cell.textContent.trim()) return;
+			range.selectNodeContents(cell);
+			var text = range.getBoundingClientRect(), box = cell.getBoundingClientRect();
+			if (text.right > box.right + 1) wrong.push('out of its cell by ' + Math.round(text.right - box.right) + ': ' + cell.textContent.slice(0, 100));
+		});
+		document.querySelectorAll('.chart').forEach(function (chart) {
+			var lines = Array.from(chart.querySelectorAll('svg text[text-anchor="end"]')).filter(function (e) { return /[a-z]/i.test(e.textContent); })
+				.map(function (e) { return { text: e.textContent, box: e.getBoundingClientRect() }; });
+			lines.forEach(function (a, i) {
+				lines.slice(i + 1).forEach(function (b) {
+					var high = Math.min(a.box.bottom, b.box.bottom) - Math.max(a.box.top, b.box.top);
+					var wide = Math.min(a.box.right, b.box.right) - Math.max(a.box.left, b.box.left);
+					if (high > 4 && wide > 4) wrong.push('in ' + chart.id + ' on each other: ' + a.text + ' | ' + b.text);
+				});
+			});
+		});
+		return wrong;
+	})()`, &wrong)
+	assert.Empty(d.t, wrong, where)
+}
+
 // toggles clicks on the first name of a legend that hides series.
 func toggles(d *driver) {
 	var at struct{ X, Y float64 }

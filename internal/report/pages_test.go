@@ -61,6 +61,7 @@ func TestPagesInABrowser(t *testing.T) {
 // visit does it all to the page that is open.
 func visit(d *driver, s subject) {
 	drawn(d)
+	fits(d, "on a screen")
 	if s.name != "ledger" { // which has no script, and needs none
 		toggles(d)
 		sorts(d)

@@ -73,6 +73,8 @@ func narrows(d *driver) {
 		}).map(function (e) { return e.outerHTML.slice(0, 200); }).concat('the page is ' + root.scrollWidth + ' wide'));
 	}); }); })`, &wide)
 	assert.Empty(d.t, wide, "on 380 pixels")
+	d.eval(`document.querySelectorAll('.ledger details').forEach(function (e) { e.open = true; })`, nil)
+	fits(d, "on 380 pixels")
 }
 
 func darkens(d *driver) {

@@ -304,7 +304,11 @@
     }
     if (spec.x && spec.x.names) option.xAxis[0].axisLabel.lineHeight = 15; // names may have two lines
     if (spec.flipped) {
-      Object.assign(option.yAxis[0].axisLabel, { width: Math.round(Math.min(width * 0.34, 230)), overflow: 'break', lineHeight: 14, color: theme.ink, interval: 0, hideOverlap: false });
+      var side = Math.round(Math.min(width * 0.34, 230));
+      Object.assign(option.yAxis[0].axisLabel, { width: side, overflow: 'break', lineHeight: 14, color: theme.ink, interval: 0, hideOverlap: false });
+      var rows = option.yAxis[0].data || (spec.y && spec.y.names) || [];
+      var lines = rows.reduce(function (most, n) { return Math.max(most, wrap(String(n), side - 4, 11.5, 400, measure).length); }, 1);
+      spec.height = Math.max(spec.height, rows.length * (lines * 14 + 4) + 34); // names of several lines do not lie on each other
     }
     var above = headHeight + legendHeight + (yName ? 34 : 8);
     var below = notesHeight + (option.xAxis[0].name ? 26 : 6);
