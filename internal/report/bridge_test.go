@@ -22,17 +22,16 @@ const PictureWidth = pictureWidth
 // WellFormed reads a picture as XML.
 var WellFormed = wellFormed
 
-// Past is the page of what no machine has at hand: a history over versions of a system.
-func Past(t *testing.T) string { return historyPage(t, pastOf(reporttest.Past())) }
-
-// Tampered are pages of results that no plan can bring about: control characters, broken UTF-8 and hostile text in what the
-// program itself writes, as names of machines and kinds of warnings. Results come from strangers, too.
-func Tampered(t *testing.T) map[string]string {
+// Made are pages of results that no plan can bring about on one machine: a history over versions of a system, and results that
+// somebody changed, with control characters, broken UTF-8 and hostile text in what the program itself writes, as names of
+// machines and kinds of warnings. Results come from strangers, too.
+func Made(t *testing.T) map[string]string {
 	c := hostileComparison(t)
 	return map[string]string{
-		"report":     fewFiles(t, makers["hostile"]),
-		"comparison": string(rendered(t, func(w io.Writer) error { return ComparisonHTML(w, c) })),
-		"history":    historyPage(t, hostilePast()),
+		"report that was changed":     fewFiles(t, makers["hostile"]),
+		"comparison that was changed": string(rendered(t, func(w io.Writer) error { return ComparisonHTML(w, c) })),
+		"history that was changed":    historyPage(t, hostilePast()),
+		"history over versions":       historyPage(t, pastOf(reporttest.Past())),
 	}
 }
 

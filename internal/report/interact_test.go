@@ -70,7 +70,7 @@ func fits(d *driver, where string) {
 			if (text.right > box.right + 1) wrong.push('out of its cell by ' + Math.round(text.right - box.right) + ': ' + cell.textContent.slice(0, 100));
 		});
 		document.querySelectorAll('.chart').forEach(function (chart) {
-			var lines = Array.from(chart.querySelectorAll('svg text[text-anchor="end"]')).filter(function (e) { return /[a-z]/i.test(e.textContent); })
+			var lines = Array.from(chart.querySelectorAll('svg text[text-anchor="end"]')).filter(function (e) { return /[a-z]/i.test(e.textContent) && /^(translate|$)/.test(e.getAttribute('transform') || ''); })
 				.map(function (e) { return { text: e.textContent, box: e.getBoundingClientRect() }; });
 			lines.forEach(function (a, i) {
 				lines.slice(i + 1).forEach(function (b) {

@@ -137,10 +137,11 @@ func (w *world) runTurned(plan, name string, flags ...string) string {
 	return out
 }
 
-// subject is a page to look at: a file, and what it has to have on paper.
+// subject is a page to look at: a file, what it has to have on paper, and the folder that its links lead into.
 type subject struct {
 	name, path string
 	texts      []string
+	into       string
 }
 
 // real makes runs of a plan that means no harm, and what is made of them.
@@ -154,8 +155,8 @@ func (w *world) real() []subject {
 		}
 	}
 	return []subject{
-		{"report", filepath.Join(run, "report.html"), []string{"A real run"}},
-		{"comparison", w.save(filepath.Join(w.runs, "comparison.html"), w.dmgbench(0, compare...)), []string{"before", "after"}},
+		{"report", filepath.Join(run, "report.html"), []string{"A real run"}, ""},
+		{"comparison", w.save(filepath.Join(w.runs, "comparison.html"), w.dmgbench(0, compare...)), []string{"before", "after"}, ""},
 	}
 }
 
@@ -164,13 +165,15 @@ func (w *world) hostile() []subject {
 	place := filepath.Join(w.dir, hostileRun+"place")
 	w.err = cmp.Or(w.err, os.Mkdir(place, 0o700))
 	on := []string{"--on", "p__f__alert.7.__f__=" + place}
-	one := w.runTurned(w.save(filepath.Join(w.dir, hostileFile+".toml"), hostilePlan), hostileRun+"1", on...)
-	two := w.runTurned(w.save(filepath.Join(w.dir, hostileFile+"2.toml"), hostilePlan), hostileRun+"2", append(on, "--rounds", "1", "--seed", "2")...)
+	plan := w.save(filepath.Join(w.dir, hostileFile+".toml"), hostilePlan)
+	one, two := w.runTurned(plan, hostileRun+"1", on...), w.runTurned(plan, hostileRun+"2", on...)
 	compared := w.dmgbench(0, "compare", "--format", "html", "--threshold", "99%", "--", one, two)
 	verdicts := w.dmgbench(0, "report", "--ledger", w.runs, "--format", "html")
+	past := w.dmgbench(0, "history", w.runs, "--format", "html")
 	return []subject{
-		{"report", filepath.Join(one, "report.html"), []string{"title </script><script>alert(1)</script>", "bundle </script>", "alert(9)"}},
-		{"comparison", w.save(filepath.Join(w.runs, "comparison.html"), compared), []string{"alert(5)", "alert(9)"}},
-		{"ledger", w.save(filepath.Join(w.runs, "ledger.html"), verdicts), []string{"claim of ours </script><script>alert(1)</script>"}},
+		{"report", filepath.Join(one, "report.html"), []string{"title </script><script>alert(1)</script>", "bundle </script>", "alert(9)"}, ""},
+		{"comparison", w.save(filepath.Join(w.runs, "comparison.html"), compared), []string{"alert(5)", "alert(9)"}, ""},
+		{"history", w.save(filepath.Join(w.runs, "history.html"), past), []string{"title </script><script>alert(1)", "alert(5)"}, w.runs},
+		{"ledger", w.save(filepath.Join(w.runs, "ledger.html"), verdicts), []string{"claim of ours </script><script>alert(1)</script>"}, w.runs},
 	}
 }
