@@ -142,3 +142,16 @@ func FuzzParse(f *testing.F) {
 		roundTrip(t, p)
 	})
 }
+
+// TestDigestsStay: journals name their plan by its digest, so that what was run with one release is reported with the next. A key
+// that is new must not change the digest of a plan that does not use it (see young).
+func TestDigestsStay(t *testing.T) {
+	for text, want := range map[string]string{
+		smallPlan: "deeddd3f1e71942f5b6e9c21158ab5c301152739fc5190cdef19edca39a77795",
+		spacePlan: "6f68d946d78595e3455dcd34994927d65ad20a780153a402140655237f96455e",
+		casesPlan: "193a4c12c1db087451f7cf6d38ed9ee8a80ad287679053d7b74467bf6e521907",
+		stepsPlan: "b590ab9bd32071e0cbe46de4edae0036b9c68ed699a46851a36e92aff238139e",
+	} {
+		assert.Equal(t, want, mustParse(t, text).Digest())
+	}
+}
