@@ -40,7 +40,7 @@ type HistorySeries struct {
 	Versions            []HistoryVersion // in the order of their first runs
 	Rows                []HistoryRow     // in the order of the newest run; what it has not, behind
 	Changes             []HistoryChange  // one for every version but the first
-	Newest              *result.Result   // the newest run that has a number, as it was given; nil if none has
+	Newest              *result.Result   // the newest run that has ended and has a number, else that has one, as it was given; nil if none has
 }
 
 // HistoryVersion is what may change between runs of a series: the system with its build,
@@ -208,7 +208,7 @@ func (h *historyMaker) make(list []HistoryRun) HistorySeries {
 			p.Cases[c.ID] = c
 		}
 		s.Runs = append(s.Runs, p)
-		if len(r.Result.Summaries) > 0 {
+		if len(r.Result.Summaries) > 0 && (s.Newest == nil || r.Result.Status != result.Unfinished || s.Newest.Status == result.Unfinished) {
 			s.Newest = r.Result
 		}
 	}

@@ -86,6 +86,7 @@ func TestHistoryOfOneRunEach(t *testing.T) {
 		assert.Regexp(t, "^~ session effect unknown", r.Effect)
 	}
 	runs[1].Result.Status = result.Unfinished
+	assert.Equal(t, runs[0].Result, NewHistory(runs, inFull(&reads)).Series[0].Newest, "one that has ended")
 	c := NewHistory(runs, inFull(&reads)).Series[0].Changes[0]
 	assert.Nil(t, c.Comparison)
 	assert.Equal(t, "no run of one of the two has ended", c.Why)

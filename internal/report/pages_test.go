@@ -30,6 +30,9 @@ func TestPagesInABrowser(t *testing.T) {
 			d.page(page)
 			drawn(d)
 			fits(d, "on a screen")
+			if name == "history over versions" {
+				walks(d)
+			}
 			assert.Empty(t, d.said())
 		})
 	}

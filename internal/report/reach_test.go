@@ -138,3 +138,24 @@ func leads(d *driver, dir string) {
 		assert.FileExists(d.t, link)
 	}
 }
+
+// walks goes through the marks of a chart with the arrow keys: each is said, with its run, and none is empty.
+func walks(d *driver) {
+	var heard []string
+	d.eval(`(function () {
+		var c = dmgbenchSave.charts[0], out = [];
+		c.place.focus();
+		for (var i = 0; i < 80; i++) {
+			c.place.dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowRight', bubbles: true }));
+			out.push(document.querySelector('.said').textContent);
+		}
+		return out;
+	})()`, &heard)
+	seen := map[string]bool{}
+	for _, text := range heard {
+		assert.Regexp(d.t, `^2026-\d\d-\d\d 09:00 run-\d\d\. .*GB/s.*version \d`, text)
+		seen[text] = true
+	}
+	assert.Len(d.t, seen, 4*17+4, "four lines of the runs that ended, and what is not finished; a ring says what its line does")
+	assert.Contains(d.t, strings.Join(heard, "\n"), "the run is not finished: it may change")
+}
