@@ -32,7 +32,8 @@ type History struct {
 // machine and disk, by one engine whatever its version: what may be drawn in one line.
 type HistorySeries struct {
 	Plan, Title, Digest string
-	Scale               []string // departures that change how much was measured; never empty
+	Scale               []string // departures that change how much was measured, in words; never empty
+	Departed            []string // the same, none where nothing was scaled
 	Seed                uint64
 	Rounds              int
 	Machine, Engine     string
@@ -199,6 +200,9 @@ func (h *historyMaker) make(list []HistoryRun) HistorySeries {
 		Runs: []HistoryPoint{}, Versions: []HistoryVersion{}, Rows: []HistoryRow{}, Changes: []HistoryChange{}}
 	if disk := strings.Join(diskFacts(last), " + "); disk != "" {
 		s.Machine += ", " + disk
+	}
+	if !slices.Equal(s.Scale, []string{unscaled}) {
+		s.Departed = s.Scale
 	}
 	for _, r := range list {
 		p := HistoryPoint{Run: r.Result.Run, Name: r.name(), Path: r.Path, Started: begun(r.Result), Status: r.Result.Status, Baseline: r.Baseline,

@@ -81,9 +81,19 @@ func seriesNames(list []analysis.HistorySeries) []string {
 		differ(func(s analysis.HistorySeries) string { return s.Plan })
 		differ(func(s analysis.HistorySeries) string { return s.Machine })
 		differ(func(s analysis.HistorySeries) string { return engineShort(s.Engine) })
-		differ(func(s analysis.HistorySeries) string { return strings.Join(s.Scale, "; ") })
-		differ(func(s analysis.HistorySeries) string { return "SHA-256 " + shorten(s.Digest, 9) })
+		differ(func(s analysis.HistorySeries) string {
+			return zero(len(s.Departed) == 0, "not scaled") + strings.Join(s.Departed, "; ")
+		})
 		out[i] = strings.Join(parts, " · ")
+	}
+	same := map[string]int{}
+	for _, name := range out {
+		same[name]++
+	}
+	for i, s := range list {
+		if same[out[i]] > 1 {
+			out[i] += " · SHA-256 " + shorten(s.Digest, 9)
+		}
 	}
 	return out
 }

@@ -112,6 +112,19 @@ func TestHistoryOfOneRunEach(t *testing.T) {
 	}
 }
 
+// Series of one title are told apart by what differs, and by the digest where nothing else does.
+func TestSeriesNames(t *testing.T) {
+	one := analysis.HistorySeries{Title: "T", Plan: "p", Machine: "Mac", Engine: "hdiutil (Apple, macOS 26.4)", Digest: "0123456789"}
+	scaled, other, again := one, one, one
+	scaled.Departed, other.Machine, again.Digest = []string{"sizes times 0.1"}, "iMac", "fedcba9876"
+	alone := one
+	alone.Title = "U"
+	assert.Equal(t, []string{"T · Mac · not scaled · SHA-256 01234567…", "T · Mac · sizes times 0.1", "T · iMac · not scaled", "T · Mac · not scaled · SHA-256 fedcba98…", "U"},
+		seriesNames([]analysis.HistorySeries{one, scaled, other, again, alone}))
+	assert.Equal(t, "hdiutil (Apple)", engineShort(one.Engine))
+	assert.Equal(t, "in-process", engineShort("in-process"))
+}
+
 func TestStretchName(t *testing.T) {
 	mac := func(version, build, tool string) analysis.HistoryVersion {
 		return analysis.HistoryVersion{System: "macOS " + version + " (" + build + ")", Tool: "dmgbench " + tool, Engine: "in-process " + tool}
