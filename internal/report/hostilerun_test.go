@@ -61,8 +61,6 @@ steps = [
   { do = "create" },
   { do = "attach" },
   { do = "write", phase = "a__f__alert.11.__f__" },
-  { do = "remount" },
-  { do = "read", phase = "a__f__alert.11.__f__" },
   { do = "measure", phase = "a__f__alert.11.__f__" },
 ]
 [[protocol]]
@@ -116,19 +114,19 @@ model    = "line"
 name = "relation__f__"
 says = "a relation@"
 x    = { write = { phase = "a__f__alert.11.__f__" } }
-y    = { read = { phase = "a__f__alert.11.__f__" } }
-over = [{ format = "UDRW" }, { format = "UDSB" }, { baseline = true }]
+y    = { allocated = { phase = "a__f__alert.11.__f__" } }
+over = [{ format = "UDRW" }, { format = "UDSB" }]
 [[table]]
 name    = "table__f__"
 title   = "table@"
 caption = "caption@"
 columns = [
   { title = "write@", group = "group@", write = { phase = "a__f__alert.11.__f__" } },
-  { title = "read@", group = "group@", read = { phase = "a__f__alert.11.__f__" } },
+  { title = "size@", group = "group@", allocated = { phase = "a__f__alert.11.__f__" } },
 ]
 rows = [
   { title = "bundle@", where = { format = "UDSB", "f__alert.8.__f__" = "2 <img src onerror:alert(10)>&lt;{{.}}{a|b}עברית" } },
-  { title = "native@", where = { baseline = true, "f__alert.8.__f__" = "2 <img src onerror:alert(10)>&lt;{{.}}{a|b}עברית" } },
+  { title = "image@", where = { format = "UDRW", "f__alert.8.__f__" = "2 <img src onerror:alert(10)>&lt;{{.}}{a|b}עברית" } },
 ]
 `
 
