@@ -127,15 +127,15 @@ func changeItems(s *analysis.HistorySeries, head string) (out []string) {
 	var same, open, unread []string
 	for _, c := range slices.Backward(s.Changes) {
 		name := changeName(s, c)
-		switch worse, better, decided := found(c); {
+		switch worse, better, unclear := found(c); {
 		case c.Comparison == nil:
 			unread = append(unread, name)
 		case worse+better > 0:
 			out = append(out, head+name+": "+changeAnswer(c))
-		case decided:
-			same = append(same, name)
-		default:
+		case unclear == len(c.Comparison.Rows):
 			open = append(open, name)
+		default:
+			same = append(same, name+zero(unclear > 0, fmt.Sprintf(" (%d of %d cannot be told)", unclear, len(c.Comparison.Rows))))
 		}
 	}
 	for _, l := range []struct {
@@ -153,22 +153,23 @@ func changeItems(s *analysis.HistorySeries, head string) (out []string) {
 	return out
 }
 
-// found counts what became worse and better, and says whether anything could be decided.
-func found(c analysis.HistoryChange) (worse, better int, decided bool) {
+// found counts what became worse and better, and of what nothing can be said.
+func found(c analysis.HistoryChange) (worse, better, unclear int) {
 	if c.Comparison == nil {
-		return 0, 0, false
+		return 0, 0, 0
 	}
 	for _, r := range c.Comparison.Rows {
-		decided = decided || r.Status == analysis.RowChanged || r.Status == analysis.RowSame
 		switch {
+		case r.Status == analysis.RowSame:
 		case r.Status != analysis.RowChanged:
+			unclear++
 		case r.Better < 0:
 			worse++
 		default:
 			better++
 		}
 	}
-	return worse, better, decided
+	return worse, better, unclear
 }
 
 // changeName is "macOS 26.4 → macOS 26.5".
