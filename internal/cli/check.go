@@ -28,7 +28,7 @@ EXIT STATUS
 					bad = true
 					continue
 				}
-				if _, err := fmt.Fprintf(a.out, "%s: ok, %s\n", name, cases(ps[0])); err != nil {
+				if _, err := fmt.Fprintf(a.out, "%s: ok, %s\n", printable(name), cases(ps[0])); err != nil {
 					return err
 				}
 			}

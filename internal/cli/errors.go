@@ -109,7 +109,7 @@ func (a *app) tell(err error) {
 		return
 	}
 	if ps, ok := errors.AsType[*plan.Problems](err); ok {
-		fmt.Fprintln(a.err, ps.Error())
+		fmt.Fprintln(a.err, printable(ps.Error()))
 		return
 	}
 	fmt.Fprintf(a.err, "dmgbench: %s\n", printable(err.Error()))
@@ -138,7 +138,7 @@ func (a *app) warn(text string) {
 		a.tellJSON(notice{Kind: "warning", Text: text})
 		return
 	}
-	fmt.Fprintln(a.err, text)
+	fmt.Fprintln(a.err, printable(text))
 }
 
 // hint is what the error carries to help against it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"dmgbench/internal/result"
+	"dmgbench/plans"
 )
 
 func TestAnInterruptBeforeTheRunSaysWhatItMeans(t *testing.T) {
@@ -30,4 +32,18 @@ func TestRunFoldersAreNamedAsTheUserDid(t *testing.T) {
 	assert.Equal(t, "go on with: dmgbench resume --keep 'my runs/a'", hint(given))
 	assert.Contains(t, given.Error(), `"my runs/a"`)
 	assert.Equal(t, "dmgbench resume a", resumeAsGiven("dmgbench resume <run>", "a"))
+}
+
+// A file's name may hold what drives a terminal; none of what is said of the file does.
+func TestNamesOfPlansDoNotDriveTheTerminal(t *testing.T) {
+	dir := t.TempDir()
+	good, ok := plans.Get("quick")
+	require.True(t, ok)
+	for name, text := range map[string][]byte{"good": good, "bad": []byte("schema = 1\ntitle = 7\n")} {
+		file := filepath.Join(dir, name+"\x1b[2J\u202e.toml")
+		require.NoError(t, os.WriteFile(file, text, 0o600))
+		_, out, said := call(t, nil, "check", file)
+		assert.Contains(t, out+said, name+"\uFFFD[2J\uFFFD.toml", name)
+		assert.NotContains(t, out+said, "\x1b", name)
+	}
 }

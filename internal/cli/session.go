@@ -71,7 +71,7 @@ func (a *app) session(ctx context.Context, c runner.Config, do func(runner.Confi
 		fmt.Fprintln(a.err, printable(text))
 	}
 	fmt.Fprintln(a.err, pr.summary(r))
-	fmt.Fprintf(a.err, "report: %s\n", filepath.Join(c.Out, result.ReportFile))
+	fmt.Fprintf(a.err, "report: %s\n", printable(filepath.Join(c.Out, result.ReportFile)))
 	if out.Message != "" {
 		fmt.Fprintln(a.err, printable(out.Message))
 	}
