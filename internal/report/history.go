@@ -41,7 +41,7 @@ func historyDoc(h *analysis.History) doc {
 		runs += len(s.Runs)
 	}
 	names := seriesNames(h.Series)
-	d.Lead = []string{fmt.Sprintf("%s in %s: of one plan as executed, machine, disk and engine each. Nothing else is joined in a line.",
+	d.Lead = []string{fmt.Sprintf("%s in %s. A series is one plan as it was executed, on one machine and disk, by one engine; runs that differ in these are never joined.",
 		count(runs, "run"), grouped(int64(len(h.Series)))+" series")}
 	if len(h.Series) == 1 {
 		d.Title, names[0] = names[0], "Run after run"
@@ -107,6 +107,11 @@ func engineShort(title string) string {
 // historyAnswers says of each series which changes of version did something.
 func historyAnswers(list []analysis.HistorySeries, names []string) docSection {
 	s := docSection{ID: "answer", Heading: "What can be said", Alert: true}
+	if at := slices.IndexFunc(list, func(o analysis.HistorySeries) bool {
+		return slices.ContainsFunc(o.Changes, func(c analysis.HistoryChange) bool { return c.Comparison != nil })
+	}); at >= 0 {
+		s.Lead = []string{"Each version against the one before it. A figure is one quantity of one case in one phase; a change is told where its interval, corrected for the number of figures (Holm), says so."}
+	}
 	for i := range list {
 		series := &list[i]
 		head := zero(len(list) > 1, names[i]+": ")
@@ -119,38 +124,36 @@ func historyAnswers(list []analysis.HistorySeries, names []string) docSection {
 	return s
 }
 
-// changesNamed is how many changes without a finding are named.
-const changesNamed = 6
+// changesNamed is how many changes of version are named, the newest.
+const changesNamed = 12
 
-// changeItems are a line for each change of version in which something was found, and one for the others.
+// changeItems are a line for each change of version, the newest first.
 func changeItems(s *analysis.HistorySeries, head string) (out []string) {
-	var same, open, unread []string
-	for _, c := range slices.Backward(s.Changes) {
-		name := changeName(s, c)
-		switch worse, better, unclear := found(c); {
-		case c.Comparison == nil:
-			unread = append(unread, name)
-		case worse+better > 0:
-			out = append(out, head+name+": "+changeAnswer(c))
-		case unclear == len(c.Comparison.Rows):
-			open = append(open, name)
-		default:
-			same = append(same, name+zero(unclear > 0, fmt.Sprintf(" (%d of %d cannot be told)", unclear, len(c.Comparison.Rows))))
+	for i, c := range slices.Backward(s.Changes) {
+		if len(out) == changesNamed {
+			return append(out, head+fmt.Sprintf("and %d older changes, below", i+1))
 		}
-	}
-	for _, l := range []struct {
-		text string
-		list []string
-	}{
-		{"nothing was found to have changed", same}, {"~ nothing can be said, as too few sessions were measured or they differ too much", open},
-		{"not looked into, for the reason below the versions", unread},
-	} {
-		if n := len(l.list); n > 0 {
-			more := zero(n > changesNamed, fmt.Sprintf("; and %d more", n-changesNamed))
-			out = append(out, head+strings.Join(l.list[:min(n, changesNamed)], "; ")+more+": "+l.text)
-		}
+		out = append(out, head+changeName(s, c)+": "+changeOutcome(c))
 	}
 	return out
+}
+
+// changeOutcome is what became of the figures that both versions have.
+func changeOutcome(c analysis.HistoryChange) string {
+	if c.Comparison == nil {
+		return "not looked into, for the reason below the versions"
+	}
+	all := len(c.Comparison.Rows)
+	switch worse, better, unclear := found(c); {
+	case worse+better > 0:
+		return changeAnswer(c)
+	case unclear == all:
+		return fmt.Sprintf("~ of none of %s can anything be said, as too few sessions were measured or they differ too much", count(all, "figure"))
+	case unclear > 0:
+		return fmt.Sprintf("no change was found: %d of %s stayed within %s, of %d nothing can be said", all-unclear, count(all, "figure"), percent(c.Comparison.Threshold), unclear)
+	default:
+		return fmt.Sprintf("no change was found: all of %s stayed within %s", count(all, "figure"), percent(c.Comparison.Threshold))
+	}
 }
 
 // found counts what became worse and better, and of what nothing can be said.

@@ -83,7 +83,7 @@ func TestHistoryChart(t *testing.T) {
 		assert.Contains(t, line.tips[i], human(want, "B/s"))
 	}
 	assert.Len(t, roles["thin UDSB, AES-256"].points, len(runs)-1)
-	assert.Len(t, roles["warned with a warning of its own"].points, 1)
+	assert.Len(t, roles["warned with an unusual warning"].points, 1)
 	assert.Equal(t, []int{4, 9, 12, 17}, trendTurns(c))
 	assert.Equal(t, []any{7.0, *c.y.low}, roles["ideal baseline run"].points[0])
 	assert.Equal(t, "macOS 26.2\ndmgbench 0.4.0", c.x.names[1])
@@ -106,10 +106,27 @@ func TestHistoryOfOneRunEach(t *testing.T) {
 	runs := reporttest.Past()
 	h := pastOf([]*result.Result{runs[10], runs[12]})
 	for _, page := range []string{historyPage(t, h), historyMarkdown(t, h), historyWords(t, h)} {
-		assert.Contains(t, page, "~ nothing can be said")
+		assert.Contains(t, strings.Join(strings.Fields(page), " "), "~ of none of 24 figures can anything be said")
 		assert.Contains(t, page, "session effect unknown")
 		assert.NotContains(t, page, "A regression")
 	}
+}
+
+// Of one run there is nothing to draw a line through: its figures stand in a table, a column a quantity.
+func TestHistoryOfOneRun(t *testing.T) {
+	r := reporttest.Past()[0]
+	h := pastOf([]*result.Result{r})
+	room := valuesDrawn
+	s := newSeriesView(&h.Series[0], "name", "s1", &room).sections()[0]
+	assert.Empty(t, s.Charts)
+	require.NotNil(t, s.Table)
+	assert.Len(t, s.Table.Columns, 4)
+	assert.Equal(t, "write, new, GB/s", s.Table.Columns[1].Title)
+	require.Len(t, s.Table.Rows, 4)
+	row := s.Table.Rows[3]
+	assert.Equal(t, "UDSB, AES-256", row[0].Text)
+	assert.Regexp(t, `^4\.\d\d \(4\.\d\d–4\.\d\d\)$`, row[1].Text)
+	assert.Contains(t, historyPage(t, h), "there is no change to look for")
 }
 
 // Series of one title are told apart by what differs, and by the digest where nothing else does.

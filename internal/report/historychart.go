@@ -36,7 +36,7 @@ func (v *seriesView) chart(p seriesPart, rows []analysis.HistoryRow) chart {
 	low, high := v.span(rows)
 	c.y.low, c.y.high, c.y.values = pointer(low), pointer(high), []float64{low, high}
 	open := series{role: "uncomparable", name: "not finished, or failed"}
-	doubtful := series{role: "warned", name: "with a warning of its own"}
+	doubtful := series{role: "warned", name: "with an unusual warning"}
 	for _, row := range rows {
 		line, bars := series{role: "line", name: v.label(row.Case)}, series{role: "thin", name: v.label(row.Case)}
 		for i, value := range row.Values[v.first:] {
@@ -257,8 +257,8 @@ func (v *seriesView) notes(rows []analysis.HistoryRow) []string {
 	s := v.s
 	return []string{
 		"Points: " + several(estimators) + " of each run, as its report has it (" + rounds + ")." + zero(len(intervals) > 0, map[bool]string{true: " Bars: ", false: " Intervals, in tips and table: "}[len(v.s.Runs)-v.first <= barsMost]+several(intervals)+
-			"; they say how far rounds differ, not how far sessions do, and two that do not overlap prove no change of version."),
-		strings.Join(nonEmpty([]string{plain(s.Machine, 120), plain(engineShort(s.Engine), 60), "plan " + plain(s.Plan, 60) + digestText(s.Digest), plain(strings.Join(s.Scale, "; "), 120)}), " · "),
+			"; they say how far the rounds of a run differ, not how far runs do: bars that do not overlap are no proof that a version changed anything."),
+		strings.Join(nonEmpty([]string{plain(s.Machine, 120), plain(engineShort(s.Engine), 60), "plan “" + plain(s.Plan, 60) + "”" + digestText(s.Digest), plain(strings.Join(s.Scale, "; "), 120)}), " · "),
 	}
 }
 
@@ -266,37 +266,24 @@ func (v *seriesView) notes(rows []analysis.HistoryRow) []string {
 func (v *seriesView) chartTable(caption string, rows []analysis.HistoryRow) table {
 	t := table{Caption: caption, Columns: []column{{"", "run", true}, {"", "version", false}}}
 	unit := rows[0].Unit
-	scales := make([]scale, len(rows))
-	for k, row := range rows {
-		var values []float64
+	var values []float64
+	for _, row := range rows {
 		for _, value := range row.Values[v.first:] {
 			if value != nil {
 				values = append(values, value.Value)
 			}
 		}
-		scales[k] = columnScale(unit, values...)
-		t.Columns = append(t.Columns, column{"", withUnit(v.label(row.Case), scales[k]), false})
+	}
+	one := columnScale(unit, values...) // for all columns, so that a row can be read across
+	for _, row := range rows {
+		t.Columns = append(t.Columns, column{"", withUnit(v.label(row.Case), one), false})
 	}
 	for i := range slices.Backward(v.s.Runs[v.first:]) {
 		run := v.first + i
 		p := v.s.Runs[run]
 		line := []cell{{Text: v.runName(run) + zero(p.Baseline, " (baseline)"), Class: "head"}, {Text: fmt.Sprint(p.Version + 1)}}
-		for k, row := range rows {
-			c := cell{}
-			if value := row.Values[run]; value != nil && finite(value.Value) {
-				c.Text = scales[k].number(value.Value)
-				if value.CI != nil {
-					c.Text += " (" + span(scales[k], value.CI, unit) + ")"
-				}
-				if why := v.open(run, row.Case); why != "" {
-					c.Class, c.Title = "muted", why
-					c.Text += " *"
-				} else if len(v.doubts(row, run)) > 0 {
-					c.Class = "warn"
-					c.Text += " †"
-				}
-			}
-			line = append(line, c)
+		for _, row := range rows {
+			line = append(line, v.figure(row, run, one))
 		}
 		t.Rows = append(t.Rows, line)
 	}

@@ -12,8 +12,12 @@ import (
 // sections are all that is said of one series.
 func (v *seriesView) sections() []docSection {
 	head := docSection{ID: v.id, Heading: v.name, Lead: v.lead(), After: v.after()}
-	for _, p := range v.parts {
-		head.Charts = append(head.Charts, v.charts(p)...)
+	if len(v.s.Runs) == 1 {
+		head.Table = v.single()
+	} else {
+		for _, p := range v.parts {
+			head.Charts = append(head.Charts, v.charts(p)...)
+		}
 	}
 	out := []docSection{head, v.versions()}
 	drawn := false
@@ -30,6 +34,55 @@ func (v *seriesView) sections() []docSection {
 	return append(out, v.runs())
 }
 
+// single is the table of a series of one run, of which a picture would be one column of marks: a row a case, nil without numbers.
+func (v *seriesView) single() *table {
+	if len(v.parts) == 0 {
+		return nil
+	}
+	t := &table{Caption: v.name, Columns: []column{{"", "case", true}}}
+	at := map[string]int{}
+	for k, p := range v.parts {
+		var values []float64
+		for _, row := range p.rows {
+			if row.Values[0] != nil {
+				values = append(values, row.Values[0].Value)
+			}
+		}
+		one := columnScale(p.rows[0].Unit, values...)
+		t.Columns = append(t.Columns, column{"", withUnit(words(p.op)+zero(p.phase != "" || p.cycle > 0, ", "+cycled(p.phase, p.cycle)), one), false})
+		for _, row := range p.rows {
+			n, ok := at[row.Case]
+			if !ok {
+				n = len(t.Rows)
+				at[row.Case] = n
+				t.Rows = append(t.Rows, append([]cell{{Text: v.label(row.Case), Class: "head"}}, make([]cell, len(v.parts))...))
+			}
+			t.Rows[n][k+1] = v.figure(row, 0, one)
+		}
+	}
+	return t
+}
+
+// figure is a value in a table, marked as what it is.
+func (v *seriesView) figure(row analysis.HistoryRow, run int, in scale) (c cell) {
+	value := row.Values[run]
+	if value == nil || !finite(value.Value) {
+		return c
+	}
+	c.Text = in.number(value.Value)
+	if value.CI != nil {
+		c.Text += " (" + span(in, value.CI, row.Unit) + ")"
+	}
+	if why := v.open(run, row.Case); why != "" {
+		c.Class, c.Title = "muted", why
+		c.Text += " *"
+	} else if len(v.doubts(row, run)) > 0 {
+		c.Class = "warn"
+		c.Text += " †"
+	}
+	return c
+}
+
 // lead says what the series is of.
 func (v *seriesView) lead() []string {
 	s := v.s
@@ -38,8 +91,8 @@ func (v *seriesView) lead() []string {
 	if day := last.Format("2006-01-02"); day != when {
 		when += " to " + day
 	}
-	out := []string{fmt.Sprintf("%s, %s; %s of system, program or engine.", count(len(s.Runs), "run"), when, count(len(s.Versions), "version")),
-		strings.Join(nonEmpty([]string{"Plan " + plain(s.Plan, 80) + digestText(s.Digest), plain(strings.Join(s.Scale, "; "), 300),
+	out := []string{fmt.Sprintf("%s, %s; %s, each a system, a program and an engine.", count(len(s.Runs), "run"), when, count(len(s.Versions), "version")),
+		strings.Join(nonEmpty([]string{"Plan “" + plain(s.Plan, 80) + "”" + digestText(s.Digest), plain(strings.Join(s.Scale, "; "), 300),
 			fmt.Sprintf("seed %d", s.Seed), count(s.Rounds, "round"), plain(s.Machine, 160), plain(s.Engine, 120)}), " · ")}
 	if len(v.parts) == 0 {
 		out = append(out, "No run of it has a number yet.")
@@ -57,8 +110,8 @@ func (v *seriesView) after() (out []string) {
 		out = append(out, fmt.Sprintf("Drawn are the first %d of %d cases.", casesDrawn, v.cases))
 	}
 	if len(v.parts) > 0 {
-		out = append(out, "Drawn is what the first screen of the newest report shows, and the size on disk; all else is in the reports.")
-		out = append(out, "In the tables * is not final, as the run is not finished or the case failed, and † has a warning of its own.")
+		out = append(out, "Shown are the quantities on the first screen of the newest run's report, and the size on disk; all else is in the reports.")
+		out = append(out, "In the tables * marks a figure that is not final, as its run is not finished or its case failed, and † one with a warning that most other runs do not have.")
 	}
 	if kinds := v.shared(); len(kinds) > 0 {
 		out = append(out, "Warnings that most runs carry mark none of them: "+several(kinds)+". The reports say what is meant.")

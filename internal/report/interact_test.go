@@ -91,7 +91,7 @@ func toggles(d *driver) {
 	d.eval(`(function () {
 		var c = window.toggled = dmgbenchSave.charts.find(function (c) { return !c.spec.fixed && !c.spec.canvas && c.spec.option.legend.data.length > 1; });
 		c.place.scrollIntoView({ block: 'start' });
-		var name = c.chart.getOption().legend[0].data[0];
+		var name = c.chart.getOption().legend[0].data[0].name;
 		var texts = Array.from(c.place.querySelectorAll('svg text'));
 		var text = texts.find(function (e) { return e.textContent === name; }) || texts.find(function (e) { return name.indexOf(e.textContent.slice(0, 12)) === 0; });
 		var r = text.getBoundingClientRect();
@@ -99,7 +99,7 @@ func toggles(d *driver) {
 	})()`, &at)
 	d.do(order{Do: "click", X: at.X, Y: at.Y}, nil)
 	var shown bool
-	d.eval(`(function () { var l = toggled.chart.getOption().legend[0]; return l.selected[l.data[0]] !== false; })()`, &shown)
+	d.eval(`(function () { var l = toggled.chart.getOption().legend[0]; return l.selected[l.data[0].name] !== false; })()`, &shown)
 	assert.False(d.t, shown, "a click on a legend hides its series")
 }
 

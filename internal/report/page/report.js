@@ -246,6 +246,16 @@
     });
   }
 
+  // What the legend shows of lines without marks: the library would put a dot on them that the picture has not.
+  var SOLID = 'path://M0 4h18v2h-18z', DASHED = 'path://M0 4h5v2h-5zM6.5 4h5v2h-5zM13 4h5v2h-5z', DOTTED = 'path://M0 4h2v2h-2zM4 4h2v2h-2zM8 4h2v2h-2zM12 4h2v2h-2zM16 4h2v2h-2z';
+  var STROKES = { fit: SOLID, level: SOLID, live: SOLID, fit2: DASHED, faint: DASHED, ideal: DOTTED, gap: DOTTED };
+
+  function entry(name, option) {
+    var own = option.series.filter(function (s) { return s.name === name; })[0];
+    var icon = own && STROKES[own.id.split(':')[0]];
+    return icon ? { name: name, icon: icon } : { name: name };
+  }
+
   function legend(option, width, theme, measure) {
     var names = option.legend.data || [];
     var rows = names.length ? 1 : 0, x = 0;
@@ -256,7 +266,7 @@
       x += item;
     });
     option.legend = {
-      show: names.length > 0, data: names, left: 0, type: 'plain', itemGap: 16, itemWidth: 18, itemHeight: 10, padding: 0, width: width,
+      show: names.length > 0, data: names.map(function (name) { return entry(name, option); }), left: 0, type: 'plain', itemGap: 16, itemWidth: 18, itemHeight: 10, padding: 0, width: width,
       itemStyle: { opacity: 1 }, textStyle: { color: theme.ink, fontSize: 12, fontFamily: FONT, width: most, overflow: 'truncate' }
     };
     return rows * 22;
