@@ -252,11 +252,11 @@ func answerText(a CompareAnswer, rows, unknown int, worst, best *CompareRow) str
 	of := func(n int, word string, at *CompareRow) string {
 		text := fmt.Sprintf("%s in %d of %d", word, n, rows)
 		if at != nil {
-			most := ""
+			most := ", namely "
 			if n > 1 {
-				most = ", most of all"
+				most = ", most of all "
 			}
-			text += fmt.Sprintf("%s (%s, %s: %s)", most, rowName(at), at.Op, at.Effect)
+			text += fmt.Sprintf("%s%s, %s: %s", most, rowName(at), at.Op, at.Effect)
 		}
 		return text
 	}

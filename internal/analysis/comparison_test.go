@@ -85,7 +85,7 @@ func TestCompareSeesARealChange(t *testing.T) {
 	}
 	assert.True(t, c.Regression)
 	require.Len(t, c.Answers, 1)
-	assert.Contains(t, c.Answers[0].Text, "worse in 4 of 4, most of all (UD")
+	assert.Contains(t, c.Answers[0].Text, "worse in 4 of 4, most of all UD")
 	require.Len(t, c.Differences, 1)
 	assert.Equal(t, "os", c.Differences[0].Fact)
 
