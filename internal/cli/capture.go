@@ -20,6 +20,7 @@ func (a *app) capture(ctx context.Context, dir string) error {
 	h := host.Gather(ctx, nil, false)
 	secret := make([]byte, 16)
 	_, _ = rand.Read(secret) // never fails
+	a.leaves(dir)
 	c, err := capture.Run(ctx, dir, capture.Options{
 		Hdiutil: o.Hdiutil, Diskutil: o.Diskutil, Vendor: o.Vendor, Now: a.clock.Wall(),
 		System:     strings.Join(strings.Fields(map[bool]string{true: "macOS"}[h.OS == "darwin"]+" "+h.OSVersion+" "+h.OSBuild), " "),

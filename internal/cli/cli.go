@@ -30,6 +30,7 @@ type app struct {
 	began    bool           // arguments were understood: from here on an error is no bad usage
 	json     bool           // what is said on stderr is lines of JSON
 	atEnd    []func() error // in reverse order
+	given    []string       // what belongs to the caller of sudo in the end
 	forRun   []byte         // the passphrase that was made for this run, nil when the user gave one
 }
 

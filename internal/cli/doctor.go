@@ -70,6 +70,10 @@ func (a *app) runDoctor(cmd *cobra.Command, o doctorOptions) error {
 	tuning := host.Tune()
 	s := &sheet{w: a.out}
 	writeMachine(s, h, tuning)
+	s.line("user", a.owner())
+	if seen := console(); seen != "" {
+		s.line("console", seen)
+	}
 	writeDisks(s, h.Disks)
 	a.writeSettings(s, cmd, o.Identify)
 	err = a.writeEngines(ctx, s)

@@ -71,6 +71,7 @@ func (a *app) markBaseline(run string, clear bool) error {
 	if !clear {
 		names = append(names, name)
 	}
+	a.leaves(filepath.Join(dir, baselineFile))
 	if err := writeBaselines(dir, names); err != nil {
 		return err
 	}

@@ -186,5 +186,6 @@ func (a *app) stateDir() (string, error) {
 	if errors.Is(err, host.ErrNoHome) {
 		return "", &usageError{err: err, hint: "set DMGBENCH_STATE to a folder"}
 	}
+	a.leaves(dir)
 	return dir, err
 }

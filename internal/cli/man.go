@@ -26,6 +26,7 @@ EXIT STATUS
   2  bad usage`,
 		Example: "  dmgbench man dist/man",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			a.leaves(args[0])
 			if err := os.MkdirAll(args[0], 0o755); err != nil {
 				return fmt.Errorf("making folder %q: %w", args[0], err)
 			}

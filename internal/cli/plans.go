@@ -118,6 +118,7 @@ func (a *app) copyPlan(args []string) error {
 	if len(args) > 1 {
 		path = args[1]
 	}
+	a.leaves(path)
 	if err := writeNew(path, append([]byte(schemaLine), text...)); err != nil {
 		err = fmt.Errorf("copying plan %q: %w", args[0], err)
 		if errors.Is(err, fs.ErrExist) {

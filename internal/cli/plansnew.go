@@ -140,6 +140,7 @@ func (a *app) makePlan(o newPlanOptions) error {
 	for _, w := range problems.Warnings() {
 		a.warn(w.String())
 	}
+	a.leaves(o.File)
 	if err := writeNew(o.File, []byte(text)); err != nil {
 		err = fmt.Errorf("making plan %q: %w", o.File, err)
 		if errors.Is(err, fs.ErrExist) {

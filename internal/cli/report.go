@@ -105,6 +105,9 @@ func (a *app) runReport(o reportOptions) error {
 	if o.Ledger != "" {
 		return a.runLedger(o)
 	}
+	for _, path := range append(slices.Clone(o.Dirs), o.Out, o.SVG, o.Tables) {
+		a.leaves(path)
+	}
 	p, r, err := reported(o)
 	if err != nil {
 		return err

@@ -26,6 +26,7 @@ type answer struct {
 // session runs or resumes, writes result and report, prints the answer and gives
 // the exit status of this run.
 func (a *app) session(ctx context.Context, c runner.Config, do func(runner.Config) (runner.Outcome, error)) (int, error) {
+	a.leaves(c.Out)
 	pr := a.newProgress()
 	c.Progress = pr
 	still := context.AfterFunc(ctx, func() {
@@ -48,6 +49,9 @@ func (a *app) session(ctx context.Context, c runner.Config, do func(runner.Confi
 	release()
 	if err != nil {
 		return 0, asGiven(err, c.Out)
+	}
+	for _, folder := range out.Folders {
+		a.leaves(folder)
 	}
 	secret := a.settleSecret(c, out)
 	out.Message = resumeAsGiven(out.Message, c.Out)

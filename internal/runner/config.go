@@ -99,6 +99,7 @@ type Outcome struct {
 	Status  string   // done | failed | skipped | interrupted | paused
 	Message string   // what to do next
 	Kept    []string // command lines that open what --keep left
+	Folders []string // that it lies in
 }
 
 // How a run stands in [Outcome].

@@ -38,6 +38,11 @@ func (r *run) drive(ctx context.Context) (Outcome, error) {
 		err = r.rounds(ctx)
 	}
 	out := Outcome{Dir: r.dir.Path(), Kept: r.kept}
+	if len(r.kept) > 0 {
+		for _, p := range r.places {
+			out.Folders = append(out.Folders, p.dir.Path())
+		}
+	}
 	end, status := result.Clean, ""
 	var pause *pausedError
 	switch {
