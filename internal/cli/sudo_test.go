@@ -49,6 +49,7 @@ func TestWhatSudoMakesIsTheCallers(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: only root gives files away")
 	}
+	t.Setenv("SUDO_UID", "54321") // as the packages below the command line see it
 	home, foreign := t.TempDir(), t.TempDir()
 	require.NoError(t, os.Chown(home, caller, caller))
 	env := []string{"SUDO_UID=54321", "SUDO_GID=54321", "DMGBENCH_STATE=" + filepath.Join(home, "state", "dmgbench"), "PATH=" + os.Getenv("PATH")}
@@ -69,6 +70,17 @@ func TestWhatSudoMakesIsTheCallers(t *testing.T) {
 	assert.Empty(t, notOwnedBy(t, home, caller), said)
 	code, _, said = call(t, env, "history", "baseline", filepath.Join(home, "runs", "one"))
 	require.Zero(t, code, said)
+	assert.Empty(t, notOwnedBy(t, home, caller))
+	kept := filepath.Join(home, "runs", "kept")
+	code, _, said = call(t, env, "run", tiny, "--engine", "inprocess", "--keep", "--out", kept)
+	require.Zero(t, code, said)
+	assert.Empty(t, notOwnedBy(t, home, caller))
+	images, err := filepath.Glob(filepath.Join(kept, "dmgbench-*"))
+	require.NoError(t, err)
+	require.Len(t, images, 1)
+	code, _, said = call(t, env, "clean")
+	require.Zero(t, code, said)
+	assert.NoDirExists(t, images[0], "root by sudo removes what it gave away")
 	assert.Empty(t, notOwnedBy(t, home, caller))
 	_, told, _ := call(t, env, "doctor")
 	assert.Contains(t, told, "root by sudo")

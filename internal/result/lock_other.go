@@ -13,5 +13,5 @@ const openNonblock = 0
 // lock cannot be had here; the run folder then carries a warning.
 func lock(*os.File) error { return errors.ErrUnsupported }
 
-// ownedByUs refuses, since nothing here tells: resume does not work on this system.
-func ownedByUs(fs.FileInfo) bool { return false }
+// OwnedByUs refuses, since nothing here tells: resume does not work on this system.
+func OwnedByUs(fs.FileInfo) bool { return false }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -32,8 +33,13 @@ func lock(f *os.File) error {
 	}
 }
 
-// ownedByUs reports whether the file belongs to the user of this process.
-func ownedByUs(fi fs.FileInfo) bool {
+// OwnedByUs reports whether the file belongs to the user of this process: for root by sudo, to the caller as well, whom what
+// was made has been given to.
+func OwnedByUs(fi fs.FileInfo) bool {
 	st, ok := fi.Sys().(*syscall.Stat_t)
-	return ok && int(st.Uid) == os.Geteuid()
+	if !ok {
+		return false
+	}
+	caller, err := strconv.ParseUint(os.Getenv("SUDO_UID"), 10, 31)
+	return int(st.Uid) == os.Geteuid() || os.Geteuid() == 0 && err == nil && uint64(st.Uid) == caller
 }

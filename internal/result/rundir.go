@@ -233,7 +233,7 @@ func (d *RunDir) checkMarker(id string) error {
 	if err != nil {
 		return err
 	}
-	if !ownedByUs(fi) {
+	if !OwnedByUs(fi) {
 		return fmt.Errorf("the folder belongs to another user: %w", ErrNotRun)
 	}
 	return nil

@@ -31,7 +31,7 @@ func (d *RunDir) takeOver() error {
 	if err != nil || id != "" && SafeName(id) != nil {
 		return ErrNotEmpty
 	}
-	if fi, err := d.root.Lstat(markerFile); err != nil || !ownedByUs(fi) {
+	if fi, err := d.root.Lstat(markerFile); err != nil || !OwnedByUs(fi) {
 		return ErrNotEmpty
 	}
 	release, err := d.unbegun()

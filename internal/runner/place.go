@@ -116,13 +116,13 @@ func ours(root, dir *hostio.Dir, name, id string) error {
 	return mine(root, name)
 }
 
-// mine says nil if the folder belongs to this user.
+// mine says nil if the folder belongs to this user, or to whom root works for by sudo.
 func mine(root *hostio.Dir, name string) error {
 	info, err := root.Lstat(name)
 	if err != nil {
 		return err
 	}
-	if uid, known := owner(info); known && uid != os.Getuid() {
+	if uid, known := owner(info); known && !result.OwnedByUs(info) {
 		return fmt.Errorf("it belongs to user %d", uid)
 	}
 	return nil
