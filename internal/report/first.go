@@ -199,7 +199,7 @@ func (v *view) weakCounts() []string {
 		out = append(out, count(n, "departure")+" from the "+zero(v.source != "", "published ")+"protocol")
 	}
 	if choices > 0 {
-		out = append(out, count(choices, "choice")+" where the source is silent")
+		out = append(out, count(choices, "choice")+" where the published text is silent")
 	}
 	if run > 0 {
 		out = append(out, count(run, "warning")+" about the run")
@@ -224,9 +224,9 @@ func (v *view) weakCounts() []string {
 func missed(names []string) string {
 	const most = 3
 	if left := len(names) - most; left > 0 {
-		return strings.Join(names[:most], ", ") + " and " + strconv.Itoa(left) + " more"
+		return strings.Join(names[:most], "; ") + " and " + strconv.Itoa(left) + " more"
 	}
-	return strings.Join(names, ", ")
+	return strings.Join(names, "; ")
 }
 
 // text is the first screen for terminals: the answer in words, then the main numbers as bars.

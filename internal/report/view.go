@@ -156,7 +156,7 @@ func machine(h result.Host) string {
 		parts = append(parts, count(h.CPUs, "core"))
 	}
 	if h.Memory > 0 {
-		parts = append(parts, human(float64(h.Memory), "B"))
+		parts = append(parts, human(float64(h.Memory), "B")+" of memory")
 	}
 	if h.Virtual != "" {
 		parts = append(parts, plain(h.Virtual, 40))
