@@ -3,6 +3,7 @@ package analysis
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -29,7 +30,8 @@ type History struct {
 }
 
 // HistorySeries are the runs of one plan as executed (digest and scale), on one
-// machine and disk, by one engine whatever its version: what may be drawn in one line.
+// machine and disk, by one engine whatever its version, with images of one file system:
+// what may be drawn in one line.
 type HistorySeries struct {
 	Plan, Title, Digest string
 	Scale               []string // departures that change how much was measured, in words; never empty
@@ -37,6 +39,7 @@ type HistorySeries struct {
 	Seed                uint64
 	Rounds              int
 	Machine, Engine     string
+	Filesystem          string           // in the images, as made; "" if none was measured
 	Runs                []HistoryPoint   // the oldest first
 	Versions            []HistoryVersion // in the order of their first runs
 	Rows                []HistoryRow     // in the order of the newest run; what it has not, behind
@@ -102,7 +105,7 @@ const (
 // over at most eight runs of each, those next to the change in time, chosen before any
 // number is looked at. read gives a run in full for that; it is called from two goroutines at a time.
 //
-// Runs of other digests, scales, machines, disks or engines are never joined. Pooled
+// Runs of other digests, scales, machines, disks, engines or file systems are never joined. Pooled
 // results are left out, as their runs speak for themselves; so is a run that is there twice,
 // and one in which no session began. A run that has not ended is in its series and in no comparison.
 func NewHistory(runs []HistoryRun, read func(HistoryRun) (*result.Result, error)) *History {
@@ -142,14 +145,22 @@ type historyMaker struct {
 
 // sort makes the series, the one with the newest run first.
 func (h *historyMaker) sort() {
-	at := map[string]int{}
+	var keys []string
+	var made []map[string]string // of each series, the file system in the images of a case
 	for _, r := range h.kept {
-		key := seriesKey(r.Result)
-		i, there := at[key]
-		if !there {
-			i = len(h.series)
-			at[key], h.series = i, append(h.series, nil)
+		key, own := seriesKey(r.Result), filesystemsOf(r.Result)
+		i := -1
+		for k := range keys {
+			if keys[k] == key && agreeing(made[k], own) {
+				i = k
+				break
+			}
 		}
+		if i < 0 {
+			i = len(keys)
+			keys, made, h.series = append(keys, key), append(made, map[string]string{}), append(h.series, nil)
+		}
+		maps.Copy(made[i], own)
 		h.series[i] = append(h.series[i], r)
 	}
 	newest := func(list []HistoryRun) time.Time { return begun(list[len(list)-1].Result) }
@@ -166,6 +177,28 @@ func seriesKey(r *result.Result) string {
 		}
 	}
 	return strings.Join(parts, "\x00")
+}
+
+// filesystemsOf are the file systems in the images that were measured, by case. Where a plan has several to choose from, it
+// gets another one where another user runs it.
+func filesystemsOf(r *result.Result) map[string]string {
+	out := map[string]string{}
+	for i := range r.Cases {
+		if c := &r.Cases[i]; c.Status == result.Done && c.Target.Kind != "directory" && c.Target.Filesystem != "" {
+			out[c.ID] = c.Target.Filesystem
+		}
+	}
+	return out
+}
+
+// agreeing reports whether no case has another file system in one than in the other.
+func agreeing(a, b map[string]string) bool {
+	for id, fs := range b {
+		if other, there := a[id]; there && other != fs {
+			return false
+		}
+	}
+	return true
 }
 
 // versionOf is what may change from run to run of a series.
@@ -216,6 +249,14 @@ func (h *historyMaker) make(list []HistoryRun) HistorySeries {
 			s.Newest = r.Result
 		}
 	}
+	var made []string
+	for _, r := range list {
+		for _, fs := range filesystemsOf(r.Result) {
+			made = with(made, fs)
+		}
+	}
+	slices.Sort(made)
+	s.Filesystem = strings.Join(made, " + ")
 	s.fill(list)
 	h.changes(&s, list)
 	return s

@@ -98,11 +98,12 @@ func TestHistoryOfOneRunEach(t *testing.T) {
 // What was not measured alike is never one line.
 func TestHistoryJoinsNothingUnlike(t *testing.T) {
 	unlike := map[string]func(*result.Result){
-		"digest":  func(r *result.Result) { r.Plan.Digest = "another" },
-		"plan":    func(r *result.Result) { r.Plan.Name = "another" },
-		"scale":   func(r *result.Result) { r.Departures = []result.Departure{{Kind: "scale", Text: "sizes times 0.1"}} },
-		"machine": func(r *result.Result) { r.Sessions[0].Host.Model = "Mac14,3" },
-		"disk":    func(r *result.Result) { r.Sessions[0].Host.Disks = []result.Disk{{Device: "Another SSD"}} },
+		"digest":      func(r *result.Result) { r.Plan.Digest = "another" },
+		"plan":        func(r *result.Result) { r.Plan.Name = "another" },
+		"scale":       func(r *result.Result) { r.Departures = []result.Departure{{Kind: "scale", Text: "sizes times 0.1"}} },
+		"machine":     func(r *result.Result) { r.Sessions[0].Host.Model = "Mac14,3" },
+		"disk":        func(r *result.Result) { r.Sessions[0].Host.Disks = []result.Disk{{Device: "Another SSD"}} },
+		"file system": func(r *result.Result) { r.Cases[0].Target.Filesystem = "ext4" },
 		"engine": func(r *result.Result) {
 			r.Sessions[0].Engine = result.Engine{Name: "inprocess", Vendor: "dmgbench", Title: "in-process"}
 		},
@@ -119,6 +120,12 @@ func TestHistoryJoinsNothingUnlike(t *testing.T) {
 		"engine":  func(r *result.Result) { r.Sessions[0].Engine.Version = "9" },
 		"kernel":  func(r *result.Result) { r.Sessions[0].Host.OSBuild, r.Sessions[0].Host.Kernel = "", "6.12" },
 		"nothing": func(*result.Result) {},
+		"no images yet": func(r *result.Result) {
+			r.Tool.Version = "9"
+			for i := range r.Cases {
+				r.Cases[i].Status, r.Cases[i].Target.Filesystem = result.Failed, "unasked"
+			}
+		},
 	} {
 		runs := pastOf(t, nil, "4", 1, 1)
 		change(runs[1].Result)

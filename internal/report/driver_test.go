@@ -49,9 +49,6 @@ type heard struct{ Kind, Text string }
 // browser finds a Chromium, or skips the test with the reason. `.ci/run` knows the same names.
 func browser(t *testing.T) string {
 	t.Helper()
-	if os.Getenv("DMGBENCH_NO_BROWSER") != "" {
-		t.Skip("DMGBENCH_NO_BROWSER is set")
-	}
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable",
 		"/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"} {
 		if path, err := exec.LookPath(name); err == nil {

@@ -81,6 +81,7 @@ func seriesNames(list []analysis.HistorySeries) []string {
 		differ(func(s analysis.HistorySeries) string { return s.Plan })
 		differ(func(s analysis.HistorySeries) string { return s.Machine })
 		differ(func(s analysis.HistorySeries) string { return engineShort(s.Engine) })
+		differ(func(s analysis.HistorySeries) string { return s.Filesystem })
 		differ(func(s analysis.HistorySeries) string {
 			return zero(len(s.Departed) == 0, "not scaled") + strings.Join(s.Departed, "; ")
 		})
