@@ -159,13 +159,17 @@ func fields(b []byte, each func(line, rest []byte) (all bool)) {
 	}
 }
 
-// keepFields keeps of an element the fields that stand in one line and begin so.
+// keepFields keeps of an element the fields that begin so: those that stand in one line, and objects.
 func keepFields(keys ...string) func(out, element []byte) []byte {
 	return func(out, element []byte) []byte {
 		mark, found := byte('{'), 0
-		fields(element, func(line, _ []byte) bool {
+		fields(element, func(line, rest []byte) bool {
 			if slices.ContainsFunc(keys, func(k string) bool { return bytes.HasPrefix(line, []byte(k)) }) {
 				out = append(append(out, mark), line...)
+				if bytes.HasSuffix(line, []byte(": {")) {
+					end, _, _ := bytes.Cut(rest, []byte("\n      }"))
+					out = append(append(out, end...), '}')
+				}
 				mark = ','
 				found++
 			}

@@ -19,7 +19,8 @@ func TestGlanceIsTheResultCutDown(t *testing.T) {
 		r := &Result{Schema: SchemaVersion, Run: rapid.String().Draw(t, "run"), Status: Done}
 		for range rapid.IntRange(0, 4).Draw(t, "cases") {
 			c := Case{ID: rapid.String().Draw(t, "id"), Baseline: rapid.Bool().Draw(t, "baseline"), Reason: rapid.String().Draw(t, "reason"),
-				Status: rapid.SampledFrom([]string{Done, Skipped, Failed, Discarded}).Draw(t, "status"), Keys: [][2]string{{"status", "id"}}}
+				Status: rapid.SampledFrom([]string{Done, Skipped, Failed, Discarded}).Draw(t, "status"), Keys: [][2]string{{"status", "id"}},
+				Target: Target{Kind: "image", Place: rapid.String().Draw(t, "place"), Filesystem: rapid.String().Draw(t, "filesystem"), Size: 1e9}}
 			for range rapid.IntRange(0, 3).Draw(t, "steps") {
 				c.Steps = append(c.Steps, Step{Do: "write", Error: rapid.String().Draw(t, "error"), Reported: map[string]string{"status": "x"},
 					Samples: []Sample{{File: rapid.String().Draw(t, "file")}}})

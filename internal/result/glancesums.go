@@ -8,7 +8,7 @@ import (
 // GlanceSummaries is [Glance] with the summaries that a first screen is made of: those of
 // rates, of the size on disk, and with published figures; or all, where there is no rate.
 // Of each there is its headline estimate alone, with its warnings and published figures
-// whole; one without it is left out. Cases have their reason besides, and there are no claims.
+// whole; one without it is left out. Cases have their reason and target besides, and there are no claims.
 func GlanceSummaries(dir string) (*Result, error) {
 	return glance(dir, briefSummaries, quoted)
 }
@@ -16,7 +16,7 @@ func GlanceSummaries(dir string) (*Result, error) {
 // quoted takes out of a result what [GlanceSummaries] does not give.
 func quoted(r *Result) *Result {
 	for i, c := range r.Cases {
-		r.Cases[i] = Case{ID: c.ID, Status: c.Status, Baseline: c.Baseline, Reason: c.Reason}
+		r.Cases[i] = Case{ID: c.ID, Status: c.Status, Baseline: c.Baseline, Reason: c.Reason, Target: c.Target}
 	}
 	kept, main := []Summary{}, []Summary{}
 	rates := false
@@ -50,7 +50,7 @@ func someOf[T any](list []T) []T {
 // briefSummaries is brief for [GlanceSummaries].
 func briefSummaries(b []byte) []byte {
 	none := func(out, _ []byte) []byte { return out }
-	b = shorten(b, "cases", keepFields(`"id":`, `"baseline":`, `"status":`, `"reason":`))
+	b = shorten(b, "cases", keepFields(`"id":`, `"baseline":`, `"target":`, `"status":`, `"reason":`))
 	b = shorten(b, "claims", none)
 	rates := false
 	if main := shorten(b, "summaries", headlines(&rates)); rates {
