@@ -19,7 +19,7 @@ REPRODUCE := $(patsubst plans/%.toml,reproduce-%,$(sort $(wildcard plans/*.toml)
 
 .DEFAULT_GOAL := help
 .PHONY: help need-go build run test test-race test-long test-interop lint lint-format lint-vet lint-darwin lint-modules \
-	lint-tree fuzz fuzz-hours accuracy bench bench-mounted bench-go crosscheck assets clean $(REPRODUCE)
+	lint-tree fuzz fuzz-hours fuzz-keep accuracy bench bench-mounted bench-go crosscheck assets clean $(REPRODUCE)
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' Makefile | awk -F ':.*## ' '{ printf "%-13s %s\n", $$1, $$2 }'
@@ -97,6 +97,9 @@ fuzz: need-go ## every fuzz target for FUZZTIME (10s)
 
 fuzz-hours: need-go ## fuzz for FUZZFOR (1h), least served first, and keep the account in docs/fuzzing.md
 	@$(GO) run ./internal/cmd/fuzzing -ledger docs/fuzzing.md -for "$(FUZZFOR)" -each 2m -jobs 2 $(FUZZBELOW)
+
+fuzz-keep: need-go ## put the few inputs of go's fuzz cache that reach new code into testdata; FUZZBELOW= as for fuzz-hours
+	@$(GO) run ./internal/cmd/fuzzing -keep 24 $(FUZZBELOW)
 
 accuracy: need-go ## every study of docs/accuracy.md, in full: some minutes; the page is made anew
 	@$(GO) run ./internal/cmd/accuracy -o docs

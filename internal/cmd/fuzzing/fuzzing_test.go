@@ -110,7 +110,7 @@ func TestATargetThatFailsHasNoFurtherTurn(t *testing.T) {
 }
 
 func TestFlags(t *testing.T) {
-	for _, args := range [][]string{{"-each", "0s"}, {"-jobs", "0"}, {"-for", "1h"}, {"-nonsense"}} {
+	for _, args := range [][]string{{"-each", "0s"}, {"-jobs", "0"}, {"-for", "1h"}, {"-keep", "-1"}, {"-nonsense"}} {
 		assert.Error(t, run(context.Background(), args, io.Discard), args)
 	}
 }

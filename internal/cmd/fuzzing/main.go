@@ -3,6 +3,7 @@
 //
 //	go run ./internal/cmd/fuzzing -each 10s                             every target once, one after the other (make fuzz)
 //	go run ./internal/cmd/fuzzing -ledger docs/fuzzing.md -for 2h       those that had least CPU time first (make fuzz-hours)
+//	go run ./internal/cmd/fuzzing -keep 24                              what was found goes into testdata (make fuzz-keep)
 //
 // CPU time is what the system counted for the fuzzing process and its workers, not the time on the wall: an hour beside
 // other work, or at idle priority, counts what it was given. The corpus that go test keeps in its cache is used and
@@ -44,6 +45,7 @@ type options struct {
 	jobs   int           // targets at a time
 	ledger string        // the page that holds the account; empty: none is kept
 	aim    time.Duration // CPU time at which a target has had enough
+	keep   int           // fuzz nothing, keep at most so many inputs of each target; 0: fuzz
 	paths  []string      // only these targets (folder/FuzzName) and those below these folders; empty: all
 }
 
@@ -55,11 +57,12 @@ func parse(args []string) (options, error) {
 	flags.IntVar(&o.jobs, "jobs", 1, "targets at a time, one worker each")
 	flags.StringVar(&o.ledger, "ledger", "", "page that holds the account of CPU time")
 	flags.DurationVar(&o.aim, "aim", time.Hour, "CPU time with which a target has had enough for now")
+	flags.IntVar(&o.keep, "keep", 0, "fuzz nothing: put at most so many `inputs` of each target that reach new code from go's cache into testdata")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
-	if o.each <= 0 || o.total < 0 || o.jobs < 1 {
-		return o, errors.New("reading the flags: times and jobs have to be positive")
+	if o.each <= 0 || o.total < 0 || o.jobs < 1 || o.keep < 0 {
+		return o, errors.New("reading the flags: times, jobs and inputs have to be positive")
 	}
 	if o.total > 0 && o.ledger == "" {
 		return o, errors.New("reading the flags: -for needs -ledger, to know who is next")
@@ -91,6 +94,9 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	defer os.RemoveAll(shop.dir)
+	if o.keep > 0 {
+		return shop.keepAll(ctx, targets, o.keep)
+	}
 	done, err := schedule(ctx, o, targets, book, shop.fuzz)
 	if err == nil {
 		fmt.Fprintf(out, "fuzzing: %d turns of %d targets, nothing found\n", done, len(targets))

@@ -96,16 +96,15 @@ func output(ctx context.Context, name string, args ...string) (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-// program returns the path of the test program of a folder.
-func (w *workshop) program(ctx context.Context, folder string) (string, error) {
+// program returns the path of the test program of a folder, built with these flags.
+func (w *workshop) program(ctx context.Context, folder string, flags ...string) (string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if path := w.built[folder]; path != "" {
 		return path, nil
 	}
 	path := filepath.Join(w.dir, strconv.Itoa(len(w.built))+".test")
-	// -fuzz with -c builds with the counters of coverage, and runs nothing.
-	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-fuzz=.", "-o", path, "./"+folder)
+	cmd := exec.CommandContext(ctx, "go", slices.Concat([]string{"test", "-c", "-o", path}, flags, []string{"./" + folder})...)
 	if text, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building the tests of %s: %w\n%s", folder, err, text)
 	}
@@ -127,7 +126,7 @@ var executions = regexp.MustCompile(`execs: (\d+)`)
 
 // fuzz gives a target one turn with one worker.
 func (w *workshop) fuzz(ctx context.Context, t target, length time.Duration) (spent, error) {
-	program, err := w.program(ctx, t.folder)
+	program, err := w.program(ctx, t.folder, "-fuzz=.") // with -c: the counters of coverage are built in, nothing runs
 	if err != nil {
 		return spent{}, err
 	}
