@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"dmgbench/internal/container"
+	"dmgbench/internal/container/udif"
 )
 
 // checksumTypes are those of hdiutil(1).
@@ -35,24 +36,22 @@ func (c *call) checksum() error {
 	kind := strings.ToUpper(c.value("-type"))
 	newSum, parts := newHash(kind)
 	return c.read(c.operands[0], func(p place, img container.Image) error {
-		list := []region{{count: img.Size() / sector}}
+		list, left := []udif.Region{{Sectors: uint64(img.Size() / sector)}}, (*udif.Image)(nil)
 		var err error
 		if parts {
-			if list, _, err = regions(img); err != nil {
+			if list, left, err = summedParts(img); err != nil {
 				return err
 			}
 		}
 		sums := newSum()
 		var sum []byte
 		progress, done := c.newProgress(img.Size()), int64(0)
-		for _, r := range list {
+		for i := range list {
 			h := newSum()
-			if err := c.hashRegion(h, img, r, progress, &done); err != nil {
+			if err := c.hashRegion(h, img, &list[i], left, progress, &done); err != nil {
 				return err
 			}
-			if sum = h.Sum(nil); r.free {
-				sum = make([]byte, len(sum))
-			}
+			sum = h.Sum(nil)
 			sums.Write(sum)
 		}
 		if parts {
@@ -60,6 +59,18 @@ func (c *call) checksum() error {
 		}
 		return c.tellSum(kind, sum)
 	})
+}
+
+// summedParts are the parts whose checksums a UDIF image stores, and the image whose tables leave space out of them: its own
+// parts of one that has tables, of others those that convert would cut it into, where nothing is left out.
+func summedParts(img container.Image) ([]udif.Region, *udif.Image, error) {
+	if t, ok := img.(container.Tabled); ok {
+		if list := t.UDIF().Regions(); len(list) > 0 {
+			return list, t.UDIF(), nil
+		}
+	}
+	layout, err := udif.ProbeLayout(img, img.Size())
+	return layout.Regions, nil, err
 }
 
 func (c *call) tellSum(kind string, sum []byte) error {
@@ -70,19 +81,31 @@ func (c *call) tellSum(kind string, sum []byte) error {
 	return err
 }
 
-// hashRegion reads a part of the device into h; free space is left out of what is stored.
-func (c *call) hashRegion(h hash.Hash, img container.Image, r region, p *progress, done *int64) error {
+// hashRegion reads a part of the device into h, without what the tables of left, if there are any, leave out.
+func (c *call) hashRegion(h hash.Hash, img container.Image, r *udif.Region, left *udif.Image, p *progress, done *int64) error {
 	buf := make([]byte, 1<<20)
-	for off, end := r.first*sector, (r.first+r.count)*sector; off < end && !r.free; off += int64(len(buf)) {
+	for off, end := int64(r.First)*sector, int64(r.First+r.Sectors)*sector; off < end; {
 		if err := c.canceled(); err != nil {
 			return err
 		}
-		piece := buf[:min(int64(len(buf)), end-off)]
-		if n, err := img.ReadAt(piece, off); err != nil && (n < len(piece) || !errors.Is(err, io.EOF)) {
-			return fmt.Errorf("reading %d bytes at %d: %w", len(piece), off, err)
+		to := min(off+int64(len(buf)), end)
+		state := udif.StateData
+		if left != nil {
+			var stretch int64
+			stretch, state = left.Next(off)
+			if to = min(to, stretch); state == udif.StateUnallocated {
+				to = min(stretch, end)
+			}
 		}
-		h.Write(piece)
-		*done += int64(len(piece))
+		if state != udif.StateUnallocated {
+			piece := buf[:to-off]
+			if n, err := img.ReadAt(piece, off); err != nil && (n < len(piece) || !errors.Is(err, io.EOF)) {
+				return fmt.Errorf("reading %d bytes at %d: %w", len(piece), off, err)
+			}
+			h.Write(piece)
+		}
+		*done += to - off
+		off = to
 		p.at(*done)
 	}
 	return nil

@@ -21,7 +21,7 @@ type option struct {
 	also     []string
 	arg      string // what its value is called; "" for a flag
 	values   string // the accepted values, separated by blanks; "" for any
-	optional bool   // the value may be left out: it is taken only when it is one of values
+	optional bool   // the value may be left out: see meant
 	help     string // what it does; why it is ignored or refused
 	standing standing
 }
@@ -143,7 +143,7 @@ func (c *call) scan(args []string) error {
 		case o.arg == "" && joined:
 			return misused("option %s takes no value", word)
 		case o.arg != "" && o.optional:
-			if n+1 < len(args) && slices.Contains(strings.Fields(o.values), args[n+1]) {
+			if n+1 < len(args) && o.meant(args[n+1]) {
 				n++
 				value = args[n]
 			}
@@ -161,9 +161,18 @@ func (c *call) scan(args []string) error {
 	return nil
 }
 
+// meant says whether a word is the value of an option that can do without one: it is in the list, or begins like what is, so
+// that AES-512 is a value that is refused and no image.
+func (o option) meant(word string) bool {
+	return slices.ContainsFunc(strings.Fields(o.values), func(v string) bool {
+		kind, _, _ := strings.Cut(v, "-")
+		return strings.EqualFold(v, word) || len(word) > len(kind) && strings.EqualFold(word[:len(kind)], kind) && strings.Trim(word[len(kind):], "-0123456789") == ""
+	})
+}
+
 func (o option) accepts(word, value string) error {
 	list := strings.Fields(o.values)
-	if o.arg == "" || o.optional || len(list) == 0 || slices.ContainsFunc(list, func(v string) bool { return strings.EqualFold(v, value) }) {
+	if o.arg == "" || o.optional && value == "" || len(list) == 0 || slices.ContainsFunc(list, func(v string) bool { return strings.EqualFold(v, value) }) {
 		return nil
 	}
 	return misused("option %s: %q is none of %s", word, value, strings.Join(list, ", "))

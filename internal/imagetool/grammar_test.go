@@ -127,6 +127,10 @@ func TestGrammar(t *testing.T) {
 		{1, "", "hdiutil: imageinfo failed - No such file or directory\n", []string{"imageinfo", "--", "-plist"}},
 		{1, "", "hdiutil: imageinfo failed - No such file or directory\n", []string{"imageinfo", ""}},
 		{1, "", "hdiutil: imageinfo failed - No such file or directory\n", []string{"imageinfo", "-"}},
+		{1, "", "option -encryption: \"AES-512\" is none of AES-128, AES-256\n", []string{"create", "-size", "1m", "-encryption", "AES-512", "-stdinpass", "x"}},
+		{1, "", "option -encryption: \"aes256\" is none of AES-128, AES-256\n", []string{"convert", "-encryption", "aes256", "x"}},
+		{1, "", "want -stdinpass\n", []string{"create", "-size", "1m", "-layout", "NONE", "-encryption", "aes-256", "x"}},
+		{1, "", "want -stdinpass\n", []string{"create", "-size", "1m", "-layout", "NONE", "-encryption", "aesop"}},
 	} {
 		assert.Equal(t, test.status, m.run(test.args...), "%q", test.args)
 		assert.Contains(t, m.out, test.out, "%q", test.args)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"net/url"
 	"path/filepath"
 	"strings"
 
@@ -49,7 +50,7 @@ func describe(p place, img container.Image) (list, error) {
 	}
 	d := list{
 		"Format": f.name, "Format Description": f.description, "Class Name": f.class, "Checksum Type": "none",
-		"Backing Store Information": list{"Class Name": f.store, "Name": p.name, "URL": "file://" + p.path},
+		"Backing Store Information": list{"Class Name": f.store, "Name": p.name, "URL": (&url.URL{Scheme: "file", Path: p.path}).String()},
 		"Properties": list{"Checksummed": false, "Compressed": "no", "Encrypted": false, "Kernel Compatible": true,
 			"Partitioned": scheme != "none", "Software License Agreement": false},
 		"Size Information": list{"Total Bytes": img.Size(), "Sector Count": img.Size() / sector, "Total Non-Empty Bytes": nonEmpty,

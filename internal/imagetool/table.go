@@ -79,7 +79,7 @@ func hdiutilVerbs() []*verb {
 			notes: "UDIF images store checksums: of their parts, of all parts together, and most of the file's data. The status is 1 when one differs, and when there is none: other formats store none."},
 		{tool: "hdiutil", name: "checksum", short: "compute a checksum of what is on an image", operands: "IMAGE", min: 1, max: 1, run: (*call).checksum,
 			options: reading(option{name: "-type", arg: "TYPE", values: checksumTypes, help: "the checksum; it is needed"}, asPlist, puppet),
-			notes:   "UDIF-CRC32 and UDIF-MD5 are what a read-only image of the same content carries: the checksum over the checksums of its parts (boot record, tables, partitions), where free space counts as zeros. The others are over the whole device."},
+			notes:   "UDIF-CRC32 and UDIF-MD5 are what a read-only image stores: the checksum over the checksums of its parts (boot record, tables, partitions, gaps), without what its own tables leave out; of other images it is what convert would store. The others are over the whole device."},
 		{tool: "hdiutil", name: "isencrypted", short: "say whether an image is encrypted", operands: "IMAGE", min: 1, max: 1, run: (*call).isencrypted, options: []option{asPlist, cacert, insecure}},
 		{tool: "hdiutil", name: "chpass", short: "change the passphrase of an image", operands: "IMAGE", min: 1, max: 1, run: (*call).chpass,
 			options: []option{{name: "-oldstdinpass", help: "reads the present passphrase from stdin, up to a NUL; it is needed"},

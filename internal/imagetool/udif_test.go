@@ -67,6 +67,9 @@ func TestApplesImagesConvert(t *testing.T) {
 			assert.Equal(t, format+"\n", m.out)
 			require.Zero(t, m.with("", "imageinfo", "-checksum", "a.dmg"), m.err)
 			assert.Regexp(t, `^\$[0-9A-F]{8}\n$`, m.out)
+			stored := m.out
+			require.Zero(t, m.with("", "checksum", "-type", "UDIF-CRC32", "a.dmg"), m.err)
+			assert.Equal(t, "calculated   UDIF-CRC32 "+stored, m.out, "what Apple's tool stored")
 			require.Zero(t, m.with("", "verify", "a.dmg"), m.err)
 			assert.Equal(t, "hdiutil: verify: checksum of \"a.dmg\" is VALID\n", m.err)
 		})
@@ -89,6 +92,14 @@ func TestReadOnlyFormats(t *testing.T) {
 		assert.Equal(t, format+"\n", m.out)
 		require.Zero(t, m.with("", "verify", "-verbose", name), m.err)
 		assert.Contains(t, m.err, "is VALID\n")
+		require.Zero(t, m.with("", "verify", "-plist", name), m.err)
+		assert.Contains(t, m.out, "<key>verified</key>\n\t\t<true/>\n")
+		require.Zero(t, m.with("", "imageinfo", "-checksum", name), m.err)
+		stored, kind := m.out, map[bool]string{false: "UDIF-CRC32", true: "UDIF-MD5"}[format == "UFBI"]
+		for _, of := range []string{name, "b.sparsebundle"} {
+			require.Zero(t, m.with("", "checksum", "-type", kind, of), m.err)
+			assert.Equal(t, "calculated   "+kind+" "+stored, m.out, "%s, of %s", format, of)
+		}
 		require.Zero(t, m.with("", "convert", name, "-format", "UDRW", "-o", "back", "-ov"), m.err)
 		assert.Equal(t, want, fileSum(t, m.path("back.dmg")), format)
 		require.Zero(t, m.with("", "ls", "-R", name), m.err)
@@ -117,8 +128,9 @@ func TestReadOnlyFormats(t *testing.T) {
 	require.NoError(t, err)
 	file[len(file)/2] ^= 1
 	m.write("damaged.dmg", string(file))
-	assert.Equal(t, 1, m.with("", "verify", "damaged.dmg"))
+	assert.Equal(t, 1, m.with("", "verify", "-plist", "damaged.dmg"))
 	assert.Contains(t, m.err, "checksum of \"damaged.dmg\" is INVALID\n")
+	assert.Contains(t, m.out, "<key>verified</key>\n\t\t<false/>\n")
 	assert.Equal(t, 1, m.with("", "verify", "raw.cdr"))
 	assert.Contains(t, m.err, "has no checksum")
 	m.attachesWhatIsWhole()

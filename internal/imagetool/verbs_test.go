@@ -252,12 +252,8 @@ func TestChecksums(t *testing.T) {
 	// The parts: record, header, table, free, partition, free, table, header.
 	var sums []byte
 	end := len(device)/512 - 33
-	for _, part := range [][2]int{{0, 1}, {1, 2}, {2, 34}, {-1, -1}, {2048, end / 8 * 8}, {-1, -1}, {end, end + 32}, {end + 32, end + 33}} {
-		sum := uint32(0)
-		if part[0] >= 0 {
-			sum = crc32.ChecksumIEEE(device[part[0]*512 : part[1]*512])
-		}
-		sums = binary.BigEndian.AppendUint32(sums, sum)
+	for _, part := range [][2]int{{0, 1}, {1, 2}, {2, 34}, {34, 2048}, {2048, end / 8 * 8}, {end / 8 * 8, end}, {end, end + 32}, {end + 32, end + 33}} {
+		sums = binary.BigEndian.AppendUint32(sums, crc32.ChecksumIEEE(device[part[0]*512:part[1]*512]))
 	}
 	assert.Equal(t, fmt.Sprintf("calculated   UDIF-CRC32 $%08X\n", crc32.ChecksumIEEE(sums)), m.do("checksum a.dmg -type UDIF-CRC32"))
 	m.refused(1, "no type: want -type", "checksum a.dmg")
@@ -303,5 +299,15 @@ func TestAttachedReadOnlyIsAttached(t *testing.T) {
 		require.NoError(t, img.Close())
 		m.do("resize -size 12m " + name)
 		p.close()
+	}
+}
+
+// TestLocations: the URL of a description is one, whatever the image is called.
+func TestLocations(t *testing.T) {
+	m := newMachine(t)
+	for name, want := range map[string]string{"a b#%.dmg": "a%20b%23%25.dmg", "new\nline.dmg": "new%0Aline.dmg", "\xffü.dmg": "%FF%C3%BC.dmg", "plain.dmg": "plain.dmg"} {
+		require.Zero(t, m.run("create", "-size", "1m", "-layout", "NONE", name), m.err)
+		require.Zero(t, m.run("imageinfo", name), m.err)
+		assert.Contains(t, m.out, "URL: file://DIR/"+want+"\n")
 	}
 }

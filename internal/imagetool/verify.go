@@ -53,16 +53,30 @@ func (c *call) verifyTables(p place, im *udif.Image) error {
 			fmt.Fprintf(c.err, "hdiutil: verify: %s: %v\n", check.What, check.Err)
 		}
 	}
-	switch {
-	case report.Err() != nil:
-		fmt.Fprintf(c.err, "hdiutil: verify: checksum of %s is INVALID\n", strconv.Quote(p.name))
-		return &said{1}
-	case known == 0:
+	if known == 0 && report.Err() == nil {
 		fmt.Fprintf(c.err, "hdiutil: verify: %s has no checksum.\n", strconv.Quote(p.name))
 		return &said{1}
 	}
-	fmt.Fprintf(c.err, "hdiutil: verify: checksum of %s is VALID\n", strconv.Quote(p.name))
-	return nil
+	return c.tellVerdict(p, im, report.Err() == nil)
+}
+
+// tellVerdict says whether all checksums agree, and as a property list the one of the whole image too.
+func (c *call) tellVerdict(p place, im *udif.Image, valid bool) error {
+	if c.has("-plist") {
+		d := list{"verified": valid}
+		if sum := im.Trailer().Master; sum.Type != udif.ChecksumNone {
+			d["checksum-type"], d["checksum-value"] = checksumName(sum.Type), fmt.Sprintf("%x", sum.Value())
+		}
+		if err := c.printPlist(d); err != nil {
+			return err
+		}
+	}
+	word, status := "VALID", error(nil)
+	if !valid {
+		word, status = "INVALID", &said{1}
+	}
+	fmt.Fprintf(c.err, "hdiutil: verify: checksum of %s is %s\n", strconv.Quote(p.name), word)
+	return status
 }
 
 func checksumName(typ uint32) string {
