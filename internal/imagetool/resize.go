@@ -1,12 +1,15 @@
 package imagetool
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"dmgbench/internal/blockdev"
 	"dmgbench/internal/container"
+	"dmgbench/internal/container/udif"
 	"dmgbench/internal/exfat"
 	"dmgbench/internal/gpt"
 )
@@ -126,7 +129,8 @@ func (s shape) why() string {
 
 // shapeOf finds the limits: an ExFAT volume shrinks to its highest used cluster and grows as
 // far as its allocation table has room; other volumes grow where a program of the host can do
-// it; -imageonly moves the backup partition table and nothing else.
+// it; -imageonly moves the backup partition table and nothing else. What is not understood is
+// not cut: see taken.
 func (c *call) shapeOf(img container.Image, imageOnly bool) (s shape, err error) {
 	s.current, s.max, s.min = img.Size(), maxSize, sector
 	t, _, err := gpt.Read(img)
@@ -171,8 +175,44 @@ func (c *call) shapeOf(img container.Image, imageOnly bool) (s shape, err error)
 		s.move = true
 		s.min = end + s.table
 	}
+	if p == nil && k.name == "" {
+		s.min, err = taken(img, imageOnly)
+	}
 	s.settle()
-	return s, nil
+	return s, err
+}
+
+// taken is how long a device has to stay that is no volume and has no GUID table: up to the end of the last
+// partition of another scheme, which is all that is known of it. Content that nobody knows is cut with -imageonly
+// alone, as whoever asks for that knows it; a blank device has nothing to lose.
+func taken(img container.Image, imageOnly bool) (int64, error) {
+	layout, err := udif.ProbeLayout(img, img.Size())
+	if err != nil {
+		return 0, err
+	}
+	end := int64(sector)
+	if layout.Scheme == udif.SchemeNone {
+		blank, err := blankStart(img)
+		if err == nil && !blank && !imageOnly {
+			end = img.Size()
+		}
+		return end, err
+	}
+	for _, g := range layout.Regions {
+		if !strings.HasPrefix(g.Name, " (Apple_Free : ") {
+			end = max(end, int64(g.First+g.Sectors)*sector)
+		}
+	}
+	return end, nil
+}
+
+// blankStart says whether all is zero where file systems and partition tables have their signatures.
+func blankStart(img container.Image) (bool, error) {
+	head := make([]byte, min(128<<10, img.Size()))
+	if n, err := img.ReadAt(head, 0); err != nil && (n < len(head) || !errors.Is(err, io.EOF)) {
+		return false, err
+	}
+	return bytes.Count(head, []byte{0}) == len(head), nil
 }
 
 // settle makes the present size one of the possible ones, and limits whole sectors.

@@ -1,0 +1,42 @@
+package imagetool
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// TestResizeCutsNothingUnknown: partitions of other schemes, and content that nobody knows, stay whole. A blank image has nothing to lose.
+func TestResizeCutsNothingUnknown(t *testing.T) {
+	m := newMachine(t)
+	image := func(put map[int]string) string {
+		b := make([]byte, 4<<20)
+		for at, s := range put {
+			copy(b[at:], s)
+		}
+		m.write("a.dmg", string(b))
+		return "a.dmg"
+	}
+	mbr := map[int]string{446: "\x00\x02\x03\x00\x07\xff\xff\xff\x01\x00\x00\x00\xff\x0f\x00\x00", 510: "\x55\xaa"} // sectors 1 to 4095
+	apm := map[int]string{0: "ER\x02\x00"}
+	for i, p := range []string{"\x00\x00\x00\x01\x00\x00\x00\x3f", "\x00\x00\x00\x40\x00\x00\x10\x00", "\x00\x00\x10\x40\x00\x00\x0f\xc0"} {
+		kind := []string{"Apple_partition_map", "Apple_HFS", "Apple_Free"}[i]
+		apm[(i+1)*sector] = "PM\x00\x00\x00\x00\x00\x03" + p + strings.Repeat("\x00", 32) + kind
+	}
+	for _, test := range []struct {
+		content           map[int]string
+		low, lowImageOnly int64
+	}{{mbr, 4096, 4096}, {apm, 0x1040, 0x1040}, {map[int]string{1024: "BD"}, 8192, 1}, {nil, 1, 1}} {
+		name := image(test.content)
+		low, now, _ := m.limitsOf(name)
+		assert.Equal(t, []int64{test.low, 8192}, []int64{low, now}, "%v", test.content)
+		low, _, _ = m.limitsOf("-imageonly " + name)
+		assert.Equal(t, test.lowImageOnly, low, "%v", test.content)
+		if test.low > 1 {
+			m.refused(1, "sectors are too few: at least", fmt.Sprintf("resize -sectors %d %s", test.low-1, name))
+		}
+		m.do("resize -size 5m " + name)
+	}
+}
