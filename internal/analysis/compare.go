@@ -157,19 +157,22 @@ func criticalT(level, df float64) float64 {
 // slack is how far rounding may put a number beside a bound that it equals.
 const slack = 1e-12
 
+// near reports whether v is the finite number end, up to rounding.
+func near(v, end float64) bool {
+	return !math.IsInf(end, 0) && math.Abs(v-end) <= slack*max(math.Abs(v), math.Abs(end))
+}
+
 // holdsAbout is [plan.Bound.Holds] with equal meaning equal up to rounding.
 func holdsAbout(b plan.Bound, v float64) bool {
-	near := func(end float64) bool {
-		return !math.IsInf(end, 0) && math.Abs(v-end) <= slack*max(math.Abs(v), math.Abs(end))
-	}
+	low, high := near(v, b.Low), near(v, b.High)
 	switch {
 	case math.IsNaN(v):
 		return false
-	case near(b.Low) && near(b.High):
+	case low && high:
 		return !b.LowOpen && !b.HighOpen
-	case near(b.Low):
+	case low:
 		return !b.LowOpen
-	case near(b.High):
+	case high:
 		return !b.HighOpen
 	}
 	return v > b.Low && v < b.High
@@ -188,7 +191,7 @@ func (sc scale) decide(xs []float64, b plan.Bound) (dir int, p float64) {
 	if dir = -1; holdsAbout(b, c) {
 		dir = 1
 		ends = []float64{b.Low, b.High}
-	} else if c <= b.Low {
+	} else if c <= b.Low || near(c, b.Low) { // near: what misses an open end is at it, on whichever side the rounding put it
 		ends = []float64{b.Low}
 	} else {
 		ends = []float64{b.High}

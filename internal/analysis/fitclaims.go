@@ -2,6 +2,7 @@ package analysis
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"dmgbench/internal/plan"
@@ -61,7 +62,31 @@ func (j judge) coefficient(a plan.Assert) finding {
 		vs = append(vs, v)
 	}
 	a.Bound.Unit = unit
-	return judgeRounds(plainScale.over(j.s.per).absolute(unit), unit, vs, a.Bound, phrase)
+	sc := plainScale.over(j.s.per).absolute(unit)
+	if a.Coefficient != "r2" {
+		return judgeRounds(sc, unit, vs, a.Bound, phrase)
+	}
+	sc.from = asShare
+	out := judgeRounds(sc, unit, vs, beyondShares(a.Bound), phrase)
+	if out.need != "" {
+		out.need = boundText(a.Bound)
+	}
+	return out
+}
+
+// asShare keeps the ends of an interval of shares, such as that of R², among the shares.
+func asShare(x float64) float64 { return min(max(x, 0), 1) }
+
+// beyondShares opens the ends of a bound that no share can pass: there is nothing
+// to test at them, where the t distribution would still see something beyond.
+func beyondShares(b plan.Bound) plan.Bound {
+	if b.Low <= 0 && !b.LowOpen {
+		b.Low = math.Inf(-1)
+	}
+	if b.High >= 1 && !b.HighOpen {
+		b.High = math.Inf(1)
+	}
+	return b
 }
 
 // prediction sets a value against what the fit says for it: left / predicted.

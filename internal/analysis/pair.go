@@ -191,13 +191,15 @@ func constantRounds(v float64, like side) side {
 }
 
 // corners judges a measured side against both ends of a printed one: a verdict
-// has to hold whatever the true figure inside the printed interval is.
+// has to hold whatever the true figure inside the printed interval is, that of
+// "about" being the one that it can stand for.
 func corners(f side, judge func(v float64) finding) finding {
-	low := judge(f.low)
-	if f.low == f.high {
+	w := f.widened()
+	low := judge(w.low)
+	if w.low == w.high {
 		return low
 	}
-	high := judge(f.high)
+	high := judge(w.high)
 	out := low
 	if high.p > low.p {
 		out = high
@@ -240,9 +242,9 @@ func evidenceOf(sides ...side) []string {
 // describe gives the value of a measured side with interval, n and method.
 func (a side) describe() string {
 	text := show(a.headline(), a.unit)
-	sc := scaleOf(a.unit, a.values)
+	sc := scaleOf(a.unit, a.values).over(a.per)
 	if iv, err := sc.interval(a.values); err == nil {
-		text += fmt.Sprintf(" (95 %% interval %s, %s)", showSpan(iv.Low, iv.High, a.unit), sc.name)
+		text += fmt.Sprintf(" (95 %% interval %s, %s)", showSpan(iv.Low, iv.High, a.unit), sc.name+sc.per.kept())
 	}
 	text += ", n = " + plural(len(a.rounds), a.per.name())
 	if perFile(a.q) {

@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -172,26 +173,21 @@ func (s *study) places() (out []string) {
 // place drifted: the coefficient of variation, and the trend in the order of the run.
 func (s *study) canary(do, place string) (result.Warning, bool) {
 	type shot struct {
-		at   int64
-		rate float64
+		session int
+		at      int64 // since that session began
+		rate    float64
 	}
 	var shots []shot
 	for _, sub := range s.cases {
 		for i := range sub.c.Steps {
 			st := &sub.c.Steps[i]
 			if sub.c.Target.Place == place && isCanary(st) && (st.Op == do || st.Do == do) && spanNS(st) > 0 && st.Error == "" {
-				shots = append(shots, shot{st.StartNS, float64(spanBytes(st)) / float64(spanNS(st))})
+				shots = append(shots, shot{st.Session, st.StartNS, float64(spanBytes(st)) / float64(spanNS(st))})
 			}
 		}
 	}
 	slices.SortFunc(shots, func(a, b shot) int {
-		switch {
-		case a.at != b.at:
-			return int(min(max(a.at-b.at, -1), 1))
-		case a.rate < b.rate:
-			return -1
-		}
-		return 1
+		return cmp.Or(cmp.Compare(a.session, b.session), cmp.Compare(a.at, b.at), cmp.Compare(a.rate, b.rate))
 	})
 	var rates []float64
 	for _, x := range shots {
@@ -203,7 +199,7 @@ func (s *study) canary(do, place string) (result.Warning, bool) {
 	}
 	t, err := stats.Trend(rates)
 	over := drifted(rates)
-	trending := err == nil && t.P <= modeP && over >= canaryTrend
+	trending := err == nil && t.P <= modeP && over >= canaryTrend && len(s.r.Runs) == 0 // pooled runs are in no one order of time
 	if cv <= canaryDrift && !trending {
 		return result.Warning{}, false
 	}

@@ -1,0 +1,107 @@
+package analysis
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"dmgbench/internal/plan"
+	"dmgbench/internal/result"
+)
+
+// Three ratios whose product is 1, and whose mean the rounding of logarithms puts
+// a last bit above it: they scatter by a factor of 80 and prove nothing.
+func TestMeanAtAnOpenEndProvesNothing(t *testing.T) {
+	ratios := []float64{2.0 / 16, 16.0 / 20, 20.0 / 2}
+	require.Greater(t, logScale.centre(ratios), 1.0)
+	dir, p := logScale.decide(ratios, plan.Bound{Low: 1, High: math.Inf(1), LowOpen: true})
+	assert.Equal(t, -1, dir)
+	assert.InDelta(t, 1, p, 1e-9)
+}
+
+// R² is a share: its interval ends at 1, and "between 0.9 and 1" is held against 0.9 alone.
+func TestIntervalOfR2StaysAShare(t *testing.T) {
+	p := planOf(t, scaling)
+	p.Claims = nil
+	for _, text := range []string{"0.9 to 1", ">= 0.9", "<= 1", "< 0.9"} {
+		c := claimOf(plan.Assert{Kind: "coefficient", Fit: "rate", Coefficient: "r2", Bound: bound(t, text, "1")})
+		c.ID = text
+		p.Claims = append(p.Claims, c)
+	}
+	noisy := perThread(0)
+	noisy.stream = func(m moment) (float64, int64, int64) {
+		seconds, in, out := perThread(0.002).stream(m)
+		if m.round == 2 && m.c.Settings.Threads == 2 {
+			seconds *= 1.03 // one round fits less well, so that the t interval alone would pass 1
+		}
+		return seconds, in, out
+	}
+	claims := analysed(t, p, 3, noisy).Claims
+	for i, want := range []string{result.Holds, result.Holds, result.Holds, result.DoesNotHold} {
+		assert.Equal(t, want, claims[i].Verdict, "%s: %s", claims[i].ID, claims[i].Reason)
+		assert.Contains(t, claims[i].Reason, "to 1 (3 rounds, 95 % t interval")
+	}
+	assert.Contains(t, claims[3].Reason, "less than 0.9")
+}
+
+// The interval in the evidence of a verdict is the one that the figure has, also
+// where the run could have been ended at several looks.
+func TestEvidenceHasTheIntervalOfTheFigure(t *testing.T) {
+	p := planOf(t, twoFormats)
+	c := claimOf(plan.Assert{Kind: "ratio", Left: op("write", "format", "UDSB", "phase", "new"), Right: op("write", "format", "UDRW", "phase", "new"),
+		Bound: bound(t, "> 1", "1")})
+	p.Claims = []plan.Claim{c}
+	r := play(p, 5, steady(flat(), 0.1))
+	r.Auto = &result.AutoRounds{Looks: []int{5, 9, 17, 30}}
+	require.NoError(t, Analyse(p, r))
+	s := summaryOf(t, r, "format=UDSB", "new", "write")
+	e, ok := estimate(s.Estimates, aggregate)
+	require.True(t, ok)
+	require.Contains(t, e.CI.Method, "4 looks")
+	assert.Contains(t, r.Claims[0].Evidence[0], showSpan(e.CI.Low, e.CI.High, "B/s")+", "+e.CI.Method)
+}
+
+// "About" stands for 5 % to both sides wherever a figure is held against something.
+func TestMeasuredAgainstAbout(t *testing.T) {
+	p := planOf(t, twoFormats)
+	p.Published = []plan.Published{{Quantity: "read", Where: sel("format", "UDSB", "phase", "new"), Value: figure(t, "about 2 GB/s", "B/s")},
+		{Quantity: "read", Where: sel("format", "UDRW", "phase", "new"), Value: figure(t, "2 GB/s", "B/s")}}
+	measured := side{unit: "B/s", q: "read", rounds: []int{1, 2, 3}, values: []float64{2.06e9, 2.0601e9, 2.0602e9}, per: replica{unit: perSession}}
+	s := &study{p: p}
+	exact := s.printedOperand(plan.Operand{Quantity: "read", Where: sel("format", "UDRW", "phase", "new"), Published: true})
+	about := s.printedOperand(plan.Operand{Quantity: "read", Where: sel("format", "UDSB", "phase", "new"), Published: true})
+	more := bound(t, "> 1", "1")
+	assert.Equal(t, 1, ratio(measured, exact, more).dir)
+	f := ratio(measured, about, more)
+	assert.Equal(t, 0, f.dir, "the true figure may be 2.1 GB/s: %s", f.saw)
+	assert.Contains(t, f.gap, "leaves it open")
+	assert.Equal(t, 1, ratio(measured, about, bound(t, "> 0.9", "1")).dir)
+}
+
+// Starts are counted from the session's own begin: what a resumed run measures
+// first was not measured before all else.
+func TestCanaryOfAResumedRun(t *testing.T) {
+	p := planOf(t, twoFormats)
+	made := func(pooled bool) *result.Result {
+		r := play(p, 3, steady(flat(), 0.02))
+		r.Sessions = append(r.Sessions, r.Sessions[0])
+		r.Sessions[1].Index = 2
+		for n := range 12 { // slower and slower, over two sessions of six
+			at, ns := int64(n%6)*1e9, int64(1e8*math.Pow(1.02, float64(n)))
+			c := &r.Cases[n%2]
+			c.Steps = append(c.Steps, result.Step{Do: "canary", Op: "write", Round: n/4 + 1, Session: n/6 + 1, StartNS: at,
+				Span: &result.Span{GateNS: at, LastDoneNS: at + ns, Bytes: 1e8}})
+		}
+		if pooled {
+			r.Runs = []result.PooledRun{{Run: "a", First: 1, Last: 2}, {Run: "b", First: 3, Last: 3}}
+		}
+		require.NoError(t, Analyse(p, r))
+		return r
+	}
+	r := made(false)
+	require.Equal(t, []string{"drift"}, kindsOf(r.Warnings))
+	assert.Contains(t, r.Warnings[0].Text, "becoming slower by 19.6 %")
+	assert.NotContains(t, kindsOf(made(true).Warnings), "drift", "pooled runs are in no one order of time")
+}
