@@ -161,7 +161,7 @@ func (c *call) mountRequest() (r Request, err error) {
 		}
 		folder, err := c.absolute(c.value(o.name))
 		if err == nil {
-			folder, err = filepath.EvalSymlinks(folder)
+			folder, err = followed(folder)
 		}
 		if err != nil {
 			return r, err

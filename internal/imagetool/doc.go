@@ -55,10 +55,11 @@ func Main(ctx context.Context, args []string, env Env) int {
 	if len(args) > 0 && args[0] == "diskutil" {
 		c.tool, args = "diskutil", args[1:]
 	}
-	c.out, c.err = c.env.Stdout, c.env.Stderr
+	out := &output{to: c.env.Stdout}
+	c.out, c.err = out, c.env.Stderr
 	err := c.understand(args)
 	if err == nil {
-		err = c.verb.run(c)
+		err = cmp.Or(c.verb.run(c), out.err)
 	}
 	return c.conclude(err)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -145,6 +146,9 @@ func (c *call) conclude(err error) int {
 		return 1
 	}
 	text, errno, complete := reason(err)
+	if errno == syscall.ENOENT && complete {
+		complete = !c.missesAnother(err)
+	}
 	name := strings.TrimPrefix(c.verb.name, "image ")
 	status := 1
 	if errors.Is(err, context.Canceled) {
@@ -169,6 +173,19 @@ func (c *call) conclude(err error) int {
 		fmt.Fprintf(c.err, "%s: %s: hint: the passphrase comes by %s, where a line end is part of it: printf %%s rather than echo\n", c.tool, name, c.stdinOption())
 	}
 	return status
+}
+
+// missesAnother says whether what is missing is something else than the image that is named first, so that the words of
+// Apple's tools do not tell what.
+func (c *call) missesAnother(err error) bool {
+	if c.verb.extension {
+		return true
+	}
+	if len(c.operands) == 0 || !strings.Contains(err.Error(), "/") {
+		return false
+	}
+	path, _ := c.absolute(c.operands[0])
+	return !strings.Contains(err.Error(), strconv.Quote(path))
 }
 
 // doing is how diskutil's failures begin.

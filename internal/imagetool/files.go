@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 
 	"dmgbench/internal/container"
@@ -65,9 +64,7 @@ func (c *call) list() error {
 
 // printEntry prints one name. Control characters, which could speak to a terminal, are quoted.
 func (c *call) printEntry(name string, i exfat.Info) error {
-	if q := strconv.Quote(name); strings.Contains(q, `\x`) || strings.Contains(q, `\u`) || strings.ContainsAny(name, "\n\r\t\x1b") {
-		name = q
-	}
+	name = shown(name)
 	if i.Dir {
 		name += "/"
 	}
@@ -131,11 +128,6 @@ func (c *call) extract() error {
 	if err != nil {
 		return err
 	}
-	to, err := openOrMake(folder)
-	if err != nil {
-		return err
-	}
-	defer to.Close()
 	return c.onVolume(func(v *exfat.Volume) error {
 		at := ""
 		if len(c.operands) > 1 {
@@ -145,6 +137,11 @@ func (c *call) extract() error {
 		if err != nil {
 			return err
 		}
+		to, err := openOrMake(folder)
+		if err != nil {
+			return err
+		}
+		defer to.Close()
 		base := ""
 		if at != "" {
 			base = path.Base(at)
@@ -153,14 +150,14 @@ func (c *call) extract() error {
 			return c.extractFile(v, at, to, base)
 		}
 		if base != "" {
-			if err := to.MkdirAll(base); err != nil {
+			if err := makeFolder(to, base); err != nil {
 				return err
 			}
 		}
 		return v.Walk(at, func(p string, i exfat.Info) error {
 			name := path.Join(base, strings.TrimPrefix(strings.TrimPrefix(p, at), "/"))
 			if i.Dir {
-				return to.MkdirAll(name)
+				return makeFolder(to, name)
 			}
 			return c.extractFile(v, p, to, name)
 		})
@@ -183,6 +180,14 @@ func openOrMake(folder string) (*hostio.Dir, error) {
 	return hostio.OpenDir(folder)
 }
 
+func makeFolder(to *hostio.Dir, name string) error {
+	err := to.MkdirAll(name)
+	if errors.Is(err, fs.ErrExist) {
+		return &refusal{words: fmt.Sprintf("File exists, and is no folder: %q", name), err: err}
+	}
+	return err
+}
+
 // extractFile copies one file. Blocks of zeros become holes.
 func (c *call) extractFile(v *exfat.Volume, p string, to *hostio.Dir, name string) (err error) {
 	i, err := v.Stat(p)
@@ -190,13 +195,19 @@ func (c *call) extractFile(v *exfat.Volume, p string, to *hostio.Dir, name strin
 		return err
 	}
 	f, err := to.Open(name, hostio.OpenOptions{Write: true, Create: true, Exclusive: !c.has("-ov")})
-	if errors.Is(err, fs.ErrExist) {
+	switch {
+	case errors.Is(err, fs.ErrExist):
 		return &refusal{words: fmt.Sprintf("File exists: %q", name), err: err}
-	}
-	if err != nil {
+	case errors.Is(err, hostio.ErrNotRegular):
+		return &refusal{words: fmt.Sprintf("File exists, and is no file that could be replaced: %q", name), err: err}
+	case err != nil:
 		return err
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
+	defer func() {
+		if err = errors.Join(err, f.Close()); err != nil { // half a file looks like a whole one
+			err = errors.Join(err, to.Remove(name))
+		}
+	}()
 	if err := errors.Join(f.Truncate(0), f.Truncate(i.Size)); err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package imagetool
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"path/filepath"
 	"strings"
@@ -32,6 +33,18 @@ func (c *call) absolute(name string) (string, error) {
 	return filepath.Join(c.env.Dir, name), nil
 }
 
+// followed is where a path that has to be there leads to.
+func followed(path string) (string, error) {
+	real, err := filepath.EvalSymlinks(path)
+	if err == nil {
+		return real, nil
+	}
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		err = e.Err
+	}
+	return "", fmt.Errorf("looking for %q: %w", path, err)
+}
+
 // existing is an image that has to be there; links are followed.
 func (c *call) existing(operand string) (place, error) {
 	for _, scheme := range []string{"ram://", "http://", "https://"} {
@@ -41,7 +54,7 @@ func (c *call) existing(operand string) (place, error) {
 	}
 	path, err := c.absolute(operand)
 	if err == nil {
-		path, err = filepath.EvalSymlinks(path)
+		path, err = followed(path)
 	}
 	if err != nil {
 		return place{}, err
@@ -58,7 +71,7 @@ func (c *call) target(operand, extension string) (place, error) {
 	if !strings.EqualFold(filepath.Ext(path), extension) {
 		path += extension
 	}
-	folder, err := filepath.EvalSymlinks(filepath.Dir(path))
+	folder, err := followed(filepath.Dir(path))
 	if err != nil {
 		return place{}, err
 	}

@@ -136,7 +136,7 @@ func (c *call) pmap() error {
 			if r.number > 0 {
 				id = fmt.Sprintf("%2d", r.number)
 			}
-			fmt.Fprintf(c.out, "%s %-20s %12d %-16s %s\n", id, r.hint, r.first, appleSize(r.count*sector), r.name)
+			fmt.Fprintf(c.out, "%s %-20s %12d %-16s %s\n", id, r.hint, r.first, appleSize(r.count*sector), shown(r.name))
 			if c.has("-complete") && r.part != nil {
 				fmt.Fprintf(c.out, "   type %s, identifier %s, attributes %#x, sectors %d to %d\n", r.part.Type, r.part.ID, r.part.Attributes, r.part.First, r.part.Last)
 			}

@@ -2,15 +2,32 @@ package imagetool
 
 import (
 	"fmt"
+	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"howett.net/plist"
 )
 
 // list is a dictionary of a property list; keys are printed in order.
 type list = map[string]any
+
+// output is stdout. It remembers that something could not be written, so that nothing is lost silently.
+type output struct {
+	to  io.Writer
+	err error
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	n, err := o.to.Write(p)
+	if err != nil && o.err == nil {
+		o.err = fmt.Errorf("writing the output: %w", err)
+	}
+	return n, err
+}
 
 // printPlist prints a value as Apple's tools do.
 func (c *call) printPlist(v any) error {
@@ -20,6 +37,15 @@ func (c *call) printPlist(v any) error {
 	}
 	_, err = fmt.Fprintf(c.out, "%s\n", strings.TrimRight(string(text), "\n"))
 	return err
+}
+
+// shown is a text on a line of its own: quoted where something in it would end the line or speak to a terminal. Names
+// come from images, which are hostile.
+func shown(text string) string {
+	if utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return !strconv.IsPrint(r) }) {
+		return text
+	}
+	return strconv.Quote(text)
 }
 
 // printTree prints a dictionary as imageinfo does: "key: value", sections below "key:" indented by a TAB.
@@ -41,8 +67,10 @@ func printNode(b *strings.Builder, key string, value any, depth int) {
 			fmt.Fprintf(b, "%s%d:\n", strings.Repeat("\t", depth+1), n)
 			printTree(b, e, depth+2)
 		}
+	case string:
+		fmt.Fprintf(b, "%s: %s\n", shown(key), shown(v))
 	default:
-		fmt.Fprintf(b, "%s: %v\n", key, v)
+		fmt.Fprintf(b, "%s: %v\n", shown(key), v)
 	}
 }
 

@@ -1,0 +1,104 @@
+package imagetool
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestExtractRefuses: what is in the way is named and stays, nothing is made for what is not there, and no half of a file is left.
+func TestExtractRefuses(t *testing.T) {
+	m := newMachine(t)
+	m.write("src/a/file", strings.Repeat("0123456789abcdef", 3<<16))
+	m.do("create -srcfolder src -format UDSB -imagekey sparse-band-size=2048 b")
+	require.NoError(t, os.MkdirAll(m.path("link/a"), 0o700))
+	require.NoError(t, os.Symlink("elsewhere", m.path("link/a/file")))
+	m.refused(1, "extract failed - File exists, and is no file that could be replaced: \"a/file\"\n", "extract b.sparsebundle -ov -d link")
+	m.write("plain/a", "mine")
+	m.refused(1, "extract failed - File exists, and is no folder: \"a\"\n", "extract b.sparsebundle -ov -d plain")
+	m.refused(1, "extract: describing \"nothing\": ", "extract b.sparsebundle nothing -d new")
+	m.refused(1, "extract: looking for \"DIR/c.dmg\": ", "extract c.dmg -d new")
+	assert.NoDirExists(t, m.path("new"))
+
+	bands, err := filepath.Glob(m.path("b.sparsebundle/bands/*"))
+	require.NoError(t, err)
+	last := bands[len(bands)-1]
+	for _, b := range bands {
+		if fi, err := os.Stat(b); err == nil && fi.Size() == 1<<20 {
+			last = b
+		}
+	}
+	require.NoError(t, os.Remove(last))
+	require.NoError(t, os.Mkdir(last, 0o700))
+	m.refused(1, "extract", "extract b.sparsebundle -d half")
+	assert.DirExists(t, m.path("half/a"))
+	assert.NoFileExists(t, m.path("half/a/file"))
+}
+
+// TestWhatIsMissing: where several paths are named, or a folder of one, the words of Apple's tools are not enough.
+func TestWhatIsMissing(t *testing.T) {
+	m := newMachine(t)
+	m.do("create -size 8m -fs ExFAT a")
+	m.write("text", "")
+	for line, want := range map[string]string{
+		"cat a.dmg nothing":                       "hdiutil: cat: opening \"nothing\": ",
+		"convert a.dmg -format UDZO -o no/folder": "hdiutil: convert: looking for \"DIR/no\": ",
+		"create -size 8m no/folder":               "hdiutil: create: looking for \"DIR/no\": ",
+		"create -srcfolder no b":                  "hdiutil: create: opening folder \"DIR/no\": ",
+		"attach a.dmg -mountpoint no":             "hdiutil: attach: looking for \"DIR/no\": ",
+	} {
+		m.refused(1, " failed - No such file or directory\n"+want, line)
+	}
+	for _, line := range []string{"attach no.dmg", "imageinfo no/no.dmg", "convert no -format UDZO -o b", "detach no"} {
+		m.refused(1, " failed - No such file or directory\n", line)
+		assert.Equal(t, 1, strings.Count(m.err, "\n"), m.err)
+	}
+	m.refused(1, "hdiutil: imageinfo: looking for \"DIR/text/no\": not a directory\n", "imageinfo text/no")
+}
+
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("no room") }
+
+// TestOutputThatFails: nothing that could not be written is taken for written.
+func TestOutputThatFails(t *testing.T) {
+	m := newMachine(t)
+	m.do("create -size 8m -fs ExFAT a")
+	for _, line := range []string{"info", "info -plist", "pmap a.dmg", "imageinfo a.dmg", "checksum -type MD5 a.dmg", "resize -limits a.dmg", "isencrypted a.dmg",
+		"help", "help create", "create -help", "man", "attach a.dmg", "compact a.dmg", "diskutil image info a.dmg"} {
+		var errs bytes.Buffer
+		assert.Equal(t, 1, Main(t.Context(), strings.Fields(line), Env{Stdout: full{}, Stderr: &errs, Attacher: m.at, Dir: m.dir}), line)
+		assert.NotEmpty(t, errs.String(), line)
+	}
+}
+
+// TestNamesCannotDriveTheTerminal: names come from images.
+func TestNamesCannotDriveTheTerminal(t *testing.T) {
+	for in, want := range map[string]string{"plain ünï 名": "plain ünï 名", "a\x1b[31m": `"a\x1b[31m"`, "a\nb": `"a\nb"`, "a\ab\b": `"a\ab\b"`, "a\u202eb": `"a\u202eb"`, "\xff": `"\xff"`, `a\x"b`: `a\x"b`} {
+		assert.Equal(t, want, shown(in))
+	}
+	m := newMachine(t)
+	m.do("create -size 8m -fs ExFAT a")
+	image, err := os.ReadFile(m.path("a.dmg"))
+	require.NoError(t, err)
+	name := []byte("d\x00i\x00s\x00k\x00 \x00i\x00m\x00a\x00g\x00e\x00")
+	require.Equal(t, 2, bytes.Count(image, name), "the two tables")
+	image = bytes.ReplaceAll(image, name, []byte("d\x00\x1b\x00[\x003\x001\x00m\x00\n\x00a\x00g\x00e\x00"))
+	header := image[512 : 512+92]
+	binary.LittleEndian.PutUint32(header[88:], crc32.ChecksumIEEE(image[2*512:34*512])) // UEFI 5.3: of the entries, then of the header
+	binary.LittleEndian.PutUint32(header[16:], 0)
+	binary.LittleEndian.PutUint32(header[16:], crc32.ChecksumIEEE(header))
+	m.write("b.dmg", string(image))
+	for _, line := range []string{"pmap b.dmg", "pmap -complete b.dmg", "imageinfo b.dmg", "diskutil image info --extra b.dmg"} {
+		assert.NotContains(t, m.do(line), "\x1b", line)
+		assert.Contains(t, m.out, `"d\x1b[31m\nage"`, line)
+	}
+}
