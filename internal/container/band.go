@@ -106,6 +106,10 @@ func (bd *band) loadLocked(b *bundle, create bool) error {
 	if bd.f != nil || bd.missing && !create {
 		return nil
 	}
+	if b.bands == nil {
+		bd.missing = true
+		return nil
+	}
 	o := hostio.OpenOptions{Write: !b.opts.ReadOnly, Cache: b.opts.Cache}
 	if bd.missing {
 		o.Create, o.Exclusive, o.Perm = true, true, b.perm()

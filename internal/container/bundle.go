@@ -23,7 +23,7 @@ type bundle struct {
 	path   string
 	opts   OpenOptions
 	dir    *hostio.Dir
-	bands  *hostio.Dir
+	bands  *hostio.Dir // nil: none, of a bundle that is only read
 	locks  []*hostio.File
 	info   info    // size is guarded by gate
 	backup bool    // info came from Info.bckup
@@ -73,7 +73,8 @@ func (b *bundle) begin(encrypted string) (err error) {
 	if err := b.ensureBands(); err != nil {
 		return err
 	}
-	if b.bands, err = b.dir.Sub("bands"); err != nil {
+	b.bands, err = b.dir.Sub("bands")
+	if err != nil && !(b.opts.ReadOnly && errors.Is(err, fs.ErrNotExist)) { // without bands it is all zeros
 		return err
 	}
 	if b.opts.ReadOnly {
@@ -143,8 +144,11 @@ func (b *bundle) lock(f *hostio.File, name string) error {
 
 // ensureBands makes the bands folder where tools left it out of a new bundle.
 func (b *bundle) ensureBands() error {
+	if b.opts.ReadOnly {
+		return nil
+	}
 	_, err := b.dir.Lstat("bands")
-	if !errors.Is(err, fs.ErrNotExist) || b.opts.ReadOnly {
+	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	if err := b.dir.Mkdir("bands"); err != nil {
@@ -268,6 +272,9 @@ func (b *bundle) band(i int64) *band {
 func (b *bundle) check() error {
 	if err := b.dir.Verify(b.parent, b.name); err != nil {
 		return err
+	}
+	if b.bands == nil {
+		return nil
 	}
 	return b.bands.Verify(b.dir, "bands")
 }

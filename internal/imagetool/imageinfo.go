@@ -2,8 +2,10 @@ package imagetool
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -85,6 +87,9 @@ func nonEmptyBytes(p place, img container.Image) (int64, error) {
 	}
 	var sum int64
 	entries, err := p.dir.ReadDir(filepath.Join(p.name, "bands"))
+	if errors.Is(err, fs.ErrNotExist) { // a bundle without bands is all zeros
+		return 0, nil
+	}
 	for _, e := range entries {
 		if fi, err := e.Info(); err == nil && fi.Mode().IsRegular() {
 			sum += fi.Size()
