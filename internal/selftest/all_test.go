@@ -67,6 +67,14 @@ func TestBounds(t *testing.T) {
 	assert.Equal(t, "8.0 ± 0.5 %", p.Found())
 }
 
+// People read 0.00009, not 9e-05; of rounding errors the size is enough.
+func TestNumbersAsPeopleReadThem(t *testing.T) {
+	for v, want := range map[float64]string{0: "0", 5: "5", 0.01: "0.01", 0.0001: "0.0001", 9e-5: "0.00009", 9.7e-5: "0.0001", 1.2e-6: "0.000001",
+		3e-9: "below 0.000001", -2.5: "-2.5", 97.66: "97.66"} {
+		assert.Equal(t, want, plainNumber(v))
+	}
+}
+
 // A truth that is wrong is noticed: the studies can fail.
 func TestStudiesCanFail(t *testing.T) {
 	st, err := newStage()

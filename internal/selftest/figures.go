@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"strconv"
 )
 
 // Study is one question with what came of it.
@@ -172,6 +171,3 @@ func (k keyed) table(title, corner string, rows, columns []string) Table {
 	}
 	return t
 }
-
-// digits is v with n significant digits.
-func digits(v float64, n int) string { return strconv.FormatFloat(v, 'g', n, 64) }

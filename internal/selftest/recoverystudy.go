@@ -32,7 +32,7 @@ func (x *Exam) recovery(ctx context.Context) (Study, error) {
 		if err != nil {
 			return s, err
 		}
-		t.Rows = append(t.Rows, []string{l.name, name, digits(worst, 2)})
+		t.Rows = append(t.Rows, []string{l.name, name, plainNumber(worst)})
 		exact.take(l.name+", "+name, worst, 0, 1)
 	}
 	robust := within("with noise of 5 %, 2 % of files × 8 and a slow first file, the Theil–Sen rate is off by at most 1 % on average", "%", -1, 1)

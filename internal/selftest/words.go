@@ -3,6 +3,7 @@ package selftest
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 )
 
@@ -33,9 +34,18 @@ func (p Promise) Answer() string {
 	return "not kept"
 }
 
+// tooSmall is where the digits of a number would be lost among its zeros; a figure
+// below it is the rounding of the arithmetic, and that of another processor.
+const tooSmall = 1e-6
+
+// plainNumber writes up to four decimals, or one digit behind the zeros of what has none in them.
 func plainNumber(v float64) string {
-	if a := math.Abs(v); a != 0 && a < 1e-4 {
-		return fmt.Sprintf("%.1g", v)
+	switch a := math.Abs(v); {
+	case a == 0 || a >= 1e-4:
+	case a < tooSmall:
+		return "below 0.000001"
+	default:
+		return strings.TrimRight(strconv.FormatFloat(v, 'f', int(math.Ceil(-math.Log10(a))), 64), "0")
 	}
 	return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%.4f", v), "0"), ".")
 }
