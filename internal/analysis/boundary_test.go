@@ -105,3 +105,28 @@ func TestCanaryOfAResumedRun(t *testing.T) {
 	assert.Contains(t, r.Warnings[0].Text, "becoming slower by 19.6 %")
 	assert.NotContains(t, kindsOf(made(true).Warnings), "drift", "pooled runs are in no one order of time")
 }
+
+// The ratios that count as the same end where a regression begins.
+func TestSameEndsWhereARegressionBegins(t *testing.T) {
+	for _, k := range []struct {
+		op        plan.Quantity
+		low, high float64
+	}{{"write", 0.95, 1 / 0.95}, {"write_time", 1 / 1.05, 1.05}, {"allocated", 1 / 1.05, 1.05}} {
+		c := comparer{o: CompareOptions{Threshold: 0.05}, out: &Comparison{Threshold: 0.05}}
+		low, high := c.out.Within(k.op)
+		assert.InDelta(t, k.low, low, 1e-12, k.op)
+		assert.InDelta(t, k.high, high, 1e-12, k.op)
+		at := math.Exp(c.worseAt(k.op))
+		assert.True(t, near(at, low) || near(at, high), "%s: a regression from %v", k.op, at)
+		one := 1.0
+		for _, end := range []struct {
+			high   float64
+			status string
+		}{{high * 0.9999, RowSame}, {high * 1.0001, RowUnclear}} {
+			p, worse := one, one
+			c.out.Rows = []CompareRow{{Op: string(k.op), Ratio: 1, P: &p, Worse: &worse, Status: RowUnclear, CI: &result.CI{Low: 1, High: end.high, Unit: perSession}}}
+			c.rule()
+			assert.Equal(t, end.status, c.out.Rows[0].Status, "%s up to %v", k.op, end.high)
+		}
+	}
+}

@@ -175,13 +175,23 @@ func (c *comparer) unknown(row *CompareRow, a, b *compareCell) {
 // roundsOfSessions is the unit of an interval that does not contain how sessions differ.
 const roundsOfSessions = "round within one session a side"
 
+// Within are the ratios between which two sides count as the same in a quantity:
+// from the one at which a change for the worse is a regression, 1 less the threshold
+// for rates and 1 plus the threshold for times and sizes, to its inverse.
+func (c *Comparison) Within(q plan.Quantity) (low, high float64) {
+	if info, ok := q.Info(); ok && !info.HigherIsBetter {
+		return 1 / (1 + c.Threshold), 1 + c.Threshold
+	}
+	return 1 - c.Threshold, 1 / (1 - c.Threshold)
+}
+
 // worseAt is the logarithm of the ratio from which on a change is a regression.
 func (c *comparer) worseAt(q plan.Quantity) float64 {
-	at := math.Log(1 - c.o.Threshold)
+	low, high := c.out.Within(q)
 	if info, ok := q.Info(); ok && !info.HigherIsBetter {
-		return math.Log(1 + c.o.Threshold)
+		return math.Log(high)
 	}
-	return at
+	return math.Log(low)
 }
 
 // pWorse is the p value of "the ratio is at the threshold", 1 where the ratio is
@@ -211,7 +221,7 @@ func (c *comparer) rule() {
 			continue
 		}
 		r.Holm, r.Worse = &adjusted[i], &past[i]
-		low, high := 1-c.o.Threshold, 1/(1-c.o.Threshold)
+		low, high := c.out.Within(plan.Quantity(r.Op))
 		switch {
 		case adjusted[i] <= family:
 			r.Status = RowChanged
@@ -235,7 +245,7 @@ func unclear(r *CompareRow, tests int) string {
 	if r.P != nil && *r.P <= family && r.Holm != nil {
 		return fmt.Sprintf("%d rows are tested together, and for that it is not clear enough (p = %s, after Holm %s)", tests, showP(*r.P), showP(*r.Holm))
 	}
-	return "the interval contains 1, and is wider than the threshold"
+	return "the interval contains 1, and reaches beyond the threshold"
 }
 
 // direction is 1 where a ratio is a change for the better.

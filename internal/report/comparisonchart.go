@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"dmgbench/internal/analysis"
+	"dmgbench/internal/plan"
 )
 
 // forestMost keeps a forest plot short enough for a screen; more rows make more pictures.
@@ -65,7 +66,8 @@ func forest(c *analysis.Comparison, rows []analysis.CompareRow, name func(analys
 	for _, k := range forestKinds {
 		marks[k.name] = &series{role: k.role, name: k.name}
 	}
-	bounds := []float64{1, 1 + c.Threshold, 1 / (1 + c.Threshold)}
+	least, most := c.Within(plan.Quantity(rows[0].Op))
+	bounds := []float64{1, least, most}
 	for i, r := range rows {
 		ch.y.names, ch.y.ticks = append(ch.y.names, name(r)), append(ch.y.ticks, float64(i))
 		y, m := float64(i), marks[forestKind(r)]
@@ -87,7 +89,7 @@ func forest(c *analysis.Comparison, rows []analysis.CompareRow, name func(analys
 		ch.series = append(ch.series, s)
 	}
 	upright("ideal", "no change", 1)
-	upright("faint", "threshold, "+percent(c.Threshold), 1+c.Threshold, 1/(1+c.Threshold))
+	upright("faint", "threshold, "+percent(c.Threshold), least, most)
 	if len(intervals.points) > 0 {
 		ch.series = append(ch.series, intervals)
 	}

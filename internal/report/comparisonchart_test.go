@@ -23,6 +23,9 @@ func TestForestPlot(t *testing.T) {
 	for _, text := range []string{"no change", "threshold, 5 %", "95 % interval", "UDSB", "ratio to the baseline", "3 sessions", "macOS", "Apple M4 Pro"} {
 		assert.Contains(t, svg, text)
 	}
+	low, high := c.Within("write")
+	threshold := role(charts[0], "faint")[0].points
+	assert.Equal(t, []any{xy(low, -0.5), xy(high, -0.5)}, []any{threshold[0], threshold[3]}, "drawn is the threshold that was tested")
 	kinds := charts[0].legend()
 	assert.Contains(t, kinds, "worse")
 	assert.Contains(t, kinds, "better")

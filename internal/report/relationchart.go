@@ -38,8 +38,8 @@ func (v *view) relationCharts() []chart {
 		if len(ring.points) > 0 {
 			c.series = append(c.series, ring)
 		}
-		c.x.low, c.x.high = padded(c.x.values)
-		c.y.low, c.y.high = padded(c.y.values)
+		c.x.low, c.x.high, c.x.ticks = padded(c.x.values)
+		c.y.low, c.y.high, c.y.ticks = padded(c.y.values)
 		c.sub = count(len(r.Points), "case") + "; in brackets the rank by " + words(r.XOp) + " → by " + words(r.YOp) + ", 1 is the largest; " +
 			firstOf(plain(r.Reason, 200), "Spearman’s rank correlation "+units.Significant(r.Spearman, 3)) + "."
 		c.notes = []string{"Points are headline figures; their intervals are in the tables of figures. The axes need not begin at 0." +
@@ -69,16 +69,39 @@ func (c *chart) addRelationLine(r result.Relation) bool {
 	return true
 }
 
-// padded leaves room about points for their names; an axis near nought begins there.
-func padded(values []float64) (low, high *float64) {
+// padded leaves room about points for their names and gives the axis its ticks, the
+// first and the last at its ends: the library would set its own beside an end that is
+// none of them. An axis near nought begins there.
+func padded(values []float64) (low, high *float64, ticks []float64) {
 	if len(values) == 0 {
-		return nil, nil
+		return nil, nil, nil
 	}
 	least, most := slices.Min(values), slices.Max(values)
-	room := max((most-least)*0.25, most*0.02)
+	room := max((most-least)*0.25, math.Abs(most)*0.02)
+	from, to := least-room, most+room
 	if least >= 0 && least < 0.4*most {
-		return pointer(0), pointer(roundUp(most + room))
+		from = 0
 	}
-	step := roundUp(room / 2)
-	return pointer(digits(step * math.Floor((least-room)/step))), pointer(digits(step * (math.Floor((most+room)/step) + 1)))
+	step := tickStep(to - from)
+	if !finite(step) || !finite(to) || !finite(from) {
+		return nil, nil, nil
+	}
+	for k := math.Floor(from / step); len(ticks) == 0 || ticks[len(ticks)-1] <= to; k++ {
+		ticks = append(ticks, digits(k*step))
+	}
+	return pointer(ticks[0]), pointer(ticks[len(ticks)-1]), ticks
+}
+
+// tickStep is the round number that goes into a span six times at most.
+func tickStep(span float64) float64 {
+	if span <= 0 {
+		return 1
+	}
+	power := math.Pow(10, math.Floor(math.Log10(span/6)))
+	for _, m := range []float64{1, 2, 5} {
+		if span <= 6*m*power {
+			return m * power
+		}
+	}
+	return 10 * power
 }
