@@ -128,7 +128,7 @@ func (c *call) createFormat() (formatInfo, error) {
 	case filled && said.name == container.UDRW:
 		return formatNamed("UDZO", byConversion)
 	case !said.here() || said.typ == "":
-		return said, refuse("format %s, which the name %q says, is not there yet", said.name, c.operands[0])
+		return said, refuse("format %s, which the name %q says, is not made by this verb%s", said.name, c.operands[0], said.elsewhere())
 	}
 	return said, nil
 }

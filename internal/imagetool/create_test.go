@@ -56,7 +56,9 @@ func TestCreateRefuses(t *testing.T) {
 		{`"1x" is no size`, "create -size 1x a"},
 		{`"0" is no positive whole number`, "create -sectors 0 a"},
 		{"unrecognized option `-siz'", "create -siz 1m a"},
-		{"format UDZO is not there yet: want one of UDIF, SPARSEBUNDLE, UDTO", "create -size 1m -type udzo a"},
+		{"format UDZO is not made by this verb: want one of UDIF, SPARSEBUNDLE, UDTO", "create -size 1m -type udzo a"},
+		{"format ASIF is not made by this verb: want one of UDIF, SPARSEBUNDLE, UDTO, SPARSE; ASIF is made by 'diskutil image create'\n", "create -size 1m -type asif a"},
+		{"format ASIF, which the name \"a.asif\" says, is not made by this verb; ASIF is made by 'diskutil image create'\n", "create -size 1m a.asif"},
 		{`format "ZIP" is not known`, "create -size 1m -type ZIP a"},
 		{"layout MBRSPUD is not there yet", "create -size 1m -layout MBRSPUD a"},
 		{"an encrypted image takes a passphrase", "create -size 1m -encryption AES-256 a"},
@@ -76,7 +78,7 @@ func TestCreateRefuses(t *testing.T) {
 		{"hdiutil: create failed - No such file or directory", "create -srcfolder nowhere -format UDRW a"},
 		{"a volume's name without a file system", "create -size 1m -layout NONE -volname x a"},
 		{"less than the smallest volume", "create -size 64k -layout NONE -fs ExFAT a"},
-		{"Error: Failed to create disk image: format UDTO is not there yet: want one of RAW, UDSB", "diskutil image create blank --size 1M --format UDTO a"},
+		{"Error: Failed to create disk image: format UDTO is not made by this verb: want one of RAW, UDSB", "diskutil image create blank --size 1M --format UDTO a"},
 		{"diskutil: image create blank: no size", "diskutil image create blank a"},
 	} {
 		m.refused(1, test.words, test.line)

@@ -1,6 +1,7 @@
 package imagetool
 
 import (
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -110,10 +111,18 @@ func formatNamed(word string, column func(formatInfo) string) (formatInfo, error
 	}
 	for _, f := range append(readOnlyTable, formatTable...) {
 		if strings.EqualFold(f.name, word) {
-			return formatInfo{}, refuse("format %s is not there yet: want one of %s", f.name, formatWords(column))
+			return formatInfo{}, refuse("format %s is not made by this verb: want one of %s%s", f.name, formatWords(column), f.elsewhere())
 		}
 	}
 	return formatInfo{}, refuse("format %q is not known: want one of %s", word, formatWords(column))
+}
+
+// elsewhere says what makes a format that only diskutil makes.
+func (f formatInfo) elsewhere() string {
+	if f.typ != "" || f.image == "" {
+		return ""
+	}
+	return fmt.Sprintf("; %s is made by 'diskutil image create'", f.image)
 }
 
 // byExtension is the format that a file name says, UDRW if it says none.

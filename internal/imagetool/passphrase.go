@@ -213,5 +213,8 @@ func (c *call) chpass() error {
 	if err != nil {
 		return err
 	}
-	return container.ChangePassphrase(p.dir, p.name, old, next)
+	if err := container.ChangePassphrase(p.dir, p.name, old, next); err != nil || !c.has("--plist") {
+		return err
+	}
+	return c.printPlist(list{"image-path": p.path})
 }

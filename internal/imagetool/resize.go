@@ -83,6 +83,7 @@ func (c *call) resizeTo(operand string, r resizing) error {
 	}
 	var s shape
 	var path string
+	progress := c.newProgress(0)
 	err = c.change(operand, func(p place, img container.Image) error {
 		path = p.path
 		if s, err = c.shapeOf(img, r.imageOnly); err != nil {
@@ -101,10 +102,17 @@ func (c *call) resizeTo(operand string, r resizing) error {
 		}
 		return s.grow(c, img, size)
 	})
-	if err != nil || s.foreign == "" || size == s.current {
+	if err == nil && s.foreign != "" && size != s.current {
+		err = c.growAttached(path)
+	}
+	if err != nil {
 		return err
 	}
-	return c.growAttached(path)
+	progress.at(0)
+	if r.limits = c.has("-plist") || c.has("--plist"); r.limits {
+		return c.resizeTo(operand, r)
+	}
+	return nil
 }
 
 // shape is how an image is divided, and what that means for its size.

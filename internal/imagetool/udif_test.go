@@ -193,5 +193,5 @@ func TestDiskutilMakesReadOnlyImages(t *testing.T) {
 		assert.Equal(t, want, m.do("checksum -type SHA256 "+format+".dmg"))
 		m.refused(1, "want one of RAW, UDSB, ASIF", "diskutil image create blank --size 8Mi --format "+format+" b.dmg")
 	}
-	m.refused(1, "format UDBZ is not there yet: want one of RAW, UDSB, ASIF, UDRO, UDZO, ULFO, ULMO", "diskutil image create from --format UDBZ a.dmg b")
+	m.refused(1, "format UDBZ is not made by this verb: want one of RAW, UDSB, ASIF, UDRO, UDZO, ULFO, ULMO", "diskutil image create from --format UDBZ a.dmg b")
 }

@@ -88,6 +88,9 @@ func TestResize(t *testing.T) {
 		m.do("resize -imageonly -size 24m " + name)
 		m.sound(name, "src/data")
 		m.refused(1, "too few", "resize -imageonly -size 4m "+name)
+		assert.Contains(t, m.do("resize -plist -puppetstrings -imageonly -size 25m "+name), "PERCENT:100.000000\n<?xml")
+		assert.Contains(t, m.out, "<key>current</key>\n\t\t<integer>51200</integer>")
+		assert.Contains(t, m.do("diskutil image resize --plist --image-only --size 26Mi "+name), "<key>current</key>\n\t\t<integer>27262976</integer>")
 		m.do("resize -imageonly -sectors min " + name)
 		m.sound(name, "src/data")
 	}
@@ -220,13 +223,13 @@ func TestConvert(t *testing.T) {
 	assert.Contains(t, m.out, "PERCENT:100.000000\ncreated: ")
 
 	for words, line := range map[string]string{
-		"format ASIF is not there yet":             "convert a.dmg -format ASIF -o x",
-		"zlib-level is for UDZO":                   "convert a.dmg -imagekey zlib-level=1 -format ULFO -o x",
-		"no format: want -format":                  "convert a.dmg -o x",
-		"no new image: want -o":                    "convert a.dmg -format UDTO",
-		"hdiutil: convert failed - File exists\n":  "convert a.dmg -format UDSB -o b.sparsebundle",
-		"the new image is the old one":             "convert a.dmg -ov -format UDRW -o a.dmg",
-		"image key sparse-band-size is for sparse": "convert a.dmg -imagekey sparse-band-size=2048 -format UDRW -o x",
+		"; ASIF is made by 'diskutil image create'\n": "convert a.dmg -format ASIF -o x",
+		"zlib-level is for UDZO":                      "convert a.dmg -imagekey zlib-level=1 -format ULFO -o x",
+		"no format: want -format":                     "convert a.dmg -o x",
+		"no new image: want -o":                       "convert a.dmg -format UDTO",
+		"hdiutil: convert failed - File exists\n":     "convert a.dmg -format UDSB -o b.sparsebundle",
+		"the new image is the old one":                "convert a.dmg -ov -format UDRW -o a.dmg",
+		"image key sparse-band-size is for sparse":    "convert a.dmg -imagekey sparse-band-size=2048 -format UDRW -o x",
 	} {
 		m.refused(1, words, line)
 	}
