@@ -28,9 +28,12 @@ func ChangePassphrase(dir *hostio.Dir, name string, old, next []byte) error {
 		return &UnsupportedError{Path: path, Found: k.refused, Doing: "opening"}
 	case k.encrypted == "":
 		return fmt.Errorf("changing the passphrase of %q: %w", path, ErrNotEncrypted)
-	case k.format == UDSB && k.info.version != 1:
-		return &UnsupportedError{Path: path, Doing: "opening for writing",
-			Found: fmt.Sprintf("sparse bundle of backing-store version %d", k.info.version)}
+	case k.format == UDSB:
+		if err := unchangeableBundle(path, k); err != nil {
+			return err
+		}
+	}
+	switch {
 	case len(old) == 0:
 		return &noPassphrase{path, k.encrypted}
 	case k.format == UDSB:

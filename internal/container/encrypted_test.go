@@ -151,6 +151,26 @@ func TestEncryptedSparseImage(t *testing.T) {
 	require.NoError(t, img.Close())
 	requireLocked(t, d, "e", []byte("secret"))
 
+	// The header may say nothing, as the token of a bundle does: the image says how long it is.
+	h.DataLength = 0
+	for _, readOnly := range []bool{true, false, true} { // writing brings the header up to date
+		if readOnly {
+			require.NoError(t, d.WriteFileAtomic("e", sealed(inner, true), 0o600))
+		}
+		img, err = Open(d, "e", OpenOptions{ReadOnly: readOnly, Passphrase: []byte("secret")})
+		require.NoError(t, err)
+		requireSum(t, img, hex.EncodeToString(sum[:]))
+		require.NoError(t, img.Flush())
+		require.NoError(t, img.Close())
+		now, err := EncryptionOf(d, "e")
+		require.NoError(t, err)
+		assert.Equal(t, map[bool]int64{true: 0, false: int64(len(inner))}[readOnly], now.DataLength)
+	}
+	require.NoError(t, d.WriteFileAtomic("nothing", sealed(device[:len(inner)], false), 0o600))
+	_, err = Open(d, "nothing", OpenOptions{ReadOnly: true, Passphrase: []byte("secret")})
+	require.ErrorContains(t, err, "file of 0 bytes")
+	h.DataLength = int64(len(inner))
+
 	// What is inside is probed by its content: another header there is not an image, and a raw device has to be whole.
 	cut := sealed(device[:len(inner)], false)
 	require.NoError(t, d.WriteFileAtomic("cut", cut[:len(cut)-512], 0o600))

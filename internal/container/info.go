@@ -109,7 +109,7 @@ func integer(dict map[string]any, key string) (int64, error) {
 // writes none into bundles, and their shared references can be made to unfold
 // without bound.
 func parsePlist(data []byte) (dict map[string]any, err error) {
-	text := bytes.TrimSpace(data)
+	text := bytes.TrimSpace(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")))
 	switch {
 	case len(text) == 0:
 		return nil, fmt.Errorf("reading property list: it is empty: %w", ErrCorrupt)
@@ -117,7 +117,7 @@ func parsePlist(data []byte) (dict map[string]any, err error) {
 		return nil, fmt.Errorf("reading property list: %d bytes, more than %d: %w", len(data), infoLimit, ErrCorrupt)
 	case bytes.HasPrefix(text, []byte("bplist")):
 		return nil, fmt.Errorf("reading property list: binary, want XML: %w", ErrCorrupt)
-	case !bytes.HasPrefix(text, []byte("<?xml")) && !bytes.HasPrefix(text, []byte("<plist")):
+	case !xmlStart(text):
 		return nil, fmt.Errorf("reading property list: no XML: %w", ErrCorrupt)
 	case !bytes.HasSuffix(text, []byte("</plist>")) || bytes.Count(text, []byte("</plist>")) != 1:
 		return nil, fmt.Errorf("reading property list: cut off, or followed by something: %w", ErrCorrupt)
@@ -135,6 +135,16 @@ func parsePlist(data []byte) (dict map[string]any, err error) {
 		return nil, fmt.Errorf("reading property list: no XML dictionary: %w", ErrCorrupt)
 	}
 	return dict, nil
+}
+
+// xmlStart says whether text begins as an XML property list may: with a declaration, a comment, a document type or the list.
+func xmlStart(text []byte) bool {
+	for _, start := range []string{"<?xml", "<!--", "<!DOCTYPE", "<plist"} {
+		if bytes.HasPrefix(text, []byte(start)) {
+			return true
+		}
+	}
+	return false
 }
 
 // bandCount is the number of bands that the size needs.

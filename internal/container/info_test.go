@@ -62,6 +62,17 @@ func TestParseInfoRefuses(t *testing.T) {
 		_, err := parseInfo([]byte(text))
 		assert.Error(t, err, name)
 	}
+	// What other writers of XML may begin with.
+	for name, text := range map[string]string{
+		"byte order mark": "\xef\xbb\xbf" + good,
+		"no declaration":  good[strings.Index(good, "<!DOCTYPE"):],
+		"list alone":      good[strings.Index(good, "<plist"):],
+		"comment":         "<!-- of the backup -->\n" + good[strings.Index(good, "<plist"):],
+	} {
+		got, err := parseInfo([]byte(text))
+		require.NoError(t, err, name)
+		assert.Equal(t, info{version: 1, bandSize: 1 << 20, size: 5 << 20}, got, name)
+	}
 }
 
 func TestBandNames(t *testing.T) {

@@ -26,14 +26,26 @@ func Open(dir *hostio.Dir, name string, o OpenOptions) (Image, error) {
 	if k.format != UDSB {
 		return openFile(dir, name, k, o)
 	}
-	if strings.HasSuffix(strings.ToLower(name), ".backupbundle") && !o.ReadOnly { // somebody's Time Machine
-		return nil, &UnsupportedError{Path: path, Found: "backup bundle", Doing: "opening for writing"}
-	}
-	if k.info.version != 1 && !o.ReadOnly {
-		return nil, &UnsupportedError{Path: path, Doing: "opening for writing",
-			Found: fmt.Sprintf("sparse bundle of backing-store version %d", k.info.version)}
+	if !o.ReadOnly {
+		if err := unchangeableBundle(path, k); err != nil {
+			return nil, err
+		}
 	}
 	return openBundle(dir, name, k, o)
+}
+
+// unchangeableBundle is the error for bundles that are only read: other backing stores, and somebody's Time Machine.
+func unchangeableBundle(path string, k kind) error {
+	found := ""
+	switch {
+	case strings.HasSuffix(strings.ToLower(path), ".backupbundle"):
+		found = "backup bundle"
+	case k.info.version != 1:
+		found = fmt.Sprintf("sparse bundle of backing-store version %d", k.info.version)
+	default:
+		return nil
+	}
+	return &UnsupportedError{Path: path, Found: found, Doing: "opening for writing"}
 }
 
 // openFile opens a container of one file.

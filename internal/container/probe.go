@@ -163,7 +163,10 @@ func probeContent(f io.ReaderAt, size int64) (kind, error) {
 	if bytes.HasPrefix(trailer, []byte("koly")) && len(trailer) == 512 {
 		return probeTrailer(trailer, size), nil
 	}
-	if size == 0 || size%SectorSize != 0 {
+	if size == 0 {
+		return kind{refused: "file of 0 bytes"}, nil
+	}
+	if size%SectorSize != 0 {
 		return kind{refused: fmt.Sprintf("file of %d bytes, no multiple of %d", size, SectorSize)}, nil
 	}
 	return kind{format: UDRW, size: size}, nil

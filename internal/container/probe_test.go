@@ -178,4 +178,13 @@ func TestBackupBundle(t *testing.T) {
 	require.NoError(t, img.Close())
 	_, err = Open(d, "x.backupbundle", OpenOptions{})
 	require.ErrorIs(t, err, errors.ErrUnsupported)
+
+	pass := []byte("secret")
+	require.NoError(t, Create(d, "e.BackupBundle", Spec{Format: UDSB, Size: 4 << 20, Encryption: Encryption{Cipher: AES128, Passphrase: pass, Iterations: 1000}}))
+	before, err := d.ReadFile("e.BackupBundle/token", 1<<20)
+	require.NoError(t, err)
+	require.ErrorIs(t, ChangePassphrase(d, "e.BackupBundle", pass, []byte("next")), errors.ErrUnsupported)
+	after, err := d.ReadFile("e.BackupBundle/token", 1<<20)
+	require.NoError(t, err)
+	require.Equal(t, before, after)
 }

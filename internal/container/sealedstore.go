@@ -1,6 +1,7 @@
 package container
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -34,22 +35,26 @@ func sealStore(f store, h *crypt.Header, c *crypt.Cipher) *sealedStore {
 	return s
 }
 
-// look finds out what is inside, and how much of it the file of so many bytes has.
+// look finds out what is inside, and how much of it the file of so many bytes has. A length of 0 says nothing (tokens of
+// bundles have it): a sparse image is known by what is there.
 func (c *sealedStore) look(file int64) (kind, error) {
 	block := c.seal.block
 	have := max(file-c.header.DataOffset, 0)
 	size := c.header.DataLength
 	if c.header.Version == 1 {
 		size = min(size, have) // what follows is the trailer, not the rest of a block
-	} else if c.header.CipherLength(size) > have {
-		size = min(size, have/block*block)
+	} else if size == 0 || c.header.CipherLength(size) > have {
+		size = min(cmp.Or(size, have), have/block*block)
 	}
 	c.size.Store(size)
 	k, err := probeContent(c, size)
-	if c.sparse = k.format == UDSP; c.sparse {
+	switch c.sparse = k.format == UDSP; {
+	case c.sparse:
 		size = have / block * block
-		c.size.Store(size)
+	case c.header.DataLength == 0:
+		size, k = 0, kind{refused: "file of 0 bytes"}
 	}
+	c.size.Store(size)
 	if size/block > math.MaxUint32 {
 		return kind{refused: fmt.Sprintf("more blocks than 32 bits count: %d bytes", size)}, nil
 	}

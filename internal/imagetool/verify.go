@@ -39,7 +39,7 @@ func (c *call) verifyTables(p place, im *udif.Image) error {
 	if err != nil {
 		return err
 	}
-	known := 0
+	known, unknown := 0, 0
 	for _, check := range report.Checks {
 		switch check.Result {
 		case udif.Agrees:
@@ -51,7 +51,14 @@ func (c *call) verifyTables(p place, im *udif.Image) error {
 			fmt.Fprintf(c.err, "hdiutil: verify: %s: %s is $%X, should be $%X\n", check.What, checksumName(check.Type), check.Got, check.Want)
 		case udif.Unreadable:
 			fmt.Fprintf(c.err, "hdiutil: verify: %s: %v\n", check.What, check.Err)
+		case udif.Unchecked:
+			unknown++
+			fmt.Fprintf(c.err, "hdiutil: verify: %s: its checksum (%s) is not checked here\n", check.What, checksumName(check.Type))
 		}
+	}
+	if known == 0 && unknown > 0 && report.Err() == nil {
+		fmt.Fprintf(c.err, "hdiutil: verify: %s has no checksum that is checked here.\n", strconv.Quote(p.name))
+		return &said{1}
 	}
 	if known == 0 && report.Err() == nil {
 		fmt.Fprintf(c.err, "hdiutil: verify: %s has no checksum.\n", strconv.Quote(p.name))
