@@ -45,7 +45,7 @@ func (c *call) attachAs(operand string, r Request, policy string) error {
 		}
 		progress.at(0)
 		a = &got
-	} else if a.MountPoint == "" && !r.NoMount {
+	} else if c.remarkAsItWas(*a, r); a.MountPoint == "" && !r.NoMount {
 		got, err := c.env.Attacher.Mount(c.ctx, *a, r)
 		if err != nil && (policy != "optional" || !errors.Is(err, ErrNoFileSystem)) {
 			return err
@@ -65,6 +65,16 @@ func (c *call) remark(a Attached) {
 	}
 	if a.Mode == attach.ModeFUSE && a.MountPoint == "" {
 		fmt.Fprintf(c.err, "%s: attach: there is no loop device: the device is the file %s\n", c.tool, a.Device)
+	}
+}
+
+// remarkAsItWas says what was asked for and is not so, because the image was attached before.
+func (c *call) remarkAsItWas(a Attached, r Request) {
+	if a.ReadOnly && c.has("-readwrite") {
+		fmt.Fprintf(c.err, "%s: attach: WARNING: it is attached already, read-only: detach it first\n", c.tool)
+	}
+	if a.MountPoint != "" && r.MountPoint != "" && r.MountPoint != a.MountPoint {
+		fmt.Fprintf(c.err, "%s: attach: WARNING: it is attached already, and mounted on %q: detach it first\n", c.tool, a.MountPoint)
 	}
 }
 

@@ -27,6 +27,22 @@ func TestAttachText(t *testing.T) {
 	m.refused(1, "Error: Failed to eject: No such file or directory\n", "diskutil eject loop1")
 }
 
+// TestAttachedAlready: what is there is told, and what it is not of what was asked for.
+func TestAttachedAlready(t *testing.T) {
+	m := newMachine(t)
+	m.do("create -size 8m a")
+	require.NoError(t, os.Mkdir(m.path("point"), 0o700))
+	m.do("attach -readonly a.dmg")
+	for _, line := range []string{"attach a.dmg", "attach -readonly a.dmg", "attach -nomount a.dmg"} {
+		m.do(line)
+		assert.Empty(t, m.err, line)
+	}
+	m.do("attach -readwrite -mountpoint point a.dmg")
+	assert.Equal(t, "hdiutil: attach: WARNING: it is attached already, read-only: detach it first\n"+
+		"hdiutil: attach: WARNING: it is attached already, and mounted on \"/run/media/dmgbench/untitled\": detach it first\n", m.err)
+	assert.Len(t, m.at.attached, 1)
+}
+
 func TestAttachAsksForWhatIsMeant(t *testing.T) {
 	on := true
 	m := newMachine(t)

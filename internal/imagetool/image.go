@@ -3,6 +3,7 @@ package imagetool
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path/filepath"
 	"strings"
@@ -259,6 +260,9 @@ func volume(dev blockdev.Device) (vol blockdev.Device, p *gpt.Partition, err err
 func exfatOn(dev blockdev.Device) (*exfat.Volume, error) {
 	vol, _, err := volume(dev)
 	if err == nil && vol != nil {
+		if _, err := vol.ReadAt(make([]byte, min(sector, vol.Size())), 0); err != nil && !errors.Is(err, io.EOF) {
+			return nil, err // damage is no absence
+		}
 		if k := identify(vol); k.name == "ExFAT" {
 			return exfat.Mount(vol, exfat.MountOptions{ReadOnly: true})
 		} else if k.name != "" {

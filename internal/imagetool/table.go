@@ -59,7 +59,7 @@ func hdiutilVerbs() []*verb {
 			notes: "One of -size, -sectors, -megabytes is needed, unless there is a -srcfolder. Without -fs and -layout the file system is {default}; with -layout and without -fs there is none."},
 		{tool: "hdiutil", name: "attach", also: []string{"mount"}, short: "attach an image and mount what is on it", operands: "IMAGE", min: 1, max: 1,
 			options: attachOptions(), run: (*call).attach,
-			notes: "Prints a line for each device: device, TAB, content, TAB, mount point. Attaching what is attached already prints what there is."},
+			notes: "Prints a line for each device: device, TAB, content, TAB, mount point. Attaching what is attached already prints what there is, with a warning where that is not what was asked for."},
 		{tool: "hdiutil", name: "detach", also: []string{"eject"}, short: "unmount and detach an image", operands: "DEVICE|MOUNTPOINT", min: 1, max: 1, run: (*call).detach,
 			options: []option{{name: "-force", help: "detaches even if files are open, and says what was lost"}},
 			notes:   "The status is 16 when a volume is busy."},

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"dmgbench/internal/container"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -131,9 +133,27 @@ func TestReadOnlyFormats(t *testing.T) {
 	assert.Equal(t, 1, m.with("", "verify", "-plist", "damaged.dmg"))
 	assert.Contains(t, m.err, "checksum of \"damaged.dmg\" is INVALID\n")
 	assert.Contains(t, m.out, "<key>verified</key>\n\t\t<false/>\n")
+	m.tellsDamage()
 	assert.Equal(t, 1, m.with("", "verify", "raw.cdr"))
 	assert.Contains(t, m.err, "has no checksum")
 	m.attachesWhatIsWhole()
+}
+
+// tellsDamage: a volume that cannot be read is not taken for none.
+func (m *machine) tellsDamage() {
+	p, err := at(m.path("xUDZO.dmg"))
+	require.NoError(m.t, err)
+	defer p.close()
+	img, err := container.Open(p.dir, p.name, container.OpenOptions{ReadOnly: true})
+	require.NoError(m.t, err)
+	where, n := img.(container.Tabled).UDIF().Stored(1 << 20) // where the partition begins
+	require.NoError(m.t, img.Close())
+	file, err := os.ReadFile(p.path)
+	require.NoError(m.t, err)
+	copy(file[where:where+n], bytes.Repeat([]byte{0xFF}, int(n)))
+	m.write("torn.dmg", string(file))
+	assert.Equal(m.t, 1, m.with("", "ls", "torn.dmg"))
+	assert.Contains(m.t, m.err, "damaged UDIF image")
 }
 
 // attachesWhatIsWhole: attaching looks at the checksums, unless it is told not to.
