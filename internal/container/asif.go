@@ -61,10 +61,22 @@ func (h *asifHead) write(f *hostio.File) error {
 // openASIF makes the image and takes f over.
 func openASIF(f store, o OpenOptions) (*mapped, error) {
 	a, err := loadASIF(medium{f, o.sync()})
+	if err == nil && !o.ReadOnly {
+		err = a.fillUp()
+	}
 	if err != nil {
 		return nil, err
 	}
 	return &mapped{path: f.Path(), opts: o, f: f, chunk: a.head.chunk, size: a.head.size(), layout: a}, nil
+}
+
+// fillUp makes the file end with a whole chunk, as everything that writes takes for granted.
+func (a *asif) fillUp() error {
+	size, err := a.f.Size()
+	if err != nil || size >= a.next*a.head.chunk {
+		return err
+	}
+	return a.f.Truncate(a.next * a.head.chunk)
 }
 
 func (a *asif) format() string { return ASIF }

@@ -1,6 +1,10 @@
 package container
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+	"io"
+)
 
 // Codes of a sector in a bitmap.
 const (
@@ -49,13 +53,18 @@ func (a *asif) written(i int64, strict bool, do func(in, n int64, written bool) 
 // readPartly reads a chunk of which only those blocks count that are written.
 func (a *asif) readPartly(i int64, p []byte, in int64) error {
 	at, _ := a.find(i)
-	if n, err := a.f.ReadAt(p, at+in); n < len(p) {
-		return short(err)
+	have, err := a.f.ReadAt(p, at+in)
+	if have < len(p) && !errors.Is(err, io.EOF) {
+		return err
 	}
 	return a.written(i, false, func(from, n int64, written bool) error {
 		low, high := max(from, in), min(from+n, in+int64(len(p)))
-		if !written && low < high {
+		switch {
+		case low >= high:
+		case !written:
 			clear(p[low-in : high-in])
+		case high-in > int64(have):
+			return short(io.EOF)
 		}
 		return nil
 	})

@@ -49,7 +49,7 @@ func (a *asif) load() error {
 		return err
 	}
 	a.next = ceil(size, a.head.chunk)
-	l := asifLoader{asif: a, whole: size / a.head.chunk}
+	l := asifLoader{asif: a, size: size}
 	for t, table := range a.dir {
 		if table == 0 {
 			continue
@@ -57,7 +57,7 @@ func (a *asif) load() error {
 		if l.tables++; l.tables > asifMostTables {
 			return unknown("Apple sparse image format (ASIF) with more than %d tables", asifMostTables)
 		}
-		if err := l.take(uint64(table)); err != nil {
+		if err := l.take(uint64(table), false); err != nil {
 			return fmt.Errorf("table %d: %w", t, err)
 		}
 		if err := l.table(int64(t), table); err != nil {
@@ -113,15 +113,20 @@ func (a *asif) loadDir(size int64) error {
 // asifLoader checks what the tables say.
 type asifLoader struct {
 	*asif
-	whole  int64 // chunks that lie wholly in the file
+	size   int64 // of the file
 	tables int
 	seen   bits
 }
 
-// take notes that something lies in a chunk.
-func (l *asifLoader) take(v uint64) error {
-	if v < uint64(l.head.firstFree) || v >= uint64(l.whole) {
-		return corrupt("chunk %d, want one from %d to %d", v, l.head.firstFree, l.whole-1)
+// take notes that something lies in a chunk, which is the last one of the file and cut off by its end at most where
+// some of it is enough.
+func (l *asifLoader) take(v uint64, some bool) error {
+	chunks := l.size / l.head.chunk
+	if some {
+		chunks = l.next
+	}
+	if v < uint64(l.head.firstFree) || v >= uint64(chunks) {
+		return corrupt("chunk %d, want one from %d to %d", v, l.head.firstFree, chunks-1)
 	}
 	if l.seen.set(int64(v)) {
 		return corrupt("chunk %d for the second time", v)
@@ -170,7 +175,7 @@ func (l *asifLoader) group(p []byte, number, room int64) error {
 			return corrupt("entry %d is of a partly written chunk, but there is no bitmap", i)
 		}
 		if state != asifGone {
-			if err := l.take(uint64(n)); err != nil {
+			if err := l.take(uint64(n), state == asifPartly); err != nil {
 				return fmt.Errorf("entry %d: %w", i, err)
 			}
 			if number*l.head.perGroup+i != l.head.meta {
@@ -180,12 +185,44 @@ func (l *asifLoader) group(p []byte, number, room int64) error {
 		entries[i].Store(v)
 	}
 	if bitmap != 0 {
-		if err := l.take(bitmap); err != nil {
+		if err := l.take(bitmap, true); err != nil {
 			return fmt.Errorf("bitmap: %w", err)
 		}
 		entries[l.head.perGroup].Store(bitmap)
 	}
 	l.groups[number] = entries
+	return l.end(number, entries)
+}
+
+// end looks at what of a group lies in the last chunk of a file that ends inside of it: all that is written has to be
+// there, and the bitmap has to say so. Whether macOS leaves such files is not known; nothing is missing in them.
+func (l *asifLoader) end(number int64, entries asifGroup) error {
+	if l.size%l.head.chunk == 0 {
+		return nil
+	}
+	last, blocks := l.next-1, l.head.chunk/l.head.block
+	_, bitmap := asifState(entries[l.head.perGroup].Load())
+	for i := range l.head.perGroup {
+		state, n := asifState(entries[i].Load())
+		if state != asifPartly {
+			continue
+		}
+		if bitmap == last && bitmap*l.head.chunk+ceil((i+1)*blocks, 4) > l.size {
+			return corrupt("file of %d bytes ends inside the bitmap of entry %d", l.size, i)
+		}
+		if n != last {
+			continue
+		}
+		err := l.written(number*l.head.perGroup+i, false, func(in, m int64, written bool) error {
+			if written && n*l.head.chunk+in+m > l.size {
+				return corrupt("file of %d bytes ends inside the chunk of entry %d", l.size, i)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
