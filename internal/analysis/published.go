@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -175,8 +176,8 @@ func (s *study) derivedRates(op plan.Operand) ([]plan.Published, finding) {
 	return out, finding{}
 }
 
-// streamInput is the size of the input file that the stream steps of the plan
-// read, 0 where the plan does not fix one.
+// streamInput is the size of the author's file that the stream steps of the plan
+// read, 0 where the plan does not fix one. A run at another scale reads another one.
 func (s *study) streamInput(sel plan.Selector) float64 {
 	var steps []plan.Step
 	for _, b := range s.p.Protocol {
@@ -189,7 +190,11 @@ func (s *study) streamInput(sel plan.Selector) float64 {
 		for _, from := range steps {
 			i := slices.IndexFunc(s.p.Inputs, func(in plan.Input) bool { return in.Name == from.From })
 			if from.Do == "copy" && from.To == st.From && i >= 0 {
-				return float64(s.p.Inputs[i].Size)
+				in := s.p.Inputs[i]
+				if in.PublishedSize == 0 && slices.ContainsFunc(s.p.Changes, func(c plan.Change) bool { return c.Kind == "scale" }) {
+					return 0 // scaled by a version that did not keep it
+				}
+				return float64(cmp.Or(in.PublishedSize, in.Size))
 			}
 		}
 	}

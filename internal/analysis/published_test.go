@@ -241,3 +241,22 @@ func TestRelationOfTheAuthor(t *testing.T) {
 	assert.InDelta(t, 0.9, got.Spearman, 1e-12)
 	assert.Empty(t, got.Reason)
 }
+
+// The rate that the author's time stands for is that of his file, not of the one
+// that a scaled run reads.
+func TestDerivedRateOfAScaledRun(t *testing.T) {
+	p := planOf(t, scaling+`
+[[published]]
+where = { threads = 4 }
+stream_time = "0.5 s"
+`)
+	rate := op("stream", "threads", "4")
+	full := (&study{p: p}).printedOperand(rate)
+	require.InDelta(t, 2e9, full.low, 1)
+	small, _, err := p.Apply(plan.Overrides{Scale: 0.001})
+	require.NoError(t, err)
+	require.Less(t, small.Inputs[0].Size, p.Inputs[0].Size)
+	assert.Equal(t, full, (&study{p: small}).printedOperand(rate))
+	small.Inputs[0].PublishedSize = 0 // as older runs have it
+	assert.NotEmpty(t, (&study{p: small}).printedOperand(rate).missing)
+}

@@ -92,6 +92,47 @@ prediction = { fit = "f", at = "200 MB", bound = "0.5 to 2" }
 	assert.Equal(t, []string{"fs", "scale"}, []string{changes[0].Kind, changes[1].Kind})
 }
 
+// Printed times are of the author's file, whatever size a run makes of it.
+func TestApplyScaleKeepsTheAuthorsInput(t *testing.T) {
+	p := mustParse(t, spacePlan+`
+[inputs.big]
+about = "any"
+size = "15.517 GB"
+optional = true
+`)
+	q, _ := apply(t, p, plan.Overrides{Scale: 0.01})
+	assert.Equal(t, units.Bytes(155_170_000), q.Inputs[0].Size)
+	assert.Equal(t, units.Bytes(15_517_000_000), q.Inputs[0].PublishedSize)
+	again := mustParse(t, string(q.Canonical()))
+	assert.Equal(t, q.Inputs, again.Inputs, "the plan as executed keeps it")
+	twice, _ := apply(t, again, plan.Overrides{Scale: 0.5})
+	assert.Equal(t, units.Bytes(15_517_000_000), twice.Inputs[0].PublishedSize)
+	assert.Zero(t, p.Inputs[0].PublishedSize)
+}
+
+// A heading that tells a size would tell one that was not run; band sizes are never scaled.
+func TestApplyScaleRetitles(t *testing.T) {
+	p := mustParse(t, spacePlan+`
+[[table]]
+name = "sizes"
+title = "Rates"
+columns = [{ write = { phase = "last" } }]
+rows = [
+  { title = "2 GB files", where = { format = "UDRW", file_size = "2 GB" } },
+  { title = "200MB", where = { format = "UDRW", file_size = "200 MB" } },
+  { title = "the smallest", where = { format = "UDRW", file_size = "2 MB" } },
+  { title = "in bands of 8.4 MB", where = { format = "UDSB", file_size = "2 GB" } },
+  { where = { format = "UDSB", file_size = "200 MB" } },
+]
+`)
+	q, _ := apply(t, p, plan.Overrides{Scale: 0.01})
+	var got []string
+	for i := range q.Tables[0].Rows {
+		got = append(got, q.Tables[0].Rows[i].Heading())
+	}
+	assert.Equal(t, []string{"2 GB files (here files of 20 MB)", "200MB (here files of 2 MB)", "the smallest", "in bands of 8.4 MB (here files of 20 MB)", "UDSB, 2 MB"}, got)
+}
+
 // An ext4 volume whose start is harmed needs a copy of its superblock to be repaired by.
 func TestApplyScaleLeavesRoomForRepair(t *testing.T) {
 	const body = `

@@ -1,11 +1,14 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"dmgbench/internal/units"
 )
@@ -41,7 +44,10 @@ func (p *Plan) applyScale(o Overrides) error {
 		}
 	}
 	for i := range p.Inputs {
-		p.Inputs[i].Size = files.of(p.Inputs[i].Size)
+		in := &p.Inputs[i]
+		if to := files.of(in.Size); to != in.Size {
+			in.PublishedSize, in.Size = cmp.Or(in.PublishedSize, in.Size), to
+		}
 	}
 	p.reselect("file_size", files)
 	images := p.imageSizes(o.Scale)
@@ -201,8 +207,24 @@ func (p *Plan) reselect(key string, m sizeMap) {
 	for i := range p.Tables {
 		for _, lines := range [][]TableLine{p.Tables[i].Columns, p.Tables[i].Rows} {
 			for j := range lines {
+				before := lines[j].Where.clone()
 				lines[j].Where.resize(key, m)
+				lines[j].retitle(before, key)
 			}
+		}
+	}
+}
+
+var sizeInTitle = regexp.MustCompile(`\d ?[kKMGT]i?B\b`)
+
+// retitle puts the size that is run behind a title that tells the one of the plan as written.
+func (l *TableLine) retitle(before Selector, key string) {
+	if !sizeInTitle.MatchString(l.Title) {
+		return
+	}
+	for i, c := range l.Where {
+		if c.Key == key && !slices.Equal(c.Values, before[i].Values) {
+			l.Title += " (here " + map[string]string{"file_size": "files", "size": "images"}[key] + " of " + strings.Join(c.Values, " or ") + ")"
 		}
 	}
 }

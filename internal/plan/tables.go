@@ -51,6 +51,7 @@ var inputTable = table[Input]{name: "input", keys: []key[Input]{
 	textKey("about", someText, func(i *Input) *string { return &i.About }).must(),
 	sizeKey("size", sizeType, func(i *Input) *units.Bytes { return &i.Size }),
 	flagKey("optional", func(i *Input) *bool { return &i.Optional }),
+	sizeKey("published_size", sizeType, func(i *Input) *units.Bytes { return &i.PublishedSize }),
 }, finish: func(r *reader, n *node, i *Input) {
 	if i.Optional && n.get("size") == nil {
 		r.problem(n.key, "size", "input %q is optional and has no size", i.Name).hintf("a generated file of that size stands in for it")
