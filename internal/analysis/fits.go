@@ -197,6 +197,12 @@ func (s *study) filePoints(f plan.Fit) (map[int][][2]float64, string) {
 	if missing != "" {
 		return nil, missing
 	}
+	wanted := map[float64]bool{}
+	for _, text := range f.Points { // 2000 MB is 2 GB
+		if x, ok := number(text); ok {
+			wanted[x] = true
+		}
+	}
 	out := map[int][][2]float64{}
 	for _, c := range cells {
 		for _, st := range c.steps() {
@@ -206,7 +212,7 @@ func (s *study) filePoints(f plan.Fit) (map[int][][2]float64, string) {
 				if perFile(f.Quantity) {
 					y = fs.rate[i]
 				}
-				if len(f.Points) == 0 || slices.Contains(f.Points, sizeText(int64(fs.size[i]))) {
+				if len(f.Points) == 0 || wanted[fs.size[i]] {
 					r := c.sub.replicate(st.Round)
 					out[r] = append(out[r], [2]float64{fs.size[i], y})
 				}

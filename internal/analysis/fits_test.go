@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"testing"
@@ -100,6 +101,33 @@ func TestFitOfSingleFiles(t *testing.T) {
 	assert.InEpsilon(t, 1e-4, f.Coefficients[0].Value, 1e-3)
 	assert.Contains(t, r.Fits[1].Reason, "format ASIF")
 	assert.NotEmpty(t, r.Fits[2].Reason)
+}
+
+// Points are sizes, however they are written; a printed slope of nothing is no rate.
+func TestFitOfNamedSizes(t *testing.T) {
+	p := planOf(t, twoFormats+`
+[[fit]]
+name = "three"
+quantity = "write_time"
+where = { format = "UDSB", phase = "new" }
+along = "file_size"
+model = "line"
+points = ["2000 kB", "4000000 B", "16 MB"]
+published = { slope = "0 s" }
+[[table]]
+name = "t"
+title = "T"
+columns = [{ title = "rate", coefficient = "slope" }]
+rows = [{ title = "x", fit = "three" }]
+`)
+	r := analysed(t, p, 3, steady(flat(), 0))
+	assert.Len(t, r.Fits[0].Points, 54, "three of four sizes")
+	assert.InEpsilon(t, 1/2e9, r.Fits[0].Coefficients[1].Value, 1e-6)
+	cell := r.Tables[0].Cells[0][0]
+	assert.InEpsilon(t, 2e9, cell.Estimate.Value, 1e-6)
+	assert.Nil(t, cell.Published)
+	_, err := json.Marshal(r)
+	assert.NoError(t, err)
 }
 
 func TestTwoLines(t *testing.T) {

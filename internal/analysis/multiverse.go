@@ -120,18 +120,18 @@ func (s *study) anyEstimator(a plan.Assert) bool {
 // firstRounds are the rounds that a careful reader might leave out as warming
 // up: the first, or the first of every pooled run. It is nil where too few would be left.
 func (s *study) firstRounds() map[int]bool {
-	if s.per.unit != perSession {
-		if s.r.Rounds <= minRounds {
-			return nil
-		}
-		return map[int]bool{1: true}
-	}
 	out := map[int]bool{}
 	for _, r := range s.r.Runs {
 		if r.First == r.Last {
 			return nil
 		}
 		out[r.First] = true
+	}
+	if len(out) == 0 {
+		out[1] = true
+	}
+	if s.per.unit != perSession && s.r.Rounds-len(out) < minRounds {
+		return nil
 	}
 	return out
 }

@@ -143,3 +143,24 @@ func TestMultiverseRules(t *testing.T) {
 	assert.EqualValues(t, 60e6-xs[7].DurationNS, thin.Span.LastDoneNS)
 	assert.Len(t, st.Samples, 12, "the run itself stays as it is")
 }
+
+// What was first in a run is left out of every pooled run, also of two, where the
+// round stays the unit, and of none where too few rounds would be left.
+func TestFirstRoundsOfPooledRuns(t *testing.T) {
+	of := func(runs ...int) map[int]bool {
+		r := &result.Result{}
+		for i, n := range runs {
+			if len(runs) > 1 {
+				r.Runs = append(r.Runs, result.PooledRun{Run: fmt.Sprint(i), First: r.Rounds + 1, Last: r.Rounds + n})
+			}
+			r.Rounds += n
+		}
+		return (&study{r: r, per: replicated(r)}).firstRounds()
+	}
+	assert.Nil(t, of(3))
+	assert.Equal(t, map[int]bool{1: true}, of(4))
+	assert.Equal(t, map[int]bool{1: true, 4: true}, of(3, 3))
+	assert.Nil(t, of(2, 2), "one round of each would be left")
+	assert.Nil(t, of(1, 5))
+	assert.Equal(t, map[int]bool{1: true, 3: true, 5: true}, of(2, 2, 2), "sessions stay three")
+}

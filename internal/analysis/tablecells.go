@@ -60,6 +60,9 @@ func coefficientEstimate(c *result.Coefficient, unit string, inverse bool) (*res
 }
 
 func (s *study) printedCoefficient(f plan.Fit, c plan.Coefficient, unit string, inverse bool, e *result.Estimate) *result.PublishedValue {
+	if inverse && !finite(1/c.Value) {
+		return nil // a printed slope of nothing is no rate
+	}
 	out := &result.PublishedValue{Text: c.Text, Kind: "is", Low: c.Value, High: c.Value, Unit: unit, On: onText(s.where(plan.Published{}))}
 	if inverse {
 		out.Text, out.Low = "", 1/c.Value
