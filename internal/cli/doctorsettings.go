@@ -38,11 +38,11 @@ func (a *app) writeSettings(s *sheet, cmd *cobra.Command, identify bool) {
 	for _, key := range knownSettings(cmd.Root()) {
 		variable := variableOf(key)
 		known[variable] = true
-		value, inEnv := a.env[variable]
+		value := a.env[variable]
 		switch f := typed(cmd, key); {
 		case f != nil:
 			set("%s = %s (flag --%s)", key, shown(f.Value.String(), identify), f.Name)
-		case inEnv:
+		case value != "":
 			set("%s = %s (environment, %s)", key, shown(value, identify), variable)
 		case a.settings.InConfig(key):
 			set("%s = %s (settings file)", key, shown(fmt.Sprint(a.settings.Get(key)), identify))
@@ -50,7 +50,7 @@ func (a *app) writeSettings(s *sheet, cmd *cobra.Command, identify bool) {
 	}
 	for _, v := range ownVariables {
 		known[v.name] = true
-		if value, ok := a.env[v.name]; ok {
+		if value := a.env[v.name]; value != "" {
 			text := shown(value, identify)
 			if v.secret {
 				text = "set, not shown"

@@ -47,7 +47,7 @@ func folded(d *result.RunDir) (*plan.Plan, *result.Result, error) {
 	if len(problems.Errors()) > 0 {
 		return nil, nil, problems
 	}
-	if p.Digest() != r.Plan.Digest {
+	if !p.Is(r.Plan.Digest, text) {
 		return nil, nil, &result.Error{Doing: "reading plan", File: result.PlanFile, Err: errPlanChanged,
 			Hint: "the journal was measured by another plan: put the run's own plan.toml back"}
 	}

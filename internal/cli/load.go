@@ -51,7 +51,11 @@ func nameAgain(p *plan.Plan, path string) {
 	if err != nil || len(recs) == 0 || recs[0].Run == nil {
 		return
 	}
-	if ran := recs[0].Run.Plan; ran.Digest == p.Digest() && result.SafeName(ran.Name) == nil {
+	text, err := d.ReadFile(result.PlanFile, plan.MaxSize)
+	if err != nil {
+		return
+	}
+	if ran := recs[0].Run.Plan; p.Is(ran.Digest, text) && result.SafeName(ran.Name) == nil {
 		p.Name = ran.Name
 	}
 }

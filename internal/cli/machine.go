@@ -27,6 +27,11 @@ func (a *app) config(ctx context.Context, o sessionOptions, dir string) (runner.
 	if c.Inputs, err = pairs("input", o.Input); err != nil {
 		return c, err
 	}
+	for name, path := range c.Inputs {
+		if err := runner.CheckInput(path); err != nil {
+			return c, &usageError{err: fmt.Errorf("reading --input %q: %w", name+"="+path, err), hint: "give a file that is there"}
+		}
+	}
 	if c.StateDir, err = a.stateDir(); err != nil {
 		return c, err
 	}

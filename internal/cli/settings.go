@@ -25,7 +25,7 @@ func (a *app) configure(cmd *cobra.Command) error {
 		key := settingKey(cmd, f.Name)
 		variable := variableOf(key)
 		from := "the settings file, " + key
-		if v, ok := a.env[variable]; ok {
+		if v := a.env[variable]; v != "" { // an empty one says nothing, as everywhere
 			a.settings.Set(key, v)
 			from = variable
 		}

@@ -64,6 +64,13 @@ func (p *Plan) Digest() string {
 	return hex.EncodeToString(sum[:])
 }
 
+// Is reports whether text, which p was read from, is the plan with this digest: by its meaning, or as it stands. The latter are plans that
+// an earlier version wrote into run folders, when the canonical form had fewer keys: changes of the plan language are additive.
+func (p *Plan) Is(digest string, text []byte) bool {
+	sum := sha256.Sum256(text)
+	return p.Digest() == digest || hex.EncodeToString(sum[:]) == digest
+}
+
 type writer struct{ bytes.Buffer }
 
 // lines writes those of the lines whose key is listed.

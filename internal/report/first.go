@@ -139,7 +139,7 @@ func plural(n int, noun string) string {
 }
 
 // serious are the kinds of departures and warnings that change an answer most, worst first.
-var serious = []string{"scale", "filesystem", "input", "codec", "drift", "two-modes", "bimodal", "sessions", "few-rounds", "faster-than-native",
+var serious = []string{"scale", "filesystem", "input", "codec", "drift", "two-modes", "bimodal", "sessions", "changed", "few-rounds", "faster-than-native",
 	"thermal", "battery", "busy", "quota", "cpu-quota", "sets", "cache", "virtual"}
 
 // worstFirst is how many of them are said on the first screen.

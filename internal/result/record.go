@@ -65,6 +65,8 @@ type RunStart struct {
 	Identify bool `json:"identify"`
 	// Keep leaves the images; later sessions of the run do so too.
 	Keep bool `json:"keep,omitempty"`
+	// Inputs are the names of the files that the user brought, in plan order.
+	Inputs []string `json:"inputs,omitempty"`
 	// Auto leaves the number of rounds to the run; nil: it is fixed.
 	Auto *AutoRounds `json:"auto,omitempty"`
 }

@@ -24,6 +24,7 @@ type entry struct {
 	Run    string            `json:"run"`
 	Folder string            `json:"folder"`
 	Places map[string]string `json:"places"`
+	Inputs map[string]string `json:"inputs,omitempty"` // files that the user brought, by name
 }
 
 // register notes a run in the state directory, so that clean finds what kill -9 leaves.

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	mathrand "math/rand/v2"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -108,17 +107,20 @@ func Resume(ctx context.Context, dir string, c Config) (Outcome, error) {
 		}
 		return Outcome{Dir: dir, Status: state.Ended.Status, Message: "the run is complete; nothing is left to do"}, nil
 	}
-	p, err := plan.Load(filepath.Join(dir, "plan.toml"))
-	if err != nil {
+	if err := sameEngine(dir, state, c.Engine.Info()); err != nil {
 		return Outcome{}, err
 	}
-	if p.Digest() != state.Run.Plan.Digest {
-		return Outcome{}, fmt.Errorf("resuming %q: plan.toml was changed since the run began", dir)
+	p, err := planAgain(rd, state.Run.Plan)
+	if err != nil {
+		return Outcome{}, err
 	}
 	c.Plan, c.Out, c.Identify, c.Keep = p, dir, state.Run.Identify, c.Keep || state.Run.Keep
 	c.Warnings = append(slices.Clone(c.Warnings), rd.Warnings()...)
 	r := &run{c: c, p: p, dir: rd, state: state, id: state.Run.ID, cases: p.Cases(), session: len(state.Sessions) + 1, asked: askedFor(recs), auto: state.Run.Auto}
 	if r.c.Places, err = placesAgain(c, state.Run); err != nil {
+		return Outcome{}, err
+	}
+	if r.c.Inputs, err = inputsAgain(c, p, state.Run); err != nil {
 		return Outcome{}, err
 	}
 	r.holding = state.Paused != nil && state.Paused.Container != ""
@@ -135,9 +137,9 @@ func newID(at time.Time) string {
 func (r *run) start() *result.RunStart {
 	s := &result.RunStart{
 		ID: r.id, Tool: r.c.Tool, Seed: r.p.Run.Seed, Rounds: r.p.Run.Rounds, Identify: r.c.Identify, Keep: r.c.Keep, Auto: r.auto,
-		Plan:       result.PlanRef{Name: r.p.Name, Title: r.p.Title, Digest: r.p.Digest()},
-		Departures: []result.Departure{},
+		Plan: result.PlanRef{Name: r.p.Name, Title: r.p.Title, Digest: r.p.Digest()},
 	}
+	s.Inputs, s.Departures = inputs(r.c)
 	for _, name := range missingPlaces(r.c) {
 		s.Departures = append(s.Departures, result.Departure{Kind: "place", Text: fmt.Sprintf("no folder was given for place %q: it lies with the run", name)})
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"dmgbench/internal/result"
@@ -109,7 +110,7 @@ func (r *run) openSession() error {
 }
 
 func (r *run) hostWarnings() error {
-	for _, w := range r.c.Warnings {
+	for _, w := range append(slices.Clone(r.c.Warnings), r.changed()...) {
 		r.warn("", w.Kind, w.Text)
 	}
 	return r.dir.Sync()
@@ -129,7 +130,7 @@ func (r *run) endSession(end, status string, cause error) error {
 
 // register notes where this run keeps its images.
 func (r *run) register() error {
-	e := entry{Run: r.id, Folder: absolute(r.dir.Path()), Places: map[string]string{}}
+	e := entry{Run: r.id, Folder: absolute(r.dir.Path()), Places: map[string]string{}, Inputs: absoluteAll(r.c.Inputs)}
 	for _, p := range allPlaces(r.c) {
 		e.Places[p.Name] = absolute(p.Path)
 	}
