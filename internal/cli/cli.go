@@ -94,6 +94,8 @@ out of what is printed on a terminal.
 	root.SetHelpCommandGroupID("maintain")
 	root.SetCompletionCommandGroupID("maintain")
 	root.InitDefaultCompletionCmd("completion")
+	root.InitDefaultHelpCmd()
+	refuseUnknown(root)
 	return root
 }
 

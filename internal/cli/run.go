@@ -190,6 +190,9 @@ func (a *app) runPlans(ctx context.Context, o runOptions) error {
 	}
 	if o.DryRun {
 		for _, p := range ps {
+			if err := matched(p, o); err != nil {
+				return err
+			}
 			if err := runner.DryRun(a.out, p, assumedRate); err != nil {
 				return err
 			}
@@ -202,13 +205,26 @@ func (a *app) runPlans(ctx context.Context, o runOptions) error {
 	return a.execute(ctx, ps, o)
 }
 
-// tellFit warns of places at which the run of a plan would be refused.
-func (a *app) tellFit(p *plan.Plan, o runOptions) error {
+// matched checks that the files and folders that are given are what a plan asks for. Without files it is shown all the same.
+func matched(p *plan.Plan, o runOptions) error {
+	files, err := pairs("input", o.Input)
+	if err != nil {
+		return err
+	}
 	at, err := places(o.On)
 	if err != nil {
 		return err
 	}
-	if err := matchPlaces(p, at); err != nil {
+	if len(files) > 0 {
+		err = matchInputs(p, files)
+	}
+	return cmp.Or(err, matchPlaces(p, at))
+}
+
+// tellFit warns of places at which the run of a plan would be refused.
+func (a *app) tellFit(p *plan.Plan, o runOptions) error {
+	at, err := places(o.On)
+	if err != nil {
 		return err
 	}
 	err = runner.Fits(runner.Config{Plan: p, Places: at, Out: cmp.Or(o.Out, runsDir), Keep: o.Keep})

@@ -39,6 +39,33 @@ func notUnderstood(root *cobra.Command, args []string, err error) error {
 	return e
 }
 
+// refuseUnknown makes an error of what cobra's own commands print their help for, with status 0.
+func refuseUnknown(root *cobra.Command) {
+	for _, c := range root.Commands() {
+		switch c.Name() {
+		case "help":
+			c.Args = func(_ *cobra.Command, args []string) error {
+				_, _, err := root.Find(args)
+				if err != nil {
+					err = notUnderstood(root, args, err)
+				}
+				return err
+			}
+		case "completion":
+			for _, shell := range c.Commands() {
+				shell.Args, shell.Example = between(0, 0, ""), "  source <(dmgbench completion bash)"
+			}
+			c.Args = cobra.ArbitraryArgs
+			c.RunE = func(c *cobra.Command, args []string) error {
+				if len(args) == 0 {
+					return c.Help()
+				}
+				return &usageError{err: fmt.Errorf("writing completions for %q: want bash, zsh, fish or powershell", args[0])}
+			}
+		}
+	}
+}
+
 // flagError says what is wrong with a flag, without the words of a library.
 func flagError(cmd *cobra.Command, err error) error {
 	help := fmt.Sprintf("%s --help lists the flags", cmd.CommandPath())
