@@ -2,9 +2,11 @@ package container
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
+	"unicode/utf16"
 
 	"howett.net/plist"
 )
@@ -103,20 +105,21 @@ func integer(dict map[string]any, key string) (int64, error) {
 	return 0, fmt.Errorf("%s is %.80q, want an integer: %w", key, fmt.Sprint(dict[key]), ErrCorrupt)
 }
 
-// parsePlist decodes an XML property list that is a dictionary. The decoder
-// takes empty input and bare words for OpenStep lists and ignores what
-// follows </plist>; neither passes here. Binary lists are refused: Apple
-// writes none into bundles, and their shared references can be made to unfold
-// without bound.
+// parsePlist decodes a property list that is a dictionary: of XML, as Apple
+// writes into bundles, or binary, as `defaults write` leaves it. The decoder of
+// XML takes empty input and bare words for OpenStep lists and ignores what
+// follows </plist>; neither passes here.
 func parsePlist(data []byte) (dict map[string]any, err error) {
-	text := bytes.TrimSpace(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")))
+	if len(data) > infoLimit {
+		return nil, fmt.Errorf("reading property list: %d bytes, more than %d: %w", len(data), infoLimit, ErrCorrupt)
+	}
+	if bytes.HasPrefix(data, []byte("bplist00")) {
+		return parseBinaryPlist(data)
+	}
+	text := bytes.TrimSpace(utf8Of(data))
 	switch {
 	case len(text) == 0:
 		return nil, fmt.Errorf("reading property list: it is empty: %w", ErrCorrupt)
-	case len(data) > infoLimit:
-		return nil, fmt.Errorf("reading property list: %d bytes, more than %d: %w", len(data), infoLimit, ErrCorrupt)
-	case bytes.HasPrefix(text, []byte("bplist")):
-		return nil, fmt.Errorf("reading property list: binary, want XML: %w", ErrCorrupt)
 	case !xmlStart(text):
 		return nil, fmt.Errorf("reading property list: no XML: %w", ErrCorrupt)
 	case !bytes.HasSuffix(text, []byte("</plist>")) || bytes.Count(text, []byte("</plist>")) != 1:
@@ -135,6 +138,29 @@ func parsePlist(data []byte) (dict map[string]any, err error) {
 		return nil, fmt.Errorf("reading property list: no XML dictionary: %w", ErrCorrupt)
 	}
 	return dict, nil
+}
+
+// utf8Of is text without its byte order mark, from UTF-16 if that says so; the declaration, which says so too, is left
+// out then.
+func utf8Of(data []byte) []byte {
+	var order binary.ByteOrder
+	switch {
+	case bytes.HasPrefix(data, []byte("\xfe\xff")):
+		order = binary.BigEndian
+	case bytes.HasPrefix(data, []byte("\xff\xfe")):
+		order = binary.LittleEndian
+	default:
+		return bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
+	}
+	var units []uint16
+	for data = data[2:]; len(data) >= 2; data = data[2:] {
+		units = append(units, order.Uint16(data))
+	}
+	text := []byte(string(utf16.Decode(units)))
+	if _, after, declared := bytes.Cut(text, []byte("?>")); declared && bytes.HasPrefix(text, []byte("<?xml")) {
+		return after
+	}
+	return text
 }
 
 // xmlStart says whether text begins as an XML property list may: with a declaration, a comment, a document type or the list.

@@ -1,12 +1,16 @@
 package container
 
 import (
+	"encoding/binary"
+	"maps"
 	"math"
 	"strings"
 	"testing"
+	"unicode/utf16"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"howett.net/plist"
 	"pgregory.net/rapid"
 )
 
@@ -68,10 +72,46 @@ func TestParseInfoRefuses(t *testing.T) {
 		"no declaration":  good[strings.Index(good, "<!DOCTYPE"):],
 		"list alone":      good[strings.Index(good, "<plist"):],
 		"comment":         "<!-- of the backup -->\n" + good[strings.Index(good, "<plist"):],
+		"binary":          binaryPlist(t, nil),
+		"binary, more":    binaryPlist(t, map[string]any{"ü": "ä", "long": strings.Repeat("x", 300), "list": []string{"a", "a"}, "n": -1, "on": true, "r": 1.5}),
+		"UTF-16, big":     utf16Text(strings.Replace(good, "UTF-8", "UTF-16", 1), binary.BigEndian),
+		"UTF-16, little":  utf16Text(good, binary.LittleEndian),
 	} {
 		got, err := parseInfo([]byte(text))
 		require.NoError(t, err, name)
 		assert.Equal(t, info{version: 1, bandSize: 1 << 20, size: 5 << 20}, got, name)
+	}
+}
+
+// binaryPlist is the list of a bundle with more in it.
+func binaryPlist(t testing.TB, more map[string]any) string {
+	dict := map[string]any{"CFBundleInfoDictionaryVersion": "6.0", "band-size": 1 << 20, "bundle-backingstore-version": 1,
+		"diskimage-bundle-type": bundleType, "size": 5 << 20}
+	maps.Copy(dict, more)
+	b, err := plist.Marshal(dict, plist.BinaryFormat)
+	require.NoError(t, err)
+	return string(b)
+}
+
+func utf16Text(text string, order binary.AppendByteOrder) string {
+	b := order.AppendUint16(nil, 0xFEFF)
+	for _, u := range utf16.Encode([]rune(text)) {
+		b = order.AppendUint16(b, u)
+	}
+	return string(b)
+}
+
+// TestBinaryPlistCutOff: no prefix and no list with a byte changed does more than fail.
+func TestBinaryPlistCutOff(t *testing.T) {
+	good := binaryPlist(t, map[string]any{"ü": "ä"})
+	for n := range len(good) {
+		_, err := parseInfo([]byte(good[:n]))
+		require.ErrorIs(t, err, ErrCorrupt, n)
+		for _, v := range []byte{0, 1, 0x7F, 0xFF, 0xD1, 0x5F} {
+			bad := []byte(good)
+			bad[n] = v
+			_, _ = parseInfo(bad)
+		}
 	}
 }
 
@@ -93,6 +133,8 @@ func FuzzInfoPlist(f *testing.F) {
 	f.Add(good)
 	f.Add(good[:300])
 	f.Add([]byte("bplist00\x00"))
+	f.Add([]byte(binaryPlist(f, map[string]any{"ü": "ä", "list": []int{1}})))
+	f.Add([]byte(utf16Text(string(good), binary.BigEndian)))
 	f.Add([]byte(`<plist><dict><key>size</key><real>1e400</real></dict></plist>`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		i, err := parseInfo(data)

@@ -25,10 +25,11 @@ var (
 	_ blockdev.Padder = (*raw)(nil)
 )
 
-// newRaw makes the image and takes f over.
+// newRaw makes the image and takes f over. The size was found before the writer's lock was taken: another writer may
+// have changed it.
 func newRaw(f store, size int64, o OpenOptions) (*raw, error) {
 	have, err := f.Size()
-	if err == nil && have < size {
+	if err == nil && (have < size || have > size && !o.ReadOnly) {
 		err = fmt.Errorf("opening %q: %w", f.Path(), hostio.ErrReplaced)
 	}
 	if err != nil {
