@@ -7,18 +7,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Values of <sys/resource.h>.
-const (
-	prioDarwinThread = 3      // PRIO_DARWIN_THREAD
-	prioDarwinBG     = 0x1000 // PRIO_DARWIN_BG
-	prioDarwinProc   = 4      // PRIO_DARWIN_PROCESS
-	iopolGet         = 0      // IOPOL_CMD_GET
-	iopolSet         = 1      // IOPOL_CMD_SET
-	iopolDisk        = 0      // IOPOL_TYPE_DISK
-	iopolThread      = 1      // IOPOL_SCOPE_THREAD
-	iopolUtility     = 4      // IOPOL_UTILITY
-)
-
 // setThreadQoS puts the thread where macOS puts work of that class: background
 // is throttled I/O on the efficiency cores, utility is the I/O tier below normal.
 func setThreadQoS(qos string) error {
@@ -28,7 +16,7 @@ func setThreadQoS(qos string) error {
 		}
 		return nil
 	}
-	policy := struct{ scope, kind, policy int32 }{iopolThread, iopolDisk, iopolUtility}
+	policy := ioPolicy{iopolThread, iopolDisk, iopolUtility}
 	if _, _, e := unix.Syscall(unix.SYS_IOPOLICYSYS, iopolSet, uintptr(unsafe.Pointer(&policy)), 0); e != 0 {
 		return fmt.Errorf("setting I/O policy: %w", e)
 	}
@@ -47,7 +35,7 @@ func threadQoS() (string, error) {
 			return QoSBackground, nil
 		}
 	}
-	policy := struct{ scope, kind, policy int32 }{scope: iopolThread, kind: iopolDisk}
+	policy := ioPolicy{scope: iopolThread, kind: iopolDisk}
 	if _, _, e := unix.Syscall(unix.SYS_IOPOLICYSYS, iopolGet, uintptr(unsafe.Pointer(&policy)), 0); e != 0 {
 		return "", fmt.Errorf("reading I/O policy: %w", e)
 	}
