@@ -205,6 +205,25 @@ func TestSystemMounts(t *testing.T) {
 	assert.False(t, ok)
 }
 
+// On a Mac the table has /private/var where /var was asked for, and "Documents" for "documents".
+func TestMountPointByAnotherName(t *testing.T) {
+	dir := t.TempDir()
+	real, other := filepath.Join(dir, "real"), filepath.Join(dir, "other")
+	require.NoError(t, os.MkdirAll(filepath.Join(real, "mnt1"), 0o700))
+	require.NoError(t, os.Mkdir(filepath.Join(real, "mnt2"), 0o700))
+	require.NoError(t, os.Symlink(real, other))
+	h := Host{Mounts: func() ([]Mount, error) {
+		return []Mount{{From: "/dev/disk9s1", On: filepath.Join(real, "mnt1"), Kind: "apfs"}, {From: "//server/share", On: "/elsewhere/mnt1"}}, nil
+	}}
+	m, ok, err := h.mountedOn(filepath.Join(other, "mnt1"))
+	require.NoError(t, err)
+	assert.True(t, ok)
+	assert.Equal(t, "/dev/disk9s1", m.From)
+	_, ok, err = h.mountedOn(filepath.Join(other, "mnt2"))
+	require.NoError(t, err)
+	assert.False(t, ok)
+}
+
 func TestTrim(t *testing.T) {
 	r := newRig(t, hdiutiltest.Config{})
 	_, a := r.attachedImage(spec("UDRW"))

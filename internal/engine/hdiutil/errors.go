@@ -142,7 +142,9 @@ var byWords = []struct {
 	{"no mountable file systems", NoFileSystem}, {"image not recognized", NotImage}, {"unable to recognize", NotImage},
 	{"not recognized", NotImage}, {"operation not supported", Unsupported}, {"is not supported", Unsupported},
 	{"not compactable", Unsupported}, {"did not recognize", Unsupported}, {"device not configured", NoDevice},
-	{"no child processes", NoHelper}, {"communicate with a helper", NoHelper}, {"drive not detached", Busy}, {"battery", Battery}, {"internal error", Internal}, {"invalid argument", Invalid},
+	{"no child processes", NoHelper}, {"communicate with a helper", NoHelper}, {"drive not detached", Busy},
+	{"timeout for diskarbitration expired", Busy}, {"dissented", Busy}, {"could not be unmounted", Busy},
+	{"battery", Battery}, {"internal error", Internal}, {"invalid argument", Invalid},
 	{"unknown option", Invalid}, {"usage:", Invalid},
 }
 

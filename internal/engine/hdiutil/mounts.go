@@ -3,6 +3,7 @@ package hdiutil
 import (
 	"context"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"dmgbench/internal/host"
@@ -47,7 +48,9 @@ type Host struct {
 	ServedBy func(device, kind, image string) string
 }
 
-// mountedOn is the last thing that is mounted on the folder.
+// mountedOn is the last thing that is mounted on the folder. The table has the folder's name with links followed and
+// in the letters that the disk has, which need not be those that it was asked for by: where the last part agrees, the
+// folder itself decides. Others are not looked at, since a share whose server is gone would hang.
 func (h Host) mountedOn(dir string) (Mount, bool, error) {
 	list, err := h.Mounts()
 	if err != nil {
@@ -56,7 +59,7 @@ func (h Host) mountedOn(dir string) (Mount, bool, error) {
 	var found Mount
 	ok := false
 	for _, m := range list {
-		if m.On == dir {
+		if m.On == dir || filepath.Base(m.On) == filepath.Base(dir) && sameFile(m.On, dir) {
 			found, ok = m, true
 		}
 	}

@@ -2,6 +2,7 @@ package hdiutil
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,12 +18,13 @@ const (
 // awaitTools waits until no tool works below the folder any more: one that a run had
 // started runs on when the run is killed, and would attach an image behind our back.
 // The processes that serve images are none: they end when their image is detached.
-func (e *Engine) awaitTools(ctx context.Context, folder string) error {
+// The folder may have several names: command lines have the one that the run was given.
+func (e *Engine) awaitTools(ctx context.Context, folder ...string) error {
 	if e.host.CommandLines == nil {
 		return nil
 	}
 	c := e.d.clock
-	for until := c.Now() + orphanTime; c.Now() < until && working(e.host.CommandLines(ctx), folder); {
+	for until := c.Now() + orphanTime; c.Now() < until && working(e.host.CommandLines(ctx), folder...); {
 		if err := c.Sleep(ctx, orphanPoll); err != nil {
 			return err
 		}
@@ -31,11 +33,12 @@ func (e *Engine) awaitTools(ctx context.Context, folder string) error {
 }
 
 // working says whether one of the command lines, arguments ended by zero bytes or
-// blanks, is that of a tool at work on something below the folder.
-func working(lines []string, folder string) bool {
+// blanks, is that of a tool at work on something below the folder, by any of its names.
+func working(lines []string, folder ...string) bool {
 	for _, line := range lines {
 		tool := strings.Contains(line, "hdiutil") || strings.Contains(line, "diskutil")
-		if tool && strings.Contains(line, folder+"/") && !strings.Contains(line, attach.HelperVerb) {
+		there := slices.ContainsFunc(folder, func(name string) bool { return strings.Contains(line, name+"/") })
+		if tool && there && !strings.Contains(line, attach.HelperVerb) {
 			return true
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"dmgbench/internal/engine"
@@ -18,11 +19,12 @@ var _ engine.Releaser = (*Engine)(nil)
 // those mounted below it, whoever attached them, and names them; a tool that a killed
 // run has left at work there is waited for. A missing folder has none. No tool at all is nothing attached.
 func (e *Engine) Release(ctx context.Context, dir string) ([]string, error) {
-	dir, err := resolved(dir)
+	given, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, fmt.Errorf("looking for attached images: %w", err)
 	}
-	if err := e.awaitTools(ctx, dir); err != nil {
+	dir = resolved(given)
+	if err := e.awaitTools(ctx, given, dir); err != nil {
 		return nil, fmt.Errorf("looking for attached images: %w", err)
 	}
 	var names []string
@@ -87,27 +89,28 @@ func (e *Engine) release(ctx context.Context, one parse.Attached) error {
 	return err
 }
 
-// resolved is the folder as tools print it.
-func resolved(dir string) (string, error) {
-	abs, err := filepath.Abs(dir)
-	if err != nil {
-		return "", err
+// resolved is the folder, an absolute path, as tools print it.
+func resolved(dir string) string {
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		return real
 	}
-	if real, err := filepath.EvalSymlinks(abs); err == nil {
-		return real, nil
-	}
-	return abs, nil
+	return dir
 }
 
+// under says whether the name lies below the folder, however both are written: tools print names with links
+// followed and in the letters that the disk has, and on a Mac "/tmp" is a link, and "/users" the same as "/Users".
 func under(name, dir string) bool {
-	return strings.HasPrefix(name, dir+string(filepath.Separator))
-}
-
-func anyUnder(names []string, dir string) bool {
-	for _, n := range names {
-		if under(n, dir) {
+	if strings.HasPrefix(name, dir+string(filepath.Separator)) {
+		return true
+	}
+	for at := filepath.Dir(name); filepath.IsAbs(at) && at != filepath.Dir(at); at = filepath.Dir(at) {
+		if sameFile(at, dir) {
 			return true
 		}
 	}
 	return false
+}
+
+func anyUnder(names []string, dir string) bool {
+	return slices.ContainsFunc(names, func(name string) bool { return under(name, dir) })
 }

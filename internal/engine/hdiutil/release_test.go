@@ -1,6 +1,8 @@
 package hdiutil
 
 import (
+	"context"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -31,6 +33,32 @@ func TestReleaseDetachesWhatLiesInTheFolderAndNothingElse(t *testing.T) {
 	names, err = r.e.Release(t.Context(), r.e.o.WorkDir)
 	require.NoError(t, err)
 	assert.Equal(t, []string{"c.dmg"}, names, "mounted below the folder")
+}
+
+// Tools print names with links followed, command lines have those that the run was given: on a Mac every name below
+// /tmp and /var has two.
+func TestReleaseByAnyNameOfTheFolder(t *testing.T) {
+	r := newRig(t, rules(hdiutiltest.Rule{Verb: "none"}))
+	other := filepath.Join(t.TempDir(), "other")
+	require.NoError(t, os.Symlink(r.dir.Path(), other))
+	looks := 0
+	r.e.host.CommandLines = func(context.Context) []string {
+		if looks++; looks == 1 {
+			return []string{"/usr/bin/hdiutil attach " + filepath.Join(other, "a.dmg")}
+		}
+		return nil
+	}
+	r.attach(r.create("a", spec("UDRW")), engine.AttachOptions{})
+	names, err := r.e.Release(t.Context(), other)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"a.dmg"}, names, "the tool names the folder, we its link")
+	assert.Equal(t, 2, looks, "the tool that ran was waited for")
+
+	require.NoError(t, r.tool.Occupy(filepath.Join(other, "a.dmg"), ""))
+	names, err = r.e.Release(t.Context(), r.dir.Path())
+	require.NoError(t, err)
+	assert.Equal(t, []string{"a.dmg"}, names, "the tool names the link, we the folder")
+	assert.Empty(t, r.attached())
 }
 
 func TestReleaseOfWhatStaysIsAnError(t *testing.T) {
