@@ -2,6 +2,7 @@ package analysis
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -129,4 +130,42 @@ func TestSameEndsWhereARegressionBegins(t *testing.T) {
 			assert.Equal(t, end.status, c.out.Rows[0].Status, "%s up to %v", k.op, end.high)
 		}
 	}
+}
+
+// Where one side lacks a round, the ratio rests on those that both have, and the row says so.
+func TestRatioOfWhatBothSidesHave(t *testing.T) {
+	said := func(lost int) (warned int, row CompareRow) {
+		runs := sessionsOf(t, "4", 0, 1)
+		r := runs[0]
+		r.Rounds = 5
+		for i := range r.Cases {
+			id := r.Cases[i].ID
+			r.Cases[i].Rounds, r.Cases[i].Steps = nil, nil
+			for round := 1; round <= 5; round++ {
+				if id == "format=UDRW" && round == lost {
+					continue
+				}
+				rate := 1e9 * float64(round) // all rounds differ, on both sides alike
+				ns := int64(1e17 / rate)
+				r.Cases[i].Rounds = append(r.Cases[i].Rounds, result.CaseRound{Round: round, Status: result.Done})
+				r.Cases[i].Steps = append(r.Cases[i].Steps, result.Step{Do: "write", Op: "write", Phase: "new", Round: round, Session: 1, DurationNS: ns,
+					Samples: []result.Sample{{Bytes: 1e8, DurationNS: ns}}, Span: &result.Span{LastDoneNS: ns, Bytes: 1e8}})
+			}
+		}
+		c := compared(t, CompareOptions{By: []string{"format"}, Ops: []plan.Quantity{"write"}}, runs)
+		require.Len(t, c.Rows, 1)
+		for _, w := range c.Rows[0].Warnings {
+			if strings.Contains(w, "the ratio is the mean over the rounds that both sides have") {
+				warned++
+			}
+		}
+		return warned, c.Rows[0]
+	}
+	warned, row := said(0)
+	assert.Zero(t, warned)
+	assert.InDelta(t, row.Value.Value/row.Base.Value, row.Ratio, 1e-9)
+	warned, row = said(5)
+	assert.Equal(t, 1, warned)
+	assert.InDelta(t, 1, row.Ratio, 1e-6)
+	assert.NotEqual(t, row.Base.Value, row.Value.Value)
 }

@@ -85,6 +85,9 @@ func (c *comparer) row(a, b *compareCell, side string) (row CompareRow, why stri
 	if per == perRound {
 		row.Warnings = append(row.Warnings, "both sides were measured in one session, round by round: what another session would show is not known")
 	}
+	if own := row.Value.Value / row.Base.Value; math.Abs(own/row.Ratio-1) > 1e-9 {
+		row.Warnings = append(row.Warnings, fmt.Sprintf("the ratio is the mean over the %ss that both sides have, the values are means over all of their sessions", per))
+	}
 	c.cautions(&row, a.marks, b.marks)
 	return row, ""
 }

@@ -101,7 +101,7 @@ type CompareRow struct {
 	Base  CompareSample `json:"base"`
 	Value CompareSample `json:"value"`
 
-	Ratio     float64    `json:"ratio"`      // value / base
+	Ratio     float64    `json:"ratio"`      // value / base, of the sessions (or rounds) that both have where they share some
 	CI        *result.CI `json:"ci"`         // of the ratio
 	P         *float64   `json:"p"`          // two-sided, of "the ratio is 1"
 	Holm      *float64   `json:"p_holm"`     // the same after Holm over all rows

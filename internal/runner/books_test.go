@@ -1,7 +1,9 @@
 package runner_test
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -79,4 +81,25 @@ func TestFilesOfEverySetAreTheirOwn(t *testing.T) {
 	assert.EqualValues(t, 239097+packed, live["stream pack"])
 	assert.EqualValues(t, 234097+packed, live["delete last"])
 	assert.Zero(t, live["delete all"])
+}
+
+// What a remount waits for is no part of its time: the clock of this run moves by waiting alone.
+func TestWaitingIsNoPartOfARemount(t *testing.T) {
+	c := config(t, strings.Replace(small, `{ do = "remount" }`, `{ do = "remount", times = 3, settle = "5 min" }`, 1))
+	out, err := runner.Run(t.Context(), c)
+	require.NoError(t, err)
+	require.Equal(t, runner.StatusDone, out.Status)
+	seen := 0
+	for _, cs := range fold(t, c.Out).Cases {
+		for _, st := range cs.Steps {
+			switch st.Do {
+			case "remount":
+				seen++
+				assert.Less(t, st.DurationNS, int64(time.Minute))
+			case "settle":
+				assert.GreaterOrEqual(t, st.DurationNS, int64(10*time.Minute))
+			}
+		}
+	}
+	assert.Equal(t, 4, seen)
 }
