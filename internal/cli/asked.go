@@ -7,6 +7,7 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"dmgbench/internal/result"
@@ -27,6 +28,14 @@ func (p *progress) listen() (stop func()) {
 		}
 	}()
 	return func() { signal.Stop(c); close(c) }
+}
+
+// outlivePipes keeps the program at work when nobody reads stdout or stderr any more: the signal that ends it then would leave images
+// attached. What is written there is lost, and an answer that cannot be printed is an error. Programs that it starts are not concerned.
+func (a *app) outlivePipes() {
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, syscall.SIGPIPE)
+	a.atEnd = append(a.atEnd, func() error { signal.Stop(c); return nil })
 }
 
 // summary is how the run ended in one line: its cases by their status, rounds, what was written, and how long the session took.

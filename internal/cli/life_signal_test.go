@@ -138,3 +138,19 @@ func asked(t *testing.T, bin string) {
 	assert.Regexp(t, `(?m)^\d+ done of \d+ cases, 2 rounds, .* written, in \d+s$`, e.err)
 	w.complete()
 }
+
+// nobodyListens closes the pipe that a run tells its progress to, as head does: the run goes on and cleans up.
+func nobodyListens(t *testing.T, bin string) {
+	w := newWorld(t, bin, lifePlan)
+	heard, stderr, err := os.Pipe()
+	require.NoError(t, err)
+	w.stderr = stderr
+	p := w.start(w.begin("--format", "json")...)
+	require.NoError(t, stderr.Close())
+	w.settling(p, "UDSB", 1)
+	require.NoError(t, heard.Close())
+	e := p.wait()
+	require.Zero(t, e.code, e.out)
+	assert.Contains(t, e.out, `"status":"done"`)
+	w.complete()
+}

@@ -26,7 +26,7 @@ func TestLife(t *testing.T) {
 	out, err := exec.Command("go", "build", "-o", bin, "dmgbench/cmd/dmgbench").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	for name, test := range map[string]func(*testing.T, string){
-		"killed": killed, "killed long": killedLong, "signals": signals, "two interrupts": twoInterrupts,
+		"killed": killed, "killed long": killedLong, "signals": signals, "two interrupts": twoInterrupts, "nobody listens": nobodyListens,
 		"one at a time": oneAtATime, "asked": asked, "torn journal": tornJournal, "foreign journals": foreignJournals, "foreign places": foreignPlaces,
 		"disk full": diskFull, "read-only": readOnly, "another user": anotherUser, "place vanishes": placeVanishes,
 		"container swapped": containerSwapped, "kept": kept, "paused": pausedCase, "manual": manualAxis,
@@ -47,6 +47,7 @@ type world struct {
 	bin, plan, out, place, home string
 	engine                      string
 	cred                        *syscall.Credential
+	stderr                      *os.File // instead of what ended keeps
 }
 
 func newWorld(t *testing.T, bin, plan string) *world {
@@ -86,6 +87,9 @@ func (w *world) start(args ...string) *proc {
 		"TMPDIR=" + filepath.Join(w.home, "tmp"), "PATH=" + os.Getenv("PATH"),
 		"DMGBENCH_RUN_ENGINE=" + w.engine, "DMGBENCH_RESUME_ENGINE=" + w.engine,
 		"DMGBENCH_RUNTIME_DIR=" + filepath.Join(w.home, "runtime")}
+	if w.stderr != nil {
+		p.cmd.Stderr = w.stderr
+	}
 	if w.cred != nil {
 		p.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: w.cred}
 	}

@@ -19,6 +19,7 @@ const factsTime = 15 * time.Second
 
 // config is what all runs of this invocation have in common. dir is the folder of a run that goes on, else "".
 func (a *app) config(ctx context.Context, o sessionOptions, dir string) (runner.Config, error) {
+	a.outlivePipes()
 	c := runner.Config{Tool: tool(), Clock: a.clock, Keep: o.Keep}
 	var err error
 	if c.Places, err = places(o.On); err != nil {
