@@ -27,6 +27,11 @@ func (c *call) entities(a Attached) []entity {
 		if len(regions) == 1 {
 			disk.hint = regions[0].hint
 		}
+		for _, other := range otherSchemes {
+			if other.name == scheme {
+				disk.hint, disk.guid = other.hint, other.hint
+			}
+		}
 		return []entity{disk}
 	}
 	disk.hint, disk.guid = "GUID_partition_scheme", "GUID_partition_scheme"

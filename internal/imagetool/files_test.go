@@ -102,3 +102,49 @@ func TestNamesCannotDriveTheTerminal(t *testing.T) {
 		assert.Contains(t, m.out, `"d\x1b[31m\nage"`, line)
 	}
 }
+
+// TestOtherPartitionMaps: what a boot record or an Apple partition map divides is told, and read where it is ExFAT.
+func TestOtherPartitionMaps(t *testing.T) {
+	m := newMachine(t)
+	m.write("src/one", "1")
+	m.do("create -srcfolder src -fs ExFAT -layout NONE -format UDRW bare")
+	volume, err := os.ReadFile(m.path("bare.dmg"))
+	require.NoError(t, err)
+	sectors := uint32(len(volume) / 512)
+
+	mbr := make([]byte, 64*512)
+	mbr[450] = 7
+	binary.LittleEndian.PutUint32(mbr[454:], 64)
+	binary.LittleEndian.PutUint32(mbr[458:], sectors)
+	mbr[510], mbr[511] = 0x55, 0xAA
+	m.write("mbr.dmg", string(mbr)+string(volume))
+
+	apm := make([]byte, 64*512)
+	copy(apm, "ER\x02\x00")
+	for i, part := range []struct {
+		name, hint   string
+		first, count uint32
+	}{{"Apple", "Apple_partition_map", 1, 63}, {"d\x1bisk", "Windows_NTFS", 64, sectors}} {
+		entry := apm[512*(i+1):]
+		copy(entry, "PM\x00\x00\x00\x00\x00\x02")
+		binary.BigEndian.PutUint32(entry[8:], part.first)
+		binary.BigEndian.PutUint32(entry[12:], part.count)
+		copy(entry[16:], part.name)
+		copy(entry[48:], part.hint)
+	}
+	m.write("apm.dmg", string(apm)+string(volume))
+
+	for image, scheme := range map[string]string{"mbr.dmg": "fdisk", "apm.dmg": "Apple"} {
+		assert.Contains(t, m.do("imageinfo "+image), "\tpartition-scheme: "+scheme+"\n")
+		assert.Contains(t, m.out, "\tPartitioned: true\n")
+		assert.Contains(t, m.out, "\t\t\t\tExFAT: src\n\t\t\tpartition-hint: Windows_NTFS\n")
+		assert.Equal(t, 5, strings.Count(m.do("pmap -simple "+image), "\n"), m.out)
+		assert.NotContains(t, m.out, "\x1b")
+		assert.Equal(t, "one\n", m.do("ls "+image))
+		assert.Equal(t, "1", m.do("cat "+image+" one"))
+	}
+	assert.Contains(t, m.do("attach -nomount apm.dmg"), "\tApple_partition_scheme")
+	assert.Contains(t, m.do("attach -nomount -plist mbr.dmg"), "<key>unmapped-content-hint</key>\n\t\t\t\t<string>FDisk_partition_scheme</string>")
+	m.write("blank.dmg", string(make([]byte, 1<<20)))
+	m.refused(1, "there is no ExFAT volume on the image", "ls blank.dmg")
+}

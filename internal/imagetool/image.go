@@ -1,6 +1,7 @@
 package imagetool
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 
 	"dmgbench/internal/blockdev"
 	"dmgbench/internal/container"
+	"dmgbench/internal/container/udif"
 	"dmgbench/internal/exfat"
 	"dmgbench/internal/gpt"
 	"dmgbench/internal/hostio"
@@ -198,44 +200,83 @@ func (c *call) rawKey(img container.Image) error {
 type region struct {
 	name, hint   string // as imageinfo prints them
 	first, count int64  // sectors
-	number       int    // of a partition, from 1; 0 for others
-	free         bool
+	number       int    // of a partition of a GUID table, from 1; 0 for others
+	content      bool   // a partition, or the whole device where nothing divides it: no table and no gap
 	part         *gpt.Partition
 }
 
-// regions are all parts of a device in order, and the scheme that divides it: GUID, or none.
+// otherSchemes are what imageinfo and attach call the schemes that are shown and not worked with.
+var otherSchemes = map[udif.Scheme]struct{ name, hint, title string }{
+	udif.SchemeMBR: {"fdisk", "FDisk_partition_scheme", `1 FDISK, "FDisk Partition Scheme"`},
+	udif.SchemeAPM: {"Apple", "Apple_partition_scheme", `1 APM, "Apple Partition Scheme"`},
+}
+
+// regions are all parts of a device in order, and the scheme that divides it: GUID, fdisk, Apple, or none.
 func regions(dev blockdev.Device) ([]region, string, error) {
 	t, _, err := gpt.Read(dev)
 	for _, none := range []error{gpt.ErrNoTable, gpt.ErrDamaged, gpt.ErrInvalid, gpt.ErrTooSmall} {
 		if errors.Is(err, none) {
-			return []region{{name: "whole disk", hint: identify(dev).hint(), count: dev.Size() / sector}}, "none", nil
+			return otherRegions(dev)
 		}
 	}
 	if err != nil {
 		return nil, "", err
 	}
 	last, table := int64(t.Sectors), int64(t.FirstUsable)-2
+	list := guidRegions(t, last, table)
+	if rest := dev.Size()/sector - last; rest > 0 {
+		list = append(list, region{hint: "Apple_Free", first: last, count: rest})
+	}
+	return list, "GUID", nil
+}
+
+// otherRegions are the parts of a device without a GUID table.
+func otherRegions(dev blockdev.Device) ([]region, string, error) {
+	layout, err := udif.ProbeLayout(dev, dev.Size())
+	if err != nil {
+		return nil, "", err
+	}
+	other, ok := otherSchemes[layout.Scheme]
+	if !ok {
+		return []region{{name: "whole disk", hint: identify(dev).hint(), count: dev.Size() / sector, content: true}}, "none", nil
+	}
+	var list []region
+	for _, g := range layout.Regions {
+		name, rest, _ := cutLast(g.Name, " (") // "disk image (Apple_HFS : 1)"
+		hint, _, _ := cutLast(rest, " : ")
+		list = append(list, region{name: name, hint: hint, first: int64(g.First), count: int64(g.Sectors),
+			content: g.First > 0 && hint != "Apple_Free" && hint != "Apple_partition_map"})
+	}
+	return list, other.name, nil
+}
+
+// cutLast is strings.Cut at the last separator.
+func cutLast(s, separator string) (before, after string, found bool) {
+	if i := strings.LastIndex(s, separator); i >= 0 {
+		return s[:i], s[i+len(separator):], true
+	}
+	return s, "", false
+}
+
+// guidRegions are what a GUID table divides a device into, which the table says to have so many sectors.
+func guidRegions(t *gpt.Table, last, table int64) []region {
 	list := []region{{name: "Protective Master Boot Record", hint: "MBR", count: 1},
 		{name: "GPT Header", hint: "Primary GPT Header", first: 1, count: 1},
 		{name: "GPT Partition Data", hint: "Primary GPT Table", first: 2, count: table}}
 	at := int64(t.FirstUsable)
 	gap := func(to int64) {
 		if to > at {
-			list = append(list, region{hint: "Apple_Free", first: at, count: to - at, free: true})
+			list = append(list, region{hint: "Apple_Free", first: at, count: to - at})
 		}
 	}
 	for _, p := range inOrder(t.Partitions) {
 		gap(int64(p.First))
-		list = append(list, region{name: p.Name, hint: hintOf(p.Type), first: int64(p.First), count: int64(p.Last-p.First) + 1, number: p.Index + 1, part: &p})
+		list = append(list, region{name: p.Name, hint: hintOf(p.Type), first: int64(p.First), count: int64(p.Last-p.First) + 1, number: p.Index + 1, content: true, part: &p})
 		at = int64(p.Last) + 1
 	}
 	gap(int64(t.LastUsable) + 1)
-	list = append(list, region{name: "GPT Partition Data", hint: "Backup GPT Table", first: last - 1 - table, count: table},
+	return append(list, region{name: "GPT Partition Data", hint: "Backup GPT Table", first: last - 1 - table, count: table},
 		region{name: "GPT Header", hint: "Backup GPT Header", first: last - 1, count: 1})
-	if rest := dev.Size()/sector - last; rest > 0 {
-		list = append(list, region{hint: "Apple_Free", first: last, count: rest, free: true})
-	}
-	return list, "GUID", nil
 }
 
 // volume is where the file system of an image is: the last partition, which grows and
@@ -263,16 +304,43 @@ func exfatOn(dev blockdev.Device) (*exfat.Volume, error) {
 		if _, err := vol.ReadAt(make([]byte, min(sector, vol.Size())), 0); err != nil && !errors.Is(err, io.EOF) {
 			return nil, err // damage is no absence
 		}
-		if k := identify(vol); k.name == "ExFAT" {
-			return exfat.Mount(vol, exfat.MountOptions{ReadOnly: true})
-		} else if k.name != "" {
-			return nil, refuse("%s volumes cannot be read without mounting", k.name)
+		k := identify(vol)
+		if k.name == "" {
+			if vol, err = lastVolume(dev); err != nil || vol == nil {
+				return nil, cmp.Or(err, refuse("there is no ExFAT volume on the image"))
+			}
+			k = identify(vol)
 		}
+		if k.name == "ExFAT" {
+			return exfat.Mount(vol, exfat.MountOptions{ReadOnly: true})
+		}
+		return nil, refuse("%s volumes cannot be read without mounting", k.name)
 	}
 	if err != nil {
 		return nil, err
 	}
 	return nil, refuse("there is no ExFAT volume on the image")
+}
+
+// lastVolume is the last partition with a file system of a device that has no GUID table, nil if there is none.
+func lastVolume(dev blockdev.Device) (last blockdev.Device, err error) {
+	list, scheme, err := regions(dev)
+	if err != nil || scheme == "GUID" {
+		return nil, err
+	}
+	for _, r := range list {
+		if !r.content {
+			continue
+		}
+		vol, err := blockdev.Section(dev, r.first*sector, r.count*sector)
+		if err != nil {
+			return nil, err
+		}
+		if identify(vol).name != "" {
+			last = vol
+		}
+	}
+	return last, nil
 }
 
 // copyDevice copies what is not zero. present says whether anything of a range can be other than zero.

@@ -104,12 +104,13 @@ func partitions(img blockdev.Device) ([]list, string, error) {
 	var out []list
 	for _, r := range regions {
 		d := list{"partition-name": r.name, "partition-start": r.first, "partition-length": r.count, "partition-hint": r.hint}
-		if r.part == nil {
+		if !r.content || scheme == "none" {
 			d["partition-synthesized"] = true
-		} else {
+		}
+		if r.part != nil {
 			d["partition-number"], d["partition-UUID"] = r.number, r.part.ID.String()
 		}
-		if r.part != nil || scheme == "none" {
+		if r.content {
 			dev, err := blockdev.Section(img, r.first*sector, r.count*sector)
 			if err != nil {
 				return nil, "", err
@@ -131,10 +132,15 @@ func (c *call) pmap() error {
 			return err
 		}
 		title := map[string]string{"GUID": `1 GPT, "GPT Partition Scheme"`, "none": `0 NONE, "no partition map"`}[scheme]
+		for _, other := range otherSchemes {
+			if other.name == scheme {
+				title = other.title
+			}
+		}
 		fmt.Fprintf(c.out, "MEDIA: %q; Size %s [%d x %d]\nSCHEME: %s\n", p.name, appleSize(img.Size()), img.Size()/sector, sector, title)
 		fmt.Fprintf(c.out, "ID Type                 Offset       Size             Name\n-- -------------------- ------------ ---------------- -------------------------\n")
 		for _, r := range regions {
-			if c.has("-simple") && r.part == nil && scheme != "none" {
+			if c.has("-simple") && !r.content {
 				continue
 			}
 			id := "  "
