@@ -198,8 +198,11 @@ func (j judge) extreme(a plan.Assert) finding {
 		}
 		return greater(x, y)
 	}
-	best, bestAt := -1, -1
+	best, bestAt, named := -1, -1, 0
 	for i, p := range points {
+		if isAt(p) {
+			named++
+		}
 		if best < 0 || better(p.side, points[best].side).dir > 0 {
 			best = i
 		}
@@ -217,6 +220,9 @@ func (j judge) extreme(a plan.Assert) finding {
 		}
 	}
 	f := both(parts)
+	if f.dir > 0 { // having chosen the best of those named by looking costs a factor of their number (Bonferroni)
+		f.p = min(1, f.p*float64(named))
+	}
 	f.saw = fmt.Sprintf("along %s, the %s is %s at %s (%s)", a.Along, nameOf(a.Left.Quantity), a.Direction, points[best].at,
 		show(points[best].headline(), points[best].unit))
 	f.need = choiceText(a.Along, a.At)
