@@ -29,7 +29,7 @@ type CopyOptions struct {
 // Copy copies what is not zero from src to the start of dst, which has to be as large and to read as zeros, and flushes
 // dst. Nothing may write to src meanwhile. The chunks of UDIF images are decoded by all processors; whoever has
 // decoded one writes it, into plain images in any order. Of other sources 4 MiB are in memory at a time, of these what
-// udif.StreamOptions says.
+// udif.StreamOptions says; where a sparse image holds nothing, nothing is read.
 func Copy(ctx context.Context, dst, src blockdev.Device, o CopyOptions) error {
 	if o.Progress == nil {
 		o.Progress = func(int64) {}
@@ -75,9 +75,19 @@ func copyPlain(ctx context.Context, dst, src blockdev.Device, o CopyOptions) err
 	}
 	defer buf.Free()
 	zero := make([]byte, copyZeros)
+	holes := mapOf(src)
 	for off := int64(0); off < src.Size(); off += copyBlock {
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
+		}
+		if holes != nil {
+			end, state := holes.Next(off)
+			if end == src.Size() && state != udif.StateData {
+				break
+			}
+			if end = end / copyBlock * copyBlock; end > off && state != udif.StateData {
+				off = end
+			}
 		}
 		part := buf.Bytes()[:min(copyBlock, src.Size()-off)]
 		o.Progress(off)

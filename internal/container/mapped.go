@@ -36,6 +36,9 @@ type layout interface {
 	// whatever lies in the file: it is read with readPartly, and made whole
 	// with settle before it is written.
 	find(i int64) (at int64, partly bool)
+	// gap is how many chunks from i on are known at once to have no place, some
+	// of them perhaps behind the device; 0 if i has one.
+	gap(i int64) int64
 	readPartly(i int64, p []byte, in int64) error
 	settle(i int64) error
 	// hold keeps chunks first to last where they are until release.

@@ -27,10 +27,7 @@ type UDIFSpec struct {
 // and flushes it. name must not exist. Nothing may write to dev meanwhile.
 // What is free in an image that says so stays free.
 func CreateUDIF(ctx context.Context, dir *hostio.Dir, name string, dev blockdev.Device, s UDIFSpec) error {
-	o := udif.WriteOptions{Format: udif.Format(s.Format), Codec: chunkCodec{}, Level: s.Level, Workers: s.Workers, Progress: s.Progress}
-	if t, ok := dev.(Tabled); ok {
-		o.Map = t.UDIF()
-	}
+	o := udif.WriteOptions{Format: udif.Format(s.Format), Codec: chunkCodec{}, Level: s.Level, Workers: s.Workers, Progress: s.Progress, Map: mapOf(dev)}
 	if err := s.Encryption.check(s.Format, 0); err != nil {
 		return fmt.Errorf("creating %q: %w", filepath.Join(dir.Path(), name), err)
 	}
