@@ -22,16 +22,17 @@ import (
 
 // app is what the commands of one invocation share.
 type app struct {
-	in       io.Reader
-	out, err io.Writer
-	env      map[string]string
-	settings *viper.Viper
-	clock    clock.Clock
-	began    bool           // arguments were understood: from here on an error is no bad usage
-	json     bool           // what is said on stderr is lines of JSON
-	atEnd    []func() error // in reverse order
-	given    []string       // what belongs to the caller of sudo in the end
-	forRun   []byte         // the passphrase that was made for this run, nil when the user gave one
+	in        io.Reader
+	out, err  io.Writer
+	env       map[string]string
+	settings  *viper.Viper
+	clock     clock.Clock
+	began     bool           // arguments were understood: from here on an error is no bad usage
+	json      bool           // what is said on stderr is lines of JSON
+	atEnd     []func() error // in reverse order
+	given     []string       // what belongs to the caller of sudo in the end
+	forRun    []byte         // the passphrase that was made for this run, nil when the user gave one
+	newSecret bool           // it was made by this session
 }
 
 // Main executes one command line and gives the exit status: 0 all done, 1 error,

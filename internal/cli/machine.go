@@ -17,8 +17,8 @@ import (
 // factsTime bounds how long the commands that know the machine may take.
 const factsTime = 15 * time.Second
 
-// config is what all runs of this invocation have in common. dir is the folder of a run that goes on, else "".
-func (a *app) config(ctx context.Context, o sessionOptions, dir string) (runner.Config, error) {
+// config is what all runs of this invocation have in common. dirs are where the folder of a run that goes on was and is.
+func (a *app) config(ctx context.Context, o sessionOptions, dirs ...string) (runner.Config, error) {
 	a.outlivePipes()
 	c := runner.Config{Tool: tool(), Clock: a.clock, Keep: o.Keep}
 	var err error
@@ -36,7 +36,7 @@ func (a *app) config(ctx context.Context, o sessionOptions, dir string) (runner.
 	if c.StateDir, err = a.stateDir(); err != nil {
 		return c, err
 	}
-	secret, err := a.secret(c.StateDir, dir)
+	secret, err := a.secret(c.StateDir, dirs...)
 	if err != nil {
 		return c, err
 	}

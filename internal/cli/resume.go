@@ -57,7 +57,11 @@ func (a *app) runResume(ctx context.Context, o resumeOptions) error {
 	if err != nil {
 		return err
 	}
-	c, err := a.config(ctx, o.sessionOptions, o.Dir)
+	home, err := a.stateDir()
+	if err != nil {
+		return err
+	}
+	c, err := a.config(ctx, o.sessionOptions, runner.FolderOf(home, state.Run.ID), o.Dir)
 	if err != nil {
 		return err
 	}
@@ -69,6 +73,9 @@ func (a *app) runResume(ctx context.Context, o resumeOptions) error {
 		}
 	}
 	if err := recall(&c, o.Dir, state); err != nil {
+		return err
+	}
+	if err := a.secretLost(o.Dir, c.Plan, state); err != nil {
 		return err
 	}
 	code, err := a.session(ctx, c, func(c runner.Config) (runner.Outcome, error) {

@@ -236,7 +236,7 @@ func (a *app) tellFit(p *plan.Plan, o runOptions) error {
 }
 
 func (a *app) execute(ctx context.Context, ps []*plan.Plan, o runOptions) error {
-	c, err := a.config(ctx, o.sessionOptions, "")
+	c, err := a.config(ctx, o.sessionOptions)
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 	"dmgbench/internal/host"
 	"dmgbench/internal/hostio"
 	"dmgbench/internal/plan"
+	"dmgbench/internal/result"
 	"dmgbench/internal/runner"
 )
 
@@ -27,9 +28,9 @@ const (
 )
 
 // secret is the passphrase of encrypted images: from the file that
-// DMGBENCH_PASSPHRASE_FILE names, from DMGBENCH_PASSPHRASE, from the session of
-// the run in dir that goes on, else a new one of 256 random bits.
-func (a *app) secret(state, dir string) ([]byte, error) {
+// DMGBENCH_PASSPHRASE_FILE names, from DMGBENCH_PASSPHRASE, from the session before of
+// the run that goes on, whose folder is or was one of dirs, else a new one of 256 random bits.
+func (a *app) secret(state string, dirs ...string) ([]byte, error) {
 	if path := a.env["DMGBENCH_PASSPHRASE_FILE"]; path != "" {
 		return passphraseFile(path)
 	}
@@ -39,7 +40,7 @@ func (a *app) secret(state, dir string) ([]byte, error) {
 		}
 		return []byte(p), nil
 	}
-	if dir != "" {
+	for _, dir := range slices.DeleteFunc(slices.Clone(dirs), func(dir string) bool { return dir == "" }) {
 		p, err := recallSecret(state, dir)
 		if a.forRun = p; err != nil || len(p) > 0 {
 			return p, err
@@ -47,6 +48,7 @@ func (a *app) secret(state, dir string) ([]byte, error) {
 	}
 	p := make([]byte, 32)
 	_, _ = rand.Read(p) // never fails
+	a.newSecret = true
 	a.forRun = []byte(hex.EncodeToString(p))
 	return a.forRun, nil
 }
@@ -107,6 +109,20 @@ func encrypts(p *plan.Plan) bool {
 		e := c.Settings.Encryption
 		return e != "" && e != "none"
 	})
+}
+
+// secretLost refuses to go on with an encrypted image that a pause left and whose passphrase nobody has any more: its case would fail for good.
+func (a *app) secretLost(dir string, p *plan.Plan, s *result.State) error {
+	if !a.newSecret || p == nil || s.Ended != nil || s.Paused == nil || s.Paused.Container == "" {
+		return nil
+	}
+	for _, c := range p.Cases() {
+		if e := c.Settings.Encryption; c.ID == s.Paused.Case && e != "" && e != "none" {
+			return &hintedError{fmt.Errorf("resuming run %q: the passphrase of its encrypted image is not known any more", dir),
+				"it is in the state folder of the user who began the run; DMGBENCH_PASSPHRASE_FILE names another file that holds it"}
+		}
+	}
+	return nil
 }
 
 // keepSecret makes sure that a session after this one has the passphrase: a killed

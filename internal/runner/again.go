@@ -68,6 +68,18 @@ func join(parts ...string) string { return strings.Join(strings.Fields(strings.J
 // the run is known no more.
 func PlacesOf(c Config, run result.RunStart) ([]Place, error) { return placesAgain(c, run) }
 
+// FolderOf is where the folder of a run was when its last session began, by the registry in the state directory; "" where that is not known.
+func FolderOf(stateDir, id string) string {
+	if stateDir == "" {
+		return ""
+	}
+	e, err := readEntry(stateDir, id)
+	if err != nil {
+		return ""
+	}
+	return e.Folder
+}
+
 // inputsAgain finds the files that a run was given: those that are given anew, else those that the registry knows. Whoever went on
 // without one would have its cases fail for good, or measured with something else.
 func inputsAgain(c Config, p *plan.Plan, run result.RunStart) (map[string]string, error) {
