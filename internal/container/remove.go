@@ -51,16 +51,8 @@ func removeBundle(dir *hostio.Dir, name string) error {
 		return err
 	}
 	defer b.Close()
-	list, err := b.ReadDir(".")
-	if err != nil {
-		return err
-	}
-	for _, e := range list {
-		if slices.Contains(bundleEntries, e.Name()) || isTemporary(e.Name()) {
-			continue
-		}
-		return fmt.Errorf("removing %q: it holds %q, which is no part of a sparse bundle: %w",
-			filepath.Join(dir.Path(), name), e.Name(), fs.ErrInvalid)
+	if err := onlyBundle(b); err != nil {
+		return fmt.Errorf("removing %q: %w", filepath.Join(dir.Path(), name), err)
 	}
 	token, err := b.Open("token", hostio.OpenOptions{Write: true})
 	if err == nil {
@@ -71,6 +63,40 @@ func removeBundle(dir *hostio.Dir, name string) error {
 		return err
 	}
 	return dir.RemoveAll(name)
+}
+
+// onlyBundle makes sure that a folder holds nothing that does not belong to a sparse bundle.
+func onlyBundle(b *hostio.Dir) error {
+	list, err := b.ReadDir(".")
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		if !slices.Contains(bundleEntries, e.Name()) && !isTemporary(e.Name()) {
+			return fmt.Errorf("it holds %q, which is no part of a sparse bundle: %w", e.Name(), fs.ErrInvalid)
+		}
+	}
+	return nil
+}
+
+// Removable says, before there is something to put in its place, whether Remove would refuse what has this name for what it
+// is: a link, or a folder that holds other things than a sparse bundle. That it is in use is not looked at.
+func Removable(dir *hostio.Dir, name string) error {
+	fi, err := dir.Lstat(name)
+	switch {
+	case err != nil:
+		return err
+	case fi.Mode().IsRegular():
+		return nil
+	case !fi.IsDir():
+		return hostio.ErrNotRegular
+	}
+	b, err := dir.Sub(name)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	return onlyBundle(b)
 }
 
 // isTemporary knows what an interrupted atomic write of one of our files may

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"dmgbench/internal/attach"
 )
@@ -33,6 +34,11 @@ func (c *call) attachAs(operand string, r Request, policy string) error {
 	a, err := c.attached(path)
 	if err != nil {
 		return err
+	}
+	if a == nil || a.MountPoint == "" {
+		if err := c.unmounted(r.MountPoint); err != nil {
+			return err
+		}
 	}
 	if a == nil {
 		progress := c.newProgress(0)
@@ -66,6 +72,17 @@ func (c *call) remark(a Attached) {
 	if a.Mode == attach.ModeFUSE && a.MountPoint == "" {
 		fmt.Fprintf(c.err, "%s: attach: there is no loop device: the device is the file %s\n", c.tool, a.Device)
 	}
+}
+
+// unmounted makes sure that no volume of another image would be hidden.
+func (c *call) unmounted(folder string) error {
+	all, err := c.env.Attacher.List(c.ctx)
+	for _, a := range all {
+		if folder != "" && a.MountPoint == folder && !a.Dead {
+			return &refusal{words: fmt.Sprintf("Resource busy: the volume of %q is mounted on %q", a.Image, folder), err: syscall.EBUSY}
+		}
+	}
+	return err
 }
 
 // remarkAsItWas says what was asked for and is not so, because the image was attached before.
@@ -317,6 +334,9 @@ func (c *call) mountvol() error {
 		return err
 	}
 	if a.MountPoint == "" {
+		if err := c.unmounted(r.MountPoint); err != nil {
+			return err
+		}
 		if a, err = c.env.Attacher.Mount(c.ctx, a, r); err != nil {
 			return err
 		}

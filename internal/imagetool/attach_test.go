@@ -41,6 +41,14 @@ func TestAttachedAlready(t *testing.T) {
 	assert.Equal(t, "hdiutil: attach: WARNING: it is attached already, read-only: detach it first\n"+
 		"hdiutil: attach: WARNING: it is attached already, and mounted on \"/run/media/dmgbench/untitled\": detach it first\n", m.err)
 	assert.Len(t, m.at.attached, 1)
+
+	m.do("create -size 8m b")
+	m.do("detach loop0")
+	m.do("attach -mountpoint point a.dmg")
+	m.refused(1, "hdiutil: attach failed - Resource busy: the volume of \"DIR/a.dmg\" is mounted on \"DIR/point\"\n", "attach -mountpoint point b.dmg")
+	m.do("attach -nomount b.dmg")
+	m.refused(1, "Resource busy: the volume of", "mountvol -mountpoint point loop2")
+	assert.Len(t, m.at.attached, 2)
 }
 
 func TestAttachAsksForWhatIsMeant(t *testing.T) {

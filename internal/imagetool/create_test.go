@@ -102,7 +102,7 @@ func TestCreateDoesNotOverwriteUnasked(t *testing.T) {
 	assert.Contains(t, m.do("imageinfo a.sparsebundle"), "ExFAT: New")
 
 	m.write("folder.sparsebundle/mine", "dear")
-	m.refused(1, "Invalid argument", "create -ov -size 8m folder.sparsebundle")
+	m.refused(1, "is no image that could be replaced", "create -ov -size 8m folder.sparsebundle")
 	assert.FileExists(t, m.path("folder.sparsebundle/mine"))
 	m.hold("a.dmg")
 	m.refused(1, "hdiutil: create failed - Resource busy\n", "create -ov -size 8m a.dmg")

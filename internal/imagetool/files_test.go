@@ -148,3 +148,22 @@ func TestOtherPartitionMaps(t *testing.T) {
 	m.write("blank.dmg", string(make([]byte, 1<<20)))
 	m.refused(1, "there is no ExFAT volume on the image", "ls blank.dmg")
 }
+
+// TestReplacesImagesAlone: with -ov too, what is no image stays, and that is told before anything is made.
+func TestReplacesImagesAlone(t *testing.T) {
+	m := newMachine(t)
+	m.do("create -size 8m -fs ExFAT a")
+	m.write("folder.dmg/thesis", "mine")
+	require.NoError(t, os.Symlink("a.dmg", m.path("link.dmg")))
+	for target, why := range map[string]string{"folder.dmg": "it holds \"thesis\"", "link.dmg": "not a regular file"} {
+		for _, line := range []string{"convert -puppetstrings a.dmg -format UDZO -ov -o ", "create -size 8m -ov "} {
+			m.refused(1, " failed - File exists, and is no image that could be replaced: \"DIR/"+target+"\": "+why, line+target)
+			assert.NotContains(t, m.out, "PERCENT:100", "nothing was made")
+		}
+	}
+	assert.FileExists(t, m.path("folder.dmg/thesis"))
+	assert.Empty(t, m.leftovers())
+	m.do("create -size 8m -fs ExFAT -type SPARSEBUNDLE b")
+	m.do("convert a.dmg -format UDSB -ov -o b")
+	m.refused(1, "File exists\n", "convert a.dmg -format UDSB -o b")
+}

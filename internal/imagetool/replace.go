@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io/fs"
 	"syscall"
 
@@ -59,6 +60,9 @@ func (c *call) free(p place) error {
 	}
 	if !p.unused() {
 		return syscall.EBUSY
+	}
+	if err := container.Removable(p.dir, p.name); err != nil {
+		return &refusal{words: fmt.Sprintf("File exists, and is no image that could be replaced: %q: %v", p.path, err), err: err}
 	}
 	return nil
 }
