@@ -190,3 +190,40 @@ func TestBestOfSeveralNamedPointsCosts(t *testing.T) {
 	require.Equal(t, -1, others.dir)
 	assert.LessOrEqual(t, others.p, other.p, "that none of them is the largest is no choice")
 }
+
+// Every p value over rounds counts as often as the run could have been ended.
+func TestEveryTestPaysForTheLooks(t *testing.T) {
+	p := planOf(t, threeFormats)
+	p.Fits = []plan.Fit{{Name: "f", Quantity: "write_time", Where: sel("format", "UDSB", "phase", "last"), Along: "file_size", Model: "line"}}
+	last := func(format string) plan.Operand { return op("write", "format", format, "phase", "last") }
+	at := func(looks []int) map[string]float64 {
+		r := play(p, 5, steady(map[string]float64{"UDRW": 2e9, "UDSB": 2.1e9, "UDSP": 1.9e9}, 0.03))
+		if looks != nil {
+			r.Auto = &result.AutoRounds{Looks: looks}
+		}
+		s, err := newStudy(p, r)
+		require.NoError(t, err)
+		out := map[string]float64{}
+		for name, a := range map[string]plan.Assert{
+			"ratio":       {Kind: "ratio", Left: last("UDSB"), Right: last("UDRW"), Bound: bound(t, "> 1", "1")},
+			"difference":  {Kind: "difference", Left: last("UDSB"), Right: last("UDRW"), Bound: bound(t, "> 0 B/s", "B/s")},
+			"bound":       {Kind: "bound", Left: last("UDSB"), Bound: bound(t, "> 1 GB/s", "B/s")},
+			"small":       {Kind: "spread", Left: op("write", "phase", "last"), Along: "format", Bound: bound(t, "< 0.3", "1")},
+			"large":       {Kind: "spread", Left: op("write", "phase", "last"), Along: "format", Bound: bound(t, "> 0.05", "1")},
+			"constant":    {Kind: "trend", Left: op("write", "phase", "last"), Along: "format", Direction: "constant", Within: 0.3},
+			"trend":       {Kind: "trend", Left: op("write", "phase", "last"), Along: "format", Direction: "falling"},
+			"extreme":     {Kind: "extreme", Left: op("write", "phase", "last"), Along: "format", Direction: "largest", At: []string{"UDSB"}},
+			"coefficient": {Kind: "coefficient", Fit: "f", Coefficient: "r2", Bound: bound(t, "> 0.1", "1")},
+		} {
+			f := judge{s: s, est: aggregate}.assert(a)
+			require.Empty(t, f.missing+f.weak, name)
+			out[name] = f.p
+		}
+		return out
+	}
+	fixed, looked := at(nil), at([]int{5, 9})
+	for name, p := range fixed {
+		assert.Positive(t, p, name)
+		assert.InEpsilon(t, min(1, 2*p), looked[name], 1e-9, name)
+	}
+}

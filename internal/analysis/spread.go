@@ -59,13 +59,14 @@ func spreadRounds(points []point, bound plan.Bound, phrase func(string) string) 
 		return f
 	}
 	f.p = 0
+	sc := plainScale.over(points[0].per)
 	small := func(end float64) float64 { // that the spread is below end
-		if plainScale.centre(whole) >= end {
+		if sc.centre(whole) >= end {
 			return 1
 		}
-		return plainScale.pAt(whole, end)
+		return sc.pAt(whole, end)
 	}
-	large := func(end float64) float64 { return min(1, pairs*plainScale.pAt(pair, end)) }
+	large := func(end float64) float64 { return min(1, pairs*sc.pAt(pair, end)) }
 	switch seen := plainScale.centre(pair); {
 	case f.dir > 0 && bound.Low > 0:
 		f.p = max(large(bound.Low), small(bound.High))

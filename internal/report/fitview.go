@@ -81,8 +81,12 @@ func coefficient(f result.Fit, name string, value float64) string {
 	return compactNumber(value)
 }
 
-// coefficientRange is the interval; a slope that is told by its inverse has its ends swapped.
+// coefficientRange is the interval; a slope that is told by its inverse has its ends swapped,
+// and one that reaches 0, which has none, is told as it is.
 func coefficientRange(f result.Fit, c result.Coefficient) string {
+	if unit := plan.Quantity(f.Op).Unit(); strings.HasPrefix(c.Name, "slope") && unit == "s" && inBytes(f.Along) && c.CI.Low <= 0 {
+		return human(c.CI.Low*1e6, unit) + " to " + human(c.CI.High*1e6, unit) + " a MB, which is no rate where it reaches 0"
+	}
 	low, high := coefficient(f, c.Name, c.CI.Low), coefficient(f, c.Name, c.CI.High)
 	if strings.Contains(low+high, "1 ÷") {
 		low, high = high, low
