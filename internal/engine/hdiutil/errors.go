@@ -143,7 +143,7 @@ var byWords = []struct {
 	{"not recognized", NotImage}, {"operation not supported", Unsupported}, {"is not supported", Unsupported},
 	{"not compactable", Unsupported}, {"did not recognize", Unsupported}, {"device not configured", NoDevice},
 	{"no child processes", NoHelper}, {"communicate with a helper", NoHelper}, {"drive not detached", Busy},
-	{"timeout for diskarbitration expired", Busy}, {"dissented", Busy}, {"could not be unmounted", Busy},
+	{"timeout for diskarbitration expired", Busy}, {"dissented", Busy}, {"at least one volume could not be unmounted", Busy},
 	{"battery", Battery}, {"internal error", Internal}, {"invalid argument", Invalid},
 	{"unknown option", Invalid}, {"usage:", Invalid},
 }
