@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"strconv"
 	"strings"
+
+	"dmgbench/internal/result"
 )
 
 // macPressure reads `notifyutil -g com.apple.system.thermalpressurelevel`, which
@@ -43,6 +45,31 @@ func macSwap(raw []byte) int64 {
 	}
 	used := int64(binary.LittleEndian.Uint64(raw[16:]))
 	return max(0, used)
+}
+
+// macVersion is the version of macOS. The kernel tells programs that were linked for older systems a number that no
+// system ever had, 10.16 or 16.x; sw_vers(1) says the true one.
+func macVersion(product string, swVers func() string) string {
+	if product == "10.16" || strings.HasPrefix(product, "16.") {
+		if v := clean(swVers()); v != "" {
+			return v
+		}
+	}
+	return product
+}
+
+// macDisk fills in what the system's tools tell of the volume on the device ("disk3s5") that is mounted on point.
+// mdutil(1) and tmutil(8) are asked by the mount point: they take volumes, not the folders in them.
+func macDisk(d *result.Disk, device, point string, ask func(tool string, args ...string) []byte) {
+	if v, ok := readVolume(ask("/usr/sbin/diskutil", "info", "-plist", device)); ok {
+		below := v
+		if whole := v.whole(); whole != "" {
+			below, _ = readVolume(ask("/usr/sbin/diskutil", "info", "-plist", whole))
+		}
+		v.describe(d, below)
+	}
+	d.Indexed = macIndexing(string(ask("/usr/bin/mdutil", "-s", point)))
+	d.Snapshots = macSnapshots(string(ask("/usr/bin/tmutil", "listlocalsnapshots", point)))
 }
 
 // macIndexing reads `mdutil -s PATH`: a line with the path, then the state.

@@ -2,6 +2,7 @@ package host
 
 import (
 	"encoding/binary"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -96,4 +97,42 @@ func TestChanges(t *testing.T) {
 	assert.Contains(t, got[4].Text, "1 before and 2 after")
 	assert.Empty(t, Changes(after, after), "what was so at the beginning has been said then")
 	assert.Empty(t, Changes(after, before), "what got better")
+}
+
+// The tools are asked of the volume and of the disk below it. They take mount points: of a folder in a volume,
+// mdutil says "unknown indexing state" on some systems, and tmutil's page knows volumes only.
+func TestMacDisk(t *testing.T) {
+	answers := map[string]string{
+		"/usr/sbin/diskutil info -plist disk3s5": volume,
+		"/usr/sbin/diskutil info -plist disk0": `<?xml version="1.0" encoding="UTF-8"?><plist version="1.0"><dict>` +
+			`<key>MediaName</key><string>APPLE SSD AP1024Z</string></dict></plist>`,
+		"/usr/bin/mdutil -s /System/Volumes/Data":                 "/System/Volumes/Data:\n\tIndexing enabled. \n",
+		"/usr/bin/tmutil listlocalsnapshots /System/Volumes/Data": "Snapshots for disk /System/Volumes/Data:\ncom.apple.TimeMachine.2026-03-23-101010.local\n",
+	}
+	d := result.Disk{Filesystem: "apfs"}
+	macDisk(&d, "disk3s5", "/System/Volumes/Data", func(tool string, args ...string) []byte {
+		line := strings.Join(append([]string{tool}, args...), " ")
+		out, ok := answers[line]
+		assert.True(t, ok, line)
+		delete(answers, line)
+		return []byte(out)
+	})
+	assert.Empty(t, answers, "each was asked once")
+	assert.Equal(t, result.Disk{Filesystem: "APFS", Device: "APPLE SSD AP1024Z", Bus: "Apple Fabric", Medium: "ssd", Encrypted: "FileVault",
+		Indexed: "on", Snapshots: 1}, d)
+	nothing := result.Disk{Filesystem: "exfat"}
+	macDisk(&nothing, "disk4s1", "/Volumes/X", func(string, ...string) []byte { return nil })
+	assert.Equal(t, result.Disk{Filesystem: "exfat"}, nothing)
+}
+
+// Programs linked for older systems are told numbers of systems that never were.
+func TestMacVersion(t *testing.T) {
+	for _, c := range []struct{ kernel, swVers, want string }{
+		{"26.5.2", "", "26.5.2"}, {"15.7.7", "", "15.7.7"}, {"10.15.7", "", "10.15.7"}, {"27.0", "", "27.0"},
+		{"16.0", "26.5.2\n", "26.5.2"}, {"10.16", "12.7.4\n", "12.7.4"}, {"16.0", "", "16.0"}, {"", "26.1\n", ""},
+	} {
+		asked := false
+		assert.Equal(t, c.want, macVersion(c.kernel, func() string { asked = true; return c.swVers }))
+		assert.Equal(t, c.kernel == "16.0" || c.kernel == "10.16", asked, "a program is started only where it has to be")
+	}
 }

@@ -54,7 +54,7 @@ func sysctlInt(name string) int {
 }
 
 func gather(ctx context.Context, h *result.Host) {
-	h.OSVersion, h.OSBuild, h.Kernel = sysctl("kern.osproductversion"), sysctl("kern.osversion"), sysctl("kern.osrelease")
+	h.OSVersion, h.OSBuild, h.Kernel = osVersion(), sysctl("kern.osversion"), sysctl("kern.osrelease")
 	h.Model, h.CPU = sysctl("hw.model"), sysctl("machdep.cpu.brand_string")
 	h.Memory, _ = memory()
 	if n := sysctlInt("hw.nperflevels"); n > 1 {
@@ -100,15 +100,9 @@ func disk(ctx context.Context, name string) result.Disk {
 	case d.Filesystem == "tmpfs":
 		d.Medium = "memory"
 	case strings.HasPrefix(device, "/dev/disk"):
-		if v, ok := readVolume(ask(ctx, "/usr/sbin/diskutil", "info", "-plist", filepath.Base(device))); ok {
-			below := v
-			if whole := v.whole(); whole != "" {
-				below, _ = readVolume(ask(ctx, "/usr/sbin/diskutil", "info", "-plist", whole))
-			}
-			v.describe(&d, below)
-		}
-		d.Indexed = macIndexing(string(ask(ctx, "/usr/bin/mdutil", "-s", name)))
-		d.Snapshots = macSnapshots(string(ask(ctx, "/usr/bin/tmutil", "listlocalsnapshots", name)))
+		macDisk(&d, filepath.Base(device), unix.ByteSliceToString(st.Mntonname[:]), func(tool string, args ...string) []byte {
+			return ask(ctx, tool, args...)
+		})
 	}
 	return d
 }
@@ -124,7 +118,11 @@ func bootID() string {
 	return ""
 }
 
-func osVersion() string { return sysctl("kern.osproductversion") }
+func osVersion() string {
+	return macVersion(sysctl("kern.osproductversion"), func() string {
+		return string(ask(context.Background(), "/usr/bin/sw_vers", "-productVersion"))
+	})
+}
 
 func memory() (physical, limit int64) {
 	n, err := unix.SysctlUint64("hw.memsize")
