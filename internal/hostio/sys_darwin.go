@@ -39,7 +39,7 @@ func sysSync(fd int, mode SyncMode) (SyncMode, error) {
 			return SyncFull, nil
 		}
 		// File systems of others (SMB, some FUSE) do not know it.
-		if !errors.Is(err, unix.ENOTSUP) && !errors.Is(err, unix.ENOTTY) && !errors.Is(err, unix.EINVAL) {
+		if !refused(err) {
 			return SyncNone, err
 		}
 	}
@@ -58,16 +58,12 @@ func sysAllocate(fd int, off, n int64) error {
 	}
 	want := off + n - max(st.Size, st.Allocated) // a file with holes has less allocated than it is long
 	if want > 0 {
-		fst := unix.Fstore_t{Flags: unix.F_ALLOCATECONTIG | unix.F_ALLOCATEALL, Posmode: unix.F_PEOFPOSMODE, Length: want}
-		err := unix.FcntlFstore(uintptr(fd), unix.F_PREALLOCATE, &fst)
-		if err != nil && !errors.Is(err, unix.ENOTSUP) {
-			fst.Flags = unix.F_ALLOCATEALL
-			err = unix.FcntlFstore(uintptr(fd), unix.F_PREALLOCATE, &fst)
+		reserve := func(flags uint32) func() error {
+			return func() error {
+				return unix.FcntlFstore(uintptr(fd), unix.F_PREALLOCATE, &unix.Fstore_t{Flags: flags, Posmode: unix.F_PEOFPOSMODE, Length: want})
+			}
 		}
-		if errors.Is(err, unix.ENOTSUP) {
-			return ErrUnsupported
-		}
-		if err != nil {
+		if err := firstOf(reserve(unix.F_ALLOCATECONTIG|unix.F_ALLOCATEALL), reserve(unix.F_ALLOCATEALL)); err != nil {
 			return err
 		}
 	}
@@ -99,10 +95,7 @@ func sysPunch(fd int, off, n int64) error {
 		return err
 	}
 	block := max(int64(fs.Bsize), 512)
-	first, last := roundUp(off, block), end-end%block
-	if end == st.Size {
-		last = roundUp(end, block)
-	}
+	first, last := wholeBlocks(off, end, block)
 	if first >= last {
 		return writeZeros(fd, off, end-off)
 	}
@@ -111,7 +104,7 @@ func sysPunch(fd int, off, n int64) error {
 	pin.Pin(hole)
 	defer pin.Unpin()
 	if _, err := unix.FcntlInt(uintptr(fd), unix.F_PUNCHHOLE, int(uintptr(unsafe.Pointer(hole)))); err != nil {
-		if errors.Is(err, unix.ENOTSUP) || errors.Is(err, unix.ENOTTY) || errors.Is(err, unix.EINVAL) {
+		if refused(err) {
 			return ErrUnsupported
 		}
 		return err

@@ -1,0 +1,34 @@
+package hostio
+
+import (
+	"errors"
+	"syscall"
+)
+
+// refused reports whether a file system said by its error that it does not know a command of fcntl(2): those of others
+// say ENOTSUP or ENOTTY, APFS says EINVAL, now and then even to what it knows.
+func refused(err error) bool {
+	return errors.Is(err, syscall.ENOTSUP) || errors.Is(err, syscall.ENOTTY) || errors.Is(err, syscall.EINVAL)
+}
+
+// firstOf reserves space in the first way that works. Where the file system refuses all of them it is ErrUnsupported, as
+// where it has no such command: APFS was seen to answer F_PREALLOCATE with EINVAL on files that had just been made, and
+// zeros that are written reserve as well.
+func firstOf(ways ...func() error) (err error) {
+	for _, way := range ways {
+		if err = way(); err == nil {
+			return nil
+		}
+	}
+	if refused(err) {
+		return ErrUnsupported
+	}
+	return err
+}
+
+// wholeBlocks is what of the range from off to end consists of whole blocks; there are none where first >= last. The end
+// of a file inside of a block is no exception: F_PUNCHHOLE wants whole blocks of the file, and copyfile(3) of Apple, too,
+// leaves the last one to zeros.
+func wholeBlocks(off, end, block int64) (first, last int64) {
+	return roundUp(off, block), end - end%block
+}
