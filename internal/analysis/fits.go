@@ -207,6 +207,9 @@ func (s *study) filePoints(f plan.Fit) (map[int][][2]float64, string) {
 	for _, c := range cells {
 		for _, st := range c.steps() {
 			fs := filesOf([]*result.Step{st}, filterOf(f.Where))
+			if fs.workers > 1 { // a slope would be told as the rate that each got beside the others
+				return nil, errWorkers.Error()
+			}
 			for i := range fs.size {
 				y := fs.time[i]
 				if perFile(f.Quantity) {

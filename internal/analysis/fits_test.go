@@ -130,6 +130,20 @@ rows = [{ title = "x", fit = "three" }]
 	assert.NoError(t, err)
 }
 
+// What files took beside each other makes no rate of the whole, in a fit no more than in an estimate.
+func TestNoFitOfFilesOfSeveralWorkers(t *testing.T) {
+	p := planOf(t, twoFormats)
+	p.Fits = []plan.Fit{{Name: "files", Quantity: "write_time", Where: sel("format", "UDSB", "phase", "new"), Along: "file_size", Model: "line"}}
+	r := play(p, 3, steady(flat(), 0))
+	for i := range r.Cases {
+		for k := range r.Cases[i].Steps {
+			r.Cases[i].Steps[k].Workers = 4
+		}
+	}
+	require.NoError(t, Analyse(p, r))
+	assert.Contains(t, r.Fits[0].Reason, "several workers")
+}
+
 func TestTwoLines(t *testing.T) {
 	p := planOf(t, twoFormats)
 	p.Fits = []plan.Fit{{Name: "two", Quantity: "write_time", Where: sel("format", "UDSB", "phase", "new"), Along: "file_size", Model: "two-lines"}}
