@@ -292,7 +292,8 @@ func (b *bundle) Compact(used func(off, n int64) bool) (reclaimed int64, err err
 	return reclaimed, b.flush()
 }
 
-// compact deletes the band, if it is all zeros where onlyZeros is set.
+// compact deletes the band, if it is all zeros where onlyZeros is set: by what is read, since there are hosts (of network
+// shares above all) that say of any file that it takes no blocks.
 func (bd *band) compact(b *bundle, onlyZeros bool) (int64, error) {
 	bd.mu.Lock()
 	defer bd.mu.Unlock()
@@ -303,7 +304,7 @@ func (bd *band) compact(b *bundle, onlyZeros bool) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if onlyZeros && st.Allocated > 0 {
+	if onlyZeros {
 		zero, err := allZeros(bd.plain(b), st.Size)
 		if err != nil || !zero {
 			return 0, err
