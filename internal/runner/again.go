@@ -58,6 +58,16 @@ func (r *run) changed() (out []result.Warning) {
 			out = append(out, result.Warning{Kind: "changed", Text: fmt.Sprintf("the %s of session %d is %q, and was %q before: its rounds stand beside the others", f.what, r.session, f.is, f.was)})
 		}
 	}
+	for _, now := range host.Disks {
+		i := slices.IndexFunc(last.Host.Disks, func(d result.Disk) bool { return d.Place == now.Place })
+		if i < 0 {
+			continue
+		}
+		was := last.Host.Disks[i]
+		if was, is := join(was.Filesystem, was.Bus, was.Device, was.Medium), join(now.Filesystem, now.Bus, now.Device, now.Medium); was != is {
+			out = append(out, result.Warning{Kind: "changed", Text: fmt.Sprintf("the disk of place %q is %q in session %d, and was %q before: its rounds stand beside the others", now.Place, is, r.session, was)})
+		}
+	}
 	return out
 }
 

@@ -34,6 +34,7 @@ func broken(t *testing.T, text string) runner.Config {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	c.Progress = &stopper{left: 9, cancel: cancel}
+	c.Host.Disks = []result.Disk{{Filesystem: "ext4"}}
 	out, err := runner.Run(ctx, c)
 	require.NoError(t, err)
 	require.Equal(t, runner.StatusInterrupted, out.Status)
@@ -68,6 +69,7 @@ func TestWhatIsAnotherThanInTheSessionBeforeIsAWarning(t *testing.T) {
 	info.Version = "2"
 	c.Engine = renamed{c.Engine, info}
 	c.Host.OS, c.Host.OSVersion = "darwin", "26.5"
+	c.Host.Disks = []result.Disk{{Filesystem: "tmpfs"}}
 	out, err := resumed(t.Context(), t, c)
 	require.NoError(t, err)
 	require.Equal(t, runner.StatusDone, out.Status)
@@ -77,7 +79,8 @@ func TestWhatIsAnotherThanInTheSessionBeforeIsAWarning(t *testing.T) {
 			texts = append(texts, w.Text)
 		}
 	}
-	require.Len(t, texts, 2)
+	require.Len(t, texts, 3)
+	assert.Contains(t, texts[2], `the disk of place "" is "tmpfs" in session 2, and was "ext4" before`)
 	assert.Contains(t, texts[0], `the system of session 2 is "darwin 26.5", and was "" before`)
 	assert.Contains(t, texts[1], `the engine of session 2 is "inprocess 2", and was "inprocess`)
 }

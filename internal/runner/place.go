@@ -128,6 +128,29 @@ func mine(root *hostio.Dir, name string) error {
 	return nil
 }
 
+// away says that the place itself is there no more: its disk was taken out, or another folder lies at its path.
+func (p *place) away() bool {
+	own, err := p.root.Stat(".")
+	if err != nil {
+		return true
+	}
+	now, err := os.Stat(p.root.Path())
+	return err != nil || !os.SameFile(own, now)
+}
+
+// away is a place of the case that is there no more, nil if all are.
+func (x *caseRun) away() *place {
+	if x.place.away() {
+		return x.place
+	}
+	for _, h := range x.handles() {
+		if h.place.away() {
+			return h.place
+		}
+	}
+	return nil
+}
+
 // remove deletes the run's folder, but only where marker, run id and owner agree.
 func (p *place) remove(id string) error {
 	defer p.root.Close()

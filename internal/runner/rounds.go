@@ -258,6 +258,8 @@ func (r *run) attempt(ctx context.Context, c plan.Case, round int, pause *result
 		return result.Failed, caseErr.Error(), made, nil
 	case r.suspended()-before > slept:
 		return "", "", nil, errSlept
+	case caseErr != nil && x.away() != nil: // whatever is left would fail as well; with its disk the run can go on
+		return "", "", nil, fmt.Errorf("measuring case %q: %s is there no more: %w", c.ID, x.away().title, caseErr)
 	case errors.As(caseErr, new(*engine.UnsupportedError)):
 		return result.Skipped, engine.Advised(caseErr), made, nil
 	case caseErr != nil:
