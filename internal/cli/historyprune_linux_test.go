@@ -13,7 +13,9 @@ import (
 
 // TestPruneAsks deletes at a terminal what was listed, and only after a yes.
 func TestPruneAsks(t *testing.T) {
-	runs := filepath.Join(t.TempDir(), "runs")
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	runs := filepath.Join(dir, "runs")
 	env := stateEnv(t)
 	require.Zero(t, Main(t.Context(), bytes.NewReader(nil), io.Discard, io.Discard, []string{"run", planFile(t, watched), "--out", filepath.Join(runs, "old")}, env))
 	for _, test := range []struct {

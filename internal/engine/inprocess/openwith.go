@@ -2,6 +2,7 @@ package inprocess
 
 import (
 	"fmt"
+	"math/bits"
 	"path"
 	"strings"
 
@@ -19,9 +20,11 @@ func (c *image) OpenWith(name string) []string {
 	raw := strings.TrimSuffix(path.Base(name), container.Extension(c.spec.Format)) + ".img"
 	switch c.spec.Format {
 	case container.UDSB:
+		// The dd of a Mac seeks by blocks only, and knows "1m" where the one of Linux knows "1M".
+		block := int64(1) << min(20, bits.TrailingZeros64(uint64(c.spec.BandSize)))
 		lines = append(lines, fmt.Sprintf(
-			`truncate -s %d %[2]s && for b in %[3]s/bands/*; do dd if="$b" of=%[2]s bs=1M oflag=seek_bytes seek=$((0x${b##*/} * %[4]d)) conv=notrunc,sparse status=none; done`,
-			c.spec.Size, quote(raw), quote(name), c.spec.BandSize))
+			`truncate -s %d %[2]s && for b in %[3]s/bands/*; do dd if="$b" of=%[2]s bs=%[4]d seek=$((0x${b##*/} * %[5]d)) conv=notrunc,sparse status=none; done`,
+			c.spec.Size, quote(raw), quote(name), block, c.spec.BandSize/block))
 		name = raw
 	case container.UDSP:
 		lines = append(lines, fmt.Sprintf("fstool convert %s %s", quote(name), quote(raw)))

@@ -1,6 +1,7 @@
 package inprocess_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -93,6 +94,18 @@ func TestLinesThatOpenAnImage(t *testing.T) {
 				assert.True(t, string(got) == want, "the bytes that were written")
 			})
 		})
+	}
+}
+
+// The dd of a Mac has no oflag=seek_bytes ("dd: unknown open flag"), and bs=1M is none of its numbers: a line is for both.
+func TestTheLineForBundlesIsForEveryDD(t *testing.T) {
+	place := place(t)
+	for band, want := range map[int64]string{8 << 20: "bs=1048576 seek=$((0x${b##*/} * 8)) ", 1 << 20: "bs=1048576 seek=$((0x${b##*/} * 1)) ", 1<<20 + 1024: "bs=1024 seek=$((0x${b##*/} * 1025)) "} {
+		c, err := inprocess.New(nil).Create(t.Context(), place, fmt.Sprint("b", band), engine.Spec{Format: "UDSB", Size: 24 << 20, BandSize: band})
+		require.NoError(t, err)
+		line := lineWith(t, c.OpenWith("x.sparsebundle"), "dd ")
+		assert.Contains(t, line, want)
+		assert.NotContains(t, line, "oflag")
 	}
 }
 
