@@ -247,7 +247,7 @@ func rowTitle(r analysis.CompareRow) string {
 	text := fmt.Sprintf("%s and %s, %s and %s", count(len(r.Base.Sessions), "session"), grouped(int64(len(r.Value.Sessions))),
 		count(r.Base.Rounds, "round"), grouped(int64(r.Value.Rounds)))
 	if r.CI != nil {
-		text += fmt.Sprintf("; 95 %% interval of the ratio %.3g to %.3g, %s over %ss", r.CI.Low, r.CI.High, plain(r.CI.Method, 60), plain(r.CI.Unit, 60))
+		text += fmt.Sprintf("; 95 %% interval of the ratio %.3g to %.3g, %s over %s", r.CI.Low, r.CI.High, plain(r.CI.Method, 80), replicated(r.CI.Unit))
 	}
 	if r.P != nil && r.Holm != nil {
 		text += fmt.Sprintf("; p = %.2g, after Holm %.2g", *r.P, *r.Holm)

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"dmgbench/internal/result"
+	"dmgbench/internal/stats"
 )
 
 // A slope of time on size is told as a rate; one whose interval reaches 0 has none at that end.
@@ -21,5 +22,20 @@ func TestSlopesAreToldAsRates(t *testing.T) {
 	} {
 		got := coefficientRange(f, result.Coefficient{Name: "slope", CI: &result.CI{Low: k.low, High: k.high}})
 		assert.Equal(t, k.want, got)
+	}
+}
+
+func TestUnitsOfReplicationInWords(t *testing.T) {
+	for unit, want := range map[string]string{"round": "rounds", "session": "sessions", "point of the fit": "points of the fit",
+		"round within one session a side": "rounds within one session a side", "": "an unnamed unit"} {
+		assert.Equal(t, want, replicated(unit))
+	}
+}
+
+// The method of an interval is said in full, whichever it is.
+func TestMethodsOfIntervalsAreSaidInFull(t *testing.T) {
+	for _, method := range []string{stats.MethodOrder, stats.MethodT, stats.MethodWelch, stats.MethodPooled, stats.MethodLogRatio, stats.MethodTrimmed, stats.MethodBCa,
+		stats.MethodSen, stats.MethodSenNormal, stats.MethodSenByGroup, stats.MethodJackknife, stats.MethodShift, stats.MethodShiftNormal, "Student t of logarithms, 5 looks"} {
+		assert.Equal(t, "95 % "+method+" over rounds", ciText(&result.CI{Level: 0.95, Method: method, Unit: "round"}))
 	}
 }

@@ -156,19 +156,18 @@ func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
 // ciText says what an interval is: "95 % t over rounds".
 func ciText(ci *result.CI) string {
-	return strings.Join(nonEmpty([]string{percent(ci.Level), plain(ci.Method, 40), "over " + replicated(ci.Unit)}), " ")
+	return strings.Join(nonEmpty([]string{percent(ci.Level), plain(ci.Method, 80), "over " + replicated(ci.Unit)}), " ")
 }
 
 func replicated(unit string) string {
 	switch unit {
-	case "round", "session":
-		return unit + "s"
 	case "file within one mount", "file":
 		return "files within one mount (not independent)"
 	case "":
 		return "an unnamed unit"
 	}
-	return plain(unit, 40)
+	noun, rest, _ := strings.Cut(plain(unit, 40), " ") // "round within one session a side"
+	return strings.TrimSpace(noun + "s " + rest)
 }
 
 // publishedOn lists the machines that figures of one quantity were published for.
