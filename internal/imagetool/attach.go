@@ -200,7 +200,17 @@ func (c *call) mountRequest() (r Request, err error) {
 
 // attachMade attaches what create has made. Where there is nothing to mount, the image stays.
 func (c *call) attachMade(path string, pass []byte) error {
-	a, err := c.env.Attacher.Attach(c.ctx, Request{Image: path, Browse: true, Passphrase: pass})
+	p, err := at(path)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	if len(pass) > 0 {
+		if err := c.unlock(p, pass); err != nil {
+			return err
+		}
+	}
+	a, err := c.env.Attacher.Attach(c.ctx, Request{Image: path, Browse: true, Keys: c.secrets.keys[path]})
 	if err != nil {
 		return fmt.Errorf("%q was created and could not be attached: %w", path, err)
 	}

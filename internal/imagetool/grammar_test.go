@@ -112,7 +112,7 @@ func TestGrammar(t *testing.T) {
 		{1, "", "hdiutil: no verb given\nUsage: hdiutil <verb>", nil},
 		{1, "", "hdiutil: unrecognized verb \"frob\"", []string{"frob"}},
 		{1, "", "hdiutil: segment failed - the verb segment of Apple's hdiutil is not there yet\n", []string{"segment", "-o", "x"}},
-		{1, "", "diskutil: did not recognize verb \"list\"", []string{"diskutil", "list"}},
+		{1, "", "diskutil: did not recognize verb \"list\"\nUsage: diskutil <verb> <options>\n<verb> is one of: image create blank, image create from, image attach,", []string{"diskutil", "list"}},
 		{1, "", "diskutil: did not recognize verb \"image frob\"", []string{"diskutil", "image", "frob"}},
 		{0, "<verb> is one of:", "", []string{"help"}},
 		{0, "<verb> is one of:", "", []string{"-help"}},

@@ -23,7 +23,7 @@ func (v *verb) usage() string {
 func (c *call) usageText(problem string) string {
 	if c.verb == nil || c.verb.name == "" {
 		return fmt.Sprintf("%s: %s\nUsage: %s <verb> <options>\n<verb> is one of: %s\nSee \"%s help\".\n",
-			c.tool, problem, c.tool, strings.Join(names(c.tool), " "), c.tool)
+			c.tool, problem, c.tool, strings.Join(names(c.tool), ", "), c.tool)
 	}
 	again := c.tool + " " + c.verb.name + " -help"
 	if c.tool == "diskutil" {

@@ -97,14 +97,24 @@ func (c *call) open(p place, readOnly bool) (container.Image, error) {
 	if len(pass) == 0 {
 		return nil, err
 	}
-	if o.Keys, err = container.UnwrapKeys(p.dir, p.name, pass); err != nil {
+	if err := c.unlock(p, pass); err != nil {
 		return nil, err
+	}
+	o.Keys = c.secrets.keys[p.path]
+	return container.Open(p.dir, p.name, o)
+}
+
+// unlock derives the keys of an image, once for all that the command does with it.
+func (c *call) unlock(p place, pass []byte) error {
+	keys, err := container.UnwrapKeys(p.dir, p.name, pass)
+	if err != nil {
+		return err
 	}
 	if c.secrets.keys == nil {
 		c.secrets.keys = map[string]*crypt.Keys{}
 	}
-	c.secrets.keys[p.path] = o.Keys
-	return container.Open(p.dir, p.name, o)
+	c.secrets.keys[p.path] = keys
+	return nil
 }
 
 // encryption is that of the image to be made. Its passphrase is the first on stdin that is not one of an image that is

@@ -131,6 +131,17 @@ func TestConvertEncrypted(t *testing.T) {
 	assert.Contains(t, m.err, "is VALID")
 }
 
+// TestCreateEncryptedAndAttach: the devices are told as of an image that is not encrypted.
+func TestCreateEncryptedAndAttach(t *testing.T) {
+	m := newMachine(t)
+	m.told("pass", "create -size 8m -fs ExFAT -encryption -stdinpass -attach a")
+	assert.Contains(t, m.out, "\tGUID_partition_scheme")
+	assert.Contains(t, m.out, "\tMicrosoft Basic Data")
+	last := m.at.requests[len(m.at.requests)-1]
+	assert.Nil(t, last.Passphrase)
+	assert.NotNil(t, last.Keys, "derived once")
+}
+
 // TestDiskutilPassphrases are lines.
 func TestDiskutilPassphrases(t *testing.T) {
 	m := newMachine(t)
