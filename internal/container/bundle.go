@@ -77,9 +77,23 @@ func (b *bundle) begin(encrypted string) (err error) {
 	if err != nil && !(b.opts.ReadOnly && errors.Is(err, fs.ErrNotExist)) { // without bands it is all zeros
 		return err
 	}
+	take := b.take
 	if b.opts.ReadOnly {
-		return errors.Join(b.hold(), b.learnCache())
+		take = b.hold
 	}
+	if err := take(); err != nil {
+		return err
+	}
+	if len(b.locks) > 0 {
+		if err := b.again(encrypted); err != nil {
+			return err
+		}
+	}
+	return b.learnCache()
+}
+
+// take takes the writer's locks.
+func (b *bundle) take() error {
 	for _, name := range []string{"token", "lock"} {
 		f, err := b.dir.Open(name, hostio.OpenOptions{Write: true, Create: name == "token"})
 		if name == "lock" && errors.Is(err, fs.ErrNotExist) {
@@ -93,15 +107,20 @@ func (b *bundle) begin(encrypted string) (err error) {
 			return err
 		}
 	}
+	return nil
+}
+
+// again reads the property list under the lock.
+func (b *bundle) again(encrypted string) error {
 	k, err := probeBundle(b.dir)
 	if err != nil {
 		return err
 	}
-	if k.refused != "" || k.encrypted != encrypted || k.info.version != 1 {
+	if k.refused != "" || k.encrypted != encrypted || k.info.version != 1 && !b.opts.ReadOnly {
 		return fmt.Errorf("opening %q: %w", b.path, hostio.ErrReplaced)
 	}
 	b.info, b.backup = k.info, k.backup
-	return b.learnCache()
+	return nil
 }
 
 // hold keeps writers away from a bundle that is read, if that is asked for.

@@ -38,3 +38,19 @@ func TestHoldKeepsWritersAway(t *testing.T) {
 		require.NoError(t, Remove(d, name))
 	}
 }
+
+// TestHoldReadsTheSizeAnew: a resize that ended between the look at a bundle and the lock counts for those who hold it too.
+func TestHoldReadsTheSizeAnew(t *testing.T) {
+	d := tempDir(t)
+	require.NoError(t, Create(d, "b", Spec{Format: UDSB, Size: 4 << 20, BandSize: 1 << 20}))
+	before, err := probe(d, "b")
+	require.NoError(t, err)
+	writer, err := Open(d, "b", OpenOptions{})
+	require.NoError(t, err)
+	require.NoError(t, writer.Resize(2<<20))
+	require.NoError(t, writer.Close())
+	reader, err := openBundle(d, "b", before, OpenOptions{ReadOnly: true, Hold: true})
+	require.NoError(t, err)
+	require.EqualValues(t, 2<<20, reader.Size())
+	require.NoError(t, reader.Close())
+}
