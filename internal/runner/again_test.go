@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -181,4 +182,26 @@ func withoutADefault(t *testing.T, p *plan.Plan, text string) string {
 	}
 	require.Fail(t, "the canonical form says no default")
 	return ""
+}
+
+// All times of a step are of one clock, that of the session, whenever the program began.
+func TestTimesOfAStepAreOfOneClock(t *testing.T) {
+	c := lived(t, once)
+	require.NoError(t, c.Clock.Sleep(t.Context(), time.Hour))
+	_, err := runner.Run(t.Context(), c)
+	require.NoError(t, err)
+	seen := 0
+	for _, cs := range fold(t, c.Out).Cases {
+		for _, st := range cs.Steps {
+			if st.Span == nil || len(st.Samples) == 0 {
+				continue
+			}
+			seen++
+			end := st.StartNS + st.DurationNS
+			for _, ns := range []int64{st.Span.GateNS, st.Span.FirstDoneNS, st.Span.LastDoneNS, st.Samples[0].StartNS} {
+				assert.True(t, st.StartNS <= ns && ns <= end, "%s %s: %d is not between %d and %d", st.Do, st.Phase, ns, st.StartNS, end)
+			}
+		}
+	}
+	assert.NotZero(t, seen)
 }

@@ -74,6 +74,10 @@ func (x *caseRun) keepFiles(rec *result.Step, out workload.Outcome, o workload.O
 	for i := range rec.Samples { // the workload's clock is the program's, the record's is the session's
 		rec.Samples[i].StartNS -= int64(x.r.started)
 	}
+	if s := rec.Span; s != nil {
+		began := int64(x.r.started)
+		s.GateNS, s.FirstDoneNS, s.LastDoneNS = s.GateNS-began, s.FirstDoneNS-began, s.LastDoneNS-began
+	}
 	rec.Stream, rec.Workers = out.Stream, o.Workers
 	rec.Findings = append(rec.Findings, out.Findings...)
 	rec.Warnings = append(rec.Warnings, out.Warnings...)
