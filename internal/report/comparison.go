@@ -242,15 +242,26 @@ func columnNames(c *analysis.Comparison, side string) (left, right string) {
 	return left, right
 }
 
+// chance is a p value as people read it.
+func chance(p float64) string {
+	switch {
+	case p < 0.0001:
+		return "below 0.0001"
+	case p >= 0.9995:
+		return "1"
+	}
+	return fmt.Sprintf("%.2g", p)
+}
+
 // rowTitle says what a row rests on.
 func rowTitle(r analysis.CompareRow) string {
 	text := fmt.Sprintf("%s and %s, %s and %s", count(len(r.Base.Sessions), "session"), grouped(int64(len(r.Value.Sessions))),
 		count(r.Base.Rounds, "round"), grouped(int64(r.Value.Rounds)))
 	if r.CI != nil {
-		text += fmt.Sprintf("; 95 %% interval of the ratio %.3g to %.3g, %s over %s", r.CI.Low, r.CI.High, plain(r.CI.Method, 80), replicated(r.CI.Unit))
+		text += fmt.Sprintf("; 95 %% interval of the ratio %s to %s, %s over %s", human3(r.CI.Low), human3(r.CI.High), plain(r.CI.Method, 80), replicated(r.CI.Unit))
 	}
 	if r.P != nil && r.Holm != nil {
-		text += fmt.Sprintf("; p = %.2g, after Holm %.2g", *r.P, *r.Holm)
+		text += "; p = " + chance(*r.P) + ", after Holm " + chance(*r.Holm)
 	}
 	return text
 }

@@ -141,12 +141,12 @@ func forestTable(rows []analysis.CompareRow, name func(analysis.CompareRow) stri
 	for _, r := range rows {
 		interval, p := "none", ""
 		if r.CI != nil {
-			interval = fmt.Sprintf("%.3g–%.3g", r.CI.Low, r.CI.High)
+			interval = human3(r.CI.Low) + "–" + human3(r.CI.High)
 		}
 		if r.Holm != nil {
-			p = fmt.Sprintf("%.2g", *r.Holm)
+			p = chance(*r.Holm)
 		}
-		t.Rows = append(t.Rows, []cell{{Text: name(r), Class: "head"}, {Text: fmt.Sprintf("%.3g", r.Ratio)}, {Text: interval},
+		t.Rows = append(t.Rows, []cell{{Text: name(r), Class: "head"}, {Text: human3(r.Ratio)}, {Text: interval},
 			{Text: fmt.Sprintf("%d and %d", len(r.Base.Sessions), len(r.Value.Sessions))}, {Text: p}, {Text: plain(r.Effect, 100)}})
 	}
 	return t

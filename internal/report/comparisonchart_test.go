@@ -7,6 +7,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"dmgbench/internal/analysis"
+	"dmgbench/internal/result"
 )
 
 func TestForestPlot(t *testing.T) {
@@ -35,6 +38,16 @@ func TestForestPlot(t *testing.T) {
 	require.NoError(t, ComparisonHTML(&page, c))
 	assert.Equal(t, 2, strings.Count(page.String(), `class="chart"`))
 	assert.NotContains(t, page.String(), "http://www.w3.org/1999/xlink\" src")
+}
+
+// Ratios and p values stand as people read them, with no power of ten.
+func TestRowsOfComparisonsHaveNoPowersOfTen(t *testing.T) {
+	p, holm := 3e-9, 0.00012
+	row := analysis.CompareRow{Ratio: 1234, CI: &result.CI{Low: 0.00009, High: 12345, Method: "Welch t", Unit: "session"}, P: &p, Holm: &holm}
+	assert.Contains(t, rowTitle(row), "ratio 0.0000900 to 12345, Welch t over sessions; p = below 0.0001, after Holm 0.00012")
+	cells := forestTable([]analysis.CompareRow{row}, func(analysis.CompareRow) string { return "x" }).Rows[0]
+	assert.Equal(t, []string{"x", "1234", "0.0000900–12345"}, []string{cells[0].Text, cells[1].Text, cells[2].Text})
+	assert.Equal(t, "0.00012", cells[4].Text)
 }
 
 func TestForestTicks(t *testing.T) {
