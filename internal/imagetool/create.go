@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"strings"
+	"unicode/utf8"
 
 	"dmgbench/internal/blockdev"
 	"dmgbench/internal/container"
@@ -291,6 +292,9 @@ func (c *call) divide(img container.Image, b blank, f func(part blockdev.Device)
 const growth = 4
 
 func (c *call) formatOurs(part blockdev.Device, b blank) error {
+	if !utf8.ValidString(b.label) {
+		return refuse("the name %q is not valid UTF-8", b.label)
+	}
 	if n := units16(b.label); n > 11 {
 		return refuse("the name %q is too long for %s: %d UTF-16 units, at most 11", b.label, ours, n)
 	}

@@ -66,6 +66,7 @@ func TestCreateRefuses(t *testing.T) {
 		{"file system APFS cannot be made on this system; possible here: ExFAT", "create -size 1m -fs apfs a"},
 		{"file system Journaled HFS+ cannot be made", "create -size 1m -fs JHFS+ a"},
 		{`file system "zfs" is not known`, "create -size 1m -fs zfs a"},
+		{`the name "a\xff" is not valid UTF-8`, "create -size 8m -fs ExFAT -volname a\xff a"},
 		{`the name "twelve-chars" is too long for ExFAT`, "create -size 8m -fs ExFAT -volname twelve-chars a"},
 		{"image key sparse-band-size is for sparse bundles", "create -size 1m -imagekey sparse-band-size=2048 a"},
 		{"bands of 2047 sectors", "create -size 1m -imagekey sparse-band-size=2047 a.sparsebundle"},
@@ -170,4 +171,11 @@ func TestCreateFromFolders(t *testing.T) {
 	require.NoError(t, syscall.Mkfifo(m.path("src/fifo"), 0o600))
 	m.refused(1, "neither a file nor a folder", "create -srcfolder src -format UDRW c")
 	assert.Empty(t, m.leftovers())
+}
+
+// TestFolderNamesAsLabels: a folder's name is shortened and mended to be a label.
+func TestFolderNamesAsLabels(t *testing.T) {
+	for name, want := range map[string]string{"short": "short", "longer-than-eleven": "longer-than", "b\xffad": "b_ad", "x/12345678901": "12345678901"} {
+		assert.Equal(t, want, folderLabel(name))
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"path"
 	"path/filepath"
+	"strings"
 
 	"dmgbench/internal/blockdev"
 	"dmgbench/internal/exfat"
@@ -117,7 +118,7 @@ func (t tree) imageSize(bare bool) int64 {
 
 // folderLabel is what of a folder's name fits as the name of a volume.
 func folderLabel(folder string) string {
-	name := filepath.Base(folder)
+	name := strings.ToValidUTF8(filepath.Base(folder), "_")
 	for i := range name {
 		if units16(name[:i]) > 11 {
 			return name[:lastFit(name[:i])]
