@@ -72,7 +72,7 @@ func onlyBundle(b *hostio.Dir) error {
 		return err
 	}
 	for _, e := range list {
-		if !slices.Contains(bundleEntries, e.Name()) && !isTemporary(e.Name()) {
+		if name := attributed(e.Name()); !slices.Contains(bundleEntries, name) && !isTemporary(name) {
 			return fmt.Errorf("it holds %q, which is no part of a sparse bundle: %w", e.Name(), fs.ErrInvalid)
 		}
 	}
@@ -98,6 +98,11 @@ func Removable(dir *hostio.Dir, name string) error {
 	defer b.Close()
 	return onlyBundle(b)
 }
+
+// attributed is the file that "._token" has the extended attributes of: macOS keeps them in such files (AppleDouble)
+// where the file system has no place for them, as on exFAT, and many programs' files there have one. Other names are
+// their own.
+func attributed(name string) string { return strings.TrimPrefix(name, "._") }
 
 // isTemporary knows what an interrupted atomic write of one of our files may
 // leave.

@@ -91,7 +91,7 @@ func (v *verifier) run(backup bool) ([]Finding, error) {
 		return v.list, err
 	}
 	for _, e := range list {
-		if !slices.Contains(bundleEntries, e.Name()) {
+		if !slices.Contains(bundleEntries, attributed(e.Name())) {
 			v.say(e.Name(), false, "no part of a sparse bundle")
 		}
 	}
@@ -134,7 +134,10 @@ func (v *verifier) bands() error {
 	}
 	for _, e := range list {
 		path := "bands/" + e.Name()
-		n, ok := bandNumber(e.Name())
+		n, ok := bandNumber(attributed(e.Name()))
+		if ok && attributed(e.Name()) != e.Name() {
+			continue
+		}
 		if !ok {
 			v.say(path, false, "no band number in lower-case hexadecimal")
 			continue

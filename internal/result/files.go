@@ -85,7 +85,7 @@ func (d *RunDir) replace(name string, data []byte) error {
 	}
 	_, err = f.Write(data)
 	if err == nil {
-		err = f.Sync()
+		err = durable{f}.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err == nil {
 		err = d.root.Rename(temp, name)
@@ -102,7 +102,7 @@ func (d *RunDir) syncDir() error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(self.Sync(), self.Close())
+	return errors.Join(durable{self}.Sync(), self.Close())
 }
 
 // bare is the cause inside a path error: the path is named already.

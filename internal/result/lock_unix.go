@@ -33,6 +33,21 @@ func lock(f *os.File) error {
 	}
 }
 
+// plainSync is fsync(2), and nothing more on macOS.
+func plainSync(f *os.File) error {
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	err = conn.Control(func(fd uintptr) {
+		for failed = unix.EINTR; errors.Is(failed, unix.EINTR); {
+			failed = unix.Fsync(int(fd))
+		}
+	})
+	return errors.Join(failed, err)
+}
+
 // OwnedByUs reports whether the file belongs to the user of this process: for root by sudo, to the caller as well, whom what
 // was made has been given to.
 func OwnedByUs(fi fs.FileInfo) bool {

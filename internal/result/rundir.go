@@ -89,7 +89,7 @@ func (d *RunDir) begin(id string) error {
 		return err
 	}
 	_, err = m.WriteString(id + "\n")
-	if err = errors.Join(err, m.Sync(), m.Close()); err != nil {
+	if err = errors.Join(err, durable{m}.Sync(), m.Close()); err != nil {
 		return err
 	}
 	f, err := d.root.OpenFile(JournalFile, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644)
@@ -99,7 +99,7 @@ func (d *RunDir) begin(id string) error {
 	if err := d.take(f); err != nil {
 		return err
 	}
-	d.w = newWriter(f, d.path, 0, 0, true)
+	d.w = newWriter(durable{f}, d.path, 0, 0, true)
 	return d.syncDir()
 }
 
@@ -216,7 +216,7 @@ func (d *RunDir) resume() error {
 			return fmt.Errorf("taking off the torn line: %w", bare(err))
 		}
 	}
-	d.w = newWriter(f, d.path, r.Whole(), len(recs), !recs[0].Run.Identify)
+	d.w = newWriter(durable{f}, d.path, r.Whole(), len(recs), !recs[0].Run.Identify)
 	return d.sweep()
 }
 
