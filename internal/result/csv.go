@@ -119,7 +119,7 @@ var ownColumns = map[string][]Column{
 	"tables": tableColumns,
 	"samples": append(append([]Column(nil), stepColumns...),
 		Column{"file", "name on the volume"}, Column{"set", "set of the file"}, Column{"order", "position in the step"},
-		Column{"worker", "who did it"}, Column{"bytes", "size, B"}, Column{"start_ns", "since the clock's origin, ns"},
+		Column{"worker", "who did it"}, Column{"bytes", "size, B"}, Column{"start_ns", "since the session began, ns"},
 		Column{"duration_ns", "ns"}, Column{"rate_bytes_per_second", "bytes / duration, B/s"}),
 	"steps": append(append([]Column(nil), stepColumns...),
 		Column{"expect", "ok or fail"}, Column{"error", "empty: it went well"}, Column{"start_ns", "ns"},
