@@ -18,8 +18,9 @@ type answer struct {
 	Dir     string   `json:"dir"` // the run folder
 	Status  string   `json:"status"`
 	Message string   `json:"message,omitempty"`
-	Rounds  string   `json:"rounds,omitempty"` // how --rounds auto ended
-	Kept    []string `json:"kept,omitempty"`   // commands that open the images
+	Rounds  string   `json:"rounds,omitempty"`          // how --rounds auto ended
+	Kept    []string `json:"kept,omitempty"`            // commands that open the images
+	Secret  string   `json:"passphrase_file,omitempty"` // of those that are encrypted
 	Exit    int      `json:"exit"`
 }
 
@@ -61,16 +62,14 @@ func (a *app) session(ctx context.Context, c runner.Config, do func(runner.Confi
 	}
 	code := outcomeStatus(out, r)
 	if a.json {
-		b, err := json.Marshal(answer{r.Run, c.Out, out.Status, out.Message, foundRounds(r), out.Kept, code})
+		b, err := json.Marshal(answer{r.Run, c.Out, out.Status, out.Message, foundRounds(r), out.Kept, secret, code})
 		if err != nil {
 			return 0, err
 		}
 		_, err = fmt.Fprintf(a.out, "%s\n", b)
 		return code, err
 	}
-	if err := a.render(p, r, "text"); err != nil {
-		return 0, err
-	}
+	unsaid := a.render(p, r, "text") // what to do next is said all the same
 	if text := foundRounds(r); text != "" {
 		fmt.Fprintln(a.err, printable(text))
 	}
@@ -88,7 +87,7 @@ func (a *app) session(ctx context.Context, c runner.Config, do func(runner.Confi
 	if secret != "" {
 		fmt.Fprintf(a.err, "The passphrase of those that are encrypted is in %s\n", printable(secret))
 	}
-	return code, nil
+	return code, unsaid
 }
 
 // asGiven names the run folder in an error and its hint as the user did.
@@ -128,8 +127,11 @@ func outcomeStatus(o runner.Outcome, r *result.Result) int {
 	return verdict(r)
 }
 
-// quoted is a path as a shell takes it; plain ones stay as they are.
+// quoted is a path as a shell and a command take it; plain ones stay as they are.
 func quoted(path string) string {
+	if strings.HasPrefix(path, "-") { // or it would be a flag
+		path = "./" + path
+	}
 	odd := func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-+=.,:/@%", r))
 	}

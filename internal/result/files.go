@@ -64,10 +64,14 @@ func (d *RunDir) readInto(b *bytes.Buffer, name string, limit int64) error {
 }
 
 // WriteFile replaces plan.toml, result.json or report.html: either the old or
-// the new content is there, whatever happens.
+// the new content is there, whatever happens. What is there already is not written,
+// so that a folder that only can be read has its report as well.
 func (d *RunDir) WriteFile(name string, data []byte) error {
 	if !slices.Contains(written, name) {
 		return fmt.Errorf("writing %q: not a file of a run folder", name)
+	}
+	if old, err := d.ReadFile(name, int64(len(data))); err == nil && bytes.Equal(old, data) {
+		return nil
 	}
 	if err := d.replace(name, data); err != nil {
 		return &Error{Doing: "writing", File: name, Err: bare(err)}

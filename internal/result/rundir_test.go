@@ -249,3 +249,26 @@ func TestSafeName(t *testing.T) {
 		require.Equal(rt, "/x", filepath.Dir(filepath.Join("/x", name)))
 	})
 }
+
+// A folder that can only be read has a report as well, if the one in it is right.
+func TestWriteFileLeavesWhatIsThere(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	d, err := CreateRun(dir, "run1")
+	require.NoError(t, err)
+	defer d.Close()
+	stat := func() os.FileInfo {
+		fi, err := os.Stat(filepath.Join(dir, ReportFile))
+		require.NoError(t, err)
+		return fi
+	}
+	require.NoError(t, d.WriteFile(ReportFile, []byte("page")))
+	first := stat()
+	require.NoError(t, d.WriteFile(ReportFile, []byte("page")))
+	assert.True(t, os.SameFile(first, stat()), "it was written again")
+	for _, other := range []string{"pagf", "pages", "pag", ""} {
+		require.NoError(t, d.WriteFile(ReportFile, []byte(other)))
+		text, err := os.ReadFile(filepath.Join(dir, ReportFile))
+		require.NoError(t, err)
+		assert.Equal(t, other, string(text))
+	}
+}
