@@ -1,13 +1,17 @@
 package container
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"dmgbench/internal/hostio"
 )
 
 // A bundle on exFAT, as macOS leaves it there: each file with attributes has a "._" beside it.
@@ -45,4 +49,11 @@ func TestBundleWithFilesOfAttributes(t *testing.T) {
 	require.NoError(t, Remove(d, "b"))
 	_, err = d.Lstat("b")
 	require.ErrorIs(t, err, fs.ErrNotExist)
+}
+
+// Network shares on a Mac know no locks: containers on them are opened and removed all the same.
+func TestWithoutLocks(t *testing.T) {
+	for answer, want := range map[error]error{nil: nil, hostio.ErrUnsupported: nil, fmt.Errorf("locking: %w", hostio.ErrUnsupported): nil, syscall.EIO: syscall.EIO} {
+		assert.ErrorIs(t, lockless(answer), want)
+	}
 }

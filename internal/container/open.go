@@ -114,6 +114,14 @@ func lock(f *hostio.File) error {
 	if errors.Is(err, hostio.ErrLocked) {
 		return fmt.Errorf("opening %q for writing: %w", f.Path(), ErrInUse)
 	}
+	return lockless(err)
+}
+
+// lockless lets an attempt to lock pass where the host has no such locks: nobody else has taken one either.
+func lockless(err error) error {
+	if errors.Is(err, hostio.ErrUnsupported) {
+		return nil
+	}
 	return err
 }
 

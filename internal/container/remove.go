@@ -42,7 +42,7 @@ func inUse(f *hostio.File) error {
 	if errors.Is(err, hostio.ErrLocked) {
 		return fmt.Errorf("removing %q: %w", f.Path(), ErrInUse)
 	}
-	return err
+	return lockless(err)
 }
 
 func removeBundle(dir *hostio.Dir, name string) error {

@@ -32,3 +32,15 @@ func firstOf(ways ...func() error) (err error) {
 func wholeBlocks(off, end, block int64) (first, last int64) {
 	return roundUp(off, block), end - end%block
 }
+
+// lockedBy is what an answer of flock(2) comes to. Network shares on a Mac answer ENOTSUP, some of FUSE ENOSYS, and NFS
+// whose locks nobody keeps ENOLCK.
+func lockedBy(err error) error {
+	switch {
+	case errors.Is(err, syscall.EWOULDBLOCK):
+		return ErrLocked
+	case errors.Is(err, syscall.ENOTSUP), errors.Is(err, syscall.ENOSYS), errors.Is(err, syscall.ENOLCK):
+		return ErrUnsupported
+	}
+	return err
+}

@@ -42,3 +42,10 @@ func TestWholeBlocksNeverReachBeyondTheRange(t *testing.T) {
 		assert.LessOrEqual(t, last, c[1], "a file that ends there would be asked for a hole behind its end")
 	}
 }
+
+func TestAnswersOfLocks(t *testing.T) {
+	for answer, want := range map[error]error{nil: nil, syscall.EWOULDBLOCK: ErrLocked, syscall.ENOTSUP: ErrUnsupported, syscall.ENOSYS: ErrUnsupported,
+		syscall.ENOLCK: ErrUnsupported, syscall.EIO: syscall.EIO} {
+		assert.ErrorIs(t, lockedBy(answer), want)
+	}
+}

@@ -76,11 +76,7 @@ func sysFlock(fd int, shared bool) error {
 	if shared {
 		how = unix.LOCK_SH
 	}
-	err := again(func() error { return unix.Flock(fd, how|unix.LOCK_NB) })
-	if errors.Is(err, unix.EWOULDBLOCK) {
-		return ErrLocked
-	}
-	return err
+	return lockedBy(again(func() error { return unix.Flock(fd, how|unix.LOCK_NB) }))
 }
 
 func sysFstat(fd int) (Stat, error) {
