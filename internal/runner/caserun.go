@@ -40,6 +40,8 @@ type caseRun struct {
 	c     plan.Case
 	round int
 	cycle int
+	// reopened says that containers of a pause may have been attached again.
+	reopened bool
 	// failing says that the steps are in a block that ends at the first one that fails.
 	failing bool
 	index   int

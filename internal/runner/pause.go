@@ -21,6 +21,15 @@ func (x *caseRun) pause(ctx context.Context, st plan.Step) error {
 	if err := x.leave(ctx); err != nil {
 		return err
 	}
+	if err := x.stand(p); err != nil {
+		return err
+	}
+	return &pausedError{p.Message}
+}
+
+// stand notes in the journal that the run waits, and which containers for.
+func (x *caseRun) stand(p *result.Pause) error {
+	p.Others = nil
 	if x.main != nil {
 		id, err := fingerprint(x.place, x.main.con.Name())
 		if err != nil {
@@ -40,7 +49,7 @@ func (x *caseRun) pause(ctx context.Context, st plan.Step) error {
 		return &journalError{err}
 	}
 	x.r.holding = p.Container != ""
-	return &pausedError{p.Message}
+	return nil
 }
 
 // handles are the containers that there are, the case's own first.
@@ -194,6 +203,13 @@ func (x *caseRun) reopen(ctx context.Context) error {
 			h.att, wanted = nil, append(wanted, h)
 		}
 	}
+	if len(wanted) > 0 { // attaching changes containers: who is killed in it has no pause to come back to
+		start := &result.StepStart{Case: x.c.ID, Round: x.round, Index: x.index - 1, Do: "pause"}
+		if err := errors.Join(x.r.append(result.Record{Kind: result.KindStepStart, StepStart: start}), x.r.dir.Sync()); err != nil {
+			return &journalError{err}
+		}
+		x.reopened = true
+	}
 	for _, h := range wanted {
 		att, err := h.con.Attach(ctx, h.opts)
 		if err != nil {
@@ -217,3 +233,11 @@ type replayed struct{ engine.Attachment }
 
 // Detach has nothing to detach.
 func (replayed) Detach(context.Context, bool) (engine.Report, error) { return engine.Report{}, nil }
+
+// back returns to a pause behind which nothing was done. Containers that were attached in between are not as the pause left them.
+func (x *caseRun) back(ctx context.Context, pause result.Pause) error {
+	if err := x.leave(ctx); err != nil || !x.reopened {
+		return err
+	}
+	return x.stand(&pause)
+}

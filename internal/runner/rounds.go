@@ -244,7 +244,7 @@ func (r *run) attempt(ctx context.Context, c plan.Case, round int, pause *result
 	if errors.As(caseErr, &paused) {
 		return "", "", nil, caseErr
 	}
-	if ctx.Err() != nil && r.holding && x.main != nil && x.leave(context.WithoutCancel(ctx)) == nil {
+	if ctx.Err() != nil && r.holding && x.main != nil && x.back(context.WithoutCancel(ctx), *pause) == nil {
 		return "", "", nil, &pausedError{pause.Message} // nothing was done behind the pause: it still stands
 	}
 	x.finish()
