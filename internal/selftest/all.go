@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -42,7 +43,7 @@ func IDs() []string {
 type Options struct {
 	Seed uint64 // of all simulated runs
 	Full bool   // every law and design of docs/accuracy.md, minutes; else a short form of seconds
-	// Only are the studies to go through, by their names; none are all.
+	// Only are the studies to go through, by their names ([IDs]); none are all, a name of no study is an error.
 	Only []string
 	// Done hears of each study as it ends; nil: nobody does.
 	Done func(Study, time.Duration)
@@ -54,6 +55,11 @@ const scarceGC = 400
 
 // Run goes through the studies.
 func Run(ctx context.Context, o Options) (r Report, err error) {
+	for _, id := range o.Only {
+		if !slices.Contains(IDs(), id) {
+			return Report{}, fmt.Errorf("choosing studies: there is no study %q, only %s", id, strings.Join(IDs(), ", "))
+		}
+	}
 	st, err := newStage()
 	if err != nil {
 		return Report{}, err

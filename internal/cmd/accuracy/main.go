@@ -6,6 +6,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -17,7 +18,7 @@ import (
 )
 
 func main() {
-	out := flag.String("o", "docs", "`folder` of the page")
+	out := flag.String("o", "", "`folder` of the page (default docs; a page that is not whole has no default)")
 	seed := flag.Uint64("seed", 1, "`number` that all simulated figures follow from")
 	short := flag.Bool("short", false, "the short form of selftest instead")
 	study := flag.String("study", "", "one `study` instead of all; the page has no other then")
@@ -31,6 +32,12 @@ func main() {
 }
 
 func run(ctx context.Context, folder, study string, o selftest.Options) error {
+	switch whole := study == "" && o.Full; {
+	case folder == "" && whole:
+		folder = "docs"
+	case folder == "":
+		return errors.New("reading the flags: a page that is not whole would take the place of docs/accuracy.md: name another folder with -o")
+	}
 	if study != "" {
 		o.Only = []string{study}
 	}
