@@ -31,7 +31,7 @@ type File struct {
 	refs     atomic.Int64 // transfers under way, plus closedBit
 	released sync.Once
 	closeErr error
-	tail     atomic.Bool // the page cache was used since the last flush
+	tail     atomic.Bool // the page cache was used
 	degraded atomic.Bool // the kernel refused a direct transfer
 }
 
@@ -211,6 +211,10 @@ func (f *File) Close() error {
 func (f *File) free() {
 	f.released.Do(func() {
 		if f.direct >= 0 {
+			if f.tail.Load() {
+				// Whoever reads the file later must meet the disk. Not behind the flush, which is timed. Advice only.
+				_ = sysDrop(f.fd, 0, 0)
+			}
 			f.closeErr = sysClose(f.direct)
 		}
 		if err := sysClose(f.fd); f.closeErr == nil {

@@ -15,10 +15,6 @@ func (f *File) Sync(mode SyncMode) (achieved SyncMode, err error) {
 	}
 	err = f.use("flushing", Op{Kind: OpSync}, func() (err error) {
 		achieved, err = sysSync(f.fd, mode)
-		if err == nil && f.direct >= 0 && f.tail.Swap(false) {
-			// Clean now: a later read must come from the disk. Advice only.
-			_ = sysDrop(f.fd, 0, 0)
-		}
 		return err
 	})
 	return achieved, err

@@ -103,7 +103,7 @@ func (f *File) loop(k Kind, fd int, p []byte, off int64) (n int, err error) {
 	return n, nil
 }
 
-// buffered returns the descriptor of the page cache and notes that a flush
+// buffered returns the descriptor of the page cache and notes that closing
 // has to drop what goes through it.
 func (f *File) buffered(Kind) int {
 	f.tail.Store(true)
