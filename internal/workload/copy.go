@@ -137,6 +137,7 @@ type timedOne struct {
 // timeOne times one piece of work on an open file, its flush included, on the
 // gate and with the collector off.
 func timeOne(ctx context.Context, o Options, name string, size int64, dst File, work func() error) (t timedOne) {
+	hostio.Warm(2) // one to read, one to write
 	defer quiet()()
 	if err := o.Gate.wait(ctx); err != nil {
 		return timedOne{err: fmt.Errorf("waiting for the other steps: %w", err)}

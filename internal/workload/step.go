@@ -74,6 +74,7 @@ func (s *step) run(ctx context.Context) (Outcome, error) {
 	}
 	defer pool.put(buf)
 	if !s.l.hollow { // nothing real is timed there that a collection could disturb
+		hostio.Warm(s.o.Workers)
 		defer quiet()()
 	}
 	var all sync.WaitGroup
