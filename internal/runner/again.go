@@ -48,6 +48,9 @@ func (r *run) changed() (out []result.Warning) {
 	if r.state == nil || len(r.state.Sessions) == 0 {
 		return nil
 	}
+	if p := r.state.Paused; p != nil && p.Key != "" { // the user was asked to turn something, and cases of two settings share no interval
+		return nil
+	}
 	last, info, host := r.state.Sessions[len(r.state.Sessions)-1], r.c.Engine.Info(), r.c.Host
 	for _, f := range []struct{ what, was, is string }{
 		{"machine", join(last.Host.Model, last.Host.CPU, last.Host.Arch), join(host.Model, host.CPU, host.Arch)},
