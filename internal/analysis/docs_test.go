@@ -26,7 +26,10 @@ func TestMetricsAreDocumented(t *testing.T) {
 	want = append(want, inSource(t, "warnings.go", `(?:w\.add\(|Kind: )"([a-z-]+)"`)...)
 	want = append(want, inSource(t, "filewarnings.go", `w\.add\("([a-z-]+)"`)...)
 	want = append(want, inSource(t, "departures.go", `out\.add\("([a-z-]+)"`)...)
-	require.Greater(t, len(want), 60)
+	want = append(want, inSource(t, "transient.go", `w\.add\("([a-z-]+)"`)...)
+	want = append(want, inSource(t, "filemodes.go", `w\.add\("([a-z-]+)"`)...)
+	want = append(want, recordedKinds(t)...)
+	require.Greater(t, len(want), 100)
 	named := map[string]bool{}
 	for _, m := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(text, -1) {
 		for name := range strings.FieldsSeq(strings.ReplaceAll(m[1], ",", " ")) {
@@ -36,6 +39,27 @@ func TestMetricsAreDocumented(t *testing.T) {
 	for _, name := range want {
 		assert.True(t, named[name], "%q is not in docs/metrics.md", name)
 	}
+}
+
+// recordedKinds are the kinds of warnings and departures that stand in journals
+// already: what runner, workload, host and run folder say of a run.
+func recordedKinds(t *testing.T) (out []string) {
+	for _, dir := range []string{"runner", "workload", "host", "result", "cli"} {
+		entries, err := os.ReadDir("../" + dir)
+		require.NoError(t, err)
+		before := len(out)
+		for _, e := range entries {
+			if name := e.Name(); strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") {
+				out = append(out, inSource(t, "../"+dir+"/"+name, `(?:result\.|\b)(?:Warning|Departure)\{Kind: "([a-z-]+)"`)...)
+				out = append(out, inSource(t, "../"+dir+"/"+name, `\bwarn\((?:rec, |"", |id, |x\.c\.ID, )?"([a-z-]+)", `)...)
+				if dir == "host" {
+					out = append(out, inSource(t, "../host/"+name, `\badd\("([a-z-]+)", `)...)
+				}
+			}
+		}
+		require.NotEqual(t, before, len(out), "no kind of warning was found in %s", dir)
+	}
+	return out
 }
 
 func inSource(t *testing.T, file, pattern string) (out []string) {

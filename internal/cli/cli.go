@@ -114,7 +114,7 @@ const exitText = `EXIT STATUS
   0    all done; skipped cases included, unless all are
   1    error
   2    bad usage or a bad plan
-  3    finished with failed or discarded cases
+  3    finished with failed or discarded cases, or skipped all of them
   4    the host is not fit to measure on
   130  interrupted or paused; dmgbench resume goes on`
 

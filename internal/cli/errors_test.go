@@ -34,6 +34,22 @@ func TestRunFoldersAreNamedAsTheUserDid(t *testing.T) {
 	assert.Equal(t, "dmgbench resume a", resumeAsGiven("dmgbench resume <run>", "a"))
 }
 
+// docs/architecture.md names every exit status, every variable that stands for no flag, and every file of a run folder.
+func TestWhatLiesWhereIsDocumented(t *testing.T) {
+	raw, err := os.ReadFile("../../docs/architecture.md")
+	require.NoError(t, err)
+	page := string(raw)
+	for _, v := range ownVariables {
+		assert.Contains(t, page, "`"+v.name+"`")
+	}
+	for _, code := range []int{exitError, exitUsage, exitCases, exitNotFit, exitRegression, exitInterrupted} {
+		assert.Contains(t, page, fmt.Sprintf("\n| %d | ", code))
+	}
+	for _, name := range []string{result.PlanFile, result.JournalFile, result.ResultFile, result.ReportFile, secretsFolder, mountsFolder, baselineFile} {
+		assert.Contains(t, page, "`"+name+"`")
+	}
+}
+
 // A file's name may hold what drives a terminal; none of what is said of the file does.
 func TestNamesOfPlansDoNotDriveTheTerminal(t *testing.T) {
 	dir := t.TempDir()

@@ -126,7 +126,10 @@ func TestHistoryOfOneRun(t *testing.T) {
 	row := s.Table.Rows[3]
 	assert.Equal(t, "UDSB, AES-256", row[0].Text)
 	assert.Regexp(t, `^4\.\d\d \(4\.\d\d–4\.\d\d\)$`, row[1].Text)
-	assert.Contains(t, historyPage(t, h), "there is no change to look for")
+	page := historyPage(t, h)
+	assert.Contains(t, page, "there is no change to look for")
+	assert.Contains(t, page, "† one with a warning: its report says which")
+	assert.NotContains(t, page, "most other runs", "there are no others")
 }
 
 // Series of one title are told apart by what differs, and by the digest where nothing else does.

@@ -111,7 +111,11 @@ func (v *seriesView) after() (out []string) {
 	}
 	if len(v.parts) > 0 {
 		out = append(out, "Shown are the quantities on the first screen of the newest run's report, and the size on disk; all else is in the reports.")
-		out = append(out, "In the tables * marks a figure that is not final, as its run is not finished or its case failed, and † one with a warning that most other runs do not have.")
+		doubted := "one with a warning that most other runs do not have."
+		if len(v.s.Runs) == 1 {
+			doubted = "one with a warning: its report says which."
+		}
+		out = append(out, "In the tables * marks a figure that is not final, as its run is not finished or its case failed, and † "+doubted)
 	}
 	if kinds := v.shared(); len(kinds) > 0 {
 		out = append(out, "Warnings that most runs carry mark none of them: "+several(kinds)+". The reports say what is meant.")
