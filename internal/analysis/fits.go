@@ -66,7 +66,7 @@ type fitted struct {
 	reason string
 }
 
-// measuredFit fits each round by itself, and the means of all rounds.
+// measuredFit fits each round by itself, and the means of these rounds.
 func (s *study) measuredFit(f plan.Fit, est string) fitted {
 	op := plan.Operand{Quantity: f.Quantity, Where: f.Where}
 	out := fitted{per: s.per}
@@ -117,7 +117,7 @@ func fitPoints(model string, points [][2]float64) (curve, error) {
 }
 
 // axisPoints are the values along a numeric axis, of each round that has all of
-// them, and their centres.
+// them, and the centres of these.
 func (s *study) axisPoints(op plan.Operand, f plan.Fit, est string) (map[int][][2]float64, [][2]float64, string) {
 	points, bad := judge{s: s, est: est}.along(op, f.Along)
 	if why := join(bad.missing, bad.weak); why != "" {
@@ -138,11 +138,21 @@ func (s *study) axisPoints(op plan.Operand, f plan.Fit, est string) (map[int][][
 	if len(byRound) == 0 {
 		return nil, nil, "no round measured all points"
 	}
-	var centres [][2]float64
-	for i, p := range points {
-		centres = append(centres, [2]float64{xs[i], centre(p.unit, p.values)})
+	return byRound, centres(points[0].unit, byRound), ""
+}
+
+// centres are the points of a fit as they are drawn: each the centre of the rounds
+// that were fitted. A value of a round that lacks another point is in neither.
+func centres(unit string, byRound map[int][][2]float64) (out [][2]float64) {
+	rounds := sortedRounds(byRound)
+	for i, p := range byRound[rounds[0]] {
+		ys := make([]float64, len(rounds))
+		for k, r := range rounds {
+			ys[k] = byRound[r][i][1]
+		}
+		out = append(out, [2]float64{p[0], centre(unit, ys)})
 	}
-	return byRound, centres, ""
+	return out
 }
 
 func onRound(points []point, xs []float64, round int) [][2]float64 {

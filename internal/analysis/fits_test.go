@@ -88,6 +88,36 @@ func TestMeasuredFits(t *testing.T) {
 	}
 }
 
+// What is drawn is what was fitted: of a round that lost a point, no other point counts.
+func TestPointsOfAFitAreThoseThatWereFitted(t *testing.T) {
+	p := planOf(t, scaling)
+	l := perThread(0.02)
+	stream := l.stream
+	l.stream = func(m moment) (float64, int64, int64) {
+		s, in, out := stream(m)
+		if m.round == 2 { // slow in all, and lost where there are 8 threads
+			s *= 3
+		}
+		return s, in, out
+	}
+	l.fail = func(m moment) string {
+		if m.round == 2 && m.c.Settings.Threads == 8 && m.step.Do == "stream" {
+			return "lost"
+		}
+		return ""
+	}
+	f := analysed(t, p, 4, l).Fits[0]
+	require.Empty(t, f.Reason)
+	require.Len(t, f.Points, 4)
+	for _, x := range f.Points {
+		assert.InEpsilon(t, 10/math.Pow(x[0], 0.9), x[1], 0.03)
+	}
+	whole, err := fitPoints("power", f.Points)
+	require.NoError(t, err)
+	assert.InEpsilon(t, whole.values["r2"], f.Coefficients[2].Value, 1e-12)
+	assert.InDelta(t, whole.values["exponent"], f.Coefficients[1].Value, 1e-9, "the mean of lines over the same x is the line of the means")
+}
+
 func TestFitOfSingleFiles(t *testing.T) {
 	p := planOf(t, twoFormats)
 	p.Fits = []plan.Fit{{Name: "files", Quantity: "write_time", Where: sel("format", "UDSB", "phase", "new"), Along: "file_size", Model: "line"},
