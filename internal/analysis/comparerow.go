@@ -157,13 +157,18 @@ func only(x, y unitValues) (out unitValues) {
 }
 
 // unknown is a row with too few sessions: what was seen, with an interval over
-// the rounds that says so, and no test.
+// the rounds that says so, and no test. Where a side has several sessions the ratio
+// is over sessions, and an interval over rounds would be that of another number.
 func (c *comparer) unknown(row *CompareRow, a, b *compareCell) {
 	row.Ratio = row.Value.Value / row.Base.Value
 	row.Status = RowSessionUnknown
 	na, nb := len(row.Base.Sessions), len(row.Value.Sessions)
 	row.Reason = fmt.Sprintf("session effect unknown: %s against %d; three on a side, or two on both, would tell how far sessions differ by themselves",
 		plural(na, "session"), nb)
+	if na != 1 || nb != 1 {
+		row.Reason += "; the ratio is over sessions, which are too few for an interval"
+		return
+	}
 	x, y := a.over(byRound), b.over(byRound)
 	ct, err := stats.WelchContrast(y.values, x.values)
 	if err != nil {

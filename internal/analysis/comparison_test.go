@@ -129,6 +129,20 @@ func TestCompareFewSessions(t *testing.T) {
 	}
 }
 
+// One session against two: the ratio is over sessions, which no interval over rounds is of.
+func TestCompareHasNoIntervalOfAnotherUnit(t *testing.T) {
+	for _, k := range [][2][]float64{{{1}, {0.7, 0.9}}, {{1, 1.3}, {0.7}}} {
+		c := compared(t, CompareOptions{By: []string{"os"}}, sessionsOf(t, "4", 0.01, k[0]...), sessionsOf(t, "5", 0.01, k[1]...))
+		require.Len(t, c.Rows, 4)
+		for _, r := range c.Rows {
+			require.Equal(t, RowSessionUnknown, r.Status)
+			assert.InEpsilon(t, r.Value.Value/r.Base.Value, r.Ratio, 1e-12)
+			assert.Nil(t, r.CI)
+			assert.Contains(t, r.Reason, "too few for an interval")
+		}
+	}
+}
+
 // A run resumed at once on the same boot has not drawn another session.
 func TestCompareShortPause(t *testing.T) {
 	begin := time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
