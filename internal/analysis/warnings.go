@@ -150,6 +150,9 @@ func (s *study) hostWarnings() {
 	if s.r.Rounds < minRounds && len(s.cases) > 0 {
 		add(result.Warning{Kind: "few-rounds", Text: fmt.Sprintf("%s: intervals and verdicts need %d", plural(s.r.Rounds, "round"), minRounds)})
 	}
+	if x, ok := s.tornRounds(); ok {
+		add(x)
+	}
 	for _, place := range s.places() {
 		for _, do := range []string{"write", "read"} {
 			if x, ok := s.canary(do, place); ok {

@@ -1,0 +1,57 @@
+package analysis
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"dmgbench/internal/result"
+)
+
+// tornRounds says which rounds were measured in more than one session, as behind a
+// pause or an interruption: cases are paired by round since a round shares what its
+// session was like, and what lies on both sides of the break does not. What counts
+// as one session is what [stretches] says.
+func (s *study) tornRounds() (result.Warning, bool) {
+	of := stretches(s.r)
+	seen := map[int][]string{}
+	for _, sub := range s.cases {
+		for _, steps := range sub.steps {
+			for _, st := range steps {
+				if name := of[st.Session]; !slices.Contains(seen[st.Round], name) {
+					seen[st.Round] = append(seen[st.Round], name)
+				}
+			}
+		}
+	}
+	var torn []int
+	for _, r := range sortedRounds(seen) {
+		if len(seen[r]) > 1 {
+			torn = append(torn, r)
+		}
+	}
+	if len(torn) == 0 {
+		return result.Warning{}, false
+	}
+	have, noun := "was", "round"
+	if len(torn) > 1 {
+		have, noun = "were", "rounds"
+	}
+	return result.Warning{Kind: "sessions", Text: fmt.Sprintf("%s %s %s measured in more than one session, a pause or an interruption lying within: "+
+		"what is paired in a round does not share there what the session was like", noun, numbers(torn), have)}, true
+}
+
+// numbers lists ascending numbers, the first few of many.
+func numbers(ns []int) string {
+	const few = 6
+	var parts []string
+	for _, n := range ns[:min(few, len(ns))] {
+		parts = append(parts, strconv.Itoa(n))
+	}
+	text := strings.Join(parts, ", ")
+	if len(ns) > few {
+		text += fmt.Sprintf(" and %d more", len(ns)-few)
+	}
+	return text
+}
