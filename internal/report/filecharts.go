@@ -68,7 +68,7 @@ func (v *view) timeCharts(sets []fileSet) []chart {
 			c.y.low, c.y.high = pointer(digits(low/1.2)), pointer(digits(high*1.2))
 			c.y.ticks = sizeTicks(*c.y.low, *c.y.high)
 			c.table = table{Caption: c.heading, Columns: []column{{"", "case", true}, {"", "line", true}, {"", "time of an empty file", false},
-				{"", "speed of growth", false}, {"", "R²", false}, {"", "files", false}}}
+				{"", "speed of growth", false}, {"", "R² with the weights of the line", false}, {"", "files", false}}}
 			every := 1
 			for _, s := range some {
 				kept, k := thin(s.files, limit/len(some))
@@ -85,7 +85,8 @@ func (v *view) timeCharts(sets []fileSet) []chart {
 				files += len(s.files)
 			}
 			c.sub = "Every file as a point; " + count(files, "file") + zero(every > 1, ", one of "+strconv.Itoa(every)+" drawn (the lines use all)") + "."
-			c.notes = []string{"Solid: least squares weighted by 1/size². Dashed: plain least squares, which the largest files decide. A line is bent by the logarithmic scales." +
+			c.notes = []string{"Solid: least squares weighted by 1/size². Dashed: plain least squares, which the largest files decide. A line is bent by the logarithmic scales. " +
+				"R² has the weights of its line: that of the weighted line is a share of the squares weighted by 1/size², and cannot be set against that of the plain one." +
 				workersText(some), v.provenance}
 			out = append(out, c)
 		}

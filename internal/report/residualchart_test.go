@@ -2,6 +2,7 @@ package report
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -54,6 +55,24 @@ func TestResidualsAreTimesOverTheLine(t *testing.T) {
 	assert.Greater(t, *c.y.high, far)
 	assert.Less(t, *c.y.low, 1/residualRange+1e-9)
 	assert.Equal(t, "level", c.series[len(c.series)-1].role)
+}
+
+// The R² of the weighted line is one of weighted squares: table and picture say so.
+func TestTimeChartsSayWhatTheirR2IsOf(t *testing.T) {
+	p, r := lawful(1, 40)
+	for i := range r.Cases[0].Steps[0].Samples {
+		if s := &r.Cases[0].Steps[0].Samples[i]; i%3 == 0 {
+			s.DurationNS += s.DurationNS / 5
+		}
+	}
+	v := newView(p, r)
+	c := v.timeCharts(v.fileSets())[0]
+	at := slices.IndexFunc(c.table.Columns, func(k column) bool { return strings.HasPrefix(k.Title, "R²") })
+	require.Equal(t, 4, at)
+	assert.Contains(t, c.table.Columns[at].Title, "weights of the line")
+	assert.Contains(t, strings.Join(c.notes, " "), "weighted by 1/size²")
+	require.Len(t, c.table.Rows, 2)
+	assert.NotEqual(t, c.table.Rows[0][at].Text, c.table.Rows[1][at].Text)
 }
 
 // A fit of the plan has residuals of its own line.
