@@ -26,6 +26,7 @@ type bundle struct {
 	bands  *hostio.Dir // nil: none, of a bundle that is only read
 	locks  []*hostio.File
 	info   info    // size is guarded by gate
+	list   []byte  // the property list that info is of; guarded by gate
 	backup bool    // info came from Info.bckup
 	seal   *sealer // of an encrypted one; else nil
 
@@ -50,7 +51,7 @@ var (
 )
 
 func openBundle(parent *hostio.Dir, name string, k kind, o OpenOptions) (*bundle, error) {
-	b := &bundle{parent: parent, name: name, path: filepath.Join(parent.Path(), name), opts: o, info: k.info, backup: k.backup,
+	b := &bundle{parent: parent, name: name, path: filepath.Join(parent.Path(), name), opts: o, info: k.info, list: k.list, backup: k.backup,
 		table: map[int64]*band{}}
 	b.open.limit = maxOpenBands
 	err := b.begin(k.encrypted)
@@ -119,7 +120,7 @@ func (b *bundle) again(encrypted string) error {
 	if k.refused != "" || k.encrypted != encrypted || k.info.version != 1 && !b.opts.ReadOnly {
 		return fmt.Errorf("opening %q: %w", b.path, hostio.ErrReplaced)
 	}
-	b.info, b.backup = k.info, k.backup
+	b.info, b.list, b.backup = k.info, k.list, k.backup
 	return nil
 }
 

@@ -6,7 +6,7 @@ import (
 	"io/fs"
 )
 
-// Resize rewrites both property lists; see [Image]. What an earlier, larger
+// Resize puts the size into both property lists and keeps what else is in them; see [Image]. What an earlier, larger
 // size left beyond the end goes before a larger size can show it, and after a
 // smaller size has hidden it, so that a crash shows neither.
 func (b *bundle) Resize(newSize int64) error {
@@ -23,6 +23,10 @@ func (b *bundle) Resize(newSize int64) error {
 	if n := next.bandCount(); n > maxBands {
 		return fmt.Errorf("resizing %q: %d bands, more than %d", b.path, n, int64(maxBands))
 	}
+	list, err := next.onto(b.list)
+	if err != nil {
+		return fmt.Errorf("resizing %q: %w", b.path, err)
+	}
 	if err := b.check(); err != nil {
 		return err
 	}
@@ -33,11 +37,11 @@ func (b *bundle) Resize(newSize int64) error {
 		}
 	}
 	for _, name := range []string{"Info.plist", "Info.bckup"} {
-		if err := b.dir.WriteFileAtomic(name, next.encode(), b.perm()); err != nil {
+		if err := b.dir.WriteFileAtomic(name, list, b.perm()); err != nil {
 			return err
 		}
 	}
-	b.info.size = newSize
+	b.info.size, b.list = newSize, list
 	if err := b.trimBeyond(); err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 type kind struct {
 	format  string // of those that Create makes, or UDIF
 	info    info   // of a bundle
+	list    []byte // the property list that info is of
 	backup  bool   // info came from Info.bckup
 	size    int64  // of the device, for UDRW
 	stub    bool   // raw data followed by an empty koly trailer
@@ -55,13 +56,13 @@ func probe(dir *hostio.Dir, name string) (kind, error) {
 
 func probeBundle(dir *hostio.Dir) (kind, error) {
 	k := kind{format: UDSB}
-	i, err := readInfo(dir, "Info.plist")
+	i, text, err := readInfo(dir, "Info.plist")
 	if err != nil && !unusable(err) {
 		return kind{}, err
 	}
 	if err != nil {
 		var second error
-		if i, second = readInfo(dir, "Info.bckup"); second != nil {
+		if i, text, second = readInfo(dir, "Info.bckup"); second != nil {
 			if errors.Is(err, fs.ErrNotExist) && errors.Is(second, fs.ErrNotExist) || errors.Is(err, errNotBundle) {
 				return kind{refused: "folder that is no sparse bundle"}, nil
 			}
@@ -69,7 +70,7 @@ func probeBundle(dir *hostio.Dir) (kind, error) {
 		}
 		k.backup = true
 	}
-	k.info = i
+	k.info, k.list = i, text
 	token, err := dir.Open("token", hostio.OpenOptions{})
 	if errors.Is(err, fs.ErrNotExist) {
 		return k, nil
@@ -97,16 +98,17 @@ func unusable(err error) bool {
 	return false
 }
 
-func readInfo(dir *hostio.Dir, name string) (info, error) {
-	data, err := dir.ReadFile(name, infoLimit)
+// readInfo reads a property list of a bundle: what it says, and its text.
+func readInfo(dir *hostio.Dir, name string) (i info, text []byte, err error) {
+	text, err = dir.ReadFile(name, infoLimit)
 	if err != nil {
-		return info{}, err
+		return info{}, nil, err
 	}
-	i, err := parseInfo(data)
+	i, err = parseInfo(text)
 	if err != nil {
-		return info{}, fmt.Errorf("reading %q: %w", dir.Path()+"/"+name, err)
+		return info{}, nil, fmt.Errorf("reading %q: %w", dir.Path()+"/"+name, err)
 	}
-	return i, nil
+	return i, text, nil
 }
 
 // encryption looks for Apple's encryption headers: encrcdsa (version 2) in

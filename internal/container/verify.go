@@ -182,10 +182,10 @@ func RepairWith(dir *hostio.Dir, name string, o OpenOptions) error {
 
 func (b *bundle) restoreInfo() error {
 	for _, name := range []string{"Info.plist", "Info.bckup"} {
-		if i, err := readInfo(b.dir, name); err == nil && i == b.info {
+		if i, _, err := readInfo(b.dir, name); err == nil && i == b.info {
 			continue
 		}
-		if err := b.dir.WriteFileAtomic(name, b.info.encode(), b.perm()); err != nil {
+		if err := b.dir.WriteFileAtomic(name, b.list, b.perm()); err != nil {
 			return err
 		}
 	}
