@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Detach unmounts, ends the device and the process, and forgets the attachment. When it returns without an error,
+// Detach flushes and unmounts, ends the device and the process, and forgets the attachment. When it returns without an error,
 // everything that was written is in the container, unless Lost says otherwise. Politely it leaves what is in use as it
 // is: a [*BusyError]. With force the image is released whoever uses it, and Lost says what they lose; a loop device that
 // a process keeps open lives on, without a file system that writes, until that process is done with it.
@@ -47,34 +47,68 @@ func (s *store) polite(ctx context.Context, r *record) (Lost, error) {
 	if err != nil {
 		return nil, err
 	}
+	var lost Lost
 	for _, point := range points {
+		unsaved := r.unsaved(point)
 		if err := unmount(point); err != nil {
-			return nil, err
+			return unsaved, err
 		}
+		lost = append(lost, unsaved...)
 	}
 	if r.Loop >= 0 {
+		lost = append(lost, r.flushDevice(points)...)
 		if err := s.endLoop(ctx, r); err != nil {
-			return nil, err
+			return lost, err
 		}
 	}
 	s.removeMountPoint(r)
 	if err := s.save(r); err != nil {
-		return nil, err
+		return lost, err
 	}
 	served, err := r.servedMounts()
 	if err != nil {
-		return nil, err
+		return lost, err
 	}
 	for _, point := range served {
 		if err := unmount(point); err != nil {
-			return nil, err
+			return lost, err
 		}
 	}
 	if err := waitUntil(ctx, patience, func() (bool, error) { return !r.helperLives(), nil }); err != nil {
-		return nil, fmt.Errorf("waiting for process %d to flush and end: %w", r.HelperPID, err)
+		return lost, fmt.Errorf("waiting for process %d to flush and end: %w", r.HelperPID, err)
 	}
-	lost := s.lastWord(r, false)
-	return lost, s.forget(r.ID)
+	return append(lost, s.lastWord(r, false)...), s.forget(r.ID)
+}
+
+// unsaved flushes a volume that a kernel's driver has mounted, and says if that fails: unmount(2) flushes as well, and keeps
+// to itself what it could not write. The process behind a volume in mode fuse has a last word of its own.
+func (r *record) unsaved(point string) Lost {
+	if r.Mode == ModeFUSE {
+		return nil
+	}
+	if err := syncVolume(point); err != nil {
+		return Lost{notSaved(point, err)}
+	}
+	return nil
+}
+
+// flushDevice flushes what unmounting wrote to the device, and says if that or the flush failed.
+func (r *record) flushDevice(points []string) Lost {
+	if len(points) == 0 || r.ReadOnly {
+		return nil
+	}
+	f, err := os.Open(r.Partition)
+	if err == nil {
+		err = errors.Join(again(f.Sync), f.Close())
+	}
+	if err != nil {
+		return Lost{notSaved(r.Image, err)}
+	}
+	return nil
+}
+
+func notSaved(what string, err error) string {
+	return fmt.Sprintf("what was written last to %q may not be in the image: %v", what, err)
 }
 
 // endLoop clears the device unless somebody has it open. Looking first matters: a clearing once asked for is not taken
@@ -107,7 +141,8 @@ func (s *store) clean(ctx context.Context, r *record) Lost {
 	if r.Loop < 0 && r.Mode != ModeFUSE {
 		r.adopt()
 	}
-	dead := r.HelperPID != 0 && !r.helperLives()
+	// One whose mount somebody else has ended, by umount(8), flushed and left its last word.
+	dead := r.HelperPID != 0 && !r.helperLives() && !s.ended(r)
 	lost := append(s.forceVolumes(r, !dead), s.release(ctx, r, dead)...)
 	if dead && r.Complete {
 		lost = append(Lost{"the process that served the image had died: what was written and not flushed is lost"}, lost...)
@@ -170,6 +205,12 @@ func (s *store) release(ctx context.Context, r *record, dead bool) (lost Lost) {
 	return lost
 }
 
+// ended says whether the process came to its end by itself.
+func (s *store) ended(r *record) bool {
+	_, err := os.Stat(s.path(r.ID + ".end"))
+	return err == nil
+}
+
 // lastWord reads what the process could not do. None at all is told too, unless it is known to have died.
 func (s *store) lastWord(r *record, dead bool) (lost Lost) {
 	if r.HelperPID == 0 || dead {
@@ -212,7 +253,8 @@ func fusermount(point string, flags ...string) error {
 	return fmt.Errorf("unmounting %q: %w: %s", point, err, out)
 }
 
-// List returns what is attached. What it finds dead it cleans up, and returns once more with Dead set.
+// List returns what is attached. What it finds dead it cleans up, and returns once more with Dead set, unless others have
+// released it and nothing was lost by that.
 func List(ctx context.Context) ([]Attached, error) {
 	if _, err := os.Stat(RuntimeDir()); errors.Is(err, os.ErrNotExist) {
 		return nil, nil
@@ -234,8 +276,9 @@ func List(ctx context.Context) ([]Attached, error) {
 		}
 		a := r.Attached
 		a.Dead, a.MountPoint = true, r.LastMountPoint
-		a.Warnings = append(a.Warnings, s.clean(ctx, r)...)
-		if r.Boot == bootID() {
+		lost := s.clean(ctx, r)
+		a.Warnings = append(a.Warnings, lost...)
+		if r.Boot == bootID() && (len(lost) > 0 || !r.Complete) {
 			list = append(list, a)
 		}
 	}

@@ -51,8 +51,20 @@ func owner() (uid, gid int) {
 	return int(u), int(g)
 }
 
-// mountPoint returns the folder to mount on, and whether it was made for that.
+// mountPoint returns the folder to mount on, as the kernel's table of mounts will have it, and whether it was made for that.
 func mountPoint(req Request, label, image string) (string, bool, error) {
+	point, made, err := chooseMountPoint(req, label, image)
+	if err != nil {
+		return "", false, err
+	}
+	real, err := filepath.EvalSymlinks(point)
+	if err != nil {
+		return "", false, fmt.Errorf("mounting on %q: %w", point, err)
+	}
+	return real, made, nil
+}
+
+func chooseMountPoint(req Request, label, image string) (string, bool, error) {
 	if req.MountPoint != "" {
 		info, err := os.Stat(req.MountPoint)
 		if err == nil && !info.IsDir() {
@@ -128,9 +140,14 @@ func mountDevice(r *record, point string) error {
 		uid, gid := owner()
 		data = fmt.Sprintf("uid=%d,gid=%d,umask=022", uid, gid)
 	}
+	if fs.Kernel == "xfs" {
+		// A copy of an image has the identifier of the other, and XFS mounts no two of one. So does a volume that a process
+		// still has open after it was taken away.
+		data = "nouuid"
+	}
 	err := again(func() error { return unix.Mount(r.Partition, point, fs.Kernel, flags, data) })
 	// A volume that was not unmounted cleanly cannot be read as it is where its log cannot be replayed.
-	asIs := map[string]string{"ext4": "noload", "xfs": "norecovery", "btrfs": "rescue=nologreplay"}[fs.Kernel]
+	asIs := map[string]string{"ext4": "noload", "xfs": "nouuid,norecovery", "btrfs": "rescue=nologreplay"}[fs.Kernel]
 	if err != nil && r.ReadOnly && asIs != "" {
 		if again(func() error { return unix.Mount(r.Partition, point, fs.Kernel, flags, asIs) }) == nil {
 			r.Warnings = append(r.Warnings, "the volume was not unmounted cleanly, and its log was not replayed")
@@ -192,7 +209,7 @@ const goingDown = 0x8004587d
 func forceUnmount(point string, flush bool) (lost Lost) {
 	if flush {
 		if err := within(30*time.Second, func() error { return syncVolume(point) }); err != nil {
-			lost = append(lost, fmt.Sprintf("what was written last to %q may not be in the image: %v", point, err))
+			lost = append(lost, notSaved(point, err))
 		}
 	}
 	if err := unix.Unmount(point, unix.UMOUNT_NOFOLLOW); err == nil {

@@ -85,6 +85,11 @@ func openStore(ctx context.Context) (*store, error) {
 	if err := os.Chmod(path, 0o700); err != nil {
 		return nil, err
 	}
+	// The kernel's table of mounts has no links in its paths.
+	path, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return nil, fmt.Errorf("looking at the runtime folder: %w", err)
+	}
 	lock, err := takeLock(ctx, filepath.Join(path, "lock"))
 	if err != nil {
 		return nil, err

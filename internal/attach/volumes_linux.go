@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -145,16 +146,25 @@ func Unmount(ctx context.Context, a Attached, force bool) error {
 	if err != nil {
 		return err
 	}
+	var lost Lost
 	for _, point := range points {
 		if force {
-			forceUnmount(point, true)
-		} else if err := unmount(point); err != nil {
+			lost = append(lost, forceUnmount(point, true)...)
+			continue
+		}
+		unsaved := r.unsaved(point)
+		if err := unmount(point); err != nil {
 			return err
 		}
+		lost = append(lost, unsaved...)
 	}
 	s.removeMountPoint(r)
 	r.LastMountPoint = ""
-	return s.save(r)
+	err = s.save(r)
+	if lost = append(lost, r.flushDevice(points)...); err == nil && len(lost) > 0 && !force {
+		err = fmt.Errorf("unmounting %q: it is unmounted, but %s", r.Image, strings.Join(lost, "; "))
+	}
+	return err
 }
 
 // alive says whether the kernel still has what the record says.

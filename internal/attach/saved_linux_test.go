@@ -1,0 +1,101 @@
+package attach
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"dmgbench/internal/container"
+)
+
+// TestHostFullBelowADisk lets the disk of the host run full below a loop device: the writer's pages are still in memory then, and
+// unmount(2) does not say that they came no further.
+func TestHostFullBelowADisk(t *testing.T) {
+	for _, verb := range []string{"detach", "unmount"} {
+		t.Run(verb, func(t *testing.T) {
+			privileged(t)
+			small := t.TempDir()
+			require.NoError(t, unix.Mount("tmpfs", small, "tmpfs", 0, "size=12m"))
+			t.Cleanup(func() { assert.NoError(t, unix.Unmount(small, 0)) })
+			path := made(t, container.UDRW, "ext4", 64<<20)
+			inside := filepath.Join(small, "image.dmg")
+			run(t, "cp", "--sparse=always", path, inside)
+			a := attach(t, inside)
+			require.Equal(t, ModeLoop, a.Mode)
+			require.NoError(t, os.WriteFile(filepath.Join(a.MountPoint, "large"), noise(24<<20), 0o644), "it goes to memory")
+			if verb == "unmount" {
+				require.ErrorContains(t, Unmount(t.Context(), a, false), "may not be in the image")
+				assert.NoDirExists(t, a.MountPoint)
+				detach(t, a)
+				return
+			}
+			lost, err := Detach(t.Context(), a, false)
+			require.NoError(t, err)
+			assert.Contains(t, fmt.Sprint(lost), "may not be in the image")
+			assert.NoDirExists(t, a.MountPoint)
+		})
+	}
+}
+
+// TestUnmountedByHand takes a served volume away as everybody can: its process flushes and ends, and nobody died.
+func TestUnmountedByHand(t *testing.T) {
+	privileged(t)
+	path, a := served(t, 64<<20)
+	data := noise(1<<20 + 7)
+	for i := range 2 {
+		require.NoError(t, os.WriteFile(filepath.Join(a.MountPoint, "file"), data, 0o644))
+		require.NoError(t, unix.Unmount(a.MountPoint, 0))
+		require.NoError(t, waitUntil(t.Context(), patience, func() (bool, error) {
+			_, lives := processStart(a.HelperPID)
+			return !lives, nil
+		}))
+		if i == 0 {
+			detach(t, a)
+		} else {
+			list, err := List(t.Context())
+			require.NoError(t, err)
+			assert.Empty(t, list)
+		}
+		assert.NoDirExists(t, a.MountPoint)
+		a = attach(t, path)
+		requireFile(t, filepath.Join(a.MountPoint, "file"), data)
+	}
+	checked(t, path, a)
+}
+
+// TestCopyOfAnImage attaches an image and its copy, whose volumes have the same identifier.
+func TestCopyOfAnImage(t *testing.T) {
+	privileged(t)
+	path := made(t, container.UDRW, "xfs", 320<<20)
+	second := filepath.Join(t.TempDir(), "copy.dmg")
+	run(t, "cp", "--sparse=always", path, second)
+	a, b := attach(t, path), attach(t, second)
+	put(t, filepath.Join(a.MountPoint, "file"), []byte("first"))
+	put(t, filepath.Join(b.MountPoint, "file"), []byte("second"))
+	detach(t, a)
+	a, err := Attach(t.Context(), Request{Image: path, ReadOnly: true})
+	require.NoError(t, err)
+	requireFile(t, filepath.Join(a.MountPoint, "file"), []byte("first"))
+	requireFile(t, filepath.Join(b.MountPoint, "file"), []byte("second"))
+	detach(t, a)
+	detach(t, b)
+}
+
+// TestRuntimeBehindALink keeps state and volumes in a folder that is reached through a link: the kernel names the folder itself.
+func TestRuntimeBehindALink(t *testing.T) {
+	privileged(t)
+	link := filepath.Join(t.TempDir(), "link")
+	require.NoError(t, os.Symlink(RuntimeDir(), link))
+	t.Setenv("DMGBENCH_RUNTIME_DIR", link)
+	path, a := served(t, 64<<20)
+	put(t, filepath.Join(a.MountPoint, "file"), noise(5))
+	checked(t, path, a)
+	a, err := Attach(t.Context(), Request{Image: path, NoMount: true})
+	require.NoError(t, err)
+	detach(t, a)
+}
