@@ -134,8 +134,8 @@ func typedLine(ctx context.Context, in *bufio.Reader) (string, error) {
 func (a *app) makePlan(o newPlanOptions) error {
 	text := o.toml()
 	_, problems := plan.Parse(filepath.Base(o.File), []byte(text))
-	if len(problems.Errors()) > 0 {
-		return problems
+	if errs := problems.Errors(); len(errs) > 0 {
+		return wrongAnswers(text, errs)
 	}
 	for _, w := range problems.Warnings() {
 		a.warn(w.String())
