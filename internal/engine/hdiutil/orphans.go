@@ -3,6 +3,7 @@ package hdiutil
 import (
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -43,4 +44,15 @@ func working(lines []string, folder ...string) bool {
 		}
 	}
 	return false
+}
+
+// linesBut are the command lines in a list of processes, each line a number and a command line, without that of one process.
+func linesBut(pid int, list string) (lines []string) {
+	for line := range strings.Lines(list) {
+		number, command, ok := strings.Cut(strings.TrimSpace(line), " ")
+		if n, err := strconv.Atoi(number); ok && err == nil && n != pid {
+			lines = append(lines, strings.TrimSpace(command))
+		}
+	}
+	return lines
 }

@@ -2,7 +2,9 @@ package hdiutil
 
 import (
 	"context"
+	"os"
 	"os/exec"
+	"strings"
 	"testing"
 	"time"
 
@@ -60,4 +62,16 @@ func TestCommandLines(t *testing.T) {
 	require.NoError(t, in.Close())
 	_ = cmd.Wait() // the end of its input is a failure to read
 	assert.False(t, working(commandLines(t.Context()), cmd.Args[4][:len(cmd.Args[4])-len("/x.dmg")]))
+}
+
+// Our own process is none that could be in the way: it may have the name of the tool and the folder in its command line.
+func TestOwnProcessIsNotListed(t *testing.T) {
+	list := "    1 /sbin/launchd\n  412 /tmp/dmgbench-hdiutil run --at /v/x/\n 4120 hdiutil attach /v/x/a b.dmg  \n  413 \n"
+	assert.Equal(t, []string{"/sbin/launchd", "hdiutil attach /v/x/a b.dmg"}, linesBut(412, list))
+	assert.False(t, working(linesBut(412, list), "/v/x/a b.dmg"))
+	assert.Empty(t, linesBut(1, ""))
+	for _, line := range commandLines(t.Context()) {
+		assert.NotContains(t, line, strings.Join(os.Args, "\x00"))
+		assert.NotContains(t, line, strings.Join(os.Args, " "))
+	}
 }
