@@ -231,8 +231,8 @@ func reason(f finding, p float64, tests int) string {
 	case f.dir == 0 || f.p > family:
 		return f.saw + needs + gap
 	case f.sampled && p > family:
-		return fmt.Sprintf("%s%s%s, but %d claims are judged together, and for that it is not clear enough (p = %s, after Holm %s)",
-			f.saw, needs, gap, tests, showP(f.p), showP(p))
+		return fmt.Sprintf("%s%s%s, but %d claims are judged together, and for that it is not clear enough (%s, after Holm %s)",
+			f.saw, needs, gap, tests, chance(f.p), showP(p))
 	case f.dir > 0:
 		return f.saw + needs
 	}
@@ -249,7 +249,7 @@ func (s *study) evidence(h *hearing) []string {
 		}
 	}
 	if f := h.findings[0]; h.judged && f.sampled && !f.few && f.missing == "" && f.weak == "" {
-		out = append(out, fmt.Sprintf("p = %s after Holm over the claims of this plan", showP(h.adjusted[0])))
+		out = append(out, fmt.Sprintf("%s after Holm over the claims of this plan", chance(h.adjusted[0])))
 	}
 	for i := 1; i < len(h.ests); i++ {
 		f := h.findings[i]

@@ -251,8 +251,8 @@ func judgeRounds(sc scale, unit string, xs []float64, b plan.Bound, phrase func(
 	}
 	f.saw = fmt.Sprintf("%s (%s, %s%s)", phrase(span), sc.times(len(xs)), interval, allowed)
 	f.gap = gapText(b, iv)
-	f.evidence = []string{fmt.Sprintf("%s; 95 %% interval %s, n = %s, %s%s, p = %s", phrase(show(c, unit)),
-		showSpan(iv.Low, iv.High, unit), sc.times(len(xs)), sc.name, allowed, showP(f.p))}
+	f.evidence = []string{fmt.Sprintf("%s; 95 %% interval %s, n = %s, %s%s, %s", phrase(show(c, unit)),
+		showSpan(iv.Low, iv.High, unit), sc.times(len(xs)), sc.name, allowed, chance(f.p))}
 	return f
 }
 
@@ -274,6 +274,14 @@ func gapText(b plan.Bound, iv stats.Interval) string {
 		return "and the interval reaches below it"
 	}
 	return "and the interval reaches above it"
+}
+
+// chance is a p value in a sentence: "p = 0.02", or "p below 0.0001".
+func chance(p float64) string {
+	if text := showP(p); strings.HasPrefix(text, "below") {
+		return "p " + text
+	}
+	return "p = " + showP(p)
 }
 
 func showP(p float64) string {

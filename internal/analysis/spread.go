@@ -80,8 +80,8 @@ func spreadRounds(points []point, bound plan.Bound, phrase func(string) string) 
 	if f.p > family && (f.gap == "" || f.dir < 0) {
 		f.gap = "and the rounds scatter too much to tell"
 	}
-	f.evidence = append(f.evidence, fmt.Sprintf("spread of single rounds, which contains their scatter: %s; p = %s",
-		showSpan(slices.Min(whole), slices.Max(whole), "1"), showP(f.p)))
+	f.evidence = append(f.evidence, fmt.Sprintf("spread of single rounds, which contains their scatter: %s; %s",
+		showSpan(slices.Min(whole), slices.Max(whole), "1"), chance(f.p)))
 	return f
 }
 

@@ -253,6 +253,14 @@ func chance(p float64) string {
 	return fmt.Sprintf("%.2g", p)
 }
 
+// equals is a p value in a sentence: "p = 0.02", or "p below 0.0001".
+func equals(p string) string {
+	if strings.HasPrefix(p, "below") {
+		return "p " + p
+	}
+	return "p = " + p
+}
+
 // rowTitle says what a row rests on.
 func rowTitle(r analysis.CompareRow) string {
 	text := fmt.Sprintf("%s and %s, %s and %s", count(len(r.Base.Sessions), "session"), grouped(int64(len(r.Value.Sessions))),
@@ -261,7 +269,7 @@ func rowTitle(r analysis.CompareRow) string {
 		text += fmt.Sprintf("; 95 %% interval of the ratio %s to %s, %s over %s", human3(r.CI.Low), human3(r.CI.High), plain(r.CI.Method, 80), replicated(r.CI.Unit))
 	}
 	if r.P != nil && r.Holm != nil {
-		text += "; p = " + chance(*r.P) + ", after Holm " + chance(*r.Holm)
+		text += "; " + equals(chance(*r.P)) + ", after Holm " + chance(*r.Holm)
 	}
 	return text
 }

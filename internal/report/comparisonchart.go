@@ -51,7 +51,7 @@ func forests(c *analysis.Comparison, op, side, heading, id string, name func(ana
 			one.id += fmt.Sprintf("-%d", part+1)
 			one.heading += fmt.Sprintf(" (%d)", part+1)
 		}
-		one.notes = append(one.notes, forestProvenance(c, side)...)
+		one.notes = append(one.notes, forestProvenance(c, side, some)...)
 		out = append(out, one)
 	}
 	return out
@@ -141,7 +141,9 @@ func forestTable(rows []analysis.CompareRow, name func(analysis.CompareRow) stri
 	for _, r := range rows {
 		interval, p := "none", ""
 		if r.CI != nil {
-			interval = human3(r.CI.Low) + "–" + human3(r.CI.High)
+			if interval = human3(r.CI.Low) + "–" + human3(r.CI.High); r.CI.Unit != bySessions {
+				interval += " (over " + replicated(r.CI.Unit) + ")"
+			}
 		}
 		if r.Holm != nil {
 			p = chance(*r.Holm)
@@ -152,10 +154,34 @@ func forestTable(rows []analysis.CompareRow, name func(analysis.CompareRow) stri
 	return t
 }
 
+// bySessions is the unit of intervals that say how far sessions differ.
+const bySessions = "session"
+
+// forestBars says what the bars are over: those over the rounds of one session a side say nothing of sessions.
+func forestBars(rows []analysis.CompareRow) string {
+	var over []string
+	decided := false
+	for _, r := range rows {
+		if r.CI != nil {
+			over = appendNew(over, replicated(r.CI.Unit))
+			decided = decided || r.P != nil
+		}
+	}
+	if len(over) == 0 {
+		return "Hollow marks (~): nothing can be said."
+	}
+	text := "Bars: 95 % interval of the ratio over " + strings.Join(over, ", or over ") + ", not adjusted"
+	if decided {
+		text += "; what is called better, worse or the same stands after Holm over all rows"
+	} else {
+		text += "; how far sessions differ is not in them"
+	}
+	return text + ". Hollow marks (~): nothing can be said."
+}
+
 // forestProvenance says inside the picture what was compared, and what the marks are.
-func forestProvenance(c *analysis.Comparison, side string) []string {
-	notes := []string{"Bars: 95 % interval of the ratio over sessions, not adjusted; what is called better, worse or the same stands after Holm over all rows. " +
-		"Hollow marks (~): nothing can be said."}
+func forestProvenance(c *analysis.Comparison, side string, rows []analysis.CompareRow) []string {
+	notes := []string{forestBars(rows)}
 	var sizes []string
 	at := 0
 	for i, s := range c.Sides {

@@ -44,10 +44,26 @@ func TestForestPlot(t *testing.T) {
 func TestRowsOfComparisonsHaveNoPowersOfTen(t *testing.T) {
 	p, holm := 3e-9, 0.00012
 	row := analysis.CompareRow{Ratio: 1234, CI: &result.CI{Low: 0.00009, High: 12345, Method: "Welch t", Unit: "session"}, P: &p, Holm: &holm}
-	assert.Contains(t, rowTitle(row), "ratio 0.0000900 to 12345, Welch t over sessions; p = below 0.0001, after Holm 0.00012")
+	assert.Contains(t, rowTitle(row), "ratio 0.0000900 to 12345, Welch t over sessions; p below 0.0001, after Holm 0.00012")
 	cells := forestTable([]analysis.CompareRow{row}, func(analysis.CompareRow) string { return "x" }).Rows[0]
 	assert.Equal(t, []string{"x", "1234", "0.0000900–12345"}, []string{cells[0].Text, cells[1].Text, cells[2].Text})
 	assert.Equal(t, "0.00012", cells[4].Text)
+}
+
+// A bar over the rounds of one session a side is not said to be over sessions.
+func TestForestsSayWhatTheirBarsAreOver(t *testing.T) {
+	p := 0.01
+	sessions := analysis.CompareRow{Ratio: 1.2, CI: &result.CI{Low: 1.1, High: 1.3, Unit: "session"}, P: &p}
+	rounds := analysis.CompareRow{Ratio: 1.2, CI: &result.CI{Low: 1.1, High: 1.3, Unit: "round within one session a side"}}
+	assert.Contains(t, forestBars([]analysis.CompareRow{sessions}), "over sessions, not adjusted; what is called better")
+	alone := forestBars([]analysis.CompareRow{rounds})
+	assert.Contains(t, alone, "over rounds within one session a side, not adjusted; how far sessions differ is not in them")
+	assert.NotContains(t, alone, "Holm")
+	assert.Contains(t, forestBars([]analysis.CompareRow{rounds, sessions}), "over rounds within one session a side, or over sessions, not adjusted; what is called better")
+	assert.NotContains(t, forestBars([]analysis.CompareRow{{Ratio: 1}}), "Bars")
+	rows := forestTable([]analysis.CompareRow{sessions, rounds}, func(analysis.CompareRow) string { return "x" }).Rows
+	assert.Equal(t, "1.10–1.30", rows[0][2].Text)
+	assert.Equal(t, "1.10–1.30 (over rounds within one session a side)", rows[1][2].Text)
 }
 
 func TestForestTicks(t *testing.T) {
