@@ -3,6 +3,7 @@ package attach
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -98,4 +99,34 @@ func TestRuntimeBehindALink(t *testing.T) {
 	a, err := Attach(t.Context(), Request{Image: path, NoMount: true})
 	require.NoError(t, err)
 	detach(t, a)
+}
+
+// TestSpellings meets one file under two spellings of its name: it is one file to programs that would copy it onto itself.
+func TestSpellings(t *testing.T) {
+	privileged(t)
+	path, a := served(t, 64<<20)
+	at := func(name string) string { return filepath.Join(a.MountPoint, name) }
+	data := noise(9000)
+	put(t, at("file"), data)
+	for _, name := range []string{"FILE", "File", "file"} {
+		out, err := exec.Command("cp", at("file"), at(name)).CombinedOutput()
+		require.Error(t, err)
+		assert.Contains(t, string(out), "are the same file")
+		requireFile(t, at("file"), data)
+	}
+	require.NoError(t, os.Rename(at("file"), at("FILE")))
+	put(t, at("other"), nil)
+	list, err := os.ReadDir(a.MountPoint)
+	require.NoError(t, err)
+	require.Len(t, list, 2)
+	numbers := map[uint64]string{}
+	for _, e := range list {
+		var st unix.Stat_t
+		require.NoError(t, unix.Stat(at(e.Name()), &st))
+		numbers[st.Ino] = e.Name()
+	}
+	assert.Len(t, numbers, 2)
+	assert.Equal(t, "FILE", list[0].Name())
+	requireFile(t, at("File"), data)
+	checked(t, path, a)
 }

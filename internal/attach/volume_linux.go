@@ -8,6 +8,7 @@ import (
 	"path"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -30,6 +31,7 @@ type volumeFS struct {
 	readOnly bool
 	fails    *failures
 	warnings []string // what whoever mounts should know
+	spelled  atomic.Uint64
 
 	mu      sync.Mutex
 	open    map[*handle]struct{}
@@ -215,8 +217,13 @@ func (n *node) child(ctx context.Context, i exfat.Info, out *fuse.EntryOut) *fus
 	if i.Dir {
 		mode = unix.S_IFDIR
 	}
-	return n.NewInode(ctx, &node{v: n.v}, fusefs.StableAttr{Mode: mode})
+	// Spellings of a name that differ in case alone are nodes of their own with one number: programs that must not copy a file
+	// onto itself compare that.
+	return n.NewInode(ctx, &node{v: n.v}, fusefs.StableAttr{Mode: mode, Ino: inodeNumber(i), Gen: n.v.spelled.Add(1)})
 }
+
+// inodeNumber is the number of a file's inode; 1 is the root's.
+func inodeNumber(i exfat.Info) uint64 { return i.ID + 1 }
 
 func (n *node) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (*fusefs.Inode, syscall.Errno) {
 	if strings.HasPrefix(name, orphanPrefix) {
@@ -251,7 +258,7 @@ func (n *node) Readdir(context.Context) (fusefs.DirStream, syscall.Errno) {
 		if i.Dir {
 			mode = unix.S_IFDIR
 		}
-		entries = append(entries, fuse.DirEntry{Name: i.Name, Mode: mode})
+		entries = append(entries, fuse.DirEntry{Name: i.Name, Mode: mode, Ino: inodeNumber(i)})
 	}
 	return fusefs.NewListDirStream(entries), 0
 }

@@ -12,6 +12,7 @@ type entry struct {
 	dir          *directory
 	index, count int // place and length of the set, in entries
 	gen          uint64
+	id           uint64     // see Info; 0: nobody has asked
 	child        *directory // loaded content, for a directory
 	node         *node      // while the file is open
 }

@@ -16,12 +16,19 @@ type Info struct {
 	Valid             int64 // up to here the file was written; beyond it reads as zeros
 	Created, Modified time.Time
 	Contiguous        bool // the clusters are in one piece and the FAT is not used
+	// ID is of this file or directory as long as the volume is mounted, whatever it is called; never given twice, 0 for the root.
+	ID uint64
 }
 
 func (e *entry) info() Info {
 	i := Info{
 		Name: e.text(), Dir: e.isDir(), Size: e.size, Valid: e.valid, Created: e.created.time(), Modified: e.modified.time(), Contiguous: e.noChain,
 	}
+	if e.id == 0 {
+		e.dir.v.ids++
+		e.id = e.dir.v.ids
+	}
+	i.ID = e.id
 	if n := e.node; n != nil {
 		i.Size, i.Valid, i.Contiguous = n.size.Load(), n.valid.Load(), n.noChain
 	}

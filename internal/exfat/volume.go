@@ -65,6 +65,7 @@ type Volume struct {
 	dirBytes int64
 	open     int
 	closed   bool
+	ids      uint64 // the last Info.ID
 	gen      uint64 // counts changes of metadata
 	durable  uint64 // changes up to this one are on the device
 	pending  []run  // freed clusters whose former owner may still stand on the device
