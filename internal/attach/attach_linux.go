@@ -69,6 +69,9 @@ func (s *store) begin(id string, req Request) (*record, *sight, error) {
 	fs, known := FilesystemOf(r.Filesystem)
 	r.Owners = known && fs.Owners
 	if r.Mode, err = modeOf(r, req, fs, known); err != nil {
+		if seen.damage != nil {
+			err = fmt.Errorf("%w (%w)", err, seen.damage)
+		}
 		return nil, seen, err
 	}
 	return r, seen, s.save(r)

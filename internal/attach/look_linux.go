@@ -21,6 +21,7 @@ type sight struct {
 	volume   int // number of the partition to be mounted, from 0; -1: the whole device
 	found    found
 	warnings []string
+	damage   error // why a partition table that is there cannot be used; nil if it can, or there is none
 	// keys are those of an encrypted image, derived once for all that is opened; the caller's own, or ours to wipe.
 	keys *crypt.Keys
 }
@@ -69,6 +70,12 @@ func look(path string, pass []byte, keys *crypt.Keys) (s *sight, err error) {
 	table, warnings, err := gpt.Read(image)
 	switch {
 	case errors.Is(err, gpt.ErrNoTable):
+		s.found, err = identifyVolume(image)
+		return s, err
+	case errors.Is(err, gpt.ErrDamaged) || errors.Is(err, gpt.ErrInvalid):
+		// What can be saved of such an image can be saved from its device, as on a Mac, which shows that without partitions.
+		s.damage = err
+		s.warnings = append(s.warnings, fmt.Sprintf("the partition table and its backup cannot be used, and the device is shown without partitions: %v", err))
 		s.found, err = identifyVolume(image)
 		return s, err
 	case err != nil:
