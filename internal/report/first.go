@@ -42,10 +42,30 @@ func (v *view) firstScreen() firstView {
 			}
 		}
 	}
-	f.Claims = all[:min(len(all), claimsFirst)]
+	f.Claims = firstClaims(all)
 	f.More = len(all) - len(f.Claims)
 	f.Numbers, f.Heading = v.mainNumbers()
 	return f
+}
+
+// firstClaims are the claims of the first screen out of all, in their order. Up to two of its
+// places are kept for what does not hold: a list of nothing but successes below "6 hold, 2 do
+// not hold" would be read as all that matters.
+func firstClaims(all []claimView) []claimView {
+	refuted := 0
+	for _, c := range all {
+		if c.Verdict == result.DoesNotHold {
+			refuted++
+		}
+	}
+	keep := claimsFirst - min(refuted, claimsFirst/2)
+	return slices.DeleteFunc(slices.Clone(all), func(c claimView) bool {
+		if c.Verdict == result.Holds {
+			keep--
+			return keep < 0
+		}
+		return false
+	})[:min(len(all), claimsFirst)]
 }
 
 // engineNotice says plainly that Apple's tools were not at work. Directories alone need no tools.

@@ -116,3 +116,27 @@ func TestBar(t *testing.T) {
 	assert.Equal(t, "▏", bar(0, 4))
 	assert.Equal(t, "█▌", bar(37.5, 4))
 }
+
+// What does not hold has places on the first screen beside what holds.
+func TestFirstClaimsShowWhatDoesNotHold(t *testing.T) {
+	t.Parallel()
+	list := func(verdicts ...string) (out []claimView) {
+		for _, v := range verdicts {
+			out = append(out, claimView{Verdict: v})
+		}
+		return out
+	}
+	const yes, no, open = result.Holds, result.DoesNotHold, result.CannotTell
+	for _, c := range []struct{ all, first []claimView }{
+		{list(yes, yes, yes, yes, yes, yes, no, no), list(yes, yes, no, no)},
+		{list(yes, yes, yes, yes, yes, no, open), list(yes, yes, yes, no)},
+		{list(yes, yes, no, no, no), list(yes, yes, no, no)},
+		{list(yes, no, no, no, no, open), list(yes, no, no, no)},
+		{list(yes, yes, yes, yes, yes, open), list(yes, yes, yes, yes)},
+		{list(yes, no, open), list(yes, no, open)},
+		{list(no), list(no)},
+		{nil, nil},
+	} {
+		assert.Equal(t, c.first, firstClaims(c.all))
+	}
+}
