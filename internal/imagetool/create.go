@@ -220,7 +220,7 @@ func (c *call) makeFilled(p place, b blank, f formatInfo, t tree) error {
 // makeReadOnly converts a raw image that is beside the new one as long as this takes.
 func (c *call) makeReadOnly(p place, b blank, f formatInfo, t tree) (err error) {
 	raw := p
-	raw.name = p.name[:26] + ".cdr" // the random part of the temporary name
+	raw.name = p.name[:len(stemPrefix)+16] + ".cdr" // the stem of the temporary name
 	raw.path = p.dir.Path() + "/" + raw.name
 	defer func() {
 		if e := container.Remove(raw.dir, raw.name); !errors.Is(e, fs.ErrNotExist) {

@@ -18,7 +18,7 @@ func detached(ctx context.Context) context.Context { return context.WithoutCance
 
 // replacing lets build make an image under a temporary name beside p and renames it when
 // it is complete. Without -ov an image that exists is an error before anything is made.
-// What build made is deleted when it fails.
+// What build made is deleted when it fails, and before anything is made what killed processes left.
 func (c *call) replacing(p place, build func(tmp place) error) (err error) {
 	if err := c.free(p); err != nil {
 		return err
@@ -27,10 +27,14 @@ func (c *call) replacing(p place, build func(tmp place) error) (err error) {
 	if _, err := rand.Read(random[:]); err != nil {
 		return err
 	}
+	c.sweep(p.dir)
+	stem := stemPrefix + hex.EncodeToString(random[:])
+	release := holdStem(p.dir, stem)
+	defer func() { err = errors.Join(err, release()) }()
 	tmp := p
-	tmp.name = ".dmgbench-" + hex.EncodeToString(random[:]) + "-" + p.name
-	if len(tmp.name) > 255 { // what file systems take; the name itself is as long as it can be
-		tmp.name = tmp.name[:26]
+	tmp.name = stem + "-" + p.name
+	if len(tmp.name) > 255-len(asideMark) { // what file systems take; the name itself is as long as it can be
+		tmp.name = stem + "-"
 	}
 	tmp.path = p.dir.Path() + "/" + tmp.name
 	defer func() {
@@ -85,7 +89,7 @@ func (c *call) settle(tmp, p place) error {
 	case !old.IsDir() && !old.Mode().IsRegular():
 		return hostio.ErrNotRegular
 	}
-	aside := tmp.name + "~"
+	aside := tmp.name + asideMark
 	if err := p.dir.Rename(p.name, aside); err != nil {
 		return err
 	}
