@@ -16,7 +16,7 @@ type FormatOptions struct {
 	// Label is the volume label, at most 11 UTF-16 units; empty means none.
 	Label string
 	// ClusterSize in bytes is a power of two from 512 to 32 MiB. 0 chooses as mkfs.exfat does: 4 KiB up to 256 MiB,
-	// 32 KiB up to 32 GiB, 128 KiB beyond.
+	// 32 KiB up to 32 GiB, 128 KiB beyond; and from some 16 TB on as much more as DefaultMetadataLimit asks for.
 	ClusterSize int64
 	// AlignTo is the alignment of the cluster heap in bytes, relative to the device, a power of two from 512. 0 is
 	// 1 MiB, or 4096 on devices below 32 MiB.
@@ -39,8 +39,15 @@ func (o FormatOptions) clusterSize(size int64) int64 {
 	case size <= 32<<30:
 		return 32 << 10
 	}
-	return 128 << 10
+	cluster := int64(128 << 10)
+	for cluster < 32<<20 && metadataSize(size/cluster) > DefaultMetadataLimit {
+		cluster *= 2
+	}
+	return cluster
 }
+
+// metadataSize is what so many clusters take in FAT and bitmap, in bytes.
+func metadataSize(clusters int64) int64 { return clusters*4 + clusters/8 }
 
 func (o FormatOptions) alignment(size int64) int64 {
 	switch {

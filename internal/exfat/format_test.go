@@ -58,6 +58,16 @@ func TestFormatGeometry(t *testing.T) {
 	}
 }
 
+// What was made by default can be mounted by default.
+func TestFormatOfManyTerabytes(t *testing.T) {
+	for size, cluster := range map[int64]int64{16_000_000_000_000: 128 << 10, 16 << 40: 256 << 10, 20 << 40: 256 << 10, 100 << 40: 1 << 20} {
+		_, v := newVolume(t, size, FormatOptions{})
+		assert.Equal(t, cluster, v.ClusterSize())
+		writeFile(t, v, "file", noise(1, 9000))
+		require.NoError(t, v.Unmount())
+	}
+}
+
 func TestFormatRefuses(t *testing.T) {
 	for name, c := range map[string]struct {
 		size int64

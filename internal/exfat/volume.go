@@ -98,7 +98,7 @@ func (v *Volume) load() error {
 	if backup && !v.readOnly {
 		return fmt.Errorf("main boot region: %w", ErrCorrupt)
 	}
-	if need := int64(g.clusters)*4 + int64(g.clusters)/8; need > v.limit {
+	if need := metadataSize(int64(g.clusters)); need > v.limit {
 		return fmt.Errorf("%d clusters take %d bytes of memory, at most %d are allowed: %w", g.clusters, need, v.limit, ErrUnsupported)
 	}
 	v.g = g
