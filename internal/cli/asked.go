@@ -38,7 +38,7 @@ func (a *app) outlivePipes() {
 	a.atEnd = append(a.atEnd, func() error { signal.Stop(c); return nil })
 }
 
-// summary is how the run ended in one line: its cases by their status, rounds, what was written, and how long the session took.
+// summary is how the run ended in one line: its cases by their status, rounds, what was written by its steps and before them, and how long the session took.
 func (p *progress) summary(r *result.Result) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -60,7 +60,22 @@ func (p *progress) summary(r *result.Result) string {
 	if n := written(p.now); n > 0 {
 		text += ", " + units.Bytes(n).Human() + " written"
 	}
+	if n := settling(r); n > 0 {
+		text += ", " + units.Bytes(n).Human() + " before the rounds"
+	}
 	return text + fmt.Sprintf(", in %s", roughly(time.Duration(p.now.ElapsedNS)))
+}
+
+// settling is what the last session wrote for --precondition steady, in bytes.
+func settling(r *result.Result) (n int64) {
+	for _, p := range r.Preconditions {
+		if p.Session == len(r.Sessions) {
+			for _, s := range p.Samples {
+				n += s.Bytes
+			}
+		}
+	}
+	return n
 }
 
 func counted(n int, what string) string {

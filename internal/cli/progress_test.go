@@ -121,6 +121,9 @@ func TestAsked(t *testing.T) {
 	assert.Equal(t, 2, strings.Count(w.String(), "\n"), "nothing is timed while the run waits")
 	r := &result.Result{Rounds: 1, Cases: []result.Case{{Status: "done"}, {Status: "skipped"}, {Status: "done"}}}
 	assert.Equal(t, "2 done, 1 skipped of 3 cases, 1 round, 1.50 GB written, in 30s", p.summary(r))
+	r.Sessions = make([]result.Session, 2)
+	r.Preconditions = []result.Precondition{{Session: 1, Samples: []result.SteadySample{{Bytes: 5e9}}}, {Session: 2, Samples: []result.SteadySample{{Bytes: 2e9}, {Bytes: 2e9}}}}
+	assert.Equal(t, "2 done, 1 skipped of 3 cases, 1 round, 1.50 GB written, 4.00 GB before the rounds, in 30s", p.summary(r), "of this session alone, as the rest")
 }
 
 func TestTimeLeft(t *testing.T) {
