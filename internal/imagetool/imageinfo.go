@@ -17,6 +17,7 @@ import (
 // imageinfo describes an image file.
 func (c *call) imageinfo() error {
 	return c.look(c.operands[0], func(p place, img container.Image) error {
+		c.remarkCutOff(p, img)
 		switch {
 		case c.has("-format"):
 			fmt.Fprintln(c.out, formatOf(p, img).name)

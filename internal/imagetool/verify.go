@@ -25,6 +25,7 @@ func (c *call) verify() error {
 		return err
 	}
 	defer img.Close()
+	c.remarkCutOff(p, img)
 	t, ok := img.(container.Tabled)
 	if !ok {
 		fmt.Fprintf(c.err, "hdiutil: verify: %s has no checksum.\n", strconv.Quote(p.name))
