@@ -56,7 +56,7 @@ func (s *store) polite(ctx context.Context, r *record) (Lost, error) {
 		lost = append(lost, unsaved...)
 	}
 	if r.Loop >= 0 {
-		lost = append(lost, r.flushDevice(points)...)
+		lost = append(lost, r.flushDevice(len(points) > 0)...)
 		if err := s.endLoop(ctx, r); err != nil {
 			return lost, err
 		}
@@ -92,19 +92,26 @@ func (r *record) unsaved(point string) Lost {
 	return nil
 }
 
-// flushDevice flushes what unmounting wrote to the device, and says if that or the flush failed.
-func (r *record) flushDevice(points []string) Lost {
-	if len(points) == 0 || r.ReadOnly {
+// flushDevice flushes what unmounting wrote to the device, or programs when it was not mounted, and says if that or what the
+// kernel wrote back before failed.
+func (r *record) flushDevice(mounted bool) (lost Lost) {
+	if r.ReadOnly {
 		return nil
 	}
-	f, err := os.Open(r.Partition)
-	if err == nil {
-		err = errors.Join(again(f.Sync), f.Close())
+	nodes := []string{r.Partition}
+	if !mounted && r.Device != r.Partition {
+		nodes = append(nodes, r.Device)
 	}
-	if err != nil {
-		return Lost{notSaved(r.Image, err)}
+	for _, node := range nodes {
+		f, err := os.Open(node)
+		if err == nil {
+			err = errors.Join(again(f.Sync), f.Close())
+		}
+		if err != nil {
+			lost = append(lost, notSaved(node, err))
+		}
 	}
-	return nil
+	return lost
 }
 
 func notSaved(what string, err error) string {
@@ -133,6 +140,7 @@ func (s *store) force(ctx context.Context, r *record) Lost {
 // clean takes away what a dead process, a dead command or another boot left.
 func (s *store) clean(ctx context.Context, r *record) Lost {
 	if r.Boot != bootID() {
+		s.removeMountPoint(r)
 		_ = s.forget(r.ID)
 		return nil
 	}

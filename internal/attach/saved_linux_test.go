@@ -17,7 +17,7 @@ import (
 // TestHostFullBelowADisk lets the disk of the host run full below a loop device: the writer's pages are still in memory then, and
 // unmount(2) does not say that they came no further.
 func TestHostFullBelowADisk(t *testing.T) {
-	for _, verb := range []string{"detach", "unmount"} {
+	for _, verb := range []string{"detach", "unmount", "no mount"} {
 		t.Run(verb, func(t *testing.T) {
 			privileged(t)
 			small := t.TempDir()
@@ -26,8 +26,22 @@ func TestHostFullBelowADisk(t *testing.T) {
 			path := made(t, container.UDRW, "ext4", 64<<20)
 			inside := filepath.Join(small, "image.dmg")
 			run(t, "cp", "--sparse=always", path, inside)
-			a := attach(t, inside)
+			a, err := Attach(t.Context(), Request{Image: inside, NoMount: verb == "no mount"})
+			require.NoError(t, err)
 			require.Equal(t, ModeLoop, a.Mode)
+			if verb == "no mount" {
+				for _, node := range []string{a.Partition, a.Device} {
+					f, err := os.OpenFile(node, os.O_WRONLY, 0)
+					require.NoError(t, err)
+					_, _ = f.WriteAt(noise(24<<20), 1<<20) // whoever does not ask is told nothing
+					require.NoError(t, f.Close())
+				}
+				lost, err := Detach(t.Context(), a, false)
+				require.NoError(t, err)
+				assert.Contains(t, fmt.Sprint(lost), a.Partition)
+				assert.Contains(t, fmt.Sprint(lost), a.Device+`"`)
+				return
+			}
 			require.NoError(t, os.WriteFile(filepath.Join(a.MountPoint, "large"), noise(24<<20), 0o644), "it goes to memory")
 			if verb == "unmount" {
 				require.ErrorContains(t, Unmount(t.Context(), a, false), "may not be in the image")
@@ -129,4 +143,20 @@ func TestSpellings(t *testing.T) {
 	assert.Equal(t, "FILE", list[0].Name())
 	requireFile(t, at("File"), data)
 	checked(t, path, a)
+}
+
+// TestAnotherBoot finds a record of a boot that is over: its folder to mount on goes too, or each boot would leave one more.
+func TestAnotherBoot(t *testing.T) {
+	privileged(t)
+	path, a := served(t, 64<<20)
+	detach(t, a)
+	s, err := openStore(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, os.Mkdir(a.MountPoint, 0o755))
+	r := &record{Attached: a, Boot: "another", Loop: -1, Complete: true, MadeMountPoint: true, LastMountPoint: a.MountPoint}
+	require.NoError(t, s.save(r))
+	s.close()
+	b := attach(t, path)
+	assert.Equal(t, a.MountPoint, b.MountPoint)
+	checked(t, path, b)
 }

@@ -161,7 +161,10 @@ func Unmount(ctx context.Context, a Attached, force bool) error {
 	s.removeMountPoint(r)
 	r.LastMountPoint = ""
 	err = s.save(r)
-	if lost = append(lost, r.flushDevice(points)...); err == nil && len(lost) > 0 && !force {
+	if len(points) > 0 {
+		lost = append(lost, r.flushDevice(true)...)
+	}
+	if err == nil && len(lost) > 0 && !force {
 		err = fmt.Errorf("unmounting %q: it is unmounted, but %s", r.Image, strings.Join(lost, "; "))
 	}
 	return err
