@@ -59,6 +59,7 @@ type LedgerRow struct {
 type LedgerCell struct {
 	Verdict string // "" where no run has the claim
 	Changed string // the earlier system of the same machine on which the verdict was the other
+	Scaled  bool   // decided by runs of other sizes or numbers of files than the plan's
 	Marks   []string
 	Entries []LedgerEntry
 }
@@ -230,6 +231,7 @@ func (l *ledgerMaker) decide(row *LedgerRow) {
 			}
 			c.Marks = with(c.Marks, e.Mark)
 		}
+		c.Scaled = c.Verdict != "" && l.deciding(*c) != unscaled
 	}
 	for i := range row.Cells {
 		for k := i - 1; k >= 0 && l.sameMachine(i, k); k-- {
@@ -268,7 +270,7 @@ func (l *ledgerMaker) sameMachine(i, k int) bool {
 func (l *ledgerMaker) answers() {
 	for i, c := range l.out.Columns {
 		var no, turned []string
-		judged, holds, open := 0, 0, 0
+		judged, holds, scaled, open := 0, 0, 0, 0
 		for _, row := range l.out.Rows {
 			cell := row.Cells[i]
 			switch {
@@ -283,6 +285,9 @@ func (l *ledgerMaker) answers() {
 			default:
 				open++
 			}
+			if cell.Scaled && decisive(cell.Verdict) {
+				scaled++
+			}
 			if cell.Changed != "" {
 				turned = append(turned, fmt.Sprintf("“%s” %s, unlike in %s", row.Says, strings.ReplaceAll(cell.Verdict, "_", " "), cell.Changed))
 			}
@@ -290,6 +295,12 @@ func (l *ledgerMaker) answers() {
 		text := c.Name() + ": nothing could be judged"
 		if judged > 0 {
 			text = fmt.Sprintf("%s: %d of %s judged hold", c.Name(), holds, plural(judged, "claim"))
+		}
+		switch {
+		case scaled > 0 && scaled == judged:
+			text += ", seen in scaled runs only"
+		case scaled > 0:
+			text += fmt.Sprintf(", %d of these seen in scaled runs only", scaled)
 		}
 		if len(no) > 0 {
 			text += "; not " + strings.Join(no, ", ")

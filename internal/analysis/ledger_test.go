@@ -70,6 +70,23 @@ func TestLedgerScale(t *testing.T) {
 	assert.False(t, l.Rows[0].Cells[0].Entries[1].Counts)
 }
 
+// A verdict that scaled runs alone decided says so, in its cell and in what can be said.
+func TestLedgerSaysScaled(t *testing.T) {
+	scaled := func(id, system string) LedgerRun {
+		return ledgerRun(id, system, "Mac", result.DoesNotHold, "sizes times 0.01")
+	}
+	l := NewLedger([]LedgerRun{scaled("1", "26.4"), ledgerRun("2", "26.5", "Mac", result.Holds), scaled("3", "26.5")})
+	require.Len(t, l.Answers, 2)
+	assert.True(t, l.Rows[0].Cells[0].Scaled)
+	assert.Contains(t, l.Answers[0], "0 of 1 claim judged hold, seen in scaled runs only; not")
+	assert.False(t, l.Rows[0].Cells[1].Scaled, "the unscaled one decides")
+	assert.NotContains(t, l.Answers[1], "scaled")
+	other := scaled("4", "26.5")
+	other.Result.Claims[0].ID, other.Result.Claims[0].Says = "more", "More"
+	l = NewLedger([]LedgerRun{ledgerRun("2", "26.5", "Mac", result.Holds), other})
+	assert.Contains(t, l.Answers[0], "1 of 2 claims judged hold, 1 of these seen in scaled runs only")
+}
+
 func TestLedgerLeavesOut(t *testing.T) {
 	pooled, none := ledgerRun("1+2", "26.4", "Mac", result.Holds), ledgerRun("3", "26.4", "Mac", result.Holds)
 	pooled.Result.Runs = []result.PooledRun{{Run: "1"}, {Run: "2"}}

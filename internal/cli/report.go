@@ -32,7 +32,7 @@ func (o *reportOptions) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.SVG, "svg", "", "also save every chart as SVG into a new `folder`")
 	f.StringVar(&o.Tables, "tables", "", "also save every table of the plan as HTML, Markdown and TSV into a new `folder`")
 	f.BoolVar(&o.Methods, "methods", false, "print the Methods paragraphs of what was run instead of the report")
-	f.StringVar(&o.Ledger, "ledger", "", "verdicts of all runs below a `folder`, by claim, system and machine")
+	f.StringVar(&o.Ledger, "ledger", "", "verdicts of all runs below a `folder`, by claim, system, machine and engine")
 }
 
 func (o *reportOptions) validate() error {
@@ -71,8 +71,8 @@ taken together, with a warning where the two differ. The run folders stay as
 they are; --out puts plan.toml, result.json and report.html into a new folder.
 
 --ledger DIR answers "is it still true in 26.5?": the verdicts of all runs below
-DIR, a row for each claim and a column for each system and machine. In HTML each
-cell opens its evidence, and leads to the reports if the page lies in DIR.
+DIR, a row for each claim and a column for each system, machine and engine. In
+HTML each cell opens its evidence, and leads to the reports if the page lies in DIR.
 
 --svg saves every chart as a picture for an article, as the page draws it, with
 machine, system, engine, plan and the meaning of its bars inside; --tables saves

@@ -74,7 +74,7 @@ func (v *view) driftChart() []chart {
 	marked := out.addWarned(steps, kinds)
 	out.y.low, out.y.high = driftRange(out.series)
 	out.sub = count(drawn, "timed step") + " that were done more than once; 1 is the median of the same step. " +
-		firstOf(zero(marked > 0, "Rings: "+count(marked, "step")+" with a warning of its own."), "No step has a warning of its own.")
+		firstOf(zero(marked > 0, "Rings: "+count(marked, "step")+zero(marked > 1, ", each")+" with a warning of its own."), "No step has a warning of its own.")
 	out.notes = []string{"A slope or a jump that all cases share is the machine, not the images." +
 		zero(canaries, " The canary is a short native write and read before each case.") + v.everyStep(common, len(steps)), v.provenance}
 	return []chart{out}

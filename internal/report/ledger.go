@@ -23,12 +23,12 @@ func LedgerHTML(w io.Writer, l *analysis.Ledger) error { return ledgerDoc(l).htm
 
 func ledgerDoc(l *analysis.Ledger) doc {
 	d := doc{Kicker: "Ledger", Title: "Is it still true?",
-		Lead: []string{fmt.Sprintf("%s on %s of system and machine.", count(len(l.Rows), "claim"), count(len(l.Columns), "combination"))}}
+		Lead: []string{fmt.Sprintf("%s on %s of system, machine and engine.", count(len(l.Rows), "claim"), count(len(l.Columns), "combination"))}}
 	d.Sections = append(d.Sections, docSection{ID: "answer", Heading: "What can be said", Items: cleaned(l.Answers, 1200)})
 	if len(l.Rows) > 0 {
 		d.Sections = append(d.Sections, docSection{ID: "claims", Heading: "Claims", Grid: ledgerGrid(l), After: []string{
 			"A verdict is the one that the runs of a cell agree in; where they contradict each other it cannot be told. " +
-				"Letters say which plan as executed was run. Where scaled and unscaled runs share a cell, the unscaled ones decide."}})
+				"Letters say which plan as executed was run. Where scaled and unscaled runs share a cell, the unscaled ones decide; “scaled” says that there are none."}})
 	}
 	variants := docSection{ID: "plans", Heading: "Plans as executed"}
 	for _, v := range l.Variants {
@@ -131,6 +131,9 @@ func ledgerCell(l *analysis.Ledger, c analysis.LedgerCell) docCell {
 		if h, n := counted[result.Holds], counted[result.DoesNotHold]; h > 0 && n > 0 {
 			notes[0] = fmt.Sprintf("runs contradict each other: holds in %d, does not in %d", h, n)
 		}
+	}
+	if c.Scaled {
+		notes = append(notes, "scaled")
 	}
 	if n := len(c.Entries) - runs; n > 0 {
 		notes = append(notes, fmt.Sprintf("%d at another scale", n))
