@@ -72,7 +72,8 @@ they are; --out puts plan.toml, result.json and report.html into a new folder.
 
 --ledger DIR answers "is it still true in 26.5?": the verdicts of all runs below
 DIR, a row for each claim and a column for each system, machine and engine. In
-HTML each cell opens its evidence, and leads to the reports if the page lies in DIR.
+HTML each cell opens its evidence, and leads to the reports if the page lies in
+DIR.
 
 --svg saves every chart as a picture for an article, as the page draws it, with
 machine, system, engine, plan and the meaning of its bars inside; --tables saves
