@@ -317,7 +317,8 @@ func (x fitted) at(v float64) float64 {
 }
 
 // interval gives a coefficient its interval: over rounds from three on, else the
-// fit's own, over its points.
+// fit's own, over its points. Files of two mounts have none: they are no files
+// within one mount, and two mounts are too few to say how mounts differ.
 func (x fitted) interval(c *result.Coefficient) {
 	if c.Name == "r2" {
 		return
@@ -334,7 +335,7 @@ func (x fitted) interval(c *result.Coefficient) {
 		}
 		return
 	}
-	if x.whole.interval == nil {
+	if x.whole.interval == nil || x.files && len(x.curves) > 1 {
 		return
 	}
 	if iv, err := x.whole.interval(c.Name); err == nil {

@@ -160,6 +160,36 @@ rows = [{ title = "x", fit = "three" }]
 	assert.NoError(t, err)
 }
 
+// The files of two mounts are no files within one mount: their line has an interval neither over files nor over rounds.
+func TestFitOfTheFilesOfTwoRoundsHasNoInterval(t *testing.T) {
+	p := planOf(t, twoFormats+`
+[[fit]]
+name = "files"
+quantity = "write_time"
+where = { format = "UDSB", phase = "new" }
+along = "file_size"
+model = "line"
+[[table]]
+name = "t"
+title = "T"
+columns = [{ title = "rate", coefficient = "slope" }]
+rows = [{ title = "x", fit = "files" }]
+`)
+	for rounds, unit := range map[int]string{1: "file within one mount", 2: "", 3: "round"} {
+		r := analysed(t, p, rounds, steady(flat(), 0.02))
+		ci, cell := r.Fits[0].Coefficients[1].CI, r.Tables[0].Cells[0][0].Estimate
+		if unit == "" {
+			assert.Nil(t, ci)
+			assert.Nil(t, cell.CI)
+			assert.Contains(t, cell.Why, "too few rounds")
+			continue
+		}
+		require.NotNil(t, ci, rounds)
+		assert.Equal(t, unit, ci.Unit)
+		assert.Empty(t, cell.Why)
+	}
+}
+
 // What files took beside each other makes no rate of the whole, in a fit no more than in an estimate.
 func TestNoFitOfFilesOfSeveralWorkers(t *testing.T) {
 	p := planOf(t, twoFormats)

@@ -41,6 +41,8 @@ func coefficientEstimate(c *result.Coefficient, unit string, inverse bool) (*res
 	e := &result.Estimate{Name: c.Name, Value: c.Value, Unit: unit, CI: c.CI}
 	if c.Name == "r2" {
 		e.Why = "R² is told without one"
+	} else if c.CI == nil {
+		e.Why = fmt.Sprintf("too few rounds: an interval of a coefficient needs %d, or the files of one round", minRounds)
 	}
 	if !inverse {
 		return e, ""
