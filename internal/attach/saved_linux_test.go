@@ -160,3 +160,20 @@ func TestAnotherBoot(t *testing.T) {
 	assert.Equal(t, a.MountPoint, b.MountPoint)
 	checked(t, path, b)
 }
+
+// TestLabelOfADevice looks at a volume again, as before it is mounted later: the label of exFAT does not lie in its first blocks.
+func TestLabelOfADevice(t *testing.T) {
+	privileged(t)
+	a, err := Attach(t.Context(), Request{Image: made(t, container.UDRW, "ExFAT", 64<<20), NoMount: true})
+	require.NoError(t, err)
+	require.Equal(t, "Test", a.VolumeName)
+	s, r, err := find(t.Context(), a)
+	require.NoError(t, err)
+	assert.NoError(t, s.identifyPart(r))
+	s.close()
+	list, err := List(t.Context())
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	assert.Equal(t, "Test", list[0].VolumeName)
+	detach(t, a)
+}

@@ -49,7 +49,14 @@ func (s *store) identifyPart(r *record) error {
 		return err
 	}
 	defer f.Close()
-	found := identify(f)
+	size, err := f.Seek(0, 2)
+	if err != nil {
+		return err
+	}
+	found, err := identifyVolume(fileDevice{f, size})
+	if err != nil {
+		return err
+	}
 	r.Filesystem, r.VolumeName = found.fs, found.label
 	return s.save(r)
 }
