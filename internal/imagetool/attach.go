@@ -76,9 +76,9 @@ func (c *call) remark(a Attached) {
 
 // unmounted makes sure that no volume of another image would be hidden.
 func (c *call) unmounted(folder string) error {
-	all, err := c.env.Attacher.List(c.ctx)
+	all, err := c.living()
 	for _, a := range all {
-		if folder != "" && a.MountPoint == folder && !a.Dead {
+		if folder != "" && a.MountPoint == folder {
 			return &refusal{words: fmt.Sprintf("Resource busy: the volume of %q is mounted on %q", a.Image, folder), err: syscall.EBUSY}
 		}
 	}
@@ -133,11 +133,25 @@ func (c *call) probe(operand string) (path string, owns bool, err error) {
 	return p.path, owns, errors.Join(c.rawKey(img), img.Close())
 }
 
+// living are the images that are attached. An attacher tells of the dead once, so whoever asked something else is told here.
+func (c *call) living() ([]Attached, error) {
+	all, err := c.env.Attacher.List(c.ctx)
+	var list []Attached
+	for _, a := range all {
+		if !a.Dead {
+			list = append(list, a)
+			continue
+		}
+		fmt.Fprintf(c.err, "%s: lost: %q: %s\n", c.tool, a.Image, died(a))
+	}
+	return list, err
+}
+
 // attached is the attachment of an image, or nil.
 func (c *call) attached(path string) (*Attached, error) {
-	list, err := c.env.Attacher.List(c.ctx)
+	list, err := c.living()
 	for _, a := range list {
-		if a.Image == path && !a.Dead {
+		if a.Image == path {
 			return &a, nil
 		}
 	}
@@ -226,7 +240,7 @@ func (c *call) attachMade(path string, pass []byte) error {
 
 // find is the attachment that a device or a mount point belongs to; names of devices may lack /dev/.
 func (c *call) find(operand string) (Attached, error) {
-	list, err := c.env.Attacher.List(c.ctx)
+	list, err := c.living()
 	if err != nil {
 		return Attached{}, err
 	}
@@ -241,7 +255,7 @@ func (c *call) find(operand string) (Attached, error) {
 		}
 	}
 	for _, a := range list {
-		if !a.Dead && is(a, device, path) {
+		if is(a, device, path) {
 			return a, nil
 		}
 	}

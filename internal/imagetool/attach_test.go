@@ -169,6 +169,9 @@ func TestInfoTellsOfTheDead(t *testing.T) {
 	assert.NotContains(t, m.out, "<key>images</key>")
 	assert.Contains(t, m.out, "<key>dmgbench-lost</key>")
 	m.refused(1, "No such file or directory", "detach loop0")
+	m.refused(1, "lost: \"DIR/a.dmg\": the process that served /dev/loop0 died", "detach loop0")
+	m.do("attach a.dmg")
+	assert.Contains(t, m.err, "the process that served /dev/loop0 died", "attaching it again does not hide it")
 }
 
 func TestWithoutAnAttacher(t *testing.T) {

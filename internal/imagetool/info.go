@@ -55,7 +55,7 @@ func (c *call) infoText(all []Attached) error {
 	for _, a := range all {
 		fmt.Fprintln(c.out, strings.Repeat("=", 48))
 		if a.Dead {
-			fmt.Fprintf(c.out, "image-path      : %s\nlost            : the process that served %s died; device and mount were released, what was not flushed is gone\n", a.Image, whole(a))
+			fmt.Fprintf(c.out, "image-path      : %s\nlost            : %s\n", a.Image, died(a))
 			continue
 		}
 		for _, l := range [][2]string{
@@ -72,6 +72,10 @@ func (c *call) infoText(all []Attached) error {
 		}
 	}
 	return nil
+}
+
+func died(a Attached) string {
+	return "the process that served " + whole(a) + " died; device and mount were released, what was not flushed is gone"
 }
 
 func shout(b bool) string { return strings.ToUpper(strconv.FormatBool(b)) }
