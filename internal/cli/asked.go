@@ -43,8 +43,8 @@ func (p *progress) summary(r *result.Result) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	by := map[string]int{}
-	for _, c := range r.Cases {
-		by[c.Status]++
+	for i := range r.Cases {
+		by[r.Told(&r.Cases[i])]++
 	}
 	var parts []string
 	for _, status := range slices.Sorted(maps.Keys(by)) {

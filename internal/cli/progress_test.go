@@ -121,6 +121,13 @@ func TestAsked(t *testing.T) {
 	assert.Equal(t, 2, strings.Count(w.String(), "\n"), "nothing is timed while the run waits")
 	r := &result.Result{Rounds: 1, Cases: []result.Case{{Status: "done"}, {Status: "skipped"}, {Status: "done"}}}
 	assert.Equal(t, "2 done, 1 skipped of 3 cases, 1 round, 1.50 GB written, in 30s", p.summary(r))
+	paused := &result.Result{Status: result.Unfinished, Rounds: 2, Cases: []result.Case{{Status: result.Done}, {Status: result.Discarded, Reason: "not measured: the run has not got to it"},
+		{Status: result.Discarded, Rounds: []result.CaseRound{{Status: result.Done}, {Status: result.Discarded, Reason: "interrupted between two steps"}}}}}
+	assert.Contains(t, p.summary(paused), "1 done, 2 not finished of 3 cases", "nobody threw them away")
+	paused.Cases[2].Rounds[1].Reason = "the machine slept twice while this case was measured"
+	assert.Contains(t, p.summary(paused), "1 discarded, 1 done, 1 not finished of 3 cases")
+	paused.Status = result.Failed
+	assert.Contains(t, p.summary(paused), "2 discarded, 1 done of 3 cases")
 	r.Sessions = make([]result.Session, 2)
 	r.Preconditions = []result.Precondition{{Session: 1, Samples: []result.SteadySample{{Bytes: 5e9}}}, {Session: 2, Samples: []result.SteadySample{{Bytes: 2e9}, {Bytes: 2e9}}}}
 	assert.Equal(t, "2 done, 1 skipped of 3 cases, 1 round, 1.50 GB written, 4.00 GB before the rounds, in 30s", p.summary(r), "of this session alone, as the rest")

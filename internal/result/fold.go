@@ -99,7 +99,28 @@ func (a *Attempt) outcome() CaseRound {
 	if b := a.Begun; b != nil {
 		where = fmt.Sprintf("in step %d (%s)", b.Index, strings.TrimSpace(b.Do+" "+b.Phase))
 	}
-	return CaseRound{Round: a.Start.Round, Status: Discarded, Reason: "interrupted " + where}
+	return CaseRound{Round: a.Start.Round, Status: Discarded, Reason: interrupted + where}
+}
+
+// interrupted begins the reason of a round that somebody may still finish.
+const interrupted = "interrupted "
+
+// NotFinished is what people are told of a case that [Result.Told] says is still to be measured.
+const NotFinished = "not finished"
+
+// Told is the status of a case in words for people. In a run that has not ended a case
+// that it has not got to, or not to the end of, is [NotFinished]: its status says discarded,
+// as nothing of it counts yet, but resume goes on with it.
+func (r *Result) Told(c *Case) string {
+	if r.Status != Unfinished || c.Status != Discarded {
+		return c.Status
+	}
+	for _, round := range c.Rounds {
+		if round.Status == Skipped || round.Status == Discarded && !strings.HasPrefix(round.Reason, interrupted) {
+			return c.Status
+		}
+	}
+	return NotFinished
 }
 
 // verdict is the status of a case: failed if any round failed, discarded if any
