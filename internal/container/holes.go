@@ -40,7 +40,7 @@ func (m *mapped) Next(off int64) (end int64, state udif.State) {
 		for i++; i < min(first+mappedRun, last) && m.layout.gap(i) == 0; i++ {
 		}
 	}
-	return min(i, last)*m.chunk - max(0, min(i, last)*m.chunk-m.size), state
+	return min(min(i, last)*m.chunk, m.size), state
 }
 
 // gap implements layout.
@@ -98,5 +98,5 @@ func (m *bandMap) Next(off int64) (end int64, state udif.State) {
 		}
 		return m.bands[k] * m.bandSize, udif.StateZero
 	}
-	return m.size - max(0, m.size-i*m.bandSize-m.bandSize), udif.StateData
+	return min((i+1)*m.bandSize, m.size), udif.StateData
 }

@@ -28,20 +28,17 @@ func parseBinaryPlist(data []byte) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	kind, n, body, err := l.object(top)
+	n, body, err := l.dictionary(top)
 	if err != nil {
 		return nil, err
 	}
-	if kind != 0xD || n > binaryEntries || 2*n*uint64(l.reference) > uint64(len(body)) {
-		return nil, binaryError("it is no dictionary of at most %d entries", binaryEntries)
-	}
 	dict := map[string]any{}
-	for i := range int(n) {
+	for i := range n {
 		key, err := l.scalar(bigEndian(body[i*l.reference:][:l.reference]))
 		if err != nil {
 			return nil, err
 		}
-		value, err := l.scalar(bigEndian(body[(int(n)+i)*l.reference:][:l.reference]))
+		value, err := l.scalar(bigEndian(body[(n+i)*l.reference:][:l.reference]))
 		if err != nil {
 			return nil, err
 		}
@@ -98,6 +95,18 @@ func (l *binaryList) object(i uint64) (kind byte, n uint64, body []byte, err err
 	}
 	size := 1 << (body[0] & 15)
 	return kind, bigEndian(body[1:][:size]), body[1+size:], nil
+}
+
+// dictionary is object number i: how many entries it has, and the references to its keys, those to their values behind them.
+func (l *binaryList) dictionary(i uint64) (entries int, body []byte, err error) {
+	kind, n, body, err := l.object(i)
+	if err != nil {
+		return 0, nil, err
+	}
+	if kind != 0xD || n > binaryEntries || 2*n*uint64(l.reference) > uint64(len(body)) {
+		return 0, nil, binaryError("it is no dictionary of at most %d entries", binaryEntries)
+	}
+	return int(n), body, nil
 }
 
 // scalar is object number i, if it is a short string or an integer; else nil.

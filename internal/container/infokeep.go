@@ -133,21 +133,18 @@ func lastBytes(v uint64, n int) []byte { return binary.BigEndian.AppendUint64(ni
 
 // valueOf is where in the list the reference to the value of a key of dictionary number top lies.
 func (l *binaryList) valueOf(top uint64, name string) (at int, err error) {
-	kind, n, body, err := l.object(top)
+	n, body, err := l.dictionary(top)
 	if err != nil {
 		return 0, err
 	}
-	if kind != 0xD || n > binaryEntries || 2*n*uint64(l.reference) > uint64(len(body)) {
-		return 0, binaryError("it is no dictionary of at most %d entries", binaryEntries)
-	}
 	start, at := len(l.data)-len(body), -1
-	for i := range int(n) {
+	for i := range n {
 		key, err := l.scalar(bigEndian(body[i*l.reference:][:l.reference]))
 		if err != nil {
 			return 0, err
 		}
 		if key == any(name) {
-			at = start + (int(n)+i)*l.reference // the last one counts
+			at = start + (n+i)*l.reference // the last one counts
 		}
 	}
 	if at < 0 {
