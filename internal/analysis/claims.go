@@ -232,7 +232,7 @@ func reason(f finding, p float64, tests int) string {
 		return f.saw + needs + gap
 	case f.sampled && p > family:
 		return fmt.Sprintf("%s%s%s, but %d claims are judged together, and for that it is not clear enough (%s, after Holm %s)",
-			f.saw, needs, gap, tests, chance(f.p), showP(p))
+			f.saw, needs, gap, tests, SayP(f.p), ShowP(p))
 	case f.dir > 0:
 		return f.saw + needs
 	}
@@ -249,7 +249,7 @@ func (s *study) evidence(h *hearing) []string {
 		}
 	}
 	if f := h.findings[0]; h.judged && f.sampled && !f.few && f.missing == "" && f.weak == "" {
-		out = append(out, fmt.Sprintf("%s after Holm over the claims of this plan", chance(h.adjusted[0])))
+		out = append(out, fmt.Sprintf("%s after Holm over the claims of this plan", SayP(h.adjusted[0])))
 	}
 	for i := 1; i < len(h.ests); i++ {
 		f := h.findings[i]

@@ -252,7 +252,7 @@ func judgeRounds(sc scale, unit string, xs []float64, b plan.Bound, phrase func(
 	f.saw = fmt.Sprintf("%s (%s, %s%s)", phrase(span), sc.times(len(xs)), interval, allowed)
 	f.gap = gapText(b, iv)
 	f.evidence = []string{fmt.Sprintf("%s; 95 %% interval %s, n = %s, %s%s, %s", phrase(show(c, unit)),
-		showSpan(iv.Low, iv.High, unit), sc.times(len(xs)), sc.name, allowed, chance(f.p))}
+		showSpan(iv.Low, iv.High, unit), sc.times(len(xs)), sc.name, allowed, SayP(f.p))}
 	return f
 }
 
@@ -276,15 +276,16 @@ func gapText(b plan.Bound, iv stats.Interval) string {
 	return "and the interval reaches above it"
 }
 
-// chance is a p value in a sentence: "p = 0.02", or "p below 0.0001".
-func chance(p float64) string {
-	if text := showP(p); strings.HasPrefix(text, "below") {
+// SayP is a p value in a sentence: "p = 0.02", or "p below 0.0001".
+func SayP(p float64) string {
+	if text := ShowP(p); strings.HasPrefix(text, "below") {
 		return "p " + text
 	}
-	return "p = " + showP(p)
+	return "p = " + ShowP(p)
 }
 
-func showP(p float64) string {
+// ShowP is a p value, from 0 to 1, as people read it: two digits, "below 0.0001", or "1".
+func ShowP(p float64) string {
 	switch {
 	case p < 0.0001:
 		return "below 0.0001"

@@ -251,7 +251,7 @@ func (c *comparer) rule() {
 // unclear says why a row that was tested tells nothing.
 func unclear(r *CompareRow, tests int) string {
 	if r.P != nil && *r.P <= family && r.Holm != nil {
-		return fmt.Sprintf("%d rows are tested together, and for that it is not clear enough (%s, after Holm %s)", tests, chance(*r.P), showP(*r.Holm))
+		return fmt.Sprintf("%d rows are tested together, and for that it is not clear enough (%s, after Holm %s)", tests, SayP(*r.P), ShowP(*r.Holm))
 	}
 	return "the interval contains 1, and reaches beyond the threshold"
 }

@@ -161,7 +161,7 @@ func (s *study) sessionWarning(w *warningList, c cell, q plan.Quantity, sum resu
 	values := s.roundsOfRuns(c, q, sum.Headline)
 	text := ""
 	if t, err := stats.WelchT(logScale.all(values[1]), logScale.all(values[2]), level); err == nil {
-		text = ", " + chance(t.P)
+		text = ", " + SayP(t.P)
 	}
 	w.add("sessions", "the two sessions differ by a factor of %s (%s and %s%s): the interval over rounds does not say what a third session would show",
 		show(factor, "1"), show(a.Value, "B/s"), show(b.Value, "B/s"), text)

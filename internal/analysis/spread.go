@@ -81,7 +81,7 @@ func spreadRounds(points []point, bound plan.Bound, phrase func(string) string) 
 		f.gap = "and the rounds scatter too much to tell"
 	}
 	f.evidence = append(f.evidence, fmt.Sprintf("spread of single rounds, which contains their scatter: %s; %s",
-		showSpan(slices.Min(whole), slices.Max(whole), "1"), chance(f.p)))
+		showSpan(slices.Min(whole), slices.Max(whole), "1"), SayP(f.p)))
 	return f
 }
 

@@ -24,7 +24,7 @@ func (s *study) transientWarning(w *warningList, c cell, q plan.Quantity) {
 	if t.Coefficient < 0 {
 		way = "slower"
 	}
-	w.add("transient", "over %s it became %s by %s (%s): what was measured had not settled", plural(len(rates), "round"), way, percent(over), chance(t.P))
+	w.add("transient", "over %s it became %s by %s (%s): what was measured had not settled", plural(len(rates), "round"), way, percent(over), SayP(t.P))
 }
 
 // batchTransient says the same of the files of one step, by their times over what
@@ -47,5 +47,5 @@ func batchTransient(w *warningList, st *result.Step, excess []float64) {
 		return
 	}
 	w.add("transient", "round %d: in the course of the step files came to take %s times as long as at its beginning (%s): what was measured had not settled",
-		st.Round, show(math.Exp(change), "1"), chance(t.P))
+		st.Round, show(math.Exp(change), "1"), SayP(t.P))
 }

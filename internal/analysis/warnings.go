@@ -214,7 +214,7 @@ func (s *study) canary(do, place string) (result.Warning, bool) {
 		if t.Coefficient < 0 {
 			way = "slower"
 		}
-		text += fmt.Sprintf(", becoming %s by %s in the course of the run (%s)", way, percent(over), chance(t.P))
+		text += fmt.Sprintf(", becoming %s by %s in the course of the run (%s)", way, percent(over), SayP(t.P))
 	}
 	return result.Warning{Kind: kind, Text: text + ": the machine changed while it was measured"}, true
 }

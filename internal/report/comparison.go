@@ -242,25 +242,6 @@ func columnNames(c *analysis.Comparison, side string) (left, right string) {
 	return left, right
 }
 
-// chance is a p value as people read it.
-func chance(p float64) string {
-	switch {
-	case p < 0.0001:
-		return "below 0.0001"
-	case p >= 0.9995:
-		return "1"
-	}
-	return fmt.Sprintf("%.2g", p)
-}
-
-// equals is a p value in a sentence: "p = 0.02", or "p below 0.0001".
-func equals(p string) string {
-	if strings.HasPrefix(p, "below") {
-		return "p " + p
-	}
-	return "p = " + p
-}
-
 // rowTitle says what a row rests on.
 func rowTitle(r analysis.CompareRow) string {
 	text := fmt.Sprintf("%s and %s, %s and %s", count(len(r.Base.Sessions), "session"), grouped(int64(len(r.Value.Sessions))),
@@ -269,7 +250,7 @@ func rowTitle(r analysis.CompareRow) string {
 		text += fmt.Sprintf("; 95 %% interval of the ratio %s to %s, %s over %s", human3(r.CI.Low), human3(r.CI.High), plain(r.CI.Method, 80), replicated(r.CI.Unit))
 	}
 	if r.P != nil && r.Holm != nil {
-		text += "; " + equals(chance(*r.P)) + ", after Holm " + chance(*r.Holm)
+		text += "; " + analysis.SayP(*r.P) + ", after Holm " + analysis.ShowP(*r.Holm)
 	}
 	return text
 }

@@ -146,7 +146,7 @@ func forestTable(rows []analysis.CompareRow, name func(analysis.CompareRow) stri
 			}
 		}
 		if r.Holm != nil {
-			p = chance(*r.Holm)
+			p = analysis.ShowP(*r.Holm)
 		}
 		t.Rows = append(t.Rows, []cell{{Text: name(r), Class: "head"}, {Text: human3(r.Ratio)}, {Text: interval},
 			{Text: fmt.Sprintf("%d and %d", len(r.Base.Sessions), len(r.Value.Sessions))}, {Text: p}, {Text: plain(r.Effect, 100)}})
