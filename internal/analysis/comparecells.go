@@ -17,6 +17,7 @@ type compareCell struct {
 	key    cellKey
 	rounds []compareRound
 	n      int
+	looks  int // of its runs, the most; see [stats.Looks]
 	marks  cellMarks
 	mixed  string // why rounds of this side do not belong together
 	weak   string // why there is no value
@@ -109,6 +110,7 @@ func (c *comparer) collectCase(s *compareSide, r *result.Result, k *result.Case,
 
 // take adds the rounds of one run.
 func (cell *compareCell) take(r *result.Result, k *result.Case, steps []*result.Step, sessions map[int]string, est string) {
+	cell.looks = max(cell.looks, replicated(r).looks)
 	byRound := map[int][]*result.Step{}
 	for _, st := range steps {
 		byRound[st.Round] = append(byRound[st.Round], st)

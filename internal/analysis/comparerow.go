@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"dmgbench/internal/plan"
+	"dmgbench/internal/result"
 	"dmgbench/internal/stats"
 )
 
@@ -74,22 +75,56 @@ func (c *comparer) row(a, b *compareCell, side string) (row CompareRow, why stri
 		return row, ""
 	}
 	row.Ratio = math.Exp(ct.Estimate)
-	p := ct.P(0)
+	each := replicaOf(per, a, b)
+	p := each.corrected(ct.P(0))
 	row.P = &p
-	worse := c.pWorse(ct, a.key.op)
+	worse := each.corrected(c.pWorse(ct, a.key.op))
 	row.Worse = &worse
-	if iv, err := ct.Interval(level); err == nil {
-		row.CI = ciOf(iv, per)
-		row.CI.Low, row.CI.High = math.Exp(iv.Low), math.Exp(iv.High)
-	}
+	row.CI = ratioInterval(ct, each, per)
 	if per == perRound {
-		row.Warnings = append(row.Warnings, "both sides were measured in one session, round by round: what another session would show is not known")
+		row.Warnings = append(row.Warnings, fmt.Sprintf("both sides were measured in %s, round by round: what another session would show is not known",
+			sameSessions(sharedBy(a, b, bySession), "one session")))
 	}
 	if own := row.Value.Value / row.Base.Value; math.Abs(own/row.Ratio-1) > 1e-9 {
 		row.Warnings = append(row.Warnings, fmt.Sprintf("the ratio is the mean over the %ss that both sides have, the values are means over all of their sessions", per))
 	}
 	c.cautions(&row, a.marks, b.marks)
 	return row, ""
+}
+
+// replicaOf is what the values of two cells replicate. Rounds that were added until an
+// interval was narrow are held to the level of their looks here as in the run's own report.
+func replicaOf(per string, a, b *compareCell) replica {
+	if per == perSession {
+		return replica{unit: perSession}
+	}
+	return replica{unit: perRound, looks: max(a.looks, b.looks)}
+}
+
+// ratioInterval is the interval of a ratio whose logarithm ct is, over units of replication; nil if there is none.
+func ratioInterval(ct stats.Contrast, each replica, units string) *result.CI {
+	iv, err := ct.Interval(each.level())
+	if err != nil {
+		return nil
+	}
+	iv.Low, iv.High, iv.Level = math.Exp(iv.Low), math.Exp(iv.High), level
+	ci := ciOf(iv, units)
+	ci.Method += each.kept()
+	return ci
+}
+
+// sharedBy is how many units of replication two cells have in common.
+func sharedBy(a, b *compareCell, of func(compareRound) string) int {
+	_, n := common(a.over(of), b.over(of))
+	return n
+}
+
+// sameSessions is "the same 2 sessions", or what says it of one.
+func sameSessions(n int, one string) string {
+	if n == 1 {
+		return one
+	}
+	return fmt.Sprintf("the same %d sessions", n)
 }
 
 // cautions are what weakens a row without forbidding it.
@@ -165,6 +200,10 @@ func (c *comparer) unknown(row *CompareRow, a, b *compareCell) {
 	na, nb := len(row.Base.Sessions), len(row.Value.Sessions)
 	row.Reason = fmt.Sprintf("session effect unknown: %s against %d; three on a side, or two on both, would tell how far sessions differ by themselves",
 		plural(na, "session"), nb)
+	if shared := sharedBy(a, b, bySession); shared > 0 {
+		row.Reason = fmt.Sprintf("session effect unknown: both sides were measured in %s, with %s that both have; three sessions that both have would tell how far "+
+			"sessions differ, three rounds how far rounds do", sameSessions(shared, "the same session"), plural(sharedBy(a, b, byRound), "round"))
+	}
 	if na != 1 || nb != 1 {
 		row.Reason += "; the ratio is over sessions, which are too few for an interval"
 		return
@@ -174,10 +213,7 @@ func (c *comparer) unknown(row *CompareRow, a, b *compareCell) {
 	if err != nil {
 		return
 	}
-	if iv, err := ct.Interval(level); err == nil {
-		row.CI = ciOf(iv, roundsOfSessions)
-		row.CI.Low, row.CI.High = math.Exp(iv.Low), math.Exp(iv.High)
-	}
+	row.CI = ratioInterval(ct, replicaOf(perRound, a, b), roundsOfSessions)
 }
 
 // roundsOfSessions is the unit of an interval that does not contain how sessions differ.

@@ -138,6 +138,7 @@ func (c *comparer) claims() {
 		return // the sides are cases of the same runs
 	}
 	at := map[string]int{}
+	var given [][][]string // verdicts by claim, side and run
 	for i, s := range c.sides {
 		for _, r := range s.runs {
 			for _, k := range r.Claims {
@@ -146,15 +147,18 @@ func (c *comparer) claims() {
 					j = len(c.out.Claims)
 					at[k.ID] = j
 					c.out.Claims = append(c.out.Claims, ClaimChange{ID: k.ID, Says: k.Says, Verdicts: make([]string, len(c.sides))})
+					given = append(given, make([][]string, len(c.sides)))
 				}
-				out := &c.out.Claims[j]
-				out.Required = out.Required || k.Required
-				out.Verdicts[i] = agreed(out.Verdicts[i], k.Verdict)
+				c.out.Claims[j].Required = c.out.Claims[j].Required || k.Required
+				given[j][i] = append(given[j][i], k.Verdict)
 			}
 		}
 	}
-	for i := range c.out.Claims {
-		c.changed(&c.out.Claims[i])
+	for j := range c.out.Claims {
+		for i := range c.sides {
+			c.out.Claims[j].Verdicts[i] = agreed(given[j][i])
+		}
+		c.changed(&c.out.Claims[j])
 	}
 	for i, s := range c.sides {
 		n := 0
@@ -169,21 +173,23 @@ func (c *comparer) claims() {
 	}
 }
 
-// agreed is the verdict of several runs of a side: one that decides wins over
-// one that does not, and two that contradict each other decide nothing.
-func agreed(a, b string) string {
+// agreed is the verdict of several runs, whatever their order: one that decides
+// wins over those that do not, and two that contradict each other decide nothing,
+// however many others there are. Of no runs it is "".
+func agreed(verdicts []string) string {
 	order := []string{"", result.NotMeasured, result.CannotTell}
-	switch {
-	case a == b:
-		return a
-	case slices.Contains(order, a) && slices.Contains(order, b):
-		return order[max(slices.Index(order, a), slices.Index(order, b))]
-	case slices.Contains(order, a):
-		return b
-	case slices.Contains(order, b):
-		return a
+	open, decided := 0, ""
+	for _, v := range verdicts {
+		switch {
+		case !decisive(v):
+			open = max(open, slices.Index(order, v))
+		case decided != "" && decided != v:
+			return result.CannotTell
+		default:
+			decided = v
+		}
 	}
-	return result.CannotTell
+	return orElse(decided, order[open])
 }
 
 func decisive(v string) bool { return v == result.Holds || v == result.DoesNotHold }

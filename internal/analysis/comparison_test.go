@@ -278,8 +278,10 @@ func TestCompareClaims(t *testing.T) {
 		assert.Equal(t, k.regres, c.Regression, "%s %s %v", k.a, k.b, k.required)
 		assert.Equal(t, k.a != k.b, c.Claims[0].Text != "")
 	}
-	assert.Equal(t, result.CannotTell, agreed(result.Holds, result.DoesNotHold))
-	assert.Equal(t, result.Holds, agreed(result.CannotTell, result.Holds))
+	assert.Equal(t, result.CannotTell, agreed([]string{result.Holds, result.DoesNotHold, result.Holds}))
+	assert.Equal(t, result.Holds, agreed([]string{result.CannotTell, result.Holds, result.NotMeasured}))
+	assert.Equal(t, result.CannotTell, agreed([]string{result.NotMeasured, result.CannotTell}))
+	assert.Empty(t, agreed(nil))
 }
 
 func TestCompareEffectWords(t *testing.T) {

@@ -332,6 +332,7 @@ func (x fitted) interval(c *result.Coefficient) {
 			iv.Level = level
 			c.Value = plainScale.centre(vs)
 			c.CI = ciOf(iv, x.per.name())
+			c.CI.Method += x.per.kept()
 		}
 		return
 	}

@@ -225,12 +225,14 @@ func (l *ledgerMaker) decide(row *LedgerRow) {
 				e.Counts = l.scaleOf(e.Mark) == first
 			}
 		}
+		var deciding []string
 		for _, e := range c.Entries {
 			if e.Counts {
-				c.Verdict = agreed(c.Verdict, e.Claim.Verdict)
+				deciding = append(deciding, e.Claim.Verdict)
 			}
 			c.Marks = with(c.Marks, e.Mark)
 		}
+		c.Verdict = agreed(deciding)
 		c.Scaled = c.Verdict != "" && l.deciding(*c) != unscaled
 	}
 	for i := range row.Cells {

@@ -2,6 +2,7 @@ package analysis
 
 import (
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -48,6 +49,15 @@ func TestLedger(t *testing.T) {
 func TestLedgerContradiction(t *testing.T) {
 	l := NewLedger([]LedgerRun{ledgerRun("1", "26.4", "Mac", result.Holds), ledgerRun("2", "26.4", "Mac", result.DoesNotHold)})
 	assert.Equal(t, result.CannotTell, l.Rows[0].Cells[0].Verdict)
+	// A third run does not decide between two, whichever of them it agrees with and whenever it was made.
+	for _, verdicts := range [][3]string{{result.Holds, result.DoesNotHold, result.Holds}, {result.Holds, result.Holds, result.DoesNotHold},
+		{result.DoesNotHold, result.Holds, result.DoesNotHold}, {result.Holds, result.DoesNotHold, result.CannotTell}} {
+		var runs []LedgerRun
+		for i, v := range verdicts {
+			runs = append(runs, ledgerRun(strconv.Itoa(i), "26.4", "Mac", v))
+		}
+		assert.Equal(t, result.CannotTell, NewLedger(runs).Rows[0].Cells[0].Verdict, "%v", verdicts)
+	}
 }
 
 // Runs of another scale are shown and decide nothing beside those that were not scaled.

@@ -389,7 +389,7 @@ func minority(r *result.Robustness) string {
 		parts := slices.DeleteFunc([]string{w.Estimator, w.Outliers, w.Rounds}, func(t string) bool {
 			return t == "" || t == ruleNone || t == roundsAll
 		})
-		odd = append(odd, strings.Join(parts, " "))
+		odd = append(odd, orElse(strings.Join(parts, " "), roundsAll)) // of a claim that has only the choice of rounds
 	}
 	if len(odd) == 0 || len(odd) > 3 {
 		return ""
