@@ -20,6 +20,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	// After the first signal the default comes back, so that a second one ends the program at once.
 	context.AfterFunc(ctx, stop)
+	imagetool.OutlivePipes()
 	code := imagetool.Main(ctx, args, imagetool.System())
 	stop()
 	os.Exit(code)

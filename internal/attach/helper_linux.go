@@ -41,6 +41,9 @@ type order struct {
 	UID, GID uint32    // of the files of a volume
 }
 
+// paths are what may be any bytes.
+func (o *order) paths() []*string { return []*string{&o.Image, &o.MountAt, &o.End} }
+
 // answer is what it says once on its descriptor 4, when it serves or cannot.
 type answer struct {
 	Error    string // verbatim; empty: it serves
@@ -102,7 +105,11 @@ func takeOrders(f *os.File) (o order, secret []byte, err error) {
 		return o, nil, errors.Join(err, fs.ErrInvalid)
 	}
 	line, secret, _ := bytes.Cut(all[:n], []byte("\n"))
-	return o, secret, json.Unmarshal(line, &o)
+	err = json.Unmarshal(line, &o)
+	for _, p := range o.paths() {
+		*p = fromText(*p)
+	}
+	return o, secret, err
 }
 
 // mostOrders is one more than the most bytes of orders and keys.

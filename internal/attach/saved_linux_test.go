@@ -177,3 +177,26 @@ func TestLabelOfADevice(t *testing.T) {
 	assert.Equal(t, "Test", list[0].VolumeName)
 	detach(t, a)
 }
+
+// TestNamesOfAnyBytes attaches an image, and mounts on a folder, whose names are no UTF-8.
+func TestNamesOfAnyBytes(t *testing.T) {
+	for _, fs := range []string{"exfat", "ext4"} {
+		t.Run(fs, func(t *testing.T) {
+			privileged(t)
+			path := filepath.Join(t.TempDir(), "b\xff\xfe.dmg")
+			require.NoError(t, os.Rename(made(t, container.UDRW, fs, 16<<20), path))
+			point := filepath.Join(t.TempDir(), "m\xff")
+			require.NoError(t, os.Mkdir(point, 0o755))
+			a, err := Attach(t.Context(), Request{Image: path, MountPoint: point})
+			require.NoError(t, err)
+			assert.Equal(t, point, a.MountPoint)
+			list, err := List(t.Context())
+			require.NoError(t, err)
+			require.Len(t, list, 1)
+			assert.Equal(t, path, list[0].Image)
+			assert.Equal(t, point, list[0].MountPoint)
+			detach(t, list[0])
+			assert.DirExists(t, point)
+		})
+	}
+}

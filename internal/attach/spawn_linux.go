@@ -106,7 +106,11 @@ func helperEnv() []string {
 
 // handshake gives the orders and the keys, and waits for the answer.
 func handshake(ctx context.Context, tell, hear *os.File, o order, keys *crypt.Keys) (a answer, err error) {
-	err = json.NewEncoder(tell).Encode(o)
+	coded := o
+	for _, p := range coded.paths() {
+		*p = asText(*p)
+	}
+	err = json.NewEncoder(tell).Encode(coded)
 	if err == nil && keys != nil {
 		secret := keys.Marshal()
 		_, err = tell.Write(secret)

@@ -2,6 +2,7 @@ package attach
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 
@@ -35,6 +37,30 @@ type record struct {
 	MadeMountPoint bool   // the mount point is our own folder
 	LastMountPoint string // where it was mounted last by us
 	Offset         int64  // of the partition, bytes
+}
+
+// paths are what may be any bytes.
+func (r *record) paths() []*string {
+	return []*string{&r.Image, &r.Device, &r.Partition, &r.MountPoint, &r.FUSEDir, &r.LastMountPoint}
+}
+
+// bytesMark begins what stands for a path that is no UTF-8, which JSON does not hold. No absolute path begins so.
+const bytesMark = "base64:"
+
+func asText(path string) string {
+	if utf8.ValidString(path) {
+		return path
+	}
+	return bytesMark + base64.StdEncoding.EncodeToString([]byte(path))
+}
+
+func fromText(text string) string {
+	if coded, ok := strings.CutPrefix(text, bytesMark); ok {
+		if path, err := base64.StdEncoding.DecodeString(coded); err == nil {
+			return string(path)
+		}
+	}
+	return text
 }
 
 // RuntimeDir is the folder below which the state of attachments lies: $DMGBENCH_RUNTIME_DIR if set (an absolute path), else
@@ -132,7 +158,11 @@ func (s *store) close() {
 func (s *store) path(name string) string { return filepath.Join(s.dir.Path(), name) }
 
 func (s *store) save(r *record) error {
-	data, err := json.MarshalIndent(r, "", "  ")
+	kept := *r
+	for _, p := range kept.paths() {
+		*p = asText(*p)
+	}
+	data, err := json.MarshalIndent(kept, "", "  ")
 	if err != nil {
 		return fmt.Errorf("keeping attachment %s: %w", r.ID, err)
 	}
@@ -151,6 +181,9 @@ func (s *store) load(id string) (*record, error) {
 	r := &record{Loop: -1}
 	if err := json.Unmarshal(data, r); err != nil || r.ID != id {
 		return nil, fmt.Errorf("reading attachment %q: %w", s.path(id+".json"), errors.Join(err, errors.New("not a record of ours")))
+	}
+	for _, p := range r.paths() {
+		*p = fromText(*p)
 	}
 	return r, nil
 }

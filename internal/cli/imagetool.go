@@ -29,6 +29,7 @@ func runImageTool(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer
 	if args[0] == imageToolName {
 		args = args[1:]
 	}
+	defer imagetool.OutlivePipes()()
 	env := imagetool.System()
 	env.Stdin, env.Stdout, env.Stderr = stdin, stdout, stderr
 	return imagetool.Main(ctx, args, env)
@@ -50,7 +51,8 @@ EXIT STATUS
   1    not done, or not understood
   16   the volume to be detached is busy
   35   the image to be resized is in use
-  130  interrupted`,
+  130  interrupted
+  141  done, and nobody read the output to its end`,
 		Example: "  dmgbench hdiutil create -size 100m -volname Test test.dmg\n  dmgbench hdiutil attach test.dmg\n  dmgbench hdiutil diskutil image info test.dmg",
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}

@@ -20,6 +20,7 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
+	"syscall"
 	"time"
 
 	"dmgbench/internal/attach"
@@ -45,7 +46,8 @@ const HelperVerb = attach.HelperVerb
 // Main executes one command line, without the name of the program: a verb of
 // hdiutil with its arguments, or "diskutil" and a verb of diskutil's. The result is
 // the exit status: 0 done; 1 not done, or not understood; 16 a volume is busy; 35
-// the image to be resized is in use; 80 the passphrase is wrong or missing (1 when attaching, as from Apple's); 130 interrupted.
+// the image to be resized is in use; 80 the passphrase is wrong or missing (1 when attaching, as from Apple's); 130 interrupted;
+// 141 done, and nobody read the output to its end.
 func Main(ctx context.Context, args []string, env Env) int {
 	if len(args) > 0 && args[0] == HelperVerb && env.Helper != nil {
 		return env.Helper(args[1:])
@@ -60,6 +62,9 @@ func Main(ctx context.Context, args []string, env Env) int {
 	err := c.understand(args)
 	if err == nil {
 		err = cmp.Or(c.verb.run(c), out.err)
+	}
+	if errors.Is(out.err, syscall.EPIPE) && errors.Is(err, syscall.EPIPE) {
+		return statusPipe
 	}
 	return c.conclude(err)
 }

@@ -47,6 +47,7 @@ const (
 	statusAuth   = 80 // EAUTH of macOS: the passphrase is wrong or missing
 	statusBusy   = 16
 	statusLocked = 35
+	statusPipe   = 141 // what a shell makes of SIGPIPE
 )
 
 // words are the texts of error numbers as macOS prints them, whatever the host says.

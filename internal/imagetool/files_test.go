@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -78,6 +79,23 @@ func TestOutputThatFails(t *testing.T) {
 		assert.Equal(t, 1, Main(t.Context(), strings.Fields(line), Env{Stdout: full{}, Stderr: &errs, Attacher: m.at, Dir: m.dir}), line)
 		assert.NotEmpty(t, errs.String(), line)
 	}
+}
+
+type unread struct{}
+
+func (unread) Write([]byte) (int, error) { return 0, syscall.EPIPE }
+
+// TestNobodyReads: a reader that has gone is no news to anybody, a failure of the work still is.
+func TestNobodyReads(t *testing.T) {
+	m := newMachine(t)
+	m.do("create -size 8m -fs ExFAT a")
+	for line, status := range map[string]int{"info": statusPipe, "imageinfo a.dmg": statusPipe, "convert a.dmg -format UDZO -o b -puppetstrings": statusPipe,
+		"convert a.dmg -format UDZO -o a -puppetstrings": 1} {
+		var errs bytes.Buffer
+		assert.Equal(t, status, Main(t.Context(), strings.Fields(line), Env{Stdout: unread{}, Stderr: &errs, Attacher: m.at, Dir: m.dir}), line)
+		assert.Equal(t, status == 1, errs.Len() > 0, "%s: %s", line, errs.String())
+	}
+	m.do("verify b.dmg")
 }
 
 // TestNamesCannotDriveTheTerminal: names come from images.

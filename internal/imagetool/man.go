@@ -54,7 +54,8 @@ func manualPage() string {
 	}
 	b.WriteString(".SH \"EXIT STATUS\"\n")
 	for _, s := range [][2]string{{"0", "done"}, {"1", "not done, or not understood"}, {"16", "detach, unmount: the volume is in use"},
-		{"35", "resize: the image is in use"}, {"80", "the passphrase is wrong or missing (attach: 1)"}, {"130", "interrupted"}} {
+		{"35", "resize: the image is in use"}, {"80", "the passphrase is wrong or missing (attach: 1)"}, {"130", "interrupted"},
+		{"141", "done, and nobody read the output to its end"}} {
 		fmt.Fprintf(&b, ".TP\n%s\n%s\n", s[0], s[1])
 	}
 	return b.String()

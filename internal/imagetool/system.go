@@ -5,10 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"slices"
+	"syscall"
 
 	"dmgbench/internal/attach"
 )
+
+// OutlivePipes keeps the process at its work when nobody reads stdout or stderr any more: the signal that ends it then would
+// leave half an image under a temporary name. Programs that it starts are not concerned.
+func OutlivePipes() (stop func()) {
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, syscall.SIGPIPE)
+	return func() { signal.Stop(c) }
+}
 
 // system attaches for real, through package attach.
 type system struct{}
