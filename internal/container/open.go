@@ -59,19 +59,29 @@ func openFile(dir *hostio.Dir, name string, k kind, o OpenOptions) (Image, error
 	if err != nil {
 		return nil, err
 	}
+	if k, err = again(f, k); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
 	if k.encrypted != "" {
 		return openEncrypted(f, k, o)
 	}
 	return openContent(f, k, o)
 }
 
+// again looks at a file under the lock, if there is one: who was there between the first look and the lock may have
+// changed its size.
+func again(f *hostStore, before kind) (kind, error) {
+	k, err := probeFile(f.File)
+	if err == nil && (k.refused != "" || k.format != before.format || k.encrypted != before.encrypted) {
+		err = fmt.Errorf("opening %q: %w", f.Path(), hostio.ErrReplaced)
+	}
+	return k, err
+}
+
 // unchangeable is the error for contents of files that are only read.
 func unchangeable(path string, k kind) error {
-	switch {
-	case k.stub:
-		return &UnsupportedError{Path: path, Found: "UDIF stub", Doing: "opening for writing"}
-	case k.format == udifFamily:
-		return &UnsupportedError{Path: path, Found: "UDIF image with tables, which is read-only", Doing: "opening for writing"}
+	if k.format == udifFamily {
+		return &UnsupportedError{Path: path, Found: "UDIF image, which is read-only", Doing: "opening for writing"}
 	}
 	return nil
 }
@@ -80,7 +90,7 @@ func unchangeable(path string, k kind) error {
 func openContent(f store, k kind, o OpenOptions) (Image, error) {
 	switch k.format {
 	case UDRW:
-		return newRaw(f, k.size, o)
+		return &raw{path: f.Path(), opts: o, f: f, size: k.size}, nil
 	case udifFamily:
 		img, err := openUDIF(f)
 		if err != nil {

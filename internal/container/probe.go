@@ -2,7 +2,6 @@ package container
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -18,13 +17,12 @@ type kind struct {
 	list    []byte // the property list that info is of
 	backup  bool   // info came from Info.bckup
 	size    int64  // of the device, for UDRW
-	stub    bool   // raw data followed by an empty koly trailer
 	refused string // why it cannot be served; empty if it can
 	// encrypted is how, empty if it is not. Of a file nothing else is known then.
 	encrypted string
 }
 
-// udifFamily is the kind of all UDIF images with tables; which format one is
+// udifFamily is the kind of all files with a UDIF trailer; which format one is
 // the runs in it say.
 const udifFamily = "UDIF"
 
@@ -163,7 +161,7 @@ func probeContent(f io.ReaderAt, size int64) (kind, error) {
 		return kind{}, err
 	}
 	if bytes.HasPrefix(trailer, []byte("koly")) && len(trailer) == 512 {
-		return probeTrailer(trailer, size), nil
+		return kind{format: udifFamily}, nil
 	}
 	if size == 0 {
 		return kind{refused: "file of 0 bytes"}, nil
@@ -172,20 +170,6 @@ func probeContent(f io.ReaderAt, size int64) (kind, error) {
 		return kind{refused: fmt.Sprintf("file of %d bytes, no multiple of %d", size, SectorSize)}, nil
 	}
 	return kind{format: UDRW, size: size}, nil
-}
-
-// probeTrailer reads a koly trailer. Old tools left one without property list
-// and resource fork behind raw data; all others describe runs.
-func probeTrailer(t []byte, size int64) kind {
-	u64 := func(at int) uint64 { return binary.BigEndian.Uint64(t[at:]) }
-	offset, length, rsrc, xml := u64(24), u64(32), u64(48), u64(224)
-	if rsrc != 0 || xml != 0 {
-		return kind{format: udifFamily}
-	}
-	if offset != 0 || length == 0 || length > uint64(size-512) || length%SectorSize != 0 {
-		return kind{refused: "UDIF stub whose trailer contradicts the file"}
-	}
-	return kind{format: UDRW, size: int64(length), stub: true}
 }
 
 func readExactly(r io.ReaderAt, off, n int64) ([]byte, error) {

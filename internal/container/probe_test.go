@@ -16,10 +16,11 @@ import (
 )
 
 func TestProbe(t *testing.T) {
-	koly := func(size int, length, rsrc, xml uint64) []byte {
+	koly := func(size int, length uint64, more map[int]uint64) []byte {
 		b := make([]byte, size)
-		copy(b[size-512:], "koly")
-		for at, v := range map[int]uint64{32: length, 48: rsrc, 224: xml} {
+		copy(b[size-512:], "koly\x00\x00\x00\x04\x00\x00\x02\x00")
+		binary.BigEndian.PutUint64(b[size-512+32:], length)
+		for at, v := range more {
 			binary.BigEndian.PutUint64(b[size-512+at:], v)
 		}
 		return b
@@ -33,11 +34,10 @@ func TestProbe(t *testing.T) {
 		"old":       {append(make([]byte, 1016), "cdsaencr"...), "cdsaencr v1"},
 		"udsp":      {append([]byte("sprs\x00\x00\x00\x04"), make([]byte, 4088)...), "UDSP"},
 		"asif":      {append([]byte("shdw"), make([]byte, 508)...), "ASIF"},
-		"udif":      {koly(2048, 100, 0, 100), "UDIF image"},
+		"segment":   {koly(2048, 1024, map[int]uint64{16: 1024, 56: 2<<32 | 2}), "segment 2 of 2"},
 		"front":     {append([]byte("koly"), make([]byte, 508)...), "in front"},
 		"odd":       {make([]byte, 513), "513 bytes"},
 		"empty":     {nil, "0 bytes"},
-		"bad stub":  {koly(2048, 4096, 0, 0), "stub"},
 	} {
 		require.NoError(t, d.WriteFileAtomic(name, c.data, 0o600))
 		_, err := Open(d, name, OpenOptions{ReadOnly: true})
@@ -50,12 +50,34 @@ func TestProbe(t *testing.T) {
 		require.NoError(t, err)
 		assert.Len(t, found, 1)
 	}
-	require.NoError(t, d.WriteFileAtomic("stub", koly(2048, 1024, 0, 0), 0o600))
-	img, err := Open(d, "stub", OpenOptions{ReadOnly: true})
-	require.NoError(t, err)
-	assert.EqualValues(t, 1024, img.Size())
-	require.NoError(t, img.Close())
-	_, err = Open(d, "stub", OpenOptions{})
+	// Without tables the data is the device, or they are where this file is not: images that are not flattened have them
+	// in a resource fork.
+	for name, data := range map[string][]byte{"unflattened": koly(2048, 1024, map[int]uint64{492: 8}), "bad stub": koly(2048, 4096, nil), "bad list": koly(2048, 100, map[int]uint64{224: 100})} {
+		require.NoError(t, d.WriteFileAtomic(name, data, 0o600))
+		_, err := Open(d, name, OpenOptions{ReadOnly: true})
+		assert.ErrorIs(t, err, ErrCorrupt, name)
+		found, err := Verify(d, name)
+		require.NoError(t, err)
+		assert.Len(t, found, 1)
+	}
+	for _, sectors := range []uint64{0, 2} {
+		stub := koly(2048, 1024, map[int]uint64{492: sectors, 352: 2<<32 | 32})
+		copy(stub, pattern(1024, 1))
+		require.NoError(t, d.WriteFileAtomic("stub", stub, 0o600))
+		img, err := Open(d, "stub", OpenOptions{ReadOnly: true})
+		require.NoError(t, err)
+		got := make([]byte, 1024)
+		_, err = img.ReadAt(got, 0)
+		require.NoError(t, err)
+		assert.Equal(t, stub[:1024], got)
+		assert.Equal(t, UDRW, img.Format())
+		assert.EqualValues(t, 1024, img.Size())
+		require.NoError(t, img.Close())
+		found, err := Verify(d, "stub")
+		require.NoError(t, err)
+		assert.Empty(t, found)
+	}
+	_, err := Open(d, "stub", OpenOptions{})
 	assert.ErrorIs(t, err, errors.ErrUnsupported)
 	require.NoError(t, d.Mkdir("folder"))
 	_, err = Open(d, "folder", OpenOptions{})

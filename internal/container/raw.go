@@ -25,19 +25,6 @@ var (
 	_ blockdev.Padder = (*raw)(nil)
 )
 
-// newRaw makes the image and takes f over. The size was found before the writer's lock was taken: another writer may
-// have changed it.
-func newRaw(f store, size int64, o OpenOptions) (*raw, error) {
-	have, err := f.Size()
-	if err == nil && (have < size || have > size && !o.ReadOnly) {
-		err = fmt.Errorf("opening %q: %w", f.Path(), hostio.ErrReplaced)
-	}
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return &raw{path: f.Path(), opts: o, f: f, size: size}, nil
-}
-
 // enter begins a call under the shared gate; leave with r.RUnlock.
 func (r *raw) enter() error {
 	r.RLock()

@@ -182,7 +182,7 @@ func RepairWith(dir *hostio.Dir, name string, o OpenOptions) error {
 
 func (b *bundle) restoreInfo() error {
 	for _, name := range []string{"Info.plist", "Info.bckup"} {
-		if i, _, err := readInfo(b.dir, name); err == nil && i == b.info {
+		if text, err := b.dir.ReadFile(name, infoLimit); err == nil && bytes.Equal(text, b.list) {
 			continue
 		}
 		if err := b.dir.WriteFileAtomic(name, b.list, b.perm()); err != nil {
