@@ -147,3 +147,36 @@ func TestFiguresArePrinted(t *testing.T) {
 		}
 	}
 }
+
+var published = regexp.MustCompile(`^By: hoakley\n+(\d+ \w+ \d{4}) at`)
+
+// TestSourcesAreNamed: titles of sources are those of the articles, and so are their dates where an article has one.
+func TestSourcesAreNamed(t *testing.T) {
+	files, err := filepath.Glob("../../shared/articles/*.txt")
+	require.NoError(t, err)
+	if len(files) == 0 {
+		t.Skip("the articles are not here")
+	}
+	var texts []string
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		texts = append(texts, "\n"+string(text))
+	}
+	elsewhere := []string{"gold-standard", "performance-2022", "which-format-2023"}
+	for _, name := range plans.Names() {
+		p := load(t, name)
+		if p.Source == nil || slices.Contains(elsewhere, name) {
+			continue
+		}
+		found := false
+		for _, text := range texts {
+			_, rest, ok := strings.Cut(text, "\n"+p.Source.Title+"\n")
+			found = found || ok
+			if m := published.FindStringSubmatch(strings.TrimLeft(rest, "\n")); m != nil {
+				assert.Equal(t, m[1], p.Source.Date.Format("2 January 2006"), name)
+			}
+		}
+		assert.True(t, found, "%s: no article is titled %q", name, p.Source.Title)
+	}
+}

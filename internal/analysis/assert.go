@@ -70,6 +70,7 @@ func (j judge) sides(ops ...plan.Operand) []side {
 		}
 	}
 	own, _ := labels(sels)
+	beside := slices.ContainsFunc(ops, func(op plan.Operand) bool { return op.Constant == nil && !op.Published })
 	out := make([]side, len(ops))
 	next := 0
 	for i, op := range ops {
@@ -81,6 +82,9 @@ func (j judge) sides(ops ...plan.Operand) []side {
 		next++
 		if !j.author && op.Published {
 			out[i].label += " as published"
+			if beside {
+				out[i].weak = join(out[i].weak, j.s.ofAnotherMachine(op))
+			}
 		}
 	}
 	return out

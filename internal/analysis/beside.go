@@ -89,3 +89,19 @@ func (s *study) comparable(id string) bool {
 	}
 	return true
 }
+
+// ofAnotherMachine says why a published rate or time is not held against a measured one: the source took it on its own machine, which
+// is not the one that was measured, so that the difference may be the machines'. One that it took on a machine besides its own
+// is meant across machines, and sizes are.
+func (s *study) ofAnotherMachine(op plan.Operand) string {
+	if unit := op.Quantity.Unit(); s.p.Source == nil || unit != "B/s" && unit != "s" {
+		return ""
+	}
+	figures, _ := s.figures(op)
+	own := func(p plan.Published) bool { return s.where(p).Machine == s.p.Source.On.Machine }
+	i := slices.IndexFunc(s.departed[""], func(d result.Departure) bool { return d.Kind == "machine" })
+	if i < 0 || !slices.ContainsFunc(figures, own) {
+		return ""
+	}
+	return "the published figure is of another machine: " + s.departed[""][i].Text
+}
