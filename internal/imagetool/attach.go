@@ -40,7 +40,8 @@ func (c *call) attachAs(operand string, r Request, policy string) error {
 			return err
 		}
 	}
-	if a == nil {
+	fresh := a == nil
+	if fresh {
 		progress := c.newProgress(0)
 		if err := c.checkSums(operand); err != nil {
 			return err
@@ -50,18 +51,28 @@ func (c *call) attachAs(operand string, r Request, policy string) error {
 			return err
 		}
 		progress.at(0)
-		a = &got
-	} else if c.remarkAsItWas(*a, r); a.MountPoint == "" && !r.NoMount {
-		got, err := c.env.Attacher.Mount(c.ctx, *a, r)
-		if err != nil && (policy != "optional" || !errors.Is(err, ErrNoFileSystem)) {
+		a, fresh = &got, got.Image == path // else it was attached by another name
+	}
+	if !fresh {
+		if *a, err = c.again(*a, r, policy); err != nil {
 			return err
-		}
-		if err == nil {
-			a = &got
 		}
 	}
 	c.remark(*a)
 	return c.printAttached(*a)
+}
+
+// again mounts what is attached already, if it is not and is to be.
+func (c *call) again(a Attached, r Request, policy string) (Attached, error) {
+	c.remarkAsItWas(a, r)
+	if a.MountPoint != "" || r.NoMount {
+		return a, nil
+	}
+	got, err := c.env.Attacher.Mount(c.ctx, a, r)
+	if policy == "optional" && errors.Is(err, ErrNoFileSystem) {
+		return a, nil
+	}
+	return got, err
 }
 
 // remark says what whoever attached should know.
@@ -89,6 +100,9 @@ func (c *call) unmounted(folder string) error {
 func (c *call) remarkAsItWas(a Attached, r Request) {
 	if a.ReadOnly && c.has("-readwrite") {
 		fmt.Fprintf(c.err, "%s: attach: WARNING: it is attached already, read-only: detach it first\n", c.tool)
+	}
+	if r.ReadOnly && !a.ReadOnly {
+		fmt.Fprintf(c.err, "%s: attach: WARNING: it is attached already, and can be written to: detach it first\n", c.tool)
 	}
 	if a.MountPoint != "" && r.MountPoint != "" && r.MountPoint != a.MountPoint {
 		fmt.Fprintf(c.err, "%s: attach: WARNING: it is attached already, and mounted on %q: detach it first\n", c.tool, a.MountPoint)

@@ -44,10 +44,16 @@ func TestAttachedAlready(t *testing.T) {
 
 	m.do("create -size 8m b")
 	m.do("detach loop0")
+	m.do("attach a.dmg")
+	m.do("attach -readonly a.dmg")
+	assert.Equal(t, "hdiutil: attach: WARNING: it is attached already, and can be written to: detach it first\n", m.err)
+	m.do("diskutil image attach --readOnly a.dmg")
+	assert.Equal(t, "diskutil: attach: WARNING: it is attached already, and can be written to: detach it first\n", m.err)
+	m.do("detach loop1")
 	m.do("attach -mountpoint point a.dmg")
 	m.refused(1, "hdiutil: attach failed - Resource busy: the volume of \"DIR/a.dmg\" is mounted on \"DIR/point\"\n", "attach -mountpoint point b.dmg")
 	m.do("attach -nomount b.dmg")
-	m.refused(1, "Resource busy: the volume of", "mountvol -mountpoint point loop2")
+	m.refused(1, "Resource busy: the volume of", "mountvol -mountpoint point loop3")
 	assert.Len(t, m.at.attached, 2)
 }
 

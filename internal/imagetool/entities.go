@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"dmgbench/internal/attach"
 	"dmgbench/internal/blockdev"
@@ -18,9 +19,17 @@ type entity struct {
 	volume             bool   // carries the file system
 }
 
-// entities are the devices of an attached image, the whole disk first. An image whose
-// file cannot be looked at any more has its devices without what is known of them.
+// entities are the devices of an attached image, the whole disk first. Where neither the device nor the image can be looked
+// at, or something else has the image's name by now, they are without what is known of them.
 func (c *call) entities(a Attached) []entity {
+	list := c.listed(a)
+	if a.Mode != attach.ModeFUSE && a.Partition != "" && !slices.ContainsFunc(list, func(e entity) bool { return e.volume }) {
+		list = append(list, entity{device: a.Partition, volume: true})
+	}
+	return list
+}
+
+func (c *call) listed(a Attached) []entity {
 	disk := entity{device: whole(a), volume: a.Partition == "" || a.Partition == whole(a) || a.Mode == attach.ModeFUSE}
 	regions, scheme := c.regionsOf(a)
 	if scheme != "GUID" {
@@ -53,8 +62,8 @@ func (c *call) entities(a Attached) []entity {
 	return list
 }
 
-// regionsOf finds the regions of an attached image. Of an encrypted one the device tells, which shows the content; without a
-// device the passphrase does, if the command was given it.
+// regionsOf finds the regions of an attached image. Of an encrypted one, or one that was deleted or renamed, the device
+// tells, which shows the content; without a device the passphrase does, if the command was given it.
 func (c *call) regionsOf(a Attached) ([]region, string) {
 	if a.Encrypted {
 		if d, err := openDevice(a.Device); err == nil {
@@ -62,17 +71,19 @@ func (c *call) regionsOf(a Attached) ([]region, string) {
 			return known(d)
 		}
 	}
-	p, err := at(a.Image)
+	if p, err := at(a.Image); err == nil {
+		defer p.close()
+		if img, err := container.Open(p.dir, p.name, container.OpenOptions{ReadOnly: true, Keys: c.secrets.keys[p.path]}); err == nil {
+			defer img.Close()
+			return known(img)
+		}
+	}
+	d, err := openDevice(a.Device)
 	if err != nil {
 		return nil, ""
 	}
-	defer p.close()
-	img, err := container.Open(p.dir, p.name, container.OpenOptions{ReadOnly: true, Keys: c.secrets.keys[p.path]})
-	if err != nil {
-		return nil, ""
-	}
-	defer img.Close()
-	return known(img)
+	defer d.Close()
+	return known(d)
 }
 
 // known are the regions of a device as far as they can be read.
