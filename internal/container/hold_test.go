@@ -1,9 +1,12 @@
 package container
 
 import (
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"dmgbench/internal/hostio"
 )
 
 // TestHoldKeepsWritersAway: readers that hold a container exclude writers and removal, not each other.
@@ -53,4 +56,19 @@ func TestHoldReadsTheSizeAnew(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 2<<20, reader.Size())
 	require.NoError(t, reader.Close())
+}
+
+// TestRemoveSeesEitherLock: newer systems make a file for the lock, and what they have attached is locked there.
+func TestRemoveSeesEitherLock(t *testing.T) {
+	for _, name := range []string{"token", "lock"} {
+		d := tempDir(t)
+		require.NoError(t, Create(d, "b", Spec{Format: UDSB, Size: 4 << 20, BandSize: 1 << 20}))
+		f, err := d.Open("b/"+name, hostio.OpenOptions{})
+		require.NoError(t, err)
+		require.NoError(t, f.TryLock())
+		require.ErrorIs(t, Remove(d, "b"), ErrInUse, name)
+		require.DirExists(t, filepath.Join(d.Path(), "b", "bands"))
+		require.NoError(t, f.Close())
+		require.NoError(t, Remove(d, "b"))
+	}
 }

@@ -54,13 +54,18 @@ func removeBundle(dir *hostio.Dir, name string) error {
 	if err := onlyBundle(b); err != nil {
 		return fmt.Errorf("removing %q: %w", filepath.Join(dir.Path(), name), err)
 	}
-	token, err := b.Open("token", hostio.OpenOptions{Write: true})
-	if err == nil {
-		defer token.Close()
-		err = inUse(token)
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+	for _, lock := range []string{"token", "lock"} {
+		f, err := b.Open(lock, hostio.OpenOptions{Write: true})
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if err := inUse(f); err != nil {
+			return err
+		}
 	}
 	return dir.RemoveAll(name)
 }

@@ -91,7 +91,7 @@ func (c *checker) run() error {
 	if err := c.checkBoot(); err != nil {
 		return err
 	}
-	if need := int64(c.g.clusters)*4 + int64(c.g.clusters)/8; need > c.limit {
+	if need := metadataSize(int64(c.g.clusters)); need > c.limit {
 		return fmt.Errorf("%d clusters take %d bytes of memory, at most %d are allowed: %w", c.g.clusters, need, c.limit, ErrUnsupported)
 	}
 	c.fat = newFAT(c.dev, &c.g)

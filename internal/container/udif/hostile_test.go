@@ -100,6 +100,7 @@ func TestHostileImages(t *testing.T) {
 		"version":                {forge{edit: func(t *Trailer) { t.Version = 3 }}, ErrUnsupported, "version 3"},
 		"sectors":                {forge{edit: func(t *Trailer) { t.Sectors = huge }}, ErrUnsupported, "sectors"},
 		"stub of odd length":     {forge{fork: fork[:1000], edit: func(t *Trailer) { t.PlistLength = 0 }}, ErrCorrupt, "1000 raw bytes"},
+		"stub behind something":  {forge{fork: fork, edit: func(t *Trailer) { t.PlistLength, t.DataOffset, t.DataLength = 0, 512, 1024 }}, ErrCorrupt, "at 512"},
 		"stub of other length":   {forge{fork: fork, edit: func(t *Trailer) { t.PlistLength, t.Sectors = 0, 9 }}, ErrCorrupt, "for 9 sectors"},
 	}
 	for name, test := range tests {

@@ -102,15 +102,16 @@ func (im *Image) load() error {
 	return im.checkPayloads()
 }
 
-// loadStub takes the data fork as the device: old images in the raw formats end in a trailer without tables.
+// loadStub takes the data fork as the device: old images in the raw formats end in a trailer without tables. Their data
+// starts the file, which lets programs that know raw images read them.
 func (im *Image) loadStub() error {
 	t := im.trailer
 	sectors := t.DataLength / SectorSize
-	if t.DataLength == 0 || t.DataLength%SectorSize != 0 || t.Sectors != 0 && t.Sectors != sectors {
-		return fmt.Errorf("reading the trailer: no tables, %d raw bytes for %d sectors: %w", t.DataLength, t.Sectors, ErrCorrupt)
+	if t.DataOffset != 0 || t.DataLength == 0 || t.DataLength%SectorSize != 0 || t.Sectors != 0 && t.Sectors != sectors {
+		return fmt.Errorf("reading the trailer: no tables, %d raw bytes at %d for %d sectors: %w", t.DataLength, t.DataOffset, t.Sectors, ErrCorrupt)
 	}
 	im.stub, im.sectors = true, sectors
-	im.runs = []run{{count: sectors, offset: t.DataOffset, length: t.DataLength, kind: KindRaw}}
+	im.runs = []run{{count: sectors, length: t.DataLength, kind: KindRaw}}
 	return nil
 }
 
