@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
 )
 
@@ -31,4 +32,15 @@ func TestThePlanOfARunFolderKeepsItsName(t *testing.T) {
 	p, _, err = load(path)
 	require.NoError(t, err)
 	assert.Equal(t, "plan", p.Name)
+}
+
+// A run of less than a second leaves its second, and so its name, to the next one.
+func TestAFolderThatNobodyChoseIsANewOne(t *testing.T) {
+	t.Chdir(t.TempDir())
+	ps := []*plan.Plan{{Name: "quick"}, {Name: "quick"}}
+	want := []string{filepath.Join("runs", "quick-now"), filepath.Join("runs", "quick-now-2")}
+	assert.Equal(t, want, outFolders("", ps, "now"))
+	require.NoError(t, os.MkdirAll(want[0], 0o755))
+	assert.Equal(t, []string{want[1], filepath.Join("runs", "quick-now-3")}, outFolders("", ps, "now"))
+	assert.Equal(t, []string{want[0]}, outFolders(want[0], ps[:1], "now"), "one that somebody chose is taken or refused")
 }

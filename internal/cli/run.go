@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -270,7 +271,8 @@ func (a *app) execute(ctx context.Context, ps []*plan.Plan, o runOptions) error 
 	return status(code)
 }
 
-// outFolders are the run folders of the plans; plans of one name get a number.
+// outFolders are the run folders of the plans; those that nobody chose get a number where
+// the name is taken, as a run of less than a second leaves it to the next one.
 func outFolders(out string, ps []*plan.Plan, now string) []string {
 	var dirs []string
 	for _, p := range ps {
@@ -282,12 +284,17 @@ func outFolders(out string, ps []*plan.Plan, now string) []string {
 			}
 		}
 		name := dir
-		for n := 2; slices.Contains(dirs, name); n++ {
+		for n := 2; slices.Contains(dirs, name) || out == "" && isThere(name); n++ {
 			name = dir + "-" + strconv.Itoa(n)
 		}
 		dirs = append(dirs, name)
 	}
 	return dirs
+}
+
+func isThere(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
 }
 
 // pairs reads NAME=VALUE arguments.

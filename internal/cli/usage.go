@@ -28,15 +28,20 @@ func notUnderstood(root *cobra.Command, args []string, err error) error {
 	if len(args) > 0 && strings.HasPrefix(err.Error(), "unknown command") {
 		e.err = fmt.Errorf("unknown command %q", args[0])
 		e.hint = "dmgbench --help lists the commands"
-		var names []string
-		for _, c := range root.Commands() {
-			names = append(names, c.Name())
-		}
-		if near := plan.Nearest(args[0], names); near != "" {
+		if near := nearestCommand(root, args[0]); near != "" {
 			e.hint = "did you mean " + near + "?"
 		}
 	}
 	return e
+}
+
+// nearestCommand is the command below cmd that word was probably meant to be, or "".
+func nearestCommand(cmd *cobra.Command, word string) string {
+	var names []string
+	for _, c := range cmd.Commands() {
+		names = append(names, c.Name())
+	}
+	return plan.Nearest(word, names)
 }
 
 // refuseUnknown makes an error of what cobra's own commands print their help for, with status 0.
@@ -74,6 +79,8 @@ func flagError(cmd *cobra.Command, err error) error {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 		if near := plan.Nearest(e.GetSpecifiedName(), names); near != "" {
 			help = "did you mean --" + near + "?"
+		} else if near := nearestCommand(cmd, e.GetSpecifiedName()); near != "" {
+			help = "did you mean " + cmd.CommandPath() + " " + near + "?"
 		}
 		return &usageError{err: errors.New(err.Error()), hint: help}
 	}
@@ -102,6 +109,12 @@ func between(least, most int, names string) cobra.PositionalArgs {
 		case len(args) < least:
 			return &usageError{err: fmt.Errorf("%s: %s is missing", doing, names), hint: hint}
 		case most >= 0 && len(args) > most:
+			if cmd.HasAvailableSubCommands() {
+				hint = cmd.CommandPath() + " --help lists its commands"
+				if near := nearestCommand(cmd, args[most]); near != "" {
+					hint = "did you mean " + cmd.CommandPath() + " " + near + "?"
+				}
+			}
 			return &usageError{err: fmt.Errorf("%s: %q is one too many", doing, args[most]), hint: hint}
 		}
 		return nil
