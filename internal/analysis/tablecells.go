@@ -92,6 +92,7 @@ func (s *study) outcomeCell(l plan.TableLine) result.TableCell {
 	var out result.TableCell
 	o := result.TableOutcome{Do: l.Step}
 	why := ""
+	rounds := map[int]bool{}
 	test := plan.Assert{Step: l.Step, Where: l.Where}
 	for _, sub := range s.cases {
 		if !sub.matches(l.Where) {
@@ -104,6 +105,7 @@ func (s *study) outcomeCell(l plan.TableLine) result.TableCell {
 				continue
 			}
 			out.Case, out.Phase, out.Cycle = sub.c.ID, st.Phase, st.Cycle
+			rounds[st.Round] = true
 			if st.Error != "" {
 				o.Failed++
 			} else {
@@ -126,6 +128,6 @@ func (s *study) outcomeCell(l plan.TableLine) result.TableCell {
 	default:
 		o.Text = fmt.Sprintf("%s %d of %d times, %s %d", ok, o.OK, n, fail, o.Failed)
 	}
-	out.Outcome, out.Rounds = &o, n
+	out.Outcome, out.Rounds = &o, len(rounds)
 	return out
 }

@@ -167,3 +167,29 @@ func TestTablesOfWhatIsNotMeasured(t *testing.T) {
 	assert.NotNil(t, native.Estimate)
 	assert.NotEqual(t, "5.9 GB/s", native.Published.Text)
 }
+
+// The rounds of an outcome are rounds, also where it is that of two steps of each.
+func TestRoundsOfAnOutcomeOfSeveralSteps(t *testing.T) {
+	p, problems := plan.Parse("checks.toml", []byte(`schema = 1
+title = "Checks"
+[image]
+format = "UDSB"
+size = "1 GB"
+[files.few]
+sizes = ["1 MB"]
+[[protocol]]
+steps = [
+  { do = "create" }, { do = "attach" }, { do = "write" }, { do = "detach" },
+  { do = "check", what = "container" }, { do = "check" },
+]
+[[table]]
+name = "checks"
+title = "Checks"
+columns = [{ title = "checked", outcome = { do = "check" } }]
+rows = [{ title = "bundle", where = { format = "UDSB" } }]
+`))
+	require.Empty(t, problems.Errors(), "%v", problems)
+	cell := cellOf(t, tableOf(t, analysed(t, p, 3, laws{engine: own(), rate: func(moment) float64 { return 1e9 }}), "checks"), "bundle", "checked")
+	assert.Equal(t, &result.TableOutcome{Do: "check", Text: "ok", OK: 6}, cell.Outcome)
+	assert.Equal(t, 3, cell.Rounds)
+}

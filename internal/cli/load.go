@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"dmgbench/internal/analysis"
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
 	"dmgbench/plans"
@@ -79,6 +80,19 @@ func nearPlan(name string) string {
 	return plan.Nearest(name, plans.Names())
 }
 
+// warnOfAuthor warns of claims of the author that the author's own figures contradict: figure or
+// claim is misread. The figures of a plan that was changed are about other cases.
+func (a *app) warnOfAuthor(name string, p *plan.Plan) {
+	if len(p.Changes) > 0 {
+		return
+	}
+	for _, c := range analysis.JudgePublished(p) {
+		if c.Verdict == result.DoesNotHold {
+			a.warn(fmt.Sprintf("%s: warning: the author's claim %q does not hold on the author's own figures: %s\n  hint: read the source again: the claim or a figure is another there", name, c.Says, c.Reason))
+		}
+	}
+}
+
 // loadAll reads every plan and tells everything that is wrong with any of them.
 func (a *app) loadAll(names []string) ([]*plan.Plan, error) {
 	var out []*plan.Plan
@@ -93,6 +107,7 @@ func (a *app) loadAll(names []string) ([]*plan.Plan, error) {
 		for _, w := range warnings {
 			a.warn(w.String())
 		}
+		a.warnOfAuthor(name, p)
 		out = append(out, p)
 	}
 	if bad {

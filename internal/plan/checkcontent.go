@@ -76,7 +76,7 @@ func (f *follower) pool(s *Step, b *stage) {
 		f.atStep(s, "empty", "%s before anything is written", s.Do).hintf("put { do = \"write\" } before it")
 		return
 	}
-	if !f.full || box == nil || len(f.p.Changes) > 0 {
+	if !f.full || box == nil || len(f.p.Changes) > 0 || f.marred["files"] {
 		return
 	}
 	files := box.pool(s.Batch)

@@ -75,6 +75,7 @@ func (c *checker) sides(n *node, t *Table) bool {
 		c.problem(n.at(name, i).off, name, "this line names no quantity, others of the %s do", name)
 	default:
 		c.unitUsed(n, t)
+		c.digitsUsed(n, t)
 		return true
 	}
 	return false
@@ -155,6 +156,28 @@ func (c *checker) unitUsed(n *node, t *Table) {
 	base, _, ok := DisplayUnit(t.Unit)
 	if ok && !slices.ContainsFunc(slices.Concat(t.Rows, t.Columns), func(l TableLine) bool { return l.Quantity != "" && l.Quantity.Unit() == base }) {
 		c.problem(n.at("unit").off, "unit", "%s is the unit of a %s, and the table has none", t.Unit, unitWord(base))
+	}
+}
+
+// digitsUsed reports digits of figures that no unit is given for: those of an unknown unit say nothing.
+func (c *checker) digitsUsed(n *node, t *Table) {
+	used := t.Digits == nil
+	for _, side := range []string{"columns", "rows"} {
+		lines := t.Columns
+		if side == "rows" {
+			lines = t.Rows
+		}
+		for i, l := range lines {
+			unit, _ := t.Shown(l, TableLine{})
+			bare := unit == "" && l.Quantity.Unit() != "1"
+			used = used || l.Quantity != "" && !bare
+			if l.Quantity != "" && l.Digits != nil && bare {
+				c.problem(n.at(side, i).at("digits").key, "digits", "digits need a unit: %s is a %s", l.Quantity, unitWord(l.Quantity.Unit()))
+			}
+		}
+	}
+	if !used {
+		c.problem(n.at("digits").key, "digits", "digits need a unit, and no line of the table has one")
 	}
 }
 

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -76,6 +77,9 @@ func (t *table[T]) read(r *reader, n *node, dst *T) {
 	}
 }
 
+// topKeys are the values of the top level, which have to come before its tables.
+var topKeys = []string{"schema", "title", "summary", "choices"}
+
 func (t *table[T]) unknown(r *reader, n *node) {
 	var names []string
 	for _, k := range t.keys {
@@ -88,9 +92,13 @@ func (t *table[T]) unknown(r *reader, n *node) {
 	if len(r.found) >= maxProblems { // nobody reads the hint, and looking for it is slow
 		return
 	}
-	if near := nearest(n.name, names); near != "" {
+	near := nearest(n.name, names)
+	switch {
+	case slices.Contains(topKeys, n.name):
+		p.hintf("it is a key of the top level: put it before the first [table]")
+	case near != "":
 		p.hintf("did you mean %q?", near)
-	} else {
+	default:
 		p.hintf("keys here: %s", strings.Join(names, ", "))
 	}
 }

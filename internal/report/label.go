@@ -99,7 +99,7 @@ func varying(cases []result.Case) []string {
 func cycled(phase string, cycle int) string {
 	phase = plain(phase, 40)
 	if cycle > 0 {
-		return strings.TrimSpace(phase + " · cycle " + human(float64(cycle), "1"))
+		return strings.Join(nonEmpty([]string{phase, "cycle " + human(float64(cycle), "1")}), " · ")
 	}
 	return phase
 }

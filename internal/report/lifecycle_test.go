@@ -70,3 +70,11 @@ func TestLifeCycleNeedsTwoSizes(t *testing.T) {
 	assert.GreaterOrEqual(t, index(charts, "life-case-4"), 0)
 	assert.Negative(t, index(charts, "life-case-5"), "the native directory")
 }
+
+// A cycle of steps without a phase is called by its number alone.
+func TestCycled(t *testing.T) {
+	assert.Equal(t, "used · cycle 1200", cycled("used", 1200))
+	assert.Equal(t, "cycle 2", cycled("", 2))
+	assert.Equal(t, "used", cycled("used", 0))
+	assert.Empty(t, cycled("", 0))
+}
