@@ -146,8 +146,11 @@ func (c *call) encryption() (e container.Encryption, err error) {
 }
 
 func (c *call) stdinOption() string {
-	if c.tool == "diskutil" {
+	switch {
+	case c.tool == "diskutil":
 		return "--stdinpassphrase"
+	case c.verb.name == "chpass":
+		return "-oldstdinpass"
 	}
 	return "-stdinpass"
 }

@@ -55,6 +55,7 @@ func TestEncryptedVerbs(t *testing.T) {
 		assert.Contains(t, m.err, "hdiutil: attach failed - Authentication error\n")
 		m.told("pass\n\x00next", "chpass -oldstdinpass -newstdinpass "+test.name)
 		assert.Equal(t, statusAuth, m.with("pass\n\x00next", "chpass", "-oldstdinpass", "-newstdinpass", test.name))
+		assert.Contains(t, m.err, "hint: the passphrase comes by -oldstdinpass,")
 		m.told("next", "resize -stdinpass -size 12m "+test.name)
 		m.told("next", "ls -stdinpass "+test.name)
 		assert.Contains(t, m.told("next", "imageinfo -stdinpass "+test.name), "Sector Count: 24576\n")

@@ -293,7 +293,7 @@ func finding(t *tale, err error) error {
 		return err
 	}
 	switch e.Class {
-	case Busy, Locked, Missing, Deadline, Canceled, Permission, NotPermitted, NoHelper, NoDevice, NoSpace, Auth:
+	case Busy, Locked, Missing, Deadline, Killed, Canceled, Permission, NotPermitted, NoHelper, NoDevice, NoSpace, Auth:
 		return err
 	}
 	t.r.Findings = append(t.r.Findings, e.Error())

@@ -37,6 +37,7 @@ const (
 	Battery      Class = "on battery"
 	Deadline     Class = "deadline"
 	NoResult     Class = "no result" // status 0, and what was asked for is not there
+	Killed       Class = "ended by a signal"
 	Missing      Class = "tool missing"
 	Canceled     Class = "canceled"
 	Unknown      Class = "unknown"
@@ -108,7 +109,7 @@ var meaning = map[Class]error{
 	Exists: fs.ErrExist, NotFound: fs.ErrNotExist, Permission: fs.ErrPermission, NotPermitted: fs.ErrPermission,
 	Auth: ErrAuth, NoSpace: syscall.ENOSPC, TooLarge: syscall.EFBIG, Invalid: syscall.EINVAL,
 	NotImage: ErrNotImage, NoFileSystem: ErrNoFileSystem, Unsupported: errors.ErrUnsupported,
-	NoResult: ErrNoResult, Deadline: proc.ErrDeadline, Missing: proc.ErrMissing,
+	NoResult: ErrNoResult, Deadline: proc.ErrDeadline, Killed: proc.ErrSignal, Missing: proc.ErrMissing,
 }
 
 // transient says whether waiting may help.
@@ -182,6 +183,7 @@ var hints = map[Class]string{
 	Missing:      "dmgbench doctor says what this machine has",
 	NoDevice:     "the system's disk image helper is overloaded or gone: try again after a restart",
 	NoHelper:     "the system's disk image helper is overloaded or gone: try again after a restart",
+	Killed:       "the system's log tells what ended the tool: it may be that memory ran short",
 	Deadline:     "the tool hung: `hdiutil info` tells whether it left an image attached",
 }
 
@@ -198,6 +200,8 @@ func failure(doing, object string, c argv.Command, r proc.Result, err error) *To
 		e.Class, e.Status = Canceled, -1
 	case errors.Is(err, proc.ErrDeadline):
 		e.Class, e.Status = Deadline, -1
+	case errors.Is(err, proc.ErrSignal):
+		e.Class, e.Status = Killed, -1
 	case errors.Is(err, proc.ErrMissing):
 		e.Class, e.Status = Missing, -1
 	case errors.Is(err, ErrNoResult):

@@ -276,6 +276,21 @@ func TestHang(t *testing.T) {
 	}
 }
 
+// A tool that somebody else's signal ended says nothing of the image: that is an error, which names the signal, and no finding.
+func TestKilled(t *testing.T) {
+	for _, v := range actions() {
+		t.Run(v.name, func(t *testing.T) {
+			r := newRig(t, rules(hdiutiltest.Rule{Verb: v.name, From: 1, Do: "killed"}))
+			rep, err := v.do(r)
+			require.ErrorIs(t, err, proc.ErrSignal)
+			require.ErrorContains(t, err, "a signal ended it: killed (")
+			assert.Equal(t, Killed, classOf(err))
+			assert.Empty(t, rep.Findings)
+			r.clean()
+		})
+	}
+}
+
 // An interrupted attach leaves nothing attached, though its context is over.
 func TestCancel(t *testing.T) {
 	r := newRig(t, rules(hdiutiltest.Rule{Verb: "attach", From: 1, To: 1, Do: "hang-after"}))

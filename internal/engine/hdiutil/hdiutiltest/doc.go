@@ -16,7 +16,7 @@ import (
 type Rule struct {
 	Verb     string // "attach", "image attach", "detach", …; "*" is every verb
 	From, To int    // calls of the verb, from 1; To 0 means for ever
-	// Do is one of: busy, eagain, eagain-foreign, hang, hang-after, garbage, empty,
+	// Do is one of: busy, eagain, eagain-foreign, hang, hang-after, killed (by a signal, when its work is done), garbage, empty,
 	// truncated, short (a list without its last images), nothing (status 0 and nothing happens), deprecated, licence, fail.
 	Do     string
 	Text   string // of fail, on stderr

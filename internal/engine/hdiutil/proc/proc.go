@@ -46,6 +46,8 @@ var (
 	ErrMissing = errors.New("the program is missing")
 	// ErrDeadline says that the command did not end in time and was ended.
 	ErrDeadline = errors.New("it did not end in time")
+	// ErrSignal says that somebody else's signal ended the command: the system's when memory runs short, or a person's.
+	ErrSignal = errors.New("a signal ended it")
 )
 
 // turn is held by the command that runs.
@@ -53,7 +55,7 @@ var turn = make(chan struct{}, 1)
 
 // Run runs the command to its end and returns what it printed and its status.
 // An error means that it did not run to its end: [ErrMissing], [ErrDeadline],
-// the context's error. Even then the output so far is in the result, and no
+// [ErrSignal], the context's error. Even then the output so far is in the result, and no
 // process of the command's group is left.
 func Run(ctx context.Context, j Job) (Result, error) {
 	if err := j.check(); err != nil {
@@ -120,6 +122,9 @@ func (j Job) run(ctx context.Context) (Result, error) {
 	}
 	err = j.wait(ctx, cmd)
 	r.Duration, r.Status = time.Since(start), cmd.ProcessState.ExitCode()
+	if err == nil && r.Status < 0 {
+		err = fmt.Errorf("%w: %s", ErrSignal, strings.TrimPrefix(cmd.ProcessState.String(), "signal: "))
+	}
 	var e1, e2 error
 	r.Stdout, e1 = content(out)
 	r.Stderr, e2 = content(said)
