@@ -35,8 +35,8 @@ func changeText(q plan.Quantity, ratio float64, ci *result.CI) string {
 		return "no change"
 	case ratio >= 2:
 		text := fmt.Sprintf("%s times as %s", show(ratio, "1"), times)
-		if ci != nil {
-			text += fmt.Sprintf(" (%s)", spanText(ci.Low, ci.High, ""))
+		if ci != nil { // a multiple is known to about as many digits as its lower end
+			text += spanText(ci.Low, ci.High, ci.Low, "")
 		}
 		return text
 	}
@@ -44,7 +44,11 @@ func changeText(q plan.Quantity, ratio float64, ci *result.CI) string {
 	if ratio < 1 {
 		word, size = down, 1-ratio
 	}
-	text := percentText(size, size) + " " + word
+	scale := 100 * size
+	if ratio < nearlyNothing { // what is left has digits too: 99.63 %, not 100 %
+		scale = 100 * ratio
+	}
+	text := decimals(100*size, scale) + " % " + word
 	if ci == nil {
 		return text
 	}
@@ -55,8 +59,14 @@ func changeText(q plan.Quantity, ratio float64, ci *result.CI) string {
 	if low < 0 {
 		return text + " (" + signedSpan(ci.Low-1, ci.High-1) + ")"
 	}
-	return text + " (" + spanText(100*low, 100*high, " %") + ")"
+	if ratio >= nearlyNothing {
+		scale = 100 * max(low, high)
+	}
+	return text + spanText(100*low, 100*high, scale, " %")
 }
+
+// nearlyNothing is the ratio below which a decrease is so close to 100 % that it is told by what is left.
+const nearlyNothing = 0.05
 
 // changeWords are how a quantity is said to be larger, smaller and a multiple.
 func changeWords(q plan.Quantity) (up, down, times string) {
@@ -71,11 +81,6 @@ func changeWords(q plan.Quantity) (up, down, times string) {
 		return "larger", "smaller", "large"
 	}
 	return "higher", "lower", "high"
-}
-
-// percentText writes a share with as many digits as a change of scale wants.
-func percentText(share, scale float64) string {
-	return decimals(100*share, 100*scale) + " %"
 }
 
 // percentUp rounds a share up, for "within".
@@ -107,13 +112,13 @@ func decimals(x, scale float64) string {
 	return text
 }
 
-// spanText writes "8–16 %" with one precision for both ends.
-func spanText(low, high float64, unit string) string {
-	scale := max(math.Abs(low), math.Abs(high))
-	if unit == "" {
-		scale = math.Abs(low) // a multiple is known to about as many digits as its lower end
+// spanText writes " (8–16 %)" with one precision for both ends.
+func spanText(low, high, scale float64, unit string) string {
+	a, b := decimals(low, scale), decimals(high, scale)
+	if a == b {
+		return " (interval within these digits)"
 	}
-	return decimals(low, scale) + "–" + decimals(high, scale) + unit
+	return " (" + a + "–" + b + unit + ")"
 }
 
 // signedSpan writes "−3 to +4 %".

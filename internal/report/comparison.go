@@ -222,6 +222,9 @@ func rowSection(c *analysis.Comparison, op, side string, name func(analysis.Comp
 		for _, w := range r.Warnings {
 			s.After = appendNew(s.After, plain(w, 300))
 		}
+		if r.Status == analysis.RowUnclear && r.CI != nil && (r.CI.Low > 1 || r.CI.High < 1) {
+			s.After = appendNew(s.After, "~ beside an interval that leaves no change out: all rows are tested together, and after Holm it is not clear enough")
+		}
 		if r.Status == analysis.RowSessionUnknown {
 			s.After = appendNew(s.After, plain(r.Reason, 300))
 		}

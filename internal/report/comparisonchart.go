@@ -79,7 +79,7 @@ func forest(c *analysis.Comparison, rows []analysis.CompareRow, name func(analys
 			bounds = append(bounds, r.CI.Low, r.CI.High)
 		}
 	}
-	low, high := forestSpan(bounds)
+	low, high := forestSpan(bounds, rows)
 	ch.x.low, ch.x.high, ch.x.ticks = pointer(low), pointer(high), forestTicks(low, high)
 	upright := func(role, label string, at ...float64) {
 		s := series{role: role, name: label}
@@ -104,14 +104,17 @@ func forest(c *analysis.Comparison, rows []analysis.CompareRow, name func(analys
 }
 
 // forestSpan has room on both sides, and a width where all rows say the same. An
-// interval that goes beyond forestWide is cut there: it says nothing anyway.
-func forestSpan(values []float64) (low, high float64) {
-	low, high = slices.Min(values), slices.Max(values)
-	low, high = max(low, 1/forestWide), min(high, forestWide)
+// interval that goes beyond forestWide is cut there, as it says nothing anyway; no ratio is:
+// an empty sparse bundle takes a millionth of a new raw image.
+func forestSpan(values []float64, rows []analysis.CompareRow) (low, high float64) {
+	low, high = max(slices.Min(values), 1/forestWide), min(slices.Max(values), forestWide)
+	for _, r := range rows {
+		low, high = min(low, r.Ratio), max(high, r.Ratio)
+	}
 	return digits(low / 1.03), digits(high * 1.03)
 }
 
-const forestWide = 1000
+const forestWide = 1000.0 // a float: 1/1000 of integers is 0
 
 // forestTicks are the round ratios inside a span, about eight of them at most.
 func forestTicks(low, high float64) []float64 {
@@ -126,8 +129,12 @@ func forestTicks(low, high float64) []float64 {
 		}
 	}
 	var out []float64
+	within := []float64{1, 2, 5}
+	if high > forestWide*low {
+		within = within[:1]
+	}
 	for power := math.Pow(10, math.Floor(math.Log10(low))); power <= high; power *= 10 {
-		for _, m := range []float64{1, 2, 5} {
+		for _, m := range within {
 			if v := digits(m * power); v >= low && v <= high {
 				out = append(out, v)
 			}

@@ -76,3 +76,32 @@ func TestForestTicks(t *testing.T) {
 		}
 	}
 }
+
+// An empty bundle against an image that is allocated in full: the point lies in the picture.
+func TestForestShowsEveryRatio(t *testing.T) {
+	c := comparison(t)
+	row := analysis.CompareRow{Case: "x", Op: "allocated", Ratio: 1.4e-6, CI: &result.CI{Low: 1e-9, High: 1e-3, Unit: "session"}}
+	ch := forest(c, []analysis.CompareRow{row}, func(analysis.CompareRow) string { return "x" })
+	assert.Less(t, *ch.x.low, row.Ratio)
+	assert.Greater(t, *ch.x.low, 1e-7, "the interval is cut")
+	assert.LessOrEqual(t, len(ch.x.ticks), 8)
+}
+
+// What is not clear enough after Holm says so, where its interval by itself would say a change.
+func TestUnclearRowsSayWhy(t *testing.T) {
+	c := comparison(t)
+	at := 0
+	for c.Rows[at].Status != analysis.RowUnclear {
+		at++
+	}
+	const why = "~ beside an interval that leaves no change out"
+	text := func() string {
+		var out bytes.Buffer
+		require.NoError(t, ComparisonMarkdown(&out, c))
+		return out.String()
+	}
+	c.Rows[at].CI.Low, c.Rows[at].CI.High = 0.9, 1.1
+	assert.NotContains(t, text(), why)
+	c.Rows[at].CI.Low = 1.02
+	assert.Contains(t, text(), why)
+}

@@ -71,11 +71,25 @@ func (v *view) costChart(id string, p picture, cases []costCase) chart {
 	}
 	whiskers := "No interval: too few rounds."
 	if len(kinds) > 0 {
-		whiskers = "Whiskers, at the end of each part: " + strings.Join(kinds, "; ") + ", of that part."
+		whiskers = "Whiskers, at the end of each part: " + strings.Join(kinds, "; ") + ", of that part." + zero(c.cut(), " One without a cap goes on beyond the scale.")
 	}
 	c.notes = []string{"Each part is what one thing more took in the same rounds; hollow parts took less. Outside the clock the program opens and closes files and makes their data: that is in no rate. " +
 		whiskers + v.wayIn() + unsplit(cases), v.provenance}
 	return c
+}
+
+// cut reports whether an interval of a waterfall is longer than the scale.
+func (c *chart) cut() bool {
+	for _, s := range c.series {
+		for _, p := range s.points {
+			low, okLow := p.([]any)[3].(float64)
+			high, okHigh := p.([]any)[4].(float64)
+			if okLow && low < 0 || okHigh && high > *c.x.high {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // partNames are the parts of all cases in the order in which pictures and tables have them: from below, the harness last.

@@ -172,3 +172,17 @@ func TestEveryEngineSaysWhatItsPartsAre(t *testing.T) {
 		assert.Contains(t, newView(p, r).wayIn(), want)
 	}
 }
+
+// A whisker that is cut at the edge has no cap, and the picture says what that means.
+func TestWaterfallSaysThatWhiskersGoOn(t *testing.T) {
+	p, r := layered(layers, "directory", "UDRW none", "UDSB none")
+	const goesOn = "One without a cap goes on beyond the scale"
+	assert.NotContains(t, strings.Join(chartOf(t, p, r, "cost-1-1").notes, " "), goesOn)
+	for i := range r.Cases[0].Steps {
+		st := &r.Cases[0].Steps[i]
+		st.Samples[0].DurationNS = []int64{1e6, 5e6, 300e6}[i]
+		st.Span.LastDoneNS, st.Span.BusyNS = st.Samples[0].DurationNS, st.Samples[0].DurationNS
+		st.DurationNS = st.Span.LastDoneNS + 5e6
+	}
+	assert.Contains(t, strings.Join(chartOf(t, p, r, "cost-1-1").notes, " "), goesOn)
+}

@@ -188,8 +188,11 @@ func driftRange(all []series) (low, high *float64) {
 			}
 		}
 	}
+	if far > 1 { // 0 is the least there is, and 1 no longer in the middle
+		return pointer(0), pointer(roundUp(1 + far))
+	}
 	far = math.Ceil(far*20) / 20
-	return pointer(max(digits(1-far), 0)), pointer(digits(1 + far))
+	return pointer(digits(1 - far)), pointer(digits(1 + far))
 }
 
 func human3(v float64) string { return scale{factor: 1}.number(v) }

@@ -60,3 +60,11 @@ func TestDriftWithoutWarningsSaysSo(t *testing.T) {
 	eachStep(r, func(s *result.Step) { s.Warnings = nil })
 	assert.Contains(t, chartOf(t, p, r, "drift").sub, "No step has a warning of its own.")
 }
+
+// 1 stays in the middle as long as it can; beyond, the axis ends on a round number.
+func TestDriftRange(t *testing.T) {
+	for far, want := range map[float64][2]float64{1.01: {0.9, 1.1}, 0.62: {0.6, 1.4}, 2: {0, 2}, 2.563: {0, 3}, 31: {0, 35}} {
+		low, high := driftRange([]series{{points: []any{xy(0, 1), xy(1, far)}}})
+		assert.Equal(t, want, [2]float64{*low, *high}, "%v", far)
+	}
+}
