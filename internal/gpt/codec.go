@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"math"
+	"slices"
 	"unicode/utf16"
 )
 
@@ -138,6 +139,27 @@ func protectiveMBR(sectors uint64) []byte {
 	binary.LittleEndian.PutUint32(e[12:], uint32(min(sectors-1, math.MaxUint32)))
 	b[510], b[511] = 0x55, 0xAA
 	return b
+}
+
+// protect is the protective MBR of a device of so many sectors that begins with b. What b has in front of its partitions,
+// the boot code and the disk's signature, stays, and so does a hybrid MBR, whose partitions are another system's.
+func protect(b []byte, sectors uint64) []byte {
+	const table = 446
+	fresh := protectiveMBR(sectors)
+	if !hasProtectiveMBR(b) {
+		return fresh
+	}
+	used := 0
+	for e := range slices.Chunk(b[table:510], 16) {
+		if e[4] != 0 {
+			used++
+		}
+	}
+	if used > 1 {
+		return b
+	}
+	copy(fresh, b[:table])
+	return fresh
 }
 
 // hasProtectiveMBR says whether one of the four entries is of type 0xEE.

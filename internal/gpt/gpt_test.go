@@ -208,6 +208,42 @@ func TestResize(t *testing.T) {
 	require.ErrorIs(t, err, ErrInvalid)
 }
 
+// TestBootRecordKeepsWhatIsNotOurs: the boot code in front of the partitions, the disk's signature, and the partitions of a
+// hybrid record, with which systems that know no GPT start.
+func TestBootRecordKeepsWhatIsNotOurs(t *testing.T) {
+	sector := func(dev blockdev.Device) []byte {
+		b, err := get(dev, 0, 1)
+		require.NoError(t, err)
+		return b
+	}
+	for name, hybrid := range map[string]bool{"protective": false, "hybrid": true} {
+		t.Run(name, func(t *testing.T) {
+			dev, table := written(t, 8<<20, 0)
+			want := sector(dev)
+			for i := range 446 {
+				want[i] = byte(i)
+			}
+			if hybrid {
+				copy(want[446+16:], []byte{0x80, 0, 2, 0, 0x83, 0xFF, 0xFF, 0xFF, 0, 8, 0, 0, 0, 16, 0, 0})
+			}
+			_, err := dev.WriteAt(want, 0)
+			require.NoError(t, err)
+			dev.Resize(16 << 20)
+			_, err = Grow(dev)
+			require.NoError(t, err)
+			if !hybrid {
+				binary.LittleEndian.PutUint32(want[446+12:], 16<<20/512-1)
+			}
+			assert.Equal(t, want, sector(dev))
+			want[510] = 0
+			_, err = dev.WriteAt(want, 0)
+			require.NoError(t, err)
+			require.NoError(t, Write(dev, table))
+			assert.Equal(t, protectiveMBR(8<<20/512), sector(dev), "a record that is none goes")
+		})
+	}
+}
+
 // TestWriteInterrupted cuts every write and flush of a resize: the table must stay readable.
 func TestWriteInterrupted(t *testing.T) {
 	boom := errors.New("power cut")

@@ -22,7 +22,8 @@ const (
 )
 
 // Write puts the table on the device: backup first, then primary and protective MBR, each flushed, so that at any
-// moment one of the two is whole. The device must have at least t.Sectors sectors; the table ends there.
+// moment one of the two is whole. The device must have at least t.Sectors sectors; the table ends there. Boot code and
+// further partitions in a protective MBR that is there already stay.
 func Write(dev blockdev.Device, t *Table) error {
 	// Entries come in whole sectors on disk; a table of an odd count, which other tools may make, is rounded up.
 	t.entries = (t.entries + 3) / 4 * 4
@@ -35,6 +36,10 @@ func Write(dev blockdev.Device, t *Table) error {
 	if int64(t.Sectors)*SectorSize > dev.Size() {
 		return fmt.Errorf("writing partition table of %d sectors: %w", t.Sectors, ErrTooSmall)
 	}
+	mbr, err := get(dev, 0, 1)
+	if err != nil {
+		return fmt.Errorf("reading protective MBR: %w", err)
+	}
 	entries := t.encodeEntries()
 	table := uint64(len(entries) / SectorSize)
 	h := header{
@@ -45,7 +50,7 @@ func Write(dev blockdev.Device, t *Table) error {
 		return fmt.Errorf("writing backup partition table: %w", err)
 	}
 	h.self, h.other, h.table = 1, t.Sectors-1, 2
-	primary := append(protectiveMBR(t.Sectors), h.encode()...)
+	primary := append(protect(mbr, t.Sectors), h.encode()...)
 	primary = append(primary, t.encodeEntries()...)
 	if err := put(dev, primary, 0); err != nil {
 		return fmt.Errorf("writing primary partition table: %w", err)
