@@ -29,7 +29,7 @@ func (s *study) beside(c cell, q plan.Quantity, headline string, list []result.E
 			}
 		}
 		v := result.PublishedValue{Text: p.Value.Text, Kind: p.Value.Kind, Low: p.Value.Low, High: p.Value.High,
-			Unit: p.Value.Unit, Statistic: p.Statistic, On: onText(s.where(p)), Comparable: s.comparable(c.sub.c.ID)}
+			Unit: p.Value.Unit, Statistic: p.Statistic, On: onText(s.where(p)), Comparable: s.comparable(c.sub.c.ID) && s.takenHere(p.On)}
 		if mid := figureSide(p.Value).headline(); ok && mid != 0 && !math.IsInf(mid, 0) {
 			v.Ratio, v.Estimate = e.Value/mid, e.Name
 		}
@@ -88,6 +88,18 @@ func (s *study) comparable(id string) bool {
 		}
 	}
 	return true
+}
+
+// takenHere reports whether what a figure says of its origin besides the source's is true of this run: the machine and system of all its
+// sessions, and a tool that is the source's own. The source's own origin is among the departures.
+func (s *study) takenHere(on plan.On) bool {
+	if s.p.Source != nil && !strings.Contains(s.p.Source.On.Tool, on.Tool) {
+		return false
+	}
+	return !slices.ContainsFunc(s.r.Sessions, func(ss result.Session) bool {
+		h := ss.Host
+		return on.Machine != "" && !sameChip(on.Machine, h.CPU+" "+h.Model) || on.OS != "" && !sameSystem(on.OS, h)
+	})
 }
 
 // ofAnotherMachine says why a published rate or time is not held against a measured one: the source took it on its own machine, which

@@ -176,7 +176,7 @@ func (s *study) notPlanned(do string, where plan.Selector) string {
 func (s *study) printedValue(figures []plan.Published, e *result.Estimate, id string) *result.PublishedValue {
 	p := figures[0]
 	out := &result.PublishedValue{Text: p.Value.Text, Kind: p.Value.Kind, Low: p.Value.Low, High: p.Value.High, Unit: p.Value.Unit,
-		Statistic: p.Statistic, On: onText(s.where(p)), Comparable: id != "" && e != nil && s.comparable(id)}
+		Statistic: p.Statistic, On: onText(s.where(p)), Comparable: id != "" && e != nil && s.comparable(id) && s.takenHere(p.On)}
 	texts := []string{p.Value.Text}
 	for _, more := range figures[1:] {
 		if !slices.Contains(texts, more.Value.Text) {

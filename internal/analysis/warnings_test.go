@@ -2,6 +2,7 @@ package analysis
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -169,6 +170,35 @@ func TestDepartures(t *testing.T) {
 	r = analysed(t, p, 3, l)
 	assert.Empty(t, r.Departures)
 	assert.True(t, summaryOf(t, r, "format=UDSB", "new", "write").Published[0].Comparable)
+}
+
+// A figure that the source has from elsewhere is comparable where the run was there, not where it was at the source's own machine.
+func TestPublishedElsewhere(t *testing.T) {
+	l := steady(flat(), 0.02)
+	l.host = result.Host{OS: "darwin", OSVersion: "26.4", CPU: "Apple M4 Pro", Model: "Mac16,11"}
+	p := planOf(t, twoFormats)
+	p.Source.On.Tool = "Disk Utility, Stibium"
+	for _, c := range []struct {
+		on   plan.On
+		want bool
+	}{
+		{plan.On{}, true},
+		{plan.On{Date: time.Date(2024, 12, 12, 0, 0, 0, 0, time.UTC)}, true},
+		{plan.On{Machine: "MacBook Pro M4 Pro", OS: "macOS 26.0", Tool: "Stibium"}, true},
+		{plan.On{Machine: "MacBook Pro M3 Pro"}, false},
+		{plan.On{OS: "macOS 13"}, false},
+		{plan.On{Tool: "Blackmagic Disk Speed Test"}, false},
+	} {
+		p.Published = []plan.Published{{Quantity: "write", Where: sel("format", "UDSB"), On: c.on, Value: figure(t, "2 GB/s", "B/s")}}
+		p.Tables = []plan.Table{{Name: "one", Title: "one", Columns: []plan.TableLine{{Operand: plan.Operand{Quantity: "write", Where: sel("phase", "new")}}},
+			Rows: []plan.TableLine{{Operand: plan.Operand{Where: sel("format", "UDSB")}}}}}
+		r := analysed(t, p, 3, l)
+		require.Empty(t, r.Departures)
+		got := summaryOf(t, r, "format=UDSB", "new", "write").Published[0]
+		assert.Equal(t, c.want, got.Comparable, "%+v", c.on)
+		assert.Positive(t, got.Ratio)
+		assert.Equal(t, c.want, tableOf(t, r, "one").Cells[0][0].Published.Comparable, "in a table, %+v", c.on)
+	}
 }
 
 func TestPublishedOfOneFileSize(t *testing.T) {

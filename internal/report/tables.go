@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -270,20 +271,23 @@ func (o opColumns) ratioCell(s *result.Summary, on string, book *notes) cell {
 		}
 		if !p.Comparable {
 			c.Class = "muted"
-			c.Marks = append(c.Marks, book.mark("Not comparable: "+departed(s.Departures)+"."))
+			c.Marks = append(c.Marks, book.mark("Not comparable: "+departed(s.Departures, on)+"."))
 		}
 	}
 	c.Text = strings.Join(texts, "; ")
 	return c
 }
 
-// departed says why a ratio is not comparable; a long list is on the first screen anyway.
-func departed(list []string) string {
-	text := plain(strings.Join(list, "; "), 400)
-	if text == "" || len(list) > 4 {
-		return "see the departures"
+// departed says why a ratio to what was published for on is not comparable; a long list is on the first screen anyway.
+func departed(list []string, on string) string {
+	to := "published for " + cmp.Or(plain(on, 200), "other conditions")
+	switch {
+	case len(list) > 4:
+		return to + ", see the departures"
+	case len(list) == 0:
+		return to
 	}
-	return text
+	return to + "; " + plain(strings.Join(list, "; "), 400)
 }
 
 // statistic names an estimator in words.

@@ -67,7 +67,7 @@ var tableColumns = []Column{
 	{"ci_method", "how the interval was made"}, {"unit_of_replication", "what was replicated"},
 	{"why", "why there is no value, or no interval"}, {"published", "figure as printed"}, {"published_low", "in unit"},
 	{"published_high", "in unit; as published_low where one value is printed"}, {"published_on", "machine, system, tool and day of the figure"},
-	{"ratio", "measured / published"}, {"comparable", "false: the departures say why not; empty: nothing to compare"}, {"warnings", "separated by ; "},
+	{"ratio", "measured / published"}, {"comparable", "false: the departures or `on` say why not; empty: nothing to compare"}, {"warnings", "separated by ; "},
 	{"fit", "fit whose coefficient the value is"}, {"outcome", "how the steps ended, in the words of the plan; empty: no outcome is asked for"},
 	{"ok", "steps that ended well"}, {"failed", "steps that ended with an error, expected or not"},
 }
