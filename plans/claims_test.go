@@ -115,6 +115,17 @@ func TestClaimsWithoutFiguresSayWhy(t *testing.T) {
 	}
 }
 
+// Sizes shrink with --scale, and what a claim bounds them by does not: shipped claims set sizes against sizes.
+func TestClaimsBoundNoSizes(t *testing.T) {
+	for _, name := range plans.Names() {
+		for _, c := range load(t, name).Claims {
+			for _, part := range parts(c.Assert) {
+				assert.False(t, part.Kind == "bound" && part.Left.Quantity.Unit() == "B", "%s: %s", name, c.ID)
+			}
+		}
+	}
+}
+
 var printed = regexp.MustCompile(`\d+(\.\d+)?`)
 
 // TestFiguresArePrinted: every figure stands in one of the articles, as it is
