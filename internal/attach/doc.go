@@ -66,6 +66,7 @@ type Request struct {
 	ServedBy   string // ServedByAny, ServedByKernel or ServedByHelper
 	NoTrim     bool   // leave the volume untrimmed, even from the second mount on
 	MountPoint string // mount exactly here, an existing folder; empty: a new one below MountRoot
+	MakePoint  bool   // make MountPoint if it is missing (its parent is not), and remove it when it is unmounted
 	MountRoot  string // an existing folder; empty: see [DefaultMountRoot]
 	RandomName bool   // the new folder is called "dmg." and a random number, not like the volume
 	Owners     *bool  // nil and false as the file system does by itself; true is an error where it has no owners

@@ -66,6 +66,7 @@ func mountPoint(req Request, label, image string) (string, bool, error) {
 
 func chooseMountPoint(req Request, label, image string) (string, bool, error) {
 	if req.MountPoint != "" {
+		made := req.MakePoint && os.Mkdir(req.MountPoint, 0o755) == nil // else the next look tells what is wrong
 		info, err := os.Stat(req.MountPoint)
 		if err == nil && !info.IsDir() {
 			err = unix.ENOTDIR
@@ -73,7 +74,7 @@ func chooseMountPoint(req Request, label, image string) (string, bool, error) {
 		if err != nil {
 			return "", false, fmt.Errorf("mounting on %q: %w", req.MountPoint, err)
 		}
-		return filepath.Clean(req.MountPoint), false, nil
+		return filepath.Clean(req.MountPoint), made, nil
 	}
 	root := req.MountRoot
 	if root == "" {

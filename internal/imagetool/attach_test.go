@@ -76,8 +76,8 @@ func TestAttachAsksForWhatIsMeant(t *testing.T) {
 		{"attach -mountpoint point a.dmg", Request{MountPoint: m.path("point"), Browse: true}},
 		{"attach -mountRandom root -NOBROWSE a.dmg", Request{MountRoot: m.path("root"), RandomName: true}},
 		{"attach -mountroot root a.dmg -owners on", Request{MountRoot: m.path("root"), Browse: true}},
-		{"diskutil image attach --readOnly --mountPoint point a.dmg", Request{ReadOnly: true, MountPoint: m.path("point"), Browse: true}},
-		{"diskutil image attach --mountOptions nobrowse,rdonly --mountPoint=made a.dmg", Request{ReadOnly: true, MountPoint: m.path("made")}},
+		{"diskutil image attach --readOnly --mountPoint point a.dmg", Request{ReadOnly: true, MountPoint: m.path("point"), MakePoint: true, Browse: true}},
+		{"diskutil image attach --mountOptions nobrowse,rdonly --mountPoint=made a.dmg", Request{ReadOnly: true, MountPoint: m.path("made"), MakePoint: true}},
 		{"diskutil image attach --mountPolicy noMount a.dmg", Request{NoMount: true, Browse: true}},
 	} {
 		m.at.requests = nil

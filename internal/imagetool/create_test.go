@@ -104,6 +104,10 @@ func TestCreateDoesNotOverwriteUnasked(t *testing.T) {
 
 	m.write("folder.sparsebundle/mine", "dear")
 	m.refused(1, "is no image that could be replaced", "create -ov -size 8m folder.sparsebundle")
+	for _, name := range []string{".", "..", "/", "folder/", "folder.sparsebundle/.."} {
+		m.refused(1, "names a folder: want the name of the new image\n", "create -size 8m "+name)
+	}
+	assert.Equal(t, "created: DIR/new.sparsebundle\n", m.do("create -size 8m new.sparsebundle/"))
 	assert.FileExists(t, m.path("folder.sparsebundle/mine"))
 	m.hold("a.dmg")
 	m.refused(1, "hdiutil: create failed - Resource busy\n", "create -ov -size 8m a.dmg")

@@ -1,8 +1,10 @@
 package imagetool
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path/filepath"
 	"strings"
 
@@ -109,25 +111,23 @@ func (c *call) attachImage() error {
 		if err != nil {
 			return err
 		}
-		r.MountPoint = point
+		r.MountPoint, r.MakePoint = point, true
 	}
 	return c.attachAs(c.operands[0], r, policy)
 }
 
-// mountPointDU is the folder to mount on. As on macOS 27 a missing one is made; its parent must exist.
+// mountPointDU is the folder to mount on. As on macOS 27 a missing one is made, and removed when it is unmounted; its parent must exist.
 func (c *call) mountPointDU(name string) (string, error) {
 	path, err := c.absolute(name)
 	if err != nil {
 		return "", err
 	}
-	d, err := openOrMake(path)
-	if err != nil {
-		return "", err
+	real, err := followed(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		real, err = followed(filepath.Dir(path))
+		real = filepath.Join(real, filepath.Base(path))
 	}
-	if err := d.Close(); err != nil {
-		return "", err
-	}
-	return filepath.EvalSymlinks(path)
+	return real, err
 }
 
 // infoImage is `diskutil image info`.

@@ -128,7 +128,7 @@ func (f formatInfo) elsewhere() string {
 // byExtension is the format that a file name says, UDRW if it says none.
 func byExtension(name string) formatInfo {
 	for _, f := range formatTable {
-		if strings.EqualFold(filepath.Ext(name), f.extension) {
+		if strings.EqualFold(filepath.Ext(filepath.Clean(name)), f.extension) { // of "x.sparsebundle/" too, as shells complete it
 			return f
 		}
 	}

@@ -72,6 +72,9 @@ func (c *call) target(operand, extension string) (place, error) {
 		return place{}, err
 	}
 	if !strings.EqualFold(filepath.Ext(path), extension) {
+		if last := operand[strings.LastIndexByte(operand, filepath.Separator)+1:]; last == "" || last == "." || last == ".." {
+			return place{}, refuse("%q names a folder: want the name of the new image", operand)
+		}
 		path += extension
 	}
 	folder, err := followed(filepath.Dir(path))

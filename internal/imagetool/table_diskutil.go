@@ -33,7 +33,7 @@ func diskutilVerbs() []*verb {
 			options: []option{
 				{name: "--readOnly", help: "attaches and mounts without writing"},
 				{name: "--nobrowse", help: "hides the mount from people's file managers"},
-				{name: "--mountPoint", arg: "FOLDER", help: "mounts the volume on this folder"},
+				{name: "--mountPoint", arg: "FOLDER", help: "mounts the volume on this folder, which is made if it is missing, and then removed when it is unmounted"},
 				{name: "--mountOptions", arg: "OPTIONS", help: "of nobrowse, rdonly, owners and noowners, with commas between them"},
 				{name: "--mountPolicy", arg: "POLICY", values: "noMount autoMount forceMount", help: "forceMount, the default: an image with nothing to mount is not attached"},
 				{name: "--noMount", help: "attaches without mounting"},
