@@ -40,6 +40,9 @@ func (a *app) configure(cmd *cobra.Command) error {
 }
 
 func (a *app) fill(f *pflag.Flag, key string) error {
+	if err := shaped(f, a.settings.Get(key)); err != nil {
+		return err
+	}
 	if s, ok := f.Value.(pflag.SliceValue); ok {
 		list := a.settings.GetStringSlice(key)
 		if one, ok := a.settings.Get(key).(string); ok { // a folder's name may have blanks
@@ -53,6 +56,24 @@ func (a *app) fill(f *pflag.Flag, key string) error {
 	}
 	f.Changed = true
 	f.Annotations = map[string][]string{filled: {key}}
+	return nil
+}
+
+// shaped refuses a list where one value is wanted, and one of lists: viper takes either for nothing.
+func shaped(f *pflag.Flag, value any) error {
+	list, ok := value.([]any)
+	if !ok {
+		return nil
+	}
+	if _, ok := f.Value.(pflag.SliceValue); !ok {
+		return errors.New("want one value, this is a list")
+	}
+	for _, v := range list {
+		switch v.(type) {
+		case []any, map[string]any:
+			return errors.New("want a list of values, this is one of lists or tables")
+		}
+	}
 	return nil
 }
 
