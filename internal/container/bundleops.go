@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 
 	"dmgbench/internal/blockdev"
 	"dmgbench/internal/hostio"
@@ -242,8 +243,9 @@ func (b *bundle) Close() error {
 	return errors.Join(err, b.release())
 }
 
-// list returns the numbers of the bands on the host, in order. Names that are
-// no band numbers are left out; Verify reports them.
+// listBands returns the numbers of the bands on the host, in order. Names that are
+// no band numbers are left out; Verify reports them. Case does not matter: a file
+// system that knows none may list a band by another name than it is opened by.
 func listBands(bands *hostio.Dir) ([]int64, error) {
 	names, err := bands.ReadDir(".")
 	if err != nil {
@@ -251,12 +253,12 @@ func listBands(bands *hostio.Dir) ([]int64, error) {
 	}
 	list := make([]int64, 0, len(names))
 	for _, e := range names {
-		if i, ok := bandNumber(e.Name()); ok {
+		if i, ok := bandNumber(strings.ToLower(e.Name())); ok {
 			list = append(list, i)
 		}
 	}
 	slices.Sort(list)
-	return list, nil
+	return slices.Compact(list), nil
 }
 
 // bandNumber reads a band's file name: lower-case hexadecimal without leading

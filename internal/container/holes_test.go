@@ -1,6 +1,7 @@
 package container
 
 import (
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -68,4 +69,26 @@ func TestSparseHoles(t *testing.T) {
 		require.NoError(t, err)
 		assert.Empty(t, found, name)
 	}
+}
+
+// TestBandsOfUpperCase: file systems that know no case (of CDs, FAT, network shares) may list "A" what is opened as "a".
+func TestBandsOfUpperCase(t *testing.T) {
+	d := tempDir(t)
+	require.NoError(t, Create(d, "b", Spec{Format: UDSB, Size: 64 << 20, BandSize: 1 << 20}))
+	for _, name := range []string{"A", "a", "FF", "0a"} {
+		require.NoError(t, d.WriteFileAtomic("b/bands/"+name, pattern(4096, 1), 0o644))
+	}
+	img, err := Open(d, "b", OpenOptions{})
+	require.NoError(t, err)
+	for off, want := range map[int64]udif.State{9 << 20: udif.StateZero, 10 << 20: udif.StateData, 11 << 20: udif.StateZero} {
+		_, state := mapOf(img).Next(off)
+		assert.Equal(t, want, state, off)
+	}
+	bands, err := listBands(img.(*bundle).bands)
+	require.NoError(t, err)
+	assert.Equal(t, []int64{10, 255}, bands)
+	require.NoError(t, img.Resize(8<<20))
+	require.NoError(t, img.Close())
+	assert.NoFileExists(t, filepath.Join(d.Path(), "b", "bands", "a"))
+	assert.FileExists(t, filepath.Join(d.Path(), "b", "bands", "0a"))
 }
