@@ -192,7 +192,8 @@ func (c *call) shapeOf(img container.Image, imageOnly bool) (s shape, err error)
 
 // taken is how long a device has to stay that is no volume and has no GUID table: up to the end of the last
 // partition of another scheme, which is all that is known of it. Content that nobody knows is cut with -imageonly
-// alone, as whoever asks for that knows it; a blank device has nothing to lose.
+// alone, as whoever asks for that knows it; a blank device has nothing to lose. A hybrid has a CD's volume under the
+// map, which goes on behind the partitions.
 func taken(img container.Image, imageOnly bool) (int64, error) {
 	layout, err := udif.ProbeLayout(img, img.Size())
 	if err != nil {
@@ -206,12 +207,28 @@ func taken(img container.Image, imageOnly bool) (int64, error) {
 		}
 		return end, err
 	}
+	if hybrid, err := onCD(img); err != nil || hybrid && !imageOnly {
+		return img.Size(), err
+	}
 	for _, g := range layout.Regions {
 		if !strings.HasPrefix(g.Name, " (Apple_Free : ") {
 			end = max(end, int64(g.First+g.Sectors)*sector)
 		}
 	}
 	return end, nil
+}
+
+// onCD says whether there is an ISO 9660 volume on the device, or one of UDF in the same place.
+func onCD(img container.Image) (bool, error) {
+	const at = 16*2048 + 1 // behind the type of the first volume descriptor
+	mark := make([]byte, 5)
+	if img.Size() < at+int64(len(mark)) {
+		return false, nil
+	}
+	if n, err := img.ReadAt(mark, at); err != nil && n < len(mark) {
+		return false, err
+	}
+	return string(mark) == "CD001" || string(mark) == "BEA01", nil
 }
 
 // blankStart says whether all is zero where file systems and partition tables have their signatures.

@@ -37,22 +37,34 @@ func devices(t testing.TB) map[string][]byte {
 	clear(mbr[:SectorSize])
 	copy(mbr[446:], []byte{0, 0, 0, 0, 0x0E, 0, 0, 0, 63, 0, 0, 0, 0xB8, 0x0B, 0, 0})
 	mbr[510], mbr[511] = 0x55, 0xAA
-	apm := content(2<<20, 24)
-	clear(apm[:4*SectorSize])
-	copy(apm, "ER\x02\x00")
+	apm := mapped(512, 1)
+	// Boot code in the sector of the driver descriptor map, as hybrid CDs for two kinds of machines have it.
+	both := mapped(512, 1)
+	copy(both[446:], mbr[446:512])
+	return map[string][]byte{"whole": whole, "gpt": gptDevice, "mbr": mbr, "apm": apm, "apm and mbr": both,
+		"apm of a CD": mapped(2048, 4), "apm of a hybrid": mapped(2048, 1)}
+}
+
+// mapped is a device with an Apple partition map: the block size that its first sector says, and the sectors of a block in
+// which the map counts.
+func mapped(says uint16, unit int) []byte {
+	device := content(2<<20, 24)
+	clear(device[:4*unit*SectorSize])
+	copy(device, "ER")
+	binary.BigEndian.PutUint16(device[2:], says)
 	for i, p := range []struct {
 		name, typ    string
-		first, count uint32
-	}{{"Apple", "Apple_partition_map", 1, 63}, {"disk image", "Apple_HFS", 64, 4000}, {"", "Apple_Free", 4064, 32}} {
-		b := apm[(i+1)*SectorSize:]
+		first, count int
+	}{{"Apple", "Apple_partition_map", unit, 64 - unit}, {"disk image", "Apple_HFS", 64, 4000}, {"", "Apple_Free", 4064, 32}} {
+		b := device[(i+1)*unit*SectorSize:]
 		copy(b, "PM")
 		binary.BigEndian.PutUint32(b[4:], 3)
-		binary.BigEndian.PutUint32(b[8:], p.first)
-		binary.BigEndian.PutUint32(b[12:], p.count)
+		binary.BigEndian.PutUint32(b[8:], uint32(p.first/unit))
+		binary.BigEndian.PutUint32(b[12:], uint32(p.count/unit))
 		copy(b[16:48], p.name)
 		copy(b[48:80], p.typ)
 	}
-	return map[string][]byte{"whole": whole, "gpt": gptDevice, "mbr": mbr, "apm": apm}
+	return device
 }
 
 func TestProbeLayout(t *testing.T) {
@@ -65,6 +77,9 @@ func TestProbeLayout(t *testing.T) {
 		"apm": {"-1 ffffffff Driver Descriptor Map (DDM : 0)", "0 0 Apple (Apple_partition_map : 1)",
 			"1 1 disk image (Apple_HFS : 2)", "2 2  (Apple_Free : 3)"},
 	}
+	for _, other := range []string{"apm and mbr", "apm of a CD", "apm of a hybrid"} {
+		want[other] = want["apm"]
+	}
 	for name, device := range devices(t) {
 		t.Run(name, func(t *testing.T) {
 			layout, err := ProbeLayout(bytes.NewReader(device), int64(len(device)))
@@ -73,6 +88,9 @@ func TestProbeLayout(t *testing.T) {
 			var got []string
 			for _, g := range layout.Regions {
 				got = append(got, fmt.Sprintf("%d %x %s", g.ID, g.Descriptor, g.Name))
+				if strings.Contains(g.Name, "Apple_HFS") && strings.HasPrefix(name, "apm") {
+					assert.Equal(t, [2]uint64{64, 4000}, [2]uint64{g.First, g.Sectors})
+				}
 			}
 			assert.Equal(t, want[name], got)
 			damaged := bytes.Clone(device)

@@ -107,7 +107,8 @@ func (l *Layout) variant() uint32 {
 }
 
 // ProbeLayout finds out how a device of size bytes is partitioned, for the names in an image. The tables decide where
-// an image is cut and nothing else, so one that is damaged makes the device unpartitioned. The error is the device's.
+// an image is cut and nothing else, so one that is damaged makes the device unpartitioned. An Apple map wins over the boot
+// record that shares its first sector, as in Apple's IOStorageFamily. The error is the device's.
 func ProbeLayout(dev io.ReaderAt, size int64) (Layout, error) {
 	sectors := uint64(size) / SectorSize
 	head := make([]byte, min(3*SectorSize, size))
@@ -118,7 +119,7 @@ func ProbeLayout(dev io.ReaderAt, size int64) (Layout, error) {
 	for _, probe := range []struct {
 		scheme Scheme
 		parts  func(dev io.ReaderAt, head []byte, sectors uint64) ([]Part, error)
-	}{{SchemeGPT, gptParts}, {SchemeMBR, mbrParts}, {SchemeAPM, apmParts}} {
+	}{{SchemeGPT, gptParts}, {SchemeAPM, apmParts}, {SchemeMBR, mbrParts}} {
 		parts, err := probe.parts(dev, head, sectors)
 		if err != nil {
 			return Layout{}, fmt.Errorf("reading the partition table: %w", err)
@@ -183,36 +184,56 @@ func mbrParts(_ io.ReaderAt, head []byte, sectors uint64) ([]Part, error) {
 	return parts, nil
 }
 
-// apmParts reads an Apple partition map of 512-byte blocks.
+// apmParts reads an Apple partition map. The block size of the driver descriptor map is where its entries stand and what
+// they count in; but CDs and Apple's hybrid images say 2048 and have a map of 512-byte blocks as well, in front of the
+// other one if there is one, and Apple's IOApplePartitionScheme takes that.
 func apmParts(dev io.ReaderAt, head []byte, sectors uint64) ([]Part, error) {
-	u32 := binary.BigEndian.Uint32
-	if string(head[:2]) != "ER" || binary.BigEndian.Uint16(head[2:]) != SectorSize || string(head[SectorSize:SectorSize+2]) != "PM" {
+	if string(head[:2]) != "ER" {
 		return nil, nil
 	}
-	count := uint64(u32(head[SectorSize+4:]))
-	if count == 0 || count > 256 || count >= sectors {
+	block := int64(binary.BigEndian.Uint16(head[2:]))
+	if block == 4*SectorSize && string(head[SectorSize:SectorSize+2]) == "PM" {
+		block = SectorSize
+	}
+	if block == 0 || block%SectorSize != 0 {
 		return nil, nil
 	}
-	table := make([]byte, count*SectorSize)
-	if err := readFull(dev, table, SectorSize); err != nil {
-		return nil, err
-	}
-	text := func(b []byte) string {
-		if end := bytes.IndexByte(b, 0); end >= 0 {
-			b = b[:end]
+	unit := uint64(block / SectorSize)
+	parts := []Part{{Name: "Driver Descriptor Map", Type: "DDM", Sectors: unit}}
+	entry := make([]byte, SectorSize)
+	for at, count := int64(1), int64(1); at <= count; at++ {
+		if uint64(at+1)*unit > sectors {
+			return nil, nil
 		}
-		return printable(string(b))
-	}
-	parts := []Part{{Name: "Driver Descriptor Map", Type: "DDM", Sectors: 1}}
-	for entry := range slices.Chunk(table, SectorSize) {
+		if err := readFull(dev, entry, at*block); err != nil {
+			return nil, err
+		}
 		if string(entry[:2]) != "PM" {
 			return nil, nil
 		}
-		part := Part{Name: text(entry[16:48]), Type: text(entry[48:80]), First: uint64(u32(entry[8:])), Sectors: uint64(u32(entry[12:]))}
+		if at == 1 {
+			count = int64(binary.BigEndian.Uint32(entry[4:]))
+		}
+		if count == 0 || count > 256 {
+			return nil, nil
+		}
+		part := apmPart(entry, unit)
 		if part.Type == "Apple_Free" {
 			continue // the gaps say the same
 		}
 		parts = append(parts, part)
 	}
 	return parts, nil
+}
+
+// apmPart is the partition of an entry that counts in units of so many sectors.
+func apmPart(entry []byte, unit uint64) Part {
+	text := func(b []byte) string {
+		if end := bytes.IndexByte(b, 0); end >= 0 {
+			b = b[:end]
+		}
+		return printable(string(b))
+	}
+	u32 := func(at int) uint64 { return uint64(binary.BigEndian.Uint32(entry[at:])) }
+	return Part{Name: text(entry[16:48]), Type: text(entry[48:80]), First: u32(8) * unit, Sectors: u32(12) * unit}
 }
