@@ -181,12 +181,7 @@ func (v *view) bars(c *chart, f figures, groups []group, cases []string) {
 		whisker.tips = bar.tips
 		c.series = append(c.series, bar, whisker)
 	}
-	if published {
-		c.series = append(c.series, series{role: "published", name: "published"})
-	}
-	if uncomparable {
-		c.series = append(c.series, series{role: "uncomparable", name: "published, not comparable"})
-	}
+	c.publishedLegend(published, uncomparable)
 	c.sub = title(strings.Join(stats, " / ")) + "; " + strings.Join(ns, " / ") + "."
 	whiskers := "No interval: too few rounds."
 	if len(intervals) > 0 {
@@ -194,6 +189,16 @@ func (v *view) bars(c *chart, f figures, groups []group, cases []string) {
 	}
 	c.notes = append(c.notes, whiskers+zero(uncomparable, " Grey marks were published for other conditions (see departures); those off the scale stand at its edge."), v.provenance)
 	c.table = t
+}
+
+// publishedLegend says what the marks of published figures are.
+func (c *chart) publishedLegend(published, uncomparable bool) {
+	if published {
+		c.series = append(c.series, series{role: "published", name: "published"})
+	}
+	if uncomparable {
+		c.series = append(c.series, series{role: "uncomparable", name: "published, not comparable"})
+	}
 }
 
 // firstPublished prefers a figure that may be compared. One that was published for

@@ -76,6 +76,9 @@ func (v *view) encryptionChart(op string, p figureKey, f figures) (chart, bool) 
 			if h.CI != nil && finite(h.CI.High) {
 				top = max(top, min(h.CI.High, 3*h.Value))
 			}
+			if pub, comparable := firstPublished(s); finite(pub) && comparable {
+				top = max(top, pub)
+			}
 		}
 	}
 	c := chart{id: "encryption-" + slug(op) + "-" + slug(cycled(p.phase, p.cycle)), section: "encryption", fixed: true, flipped: true,
@@ -84,7 +87,7 @@ func (v *view) encryptionChart(op string, p figureKey, f figures) (chart, bool) 
 	c.table = table{Caption: c.heading, Columns: []column{{"", "image", true}, {"", "encryption", true}, {"", "measured", false}, {"", "interval", false},
 		{"", "published", false}, {"", "n", true}}}
 	var intervals, ns []string
-	uncomparable, bare := false, false
+	published, uncomparable, bare, clipped := false, false, false, false
 	for _, r := range rows {
 		c.y.categories = append(c.y.categories, r.name)
 	}
@@ -101,9 +104,11 @@ func (v *view) encryptionChart(op string, p figureKey, f figures) (chart, bool) 
 			low, high := math.NaN(), math.NaN()
 			if h.CI != nil {
 				low, high, intervals = h.CI.Low, h.CI.High, appendNew(intervals, ciText(h.CI))
+				clipped = clipped || high > *c.x.high
 			}
 			pub, comparable := firstPublished(s)
-			bare, uncomparable, ns = bare || h.CI == nil, uncomparable || finite(pub) && !comparable, appendNew(ns, counted(s))
+			bare, ns = bare || h.CI == nil, appendNew(ns, counted(s))
+			published, uncomparable = published || finite(pub) && comparable, uncomparable || finite(pub) && !comparable
 			row, _, _ := textRow(s, cycled(p.phase, p.cycle), scaleOf(h.Unit, h.Value), sameForAll{})
 			bar.points, bar.tips = append(bar.points, digits(h.Value)), append(bar.tips, tip(row))
 			whisker.points = append(whisker.points, []any{i, orNull(low), orNull(high), orNull(pub), bit(comparable), slot, len(values), digits(h.Value), sc.number(h.Value)})
@@ -112,10 +117,11 @@ func (v *view) encryptionChart(op string, p figureKey, f figures) (chart, bool) 
 		whisker.tips = bar.tips
 		c.series = append(c.series, bar, whisker)
 	}
+	c.publishedLegend(published, uncomparable)
 	c.sub = "Images that differ in encryption alone; " + strings.Join(ns, " / ") + "."
 	note := "No interval: too few rounds."
 	if len(intervals) > 0 {
-		note = "Whiskers: " + strings.Join(intervals, "; ") + "." + zero(bare, " No whisker: no interval.")
+		note = "Whiskers: " + strings.Join(intervals, "; ") + "." + zero(bare, " No whisker: no interval.") + zero(clipped, " An arrow goes on beyond the scale.")
 	}
 	c.notes = []string{note + zero(uncomparable, " Grey marks were published for other conditions; those off the scale stand at its edge."), v.provenance}
 	return c, true

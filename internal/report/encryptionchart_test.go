@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"dmgbench/internal/report/reporttest"
+	"dmgbench/internal/result"
 )
 
 // Only cases that differ in nothing but encryption stand beside each other.
@@ -21,6 +22,25 @@ func TestEncryptionChart(t *testing.T) {
 	require.Len(t, c.table.Rows, 4)
 	assert.Equal(t, "unencrypted", c.series[0].name)
 	assert.Equal(t, "AES-256", c.series[2].name)
+	assert.NotContains(t, c.legend(), "published")
+
+	// A published figure is said to be one, and lies on the scale; an interval that does not is said to go on.
+	for i := range r.Summaries {
+		if s := &r.Summaries[i]; s.Op == "write" && s.Phase == "new" {
+			h := headline(s)
+			s.Published = []result.PublishedValue{{Kind: "is", Low: 9 * h.Value, High: 9 * h.Value, Unit: h.Unit, Ratio: 1.0 / 9, Estimate: h.Name, Comparable: true}}
+			h.CI = &result.CI{Low: h.Value / 2, High: 99 * h.Value, Level: 0.95, Method: "Student t of logarithms", Unit: "round"}
+		}
+	}
+	charts = newView(p, r).charts()
+	c = charts[index(charts, "encryption-write-new")]
+	assert.Contains(t, c.legend(), "published")
+	assert.Contains(t, c.notes[0], "An arrow goes on beyond the scale.")
+	for _, s := range role(c, "whisker") {
+		for _, w := range s.points {
+			assert.LessOrEqual(t, w.([]any)[3].(float64), *c.x.high)
+		}
+	}
 	for i := range r.Cases {
 		for j := range r.Cases[i].Keys {
 			if r.Cases[i].Keys[j][0] == "encryption" {

@@ -126,7 +126,7 @@ func benchNames(r *Result) []string {
 		for _, kv := range c.Keys {
 			b.WriteString("/" + bench(kv[0]) + "=" + bench(kv[1]))
 		}
-		if c.Baseline {
+		if c.Baseline && c.key("baseline") == "" {
 			b.WriteString("/baseline=true")
 		}
 		if len(c.Keys) == 0 {

@@ -225,6 +225,12 @@ func TestBenchstatReadsIt(t *testing.T) {
 	assert.Equal(t, -1, rd.Units().GetBetter("allocated-B"))
 }
 
+// The baseline is named once, also where the plan's case has it as a key, as cases of plans do.
+func TestBenchmarkNamesTheBaselineOnce(t *testing.T) {
+	names := benchNames(&Result{Cases: []Case{{Baseline: true, Keys: [][2]string{{"baseline", "true"}}}, {Baseline: true, Keys: [][2]string{{"format", "UDRW"}}}}})
+	assert.Equal(t, []string{"/baseline=true", "/format=UDRW/baseline=true"}, names)
+}
+
 // Whatever the names are, every line is one result, and cases stay apart.
 func TestBenchmarkNamesAreSound(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
