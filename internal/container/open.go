@@ -68,11 +68,15 @@ func openFile(dir *hostio.Dir, name string, k kind, o OpenOptions) (Image, error
 	return openContent(f, k, o)
 }
 
-// again looks at a file under the lock, if there is one: who was there between the first look and the lock may have
-// changed its size.
+// again looks at a raw image under the lock, if there is one: who was there between the first look and the lock may have
+// changed its size. The others say in the file what they are.
 func again(f *hostStore, before kind) (kind, error) {
+	size, err := f.Size()
+	if err != nil || before.format != UDRW || size == before.size {
+		return before, err
+	}
 	k, err := probeFile(f.File)
-	if err == nil && (k.refused != "" || k.format != before.format || k.encrypted != before.encrypted) {
+	if err == nil && k.format != UDRW {
 		err = fmt.Errorf("opening %q: %w", f.Path(), hostio.ErrReplaced)
 	}
 	return k, err
