@@ -199,15 +199,19 @@ func (a *attachment) abandon(ctx context.Context, cause error) error {
 	return a.detach(ctx, true)
 }
 
-// attached is what the tool says of the image at path. Apple's list may be cut
-// short while other images come and go, so there a miss is asked for again.
+// looks is how often the list of attached images is asked for: Apple's may be cut short while other images come and go,
+// so that a miss there proves nothing.
+func (e *Engine) looks() int {
+	if e.o.Vendor == "dmgbench" {
+		return 1
+	}
+	return 2
+}
+
+// attached is what the tool says of the image at path.
 func (e *Engine) attached(ctx context.Context, t *tale, path string) (parse.Attached, bool, error) {
 	var quiet tale
-	looks := 2
-	if e.o.Vendor == "dmgbench" {
-		looks = 1
-	}
-	for range looks {
+	for range e.looks() {
 		var list []parse.Attached
 		_, err := e.d.run(ctx, &quiet, call{doing: "listing", object: "attached images", build: argv.Info{}, check: func(r proc.Result) (err error) {
 			list, _, err = parse.Info(r.Stdout)

@@ -56,14 +56,32 @@ func Release(ctx context.Context, o Options, dir string) (names []string, err er
 	return e.Release(ctx, dir)
 }
 
+// attachedAll is what any of the looks found.
 func (e *Engine) attachedAll(ctx context.Context) (list []parse.Attached, err error) {
-	var quiet tale
-	r, err := e.d.run(ctx, &quiet, call{doing: "listing", object: "attached images", build: argv.Info{}})
-	if err != nil {
-		return nil, err
+	for range e.looks() {
+		var quiet tale
+		r, err := e.d.run(ctx, &quiet, call{doing: "listing", object: "attached images", build: argv.Info{}})
+		if err != nil {
+			return list, err
+		}
+		seen, _, err := parse.Info(r.Stdout)
+		if err != nil {
+			return list, err
+		}
+		for _, one := range seen {
+			if !slices.ContainsFunc(list, func(o parse.Attached) bool { return sameAttached(o, one) }) {
+				list = append(list, one)
+			}
+		}
 	}
-	list, _, err = parse.Info(r.Stdout)
-	return list, err
+	return list, nil
+}
+
+// sameAttached says whether two looks found the same, which may have been unmounted in between.
+func sameAttached(a, b parse.Attached) bool {
+	x, _ := a.Disk()
+	y, _ := b.Disk()
+	return a.Image == b.Image && x == y
 }
 
 // release detaches one image: politely, by force, by diskutil, and looks that it is gone.
