@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"dmgbench/internal/container"
 	"dmgbench/internal/container/crypt"
+
+	"golang.org/x/term"
 )
 
 // maxPassphrase bounds what is read of passphrases from stdin, in bytes.
@@ -17,7 +20,7 @@ const maxPassphrase = 64 << 10
 // secrets are the passphrases of a command line: those on stdin, and which of
 // them are of its images.
 type secrets struct {
-	taken     bool
+	taken     bool // stdin has come to its end
 	raw       []byte
 	list      [][]byte
 	encrypted bool                   // the image that is read is
@@ -45,11 +48,12 @@ func (c *call) onStdin() bool {
 }
 
 // secret is passphrase n of stdin, counted from 0, without bytes if there is none. For hdiutil they end with a NUL or the
-// input, and a line end is a part of them; for diskutil they are lines.
+// input, and a line end is a part of them; for diskutil they are lines. No more is read than that takes: whoever writes to
+// stdin may leave it open.
 func (c *call) secret(n int) ([]byte, error) {
 	s := &c.secrets
-	if !s.taken && c.onStdin() {
-		if err := c.takeSecrets(); err != nil {
+	if c.onStdin() {
+		if err := c.takeSecrets(n); err != nil {
 			return nil, err
 		}
 	}
@@ -59,27 +63,54 @@ func (c *call) secret(n int) ([]byte, error) {
 	return s.list[n], nil
 }
 
-func (c *call) takeSecrets() error {
-	s := &c.secrets
-	s.taken, s.raw = true, make([]byte, maxPassphrase+1)
-	n, err := io.ReadFull(c.env.Stdin, s.raw)
-	switch {
-	case err == nil:
-		return refuse("the passphrase is longer than %d bytes", maxPassphrase)
-	case !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF):
-		return fmt.Errorf("reading the passphrase: %w", err)
-	}
-	end := []byte{0}
+func (c *call) takeSecrets(n int) error {
+	s, end := &c.secrets, []byte{0}
 	if c.tool == "diskutil" {
 		end = []byte("\n")
 	}
-	s.list = bytes.Split(s.raw[:n], end)
+	if f, ok := c.env.Stdin.(*os.File); ok && term.IsTerminal(int(f.Fd())) { // which would show it, and wait for an end
+		return refuse("stdin is a terminal, and nobody is asked for a passphrase here: give it by a pipe or a file")
+	}
+	if s.raw == nil {
+		s.raw = make([]byte, 0, maxPassphrase+1) // and never moved, so that it can be wiped
+	}
+	for !s.taken && bytes.Count(s.raw, end) <= n {
+		got, err := c.readStdin(s.raw[len(s.raw):cap(s.raw)])
+		s.raw = s.raw[:len(s.raw)+got]
+		s.taken = errors.Is(err, io.EOF)
+		switch {
+		case len(s.raw) == cap(s.raw):
+			return refuse("the passphrase is longer than %d bytes", maxPassphrase)
+		case err != nil && !s.taken:
+			return fmt.Errorf("reading the passphrase: %w", err)
+		}
+	}
+	s.list = bytes.Split(s.raw, end)
 	for i := range s.list {
 		if c.tool == "diskutil" {
 			s.list[i] = bytes.TrimSuffix(s.list[i], []byte("\r"))
 		}
 	}
 	return nil
+}
+
+// readStdin is one read, for which an interrupted command does not wait.
+func (c *call) readStdin(p []byte) (int, error) {
+	buf, done := make([]byte, len(p)), make(chan error, 1)
+	n := 0
+	go func() {
+		var err error
+		n, err = c.env.Stdin.Read(buf)
+		done <- err
+	}()
+	select {
+	case <-c.ctx.Done():
+		return 0, c.ctx.Err()
+	case err := <-done:
+		copy(p, buf[:n])
+		clear(buf)
+		return n, err
+	}
 }
 
 // open opens an image, with the passphrase from stdin where it needs one and stdin is said to have it.

@@ -1,6 +1,10 @@
 package imagetool
 
 import (
+	"bytes"
+	"context"
+	"io"
+	"os"
 	"strings"
 	"testing"
 
@@ -80,7 +84,7 @@ func TestKeysAreDerivedOnce(t *testing.T) {
 	p, err := at(m.path("a.dmg"))
 	require.NoError(t, err)
 	defer p.close()
-	c := &call{tool: "hdiutil", env: Env{Stdin: strings.NewReader("pass"), Attacher: m.at}.complete(), opts: map[string][]string{"-stdinpass": {""}}}
+	c := &call{ctx: t.Context(), tool: "hdiutil", env: Env{Stdin: strings.NewReader("pass"), Attacher: m.at}.complete(), opts: map[string][]string{"-stdinpass": {""}}}
 	for range 2 {
 		img, err := c.open(p, true)
 		require.NoError(t, err)
@@ -210,4 +214,44 @@ func TestAWrongPassphraseIsOneError(t *testing.T) {
 		assert.Empty(t, m.at.requests, "nothing was attached")
 		m.told(right, "ls -stdinpass "+image)
 	}
+}
+
+// TestStdinThatStaysOpen: a passphrase ends with its NUL or line, whether or not stdin does, and nothing is waited for once
+// the command was interrupted.
+func TestStdinThatStaysOpen(t *testing.T) {
+	m := newMachine(t)
+	m.told("one", "create -size 8m -fs ExFAT -encryption -stdinpass a")
+	in, write := io.Pipe()
+	t.Cleanup(func() { write.Close() })
+	env := Env{Stdin: in, Attacher: m.at, Dir: m.dir, iterations: 1000}
+	for _, test := range []struct{ input, line string }{
+		{"one\x00", "imageinfo -stdinpass a.dmg"}, {"one\x00two\x00", "chpass -oldstdinpass -newstdinpass a.dmg"},
+		{"two\n", "diskutil image info --stdinpass a.dmg"}, {"two\nthree\n", "diskutil image chpass --stdinpass a.dmg"},
+		{"three\x00four\x00", "convert -stdinpass a.dmg -format UDZO -encryption -o b"},
+	} {
+		go write.Write([]byte(test.input))
+		assert.Equal(t, 0, Main(t.Context(), strings.Fields(test.line), env), test.line)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		write.Write([]byte("thr"))
+		cancel()
+	}()
+	var errs bytes.Buffer
+	env.Stderr = &errs
+	assert.Equal(t, 130, Main(ctx, strings.Fields("imageinfo -stdinpass a.dmg"), env))
+	assert.Equal(t, "hdiutil: imageinfo failed - Canceled\n", errs.String())
+}
+
+func TestNoPassphraseFromATerminal(t *testing.T) {
+	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer terminal.Close()
+	m := newMachine(t)
+	m.told("one", "create -size 8m -fs ExFAT -encryption -stdinpass a")
+	var errs bytes.Buffer
+	assert.Equal(t, 1, Main(t.Context(), strings.Fields("imageinfo -stdinpass a.dmg"), Env{Stdin: terminal, Stderr: &errs, Dir: m.dir}))
+	assert.Contains(t, errs.String(), "hdiutil: imageinfo failed - stdin is a terminal")
 }
