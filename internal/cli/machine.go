@@ -36,6 +36,9 @@ func (a *app) config(ctx context.Context, o sessionOptions, dirs ...string) (run
 	if c.StateDir, err = a.stateDir(); err != nil {
 		return c, err
 	}
+	if err := os.MkdirAll(c.StateDir, 0o700); err != nil {
+		return c, &hintedError{fmt.Errorf("making state folder: %w", err), "set DMGBENCH_STATE to a folder that can be written"}
+	}
 	secret, err := a.secret(c.StateDir, dirs...)
 	if err != nil {
 		return c, err
