@@ -28,23 +28,13 @@ func parseBinaryPlist(data []byte) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	n, body, err := l.dictionary(top)
+	dict := map[string]any{}
+	err = l.entries(top, func(name string, at int) (err error) {
+		dict[name], err = l.scalar(bigEndian(l.data[at:][:l.reference]))
+		return err
+	})
 	if err != nil {
 		return nil, err
-	}
-	dict := map[string]any{}
-	for i := range n {
-		key, err := l.scalar(bigEndian(body[i*l.reference:][:l.reference]))
-		if err != nil {
-			return nil, err
-		}
-		value, err := l.scalar(bigEndian(body[(n+i)*l.reference:][:l.reference]))
-		if err != nil {
-			return nil, err
-		}
-		if name, ok := key.(string); ok {
-			dict[name] = value
-		}
 	}
 	return dict, nil
 }
@@ -97,16 +87,29 @@ func (l *binaryList) object(i uint64) (kind byte, n uint64, body []byte, err err
 	return kind, bigEndian(body[1:][:size]), body[1+size:], nil
 }
 
-// dictionary is object number i: how many entries it has, and the references to its keys, those to their values behind them.
-func (l *binaryList) dictionary(i uint64) (entries int, body []byte, err error) {
+// entries calls do for the entries of dictionary number i that have a name: with that, and with where in the list the
+// reference to the value lies.
+func (l *binaryList) entries(i uint64, do func(name string, at int) error) error {
 	kind, n, body, err := l.object(i)
 	if err != nil {
-		return 0, nil, err
+		return err
 	}
 	if kind != 0xD || n > binaryEntries || 2*n*uint64(l.reference) > uint64(len(body)) {
-		return 0, nil, binaryError("it is no dictionary of at most %d entries", binaryEntries)
+		return binaryError("it is no dictionary of at most %d entries", binaryEntries)
 	}
-	return int(n), body, nil
+	values := len(l.data) - len(body) + int(n)*l.reference
+	for k := range int(n) {
+		key, err := l.scalar(bigEndian(body[k*l.reference:][:l.reference]))
+		if err != nil {
+			return err
+		}
+		if name, ok := key.(string); ok {
+			if err := do(name, values+k*l.reference); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // scalar is object number i, if it is a short string or an integer; else nil.

@@ -96,7 +96,16 @@ func withBinarySize(data []byte, size int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	at, err := l.valueOf(top, "size")
+	at := -1
+	err = l.entries(top, func(name string, there int) error {
+		if name == "size" {
+			at = there // the last one counts
+		}
+		return nil
+	})
+	if err == nil && at < 0 {
+		err = binaryError("it has no key %q", "size")
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -130,25 +139,3 @@ func withBinarySize(data []byte, size int64) ([]byte, error) {
 
 // lastBytes is v in n bytes, the most significant first.
 func lastBytes(v uint64, n int) []byte { return binary.BigEndian.AppendUint64(nil, v)[8-n:] }
-
-// valueOf is where in the list the reference to the value of a key of dictionary number top lies.
-func (l *binaryList) valueOf(top uint64, name string) (at int, err error) {
-	n, body, err := l.dictionary(top)
-	if err != nil {
-		return 0, err
-	}
-	start, at := len(l.data)-len(body), -1
-	for i := range n {
-		key, err := l.scalar(bigEndian(body[i*l.reference:][:l.reference]))
-		if err != nil {
-			return 0, err
-		}
-		if key == any(name) {
-			at = start + (n+i)*l.reference // the last one counts
-		}
-	}
-	if at < 0 {
-		return 0, binaryError("it has no key %q", name)
-	}
-	return at, nil
-}
