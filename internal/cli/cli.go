@@ -46,9 +46,10 @@ func Main(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args, 
 	defer a.close()
 	root := a.newRootCommand()
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	if err != nil && !a.began {
 		err = notUnderstood(root, args, err)
+		a.json = saysJSON(cmd, args)
 	}
 	a.tell(err)
 	return exitStatus(err)

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"dmgbench/internal/plan"
@@ -33,6 +34,16 @@ func notUnderstood(root *cobra.Command, args []string, err error) error {
 		}
 	}
 	return e
+}
+
+// saysJSON reports whether a command line that could not be read wants its errors as lines of JSON:
+// the flag may stand behind the one that is wrong.
+func saysJSON(cmd *cobra.Command, args []string) bool {
+	if cmd.Name() != "run" && cmd.Name() != "resume" {
+		return false
+	}
+	i := slices.Index(args, "--format")
+	return slices.Contains(args, "--format=json") || i >= 0 && i+1 < len(args) && args[i+1] == "json"
 }
 
 // nearestCommand is the command below cmd that word was probably meant to be, or "".
