@@ -4,6 +4,8 @@ import (
 	"errors"
 	"os"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -112,6 +114,32 @@ func TestCreateDoesNotOverwriteUnasked(t *testing.T) {
 	m.hold("a.dmg")
 	m.refused(1, "hdiutil: create failed - Resource busy\n", "create -ov -size 8m a.dmg")
 	assert.Empty(t, m.leftovers())
+}
+
+// Of several who make an image of one name, without -ov, a single one does.
+func TestCreateByManyAtOnce(t *testing.T) {
+	m := newMachine(t)
+	for _, name := range []string{"a.dmg", "a.sparsebundle"} {
+		for range 6 {
+			var made atomic.Int64
+			var group sync.WaitGroup
+			start := make(chan struct{})
+			for range 8 {
+				group.Go(func() {
+					<-start
+					if Main(t.Context(), strings.Fields("create -size 1m -layout NONE "+name), Env{Attacher: m.at, Dir: m.dir}) == 0 {
+						made.Add(1)
+					}
+				})
+			}
+			close(start)
+			group.Wait()
+			require.EqualValues(t, 1, made.Load(), name)
+			require.Empty(t, m.leftovers())
+			m.do("imageinfo " + name)
+			require.NoError(t, os.RemoveAll(m.path(name)))
+		}
+	}
 }
 
 func TestCreateOnADeviceOfTheHost(t *testing.T) {

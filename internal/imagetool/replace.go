@@ -84,6 +84,8 @@ func (c *call) settle(tmp, p place) error {
 		return e
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return err
+	case !c.has("-ov"):
+		return claim(tmp, p, made.IsDir())
 	case err != nil, old.Mode().IsRegular() && made.Mode().IsRegular():
 		return errors.Join(p.dir.Rename(tmp.name, p.name), p.dir.Sync())
 	case !old.IsDir() && !old.Mode().IsRegular():
@@ -98,6 +100,22 @@ func (c *call) settle(tmp, p place) error {
 	}
 	if err := container.Remove(p.dir, aside); err != nil { // a folder with other things in it, or in use
 		return errors.Join(err, p.dir.Rename(p.name, tmp.name), p.dir.Rename(aside, p.name))
+	}
+	return p.dir.Sync()
+}
+
+// claim gives the finished image a name that nobody has: of several who make one of the same name a single one gets it. A
+// folder does not take another's place; a file would, and so its name is taken before.
+func claim(tmp, p place, folder bool) error {
+	if folder {
+		return errors.Join(p.dir.Rename(tmp.name, p.name), p.dir.Sync())
+	}
+	f, err := p.dir.Open(p.name, hostio.OpenOptions{Write: true, Create: true, Exclusive: true})
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(f.Close(), p.dir.Rename(tmp.name, p.name)); err != nil {
+		return errors.Join(err, p.dir.Remove(p.name))
 	}
 	return p.dir.Sync()
 }
