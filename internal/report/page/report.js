@@ -89,7 +89,7 @@
 
   // ---- marks ---------------------------------------------------------------
 
-  function whisker(theme, spec) {
+  function whisker(colour, theme, spec) {
     return function (params, api) {
       var area = params.coordSys;
       var slot = api.value(5), slots = api.value(6);
@@ -110,8 +110,9 @@
       children.push({
         type: 'text', z2: 11, silent: true,
         style: {
-          text: label, x: inside ? area.x + 6 : Math.max(end, at(api.value(2) || 0)) + 6, y: y, verticalAlign: 'middle',
-          fill: inside ? theme.onBar : theme.ink, font: '600 11px ' + FONT
+          text: label, x: inside ? area.x + 4 : Math.max(end, at(api.value(2) || 0)) + 6, y: y, verticalAlign: 'middle',
+          fill: inside ? theme.onBar : theme.ink, font: '600 11px ' + FONT,
+          backgroundColor: inside ? colour : undefined, padding: inside ? [0, 2] : 0 // a wide interval reaches below it
         }
       });
       var low = api.value(1), high = api.value(2);
@@ -203,7 +204,7 @@
     s.emphasis = { disabled: true };
     switch (role) {
       case 'bar': s.itemStyle = { color: look.colour, borderRadius: spec.flipped ? [0, 2, 2, 0] : [2, 2, 0, 0] }; s.barMaxWidth = 26; break;
-      case 'whisker': s.itemStyle = solid; s.renderItem = whisker(theme, spec); s.silent = true; s.z = 5; break;
+      case 'whisker': s.itemStyle = solid; s.renderItem = whisker(look.colour, theme, spec); s.silent = true; s.z = 5; break;
       case 'thin':
       case 'error': s.itemStyle = solid; s.renderItem = root.dmgbenchMarks.errorBar(look.colour, role === 'thin'); s.silent = true; s.z = role === 'thin' ? 1 : 4; break;
       case 'heat': s.itemStyle = solid; s.renderItem = root.dmgbenchMarks.heat(look.colour, look.ink, spec); break;
