@@ -24,7 +24,8 @@ anew. A run that is paused inside a case cannot go on there.
 
 EXIT STATUS
   0  nothing is left
-  1  something could not be deleted`,
+  1  something could not be deleted
+  2  bad usage`,
 		Example: "  dmgbench clean",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			dir, err := a.stateDir()

@@ -26,6 +26,7 @@ type app struct {
 	out, err  io.Writer
 	env       map[string]string
 	settings  *viper.Viper
+	untyped   map[string]string // flags with values that nobody typed, and where those come from
 	clock     clock.Clock
 	began     bool           // arguments were understood: from here on an error is no bad usage
 	json      bool           // what is said on stderr is lines of JSON

@@ -39,7 +39,7 @@ func (a *app) writeSettings(s *sheet, cmd *cobra.Command, identify bool) {
 		variable := variableOf(key)
 		known[variable] = true
 		value := a.env[variable]
-		switch f := typed(cmd, key); {
+		switch f := a.typed(cmd, key); {
 		case f != nil:
 			set("%s = %s (flag --%s)", key, shown(f.Value.String(), identify), f.Name)
 		case value != "":
@@ -74,9 +74,9 @@ func (a *app) writeSettings(s *sheet, cmd *cobra.Command, identify bool) {
 }
 
 // typed is the flag of this command line that a setting stands for, nil unless it was given there.
-func typed(cmd *cobra.Command, key string) (given *pflag.Flag) {
+func (a *app) typed(cmd *cobra.Command, key string) (given *pflag.Flag) {
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
-		if f.Changed && settingKey(cmd, f.Name) == key && f.Annotations[filled] == nil {
+		if f.Changed && settingKey(cmd, f.Name) == key && a.untyped[f.Name] == "" {
 			given = f
 		}
 	})

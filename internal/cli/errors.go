@@ -105,7 +105,7 @@ func (a *app) tell(err error) {
 		return
 	}
 	if a.json {
-		a.tellJSON(notice{Kind: "error", Text: err.Error(), Hint: hint(err), Exit: exitStatus(err)})
+		a.tellJSON(notice{Kind: "error", Text: err.Error(), Hint: a.hint(err), Exit: exitStatus(err)})
 		return
 	}
 	if ps, ok := errors.AsType[*plan.Problems](err); ok {
@@ -113,7 +113,7 @@ func (a *app) tell(err error) {
 		return
 	}
 	fmt.Fprintf(a.err, "dmgbench: %s\n", printable(err.Error()))
-	if h := hint(err); h != "" {
+	if h := a.hint(err); h != "" {
 		fmt.Fprintf(a.err, "hint: %s\n", printable(h))
 	}
 }
@@ -139,6 +139,19 @@ func (a *app) warn(text string) {
 		return
 	}
 	fmt.Fprintln(a.err, printable(text))
+}
+
+// hint is what the error carries to help against it, and where a wrong value was said that nobody typed.
+func (a *app) hint(err error) string {
+	h := hint(err)
+	if !badUsage(err) {
+		return h
+	}
+	from := a.whence(err.Error())
+	if h != "" && from != "" {
+		h += "; "
+	}
+	return h + from
 }
 
 // hint is what the error carries to help against it.

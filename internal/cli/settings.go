@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -21,6 +22,7 @@ func (a *app) configure(cmd *cobra.Command) error {
 		return err
 	}
 	var first error
+	a.untyped = map[string]string{}
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
 		key := settingKey(cmd, f.Name)
 		variable := variableOf(key)
@@ -34,7 +36,9 @@ func (a *app) configure(cmd *cobra.Command) error {
 		}
 		if err := a.fill(f, key); err != nil {
 			first = &usageError{err: fmt.Errorf("reading %s: %w", from, err)}
+			return
 		}
+		a.untyped[f.Name] = from
 	})
 	return first
 }
@@ -55,8 +59,21 @@ func (a *app) fill(f *pflag.Flag, key string) error {
 		return wrongValue(f, a.settings.GetString(key), err)
 	}
 	f.Changed = true
-	f.Annotations = map[string][]string{filled: {key}}
 	return nil
+}
+
+var flagName = regexp.MustCompile(`--([a-z][a-z-]*)`)
+
+// whence says where the flags that a text names have their values from, if nobody typed them.
+func (a *app) whence(text string) string {
+	var out []string
+	for _, m := range flagName.FindAllStringSubmatch(text, -1) {
+		if from, ok := a.untyped[m[1]]; ok {
+			out = append(out, m[0]+" comes from "+from)
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(slices.Compact(out), "; ")
 }
 
 // shaped refuses a list where one value is wanted, and one of lists: viper takes either for nothing.
@@ -76,9 +93,6 @@ func shaped(f *pflag.Flag, value any) error {
 	}
 	return nil
 }
-
-// filled annotates a flag that was not typed.
-const filled = "dmgbench-filled"
 
 // variableOf is the variable of the environment that stands for a setting.
 func variableOf(key string) string {
