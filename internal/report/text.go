@@ -140,7 +140,7 @@ func (w *textWriter) section(v *view, s section) {
 			grid, greyed, warned = append(grid, row), greyed || grey, warned || warn
 		}
 	}
-	w.grid(grid, heads, 2)
+	w.narrow(w.grid(grid, heads, 2))
 	for _, n := range same.general {
 		w.wrapped("  ", n)
 	}
@@ -221,7 +221,7 @@ func (w *textWriter) fits(fits []fitView) {
 		for _, row := range f.table.Rows {
 			grid = append(grid, []string{row[0].Text, row[1].Text, row[2].Text, row[3].Text})
 		}
-		w.grid(grid, nil, 1)
+		w.narrow(w.grid(grid, nil, 1))
 		for _, n := range f.table.Notes {
 			w.wrapped("  ", n.Text)
 		}
@@ -264,7 +264,7 @@ func textRow(s *result.Summary, phase string, sc scale, all sameForAll) (row []s
 
 // grid aligns columns: the first ones, of words, left, numbers right. Columns
 // without a single entry are left out, and the last ones where the line is too short.
-func (w *textWriter) grid(rows [][]string, heads map[int]string, left int) {
+func (w *textWriter) grid(rows [][]string, heads map[int]string, left int) (dropped []string) {
 	wide := make([]int, len(rows[0]))
 	for _, row := range rows[1:] {
 		for i, c := range row {
@@ -276,7 +276,7 @@ func (w *textWriter) grid(rows [][]string, heads map[int]string, left int) {
 		if wide[i] > 0 {
 			wide[i] = max(wide[i], width(c))
 			if total += wide[i] + 2; i > left && total > w.width {
-				wide[i], total = 0, w.width
+				wide[i], total, dropped = 0, w.width, append(dropped, c)
 			}
 		}
 	}
@@ -300,6 +300,14 @@ func (w *textWriter) grid(rows [][]string, heads map[int]string, left int) {
 		if !empty { // it has something in a column that did not fit
 			fmt.Fprintln(w, strings.TrimRight(line, " "))
 		}
+	}
+	return dropped
+}
+
+// narrow says which columns the terminal has no room for.
+func (w *textWriter) narrow(dropped []string) {
+	if len(dropped) > 0 {
+		w.wrapped("  ", "No room for: "+strings.Join(dropped, ", ")+". See the report.")
 	}
 }
 
