@@ -126,21 +126,30 @@ func TestClaimsBoundNoSizes(t *testing.T) {
 	}
 }
 
+// articles are the published texts. They belong to their authors and are not part of this repository.
+func articles(t *testing.T) (texts []string) {
+	t.Helper()
+	files, err := filepath.Glob("../../shared/articles/*.txt")
+	require.NoError(t, err)
+	if len(files) == 0 {
+		t.Skip("../shared/articles is missing: the articles are not part of this repository")
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		texts = append(texts, string(text))
+	}
+	return texts
+}
+
 var printed = regexp.MustCompile(`\d+(\.\d+)?`)
 
 // TestFiguresArePrinted: every figure stands in one of the articles, as it is
 // printed there, but for those that say that they are derived.
 func TestFiguresArePrinted(t *testing.T) {
-	files, err := filepath.Glob("../../shared/articles/*.txt")
-	require.NoError(t, err)
-	if len(files) == 0 {
-		t.Skip("the articles are not here")
-	}
 	have := map[string]bool{}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		require.NoError(t, err)
-		for _, number := range printed.FindAllString(strings.ReplaceAll(string(text), ",", ""), -1) {
+	for _, text := range articles(t) {
+		for _, number := range printed.FindAllString(strings.ReplaceAll(text, ",", ""), -1) {
 			have[number] = true
 		}
 	}
@@ -163,17 +172,7 @@ var published = regexp.MustCompile(`^By: hoakley\n+(\d+ \w+ \d{4}) at`)
 
 // TestSourcesAreNamed: titles of sources are those of the articles, and so are their dates where an article has one.
 func TestSourcesAreNamed(t *testing.T) {
-	files, err := filepath.Glob("../../shared/articles/*.txt")
-	require.NoError(t, err)
-	if len(files) == 0 {
-		t.Skip("the articles are not here")
-	}
-	var texts []string
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		require.NoError(t, err)
-		texts = append(texts, "\n"+string(text))
-	}
+	texts, dated := articles(t), 0
 	elsewhere := []string{"gold-standard", "performance-2022", "which-format-2023"}
 	for _, name := range plans.Names() {
 		p := load(t, name)
@@ -182,12 +181,14 @@ func TestSourcesAreNamed(t *testing.T) {
 		}
 		found := false
 		for _, text := range texts {
-			_, rest, ok := strings.Cut(text, "\n"+p.Source.Title+"\n")
+			_, rest, ok := strings.Cut("\n"+text, "\n"+p.Source.Title+"\n")
 			found = found || ok
 			if m := published.FindStringSubmatch(strings.TrimLeft(rest, "\n")); m != nil {
 				assert.Equal(t, m[1], p.Source.Date.Format("2 January 2006"), name)
+				dated++
 			}
 		}
 		assert.True(t, found, "%s: no article is titled %q", name, p.Source.Title)
 	}
+	assert.Positive(t, dated, "no article has a date")
 }

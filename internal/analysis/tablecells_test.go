@@ -170,7 +170,7 @@ func TestTablesOfWhatIsNotMeasured(t *testing.T) {
 
 // The rounds of an outcome are rounds, also where it is that of two steps of each.
 func TestRoundsOfAnOutcomeOfSeveralSteps(t *testing.T) {
-	p, problems := plan.Parse("checks.toml", []byte(`schema = 1
+	p := planOf(t, `schema = 1
 title = "Checks"
 [image]
 format = "UDSB"
@@ -187,8 +187,7 @@ name = "checks"
 title = "Checks"
 columns = [{ title = "checked", outcome = { do = "check" } }]
 rows = [{ title = "bundle", where = { format = "UDSB" } }]
-`))
-	require.Empty(t, problems.Errors(), "%v", problems)
+`)
 	cell := cellOf(t, tableOf(t, analysed(t, p, 3, laws{engine: own(), rate: func(moment) float64 { return 1e9 }}), "checks"), "bundle", "checked")
 	assert.Equal(t, &result.TableOutcome{Do: "check", Text: "ok", OK: 6}, cell.Outcome)
 	assert.Equal(t, 3, cell.Rounds)

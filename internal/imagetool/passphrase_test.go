@@ -246,7 +246,7 @@ func TestStdinThatStaysOpen(t *testing.T) {
 func TestNoPassphraseFromATerminal(t *testing.T) {
 	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {
-		t.Skip(err)
+		t.Skipf("no pseudo-terminals here: %v", err)
 	}
 	defer terminal.Close()
 	m := newMachine(t)
