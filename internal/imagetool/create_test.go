@@ -195,6 +195,8 @@ func TestCreateFromFolders(t *testing.T) {
 	require.NoError(t, os.Symlink("one.txt", m.path("src/link")))
 	m.refused(1, `"DIR/src/link" is a symbolic link, which ExFAT cannot hold`, "create -srcfolder src -format UDRW c")
 	require.NoError(t, os.Remove(m.path("src/link")))
+	m.write("again/src/one.txt", "1")
+	m.refused(1, `"src" is there twice: two of the folders have it`, "create -srcfolder src -srcfolder again/src -format UDRW c")
 	m.write("src/ONE.txt", "1")
 	m.refused(1, "does not tell capital letters from small ones", "create -srcfolder src -format UDRW c")
 	require.NoError(t, os.Remove(m.path("src/ONE.txt")))

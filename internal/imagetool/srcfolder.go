@@ -171,7 +171,7 @@ func (t tree) copyTo(c *call, part blockdev.Device) (err error) {
 		}
 		switch {
 		case errors.Is(err, fs.ErrExist):
-			return refuse("%q is there twice: %s does not tell capital letters from small ones", i.to, ours)
+			return t.twice(i)
 		case errors.Is(err, exfat.ErrName):
 			return refuse("%q: %s forbids this name", i.to, ours)
 		case err != nil:
@@ -181,6 +181,20 @@ func (t tree) copyTo(c *call, part blockdev.Device) (err error) {
 		p.at(done)
 	}
 	return nil
+}
+
+// twice says why an item has no place: another folder has the name too, or one that differs in case alone.
+func (t tree) twice(i item) error {
+	n := 0
+	for _, other := range t.items {
+		if other.to == i.to {
+			n++
+		}
+	}
+	if n > 1 {
+		return refuse("%q is there twice: two of the folders have it", i.to)
+	}
+	return refuse("%q is there twice: %s does not tell capital letters from small ones", i.to, ours)
 }
 
 func (i item) copyTo(v *exfat.Volume, buf []byte) (err error) {

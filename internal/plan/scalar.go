@@ -244,7 +244,7 @@ func nearest(word string, words []string) string {
 	if len(word) > 64 { // nobody meant a short one
 		return ""
 	}
-	best, bestDistance := "", len(word)/3+2
+	best, bestDistance := "", min(len(word)/3+2, max(2, len(word)-1)) // of three letters two stay
 	for _, w := range words {
 		if d := distance(strings.ToLower(word), strings.ToLower(w)); d < bestDistance {
 			best, bestDistance = w, d

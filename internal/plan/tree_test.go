@@ -104,9 +104,9 @@ func TestExcerpt(t *testing.T) {
 }
 
 func TestNearest(t *testing.T) {
-	words := []string{"format", "workers", "write", "encryption"}
+	words := []string{"format", "workers", "write", "encryption", "qos"}
 	for word, want := range map[string]string{
-		"formt": "format", "fromat": "format", "Format": "format", "worker": "workers", "wriet": "write", "encyrption": "encryption", "zzz": "", "": "", strings.Repeat("x", 100): "",
+		"formt": "format", "fromat": "format", "Format": "format", "worker": "workers", "wriet": "write", "encyrption": "encryption", "zzz": "", "foo": "", "": "", strings.Repeat("x", 100): "",
 	} {
 		assert.Equal(t, want, nearest(word, words), word)
 	}
