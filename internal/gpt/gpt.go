@@ -64,6 +64,11 @@ type Table struct {
 	entries                 uint32      // size of the table on disk, in entries
 }
 
+// EntrySectors is how many sectors the entries take, in front and at the end. The usable area may begin behind a gap.
+func (t *Table) EntrySectors() uint64 {
+	return (uint64(t.entries)*entrySize + SectorSize - 1) / SectorSize
+}
+
 // New returns an empty table for a device of size bytes (a multiple of 512; the rest is ignored).
 func New(size int64, disk GUID) (*Table, error) {
 	t := &Table{Disk: disk, Sectors: uint64(max(size, 0)) / SectorSize, entries: entryCount}

@@ -225,7 +225,7 @@ func regions(dev blockdev.Device) ([]region, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	last, table := int64(t.Sectors), int64(t.FirstUsable)-2
+	last, table := int64(t.Sectors), int64(t.EntrySectors())
 	list := guidRegions(t, last, table)
 	if rest := dev.Size()/sector - last; rest > 0 {
 		list = append(list, region{hint: "Apple_Free", first: last, count: rest})
@@ -266,7 +266,7 @@ func guidRegions(t *gpt.Table, last, table int64) []region {
 	list := []region{{name: "Protective Master Boot Record", hint: "MBR", count: 1},
 		{name: "GPT Header", hint: "Primary GPT Header", first: 1, count: 1},
 		{name: "GPT Partition Data", hint: "Primary GPT Table", first: 2, count: table}}
-	at := int64(t.FirstUsable)
+	at := 2 + table
 	gap := func(to int64) {
 		if to > at {
 			list = append(list, region{hint: "Apple_Free", first: at, count: to - at})
@@ -277,7 +277,7 @@ func guidRegions(t *gpt.Table, last, table int64) []region {
 		list = append(list, region{name: p.Name, hint: hintOf(p.Type), first: int64(p.First), count: int64(p.Last-p.First) + 1, number: p.Index + 1, content: true, part: &p})
 		at = int64(p.Last) + 1
 	}
-	gap(int64(t.LastUsable) + 1)
+	gap(last - 1 - table)
 	return append(list, region{name: "GPT Partition Data", hint: "Backup GPT Table", first: last - 1 - table, count: table},
 		region{name: "GPT Header", hint: "Backup GPT Header", first: last - 1, count: 1})
 }

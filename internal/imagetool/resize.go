@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"dmgbench/internal/blockdev"
@@ -123,6 +124,7 @@ type shape struct {
 	ours    bool           // an ExFAT volume is resized too
 	foreign string         // a file system that a program of the host lets grow
 	table   int64          // bytes that the backup table takes
+	backup  bool           // which is the only whole one
 }
 
 func (s shape) why() string {
@@ -141,13 +143,14 @@ func (s shape) why() string {
 // not cut: see taken.
 func (c *call) shapeOf(img container.Image, imageOnly bool) (s shape, err error) {
 	s.current, s.max, s.min = img.Size(), maxSize, sector
-	t, _, err := gpt.Read(img)
+	t, warnings, err := gpt.Read(img)
 	if err != nil && !errors.Is(err, gpt.ErrNoTable) {
 		return s, err
 	}
 	if t != nil {
-		s.table = int64(t.FirstUsable-1) * sector
-		s.min = roundUp(int64(t.FirstUsable)*sector, 4096) + s.table + 4096
+		s.table = int64(t.EntrySectors()+1) * sector
+		s.min = roundUp(sector+s.table, 4096) + s.table + 4096
+		s.backup = slices.Contains(warnings, gpt.WarnPrimary)
 	}
 	vol, p, err := volume(img)
 	if err != nil || vol == nil {
@@ -281,6 +284,11 @@ func (s shape) shrink(c *call, img container.Image, size int64) error {
 
 // grow goes from the outside in.
 func (s shape) grow(c *call, img container.Image, size int64) error {
+	if s.backup { // it is found at the end of the device alone, which will be elsewhere
+		if _, err := gpt.Grow(img); err != nil {
+			return err
+		}
+	}
 	if err := img.Resize(size); err != nil {
 		return err
 	}

@@ -1,12 +1,16 @@
 package imagetool
 
 import (
+	"encoding/binary"
 	"fmt"
+	"hash/crc32"
 	"maps"
+	"os"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // TestResizeCutsNothingUnknown: partitions of other schemes, and content that nobody knows, stay whole. A blank image has nothing to lose.
@@ -41,5 +45,38 @@ func TestResizeCutsNothingUnknown(t *testing.T) {
 			m.refused(1, "sectors are too few: at least", fmt.Sprintf("resize -sectors %d %s", test.low-1, name))
 		}
 		m.do("resize -size 5m " + name)
+	}
+}
+
+// TestTablesWithRoomInFront: sfdisk leaves 1 MiB in front of what its tables call usable. What a table takes is what its
+// entries take.
+func TestTablesWithRoomInFront(t *testing.T) {
+	m := newMachine(t)
+	m.do("create -fs ExFAT -size 24m a.dmg")
+	limits, pmap := m.do("resize -limits a.dmg"), m.do("pmap a.dmg")
+	b, err := os.ReadFile(m.path("a.dmg"))
+	require.NoError(t, err)
+	for _, at := range []int{sector, len(b) - sector} {
+		header := b[at:][:92]
+		binary.LittleEndian.PutUint64(header[40:], 2048)
+		clear(header[16:20])
+		binary.LittleEndian.PutUint32(header[16:], crc32.ChecksumIEEE(header))
+	}
+	m.write("a.dmg", string(b))
+	assert.Equal(t, limits, m.do("resize -limits a.dmg"))
+	assert.Equal(t, pmap, m.do("pmap a.dmg"))
+}
+
+// TestResizeKeepsTheBackupTable: where the primary table is damaged, the backup is the only one, and found at the end alone.
+func TestResizeKeepsTheBackupTable(t *testing.T) {
+	for _, size := range []string{"32m", "min"} {
+		m := newMachine(t)
+		m.do("create -fs ExFAT -volname kept -size 24m a.dmg")
+		b, err := os.ReadFile(m.path("a.dmg"))
+		require.NoError(t, err)
+		clear(b[sector : 2*sector])
+		m.write("a.dmg", string(b))
+		m.do("resize -size " + size + " a.dmg")
+		assert.Contains(t, m.do("imageinfo a.dmg"), "ExFAT: kept", size)
 	}
 }
