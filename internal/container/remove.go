@@ -14,10 +14,15 @@ import (
 // bundleEntries are the names that tools put into a bundle.
 var bundleEntries = []string{"Info.plist", "Info.bckup", "token", "lock", "bands", "mapped"}
 
+// ErrPartlyRemoved is returned by Remove when the host failed in the middle of
+// a bundle: what is left of it is no container any more.
+var ErrPartlyRemoved = errors.New("container is partly removed")
+
 // Remove deletes a container, even a half-made or damaged one. It refuses one
 // that is open for writing ([ErrInUse]), a link, and a folder with anything in
 // it that does not belong to a sparse bundle. A missing container is
-// fs.ErrNotExist.
+// fs.ErrNotExist. Unless it wraps [ErrPartlyRemoved], an error means that
+// nothing was deleted.
 func Remove(dir *hostio.Dir, name string) error {
 	fi, err := dir.Lstat(name)
 	if err != nil {
@@ -67,7 +72,10 @@ func removeBundle(dir *hostio.Dir, name string) error {
 			return err
 		}
 	}
-	return dir.RemoveAll(name)
+	if err := dir.RemoveAll(name); err != nil {
+		return fmt.Errorf("%w: %w", ErrPartlyRemoved, err)
+	}
+	return nil
 }
 
 // onlyBundle makes sure that a folder holds nothing that does not belong to a sparse bundle.

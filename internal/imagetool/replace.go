@@ -98,7 +98,10 @@ func (c *call) settle(tmp, p place) error {
 	if err := p.dir.Rename(tmp.name, p.name); err != nil {
 		return errors.Join(err, p.dir.Rename(aside, p.name))
 	}
-	if err := container.Remove(p.dir, aside); err != nil { // a folder with other things in it, or in use
+	switch err := container.Remove(p.dir, aside); {
+	case errors.Is(err, container.ErrPartlyRemoved): // which nothing brings back: the new one is all that there is
+		return errors.Join(fmt.Errorf("%q is the new image; what was to go of the old one: %w", p.path, err), p.dir.Sync())
+	case err != nil: // a folder with other things in it, or in use
 		return errors.Join(err, p.dir.Rename(p.name, tmp.name), p.dir.Rename(aside, p.name))
 	}
 	return p.dir.Sync()
