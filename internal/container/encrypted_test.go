@@ -256,3 +256,18 @@ func oldImages(t *testing.T, manifest []byte) (list []oldImage) {
 	require.NotEmpty(t, list)
 	return list
 }
+
+// TestEncryptedGrowsAsFarAsItCounts: a file whose blocks are counted in 32 bits cannot hold more, however it came to its size.
+func TestEncryptedGrowsAsFarAsItCounts(t *testing.T) {
+	const size = 3 << 40
+	for _, format := range []string{UDSP, UDRW} { // an UDRW that did not refuse would be filled with zeros up to there
+		d := tempDir(t)
+		spec := Spec{Format: format, Size: 1 << 20, Encryption: Encryption{Cipher: AES128, Passphrase: []byte("secret"), Iterations: 1000}}
+		require.NoError(t, Create(d, "x", spec))
+		img, err := Open(d, "x", OpenOptions{Passphrase: spec.Encryption.Passphrase})
+		require.NoError(t, err)
+		require.ErrorIs(t, img.Resize(size), errBadSize, format)
+		require.NoError(t, img.Resize(2<<20), "nothing has happened")
+		require.NoError(t, img.Close())
+	}
+}

@@ -220,6 +220,11 @@ func (m *mapped) Resize(newSize int64) error {
 		return err
 	}
 	defer m.Unlock()
+	if newSize > m.size {
+		if err := room(m.f, newSize); err != nil {
+			return fmt.Errorf("resizing %q: %w", m.path, err)
+		}
+	}
 	if err := m.layout.resize(newSize); err != nil {
 		if !errors.Is(err, errBadSize) {
 			err = m.fate.set(err)

@@ -176,6 +176,8 @@ func (r *raw) Resize(newSize int64) error {
 		if err := r.f.Truncate(newSize); err != nil {
 			return err
 		}
+	} else if err := room(r.f, newSize); err != nil {
+		return fmt.Errorf("resizing %q: %w", r.path, err)
 	} else if err := fill(r.f, r.size, newSize-r.size); err != nil {
 		// Back to the old length: a half-grown file would probe as an image
 		// of some size in between.

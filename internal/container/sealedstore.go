@@ -109,6 +109,14 @@ func (c *sealedStore) writable(end int64) error {
 	return nil
 }
 
+// room is the error for a device of so many bytes that is more than the encryption of f counts, with what a layout adds.
+func room(f store, size int64) error {
+	if c, ok := f.(*sealedStore); ok {
+		return c.writable(size + MaxBandSize)
+	}
+	return nil
+}
+
 // Truncate makes the length of a content that is not sparse durable before the
 // file becomes shorter, so that the header never promises what is not there.
 func (c *sealedStore) Truncate(n int64) error {
