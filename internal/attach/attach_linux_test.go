@@ -1,6 +1,7 @@
 package attach
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"dmgbench/internal/container"
+	"dmgbench/internal/hostio"
 )
 
 // TestLifeOfAVolume writes, detaches, attaches, reads back, deletes and trims, on every pair of container and file
@@ -51,6 +53,7 @@ func lifeOfAVolume(t *testing.T, format, fs string, size int64) {
 	assert.Empty(t, list)
 
 	a = attach(t, path)
+	requireDirect(t, a.MountPoint, "small", small)
 	requireFile(t, filepath.Join(a.MountPoint, "small"), small)
 	requireFile(t, filepath.Join(a.MountPoint, "large"), large)
 	assert.Positive(t, a.Trimmed, "the second mount trims")
@@ -70,6 +73,27 @@ func lifeOfAVolume(t *testing.T, format, fs string, size int64) {
 	if fs == "ext4" {
 		checkExt4(t, path)
 	}
+}
+
+// requireDirect reads a file past the page cache, whose length is no multiple of any block, and looks whether it was so.
+func requireDirect(t *testing.T, folder, name string, want []byte) {
+	t.Helper()
+	d, err := hostio.OpenDir(folder)
+	require.NoError(t, err)
+	defer d.Close()
+	f, err := d.Open(name, hostio.OpenOptions{Cache: hostio.CacheDirect})
+	require.NoError(t, err)
+	defer f.Close()
+	got, err := hostio.AlignedBuffer(len(want))
+	require.NoError(t, err)
+	defer got.Free()
+	_, err = f.ReadAt(got.Bytes(), 0)
+	require.NoError(t, err)
+	assert.True(t, bytes.Equal(want, got.Bytes()))
+	share, err := f.Resident(0, 0)
+	require.NoError(t, err)
+	assert.Equal(t, hostio.CacheDirect, f.Cache())
+	assert.Zero(t, share, "a direct read leaves no pages")
 }
 
 // checkExt4 runs e2fsck, reading only.

@@ -163,7 +163,7 @@ func (f *File) Cache() CacheMode {
 }
 
 // Align returns the alignment in bytes that direct transfers want of memory
-// and of offsets and lengths; 512 where the system does not tell. A File
+// and of offsets and lengths; 4096 where Linux does not tell, 512 of a file without them. A File
 // accepts anything else too, more slowly.
 func (f *File) Align() (mem, off int) {
 	if f.direct < 0 {

@@ -16,6 +16,10 @@ func sysOpenDirect(dir int, name string, o OpenOptions) (int, error) {
 	return openat(dir, name, flags, 0)
 }
 
+// untold is what is kept to where the kernel does not tell, in bytes: kernels before 6.1 refuse less on a disk, or a dm-crypt
+// device, of 4096-byte blocks, and btrfs takes it and goes through the page cache without a word.
+const untold = 4096
+
 // sysAlign describes the file and, when direct is wanted, what the kernel
 // asks of direct transfers to it: STATX_DIOALIGN, Linux 6.1 and later.
 func sysAlign(fd int, direct bool) (Stat, alignment, error) {
@@ -31,7 +35,7 @@ func sysAlign(fd int, direct bool) (Stat, alignment, error) {
 	if uint32(sf.Type) == unix.TMPFS_MAGIC || uint32(sf.Type) == unix.RAMFS_MAGIC {
 		return st, alignment{}, nil
 	}
-	a := alignment{possible: true, mem: 512, off: 512}
+	a := alignment{possible: true, mem: untold, off: untold}
 	var sx unix.Statx_t
 	err = again(func() error { return unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_DIOALIGN, &sx) })
 	if err == nil && sx.Mask&unix.STATX_DIOALIGN != 0 {

@@ -41,11 +41,24 @@ func (s *step) reopen(j *job, _ []byte) error {
 		}
 	}
 	j.file = f
-	s.found.saw(cacheOf(f))
+	j.found = cacheOf(f)
 	if s.l.hollow {
 		return s.passing(j)
 	}
 	return nil
+}
+
+// cacheAfter is what was found of the cache once the file is read: what the
+// kernel refused to read directly came through the page cache, which held
+// nothing of it.
+func cacheAfter(found string, f File) string {
+	if found != FoundDirect || f.Cache() == CacheDirect {
+		return found
+	}
+	if _, err := f.Resident(); err != nil {
+		return FoundUnknown
+	}
+	return FoundCold
 }
 
 // cacheOf tells what the first read of an open file is going to meet. Direct

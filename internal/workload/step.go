@@ -269,7 +269,11 @@ func (s *step) look(j *job) {
 		s.sum.ringWait += j.ring.waited.Load()
 		s.sum.ringTime += j.end - j.start
 	}
-	if s.doing != "writing" || !j.done {
+	if s.doing == "reading" {
+		s.found.saw(cacheAfter(j.found, j.file))
+		return
+	}
+	if !j.done {
 		return
 	}
 	if j.file.Cache() == hostio.CacheDirect {

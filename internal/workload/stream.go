@@ -104,6 +104,7 @@ func streamHere(ctx context.Context, vol Volume, spec StreamSpec, o Options) (Ou
 		}
 		return p.out.finish()
 	})
+	found = cacheAfter(found, src)
 	if err := errors.Join(done.err, dst.Close()); err != nil {
 		return Outcome{}, err
 	}

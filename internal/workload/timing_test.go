@@ -129,6 +129,35 @@ func TestCacheIsWhatWasFound(t *testing.T) {
 	}
 }
 
+// A kernel may refuse at the first transfer what it allowed at the open.
+func TestDirectReadsThatAreRefused(t *testing.T) {
+	for _, unseen := range []bool{false, true} {
+		v := newFake()
+		list := items(10, 20)
+		o := Options{Clock: v.clock, Data: randomData(t), Cache: CacheDirect}
+		_, err := Write(t.Context(), v, list, o)
+		require.NoError(t, err)
+		v.unknown = unseen
+		v.onCall = func(name string) {
+			if name == list[1].Name {
+				v.cache = hostio.CacheBuffered
+			}
+		}
+		want := map[bool]string{false: FoundCold, true: FoundUnknown}[unseen]
+		out, err := Read(t.Context(), v, list, o)
+		require.NoError(t, err)
+		assert.Equal(t, &result.Achieved{Asked: "direct", Achieved: want}, out.Cache)
+		require.Len(t, out.Warnings, 1)
+		assert.Equal(t, "direct was asked, but 1 of 2 files were found "+want, out.Warnings[0].Text)
+
+		v.cache = hostio.CacheDirect
+		v.onCall = func(string) { v.cache = hostio.CacheBuffered }
+		out, err = Stream(t.Context(), v, StreamSpec{From: list[0].Name, To: "packed", Codec: CodecS2}, o)
+		require.NoError(t, err)
+		assert.Equal(t, &result.Achieved{Asked: "direct", Achieved: want}, out.Cache)
+	}
+}
+
 // Progress is called between files only, and counts what is complete.
 func TestProgressStandsBetweenFiles(t *testing.T) {
 	v := newFake()

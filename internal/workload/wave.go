@@ -34,6 +34,7 @@ type job struct {
 	ring  *ring  // instead of buf, for files that memory cannot hold
 	pass  Passer // instead of buf, for files that hold no bytes
 	asked hostio.SyncMode
+	found string // reads: what was found of the cache before
 
 	begun, done bool
 	start, end  int64 // ns on the step's clock
