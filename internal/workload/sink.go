@@ -2,6 +2,7 @@ package workload
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 
@@ -13,7 +14,7 @@ import (
 )
 
 // decodeSerially decompresses what others have written in one piece.
-func (p *pipe) decodeSerially() error {
+func (p *pipe) decodeSerially(ctx context.Context) error {
 	in := bufio.NewReaderSize(io.NewSectionReader(p.src, 0, p.src.Size()), copyBlock)
 	var r io.Reader
 	switch p.spec.Codec {
@@ -33,10 +34,23 @@ func (p *pipe) decodeSerially() error {
 	default:
 		r = s2.NewReader(in)
 	}
-	if _, err := io.Copy(p.out, r); err != nil {
+	if _, err := io.Copy(&stoppable{ctx, p.out}, r); err != nil {
 		return fmt.Errorf("decompressing with %s: %w", p.spec.Codec, err)
 	}
 	return nil
+}
+
+// stoppable is a writer that ends with its context.
+type stoppable struct {
+	ctx context.Context
+	io.Writer
+}
+
+func (s *stoppable) Write(p []byte) (int, error) {
+	if s.ctx.Err() != nil {
+		return 0, context.Cause(s.ctx)
+	}
+	return s.Writer.Write(p)
 }
 
 // sink gathers output in aligned blocks, so that direct transfers stay direct,

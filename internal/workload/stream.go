@@ -179,8 +179,8 @@ func newPipe(spec StreamSpec, src *VolumeSource, dst File) (*pipe, error) {
 
 func (p *pipe) free() { p.out.buf.Free() }
 
-func (p *pipe) run(ctx context.Context) error {
-	ctx, cancel := context.WithCancelCause(ctx)
+func (p *pipe) run(whole context.Context) error {
+	ctx, cancel := context.WithCancelCause(whole)
 	defer cancel(nil)
 	in := bufio.NewReaderSize(io.NewSectionReader(p.src, 0, p.src.Size()), copyBlock)
 	f := newFramer(p.spec.Codec, in)
@@ -210,7 +210,7 @@ func (p *pipe) run(ctx context.Context) error {
 	wg.Wait()
 	if errors.Is(readErr, errForeign) && err == nil && p.out.off == 0 && p.out.n == 0 {
 		p.serial = true
-		return p.decodeSerially()
+		return p.decodeSerially(whole)
 	}
 	if err == nil {
 		err = readErr

@@ -178,6 +178,25 @@ func TestStreamCancels(t *testing.T) {
 	_, err = Copy(ctx, Generated(d, "s", 40<<20), v, "u", o)
 	require.EqualError(t, err, `copying to file "u": the user stopped`)
 	assertAllClosed(t, v)
+
+	// One thread decompresses what others made in one piece, and stops as well.
+	var packed bytes.Buffer
+	z, err := gzip.NewWriterLevel(&packed, gzip.NoCompression)
+	require.NoError(t, err)
+	_, err = z.Write(make([]byte, 20<<20))
+	require.NoError(t, errors.Join(err, z.Close()))
+	v.onCall = nil
+	_, err = Copy(t.Context(), bytes.NewReader(packed.Bytes()), v, "s.gz", o)
+	require.NoError(t, err)
+	ctx, cancel = context.WithCancelCause(t.Context())
+	v.onCall = func(name string) {
+		if name == "w" {
+			cancel(errors.New("the user stopped"))
+		}
+	}
+	_, err = Stream(ctx, v, StreamSpec{From: "s.gz", To: "w", Codec: CodecGzip, Direction: Decompress}, o)
+	require.EqualError(t, err, `streaming file "s.gz" to "w": decompressing with gzip: the user stopped`)
+	assertAllClosed(t, v)
 }
 
 func TestLZFSENeedsApple(t *testing.T) {
