@@ -10,7 +10,8 @@ import (
 //
 // The order survives a crash at any point. Bitmap and FAT go first: as freed clusters are still marked, they only say
 // more than the directories on the device do. The flush behind them covers the files' data as well. Then come the
-// directory entries, flushed. Only now are freed clusters given out again.
+// directory entries, flushed, those of directories that took something over from others before the rest. Only now are
+// freed clusters given out again.
 func (v *Volume) commit(want uint64) error {
 	v.commitMu.Lock()
 	defer v.commitMu.Unlock()
@@ -22,22 +23,17 @@ func (v *Volume) commit(want uint64) error {
 	upto, freed := v.gen, v.pending
 	v.pending = nil
 	space := v.alloc.take(v.fat.take(nil))
-	var entries []chunk
+	var received, entries []chunk
 	for _, d := range v.sortedDirs() {
-		entries = d.take(entries)
-		d.received = false
+		if d.received > v.durable {
+			received = d.take(received)
+		} else {
+			entries = d.take(entries)
+		}
 	}
 	v.mu.Unlock()
 
-	err := writeChunks(v.dev, space)
-	if err == nil {
-		err = v.dev.Flush()
-	}
-	if err == nil && len(entries) > 0 {
-		if err = writeChunks(v.dev, entries); err == nil {
-			err = v.dev.Flush()
-		}
-	}
+	err := v.writeStages(space, received, entries)
 
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -46,6 +42,7 @@ func (v *Volume) commit(want uint64) error {
 		v.fat.remark(space)
 		v.alloc.remark(space)
 		for d := range v.dirs {
+			d.remark(received)
 			d.remark(entries)
 		}
 		return err
@@ -58,6 +55,22 @@ func (v *Volume) commit(want uint64) error {
 	return nil
 }
 
+// writeStages writes and flushes one after the other. The first is flushed in any case, for the data.
+func (v *Volume) writeStages(stages ...[]chunk) error {
+	for i, chunks := range stages {
+		if i > 0 && len(chunks) == 0 {
+			continue
+		}
+		if err := writeChunks(v.dev, chunks); err != nil {
+			return err
+		}
+		if err := v.dev.Flush(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // discardLater frees clusters once the present changes are durable.
 func (v *Volume) discardLater(runs []run) {
 	for _, r := range runs {
@@ -66,8 +79,7 @@ func (v *Volume) discardLater(runs []run) {
 	v.pending = append(v.pending, runs...)
 }
 
-// sortedDirs are the loaded directories in the order in which they are written: those first that took something over
-// from another, the rest as they lie on the device.
+// sortedDirs are the loaded directories that have changed, as they lie on the device.
 func (v *Volume) sortedDirs() []*directory {
 	dirs := make([]*directory, 0, len(v.dirs))
 	for d := range v.dirs {
@@ -75,14 +87,6 @@ func (v *Volume) sortedDirs() []*directory {
 			dirs = append(dirs, d)
 		}
 	}
-	slices.SortFunc(dirs, func(a, b *directory) int {
-		if a.received != b.received {
-			if a.received {
-				return -1
-			}
-			return 1
-		}
-		return cmp.Compare(a.at(0), b.at(0))
-	})
+	slices.SortFunc(dirs, func(a, b *directory) int { return cmp.Compare(a.at(0), b.at(0)) })
 	return dirs
 }

@@ -2,8 +2,10 @@ package exfat
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"path"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -251,4 +253,88 @@ func TestReadAndWriteErrorsReachTheCaller(t *testing.T) {
 	require.NoError(t, f.Close())
 	require.NoError(t, v.Unmount())
 	requireClean(t, dev)
+}
+
+// TestCrashInRenameOrder moves files where the order in which folders reach the device matters more, with a write cache: into one
+// that has just been made, or that grows, below folders that lie behind the one they come from, and two files that change places.
+func TestCrashInRenameOrder(t *testing.T) {
+	data := noise(1, 999)
+	tests := map[string]func(v *Volume) [][2]string{
+		"cached": func(*Volume) [][2]string { return [][2]string{{"a/f", "p/b/f"}} },
+		"new": func(v *Volume) [][2]string {
+			require.NoError(t, v.Mkdir("p/new"))
+			require.NoError(t, v.Mkdir("p/new/new"))
+			return [][2]string{{"a/f", "p/new/new/f"}}
+		},
+		"growing": func(v *Volume) [][2]string {
+			for i := range 41 { // sets of three entries: no other fits into a cluster
+				f, err := v.Create(fmt.Sprintf("p/b/%d", i), 0)
+				require.NoError(t, errors.Join(err, f.Close()))
+			}
+			return [][2]string{{"a/f", "p/b/f"}}
+		},
+		"exchanged": func(*Volume) [][2]string { return [][2]string{{"a/f", "p/b/f"}, {"p/b/g", "a/g"}} },
+		"to a folder beside it": func(v *Volume) [][2]string {
+			writeFile(t, v, "p/f", data)
+			require.NoError(t, v.Mkdir("p/new"))
+			return [][2]string{{"p/f", "p/new/f"}}
+		},
+		"from a folder that was given more": func(*Volume) [][2]string {
+			return [][2]string{{"a/f", "p/b/f"}, {"p/b/g", "between/g"}, {"p/b/f", "between/f"}}
+		},
+	}
+	r := rand.New(rand.NewPCG(3, 4))
+	for name, prepare := range tests {
+		t.Run(name, func(t *testing.T) {
+			for cut := 1; ; cut++ {
+				mem, v := newVolume(t, 1<<20, FormatOptions{})
+				for _, name := range []string{"a", "between", "p", "between too", "p/b"} {
+					require.NoError(t, v.Mkdir(name))
+				}
+				writeFile(t, v, "a/f", data)
+				writeFile(t, v, "p/b/g", data)
+				require.NoError(t, v.Unmount())
+				dev := newCached(mem)
+				v = mount(t, dev)
+				moves := prepare(v)
+				mem.Hook = cutAfter(cut)
+				var err error
+				for _, m := range moves {
+					err = errors.Join(err, v.Rename(m[0], m[1]))
+				}
+				err = errors.Join(err, v.Sync())
+				mem.Hook = nil
+				found := []*blockdev.MemDevice{mem, dev.stable.Clone()}
+				for range 6 {
+					found = append(found, dev.afterCut(t, r))
+				}
+				for _, w := range found {
+					requireUnder(t, w, data, "f")
+					if moves[0][0] != "p/f" {
+						requireUnder(t, w, data, "g")
+					}
+				}
+				if err == nil {
+					assert.Greater(t, cut, 3)
+					break
+				}
+				require.ErrorIs(t, err, errCut)
+			}
+		})
+	}
+}
+
+// requireUnder finds a file of that name, with what it held, in some folder.
+func requireUnder(t *testing.T, dev *blockdev.MemDevice, want []byte, name string) {
+	t.Helper()
+	v := mount(t, dev)
+	found := 0
+	require.NoError(t, v.Walk("", func(at string, i Info) error {
+		if path.Base(at) == name {
+			found++
+			requireSame(t, want, readFile(t, v, at), at)
+		}
+		return nil
+	}))
+	require.NotZero(t, found, "%s is lost", name)
 }

@@ -27,9 +27,9 @@ type directory struct {
 	entries map[string]*entry
 	used    int // entries before the end marker
 	hint    int // where to look for free entries
-	// received says that an entry was moved here from another directory: it must reach the device before the other
-	// directory forgets it.
-	received bool
+	// received is the last change by which an entry came here from another directory, or what such an entry is found by:
+	// it must reach the device before the other directory, which gave it, forgets it.
+	received, gave uint64
 }
 
 // loadDir reads a directory, cluster by cluster up to the end marker.

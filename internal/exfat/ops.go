@@ -1,6 +1,7 @@
 package exfat
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
@@ -217,7 +218,20 @@ func (v *Volume) removeLocked(path string) error {
 
 // Rename moves a file or directory, open or not, to a path that does not exist; a change of case alone is allowed.
 func (v *Volume) Rename(from, to string) error {
-	err := v.withSpace(func(bool) error {
+	err := v.rename(from, to)
+	for errors.Is(err, errOrder) {
+		v.mu.Lock()
+		want := v.gen
+		v.mu.Unlock()
+		if err = v.commit(want); err == nil {
+			err = v.rename(from, to)
+		}
+	}
+	return pathError("renaming", from+" to "+to, err)
+}
+
+func (v *Volume) rename(from, to string) error {
+	return v.withSpace(func(bool) error {
 		e, _, err := v.walkTo(splitPath(from))
 		if err != nil {
 			return err
@@ -239,8 +253,11 @@ func (v *Volume) Rename(from, to string) error {
 		}
 		return e.move(d, units)
 	})
-	return pathError("renaming", from+" to "+to, err)
 }
+
+// errOrder says that one commit cannot carry a move and those before it: a directory would have to be on the device
+// both before and after another.
+var errOrder = errors.New("earlier moves are not on the device yet")
 
 // move puts the entry under its new name first and takes the old one away then; or overwrites it, if that is possible.
 func (e *entry) move(d *directory, units []uint16) error {
@@ -258,11 +275,34 @@ func (e *entry) move(d *directory, units []uint16) error {
 	if err := d.insert(&next); err != nil {
 		return err
 	}
-	d.received = d.received || d != old.dir
+	if d != old.dir && !d.receive(old.dir) {
+		d.drop(&next)
+		return errOrder
+	}
 	old.dir.drop(&old)
 	e.record, e.dir, e.index, e.count, e.gen = next.record, next.dir, next.index, next.count, old.gen
 	d.entries[d.v.upcase.key(units)] = e
 	return nil
+}
+
+// receive notes that an entry has come to d from another directory: d, and whatever of the directories above it makes d
+// found, go to the device first. It does nothing and returns false where one of them has to be there later.
+func (d *directory) receive(from *directory) bool {
+	v := d.v
+	first := []*directory{d}
+	for up := d.owner; up != nil && up.gen > v.durable; up = up.dir.owner {
+		first = append(first, up.dir)
+	}
+	for _, one := range first {
+		if one == from || one.gave > v.durable || from.received > v.durable {
+			return false
+		}
+	}
+	for _, one := range first {
+		one.received = v.gen
+	}
+	from.gave = v.gen
+	return true
 }
 
 // Stat describes what the path names. The root is a directory without a name.
