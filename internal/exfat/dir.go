@@ -55,7 +55,7 @@ func (v *Volume) loadDir(owner *entry) (*directory, error) {
 	}
 	total := extentsLen(d.extents)
 	for ended := false; !ended && int64(len(d.data)) < total; {
-		if v.dirBytes += cluster; v.dirBytes > v.limit {
+		if v.dirBytes+int64(len(d.data))+cluster > v.limit {
 			return nil, fmt.Errorf("directories take more than %d bytes: %w", v.limit, ErrUnsupported)
 		}
 		at := len(d.data)
@@ -66,6 +66,7 @@ func (v *Volume) loadDir(owner *entry) (*directory, error) {
 		ended = d.findEnd(at)
 	}
 	d.parse()
+	v.dirBytes += int64(len(d.data))
 	v.dirs[d] = struct{}{}
 	return d, nil
 }

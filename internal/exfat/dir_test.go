@@ -191,3 +191,24 @@ func TestFullRootGrowsOverZerosOnly(t *testing.T) {
 		require.LessOrEqual(t, rep.Files, 5)
 	}
 }
+
+// Listing a directory that cannot be read, again and again, takes nothing from the memory that the others may have.
+func TestDirectoriesThatCannotBeReadTakeNoMemory(t *testing.T) {
+	dev, v := newVolume(t, 8<<20, FormatOptions{ClusterSize: 32 << 10})
+	require.NoError(t, v.Mkdir("broken"))
+	require.NoError(t, v.Mkdir("other"))
+	require.NoError(t, v.Unmount())
+	v, err := Mount(dev, MountOptions{MetadataLimit: 128 << 10})
+	require.NoError(t, err)
+	dev.Hook = func(blockdev.Op, int64, int64) error { return errCut }
+	for range 10 {
+		_, err = v.List("broken")
+		require.ErrorIs(t, err, errCut)
+	}
+	dev.Hook = nil
+	for _, name := range []string{"broken", "other"} {
+		list, err := v.List(name)
+		require.NoError(t, err)
+		assert.Empty(t, list)
+	}
+}
