@@ -122,7 +122,8 @@ func (v *Volume) Sync() error {
 	return SyncTree(v.dir)
 }
 
-// SyncTree flushes the entries of a folder and of all folders below it.
+// SyncTree flushes the entries of a folder and of all folders below it. It passes over folders that this user may not open and those
+// that are gone meanwhile: systems keep such on volumes (macOS ".fseventsd" and ".Trashes", ext4 "lost+found"), and nothing of ours is in them.
 func SyncTree(d *hostio.Dir) error {
 	list, err := d.ReadDir(".")
 	if err != nil {
@@ -133,6 +134,9 @@ func SyncTree(d *hostio.Dir) error {
 			continue
 		}
 		sub, err := d.Sub(e.Name())
+		if errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
 		if err != nil {
 			return bare(err)
 		}
