@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"runtime"
 	"strconv"
 	"syscall"
 
@@ -49,12 +50,20 @@ func plainSync(f *os.File) error {
 }
 
 // OwnedByUs reports whether the file belongs to the user of this process: for root by sudo, to the caller as well, whom what
-// was made has been given to.
+// was made has been given to. On volumes that macOS mounts without owners everything is everybody's.
 func OwnedByUs(fi fs.FileInfo) bool {
 	st, ok := fi.Sys().(*syscall.Stat_t)
-	if !ok {
-		return false
+	return ok && ours(st.Uid, os.Geteuid(), os.Getenv("SUDO_UID"), runtime.GOOS)
+}
+
+// unknownOwner is the user 99 of macOS, whom whatever lies on a volume without owners belongs to: root is told so, all others are
+// told that it is theirs (mount(8), hdiutil(1)).
+const unknownOwner = 99
+
+func ours(owner uint32, user int, caller, system string) bool {
+	if int(owner) == user || user != 0 {
+		return int(owner) == user
 	}
-	caller, err := strconv.ParseUint(os.Getenv("SUDO_UID"), 10, 31)
-	return int(st.Uid) == os.Geteuid() || os.Geteuid() == 0 && err == nil && uint64(st.Uid) == caller
+	n, err := strconv.ParseUint(caller, 10, 31)
+	return err == nil && uint64(owner) == n || system == "darwin" && owner == unknownOwner
 }

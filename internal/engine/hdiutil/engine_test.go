@@ -156,6 +156,19 @@ func TestConvert(t *testing.T) {
 	r.clean()
 }
 
+// diskutil of macOS 15 has no option for the file system: every image that it makes has APFS.
+func TestDiskutilWithoutFileSystems(t *testing.T) {
+	r := newRig(t, hdiutiltest.Config{NoASIF: true})
+	a := r.attach(r.create("a", spec("UDSB", by("diskutil"), on("exFAT", "APFS"))), engine.AttachOptions{})
+	assert.Equal(t, "diskutil image create blank --format UDSB --size 33554432 --volumeName Bench PLACE/a.sparsebundle", r.last("image create blank"))
+	assert.Equal(t, "APFS", a.c.Made().Filesystem)
+	_, err := a.Detach(t.Context(), false)
+	require.NoError(t, err)
+	_, err = r.e.Create(t.Context(), r.dir, "b", spec("UDRW", by("diskutil"), on("none")))
+	require.ErrorAs(t, err, new(*engine.UnsupportedError))
+	r.clean()
+}
+
 func TestSupports(t *testing.T) {
 	r := newRig(t, hdiutiltest.Config{})
 	old := newRig(t, hdiutiltest.Config{NoASIF: true})
@@ -183,6 +196,7 @@ func TestSupports(t *testing.T) {
 		{r, spec("UDRW", by("loop")), "hdiutil (Apple, macOS 26.4) does not support backend loop"},
 		{r, spec("UDRW", encrypted("ROT13")), "hdiutil (Apple, macOS 26.4) does not support encryption ROT13"},
 		{old, spec("ASIF"), "diskutil (Apple, macOS 26.4) does not support format ASIF"}, {old, spec("UDRW", by("diskutil")), ok},
+		{old, spec("UDRW", by("diskutil"), on("exFAT")), "diskutil (Apple, macOS 26.4) does not support file system exFAT"},
 		{none, spec("UDRW", by("diskutil")), "hdiutil (Apple, macOS 26.4) does not support backend diskutil"}, {none, spec("UDRW"), ok},
 		{silent, spec("UDSP"), ok}, {silent, spec("UDRW", on("ext4")), "hdiutil (Apple, macOS 26.4) does not support file system ext4"},
 		{alike, spec("UDRW", on("APFS", "ext4")), ok}, {alike, spec("UDSB", on("XFS")), ok}, {alike, spec("UDRW", on()), ok},

@@ -132,7 +132,8 @@ var byNumber = map[int]Class{
 	27: TooLarge, 28: NoSpace, 35: Locked, 45: Unsupported, 80: Auth, 102: Unsupported,
 }
 
-// byWords are the classes of English words, the most telling first.
+// byWords are the classes of words, the most telling first. The tools speak the language of the user, whatever the environment
+// says: of what is tried again, the words that were seen in others than English are here as well, since no status tells them apart.
 var byWords = []struct {
 	words string
 	class Class
@@ -145,12 +146,14 @@ var byWords = []struct {
 	{"not compactable", Unsupported}, {"did not recognize", Unsupported}, {"device not configured", NoDevice},
 	{"no child processes", NoHelper}, {"communicate with a helper", NoHelper}, {"drive not detached", Busy},
 	{"timeout for diskarbitration expired", Busy}, {"dissented", Busy}, {"at least one volume could not be unmounted", Busy},
+	{"ressource ist belegt", Busy}, {"资源忙", Busy}, {"リソースが使用中", Busy}, {"资源暂时不可用", Locked},
+	{"risorsa momentaneamente non disponibile", Locked}, {"리소스 일시 사용 불가", Locked},
 	{"battery", Battery}, {"internal error", Internal}, {"invalid argument", Invalid},
 	{"unknown option", Invalid}, {"usage:", Invalid},
 }
 
 // classify judges a failure: by the statuses that mean busy, then by the error
-// number behind the words, then by English words.
+// number behind the words, then by the words.
 func classify(status int, said parse.Said) Class {
 	switch status {
 	case 16:

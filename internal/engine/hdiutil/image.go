@@ -67,7 +67,15 @@ func (e *Engine) creation(file string, s engine.Spec, c choice) (builder, error)
 	}
 	label := c.fs.labelled(s.VolumeName)
 	if c.backend == backendDiskutil {
-		return argv.CreateBlank{Image: file, Format: c.kind.image, Size: c.size, Filesystem: c.fs.du, Volume: label, Passphrase: pass}, nil
+		blank := argv.CreateBlank{Image: file, Format: c.kind.image, Size: c.size, Filesystem: c.fs.du, Volume: label, Passphrase: pass}
+		switch {
+		case e.can.chooses:
+		case c.fs.name == "none":
+			return nil, e.refuse(c.backend, "images without a file system", "backend = \"hdiutil\"")
+		default:
+			blank.Filesystem = ""
+		}
+		return blank, nil
 	}
 	b := argv.Create{Image: file, Type: c.kind.typ, Size: c.size, Filesystem: c.fs.hd, Volume: label, Passphrase: pass, NoSpotlight: e.can.noSpotlight}
 	if c.kind.format == "UDSB" {

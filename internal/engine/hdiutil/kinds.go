@@ -277,7 +277,7 @@ func (e *Engine) pick(backend string, preference []string, k kind) (filesystem, 
 		case !ok:
 		case backend == backendHdiutil && e.can.filesystems[f.name]:
 			return f, nil
-		case backend == backendDiskutil && f.du != "" && (e.can.filesystems[f.name] || !e.can.hdiutil):
+		case backend == backendDiskutil && e.chosen(f) && (e.can.filesystems[f.name] || !e.can.hdiutil):
 			return f, nil
 		}
 	}
@@ -290,10 +290,15 @@ func (e *Engine) pick(backend string, preference []string, k kind) (filesystem, 
 	return filesystem{}, e.refuse(backend, "file system "+strings.Join(preference, ", "), hint)
 }
 
+// chosen says whether diskutil makes images with this file system, "none" being what an image has that is made out of another.
+func (e *Engine) chosen(f filesystem) bool {
+	return f.du != "" && (e.can.chooses || f.name == "APFS" || f.name == "none")
+}
+
 func (e *Engine) filesystemNames(backend string) []string {
 	var list []string
 	for _, f := range filesystems {
-		if e.can.filesystems[f.name] && (backend == backendHdiutil || f.du != "") {
+		if e.can.filesystems[f.name] && (backend == backendHdiutil || e.chosen(f)) {
 			list = append(list, f.name)
 		}
 	}

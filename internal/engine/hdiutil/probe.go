@@ -20,6 +20,7 @@ type abilities struct {
 	lacks             map[string]string // by the names of plans: what a file system that is not there would take
 	noFUSE            string            // what would help where images cannot be served
 	encrypts          bool
+	chooses           bool // `diskutil image create` knows --fs: that of macOS 15 makes APFS alone
 	noSpotlight       bool // `hdiutil create` knows -nospotlight
 }
 
@@ -151,6 +152,7 @@ func (e *Engine) probeDiskutil(ctx context.Context) error {
 	if strings.Contains(blank, "did not recognize") {
 		return fmt.Errorf("asking diskutil: it has no verb image")
 	}
+	e.can.chooses = strings.Contains(blank, "-fs")
 	from := e.help(ctx, argv.HelpDU{Verb: "image create from"})
 	for f, k := range kinds {
 		text := blank

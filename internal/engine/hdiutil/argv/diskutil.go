@@ -13,7 +13,7 @@ type CreateBlank struct {
 	Image      string
 	Format     string // RAW | ASIF | UDSB
 	Size       int64  // bytes, a multiple of 4096
-	Filesystem string // APFS | ExFAT | MS-DOS | None
+	Filesystem string // APFS | ExFAT | MS-DOS | None; "" where the tool has no such option and makes APFS
 	Volume     string
 	Passphrase []byte // nil: not encrypted
 }
@@ -24,7 +24,10 @@ func (c CreateBlank) Command() (Command, error) {
 		return Command{}, err
 	}
 	args := secretOptions(c.Passphrase != nil, c.Passphrase != nil)
-	args = append(args, "--format", c.Format, "--size", strconv.FormatInt(c.Size, 10), "--fs", c.Filesystem)
+	args = append(args, "--format", c.Format, "--size", strconv.FormatInt(c.Size, 10))
+	if c.Filesystem != "" {
+		args = append(args, "--fs", c.Filesystem)
+	}
 	if c.Filesystem != "None" {
 		args = append(args, "--volumeName", c.Volume)
 	}

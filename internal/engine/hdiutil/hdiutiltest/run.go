@@ -237,6 +237,9 @@ func (i *invocation) execute(args []string) int {
 	if !ok || i.tool == "diskutil" && i.c.NoImage {
 		return i.failed(1, "diskutil: did not recognize verb %q", i.verb)
 	}
+	if i.verb == "image create blank" && i.c.NoASIF {
+		known = strings.ReplaceAll(known, "--fs=", "")
+	}
 	i.opts = map[string]string{}
 	words := strings.Fields(i.verb)
 	for n := len(words); n < len(args); n++ {
@@ -286,7 +289,7 @@ func (i *invocation) help() int {
 	case i.verb == "image create blank" && i.c.NoASIF:
 		fmt.Fprintln(&i.out, "--format <RAW|UDSB>")
 	case i.verb == "image create blank":
-		fmt.Fprintln(&i.out, "--format <RAW|ASIF|UDSB>")
+		fmt.Fprintln(&i.out, "--format <RAW|ASIF|UDSB>\n-fs, --fs <APFS|ExFAT|MS-DOS|None>")
 	case i.verb == "image create from":
 		fmt.Fprintln(&i.out, "--format <RAW|UDRO|UDZO|ULFO|ULMO|ASIF|UDSB>")
 	}

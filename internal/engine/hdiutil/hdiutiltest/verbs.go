@@ -56,6 +56,9 @@ func (i *invocation) create() int {
 	if n, err := strconv.ParseInt(i.opts["--size"], 10, 64); err == nil {
 		m.Size = n
 	}
+	if m.FS == "" && i.tool == "diskutil" {
+		m.FS = "APFS"
+	}
 	if i.opts["--encrypt"] != "" {
 		m.Encryption = "AES-256"
 	}
