@@ -30,6 +30,7 @@ type run struct {
 	id       string
 	session  int
 	holding  bool // the container of a pause is still wanted
+	stuck    bool // a container is still attached, whatever was done
 	started  time.Duration
 	cases    []plan.Case
 	places   map[string]*place

@@ -74,10 +74,13 @@ func (r *run) drive(ctx context.Context) (Outcome, error) {
 	return out, err
 }
 
-// close removes the run's folders unless something in them is still wanted, and
-// says whether nothing is left.
+// close removes the run's folders unless something in them is still wanted or attached: a volume whose image is gone hangs
+// whoever uses it. It says whether nothing is left.
 func (r *run) close(undo *cleanup, status string) bool {
-	if status == StatusPaused || r.c.Keep || r.holding {
+	if r.stuck {
+		r.warn("", "cleanup", "an image is still attached, and was left as it is: close what uses its volume, then dmgbench clean detaches and removes it")
+	}
+	if status == StatusPaused || r.c.Keep || r.holding || r.stuck {
 		for _, p := range r.places {
 			p.close()
 		}

@@ -101,6 +101,7 @@ func (x *caseRun) adopt(slot **handle, con engine.Container, p *place, spec engi
 			_, err = h.att.Detach(ctx, true)
 		}
 		h.att = nil
+		x.r.stuck = x.r.stuck || err != nil
 		return err
 	})
 	return h
