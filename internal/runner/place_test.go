@@ -99,4 +99,7 @@ func TestPlacesOfOneFolderAreOne(t *testing.T) {
 	assert.Same(t, p, r.shared(dir))
 	assert.Same(t, p, r.shared("."))
 	assert.Nil(t, r.shared(filepath.Dir(dir)))
+	link := filepath.Join(t.TempDir(), "link") // as /tmp on a Mac, where "Bench" is "bench" too
+	require.NoError(t, os.Symlink(dir, link))
+	assert.Same(t, p, r.shared(link))
 }

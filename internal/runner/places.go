@@ -113,10 +113,14 @@ func (r *run) openPlaces(undo *cleanup) error {
 	return nil
 }
 
-// shared is the opened place in the same folder, if several names mean one.
+// shared is the opened place in the same folder, if several names mean one, however it is written.
 func (r *run) shared(path string) *place {
+	at, err := os.Stat(path)
+	if err != nil {
+		return nil
+	}
 	for _, pl := range r.places {
-		if absolute(pl.root.Path()) == absolute(path) {
+		if own, err := pl.root.Stat("."); err == nil && os.SameFile(own, at) {
 			return pl
 		}
 	}
