@@ -149,6 +149,9 @@ func (e *Engine) find(_ context.Context, dir *hostio.Dir, file string, s engine.
 	if err := i.seen.fits(c.kind, s.Encryption); err != nil {
 		return nil, fmt.Errorf("opening %q: %w", file, err)
 	}
+	if c.kind.format == "ASIF" {
+		i.seen.size = 0 // the length of such a file is never the device's, whatever it begins with
+	}
 	i.size = i.seen.size
 	if i.size == 0 {
 		i.size = c.size

@@ -173,6 +173,8 @@ func (f found) fits(k kind, encryption string) error {
 		return fmt.Errorf("%w: the image is encrypted with %s", ErrNoResult, f.cipher)
 	case f.format == "" || f.format == k.format:
 		return nil
+	case encrypted && k.format == "ASIF" && f.format == "UDRW" && f.layout != "GPT": // nor what such a file begins with
+		return nil
 	case k.format == "UDTO" && f.format == "UDRW", k.fixed && k.format != "UDTO" && f.format == "UDIF":
 		return nil
 	}

@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"dmgbench/internal/hostio"
 )
 
 // header is the start of an encrypted file: encrcdsa, version 2, AES with so many key bits.
@@ -64,6 +66,8 @@ func TestFits(t *testing.T) {
 		{found{format: "UDRW"}, "UDRW", "none", true}, {found{format: "UDRW"}, "UDTO", "", true},
 		{found{format: "UDIF"}, "UDZO", "none", true}, {found{format: "UDIF"}, "UDRW", "none", false},
 		{found{format: "UDRW"}, "UDZO", "none", false}, {found{format: "UDRW"}, "ASIF", "none", false},
+		{found{format: "UDRW", layout: "none"}, "ASIF", "AES-256", true}, {found{format: "UDRW", layout: "GPT"}, "ASIF", "AES-256", false},
+		{found{format: "UDSP"}, "ASIF", "AES-256", false},
 		{found{format: "ASIF"}, "ASIF", "AES-256", true}, {found{format: "UDRW"}, "UDRW", "AES-256", false},
 		{found{cipher: "AES-256"}, "UDRW", "AES-256", true}, {found{cipher: "AES-128"}, "UDRW", "AES-256", false},
 		{found{cipher: "encrypted"}, "UDRW", "AES-256", true}, {found{cipher: "AES-256"}, "UDRW", "none", false},
@@ -72,6 +76,17 @@ func TestFits(t *testing.T) {
 		err := test.found.fits(kinds[test.format], test.encryption)
 		assert.Equal(t, test.ok, err == nil, "%+v: %v", test, err)
 	}
+}
+
+// Nobody knows what an encrypted ASIF begins with: its length is no device's.
+func TestEncryptedASIFOfAnotherStart(t *testing.T) {
+	dir, err := hostio.OpenDir(t.TempDir())
+	require.NoError(t, err)
+	defer dir.Close()
+	require.NoError(t, dir.WriteFileAtomic("x.asif", bytes.Repeat([]byte{7}, 1<<16), 0o600))
+	i, err := (&Engine{}).find(t.Context(), dir, "x.asif", spec("ASIF", encrypted("AES-256")), choice{kind: kinds["ASIF"], size: 1 << 30})
+	require.NoError(t, err)
+	assert.Equal(t, int64(1<<30), i.Made().Size)
 }
 
 func FuzzLookFile(f *testing.F) {
