@@ -1,6 +1,9 @@
 package container
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // compact implements layout.
 func (u *udsp) compact(keep func(i int64) (bool, error)) error {
@@ -38,7 +41,7 @@ type move struct {
 // last ones, and cuts the file. At any moment one slot counts for each band:
 //
 //  1. slots that were dropped are marked as such,
-//  2. bands are copied into them,
+//  2. bands are copied into them (if that fails, the table is put back),
 //  3. these slots are marked as copies,
 //  4. the slots copied from are marked as not in use, by which the copies count,
 //  5. the table is written without marks and without the end.
@@ -132,13 +135,39 @@ func (u *udsp) plan(table [][]uint32, left int) []move {
 
 func (u *udsp) at(s spot) int64 { return u.nodes[s.node].slot(s.i, u.head.band) }
 
+// copyAll copies bands, or undoes the first step: holes take space when they are filled, and on a full disk an image with
+// marks could not be opened for writing any more.
 func (u *udsp) copyAll(moves []move) error {
-	for _, m := range moves {
+	for k, m := range moves {
 		if err := u.copyBytes(u.at(m.to), u.at(m.from), u.head.band); err != nil {
-			return fmt.Errorf("moving band %d: %w", m.band-1, err)
+			return errors.Join(fmt.Errorf("moving band %d: %w", m.band-1, err), u.unmark(moves[:k+1]))
 		}
 	}
 	return nil
+}
+
+// unmark makes the table what it was before the first step. What copies have overwritten was dropped, and becomes zeros.
+// The marks of an earlier compaction stay: what their slots held is not known.
+func (u *udsp) unmark(begun []move) error {
+	if u.marked {
+		return nil
+	}
+	for _, m := range begun {
+		if err := u.zeros(u.at(m.to), u.head.band); err != nil {
+			return err
+		}
+	}
+	if err := u.sync(); err != nil {
+		return err
+	}
+	var table [][]uint32
+	for _, n := range u.nodes {
+		table = append(table, n.entries)
+	}
+	if err := u.putTables(table); err != nil {
+		return err
+	}
+	return u.sync()
 }
 
 // putTables writes every node with a new table.
