@@ -1,6 +1,7 @@
 package container
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -42,7 +43,8 @@ func (m medium) zeros(at, n int64) error {
 	return nil
 }
 
-// copyBytes copies n bytes inside the file. Holes become zeros.
+// copyBytes copies n bytes inside the file. Zeros become holes again, in blocks of copyZeros bytes: a copy that takes more
+// than what it is of would be no compaction.
 func (m medium) copyBytes(to, from, n int64) error {
 	p := make([]byte, min(n, 1<<20))
 	for done := int64(0); done < n; done += int64(len(p)) {
@@ -50,9 +52,34 @@ func (m medium) copyBytes(to, from, n int64) error {
 		if k, err := m.f.ReadAt(part, from+done); k < len(part) {
 			return short(err)
 		}
-		if err := m.put(part, to+done); err != nil {
+		if err := m.lay(part, to+done); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// lay is put with holes where p is zeros.
+func (m medium) lay(p []byte, at int64) error {
+	blank := func(from int) bool {
+		block := p[from:min(from+copyZeros, len(p))]
+		return bytes.Equal(block, zeroBlock[:len(block)])
+	}
+	for from := 0; from < len(p); {
+		hole, to := blank(from), from
+		for to < len(p) && blank(to) == hole {
+			to = min(to+copyZeros, len(p))
+		}
+		err := error(nil)
+		if hole {
+			err = m.zeros(at+int64(from), int64(to-from))
+		} else {
+			err = m.put(p[from:to], at+int64(from))
+		}
+		if err != nil {
+			return err
+		}
+		from = to
 	}
 	return nil
 }

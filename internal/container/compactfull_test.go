@@ -47,3 +47,41 @@ func TestCompactOnAFullDisk(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, list)
 }
+
+// TestCompactKeepsHoles: what moves takes no more space than before.
+func TestCompactKeepsHoles(t *testing.T) {
+	for _, e := range []Encryption{{}, {Cipher: AES128, Passphrase: []byte("secret"), Iterations: 1000}} {
+		for _, format := range []string{UDSP, ASIF} {
+			if format == ASIF && !e.none() {
+				continue
+			}
+			d := tempDir(t)
+			require.NoError(t, Create(d, "i", Spec{Format: format, Size: 16 << 20, Encryption: e}))
+			img, err := Open(d, "i", OpenOptions{Passphrase: e.Passphrase})
+			require.NoError(t, err)
+			data := pattern(64<<10, 2)
+			for i := range int64(8) {
+				if i == 0 {
+					clear(data)
+				}
+				_, err = img.WriteAt(data, i<<20)
+				require.NoError(t, err)
+				copy(data, pattern(len(data), 2))
+			}
+			require.NoError(t, img.Flush())
+			before, err := img.Usage()
+			require.NoError(t, err)
+			_, err = img.Compact(nil)
+			require.NoError(t, err)
+			after, err := img.Usage()
+			require.NoError(t, err)
+			require.Equal(t, before.Bands-1, after.Bands)
+			require.LessOrEqual(t, after.Allocated, before.Allocated, format)
+			got := make([]byte, 1<<20)
+			_, err = img.ReadAt(got, 7<<20)
+			require.NoError(t, err)
+			require.True(t, bytes.Equal(got[:len(data)], data) && bytes.Count(got, []byte{0}) > 960<<10)
+			require.NoError(t, img.Close())
+		}
+	}
+}
