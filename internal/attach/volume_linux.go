@@ -329,34 +329,16 @@ func (n *node) Rename(_ context.Context, name string, to fusefs.InodeEmbedder, n
 		return syscall.EINVAL
 	}
 	from, dest := n.path(name), target.path(newName)
-	err := n.v.volume.Rename(from, dest)
-	if number(err) == syscall.EEXIST && err != nil && flags&unix.RENAME_NOREPLACE == 0 {
-		if err = n.v.replaceable(from, dest); err == nil {
-			err = n.v.remove(dest)
-		}
-		if err == nil {
+	if flags&unix.RENAME_NOREPLACE != 0 {
+		return n.v.errno("renaming", n.v.volume.Rename(from, dest))
+	}
+	err := n.v.volume.Replace(from, dest)
+	if errors.Is(err, exfat.ErrBusy) { // what is there is open
+		if err = n.v.remove(dest); err == nil {
 			err = n.v.volume.Rename(from, dest)
 		}
 	}
 	return n.v.errno("renaming", err)
-}
-
-// replaceable says whether one may take the name of the other, as rename(2) has it.
-func (v *volumeFS) replaceable(from, dest string) error {
-	a, err := v.volume.Stat(from)
-	if err != nil {
-		return err
-	}
-	b, err := v.volume.Stat(dest)
-	switch {
-	case err != nil:
-		return err
-	case b.Dir && !a.Dir:
-		return exfat.ErrIsDir
-	case a.Dir && !b.Dir:
-		return exfat.ErrNotDir
-	}
-	return nil
 }
 
 func (n *node) Statfs(_ context.Context, out *fuse.StatfsOut) syscall.Errno {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -324,17 +325,17 @@ func TestCrashInRenameOrder(t *testing.T) {
 	}
 }
 
-// requireUnder finds a file of that name, with what it held, in some folder.
-func requireUnder(t *testing.T, dev *blockdev.MemDevice, want []byte, name string) {
+// requireUnder finds a file of one of the names, with what it held, in some folder.
+func requireUnder(t *testing.T, dev *blockdev.MemDevice, want []byte, names ...string) {
 	t.Helper()
 	v := mount(t, dev)
 	found := 0
 	require.NoError(t, v.Walk("", func(at string, i Info) error {
-		if path.Base(at) == name {
+		if slices.Contains(names, path.Base(at)) && i.Size == int64(len(want)) {
 			found++
 			requireSame(t, want, readFile(t, v, at), at)
 		}
 		return nil
 	}))
-	require.NotZero(t, found, "%s is lost", name)
+	require.NotZero(t, found, "%s is lost", names[0])
 }

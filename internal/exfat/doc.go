@@ -18,7 +18,8 @@
 // VolumeDirty flag is set before the first change and cleared by a clean Unmount. New entry sets do not straddle pages,
 // so that a page written whole is a set written whole. There is no journal: a file that is being moved to another
 // directory when the power fails is found under its old name, its new one, or both; renamed within a directory it may
-// be lost if the new name takes another number of entries and a page of its own.
+// be lost if the new name takes another number of entries and a page of its own. A name whose file is replaced has the old one or
+// the new.
 //
 // # What it refuses
 //

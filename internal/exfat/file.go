@@ -110,7 +110,7 @@ func (v *Volume) mark() error {
 }
 
 // Sync makes the file durable: data, then FAT and bitmap, then the directory entry. A file whose size and place did not
-// change costs one flush of the device, others two. The modification time alone is not waited for.
+// change costs one flush of the device, others two, and three behind a move between directories. The modification time alone is not waited for.
 func (f *File) Sync() error {
 	if f.closed.Load() {
 		return f.fail("synchronising", ErrClosed)

@@ -132,6 +132,26 @@ func (m *machine) rename(t *rapid.T) {
 	}
 }
 
+func (m *machine) replace(t *rapid.T) {
+	from, to := m.anyFile(t), m.anyFile(t)
+	if from == to {
+		require.NoError(t, m.v.Replace(from, to))
+		return
+	}
+	if f := m.open[to]; f != nil {
+		require.ErrorIs(t, m.v.Replace(from, to), ErrBusy)
+		require.NoError(t, f.Close())
+		delete(m.open, to)
+	}
+	require.NoError(t, m.v.Replace(from, to))
+	m.files[to] = m.files[from]
+	delete(m.files, from)
+	if f := m.open[from]; f != nil {
+		m.open[to] = f
+		delete(m.open, from)
+	}
+}
+
 func (m *machine) sync(t *rapid.T) {
 	require.NoError(t, m.handle(t, m.anyFile(t)).Sync())
 }
@@ -179,7 +199,7 @@ func TestStateMachine(t *testing.T) {
 		}
 		t.Repeat(map[string]func(*rapid.T){
 			"create": m.create, "create again": m.create, "write": m.write, "write again": m.write, "read": m.read, "truncate": m.truncate,
-			"remove": m.remove, "rename": m.rename, "sync": m.sync, "trim": m.trim, "remount": m.remount, "": m.check,
+			"remove": m.remove, "rename": m.rename, "replace": m.replace, "sync": m.sync, "trim": m.trim, "remount": m.remount, "": m.check,
 		})
 		m.remount(t)
 	})

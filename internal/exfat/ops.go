@@ -1,7 +1,6 @@
 package exfat
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
@@ -208,101 +207,17 @@ func (v *Volume) removeLocked(path string) error {
 		return err
 	}
 	e.dir.drop(e)
-	if d != nil {
-		v.dirBytes -= int64(len(d.data))
-		delete(v.dirs, d)
-	}
+	v.forget(d)
 	v.discardLater(runs)
 	return nil
 }
 
-// Rename moves a file or directory, open or not, to a path that does not exist; a change of case alone is allowed.
-func (v *Volume) Rename(from, to string) error {
-	err := v.rename(from, to)
-	for errors.Is(err, errOrder) {
-		v.mu.Lock()
-		want := v.gen
-		v.mu.Unlock()
-		if err = v.commit(want); err == nil {
-			err = v.rename(from, to)
-		}
+// forget lets go of the loaded content of a directory that is removed; nil is that of a file.
+func (v *Volume) forget(d *directory) {
+	if d != nil {
+		v.dirBytes -= int64(len(d.data))
+		delete(v.dirs, d)
 	}
-	return pathError("renaming", from+" to "+to, err)
-}
-
-func (v *Volume) rename(from, to string) error {
-	return v.withSpace(func(bool) error {
-		e, _, err := v.walkTo(splitPath(from))
-		if err != nil {
-			return err
-		}
-		d, units, err := v.place(to)
-		if err != nil {
-			return err
-		}
-		if e == nil {
-			return fs.ErrInvalid
-		}
-		if there := d.entries[v.upcase.key(units)]; there != nil && there != e {
-			return fs.ErrExist
-		}
-		for up := d; up.owner != nil; up = up.owner.dir {
-			if up.owner == e {
-				return fmt.Errorf("directory would contain itself: %w", fs.ErrInvalid)
-			}
-		}
-		return e.move(d, units)
-	})
-}
-
-// errOrder says that one commit cannot carry a move and those before it: a directory would have to be on the device
-// both before and after another.
-var errOrder = errors.New("earlier moves are not on the device yet")
-
-// move puts the entry under its new name first and takes the old one away then; or overwrites it, if that is possible.
-func (e *entry) move(d *directory, units []uint16) error {
-	if d == e.dir && entriesFor(len(units)) == e.count {
-		delete(d.entries, d.v.upcase.key(e.name))
-		e.name = units
-		copy(e.bytes(), e.encode(d.v.upcase))
-		e.store()
-		d.entries[d.v.upcase.key(units)] = e
-		return nil
-	}
-	old := *e
-	next := *e
-	next.name = units
-	if err := d.insert(&next); err != nil {
-		return err
-	}
-	if d != old.dir && !d.receive(old.dir) {
-		d.drop(&next)
-		return errOrder
-	}
-	old.dir.drop(&old)
-	e.record, e.dir, e.index, e.count, e.gen = next.record, next.dir, next.index, next.count, old.gen
-	d.entries[d.v.upcase.key(units)] = e
-	return nil
-}
-
-// receive notes that an entry has come to d from another directory: d, and whatever of the directories above it makes d
-// found, go to the device first. It does nothing and returns false where one of them has to be there later.
-func (d *directory) receive(from *directory) bool {
-	v := d.v
-	first := []*directory{d}
-	for up := d.owner; up != nil && up.gen > v.durable; up = up.dir.owner {
-		first = append(first, up.dir)
-	}
-	for _, one := range first {
-		if one == from || one.gave > v.durable || from.received > v.durable {
-			return false
-		}
-	}
-	for _, one := range first {
-		one.received = v.gen
-	}
-	from.gave = v.gen
-	return true
 }
 
 // Stat describes what the path names. The root is a directory without a name.

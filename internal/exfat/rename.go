@@ -1,0 +1,163 @@
+package exfat
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+)
+
+// Rename moves a file or directory, open or not, to a path that does not exist; a change of case alone is allowed.
+func (v *Volume) Rename(from, to string) error {
+	return pathError("renaming", from+" to "+to, v.ordered(func() error { return v.rename(from, to, false) }))
+}
+
+// Replace is Rename to a path that may exist, as a file that is not open (else ErrBusy) for a file, or as an empty directory
+// for a directory. After a crash the path names the one or the other.
+func (v *Volume) Replace(from, to string) error {
+	return pathError("renaming", from+" to "+to, v.ordered(func() error { return v.rename(from, to, true) }))
+}
+
+// ordered does a move, if it must behind a commit of those before it.
+func (v *Volume) ordered(move func() error) error {
+	err := move()
+	for errors.Is(err, errOrder) {
+		v.mu.Lock()
+		want := v.gen
+		v.mu.Unlock()
+		if err = v.commit(want); err == nil {
+			err = move()
+		}
+	}
+	return err
+}
+
+func (v *Volume) rename(from, to string, replace bool) error {
+	return v.withSpace(func(bool) error {
+		e, _, err := v.walkTo(splitPath(from))
+		if err != nil {
+			return err
+		}
+		d, units, err := v.place(to)
+		if err != nil {
+			return err
+		}
+		if e == nil {
+			return fs.ErrInvalid
+		}
+		there := d.entries[v.upcase.key(units)]
+		if there == e {
+			there = nil
+		}
+		if there != nil && !replace {
+			return fs.ErrExist
+		}
+		for up := d; up.owner != nil; up = up.owner.dir {
+			if up.owner == e {
+				return fmt.Errorf("directory would contain itself: %w", fs.ErrInvalid)
+			}
+		}
+		if there != nil {
+			return e.supplant(there, units)
+		}
+		return e.move(d, units)
+	})
+}
+
+// errOrder says that one commit cannot carry a move and those before it: a directory would have to be on the device
+// both before and after another.
+var errOrder = errors.New("earlier moves are not on the device yet")
+
+// move puts the entry under its new name first and takes the old one away then; or overwrites it, if that is possible.
+func (e *entry) move(d *directory, units []uint16) error {
+	if d == e.dir && entriesFor(len(units)) == e.count {
+		delete(d.entries, d.v.upcase.key(e.name))
+		e.name = units
+		copy(e.bytes(), e.encode(d.v.upcase))
+		e.store()
+		d.entries[d.v.upcase.key(units)] = e
+		return nil
+	}
+	old := *e
+	next := *e
+	next.name = units
+	if err := d.insert(&next); err != nil {
+		return err
+	}
+	if d != old.dir && !d.receive(old.dir) {
+		d.drop(&next)
+		return errOrder
+	}
+	old.dir.drop(&old)
+	e.record, e.dir, e.index, e.count, e.gen = next.record, next.dir, next.index, next.count, old.gen
+	d.entries[d.v.upcase.key(units)] = e
+	return nil
+}
+
+// receive notes that an entry has come to d from another directory: d, and whatever of the directories above it makes d
+// found, go to the device first. It does nothing and returns false where one of them has to be there later.
+func (d *directory) receive(from *directory) bool {
+	v := d.v
+	first := []*directory{d}
+	for up := d.owner; up != nil && up.gen > v.durable; up = up.dir.owner {
+		first = append(first, up.dir)
+	}
+	for _, one := range first {
+		if one == from || one.gave > v.durable || from.received > v.durable {
+			return false
+		}
+	}
+	from.gave = v.changed()
+	for _, one := range first {
+		one.received = from.gave
+	}
+	return true
+}
+
+// supplant puts the entry into the very place of another, so that one page tells the new from the old.
+func (e *entry) supplant(there *entry, units []uint16) error {
+	d := there.dir
+	v := d.v
+	content, err := there.replaceable(e)
+	if err != nil {
+		return err
+	}
+	runs, err := v.clusters(there)
+	if err != nil {
+		return err
+	}
+	if d != e.dir && !d.receive(e.dir) {
+		return errOrder
+	}
+	e.dir.drop(e)
+	place := there.bytes()
+	e.name, e.dir, e.index = units, d, there.index
+	set := e.encode(v.upcase)
+	e.count = len(set) / entryLen
+	for i := copy(place, set); i < len(place); i += entryLen {
+		place[i] &^= inUse // entries of others that belonged to the old one
+	}
+	d.mark(there.index*entryLen, len(place))
+	d.entries[v.upcase.key(units)] = e
+	e.gen = v.changed()
+	v.forget(content)
+	v.discardLater(runs)
+	return nil
+}
+
+// replaceable says whether e may be replaced by another, as rename(2) has it, and gives the content of a directory.
+func (e *entry) replaceable(by *entry) (content *directory, err error) {
+	switch {
+	case e.isDir() && !by.isDir():
+		return nil, ErrIsDir
+	case by.isDir() && !e.isDir():
+		return nil, ErrNotDir
+	case e.node != nil:
+		return nil, ErrBusy
+	case !e.isDir():
+		return nil, nil
+	}
+	if content, err = e.dir.v.dirOf(e); err == nil && len(content.entries) > 0 {
+		err = ErrNotEmpty
+	}
+	return content, err
+}
