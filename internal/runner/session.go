@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -17,12 +18,12 @@ const cleanupTime = 2 * time.Minute
 func (r *run) drive(ctx context.Context) (Outcome, error) {
 	r.started = r.c.Clock.Now()
 	for _, p := range allPlaces(r.c) {
-		r.dir.Hide(absolute(p.Path), "<"+cmpOr(p.Name, "run")+">")
+		r.hide(absolute(p.Path), "<"+cmpOr(p.Name, "run")+">")
 	}
-	r.dir.Hide(r.c.StateDir, "<state>")
+	r.hide(r.c.StateDir, "<state>")
 	for name, path := range r.c.Inputs {
 		r.dir.Hide(path, "<"+name+">")
-		r.dir.Hide(absolute(path), "<"+name+">")
+		r.hide(absolute(path), "<"+name+">")
 	}
 	// The registry knows the run before its journal says that it began: whoever is
 	// killed in between leaves an entry too many, never a run whose places nobody knows.
@@ -72,6 +73,14 @@ func (r *run) drive(ctx context.Context) (Outcome, error) {
 		unregister(r.c.StateDir, r.id)
 	}
 	return out, err
+}
+
+// hide keeps a path out of the journal, and the name that tools have for it, with links followed.
+func (r *run) hide(path, instead string) {
+	r.dir.Hide(path, instead)
+	if real, err := filepath.EvalSymlinks(path); err == nil && real != path {
+		r.dir.Hide(real, instead)
+	}
 }
 
 // close removes the run's folders unless something in them is still wanted or attached: a volume whose image is gone hangs

@@ -2,6 +2,8 @@ package runner_test
 
 import (
 	"context"
+	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -59,5 +61,26 @@ func TestImagesThatStayAttachedAreNotDeleted(t *testing.T) {
 		return nil, nil
 	}}, &said))
 	assert.Equal(t, []string{c.Places[0].Path}, released, said.String())
+	nothingLeft(t, c)
+}
+
+// tells makes no image, and names the folder as tools do: with links followed.
+type tells struct{ engine.Engine }
+
+func (tells) Create(_ context.Context, dir *hostio.Dir, _ string, _ engine.Spec) (engine.Container, error) {
+	real, err := filepath.EvalSymlinks(dir.Path())
+	return nil, errors.Join(errors.New("creating "+filepath.Join(real, "x.dmg")), err)
+}
+
+func TestFoldersByTheirOtherNamesStayOutOfTheJournal(t *testing.T) {
+	c := lived(t, once)
+	link := filepath.Join(t.TempDir(), "link")
+	require.NoError(t, os.Symlink(c.Places[0].Path, link))
+	c.Places[0].Path, c.Engine = link, tells{c.Engine}
+	_, err := runner.Run(t.Context(), c)
+	require.NoError(t, err)
+	_, reasons := failed(t, c)
+	require.NotEmpty(t, reasons)
+	assert.Contains(t, reasons[0], "creating <run>/dmgbench-")
 	nothingLeft(t, c)
 }

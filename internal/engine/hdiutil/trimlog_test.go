@@ -61,7 +61,7 @@ func TestTrimLogThatCannotBeRead(t *testing.T) {
 	for do, want := range map[string]string{"fail": "Could not open local log store", "garbage": "no result", "hang": string(Deadline)} {
 		t.Run(do, func(t *testing.T) {
 			r := newRig(t, rules(hdiutiltest.Rule{Verb: "show", From: 1, Do: do, Text: "log: Could not open local log store: Operation not permitted", Status: 64}),
-				logging, brief("show", 60*time.Millisecond*map[bool]time.Duration{true: 1, false: 1000}[do == "hang"]))
+				logging, brief("show", map[bool]time.Duration{true: 500 * time.Millisecond, false: time.Minute}[do == "hang"]))
 			for range 2 {
 				rep := r.witness(spec("UDRW"), engine.AttachOptions{})
 				assert.Contains(t, rep.Reported["trim_log_unknown"], want)
