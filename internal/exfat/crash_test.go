@@ -283,6 +283,16 @@ func TestCrashInRenameOrder(t *testing.T) {
 		"from a folder that was given more": func(*Volume) [][2]string {
 			return [][2]string{{"a/f", "p/b/f"}, {"p/b/g", "between/g"}, {"p/b/f", "between/f"}}
 		},
+		"from a folder that is removed from one that was given another": func(*Volume) [][2]string {
+			return [][2]string{{"p/b/g", "between/g"}, {"a/f", "p/f"}, {"p/b", ""}}
+		},
+		"from a folder that is removed from one that is given another": func(*Volume) [][2]string {
+			return [][2]string{{"p/b/g", "between/g"}, {"p/b", ""}, {"a/f", "p/f"}}
+		},
+		"from a folder that another replaces": func(v *Volume) [][2]string {
+			require.NoError(t, v.Mkdir("p/d"))
+			return [][2]string{{"p/b/g", "between/g"}, {"a/f", "p/f"}, {"p/d", "p/b"}}
+		},
 	}
 	r := rand.New(rand.NewPCG(3, 4))
 	for name, prepare := range tests {
@@ -301,7 +311,11 @@ func TestCrashInRenameOrder(t *testing.T) {
 				mem.Hook = cutAfter(cut)
 				var err error
 				for _, m := range moves {
-					err = errors.Join(err, v.Rename(m[0], m[1]))
+					if m[1] == "" {
+						err = errors.Join(err, v.Remove(m[0]))
+					} else {
+						err = errors.Join(err, v.Replace(m[0], m[1]))
+					}
 				}
 				err = errors.Join(err, v.Sync())
 				mem.Hook = nil

@@ -182,12 +182,12 @@ func (v *Volume) clusters(e *entry) ([]run, error) {
 // Remove deletes a file that is not open, or an empty directory. Its clusters count as free at once, and are reused
 // when the removal is durable.
 func (v *Volume) Remove(path string) error {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return pathError("removing", path, v.removeLocked(path))
+	return pathError("removing", path, v.ordered(func() error { return v.remove(path) }))
 }
 
-func (v *Volume) removeLocked(path string) error {
+func (v *Volume) remove(path string) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
 	if err := v.touch(); err != nil {
 		return err
 	}
@@ -205,6 +205,9 @@ func (v *Volume) removeLocked(path string) error {
 	runs, err := v.clusters(e)
 	if err != nil {
 		return err
+	}
+	if !e.dir.lose(d) {
+		return errOrder
 	}
 	e.dir.drop(e)
 	v.forget(d)

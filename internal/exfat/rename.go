@@ -17,15 +17,15 @@ func (v *Volume) Replace(from, to string) error {
 	return pathError("renaming", from+" to "+to, v.ordered(func() error { return v.rename(from, to, true) }))
 }
 
-// ordered does a move, if it must behind a commit of those before it.
-func (v *Volume) ordered(move func() error) error {
-	err := move()
+// ordered does a move or a removal, if it must behind a commit of those before it.
+func (v *Volume) ordered(change func() error) error {
+	err := change()
 	for errors.Is(err, errOrder) {
 		v.mu.Lock()
 		want := v.gen
 		v.mu.Unlock()
 		if err = v.commit(want); err == nil {
-			err = move()
+			err = change()
 		}
 	}
 	return err
@@ -63,7 +63,7 @@ func (v *Volume) rename(from, to string, replace bool) error {
 	})
 }
 
-// errOrder says that one commit cannot carry a move and those before it: a directory would have to be on the device
+// errOrder says that one commit cannot carry a change and the moves before it: a directory would have to be on the device
 // both before and after another.
 var errOrder = errors.New("earlier moves are not on the device yet")
 
@@ -113,6 +113,19 @@ func (d *directory) receive(from *directory) bool {
 	return true
 }
 
+// lose notes that d is to forget a directory with such content, nil for a file. What was in there may have moved elsewhere, and is
+// to be on the device there first: false where it cannot.
+func (d *directory) lose(content *directory) bool {
+	if content == nil || content.gave <= d.v.durable {
+		return true
+	}
+	if d.received > d.v.durable {
+		return false
+	}
+	d.gave = max(d.gave, content.gave)
+	return true
+}
+
 // supplant puts the entry into the very place of another, so that one page tells the new from the old.
 func (e *entry) supplant(there *entry, units []uint16) error {
 	d := there.dir
@@ -125,7 +138,7 @@ func (e *entry) supplant(there *entry, units []uint16) error {
 	if err != nil {
 		return err
 	}
-	if d != e.dir && !d.receive(e.dir) {
+	if !d.lose(content) || d != e.dir && !d.receive(e.dir) {
 		return errOrder
 	}
 	e.dir.drop(e)
