@@ -3,6 +3,7 @@ package analysis
 import (
 	"encoding/json"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -147,4 +148,11 @@ func TestBySize(t *testing.T) {
 	assert.InEpsilon(t, 2e6/(1e-4+2e6/1e9), sizes[0].Median, 1e-6)
 	assert.InEpsilon(t, 1e-4+16e6/1e9, sizes[3].Seconds, 1e-6)
 	assert.False(t, math.IsNaN(sizes[3].Low))
+}
+
+// A plan may call a phase as it likes: what is done in it makes the canary, not its name.
+func TestAPhaseCalledCanaryIsMeasured(t *testing.T) {
+	r := analysed(t, planOf(t, strings.ReplaceAll(twoFormats, `phase = "new"`, `phase = "canary"`)), 3,
+		steady(map[string]float64{"UDRW": 1e9, "UDSB": 2e9, "native": 4e9}, 0))
+	assert.Equal(t, 72, summaryOf(t, r, "format=UDSB", "canary", "write").N)
 }

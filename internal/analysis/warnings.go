@@ -235,7 +235,7 @@ func drifted(rates []float64) float64 {
 
 // isCanary reports whether a step is the canary's write or read, which is no
 // part of what the case measures.
-func isCanary(st *result.Step) bool { return st.Do == "canary" || st.Phase == "canary" }
+func isCanary(st *result.Step) bool { return st.Do == "canary" }
 
 // nativeWarning compares a rate with the native baseline's of the same place and
 // way of working.

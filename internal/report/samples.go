@@ -55,7 +55,7 @@ func (v *view) fileSets() []fileSet {
 
 // canary reports whether a step is the short native write or read before a case,
 // which tells of the machine and is no part of what the case shows.
-func canary(s *result.Step) bool { return s.Do == "canary" || s.Phase == "canary" }
+func canary(s *result.Step) bool { return s.Do == "canary" }
 
 // counts reports whether a step's figures count: its round was measured to the end and the step did not fail.
 func counts(c *result.Case, s *result.Step) bool {

@@ -158,6 +158,9 @@ func writeBench(w io.Writer, name string, s *Step) {
 	if s.Phase != "" {
 		label = "/phase=" + bench(s.Phase)
 	}
+	if s.Op != "" && s.Op != s.Do { // the canary writes and reads
+		label += "/op=" + bench(s.Op)
+	}
 	fmt.Fprintf(w, "Benchmark%s%s%s/cycle=%d 1", benchBase(s.Do), name, label, s.Cycle)
 	ns := s.DurationNS
 	if p := s.Span; p != nil {

@@ -128,7 +128,7 @@ var ownColumns = map[string][]Column{
 		Column{"first_done_ns", "gate to first done, ns"}, Column{"idle_ns", "worker time outside files, ns"},
 		Column{"rate_bytes_per_second", "bytes / span, B/s"}, Column{"allocated_bytes", "on the host, B"}, Column{"apparent_bytes", "on the host, B"},
 		Column{"bands", "files of a sparse bundle"}, Column{"bands_full", "of them full"},
-		Column{"volume_free_bytes", "B; empty while detached"}, Column{"host_free_bytes", "B"},
+		Column{"volume_free_bytes", "B; empty while detached"}, Column{"host_free_bytes", "B; empty where it is not known"},
 		Column{"bytes_freed", "by compact or trim, B"}, Column{"live_bytes", "bytes of files on the volume, B"},
 		Column{"device_read_bytes", "by the disk below, B"}, Column{"device_written_bytes", "by the disk below, B"},
 		Column{"cache_asked", "cache mode the plan asks for"}, Column{"cache_achieved", "cache mode found"}, Column{"sync_asked", "flush the plan asks for"}, Column{"sync_achieved", "flush found"},
@@ -269,12 +269,13 @@ func diskCells(out *row, d *DiskUse) {
 	for _, v := range []int64{d.Allocated, d.Apparent, int64(d.Bands), int64(d.BandsFull)} {
 		out.int(v)
 	}
-	if d.VolumeFree < 0 {
-		out.blank(1)
-	} else {
-		out.int(d.VolumeFree)
+	for _, free := range []int64{d.VolumeFree, d.HostFree} {
+		if free < 0 {
+			out.blank(1)
+		} else {
+			out.int(free)
+		}
 	}
-	out.int(d.HostFree)
 }
 
 func joinWarnings(list []Warning) string {

@@ -289,3 +289,33 @@ func TestOpenMetricsHasNoSeriesTwice(t *testing.T) {
 	r.Summaries = append(r.Summaries, r.Summaries[0])
 	require.Equal(t, 1, strings.Count(exported(t, r, "openmetrics", ""), "\ndmgbench_rate_bytes_per_second{"))
 }
+
+// The canary writes and reads in one phase of one action: as one benchmark they would be repetitions of each other.
+func TestBenchmarksOfTheCanaryAreTwo(t *testing.T) {
+	r := goldenResult()
+	step := r.Cases[0].Steps[1]
+	step.Do, step.Phase = "canary", "canary"
+	read := step
+	read.Op = "read"
+	r.Cases[0].Steps = []Step{step, read}
+	var names []string
+	for _, b := range parse(t, exported(t, r, "benchfmt", "")) {
+		if strings.HasPrefix(string(b.Name), "Canary") {
+			names = append(names, string(b.Name))
+		}
+	}
+	assert.Equal(t, []string{"Canary/format=UDSB/encryption=AES-256/phase=canary/op=write/cycle=0",
+		"Canary/format=UDSB/encryption=AES-256/phase=canary/op=read/cycle=0"}, names)
+}
+
+// Where nobody knows the free space of the host, as on the simulated device, the cell is empty.
+func TestUnknownSpaceOfTheHostIsNoNumber(t *testing.T) {
+	r := goldenResult()
+	r.Cases[0].Steps[2].Disk.HostFree = -1
+	rows, err := csv.NewReader(strings.NewReader(exported(t, r, "csv", "steps"))).ReadAll()
+	require.NoError(t, err)
+	at := slices.Index(rows[0], "host_free_bytes")
+	for _, row := range rows[1:] {
+		assert.Empty(t, row[at])
+	}
+}

@@ -154,15 +154,17 @@ type syncWriterAt interface {
 
 // writer appends records at a known offset. A write that fails leaves its bytes
 // pending at that offset, so that a later attempt (space came back) writes over
-// the torn piece instead of behind it.
+// the torn piece instead of behind it. So does a flush that fails: the system may
+// have dropped what it could not write, and tells only once (fsync(2)).
 type writer struct {
 	mu       sync.Mutex
 	f        syncWriterAt
-	off      int64
+	off      int64 // behind it nothing is durable yet
 	seq      int
-	pending  []byte
-	volatile bool // sync only flushes
-	private  bool // remove what only --identify may record
+	pending  []byte // from off on
+	handed   int    // bytes of it that the system has
+	volatile bool   // sync only flushes
+	private  bool   // remove what only --identify may record
 	hide     []hidden
 }
 
@@ -212,24 +214,39 @@ func encodeLine(rec Record) ([]byte, error) {
 func (w *writer) flush() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.pending) == 0 {
-		return nil
+	return w.hand()
+}
+
+func (w *writer) hand() error {
+	if w.handed < len(w.pending) {
+		if _, err := w.f.WriteAt(w.pending[w.handed:], w.off+int64(w.handed)); err != nil {
+			return fmt.Errorf("writing the journal: %w", err)
+		}
+		w.handed = len(w.pending)
 	}
-	if _, err := w.f.WriteAt(w.pending, w.off); err != nil {
-		return fmt.Errorf("writing the journal: %w", err)
+	if w.volatile {
+		w.settle()
 	}
-	w.off += int64(len(w.pending))
-	w.pending = w.pending[:0]
 	return nil
+}
+
+// settle forgets what needs to be written no more.
+func (w *writer) settle() {
+	w.off += int64(len(w.pending))
+	w.pending, w.handed = w.pending[:0], 0
 }
 
 // sync makes everything durable: it survives the death of the machine.
 func (w *writer) sync() error {
-	if err := w.flush(); err != nil || w.volatile {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.hand(); err != nil || w.volatile {
 		return err
 	}
 	if err := w.f.Sync(); err != nil {
+		w.handed = 0
 		return fmt.Errorf("flushing the journal: %w", err)
 	}
+	w.settle()
 	return nil
 }

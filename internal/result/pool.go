@@ -117,6 +117,10 @@ func (r *Result) take(run *Result) {
 		s.Run = run.Run
 		r.Sessions = append(r.Sessions, s)
 	}
+	for _, p := range run.Preconditions {
+		p.Session += sessions
+		r.Preconditions = append(r.Preconditions, p)
+	}
 	r.Departures = distinct(append(r.Departures, run.Departures...))
 	for i, c := range run.Cases {
 		if i == len(r.Cases) {

@@ -67,3 +67,13 @@ func TestPoolRefuses(t *testing.T) {
 	_, err := Pool([]*Result{foldedRun("one", nil)})
 	assert.ErrorContains(t, err, "need 2 or more")
 }
+
+// What was written before the rounds of each run stays with the session that wrote it.
+func TestPoolKeepsPreconditions(t *testing.T) {
+	settled := func(r *Result) {
+		r.Preconditions = []Precondition{{Session: 1, Place: "fast", Steady: true, Text: "of " + r.Run}}
+	}
+	p, err := Pool([]*Result{foldedRun("one", settled), foldedRun("two", nil), foldedRun("three", settled)})
+	require.NoError(t, err)
+	assert.Equal(t, []Precondition{{Session: 1, Place: "fast", Steady: true, Text: "of one"}, {Session: 3, Place: "fast", Steady: true, Text: "of three"}}, p.Preconditions)
+}
