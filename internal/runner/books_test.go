@@ -103,3 +103,30 @@ func TestWaitingIsNoPartOfARemount(t *testing.T) {
 	}
 	assert.Equal(t, 4, seen)
 }
+
+// far is how far the progress says that a run has come.
+type far struct{ last runner.Status }
+
+func (f *far) Status(s runner.Status) { f.last = s }
+func (*far) Message(string)           {}
+func (*far) Warning(string)           {}
+
+// What copies and streams write is in what there is to write, and so in what was written.
+func TestProgressCountsEverythingWritten(t *testing.T) {
+	c := config(t, manySets)
+	seen := &far{}
+	c.Progress = seen
+	_, err := runner.Run(t.Context(), c)
+	require.NoError(t, err)
+	var wrote int64
+	for _, st := range fold(t, c.Out).Cases[0].Steps {
+		switch {
+		case st.Stream != nil:
+			wrote += st.Stream.Out
+		case st.Do == "write" || st.Do == "copy":
+			wrote += st.Span.Bytes
+		}
+	}
+	require.Greater(t, wrote, int64(2*100_000))
+	assert.Equal(t, wrote, seen.last.RunBytes)
+}

@@ -44,6 +44,7 @@ type caseRun struct {
 	reopened bool
 	// failing says that the steps are in a block that ends at the first one that fails.
 	failing bool
+	awake   int64 // how long the machine had slept when it began
 	index   int
 	skipTo  int
 	base    string
@@ -68,7 +69,7 @@ func newCaseRun(r *run, c plan.Case, round int, eng engine.Engine, spec engine.S
 		}
 	}
 	return &caseRun{
-		r: r, c: c, round: round, eng: eng, spec: spec, place: p, named: map[string]*handle{},
+		r: r, c: c, round: round, eng: eng, spec: spec, place: p, named: map[string]*handle{}, awake: r.suspended(),
 		base: fmt.Sprintf("case%02d-round%d", number, round),
 	}, nil
 }
@@ -99,10 +100,16 @@ func (x *caseRun) run(ctx context.Context, pause *result.Pause) error {
 	}
 	err := x.steps(ctx, x.c.Steps, pause)
 	if err == nil && x.r.c.Keep && x.main != nil && x.main.con != nil {
+		if x.slept() { // what does not count is not kept either
+			return errSlept
+		}
 		err = x.keep(ctx)
 	}
 	return err
 }
+
+// slept says that the machine did since the case began, or went on behind a pause.
+func (x *caseRun) slept() bool { return x.r.suspended()-x.awake > slept }
 
 // keep detaches the containers, leaves them, and says how to open them.
 func (x *caseRun) keep(ctx context.Context) error {
@@ -226,7 +233,10 @@ func (x *caseRun) journal(ctx context.Context, st plan.Step, rec result.Step, er
 	for _, w := range rec.Warnings {
 		x.r.tell(x.c.ID, w.Text)
 	}
-	x.r.spent += wrote(&rec)
+	n := wrote(&rec)
+	if x.r.spent += n; rec.Do != "canary" {
+		x.r.written += n
+	}
 	if h, e := x.on(st); e == nil && h != nil {
 		rec.Live = workload.Total(h.live) + workload.Total(h.named)
 	}

@@ -81,9 +81,6 @@ func (x *caseRun) keepFiles(rec *result.Step, out workload.Outcome, o workload.O
 	rec.Stream, rec.Workers = out.Stream, o.Workers
 	rec.Findings = append(rec.Findings, out.Findings...)
 	rec.Warnings = append(rec.Warnings, out.Warnings...)
-	if rec.Do == "write" {
-		x.r.written += out.Bytes
-	}
 	if before == nil {
 		return
 	}

@@ -16,6 +16,9 @@ import (
 
 // pause is a checkpoint: the containers stay, the session ends.
 func (x *caseRun) pause(ctx context.Context, st plan.Step) error {
+	if x.slept() { // the next session could not tell
+		return errSlept
+	}
 	p := &result.Pause{Case: x.c.ID, Round: x.round, Step: x.index + 1, Place: x.c.Settings.Place}
 	p.Message = fmt.Sprintf("%s, then go on with: dmgbench resume %s", strings.TrimRight(st.Message, ". "), x.r.dir.Path())
 	if err := x.leave(ctx); err != nil {

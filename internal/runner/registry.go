@@ -24,7 +24,34 @@ type entry struct {
 	Run    string            `json:"run"`
 	Folder string            `json:"folder"`
 	Places map[string]string `json:"places"`
+	Former []string          `json:"former,omitempty"` // folders that earlier sessions had for places
 	Inputs map[string]string `json:"inputs,omitempty"` // files that the user brought, by name
+}
+
+// folders are those where images of the run may lie: its places by name, and then those of earlier sessions.
+func (e entry) folders() (out []Place) {
+	for _, name := range slices.Sorted(maps.Keys(e.Places)) {
+		out = append(out, Place{Name: name, Path: e.Places[name]})
+	}
+	for _, path := range e.Former {
+		out = append(out, Place{Path: path})
+	}
+	return out
+}
+
+// after takes over the folders that an earlier session had and this one has not, where something of it may be left.
+func (e *entry) after(before entry) {
+	for _, p := range before.folders() {
+		if slices.ContainsFunc(e.folders(), func(now Place) bool { return now.Path == p.Path }) {
+			continue
+		}
+		_, noFolder := os.Lstat(filepath.Join(p.Path, workFolder(e.Run)))
+		_, noPlace := os.Stat(p.Path)
+		away := errors.Is(noPlace, fs.ErrNotExist) && p.Path != before.Folder // on a disk that is not attached now
+		if away || !errors.Is(noFolder, fs.ErrNotExist) {
+			e.Former = append(e.Former, p.Path)
+		}
+	}
 }
 
 // register notes a run in the state directory, so that clean finds what kill -9 leaves.
@@ -61,8 +88,8 @@ func unregisterEnded(stateDir, id string) {
 	if err != nil {
 		return
 	}
-	for _, path := range e.Places {
-		if _, err := os.Lstat(filepath.Join(path, workFolder(id))); !errors.Is(err, fs.ErrNotExist) {
+	for _, at := range e.folders() {
+		if _, err := os.Lstat(filepath.Join(at.Path, workFolder(id))); !errors.Is(err, fs.ErrNotExist) {
 			return
 		}
 	}
@@ -240,13 +267,12 @@ func (c Cleaning) run(ctx context.Context, stateDir, id string, w io.Writer) err
 		fmt.Fprintf(w, "%s: its run folder cannot be opened (%v)\n", id, err)
 	}
 	var errs []error
-	for _, name := range slices.Sorted(maps.Keys(e.Places)) {
-		at := Place{Name: name, Path: e.Places[name]}
+	for _, at := range e.folders() {
 		away, err := c.place(ctx, at, at.title(e.Folder), id, w)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("cleaning run %q: %w", id, err))
 		}
-		if away && e.Places[name] != e.Folder {
+		if away && at.Path != e.Folder {
 			goesOn = true // a disk that is not attached now may have images on it
 			fmt.Fprintf(w, "%s: %s is not there now; if it is gone for good, remove the entry %s.json\n", id, at.title(e.Folder), id)
 		}

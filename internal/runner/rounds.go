@@ -231,7 +231,6 @@ func (r *run) attempt(ctx context.Context, c plan.Case, round int, pause *result
 	if err != nil {
 		return "", "", nil, err
 	}
-	before := r.suspended()
 	if pause == nil {
 		start := &result.CaseStart{Case: c.ID, Round: round, Target: target(c.Settings), Container: x.base, Place: c.Settings.Place}
 		if err := r.append(result.Record{Kind: result.KindCaseStart, CaseStart: start}); err != nil {
@@ -256,7 +255,7 @@ func (r *run) attempt(ctx context.Context, c plan.Case, round int, pause *result
 			return "", "", nil, caseErr
 		}
 		return result.Failed, caseErr.Error(), made, nil
-	case r.suspended()-before > slept:
+	case x.slept():
 		return "", "", nil, errSlept
 	case caseErr != nil && x.away() != nil: // whatever is left would fail as well; with its disk the run can go on
 		return "", "", nil, fmt.Errorf("measuring case %q: %s is there no more: %w", c.ID, x.away().title, caseErr)

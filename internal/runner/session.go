@@ -70,7 +70,7 @@ func (r *run) drive(ctx context.Context) (Outcome, error) {
 		err = &result.Error{Doing: "running", File: r.dir.Path(), Err: err,
 			Hint: "what was measured is kept; go on with: dmgbench resume " + r.keepFlag() + r.dir.Path()}
 	} else if status != "" && clean {
-		unregister(r.c.StateDir, r.id)
+		unregisterEnded(r.c.StateDir, r.id)
 	}
 	return out, err
 }
@@ -145,6 +145,11 @@ func (r *run) register() error {
 	e := entry{Run: r.id, Folder: absolute(r.dir.Path()), Places: map[string]string{}, Inputs: absoluteAll(r.c.Inputs)}
 	for _, p := range allPlaces(r.c) {
 		e.Places[p.Name] = absolute(p.Path)
+	}
+	if r.session > 1 && r.c.StateDir != "" {
+		if before, err := readEntry(r.c.StateDir, r.id); err == nil {
+			e.after(before)
+		}
 	}
 	return register(r.c.StateDir, e)
 }

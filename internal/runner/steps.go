@@ -100,8 +100,11 @@ func (x *caseRun) adopt(slot **handle, con engine.Container, p *place, spec engi
 		if err != nil {
 			_, err = h.att.Detach(ctx, true)
 		}
+		if err != nil { // it may have come off all the same, without all that was to be written
+			_, still := h.att.Detach(ctx, true)
+			x.r.stuck = x.r.stuck || still != nil
+		}
 		h.att = nil
-		x.r.stuck = x.r.stuck || err != nil
 		return err
 	})
 	return h
