@@ -62,17 +62,6 @@ func openVolume(dev blockdev.Device, o order, readOnly bool, fails *failures) (*
 	return v, nil
 }
 
-// removeOrphans takes away what a crash left of deleted files.
-func (v *volumeFS) removeOrphans() {
-	list, err := v.volume.List("")
-	for _, i := range list {
-		if strings.HasPrefix(i.Name, orphanPrefix) && !i.Dir {
-			err = errors.Join(err, v.volume.Remove(i.Name))
-		}
-	}
-	v.fails.add("removing deleted files", err)
-}
-
 // repair puts a volume right that was not unmounted cleanly, as far as that takes no guessing; a crash leaves clusters that
 // nobody owns. It returns what is to be told.
 func repair(dev blockdev.Device, readOnly bool) ([]string, error) {
@@ -89,6 +78,12 @@ func repair(dev blockdev.Device, readOnly bool) ([]string, error) {
 		return []string{unclean}, nil
 	}
 	report, err := exfat.Check(dev, exfat.CheckOptions{Repair: true})
+	if err == nil && !report.Clean() {
+		var n int
+		if n, err = forgetOrphans(dev); err == nil && n > 0 {
+			report, err = exfat.Check(dev, exfat.CheckOptions{Repair: true})
+		}
+	}
 	switch {
 	case err != nil:
 		return nil, err
@@ -236,8 +231,9 @@ func (n *node) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (*fu
 		}
 		return nil, n.v.errno("looking up", err)
 	}
-	// The kernel knows a name by its case; the same node would be one file under two names.
-	if known := n.GetChild(name); known != nil && known.IsDir() == i.Dir {
+	// The kernel knows a name by its case; the same node would be one file under two names. What it knows is another file where
+	// another spelling of the name has been given to one since.
+	if known := n.GetChild(name); known != nil && known.StableAttr().Ino == inodeNumber(i) {
 		n.fill(i, &out.Attr)
 		return known, 0
 	}
