@@ -78,12 +78,6 @@ func repair(dev blockdev.Device, readOnly bool) ([]string, error) {
 		return []string{unclean}, nil
 	}
 	report, err := exfat.Check(dev, exfat.CheckOptions{Repair: true})
-	if err == nil && !report.Clean() {
-		var n int
-		if n, err = forgetOrphans(dev); err == nil && n > 0 {
-			report, err = exfat.Check(dev, exfat.CheckOptions{Repair: true})
-		}
-	}
 	switch {
 	case err != nil:
 		return nil, err

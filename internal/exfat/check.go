@@ -29,12 +29,14 @@ type checker struct {
 		first uint32
 		size  int64
 	}
-	unsure bool // something that may own clusters could not be read: lost clusters are not freed
+	names  map[uint32]firstName // by the first cluster
+	room   int64                // that more names may take, bytes
+	unsure bool                 // something that may own clusters could not be read: lost clusters are not freed
 }
 
 // Check reads all metadata of a volume that is not mounted and says what is wrong. The error is for devices that hold no
 // exFAT volume at all and for those that cannot be read. Memory is bounded by the limit, as for Mount, plus the largest
-// directory.
+// directory, and a quarter of the limit for the names that clusters have.
 func Check(dev blockdev.Device, o CheckOptions) (*Report, error) {
 	c := &checker{dev: dev, report: &Report{}, upcase: standardCase(), limit: o.MetadataLimit}
 	if c.limit == 0 {
@@ -97,6 +99,7 @@ func (c *checker) run() error {
 	c.fat = newFAT(c.dev, &c.g)
 	c.owned = newBitmap(make([]byte, alignUp((int64(c.g.clusters)+7)/8, 8)), c.g.clusters)
 	c.owned.page = block
+	c.names, c.room = map[uint32]firstName{}, c.limit/4
 	if err := c.checkFATHead(); err != nil {
 		return err
 	}

@@ -130,6 +130,16 @@ func (d *checkDir) file(i int, set []byte, rec *record, problem setProblem) ([]t
 	if err != nil {
 		return nil, err
 	}
+	switch {
+	case problem == setSum:
+	case broken == "":
+		d.remember(i, len(set), rec, path)
+	case broken == CrossLink && len(runs) == 0:
+		if drop, err := d.twin(i, set, rec, path); err != nil || drop != nil {
+			add(Finding{Kind: CrossLink, Path: path, Cluster: rec.first, Detail: "a file has two names", fix: drop})
+			return nil, err
+		}
+	}
 	if broken != "" {
 		c.unsure = c.unsure || rec.isDir() && broken != ChainLong
 		add(c.chainFinding(broken, path, runs, rec.noChain, func() error {

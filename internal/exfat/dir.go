@@ -148,9 +148,7 @@ func (d *directory) insert(e *entry) error {
 // drop takes an entry set out of the directory.
 func (d *directory) drop(e *entry) {
 	set := e.bytes()
-	for i := 0; i < len(set); i += entryLen {
-		set[i] &^= inUse
-	}
+	unuse(set)
 	d.mark(e.index*entryLen, len(set))
 	d.hint = min(d.hint, e.index)
 	delete(d.entries, d.v.upcase.key(e.name))

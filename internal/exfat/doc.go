@@ -19,7 +19,8 @@
 // so that a page written whole is a set written whole. There is no journal: a file that is being moved to another
 // directory when the power fails is found under its old name, its new one, or both; renamed within a directory it may
 // be lost if the new name takes another number of entries and a page of its own. A name whose file is replaced has the old one or
-// the new.
+// the new. Of two names of one file [Check] takes away the older, which has to be done before anything is removed: a move counts as
+// an access, so that the newer is told by its time.
 //
 // # What it refuses
 //

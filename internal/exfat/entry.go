@@ -67,6 +67,22 @@ func (s stamp) time() time.Time {
 	return t
 }
 
+// renamed makes the record say that it was accessed now, and in any case later than it said before: if a crash leaves the old
+// name beside the new one, that is what tells which is which.
+func (r *record) renamed(now time.Time) {
+	r.accessed = makeStamp(r.accessed.time().Add(2 * time.Second)) // the unit
+	r.accessed.tens = 0
+	r.access(now)
+}
+
+// access notes an access, unless a later one is known.
+func (r *record) access(now time.Time) {
+	s := makeStamp(now)
+	if s.tens = 0; s.time().After(r.accessed.time()) {
+		r.accessed = s
+	}
+}
+
 // setChecksum is the checksum of an entry set, without its own field.
 func setChecksum(set []byte) uint16 {
 	var sum uint16

@@ -16,7 +16,7 @@ const (
 	Bitmap         Kind = "allocation bitmap"           // missing or unreadable: nothing else about it is checked
 	BitmapLost     Kind = "lost clusters"               // R: freed
 	BitmapMissing  Kind = "used clusters marked free"   // R: marked
-	CrossLink      Kind = "cluster with two owners"     //
+	CrossLink      Kind = "cluster with two owners"     // R, for two names of one file: the one given last stays
 	ChainShort     Kind = "chain ends too early"        // R: the file is cut
 	ChainLong      Kind = "chain is longer than needed" // R: cut; the rest is lost clusters
 	ChainCycle     Kind = "chain is a cycle"            // R: the file is cut

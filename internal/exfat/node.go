@@ -129,9 +129,9 @@ func (v *Volume) persist(n *node, times bool) bool {
 	n.mu.Unlock()
 	e.size, e.valid, e.first, e.noChain = size, valid, first, n.noChain
 	if written {
-		e.modified = makeStamp(v.now())
-		e.accessed = e.modified
-		e.accessed.tens = 0
+		now := v.now()
+		e.modified = makeStamp(now)
+		e.access(now)
 	}
 	e.attr |= attrArchive
 	e.store()

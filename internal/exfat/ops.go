@@ -182,16 +182,10 @@ func (v *Volume) clusters(e *entry) ([]run, error) {
 // Remove deletes a file that is not open, or an empty directory. Its clusters count as free at once, and are reused
 // when the removal is durable.
 func (v *Volume) Remove(path string) error {
-	return pathError("removing", path, v.ordered(func() error { return v.remove(path, false) }))
+	return pathError("removing", path, v.ordered(func() error { return v.remove(path) }))
 }
 
-// RemoveName is Remove for a name that a crash may have left beside another one of the same file: the clusters stay, and are the
-// other's, or lost ones that Check frees.
-func (v *Volume) RemoveName(path string) error {
-	return pathError("removing", path, v.ordered(func() error { return v.remove(path, true) }))
-}
-
-func (v *Volume) remove(path string, alone bool) error {
+func (v *Volume) remove(path string) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if err := v.touch(); err != nil {
@@ -208,11 +202,9 @@ func (v *Volume) remove(path string, alone bool) error {
 	case d != nil && len(d.entries) > 0:
 		return ErrNotEmpty
 	}
-	var runs []run
-	if !alone {
-		if runs, err = v.clusters(e); err != nil {
-			return err
-		}
+	runs, err := v.clusters(e)
+	if err != nil {
+		return err
 	}
 	if !e.dir.lose(d) {
 		return errOrder

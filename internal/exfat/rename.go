@@ -80,6 +80,7 @@ func (e *entry) move(d *directory, units []uint16) error {
 	old := *e
 	next := *e
 	next.name = units
+	next.renamed(d.v.now())
 	if err := d.insert(&next); err != nil {
 		return err
 	}
@@ -138,12 +139,16 @@ func (e *entry) supplant(there *entry, units []uint16) error {
 	if err != nil {
 		return err
 	}
+	if there.first == e.first { // two names of one file, as a crash may leave them
+		runs = nil
+	}
 	if !d.lose(content) || d != e.dir && !d.receive(e.dir) {
 		return errOrder
 	}
 	e.dir.drop(e)
 	place := there.bytes()
 	e.name, e.dir, e.index = units, d, there.index
+	e.renamed(v.now())
 	set := e.encode(v.upcase)
 	e.count = len(set) / entryLen
 	for i := copy(place, set); i < len(place); i += entryLen {

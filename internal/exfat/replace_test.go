@@ -50,6 +50,7 @@ func TestCrashInReplace(t *testing.T) {
 				if from == "e/short" { // between folders nothing is lost
 					requireUnder(t, found, after, "short", "saved")
 				}
+				requireOneName(t, found, from, "d/saved", before, after)
 			}
 			if err == nil {
 				assert.Greater(t, cut, 2)
@@ -70,6 +71,23 @@ func requireEither(t *testing.T, dev *blockdev.MemDevice, name string, before, a
 		want = after
 	}
 	requireSame(t, want, readFile(t, v, name), name)
+}
+
+// requireOneName repairs a volume where a crash may have left one file two names, and does what programs do with a left one.
+func requireOneName(t *testing.T, dev *blockdev.MemDevice, from, to string, before, after []byte) {
+	t.Helper()
+	_, err := Check(dev, CheckOptions{Repair: true})
+	require.NoError(t, err)
+	requireClean(t, dev)
+	requireEither(t, dev, to, before, after)
+	v := mount(t, dev)
+	if err := v.Remove(from); err != nil {
+		require.ErrorIs(t, err, fs.ErrNotExist)
+	}
+	writeFile(t, v, "all the rest", noise(3, int(v.Free())))
+	require.NoError(t, v.Unmount())
+	requireEither(t, dev, to, before, after)
+	requireClean(t, dev)
 }
 
 func TestReplace(t *testing.T) {

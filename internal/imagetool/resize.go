@@ -151,6 +151,9 @@ func (c *call) shapeOf(img container.Image, imageOnly bool) (s shape, err error)
 		s.table = int64(t.EntrySectors()+1) * sector
 		s.min = roundUp(sector+s.table, 4096) + s.table + 4096
 		s.backup = slices.Contains(warnings, gpt.WarnPrimary)
+		if err := stale(img, t, warnings); err != nil {
+			return s, err
+		}
 	}
 	vol, p, err := volume(img)
 	if err != nil || vol == nil {
@@ -204,7 +207,7 @@ func taken(img container.Image, imageOnly bool) (int64, error) {
 	}
 	end := int64(sector)
 	if layout.Scheme == udif.SchemeNone {
-		blank, err := blankStart(img)
+		blank, err := blankStart(img, 128<<10)
 		if err == nil && !blank && !imageOnly {
 			end = img.Size()
 		}
@@ -234,9 +237,21 @@ func onCD(img container.Image) (bool, error) {
 	return string(mark) == "CD001" || string(mark) == "BEA01", nil
 }
 
-// blankStart says whether all is zero where file systems and partition tables have their signatures.
-func blankStart(img container.Image) (bool, error) {
-	head := make([]byte, min(128<<10, img.Size()))
+// stale refuses a table of which the backup alone is left, and something else in the place of the first: most likely the
+// device was given a file system as a whole, which putting the table back would overwrite.
+func stale(img container.Image, t *gpt.Table, warnings []gpt.Warning) error {
+	if !slices.Contains(warnings, gpt.WarnPrimary) || !slices.Contains(warnings, gpt.WarnNoMBR) {
+		return nil
+	}
+	if blank, err := blankStart(img, int64(2+t.EntrySectors())*sector); err != nil || blank {
+		return err
+	}
+	return refuse("of the partition table only the backup at the end is left, and what stands at the start is no table: repair one of them first")
+}
+
+// blankStart says whether the first n bytes are zero, where file systems and partition tables have their signatures.
+func blankStart(img container.Image, n int64) (bool, error) {
+	head := make([]byte, min(n, img.Size()))
 	if n, err := img.ReadAt(head, 0); err != nil && (n < len(head) || !errors.Is(err, io.EOF)) {
 		return false, err
 	}

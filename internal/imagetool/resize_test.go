@@ -1,6 +1,7 @@
 package imagetool
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
@@ -78,5 +79,21 @@ func TestResizeKeepsTheBackupTable(t *testing.T) {
 		m.write("a.dmg", string(b))
 		m.do("resize -size " + size + " a.dmg")
 		assert.Contains(t, m.do("imageinfo a.dmg"), "ExFAT: kept", size)
+	}
+}
+
+// TestResizeOfAStaleBackupTable: a table that is left at the end of what was given a file system as a whole is not put back over it.
+func TestResizeOfAStaleBackupTable(t *testing.T) {
+	for _, size := range []string{"32m", "min", "24m"} {
+		m := newMachine(t)
+		m.do("create -fs ExFAT -size 24m a.dmg")
+		b, err := os.ReadFile(m.path("a.dmg"))
+		require.NoError(t, err)
+		copy(b, bytes.Repeat([]byte{0xEB, 0x76, 0x90}, 64<<10))
+		m.write("a.dmg", string(b))
+		m.refused(1, "only the backup", "resize -size "+size+" a.dmg")
+		after, err := os.ReadFile(m.path("a.dmg"))
+		require.NoError(t, err)
+		assert.True(t, bytes.Equal(b, after), size)
 	}
 }

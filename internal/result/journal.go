@@ -146,8 +146,9 @@ func (r *Reader) all() ([]Record, error) {
 	}
 }
 
-// syncWriterAt is the file under a writer.
-type syncWriterAt interface {
+// journalFile is the file under a writer.
+type journalFile interface {
+	io.ReaderAt
 	io.WriterAt
 	Sync() error
 }
@@ -155,11 +156,14 @@ type syncWriterAt interface {
 // writer appends records at a known offset. A write that fails leaves its bytes
 // pending at that offset, so that a later attempt (space came back) writes over
 // the torn piece instead of behind it. So does a flush that fails: the system may
-// have dropped what it could not write, and tells only once (fsync(2)).
+// have dropped what it could not write, and tells only once (fsync(2)). An earlier
+// process may have died of that, with what it wrote in the system's memory alone:
+// the first records of a later one are flushed with all that was there, written again.
 type writer struct {
 	mu       sync.Mutex
-	f        syncWriterAt
+	f        journalFile
 	off      int64 // behind it nothing is durable yet
+	doubted  int64 // bytes before off of which that is not known
 	seq      int
 	pending  []byte // from off on
 	handed   int    // bytes of it that the system has
@@ -243,10 +247,36 @@ func (w *writer) sync() error {
 	if err := w.hand(); err != nil || w.volatile {
 		return err
 	}
-	if err := w.f.Sync(); err != nil {
+	again := w.doubted > 0 && len(w.pending) > 0
+	var err error
+	if again {
+		err = w.rewrite()
+	}
+	if err == nil {
+		err = w.f.Sync()
+	}
+	if err != nil {
 		w.handed = 0
 		return fmt.Errorf("flushing the journal: %w", err)
 	}
+	if again {
+		w.doubted = 0
+	}
 	w.settle()
+	return nil
+}
+
+// rewrite writes what an earlier process left once more, in its place.
+func (w *writer) rewrite() error {
+	buf := make([]byte, min(w.doubted, 1<<20))
+	for at := int64(0); at < w.doubted; at += int64(len(buf)) {
+		buf = buf[:min(int64(len(buf)), w.doubted-at)]
+		if n, err := w.f.ReadAt(buf, at); n < len(buf) {
+			return err
+		}
+		if _, err := w.f.WriteAt(buf, at); err != nil {
+			return err
+		}
+	}
 	return nil
 }

@@ -38,6 +38,10 @@ func (m *memory) WriteAt(p []byte, off int64) (int, error) {
 	return n, nil
 }
 
+func (m *memory) ReadAt(p []byte, off int64) (int, error) {
+	return bytes.NewReader(m.data).ReadAt(p, off)
+}
+
 func (m *memory) Sync() error { m.syncs++; return nil }
 
 var start = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)

@@ -18,6 +18,8 @@ type forgetful struct {
 
 var errQuota = errors.New("disk quota exceeded")
 
+func (f *forgetful) ReadAt(p []byte, off int64) (int, error) { return f.cached.ReadAt(p, off) }
+
 func (f *forgetful) WriteAt(p []byte, off int64) (int, error) { return f.cached.WriteAt(p, off) }
 
 func (f *forgetful) Sync() error {
@@ -51,5 +53,62 @@ func TestWriterWritesAgainWhatAFailedFlushLost(t *testing.T) {
 		f.full = false
 		require.NoError(t, w.sync())
 		assert.Equal(t, string(want), string(f.kept.data), "failed from record %d on", from+1)
+	}
+}
+
+// remembering is a file whose system still shows what it could not flush, and takes it for flushed, as Linux does until it
+// needs the memory.
+type remembering struct {
+	cached, kept memory
+	dirty        map[int]bool // by byte
+	full         bool
+}
+
+func (f *remembering) ReadAt(p []byte, off int64) (int, error) { return f.cached.ReadAt(p, off) }
+
+func (f *remembering) WriteAt(p []byte, off int64) (int, error) {
+	for i := range p {
+		f.dirty[int(off)+i] = true
+	}
+	return f.cached.WriteAt(p, off)
+}
+
+func (f *remembering) Sync() error {
+	if !f.full {
+		f.kept.data = append(f.kept.data, make([]byte, len(f.cached.data)-len(f.kept.data))...)
+		for i := range f.dirty {
+			f.kept.data[i] = f.cached.data[i]
+		}
+	}
+	clear(f.dirty)
+	if f.full {
+		return errQuota
+	}
+	return nil
+}
+
+// Whoever goes on with a run cannot tell what of its journal lies in the system's memory alone.
+func TestWriterWritesAgainWhatAnEarlierProcessCouldNotFlush(t *testing.T) {
+	recs := sampleRecords()
+	want := journalOf(t, recs...)
+	for from := 1; from < len(recs); from++ {
+		f := &remembering{dirty: map[int]bool{}}
+		f.cached.room = len(want)
+		w := newWriter(f, "", 0, 0, true)
+		for i, r := range recs {
+			if i == from {
+				f.full = true
+				require.ErrorIs(t, w.sync(), errQuota)
+				f.full = false
+				w = newWriter(f, "", int64(len(f.cached.data)), i, true)
+				w.doubted = w.off
+				require.NoError(t, w.sync(), "nothing to write")
+			}
+			r.At = start.Add(time.Duration(i) * time.Second)
+			require.NoError(t, w.append(r))
+			require.NoError(t, w.flush())
+		}
+		require.NoError(t, w.sync())
+		assert.Equal(t, string(want), string(f.kept.data), "went on at record %d", from+1)
 	}
 }

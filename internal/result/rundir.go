@@ -120,7 +120,7 @@ func (d *RunDir) mustBeEmpty() error {
 }
 
 // newWriter hides the run folder's own path from every record unless private is off.
-func newWriter(f syncWriterAt, path string, off int64, seq int, private bool) *writer {
+func newWriter(f journalFile, path string, off int64, seq int, private bool) *writer {
 	return &writer{f: f, off: off, seq: seq, private: private, hide: addHidden(nil, path, "<run>")}
 }
 
@@ -217,6 +217,7 @@ func (d *RunDir) resume() error {
 		}
 	}
 	d.w = newWriter(durable{f}, d.path, r.Whole(), len(recs), !recs[0].Run.Identify)
+	d.w.doubted = r.Whole()
 	return d.sweep()
 }
 

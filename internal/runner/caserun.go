@@ -45,6 +45,7 @@ type caseRun struct {
 	// failing says that the steps are in a block that ends at the first one that fails.
 	failing bool
 	awake   int64 // how long the machine had slept when it began
+	kept    bool  // its containers stay, and it counts
 	index   int
 	skipTo  int
 	base    string
@@ -108,8 +109,9 @@ func (x *caseRun) run(ctx context.Context, pause *result.Pause) error {
 	return err
 }
 
-// slept says that the machine did since the case began, or went on behind a pause.
-func (x *caseRun) slept() bool { return x.r.suspended()-x.awake > slept }
+// slept says that the machine did since the case began, or went on behind a pause. What is kept was asked before it was
+// detached: a sleep behind that touches nothing that was measured.
+func (x *caseRun) slept() bool { return !x.kept && x.r.suspended()-x.awake > slept }
 
 // keep detaches the containers, leaves them, and says how to open them.
 func (x *caseRun) keep(ctx context.Context) error {
@@ -119,6 +121,7 @@ func (x *caseRun) keep(ctx context.Context) error {
 	for _, h := range x.handles() {
 		x.r.kept = append(x.r.kept, h.con.OpenWith(filepath.Join(h.place.dir.Path(), h.con.Name()))...)
 	}
+	x.kept = true
 	return nil
 }
 
@@ -127,6 +130,7 @@ func (x *caseRun) finish() {
 	ctx, cancel := context.WithTimeout(context.Background(), cleanupTime)
 	defer cancel()
 	for _, err := range x.undo.run(ctx) {
+		x.r.doubt = true
 		x.r.warn(x.c.ID, "cleanup", err.Error())
 	}
 }

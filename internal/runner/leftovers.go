@@ -86,16 +86,39 @@ func (r *run) recallKept(ctx context.Context) {
 	}
 }
 
+// lastLook detaches, where an engine can, whatever is attached below the folders that are about to be removed, and notes
+// whether something stays.
+func (r *run) lastLook(ctx context.Context) {
+	if _, ok := r.c.Engine.(engine.Releaser); !ok {
+		return
+	}
+	err := r.release(ctx)
+	if r.stuck = err != nil; err != nil {
+		r.warn("", "cleanup", err.Error())
+	}
+}
+
 // releaseLeftovers detaches what a session that was killed left attached.
 func (r *run) releaseLeftovers(ctx context.Context) error {
+	if r.session == 1 {
+		return nil
+	}
+	err := r.release(ctx)
+	r.doubt = err != nil
+	return err
+}
+
+// release detaches what is attached below the run's folders, all of it or with an error. What an engine attaches that
+// cannot do this ends with its process.
+func (r *run) release(ctx context.Context) error {
 	e, ok := r.c.Engine.(engine.Releaser)
-	if !ok || r.session == 1 {
+	if !ok {
 		return nil
 	}
 	for _, p := range r.places {
 		names, err := e.Release(ctx, p.dir.Path())
 		for _, name := range names {
-			r.warn("", "leftover", name+" was still attached from an earlier session, and was detached")
+			r.warn("", "leftover", name+" was still attached, and was detached")
 		}
 		if err != nil {
 			return fmt.Errorf("detaching leftovers in %s: %w", p.title, err)

@@ -39,19 +39,27 @@ func (e entry) folders() (out []Place) {
 	return out
 }
 
+// knows says whether the folder at path is one of them.
+func (e entry) knows(path string) bool {
+	return slices.ContainsFunc(e.folders(), func(p Place) bool { return p.Path == path })
+}
+
 // after takes over the folders that an earlier session had and this one has not, where something of it may be left.
 func (e *entry) after(before entry) {
 	for _, p := range before.folders() {
-		if slices.ContainsFunc(e.folders(), func(now Place) bool { return now.Path == p.Path }) {
-			continue
-		}
-		_, noFolder := os.Lstat(filepath.Join(p.Path, workFolder(e.Run)))
-		_, noPlace := os.Stat(p.Path)
-		away := errors.Is(noPlace, fs.ErrNotExist) && p.Path != before.Folder // on a disk that is not attached now
-		if away || !errors.Is(noFolder, fs.ErrNotExist) {
+		if !e.knows(p.Path) && before.mayHold(p) {
 			e.Former = append(e.Former, p.Path)
 		}
 	}
+}
+
+// mayHold says whether something of the run is left in one of its folders, or may be: on a disk that is not attached now.
+func (e entry) mayHold(at Place) bool {
+	if _, err := os.Stat(at.Path); errors.Is(err, fs.ErrNotExist) {
+		return at.Path != e.Folder
+	}
+	_, err := os.Lstat(filepath.Join(at.Path, workFolder(e.Run)))
+	return !errors.Is(err, fs.ErrNotExist)
 }
 
 // register notes a run in the state directory, so that clean finds what kill -9 leaves.
@@ -82,18 +90,12 @@ func unregister(stateDir, id string) {
 	}
 }
 
-// unregisterEnded forgets a run that has ended, unless something of it is left at a place.
+// unregisterEnded forgets a run that has ended, unless something of it may be left at a place.
 func unregisterEnded(stateDir, id string) {
 	e, err := readEntry(stateDir, id)
-	if err != nil {
-		return
+	if err == nil && !slices.ContainsFunc(e.folders(), e.mayHold) {
+		unregister(stateDir, id)
 	}
-	for _, at := range e.folders() {
-		if _, err := os.Lstat(filepath.Join(at.Path, workFolder(id))); !errors.Is(err, fs.ErrNotExist) {
-			return
-		}
-	}
-	unregister(stateDir, id)
 }
 
 // readEntry reads what the registry says of one run.

@@ -31,6 +31,7 @@ type run struct {
 	session  int
 	holding  bool // the container of a pause is still wanted
 	stuck    bool // a container is still attached, whatever was done
+	doubt    bool // something may be attached below the run's folders
 	started  time.Duration
 	cases    []plan.Case
 	places   map[string]*place
@@ -125,6 +126,7 @@ func Resume(ctx context.Context, dir string, c Config) (Outcome, error) {
 		return Outcome{}, err
 	}
 	r.holding = state.Paused != nil && state.Paused.Container != ""
+	r.doubt = true // until it is known what an earlier session left
 	return r.drive(ctx)
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -86,17 +88,21 @@ func (r *run) hide(path, instead string) {
 // close removes the run's folders unless something in them is still wanted or attached: a volume whose image is gone hangs
 // whoever uses it. It says whether nothing is left.
 func (r *run) close(undo *cleanup, status string) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), cleanupTime)
+	defer cancel()
+	wanted := status == StatusPaused || r.c.Keep || r.holding
+	if r.doubt && !wanted {
+		r.lastLook(ctx)
+	}
 	if r.stuck {
 		r.warn("", "cleanup", "an image is still attached, and was left as it is: close what uses its volume, then dmgbench clean detaches and removes it")
 	}
-	if status == StatusPaused || r.c.Keep || r.holding || r.stuck {
+	if wanted || r.stuck {
 		for _, p := range r.places {
 			p.close()
 		}
 		return false
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), cleanupTime)
-	defer cancel()
 	errs := undo.run(ctx)
 	for _, err := range errs {
 		r.warn("", "cleanup", err.Error())
@@ -143,13 +149,19 @@ func (r *run) endSession(end, status string, cause error) error {
 // register notes where this run keeps its images.
 func (r *run) register() error {
 	e := entry{Run: r.id, Folder: absolute(r.dir.Path()), Places: map[string]string{}, Inputs: absoluteAll(r.c.Inputs)}
-	for _, p := range allPlaces(r.c) {
-		e.Places[p.Name] = absolute(p.Path)
-	}
+	var before entry
 	if r.session > 1 && r.c.StateDir != "" {
-		if before, err := readEntry(r.c.StateDir, r.id); err == nil {
-			e.after(before)
-		}
+		before, _ = readEntry(r.c.StateDir, r.id) // without one there is nothing to take over
 	}
+	for _, p := range allPlaces(r.c) {
+		path := absolute(p.Path)
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) && !before.knows(path) { // a slip of the pen holds nothing
+			if path = before.Places[p.Name]; path == "" {
+				continue
+			}
+		}
+		e.Places[p.Name] = path
+	}
+	e.after(before)
 	return register(r.c.StateDir, e)
 }

@@ -65,23 +65,48 @@ func TestASleepBeforeAPauseCounts(t *testing.T) {
 	assert.Equal(t, 3, attempts(t, c), "the second case has one")
 }
 
-// Whoever goes on at another folder leaves what lies in the one before to clean.
-func TestCleanFindsTheFoldersOfEarlierSessions(t *testing.T) {
-	c, left := atPause(t)
-	before := c.Places
-	c.Plan, c.Places = nil, []runner.Place{{Path: t.TempDir()}}
-	out, err := runner.Resume(t.Context(), c.Out, c)
-	require.NoError(t, err)
-	for out.Status == runner.StatusPaused { // the second case
-		out, err = resumed(t.Context(), t, c)
-		require.NoError(t, err)
+// A case whose images are kept has been measured when they are detached: what sleeps then, sleeps behind it.
+func TestASleepBehindWhatIsKeptDoesNotCount(t *testing.T) {
+	c := lived(t, once)
+	c.Keep = true
+	asked := 0
+	c.Suspended = func() (int64, error) {
+		if asked++; asked > 2 { // when the first case begins, and before it is kept
+			return 3600e9, nil
+		}
+		return 0, nil
 	}
-	_, err = os.Lstat(left)
+	out, err := runner.Run(t.Context(), c)
 	require.NoError(t, err)
-	var said strings.Builder
-	require.NoError(t, runner.Clean(t.Context(), c.StateDir, runner.Cleaning{}, &said))
-	_, err = os.Lstat(left)
-	assert.ErrorIs(t, err, fs.ErrNotExist, said.String())
-	c.Places = before
-	nothingLeft(t, c)
+	assert.Equal(t, runner.StatusDone, out.Status)
+	assert.Equal(t, 2, attempts(t, c))
+}
+
+// Whoever goes on at another folder leaves what lies in the one before to clean, also while its disk is away.
+func TestCleanFindsTheFoldersOfEarlierSessions(t *testing.T) {
+	for _, away := range []bool{false, true} {
+		c, left := atPause(t)
+		before := c.Places
+		c.Plan, c.Places = nil, []runner.Place{{Path: t.TempDir()}}
+		if away {
+			require.NoError(t, os.Rename(before[0].Path, before[0].Path+" away"))
+		}
+		out, err := runner.Resume(t.Context(), c.Out, c)
+		require.NoError(t, err)
+		for out.Status == runner.StatusPaused { // the second case
+			out, err = resumed(t.Context(), t, c)
+			require.NoError(t, err)
+		}
+		if away {
+			require.NoError(t, os.Rename(before[0].Path+" away", before[0].Path))
+		}
+		_, err = os.Lstat(left)
+		require.NoError(t, err)
+		var said strings.Builder
+		require.NoError(t, runner.Clean(t.Context(), c.StateDir, runner.Cleaning{}, &said))
+		_, err = os.Lstat(left)
+		assert.ErrorIs(t, err, fs.ErrNotExist, said.String())
+		c.Places = before
+		nothingLeft(t, c)
+	}
 }

@@ -64,6 +64,62 @@ func TestImagesThatStayAttachedAreNotDeleted(t *testing.T) {
 	nothingLeft(t, c)
 }
 
+// releasing detaches what an earlier session left, or cannot.
+type releasing struct {
+	engine.Engine
+	err error
+}
+
+func (e releasing) Release(context.Context, string) ([]string, error) { return nil, e.err }
+
+// A resume that cannot detach what was left deletes nothing of it, and the next one goes on.
+func TestResumeDeletesNothingThatStaysAttached(t *testing.T) {
+	c := lived(t, once)
+	healthy := c.Engine
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	c.Engine, c.Progress = stuck{healthy}, &at{when: step("UDSB", "mkdir", ""), do: cancel}
+	out, err := runner.Run(ctx, c)
+	require.NoError(t, err)
+	require.Equal(t, runner.StatusInterrupted, out.Status)
+	images, err := filepath.Glob(filepath.Join(work(t, c), "case*"))
+	require.NoError(t, err)
+	require.NotEmpty(t, images)
+
+	c.Progress, c.Engine = nil, releasing{healthy, syscall.EBUSY}
+	_, err = resumed(t.Context(), t, c)
+	require.ErrorIs(t, err, syscall.EBUSY)
+	for _, path := range images {
+		_, err := os.Lstat(path)
+		require.NoError(t, err)
+	}
+	away := filepath.Join(t.TempDir(), "away") // nor one that does not come so far
+	again := c
+	again.Plan, again.Places = nil, append([]runner.Place{{Name: "other", Path: away}}, c.Places...)
+	_, err = runner.Resume(t.Context(), c.Out, again)
+	require.Error(t, err)
+	for _, path := range images {
+		_, err := os.Lstat(path)
+		require.NoError(t, err)
+	}
+
+	c.Engine = releasing{healthy, nil}
+	out, err = resumed(t.Context(), t, c)
+	require.NoError(t, err)
+	require.Equal(t, runner.StatusDone, out.Status)
+	nothingLeft(t, c)
+}
+
+// What could not be detached when its case ended is once more before its folder goes.
+func TestTheLastLookDetachesWhatACaseCouldNot(t *testing.T) {
+	c := lived(t, once)
+	c.Engine = releasing{stuck{c.Engine}, nil}
+	out, err := runner.Run(t.Context(), c)
+	require.NoError(t, err)
+	assert.Equal(t, runner.StatusFailed, out.Status)
+	nothingLeft(t, c)
+}
+
 // tells makes no image, and names the folder as tools do: with links followed.
 type tells struct{ engine.Engine }
 

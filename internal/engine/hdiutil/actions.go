@@ -116,7 +116,7 @@ func (c *image) resizing(t *tale, size int64) (builder, int64, error) {
 
 // resized reads the new size back, where the files tell it. Tools may round to 4 KiB.
 func (c *image) resized(want int64) error {
-	f, err := look(c.dir, c.file)
+	f, err := c.look()
 	if err != nil {
 		return err
 	}

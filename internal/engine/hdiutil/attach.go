@@ -46,7 +46,7 @@ var (
 )
 
 // Attach attaches the image and mounts its volume on a private folder. After an
-// error nothing is attached. The image must not be attached elsewhere: such an
+// error nothing is attached, or the error says so, and Remove refuses. The image must not be attached elsewhere: such an
 // attachment is not ours, and is left alone.
 func (c *image) Attach(ctx context.Context, o engine.AttachOptions) (engine.Attachment, error) {
 	if err := c.same(ctx, "attaching", true); err != nil {
@@ -62,7 +62,11 @@ func (c *image) Attach(ctx context.Context, o engine.AttachOptions) (engine.Atta
 	if err := a.attach(ctx, o); err != nil {
 		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
 		defer cancel()
-		return nil, errors.Join(err, a.abandon(clean, err))
+		left := a.abandon(clean, err)
+		if left != nil || a.foreign {
+			c.open = a // as far as is known: the files below a mounted volume are not removed
+		}
+		return nil, errors.Join(err, left)
 	}
 	c.open = a
 	return a, nil

@@ -23,6 +23,7 @@ const politeTries = 4
 // Detach may be called again.
 func (a *attachment) Detach(ctx context.Context, force bool) (engine.Report, error) {
 	if a.off {
+		a.c.open = nil
 		return engine.Report{}, nil
 	}
 	a.closeRoot() // an open folder would keep the volume busy
@@ -94,11 +95,11 @@ func (a *attachment) detach(ctx context.Context, force bool) error {
 			if i == 0 {
 				a.told.warn("the image was already detached by somebody else")
 			}
-			return a.finish(ctx)
+			return a.finish()
 		}
 		_, last = a.c.e.d.run(ctx, &a.told, call{doing: "detaching", object: a.c.file, build: try.build(a.disk), tries: 1, check: a.gone(ctx)})
 		if last == nil {
-			return a.finish(ctx)
+			return a.finish()
 		}
 		if ctx.Err() != nil {
 			return last
@@ -115,7 +116,7 @@ func (a *attachment) conclude(ctx context.Context, last error) error {
 	}
 	if !ours {
 		a.told.warn("the tool failed, and yet the image is detached: %s", said(last))
-		return a.finish(ctx)
+		return a.finish()
 	}
 	if e, ok := errors.AsType[*ToolError](last); ok {
 		e.Hint = fmt.Sprintf("close what uses the volume, then: hdiutil detach %s -force", a.disk)
@@ -168,11 +169,14 @@ func (a *attachment) gone(ctx context.Context) func(proc.Result) error {
 	}
 }
 
-// finish removes the mount point and marks the end.
-func (a *attachment) finish(context.Context) error {
-	a.off = true
-	return a.unpoint()
+// finish removes the mount point and marks the end, unless the mount point tells that it has not come.
+func (a *attachment) finish() error {
+	err := a.unpoint()
+	a.off = !errors.Is(err, errOccupied)
+	return err
 }
+
+var errOccupied = errors.New("something is mounted on it")
 
 // unpoint removes the mount point, never what may be mounted there. Some tools have removed it themselves.
 func (a *attachment) unpoint() error {
@@ -180,7 +184,7 @@ func (a *attachment) unpoint() error {
 		return nil
 	}
 	if _, ok, err := a.c.e.host.mountedOn(a.point); err != nil || ok {
-		return errors.Join(fmt.Errorf("removing the mount point %q: something is mounted on it", a.point), err)
+		return errors.Join(fmt.Errorf("removing the mount point %q: %w", a.point, errOccupied), err)
 	}
 	if err := os.Remove(a.point); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("removing the mount point: %w", err)

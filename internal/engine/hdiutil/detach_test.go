@@ -128,6 +128,8 @@ func TestAttachedElsewhere(t *testing.T) {
 		require.ErrorIs(t, err, ErrNoResult)
 		assert.Contains(t, err.Error(), "attached already")
 		require.Len(t, r.attached(), 1, "still there")
+		require.ErrorContains(t, c.Remove(t.Context()), "attached")
+		require.FileExists(t, r.file("x.dmg"))
 		left, err := os.ReadDir(r.e.o.WorkDir)
 		require.NoError(t, err)
 		assert.Empty(t, left)
@@ -139,6 +141,30 @@ func TestAttachedElsewhere(t *testing.T) {
 	_, err := c.Attach(t.Context(), engine.AttachOptions{})
 	require.ErrorContains(t, err, "leaving")
 	require.Len(t, r.attached(), 1)
+}
+
+// An image that a failed attach could not get rid of keeps its files.
+func TestFailedAttachThatStays(t *testing.T) {
+	r := newRig(t, rules(hdiutiltest.Rule{Verb: "detach", From: 1, Do: "busy"}, hdiutiltest.Rule{Verb: "eject", From: 1, Do: "busy"}))
+	c := r.create("x", spec("UDRW"))
+	r.e.host.Mounts = func() ([]Mount, error) { return nil, nil }
+	_, err := c.Attach(t.Context(), engine.AttachOptions{})
+	require.ErrorIs(t, err, ErrNoResult)
+	require.Len(t, r.attached(), 1)
+	require.ErrorContains(t, c.Remove(t.Context()), "attached")
+	require.FileExists(t, r.file("x.dmg"))
+}
+
+// A list that is cut short does not make a detach of what is mounted.
+func TestMountedIsNotDetached(t *testing.T) {
+	r := newRig(t, hdiutiltest.Config{})
+	c, a := r.attachedImage(spec("UDRW"))
+	require.ErrorIs(t, a.finish(), errOccupied)
+	require.Error(t, c.Remove(t.Context()))
+	_, err := a.Detach(t.Context(), false)
+	require.NoError(t, err)
+	require.NoError(t, c.Remove(t.Context()))
+	r.clean()
 }
 
 // The tool says mounted, the system says no: an error, and nothing stays attached.

@@ -143,14 +143,11 @@ func (e *Engine) find(_ context.Context, dir *hostio.Dir, file string, s engine.
 	if i.id, err = files.Identity(dir, file); err != nil {
 		return nil, fmt.Errorf("opening %q: %w", file, gone(err))
 	}
-	if i.seen, err = look(dir, file); err != nil {
+	if i.seen, err = i.look(); err != nil {
 		return nil, fmt.Errorf("opening %q: %w", file, err)
 	}
 	if err := i.seen.fits(c.kind, s.Encryption); err != nil {
 		return nil, fmt.Errorf("opening %q: %w", file, err)
-	}
-	if c.kind.format == "ASIF" {
-		i.seen.size = 0 // the length of such a file is never the device's, whatever it begins with
 	}
 	i.size = i.seen.size
 	if i.size == 0 {
@@ -160,6 +157,16 @@ func (e *Engine) find(_ context.Context, dir *hostio.Dir, file string, s engine.
 		i.spec.BandSize = 0
 	}
 	return i, nil
+}
+
+// look is what the files say now. Of ASIF that is known by no magic number nothing else is known: the length of such a
+// file is never the device's.
+func (c *image) look() (found, error) {
+	f, err := look(c.dir, c.file)
+	if c.kind.format == "ASIF" && f.format == "UDRW" {
+		f.size, f.layout = 0, ""
+	}
+	return f, err
 }
 
 // Name is the file or the bundle's folder, with its extension.

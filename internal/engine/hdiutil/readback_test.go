@@ -87,6 +87,8 @@ func TestEncryptedASIFOfAnotherStart(t *testing.T) {
 	i, err := (&Engine{}).find(t.Context(), dir, "x.asif", spec("ASIF", encrypted("AES-256")), choice{kind: kinds["ASIF"], size: 1 << 30})
 	require.NoError(t, err)
 	assert.Equal(t, int64(1<<30), i.Made().Size)
+	assert.Empty(t, i.seen.layout)
+	require.NoError(t, i.resized(2<<30), "nothing in the file tells the device's length")
 }
 
 func FuzzLookFile(f *testing.F) {
