@@ -5,7 +5,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -47,7 +49,7 @@ func openVolume(dev blockdev.Device, o order, readOnly bool, fails *failures) (*
 		}
 		dev = part
 	}
-	notes, err := repair(dev, readOnly)
+	notes, shared, err := repair(dev, readOnly)
 	if err != nil {
 		return nil, err
 	}
@@ -56,35 +58,43 @@ func openVolume(dev blockdev.Device, o order, readOnly bool, fails *failures) (*
 		return nil, err
 	}
 	v := &volumeFS{volume: volume, warnings: notes, uid: o.UID, gid: o.GID, readOnly: readOnly, fails: fails, open: map[*handle]struct{}{}}
-	if !readOnly {
+	if !readOnly && !shared {
 		v.removeOrphans()
 	}
 	return v, nil
 }
 
+// checks is how often a volume is repaired at most: what one check puts right may be what another needs.
+const checks = 3
+
 // repair puts a volume right that was not unmounted cleanly, as far as that takes no guessing; a crash leaves clusters that
-// nobody owns. It returns what is to be told.
-func repair(dev blockdev.Device, readOnly bool) ([]string, error) {
+// nobody owns. It returns what is to be told, and whether files may still share clusters, so that none is to be removed unasked.
+func repair(dev blockdev.Device, readOnly bool) (notes []string, shared bool, err error) {
 	volume, err := exfat.Mount(dev, exfat.MountOptions{ReadOnly: true})
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	dirty := volume.State().Dirty
 	if err := volume.Unmount(); err != nil || !dirty {
-		return nil, err
+		return nil, false, err
 	}
 	const unclean = "the volume was not unmounted cleanly"
 	if readOnly {
-		return []string{unclean}, nil
+		return []string{unclean}, false, nil
 	}
-	report, err := exfat.Check(dev, exfat.CheckOptions{Repair: true})
-	switch {
-	case err != nil:
-		return nil, err
-	case !report.Clean():
-		return []string{unclean + ", and not all that is wrong with it could be repaired"}, nil
+	var report *exfat.Report
+	for n := 0; n < checks && (report == nil || !report.Clean()); n++ {
+		if report, err = exfat.Check(dev, exfat.CheckOptions{Repair: true}); err != nil {
+			return nil, false, err
+		}
 	}
-	return []string{unclean + ", and was repaired"}, nil
+	if report.Clean() {
+		return []string{unclean + ", and was repaired"}, false, nil
+	}
+	shared = report.More > 0 || slices.ContainsFunc(report.Findings, func(f exfat.Finding) bool {
+		return f.Kind == exfat.CrossLink && !f.Repaired
+	})
+	return []string{unclean + ", and not all that is wrong with it could be repaired"}, shared, nil
 }
 
 // close unmounts. The kernel does not always say that files were closed when it lets go of a mount.
@@ -132,9 +142,13 @@ func (v *volumeFS) remove(name string) error {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.next++
-	orphan := fmt.Sprintf("%s%d", orphanPrefix, v.next)
-	if err := v.volume.Rename(name, orphan); err != nil {
+	orphan := ""
+	for err = fs.ErrExist; errors.Is(err, fs.ErrExist); { // some may be left of a crash
+		v.next++
+		orphan = fmt.Sprintf("%s%d", orphanPrefix, v.next)
+		err = v.volume.Rename(name, orphan)
+	}
+	if err != nil {
 		return err
 	}
 	v.orphans = append(v.orphans, orphan)

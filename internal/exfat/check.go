@@ -31,6 +31,7 @@ type checker struct {
 	}
 	names  map[uint32]firstName // by the first cluster
 	room   int64                // that more names may take, bytes
+	moved  bool                 // a directory will be known by another name than it was read by
 	unsure bool                 // something that may own clusters could not be read: lost clusters are not freed
 }
 

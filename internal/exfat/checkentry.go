@@ -105,6 +105,7 @@ func (d *checkDir) system(b []byte) error {
 func (d *checkDir) file(i int, set []byte, rec *record, problem setProblem) ([]task, error) {
 	c := d.c
 	path := d.path + rec.text()
+	usable := problem == "" && !d.names[c.upcase.key(rec.name)]
 	d.name(i, set, rec, path, problem)
 	fixed := *rec
 	store := func() error {
@@ -130,15 +131,14 @@ func (d *checkDir) file(i int, set []byte, rec *record, problem setProblem) ([]t
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case problem == setSum:
-	case broken == "":
-		d.remember(i, len(set), rec, path)
-	case broken == CrossLink && len(runs) == 0:
+	if usable && broken == CrossLink && len(runs) == 0 {
 		if drop, err := d.twin(i, set, rec, path); err != nil || drop != nil {
 			add(Finding{Kind: CrossLink, Path: path, Cluster: rec.first, Detail: "a file has two names", fix: drop})
 			return nil, err
 		}
+	}
+	if usable && len(runs) > 0 {
+		d.remember(i, len(set), rec, path)
 	}
 	if broken != "" {
 		c.unsure = c.unsure || rec.isDir() && broken != ChainLong

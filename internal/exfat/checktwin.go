@@ -7,12 +7,15 @@ type firstName struct {
 	at   int64 // offset of the entry set on the device
 	n    int   // bytes
 	path string
+	// finding is the number of the finding about their chain, if it is one.
+	finding int
 }
 
 // nameCost is about the memory that a firstName takes, in bytes, without its path.
 const nameCost = 96
 
-// remember notes where the owner of clusters is named, as far as memory allows, and where its set lies in one piece.
+// remember notes where the owner of clusters is named, as far as memory allows, and where its set lies in one piece. The next
+// finding is about its chain, if there is something to find.
 func (d *checkDir) remember(i, n int, rec *record, path string) {
 	c := d.c
 	off := int64(i) * entryLen
@@ -25,7 +28,7 @@ func (d *checkDir) remember(i, n int, rec *record, path string) {
 		return
 	}
 	c.room -= cost
-	c.names[rec.first] = firstName{at: e.Device + off - e.File, n: n, path: path}
+	c.names[rec.first] = firstName{at: e.Device + off - e.File, n: n, path: path, finding: len(c.report.Findings)}
 }
 
 // twin looks whether the set is a second name of what has one already, as a crash leaves it amid a move, and gives what takes
@@ -41,22 +44,50 @@ func (d *checkDir) twin(i int, set []byte, rec *record, path string) (drop func(
 		return nil, err
 	}
 	was, problem := decodeSet(other, c.upcase)
-	if problem != "" || was.isDir() != rec.isDir() || was.size != rec.size || was.noChain != rec.noChain {
+	if problem != "" || was.isDir() != rec.isDir() || was.created != rec.created { // which no move changes
 		return nil, nil
 	}
 	switch before, now := was.accessed.time(), rec.accessed.time(); {
-	case before.Before(now) && (!rec.isDir() || !strings.HasPrefix(path, had.path+"/")):
-		return func() error {
-			unuse(other)
-			return writeFull(c.dev, other, had.at)
-		}, nil
 	case now.Before(before):
 		return func() error {
 			unuse(set)
 			return d.put(i, set)
 		}, nil
+	case !before.Before(now) || !c.mayDrop(had, rec, path):
+		return nil, nil
 	}
-	return nil, nil
+	c.supersede(had, &was, rec)
+	d.remember(i, len(set), rec, path)
+	return func() error {
+		unuse(other)
+		return writeFull(c.dev, other, had.at)
+	}, nil
+}
+
+// mayDrop guards against taking away all that leads to a directory: what was found below the one name of it counts from the
+// other on, so that of directories one check moves one.
+func (c *checker) mayDrop(had firstName, rec *record, path string) bool {
+	if !rec.isDir() {
+		return true
+	}
+	if c.moved || strings.HasPrefix(path, had.path+"/") {
+		return false
+	}
+	c.moved = true
+	return true
+}
+
+// supersede takes back what was concluded from the older of two names where the newer says another thing: that was written on
+// since. Another check will tell.
+func (c *checker) supersede(had firstName, was, rec *record) {
+	broken := false
+	if had.finding < len(c.report.Findings) {
+		f := &c.report.Findings[had.finding]
+		if broken = f.Kind != CrossLink && f.Cluster == rec.first; broken {
+			f.fix = nil
+		}
+	}
+	c.unsure = c.unsure || broken || was.size != rec.size || was.noChain != rec.noChain
 }
 
 // unuse makes a set of entries free ones.

@@ -89,12 +89,13 @@ func (r *run) recallKept(ctx context.Context) {
 // lastLook detaches, where an engine can, whatever is attached below the folders that are about to be removed, and notes
 // whether something stays.
 func (r *run) lastLook(ctx context.Context) {
-	if _, ok := r.c.Engine.(engine.Releaser); !ok {
-		return
-	}
-	err := r.release(ctx)
-	if r.stuck = err != nil; err != nil {
+	n, err := r.release(ctx)
+	switch {
+	case err != nil:
+		r.stuck = true
 		r.warn("", "cleanup", err.Error())
+	case n > 0: // a list that names none proves nothing
+		r.stuck = false
 	}
 }
 
@@ -103,26 +104,27 @@ func (r *run) releaseLeftovers(ctx context.Context) error {
 	if r.session == 1 {
 		return nil
 	}
-	err := r.release(ctx)
+	_, err := r.release(ctx)
 	r.doubt = err != nil
 	return err
 }
 
-// release detaches what is attached below the run's folders, all of it or with an error. What an engine attaches that
-// cannot do this ends with its process.
-func (r *run) release(ctx context.Context) error {
+// release detaches what is attached below the run's folders, all of it or with an error, and says how much that was. What an
+// engine attaches that cannot do this ends with its process.
+func (r *run) release(ctx context.Context) (n int, err error) {
 	e, ok := r.c.Engine.(engine.Releaser)
 	if !ok {
-		return nil
+		return 0, nil
 	}
 	for _, p := range r.places {
 		names, err := e.Release(ctx, p.dir.Path())
+		n += len(names)
 		for _, name := range names {
 			r.warn("", "leftover", name+" was still attached, and was detached")
 		}
 		if err != nil {
-			return fmt.Errorf("detaching leftovers in %s: %w", p.title, err)
+			return n, fmt.Errorf("detaching leftovers in %s: %w", p.title, err)
 		}
 	}
-	return nil
+	return n, nil
 }

@@ -95,7 +95,7 @@ func (r *run) close(undo *cleanup, status string) bool {
 		r.lastLook(ctx)
 	}
 	if r.stuck {
-		r.warn("", "cleanup", "an image is still attached, and was left as it is: close what uses its volume, then dmgbench clean detaches and removes it")
+		r.warn("", "cleanup", "an image may still be attached, and was left as it is: close what uses its volume, then dmgbench clean detaches and removes it")
 	}
 	if wanted || r.stuck {
 		for _, p := range r.places {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -70,7 +71,12 @@ type releasing struct {
 	err error
 }
 
-func (e releasing) Release(context.Context, string) ([]string, error) { return nil, e.err }
+func (e releasing) Release(context.Context, string) ([]string, error) {
+	if e.err != nil {
+		return nil, e.err
+	}
+	return []string{"case01.dmg"}, nil
+}
 
 // A resume that cannot detach what was left deletes nothing of it, and the next one goes on.
 func TestResumeDeletesNothingThatStaysAttached(t *testing.T) {
@@ -95,7 +101,7 @@ func TestResumeDeletesNothingThatStaysAttached(t *testing.T) {
 	}
 	away := filepath.Join(t.TempDir(), "away") // nor one that does not come so far
 	again := c
-	again.Plan, again.Places = nil, append([]runner.Place{{Name: "other", Path: away}}, c.Places...)
+	again.Plan, again.Places = nil, append(slices.Clone(c.Places), runner.Place{Name: "other", Path: away})
 	_, err = runner.Resume(t.Context(), c.Out, again)
 	require.Error(t, err)
 	for _, path := range images {

@@ -63,9 +63,7 @@ func (c *image) Attach(ctx context.Context, o engine.AttachOptions) (engine.Atta
 		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
 		defer cancel()
 		left := a.abandon(clean, err)
-		if left != nil || a.foreign {
-			c.open = a // as far as is known: the files below a mounted volume are not removed
-		}
+		c.left = left != nil || a.foreign
 		return nil, errors.Join(err, left)
 	}
 	c.open = a

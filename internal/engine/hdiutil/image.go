@@ -27,6 +27,7 @@ type image struct {
 	seen found
 	size int64       // of the device, bytes, as far as is known
 	open *attachment // nil while detached
+	left bool        // a failed attach may have left it attached, or found it so
 	told tale        // of the call that made it
 
 	servedBy string // when it was attached last
@@ -200,7 +201,7 @@ func (c *image) same(ctx context.Context, doing string, detached bool) error {
 		return err
 	}
 	if detached && c.open != nil {
-		return &ToolError{Doing: doing, Object: c.file, Class: Busy, Command: "not run", Status: -1, Words: "it is attached", Hint: "detach it first"}
+		return c.busy(doing)
 	}
 	now, err := c.Identity(ctx)
 	if err == nil && now != c.id {
@@ -210,6 +211,11 @@ func (c *image) same(ctx context.Context, doing string, detached bool) error {
 		return fmt.Errorf("%s %q: %w", doing, c.file, err)
 	}
 	return nil
+}
+
+// busy is the error of what cannot be done to an attached image.
+func (c *image) busy(doing string) error {
+	return &ToolError{Doing: doing, Object: c.file, Class: Busy, Command: "not run", Status: -1, Words: "it is attached", Hint: "detach it first"}
 }
 
 func gone(err error) error { return engine.Gone(err) }
@@ -262,6 +268,11 @@ func (c *image) Xattr(ctx context.Context, action, name, value string) (engine.R
 func (c *image) Remove(ctx context.Context) error {
 	if err := c.same(ctx, "removing", true); err != nil {
 		return err
+	}
+	if c.left { // a volume whose files are gone hangs whoever uses it
+		if _, still, err := c.e.attached(ctx, &tale{}, c.path()); err != nil || still {
+			return errors.Join(c.busy("removing"), err)
+		}
 	}
 	if err := c.dir.RemoveAll(c.file); err != nil {
 		return err
