@@ -15,6 +15,7 @@ const (
 	typeStream = 0xC0
 	typeName   = 0xC1
 	inUse      = 0x80
+	secondary  = 0xC0 // in use, and behind another
 
 	attrDir     = 0x10
 	attrArchive = 0x20
@@ -167,6 +168,11 @@ func decodeSet(set []byte, t *caseTable) (record, setProblem) {
 	names := (units + perName - 1) / perName
 	if stream[0] != typeStream || units == 0 || len(set) < (2+names)*entryLen {
 		return record{}, setStructure
+	}
+	for at := entryLen; at < len(set); at += entryLen {
+		if set[at]&secondary != secondary { // free, so that others would be put there, or the beginning of another set
+			return record{}, setStructure
+		}
 	}
 	r := record{
 		attr:     le.Uint16(set[4:]),
