@@ -82,11 +82,12 @@ func repair(dev blockdev.Device, readOnly bool) (notes []string, shared bool, er
 	if readOnly {
 		return []string{unclean}, false, nil
 	}
-	var report *exfat.Report
-	for n := 0; n < checks && (report == nil || !report.Clean()); n++ {
-		if report, err = exfat.Check(dev, exfat.CheckOptions{Repair: true}); err != nil {
-			return nil, false, err
-		}
+	report, err := exfat.Check(dev, exfat.CheckOptions{Repair: true})
+	for n := 1; n < checks && err == nil && !report.Clean() && slices.ContainsFunc(report.Findings, repaired); n++ {
+		report, err = exfat.Check(dev, exfat.CheckOptions{Repair: true})
+	}
+	if err != nil {
+		return nil, false, err
 	}
 	if report.Clean() {
 		return []string{unclean + ", and was repaired"}, false, nil
@@ -96,6 +97,8 @@ func repair(dev blockdev.Device, readOnly bool) (notes []string, shared bool, er
 	})
 	return []string{unclean + ", and not all that is wrong with it could be repaired"}, shared, nil
 }
+
+func repaired(f exfat.Finding) bool { return f.Repaired }
 
 // close unmounts. The kernel does not always say that files were closed when it lets go of a mount.
 func (v *volumeFS) close() error {

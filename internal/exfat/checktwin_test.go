@@ -40,22 +40,14 @@ func TestCrashAmidAMove(t *testing.T) {
 			}
 			writeFile(t, v, file, noise(1, 9999))
 			require.NoError(t, v.Unmount())
-			dev := newCached(mem)
-			v = mount(t, dev)
-			mem.Hook = cutAfter(cut)
-			err := v.Rename(way[0], way[1])
-			if err == nil && grown {
-				err = growMoved(v, way[1]+file[len(way[0]):], path.Base(way[0]) == "folder")
-			}
-			if err == nil {
-				err = v.Sync()
-			}
-			mem.Hook = nil
-			for i := range 5 {
-				found := dev.afterCut(t, r)
-				if i == 0 {
-					found = mem
+			states, err := cutAmid(t, mem, cut, r, func(v *Volume) error {
+				err := v.Rename(way[0], way[1])
+				if err == nil && grown {
+					err = growMoved(v, way[1]+file[len(way[0]):], path.Base(way[0]) == "folder")
 				}
+				return err
+			})
+			for _, found := range states {
 				for clean := false; !clean; {
 					report, err := Check(found, CheckOptions{Repair: true})
 					require.NoError(t, err)

@@ -73,6 +73,25 @@ func (c *cached) afterCut(t *testing.T, r *rand.Rand) *blockdev.MemDevice {
 	return dev
 }
 
+// cutAmid cuts the power at change number cut of what do makes of a volume and of the sync behind it, and gives what the next
+// start may find: all that was written, and a few times some of it.
+func cutAmid(t *testing.T, mem *blockdev.MemDevice, cut int, r *rand.Rand, do func(v *Volume) error) ([]*blockdev.MemDevice, error) {
+	t.Helper()
+	dev := newCached(mem)
+	v := mount(t, dev)
+	mem.Hook = cutAfter(cut)
+	err := do(v)
+	if err == nil {
+		err = v.Sync()
+	}
+	mem.Hook = nil
+	states := []*blockdev.MemDevice{mem}
+	for range 6 {
+		states = append(states, dev.afterCut(t, r))
+	}
+	return states, err
+}
+
 // TestCrashAtEveryChange cuts the power before every write, flush and discard of a workload, with the write cache kept,
 // lost and half lost. Whatever was synchronised before must be there, and Repair must be able to make the volume clean: a
 // crash may lose clusters, never mix files.

@@ -33,19 +33,8 @@ func TestCrashInReplace(t *testing.T) {
 			require.NoError(t, v.Remove("d/7"))
 			writeFile(t, v, from, after)
 			require.NoError(t, v.Unmount())
-			dev := newCached(mem)
-			v = mount(t, dev)
-			mem.Hook = cutAfter(cut)
-			err := v.Replace(from, "d/saved")
-			if err == nil {
-				err = v.Sync()
-			}
-			mem.Hook = nil
-			for i := range 7 {
-				found := dev.afterCut(t, r)
-				if i == 0 {
-					found = mem
-				}
+			states, err := cutAmid(t, mem, cut, r, func(v *Volume) error { return v.Replace(from, "d/saved") })
+			for _, found := range states {
 				requireEither(t, found, "d/saved", before, after)
 				if from == "e/short" { // between folders nothing is lost
 					requireUnder(t, found, after, "short", "saved")
