@@ -30,6 +30,9 @@ type CompareOptions struct {
 	Estimator string
 	// Names are what to call the runs, where their ids would not do; as many as runs.
 	Names []string
+	// Plans are those that the runs executed, by digest. The claims of a side of
+	// several runs are judged on all of them together, which takes the plan.
+	Plans map[string]*plan.Plan
 	// sides are the names of the sides of the runs, one a run, instead of By.
 	sides []string
 }
@@ -138,7 +141,8 @@ type ClaimChange struct {
 	Says     string   `json:"says"`
 	Required bool     `json:"required"`
 	Verdicts []string `json:"verdicts"` // "" where the side has no such claim
-	Changed  bool     `json:"changed"`  // from holds to does_not_hold, or back
+	Sessions []int    `json:"sessions"` // pooled runs that each verdict rests on
+	Changed  bool     `json:"changed"`  // from holds to does_not_hold, or back, with enough sessions on both sides
 	Text     string   `json:"text"`
 }
 
@@ -153,8 +157,8 @@ type CompareAnswer struct {
 }
 
 // Compare sets runs against each other. It is a pure function of them and needs
-// no plan; runs that were only folded serve as well as analysed ones, except that
-// they bring no verdicts.
+// a plan for nothing but the claims of sides of several runs; runs that were only folded serve as
+// well as analysed ones, except that they bring no verdicts.
 //
 // What is paired has the same case, phase, cycle and quantity, and the same
 // files; everything else is listed as unpaired with the reason. The unit of

@@ -257,27 +257,82 @@ func TestCompareCasesOfARun(t *testing.T) {
 	}
 }
 
+// The verdict of a pooled result rests on its sessions, one of a single run on one.
 func TestCompareClaims(t *testing.T) {
-	with := func(name, verdict string, required bool) *result.Result {
+	with := func(name, verdict string, required bool, sessions int) *result.Result {
 		r := sessionsOf(t, name, 0.01, 1)[0]
 		r.Claims = []result.Claim{{ID: "k", Says: "it is so", Verdict: verdict, Required: required}}
+		for i := range sessions {
+			r.Runs = append(r.Runs, result.PooledRun{Run: fmt.Sprintf("%s-%d", name, i), First: 1, Last: 3})
+		}
 		return r
 	}
 	for _, k := range []struct {
 		a, b            string
 		required        bool
+		sessions        [2]int
 		changed, regres bool
 	}{
-		{result.Holds, result.DoesNotHold, true, true, true}, {result.DoesNotHold, result.Holds, true, true, true},
-		{result.Holds, result.DoesNotHold, false, true, false}, {result.Holds, result.CannotTell, true, false, false},
-		{result.Holds, result.Holds, true, false, false}, {result.NotMeasured, result.DoesNotHold, true, false, false},
+		{result.Holds, result.DoesNotHold, true, [2]int{3, 3}, true, true}, {result.DoesNotHold, result.Holds, true, [2]int{3, 4}, true, true},
+		{result.Holds, result.DoesNotHold, false, [2]int{3, 3}, true, false}, {result.Holds, result.CannotTell, true, [2]int{3, 3}, false, false},
+		{result.Holds, result.Holds, true, [2]int{3, 3}, false, false}, {result.NotMeasured, result.DoesNotHold, true, [2]int{3, 3}, false, false},
+		{result.Holds, result.DoesNotHold, true, [2]int{1, 1}, false, false}, {result.Holds, result.DoesNotHold, true, [2]int{1, 3}, false, false},
+		{result.Holds, result.DoesNotHold, true, [2]int{3, 2}, false, false},
 	} {
-		c := compared(t, CompareOptions{}, []*result.Result{with("4", k.a, k.required), with("5", k.b, k.required)})
+		c := compared(t, CompareOptions{}, []*result.Result{with("4", k.a, k.required, k.sessions[0]), with("5", k.b, k.required, k.sessions[1])})
 		require.Len(t, c.Claims, 1)
+		assert.Equal(t, k.sessions[:], c.Claims[0].Sessions)
 		assert.Equal(t, k.changed, c.Claims[0].Changed, "%s %s", k.a, k.b)
 		assert.Equal(t, k.regres, c.Regression, "%s %s %v", k.a, k.b, k.required)
 		assert.Equal(t, k.a != k.b, c.Claims[0].Text != "")
 	}
+}
+
+// The claims of a side are judged on its pooled sessions, whatever one of them says by itself.
+func TestCompareJudgesPooledSessions(t *testing.T) {
+	const claim = `
+[[claim]]
+id = "k"
+says = "UDSB is faster than UDRW"
+by = "us"
+scope = "any"
+require = true
+left = { write = { format = "UDSB" } }
+right = { write = { format = "UDRW" } }
+ratio = "> 1"
+`
+	p := planOf(t, comparePlan+claim)
+	side := func(name string, udsb ...float64) (out []*result.Result) {
+		for i, f := range udsb {
+			l := steady(map[string]float64{"UDSB": f * 1e9, "UDRW": 1e9}, 0.001)
+			r := play(p, 3, l)
+			r.Run, r.Plan.Digest = fmt.Sprintf("%s-%d", name, i+1), p.Digest()
+			r.Sessions[0].Host = result.Host{OSVersion: name}
+			require.NoError(t, Decide(p, r))
+			out = append(out, r)
+		}
+		return out
+	}
+	by := CompareOptions{By: []string{"os_version"}, Plans: map[string]*plan.Plan{p.Digest(): p}}
+	lucky, unlucky := side("4", 1.2, 1, 1.1), side("5", 0.8, 1, 0.9)
+	require.Equal(t, result.Holds, lucky[0].Claims[0].Verdict)
+	require.Equal(t, result.DoesNotHold, unlucky[0].Claims[0].Verdict)
+	c := compared(t, by, lucky, unlucky)
+	require.Len(t, c.Claims, 1)
+	assert.Equal(t, []string{result.CannotTell, result.CannotTell}, c.Claims[0].Verdicts, "as `report` judges the same runs")
+	assert.False(t, c.Regression)
+
+	c = compared(t, by, side("4", 1.2, 1.21, 1.19), side("5", 0.8, 0.81, 0.79))
+	assert.Equal(t, []string{result.Holds, result.DoesNotHold}, c.Claims[0].Verdicts)
+	assert.True(t, c.Claims[0].Changed)
+
+	by.Plans = nil
+	c = compared(t, by, side("4", 1.2, 1.21, 1.19), side("5", 0.8, 0.81, 0.79))
+	assert.Equal(t, []string{result.CannotTell, result.CannotTell}, c.Claims[0].Verdicts)
+	assert.Contains(t, c.Notes, "the claims of 4 are undecided: the plan of its runs is not here; give run folders, not their result.json alone")
+}
+
+func TestAgreed(t *testing.T) {
 	assert.Equal(t, result.CannotTell, agreed([]string{result.Holds, result.DoesNotHold, result.Holds}))
 	assert.Equal(t, result.Holds, agreed([]string{result.CannotTell, result.Holds, result.NotMeasured}))
 	assert.Equal(t, result.CannotTell, agreed([]string{result.NotMeasured, result.CannotTell}))

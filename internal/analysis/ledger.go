@@ -316,3 +316,22 @@ func (l *ledgerMaker) answers() {
 		l.out.Answers = append(l.out.Answers, text)
 	}
 }
+
+// agreed is the verdict of several runs, whatever their order: one that decides
+// wins over those that do not, and two that contradict each other decide nothing,
+// however many others there are. Of no runs it is "".
+func agreed(verdicts []string) string {
+	order := []string{"", result.NotMeasured, result.CannotTell}
+	open, decided := 0, ""
+	for _, v := range verdicts {
+		switch {
+		case !decisive(v):
+			open = max(open, slices.Index(order, v))
+		case decided != "" && decided != v:
+			return result.CannotTell
+		default:
+			decided = v
+		}
+	}
+	return orElse(decided, order[open])
+}

@@ -84,7 +84,8 @@ files, so that one run on each side shows what was seen and decides nothing
 ("~ session effect unknown"). Repeat the runs, on another day or after a
 restart, and take them together with --by: all runs that agree in the facts
 named are the sessions of one side. Three on each side are good; two on both,
-or three on one, are the least.
+or three on one, are the least. The claims of a side are judged on all its runs
+pooled, and decide from three sessions on.
 
 --by takes facts of runs (` + wrapList(analysis.CompareFacts, 78, 32) + `)
 and keys of cases, such as place or format: then the cases of one run are set
@@ -96,7 +97,8 @@ EXIT STATUS
   1  error
   2  bad usage, or runs of which nothing can be compared
   5  a regression: a row whose whole interval lies past --threshold, after Holm
-     over all rows; or a claim with require = true whose verdict turned round`,
+     over all rows; or a claim with require = true that holds on one side and
+     does not on the other, over three sessions or more on each`,
 		Example: "  dmgbench compare runs/before runs/after\n" +
 			"  dmgbench compare runs/26.4-* runs/26.5-* --by os --threshold 10%\n" +
 			"  dmgbench compare runs/* --by model,os --baseline runs/26.4-1\n" +
@@ -137,14 +139,19 @@ func wrapList(names []string, wide, column int) string {
 
 func (a *app) runCompare(o compareOptions) error {
 	var runs []*result.Result
+	plans := map[string]*plan.Plan{}
 	for _, path := range o.Runs {
 		r, err := readRun(path)
 		if err != nil {
 			return err
 		}
 		runs = append(runs, r)
+		if p := readOwnPlan(path, r); p != nil {
+			plans[r.Plan.Digest] = p
+		}
 	}
-	opts := analysis.CompareOptions{By: o.By, Baseline: baselineOf(o, runs), Threshold: o.share, Estimator: o.Estimator, Names: runNames(o.Runs, runs)}
+	opts := analysis.CompareOptions{By: o.By, Baseline: baselineOf(o, runs), Threshold: o.share, Estimator: o.Estimator,
+		Names: runNames(o.Runs, runs), Plans: plans}
 	for _, op := range o.Ops {
 		opts.Ops = append(opts.Ops, plan.Quantity(op))
 	}
@@ -178,6 +185,30 @@ func readRun(path string) (*result.Result, error) {
 		return r, err
 	}
 	return result.ReadResult(path)
+}
+
+// readOwnPlan reads the plan in the folder of a run; nil where there is none, or not the one that was executed.
+func readOwnPlan(path string, r *result.Result) *plan.Plan {
+	fi, err := os.Stat(path)
+	if err != nil {
+		return nil
+	}
+	if !fi.IsDir() {
+		path = filepath.Dir(path)
+	}
+	path = filepath.Join(path, result.PlanFile)
+	if fi, err = os.Stat(path); err != nil || !fi.Mode().IsRegular() || fi.Size() > plan.MaxSize {
+		return nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil
+	}
+	p, problems := plan.Parse(r.Plan.Name+".toml", text)
+	if len(problems.Errors()) > 0 || !p.Is(r.Plan.Digest, text) {
+		return nil
+	}
+	return p
 }
 
 // hasResult reports whether there is anything in the place of a result.json.

@@ -27,6 +27,7 @@ var studies = []struct {
 }{
 	{"recovery", (*Exam).recovery}, {"files", (*Exam).fileIntervals}, {"rounds", (*Exam).roundIntervals},
 	{"auto", (*Exam).autoRounds}, {"verdicts", (*Exam).falseAlarms}, {"power", (*Exam).power}, {"compare", (*Exam).comparing},
+	{"require", (*Exam).requiring},
 	{"warnings", (*Exam).fileWarnings}, {"drift", (*Exam).drift}, {"overhead", (*Exam).overhead},
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"dmgbench/internal/analysis"
 	"dmgbench/internal/engine/simulated"
@@ -21,14 +20,14 @@ func (x *Exam) comparing(ctx context.Context) (Study, error) {
 		Asks: "Runs of one machine are compared with later ones. How often is a change said where there is none, and how often one of 10 % where there is?"}
 	alarm := within("`compare` calls at most 5 % of comparisons changed where nothing has, however much sessions differ", "%", -none, 5)
 	one := within("with one session a side it calls nothing changed, and never a regression", "%", -none, 0)
-	alike, slower := keyed{}, keyed{}
+	alike, slower, exits := keyed{}, keyed{}, keyed{}
 	scatter, designs := []string{"0", "1", "3", "10"}, compareDesigns
 	if !x.Full {
 		scatter, designs = []string{"3"}, []int{1, 3}
 	}
 	var rows, columns []string
 	for _, n := range designs {
-		columns = append(columns, strings.TrimSuffix(plural(n), " pooled")+" a side")
+		columns = append(columns, sessionsASide(n))
 	}
 	for _, sc := range scatter {
 		row := "sessions " + sc + " %"
@@ -44,6 +43,7 @@ func (x *Exam) comparing(ctx context.Context) (Study, error) {
 			}
 			alike.at(row, columns[k]).join(same.changed)
 			slower.at(row, columns[k]).join(changed.changed)
+			exits.at(row, columns[k]).join(changed.regressed)
 			alarm.share(row+", "+columns[k], same.changed)
 			if n == 1 {
 				one.take(row+", both ways", max(same.changed.rate(), changed.changed.rate(), changed.regressed.rate()), 0, changed.changed.n)
@@ -52,7 +52,8 @@ func (x *Exam) comparing(ctx context.Context) (Study, error) {
 	}
 	s.How = fmt.Sprintf("%d comparisons a figure, each of four rows (two formats, writing and reading); three rounds a session, mounts scatter by 2 %%.", x.runs(200, 20))
 	s.Tables = []Table{alike.table("Comparisons of equal sides with any row called changed, %", "scatter", rows, columns),
-		slower.table("Comparisons in which the later side is 10 % slower, with any row called changed, %", "scatter", rows, columns)}
+		slower.table("Comparisons in which the later side is 10 % slower, with any row called changed, %", "scatter", rows, columns),
+		exits.table("Of the same comparisons, those that end with 5 (slower by more than 5 %), %", "scatter", rows, columns)}
 	s.Promises = []Promise{alarm.promise(), one.promise()}
 	s.Says = []string{"One session a side tells nothing, however many rounds it has; from three on a change that is larger than what sessions differ by is found."}
 	return s, nil
@@ -92,6 +93,9 @@ func (x *Exam) compareOnce(ctx context.Context, p *plan.Plan, sides []simulated.
 	for side, m := range sides {
 		for k := range n {
 			r, err := x.stage.measured(ctx, p, m, seed, 1+side*n+k)
+			if err == nil && len(p.Claims) > 0 {
+				err = analysis.Decide(p, r)
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -101,5 +105,5 @@ func (x *Exam) compareOnce(ctx context.Context, p *plan.Plan, sides []simulated.
 			runs = append(runs, r)
 		}
 	}
-	return analysis.Compare(runs, analysis.CompareOptions{By: []string{"os_build"}})
+	return analysis.Compare(runs, analysis.CompareOptions{By: []string{"os_build"}, Plans: map[string]*plan.Plan{runs[0].Plan.Digest: p}})
 }
