@@ -72,7 +72,7 @@ func (b *formatBench) encoding(ctx context.Context) error {
 		return err
 	}
 	defer os.Remove(b.path(rawFile))
-	d := deed{bytes: b.encodeSize, aim: aimEncode, verify: b.roundTrip}
+	d := deed{bytes: b.encodeSize, compresses: true, aim: aimEncode, verify: b.roundTrip}
 	for _, level := range b.levels {
 		n := fmt.Sprint(level)
 		d.op = "raw → UDZO, level " + n
@@ -127,6 +127,9 @@ func (b *formatBench) add(d deed, jobs []job, results []tally) error {
 		}
 		if err := row.compare(rates[0], rates[i]); err != nil {
 			return fmt.Errorf("comparing %s: %w", d.op, err)
+		}
+		if d.compresses {
+			row.compareSizes(results[0].made, results[i].made)
 		}
 		b.report.Rows = append(b.report.Rows, row)
 	}

@@ -95,6 +95,32 @@ func TestFormatsWithToolsThatCopy(t *testing.T) {
 	assert.Contains(t, text.String(), r.Tables[1].Title)
 }
 
+// TestSizeStandsWithTheRate has two tools that compress: what is paid for in size meets no aim.
+func TestSizeStandsWithTheRate(t *testing.T) {
+	image := filepath.Join(t.TempDir(), "zeros")
+	require.NoError(t, os.WriteFile(image, make([]byte, 1<<20), 0o600))
+	// Both make zeros of whatever they are given; when fstool compresses, half as many.
+	script := func(name, body string) string {
+		path := filepath.Join(t.TempDir(), name)
+		require.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\n"+body), 0o700))
+		return path
+	}
+	ours := script("hdiutil", "exec head -c 1048576 /dev/zero > \"$6\"\n")
+	smaller := script("fstool", "n=1048576; if [ $# -gt 3 ]; then n=524288; fi; exec head -c $n /dev/zero > \"$3\"\n")
+	code, r, said := formatsReport(t, "--hdiutil", ours, "--fstool", smaller, "--parts", "encode", "--image", image)
+	require.Zero(t, code, said)
+	require.Len(t, r.Rows, 2)
+	for _, row := range r.Rows {
+		assert.InDelta(t, 2, row.SizeRatio, 1e-9, row.Op)
+		assert.Equal(t, verdictLarger, row.Verdict)
+		assert.Contains(t, strings.Join(row.Warnings, "\n"), "size: ")
+	}
+	var text bytes.Buffer
+	require.NoError(t, r.text(&text))
+	assert.Regexp(t, `ratio +size ratio +interval`, text.String())
+	assert.Contains(t, text.String(), "2.000")
+}
+
 // TestWrongOutputIsNoRecord has a converter that is fast because it leaves something out.
 func TestWrongOutputIsNoRecord(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "fstool")

@@ -56,7 +56,7 @@ func parseFormats(args []string, status io.Writer) (*formatSetup, error) {
 	size := f.String("size", "1 GiB", "size of the image that is decoded")
 	encode := f.String("encode", "128 MiB", "how much of it is encoded")
 	memory := f.String("memory", "512 MiB,4 GiB", "sizes of images of which the largest memory is compared, comma-separated")
-	levels := f.String("levels", "1", "levels of zlib at which images are encoded, comma-separated; both sides get the same")
+	levels := f.String("levels", "6", "levels of zlib at which images are encoded, comma-separated; both sides get the same")
 	f.IntVar(&s.pairs, "pairs", minPairs, "pairs that are kept, after one that is discarded")
 	f.Uint64Var(&s.seed, "seed", 1, "seed of the test image")
 	f.StringVar(&s.image, "image", "", "take the beginning of this raw image `file` instead of making one")

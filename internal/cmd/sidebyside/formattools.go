@@ -95,11 +95,12 @@ type job struct {
 
 // deed is one conversion by several tools, ours first.
 type deed struct {
-	op     string
-	bytes  int64
-	aim    float64
-	jobs   []job
-	verify func(ctx context.Context, j job, made string) error
+	op         string
+	bytes      int64
+	aim        float64
+	compresses bool // what is made may be of different sizes
+	jobs       []job
+	verify     func(ctx context.Context, j job, made string) error
 }
 
 // tally is what one tool did in all rounds.

@@ -39,9 +39,10 @@ type row struct {
 	// The two sides' own medians: bytes per second, or seconds of processor time per byte.
 	SubjectValue  float64  `json:"subject_value"`
 	BaselineValue float64  `json:"baseline_value"`
-	Spread        float64  `json:"baseline_spread"` // (largest - smallest) / median of the baseline's pairs
-	Aim           float64  `json:"aim"`             // 0: none
-	Verdict       string   `json:"verdict"`         // "" without an aim
+	SizeRatio     float64  `json:"size_ratio,omitempty"` // bytes made, subject / baseline, where both compress
+	Spread        float64  `json:"baseline_spread"`      // (largest - smallest) / median of the baseline's pairs
+	Aim           float64  `json:"aim"`                  // 0: none
+	Verdict       string   `json:"verdict"`              // "" without an aim
 	Warnings      []string `json:"warnings"`
 	Missing       string   `json:"missing,omitempty"` // why nothing was measured
 }
@@ -73,6 +74,12 @@ const (
 	quantityGross = "gross cpu per byte"
 )
 
+// A rate of compressing counts where the output is at most so many times the other's.
+const (
+	sizeLimit     = 1.03
+	verdictLarger = "larger output"
+)
+
 // compare makes the row's numbers of the values of both sides, one of each a pair.
 func (r *row) compare(subject, baseline []float64) error {
 	pairs, err := ratios(subject, baseline)
@@ -96,6 +103,15 @@ func (r *row) compare(subject, baseline []float64) error {
 		r.warn("noise: the baseline's rounds lie more than %.0f %% apart; inconclusive, unless the interval of the ratio is narrow", 100*noisy)
 	}
 	return nil
+}
+
+// compareSizes notes how large the two outputs are. A rate that is paid for in size meets no aim.
+func (r *row) compareSizes(subject, baseline int64) {
+	r.SizeRatio = float64(subject) / float64(baseline)
+	if r.SizeRatio > sizeLimit && r.Verdict != "" {
+		r.Verdict = verdictLarger
+		r.warn("size: the output is more than %.2f times as large as the other's, so that the rate meets no aim", sizeLimit)
+	}
 }
 
 func (r *row) warn(format string, args ...any) {
@@ -126,11 +142,15 @@ func (r report) json(w io.Writer) error {
 func (r report) text(w io.Writer) error {
 	fmt.Fprintf(w, "machine   %s\nplace     %s\nfiles     %s\nasked     %s\nmethod    %s\n\n", r.Machine, r.Filesystem, r.Files, r.Asked, r.Method)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	place, calls := "", ""
+	place, calls, size := "", "", ""
 	if slices.ContainsFunc(r.Rows, func(r row) bool { return r.Place != "" }) {
 		place, calls = "place\t", "call\t"
 	}
-	fmt.Fprintln(t, place+"workers\t"+calls+"op\tsubject\tbaseline\tquantity\tratio\tinterval\tlevel\tpairs\tsubject\tbaseline\tspread\taim\tverdict\tnotes")
+	sized := slices.ContainsFunc(r.Rows, func(r row) bool { return r.SizeRatio > 0 })
+	if sized {
+		size = "size ratio\t"
+	}
+	fmt.Fprintln(t, place+"workers\t"+calls+"op\tsubject\tbaseline\tquantity\tratio\t"+size+"interval\tlevel\tpairs\tsubject\tbaseline\tspread\taim\tverdict\tnotes")
 	notes := map[string]int{}
 	var texts []string
 	for _, row := range r.Rows {
@@ -157,8 +177,11 @@ func (r report) text(w io.Writer) error {
 		if place != "" {
 			place, calls = row.Place+"\t", calling(row.Block)+"\t"
 		}
-		fmt.Fprintf(t, "%s%d\t%s%s\t%s\t%s\t%s\t%.3f\t%s\t%s\t%d\t%s\t%s\t%.0f %%\t%s\t%s\t%s\n", place, row.Workers, calls, op, row.Subject, row.Baseline,
-			row.Quantity, row.Ratio.Median, interval, real, row.Ratio.Pairs, row.value(row.SubjectValue), row.value(row.BaselineValue),
+		if sized {
+			size = row.sizeRatio() + "\t"
+		}
+		fmt.Fprintf(t, "%s%d\t%s%s\t%s\t%s\t%s\t%.3f\t%s%s\t%s\t%d\t%s\t%s\t%.0f %%\t%s\t%s\t%s\n", place, row.Workers, calls, op, row.Subject, row.Baseline,
+			row.Quantity, row.Ratio.Median, size, interval, real, row.Ratio.Pairs, row.value(row.SubjectValue), row.value(row.BaselineValue),
 			100*row.Spread, row.aim(), row.Verdict, strings.Join(marks, ""))
 	}
 	if err := t.Flush(); err != nil {
@@ -189,6 +212,14 @@ func (r report) tables(w io.Writer) {
 		}
 		_ = lines.Flush() // w tells of its errors at the end
 	}
+}
+
+// sizeRatio is the ratio of the outputs' sizes, or that there is none.
+func (r row) sizeRatio() string {
+	if r.SizeRatio == 0 {
+		return "none"
+	}
+	return fmt.Sprintf("%.3f", r.SizeRatio)
 }
 
 // aim is what the ratio should be.

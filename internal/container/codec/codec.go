@@ -89,8 +89,9 @@ func Decode(id ID, dst, src []byte) (n int, err error) {
 // Encode appends src, compressed, to dst and returns the extended slice, which the caller owns; dst may be nil, and
 // must not overlap src. When that would not save at least one byte it returns dst and ErrIncompressible.
 //
-// Level 0 stands for what Apple's tools use. Zlib takes 1 to 9 (Apple's: 1), bzip2 1 to 9, the size of its blocks in
-// 100,000 bytes (Apple's: the smallest that holds src). The others have no levels and ignore it.
+// Zlib takes levels 1 to 9 and promises the size of zlib's level, up to 3 % more; level 0 is 6, where Apple's tools use 1.
+// Bzip2 takes 1 to 9, the size of its blocks in 100,000 bytes; 0 is Apple's choice, the smallest that holds src. The others
+// have no levels and ignore it.
 func Encode(id ID, dst, src []byte, level int) ([]byte, error) {
 	var out []byte
 	var err error

@@ -3,7 +3,10 @@ package codec
 import (
 	"bytes"
 	"compress/zlib"
+	"encoding/base64"
+	"errors"
 	"io"
+	"slices"
 	"sync"
 	"testing"
 
@@ -74,6 +77,45 @@ func TestZlibLevels(t *testing.T) {
 		_, err := Encode(Zlib, nil, src, level)
 		assert.Error(t, err)
 	}
+}
+
+// TestZlibSizes holds the sizes of chunks as images have them against those of zlib's level of the same number: the
+// default is held against level 6.
+func TestZlibSizes(t *testing.T) {
+	for name, data := range plainKinds(t) {
+		for _, c := range []struct{ level, zlibs int }{{0, 6}, {1, 1}, {2, 2}, {5, 5}, {6, 6}, {9, 9}} {
+			ours, theirs := 0, 0
+			for chunk := range slices.Chunk(data, 1<<20) {
+				var reference bytes.Buffer
+				w, err := zlib.NewWriterLevel(&reference, c.zlibs)
+				require.NoError(t, err)
+				_, err = w.Write(chunk)
+				require.NoError(t, errors.Join(err, w.Close()))
+				theirs += min(reference.Len(), len(chunk))
+				payload := roundTrip(t, Zlib, chunk, c.level)
+				if payload == nil { // it is stored as it is
+					payload = chunk
+				}
+				ours += len(payload)
+			}
+			assert.LessOrEqual(t, float64(ours), 1.03*float64(theirs), "%s, level %d: %d bytes, zlib %d", name, c.level, ours, theirs)
+		}
+	}
+}
+
+// plainKinds are the kinds of data that images mostly hold, in the sizes of a chunk and a half.
+func plainKinds(t *testing.T) map[string][]byte {
+	const n = 3 << 19
+	noise := codectest.Noise(n, 5)
+	kinds := map[string][]byte{"text": codectest.Text(n), "records": codectest.Records(n), "random": noise,
+		"base64": []byte(base64.StdEncoding.EncodeToString(noise))[:n], "executable": codectest.Program(n)}
+	var lines []byte // as in mail
+	for line := range slices.Chunk(kinds["base64"], 76) {
+		lines = append(append(lines, line...), '\n')
+	}
+	kinds["base64 in lines"] = lines
+	require.NotEmpty(t, kinds["executable"])
+	return kinds
 }
 
 func TestErrors(t *testing.T) {

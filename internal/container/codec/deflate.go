@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"cmp"
 	stdlib "compress/zlib"
 	"fmt"
 	"io"
@@ -9,20 +10,18 @@ import (
 	"github.com/klauspost/compress/zlib"
 )
 
-// appleLevel is the level of Apple's zlib streams, whose header is 78 01.
-const appleLevel = 1
+// defaultLevel stands for level 0: the least of zlib's levels whose size is promised where no level is given.
+const defaultLevel = 6
 
-// strength is the level of klauspost's compressor for one of zlib's: the lowest whose result is at most some 3 % longer
-// than zlib's, but for the last two. Its own levels of the same number are faster, and longer by up to 9 %.
-var strength = [10]int{1: 4, 2: 5, 3: 5, 4: 6, 5: 6, 6: 7, 7: 8, 8: 9, 9: 9}
+// strength is the level of klauspost's compressor for one of zlib's; 0 is the standard library's level 1. Klauspost's levels
+// up to 6 store whole blocks as they are when they find no repeats in them, base64 too, which Huffman codes alone make a
+// quarter shorter. Of its own levels the lowest without that, 7, is as fast as the standard library's 2 to 5, and as small as
+// zlib's 6.
+var strength = [10]int{1: 0, 2: 7, 3: 7, 4: 7, 5: 7, 6: 7, 7: 8, 8: 9, 9: 9}
 
-// headers are what zlib puts in front of its streams (RFC 1950), by level.
-var headers = [10][2]byte{1: {0x78, 0x01}, 2: {0x78, 0x5e}, 3: {0x78, 0x5e}, 4: {0x78, 0x5e}, 5: {0x78, 0x5e}, 6: {0x78, 0x9c},
+// headers are what zlib puts in front of its streams (RFC 1950), by level. Apple's streams have that of level 1.
+var headers = [10][2]byte{0: {0x78, 0x01}, 1: {0x78, 0x01}, 2: {0x78, 0x5e}, 3: {0x78, 0x5e}, 4: {0x78, 0x5e}, 5: {0x78, 0x5e}, 6: {0x78, 0x9c},
 	7: {0x78, 0xda}, 8: {0x78, 0xda}, 9: {0x78, 0xda}}
-
-// smallDeflate is the length under which the standard library compresses: at low levels, klauspost's stores inputs of
-// up to 2 or 4 KiB as they are, but images have many such chunks, around partition tables.
-const smallDeflate = 4096
 
 // deflater is a compressor with where it writes, pooled for each level: it holds some 100 KB of tables and more.
 type deflater struct {
@@ -33,8 +32,8 @@ type deflater struct {
 	out []byte
 }
 
-// deflaters are the compressors by level; the small ones are the standard library's.
-var deflaters, smallDeflaters [10]sync.Pool
+// deflaters are the compressors by strength.
+var deflaters [10]sync.Pool
 
 // Write appends p to the output.
 func (d *deflater) Write(p []byte) (int, error) {
@@ -44,23 +43,16 @@ func (d *deflater) Write(p []byte) (int, error) {
 
 // deflate appends src as a zlib stream to dst.
 func deflate(dst, src []byte, level int) ([]byte, error) {
-	if level == 0 {
-		level = appleLevel
-	}
-	if level < 1 || level > 9 {
+	if level < 0 || level > 9 {
 		return nil, fmt.Errorf("level %d is not 1 to 9", level)
 	}
-	small := len(src) < smallDeflate
-	pool := &deflaters[level]
-	if small {
-		pool = &smallDeflaters[level]
-	}
-	d, ok := pool.Get().(*deflater)
+	n := strength[cmp.Or(level, defaultLevel)]
+	d, ok := deflaters[n].Get().(*deflater)
 	if ok {
 		d.w.Reset(d)
 	} else {
 		var err error
-		if d, err = newDeflater(level, small); err != nil {
+		if d, err = newDeflater(n); err != nil {
 			return nil, err
 		}
 	}
@@ -74,16 +66,16 @@ func deflate(dst, src []byte, level int) ([]byte, error) {
 	if err == nil {
 		copy(out[len(dst):], headers[level][:])
 	}
-	pool.Put(d)
+	deflaters[n].Put(d)
 	return out, err
 }
 
-func newDeflater(level int, small bool) (d *deflater, err error) {
+func newDeflater(strength int) (d *deflater, err error) {
 	d = new(deflater)
-	if small {
-		d.w, err = stdlib.NewWriterLevel(d, level)
+	if strength == 0 {
+		d.w, err = stdlib.NewWriterLevel(d, stdlib.BestSpeed)
 	} else {
-		d.w, err = zlib.NewWriterLevel(d, strength[level])
+		d.w, err = zlib.NewWriterLevel(d, strength)
 	}
 	return d, err
 }
