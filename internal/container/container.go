@@ -177,6 +177,8 @@ type UnsupportedError struct {
 	Path  string // of the container
 	Found string // what it is, e.g. "encrypted image (encrcdsa v2)"
 	Doing string // what was asked, e.g. "opening"
+	// Foreign says that it is the image of another program.
+	Foreign bool
 }
 
 func (e *UnsupportedError) Error() string {

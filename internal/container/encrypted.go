@@ -20,7 +20,7 @@ func EncryptionOf(dir *hostio.Dir, name string) (*crypt.Header, error) {
 	path := filepath.Join(dir.Path(), name)
 	if k.encrypted == "" {
 		if k.refused != "" && k.format == "" {
-			return nil, &UnsupportedError{Path: path, Found: k.refused, Doing: "opening"}
+			return nil, &UnsupportedError{Path: path, Found: k.refused, Doing: "opening", Foreign: k.foreign}
 		}
 		return nil, nil
 	}

@@ -21,7 +21,7 @@ func Open(dir *hostio.Dir, name string, o OpenOptions) (Image, error) {
 	}
 	path := filepath.Join(dir.Path(), name)
 	if k.refused != "" {
-		return nil, &UnsupportedError{Path: path, Found: k.refused, Doing: "opening"}
+		return nil, &UnsupportedError{Path: path, Found: k.refused, Doing: "opening", Foreign: k.foreign}
 	}
 	if k.format != UDSB {
 		return openFile(dir, name, k, o)

@@ -18,6 +18,7 @@ type kind struct {
 	backup  bool   // info came from Info.bckup
 	size    int64  // of the device, for UDRW
 	refused string // why it cannot be served; empty if it can
+	foreign bool   // refused is the format of another program
 	// encrypted is how, empty if it is not. Of a file nothing else is known then.
 	encrypted string
 }
@@ -167,6 +168,9 @@ func probeContent(f io.ReaderAt, size int64) (kind, error) {
 		return kind{refused: "file of 0 bytes"}, nil
 	}
 	if size%SectorSize != 0 {
+		if name, err := foreign(f, size); err != nil || name != "" {
+			return kind{refused: name, foreign: true}, err
+		}
 		return kind{refused: fmt.Sprintf("file of %d bytes, no multiple of %d", size, SectorSize)}, nil
 	}
 	return kind{format: UDRW, size: size}, nil

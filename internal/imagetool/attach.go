@@ -140,7 +140,9 @@ func (c *call) probe(operand string) (path string, owns bool, err error) {
 	if img.Format() == "ASIF" && c.tool == "hdiutil" {
 		return "", false, errors.Join(refuse("this image format is not supported by hdiutil. Please use 'diskutil image attach'"), img.Close())
 	}
-	c.remarkCutOff(p, img)
+	if err := c.remarkRaw(p, img); err != nil {
+		return "", false, errors.Join(err, img.Close())
+	}
 	if vol, _, err := volume(img); err == nil && vol != nil {
 		owns = identify(vol).owns()
 	}

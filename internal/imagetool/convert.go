@@ -43,7 +43,9 @@ func (c *call) imageKeys(f formatInfo) (band int64, err error) {
 // convertTo makes another image with the same device. band is 0 for the format's usual.
 func (c *call) convertTo(from, to string, f formatInfo, band int64) (path string, err error) {
 	err = c.read(from, func(src place, img container.Image) error {
-		c.remarkCutOff(src, img)
+		if err := c.remarkRaw(src, img); err != nil {
+			return err
+		}
 		p, err := c.target(to, f.extension)
 		if err != nil {
 			return err

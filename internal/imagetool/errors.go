@@ -97,6 +97,8 @@ func reason(err error) (text string, errno syscall.Errno, complete bool) {
 		return unsupported.Found + ": it cannot be changed", 0, true
 	case noImage(err):
 		return "image not recognized", 0, false
+	case kind && unsupported.Foreign:
+		return unsupported.Found + ": images of other programs are not read", 0, true
 	case kind:
 		return unsupported.Found + ": this kind of image is not supported yet", 0, true
 	}
@@ -169,6 +171,10 @@ func (c *call) conclude(err error) int {
 	}
 	if detail := err.Error(); detail != text && (!complete || c.has("-verbose")) {
 		fmt.Fprintf(c.err, "%s: %s: %s\n", c.tool, name, detail)
+	}
+	if found, ok := errors.AsType[*container.UnsupportedError](err); ok && found.Foreign {
+		fmt.Fprintf(c.err, "%s: %s: hint: qemu-img convert -O raw makes a raw image of it; ", c.tool, name)
+		fmt.Fprintf(c.err, "the extension .raw, or for hdiutil -srcimagekey %s, takes its bytes for sectors as they are\n", rawClass)
 	}
 	if errors.Is(err, container.ErrPassphrase) {
 		fmt.Fprintf(c.err, "%s: %s: hint: the passphrase comes by %s, where a line end is part of it: printf %%s rather than echo\n", c.tool, name, c.stdinOption())

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"dmgbench/internal/blockdev"
@@ -184,19 +185,39 @@ func (c *call) withImage(operand string, readOnly bool, f func(p place, img cont
 	return f(p, img)
 }
 
-// rawKey checks the image keys of verbs that read: the one that there is forces what raw images are anyway.
-func (c *call) rawKey(img container.Image) error {
+// rawClass is the image key that takes a file for a raw image.
+const rawClass = "diskimage-class=CRawDiskImage"
+
+// sourceKeys are the image keys that are about the image which is read.
+func (c *call) sourceKeys() (keys []string) {
 	for _, name := range []string{"-srcimagekey", "-imagekey"} {
-		for _, v := range c.opts[name] {
-			if o, ok := c.verb.option(name); !ok || o.help == bandkey || o.help == convertkey {
-				continue
-			}
-			if v != "diskimage-class=CRawDiskImage" || img.Format() != container.UDRW {
-				return refuse("image key %q: only diskimage-class=CRawDiskImage is known, for raw images", v)
-			}
+		if o, ok := c.verb.option(name); ok && o.help != bandkey && o.help != convertkey {
+			keys = append(keys, c.opts[name]...)
+		}
+	}
+	return keys
+}
+
+func (c *call) forcedRaw() bool { return slices.Contains(c.sourceKeys(), rawClass) }
+
+// rawKey checks the image keys of verbs that read.
+func (c *call) rawKey(img container.Image) error {
+	for _, v := range c.sourceKeys() {
+		if v != rawClass || img.Format() != container.UDRW {
+			return refuse("image key %q: only %s is known, for raw images", v, rawClass)
 		}
 	}
 	return nil
+}
+
+// ownFormat refuses an image of another program, whose bytes are no sectors, unless an image key or the extension .raw says
+// that they are. Other extensions say nothing: images of QEMU are often called .img.
+func (c *call) ownFormat(p place, img container.Image) error {
+	found, err := container.Foreign(img)
+	if err != nil || found == "" || c.forcedRaw() || strings.EqualFold(filepath.Ext(p.name), ".raw") {
+		return err
+	}
+	return &container.UnsupportedError{Path: p.path, Found: found, Doing: "opening", Foreign: true}
 }
 
 // region is a part of a device: a partition, a table, or free space.

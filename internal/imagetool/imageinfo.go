@@ -17,7 +17,9 @@ import (
 // imageinfo describes an image file.
 func (c *call) imageinfo() error {
 	return c.look(c.operands[0], func(p place, img container.Image) error {
-		c.remarkCutOff(p, img)
+		if err := c.remarkRaw(p, img); err != nil {
+			return err
+		}
 		switch {
 		case c.has("-format"):
 			fmt.Fprintln(c.out, formatOf(p, img).name)

@@ -115,6 +115,18 @@ func (c *call) readStdin(p []byte) (int, error) {
 
 // open opens an image, with the passphrase from stdin where it needs one and stdin is said to have it.
 func (c *call) open(p place, readOnly bool) (container.Image, error) {
+	img, err := c.openAny(p, readOnly)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.ownFormat(p, img); err != nil {
+		return nil, errors.Join(err, img.Close())
+	}
+	return img, nil
+}
+
+// openAny is open for images of other programs, too, as raw ones.
+func (c *call) openAny(p place, readOnly bool) (container.Image, error) {
 	o := container.OpenOptions{ReadOnly: readOnly, Keys: c.secrets.keys[p.path]}
 	img, err := container.Open(p.dir, p.name, o)
 	if o.Keys != nil || !errors.Is(err, container.ErrPassphrase) {
@@ -206,10 +218,17 @@ func (c *call) isencrypted() error {
 		return err
 	}
 	if h == nil {
+		img, err := c.open(p, true)
+		if found, ok := errors.AsType[*container.UnsupportedError](err); ok && found.Foreign {
+			return err
+		}
+		if err == nil {
+			img.Close()
+		}
 		if c.has("-plist") {
 			return c.printPlist(list{"encrypted": false})
 		}
-		_, err := fmt.Fprintln(c.out, "encrypted: NO")
+		_, err = fmt.Fprintln(c.out, "encrypted: NO")
 		return err
 	}
 	u, certificates := h.UUID, 0

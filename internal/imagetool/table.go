@@ -38,9 +38,10 @@ var (
 	shadow     = option{name: "-shadow", arg: "FILE", standing: refused, help: "shadow files are not there yet"}
 	cacert     = option{name: "-cacert", arg: "FILE", standing: refused, help: "images over HTTP are not there"}
 	insecure   = option{name: "-insecurehttp", standing: refused, help: "images over HTTP are not there"}
-	srckey     = option{name: "-srcimagekey", arg: "KEY=VALUE", help: "diskimage-class=CRawDiskImage, for images that are raw anyway"}
-	imagekey   = option{name: "-imagekey", arg: "KEY=VALUE", help: "diskimage-class=CRawDiskImage, for images that are raw anyway"}
-	convertkey = "sparse-band-size=SECTORS, 2048 to 16777216 (1 MiB to 8 GiB), for sparse bundles and sparse images; zlib-level=1 to 9, for UDZO; bzip2-level=1 to 9, for UDBZ"
+	srckey     = option{name: "-srcimagekey", arg: "KEY=VALUE", help: rawkey}
+	imagekey   = option{name: "-imagekey", arg: "KEY=VALUE", help: rawkey}
+	rawkey     = "diskimage-class=CRawDiskImage takes a file for a raw image whatever it looks like, even an image of another program, such as qcow2"
+	convertkey = "sparse-band-size=SECTORS, 2048 to 16777216 (1 MiB to 8 GiB), for sparse bundles and sparse images; zlib-level=1 to 9, for UDZO, default 6; bzip2-level=1 to 9, for UDBZ"
 	bandkey    = "sparse-band-size=SECTORS, 2048 to 16777216 (1 MiB to 8 GiB); sparse bundles only"
 	encrypt    = option{name: "-encryption", arg: "CIPHER", values: "AES-128 AES-256", optional: true, help: "encrypts the new image, with AES-128 if nothing else is said; the passphrase comes by -stdinpass"}
 	decrypt    = option{name: "-encryption", arg: "CIPHER", values: "AES-128 AES-256", optional: true, standing: ignored, help: "the image says how it is encrypted"}
@@ -48,9 +49,9 @@ var (
 	over       = option{name: "-ov", help: "replaces an existing image, once the new one is complete"}
 )
 
-// reading are the options of verbs that read an image.
+// reading are the options of verbs that read an image and make no other.
 func reading(list ...option) []option {
-	return slices.Concat(list, []option{stdin, decrypt, shadow, cacert, insecure, srckey}, askPass)
+	return slices.Concat(list, []option{stdin, decrypt, shadow, cacert, insecure, srckey, imagekey}, askPass)
 }
 
 func hdiutilVerbs() []*verb {
@@ -173,7 +174,7 @@ func resizeOptions() []option {
 		option{name: "-sectors", arg: "N", help: "the size in sectors of 512 bytes; min is the smallest size"},
 		option{name: "-limits", help: "prints the limits"},
 		option{name: "-imageonly", help: "leaves partition and volume as they are"},
-		asPlist, puppet, imagekey),
+		asPlist, puppet),
 		refusedAll("not there: an image is resized with its last partition, or alone with -imageonly", "-partitiononly", "-partitionID N", "-nofinalgap"))
 }
 
@@ -192,11 +193,11 @@ func convertOptions() []option {
 func extensionVerbs() []*verb {
 	return []*verb{
 		{tool: "hdiutil", name: "ls", short: "list what is on an ExFAT image, without mounting it", operands: "IMAGE [PATH]", min: 1, max: 2, extension: true, run: (*call).list,
-			options: []option{{name: "-l", help: "shows kinds, sizes in bytes and times"}, {name: "-R", help: "lists what is below folders too"}, stdin}},
-		{tool: "hdiutil", name: "cat", short: "print files of an ExFAT image, without mounting it", operands: "IMAGE PATH [PATH...]", min: 2, max: 1 << 20, extension: true, run: (*call).cat, options: []option{stdin}},
+			options: []option{{name: "-l", help: "shows kinds, sizes in bytes and times"}, {name: "-R", help: "lists what is below folders too"}, stdin, srckey, imagekey}},
+		{tool: "hdiutil", name: "cat", short: "print files of an ExFAT image, without mounting it", operands: "IMAGE PATH [PATH...]", min: 2, max: 1 << 20, extension: true, run: (*call).cat, options: []option{stdin, srckey, imagekey}},
 		{tool: "hdiutil", name: "extract", short: "copy files out of an ExFAT image, without mounting it", operands: "IMAGE [PATH]", min: 1, max: 2, extension: true, run: (*call).extract,
 			options: []option{{name: "-d", arg: "FOLDER", help: "the folder that they are copied into, made if it is missing; the default is the working folder"},
-				{name: "-ov", help: "replaces files that exist"}, stdin}},
+				{name: "-ov", help: "replaces files that exist"}, stdin, srckey, imagekey}},
 		{tool: "hdiutil", name: "trim", short: "free what a mounted volume does not use", operands: "MOUNTPOINT", min: 1, max: 1, extension: true, run: (*call).trim},
 		{tool: "hdiutil", name: "man", short: "print the manual page in roff", extension: true, run: (*call).manual},
 	}

@@ -25,7 +25,9 @@ func (c *call) verify() error {
 		return err
 	}
 	defer img.Close()
-	c.remarkCutOff(p, img)
+	if err := c.remarkRaw(p, img); err != nil {
+		return err
+	}
 	t, ok := img.(container.Tabled)
 	if !ok {
 		fmt.Fprintf(c.err, "hdiutil: verify: %s has no checksum.\n", strconv.Quote(p.name))
