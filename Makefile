@@ -12,7 +12,9 @@ export CGO_ENABLED
 
 # The variables of a run reach the shell through the environment, so that paths may hold blanks and quotes.
 export PLAN SETS SCALE ON
-RUN = bin/dmgbench run $${SETS:+--sets "$$SETS"} $${SCALE:+--scale "$$SCALE"} $${ON:+--on "$$ON"} --
+# ON is a folder, or places as NAME=DIR with semicolons between them.
+RUN = set -f --; IFS=';'; for on in $$ON; do set -- "$$@" --on "$$on"; done; unset IFS; \
+	bin/dmgbench run $${SETS:+--sets "$$SETS"} $${SCALE:+--scale "$$SCALE"} "$$@" --
 
 # One target for each built-in plan, by name, so that shells complete them.
 REPRODUCE := $(patsubst plans/%.toml,reproduce-%,$(sort $(wildcard plans/*.toml)))
@@ -25,7 +27,8 @@ help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' Makefile | awk -F ':.*## ' '{ printf "%-13s %s\n", $$1, $$2 }'
 	@echo
 	@echo 'For run and reproduce-...: SETS=1 fewer sets of the published sizes, SCALE=0.01'
-	@echo 'smaller files, ON=/path the folder to measure on. PLAN is a name or a path.'
+	@echo 'smaller files, ON=/path the folder to measure on, ON="a=/path;b=here" for the'
+	@echo 'places that a plan names. PLAN is a name or a path.'
 	@echo
 	@printf '%s\n' $(REPRODUCE) | paste -d ' ' - - | awk '{ printf "%-36s %s\n", $$1, $$2 }'
 

@@ -79,7 +79,7 @@ func onText(on plan.On) string {
 // compares different things. Fewer rounds only make it less certain, and what the
 // source leaves open may well be what it did.
 var incomparable = []string{"engine", "filesystem", "scale", "sets", "machine", "os", "codec", "input", "format", "band-size",
-	"cache", "sync", "workers", "files", "size", "encryption", "backend"}
+	"cache", "sync", "workers", "files", "size", "encryption", "backend", "place"}
 
 func (s *study) comparable(id string) bool {
 	for _, d := range slices.Concat(s.departed[""], s.departed[id]) {

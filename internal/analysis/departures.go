@@ -15,6 +15,14 @@ import (
 func (s *study) departures() []result.Departure {
 	var out departureList
 	for _, c := range s.p.Changes {
+		if c.Kind == "place" {
+			for _, sub := range s.cases {
+				if sub.plan.AtHere() {
+					out.add(c.Kind, c.Text, sub.c.ID)
+				}
+			}
+			continue
+		}
 		out.add(departureKind(c.Kind), c.Text, "")
 	}
 	for _, c := range s.p.Choices {

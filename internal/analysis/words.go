@@ -203,6 +203,8 @@ func choiceText(key string, values []string) string {
 		return "phase " + text
 	case key == "file_size":
 		return text + " files"
+	case key == "place" && strings.HasPrefix(text, plan.Here+" (not "):
+		return text
 	case key == "place":
 		return "on " + text
 	}

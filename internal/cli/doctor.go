@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"dmgbench/internal/host"
+	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
 	"dmgbench/internal/units"
 
@@ -56,12 +57,15 @@ func (a *app) runDoctor(cmd *cobra.Command, o doctorOptions) error {
 	if o.Capture != "" {
 		return a.capture(ctx, o.Capture)
 	}
-	ps, err := places(o.On)
+	given, err := readPlaces(o.On)
 	if err != nil {
 		return err
 	}
+	if len(given.here) > 0 {
+		return &usageError{err: fmt.Errorf("reading --on %s=%s: it is for run", given.here[0], plan.Here), hint: "give a folder"}
+	}
 	asked := []host.Place{{Name: "this folder", Path: existing(".")}}
-	for i, p := range ps {
+	for i, p := range given.dirs {
 		asked = append(asked, host.Place{Name: cmp.Or(p.Name, o.On[i]), Path: p.Path})
 	}
 	limited, cancel := context.WithTimeout(ctx, factsTime)

@@ -21,10 +21,11 @@ const factsTime = 15 * time.Second
 func (a *app) config(ctx context.Context, o sessionOptions, dirs ...string) (runner.Config, error) {
 	a.outlivePipes()
 	c := runner.Config{Tool: tool(), Clock: a.clock, Keep: o.Keep}
-	var err error
-	if c.Places, err = places(o.On); err != nil {
+	given, err := readPlaces(o.On)
+	if err != nil {
 		return c, err
 	}
+	c.Places = given.dirs
 	if c.Inputs, err = pairs("input", o.Input); err != nil {
 		return c, err
 	}
@@ -157,36 +158,6 @@ func existing(path string) string {
 		}
 		abs = filepath.Dir(abs)
 	}
-}
-
-// places reads --on: NAME=DIR, or DIR for the place without a name. A folder
-// whose path has an equals sign is given as =DIR or ./DIR.
-func places(args []string) ([]runner.Place, error) {
-	var out []runner.Place
-	seen := map[string]bool{}
-	for _, arg := range args {
-		name, dir, ok := strings.Cut(arg, "=")
-		if !ok || strings.ContainsAny(name, `/\`) {
-			name, dir = "", arg
-		}
-		if seen[name] {
-			return nil, &usageError{err: fmt.Errorf("reading --on: place %q is given twice", name)}
-		}
-		seen[name] = true
-		fi, err := os.Stat(dir)
-		if err == nil && !fi.IsDir() {
-			err = errors.New("it is not a folder")
-		}
-		if err != nil {
-			return nil, &usageError{err: fmt.Errorf("reading --on %q: %w", arg, err), hint: "give a folder that is there"}
-		}
-		abs, err := filepath.Abs(dir)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, runner.Place{Name: name, Path: abs})
-	}
-	return out, nil
 }
 
 // stateDir is where runs are registered; see [host.StateDir].

@@ -111,6 +111,9 @@ func (t *protocol) cases(p *plan.Plan) {
 	for _, m := range p.Manual {
 		t.item("  by hand, "+m.Name+": ", strings.Join(m.Values, ", ")+". "+m.Instructions)
 	}
+	if names := p.Places(); len(names) > 0 {
+		t.item("  places: ", strings.Join(names, ", ")+"; run needs "+onFlags(names, "DIR"))
+	}
 	t.folder = onlyFolders(cases)
 	t.image(p)
 	for _, in := range p.Inputs {

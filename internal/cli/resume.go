@@ -72,7 +72,7 @@ func (a *app) runResume(ctx context.Context, o resumeOptions) error {
 				"dmgbench doctor says what works; a run goes on with no other engine than its own"}
 		}
 	}
-	if err := recall(&c, o.Dir, state); err != nil {
+	if err := recall(&c, o.sessionOptions, o.Dir, state); err != nil {
 		return err
 	}
 	if err := a.secretLost(o.Dir, c.Plan, state); err != nil {
@@ -128,15 +128,22 @@ func (o *resumeOptions) sameEngine(s *result.State) (tried bool, err error) {
 // recall adds what the run folder and the registry say of a run that is to go
 // on: the plan, for what it requires of the machine, and the places. Of a run
 // that has ended there is nothing to ask for.
-func recall(c *runner.Config, dir string, state *result.State) (err error) {
+func recall(c *runner.Config, o sessionOptions, dir string, state *result.State) (err error) {
 	c.Out = dir
 	c.Identify = state.Run.Identify
 	if state.Ended != nil {
 		return nil
 	}
-	if c.Places, err = runner.PlacesOf(*c, state.Run); err != nil {
+	if c.Plan, err = plan.Load(filepath.Join(dir, result.PlanFile)); err != nil {
 		return err
 	}
-	c.Plan, err = plan.Load(filepath.Join(dir, result.PlanFile))
+	given, err := readPlaces(o.On)
+	if err != nil {
+		return err
+	}
+	if err := resumePlaces(c, given.here, state.Run); err != nil {
+		return err
+	}
+	c.Places, err = runner.PlacesOf(*c, state.Run)
 	return err
 }

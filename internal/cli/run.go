@@ -54,7 +54,7 @@ type sessionOptions struct {
 
 func (o *sessionOptions) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.Engine, "engine", "auto", "`name` of what makes the images: auto, hdiutil or inprocess")
-	f.StringArrayVar(&o.On, "on", nil, "put the images of a place into a folder, as `[NAME=]DIR`; repeatable (default: the run folder)")
+	f.StringArrayVar(&o.On, "on", nil, "put the images of a place into a folder, as `[NAME=]DIR`, or NAME=here: into the run folder, a deviation; repeatable")
 	f.StringArrayVar(&o.Input, "input", nil, "a file that the plan asks for, as `NAME=PATH`; repeatable")
 	f.BoolVar(&o.Keep, "keep", false, "leave the images and print how to open them")
 	f.StringVar(&o.Format, "format", "text", "`form` of what is printed: text or json")
@@ -117,6 +117,12 @@ func (a *app) newRunCommand(runF func(context.Context, runOptions) error) *cobra
 run folder holds plan.toml, journal.jsonl, result.json and report.html. Whatever
 makes the run another one than was published is in the report as a departure.
 
+A plan may name places, such as "internal" and "usb4" (dmgbench plans show). Each
+needs a folder: --on usb4=/Volumes/Fast. --on usb4=here agrees to measure it in
+the run folder instead (or in that of --on DIR): its cases are then labelled
+"here (not usb4)" everywhere, and that is a departure. For a plan with one place
+--on DIR is enough. A folder that is called "here" is ./here.
+
 The engine hdiutil drives Apple's hdiutil and diskutil on a Mac, and on Linux
 this program's own ("dmgbench hdiutil"), which mounts real file systems and
 needs root; inprocess needs neither. Encrypted images get the passphrase in the
@@ -133,7 +139,8 @@ Ctrl-C cleans up and says how to go on.
 
 ` + exitText,
 		Example: "  dmgbench run quick\n  dmgbench run gold-standard --sets 1 --on /mnt/fast\n" +
-			"  dmgbench run quick --dry-run\n  dmgbench run performance-2024 --scale 0.01 --only format=UDSB",
+			"  dmgbench run quick --dry-run\n" +
+			"  dmgbench run performance-2024 --scale 0.01 --only format=UDSB --on internal=. --on usb4=/mnt/fast",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Plans, a.json = args, o.Format == "json"
 			if err := o.validate(cmd.Flags().Changed); err != nil {
@@ -151,6 +158,11 @@ Ctrl-C cleans up and says how to go on.
 // overrides are the flags that change the plan.
 func (o *runOptions) overrides(p *plan.Plan) (plan.Overrides, error) {
 	v := plan.Overrides{Sets: o.Sets, Scale: o.Scale, Workers: o.Workers, Filesystem: o.Filesystem}
+	given, err := readPlaces(o.On)
+	if err != nil {
+		return v, err
+	}
+	v.Here = given.here
 	if err := o.rounds(&v); err != nil {
 		return v, err
 	}
@@ -161,7 +173,6 @@ func (o *runOptions) overrides(p *plan.Plan) (plan.Overrides, error) {
 		}
 		v.Seed = &n
 	}
-	var err error
 	if o.Only != "" {
 		v.Only, err = p.ParseSelector(o.Only)
 	}
@@ -212,23 +223,28 @@ func matched(p *plan.Plan, o runOptions) error {
 	if err != nil {
 		return err
 	}
-	at, err := places(o.On)
+	at, err := readPlaces(o.On)
 	if err != nil {
 		return err
 	}
 	if len(files) > 0 {
 		err = matchInputs(p, files)
 	}
-	return cmp.Or(err, matchPlaces(p, at))
+	_, misplaced := placesOf(p, at.dirs)
+	return cmp.Or(err, misplaced)
 }
 
 // tellFit warns of places at which the run of a plan would be refused.
 func (a *app) tellFit(p *plan.Plan, o runOptions) error {
-	at, err := places(o.On)
+	at, err := readPlaces(o.On)
 	if err != nil {
 		return err
 	}
-	err = runner.Fits(runner.Config{Plan: p, Places: at, Out: cmp.Or(o.Out, runsDir), Keep: o.Keep})
+	have, err := placesOf(p, at.dirs)
+	if err != nil {
+		return err
+	}
+	err = runner.Fits(runner.Config{Plan: p, Places: have, Out: cmp.Or(o.Out, runsDir), Keep: o.Keep})
 	if e, ok := errors.AsType[*runner.NotFitError](err); ok {
 		fmt.Fprintf(a.err, "as things are, the run would be refused: %s\nhint: %s\n", printable(e.Error()), printable(e.Hint))
 		return nil
@@ -246,7 +262,11 @@ func (a *app) execute(ctx context.Context, ps []*plan.Plan, o runOptions) error 
 		if err := matchInputs(p, c.Inputs); err != nil {
 			return err
 		}
-		if err := matchPlaces(p, c.Places); err != nil {
+		have, err := placesOf(p, c.Places)
+		if err != nil {
+			return err
+		}
+		if err := askForPlaces(p, have); err != nil {
 			return err
 		}
 	}
@@ -257,6 +277,9 @@ func (a *app) execute(ctx context.Context, ps []*plan.Plan, o runOptions) error 
 	for i, dir := range outFolders(o.Out, ps, c.Clock.Wall().Format("20060102T150405Z")) {
 		c := c
 		c.Plan, c.Out = ps[i], dir
+		if c.Places, err = placesOf(c.Plan, c.Places); err != nil {
+			return err
+		}
 		if wait := runner.Waiting(c.Plan); wait >= longWait {
 			a.newProgress().Message(fmt.Sprintf("%s waits at least %s in settles, however fast the disk is; --dry-run says where", c.Plan.Name, roughly(wait)))
 		}
@@ -324,18 +347,6 @@ func matchInputs(p *plan.Plan, inputs map[string]string) error {
 	for name := range inputs {
 		if !slices.ContainsFunc(p.Inputs, func(in plan.Input) bool { return in.Name == name }) {
 			return &usageError{err: fmt.Errorf("running plan %q: it asks for no file %q", p.Name, name)}
-		}
-	}
-	return nil
-}
-
-// matchPlaces refuses a place that no case uses: it would be measured nowhere.
-// Places of the plan that are not given lie with the run, which is a departure.
-func matchPlaces(p *plan.Plan, places []runner.Place) error {
-	for _, pl := range places {
-		if pl.Name != "" && !slices.Contains(p.Places(), pl.Name) {
-			return &usageError{err: fmt.Errorf("running plan %q: no case of it is at place %q", p.Name, pl.Name),
-				hint: "--on DIR without a name moves the images that are in the run folder otherwise"}
 		}
 	}
 	return nil

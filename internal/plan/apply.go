@@ -25,6 +25,7 @@ type Overrides struct {
 	Workers      int
 	Filesystem   string
 	Only         Selector // settings keys and manual axes
+	Here         []string // places whose cases are measured in the run's own folder
 }
 
 // Apply gives the plan as executed and how it departs from the published one.
@@ -33,7 +34,7 @@ type Overrides struct {
 func (p *Plan) Apply(o Overrides) (*Plan, []Change, error) {
 	q := p.clone()
 	for _, apply := range []func(*Plan, Overrides) error{
-		(*Plan).applyOnly, (*Plan).applyRun, (*Plan).applyFilesystem, (*Plan).applySets, (*Plan).applyScale,
+		(*Plan).applyOnly, (*Plan).applyHere, (*Plan).applyRun, (*Plan).applyFilesystem, (*Plan).applySets, (*Plan).applyScale,
 	} {
 		if err := apply(q, o); err != nil {
 			return nil, nil, err

@@ -243,3 +243,52 @@ trend = { along = "file_size", is = "constant", within = "0%" }
 	require.NotEmpty(t, changes)
 	assert.Equal(t, p.Claims, q.Claims)
 }
+
+func TestApplyHereRenamesThePlaceEverywhere(t *testing.T) {
+	p := mustParse(t, casesPlan+`
+[[published]]
+write = "1 GB/s"
+where = { format = "UDRW", encryption = "none", place = "usb4", phase = "new" }
+[source]
+title = "t"
+author = "a"
+[[claim]]
+says = "c"
+by   = "us"
+left = { write = { format = "UDRW", encryption = "none", place = "usb4", phase = "new" } }
+right = { write = { format = "UDRW", encryption = "none", place = "internal", phase = "new" } }
+ratio = "< 1"
+[[table]]
+name = "t"
+title = "t"
+columns = [{ title = "write", group = "USB4", write = { phase = "new", place = "usb4" } }]
+rows = [{ title = "r", where = { format = "UDRW", encryption = "none", cores = 2 } }]
+`)
+	require.Equal(t, []string{"internal", "usb4"}, p.Places())
+	q, changes := apply(t, p, plan.Overrides{Here: []string{"usb4"}})
+	assert.Equal(t, []plan.Change{{Kind: "place", Text: `cases of place "usb4" were measured in the run's own folder`}}, changes)
+	assert.Equal(t, []string{"internal", "here (not usb4)"}, q.Places())
+	assert.Len(t, q.Cases(), len(p.Cases()), "exclusions and axes are the same")
+	assert.Equal(t, "write (here, not usb4)", q.Tables[0].Columns[0].Title)
+	text := string(q.Canonical())
+	assert.Equal(t, 1, strings.Count(text, "\"usb4\"")+strings.Count(text, `\"usb4\"`), "only the change says what it was:\n%s", text)
+	_, again := apply(t, q, plan.Overrides{Here: []string{"usb4"}})
+	assert.Equal(t, changes, again, "consent given again changes nothing")
+	for _, c := range q.Cases() {
+		_, here := plan.HereFor(c.Settings.Place)
+		assert.Equal(t, here, c.AtHere())
+		assert.Equal(t, strings.Contains(c.ID, "usb4"), here)
+	}
+	_, _, err := p.Apply(plan.Overrides{Here: []string{"tb3"}})
+	assert.ErrorContains(t, err, "no case of the plan is at that place")
+}
+
+func TestHereNames(t *testing.T) {
+	for name, want := range map[string]string{"here (not usb4)": "usb4", "here": "", "here (not )": "", "here (not a b)": "", "here (not usb4) ": "", "usb4": ""} {
+		place, ok := plan.HereFor(name)
+		assert.Equal(t, want != "", ok, name)
+		if ok {
+			assert.Equal(t, want, place)
+		}
+	}
+}

@@ -73,7 +73,7 @@ var (
 	nameText = textType("text", "a name of letters, digits and . _ + -, at most 64",
 		func(s string) bool { return nameRule.MatchString(s) })
 	placeText = textType("text", "a name of letters, digits and . _ + -, at most 64",
-		func(s string) bool { return s == "" || nameRule.MatchString(s) })
+		func(s string) bool { _, here := HereFor(s); return s == "" || here || nameRule.MatchString(s) })
 	volumeText = textType("text", "a label of at most 11 letters, digits, _ or -", volumeRule.MatchString)
 	boundRaw   = textType("bound", "a bound such as \">= 2\" or \"0.9 to 1.1\"", printable)
 	pathText   = textType("text", "a relative path inside the volume, such as \"folder/file\"", localPath)

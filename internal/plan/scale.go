@@ -49,10 +49,10 @@ func (p *Plan) applyScale(o Overrides) error {
 			in.PublishedSize, in.Size = cmp.Or(in.PublishedSize, in.Size), to
 		}
 	}
-	p.reselect("file_size", files)
+	p.reselect("file_size", files.texts)
 	images := p.imageSizes(o.Scale)
 	p.resize(images)
-	p.reselect("size", images)
+	p.reselect("size", images.texts)
 	p.changed("scale", "file and image sizes times %s%s", strconv.FormatFloat(o.Scale, 'g', -1, 64), files.raised(o.Scale))
 	return nil
 }
@@ -143,21 +143,28 @@ func (p *Plan) imageSizes(factor float64) sizeMap {
 // resize gives images their new sizes.
 func (p *Plan) resize(m sizeMap) {
 	p.Defaults.Size = m.of(p.Defaults.Size)
-	for i, a := range p.Axes {
-		if a.Key == "size" {
-			p.Axes[i].Values = m.texts(a.Values)
-		}
-	}
-	for _, s := range slices.Concat(p.Extra, p.Exclude) {
-		s.resize("size", m)
-	}
-	for i := range p.Protocol {
-		p.Protocol[i].When.resize("size", m)
-		walk(p.Protocol[i].Steps, func(s *Step) {
+	p.replaceInCases("size", m.texts)
+	for _, b := range p.Protocol {
+		walk(b.Steps, func(s *Step) {
 			if s.Do == "resize" {
 				s.Size = m.of(s.Size)
 			}
 		})
+	}
+}
+
+// replaceInCases changes the values of a key where cases and the blocks of the protocol name them.
+func (p *Plan) replaceInCases(key string, values func([]string) []string) {
+	for i, a := range p.Axes {
+		if a.Key == key {
+			p.Axes[i].Values = values(a.Values)
+		}
+	}
+	for _, s := range slices.Concat(p.Extra, p.Exclude) {
+		s.replace(key, values)
+	}
+	for _, b := range p.Protocol {
+		b.When.replace(key, values)
 	}
 }
 
@@ -172,43 +179,44 @@ func (m sizeMap) texts(values []string) []string {
 	return out
 }
 
-func (s Selector) resize(key string, m sizeMap) {
+// replace changes the values of a key.
+func (s Selector) replace(key string, values func([]string) []string) {
 	for i := range s {
 		if s[i].Key == key {
-			s[i].Values = m.texts(s[i].Values)
+			s[i].Values = values(s[i].Values)
 		}
 	}
 }
 
-// reselect makes figures, claims, fits, relations and tables name the scaled sizes, so
-// that they still find what they are about.
-func (p *Plan) reselect(key string, m sizeMap) {
+// reselect makes figures, claims, fits, relations and tables name the values that a key
+// has now, so that they still find what they are about.
+func (p *Plan) reselect(key string, values func([]string) []string) {
 	for i := range p.Published {
-		p.Published[i].Where.resize(key, m)
+		p.Published[i].Where.replace(key, values)
 	}
 	for i := range p.Claims {
-		p.Claims[i].Assert.reselect(key, m, p)
+		p.Claims[i].Assert.reselect(key, values, p)
 	}
 	for i := range p.Fits {
 		f := &p.Fits[i]
-		f.Where.resize(key, m)
+		f.Where.replace(key, values)
 		if f.Along == key {
-			f.Points, f.Predict = m.texts(f.Points), m.texts(f.Predict)
+			f.Points, f.Predict = values(f.Points), values(f.Predict)
 		}
 	}
 	for i := range p.Relations {
 		l := &p.Relations[i]
-		l.X.Where.resize(key, m)
-		l.Y.Where.resize(key, m)
+		l.X.Where.replace(key, values)
+		l.Y.Where.replace(key, values)
 		for _, s := range l.Over {
-			s.resize(key, m)
+			s.replace(key, values)
 		}
 	}
 	for i := range p.Tables {
 		for _, lines := range [][]TableLine{p.Tables[i].Columns, p.Tables[i].Rows} {
 			for j := range lines {
 				before := lines[j].Where.clone()
-				lines[j].Where.resize(key, m)
+				lines[j].Where.replace(key, values)
 				lines[j].retitle(before, key)
 			}
 		}
@@ -217,29 +225,30 @@ func (p *Plan) reselect(key string, m sizeMap) {
 
 var sizeInTitle = regexp.MustCompile(`\d ?[kKMGT]i?B\b`)
 
-// retitle puts the size that is run behind a title that tells the one of the plan as written.
+// retitle adds to a title the size or place that is run, where the plan as written has another.
 func (l *TableLine) retitle(before Selector, key string) {
-	if !sizeInTitle.MatchString(l.Title) {
-		return
-	}
 	for i, c := range l.Where {
-		if c.Key == key && !slices.Equal(c.Values, before[i].Values) {
+		switch {
+		case c.Key != key || slices.Equal(c.Values, before[i].Values):
+		case key == "place":
+			l.Title += " (here, not " + strings.Join(before[i].Values, " or ") + ")"
+		case sizeInTitle.MatchString(l.Title):
 			l.Title += " (here " + map[string]string{"file_size": "files", "size": "images"}[key] + " of " + strings.Join(c.Values, " or ") + ")"
 		}
 	}
 }
 
-func (a *Assert) reselect(key string, m sizeMap, p *Plan) {
-	a.Left.Where.resize(key, m)
-	a.Right.Where.resize(key, m)
-	a.Where.resize(key, m)
+func (a *Assert) reselect(key string, values func([]string) []string, p *Plan) {
+	a.Left.Where.replace(key, values)
+	a.Right.Where.replace(key, values)
+	a.Where.replace(key, values)
 	for i := range a.Of {
-		a.Of[i].Where.resize(key, m)
+		a.Of[i].Where.replace(key, values)
 	}
 	if a.Along == key || slices.ContainsFunc(p.Fits, func(f Fit) bool { return f.Name == a.Fit && f.Along == key }) {
-		a.At = m.texts(a.At)
+		a.At = values(a.At)
 	}
 	for i := range a.Parts {
-		a.Parts[i].reselect(key, m, p)
+		a.Parts[i].reselect(key, values, p)
 	}
 }

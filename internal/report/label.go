@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
 	"dmgbench/internal/units"
 )
@@ -43,10 +44,10 @@ func label(c result.Case, vary []string) string {
 		parts = append(parts, keyValue(kv[0], kv[1]))
 	}
 	if len(parts) == 0 {
-		if c.Target.Kind == "directory" {
-			return "directory"
-		}
-		parts = append(parts, plain(c.Target.Format, 24))
+		parts = append(parts, plain(firstOf(c.Target.Format, c.Target.Kind), 24))
+	}
+	if _, here := plan.HereFor(c.Target.Place); here && !slices.Contains(vary, "place") {
+		parts = append(parts, keyValue("place", c.Target.Place)) // even where all cases share it
 	}
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), " · ")
 }

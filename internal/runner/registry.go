@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -130,16 +131,22 @@ func placesAgain(c Config, run result.RunStart) ([]Place, error) {
 		known, _ = readEntry(c.StateDir, run.ID) // without an entry the folders have to be given
 	}
 	out := slices.Clone(c.Places)
+	var lost, flags []string
 	for _, p := range run.Places {
 		if !p.Given || slices.ContainsFunc(out, func(o Place) bool { return o.Name == p.Name }) {
 			continue
 		}
 		path := known.Places[p.Name]
 		if path == "" {
-			return nil, &result.Error{Doing: "resuming run", File: c.Out, Err: fmt.Errorf("the folder of place %q is not known any more", p.Name),
-				Hint: "give it again with --on " + strings.TrimPrefix(p.Name+"=DIR", "=")}
+			lost = append(lost, strconv.Quote(p.Name))
+			flags = append(flags, "--on "+strings.TrimPrefix(p.Name+"=DIR", "="))
+			continue
 		}
 		out = append(out, Place{Name: p.Name, Path: path})
+	}
+	if len(lost) > 0 {
+		return nil, &result.Error{Doing: "resuming run", File: c.Out, Err: fmt.Errorf("the folder of place %s is not known any more", strings.Join(lost, " and ")),
+			Hint: "give it again with " + strings.Join(flags, " ")}
 	}
 	return out, nil
 }

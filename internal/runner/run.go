@@ -144,6 +144,9 @@ func (r *run) start() *result.RunStart {
 	}
 	s.Inputs, s.Departures = inputs(r.c)
 	for _, name := range missingPlaces(r.c) {
+		if _, here := plan.HereFor(name); here { // a change of the plan, which is a departure already
+			continue
+		}
 		s.Departures = append(s.Departures, result.Departure{Kind: "place", Text: fmt.Sprintf("no folder was given for place %q: it lies with the run", name)})
 	}
 	for _, p := range allPlaces(r.c) {
