@@ -260,3 +260,16 @@ stream_time = "0.5 s"
 	small.Inputs[0].PublishedSize = 0 // as older runs have it
 	assert.NotEmpty(t, (&study{p: small}).printedOperand(rate).missing)
 }
+
+// Cases that were measured in the run folder for want of their disk: one departure, of these cases alone.
+func TestAPlaceThatIsHereIsOneDepartureAndNotComparable(t *testing.T) {
+	at := func(id, place string) *subject {
+		return &subject{c: &result.Case{ID: id}, plan: plan.Case{Settings: plan.Settings{Place: place}}}
+	}
+	s := &study{p: &plan.Plan{Changes: []plan.Change{{Kind: "place", Text: "elsewhere"}}}, r: &result.Result{},
+		cases: []*subject{at("a", plan.HereName("usb4")), at("b", "internal"), at("c", plan.HereName("tb3"))}}
+	list := s.departures()
+	assert.Equal(t, []result.Departure{{Kind: "place", Text: "elsewhere", Cases: []string{"a", "c"}}}, list)
+	s.index(list)
+	assert.Equal(t, []bool{false, true, false}, []bool{s.comparable("a"), s.comparable("b"), s.comparable("c")})
+}
