@@ -261,6 +261,9 @@ func (c *image) checkContainer(ctx context.Context, t *tale) error {
 	}
 	t.note("format", i.Format)
 	t.note("scheme", i.Scheme)
+	if i.Encrypted {
+		t.note("encrypted", "yes")
+	}
 	if i.Size != 0 {
 		t.note("size", strconv.FormatInt(i.Size, 10))
 	}

@@ -4,8 +4,10 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"dmgbench/internal/engine"
+	"dmgbench/internal/engine/hdiutil/hdiutiltest"
 )
 
 // An encrypted ASIF of the work-alike's cannot be: the case is skipped for that reason, not failed.
@@ -19,4 +21,16 @@ func TestWorkAlikeMakesNoEncryptedASIF(t *testing.T) {
 	assert.Contains(t, no.Error(), "does not support encryption of ASIF images")
 	e.o.Vendor = "Apple"
 	assert.NoError(t, e.Supports(s))
+}
+
+// An encrypted image is reported so from diskutil's own list.
+func TestEncryptedASIFIsReported(t *testing.T) {
+	r := newRig(t, hdiutiltest.Config{})
+	for want, c := range map[string]*image{"yes": r.create("x", spec("ASIF", encrypted("AES-256"))), "": r.create("y", spec("ASIF"))} {
+		rep, err := c.Check(t.Context(), engine.CheckOptions{What: "container"})
+		require.NoError(t, err)
+		assert.Equal(t, want, rep.Reported["encrypted"])
+		assert.Empty(t, rep.Findings)
+	}
+	r.clean()
 }

@@ -45,6 +45,15 @@ func TestTrimLog(t *testing.T) {
 	r.clean()
 }
 
+// APFS of macOS 27 logs trims by another function's name.
+func TestTrimLogOfNewerAPFS(t *testing.T) {
+	r := newRig(t, hdiutiltest.Config{Trims: "spaceman_trim_free_blocks"}, logging)
+	rep := r.witness(spec("UDRW"), engine.AttachOptions{})
+	assert.Contains(t, rep.Reported["trim_log"], "spaceman_trim_free_blocks:4106")
+	assert.Contains(t, rep.Reported["trim_log"], "trims took 0.000643 s")
+	r.clean()
+}
+
 // ReadsLog says before any run whether the log can be read.
 func TestReadsLog(t *testing.T) {
 	r := newRig(t, rules(hdiutiltest.Rule{Verb: "none"}), logging)

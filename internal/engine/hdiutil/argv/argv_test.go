@@ -85,7 +85,7 @@ func TestCommands(t *testing.T) {
 		{argv.VerifyVolume{Device: "/dev/disk9s1"}, "diskutil verifyVolume /dev/disk9s1", ""},
 		{argv.VerifyVolume{Device: "/dev/disk9s1", Repair: true}, "diskutil repairVolume /dev/disk9s1", ""},
 		{argv.TrimLog{Since: time.Unix(1774257072, 5e8)},
-			"log show --style ndjson --start @1774257072 --predicate 'senderImagePath CONTAINS \"apfs\" AND (eventMessage CONTAINS \"spaceman_scan_free_blocks\" OR eventMessage CONTAINS \"set_backingstore\")'", ""},
+			"log show --style ndjson --start @1774257072 --predicate 'senderImagePath CONTAINS \"apfs\" AND (eventMessage CONTAINS \"spaceman_scan_free_blocks\" OR eventMessage CONTAINS \"spaceman_trim_free_blocks\" OR eventMessage CONTAINS \"set_backingstore\")'", ""},
 		{argv.HelpDU{Verb: "image create blank"}, "diskutil image create blank --help", ""},
 	} {
 		c, err := test.build.Command()

@@ -9,8 +9,10 @@ import (
 const Log Tool = "log"
 
 // apfsTrims are the messages of APFS about what it trims when a volume is mounted, and about a backing store that it
-// makes sparse.
-const apfsTrims = `senderImagePath CONTAINS "apfs" AND (eventMessage CONTAINS "spaceman_scan_free_blocks" OR eventMessage CONTAINS "set_backingstore")`
+// makes sparse. They begin with the kernel function's name: spaceman_scan_free_blocks up to macOS 26,
+// spaceman_trim_free_blocks in APFS 3277 of macOS 27 (symbols of both kexts).
+const apfsTrims = `senderImagePath CONTAINS "apfs" AND (eventMessage CONTAINS "spaceman_scan_free_blocks"` +
+	` OR eventMessage CONTAINS "spaceman_trim_free_blocks" OR eventMessage CONTAINS "set_backingstore")`
 
 // TrimLog is `log show` of what APFS has said of trimming, a JSON object a line.
 type TrimLog struct {

@@ -34,6 +34,7 @@ type Config struct {
 	NoASIF  bool     // diskutil of macOS 15, which makes APFS alone and has no --fs
 	NoImage bool     // diskutil has no verb image
 	Bare    bool     // diskutil puts APFS on the image without a partition table
+	Trims   string   // the function that APFS logs trims by; "" is that of macOS 26
 	Rules   []Rule
 }
 

@@ -1,6 +1,7 @@
 package hdiutiltest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -151,14 +152,18 @@ func (i *invocation) detach() int {
 	return 0
 }
 
-// log is what log(1) shows of APFS: the container that was there last, and another one.
+// log is what log(1) shows of APFS: the container that was there last, and another one. It shows what the predicate names.
 func (i *invocation) log() int {
 	fmt.Fprintln(&i.out, "Filtering the log data using \"…\"")
+	trims := cmp.Or(i.c.Trims, "spaceman_scan_free_blocks")
 	for _, m := range []string{
-		"handle_apfs_set_backingstore:6172: disk%[1]ds1 Set backing store as sparse", "spaceman_scan_free_blocks:4106: disk%[1]d scan took 0.000722 s, trims took 0.000643 s",
-		"spaceman_scan_free_blocks:4119: disk%[1]d 2382929 blocks trimmed in 7 extents (91 us/trim, 10886 trims/s)",
-		"spaceman_scan_free_blocks:4106: disk%[1]d7 scan took 1.5 s, trims took 1.4 s",
+		"handle_apfs_set_backingstore:6172: disk%[1]ds1 Set backing store as sparse", trims + ":4106: disk%[1]d scan took 0.000722 s, trims took 0.000643 s",
+		trims + ":4119: disk%[1]d 2382929 blocks trimmed in 7 extents (91 us/trim, 10886 trims/s)",
+		trims + ":4106: disk%[1]d7 scan took 1.5 s, trims took 1.4 s",
 	} {
+		if name, _, _ := strings.Cut(strings.TrimPrefix(m, "handle_apfs_"), ":"); !strings.Contains(strings.Join(os.Args, " "), name) {
+			continue
+		}
 		fmt.Fprintf(&i.out, `{"eventMessage":%q,"senderImagePath":"\/System\/Library\/Extensions\/apfs.kext\/Contents\/MacOS\/apfs","timestamp":"2026-03-23 10:11:12.123456+0100"}`+"\n",
 			fmt.Sprintf(m, i.s.Gone+100))
 	}
@@ -260,7 +265,11 @@ func (i *invocation) describe() int {
 	case "imageinfo":
 		i.out.WriteString(list(fmt.Sprintf("<key>Format</key><string>%s</string><key>Size Information</key><dict><key>Total Bytes</key><integer>%d</integer></dict>", m.Format, m.Size)))
 	case "image info":
-		i.out.WriteString(list(fmt.Sprintf("<key>Image Format</key><string>%s</string><key>Size Info</key><dict><key>Total Bytes</key><integer>%d</integer></dict>", m.Format, m.Size)))
+		locked := ""
+		if m.Encryption != "" {
+			locked = "<key>Encryption Info</key>" + dict("Encryption Type", m.Encryption)
+		}
+		i.out.WriteString(list(fmt.Sprintf("<key>Image Format</key><string>%s</string><key>Size Info</key><dict><key>Total Bytes</key><integer>%d</integer></dict>%s", m.Format, m.Size, locked)))
 	case "verify":
 		fmt.Fprintf(&i.said, "hdiutil: verify: checksum of %q is VALID\n", i.args[0])
 	case "compact":

@@ -47,15 +47,14 @@ func ImageInfo(out []byte) (Image, string, error) {
 			i.Size = firstInt(at, "Total Bytes", "Size")
 		}
 	}
-	if i.Encryption != "" && i.Encryption != "none" {
-		i.Encrypted = true
-	}
+	locked := len(d.Dict("Encryption Info")) > 0 // diskutil's, also without the passphrase
+	i.Encrypted = i.Encrypted || locked || i.Encryption != "" && i.Encryption != "none"
 	for _, p := range parts.Dicts("partitions") {
 		if h := p.String("partition-hint"); h != "" {
 			i.Partitions = append(i.Partitions, h)
 		}
 	}
-	if i.Format == "" && i.Size == 0 {
+	if i.Format == "" && i.Size == 0 && !locked {
 		return Image{}, around, fmt.Errorf("%w: neither format nor size", ErrNoResult)
 	}
 	return i, around, nil

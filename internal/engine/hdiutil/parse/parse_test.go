@@ -196,6 +196,17 @@ func TestImageInfo(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, parse.Image{Format: "ASIF", Size: 512}, i)
 	}
+	// diskutil image info of an encrypted image that was given no passphrase.
+	locked := "<key>Encryption Info</key><dict><key>Encryption Type</key><string>AES-256</string></dict>"
+	for text, want := range map[string]parse.Image{
+		list("<key>Image Format</key><string>ASIF</string>" + locked): {Format: "ASIF", Encrypted: true},
+		list(locked): {Encrypted: true},
+		list("<key>Image Format</key><string>ASIF</string><key>Encryption Info</key><dict/>"): {Format: "ASIF"},
+	} {
+		i, _, err = parse.ImageInfo([]byte(text))
+		require.NoError(t, err)
+		assert.Equal(t, want, i)
+	}
 	_, _, err = parse.ImageInfo([]byte(list("")))
 	require.ErrorIs(t, err, parse.ErrNoResult)
 }
