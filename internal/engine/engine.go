@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+	"time"
 
 	"dmgbench/internal/hostio"
 	"dmgbench/internal/workload"
@@ -120,6 +121,8 @@ type Report struct {
 	Findings []string          // of a check; none means clean
 	Reported map[string]string // the tool's own words and figures
 	Warnings []string
+	// Retried is how long tries that failed, and the pauses between tries, took inside the action.
+	Retried time.Duration
 }
 
 // Attachment is an attached image.

@@ -219,7 +219,7 @@ func (e *Engine) attached(ctx context.Context, t *tale, path string) (parse.Atta
 			list, _, err = parse.Info(r.Stdout)
 			return err
 		}})
-		t.r.Warnings = append(t.r.Warnings, quiet.report().Warnings...)
+		t.retried(quiet.report())
 		if err != nil {
 			return parse.Attached{}, false, err
 		}

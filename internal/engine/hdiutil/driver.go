@@ -15,10 +15,8 @@ import (
 	"dmgbench/internal/engine/hdiutil/proc"
 )
 
-const (
-	tries      = 5                      // of a command that is busy
-	firstPause = 500 * time.Millisecond // before the second try; doubled each time
-)
+// firstPause is before the second try; it is doubled each time.
+const firstPause = 500 * time.Millisecond
 
 // driver runs the tools.
 type driver struct {
@@ -41,7 +39,7 @@ type call struct {
 	check func(r proc.Result) error
 	// undo removes what a failed try may have left, before the next.
 	undo  func() error
-	tries int // 0: the usual number
+	tries int // at most; 0: what [triesFor] says
 }
 
 // deadlineOf is the time that a verb has: what mature programs grant it, and
@@ -61,23 +59,27 @@ func deadlineOf(verb string, bytes int64) time.Duration {
 	return d + time.Duration(bytes/20_000_000)*time.Second
 }
 
-// run runs the command until it succeeds, fails for good, or was busy too
-// often. What is to be told goes into t.
+// run runs the command until it succeeds, fails for good, or failed too
+// often. What is to be told goes into t, with the time that failed tries and the pauses after them took.
 func (d *driver) run(ctx context.Context, t *tale, c call) (proc.Result, error) {
-	limit, pause, began := c.tries, firstPause, d.clock.Now()
-	if limit == 0 {
-		limit = tries
-	}
+	pause, began := firstPause, d.clock.Now()
 	for try := 1; ; try++ {
+		lost := d.clock.Now() - began
 		r, name, err := d.once(ctx, c)
 		t.tool(name, try, r, d.clock.Now()-began)
-		if err == nil || !transient(err) || try >= limit || ctx.Err() != nil {
+		_, verb, _ := strings.Cut(name, " ")
+		limit := triesFor(verb, err)
+		if c.tries != 0 {
+			limit = min(limit, c.tries)
+		}
+		if err == nil || try >= limit || ctx.Err() != nil {
 			if e, ok := errors.AsType[*ToolError](err); ok {
 				e.Tries = try
 			}
+			t.r.Retried += lost
 			return r, err
 		}
-		t.warn("%s was busy and tried again after %s: %s", name, pause, said(err))
+		t.warn("%s failed and was tried again after %s: %s", name, pause, said(err))
 		if c.undo != nil {
 			if e := c.undo(); e != nil {
 				return r, errors.Join(err, e)
@@ -165,6 +167,11 @@ func (t *tale) tool(name string, try int, r proc.Result, since time.Duration) {
 	t.note("deprecated", strings.Join(talk.Deprecated, "\n"))
 }
 
+// retried takes over another report's retries, without its figures.
+func (t *tale) retried(r engine.Report) {
+	t.add(engine.Report{Warnings: r.Warnings, Retried: r.Retried})
+}
+
 // report is what was collected; the tale is empty afterwards.
 func (t *tale) report() engine.Report {
 	r := t.r
@@ -175,6 +182,7 @@ func (t *tale) report() engine.Report {
 // add puts another report's words behind.
 func (t *tale) add(r engine.Report) {
 	t.r.Freed += r.Freed
+	t.r.Retried += r.Retried
 	t.r.Findings = append(t.r.Findings, r.Findings...)
 	t.r.Warnings = append(t.r.Warnings, r.Warnings...)
 	for k, v := range r.Reported {

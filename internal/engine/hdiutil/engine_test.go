@@ -174,6 +174,8 @@ func TestSupports(t *testing.T) {
 	old := newRig(t, hdiutiltest.Config{NoASIF: true})
 	none := newRig(t, hdiutiltest.Config{NoImage: true})
 	silent := newRig(t, hdiutiltest.Config{NoHelp: true})
+	brief := newRig(t, hdiutiltest.Config{Brief: true})
+	sequoia := newRig(t, hdiutiltest.Config{Brief: true, NoASIF: true}, func(o *Options) { o.System = "macOS 15.7" })
 	alike := newRig(t, hdiutiltest.Config{Vendor: "dmgbench", Types: []string{"UDIF", "SPARSEBUNDLE"}, Names: []string{"ext4", "xfs", "ExFAT"}, Formats: []string{"UDRW", "UDZO"}},
 		func(o *Options) { o.System = "" })
 	ok := ""
@@ -199,6 +201,10 @@ func TestSupports(t *testing.T) {
 		{old, spec("UDRW", by("diskutil"), on("exFAT")), "diskutil (Apple, macOS 26.4) does not support file system exFAT"},
 		{none, spec("UDRW", by("diskutil")), "hdiutil (Apple, macOS 26.4) does not support backend diskutil"}, {none, spec("UDRW"), ok},
 		{silent, spec("UDSP"), ok}, {silent, spec("UDRW", on("ext4")), "hdiutil (Apple, macOS 26.4) does not support file system ext4"},
+		{silent, spec("ASIF"), "hdiutil (Apple, macOS 26.4) does not support backend diskutil"},
+		{brief, spec("ASIF"), ok}, {brief, spec("UDSB", by("diskutil"), on("exFAT")), ok}, {brief, spec("UDSP", by("diskutil")), "diskutil (Apple, macOS 26.4) does not support format UDSP"},
+		{sequoia, spec("UDSB", by("diskutil")), ok}, {sequoia, spec("ASIF"), "diskutil (Apple, macOS 15.7) does not support format ASIF"},
+		{sequoia, spec("UDRW", by("diskutil"), on("exFAT")), "diskutil (Apple, macOS 15.7) does not support file system exFAT"},
 		{alike, spec("UDRW", on("APFS", "ext4")), ok}, {alike, spec("UDSB", on("XFS")), ok}, {alike, spec("UDRW", on()), ok},
 		{alike, spec("UDSP", on("ext4")), "hdiutil (dmgbench work-alike) does not support format UDSP"},
 		{alike, spec("UDRW"), "hdiutil (dmgbench work-alike) does not support file system APFS"},
@@ -215,6 +221,9 @@ func TestSupports(t *testing.T) {
 		_, err = test.r.e.Create(t.Context(), test.r.dir, "no", test.spec)
 		require.ErrorAs(t, err, &no)
 	}
+	created := brief.create("real", spec("ASIF"))
+	assert.Contains(t, brief.last("image create blank"), "--format ASIF")
+	assert.Equal(t, "ASIF", created.kind.format)
 	assert.Equal(t, engine.Info{Name: "hdiutil", Vendor: "Apple", Version: "macOS 26.4 (DiskImages 683.100.3)", Title: "hdiutil (Apple, macOS 26.4)"}, r.e.Info())
 	assert.Equal(t, "hdiutil (dmgbench work-alike)", alike.e.Info().Title)
 	c := alike.create("x", spec("UDRW", on("APFS", "ext4")))

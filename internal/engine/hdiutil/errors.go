@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"syscall"
 
+	"dmgbench/internal/container"
 	"dmgbench/internal/engine/hdiutil/argv"
 	"dmgbench/internal/engine/hdiutil/parse"
 	"dmgbench/internal/engine/hdiutil/proc"
@@ -16,7 +18,7 @@ import (
 // Class is the kind of a tool's failure.
 type Class string
 
-// Classes. Only Busy and Locked are tried again.
+// Classes. Busy and Locked are tried again, and others where [triesFor] says so.
 const (
 	Busy         Class = "busy"                  // EBUSY: in use
 	Locked       Class = "locked"                // EAGAIN: somebody holds the image
@@ -31,6 +33,7 @@ const (
 	TooLarge     Class = "too large"
 	Invalid      Class = "invalid argument"
 	NotImage     Class = "not an image"
+	Damaged      Class = "damaged image"
 	NoFileSystem Class = "no mountable file system"
 	Unsupported  Class = "not supported"
 	Internal     Class = "internal error"
@@ -59,7 +62,7 @@ type ToolError struct {
 	Class   Class
 	Command string // without secrets: they are never arguments
 	Status  int    // exit status; -1: it did not run to its end
-	Tries   int    // how often it was run, more than 1 only for what was busy
+	Tries   int    // how often it was run
 	Words   string // the tool's own last words
 	Hint    string // what would help, may be empty
 	Err     error  // cause beneath, may be nil
@@ -108,7 +111,7 @@ var meaning = map[Class]error{
 	Busy: syscall.EBUSY, Locked: syscall.EAGAIN, NoDevice: syscall.ENXIO, NoHelper: syscall.ECHILD,
 	Exists: fs.ErrExist, NotFound: fs.ErrNotExist, Permission: fs.ErrPermission, NotPermitted: fs.ErrPermission,
 	Auth: ErrAuth, NoSpace: syscall.ENOSPC, TooLarge: syscall.EFBIG, Invalid: syscall.EINVAL,
-	NotImage: ErrNotImage, NoFileSystem: ErrNoFileSystem, Unsupported: errors.ErrUnsupported,
+	NotImage: ErrNotImage, Damaged: container.ErrCorrupt, NoFileSystem: ErrNoFileSystem, Unsupported: errors.ErrUnsupported,
 	NoResult: ErrNoResult, Deadline: proc.ErrDeadline, Killed: proc.ErrSignal, Missing: proc.ErrMissing,
 }
 
@@ -116,6 +119,25 @@ var meaning = map[Class]error{
 func transient(err error) bool {
 	e, ok := errors.AsType[*ToolError](err)
 	return ok && (e.Class == Busy || e.Class == Locked)
+}
+
+const (
+	tries       = 5 // of a command that is busy
+	deviceTries = 4 // of one that did not reach the system's disk image driver: 3.5 s, since in a sandbox it never does
+)
+
+// triesFor is how often a command may be run that fails with the error. "Device not configured" (ENXIO) and, of create,
+// "image not recognized" pass by themselves on loaded machines: build logs of several projects show both succeed when
+// the same command is run again.
+func triesFor(verb string, err error) int {
+	switch c := classOf(err); {
+	case transient(err):
+		return tries
+	case c == NoDevice && slices.Contains([]string{"create", "attach", "resize", "image create blank", "image attach", "image resize"}, verb),
+		c == NotImage && verb == "create":
+		return deviceTries
+	}
+	return 1
 }
 
 // classOf is the class of an error of this package, Unknown for others.
@@ -141,7 +163,7 @@ var byWords = []struct {
 	{"resource busy", Busy}, {"resource temporarily unavailable", Locked}, {"authentication error", Auth},
 	{"no space left on device", NoSpace}, {"file too large", TooLarge}, {"file exists", Exists},
 	{"no such file or directory", NotFound}, {"permission denied", Permission}, {"operation not permitted", NotPermitted},
-	{"no mountable file systems", NoFileSystem}, {"image not recognized", NotImage}, {"unable to recognize", NotImage},
+	{"no mountable file systems", NoFileSystem}, {"corrupt image", Damaged}, {"image data corrupted", Damaged}, {"image not recognized", NotImage}, {"unable to recognize", NotImage},
 	{"not recognized", NotImage}, {"operation not supported", Unsupported}, {"is not supported", Unsupported},
 	{"not compactable", Unsupported}, {"did not recognize", Unsupported}, {"device not configured", NoDevice},
 	{"no child processes", NoHelper}, {"communicate with a helper", NoHelper}, {"drive not detached", Busy},
@@ -182,6 +204,7 @@ var hints = map[Class]string{
 	Auth:         "give the passphrase that the image was made with: DMGBENCH_PASSPHRASE_FILE names a file that holds it",
 	NoSpace:      "make room on the host, or run with --scale",
 	TooLarge:     "the host's file system has a limit: use a place on another one",
+	Damaged:      "make the image again, or use a copy of it",
 	Battery:      "connect the power adapter, or let the step say battery = \"allow\"",
 	Missing:      "dmgbench doctor says what this machine has",
 	NoDevice:     "the system's disk image helper is overloaded or gone: try again after a restart",

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"dmgbench/internal/container"
 	"dmgbench/internal/engine"
 	"dmgbench/internal/engine/hdiutil/hdiutiltest"
 	"dmgbench/internal/engine/hdiutil/proc"
@@ -114,7 +115,7 @@ func TestBusyTwiceThenFine(t *testing.T) {
 				require.NoError(t, err)
 				assert.Len(t, rep.Warnings, 2, "%v", rep.Warnings)
 				for _, w := range rep.Warnings {
-					assert.Contains(t, w, v.name+" was busy and tried again after")
+					assert.Contains(t, w, v.name+" failed and was tried again after")
 				}
 				assert.Equal(t, 1500*time.Millisecond, r.clock.Now())
 				key := strings.ReplaceAll(v.name, " ", "_")
@@ -146,6 +147,61 @@ func TestBusyForEver(t *testing.T) {
 	}
 }
 
+// "Device not configured", and of create "image not recognized", pass by themselves on loaded machines: the command is run again,
+// a bounded number of times, and the time of that is told. Other verbs, and other failures, are final.
+func TestDeviceNotConfigured(t *testing.T) {
+	const noDevice, notImage = "hdiutil: it failed - Device not configured", "hdiutil: create failed - image not recognized"
+	for _, v := range actions() {
+		text, again := noDevice, slices.Contains([]string{"create", "image create blank", "attach", "image attach", "resize", "image resize"}, v.name)
+		for range map[bool]int{true: 2, false: 1}[v.name == "create"] {
+			rule := hdiutiltest.Rule{Verb: v.name, From: 1, To: 2, Do: "fail", Text: text, Status: 1, Half: strings.Contains(v.name, "create")}
+			t.Run(v.name+"/"+text, func(t *testing.T) {
+				r := newRig(t, rules(rule))
+				rep, err := v.do(r)
+				if !again {
+					require.ErrorIs(t, err, syscall.ENXIO)
+					assert.Len(t, r.verbs(v.name), 1)
+					return
+				}
+				require.NoError(t, err)
+				require.Len(t, rep.Warnings, 2)
+				assert.Contains(t, rep.Warnings[0], v.name+" failed and was tried again after 500ms: "+text)
+				assert.Equal(t, "3", rep.Reported[strings.ReplaceAll(v.name, " ", "_")+"_tries"])
+				assert.Equal(t, 1500*time.Millisecond, rep.Retried)
+				r.clean()
+
+				rule.To = 0
+				r = newRig(t, rules(rule))
+				_, err = v.do(r)
+				require.ErrorContains(t, err, text)
+				require.ErrorContains(t, err, "tried 4 times")
+				assert.Len(t, without(r.verbs(v.name), "-limits"), deviceTries)
+				r.clean()
+			})
+			text = notImage
+		}
+	}
+}
+
+// What a tool calls corrupt is a finding of a check, and an error that says so of an attach. It is not tried again.
+func TestCorruptImage(t *testing.T) {
+	r := newRig(t, rules(hdiutiltest.Rule{Verb: "attach", From: 1, Do: "fail", Text: "hdiutil: attach failed - corrupt image", Status: 1},
+		hdiutiltest.Rule{Verb: "verify", From: 1, Do: "fail", Text: "hdiutil: verify failed - image data corrupted", Status: 1}))
+	c := r.create("x", spec("UDRW"))
+	_, err := c.Attach(t.Context(), engine.AttachOptions{})
+	require.ErrorIs(t, err, container.ErrCorrupt)
+	assert.Len(t, r.verbs("attach"), 1)
+	sealed, err := c.Convert(t.Context(), r.dir, "sealed", spec("UDZO"))
+	require.NoError(t, err)
+	for _, what := range []string{"container", "volume"} {
+		rep, err := sealed.Check(t.Context(), engine.CheckOptions{What: what})
+		require.NoError(t, err)
+		require.Len(t, rep.Findings, 1, what)
+		assert.Contains(t, rep.Findings[0], "corrupt")
+	}
+	r.clean()
+}
+
 // Failures for good are not tried again; what they are survives.
 func TestFailures(t *testing.T) {
 	for _, f := range []struct {
@@ -157,7 +213,6 @@ func TestFailures(t *testing.T) {
 		{"hdiutil: create failed - No space left on device", 1, syscall.ENOSPC, NoSpace},
 		{"hdiutil: attach failed - Authentication error", 1, ErrAuth, Auth},
 		{"hdiutil: attach a échoué - Fichier ou répertoire introuvable", 1, nil, Unknown},
-		{"hdiutil: resize: failed. Device not configured (6)", 1, syscall.ENXIO, NoDevice},
 		{"hdiutil: 失败 (28)", 1, syscall.ENOSPC, NoSpace},
 		{"Error: Failed to create disk image: The operation couldn’t be completed. Operation not permitted", 1, fs.ErrPermission, NotPermitted},
 		{"", 70, nil, Unknown},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 
 	"dmgbench/internal/engine/hdiutil/argv"
@@ -138,6 +139,37 @@ func (e *Engine) readConvertHelp(help string) {
 	}
 }
 
+// readImageHelp looks for formats, read-only ones or others, in a help text of `diskutil image create`, and says whether it names any.
+func (e *Engine) readImageHelp(help string, fixed bool) (named bool) {
+	for f, k := range kinds {
+		if k.fixed == fixed && k.image != "" && len(parse.Names(help, []string{k.image})) > 0 {
+			e.can.images[f], e.can.diskutil, named = true, true, true
+		}
+	}
+	return named
+}
+
+// assumeImages takes the formats of the manual page, since the help succeeded and names none: the call that makes an image decides.
+func (e *Engine) assumeImages(fixed bool) {
+	for f, k := range kinds {
+		if k.fixed == fixed && k.image != "" && (f != "ASIF" || e.macOS() >= withASIF) {
+			e.can.images[f], e.can.diskutil = true, true
+		}
+	}
+}
+
+// withASIF is the macOS from which diskutil(8) has ASIF and --fs.
+const withASIF = 26
+
+// macOS is the major version in the system's name, or that of the newest where the name has none.
+func (e *Engine) macOS() int {
+	var major int
+	if _, err := fmt.Sscanf(e.o.System, "macOS %d", &major); err != nil {
+		return math.MaxInt
+	}
+	return major
+}
+
 // probeDiskutil looks for formats in the help of `diskutil image create`. An
 // old diskutil does not recognize the verb.
 func (e *Engine) probeDiskutil(ctx context.Context) error {
@@ -153,15 +185,13 @@ func (e *Engine) probeDiskutil(ctx context.Context) error {
 		return fmt.Errorf("asking diskutil: it has no verb image")
 	}
 	e.can.chooses = strings.Contains(blank, "-fs")
-	from := e.help(ctx, argv.HelpDU{Verb: "image create from"})
-	for f, k := range kinds {
-		text := blank
-		if k.fixed {
-			text = from
-		}
-		if k.image != "" && len(parse.Names(text, []string{k.image})) > 0 {
-			e.can.images[f], e.can.diskutil = true, true
-		}
+	if !e.readImageHelp(blank, false) && r.Status == 0 {
+		e.assumeImages(false)
+		e.can.chooses = e.macOS() >= withASIF
+	}
+	r, _, _ = e.d.once(ctx, call{doing: "asking", object: "diskutil image", build: argv.HelpDU{Verb: "image create from"}})
+	if !e.readImageHelp(string(r.Stdout)+"\n"+string(r.Stderr), true) && r.Status == 0 {
+		e.assumeImages(true)
 	}
 	if !e.can.diskutil {
 		return fmt.Errorf("asking diskutil: its help names no format")

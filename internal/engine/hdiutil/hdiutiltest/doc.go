@@ -31,6 +31,7 @@ type Config struct {
 	Names   []string // file systems of `create -help`; nil: Apple's
 	Formats []string // of `convert -help`; nil: all
 	NoHelp  bool     // help texts are empty
+	Brief   bool     // help texts of diskutil end with 0 and name no formats
 	NoASIF  bool     // diskutil of macOS 15, which makes APFS alone and has no --fs
 	NoImage bool     // diskutil has no verb image
 	Bare    bool     // diskutil puts APFS on the image without a partition table

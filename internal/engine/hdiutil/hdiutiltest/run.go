@@ -280,6 +280,9 @@ func (i *invocation) help() int {
 	case i.c.NoHelp:
 	case i.tool == "diskutil" && i.c.NoImage:
 		return i.failed(1, "diskutil: did not recognize verb %q", i.verb)
+	case i.tool == "diskutil" && i.c.Brief:
+		fmt.Fprintf(&i.out, "OVERVIEW: Create a disk image\n\nUSAGE: diskutil %s [<options>] <path>\n", i.verb)
+		return 0
 	case i.verb == "create":
 		fmt.Fprintf(&i.said, "create: usage\n\t-type %s\n\t-fs one of: %s\n\t-encryption [AES-128|AES-256]\n\t-[no]spotlight\n",
 			strings.Join(or(i.c.Types, "UDIF", "SPARSE", "SPARSEBUNDLE"), "|"),

@@ -283,4 +283,7 @@ func TestSection(t *testing.T) {
 	assert.Equal(t, "\t-type TYPE\n\t\tUDIF\n", parse.Section(help, "-type"))
 	assert.Equal(t, help, parse.Section(help, "-format"))
 	assert.Empty(t, parse.Section("", "-fs"))
+	// Another option's words may name it before its own line does.
+	help = "\t-volname NAME\tof the volume; needs -fs, and HFS+ unless one is given\n\t-fsargs ARGS\n\t-fs NAME\tAPFS, ExFAT\n"
+	assert.Equal(t, "\t-fs NAME\tAPFS, ExFAT\n", parse.Section(help, "-fs"))
 }

@@ -118,13 +118,17 @@ func Names(help string, candidates []string) []string {
 	return found
 }
 
-// Section is what a help text says of one option: from the first line that has
+// Section is what a help text says of one option: from the first line that begins with
 // it up to the next line that begins with another option. Without such a line it is the whole text.
 func Section(help, option string) string {
 	var b strings.Builder
 	for line := range strings.Lines(help) {
 		text := strings.TrimSpace(line)
-		switch own := hasWord(text, option); {
+		rest, own := strings.CutPrefix(text, option)
+		if next, _ := utf8.DecodeRuneInString(rest); rest != "" && inWord(next) {
+			own = false
+		}
+		switch {
 		case b.Len() == 0 && !own:
 			continue
 		case b.Len() > 0 && strings.HasPrefix(text, "-") && !own:
