@@ -133,7 +133,8 @@ var ownColumns = map[string][]Column{
 		Column{"device_read_bytes", "by the disk below, B"}, Column{"device_written_bytes", "by the disk below, B"},
 		Column{"cache_asked", "cache mode the plan asks for"}, Column{"cache_achieved", "cache mode found"}, Column{"sync_asked", "flush the plan asks for"}, Column{"sync_achieved", "flush found"},
 		Column{"stream_out_bytes", "bytes behind the codec, B"}, Column{"ratio", "original / compressed"},
-		Column{"findings", "of check and verify, separated by ; "}, Column{"warnings", "separated by ; "}),
+		Column{"findings", "of check and verify, separated by ; "}, Column{"warnings", "separated by ; "},
+		Column{"retry_ns", "failed tries and pauses between tries, not in duration_ns, ns"}),
 	"summaries": {
 		{"phase", "label of the step"}, {"op", "quantity"}, {"cycle", "from 1 inside a repeat, else 0"},
 		{"n", "values behind the summary"}, {"rounds", "rounds behind it"}, {"bytes", "B"},
@@ -259,6 +260,7 @@ func stepFacts(out *row, s *Step) {
 	}
 	out.text(strings.Join(s.Findings, "; "))
 	out.text(joinWarnings(s.Warnings))
+	out.int(s.RetryNS)
 }
 
 func diskCells(out *row, d *DiskUse) {

@@ -226,6 +226,7 @@ type Step struct {
 	Session    int               `json:"session"`
 	StartNS    int64             `json:"start_ns"`
 	DurationNS int64             `json:"duration_ns"`
+	RetryNS    int64             `json:"retry_ns,omitempty"` // failed tries and the pauses between tries, not in DurationNS
 	Error      string            `json:"error"`
 	Expect     string            `json:"expect"` // ok | fail
 	Samples    []Sample          `json:"samples,omitempty"`

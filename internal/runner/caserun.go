@@ -228,6 +228,7 @@ func (x *caseRun) record(st plan.Step) result.Step {
 
 // journal ends a step: its record is durable before anything else happens.
 func (x *caseRun) journal(ctx context.Context, st plan.Step, rec result.Step, err error) error {
+	rec.DurationNS = max(rec.DurationNS-rec.RetryNS, 0)
 	if err != nil {
 		rec.Error = err.Error()
 		if x.failing {

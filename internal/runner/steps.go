@@ -161,6 +161,7 @@ func (x *caseRun) remount(ctx context.Context, h *handle, st plan.Step, rec *res
 			return err
 		}
 		busy += part.DurationNS
+		rec.RetryNS += part.RetryNS
 		rec.Warnings = append(rec.Warnings, part.Warnings...)
 		note(rec, part.Reported)
 		from := x.r.now()
@@ -253,7 +254,7 @@ func (x *caseRun) report(rec *result.Step, f func() (engine.Report, error)) erro
 }
 
 func keep(rec *result.Step, rep engine.Report) {
-	rec.BytesFreed, rec.Reported = rep.Freed, rep.Reported
+	rec.BytesFreed, rec.Reported, rec.RetryNS = rep.Freed, rep.Reported, rec.RetryNS+int64(rep.Retried)
 	rec.Findings = append(rec.Findings, rep.Findings...)
 	for _, w := range rep.Warnings {
 		warn(rec, "engine", w)
@@ -261,7 +262,7 @@ func keep(rec *result.Step, rep engine.Report) {
 }
 
 // hear keeps what the making of a container or an attachment said of itself:
-// retries that lie inside the timed step, and the tool's own figures.
+// retries inside the timed step, and the tool's own figures.
 func hear(rec *result.Step, made any) {
 	t, ok := made.(engine.Teller)
 	if !ok {
@@ -269,6 +270,7 @@ func hear(rec *result.Step, made any) {
 	}
 	rep := t.Told()
 	note(rec, rep.Reported)
+	rec.RetryNS += int64(rep.Retried)
 	for _, w := range rep.Warnings {
 		warn(rec, "engine", w)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"time"
 
 	"dmgbench/internal/engine"
@@ -15,9 +16,9 @@ import (
 // politeTries are the detaches without force: at once, then after 0.5 s, 1 s and 2 s.
 const politeTries = 4
 
-// Detach unmounts and detaches. Without force it asks several times and then
-// asks diskutil to eject; with force, open files do not hold it: polite, forced,
-// ejected. Before each try it looks that the device still is the image's, since
+// Detach unmounts and detaches. It asks hdiutil, then diskutil, which on macOS 27 is reported to succeed where
+// hdiutil says "couldn't unmount - Resource busy" (autopkg#1069). After that it asks hdiutil several times
+// more, or, with force, by force: then open files do not hold it. Before each try it looks that the device still is the image's, since
 // numbers are used again, and at the end that it is really gone. Every try but
 // the first is a warning. After an error the image is still attached, and
 // Detach may be called again.
@@ -57,29 +58,28 @@ type attempt struct {
 
 func (a *attachment) attempts(force bool) []attempt {
 	polite := func(disk string) builder { return argv.Detach{Device: disk} }
-	list, n, pause := []attempt{{build: polite}}, politeTries, firstPause
-	if force {
-		n = 1
-	}
-	for range n - 1 {
-		list = append(list, attempt{polite, pause, "again"})
-		pause *= 2
-	}
-	if force {
-		list = append(list, attempt{func(disk string) builder { return argv.Detach{Device: disk, Force: true} }, 0, "with force"})
-	}
+	list, pause := []attempt{{build: polite}}, firstPause
 	if len(a.c.e.o.Diskutil) > 0 {
 		list = append(list, attempt{func(disk string) builder { return argv.Eject{Device: disk} }, 0, "by diskutil eject"})
+	}
+	if force {
+		return append(list, attempt{func(disk string) builder { return argv.Detach{Device: disk, Force: true} }, 0, "with force"})
+	}
+	for range politeTries - 1 {
+		list = append(list, attempt{polite, pause, "again"})
+		pause *= 2
 	}
 	return list
 }
 
-// detach goes through the attempts. A failure that is not "busy" skips the polite repetitions.
+// detach goes through the attempts. A failure of hdiutil that is not "busy" skips its polite repetitions. What was
+// before the last attempt counts as retries.
 func (a *attachment) detach(ctx context.Context, force bool) error {
-	var last error
+	var last, polite error
+	began, before, n := a.c.e.d.clock.Now(), a.told.r.Retried, 0
 	for i, try := range a.attempts(force) {
 		if i > 0 {
-			if try.name == "again" && !transient(last) {
+			if try.name == "again" && !transient(polite) {
 				continue
 			}
 			a.told.warn("detaching did not succeed and was tried %s: %s", try.name, said(last))
@@ -97,12 +97,19 @@ func (a *attachment) detach(ctx context.Context, force bool) error {
 			}
 			return a.finish()
 		}
+		if n++; n > 1 {
+			a.told.r.Retried = before + a.c.e.d.clock.Now() - began
+			a.told.note("detach_tries", strconv.Itoa(n))
+		}
 		_, last = a.c.e.d.run(ctx, &a.told, call{doing: "detaching", object: a.c.file, build: try.build(a.disk), tries: 1, check: a.gone(ctx)})
 		if last == nil {
 			return a.finish()
 		}
 		if ctx.Err() != nil {
 			return last
+		}
+		if i == 0 || try.name == "again" {
+			polite = last
 		}
 	}
 	return a.conclude(ctx, last)

@@ -3,6 +3,7 @@ package hdiutil
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -22,19 +23,26 @@ func (r *rig) attachedImage(s engine.Spec) (*image, *attachment) {
 }
 
 func TestDetachBusyTwice(t *testing.T) {
-	r := newRig(t, rules(hdiutiltest.Rule{Verb: "detach", From: 1, To: 2, Do: "busy"}))
-	_, a := r.attachedImage(spec("UDRW"))
-	rep, err := a.Detach(t.Context(), false)
-	require.NoError(t, err)
-	require.Len(t, rep.Warnings, 2)
-	assert.Contains(t, rep.Warnings[0], "Resource busy")
-	assert.Equal(t, 1500*time.Millisecond, r.clock.Now())
-	r.clean()
+	for _, eject := range []hdiutiltest.Rule{{Do: "busy"}, {Do: "fail", Text: "diskutil: Unable to eject", Status: 1}} {
+		eject.Verb, eject.From = "eject", 1
+		r := newRig(t, rules(eject, hdiutiltest.Rule{Verb: "detach", From: 1, To: 2, Do: "busy"}))
+		_, a := r.attachedImage(spec("UDRW"))
+		rep, err := a.Detach(t.Context(), false)
+		require.NoError(t, err)
+		require.Len(t, rep.Warnings, 3)
+		assert.Contains(t, rep.Warnings[0], "by diskutil eject: ")
+		assert.Contains(t, rep.Warnings[0], "Resource busy")
+		assert.Contains(t, rep.Warnings[2], "again: ")
+		assert.Equal(t, 1500*time.Millisecond, r.clock.Now())
+		assert.Equal(t, r.clock.Now(), rep.Retried, "the pauses are in no duration")
+		assert.Equal(t, "4", rep.Reported["detach_tries"])
+		r.clean()
+	}
 }
 
 // Without force an image that is held stays attached and usable; with force it goes.
 func TestDetachHeld(t *testing.T) {
-	r := newRig(t, rules(hdiutiltest.Rule{Verb: "detach", From: 1, To: 5, Do: "busy"}, hdiutiltest.Rule{Verb: "eject", From: 1, To: 1, Do: "busy"}))
+	r := newRig(t, rules(hdiutiltest.Rule{Verb: "detach", From: 1, To: 5, Do: "busy"}, hdiutiltest.Rule{Verb: "eject", From: 1, To: 2, Do: "busy"}))
 	c, a := r.attachedImage(spec("UDRW"))
 	put(t, a.Volume(), "x")
 	rep, err := a.Detach(t.Context(), false)
@@ -49,12 +57,13 @@ func TestDetachHeld(t *testing.T) {
 	rep, err = a.Detach(t.Context(), true)
 	require.NoError(t, err)
 	assert.Equal(t, "hdiutil detach "+a.disk+" -force", r.last("detach"))
-	assert.Contains(t, rep.Warnings[0], "with force")
+	assert.Contains(t, rep.Warnings[0], "by diskutil eject")
+	assert.Contains(t, rep.Warnings[1], "with force")
 	r.clean()
 	require.NoError(t, c.Remove(t.Context()))
 }
 
-// hdiutil of macOS 27 that never detaches: diskutil does.
+// hdiutil of macOS 27 that never detaches: diskutil does, at the second try and without a pause.
 func TestDetachByEject(t *testing.T) {
 	for _, do := range []string{"busy", "fail", "nothing"} {
 		for _, force := range []bool{false, true} {
@@ -62,7 +71,11 @@ func TestDetachByEject(t *testing.T) {
 			_, a := r.attachedImage(spec("UDRW"))
 			rep, err := a.Detach(t.Context(), force)
 			require.NoError(t, err)
-			assert.Contains(t, rep.Warnings[len(rep.Warnings)-1], "diskutil eject")
+			require.Len(t, rep.Warnings, 1)
+			assert.Contains(t, rep.Warnings[0], "by diskutil eject")
+			assert.Zero(t, r.clock.Now())
+			assert.Len(t, r.verbs("detach"), 1)
+			assert.Equal(t, "2", rep.Reported["detach_tries"])
 			r.clean()
 		}
 	}
@@ -86,7 +99,7 @@ func TestDetachHangs(t *testing.T) {
 	_, a := r.attachedImage(spec("UDRW"))
 	rep, err := a.Detach(t.Context(), true)
 	require.NoError(t, err)
-	assert.Contains(t, rep.Warnings[0], "with force")
+	assert.Contains(t, rep.Warnings[0], "by diskutil eject")
 	r.clean()
 }
 
@@ -110,8 +123,8 @@ func TestDetachOfAnotherImageNever(t *testing.T) {
 	require.NoError(t, r.tool.Renumber(50))
 	_, err := a.Detach(t.Context(), false)
 	require.NoError(t, err)
-	for _, line := range r.verbs("detach") {
-		assert.NotEqual(t, "hdiutil detach "+old, line)
+	for _, line := range append(r.verbs("detach"), r.verbs("eject")...) {
+		assert.NotContains(t, strings.Fields(line), old)
 	}
 	r.clean()
 }

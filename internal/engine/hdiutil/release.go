@@ -84,18 +84,18 @@ func sameAttached(a, b parse.Attached) bool {
 	return a.Image == b.Image && x == y
 }
 
-// release detaches one image: politely, by force, by diskutil, and looks that it is gone.
+// release detaches one image: politely, by diskutil, by force, and looks that it is gone.
 func (e *Engine) release(ctx context.Context, one parse.Attached) error {
 	disk, err := one.Disk()
 	if err != nil {
 		return err
 	}
 	var t tale
-	builds := []builder{argv.Detach{Device: disk}, argv.Detach{Device: disk, Force: true}}
+	builds := []builder{argv.Detach{Device: disk}}
 	if len(e.o.Diskutil) > 0 {
 		builds = append(builds, argv.Eject{Device: disk})
 	}
-	for _, b := range builds {
+	for _, b := range append(builds, argv.Detach{Device: disk, Force: true}) {
 		_, err = e.d.run(ctx, &t, call{doing: "detaching", object: filepath.Base(one.Image), build: b, tries: 2})
 		if err == nil || ctx.Err() != nil {
 			break

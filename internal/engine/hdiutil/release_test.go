@@ -78,6 +78,17 @@ func TestReleaseOfWhatStaysIsAnError(t *testing.T) {
 	names, err := r.e.Release(t.Context(), r.dir.Path())
 	require.Error(t, err)
 	assert.Empty(t, names)
+	assert.Contains(t, r.last("detach"), "-force")
+}
+
+// Where hdiutil is busy diskutil is asked before anything is forced: force may lose what was not written yet.
+func TestReleaseEjectsBeforeItForces(t *testing.T) {
+	r := newRig(t, hdiutiltest.Config{Rules: []hdiutiltest.Rule{{Verb: "detach", From: 1, Do: "busy"}}})
+	r.attach(r.create("a", spec("UDRW")), engine.AttachOptions{})
+	names, err := r.e.Release(t.Context(), r.dir.Path())
+	require.NoError(t, err)
+	assert.Equal(t, []string{"a.dmg"}, names)
+	assert.NotContains(t, r.last("detach"), "-force")
 }
 
 func TestReleaseWithoutATool(t *testing.T) {

@@ -118,11 +118,20 @@ func TestRunThroughTheDriver(t *testing.T) {
 		{Verb: "image create blank", From: 2, To: 2, Do: "eagain"}, {Verb: "*", From: 5, To: 5, Do: "deprecated"},
 	}})
 	require.Len(t, r.Cases, 6)
-	retried := 0
+	retried, paused := 0, 0
 	for _, cs := range r.Cases {
 		require.Equal(t, result.Done, cs.Status, "%s: %s", cs.ID, cs.Reason)
 		for _, do := range []string{"create", "attach", "remount", "detach"} {
 			retried += len(warnings(cs, do))
+		}
+		for _, st := range cs.Steps {
+			if len(st.Warnings) > 0 && strings.Contains(st.Warnings[0].Text, "500ms") {
+				assert.EqualValues(t, 500*time.Millisecond, st.RetryNS, st.Do)
+				paused++
+			}
+			if st.Do != "settle" {
+				assert.Zero(t, st.DurationNS, "%s: the pause of a retry is in no duration", st.Do)
+			}
 		}
 		assert.NotEmpty(t, cs.Steps[0].Reported, "create")
 		assert.NotEmpty(t, cs.Steps[1].Reported["device"])
@@ -133,6 +142,7 @@ func TestRunThroughTheDriver(t *testing.T) {
 		assert.Equal(t, "APFS", cs.Target.Filesystem)
 	}
 	assert.Equal(t, 3, retried)
+	assert.Equal(t, 2, paused, "the third is a detach, of which diskutil is asked at once")
 	calls, err := tool.Calls()
 	require.NoError(t, err)
 	for _, c := range calls {
