@@ -237,12 +237,12 @@ func (c *image) Check(ctx context.Context, o engine.CheckOptions) (engine.Report
 // others it asks whether the tool can read what describes the image.
 func (c *image) checkContainer(ctx context.Context, t *tale) error {
 	if c.kind.sums && c.e.can.hdiutil {
-		_, err := c.e.d.run(ctx, t, call{doing: "verifying", object: c.file, build: argv.Verify{Image: c.path(), Passphrase: c.pass()}, bytes: c.size})
-		return finding(t, err)
+		_, err := c.e.d.run(ctx, t, call{doing: "verifying", object: c.file, build: argv.Verify{Image: c.path(), Passphrase: c.pass()}, bytes: c.size, tries: c.triesNow()})
+		return finding(t, c.hintAttached(err))
 	}
 	t.note("verify", "not applicable: "+c.kind.format+" stores no checksum")
 	if err := c.checkEncryption(ctx, t); err != nil {
-		return finding(t, err)
+		return finding(t, c.hintAttached(err))
 	}
 	if err := c.checkStructure(t); err != nil {
 		return err
@@ -252,12 +252,12 @@ func (c *image) checkContainer(ctx context.Context, t *tale) error {
 		build = argv.ImageInfoDU{Image: c.path(), Passphrase: c.pass()}
 	}
 	var i parse.Image
-	_, err := c.e.d.run(ctx, t, call{doing: "checking", object: c.file, build: build, check: func(r proc.Result) (err error) {
+	_, err := c.e.d.run(ctx, t, call{doing: "checking", object: c.file, build: build, tries: c.triesNow(), check: func(r proc.Result) (err error) {
 		i, _, err = parse.ImageInfo(r.Stdout)
 		return err
 	}})
 	if err != nil {
-		return finding(t, err)
+		return finding(t, c.hintAttached(err))
 	}
 	t.note("format", i.Format)
 	t.note("scheme", i.Scheme)
@@ -273,13 +273,30 @@ func (c *image) checkContainer(ctx context.Context, t *tale) error {
 	return nil
 }
 
+// triesNow is how often a tool is asked about the image's file at most: once while we have it attached, since the system
+// keeps it locked for as long ("Resource temporarily unavailable").
+func (c *image) triesNow() int {
+	if c.open != nil {
+		return 1
+	}
+	return 0
+}
+
+// hintAttached says what helps where the tool failed because we have the image attached.
+func (c *image) hintAttached(err error) error {
+	if e, ok := errors.AsType[*ToolError](err); ok && c.open != nil && transient(err) {
+		e.Hint = "detach the image before its container is checked"
+	}
+	return err
+}
+
 // checkEncryption asks the tool whether an encrypted image is one.
 func (c *image) checkEncryption(ctx context.Context, t *tale) error {
 	if c.pass() == nil || !c.e.can.hdiutil || c.kind.format == "ASIF" {
 		return nil
 	}
 	encrypted := false
-	_, err := c.e.d.run(ctx, t, call{doing: "checking", object: c.file, build: argv.IsEncrypted{Image: c.path()}, check: func(r proc.Result) (err error) {
+	_, err := c.e.d.run(ctx, t, call{doing: "checking", object: c.file, build: argv.IsEncrypted{Image: c.path()}, tries: c.triesNow(), check: func(r proc.Result) (err error) {
 		encrypted, err = parse.IsEncrypted(r.Stdout)
 		return err
 	}})

@@ -47,6 +47,14 @@ func (c *image) checkDevice(ctx context.Context, t *tale, a *attachment, repair 
 		t.find("the image has no volume")
 		return nil
 	}
+	if a.device.Store() { // fsck_apfs, which diskutil runs, takes it as well
+		text := fmt.Sprintf("the APFS container on %s is damaged: the system made no disk of it", a.device.Device)
+		if !repair {
+			t.find(text)
+		} else {
+			t.warn("%s", text)
+		}
+	}
 	return c.fsck(ctx, t, a.device, repair)
 }
 

@@ -35,6 +35,7 @@ type Config struct {
 	NoASIF  bool     // diskutil of macOS 15, which makes APFS alone and has no --fs
 	NoImage bool     // diskutil has no verb image
 	Bare    bool     // diskutil puts APFS on the image without a partition table
+	NoDisk  bool     // the system makes no disk of APFS containers, as if they were damaged
 	Trims   string   // the function that APFS logs trims by; "" is that of macOS 26
 	Rules   []Rule
 }

@@ -207,7 +207,8 @@ func (i *invocation) entities(m Mounted) string {
 	disk := fmt.Sprintf("%sdisk%d", dev, m.Disk)
 	synthesized := fmt.Sprintf("%sdisk%d", dev, m.Disk+100)
 	var e []string
-	if m.Kind == "apfs" {
+	if m.Kind == "apfs" && i.c.NoDisk {
+	} else if m.Kind == "apfs" {
 		e = append(e, dict("content-hint", hints[2], "dev-entry", synthesized+"s1", "mount-point", m.Point, "volume-kind", "apfs"),
 			dict("content-hint", hints[1], "dev-entry", synthesized))
 	} else {

@@ -181,7 +181,8 @@ func (a Attached) Volume(same func(mountPoint string) bool) (Entity, bool) {
 	return Entity{}, false
 }
 
-// Candidate is the device that carries the volume of an image that was attached without mounting.
+// Candidate is the device that carries the volume of an image that was attached without mounting. Where an APFS
+// container is so damaged that the system makes no disk of it, that is its physical store.
 func (a Attached) Candidate() (Entity, bool) {
 	for _, test := range []func(Entity) bool{
 		func(e Entity) bool { return e.MountPoint != "" },
@@ -191,6 +192,7 @@ func (a Attached) Candidate() (Entity, bool) {
 		func(e Entity) bool { return e.Mountable },
 		func(e Entity) bool { return a.slice(e.Device) && !slices.Contains(foreign, strings.ToUpper(e.Hint)) },
 		func(e Entity) bool { return len(a.Entities) == 1 },
+		func(e Entity) bool { return e.Store() && !slices.ContainsFunc(a.Entities, Entity.synthesized) },
 	} {
 		if i := slices.IndexFunc(a.Entities, test); i >= 0 {
 			return a.Entities[i], true
@@ -199,12 +201,20 @@ func (a Attached) Candidate() (Entity, bool) {
 	return Entity{}, false
 }
 
-const volumeGUID = "41504653-0000-11AA-AA11-00306543ECAC"
+const (
+	volumeGUID = "41504653-0000-11AA-AA11-00306543ECAC"
+	storeGUID  = "7C3457EF-0000-11AA-AA11-00306543ECAC"
+)
+
+// Store says whether the device is the physical store of an APFS container.
+func (e Entity) Store() bool {
+	return strings.EqualFold(e.Hint, storeGUID) || strings.EqualFold(e.Hint, "Apple_APFS")
+}
 
 // foreign are slices that carry no volume of ours.
 var foreign = []string{
 	"C12A7328-F81F-11D2-BA4B-00A0C93EC93B", "EFI", // the EFI partition
-	"7C3457EF-0000-11AA-AA11-00306543ECAC", "APPLE_APFS", // the physical store
+	storeGUID, "APPLE_APFS",
 	"APPLE_FREE",
 }
 

@@ -117,6 +117,11 @@ func TestCandidate(t *testing.T) {
 		"efi first": {[]string{entity("content-hint", "GUID_partition_scheme", "dev-entry", "/dev/disk4"),
 			entity("content-hint", "C12A7328-F81F-11D2-BA4B-00A0C93EC93B", "dev-entry", "/dev/disk4s1"),
 			entity("content-hint", "Microsoft Basic Data", "dev-entry", "/dev/disk4s2")}, "/dev/disk4s2"},
+		"damaged apfs": {[]string{entity("content-hint", "GUID_partition_scheme", "dev-entry", "/dev/disk6"),
+			entity("content-hint", "C12A7328-F81F-11D2-BA4B-00A0C93EC93B", "dev-entry", "/dev/disk6s1"),
+			entity("content-hint", "7C3457EF-0000-11AA-AA11-00306543ECAC", "dev-entry", "/dev/disk6s2")}, "/dev/disk6s2"},
+		"damaged apfs, diskutil": {[]string{entity("content-hint", "GUID_partition_scheme", "dev-entry", "disk6"),
+			entity("content-hint", "Apple_APFS", "dev-entry", "disk6s1")}, "/dev/disk6s1"},
 		"one device": {[]string{entity("content-hint", "", "dev-entry", "disk7")}, "/dev/disk7"},
 	} {
 		a, _, err := parse.Attach([]byte(list(entities(test.list...))))
@@ -125,6 +130,13 @@ func TestCandidate(t *testing.T) {
 		assert.True(t, ok, name)
 		assert.Equal(t, test.want, e.Device, name)
 	}
+}
+
+func TestNoCandidateInAContainerWithoutVolumes(t *testing.T) {
+	a, _, err := parse.Attach([]byte(list(entities(diskutil[:3]...))))
+	require.NoError(t, err)
+	_, ok := a.Candidate()
+	assert.False(t, ok)
 }
 
 func TestAttachWithoutResult(t *testing.T) {
