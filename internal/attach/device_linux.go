@@ -165,7 +165,8 @@ func (d *deviceFS) Read(_ <-chan struct{}, in *fuse.ReadIn, buf []byte) (fuse.Re
 	}
 	got, err := n.dev.ReadAt(buf, int64(in.Offset))
 	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, d.fails.status("reading", err)
+		d.fails.log("reading", err)
+		return nil, fuse.Status(number(err))
 	}
 	return fuse.ReadResultData(buf[:got]), fuse.OK
 }
@@ -242,11 +243,21 @@ func (d *deviceFS) StatFs(_ <-chan struct{}, _ *fuse.InHeader, out *fuse.StatfsO
 	return fuse.OK
 }
 
-// failures keeps what could not be done, for the one who detaches.
+// failures keeps the changes that could not be made, for the one who detaches.
 type failures struct {
 	mu    sync.Mutex
 	count int
 	first []string
+	reads int // failures by which nothing was lost
+}
+
+// log notes a failure by which nothing was lost, such as that of a read, in the log alone, and not all of very many.
+func (f *failures) log(doing string, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.reads++; f.reads <= 10*mostFailures {
+		log.Printf("%s: %v", doing, err)
+	}
 }
 
 func (f *failures) add(doing string, err error) {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
-	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -22,16 +20,13 @@ import (
 	"dmgbench/internal/exfat"
 )
 
-// orphanPrefix starts the names of files that were deleted while somebody had them open. They are removed with the last
-// handle, and those that a crash left when the volume is served next.
-const orphanPrefix = ".dmgbench-deleted-"
-
 // volumeFS serves the files of an exFAT volume.
 type volumeFS struct {
 	volume   *exfat.Volume
 	uid, gid uint32
 	readOnly bool
 	fails    *failures
+	auto     *autoFlush
 	warnings []string // what whoever mounts should know
 	spelled  atomic.Uint64
 
@@ -58,8 +53,10 @@ func openVolume(dev blockdev.Device, o order, readOnly bool, fails *failures) (*
 		return nil, err
 	}
 	v := &volumeFS{volume: volume, warnings: notes, uid: o.UID, gid: o.GID, readOnly: readOnly, fails: fails, open: map[*handle]struct{}{}}
+	v.auto = newAutoFlush(volume, fails)
 	if !readOnly && !shared {
 		v.removeOrphans()
+		v.auto.changed()
 	}
 	return v, nil
 }
@@ -102,6 +99,7 @@ func repaired(f exfat.Finding) bool { return f.Repaired }
 
 // close unmounts. The kernel does not always say that files were closed when it lets go of a mount.
 func (v *volumeFS) close() error {
+	v.auto.close()
 	v.mu.Lock()
 	var errs []error
 	for h := range v.open {
@@ -121,45 +119,22 @@ func (v *volumeFS) raw() fuse.RawFileSystem {
 		UID: v.uid, GID: v.gid})
 }
 
-// sweep removes the deleted files that nobody has open any more.
-func (v *volumeFS) sweep() {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	var left []string
-	for _, name := range v.orphans {
-		switch err := v.volume.Remove(name); {
-		case errors.Is(err, exfat.ErrBusy):
-			left = append(left, name)
-		case err != nil:
-			v.fails.add("removing a deleted file", err)
-		}
+// readErrno is the number of an error of reading, by which nothing is lost.
+func (v *volumeFS) readErrno(doing string, err error) syscall.Errno {
+	if err == nil {
+		return 0
 	}
-	v.orphans = left
+	no := number(err)
+	if no == syscall.EIO || no == syscall.EUCLEAN {
+		v.fails.log(doing, err)
+	}
+	return no
 }
 
-// remove deletes a file, open or not.
-func (v *volumeFS) remove(name string) error {
-	err := v.volume.Remove(name)
-	if !errors.Is(err, exfat.ErrBusy) {
-		return err
-	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	orphan := ""
-	for err = fs.ErrExist; errors.Is(err, fs.ErrExist); { // some may be left of a crash
-		v.next++
-		orphan = fmt.Sprintf("%s%d", orphanPrefix, v.next)
-		err = v.volume.Rename(name, orphan)
-	}
-	if err != nil {
-		return err
-	}
-	v.orphans = append(v.orphans, orphan)
-	return nil
-}
-
-// errno is the number of an error, noted when it is not one that users cause.
+// errno is the number of an error of changing the volume, noted when it is not one that users cause. It ends every operation
+// that may change it.
 func (v *volumeFS) errno(doing string, err error) syscall.Errno {
+	v.auto.changed()
 	if err == nil {
 		return 0
 	}
@@ -240,7 +215,7 @@ func (n *node) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (*fu
 		if errors.Is(err, exfat.ErrName) {
 			return nil, syscall.ENOENT
 		}
-		return nil, n.v.errno("looking up", err)
+		return nil, n.v.readErrno("looking up", err)
 	}
 	// The kernel knows a name by its case; the same node would be one file under two names. What it knows is another file where
 	// another spelling of the name has been given to one since.
@@ -254,7 +229,7 @@ func (n *node) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (*fu
 func (n *node) Readdir(context.Context) (fusefs.DirStream, syscall.Errno) {
 	list, err := n.v.volume.List(n.path(""))
 	if err != nil {
-		return nil, n.v.errno("listing", err)
+		return nil, n.v.readErrno("listing", err)
 	}
 	entries := make([]fuse.DirEntry, 0, len(list))
 	for _, i := range list {
@@ -277,7 +252,7 @@ func (n *node) Getattr(_ context.Context, f fusefs.FileHandle, out *fuse.AttrOut
 	}
 	i, err := n.v.volume.Stat(n.path(""))
 	if err != nil {
-		return n.v.errno("looking at", err)
+		return n.v.readErrno("looking at", err)
 	}
 	n.fill(i, &out.Attr)
 	return 0
@@ -293,8 +268,8 @@ func (n *node) Setattr(ctx context.Context, f fusefs.FileHandle, in *fuse.SetAtt
 		return syscall.EPERM
 	}
 	if size, ok := in.GetSize(); ok {
-		if err := n.truncate(f, int64(size)); err != nil {
-			return n.v.errno("changing the size", err)
+		if no := n.v.errno("changing the size", n.truncate(f, int64(size))); no != 0 {
+			return no
 		}
 	}
 	return n.Getattr(ctx, f, out)
@@ -312,8 +287,8 @@ func (n *node) truncate(f fusefs.FileHandle, size int64) error {
 }
 
 func (n *node) Mkdir(ctx context.Context, name string, _ uint32, out *fuse.EntryOut) (*fusefs.Inode, syscall.Errno) {
-	if err := n.v.volume.Mkdir(n.path(name)); err != nil {
-		return nil, n.v.errno("making a folder", err)
+	if no := n.v.errno("making a folder", n.v.volume.Mkdir(n.path(name))); no != 0 {
+		return nil, no
 	}
 	i, err := n.v.volume.Stat(n.path(name))
 	if err != nil {
@@ -358,10 +333,13 @@ func (n *node) Statfs(_ context.Context, out *fuse.StatfsOut) syscall.Errno {
 }
 
 func (n *node) Fsync(_ context.Context, f fusefs.FileHandle, _ uint32) syscall.Errno {
+	flush := n.v.volume.Sync
 	if h, ok := f.(*handle); ok {
-		return n.v.errno("flushing", h.file.Sync())
+		flush = h.file.Sync
 	}
-	return n.v.errno("flushing", n.v.volume.Sync())
+	no := n.v.errno("flushing", flush())
+	n.v.auto.flushed()
+	return no
 }
 
 // Ioctl trims the volume, asked as a file system in the kernel is.

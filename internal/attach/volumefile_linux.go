@@ -54,11 +54,11 @@ func (n *node) Open(_ context.Context, flags uint32) (fusefs.FileHandle, uint32,
 	name := n.path("")
 	file, err := n.v.volume.Open(name)
 	if err != nil {
-		return nil, 0, n.v.errno("opening", err)
+		return nil, 0, n.v.readErrno("opening", err)
 	}
 	i, err := n.v.volume.Stat(name)
 	if err != nil {
-		return nil, 0, n.v.errno("opening", errors.Join(err, file.Close()))
+		return nil, 0, n.v.readErrno("opening", errors.Join(err, file.Close()))
 	}
 	return n.handle(file, i.Modified), 0, 0
 }
@@ -66,8 +66,8 @@ func (n *node) Open(_ context.Context, flags uint32) (fusefs.FileHandle, uint32,
 func (n *node) Create(ctx context.Context, name string, _, _ uint32, out *fuse.EntryOut) (*fusefs.Inode, fusefs.FileHandle, uint32, syscall.Errno) {
 	where := n.path(name)
 	file, err := n.v.volume.Create(where, 0)
-	if err != nil {
-		return nil, nil, 0, n.v.errno("creating", err)
+	if no := n.v.errno("creating", err); no != 0 {
+		return nil, nil, 0, no
 	}
 	i, err := n.v.volume.Stat(where)
 	if err != nil {
@@ -80,15 +80,15 @@ func (n *node) Create(ctx context.Context, name string, _, _ uint32, out *fuse.E
 func (h *handle) Read(_ context.Context, dest []byte, off int64) (fuse.ReadResult, syscall.Errno) {
 	n, err := h.file.ReadAt(dest, off)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, h.v.errno("reading", err)
+		return nil, h.v.readErrno("reading", err)
 	}
 	return fuse.ReadResultData(dest[:n]), 0
 }
 
 func (h *handle) Write(_ context.Context, data []byte, off int64) (uint32, syscall.Errno) {
 	n, err := h.file.WriteAt(data, off)
-	if err != nil {
-		return 0, h.v.errno("writing", err)
+	if no := h.v.errno("writing", err); no != 0 {
+		return 0, no
 	}
 	return uint32(n), 0
 }

@@ -194,7 +194,8 @@ func (n *node) shrinkTo(size int64) error {
 			spans = append(spans, span{s.from, min(s.to, size)})
 		}
 	}
-	n.pending, n.written = spans, true
+	n.pending = spans
+	n.markWritten()
 	n.mu.Unlock()
 	v.mu.Lock()
 	n.size.Store(size)

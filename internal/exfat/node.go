@@ -27,7 +27,7 @@ type node struct {
 	mu      sync.Mutex // the rest; valid is written under mu
 	valid   atomic.Int64
 	pending []span // written, but not yet joined to [0, valid): ascending, disjoint, not touching
-	written bool   // data was written since the modification time was set
+	written bool   // data was written, or the file grown, since the modification time was set
 }
 
 func (v *Volume) newNode(e *entry, extents []Extent) *node {
@@ -46,7 +46,7 @@ func (n *node) published(from, to int64) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.written = true
+	n.markWritten()
 	valid := n.valid.Load()
 	if to <= valid {
 		return
@@ -62,6 +62,14 @@ func (n *node) published(from, to int64) {
 	}
 	n.pending = n.pending[:copy(n.pending, n.pending[i:])]
 	n.valid.Store(valid)
+}
+
+// markWritten notes that the directory entry lacks something of the file. Under mu.
+func (n *node) markWritten() {
+	if !n.written {
+		n.written = true
+		n.v.unsaved.Add(1)
+	}
 }
 
 // addSpan keeps pending in order and joined.
@@ -125,7 +133,10 @@ func (v *Volume) persist(n *node, times bool) bool {
 		n.mu.Unlock()
 		return false
 	}
-	n.written = false
+	if written {
+		n.written = false
+		v.unsaved.Add(-1)
+	}
 	n.mu.Unlock()
 	e.size, e.valid, e.first, e.noChain = size, valid, first, n.noChain
 	if written {
@@ -192,5 +203,8 @@ func (n *node) growTo(end int64) error {
 		}
 	}
 	n.size.Store(end)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.markWritten()
 	return nil
 }

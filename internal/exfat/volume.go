@@ -50,8 +50,9 @@ type Volume struct {
 	limit    int64
 	label    string
 	upcase   *caseTable
-	marked   atomic.Bool // VolumeDirty is on the device
-	pageable bool        // clusters are whole blocks for direct I/O
+	marked   atomic.Bool  // VolumeDirty is on the device
+	pageable bool         // clusters are whole blocks for direct I/O
+	unsaved  atomic.Int64 // open files with something that their directory entries lack
 
 	mu       sync.Mutex // all that follows; never held around file data
 	state    State
@@ -315,6 +316,13 @@ func (v *Volume) Sync() error {
 		return fmt.Errorf("synchronising volume: %w", err)
 	}
 	return nil
+}
+
+// Unsaved says whether something was written or changed that is not durable yet.
+func (v *Volume) Unsaved() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.gen > v.durable || v.unsaved.Load() > 0
 }
 
 func (v *Volume) openNodes() []*node {
