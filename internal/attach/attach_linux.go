@@ -66,6 +66,10 @@ func (s *store) begin(id string, req Request) (*record, *sight, error) {
 	r.ReadOnly, r.Since, r.Warnings = req.ReadOnly, wall.Wall(), seen.warnings
 	r.Filesystem, r.VolumeName, r.Encrypted = seen.found.fs, seen.found.label, seen.keys != nil
 	r.Offset, _ = seen.extent()
+	if req.Temporary {
+		r.ForPID = os.Getpid()
+		r.ForStart, _ = processStart(r.ForPID)
+	}
 	fs, known := FilesystemOf(r.Filesystem)
 	r.Owners = known && fs.Owners
 	if r.Mode, err = modeOf(r, req, fs, known); err != nil {

@@ -283,7 +283,7 @@ func List(ctx context.Context) ([]Attached, error) {
 			continue
 		}
 		a := r.Attached
-		a.Dead, a.MountPoint = true, r.LastMountPoint
+		a.Dead, a.Unfinished, a.MountPoint = true, !r.Complete, r.LastMountPoint
 		lost := s.clean(ctx, r)
 		a.Warnings = append(a.Warnings, lost...)
 		if r.Boot == bootID() && (len(lost) > 0 || !r.Complete) {

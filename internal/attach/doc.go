@@ -71,6 +71,7 @@ type Request struct {
 	RandomName bool   // the new folder is called "dmg." and a random number, not like the volume
 	Owners     *bool  // nil and false as the file system does by itself; true is an error where it has no owners
 	Browse     bool   // kept for show: Linux has nothing to hide a volume from
+	Temporary  bool   // for the work of this process alone: when it has died, the image is released as if it had detached
 	Passphrase []byte // of an encrypted image; it is left as it is
 	// Keys of an encrypted image, in place of the passphrase, for who has derived them already. They, or those that
 	// are derived here once, reach the serving process through a pipe, and are left as they are.
@@ -94,6 +95,7 @@ type Attached struct {
 	Mode       string    // ModeLoop, ModeFUSELoop or ModeFUSE
 	Since      time.Time // when it was attached
 	Dead       bool      // its serving process had died, or its device was gone; what was left has been cleaned up
+	Unfinished bool      // with Dead: the command that attached died before it was done
 	DirectIO   bool      // the loop device reads and writes its file past the host's page cache
 	Owners     bool      // the file system keeps owners
 	Encrypted  bool      // the image is encrypted

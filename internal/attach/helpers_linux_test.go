@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 		os.Exit(HelperMain(os.Args[2:]))
 	}
 	if len(os.Args) > 2 && os.Args[1] == onceVerb {
-		_, err := Attach(context.Background(), Request{Image: os.Args[2]})
+		_, err := Attach(context.Background(), Request{Image: os.Args[2], Temporary: len(os.Args) > 3, NoMount: len(os.Args) > 3})
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)

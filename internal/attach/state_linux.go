@@ -26,6 +26,8 @@ var wall clock.Clock = clock.NewReal()
 type record struct {
 	Attached
 	Complete       bool   // the command that attached came to its end; if not, it died on the way
+	ForPID         int    // of the process for whose work alone it is attached, 0 for none
+	ForStart       uint64 // of that process
 	Boot           string // of the kernel; on another one nothing of this exists any more
 	HelperStart    uint64 // of the process, in clock ticks since the boot: identifiers are given out again
 	Loop           int    // number of the loop device, -1 for none

@@ -182,15 +182,18 @@ func (r *record) alive() bool {
 	if !r.Complete || r.Boot != bootID() {
 		return false
 	}
-	if r.Mode != ModeLoop && !r.helperLives() {
+	if r.Mode != ModeLoop && !r.helperLives() || r.ForPID != 0 && !lives(r.ForPID, r.ForStart) {
 		return false
 	}
 	return r.Mode == ModeFUSE || r.ours()
 }
 
-func (r *record) helperLives() bool {
-	start, ok := processStart(r.HelperPID)
-	return ok && start == r.HelperStart
+func (r *record) helperLives() bool { return lives(r.HelperPID, r.HelperStart) }
+
+// lives says whether the process that was started then is still there.
+func lives(pid int, start uint64) bool {
+	now, ok := processStart(pid)
+	return ok && now == start
 }
 
 // view is the attachment as it is now: people unmount without telling.

@@ -311,7 +311,7 @@ func (c *call) formatOurs(part blockdev.Device, b blank) error {
 
 // formatAttached lets a program of the host format the partition, which takes a device.
 func (c *call) formatAttached(p place, b blank) (err error) {
-	a, err := c.env.Attacher.Attach(c.ctx, Request{Image: p.path, NoMount: true, Passphrase: b.encryption.Passphrase})
+	a, err := c.env.Attacher.Attach(c.ctx, Request{Image: p.path, NoMount: true, Temporary: true, Passphrase: b.encryption.Passphrase})
 	if err != nil {
 		return err
 	}

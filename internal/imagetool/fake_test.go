@@ -30,6 +30,7 @@ type fake struct {
 	lost     []string
 	requests []Request
 	next     int
+	reap     func() // what List does about the dead
 }
 
 func (f *fake) note(format string, args ...any) error {
@@ -77,7 +78,12 @@ func (f *fake) Detach(_ context.Context, a Attached, force bool) (attach.Lost, e
 	return f.lost, nil
 }
 
-func (f *fake) List(context.Context) ([]Attached, error) { return f.attached, f.fail["List"] }
+func (f *fake) List(context.Context) ([]Attached, error) {
+	if f.reap != nil {
+		f.reap()
+	}
+	return f.attached, f.fail["List"]
+}
 
 func (f *fake) Mount(_ context.Context, a Attached, r Request) (Attached, error) {
 	if err := f.note("Mount %s", a.Device); err != nil {

@@ -167,22 +167,39 @@ func (c *call) withImage(operand string, readOnly bool, f func(p place, img cont
 		return err
 	}
 	defer p.close()
-	if readOnly {
-		release, err := p.held()
-		if err != nil {
-			return err
+	img, release, err := c.openAlone(p, readOnly)
+	if inUse(err) { // maybe by what a dead process left
+		if _, e := c.living(); e == nil {
+			img, release, err = c.openAlone(p, readOnly)
 		}
-		defer release()
 	}
-	img, err := c.open(p, readOnly)
 	if err != nil {
 		return err
 	}
+	defer release()
 	defer func() { err = errors.Join(err, img.Close()) }()
 	if err := c.rawKey(img); err != nil {
 		return err
 	}
 	return f(p, img)
+}
+
+// openAlone opens an image that nobody changes until release is called.
+func (c *call) openAlone(p place, readOnly bool) (img container.Image, release func(), err error) {
+	release = func() {}
+	if readOnly {
+		if release, err = p.held(); err != nil {
+			return nil, nil, err
+		}
+	}
+	if img, err = c.open(p, readOnly); err != nil {
+		release()
+	}
+	return img, release, err
+}
+
+func inUse(err error) bool {
+	return errors.Is(err, container.ErrInUse) || errors.Is(err, hostio.ErrLocked)
 }
 
 // rawClass is the image key that takes a file for a raw image.

@@ -75,6 +75,9 @@ func (c *call) infoText(all []Attached) error {
 }
 
 func died(a Attached) string {
+	if a.Unfinished {
+		return "the command that attached it was ended before it was done; what it left was removed"
+	}
 	return "the process that served " + whole(a) + " died; device and mount were released, what was not flushed is gone"
 }
 

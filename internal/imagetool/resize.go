@@ -103,7 +103,7 @@ func (c *call) resizeTo(operand string, r resizing) error {
 		}
 		return s.grow(c, img, size)
 	})
-	if err == nil && s.foreign != "" && size != s.current {
+	if err == nil && s.foreign != "" { // at its present size, too: a resize that was killed may have left the volume smaller
 		err = c.growAttached(path)
 	}
 	if err != nil {
@@ -332,7 +332,7 @@ func resizeOurs(c *call, vol blockdev.Device, size int64) error {
 
 // growAttached lets a program of the host grow the volume of the larger image.
 func (c *call) growAttached(path string) (err error) {
-	a, err := c.env.Attacher.Attach(c.ctx, Request{Image: path, NoMount: true, Keys: c.secrets.keys[path]})
+	a, err := c.env.Attacher.Attach(c.ctx, Request{Image: path, NoMount: true, Temporary: true, Keys: c.secrets.keys[path]})
 	if err != nil {
 		return err
 	}
@@ -341,7 +341,7 @@ func (c *call) growAttached(path string) (err error) {
 		err = errors.Join(err, e)
 	}()
 	if err := c.env.Attacher.Grow(c.ctx, a); err != nil {
-		return fmt.Errorf("image and partition are larger now, the volume is not: %w", err)
+		return fmt.Errorf("growing the volume (image and partition have their new size, the same resize tries again): %w", err)
 	}
 	return nil
 }
