@@ -14,6 +14,18 @@ import (
 
 // What the tools of macOS print, read on any system so that it can be tested on any.
 
+// macBoot tells a boot from others: by the session's identifier, since the boot time moves when the clock is set, and by
+// the boot time in seconds where the system has no identifier; "" if it has neither.
+func macBoot(session string, bootTime func() (seconds int64, err error)) string {
+	if session != "" {
+		return session
+	}
+	if s, err := bootTime(); err == nil && s > 0 {
+		return strconv.FormatInt(s, 10)
+	}
+	return ""
+}
+
 // macPower reads `pmset -g batt`, whose first line is "Now drawing from 'AC Power'".
 func macPower(out string) string {
 	switch {

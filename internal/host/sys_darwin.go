@@ -107,15 +107,14 @@ func disk(ctx context.Context, name string) result.Disk {
 	return d
 }
 
-// bootID prefers the session's identifier: the boot time moves when the clock is set.
 func bootID() string {
-	if id := sysctl("kern.bootsessionuuid"); id != "" {
-		return id
-	}
-	if tv, err := unix.SysctlTimeval("kern.boottime"); err == nil {
-		return strconv.FormatInt(tv.Sec, 10)
-	}
-	return ""
+	return macBoot(sysctl("kern.bootsessionuuid"), func() (int64, error) {
+		tv, err := unix.SysctlTimeval("kern.boottime")
+		if err != nil {
+			return 0, err
+		}
+		return tv.Sec, nil
+	})
 }
 
 func osVersion() string {

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"runtime"
 	"time"
 
 	"dmgbench/internal/hostio"
@@ -65,6 +66,13 @@ func (s *step) cacheFound() {
 		s.out.warn("cache", "the guest saw %q, but a virtual machine's host may cache the same blocks", found)
 		found = FoundUnknown
 	}
+	if n := nocacheMisses(s.items, s.l.call); onMac && !s.l.hollow && s.o.Cache == CacheDirect && found == FoundDirect && n > 0 {
+		s.out.warn("cache", "%d of %d files are %s in calls below 16 KiB or at offsets that are no multiple of 16 KiB: macOS may send these through the cache",
+			n, len(s.items), map[bool]string{true: "written", false: "read"}[s.doing == "writing"])
+		if s.doing == "writing" {
+			hidden, found = true, FoundUnknown
+		}
+	}
 	s.out.Cache = &result.Achieved{Asked: s.o.Cache, Achieved: found}
 	if hidden {
 		return
@@ -76,6 +84,22 @@ func (s *step) cacheFound() {
 	if n := s.found.files(); want != "" && n > 0 && found != want {
 		s.out.warn("cache", "%s was asked, but %d of %d files were found %s", s.o.Cache, s.found.seen[found], n, found)
 	}
+}
+
+var onMac = runtime.GOOS == "darwin" // tests set it
+
+// nocacheUnit is the least that macOS writes past the cache of a file with F_NOCACHE (MIN_DIRECT_WRITE_SIZE in
+// bsd/vfs/vfs_cluster.c of xnu), and a page of Apple silicon, at which such a transfer has to begin.
+const nocacheUnit = 16 << 10
+
+// nocacheMisses counts the files whose calls, all but a last shorter one, macOS may send through the cache despite F_NOCACHE.
+func nocacheMisses(items []Item, call int64) (n int) {
+	for _, it := range items {
+		if it.Size > 0 && min(it.Size, call) < nocacheUnit || it.Size > call && call%nocacheUnit != 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // tally counts what was found of the files. What is said of all is the worst.

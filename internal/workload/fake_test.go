@@ -14,6 +14,8 @@ import (
 	"dmgbench/internal/hostio"
 )
 
+func init() { onMac = false } // tests expect the same on every system
+
 // fakeVolume keeps files in memory and moves a virtual clock by what each call costs.
 type fakeVolume struct {
 	mu    sync.Mutex

@@ -129,6 +129,56 @@ func TestCacheIsWhatWasFound(t *testing.T) {
 	}
 }
 
+func TestNocacheMisses(t *testing.T) {
+	const all = MaxCall
+	for _, c := range []struct {
+		call  int64
+		sizes []int64
+		want  int
+	}{
+		{all, []int64{4096, 16383, 16384, 16385, 2_000_000, 0}, 2},
+		{4096, []int64{4096, 1 << 20}, 2},
+		{16384, []int64{16384, 20_000, 1 << 20}, 0},
+		{20_000, []int64{20_000, 20_001, 1 << 20}, 2},
+		{1 << 20, []int64{3 << 20, 3<<20 + 1}, 0},
+	} {
+		assert.Equal(t, c.want, nocacheMisses(items(c.sizes...), c.call), "%+v", c)
+	}
+}
+
+// F_NOCACHE of macOS does not hold for small or unaligned calls: what was written so is not called direct.
+func TestSmallCallsOnMacsMayBeCached(t *testing.T) {
+	onMac = true
+	defer func() { onMac = false }()
+	for _, c := range []struct {
+		size, block      int64
+		wrote, read, say string
+	}{
+		{64 << 10, 0, FoundDirect, FoundDirect, ""},
+		{64 << 10, 32 << 10, FoundDirect, FoundDirect, ""},
+		{64 << 10, 4096, FoundUnknown, FoundDirect, "1 of 1 files are "},
+		{64 << 10, 20_480, FoundUnknown, FoundDirect, "no multiple of 16 KiB"},
+		{10_000, 0, FoundUnknown, FoundDirect, "below 16 KiB"},
+	} {
+		v := newFake()
+		o := Options{Clock: v.clock, Data: randomData(t), Cache: CacheDirect, Block: c.block}
+		list := items(c.size)
+		wrote, err := Write(t.Context(), v, list, o)
+		require.NoError(t, err)
+		read, err := Read(t.Context(), v, list, o)
+		require.NoError(t, err)
+		assert.Equal(t, c.wrote, wrote.Cache.Achieved, "%+v", c)
+		assert.Equal(t, c.read, read.Cache.Achieved, "%+v", c)
+		for _, out := range []Outcome{wrote, read} {
+			if c.say == "" {
+				assert.Empty(t, out.Warnings)
+			} else if assert.Len(t, out.Warnings, 1) {
+				assert.Contains(t, out.Warnings[0].Text, c.say)
+			}
+		}
+	}
+}
+
 // A kernel may refuse at the first transfer what it allowed at the open.
 func TestDirectReadsThatAreRefused(t *testing.T) {
 	for _, unseen := range []bool{false, true} {
