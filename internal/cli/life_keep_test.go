@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -27,6 +28,19 @@ func kept(t *testing.T, bin string) {
 		}
 	}
 	require.NotEmpty(t, lines)
+	own, attach := 0, 0
+	for _, line := range lines {
+		switch {
+		case strings.HasPrefix(line, "dmgbench hdiutil ls "):
+			works(t, t.TempDir(), bin, strings.Replace(line, "dmgbench", "'"+bin+"'", 1), "batch001")
+			own++
+		case strings.HasPrefix(line, "dmgbench hdiutil attach -readonly "):
+			attach++
+		}
+	}
+	if runtime.GOOS == "linux" {
+		assert.Equal(t, []int{2, 2}, []int{own, attach}, "%q", lines)
+	}
 	fsck, sevenzip, dir := 0, 0, t.TempDir()
 	for _, line := range lines {
 		switch {

@@ -288,8 +288,12 @@ func (c *image) OpenWith(path string) []string {
 	if c.backend == backendDiskutil {
 		tool = "diskutil image attach " + q
 	}
-	if c.e.o.Vendor == "dmgbench" {
-		return []string{"dmgbench hdiutil " + strings.TrimPrefix(tool, "hdiutil ")}
+	if c.e.o.Vendor != "dmgbench" {
+		return []string{tool}
 	}
-	return []string{tool}
+	lines := []string{"dmgbench hdiutil " + strings.TrimPrefix(tool, "hdiutil ")}
+	if c.fs.name == "exFAT" { // that it reads without mounting
+		lines = append(lines, "dmgbench hdiutil ls "+q)
+	}
+	return lines
 }

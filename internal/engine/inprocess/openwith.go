@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/bits"
 	"path"
+	"runtime"
 	"strings"
 
 	"dmgbench/internal/container"
@@ -14,8 +15,16 @@ import (
 // the kernel's exFAT. Linux has no tool of its own for sparse formats: a line
 // makes a raw image of one in the current folder, which the others then open.
 // For bundles it needs nothing, for UDSP fstool (crates.io), for ASIF
-// dissect.hypervisor (PyPI).
+// dissect.hypervisor (PyPI). On Linux this program's own commands come first: they need no root and no other tool.
 func (c *image) OpenWith(name string) []string {
+	if runtime.GOOS != "linux" {
+		return c.openWithOthers(name)
+	}
+	own := []string{"dmgbench hdiutil attach -readonly " + quote(name), "dmgbench hdiutil ls " + quote(name)}
+	return append(own, c.openWithOthers(name)...)
+}
+
+func (c *image) openWithOthers(name string) []string {
 	lines := []string{"hdiutil attach -readonly " + quote(name)}
 	raw := strings.TrimSuffix(path.Base(name), container.Extension(c.spec.Format)) + ".img"
 	switch c.spec.Format {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -53,6 +54,11 @@ func TestLinesThatOpenAnImage(t *testing.T) {
 			require.NoError(t, f.Close())
 			detach(t, a)
 			lines, here := c.OpenWith(filepath.Join(place.Path(), c.Name())), t.TempDir()
+			if runtime.GOOS == "linux" { // the ways without root first
+				quoted := "'" + strings.ReplaceAll(filepath.Join(place.Path(), c.Name()), "'", `'\''`) + "'"
+				assert.Equal(t, []string{"dmgbench hdiutil attach -readonly " + quoted, "dmgbench hdiutil ls " + quoted}, lines[:2])
+				lines = lines[2:]
+			}
 			assert.Contains(t, []string{"hdiutil", "diskutil"}, strings.Fields(lines[0])[0])
 			switch format {
 			case "UDSB":
