@@ -68,7 +68,7 @@ const (
 	maxIndex  = 1_000_000_000
 )
 
-// check says whether a record of a known kind can be true, and touches nothing it should not.
+// check says whether a record can be true, and touches nothing it should not.
 func (r *Record) check() error {
 	if r.Schema != SchemaVersion {
 		return fmt.Errorf("schema %d, this program knows %d: %w", r.Schema, SchemaVersion, errSchema)
@@ -77,7 +77,7 @@ func (r *Record) check() error {
 		return errors.New("record without a kind")
 	}
 	if !slices.Contains(kinds, r.Kind) {
-		return nil
+		return fmt.Errorf("%w %q", errKind, r.Kind)
 	}
 	if r.payload() != r.Kind {
 		return fmt.Errorf("record of kind %q does not carry that and only that", r.Kind)
@@ -91,7 +91,10 @@ func (r *Record) check() error {
 	return nil
 }
 
-var errSchema = errors.New("foreign schema")
+var (
+	errSchema = errors.New("foreign schema")
+	errKind   = errors.New("unknown kind of record")
+)
 
 var kinds = []string{KindRun, KindSession, KindRound, KindCaseStart, KindStepStart, KindStep, KindCaseEnd,
 	KindPause, KindDeparture, KindWarning, KindSessionEnd, KindRunEnd, KindLook, KindPrecondition}
@@ -115,7 +118,7 @@ func (r *Record) checkPayload() error {
 		if s.Step.Round != s.Round {
 			return fmt.Errorf("step says round %d inside round %d", s.Step.Round, s.Round)
 		}
-		return inRange("round", s.Round, 1, maxRounds)
+		return errors.Join(inRange("round", s.Round, 1, maxRounds), s.Step.check())
 	case KindCaseEnd:
 		return r.CaseEnd.check()
 	case KindPause:

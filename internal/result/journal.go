@@ -27,6 +27,9 @@ type Reader struct {
 	good int64
 	torn *Warning
 	err  error
+
+	summed bool // a line with a checksum was read
+	bare   int  // records without one
 }
 
 // NewReader reads the journal r; name stands in errors.
@@ -51,15 +54,19 @@ func (r *Reader) next() (Record, error) {
 		return Record{}, err
 	}
 	var rec Record
-	if err := json.Unmarshal(line, &rec); err != nil {
-		if _, isSyntax := errors.AsType[*json.SyntaxError](err); isSyntax && r.atEnd() {
-			return Record{}, r.tear(len(line))
-		}
+	err = json.Unmarshal(line, &rec)
+	if _, isSyntax := errors.AsType[*json.SyntaxError](err); isSyntax && r.atEnd() {
+		return Record{}, r.tear(len(line))
+	}
+	if err != nil {
 		return Record{}, r.fail(fmt.Errorf("not a record: %w", err), hintDamaged)
+	}
+	if err := r.checkLine(line); err != nil {
+		return Record{}, r.fail(err, hintDamaged)
 	}
 	if err := rec.check(); err != nil {
 		hint := "the journal was edited, or it is not one of this program's: start a new run"
-		if errors.Is(err, errSchema) {
+		if errors.Is(err, errSchema) || errors.Is(err, errKind) {
 			hint = "it was written by another version of dmgbench: use that one"
 		}
 		return Record{}, r.fail(err, hint)
@@ -189,11 +196,15 @@ func (w *writer) append(rec Record) error {
 	if w.private {
 		line = hideAll(line, w.hide)
 	}
+	if line = addChecksum(line); len(line) > MaxLine {
+		return fmt.Errorf("appending %s record to the journal: %d bytes are more than the %d that a line may have",
+			rec.Kind, len(line), MaxLine)
+	}
 	w.pending, w.seq = append(w.pending, line...), rec.Seq
 	return nil
 }
 
-// encodeLine is the record as one line with its end.
+// encodeLine is the record as one line with its end, without a checksum.
 func encodeLine(rec Record) ([]byte, error) {
 	if err := rec.check(); err != nil {
 		return nil, err
@@ -207,9 +218,6 @@ func encodeLine(rec Record) ([]byte, error) {
 	var b bytes.Buffer
 	if err := json.NewEncoder(&b).Encode(complete(&rec)); err != nil {
 		return nil, err
-	}
-	if b.Len() > MaxLine {
-		return nil, fmt.Errorf("%d bytes are more than the %d that a line may have", b.Len(), MaxLine)
 	}
 	return b.Bytes(), nil
 }

@@ -90,8 +90,9 @@ func sampleRecords() []Record {
 
 func stepRecord(id string, round, index int) Record {
 	return Record{Kind: KindStep, Step: &StepEnd{Case: id, Round: round, Step: Step{Index: index, Do: "write", Phase: "new",
-		Round: round, Session: 1, DurationNS: int64(1000*round + index), Expect: "ok",
-		Samples: []Sample{{File: "f0001", Bytes: 2_000_000, DurationNS: 1_000_000}}}}}
+		Round: round, Session: 1, DurationNS: int64(1_000_000 + 1000*round + index), Expect: "ok",
+		Samples: []Sample{{File: "f0001", Bytes: 2_000_000, DurationNS: 1_000_000}},
+		Span:    &Span{FirstDoneNS: 1_000_000, LastDoneNS: 1_000_000, Bytes: 2_000_000, BusyNS: 1_000_000, Waves: 1}}}}
 }
 
 func TestJournalRoundTrip(t *testing.T) {
@@ -112,6 +113,11 @@ func TestJournalRoundTripRandom(t *testing.T) {
 		recs := []Record{runRecord(3, "a")}
 		for range rapid.IntRange(0, 4).Draw(rt, "n") {
 			step := randomOf[Step](rt)
+			step.StartNS, step.DurationNS = max(step.StartNS, 0), max(step.DurationNS, 0)
+			if step.Samples != nil || step.Span != nil {
+				step.Samples, step.Span = stepRecord("a", 1, 0).Step.Step.Samples, stepRecord("a", 1, 0).Step.Step.Span
+				step.DurationNS = max(step.DurationNS, 1_000_000)
+			}
 			step.Round = rapid.IntRange(1, 3).Draw(rt, "round")
 			session := randomOf[Session](rt)
 			session.Index = rapid.IntRange(0, 9).Draw(rt, "index")
@@ -162,9 +168,9 @@ func TestReaderRefuses(t *testing.T) {
 		l[i] = with
 		return strings.Join(l, "")
 	}
-	edit := func(i int, old, new string) string {
+	edit := func(i int, old, new string) string { // as somebody does who makes the checksum fit
 		require.Contains(t, lines[i], old)
-		return replaced(i, strings.Replace(lines[i], old, new, 1))
+		return replaced(i, string(addChecksum([]byte(strings.Replace(withoutChecksums(lines[i]), old, new, 1)))))
 	}
 	for name, c := range map[string]struct{ text, want, hint string }{
 		"garbage in the middle": {replaced(2, "what?\n"), "line 3: not a record", "only the last line"},
@@ -175,7 +181,7 @@ func TestReaderRefuses(t *testing.T) {
 		"line twice":            {replaced(2, lines[2]+lines[2]), "line 4: record number 3 follows number 3", ""},
 		"foreign schema":        {edit(2, `"schema":1`, `"schema":2`), "line 3: schema 2", "another version"},
 		"foreign last line":     {edit(12, `"schema":1`, `"schema":99`), "line 13: schema 99", "another version"},
-		"no schema":             {replaced(2, "{}\n"), "line 3: schema 0", ""},
+		"no schema":             {replaced(2, string(addChecksum([]byte("{\"kind\":\"round\"}\n")))), "line 3: schema 0", ""},
 		"wrong type":            {edit(2, `"seq":3`, `"seq":"3"`), "line 3: not a record", ""},
 		"payload of other kind": {edit(2, `"kind":"round"`, `"kind":"step"`), "does not carry that", ""},
 		"no time":               {edit(2, `"at":"2026-05-01T12:00:02Z"`, `"at":"0001-01-01T00:00:00Z"`), "no time", ""},
@@ -216,21 +222,11 @@ func TestLongLine(t *testing.T) {
 	rec := stepRecord("a", 1, 0)
 	for i := range 5000 {
 		rec.Step.Step.Samples = append(rec.Step.Step.Samples, Sample{File: fmt.Sprintf("f%05d", i), Bytes: int64(i)})
+		rec.Step.Step.Span.Bytes += int64(i)
 	}
 	recs, _, err := ReadJournal(bytes.NewReader(journalOf(t, runRecord(1, "a"), rec)), "j")
 	require.NoError(t, err)
 	require.Len(t, recs[1].Step.Step.Samples, 5001)
-}
-
-func TestUnknownKindIsKept(t *testing.T) {
-	data := string(journalOf(t, sampleRecords()[:2]...)) +
-		`{"schema":1,"seq":3,"at":"2026-05-01T12:00:00Z","kind":"sun_spots","sun_spots":{"n":4},"new":true}` + "\n"
-	recs, torn, err := ReadJournal(strings.NewReader(data), "j")
-	require.NoError(t, err)
-	require.Nil(t, torn)
-	require.Equal(t, "sun_spots", recs[2].Kind)
-	_, err = Fold(recs)
-	require.NoError(t, err)
 }
 
 // When the disk is full nothing is lost: later attempts write over the torn piece.

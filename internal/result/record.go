@@ -2,8 +2,8 @@ package result
 
 import "time"
 
-// Kinds of records. A reader keeps records of kinds that it does not know and
-// ignores them, so that later versions can add some.
+// Kinds of records. A reader refuses a kind that it does not know: it may be a
+// damaged one, and what it leaves out may be measured data.
 const (
 	KindRun          = "run"          // first record of every journal, and only there
 	KindSession      = "session"      // a stretch on one boot begins

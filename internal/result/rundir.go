@@ -343,12 +343,15 @@ func (d *RunDir) Journal() ([]Record, error) {
 	if err != nil {
 		return nil, &Error{Doing: "reading journal", File: JournalFile, Err: bare(err)}
 	}
-	recs, torn, err := ReadJournal(f, JournalFile)
-	if torn != nil && !slices.Contains(d.warnings, *torn) {
-		d.warnings = append(d.warnings, *torn)
+	r := NewReader(f, JournalFile)
+	recs, err := r.all()
+	for _, w := range []*Warning{r.Torn(), r.Unchecked()} {
+		if err == nil && w != nil && !slices.Contains(d.warnings, *w) {
+			d.warnings = append(d.warnings, *w)
+		}
 	}
 	return recs, err
 }
 
-// Warnings are what was noticed about the folder itself: a torn line, no locks.
+// Warnings are what was noticed about the folder itself: a torn line, no checksums, no locks.
 func (d *RunDir) Warnings() []Warning { return slices.Clone(d.warnings) }

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -155,7 +156,8 @@ func TestAnEarlierPlanGoesOn(t *testing.T) {
 	require.NoError(t, err)
 	earlier := withoutADefault(t, c.Plan, string(text))
 	sum := sha256.Sum256([]byte(earlier))
-	was := strings.ReplaceAll(string(records), c.Plan.Digest(), hex.EncodeToString(sum[:]))
+	was := regexp.MustCompile(`,"crc32c":"[0-9a-f]{8}"`).ReplaceAllString(string(records), "") // as earlier versions wrote them
+	was = strings.ReplaceAll(was, c.Plan.Digest(), hex.EncodeToString(sum[:]))
 	require.NoError(t, os.WriteFile(path, []byte(earlier), 0o644))
 	require.NoError(t, os.WriteFile(journal, []byte(was), 0o644))
 	out, err := resumed(t.Context(), t, c)
