@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 
 	"dmgbench/internal/clock"
 
@@ -34,6 +35,11 @@ type app struct {
 	given     []string       // what belongs to the caller of sudo in the end
 	forRun    []byte         // the passphrase that was made for this run, nil when the user gave one
 	newSecret bool           // it was made by this session
+
+	outdated struct { // run folders that were told of
+		sync.Mutex
+		told map[string]bool
+	}
 }
 
 // Main executes one command line and gives the exit status: 0 all done, 1 error,

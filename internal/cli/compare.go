@@ -141,7 +141,7 @@ func (a *app) runCompare(o compareOptions) error {
 	var runs []*result.Result
 	plans := map[string]*plan.Plan{}
 	for _, path := range o.Runs {
-		r, err := readRun(path)
+		r, err := a.readRun(path)
 		if err != nil {
 			return err
 		}
@@ -174,17 +174,21 @@ func (a *app) runCompare(o compareOptions) error {
 	return nil
 }
 
-// readRun is the result of a run: its result.json, or what plan and journal of an
-// unfinished run say so far.
-func readRun(path string) (*result.Result, error) {
-	if fi, err := os.Stat(path); err == nil && fi.IsDir() && !hasResult(path) {
-		r, err := soFar(path)
-		if err != nil && !errors.Is(err, result.ErrNotRun) { // which names the folder
-			err = fmt.Errorf("reading run %q: %w", path, err)
-		}
-		return r, err
+// readRun is the result of a run: its result.json, or what plan and journal say
+// where there is none yet or they were changed since.
+func (a *app) readRun(path string) (r *result.Result, err error) {
+	if fi, err := os.Stat(path); err != nil || !fi.IsDir() {
+		return result.ReadResult(path)
 	}
-	return result.ReadResult(path)
+	if hasResult(path) {
+		r, err = a.upToDate(path, result.ReadResult)
+	} else {
+		r, err = soFar(path)
+	}
+	if err != nil && !strings.Contains(err.Error(), path) {
+		err = fmt.Errorf("reading run %q: %w", path, err)
+	}
+	return r, err
 }
 
 // readOwnPlan reads the plan in the folder of a run; nil where there is none, or not the one that was executed.

@@ -140,7 +140,7 @@ func (a *app) runHistory(o historyOptions) error {
 	if slices.Contains(historyPages, o.Format) {
 		return a.historyPage(o)
 	}
-	runs, err := a.past(o, glanced)
+	runs, err := a.past(o, a.glanced)
 	if err != nil {
 		return err
 	}

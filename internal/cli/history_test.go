@@ -31,7 +31,7 @@ func TestHistoryOfManyRuns(t *testing.T) {
 		require.NoError(t, os.Mkdir(filepath.Join(dir, r.Run), 0o755))
 		require.NoError(t, os.WriteFile(filepath.Join(dir, r.Run, result.ResultFile), b, 0o644))
 	}
-	got, lost, err := pastRuns(dir, glanced)
+	got, lost, err := pastRuns(dir, (&app{}).glanced)
 	require.NoError(t, err)
 	assert.Empty(t, lost)
 	require.Len(t, got, runs)

@@ -13,7 +13,7 @@ import (
 var historyPages = []string{"trends", "markdown", "html"}
 
 func (a *app) historyPage(o historyOptions) error {
-	runs, err := a.past(o, headlined)
+	runs, err := a.past(o, a.headlined)
 	if err != nil {
 		return err
 	}
@@ -29,7 +29,7 @@ func (a *app) historyPage(o historyOptions) error {
 		}
 	}
 	h := analysis.NewHistory(list, func(r analysis.HistoryRun) (*result.Result, error) {
-		return readRun(filepath.Join(at, filepath.FromSlash(r.Name)))
+		return a.readRun(filepath.Join(at, filepath.FromSlash(r.Name)))
 	})
 	switch o.Format {
 	case "html":
@@ -42,14 +42,14 @@ func (a *app) historyPage(o historyOptions) error {
 
 // headlined is what a page shows of a run: the headlines of its result.json, or of what
 // plan and journal of an unfinished run say so far.
-func headlined(path string) (pastRun, error) {
+func (a *app) headlined(path string) (pastRun, error) {
 	var r *result.Result
 	err := os.ErrNotExist
 	if !hasResult(path) {
 		r, err = soFar(path)
 	}
 	if err != nil { // a journal whose plan is lost has a place on the page still
-		if r, err = result.GlanceSummaries(path); err != nil {
+		if r, err = a.upToDate(path, result.GlanceSummaries); err != nil {
 			return pastRun{}, err
 		}
 	}

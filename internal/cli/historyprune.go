@@ -161,7 +161,7 @@ EXIT STATUS
 }
 
 func (a *app) runPrune(ctx context.Context, o pruneOptions) error {
-	runs, err := a.past(historyOptions{Dir: o.Dir, Plans: o.Plans}, glanced)
+	runs, err := a.past(historyOptions{Dir: o.Dir, Plans: o.Plans}, a.glanced)
 	if err != nil {
 		return err
 	}

@@ -81,8 +81,8 @@ func pastRuns(dir string, read func(path string) (pastRun, error)) (runs []pastR
 }
 
 // glanced is what a list shows of a run.
-func glanced(path string) (pastRun, error) {
-	r, err := result.Glance(path)
+func (a *app) glanced(path string) (pastRun, error) {
+	r, err := a.upToDate(path, result.Glance)
 	if err != nil {
 		return pastRun{}, err
 	}

@@ -26,6 +26,7 @@ func judge(d *result.RunDir) (*plan.Plan, *result.Result, error) {
 
 // folded is the plan and the result of a run folder before any conclusion.
 func folded(d *result.RunDir) (*plan.Plan, *result.Result, error) {
+	sources, lost := d.Sources() // before they are read: what a run that goes on appends makes the result outdated
 	recs, err := d.Journal()
 	if err != nil {
 		return nil, nil, err
@@ -34,6 +35,7 @@ func folded(d *result.RunDir) (*plan.Plan, *result.Result, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	r.Sources = sources
 	for _, w := range d.Warnings() { // a torn line is a fact of the journal; locks are not
 		if w.Kind != "lock" {
 			r.Warnings = append(r.Warnings, w)
@@ -51,7 +53,7 @@ func folded(d *result.RunDir) (*plan.Plan, *result.Result, error) {
 		return nil, nil, &result.Error{Doing: "reading plan", File: result.PlanFile, Err: errPlanChanged,
 			Hint: "the journal was measured by another plan: put the run's own plan.toml back"}
 	}
-	return p, r, nil
+	return p, r, lost
 }
 
 // finish writes result.json and report.html of a run folder.

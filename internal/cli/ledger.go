@@ -16,13 +16,13 @@ import (
 
 // ledger is the verdicts of all runs below a folder. What cannot be read is
 // listed and keeps no other run out.
-func ledger(dir string) (*analysis.Ledger, error) {
+func (a *app) ledger(dir string) (*analysis.Ledger, error) {
 	at, err := folderOf(dir)
 	if err != nil {
 		return nil, err
 	}
 	runs, lost, err := readBelow(at, func(path string) (analysis.LedgerRun, error) {
-		r, err := readVerdicts(path)
+		r, err := a.readVerdicts(path)
 		if err != nil {
 			return analysis.LedgerRun{}, err
 		}
@@ -52,15 +52,15 @@ func ledger(dir string) (*analysis.Ledger, error) {
 
 // readVerdicts is what a ledger shows of a run: of its result.json, or of what plan
 // and journal of an unfinished run say so far.
-func readVerdicts(path string) (*result.Result, error) {
+func (a *app) readVerdicts(path string) (*result.Result, error) {
 	if !hasResult(path) {
 		return soFar(path)
 	}
-	return result.GlanceClaims(path)
+	return a.upToDate(path, result.GlanceClaims)
 }
 
 func (a *app) runLedger(o reportOptions) error {
-	l, err := ledger(o.Ledger)
+	l, err := a.ledger(o.Ledger)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -41,7 +42,7 @@ func (v *victim) unharmed() {
 // foreignJournals: a journal that was made to name what is somebody else's is refused as a whole.
 func foreignJournals(t *testing.T, bin string) {
 	w := interrupted(t, bin)
-	good := w.journal()
+	good := regexp.MustCompile(`,"crc32c":"[0-9a-f]{8}"`).ReplaceAllString(w.journal(), "") // or the checksums would tell
 	v := newVictim(t)
 	container := `"container":"case`
 	require.Contains(t, good, container)

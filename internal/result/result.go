@@ -33,6 +33,7 @@ type Result struct {
 	Run        string      `json:"run"`    // run id
 	Status     string      `json:"status"` // unfinished until the run ended, then done, failed or skipped
 	Plan       PlanRef     `json:"plan"`
+	Sources    *Sources    `json:"sources,omitempty"` // none in results of older versions and of several runs
 	Seed       uint64      `json:"seed"`
 	Rounds     int         `json:"rounds"`
 	Sessions   []Session   `json:"sessions"`
