@@ -274,7 +274,7 @@ func stretches(r *result.Result) map[int]string {
 	slices.SortStableFunc(ss, func(a, b result.Session) int { return a.Index - b.Index })
 	for i, s := range ss {
 		run := orElse(s.Run, r.Run)
-		if i == 0 || run != orElse(last.Run, r.Run) || s.Boot != last.Boot || s.Boot == "" || s.Started.Sub(last.Finished) > samePause {
+		if i == 0 || run != orElse(last.Run, r.Run) || s.Boot != last.Boot || s.Boot == "" || s.Started.Sub(last.Finished) > samePause || setBack(last, s) {
 			name = fmt.Sprintf("%s\x00%d", run, s.Started.UnixNano())
 			if s.Started.IsZero() {
 				name = fmt.Sprintf("%s\x00%d", run, s.Index)
@@ -283,6 +283,12 @@ func stretches(r *result.Result) map[int]string {
 		out[s.Index], last = name, s
 	}
 	return out
+}
+
+// setBack reports whether the clock says that a session began before the one before it ended. How long
+// the pause was is then unknown. Corrections of a running clock by less than a second are usual.
+func setBack(before, s result.Session) bool {
+	return !s.Started.IsZero() && before.Finished.Sub(s.Started) > time.Second
 }
 
 // samePause is how long a run may rest without another session beginning for statistics.

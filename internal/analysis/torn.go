@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"dmgbench/internal/result"
 )
@@ -40,6 +41,19 @@ func (s *study) tornRounds() (result.Warning, bool) {
 	}
 	return result.Warning{Kind: "sessions", Text: fmt.Sprintf("%s %s %s measured in more than one session, a pause or an interruption lying within: "+
 		"what is paired in a round does not share there what the session was like", noun, numbers(torn), have)}, true
+}
+
+// clockSetBack tells of sessions of one run that began before the one before them had ended.
+func (s *study) clockSetBack() (result.Warning, bool) {
+	var odd []string
+	for i, at := range s.r.Sessions {
+		if i > 0 && s.r.Sessions[i-1].Run == at.Run && setBack(s.r.Sessions[i-1], at) {
+			odd = append(odd, fmt.Sprintf("session %d began %s before session %d ended", at.Index,
+				s.r.Sessions[i-1].Finished.Sub(at.Started).Round(time.Second), s.r.Sessions[i-1].Index))
+		}
+	}
+	return result.Warning{Kind: "sessions", Text: strings.Join(odd, ", ") + ": the clock was set back, so how long the run rested is unknown" +
+		" and each counts as a session of its own"}, len(odd) > 0
 }
 
 // numbers lists ascending numbers, the first few of many.

@@ -153,6 +153,9 @@ func (s *study) hostWarnings() {
 	if x, ok := s.tornRounds(); ok {
 		add(x)
 	}
+	if x, ok := s.clockSetBack(); ok {
+		add(x)
+	}
 	for _, place := range s.places() {
 		for _, do := range []string{"write", "read"} {
 			if x, ok := s.canary(do, place); ok {
