@@ -30,8 +30,9 @@ func (a *app) newDoctorCommand() *cobra.Command {
 which one a run would take, what can be measured with it, which tools that open
 or check images are missing, which settings are in force and where each comes
 from (flag, environment, settings file), whether the disk's counters and APFS's
-log can be read, and what would spoil a measurement now. A fact that the system
-does not tell is "unknown". Nothing is left behind.
+log can be read, what would spoil a measurement now, and what earlier runs left,
+with the command that removes it. A fact that the system does not tell is
+"unknown". Nothing is left behind.
 
 With --capture the disk image tools are asked everything that this program
 depends on, with small images of every kind, and each answer is kept as it came:
@@ -83,6 +84,7 @@ func (a *app) runDoctor(cmd *cobra.Command, o doctorOptions) error {
 	err = a.writeEngines(ctx, s)
 	writeTools(s, a.env["PATH"])
 	writeSpoilers(s, h, tuning)
+	a.writeLeftovers(ctx, s)
 	return cmp.Or(s.err, err)
 }
 
@@ -180,6 +182,18 @@ func bytesOr(n int64) string {
 }
 
 // writeSpoilers lists what the facts say against measuring now, each with what helps against it.
+// writeLeftovers lists what earlier runs left.
+func (a *app) writeLeftovers(ctx context.Context, s *sheet) {
+	state, err := a.stateDir()
+	if err != nil {
+		return // the settings say why
+	}
+	for _, l := range a.leftovers(ctx, state) {
+		s.line("left over", l.text)
+		s.line("", "hint: "+l.hint)
+	}
+}
+
 func writeSpoilers(s *sheet, h result.Host, tuning host.Tuning) {
 	help := map[string]string{
 		"battery":         "connect the power supply",

@@ -130,6 +130,9 @@ func historyText(w io.Writer, runs []pastRun, width int) error {
 		if p.Headline != nil {
 			lines = append(lines, p.Headline.text())
 		}
+		if p.Status == result.Unfinished && p.Pooled == 0 {
+			lines = append(lines, unfinished(p.path))
+		}
 		for i, line := range lines {
 			if line = printable(line); i > 0 {
 				line = strings.Repeat(" ", len("2006-01-02 15:04  ")) + line
@@ -143,6 +146,14 @@ func historyText(w io.Writer, runs []pastRun, width int) error {
 		}
 	}
 	return nil
+}
+
+// unfinished says what can be done about a run that has not ended.
+func unfinished(dir string) string {
+	if result.Running(dir) {
+		return "still running"
+	}
+	return "to go on: dmgbench resume " + quoted(dir)
 }
 
 // tally counts kinds in words, those that there are none of left out.

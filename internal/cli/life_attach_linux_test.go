@@ -61,6 +61,11 @@ func killedAttached(t *testing.T, bin, victim string, records int) {
 		require.NoError(t, p.cmd.Process.Kill())
 	}
 	first := p.wait()
+	if pids := w.helpers(); victim == "runner" && len(pids) > 0 {
+		told := strings.Join(strings.Fields(w.run("doctor").out), " ")
+		assert.Contains(t, told, "left over "+w.out+" was killed: images in ")
+		assert.Regexp(t, `is attached( at \S+)?, served by process `+strconv.Itoa(pids[0]), told)
+	}
 	e := w.run("clean")
 	require.Zero(t, e.code, "%s%s", e.out, e.err)
 	w.restored()

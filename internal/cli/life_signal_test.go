@@ -100,6 +100,31 @@ func interrupted(t *testing.T, bin string) *world {
 	return w
 }
 
+// leftOver: what a killed run left is named by doctor and by the next run, with the command that removes it.
+func leftOver(t *testing.T, bin string) {
+	w := newWorld(t, bin, lifePlan)
+	p := w.start(w.begin()...)
+	w.settling(p, "UDRW", 1)
+	require.NoError(t, p.cmd.Process.Kill())
+	p.wait()
+	words := func(text string) string { return strings.Join(strings.Fields(text), " ") }
+	e := w.run("doctor")
+	assert.Contains(t, words(e.out), "left over "+w.out+" was killed: images in ")
+	assert.Contains(t, words(e.out), "hint: dmgbench resume "+w.out+" goes on with it; dmgbench clean deletes its images")
+	e = w.run("history", w.out)
+	assert.Contains(t, e.out, "to go on: dmgbench resume "+w.out)
+	next := filepath.Join(filepath.Dir(w.out), "next")
+	e = w.run("run", filepath.Join(w.out, result.PlanFile), "--out", next)
+	require.Zero(t, e.code, e.err)
+	assert.Contains(t, e.err, "earlier run "+w.out+" was killed: images in ")
+	assert.Contains(t, e.err, "hint: dmgbench resume "+w.out)
+	e = w.run("resume", w.out)
+	require.Zero(t, e.code, e.err)
+	assert.NotContains(t, e.err, "earlier run")
+	e = w.run("doctor")
+	assert.NotContains(t, e.out, "left over")
+}
+
 // tornJournal: half a line at the end is left out and said; one in the middle is an error.
 func tornJournal(t *testing.T, bin string) {
 	w := interrupted(t, bin)

@@ -75,7 +75,7 @@ func (a *app) runResume(ctx context.Context, o resumeOptions) error {
 	if err := recall(&c, o.sessionOptions, o.Dir, state); err != nil {
 		return err
 	}
-	if err := a.secretLost(o.Dir, c.Plan, state); err != nil {
+	if err := a.secretLost(c, o.Dir, state); err != nil {
 		return err
 	}
 	code, err := a.session(ctx, c, func(c runner.Config) (runner.Outcome, error) {

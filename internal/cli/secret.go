@@ -105,24 +105,30 @@ func recallSecret(state, dir string) ([]byte, error) {
 
 // encrypts says whether any case of the plan makes an encrypted image.
 func encrypts(p *plan.Plan) bool {
-	return p != nil && slices.ContainsFunc(p.Cases(), func(c plan.Case) bool {
-		e := c.Settings.Encryption
-		return e != "" && e != "none"
-	})
+	return p != nil && slices.ContainsFunc(p.Cases(), encrypted)
 }
 
-// secretLost refuses to go on with an encrypted image that a pause left and whose passphrase nobody has any more: its case would fail for good.
-func (a *app) secretLost(dir string, p *plan.Plan, s *result.State) error {
-	if !a.newSecret || p == nil || s.Ended != nil || s.Paused == nil || s.Paused.Container == "" {
+func encrypted(c plan.Case) bool {
+	return c.Settings.Encryption != "" && c.Settings.Encryption != "none"
+}
+
+// secretLost refuses to go on with an encrypted image that a pause left and whose passphrase nobody has any more: its case would
+// fail for good. Where the image is gone as well, as clean leaves it, the other cases can go on with a new passphrase.
+func (a *app) secretLost(c runner.Config, dir string, s *result.State) error {
+	if !a.newSecret || c.Plan == nil || s.Ended != nil || s.Paused == nil || s.Paused.Container == "" {
 		return nil
 	}
-	for _, c := range p.Cases() {
-		if e := c.Settings.Encryption; c.ID == s.Paused.Case && e != "" && e != "none" {
-			return &hintedError{fmt.Errorf("resuming run %q: the passphrase of its encrypted image is not known any more", dir),
-				"it is in the state folder of the user who began the run; DMGBENCH_PASSPHRASE_FILE names another file that holds it"}
-		}
+	i := slices.IndexFunc(c.Plan.Cases(), func(o plan.Case) bool { return o.ID == s.Paused.Case })
+	if i < 0 || !encrypted(c.Plan.Cases()[i]) {
+		return nil
 	}
-	return nil
+	if c.Out = dir; runner.PausedImageGone(c, s.Run, s.Paused) {
+		a.warn(fmt.Sprintf("the encrypted image that the run paused in and its passphrase are gone, as dmgbench clean deletes both: case %q fails,"+
+			" the cases after it are measured\n  hint: to measure it as well, start a new run: dmgbench run %s", s.Paused.Case, quoted(filepath.Join(dir, result.PlanFile))))
+		return nil
+	}
+	return &hintedError{fmt.Errorf("resuming run %q: the passphrase of its encrypted image is not known any more", dir),
+		"it is in the state folder of the user who began the run; DMGBENCH_PASSPHRASE_FILE names another file that holds it"}
 }
 
 // keepSecret makes sure that a session after this one has the passphrase: a killed

@@ -34,6 +34,7 @@ func (a *app) session(ctx context.Context, c runner.Config, do func(runner.Confi
 		pr.Message("interrupted: cleaning up; a second interrupt ends it at once, and dmgbench clean tidies up then")
 	})
 	defer still()
+	a.warnOfLeftovers(ctx, c.StateDir, c.Out)
 	release, err := prepare(ctx, &c)
 	if err != nil {
 		return 0, err

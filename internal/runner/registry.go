@@ -159,6 +159,8 @@ type Cleaning struct {
 	Also func(ctx context.Context, w io.Writer) error
 	// Clock is what locks are waited for on; nil: they are not waited for.
 	Clock clock.Clock
+	// Lock takes the lock of measuring; nil: nobody else measures.
+	Lock func() (release func(), err error)
 }
 
 // How long a lock is waited for.
@@ -208,6 +210,7 @@ func Clean(ctx context.Context, stateDir string, c Cleaning, w io.Writer) error 
 		return fmt.Errorf("reading the registry of runs: %w", err)
 	}
 	var errs []error
+	var unwritten []string
 	said := &counter{w: w}
 	for _, f := range list {
 		if err := ctx.Err(); err != nil {
@@ -215,8 +218,11 @@ func Clean(ctx context.Context, stateDir string, c Cleaning, w io.Writer) error 
 		}
 		if id, ok := strings.CutSuffix(f.Name(), ".json"); ok {
 			errs = append(errs, c.run(ctx, stateDir, id, said))
+		} else if strings.HasPrefix(f.Name(), ".") && strings.Contains(f.Name(), ".json.tmp-") {
+			unwritten = append(unwritten, filepath.Join(stateDir, "runs", f.Name()))
 		}
 	}
+	errs = append(errs, c.unwritten(unwritten, said))
 	errs = append(errs, c.probes(ctx, stateDir, said))
 	if c.Also != nil {
 		errs = append(errs, c.Also(ctx, said))
@@ -225,6 +231,27 @@ func Clean(ctx context.Context, stateDir string, c Cleaning, w io.Writer) error 
 		return err
 	}
 	_, err = fmt.Fprintln(w, "nothing to clean")
+	return err
+}
+
+// unwritten removes what is left of entries whose writing was killed. An entry is written by a run that holds the lock of measuring.
+func (c Cleaning) unwritten(paths []string, w io.Writer) error {
+	if len(paths) == 0 {
+		return nil
+	}
+	if c.Lock != nil {
+		unlock, err := c.Lock()
+		if err != nil {
+			return nil //nolint:nilerr // a run is going on, and may be writing one
+		}
+		defer unlock()
+	}
+	for _, path := range paths {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("removing a half-written entry of the registry: %w", err)
+		}
+	}
+	_, err := fmt.Fprintf(w, "removed half-written entries of the registry: %d\n", len(paths))
 	return err
 }
 

@@ -56,6 +56,26 @@ func Release(ctx context.Context, o Options, dir string) (names []string, err er
 	return e.Release(ctx, dir)
 }
 
+// Attached names the images below the folder that are attached, or mounted below it.
+func Attached(ctx context.Context, o Options, dir string) (names []string, err error) {
+	e, err := assemble(o)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, e.Close()) }()
+	if dir, err = filepath.Abs(dir); err != nil {
+		return nil, fmt.Errorf("looking for attached images: %w", err)
+	}
+	dir = resolved(dir)
+	list, err := e.attachedAll(ctx)
+	for _, one := range list {
+		if under(one.Image, dir) || anyUnder(one.Mounted(), dir) {
+			names = append(names, filepath.Base(one.Image))
+		}
+	}
+	return names, err
+}
+
 // attachedAll is what any of the looks found.
 func (e *Engine) attachedAll(ctx context.Context) (list []parse.Attached, err error) {
 	for range e.looks() {
