@@ -168,6 +168,7 @@ func (d *Dir) Lstat(name string) (fs.FileInfo, error) {
 // Sync flushes the folder's entries: creations, renames and removals in it.
 func (d *Dir) Sync() error {
 	err := guard(d.hook, d.op(OpDirSync, "."), func() error {
+		flushes.Add(1)
 		_, err := sysSync(d.fd, SyncFsync)
 		return err
 	})

@@ -3,7 +3,14 @@ package hostio
 import (
 	"fmt"
 	"io/fs"
+	"sync/atomic"
 )
+
+// flushes counts the calls of this process that flush a file or a folder.
+var flushes atomic.Int64
+
+// Flushes is how many calls of this process have flushed a file or a folder so far.
+func Flushes() int64 { return flushes.Load() }
 
 // Sync flushes the file as mode says and returns what was achieved: "full" on
 // Linux for both "fsync" and "full"; on macOS "fsync" where the file system
@@ -14,6 +21,7 @@ func (f *File) Sync(mode SyncMode) (achieved SyncMode, err error) {
 		return SyncNone, nil
 	}
 	err = f.use("flushing", Op{Kind: OpSync}, func() (err error) {
+		flushes.Add(1)
 		achieved, err = sysSync(f.fd, mode)
 		return err
 	})

@@ -122,6 +122,9 @@ func (v *view) figureTable(id, caption string, f figures) table {
 		}
 		t.Rows = append(t.Rows, row)
 	}
+	if text := v.flushNote(); text != "" && id == "speeds" {
+		book.general(text)
+	}
 	t.Notes = book.list
 	if !slices.ContainsFunc(t.Rows, func(row []cell) bool { return row[1].Text != "" }) {
 		t.Columns = slices.Delete(t.Columns, 1, 2) // no row has a phase

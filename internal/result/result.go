@@ -241,6 +241,7 @@ type Step struct {
 	Device     *DeviceBytes      `json:"device_bytes,omitempty"`
 	DeviceWhy  string            `json:"device_bytes_unknown,omitempty"` // why file work has no device bytes
 	Workers    int               `json:"workers,omitempty"`
+	Flushes    int64             `json:"flushes,omitempty"`     // calls that flushed files and folders of the host in the timed files
 	BytesFreed int64             `json:"bytes_freed,omitempty"` // reclaimed by compact or trim
 	Stream     *Stream           `json:"stream,omitempty"`
 	Findings   []string          `json:"findings,omitempty"` // of check and verify

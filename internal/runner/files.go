@@ -79,6 +79,9 @@ func (x *caseRun) keepFiles(rec *result.Step, out workload.Outcome, o workload.O
 		s.GateNS, s.FirstDoneNS, s.LastDoneNS = s.GateNS-began, s.FirstDoneNS-began, s.LastDoneNS-began
 	}
 	rec.Stream, rec.Workers = out.Stream, o.Workers
+	if x.gate == nil { // or else the count is that of all steps at work
+		rec.Flushes = out.Flushes
+	}
 	rec.Findings = append(rec.Findings, out.Findings...)
 	rec.Warnings = append(rec.Warnings, out.Warnings...)
 	if before == nil {

@@ -75,6 +75,7 @@ type Outcome struct {
 	Findings []string // of Verify, none means that every byte is right
 	Warnings []result.Warning
 	Bytes    int64 // bytes of complete files
+	Flushes  int64 // calls of this process that flushed a file or folder of the host while files were timed
 }
 
 // warn keeps one warning of a kind and text.

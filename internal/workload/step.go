@@ -187,9 +187,11 @@ func (s *step) time(jobs []*job, crew chan<- *wave, own *span) {
 	for i := range w.left {
 		w.left[i] = -1
 	}
+	flushes := hostio.Flushes()
 	close(w.start)
 	s.take(w, own, 0)
 	w.done.Wait()
+	s.out.Flushes += hostio.Flushes() - flushes
 	if len(jobs) == 1 && jobs[0].begun {
 		gate = jobs[0].start // nobody had to be woken
 	}

@@ -1,0 +1,26 @@
+package report
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"dmgbench/internal/report/reporttest"
+)
+
+// TestFlushesAreCounted: the table of speeds says how many flush calls a file took, where they were counted.
+func TestFlushesAreCounted(t *testing.T) {
+	p, r := reporttest.Sample()
+	assert.Empty(t, newView(p, r).flushNote(), "records of older runs have no count")
+	for i := range r.Cases {
+		each := map[string]int64{"UDRW": 2, "UDSB": 3}[r.Cases[i].Target.Format]
+		for j := range r.Cases[i].Steps {
+			if s := &r.Cases[i].Steps[j]; s.Op == "write" {
+				s.Flushes = max(each, 1) * int64(len(s.Samples))
+			}
+		}
+	}
+	v := newView(p, r)
+	assert.Contains(t, v.flushNote(), "Flush calls for each file written, counted: 2 (UDRW · unencrypted; UDRW · AES-256), 3 (UDSB · unencrypted; UDSB · AES-256), 1 (native directory). ")
+	assert.Contains(t, v.sections[0].tables[0].Notes, note{0, v.flushNote()})
+}
