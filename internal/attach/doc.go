@@ -107,6 +107,17 @@ type Attached struct {
 // Lost says what a detach could not save, in words; empty when everything written before is in the container.
 type Lost []string
 
+// NoDriverError says that the volume has a file system that this kernel cannot mount. It is [ErrNoFileSystem].
+type NoDriverError struct {
+	Filesystem string // as [Attached] has it
+}
+
+func (e *NoDriverError) Error() string {
+	return fmt.Sprintf("the volume is %s, and the kernel has no driver for it: %v", e.Filesystem, ErrNoFileSystem)
+}
+
+func (e *NoDriverError) Unwrap() error { return ErrNoFileSystem }
+
 // Conditions that callers branch on.
 var (
 	// ErrNoFileSystem says that nothing on the image can be mounted by anybody here.

@@ -165,7 +165,7 @@ func noDriver(fs string) error {
 	if fs == "" {
 		return ErrNoFileSystem
 	}
-	return fmt.Errorf("the volume is %s, and the kernel has no driver for it: %w", fs, ErrNoFileSystem)
+	return &NoDriverError{fs}
 }
 
 // giveAway makes the empty root of a new volume belong to the user who called sudo.

@@ -3,11 +3,14 @@ package imagetool
 import (
 	"fmt"
 	"os"
+	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"dmgbench/internal/attach"
 )
 
 func TestAttachText(t *testing.T) {
@@ -128,6 +131,25 @@ func TestAttachRefuses(t *testing.T) {
 	}
 	assert.Empty(t, m.at.calls)
 	m.do("attach -imagekey diskimage-class=CRawDiskImage a.dmg")
+}
+
+// A volume that the kernel has no driver for is refused with another way to read it.
+func TestAttachWithoutADriverSaysWhatReadsTheVolume(t *testing.T) {
+	m := newMachine(t)
+	m.do("create -size 8m -layout NONE a")
+	for fs, hint := range map[string]string{
+		"apfs":    "hdiutil: attach: hint: attach it with -nomount, then fsapfsmount -f 1 PARTITION FOLDER ",
+		"hfsplus": "hdiutil: attach: hint: attach it with -nomount, then 7zz l PARTITION ",
+	} {
+		m.at.fail["Attach"] = &attach.NoDriverError{Filesystem: fs}
+		m.refused(1, "hdiutil: attach failed - no mountable file systems\n", "attach a.dmg")
+		assert.Contains(t, m.err, "the volume is "+fs+", and the kernel has no driver for it")
+		assert.Contains(t, m.err, hint)
+		m.refused(1, strings.NewReplacer("hdiutil: attach:", "diskutil: attach:", "-nomount", "--noMount").Replace(hint), "diskutil image attach a.dmg")
+	}
+	m.at.fail["Attach"] = &attach.NoDriverError{Filesystem: "xfs"}
+	m.refused(1, "the kernel has no driver", "attach a.dmg")
+	assert.NotContains(t, m.err, "hint")
 }
 
 func TestAttachWithoutAFileSystem(t *testing.T) {

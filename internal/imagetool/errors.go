@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 
+	"dmgbench/internal/attach"
 	"dmgbench/internal/container"
 	"dmgbench/internal/exfat"
 	"dmgbench/internal/gpt"
@@ -176,10 +177,20 @@ func (c *call) conclude(err error) int {
 		fmt.Fprintf(c.err, "%s: %s: hint: qemu-img convert -O raw makes a raw image of it; ", c.tool, name)
 		fmt.Fprintf(c.err, "the extension .raw, or for hdiutil -srcimagekey %s, takes its bytes for sectors as they are\n", rawClass)
 	}
+	if e, ok := errors.AsType[*attach.NoDriverError](err); ok && otherReaders[e.Filesystem] != "" {
+		fmt.Fprintf(c.err, "%s: %s: hint: attach it with %s, then %s\n", c.tool, name, map[string]string{"diskutil": "--noMount", "hdiutil": "-nomount"}[c.tool],
+			otherReaders[e.Filesystem])
+	}
 	if errors.Is(err, container.ErrPassphrase) {
 		fmt.Fprintf(c.err, "%s: %s: hint: the passphrase comes by %s, where a line end is part of it: printf %%s rather than echo\n", c.tool, name, c.stdinOption())
 	}
 	return status
+}
+
+// otherReaders are programs that read volumes that the kernel may not mount, on the device of an attached image.
+var otherReaders = map[string]string{
+	"apfs":    "fsapfsmount -f 1 PARTITION FOLDER mounts its first volume (package libfsapfs-utils)",
+	"hfsplus": "7zz l PARTITION lists its files, and 7zz x PARTITION takes them out (package 7zip)",
 }
 
 // missesAnother says whether what is missing is something else than the image that is named first, so that the words of
