@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"dmgbench/internal/result"
 
@@ -29,13 +30,26 @@ func (a *app) newVersionCommand() *cobra.Command {
 // -X dmgbench/internal/cli.released=1.2.3.
 var released string
 
+// sources is "unchanged" where the Makefile found every file that goes into the
+// program as it was committed: -X dmgbench/internal/cli.sources=unchanged. Go itself
+// calls a build modified for any file in the clone that is not committed, such as a plan.
+var sources string
+
 // tool is this program as results name it.
 func tool() result.Tool {
 	version := cmp.Or(released, "(devel)")
 	if b, ok := debug.ReadBuildInfo(); ok && released == "" {
-		version = cmp.Or(b.Main.Version, version)
+		version = cmp.Or(versionOf(b.Main.Version, sources), version)
 	}
 	return result.Tool{Name: "dmgbench", Version: version, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
+}
+
+// versionOf is the version that Go stamped, without its mark of a modified clone where the sources are unchanged.
+func versionOf(stamped, sources string) string {
+	if sources == "unchanged" {
+		return strings.TrimSuffix(strings.TrimSuffix(stamped, "+dirty"), ".dirty")
+	}
+	return stamped
 }
 
 // commit is what the program was built from, as far as the build knows.
@@ -49,7 +63,7 @@ func commit() string {
 		known[s.Key] = s.Value
 	}
 	text := cmp.Or(known["vcs.revision"], "unknown")
-	if known["vcs.modified"] == "true" {
+	if known["vcs.modified"] == "true" && sources != "unchanged" {
 		text += " (changed)"
 	}
 	return text
