@@ -48,7 +48,7 @@ CHANGED = { git status --porcelain --untracked-files=no -- $(SOURCES) ':(exclude
 
 build: need-go ## build bin/dmgbench
 	@test -x bin/dmgbench || echo "building bin/dmgbench; the first time takes half a minute" >&2
-	@$(GO) build -trimpath $$(test -n "$$($(CHANGED))" || echo "-ldflags=-Xdmgbench/internal/cli.sources=unchanged") \
+	@$(GO) build -trimpath $$(test -n "$$($(CHANGED))" || echo "-ldflags=-X=dmgbench/internal/cli.sources=unchanged") \
 		-o bin/dmgbench ./cmd/dmgbench
 
 run: build ## execute PLAN (the plan quick, if none is given) and report
