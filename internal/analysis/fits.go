@@ -333,6 +333,7 @@ func (x fitted) interval(c *result.Coefficient) {
 			c.Value = plainScale.centre(vs)
 			c.CI = ciOf(iv, x.per.name())
 			c.CI.Method += x.per.kept()
+			x.positive(c, vs)
 		}
 		return
 	}
@@ -345,6 +346,19 @@ func (x fitted) interval(c *result.Coefficient) {
 			unit = fileUnit
 		}
 		c.CI = ciOf(iv, unit)
+	}
+}
+
+// positive takes the factor of a power law, which is above zero, by its logarithms
+// where the plain interval is not.
+func (x fitted) positive(c *result.Coefficient, vs []float64) {
+	if c.Name != "factor" || c.CI.Low > 0 || slices.Min(vs) <= 0 {
+		return
+	}
+	sc := logScale.over(x.per)
+	if iv, err := sc.interval(vs); err == nil {
+		c.Value, c.CI = sc.centre(vs), ciOf(iv, x.per.name())
+		c.CI.Method = sc.name + x.per.kept()
 	}
 }
 

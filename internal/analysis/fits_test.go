@@ -287,3 +287,25 @@ func TestPredictionsLieOnTheLine(t *testing.T) {
 	}
 	assert.True(t, seen)
 }
+
+// The factor of a power law is above zero, and so is its interval, however far the rounds lie apart.
+func TestFactorOfPowerLawStaysPositive(t *testing.T) {
+	p := planOf(t, scaling)
+	l := perThread(0)
+	stream := l.stream
+	l.stream = func(m moment) (float64, int64, int64) {
+		s, in, out := stream(m)
+		return s * math.Pow(6, float64(m.round-2)), in, out // 1/6, 1 and 6 times the law
+	}
+	c := analysed(t, p, 3, l).Fits[0].Coefficients[0]
+	require.Equal(t, "factor", c.Name)
+	require.NotNil(t, c.CI)
+	assert.Positive(t, c.CI.Low)
+	assert.Equal(t, "Student t of logarithms", c.CI.Method)
+	assert.InEpsilon(t, 10, c.Value, 0.05)
+	assert.Less(t, c.CI.Low, c.Value)
+	assert.Greater(t, c.CI.High, c.Value)
+
+	near := analysed(t, p, 3, perThread(0.02)).Fits[0].Coefficients[0]
+	assert.NotEqual(t, "Student t of logarithms", near.CI.Method, "rounds that lie close keep the interval that they had")
+}
