@@ -144,6 +144,16 @@ func fileInterval(e *result.Estimate, f files, steps []*result.Step) {
 		return
 	}
 	e.CI = ciOf(iv, fileUnit)
+	if (e.Name == medianRate || e.Name == theilSen) && slices.ContainsFunc(steps, twoSpeeds) {
+		e.CI.Method += ", too narrow: files at two speeds"
+	}
+}
+
+// twoSpeeds reports whether the files of a step are of two speeds. Files that follow each
+// other share theirs, so that the exact intervals, which take files to be independent,
+// contain the rate of a long run less often than they say.
+func twoSpeeds(st *result.Step) bool {
+	return slices.ContainsFunc(StepWarnings(st), func(w result.Warning) bool { return w.Kind == "bimodal" || w.Kind == "two-modes" })
 }
 
 // noFileInterval says why the files of one round give no interval.

@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -210,4 +211,33 @@ func TestPublishedOfOneFileSize(t *testing.T) {
 	assert.InEpsilon(t, 16e6/(1e-4+16e6/2e9), e.Value, 1e-6)
 	assert.Equal(t, 18, e.N)
 	assert.InEpsilon(t, e.Value/2e9, s.Published[0].Ratio, 1e-9)
+}
+
+// The exact intervals over files are labelled where the files of the only round are of two speeds; the numbers stay.
+func TestIntervalsOfFilesAtTwoSpeedsAreLabelled(t *testing.T) {
+	const label = ", too narrow: files at two speeds"
+	l := steady(flat(), 0.01)
+	rate := l.rate
+	l.rate = func(m moment) float64 {
+		if m.order%8 >= 6 {
+			return rate(m) / 2.5
+		}
+		return rate(m)
+	}
+	for _, c := range []struct {
+		l      laws
+		rounds int
+		want   bool
+	}{{l, 1, true}, {steady(flat(), 0.01), 1, false}, {l, 3, false}} {
+		s := summaryOf(t, analysed(t, planOf(t, twoFormats), c.rounds, c.l), "format=UDSB", "new", "write")
+		given := 0
+		for _, e := range s.Estimates {
+			if e.CI != nil {
+				exact := e.Name == medianRate || e.Name == theilSen
+				assert.Equal(t, exact && c.want, strings.HasSuffix(e.CI.Method, label), "%s: %s", e.Name, e.CI.Method)
+				given++
+			}
+		}
+		assert.Positive(t, given)
+	}
 }
