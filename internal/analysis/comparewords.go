@@ -232,9 +232,9 @@ func caseWords(id string) string {
 		switch {
 		case !ok:
 		case key == "encryption" && value == "none":
-			parts[i] = "plain"
+			parts[i] = "unencrypted"
 		case key == "baseline" && value == "true":
-			parts[i] = "native directory"
+			parts[i] = "native folder"
 		case slices.Contains([]string{"format", "encryption", "filesystem", "place", "backend", "codec", "target"}, key):
 			parts[i] = value
 		default:

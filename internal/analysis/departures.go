@@ -153,7 +153,7 @@ func (s *study) caseDepartures(out *departureList, sub *subject) {
 	for _, k := range sub.order {
 		for _, st := range sub.steps[k] {
 			if c := st.Cache; c != nil && cacheMissed(k.do, *c) {
-				out.add("cache", fmt.Sprintf("%s: %s access past the cache was asked for, what was found is %s", k.do, c.Asked, c.Achieved), id)
+				out.add("cache", fmt.Sprintf("%s: %s", k.do, cacheText(*c)), id)
 			}
 			if y := st.Sync; y != nil && y.Asked != y.Achieved {
 				out.add("sync", syncText(*y), id)
@@ -163,6 +163,18 @@ func (s *study) caseDepartures(out *departureList, sub *subject) {
 			}
 		}
 	}
+}
+
+// cacheText says how files were accessed in place of what was asked for.
+func cacheText(c result.Achieved) string {
+	asked := c.Asked + " I/O requested"
+	if c.Asked == "direct" {
+		asked = "uncached I/O requested"
+	}
+	if c.Achieved == "unknown" {
+		return asked + "; whether it took effect is unknown"
+	}
+	return asked + ", but it was " + c.Achieved
 }
 
 // namesCodec reports whether some step of the plan asks for the codec itself.

@@ -29,7 +29,7 @@ func modeWarnings(w *warningList, st *result.Step, samples []result.Sample, exce
 	}
 	_, kinds := twoKinds(samples, even)
 	if c, ok := twoKinds(samples, logs); ok && kinds {
-		w.add("bimodal", "round %d: %d of %d files took %s times as long as the others, now and then and not from some file on: a drive that throttles and recovers, or something else at work",
+		w.add("bimodal", "round %d: %d of %d files took %s times as long as the others: speed switched between two levels, as of a drive that throttles and recovers, or of other work",
 			st.Round, c.N[1], len(samples), show(math.Exp(c.High-c.Low), "1"))
 		return
 	}
@@ -40,7 +40,7 @@ func modeWarnings(w *warningList, st *result.Step, samples []result.Sample, exce
 	for _, x := range samples[:cut] {
 		moved += x.Bytes
 	}
-	w.add("two-modes", "round %d: from file %d on, after %s, files took %s times as long as before: throttling, a fast cache that was full, or something else at work",
+	w.add("two-modes", "round %d: from file %d on, after %s, files took %s times as long as before: speed changed part-way, as of throttling, of a fast cache that was full, or of other work",
 		st.Round, cut+1, show(float64(moved), "B"), show(math.Exp(shift), "1"))
 }
 

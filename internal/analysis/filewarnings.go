@@ -151,6 +151,14 @@ func outlierWarnings(w *warningList, st *result.Step, samples []result.Sample, e
 			worst = i
 		}
 	}
-	w.add("outliers", "round %d: %d of %d files lie far off the rest; the farthest, %s of %s, took %s times the time to be expected",
-		st.Round, len(found), len(samples), samples[worst+1].File, sizeText(samples[worst+1].Bytes), show(math.Exp(rest[worst]-mid), "1"))
+	w.add("outliers", "round %d: %d of %d files took far more or less time than the rest; the most extreme, %s of %s, was %s than expected",
+		st.Round, len(found), len(samples), samples[worst+1].File, sizeText(samples[worst+1].Bytes), timesFaster(rest[worst]-mid))
+}
+
+// timesFaster words the logarithm of a time over the expected one.
+func timesFaster(log float64) string {
+	if log < 0 {
+		return show(math.Exp(-log), "1") + " times faster"
+	}
+	return show(math.Exp(log), "1") + " times slower"
 }

@@ -84,7 +84,7 @@ func TestJudgePublished(t *testing.T) {
 		{"trend", plan.Assert{Kind: "trend", Left: udsb, Along: "phase", Direction: "rising"}, result.Holds, ""},
 		{"constant", plan.Assert{Kind: "trend", Left: udsb, Along: "phase", Direction: "constant", Within: 0.06}, result.Holds, ""},
 		{"the mean of cells", plan.Assert{Kind: "bound", Left: udsb, Bound: gb("7.81 GB/s to 7.82 GB/s")}, result.Holds, ""},
-		{"against native", plan.Assert{Kind: "ratio", Left: plain("UDRW"), Right: w("target", "directory"), Bound: b("> 1")}, result.Holds, "the native directory"},
+		{"against native", plan.Assert{Kind: "ratio", Left: plain("UDRW"), Right: w("target", "directory"), Bound: b("> 1")}, result.Holds, "the native folder"},
 		{"about, within its rounding", plan.Assert{Kind: "bound", Left: w("format", "UDSP", "encryption", "none"), Bound: gb(">= 2.05 GB/s")}, result.Holds, `"about" read as ± 5`},
 		{"about, beyond it", plan.Assert{Kind: "bound", Left: w("format", "UDSP", "encryption", "none"), Bound: gb(">= 2.2 GB/s")}, result.DoesNotHold, ""},
 		{"range, all of it", plan.Assert{Kind: "bound", Left: aes("UDSP"), Bound: gb("<= 0.5 GB/s")}, result.Holds, ""},

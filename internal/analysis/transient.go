@@ -24,7 +24,7 @@ func (s *study) transientWarning(w *warningList, c cell, q plan.Quantity) {
 	if t.Coefficient < 0 {
 		way = "slower"
 	}
-	w.add("transient", "over %s it became %s by %s (%s): what was measured had not settled", plural(len(rates), "round"), way, percent(over), SayP(t.P))
+	w.add("transient", "over %s it became %s by %s (%s): speed was still drifting", plural(len(rates), "round"), way, percent(over), SayP(t.P))
 }
 
 // batchTransient says the same of the files of one step, by their times over what
@@ -46,6 +46,6 @@ func batchTransient(w *warningList, st *result.Step, excess []float64) {
 	if math.Abs(change) < math.Log(worthSaying) {
 		return
 	}
-	w.add("transient", "round %d: in the course of the step files came to take %s times as long as at its beginning (%s): what was measured had not settled",
+	w.add("transient", "round %d: by the end of the step files took %s times as long as at its beginning (%s): speed was still drifting",
 		st.Round, show(math.Exp(change), "1"), SayP(t.P))
 }

@@ -256,7 +256,7 @@ func (s *study) nativeWarning(w *warningList, c cell, q plan.Quantity, sum resul
 		}
 		base := gather(q, []cell{{sub, c.key}}, aggregate, nil)
 		if base.weak == "" && sum.Headline == aggregate && own.Value > fasterThanNative*base.headline() {
-			w.add("faster-than-native", "%s times as fast as the native directory (%s): part of this was buffered on the host and not on the disk",
+			w.add("faster-than-native", "%s times as fast as the native folder (%s): part of this was buffered on the host and not on the disk",
 				show(own.Value/base.headline(), "1"), show(base.headline(), "B/s"))
 			return
 		}

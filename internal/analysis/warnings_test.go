@@ -54,9 +54,9 @@ func TestWarnings(t *testing.T) {
 		l                laws
 	}{
 		{"few rounds", "few-rounds", "2 rounds: an interval and a verdict need 3", 2, steady(flat(), 0.02)},
-		{"faster than the native directory", "faster-than-native", "times as fast as the native directory", 3, steady(faster, 0.01)},
+		{"faster than the native folder", "faster-than-native", "times as fast as the native folder", 3, steady(faster, 0.01)},
 		{"slow first file", "slow-first", "the first file took 2", 3, slowed(func(m moment) bool { return m.order == 0 }, 30)},
-		{"outlier", "outliers", "1 of 24 files lie far off the rest", 3, slowed(func(m moment) bool { return m.order == 11 && m.round == 2 }, 20)},
+		{"outlier", "outliers", "f of 16 MB, was 19.9 times slower than expected", 3, slowed(func(m moment) bool { return m.order == 11 && m.round == 2 }, 20)},
 		{"throttling", "two-modes", "from file 15 on, after ", 3, slowed(func(m moment) bool { return m.order >= 14 }, 2)},
 		{"throttling that comes and goes", "bimodal", "6 of 24 files took 2", 3, slowed(func(m moment) bool { return m.order%8 >= 6 }, 2.5)},
 		{"idle", "idle", "the workers were between files", 3, gaps},

@@ -117,6 +117,9 @@ func percent(share float64) string { return show(100*share, "1") + " %" }
 
 // timesPhrase says how a compares with b where their ratio is in ratio.
 func timesPhrase(a, b side, ratio string) string {
+	if a.q == "allocated" && b.q == "apparent" {
+		return fullSizePhrase(a.label, b.label, ratio)
+	}
 	if a.q != b.q {
 		return fmt.Sprintf("the %s of %s is %s times the %s of %s", nameOf(a.q), a.label, ratio, nameOf(b.q), b.label)
 	}
@@ -132,6 +135,21 @@ func timesPhrase(a, b side, ratio string) string {
 		return fmt.Sprintf("%s takes up %s times the space of %s", a.label, ratio, b.label)
 	}
 	return fmt.Sprintf("the %s of %s is %s times that of %s", nameOf(a.q), a.label, ratio, b.label)
+}
+
+// fullSizePhrase says how the size on disk compares with the full size of the image: "UDRW, when created, takes up its full size (ratio 1.00)".
+func fullSizePhrase(a, b, ratio string) string {
+	of := "the full size of " + b
+	if a == b {
+		of = "its full size"
+	}
+	if name, phase, ok := strings.Cut(a, ", phase "); ok {
+		a = name + ", when " + phase + ","
+	}
+	if ratio == "1" {
+		return fmt.Sprintf("%s takes up %s (ratio 1.00)", a, of)
+	}
+	return fmt.Sprintf("%s takes up %s times %s", a, ratio, of)
 }
 
 // labels names selectors that stand beside each other by what they differ in,
@@ -196,7 +214,7 @@ func choiceText(key string, values []string) string {
 	case key == "encryption":
 		return strings.ReplaceAll(text, "none", "unencrypted")
 	case key == "target" && text == "directory" || key == "baseline" && text == "true":
-		return "the native directory"
+		return "the native folder"
 	case key == "target" || key == "baseline":
 		return text
 	case key == "phase":

@@ -33,13 +33,13 @@ func (a *app) writeEngines(ctx context.Context, s *sheet) error {
 		switch {
 		case err != nil:
 			errs = append(errs, err)
-			s.line("engine", title+" is not taken: "+err.Error())
+			s.line("engine", title+" is not used: "+err.Error())
 			if h := hint(err); h != "" {
 				s.line("", "hint: "+h)
 			}
 		case chosen == nil:
 			chosen = e
-			s.line("engine", title+" works, and is what --engine auto takes: it made, attached, wrote to and detached a small image")
+			s.line("engine", title+" works, and --engine auto uses it: it made, attached, wrote to and detached a small image")
 		default:
 			s.line("engine", title+" works")
 		}
@@ -48,7 +48,7 @@ func (a *app) writeEngines(ctx context.Context, s *sheet) error {
 	if chosen == nil {
 		return fmt.Errorf("picking an engine: none works here: %w", errors.Join(errs...))
 	}
-	s.line("measures", "plain folders; "+abilities(chosen))
+	s.line("measures", "native folders; "+abilities(chosen))
 	writeWitnesses(ctx, s, chosen)
 	return writePlans(s, chosen)
 }
@@ -117,7 +117,7 @@ func writePlans(s *sheet, e engine.Engine) error {
 	return nil
 }
 
-// supports says whether the engine, or none for a plain folder, can make what the case wants.
+// supports says whether the engine, or none for a native folder, can make what the case wants.
 func supports(e engine.Engine, c plan.Case) bool {
 	w := c.Settings
 	return w.Target == "directory" || e.Supports(engine.Spec{Format: w.Format, Encryption: w.Encryption, Filesystems: w.Filesystems,

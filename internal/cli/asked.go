@@ -53,6 +53,9 @@ func (p *progress) summary(r *result.Result) string {
 		}
 	}
 	text := fmt.Sprintf("%s of %s", strings.Join(parts, ", "), counted(len(r.Cases), "case"))
+	if len(by) == 1 && by[result.Done] > 0 {
+		text = fmt.Sprintf("%d of %s done", by[result.Done], counted(len(r.Cases), "case"))
+	}
 	if len(parts) == 0 {
 		text = "none ended of " + counted(len(r.Cases), "case")
 	}

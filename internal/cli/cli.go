@@ -31,6 +31,7 @@ type app struct {
 	clock     clock.Clock
 	began     bool           // arguments were understood: from here on an error is no bad usage
 	json      bool           // what is said on stderr is lines of JSON
+	verbose   bool           // the report is printed in full
 	atEnd     []func() error // in reverse order
 	given     []string       // what belongs to the caller of sudo in the end
 	forRun    []byte         // the passphrase that was made for this run, nil when the user gave one
@@ -71,7 +72,7 @@ func (a *app) newRootCommand() *cobra.Command {
 anyone can repeat them. It makes images, puts files on them, times that, and
 sets what it measured beside what was published.
 
-To begin: dmgbench run quick measures a plain folder, an image and a sparse
+To begin: dmgbench run quick measures a native folder, an image and a sparse
 bundle within three minutes; dmgbench plans lists what else there is.
 
 Settings: a flag wins over the environment (DMGBENCH_<COMMAND>_<FLAG>, such as

@@ -91,9 +91,9 @@ func verdict(r *result.Result) int {
 func (a *app) textOptions() report.TextOptions {
 	f, ok := terminal(a.out)
 	if !ok {
-		return report.TextOptions{}
+		return report.TextOptions{Verbose: a.verbose}
 	}
-	o := report.TextOptions{Color: a.env["NO_COLOR"] == "" && a.env["TERM"] != "dumb"}
+	o := report.TextOptions{Verbose: a.verbose, Color: a.env["NO_COLOR"] == "" && a.env["TERM"] != "dumb"}
 	if w, _, err := term.GetSize(int(f.Fd())); err == nil {
 		o.Width = w
 	}

@@ -64,7 +64,7 @@ func kept(t *testing.T, bin string) {
 	assert.Equal(t, images, names(t, w.work()), "resuming a finished run took the images away")
 	e = w.run("clean")
 	require.Zero(t, e.code, e.err)
-	assert.Contains(t, e.out, `removed its images in folder "`)
+	assert.Contains(t, e.out, `leftover images in folder "`)
 	w.complete()
 	e = w.run("clean")
 	assert.Equal(t, "nothing to clean\n", e.out)

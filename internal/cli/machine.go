@@ -71,7 +71,7 @@ func prepare(ctx context.Context, c *runner.Config) (release func(), err error) 
 	c.Warnings = append(host.Warnings(c.Host), host.Tune().Warnings()...)
 	sleepy, _, err := host.InhibitSleep()
 	if err != nil {
-		c.Warnings = append(c.Warnings, result.Warning{Kind: "sleep", Text: "nothing keeps the machine from sleeping: " + withoutKind(err)})
+		c.Warnings = append(c.Warnings, result.Warning{Kind: "sleep", Text: "the machine may go to sleep during the run (" + withoutKind(err) + ")"})
 		return unlock, nil
 	}
 	return func() { sleepy(); unlock() }, nil

@@ -60,7 +60,7 @@ func (a *app) newPlansNewCommand() *cobra.Command {
 		Use: "new FILE", Args: between(1, 1, "FILE"),
 		Short: "make a plan by flags or questions",
 		Long: `Make a plan with comments in FILE and print its name: images of the formats and
-encryptions given, beside a plain folder, are filled with files that are read
+encryptions given, beside a native folder, are filled with files that are read
 back after a remount. Lists have commas. On a terminal it asks for what no flag
 gives; elsewhere that has its default. The plan is checked before it is written,
 and a file that is there is never replaced.
@@ -196,7 +196,7 @@ steps = [
 ]
 
 # The round is the unit of replication: intervals and verdicts need three. The baseline does the same
-# work in a plain folder; the canary, a short write there before each case, shows drift.
+# work in a native folder; the canary, a short write there before each case, shows drift.
 [run]
 rounds   = %s
 baseline = true

@@ -121,7 +121,7 @@ func TestAsked(t *testing.T) {
 	assert.Equal(t, 2, strings.Count(w.String(), "\n"), "nothing is timed while the run waits")
 	r := &result.Result{Rounds: 1, Cases: []result.Case{{Status: "done"}, {Status: "skipped"}, {Status: "done"}}}
 	assert.Equal(t, "2 done, 1 skipped of 3 cases, 1 round, 1.50 GB written, in 30s", p.summary(r))
-	paused := &result.Result{Status: result.Unfinished, Rounds: 2, Cases: []result.Case{{Status: result.Done}, {Status: result.Discarded, Reason: "not measured: the run has not got to it"},
+	paused := &result.Result{Status: result.Unfinished, Rounds: 2, Cases: []result.Case{{Status: result.Done}, {Status: result.Discarded, Reason: "not reached yet"},
 		{Status: result.Discarded, Rounds: []result.CaseRound{{Status: result.Done}, {Status: result.Discarded, Reason: "interrupted between two steps"}}}}}
 	assert.Contains(t, p.summary(paused), "1 done, 2 not finished of 3 cases", "nobody threw them away")
 	paused.Cases[2].Rounds[1].Reason = "the machine slept twice while this case was measured"

@@ -106,7 +106,7 @@ func (t *protocol) cases(p *plan.Plan) {
 		t.item(also, e.Prose())
 	}
 	if p.Run.Baseline {
-		t.item("  ", "and a plain folder of each place, in the same steps")
+		t.item("  ", "and a native folder of each place, in the same steps")
 	}
 	for _, m := range p.Manual {
 		t.item("  by hand, "+m.Name+": ", strings.Join(m.Values, ", ")+". "+m.Instructions)

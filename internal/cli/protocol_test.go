@@ -79,7 +79,7 @@ size = "1 GB"
 [[protocol]]
 steps = [{ do = "create" }, { do = "attach" }, { do = "copy", from = "big", to = "a" }, { do = "stream", from = "a", to = "b" }, { do = "measure", phase = "end" }, { do = "detach" }]
 `)
-	assert.Contains(t, text, "\n  in a plain folder: there is no image\n")
+	assert.Contains(t, text, "\n  in a native folder: there is no image\n")
 	assert.Contains(t, text, "\n  compressed: by zstd, at level 3\n", "the threads are an axis")
 	assert.Contains(t, text, "\n   1. Make the folder.\n   2. Open the folder.\n")
 	assert.Contains(t, text, "Note the size on disk of the folder")

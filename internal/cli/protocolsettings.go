@@ -20,7 +20,7 @@ func onlyFolders(cases []plan.Case) bool {
 func (t *protocol) image(p *plan.Plan) {
 	d := p.Defaults
 	if t.folder {
-		t.item("  in ", "a plain folder: there is no image")
+		t.item("  in ", "a native folder: there is no image")
 		return
 	}
 	parts := nonempty(d.Format)

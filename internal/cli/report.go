@@ -24,13 +24,15 @@ type reportOptions struct {
 	SVG     string
 	Tables  string
 	Methods bool
+	Verbose bool
 }
 
 func (o *reportOptions) AddFlags(f *pflag.FlagSet) {
-	f.StringVar(&o.Format, "format", "text", "`form` of what is printed: text, markdown or html")
+	f.StringVar(&o.Format, "format", "text", "output `format`: text, markdown or html")
 	f.StringVar(&o.Out, "out", "", "new `folder` for the pooled report of several runs")
 	f.StringVar(&o.SVG, "svg", "", "also save every chart as SVG into a new `folder`")
 	f.StringVar(&o.Tables, "tables", "", "also save every table of the plan as HTML, Markdown and TSV into a new `folder`")
+	f.BoolVar(&o.Verbose, "verbose", false, "print the whole report")
 	f.BoolVar(&o.Methods, "methods", false, "print the Methods paragraphs of what was run instead of the report")
 	f.StringVar(&o.Ledger, "ledger", "", "verdicts of all runs below a `folder`, by claim, system, machine and engine")
 }
@@ -60,8 +62,8 @@ func (a *app) newReportCommand(runF func(reportOptions) error) *cobra.Command {
 		Short: "render the report of a run, or pool several runs of one plan",
 		Long: `Render the report of a run again. result.json and report.html are made anew
 from plan.toml and journal.jsonl of the run folder alone: the same two files
-give the same bytes. The report is also printed, as text unless --format says
-otherwise.
+give the same bytes. A summary of one screen is also printed, with --verbose all
+of the report, or the report in another --format.
 
 Several runs are pooled into one report if they are repetitions: the same plan
 as executed, machine, system and engine. Every run keeps its own rounds and
@@ -90,7 +92,7 @@ EXIT STATUS
 			"  dmgbench report runs/quick-20260101T120000Z runs/again --out runs/pooled\n" +
 			"  dmgbench report --ledger runs --format html > runs/ledger.html",
 		RunE: func(_ *cobra.Command, args []string) error {
-			o.Dirs = args
+			o.Dirs, a.verbose = args, o.Verbose
 			if err := o.validate(); err != nil {
 				return err
 			}
@@ -128,7 +130,15 @@ func (a *app) runReport(o reportOptions) error {
 	if o.Methods {
 		return report.Methods(a.out, p, r)
 	}
-	return a.render(p, r, o.Format)
+	if err := a.render(p, r, o.Format); err != nil || o.Format != "text" {
+		return err
+	}
+	if len(o.Dirs) == 1 {
+		a.nameReport(o.Dirs[0])
+	} else if o.Out != "" {
+		a.nameReport(o.Out)
+	}
+	return nil
 }
 
 // saveInto makes a folder of files. Nothing is ever written over.

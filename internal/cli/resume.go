@@ -34,7 +34,7 @@ the one that the run was begun with: a run has no other.
 ` + exitText,
 		Example: "  dmgbench resume runs/quick-20260101T120000Z",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Dir, a.json = args[0], o.Format == "json"
+			o.Dir, a.json, a.verbose = args[0], o.Format == "json", o.Verbose
 			if err := o.validate(); err != nil {
 				return err
 			}

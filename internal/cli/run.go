@@ -49,15 +49,16 @@ type runOptions struct {
 type sessionOptions struct {
 	Engine, Format string
 	On, Input      []string
-	Keep           bool
+	Keep, Verbose  bool
 }
 
 func (o *sessionOptions) AddFlags(f *pflag.FlagSet) {
-	f.StringVar(&o.Engine, "engine", "auto", "`name` of what makes the images: auto, hdiutil or inprocess")
+	f.StringVar(&o.Engine, "engine", "auto", "`engine` that makes the images: auto, hdiutil or inprocess")
 	f.StringArrayVar(&o.On, "on", nil, "put the images of a place into a folder, as `[NAME=]DIR`, or NAME=here: into the run folder, a deviation; repeatable")
 	f.StringArrayVar(&o.Input, "input", nil, "a file that the plan asks for, as `NAME=PATH`; repeatable")
 	f.BoolVar(&o.Keep, "keep", false, "leave the images and print how to open them")
-	f.StringVar(&o.Format, "format", "text", "`form` of what is printed: text or json")
+	f.StringVar(&o.Format, "format", "text", "output `format`: text or json")
+	f.BoolVar(&o.Verbose, "verbose", false, "print the whole report")
 }
 
 func (o *sessionOptions) validate() error {
@@ -74,10 +75,10 @@ func (o *runOptions) AddFlags(f *pflag.FlagSet) {
 	o.sessionOptions.AddFlags(f)
 	f.StringVar(&o.Out, "out", "", "the run `folder`, new or empty (default runs/<plan>-<UTC time>)")
 	f.IntVar(&o.Sets, "sets", 0, "at most `N` sets of the published sizes each: the honest way to shorten")
-	f.Float64Var(&o.Scale, "scale", 0, "multiply all sizes by this `factor`; a departure")
+	f.Float64Var(&o.Scale, "scale", 0, "multiply all sizes by this `factor`; a deviation")
 	f.StringVar(&o.Rounds, "rounds", "", "measure every case `N` times, each with a fresh image (intervals need 3), or auto: until intervals are narrow")
-	f.StringVar(&o.Precision, "precision", "", "half-width of intervals that is wanted, as a `share` of the value (with --rounds auto 5% if nothing is said)")
-	f.IntVar(&o.MaxRounds, "max-rounds", 0, "with --rounds auto: at most `N` (30 if nothing is said)")
+	f.StringVar(&o.Precision, "precision", "", "target half-width of intervals, as a `share` of the value (default 5% with --rounds auto)")
+	f.IntVar(&o.MaxRounds, "max-rounds", 0, "with --rounds auto: at most `N` (default 30)")
 	f.StringVar(&o.Precondition, "precondition", "", "`how` to prepare the disk: none, or steady: write to each place until its rate settles, before the rounds")
 	f.StringVar(&o.MaxTime, "max-time", "", "with --rounds auto: begin no round that would end after this `time`, such as \"2 h\"")
 	f.StringVar(&o.MaxWritten, "max-written", "", "with --rounds auto: begin no round that would write beyond this `size`, such as \"200 GB\"")
@@ -113,14 +114,15 @@ func (a *app) newRunCommand(runF func(context.Context, runOptions) error) *cobra
 	cmd := &cobra.Command{
 		Use: "run PLAN...", GroupID: "measure", Args: between(1, -1, "PLAN"), ValidArgsFunction: completePlans,
 		Short: "execute plans",
-		Long: `Execute plans: paths, or names of built-in plans. The report is printed; the
-run folder holds plan.toml, journal.jsonl, result.json and report.html. Whatever
-makes the run another one than was published is in the report as a departure.
+		Long: `Execute plans: paths, or names of built-in plans. The run folder holds
+plan.toml, journal.jsonl, result.json and report.html. A summary of one screen
+is printed, with --verbose the whole report. Whatever makes the run another one
+than was published is in the report as a deviation.
 
 A plan may name places, such as "internal" and "usb4" (dmgbench plans show). Each
 needs a folder: --on usb4=/Volumes/Fast. --on usb4=here agrees to measure it in
 the run folder instead (or in that of --on DIR): its cases are then labelled
-"here (not usb4)" everywhere, and that is a departure. For a plan with one place
+"here (not usb4)" everywhere, and that is a deviation. For a plan with one place
 --on DIR is enough. A folder that is called "here" is ./here.
 
 The engine hdiutil drives Apple's hdiutil and diskutil on a Mac, and on Linux
@@ -131,10 +133,11 @@ that is made for the run and forgotten when it ends.
 
 With --format json a line of JSON on stdout says how each run ended, and
 progress, warnings and errors are lines of JSON on stderr. With text, progress
-is one line on stderr, on a terminal only: plan, case, step, file, the rate of
-the last files, what was written, and the time left. Warnings are said as they
-happen. Nothing is printed while a file is timed. Ctrl-T (on Linux the signal
-USR1) has all of it printed in a line that stays, with or without a terminal.
+is one line on stderr, on a terminal only: plan, share of the whole, case, step,
+file, the rate of the last files, what was written of the whole, and the time
+left. Warnings are printed as they happen. Nothing is printed while a file is
+timed. Ctrl-T (on Linux the signal USR1) has all of it printed in a line that
+stays, with or without a terminal.
 Ctrl-C cleans up and says how to go on.
 
 ` + exitText,
@@ -142,7 +145,7 @@ Ctrl-C cleans up and says how to go on.
 			"  dmgbench run quick --dry-run\n" +
 			"  dmgbench run performance-2024 --scale 0.01 --only format=UDSB --on internal=. --on usb4=/mnt/fast",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Plans, a.json = args, o.Format == "json"
+			o.Plans, a.json, a.verbose = args, o.Format == "json", o.Verbose
 			if err := o.validate(cmd.Flags().Changed); err != nil {
 				return err
 			}
@@ -281,7 +284,7 @@ func (a *app) execute(ctx context.Context, ps []*plan.Plan, o runOptions) error 
 			return err
 		}
 		if wait := runner.Waiting(c.Plan); wait >= longWait {
-			a.newProgress().Message(fmt.Sprintf("%s waits at least %s in settles, however fast the disk is; --dry-run says where", c.Plan.Name, roughly(wait)))
+			a.newProgress().Message(fmt.Sprintf("%s: the protocol pauses for at least %s in all", c.Plan.Name, roughly(wait)))
 		}
 		got, err := a.session(ctx, c, func(c runner.Config) (runner.Outcome, error) { return runner.Run(ctx, c) })
 		if err != nil {

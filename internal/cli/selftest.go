@@ -55,7 +55,7 @@ EXIT STATUS
 			return a.showSelftest(r, o.Format)
 		},
 	}
-	cmd.Flags().StringVar(&o.Format, "format", "text", "`form` of what is printed: text or json")
+	cmd.Flags().StringVar(&o.Format, "format", "text", "output `format`: text or json")
 	cmd.Flags().Uint64Var(&o.Seed, "seed", 1, "`number` that the simulated runs follow from")
 	cmd.Flags().StringArrayVar(&o.Study, "study", nil, "one `study` instead of all; repeatable: "+strings.Join(selftest.IDs(), ", "))
 	oneOf(cmd, "format", runFormats)

@@ -70,12 +70,16 @@ func (a *app) session(ctx context.Context, c runner.Config, do func(runner.Confi
 		_, err = fmt.Fprintf(a.out, "%s\n", b)
 		return code, err
 	}
+	if out.Complete {
+		fmt.Fprintf(a.err, "%s; report: %s\n", printable(out.Message), printable(filepath.Join(c.Out, result.ReportFile)))
+		return code, nil
+	}
 	unsaid := a.render(p, r, "text") // what to do next is said all the same
 	if text := foundRounds(r); text != "" {
 		fmt.Fprintln(a.err, printable(text))
 	}
 	fmt.Fprintln(a.err, pr.summary(r))
-	fmt.Fprintf(a.err, "report: %s\n", printable(filepath.Join(c.Out, result.ReportFile)))
+	a.nameReport(c.Out)
 	if out.Message != "" {
 		fmt.Fprintln(a.err, printable(out.Message))
 	}
@@ -89,6 +93,14 @@ func (a *app) session(ctx context.Context, c runner.Config, do func(runner.Confi
 		fmt.Fprintf(a.err, "The passphrase of those that are encrypted is in %s\n", printable(secret))
 	}
 	return code, unsaid
+}
+
+// nameReport says where the report of a run is and what prints the rest of it.
+func (a *app) nameReport(dir string) {
+	fmt.Fprintf(a.err, "report: %s\n", printable(filepath.Join(dir, result.ReportFile)))
+	if !a.verbose {
+		fmt.Fprintf(a.err, "all figures: dmgbench report %s --verbose\n", printable(quoted(dir)))
+	}
 }
 
 // asGiven names the run folder in an error and its hint as the user did.

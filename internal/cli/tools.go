@@ -49,7 +49,7 @@ func (a *app) hdiutilOptions() (hdiutil.Options, error) {
 }
 
 // errNoLoops keeps auto from an engine that would work, but not as one that mounts with the kernel does.
-var errNoLoops = errors.New("this user cannot have loop devices, so that volumes would be served by FUSE alone, and exFAT only: --engine hdiutil does that")
+var errNoLoops = errors.New("without root it works only over FUSE and with exFAT; choose it with --engine hdiutil")
 
 // newHdiutil makes the engine, with a folder for its mount points that a later clean finds.
 func (a *app) newHdiutil(ctx context.Context, k kit) (engine.Engine, error) {

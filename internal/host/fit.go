@@ -150,7 +150,7 @@ func Warnings(h result.Host) []result.Warning {
 		diskWarnings(d, add)
 	}
 	if Virtual(h) {
-		add("virtual", "the machine is virtual ("+h.Virtual+"): what its disk and caches do is not known")
+		add("virtual", "this is a virtual machine ("+h.Virtual+"): the host may cache disk access")
 	}
 	return out
 }

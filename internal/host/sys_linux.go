@@ -94,7 +94,7 @@ func hold(cmd *exec.Cmd, patience time.Duration) (func(), string, error) {
 		_ = in.Close()
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
-		return nil, "", fmt.Errorf("inhibiting sleep: %s did not take the lock: %w", filepath.Base(cmd.Args[0]), ErrUnsupported)
+		return nil, "", fmt.Errorf("inhibiting sleep: %s failed: %w", filepath.Base(cmd.Args[0]), ErrUnsupported)
 	}
 	return once(func() { _ = in.Close(); _ = cmd.Wait() }), filepath.Base(cmd.Args[0]), nil
 }

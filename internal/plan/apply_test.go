@@ -130,7 +130,7 @@ rows = [
 	for i := range q.Tables[0].Rows {
 		got = append(got, q.Tables[0].Rows[i].Heading())
 	}
-	assert.Equal(t, []string{"2 GB files (here files of 20 MB)", "200MB (here files of 2 MB)", "the smallest", "in bands of 8.4 MB (here files of 20 MB)", "UDSB, 2 MB"}, got)
+	assert.Equal(t, []string{"2 GB files (here files of 20 MB)", "200MB (here files of 2 MB)", "the smallest", "in bands of 8.4 MB (here files of 20 MB)", "sparse bundle (UDSB), 2 MB"}, got)
 }
 
 // An ext4 volume whose start is harmed needs a copy of its superblock to be repaired by.

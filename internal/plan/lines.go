@@ -95,7 +95,11 @@ func (l *TableLine) Heading() string {
 		text := strings.Join(c.Values, " or ")
 		switch {
 		case c.Key == "baseline":
-			text = "native directory"
+			text = "native folder"
+		case c.Key == "format" && len(c.Values) == 1:
+			text = FormatName(text)
+		case c.Key == "encryption":
+			text = strings.ReplaceAll(text, "none", "unencrypted")
 		case choiceType(c.Key).bare || choiceType(c.Key) == looseType:
 			text = c.Key + " " + text
 		}

@@ -90,14 +90,14 @@ func (a sameForAll) beyond(ws []result.Warning) string {
 var brieflyDoubtful = map[string]string{
 	"outliers":           "some files lie far off the rest",
 	"slow-first":         "a slow first file",
-	"faster-than-native": "faster than the native directory, so part of it was buffered",
-	"two-modes":          "from some file on at another speed",
-	"bimodal":            "files at two speeds, now and then",
-	"transient":          "it had not settled",
+	"faster-than-native": "faster than the native folder, so part of it was buffered",
+	"two-modes":          "speed changed part-way",
+	"bimodal":            "speed switched between two levels",
+	"transient":          "speed was still drifting",
 }
 
 func (a sameForAll) notes() []string {
-	return nonEmpty([]string{zero(a.uncomparable, "Published elsewhere: not comparable, the departures say why."), a.weakened()})
+	return nonEmpty([]string{zero(a.uncomparable, "Published values are not comparable (see Deviations)."), a.weakened()})
 }
 
 // weakened names what all figures share.

@@ -84,7 +84,7 @@ func TestAnalysedResult(t *testing.T) {
 	t.Parallel()
 	p, r := analysedSample(t)
 	m := func() (*plan.Plan, *result.Result) { return p, r }
-	out := text(t, m, TextOptions{})
+	out := text(t, m, TextOptions{Verbose: true})
 	assert.Contains(t, out, "7.62 GB/s")
 	assert.Contains(t, out, "*)", "the ratio is to another statistic, and not comparable")
 	assert.Contains(t, out, "Encrypted images are written to more slowly")

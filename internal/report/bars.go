@@ -187,7 +187,7 @@ func (v *view) bars(c *chart, f figures, groups []group, cases []string) {
 	if len(intervals) > 0 {
 		whiskers = "Whiskers: " + strings.Join(intervals, "; ") + "." + zero(bare, " No whisker: no interval.") + zero(clipped, " An arrow goes on beyond the scale.")
 	}
-	c.notes = append(c.notes, whiskers+zero(uncomparable, " Grey marks were published for other conditions (see departures); those off the scale stand at its edge."), v.provenance)
+	c.notes = append(c.notes, whiskers+zero(uncomparable, " Grey marks were published for other conditions (see deviations); those off the scale stand at its edge."), v.provenance)
 	c.table = t
 }
 

@@ -15,8 +15,11 @@ type claimView struct {
 }
 
 var verdictWords = map[string]string{
-	result.Holds: "holds", result.DoesNotHold: "does not hold", result.CannotTell: "cannot tell", result.NotMeasured: "not judged",
+	result.Holds: "holds", result.DoesNotHold: "does not hold", result.CannotTell: "undecided", result.NotMeasured: "not judged",
 }
+
+// verdictOrder is the order in which verdicts are counted.
+var verdictOrder = []string{result.Holds, result.DoesNotHold, result.CannotTell, result.NotMeasured}
 
 // verdictOf is the class and the word of a verdict. One that nobody knows can decide nothing, but is shown.
 func verdictOf(verdict string) (class, word string) {
@@ -137,7 +140,7 @@ func scopeText(scope string) string {
 // verdictCount is "3 hold, 1 does not hold, 2 not measured".
 func verdictCount(groups []claimGroup) string {
 	var parts []string
-	for _, verdict := range []string{result.Holds, result.DoesNotHold, result.CannotTell, result.NotMeasured} {
+	for _, verdict := range verdictOrder {
 		n := 0
 		for _, g := range groups {
 			if g.Verdict == verdict {

@@ -28,7 +28,7 @@ func sharing() (*plan.Plan, *result.Result) {
 
 func TestASharedReasonIsSaidOnce(t *testing.T) {
 	t.Parallel()
-	for what, out := range map[string]string{"text": text(t, sharing, TextOptions{}), "markdown": markdown(t, sharing), "page": html(t, sharing)} {
+	for what, out := range map[string]string{"text": text(t, sharing, TextOptions{Verbose: true}), "markdown": markdown(t, sharing), "page": html(t, sharing)} {
 		_, verdicts, found := strings.Cut(out, "Verdicts")
 		require.True(t, found, what)
 		assert.Equal(t, 1, strings.Count(verdicts, "this engine imitates it"), what)
@@ -48,7 +48,7 @@ func TestASharedReasonIsSaidOnce(t *testing.T) {
 			assert.Equal(t, 1, strings.Count(verdicts, e), "%s: %s", what, e)
 		}
 	}
-	assert.Equal(t, "1 holds, 1 cannot tell, 3 not judged", verdictCount(newView(sharing()).claims))
+	assert.Equal(t, "1 holds, 1 undecided, 3 not judged", verdictCount(newView(sharing()).claims))
 }
 
 func TestDeparturesFromAPlanWithoutSource(t *testing.T) {
@@ -59,12 +59,12 @@ func TestDeparturesFromAPlanWithoutSource(t *testing.T) {
 		return p, r
 	}
 	for what, render := range map[string]func(maker) string{
-		"text":     func(m maker) string { return text(t, m, TextOptions{}) },
+		"text":     func(m maker) string { return text(t, m, TextOptions{Verbose: true}) },
 		"markdown": func(m maker) string { return markdown(t, m) },
 		"page":     func(m maker) string { return html(t, m) },
 	} {
-		assert.Contains(t, render(own), "Departures from the plan as written", what)
-		assert.NotContains(t, render(own), "Departures from what was published", what)
-		assert.Contains(t, render(reporttest.Sample), "Departures from what was published", what)
+		assert.Contains(t, render(own), "Deviations from the plan as written", what)
+		assert.NotContains(t, render(own), "Deviations from what was published", what)
+		assert.Contains(t, render(reporttest.Sample), "Deviations from what was published", what)
 	}
 }

@@ -308,7 +308,7 @@ func caseText(id string) string {
 
 func caseKey(key, value string) string {
 	if key == "baseline" && value == "true" {
-		return "native directory"
+		return nativeFolder
 	}
 	return keyValue(key, value)
 }

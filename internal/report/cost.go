@@ -9,10 +9,10 @@ import (
 	"dmgbench/internal/result"
 )
 
-// The parts of the time that the same files take on the plain directory, in an image and in an image that has one thing
+// The parts of the time that the same files take in the native folder, in an image and in an image that has one thing
 // more. A part is a difference of two cases of the same round and work; what a run cannot tell apart stays one part.
 const (
-	partNative   = "plain directory"
+	partNative   = nativeFolder
 	partReserved = "space reserved beforehand"
 	partImage    = "image as a whole"
 	partInside   = "harness, inside the clock"
@@ -82,7 +82,7 @@ func agree(a, b *result.Case, but ...string) bool {
 	return true
 }
 
-// costs splits the time of every case that has the same files on a plain directory
+// costs splits the time of every case that has the same files in a native folder
 // beside it; cases of one directory belong together.
 func (v *view) costs(p picture) map[string][]costCase {
 	all := map[string]map[int]work{}
@@ -214,7 +214,7 @@ func (v *view) costLacks(sets []fileSet) string {
 	case images == 0:
 		return ""
 	case directories == 0:
-		return "This run has no plain directory beside its " + strconv.Itoa(images) + " sets of files in images, so that what harness, format and file system cost cannot be told apart: baseline = true in the plan's [run] adds one."
+		return "This run has no native folder beside its " + strconv.Itoa(images) + " sets of files in images, so that what harness, format and file system cost cannot be told apart: baseline = true in the plan's [run] adds one."
 	}
-	return "No round of this run has the same files on the plain directory and in an image, so that what harness, format and file system cost cannot be told apart."
+	return "No round of this run has the same files in the native folder and in an image, so that what harness, format and file system cost cannot be told apart."
 }

@@ -67,7 +67,7 @@ func (v *view) costChart(id string, p picture, cases []costCase) chart {
 	}
 	w := works(cases[0].c, p)
 	for _, one := range w { // all rounds of all cases have as many files
-		c.sub = "The same " + count(one.files, "file") + " (" + human(float64(one.bytes), "B") + ") on the plain directory and in each image; mean of " + strings.Join(ns, " / ") + "."
+		c.sub = "The same " + count(one.files, "file") + " (" + human(float64(one.bytes), "B") + ") in the native folder and in each image; mean of " + strings.Join(ns, " / ") + "."
 	}
 	whiskers := "No interval: too few rounds."
 	if len(kinds) > 0 {

@@ -61,10 +61,10 @@ func TestTimeIsSplitIntoWhatTheRunHolds(t *testing.T) {
 	c := chartOf(t, p, r, "cost-1-1")
 	got := partsOf(c)
 	outside := "harness, outside the clock +5.00 ms"
-	native, raw := "plain directory 100 ms", "raw image and file system +30.0 ms"
-	assert.Equal(t, []string{native, outside}, got["native directory"])
-	assert.Equal(t, []string{native, raw, "format +20.0 ms", "encryption +80.0 ms", outside}, got["UDSB · AES-256"])
-	assert.Equal(t, []string{native, raw, "encryption −10.0 ms", outside}, got["UDRW · AES-256"], "a part may take less")
+	native, raw := "native folder 100 ms", "raw image and file system +30.0 ms"
+	assert.Equal(t, []string{native, outside}, got["native folder"])
+	assert.Equal(t, []string{native, raw, "format +20.0 ms", "encryption +80.0 ms", outside}, got["sparse bundle (UDSB) · AES-256"])
+	assert.Equal(t, []string{native, raw, "encryption −10.0 ms", outside}, got["read-write image (UDRW) · AES-256"], "a part may take less")
 	assert.Contains(t, fmt.Sprint(got), "space reserved beforehand −10.0 ms")
 	assert.Contains(t, c.notes[0], "In process there is no mount and no FUSE")
 	assert.NotContains(t, c.notes[0], "one part")
@@ -100,12 +100,12 @@ func TestHelperIsALayer(t *testing.T) {
 		parts      string
 		said, kept string
 	}{
-		"all":      {[]string{"directory", "UDRW none loop", "UDRW none fuse+loop", "UDSB none fuse+loop", "UDSB AES-256 fuse+loop"}, "plain directory 100 ms, raw image and file system +10.0 ms, FUSE +30.0 ms, format +10.0 ms, encryption +30.0 ms", "", "one part"},
-		"raw":      {[]string{"directory", "UDRW none loop", "UDRW none fuse+loop", "UDRW AES-256 fuse+loop"}, "plain directory 100 ms, raw image and file system +10.0 ms, FUSE +30.0 ms, encryption +25.0 ms", "", "one part"},
-		"no raw":   {[]string{"directory", "UDRW none loop", "UDSB none fuse+loop", "UDSB AES-256 fuse+loop"}, "plain directory 100 ms, raw image and file system +10.0 ms, FUSE and format +40.0 ms, encryption +30.0 ms", "no raw image that a helper process serves", "no unencrypted image"},
-		"two":      {[]string{"directory", "UDRW none loop", "UDSB AES-256 fuse+loop"}, "plain directory 100 ms, raw image and file system +10.0 ms, FUSE, format and encryption +70.0 ms", "format and encryption are one part", "no unencrypted raw"},
-		"no loop":  {[]string{"directory", "UDRW none fuse+loop", "UDSB none fuse+loop"}, "plain directory 100 ms, raw image, FUSE and file system +40.0 ms, format +10.0 ms", "", "one part"},
-		"no below": {[]string{"directory", "UDSB AES-256 fuse+loop"}, "plain directory 100 ms, image as a whole +80.0 ms", "no unencrypted raw image", "served_by"},
+		"all":      {[]string{"directory", "UDRW none loop", "UDRW none fuse+loop", "UDSB none fuse+loop", "UDSB AES-256 fuse+loop"}, "native folder 100 ms, raw image and file system +10.0 ms, FUSE +30.0 ms, format +10.0 ms, encryption +30.0 ms", "", "one part"},
+		"raw":      {[]string{"directory", "UDRW none loop", "UDRW none fuse+loop", "UDRW AES-256 fuse+loop"}, "native folder 100 ms, raw image and file system +10.0 ms, FUSE +30.0 ms, encryption +25.0 ms", "", "one part"},
+		"no raw":   {[]string{"directory", "UDRW none loop", "UDSB none fuse+loop", "UDSB AES-256 fuse+loop"}, "native folder 100 ms, raw image and file system +10.0 ms, FUSE and format +40.0 ms, encryption +30.0 ms", "no raw image that a helper process serves", "no unencrypted image"},
+		"two":      {[]string{"directory", "UDRW none loop", "UDSB AES-256 fuse+loop"}, "native folder 100 ms, raw image and file system +10.0 ms, FUSE, format and encryption +70.0 ms", "format and encryption are one part", "no unencrypted raw"},
+		"no loop":  {[]string{"directory", "UDRW none fuse+loop", "UDSB none fuse+loop"}, "native folder 100 ms, raw image, FUSE and file system +40.0 ms, format +10.0 ms", "", "one part"},
+		"no below": {[]string{"directory", "UDSB AES-256 fuse+loop"}, "native folder 100 ms, image as a whole +80.0 ms", "no unencrypted raw image", "served_by"},
 	} {
 		p, r := layered(ms, c.order...)
 		made := chartOf(t, p, r, "cost-1-1")
@@ -145,7 +145,7 @@ func TestOnlyTheSameWorkIsSplit(t *testing.T) {
 	}
 	assert.Contains(t, lead, "No round of this run has the same files")
 	p, r = layered(layers, "UDSB none")
-	assert.Contains(t, newView(p, r).costLacks(newView(p, r).fileSets()), "no plain directory")
+	assert.Contains(t, newView(p, r).costLacks(newView(p, r).fileSets()), "no native folder")
 	p, r = layered(layers, "directory")
 	assert.Empty(t, newView(p, r).costLacks(newView(p, r).fileSets()), "no image, nothing to miss")
 }
@@ -159,7 +159,7 @@ func TestIdleWorkersAreTheHarness(t *testing.T) {
 		}
 	}
 	got := partsOf(chartOf(t, p, r, "cost-1-1"))
-	assert.Contains(t, fmt.Sprint(got), "plain directory 96.0 ms", "of two workers 4 ms each")
+	assert.Contains(t, fmt.Sprint(got), "native folder 96.0 ms", "of two workers 4 ms each")
 	assert.Contains(t, fmt.Sprint(got), "harness, inside the clock +4.00 ms")
 }
 

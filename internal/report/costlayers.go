@@ -7,7 +7,7 @@ import (
 	"dmgbench/internal/result"
 )
 
-// layer is one thing that a file in an image has below it and a file in a plain directory has not.
+// layer is one thing that a file in an image has below it and a file in a native folder has not.
 type layer uint8
 
 const (
@@ -71,7 +71,7 @@ type link struct {
 	c      *result.Case
 }
 
-// chainOf is the way from the plain directory to a case over the cases that have the layers below it, each as the case
+// chainOf is the way from the native folder to a case over the cases that have the layers below it, each as the case
 // has them: a layer of which no case tells what it costs is one part with the next one.
 func chainOf(c, native *result.Case, find func(*result.Case, func(*result.Case) bool) *result.Case) []link {
 	chain := []link{{name: partNative, c: native}}

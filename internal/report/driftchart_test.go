@@ -30,12 +30,12 @@ func TestDriftRingsWarnings(t *testing.T) {
 	ring := c.series[len(c.series)-1]
 	require.Equal(t, "warned", ring.role)
 	require.Len(t, ring.points, 1)
-	assert.Contains(t, ring.tips[0], "UDRW · AES-256, read emptied")
+	assert.Contains(t, ring.tips[0], "read-write image (UDRW) · AES-256, read emptied")
 	assert.Contains(t, ring.tips[0], "the first file took")
 	at := ring.points[0].([]any)
 	found := false
 	for _, s := range c.series {
-		if s.name == "UDRW · AES-256" {
+		if s.name == "read-write image (UDRW) · AES-256" {
 			for _, point := range s.points {
 				found = found || point.([]any)[0] == at[0] && point.([]any)[1] == at[1]
 			}
@@ -47,7 +47,7 @@ func TestDriftRingsWarnings(t *testing.T) {
 	rows := 0
 	for _, row := range c.table.Rows {
 		if strings.Contains(row[5].Text, "slow-first (round 2)") {
-			assert.Equal(t, []string{"UDRW · AES-256", "read emptied"}, texts(row[:2]))
+			assert.Equal(t, []string{"read-write image (UDRW) · AES-256", "read emptied"}, texts(row[:2]))
 			rows++
 		}
 		assert.NotContains(t, row[5].Text, "cache")

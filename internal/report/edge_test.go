@@ -148,7 +148,7 @@ func TestEdges(t *testing.T) {
 			for _, script := range raw {
 				shown = strings.Replace(shown, script, "", 1)
 			}
-			for what, out := range map[string]string{"page": shown, "text": text(t, m, TextOptions{}), "markdown": markdown(t, m)} {
+			for what, out := range map[string]string{"page": shown, "text": text(t, m, TextOptions{Verbose: true}), "markdown": markdown(t, m)} {
 				assert.NotRegexp(t, broken, out, what)
 			}
 			for _, c := range newView(p, r).charts() {

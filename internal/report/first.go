@@ -22,8 +22,9 @@ type firstView struct {
 	More    int         // claims that are not among them
 	Numbers *table      // main numbers
 	Heading string      // of the numbers
-	Above   string      // what weakens the answer most, in words
+	Weak    []string    // what weakens the answer most, in words
 	Counts  []string    // what weakens the answer, counted
+	Missing string      // cases that were not measured in full
 }
 
 // claimsFirst and rowsFirst bound the first screen.
@@ -32,10 +33,16 @@ const (
 	rowsFirst   = 7
 )
 
+// Above is what weakens the answer most, in words.
+func (f firstView) Above() string {
+	return strings.Join(f.Weak[:min(len(f.Weak), weaknessesFirst)], "; ")
+}
+
 func (v *view) firstScreen() firstView {
-	f := firstView{Notice: v.engineNotice(), Judged: v.judgedLines(), Above: v.worst(), Counts: v.weakCounts()}
+	f := firstView{Notice: v.engineNotice(), Judged: v.judgedLines(), Weak: v.weaknesses(), Counts: v.weakCounts(), Missing: v.missingCases()}
+	f.Counts = nonEmpty(append(f.Counts, f.Missing))
 	var all []claimView
-	for _, verdict := range []string{result.Holds, result.DoesNotHold, result.CannotTell, result.NotMeasured} {
+	for _, verdict := range verdictOrder {
 		for _, g := range v.claims {
 			if g.Verdict == verdict {
 				all = append(all, g.Claims...)
@@ -122,73 +129,74 @@ func (v *view) judgedLines() []string {
 		out = append(out, judgedLine(n, "published conclusion", byAuthor))
 	}
 	if n := len(us.Claims); n > 0 {
-		out = append(out, judgedLine(n, "claim of our own", byUs))
+		out = append(out, judgedLine(n, "claim", byUs))
 	}
 	return out
 }
 
-// judgedLine is "Of 5 published conclusions, 2 hold, 3 not measured", with the reason where none was judged.
+// judgedLine is "The 5 published conclusions: 2 hold, 3 not judged", with the reason where none was judged.
 func judgedLine(n int, noun string, by map[string][]claimView) string {
+	lead := map[string]string{"published conclusion": "The ", "claim": "Our own "}[noun]
+	if n > 1 {
+		noun = strconv.Itoa(n) + " " + noun + "s"
+	}
 	if len(by[result.NotMeasured]) == n {
 		why := ""
 		if !slices.ContainsFunc(by[result.NotMeasured], func(c claimView) bool { return c.Scope != scopeText("apple") }) {
-			why = zero(n > 1, ": they are")
-			why = firstOf(why, ": it is") + " about Apple’s tools, which did not run"
+			why = map[bool]string{true: ": they are", false: ": it is"}[n > 1] + " about Apple’s tools, which did not run"
 		}
-		if n == 1 {
-			return "The one " + noun + " was not judged here" + why + "."
-		}
-		return fmt.Sprintf("None of the %d %s was judged here%s.", n, plural(n, noun), why)
+		return lead + noun + map[bool]string{true: " were", false: " was"}[n > 1] + " not judged here" + why + "."
 	}
 	var groups []claimGroup
-	for _, verdict := range []string{result.Holds, result.DoesNotHold, result.CannotTell, result.NotMeasured} {
+	for _, verdict := range verdictOrder {
 		if len(by[verdict]) > 0 {
 			groups = append(groups, claimGroup{Verdict: verdict, Claims: by[verdict]})
 		}
 	}
-	return fmt.Sprintf("Of %d %s: ", n, plural(n, noun)) + verdictCount(groups) + "."
-}
-
-// plural is the noun of claims for a number of them.
-func plural(n int, noun string) string {
 	if n == 1 {
-		return noun
+		return lead + noun + ": " + groups[0].Claims[0].Word + "."
 	}
-	head, tail, _ := strings.Cut(noun, " of ")
-	return head + "s" + zero(tail != "", " of "+tail)
+	return lead + noun + ": " + verdictCount(groups) + "."
 }
 
 // serious are the kinds of departures and warnings that change an answer most, worst first.
 var serious = []string{"scale", "filesystem", "input", "codec", "drift", "two-modes", "bimodal", "sessions", "changed", "few-rounds", "faster-than-native",
 	"thermal", "battery", "busy", "quota", "cpu-quota", "sets", "cache", "virtual"}
 
-// worstFirst is how many of them are said on the first screen.
-const worstFirst = 4
+// weaknessesFirst is how many of them are on the first screen of the page.
+const weaknessesFirst = 4
 
-// worst names what weakens the answer most; the engine has a notice of its own.
-func (v *view) worst() string {
+// weaknesses are what weakens the answer most, worst first, each kind once with how often it was found; the engine has a notice of its own.
+func (v *view) weaknesses() []string {
 	var out []string
-	add := func(kind, text string) {
-		if len(out) < worstFirst && text != "" {
-			out = appendNew(out, text)
-		}
-	}
 	for _, kind := range serious {
-		said := 0
-		for _, d := range v.result.Departures {
-			if d.Kind == kind && said == 0 {
-				add(kind, plain(d.Text, 160))
-				said++
-			}
+		if i := slices.IndexFunc(v.result.Departures, func(d result.Departure) bool { return d.Kind == kind }); i >= 0 {
+			out = appendNew(out, plain(v.result.Departures[i].Text, 160))
 		}
-		for _, w := range v.result.Warnings {
-			if w.Kind == kind && said == 0 {
-				add(kind, beforeColon(plain(w.Text, 160)))
-				said++
-			}
+		if text, n := v.warningsOf(kind); n > 0 {
+			out = appendNew(out, text+zero(n > 1, " ("+grouped(int64(n))+" times)"))
 		}
 	}
-	return strings.Join(out, "; ")
+	return out
+}
+
+// warningsOf is the first warning of a kind, and how many steps, cases or else runs have one.
+func (v *view) warningsOf(kind string) (text string, n int) {
+	var runs, cases, steps int
+	count := func(into *int, ws []result.Warning) {
+		if i := slices.IndexFunc(ws, func(w result.Warning) bool { return w.Kind == kind }); i >= 0 {
+			*into++
+			text = firstOf(text, beforeColon(plain(ws[i].Text, 160)))
+		}
+	}
+	count(&runs, v.result.Warnings)
+	for _, c := range v.result.Cases {
+		count(&cases, c.Warnings)
+		for _, s := range c.Steps {
+			count(&steps, s.Warnings)
+		}
+	}
+	return text, max(runs, cases, steps)
 }
 
 // beforeColon leaves the explanation of a warning to its full text.
@@ -216,7 +224,7 @@ func (v *view) weakCounts() []string {
 	}
 	var out []string
 	if n := len(v.departures) - choices; n > 0 {
-		out = append(out, count(n, "departure")+" from the "+zero(v.source != "", "published ")+"protocol")
+		out = append(out, count(n, "deviation")+" from the "+zero(v.source != "", "published ")+"protocol")
 	}
 	if choices > 0 {
 		out = append(out, count(choices, "choice")+" where the published text is silent")
@@ -227,6 +235,11 @@ func (v *view) weakCounts() []string {
 	if n := len(v.warnings) - run; n > 0 {
 		out = append(out, count(n, "warning")+" on single figures")
 	}
+	return out
+}
+
+// missingCases counts and names the cases that were not measured in full.
+func (v *view) missingCases() string {
 	missing, names := 0, []string(nil)
 	for _, c := range v.result.Cases {
 		if c.Status != result.Done {
@@ -234,10 +247,7 @@ func (v *view) weakCounts() []string {
 			names = append(names, v.name(c.ID))
 		}
 	}
-	if missing > 0 {
-		out = append(out, fmt.Sprintf("%d of %s not measured in full: %s", missing, count(len(v.result.Cases), "case"), missed(names)))
-	}
-	return out
+	return zero(missing > 0, fmt.Sprintf("%d of %s not measured in full: %s", missing, count(len(v.result.Cases), "case"), missed(names)))
 }
 
 // missed names the first few.
@@ -258,9 +268,9 @@ func (f firstView) text(w *textWriter) {
 			w.wrapped("  ", line)
 		}
 	}
-	if f.Above+strings.Join(f.Counts, "") != "" {
+	if len(f.Weak)+len(f.Counts) > 0 {
 		w.heading("What weakens the answer")
-		w.wrapped("  ", zero(f.Above != "", f.Above+"."))
+		w.wrapped("  ", zero(f.Above() != "", f.Above()+"."))
 		w.wrapped("  ", zero(len(f.Counts) > 0, "In all: "+strings.Join(f.Counts, ", ")+"."))
 	}
 	if f.Numbers != nil {
@@ -318,7 +328,7 @@ func (f firstView) markdown(b *bytes.Buffer) {
 		fmt.Fprintf(b, "**%s**\n\n", md(line))
 	}
 	if len(f.Counts) > 0 {
-		fmt.Fprintf(b, "What weakens the answer: %s%s.\n\n", md(zero(f.Above != "", f.Above+". In all: ")), md(strings.Join(f.Counts, ", ")))
+		fmt.Fprintf(b, "What weakens the answer: %s%s.\n\n", md(zero(f.Above() != "", f.Above()+". In all: ")), md(strings.Join(f.Counts, ", ")))
 	}
 	if f.Numbers == nil {
 		return

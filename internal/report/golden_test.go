@@ -69,7 +69,8 @@ func html(t *testing.T, m maker) string {
 
 func TestGolden(t *testing.T) {
 	for _, name := range []string{"sample", "sweep"} {
-		golden(t, name+".txt", []byte(text(t, makers[name], TextOptions{})))
+		golden(t, name+"-brief.txt", []byte(text(t, makers[name], TextOptions{})))
+		golden(t, name+".txt", []byte(text(t, makers[name], TextOptions{Verbose: true})))
 		golden(t, name+".md", []byte(markdown(t, makers[name])))
 	}
 }

@@ -31,7 +31,7 @@ func TestHostileTextStaysText(t *testing.T) {
 }
 
 func TestHostileTerminal(t *testing.T) {
-	out := text(t, reporttest.Hostile, TextOptions{})
+	out := text(t, reporttest.Hostile, TextOptions{Verbose: true})
 	for _, r := range out {
 		if r != '\n' {
 			assert.False(t, unicode.IsControl(r), "%U", r)
@@ -55,7 +55,7 @@ func TestTerminalKeepsWidth(t *testing.T) {
 	t.Parallel()
 	for name, m := range makers {
 		for _, columns := range []int{60, 80, 120} {
-			for line := range strings.Lines(text(t, m, TextOptions{Width: columns})) {
+			for line := range strings.Lines(text(t, m, TextOptions{Width: columns, Verbose: true})) {
 				line = strings.TrimSuffix(line, "\n")
 				if name == "hostile" && !strings.Contains(line, " ") {
 					continue // one word longer than the line
@@ -69,7 +69,7 @@ func TestTerminalKeepsWidth(t *testing.T) {
 }
 
 func TestTerminalColour(t *testing.T) {
-	plainText, colour := text(t, reporttest.Sample, TextOptions{}), text(t, reporttest.Sample, TextOptions{Color: true})
+	plainText, colour := text(t, reporttest.Sample, TextOptions{Verbose: true}), text(t, reporttest.Sample, TextOptions{Color: true, Verbose: true})
 	assert.NotContains(t, plainText, "\x1b")
 	assert.Contains(t, colour, "\x1b[32m")
 	strip := func(s string) string {

@@ -130,7 +130,7 @@ func (v *view) pageSections() ([]pageSection, error) {
 	sections := []pageSection{
 		{ID: "speed", Heading: "Speed"},
 		{ID: "encryption", Heading: "What encryption costs"},
-		{ID: "cost", Heading: "Where the time went", Lead: "The same files on the plain directory and in the images of the same rounds: what harness, file system, format and encryption each took."},
+		{ID: "cost", Heading: "Where the time went", Lead: "The same files in the native folder and in the images of the same rounds: what harness, file system, format and encryption each took."},
 		{ID: "sweep", Heading: "Along what the plan varies"},
 		{ID: "size", Heading: "Speed and file size", Lead: "How the speed depends on the size of the file; intervals where rounds or files are enough, and in the tables how far the files spread."},
 		{ID: "files", Heading: "Every file", Lead: "Nothing averaged: one point for each timed file."},

@@ -12,6 +12,9 @@ import (
 // spoken are the keys whose values speak for themselves; others are shown with their key.
 var spoken = []string{"format", "encryption", "filesystem", "place", "backend", "codec", "target"}
 
+// nativeFolder is the name of the case without an image.
+const nativeFolder = "native folder"
+
 // labels gives every case the shortest name that tells it from the others: the
 // values of the keys in which cases differ. Full ids are in the table of cases.
 func labels(cases []result.Case) map[string]string {
@@ -35,16 +38,20 @@ func labels(cases []result.Case) map[string]string {
 func label(c result.Case, vary []string) string {
 	var parts []string
 	if c.Baseline {
-		parts = append(parts, "native directory")
+		parts = append(parts, nativeFolder)
 	}
 	for _, kv := range c.Keys {
 		if !slices.Contains(vary, kv[0]) || c.Baseline && (kv[0] == "target" || kv[0] == "format") {
 			continue
 		}
-		parts = append(parts, keyValue(kv[0], kv[1]))
+		parts = append(parts, caseValue(kv[0], kv[1]))
 	}
 	if len(parts) == 0 {
-		parts = append(parts, plain(firstOf(c.Target.Format, c.Target.Kind), 24))
+		if c.Target.Kind == "directory" {
+			parts = append(parts, nativeFolder)
+		} else {
+			parts = append(parts, plan.FormatName(plain(firstOf(c.Target.Format, c.Target.Kind), 24)))
+		}
 	}
 	if _, here := plan.HereFor(c.Target.Place); here && !slices.Contains(vary, "place") {
 		parts = append(parts, keyValue("place", c.Target.Place)) // even where all cases share it
@@ -52,7 +59,15 @@ func label(c result.Case, vary []string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), " · ")
 }
 
-// keyValue writes one setting as people say it: "AES-256", "not encrypted", "workers 4".
+// caseValue writes one setting for the name of a case, formats in words.
+func caseValue(key, value string) string {
+	if key == "format" {
+		return plan.FormatName(plain(value, 40))
+	}
+	return keyValue(key, value)
+}
+
+// keyValue writes one setting in words: "AES-256", "unencrypted", "workers 4".
 func keyValue(key, value string) string {
 	value = plain(value, 40)
 	switch {

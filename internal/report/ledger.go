@@ -24,7 +24,7 @@ func LedgerHTML(w io.Writer, l *analysis.Ledger) error { return ledgerDoc(l).htm
 func ledgerDoc(l *analysis.Ledger) doc {
 	d := doc{Kicker: "Ledger", Title: "Is it still true?",
 		Lead: []string{fmt.Sprintf("%s on %s of system, machine and engine.", count(len(l.Rows), "claim"), count(len(l.Columns), "combination"))}}
-	d.Sections = append(d.Sections, docSection{ID: "answer", Heading: "What can be said", Items: cleaned(l.Answers, 1200)})
+	d.Sections = append(d.Sections, docSection{ID: "answer", Heading: "Result", Items: cleaned(l.Answers, 1200)})
 	if len(l.Rows) > 0 {
 		d.Sections = append(d.Sections, docSection{ID: "claims", Heading: "Claims", Grid: ledgerGrid(l), After: []string{
 			"A verdict is the one that the runs of a cell agree in; where they contradict each other it cannot be told. " +

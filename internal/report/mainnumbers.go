@@ -47,12 +47,8 @@ func (v *view) mainNumbers() (*table, string) {
 	for _, general := range all.notes() {
 		book.general(general)
 	}
-	var formats []string
 	for _, k := range rows {
-		formats = appendNew(formats, v.formatOf(k.caseID))
-	}
-	for _, k := range rows {
-		row := []cell{{Text: v.name(k.caseID), Sub: zero(len(formats) > 1, v.formatOf(k.caseID)), Class: "head", Title: plain(k.caseID, 300)}}
+		row := []cell{{Text: v.name(k.caseID), Class: "head", Title: plain(k.caseID, 300)}}
 		for i, op := range ops {
 			row = append(row, groups[i].cells(f.by[k][op], all, &book)...)
 		}
@@ -214,27 +210,4 @@ func (m mainColumns) publishedCell(s *result.Summary, all sameForAll, book *note
 		return c
 	}
 	return cell{}
-}
-
-// formatOf says what the four letters of a case's format stand for.
-func (v *view) formatOf(id string) string {
-	at, ok := v.order[id]
-	if !ok || at >= len(v.result.Cases) {
-		return ""
-	}
-	c := &v.result.Cases[at]
-	if c.Target.Kind == "directory" {
-		return "files on the disk itself"
-	}
-	switch c.Target.Format {
-	case "UDRW", "RAW":
-		return "read/write image (RAW)"
-	case "UDSB":
-		return "sparse bundle"
-	case "UDSP":
-		return "sparse image"
-	case "ASIF":
-		return "Apple sparse image"
-	}
-	return ""
 }

@@ -15,7 +15,7 @@ func TestMethods(t *testing.T) {
 	var b bytes.Buffer
 	require.NoError(t, Methods(&b, p, r))
 	one := strings.Join(strings.Fields(b.String()), " ")
-	for _, part := range []string{"Example workstation", "Apple’s tools were not measured.", "in an order shuffled anew for each round", "UDSB · AES-256",
+	for _, part := range []string{"Example workstation", "Apple’s tools were not measured.", "in an order shuffled anew for each round", "sparse bundle (UDSB) · AES-256",
 		"no space left on device", "1. Create the image and its file system.", "asked → achieved: direct → direct", "no outlier was removed", "What was run differs"} {
 		assert.Contains(t, one, part)
 	}

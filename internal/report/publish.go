@@ -281,9 +281,9 @@ func (v *view) tableNotes(t *result.Table, same sameForAll) []note {
 	}
 	switch {
 	case same.uncomparable:
-		add("What was published elsewhere is not comparable; the departures say why.")
+		add("What was published elsewhere is not comparable; see the deviations.")
 	case greyed:
-		add("Published figures in grey are not comparable; the departures say why.")
+		add("Published figures in grey are not comparable; see the deviations.")
 	}
 	add(same.weakened())
 	add(zero(len(ns)+len(cis) > 0, "Measured on "+v.provenance+"."))

@@ -29,8 +29,8 @@ func HTML(w io.Writer, p *plan.Plan, r *result.Result) error {
 	return deliver(w, page.Bytes(), "report", r.Run)
 }
 
-// Text writes what `dmgbench run` prints at its end: departures, verdicts, the
-// measured figures beside the published ones, sizes, warnings.
+// Text writes what `dmgbench run` prints at its end: one screen, or with Verbose
+// all deviations, verdicts, measured and published figures, sizes and warnings.
 func Text(w io.Writer, p *plan.Plan, r *result.Result, o TextOptions) error {
 	return deliver(w, renderText(newView(p, r), o), "summary", r.Run)
 }

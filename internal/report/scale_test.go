@@ -87,13 +87,13 @@ func TestSmallSizesAreReadableInEveryRendering(t *testing.T) {
 		}
 		return p, r
 	}
-	for what, out := range map[string]string{"text": text(t, m, TextOptions{}), "markdown": markdown(t, m), "page": html(t, m)} {
+	for what, out := range map[string]string{"text": text(t, m, TextOptions{Verbose: true}), "markdown": markdown(t, m), "page": html(t, m)} {
 		for _, want := range []string{"4.10 kB", "0 B", "140 MB"} {
 			assert.Contains(t, out, want, what)
 		}
 		assert.False(t, unreadable.MatchString(out), "%s: %q", what, unreadable.FindString(out))
 	}
-	for line := range strings.Lines(text(t, m, TextOptions{})) {
+	for line := range strings.Lines(text(t, m, TextOptions{Verbose: true})) {
 		require.LessOrEqual(t, width(strings.TrimRight(line, "\n")), 80, line)
 	}
 }

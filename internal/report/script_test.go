@@ -87,7 +87,7 @@ func TestPictureShowsWhatItShould(t *testing.T) {
 	p, r := makers["sample"]()
 	charts := newView(p, r).charts()
 	svg := e.draw(t, charts[index(charts, "speed-write")], 900, "LIGHT")
-	for _, text := range []string{"Write speed of each case", "UDSB · AES-256", "native directory", "speed, GB/s", "95 % t over rounds", "not comparable",
+	for _, text := range []string{"Write speed of each case", "sparse bundle (UDSB) · AES-256", "native folder", "speed, GB/s", "95 % t over rounds", "not comparable",
 		"Example workstation", "2.31", "7.62"} {
 		assert.Contains(t, svg, text)
 	}

@@ -123,10 +123,10 @@ func (v *view) curves(key, op string, f figures) (names []string, by map[string]
 			continue
 		}
 		unit = u
-		parts := []string{zero(c.Baseline, "native directory")}
+		parts := []string{zero(c.Baseline, nativeFolder)}
 		for _, kv := range c.Keys {
 			if slices.Contains(vary, kv[0]) {
-				parts = append(parts, keyValue(kv[0], kv[1]))
+				parts = append(parts, caseValue(kv[0], kv[1]))
 			}
 		}
 		parts = append(parts, plain(k.phase, 40))

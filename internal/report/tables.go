@@ -286,7 +286,7 @@ func departed(list []string, on string) string {
 	to := "published for " + cmp.Or(plain(on, 200), "other conditions")
 	switch {
 	case len(list) > 4:
-		return to + ", see the departures"
+		return to + ", see the deviations"
 	case len(list) == 0:
 		return to
 	}

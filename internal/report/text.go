@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,8 +12,9 @@ import (
 
 // TextOptions say how wide the terminal is and whether it shows colours.
 type TextOptions struct {
-	Width int  // columns; 0 is 80, below 60 is taken as 60
-	Color bool // ANSI colours for verdicts and headings
+	Width   int  // columns; 0 is 80, below 60 is taken as 60
+	Color   bool // ANSI colours for verdicts and headings
+	Verbose bool // all figures, verdicts and warnings, instead of one screen
 }
 
 // textWriter lays lines out in a given number of columns.
@@ -23,16 +25,12 @@ type textWriter struct {
 }
 
 func renderText(v *view, o TextOptions) []byte {
-	w := &textWriter{width: o.Width, color: o.Color}
-	if w.width == 0 {
-		w.width = 80
+	w := &textWriter{width: max(60, cmp.Or(o.Width, 80)), color: o.Color}
+	if !o.Verbose {
+		w.brief(v)
+		return w.Bytes()
 	}
-	w.width = max(w.width, 60)
-	w.wrapped("", w.paint("1", v.title))
-	w.wrapped("  ", zero(v.source != "", "first published by "+v.source))
-	for _, f := range v.facts {
-		w.wrapped(fmt.Sprintf("  %-9s ", strings.ToLower(f.Name)), f.Value)
-	}
+	w.facts(v)
 	v.first.text(w)
 	for _, t := range v.published {
 		w.published(t)
@@ -57,6 +55,15 @@ func renderText(v *view, o TextOptions) []byte {
 	}
 	w.warnings(v)
 	return w.Bytes()
+}
+
+// facts say what was measured, on what and when.
+func (w *textWriter) facts(v *view) {
+	w.wrapped("", w.paint("1", v.title))
+	w.wrapped("  ", zero(v.source != "", "first published by "+v.source))
+	for _, f := range v.facts {
+		w.wrapped(fmt.Sprintf("  %-9s ", strings.ToLower(f.Name)), f.Value)
+	}
 }
 
 func (w *textWriter) heading(text string) {
@@ -145,7 +152,7 @@ func (w *textWriter) section(v *view, s section) {
 		w.wrapped("  ", n)
 	}
 	if greyed {
-		w.wrapped("  ", "Ratios in brackets are not comparable: see the departures.")
+		w.wrapped("  ", "Ratios in brackets are not comparable: see the deviations.")
 	}
 	if slices.ContainsFunc(grid, func(row []string) bool { return strings.Contains(row[5], "*") }) {
 		w.wrapped("  ", "* was published as another statistic, and is compared with that one: see the report.")

@@ -77,8 +77,7 @@ func (w *textWriter) heat(c chart) {
 	}
 	sizes := c.x.categories
 	grid := [][]string{{"", "", sizes[0], sizes[len(sizes)-1]}}
-	for i, name := range c.y.categories {
-		name = shorten(name, max(w.width-len(sizes)-10, 10))
+	for i, name := range fitNames(c.y.categories, max(w.width-len(sizes)-24, 10)) {
 		grid = append(grid, []string{name, string(rows[i]), ends[i][0], ends[i][len(sizes)-1]})
 	}
 	w.grid(grid, nil, 2)

@@ -57,9 +57,9 @@ func newView(p *plan.Plan, r *result.Result) *view {
 	for _, d := range r.Departures {
 		v.departures = append(v.departures, departureView{plain(d.Kind, 40), plain(d.Text, 600), v.caseList(d.Cases)})
 	}
-	v.departed = "Departures from what was published"
+	v.departed = "Deviations from what was published"
 	if v.source == "" {
-		v.departed = "Departures from the plan as written"
+		v.departed = "Deviations from the plan as written"
 	}
 	v.claims = claimGroups(r.Claims)
 	v.tables()

@@ -140,7 +140,7 @@ func verdict(rounds []CaseRound, want int) (status, reason string) {
 	case count[Skipped] > 0:
 		return Discarded, reasons(rounds, Skipped)
 	case count[Done] == 0:
-		return Discarded, "not measured: the run has not got to it"
+		return Discarded, "not reached yet"
 	case count[Done] < want:
 		return Discarded, fmt.Sprintf("only %d of %d rounds were measured", count[Done], want)
 	}

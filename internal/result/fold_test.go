@@ -94,7 +94,7 @@ func TestFoldCases(t *testing.T) {
 			[]string{"a done 1.7"}},
 		"killed twice": {begin(1, "a").begin("a", 1).step("a", 1, 7).session(2).begin("a", 1).step("a", 1, 8),
 			[]string{"a discarded (round 1: interrupted between two steps) 1.8"}},
-		"not reached": {begin(2, "a", "b").whole("a", 1), []string{"a discarded (only 1 of 2 rounds were measured) 1.0 1.1", "b discarded (not measured: the run has not got to it)"}},
+		"not reached": {begin(2, "a", "b").whole("a", 1), []string{"a discarded (only 1 of 2 rounds were measured) 1.0 1.1", "b discarded (not reached yet)"}},
 		"paused and gone on": {begin(1, "a").begin("a", 1).step("a", 1, 0).pause("a", 1, 1).end(1, Paused).session(2).step("a", 1, 1).finish("a", 1, Done, ""),
 			[]string{"a done 1.0 1.1"}},
 		"killed behind the pause": {begin(1, "a").begin("a", 1).step("a", 1, 0).pause("a", 1, 1).end(1, Paused).session(2).stepStart("a", 1, 1).session(3).whole("a", 1),

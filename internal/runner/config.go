@@ -95,11 +95,12 @@ func (silent) Warning(string) {}
 
 // Outcome of a run or of one session of it.
 type Outcome struct {
-	Dir     string
-	Status  string   // done | failed | skipped | interrupted | paused
-	Message string   // what to do next
-	Kept    []string // command lines that open what --keep left
-	Folders []string // that it lies in
+	Dir      string
+	Status   string   // done | failed | skipped | interrupted | paused
+	Message  string   // what to do next
+	Kept     []string // command lines that open what --keep left
+	Folders  []string // that it lies in
+	Complete bool     // the run had ended before: nothing was done
 }
 
 // How a run stands in [Outcome].

@@ -169,7 +169,7 @@ func TestCleanEndsAPause(t *testing.T) {
 	c, path := atPause(t)
 	var said strings.Builder
 	require.NoError(t, runner.Clean(t.Context(), c.StateDir, runner.Cleaning{}, &said))
-	assert.Contains(t, said.String(), `removed its images in folder "`)
+	assert.Contains(t, said.String(), `leftover images in folder "`)
 	require.NoDirExists(t, filepath.Dir(path))
 	out, err := resumed(t.Context(), t, c)
 	require.NoError(t, err)

@@ -347,7 +347,7 @@ func (c Cleaning) place(ctx context.Context, at Place, title, id string, w io.Wr
 		err = p.remove(id)
 	}
 	if err == nil {
-		_, err = fmt.Fprintf(w, "%s: removed its images in %s\n", id, title)
+		_, err = fmt.Fprintf(w, "%s: leftover images in %s deleted\n", id, title)
 	}
 	return false, err
 }

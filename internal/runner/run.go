@@ -107,7 +107,7 @@ func Resume(ctx context.Context, dir string, c Config) (Outcome, error) {
 		if !c.Keep && !state.Run.Keep {
 			unregisterEnded(c.StateDir, state.Run.ID)
 		}
-		return Outcome{Dir: dir, Status: state.Ended.Status, Message: "the run is complete; nothing is left to do"}, nil
+		return Outcome{Dir: dir, Status: state.Ended.Status, Message: "the run is complete; nothing is left to do", Complete: true}, nil
 	}
 	if err := sameEngine(dir, state, c.Engine.Info()); err != nil {
 		return Outcome{}, err

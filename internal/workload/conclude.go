@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"fmt"
 	"runtime"
 	"time"
 
@@ -82,7 +83,7 @@ func (s *step) cacheFound() {
 		want = ""
 	}
 	if n := s.found.files(); want != "" && n > 0 && found != want {
-		s.out.warn("cache", "%s was asked, but %d of %d files were found %s", s.o.Cache, s.found.seen[found], n, found)
+		s.out.warn("cache", "%s", cacheMissed(s.o.Cache, found, s.found.seen[found], n))
 	}
 }
 
@@ -100,6 +101,24 @@ func nocacheMisses(items []Item, call int64) (n int) {
 		}
 	}
 	return n
+}
+
+// cacheMissed says how files were found that should have been read or written in another way.
+func cacheMissed(asked, found string, missed, of int) string {
+	if asked == CacheDirect {
+		asked = "uncached"
+	}
+	if found == FoundUnknown {
+		return asked + " I/O requested; whether it took effect is unknown"
+	}
+	which := fmt.Sprintf("%d of %d files were", missed, of)
+	if missed == of {
+		which = fmt.Sprintf("all %d files were", of)
+	}
+	if found == FoundResident {
+		found = "still in the page cache"
+	}
+	return fmt.Sprintf("%s I/O requested, but %s %s", asked, which, found)
 }
 
 // tally counts what was found of the files. What is said of all is the worst.

@@ -97,13 +97,13 @@ func TestCacheIsWhatWasFound(t *testing.T) {
 		want, warning  string
 	}{
 		{"direct", CacheDirect, hostio.CacheDirect, 1, 0, false, false, FoundDirect, ""},
-		{"direct refused", CacheDirect, hostio.CacheBuffered, 1, 0, false, false, FoundCold, "direct was asked, but 2 of 2 files were found buffered-cold"},
-		{"direct over resident pages", CacheDirect, hostio.CacheDirect, 1, .5, false, false, FoundResident, "found buffered-resident"},
+		{"direct refused", CacheDirect, hostio.CacheBuffered, 1, 0, false, false, FoundCold, "uncached I/O requested, but all 2 files were buffered-cold"},
+		{"direct over resident pages", CacheDirect, hostio.CacheDirect, 1, .5, false, false, FoundResident, "still in the page cache"},
 		{"cold", CacheCold, hostio.CacheBuffered, 1, .01, false, false, FoundCold, ""},
-		{"cold but stuck", CacheCold, hostio.CacheBuffered, 1, 1, false, false, FoundResident, "cold was asked"},
+		{"cold but stuck", CacheCold, hostio.CacheBuffered, 1, 1, false, false, FoundResident, "cold I/O requested"},
 		{"buffered, warm", CacheBuffered, hostio.CacheBuffered, 1, 0, false, false, FoundResident, ""},
 		{"buffered, cold", CacheBuffered, hostio.CacheBuffered, 0, 0, false, false, FoundCold, ""},
-		{"unseen", CacheCold, hostio.CacheBuffered, 1, 1, true, false, FoundUnknown, "found unknown"},
+		{"unseen", CacheCold, hostio.CacheBuffered, 1, 1, true, false, FoundUnknown, "whether it took effect is unknown"},
 		{"guest, direct", CacheDirect, hostio.CacheDirect, 0, 0, false, true, FoundUnknown, "a virtual machine's host may cache"},
 		{"guest, resident", CacheBuffered, hostio.CacheBuffered, 1, 1, false, true, FoundResident, ""},
 	} {
@@ -198,7 +198,7 @@ func TestDirectReadsThatAreRefused(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, &result.Achieved{Asked: "direct", Achieved: want}, out.Cache)
 		require.Len(t, out.Warnings, 1)
-		assert.Equal(t, "direct was asked, but 1 of 2 files were found "+want, out.Warnings[0].Text)
+		assert.Equal(t, "uncached I/O requested, but 1 of 2 files were "+strings.Replace(want, "buffered-resident", "still in the page cache", 1), out.Warnings[0].Text)
 
 		v.cache = hostio.CacheDirect
 		v.onCall = func(string) { v.cache = hostio.CacheBuffered }

@@ -23,7 +23,7 @@ import (
 	"dmgbench/internal/workload/folder"
 )
 
-const title = "plain directory"
+const title = "native folder"
 
 // Engine makes folders. The zero value is ready.
 type Engine struct{}
@@ -36,7 +36,7 @@ func (Engine) Info() engine.Info {
 }
 
 // forImages is the advice for what only images have.
-const forImages = "a plain folder has none: leave the step to the images with when = { target = \"image\" }"
+const forImages = "a native folder has none: leave the step to the images with when = { target = \"image\" }"
 
 // Supports refuses formats and encryption: a folder has neither. File system
 // and size of the spec are the host's and left alone.
@@ -191,7 +191,7 @@ func (c *container) Xattr(context.Context, string, string, string) (engine.Repor
 // Check has nothing to check: the file system of a folder is the host's, and
 // mounted. It says so instead of claiming that all is well.
 func (c *container) Check(_ context.Context, o engine.CheckOptions) (engine.Report, error) {
-	return engine.Report{Reported: map[string]string{"check": "nothing to check: a plain directory has no " + o.What + " of its own"}}, nil
+	return engine.Report{Reported: map[string]string{"check": "nothing to check: a native folder has no " + o.What + " of its own"}}, nil
 }
 
 // attachment is an opened folder.

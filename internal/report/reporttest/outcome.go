@@ -102,7 +102,7 @@ func (b *run) judge() {
 			Here: "the ratio was 1.53, 95 % t over rounds 1.44 to 1.62"},
 		{ID: "b", Says: "An image that was just made is written to no slower than one that is part full", By: "us", Scope: "any", Verdict: result.Holds,
 			Reason: "it holds under 6 of 6 estimators", Evidence: []string{"aggregate: ratio 1.06, 95 % t over rounds 1.03 to 1.10"}},
-		{ID: "c", Says: "A sparse bundle reads as fast as the plain directory, within 5 %", By: "us", Scope: "any", Verdict: result.DoesNotHold,
+		{ID: "c", Says: "A sparse bundle reads as fast as the native folder, within 5 %", By: "us", Scope: "any", Verdict: result.DoesNotHold,
 			Reason: "it holds under 0 of 6 estimators", Evidence: []string{"aggregate: ratio 0.84, 95 % t over rounds 0.80 to 0.89"}},
 		{ID: "d", Says: "Encryption costs a sparse bundle less than a quarter of its write speed", By: "us", Scope: "any", Verdict: result.CannotTell,
 			Reason: "the interval includes the limit", Evidence: []string{"aggregate: ratio 0.78, 95 % t over rounds 0.74 to 0.83"}},

@@ -1,0 +1,126 @@
+package report
+
+import (
+	"slices"
+	"strings"
+
+	"dmgbench/internal/plan"
+	"dmgbench/internal/result"
+)
+
+// This file prints the report on one screen of a terminal.
+
+// The most that the screen has of each.
+const (
+	briefRows     = 6
+	briefVerdicts = 4
+	briefNotDone  = 3
+	briefWarnings = 2
+	briefColumns  = 26 // columns of a case's name
+)
+
+// brief prints what ran on what, the main numbers, the verdicts to look at and the gravest weaknesses.
+func (w *textWriter) brief(v *view) {
+	w.facts(v)
+	w.wrapped("  ", w.paint("33", v.first.Notice))
+	if t := v.first.Numbers; t != nil {
+		w.heading(v.first.Heading)
+		w.briefNumbers(*t)
+	}
+	w.briefVerdicts(v)
+	if len(v.notDone) > 0 {
+		w.heading("Not measured, or not in full")
+		for _, p := range v.notDone[:min(len(v.notDone), briefNotDone)] {
+			w.wrapped("  • ", p.Name+": "+p.Value)
+		}
+		if left := len(v.notDone) - briefNotDone; left > 0 {
+			w.wrapped("  ", "… and "+count(left, "case")+" more in the report.")
+		}
+	}
+	if len(v.first.Weak)+len(v.first.Counts) > 0 {
+		w.heading("What weakens the answer")
+		counts := slices.DeleteFunc(slices.Clone(v.first.Counts), func(text string) bool { return text == v.first.Missing }) // named above
+		for _, text := range v.first.Weak[:min(len(v.first.Weak), briefWarnings)] {
+			w.wrapped("  • ", text)
+		}
+		w.wrapped("  ", zero(len(counts) > 0, "In all: "+strings.Join(counts, ", ")+"."))
+	}
+}
+
+// fitNames shortens the names of cases to a number of columns: to the codes of formats first, all of them alike.
+func fitNames(names []string, columns int) []string {
+	out := slices.Clone(names)
+	if slices.ContainsFunc(out, func(s string) bool { return width(s) > columns }) {
+		for i := range out {
+			out[i] = shorten(plan.FormatCodes(out[i]), columns)
+		}
+	}
+	return out
+}
+
+// briefNumbers prints a line for each case and quantity, with a bar where nothing was published.
+func (w *textWriter) briefNumbers(t table) {
+	printed := slices.ContainsFunc(t.Columns, func(c column) bool { return strings.HasPrefix(c.Title, "published") })
+	grid := [][]string{{"", "", "", "measured", "interval", "published"}}
+	rows := t.Rows[:min(len(t.Rows), briefRows)]
+	names := make([]string, len(rows))
+	for i, row := range rows {
+		names[i] = row[0].Text
+	}
+	names = fitNames(names, briefColumns)
+	for n, row := range rows {
+		name := names[n]
+		for i := 1; i < len(row); i++ {
+			if !strings.HasPrefix(t.Columns[i].Title, "measured") || row[i].Text == "" {
+				continue
+			}
+			line := []string{name, t.Columns[i].Group, zero(!printed, bar(row[i].Bar, barColumns)), row[i].Text, row[i].Sub, ""}
+			if i+1 < len(row) && !strings.HasPrefix(t.Columns[i+1].Title, "measured") && row[i+1].Text != "" {
+				line[5] = row[i+1].Text
+				if row[i+1].Class == "muted" {
+					line[5] = "(" + line[5] + ")"
+				}
+			}
+			grid, name = append(grid, line), ""
+		}
+	}
+	w.narrow(w.grid(grid, nil, 3))
+	if slices.ContainsFunc(grid, func(row []string) bool { return strings.HasPrefix(row[5], "(") }) {
+		w.wrapped("  ", "Published values in brackets are not comparable.")
+	}
+	for _, n := range t.Notes {
+		if strings.HasPrefix(n.Text, "Interval") {
+			w.wrapped("  ", n.Text)
+		}
+	}
+	if left := len(t.Rows) - briefRows; left > 0 {
+		w.wrapped("  ", "… and "+count(left, "case")+" more in the report.")
+	}
+}
+
+// briefVerdicts counts the verdicts and names those that do not hold or are undecided.
+func (w *textWriter) briefVerdicts(v *view) {
+	if len(v.first.Judged) == 0 {
+		return
+	}
+	w.heading(v.first.Judged[0])
+	for _, line := range v.first.Judged[1:] {
+		w.wrapped("", w.paint("1", line))
+	}
+	left := briefVerdicts
+	for _, verdict := range []string{result.DoesNotHold, result.CannotTell} {
+		for _, g := range v.claims {
+			for _, c := range g.Claims {
+				if g.Verdict != verdict {
+					continue
+				}
+				if left--; left >= 0 {
+					w.wrapped("  "+w.pad(g)+" ", c.Says)
+				}
+			}
+		}
+	}
+	if left < 0 {
+		w.wrapped("  ", "… and "+grouped(int64(-left))+" more in the report.")
+	}
+}
