@@ -143,7 +143,7 @@ Ctrl-C cleans up and says how to go on.
 ` + exitText,
 		Example: "  dmgbench run quick\n  dmgbench run gold-standard --sets 1 --on /mnt/fast\n" +
 			"  dmgbench run quick --dry-run\n" +
-			"  dmgbench run performance-2024 --scale 0.01 --only format=UDSB --on internal=. --on usb4=/mnt/fast",
+			"  dmgbench run performance-2024 --sets 1 --on internal=. --on usb4=/mnt/fast",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Plans, a.json, a.verbose = args, o.Format == "json", o.Verbose
 			if err := o.validate(cmd.Flags().Changed); err != nil {

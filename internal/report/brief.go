@@ -47,12 +47,12 @@ func (w *textWriter) brief(v *view) {
 	}
 }
 
-// fitNames shortens the names of cases to a number of columns: to the codes of formats first, all of them alike.
-func fitNames(names []string, columns int) []string {
+// codesIfLong names formats by their codes in all names of cases if one is longer than a number of columns.
+func codesIfLong(names []string, columns int) []string {
 	out := slices.Clone(names)
 	if slices.ContainsFunc(out, func(s string) bool { return width(s) > columns }) {
 		for i := range out {
-			out[i] = shorten(plan.FormatCodes(out[i]), columns)
+			out[i] = plan.FormatCodes(out[i])
 		}
 	}
 	return out
@@ -67,9 +67,14 @@ func (w *textWriter) briefNumbers(t table) {
 	for i, row := range rows {
 		names[i] = row[0].Text
 	}
-	names = fitNames(names, briefColumns)
+	heads := map[int]string{}
+	names = codesIfLong(names, briefColumns)
+	apart := slices.ContainsFunc(names, func(s string) bool { return width(s) > briefColumns })
 	for n, row := range rows {
 		name := names[n]
+		if apart {
+			heads[len(grid)], name = name, ""
+		}
 		for i := 1; i < len(row); i++ {
 			if !strings.HasPrefix(t.Columns[i].Title, "measured") || row[i].Text == "" {
 				continue
@@ -84,7 +89,7 @@ func (w *textWriter) briefNumbers(t table) {
 			grid, name = append(grid, line), ""
 		}
 	}
-	w.narrow(w.grid(grid, nil, 3))
+	w.narrow(w.grid(grid, heads, 3))
 	if slices.ContainsFunc(grid, func(row []string) bool { return strings.HasPrefix(row[5], "(") }) {
 		w.wrapped("  ", "Published values in brackets are not comparable.")
 	}

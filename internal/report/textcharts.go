@@ -77,7 +77,9 @@ func (w *textWriter) heat(c chart) {
 	}
 	sizes := c.x.categories
 	grid := [][]string{{"", "", sizes[0], sizes[len(sizes)-1]}}
-	for i, name := range fitNames(c.y.categories, max(w.width-len(sizes)-24, 10)) {
+	room := max(w.width-len(sizes)-24, 10)
+	for i, name := range codesIfLong(c.y.categories, room) {
+		name = shorten(name, room)
 		grid = append(grid, []string{name, string(rows[i]), ends[i][0], ends[i][len(sizes)-1]})
 	}
 	w.grid(grid, nil, 2)
