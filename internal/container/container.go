@@ -169,6 +169,9 @@ var (
 	ErrPassphrase = crypt.ErrPassphrase
 	// ErrCorrupt is returned for containers whose structure contradicts itself.
 	ErrCorrupt = errors.New("container is damaged")
+	// ErrData is returned where the structure of a container is right and the
+	// data in it is not: chunks that cannot be decoded, checksums that differ.
+	ErrData = fmt.Errorf("image data corrupted: %w", ErrCorrupt)
 )
 
 // UnsupportedError says that a container or an operation on it is known, but

@@ -63,7 +63,7 @@ func copyTabled(ctx context.Context, dst blockdev.Device, im *udif.Image, o Copy
 	}
 	err := pass(ctx, options, write)
 	if errors.Is(err, udif.ErrCorrupt) {
-		err = fmt.Errorf("%w: %w", ErrCorrupt, err)
+		err = fmt.Errorf("%w: %w", ErrData, err)
 	}
 	return err
 }

@@ -88,7 +88,7 @@ func (u *udifImage) ReadAt(p []byte, off int64) (int, error) {
 		err = nil // the end of the device is said by cut
 	}
 	if errors.Is(err, udif.ErrCorrupt) {
-		err = fmt.Errorf("reading %q: %w: %w", u.path, ErrCorrupt, err)
+		err = fmt.Errorf("reading %q: %w: %w", u.path, ErrData, err)
 	}
 	return eof(cut, n, err)
 }

@@ -30,7 +30,7 @@ func Verify(dir *hostio.Dir, name string) ([]Finding, error) {
 	return VerifyWith(dir, name, OpenOptions{})
 }
 
-// VerifyWith is Verify with the passphrase in o, without which an encrypted file
+// VerifyWith is Verify with the passphrase or the keys in o, without which an encrypted file
 // is [ErrPassphrase]; the structure of a bundle is not encrypted. The rest of o
 // does not matter.
 func VerifyWith(dir *hostio.Dir, name string, o OpenOptions) ([]Finding, error) {
@@ -194,7 +194,7 @@ func (b *bundle) restoreInfo() error {
 
 // verifyFile verifies a container of one file, what its encryption hides too.
 func verifyFile(dir *hostio.Dir, name string, k kind, o OpenOptions) (list []Finding, err error) {
-	o = OpenOptions{ReadOnly: true, Passphrase: o.Passphrase}
+	o = OpenOptions{ReadOnly: true, Passphrase: o.Passphrase, Keys: o.Keys}
 	host, err := openStore(dir, name, o)
 	if err != nil {
 		return nil, err

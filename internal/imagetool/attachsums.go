@@ -36,3 +36,32 @@ func (c *call) checkSums(operand string) error {
 		return &refusal{words: "corrupt image", err: bad}
 	})
 }
+
+// keepSums prepares checkRead, before the image is read.
+func keepSums(img container.Image) {
+	if t, ok := img.(container.Tabled); ok {
+		t.UDIF().KeepSums()
+	}
+}
+
+// checkRead holds what was read of an image against the checksums that it stores; what was not read yet is read for it.
+// With -noverify what differs is a warning.
+func (c *call) checkRead(img container.Image) error {
+	t, ok := img.(container.Tabled)
+	if !ok {
+		return nil
+	}
+	report, err := t.UDIF().VerifyRead(c.ctx, udif.StreamOptions{})
+	if err != nil {
+		return err
+	}
+	bad := report.Err()
+	switch {
+	case bad == nil:
+		return nil
+	case c.has("-noverify"):
+		c.warn("%v", bad)
+		return nil
+	}
+	return fmt.Errorf("%w: %w", container.ErrData, bad)
+}

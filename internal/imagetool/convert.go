@@ -1,6 +1,7 @@
 package imagetool
 
 import (
+	"cmp"
 	"errors"
 	"strconv"
 	"strings"
@@ -59,22 +60,30 @@ func (c *call) convertTo(from, to string, f formatInfo, band int64) (path string
 		if err != nil {
 			return err
 		}
+		keepSums(img)
 		return c.replacing(p, func(tmp place) error {
-			if f.readOnly {
-				return c.writeUDIF(tmp, img, f, e)
-			}
 			spec := container.Spec{Format: containerFormat(f.name), Size: img.Size(), BandSize: band, Encryption: e}
-			if err := container.Create(tmp.dir, tmp.name, spec); err != nil {
-				return err
+			if f.readOnly {
+				err = c.writeUDIF(tmp, img, f, e)
+			} else {
+				err = c.writeOther(tmp, img, spec, present(src, img))
 			}
-			dst, err := container.Open(tmp.dir, tmp.name, container.OpenOptions{Passphrase: e.Passphrase})
-			if err != nil {
-				return err
-			}
-			return errors.Join(c.copyDevice(img, dst, present(src, img)), dst.Close())
+			return cmp.Or(err, c.checkRead(img))
 		})
 	})
 	return path, err
+}
+
+// writeOther makes an image that can be written to.
+func (c *call) writeOther(to place, img container.Image, s container.Spec, present func(off, n int64) bool) error {
+	if err := container.Create(to.dir, to.name, s); err != nil {
+		return err
+	}
+	dst, err := container.Open(to.dir, to.name, container.OpenOptions{Passphrase: s.Encryption.Passphrase})
+	if err != nil {
+		return err
+	}
+	return errors.Join(c.copyDevice(img, dst, present), dst.Close())
 }
 
 // writeUDIF makes a read-only image.

@@ -96,6 +96,8 @@ func reason(err error) (text string, errno syscall.Errno, complete bool) {
 		return "Operation not supported", syscall.EOPNOTSUPP, false
 	case kind && unsupported.Doing == "opening for writing":
 		return unsupported.Found + ": it cannot be changed", 0, true
+	case errors.Is(err, container.ErrData):
+		return "image data corrupted", 0, false
 	case noImage(err):
 		return "image not recognized", 0, false
 	case kind && unsupported.Foreign:

@@ -99,7 +99,7 @@ func (c *call) cat() error {
 func (c *call) copyOut(v *exfat.Volume, p string, take func(b []byte, off int64) error) (err error) {
 	f, err := v.Open(p)
 	if err != nil {
-		return err
+		return &unreadError{err}
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	buf := make([]byte, 1<<20)
@@ -109,7 +109,7 @@ func (c *call) copyOut(v *exfat.Volume, p string, take func(b []byte, off int64)
 		}
 		piece := buf[:min(int64(len(buf)), f.Size()-off)]
 		if n, err := f.ReadAt(piece, off); err != nil && (n < len(piece) || !errors.Is(err, io.EOF)) {
-			return err
+			return &unreadError{err}
 		}
 		if err := take(piece, off); err != nil {
 			return err
@@ -128,40 +128,80 @@ func (c *call) extract() error {
 	if err != nil {
 		return err
 	}
-	return c.onVolume(func(v *exfat.Volume) error {
-		at := ""
-		if len(c.operands) > 1 {
-			at = inside(c.operands[1])
-		}
-		i, err := v.Stat(at)
+	return c.read(c.operands[0], func(_ place, img container.Image) error {
+		keepSums(img)
+		v, err := exfatOn(img)
 		if err != nil {
 			return err
 		}
-		to, err := openOrMake(folder)
-		if err != nil {
+		if err := errors.Join(c.extractFrom(v, folder), v.Unmount()); err != nil || c.has("-noverify") {
 			return err
 		}
-		defer to.Close()
-		base := ""
-		if at != "" {
-			base = path.Base(at)
-		}
-		if !i.Dir {
-			return c.extractFile(v, at, to, base)
-		}
-		if base != "" {
-			if err := makeFolder(to, base); err != nil {
-				return err
-			}
-		}
-		return v.Walk(at, func(p string, i exfat.Info) error {
-			name := path.Join(base, strings.TrimPrefix(strings.TrimPrefix(p, at), "/"))
-			if i.Dir {
-				return makeFolder(to, name)
-			}
-			return c.extractFile(v, p, to, name)
-		})
+		return c.checkRead(img)
 	})
+}
+
+// extractFrom copies what the operand names into a folder. Files that cannot be read are told, and the others copied all the
+// same.
+func (c *call) extractFrom(v *exfat.Volume, folder string) error {
+	at := ""
+	if len(c.operands) > 1 {
+		at = inside(c.operands[1])
+	}
+	i, err := v.Stat(at)
+	if err != nil {
+		return err
+	}
+	to, err := openOrMake(folder)
+	if err != nil {
+		return err
+	}
+	defer to.Close()
+	base := ""
+	if at != "" {
+		base = path.Base(at)
+	}
+	if !i.Dir {
+		return c.extractFile(v, at, to, base)
+	}
+	if base != "" {
+		if err := makeFolder(to, base); err != nil {
+			return err
+		}
+	}
+	var bad error
+	count := 0
+	err = v.Walk(at, func(p string, i exfat.Info) error {
+		name := path.Join(base, strings.TrimPrefix(strings.TrimPrefix(p, at), "/"))
+		if i.Dir {
+			return makeFolder(to, name)
+		}
+		err := c.extractFile(v, p, to, name)
+		if unread, ok := errors.AsType[*unreadError](err); ok {
+			fmt.Fprintf(c.err, "%s: extract: %s: %v\n", c.tool, shown(p), unread)
+			bad, count = unread, count+1
+			return nil
+		}
+		return err
+	})
+	if err != nil || bad == nil {
+		return err
+	}
+	return fmt.Errorf("%s could not be read, the last one: %w", counted(count, "file"), bad)
+}
+
+// unreadError is that of a file on an image, not of the host it is copied to.
+type unreadError struct{ err error }
+
+func (e *unreadError) Error() string { return e.err.Error() }
+func (e *unreadError) Unwrap() error { return e.err }
+
+// counted is a number of things, such as "1 file" and "2 files".
+func counted(n int, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %ss", n, one)
 }
 
 func openOrMake(folder string) (*hostio.Dir, error) {
@@ -192,7 +232,7 @@ func makeFolder(to *hostio.Dir, name string) error {
 func (c *call) extractFile(v *exfat.Volume, p string, to *hostio.Dir, name string) (err error) {
 	i, err := v.Stat(p)
 	if err != nil {
-		return err
+		return &unreadError{err}
 	}
 	f, err := to.Open(name, hostio.OpenOptions{Write: true, Create: true, Exclusive: !c.has("-ov")})
 	switch {

@@ -77,7 +77,7 @@ func hdiutilVerbs() []*verb {
 			notes: "-limits prints three numbers of sectors: smallest, present, largest. The status is 35 when the image is in use."},
 		{tool: "hdiutil", name: "convert", short: "make an image of another format with the same content", operands: "IMAGE", min: 1, max: 1, run: (*call).convert, options: convertOptions()},
 		{tool: "hdiutil", name: "verify", short: "check the stored checksum of an image", operands: "IMAGE", min: 1, max: 1, run: (*call).verify, options: reading(asPlist, puppet),
-			notes: "UDIF images store checksums: of their parts, of all parts together, and most of the file's data. The status is 1 when one differs, and when there is none: other formats store none."},
+			notes: "UDIF images store checksums: of their parts, of all parts together, and most of the file's data. The status is 1 when one differs, and when there is none: other formats store none. Of these the structure is looked at, such as the bands of a bundle, and what is wrong is told."},
 		{tool: "hdiutil", name: "checksum", short: "compute a checksum of what is on an image", operands: "IMAGE", min: 1, max: 1, run: (*call).checksum,
 			options: reading(option{name: "-type", arg: "TYPE", values: checksumTypes, help: "the checksum; it is needed"}, asPlist, puppet),
 			notes:   "UDIF-CRC32 and UDIF-MD5 are what a read-only image stores: the checksum over the checksums of its parts (boot record, tables, partitions, gaps), without what its own tables leave out; of other images it is what convert would store. The others are over the whole device."},
@@ -185,6 +185,7 @@ func convertOptions() []option {
 		over, asPlist, puppet, srckey,
 		{name: "-imagekey", also: []string{"-tgtimagekey"}, arg: "KEY=VALUE", help: convertkey},
 		{name: "-tasks", arg: "N", help: "how many chunks are compressed at once; the default is one for each processor"},
+		{name: "-noverify", help: "keeps the new image where the old one's data differs from the checksums that it stores, with a warning; without it that is an error, and nothing is made"},
 		{name: "-pmap", standing: ignored, help: "the device is copied with its partition map"},
 		twoStdin, encrypt, shadow, cacert, insecure,
 	}, refusedAll("not there yet", "-align SECTORS", "-segmentSize SIZE"), askPass)
@@ -197,7 +198,8 @@ func extensionVerbs() []*verb {
 		{tool: "hdiutil", name: "cat", short: "print files of an ExFAT image, without mounting it", operands: "IMAGE PATH [PATH...]", min: 2, max: 1 << 20, extension: true, run: (*call).cat, options: []option{stdin, srckey, imagekey}},
 		{tool: "hdiutil", name: "extract", short: "copy files out of an ExFAT image, without mounting it", operands: "IMAGE [PATH]", min: 1, max: 2, extension: true, run: (*call).extract,
 			options: []option{{name: "-d", arg: "FOLDER", help: "the folder that they are copied into, made if it is missing; the default is the working folder"},
-				{name: "-ov", help: "replaces files that exist"}, stdin, srckey, imagekey}},
+				{name: "-ov", help: "replaces files that exist"},
+				{name: "-noverify", help: "looks at no checksum; without it those that a read-only image stores are computed, and the status is 1 if one differs"}, stdin, srckey, imagekey}},
 		{tool: "hdiutil", name: "trim", short: "free what a mounted volume does not use", operands: "MOUNTPOINT", min: 1, max: 1, extension: true, run: (*call).trim},
 		{tool: "hdiutil", name: "man", short: "print the manual page in roff", extension: true, run: (*call).manual},
 	}

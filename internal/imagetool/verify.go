@@ -30,10 +30,22 @@ func (c *call) verify() error {
 	}
 	t, ok := img.(container.Tabled)
 	if !ok {
+		if err := c.tellFindings(p); err != nil {
+			return err
+		}
 		fmt.Fprintf(c.err, "hdiutil: verify: %s has no checksum.\n", strconv.Quote(p.name))
 		return &said{1}
 	}
 	return c.verifyTables(p, t.UDIF())
+}
+
+// tellFindings prints what is wrong with the structure of an image without checksums.
+func (c *call) tellFindings(p place) error {
+	list, err := container.VerifyWith(p.dir, p.name, container.OpenOptions{Keys: c.secrets.keys[p.path]})
+	for _, f := range list {
+		fmt.Fprintf(c.err, "hdiutil: verify: %s\n", f)
+	}
+	return err
 }
 
 func (c *call) verifyTables(p place, im *udif.Image) error {

@@ -37,6 +37,7 @@ type Image struct {
 	sectors uint64
 	chunk   int64 // largest decoded compressed run
 	payload int64 // and the largest stored one
+	sums    *readSums
 	reader
 }
 

@@ -83,6 +83,7 @@ func (im *Image) readRun(i int, p []byte, inside, last int64) error {
 		if err := readFull(im.src, p, int64(r.offset)+inside); err != nil {
 			return fmt.Errorf("reading sector %d: %w", r.start+uint64(inside)/SectorSize, err)
 		}
+		im.keepSum(i, inside, p)
 		return nil
 	}
 	im.readAhead(i, last)
@@ -114,6 +115,7 @@ func (im *Image) fill(e *entry, tokens chan struct{}) {
 		im.cache.publish(e, nil, err)
 		return
 	}
+	im.keepSum(e.index, 0, data)
 	im.cache.publish(e, data, nil)
 }
 

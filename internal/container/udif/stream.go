@@ -33,6 +33,7 @@ const defaultMemory = 64 << 20
 type slot struct {
 	Piece
 	run    *run
+	index  int // of run
 	crc    uint32
 	err    error
 	data   []byte
@@ -130,7 +131,7 @@ func (im *Image) cut(ctx context.Context, free chan *slot, yield func(*slot) boo
 			select {
 			case s := <-free:
 				s.Piece = Piece{Offset: int64(r.start)*SectorSize + at, Length: min(step, r.bytes()-at), Unallocated: r.kind == KindIgnore}
-				s.run, s.crc, s.err = r, 0, nil
+				s.run, s.index, s.crc, s.err = r, i, 0, nil
 				if !yield(s) {
 					return nil
 				}
@@ -151,15 +152,20 @@ func (im *Image) load1(s *slot) error {
 		s.data = make([]byte, max(s.Length, min(im.chunk, pieceSize)))
 	}
 	s.Data = s.data[:s.Length]
+	inside := s.inside()
 	if s.run.kind.Compressed() {
-		return im.decode(s.run, s.Data, &s.stored)
-	}
-	inside := s.Offset - int64(s.run.start)*SectorSize
-	if err := readFull(im.src, s.Data, int64(s.run.offset)+inside); err != nil {
+		if err := im.decode(s.run, s.Data, &s.stored); err != nil {
+			return err
+		}
+	} else if err := readFull(im.src, s.Data, int64(s.run.offset)+inside); err != nil {
 		return fmt.Errorf("reading sector %d: %w", s.Offset/SectorSize, err)
 	}
+	im.keepSum(s.index, inside, s.Data)
 	return nil
 }
+
+// inside is where in its run the slot's piece begins, in bytes.
+func (s *slot) inside() int64 { return s.Offset - int64(s.run.start)*SectorSize }
 
 // sumRange is the CRC-32 of a stretch of src, computed by so many workers in pieces.
 func sumRange(ctx context.Context, src io.ReaderAt, offset, length int64, workers int) (uint32, error) {

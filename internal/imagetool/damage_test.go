@@ -1,0 +1,96 @@
+package imagetool
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// damaged writes an image in which the bytes of one of three files are others, and gives the name of the file.
+func (m *machine) damaged(format, image string) {
+	t := m.t
+	for _, name := range []string{"a", "b", "c"} {
+		m.write("src/"+name, strings.Repeat(name+" has four MiB ..", 1<<18))
+	}
+	m.do("create -srcfolder src -format " + format + " " + image)
+	content, err := os.ReadFile(m.path(image))
+	require.NoError(t, err)
+	if format == "UDRO" {
+		at := bytes.Index(content, []byte("b has four"))
+		require.Positive(t, at)
+		content[at+1<<20]++
+	} else {
+		at := dataFork(t, content) / 2 // amid the second file
+		copy(content[at:], bytes.Repeat([]byte{0xff}, 64))
+	}
+	m.write(image, string(content))
+}
+
+// TestConvertHoldsTheChecksums: data that changed is an error, and nothing is made of it unless it is asked for.
+func TestConvertHoldsTheChecksums(t *testing.T) {
+	m := newMachine(t)
+	m.damaged("UDRO", "bad.dmg")
+	for _, format := range []string{"UDRW", "UDTO", "UDRO", "UDZO", "UDSB", "UDSP", "UFBI"} {
+		m.refused(1, "hdiutil: convert failed - image data corrupted\nhdiutil: convert: image data corrupted: ", "convert bad.dmg -format "+format+" -o out")
+		assert.Contains(t, m.err, "checksum differs")
+		m.do("convert -noverify bad.dmg -format " + format + " -o kept-" + format)
+		assert.Contains(t, m.err, "WARNING: verifying ")
+		assert.Contains(t, m.err, "checksum differs")
+	}
+	m.refused(1, "image data corrupted", "diskutil image create from bad.dmg out.dmg")
+	entries, err := os.ReadDir(m.dir)
+	require.NoError(t, err)
+	for _, e := range entries {
+		assert.NotContains(t, e.Name(), "out")
+	}
+	assert.Empty(t, m.leftovers())
+
+	m.damaged("UDZO", "torn.dmg")
+	for _, line := range []string{"convert torn.dmg -format UDTO -o out", "convert torn.dmg -format UDRO -o out", "checksum -type MD5 torn.dmg"} {
+		m.refused(1, " failed - image data corrupted\n", line)
+		assert.Contains(t, m.err, "decoding the zlib chunk at sector ")
+	}
+}
+
+// TestExtractGoesOn: a file that cannot be read is told, the others are there; changed data is told at the end.
+func TestExtractGoesOn(t *testing.T) {
+	m := newMachine(t)
+	m.damaged("UDZO", "torn.dmg")
+	m.refused(1, "hdiutil: extract: b: ", "extract torn.dmg -d out")
+	assert.Contains(t, m.err, "hdiutil: extract failed - image data corrupted\nhdiutil: extract: 1 file could not be read, the last one: ")
+	for name, there := range map[string]bool{"a": true, "b": false, "c": true} {
+		got, err := os.ReadFile(m.path("out/" + name))
+		assert.Equal(t, there, err == nil, name)
+		assert.Equal(t, there, string(got) == strings.Repeat(name+" has four MiB ..", 1<<18), name)
+	}
+	m.refused(1, "extract failed - image data corrupted\n", "extract torn.dmg b -d one")
+	m.refused(1, "extract failed - image data corrupted\n", "extract torn.dmg a -d one")
+	assert.FileExists(t, m.path("one/a"))
+	m.do("extract -noverify torn.dmg c -d one")
+
+	m.damaged("UDRO", "bad.dmg")
+	m.refused(1, "hdiutil: extract failed - image data corrupted\n", "extract bad.dmg -d all")
+	assert.Contains(t, m.err, "checksum differs")
+	assert.FileExists(t, m.path("all/c"))
+	m.do("extract -noverify bad.dmg -d all -ov")
+	assert.Empty(t, m.err)
+}
+
+// TestVerifyTellsOfBands: a bundle has no checksum, and bands that are none are told.
+func TestVerifyTellsOfBands(t *testing.T) {
+	m := newMachine(t)
+	m.do("create -size 8m -fs ExFAT -type SPARSEBUNDLE -imagekey sparse-band-size=2048 b")
+	m.refused(1, "hdiutil: verify: \"b.sparsebundle\" has no checksum.\n", "verify b.sparsebundle")
+	assert.Equal(t, 1, strings.Count(m.err, "\n"), m.err)
+	m.write("b.sparsebundle/bands/002", "x")
+	m.write("b.sparsebundle/bands/2 2", "x")
+	m.write("b.sparsebundle/bands/3", strings.Repeat("x", 1<<20+1))
+	m.refused(1, "hdiutil: verify: bands/002: no band number", "verify b.sparsebundle")
+	assert.Contains(t, m.err, "hdiutil: verify: bands/2 2: no band number")
+	assert.Contains(t, m.err, "hdiutil: verify: bands/3: 1048577 bytes, longer than a band of 1048576\n")
+	assert.Contains(t, m.err, "hdiutil: verify: \"b.sparsebundle\" has no checksum.\n")
+}
