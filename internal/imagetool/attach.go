@@ -217,10 +217,8 @@ func (c *call) mountRequest() (r Request, err error) {
 		if given++; given > 1 {
 			return r, misused("more than one of -mountpoint, -mountroot, -mountrandom")
 		}
-		folder, err := c.absolute(c.value(o.name))
-		if err == nil {
-			folder, err = followed(folder)
-		}
+		r.MakePoint = o.name == "-mountpoint"
+		folder, err := c.mountFolder(c.value(o.name), r.MakePoint)
 		if err != nil {
 			return r, err
 		}

@@ -87,8 +87,14 @@ func (c *call) createSpec() (b blank, f formatInfo, err error) {
 	if err := c.contents(&b); err != nil {
 		return b, f, err
 	}
+	if limit := labelLimits[b.filesystem]; limit > 0 && len(b.label) > limit {
+		c.warn("the name %q is too long for %s, which holds %d bytes: it is cut off", b.label, b.filesystem, limit)
+	}
 	return b, f, nil
 }
+
+// labelLimits are the longest names of volumes in bytes, where package attach cuts longer ones.
+var labelLimits = map[string]int{"ext4": 16, "xfs": 12, "btrfs": 255, "FAT32": 11}
 
 // contents chooses the file system and the name of the volume.
 func (c *call) contents(b *blank) (err error) {
@@ -195,6 +201,7 @@ func (c *call) make(b blank, f formatInfo, operand string) (path string, err err
 			return "", err
 		}
 		defer t.close()
+		t.lost.remark(c)
 		if b.size == 0 {
 			b.size = t.imageSize(b.bare)
 		}

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -170,6 +171,8 @@ func TestCreateFromFolders(t *testing.T) {
 	m.write("src/one.txt", "one")
 	m.write("src/deep/er/two.bin", strings.Repeat("two", 500_000))
 	m.write("src/empty", "")
+	when := time.Date(2026, 1, 2, 3, 4, 6, 0, time.Local)
+	require.NoError(t, os.Chtimes(m.path("src/deep/er/two.bin"), when, when))
 	m.do("create -srcfolder src -format UDSB a")
 	assert.Contains(t, m.do("imageinfo a.sparsebundle"), "ExFAT: src\n")
 	assert.Equal(t, "deep/\nempty\none.txt\n", m.do("ls a.sparsebundle"))

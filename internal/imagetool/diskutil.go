@@ -107,7 +107,7 @@ func (c *call) attachImage() error {
 		}
 	}
 	if c.has("--mountPoint") {
-		point, err := c.mountPointDU(c.value("--mountPoint"))
+		point, err := c.mountFolder(c.value("--mountPoint"), true)
 		if err != nil {
 			return err
 		}
@@ -116,14 +116,14 @@ func (c *call) attachImage() error {
 	return c.attachAs(c.operands[0], r, policy)
 }
 
-// mountPointDU is the folder to mount on. As on macOS 27 a missing one is made, and removed when it is unmounted; its parent must exist.
-func (c *call) mountPointDU(name string) (string, error) {
+// mountFolder is the folder to mount on. One that is to be made may be missing, and its parent may not.
+func (c *call) mountFolder(name string, make bool) (string, error) {
 	path, err := c.absolute(name)
 	if err != nil {
 		return "", err
 	}
 	real, err := followed(path)
-	if errors.Is(err, fs.ErrNotExist) {
+	if make && errors.Is(err, fs.ErrNotExist) {
 		real, err = followed(filepath.Dir(path))
 		real = filepath.Join(real, filepath.Base(path))
 	}

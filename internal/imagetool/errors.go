@@ -175,6 +175,9 @@ func (c *call) conclude(err error) int {
 	if detail := err.Error(); detail != text && (!complete || c.has("-verbose")) {
 		fmt.Fprintf(c.err, "%s: %s: %s\n", c.tool, name, detail)
 	}
+	if errno == syscall.EAGAIN && c.holds() {
+		fmt.Fprintf(c.err, "%s: %s: hint: it is attached: detach it first\n", c.tool, name)
+	}
 	if found, ok := errors.AsType[*container.UnsupportedError](err); ok && found.Foreign {
 		fmt.Fprintf(c.err, "%s: %s: hint: qemu-img convert -O raw makes a raw image of it; ", c.tool, name)
 		fmt.Fprintf(c.err, "the extension .raw, or for hdiutil -srcimagekey %s, takes its bytes for sectors as they are\n", rawClass)
@@ -193,6 +196,22 @@ func (c *call) conclude(err error) int {
 var otherReaders = map[string]string{
 	"apfs":    "fsapfsmount -f 1 PARTITION FOLDER mounts its first volume (package libfsapfs-utils)",
 	"hfsplus": "7zz l PARTITION lists its files, and 7zz x PARTITION takes them out (package 7zip)",
+}
+
+// holds says whether the image that is named first is attached.
+func (c *call) holds() bool {
+	if len(c.operands) == 0 {
+		return false
+	}
+	path, err := c.absolute(c.operands[0])
+	if err == nil {
+		path, err = followed(path)
+	}
+	if err != nil {
+		return false
+	}
+	a, err := c.attached(path)
+	return err == nil && a != nil
 }
 
 // missesAnother says whether what is missing is something else than the image that is named first, so that the words of

@@ -54,7 +54,7 @@ func TestWhatIsMissing(t *testing.T) {
 		"convert a.dmg -format UDZO -o no/folder": "hdiutil: convert: looking for \"DIR/no\": ",
 		"create -size 8m no/folder":               "hdiutil: create: looking for \"DIR/no\": ",
 		"create -srcfolder no b":                  "hdiutil: create: opening folder \"DIR/no\": ",
-		"attach a.dmg -mountpoint no":             "hdiutil: attach: looking for \"DIR/no\": ",
+		"attach a.dmg -mountpoint no/no":          "hdiutil: attach: looking for \"DIR/no\": ",
 	} {
 		m.refused(1, " failed - No such file or directory\n"+want, line)
 	}

@@ -16,7 +16,8 @@ func (c *call) info() error {
 	if !c.has("-plist") {
 		return c.infoText(all)
 	}
-	var images, lost []list
+	var lost []list
+	images := []list{}
 	for _, a := range all {
 		if a.Dead {
 			lost = append(lost, list{"image-path": a.Image, "dev-entry": whole(a), "hdid-pid": a.HelperPID})
@@ -24,10 +25,7 @@ func (c *call) info() error {
 		}
 		images = append(images, c.infoImageList(a))
 	}
-	d := list{"framework": c.env.Version, "revision": c.env.Version, "vendor": "dmgbench"}
-	if images != nil { // absent when nothing is attached, as from Apple's
-		d["images"] = images
-	}
+	d := list{"framework": c.env.Version, "revision": c.env.Version, "vendor": "dmgbench", "images": images}
 	if lost != nil {
 		d["dmgbench-lost"] = lost
 	}

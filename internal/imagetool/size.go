@@ -25,6 +25,9 @@ var (
 // multiples; without a letter it is bytes. The result is in bytes, rounded up to a whole sector.
 func parseSize(s string) (int64, error) {
 	m := hdiutilSize.FindStringSubmatch(s)
+	if short := strings.TrimRight(s, "iIbB"); m == nil && short != s && hdiutilSize.MatchString(short) {
+		return 0, fmt.Errorf("%q is no size of hdiutil: want %s, which is in binary multiples", s, strings.ToLower(short))
+	}
 	if m == nil {
 		return 0, fmt.Errorf("%q is no size: want a number and b (sectors of 512 bytes), k, m, g, t, p or e (binary multiples)", s)
 	}

@@ -9,6 +9,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"dmgbench/internal/blockdev"
 	"dmgbench/internal/exfat"
@@ -19,6 +20,7 @@ import (
 type tree struct {
 	dirs  []*hostio.Dir
 	items []item
+	lost  losses
 }
 
 // item is a file or folder: its name in a folder of the host and its path on the volume, parents before children.
@@ -28,9 +30,10 @@ type item struct {
 	to     string
 	folder bool
 	size   int64
+	time   time.Time // when it was changed last
 }
 
-// readTree lists folders. The content of a single one becomes the root of the volume;
+// readTree lists folders. The content of a single one becomes the root of the volume, unless it is a bundle such as X.app;
 // of several, each is a folder in it. What the volume cannot hold is an error: nothing is left out in silence.
 func readTree(ctx context.Context, folders []string) (t tree, err error) {
 	defer func() {
@@ -45,15 +48,19 @@ func readTree(ctx context.Context, folders []string) (t tree, err error) {
 		}
 		t.dirs = append(t.dirs, d)
 		to := ""
-		if len(folders) > 1 {
+		if len(folders) > 1 || isBundle(folder) {
+			fi, err := d.Lstat(".")
+			if err != nil {
+				return t, err
+			}
 			to = filepath.Base(folder)
-			t.items = append(t.items, item{to: to, folder: true})
+			t.items = append(t.items, item{to: to, folder: true, time: fi.ModTime()})
 		}
 		if err := t.read(ctx, d, ".", to); err != nil {
 			return t, err
 		}
 	}
-	return t, nil
+	return t, t.lost.refused()
 }
 
 func (t *tree) read(ctx context.Context, d *hostio.Dir, name, to string) error {
@@ -71,12 +78,15 @@ func (t *tree) read(ctx context.Context, d *hostio.Dir, name, to string) error {
 		case err != nil:
 			return err
 		case fi.Mode()&fs.ModeSymlink != 0:
-			return refuse("%q is a symbolic link, which %s cannot hold", filepath.Join(d.Path(), i.name), ours)
+			t.lost.addLink(filepath.Join(d.Path(), i.name))
+			continue
 		case !fi.IsDir() && !fi.Mode().IsRegular():
 			return refuse("%q is neither a file nor a folder", filepath.Join(d.Path(), i.name))
 		case !fi.IsDir():
 			i.size = fi.Size()
 		}
+		i.time = fi.ModTime()
+		t.lost.add(d, i.name, fi)
 		t.items = append(t.items, i)
 		if i.folder {
 			if err := t.read(ctx, d, i.name, i.to); err != nil {
@@ -145,7 +155,8 @@ func (t tree) copyTo(c *call, part blockdev.Device) (err error) {
 	if len(t.items) == 0 {
 		return nil
 	}
-	v, err := exfat.Mount(part, exfat.MountOptions{Now: c.env.Now})
+	now := c.env.Now()
+	v, err := exfat.Mount(part, exfat.MountOptions{Now: func() time.Time { return now }})
 	if err != nil {
 		return err
 	}
@@ -164,6 +175,7 @@ func (t tree) copyTo(c *call, part blockdev.Device) (err error) {
 		if err := c.canceled(); err != nil {
 			return err
 		}
+		now = i.time
 		if i.folder {
 			err = v.Mkdir(i.to)
 		} else {

@@ -106,7 +106,7 @@ func createOptions() []option {
 		{name: "-fs", arg: "NAME", help: "the file system, here one of: {filesystems}"},
 		{name: "-volname", arg: "NAME", help: "the name of the volume; the default is untitled"},
 		{name: "-layout", arg: "LAYOUT", help: "GPTSPUD, the default, is a GUID partition table with one partition; NONE is none"},
-		{name: "-srcfolder", also: []string{"-srcdir"}, arg: "FOLDER", help: "copies a folder into a new ExFAT image; of several, each becomes a folder"},
+		{name: "-srcfolder", also: []string{"-srcdir"}, arg: "FOLDER", help: "copies what is in a folder into a new ExFAT image, or the folder itself if it is a bundle such as X.app; of several, each becomes a folder. Times are kept; what ExFAT does not keep is told in a line"},
 		{name: "-format", arg: "FORMAT", help: "of an image with a -srcfolder, here one of: {conversions}; the default is what the file name says, else UDZO"},
 		{name: "-imagekey", also: []string{"-tgtimagekey"}, arg: "KEY=VALUE", help: convertkey},
 		over, {name: "-attach", help: "attaches the new image"}, asPlist, puppet,
@@ -139,7 +139,7 @@ func refusedAll(why string, list ...string) []option {
 }
 
 var (
-	mountpoint  = option{name: "-mountpoint", arg: "FOLDER", help: "mounts the volume on this folder"}
+	mountpoint  = option{name: "-mountpoint", arg: "FOLDER", help: "mounts the volume on this folder, which is made if it is missing, and then removed when it is unmounted"}
 	mountroot   = option{name: "-mountroot", arg: "FOLDER", help: "mounts the volume on a folder made in this one, named like the volume"}
 	mountrandom = option{name: "-mountrandom", arg: "FOLDER", help: "mounts the volume on a folder made in this one, with a random name"}
 )

@@ -54,6 +54,9 @@ func (c *call) verifyTables(p place, im *udif.Image) error {
 	if err != nil {
 		return err
 	}
+	if n := im.Beyond(); n > 0 {
+		c.warn("the last %d of %d sectors are in no table, and no checksum is over them: the device is shorter, or sectors are lost", n, im.Size()/sector)
+	}
 	known, unknown := 0, 0
 	for _, check := range report.Checks {
 		switch check.Result {
@@ -134,7 +137,7 @@ func describeTables(d list, img container.Image, im *udif.Image) {
 			full, stored, compressed = full+u.Bytes, stored+u.Stored, compressed || k.Compressed()
 		}
 	}
-	props["Compressed"] = compressed
+	props["Compressed"], props["Software License Agreement"] = compressed, im.License()
 	sizes["Total Non-Empty Bytes"], sizes["Total Empty Bytes"], sizes["Compressed Bytes"] = full, im.Size()-full, stored
 	if full > 0 {
 		sizes["Compressed Ratio"] = float64(stored) / float64(full)

@@ -43,7 +43,7 @@ func FuzzPlist(f *testing.F) {
 			}
 			data = append(data, bytes.Clone(r.data))
 			return nil
-		})
+		}, func() {})
 		if err != nil {
 			return
 		}
@@ -100,7 +100,7 @@ func FuzzFork(f *testing.F) {
 				t.Fatalf("%d resources, %d bytes from %d", total, len(r.data), len(b))
 			}
 			return nil
-		})
+		}, func() {})
 	})
 }
 

@@ -80,7 +80,7 @@ func TestAppleStructures(t *testing.T) {
 				data := bytes.Clone(r.data)
 				w.resource(r.name, r.id, true, func(out io.Writer) { _, _ = out.Write(data) })
 				return nil
-			}))
+			}, func() {}))
 			require.NoError(t, w.end())
 			assert.Equal(t, string(list), again.String())
 			layout, err := ProbeLayout(im, im.Size())

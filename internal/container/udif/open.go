@@ -35,6 +35,8 @@ type Image struct {
 	listed  []*Region // as the image lists them: the master checksum is over this order
 	runs    []run     // the whole device without gaps, in order
 	sectors uint64
+	beyond  uint64 // sectors behind all tables
+	license bool
 	chunk   int64 // largest decoded compressed run
 	payload int64 // and the largest stored one
 	sums    *readSums
@@ -82,11 +84,11 @@ func (im *Image) load() error {
 	var err error
 	switch {
 	case t.PlistLength > 0:
-		err = parsePlist(io.NewSectionReader(im.src, int64(t.PlistOffset), int64(t.PlistLength)), l.add)
+		err = parsePlist(io.NewSectionReader(im.src, int64(t.PlistOffset), int64(t.PlistLength)), l.add, func() { im.license = true })
 	case t.ForkLength > 0:
 		fork := make([]byte, t.ForkLength)
 		if err = readFull(im.src, fork, int64(t.ForkOffset)); err == nil {
-			err = parseFork(fork, l.add)
+			err = parseFork(fork, l.add, func() { im.license = true })
 		}
 	default:
 		return im.loadStub()
@@ -171,6 +173,7 @@ func (im *Image) assemble(tables []*table) error {
 	if im.sectors == 0 { // as libdmg-hfsplus writes it
 		im.sectors = at
 	}
+	im.beyond = im.sectors - min(at, im.sectors)
 	if at > im.sectors {
 		return fmt.Errorf("they describe %d sectors, the trailer %d: %w", at, im.sectors, ErrCorrupt)
 	}
@@ -217,6 +220,12 @@ func (im *Image) checkPayloads() error {
 
 // Size is the length of the device in bytes.
 func (im *Image) Size() int64 { return int64(im.sectors) * SectorSize }
+
+// License reports whether the image has a licence agreement.
+func (im *Image) License() bool { return im.license }
+
+// Beyond is how many sectors at the end of the device no table describes: only the trailer says that there are any.
+func (im *Image) Beyond() int64 { return int64(im.beyond) }
 
 // Trailer is the image's trailer. It must not be changed.
 func (im *Image) Trailer() *Trailer { return im.trailer }

@@ -22,8 +22,8 @@ type resource struct {
 const maxData = mishHeader + mishRun*MaxRuns
 
 // parsePlist reads the property list of an image and hands the entries of resource-fork/blkx to emit, in their order.
-// Other resources are skipped. Its memory is the largest data element.
-func parsePlist(r *io.SectionReader, emit func(resource) error) error {
+// license is called when there is the resource of a licence agreement. Other resources are skipped. Its memory is the largest data element.
+func parsePlist(r *io.SectionReader, emit func(resource) error, license func()) error {
 	s := &scanner{r: bufio.NewReaderSize(r, 64<<10)}
 	if mark, _ := s.r.Peek(3); bytes.Equal(mark, []byte("\xef\xbb\xbf")) {
 		_, _ = s.r.Discard(3)
@@ -41,6 +41,9 @@ func parsePlist(r *io.SectionReader, emit func(resource) error) error {
 		}
 		found = true
 		return p.dict(func(key string) error {
+			if key == licenseType {
+				license()
+			}
 			if key != "blkx" {
 				return p.skipValue()
 			}

@@ -5,9 +5,13 @@ import (
 	"fmt"
 )
 
+// licenseType is the type of the resource that says in which languages an image has a licence agreement, which is shown
+// before it is attached.
+const licenseType = "LPic"
+
 // parseFork reads a classic Macintosh resource fork (Inside Macintosh: More Macintosh Toolbox, 1-121) and hands its
 // blkx resources to emit in the order of the map. It keeps nothing.
-func parseFork(b []byte, emit func(resource) error) error {
+func parseFork(b []byte, emit func(resource) error, license func()) error {
 	u16, u32 := binary.BigEndian.Uint16, binary.BigEndian.Uint32
 	if len(b) < 16 {
 		return forkError("%d bytes", len(b))
@@ -32,6 +36,9 @@ func parseFork(b []byte, emit func(resource) error) error {
 		at := 2 + 8*i
 		if at+8 > len(types) {
 			return forkError("type %d lies outside of the map", i)
+		}
+		if string(types[at:at+4]) == licenseType {
+			license()
 		}
 		if string(types[at:at+4]) != "blkx" {
 			continue
