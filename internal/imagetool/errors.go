@@ -175,6 +175,12 @@ func (c *call) conclude(err error) int {
 	if detail := err.Error(); detail != text && (!complete || c.has("-verbose")) {
 		fmt.Fprintf(c.err, "%s: %s: %s\n", c.tool, name, detail)
 	}
+	c.printHints(err, errno, name)
+	return status
+}
+
+// printHints says what can be done about a failure.
+func (c *call) printHints(err error, errno syscall.Errno, name string) {
 	if errno == syscall.EAGAIN && c.holds() {
 		fmt.Fprintf(c.err, "%s: %s: hint: it is attached: detach it first\n", c.tool, name)
 	}
@@ -189,7 +195,6 @@ func (c *call) conclude(err error) int {
 	if errors.Is(err, container.ErrPassphrase) {
 		fmt.Fprintf(c.err, "%s: %s: hint: the passphrase comes by %s, where a line end is part of it: printf %%s rather than echo\n", c.tool, name, c.stdinOption())
 	}
-	return status
 }
 
 // otherReaders are programs that read volumes that the kernel may not mount, on the device of an attached image.
