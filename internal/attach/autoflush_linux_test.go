@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"dmgbench/internal/blockdev"
+	"dmgbench/internal/blockdev/blockdevtest"
 	"dmgbench/internal/exfat"
 )
 
@@ -51,7 +51,7 @@ func (c *timers) advance(d time.Duration) {
 // requests are a volume in memory, and the kernel's requests to it.
 type requests struct {
 	*testing.T
-	dev   *blockdev.MemDevice
+	dev   *blockdevtest.MemDevice
 	count *counted
 	fs    *volumeFS
 	raw   fuse.RawFileSystem
@@ -59,7 +59,7 @@ type requests struct {
 }
 
 func newRequests(t *testing.T) *requests {
-	dev := blockdev.NewMem(4 << 20)
+	dev := blockdevtest.NewMem(4 << 20)
 	require.NoError(t, exfat.Format(dev, exfat.FormatOptions{}))
 	count := &counted{Device: dev}
 	fs, err := openVolume(count, order{}, false, &failures{})
@@ -204,8 +204,8 @@ func TestFlushOfTheVolumeWaitsFromTheFirstChange(t *testing.T) {
 func TestFailedFlushOfTheVolumeIsRepeated(t *testing.T) {
 	r := newRequests(t)
 	a := r.create("a")
-	r.dev.Hook = func(op blockdev.Op, _, _ int64) error {
-		if op == blockdev.OpRead {
+	r.dev.Hook = func(op blockdevtest.Op, _, _ int64) error {
+		if op == blockdevtest.OpRead {
 			return nil
 		}
 		return errors.New("no power")

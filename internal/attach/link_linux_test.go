@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"dmgbench/internal/blockdev"
+	"dmgbench/internal/blockdev/blockdevtest"
 	"dmgbench/internal/hostio"
 )
 
@@ -84,7 +85,7 @@ func linked(t *testing.T, dev blockdev.Device) (fd int) {
 
 func TestLinkKeepsWhatIsWritten(t *testing.T) {
 	const size = 8 << 20
-	dev := &counted{Device: blockdev.NewMem(size)}
+	dev := &counted{Device: blockdevtest.NewMem(size)}
 	fd := linked(t, dev)
 	var group sync.WaitGroup
 	const share = size / 4
@@ -129,7 +130,7 @@ func TestLinkKeepsWhatIsWritten(t *testing.T) {
 }
 
 func TestLinkFlushesDiscardsAndRefuses(t *testing.T) {
-	dev := &counted{Device: blockdev.NewMem(1 << 20)}
+	dev := &counted{Device: blockdevtest.NewMem(1 << 20)}
 	fd := linked(t, dev)
 	_, err := unix.Pwrite(fd, bytes.Repeat([]byte{7}, 3*page), 0)
 	require.NoError(t, err)

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"dmgbench/internal/blockdev"
+	"dmgbench/internal/blockdev/blockdevtest"
 	"dmgbench/internal/exfat"
 )
 
@@ -19,7 +19,7 @@ func TestCrashAmidADeletion(t *testing.T) {
 	data, both := noise(30_000), 0
 	for at := 2; ; at++ {
 		cut, written := at/2, at%2 == 1
-		dev := blockdev.NewMem(1 << 20)
+		dev := blockdevtest.NewMem(1 << 20)
 		require.NoError(t, exfat.Format(dev, exfat.FormatOptions{}))
 		s, err := openVolume(dev, order{}, false, &failures{})
 		require.NoError(t, err)
@@ -29,8 +29,8 @@ func TestCrashAmidADeletion(t *testing.T) {
 		_, err = f.WriteAt(data, 0)
 		require.NoError(t, errors.Join(err, s.volume.Sync()))
 		left := cut
-		dev.Hook = func(op blockdev.Op, _, _ int64) error {
-			if op == blockdev.OpRead {
+		dev.Hook = func(op blockdevtest.Op, _, _ int64) error {
+			if op == blockdevtest.OpRead {
 				return nil
 			}
 			if left--; left <= 0 {
@@ -80,7 +80,7 @@ func TestCrashAmidADeletion(t *testing.T) {
 
 // TestReplacedByAnotherSpelling: a name that the kernel knows is looked up anew when another spelling of it has been given to another file.
 func TestReplacedByAnotherSpelling(t *testing.T) {
-	dev := blockdev.NewMem(1 << 20)
+	dev := blockdevtest.NewMem(1 << 20)
 	require.NoError(t, exfat.Format(dev, exfat.FormatOptions{}))
 	s, err := openVolume(dev, order{}, false, &failures{})
 	require.NoError(t, err)

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"dmgbench/internal/blockdev"
+	"dmgbench/internal/blockdev/blockdevtest"
 	"dmgbench/internal/container"
 	"dmgbench/internal/exfat"
 	"dmgbench/internal/hostio"
@@ -54,8 +54,8 @@ func TestFailedReadsLoseNothing(t *testing.T) {
 	a := r.create("a")
 	r.write(a, noise(70_000))
 	r.fsync(a)
-	r.dev.Hook = func(op blockdev.Op, _, _ int64) error {
-		if op == blockdev.OpRead {
+	r.dev.Hook = func(op blockdevtest.Op, _, _ int64) error {
+		if op == blockdevtest.OpRead {
 			return errDamaged
 		}
 		return nil
@@ -68,11 +68,11 @@ func TestFailedReadsLoseNothing(t *testing.T) {
 	require.NoError(t, r.fs.close())
 
 	fails := &failures{}
-	dev := blockdev.NewMem(1 << 20)
+	dev := blockdevtest.NewMem(1 << 20)
 	require.NoError(t, exfat.Format(dev, exfat.FormatOptions{}))
 	fs, err := newDeviceFS(dev, nil, false, fails)
 	require.NoError(t, err)
-	dev.Hook = func(blockdev.Op, int64, int64) error { return errDamaged }
+	dev.Hook = func(blockdevtest.Op, int64, int64) error { return errDamaged }
 	_, status = fs.Read(nil, &fuse.ReadIn{InHeader: fuse.InHeader{NodeId: 2}}, make([]byte, 4096))
 	require.Equal(t, fuse.EIO, status)
 	assert.Zero(t, fails.lastWord().Count)

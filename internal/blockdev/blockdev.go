@@ -1,9 +1,8 @@
-// Package blockdev declares the block device that disk image containers offer and that partition tables and file
-// systems stand on, together with a view of a part of a device ([Section]) and a device in memory for tests
-// ([MemDevice]).
+// Package blockdev declares the block device that disk image containers implement and that partition tables and file
+// systems use, and a view of a part of a device ([Section]).
 //
-// It knows nothing of files, formats or caches: the containers implement [Device], and whoever needs more than
-// that asks for [Evicter], [Geometry] or [Phaser] by type assertion.
+// It knows no files, formats or caches. Code that needs more than [Device] asserts the type to [Evicter], [Geometry] or
+// [Phaser].
 package blockdev
 
 import (
@@ -12,7 +11,7 @@ import (
 	"io"
 )
 
-// ErrOutOfRange is wrapped by every error about an offset or a length that does not lie within the device.
+// ErrOutOfRange is wrapped by every error about an offset or a length outside the device.
 var ErrOutOfRange = errors.New("range lies outside the device")
 
 // Device is a block device. Offsets and lengths are in bytes; ReadAt and WriteAt accept any alignment (multiples
@@ -22,11 +21,11 @@ var ErrOutOfRange = errors.New("range lies outside the device")
 type Device interface {
 	io.ReaderAt
 	io.WriterAt
-	// Discard says that the range is no longer needed; it reads as zeros afterwards.
+	// Discard frees the range, which reads as zeros afterwards.
 	Discard(off, n int64) error
-	// Flush makes everything that was written before the call durable, even what another call of Flush is just writing
-	// back. Once it has failed, it may succeed again only if nothing was lost: users write their metadata again
-	// after an error, but not their data.
+	// Flush makes everything durable that was written before the call, including data that a concurrent Flush is writing
+	// back. After a failure it may succeed again only if no data was lost: callers write their metadata again after an
+	// error, but not their data.
 	Flush() error
 	// Size is the length of the device in bytes.
 	Size() int64
@@ -37,26 +36,27 @@ type Evicter interface {
 	Evict(off, n int64) error
 }
 
-// Padder is implemented by devices that write zeros behind data in the same call.
+// Padder is implemented by devices that write zeros after data in the same call.
 type Padder interface {
-	// WritePadded writes p at off and behind it pad zeros, fewer than 4096, and returns how many bytes of p are written.
-	// errors.ErrUnsupported, before anything is written, says that it takes two calls of WriteAt here.
+	// WritePadded writes p at off and pad zeros (fewer than 4096) after it, and returns how many bytes of p are written.
+	// It returns errors.ErrUnsupported, before writing, where two calls of WriteAt are needed.
 	WritePadded(p []byte, off int64, pad int) (int, error)
 }
 
-// Geometry is implemented by devices on whose extents writers should keep apart, as the bands of a sparse bundle.
+// Geometry is implemented by devices with extents, such as the bands of a sparse bundle, on which concurrent writers
+// should keep apart.
 type Geometry interface {
-	// PreferredExtent is the length of an extent in bytes; 0 means that there are none.
+	// PreferredExtent is the length of an extent in bytes, 0 for a device without extents.
 	PreferredExtent() int64
 }
 
-// Phaser is implemented by sections: the extents of [Geometry] are counted from the start of the whole device,
-// which is ExtentPhase bytes before the section's own byte 0, modulo the extent.
+// Phaser is implemented by sections: the extents of [Geometry] are counted from the start of the whole device.
+// ExtentPhase is the offset of the section's byte 0 within its extent, in bytes.
 type Phaser interface {
 	ExtentPhase() int64
 }
 
-// CheckRange says whether n bytes at off lie within a device of the given size; the error wraps [ErrOutOfRange].
+// CheckRange returns an error wrapping [ErrOutOfRange] unless n bytes at off are within a device of size bytes.
 func CheckRange(off, n, size int64) error {
 	if off < 0 || n < 0 || off > size || n > size-off {
 		return fmt.Errorf("addressing %d bytes at %d of a device of %d: %w", n, off, size, ErrOutOfRange)

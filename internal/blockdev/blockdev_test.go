@@ -1,4 +1,4 @@
-package blockdev
+package blockdev_test
 
 import (
 	"bytes"
@@ -9,12 +9,15 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"dmgbench/internal/blockdev"
+	"dmgbench/internal/blockdev/blockdevtest"
 )
 
 func TestMemDeviceAgainstSlice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.Int64Range(1, 300<<10).Draw(t, "size")
-		dev, model := NewMem(size), make([]byte, size)
+		dev, model := blockdevtest.NewMem(size), make([]byte, size)
 		for range rapid.IntRange(1, 12).Draw(t, "ops") {
 			off := rapid.Int64Range(0, size).Draw(t, "off")
 			n := rapid.Int64Range(0, size-off).Draw(t, "n")
@@ -32,7 +35,7 @@ func TestMemDeviceAgainstSlice(t *testing.T) {
 		_, err := dev.ReadAt(got, 0)
 		require.NoError(t, err)
 		require.True(t, bytes.Equal(model, got))
-		other := NewMem(size)
+		other := blockdevtest.NewMem(size)
 		require.NoError(t, dev.CopyTo(other))
 		_, err = other.ReadAt(got, 0)
 		require.NoError(t, err)
@@ -41,22 +44,22 @@ func TestMemDeviceAgainstSlice(t *testing.T) {
 }
 
 func TestMemDeviceRefusesOutside(t *testing.T) {
-	dev := NewMem(1000)
+	dev := blockdevtest.NewMem(1000)
 	_, err := dev.WriteAt(make([]byte, 2), 999)
-	require.ErrorIs(t, err, ErrOutOfRange)
-	require.ErrorIs(t, dev.Discard(-1, 1), ErrOutOfRange)
+	require.ErrorIs(t, err, blockdev.ErrOutOfRange)
+	require.ErrorIs(t, dev.Discard(-1, 1), blockdev.ErrOutOfRange)
 	n, err := dev.ReadAt(make([]byte, 10), 995)
 	assert.Equal(t, 5, n)
 	require.ErrorIs(t, err, io.EOF)
 }
 
 func TestMemDeviceHookAndClone(t *testing.T) {
-	dev := NewMem(1 << 20)
+	dev := blockdevtest.NewMem(1 << 20)
 	_, err := dev.WriteAt([]byte("before"), 10)
 	require.NoError(t, err)
 	boom := errors.New("boom")
-	dev.Hook = func(op Op, off, n int64) error {
-		if op == OpWrite {
+	dev.Hook = func(op blockdevtest.Op, off, n int64) error {
+		if op == blockdevtest.OpWrite {
 			return boom
 		}
 		return nil
@@ -73,37 +76,37 @@ func TestMemDeviceHookAndClone(t *testing.T) {
 }
 
 func TestSectionForwards(t *testing.T) {
-	dev := NewMem(64 << 20)
+	dev := blockdevtest.NewMem(64 << 20)
 	dev.Extent = 8 << 20
 	var seen []int64
-	dev.Hook = func(op Op, off, n int64) error { seen = append(seen, off); return nil }
-	outer, err := Section(dev, 1<<20, 32<<20)
+	dev.Hook = func(op blockdevtest.Op, off, n int64) error { seen = append(seen, off); return nil }
+	outer, err := blockdev.Section(dev, 1<<20, 32<<20)
 	require.NoError(t, err)
-	inner, err := Section(outer, 9<<20, 8<<20)
+	inner, err := blockdev.Section(outer, 9<<20, 8<<20)
 	require.NoError(t, err)
 	require.NoError(t, inner.Discard(512, 512))
-	require.NoError(t, inner.(Evicter).Evict(1024, 512))
+	require.NoError(t, inner.(blockdev.Evicter).Evict(1024, 512))
 	_, err = inner.WriteAt([]byte{1}, 0)
 	require.NoError(t, err)
 	assert.Equal(t, []int64{10<<20 + 512, 10<<20 + 1024, 10 << 20}, seen)
-	assert.EqualValues(t, 8<<20, inner.(Geometry).PreferredExtent())
-	assert.EqualValues(t, 2<<20, inner.(Phaser).ExtentPhase())
+	assert.EqualValues(t, 8<<20, inner.(blockdev.Geometry).PreferredExtent())
+	assert.EqualValues(t, 2<<20, inner.(blockdev.Phaser).ExtentPhase())
 	_, err = inner.WriteAt([]byte{1}, 8<<20)
-	require.ErrorIs(t, err, ErrOutOfRange)
+	require.ErrorIs(t, err, blockdev.ErrOutOfRange)
 	n, err := inner.ReadAt(make([]byte, 4), 8<<20-2)
 	assert.Equal(t, 2, n)
 	require.ErrorIs(t, err, io.EOF)
-	_, err = Section(inner, 1, 8<<20)
-	require.ErrorIs(t, err, ErrOutOfRange)
+	_, err = blockdev.Section(inner, 1, 8<<20)
+	require.ErrorIs(t, err, blockdev.ErrOutOfRange)
 }
 
 // plain hides the optional interfaces of a device.
-type plain struct{ Device }
+type plain struct{ blockdev.Device }
 
 func TestSectionOfPlainDevice(t *testing.T) {
-	s, err := Section(plain{NewMem(4096)}, 512, 512)
+	s, err := blockdev.Section(plain{blockdevtest.NewMem(4096)}, 512, 512)
 	require.NoError(t, err)
-	require.ErrorIs(t, s.(Evicter).Evict(0, 1), errors.ErrUnsupported)
-	assert.Zero(t, s.(Geometry).PreferredExtent())
-	assert.Zero(t, s.(Phaser).ExtentPhase())
+	require.ErrorIs(t, s.(blockdev.Evicter).Evict(0, 1), errors.ErrUnsupported)
+	assert.Zero(t, s.(blockdev.Geometry).PreferredExtent())
+	assert.Zero(t, s.(blockdev.Phaser).ExtentPhase())
 }

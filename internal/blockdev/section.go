@@ -23,7 +23,7 @@ var (
 
 // Section returns the n bytes at off of dev as a device of its own. Discard, Flush and the optional interfaces are
 // passed on: Evict and WritePadded report errors.ErrUnsupported when dev cannot, PreferredExtent is 0 when dev has no
-// extents. The error wraps [ErrOutOfRange] when the range does not lie within dev.
+// extents. The error wraps [ErrOutOfRange] for a range outside dev.
 func Section(dev Device, off, n int64) (Device, error) {
 	if err := CheckRange(off, n, dev.Size()); err != nil {
 		return nil, err

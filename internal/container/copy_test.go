@@ -10,12 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"dmgbench/internal/blockdev"
+	"dmgbench/internal/blockdev/blockdevtest"
 	"dmgbench/internal/hostio"
 )
 
 // patched is a device with data, zeros between it, and an end that is no whole block.
-func patched(t *testing.T) *blockdev.MemDevice {
-	dev := blockdev.NewMem(9<<20 + 512)
+func patched(t *testing.T) *blockdevtest.MemDevice {
+	dev := blockdevtest.NewMem(9<<20 + 512)
 	for i, off := range []int64{0, 3<<20 + 4096, 7<<20 - 512, 9 << 20} {
 		p := pattern(int(min(int64(1<<20+i*512), dev.Size()-off)), uint64(i))
 		for k := range p {
@@ -64,14 +65,14 @@ func TestCopy(t *testing.T) {
 
 // TestCopyLeavesOut asks only for what is said to be present, and writes no zeros.
 func TestCopyLeavesOut(t *testing.T) {
-	dev, dst := patched(t), blockdev.NewMem(9<<20+512)
-	dev.Hook = func(op blockdev.Op, off, n int64) error {
+	dev, dst := patched(t), blockdevtest.NewMem(9<<20+512)
+	dev.Hook = func(op blockdevtest.Op, off, n int64) error {
 		assert.GreaterOrEqual(t, off, int64(copyBlock))
 		return nil
 	}
 	written := int64(0)
-	dst.Hook = func(op blockdev.Op, _, n int64) error {
-		if op == blockdev.OpWrite {
+	dst.Hook = func(op blockdevtest.Op, _, n int64) error {
+		if op == blockdevtest.OpWrite {
 			written += n
 		}
 		return nil
@@ -100,16 +101,16 @@ func TestCopyEndsWithErrors(t *testing.T) {
 	require.ErrorIs(t, Copy(t.Context(), img, packed, CopyOptions{}), ErrCorrupt)
 
 	boom := errors.New("boom")
-	for _, bad := range []blockdev.Op{blockdev.OpRead, blockdev.OpWrite} {
+	for _, bad := range []blockdevtest.Op{blockdevtest.OpRead, blockdevtest.OpWrite} {
 		failing := dev.Clone()
-		failing.Hook = func(op blockdev.Op, _, _ int64) error {
+		failing.Hook = func(op blockdevtest.Op, _, _ int64) error {
 			if op == bad {
 				return boom
 			}
 			return nil
 		}
-		src, dst := blockdev.Device(failing), blockdev.Device(blockdev.NewMem(dev.Size()))
-		if bad == blockdev.OpWrite {
+		src, dst := blockdev.Device(failing), blockdev.Device(blockdevtest.NewMem(dev.Size()))
+		if bad == blockdevtest.OpWrite {
 			src, dst = dev, failing
 		}
 		require.ErrorIs(t, Copy(t.Context(), dst, src, CopyOptions{}), boom)

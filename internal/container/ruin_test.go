@@ -7,12 +7,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"dmgbench/internal/blockdev"
+	"dmgbench/internal/blockdev/blockdevtest"
 )
 
 // What is ruined behind a byte of the device is found by its checksum, and what lies before it is whole.
 func TestRuinStored(t *testing.T) {
-	dev := blockdev.NewMem(6 << 20)
+	dev := blockdevtest.NewMem(6 << 20)
 	data := pattern(2<<20, 1)
 	for _, off := range []int64{0, 4 << 20} { // zeros between
 		_, err := dev.WriteAt(data, off)

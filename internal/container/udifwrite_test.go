@@ -9,13 +9,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"dmgbench/internal/blockdev"
+	"dmgbench/internal/blockdev/blockdevtest"
 )
 
 // TestCreateUDIFWholeOrNotAtAll fails in every way that a caller can meet: nothing stays behind.
 func TestCreateUDIFWholeOrNotAtAll(t *testing.T) {
 	d := tempDir(t)
-	dev := blockdev.NewMem(4 << 20)
+	dev := blockdevtest.NewMem(4 << 20)
 	_, err := dev.WriteAt(pattern(3<<20, 1), 512)
 	require.NoError(t, err)
 	gone := func(name string) {
@@ -30,8 +30,8 @@ func TestCreateUDIFWholeOrNotAtAll(t *testing.T) {
 	gone("a")
 	boom := errors.New("boom")
 	broken := dev.Clone()
-	broken.Hook = func(op blockdev.Op, off, _ int64) error {
-		if op == blockdev.OpRead && off >= 2<<20 {
+	broken.Hook = func(op blockdevtest.Op, off, _ int64) error {
+		if op == blockdevtest.OpRead && off >= 2<<20 {
 			return boom
 		}
 		return nil

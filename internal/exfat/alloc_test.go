@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dmgbench/internal/blockdev"
+	"dmgbench/internal/blockdev/blockdevtest"
 )
 
 // TestAllocatorProperty allocates and frees at random and looks at the bitmap, the counters and the arenas after each step.
@@ -85,7 +86,7 @@ func checkAllocator(t *rapid.T, a *allocator, owner []int) {
 }
 
 func TestPhaseOfAPartition(t *testing.T) {
-	mem := blockdev.NewMem(40 << 20)
+	mem := blockdevtest.NewMem(40 << 20)
 	mem.Extent = 1 << 20
 	dev, err := blockdev.Section(mem, 300<<10, 39<<20)
 	require.NoError(t, err)

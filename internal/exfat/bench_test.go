@@ -3,11 +3,11 @@ package exfat
 import (
 	"testing"
 
-	"dmgbench/internal/blockdev"
+	"dmgbench/internal/blockdev/blockdevtest"
 )
 
 // nullDevice keeps metadata in memory and does nothing with transfers of 1 MiB.
-type nullDevice struct{ *blockdev.MemDevice }
+type nullDevice struct{ *blockdevtest.MemDevice }
 
 func (d nullDevice) WriteAt(p []byte, off int64) (int, error) {
 	if len(p) == 1<<20 {
@@ -24,7 +24,7 @@ func (d nullDevice) ReadAt(p []byte, off int64) (int, error) {
 }
 
 func benchFile(b *testing.B) *File {
-	dev := nullDevice{blockdev.NewMem(4 << 30)}
+	dev := nullDevice{blockdevtest.NewMem(4 << 30)}
 	if err := Format(dev, FormatOptions{}); err != nil {
 		b.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func BenchmarkRead(b *testing.B) {
 
 // BenchmarkCreateSyncRemove is the metadata of one small file's life, on memory.
 func BenchmarkCreateSyncRemove(b *testing.B) {
-	dev := blockdev.NewMem(1 << 30)
+	dev := blockdevtest.NewMem(1 << 30)
 	if err := Format(dev, FormatOptions{}); err != nil {
 		b.Fatal(err)
 	}

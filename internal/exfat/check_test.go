@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dmgbench/internal/blockdev"
+	"dmgbench/internal/blockdev/blockdevtest"
 )
 
 func requireClean(t tester, dev blockdev.Device) {
@@ -43,7 +44,7 @@ func TestCheckIsCleanAfterEveryWorkload(t *testing.T) {
 }
 
 // damaged is a small volume with a contiguous file "c", a fragmented file "f" and a directory "d" with a file.
-func damaged(t *testing.T) (*blockdev.MemDevice, *Volume) {
+func damaged(t *testing.T) (*blockdevtest.MemDevice, *Volume) {
 	dev, v := newVolume(t, 1<<20, FormatOptions{})
 	require.NoError(t, v.Mkdir("d"))
 	writeFile(t, v, "d/inner", noise(1, 5000))
@@ -102,92 +103,92 @@ func nthCluster(t *testing.T, v *Volume, e *entry, n int) uint32 {
 func TestCheckFindsAndRepairs(t *testing.T) {
 	cases := []struct {
 		name   string
-		damage func(t *testing.T, dev *blockdev.MemDevice, v *Volume)
+		damage func(t *testing.T, dev *blockdevtest.MemDevice, v *Volume)
 		want   []Kind
 		left   bool // Repair cannot put it right
 		quiet  bool // fsck.exfat does not look for this
 	}{
-		{"main boot", func(t *testing.T, dev *blockdev.MemDevice, v *Volume) {
+		{"main boot", func(t *testing.T, dev *blockdevtest.MemDevice, v *Volume) {
 			require.NoError(t, writeFull(dev, []byte{1}, 200))
 		}, []Kind{BootMain}, false, false},
-		{"backup boot", func(t *testing.T, dev *blockdev.MemDevice, v *Volume) {
+		{"backup boot", func(t *testing.T, dev *blockdevtest.MemDevice, v *Volume) {
 			require.NoError(t, writeFull(dev, []byte{1}, 12*512+200))
 		}, []Kind{BootBackup}, false, true},
-		{"dirty", func(t *testing.T, dev *blockdev.MemDevice, v *Volume) {
+		{"dirty", func(t *testing.T, dev *blockdevtest.MemDevice, v *Volume) {
 			require.NoError(t, v.touch())
 		}, []Kind{DirtyFlag}, false, true},
-		{"FAT head", func(t *testing.T, dev *blockdev.MemDevice, v *Volume) { setFAT(t, v, 1, 7) }, []Kind{FATHead}, false, true},
-		{"lost clusters", func(t *testing.T, dev *blockdev.MemDevice, v *Volume) {
+		{"FAT head", func(t *testing.T, dev *blockdevtest.MemDevice, v *Volume) { setFAT(t, v, 1, 7) }, []Kind{FATHead}, false, true},
+		{"lost clusters", func(t *testing.T, dev *blockdevtest.MemDevice, v *Volume) {
 			setBits(t, v, v.alloc.freeRuns()[0].first, 2, true)
 		}, []Kind{BitmapLost}, false, true},
-		{"missing clusters", func(t *testing.T, dev *blockdev.MemDevice, v *Volume) {
+		{"missing clusters", func(t *testing.T, dev *blockdevtest.MemDevice, v *Volume) {
 			setBits(t, v, entryOf(t, v, "c").first+1, 3, false)
 		}, []Kind{BitmapMissing}, false, false},
-		{"short chain", func(t *testing.T, dev *blockdev.MemDevice, v *Volume) {
+		{"short chain", func(t *testing.T, dev *blockdevtest.MemDevice, v *Volume) {
 			setFAT(t, v, nthCluster(t, v, entryOf(t, v, "f"), 3), endOfChain)
 		}, []Kind{ChainShort, BitmapLost, BitmapLost, BitmapLost, BitmapLost, BitmapLost, BitmapLost}, false, false},
-		{"cycle", func(t *testing.T, dev *blockdev.MemDevice, v *Volume) {
+		{"cycle", func(t *testing.T, dev *blockdevtest.MemDevice, v *Volume) {
 			f := entryOf(t, v, "f")
 			setFAT(t, v, nthCluster(t, v, f, 8), f.first)
 		}, []Kind{ChainCycle, BitmapLost}, false, false},
-		{"wild chain", func(t *testing.T, dev *blockdev.MemDevice, v *Volume) {
+		{"wild chain", func(t *testing.T, dev *blockdevtest.MemDevice, v *Volume) {
 			setFAT(t, v, nthCluster(t, v, entryOf(t, v, "f"), 8), 0x12345678)
 		}, []Kind{ChainBad, BitmapLost}, false, false},
-		{"long chain", func(t *testing.T, dev *blockdev.MemDevice, v *Volume) {
+		{"long chain", func(t *testing.T, dev *blockdevtest.MemDevice, v *Volume) {
 			free := v.alloc.freeRuns()[0].first
 			setFAT(t, v, nthCluster(t, v, entryOf(t, v, "f"), 9), free)
 		}, []Kind{ChainLong}, false, true},
-		{"shared clusters", func(t *testing.T, dev *blockdev.MemDevice, v *Volume) {
+		{"shared clusters", func(t *testing.T, dev *blockdevtest.MemDevice, v *Volume) {
 			e := entryOf(t, v, "d/inner")
 			e.first = entryOf(t, v, "c").first + 2
 			rewrite(t, v, e)
 		}, []Kind{CrossLink, BitmapLost}, true, false},
-		{"entry checksum", func(t *testing.T, dev *blockdev.MemDevice, v *Volume) {
+		{"entry checksum", func(t *testing.T, dev *blockdevtest.MemDevice, v *Volume) {
 			e := entryOf(t, v, "c")
 			e.bytes()[8] ^= 0xFF
 			e.dir.mark(e.index*entryLen, 1)
 			require.NoError(t, writeChunks(dev, e.dir.take(nil)))
 		}, []Kind{EntryChecksum}, true, false},
-		{"entry structure", func(t *testing.T, dev *blockdev.MemDevice, v *Volume) {
+		{"entry structure", func(t *testing.T, dev *blockdevtest.MemDevice, v *Volume) {
 			e := entryOf(t, v, "d/inner")
 			e.bytes()[1] = 200
 			e.dir.mark(e.index*entryLen, 1)
 			require.NoError(t, writeChunks(dev, e.dir.take(nil)))
 		}, []Kind{EntryStructure, BitmapLost}, true, false},
-		{"name hash", func(t *testing.T, dev *blockdev.MemDevice, v *Volume) {
+		{"name hash", func(t *testing.T, dev *blockdevtest.MemDevice, v *Volume) {
 			e := entryOf(t, v, "c")
 			e.bytes()[entryLen+4] ^= 1
 			rewrite(t, v, e)
 		}, []Kind{NameHash}, false, true},
-		{"forbidden name", func(t *testing.T, dev *blockdev.MemDevice, v *Volume) {
+		{"forbidden name", func(t *testing.T, dev *blockdevtest.MemDevice, v *Volume) {
 			e := entryOf(t, v, "c")
 			e.bytes()[2*entryLen+2] = '?'
 			rewrite(t, v, e)
 		}, []Kind{NameInvalid}, true, true},
-		{"valid beyond size", func(t *testing.T, dev *blockdev.MemDevice, v *Volume) {
+		{"valid beyond size", func(t *testing.T, dev *blockdevtest.MemDevice, v *Volume) {
 			e := entryOf(t, v, "c")
 			e.valid = e.size + 1
 			rewrite(t, v, e)
 		}, []Kind{SizeInvalid}, false, false},
-		{"huge size", func(t *testing.T, dev *blockdev.MemDevice, v *Volume) {
+		{"huge size", func(t *testing.T, dev *blockdevtest.MemDevice, v *Volume) {
 			e := entryOf(t, v, "c")
 			e.size = -1 << 60
 			rewrite(t, v, e)
 		}, []Kind{SizeInvalid, BitmapLost}, false, false},
-		{"contiguous beyond the end", func(t *testing.T, dev *blockdev.MemDevice, v *Volume) {
+		{"contiguous beyond the end", func(t *testing.T, dev *blockdevtest.MemDevice, v *Volume) {
 			e := entryOf(t, v, "c")
 			e.size = 900_000
 			rewrite(t, v, e)
 		}, nil, true, false},
-		{"directory size", func(t *testing.T, dev *blockdev.MemDevice, v *Volume) {
+		{"directory size", func(t *testing.T, dev *blockdevtest.MemDevice, v *Volume) {
 			e := entryOf(t, v, "d")
 			e.size -= 100
 			rewrite(t, v, e)
 		}, []Kind{SizeInvalid}, false, false},
-		{"up-case table", func(t *testing.T, dev *blockdev.MemDevice, v *Volume) {
+		{"up-case table", func(t *testing.T, dev *blockdevtest.MemDevice, v *Volume) {
 			require.NoError(t, writeFull(dev, []byte{0xFE}, v.g.at(3)+200))
 		}, []Kind{Upcase}, true, false},
-		{"no bitmap", func(t *testing.T, dev *blockdev.MemDevice, v *Volume) {
+		{"no bitmap", func(t *testing.T, dev *blockdevtest.MemDevice, v *Volume) {
 			require.NoError(t, writeFull(dev, []byte{1}, v.g.at(v.g.root)+entryLen))
 		}, []Kind{Bitmap}, true, false},
 	}
@@ -222,7 +223,7 @@ func TestCheckFindsAndRepairs(t *testing.T) {
 	}
 }
 
-func fsckIfThere(t *testing.T, dev *blockdev.MemDevice) {
+func fsckIfThere(t *testing.T, dev *blockdevtest.MemDevice) {
 	t.Helper()
 	if _, err := exec.LookPath("fsck.exfat"); err == nil {
 		fsck(t, dev)

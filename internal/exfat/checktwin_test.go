@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"dmgbench/internal/blockdev"
+	"dmgbench/internal/blockdev/blockdevtest"
 )
 
 // TestCrashAmidAMove cuts moves: a repair leaves one name, and nothing of what it names is given to others.
@@ -89,7 +89,7 @@ func growMoved(v *Volume, file string, folder bool) error {
 }
 
 // requireOneOf finds one of two names, and what it named before.
-func requireOneOf(t *testing.T, dev *blockdev.MemDevice, way [2]string, rest string) {
+func requireOneOf(t *testing.T, dev *blockdevtest.MemDevice, way [2]string, rest string) {
 	t.Helper()
 	v := mount(t, dev)
 	writeFile(t, v, "all the rest", noise(3, int(v.Free())))

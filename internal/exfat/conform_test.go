@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"dmgbench/internal/blockdev"
+	"dmgbench/internal/blockdev/blockdevtest"
 )
 
 // oddNames are names that make a set long, fill UTF-16 with surrogates, or look alike.
@@ -75,7 +75,7 @@ func init() {
 func TestFsckAfterResize(t *testing.T) {
 	tool(t, "fsck.exfat")
 	for _, cluster := range []int64{512, 4096, 32768} {
-		dev := blockdev.NewMem(8 << 20)
+		dev := blockdevtest.NewMem(8 << 20)
 		require.NoError(t, Format(dev, FormatOptions{ClusterSize: cluster, MaxSize: 64 << 20}))
 		v := mount(t, dev)
 		writeFile(t, v, "f", noise(1, 1_000_001))

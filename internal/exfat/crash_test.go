@@ -13,17 +13,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"dmgbench/internal/blockdev"
+	"dmgbench/internal/blockdev/blockdevtest"
 )
 
 // cached is a device with a write cache that a power cut empties: what was not flushed may be there or not, in any
 // order, by the block of 4096 bytes.
 type cached struct {
-	*blockdev.MemDevice
-	stable *blockdev.MemDevice // what has been flushed
+	*blockdevtest.MemDevice
+	stable *blockdevtest.MemDevice // what has been flushed
 	since  []func(dev blockdev.Device) error
 }
 
-func newCached(dev *blockdev.MemDevice) *cached {
+func newCached(dev *blockdevtest.MemDevice) *cached {
 	return &cached{MemDevice: dev, stable: dev.Clone()}
 }
 
@@ -63,7 +64,7 @@ func (c *cached) Flush() error {
 }
 
 // afterCut is what the next start finds: all that was flushed and each of the other blocks or not.
-func (c *cached) afterCut(t *testing.T, r *rand.Rand) *blockdev.MemDevice {
+func (c *cached) afterCut(t *testing.T, r *rand.Rand) *blockdevtest.MemDevice {
 	dev := c.stable.Clone()
 	for _, do := range c.since {
 		if r.IntN(2) == 0 {
@@ -75,7 +76,7 @@ func (c *cached) afterCut(t *testing.T, r *rand.Rand) *blockdev.MemDevice {
 
 // cutAmid cuts the power at change number cut of what do makes of a volume and of the sync behind it, and gives what the next
 // start may find: all that was written, and a few times some of it.
-func cutAmid(t *testing.T, mem *blockdev.MemDevice, cut int, r *rand.Rand, do func(v *Volume) error) ([]*blockdev.MemDevice, error) {
+func cutAmid(t *testing.T, mem *blockdevtest.MemDevice, cut int, r *rand.Rand, do func(v *Volume) error) ([]*blockdevtest.MemDevice, error) {
 	t.Helper()
 	dev := newCached(mem)
 	v := mount(t, dev)
@@ -85,7 +86,7 @@ func cutAmid(t *testing.T, mem *blockdev.MemDevice, cut int, r *rand.Rand, do fu
 		err = v.Sync()
 	}
 	mem.Hook = nil
-	states := []*blockdev.MemDevice{mem}
+	states := []*blockdevtest.MemDevice{mem}
 	for range 6 {
 		states = append(states, dev.afterCut(t, r))
 	}
@@ -199,7 +200,7 @@ func crashWorkload(v *Volume, safe map[string][]byte) error {
 	return v.Unmount()
 }
 
-func verifyAfterCrash(t *testing.T, dev *blockdev.MemDevice, safe map[string][]byte) {
+func verifyAfterCrash(t *testing.T, dev *blockdevtest.MemDevice, safe map[string][]byte) {
 	t.Helper()
 	r, err := Check(dev, CheckOptions{Repair: true})
 	require.NoError(t, err)
@@ -228,7 +229,7 @@ func TestErrorIsRetried(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, v.Mkdir("d"))
 		n := 0
-		dev.Hook = func(op blockdev.Op, off, length int64) error {
+		dev.Hook = func(op blockdevtest.Op, off, length int64) error {
 			if n++; n == fail {
 				return errCut
 			}
@@ -253,7 +254,7 @@ func TestReadAndWriteErrorsReachTheCaller(t *testing.T) {
 	dev, v := newVolume(t, 1<<20, FormatOptions{})
 	f, err := v.Create("some name", 10_000)
 	require.NoError(t, err)
-	dev.Hook = func(op blockdev.Op, off, n int64) error { return errCut }
+	dev.Hook = func(op blockdevtest.Op, off, n int64) error { return errCut }
 	_, err = f.WriteAt(noise(1, 10_000), 0)
 	require.ErrorIs(t, err, errCut)
 	assert.ErrorContains(t, err, `writing "some name": `)
@@ -262,7 +263,7 @@ func TestReadAndWriteErrorsReachTheCaller(t *testing.T) {
 	dev.Hook = nil
 	_, err = f.WriteAt(noise(1, 10_000), 0)
 	require.NoError(t, err)
-	dev.Hook = func(op blockdev.Op, off, n int64) error { return errCut }
+	dev.Hook = func(op blockdevtest.Op, off, n int64) error { return errCut }
 	_, err = f.ReadAt(make([]byte, 10), 0)
 	require.ErrorIs(t, err, errCut)
 	assert.ErrorContains(t, err, `reading "some name": `)
@@ -338,7 +339,7 @@ func TestCrashInRenameOrder(t *testing.T) {
 				}
 				err = errors.Join(err, v.Sync())
 				mem.Hook = nil
-				found := []*blockdev.MemDevice{mem, dev.stable.Clone()}
+				found := []*blockdevtest.MemDevice{mem, dev.stable.Clone()}
 				for range 6 {
 					found = append(found, dev.afterCut(t, r))
 				}
@@ -359,7 +360,7 @@ func TestCrashInRenameOrder(t *testing.T) {
 }
 
 // requireUnder finds a file of one of the names, with what it held, in some folder.
-func requireUnder(t *testing.T, dev *blockdev.MemDevice, want []byte, names ...string) {
+func requireUnder(t *testing.T, dev *blockdevtest.MemDevice, want []byte, names ...string) {
 	t.Helper()
 	v := mount(t, dev)
 	found := 0

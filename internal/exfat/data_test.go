@@ -11,17 +11,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"dmgbench/internal/blockdev"
+	"dmgbench/internal/blockdev/blockdevtest"
 )
 
 type call struct {
-	op     blockdev.Op
+	op     blockdevtest.Op
 	off, n int64
 }
 
 // recorded returns a hook that keeps the calls.
-func recorded(calls *[]call) func(blockdev.Op, int64, int64) error {
+func recorded(calls *[]call) func(blockdevtest.Op, int64, int64) error {
 	var mu sync.Mutex
-	return func(op blockdev.Op, off, n int64) error {
+	return func(op blockdevtest.Op, off, n int64) error {
 		mu.Lock()
 		defer mu.Unlock()
 		*calls = append(*calls, call{op, off, n})
@@ -42,14 +43,14 @@ func TestWriteIsOneCallAnExtentAndAPaddedTail(t *testing.T) {
 	require.NoError(t, err)
 	at := f.Extents()[0].Device
 	const bulk = size / 4096 * 4096
-	assert.Equal(t, []call{{blockdev.OpWrite, at, bulk}, {blockdev.OpWrite, at + bulk, 4096}}, calls)
+	assert.Equal(t, []call{{blockdevtest.OpWrite, at, bulk}, {blockdevtest.OpWrite, at + bulk, 4096}}, calls)
 	assert.Zero(t, at%4096)
 
 	calls = nil
 	require.NoError(t, f.Sync())
 	flushes := 0
 	for _, c := range calls {
-		if c.op == blockdev.OpFlush {
+		if c.op == blockdevtest.OpFlush {
 			flushes++
 		} else {
 			assert.LessOrEqual(t, c.n, int64(8192), "metadata is a few pages")
@@ -59,7 +60,7 @@ func TestWriteIsOneCallAnExtentAndAPaddedTail(t *testing.T) {
 	assert.Equal(t, 2, flushes)
 	calls = nil
 	require.NoError(t, f.Sync())
-	assert.Equal(t, []call{{blockdev.OpFlush, 0, 0}}, calls, "nothing new: one flush")
+	assert.Equal(t, []call{{blockdevtest.OpFlush, 0, 0}}, calls, "nothing new: one flush")
 	dev.Hook = nil
 	got := make([]byte, size)
 	_, err = f.ReadAt(got, 0)
@@ -195,7 +196,7 @@ func TestUnwrittenReadsAsZeros(t *testing.T) {
 }
 
 func TestConcurrentWorkers(t *testing.T) {
-	dev := blockdev.NewMem(96 << 20)
+	dev := blockdevtest.NewMem(96 << 20)
 	dev.Extent = 8 << 20
 	require.NoError(t, Format(dev, FormatOptions{}))
 	v := mount(t, dev)
@@ -267,7 +268,7 @@ func TestGrowersDoNotPadOverEachOther(t *testing.T) {
 
 func TestStripesUseDifferentBands(t *testing.T) {
 	const band = 1 << 20
-	mem := blockdev.NewMem(40 << 20)
+	mem := blockdevtest.NewMem(40 << 20)
 	mem.Extent = band
 	dev, err := blockdev.Section(mem, 20<<10, 39<<20) // a partition that is not aligned to the bands
 	require.NoError(t, err)
@@ -299,8 +300,8 @@ func TestPaddingNeverMeetsData(t *testing.T) {
 	require.NoError(t, err)
 	first, second := noise(1, 8192+1000), noise(2, 500)
 	done := false
-	dev.Hook = func(op blockdev.Op, off, n int64) error {
-		if op == blockdev.OpWrite && n == 8192 && !done {
+	dev.Hook = func(op blockdevtest.Op, off, n int64) error {
+		if op == blockdevtest.OpWrite && n == 8192 && !done {
 			done = true
 			_, err := f.WriteAt(second, int64(len(first)))
 			return err

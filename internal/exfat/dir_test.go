@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"dmgbench/internal/blockdev"
+	"dmgbench/internal/blockdev/blockdevtest"
 )
 
 // ghost is a valid entry set that must never be seen.
@@ -24,7 +24,7 @@ func ghost(n int) []byte {
 // TestDirectoryGrowsOverGhosts makes a directory grow into clusters in which entry sets of a former life lie.
 func TestDirectoryGrowsOverGhosts(t *testing.T) {
 	for _, cluster := range []int64{512, 4096, 16384} {
-		dev := blockdev.NewMem(8 << 20)
+		dev := blockdevtest.NewMem(8 << 20)
 		ghosts := ghost(128 << 10 / 96)
 		for off := int64(0); off+int64(len(ghosts)) < dev.Size(); off += 128 << 10 {
 			require.NoError(t, writeFull(dev, ghosts, off))
@@ -117,7 +117,7 @@ func TestChainStopsAtACycle(t *testing.T) {
 // TestFailedGrowthOfADirectoryShowsNoOldBytes lets the zeroing of a directory's next cluster fail: the cluster, full of
 // entry sets of a former life, must not become part of it.
 func TestFailedGrowthOfADirectoryShowsNoOldBytes(t *testing.T) {
-	dev := blockdev.NewMem(4 << 20)
+	dev := blockdevtest.NewMem(4 << 20)
 	ghosts := ghost(64 << 10 / 96)
 	for off := int64(0); off < dev.Size(); off += 64 << 10 {
 		require.NoError(t, writeFull(dev, ghosts, off))
@@ -128,8 +128,8 @@ func TestFailedGrowthOfADirectoryShowsNoOldBytes(t *testing.T) {
 	made, failed := 0, 0
 	for i := 0; made < 40; i++ {
 		if i%2 == 0 {
-			dev.Hook = func(op blockdev.Op, off, n int64) error {
-				if op == blockdev.OpWrite && n == 512 {
+			dev.Hook = func(op blockdevtest.Op, off, n int64) error {
+				if op == blockdevtest.OpWrite && n == 512 {
 					return errCut
 				}
 				return nil
@@ -157,7 +157,7 @@ func TestFailedGrowthOfADirectoryShowsNoOldBytes(t *testing.T) {
 
 // TestFullRootGrowsOverZerosOnly cuts the power while a root without room for an end marker gets one more cluster.
 func TestFullRootGrowsOverZerosOnly(t *testing.T) {
-	mem := blockdev.NewMem(1 << 20)
+	mem := blockdevtest.NewMem(1 << 20)
 	ghosts := ghost(64 << 10 / 96)
 	for off := int64(0); off < mem.Size(); off += 64 << 10 {
 		require.NoError(t, writeFull(mem, ghosts, off))
@@ -178,8 +178,8 @@ func TestFullRootGrowsOverZerosOnly(t *testing.T) {
 		require.NoError(t, err)
 		_, err = f.WriteAt(noise(1, 600), 0)
 		require.NoError(t, err)
-		dev.MemDevice.Hook = func(op blockdev.Op, off, n int64) error {
-			if op == blockdev.OpFlush {
+		dev.MemDevice.Hook = func(op blockdevtest.Op, off, n int64) error {
+			if op == blockdevtest.OpFlush {
 				return errCut // FAT and bitmap are under way
 			}
 			return nil
@@ -200,7 +200,7 @@ func TestDirectoriesThatCannotBeReadTakeNoMemory(t *testing.T) {
 	require.NoError(t, v.Unmount())
 	v, err := Mount(dev, MountOptions{MetadataLimit: 128 << 10})
 	require.NoError(t, err)
-	dev.Hook = func(blockdev.Op, int64, int64) error { return errCut }
+	dev.Hook = func(blockdevtest.Op, int64, int64) error { return errCut }
 	for range 10 {
 		_, err = v.List("broken")
 		require.ErrorIs(t, err, errCut)

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"dmgbench/internal/blockdev"
+	"dmgbench/internal/blockdev/blockdevtest"
 )
 
 func TestUpcaseTableIsTheStandardOne(t *testing.T) {
@@ -21,10 +21,10 @@ func TestUpcaseTableIsTheStandardOne(t *testing.T) {
 
 func TestFormatIsDeterministicAndLeavesNoOldBytes(t *testing.T) {
 	const size = 8 << 20
-	a, b := blockdev.NewMem(size), blockdev.NewMem(size)
+	a, b := blockdevtest.NewMem(size), blockdevtest.NewMem(size)
 	_, err := b.WriteAt(bytes.Repeat([]byte{0xA5}, size), 0)
 	require.NoError(t, err)
-	for _, dev := range []*blockdev.MemDevice{a, b} {
+	for _, dev := range []*blockdevtest.MemDevice{a, b} {
 		require.NoError(t, Format(dev, FormatOptions{Label: "Volume", Serial: 7}))
 	}
 	g, _, backup, err := readBoot(a)
@@ -44,7 +44,7 @@ func TestFormatGeometry(t *testing.T) {
 	}{
 		{1 << 20, 4096, 4096, 0}, {64 << 20, 4096, 1 << 20, 1 << 20}, {1 << 30, 32 << 10, 1 << 20, 1 << 20}, {100_000_000_000, 128 << 10, 1 << 20, 3 << 20},
 	} {
-		dev := blockdev.NewMem(c.size)
+		dev := blockdevtest.NewMem(c.size)
 		require.NoError(t, Format(dev, FormatOptions{}))
 		g, _, _, err := readBoot(dev)
 		require.NoError(t, err)
@@ -81,6 +81,6 @@ func TestFormatRefuses(t *testing.T) {
 		"no room":      {1 << 20, FormatOptions{AlignTo: 1 << 20}},
 		"max size":     {1 << 20, FormatOptions{MaxSize: 1 << 40}},
 	} {
-		assert.ErrorContains(t, Format(blockdev.NewMem(c.size), c.o), "formatting volume: ", name)
+		assert.ErrorContains(t, Format(blockdevtest.NewMem(c.size), c.o), "formatting volume: ", name)
 	}
 }

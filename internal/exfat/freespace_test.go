@@ -6,12 +6,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"dmgbench/internal/blockdev"
+	"dmgbench/internal/blockdev/blockdevtest"
 	"dmgbench/internal/exfat"
 )
 
 func TestFreeSpaceIsWhatATrimWouldTell(t *testing.T) {
-	dev := blockdev.NewMem(16 << 20)
+	dev := blockdevtest.NewMem(16 << 20)
 	_, _, err := exfat.FreeSpace(dev, 0)
 	require.ErrorIs(t, err, exfat.ErrNotExFAT)
 	require.NoError(t, exfat.Format(dev, exfat.FormatOptions{ClusterSize: 4096}))

@@ -6,13 +6,14 @@ import (
 	"unicode/utf8"
 
 	"dmgbench/internal/blockdev"
+	"dmgbench/internal/blockdev/blockdevtest"
 )
 
 const fuzzSize = 1 << 20
 
 // seedImage is the start of a small volume in use: everything up to its last used cluster.
 func seedImage(f *testing.F, cluster int64) []byte {
-	dev := blockdev.NewMem(fuzzSize)
+	dev := blockdevtest.NewMem(fuzzSize)
 	if err := Format(dev, FormatOptions{ClusterSize: cluster, Label: "fuzz"}); err != nil {
 		f.Fatal(err)
 	}
@@ -60,7 +61,7 @@ func FuzzMount(f *testing.F) {
 			}
 		}
 		sealRegion(image, 512)
-		dev := blockdev.NewMem(fuzzSize)
+		dev := blockdevtest.NewMem(fuzzSize)
 		if _, err := dev.WriteAt(image, 0); err != nil {
 			t.Fatal(err)
 		}

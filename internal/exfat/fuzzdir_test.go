@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"testing"
 
-	"dmgbench/internal/blockdev"
+	"dmgbench/internal/blockdev/blockdevtest"
 )
 
 // FuzzDirectory makes arbitrary bytes the root directory behind its three system entries, with the checksums of sets
@@ -35,7 +35,7 @@ func FuzzDirectory(f *testing.F) {
 	f.Add(file("deep", 20, 512*300, false, true), chain(21, 20), []byte{}, false)
 	f.Add(append([]byte{typeBitmap}, make([]byte, 31)...), []byte{}, []byte{}, false)
 	f.Fuzz(func(t *testing.T, entries, fat, bits []byte, seal bool) {
-		dev := blockdev.NewMem(fuzzSize)
+		dev := blockdevtest.NewMem(fuzzSize)
 		if err := Format(dev, FormatOptions{ClusterSize: 512}); err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +84,7 @@ func sealSets(b []byte) {
 }
 
 // useClean uses a volume in which nothing is wrong: nothing may be wrong with it afterwards.
-func useClean(t *testing.T, dev *blockdev.MemDevice) {
+func useClean(t *testing.T, dev *blockdevtest.MemDevice) {
 	useVolume(dev)
 	r, err := Check(dev, CheckOptions{})
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"dmgbench/internal/blockdev"
+	"dmgbench/internal/blockdev/blockdevtest"
 )
 
 var epoch = time.Date(2026, 3, 23, 12, 34, 57, 890_000_000, time.UTC)
@@ -26,9 +27,9 @@ func mount(t tester, dev blockdev.Device) *Volume {
 	return v
 }
 
-func newVolume(t tester, size int64, o FormatOptions) (*blockdev.MemDevice, *Volume) {
+func newVolume(t tester, size int64, o FormatOptions) (*blockdevtest.MemDevice, *Volume) {
 	t.Helper()
-	dev := blockdev.NewMem(size)
+	dev := blockdevtest.NewMem(size)
 	require.NoError(t, Format(dev, o))
 	return dev, mount(t, dev)
 }

@@ -11,12 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"dmgbench/internal/blockdev"
+	"dmgbench/internal/blockdev/blockdevtest"
 )
 
 // machine drives a volume beside a map of what must be on it.
 type machine struct {
-	dev   *blockdev.MemDevice
+	dev   *blockdevtest.MemDevice
 	v     *Volume
 	files map[string][]byte
 	open  map[string]*File
@@ -188,7 +188,7 @@ func TestStateMachine(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &machine{files: map[string][]byte{}, open: map[string]*File{}}
 		cluster := rapid.SampledFrom([]int64{512, 4096, 16384}).Draw(t, "cluster")
-		m.dev = blockdev.NewMem(rapid.SampledFrom([]int64{1 << 20, 2 << 20}).Draw(t, "size"))
+		m.dev = blockdevtest.NewMem(rapid.SampledFrom([]int64{1 << 20, 2 << 20}).Draw(t, "size"))
 		m.dev.Extent = rapid.SampledFrom([]int64{0, 256 << 10}).Draw(t, "extent")
 		_, err := m.dev.WriteAt(noise(77, 1<<20), 0) // what was there before must never show
 		require.NoError(t, err)

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"dmgbench/internal/blockdev"
+	"dmgbench/internal/blockdev/blockdevtest"
 )
 
 // merged is a device on which of the flushes of a Sync the last one alone is done.
@@ -66,7 +66,7 @@ func TestSyncOfNewFileTakesTwoFlushes(t *testing.T) {
 }
 
 // damagedBy counts what a power cut did to the file that was being written.
-func damagedBy(t *testing.T, dev *blockdev.MemDevice, secret []byte) (stale, free int) {
+func damagedBy(t *testing.T, dev *blockdevtest.MemDevice, secret []byte) (stale, free int) {
 	report, err := Check(dev, CheckOptions{})
 	require.NoError(t, err)
 	for _, f := range report.Findings {

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"dmgbench/internal/blockdev"
+	"dmgbench/internal/blockdev/blockdevtest"
 )
 
 // padding is a device that pads, or sometimes says that it cannot.
@@ -36,7 +37,7 @@ func (d *padding) WritePadded(p []byte, off int64, pad int) (int, error) {
 // A file of an odd length is one write to a device that pads, two to others, and the same bytes on both.
 func TestOddFilesAreOneWrite(t *testing.T) {
 	for _, refuse := range []bool{false, true} {
-		dev := &padding{Device: blockdev.NewMem(16 << 20), refuse: refuse}
+		dev := &padding{Device: blockdevtest.NewMem(16 << 20), refuse: refuse}
 		require.NoError(t, Format(dev, FormatOptions{}))
 		v := mount(t, dev)
 		f, err := v.Create("odd", 10_000)

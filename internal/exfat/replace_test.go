@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"dmgbench/internal/blockdev"
+	"dmgbench/internal/blockdev/blockdevtest"
 )
 
 // TestCrashInReplace cuts what programs do that save a file: whatever reaches the device, the name has the old content or the
@@ -50,7 +50,7 @@ func TestCrashInReplace(t *testing.T) {
 	}
 }
 
-func requireEither(t *testing.T, dev *blockdev.MemDevice, name string, before, after []byte) {
+func requireEither(t *testing.T, dev *blockdevtest.MemDevice, name string, before, after []byte) {
 	t.Helper()
 	v := mount(t, dev)
 	i, err := v.Stat(name)
@@ -63,7 +63,7 @@ func requireEither(t *testing.T, dev *blockdev.MemDevice, name string, before, a
 }
 
 // requireOneName repairs a volume where a crash may have left one file two names, and does what programs do with a left one.
-func requireOneName(t *testing.T, dev *blockdev.MemDevice, from, to string, before, after []byte) {
+func requireOneName(t *testing.T, dev *blockdevtest.MemDevice, from, to string, before, after []byte) {
 	t.Helper()
 	_, err := Check(dev, CheckOptions{Repair: true})
 	require.NoError(t, err)

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"dmgbench/internal/blockdev"
+	"dmgbench/internal/blockdev/blockdevtest"
 )
 
 func TestTrimDiscardsExactlyTheFreeSpace(t *testing.T) {
@@ -28,7 +29,7 @@ func TestTrimDiscardsExactlyTheFreeSpace(t *testing.T) {
 	assert.Less(t, dev.Allocated(), before-14<<20)
 	discards := 0
 	for _, c := range calls {
-		if c.op == blockdev.OpDiscard {
+		if c.op == blockdevtest.OpDiscard {
 			discards++
 		}
 	}
@@ -51,7 +52,7 @@ func TestEvictCoversTheExtents(t *testing.T) {
 	dev.Hook = recorded(&calls)
 	require.NoError(t, f.Evict())
 	e := f.Extents()[0]
-	assert.Equal(t, []call{{blockdev.OpEvict, e.Device, e.Length}}, calls)
+	assert.Equal(t, []call{{blockdevtest.OpEvict, e.Device, e.Length}}, calls)
 	require.NoError(t, f.Close())
 
 	inner, err := blockdev.Section(struct{ blockdev.Device }{dev}, 0, 8<<20)
@@ -128,9 +129,9 @@ func TestResizeInterrupted(t *testing.T) {
 var errCut = errors.New("power cut")
 
 // cutAfter lets n-1 changes of the device through and fails all that follow.
-func cutAfter(n int) func(blockdev.Op, int64, int64) error {
-	return func(op blockdev.Op, off, length int64) error {
-		if op == blockdev.OpRead {
+func cutAfter(n int) func(blockdevtest.Op, int64, int64) error {
+	return func(op blockdevtest.Op, off, length int64) error {
+		if op == blockdevtest.OpRead {
 			return nil
 		}
 		if n--; n <= 0 {

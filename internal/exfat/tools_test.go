@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"dmgbench/internal/blockdev"
+	"dmgbench/internal/blockdev/blockdevtest"
 )
 
 // unavailable skips the test, or fails it if DMGBENCH_REQUIRE_TOOLS=1 promises that everything is there.
@@ -43,7 +43,7 @@ func run1(t *testing.T, name string, args ...string) string {
 }
 
 // image writes the device to a file, sparsely.
-func image(t *testing.T, dev *blockdev.MemDevice) string {
+func image(t *testing.T, dev *blockdevtest.MemDevice) string {
 	t.Helper()
 	f, err := os.CreateTemp(t.TempDir(), "*.img")
 	require.NoError(t, err)
@@ -54,14 +54,14 @@ func image(t *testing.T, dev *blockdev.MemDevice) string {
 }
 
 // fromImage reads an image file into a device.
-func fromImage(t *testing.T, path string) *blockdev.MemDevice {
+func fromImage(t *testing.T, path string) *blockdevtest.MemDevice {
 	t.Helper()
 	f, err := os.Open(path)
 	require.NoError(t, err)
 	defer f.Close()
 	st, err := f.Stat()
 	require.NoError(t, err)
-	dev := blockdev.NewMem(st.Size())
+	dev := blockdevtest.NewMem(st.Size())
 	b, zeros := make([]byte, 64<<10), make([]byte, 64<<10)
 	for off := int64(0); off < st.Size(); off += int64(len(b)) {
 		n, err := f.ReadAt(b, off)
@@ -77,7 +77,7 @@ func fromImage(t *testing.T, path string) *blockdev.MemDevice {
 }
 
 // fsck lets exfatprogs judge the volume; it must have nothing to say but "clean".
-func fsck(t *testing.T, dev *blockdev.MemDevice) {
+func fsck(t *testing.T, dev *blockdevtest.MemDevice) {
 	t.Helper()
 	out, err := exec.Command(tool(t, "fsck.exfat"), "-n", "-v", image(t, dev)).CombinedOutput()
 	require.NoError(t, err, string(out))

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"dmgbench/internal/blockdev"
+	"dmgbench/internal/blockdev/blockdevtest"
 )
 
 func TestRoundTripOverRemounts(t *testing.T) {
@@ -45,8 +46,8 @@ func TestRoundTripOverRemounts(t *testing.T) {
 func TestVolumeDirtyFlag(t *testing.T) {
 	dev, v := newVolume(t, 4<<20, FormatOptions{})
 	writes := 0
-	dev.Hook = func(op blockdev.Op, off, n int64) error {
-		if op == blockdev.OpWrite {
+	dev.Hook = func(op blockdevtest.Op, off, n int64) error {
+		if op == blockdevtest.OpWrite {
 			writes++
 		}
 		return nil
@@ -158,9 +159,9 @@ func TestMountRefuses(t *testing.T) {
 	require.NoError(t, v.Unmount())
 	_, err := Mount(dev, MountOptions{MetadataLimit: 1000})
 	require.ErrorIs(t, err, ErrUnsupported)
-	_, err = Mount(blockdev.NewMem(4<<20), MountOptions{})
+	_, err = Mount(blockdevtest.NewMem(4<<20), MountOptions{})
 	require.ErrorIs(t, err, ErrNotExFAT)
-	_, err = Mount(blockdev.NewMem(100), MountOptions{})
+	_, err = Mount(blockdevtest.NewMem(100), MountOptions{})
 	require.Error(t, err)
 	half, err := blockdev.Section(dev, 0, 2<<20)
 	require.NoError(t, err)

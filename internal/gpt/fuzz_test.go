@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"dmgbench/internal/blockdev"
+	"dmgbench/internal/blockdev/blockdevtest"
 )
 
 // FuzzRead reads arbitrary devices: it must not panic, and what it accepts must be writable and read the same.
@@ -24,7 +25,7 @@ func FuzzRead(f *testing.F) {
 		if len(head) > size || len(tail) > size {
 			return
 		}
-		dev := blockdev.NewMem(size)
+		dev := blockdevtest.NewMem(size)
 		_, _ = dev.WriteAt(head, 0)
 		_, _ = dev.WriteAt(tail, size-int64(len(tail)))
 		judge(t, dev)
@@ -64,7 +65,7 @@ func FuzzSealed(f *testing.F) {
 }
 
 // judge reads the table, and writes back what was accepted.
-func judge(t *testing.T, dev *blockdev.MemDevice) {
+func judge(t *testing.T, dev *blockdevtest.MemDevice) {
 	table, _, err := Read(dev)
 	if err != nil {
 		return

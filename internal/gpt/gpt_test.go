@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dmgbench/internal/blockdev"
+	"dmgbench/internal/blockdev/blockdevtest"
 )
 
 var (
@@ -19,9 +20,9 @@ var (
 	partID = MustParseGUID("11111111-2222-3333-4444-555555555555")
 )
 
-func written(t testing.TB, size int64, first uint64) (*blockdev.MemDevice, *Table) {
+func written(t testing.TB, size int64, first uint64) (*blockdevtest.MemDevice, *Table) {
 	t.Helper()
-	dev := blockdev.NewMem(size)
+	dev := blockdevtest.NewMem(size)
 	table, err := Single(size, diskID, BasicData, partID, "disk image", first)
 	require.NoError(t, err)
 	require.NoError(t, Write(dev, table))
@@ -88,12 +89,12 @@ func TestAddRefuses(t *testing.T) {
 	}
 	_, err = New(20<<10, diskID)
 	assert.ErrorIs(t, err, ErrTooSmall)
-	dev := blockdev.NewMem(16 << 20)
+	dev := blockdevtest.NewMem(16 << 20)
 	require.NoError(t, Write(dev, table))
 	got, _, err := Read(dev)
 	require.NoError(t, err)
 	assert.Equal(t, table, got)
-	assert.ErrorIs(t, Write(blockdev.NewMem(8<<20), table), ErrTooSmall)
+	assert.ErrorIs(t, Write(blockdevtest.NewMem(8<<20), table), ErrTooSmall)
 }
 
 func TestReadDamaged(t *testing.T) {
@@ -130,9 +131,9 @@ func TestReadDamaged(t *testing.T) {
 			assert.Equal(t, table.Partitions, got.Partitions)
 		})
 	}
-	_, _, err := Read(blockdev.NewMem(1000))
+	_, _, err := Read(blockdevtest.NewMem(1000))
 	assert.ErrorIs(t, err, ErrNoTable)
-	_, _, err = Read(blockdev.NewMem(1 << 20))
+	_, _, err = Read(blockdevtest.NewMem(1 << 20))
 	assert.ErrorIs(t, err, ErrNoTable)
 }
 
@@ -251,8 +252,8 @@ func TestWriteInterrupted(t *testing.T) {
 		dev, table := written(t, 8<<20, 0)
 		dev.Resize(16 << 20)
 		calls := 0
-		dev.Hook = func(op blockdev.Op, off, n int64) error {
-			if op == blockdev.OpRead {
+		dev.Hook = func(op blockdevtest.Op, off, n int64) error {
+			if op == blockdevtest.OpRead {
 				return nil
 			}
 			if calls++; calls >= cut {
@@ -294,7 +295,7 @@ func TestRoundTripProperty(t *testing.T) {
 			require.NoError(t, table.Add(p))
 			next = last + 1
 		}
-		dev := blockdev.NewMem(size)
+		dev := blockdevtest.NewMem(size)
 		require.NoError(t, Write(dev, table))
 		got, warnings, err := Read(dev)
 		require.NoError(t, err)

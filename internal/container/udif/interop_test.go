@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"dmgbench/internal/blockdev"
+	"dmgbench/internal/blockdev/blockdevtest"
 	"dmgbench/internal/gpt"
 	"dmgbench/internal/interoptest"
 )
@@ -25,7 +25,7 @@ func devices(t testing.TB) map[string][]byte {
 	guid := gpt.MustParseGUID("11111111-2222-4333-8444-555555555555")
 	gptDevice := content(6<<20, 22)
 	clear(gptDevice[:40*SectorSize])
-	memory := blockdev.NewMem(int64(len(gptDevice)))
+	memory := blockdevtest.NewMem(int64(len(gptDevice)))
 	_, err := memory.WriteAt(gptDevice, 0)
 	require.NoError(t, err)
 	table, err := gpt.Single(int64(len(gptDevice)), guid, gpt.AppleHFS, guid, "disk <image> & more", gpt.FirstApple)

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"dmgbench/internal/blockdev"
+	"dmgbench/internal/blockdev/blockdevtest"
 	"dmgbench/internal/container"
 	"dmgbench/internal/container/files"
 	"dmgbench/internal/engine"
@@ -56,7 +57,7 @@ func TestDamageOfVolumes(t *testing.T) {
 // A read-only image is harmed in what it stores of the volume; its tables lie in no sectors of their own.
 func TestDamageOfSealedImages(t *testing.T) {
 	r := newRig(t, hdiutiltest.Config{Vendor: "dmgbench", Names: []string{"ext4", "ExFAT"}})
-	dev := blockdev.NewMem(8 << 20)
+	dev := blockdevtest.NewMem(8 << 20)
 	divided(t, dev)
 	for _, format := range []string{"UDRO", "UDZO"} {
 		require.NoError(t, container.CreateUDIF(t.Context(), r.dir, format+".dmg", dev, container.UDIFSpec{Format: format}))

@@ -1,17 +1,21 @@
-package blockdev
+// Package blockdevtest has a block device in memory, for tests: sparse, and with a hook by which a test observes operations
+// or makes them fail.
+package blockdevtest
 
 import (
 	"fmt"
 	"io"
 	"sync"
+
+	"dmgbench/internal/blockdev"
 )
 
 const memPage = 64 << 10
 
-// Op names the method of a device that a [MemDevice] hook is called for.
+// Op names the method of a device for which a hook of [MemDevice] is called.
 type Op string
 
-// The operations a hook sees.
+// The operations.
 const (
 	OpRead    Op = "read"
 	OpWrite   Op = "write"
@@ -20,13 +24,12 @@ const (
 	OpEvict   Op = "evict"
 )
 
-// MemDevice is a sparse device in memory, for tests. The zero value is useless; make one with [NewMem]. Its fields
-// must not be changed while the device is in use.
+// MemDevice is a sparse device in memory; [NewMem] makes one. Do not change its fields while the device is in use.
 type MemDevice struct {
-	// Hook, if set, is called before every operation, without any lock held; an error is returned to the caller
-	// and nothing is done. For a flush the range is empty.
+	// Hook, if set, is called before every operation, without any lock held. If it returns an error, the operation
+	// returns that and does not happen. For a flush the range is empty.
 	Hook func(op Op, off, n int64) error
-	// Extent is what PreferredExtent answers.
+	// Extent is what PreferredExtent returns, in bytes.
 	Extent int64
 
 	mu    sync.RWMutex
@@ -35,9 +38,9 @@ type MemDevice struct {
 }
 
 var (
-	_ Device   = (*MemDevice)(nil)
-	_ Evicter  = (*MemDevice)(nil)
-	_ Geometry = (*MemDevice)(nil)
+	_ blockdev.Device   = (*MemDevice)(nil)
+	_ blockdev.Evicter  = (*MemDevice)(nil)
+	_ blockdev.Geometry = (*MemDevice)(nil)
 )
 
 // NewMem returns a device of size bytes, all zero; memory is taken as it is written.
@@ -45,14 +48,14 @@ func NewMem(size int64) *MemDevice {
 	return &MemDevice{size: size, pages: map[int64]*[memPage]byte{}}
 }
 
-// Size implements [Device].
+// Size implements [blockdev.Device].
 func (m *MemDevice) Size() int64 {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return m.size
 }
 
-// Resize changes the size; what lies beyond a smaller size is lost.
+// Resize changes the size; data beyond a smaller size is lost.
 func (m *MemDevice) Resize(size int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -62,16 +65,16 @@ func (m *MemDevice) Resize(size int64) {
 	m.size = size
 }
 
-// PreferredExtent implements [Geometry].
+// PreferredExtent implements [blockdev.Geometry].
 func (m *MemDevice) PreferredExtent() int64 { return m.Extent }
 
-// Evict implements [Evicter]; there is nothing to drop, only the hook sees it.
+// Evict implements [blockdev.Evicter]; nothing is cached, so it only calls the hook.
 func (m *MemDevice) Evict(off, n int64) error { return m.enter(OpEvict, off, n) }
 
-// Flush implements [Device].
+// Flush implements [blockdev.Device].
 func (m *MemDevice) Flush() error { return m.enter(OpFlush, 0, 0) }
 
-// ReadAt implements [Device].
+// ReadAt implements [blockdev.Device].
 func (m *MemDevice) ReadAt(p []byte, off int64) (int, error) {
 	if err := m.enter(OpRead, off, 0); err != nil {
 		return 0, err
@@ -95,7 +98,7 @@ func (m *MemDevice) ReadAt(p []byte, off int64) (int, error) {
 	return n, nil
 }
 
-// WriteAt implements [Device].
+// WriteAt implements [blockdev.Device].
 func (m *MemDevice) WriteAt(p []byte, off int64) (int, error) {
 	if err := m.enter(OpWrite, off, int64(len(p))); err != nil {
 		return 0, err
@@ -114,7 +117,7 @@ func (m *MemDevice) WriteAt(p []byte, off int64) (int, error) {
 	return len(p), nil
 }
 
-// Discard implements [Device].
+// Discard implements [blockdev.Device].
 func (m *MemDevice) Discard(off, n int64) error {
 	if err := m.enter(OpDiscard, off, n); err != nil {
 		return err
@@ -159,7 +162,7 @@ func (m *MemDevice) Clone() *MemDevice {
 }
 
 func (m *MemDevice) enter(op Op, off, n int64) error {
-	if err := CheckRange(off, n, m.Size()); err != nil {
+	if err := blockdev.CheckRange(off, n, m.Size()); err != nil {
 		return err
 	}
 	if m.Hook == nil {
