@@ -119,8 +119,8 @@ plan.toml, journal.jsonl, result.json and report.html. A summary of one screen
 is printed, with --verbose the whole report. Whatever makes the run another one
 than was published is in the report as a deviation.
 
-A plan may name places, such as "internal" and "usb4" (dmgbench plans show). Each
-needs a folder: --on usb4=/Volumes/Fast. --on usb4=here agrees to measure it in
+A plan may name places, such as "internal" and "usb4" (dmgbench plans show).
+Each needs a folder: --on usb4=/Volumes/Fast. --on usb4=here agrees to measure it in
 the run folder instead (or in that of --on DIR): its cases are then labelled
 "here (not usb4)" everywhere, and that is a deviation. For a plan with one place
 --on DIR is enough. A folder that is called "here" is ./here.
@@ -143,7 +143,7 @@ Ctrl-C cleans up and says how to go on.
 ` + exitText,
 		Example: "  dmgbench run quick\n  dmgbench run gold-standard --sets 1 --on /mnt/fast\n" +
 			"  dmgbench run quick --dry-run\n" +
-			"  dmgbench run performance-2024 --sets 1 --on internal=. --on usb4=/mnt/fast",
+			"  dmgbench run performance-2024 --on internal=. --on usb4=/mnt/fast",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Plans, a.json, a.verbose = args, o.Format == "json", o.Verbose
 			if err := o.validate(cmd.Flags().Changed); err != nil {
