@@ -66,6 +66,9 @@ func (c *comparer) collect(s *compareSide) {
 	}
 }
 
+// EveryCase is the id of a row whose case has no keys but those that make the sides.
+const EveryCase = "every case"
+
 // caseID names a case without the keys that make the sides; ok is false where
 // the case belongs to another side.
 func (c *comparer) caseID(k *result.Case, s *compareSide, r *result.Result) (string, bool) {
@@ -86,7 +89,7 @@ func (c *comparer) caseID(k *result.Case, s *compareSide, r *result.Result) (str
 			parts = append(parts, kv[0]+"="+kv[1])
 		}
 	}
-	return cmp.Or(strings.Join(parts, ","), "every case"), true
+	return cmp.Or(strings.Join(parts, ","), EveryCase), true
 }
 
 func (c *comparer) collectCase(s *compareSide, r *result.Result, k *result.Case, id string, sessions map[int]string) {
@@ -206,7 +209,7 @@ func shortFiles(text string) string {
 func (c *comparer) pair(s *compareSide) {
 	base := c.sides[0]
 	lost := func(k cellKey, side, why string) {
-		c.out.Unpaired = append(c.out.Unpaired, Unpaired{k.id, k.phase, k.cycle, string(k.op), side, why})
+		c.out.Unpaired = append(c.out.Unpaired, Unpaired{k.id, k.phase, k.cycle, string(k.op), side, why, why != bothZero})
 	}
 	for _, k := range base.order {
 		a, b := base.cells[k], s.cells[k]

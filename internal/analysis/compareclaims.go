@@ -21,9 +21,6 @@ func (c *comparer) claims() {
 	if len(c.keys) > 0 && !slices.ContainsFunc(c.o.By, func(n string) bool { return slices.Contains(CompareFacts, n) }) {
 		return // the sides are cases of the same runs
 	}
-	if len(c.o.sides) > 0 {
-		return // a history shows no claims
-	}
 	at := map[string]int{}
 	for i, s := range c.sides {
 		judged := c.judgeSide(s)
@@ -107,11 +104,19 @@ func decisive(v string) bool { return v == result.Holds || v == result.DoesNotHo
 // over at least [minRounds] sessions on both sides make a change: with fewer, the unit of
 // a verdict is the round, and two sessions of the same machine may well differ.
 func (c *comparer) changed(k *ClaimChange) {
-	words := func(v string) string { return strings.ReplaceAll(v, "_", " ") }
+	words := func(v string) string {
+		if v == result.CannotTell {
+			return "undecided"
+		}
+		return strings.ReplaceAll(v, "_", " ")
+	}
 	for i, v := range k.Verdicts[1:] {
 		base := k.Verdicts[0]
-		flip := decisive(base) && decisive(v) && base != v
+		both := decisive(base) && decisive(v)
+		flip := both && base != v
 		enough := min(k.Sessions[0], k.Sessions[i+1]) >= minRounds
+		unmeasured := base == result.NotMeasured && v == result.NotMeasured
+		k.Undecided = k.Undecided || k.Required && !unmeasured && !(both && enough)
 		k.Changed = k.Changed || flip && enough
 		if base == v || base == "" || v == "" {
 			continue

@@ -46,7 +46,8 @@ var compareFacts = []compareFact{
 	{"backend", kindTool, ofTargets(func(t result.Target) string { return t.Backend })},
 	{"filesystem", kindProtocol, ofTargets(func(t result.Target) string { return t.Filesystem })},
 	{"plan", kindProtocol, func(r *result.Result) []string { return []string{r.Plan.Name} }},
-	{"scale", kindProtocol, scaleFacts},
+	{"scale", kindProtocol, ofDepartures("scale", "sets", "codec", "input")},
+	{"workers", kindProtocol, ofDepartures("workers")},
 	{"cache", kindProtocol, ofSteps(func(st *result.Step) *result.Achieved { return st.Cache })},
 	{"sync", kindProtocol, ofSteps(func(st *result.Step) *result.Achieved { return st.Sync })},
 	{"digest", kindRepetition, func(r *result.Result) []string { return []string{fmt.Sprintf("%.12s", r.Plan.Digest)} }},
@@ -196,16 +197,21 @@ func engineFacts(r *result.Result) (out []string) {
 // scaled are the departures that change how much was measured, or of what.
 var scaled = []string{"scale", "sets", "workers", "codec", "input"}
 
-func scaleFacts(r *result.Result) (out []string) {
-	for _, d := range r.Departures {
-		if slices.Contains(scaled, d.Kind) {
-			out = with(out, d.Text)
+func scaleFacts(r *result.Result) []string { return ofDepartures(scaled...)(r) }
+
+// ofDepartures are the departures of some kinds in words.
+func ofDepartures(kinds ...string) func(*result.Result) []string {
+	return func(r *result.Result) (out []string) {
+		for _, d := range r.Departures {
+			if slices.Contains(kinds, d.Kind) {
+				out = with(out, d.Text)
+			}
 		}
+		if out == nil {
+			return []string{unscaled}
+		}
+		return out
 	}
-	if out == nil {
-		return []string{"as the plan has it"}
-	}
-	return out
 }
 
 // factsText is the values of some facts of a run in one line.

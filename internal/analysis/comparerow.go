@@ -51,6 +51,9 @@ func (cell *compareCell) sample() CompareSample {
 	return out
 }
 
+// bothZero is why two cells have no ratio though they are the same.
+const bothZero = "nothing on both sides: 0 has no ratio"
+
 // row compares two cells; why says that they have no ratio.
 func (c *comparer) row(a, b *compareCell, side string) (row CompareRow, why string) {
 	row = CompareRow{Case: a.key.id, Phase: a.key.phase, Cycle: a.key.cycle, Op: string(a.key.op), Unit: a.key.op.Unit(), Side: side,
@@ -64,7 +67,7 @@ func (c *comparer) row(a, b *compareCell, side string) (row CompareRow, why stri
 	x, y := values(a), values(b)
 	if slices.Min(x) <= 0 || slices.Min(y) <= 0 {
 		if slices.Max(x) == 0 && slices.Max(y) == 0 && slices.Min(x) == 0 && slices.Min(y) == 0 {
-			return row, "nothing on both sides: 0 has no ratio"
+			return row, bothZero
 		}
 		return row, "a value that is not positive has no ratio"
 	}
@@ -281,6 +284,22 @@ func (c *comparer) rule() {
 			r.Reason = unclear(r, len(tested))
 		}
 		r.Effect = effect(r)
+		r.Undecided = c.undecided(r)
+	}
+}
+
+// undecided reports whether a row leaves open that it is worse than the threshold.
+func (c *comparer) undecided(r *CompareRow) bool {
+	if r.Regressed || r.Status == RowSame {
+		return false
+	}
+	if r.Status != RowChanged || r.CI == nil || r.CI.Unit != perSession {
+		return true
+	}
+	if at := math.Exp(c.worseAt(plan.Quantity(r.Op))); at < 1 {
+		return r.CI.Low < at
+	} else {
+		return r.CI.High > at
 	}
 }
 

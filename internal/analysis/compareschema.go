@@ -16,7 +16,7 @@ var comparisonText string
 func ComparisonSchema() []byte { return comparisonSchema() }
 
 var comparisonSchema = sync.OnceValue(func() []byte {
-	b, err := result.SchemaOf[Comparison]("dmgbench comparison", "What can be said of several runs against each other. "+
+	b, err := result.SchemaOf[Comparison]("dmgbench comparison", "Several runs against each other. "+
 		"Times are seconds, sizes bytes, rates bytes per second.", comparisonText, map[string][]any{
 		"CompareRow.status": {RowChanged, RowSame, RowUnclear, RowSessionUnknown},
 		"Difference.kind":   {kindMachine, kindSystem, kindTool, kindProtocol, kindRepetition},

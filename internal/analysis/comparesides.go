@@ -113,11 +113,11 @@ func (c *comparer) split(runs []*result.Result, facts []string) error {
 		} else if len(c.keys) > 0 {
 			head = ""
 		}
-		if i < len(c.o.sides) {
-			head = c.o.sides[i]
+		if i < len(c.o.Sides) && len(c.o.By) == 0 {
+			head = c.o.Sides[i]
 		}
 		for _, name := range c.namesIn(r, head) {
-			s := c.side(name, len(c.o.By) == 0 && len(c.o.sides) == 0)
+			s := c.side(name, len(c.o.By) == 0 && len(c.o.Sides) == 0)
 			s.ids[r.Run] = true
 			s.runs = append(s.runs, r)
 		}

@@ -57,7 +57,7 @@ func (c *comparer) warned() {
 // alike are the facts that are the same on all sides and that a reader has to know
 // of any number: where, under what, by which tool and plan.
 func (c *comparer) alike() {
-	for _, name := range []string{"model", "cpu", "os", "engine", "plan", "scale"} {
+	for _, name := range []string{"model", "cpu", "os", "engine", "plan", "scale", "workers"} {
 		if values := c.out.Sides[0].fact(name); len(values) == 1 && values[0] != unscaled && !c.differ(name) {
 			c.out.Alike = append(c.out.Alike, CompareFact{name, values})
 		}

@@ -183,7 +183,7 @@ func answerText(a CompareAnswer, rows, unknown int, worst, best *CompareRow) str
 	case rows == 0:
 		return "nothing could be paired"
 	case unknown == rows:
-		return "nothing can be said, as too few sessions were measured to know how far sessions differ by themselves"
+		return "undecided: too few sessions to know how much sessions differ"
 	}
 	of := func(n int, word string, at *CompareRow) string {
 		text := fmt.Sprintf("%s in %d of %d", word, n, rows)
@@ -207,7 +207,7 @@ func answerText(a CompareAnswer, rows, unknown int, worst, best *CompareRow) str
 		parts = append(parts, of(a.Same, "the same within the threshold", nil))
 	}
 	if a.Open > 0 {
-		parts = append(parts, of(a.Open, "nothing can be said", nil))
+		parts = append(parts, of(a.Open, "undecided", nil))
 	}
 	return strings.Join(parts, "; ")
 }

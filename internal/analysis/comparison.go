@@ -33,14 +33,14 @@ type CompareOptions struct {
 	// Plans are those that the runs executed, by digest. The claims of a side of
 	// several runs are judged on all of them together, which takes the plan.
 	Plans map[string]*plan.Plan
-	// sides are the names of the sides of the runs, one a run, instead of By.
-	sides []string
+	// Sides are the names of the sides of the runs, one a run, where By is empty.
+	Sides []string
 }
 
 // DefaultThreshold is 5 %.
 const DefaultThreshold = 0.05
 
-// Comparison is what can be said of several runs against each other. Lists are
+// Comparison is several runs against each other. Lists are
 // never nil.
 type Comparison struct {
 	Schema      int             `json:"schema"`
@@ -58,6 +58,7 @@ type Comparison struct {
 	Claims      []ClaimChange   `json:"claims"`
 	Answers     []CompareAnswer `json:"answers"`
 	Regression  bool            `json:"regression"`
+	Undecided   bool            `json:"undecided"`
 }
 
 // CompareSide is one of the things that are compared: a run, or all runs that
@@ -110,10 +111,11 @@ type CompareRow struct {
 	Holm      *float64   `json:"p_holm"`     // the same after Holm over all rows
 	Worse     *float64   `json:"p_worse"`    // of "the ratio is at the threshold", after Holm
 	Status    string     `json:"status"`     // changed | same | unclear | session_unknown
-	Effect    string     `json:"effect"`     // in words; begins with ~ where nothing can be said
-	Reason    string     `json:"reason"`     // why nothing can be said
+	Effect    string     `json:"effect"`     // in words; begins with ~ where the row is undecided
+	Reason    string     `json:"reason"`     // why the row is undecided
 	Better    int        `json:"better"`     // 1: the change seen is for the better, -1: for the worse, 0: none seen
 	Regressed bool       `json:"regression"` // worse than the threshold, and the interval says so
+	Undecided bool       `json:"undecided"`  // a change for the worse past the threshold is neither found nor excluded
 	Warnings  []string   `json:"warnings"`
 }
 
@@ -133,6 +135,8 @@ type Unpaired struct {
 	Op     string `json:"op"`
 	Side   string `json:"side"`
 	Reason string `json:"reason"`
+	// Undecided: one side has a value, and the other has none to compare it with.
+	Undecided bool `json:"undecided"`
 }
 
 // ClaimChange is the verdicts on one claim, one a side.
@@ -144,6 +148,8 @@ type ClaimChange struct {
 	Sessions []int    `json:"sessions"` // pooled runs that each verdict rests on
 	Changed  bool     `json:"changed"`  // from holds to does_not_hold, or back, with enough sessions on both sides
 	Text     string   `json:"text"`
+	// Undecided: the claim is required, and its verdict is not decided on all sides.
+	Undecided bool `json:"undecided"`
 }
 
 // CompareAnswer is the outcome for one side in a sentence.
@@ -165,8 +171,8 @@ type CompareAnswer struct {
 // replication is the session, since whatever a session was like is in all its
 // rounds: three sessions on both sides are compared by Welch's t of their
 // logarithms, fewer by Student's t with one spread for both sides as long as
-// that has two degrees of freedom. With one session a side nothing is said but
-// what was seen. Sides that were measured in the same sessions (cases of one
+// that has two degrees of freedom. With one session a side a row is
+// undecided, and shows what was seen. Sides that were measured in the same sessions (cases of one
 // run, see [CompareOptions.By]) are paired in them.
 func Compare(runs []*result.Result, o CompareOptions) (*Comparison, error) {
 	c, err := newComparer(runs, o)
@@ -183,6 +189,9 @@ func Compare(runs []*result.Result, o CompareOptions) (*Comparison, error) {
 	c.rule()
 	c.claims()
 	c.answer()
+	c.out.Undecided = slices.ContainsFunc(c.out.Rows, func(r CompareRow) bool { return r.Undecided }) ||
+		slices.ContainsFunc(c.out.Unpaired, func(u Unpaired) bool { return u.Undecided }) ||
+		slices.ContainsFunc(c.out.Claims, func(k ClaimChange) bool { return k.Undecided })
 	c.out.Regression = slices.ContainsFunc(c.out.Rows, func(r CompareRow) bool { return r.Regressed }) ||
 		slices.ContainsFunc(c.out.Claims, func(k ClaimChange) bool { return k.Required && k.Changed })
 	return c.out, nil

@@ -111,7 +111,8 @@ func TestCompareOneSessionASide(t *testing.T) {
 		assert.Equal(t, roundsOfSessions, r.CI.Unit)
 	}
 	assert.False(t, c.Regression)
-	assert.Contains(t, c.Answers[0].Text, "nothing can be said")
+	assert.Contains(t, c.Answers[0].Text, "undecided: too few sessions")
+	assert.True(t, c.Undecided)
 }
 
 func TestCompareFewSessions(t *testing.T) {
@@ -127,6 +128,54 @@ func TestCompareFewSessions(t *testing.T) {
 			assert.Equal(t, k.status == RowChanged && (k.a < 3 || k.b < 3), len(r.Warnings) > 0)
 		}
 	}
+}
+
+// A regression is excluded where every interval over sessions ends before the threshold.
+func TestCompareUndecided(t *testing.T) {
+	for _, k := range []struct {
+		name                string
+		before, after       []float64
+		threshold           float64
+		undecided, regessed bool
+	}{
+		{"the same", []float64{1, 1.001, 0.999}, []float64{1, 1.001, 0.999}, 0.05, false, false},
+		{"worse, and past the threshold", []float64{1, 1.001, 0.999}, []float64{0.8, 0.801, 0.799}, 0.05, false, true},
+		{"worse, and the interval contains the threshold", []float64{1, 1.001, 0.999}, []float64{0.8, 0.801, 0.799}, 0.2, true, false},
+		{"worse by less than the threshold", []float64{1, 1.001, 0.999}, []float64{0.8, 0.801, 0.799}, 0.5, false, false},
+		{"better", []float64{1, 1.001, 0.999}, []float64{1.3, 1.301, 1.299}, 0.05, false, false},
+		{"the sessions differ", []float64{1, 1.2, 0.8}, []float64{1, 1.2, 0.8}, 0.05, true, false},
+		{"one session", []float64{1}, []float64{1}, 0.05, true, false},
+	} {
+		c := compared(t, CompareOptions{By: []string{"os"}, Threshold: k.threshold}, sessionsOf(t, "4", 0.0001, k.before...), sessionsOf(t, "5", 0.0001, k.after...))
+		assert.Equal(t, k.undecided, c.Undecided, k.name)
+		assert.Equal(t, k.regessed, c.Regression, k.name)
+	}
+	a, b := sessionsOf(t, "4", 0.0001, 1, 1.001, 0.999), sessionsOf(t, "5", 0.0001, 1, 1.001, 0.999)
+	for _, r := range b {
+		r.Cases = r.Cases[:1]
+	}
+	c := compared(t, CompareOptions{By: []string{"os"}}, a, b)
+	assert.True(t, c.Undecided, "a case that one side lacks is not compared")
+	for _, u := range c.Unpaired {
+		assert.True(t, u.Undecided, u.Reason)
+	}
+}
+
+// Sides that are named take several runs each; --workers is a fact of its own.
+func TestCompareSides(t *testing.T) {
+	a, b := sessionsOf(t, "4", 0.01, 1, 1.01), sessionsOf(t, "5", 0.01, 1, 1.01)
+	for _, r := range b {
+		r.Departures = []result.Departure{{Kind: "workers", Text: "2 workers throughout"}}
+	}
+	c := compared(t, CompareOptions{Sides: []string{"before", "before", "after", "after"}}, a, b)
+	require.Len(t, c.Sides, 2)
+	assert.Equal(t, []any{"before", 2, "after", 2}, []any{c.Sides[0].Name, c.Sides[0].Sessions, c.Sides[1].Name, c.Sides[1].Sessions})
+	facts := map[string][][]string{}
+	for _, d := range c.Differences {
+		facts[d.Fact] = d.Values
+	}
+	assert.Equal(t, [][]string{{unscaled}, {"2 workers throughout"}}, facts["workers"])
+	assert.NotContains(t, facts, "scale")
 }
 
 // One session against two: the ratio is over sessions, which no interval over rounds is of.

@@ -72,7 +72,7 @@ func (h *historyMaker) compare(s *HistorySeries, list []HistoryRun, from, to []i
 	used := slices.Concat(from, to)
 	o := CompareOptions{Ops: ops}
 	for _, i := range used {
-		o.sides = append(o.sides, s.VersionName(s.Runs[i].Version, s.Runs[from[0]].Version, s.Runs[to[0]].Version))
+		o.Sides = append(o.Sides, s.VersionName(s.Runs[i].Version, s.Runs[from[0]].Version, s.Runs[to[0]].Version))
 	}
 	runs, errs := make([]*result.Result, len(used)), make([]error, len(used))
 	var wg sync.WaitGroup

@@ -31,7 +31,7 @@ func (a *app) ask(ctx context.Context, ps []*plan.Plan, o runOptions) error {
 			upTo = "up to "
 		}
 		for _, c := range p.Cases() {
-			total += plan.Estimate(p, c).BytesWritten * units.Bytes(p.Run.AtMost())
+			total += plan.Estimate(p, c).BytesWritten * units.Bytes(p.Run.AtMost()) * units.Bytes(o.Repeat.times())
 		}
 	}
 	if total < largeRun {

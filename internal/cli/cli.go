@@ -82,7 +82,7 @@ folder ($XDG_CONFIG_HOME, else ~/.config; on macOS ~/Library/Application
 Support), or in the file that DMGBENCH_CONFIG names. NO_COLOR takes the colours
 out of what is printed on a terminal.
 
-` + strings.Replace(exitText, "  130", "  5    compare found a regression\n  130", 1),
+` + strings.Replace(exitText, "  130", "  5    compare found a regression\n  6    compare --strict: undecided\n  130", 1),
 		Example:       "  dmgbench run quick\n  dmgbench run gold-standard --sets 1 --on /mnt/fast\n  dmgbench report runs/quick-20260101T120000Z",
 		SilenceErrors: true,
 		SilenceUsage:  true,

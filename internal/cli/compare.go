@@ -19,14 +19,19 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// exitRegression is of compare alone.
-const exitRegression = 5
+// Exit statuses of compare alone.
+const (
+	exitRegression = 5
+	exitUndecided  = 6
+)
 
-var compareFormats = []string{"text", "markdown", "json", "html"}
+var compareFormats = []string{"text", "markdown", "json", "html", "junit", "summary"}
 
 type compareOptions struct {
 	Runs      []string
 	Baseline  string
+	Against   string
+	Strict    bool
 	By        []string
 	Ops       []string
 	Threshold string
@@ -37,11 +42,13 @@ type compareOptions struct {
 
 func (o *compareOptions) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.Baseline, "baseline", "", "`run` (or side of --by) that the others are set against (default the first)")
+	f.StringVar(&o.Against, "against", "", "compare with this `run`, in addition to those given; \"baseline\": the one that history baseline marked")
+	f.BoolVar(&o.Strict, "strict", false, "end with 6 where a regression is neither found nor excluded")
 	f.StringSliceVar(&o.By, "by", nil, "`facts` that make the sides, such as model,os: runs that agree in them are sessions of one side")
 	f.StringSliceVar(&o.Ops, "op", nil, "`quantities` to compare, such as write,read, or all (default the rates)")
 	f.StringVar(&o.Threshold, "threshold", "5%", "`share` from which a change for the worse is a regression")
 	f.StringVar(&o.Estimator, "estimator", "", "`name` of the estimator of rates (default the one that the plan quotes)")
-	f.StringVar(&o.Format, "format", "text", "`form` of what is printed: text, markdown, json or html")
+	f.StringVar(&o.Format, "format", "text", "output `format`: text, markdown, json, html, junit (XML) or summary (short Markdown)")
 }
 
 func (o *compareOptions) validate() error {
@@ -59,10 +66,13 @@ func (o *compareOptions) validate() error {
 			return want("op", op, append([]string{"all"}, analysis.CompareOps()...))
 		}
 	}
+	if o.Against != "" && o.Baseline != "" {
+		return &usageError{err: errors.New("reading --against: --baseline is given as well"), hint: "--against RUN makes RUN the baseline"}
+	}
 	digits, percent := strings.CutSuffix(strings.TrimSpace(o.Threshold), "%")
 	share, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
 	if err != nil || !percent || !(share > 0 && share < 100) {
-		return &usageError{err: fmt.Errorf("reading --threshold: %q is no share such as 5%%", o.Threshold),
+		return &usageError{err: fmt.Errorf("reading --threshold: %q is not a percentage such as 5%%", o.Threshold),
 			hint: "more than 0% and less than 100%"}
 	}
 	o.share = share / 100
@@ -74,7 +84,8 @@ func (a *app) newCompareCommand(runF func(compareOptions) error) *cobra.Command 
 	cmd := &cobra.Command{
 		Use: "compare RUN...", GroupID: "report", Args: between(1, -1, "RUN"),
 		Short: "set runs against each other; exit 5 on a regression",
-		Long: `Set runs against each other: run folders, or the result.json out of them. What
+		Long: `Set runs against each other: run folders, or the result.json out of them. A
+folder that contains run folders, as run --sessions makes it, is one side. What
 has the same case, phase, quantity and files is paired; what has not is listed
 with the reason. What differs between the machines, systems, tools and plans
 stands before any number.
@@ -91,17 +102,25 @@ pooled, and decide from three sessions on.
 and keys of cases, such as place or format: then the cases of one run are set
 against each other, paired in the sessions that they share.
 
+--format junit is XML for CI servers: a test for each row, case that could not
+be compared and required claim; a regression is a failure, and what is undecided
+is skipped (with --strict a failure). --format summary is Markdown for
+$GITHUB_STEP_SUMMARY.
+
 EXIT STATUS
-  0  compared; nothing is worse past --threshold so clearly that the interval
-     says so
+  0  compared; no regression was found
   1  error
   2  bad usage, or runs of which nothing can be compared
-  5  a regression: a row whose whole interval lies past --threshold, after Holm
-     over all rows; or a claim with require = true that holds on one side and
-     does not on the other, over three sessions or more on each`,
+  5  a regression: a row is worse by more than --threshold, significant after
+     Holm's correction over all rows; or a claim with require = true holds on
+     one side and does not on the other, over three sessions or more on each
+  6  with --strict: no regression was found, and none is excluded: a row is
+     undecided, or is worse by an amount that may exceed --threshold; a value
+     was measured on one side alone; or a required claim is undecided`,
 		Example: "  dmgbench compare runs/before runs/after\n" +
+			"  dmgbench run quick --sessions 3 --out runs/after\n" +
+			"  dmgbench compare runs/after --against baseline --strict\n" +
 			"  dmgbench compare runs/26.4-* runs/26.5-* --by os --threshold 10%\n" +
-			"  dmgbench compare runs/* --by model,os --baseline runs/26.4-1\n" +
 			"  dmgbench compare runs/three-disks --by place --format markdown",
 		RunE: func(_ *cobra.Command, args []string) error {
 			o.Runs = args
@@ -138,31 +157,18 @@ func wrapList(names []string, wide, column int) string {
 }
 
 func (a *app) runCompare(o compareOptions) error {
-	var runs []*result.Result
-	plans := map[string]*plan.Plan{}
-	for _, path := range o.Runs {
-		r, err := a.readRun(path)
-		if err != nil {
-			return err
-		}
-		runs = append(runs, r)
-		if p := readOwnPlan(path, r); p != nil {
-			plans[r.Plan.Digest] = p
-		}
+	in, err := a.readCompared(o)
+	if err != nil {
+		return err
 	}
-	opts := analysis.CompareOptions{By: o.By, Baseline: baselineOf(o, runs), Threshold: o.share, Estimator: o.Estimator,
-		Names: runNames(o.Runs, runs), Plans: plans}
-	for _, op := range o.Ops {
-		opts.Ops = append(opts.Ops, plan.Quantity(op))
-	}
-	c, err := analysis.Compare(runs, opts)
+	c, err := analysis.Compare(in.runs, in.opts)
 	if errors.Is(err, analysis.ErrCompare) {
 		return &usageError{err: err, hint: "dmgbench help compare says what is compared with what"}
 	}
 	if err != nil {
 		return err
 	}
-	if err := a.renderComparison(c, o.Format); err != nil {
+	if err := a.renderComparison(c, o); err != nil {
 		return err
 	}
 	switch {
@@ -170,6 +176,8 @@ func (a *app) runCompare(o compareOptions) error {
 		return status(exitRegression)
 	case len(c.Rows) == 0:
 		return &usageError{err: errors.New("comparing runs: nothing of them could be paired"), hint: "the comparison says of each what kept it from that"}
+	case o.Strict && c.Undecided:
+		return status(exitUndecided)
 	}
 	return nil
 }
@@ -255,18 +263,12 @@ func runNames(paths []string, runs []*result.Result) []string {
 	return out
 }
 
-// baselineOf lets --baseline be a path as well, such as those of the arguments.
-func baselineOf(o compareOptions, runs []*result.Result) string {
-	for i, p := range o.Runs {
-		if o.Baseline != "" && filepath.Clean(p) == filepath.Clean(o.Baseline) {
-			return runs[i].Run
-		}
-	}
-	return o.Baseline
-}
-
-func (a *app) renderComparison(c *analysis.Comparison, format string) error {
-	switch format {
+func (a *app) renderComparison(c *analysis.Comparison, o compareOptions) error {
+	switch o.Format {
+	case "junit":
+		return report.ComparisonJUnit(a.out, c, report.JUnitOptions{Time: a.clock.Wall(), Strict: o.Strict})
+	case "summary":
+		return report.ComparisonSummary(a.out, c)
 	case "html":
 		return report.ComparisonHTML(a.out, c)
 	case "markdown":

@@ -94,11 +94,11 @@ func (a *app) newHistoryCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "history [DIR]", GroupID: "report", Args: between(0, 1, ""),
 		Short: "list the runs of a folder, newest first",
-		Long: `List all runs below DIR (default runs), newest first: when (UTC) and where,
-plan, engine, machine, status, cases, verdicts, and the headline: the first rate
-of the first image, with its interval. --format json and csv have every field;
-docs/metrics.md describes them. What cannot be read is told on stderr and keeps
-no other run out.
+		Long: `List all runs below DIR (default runs), newest first, in a line each: when (UTC)
+and where, plan, status, the headline (the first rate of the first image),
+cases, verdicts, system and machine, engine. --format json and csv have every
+field; docs/metrics.md describes them. What cannot be read is named on stderr
+and keeps no other run out.
 
 --format html answers "what changed from 26.4 to 26.5?": a page of the main
 numbers of run after run, in the order of time, for each plan as executed,

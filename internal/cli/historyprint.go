@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"dmgbench/internal/result"
 	"dmgbench/internal/units"
@@ -111,38 +112,29 @@ func historyCSV(w io.Writer, runs []pastRun) error {
 	return out.Error()
 }
 
-// historyText writes a few lines for each run; width 0 cuts nothing.
+// historyText writes a line for each run, its first columns aligned; width 0 cuts nothing.
 func historyText(w io.Writer, runs []pastRun, width int) error {
-	for _, p := range runs {
-		when := "time unknown    "
-		if !p.Started.IsZero() {
-			when = p.Started.Format("2006-01-02 15:04")
-		}
-		name := p.Dir
-		if p.Baseline {
-			name += "  (baseline)"
-		}
-		lines := []string{when + "  " + name,
-			cmp.Or(p.Plan, "plan unknown") + ", " + cmp.Or(p.Engine, "engine unknown"),
-			cmp.Or(strings.Trim(p.System+", "+p.Machine, ", "), "system and machine unknown"),
-			cmp.Or(p.Status, "status unknown") + ": " + tally(p.Cases, "case", []string{result.Done, result.Failed, result.Discarded, result.Skipped}) +
-				"; " + tally(p.Verdicts, "claim", []string{"holds", "does_not_hold", "cannot_tell", "not_measured"})}
-		if p.Headline != nil {
-			lines = append(lines, p.Headline.text())
-		}
-		if p.Status == result.Unfinished && p.Pooled == 0 {
-			lines = append(lines, unfinished(p.path))
-		}
-		for i, line := range lines {
-			if line = printable(line); i > 0 {
-				line = strings.Repeat(" ", len("2006-01-02 15:04  ")) + line
+	rows, wide := make([][]string, len(runs)), []int{}
+	for i, p := range runs {
+		rows[i] = historyLine(p)
+		for k, text := range rows[i] {
+			if k == len(wide) {
+				wide = append(wide, 0)
 			}
-			if width > 0 {
-				line = cut(line, width)
-			}
-			if _, err := fmt.Fprintln(w, line); err != nil {
-				return err
-			}
+			wide[k] = max(wide[k], utf8.RuneCountInString(text))
+		}
+	}
+	for _, row := range rows {
+		line := ""
+		for k, text := range row {
+			line += text + strings.Repeat(" ", wide[k]-utf8.RuneCountInString(text)+2)
+		}
+		line = strings.TrimRight(strings.ReplaceAll(printable(line), "\n", " "), " ")
+		if width > 0 {
+			line = cut(line, width)
+		}
+		if _, err := fmt.Fprintln(w, line); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -156,13 +148,44 @@ func unfinished(dir string) string {
 	return "to go on: dmgbench resume " + quoted(dir)
 }
 
+// historyLine are the columns of a run: what a run is searched by comes first.
+func historyLine(p pastRun) []string {
+	when := "time unknown"
+	if !p.Started.IsZero() {
+		when = p.Started.Format("2006-01-02 15:04")
+	}
+	status := cmp.Or(p.Status, "status unknown")
+	if p.Baseline {
+		status += ", baseline"
+	}
+	rate := "no rate"
+	if p.Headline != nil {
+		rate = p.Headline.text()
+	}
+	if p.Status == result.Unfinished && p.Pooled == 0 {
+		rate = unfinished(p.path)
+	}
+	return []string{when, p.Dir, cmp.Or(p.Plan, "plan unknown"), status, rate,
+		tally(p.Cases, "case", []kind{{result.Done, "done", ""}, {result.Failed, "failed", ""}, {result.Discarded, "discarded", ""}, {result.Skipped, "skipped", ""}}),
+		tally(p.Verdicts, "claim", []kind{{result.Holds, "hold", "holds"}, {result.DoesNotHold, "do not hold", "does not hold"},
+			{result.CannotTell, "undecided", ""}, {result.NotMeasured, "not measured", ""}}),
+		cmp.Or(strings.Trim(p.System+", "+p.Machine, ", "), "system and machine unknown"), cmp.Or(p.Engine, "engine unknown")}
+}
+
+// kind is a status or verdict with its name in a count; one is the name of a single one, if it differs.
+type kind struct{ id, name, one string }
+
 // tally counts kinds in words, those that there are none of left out.
-func tally(counts map[string]int, noun string, kinds []string) string {
+func tally(counts map[string]int, noun string, kinds []kind) string {
 	var parts []string
 	total := 0
 	for _, k := range kinds {
-		if n := counts[k]; n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, strings.ReplaceAll(k, "_", " ")))
+		if n := counts[k.id]; n > 0 {
+			name := k.name
+			if n == 1 {
+				name = cmp.Or(k.one, k.name)
+			}
+			parts = append(parts, fmt.Sprintf("%d %s", n, name))
 			total += n
 		}
 	}
@@ -172,10 +195,7 @@ func tally(counts map[string]int, noun string, kinds []string) string {
 	return count(total, noun) + " (" + strings.Join(parts, ", ") + ")"
 }
 
+// text is the rate without its interval, which the other formats have.
 func (h headline) text() string {
-	text := strings.Join(strings.Fields(h.Op+" "+h.Phase), " ") + " " + units.Rate(h.Value).Human()
-	if h.Low != nil && h.High != nil {
-		text += " [" + units.Rate(*h.Low).Human() + " to " + units.Rate(*h.High).Human() + "]"
-	}
-	return text + ", " + h.Case
+	return strings.Join(strings.Fields(h.Op+" "+h.Phase), " ") + " " + units.Rate(h.Value).Human() + ", " + h.Case
 }

@@ -23,15 +23,16 @@ func (a *app) newHistoryBaselineCommand() *cobra.Command {
 		Long: `Mark the run in folder RUN as the baseline of its plan: history says so, and
 history prune never deletes it. The mark is a line in the file baselines.txt of
 the folder that holds RUN; one run of each plan has it there, and marking
-another takes it away. It prints the run that is marked, and the one that no
-longer is. compare takes the run by name: --baseline RUN.
+another takes it away. RUN may also be the folder of run --sessions: then all of
+its runs are marked. It prints the run that is marked, and the one that no
+longer is. compare takes it with --against baseline.
 
 EXIT STATUS
   0  marked
   1  error, such as a folder that is no run folder
   2  bad usage`,
 		Example: "  dmgbench history baseline runs/quick-20260101T120000Z\n" +
-			"  dmgbench compare runs/quick-* --baseline runs/quick-20260101T120000Z",
+			"  dmgbench compare runs/quick-20260201T120000Z --against baseline",
 		RunE: func(_ *cobra.Command, args []string) error { return a.markBaseline(args[0], clear) },
 	}
 	cmd.Flags().BoolVar(&clear, "clear", false, "take the mark away")
@@ -45,7 +46,7 @@ func (a *app) markBaseline(run string, clear bool) error {
 		return fmt.Errorf("finding run %q: %w", run, err)
 	}
 	dir, name := filepath.Split(abs)
-	r, err := result.Glance(abs)
+	r, err := result.Glance(runFolders(abs)[0])
 	if err != nil {
 		return err
 	}
@@ -61,7 +62,7 @@ func (a *app) markBaseline(run string, clear bool) error {
 		if other == name || !filepath.IsLocal(other) {
 			return true
 		}
-		o, err := result.Glance(filepath.Join(dir, other))
+		o, err := result.Glance(runFolders(filepath.Join(dir, other))[0])
 		if !clear && err == nil && o.Plan.Name == r.Plan.Name {
 			before = append(before, other)
 			return true

@@ -66,18 +66,32 @@ func pastRuns(dir string, read func(path string) (pastRun, error)) (runs []pastR
 	}
 	marks := map[string][]string{} // baselines by the folder that holds them
 	for i := range runs {
-		parent := filepath.Dir(runs[i].path)
-		if _, read := marks[parent]; !read {
-			if marks[parent], err = baselines(parent); err != nil {
-				return nil, nil, err
-			}
+		own, err := isMarked(runs[i].path, marks)
+		if err != nil {
+			return nil, nil, err
 		}
-		runs[i].Baseline = slices.Contains(marks[parent], filepath.Base(runs[i].path))
+		set, err := isMarked(filepath.Dir(runs[i].path), marks) // the folder of run --sessions
+		if err != nil {
+			return nil, nil, err
+		}
+		runs[i].Baseline = own || set
 	}
 	slices.SortStableFunc(runs, func(a, b pastRun) int {
 		return cmp.Or(b.Started.Compare(a.Started), strings.Compare(a.Dir, b.Dir))
 	})
 	return runs, lost, nil
+}
+
+// isMarked reports whether the folder that holds a path marks it as a baseline.
+func isMarked(path string, marks map[string][]string) (bool, error) {
+	parent := filepath.Dir(path)
+	if _, read := marks[parent]; !read {
+		var err error
+		if marks[parent], err = baselines(parent); err != nil {
+			return false, err
+		}
+	}
+	return slices.Contains(marks[parent], filepath.Base(path)), nil
 }
 
 // glanced is what a list shows of a run.

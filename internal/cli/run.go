@@ -43,6 +43,7 @@ type runOptions struct {
 	Scale                 float64
 	Seed                  string
 	DryRun, Yes, Identify bool
+	Repeat                repeatOptions
 }
 
 // sessionOptions are those that resume has too.
@@ -84,6 +85,7 @@ func (o *runOptions) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.MaxWritten, "max-written", "", "with --rounds auto: begin no round that would write beyond this `size`, such as \"200 GB\"")
 	f.StringVar(&o.Seed, "seed", "", "the `number` that data and orders are drawn from")
 	f.IntVar(&o.Workers, "workers", 0, "read and write with `N` goroutines")
+	o.Repeat.AddFlags(f)
 	f.StringVar(&o.Only, "only", "", "only the cases with `key=value[,...]`")
 	f.StringVar(&o.Filesystem, "fs", "", "`name` of the file system in the images, such as exFAT")
 	f.BoolVar(&o.DryRun, "dry-run", false, "print what would be done, and do nothing")
@@ -97,7 +99,7 @@ func (o *runOptions) validate(changed func(string) bool) error {
 			return &usageError{err: fmt.Errorf("reading --%s: %d is less than 1", name, n)}
 		}
 	}
-	if err := o.rounds(&plan.Overrides{}); err != nil {
+	if err := cmp.Or(o.rounds(&plan.Overrides{}), o.Repeat.validate(changed)); err != nil {
 		return err
 	}
 	if changed("scale") && !(o.Scale > 0) {
@@ -211,6 +213,9 @@ func (a *app) runPlans(ctx context.Context, o runOptions) error {
 			if err := runner.DryRun(a.out, p, assumedRate); err != nil {
 				return err
 			}
+			if err := o.Repeat.describe(a.out); err != nil {
+				return err
+			}
 			if err := a.tellFit(p, o); err != nil {
 				return err
 			}
@@ -276,25 +281,30 @@ func (a *app) execute(ctx context.Context, ps []*plan.Plan, o runOptions) error 
 	if err := a.ask(ctx, ps, o); err != nil {
 		return err
 	}
-	code := 0
-	for i, dir := range outFolders(o.Out, ps, c.Clock.Wall().Format("20060102T150405Z")) {
+	dirs := outFolders(o.Out, ps, c.Clock.Wall().Format("20060102T150405Z"))
+	return a.repeat(ctx, c.Clock, o.Repeat, dirs, func(dirs []string) (int, error) { return a.runAll(ctx, c, ps, dirs) })
+}
+
+// runAll runs each plan into its folder.
+func (a *app) runAll(ctx context.Context, c runner.Config, ps []*plan.Plan, dirs []string) (code int, err error) {
+	for i, dir := range dirs {
 		c := c
 		c.Plan, c.Out = ps[i], dir
 		if c.Places, err = placesOf(c.Plan, c.Places); err != nil {
-			return err
+			return code, err
 		}
 		if wait := runner.Waiting(c.Plan); wait >= longWait {
 			a.newProgress().Message(fmt.Sprintf("%s: the protocol pauses for at least %s in all", c.Plan.Name, roughly(wait)))
 		}
 		got, err := a.session(ctx, c, func(c runner.Config) (runner.Outcome, error) { return runner.Run(ctx, c) })
 		if err != nil {
-			return err
+			return code, err
 		}
 		if code = max(code, got); code == exitInterrupted {
 			break
 		}
 	}
-	return status(code)
+	return code, nil
 }
 
 // outFolders are the run folders of the plans; those that nobody chose get a number where

@@ -48,7 +48,8 @@ type axis struct {
 }
 
 // series is one set of marks. role tells report.js how they look: bar, whisker,
-// error, thin (errors that recede), heat, part, line, gap (over what is missing in a line), bands, dots, points, canary, warned, named, fit, fit2, faint, level, ideal, live, published, uncomparable, prediction.
+// error, thin (errors that recede), heat, part, line, gap (over what is missing in a line), bands, dots,
+// outcome (dots whose name says the colour), points, canary, warned, named, fit, fit2, faint, level, ideal, live, published, uncomparable, prediction.
 type series struct {
 	role, name string
 	points     []any

@@ -28,12 +28,7 @@ func comparisonDoc(c *analysis.Comparison) doc {
 	d := doc{Kicker: "Comparison", Title: plain(names[0], 60)}
 	d.Title = several(names[1:]) + " against " + d.Title
 	d.Sections = append(d.Sections, sidesSection(c), differsSection(c))
-	answer := docSection{ID: "answer", Heading: "What can be said"}
-	answer.Items = answerItems(c.Answers)
-	if c.Regression {
-		answer.After = append(answer.After, regressionText(c))
-	}
-	d.Sections = append(d.Sections, answer)
+	d.Sections = append(d.Sections, answerSection(c))
 	d.Sections = append(d.Sections, rowSections(c)...)
 	if s := claimChanges(c); len(s.Table.Rows) > 0 {
 		d.Sections = append(d.Sections, s)
@@ -42,6 +37,35 @@ func comparisonDoc(c *analysis.Comparison) doc {
 		d.Sections = append(d.Sections, s)
 	}
 	return d
+}
+
+func answerSection(c *analysis.Comparison) docSection {
+	answer := docSection{ID: "answer", Heading: "Result", Items: answerItems(c.Answers)}
+	switch {
+	case c.Regression:
+		answer.After = append(answer.After, regressionText(c))
+	case c.Undecided:
+		answer.After = append(answer.After, undecidedText(c))
+	}
+	return answer
+}
+
+// ComparisonSummary writes what a build server shows of a comparison: Markdown without the lists of runs.
+func ComparisonSummary(w io.Writer, c *analysis.Comparison) error {
+	d := comparisonDoc(c)
+	outcome := "No regression"
+	switch {
+	case c.Regression:
+		outcome = "Regression"
+	case c.Undecided:
+		outcome = "No regression found, but undecided"
+	}
+	d.Title = outcome + ": " + d.Title
+	d.Sections = slices.DeleteFunc(d.Sections, func(s docSection) bool { return s.ID == "sides" })
+	answer := slices.IndexFunc(d.Sections, func(s docSection) bool { return s.ID == "answer" })
+	first := d.Sections[answer]
+	d.Sections = slices.Insert(slices.Delete(d.Sections, answer, answer+1), 0, first)
+	return d.markdown(w)
 }
 
 // manySides is from how many sides on they are not all named in a sentence.
@@ -97,17 +121,50 @@ func regressionText(c *analysis.Comparison) string {
 			claims++
 		}
 	}
-	text := "A regression"
+	var parts []string
 	if rows > 0 {
-		text += fmt.Sprintf(": %s worse by more than %s, which the interval says after Holm over all rows", count(rows, "row"), percent(c.Threshold))
+		verb := map[bool]string{true: " is", false: " are"}[rows == 1]
+		parts = append(parts, fmt.Sprintf("%s%s worse by more than %s, significant after Holm's correction", count(rows, "row"), verb, percent(c.Threshold)))
 	}
 	if claims > 0 {
-		text += fmt.Sprintf(": the verdict on %s that the plan requires turned round", count(claims, "claim"))
+		parts = append(parts, "the verdict on "+count(claims, "required claim")+" changed")
 	}
-	return text + "."
+	return "Regression: " + strings.Join(parts, "; ") + "."
+}
+
+// undecidedText says what keeps a regression from being excluded.
+func undecidedText(c *analysis.Comparison) string {
+	rows, values, claims := 0, 0, 0
+	for _, r := range c.Rows {
+		if r.Undecided {
+			rows++
+		}
+	}
+	for _, u := range c.Unpaired {
+		if u.Undecided {
+			values++
+		}
+	}
+	for _, k := range c.Claims {
+		if k.Undecided {
+			claims++
+		}
+	}
+	var parts []string
+	if rows > 0 {
+		parts = append(parts, fmt.Sprintf("%d of %s may be worse by more than %s", rows, count(len(c.Rows), "row"), percent(c.Threshold)))
+	}
+	if values > 0 {
+		parts = append(parts, count(values, "value")+" could not be compared")
+	}
+	if claims > 0 {
+		parts = append(parts, count(claims, "required claim")+" undecided")
+	}
+	return "No regression was found, and none is excluded: " + strings.Join(parts, "; ") + "."
 }
 
 func sidesSection(c *analysis.Comparison) docSection {
+	numbered := len(c.Sides) > 2 && columnNames(sideNames(c)) == nil
 	t := &table{Caption: "Sides", Columns: []column{{"", "", true}, {"", "sessions", false}, {"", "rounds", false}, {"", "runs", true}}}
 	for i, s := range c.Sides {
 		runs := make([]string, len(s.Runs))
@@ -117,7 +174,7 @@ func sidesSection(c *analysis.Comparison) docSection {
 		if len(runs) > 6 {
 			runs = append(runs[:5:5], fmt.Sprintf("and %d more", len(runs)-5))
 		}
-		name := plain(s.Name, 60) + zero(i == 0, " (baseline)")
+		name := zero(numbered, fmt.Sprintf("[%d] ", i+1)) + plain(s.Name, 60) + zero(i == 0, " (baseline)")
 		t.Rows = append(t.Rows, []cell{{Text: name, Class: "head"}, {Text: grouped(int64(s.Sessions))}, {Text: grouped(int64(s.Rounds))},
 			{Text: strings.Join(runs, ", ")}})
 	}
@@ -171,80 +228,6 @@ func cleaned(list []string, limit int) []string {
 	return out
 }
 
-// rowSections are a table for each quantity and side.
-func rowSections(c *analysis.Comparison) []docSection {
-	var out []docSection
-	name := rowNames(c.Rows)
-	for _, op := range c.Ops {
-		for _, side := range c.Sides[1:] {
-			s := rowSection(c, op, side.Name, name)
-			if len(s.Table.Rows) > 0 {
-				s.ID = fmt.Sprintf("rows-%d", len(out)+1)
-				s.Charts = forests(c, op, side.Name, words(op), "forest-"+s.ID, name)
-				out = append(out, s)
-			}
-		}
-	}
-	if len(out) > 0 {
-		out[len(out)-1].After = append(out[len(out)-1].After, compareLegend(c))
-	}
-	return out
-}
-
-func rowSection(c *analysis.Comparison, op, side string, name func(analysis.CompareRow) string) docSection {
-	heading := words(op)
-	if len(c.Sides) > 2 {
-		heading += ": " + plain(side, 60)
-	}
-	left, right := columnNames(c, side)
-	s := docSection{Heading: strings.ToUpper(heading[:1]) + heading[1:], Table: &table{Caption: heading,
-		Columns: []column{{"", "", true}, {"", left, false}, {"", right, false}, {"", "change", true}}}}
-	for _, r := range c.Rows {
-		if r.Op != op || r.Side != side {
-			continue
-		}
-		effect, class := plain(r.Effect, 100), ""
-		switch {
-		case r.Regressed:
-			effect, class = effect+" !", "warn"
-		case r.Status == analysis.RowChanged && r.Better > 0:
-			class = "good"
-		case r.Status == analysis.RowChanged && r.Better < 0:
-			class = "warn"
-		case r.Status == analysis.RowSessionUnknown:
-			_, seen, _ := strings.Cut(effect, "seen: ")
-			effect, class = "~ seen: "+seen, "muted"
-		case r.Status == analysis.RowUnclear:
-			class = "muted"
-		}
-		s.Table.Rows = append(s.Table.Rows, []cell{{Text: name(r), Class: "head"}, {Text: human(r.Base.Value, r.Unit)},
-			{Text: human(r.Value.Value, r.Unit)}, {Text: effect, Class: class, Title: rowTitle(r)}})
-		for _, w := range r.Warnings {
-			s.After = appendNew(s.After, plain(w, 300))
-		}
-		if r.Status == analysis.RowUnclear && r.CI != nil && (r.CI.Low > 1 || r.CI.High < 1) {
-			s.After = appendNew(s.After, "~ beside an interval that leaves no change out: all rows are tested together, and after Holm it is not clear enough")
-		}
-		if r.Status == analysis.RowSessionUnknown {
-			s.After = appendNew(s.After, plain(r.Reason, 300))
-		}
-	}
-	return s
-}
-
-// shortName is how long the name of a side may be to head a column of numbers.
-const shortName = 16
-
-// columnNames head the values of the baseline and of a side: by their names where
-// both are short.
-func columnNames(c *analysis.Comparison, side string) (left, right string) {
-	left, right = plain(c.Sides[0].Name, 60), plain(side, 60)
-	if len([]rune(left)) > shortName || len([]rune(right)) > shortName {
-		return "baseline", "compared"
-	}
-	return left, right
-}
-
 // rowTitle says what a row rests on.
 func rowTitle(r analysis.CompareRow) string {
 	text := fmt.Sprintf("%s and %s, %s and %s", count(len(r.Base.Sessions), "session"), grouped(int64(len(r.Value.Sessions))),
@@ -287,6 +270,9 @@ func rowNames(rows []analysis.CompareRow) func(analysis.CompareRow) string {
 			}
 		}
 		name := strings.Join(out, ", ")
+		if name == "" && r.Case != analysis.EveryCase { // the only case keeps its name
+			name = caseText(r.Case)
+		}
 		if phase := cycled(r.Phase, r.Cycle); phase != "" && (len(phases) > 1 || name == "") {
 			name = strings.TrimPrefix(name+" · "+phase, " · ")
 		}
@@ -314,7 +300,7 @@ func caseKey(key, value string) string {
 }
 
 func claimChanges(c *analysis.Comparison) docSection {
-	s := docSection{ID: "claims", Heading: "Verdicts that are not the same", Table: &table{Caption: "claims", Columns: []column{{"", "", true}, {"", "", true}}}}
+	s := docSection{ID: "claims", Heading: "Verdicts that differ", Table: &table{Caption: "claims", Columns: []column{{"", "", true}, {"", "", true}}}}
 	same := 0
 	for _, k := range c.Claims {
 		if k.Text == "" {
@@ -362,7 +348,7 @@ func unpairedSection(c *analysis.Comparison) docSection {
 }
 
 func compareLegend(c *analysis.Comparison) string {
-	return fmt.Sprintf("Rates are %s of the rounds, geometric means over sessions. A change has its 95 %% interval over sessions and stands after Holm over all "+
-		"rows (5 %% for any false one); ~ is where nothing can be said; “the same” is an interval within %s; ! is worse by more than %s, "+
-		"and the interval says so.", plain(strings.ReplaceAll(c.Estimator, "-", " ")+" rates", 40), percent(c.Threshold), percent(c.Threshold))
+	return fmt.Sprintf("Rates are %s of the rounds, geometric means over sessions. A change has its 95 %% interval over sessions and is significant after "+
+		"Holm's correction over all rows (5 %% for any false one); ~ is undecided; “the same” is an interval within %s; ! is a regression: "+
+		"significantly worse by more than %s.", plain(strings.ReplaceAll(c.Estimator, "-", " ")+" rates", 40), percent(c.Threshold), percent(c.Threshold))
 }

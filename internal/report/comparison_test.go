@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"encoding/xml"
 	"fmt"
 	"io"
 	"regexp"
@@ -51,6 +52,10 @@ func comparison(t *testing.T) *analysis.Comparison {
 	}
 	c, err := analysis.Compare(runs, analysis.CompareOptions{By: []string{"os"}})
 	require.NoError(t, err)
+	require.Len(t, c.Notes, 2, "the plan of the runs is not here")
+	c.Notes = nil
+	c.Claims[0].Verdicts = []string{result.Holds, result.DoesNotHold}
+	c.Claims[0].Text = "holds in macOS 26.4, does not hold in macOS 26.5"
 	return c
 }
 
@@ -91,7 +96,7 @@ func TestComparisonText(t *testing.T) {
 		assert.LessOrEqual(t, width(strings.TrimRight(line, "\n")), 80, line)
 	}
 	assert.Less(t, strings.Index(text, "What differs"), strings.Index(text, "% slower"))
-	assert.Contains(t, text, "A regression: 1 row worse by more than 5 %")
+	assert.Contains(t, text, "Regression: 1 row is worse by more than 5 %")
 	assert.Contains(t, text, "not measured in macOS 26.5 (ASIF, AES-256")
 }
 
@@ -147,10 +152,81 @@ func TestComparisonOfManySides(t *testing.T) {
 	require.NoError(t, err)
 	text := string(rendered(t, func(w io.Writer) error { return ComparisonMarkdown(w, c) }))
 	assert.True(t, strings.HasPrefix(text, "# macOS 26.1, macOS 26.2, 17 more against macOS 26.0\n"), text[:80])
-	assert.Equal(t, 1, strings.Count(text, "nothing can be said, as too few sessions"))
+	assert.Equal(t, 1, strings.Count(text, "undecided: too few sessions"))
 	for i := range 20 {
 		assert.Contains(t, text, fmt.Sprintf("| r%02d |", i))
 	}
+}
+
+// Several versions are one table for each quantity, with a column for each of them.
+func TestComparisonOfVersionsIsOneTable(t *testing.T) {
+	var runs []*result.Result
+	for i, rates := range [][]int64{{5000, 6000}, {4300, 6010}, {5010, 5990}, {10000, 6000}} {
+		for k := range int64(3) {
+			r := comparable(fmt.Sprintf("r%d-%d", i, k), fmt.Sprintf("26.%d", i), rates[0]+k*10, rates[1]+k)
+			if i == 2 {
+				r.Cases = r.Cases[:1]
+			}
+			runs = append(runs, r)
+		}
+	}
+	c, err := analysis.Compare(runs, analysis.CompareOptions{By: []string{"os"}})
+	require.NoError(t, err)
+	sections := rowSections(c)
+	require.Len(t, sections, 2, "writing and reading")
+	write := sections[0].Table
+	assert.Equal(t, []column{{"", "", true}, {"", "macOS 26.0", false}, {"", "macOS 26.1", false}, {"", "macOS 26.2", false}, {"", "macOS 26.3", false}}, write.Columns)
+	var texts [][]string
+	for _, row := range write.Rows {
+		var line []string
+		for _, c := range row {
+			line = append(line, c.Text)
+		}
+		texts = append(texts, line)
+	}
+	assert.Equal(t, [][]string{{"UDSB", "5.01 GB/s", "4.31 GB/s (−14 % !)", "5.02 GB/s (=)", "10.0 GB/s (+100 %)"},
+		{"UDRW", "5.01 GB/s", "4.31 GB/s (−14 % !)", "–", "10.0 GB/s (+100 %)"}}, texts)
+	assert.Len(t, sections[0].Charts, 3)
+	for _, b := range [][]byte{rendered(t, func(w io.Writer) error { return ComparisonText(w, c, TextOptions{}) }),
+		rendered(t, func(w io.Writer) error { return ComparisonMarkdown(w, c) })} {
+		assert.Equal(t, 2, strings.Count(string(b), "macOS 26.3 against"), "in the title and in the result, but no table of its own")
+	}
+	for line := range strings.Lines(string(rendered(t, func(w io.Writer) error { return ComparisonText(w, c, TextOptions{}) }))) {
+		assert.LessOrEqual(t, width(strings.TrimRight(line, "\n")), 80, line)
+	}
+}
+
+// The only case that two plans share keeps its name.
+func TestOnlyCaseKeepsItsName(t *testing.T) {
+	a, b := comparable("a", "26.4", 5000), comparable("b", "26.5", 5000)
+	a.Cases, b.Cases = a.Cases[:1], b.Cases[:1]
+	c, err := analysis.Compare([]*result.Result{a, b}, analysis.CompareOptions{})
+	require.NoError(t, err)
+	assert.Equal(t, "UDSB, AES-256", rowSections(c)[0].Table.Rows[0][0].Text)
+	c, err = analysis.Compare([]*result.Result{comparable("c", "26.4", 5000)}, analysis.CompareOptions{By: []string{"format", "encryption"}})
+	require.NoError(t, err)
+	assert.Equal(t, "new", rowSections(c)[0].Table.Rows[0][0].Text, "the keys of the case are the sides")
+}
+
+// The elements and attributes that the common schemas require, in their order.
+func TestComparisonJUnit(t *testing.T) {
+	c := comparison(t)
+	c.Claims[0].Required, c.Claims[0].Changed = true, true
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	text := rendered(t, func(w io.Writer) error { return ComparisonJUnit(w, c, JUnitOptions{Time: at}) })
+	var got junitSuites
+	require.NoError(t, xml.Unmarshal(text, &got))
+	require.Len(t, got.Suites, 1)
+	s := got.Suites[0]
+	assert.Equal(t, []any{7, 2, 3, 0, "2026-01-02T03:04:05", "localhost"}, []any{s.Tests, s.Failures, s.Skipped, s.Errors, s.Timestamp, s.Hostname})
+	assert.Equal(t, "UDSB, AES-256, new, write", s.Cases[0].Name)
+	assert.Equal(t, "14 % slower (12–15 %) !", s.Cases[0].Failure.Message)
+	assert.Nil(t, s.Cases[1].Failure)
+	order := regexp.MustCompile(`(?s)<testsuites>.*<testsuite id="0" package=".*<properties>.*</properties>.*<testcase name="[^"]*" classname="[^"]*" time="0">.*</testcase>\s*<system-out>[^<]+</system-out>\s*<system-err></system-err>`)
+	assert.Regexp(t, order, string(text))
+	strict := rendered(t, func(w io.Writer) error { return ComparisonJUnit(w, c, JUnitOptions{Time: at, Strict: true}) })
+	assert.Equal(t, 3, strings.Count(string(strict), `type="undecided"`))
+	assert.NotContains(t, string(strict), "<skipped")
 }
 
 // A ledger of a thousand runs stays a page: every run is on it, and the evidence of

@@ -15,7 +15,7 @@ const forestMost = 28
 
 // forestKinds are what a row can say, in the order of the legend, with the role of its mark.
 var forestKinds = []struct{ name, role string }{
-	{"better", "dots"}, {"worse", "dots"}, {"changed", "dots"}, {"the same", "dots"}, {"~ nothing can be said", "uncomparable"},
+	{"better", "outcome"}, {"worse", "outcome"}, {"changed", "outcome"}, {"the same", "outcome"}, {"~ undecided", "uncomparable"},
 }
 
 // forestKind is what a row says.
@@ -30,7 +30,7 @@ func forestKind(r analysis.CompareRow) string {
 	case r.Status == analysis.RowSame:
 		return "the same"
 	}
-	return "~ nothing can be said"
+	return "~ undecided"
 }
 
 // forests draw the ratios of one quantity on one side as a forest plot: a row for
@@ -175,15 +175,15 @@ func forestBars(rows []analysis.CompareRow) string {
 		}
 	}
 	if len(over) == 0 {
-		return "Hollow marks (~): nothing can be said."
+		return "Hollow marks (~): undecided."
 	}
 	text := "Bars: 95 % interval of the ratio over " + strings.Join(over, ", or over ") + ", not adjusted"
 	if decided {
-		text += "; what is called better, worse or the same stands after Holm over all rows"
+		text += "; what is called better or worse is significant after Holm's correction over all rows"
 	} else {
 		text += "; how far sessions differ is not in them"
 	}
-	return text + ". Hollow marks (~): nothing can be said."
+	return text + ". Hollow marks (~): undecided."
 }
 
 // forestProvenance says inside the picture what was compared, and what the marks are.

@@ -2,6 +2,8 @@ package report
 
 import (
 	"bytes"
+	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -32,7 +34,7 @@ func TestForestPlot(t *testing.T) {
 	kinds := charts[0].legend()
 	assert.Contains(t, kinds, "worse")
 	assert.Contains(t, kinds, "better")
-	assert.Contains(t, charts[1].legend(), "~ nothing can be said")
+	assert.Contains(t, charts[1].legend(), "~ undecided")
 	assert.Len(t, charts[0].table.Rows, 2)
 	var page bytes.Buffer
 	require.NoError(t, ComparisonHTML(&page, c))
@@ -66,6 +68,65 @@ func TestForestsSayWhatTheirBarsAreOver(t *testing.T) {
 	assert.Equal(t, "1.10–1.30 (over rounds within one session a side)", rows[1][2].Text)
 }
 
+// An outcome has the same colour in every picture, whatever other outcomes are in it.
+func TestOutcomesKeepTheirColours(t *testing.T) {
+	e := newEngine(t)
+	colours := func(names ...string) map[string]string {
+		var rows []analysis.CompareRow
+		for i, n := range names {
+			r := analysis.CompareRow{Case: fmt.Sprintf("format=F%d", i), Op: "write", Ratio: 1 + float64(i)/100, Status: analysis.RowChanged}
+			switch n {
+			case "the same":
+				r.Status = analysis.RowSame
+			case "better":
+				r.Better = 1
+			case "worse":
+				r.Better = -1
+			}
+			rows = append(rows, r)
+		}
+		ch := forest(comparison(t), rows, func(r analysis.CompareRow) string { return r.Case })
+		ch.id, ch.heading, ch.notes = "forest", "Write", []string{"n"}
+		svg := e.draw(t, ch, 900, "LIGHT")
+		out := map[string]string{}
+		for name, fill := range map[string]string{"the same": "#0b6bb8", "worse": "#c9570c", "better": "#0f8a68"} {
+			if strings.Contains(svg, fill) {
+				out[name] = fill
+			}
+		}
+		return out
+	}
+	all := colours("better", "worse", "the same")
+	require.Len(t, all, 3)
+	for _, name := range []string{"better", "worse", "the same"} {
+		assert.Equal(t, map[string]string{name: all[name]}, colours(name))
+	}
+}
+
+// An interval that goes on beyond the axis ends at its edge, with an arrow, above and below.
+func TestWhiskersStayInThePlot(t *testing.T) {
+	for _, k := range []struct {
+		low, high float64
+		arrows    int
+	}{{20, 80, 0}, {-50, 80, 1}, {20, 300, 1}, {-50, 300, 2}} {
+		v, err := newEngine(t).RunString(fmt.Sprintf(`JSON.stringify(dmgbenchMarks.errorBar('#000', true)({ coordSys: { y: 10, height: 100 } },
+			{ value: function (i) { return [0, %v, %v][i]; }, coord: function (p) { return [p[0], 110 - p[1]]; } }).children.map(function (c) { return c.shape; }))`, k.low, k.high))
+		require.NoError(t, err)
+		var lines []struct{ X1, Y1, X2, Y2 float64 }
+		require.NoError(t, json.Unmarshal([]byte(v.String()), &lines))
+		arrows := 0
+		for _, l := range lines {
+			for _, y := range []float64{l.Y1, l.Y2} {
+				assert.True(t, y >= 10 && y <= 110, "%v to %v: %v", k.low, k.high, l)
+			}
+			if l.X1 != l.X2 && l.Y1 != l.Y2 {
+				arrows++
+			}
+		}
+		assert.Equal(t, 2*k.arrows, arrows, "%v to %v", k.low, k.high)
+	}
+}
+
 func TestForestTicks(t *testing.T) {
 	for _, span := range [][2]float64{{0.9, 1.1}, {0.5, 2}, {0.01, 900}, {0.999, 1.001}, {0.97, 1.03}} {
 		ticks := forestTicks(span[0], span[1])
@@ -94,7 +155,7 @@ func TestUnclearRowsSayWhy(t *testing.T) {
 	for c.Rows[at].Status != analysis.RowUnclear {
 		at++
 	}
-	const why = "~ beside an interval that leaves no change out"
+	const why = "~ next to an interval that does not contain 0"
 	text := func() string {
 		var out bytes.Buffer
 		require.NoError(t, ComparisonMarkdown(&out, c))

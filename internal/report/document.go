@@ -239,6 +239,10 @@ func (w *textWriter) rows(t table) {
 		middle += n + 2
 	}
 	split := 4+wide[0]+middle+wide[last] > w.width
+	if len("      ")+middle > w.width {
+		w.stacked(t)
+		return
+	}
 	line := func(cells []string, styles []string) {
 		head := "  " + cells[0] + strings.Repeat(" ", max(wide[0]-width(cells[0]), 0)) + "  "
 		if split {
@@ -276,6 +280,20 @@ func (w *textWriter) rows(t table) {
 			texts[i], styles[i] = c.Text, map[string]string{"warn": "31", "good": "32", "muted": "2"}[c.Class]
 		}
 		line(texts, styles)
+	}
+}
+
+// stacked prints a table whose middle columns are wider than the screen: a row, and below it its cells with their names.
+func (w *textWriter) stacked(t table) {
+	for _, row := range t.Rows {
+		w.wrapped("  ", strings.TrimSpace(t.Columns[0].Title+" "+row[0].Text))
+		var parts []string
+		for i, c := range row[1:] {
+			if c.Text != "" {
+				parts = append(parts, strings.TrimSpace(t.Columns[i+1].Title+" "+c.Text))
+			}
+		}
+		w.wrapped("      ", strings.Join(parts, "; "))
 	}
 }
 

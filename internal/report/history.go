@@ -107,11 +107,11 @@ func engineShort(title string) string {
 
 // historyAnswers says of each series which changes of version did something.
 func historyAnswers(list []analysis.HistorySeries, names []string) docSection {
-	s := docSection{ID: "answer", Heading: "What can be said", Alert: true}
+	s := docSection{ID: "answer", Heading: "Result", Alert: true}
 	if at := slices.IndexFunc(list, func(o analysis.HistorySeries) bool {
 		return slices.ContainsFunc(o.Changes, func(c analysis.HistoryChange) bool { return c.Comparison != nil })
 	}); at >= 0 {
-		s.Lead = []string{"Each version against the one before it. A figure is one quantity of one case in one phase; a change is told where its interval, corrected for the number of figures (Holm), says so."}
+		s.Lead = []string{"Each version against the one before it. A figure is one quantity of one case in one phase; a change is named where it is significant after Holm's correction for the number of figures."}
 	}
 	for i := range list {
 		series := &list[i]
@@ -149,15 +149,15 @@ func changeOutcome(c analysis.HistoryChange) string {
 	case worse+better > 0:
 		return changeAnswer(c)
 	case unclear == all:
-		return fmt.Sprintf("~ of none of %s can anything be said, as too few sessions were measured or they differ too much", count(all, "figure"))
+		return fmt.Sprintf("~ all of %s undecided: too few sessions, or they differ too much", count(all, "figure"))
 	case unclear > 0:
-		return fmt.Sprintf("no change was found: %d of %s stayed within %s, of %d nothing can be said", all-unclear, count(all, "figure"), percent(c.Comparison.Threshold), unclear)
+		return fmt.Sprintf("no change was found: %d of %s stayed within %s, %d undecided", all-unclear, count(all, "figure"), percent(c.Comparison.Threshold), unclear)
 	default:
 		return fmt.Sprintf("no change was found: all of %s stayed within %s", count(all, "figure"), percent(c.Comparison.Threshold))
 	}
 }
 
-// found counts what became worse and better, and of what nothing can be said.
+// found counts what became worse and better, and what is undecided.
 func found(c analysis.HistoryChange) (worse, better, unclear int) {
 	if c.Comparison == nil {
 		return 0, 0, 0

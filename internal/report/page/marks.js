@@ -36,17 +36,21 @@
   function errorBar(colour, thin) {
     return function (params, api) {
       var a = api.coord([api.value(0), api.value(1)]), b = api.coord([api.value(0), api.value(2)]);
-      var top = params.coordSys.y;
+      var top = params.coordSys.y, bottom = top + params.coordSys.height;
       var style = { stroke: colour, lineWidth: thin ? 1 : 1.3, opacity: thin ? 0.35 : 1 };
       var line = function (x1, y1, x2, y2) {
         return { type: 'line', shape: { x1: x1, y1: y1, x2: x2, y2: y2 }, style: style, z2: 10, silent: true };
       };
-      var bars = [line(a[0], a[1], b[0], Math.max(b[1], top)), line(a[0] - 4, a[1], a[0] + 4, a[1])];
-      if (b[1] >= top - 0.5) {
-        bars.push(line(b[0] - 4, b[1], b[0] + 4, b[1]));
-      } else { // it goes on beyond the scale
-        bars.push(line(b[0] - 4, top + 6, b[0], top), line(b[0] + 4, top + 6, b[0], top));
-      }
+      var bars = [line(a[0], Math.min(a[1], bottom), b[0], Math.max(b[1], top))];
+      var end = function (y, edge, inward) {
+        if ((edge - y) * inward <= 0.5) {
+          bars.push(line(a[0] - 4, y, a[0] + 4, y));
+        } else { // it goes on beyond the scale
+          bars.push(line(a[0] - 4, edge + 6 * inward, a[0], edge), line(a[0] + 4, edge + 6 * inward, a[0], edge));
+        }
+      };
+      end(b[1], top, 1);
+      end(a[1], bottom, -1);
       return { type: 'group', children: bars };
     };
   }

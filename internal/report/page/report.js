@@ -179,6 +179,9 @@
 
   // ---- options -------------------------------------------------------------
 
+  // What a comparison found has one colour in every picture, whatever else is in it.
+  var OUTCOMES = { 'the same': 0, worse: 1, better: 2, changed: 3 };
+
   function colours(series, theme) {
     var seen = [], classes = 0;
     var steps = series.filter(function (s) { return /^heat:/.test(s.id); }).length;
@@ -191,6 +194,7 @@
       if (role === 'published' || role === 'live' || role === 'canary') return { colour: theme.ink, symbol: 'diamond' };
       if (role === 'uncomparable' || role === 'faint' || role === 'level' || role === 'ideal' || role === 'prediction') return { colour: theme.grey, symbol: 'diamond' };
       if (role === 'warned') return { colour: theme.warn, symbol: 'circle' };
+      if (role === 'outcome') return { colour: theme.palette[OUTCOMES[s.name] || 0], symbol: 'circle' };
       var i = seen.indexOf(s.name);
       if (i < 0) i = seen.push(s.name) - 1;
       return { colour: theme.palette[i % theme.palette.length], symbol: SYMBOLS[Math.floor(i / theme.palette.length) % SYMBOLS.length] };
@@ -212,6 +216,7 @@
       case 'line': s.itemStyle = solid; s.lineStyle = { color: look.colour, width: 2 }; s.symbol = look.symbol; s.symbolSize = 6; s.showAllSymbol = true; s.connectNulls = false; break;
       case 'gap': s.itemStyle = solid; s.symbol = 'none'; s.lineStyle = { color: look.colour, width: 1, type: 'dotted', opacity: 0.7 }; s.connectNulls = true; s.silent = true; break;
       case 'bands': root.dmgbenchMarks.bands(s, look, theme, spec.count); break;
+      case 'outcome':
       case 'dots': s.itemStyle = solid; s.lineStyle = { width: 0 }; s.symbol = look.symbol; s.symbolSize = 7; s.showAllSymbol = true; break;
       case 'points': s.itemStyle = { color: look.colour, opacity: spec.canvas ? 0.35 : 0.5 }; s.symbol = look.symbol; s.symbolSize = spec.canvas ? 3.5 : 5; break;
       case 'canary': s.itemStyle = solid; s.symbol = look.symbol; s.symbolSize = 7; break;
@@ -373,7 +378,7 @@
       event.preventDefault();
       var flat = [];
       c.spec.option.series.forEach(function (s, i) {
-        if (/^(bar|line|bands|dots|points|canary|warned|named|prediction|published|uncomparable|heat|part)/.test(s.id)) (s.data || []).forEach(function (d, j) { if (d !== null && d[1] !== null) flat.push([i, j]); });
+        if (/^(bar|line|bands|dots|outcome|points|canary|warned|named|prediction|published|uncomparable|heat|part)/.test(s.id)) (s.data || []).forEach(function (d, j) { if (d !== null && d[1] !== null) flat.push([i, j]); });
       });
       if (!flat.length) return;
       c.at = ((c.at === undefined ? (step > 0 ? -1 : 0) : c.at) + step + flat.length) % flat.length;
