@@ -194,7 +194,11 @@ func statusText(s runner.Status, r rates, left time.Duration, width int) string 
 	spark := optional(r.spark())
 	total := ""
 	if n := written(s); n > 0 {
-		total = optional("  " + units.Bytes(n).Human() + " written")
+		text := "  " + units.Bytes(n).Human() + " written"
+		if of := s.OfRunBytes; of >= n {
+			text = fmt.Sprintf("  %d %%, %s of %s written", 100*n/of, units.Bytes(n).Human(), units.Bytes(of).Human())
+		}
+		total = optional(text)
 	}
 	plan := ""
 	if s.Plan != "" {

@@ -54,7 +54,7 @@ func TestNoTerminalNoProgress(t *testing.T) {
 }
 
 func TestStatusLine(t *testing.T) {
-	const full = "quick [3/9] format=UDSB,encryption=AES-256,band_size=8 MiB  write new 12/45  250 MB/s ▅█▂▅  2.00 GB written  1m30s left"
+	const full = "quick [3/9] format=UDSB,encryption=AES-256,band_size=8 MiB  write new 12/45  250 MB/s ▅█▂▅  25 %, 2.00 GB of 8.00 GB written  1m30s left"
 	named, four := someStatus, rates{250e6, 500e6, 100e6, 250e6}
 	named.Plan = "quick"
 	assert.Equal(t, full, statusText(named, four, 90*time.Second, 200))
@@ -62,8 +62,8 @@ func TestStatusLine(t *testing.T) {
 	assert.Equal(t, full, statusText(named, four, 90*time.Second, n))
 	assert.Equal(t, strings.TrimPrefix(full, "quick "), statusText(named, four, 90*time.Second, n-1), "the plan is left out first")
 	assert.NotContains(t, statusText(named, four, 90*time.Second, n-7), "written")
-	assert.Contains(t, statusText(named, four, 90*time.Second, n-21), "▅█▂▅")
-	assert.Equal(t, "[3/9] format=UDSB,encryption=AES-256,band_size=8 MiB  write new 12/45  500 MB/s  2.00 GB written  1m30s left",
+	assert.Contains(t, statusText(named, four, 90*time.Second, n-38), "▅█▂▅")
+	assert.Equal(t, "[3/9] format=UDSB,encryption=AES-256,band_size=8 MiB  write new 12/45  500 MB/s  25 %, 2.00 GB of 8.00 GB written  1m30s left",
 		statusText(someStatus, nil, 90*time.Second, 200))
 	for width := 20; width < 120; width++ {
 		line := statusText(someStatus, rates{1, 2, 3}, 90*time.Second, width)

@@ -122,10 +122,10 @@ is printed, with --verbose the whole report. Whatever makes the run another one
 than was published is in the report as a deviation.
 
 A plan may name places, such as "internal" and "usb4" (dmgbench plans show).
-Each needs a folder: --on usb4=/Volumes/Fast. --on usb4=here agrees to measure it in
-the run folder instead (or in that of --on DIR): its cases are then labelled
-"here (not usb4)" everywhere, and that is a deviation. For a plan with one place
---on DIR is enough. A folder that is called "here" is ./here.
+Each needs a folder: --on usb4=/Volumes/Fast. --on usb4=here agrees to measure
+it in the run folder instead (or in that of --on DIR): its cases are then
+labelled "here (not usb4)" everywhere, and that is a deviation. For a plan with
+one place --on DIR is enough. A folder that is called "here" is ./here.
 
 The engine hdiutil drives Apple's hdiutil and diskutil on a Mac, and on Linux
 this program's own ("dmgbench hdiutil"), which mounts real file systems and
