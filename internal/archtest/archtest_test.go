@@ -40,8 +40,7 @@ var layers = [][]string{
 	{"internal/container"},
 	{"internal/container/..."},
 	{"internal/container/codec"},
-	{"internal/container/codec/adc", "internal/container/codec/bzip2", "internal/container/codec/inflate",
-		"internal/container/codec/lzfse", "internal/container/codec/xz"},
+	{"internal/container/codec/adc", "internal/container/codec/lzfse", "internal/container/codec/xz"},
 	{"internal/hostio", "internal/blockdev", "internal/blockdev/..."},
 	{"internal/host"}, // fills in result.Host and reads what a plan requires of it
 	{"internal/result"},

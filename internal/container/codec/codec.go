@@ -5,20 +5,18 @@
 //
 // It does no I/O and keeps no state. A payload that does not decode to exactly the wanted number of bytes is
 // [ErrCorrupt], in whatever way it is wrong: nothing panics, nothing is written outside the destination, and time and
-// memory are bounded by the lengths of both slices and a constant (4 MB for bzip2, 80 KB for the others). Bytes behind
-// the end of a stream are not looked at, as other readers of such images have it.
+// memory are bounded by the lengths of both slices and a constant (4 MB for bzip2, 80 KB for the others). Bytes after
+// the end of a stream are ignored, as other readers of such images do.
 //
-// Everything is safe for concurrent use, and allocates nothing in the long run, but for what the compressors of bzip2
-// and LZMA take for each chunk.
+// The functions are safe for concurrent use. ADC, zlib and LZFSE allocate nothing once their pools are warm.
 package codec
 
 import (
 	"errors"
 	"fmt"
+	"io"
 
 	"dmgbench/internal/container/codec/adc"
-	"dmgbench/internal/container/codec/bzip2"
-	"dmgbench/internal/container/codec/inflate"
 	"dmgbench/internal/container/codec/lzfse"
 	"dmgbench/internal/container/codec/xz"
 )
@@ -70,9 +68,9 @@ func Decode(id ID, dst, src []byte) (n int, err error) {
 	case ADC:
 		n, err = adc.Decode(dst, src)
 	case Zlib:
-		n, err = inflate.Decode(dst, src)
+		n, err = inflate(dst, src)
 	case Bzip2:
-		n, err = bzip2.Decode(dst, src)
+		n, err = bunzip2(dst, src)
 	case LZFSE:
 		n, err = lzfse.Decode(dst, src)
 	case LZMA:
@@ -101,7 +99,7 @@ func Encode(id ID, dst, src []byte, level int) ([]byte, error) {
 	case Zlib:
 		out, err = deflate(dst, src, level)
 	case Bzip2:
-		out, err = bzip2.Encode(dst, src, level)
+		out, err = bzip2Encode(dst, src, level)
 	case LZFSE:
 		out = lzfse.Encode(dst, src)
 	case LZMA:
@@ -116,4 +114,20 @@ func Encode(id ID, dst, src []byte, level int) ([]byte, error) {
 		return dst, fmt.Errorf("encoding %d bytes with %v: %w", len(src), id, ErrIncompressible)
 	}
 	return out, nil
+}
+
+// readExactly reads len(dst) bytes and requires that r ends there, which makes r verify its checksum.
+func readExactly(r io.Reader, dst []byte) (int, error) {
+	n, err := io.ReadFull(r, dst)
+	if err != nil {
+		return n, fmt.Errorf("reading %d bytes: %w", len(dst), err)
+	}
+	var more [1]byte
+	switch extra, err := io.ReadFull(r, more[:]); {
+	case extra > 0:
+		return n, errors.New("more bytes than wanted")
+	case err != io.EOF:
+		return n, err
+	}
+	return n, nil
 }

@@ -1,22 +1,25 @@
 // Package xz reads and writes the xz streams of ULMO images, and reads bare .lzma streams (LZMA1 behind a header of 13
 // bytes), which some other writers put in their place. It turns one slice into another.
 //
-// The container and the decoder are our own: decoding goes straight into the destination, so that no dictionary has to
-// be allocated whatever a header asks for, and the streams written look as Apple's do — no check, one block with both
-// sizes in its header —, which the module that compresses (github.com/ulikunitz/xz/lzma) does not write.
+// LZMA itself is github.com/ulikunitz/xz/lzma. The container around it is our own for two reasons: a dictionary is
+// never larger than the destination, whatever a header asks for, and the streams that are written look as Apple's do
+// (no check, one block with both sizes in its header), which that module does not write.
 //
 // It refuses filters other than LZMA2, and more than one stream.
 package xz
 
 import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"hash/crc64"
-	"sync"
+	"io"
+	"math"
 
-	"crypto/sha256"
-	"encoding/binary"
+	"github.com/ulikunitz/xz/lzma"
 )
 
 // ErrCorrupt is what every error of Decode wraps: the source is no xz or lzma stream, one of another size, or one with
@@ -36,40 +39,87 @@ var checkSizes = [16]int{0, 4, 4, 4, 8, 8, 8, 16, 16, 16, 32, 32, 32, 64, 64, 64
 
 var crc64Table = crc64.MakeTable(crc64.ECMA)
 
-// record is what the index says of a block: its length without padding, and that of what it decodes to.
+// record is the index entry of a block: its length without padding, and its decoded length.
 type record struct{ unpadded, raw uint64 }
 
-// stream is the state of one Decode, pooled.
+// stream is the state of one Decode.
 type stream struct {
-	lzma    decoder
+	dst     []byte
+	at      int // how much of dst is written
 	records []record
 }
 
-var streams = sync.Pool{New: func() any { return new(stream) }}
-
-// Decode decodes the xz or .lzma stream at the start of src into dst, which has to have exactly the decoded length; it
-// returns how many bytes it has written, which is less than len(dst) with every error. Bytes behind the stream are not
-// looked at. It takes time proportional to len(dst) + len(src), and allocates at most 4·len(src) bytes.
+// Decode decodes the xz or .lzma stream at the start of src into dst, which must have exactly the decoded length; it
+// returns how many bytes it has written, which is less than len(dst) with every error. Bytes after the stream are
+// ignored. Time and memory are proportional to len(dst) + len(src).
 func Decode(dst, src []byte) (int, error) {
-	s := streams.Get().(*stream)
-	defer streams.Put(s)
-	s.records = s.records[:0]
-	s.lzma.begin(dst)
+	s := &stream{dst: dst}
 	var err error
-	if len(src) >= len(headerMagic) && string(src[:len(headerMagic)]) == headerMagic {
+	if bytes.HasPrefix(src, []byte(headerMagic)) {
 		err = s.decode(src)
 	} else {
-		err = s.lzma.alone(src)
+		err = s.decodeAlone(src)
 	}
-	n := s.lzma.at
-	s.lzma.begin(nil)
-	if err == nil && n != len(dst) {
+	if err == nil && s.at != len(dst) {
 		err = corrupt("decodes to fewer bytes than wanted")
 	}
 	if err != nil {
-		return min(n, max(0, len(dst)-1)), err
+		return min(s.at, max(0, len(dst)-1)), err
 	}
-	return n, nil
+	return s.at, nil
+}
+
+// dictCap is the dictionary for a stream that decodes to at most n bytes: no match reaches further back.
+func dictCap(n int) int { return max(n, lzma.MinDictCap) }
+
+// read copies all of r to the rest of dst; more than fits is an error.
+func (s *stream) read(r io.Reader) error {
+	n, err := io.ReadFull(r, s.dst[s.at:])
+	s.at += n
+	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+		return corrupt(err.Error())
+	}
+	var more [1]byte
+	if n, err = r.Read(more[:]); n > 0 {
+		return corrupt("decodes to more bytes than wanted")
+	}
+	if err != io.EOF {
+		return corrupt(fmt.Sprint(err))
+	}
+	return nil
+}
+
+// decodeLZMA2 decodes the LZMA2 chunks at the start of src and returns their length.
+func (s *stream) decodeLZMA2(src []byte) (used int, err error) {
+	in := bytes.NewReader(src)
+	r, err := lzma.Reader2Config{DictCap: dictCap(len(s.dst))}.NewReader2(in)
+	if err != nil {
+		return 0, corrupt(err.Error())
+	}
+	if err := s.read(r); err != nil {
+		return 0, err
+	}
+	return len(src) - in.Len(), nil
+}
+
+// decodeAlone decodes a .lzma stream: 13 bytes of properties, dictionary size and decoded length, then LZMA1. The
+// dictionary size is replaced, since the module allocates what the header asks for.
+func (s *stream) decodeAlone(src []byte) error {
+	if len(src) < lzma.HeaderLen {
+		return corrupt("ends too early")
+	}
+	header := bytes.Clone(src[:lzma.HeaderLen])
+	size := binary.LittleEndian.Uint64(header[5:])
+	if size != math.MaxUint64 && size != uint64(len(s.dst)) {
+		return corrupt("header with another length than wanted")
+	}
+	dict := min(binary.LittleEndian.Uint32(header[1:]), uint32(min(dictCap(len(s.dst)), math.MaxUint32)))
+	binary.LittleEndian.PutUint32(header[1:], dict)
+	r, err := lzma.NewReader(io.MultiReader(bytes.NewReader(header), bytes.NewReader(src[lzma.HeaderLen:])))
+	if err != nil {
+		return corrupt(err.Error())
+	}
+	return s.read(r)
 }
 
 // decode reads the stream: header, blocks, index, footer.
@@ -121,12 +171,12 @@ func (s *stream) block(src []byte, check int) (int, error) {
 	if !ok {
 		return 0, corrupt("block header with other filters than LZMA2, or bad")
 	}
-	start := s.lzma.at
-	used, err := s.lzma.lzma2(src[size:])
+	start := s.at
+	used, err := s.decodeLZMA2(src[size:])
 	if err != nil {
 		return 0, err
 	}
-	made := s.lzma.dst[start:s.lzma.at]
+	made := s.dst[start:s.at]
 	if packed >= 0 && packed != int64(used) || raw >= 0 && raw != int64(len(made)) {
 		return 0, corrupt("block of another size than its header says")
 	}

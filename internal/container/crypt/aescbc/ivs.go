@@ -41,8 +41,7 @@ func newIVKey(key []byte, use ivSet) *IVKey {
 	return v
 }
 
-// IVImplementation names the set that new IV keys use on this CPU: "avx-512", "sha-ni", "avx2",
-// "armv8-sha1" or "generic".
+// IVImplementation names the set that new IV keys use on this CPU: "sha-ni", "armv8-sha1" or "generic".
 func IVImplementation() string { return supportedIVs()[0].name }
 
 // IVImplementations lists the names of all sets of this CPU, the best first.

@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"bytes"
 	"cmp"
 	stdlib "compress/zlib"
 	"fmt"
@@ -78,4 +79,30 @@ func newDeflater(strength int) (d *deflater, err error) {
 		d.w, err = zlib.NewWriterLevel(d, strength)
 	}
 	return d, err
+}
+
+// inflater is a zlib decoder with its source, pooled: its window and tables take some 50 KB.
+type inflater struct {
+	src bytes.Reader
+	r   io.ReadCloser
+}
+
+var inflaters = sync.Pool{New: func() any { return new(inflater) }}
+
+// inflate decodes the zlib stream at the start of src into dst, which must have exactly the decoded length.
+func inflate(dst, src []byte) (int, error) {
+	z := inflaters.Get().(*inflater)
+	defer inflaters.Put(z)
+	z.src.Reset(src)
+	defer z.src.Reset(nil)
+	var err error
+	if z.r == nil {
+		z.r, err = zlib.NewReader(&z.src)
+	} else {
+		err = z.r.(zlib.Resetter).Reset(&z.src, nil)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return readExactly(z.r, dst)
 }

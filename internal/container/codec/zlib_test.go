@@ -1,0 +1,105 @@
+package codec
+
+import (
+	"bytes"
+	stdlib "compress/zlib"
+	"io"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/klauspost/compress/zlib"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"dmgbench/internal/container/codec/codectest"
+)
+
+// pack compresses with the standard library or with klauspost's, whose blocks differ.
+func pack(t require.TestingT, src []byte, level int, std bool) []byte {
+	var out bytes.Buffer
+	var w io.WriteCloser
+	var err error
+	if std {
+		w, err = stdlib.NewWriterLevel(&out, level)
+	} else {
+		w, err = zlib.NewWriterLevel(&out, level)
+	}
+	require.NoError(t, err)
+	_, err = w.Write(src)
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	return out.Bytes()
+}
+
+func TestZlibVectors(t *testing.T) {
+	for _, v := range codectest.Vectors() {
+		t.Run(v.Name, func(t *testing.T) {
+			levels := []int{stdlib.HuffmanOnly, 0, 1, 6, 9}
+			if len(v.Data) > 70000 {
+				levels = levels[2:3]
+			}
+			for _, level := range levels {
+				codectest.Decodes(t, inflate, v.Data, pack(t, v.Data, level, true))
+				codectest.Decodes(t, inflate, v.Data, pack(t, v.Data, level, false))
+			}
+		})
+	}
+}
+
+func TestZlibRapid(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		src := codectest.Draw(t, 60000)
+		codectest.Decodes(t, inflate, src, pack(t, src, rapid.IntRange(-2, 9).Draw(t, "level"), rapid.Bool().Draw(t, "std")))
+	})
+}
+
+// TestZlibSkewed makes codes of all lengths: symbols whose frequencies fall like Fibonacci's numbers.
+func TestZlibSkewed(t *testing.T) {
+	var src []byte
+	a, b := 1, 1
+	for symbol := byte(0); len(src) < 400000; symbol++ {
+		src = append(src, bytes.Repeat([]byte{symbol * 7}, a)...)
+		a, b = b, a+b
+	}
+	r := rand.New(rand.NewPCG(1, 1))
+	r.Shuffle(len(src), func(i, j int) { src[i], src[j] = src[j], src[i] })
+	for _, level := range []int{-2, 1, 9} {
+		codectest.Decodes(t, inflate, src, pack(t, src, level, true))
+	}
+	skewed := append(bytes.Clone(src[:100000]), src[30000:60000]...)
+	codectest.Decodes(t, inflate, skewed, pack(t, skewed, 9, true))
+}
+
+func TestZlibRefusesDamage(t *testing.T) {
+	src := codectest.Text(4000)
+	stream := pack(t, src, 6, true)
+	get := func(dst int, stream []byte) error {
+		n, err := inflate(make([]byte, dst), stream)
+		assert.True(t, err != nil || n == dst)
+		return err
+	}
+	assert.NoError(t, get(len(src), append(bytes.Clone(stream), "behind"...)))
+	assert.Error(t, get(len(src)-1, stream))
+	assert.Error(t, get(len(src)+1, stream))
+	for i := range stream {
+		require.Error(t, get(len(src), stream[:i]), "cut to %d bytes", i)
+	}
+	for i := range stream {
+		bad := bytes.Clone(stream)
+		bad[i] ^= 1 << (i % 8)
+		if i < 2 {
+			continue
+		}
+		require.Error(t, get(len(src), bad), "byte %d", i)
+	}
+	for _, bad := range []string{
+		"\x78\x9c\x07\x00\x00\x00\x00\x01",                         // kind 3
+		"\x78\x9c\x01\x01\x00\x00\x00a\x00\x00\x00\x00",            // length and its inverse
+		"\x78\xbb\x00\x00\x00\x01\x03\x00\x00\x00\x00\x01",         // dictionary
+		"\x79\x9c\x03\x00\x00\x00\x00\x01",                         // method
+		"\x78\x9c\x05\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00", // no code lengths
+	} {
+		assert.Error(t, get(1, []byte(bad)), "%q", bad)
+	}
+}
