@@ -16,7 +16,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"testing"
 )
 
@@ -98,16 +97,21 @@ func first(variable, cached, name string) string {
 // Script is the path of one of our scripts for other people's modules, in scripts/interop.
 func Script(t testing.TB, name string) string {
 	t.Helper()
-	_, file, _, ok := runtime.Caller(0)
-	if !ok {
-		t.Fatal("no source to find the scripts by")
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
 	}
-	path := filepath.Join(filepath.Dir(file), "..", "..", "scripts", "interop", name)
+	for !exists(filepath.Join(dir, "go.mod")) && dir != filepath.Dir(dir) {
+		dir = filepath.Dir(dir)
+	}
+	path := filepath.Join(dir, "scripts", "interop", name)
 	if _, err := os.Stat(path); err != nil {
 		t.Fatalf("finding the script %q: %v", name, err)
 	}
 	return path
 }
+
+func exists(name string) bool { _, err := os.Stat(name); return err == nil }
 
 // Run runs a program, which has to succeed, and returns what it said on both outputs.
 func Run(t testing.TB, name string, args ...string) string {
