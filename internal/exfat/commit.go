@@ -37,6 +37,9 @@ func (v *Volume) commit(want uint64) error {
 
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	if err == nil && v.bootStale {
+		err = v.writeBoot()
+	}
 	if err != nil {
 		v.pending = append(freed, v.pending...)
 		v.fat.remark(space)

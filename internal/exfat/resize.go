@@ -1,6 +1,7 @@
 package exfat
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -53,19 +54,31 @@ func (v *Volume) resize(size int64) error {
 		return err
 	}
 	if next.clusters >= v.g.clusters {
-		return v.grow(next)
+		err = v.grow(next)
+	} else {
+		err = v.shrink(next)
 	}
-	sectors, clusters := v.g.sectors, v.g.clusters
+	if err != nil { // whatever the device has now, the next commit writes what the volume in memory is
+		v.bootStale = true
+		v.changed()
+	}
+	return err
+}
+
+// shrink writes the boot sector first: from then on nothing names the clusters that go.
+func (v *Volume) shrink(next geometry) error {
+	former := v.g
 	v.g.sectors, v.g.clusters = next.sectors, next.clusters
-	if err := v.writeBoot(); err != nil {
-		v.g.sectors, v.g.clusters = sectors, clusters
+	err := v.writeBoot()
+	v.g.sectors, v.g.clusters = former.sectors, former.clusters
+	if err != nil {
 		return err
 	}
 	return v.setClusters(next)
 }
 
-// grow puts the longer bitmap in place before the boot sector speaks of more clusters. When there is no room for it, the
-// volume first grows by what the last cluster of the present bitmap can still say, and has room then.
+// grow puts the longer bitmap in place before the boot sector names more clusters. Where the volume has no room for the
+// bitmap, it first grows to the clusters that the last cluster of the present bitmap can describe, and then has room.
 func (v *Volume) grow(next geometry) error {
 	err := v.setClusters(next)
 	if room := extentsLen(v.bmExtent) * 8; errors.Is(err, ErrNoSpace) && room > int64(v.g.clusters) {
@@ -103,34 +116,45 @@ func (v *Volume) resized(size int64) (geometry, error) {
 	return next, nil
 }
 
-// setClusters takes the new number of clusters over into FAT, bitmap and root directory, and writes them.
-func (v *Volume) setClusters(next geometry) error {
+// setClusters takes the new number of clusters over into FAT, bitmap and root directory, and writes them. After an error
+// the volume in memory is as before, and the next commit writes it back.
+func (v *Volume) setClusters(next geometry) (err error) {
 	need := (int64(next.clusters) + 7) / 8
 	bits := append([]byte(nil), v.alloc.data...)
 	if grown := alignUp(need, 8) - int64(len(bits)); grown > 0 {
 		bits = append(bits, make([]byte, grown)...)
 	}
-	var former []run
+	var taken, former []run
 	var cutAt uint32
+	restore := v.checkpoint()
+	defer func() {
+		if err == nil {
+			return
+		}
+		restore()
+		v.alloc.release(taken)
+		if cutAt != 0 {
+			err = errors.Join(err, v.fat.set(cutAt, former[0].first))
+		}
+	}()
 	extents := v.bmExtent
 	if extentsLen(extents) < need {
 		// In the old part of the volume, so that a crash before the boot sector is written leaves it mountable.
-		runs, err := v.alloc.allocate(uint32(next.clustersFor(need)), 0, 0, false)
+		taken, err = v.alloc.allocate(uint32(next.clustersFor(need)), 0, 0, false)
 		if err != nil {
 			return fmt.Errorf("longer allocation bitmap: %w", err)
 		}
-		if err := v.fat.link(0, runs); err != nil {
-			v.alloc.release(runs)
+		if err := v.fat.link(0, taken); err != nil {
 			return err
 		}
-		former, extents = v.g.runs(extents), v.g.appendRuns(nil, runs)
+		former, extents = v.g.runs(extents), v.g.appendRuns(nil, taken)
 		copy(bits, v.alloc.data)
 	} else if keep, rest := cut(extents, next.clustersFor(need)*next.clusterSize()); len(rest) > 0 {
 		last := keep[len(keep)-1]
 		cutAt = v.g.cluster(last.Device+last.Length) - 1
 		former, extents = v.g.runs(rest), keep
 	}
-	if err := writeChunks(v.dev, v.fat.take(nil)); err != nil {
+	if err := v.writeNow(v.fat); err != nil {
 		return err
 	}
 	v.g.sectors, v.g.clusters, v.bmExtent = next.sectors, next.clusters, extents // the other fields are read without a lock
@@ -138,41 +162,75 @@ func (v *Volume) setClusters(next geometry) error {
 	v.setBitmap(bits[:alignUp(need, 8)])
 	v.alloc.clearBeyond()
 	v.alloc.mark(0, len(v.alloc.data))
-	if err := v.flushBitmap(); err != nil {
+	if err := v.flushNow(v.alloc); err != nil {
 		return err
 	}
-	if err := v.nameBitmap(need); err != nil {
+	v.nameBitmap(need)
+	if err := v.flushNow(v.root); err != nil {
 		return err
 	}
 	if cutAt != 0 {
 		if err := v.fat.set(cutAt, endOfChain); err != nil {
 			return err
 		}
-		if err := writeChunks(v.dev, v.fat.take(nil)); err != nil {
+		if err := v.writeNow(v.fat); err != nil {
 			return err
 		}
 	}
 	v.alloc.release(former)
-	return v.flushBitmap()
+	return v.flushNow(v.alloc)
 }
 
-// nameBitmap makes the root directory name the present bitmap.
-func (v *Volume) nameBitmap(size int64) error {
-	e := v.root.data[v.bmEntry*entryLen:][:entryLen]
+// checkpoint returns a function that undoes in memory what setClusters changes; a commit has to follow.
+func (v *Volume) checkpoint() (restore func()) {
+	g, extents, fat, alloc, named := v.g, v.bmExtent, v.fat, v.alloc, bytes.Clone(v.bitmapEntry())
+	return func() {
+		v.g.sectors, v.g.clusters, v.bmExtent, v.fat, v.alloc = g.sectors, g.clusters, extents, fat, alloc
+		copy(v.bitmapEntry(), named)
+		v.root.mark(v.bmEntry*entryLen, entryLen)
+		v.alloc.mark(0, len(v.alloc.data))
+		v.changed()
+	}
+}
+
+// bitmapEntry is the entry of the root directory that names the bitmap.
+func (v *Volume) bitmapEntry() []byte { return v.root.data[v.bmEntry*entryLen:][:entryLen] }
+
+// nameBitmap makes the root directory name the present bitmap, of size bytes.
+func (v *Volume) nameBitmap(size int64) {
+	e := v.bitmapEntry()
 	binary.LittleEndian.PutUint32(e[20:], v.g.cluster(v.bmExtent[0].Device))
 	binary.LittleEndian.PutUint64(e[24:], uint64(size))
 	v.root.mark(v.bmEntry*entryLen, entryLen)
-	if err := writeChunks(v.dev, v.root.take(nil)); err != nil {
-		return err
-	}
-	return v.dev.Flush()
 }
 
-func (v *Volume) flushBitmap() error {
-	if err := writeChunks(v.dev, v.alloc.take(nil)); err != nil {
-		return err
+// metadata is anything that remembers which of its pages the device lacks.
+type metadata interface {
+	take(chunks []chunk) []chunk
+	remark(chunks []chunk)
+}
+
+// writeNow writes the dirty pages of m, which stay dirty if that fails.
+func (v *Volume) writeNow(m metadata) error {
+	chunks := m.take(nil)
+	err := writeChunks(v.dev, chunks)
+	if err != nil {
+		m.remark(chunks)
 	}
-	return v.dev.Flush()
+	return err
+}
+
+// flushNow is writeNow and a flush of the device.
+func (v *Volume) flushNow(m metadata) error {
+	chunks := m.take(nil)
+	err := writeChunks(v.dev, chunks)
+	if err == nil {
+		err = v.dev.Flush()
+	}
+	if err != nil {
+		m.remark(chunks)
+	}
+	return err
 }
 
 // clearBeyond makes what follows the last cluster in the bitmap zero, and counts again.
@@ -199,5 +257,9 @@ func (v *Volume) writeBoot() error {
 		return err
 	}
 	copy(v.head, region)
-	return writeFlush(v.dev, region, 0)
+	if err := writeFlush(v.dev, region, 0); err != nil {
+		return err
+	}
+	v.bootStale = false
+	return nil
 }

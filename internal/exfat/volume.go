@@ -71,6 +71,9 @@ type Volume struct {
 	durable  uint64 // changes up to this one are on the device
 	pending  []run  // freed clusters whose former owner may still stand on the device
 	waiting  uint32 // clusters of pending and of those being committed
+	// bootStale: a Resize failed and may have written boot regions. The next commit rewrites them last, when bitmap and root
+	// directory fit them.
+	bootStale bool
 
 	commitMu sync.Mutex // one commit at a time; before mu
 }
