@@ -30,7 +30,6 @@ var layers = [][]string{
 	{"internal/selftest"}, // plays whole runs and judges what comes out
 	{"internal/runner", "internal/runner/..."},
 	{"internal/analysis", "internal/analysis/..."},
-	{"internal/engine/hdiutil/capture"},
 	{"internal/engine/..."},
 	{"internal/engine"},
 	{"internal/imagetool", "internal/imagetool/..."},
@@ -46,7 +45,7 @@ var layers = [][]string{
 	{"internal/result"},
 	{"internal/plan"},
 	{"internal/stats"},
-	{"internal/units", "internal/clock", "plans", "third_party/..."},
+	{"internal/units", "internal/clock", "plans", "scripts", "third_party/..."},
 	{"internal/archtest"},
 }
 

@@ -2,34 +2,33 @@ package cli
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"fmt"
-	"strings"
+	"os"
+	"os/exec"
+	"time"
 
-	"dmgbench/internal/engine/hdiutil/capture"
-	"dmgbench/internal/host"
+	"dmgbench/internal/engine/hdiutil"
+	"dmgbench/scripts"
 )
 
-// capture asks the disk image tools of this machine everything, and keeps the answers in dir.
+// capture runs scripts/capture.sh, which records the answers of this machine's disk image tools in dir.
 func (a *app) capture(ctx context.Context, dir string) error {
 	o, err := a.hdiutilOptions()
 	if err != nil {
 		return fmt.Errorf("capturing: %w", err)
 	}
-	h := host.Gather(ctx, nil, false)
-	secret := make([]byte, 16)
-	_, _ = rand.Read(secret) // never fails
 	a.leaves(dir)
-	c, err := capture.Run(ctx, dir, capture.Options{
-		Hdiutil: o.Hdiutil, Diskutil: o.Diskutil, Vendor: o.Vendor, Now: a.clock.Wall(),
-		System:     strings.Join(strings.Fields(map[bool]string{true: "macOS"}[h.OS == "darwin"]+" "+h.OSVersion+" "+h.OSBuild), " "),
-		Passphrase: []byte(hex.EncodeToString(secret)),
-		Say:        func(text string) { fmt.Fprintln(a.err, printable(text)) },
-	})
-	if err != nil {
-		return err
+	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", scripts.Capture, "capture.sh", dir)
+	cmd.Stdout, cmd.Stderr = a.out, a.err
+	cmd.Env = os.Environ()
+	if program := o.Hdiutil[0]; program != hdiutil.AppleHdiutil {
+		cmd.Env = append(cmd.Env, "DMGBENCH="+program)
 	}
-	_, err = fmt.Fprintf(a.out, "%s of %s in %s\n", count(len(c.Answers), "answer"), c.System, printable(dir))
-	return err
+	// The script detaches its images when it is interrupted.
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = time.Minute
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("capturing into %q: %w", dir, err)
+	}
+	return nil
 }

@@ -135,16 +135,16 @@ type Attachment interface {
 	Detach(ctx context.Context, force bool) (Report, error)
 }
 
-// Teller is a [Container] or an [Attachment] that keeps what its making said of
+// Reporter is a [Container] or an [Attachment] that keeps what its making said of
 // itself, since Create, Convert and Attach return no report: retries, the
-// tool's own figures and words. Told hands it over once.
-type Teller interface{ Told() Report }
+// tool's own figures and words. TakeReport hands it over once.
+type Reporter interface{ TakeReport() Report }
 
-// Witness is an [Attachment] of which the system tells something only when it is
-// over, and slowly. Afterwards asks for that once the attachment is detached, outside
+// PostDetachReporter is an [Attachment] of which the system tells something only when it is
+// over, and slowly. ReportAfterDetach asks for that once the attachment is detached, outside
 // of whatever is timed; it has no error, but may report why there is nothing to tell.
-type Witness interface {
-	Afterwards(ctx context.Context) Report
+type PostDetachReporter interface {
+	ReportAfterDetach(ctx context.Context) Report
 }
 
 // Releaser is an [Engine] whose containers stay attached when the process that

@@ -139,8 +139,8 @@ func (x *caseRun) detach(ctx context.Context, h *handle, rec *result.Step) error
 	if err != nil {
 		return err
 	}
-	if w, ok := h.att.(engine.Witness); ok {
-		note(rec, w.Afterwards(ctx).Reported)
+	if w, ok := h.att.(engine.PostDetachReporter); ok {
+		note(rec, w.ReportAfterDetach(ctx).Reported)
 	}
 	h.att = nil
 	if x.c.Settings.Cache == "buffered" {
@@ -264,11 +264,11 @@ func keep(rec *result.Step, rep engine.Report) {
 // hear keeps what the making of a container or an attachment said of itself:
 // retries inside the timed step, and the tool's own figures.
 func hear(rec *result.Step, made any) {
-	t, ok := made.(engine.Teller)
+	t, ok := made.(engine.Reporter)
 	if !ok {
 		return
 	}
-	rep := t.Told()
+	rep := t.TakeReport()
 	note(rec, rep.Reported)
 	rec.RetryNS += int64(rep.Retried)
 	for _, w := range rep.Warnings {

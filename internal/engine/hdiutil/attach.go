@@ -42,7 +42,7 @@ type attachment struct {
 
 var (
 	_ engine.Attachment = (*attachment)(nil)
-	_ engine.Teller     = (*attachment)(nil)
+	_ engine.Reporter   = (*attachment)(nil)
 )
 
 // Attach attaches the image and mounts its volume on a private folder. After an
@@ -240,8 +240,8 @@ func (a *attachment) Volume() workload.Volume {
 	return a.vol
 }
 
-// Told is what attaching said of itself: retries as warnings, the tool's own figures and words.
-func (a *attachment) Told() engine.Report { return a.told.report() }
+// TakeReport is what attaching said of itself: retries as warnings, the tool's own figures and words.
+func (a *attachment) TakeReport() engine.Report { return a.told.report() }
 
 // Device is the node that carries the volume.
 func (a *attachment) Device() string { return a.device.Device }

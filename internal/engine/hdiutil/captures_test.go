@@ -1,7 +1,9 @@
 package hdiutil
 
 import (
+	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -9,26 +11,25 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"dmgbench/internal/engine/hdiutil/argv"
-	"dmgbench/internal/engine/hdiutil/capture"
 	"dmgbench/internal/engine/hdiutil/parse"
 	"dmgbench/internal/engine/hdiutil/proc"
 )
 
 // readers are the parsers by what an answer is read as.
 var readers = map[string]func(out []byte) error{
-	capture.Attach: func(out []byte) error {
+	"attach": func(out []byte) error {
 		a, _, err := parse.Attach(out)
 		if err == nil {
 			_, err = a.Disk()
 		}
 		return err
 	},
-	capture.Info:        func(out []byte) error { _, _, err := parse.Info(out); return err },
-	capture.ImageInfo:   func(out []byte) error { _, _, err := parse.ImageInfo(out); return err },
-	capture.IsEncrypted: func(out []byte) error { _, err := parse.IsEncrypted(out); return err },
-	capture.Limits:      func(out []byte) error { _, err := parse.ResizeLimits(out); return err },
-	capture.LimitsDU:    func(out []byte) error { _, err := parse.ResizeImageLimits(out); return err },
-	capture.Compact:     func(out []byte) error { _, err := parse.Compact(out); return err },
+	"info":        func(out []byte) error { _, _, err := parse.Info(out); return err },
+	"imageinfo":   func(out []byte) error { _, _, err := parse.ImageInfo(out); return err },
+	"isencrypted": func(out []byte) error { _, err := parse.IsEncrypted(out); return err },
+	"limits":      func(out []byte) error { _, err := parse.ResizeLimits(out); return err },
+	"trims":       func(out []byte) error { _, err := parse.Trims(out, "/dev/disk0"); return err },
+	"compact":     func(out []byte) error { _, err := parse.Compact(out); return err },
 }
 
 // known are the classes that failures of these answers have to be given.
@@ -37,30 +38,52 @@ var known = map[string][]Class{
 	"exists/create": {Exists}, "resize-attached": {Locked}, "option/attach": {Invalid},
 }
 
-// Every capture that is kept is read by the parsers of today: those of real Macs,
-// as people send them (dmgbench doctor --capture), and one of the work-alike.
-func TestCaptures(t *testing.T) {
-	all, err := capture.All(filepath.Join("testdata", "captures"))
+// answer is one line of answers.tsv as scripts/capture.sh writes it, with what the command printed.
+type answer struct {
+	status               int
+	reads, name, command string
+	stdout, stderr       []byte
+}
+
+// readCapture reads the folder of a capture. A command that printed nothing has no file.
+func readCapture(t *testing.T, dir string) (list []answer) {
+	text, err := os.ReadFile(filepath.Join(dir, "answers.tsv"))
 	require.NoError(t, err)
-	require.NotEmpty(t, all, "the capture of the work-alike is missing")
-	for _, c := range all {
-		t.Run(c.Vendor+" "+c.System, func(t *testing.T) {
+	for line := range strings.Lines(string(text)) {
+		f := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		require.Len(t, f, 5, line)
+		a := answer{reads: f[2], name: f[3], command: f[4]}
+		a.status, err = strconv.Atoi(f[1])
+		require.NoError(t, err, line)
+		a.stdout, _ = os.ReadFile(filepath.Join(dir, f[0]+".out"))
+		a.stderr, _ = os.ReadFile(filepath.Join(dir, f[0]+".err"))
+		list = append(list, a)
+	}
+	return list
+}
+
+// Every capture that is kept is read by the parsers of today: those of Macs, as people send them
+// (dmgbench doctor --capture), and one of hdiutil for Linux.
+func TestCaptures(t *testing.T) {
+	folders, err := filepath.Glob(filepath.Join("..", "..", "..", "testdata", "captures", "*"))
+	require.NoError(t, err)
+	require.NotEmpty(t, folders, "the capture of hdiutil for Linux is missing")
+	for _, dir := range folders {
+		t.Run(filepath.Base(dir), func(t *testing.T) {
 			read := 0
-			for _, a := range c.Answers {
-				out, said, err := c.Output(a)
-				require.NoError(t, err, a.Name)
-				if a.Status == 0 {
-					if r := readers[a.Reads]; r != nil {
-						assert.NoError(t, r(out), "%s: %s", a.Name, out)
+			for _, a := range readCapture(t, dir) {
+				if a.status == 0 {
+					if r := readers[a.reads]; r != nil {
+						assert.NoError(t, r(a.stdout), "%s: %s", a.name, a.stdout)
 						read++
 					}
 					continue
 				}
 				for end, classes := range known {
-					if strings.HasSuffix(a.Name, end) && a.Error == "" {
-						e := failure("asking", a.Name, argv.Command{Tool: argv.Tool(a.Tool), Verb: a.Verb},
-							proc.Result{Stdout: out, Stderr: said, Status: a.Status}, nil)
-						assert.Contains(t, classes, e.Class, "%s: status %d, %s", a.Name, a.Status, said)
+					if strings.HasSuffix(a.name, end) {
+						e := failure("asking", a.name, argv.Command{Tool: argv.Hdiutil},
+							proc.Result{Stdout: a.stdout, Stderr: a.stderr, Status: a.status}, nil)
+						assert.Contains(t, classes, e.Class, "%s: status %d, %s", a.name, a.status, a.stderr)
 						read++
 					}
 				}

@@ -18,7 +18,7 @@ import (
 func (r *rig) attachedImage(s engine.Spec) (*image, *attachment) {
 	c := r.create("x", s)
 	a := r.attach(c, engine.AttachOptions{})
-	a.Told()
+	a.TakeReport()
 	return c, a
 }
 
@@ -206,7 +206,7 @@ func TestMountTableDecides(t *testing.T) {
 		return list, err
 	}
 	a := r.attach(c, engine.AttachOptions{})
-	assert.Contains(t, a.Told().Warnings[0], "mounted as hfs, APFS was asked for")
+	assert.Contains(t, a.TakeReport().Warnings[0], "mounted as hfs, APFS was asked for")
 	_, err = a.Detach(t.Context(), false)
 	require.NoError(t, err)
 	r.clean()

@@ -33,14 +33,14 @@ type verb struct {
 func actions() []verb {
 	created := func(r *rig, s engine.Spec) *image {
 		c := r.create("image", s)
-		c.Told()
+		c.TakeReport()
 		return c
 	}
 	told := func(c any, err error) (engine.Report, error) {
 		if err != nil {
 			return engine.Report{}, err
 		}
-		return c.(engine.Teller).Told(), nil
+		return c.(engine.Reporter).TakeReport(), nil
 	}
 	return []verb{
 		{"create", func(r *rig) (engine.Report, error) {
@@ -55,7 +55,7 @@ func actions() []verb {
 				return engine.Report{}, err
 			}
 			put(r.t, a.Volume(), "x")
-			rep := a.(engine.Teller).Told()
+			rep := a.(engine.Reporter).TakeReport()
 			_, err = a.Detach(r.t.Context(), false)
 			return rep, err
 		}},
@@ -64,7 +64,7 @@ func actions() []verb {
 			if err != nil {
 				return engine.Report{}, err
 			}
-			rep := a.(engine.Teller).Told()
+			rep := a.(engine.Reporter).TakeReport()
 			_, err = a.Detach(r.t.Context(), false)
 			return rep, err
 		}},

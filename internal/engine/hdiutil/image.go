@@ -35,7 +35,7 @@ type image struct {
 
 var (
 	_ engine.Container = (*image)(nil)
-	_ engine.Teller    = (*image)(nil)
+	_ engine.Reporter  = (*image)(nil)
 )
 
 // Create makes the image with its file system. It is not attached.
@@ -180,8 +180,8 @@ func (c *image) Made() engine.Made {
 	return engine.Made{Filesystem: c.fs.name, Size: c.size, BandSize: c.seen.band, Backend: c.backend, ServedBy: c.servedBy}
 }
 
-// Told is what the making said of itself: figures and words of the tool, layout, retries.
-func (c *image) Told() engine.Report { return c.told.report() }
+// TakeReport is what the making said of itself: figures and words of the tool, layout, retries.
+func (c *image) TakeReport() engine.Report { return c.told.report() }
 
 // pass is the passphrase, nil for a plain image.
 func (c *image) pass() []byte {

@@ -20,13 +20,13 @@ const AppleLog = "/usr/bin/log"
 // early is how long before the attach the log is read from: its times are cut to the second.
 const early = time.Second
 
-var _ engine.Witness = (*attachment)(nil)
+var _ engine.PostDetachReporter = (*attachment)(nil)
 
-// Afterwards is what APFS said in the system's log of trimming the volume while it was attached ("trim_log"), or why
+// ReportAfterDetach is what APFS said in the system's log of trimming the volume while it was attached ("trim_log"), or why
 // that is not known ("trim_log_unknown"): accounts that are no administrator's may not read the log. The log takes
 // seconds to read, so that it is asked once an attachment, outside of whatever is timed, and never again in this
 // engine once it refused.
-func (a *attachment) Afterwards(ctx context.Context) engine.Report {
+func (a *attachment) ReportAfterDetach(ctx context.Context) engine.Report {
 	e := a.c.e
 	if len(e.o.Log) == 0 || a.mounted.Kind != "apfs" || a.readOnly {
 		return engine.Report{}
@@ -39,7 +39,7 @@ func (a *attachment) Afterwards(ctx context.Context) engine.Report {
 	return t.report()
 }
 
-// ReadsLog tries to read APFS's lines of the last second in the system's log, as [attachment.Afterwards] does.
+// ReadsLog tries to read APFS's lines of the last second in the system's log, as [attachment.ReportAfterDetach] does.
 // Where nothing reads a log the error matches [errors.ErrUnsupported].
 func (e *Engine) ReadsLog(ctx context.Context) error {
 	if len(e.o.Log) == 0 {

@@ -20,7 +20,7 @@ func (r *rig) witness(s engine.Spec, o engine.AttachOptions) engine.Report {
 	a := r.attach(c, o)
 	_, err := a.Detach(r.t.Context(), false)
 	require.NoError(r.t, err)
-	return a.Afterwards(r.t.Context())
+	return a.ReportAfterDetach(r.t.Context())
 }
 
 // logging makes the stand-in log(1), too.

@@ -29,7 +29,7 @@ func (c *image) checkVolume(ctx context.Context, t *tale, repair bool) error {
 		return finding(t, err)
 	}
 	a := at.(*attachment)
-	t.add(a.Told())
+	t.add(a.TakeReport())
 	err = c.checkDevice(ctx, t, a, repair)
 	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
 	defer cancel()

@@ -166,7 +166,7 @@ func (a *attachment) trim() (engine.Report, error) {
 
 // Detach unmounts and closes. With files open it fails and changes nothing,
 // unless force closes them. With force the container is closed even if the
-// volume could not write everything back. Afterwards a call does nothing.
+// volume could not write everything back. ReportAfterDetach a call does nothing.
 func (a *attachment) Detach(_ context.Context, force bool) (engine.Report, error) {
 	r := engine.Report{Warnings: a.warnings}
 	if a.img == nil {

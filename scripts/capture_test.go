@@ -1,0 +1,81 @@
+//go:build linux
+
+package scripts_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"dmgbench/internal/imagetool"
+	"dmgbench/scripts"
+)
+
+// TestMain makes the test's program `dmgbench hdiutil`, too.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case "hdiutil":
+			os.Exit(imagetool.Main(context.Background(), os.Args[2:], imagetool.System()))
+		case imagetool.HelperVerb:
+			os.Exit(imagetool.Main(context.Background(), os.Args[1:], imagetool.System()))
+		}
+	}
+	os.Exit(m.Run())
+}
+
+// The script asks hdiutil for Linux everything, detaches and removes its images, and keeps no path or name of this machine.
+// DMGBENCH_CAPTURE names a folder for a new testdata/captures/dmgbench-linux.
+func TestCaptureOfHdiutilForLinux(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("needs root: it attaches images")
+	}
+	self, err := os.Executable()
+	require.NoError(t, err)
+	dir, temp := t.TempDir(), t.TempDir()
+	if keep := os.Getenv("DMGBENCH_CAPTURE"); keep != "" {
+		dir = keep
+	}
+	capture := func() ([]byte, error) {
+		cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", scripts.Capture, "capture.sh", dir)
+		cmd.Env = append(os.Environ(), "DMGBENCH="+self, "TMPDIR="+temp)
+		return cmd.CombinedOutput()
+	}
+	out, err := capture()
+	require.NoError(t, err, "%s", out)
+	left, err := os.ReadDir(temp)
+	require.NoError(t, err)
+	assert.Empty(t, left)
+	list, err := os.ReadFile(filepath.Join(dir, "answers.tsv"))
+	require.NoError(t, err)
+	status := map[string]string{}
+	for line := range strings.Lines(string(list)) {
+		f := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		require.Len(t, f, 5)
+		require.NotContains(t, status, f[3], "a name twice")
+		status[f[3]] = f[1]
+	}
+	for _, name := range []string{"info/before", "udrw/create", "udsb/attach", "udsb/detach", "udsb/compact", "to-UDSB/attach", "info/after"} {
+		assert.Equal(t, "0", status[name], name)
+	}
+	for _, name := range []string{"missing/attach", "junk/attach", "exists/create", "option/attach", "udsb/compact-attached", "udrw/detach-busy"} {
+		assert.NotContains(t, []string{"", "0"}, status[name], name)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*"))
+	require.NoError(t, err)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		assert.NotContains(t, string(text), filepath.Dir(self), file)
+		assert.NotContains(t, string(text), temp, file)
+	}
+	out, err = capture()
+	require.Error(t, err)
+	assert.Contains(t, string(out), "is not empty")
+}
