@@ -10,130 +10,120 @@ import (
 	"unicode/utf16"
 )
 
-var signature = []byte("EFI PART")
-
-// header is what the sector of a primary or backup header says.
+// header is a primary or backup header as on the device, little-endian (UEFI 2.10, table 5.5).
 type header struct {
-	self, other             uint64 // sectors of this header and of its twin
-	firstUsable, lastUsable uint64
-	disk                    GUID
-	table                   uint64 // first sector of the entries
-	entries, entrySize      uint32
-	tableCRC                uint32
+	Signature               [8]byte
+	Revision, Size, CRC, _  uint32
+	Self, Other             uint64 // sectors of this header and of its twin
+	FirstUsable, LastUsable uint64
+	Disk                    GUID
+	Table                   uint64 // first sector of the entries
+	Entries, EntrySize      uint32
+	TableCRC                uint32
+}
+
+// diskEntry is an entry of the table as on the device (UEFI 2.10, table 5.6).
+type diskEntry struct {
+	Type, ID                GUID
+	First, Last, Attributes uint64
+	Name                    [nameUnits]uint16
+}
+
+var signature = [8]byte([]byte("EFI PART"))
+
+// appendTo appends v, which has a fixed size, to b.
+func appendTo(b []byte, v any) []byte {
+	b, err := binary.Append(b, binary.LittleEndian, v)
+	if err != nil {
+		panic(err) // only for a type without a fixed size
+	}
+	return b
 }
 
 // encode returns the sector, checksum included.
 func (h header) encode() []byte {
-	b := make([]byte, SectorSize)
-	le := binary.LittleEndian
-	copy(b, signature)
-	le.PutUint32(b[8:], 0x00010000)
-	le.PutUint32(b[12:], headerSize)
-	le.PutUint64(b[24:], h.self)
-	le.PutUint64(b[32:], h.other)
-	le.PutUint64(b[40:], h.firstUsable)
-	le.PutUint64(b[48:], h.lastUsable)
-	copy(b[56:], h.disk[:])
-	le.PutUint64(b[72:], h.table)
-	le.PutUint32(b[80:], h.entries)
-	le.PutUint32(b[84:], h.entrySize)
-	le.PutUint32(b[88:], h.tableCRC)
-	le.PutUint32(b[16:], crc32.ChecksumIEEE(b[:headerSize]))
-	return b
+	h.Signature, h.Revision, h.Size, h.CRC = signature, 0x00010000, headerSize, 0
+	h.CRC = crc32.ChecksumIEEE(appendTo(nil, h))
+	return append(appendTo(nil, h), make([]byte, SectorSize-headerSize)...)
 }
 
-// decodeHeader checks the sector found at self on a device of sectors sectors.
-func decodeHeader(b []byte, self, sectors uint64) (header, error) {
-	var h header
-	le := binary.LittleEndian
-	if !bytes.Equal(b[:8], signature) {
-		return h, fmt.Errorf("signature %q: %w", b[:8], ErrNoTable)
+// decodeHeader decodes and checks the sector at self of a device of the given number of sectors.
+func decodeHeader(b []byte, self, sectors uint64) (h header, err error) {
+	if _, err := binary.Decode(b, binary.LittleEndian, &h); err != nil {
+		return h, err
 	}
-	size := le.Uint32(b[12:])
-	if size < headerSize || size > SectorSize {
-		return h, fmt.Errorf("header of %d bytes: %w", size, ErrDamaged)
+	if h.Signature != signature {
+		return h, fmt.Errorf("signature %q: %w", h.Signature[:], ErrNoTable)
 	}
-	sum := le.Uint32(b[16:])
-	plain := bytes.Clone(b[:size])
+	if h.Size < headerSize || h.Size > SectorSize {
+		return h, fmt.Errorf("header of %d bytes: %w", h.Size, ErrDamaged)
+	}
+	plain := bytes.Clone(b[:h.Size])
 	clear(plain[16:20])
-	if got := crc32.ChecksumIEEE(plain); got != sum {
-		return h, fmt.Errorf("header checksum %08x, stored %08x: %w", got, sum, ErrDamaged)
-	}
-	h = header{
-		self: le.Uint64(b[24:]), other: le.Uint64(b[32:]),
-		firstUsable: le.Uint64(b[40:]), lastUsable: le.Uint64(b[48:]),
-		disk: GUID(b[56:72]), table: le.Uint64(b[72:]),
-		entries: le.Uint32(b[80:]), entrySize: le.Uint32(b[84:]), tableCRC: le.Uint32(b[88:]),
+	if got := crc32.ChecksumIEEE(plain); got != h.CRC {
+		return h, fmt.Errorf("header checksum %08x, stored %08x: %w", got, h.CRC, ErrDamaged)
 	}
 	return h, h.check(self, sectors)
 }
 
+// check rejects a header whose areas overlap or leave the device, or whose table is larger than is accepted.
 func (h header) check(self, sectors uint64) error {
-	tableLen := (uint64(h.entries)*uint64(h.entrySize) + SectorSize - 1) / SectorSize
+	tableLen := (uint64(h.Entries)*uint64(h.EntrySize) + SectorSize - 1) / SectorSize
 	switch {
-	case h.self != self:
-		return fmt.Errorf("header at sector %d says it is at %d: %w", self, h.self, ErrDamaged)
-	case h.entrySize != entrySize:
-		return fmt.Errorf("entries of %d bytes: %w", h.entrySize, ErrDamaged)
-	case h.entries == 0 || h.entries > MaxEntries:
-		return fmt.Errorf("table of %d entries, at most %d are accepted: %w", h.entries, MaxEntries, ErrDamaged)
-	case h.firstUsable < 2 || h.firstUsable > h.lastUsable || h.lastUsable >= sectors:
-		return fmt.Errorf("usable sectors %d to %d of %d: %w", h.firstUsable, h.lastUsable, sectors, ErrDamaged)
-	case h.table < 2 || h.table >= sectors || tableLen > sectors-h.table:
-		return fmt.Errorf("entries at sector %d of %d: %w", h.table, sectors, ErrDamaged)
-	case h.table <= h.lastUsable && h.firstUsable < h.table+tableLen:
-		return fmt.Errorf("entries at sector %d lie in the usable area: %w", h.table, ErrDamaged)
+	case h.Self != self:
+		return fmt.Errorf("header at sector %d names sector %d as its own: %w", self, h.Self, ErrDamaged)
+	case h.EntrySize != entrySize:
+		return fmt.Errorf("entries of %d bytes: %w", h.EntrySize, ErrDamaged)
+	case h.Entries == 0 || h.Entries > MaxEntries:
+		return fmt.Errorf("table of %d entries, at most %d are accepted: %w", h.Entries, MaxEntries, ErrDamaged)
+	case h.FirstUsable < 2 || h.FirstUsable > h.LastUsable || h.LastUsable >= sectors:
+		return fmt.Errorf("usable sectors %d to %d of %d: %w", h.FirstUsable, h.LastUsable, sectors, ErrDamaged)
+	case h.Table < 2 || h.Table >= sectors || tableLen > sectors-h.Table:
+		return fmt.Errorf("entries at sector %d of %d: %w", h.Table, sectors, ErrDamaged)
+	case h.Table <= h.LastUsable && h.FirstUsable < h.Table+tableLen:
+		return fmt.Errorf("entries at sector %d overlap the usable area: %w", h.Table, ErrDamaged)
 	}
 	return nil
 }
 
 // encodeEntries returns the whole table of entries.
 func (t *Table) encodeEntries() []byte {
-	b := make([]byte, int(t.entries)*entrySize)
-	le := binary.LittleEndian
+	list := make([]diskEntry, t.entries)
 	for _, p := range t.Partitions {
-		e := b[p.Index*entrySize:][:entrySize]
-		copy(e, p.Type[:])
-		copy(e[16:], p.ID[:])
-		le.PutUint64(e[32:], p.First)
-		le.PutUint64(e[40:], p.Last)
-		le.PutUint64(e[48:], p.Attributes)
-		for i, u := range utf16.Encode([]rune(p.Name)) {
-			le.PutUint16(e[56+2*i:], u)
-		}
+		e := &list[p.Index]
+		*e = diskEntry{Type: p.Type, ID: p.ID, First: p.First, Last: p.Last, Attributes: p.Attributes}
+		copy(e.Name[:], utf16.Encode([]rune(p.Name)))
 	}
-	return b
+	return appendTo(nil, list)
 }
 
-func decodeEntries(b []byte) []Partition {
+func decodeEntries(b []byte) ([]Partition, error) {
+	list := make([]diskEntry, len(b)/entrySize)
+	if _, err := binary.Decode(b, binary.LittleEndian, list); err != nil {
+		return nil, err
+	}
 	var parts []Partition
-	le := binary.LittleEndian
-	for i := range len(b) / entrySize {
-		e := b[i*entrySize:][:entrySize]
-		if GUID(e[:16]) == (GUID{}) {
+	for i, e := range list {
+		if e.Type == (GUID{}) {
 			continue
 		}
-		units := make([]uint16, 0, nameUnits)
-		for j := range nameUnits {
-			u := le.Uint16(e[56+2*j:])
-			if u == 0 {
-				break
-			}
-			units = append(units, u)
+		units := e.Name[:]
+		if end := slices.Index(units, 0); end >= 0 {
+			units = units[:end]
 		}
-		parts = append(parts, Partition{
-			Index: i, Type: GUID(e[:16]), ID: GUID(e[16:32]), First: le.Uint64(e[32:]), Last: le.Uint64(e[40:]),
-			Attributes: le.Uint64(e[48:]), Name: string(utf16.Decode(units)),
-		})
+		parts = append(parts, Partition{Index: i, Type: e.Type, ID: e.ID, First: e.First, Last: e.Last,
+			Attributes: e.Attributes, Name: string(utf16.Decode(units))})
 	}
-	return parts
+	return parts, nil
 }
 
-// protectiveMBR is sector 0: one partition of type 0xEE over the whole device, so that tools that know no GPT keep
-// their hands off. The CHS fields are what UEFI table 5.4 asks for.
+const mbrTable = 446 // offset of the four entries of 16 bytes in sector 0
+
+// protectiveMBR is sector 0 of a new table: one partition of type 0xEE over the whole device, which keeps tools without
+// GPT support from writing to it. The CHS fields are those of UEFI 2.10, table 5.4.
 func protectiveMBR(sectors uint64) []byte {
 	b := make([]byte, SectorSize)
-	e := b[446:]
+	e := b[mbrTable:]
 	copy(e, []byte{0, 0x00, 0x02, 0x00, 0xEE, 0xFF, 0xFF, 0xFF})
 	binary.LittleEndian.PutUint32(e[8:], 1)
 	binary.LittleEndian.PutUint32(e[12:], uint32(min(sectors-1, math.MaxUint32)))
@@ -141,16 +131,15 @@ func protectiveMBR(sectors uint64) []byte {
 	return b
 }
 
-// protect is the protective MBR of a device of so many sectors that begins with b. What b has in front of its partitions,
-// the boot code and the disk's signature, stays, and so does a hybrid MBR, whose partitions are another system's.
-func protect(b []byte, sectors uint64) []byte {
-	const table = 446
+// updateMBR is the protective MBR of a device whose sector 0 is b. Boot code and disk signature stay, and so does a hybrid
+// MBR, whose further partitions other systems use.
+func updateMBR(b []byte, sectors uint64) []byte {
 	fresh := protectiveMBR(sectors)
 	if !hasProtectiveMBR(b) {
 		return fresh
 	}
 	used := 0
-	for e := range slices.Chunk(b[table:510], 16) {
+	for e := range slices.Chunk(b[mbrTable:510], 16) {
 		if e[4] != 0 {
 			used++
 		}
@@ -158,17 +147,17 @@ func protect(b []byte, sectors uint64) []byte {
 	if used > 1 {
 		return b
 	}
-	copy(fresh, b[:table])
+	copy(fresh, b[:mbrTable])
 	return fresh
 }
 
-// hasProtectiveMBR says whether one of the four entries is of type 0xEE.
+// hasProtectiveMBR reports whether one of the four entries is of type 0xEE.
 func hasProtectiveMBR(b []byte) bool {
 	if b[510] != 0x55 || b[511] != 0xAA {
 		return false
 	}
-	for i := range 4 {
-		if b[446+16*i+4] == 0xEE {
+	for e := range slices.Chunk(b[mbrTable:510], 16) {
+		if e[4] == 0xEE {
 			return true
 		}
 	}

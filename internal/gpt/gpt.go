@@ -1,9 +1,9 @@
 // Package gpt reads and writes GUID partition tables with their protective MBR on devices with sectors of 512 bytes,
 // as the UEFI specification 2.10, section 5, describes them.
 //
-// It refuses whatever is inconsistent: wrong checksums, partitions that overlap or leave the usable area, tables of
-// more than [MaxEntries] entries. It never guesses partitions from damaged tables; the one repair it knows is to go
-// on with the backup when the primary is damaged, and it says so. It does not look into partitions.
+// It rejects inconsistent tables: wrong checksums, partitions that overlap or leave the usable area, more than
+// [MaxEntries] entries. It never guesses partitions from a damaged table. Where the primary table is damaged, it uses the
+// backup and returns a warning. It does not read the contents of partitions.
 package gpt
 
 import (
@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// SectorSize is the only sector size this package knows, in bytes.
+	// SectorSize is the only sector size that is supported, in bytes.
 	SectorSize = 512
-	// MaxEntries bounds the number of entries that is accepted when reading.
+	// MaxEntries is the largest number of entries that is accepted when reading.
 	MaxEntries = 1024
 	// FirstDefault is the first sector of a partition by default, so that it starts at 1 MiB.
 	FirstDefault = 2048
@@ -30,6 +30,7 @@ const (
 	nameUnits    = 36
 	headerSize   = 92
 	alignSectors = 8 // partitions end on 4096 bytes, for direct I/O
+	minSectors   = 6 // both headers, two sectors of entries, the MBR and one usable sector
 )
 
 // Errors that callers branch on; every error of this package wraps one of them or an error of the device.
@@ -39,6 +40,11 @@ var (
 	ErrInvalid  = errors.New("invalid partition")
 	ErrTooSmall = errors.New("device is too small for the partition table")
 )
+
+// IsUnusable reports whether err is about the table, rather than about a device that failed.
+func IsUnusable(err error) bool {
+	return errors.Is(err, ErrNoTable) || errors.Is(err, ErrDamaged) || errors.Is(err, ErrInvalid) || errors.Is(err, ErrTooSmall)
+}
 
 // Partition is one entry of a table. First and Last are sectors, both inclusive.
 type Partition struct {
@@ -55,7 +61,7 @@ func (p Partition) Offset() int64 { return int64(p.First) * SectorSize }
 // Size is the length of the partition in bytes.
 func (p Partition) Size() int64 { return int64(p.Last-p.First+1) * SectorSize }
 
-// Table is a whole partition table. Sectors is the length of the device that it was made for.
+// Table is a whole partition table. Sectors is the size of the device that it was made for.
 type Table struct {
 	Disk                    GUID
 	Sectors                 uint64
@@ -64,12 +70,13 @@ type Table struct {
 	entries                 uint32      // size of the table on disk, in entries
 }
 
-// EntrySectors is how many sectors the entries take, in front and at the end. The usable area may begin behind a gap.
+// EntrySectors is the number of sectors of each of the two copies of the entries. There may be a gap between the entries
+// and the usable area.
 func (t *Table) EntrySectors() uint64 {
 	return (uint64(t.entries)*entrySize + SectorSize - 1) / SectorSize
 }
 
-// New returns an empty table for a device of size bytes (a multiple of 512; the rest is ignored).
+// New returns an empty table for a device of size bytes, rounded down to whole sectors.
 func New(size int64, disk GUID) (*Table, error) {
 	t := &Table{Disk: disk, Sectors: uint64(max(size, 0)) / SectorSize, entries: entryCount}
 	if err := t.layout(); err != nil {
@@ -78,11 +85,10 @@ func New(size int64, disk GUID) (*Table, error) {
 	return t, nil
 }
 
-// layout sets the usable area from the number of sectors.
+// layout computes the usable area from the number of sectors.
 func (t *Table) layout() error {
-	if t.entries == 0 {
-		t.entries = entryCount
-	}
+	// Entries take whole sectors on disk; a table of an odd count, which other tools may make, is rounded up.
+	t.entries = (t.entries + 3) / 4 * 4
 	table := uint64(t.entries) * entrySize / SectorSize
 	if t.Sectors < 2*(table+2)+alignSectors {
 		return fmt.Errorf("laying out %d sectors: %w", t.Sectors, ErrTooSmall)
@@ -104,9 +110,11 @@ func Single(size int64, disk, typ, id GUID, name string, first uint64) (*Table, 
 			first = FirstApple
 		}
 	}
-	last := (t.LastUsable+1)/alignSectors*alignSectors - 1
-	return t, t.Add(Partition{Type: typ, ID: id, First: first, Last: last, Name: name})
+	return t, t.Add(Partition{Type: typ, ID: id, First: first, Last: t.lastAligned(), Name: name})
 }
+
+// lastAligned is the last sector that a partition can have so that it ends on a multiple of 4096 bytes.
+func (t *Table) lastAligned() uint64 { return (t.LastUsable+1)/alignSectors*alignSectors - 1 }
 
 // Add appends a partition; its Index is set to the first free place. The error wraps [ErrInvalid].
 func (t *Table) Add(p Partition) error {
@@ -116,8 +124,7 @@ func (t *Table) Add(p Partition) error {
 			p.Index++
 		}
 	}
-	next := slices.Clone(t.Partitions)
-	next = append(next, p)
+	next := append(slices.Clone(t.Partitions), p)
 	slices.SortFunc(next, func(a, b Partition) int { return a.Index - b.Index })
 	if err := t.check(next); err != nil {
 		return fmt.Errorf("adding partition %q: %w", p.Name, err)
@@ -126,7 +133,7 @@ func (t *Table) Add(p Partition) error {
 	return nil
 }
 
-// check says whether the partitions fit the table; errors wrap ErrInvalid.
+// check returns an error wrapping ErrInvalid unless the partitions fit the table.
 func (t *Table) check(parts []Partition) error {
 	for i, p := range parts {
 		switch {
@@ -137,8 +144,10 @@ func (t *Table) check(parts []Partition) error {
 		case p.First > p.Last || p.First < t.FirstUsable || p.Last > t.LastUsable:
 			return fmt.Errorf("entry %d takes sectors %d to %d, usable are %d to %d: %w",
 				p.Index, p.First, p.Last, t.FirstUsable, t.LastUsable, ErrInvalid)
-		case !utf8.ValidString(p.Name) || strings.ContainsRune(p.Name, 0) || len(utf16.Encode([]rune(p.Name))) > nameUnits:
-			return fmt.Errorf("entry %d is named %q, at most %d UTF-16 units are possible: %w", p.Index, p.Name, nameUnits, ErrInvalid)
+		case !utf8.ValidString(p.Name) || strings.ContainsRune(p.Name, 0) ||
+			len(utf16.Encode([]rune(p.Name))) > nameUnits:
+			return fmt.Errorf("entry %d is named %q, at most %d UTF-16 units are possible: %w",
+				p.Index, p.Name, nameUnits, ErrInvalid)
 		}
 		for _, q := range parts[:i] {
 			if p.First <= q.Last && q.First <= p.Last {

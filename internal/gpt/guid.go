@@ -9,24 +9,25 @@ import (
 // GUID is a globally unique identifier in the byte order of the disk: the first three groups little-endian.
 type GUID [16]byte
 
-// Partition types, with the names that TypeName gives them.
+// Partition types; see also [TypeName].
 var (
-	BasicData = MustParseGUID("EBD0A0A2-B9E5-4433-87C0-68B6B72699C7") // Microsoft basic data: FAT, exFAT, NTFS
-	LinuxData = MustParseGUID("0FC63DAF-8483-4772-8E79-3D69D8477DE4")
-	AppleHFS  = MustParseGUID("48465300-0000-11AA-AA11-00306543ECAC")
-	AppleAPFS = MustParseGUID("7C3457EF-0000-11AA-AA11-00306543ECAC")
-	EFISystem = MustParseGUID("C12A7328-F81F-11D2-BA4B-00A0C93EC93B")
+	BasicData = parseGUID("EBD0A0A2-B9E5-4433-87C0-68B6B72699C7") // Microsoft basic data: FAT, exFAT, NTFS
+	LinuxData = parseGUID("0FC63DAF-8483-4772-8E79-3D69D8477DE4")
+	AppleHFS  = parseGUID("48465300-0000-11AA-AA11-00306543ECAC")
+	AppleAPFS = parseGUID("7C3457EF-0000-11AA-AA11-00306543ECAC")
+	AppleBoot = parseGUID("426F6F74-0000-11AA-AA11-00306543ECAC")
+	EFISystem = parseGUID("C12A7328-F81F-11D2-BA4B-00A0C93EC93B")
 )
 
 var typeNames = map[GUID]string{
-	BasicData: "Microsoft basic data",
-	LinuxData: "Linux file system",
-	AppleHFS:  "Apple HFS+",
-	AppleAPFS: "Apple APFS",
-	EFISystem: "EFI system",
+	BasicData: "Microsoft Basic Data",
+	LinuxData: "Linux Filesystem",
+	AppleHFS:  "Apple_HFS",
+	AppleAPFS: "Apple_APFS",
+	AppleBoot: "Apple_Boot",
 }
 
-// TypeName is the common name of a partition type, or the GUID itself when it is not one of the known five.
+// TypeName is the name that Apple's tools give a partition type, or the GUID where they have none (as for [EFISystem]).
 func TypeName(g GUID) string {
 	if name, ok := typeNames[g]; ok {
 		return name
@@ -34,7 +35,7 @@ func TypeName(g GUID) string {
 	return g.String()
 }
 
-// swap turns the text order of the bytes into the disk order and back.
+// swap converts between the byte orders of the text and of the disk.
 func (g GUID) swap() GUID {
 	g[0], g[1], g[2], g[3] = g[3], g[2], g[1], g[0]
 	g[4], g[5] = g[5], g[4]
@@ -42,29 +43,17 @@ func (g GUID) swap() GUID {
 	return g
 }
 
-// String is the usual form, upper-case hexadecimal in five groups.
+// String formats the GUID in upper-case hexadecimal in five groups.
 func (g GUID) String() string {
 	s := g.swap()
 	return strings.ToUpper(fmt.Sprintf("%x-%x-%x-%x-%x", s[0:4], s[4:6], s[6:8], s[8:10], s[10:16]))
 }
 
-// ParseGUID reads the form that String writes, in either case.
-func ParseGUID(s string) (GUID, error) {
-	var g GUID
-	plain := strings.ReplaceAll(s, "-", "")
-	b, err := hex.DecodeString(plain)
-	if err != nil || len(b) != len(g) || len(s) != 36 || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
-		return g, fmt.Errorf("parsing GUID %q: want 8-4-4-4-12 hexadecimal digits", s)
-	}
-	copy(g[:], b)
-	return g.swap(), nil
-}
-
-// MustParseGUID is ParseGUID for constants; it panics on an error.
-func MustParseGUID(s string) GUID {
-	g, err := ParseGUID(s)
+// parseGUID reads the form that String writes; it panics on any other, as it is for constants.
+func parseGUID(s string) GUID {
+	b, err := hex.DecodeString(strings.ReplaceAll(s, "-", ""))
 	if err != nil {
-		panic(err)
+		panic(fmt.Sprintf("parsing GUID %q: %v", s, err))
 	}
-	return g
+	return GUID(b).swap()
 }

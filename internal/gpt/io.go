@@ -1,15 +1,17 @@
 package gpt
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
+	"slices"
 
 	"dmgbench/internal/blockdev"
 )
 
-// Warning is something about a table that did not keep Read from using it.
+// Warning is a defect of a table that Read returned nevertheless.
 type Warning string
 
 // The warnings of [Read].
@@ -21,12 +23,10 @@ const (
 	WarnDifferent   Warning = "primary and backup table differ, the primary was used"
 )
 
-// Write puts the table on the device: backup first, then primary and protective MBR, each flushed, so that at any
-// moment one of the two is whole. The device must have at least t.Sectors sectors; the table ends there. Boot code and
-// further partitions in a protective MBR that is there already stay.
+// Write writes the table: first the backup, then the primary with the protective MBR, each followed by a flush, so that
+// one of the two is whole at any moment. The device must have at least t.Sectors sectors; the table ends there. Boot code
+// and further partitions in an existing protective MBR stay.
 func Write(dev blockdev.Device, t *Table) error {
-	// Entries come in whole sectors on disk; a table of an odd count, which other tools may make, is rounded up.
-	t.entries = (t.entries + 3) / 4 * 4
 	if err := t.layout(); err != nil {
 		return err
 	}
@@ -43,21 +43,20 @@ func Write(dev blockdev.Device, t *Table) error {
 	entries := t.encodeEntries()
 	table := uint64(len(entries) / SectorSize)
 	h := header{
-		self: t.Sectors - 1, other: 1, firstUsable: t.FirstUsable, lastUsable: t.LastUsable, disk: t.Disk,
-		table: t.Sectors - 1 - table, entries: t.entries, entrySize: entrySize, tableCRC: crc32.ChecksumIEEE(entries),
+		Self: t.Sectors - 1, Other: 1, FirstUsable: t.FirstUsable, LastUsable: t.LastUsable, Disk: t.Disk,
+		Table: t.Sectors - 1 - table, Entries: t.entries, EntrySize: entrySize, TableCRC: crc32.ChecksumIEEE(entries),
 	}
-	if err := put(dev, append(entries, h.encode()...), h.table); err != nil {
+	if err := put(dev, slices.Concat(entries, h.encode()), h.Table); err != nil {
 		return fmt.Errorf("writing backup partition table: %w", err)
 	}
-	h.self, h.other, h.table = 1, t.Sectors-1, 2
-	primary := append(protect(mbr, t.Sectors), h.encode()...)
-	primary = append(primary, t.encodeEntries()...)
-	if err := put(dev, primary, 0); err != nil {
+	h.Self, h.Other, h.Table = 1, t.Sectors-1, 2
+	if err := put(dev, slices.Concat(updateMBR(mbr, t.Sectors), h.encode(), entries), 0); err != nil {
 		return fmt.Errorf("writing primary partition table: %w", err)
 	}
 	return nil
 }
 
+// put writes whole sectors and flushes.
 func put(dev blockdev.Device, b []byte, sector uint64) error {
 	if _, err := dev.WriteAt(b, int64(sector)*SectorSize); err != nil {
 		return err
@@ -65,13 +64,13 @@ func put(dev blockdev.Device, b []byte, sector uint64) error {
 	return dev.Flush()
 }
 
-// Read returns the table of the device and what is wrong with it short of making it unusable. It fails with
-// [ErrNoTable] when neither end of the device carries one, with [ErrDamaged] or [ErrInvalid] when both are unusable,
-// with the device's own error when that fails, and takes at most 128 KiB of memory a table, whatever the device says.
+// Read returns the table of the device and its defects. It fails with [ErrNoTable] if neither end of the device has a
+// table, with [ErrDamaged] or [ErrInvalid] if both are unusable, and with the device's own error. It takes at most 128 KiB
+// of memory for each table, whatever the device contains.
 func Read(dev blockdev.Device) (*Table, []Warning, error) {
 	var warnings []Warning
 	sectors := uint64(dev.Size()) / SectorSize
-	if sectors < 6 {
+	if sectors < minSectors {
 		return nil, nil, fmt.Errorf("reading partition table of %d sectors: %w", sectors, ErrNoTable)
 	}
 	mbr, err := get(dev, 0, 1)
@@ -83,13 +82,15 @@ func Read(dev blockdev.Device) (*Table, []Warning, error) {
 	}
 	primary, ph, perr := readAt(dev, 1, sectors)
 	end := sectors - 1
-	if perr == nil && ph.other != end && ph.other > 1 && ph.other < sectors {
-		end = ph.other
+	if perr == nil && ph.Other != end && ph.Other > 1 && ph.Other < sectors {
+		end = ph.Other
 		warnings = append(warnings, WarnBackupMoved)
 	}
 	backup, bh, berr := readAt(dev, end, sectors)
-	if err := errors.Join(unread(perr), unread(berr)); err != nil {
-		return nil, nil, fmt.Errorf("reading partition table: %w", err)
+	for _, err := range []error{perr, berr} {
+		if err != nil && !IsUnusable(err) {
+			return nil, nil, fmt.Errorf("reading partition table: %w", err)
+		}
 	}
 	switch {
 	case perr != nil && berr != nil:
@@ -101,22 +102,27 @@ func Read(dev blockdev.Device) (*Table, []Warning, error) {
 		return backup, append(warnings, WarnPrimary), nil
 	case berr != nil:
 		return primary, append(warnings, WarnBackup), nil
-	case ph.tableCRC != bh.tableCRC || ph.disk != bh.disk || ph.entries != bh.entries:
+	case ph.TableCRC != bh.TableCRC || ph.Disk != bh.Disk || ph.Entries != bh.Entries:
 		return primary, append(warnings, WarnDifferent), nil
 	}
 	return primary, warnings, nil
 }
 
-// unread is err if the device failed: that says nothing about the table.
-func unread(err error) error {
-	if errors.Is(err, ErrNoTable) || errors.Is(err, ErrDamaged) || errors.Is(err, ErrInvalid) {
-		return nil
+// ReadPrimary returns the primary table alone, of a device of the given number of sectors. It also fails with [ErrDamaged]
+// if the entries are not in the usual place, right after the header, or the backup is not on the device.
+func ReadPrimary(dev io.ReaderAt, sectors uint64) (*Table, error) {
+	if sectors < minSectors {
+		return nil, ErrNoTable
 	}
-	return err
+	t, h, err := readAt(dev, 1, sectors)
+	if err == nil && (h.Table != 2 || h.Other >= sectors || h.Other < h.LastUsable+t.EntrySectors()) {
+		err = fmt.Errorf("entries at sector %d, backup at %d of %d: %w", h.Table, h.Other, sectors, ErrDamaged)
+	}
+	return t, err
 }
 
 // readAt reads the header at sector self and its entries.
-func readAt(dev blockdev.Device, self, sectors uint64) (*Table, header, error) {
+func readAt(dev io.ReaderAt, self, sectors uint64) (*Table, header, error) {
 	b, err := get(dev, self, 1)
 	if err != nil {
 		return nil, header{}, err
@@ -125,44 +131,43 @@ func readAt(dev blockdev.Device, self, sectors uint64) (*Table, header, error) {
 	if err != nil {
 		return nil, h, err
 	}
-	size := int64(h.entries) * entrySize
-	b, err = get(dev, h.table, uint64(size+SectorSize-1)/SectorSize)
+	size := int64(h.Entries) * entrySize
+	b, err = get(dev, h.Table, uint64(size+SectorSize-1)/SectorSize)
 	if err != nil {
 		return nil, h, err
 	}
-	if got := crc32.ChecksumIEEE(b[:size]); got != h.tableCRC {
-		return nil, h, fmt.Errorf("checksum of the entries %08x, stored %08x: %w", got, h.tableCRC, ErrDamaged)
+	if got := crc32.ChecksumIEEE(b[:size]); got != h.TableCRC {
+		return nil, h, fmt.Errorf("checksum of the entries %08x, stored %08x: %w", got, h.TableCRC, ErrDamaged)
 	}
-	t := &Table{
-		Disk: h.disk, Sectors: max(h.self, h.other) + 1, FirstUsable: h.firstUsable, LastUsable: h.lastUsable,
-		Partitions: decodeEntries(b[:size]), entries: h.entries,
+	parts, err := decodeEntries(b[:size])
+	if err != nil {
+		return nil, h, err
 	}
+	t := &Table{Disk: h.Disk, Sectors: max(h.Self, h.Other) + 1, FirstUsable: h.FirstUsable, LastUsable: h.LastUsable,
+		Partitions: parts, entries: h.Entries}
 	if t.Sectors > sectors || t.Sectors == 0 {
 		t.Sectors = sectors
 	}
 	return t, h, t.check(t.Partitions)
 }
 
-func get(dev blockdev.Device, sector, n uint64) ([]byte, error) {
+// get reads n sectors.
+func get(dev io.ReaderAt, sector, n uint64) ([]byte, error) {
 	b := make([]byte, n*SectorSize)
 	if got, err := dev.ReadAt(b, int64(sector)*SectorSize); got < len(b) {
-		if err == nil {
-			err = io.ErrUnexpectedEOF
-		}
-		return nil, err
+		return nil, cmp.Or(err, io.ErrUnexpectedEOF)
 	}
 	return b, nil
 }
 
 // Grow moves the backup table to the end of a device whose size has changed; partitions stay as they are. It
-// returns the table as written. See [Resize] for a device that is about to shrink.
+// returns the table as written. For a device that is about to shrink see [Resize].
 func Grow(dev blockdev.Device) (*Table, error) { return Resize(dev, dev.Size(), -1) }
 
-// Resize rewrites the table for a device of size bytes, which must not exceed the present size: call it before a
-// device shrinks and after it grew. If index is not negative, that partition, which must be the last on the device,
-// is made to end at the end of the usable area (on a multiple of 4096 bytes). Partitions that no longer fit are an
-// error wrapping [ErrInvalid], before anything is written. The former backup is wiped once the new table is
-// durable, if it lies outside of all partitions.
+// Resize rewrites the table for a device of size bytes, at most the present size: call it before a device shrinks and
+// after it grew. If index is not negative, that partition, which must be the last on the device, is made to end with the
+// usable area (on a multiple of 4096 bytes). Partitions that no longer fit are an error wrapping [ErrInvalid], before
+// anything is written. Once the new table is durable, the former backup is cleared if it is outside all partitions.
 func Resize(dev blockdev.Device, size int64, index int) (*Table, error) {
 	t, _, err := Read(dev)
 	if err != nil {
@@ -170,7 +175,6 @@ func Resize(dev blockdev.Device, size int64, index int) (*Table, error) {
 	}
 	old := *t
 	t.Sectors = uint64(max(size, 0)) / SectorSize
-	t.entries = (t.entries + 3) / 4 * 4 // as Write does
 	if err := t.layout(); err != nil {
 		return nil, fmt.Errorf("resizing partition table: %w", err)
 	}
@@ -185,19 +189,18 @@ func Resize(dev blockdev.Device, size int64, index int) (*Table, error) {
 	return t, wipeOld(dev, old, t)
 }
 
-// stretch makes the partition end where the usable area does.
+// stretch extends or cuts the partition to the end of the usable area.
 func (t *Table) stretch(index int) error {
-	last := (t.LastUsable+1)/alignSectors*alignSectors - 1
 	for i := range t.Partitions {
 		if t.Partitions[i].Index == index {
-			t.Partitions[i].Last = last
+			t.Partitions[i].Last = t.lastAligned()
 			return nil
 		}
 	}
 	return fmt.Errorf("resizing partition %d: %w", index, ErrInvalid)
 }
 
-// wipeOld clears the backup that a shorter or longer table left behind, where it touches nothing of the new one.
+// wipeOld clears the backup of the former table where that overlaps neither the new table nor a partition.
 func wipeOld(dev blockdev.Device, old Table, t *Table) error {
 	n := uint64(old.entries)*entrySize/SectorSize + 1
 	if old.Sectors == t.Sectors || old.Sectors < n+2 {

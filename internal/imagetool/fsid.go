@@ -102,19 +102,10 @@ func (k kind) hint() string {
 
 // hintOf is how lists call a partition of this type.
 func hintOf(g gpt.GUID) string {
-	switch g {
-	case gpt.BasicData:
-		return "Microsoft Basic Data"
-	case gpt.LinuxData:
-		return "Linux Filesystem"
-	case gpt.AppleHFS:
-		return "Apple_HFS"
-	case gpt.AppleAPFS:
-		return "Apple_APFS"
-	case gpt.EFISystem:
+	if g == gpt.EFISystem {
 		return "EFI"
 	}
-	return g.String()
+	return gpt.TypeName(g)
 }
 
 func inOrder(list []gpt.Partition) []gpt.Partition {

@@ -255,10 +255,8 @@ var otherSchemes = map[udif.Scheme]struct{ name, hint, title string }{
 // regions are all parts of a device in order, and the scheme that divides it: GUID, fdisk, Apple, or none.
 func regions(dev blockdev.Device) ([]region, string, error) {
 	t, _, err := gpt.Read(dev)
-	for _, none := range []error{gpt.ErrNoTable, gpt.ErrDamaged, gpt.ErrInvalid, gpt.ErrTooSmall} {
-		if errors.Is(err, none) {
-			return otherRegions(dev)
-		}
+	if gpt.IsUnusable(err) {
+		return otherRegions(dev)
 	}
 	if err != nil {
 		return nil, "", err

@@ -22,7 +22,7 @@ import (
 func devices(t testing.TB) map[string][]byte {
 	whole := content(3<<20, 21)
 	copy(whole[1024:], "H+")
-	guid := gpt.MustParseGUID("11111111-2222-4333-8444-555555555555")
+	guid := gpt.GUID{0x11, 0x22, 15: 0x55}
 	gptDevice := content(6<<20, 22)
 	clear(gptDevice[:40*SectorSize])
 	memory := blockdevtest.NewMem(int64(len(gptDevice)))

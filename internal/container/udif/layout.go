@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
+
+	"dmgbench/internal/gpt"
 )
 
 // Scheme is how a device is partitioned.
@@ -145,6 +148,40 @@ func volumeType(head []byte) string {
 		return "Apple_HFSX"
 	}
 	return "unknown partition"
+}
+
+// gptParts lists the parts of a device with a whole primary GUID partition table: the protective MBR, both headers and
+// tables, and the partitions.
+func gptParts(dev io.ReaderAt, _ []byte, sectors uint64) ([]Part, error) {
+	t, err := gpt.ReadPrimary(dev, sectors)
+	if gpt.IsUnusable(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	table, backup := t.EntrySectors(), t.Sectors-1
+	parts := []Part{
+		{Name: "Protective Master Boot Record", Type: "MBR", First: 0, Sectors: 1},
+		{Name: "GPT Header", Type: "Primary GPT Header", First: 1, Sectors: 1},
+		{Name: "GPT Partition Data", Type: "Primary GPT Table", First: 2, Sectors: table},
+		{Name: "GPT Partition Data", Type: "Backup GPT Table", First: backup - table, Sectors: table},
+		{Name: "GPT Header", Type: "Backup GPT Header", First: backup, Sectors: 1},
+	}
+	for _, p := range t.Partitions {
+		parts = append(parts, Part{Name: printable(p.Name), Type: gpt.TypeName(p.Type), First: p.First, Sectors: p.Last - p.First + 1})
+	}
+	return parts, nil
+}
+
+// printable replaces characters that XML cannot contain.
+func printable(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7F || r == 0xFFFE || r == 0xFFFF {
+			return '?'
+		}
+		return r
+	}, strings.ToValidUTF8(name, "?"))
 }
 
 // mbrTypes are Apple's names of MBR partition types.
