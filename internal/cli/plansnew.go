@@ -1,13 +1,9 @@
 package cli
 
 import (
-	"bufio"
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -15,10 +11,10 @@ import (
 	"dmgbench/internal/plan"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
+	"github.com/spf13/pflag"
 )
 
-// newPlanOptions are the answers that make a plan, as they were typed: the plan's own check judges them.
+// newPlanOptions are the flags that make a plan, as they were typed: the plan's own check judges them.
 type newPlanOptions struct {
 	File       string
 	Title      string
@@ -31,104 +27,50 @@ type newPlanOptions struct {
 	Rounds     string
 }
 
-// answers are the questions in their order: the flag, its help, which is the question, too, and the answer.
-func (o *newPlanOptions) answers() []struct {
-	flag, asks string
-	to         *string
-} {
-	return []struct {
-		flag, asks string
-		to         *string
+// AddFlags adds them with their defaults.
+func (o *newPlanOptions) AddFlags(f *pflag.FlagSet) {
+	for _, flag := range []struct {
+		name, help, fallback string
+		to                   *string
 	}{
-		{"title", "`title` of the plan, one line", &o.Title},
-		{"format", "`formats` of the images: UDRW, UDSB, UDSP, ASIF", &o.Format},
-		{"encryption", "`encryption`: none, AES-128, AES-256", &o.Encryption},
-		{"filesystem", "`file systems`, the best first: APFS, HFS+, exFAT, FAT32, ext4, XFS, btrfs", &o.Filesystem},
-		{"size", "nominal `size` of the images, such as 500 MB", &o.Size},
-		{"files", "`sizes` of the files, or gold for the sixteen of the gold standard", &o.Files},
-		{"sets", "`number` of files of each size", &o.Sets},
-		{"rounds", "number of `rounds`: three or more give intervals and verdicts", &o.Rounds},
+		{"title", "`title` of the plan, one line", "My plan", &o.Title},
+		{"format", "`formats` of the images: UDRW, UDSB, UDSP, ASIF", "UDRW,UDSB", &o.Format},
+		{"encryption", "`encryption`: none, AES-128, AES-256", "none", &o.Encryption},
+		{"filesystem", "`file systems`, the best first: APFS, HFS+, exFAT, FAT32, ext4, XFS, btrfs", "APFS,ext4,exFAT", &o.Filesystem},
+		{"size", "nominal `size` of the images, such as 500 MB", "500 MB", &o.Size},
+		{"files", "`sizes` of the files, or gold for the sixteen of the gold standard", "1 MB,2 MB,4 MB,8 MB,16 MB", &o.Files},
+		{"sets", "`number` of files of each size", "3", &o.Sets},
+		{"rounds", "number of `rounds`: three or more give intervals and verdicts", "3", &o.Rounds},
+	} {
+		f.StringVar(flag.to, flag.name, flag.fallback, flag.help)
 	}
 }
 
 const goldSizes = "2 MB,4 MB,6 MB,8 MB,10 MB,20 MB,40 MB,60 MB,80 MB,100 MB,200 MB,400 MB,600 MB,800 MB,1000 MB,2000 MB"
 
 func (a *app) newPlansNewCommand() *cobra.Command {
-	o := newPlanOptions{Title: "My plan", Format: "UDRW,UDSB", Encryption: "none", Filesystem: "APFS,ext4,exFAT",
-		Size: "500 MB", Files: "1 MB,2 MB,4 MB,8 MB,16 MB", Sets: "3", Rounds: "3"}
+	var o newPlanOptions
 	cmd := &cobra.Command{
 		Use: "new FILE", Args: between(1, 1, "FILE"),
-		Short: "make a plan by flags or questions",
+		Short: "make a plan by flags",
 		Long: `Make a plan with comments in FILE and print its name: images of the formats and
-encryptions given, beside a native folder, are filled with files that are read
-back after a remount. Lists have commas. On a terminal it asks for what no flag
-gives; elsewhere that has its default. The plan is checked before it is written,
-and a file that is there is never replaced.
+encryptions given, and a native folder, are filled with files that are read back
+after a remount. Lists have commas. The comments say what each part does, to edit
+it. A wrong value is refused with the values there are, and a file that is there
+is never replaced.
 
 EXIT STATUS
   0  made
   1  error, such as a file that is there
   2  bad usage, or a plan that could not be run`,
 		Example: "  dmgbench plans new mine.toml\n  dmgbench plans new mine.toml --format UDSB,UDRW --size '100 GB' --files gold",
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: func(_ *cobra.Command, args []string) error {
 			o.File = args[0]
-			if err := a.askPlan(cmd, &o); err != nil {
-				return err
-			}
 			return a.makePlan(o)
 		},
 	}
-	for _, q := range o.answers() {
-		cmd.Flags().StringVar(q.to, q.flag, *q.to, q.asks)
-	}
+	o.AddFlags(cmd.Flags())
 	return cmd
-}
-
-// askPlan asks a person at a terminal for what no flag gave; just enter takes what is offered.
-func (a *app) askPlan(cmd *cobra.Command, o *newPlanOptions) error {
-	in, ok := a.in.(*os.File)
-	if _, seen := terminal(a.err); !ok || !seen || !term.IsTerminal(int(in.Fd())) {
-		return nil
-	}
-	lines := bufio.NewReader(in)
-	for _, q := range o.answers() {
-		if cmd.Flags().Changed(q.flag) {
-			continue
-		}
-		asks := strings.ReplaceAll(q.asks, "`", "")
-		fmt.Fprintf(a.err, "%s\n  [%s]: ", strings.ToUpper(asks[:1])+asks[1:], *q.to)
-		line, err := typedLine(cmd.Context(), lines)
-		if err != nil {
-			fmt.Fprintln(a.err)
-			if errors.Is(err, io.EOF) {
-				return &usageError{err: errors.New("asking for the plan: the answers ended"), hint: "nothing was written; flags answer the questions, too"}
-			}
-			return err
-		}
-		if line != "" {
-			*q.to = line
-		}
-	}
-	return nil
-}
-
-// typedLine is a line without the blanks around it.
-func typedLine(ctx context.Context, in *bufio.Reader) (string, error) {
-	type answer struct {
-		line string
-		err  error
-	}
-	typed := make(chan answer, 1)
-	go func() { // a read of a terminal cannot be called off; the program ends instead
-		line, err := in.ReadString('\n')
-		typed <- answer{line, err}
-	}()
-	select {
-	case <-ctx.Done():
-		return "", ctx.Err()
-	case got := <-typed:
-		return strings.TrimSpace(got.line), got.err
-	}
 }
 
 func (a *app) makePlan(o newPlanOptions) error {
