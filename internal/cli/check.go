@@ -24,6 +24,11 @@ EXIT STATUS
 			bad := false
 			for _, name := range args {
 				ps, err := a.loadAll([]string{name})
+				if err == nil {
+					if err = canRun(ps[0]); err != nil {
+						a.tell(err)
+					}
+				}
 				if err != nil {
 					bad = true
 					continue

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"dmgbench/internal/plan"
+	"dmgbench/internal/runner"
 	"dmgbench/internal/units"
 )
 
@@ -13,6 +14,17 @@ import (
 // harness costs a file (docs/accuracy.md, which is measured; dmgbench selftest
 // measures it anywhere). What files really took is looked at after the run.
 const smallestHonest units.Bytes = 64_000
+
+// canRun refuses a plan that can be read but not be run as it is.
+func canRun(p *plan.Plan) error {
+	if err := honest(p); err != nil {
+		return err
+	}
+	if _, err := runner.Auto(p); err != nil {
+		return &usageError{err: err, hint: "allow more with --max-written, or shorten a round with --sets 1"}
+	}
+	return nil
+}
 
 // honest refuses a plan whose files are too small to be timed. Sizes that were
 // scaled stop above it by themselves.

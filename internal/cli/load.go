@@ -106,6 +106,7 @@ func (a *app) loadAll(names []string) ([]*plan.Plan, error) {
 		}
 		for _, w := range warnings {
 			a.warn(w.String())
+			bad = bad || w.Refused
 		}
 		a.warnOfAuthor(name, p)
 		out = append(out, p)

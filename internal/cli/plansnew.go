@@ -75,9 +75,12 @@ EXIT STATUS
 
 func (a *app) makePlan(o newPlanOptions) error {
 	text := o.toml()
-	_, problems := plan.Parse(filepath.Base(o.File), []byte(text))
+	p, problems := plan.Parse(filepath.Base(o.File), []byte(text))
 	if errs := problems.Errors(); len(errs) > 0 {
 		return wrongAnswers(text, errs)
+	}
+	if err := canRun(p); err != nil {
+		return err
 	}
 	for _, w := range problems.Warnings() {
 		a.warn(w.String())

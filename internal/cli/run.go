@@ -198,11 +198,8 @@ func (a *app) runPlans(ctx context.Context, o runOptions) error {
 		if ps[i], _, err = p.Apply(v); err != nil {
 			return err
 		}
-		if err := honest(ps[i]); err != nil {
+		if err := canRun(ps[i]); err != nil {
 			return err
-		}
-		if _, err := runner.Auto(ps[i]); err != nil {
-			return &usageError{err: err, hint: "allow more with --max-written, or shorten a round with --sets 1"}
 		}
 	}
 	if o.DryRun {

@@ -159,6 +159,7 @@ func (c *checker) claims(whole bool) {
 			c.problem(n.at("by").off, "by", "an author's claim, but no [source]").hintf("say who the author is, or by = \"us\"")
 		}
 		c.assert(n, &k.Assert, whole)
+		c.unpublished(n, k)
 	}
 }
 
@@ -211,6 +212,7 @@ func (c *checker) assert(n *node, a *Assert, whole bool) {
 		}
 	}
 	c.constants(n, a)
+	c.emptyAssert(n, a, whole)
 	c.alongTest(n, detail, a, whole)
 }
 

@@ -20,14 +20,15 @@ type Problem struct {
 	Message      string
 	Hint         string // what would be right, may be empty
 	Excerpt      string // the line, and below it a caret under the column
-	Warning      bool   // the plan can be run all the same
+	Warning      bool   // the plan can be read all the same
+	Refused      bool   // of a warning: check and run refuse the plan, a report of an earlier run does not
 }
 
 // String is "file:line:column: message" with excerpt and hint on lines of their own.
 func (p Problem) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s:%d:%d: ", p.File, p.Line, p.Column)
-	if p.Warning {
+	if p.Warning && !p.Refused {
 		b.WriteString("warning: ")
 	}
 	b.WriteString(p.Message)
