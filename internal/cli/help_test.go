@@ -104,7 +104,7 @@ func TestFlagsBecomeOptions(t *testing.T) {
 
 	export, _, err := seam(t, []string{"DMGBENCH_EXPORT_TABLE=steps"}, (*app).newExportCommand, "a")
 	require.NoError(t, err)
-	assert.Equal(t, exportOptions{Dir: "a", Format: "csv", Table: "steps"}, export)
+	assert.Equal(t, exportOptions{Dirs: []string{"a"}, Format: "csv", Table: "steps"}, export)
 }
 
 func TestSettingsFillFlags(t *testing.T) {

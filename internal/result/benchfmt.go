@@ -10,17 +10,17 @@ import (
 	"unicode"
 )
 
-// benchUnits say what is better and what to assume. Sizes are exact: a size that
-// differs between rounds is then a warning of benchstat's, and it should be one.
-const benchUnits = `Unit B/s better=higher assume=nothing
-Unit sec better=lower assume=nothing
-Unit allocated-B better=lower assume=exact
-Unit apparent-B better=lower assume=exact
-Unit bands better=lower assume=exact
-Unit free-B better=higher assume=exact
-Unit freed-B better=higher assume=exact
-Unit out-B better=lower assume=exact
-Unit compression-ratio better=higher assume=exact
+// benchUnits say what is better. No unit has: sizes on disk differ between
+// rounds, and benchstat warns of every one that does.
+const benchUnits = `Unit B/s better=higher
+Unit sec better=lower
+Unit allocated-B better=lower
+Unit apparent-B better=lower
+Unit bands better=lower
+Unit free-B better=higher
+Unit freed-B better=higher
+Unit out-B better=lower
+Unit compression-ratio better=higher
 `
 
 // Benchfmt writes the Go benchmark format, which benchstat compares: one line
@@ -28,31 +28,52 @@ Unit compression-ratio better=higher assume=exact
 // cycle, so that the rounds are the repetitions. A step without a phase is named
 // by its position. Units are bytes and seconds, never scaled.
 //
-//	BenchmarkWrite/format=UDRW/encryption=none/phase=new/cycle=0 1 2.5 sec 2.0e+09 B/s
+//	BenchmarkWrite/format=UDRW/encryption=none/phase=new/cycle=0 1 2.0e+09 B/s 2.5 sec
 //
 // What keeps numbers from being compared stands in configuration lines: plan,
 // engine, os, arch, host, and sync and cache as achieved unless they are keys of
 // the case. What only names the run is a comment, since benchstat makes a table
-// of its own for every configuration.
-func Benchfmt(w io.Writer, r *Result) error {
+// of its own for every configuration. Steps with a rate come first, as benchstat
+// keeps the order of units and rows; several runs are repetitions of each other.
+func Benchfmt(w io.Writer, runs ...*Result) error {
 	b := bufio.NewWriter(w)
-	fmt.Fprintf(b, "# run: %s, seed %d, plan digest %s\n%s", oneLine(r.Run), r.Seed, oneLine(r.Plan.Digest), benchUnits)
-	names := benchNames(r)
+	b.WriteString(benchUnits)
 	config := map[string]string{}
-	for _, index := range benchSessions(r) {
-		writeConfig(b, config, benchConfig(r, index))
-		for ci := range r.Cases {
-			c := &r.Cases[ci]
-			for si := range c.Steps {
-				s := &c.Steps[si]
-				if s.Session == index && c.Counts(s.Round) && s.Error == "" && s.Expect != "fail" {
-					writeConfig(b, config, stepConfig(c, s))
-					writeBench(b, names[ci], s)
-				}
+	for _, rated := range []bool{true, false} {
+		for _, r := range runs {
+			fmt.Fprintf(b, "# run: %s, seed %d, plan digest %s\n", oneLine(r.Run), r.Seed, oneLine(r.Plan.Digest))
+			names := benchNames(r)
+			for _, index := range benchSessions(r) {
+				writeSession(b, config, r, names, index, rated)
 			}
 		}
 	}
 	return b.Flush()
+}
+
+// writeSession writes the steps of one session that have a rate, or those that have none.
+func writeSession(w io.Writer, config map[string]string, r *Result, names []string, index int, rated bool) {
+	writeConfig(w, config, benchConfig(r, index))
+	for ci := range r.Cases {
+		c := &r.Cases[ci]
+		for si := range c.Steps {
+			s := &c.Steps[si]
+			if (s.benchRate() != "") == rated && s.Session == index && c.Counts(s.Round) && s.Error == "" && s.Expect != "fail" {
+				writeConfig(w, config, stepConfig(c, s))
+				writeBench(w, names[ci], s)
+			}
+		}
+	}
+}
+
+// benchRate is the rate of a step, "" if it has none.
+func (s *Step) benchRate() string {
+	if p := s.Span; p != nil && p.Bytes > 0 {
+		if v, ok := p.rate(); ok {
+			return number(v)
+		}
+	}
+	return ""
 }
 
 // benchSessions are the sessions that steps belong to, in order.
@@ -166,12 +187,10 @@ func writeBench(w io.Writer, name string, s *Step) {
 	if p := s.Span; p != nil {
 		ns = p.LastDoneNS - p.GateNS
 	}
-	fmt.Fprintf(w, " %s sec", number(float64(ns)/1e9))
-	if p := s.Span; p != nil {
-		if v, ok := p.rate(); ok && p.Bytes > 0 {
-			fmt.Fprintf(w, " %s B/s", number(v))
-		}
+	if rate := s.benchRate(); rate != "" {
+		fmt.Fprintf(w, " %s B/s", rate)
 	}
+	fmt.Fprintf(w, " %s sec", number(float64(ns)/1e9))
 	if d := s.Disk; d != nil {
 		fmt.Fprintf(w, " %d allocated-B %d apparent-B %d bands", d.Allocated, d.Apparent, d.Bands)
 		if d.VolumeFree >= 0 {

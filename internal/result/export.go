@@ -2,6 +2,9 @@ package result
 
 import (
 	"bufio"
+	"bytes"
+	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -52,6 +55,50 @@ func Export(w io.Writer, r *Result, format string, o ExportOptions) error {
 	}
 	return nil
 }
+
+// ExportAll writes several results in one file: benchfmt, jsonl, and of csv the tables
+// whose rows name their run. It is an error if their cases have different keys.
+func ExportAll(w io.Writer, rs []*Result, format string, o ExportOptions) error {
+	switch {
+	case len(rs) == 1:
+		return Export(w, rs[0], format, o)
+	case format == "json" || format == "openmetrics" || o.Table == "tables":
+		return fmt.Errorf("exporting %d runs: %s is of one run: %w", len(rs), cmp.Or(o.Table, format), ErrOneRun)
+	case format == "benchfmt":
+		for _, r := range rs {
+			if where := notFinite(r); where != "" {
+				return fmt.Errorf("exporting %s: %s of run %s is not a finite number", format, where, r.Run)
+			}
+		}
+		return Benchfmt(w, rs...)
+	}
+	head := ""
+	for i, r := range rs {
+		var b bytes.Buffer
+		if err := Export(&b, r, format, o); err != nil {
+			return err
+		}
+		text := b.Bytes()
+		if format == "csv" {
+			first, rest, _ := bytes.Cut(text, []byte("\n"))
+			switch {
+			case i == 0:
+				head = string(first)
+			case string(first) != head:
+				return fmt.Errorf("exporting csv: run %s has other columns than run %s: %w", r.Run, rs[0].Run, ErrOneRun)
+			default:
+				text = rest
+			}
+		}
+		if _, err := w.Write(text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ErrOneRun says that what was asked for has to be exported for each run by itself.
+var ErrOneRun = errors.New("export each run by itself")
 
 // JSON writes the result as result.json has it.
 func JSON(w io.Writer, r *Result) error {

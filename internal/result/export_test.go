@@ -202,7 +202,7 @@ func TestBenchstatReadsIt(t *testing.T) {
 	text := exported(t, goldenResult(), "benchfmt", "")
 	results := parse(t, text)
 	require.Len(t, results, 6, "rounds that do not count and steps that should fail stay out")
-	first := results[1]
+	first := results[0]
 	assert.Equal(t, "Write/format=UDSB/encryption=AES-256/phase=new/cycle=0", string(first.Name))
 	_, parts := first.Name.Parts()
 	assert.Equal(t, "/encryption=AES-256", string(parts[1]), "not a GOMAXPROCS suffix")
@@ -214,8 +214,19 @@ func TestBenchstatReadsIt(t *testing.T) {
 	assert.Equal(t, "Board X 8 × core", first.GetConfig("host"))
 	assert.Equal(t, "in-process 0.1.0", first.GetConfig("engine"))
 	assert.Equal(t, "full", first.GetConfig("sync"))
-	assert.Empty(t, results[0].GetConfig("sync"), "an attach has no flush")
-	assert.Empty(t, results[2].GetConfig("sync"), "neither has a measure behind a write")
+	rates := 0
+	for i, one := range results {
+		_, rated := one.Value("B/s")
+		if rated {
+			assert.Equal(t, i, rates, "rates come first")
+			rates++
+			assert.Equal(t, "B/s", one.Values[0].Unit)
+			continue
+		}
+		assert.Empty(t, one.GetConfig("sync"), "no attach or measure has a flush, although writes before it had")
+	}
+	assert.Positive(t, rates)
+	assert.NotContains(t, text, "exact", "sizes on disk differ between rounds")
 
 	rd := benchfmt.NewReader(strings.NewReader(text), "bench.txt")
 	for rd.Scan() {
@@ -223,6 +234,47 @@ func TestBenchstatReadsIt(t *testing.T) {
 	assert.Equal(t, 1, rd.Units().GetBetter("B/s"))
 	assert.Equal(t, -1, rd.Units().GetBetter("sec"))
 	assert.Equal(t, -1, rd.Units().GetBetter("allocated-B"))
+}
+
+// Several runs are repetitions of the same benchmarks; what is of one run alone is refused.
+func TestExportOfSeveralRuns(t *testing.T) {
+	one, two := goldenResult(), goldenResult()
+	two.Run = "another"
+	all := func(format, table string) (string, error) {
+		var b bytes.Buffer
+		err := ExportAll(&b, []*Result{one, two}, format, ExportOptions{Table: table})
+		return b.String(), err
+	}
+	text, err := all("benchfmt", "")
+	require.NoError(t, err)
+	count := map[string]int{}
+	for _, r := range parse(t, text) {
+		count[string(r.Name)+r.GetConfig("sync")+r.GetConfig("cache")]++
+	}
+	for _, r := range parse(t, exported(t, one, "benchfmt", "")) {
+		count[string(r.Name)+r.GetConfig("sync")+r.GetConfig("cache")] -= 2
+	}
+	for name, n := range count {
+		assert.Zero(t, n, name)
+	}
+	text, err = all("csv", "steps")
+	require.NoError(t, err)
+	rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+	require.NoError(t, err)
+	single, err := csv.NewReader(strings.NewReader(exported(t, one, "csv", "steps"))).ReadAll()
+	require.NoError(t, err)
+	assert.Len(t, rows, 2*len(single)-1, "one row of names")
+	assert.Equal(t, "another", rows[len(rows)-1][0])
+	text, err = all("jsonl", "")
+	require.NoError(t, err)
+	assert.Equal(t, 2*strings.Count(exported(t, one, "jsonl", ""), "\n"), strings.Count(text, "\n"))
+	for _, c := range [][2]string{{"json", ""}, {"openmetrics", ""}, {"csv", "tables"}} {
+		_, err := all(c[0], c[1])
+		assert.ErrorIs(t, err, ErrOneRun, c[0])
+	}
+	two.Cases[0].Keys = append(two.Cases[0].Keys, [2]string{"more", "1"})
+	_, err = all("csv", "")
+	assert.ErrorIs(t, err, ErrOneRun, "columns differ")
 }
 
 // The baseline is named once, also where the plan's case has it as a key, as cases of plans do.
