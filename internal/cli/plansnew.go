@@ -55,9 +55,9 @@ func (a *app) newPlansNewCommand() *cobra.Command {
 		Short: "make a plan by flags",
 		Long: `Make a plan with comments in FILE and print its name: images of the formats and
 encryptions given, and a native folder, are filled with files that are read back
-after a remount. Lists have commas. The comments say what each part does, to edit
-it. A wrong value is refused with the values there are, and a file that is there
-is never replaced.
+after a remount. Lists have commas. The comments say what each part does, for
+editing. A wrong value is refused with the values there are, and a file that is
+there is never replaced.
 
 EXIT STATUS
   0  made

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 
@@ -30,12 +31,15 @@ type reportOptions struct {
 func (o *reportOptions) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.Format, "format", "text", "output `format`: text, markdown or html")
 	f.StringVar(&o.Out, "out", "", "new `folder` for the pooled report of several runs")
-	f.StringVar(&o.SVG, "svg", "", "also save every chart as SVG into a new `folder`")
-	f.StringVar(&o.Tables, "tables", "", "also save every table of the plan as HTML, Markdown and TSV into a new `folder`")
+	f.StringVar(&o.SVG, "svg", "", "save every chart as SVG into a `folder` instead of printing text")
+	f.StringVar(&o.Tables, "tables", "", "save every table of the plan as HTML, Markdown and TSV into a `folder` instead of printing text")
 	f.BoolVar(&o.Verbose, "verbose", false, "print the whole report")
 	f.BoolVar(&o.Methods, "methods", false, "print the Methods paragraphs of what was run instead of the report")
 	f.StringVar(&o.Ledger, "ledger", "", "verdicts of all runs below a `folder`, by claim, system, machine and engine")
 }
+
+// saved reports whether files are all that is wanted.
+func (o *reportOptions) saved() bool { return (o.SVG != "" || o.Tables != "") && o.Format == "text" }
 
 func (o *reportOptions) validate() error {
 	if !slices.Contains(reportFormats, o.Format) {
@@ -79,8 +83,9 @@ DIR.
 
 --svg saves every chart as a picture for an article, as the page draws it, with
 machine, system, engine, plan and the meaning of its bars inside; --tables saves
-every [[table]] of the plan as HTML, Markdown and TSV; --methods prints the
-paragraphs that an article needs of what was run.
+every [[table]] of the plan as HTML, Markdown and TSV. Both write over their own
+files in the folder, and print how many they are in place of the summary.
+--methods prints the paragraphs that an article needs of what was run.
 
 EXIT STATUS
   0  rendered, whatever the report says
@@ -116,19 +121,22 @@ func (a *app) runReport(o reportOptions) error {
 		return err
 	}
 	if o.SVG != "" {
-		err := saveInto(o.SVG, "pictures", func(save func(string, []byte) error) error { return report.SVG(p, r, save) })
+		err := a.save(o, o.SVG, "pictures", func(save func(string, []byte) error) error { return report.SVG(p, r, save) })
 		if err != nil {
 			return err
 		}
 	}
 	if o.Tables != "" {
-		err := saveInto(o.Tables, "tables", func(save func(string, []byte) error) error { return report.Tables(p, r, save) })
+		err := a.save(o, o.Tables, "tables", func(save func(string, []byte) error) error { return report.Tables(p, r, save) })
 		if err != nil {
 			return err
 		}
 	}
 	if o.Methods {
 		return report.Methods(a.out, p, r)
+	}
+	if o.saved() {
+		return nil
 	}
 	if err := a.render(p, r, o.Format); err != nil || o.Format != "text" {
 		return err
@@ -141,9 +149,9 @@ func (a *app) runReport(o reportOptions) error {
 	return nil
 }
 
-// saveInto makes a folder of files. Nothing is ever written over.
-func saveInto(dir, what string, write func(save func(name string, text []byte) error) error) error {
-	if err := os.Mkdir(dir, 0o755); err != nil {
+// save writes files into a folder, over those of the same names, and prints how many.
+func (a *app) save(o reportOptions, dir, what string, write func(save func(name string, text []byte) error) error) error {
+	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("making the folder of %s: %w", what, err)
 	}
 	root, err := os.OpenRoot(dir)
@@ -151,7 +159,16 @@ func saveInto(dir, what string, write func(save func(name string, text []byte) e
 		return fmt.Errorf("opening the folder of %s: %w", what, err)
 	}
 	defer root.Close()
-	return write(func(name string, text []byte) error { return root.WriteFile(name, text, 0o644) })
+	n := 0
+	if err := write(func(name string, text []byte) error { n++; return root.WriteFile(name, text, 0o644) }); err != nil {
+		return err
+	}
+	to := a.out
+	if !o.saved() || o.Methods { // what is printed there is another document
+		to = a.err
+	}
+	_, err = fmt.Fprintf(to, "%s in %s\n", count(n, "file"), printable(dir))
+	return err
 }
 
 // reported is the result to print: of one run, whose folder is brought up to date,

@@ -157,6 +157,7 @@ Ctrl-C cleans up and says how to go on.
 	o.AddFlags(cmd.Flags())
 	oneOf(cmd, "format", runFormats)
 	oneOf(cmd, "engine", engines)
+	_ = cmd.RegisterFlagCompletionFunc("only", completeOnly) // fails only for a flag that is not there
 	return cmd
 }
 

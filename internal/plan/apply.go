@@ -191,6 +191,9 @@ func (p *Plan) applyOnly(o Overrides) error {
 	}
 	switch {
 	case len(kept) == 0:
+		if values := p.selectable(o.Only); values != "" {
+			none.Cause += "; there are " + values
+		}
 		return none
 	case len(kept) == all:
 		return nil
@@ -198,6 +201,41 @@ func (p *Plan) applyOnly(o Overrides) error {
 	p.keep(o.Only)
 	p.changed("only", "only %s: %d of %d cases", o.Only, len(kept), all)
 	return nil
+}
+
+// selectable lists what the cases have of the keys of a selector, or of all keys where they have none of these.
+func (p *Plan) selectable(only Selector) string {
+	values := p.CaseValues()
+	var parts []string
+	for _, v := range values {
+		if only.names(v.Key) {
+			parts = append(parts, v.Key+"="+strings.Join(v.Values, "|"))
+		}
+	}
+	if len(parts) == 0 {
+		for _, v := range values {
+			parts = append(parts, v.Key+"="+strings.Join(v.Values, "|"))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// CaseValues are the keys of the cases with their values, as --only takes them.
+func (p *Plan) CaseValues() []Choice {
+	var out []Choice
+	for _, c := range p.Cases() {
+		for _, kv := range c.Keys {
+			i := slices.IndexFunc(out, func(o Choice) bool { return o.Key == kv.Key })
+			if i < 0 {
+				i = len(out)
+				out = append(out, Choice{Key: kv.Key})
+			}
+			if !c.Baseline && !slices.Contains(out[i].Values, kv.Value) {
+				out[i].Values = append(out[i].Values, kv.Value)
+			}
+		}
+	}
+	return slices.DeleteFunc(out, func(c Choice) bool { return len(c.Values) == 0 })
 }
 
 func (p *Plan) keep(only Selector) {

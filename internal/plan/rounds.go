@@ -141,7 +141,13 @@ func (p *Plan) applyRounds(o Overrides) error {
 		}
 		p.Run.leaveRounds()
 	} else if o.MaxRounds > 0 || o.MaxTime > 0 || o.MaxWritten > 0 {
-		return &OverrideError{"rounds", itoa(p.Run.Rounds), "--max-rounds, --max-time and --max-written are limits of --rounds auto"}
+		flag := "max-written"
+		if o.MaxTime > 0 {
+			flag = "max-time"
+		} else if o.MaxRounds > 0 {
+			flag = "max-rounds"
+		}
+		return &OverrideError{flag, "", fmt.Sprintf("it is a limit of --rounds auto, and the plan has %s; add --rounds auto", p.Run.RoundsText())}
 	}
 	if now := p.Run; now.Auto != was.Auto || now.Rounds != was.Rounds || now.AtMost() != was.AtMost() || now.Auto && now.Precision != was.Precision ||
 		now.MaxTime != was.MaxTime || now.MaxWritten != was.MaxWritten {
