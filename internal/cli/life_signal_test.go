@@ -160,7 +160,7 @@ func asked(t *testing.T, bin string) {
 	e := p.wait()
 	require.Zero(t, e.code, e.err)
 	assert.Regexp(t, `(?m)^life \[\d/\d\] \S*UDRW\S*  settle.*(left|so far)$`, e.err)
-	assert.Regexp(t, `(?m)^\d+ done of \d+ cases, 2 rounds, .* written, in \d+s$`, e.err)
+	assert.Regexp(t, `(?m)^\d+ of \d+ cases done, 2 rounds, .* written, in \d+s$`, e.err)
 	w.complete()
 }
 

@@ -21,6 +21,8 @@ func TestFlushesAreCounted(t *testing.T) {
 		}
 	}
 	v := newView(p, r)
-	assert.Contains(t, v.flushNote(), "Flush calls for each file written, counted: 2 (UDRW · unencrypted; UDRW · AES-256), 3 (UDSB · unencrypted; UDSB · AES-256), 1 (native directory). ")
+	assert.Contains(t, v.flushNote(), "Flush calls for each file written, counted: "+
+		"2 (read-write image (UDRW) · unencrypted; read-write image (UDRW) · AES-256), "+
+		"3 (sparse bundle (UDSB) · unencrypted; sparse bundle (UDSB) · AES-256), 1 (native folder). ")
 	assert.Contains(t, v.sections[0].tables[0].Notes, note{0, v.flushNote()})
 }

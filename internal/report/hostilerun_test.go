@@ -95,14 +95,14 @@ id    = "c__f__alert.14.__f__"
 says  = "a claim of ours@"
 by    = "us"
 note  = "note@"
-left  = { allocated = { format = "UDSB", phase = "a__f__alert.11.__f__" } }
-right = { apparent = { format = "UDRW", phase = "a__f__alert.11.__f__" } }
+left  = { allocated = { format = "UDSB", phase = "a__f__alert.11.__f__", "f__alert.8.__f__" = "2 <img src onerror:alert(10)>&lt;{{.}}{a|b}עברית" } }
+right = { apparent = { format = "UDRW", phase = "a__f__alert.11.__f__", "f__alert.8.__f__" = "2 <img src onerror:alert(10)>&lt;{{.}}{a|b}עברית" } }
 ratio = "< 1"
 [[claim]]
 says  = "a claim of the author@"
 by    = "author"
-left  = { write = { format = "UDSB", phase = "a__f__alert.11.__f__" } }
-right = { write = { format = "UDRW", phase = "a__f__alert.11.__f__" } }
+left  = { write = { format = "UDSB", phase = "a__f__alert.11.__f__", "f__alert.8.__f__" = "2 <img src onerror:alert(10)>&lt;{{.}}{a|b}עברית" } }
+right = { write = { format = "UDRW", phase = "a__f__alert.11.__f__", "f__alert.8.__f__" = "2 <img src onerror:alert(10)>&lt;{{.}}{a|b}עברית" } }
 ratio = "> 1"
 [[fit]]
 name     = "fit__f__"
