@@ -1,4 +1,4 @@
-package enginetest_test
+package enginetest
 
 import (
 	"os"
@@ -11,7 +11,6 @@ import (
 
 	"dmgbench/internal/clock"
 	"dmgbench/internal/engine"
-	"dmgbench/internal/engine/enginetest"
 	"dmgbench/internal/engine/hdiutil"
 )
 
@@ -47,7 +46,7 @@ func TestApple(t *testing.T) {
 		t.Run(c.backend+"/"+c.format+"/"+c.filesystem, func(t *testing.T) {
 			for _, encryption := range []string{"none", "AES-256"} {
 				t.Run(encryption, func(t *testing.T) {
-					enginetest.Run(t, func() engine.Engine { return open{e} }, t.TempDir(), enginetest.Options{
+					runContract(t, func() engine.Engine { return open{e} }, t.TempDir(), Options{
 						Spec: engine.Spec{Format: c.format, Encryption: encryption, Filesystems: []string{c.filesystem}, Size: c.size,
 							BandSize: c.band, VolumeName: "BENCH", Backend: c.backend, Passphrase: []byte("of the contract of engines")},
 						Convert: c.convert, Keeps: keeps, Remounts: 5,

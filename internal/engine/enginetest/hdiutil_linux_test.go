@@ -1,4 +1,4 @@
-package enginetest_test
+package enginetest
 
 import (
 	"context"
@@ -14,7 +14,6 @@ import (
 	"dmgbench/internal/attach"
 	"dmgbench/internal/clock"
 	"dmgbench/internal/engine"
-	"dmgbench/internal/engine/enginetest"
 	"dmgbench/internal/engine/hdiutil"
 	"dmgbench/internal/imagetool"
 )
@@ -71,7 +70,7 @@ func TestWorkAlike(t *testing.T) {
 					keeps = "an encrypted raw image has no block that was never written"
 				}
 				dir := t.TempDir()
-				enginetest.Run(t, func() engine.Engine { return workAlike(t) }, dir, enginetest.Options{
+				runContract(t, func() engine.Engine { return workAlike(t) }, dir, Options{
 					Spec: engine.Spec{Format: format, Encryption: cipher, Filesystems: []string{v.name}, Size: v.size, VolumeName: "BENCH",
 						Passphrase: []byte("of the contract of engines")},
 					Remounts: remounts,

@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"dmgbench/internal/engine"
-	"dmgbench/internal/engine/hdiutil/hdiutiltest"
 )
 
 // An encrypted ASIF of the work-alike's cannot be: the case is skipped for that reason, not failed.
@@ -25,7 +24,7 @@ func TestWorkAlikeMakesNoEncryptedASIF(t *testing.T) {
 
 // An encrypted image is reported so from diskutil's own list.
 func TestEncryptedASIFIsReported(t *testing.T) {
-	r := newRig(t, hdiutiltest.Config{})
+	r := newRig(t, FakeConfig{})
 	for want, c := range map[string]*image{"yes": r.create("x", spec("ASIF", encrypted("AES-256"))), "": r.create("y", spec("ASIF"))} {
 		rep, err := c.Check(t.Context(), engine.CheckOptions{What: "container"})
 		require.NoError(t, err)

@@ -11,7 +11,6 @@ import (
 	"dmgbench/internal/container"
 	"dmgbench/internal/container/files"
 	"dmgbench/internal/engine"
-	"dmgbench/internal/engine/hdiutil/hdiutiltest"
 	"dmgbench/internal/gpt"
 )
 
@@ -38,7 +37,7 @@ func (r *rig) openRaw(name string, size int64, fs string) *image {
 
 // An ext4 volume that is too small for a copy of its superblock is not harmed: nobody could repair it.
 func TestDamageOfVolumes(t *testing.T) {
-	r := newRig(t, hdiutiltest.Config{Vendor: "dmgbench", Names: []string{"ext4", "ExFAT"}})
+	r := newRig(t, FakeConfig{Vendor: "dmgbench", Names: []string{"ext4", "ExFAT"}})
 	for name, c := range map[string]*image{"small": r.openRaw("small", 48<<20, "exFAT"), "large": r.openRaw("large", 160<<20, "ext4")} {
 		require.NoError(t, c.Damage(t.Context(), "volume"), name)
 		img, err := container.Open(r.dir, c.Name(), container.OpenOptions{ReadOnly: true})
@@ -56,7 +55,7 @@ func TestDamageOfVolumes(t *testing.T) {
 
 // A read-only image is harmed in what it stores of the volume; its tables lie in no sectors of their own.
 func TestDamageOfSealedImages(t *testing.T) {
-	r := newRig(t, hdiutiltest.Config{Vendor: "dmgbench", Names: []string{"ext4", "ExFAT"}})
+	r := newRig(t, FakeConfig{Vendor: "dmgbench", Names: []string{"ext4", "ExFAT"}})
 	dev := blockdevtest.NewMem(8 << 20)
 	divided(t, dev)
 	for _, format := range []string{"UDRO", "UDZO"} {

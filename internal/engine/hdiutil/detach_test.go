@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"dmgbench/internal/engine"
-	"dmgbench/internal/engine/hdiutil/hdiutiltest"
 )
 
 func (r *rig) attachedImage(s engine.Spec) (*image, *attachment) {
@@ -23,9 +22,9 @@ func (r *rig) attachedImage(s engine.Spec) (*image, *attachment) {
 }
 
 func TestDetachBusyTwice(t *testing.T) {
-	for _, eject := range []hdiutiltest.Rule{{Do: "busy"}, {Do: "fail", Text: "diskutil: Unable to eject", Status: 1}} {
+	for _, eject := range []FakeRule{{Do: "busy"}, {Do: "fail", Text: "diskutil: Unable to eject", Status: 1}} {
 		eject.Verb, eject.From = "eject", 1
-		r := newRig(t, rules(eject, hdiutiltest.Rule{Verb: "detach", From: 1, To: 2, Do: "busy"}))
+		r := newRig(t, rules(eject, FakeRule{Verb: "detach", From: 1, To: 2, Do: "busy"}))
 		_, a := r.attachedImage(spec("UDRW"))
 		rep, err := a.Detach(t.Context(), false)
 		require.NoError(t, err)
@@ -42,7 +41,7 @@ func TestDetachBusyTwice(t *testing.T) {
 
 // Without force an image that is held stays attached and usable; with force it goes.
 func TestDetachHeld(t *testing.T) {
-	r := newRig(t, rules(hdiutiltest.Rule{Verb: "detach", From: 1, To: 5, Do: "busy"}, hdiutiltest.Rule{Verb: "eject", From: 1, To: 2, Do: "busy"}))
+	r := newRig(t, rules(FakeRule{Verb: "detach", From: 1, To: 5, Do: "busy"}, FakeRule{Verb: "eject", From: 1, To: 2, Do: "busy"}))
 	c, a := r.attachedImage(spec("UDRW"))
 	put(t, a.Volume(), "x")
 	rep, err := a.Detach(t.Context(), false)
@@ -67,7 +66,7 @@ func TestDetachHeld(t *testing.T) {
 func TestDetachByEject(t *testing.T) {
 	for _, do := range []string{"busy", "fail", "nothing"} {
 		for _, force := range []bool{false, true} {
-			r := newRig(t, rules(hdiutiltest.Rule{Verb: "detach", From: 1, Do: do, Text: "hdiutil: detach: drive not detached", Status: 1}))
+			r := newRig(t, rules(FakeRule{Verb: "detach", From: 1, Do: do, Text: "hdiutil: detach: drive not detached", Status: 1}))
 			_, a := r.attachedImage(spec("UDRW"))
 			rep, err := a.Detach(t.Context(), force)
 			require.NoError(t, err)
@@ -82,7 +81,7 @@ func TestDetachByEject(t *testing.T) {
 }
 
 func TestDetachRefusedForEver(t *testing.T) {
-	r := newRig(t, rules(hdiutiltest.Rule{Verb: "detach", From: 1, Do: "busy"}, hdiutiltest.Rule{Verb: "eject", From: 1, Do: "busy"}))
+	r := newRig(t, rules(FakeRule{Verb: "detach", From: 1, Do: "busy"}, FakeRule{Verb: "eject", From: 1, Do: "busy"}))
 	_, a := r.attachedImage(spec("UDRW"))
 	_, err := a.Detach(t.Context(), true)
 	var e *ToolError
@@ -95,7 +94,7 @@ func TestDetachRefusedForEver(t *testing.T) {
 
 // A detach that hangs is ended, and the next way is tried.
 func TestDetachHangs(t *testing.T) {
-	r := newRig(t, rules(hdiutiltest.Rule{Verb: "detach", From: 1, To: 1, Do: "hang"}), brief("detach", 60*time.Millisecond))
+	r := newRig(t, rules(FakeRule{Verb: "detach", From: 1, To: 1, Do: "hang"}), brief("detach", 60*time.Millisecond))
 	_, a := r.attachedImage(spec("UDRW"))
 	rep, err := a.Detach(t.Context(), true)
 	require.NoError(t, err)
@@ -105,7 +104,7 @@ func TestDetachHangs(t *testing.T) {
 
 // Somebody else detached it: nothing of ours is detached, and it is said.
 func TestDetachGoneAlready(t *testing.T) {
-	r := newRig(t, hdiutiltest.Config{})
+	r := newRig(t, FakeConfig{})
 	_, a := r.attachedImage(spec("UDRW"))
 	require.NoError(t, r.tool.Forget())
 	rep, err := a.Detach(t.Context(), false)
@@ -117,7 +116,7 @@ func TestDetachGoneAlready(t *testing.T) {
 
 // Device numbers are used again: another image with our old number is not detached.
 func TestDetachOfAnotherImageNever(t *testing.T) {
-	r := newRig(t, rules(hdiutiltest.Rule{Verb: "detach", From: 1, To: 1, Do: "busy"}))
+	r := newRig(t, rules(FakeRule{Verb: "detach", From: 1, To: 1, Do: "busy"}))
 	_, a := r.attachedImage(spec("UDRW"))
 	old := a.disk
 	require.NoError(t, r.tool.Renumber(50))
@@ -132,7 +131,7 @@ func TestDetachOfAnotherImageNever(t *testing.T) {
 // An image that somebody has mounted elsewhere is neither used nor detached.
 func TestAttachedElsewhere(t *testing.T) {
 	for _, noMount := range []bool{false, true} {
-		r := newRig(t, hdiutiltest.Config{})
+		r := newRig(t, FakeConfig{})
 		c := r.create("x", spec("UDRW"))
 		point := filepath.Join(t.TempDir(), "Foreign")
 		require.NoError(t, os.Mkdir(point, 0o700))
@@ -148,7 +147,7 @@ func TestAttachedElsewhere(t *testing.T) {
 		assert.Empty(t, left)
 	}
 	// The same behind a failure: the list says that it is not ours.
-	r := newRig(t, rules(hdiutiltest.Rule{Verb: "attach", From: 1, Do: "garbage"}))
+	r := newRig(t, rules(FakeRule{Verb: "attach", From: 1, Do: "garbage"}))
 	c := r.create("x", spec("UDRW"))
 	require.NoError(t, r.tool.Occupy(r.file("x.dmg"), t.TempDir()))
 	_, err := c.Attach(t.Context(), engine.AttachOptions{})
@@ -158,7 +157,7 @@ func TestAttachedElsewhere(t *testing.T) {
 
 // An image that a failed attach could not get rid of keeps its files.
 func TestFailedAttachThatStays(t *testing.T) {
-	r := newRig(t, rules(hdiutiltest.Rule{Verb: "detach", From: 1, Do: "busy"}, hdiutiltest.Rule{Verb: "eject", From: 1, Do: "busy"}))
+	r := newRig(t, rules(FakeRule{Verb: "detach", From: 1, Do: "busy"}, FakeRule{Verb: "eject", From: 1, Do: "busy"}))
 	c := r.create("x", spec("UDRW"))
 	r.e.host.Mounts = func() ([]Mount, error) { return nil, nil }
 	_, err := c.Attach(t.Context(), engine.AttachOptions{})
@@ -170,7 +169,7 @@ func TestFailedAttachThatStays(t *testing.T) {
 
 // A list that is cut short does not make a detach of what is mounted.
 func TestMountedIsNotDetached(t *testing.T) {
-	r := newRig(t, hdiutiltest.Config{})
+	r := newRig(t, FakeConfig{})
 	c, a := r.attachedImage(spec("UDRW"))
 	require.ErrorIs(t, a.finish(), errOccupied)
 	require.Error(t, c.Remove(t.Context()))
@@ -182,7 +181,7 @@ func TestMountedIsNotDetached(t *testing.T) {
 
 // The tool says mounted, the system says no: an error, and nothing stays attached.
 func TestMountTableDecides(t *testing.T) {
-	r := newRig(t, hdiutiltest.Config{})
+	r := newRig(t, FakeConfig{})
 	c := r.create("x", spec("UDRW"))
 	r.e.host.Mounts = func() ([]Mount, error) { return nil, nil }
 	_, err := c.Attach(t.Context(), engine.AttachOptions{})
@@ -264,7 +263,7 @@ func TestMountPointByAnotherName(t *testing.T) {
 }
 
 func TestTrim(t *testing.T) {
-	r := newRig(t, hdiutiltest.Config{})
+	r := newRig(t, FakeConfig{})
 	_, a := r.attachedImage(spec("UDRW"))
 	rep, err := a.Trim(t.Context())
 	require.NoError(t, err)
@@ -274,7 +273,7 @@ func TestTrim(t *testing.T) {
 	_, err = a.Trim(t.Context())
 	require.Error(t, err)
 
-	r = newRig(t, hdiutiltest.Config{Vendor: "dmgbench", Names: []string{"ext4"}})
+	r = newRig(t, FakeConfig{Vendor: "dmgbench", Names: []string{"ext4"}})
 	_, a = r.attachedImage(spec("UDRW", on("ext4")))
 	_, err = a.Trim(t.Context())
 	require.NoError(t, err)

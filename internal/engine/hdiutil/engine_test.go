@@ -14,14 +14,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"dmgbench/internal/engine"
-	"dmgbench/internal/engine/hdiutil/hdiutiltest"
 	"dmgbench/internal/workload"
 )
 
 // Every writable kind, plain and encrypted, through each tool that makes it:
 // created, attached, written, detached, attached again, read, removed.
 func TestLife(t *testing.T) {
-	r := newRig(t, hdiutiltest.Config{})
+	r := newRig(t, FakeConfig{})
 	for _, test := range []struct {
 		spec   engine.Spec
 		file   string
@@ -93,7 +92,7 @@ func (r *rig) useTwice(c *image) {
 }
 
 func TestAttachArguments(t *testing.T) {
-	r := newRig(t, hdiutiltest.Config{})
+	r := newRig(t, FakeConfig{})
 	c := r.create("x", spec("UDRW"))
 	a := r.attach(c, engine.AttachOptions{NoMount: true, NoVerify: true})
 	assert.Nil(t, a.Volume())
@@ -117,7 +116,7 @@ func TestAttachArguments(t *testing.T) {
 
 // All read-only kinds, by converting, and back.
 func TestConvert(t *testing.T) {
-	r := newRig(t, hdiutiltest.Config{})
+	r := newRig(t, FakeConfig{})
 	plain := r.create("src", spec("UDRW"))
 	locked := r.create("locked", spec("UDRW", encrypted("AES-256")))
 	for format, ext := range map[string]string{"UDRO": ".dmg", "UDCO": ".dmg", "UDZO": ".dmg", "UDBZ": ".dmg", "ULFO": ".dmg", "ULMO": ".dmg", "UFBI": ".dmg", "UDTO": ".cdr", "UDSP": ".sparseimage", "UDSB": ".sparsebundle"} {
@@ -158,7 +157,7 @@ func TestConvert(t *testing.T) {
 
 // diskutil of macOS 15 has no option for the file system: every image that it makes has APFS.
 func TestDiskutilWithoutFileSystems(t *testing.T) {
-	r := newRig(t, hdiutiltest.Config{NoASIF: true})
+	r := newRig(t, FakeConfig{NoASIF: true})
 	a := r.attach(r.create("a", spec("UDSB", by("diskutil"), on("exFAT", "APFS"))), engine.AttachOptions{})
 	assert.Equal(t, "diskutil image create blank --format UDSB --size 33554432 --volumeName Bench PLACE/a.sparsebundle", r.last("image create blank"))
 	assert.Equal(t, "APFS", a.c.Made().Filesystem)
@@ -170,13 +169,13 @@ func TestDiskutilWithoutFileSystems(t *testing.T) {
 }
 
 func TestSupports(t *testing.T) {
-	r := newRig(t, hdiutiltest.Config{})
-	old := newRig(t, hdiutiltest.Config{NoASIF: true})
-	none := newRig(t, hdiutiltest.Config{NoImage: true})
-	silent := newRig(t, hdiutiltest.Config{NoHelp: true})
-	brief := newRig(t, hdiutiltest.Config{Brief: true})
-	sequoia := newRig(t, hdiutiltest.Config{Brief: true, NoASIF: true}, func(o *Options) { o.System = "macOS 15.7" })
-	alike := newRig(t, hdiutiltest.Config{Vendor: "dmgbench", Types: []string{"UDIF", "SPARSEBUNDLE"}, Names: []string{"ext4", "xfs", "ExFAT"}, Formats: []string{"UDRW", "UDZO"}},
+	r := newRig(t, FakeConfig{})
+	old := newRig(t, FakeConfig{NoASIF: true})
+	none := newRig(t, FakeConfig{NoImage: true})
+	silent := newRig(t, FakeConfig{NoHelp: true})
+	brief := newRig(t, FakeConfig{Brief: true})
+	sequoia := newRig(t, FakeConfig{Brief: true, NoASIF: true}, func(o *Options) { o.System = "macOS 15.7" })
+	alike := newRig(t, FakeConfig{Vendor: "dmgbench", Types: []string{"UDIF", "SPARSEBUNDLE"}, Names: []string{"ext4", "xfs", "ExFAT"}, Formats: []string{"UDRW", "UDZO"}},
 		func(o *Options) { o.System = "" })
 	ok := ""
 	for _, test := range []struct {
@@ -235,10 +234,10 @@ func TestSupports(t *testing.T) {
 
 func TestMissingTools(t *testing.T) {
 	nothing := filepath.Join(t.TempDir(), "hdiutil")
-	_, err := tryRig(t, hdiutiltest.Config{}, func(o *Options) { o.Hdiutil, o.Diskutil = []string{nothing}, nil })
+	_, err := tryRig(t, FakeConfig{}, func(o *Options) { o.Hdiutil, o.Diskutil = []string{nothing}, nil })
 	require.ErrorContains(t, err, "the program is missing")
 	require.Equal(t, Missing, classOf(err))
-	r := newRig(t, hdiutiltest.Config{}, func(o *Options) { o.Hdiutil = nil; o.Vendor = "Apple" })
+	r := newRig(t, FakeConfig{}, func(o *Options) { o.Hdiutil = nil; o.Vendor = "Apple" })
 	require.NoError(t, r.e.Supports(spec("UDRW")))
 	require.Error(t, r.e.Supports(spec("UDSP")))
 	c := r.create("x", spec("UDRW"))
@@ -248,7 +247,7 @@ func TestMissingTools(t *testing.T) {
 }
 
 func TestActions(t *testing.T) {
-	r := newRig(t, hdiutiltest.Config{})
+	r := newRig(t, FakeConfig{})
 	c := r.create("x", spec("UDSB", encrypted("AES-256")))
 	u, err := c.Usage(t.Context())
 	require.NoError(t, err)
@@ -298,7 +297,7 @@ func TestActions(t *testing.T) {
 }
 
 func TestDamage(t *testing.T) {
-	r := newRig(t, hdiutiltest.Config{})
+	r := newRig(t, FakeConfig{})
 	raw := r.create("raw", spec("UDRW"))
 	for _, kind := range []string{"header", "truncated"} {
 		c, err := raw.Transfer(t.Context(), r.dir, kind)
@@ -324,7 +323,7 @@ func TestDamage(t *testing.T) {
 
 // What took the container's place is not touched.
 func TestReplaced(t *testing.T) {
-	r := newRig(t, hdiutiltest.Config{})
+	r := newRig(t, FakeConfig{})
 	c := r.create("x", spec("UDRW"))
 	require.NoError(t, os.Rename(r.file("x.dmg"), r.file("old.dmg")))
 	_, err := c.Attach(t.Context(), engine.AttachOptions{})
@@ -355,13 +354,13 @@ func TestDeadlinesGrow(t *testing.T) {
 }
 
 func TestEngineProbe(t *testing.T) {
-	r := newRig(t, hdiutiltest.Config{})
+	r := newRig(t, FakeConfig{})
 	require.NoError(t, engine.Probe(t.Context(), r.e, r.dir))
 	r.clean()
 }
 
 func TestOwnWorkFolder(t *testing.T) {
-	r := newRig(t, hdiutiltest.Config{}, func(o *Options) { o.WorkDir = "" })
+	r := newRig(t, FakeConfig{}, func(o *Options) { o.WorkDir = "" })
 	dir := r.e.o.WorkDir
 	require.DirExists(t, dir)
 	require.NoError(t, r.e.Close())
@@ -371,7 +370,7 @@ func TestOwnWorkFolder(t *testing.T) {
 
 // What the machine lacks is said with what to do about it.
 func TestSupportsSaysWhatToDo(t *testing.T) {
-	r := newRig(t, hdiutiltest.Config{Vendor: "dmgbench", Types: []string{"UDIF", "SPARSEBUNDLE"}, Names: []string{"ext4", "ExFAT"}, Formats: []string{"UDZO"}},
+	r := newRig(t, FakeConfig{Vendor: "dmgbench", Types: []string{"UDIF", "SPARSEBUNDLE"}, Names: []string{"ext4", "ExFAT"}, Formats: []string{"UDZO"}},
 		func(o *Options) { o.System = "" })
 	r.e.host.Lacks = func(name string) string { return map[string]string{"XFS": "install xfsprogs", "btrfs": "none"}[name] }
 	r.e.host.NoFUSE = func() string { return "load the module fuse" }

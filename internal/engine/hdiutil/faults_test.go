@@ -17,11 +17,10 @@ import (
 
 	"dmgbench/internal/container"
 	"dmgbench/internal/engine"
-	"dmgbench/internal/engine/hdiutil/hdiutiltest"
 	"dmgbench/internal/engine/hdiutil/proc"
 )
 
-func rules(list ...hdiutiltest.Rule) hdiutiltest.Config { return hdiutiltest.Config{Rules: list} }
+func rules(list ...FakeRule) FakeConfig { return FakeConfig{Rules: list} }
 
 // verb is an action of the engine that runs one verb, and what is there before.
 type verb struct {
@@ -110,7 +109,7 @@ func TestBusyTwiceThenFine(t *testing.T) {
 				continue // what is transient does not depend on the verb
 			}
 			t.Run(do+"/"+v.name, func(t *testing.T) {
-				r := newRig(t, rules(hdiutiltest.Rule{Verb: v.name, From: 1, To: 2, Do: do}))
+				r := newRig(t, rules(FakeRule{Verb: v.name, From: 1, To: 2, Do: do}))
 				rep, err := v.do(r)
 				require.NoError(t, err)
 				assert.Len(t, rep.Warnings, 2, "%v", rep.Warnings)
@@ -134,7 +133,7 @@ func TestBusyForEver(t *testing.T) {
 				continue
 			}
 			t.Run(do+"/"+v.name, func(t *testing.T) {
-				r := newRig(t, rules(hdiutiltest.Rule{Verb: v.name, From: 1, Do: do}))
+				r := newRig(t, rules(FakeRule{Verb: v.name, From: 1, Do: do}))
 				_, err := v.do(r)
 				require.ErrorIs(t, err, want)
 				assert.Contains(t, err.Error(), "Resource")
@@ -154,7 +153,7 @@ func TestDeviceNotConfigured(t *testing.T) {
 	for _, v := range actions() {
 		text, again := noDevice, slices.Contains([]string{"create", "image create blank", "attach", "image attach", "resize", "image resize"}, v.name)
 		for range map[bool]int{true: 2, false: 1}[v.name == "create"] {
-			rule := hdiutiltest.Rule{Verb: v.name, From: 1, To: 2, Do: "fail", Text: text, Status: 1, Half: strings.Contains(v.name, "create")}
+			rule := FakeRule{Verb: v.name, From: 1, To: 2, Do: "fail", Text: text, Status: 1, Half: strings.Contains(v.name, "create")}
 			t.Run(v.name+"/"+text, func(t *testing.T) {
 				r := newRig(t, rules(rule))
 				rep, err := v.do(r)
@@ -185,8 +184,8 @@ func TestDeviceNotConfigured(t *testing.T) {
 
 // What a tool calls corrupt is a finding of a check, and an error that says so of an attach. It is not tried again.
 func TestCorruptImage(t *testing.T) {
-	r := newRig(t, rules(hdiutiltest.Rule{Verb: "attach", From: 1, Do: "fail", Text: "hdiutil: attach failed - corrupt image", Status: 1},
-		hdiutiltest.Rule{Verb: "verify", From: 1, Do: "fail", Text: "hdiutil: verify failed - image data corrupted", Status: 1}))
+	r := newRig(t, rules(FakeRule{Verb: "attach", From: 1, Do: "fail", Text: "hdiutil: attach failed - corrupt image", Status: 1},
+		FakeRule{Verb: "verify", From: 1, Do: "fail", Text: "hdiutil: verify failed - image data corrupted", Status: 1}))
 	c := r.create("x", spec("UDRW"))
 	_, err := c.Attach(t.Context(), engine.AttachOptions{})
 	require.ErrorIs(t, err, container.ErrCorrupt)
@@ -225,7 +224,7 @@ func TestFailures(t *testing.T) {
 				continue // classes do not depend on the verb
 			}
 			t.Run(string(f.class)+"/"+v.name, func(t *testing.T) {
-				r := newRig(t, rules(hdiutiltest.Rule{Verb: v.name, From: 1, Do: "fail", Text: f.text, Status: f.status, Half: strings.Contains(v.name, "create") || v.name == "convert"}))
+				r := newRig(t, rules(FakeRule{Verb: v.name, From: 1, Do: "fail", Text: f.text, Status: f.status, Half: strings.Contains(v.name, "create") || v.name == "convert"}))
 				_, err := v.do(r)
 				require.Error(t, err)
 				assert.Equal(t, f.class, classOf(err))
@@ -253,7 +252,7 @@ func TestVerdicts(t *testing.T) {
 		if v.name != "imageinfo" && v.name != "image info" && v.name != "verifyVolume" && v.name != "isencrypted" {
 			continue
 		}
-		r := newRig(t, rules(hdiutiltest.Rule{Verb: v.name, From: 1, Do: "fail", Text: "hdiutil: it failed - image not recognized", Status: 1}))
+		r := newRig(t, rules(FakeRule{Verb: v.name, From: 1, Do: "fail", Text: "hdiutil: it failed - image not recognized", Status: 1}))
 		rep, err := v.do(r)
 		require.NoError(t, err, v.name)
 		require.Len(t, rep.Findings, 1, v.name)
@@ -272,7 +271,7 @@ func TestStatusZeroWithoutResult(t *testing.T) {
 				continue
 			}
 			t.Run(do+"/"+v.name, func(t *testing.T) {
-				r := newRig(t, rules(hdiutiltest.Rule{Verb: v.name, From: 1, Do: do}))
+				r := newRig(t, rules(FakeRule{Verb: v.name, From: 1, Do: do}))
 				rep, err := v.do(r)
 				if v.name == "imageinfo" || v.name == "image info" || v.name == "isencrypted" {
 					require.NoError(t, err)
@@ -294,7 +293,7 @@ func TestTalkAroundTheResult(t *testing.T) {
 				continue // the others print no list
 			}
 			t.Run(do+"/"+v.name, func(t *testing.T) {
-				r := newRig(t, rules(hdiutiltest.Rule{Verb: v.name, From: 1, Do: do}))
+				r := newRig(t, rules(FakeRule{Verb: v.name, From: 1, Do: do}))
 				rep, err := v.do(r)
 				require.NoError(t, err)
 				assert.Empty(t, rep.Warnings)
@@ -321,7 +320,7 @@ func TestHang(t *testing.T) {
 				limit = 500 * time.Millisecond // the work has to fit in
 			}
 			t.Run(do+"/"+v.name, func(t *testing.T) {
-				r := newRig(t, rules(hdiutiltest.Rule{Verb: v.name, From: 1, Do: do}), brief(v.name, limit))
+				r := newRig(t, rules(FakeRule{Verb: v.name, From: 1, Do: do}), brief(v.name, limit))
 				_, err := v.do(r)
 				require.ErrorIs(t, err, proc.ErrDeadline)
 				assert.Equal(t, Deadline, classOf(err))
@@ -335,7 +334,7 @@ func TestHang(t *testing.T) {
 func TestKilled(t *testing.T) {
 	for _, v := range actions() {
 		t.Run(v.name, func(t *testing.T) {
-			r := newRig(t, rules(hdiutiltest.Rule{Verb: v.name, From: 1, Do: "killed"}))
+			r := newRig(t, rules(FakeRule{Verb: v.name, From: 1, Do: "killed"}))
 			rep, err := v.do(r)
 			require.ErrorIs(t, err, proc.ErrSignal)
 			require.ErrorContains(t, err, "a signal ended it: killed (")
@@ -348,10 +347,10 @@ func TestKilled(t *testing.T) {
 
 // An interrupted attach leaves nothing attached, though its context is over.
 func TestCancel(t *testing.T) {
-	r := newRig(t, rules(hdiutiltest.Rule{Verb: "attach", From: 1, To: 1, Do: "hang-after"}))
+	r := newRig(t, rules(FakeRule{Verb: "attach", From: 1, To: 1, Do: "hang-after"}))
 	c := r.create("x", spec("UDRW"))
 	ctx, cancel := context.WithCancel(t.Context())
-	fifo := filepath.Join(r.tool.Dir, hdiutiltest.Hanging)
+	fifo := filepath.Join(r.tool.Dir, FakeHanging)
 	require.NoError(t, syscall.Mkfifo(fifo, 0o600))
 	go func() {
 		if f, err := os.Open(fifo); err == nil { // the tool has done its work
@@ -367,7 +366,7 @@ func TestCancel(t *testing.T) {
 }
 
 func TestWrongPassphrase(t *testing.T) {
-	r := newRig(t, hdiutiltest.Config{})
+	r := newRig(t, FakeConfig{})
 	for _, s := range []engine.Spec{spec("UDSB", encrypted("AES-256")), spec("ASIF", encrypted("AES-256"))} {
 		r.create("x", s)
 		wrong := s

@@ -11,7 +11,6 @@ import (
 
 	"dmgbench/internal/clock"
 	"dmgbench/internal/engine"
-	"dmgbench/internal/engine/hdiutil/hdiutiltest"
 )
 
 // The work-alike's volumes are checked by the file systems' own programs, here scripts that say what fsck(8) says.
@@ -21,7 +20,7 @@ func TestCheckOnLinux(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+script), 0o700))
 	}
 	t.Setenv("PATH", bin)
-	r := newRig(t, hdiutiltest.Config{Vendor: "dmgbench", Names: []string{"ext4", "xfs", "btrfs"}})
+	r := newRig(t, FakeConfig{Vendor: "dmgbench", Names: []string{"ext4", "xfs", "btrfs"}})
 	c := r.create("x", spec("UDRW", on("ext4")))
 	check := func(repair bool) engine.Report {
 		rep, err := c.Check(t.Context(), engine.CheckOptions{What: "volume", Repair: repair})
@@ -91,7 +90,7 @@ func TestLabels(t *testing.T) {
 }
 
 func TestXattr(t *testing.T) {
-	r := newRig(t, hdiutiltest.Config{Rules: []hdiutiltest.Rule{}})
+	r := newRig(t, FakeConfig{Rules: []FakeRule{}})
 	c := r.create("x", spec("UDSB"))
 	if _, err := c.Xattr(t.Context(), "set", "user.test", "v"); err != nil {
 		t.Skipf("no extended attributes here: %v", err)

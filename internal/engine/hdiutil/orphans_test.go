@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"dmgbench/internal/attach"
-	"dmgbench/internal/engine/hdiutil/hdiutiltest"
 )
 
 func TestWorking(t *testing.T) {
@@ -30,7 +29,7 @@ func TestWorking(t *testing.T) {
 
 // A tool that attaches behind the back of a run that was killed is waited for, so that its image is found.
 func TestReleaseWaitsForTools(t *testing.T) {
-	r := newRig(t, rules(hdiutiltest.Rule{Verb: "none"}))
+	r := newRig(t, rules(FakeRule{Verb: "none"}))
 	r.create("x", spec("UDRW"))
 	looks := 0
 	r.e.host.CommandLines = func(context.Context) []string {

@@ -10,11 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"dmgbench/internal/engine"
-	"dmgbench/internal/engine/hdiutil/hdiutiltest"
 )
 
 func TestReleaseDetachesWhatLiesInTheFolderAndNothingElse(t *testing.T) {
-	r := newRig(t, hdiutiltest.Config{Rules: []hdiutiltest.Rule{{Verb: "detach", From: 1, To: 1, Do: "busy"}}})
+	r := newRig(t, FakeConfig{Rules: []FakeRule{{Verb: "detach", From: 1, To: 1, Do: "busy"}}})
 	a, b := r.create("a", spec("UDRW")), r.create("b", spec("UDSB"))
 	r.attach(a, engine.AttachOptions{NoMount: true})
 	r.attach(b, engine.AttachOptions{})
@@ -38,7 +37,7 @@ func TestReleaseDetachesWhatLiesInTheFolderAndNothingElse(t *testing.T) {
 // Tools print names with links followed, command lines have those that the run was given: on a Mac every name below
 // /tmp and /var has two.
 func TestReleaseByAnyNameOfTheFolder(t *testing.T) {
-	r := newRig(t, rules(hdiutiltest.Rule{Verb: "none"}))
+	r := newRig(t, rules(FakeRule{Verb: "none"}))
 	other := filepath.Join(t.TempDir(), "other")
 	require.NoError(t, os.Symlink(r.dir.Path(), other))
 	looks := 0
@@ -63,7 +62,7 @@ func TestReleaseByAnyNameOfTheFolder(t *testing.T) {
 
 // Apple's list may lack images while others come and go.
 func TestReleaseWhereTheListIsCutShort(t *testing.T) {
-	r := newRig(t, rules(hdiutiltest.Rule{Verb: "info", From: 1, To: 1, Do: "short"}))
+	r := newRig(t, rules(FakeRule{Verb: "info", From: 1, To: 1, Do: "short"}))
 	r.attach(r.create("a", spec("UDRW")), engine.AttachOptions{})
 	names, err := r.e.Release(t.Context(), r.dir.Path())
 	require.NoError(t, err)
@@ -72,7 +71,7 @@ func TestReleaseWhereTheListIsCutShort(t *testing.T) {
 }
 
 func TestReleaseOfWhatStaysIsAnError(t *testing.T) {
-	r := newRig(t, hdiutiltest.Config{Rules: []hdiutiltest.Rule{
+	r := newRig(t, FakeConfig{Rules: []FakeRule{
 		{Verb: "detach", From: 1, Do: "busy"}, {Verb: "eject", From: 1, Do: "fail", Text: "no", Status: 1}}})
 	r.attach(r.create("a", spec("UDRW")), engine.AttachOptions{})
 	names, err := r.e.Release(t.Context(), r.dir.Path())
@@ -83,7 +82,7 @@ func TestReleaseOfWhatStaysIsAnError(t *testing.T) {
 
 // Where hdiutil is busy diskutil is asked before anything is forced: force may lose what was not written yet.
 func TestReleaseEjectsBeforeItForces(t *testing.T) {
-	r := newRig(t, hdiutiltest.Config{Rules: []hdiutiltest.Rule{{Verb: "detach", From: 1, Do: "busy"}}})
+	r := newRig(t, FakeConfig{Rules: []FakeRule{{Verb: "detach", From: 1, Do: "busy"}}})
 	r.attach(r.create("a", spec("UDRW")), engine.AttachOptions{})
 	names, err := r.e.Release(t.Context(), r.dir.Path())
 	require.NoError(t, err)

@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"dmgbench/internal/engine"
-	"dmgbench/internal/engine/hdiutil/hdiutiltest"
 	"dmgbench/internal/engine/hdiutil/parse"
 )
 
@@ -82,7 +81,7 @@ func TestReportedFailures(t *testing.T) {
 func TestWrongPassphraseByAnyStatus(t *testing.T) {
 	for verb, s := range map[string]engine.Spec{"attach": spec("UDSB", encrypted("AES-256")), "image attach": spec("ASIF", encrypted("AES-256"))} {
 		for _, status := range []int{0, 1, 80} {
-			r := newRig(t, rules(hdiutiltest.Rule{Verb: verb, From: 1, Do: "fail", Text: "hdiutil: attach failed - Authentication error", Status: status}))
+			r := newRig(t, rules(FakeRule{Verb: verb, From: 1, Do: "fail", Text: "hdiutil: attach failed - Authentication error", Status: status}))
 			_, err := r.create("x", s).Attach(t.Context(), engine.AttachOptions{})
 			require.ErrorIs(t, err, ErrAuth)
 			var e *ToolError
@@ -97,7 +96,7 @@ func TestWrongPassphraseByAnyStatus(t *testing.T) {
 
 // While other images come and go the list of attached images may lack one: a miss is looked up again.
 func TestListThatIsCutShort(t *testing.T) {
-	r := newRig(t, rules(hdiutiltest.Rule{Verb: "detach", From: 1, To: 1, Do: "busy"}, hdiutiltest.Rule{Verb: "info", From: 1, To: 1, Do: "short"}))
+	r := newRig(t, rules(FakeRule{Verb: "detach", From: 1, To: 1, Do: "busy"}, FakeRule{Verb: "info", From: 1, To: 1, Do: "short"}))
 	_, a := r.attachedImage(spec("UDRW"))
 	rep, err := a.Detach(t.Context(), false)
 	require.NoError(t, err)

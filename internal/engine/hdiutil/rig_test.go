@@ -16,14 +16,13 @@ import (
 	"dmgbench/internal/clock"
 	"dmgbench/internal/engine"
 	"dmgbench/internal/engine/hdiutil/argv"
-	"dmgbench/internal/engine/hdiutil/hdiutiltest"
 	"dmgbench/internal/hostio"
 	"dmgbench/internal/workload"
 )
 
 // TestMain makes the test's program the tool, too.
 func TestMain(m *testing.M) {
-	hdiutiltest.Main()
+	RunAsFakeTool()
 	os.Exit(m.Run())
 }
 
@@ -31,7 +30,7 @@ func TestMain(m *testing.M) {
 type rig struct {
 	t     *testing.T
 	e     *Engine
-	tool  *hdiutiltest.Tool
+	tool  *FakeTool
 	dir   *hostio.Dir
 	clock *clock.Virtual
 	trim  func(dir string) (int64, error)
@@ -41,17 +40,17 @@ type rig struct {
 
 const secret = "correct horse"
 
-func newRig(t *testing.T, c hdiutiltest.Config, change ...func(*Options)) *rig {
+func newRig(t *testing.T, c FakeConfig, change ...func(*Options)) *rig {
 	t.Helper()
 	r, err := tryRig(t, c, change...)
 	require.NoError(t, err)
 	return r
 }
 
-func tryRig(t *testing.T, c hdiutiltest.Config, change ...func(*Options)) (*rig, error) {
+func tryRig(t *testing.T, c FakeConfig, change ...func(*Options)) (*rig, error) {
 	t.Helper()
 	t.Setenv("DMGBENCH_PASSPHRASE", secret)
-	tool, err := hdiutiltest.New(t.TempDir(), c)
+	tool, err := NewFakeTool(t.TempDir(), c)
 	require.NoError(t, err)
 	r := &rig{t: t, tool: tool, clock: clock.NewVirtual(time.Time{})}
 	r.trim = func(string) (int64, error) { return 0, errNoTrim }
@@ -69,7 +68,7 @@ func tryRig(t *testing.T, c hdiutiltest.Config, change ...func(*Options)) (*rig,
 	if r.e, err = assemble(o); err != nil {
 		return r, err
 	}
-	if usual := reflect.DeepEqual(c, hdiutiltest.Config{Rules: c.Rules}); usual && c.Rules != nil {
+	if usual := reflect.DeepEqual(c, FakeConfig{Rules: c.Rules}); usual && c.Rules != nil {
 		r.e.can, r.e.o.Vendor = probed(t), "Apple"
 		return r, nil
 	}
@@ -78,7 +77,7 @@ func tryRig(t *testing.T, c hdiutiltest.Config, change ...func(*Options)) (*rig,
 
 // probed are the abilities of the usual stand-in, asked for once.
 func probed(t *testing.T) abilities {
-	once.Do(func() { usual = newRig(t, hdiutiltest.Config{}).e.can })
+	once.Do(func() { usual = newRig(t, FakeConfig{}).e.can })
 	return usual
 }
 
@@ -99,7 +98,7 @@ func brief(verb string, limit time.Duration) func(*Options) {
 	}
 }
 
-func (r *rig) attached() []hdiutiltest.Mounted {
+func (r *rig) attached() []FakeMount {
 	list, err := r.tool.Attached()
 	require.NoError(r.t, err)
 	return list

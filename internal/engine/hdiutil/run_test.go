@@ -14,7 +14,6 @@ import (
 
 	"dmgbench/internal/clock"
 	"dmgbench/internal/engine/hdiutil"
-	"dmgbench/internal/engine/hdiutil/hdiutiltest"
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
 	"dmgbench/internal/runner"
@@ -53,8 +52,8 @@ steps = [
 const runSecret = "a secret of one run"
 
 // drive runs the protocol over a stand-in and returns the result, the stand-in and the run folder.
-func drive(t *testing.T, c hdiutiltest.Config) (*result.Result, *hdiutiltest.Tool, string) {
-	tool, err := hdiutiltest.New(t.TempDir(), c)
+func drive(t *testing.T, c hdiutil.FakeConfig) (*result.Result, *hdiutil.FakeTool, string) {
+	tool, err := hdiutil.NewFakeTool(t.TempDir(), c)
 	require.NoError(t, err)
 	host := &hdiutil.Host{
 		Mounts: func() (list []hdiutil.Mount, err error) {
@@ -113,7 +112,7 @@ func warnings(cs result.Case, do string) (list []string) {
 // A whole run over the stand-in, busy now and then: every case is done, every
 // retry is a warning of its step, and the secret is nowhere.
 func TestRunThroughTheDriver(t *testing.T) {
-	r, tool, dir := drive(t, hdiutiltest.Config{Rules: []hdiutiltest.Rule{
+	r, tool, dir := drive(t, hdiutil.FakeConfig{Rules: []hdiutil.FakeRule{
 		{Verb: "attach", From: 1, To: 1, Do: "busy"}, {Verb: "detach", From: 2, To: 2, Do: "busy"},
 		{Verb: "image create blank", From: 2, To: 2, Do: "eagain"}, {Verb: "*", From: 5, To: 5, Do: "deprecated"},
 	}})
@@ -162,7 +161,7 @@ func TestRunThroughTheDriver(t *testing.T) {
 
 // Whatever the tool does wrong ends its case with a reason, and nothing stays attached.
 func TestRunOverABrokenTool(t *testing.T) {
-	for _, rule := range []hdiutiltest.Rule{
+	for _, rule := range []hdiutil.FakeRule{
 		{Verb: "attach", From: 2, To: 2, Do: "garbage"},
 		{Verb: "attach", From: 2, To: 2, Do: "empty"},
 		{Verb: "attach", From: 1, To: 1, Do: "fail", Text: "hdiutil: attach fehlgeschlagen - Eingabe-/Ausgabefehler", Status: 1},
@@ -170,11 +169,11 @@ func TestRunOverABrokenTool(t *testing.T) {
 		{Verb: "detach", From: 3, To: 6, Do: "fail", Text: "hdiutil: detach: drive not detached", Status: 1},
 	} {
 		t.Run(rule.Verb+"/"+rule.Do, func(t *testing.T) {
-			list := []hdiutiltest.Rule{rule}
+			list := []hdiutil.FakeRule{rule}
 			if rule.Verb == "detach" {
-				list = append(list, hdiutiltest.Rule{Verb: "eject", From: 1, To: 1, Do: "busy"})
+				list = append(list, hdiutil.FakeRule{Verb: "eject", From: 1, To: 1, Do: "busy"})
 			}
-			r, _, _ := drive(t, hdiutiltest.Config{Rules: list})
+			r, _, _ := drive(t, hdiutil.FakeConfig{Rules: list})
 			failed := 0
 			for _, cs := range r.Cases {
 				if cs.Status != result.Done {

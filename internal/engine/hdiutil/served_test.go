@@ -8,14 +8,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"dmgbench/internal/engine"
-	"dmgbench/internal/engine/hdiutil/hdiutiltest"
 )
 
 func servedAs(by string) func(*engine.Spec) { return func(s *engine.Spec) { s.ServedBy = by } }
 
 // What is to serve an image reaches the tool, and what did serve it is noted.
 func TestServedBy(t *testing.T) {
-	r := newRig(t, hdiutiltest.Config{})
+	r := newRig(t, FakeConfig{})
 	for _, test := range []struct{ by, option, seen string }{{"", "", "loop"}, {"auto", "", ""}, {"kernel", " -kernel", ""}, {"helper", " -nokernel", "fuse+loop"}} {
 		c := r.create("served"+test.by, spec("UDRW", servedAs(test.by)))
 		r.e.host.ServedBy = func(device, kind, image string) string {
@@ -38,7 +37,7 @@ func TestServedBy(t *testing.T) {
 
 // What a tool cannot serve as asked is refused before anything is made.
 func TestServedByWhatCannot(t *testing.T) {
-	r := newRig(t, hdiutiltest.Config{})
+	r := newRig(t, FakeConfig{})
 	unable := func(s engine.Spec) string { return engine.Advised(r.e.Supports(s)) }
 	require.NoError(t, r.e.Supports(spec("UDSP", servedAs("kernel"))), "on a Mac")
 	assert.Contains(t, unable(spec("UDSB", servedAs("kernel"))), "the kernel alone serves UDRW, UDRO")

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"dmgbench/internal/engine"
-	"dmgbench/internal/engine/hdiutil/hdiutiltest"
 )
 
 func (r *rig) witness(s engine.Spec, o engine.AttachOptions) engine.Report {
@@ -28,7 +27,7 @@ func logging(o *Options) { o.Log = append(o.Hdiutil[:3:3], "log") }
 
 // What APFS said of trimming this image's container is kept, and nothing of others.
 func TestTrimLog(t *testing.T) {
-	r := newRig(t, rules(hdiutiltest.Rule{Verb: "none"}), logging)
+	r := newRig(t, rules(FakeRule{Verb: "none"}), logging)
 	rep := r.witness(spec("UDRW"), engine.AttachOptions{})
 	assert.Len(t, strings.Split(rep.Reported["trim_log"], "\n"), 3)
 	assert.Contains(t, rep.Reported["trim_log"], "trims took 0.000643 s")
@@ -47,7 +46,7 @@ func TestTrimLog(t *testing.T) {
 
 // APFS of macOS 27 logs trims by another function's name.
 func TestTrimLogOfNewerAPFS(t *testing.T) {
-	r := newRig(t, hdiutiltest.Config{Trims: "spaceman_trim_free_blocks"}, logging)
+	r := newRig(t, FakeConfig{Trims: "spaceman_trim_free_blocks"}, logging)
 	rep := r.witness(spec("UDRW"), engine.AttachOptions{})
 	assert.Contains(t, rep.Reported["trim_log"], "spaceman_trim_free_blocks:4106")
 	assert.Contains(t, rep.Reported["trim_log"], "trims took 0.000643 s")
@@ -56,12 +55,12 @@ func TestTrimLogOfNewerAPFS(t *testing.T) {
 
 // ReadsLog says before any run whether the log can be read.
 func TestReadsLog(t *testing.T) {
-	r := newRig(t, rules(hdiutiltest.Rule{Verb: "none"}), logging)
+	r := newRig(t, rules(FakeRule{Verb: "none"}), logging)
 	require.NoError(t, r.e.ReadsLog(t.Context()))
 	assert.Len(t, r.verbs("show"), 1)
-	r = newRig(t, rules(hdiutiltest.Rule{Verb: "show", From: 1, Do: "fail", Text: "log: Could not open local log store: Operation not permitted", Status: 64}), logging)
+	r = newRig(t, rules(FakeRule{Verb: "show", From: 1, Do: "fail", Text: "log: Could not open local log store: Operation not permitted", Status: 64}), logging)
 	assert.ErrorContains(t, r.e.ReadsLog(t.Context()), "Could not open local log store")
-	r = newRig(t, rules(hdiutiltest.Rule{Verb: "none"}))
+	r = newRig(t, rules(FakeRule{Verb: "none"}))
 	assert.ErrorIs(t, r.e.ReadsLog(t.Context()), errors.ErrUnsupported)
 }
 
@@ -69,7 +68,7 @@ func TestReadsLog(t *testing.T) {
 func TestTrimLogThatCannotBeRead(t *testing.T) {
 	for do, want := range map[string]string{"fail": "Could not open local log store", "garbage": "no result", "hang": string(Deadline)} {
 		t.Run(do, func(t *testing.T) {
-			r := newRig(t, rules(hdiutiltest.Rule{Verb: "show", From: 1, Do: do, Text: "log: Could not open local log store: Operation not permitted", Status: 64}),
+			r := newRig(t, rules(FakeRule{Verb: "show", From: 1, Do: do, Text: "log: Could not open local log store: Operation not permitted", Status: 64}),
 				logging, brief("show", map[bool]time.Duration{true: 500 * time.Millisecond, false: time.Minute}[do == "hang"]))
 			for range 2 {
 				rep := r.witness(spec("UDRW"), engine.AttachOptions{})
@@ -80,9 +79,9 @@ func TestTrimLogThatCannotBeRead(t *testing.T) {
 			r.clean()
 		})
 	}
-	r := newRig(t, rules(hdiutiltest.Rule{Verb: "none"}), func(o *Options) { o.Log = []string{"/no/such/log"} })
+	r := newRig(t, rules(FakeRule{Verb: "none"}), func(o *Options) { o.Log = []string{"/no/such/log"} })
 	assert.Contains(t, r.witness(spec("UDRW"), engine.AttachOptions{}).Reported["trim_log_unknown"], string(Missing))
-	r = newRig(t, rules(hdiutiltest.Rule{Verb: "none"}))
+	r = newRig(t, rules(FakeRule{Verb: "none"}))
 	assert.Empty(t, r.witness(spec("UDRW"), engine.AttachOptions{}).Reported, "the work-alike trims by itself")
 	require.Equal(t, 20*time.Second, deadlineOf("show", 0))
 }

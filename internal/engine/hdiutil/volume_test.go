@@ -8,12 +8,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"dmgbench/internal/engine"
-	"dmgbench/internal/engine/hdiutil/hdiutiltest"
 )
 
 // An APFS container that the system makes no disk of is checked and repaired on its slice.
 func TestCheckOfAPFSWithoutAContainer(t *testing.T) {
-	r := newRig(t, hdiutiltest.Config{NoDisk: true})
+	r := newRig(t, FakeConfig{NoDisk: true})
 	c := r.create("x", spec("UDRW"))
 	rep, err := c.Check(t.Context(), engine.CheckOptions{What: "volume"})
 	require.NoError(t, err)
@@ -31,7 +30,7 @@ func TestCheckOfAPFSWithoutAContainer(t *testing.T) {
 // The system locks the file of an attached image: asking again does not help.
 func TestCheckOfAnAttachedContainerIsNotTriedAgain(t *testing.T) {
 	for verb, s := range map[string]engine.Spec{"imageinfo": spec("UDRW"), "image info": spec("ASIF"), "isencrypted": spec("UDSB", encrypted("AES-256"))} {
-		r := newRig(t, rules(hdiutiltest.Rule{Verb: verb, From: 1, Do: "eagain"}))
+		r := newRig(t, rules(FakeRule{Verb: verb, From: 1, Do: "eagain"}))
 		c := r.create("x", s)
 		a := r.attach(c, engine.AttachOptions{NoMount: true})
 		_, err := c.Check(t.Context(), engine.CheckOptions{What: "container"})

@@ -1,4 +1,4 @@
-// Package enginetest holds every engine to the same contract: [Run] makes
+// Package enginetest holds every engine to the same contract: runContract makes
 // containers through it, fills, attaches, shrinks, copies, swaps and harms them,
 // and reads every byte back.
 //
@@ -38,8 +38,8 @@ type Options struct {
 	After func(t *testing.T)
 }
 
-// Run holds the engines that make gives to the contract, in a folder of its own below dir.
-func Run(t *testing.T, make func() engine.Engine, dir string, o Options) {
+// runContract holds the engines that make gives to the contract, in a folder of its own below dir.
+func runContract(t *testing.T, make func() engine.Engine, dir string, o Options) {
 	t.Helper()
 	if o.Remounts == 0 {
 		o.Remounts = 20

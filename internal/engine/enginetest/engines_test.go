@@ -1,4 +1,4 @@
-package enginetest_test
+package enginetest
 
 import (
 	"os"
@@ -7,7 +7,6 @@ import (
 	"dmgbench/internal/clock"
 	"dmgbench/internal/engine"
 	"dmgbench/internal/engine/directory"
-	"dmgbench/internal/engine/enginetest"
 	"dmgbench/internal/engine/inprocess"
 )
 
@@ -20,7 +19,7 @@ func TestInProcess(t *testing.T) {
 		{Format: "UDRW", Size: 64 << 20, VolumeName: "Bench", Encryption: "AES-256"},
 	} {
 		t.Run(s.Format+s.Encryption, func(t *testing.T) {
-			o := enginetest.Options{Spec: s, Convert: []string{"UDRW", "UDSB", "UDZO", "ULFO", "UDTO"}}
+			o := Options{Spec: s, Convert: []string{"UDRW", "UDSB", "UDZO", "ULFO", "UDTO"}}
 			if s.Encryption != "" {
 				if s.Format != "UDSB" && os.Getenv("DMGBENCH_LONG") == "" {
 					t.Skip("long: set DMGBENCH_LONG=1 (make test-long)")
@@ -30,7 +29,7 @@ func TestInProcess(t *testing.T) {
 			if s.Encryption != "" && s.Format == "UDRW" {
 				o.Keeps = "an encrypted raw image has no block that was never written"
 			}
-			enginetest.Run(t, func() engine.Engine {
+			runContract(t, func() engine.Engine {
 				e := inprocess.New(clock.NewReal().Wall)
 				e.Iterations = 1000 // the derivation has tests of its own, and was nine tenths of the time of this one
 				return e
@@ -40,5 +39,5 @@ func TestInProcess(t *testing.T) {
 }
 
 func TestDirectory(t *testing.T) {
-	enginetest.Run(t, func() engine.Engine { return directory.Engine{} }, t.TempDir(), enginetest.Options{})
+	runContract(t, func() engine.Engine { return directory.Engine{} }, t.TempDir(), Options{})
 }
