@@ -7,7 +7,7 @@ import (
 	"dmgbench/internal/engine"
 )
 
-// keyed is the spec with the passphrase that counts, none for a plain image.
+// keyed gives a spec of an encrypted image the passphrase of the run where it has none of its own.
 func (e *Engine) keyed(s engine.Spec) (engine.Spec, error) {
 	if !encrypts(s) {
 		s.Passphrase = nil
