@@ -50,7 +50,7 @@ func (j judge) relation(rel plan.Relation) result.Relation {
 	if err != nil {
 		out.Reason = join(out.Reason, fmt.Sprintf("no rank correlation: %v", err))
 	}
-	out.Spearman = c.Coefficient
+	out.Spearman = c
 	return out
 }
 

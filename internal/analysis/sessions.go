@@ -160,8 +160,8 @@ func (s *study) sessionWarning(w *warningList, c cell, q plan.Quantity, sum resu
 	}
 	values := s.roundsOfRuns(c, q, sum.Headline)
 	text := ""
-	if t, err := stats.WelchT(logScale.all(values[1]), logScale.all(values[2]), level); err == nil {
-		text = ", " + SayP(t.P)
+	if t, err := stats.WelchContrast(logScale.all(values[1]), logScale.all(values[2])); err == nil && t.SE > 0 {
+		text = ", " + SayP(t.P(0))
 	}
 	w.add("sessions", "the two sessions differ by a factor of %s (%s and %s%s): the interval over rounds does not say what a third session would show",
 		show(factor, "1"), show(a.Value, "B/s"), show(b.Value, "B/s"), text)

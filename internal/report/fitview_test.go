@@ -34,8 +34,8 @@ func TestUnitsOfReplicationInWords(t *testing.T) {
 
 // The method of an interval is said in full, whichever it is.
 func TestMethodsOfIntervalsAreSaidInFull(t *testing.T) {
-	for _, method := range []string{stats.MethodOrder, stats.MethodT, stats.MethodWelch, stats.MethodPooled, stats.MethodLogRatio, stats.MethodTrimmed, stats.MethodBCa,
-		stats.MethodSen, stats.MethodSenNormal, stats.MethodSenByGroup, stats.MethodJackknife, stats.MethodShift, stats.MethodShiftNormal, "Student t of logarithms, 5 looks"} {
+	for _, method := range []string{stats.MethodOrder, stats.MethodT, stats.MethodWelch, stats.MethodPooled,
+		stats.MethodSenByGroup, stats.MethodJackknife, "Student t of logarithms, 5 looks"} {
 		assert.Equal(t, "95 % "+method+" over rounds", ciText(&result.CI{Level: 0.95, Method: method, Unit: "round"}))
 	}
 }

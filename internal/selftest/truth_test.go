@@ -40,9 +40,13 @@ func TestTruthsAreLimits(t *testing.T) {
 	check("trimmed", trimmed, err)
 	line, err := stats.FitLine(size, time)
 	check("least-squares", 1/line.Slope, err)
-	relative, err := stats.FitRelativeLine(size, time)
-	check("weighted", 1/relative.Slope, err)
-	check("latency", relative.Intercept, err)
+	weights := make([]float64, len(size))
+	for i, s := range size {
+		weights[i] = 1 / (s * s)
+	}
+	weighted, err := stats.FitWeightedLine(size, time, weights)
+	check("weighted", 1/weighted.Slope, err)
+	check("latency", weighted.Intercept, err)
 	sen, err := stats.FitTheilSen(size[:3999], time[:3999])
 	require.NoError(t, err)
 	assert.InEpsilon(t, want["theil-sen"], 1/sen.Slope, 0.02)

@@ -9,13 +9,13 @@ import (
 // groups: two would show their scatter by a single difference.
 const MinInGroup = 3
 
-// JackknifeByGroup returns the t interval of a smooth statistic of pairs whose x
-// were chosen and whose y scatter about something that depends on x, by an
-// amount that may depend on x: the files of a set of given sizes and their times.
+// JackknifeByGroup returns the t interval of a smooth statistic of pairs. The x
+// were chosen; the y scatter about a value that depends on x, by an amount that
+// may depend on x as well, as the times of files of given sizes do.
 //
 // The variance is that of a stratified jackknife: one pair at a time is left out,
-// and differences count within a group of equal x only, so that what the choice of
-// x alone makes of the statistic is no scatter. Leaving out one of n moves a
+// and differences count only within a group of equal x, so that the choice of x
+// does not count as scatter. Leaving out one of n moves a
 // statistic by 1/(n-1) of its influence, whatever the size g of the group is, so
 // that squares within a group count g/(g-1) times ((n-1)/n)². With one group that
 // is the common jackknife. The degrees of freedom are Satterthwaite's (Biometrics 2,
@@ -87,55 +87,4 @@ func satterthwaite(shares []float64, groups []int) (variance, df float64) {
 		return variance, 1
 	}
 	return variance, variance * variance / below
-}
-
-// SlopeIntervalByGroup is [TheilSen.SlopeInterval] for errors whose size depends
-// on x. The number of pairs that are steeper than a slope less that of those that
-// are not, Kendall's S, has the variance that its terms show within the groups
-// of equal x, each of at least [MinInGroup] points; ranks and Satterthwaite's degrees
-// of freedom follow from that. x and y are those of the fit.
-func (t TheilSen) SlopeIntervalByGroup(x, y []float64, level float64) (Interval, error) {
-	const doing = "computing Theil-Sen slope interval by groups"
-	x, y, groups, err := grouped(doing, x, y, level)
-	if err != nil {
-		return Interval{}, err
-	}
-	terms := t.terms(x, y)
-	shares := make([]float64, len(groups))
-	from := 0
-	for h, g := range groups {
-		one := terms[from : from+g]
-		shares[h] = squaresAbout(one, mean(one)) * float64(g) / float64(g-1)
-		from += g
-	}
-	variance, df := satterthwaite(shares, groups)
-	reach := tCritical(level, df) * math.Sqrt(variance)
-	k := int(math.Floor((float64(t.Pairs) - reach) / 2))
-	if k < 1 {
-		return Interval{}, &TooFewError{Doing: doing, Have: t.N, Need: t.N + len(groups)}
-	}
-	return Interval{Low: t.slopes[k-1], High: t.slopes[t.Pairs-k], Level: level, Method: MethodSenByGroup}, nil
-}
-
-// terms are, for each point, how many others the slope between them is above
-// the fitted one less how many it is below.
-func (t TheilSen) terms(x, y []float64) []float64 {
-	rest, out := make([]float64, len(x)), make([]float64, len(x))
-	for i := range x {
-		rest[i] = y[i] - t.Slope*x[i]
-	}
-	for i := range x {
-		for j := range i {
-			if x[j] == x[i] || rest[i] == rest[j] {
-				continue
-			}
-			sign := 1.0
-			if rest[i] < rest[j] { // x ascends
-				sign = -1
-			}
-			out[i] += sign
-			out[j] += sign
-		}
-	}
-	return out
 }

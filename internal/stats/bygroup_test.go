@@ -1,9 +1,11 @@
 package stats
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -55,6 +57,79 @@ func TestSmallGroupsAreRefused(t *testing.T) {
 	require.ErrorIs(t, err, ErrTooFew)
 	_, err = JackknifeByGroup(nil, nil, meanOfY, 1, 0.95)
 	require.Error(t, err)
+}
+
+// slopeByHand works the interval of [TheilSen.SlopeIntervalByGroup] out the long way: every point counts how many
+// slopes to points of other x are above the median slope less how many are below it, and the variance of Kendall's S
+// follows from how these counts scatter within each x. ok is false where the interval would reach beyond all slopes.
+func slopeByHand(x, y []float64, level float64) (low, high float64, ok bool) {
+	var slopes []float64
+	for i := range x {
+		for j := range i {
+			if x[i] != x[j] {
+				slopes = append(slopes, (y[i]-y[j])/(x[i]-x[j]))
+			}
+		}
+	}
+	slices.Sort(slopes)
+	n := len(slopes)
+	mid := (slopes[(n-1)/2] + slopes[n/2]) / 2
+	terms := map[float64][]float64{}
+	for i := range x {
+		term := 0.0
+		for j := range x {
+			if x[i] != x[j] {
+				term += float64(cmp.Compare((y[i]-y[j])/(x[i]-x[j]), mid))
+			}
+		}
+		terms[x[i]] = append(terms[x[i]], term)
+	}
+	variance, below := 0.0, 0.0
+	for _, list := range terms {
+		g, sum, squares := float64(len(list)), 0.0, 0.0
+		for _, v := range list {
+			sum, squares = sum+v, squares+v*v
+		}
+		share := (squares - sum*sum/g) * g / (g - 1)
+		variance, below = variance+share, below+share*share/(g-1)
+	}
+	k := int(math.Floor((float64(n) - StudentQuantile((1+level)/2, variance*variance/below)*math.Sqrt(variance)) / 2))
+	if k < 1 {
+		return 0, 0, false
+	}
+	return slopes[k-1], slopes[n-k], true
+}
+
+func TestSlopeIntervalByGroupAgainstTheLongWay(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	given, refused := 0, 0
+	for range 200 {
+		var x, y []float64
+		// The x are in no order, as files come. They differ by powers of two, so that slopes are exact and some tie.
+		for _, at := range []float64{6, 2, 4}[:2+rng.IntN(2)] {
+			for range MinInGroup + rng.IntN(4) {
+				x, y = append(x, at), append(y, math.Round(4*(at+at*rng.NormFloat64()/4))/4)
+			}
+		}
+		line, err := FitTheilSen(x, y)
+		require.NoError(t, err)
+		for _, level := range []float64{0.5, 0.95} {
+			got, err := line.SlopeIntervalByGroup(x, y, level)
+			low, high, ok := slopeByHand(x, y, level)
+			if !ok {
+				require.ErrorIs(t, err, ErrTooFew, "%v %v", x, y)
+				refused++
+				continue
+			}
+			require.NoError(t, err, "%v %v", x, y)
+			require.Equal(t, Interval{Low: low, High: high, Level: level, Method: MethodSenByGroup}, got, "%v %v", x, y)
+			given++
+		}
+	}
+	assert.Greater(t, given, 200)
+	assert.Greater(t, refused, 20)
+	_, err := TheilSen{}.SlopeIntervalByGroup([]float64{1, 1, 1}, []float64{1, 2, 3}, 2)
+	require.ErrorIs(t, err, ErrRange)
 }
 
 // grown draws times that grow with size and scatter by a share of themselves.

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"sort"
-	"sync"
 )
 
 // TwoClusters is a sample cut in two where that leaves the least sum of squares.
@@ -35,9 +33,9 @@ func FitTwoClusters(xs []float64, minSide int) (TwoClusters, error) {
 	}
 	s := sorted(xs)
 	cut, gain := otsu(s, minSide)
-	c := TwoClusters{Low: mean(s[:cut]), High: mean(s[cut:]), Cut: midpoint(s[cut-1], s[cut]), N: [2]int{cut, len(s) - cut}, Gain: gain}
-	null := evenGains.of(len(s), minSide)
-	c.P = float64(1+len(null)-sort.SearchFloat64s(null, gain)) / (breakSimulations + 1)
+	c := TwoClusters{Low: mean(s[:cut]), High: mean(s[cut:]), Cut: midpoint(s[cut-1], s[cut]),
+		N: [2]int{cut, len(s) - cut}, Gain: gain}
+	c.P = nullP(evenNull(len(s), minSide), gain)
 	return c, checkResult(doing, c.Low, c.High, c.Gain)
 }
 
@@ -61,33 +59,19 @@ func otsu(s []float64, minSide int) (cut int, gain float64) {
 	return cut, min(gain, 1)
 }
 
-// evenly keeps the gains of evenly spread samples by size and least side.
-type evenly struct {
-	mu    sync.Mutex
-	known map[[2]int][]float64
-}
+// evenGains are the gains of evenly spread samples, by size and least number of values on a side.
+var evenGains nullCache[[2]int]
 
-var evenGains evenly
-
-// of gives the gains, ascending.
-func (e *evenly) of(n, minSide int) []float64 {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if out, ok := e.known[[2]int{n, minSide}]; ok {
-		return out
-	}
-	if len(e.known) >= mostNulls || e.known == nil {
-		e.known = map[[2]int][]float64{}
-	}
-	rng, one, out := rand.NewPCG(uint64(n), uint64(minSide)), make([]float64, n), make([]float64, breakSimulations)
-	for i := range out {
-		for k := range one {
-			one[k] = float64(rng.Uint64()>>11) / (1 << 53)
+// evenNull returns the gains of cuts of n evenly spread values.
+func evenNull(n, minSide int) []float64 {
+	return evenGains.get([2]int{n, minSide}, func(null []float64) {
+		rng, one := rand.NewPCG(uint64(n), uint64(minSide)), make([]float64, n)
+		for i := range null {
+			for k := range one {
+				one[k] = float64(rng.Uint64()>>11) / (1 << 53)
+			}
+			slices.Sort(one)
+			_, null[i] = otsu(one, minSide)
 		}
-		slices.Sort(one)
-		_, out[i] = otsu(one, minSide)
-	}
-	slices.Sort(out)
-	e.known[[2]int{n, minSide}] = out
-	return out
+	})
 }

@@ -1,7 +1,10 @@
 package stats
 
 import (
+	"cmp"
+	"fmt"
 	"math"
+	"slices"
 )
 
 // Contrast is an estimated difference with its standard error, from which its
@@ -46,9 +49,10 @@ func MeanContrast(d []float64) (Contrast, error) {
 	return Contrast{Estimate: mean(d), SE: stdDev(d) / math.Sqrt(n), DF: n - 1, Method: MethodT}, nil
 }
 
-// WelchContrast is the mean of a less the mean of b, as [WelchT] has it: at least
-// [MinForT] values on each side, whose variances may differ. Samples that do not
-// vary have a standard error of zero.
+// WelchContrast is the mean of a less the mean of b by Welch's t test (Biometrika 34,
+// 1947): at least [MinForT] values on each side, and their variances may differ.
+// The degrees of freedom are Welch and Satterthwaite's and need not be whole.
+// Samples that do not vary have a standard error of zero.
 func WelchContrast(a, b []float64) (Contrast, error) {
 	const doing = "comparing means"
 	if err := checkValues(doing, a, MinForT); err != nil {
@@ -68,8 +72,8 @@ func WelchContrast(a, b []float64) (Contrast, error) {
 
 // PooledContrast is the mean of a less the mean of b under the assumption that
 // both vary alike (Student's two-sample t). It is for samples that Welch's test
-// is too small for: one side may be a single value, whose spread is then taken
-// from the other. Both together have at least [MinForT] + 1 values, so that the
+// is too small for: one side may be a single value; its spread is then taken
+// from the other side. Both together have at least [MinForT] + 1 values, so that the
 // spread has the two degrees of freedom that three values give it.
 func PooledContrast(a, b []float64) (Contrast, error) {
 	const doing = "comparing means of alike spread"
@@ -90,4 +94,29 @@ func PooledContrast(a, b []float64) (Contrast, error) {
 		return Contrast{}, err
 	}
 	return c, nil
+}
+
+// Holm returns the p values of a family of tests adjusted so that the chance of
+// any false alarm among them is at most the level that each is compared with (Holm,
+// Scandinavian Journal of Statistics 6, 1979), in the order of the input. Values
+// outside [0, 1] are refused; an empty family is an empty result.
+func Holm(ps []float64) ([]float64, error) {
+	const doing = "adjusting p values"
+	for i, p := range ps {
+		if !(p >= 0 && p <= 1) {
+			return nil, fmt.Errorf("%s: value %d is %v, not a probability: %w", doing, i, p, ErrRange)
+		}
+	}
+	byP := make([]int, len(ps))
+	for i := range byP {
+		byP[i] = i
+	}
+	slices.SortStableFunc(byP, func(i, j int) int { return cmp.Compare(ps[i], ps[j]) })
+	out := make([]float64, len(ps))
+	worst := 0.0
+	for done, i := range byP {
+		worst = max(worst, min(1, ps[i]*float64(len(ps)-done)))
+		out[i] = worst
+	}
+	return out, nil
 }

@@ -23,7 +23,7 @@ var (
 	ErrLengths = errors.New("lengths differ")
 
 	// ErrRange means that a parameter (a level, a share, a weight) or a value
-	// lies outside of the range where the method has a meaning, such as a
+	// is outside of the range where the method has a meaning, such as a
 	// value that is not positive where a logarithm is taken.
 	ErrRange = errors.New("out of range")
 
@@ -36,7 +36,7 @@ var (
 	ErrOverflow = errors.New("result out of the range of float64")
 )
 
-// TooFewError says that a sample of Have values (or pairs) was given where at
+// TooFewError reports that a sample of Have values (or pairs) was given where at
 // least Need are needed. It matches [ErrTooFew].
 type TooFewError struct {
 	Doing string // what was being done, e.g. "computing median interval"
@@ -87,7 +87,7 @@ func checkPositive(doing string, xs []float64) error {
 	return nil
 }
 
-// checkLevel refuses confidence levels that are no probability strictly
+// checkLevel refuses confidence levels that are not strictly
 // between 0 and 1.
 func checkLevel(doing string, level float64) error {
 	if !(level > 0 && level < 1) {

@@ -24,14 +24,6 @@ func TestLineByHand(t *testing.T) {
 	assert.InDeltaSlice(t, []float64{0.1, -0.3, 0.3, -0.1}, l.Residuals, 1e-13)
 
 	q := 0.95 / math.Sqrt(2*0.025*0.975) // t of two degrees of freedom
-	for x, parts := range map[float64][2]float64{2.5: {0.25, 4}, 5: {0.25 + 6.25/5, 7.5}} {
-		band := must(l.MeanAt(x, 0.95))(t)
-		assert.InDelta(t, parts[1]-q*math.Sqrt(0.1*parts[0]), band.Low, 1e-8)
-		y, iv, err := l.Predict(x, 0.95)
-		require.NoError(t, err)
-		assert.InDelta(t, parts[1], y, 1e-12)
-		assert.InDelta(t, parts[1]+q*math.Sqrt(0.1*(1+parts[0])), iv.High, 1e-8)
-	}
 	slope := must(l.SlopeInterval(0.95))(t)
 	assert.InDelta(t, 1.4+q*math.Sqrt(0.02), slope.High, 1e-8)
 	assert.True(t, must(l.InterceptInterval(0.95))(t).Contains(0.5))
@@ -64,16 +56,8 @@ func TestWeightsCountAsRepeats(t *testing.T) {
 	assert.InDelta(t, b.Intercept, a.Intercept, 1e-13)
 	assert.InDelta(t, b.R2, a.R2, 1e-13)
 
-	_, _, err := a.Predict(3, 0.95)
+	_, err := stats.FitWeightedLine(x, y, []float64{1, 1, 1, 0})
 	require.ErrorIs(t, err, stats.ErrRange)
-	heavy, light := must3(a.PredictWeighted(3, 100, 0.95))(t), must3(a.PredictWeighted(3, 0.1, 0.95))(t)
-	assert.Less(t, heavy.High, light.High)
-	_, err = stats.FitWeightedLine(x, y, []float64{1, 1, 1, 0})
-	require.ErrorIs(t, err, stats.ErrRange)
-}
-
-func must3(_ float64, iv stats.Interval, err error) func(t *testing.T) stats.Interval {
-	return must(iv, err)
 }
 
 // goldSizes are 160 file sizes in bytes, 16 sizes of 10 files.
@@ -90,8 +74,8 @@ func goldSizes() []float64 {
 // TestLatencyNeedsWeights repeats a simulation whose results are known (linux-io
 // notes, section 6): a latency of 0.5 ms at 6 GB/s with 5 % noise. The plain fit
 // puts it anywhere from below zero to over a millisecond; weights find it to a
-// few per cent, and the interval of the fit whose weights are right knows how
-// well.
+// few per cent, with an interval that keeps its level where the noise is on the
+// transfer alone.
 func TestLatencyNeedsWeights(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 12))
 	sizes := goldSizes()
@@ -119,26 +103,12 @@ func TestLatencyNeedsWeights(t *testing.T) {
 		for i, s := range sizes { // noise on all of it
 			seconds[i] = (0.0005 + s/6e9) * (1 + 0.05*rng.NormFloat64())
 		}
-		l := must(stats.FitRelativeLine(sizes, seconds))(t)
-		assert.InEpsilon(t, 0.05, l.ResidualSD, 0.3)
-		check("relative", l)
 		check("size, noise on all", must(stats.FitWeightedLine(sizes, seconds, weights))(t))
 	}
 	assert.Less(t, plainLow, 0.0)
 	assert.Greater(t, plainHigh, 0.001)
 	assert.InDelta(t, 0.95, float64(held["size"])/runs, 0.03)
-	assert.InDelta(t, 0.95, float64(held["relative"])/runs, 0.03)
 	assert.Less(t, float64(held["size, noise on all"])/runs, 0.9)
-}
-
-func TestRelativeLineRefusesWhatIsNotPositive(t *testing.T) {
-	_, err := stats.FitRelativeLine([]float64{1, 2, 3}, []float64{1, 0, 3})
-	require.ErrorIs(t, err, stats.ErrRange)
-	_, err = stats.FitRelativeLine([]float64{1, 2, 3, 4}, []float64{1000, 1, 1, 1})
-	require.ErrorIs(t, err, stats.ErrRange)
-	l := must(stats.FitRelativeLine([]float64{1, 2, 3}, []float64{3, 5, 7}))(t)
-	assert.InDelta(t, 2, l.Slope, 1e-12)
-	assert.InDelta(t, 1, l.Intercept, 1e-12)
 }
 
 func TestPowerLaw(t *testing.T) {
@@ -148,25 +118,19 @@ func TestPowerLaw(t *testing.T) {
 		y[i] = 49.9 / math.Pow(v, 0.9)
 	}
 	p := must(stats.FitPower(x, y))(t)
-	a, k := p.Falling()
-	assert.InEpsilon(t, 49.9, a, 1e-12)
-	assert.InEpsilon(t, 0.9, k, 1e-12)
+	assert.InEpsilon(t, 49.9, p.Coefficient, 1e-12)
+	assert.InEpsilon(t, -0.9, p.Exponent, 1e-12)
 	assert.InEpsilon(t, 49.9/math.Pow(32, 0.9), p.At(32), 1e-12)
 
 	host := must(stats.FitPower(hostThreads, hostSeconds))(t)
 	assert.True(t, must(host.ExponentInterval(0.95))(t).Contains(-0.91169))
 	assert.True(t, must(host.CoefficientInterval(0.95))(t).Contains(49.886))
-	y10, iv, err := host.Predict(10, 0.95)
-	require.NoError(t, err)
-	assert.True(t, iv.Contains(y10))
-	assert.InDelta(t, 49.8863/math.Pow(10, 0.91169), y10, 1e-3)
-	_, _, err = host.Predict(0, 0.95)
-	require.ErrorIs(t, err, stats.ErrRange)
-	_, err = stats.FitPower([]float64{0, 1, 2}, []float64{1, 2, 3})
+	assert.InDelta(t, 49.8863/math.Pow(10, 0.91169), host.At(10), 1e-3)
+	_, err := stats.FitPower([]float64{0, 1, 2}, []float64{1, 2, 3})
 	require.ErrorIs(t, err, stats.ErrRange)
 }
 
-// TestTheilSenBySen works Sen's own definition through on five points.
+// TestTheilSenByHand works Sen's own definition through on five points.
 func TestTheilSenByHand(t *testing.T) {
 	// Slopes: (1,1)-(2,2) 1, -(3,9) 4, -(4,4) 1, -(5,5) 1, (2,2)-(3,9) 7,
 	// -(4,4) 1, -(5,5) 1, (3,9)-(4,4) -5, -(5,5) -2, (4,4)-(5,5) 1.
@@ -174,11 +138,6 @@ func TestTheilSenByHand(t *testing.T) {
 	assert.Equal(t, 1.0, f.Slope)
 	assert.Equal(t, 0.0, f.Intercept)
 	assert.Equal(t, 10, f.Pairs)
-	iv := must(f.SlopeInterval(0.95))(t)
-	assert.Equal(t, [2]float64{-5, 7}, [2]float64{iv.Low, iv.High})
-	assert.InDelta(t, 1-2.0/120, iv.Level, 1e-14)
-	_, err := must(stats.FitTheilSen([]float64{1, 2, 3, 4}, []float64{1, 2, 9, 4}))(t).SlopeInterval(0.95)
-	require.EqualError(t, err, "computing Theil-Sen slope interval: n is 4, need at least 5")
 }
 
 func TestTheilSenLeavesEqualSizesOut(t *testing.T) {
@@ -195,10 +154,7 @@ func TestTheilSenLeavesEqualSizesOut(t *testing.T) {
 	assert.Equal(t, 720, f.LeftOut)
 	assert.Equal(t, 12_720, f.Pairs+f.LeftOut)
 	assert.InEpsilon(t, 6e9, 1/f.Slope, 0.05)
-	iv := must(f.SlopeInterval(0.95))(t)
-	assert.Equal(t, stats.MethodSen, iv.Method)
-	assert.InDelta(t, 0.95, iv.Level, 0.001)
-	assert.True(t, iv.Contains(f.Slope))
+	assert.True(t, must(f.SlopeIntervalByGroup(sizes, seconds, 0.95))(t).Contains(f.Slope))
 
 	_, err := stats.FitTheilSen([]float64{2, 2}, []float64{1, 3})
 	require.ErrorIs(t, err, stats.ErrNoSpread)

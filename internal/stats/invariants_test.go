@@ -44,15 +44,11 @@ func TestEstimatesFollowUnits(t *testing.T) {
 		share := rapid.Float64Range(0, 0.3).Draw(t, "share")
 		ys := scaled(xs, by, plus)
 		for name, f := range map[string]func([]float64) (float64, error){
-			"mean": stats.Mean, "median": stats.Median, "min": stats.Min, "max": stats.Max,
+			"mean": stats.Mean, "median": stats.Median,
 			"trimmed":  func(v []float64) (float64, error) { return stats.TrimmedMean(v, share) },
 			"quantile": func(v []float64) (float64, error) { return stats.Quantile(v, share) },
 			"low":      func(v []float64) (float64, error) { iv, err := stats.MedianInterval(v, 0.9); return iv.Low, err },
 			"t low":    func(v []float64) (float64, error) { iv, err := stats.MeanInterval(v, 0.9); return iv.Low, err },
-			"trimmed high": func(v []float64) (float64, error) {
-				iv, err := stats.TrimmedMeanInterval(v, share, 0.9)
-				return iv.High, err
-			},
 		} {
 			a, err := f(xs)
 			require.NoError(t, err, name)
@@ -74,54 +70,12 @@ func must1(t *rapid.T, f func([]float64) (float64, error), xs []float64) float64
 
 func TestEstimatesLieInsideTheirIntervals(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		xs, ys := sample(t, "xs", 6), sample(t, "ys", 6)
+		xs := sample(t, "xs", 6)
 		level := rapid.Float64Range(0.01, 0.96).Draw(t, "level")
 		iv, err := stats.MedianInterval(xs, level)
 		require.NoError(t, err)
 		assert.True(t, iv.Contains(must1(t, stats.Median, xs)), "median %v", iv)
 		assert.GreaterOrEqual(t, iv.Level, level-1e-12)
-
-		iv, err = stats.HodgesLehmannInterval(xs, ys, level)
-		require.NoError(t, err)
-		shift, err := stats.HodgesLehmann(xs, ys)
-		require.NoError(t, err)
-		assert.True(t, iv.Contains(shift), "shift %v in %v", shift, iv)
-
-		n := min(len(xs), len(ys))
-		if f, err := stats.FitTheilSen(xs[:n], ys[:n]); err == nil {
-			if iv, err := f.SlopeInterval(level); err == nil {
-				assert.True(t, iv.Contains(f.Slope), "slope %v in %v", f.Slope, iv)
-				assert.GreaterOrEqual(t, iv.Level, level-1e-12)
-			}
-		}
-		r, err := stats.PairedRatio(xs[:n], ys[:n], level)
-		require.NoError(t, err)
-		assert.True(t, r.Interval.Contains(r.Ratio), "ratio %v", r)
-		wide, err := stats.PairedRatio(xs[:n], ys[:n], level+0.03)
-		require.NoError(t, err)
-		assert.GreaterOrEqual(t, wide.Interval.High, r.Interval.High)
-		if math.Abs(r.P-(1-level)) > 1e-9 { // test and interval are one statement
-			assert.Equal(t, r.P > 1-level, r.Interval.Contains(1), "%v", r)
-		}
-	})
-}
-
-func TestRatioIsAntisymmetric(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		a := sample(t, "a", 3)
-		b := rapid.SliceOfN(value(), len(a), len(a)).Draw(t, "b")
-		by := rapid.SampledFrom([]float64{0.01, 1000}).Draw(t, "by")
-		ab, err := stats.PairedRatio(a, b, 0.95)
-		require.NoError(t, err)
-		ba, err := stats.PairedRatio(b, a, 0.95)
-		require.NoError(t, err)
-		near(t, 1, ab.Ratio*ba.Ratio, "ratio")
-		near(t, 1, ab.Interval.Low*ba.Interval.High, "limits")
-		near(t, ab.P, ba.P, "P")
-		up, err := stats.PairedRatio(scaled(a, by, 0), b, 0.95)
-		require.NoError(t, err)
-		near(t, 1, up.Ratio/ab.Ratio/by, "scale")
-		near(t, 1, up.Interval.High/ab.Interval.High/by, "scale of limit")
 	})
 }
 
@@ -165,10 +119,6 @@ func TestTheilSenFollowsUnits(t *testing.T) {
 		require.NoError(t, err)
 		near(t, f.Slope*-3/8, g.Slope, "slope")
 		near(t, f.Intercept*-3+5, g.Intercept, "intercept")
-		a, errA := f.SlopeInterval(0.9)
-		b, errB := g.SlopeInterval(0.9)
-		assert.Equal(t, errA == nil, errB == nil)
-		near(t, a.Low*-3/8, b.High, "interval")
 	})
 }
 
@@ -211,29 +161,18 @@ func TestHolmIsMonotone(t *testing.T) {
 	})
 }
 
-func TestRankTestsSeeOnlyOrder(t *testing.T) {
+func TestTrendSeesOnlyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		a, b := sample(t, "a", 3), sample(t, "b", 3)
-		m, err := stats.MannWhitneyU(a, b)
-		require.NoError(t, err)
-		e, err := stats.MannWhitneyU(exps(a), exps(b))
-		require.NoError(t, err)
-		assert.Equal(t, m, e)
-		r, err := stats.MannWhitneyU(b, a)
-		require.NoError(t, err)
-		near(t, m.P, r.P, "P")
-		near(t, float64(len(a)*len(b)), m.U+r.U, "U")
-
-		n := min(len(a), len(b))
-		k, err := stats.Kendall(a[:n], b[:n])
+		a := sample(t, "a", 3)
+		k, err := stats.Trend(a)
 		if err != nil {
 			require.ErrorIs(t, err, stats.ErrNoSpread)
 			return
 		}
-		ke, err := stats.Kendall(exps(a[:n]), b[:n])
+		ke, err := stats.Trend(exps(a))
 		require.NoError(t, err)
 		assert.Equal(t, k, ke)
-		down, err := stats.Kendall(scaled(a[:n], -1, 0), b[:n])
+		down, err := stats.Trend(scaled(a, -1, 0))
 		require.NoError(t, err)
 		near(t, -k.Coefficient, down.Coefficient, "tau")
 		near(t, k.P, down.P, "P of tau")

@@ -20,7 +20,6 @@ type Line struct {
 	MinX, MaxX  float64   // range of the x fitted; a prediction outside is an extrapolation
 
 	meanX, sxx, weight float64 // weighted mean of x, squares about it, sum of weights
-	weighted           bool
 }
 
 // MinForLine is the least number of points for a fit: a line through two has no
@@ -40,8 +39,7 @@ func FitLine(x, y []float64) (Line, error) {
 // the weights are 1/size²: the intercept (the latency) is then carried by the
 // small files, while the plain fit drowns it in the noise of the large ones.
 // Where the error is relative to the whole time, latency included, these weights
-// trust the smallest files too much and the intervals come out too narrow; see
-// [FitRelativeLine].
+// trust the smallest files too much, and the intervals come out too narrow.
 func FitWeightedLine(x, y, weights []float64) (Line, error) {
 	const doing = "fitting weighted line"
 	if err := checkPairs(doing, x, weights, 0); err != nil {
@@ -51,49 +49,6 @@ func FitWeightedLine(x, y, weights []float64) (Line, error) {
 		return Line{}, err
 	}
 	return fitLine(doing, x, y, weights)
-}
-
-// FitRelativeLine fits a line to positive y whose errors are a constant share of
-// y itself: the weights are 1/fitted², found by fitting again until the line
-// settles (iteratively reweighted least squares, at most 50 times). ResidualSD is
-// then that share. Unlike weights of 1/x² it needs no guess of where the
-// intercept stops to matter. It refuses with [ErrRange] where the line falls to
-// zero or below at one of the points.
-func FitRelativeLine(x, y []float64) (Line, error) {
-	const doing = "fitting line with relative errors"
-	if err := checkPairs(doing, x, y, MinForLine); err != nil {
-		return Line{}, err
-	}
-	if err := checkPositive(doing, y); err != nil {
-		return Line{}, err
-	}
-	level := slices.Clone(y) // the first guess of the line is the data themselves
-	weights := make([]float64, len(y))
-	var l Line
-	for range 50 {
-		for i, v := range level {
-			weights[i] = 1 / (v * v)
-		}
-		if err := checkResult(doing, weights...); err != nil {
-			return Line{}, err
-		}
-		before := l
-		var err error
-		if l, err = fitLine(doing, x, y, weights); err != nil {
-			return Line{}, err
-		}
-		for i := range level {
-			level[i] = l.At(x[i])
-		}
-		if err := checkPositive(doing, level); err != nil {
-			return Line{}, err
-		}
-		if math.Abs(l.Slope-before.Slope) <= 1e-12*math.Abs(l.Slope) &&
-			math.Abs(l.Intercept-before.Intercept) <= 1e-12*math.Abs(l.Intercept) {
-			break
-		}
-	}
-	return l, nil
 }
 
 func fitLine(doing string, x, y, w []float64) (Line, error) {
@@ -109,7 +64,7 @@ func fitLine(doing string, x, y, w []float64) (Line, error) {
 		}
 		return w[i]
 	}
-	l := Line{N: len(x), MinX: slices.Min(x), MaxX: slices.Max(x), weighted: w != nil, Residuals: make([]float64, len(x))}
+	l := Line{N: len(x), MinX: slices.Min(x), MaxX: slices.Max(x), Residuals: make([]float64, len(x))}
 	meanY := 0.0
 	for i := range x { // running weighted means: no sum that could overflow first
 		wi := at(i)
@@ -157,41 +112,6 @@ func (l Line) InterceptInterval(level float64) (Interval, error) {
 	return l.interval("computing intercept interval", l.Intercept, l.InterceptSE, level)
 }
 
-// MeanAt returns the t interval of the line itself at x: where the mean of many
-// observations there would lie.
-func (l Line) MeanAt(x, level float64) (Interval, error) {
-	return l.interval("computing interval of line", l.At(x), l.ResidualSD*math.Sqrt(l.leverage(x)), level)
-}
-
-// Predict returns the fitted y at x with its prediction interval: where one new
-// observation would lie. A weighted line refuses, as it does not know the
-// weight of that observation; see [Line.PredictWeighted].
-func (l Line) Predict(x, level float64) (float64, Interval, error) {
-	if l.weighted {
-		return 0, Interval{}, fmt.Errorf("predicting from weighted line: no weight given: %w", ErrRange)
-	}
-	return l.PredictWeighted(x, 1, level)
-}
-
-// PredictWeighted is [Line.Predict] for an observation of the given weight, in
-// the unit of the weights that the line was fitted with.
-func (l Line) PredictWeighted(x, weight, level float64) (float64, Interval, error) {
-	const doing = "predicting from line"
-	if !(weight > 0) || !isFinite(weight) {
-		return 0, Interval{}, fmt.Errorf("%s: weight %v is not positive: %w", doing, weight, ErrRange)
-	}
-	iv, err := l.interval(doing, l.At(x), l.ResidualSD*math.Sqrt(1/weight+l.leverage(x)), level)
-	if err != nil {
-		return 0, Interval{}, err
-	}
-	return l.At(x), iv, nil
-}
-
-func (l Line) leverage(x float64) float64 {
-	d := x - l.meanX
-	return 1/l.weight + d/l.sxx*d
-}
-
 func (l Line) interval(doing string, estimate, se, level float64) (Interval, error) {
 	if err := checkLevel(doing, level); err != nil {
 		return Interval{}, err
@@ -203,4 +123,58 @@ func (l Line) interval(doing string, estimate, se, level float64) (Interval, err
 		return Interval{}, err
 	}
 	return around(doing, estimate, se, float64(l.N-2), level, MethodT)
+}
+
+// Power is a power law y = Coefficient · x^Exponent.
+type Power struct {
+	Coefficient float64 // y at x = 1
+	Exponent    float64 // negative where y falls
+	Log         Line    // the line log y = log Coefficient + Exponent · log x (natural logarithms); its R2 is of the logarithms
+}
+
+// FitPower fits a power law to at least [MinForLine] points with positive x and
+// y, by ordinary least squares on the logarithms. It therefore weighs relative
+// errors, not absolute ones as a non-linear fit would. The published fits of
+// time against threads are of this kind.
+func FitPower(x, y []float64) (Power, error) {
+	const doing = "fitting power law"
+	if err := checkPairs(doing, x, y, MinForLine); err != nil {
+		return Power{}, err
+	}
+	if err := checkPositive(doing, x); err != nil {
+		return Power{}, err
+	}
+	if err := checkPositive(doing, y); err != nil {
+		return Power{}, err
+	}
+	l, err := fitLine(doing, logs(x), logs(y), nil)
+	if err != nil {
+		return Power{}, err
+	}
+	p := Power{Coefficient: math.Exp(l.Intercept), Exponent: l.Slope, Log: l}
+	return p, checkResult(doing, p.Coefficient)
+}
+
+// At returns the fitted y at x > 0.
+func (p Power) At(x float64) float64 { return math.Exp(p.Log.At(math.Log(x))) }
+
+// ExponentInterval returns the t interval of the exponent.
+func (p Power) ExponentInterval(level float64) (Interval, error) { return p.Log.SlopeInterval(level) }
+
+// CoefficientInterval returns the t interval of the coefficient, taken back from
+// the logarithm and so not symmetric.
+func (p Power) CoefficientInterval(level float64) (Interval, error) {
+	iv, err := p.Log.InterceptInterval(level)
+	if err != nil {
+		return Interval{}, err
+	}
+	return exponential("computing coefficient interval", iv)
+}
+
+func exponential(doing string, iv Interval) (Interval, error) {
+	iv.Low, iv.High = math.Exp(iv.Low), math.Exp(iv.High)
+	if err := checkResult(doing, iv.Low, iv.High); err != nil {
+		return Interval{}, err
+	}
+	return iv, nil
 }

@@ -47,20 +47,6 @@ func sum(xs []float64) float64 {
 	return total + lost
 }
 
-// GeoMean returns the geometric mean of at least one value, all of them
-// positive.
-func GeoMean(xs []float64) (float64, error) {
-	const doing = "computing geometric mean"
-	if err := checkValues(doing, xs, 1); err != nil {
-		return 0, err
-	}
-	if err := checkPositive(doing, xs); err != nil {
-		return 0, err
-	}
-	g := math.Exp(mean(logs(xs)))
-	return g, checkResult(doing, g)
-}
-
 func logs(xs []float64) []float64 {
 	out := make([]float64, len(xs))
 	for i, x := range xs {
@@ -121,7 +107,7 @@ func quantileSorted(s []float64, p float64) float64 {
 	return min(max((1-f)*s[i]+f*s[i+1], s[i]), s[i+1])
 }
 
-// TrimmedMean returns the mean of what is left when floor(share·n) values are
+// TrimmedMean returns the mean of the values left when floor(share·n) values are
 // cut from each end of the ordered sample. The share is that of one end,
 // 0 ≤ share < 0.5: a 20 % trimmed mean, share 0.2, rests on the middle 60 %.
 func TrimmedMean(xs []float64, share float64) (float64, error) {
@@ -147,22 +133,6 @@ func trimCount(doing string, n int, share float64) (int, error) {
 	return min(int(share*float64(n)+1e-9), (n-1)/2), nil
 }
 
-// Min returns the smallest of at least one value.
-func Min(xs []float64) (float64, error) {
-	if err := checkValues("computing minimum", xs, 1); err != nil {
-		return 0, err
-	}
-	return slices.Min(xs), nil
-}
-
-// Max returns the largest of at least one value.
-func Max(xs []float64) (float64, error) {
-	if err := checkValues("computing maximum", xs, 1); err != nil {
-		return 0, err
-	}
-	return slices.Max(xs), nil
-}
-
 // sorted returns an ascending copy.
 func sorted(xs []float64) []float64 {
 	s := slices.Clone(xs)
@@ -171,7 +141,7 @@ func sorted(xs []float64) []float64 {
 }
 
 // constant reports whether all values are equal. A sum of squares about a
-// rounded mean cannot tell: 0.1, 0.1, 0.1 has one of about 1e-34.
+// rounded mean does not show it: 0.1, 0.1, 0.1 has one of about 1e-34.
 func constant(xs []float64) bool {
 	for _, x := range xs {
 		if x != xs[0] {
@@ -179,4 +149,125 @@ func constant(xs []float64) bool {
 		}
 	}
 	return true
+}
+
+// sortedPairs returns copies ordered by x, then y.
+func sortedPairs(x, y []float64) (sx, sy []float64) {
+	order := make([]int, len(x))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		switch {
+		case x[a] < x[b] || x[a] == x[b] && y[a] < y[b]:
+			return -1
+		case x[a] == x[b] && y[a] == y[b]:
+			return 0
+		}
+		return 1
+	})
+	sx, sy = make([]float64, len(x)), make([]float64, len(x))
+	for i, o := range order {
+		sx[i], sy[i] = x[o], y[o]
+	}
+	return sx, sy
+}
+
+// StdDev returns the sample standard deviation, with n-1 in the denominator,
+// of at least two values.
+func StdDev(xs []float64) (float64, error) {
+	const doing = "computing standard deviation"
+	if err := checkValues(doing, xs, 2); err != nil {
+		return 0, err
+	}
+	sd := stdDev(xs)
+	return sd, checkResult(doing, sd)
+}
+
+func stdDev(xs []float64) float64 {
+	return math.Sqrt(squaresAbout(xs, mean(xs)) / float64(len(xs)-1))
+}
+
+// squaresAbout is the sum of squared distances from m, exactly zero for a
+// sample that does not vary.
+func squaresAbout(xs []float64, m float64) float64 {
+	if constant(xs) {
+		return 0
+	}
+	s := 0.0
+	for _, x := range xs {
+		s += (x - m) * (x - m)
+	}
+	return s
+}
+
+// CV returns the coefficient of variation, standard deviation over mean, of at
+// least two values with a positive mean. It is a ratio, not a percentage.
+func CV(xs []float64) (float64, error) {
+	const doing = "computing coefficient of variation"
+	if err := checkValues(doing, xs, 2); err != nil {
+		return 0, err
+	}
+	m := mean(xs)
+	if !(m > 0) {
+		return 0, fmt.Errorf("%s: mean %v is not positive: %w", doing, m, ErrRange)
+	}
+	cv := stdDev(xs) / m
+	return cv, checkResult(doing, cv)
+}
+
+// MADScale times the [MAD] of a normal sample estimates its standard deviation:
+// 1 / Φ⁻¹(3/4), rounded as the literature rounds it.
+const MADScale = 1.4826
+
+// MAD returns the median absolute deviation from the median of at least one
+// value, without a scale factor (see [MADScale]).
+func MAD(xs []float64) (float64, error) {
+	const doing = "computing median absolute deviation"
+	if err := checkValues(doing, xs, 1); err != nil {
+		return 0, err
+	}
+	_, mad := medianAndMAD(xs)
+	return mad, checkResult(doing, mad)
+}
+
+func medianAndMAD(xs []float64) (median, mad float64) {
+	median = medianSorted(sorted(xs))
+	away := make([]float64, len(xs))
+	for i, x := range xs {
+		away[i] = math.Abs(x - median)
+	}
+	return median, medianSorted(sorted(away))
+}
+
+// OutlierThreshold is the distance from the median, in units of the unscaled
+// [MAD], beyond which [Outliers] calls a value an outlier: 10·[MADScale], so ten
+// standard deviations of a normal sample.
+const OutlierThreshold = 10 * MADScale
+
+// Outliers returns the indices, ascending, of the values with
+// |x - median| / MAD > 14.826, of at least three values. The rule and its
+// threshold are those of hyperfine (src/outlier_detection.rs), where the
+// quotient is called the modified Z-score: it flags only what no plausible
+// spread explains. Both the median and the MAD include the outliers.
+//
+// Where the MAD is zero, more than half of the values are identical, and every
+// value that differs from them is an outlier. That is what hyperfine's
+// substitute, a MAD of 2⁻⁵², amounts to, but does not depend on the unit.
+func Outliers(xs []float64) ([]int, error) {
+	const doing = "looking for outliers"
+	if err := checkValues(doing, xs, 3); err != nil {
+		return nil, err
+	}
+	median, mad := medianAndMAD(xs)
+	if err := checkResult(doing, mad); err != nil {
+		return nil, err
+	}
+	var out []int
+	for i, x := range xs {
+		if math.Abs(x-median) > OutlierThreshold*mad {
+			out = append(out, i)
+		}
+	}
+	return out, nil
 }

@@ -2,11 +2,12 @@ package stats
 
 import (
 	"fmt"
+	"math"
 	"slices"
 )
 
-// maxTheilSen bounds the points of a [FitTheilSen], whose slopes between all
-// pairs are kept: 4,000 points make eight million.
+// maxTheilSen bounds the points of [FitTheilSen], which keeps the slopes between all
+// pairs: 4,000 points make eight million.
 const maxTheilSen = 4000
 
 // TheilSen is a line fitted by medians.
@@ -18,7 +19,6 @@ type TheilSen struct {
 	N         int     // number of points
 
 	slopes []float64 // ascending
-	groups []int     // numbers of points that share an x
 }
 
 // FitTheilSen fits a line by the method of Theil (1950) as Sen extended it to
@@ -39,7 +39,7 @@ func FitTheilSen(x, y []float64) (TheilSen, error) {
 		return TheilSen{}, fmt.Errorf("%s: every x is %v: %w", doing, x[0], ErrNoSpread)
 	}
 	n := len(x)
-	t := TheilSen{N: n, slopes: make([]float64, 0, n*(n-1)/2), groups: tieSizes(x)}
+	t := TheilSen{N: n, slopes: make([]float64, 0, n*(n-1)/2)}
 	for i := range n {
 		for j := range i {
 			if x[i] == x[j] {
@@ -69,42 +69,6 @@ func FitTheilSen(x, y []float64) (TheilSen, error) {
 // At returns the fitted y at x.
 func (t TheilSen) At(x float64) float64 { return t.Intercept + t.Slope*x }
 
-// SlopeInterval returns Sen's interval of the slope, between two order
-// statistics of the pairwise slopes, with the level that it has. The level comes
-// from the exact distribution of Kendall's statistic given the ties in x up to
-// 200 points, from its normal approximation above; it is a lower bound where
-// errors tie. Errors are assumed independent and of one distribution. With all x
-// different, no interval of level 0.95 exists for n below 5.
-func (t TheilSen) SlopeInterval(level float64) (Interval, error) {
-	const doing = "computing Theil-Sen slope interval"
-	if err := checkLevel(doing, level); err != nil {
-		return Interval{}, err
-	}
-	if t.Pairs == 0 {
-		return Interval{}, &TooFewError{Doing: doing, Have: t.N, Need: senNeeds(level)}
-	}
-	null := newConcordance(t.groups)
-	k, real := orderFor(t.Pairs, level, null.cdf)
-	if k == 0 {
-		return Interval{}, &TooFewError{Doing: doing, Have: t.N, Need: max(t.N+1, senNeeds(level))}
-	}
-	iv := Interval{Low: t.slopes[k-1], High: t.slopes[t.Pairs-k], Level: real, Method: MethodSen}
-	if !null.exact() {
-		iv.Method = MethodSenNormal
-	}
-	return iv, nil
-}
-
-// senNeeds is the smallest number of points of different x whose extreme slopes
-// enclose the true one with at least the level: 1 - 2/n! ≥ level.
-func senNeeds(level float64) int {
-	n := 3
-	for f := 6.0; 1-2/f < level && n < 30; f *= float64(n) {
-		n++
-	}
-	return n
-}
-
 // tieSizes returns how many values share each distinct value, in its order.
 func tieSizes(xs []float64) []int {
 	s := sorted(xs)
@@ -118,4 +82,55 @@ func tieSizes(xs []float64) []int {
 		i = j
 	}
 	return sizes
+}
+
+// SlopeIntervalByGroup is Sen's interval of the slope, between two order statistics
+// of the pairwise slopes, for errors that may grow with x. The number of pairs that are steeper than a slope less that of those that
+// are not, Kendall's S, has the variance that its terms show within the groups
+// of equal x, each of at least [MinInGroup] points; ranks and Satterthwaite's degrees
+// of freedom follow from that. x and y are those of the fit.
+func (t TheilSen) SlopeIntervalByGroup(x, y []float64, level float64) (Interval, error) {
+	const doing = "computing Theil-Sen slope interval by groups"
+	x, y, groups, err := grouped(doing, x, y, level)
+	if err != nil {
+		return Interval{}, err
+	}
+	terms := t.terms(x, y)
+	shares := make([]float64, len(groups))
+	from := 0
+	for h, g := range groups {
+		one := terms[from : from+g]
+		shares[h] = squaresAbout(one, mean(one)) * float64(g) / float64(g-1)
+		from += g
+	}
+	variance, df := satterthwaite(shares, groups)
+	reach := tCritical(level, df) * math.Sqrt(variance)
+	k := int(math.Floor((float64(t.Pairs) - reach) / 2))
+	if k < 1 {
+		return Interval{}, &TooFewError{Doing: doing, Have: t.N, Need: t.N + len(groups)}
+	}
+	return Interval{Low: t.slopes[k-1], High: t.slopes[t.Pairs-k], Level: level, Method: MethodSenByGroup}, nil
+}
+
+// terms are, for each point, how many others the slope between them is above
+// the fitted one less how many it is below.
+func (t TheilSen) terms(x, y []float64) []float64 {
+	rest, out := make([]float64, len(x)), make([]float64, len(x))
+	for i := range x {
+		rest[i] = y[i] - t.Slope*x[i]
+	}
+	for i := range x {
+		for j := range i {
+			if x[j] == x[i] || rest[i] == rest[j] {
+				continue
+			}
+			sign := 1.0
+			if rest[i] < rest[j] { // x ascends
+				sign = -1
+			}
+			out[i] += sign
+			out[j] += sign
+		}
+	}
+	return out
 }

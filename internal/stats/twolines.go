@@ -4,9 +4,6 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"math"
-	"slices"
-	"sort"
-	"sync"
 )
 
 // TwoLines is a pair of separate lines, one for the points below a break in x
@@ -20,9 +17,6 @@ type TwoLines struct {
 	Gain        float64 // share of the single line's squared residuals that the break removes, 0 … 1
 	P           float64 // chance of at least this Gain if one line with normal errors were true
 }
-
-// breakSimulations fixes the resolution of TwoLines.P at 1/1000.
-const breakSimulations = 999
 
 // FitTwoLines splits the points, ordered by x, where two separate least squares
 // lines leave the smallest sum of squares, with at least minSide points (at
@@ -140,44 +134,19 @@ func (s *breakSearch) best(y []float64) (cut int, gain float64) {
 	return cut, 1 - least/total
 }
 
-// chance is the share of breaks found in pure noise that gain at least as much.
+// nullGains are the gains of breaks in pure noise, by x and the least number of points on a side.
+var nullGains nullCache[[sha256.Size]byte]
+
+// chance is the share of the breaks in pure noise over the same x that gain at least as much.
 func (s *breakSearch) chance(gain float64) float64 {
-	null := nullGains.of(s)
-	reached := 1 + len(null) - sort.SearchFloat64s(null, gain)
-	return float64(reached) / (breakSimulations + 1)
-}
-
-// gains keeps what breaks found in pure noise gain, since the courses of steps
-// of one length are all searched over the same x.
-type gains struct {
-	mu    sync.Mutex
-	known map[[sha256.Size]byte][]float64
-}
-
-var nullGains gains
-
-// mostNulls bounds the cache: each entry is 8 kB.
-const mostNulls = 256
-
-// of gives the gains in noise over the x of s, ascending.
-func (g *gains) of(s *breakSearch) []float64 {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	id := digest(s.x, []float64{float64(s.minSide)})
-	if null, ok := g.known[id]; ok {
-		return null
-	}
-	if len(g.known) >= mostNulls || g.known == nil {
-		g.known = map[[sha256.Size]byte][]float64{}
-	}
-	rng, noise, null := seeded(s.x), make([]float64, len(s.x)), make([]float64, breakSimulations)
-	for i := range null {
-		normals(rng, noise)
-		_, null[i] = s.best(noise)
-	}
-	slices.Sort(null)
-	g.known[id] = null
-	return null
+	null := nullGains.get(digest(s.x, []float64{float64(s.minSide)}), func(null []float64) {
+		rng, noise := seeded(s.x), make([]float64, len(s.x))
+		for i := range null {
+			normals(rng, noise)
+			_, null[i] = s.best(noise)
+		}
+	})
+	return nullP(null, gain)
 }
 
 // lineMoments are running central moments (Welford's recurrence), from which the

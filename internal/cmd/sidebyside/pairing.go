@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"dmgbench/internal/stats"
 )
@@ -86,13 +87,11 @@ func ratios(subject, baseline []float64) ([]float64, error) {
 
 // spread is how far values lie apart, as a share of their median.
 func spread(values []float64) float64 {
-	low, err1 := stats.Min(values)
-	high, err2 := stats.Max(values)
-	mid, err3 := stats.Median(values)
-	if err1 != nil || err2 != nil || err3 != nil || mid == 0 {
+	mid, err := stats.Median(values)
+	if err != nil || mid == 0 {
 		return math.Inf(1)
 	}
-	return (high - low) / mid
+	return (slices.Max(values) - slices.Min(values)) / mid
 }
 
 // Verdicts on an aim.
