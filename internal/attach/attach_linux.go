@@ -38,12 +38,12 @@ func Attach(ctx context.Context, req Request) (Attached, error) {
 	if r != nil {
 		s.clean(ctx, r)
 	}
-	r, seen, err := s.begin(id, req)
-	if seen != nil && req.Keys == nil {
-		defer seen.keys.Wipe()
+	r, info, err := s.begin(id, req)
+	if info != nil && req.Keys == nil {
+		defer info.keys.Wipe()
 	}
 	if err == nil {
-		err = s.attach(ctx, r, req, seen)
+		err = s.attach(ctx, r, req, info)
 	}
 	if err != nil {
 		if r != nil {
@@ -54,18 +54,18 @@ func Attach(ctx context.Context, req Request) (Attached, error) {
 	return r.view(), nil
 }
 
-// begin looks at the container and keeps what will be attached, before anything is. The keys in the sight are to be
+// begin looks at the container and keeps what will be attached, before anything is. The keys in the info are to be
 // wiped after an error, too.
-func (s *store) begin(id string, req Request) (*record, *sight, error) {
-	seen, err := look(req.Image, req.Passphrase, req.Keys)
+func (s *store) begin(id string, req Request) (*record, *imageInfo, error) {
+	info, err := look(req.Image, req.Passphrase, req.Keys)
 	if err != nil {
 		return nil, nil, err
 	}
 	r := &record{Boot: bootID(), Loop: -1}
-	r.ID, r.Image, r.Format, r.Size = id, req.Image, seen.format, seen.size
-	r.ReadOnly, r.Since, r.Warnings = req.ReadOnly, wall.Wall(), seen.warnings
-	r.Filesystem, r.VolumeName, r.Encrypted = seen.found.fs, seen.found.label, seen.keys != nil
-	r.Offset, _ = seen.extent()
+	r.ID, r.Image, r.Format, r.Size = id, req.Image, info.format, info.size
+	r.ReadOnly, r.Since, r.Warnings = req.ReadOnly, wall.Wall(), info.warnings
+	r.Filesystem, r.VolumeName, r.Encrypted = info.found.Kernel, info.found.Label, info.keys != nil
+	r.Offset, _ = info.extent()
 	if req.Temporary {
 		r.ForPID = os.Getpid()
 		r.ForStart, _ = processStart(r.ForPID)
@@ -73,12 +73,12 @@ func (s *store) begin(id string, req Request) (*record, *sight, error) {
 	fs, known := FilesystemOf(r.Filesystem)
 	r.Owners = known && fs.Owners
 	if r.Mode, err = modeOf(r, req, fs, known); err != nil {
-		if seen.damage != nil {
-			err = fmt.Errorf("%w (%w)", err, seen.damage)
+		if info.damage != nil {
+			err = fmt.Errorf("%w (%w)", err, info.damage)
 		}
-		return nil, seen, err
+		return nil, info, err
 	}
-	return r, seen, s.save(r)
+	return r, info, s.save(r)
 }
 
 // modeOf says how an image is attached here, or why it cannot be.
@@ -108,19 +108,19 @@ func modeOf(r *record, req Request, fs FS, known bool) (string, error) {
 }
 
 // attach does it, keeping at each step what would have to be undone.
-func (s *store) attach(ctx context.Context, r *record, req Request, seen *sight) (err error) {
+func (s *store) attach(ctx context.Context, r *record, req Request, info *imageInfo) (err error) {
 	switch r.Mode {
 	case ModeLoop:
 		err = s.loopRaw(r)
 	case ModeFUSELoop:
-		if err = s.serve(ctx, r, req, seen, s.path(r.ID), false); err == nil {
+		if err = s.serve(ctx, r, req, info, s.path(r.ID), false); err == nil {
 			err = s.loopServed(r)
 		}
 	case ModeFUSE:
-		err = s.serveAlone(ctx, r, req, seen)
+		err = s.serveAlone(ctx, r, req, info)
 	}
 	if err == nil && r.Loop >= 0 {
-		err = s.findPartition(r, seen)
+		err = s.findPartition(r, info)
 	}
 	if err == nil && r.Loop >= 0 && !req.NoMount {
 		err = s.mount(r, req)
@@ -153,7 +153,7 @@ func openRaw(r *record) (file *os.File, direct bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
-	err = again(func() error { return unix.Flock(int(file.Fd()), lock|unix.LOCK_NB) })
+	err = retryEINTR(func() error { return unix.Flock(int(file.Fd()), lock|unix.LOCK_NB) })
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		err = inUse{fmt.Errorf("locking %q: %w", r.Image, container.ErrInUse)}
 	}
@@ -228,7 +228,7 @@ func (s *store) loop(r *record, file *os.File, direct bool, settings loopSetting
 }
 
 // serve starts the process that serves the container on the folder.
-func (s *store) serve(ctx context.Context, r *record, req Request, seen *sight, at string, volume bool) error {
+func (s *store) serve(ctx context.Context, r *record, req Request, info *imageInfo, at string, volume bool) error {
 	if _, err := os.Stat("/dev/fuse"); err != nil {
 		return fmt.Errorf("%w: %w", ErrNoFUSE, err)
 	}
@@ -238,13 +238,13 @@ func (s *store) serve(ctx context.Context, r *record, req Request, seen *sight, 
 		}
 	}
 	uid, gid := owner()
-	o := order{Image: r.Image, ReadOnly: r.ReadOnly, MountAt: at, Volume: volume, Parts: seen.sections(), End: s.path(r.ID + ".end"),
+	o := order{Image: r.Image, ReadOnly: r.ReadOnly, MountAt: at, Volume: volume, Parts: info.sections(), End: s.path(r.ID + ".end"),
 		Others: volume && os.Geteuid() == 0, UID: uint32(uid), GID: uint32(gid)}
-	if volume && seen.volume >= 0 {
-		o.Parts = o.Parts[seen.volume : seen.volume+1]
+	if volume && info.volume >= 0 {
+		o.Parts = o.Parts[info.volume : info.volume+1]
 	}
 	r.FUSEDir = at
-	a, err := spawn(ctx, s, r, req.HelperArgs, o, seen.keys)
+	a, err := spawn(ctx, s, r, req.HelperArgs, o, info.keys)
 	if err != nil {
 		return err
 	}
@@ -259,15 +259,15 @@ func (s *store) serve(ctx context.Context, r *record, req Request, seen *sight, 
 }
 
 // serveAlone is mode fuse: the files of a volume, or the device as a file for whoever wants no mount.
-func (s *store) serveAlone(ctx context.Context, r *record, req Request, seen *sight) error {
+func (s *store) serveAlone(ctx context.Context, r *record, req Request, info *imageInfo) error {
 	if req.NoMount {
-		if err := s.serve(ctx, r, req, seen, s.path(r.ID), false); err != nil {
+		if err := s.serve(ctx, r, req, info, s.path(r.ID), false); err != nil {
 			return err
 		}
 		r.Device = filepath.Join(r.FUSEDir, deviceName)
 		r.Partition = r.Device
-		if seen.volume >= 0 {
-			r.Partition = filepath.Join(r.FUSEDir, seen.sections()[seen.volume].Name)
+		if info.volume >= 0 {
+			r.Partition = filepath.Join(r.FUSEDir, info.sections()[info.volume].Name)
 		}
 		return nil
 	}
@@ -277,5 +277,5 @@ func (s *store) serveAlone(ctx context.Context, r *record, req Request, seen *si
 	}
 	r.LastMountPoint, r.MadeMountPoint = point, made
 	r.Device, r.Partition = s.path(r.ID), s.path(r.ID)
-	return s.serve(ctx, r, req, seen, point, true)
+	return s.serve(ctx, r, req, info, point, true)
 }

@@ -31,7 +31,7 @@ func TestDamagedTablesAreNoBarToRecovery(t *testing.T) {
 	s, err := look(path, nil, nil)
 	require.NoError(t, err)
 	assert.Equal(t, []string{string(gpt.WarnPrimary)}, s.warnings)
-	assert.Equal(t, "exfat", s.found.fs)
+	assert.Equal(t, "exfat", s.found.Kernel)
 	flip(t, path, size-512+inHeader)
 	s, err = look(path, nil, nil)
 	require.NoError(t, err)

@@ -105,7 +105,7 @@ func (r *record) flushDevice(mounted bool) (lost Lost) {
 	for _, node := range nodes {
 		f, err := os.Open(node)
 		if err == nil {
-			err = errors.Join(again(f.Sync), f.Close())
+			err = errors.Join(retryEINTR(f.Sync), f.Close())
 		}
 		if err != nil {
 			lost = append(lost, notSaved(node, err))

@@ -155,7 +155,7 @@ func made(t *testing.T, format, fs string, size int64) string {
 	tool(t, kind.Tool)
 	a, err := Attach(t.Context(), Request{Image: path, NoMount: true})
 	require.NoError(t, err)
-	require.NoError(t, Make(t.Context(), a.Partition, fs, "Test", MakeOptions{}))
+	require.NoError(t, Make(t.Context(), a.Partition, fs, "Test"))
 	detach(t, a)
 	return path
 }

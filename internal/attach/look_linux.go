@@ -8,18 +8,17 @@ import (
 	"dmgbench/internal/blockdev"
 	"dmgbench/internal/container"
 	"dmgbench/internal/container/crypt"
-	"dmgbench/internal/exfat"
 	"dmgbench/internal/gpt"
 	"dmgbench/internal/hostio"
 )
 
-// sight is what can be told of a container without attaching it.
-type sight struct {
+// imageInfo is what can be told of a container without attaching it.
+type imageInfo struct {
 	format   string
 	size     int64
 	parts    []gpt.Partition
 	volume   int // number of the partition to be mounted, from 0; -1: the whole device
-	found    found
+	found    Volume
 	warnings []string
 	damage   error // why a partition table that is there cannot be used; nil if it can, or there is none
 	// keys are those of an encrypted image, derived once for all that is opened; the caller's own, or ours to wipe.
@@ -27,7 +26,7 @@ type sight struct {
 }
 
 // offset and length of what carries the volume, in bytes.
-func (s *sight) extent() (off, n int64) {
+func (s *imageInfo) extent() (off, n int64) {
 	if s.volume < 0 {
 		return 0, s.size
 	}
@@ -36,7 +35,7 @@ func (s *sight) extent() (off, n int64) {
 }
 
 // sections are the partitions under the names of their numbers.
-func (s *sight) sections() []section {
+func (s *imageInfo) sections() []section {
 	var list []section
 	for _, p := range s.parts {
 		list = append(list, section{fmt.Sprintf("p%d", p.Index+1), p.Offset(), p.Size()})
@@ -45,7 +44,7 @@ func (s *sight) sections() []section {
 }
 
 // look opens the container for reading only, whoever has it open, and finds the volume on it.
-func look(path string, pass []byte, keys *crypt.Keys) (s *sight, err error) {
+func look(path string, pass []byte, keys *crypt.Keys) (s *imageInfo, err error) {
 	dir, err := hostio.OpenDir(filepath.Dir(path))
 	if err != nil {
 		return nil, err
@@ -66,18 +65,18 @@ func look(path string, pass []byte, keys *crypt.Keys) (s *sight, err error) {
 		return nil, err
 	}
 	defer image.Close()
-	s = &sight{format: image.Format(), size: image.Size(), volume: -1, keys: keys}
+	s = &imageInfo{format: image.Format(), size: image.Size(), volume: -1, keys: keys}
 	table, warnings, err := gpt.Read(image)
 	switch {
 	case errors.Is(err, gpt.ErrNoTable):
-		s.found, err = identifyVolume(image)
-		return s, err
+		s.found = Identify(image)
+		return s, nil
 	case errors.Is(err, gpt.ErrDamaged) || errors.Is(err, gpt.ErrInvalid):
 		// What can be saved of such an image can be saved from its device, as on a Mac, which shows that without partitions.
 		s.damage = err
 		s.warnings = append(s.warnings, fmt.Sprintf("the partition table and its backup cannot be used, and the device is shown without partitions: %v", err))
-		s.found, err = identifyVolume(image)
-		return s, err
+		s.found = Identify(image)
+		return s, nil
 	case err != nil:
 		return nil, err
 	}
@@ -89,7 +88,7 @@ func look(path string, pass []byte, keys *crypt.Keys) (s *sight, err error) {
 }
 
 // choose takes the first partition with a file system that can be mounted, else the first that is not for booting.
-func (s *sight) choose(image blockdev.Device) error {
+func (s *imageInfo) choose(image blockdev.Device) error {
 	for i, p := range s.parts {
 		if p.Type == gpt.EFISystem && len(s.parts) > 1 {
 			continue
@@ -98,11 +97,8 @@ func (s *sight) choose(image blockdev.Device) error {
 		if err != nil {
 			return err
 		}
-		f, err := identifyVolume(dev)
-		if err != nil {
-			return err
-		}
-		_, mountable := FilesystemOf(f.fs)
+		f := Identify(dev)
+		_, mountable := FilesystemOf(f.Kernel)
 		if s.volume < 0 || mountable {
 			s.volume, s.found = i, f
 		}
@@ -111,18 +107,4 @@ func (s *sight) choose(image blockdev.Device) error {
 		}
 	}
 	return nil
-}
-
-// identifyVolume is identify with the labels that take more than a look at the first blocks.
-func identifyVolume(dev blockdev.Device) (found, error) {
-	f := identify(dev)
-	if f.fs == "exfat" {
-		volume, err := exfat.Mount(dev, exfat.MountOptions{ReadOnly: true})
-		if err != nil {
-			return f, nil // whoever mounts it says what is wrong with it
-		}
-		f.label = volume.Label()
-		return f, volume.Unmount()
-	}
-	return f, nil
 }

@@ -31,7 +31,7 @@ type loopSettings struct {
 	tag          string // kept by the kernel with the device, up to 63 bytes
 	maxSectorsKB int    // largest request in KiB
 	readOnly     bool
-	size         int64 // bytes to be seen, 0 for the whole file
+	size         int64 // bytes to be info, 0 for the whole file
 }
 
 // setLoop makes a loop device of the open file, with direct I/O if the file was opened for that, and with partitions.
@@ -78,7 +78,7 @@ func configureLoop(n int, config *unix.LoopConfig, s loopSettings) error {
 	defer dev.Close()
 	// Before the file is there no request can be under way.
 	_ = setQueue(n, "scheduler", "none")
-	if err := again(func() error { return unix.IoctlLoopConfigure(int(dev.Fd()), config) }); err != nil {
+	if err := retryEINTR(func() error { return unix.IoctlLoopConfigure(int(dev.Fd()), config) }); err != nil {
 		return fmt.Errorf("configuring %q: %w", loopPath(n), err)
 	}
 	// A device of other request sizes works all the same, only slower.
@@ -204,7 +204,7 @@ func clearLoop(ctx context.Context, r *record, patience time.Duration) error {
 	if err != nil {
 		return fmt.Errorf("opening %q: %w", loopPath(r.Loop), err)
 	}
-	err = again(func() error { return unix.IoctlSetInt(int(dev.Fd()), unix.LOOP_CLR_FD, 0) })
+	err = retryEINTR(func() error { return unix.IoctlSetInt(int(dev.Fd()), unix.LOOP_CLR_FD, 0) })
 	dev.Close()
 	if err != nil && !errors.Is(err, unix.ENXIO) {
 		return fmt.Errorf("ending %q: %w", loopPath(r.Loop), err)

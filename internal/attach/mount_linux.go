@@ -133,24 +133,18 @@ func mountDevice(r *record, point string) error {
 	if !ok || !fs.MountableByKernel {
 		return noDriver(r.Filesystem)
 	}
-	flags, data := uintptr(mountFlags), ""
+	flags, data := uintptr(mountFlags), fs.mountData
 	if r.ReadOnly {
 		flags |= unix.MS_RDONLY
 	}
-	if fs.Kernel == "exfat" || fs.Kernel == "vfat" {
+	if fs.userOwned {
 		uid, gid := owner()
 		data = fmt.Sprintf("uid=%d,gid=%d,umask=022", uid, gid)
 	}
-	if fs.Kernel == "xfs" {
-		// A copy of an image has the identifier of the other, and XFS mounts no two of one. So does a volume that a process
-		// still has open after it was taken away.
-		data = "nouuid"
-	}
-	err := again(func() error { return unix.Mount(r.Partition, point, fs.Kernel, flags, data) })
-	// A volume that was not unmounted cleanly cannot be read as it is where its log cannot be replayed.
-	asIs := map[string]string{"ext4": "noload", "xfs": "nouuid,norecovery", "btrfs": "rescue=nologreplay"}[fs.Kernel]
-	if err != nil && r.ReadOnly && asIs != "" {
-		if again(func() error { return unix.Mount(r.Partition, point, fs.Kernel, flags, asIs) }) == nil {
+	err := retryEINTR(func() error { return unix.Mount(r.Partition, point, fs.Kernel, flags, data) })
+	if err != nil && r.ReadOnly && fs.replayless != "" {
+		// After an unclean unmount the volume can only be read as it is: the log cannot be replayed.
+		if retryEINTR(func() error { return unix.Mount(r.Partition, point, fs.Kernel, flags, fs.replayless) }) == nil {
 			r.Warnings = append(r.Warnings, "the volume was not unmounted cleanly, and its log was not replayed")
 			err = nil
 		}
@@ -188,7 +182,7 @@ func giveAway(point string) {
 
 // unmount unmounts what is mounted on the folder; the error for a busy one names who holds it.
 func unmount(point string) error {
-	err := again(func() error { return unix.Unmount(point, unix.UMOUNT_NOFOLLOW) })
+	err := retryEINTR(func() error { return unix.Unmount(point, unix.UMOUNT_NOFOLLOW) })
 	switch {
 	case errors.Is(err, unix.EBUSY):
 		return fmt.Errorf("unmounting: %w", &BusyError{What: point, Holders: holders(point)})
@@ -236,7 +230,7 @@ func syncVolume(point string) error {
 		return err
 	}
 	defer f.Close()
-	return again(func() error { return unix.Syncfs(int(f.Fd())) })
+	return retryEINTR(func() error { return unix.Syncfs(int(f.Fd())) })
 }
 
 func shutDown(point string) error {
@@ -270,7 +264,7 @@ func Trim(ctx context.Context, mountpoint string) (int64, error) {
 	defer f.Close()
 	// start, length, shortest piece; the length comes back as what was trimmed.
 	arg := [3]uint64{0, ^uint64(0), 0}
-	err = again(func() error {
+	err = retryEINTR(func() error {
 		_, _, e := unix.Syscall(unix.SYS_IOCTL, f.Fd(), fitrim, uintptr(unsafe.Pointer(&arg)))
 		if e != 0 {
 			return e

@@ -48,7 +48,7 @@ func Unmount(context.Context, Attached, bool) error { return refuse("unmounting 
 func Trim(context.Context, string) (int64, error) { return 0, refuse("trimming a volume") }
 
 // Make refuses.
-func Make(context.Context, string, string, string, MakeOptions) error {
+func Make(context.Context, string, string, string) error {
 	return refuse("making a file system")
 }
 

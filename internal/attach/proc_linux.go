@@ -164,7 +164,7 @@ func within(limit time.Duration, do func() error) error {
 }
 
 // again repeats a call that a signal interrupted.
-func again(call func() error) error {
+func retryEINTR(call func() error) error {
 	for {
 		if err := call(); !errors.Is(err, unix.EINTR) {
 			return err

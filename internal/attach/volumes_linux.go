@@ -11,9 +11,9 @@ import (
 )
 
 // findPartition finds the device node of what carries the volume.
-func (s *store) findPartition(r *record, seen *sight) error {
+func (s *store) findPartition(r *record, info *imageInfo) error {
 	r.Partition = r.Device
-	if len(seen.parts) == 0 {
+	if len(info.parts) == 0 {
 		// No GUID table; the kernel may know others.
 		parts, err := loopParts(r.Loop)
 		if err != nil || len(parts) == 0 {
@@ -22,17 +22,17 @@ func (s *store) findPartition(r *record, seen *sight) error {
 		r.Partition, r.Offset = parts[0].path, parts[0].offset
 		return s.identifyPart(r)
 	}
-	if seen.volume < 0 {
+	if info.volume < 0 {
 		return s.save(r)
 	}
 	parts, err := loopParts(r.Loop)
-	if err == nil && len(parts) < len(seen.parts) {
-		parts, err = addParts(r.Loop, seen.parts, parts)
+	if err == nil && len(parts) < len(info.parts) {
+		parts, err = addParts(r.Loop, info.parts, parts)
 	}
 	if err != nil {
 		return err
 	}
-	off, size := seen.extent()
+	off, size := info.extent()
 	for _, p := range parts {
 		if p.offset == off && p.size == size {
 			r.Partition = p.path
@@ -44,20 +44,13 @@ func (s *store) findPartition(r *record, seen *sight) error {
 
 // identifyPart looks at a partition that only the kernel could find.
 func (s *store) identifyPart(r *record) error {
-	f, err := os.Open(r.Partition)
+	dev, err := openDevice(r.Partition, os.O_RDONLY)
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	size, err := f.Seek(0, 2)
-	if err != nil {
-		return err
-	}
-	found, err := identifyVolume(fileDevice{f, size})
-	if err != nil {
-		return err
-	}
-	r.Filesystem, r.VolumeName = found.fs, found.label
+	defer dev.Close()
+	found := Identify(dev)
+	r.Filesystem, r.VolumeName = found.Kernel, found.Label
 	return s.save(r)
 }
 

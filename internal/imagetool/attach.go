@@ -144,7 +144,7 @@ func (c *call) probe(operand string) (path string, owns bool, err error) {
 		return "", false, errors.Join(err, img.Close())
 	}
 	if vol, _, err := volume(img); err == nil && vol != nil {
-		owns = identify(vol).owns()
+		owns = attach.Identify(vol).Owners
 	}
 	return p.path, owns, errors.Join(c.rawKey(img), img.Close())
 }

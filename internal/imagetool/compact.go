@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"dmgbench/internal/attach"
 	"dmgbench/internal/container"
 	"dmgbench/internal/exfat"
 )
@@ -53,7 +54,7 @@ func (c *call) compact() error {
 // then only zeros are known to be nothing.
 func freeSpace(img container.Image) (exfat.Spans, int64, error) {
 	vol, p, err := volume(img)
-	if err != nil || vol == nil || identify(vol).name != ours {
+	if err != nil || vol == nil || attach.Identify(vol).AppleName != ours {
 		return nil, 0, nil // a table or content that is not understood is left as it is
 	}
 	offset := int64(0)

@@ -151,7 +151,7 @@ func (c *call) hdiutilEntities(a Attached) []list {
 	for _, e := range c.entities(a) {
 		d := list{"dev-entry": e.device, "content-hint": e.hint, "unmapped-content-hint": e.guid, "potentially-mountable": e.volume && a.Filesystem != ""}
 		if e.volume && a.Filesystem != "" {
-			d["volume-kind"] = kindOf(a.Filesystem)
+			d["volume-kind"], _ = attach.AppleNames(a.Filesystem)
 		}
 		if e.volume && a.MountPoint != "" {
 			d["mount-point"] = a.MountPoint
@@ -170,7 +170,7 @@ func (c *call) diskutilEntities(a Attached) []list {
 			d["size"] = a.Size
 		}
 		if e.volume && a.Filesystem != "" {
-			d["filesystem-type"], d["filesystem-name"] = kindOf(a.Filesystem), nameOf(a.Filesystem)
+			d["filesystem-type"], d["filesystem-name"] = attach.AppleNames(a.Filesystem)
 		}
 		if e.volume && a.VolumeName != "" {
 			d["volume-name"] = a.VolumeName
@@ -181,26 +181,6 @@ func (c *call) diskutilEntities(a Attached) []list {
 		out = append(out, d)
 	}
 	return out
-}
-
-// kindOf is the word for a file system in volume-kind.
-func kindOf(filesystem string) string {
-	for _, s := range signatures {
-		if s.kind.name == filesystem || s.kind.short == filesystem {
-			return s.kind.short
-		}
-	}
-	return map[string]string{"vfat": "msdos", "hfsplus": "hfs"}[filesystem]
-}
-
-// nameOf is the name that people know a file system by.
-func nameOf(filesystem string) string {
-	for _, s := range signatures {
-		if s.kind.short == kindOf(filesystem) {
-			return s.kind.name
-		}
-	}
-	return filesystem
 }
 
 // rawHint is the hint of the info list: GUIDs as they are on the disk.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"dmgbench/internal/attach"
 	"dmgbench/internal/blockdev"
 	"dmgbench/internal/container"
 	"dmgbench/internal/container/udif"
@@ -277,7 +278,7 @@ func otherRegions(dev blockdev.Device) ([]region, string, error) {
 	}
 	other, ok := otherSchemes[layout.Scheme]
 	if !ok {
-		return []region{{name: "whole disk", hint: identify(dev).hint(), count: dev.Size() / sector, content: true}}, "none", nil
+		return []region{{name: "whole disk", hint: attach.Identify(dev).Hint, count: dev.Size() / sector, content: true}}, "none", nil
 	}
 	var list []region
 	for _, g := range layout.Regions {
@@ -343,17 +344,17 @@ func exfatOn(dev blockdev.Device) (*exfat.Volume, error) {
 		if _, err := vol.ReadAt(make([]byte, min(sector, vol.Size())), 0); err != nil && !errors.Is(err, io.EOF) {
 			return nil, err // damage is no absence
 		}
-		k := identify(vol)
-		if k.name == "" {
+		k := attach.Identify(vol)
+		if k.AppleName == "" {
 			if vol, err = lastVolume(dev); err != nil || vol == nil {
 				return nil, cmp.Or(err, refuse("there is no ExFAT volume on the image"))
 			}
-			k = identify(vol)
+			k = attach.Identify(vol)
 		}
-		if k.name == "ExFAT" {
+		if k.AppleName == "ExFAT" {
 			return exfat.Mount(vol, exfat.MountOptions{ReadOnly: true})
 		}
-		return nil, refuse("%s volumes cannot be read without mounting", k.name)
+		return nil, refuse("%s volumes cannot be read without mounting", k.AppleName)
 	}
 	if err != nil {
 		return nil, err
@@ -375,7 +376,7 @@ func lastVolume(dev blockdev.Device) (last blockdev.Device, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if identify(vol).name != "" {
+		if attach.Identify(vol).AppleName != "" {
 			last = vol
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"dmgbench/internal/attach"
 	"dmgbench/internal/blockdev"
 	"dmgbench/internal/container"
 )
@@ -118,8 +119,8 @@ func partitions(img blockdev.Device) ([]list, string, error) {
 			if err != nil {
 				return nil, "", err
 			}
-			if k := identify(dev); k.name != "" {
-				d["partition-filesystems"] = list{k.name: k.label}
+			if k := attach.Identify(dev); k.AppleName != "" {
+				d["partition-filesystems"] = list{k.AppleName: k.Label}
 			}
 		}
 		out = append(out, d)

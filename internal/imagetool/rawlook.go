@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"dmgbench/internal/attach"
 	"dmgbench/internal/container"
 	"dmgbench/internal/container/codec"
 )
@@ -66,7 +67,7 @@ var otherMarks = []struct {
 
 // structured says whether a device has a partition map or a volume on it, or begins with zeros as a blank one does.
 func structured(img container.Image) bool {
-	if identify(img).name != "" {
+	if attach.Identify(img).AppleName != "" {
 		return true
 	}
 	if _, scheme, err := regions(img); err != nil || scheme != "none" {

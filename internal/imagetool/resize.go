@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"dmgbench/internal/attach"
 	"dmgbench/internal/blockdev"
 	"dmgbench/internal/container"
 	"dmgbench/internal/container/udif"
@@ -161,16 +162,16 @@ func (c *call) shapeOf(img container.Image, imageOnly bool) (s shape, err error)
 		return s, err
 	}
 	s.part = p
-	k := identify(vol)
+	k := attach.Identify(vol)
 	begin, end := int64(0), vol.Size()
 	if p != nil {
 		begin, end = p.Offset(), p.Offset()+p.Size()
 	}
 	switch {
-	case imageOnly && (p != nil || k.name != ""):
+	case imageOnly && (p != nil || k.AppleName != ""):
 		s.min = end + s.table
 	case imageOnly:
-	case k.name == ours:
+	case k.AppleName == ours:
 		v, err := exfat.Mount(vol, exfat.MountOptions{ReadOnly: true})
 		if err != nil {
 			return s, err
@@ -180,16 +181,16 @@ func (c *call) shapeOf(img container.Image, imageOnly bool) (s shape, err error)
 		if err := v.Unmount(); err != nil {
 			return s, err
 		}
-	case k.name != "":
-		if err := c.env.Attacher.CanGrow(k.name); err != nil {
-			return s, refuse("%s volumes: %v; -imageonly resizes the image alone", k.name, err)
+	case k.AppleName != "":
+		if err := c.env.Attacher.CanGrow(k.AppleName); err != nil {
+			return s, refuse("%s volumes: %v; -imageonly resizes the image alone", k.AppleName, err)
 		}
-		s.move, s.foreign, s.min = true, k.name, s.current
+		s.move, s.foreign, s.min = true, k.AppleName, s.current
 	case p != nil:
 		s.move = true
 		s.min = end + s.table
 	}
-	if p == nil && k.name == "" {
+	if p == nil && k.AppleName == "" {
 		s.min, err = taken(img, imageOnly)
 	}
 	s.settle()
@@ -344,9 +345,4 @@ func (c *call) growAttached(path string) (err error) {
 		return fmt.Errorf("growing the volume (image and partition have their new size, the same resize tries again): %w", err)
 	}
 	return nil
-}
-
-// owns says whether a file system keeps owners of files.
-func (k kind) owns() bool {
-	return k.name != "" && k.short != "msdos" && !strings.EqualFold(k.name, ours)
 }

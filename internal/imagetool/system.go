@@ -41,7 +41,7 @@ func (system) Filesystems() []Filesystem { return attach.Filesystems() }
 func (system) Loops() bool               { return attach.Loops() }
 
 func (system) Make(ctx context.Context, a Attached, filesystem, label string) error {
-	return attach.Make(ctx, a.Partition, filesystem, label, attach.MakeOptions{})
+	return attach.Make(ctx, a.Partition, filesystem, label)
 }
 
 // CanGrow looks for the rights and the kind; a missing program is Grow's to tell.

@@ -1,7 +1,6 @@
 package attach
 
 import (
-	"bytes"
 	"context"
 	"os"
 	"os/exec"
@@ -12,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"dmgbench/internal/blockdev/blockdevtest"
 )
 
 // TestIdentifyWhatToolsMake formats files with the tools that there are, and recognises type and label.
@@ -44,14 +45,15 @@ func TestIdentifyWhatToolsMake(t *testing.T) {
 			f, err := os.Open(image)
 			require.NoError(t, err)
 			defer f.Close()
-			assert.Equal(t, found{test.kernel, test.label}, identify(f))
+			v := Identify(fileDevice{f, test.size})
+			assert.Equal(t, [2]string{test.kernel, test.label}, [2]string{v.Kernel, v.Label})
 		})
 	}
 }
 
-func TestIdentifyNothing(t *testing.T) {
+func TestIdentifyZeros(t *testing.T) {
 	for _, n := range []int{0, 100, 1535, 1536, 4096, 200 << 10} {
-		assert.Equal(t, found{}, identify(bytes.NewReader(make([]byte, n))), "%d zeros", n)
+		assert.Empty(t, Identify(blockdevtest.NewMem(int64(n))).Kernel, "%d zeros", n)
 	}
 }
 
@@ -63,9 +65,11 @@ func FuzzIdentify(f *testing.F) {
 		if at < 0 || at > 100<<10 {
 			return
 		}
-		got := identify(bytes.NewReader(append(make([]byte, at), data...)))
-		if !utf8.ValidString(got.label) || strings.ContainsRune(got.label, 0) {
-			t.Fatalf("label %q", got.label)
+		dev := blockdevtest.NewMem(int64(at + len(data)))
+		_, err := dev.WriteAt(data, int64(at))
+		require.NoError(t, err)
+		if got := Identify(dev); !utf8.ValidString(got.Label) || strings.ContainsRune(got.Label, 0) {
+			t.Fatalf("label %q", got.Label)
 		}
 	})
 }
@@ -109,11 +113,11 @@ func TestMissingTool(t *testing.T) {
 	folders := toolFolders
 	t.Cleanup(func() { toolFolders = folders })
 	toolFolders = nil
-	err := Make(context.Background(), "/nowhere", "HFS+", "x", MakeOptions{})
+	err := Make(context.Background(), "/nowhere", "HFS+", "x")
 	require.Error(t, err)
 	if strings.Contains(err.Error(), "on darwin") {
 		return
 	}
 	assert.ErrorContains(t, err, "hfsprogs")
-	assert.ErrorContains(t, Make(context.Background(), "/nowhere", "APFS", "x", MakeOptions{}), "APFS")
+	assert.ErrorContains(t, Make(context.Background(), "/nowhere", "APFS", "x"), "APFS")
 }
