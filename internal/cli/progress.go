@@ -78,7 +78,7 @@ func (p *progress) Status(s runner.Status) {
 		p.line(struct {
 			Kind string `json:"kind"`
 			runner.Status
-			LeftNS int64 `json:"LeftNS,omitempty"`
+			LeftNS int64 `json:"left_ns,omitempty"`
 		}{"status", s, int64(left)})
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -213,16 +214,15 @@ func TestProgressAsJSON(t *testing.T) {
 	a.tell(context.Canceled)
 	var kinds []string
 	for line := range strings.Lines(w.String()) {
-		var v struct {
-			Kind   string
-			LeftNS int64
-			Exit   int
-		}
+		var v map[string]any
 		require.NoError(t, json.Unmarshal([]byte(line), &v), line)
-		kinds = append(kinds, v.Kind)
+		kinds = append(kinds, fmt.Sprint(v["kind"]))
+		for key := range v {
+			assert.Regexp(t, "^[a-z]+(_[a-z]+)*$", key)
+		}
 	}
 	assert.Equal(t, []string{"status", "message", "warning", "warning", "error", "error"}, kinds)
-	assert.Contains(t, w.String(), `"LeftNS":63333333333`)
+	assert.Contains(t, w.String(), `"left_ns":63333333333`)
 	assert.Contains(t, w.String(), `"hint":"make some","exit":4`)
 	assert.Contains(t, w.String(), `"exit":130`)
 }

@@ -133,8 +133,8 @@ needs root; inprocess needs neither. Encrypted images get the passphrase in the
 file that DMGBENCH_PASSPHRASE_FILE names, or in DMGBENCH_PASSPHRASE, else one
 that is made for the run and forgotten when it ends.
 
-With --format json a line of JSON on stdout says how each run ended, and
-progress, warnings and errors are lines of JSON on stderr. With text, progress
+With --format json a line of JSON on stdout tells how each run ended and counts
+its cases; progress, warnings and errors are lines of JSON on stderr. With text, progress
 is one line on stderr, on a terminal only: plan, share of the whole, case, step,
 file, the rate of the last files, what was written of the whole, and the time
 left. Warnings are printed as they happen. Nothing is printed while a file is

@@ -14,14 +14,36 @@ import (
 
 // answer is what --format json prints of one run.
 type answer struct {
-	Run     string   `json:"run"` // run id
-	Dir     string   `json:"dir"` // the run folder
-	Status  string   `json:"status"`
-	Message string   `json:"message,omitempty"`
-	Rounds  string   `json:"rounds,omitempty"`          // how --rounds auto ended
-	Kept    []string `json:"kept,omitempty"`            // commands that open the images
-	Secret  string   `json:"passphrase_file,omitempty"` // of those that are encrypted
-	Exit    int      `json:"exit"`
+	Run     string     `json:"run"` // run id
+	Dir     string     `json:"dir"` // the run folder
+	Status  string     `json:"status"`
+	Cases   caseCounts `json:"cases"`
+	Message string     `json:"message,omitempty"`
+	Rounds  string     `json:"rounds,omitempty"`          // how --rounds auto ended
+	Kept    []string   `json:"kept,omitempty"`            // commands that open the images
+	Secret  string     `json:"passphrase_file,omitempty"` // of those that are encrypted
+	Exit    int        `json:"exit"`
+}
+
+// caseCounts is the cases of a run by how they ended.
+type caseCounts struct {
+	Done        int `json:"done"`
+	Failed      int `json:"failed"`
+	Skipped     int `json:"skipped"`
+	Discarded   int `json:"discarded"`
+	NotFinished int `json:"not_finished"` // that resume goes on with
+}
+
+// countCases counts the cases of a result.
+func countCases(r *result.Result) (n caseCounts) {
+	of := map[string]*int{result.Done: &n.Done, result.Failed: &n.Failed, result.Skipped: &n.Skipped, result.Discarded: &n.Discarded,
+		result.NotFinished: &n.NotFinished}
+	for i := range r.Cases {
+		if c := of[r.Told(&r.Cases[i])]; c != nil {
+			*c++
+		}
+	}
+	return n
 }
 
 // session runs or resumes, writes result and report, prints the answer and gives
@@ -63,7 +85,7 @@ func (a *app) session(ctx context.Context, c runner.Config, do func(runner.Confi
 	}
 	code := outcomeStatus(out, r)
 	if a.json {
-		b, err := json.Marshal(answer{r.Run, c.Out, out.Status, out.Message, foundRounds(r), out.Kept, secret, code})
+		b, err := json.Marshal(answer{r.Run, c.Out, out.Status, countCases(r), out.Message, foundRounds(r), out.Kept, secret, code})
 		if err != nil {
 			return 0, err
 		}

@@ -76,15 +76,22 @@ type Progress interface {
 
 // Status is where a run stands.
 type Status struct {
-	Plan                 string // its name
-	Case, Do, Phase      string
-	Round, Rounds        int
-	CaseRound, OfRounds  int // case-rounds finished and in all
-	Files, OfFiles       int
-	Bytes, OfBytes       int64
-	TimedNS              int64
-	RunBytes, OfRunBytes int64 // written by the run so far and in all
-	ElapsedNS            int64 // of the session
+	Plan       string `json:"plan"` // its name
+	Case       string `json:"case"`
+	Do         string `json:"do"`
+	Phase      string `json:"phase"`
+	Round      int    `json:"round"`
+	Rounds     int    `json:"rounds"`
+	CaseRound  int    `json:"case_rounds"` // finished
+	OfRounds   int    `json:"of_case_rounds"`
+	Files      int    `json:"files"`
+	OfFiles    int    `json:"of_files"`
+	Bytes      int64  `json:"bytes"`
+	OfBytes    int64  `json:"of_bytes"`
+	TimedNS    int64  `json:"timed_ns"`
+	RunBytes   int64  `json:"run_bytes"` // written by the run so far
+	OfRunBytes int64  `json:"of_run_bytes"`
+	ElapsedNS  int64  `json:"elapsed_ns"` // of the session
 }
 
 type silent struct{}
