@@ -93,7 +93,8 @@ func toggles(d *driver) {
 		c.place.scrollIntoView({ block: 'start' });
 		var name = c.chart.getOption().legend[0].data[0].name;
 		var texts = Array.from(c.place.querySelectorAll('svg text'));
-		var text = texts.find(function (e) { return e.textContent === name; }) || texts.find(function (e) { return name.indexOf(e.textContent.slice(0, 12)) === 0; });
+		var text = texts.findLast(function (e) { return e.textContent === name; }) // a category may have the same name; the legend comes later
+			 || texts.find(function (e) { return name.indexOf(e.textContent.slice(0, 12)) === 0; });
 		var r = text.getBoundingClientRect();
 		return { X: r.x + 5, Y: r.y + r.height / 2 };
 	})()`, &at)

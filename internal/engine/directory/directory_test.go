@@ -103,7 +103,7 @@ func TestFolderIsRefusedWhatItIsNot(t *testing.T) {
 	c, err := e.Create(t.Context(), dir, "base", engine.Spec{})
 	require.NoError(t, err)
 	_, err = c.Compact(t.Context(), engine.CompactOptions{})
-	require.EqualError(t, err, "plain directory does not support compacting")
+	require.EqualError(t, err, "native folder does not support compacting")
 	_, err = c.Resize(t.Context(), 1)
 	require.ErrorAs(t, err, new(*engine.UnsupportedError))
 	_, err = c.Convert(t.Context(), dir, "y", engine.Spec{})
