@@ -41,7 +41,7 @@ var layers = [][]string{
 	{"internal/container/codec"},
 	{"internal/container/codec/adc", "internal/container/codec/lzfse", "internal/container/codec/xz"},
 	{"internal/gpt"},
-	{"internal/hostio", "internal/blockdev", "internal/blockdev/..."},
+	{"internal/hostio", "internal/hostio/...", "internal/blockdev", "internal/blockdev/..."},
 	{"internal/host"}, // fills in result.Host and reads what a plan requires of it
 	{"internal/result"},
 	{"internal/plan"},

@@ -10,13 +10,14 @@ import (
 
 	"dmgbench/internal/clock"
 	"dmgbench/internal/hostio"
+	"dmgbench/internal/hostio/hostiotest"
 )
 
 // TestCompactOnAFullDisk: bands that move into holes take space. Where there is none, the image has to stay one that can be
 // written to, as it cannot be while a compaction has to be finished.
 func TestCompactOnAFullDisk(t *testing.T) {
 	const band = 16 << 10
-	faults := hostio.NewFaults(clock.NewVirtual(time.Time{}))
+	faults := hostiotest.NewFaults(clock.NewVirtual(time.Time{}))
 	d := tempDir(t, hostio.WithHook(faults))
 	require.NoError(t, createUDSP(d, "i", 1<<20, band, Encryption{}))
 	img, err := Open(d, "i", OpenOptions{})
@@ -31,7 +32,7 @@ func TestCompactOnAFullDisk(t *testing.T) {
 	require.ErrorIs(t, err, syscall.ENOSPC)
 	require.Error(t, img.Close())
 
-	full := hostio.NewFaults(clock.NewVirtual(time.Time{}))
+	full := hostiotest.NewFaults(clock.NewVirtual(time.Time{}))
 	again, err := hostio.OpenDir(d.Path(), hostio.WithHook(full))
 	require.NoError(t, err)
 	defer again.Close()

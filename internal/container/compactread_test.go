@@ -12,12 +12,13 @@ import (
 
 	"dmgbench/internal/clock"
 	"dmgbench/internal/hostio"
+	"dmgbench/internal/hostio/hostiotest"
 )
 
 // TestCompactReadsWhatItDeletes: that a file takes no blocks is no proof that it holds nothing, since some hosts say so of
 // every file. A band goes when it was read, and not before.
 func TestCompactReadsWhatItDeletes(t *testing.T) {
-	faults := hostio.NewFaults(clock.NewVirtual(time.Time{}))
+	faults := hostiotest.NewFaults(clock.NewVirtual(time.Time{}))
 	d := tempDir(t, hostio.WithHook(faults))
 	require.NoError(t, Create(d, "b", Spec{Format: UDSB, Size: 4 << 20, BandSize: 1 << 20}))
 	band := filepath.Join(d.Path(), "b", "bands", "2")

@@ -13,6 +13,7 @@ import (
 
 	"dmgbench/internal/container/crypt"
 	"dmgbench/internal/hostio"
+	"dmgbench/internal/hostio/hostiotest"
 )
 
 // TestBundleCrash records the life of a bundle and crashes it all through: what no sync covers may be there or not, names
@@ -36,7 +37,7 @@ func TestBundleCrash(t *testing.T) {
 }
 
 func crashBundle(t *testing.T, e Encryption, seed uint64, every int) (points int) {
-	rec := hostio.NewRecorder(true)
+	rec := hostiotest.NewRecorder(true)
 	d := tempDir(t, hostio.WithHook(rec))
 	require.NoError(t, createBundle(d, "i", info{version: 1, bandSize: 8 << 10, size: 300 << 10}, e))
 	created := len(rec.Ops())
@@ -148,7 +149,7 @@ func TestPassphraseChangeCrash(t *testing.T) {
 		variants = 100
 	}
 	for _, format := range []string{UDRW, UDSP} {
-		rec := hostio.NewRecorder(true)
+		rec := hostiotest.NewRecorder(true)
 		d := tempDir(t, hostio.WithHook(rec))
 		require.NoError(t, Create(d, "i", Spec{Format: format, Size: 1 << 20, Encryption: secret(512)}))
 		start, err := d.ReadFile("i", 1<<30)
@@ -178,7 +179,7 @@ func TestPassphraseChangeCrash(t *testing.T) {
 
 // TestBundlePassphraseChangeCrash does the same to a bundle, whose token is replaced.
 func TestBundlePassphraseChangeCrash(t *testing.T) {
-	rec := hostio.NewRecorder(true)
+	rec := hostiotest.NewRecorder(true)
 	d := tempDir(t, hostio.WithHook(rec))
 	require.NoError(t, Create(d, "i", Spec{Format: UDSB, Size: 1 << 20, Encryption: secret(512)}))
 	created := len(rec.Ops())

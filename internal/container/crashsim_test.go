@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"dmgbench/internal/hostio"
+	"dmgbench/internal/hostio/hostiotest"
 )
 
 // life is a workload on a device with a note of what each sector may hold:
@@ -240,7 +241,7 @@ func record(t *testing.T, c crashCase, seed uint64, host bool) (start []byte, op
 	log := func() []hostio.Op { return f.log }
 	open := func() (Image, error) { return c.open(f, OpenOptions{}) }
 	if host {
-		rec := hostio.NewRecorder(true)
+		rec := hostiotest.NewRecorder(true)
 		h, err := hostio.OpenDir(d.Path(), hostio.WithHook(rec))
 		require.NoError(t, err)
 		defer h.Close()

@@ -12,11 +12,12 @@ import (
 
 	"dmgbench/internal/clock"
 	"dmgbench/internal/hostio"
+	"dmgbench/internal/hostio/hostiotest"
 )
 
-func faulty(t *testing.T, s Spec, o OpenOptions) (*hostio.Faults, *hostio.Dir, Image) {
+func faulty(t *testing.T, s Spec, o OpenOptions) (*hostiotest.Faults, *hostio.Dir, Image) {
 	t.Helper()
-	faults := hostio.NewFaults(clock.NewVirtual(time.Time{}))
+	faults := hostiotest.NewFaults(clock.NewVirtual(time.Time{}))
 	d := tempDir(t, hostio.WithHook(faults))
 	require.NoError(t, Create(d, "i", s))
 	img, err := Open(d, "i", o)
@@ -50,7 +51,7 @@ func TestDiskFullWhileWriting(t *testing.T) {
 
 func TestDiskFullWhileCreatingLeavesNothing(t *testing.T) {
 	for _, format := range []string{UDRW, UDSB} {
-		faults := hostio.NewFaults(clock.NewVirtual(time.Time{}))
+		faults := hostiotest.NewFaults(clock.NewVirtual(time.Time{}))
 		d := tempDir(t, hostio.WithHook(faults))
 		faults.NoSpaceAfter(100)
 		err := Create(d, "i", Spec{Format: format, Size: 1 << 20})
@@ -63,7 +64,7 @@ func TestDiskFullWhileCreatingLeavesNothing(t *testing.T) {
 
 // TestRawWithoutPreallocation covers hosts whose file system has none.
 func TestRawWithoutPreallocation(t *testing.T) {
-	faults := hostio.NewFaults(clock.NewVirtual(time.Time{}))
+	faults := hostiotest.NewFaults(clock.NewVirtual(time.Time{}))
 	d := tempDir(t, hostio.WithHook(faults))
 	faults.FailFrom(hostio.OpAllocate, "", 1, hostio.ErrUnsupported)
 	require.NoError(t, Create(d, "i", Spec{Format: UDRW, Size: 20<<20 + 512}))
@@ -105,7 +106,7 @@ func TestFailedFlushIsReportedAndRemembered(t *testing.T) {
 // TestFlushCoversWhatTheRecyclerClosed: a dirty band whose descriptor was
 // given up is still synced.
 func TestFlushCoversWhatTheRecyclerClosed(t *testing.T) {
-	rec := hostio.NewRecorder(false)
+	rec := hostiotest.NewRecorder(false)
 	d := tempDir(t, hostio.WithHook(rec))
 	require.NoError(t, Create(d, "i", Spec{Format: UDSB, Size: 16 << 20, BandSize: 1 << 20}))
 	img, err := Open(d, "i", OpenOptions{})
@@ -134,7 +135,7 @@ func TestFlushCoversWhatTheRecyclerClosed(t *testing.T) {
 // from the moment that Create returned it opens, and shows the data of the
 // last flush outside what was being changed.
 func TestOpensAfterEveryCrash(t *testing.T) {
-	rec := hostio.NewRecorder(true)
+	rec := hostiotest.NewRecorder(true)
 	d := tempDir(t, hostio.WithHook(rec))
 	require.NoError(t, Create(d, "i", Spec{Format: UDSB, Size: 5 << 20, BandSize: 1 << 20}))
 	created := len(rec.Ops())

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"dmgbench/internal/hostio"
+	"dmgbench/internal/hostio/hostiotest"
 )
 
 // gated holds the first flush of a kind up until it is told how that ends.
@@ -71,7 +72,7 @@ func TestFlushWaitsForAFlushThatTookItsWrites(t *testing.T) {
 // TestBandsFolderThatWasMissingIsDurable opens a bundle without bands, as tools leave new ones, and cuts the power after a
 // flush: what was flushed is there.
 func TestBandsFolderThatWasMissingIsDurable(t *testing.T) {
-	rec := hostio.NewRecorder(true)
+	rec := hostiotest.NewRecorder(true)
 	d := tempDir(t, hostio.WithHook(rec))
 	require.NoError(t, Create(d, "i", Spec{Format: UDSB, Size: 4 << 20, BandSize: 1 << 20}))
 	require.NoError(t, d.Remove("i/bands"))

@@ -12,6 +12,7 @@ import (
 
 	"dmgbench/internal/clock"
 	"dmgbench/internal/hostio"
+	"dmgbench/internal/hostio/hostiotest"
 )
 
 // failing is a life's steps on an image whose host fails at some call.
@@ -52,18 +53,18 @@ func TestMappedHostFails(t *testing.T) {
 	for _, format := range []string{UDSP, ASIF} {
 		for _, kind := range []hostio.Kind{hostio.OpWrite, hostio.OpSync, hostio.OpTruncate, hostio.OpPunch, hostio.OpRead} {
 			for k, struck := 1, true; struck; k += 1 + k/3 {
-				struck = hostFails(t, format, fmt.Sprint(kind, k), func(f *hostio.Faults) { f.FailNth(kind, "", k, syscall.EIO) })
+				struck = hostFails(t, format, fmt.Sprint(kind, k), func(f *hostiotest.Faults) { f.FailNth(kind, "", k, syscall.EIO) })
 			}
 		}
 		for room, struck := int64(0), true; struck; room += 23_000 {
-			struck = hostFails(t, format, fmt.Sprint("room", room), func(f *hostio.Faults) { f.NoSpaceAfter(room) })
+			struck = hostFails(t, format, fmt.Sprint("room", room), func(f *hostiotest.Faults) { f.NoSpaceAfter(room) })
 		}
-		require.False(t, hostFails(t, format, "short", func(f *hostio.Faults) { f.ShortTransfers(1000) }))
+		require.False(t, hostFails(t, format, "short", func(f *hostiotest.Faults) { f.ShortTransfers(1000) }))
 	}
 }
 
-func hostFails(t *testing.T, format, name string, script func(f *hostio.Faults)) (struck bool) {
-	faults := hostio.NewFaults(clock.NewVirtual(time.Time{}))
+func hostFails(t *testing.T, format, name string, script func(f *hostiotest.Faults)) (struck bool) {
+	faults := hostiotest.NewFaults(clock.NewVirtual(time.Time{}))
 	d := tempDir(t, hostio.WithHook(faults))
 	if format == UDSP {
 		require.NoError(t, createUDSP(d, "i", 1<<20, 16<<10, Encryption{}))

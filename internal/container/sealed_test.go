@@ -18,6 +18,7 @@ import (
 	"dmgbench/internal/clock"
 	"dmgbench/internal/container/crypt"
 	"dmgbench/internal/hostio"
+	"dmgbench/internal/hostio/hostiotest"
 )
 
 func openSecret(t testing.TB, d *hostio.Dir, o OpenOptions) Image {
@@ -176,7 +177,7 @@ func TestLongEncryptedTransfers(t *testing.T) {
 // TestDiskFullWhileEncrypting tells how many bytes of the caller's are there.
 func TestDiskFullWhileEncrypting(t *testing.T) {
 	for _, format := range []string{UDSB, UDSP} {
-		faults := hostio.NewFaults(clock.NewVirtual(time.Time{}))
+		faults := hostiotest.NewFaults(clock.NewVirtual(time.Time{}))
 		d := tempDir(t, hostio.WithHook(faults))
 		require.NoError(t, Create(d, "i", Spec{Format: format, Size: 8 << 20, BandSize: 1 << 20, Encryption: secret(512)}))
 		img := openSecret(t, d, OpenOptions{})
@@ -194,7 +195,7 @@ func TestDiskFullWhileEncrypting(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, img.Close())
 	}
-	faults := hostio.NewFaults(clock.NewVirtual(time.Time{}))
+	faults := hostiotest.NewFaults(clock.NewVirtual(time.Time{}))
 	d := tempDir(t, hostio.WithHook(faults))
 	faults.NoSpaceAfter(1 << 20)
 	require.ErrorIs(t, Create(d, "i", Spec{Format: UDRW, Size: 4 << 20, Encryption: secret(512)}), syscall.ENOSPC)

@@ -1,4 +1,4 @@
-package hostio
+package hostio_test
 
 import (
 	"io/fs"
@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	. "dmgbench/internal/hostio"
 )
 
 func TestAlignedBuffer(t *testing.T) {

@@ -1,4 +1,4 @@
-package hostio
+package hostio_test
 
 import (
 	"io"
@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"dmgbench/internal/clock"
+	. "dmgbench/internal/hostio"
+	"dmgbench/internal/hostio/hostiotest"
 )
 
 func TestDirCannotBeLeft(t *testing.T) {
@@ -64,7 +66,7 @@ func TestDirVerifyFindsReplacement(t *testing.T) {
 func TestWriteFileAtomicSurvivesFaults(t *testing.T) {
 	for _, kind := range []Kind{OpCreate, OpWrite, OpSync, OpRename} {
 		t.Run(string(kind), func(t *testing.T) {
-			faults := NewFaults(clock.NewVirtual(time.Time{}))
+			faults := hostiotest.NewFaults(clock.NewVirtual(time.Time{}))
 			d := tempDir(t, WithHook(faults))
 			require.NoError(t, d.WriteFileAtomic("f", []byte("old"), 0o600))
 			faults.FailNth(kind, "", 1, syscall.EIO)
@@ -97,7 +99,7 @@ func TestReadFileRefusesMoreThanTheLimit(t *testing.T) {
 }
 
 func TestRecorderReplaysEveryPrefix(t *testing.T) {
-	rec := NewRecorder(true)
+	rec := hostiotest.NewRecorder(true)
 	d := tempDir(t, WithHook(rec))
 	require.NoError(t, d.MkdirAll("a/b"))
 	sub, err := d.Sub("a")
@@ -144,8 +146,8 @@ func TestRecorderReplaysEveryPrefix(t *testing.T) {
 
 func TestFaultsFollowTheirScript(t *testing.T) {
 	clk := clock.NewVirtual(time.Time{})
-	faults, rec := NewFaults(clk), NewRecorder(false)
-	d := tempDir(t, WithHook(Chain(faults, rec)))
+	faults, rec := hostiotest.NewFaults(clk), hostiotest.NewRecorder(false)
+	d := tempDir(t, WithHook(hostiotest.Chain(faults, rec)))
 	f := create(t, d, "f", CacheBuffered)
 
 	faults.NoSpaceAfter(10_000)

@@ -5,8 +5,8 @@
 // transfers handled) in two cache modes, the flush modes that benchmarks
 // distinguish, sparse-file operations, eviction and residency of cached
 // pages, and a place where tests record, fail, shorten or delay every system
-// call. See [Dir] for folders, [File] for files, [Recorder] and [Faults] for
-// the two hooks.
+// call. See [Dir] for folders, [File] for files, and [Hook];
+// package hostiotest has hooks for tests.
 //
 // # What it refuses
 //

@@ -1,4 +1,4 @@
-package hostio
+package hostio_test
 
 import (
 	"bytes"
@@ -19,6 +19,8 @@ import (
 	"pgregory.net/rapid"
 
 	"dmgbench/internal/clock"
+	. "dmgbench/internal/hostio"
+	"dmgbench/internal/hostio/hostiotest"
 )
 
 func tempDir(t testing.TB, opts ...Option) *Dir {
@@ -128,7 +130,7 @@ func TestFileAgainstModel(t *testing.T) {
 				rapid.Check(t, func(rt *rapid.T) {
 					var opts []Option
 					if short >= 0 {
-						faults := NewFaults(clock.NewVirtual(time.Time{}))
+						faults := hostiotest.NewFaults(clock.NewVirtual(time.Time{}))
 						faults.ShortTransfers(short)
 						opts = append(opts, WithHook(faults))
 					}
@@ -143,7 +145,7 @@ func TestFileAgainstModel(t *testing.T) {
 						"write": m.write, "write2": m.write, "read": m.read, "truncate": m.truncate,
 						"punch": m.punch, "flush": m.flush,
 					})
-					require.False(rt, f.degraded.Load(), "the kernel refused a transfer")
+					require.False(rt, Degraded(f), "the kernel refused a transfer")
 					got, err := os.ReadFile(f.Path())
 					require.NoError(rt, err)
 					require.True(rt, bytes.Equal(m.want, got), "file differs from the model")
@@ -167,7 +169,7 @@ func TestDirectLeavesNothingInTheCache(t *testing.T) {
 	assert.Contains(t, []SyncMode{SyncFull, SyncFsync}, achieved)
 	share, err := f.Resident(0, 0)
 	require.NoError(t, err)
-	if f.direct >= 0 { // the flush is timed, and is a flush and nothing else
+	if HasDirect(f) { // the flush is timed, and is a flush and nothing else
 		assert.NotZero(t, share, "the tail was dropped inside the flush")
 	}
 	require.NoError(t, f.Close())
@@ -237,7 +239,7 @@ func TestTmpfsIsNeverDirect(t *testing.T) {
 }
 
 func TestRefusedDirectTransferFallsBack(t *testing.T) {
-	faults := NewFaults(clock.NewVirtual(time.Time{}))
+	faults := hostiotest.NewFaults(clock.NewVirtual(time.Time{}))
 	d := tempDir(t, WithHook(faults))
 	f := create(t, d, "f", CacheDirect)
 	if f.Cache() != CacheDirect {

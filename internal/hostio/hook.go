@@ -51,41 +51,6 @@ type Shortener interface {
 	Shorten(op Op) int
 }
 
-// Chain calls several hooks as one: Before in order, stopping at the first
-// error; After in reverse order and only for those whose Before passed.
-// The last argument therefore stands nearest to the disk.
-func Chain(hooks ...Hook) Hook { return chain(hooks) }
-
-type chain []Hook
-
-func (c chain) Before(op Op) error {
-	for i, h := range c {
-		if err := h.Before(op); err != nil {
-			for j := i - 1; j >= 0; j-- {
-				c[j].After(op, 0, err)
-			}
-			return err
-		}
-	}
-	return nil
-}
-
-func (c chain) After(op Op, n int, err error) {
-	for i := len(c) - 1; i >= 0; i-- {
-		c[i].After(op, n, err)
-	}
-}
-
-func (c chain) Shorten(op Op) int {
-	n := int(op.Len)
-	for _, h := range c {
-		if s, ok := h.(Shortener); ok {
-			n = min(n, s.Shorten(op))
-		}
-	}
-	return n
-}
-
 // guard runs do between the hook's Before and After. The caller checks that
 // the hook is not nil where the extra call would cost.
 func guard(h Hook, op Op, do func() error) error {

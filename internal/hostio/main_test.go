@@ -1,4 +1,4 @@
-package hostio
+package hostio_test
 
 import (
 	"flag"

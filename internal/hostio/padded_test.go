@@ -1,4 +1,4 @@
-package hostio
+package hostio_test
 
 import (
 	"bytes"
@@ -8,6 +8,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	. "dmgbench/internal/hostio"
+	"dmgbench/internal/hostio/hostiotest"
 )
 
 // However the bytes get there, the file holds p, the zeros, and what was there before.
@@ -16,7 +19,7 @@ func TestWritePadded(t *testing.T) {
 	buf, err := AlignedBuffer(size)
 	require.NoError(t, err)
 	defer buf.Free()
-	for name, opts := range map[string][]Option{"plain": nil, "hooked": {WithHook(&Recorder{})}} {
+	for name, opts := range map[string][]Option{"plain": nil, "hooked": {WithHook(&hostiotest.Recorder{})}} {
 		dir, err := OpenDir(t.TempDir(), opts...)
 		require.NoError(t, err)
 		defer dir.Close()
@@ -58,7 +61,7 @@ func TestWritePadded(t *testing.T) {
 
 // A gathered write that runs out of space says how much of the data is there.
 func TestWritePaddedReportsFailures(t *testing.T) {
-	faults := NewFaults(nil)
+	faults := hostiotest.NewFaults(nil)
 	dir, err := OpenDir(t.TempDir(), WithHook(faults))
 	require.NoError(t, err)
 	defer dir.Close()

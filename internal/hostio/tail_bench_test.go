@@ -1,9 +1,11 @@
-package hostio
+package hostio_test
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	. "dmgbench/internal/hostio"
 )
 
 type nothing struct{}
@@ -29,7 +31,7 @@ func BenchmarkReadTail(b *testing.B) {
 			require.NoError(b, err)
 			_, err = f.Sync(SyncFsync)
 			require.NoError(b, err)
-			f.hook = c.hook
+			SetHook(f, c.hook)
 			b.SetBytes(int64(c.size))
 			for b.Loop() {
 				if n, err := f.ReadAt(buf.Bytes(), 0); err != nil || n != c.size {

@@ -9,9 +9,9 @@ import (
 	"unsafe"
 )
 
-// maxTransfer is the most that one system call moves: Darwin refuses 2 GiB
-// and more, and package os caps at the same 1 GiB.
-const maxTransfer = 1 << 30
+// maxTransfer is the most bytes that one system call moves: Darwin refuses 2 GiB
+// and more, and package os caps at the same 1 GiB. Tests lower it.
+var maxTransfer = 1 << 30
 
 // ReadAt reads len(p) bytes from off, whatever their alignment, and returns
 // io.EOF when the file ends before that.

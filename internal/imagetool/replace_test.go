@@ -12,6 +12,7 @@ import (
 	"dmgbench/internal/clock"
 	"dmgbench/internal/container"
 	"dmgbench/internal/hostio"
+	"dmgbench/internal/hostio/hostiotest"
 )
 
 // TestOldBundleThatCannotBeRemoved: when the host fails in the middle of it (a file of somebody else, a locked one), the old
@@ -20,7 +21,7 @@ func TestOldBundleThatCannotBeRemoved(t *testing.T) {
 	m := newMachine(t)
 	m.do("create -fs ExFAT -size 8m -type SPARSEBUNDLE -volname old a.sparsebundle")
 	m.do("create -fs ExFAT -size 8m -type SPARSEBUNDLE -volname new b.sparsebundle")
-	faults := hostio.NewFaults(clock.NewVirtual(time.Time{}))
+	faults := hostiotest.NewFaults(clock.NewVirtual(time.Time{}))
 	dir, err := hostio.OpenDir(m.dir, hostio.WithHook(faults))
 	require.NoError(t, err)
 	defer dir.Close()

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"dmgbench/internal/hostio"
+	"dmgbench/internal/hostio/hostiotest"
 	"dmgbench/internal/result"
 	"dmgbench/internal/runner"
 )
@@ -18,31 +19,31 @@ import (
 // What the host refuses ends the case that it concerns, and no other one.
 func TestFaultsOfTheHostEndOnlyTheirCase(t *testing.T) {
 	for name, f := range map[string]struct {
-		set    func(*hostio.Faults)
+		set    func(*hostiotest.Faults)
 		failed map[string]int
 		says   string
 	}{
 		"disk full for the raw image": {
-			func(f *hostio.Faults) { f.FailFrom(hostio.OpAllocate, "*.dmg", 1, syscall.ENOSPC) },
+			func(f *hostiotest.Faults) { f.FailFrom(hostio.OpAllocate, "*.dmg", 1, syscall.ENOSPC) },
 			map[string]int{"UDRW": 2}, "create: .*no space left on device"},
 		"disk full in the middle of a raw image": {
-			func(f *hostio.Faults) { f.FailNth(hostio.OpWrite, "*.dmg", 40, syscall.ENOSPC) },
+			func(f *hostiotest.Faults) { f.FailNth(hostio.OpWrite, "*.dmg", 40, syscall.ENOSPC) },
 			map[string]int{"UDRW": 1}, "no space left on device"},
 		"no new bands": {
-			func(f *hostio.Faults) { f.FailNth(hostio.OpCreate, "1", 1, syscall.ENOSPC) },
+			func(f *hostiotest.Faults) { f.FailNth(hostio.OpCreate, "1", 1, syscall.ENOSPC) },
 			map[string]int{"UDSB": 1}, "no space left on device"},
 		"a flush that fails": {
-			func(f *hostio.Faults) { f.FailNth(hostio.OpSync, "*.dmg", 3, syscall.EIO) },
+			func(f *hostiotest.Faults) { f.FailNth(hostio.OpSync, "*.dmg", 3, syscall.EIO) },
 			map[string]int{"UDRW": 1}, "input/output error"},
 		"a read that fails": {
-			func(f *hostio.Faults) { f.FailNth(hostio.OpRead, "*.dmg", 10, syscall.EIO) },
+			func(f *hostiotest.Faults) { f.FailNth(hostio.OpRead, "*.dmg", 10, syscall.EIO) },
 			map[string]int{"UDRW": 1}, "input/output error"},
 		"short transfers are no fault": {
-			func(f *hostio.Faults) { f.ShortTransfers(8192) }, map[string]int{}, ""},
+			func(f *hostiotest.Faults) { f.ShortTransfers(8192) }, map[string]int{}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := lived(t, life)
-			faults := hostio.NewFaults(c.Clock)
+			faults := hostiotest.NewFaults(c.Clock)
 			f.set(faults)
 			c.Hook = faults
 			out, err := runner.Run(t.Context(), c)

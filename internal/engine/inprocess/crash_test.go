@@ -12,6 +12,7 @@ import (
 	"dmgbench/internal/engine"
 	"dmgbench/internal/engine/inprocess"
 	"dmgbench/internal/hostio"
+	"dmgbench/internal/hostio/hostiotest"
 	"dmgbench/internal/workload"
 )
 
@@ -25,7 +26,7 @@ type fact struct {
 // life is an image that is used while every change on the host is recorded.
 type life struct {
 	t     *testing.T
-	rec   *hostio.Recorder
+	rec   *hostiotest.Recorder
 	con   engine.Container
 	spec  engine.Spec
 	begun int // operations that made the image
@@ -56,7 +57,7 @@ func (l *life) remove(v workload.Volume, name string) {
 
 // live uses the image: files made, deleted, cut, trimmed, compacted, and the image made larger and smaller.
 func live(t *testing.T, format string) *life {
-	l := &life{t: t, rec: hostio.NewRecorder(true), spec: engine.Spec{Format: format, Size: 20 << 20, BandSize: 1 << 20, VolumeName: "CRASH"}}
+	l := &life{t: t, rec: hostiotest.NewRecorder(true), spec: engine.Spec{Format: format, Size: 20 << 20, BandSize: 1 << 20, VolumeName: "CRASH"}}
 	dir := fast(t, hostio.WithHook(l.rec))
 	var err error
 	l.con, err = inprocess.New(nil).Create(t.Context(), dir, "img", l.spec)

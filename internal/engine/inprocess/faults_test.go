@@ -18,12 +18,13 @@ import (
 	"dmgbench/internal/engine"
 	"dmgbench/internal/engine/inprocess"
 	"dmgbench/internal/hostio"
+	"dmgbench/internal/hostio/hostiotest"
 	"dmgbench/internal/workload"
 )
 
 // tally is a script of faults that counts how often it struck.
 type tally struct {
-	*hostio.Faults
+	*hostiotest.Faults
 	struck atomic.Int64
 }
 
@@ -104,7 +105,7 @@ func (v *victim) use(ctx context.Context) error {
 }
 
 func newVictim(t *testing.T, format string) (*tally, *hostio.Dir, *victim, engine.Spec) {
-	f := &tally{Faults: hostio.NewFaults(clock.NewVirtual(time.Time{}))}
+	f := &tally{Faults: hostiotest.NewFaults(clock.NewVirtual(time.Time{}))}
 	dir := fast(t, hostio.WithHook(f))
 	s := engine.Spec{Format: format, Size: 16 << 20, BandSize: 1 << 20}
 	c, err := inprocess.New(nil).Create(t.Context(), dir, "img", s)

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"dmgbench/internal/hostio"
+	"dmgbench/internal/hostio/hostiotest"
 	"dmgbench/internal/workload/folder"
 )
 
@@ -24,7 +25,7 @@ func TestSyncPassesOverFoldersOfTheSystem(t *testing.T) {
 		require.NoError(t, os.Mkdir(filepath.Join(at, name), 0o755))
 		require.NoError(t, os.Chmod(filepath.Join(at, name), mode))
 	}
-	seen := hostio.NewRecorder(false)
+	seen := hostiotest.NewRecorder(false)
 	dir, err := hostio.OpenDir(at, hostio.WithHook(seen))
 	require.NoError(t, err)
 	defer dir.Close()

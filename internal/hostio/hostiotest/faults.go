@@ -1,4 +1,6 @@
-package hostio
+// Package hostiotest makes operations on files of the host fail, slow or short, and records and replays them.
+// Only tests import it.
+package hostiotest
 
 import (
 	"context"
@@ -8,9 +10,10 @@ import (
 	"time"
 
 	"dmgbench/internal/clock"
+	"dmgbench/internal/hostio"
 )
 
-// Faults is a [Shortener] that follows a script: a full disk after so many
+// Faults is a [hostio.Shortener] that follows a script: a full disk after so many
 // bytes, an error on the k-th call of a kind, short transfers, slow calls. The
 // zero script does nothing. It is safe for concurrent use, and may be changed
 // while files are in use.
@@ -21,22 +24,22 @@ type Faults struct {
 	budget int64 // bytes until ENOSPC; negative: no limit
 	short  int   // longest transfer; 0: no limit
 	rules  []*faultRule
-	slow   map[Kind]time.Duration
+	slow   map[hostio.Kind]time.Duration
 }
 
 type faultRule struct {
-	kind    Kind
+	kind    hostio.Kind
 	glob    string // of the base name; empty: all
 	left    int    // calls until it fires
 	err     error
 	forever bool
 }
 
-var _ Shortener = (*Faults)(nil)
+var _ hostio.Shortener = (*Faults)(nil)
 
 // NewFaults returns an empty script; slow calls wait on clk.
 func NewFaults(clk clock.Clock) *Faults {
-	return &Faults{clk: clk, budget: -1, slow: map[Kind]time.Duration{}}
+	return &Faults{clk: clk, budget: -1, slow: map[hostio.Kind]time.Duration{}}
 }
 
 // NoSpaceAfter makes writes and allocations fail with ENOSPC once n more
@@ -50,12 +53,12 @@ func (f *Faults) NoSpaceAfter(n int64) {
 
 // FailNth makes the k-th call of a kind from now (1 is the next) fail with
 // err, once. glob limits it to base names that match ("" means all).
-func (f *Faults) FailNth(kind Kind, glob string, k int, err error) {
+func (f *Faults) FailNth(kind hostio.Kind, glob string, k int, err error) {
 	f.add(&faultRule{kind: kind, glob: glob, left: k, err: err})
 }
 
 // FailFrom is FailNth that goes on failing.
-func (f *Faults) FailFrom(kind Kind, glob string, k int, err error) {
+func (f *Faults) FailFrom(kind hostio.Kind, glob string, k int, err error) {
 	f.add(&faultRule{kind: kind, glob: glob, left: k, err: err, forever: true})
 }
 
@@ -73,28 +76,28 @@ func (f *Faults) ShortTransfers(n int) {
 }
 
 // SlowCalls delays every call of a kind by d on the clock; 0 lifts that.
-func (f *Faults) SlowCalls(kind Kind, d time.Duration) {
+func (f *Faults) SlowCalls(kind hostio.Kind, d time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.slow[kind] = d
 }
 
-// Shorten implements [Shortener].
-func (f *Faults) Shorten(op Op) int {
+// Shorten implements [hostio.Shortener].
+func (f *Faults) Shorten(op hostio.Op) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	n := op.Len
 	if f.short > 0 {
 		n = min(n, int64(f.short))
 	}
-	if op.Kind == OpWrite && f.budget > 0 {
+	if op.Kind == hostio.OpWrite && f.budget > 0 {
 		n = min(n, f.budget)
 	}
 	return int(n)
 }
 
 // Before delays and fails calls as the script says.
-func (f *Faults) Before(op Op) error {
+func (f *Faults) Before(op hostio.Op) error {
 	f.mu.Lock()
 	delay := f.slow[op.Kind]
 	err := f.verdict(op)
@@ -105,7 +108,7 @@ func (f *Faults) Before(op Op) error {
 	return err
 }
 
-func (f *Faults) verdict(op Op) error {
+func (f *Faults) verdict(op hostio.Op) error {
 	for _, r := range f.rules {
 		if r.kind != op.Kind {
 			continue
@@ -117,7 +120,7 @@ func (f *Faults) verdict(op Op) error {
 			return r.err
 		}
 	}
-	if f.budget >= 0 && (op.Kind == OpWrite || op.Kind == OpAllocate) {
+	if f.budget >= 0 && (op.Kind == hostio.OpWrite || op.Kind == hostio.OpAllocate) {
 		if op.Len > f.budget {
 			return syscall.ENOSPC
 		}
@@ -127,4 +130,39 @@ func (f *Faults) verdict(op Op) error {
 }
 
 // After does nothing.
-func (f *Faults) After(Op, int, error) {}
+func (f *Faults) After(hostio.Op, int, error) {}
+
+// Chain calls several hooks as one: Before in order, stopping at the first
+// error; After in reverse order and only for those whose Before passed.
+// The last argument therefore stands nearest to the disk.
+func Chain(hooks ...hostio.Hook) hostio.Hook { return chain(hooks) }
+
+type chain []hostio.Hook
+
+func (c chain) Before(op hostio.Op) error {
+	for i, h := range c {
+		if err := h.Before(op); err != nil {
+			for j := i - 1; j >= 0; j-- {
+				c[j].After(op, 0, err)
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+func (c chain) After(op hostio.Op, n int, err error) {
+	for i := len(c) - 1; i >= 0; i-- {
+		c[i].After(op, n, err)
+	}
+}
+
+func (c chain) Shorten(op hostio.Op) int {
+	n := int(op.Len)
+	for _, h := range c {
+		if s, ok := h.(hostio.Shortener); ok {
+			n = min(n, s.Shorten(op))
+		}
+	}
+	return n
+}

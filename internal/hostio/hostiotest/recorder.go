@@ -1,4 +1,4 @@
-package hostio
+package hostiotest
 
 import (
 	"fmt"
@@ -6,33 +6,35 @@ import (
 	"path"
 	"slices"
 	"sync"
+
+	"dmgbench/internal/hostio"
 )
 
-// Recorder is a [Hook] that keeps every operation that changed or flushed
+// Recorder is a [hostio.Hook] that keeps every operation that changed or flushed
 // something on the host, in the order in which they ended. Reads, opens of
 // existing files and what failed are not kept; of a short write, what was
 // written is. It is safe for concurrent use.
 type Recorder struct {
 	mu   sync.Mutex
 	data bool
-	ops  []Op
+	ops  []hostio.Op
 }
 
-var _ Hook = (*Recorder)(nil)
+var _ hostio.Hook = (*Recorder)(nil)
 
 // NewRecorder returns a recorder. With keepData it copies what was written,
 // which Replay needs.
 func NewRecorder(keepData bool) *Recorder { return &Recorder{data: keepData} }
 
 // Before does nothing.
-func (r *Recorder) Before(Op) error { return nil }
+func (r *Recorder) Before(hostio.Op) error { return nil }
 
 // After keeps op if it changed or flushed something.
-func (r *Recorder) After(op Op, n int, err error) {
+func (r *Recorder) After(op hostio.Op, n int, err error) {
 	switch op.Kind {
-	case OpRead, OpOpen, OpEvict:
+	case hostio.OpRead, hostio.OpOpen, hostio.OpEvict:
 		return
-	case OpWrite:
+	case hostio.OpWrite:
 		if n <= 0 {
 			return
 		}
@@ -53,7 +55,7 @@ func (r *Recorder) After(op Op, n int, err error) {
 }
 
 // Ops returns what was kept so far.
-func (r *Recorder) Ops() []Op {
+func (r *Recorder) Ops() []hostio.Op {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.ops)
@@ -69,21 +71,21 @@ func (r *Recorder) Reset() {
 // Replay does the first upTo operations again below dst: what a crash right
 // after them would leave if the disk kept every write and its order. A dst
 // that holds what the recorded folder held at first gives what it held then.
-func (r *Recorder) Replay(upTo int, dst *Dir) error {
-	return r.ReplayOnly(upTo, dst, func(int, Op) bool { return true })
+func (r *Recorder) Replay(upTo int, dst *hostio.Dir) error {
+	return r.ReplayOnly(upTo, dst, func(int, hostio.Op) bool { return true })
 }
 
 // ReplayNext does only operation n, counted from 0, on a dst to which Replay
 // or ReplayNext has done all before it: tests look at every prefix this way.
-func (r *Recorder) ReplayNext(n int, dst *Dir) error {
+func (r *Recorder) ReplayNext(n int, dst *hostio.Dir) error {
 	ops := r.Ops()
 	if n < 0 || n >= len(ops) {
 		return fmt.Errorf("replaying operation %d of %d: %w", n, len(ops), fs.ErrInvalid)
 	}
-	if ops[n].Kind == OpWrite && !r.data {
+	if ops[n].Kind == hostio.OpWrite && !r.data {
 		return fmt.Errorf("replaying a write to %q: the recorder kept no data: %w", ops[n].Path, fs.ErrInvalid)
 	}
-	if err := ops[n].replay(dst); err != nil {
+	if err := replay(ops[n], dst); err != nil {
 		return fmt.Errorf("replaying operation %d: %w", n, err)
 	}
 	return nil
@@ -92,7 +94,7 @@ func (r *Recorder) ReplayNext(n int, dst *Dir) error {
 // ReplayOnly is Replay of those among the first upTo operations for which
 // keep is true; tests drop writes that no later flush covered, as a crash may.
 // Operations on a file whose creation was dropped are dropped too.
-func (r *Recorder) ReplayOnly(upTo int, dst *Dir, keep func(i int, op Op) bool) error {
+func (r *Recorder) ReplayOnly(upTo int, dst *hostio.Dir, keep func(i int, op hostio.Op) bool) error {
 	ops := r.Ops()
 	if upTo < 0 || upTo > len(ops) {
 		return fmt.Errorf("replaying %d of %d operations: %w", upTo, len(ops), fs.ErrInvalid)
@@ -100,52 +102,52 @@ func (r *Recorder) ReplayOnly(upTo int, dst *Dir, keep func(i int, op Op) bool) 
 	lost := map[string]bool{}
 	for i, op := range ops[:upTo] {
 		if !keep(i, op) {
-			if op.Kind == OpCreate || op.Kind == OpMkdir {
+			if op.Kind == hostio.OpCreate || op.Kind == hostio.OpMkdir {
 				lost[op.Path] = true
 			}
 			continue
 		}
-		if op.Kind == OpCreate || op.Kind == OpMkdir {
+		if op.Kind == hostio.OpCreate || op.Kind == hostio.OpMkdir {
 			delete(lost, op.Path)
 		}
 		if lost[op.Path] || lost[path.Dir(op.Path)] {
 			continue
 		}
-		if op.Kind == OpWrite && !r.data {
+		if op.Kind == hostio.OpWrite && !r.data {
 			return fmt.Errorf("replaying a write to %q: the recorder kept no data: %w", op.Path, fs.ErrInvalid)
 		}
-		if err := op.replay(dst); err != nil {
+		if err := replay(op, dst); err != nil {
 			return fmt.Errorf("replaying operation %d: %w", i, err)
 		}
 	}
 	return nil
 }
 
-func (op Op) replay(dst *Dir) error {
+func replay(op hostio.Op, dst *hostio.Dir) error {
 	switch op.Kind {
-	case OpSync, OpDirSync:
+	case hostio.OpSync, hostio.OpDirSync:
 		return nil
-	case OpMkdir:
+	case hostio.OpMkdir:
 		return dst.Mkdir(op.Path)
-	case OpRemove:
+	case hostio.OpRemove:
 		return dst.Remove(op.Path)
-	case OpRemoveAll:
+	case hostio.OpRemoveAll:
 		return dst.RemoveAll(op.Path)
-	case OpRename:
+	case hostio.OpRename:
 		return dst.Rename(op.Path, op.To)
 	}
-	f, err := dst.Open(op.Path, OpenOptions{Write: true, Create: op.Kind == OpCreate})
+	f, err := dst.Open(op.Path, hostio.OpenOptions{Write: true, Create: op.Kind == hostio.OpCreate})
 	if err != nil {
 		return err
 	}
 	switch op.Kind {
-	case OpWrite:
+	case hostio.OpWrite:
 		_, err = f.WriteAt(op.Data, op.Off)
-	case OpTruncate:
+	case hostio.OpTruncate:
 		err = f.Truncate(op.Len)
-	case OpAllocate:
+	case hostio.OpAllocate:
 		err = f.Allocate(op.Off, op.Len)
-	case OpPunch:
+	case hostio.OpPunch:
 		err = f.PunchHole(op.Off, op.Len)
 	}
 	if e := f.Close(); err == nil {
