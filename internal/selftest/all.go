@@ -26,6 +26,7 @@ var studies = []struct {
 	do func(*Exam, context.Context) (Study, error)
 }{
 	{"recovery", (*Exam).recovery}, {"files", (*Exam).fileIntervals}, {"rounds", (*Exam).roundIntervals},
+	{"speeds", (*Exam).twoSpeedIntervals},
 	{"auto", (*Exam).autoRounds}, {"verdicts", (*Exam).falseAlarms}, {"power", (*Exam).power}, {"compare", (*Exam).comparing},
 	{"require", (*Exam).requiring},
 	{"warnings", (*Exam).fileWarnings}, {"drift", (*Exam).drift}, {"overhead", (*Exam).overhead},

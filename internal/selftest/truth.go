@@ -14,8 +14,8 @@ const maxCall = 1 << 30
 // truths are what the estimators of a rate tend to with ever more files of the
 // same sizes under a law, from the law alone.
 //
-// Only laws with file noise and outliers have such a limit; a slow first file, a
-// cliff or a drift depend on where in the step a file stands.
+// Only laws with file noise, outliers and a slow mode have such a limit; a slow first
+// file, a cliff or a drift depend on the position of a file in its step.
 func truths(l simulated.Law, sizes []int64) map[string]float64 {
 	var size, clean []float64 // bytes; seconds without noise
 	for _, n := range sizes {
@@ -23,14 +23,13 @@ func truths(l simulated.Law, sizes []int64) map[string]float64 {
 		size = append(size, float64(n))
 		clean = append(clean, float64(calls)*l.Latency.Seconds()+float64(n)/l.Write)
 	}
-	longer := 1 - l.Outliers + l.Outliers*l.OutlierFactor // mean factor of a time
+	longer, shorter := 0.0, 0.0 // means of the factor of a time, and of 1 / factor without the noise
+	for _, k := range kindsOfFiles(l) {
+		longer, shorter = longer+k.share*k.factor, shorter+k.share/k.factor
+	}
 	bytes, seconds, rates := 0.0, 0.0, 0.0
 	for i := range size {
 		bytes, seconds, rates = bytes+size[i], seconds+clean[i]*longer, rates+size[i]/clean[i]
-	}
-	shorter := 1 - l.Outliers // mean of 1 / factor but for the noise
-	if l.Outliers > 0 {
-		shorter += l.Outliers / l.OutlierFactor
 	}
 	out := map[string]float64{
 		"aggregate": bytes / seconds,
@@ -42,6 +41,21 @@ func truths(l simulated.Law, sizes []int64) map[string]float64 {
 	out["trimmed"] = mix.meanBetween(low, high) / 0.6
 	lines(out, l, size, clean, longer)
 	return out
+}
+
+// fileKind is a share of the files with a factor of their times in common.
+type fileKind struct{ share, factor float64 }
+
+// kindsOfFiles are the files of a law: normal ones, outliers, those of the slow mode, and both.
+func kindsOfFiles(l simulated.Law) (kinds []fileKind) {
+	for _, slow := range []fileKind{{1 - l.Slow, 1}, {l.Slow, l.SlowFactor}} {
+		for _, far := range []fileKind{{1 - l.Outliers, 1}, {l.Outliers, l.OutlierFactor}} {
+			if share := slow.share * far.share; share > 0 {
+				kinds = append(kinds, fileKind{share, slow.factor * far.factor})
+			}
+		}
+	}
+	return kinds
 }
 
 // lines adds the limits of the lines of time on size.
@@ -74,9 +88,8 @@ func mixtureOf(l simulated.Law, size, clean []float64) mixture {
 	m := mixture{sigma: max(l.FileNoise, 1e-9)}
 	for i := range size {
 		centre := math.Log(size[i]/clean[i]) + l.FileNoise*l.FileNoise/2
-		m.parts = append(m.parts, component{(1 - l.Outliers) / float64(len(size)), centre})
-		if l.Outliers > 0 {
-			m.parts = append(m.parts, component{l.Outliers / float64(len(size)), centre - math.Log(l.OutlierFactor)})
+		for _, k := range kindsOfFiles(l) {
+			m.parts = append(m.parts, component{k.share / float64(len(size)), centre - math.Log(k.factor)})
 		}
 	}
 	return m
@@ -156,9 +169,9 @@ func medianSlope(l simulated.Law, size, clean []float64) float64 {
 
 // factors are equally likely values of a file's factor, ascending.
 func factors(l simulated.Law) []float64 {
-	m := mixture{sigma: max(l.FileNoise, 1e-9), parts: []component{{1 - l.Outliers, -l.FileNoise * l.FileNoise / 2}}}
-	if l.Outliers > 0 {
-		m.parts = append(m.parts, component{l.Outliers, math.Log(l.OutlierFactor) - l.FileNoise*l.FileNoise/2})
+	m := mixture{sigma: max(l.FileNoise, 1e-9)}
+	for _, k := range kindsOfFiles(l) {
+		m.parts = append(m.parts, component{k.share, math.Log(k.factor) - l.FileNoise*l.FileNoise/2})
 	}
 	out := make([]float64, factorGrid)
 	for i := range out {
