@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
@@ -15,6 +16,7 @@ type judge struct {
 	s      *study
 	est    string // of rates of files, where an operand names none
 	author bool   // every operand is the author's printed figure
+	strict bool   // what is judged is a claim: it rests on cases that were measured to the end alone
 }
 
 // assert evaluates one test.
@@ -60,6 +62,25 @@ func (j judge) assert(a plan.Assert) finding {
 	return finding{weak: fmt.Sprintf("%q is no test that this program knows", a.Kind)}
 }
 
+// unmeasured says which cases of an operand were not measured to the end: whatever there is of them, no claim is decided
+// by it.
+func (j judge) unmeasured(op plan.Operand) string {
+	if !j.strict {
+		return ""
+	}
+	var gone []string
+	for _, sub := range j.s.cases {
+		if !sub.matches(op.Where) {
+			continue
+		}
+		if why := j.s.absent(sub, op.Quantity, op.Where); why != "" {
+			gone = append(gone, why)
+		}
+	}
+	slices.Sort(gone)
+	return strings.Join(gone, "; ")
+}
+
 // sides evaluates operands that stand beside each other, and names them by what
 // they differ in.
 func (j judge) sides(ops ...plan.Operand) []side {
@@ -96,6 +117,9 @@ func (j judge) side(op plan.Operand) side {
 		return constant(*op.Constant)
 	case j.author || op.Published:
 		return j.s.printedOperand(op)
+	}
+	if missing := j.unmeasured(op); missing != "" {
+		return side{q: op.Quantity, unit: op.Quantity.Unit(), missing: missing}
 	}
 	est := j.est
 	if op.Statistic != "" {
@@ -229,7 +253,7 @@ func (j judge) outcome(a plan.Assert) finding {
 			bad++
 			wrong = append(wrong, fmt.Sprintf("%s, round %d: %s", sub.c.ID, st.Round, orElse(st.Error, "no error")))
 		}
-		if !found {
+		if !found || sub.c.Status != result.Done {
 			missing = join(missing, j.s.notReached(sub, a))
 		}
 	}

@@ -20,6 +20,8 @@ type point struct {
 func (j judge) along(op plan.Operand, axis string) (points []point, bad finding) {
 	if j.author || op.Published {
 		points, bad = j.s.printedAlong(op, axis)
+	} else if missing := j.unmeasured(op); missing != "" {
+		return nil, finding{missing: missing}
 	} else {
 		est := orElse(op.Statistic, j.est)
 		points, bad = j.s.measuredAlong(op, axis, est)

@@ -30,7 +30,7 @@ func (s *study) claims() []result.Claim {
 	for i, c := range s.p.Claims {
 		h := &hearing{claim: c, ests: s.estimators(c), judged: c.Scope != "apple" || s.apple()}
 		for _, e := range h.ests {
-			h.findings = append(h.findings, judge{s: s, est: e}.assert(c.Assert))
+			h.findings = append(h.findings, judge{s: s, est: e, strict: true}.assert(c.Assert))
 		}
 		h.adjusted = make([]float64, len(h.ests))
 		hs[i] = h

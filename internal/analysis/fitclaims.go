@@ -25,6 +25,9 @@ func (j judge) fit(name string) (plan.Fit, fitted) {
 	if j.author {
 		return f, j.s.printedFit(f)
 	}
+	if missing := j.unmeasured(plan.Operand{Quantity: f.Quantity, Where: f.Where}); missing != "" {
+		return f, fitted{reason: missing}
+	}
 	return f, j.s.measuredFit(f, j.est)
 }
 

@@ -276,7 +276,7 @@ func (s *study) judgeIn(w universe, worlds []universe, est string, cs []*cast, o
 		f, ok := c.found[key]
 		if !ok {
 			k := slices.IndexFunc(worlds, func(u universe) bool { return u.rule == rule && u.rounds == w.rounds })
-			f = judge{s: worlds[k].s, est: by}.assert(c.h.claim.Assert)
+			f = judge{s: worlds[k].s, est: by, strict: true}.assert(c.h.claim.Assert)
 			c.found[key] = f
 		}
 		findings[i], owns[i] = f, own

@@ -53,6 +53,9 @@ func Widths(p *plan.Plan, r *result.Result) (judged int, wide []result.WideInter
 	wide = []result.WideInterval{}
 	for _, sum := range s.summaries() {
 		e, ok := estimate(sum.Estimates, sum.Headline)
+		if i := slices.IndexFunc(own.Cases, func(c result.Case) bool { return c.ID == sum.Case }); !own.Cases[i].Measured() {
+			continue // more rounds of it will not help
+		}
 		if !ok || !s.waited(plan.Quantity(sum.Op)) || e.CI == nil && sum.Rounds >= minRounds {
 			continue
 		}

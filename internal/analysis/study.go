@@ -31,7 +31,7 @@ type subject struct {
 	c     *result.Case
 	plan  plan.Case
 	keys  map[string]string
-	steps map[stepKey][]*result.Step // of rounds that count, without error
+	steps map[stepKey][]*result.Step // of rounds that are shown, without error
 	order []stepKey
 	memo  map[memoKey][]roundValue
 	known map[stepValueKey]roundValue // shared with the same case in other analyses
@@ -88,16 +88,16 @@ func indexed(c *result.Case) *subject {
 	return sub
 }
 
-// index sorts the steps that count by what they are. Positions in the protocol
+// index sorts the steps that are shown by what they are. Positions in the protocol
 // decide their order, not the order of the records.
 func (sub *subject) index() {
-	counts := map[int]bool{}
+	shown := map[int]bool{}
 	for _, r := range sub.c.Rounds {
-		counts[r.Round] = sub.c.Counts(r.Round)
+		shown[r.Round] = sub.c.Shows(r.Round)
 	}
 	for i := range sub.c.Steps {
 		st := &sub.c.Steps[i]
-		if !counts[st.Round] || st.Error != "" || isCanary(st) {
+		if !shown[st.Round] || st.Error != "" || isCanary(st) {
 			continue
 		}
 		k := stepKey{st.Do, st.Phase, st.Cycle}

@@ -60,6 +60,10 @@ func (s *study) summary(c cell, q plan.Quantity) (result.Summary, bool) {
 	}
 	out.BySession = s.bySession(c, q, out.Headline)
 	out.Warnings = s.warnings(c, q, out)
+	if k := c.sub.c; !k.Measured() {
+		out.Warnings = append(out.Warnings, result.Warning{Kind: "incomplete",
+			Text: fmt.Sprintf("the case was %s, and this was measured before: %s", k.Status, orElse(k.Reason, "no reason was recorded"))})
+	}
 	return out, true
 }
 

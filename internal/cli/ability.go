@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"dmgbench/internal/engine"
-	"dmgbench/internal/plan"
+	"dmgbench/internal/runner"
 	"dmgbench/plans"
 )
 
@@ -87,16 +87,13 @@ func writePlans(s *sheet, e engine.Engine) error {
 		if err != nil {
 			return err
 		}
-		can, cannot := 0, 0
+		cannot, can := len(runner.UnsupportedCases(p, e)), 0
 		for _, c := range p.Cases() {
-			switch {
-			case c.Baseline:
-			case supports(e, c):
+			if !c.Baseline {
 				can++
-			default:
-				cannot++
 			}
 		}
+		can -= cannot
 		switch {
 		case cannot == 0:
 			full = append(full, name)
@@ -115,13 +112,6 @@ func writePlans(s *sheet, e engine.Engine) error {
 		}
 	}
 	return nil
-}
-
-// supports says whether the engine, or none for a native folder, can make what the case wants.
-func supports(e engine.Engine, c plan.Case) bool {
-	w := c.Settings
-	return w.Target == "directory" || e.Supports(engine.Spec{Format: w.Format, Encryption: w.Encryption, Filesystems: w.Filesystems,
-		Size: int64(w.Size), BandSize: int64(w.BandSize), Backend: w.Backend, ServedBy: w.ServedBy}) == nil
 }
 
 // aid is a program of the system that opens or checks the images that --keep leaves.

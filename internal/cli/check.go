@@ -33,6 +33,9 @@ EXIT STATUS
 					bad = true
 					continue
 				}
+				for _, f := range onAnyEngine(name, ps[0]) { // run says what its engine skips
+					a.warn(f.String())
+				}
 				if _, err := fmt.Fprintf(a.out, "%s: ok, %s\n", printable(name), cases(ps[0])); err != nil {
 					return err
 				}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"io"
 	"os"
-	"slices"
 
 	"dmgbench/internal/analysis"
 	"dmgbench/internal/plan"
@@ -79,9 +78,7 @@ func finish(dir string) (*plan.Plan, *result.Result, error) {
 
 // verdict is the exit status that a result asks for.
 func verdict(r *result.Result) int {
-	bad := func(c result.Case) bool { return c.Status == result.Failed || c.Status == result.Discarded }
-	skipped := func(c result.Case) bool { return c.Status != result.Skipped }
-	if slices.ContainsFunc(r.Cases, bad) || !slices.ContainsFunc(r.Cases, skipped) {
+	if r.Outcome() != result.Done {
 		return exitCases
 	}
 	return 0

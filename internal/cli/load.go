@@ -16,15 +16,14 @@ import (
 // load reads PLAN, a path or the name of a built-in plan. What looks like a path
 // is one; a plain name is the built-in plan's before it is a file's.
 func load(name string) (*plan.Plan, []plan.Problem, error) {
-	pathLike := strings.ContainsAny(name, `/\`) || strings.HasSuffix(name, ".toml")
-	if text, ok := plans.Get(name); ok && !pathLike {
+	if text, ok := plans.Get(name); ok && !pathLike(name) {
 		p, problems := plan.Parse(name+".toml", text)
 		if len(problems.Errors()) > 0 {
 			return nil, nil, problems
 		}
 		return p, problems.Warnings(), nil
 	}
-	if _, err := os.Stat(name); err != nil && !pathLike {
+	if _, err := os.Stat(name); err != nil && !pathLike(name) {
 		return nil, nil, noPlan(name)
 	}
 	p, warnings, err := plan.LoadAll(name)
@@ -70,6 +69,11 @@ func noPlan(name string) error {
 	return e
 }
 
+// pathLike says that PLAN is a path, whatever built-in plans there are.
+func pathLike(name string) bool {
+	return strings.ContainsAny(name, `/\`) || strings.HasSuffix(name, ".toml")
+}
+
 // nearPlan is the built-in plan that name begins or nearly is, or "".
 func nearPlan(name string) string {
 	for _, n := range plans.Names() {
@@ -109,6 +113,12 @@ func (a *app) loadAll(names []string) ([]*plan.Plan, error) {
 			bad = bad || w.Refused
 		}
 		a.warnOfAuthor(name, p)
+		for _, f := range onAnyEngine(name, p) {
+			if !f.Warning {
+				a.tell(&plan.Problems{Items: []plan.Problem{f}})
+				bad = true
+			}
+		}
 		out = append(out, p)
 	}
 	if bad {

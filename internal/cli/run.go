@@ -211,6 +211,9 @@ func (a *app) runPlans(ctx context.Context, o runOptions) error {
 			if err := runner.DryRun(a.out, p, assumedRate); err != nil {
 				return err
 			}
+			if err := a.tellUnsupported(ctx, p, o.Engine); err != nil {
+				return err
+			}
 			if err := o.Repeat.describe(a.out); err != nil {
 				return err
 			}

@@ -51,7 +51,8 @@ func (a *app) hdiutilOptions() (hdiutil.Options, error) {
 // errNoLoops keeps auto from an engine that would work, but not as one that mounts with the kernel does.
 var errNoLoops = errors.New("without root it works only over FUSE and with exFAT; choose it with --engine hdiutil")
 
-// newHdiutil makes the engine, with a folder for its mount points that a later clean finds.
+// newHdiutil makes the engine, with a folder for its mount points that a later clean finds. Without a state folder it is
+// only for asking what it can do.
 func (a *app) newHdiutil(ctx context.Context, k kit) (engine.Engine, error) {
 	o, err := a.hdiutilOptions()
 	if err != nil {
@@ -60,9 +61,11 @@ func (a *app) newHdiutil(ctx context.Context, k kit) (engine.Engine, error) {
 	if k.auto && runtime.GOOS == "linux" && !attach.Loops() {
 		return nil, errNoLoops
 	}
-	dir, free, err := mountFolder(k.state)
-	if err != nil {
-		return nil, err
+	dir, free := "", func() error { return nil }
+	if k.state != "" {
+		if dir, free, err = mountFolder(k.state); err != nil {
+			return nil, err
+		}
 	}
 	o.WorkDir, o.Passphrase = dir, k.secret
 	e, err := hdiutil.New(ctx, o)

@@ -42,11 +42,22 @@ type Spec struct {
 	Passphrase  []byte
 }
 
+// Action is what a step does to a container that there is, as far as engines differ in it.
+type Action struct {
+	Do     string // compact | resize | convert | transfer | damage | check | xattr | stream
+	To     Spec   // convert: what is made
+	Kind   string // damage: what is damaged; stream: the codec
+	Repair bool   // check
+}
+
 // Engine makes containers. Its methods are not safe for concurrent use.
 type Engine interface {
 	Info() Info
-	// Supports says nil, or an *UnsupportedError with the reason that a case is skipped for.
+	// Supports is nil, or an *UnsupportedError with the reason that an image cannot be made so.
 	Supports(Spec) error
+	// Allows is nil, or an *UnsupportedError with the reason that an action cannot be done to an image made so.
+	// The methods of containers refuse by the same rules: what is refused is known before anything is made.
+	Allows(Spec, Action) error
 	// PeakBytes is what the container can occupy at most on the host while live bytes of files are on it.
 	PeakBytes(s Spec, live int64) int64
 	// Create makes the container and its file system in dir, and nothing else: it is not attached.

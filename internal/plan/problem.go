@@ -146,6 +146,11 @@ func (r *reader) report(p *Problem) *Problem {
 	return p
 }
 
+// In is a finding that was made outside of this package with the file and the line of the plan's text that it is about.
+func (p Problem) In(file string, text []byte) Problem {
+	return *newReader(file, text).report(&p)
+}
+
 // shorten cuts the middle out of a message that quotes a text without end.
 func shorten(s string) string {
 	const most = 300

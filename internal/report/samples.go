@@ -57,9 +57,9 @@ func (v *view) fileSets() []fileSet {
 // which tells of the machine and is no part of what the case shows.
 func canary(s *result.Step) bool { return s.Do == "canary" }
 
-// counts reports whether a step's figures count: its round was measured to the end and the step did not fail.
+// counts reports whether a step's figures are shown: those of its round are, and the step did not fail.
 func counts(c *result.Case, s *result.Step) bool {
-	return !canary(s) && s.Error == "" && (c.Counts(s.Round) || len(c.Rounds) == 0 && c.Status == result.Done)
+	return !canary(s) && s.Error == "" && (c.Shows(s.Round) || len(c.Rounds) == 0 && c.Status == result.Done)
 }
 
 // picture names one combination of direction and phase.

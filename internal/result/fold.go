@@ -108,6 +108,31 @@ const interrupted = "interrupted "
 // NotFinished is what people are told of a case that [Result.Told] says is still to be measured.
 const NotFinished = "not finished"
 
+// Outcome is the status of a run whose cases are these: [Failed] where one failed or was discarded, [Skipped] where no
+// image was measured though there were some to measure, or nothing at all, else [Done].
+func (r *Result) Outcome() string {
+	images, skipped, bare := 0, 0, 0
+	for i := range r.Cases {
+		c := &r.Cases[i]
+		switch c.Status {
+		case Failed, Discarded:
+			return Failed
+		case Skipped:
+			skipped++
+		}
+		if c.Target.Kind == "image" {
+			images++
+			if c.Status == Skipped {
+				bare++
+			}
+		}
+	}
+	if skipped == len(r.Cases) || images > 0 && bare == images {
+		return Skipped
+	}
+	return Done
+}
+
 // Told is the status of a case in words for people. In a run that has not ended a case
 // that it has not got to, or not to the end of, is [NotFinished]: its status says discarded,
 // as nothing of it counts yet, but resume goes on with it.

@@ -112,9 +112,9 @@ type Outcome struct {
 
 // How a run stands in [Outcome].
 const (
-	StatusDone        = "done"
-	StatusFailed      = "failed"
-	StatusSkipped     = "skipped"
+	StatusDone        = result.Done
+	StatusFailed      = result.Failed
+	StatusSkipped     = result.Skipped
 	StatusInterrupted = "interrupted"
 	StatusPaused      = "paused"
 )

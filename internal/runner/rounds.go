@@ -224,8 +224,8 @@ var errSlept = errors.New("the machine slept")
 // attempt measures one case-round. The error stops the run; what only concerns the case is its status and reason.
 func (r *run) attempt(ctx context.Context, c plan.Case, round int, pause *result.Pause) (status, reason string, made *result.Target, err error) {
 	eng, spec := r.engineFor(c.Settings), specOf(c.Settings)
-	if err := eng.Supports(spec); err != nil {
-		return result.Skipped, engine.Advised(err), nil, nil
+	if u := unsupported(eng, c); u != nil { // known before anything is written
+		return result.Skipped, engine.Advised(u), nil, nil
 	}
 	x, err := newCaseRun(r, c, round, eng, spec)
 	if err != nil {
@@ -284,17 +284,5 @@ func (r *run) verdict() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	skipped := 0
-	for _, c := range res.Cases {
-		switch c.Status {
-		case result.Failed, result.Discarded:
-			return StatusFailed, nil
-		case result.Skipped:
-			skipped++
-		}
-	}
-	if skipped == len(res.Cases) {
-		return StatusSkipped, nil
-	}
-	return StatusDone, nil
+	return res.Outcome(), nil
 }

@@ -35,6 +35,7 @@ func (r *run) drive(ctx context.Context) (Outcome, error) {
 	if err := r.openSession(); err != nil {
 		return Outcome{}, err
 	}
+	r.tellUnsupported()
 	var undo cleanup
 	defer r.buffers.Free()
 	err := r.openPlaces(&undo)

@@ -2,7 +2,6 @@ package runner
 
 import (
 	"dmgbench/internal/engine"
-	"dmgbench/internal/engine/directory"
 	"dmgbench/internal/plan"
 )
 
@@ -13,17 +12,7 @@ func simulated(e engine.Engine) bool {
 }
 
 // native is the engine of plain folders.
-func (r *run) native() engine.Engine {
-	if simulated(r.c.Engine) {
-		return r.c.Engine
-	}
-	return directory.Engine{}
-}
+func (r *run) native() engine.Engine { return engineOf(r.c.Engine, plan.Settings{Target: "directory"}) }
 
-// engineFor is the engine of the images, or the native one for plain folders.
-func (r *run) engineFor(s plan.Settings) engine.Engine {
-	if s.Target == "directory" && !simulated(r.c.Engine) {
-		return directory.Engine{}
-	}
-	return r.c.Engine
-}
+// engineFor is the engine of a case.
+func (r *run) engineFor(s plan.Settings) engine.Engine { return engineOf(r.c.Engine, s) }

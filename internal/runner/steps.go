@@ -347,8 +347,5 @@ func (x *caseRun) specFrom(h *handle, st plan.Step) engine.Spec {
 	if st.Do != "convert" {
 		return h.spec
 	}
-	spec := x.spec
-	spec.Format, spec.BandSize = cmpOr(st.Format, cmpOr(x.c.Settings.ConvertTo, spec.Format)), int64(st.BandSize)
-	spec.Encryption = cmpOr(st.Encryption, spec.Encryption)
-	return spec
+	return converted(x.spec, x.c.Settings, st)
 }

@@ -20,6 +20,7 @@ import (
 
 	"dmgbench/internal/engine"
 	"dmgbench/internal/hostio"
+	"dmgbench/internal/workload"
 	"dmgbench/internal/workload/folder"
 )
 
@@ -48,6 +49,22 @@ func (Engine) Supports(s engine.Spec) error {
 		return refuse("encryption "+s.Encryption, forImages)
 	}
 	return nil
+}
+
+// images are the actions that a folder has no use for, as refusals name them.
+var images = map[string]string{"compact": "compacting", "resize": "resizing", "convert": "converting", "xattr": "extended attributes"}
+
+// Allows refuses what only images have.
+func (e Engine) Allows(s engine.Spec, a engine.Action) error {
+	switch {
+	case images[a.Do] != "":
+		return refuse(images[a.Do], forImages)
+	case a.Do == "damage":
+		return refuse("damage "+a.Kind, forImages)
+	case a.Do == "stream" && a.Kind == workload.CodecLZFSE && runtime.GOOS != "darwin":
+		return refuse("codec "+a.Kind+", which takes macOS", "use zstd, s2 or gzip")
+	}
+	return e.Supports(s)
 }
 
 // PeakBytes is the live bytes: a folder holds nothing else worth counting.
@@ -169,23 +186,23 @@ func (*container) OpenWith(path string) []string {
 }
 
 func (c *container) Compact(context.Context, engine.CompactOptions) (engine.Report, error) {
-	return engine.Report{}, refuse("compacting", forImages)
+	return engine.Report{}, Engine{}.Allows(c.spec, engine.Action{Do: "compact"})
 }
 
 func (c *container) Resize(context.Context, int64) (engine.Report, error) {
-	return engine.Report{}, refuse("resizing", forImages)
+	return engine.Report{}, Engine{}.Allows(c.spec, engine.Action{Do: "resize"})
 }
 
 func (c *container) Convert(context.Context, *hostio.Dir, string, engine.Spec) (engine.Container, error) {
-	return nil, refuse("converting", forImages)
+	return nil, Engine{}.Allows(c.spec, engine.Action{Do: "convert"})
 }
 
 func (c *container) Damage(_ context.Context, kind string) error {
-	return refuse("damage "+kind, forImages)
+	return Engine{}.Allows(c.spec, engine.Action{Do: "damage", Kind: kind})
 }
 
 func (c *container) Xattr(context.Context, string, string, string) (engine.Report, error) {
-	return engine.Report{}, refuse("extended attributes", forImages)
+	return engine.Report{}, Engine{}.Allows(c.spec, engine.Action{Do: "xattr"})
 }
 
 // Check has nothing to check: the file system of a folder is the host's, and

@@ -41,11 +41,8 @@ func (c *image) Compact(ctx context.Context, o engine.CompactOptions) (engine.Re
 	if err := c.same(ctx, "compacting", true); err != nil {
 		return engine.Report{}, err
 	}
-	switch {
-	case c.kind.typ != "SPARSE" && c.kind.typ != "SPARSEBUNDLE":
-		return engine.Report{}, c.e.refuse(c.backend, "compacting "+c.kind.format, "use UDSB or UDSP, or let attaching trim the image")
-	case !c.e.can.hdiutil:
-		return engine.Report{}, c.e.refuse(c.backend, "compacting", "only hdiutil compacts")
+	if err := c.e.allows(c.choice, engine.Action{Do: "compact"}); err != nil {
+		return engine.Report{}, err
 	}
 	var t tale
 	var figures parse.Compacted
@@ -70,15 +67,12 @@ func (c *image) Resize(ctx context.Context, size int64) (engine.Report, error) {
 	if err := c.same(ctx, "resizing", true); err != nil {
 		return engine.Report{}, err
 	}
-	if c.kind.fixed {
-		return engine.Report{}, c.e.refuse(c.backend, "resizing "+c.kind.format, "convert it to UDRW first")
-	}
-	var t tale
-	build, want, err := c.resizing(&t, size)
-	if err != nil {
+	if err := c.e.allows(c.choice, engine.Action{Do: "resize"}); err != nil {
 		return engine.Report{}, err
 	}
-	err = c.changed(ctx, &t, call{doing: "resizing", build: build, bytes: max(size, c.size), check: func(proc.Result) error {
+	var t tale
+	build, want := c.resizing(&t, size)
+	err := c.changed(ctx, &t, call{doing: "resizing", build: build, bytes: max(size, c.size), check: func(proc.Result) error {
 		return c.resized(want)
 	}})
 	switch classOf(err) {
@@ -98,20 +92,22 @@ func (c *image) Resize(ctx context.Context, size int64) (engine.Report, error) {
 }
 
 // resizing is the command, and the size that it makes.
-func (c *image) resizing(t *tale, size int64) (builder, int64, error) {
+func (c *image) resizing(t *tale, size int64) (builder, int64) {
 	hd := argv.Resize{Image: c.path(), Size: roundUp(size, argv.Sector), Passphrase: c.pass(), ImageOnly: c.fs.name == "none"}
 	du := argv.ResizeImage{Image: c.path(), Size: roundUp(size, 4096), Passphrase: c.pass(), ImageOnly: c.fs.name == "none"}
-	apfs := len(c.fs.types) > 0 && c.fs.types[0] == "apfs"
 	switch {
 	case c.backend == backendDiskutil:
-		return du, du.Size, nil
-	case c.e.o.Vendor == "dmgbench" || !apfs && c.fs.types != nil && c.fs.types[0] == "hfs" || c.fs.name == "none":
-		return hd, hd.Size, nil
-	case apfs && c.e.can.diskutil:
-		t.note("resize_note", "resized by diskutil image: hdiutil resizes HFS+ only")
-		return du, du.Size, nil
+		return du, du.Size
+	case c.e.byHdiutil(c.fs):
+		return hd, hd.Size
 	}
-	return nil, 0, c.e.refuse(c.backend, "resizing "+c.fs.name, "use APFS with diskutil, or HFS+")
+	t.note("resize_note", "resized by diskutil image: hdiutil resizes HFS+ only")
+	return du, du.Size
+}
+
+// byHdiutil says whether hdiutil resizes images with this file system.
+func (e *Engine) byHdiutil(f filesystem) bool {
+	return e.o.Vendor == "dmgbench" || f.name == "none" || len(f.types) > 0 && f.types[0] == "hfs"
 }
 
 // resized reads the new size back, where the files tell it. Tools may round to 4 KiB.
@@ -152,16 +148,14 @@ func (c *image) Convert(ctx context.Context, dir *hostio.Dir, name string, s eng
 	if err := c.same(ctx, "converting", true); err != nil {
 		return nil, err
 	}
-	k, ok := kinds[canonical(s.Format)]
-	if !ok {
-		return nil, c.e.refuse(c.backend, "format "+s.Format, adviceFormats)
-	}
 	s = c.e.keyed(s)
 	s.Filesystems, s.Size = []string{c.fs.name}, c.size
-	to, err := c.target(s, k)
+	to, err := c.e.target(c.choice, s)
 	if err != nil {
 		return nil, err
 	}
+	to.size = c.size
+	k := to.kind
 	target, err := passphrase(s)
 	if err != nil {
 		return nil, fmt.Errorf("converting %q: %w", c.file, err)
@@ -192,21 +186,25 @@ func (c *image) Convert(ctx context.Context, dir *hostio.Dir, name string, s eng
 // target chooses the tool of a conversion. The file system comes with the
 // content, so that it does not matter whether the tool could make it; and
 // hdiutil cannot read ASIF.
-func (c *image) target(s engine.Spec, k kind) (choice, error) {
+func (e *Engine) target(from choice, s engine.Spec) (choice, error) {
+	k, ok := kinds[canonical(s.Format)]
+	if !ok {
+		return choice{}, e.refuse(from.backend, "format "+s.Format, adviceFormats)
+	}
 	s.Filesystems = []string{"none"}
-	if c.kind.format == "ASIF" || k.format == "ASIF" {
+	if from.kind.format == "ASIF" || k.format == "ASIF" {
 		if s.Backend == backendHdiutil {
-			return choice{}, c.e.refuse(backendHdiutil, "converting ASIF", "backend = \"auto\"")
+			return choice{}, e.refuse(backendHdiutil, "converting ASIF", "backend = \"auto\"")
 		}
 		s.Backend = backendDiskutil
 	} else if s.Backend == "" || s.Backend == auto {
-		s.Backend = c.backend
-		if c.e.makes(c.backend, k) != nil {
+		s.Backend = from.backend
+		if e.makes(from.backend, k) != nil {
 			s.Backend = auto
 		}
 	}
-	to, err := c.e.chooseKind(s, k)
-	to.fs, to.size = c.fs, c.size
+	to, err := e.chooseKind(s, k)
+	to.fs = from.fs
 	return to, err
 }
 
@@ -328,18 +326,19 @@ func (c *image) Damage(ctx context.Context, kind string) error {
 	if err := c.same(ctx, "damaging", true); err != nil {
 		return err
 	}
-	var err error
-	switch {
-	case kind == "header":
+	err := c.e.allows(c.choice, engine.Action{Do: "damage", Kind: kind})
+	if err != nil {
+		return err
+	}
+	switch kind {
+	case "header":
 		err = files.RuinHeader(c.dir, c.file, c.seen.format == "UDIF")
-	case kind == "table" || kind == "volume":
+	case "table", "volume":
 		err = c.harmDevice(kind)
-	case kind == "band-missing" && c.kind.format == "UDSB":
+	case "band-missing":
 		err = files.RemoveBand(ctx, c.dir, c.file)
-	case kind == "truncated":
+	case "truncated":
 		err = files.Truncate(ctx, c.dir, c.file)
-	default:
-		return c.e.refuse(c.backend, "damage "+kind+" of "+c.kind.format, "the kinds are header, table, volume, truncated, and band-missing for UDSB")
 	}
 	if err != nil {
 		return fmt.Errorf("damaging %q: %w", c.file, gone(err))

@@ -50,8 +50,8 @@ func (c *image) Check(ctx context.Context, o engine.CheckOptions) (engine.Report
 	if err := c.same(ctx, "checking", !unmounted); err != nil {
 		return r, err
 	}
-	if o.Repair && sealed(c.spec.Format) {
-		return r, refuse("repairing "+c.spec.Format, "convert it to UDRW first")
+	if err := c.engine.Allows(c.spec, engine.Action{Do: "check", Repair: o.Repair}); err != nil {
+		return r, err
 	}
 	if o.What != "" && o.What != "container" && o.What != "volume" {
 		return r, refuse("checking "+o.What, "check the container or the volume")

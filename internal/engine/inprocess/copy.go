@@ -32,27 +32,27 @@ func (c *image) Damage(ctx context.Context, kind string) error {
 	if err := c.same(ctx, "damaging", true); err != nil {
 		return err
 	}
+	if err := c.engine.Allows(c.spec, engine.Action{Do: "damage", Kind: kind}); err != nil {
+		return err
+	}
 	switch {
 	case kind == "header":
 		return c.damaged(files.RuinHeader(c.dir, c.file, tabled(c.spec.Format)))
-	case tabled(c.spec.Format) && kind == "volume":
-		return c.damaged(c.ruinStored(ctx))
-	case tabled(c.spec.Format) && kind != "truncated":
+	case kind == "truncated":
+		return c.damaged(files.Truncate(ctx, c.dir, c.file))
+	case kind == "band-missing":
+		return c.damaged(files.RemoveBand(ctx, c.dir, c.file))
 	case kind == "table":
 		return c.overwrite(ctx, func(img container.Image) ([]int64, int, error) {
 			return []int64{512, img.Size() - 33*512}, 33 * 512, nil
 		})
-	case kind == "volume":
-		return c.overwrite(ctx, func(img container.Image) ([]int64, int, error) {
-			p, _, _, err := partition(img)
-			return []int64{p.Offset()}, 512, err
-		})
-	case kind == "band-missing" && c.bundle():
-		return c.damaged(files.RemoveBand(ctx, c.dir, c.file))
-	case kind == "truncated":
-		return c.damaged(files.Truncate(ctx, c.dir, c.file))
+	case tabled(c.spec.Format):
+		return c.damaged(c.ruinStored(ctx))
 	}
-	return refuse("damage "+kind+" of "+c.spec.Format, "the kinds are header, table, volume, truncated, and band-missing for UDSB; images with tables have no table of their own to harm")
+	return c.overwrite(ctx, func(img container.Image) ([]int64, int, error) {
+		p, _, _, err := partition(img)
+		return []int64{p.Offset()}, 512, err
+	})
 }
 
 func (c *image) overwrite(ctx context.Context, where func(container.Image) ([]int64, int, error)) error {

@@ -26,6 +26,7 @@ import (
 	"dmgbench/internal/exfat"
 	"dmgbench/internal/gpt"
 	"dmgbench/internal/hostio"
+	"dmgbench/internal/workload"
 )
 
 const (
@@ -68,6 +69,51 @@ func (*Engine) Info() engine.Info {
 func (*Engine) Supports(s engine.Spec) error {
 	_, err := empty(s)
 	return err
+}
+
+// Allows refuses what cannot be done to an image of the spec, with a hint of what can.
+func (*Engine) Allows(s engine.Spec, a engine.Action) error {
+	s, err := normal(s)
+	if err != nil {
+		return err
+	}
+	switch a.Do {
+	case "compact":
+		if s.Format == container.UDRW || sealed(s.Format) {
+			err = refuse("compacting "+s.Format, "use a sparse format, or let attaching trim the image")
+		}
+	case "resize":
+		if sealed(s.Format) {
+			err = refuse("resizing "+s.Format, "convert it to UDRW first")
+		}
+	case "check":
+		if a.Repair && sealed(s.Format) {
+			err = refuse("repairing "+s.Format, "convert it to UDRW first")
+		}
+	case "convert":
+		_, err = normal(a.To)
+	case "damage":
+		if !damages(s.Format, a.Kind) {
+			err = refuse("damage "+a.Kind+" of "+s.Format,
+				"the kinds are header, table, volume, truncated, and band-missing for UDSB; images with tables have no table of their own to harm")
+		}
+	case "stream":
+		if a.Kind == workload.CodecLZFSE {
+			err = refuse("codec "+a.Kind+", which takes a mounted volume and macOS", "use zstd, s2 or gzip, or --engine hdiutil on a Mac")
+		}
+	}
+	return err
+}
+
+// damages says whether an image of the format has what a kind of damage harms.
+func damages(format, kind string) bool {
+	switch kind {
+	case "header", "truncated", "volume":
+		return true
+	case "table":
+		return !tabled(format)
+	}
+	return kind == "band-missing" && format == container.UDSB
 }
 
 // empty is normal for an image that is to be made empty.

@@ -15,8 +15,8 @@ import (
 // rounded up to a sector. Growing goes from the outside in, shrinking from the
 // inside out, so that no layer ever reaches beyond the one below.
 func (c *image) Resize(ctx context.Context, size int64) (engine.Report, error) {
-	if sealed(c.spec.Format) {
-		return engine.Report{}, refuse("resizing "+c.spec.Format, "convert it to UDRW first")
+	if err := c.engine.Allows(c.spec, engine.Action{Do: "resize"}); err != nil {
+		return engine.Report{}, err
 	}
 	size = (size + container.SectorSize - 1) / container.SectorSize * container.SectorSize
 	err := c.with(ctx, "resizing", false, func(img container.Image) error {
@@ -92,8 +92,8 @@ func (c *image) Compact(ctx context.Context, _ engine.CompactOptions) (engine.Re
 	if err := c.same(ctx, "compacting", true); err != nil {
 		return engine.Report{}, err
 	}
-	if c.spec.Format == container.UDRW || sealed(c.spec.Format) {
-		return engine.Report{}, refuse("compacting "+c.spec.Format, "use a sparse format, or let attaching trim the image")
+	if err := c.engine.Allows(c.spec, engine.Action{Do: "compact"}); err != nil {
+		return engine.Report{}, err
 	}
 	var r engine.Report
 	err := c.with(ctx, "compacting", false, func(img container.Image) error {

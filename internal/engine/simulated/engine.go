@@ -52,6 +52,20 @@ func (e *Engine) Simulated() string { return e.machine.String() }
 // Supports accepts every format and encryption: they are names of laws.
 func (*Engine) Supports(engine.Spec) error { return nil }
 
+// actions are what the device has no law for, as refusals name it.
+var actions = map[string]string{"resize": "resizing", "convert": "converting", "transfer": "transferring", "check": "checking", "xattr": "extended attributes"}
+
+// Allows refuses what the device has no law for.
+func (*Engine) Allows(_ engine.Spec, a engine.Action) error {
+	switch {
+	case actions[a.Do] != "":
+		return refuse(actions[a.Do])
+	case a.Do == "damage":
+		return refuse("damage " + a.Kind)
+	}
+	return nil
+}
+
 // PeakBytes is nothing: no byte is kept.
 func (*Engine) PeakBytes(engine.Spec, int64) int64 { return 0 }
 
@@ -161,25 +175,27 @@ func (c *container) Remove(context.Context) error {
 }
 
 func (c *container) Resize(context.Context, int64) (engine.Report, error) {
-	return engine.Report{}, refuse("resizing")
+	return engine.Report{}, c.e.Allows(c.spec, engine.Action{Do: "resize"})
 }
 
 func (c *container) Convert(context.Context, *hostio.Dir, string, engine.Spec) (engine.Container, error) {
-	return nil, refuse("converting")
+	return nil, c.e.Allows(c.spec, engine.Action{Do: "convert"})
 }
 
 func (c *container) Transfer(context.Context, *hostio.Dir, string) (engine.Container, error) {
-	return nil, refuse("transferring")
+	return nil, c.e.Allows(c.spec, engine.Action{Do: "transfer"})
 }
 
 func (c *container) Check(context.Context, engine.CheckOptions) (engine.Report, error) {
-	return engine.Report{}, refuse("checking")
+	return engine.Report{}, c.e.Allows(c.spec, engine.Action{Do: "check"})
 }
 
-func (c *container) Damage(_ context.Context, kind string) error { return refuse("damage " + kind) }
+func (c *container) Damage(_ context.Context, kind string) error {
+	return c.e.Allows(c.spec, engine.Action{Do: "damage", Kind: kind})
+}
 
 func (c *container) Xattr(context.Context, string, string, string) (engine.Report, error) {
-	return engine.Report{}, refuse("extended attributes")
+	return engine.Report{}, c.e.Allows(c.spec, engine.Action{Do: "xattr"})
 }
 
 func refuse(what string) error { return &engine.UnsupportedError{Engine: title, What: what} }
