@@ -133,6 +133,22 @@ func (r *Result) Outcome() string {
 	return Done
 }
 
+// Shows reports whether the numbers of a round's steps are shown: those of rounds that count and, of a case that has none,
+// what was measured before a step failed or turned out to be impossible. No verdict rests on the latter.
+func (c *Case) Shows(round int) bool {
+	for _, r := range c.Rounds {
+		if r.Round == round && (r.Status == Failed || r.Status == Skipped) {
+			return !c.Measured()
+		}
+	}
+	return c.Counts(round)
+}
+
+// Measured reports whether some round of the case counts.
+func (c *Case) Measured() bool {
+	return slices.ContainsFunc(c.Rounds, func(r CaseRound) bool { return r.Status == Done })
+}
+
 // Told is the status of a case in words for people. In a run that has not ended a case
 // that it has not got to, or not to the end of, is [NotFinished]: its status says discarded,
 // as nothing of it counts yet, but resume goes on with it.

@@ -21,10 +21,7 @@
 // paths are not recorded unless the run was told to identify itself.
 package result
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // SchemaVersion is the version of result.json and journal.jsonl.
 const SchemaVersion = 1
@@ -203,22 +200,6 @@ func (c *Case) Counts(round int) bool {
 		}
 	}
 	return false
-}
-
-// Shows reports whether the numbers of a round's steps are shown: those of rounds that count and, of a case that has none,
-// what was measured before a step failed or turned out to be impossible. No verdict rests on the latter.
-func (c *Case) Shows(round int) bool {
-	for _, r := range c.Rounds {
-		if r.Round == round && (r.Status == Failed || r.Status == Skipped) {
-			return !c.Measured()
-		}
-	}
-	return c.Counts(round)
-}
-
-// Measured reports whether some round of the case counts.
-func (c *Case) Measured() bool {
-	return slices.ContainsFunc(c.Rounds, func(r CaseRound) bool { return r.Status == Done })
 }
 
 // Target is what is measured.
