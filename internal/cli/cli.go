@@ -120,10 +120,10 @@ func (a *app) commands() []*cobra.Command {
 }
 
 const exitText = `EXIT STATUS
-  0    all done; skipped cases included, unless all are
+  0    all done; skipped cases included, unless every image is
   1    error
   2    bad usage or a bad plan
-  3    finished with failed or discarded cases, or skipped all of them
+  3    finished with failed or discarded cases, or every image skipped
   4    the host is not fit to measure on
   130  interrupted or paused; dmgbench resume goes on`
 

@@ -11,7 +11,7 @@ import (
 // notFit says whether an error means that the host cannot measure now.
 func notFit(err error) bool {
 	_, space := errors.AsType[*runner.NotFitError](err)
-	return space || errors.Is(err, result.ErrBusy) || errors.Is(err, host.ErrBusy)
+	return space || runner.Stopped(err) || errors.Is(err, result.ErrBusy) || errors.Is(err, host.ErrBusy)
 }
 
 // hostHint is the hint of an error about the host.

@@ -147,6 +147,20 @@ func (p *progress) Warning(text string) {
 	p.line(notice{Kind: "warning", Text: text})
 }
 
+// Failure prints that a case failed in a round.
+func (p *progress) Failure(f runner.Failure) {
+	if !p.json {
+		p.Message(fmt.Sprintf("%s: %s, round %d: %s", f.Status, f.Case, f.Round, f.Reason))
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.line(struct {
+		Kind string `json:"kind"`
+		runner.Failure
+	}{"failure", f})
+}
+
 func (p *progress) done() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -151,6 +151,7 @@ type watch struct{ seen []runner.Status }
 func (w *watch) Status(s runner.Status) { w.seen = append(w.seen, s) }
 func (*watch) Message(string)           {}
 func (*watch) Warning(string)           {}
+func (*watch) Failure(runner.Failure)   {}
 
 const watched = `schema = 1
 title = "Watched"

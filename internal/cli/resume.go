@@ -16,7 +16,8 @@ import (
 
 type resumeOptions struct {
 	sessionOptions
-	Dir string
+	Dir         string
+	RetryFailed bool
 }
 
 func (a *app) newResumeCommand(runF func(context.Context, resumeOptions) error) *cobra.Command {
@@ -31,6 +32,9 @@ the beginning. What was begun with --keep keeps its images. Places and files of
 --on and --input have to be given again only if they have moved. The engine is
 the one that the run was begun with: a run has no other.
 
+A run stops where a place is full or gone, and goes on here. Cases that failed in
+other ways stay failed: --retry-failed measures those rounds again.
+
 ` + exitText,
 		Example: "  dmgbench resume runs/quick-20260101T120000Z",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -43,6 +47,7 @@ the one that the run was begun with: a run has no other.
 		},
 	}
 	o.AddFlags(cmd.Flags())
+	cmd.Flags().BoolVar(&o.RetryFailed, "retry-failed", false, "measure again what failed or was discarded, also of a run that has ended")
 	oneOf(cmd, "format", runFormats)
 	oneOf(cmd, "engine", engines)
 	return cmd
@@ -52,6 +57,9 @@ func (a *app) runResume(ctx context.Context, o resumeOptions) error {
 	state, err := begun(o.Dir)
 	if err != nil {
 		return err
+	}
+	if o.RetryFailed && state.FailedRounds() > 0 {
+		state.Ended = nil
 	}
 	tried, err := o.sameEngine(state)
 	if err != nil {
@@ -65,6 +73,7 @@ func (a *app) runResume(ctx context.Context, o resumeOptions) error {
 	if err != nil {
 		return err
 	}
+	c.RetryFailed = o.RetryFailed
 	if tried {
 		c.Why = "as in the session before"
 		if err := a.works(ctx, c.Engine, c.StateDir); err != nil {

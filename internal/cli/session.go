@@ -72,6 +72,11 @@ func (a *app) session(ctx context.Context, c runner.Config, do func(runner.Confi
 	pr.done()
 	release()
 	if err != nil {
+		if runner.Stopped(err) { // as after an interrupt, what was measured has a report; a full disk may have no room for it
+			if _, r, no := finish(c.Out); no == nil {
+				fmt.Fprintln(a.err, pr.summary(r))
+			}
+		}
 		return 0, asGiven(err, c.Out)
 	}
 	for _, folder := range out.Folders {
@@ -93,8 +98,8 @@ func (a *app) session(ctx context.Context, c runner.Config, do func(runner.Confi
 		return code, err
 	}
 	if out.Complete {
-		fmt.Fprintf(a.err, "%s; report: %s\n", printable(out.Message), printable(filepath.Join(c.Out, result.ReportFile)))
-		return code, nil
+		_, err = fmt.Fprintf(a.out, "%s\nreport: %s\n", printable(out.Message), printable(filepath.Join(c.Out, result.ReportFile)))
+		return code, err
 	}
 	unsaid := a.render(p, r, "text") // what to do next is said all the same
 	if text := foundRounds(r); text != "" {
@@ -143,7 +148,7 @@ func resumeAsGiven(text, dir string) string {
 	if err != nil {
 		return text
 	}
-	for _, flag := range []string{"", "--keep "} {
+	for _, flag := range []string{"", "--keep ", "--retry-failed "} {
 		for _, path := range []string{abs, "<run>"} {
 			text = strings.ReplaceAll(text, "dmgbench resume "+flag+path, "dmgbench resume "+flag+quoted(dir))
 		}

@@ -111,6 +111,7 @@ func (r *replay) session(s Session, at time.Time) error {
 		s.Started = at
 	}
 	r.Sessions = append(r.Sessions, s)
+	r.Ended = nil // a session after the end repeats rounds that failed
 	if r.Paused == nil {
 		r.open = nil
 	}
@@ -218,6 +219,23 @@ func (a *Attempt) rank() int {
 func (s *State) Finished(id string, round int) bool {
 	a := s.Final(id, round)
 	return a != nil && a.End != nil
+}
+
+// Failed reports whether the attempt ended without a result.
+func (a *Attempt) Failed() bool {
+	return a.End != nil && (a.End.Status == Failed || a.End.Status == Discarded)
+}
+
+// FailedRounds is how many case-rounds failed or were discarded, and were not measured since.
+func (s *State) FailedRounds() (n int) {
+	for _, list := range s.finals() {
+		for _, a := range list {
+			if a.Failed() {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // Open is the attempt that the journal breaks off in, nil if there is none. If

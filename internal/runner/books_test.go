@@ -110,6 +110,7 @@ type far struct{ last runner.Status }
 func (f *far) Status(s runner.Status) { f.last = s }
 func (*far) Message(string)           {}
 func (*far) Warning(string)           {}
+func (*far) Failure(runner.Failure)   {}
 
 // What copies and streams write is in what there is to write, and so in what was written.
 func TestProgressCountsEverythingWritten(t *testing.T) {

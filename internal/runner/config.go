@@ -57,11 +57,13 @@ type Config struct {
 	// Volatile leaves the run folder to the system's memory: it does not survive a power cut. For simulations,
 	// whose runs are many and made again from their seed.
 	Volatile bool
-	Keep     bool              // leave the images
-	Inputs   map[string]string // files the plan asks for, by name
-	StateDir string            // registry of runs; "": none is kept
-	Progress Progress          // nil: none
-	Hook     hostio.Hook       // sees, and may fail, every operation at the places; nil: none
+	Keep     bool // leave the images
+	// RetryFailed measures the case-rounds again that failed or were discarded; of Resume.
+	RetryFailed bool
+	Inputs      map[string]string // files the plan asks for, by name
+	StateDir    string            // registry of runs; "": none is kept
+	Progress    Progress          // nil: none
+	Hook        hostio.Hook       // sees, and may fail, every operation at the places; nil: none
 }
 
 // Progress is told how a run goes on, never inside a timed span.
@@ -72,6 +74,16 @@ type Progress interface {
 	Message(text string)
 	// Warning is a message about what weakens the numbers; it is in the result, too. What differs in its numbers only comes once a session.
 	Warning(text string)
+	// Failure is a case that failed in a round, when it happens; it is in the result, too.
+	Failure(Failure)
+}
+
+// Failure is how a case ended in one round where it was not measured.
+type Failure struct {
+	Case   string `json:"case"`
+	Round  int    `json:"round"`
+	Status string `json:"status"` // failed | discarded
+	Reason string `json:"reason"`
 }
 
 // Status is where a run stands.
@@ -96,18 +108,20 @@ type Status struct {
 
 type silent struct{}
 
-func (silent) Status(Status)  {}
-func (silent) Message(string) {}
-func (silent) Warning(string) {}
+func (silent) Status(Status)   {}
+func (silent) Message(string)  {}
+func (silent) Warning(string)  {}
+func (silent) Failure(Failure) {}
 
 // Outcome of a run or of one session of it.
 type Outcome struct {
-	Dir      string
-	Status   string   // done | failed | skipped | interrupted | paused
-	Message  string   // what to do next
-	Kept     []string // command lines that open what --keep left
-	Folders  []string // that it lies in
-	Complete bool     // the run had ended before: nothing was done
+	Dir     string
+	Status  string   // done | failed | skipped | interrupted | paused
+	Message string   // what to do next
+	Kept    []string // command lines that open what --keep left
+	Folders []string // that it lies in
+	// Complete says that there was nothing to resume.
+	Complete bool
 }
 
 // How a run stands in [Outcome].

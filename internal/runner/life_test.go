@@ -54,8 +54,9 @@ func (a *at) Status(s runner.Status) {
 		a.do()
 	}
 }
-func (*at) Message(string) {}
-func (*at) Warning(string) {}
+func (*at) Message(string)         {}
+func (*at) Warning(string)         {}
+func (*at) Failure(runner.Failure) {}
 
 // step is true at the step of this action and phase in a case of this format.
 func step(format, do, phase string) func(runner.Status) bool {
@@ -191,11 +192,15 @@ func (c *letGo) Sleep(ctx context.Context, d time.Duration) error {
 }
 
 // heard keeps the messages.
-type heard struct{ said, warned []string }
+type heard struct {
+	said, warned []string
+	failed       []runner.Failure
+}
 
-func (*heard) Status(runner.Status)  {}
-func (h *heard) Message(text string) { h.said = append(h.said, text) }
-func (h *heard) Warning(text string) { h.warned = append(h.warned, text) }
+func (*heard) Status(runner.Status)       {}
+func (h *heard) Message(text string)      { h.said = append(h.said, text) }
+func (h *heard) Warning(text string)      { h.warned = append(h.warned, text) }
+func (h *heard) Failure(f runner.Failure) { h.failed = append(h.failed, f) }
 
 // What weakens the numbers is said when it happens, each thing once.
 func TestWarningsAreSaidAsTheyHappen(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"syscall"
 
 	"dmgbench/internal/engine"
 	"dmgbench/internal/plan"
@@ -50,7 +51,9 @@ func (r *run) rounds(ctx context.Context) error {
 	r.aim = r.p.Run.Rounds
 	r.recallSpent()
 	if p := r.state.Paused; p == nil || p.Container == "" {
-		if err := r.precondition(ctx); err != nil {
+		if err := r.precondition(ctx); errors.Is(err, syscall.ENOSPC) {
+			return &stopError{err}
+		} else if err != nil {
 			return err
 		}
 	}
@@ -94,7 +97,7 @@ func (r *run) round(ctx context.Context, round int, turned []plan.KeyValue) erro
 		if r.done[caseRoundKey{id, round}] {
 			continue // measured behind the pause that this session began with
 		}
-		if r.state.Finished(id, round) {
+		if r.ended(id, round) {
 			r.finished++
 			continue
 		}
@@ -149,7 +152,7 @@ func (r *run) turn(want []plan.KeyValue) error {
 func (r *run) groupDone(turned []plan.KeyValue) bool {
 	for _, c := range r.cases {
 		for round := 1; round <= r.p.Run.Rounds; round++ {
-			if slices.Equal(c.Settings.Turned, turned) && !r.state.Finished(c.ID, round) {
+			if slices.Equal(c.Settings.Turned, turned) && !r.ended(c.ID, round) {
 				return false
 			}
 		}
@@ -215,6 +218,9 @@ func (r *run) caseRound(ctx context.Context, id string, round int, pause *result
 	r.finished++
 	r.done[caseRoundKey{id, round}] = true
 	r.holding = false
+	if status == result.Failed || status == result.Discarded {
+		r.c.Progress.Failure(Failure{Case: id, Round: round, Status: status, Reason: reason})
+	}
 	end := result.Record{Kind: result.KindCaseEnd, CaseEnd: &result.CaseEnd{Case: id, Round: round, Status: status, Reason: reason, Target: made}}
 	return errors.Join(r.append(end), r.dir.Sync())
 }
@@ -239,6 +245,7 @@ func (r *run) attempt(ctx context.Context, c plan.Case, round int, pause *result
 	}
 	caseErr := x.run(ctx, pause)
 	made = x.made()
+	full := x.filled(caseErr)
 	var paused *pausedError
 	if errors.As(caseErr, &paused) {
 		return "", "", nil, caseErr
@@ -247,9 +254,14 @@ func (r *run) attempt(ctx context.Context, c plan.Case, round int, pause *result
 		return "", "", nil, &pausedError{pause.Message} // nothing was done behind the pause: it still stands
 	}
 	x.finish()
+	if full == "" && caseErr != nil {
+		full = x.tight()
+	}
 	switch {
 	case ctx.Err() != nil:
 		return "", "", nil, ctx.Err()
+	case full != "" && !x.slept(): // whatever is left would fail as well; with more space the run can go on
+		return "", "", nil, &stopError{fmt.Errorf("measuring case %q: %s: %w", c.ID, full, caseErr)}
 	case errors.As(caseErr, new(*journalError)):
 		if r.dir.Sync() != nil { // the disk may have been full of what is removed now
 			return "", "", nil, caseErr
@@ -258,7 +270,7 @@ func (r *run) attempt(ctx context.Context, c plan.Case, round int, pause *result
 	case x.slept():
 		return "", "", nil, errSlept
 	case caseErr != nil && x.away() != nil: // whatever is left would fail as well; with its disk the run can go on
-		return "", "", nil, fmt.Errorf("measuring case %q: %s is there no more: %w", c.ID, x.away().title, caseErr)
+		return "", "", nil, &stopError{fmt.Errorf("measuring case %q: %s is there no more: %w", c.ID, x.away().title, caseErr)}
 	case errors.As(caseErr, new(*engine.UnsupportedError)):
 		return result.Skipped, engine.Advised(caseErr), made, nil
 	case caseErr != nil:

@@ -103,11 +103,11 @@ func Resume(ctx context.Context, dir string, c Config) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, fmt.Errorf("reading the journal of %q: %w", dir, err)
 	}
-	if state.Ended != nil {
+	if state.Ended != nil && !(c.RetryFailed && state.FailedRounds() > 0) {
 		if !c.Keep && !state.Run.Keep {
 			unregisterEnded(c.StateDir, state.Run.ID)
 		}
-		return Outcome{Dir: dir, Status: state.Ended.Status, Message: "the run is complete; nothing is left to do", Complete: true}, nil
+		return complete(dir, state), nil
 	}
 	if err := sameEngine(dir, state, c.Engine.Info()); err != nil {
 		return Outcome{}, err

@@ -102,8 +102,9 @@ func (s *stopper) Status(runner.Status) {
 		s.cancel()
 	}
 }
-func (*stopper) Message(string) {}
-func (*stopper) Warning(string) {}
+func (*stopper) Message(string)         {}
+func (*stopper) Warning(string)         {}
+func (*stopper) Failure(runner.Failure) {}
 
 func TestInterruptedRunsResumeWithoutMeasuringTwice(t *testing.T) {
 	for stop := 1; stop < 60; stop += 7 {
