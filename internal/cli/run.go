@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -26,8 +25,8 @@ var runFormats = []string{"text", "json"}
 // so that the time is an upper guess on anything newer.
 const assumedRate units.Rate = 500_000_000
 
-// longWait is from how long on a run says at its start that it settles.
-const longWait = 10 * time.Second
+// longRun is from which estimate on a run tells at its start how long it takes.
+const longRun = 10 * time.Second
 
 // runOptions are the flags of run.
 type runOptions struct {
@@ -134,12 +133,12 @@ file that DMGBENCH_PASSPHRASE_FILE names, or in DMGBENCH_PASSPHRASE, else one
 that is made for the run and forgotten when it ends.
 
 With --format json a line of JSON on stdout tells how each run ended and counts
-its cases; progress, warnings and errors are lines of JSON on stderr. With text, progress
-is one line on stderr, on a terminal only: plan, share of the whole, case, step,
-file, the rate of the last files, what was written of the whole, and the time
-left. Warnings are printed as they happen. Nothing is printed while a file is
-timed. Ctrl-T (on Linux the signal USR1) has all of it printed in a line that
-stays, with or without a terminal.
+its cases; progress, warnings and errors are lines of JSON on stderr. With text,
+progress is one line on stderr, on a terminal only: plan, share of the whole,
+case, step, file, the rate of the last files, what was written of the whole, and
+the time left. Warnings are printed as they happen. Nothing is printed while a
+file is timed. Ctrl-T (on Linux the signal USR1) has all of it printed in a line
+that stays, with or without a terminal.
 Ctrl-C cleans up and says how to go on.
 
 ` + exitText,
@@ -217,7 +216,7 @@ func (a *app) runPlans(ctx context.Context, o runOptions) error {
 			if err := o.Repeat.describe(a.out); err != nil {
 				return err
 			}
-			if err := a.tellFit(p, o); err != nil {
+			if err := a.tellSpace(p, o); err != nil {
 				return err
 			}
 		}
@@ -243,8 +242,9 @@ func matched(p *plan.Plan, o runOptions) error {
 	return cmp.Or(err, misplaced)
 }
 
-// tellFit warns of places at which the run of a plan would be refused.
-func (a *app) tellFit(p *plan.Plan, o runOptions) error {
+// tellSpace prints what the run of a plan needs at each place and what is free there, and warns where it would be refused.
+// It is about this machine, so that it is no part of what stdout has of the plan.
+func (a *app) tellSpace(p *plan.Plan, o runOptions) error {
 	at, err := readPlaces(o.On)
 	if err != nil {
 		return err
@@ -253,12 +253,22 @@ func (a *app) tellFit(p *plan.Plan, o runOptions) error {
 	if err != nil {
 		return err
 	}
-	err = runner.Fits(runner.Config{Plan: p, Places: have, Out: cmp.Or(o.Out, runsDir), Keep: o.Keep})
-	if e, ok := errors.AsType[*runner.NotFitError](err); ok {
-		fmt.Fprintf(a.err, "as things are, the run would be refused: %s\nhint: %s\n", printable(e.Error()), printable(e.Hint))
-		return nil
+	c := runner.Config{Plan: p, Places: have, Out: cmp.Or(o.Out, runsDir), Keep: o.Keep}
+	spaces, err := runner.Spaces(c)
+	if err != nil {
+		return err
 	}
-	return err
+	missing := missingPlaces(p, have)
+	spaces = slices.DeleteFunc(spaces, func(s runner.Space) bool { return slices.Contains(missing, s.Place.Name) })
+	for _, s := range spaces {
+		fmt.Fprintln(a.err, printable(s.String()))
+	}
+	for _, err := range []error{askForPlaces(p, have), runner.Fit(spaces)} {
+		if err != nil {
+			fmt.Fprintf(a.err, "this run would be refused: %s\nhint: %s\n", printable(err.Error()), printable(hint(err)))
+		}
+	}
+	return nil
 }
 
 func (a *app) execute(ctx context.Context, ps []*plan.Plan, o runOptions) error {
@@ -294,8 +304,8 @@ func (a *app) runAll(ctx context.Context, c runner.Config, ps []*plan.Plan, dirs
 		if c.Places, err = placesOf(c.Plan, c.Places); err != nil {
 			return code, err
 		}
-		if wait := runner.Waiting(c.Plan); wait >= longWait {
-			a.newProgress().Message(fmt.Sprintf("%s: the protocol pauses for at least %s in all", c.Plan.Name, roughly(wait)))
+		if err := a.tellCost(c); err != nil {
+			return code, err
 		}
 		got, err := a.session(ctx, c, func(c runner.Config) (runner.Outcome, error) { return runner.Run(ctx, c) })
 		if err != nil {
@@ -306,6 +316,24 @@ func (a *app) runAll(ctx context.Context, c runner.Config, ps []*plan.Plan, dirs
 		}
 	}
 	return code, nil
+}
+
+// tellCost prints what a run that is not short will take, and the space that it needs.
+func (a *app) tellCost(c runner.Config) error {
+	cost := runner.EstimateCost(c.Plan, assumedRate)
+	if cost.Total() < longRun {
+		return nil
+	}
+	spaces, err := runner.Spaces(c)
+	if err != nil {
+		return err
+	}
+	pr := a.newProgress()
+	pr.Message(c.Plan.Name + ": " + cost.String())
+	for _, s := range spaces {
+		pr.Message(s.String())
+	}
+	return nil
 }
 
 // outFolders are the run folders of the plans; those that nobody chose get a number where

@@ -27,10 +27,11 @@ type Totals struct {
 // StepTotal is one step of a case, cycles unrolled.
 type StepTotal struct {
 	Do, Phase string
-	Cycle     int         // 0 outside a repeat
-	Files     int         // that the step touches
-	Bytes     units.Bytes // that it moves or deletes
-	Live      units.Bytes // on the volume after it
+	Cycle     int            // 0 outside a repeat
+	Files     int            // that the step touches
+	Bytes     units.Bytes    // that it moves or deletes
+	Live      units.Bytes    // on the volume after it
+	Wait      units.Duration // that it waits at least
 }
 
 // Estimate adds up the steps of a case without running them. A new UDRW counts
@@ -155,7 +156,7 @@ func (e *estimator) cost(s *Step) int {
 
 // one takes one step into account and says what it did.
 func (e *estimator) one(s *Step, cycle int) StepTotal {
-	t := StepTotal{Do: s.Do, Phase: s.Phase, Cycle: cycle}
+	t := StepTotal{Do: s.Do, Phase: s.Phase, Cycle: cycle, Wait: s.AtLeast * units.Duration(max(s.Times, 1))}
 	b := e.boxes[s.On]
 	if b == nil {
 		return t

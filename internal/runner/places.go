@@ -13,35 +13,64 @@ import (
 	"dmgbench/internal/units"
 )
 
-// Fits checks that the places of a run have space for the largest case of each, and
-// for all that --keep leaves there; else the error is a [NotFitError]. Nothing is written.
-func Fits(c Config) error {
-	if simulated(c.Engine) {
-		return nil
-	}
-	need, kept := map[string]int64{}, map[string]int64{}
+// Space is what a run needs at one place at most, and what is free there.
+type Space struct {
+	Place      Place
+	Title      string // for people
+	Need, Free units.Bytes
+}
+
+func (s Space) String() string {
+	return fmt.Sprintf("%s: up to %s needed, %s free", s.Title, s.Need.Human(), s.Free.Human())
+}
+
+// Spaces are the space that the largest case of each place needs, with all that --keep leaves there. Nothing is written.
+func Spaces(c Config) ([]Space, error) {
+	need, kept := map[string]units.Bytes{}, map[string]units.Bytes{}
 	for _, cs := range c.Plan.Cases() {
 		t, at := plan.Estimate(c.Plan, cs), cs.Settings.Place
-		need[at] = max(need[at], int64(t.HostPeak), int64(c.Plan.Run.SteadyFile))
+		need[at] = max(need[at], t.HostPeak, c.Plan.Run.SteadyFile)
 		if c.Keep { // every image stays, as large as the files that were on it
-			kept[at] += int64(t.LivePeak) * int64(c.Plan.Run.AtMost())
+			kept[at] += t.LivePeak * units.Bytes(c.Plan.Run.AtMost())
 		}
 	}
-	var reasons []string
+	var out []Space
 	for _, p := range allPlaces(c) {
 		free, err := freeAt(p.Path)
 		if err != nil {
-			return fmt.Errorf("asking %s for free space: %w", p.title(c.Out), err)
+			return nil, fmt.Errorf("asking %s for free space: %w", p.title(c.Out), err)
 		}
-		if want := need[p.Name] + kept[p.Name]; want > free {
-			reasons = append(reasons, fmt.Sprintf("%s has %s free, the plan needs %s at its peak",
-				p.title(c.Out), units.Bytes(free).Human(), units.Bytes(want).Human()))
+		if want := need[p.Name] + kept[p.Name]; want > 0 {
+			out = append(out, Space{Place: p, Title: p.title(c.Out), Need: want, Free: units.Bytes(free)})
+		}
+	}
+	return out, nil
+}
+
+// Fit checks that no place has too little space; else the error is a [NotFitError].
+func Fit(spaces []Space) error {
+	var reasons []string
+	for _, s := range spaces {
+		if s.Need > s.Free {
+			reasons = append(reasons, fmt.Sprintf("%s has %s free, the plan needs %s at its peak", s.Title, s.Free.Human(), s.Need.Human()))
 		}
 	}
 	if len(reasons) > 0 {
 		return &NotFitError{Reasons: reasons, Hint: "use --sets or --scale for a smaller run, or --on DIR for another disk"}
 	}
 	return nil
+}
+
+// fits checks that the places of a run have space for it.
+func fits(c Config) error {
+	if simulated(c.Engine) {
+		return nil
+	}
+	spaces, err := Spaces(c)
+	if err != nil {
+		return err
+	}
+	return Fit(spaces)
 }
 
 // writable makes and removes a folder at each place, as only that tells of every kind of refusal, before

@@ -40,7 +40,7 @@ func (r *run) rounds(ctx context.Context) error {
 	if r.session > 1 && !r.holding { // what is held or kept already takes its space
 		c := r.c
 		c.Keep = false
-		if err := Fits(c); err != nil {
+		if err := fits(c); err != nil {
 			return err
 		}
 	}

@@ -54,7 +54,7 @@ func Run(ctx context.Context, c Config) (Outcome, error) {
 	if err := writable(c); err != nil {
 		return Outcome{}, err
 	}
-	if err := Fits(c); err != nil {
+	if err := fits(c); err != nil {
 		return Outcome{}, err
 	}
 	auto, err := Auto(c.Plan)
