@@ -34,11 +34,11 @@ log can be read, what would spoil a measurement now, and what earlier runs left,
 with the command that removes it. A fact that the system does not tell is
 "unknown". Nothing is left behind.
 
-With --capture a script (scripts/capture.sh) asks the disk image tools everything
-that this program depends on, with small images of every format, and keeps output
-and status of each command. It takes a few minutes on a Mac. Passphrases, names of
-the user and of the machine, and paths of other images are replaced; check the
-folder before you send it to anybody.
+With --capture a script (scripts/capture.sh) asks the disk image tools
+everything that this program depends on, with small images of every format, and
+keeps output and status of each command. It takes a few minutes on a Mac.
+Passphrases, names of the user and of the machine, and paths of other images are
+replaced; check the folder before you send it to anybody.
 
 EXIT STATUS
   0  an engine works
