@@ -38,40 +38,21 @@ type checker struct {
 // Check reads all metadata of a volume that is not mounted and says what is wrong. The error is for devices that hold no
 // exFAT volume at all and for those that cannot be read. Memory is bounded by the limit, as for Mount, plus the largest
 // directory, and a quarter of the limit for the names that clusters have.
-func Check(dev blockdev.Device, o CheckOptions) (*Report, error) {
+func Check(dev blockdev.Device, o CheckOptions) (_ *Report, err error) {
+	defer annotate(&err, "checking volume")
 	c := &checker{dev: dev, report: &Report{}, upcase: standardCase(), limit: o.MetadataLimit}
 	if c.limit == 0 {
 		c.limit = DefaultMetadataLimit
 	}
-	err := c.run()
-	if err == nil && o.Repair {
-		err = c.repair()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("checking volume: %w", err)
-	}
-	return c.report, nil
-}
-
-// Check verifies the mounted volume as it is on the device, after a Sync. That it is marked dirty is no finding.
-func (v *Volume) Check() (*Report, error) {
-	if err := v.quiesce(); err != nil {
-		return nil, fmt.Errorf("checking volume: %w", err)
-	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	r, err := Check(v.dev, CheckOptions{MetadataLimit: v.limit})
-	if err != nil {
+	if err := c.run(); err != nil {
 		return nil, err
 	}
-	kept := r.Findings[:0]
-	for _, f := range r.Findings {
-		if f.Kind != DirtyFlag || v.state.Dirty {
-			kept = append(kept, f)
+	if o.Repair {
+		if err := c.repair(); err != nil {
+			return nil, err
 		}
 	}
-	r.Findings = kept
-	return r, nil
+	return c.report, nil
 }
 
 // quiesce brings the device up to date, freed clusters included.
@@ -196,13 +177,8 @@ func (c *checker) checkBitmap() error {
 	}
 	extents := c.g.appendRuns(nil, runs)
 	data := make([]byte, len(c.owned.data))
-	for _, x := range extents {
-		if x.File >= need {
-			break
-		}
-		if err := readFull(c.dev, data[x.File:min(x.File+x.Length, need)], x.Device); err != nil {
-			return err
-		}
+	if err := readExtents(c.dev, extents, data[:need]); err != nil {
+		return err
 	}
 	return c.compareBitmaps(newBitmap(data, c.g.clusters), extents, need)
 }

@@ -32,7 +32,7 @@ func TestCheckIsCleanAfterEveryWorkload(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dev, v := newVolume(t, w.size, w.o)
 			w.do(t, v)
-			r, err := v.Check()
+			r, err := checkMounted(v)
 			require.NoError(t, err)
 			require.True(t, r.Clean(), "%v", r.Findings)
 			assert.Equal(t, v.Free(), r.Free)

@@ -2,6 +2,7 @@ package exfat
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 )
@@ -35,6 +36,13 @@ var (
 	// ErrClosed says that the file or the volume was closed before.
 	ErrClosed = fs.ErrClosed
 )
+
+// annotate adds to an error what was being done; deferred, it covers all returns of a function.
+func annotate(err *error, format string, args ...any) {
+	if *err != nil {
+		*err = fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), *err)
+	}
+}
 
 // structural says that err is about what the device holds, not about a device that failed: only the first kind may become
 // a finding, or a reason to go on with a copy.

@@ -3,6 +3,8 @@ package exfat
 import (
 	"fmt"
 	"sort"
+
+	"dmgbench/internal/blockdev"
 )
 
 // run is a number of clusters in a row.
@@ -74,6 +76,19 @@ func find(extents []Extent, off int64) int {
 		return 0
 	}
 	return sort.Search(len(extents), func(i int) bool { return extents[i].File+extents[i].Length > off })
+}
+
+// readExtents reads len(b) bytes from the start of the extents.
+func readExtents(dev blockdev.Device, extents []Extent, b []byte) error {
+	for _, x := range extents {
+		if x.File >= int64(len(b)) {
+			break
+		}
+		if err := readFull(dev, b[x.File:min(x.File+x.Length, int64(len(b)))], x.Device); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // chain collects the clusters of an allocation: n clusters from first, contiguous or along the FAT; n < 0 follows the

@@ -111,13 +111,14 @@ func (v *Volume) mark() error {
 
 // Sync makes the file durable: data, then FAT and bitmap, then the directory entry. A file whose size and place did not
 // change costs one flush of the device, others two, and three behind a move between directories. The modification time alone is not waited for.
-func (f *File) Sync() error {
+func (f *File) Sync() (err error) {
+	defer annotate(&err, "synchronising %q", f.name)
 	if f.closed.Load() {
-		return f.fail("synchronising", ErrClosed)
+		return ErrClosed
 	}
 	n, v := f.n, f.n.v
 	if err := n.settle(); err != nil {
-		return f.fail("synchronising", err)
+		return err
 	}
 	v.mu.Lock()
 	changed := v.persist(n, false)
@@ -125,22 +126,20 @@ func (f *File) Sync() error {
 	v.mu.Unlock()
 	if !changed {
 		if err := v.dev.Flush(); err != nil {
-			return f.fail("synchronising", err)
+			return err
 		}
 	}
-	if err := v.commit(want); err != nil {
-		return f.fail("synchronising", err)
-	}
-	return nil
+	return v.commit(want)
 }
 
 // Close gives the handle back. The directory entry is brought up to date in memory; only Sync makes it durable.
-func (f *File) Close() error {
+func (f *File) Close() (err error) {
+	defer annotate(&err, "closing %q", f.name)
 	if f.closed.Swap(true) {
-		return f.fail("closing", ErrClosed)
+		return ErrClosed
 	}
 	n, v := f.n, f.n.v
-	err := n.settle()
+	err = n.settle()
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	n.refs--
@@ -151,35 +150,29 @@ func (f *File) Close() error {
 	if n.refs == 0 {
 		n.e.node = nil
 	}
-	if err != nil {
-		return f.fail("closing", err)
-	}
-	return nil
+	return err
 }
 
 // Truncate changes the size. What a larger size adds reads as zeros; what a smaller one cuts off is free when the call
 // returns, and durably so.
-func (f *File) Truncate(size int64) error {
+func (f *File) Truncate(size int64) (err error) {
+	defer annotate(&err, "truncating %q", f.name)
 	if f.closed.Load() {
-		return f.fail("truncating", ErrClosed)
+		return ErrClosed
 	}
 	if size < 0 {
-		return f.fail("truncating", blockdev.ErrOutOfRange)
+		return blockdev.ErrOutOfRange
 	}
 	n := f.n
 	if err := n.v.mark(); err != nil {
-		return f.fail("truncating", err)
+		return err
 	}
 	n.io.Lock()
 	defer n.io.Unlock()
-	err := n.growTo(size)
-	if err == nil && size < n.size.Load() {
-		err = n.shrinkTo(size)
+	if err := n.growTo(size); err != nil || size >= n.size.Load() {
+		return err
 	}
-	if err != nil {
-		return f.fail("truncating", err)
-	}
-	return nil
+	return n.shrinkTo(size)
 }
 
 // shrinkTo cuts the file. The shorter entry is on the device before the clusters are let go and the chain is cut.
@@ -229,14 +222,15 @@ func (f *File) Extents() []Extent {
 }
 
 // Evict drops the host's cache of the file's clusters. It is errors.ErrUnsupported if the device cannot.
-func (f *File) Evict() error {
+func (f *File) Evict() (err error) {
+	defer annotate(&err, "evicting %q", f.name)
 	ev, ok := f.n.v.dev.(blockdev.Evicter)
 	if !ok {
-		return f.fail("evicting", errors.ErrUnsupported)
+		return errors.ErrUnsupported
 	}
 	for _, e := range f.Extents() {
 		if err := ev.Evict(e.Device, e.Length); err != nil {
-			return f.fail("evicting", err)
+			return err
 		}
 	}
 	return nil

@@ -18,9 +18,6 @@ type FormatOptions struct {
 	// ClusterSize in bytes is a power of two from 512 to 32 MiB. 0 chooses as mkfs.exfat does: 4 KiB up to 256 MiB,
 	// 32 KiB up to 32 GiB, 128 KiB beyond; and from some 16 TB on as much more as DefaultMetadataLimit asks for.
 	ClusterSize int64
-	// AlignTo is the alignment of the cluster heap in bytes, relative to the device, a power of two from 512. 0 is
-	// 1 MiB, or 4096 on devices below 32 MiB.
-	AlignTo int64
 	// Serial is the volume serial number.
 	Serial uint32
 	// PartitionOffset is where the device starts on its disk, in bytes; informative.
@@ -49,25 +46,15 @@ func (o FormatOptions) clusterSize(size int64) int64 {
 // metadataSize is what so many clusters take in FAT and bitmap, in bytes.
 func metadataSize(clusters int64) int64 { return clusters*4 + clusters/8 }
 
-func (o FormatOptions) alignment(size int64) int64 {
-	switch {
-	case o.AlignTo != 0:
-		return o.AlignTo
-	case size < 32<<20:
-		return block
-	}
-	return 1 << 20
-}
-
 // geometry lays the volume out.
 func (o FormatOptions) geometry(size int64) (geometry, error) {
 	const shift = 9
-	cluster, align := o.clusterSize(size), o.alignment(size)
+	cluster, align := o.clusterSize(size), int64(1<<20)
+	if size < 32<<20 {
+		align = block
+	}
 	if cluster < 512 || cluster > 32<<20 || bits.OnesCount64(uint64(cluster)) != 1 {
 		return geometry{}, fmt.Errorf("cluster size %d is no power of two from 512 to 33554432", cluster)
-	}
-	if align < 512 || bits.OnesCount64(uint64(align)) != 1 {
-		return geometry{}, fmt.Errorf("alignment %d is no power of two from 512", align)
 	}
 	if size < minVolumeSize {
 		return geometry{}, fmt.Errorf("%d bytes are less than the smallest volume of %d", size, minVolumeSize)
@@ -95,23 +82,21 @@ func alignUp(n, to int64) int64 { return (n + to - 1) / to * to }
 
 // Format makes a new, empty volume that takes the whole device. Only metadata is written; parts of the FAT that read
 // as zeros are left alone, so that sparse containers stay sparse.
-func Format(dev blockdev.Device, o FormatOptions) error {
+func Format(dev blockdev.Device, o FormatOptions) (err error) {
+	defer annotate(&err, "formatting volume")
 	label := utf16.Encode([]rune(o.Label))
 	if len(label) > labelMax {
-		return fmt.Errorf("formatting volume: label %q has %d UTF-16 units, at most %d are possible", o.Label, len(label), labelMax)
+		return fmt.Errorf("label %q has %d UTF-16 units, at most %d are possible", o.Label, len(label), labelMax)
 	}
 	g, err := o.geometry(dev.Size())
 	if err != nil {
-		return fmt.Errorf("formatting volume: %w", err)
+		return err
 	}
-	if err := g.writeNew(dev, label); err != nil {
-		return fmt.Errorf("formatting volume: %w", err)
-	}
-	return nil
+	return g.writeNew(dev, label)
 }
 
 func (g *geometry) writeNew(dev blockdev.Device, label []uint16) error {
-	upcase := standardCase().encode()
+	upcase := upcaseData
 	bitmapLen := (int64(g.clusters) + 7) / 8
 	lengths := []int64{bitmapLen, int64(len(upcase)), 1}
 	fat := binary.LittleEndian.AppendUint32(nil, 0xFFFFFFF8)

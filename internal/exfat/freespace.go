@@ -2,19 +2,19 @@ package exfat
 
 import (
 	"cmp"
-	"errors"
+	"fmt"
 	"slices"
 
 	"dmgbench/internal/blockdev"
 )
 
-// Spans are parts of a device, ascending and not touching one another.
+// Spans are parts of a device in ascending order, with gaps between them.
 type Spans []Span
 
 // Span is a part of a device: the bytes from Off to before End.
 type Span struct{ Off, End int64 }
 
-// Used says whether anything of n bytes from off lies outside of the spans: of free ones, whether anything is used.
+// Used reports whether any of the n bytes from off is outside the spans; of free spans: whether any is used.
 func (s Spans) Used(off, n int64) bool {
 	i, found := slices.BinarySearchFunc(s, off, func(s Span, off int64) int { return cmp.Compare(s.Off, off) })
 	if !found {
@@ -23,48 +23,25 @@ func (s Spans) Used(off, n int64) bool {
 	return i < 0 || off+n > s[i].End
 }
 
-// FreeSpace asks the unmounted volume on dev what it does not use: the spans that a trim would tell the device, moved by
-// offset (where dev lies in the image), and how many bytes those are. Nothing is written. Of a volume that was not
-// unmounted cleanly, whose bitmap may lack what a file has, the spans are nil; else they are not. The errors are those of
-// [Mount] and of reading.
+// FreeSpace returns the clusters that the unmounted volume on dev does not use, as spans moved by offset (that of dev in
+// the image), and their size in bytes. Nothing is written. Of a volume that was not unmounted cleanly, whose bitmap may
+// lack clusters of files, the spans are nil; of any other they are not. The errors are those of [Mount].
 func FreeSpace(dev blockdev.Device, offset int64) (free Spans, bytes int64, err error) {
-	l := &listener{Device: dev}
-	v, err := Mount(l, MountOptions{})
+	v, err := Mount(dev, MountOptions{ReadOnly: true})
 	if err != nil {
 		return nil, 0, err
 	}
-	dirty := v.State().Dirty
-	bytes, err = v.Trim(0)
-	if err = errors.Join(err, v.Unmount()); err != nil || dirty {
-		return nil, bytes, err
+	if v.state.BackupBoot {
+		return nil, 0, fmt.Errorf("main boot region: %w", ErrCorrupt)
 	}
-	return joined(l.spans, offset), bytes, nil
-}
-
-func joined(spans []Span, offset int64) Spans {
-	slices.SortFunc(spans, func(a, b Span) int { return cmp.Compare(a.Off, b.Off) })
-	free := Spans{}
-	for _, s := range spans {
-		s.Off, s.End = s.Off+offset, s.End+offset
-		if last := len(free) - 1; last >= 0 && free[last].End >= s.Off {
-			free[last].End = max(free[last].End, s.End)
-			continue
-		}
-		free = append(free, s)
+	free = Spans{}
+	for _, r := range v.alloc.freeRuns() {
+		off, n := offset+v.g.at(r.first), int64(r.count)*v.g.clusterSize()
+		free = append(free, Span{off, off + n})
+		bytes += n
 	}
-	return free
+	if v.state.Dirty {
+		free = nil
+	}
+	return free, bytes, v.Unmount()
 }
-
-// listener notes what a volume would discard and lets nothing be written: a volume that is only asked has nothing to
-// write.
-type listener struct {
-	blockdev.Device
-	spans []Span
-}
-
-func (l *listener) Discard(off, n int64) error {
-	l.spans = append(l.spans, Span{off, off + n})
-	return nil
-}
-
-func (l *listener) WriteAt([]byte, int64) (int, error) { return 0, ErrReadOnly }

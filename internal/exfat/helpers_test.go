@@ -3,6 +3,7 @@ package exfat
 import (
 	"bytes"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -72,4 +73,18 @@ func requireSame(t tester, want, got []byte, what string) {
 		}
 		require.Failf(t, "different bytes", "%s: lengths %d and %d, first difference at %d", what, len(want), len(got), at)
 	}
+}
+
+// checkMounted verifies a mounted volume as it is on the device, after a Sync. That it is marked dirty is no finding.
+func checkMounted(v *Volume) (*Report, error) {
+	if err := v.quiesce(); err != nil {
+		return nil, err
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	r, err := Check(v.dev, CheckOptions{MetadataLimit: v.limit})
+	if err == nil {
+		r.Findings = slices.DeleteFunc(r.Findings, func(f Finding) bool { return f.Kind == DirtyFlag && !v.state.Dirty })
+	}
+	return r, err
 }

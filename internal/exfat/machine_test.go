@@ -177,7 +177,7 @@ func (m *machine) remount(t *rapid.T) {
 }
 
 func (m *machine) check(t *rapid.T) {
-	r, err := m.v.Check()
+	r, err := checkMounted(m.v)
 	require.NoError(t, err)
 	require.True(t, r.Clean(), "%v", r.Findings)
 	require.Equal(t, m.v.Free(), r.Free)

@@ -35,13 +35,6 @@ func (e *entry) info() Info {
 	return i
 }
 
-func pathError(doing, path string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s %q: %w", doing, path, err)
-}
-
 // Create makes a file of the given size, which reads as zeros, and opens it. Its clusters are in one piece if there is
 // room for that. A path that exists is fs.ErrExist.
 func (v *Volume) Create(path string, size int64) (*File, error) {
@@ -50,12 +43,12 @@ func (v *Volume) Create(path string, size int64) (*File, error) {
 
 // CreateStriped is Create for one of several writers at work at the same time: where the device has a preferred extent,
 // files of different stripes (numbers of writers, from 1; 0 means none) are put into different extents.
-func (v *Volume) CreateStriped(path string, size int64, stripe int) (*File, error) {
+func (v *Volume) CreateStriped(path string, size int64, stripe int) (f *File, err error) {
+	defer annotate(&err, "creating %q", path)
 	if size < 0 {
-		return nil, pathError("creating", path, fs.ErrInvalid)
+		return nil, fs.ErrInvalid
 	}
-	var f *File
-	err := v.withSpace(func(whole bool) error {
+	err = v.withSpace(func(whole bool) error {
 		d, units, err := v.place(path)
 		if err != nil {
 			return err
@@ -75,12 +68,13 @@ func (v *Volume) CreateStriped(path string, size int64, stripe int) (*File, erro
 		f.n.stripe = stripe
 		return nil
 	})
-	return f, pathError("creating", path, err)
+	return f, err
 }
 
 // Mkdir makes a directory; its parent must exist.
-func (v *Volume) Mkdir(path string) error {
-	err := v.withSpace(func(bool) error {
+func (v *Volume) Mkdir(path string) (err error) {
+	defer annotate(&err, "making directory %q", path)
+	return v.withSpace(func(bool) error {
 		d, units, err := v.place(path)
 		if err != nil {
 			return err
@@ -100,7 +94,6 @@ func (v *Volume) Mkdir(path string) error {
 		_, err = v.makeEntry(d, units, attrDir, runs, size, size)
 		return err
 	})
-	return pathError("making directory", path, err)
 }
 
 // reserve takes the clusters for size bytes, linked in the FAT if they are not in one piece.
@@ -143,14 +136,10 @@ func (v *Volume) handle(n *node, path string) *File {
 }
 
 // Open opens a file for reading and, unless the volume is read-only, for writing.
-func (v *Volume) Open(path string) (*File, error) {
+func (v *Volume) Open(path string) (_ *File, err error) {
+	defer annotate(&err, "opening %q", path)
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	f, err := v.openLocked(path)
-	return f, pathError("opening", path, err)
-}
-
-func (v *Volume) openLocked(path string) (*File, error) {
 	if v.closed {
 		return nil, ErrClosed
 	}
@@ -181,8 +170,9 @@ func (v *Volume) clusters(e *entry) ([]run, error) {
 
 // Remove deletes a file that is not open, or an empty directory. Its clusters count as free at once, and are reused
 // when the removal is durable.
-func (v *Volume) Remove(path string) error {
-	return pathError("removing", path, v.ordered(func() error { return v.remove(path) }))
+func (v *Volume) Remove(path string) (err error) {
+	defer annotate(&err, "removing %q", path)
+	return v.ordered(func() error { return v.remove(path) })
 }
 
 func (v *Volume) remove(path string) error {
@@ -224,15 +214,16 @@ func (v *Volume) forget(d *directory) {
 }
 
 // Stat describes what the path names. The root is a directory without a name.
-func (v *Volume) Stat(path string) (Info, error) {
+func (v *Volume) Stat(path string) (_ Info, err error) {
+	defer annotate(&err, "describing %q", path)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.closed {
-		return Info{}, pathError("describing", path, ErrClosed)
+		return Info{}, ErrClosed
 	}
 	e, _, err := v.walkTo(splitPath(path))
 	if err != nil {
-		return Info{}, pathError("describing", path, err)
+		return Info{}, err
 	}
 	if e == nil {
 		return Info{Dir: true}, nil
@@ -241,11 +232,12 @@ func (v *Volume) Stat(path string) (Info, error) {
 }
 
 // List describes what is in a directory, in the order of the directory.
-func (v *Volume) List(path string) ([]Info, error) {
+func (v *Volume) List(path string) (infos []Info, err error) {
+	defer annotate(&err, "listing %q", path)
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	_, infos, err := v.listLocked(path)
-	return infos, pathError("listing", path, err)
+	_, infos, err = v.listLocked(path)
+	return infos, err
 }
 
 func (v *Volume) listLocked(path string) (*directory, []Info, error) {
@@ -288,7 +280,7 @@ func (v *Volume) walk(path string, f func(string, Info) error, seen map[int64]bo
 	}
 	v.mu.Unlock()
 	if err != nil {
-		return pathError("listing", path, err)
+		return fmt.Errorf("listing %q: %w", path, err)
 	}
 	for _, i := range infos {
 		child := strings.TrimPrefix(path+"/"+i.Name, "/")

@@ -7,14 +7,16 @@ import (
 )
 
 // Rename moves a file or directory, open or not, to a path that does not exist; a change of case alone is allowed.
-func (v *Volume) Rename(from, to string) error {
-	return pathError("renaming", from+" to "+to, v.ordered(func() error { return v.rename(from, to, false) }))
+func (v *Volume) Rename(from, to string) (err error) {
+	defer annotate(&err, "renaming %q to %q", from, to)
+	return v.ordered(func() error { return v.rename(from, to, false) })
 }
 
 // Replace is Rename to a path that may exist, as a file that is not open (else ErrBusy) for a file, or as an empty directory
 // for a directory. After a crash the path names the one or the other.
-func (v *Volume) Replace(from, to string) error {
-	return pathError("renaming", from+" to "+to, v.ordered(func() error { return v.rename(from, to, true) }))
+func (v *Volume) Replace(from, to string) (err error) {
+	defer annotate(&err, "renaming %q to %q", from, to)
+	return v.ordered(func() error { return v.rename(from, to, true) })
 }
 
 // ordered does a move or a removal, if it must behind a commit of those before it.

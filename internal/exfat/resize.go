@@ -31,14 +31,8 @@ func (v *Volume) minSize() int64 {
 // Resize makes the volume end at size bytes, on the same device: one that has grown before, or will be cut afterwards.
 // No files may be open. Errors wrap ErrFATTooSmall when the FAT has no room for the clusters, and ErrShrinkUsed when
 // clusters beyond the new end are in use (nothing is moved).
-func (v *Volume) Resize(size int64) error {
-	if err := v.resize(size); err != nil {
-		return fmt.Errorf("resizing volume to %d bytes: %w", size, err)
-	}
-	return nil
-}
-
-func (v *Volume) resize(size int64) error {
+func (v *Volume) Resize(size int64) (err error) {
+	defer annotate(&err, "resizing volume to %d bytes", size)
 	if err := v.quiesce(); err != nil {
 		return err
 	}

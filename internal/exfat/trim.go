@@ -1,19 +1,10 @@
 package exfat
 
-import "fmt"
-
 // Trim tells the device that all free space is unused, in pieces of neighbouring clusters, and returns how many bytes
 // that were. Pieces shorter than smallest bytes are left out. Allocation waits meanwhile; reading and writing files
 // does not.
-func (v *Volume) Trim(smallest int64) (int64, error) {
-	n, err := v.trim(smallest)
-	if err != nil {
-		return n, fmt.Errorf("trimming volume: %w", err)
-	}
-	return n, nil
-}
-
-func (v *Volume) trim(smallest int64) (done int64, err error) {
+func (v *Volume) Trim(smallest int64) (done int64, err error) {
+	defer annotate(&err, "trimming volume")
 	if v.readOnly {
 		return 0, ErrReadOnly
 	}

@@ -161,10 +161,8 @@ func (v *Volume) loadBitmap(e []byte) error {
 	}
 	v.bmExtent = v.g.appendRuns(nil, runs)
 	data := make([]byte, alignUp(need, 8))
-	for _, x := range v.bmExtent {
-		if err := readFull(v.dev, data[x.File:min(x.File+x.Length, need)], x.Device); err != nil {
-			return err
-		}
+	if err := readExtents(v.dev, v.bmExtent, data[:need]); err != nil {
+		return err
 	}
 	v.setBitmap(data)
 	return nil
@@ -203,7 +201,7 @@ func (v *Volume) loadUpcase(e []byte) error {
 	if size > 2*(1<<16) || size%2 != 0 {
 		return fmt.Errorf("up-case table of %d bytes: %w", size, ErrCorrupt)
 	}
-	if size == upcaseLen && sum == upcaseChecksum {
+	if size == uint64(len(upcaseData)) && sum == upcaseChecksum {
 		v.state.StandardUpcase = true
 		return nil
 	}
@@ -228,12 +226,7 @@ func (v *Volume) readChain(first uint32, size int64) ([]byte, error) {
 		return nil, err
 	}
 	b := make([]byte, size)
-	for _, x := range v.g.appendRuns(nil, runs) {
-		if err := readFull(v.dev, b[x.File:min(x.File+x.Length, size)], x.Device); err != nil {
-			return nil, err
-		}
-	}
-	return b, nil
+	return b, readExtents(v.dev, v.g.appendRuns(nil, runs), b)
 }
 
 // touch must be called, under mu, before anything is changed: it sets VolumeDirty on the device, once.
@@ -294,31 +287,29 @@ func (v *Volume) Free() int64 {
 }
 
 // Sync makes everything durable that was written or changed before the call.
-func (v *Volume) Sync() error {
-	for _, n := range v.openNodes() {
+func (v *Volume) Sync() (err error) {
+	defer annotate(&err, "synchronising volume")
+	v.mu.Lock()
+	nodes := v.openNodes()
+	v.mu.Unlock()
+	for _, n := range nodes {
 		if err := n.settle(); err != nil {
-			return fmt.Errorf("synchronising volume: %w", err)
+			return err
 		}
 	}
 	v.mu.Lock()
-	for d := range v.dirs {
-		for _, e := range d.entries {
-			if e.node != nil && !v.readOnly {
-				v.persist(e.node, true)
-			}
+	for _, n := range v.openNodes() {
+		if !v.readOnly {
+			v.persist(n, true)
 		}
 	}
 	want := v.gen
 	clean := v.durable >= want
 	v.mu.Unlock()
-	err := v.dev.Flush()
-	if err == nil && !clean {
-		err = v.commit(want)
+	if err := v.dev.Flush(); err != nil || clean {
+		return err
 	}
-	if err != nil {
-		return fmt.Errorf("synchronising volume: %w", err)
-	}
-	return nil
+	return v.commit(want)
 }
 
 // Unsaved says whether something was written or changed that is not durable yet.
@@ -328,9 +319,8 @@ func (v *Volume) Unsaved() bool {
 	return v.gen > v.durable || v.unsaved.Load() > 0
 }
 
+// openNodes lists the open files. Under mu.
 func (v *Volume) openNodes() []*node {
-	v.mu.Lock()
-	defer v.mu.Unlock()
 	var nodes []*node
 	for d := range v.dirs {
 		for _, e := range d.entries {
@@ -344,14 +334,8 @@ func (v *Volume) openNodes() []*node {
 
 // Unmount writes everything back, marks the volume clean (unless it was found dirty) and makes v unusable. With files
 // open it does nothing and returns ErrBusy.
-func (v *Volume) Unmount() error {
-	if err := v.unmount(); err != nil {
-		return fmt.Errorf("unmounting volume: %w", err)
-	}
-	return nil
-}
-
-func (v *Volume) unmount() error {
+func (v *Volume) Unmount() (err error) {
+	defer annotate(&err, "unmounting volume")
 	v.mu.Lock()
 	open, closed := v.open, v.closed
 	v.mu.Unlock()
