@@ -75,7 +75,8 @@ func lifeOfAVolume(t *testing.T, format, fs string, size int64) {
 	}
 }
 
-// requireDirect reads a file past the page cache, whose length is no multiple of any block, and looks whether it was so.
+// requireDirect reads a file past the page cache, whose length is no multiple of any block, and looks whether it was
+// so.
 func requireDirect(t *testing.T, folder, name string, want []byte) {
 	t.Helper()
 	d, err := hostio.OpenDir(folder)

@@ -108,7 +108,8 @@ func (r *requests) found() map[string]int64 {
 	return all
 }
 
-// TestVolumeFlushesItself: whatever changes the volume is in the image 5 s later, and no timer runs before and after that.
+// TestVolumeFlushesItself: whatever changes the volume is in the image 5 s later, and no timer runs before and after
+// that.
 func TestVolumeFlushesItself(t *testing.T) {
 	base := map[string]int64{"a": 100, "d": -1}
 	tests := map[string]struct {
@@ -166,7 +167,8 @@ func (r *requests) resize(a fuse.CreateOut, size uint64) {
 	require.Equal(r, fuse.OK, r.raw.SetAttr(nil, in, &fuse.AttrOut{}))
 }
 
-// TestFlushOfTheVolumeWaitsFromTheFirstChange: further changes do not put it off, and an fsync that leaves nothing to flush calls it off.
+// TestFlushOfTheVolumeWaitsFromTheFirstChange: further changes do not put it off, and an fsync that leaves nothing to
+// flush calls it off.
 func TestFlushOfTheVolumeWaitsFromTheFirstChange(t *testing.T) {
 	r := newRequests(t)
 	a, b := r.create("a"), r.create("b")

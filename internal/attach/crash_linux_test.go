@@ -105,7 +105,8 @@ func kill(t *testing.T, pid int) {
 	}))
 }
 
-// TestKilledAttach kills the attaching program at many moments; whatever state that leaves, the next one goes on from it.
+// TestKilledAttach kills the attaching program at many moments; whatever state that leaves, the next one goes on from
+// it.
 func TestKilledAttach(t *testing.T) {
 	privileged(t)
 	path := made(t, container.UDSB, "ext4", 64<<20)
@@ -150,8 +151,8 @@ func TestDeadWhileBusy(t *testing.T) {
 	detach(t, b)
 }
 
-// TestHostFull lets the disk of the host run full below a volume: an error to who writes, an attachment that can be ended, and
-// a loss that is told.
+// TestHostFull lets the disk of the host run full below a volume: an error to who writes, an attachment that can be
+// ended, and a loss that is told.
 func TestHostFull(t *testing.T) {
 	privileged(t)
 	small := t.TempDir()

@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Detach flushes and unmounts, ends the device and the process, and forgets the attachment. When it returns without an error,
-// everything that was written is in the container, unless Lost says otherwise. Politely it leaves what is in use as it
-// is: a [*BusyError]. With force the image is released whoever uses it, and Lost says what they lose; a loop device that
-// a process keeps open lives on, without a file system that writes, until that process is done with it.
+// Detach flushes and unmounts, ends the device and the process, and forgets the attachment. When it returns without an
+// error, everything that was written is in the container, unless Lost says otherwise. Politely it leaves what is in
+// use as it is: a [*BusyError]. With force the image is released whoever uses it, and Lost says what they lose; a loop
+// device that a process keeps open lives on, without a file system that writes, until that process is done with it.
 func Detach(ctx context.Context, a Attached, force bool) (Lost, error) {
 	s, err := openStore(ctx)
 	if err != nil {
@@ -80,8 +80,8 @@ func (s *store) polite(ctx context.Context, r *record) (Lost, error) {
 	return append(lost, s.lastWord(r, false)...), s.forget(r.ID)
 }
 
-// unsaved flushes a volume that a kernel's driver has mounted, and says if that fails: unmount(2) flushes as well, and keeps
-// to itself what it could not write. The process behind a volume in mode fuse has a last word of its own.
+// unsaved flushes a volume that a kernel's driver has mounted, and says if that fails: unmount(2) flushes as well, and
+// keeps to itself what it could not write. The process behind a volume in mode fuse has a last word of its own.
 func (r *record) unsaved(point string) Lost {
 	if r.Mode == ModeFUSE {
 		return nil
@@ -92,8 +92,8 @@ func (r *record) unsaved(point string) Lost {
 	return nil
 }
 
-// flushDevice flushes what unmounting wrote to the device, or programs when it was not mounted, and says if that or what the
-// kernel wrote back before failed.
+// flushDevice flushes what unmounting wrote to the device, or programs when it was not mounted, and says if that or
+// what the kernel wrote back before failed.
 func (r *record) flushDevice(mounted bool) (lost Lost) {
 	if r.ReadOnly {
 		return nil
@@ -161,8 +161,8 @@ func (s *store) clean(ctx context.Context, r *record) Lost {
 // undo is clean for an attach that did not come to its end.
 func (s *store) undo(r *record) { s.clean(context.Background(), r) }
 
-// forceVolumes takes the mounted volumes away from whoever uses them. In mode fuse the volume is the served mount, which
-// release ends: what was written has passed to the process already, and that flushes when it ends.
+// forceVolumes takes the mounted volumes away from whoever uses them. In mode fuse the volume is the served mount,
+// which release ends: what was written has passed to the process already, and that flushes when it ends.
 func (s *store) forceVolumes(r *record, flush bool) (lost Lost) {
 	points, _ := r.mountPoints()
 	for _, point := range points {
@@ -261,8 +261,8 @@ func fusermount(point string, flags ...string) error {
 	return fmt.Errorf("unmounting %q: %w: %s", point, err, out)
 }
 
-// List returns what is attached. What it finds dead it cleans up, and returns once more with Dead set, unless others have
-// released it and nothing was lost by that.
+// List returns what is attached. What it finds dead it cleans up, and returns once more with Dead set, unless others
+// have released it and nothing was lost by that.
 func List(ctx context.Context) ([]Attached, error) {
 	if _, err := os.Stat(RuntimeDir()); errors.Is(err, os.ErrNotExist) {
 		return nil, nil

@@ -19,9 +19,9 @@
 //
 // Volumes are mounted nosuid, nodev and noatime, below /run/media/dmgbench for root and below the runtime folder for
 // others, in a folder named after the volume ("Name 1" and so on where that is taken). Only the file systems of
-// [Filesystems] are mounted. Ownership is what the file system stores, since Linux has no "noowners": for exFAT and FAT32
-// everything belongs to the user who attached (under sudo: the one who called sudo), and the empty root of a new volume
-// is given to that user. From the second mount of a volume on it is trimmed when it is attached, as macOS does.
+// [Filesystems] are mounted. Ownership is what the file system stores, since Linux has no "noowners": for exFAT and
+// FAT32 everything belongs to the user who attached (under sudo: the one who called sudo), and the empty root of a new
+// volume is given to that user. From the second mount of a volume on it is trimmed when it is attached, as macOS does.
 //
 // # What it refuses
 //

@@ -17,7 +17,8 @@ import (
 	"dmgbench/internal/gpt"
 )
 
-// FS is a file system that volumes can have: one row of the registry. Everything else in this project ranges over the rows.
+// FS is a file system that volumes can have: one row of the registry. Everything else in this project ranges over the
+// rows.
 type FS struct {
 	Name      string   // as -fs takes it, and as it is shown
 	Aliases   []string // other names that -fs takes
@@ -53,8 +54,9 @@ const (
 	growMount                    // the mount point
 )
 
-// mark is a signature in the first blocks of a volume, and where its label is. Sources: the kernel's ext4/super, xfs_format.h
-// and btrfs_tree.h; Microsoft's exFAT and FAT (fatgen103) specifications; Apple's TN1150 and APFS reference.
+// mark is a signature in the first blocks of a volume, and where its label is. Sources: the kernel's ext4/super,
+// xfs_format.h and btrfs_tree.h; Microsoft's exFAT and FAT (fatgen103) specifications; Apple's TN1150 and APFS
+// reference.
 type mark struct {
 	at            int64
 	magic         string
@@ -80,8 +82,8 @@ var filesystems = []FS{
 		makeArgs: func(label string, _, _ int) []string {
 			return []string{"-q", "-f", "-K", "-s", "size=4096", "-L", cut(label, 12, false)}
 		},
-		// XFS refuses a second volume of the same identifier, such as a copy of the image, or one that a process still has
-		// open after a forced unmount.
+		// XFS refuses a second volume of the same identifier, such as a copy of the image, or one that a process still
+		// has open after a forced unmount.
 		mountData: "nouuid", replayless: "nouuid,norecovery", growTool: []string{"xfs_growfs", "xfsprogs"}, growOn: growMount},
 	{Name: "btrfs", AppleName: "btrfs", Kind: "btrfs", Hint: "Linux", Kernel: "btrfs", Tool: "mkfs.btrfs", Package: "btrfs-progs",
 		Type: gpt.LinuxData, Owners: true, MinSize: 114_294_784,
@@ -139,8 +141,8 @@ func FilesystemOf(name string) (FS, bool) {
 	return FS{}, false
 }
 
-// AppleNames returns the volume-kind and the name that Apple's tools have for a file system by the kernel's name; the kind
-// is empty for an unknown one.
+// AppleNames returns the volume-kind and the name that Apple's tools have for a file system by the kernel's name; the
+// kind is empty for an unknown one.
 func AppleNames(kernel string) (kind, name string) {
 	for _, f := range filesystems {
 		if strings.EqualFold(f.Kernel, kernel) || strings.EqualFold(f.Name, kernel) {
@@ -195,7 +197,8 @@ func (m mark) readLabel(head []byte) string {
 	return label
 }
 
-// exfatLabel returns the label, which is in the root directory. A damaged volume has none here: mounting it reports why.
+// exfatLabel returns the label, which is in the root directory. A damaged volume has none here: mounting it reports
+// why.
 func exfatLabel(dev blockdev.Device) string {
 	v, err := exfat.Mount(dev, exfat.MountOptions{ReadOnly: true})
 	if err != nil {

@@ -16,8 +16,9 @@ import (
 	"dmgbench/internal/hostio"
 )
 
-// link serves a FUSE file system over requests that it reads itself, into memory of huge pages: with others the disk takes a
-// request of half a megabyte in 128 pieces, which was measured at a third of the rate. The protocol is go-fuse's.
+// link serves a FUSE file system over requests that it reads itself, into memory of huge pages: with others the disk
+// takes a request of half a megabyte in 128 pieces, which was measured at a third of the rate. The protocol is
+// go-fuse's.
 type link struct {
 	fd      int
 	server  *fuse.ProtocolServer
@@ -54,8 +55,8 @@ func newLink(fs fuse.RawFileSystem, at string, o *fuse.MountOptions) (*link, err
 		unix.Close(fd)
 		return nil, err
 	}
-	// With fewer places to run than threads, one that comes back from the kernel would wait until another is found to have
-	// gone there: reading took twice as long.
+	// With fewer places to run than threads, one that comes back from the kernel would wait until another is found to
+	// have gone there: reading took twice as long.
 	runtime.GOMAXPROCS(linkThreads + runtime.NumCPU())
 	for _, b := range all {
 		l.threads.Go(func() { b.serve(l) })

@@ -102,7 +102,8 @@ func TestSeenIsPruned(t *testing.T) {
 	assert.Equal(t, ids[1], entries[0].Name())
 }
 
-// TestNoHelperOfAHelper ends what would be an endless chain: a program that takes its start as a serving process for its own.
+// TestNoHelperOfAHelper ends what would be an endless chain: a program that takes its start as a serving process for
+// its own.
 func TestNoHelperOfAHelper(t *testing.T) {
 	privileged(t)
 	path := made(t, container.UDSB, "ExFAT", 64<<20)

@@ -28,8 +28,8 @@ type section struct {
 	Off, Size int64
 }
 
-// order is what the serving process is told on its descriptor 3, as a line of JSON. The keys of an encrypted image follow, to
-// the end.
+// order is what the serving process is told on its descriptor 3, as a line of JSON. The keys of an encrypted image
+// follow, to the end.
 type order struct {
 	Image    string
 	ReadOnly bool

@@ -72,7 +72,8 @@ func look(path string, pass []byte, keys *crypt.Keys) (s *imageInfo, err error) 
 		s.found = Identify(image)
 		return s, nil
 	case errors.Is(err, gpt.ErrDamaged) || errors.Is(err, gpt.ErrInvalid):
-		// What can be saved of such an image can be saved from its device, as on a Mac, which shows that without partitions.
+		// What can be saved of such an image can be saved from its device, as on a Mac, which shows that without
+		// partitions.
 		s.damage = err
 		s.warnings = append(s.warnings, fmt.Sprintf("the partition table and its backup cannot be used, and the device is shown without partitions: %v", err))
 		s.found = Identify(image)

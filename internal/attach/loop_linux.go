@@ -130,8 +130,8 @@ func loopStatus(n int) (*unix.LoopInfo64, bool) {
 	return info, err == nil
 }
 
-// ours says whether the loop device of the record is still the one that was made for it. The kernel gives every use of a
-// device a number; kernels before 5.15 have to ask the file, which they cannot when what served it is gone.
+// ours says whether the loop device of the record is still the one that was made for it. The kernel gives every use of
+// a device a number; kernels before 5.15 have to ask the file, which they cannot when what served it is gone.
 func (r *record) ours() bool {
 	if r.Loop < 0 {
 		return false

@@ -58,8 +58,8 @@ func makeExFAT(path, label string) error {
 	return nil
 }
 
-// Grow enlarges the file system of an attached image to fill its partition, after image and partition were enlarged. Some
-// file systems grow unmounted, others mounted, as their programs require.
+// Grow enlarges the file system of an attached image to fill its partition, after image and partition were enlarged.
+// Some file systems grow unmounted, others mounted, as their programs require.
 func Grow(ctx context.Context, a Attached) error {
 	fs, ok := FilesystemOf(a.Filesystem)
 	switch {

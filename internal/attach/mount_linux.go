@@ -51,7 +51,8 @@ func owner() (uid, gid int) {
 	return int(u), int(g)
 }
 
-// mountPoint returns the folder to mount on, as the kernel's table of mounts will have it, and whether it was made for that.
+// mountPoint returns the folder to mount on, as the kernel's table of mounts will have it, and whether it was made for
+// that.
 func mountPoint(req Request, label, image string) (string, bool, error) {
 	point, made, err := chooseMountPoint(req, label, image)
 	if err != nil {
@@ -199,8 +200,9 @@ func unmount(point string) error {
 // goingDown is EXT4_IOC_SHUTDOWN and XFS_IOC_GOINGDOWN, _IOR('X', 125, __u32); 1 writes the log back first.
 const goingDown = 0x8004587d
 
-// forceUnmount takes a volume away from whoever uses it. What was written is flushed first, and then the file system is told to
-// write no more: what stays mounted out of sight, until the last user is gone, must not touch an image that is free.
+// forceUnmount takes a volume away from whoever uses it. What was written is flushed first, and then the file system
+// is told to write no more: what stays mounted out of sight, until the last user is gone, must not touch an image that
+// is free.
 func forceUnmount(point string, flush bool) (lost Lost) {
 	if flush {
 		if err := within(30*time.Second, func() error { return syncVolume(point) }); err != nil {

@@ -12,8 +12,9 @@ import (
 	"dmgbench/internal/exfat"
 )
 
-// TestCrashAmidADeletion: of a file that was deleted while it was open a crash may leave both names, the old one and the one it
-// had until it is closed. The next mount takes one of them away, and never gives what the other has to anybody else.
+// TestCrashAmidADeletion: of a file that was deleted while it was open a crash may leave both names, the old one and
+// the one it had until it is closed. The next mount takes one of them away, and never gives what the other has to
+// anybody else.
 func TestCrashAmidADeletion(t *testing.T) {
 	errCut := errors.New("power failed")
 	data, both := noise(30_000), 0
@@ -78,7 +79,8 @@ func TestCrashAmidADeletion(t *testing.T) {
 	assert.NotZero(t, both)
 }
 
-// TestReplacedByAnotherSpelling: a name that the kernel knows is looked up anew when another spelling of it has been given to another file.
+// TestReplacedByAnotherSpelling: a name that the kernel knows is looked up anew when another spelling of it has been
+// given to another file.
 func TestReplacedByAnotherSpelling(t *testing.T) {
 	dev := blockdevtest.NewMem(1 << 20)
 	require.NoError(t, exfat.Format(dev, exfat.FormatOptions{}))

@@ -24,8 +24,8 @@ type mount struct {
 	point, typ, source string
 }
 
-// on says whether the mount is of one of the devices. Some file systems, such as btrfs, show a number of their own instead of
-// their device's; then the name of the source tells.
+// on says whether the mount is of one of the devices. Some file systems, such as btrfs, show a number of their own
+// instead of their device's; then the name of the source tells.
 func (m mount) on(devs []uint64) bool {
 	if m.major != 0 {
 		return slices.Contains(devs, unix.Mkdev(m.major, m.minor))
@@ -78,8 +78,8 @@ func mountsOf(wanted func(m mount) bool) ([]string, error) {
 	return points, err
 }
 
-// holders lists the processes that have something open below one of the folders, or one of the files itself; it looks at
-// names only, and so never waits for a file system that does not answer. What the user may not see is missing.
+// holders lists the processes that have something open below one of the folders, or one of the files itself; it looks
+// at names only, and so never waits for a file system that does not answer. What the user may not see is missing.
 func holders(paths ...string) []Holder {
 	entries, _ := os.ReadDir("/proc")
 	var list []Holder

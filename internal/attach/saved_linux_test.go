@@ -14,8 +14,8 @@ import (
 	"dmgbench/internal/container"
 )
 
-// TestHostFullBelowADisk lets the disk of the host run full below a loop device: the writer's pages are still in memory then, and
-// unmount(2) does not say that they came no further.
+// TestHostFullBelowADisk lets the disk of the host run full below a loop device: the writer's pages are still in
+// memory then, and unmount(2) does not say that they came no further.
 func TestHostFullBelowADisk(t *testing.T) {
 	for _, verb := range []string{"detach", "unmount", "no mount"} {
 		t.Run(verb, func(t *testing.T) {
@@ -101,7 +101,8 @@ func TestCopyOfAnImage(t *testing.T) {
 	detach(t, b)
 }
 
-// TestRuntimeBehindALink keeps state and volumes in a folder that is reached through a link: the kernel names the folder itself.
+// TestRuntimeBehindALink keeps state and volumes in a folder that is reached through a link: the kernel names the
+// folder itself.
 func TestRuntimeBehindALink(t *testing.T) {
 	privileged(t)
 	link := filepath.Join(t.TempDir(), "link")
@@ -115,7 +116,8 @@ func TestRuntimeBehindALink(t *testing.T) {
 	detach(t, a)
 }
 
-// TestSpellings meets one file under two spellings of its name: it is one file to programs that would copy it onto itself.
+// TestSpellings meets one file under two spellings of its name: it is one file to programs that would copy it onto
+// itself.
 func TestSpellings(t *testing.T) {
 	privileged(t)
 	path, a := served(t, 64<<20)
@@ -145,7 +147,8 @@ func TestSpellings(t *testing.T) {
 	checked(t, path, a)
 }
 
-// TestAnotherBoot finds a record of a boot that is over: its folder to mount on goes too, or each boot would leave one more.
+// TestAnotherBoot finds a record of a boot that is over: its folder to mount on goes too, or each boot would leave one
+// more.
 func TestAnotherBoot(t *testing.T) {
 	privileged(t)
 	path, a := served(t, 64<<20)
@@ -161,7 +164,8 @@ func TestAnotherBoot(t *testing.T) {
 	checked(t, path, b)
 }
 
-// TestLabelOfADevice looks at a volume again, as before it is mounted later: the label of exFAT does not lie in its first blocks.
+// TestLabelOfADevice looks at a volume again, as before it is mounted later: the label of exFAT does not lie in its
+// first blocks.
 func TestLabelOfADevice(t *testing.T) {
 	privileged(t)
 	a, err := Attach(t.Context(), Request{Image: made(t, container.UDRW, "ExFAT", 64<<20), NoMount: true})

@@ -21,8 +21,8 @@ import (
 // patience is how long a process may take to open a container and to mount, and to end.
 const patience = 60 * time.Second
 
-// helperMark is the variable in the environment of a serving process. A program that does not dispatch to HelperMain, as the
-// test program of a package above, would begin its own work there, and with it start the next one.
+// helperMark is the variable in the environment of a serving process. A program that does not dispatch to HelperMain,
+// as the test program of a package above, would begin its own work there, and with it start the next one.
 const helperMark = "DMGBENCH_ATTACH_HELPER"
 
 // inUse marks an error as that of a container which somebody else has open.
@@ -91,8 +91,8 @@ func startAsFlusher(cmd *exec.Cmd) error {
 	return cmd.Start()
 }
 
-// helperEnv is what the process needs, and nothing of what its starter's was set up with: it uses every core, whatever a
-// measuring program was limited to.
+// helperEnv is what the process needs, and nothing of what its starter's was set up with: it uses every core, whatever
+// a measuring program was limited to.
 func helperEnv() []string {
 	env := []string{"LC_ALL=C", helperMark + "=1"}
 	for _, entry := range os.Environ() {

@@ -65,8 +65,8 @@ func fromText(text string) string {
 	return text
 }
 
-// RuntimeDir is the folder below which the state of attachments lies: $DMGBENCH_RUNTIME_DIR if set (an absolute path), else
-// /run for root and $XDG_RUNTIME_DIR for others, each with dmgbench below it.
+// RuntimeDir is the folder below which the state of attachments lies: $DMGBENCH_RUNTIME_DIR if set (an absolute path),
+// else /run for root and $XDG_RUNTIME_DIR for others, each with dmgbench below it.
 func RuntimeDir() string {
 	if dir := os.Getenv("DMGBENCH_RUNTIME_DIR"); filepath.IsAbs(dir) {
 		return filepath.Clean(dir)
@@ -243,8 +243,8 @@ func bootID() string {
 	return strings.TrimSpace(string(b))
 }
 
-// mountedBefore says whether the volume was mounted here before, and counts it as mounted from now on. One small file is kept
-// for each container that still exists.
+// mountedBefore says whether the volume was mounted here before, and counts it as mounted from now on. One small file
+// is kept for each container that still exists.
 func mountedBefore(id, image string) bool {
 	dir := filepath.Join(RuntimeDir(), "seen")
 	if os.MkdirAll(dir, 0o700) != nil {

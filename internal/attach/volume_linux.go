@@ -64,8 +64,9 @@ func openVolume(dev blockdev.Device, o order, readOnly bool, fails *failures) (*
 // checks is how often a volume is repaired at most: what one check puts right may be what another needs.
 const checks = 3
 
-// repair puts a volume right that was not unmounted cleanly, as far as that takes no guessing; a crash leaves clusters that
-// nobody owns. It returns what is to be told, and whether files may still share clusters, so that none is to be removed unasked.
+// repair puts a volume right that was not unmounted cleanly, as far as that takes no guessing; a crash leaves clusters
+// that nobody owns. It returns what is to be told, and whether files may still share clusters, so that none is to be
+// removed unasked.
 func repair(dev blockdev.Device, readOnly bool) (notes []string, shared bool, err error) {
 	volume, err := exfat.Mount(dev, exfat.MountOptions{ReadOnly: true})
 	if err != nil {
@@ -131,8 +132,8 @@ func (v *volumeFS) readErrno(doing string, err error) syscall.Errno {
 	return no
 }
 
-// errno is the number of an error of changing the volume, noted when it is not one that users cause. It ends every operation
-// that may change it.
+// errno is the number of an error of changing the volume, noted when it is not one that users cause. It ends every
+// operation that may change it.
 func (v *volumeFS) errno(doing string, err error) syscall.Errno {
 	v.auto.changed()
 	if err == nil {
@@ -198,8 +199,8 @@ func (n *node) child(ctx context.Context, i exfat.Info, out *fuse.EntryOut) *fus
 	if i.Dir {
 		mode = unix.S_IFDIR
 	}
-	// Spellings of a name that differ in case alone are nodes of their own with one number: programs that must not copy a file
-	// onto itself compare that.
+	// Spellings of a name that differ in case alone are nodes of their own with one number: programs that must not
+	// copy a file onto itself compare that.
 	return n.NewInode(ctx, &node{v: n.v}, fusefs.StableAttr{Mode: mode, Ino: inodeNumber(i), Gen: n.v.spelled.Add(1)})
 }
 
@@ -217,8 +218,8 @@ func (n *node) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (*fu
 		}
 		return nil, n.v.readErrno("looking up", err)
 	}
-	// The kernel knows a name by its case; the same node would be one file under two names. What it knows is another file where
-	// another spelling of the name has been given to one since.
+	// The kernel knows a name by its case; the same node would be one file under two names. What it knows is another
+	// file where another spelling of the name has been given to one since.
 	if known := n.GetChild(name); known != nil && known.StableAttr().Ino == inodeNumber(i) {
 		n.fill(i, &out.Attr)
 		return known, 0
@@ -258,8 +259,8 @@ func (n *node) Getattr(_ context.Context, f fusefs.FileHandle, out *fuse.AttrOut
 	return 0
 }
 
-// Setattr changes the size. Owners and modes are refused as the kernel's own driver refuses them; times that are set are
-// not kept, which programs that copy files do not take for an error.
+// Setattr changes the size. Owners and modes are refused as the kernel's own driver refuses them; times that are set
+// are not kept, which programs that copy files do not take for an error.
 func (n *node) Setattr(ctx context.Context, f fusefs.FileHandle, in *fuse.SetAttrIn, out *fuse.AttrOut) syscall.Errno {
 	if uid, ok := in.GetUID(); ok && uid != n.v.uid {
 		return syscall.EPERM

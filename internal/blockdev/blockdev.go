@@ -23,9 +23,9 @@ type Device interface {
 	io.WriterAt
 	// Discard frees the range, which reads as zeros afterwards.
 	Discard(off, n int64) error
-	// Flush makes everything durable that was written before the call, including data that a concurrent Flush is writing
-	// back. After a failure it may succeed again only if no data was lost: callers write their metadata again after an
-	// error, but not their data.
+	// Flush makes everything durable that was written before the call, including data that a concurrent Flush is
+	// writing back. After a failure it may succeed again only if no data was lost: callers write their metadata again
+	// after an error, but not their data.
 	Flush() error
 	// Size is the length of the device in bytes.
 	Size() int64
@@ -38,8 +38,8 @@ type Evicter interface {
 
 // Padder is implemented by devices that write zeros after data in the same call.
 type Padder interface {
-	// WritePadded writes p at off and pad zeros (fewer than 4096) after it, and returns how many bytes of p are written.
-	// It returns errors.ErrUnsupported, before writing, where two calls of WriteAt are needed.
+	// WritePadded writes p at off and pad zeros (fewer than 4096) after it, and returns how many bytes of p are
+	// written. It returns errors.ErrUnsupported, before writing, where two calls of WriteAt are needed.
 	WritePadded(p []byte, off int64, pad int) (int, error)
 }
 

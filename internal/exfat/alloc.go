@@ -1,8 +1,12 @@
 package exfat
 
-import "errors"
+import (
+	"encoding/binary"
+	"errors"
+	"math/bits"
+)
 
-// errFragments says that there is room, but not in one piece, or only once freed clusters have been let go.
+// errFragments reports that there is room, but not in one piece, or only after freed clusters have been released.
 var errFragments = errors.New("free space is fragmented")
 
 // arena is where one stripe of writers puts its files: clusters [next, end), counted from 0.
@@ -20,8 +24,8 @@ type allocator struct {
 	frontier      int64 // the extent in which the next arena is looked for
 }
 
-// allocate takes n > 0 clusters. It tries the clusters right behind `after` (if that is not 0), then the arena of the
-// stripe (if that is not 0), then the first room in one piece behind the last allocation. If there is none, it
+// allocate takes n > 0 clusters. It tries the clusters directly after `after` (if that is not 0), then the arena of the
+// stripe (if that is not 0), then the first room in one piece after the last allocation. If there is none, it
 // gathers pieces, or fails with errFragments when whole is set. Too few free clusters are ErrNoSpace.
 func (a *allocator) allocate(n, after uint32, stripe int, whole bool) ([]run, error) {
 	if n > a.free {
@@ -57,7 +61,8 @@ func (a *allocator) place(n, after uint32, stripe int) (uint32, bool) {
 	return a.find(n, 0, a.n)
 }
 
-// gather takes n clusters wherever they are, in the order of the device, from behind `after` or the last allocation.
+// gather takes n clusters wherever they are, in the order of the device, starting after `after` or after the last
+// allocation.
 func (a *allocator) gather(n, after uint32) []run {
 	var runs []run
 	at := a.cursor
@@ -114,7 +119,7 @@ func (a *allocator) span(e int64, n uint32) (from, to uint32) {
 	return uint32(first), uint32(min(max(end, first+int64(n)), int64(a.n)))
 }
 
-// claimed says whether another stripe's arena touches the clusters.
+// claimed reports whether the clusters overlap the arena of another stripe.
 func (a *allocator) claimed(from, to uint32, stripe int) bool {
 	for s, o := range a.arenas {
 		if s != stripe && o.next < to && from < o.end {
@@ -140,4 +145,107 @@ func (a *allocator) freeRuns() []run {
 		at = a.nextFree(end, a.n)
 	}
 	return runs
+}
+
+// bitmap is the allocation bitmap. Clusters are counted from 0 here.
+type bitmap struct {
+	paged
+	n    uint32 // clusters
+	free uint32
+}
+
+// newBitmap takes over data, which is padded to 8 bytes; bits beyond n are treated as taken but not changed.
+func newBitmap(data []byte, n uint32) *bitmap {
+	b := &bitmap{n: n}
+	b.data = data
+	b.free = n - b.count()
+	return b
+}
+
+// count is the number of clusters in use.
+func (b *bitmap) count() uint32 {
+	var used uint32
+	for i := uint32(0); i < b.n; i += 64 {
+		used += uint32(bits.OnesCount64(b.word(i)))
+	}
+	if over := b.n % 64; over != 0 { // word sets the bits beyond the end
+		used -= 64 - over
+	}
+	return used
+}
+
+// word is the 64 bits from cluster i, a multiple of 64; bits beyond the end are set.
+func (b *bitmap) word(i uint32) uint64 {
+	w := binary.LittleEndian.Uint64(b.data[i/8:])
+	if over := int64(i) + 64 - int64(b.n); over > 0 {
+		w |= ^uint64(0) << (64 - over)
+	}
+	return w
+}
+
+func (b *bitmap) taken(i uint32) bool { return b.data[i/8]>>(i%8)&1 != 0 }
+
+// nextFree is the first free cluster from i, or limit.
+func (b *bitmap) nextFree(i, limit uint32) uint32 { return b.next(i, limit, ^uint64(0)) }
+
+// nextUsed is the first cluster in use from i, or limit.
+func (b *bitmap) nextUsed(i, limit uint32) uint32 { return b.next(i, limit, 0) }
+
+// next finds the first bit that is set in the bitmap XOR invert.
+func (b *bitmap) next(i, limit uint32, invert uint64) uint32 {
+	limit = min(limit, b.n)
+	for base := int64(i) &^ 63; base < int64(limit); base += 64 {
+		w := b.word(uint32(base)) ^ invert
+		if base < int64(i) {
+			w &= ^uint64(0) << (int64(i) - base)
+		}
+		if w != 0 {
+			return min(uint32(base)+uint32(bits.TrailingZeros64(w)), limit)
+		}
+	}
+	return limit
+}
+
+// find returns the first run of n free clusters within [from, to).
+func (b *bitmap) find(n, from, to uint32) (uint32, bool) {
+	to = min(to, b.n)
+	for i := b.nextFree(from, to); i < to && to-i >= n; {
+		end := b.nextUsed(i, i+n)
+		if end-i >= n {
+			return i, true
+		}
+		i = b.nextFree(end, to)
+	}
+	return 0, false
+}
+
+// put marks clusters as taken or free; clusters that are so already are not counted twice.
+func (b *bitmap) put(first, n uint32, taken bool) {
+	if n == 0 {
+		return
+	}
+	for i := first; i-first < n; {
+		if i%8 == 0 && n-(i-first) >= 8 {
+			was := uint32(bits.OnesCount8(b.data[i/8]))
+			if taken {
+				b.data[i/8] = 0xFF
+				b.free -= 8 - was
+			} else {
+				b.data[i/8] = 0
+				b.free += was
+			}
+			i += 8
+			continue
+		}
+		if b.taken(i) != taken {
+			b.data[i/8] ^= 1 << (i % 8)
+			if taken {
+				b.free--
+			} else {
+				b.free++
+			}
+		}
+		i++
+	}
+	b.mark(int(first/8), int((first+n-1)/8-first/8)+1)
 }

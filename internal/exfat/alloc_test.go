@@ -11,7 +11,8 @@ import (
 	"dmgbench/internal/blockdev/blockdevtest"
 )
 
-// TestAllocatorProperty allocates and frees at random and looks at the bitmap, the counters and the arenas after each step.
+// TestAllocatorProperty allocates and frees at random and looks at the bitmap, the counters and the arenas after each
+// step.
 func TestAllocatorProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.Uint32Range(1, 3000).Draw(t, "clusters")

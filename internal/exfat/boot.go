@@ -22,7 +22,8 @@ const (
 	minVolumeSize = 1 << 20
 )
 
-// geometry is the part of a boot sector that says where everything is. Offsets and lengths are in sectors.
+// geometry is the part of a boot sector that gives the layout of the volume (specification section 3.1). Offsets and
+// lengths are in sectors.
 type geometry struct {
 	partition     uint64
 	sectors       uint64
@@ -56,7 +57,7 @@ func (g *geometry) cluster(off int64) uint32 {
 	return uint32((off-g.heapStart())/g.clusterSize()) + firstData
 }
 
-// valid says whether a cluster number names a cluster of the heap.
+// valid reports whether the heap has a cluster of this number.
 func (g *geometry) valid(cluster uint32) bool {
 	return cluster >= firstData && cluster-firstData < g.clusters
 }
@@ -96,9 +97,11 @@ func decodeBoot(b []byte, size int64) (geometry, error) {
 		}
 	}
 	g := geometry{
-		partition: le.Uint64(b[64:]), sectors: le.Uint64(b[72:]), fatOffset: le.Uint32(b[80:]), fatLength: le.Uint32(b[84:]),
+		partition: le.Uint64(b[64:]), sectors: le.Uint64(b[72:]),
+		fatOffset: le.Uint32(b[80:]), fatLength: le.Uint32(b[84:]),
 		heapOffset: le.Uint32(b[88:]), clusters: le.Uint32(b[92:]), root: le.Uint32(b[96:]), serial: le.Uint32(b[100:]),
-		revisionMinor: b[104], revisionMajor: b[105], flags: le.Uint16(b[106:]), sectorShift: b[108], clusterShift: b[109],
+		revisionMinor: b[104], revisionMajor: b[105], flags: le.Uint16(b[106:]),
+		sectorShift: b[108], clusterShift: b[109],
 		numberOfFATs: b[110], percentInUse: b[112],
 	}
 	return g, g.check(size)
@@ -119,7 +122,8 @@ func (g *geometry) check(size int64) error {
 	case g.sectors > uint64(size)>>g.sectorShift:
 		return fmt.Errorf("volume of %d sectors on a device of %d bytes: %w", g.sectors, size, ErrCorrupt)
 	case g.fatOffset < 2*bootSectors || uint64(g.fatLength)<<g.sectorShift < fatNeed:
-		return fmt.Errorf("FAT of %d sectors at %d for %d clusters: %w", g.fatLength, g.fatOffset, g.clusters, ErrCorrupt)
+		return fmt.Errorf("FAT of %d sectors at %d for %d clusters: %w",
+			g.fatLength, g.fatOffset, g.clusters, ErrCorrupt)
 	case uint64(g.heapOffset) < uint64(g.fatOffset)+uint64(g.fatLength) || uint64(g.heapOffset) >= g.sectors:
 		return fmt.Errorf("cluster heap at sector %d of %d: %w", g.heapOffset, g.sectors, ErrCorrupt)
 	case g.clusters == 0 || g.clusters > maxClusters || uint64(g.clusters) > heap:
@@ -163,7 +167,7 @@ func sealRegion(b []byte, sector int) {
 	}
 }
 
-// regionSealed says whether every word of the checksum sector is right.
+// regionSealed reports whether every word of the checksum sector is right.
 func regionSealed(b []byte, sector int) bool {
 	sum := bootChecksum(b[:11*sector])
 	for i := 11 * sector; i < 12*sector; i += 4 {
@@ -175,7 +179,7 @@ func regionSealed(b []byte, sector int) bool {
 }
 
 // readRegion reads and checks the boot region that starts at sector `first` of the device. Since the sector size
-// stands in the boot sector, the backup can only be found by trying all sizes; sector is the one to try.
+// is in the boot sector, the backup can only be found by trying all sizes; sector is the one to try.
 func readRegion(dev blockdev.Device, first int, sector int64) (geometry, []byte, error) {
 	b := make([]byte, bootSectors*sector)
 	if err := readFull(dev, b[:512], int64(first)*sector); err != nil {

@@ -35,9 +35,9 @@ type checker struct {
 	unsure bool                 // something that may own clusters could not be read: lost clusters are not freed
 }
 
-// Check reads all metadata of a volume that is not mounted and says what is wrong. The error is for devices that hold no
-// exFAT volume at all and for those that cannot be read. Memory is bounded by the limit, as for Mount, plus the largest
-// directory, and a quarter of the limit for the names that clusters have.
+// Check reads all metadata of a volume that is not mounted and reports what is wrong with it. It returns an error for
+// a device without an exFAT volume and for one that cannot be read. Memory is bounded by the limit, as for Mount, plus
+// the largest directory, and a quarter of the limit for the names of clusters.
 func Check(dev blockdev.Device, o CheckOptions) (_ *Report, err error) {
 	defer annotate(&err, "checking volume")
 	c := &checker{dev: dev, report: &Report{}, upcase: standardCase(), limit: o.MetadataLimit}
@@ -55,7 +55,7 @@ func Check(dev blockdev.Device, o CheckOptions) (_ *Report, err error) {
 	return c.report, nil
 }
 
-// quiesce brings the device up to date, freed clusters included.
+// quiesce writes all changes to the device, freed clusters included.
 func (v *Volume) quiesce() error {
 	if err := v.Sync(); err != nil || !v.marked.Load() {
 		return err
@@ -75,8 +75,8 @@ func (c *checker) run() error {
 	if err := c.checkBoot(); err != nil {
 		return err
 	}
-	if need := metadataSize(int64(c.g.clusters)); need > c.limit {
-		return fmt.Errorf("%d clusters take %d bytes of memory, at most %d are allowed: %w", c.g.clusters, need, c.limit, ErrUnsupported)
+	if err := c.g.fitsMemory(c.limit); err != nil {
+		return err
 	}
 	c.fat = newFAT(c.dev, &c.g)
 	c.owned = newBitmap(make([]byte, alignUp((int64(c.g.clusters)+7)/8, 8)), c.g.clusters)
@@ -107,17 +107,10 @@ func (c *checker) checkBoot() error {
 	}
 	c.g = g
 	if usedBackup {
-		c.report.add(Finding{Kind: BootMain, Detail: "damaged", fix: func() error { return writeFlush(c.dev, region, 0) }})
-	} else if _, other, err := readRegion(c.dev, bootSectors, g.sectorSize()); err != nil || !sameRegion(region, other) {
-		if err != nil && !structural(err) {
-			return err
-		}
-		at := bootSectors * g.sectorSize()
-		detail := "differs from the main one"
-		if err != nil {
-			detail = err.Error()
-		}
-		c.report.add(Finding{Kind: BootBackup, Detail: detail, fix: func() error { return writeFlush(c.dev, region, at) }})
+		fix := func() error { return writeFlush(c.dev, region, 0) }
+		c.report.add(Finding{Kind: BootMain, Detail: "damaged", fix: fix})
+	} else if err := c.checkBackupBoot(region); err != nil {
+		return err
 	}
 	if g.flags&flagMedia != 0 {
 		c.report.add(Finding{Kind: MediaFailure})
@@ -125,6 +118,24 @@ func (c *checker) checkBoot() error {
 	if g.flags&flagDirty != 0 {
 		c.report.add(Finding{Kind: DirtyFlag, Detail: "the volume was not unmounted cleanly"})
 	}
+	return nil
+}
+
+// checkBackupBoot compares the backup with the main boot region.
+func (c *checker) checkBackupBoot(region []byte) error {
+	_, other, err := readRegion(c.dev, bootSectors, c.g.sectorSize())
+	detail := "differs from the main one"
+	switch {
+	case err != nil && !structural(err):
+		return err
+	case err != nil:
+		detail = err.Error()
+	case sameRegion(region, other):
+		return nil
+	}
+	at := bootSectors * c.g.sectorSize()
+	fix := func() error { return writeFlush(c.dev, region, at) }
+	c.report.add(Finding{Kind: BootBackup, Detail: detail, fix: fix})
 	return nil
 }
 
@@ -149,7 +160,8 @@ func (c *checker) checkFATHead() error {
 			return err
 		}
 		if got != want {
-			c.report.add(Finding{Kind: FATHead, Detail: fmt.Sprintf("entry %d is %#x", i, got), fix: func() error { return c.fat.set(uint32(i), want) }})
+			fix := func() error { return c.fat.set(uint32(i), want) }
+			c.report.add(Finding{Kind: FATHead, Detail: fmt.Sprintf("entry %d is %#x", i, got), fix: fix})
 		}
 	}
 	return nil
@@ -163,7 +175,8 @@ func (c *checker) checkBitmap() error {
 	}
 	need := (int64(c.g.clusters) + 7) / 8
 	if c.bitmap.size < need {
-		c.report.add(Finding{Kind: Bitmap, Detail: fmt.Sprintf("%d bytes for %d clusters", c.bitmap.size, c.g.clusters)})
+		detail := fmt.Sprintf("%d bytes for %d clusters", c.bitmap.size, c.g.clusters)
+		c.report.add(Finding{Kind: Bitmap, Detail: detail})
 		return nil
 	}
 	view := &Volume{dev: c.dev, g: c.g, fat: c.fat}
@@ -227,7 +240,7 @@ func (c *checker) compareBitmaps(disk *bitmap, extents []Extent, need int64) err
 	return nil
 }
 
-// difference reports clusters [at, end) that are marked but not owned, or the other way round.
+// difference reports clusters [at, end) that are marked but not owned, or owned but not marked.
 func (c *checker) difference(at, end uint32, marked bool, rewrite func() error) error {
 	bad, err := c.badRun(at, end, marked)
 	if err != nil || bad {
@@ -244,7 +257,7 @@ func (c *checker) difference(at, end uint32, marked bool, rewrite func() error) 
 	return nil
 }
 
-// badRun says whether clusters that are marked but unowned are bad ones, which stay marked.
+// badRun reports whether clusters that are marked but unowned are bad ones, which stay marked.
 func (c *checker) badRun(at, end uint32, marked bool) (bool, error) {
 	if !marked {
 		return false, nil
@@ -262,7 +275,8 @@ func (c *checker) badRun(at, end uint32, marked bool) (bool, error) {
 	return true, nil
 }
 
-// repair applies the fixes: volume marked dirty, entries and chains, bitmap, and the flag last, if nothing is left.
+// repair marks the volume dirty, applies the fixes of entries, chains and bitmap, and clears the flag last, if no
+// finding is left.
 func (c *checker) repair() error {
 	flags := c.g.flags
 	left := c.report.More > 0
@@ -309,4 +323,90 @@ func (c *checker) repair() error {
 func (c *checker) setFlags(flags uint16) error {
 	b := binary.LittleEndian.AppendUint16(nil, flags)
 	return writeFlush(c.dev, b, 106)
+}
+
+// Kind is the kind of a defect.
+type Kind string
+
+// What Check finds. Those marked R are put right by CheckOptions.Repair.
+const (
+	BootMain       Kind = "main boot region"            // R: from the backup
+	BootBackup     Kind = "backup boot region"          // R: from the main one
+	DirtyFlag      Kind = "dirty flag"                  // R: once everything else is right
+	MediaFailure   Kind = "media failure flag"          //
+	FATHead        Kind = "head of the FAT"             // R
+	Upcase         Kind = "up-case table"               //
+	Bitmap         Kind = "allocation bitmap"           // missing or unreadable: it is not checked further
+	BitmapLost     Kind = "lost clusters"               // R: freed
+	BitmapMissing  Kind = "used clusters marked free"   // R: marked
+	CrossLink      Kind = "cluster with two owners"     // R, for two names of one file: the one given last stays
+	ChainShort     Kind = "chain ends too early"        // R: the file is cut
+	ChainLong      Kind = "chain is longer than needed" // R: cut; the rest is lost clusters
+	ChainCycle     Kind = "chain is a cycle"            // R: the file is cut
+	ChainBad       Kind = "chain leaves the volume"     // R: the file is cut
+	EntryStructure Kind = "entry set"                   //
+	EntryChecksum  Kind = "checksum of an entry set"    //
+	NameInvalid    Kind = "forbidden name"              //
+	NameHash       Kind = "hash of a name"              // R
+	NameDuplicate  Kind = "name used twice"             //
+	SizeInvalid    Kind = "impossible size"             // R: set to what the clusters hold
+)
+
+// maxFindings bounds the memory that a report takes.
+const maxFindings = 10_000
+
+// Finding is one thing that is wrong.
+type Finding struct {
+	Kind     Kind
+	Path     string // of the file or directory concerned, if there is one
+	Cluster  uint32 // the first cluster concerned, if there is one
+	Count    uint32 // number of clusters concerned
+	Detail   string
+	Repaired bool
+	fix      func() error
+}
+
+// String is one line for people.
+func (f Finding) String() string {
+	s := string(f.Kind)
+	if f.Path != "" {
+		s += fmt.Sprintf(" of %q", f.Path)
+	}
+	if f.Count > 0 {
+		s += fmt.Sprintf(": %d from cluster %d", f.Count, f.Cluster)
+	}
+	if f.Detail != "" {
+		s += ": " + f.Detail
+	}
+	if f.Repaired {
+		s += " (repaired)"
+	}
+	return s
+}
+
+// Report is what Check found.
+type Report struct {
+	Findings    []Finding
+	More        int // findings beyond the 10,000 that are kept
+	Files, Dirs int
+	Used        int64 // bytes in clusters that something owns
+	Free        int64 // bytes in the others
+}
+
+// Clean reports whether the volume is right, perhaps after repairs.
+func (r *Report) Clean() bool {
+	for _, f := range r.Findings {
+		if !f.Repaired {
+			return false
+		}
+	}
+	return r.More == 0
+}
+
+func (r *Report) add(f Finding) {
+	if len(r.Findings) == maxFindings {
+		r.More++
+		return
+	}
+	r.Findings = append(r.Findings, f)
 }

@@ -230,8 +230,8 @@ func fsckIfThere(t *testing.T, dev *blockdevtest.MemDevice) {
 	}
 }
 
-// TestRepairOfRandomDamage flips bytes of the metadata: Check must neither fail nor loop, and after a Repair only what it
-// says that it cannot repair may be left.
+// TestRepairOfRandomDamage flips bytes of the metadata: Check must neither fail nor loop, and after a Repair only what
+// it says that it cannot repair may be left.
 func TestRepairOfRandomDamage(t *testing.T) {
 	original, v := damaged(t)
 	end := v.g.at(v.g.root) + v.g.clusterSize()

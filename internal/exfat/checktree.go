@@ -3,11 +3,12 @@ package exfat
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"slices"
 )
 
-// claim follows an allocation of n clusters (n < 0: to the end of the chain) and takes possession of them. It returns
-// those that it got, and what stopped it before it had all.
+// claim follows an allocation of n clusters (n < 0: to the end of the chain) and marks them as owned. It returns the
+// clusters up to the first problem, and the problem.
 func (c *checker) claim(first uint32, n int64, contiguous bool) (runs []run, problem Kind, err error) {
 	last := uint32(0)
 	at := first
@@ -47,7 +48,7 @@ func (c *checker) claim(first uint32, n int64, contiguous bool) (runs []run, pro
 	return runs, "", nil
 }
 
-// task is a directory to be read, whose clusters have been claimed.
+// task is a directory to be read. Its clusters have been claimed.
 type task struct {
 	path string // ends with a slash
 	runs []run
@@ -138,5 +139,249 @@ func (c *checker) loadUpcase() error {
 		return nil
 	}
 	c.report.add(Finding{Kind: Upcase, Detail: "missing; names were judged by the standard table"})
+	return nil
+}
+
+// checkDir is a directory that is being checked.
+type checkDir struct {
+	c       *checker
+	path    string
+	extents []Extent
+	data    []byte
+	names   map[string]bool
+}
+
+// read loads the directory up to its end marker and checks every entry.
+func (d *checkDir) read() ([]task, error) {
+	total := min(extentsLen(d.extents), maxDirSize)
+	cluster := d.c.g.clusterSize()
+	ended := false
+	used := 0
+	for !ended && int64(len(d.data)) < total {
+		at := int64(len(d.data))
+		d.data = append(d.data, make([]byte, cluster)...)
+		e := d.extents[find(d.extents, at)]
+		if err := readFull(d.c.dev, d.data[at:], e.Device+at-e.File); err != nil {
+			return nil, err
+		}
+		for ; used < len(d.data)/entryLen && !ended; used++ {
+			ended = d.data[used*entryLen] == 0
+		}
+	}
+	if ended {
+		used--
+	}
+	var tasks []task
+	for i := 0; i < used; {
+		n, more, err := d.entry(d.data[i*entryLen:used*entryLen], i)
+		if err != nil {
+			return nil, err
+		}
+		tasks = append(tasks, more...)
+		i += n
+	}
+	return tasks, nil
+}
+
+// entry checks the set that starts at entry number i and returns its length in entries.
+func (d *checkDir) entry(b []byte, i int) (int, []task, error) {
+	switch b[0] {
+	case typeFile:
+		n := setLength(b)
+		if n == 0 {
+			d.broken(i, "no room for the set")
+			return 1, nil, nil
+		}
+		set := b[:n*entryLen]
+		rec, problem := decodeSet(set, d.c.upcase)
+		if problem == setStructure {
+			d.broken(i, string(problem))
+			return 1, nil, nil
+		}
+		more, err := d.file(i, set, &rec, problem)
+		return n, more, err
+	case typeBitmap, typeUpcase:
+		if d.path == "/" {
+			return 1, nil, d.system(b)
+		}
+	}
+	return 1, nil, nil
+}
+
+// broken reports an entry that does not start a set; clusters of the file that it described may be in use.
+func (d *checkDir) broken(i int, problem string) {
+	d.c.unsure = true
+	d.c.report.add(Finding{Kind: EntryStructure, Path: d.path, Detail: fmt.Sprintf("entry %d: %s", i, problem)})
+}
+
+// system claims the clusters of bitmap or up-case table.
+func (d *checkDir) system(b []byte) error {
+	c := d.c
+	first, size := binary.LittleEndian.Uint32(b[20:]), int64(binary.LittleEndian.Uint64(b[24:]))
+	kind, name := Upcase, "up-case table"
+	if b[0] == typeBitmap {
+		kind, name = Bitmap, "allocation bitmap"
+		if b[1]&1 != 0 || c.bitmap.found {
+			return nil
+		}
+		c.bitmap.found, c.bitmap.first, c.bitmap.size = true, first, size
+	}
+	if size <= 0 || size > int64(c.g.clusters)*c.g.clusterSize() {
+		c.report.add(Finding{Kind: kind, Detail: fmt.Sprintf("has %d bytes", size)})
+		return nil
+	}
+	runs, problem, err := c.claim(first, c.g.clustersFor(size), false)
+	if problem != "" {
+		f := c.chainFinding(problem, name, runs, false, nil)
+		if problem != ChainLong {
+			f.fix = nil
+		}
+		c.report.add(f)
+	}
+	return err
+}
+
+// file checks one entry set and claims its clusters; a directory becomes a task.
+func (d *checkDir) file(i int, set []byte, rec *record, problem setProblem) ([]task, error) {
+	c := d.c
+	path := d.path + rec.text()
+	usable := problem == "" && !d.names[c.upcase.key(rec.name)]
+	d.name(i, set, rec, path, problem)
+	fixed := *rec
+	store := func() error {
+		fixed.patch(set)
+		return d.put(i, set)
+	}
+	add := func(f Finding) {
+		if problem == setSum { // the whole set is untrustworthy
+			f.fix = nil
+		}
+		c.report.add(f)
+	}
+	if !rec.isDir() {
+		c.report.Files++
+	}
+	if detail := fixed.fit(&c.g); detail != "" {
+		add(Finding{Kind: SizeInvalid, Path: path, Detail: detail, fix: store})
+	}
+	if err := d.vendor(set, path); err != nil || fixed.size == 0 {
+		return nil, err
+	}
+	runs, broken, err := c.claim(rec.first, c.g.clustersFor(fixed.size), rec.noChain)
+	if err != nil {
+		return nil, err
+	}
+	if usable && broken == CrossLink && len(runs) == 0 {
+		if drop, err := d.secondName(i, set, rec, path); err != nil || drop != nil {
+			add(Finding{Kind: CrossLink, Path: path, Cluster: rec.first, Detail: "a file has two names", fix: drop})
+			return nil, err
+		}
+	}
+	if usable && len(runs) > 0 {
+		d.recordName(i, len(set), rec, path)
+	}
+	if broken != "" {
+		c.unsure = c.unsure || rec.isDir() && broken != ChainLong
+		add(c.chainFinding(broken, path, runs, rec.noChain, func() error {
+			fixed.shorten(runs, &c.g)
+			return store()
+		}))
+	}
+	if rec.isDir() && len(runs) > 0 {
+		return []task{{path + "/", runs}}, nil
+	}
+	return nil, nil
+}
+
+// fit corrects impossible sizes of a record and returns what was wrong.
+func (r *record) fit(g *geometry) (detail string) {
+	size, valid, first := r.size, r.valid, r.first
+	r.size = max(0, min(r.size, int64(g.clusters)*g.clusterSize()))
+	if r.isDir() {
+		r.size = min(alignUp(r.size, g.clusterSize()), maxDirSize)
+		r.valid = r.size
+	}
+	r.valid = max(0, min(r.valid, r.size))
+	if r.size == 0 {
+		r.first, r.noChain = 0, false
+	}
+	if r.size == size && r.valid == valid && r.first == first {
+		return ""
+	}
+	return fmt.Sprintf("%d bytes, valid to %d, from cluster %d", size, valid, first)
+}
+
+// shorten fits a record to the clusters that it really has.
+func (r *record) shorten(runs []run, g *geometry) {
+	var clusters int64
+	for _, x := range runs {
+		clusters += int64(x.count)
+	}
+	r.size = min(r.size, clusters*g.clusterSize())
+	r.valid = min(r.valid, r.size)
+	if r.isDir() {
+		r.valid = r.size
+	}
+	if r.size == 0 {
+		r.first, r.noChain = 0, false
+	}
+}
+
+// vendor claims the clusters of vendor allocation entries (specification section 7.9).
+func (d *checkDir) vendor(set []byte, path string) error {
+	for ; len(set) > 0; set = set[entryLen:] {
+		if set[0] != 0xE1 || set[1]&flagPossible == 0 {
+			continue
+		}
+		first, size := binary.LittleEndian.Uint32(set[20:]), binary.LittleEndian.Uint64(set[24:])
+		if size == 0 || size > math.MaxInt64/2 {
+			continue
+		}
+		clusters := min(d.c.g.clustersFor(int64(size)), int64(d.c.g.clusters)+1)
+		runs, broken, err := d.c.claim(first, clusters, set[1]&flagNoChain != 0)
+		if err != nil {
+			return err
+		}
+		if broken != "" {
+			f := d.c.chainFinding(broken, path, runs, true, nil)
+			f.fix = nil
+			d.c.report.add(f)
+		}
+	}
+	return nil
+}
+
+// name reports what is wrong with the set as such.
+func (d *checkDir) name(i int, set []byte, rec *record, path string, problem setProblem) {
+	c := d.c
+	switch problem {
+	case setSum:
+		c.report.add(Finding{Kind: EntryChecksum, Path: path})
+		return
+	case setName:
+		c.report.add(Finding{Kind: NameInvalid, Path: path})
+	case setHash:
+		c.report.add(Finding{Kind: NameHash, Path: path, fix: func() error {
+			binary.LittleEndian.PutUint16(set[entryLen+4:], c.upcase.hash(rec.name))
+			binary.LittleEndian.PutUint16(set[2:], setChecksum(set))
+			return d.put(i, set)
+		}})
+	}
+	key := c.upcase.key(rec.name)
+	if d.names[key] {
+		c.report.add(Finding{Kind: NameDuplicate, Path: path})
+	}
+	d.names[key] = true
+}
+
+// put writes an entry set back, entry by entry, since clusters of a directory need not be neighbours.
+func (d *checkDir) put(i int, set []byte) error {
+	for j := 0; j < len(set); j += entryLen {
+		off := int64(i*entryLen + j)
+		e := d.extents[find(d.extents, off)]
+		if err := writeFull(d.c.dev, set[j:j+entryLen], e.Device+off-e.File); err != nil {
+			return err
+		}
+	}
 	return nil
 }

@@ -2,16 +2,19 @@ package exfat
 
 import (
 	"cmp"
+	"math/bits"
 	"slices"
+
+	"dmgbench/internal/blockdev"
 )
 
-// commit puts the changes of metadata up to number want on the device, and with them all that were made until it
-// began. Callers that arrive while one is running share the next one.
+// commit writes the changes of metadata up to number want to the device, and all others made before it started. Callers
+// that arrive while one is running share the next one.
 //
-// The order survives a crash at any point. Bitmap and FAT go first: as freed clusters are still marked, they only say
-// more than the directories on the device do. The flush behind them covers the files' data as well. Then come the
-// directory entries, flushed, those of directories that took something over from others before the rest. Only now are
-// freed clusters given out again.
+// The order survives a crash at any point. Bitmap and FAT go first: since freed clusters are still marked in them,
+// they can only list more clusters than the directories on the device do. The flush after them covers the files' data
+// as well. Then follow the directory entries, flushed; directories that received entries from others go before the
+// rest. Only then are freed clusters available again.
 func (v *Volume) commit(want uint64) error {
 	v.commitMu.Lock()
 	defer v.commitMu.Unlock()
@@ -92,4 +95,81 @@ func (v *Volume) sortedDirs() []*directory {
 	}
 	slices.SortFunc(dirs, func(a, b *directory) int { return cmp.Compare(a.at(0), b.at(0)) })
 	return dirs
+}
+
+// chunk is metadata on its way to the device.
+type chunk struct {
+	off  int64
+	data []byte
+}
+
+// writeChunks writes all of them and stops at the first error.
+func writeChunks(dev blockdev.Device, chunks []chunk) error {
+	for _, c := range chunks {
+		if err := writeFull(dev, c.data, c.off); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// paged is metadata in memory that remembers which pages differ from the device. Pages are 4 KiB, or a cluster if
+// that is less, so that a page is never split on the device.
+type paged struct {
+	data  []byte
+	page  int
+	set   []uint64              // a bit for each dirty page
+	dirty bool                  // whether any bit is set
+	at    func(off int64) int64 // device offset of an offset in data
+}
+
+// mark records that n bytes at off have changed.
+func (p *paged) mark(off, n int) {
+	if n == 0 {
+		return
+	}
+	for page := off / p.page; page <= (off+n-1)/p.page; page++ {
+		for page/64 >= len(p.set) {
+			p.set = append(p.set, 0)
+		}
+		p.set[page/64] |= 1 << (page % 64)
+	}
+	p.dirty = true
+}
+
+// take appends copies of the dirty pages to chunks, neighbours joined, and marks them clean.
+func (p *paged) take(chunks []chunk) []chunk {
+	if !p.dirty {
+		return chunks
+	}
+	p.dirty = false
+	for i, word := range p.set {
+		p.set[i] = 0
+		for ; word != 0; word &= word - 1 {
+			off := (i*64 + bits.TrailingZeros64(word)) * p.page
+			if off >= len(p.data) {
+				break
+			}
+			data, at := p.data[off:min(off+p.page, len(p.data))], p.at(int64(off))
+			if last := len(chunks) - 1; last >= 0 && chunks[last].off+int64(len(chunks[last].data)) == at {
+				chunks[last].data = append(chunks[last].data, data...)
+				continue
+			}
+			chunks = append(chunks, chunk{at, append([]byte(nil), data...)})
+		}
+	}
+	return chunks
+}
+
+// remark makes the pages that a failed write took dirty again; chunks that are not of this metadata do not matter.
+func (p *paged) remark(chunks []chunk) {
+	for off := 0; off < len(p.data); off += p.page {
+		at := p.at(int64(off))
+		for _, c := range chunks {
+			if at >= c.off && at < c.off+int64(len(c.data)) {
+				p.mark(off, 1)
+				break
+			}
+		}
+	}
 }

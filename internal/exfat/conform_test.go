@@ -97,8 +97,8 @@ func TestFsckAfterResize(t *testing.T) {
 	}
 }
 
-// TestKilledWithoutUnmount: what a process leaves that dies after a flush is marked dirty, everywhere else sound, and read
-// in full by others.
+// TestKilledWithoutUnmount: what a process leaves that dies after a flush is marked dirty, everywhere else sound, and
+// read in full by others.
 func TestKilledWithoutUnmount(t *testing.T) {
 	program := tool(t, "fsck.exfat")
 	dev, v := newVolume(t, 16<<20, FormatOptions{})

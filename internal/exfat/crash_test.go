@@ -74,8 +74,8 @@ func (c *cached) afterCut(t *testing.T, r *rand.Rand) *blockdevtest.MemDevice {
 	return dev
 }
 
-// cutAmid cuts the power at change number cut of what do makes of a volume and of the sync behind it, and gives what the next
-// start may find: all that was written, and a few times some of it.
+// cutAmid cuts the power at change number cut of what do makes of a volume and of the sync behind it, and gives what
+// the next start may find: all that was written, and a few times some of it.
 func cutAmid(t *testing.T, mem *blockdevtest.MemDevice, cut int, r *rand.Rand, do func(v *Volume) error) ([]*blockdevtest.MemDevice, error) {
 	t.Helper()
 	dev := newCached(mem)
@@ -93,9 +93,9 @@ func cutAmid(t *testing.T, mem *blockdevtest.MemDevice, cut int, r *rand.Rand, d
 	return states, err
 }
 
-// TestCrashAtEveryChange cuts the power before every write, flush and discard of a workload, with the write cache kept,
-// lost and half lost. Whatever was synchronised before must be there, and Repair must be able to make the volume clean: a
-// crash may lose clusters, never mix files.
+// TestCrashAtEveryChange cuts the power before every write, flush and discard of a workload, with the write cache
+// kept, lost and half lost. Whatever was synchronised before must be there, and Repair must be able to make the volume
+// clean: a crash may lose clusters, never mix files.
 func TestCrashAtEveryChange(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	cuts := 0
@@ -122,7 +122,8 @@ func TestCrashAtEveryChange(t *testing.T) {
 	assert.Greater(t, cuts, 60)
 }
 
-// TestCrashInRename cuts a move from one directory to the other: the file must be there under one of the names, or both.
+// TestCrashInRename cuts a move from one directory to the other: the file must be there under one of the names, or
+// both.
 func TestCrashInRename(t *testing.T) {
 	for _, way := range [][2]string{{"a/f", "b/f"}, {"b/f", "a/f"}} {
 		for cut := 1; ; cut++ {
@@ -276,8 +277,9 @@ func TestReadAndWriteErrorsReachTheCaller(t *testing.T) {
 	requireClean(t, dev)
 }
 
-// TestCrashInRenameOrder moves files where the order in which folders reach the device matters more, with a write cache: into one
-// that has just been made, or that grows, below folders that lie behind the one they come from, and two files that change places.
+// TestCrashInRenameOrder moves files where the order in which folders reach the device matters more, with a write
+// cache: into one that has just been made, or that grows, below folders that lie behind the one they come from, and
+// two files that change places.
 func TestCrashInRenameOrder(t *testing.T) {
 	data := noise(1, 999)
 	tests := map[string]func(v *Volume) [][2]string{

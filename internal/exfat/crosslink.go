@@ -2,7 +2,7 @@ package exfat
 
 import "strings"
 
-// firstName is where the first name lies that was found for some clusters.
+// firstName is the place of the first name that was found for some clusters.
 type firstName struct {
 	at   int64 // offset of the entry set on the device
 	n    int   // bytes
@@ -14,9 +14,9 @@ type firstName struct {
 // nameCost is about the memory that a firstName takes, in bytes, without its path.
 const nameCost = 96
 
-// remember notes where the owner of clusters is named, as far as memory allows, and where its set lies in one piece. The next
-// finding is about its chain, if there is something to find.
-func (d *checkDir) remember(i, n int, rec *record, path string) {
+// recordName records where the owner of clusters is named, as far as memory allows, if its set is in one piece. The
+// next finding, if there is one, is about its chain.
+func (d *checkDir) recordName(i, n int, rec *record, path string) {
 	c := d.c
 	off := int64(i) * entryLen
 	e := d.extents[find(d.extents, off)]
@@ -31,9 +31,10 @@ func (d *checkDir) remember(i, n int, rec *record, path string) {
 	c.names[rec.first] = firstName{at: e.Device + off - e.File, n: n, path: path, finding: len(c.report.Findings)}
 }
 
-// twin looks whether the set is a second name of what has one already, as a crash leaves it amid a move, and gives what takes
-// the older away: see [record.renamed]. Nil says that it is not, or that nothing tells which is older.
-func (d *checkDir) twin(i int, set []byte, rec *record, path string) (drop func() error, err error) {
+// secondName checks whether the set is a second name of a file that has one already, as a crash during a move leaves
+// it, and returns a function that removes the older name: see [record.renamed]. It returns nil if the set is not such
+// a name, or if the older one cannot be determined.
+func (d *checkDir) secondName(i int, set []byte, rec *record, path string) (drop func() error, err error) {
 	c := d.c
 	had, ok := c.names[rec.first]
 	if !ok {
@@ -57,15 +58,15 @@ func (d *checkDir) twin(i int, set []byte, rec *record, path string) (drop func(
 		return nil, nil
 	}
 	c.supersede(had, &was, rec)
-	d.remember(i, len(set), rec, path)
+	d.recordName(i, len(set), rec, path)
 	return func() error {
 		unuse(other)
 		return writeFull(c.dev, other, had.at)
 	}, nil
 }
 
-// mayDrop guards against taking away all that leads to a directory: what was found below the one name of it counts from the
-// other on, so that of directories one check moves one.
+// mayDrop prevents that all paths to a directory are removed: entries that were found below one of its names now count
+// below the other, so one check moves at most one directory.
 func (c *checker) mayDrop(had firstName, rec *record, path string) bool {
 	if !rec.isDir() {
 		return true
@@ -77,8 +78,8 @@ func (c *checker) mayDrop(had firstName, rec *record, path string) bool {
 	return true
 }
 
-// supersede takes back what was concluded from the older of two names where the newer says another thing: that was written on
-// since. Another check will tell.
+// supersede withdraws the findings about the older of two names where the newer differs, since the file was written
+// after the move. Another check reports what is left.
 func (c *checker) supersede(had firstName, was, rec *record) {
 	broken := false
 	if had.finding < len(c.report.Findings) {

@@ -150,7 +150,8 @@ func TestNamesThatAreNoTwins(t *testing.T) {
 	}
 }
 
-// TestFoldersInEachOther: names that lead to each other in a circle do not take away all that leads to them from outside.
+// TestFoldersInEachOther: names that lead to each other in a circle do not take away all that leads to them from
+// outside.
 func TestFoldersInEachOther(t *testing.T) {
 	dev, v := newVolume(t, 1<<20, FormatOptions{})
 	for _, name := range []string{"a", "b", "a/x", "b/y"} {
@@ -176,7 +177,8 @@ func TestFoldersInEachOther(t *testing.T) {
 	}
 }
 
-// TestThreeNames: of three names of one file the newest stays, wherever it stands, and none for one that cannot be used.
+// TestThreeNames: of three names of one file the newest stays, wherever it stands, and none for one that cannot be
+// used.
 func TestThreeNames(t *testing.T) {
 	for newest := range 3 {
 		for _, bad := range []bool{false, true} {

@@ -6,19 +6,19 @@ import (
 	"slices"
 )
 
-// entry is a file or directory as the volume in memory knows it. The record is what stands in the directory's data.
+// entry is a file or directory of a loaded directory. The record is decoded from the directory's data.
 type entry struct {
 	record
 	dir          *directory
 	index, count int // place and length of the set, in entries
 	gen          uint64
-	id           uint64     // see Info; 0: nobody has asked
+	id           uint64     // see Info; 0: not assigned yet
 	child        *directory // loaded content, for a directory
 	node         *node      // while the file is open
 }
 
-// directory is a loaded directory. Its data reaches up to the cluster with the end marker; clusters behind that are
-// in extents only. All under Volume.mu.
+// directory is a loaded directory. Its data ends with the cluster of the end marker; further clusters are in extents
+// only. All under Volume.mu.
 type directory struct {
 	paged
 	v       *Volume
@@ -27,8 +27,8 @@ type directory struct {
 	entries map[string]*entry
 	used    int // entries before the end marker
 	hint    int // where to look for free entries
-	// received is the last change by which an entry came here from another directory, or what such an entry is found by:
-	// it must reach the device before the other directory, which gave it, forgets it.
+	// received is the last change by which an entry came here from another directory, or what such an entry is found
+	// by: it must reach the device before the other directory, which gave it, forgets it.
 	received, gave uint64
 }
 
@@ -71,8 +71,8 @@ func (v *Volume) loadDir(owner *entry) (*directory, error) {
 	return d, nil
 }
 
-// findEnd looks for the end marker from off on and clears what follows it: those entries are unused by definition, and
-// must read so when the marker moves on. They reach the device with the next change only.
+// findEnd looks for the end marker from off on and clears the entries after it: they are unused by
+// definition, and have to be zero when the marker moves. They are written with the next change.
 func (d *directory) findEnd(off int) bool {
 	for ; off < len(d.data); off += entryLen {
 		if d.data[off] == 0 {
@@ -155,8 +155,8 @@ func (d *directory) drop(e *entry) {
 	e.gen = d.v.changed()
 }
 
-// fits is the first place from i on where n entries do not straddle pages, so that a set reaches the device as a whole or
-// not at all.
+// fits is the first place from i on where n entries do not straddle pages, so that the device gets a set as a whole or
+// not.
 func (d *directory) fits(i, n int) int {
 	per := d.page / entryLen
 	if n > per || i%per+n <= per {
@@ -176,8 +176,9 @@ func (d *directory) room(n int) (int, error) {
 			return start, nil
 		}
 	}
-	// A directory that is full to its end needs no marker; one with clusters behind needs it in the next of them.
-	for need := (start + n) * entryLen; need > len(d.data) || need == len(d.data) && int64(need) < extentsLen(d.extents); {
+	// A directory that is full to its end needs no marker; one with more clusters needs it in the next of them.
+	need := (start + n) * entryLen
+	for need > len(d.data) || need == len(d.data) && int64(need) < extentsLen(d.extents) {
 		if err := d.extend(); err != nil {
 			return 0, err
 		}
@@ -190,8 +191,7 @@ func (d *directory) room(n int) (int, error) {
 	return start, nil
 }
 
-// extend brings one more cluster, full of zeros, into the data: one that the directory has behind its end marker, or
-// a new one.
+// extend adds one cluster of zeros to the data: one that the directory has after its end marker, or a new one.
 func (d *directory) extend() error {
 	v, cluster := d.v, d.v.g.clusterSize()
 	if int64(len(d.data))+cluster > maxDirSize {

@@ -52,8 +52,8 @@ func TestDirectoryGrowsOverGhosts(t *testing.T) {
 	}
 }
 
-// TestWhatFollowsTheEndMarkerStaysUnseen plants entry sets behind the end marker, in the same cluster and in the next one
-// of the directory, and then fills the directory up to them.
+// TestWhatFollowsTheEndMarkerStaysUnseen plants entry sets behind the end marker, in the same cluster and in the next
+// one of the directory, and then fills the directory up to them.
 func TestWhatFollowsTheEndMarkerStaysUnseen(t *testing.T) {
 	dev, v := newVolume(t, 4<<20, FormatOptions{ClusterSize: 512})
 	require.NoError(t, v.Mkdir("d"))

@@ -15,7 +15,7 @@ const (
 	typeStream = 0xC0
 	typeName   = 0xC1
 	inUse      = 0x80
-	secondary  = 0xC0 // in use, and behind another
+	secondary  = 0xC0 // in use, and after another
 
 	attrDir     = 0x10
 	attrArchive = 0x20
@@ -24,7 +24,7 @@ const (
 	flagNoChain  = 0x02 // the clusters are contiguous, the FAT is not used
 )
 
-// record is what an entry set says about a file or a directory.
+// record is the decoded entry set of a file or a directory (specification sections 7.4, 7.6 and 7.7).
 type record struct {
 	attr                        uint16
 	created, modified, accessed stamp
@@ -60,7 +60,8 @@ func makeStamp(t time.Time) stamp {
 // time returns the instant; without a valid zone the stamp is taken for UTC.
 func (s stamp) time() time.Time {
 	date, clock := s.dos>>16, s.dos&0xFFFF
-	t := time.Date(1980+int(date>>9), time.Month(date>>5&15), int(date&31), int(clock>>11), int(clock>>5&63), int(clock&31)*2, int(s.tens)*10_000_000, time.UTC)
+	t := time.Date(1980+int(date>>9), time.Month(date>>5&15), int(date&31),
+		int(clock>>11), int(clock>>5&63), int(clock&31)*2, int(s.tens)*10_000_000, time.UTC)
 	if s.zone&0x80 != 0 {
 		quarters := int(int8(s.zone<<1) >> 1) // seven bits, signed
 		t = t.Add(-time.Duration(quarters) * 15 * time.Minute)
@@ -68,8 +69,8 @@ func (s stamp) time() time.Time {
 	return t
 }
 
-// renamed makes the record say that it was accessed now, and in any case later than it said before: if a crash leaves the old
-// name beside the new one, that is what tells which is which.
+// renamed sets the access time to now, and in any case later than before: if a crash leaves both the old and the new
+// name, Check keeps the one with the later access.
 func (r *record) renamed(now time.Time) {
 	r.accessed = makeStamp(r.accessed.time().Add(2 * time.Second)) // the unit
 	r.accessed.tens = 0
@@ -140,7 +141,7 @@ func (r *record) patch(set []byte) {
 	le.PutUint16(set[2:], setChecksum(set))
 }
 
-// setProblem says what is wrong with an entry set; the empty string is nothing.
+// setProblem is a defect of an entry set; empty if there is none.
 type setProblem string
 
 const (
@@ -159,8 +160,8 @@ func setLength(b []byte) int {
 	return n
 }
 
-// decodeSet reads an entry set, whose length setLength gave. The record is filled in even if there is a problem,
-// unless that is setStructure.
+// decodeSet decodes an entry set of the length that setLength returned. It fills in the record even if there is a
+// problem other than setStructure.
 func decodeSet(set []byte, t *caseTable) (record, setProblem) {
 	le := binary.LittleEndian
 	stream := set[entryLen:]

@@ -118,8 +118,8 @@ func TestFailedTruncateLosesNoClusters(t *testing.T) {
 	}
 }
 
-// TestFailedResizeLosesNoClusters fails every change of a Resize in turn; then the device works again, and the same Resize
-// has to succeed.
+// TestFailedResizeLosesNoClusters fails every change of a Resize in turn; then the device works again, and the same
+// Resize has to succeed.
 func TestFailedResizeLosesNoClusters(t *testing.T) {
 	for _, c := range []struct{ from, to int64 }{{4 << 20, 60 << 20}, {60 << 20, 4 << 20}} {
 		var free int64

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"sync"
 	"sync/atomic"
+	"unsafe"
 
 	"dmgbench/internal/blockdev"
 )
@@ -109,15 +111,16 @@ func (v *Volume) mark() error {
 	return v.touch()
 }
 
-// Sync makes the file durable: data, then FAT and bitmap, then the directory entry. A file whose size and place did not
-// change costs one flush of the device, others two, and three behind a move between directories. The modification time alone is not waited for.
+// Sync makes the file durable: data, then FAT and bitmap, then the directory entry. A file whose size and place did
+// not change costs one flush of the device, others two, and three after a move between directories. Sync does not wait
+// for the modification time alone.
 func (f *File) Sync() (err error) {
 	defer annotate(&err, "synchronising %q", f.name)
 	if f.closed.Load() {
 		return ErrClosed
 	}
 	n, v := f.n, f.n.v
-	if err := n.settle(); err != nil {
+	if err := n.fillGaps(); err != nil {
 		return err
 	}
 	v.mu.Lock()
@@ -139,7 +142,7 @@ func (f *File) Close() (err error) {
 		return ErrClosed
 	}
 	n, v := f.n, f.n.v
-	err = n.settle()
+	err = n.fillGaps()
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	n.refs--
@@ -216,7 +219,7 @@ func (n *node) shrinkTo(size int64) error {
 	return v.fat.set(v.g.cluster(last.Device+last.Length)-1, endOfChain)
 }
 
-// Extents says where the file lies, in the order of the file.
+// Extents returns the places of the file on the device, in the order of the file.
 func (f *File) Extents() []Extent {
 	return append([]Extent(nil), *f.n.extents.Load()...)
 }
@@ -233,5 +236,132 @@ func (f *File) Evict() (err error) {
 			return err
 		}
 	}
+	return nil
+}
+
+// scratch is one block, aligned for direct I/O.
+type scratch struct {
+	raw [2*block - 1]byte
+}
+
+func (s *scratch) block() []byte {
+	off := -uintptr(unsafe.Pointer(&s.raw)) % block
+	return s.raw[off : off+block : off+block]
+}
+
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
+
+// tailStart is the start of the last, incomplete block of a transfer [off, end) that ends at the end of the file; end
+// if no such block could be written as a whole.
+func (n *node) tailStart(off, end int64) int64 {
+	start := end &^ (block - 1)
+	if !n.v.pageable || start < off || start == end || end != n.size.Load() {
+		return end
+	}
+	return start
+}
+
+// put writes p at off, one call to the device for each extent, and pads the tail with zeros to a whole block: the rest
+// of the last cluster after the end of the file is unused.
+func (n *node) put(p []byte, off int64) (int, error) {
+	end := off + int64(len(p))
+	tail := n.tailStart(off, end)
+	if tail == end {
+		return n.putWhole(p, off)
+	}
+	if done, err := n.putPadded(p, off, end); !errors.Is(err, errors.ErrUnsupported) {
+		return done, err
+	}
+	done, err := n.putWhole(p[:tail-off], off)
+	if err != nil {
+		return done, err
+	}
+	n.grow.Lock()
+	defer n.grow.Unlock()
+	if n.size.Load() != end { // grown meanwhile: the padding would overwrite data
+		more, err := n.putWhole(p[done:], tail)
+		return done + more, err
+	}
+	s := scratches.Get().(*scratch)
+	defer scratches.Put(s)
+	b := s.block()
+	clear(b[copy(b, p[done:]):])
+	if _, err := n.putWhole(b, tail); err != nil {
+		return done, err
+	}
+	return len(p), nil
+}
+
+// putPadded is put in one call to the device, where that can pad and data and padding lie in one extent; elsewhere it
+// gives errors.ErrUnsupported.
+func (n *node) putPadded(p []byte, off, end int64) (int, error) {
+	extents := *n.extents.Load()
+	e := &extents[find(extents, off)]
+	in, pad := off-e.File, alignUp(end, block)-end
+	if n.v.padder == nil || e.Length-in < int64(len(p))+pad {
+		return 0, errors.ErrUnsupported
+	}
+	n.grow.Lock()
+	defer n.grow.Unlock()
+	if n.size.Load() != end {
+		return 0, errors.ErrUnsupported
+	}
+	return n.v.padder.WritePadded(p, e.Device+in, int(pad))
+}
+
+func (n *node) putWhole(p []byte, off int64) (done int, err error) {
+	extents := *n.extents.Load()
+	for done < len(p) {
+		e := &extents[find(extents, off)]
+		in := off - e.File
+		part := p[done:min(len(p), done+int(min(e.Length-in, int64(len(p)))))]
+		w, err := n.v.dev.WriteAt(part, e.Device+in)
+		done += w
+		if err != nil {
+			return done, err
+		}
+		off += int64(len(part))
+	}
+	return done, nil
+}
+
+// get reads p from off; all of it must be valid data. Unlike put it does not treat the tail separately: devices read
+// any length in one call.
+func (n *node) get(p []byte, off int64) error {
+	extents := *n.extents.Load()
+	for len(p) > 0 {
+		e := &extents[find(extents, off)]
+		in := off - e.File
+		part := p[:min(int64(len(p)), e.Length-in)]
+		if r, err := n.v.dev.ReadAt(part, e.Device+in); r < len(part) {
+			if err == nil || err == io.EOF {
+				err = io.ErrUnexpectedEOF
+			}
+			return err
+		}
+		p, off = p[len(part):], off+int64(len(part))
+	}
+	return nil
+}
+
+// readSparse reads from a file that is not valid to the end of p: what was never written is zeros.
+func (n *node) readSparse(p []byte, off int64) error {
+	end := off + int64(len(p))
+	n.mu.Lock()
+	spans := append([]span{{0, n.valid.Load()}}, n.pending...)
+	n.mu.Unlock()
+	at := off
+	for _, s := range spans {
+		from, to := max(s.from, at), min(s.to, end)
+		if from >= to {
+			continue
+		}
+		clear(p[at-off : from-off])
+		if err := n.get(p[from-off:to-off], from); err != nil {
+			return err
+		}
+		at = to
+	}
+	clear(p[at-off:])
 	return nil
 }

@@ -46,6 +46,15 @@ func (o FormatOptions) clusterSize(size int64) int64 {
 // metadataSize is what so many clusters take in FAT and bitmap, in bytes.
 func metadataSize(clusters int64) int64 { return clusters*4 + clusters/8 }
 
+// fitsMemory returns an error if FAT and bitmap take more than limit bytes.
+func (g *geometry) fitsMemory(limit int64) error {
+	if need := metadataSize(int64(g.clusters)); need > limit {
+		return fmt.Errorf("%d clusters take %d bytes of memory, at most %d are allowed: %w",
+			g.clusters, need, limit, ErrUnsupported)
+	}
+	return nil
+}
+
 // geometry lays the volume out.
 func (o FormatOptions) geometry(size int64) (geometry, error) {
 	const shift = 9
@@ -54,7 +63,7 @@ func (o FormatOptions) geometry(size int64) (geometry, error) {
 		align = block
 	}
 	if cluster < 512 || cluster > 32<<20 || bits.OnesCount64(uint64(cluster)) != 1 {
-		return geometry{}, fmt.Errorf("cluster size %d is no power of two from 512 to 33554432", cluster)
+		return geometry{}, fmt.Errorf("cluster size %d is not a power of two from 512 to 33554432", cluster)
 	}
 	if size < minVolumeSize {
 		return geometry{}, fmt.Errorf("%d bytes are less than the smallest volume of %d", size, minVolumeSize)
@@ -63,8 +72,9 @@ func (o FormatOptions) geometry(size int64) (geometry, error) {
 		return geometry{}, fmt.Errorf("partition offset %d is negative", o.PartitionOffset)
 	}
 	g := geometry{
-		partition: uint64(o.PartitionOffset) >> shift, sectors: uint64(size) >> shift, fatOffset: 2 * bootSectors, serial: o.Serial,
-		sectorShift: shift, clusterShift: uint8(bits.TrailingZeros64(uint64(cluster)) - shift), numberOfFATs: 1, revisionMajor: 1,
+		partition: uint64(o.PartitionOffset) >> shift, sectors: uint64(size) >> shift, fatOffset: 2 * bootSectors,
+		sectorShift: shift, clusterShift: uint8(bits.TrailingZeros64(uint64(cluster)) - shift), numberOfFATs: 1,
+		revisionMajor: 1, serial: o.Serial,
 	}
 	entries := min(max(size, o.MaxSize)/cluster, maxClusters) + firstData
 	fat := alignUp(entries*4, block)
@@ -119,7 +129,7 @@ func (g *geometry) writeNew(dev blockdev.Device, label []uint16) error {
 	g.root = firsts[2]
 	g.percentInUse = uint8(uint64(used) * 100 / uint64(g.clusters))
 
-	// The boot sector goes away first and comes last: an interrupted Format leaves no half volume behind.
+	// The boot sector is cleared first and written last: an interrupted Format leaves no half volume.
 	region := make([]byte, 2*bootSectors*g.sectorSize())
 	if err := writeFlush(dev, region, 0); err != nil {
 		return err

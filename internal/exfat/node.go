@@ -86,8 +86,9 @@ func (n *node) addSpan(from, to int64) {
 	n.pending = append(n.pending[:i], append([]span{{from, to}}, n.pending[j:]...)...)
 }
 
-// settle writes zeros into the gaps between what has been written: exFAT can only say up to where a file is valid.
-func (n *node) settle() error {
+// fillGaps writes zeros into the gaps between the written parts: exFAT records only one offset up to which a file is
+// valid (ValidDataLength).
+func (n *node) fillGaps() error {
 	n.mu.Lock()
 	none := len(n.pending) == 0
 	n.mu.Unlock()
@@ -117,7 +118,7 @@ func (n *node) settle() error {
 	return nil
 }
 
-// persist brings the directory entry of an open file up to date and says whether its allocation or sizes changed. The
+// persist updates the directory entry of an open file and reports whether its allocation or sizes changed. The
 // modification time alone is stored only if times is set. Under Volume.mu.
 func (v *Volume) persist(n *node, times bool) bool {
 	n.mu.Lock()

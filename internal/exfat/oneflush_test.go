@@ -24,8 +24,8 @@ func (m *merged) Flush() error {
 	return m.cached.Flush()
 }
 
-// TestSyncOfNewFileTakesTwoFlushes: with one flush for data, bitmap and directory entry, a power cut before it would leave
-// files with the bytes of deleted ones, or in clusters that count as free. With two it leaves neither.
+// TestSyncOfNewFileTakesTwoFlushes: with one flush for data, bitmap and directory entry, a power cut before it would
+// leave files with the bytes of deleted ones, or in clusters that count as free. With two it leaves neither.
 func TestSyncOfNewFileTakesTwoFlushes(t *testing.T) {
 	secret, data := []byte("secret! "), noise(1, 40_000)
 	r := rand.New(rand.NewPCG(5, 6))

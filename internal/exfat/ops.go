@@ -16,13 +16,15 @@ type Info struct {
 	Valid             int64 // up to here the file was written; beyond it reads as zeros
 	Created, Modified time.Time
 	Contiguous        bool // the clusters are in one piece and the FAT is not used
-	// ID is of this file or directory as long as the volume is mounted, whatever it is called; never given twice, 0 for the root.
+	// ID is of this file or directory as long as the volume is mounted, whatever it is called; never given twice, 0
+	// for the root.
 	ID uint64
 }
 
 func (e *entry) info() Info {
 	i := Info{
-		Name: e.text(), Dir: e.isDir(), Size: e.size, Valid: e.valid, Created: e.created.time(), Modified: e.modified.time(), Contiguous: e.noChain,
+		Name: e.text(), Dir: e.isDir(), Size: e.size, Valid: e.valid,
+		Created: e.created.time(), Modified: e.modified.time(), Contiguous: e.noChain,
 	}
 	if e.id == 0 {
 		e.dir.v.ids++
@@ -117,7 +119,9 @@ func (v *Volume) reserve(size int64, stripe int, whole bool) ([]run, error) {
 // makeEntry inserts a new entry; on failure the clusters are given back.
 func (v *Volume) makeEntry(d *directory, units []uint16, attr uint16, runs []run, size, valid int64) (*entry, error) {
 	now := makeStamp(v.now())
-	e := &entry{record: record{attr: attr, created: now, modified: now, accessed: now, size: size, valid: valid, name: units}}
+	e := &entry{record: record{
+		attr: attr, created: now, modified: now, accessed: now, size: size, valid: valid, name: units,
+	}}
 	e.accessed.tens = 0
 	if len(runs) > 0 {
 		e.first, e.noChain = runs[0].first, len(runs) == 1

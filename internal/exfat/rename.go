@@ -12,14 +12,14 @@ func (v *Volume) Rename(from, to string) (err error) {
 	return v.ordered(func() error { return v.rename(from, to, false) })
 }
 
-// Replace is Rename to a path that may exist, as a file that is not open (else ErrBusy) for a file, or as an empty directory
-// for a directory. After a crash the path names the one or the other.
+// Replace is Rename to a path that may exist, as a file that is not open (else ErrBusy) for a file, or as an empty
+// directory for a directory. After a crash the path names the one or the other.
 func (v *Volume) Replace(from, to string) (err error) {
 	defer annotate(&err, "renaming %q to %q", from, to)
 	return v.ordered(func() error { return v.rename(from, to, true) })
 }
 
-// ordered does a move or a removal, if it must behind a commit of those before it.
+// ordered does a move or a removal, if necessary after a commit of the earlier ones.
 func (v *Volume) ordered(change func() error) error {
 	err := change()
 	for errors.Is(err, errOrder) {
@@ -65,8 +65,8 @@ func (v *Volume) rename(from, to string, replace bool) error {
 	})
 }
 
-// errOrder says that one commit cannot carry a change and the moves before it: a directory would have to be on the device
-// both before and after another.
+// errOrder reports that one commit cannot contain a change together with the moves before it: a directory would have
+// to be written both before and after another.
 var errOrder = errors.New("earlier moves are not on the device yet")
 
 // move puts the entry under its new name first and takes the old one away then; or overwrites it, if that is possible.
@@ -97,7 +97,7 @@ func (e *entry) move(d *directory, units []uint16) error {
 }
 
 // receive notes that an entry has come to d from another directory: d, and whatever of the directories above it makes d
-// found, go to the device first. It does nothing and returns false where one of them has to be there later.
+// found, go to the device first. It returns false, without an effect, if one of them has to be written later.
 func (d *directory) receive(from *directory) bool {
 	v := d.v
 	first := []*directory{d}
@@ -116,8 +116,8 @@ func (d *directory) receive(from *directory) bool {
 	return true
 }
 
-// lose notes that d is to forget a directory with such content, nil for a file. What was in there may have moved elsewhere, and is
-// to be on the device there first: false where it cannot.
+// lose records that d removes a directory with this content (nil: a file). Entries that were in it may have moved
+// elsewhere and have to be on the device there first; false if that is impossible.
 func (d *directory) lose(content *directory) bool {
 	if content == nil || content.gave <= d.v.durable {
 		return true
@@ -129,7 +129,7 @@ func (d *directory) lose(content *directory) bool {
 	return true
 }
 
-// supplant puts the entry into the very place of another, so that one page tells the new from the old.
+// supplant puts the entry into the place of another, so that one page holds either the new or the old.
 func (e *entry) supplant(there *entry, units []uint16) error {
 	d := there.dir
 	v := d.v
@@ -164,7 +164,8 @@ func (e *entry) supplant(there *entry, units []uint16) error {
 	return nil
 }
 
-// replaceable says whether e may be replaced by another, as rename(2) has it, and gives the content of a directory.
+// replaceable returns an error unless e may be replaced by another, by the rules of rename(2), and the content of a
+// directory.
 func (e *entry) replaceable(by *entry) (content *directory, err error) {
 	switch {
 	case e.isDir() && !by.isDir():

@@ -12,8 +12,8 @@ import (
 	"dmgbench/internal/blockdev/blockdevtest"
 )
 
-// TestCrashInReplace cuts what programs do that save a file: whatever reaches the device, the name has the old content or the
-// new.
+// TestCrashInReplace cuts what programs do that save a file: whatever reaches the device, the name has the old content
+// or the new.
 func TestCrashInReplace(t *testing.T) {
 	before, after := noise(1, 999), noise(2, 1999)
 	r := rand.New(rand.NewPCG(5, 6))
@@ -62,7 +62,8 @@ func requireEither(t *testing.T, dev *blockdevtest.MemDevice, name string, befor
 	requireSame(t, want, readFile(t, v, name), name)
 }
 
-// requireOneName repairs a volume where a crash may have left one file two names, and does what programs do with a left one.
+// requireOneName repairs a volume where a crash may have left one file two names, and does what programs do with a
+// left one.
 func requireOneName(t *testing.T, dev *blockdevtest.MemDevice, from, to string, before, after []byte) {
 	t.Helper()
 	_, err := Check(dev, CheckOptions{Repair: true})

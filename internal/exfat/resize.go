@@ -30,7 +30,7 @@ func (v *Volume) minSize() int64 {
 
 // Resize makes the volume end at size bytes, on the same device: one that has grown before, or will be cut afterwards.
 // No files may be open. Errors wrap ErrFATTooSmall when the FAT has no room for the clusters, and ErrShrinkUsed when
-// clusters beyond the new end are in use (nothing is moved).
+// clusters beyond the new end are in use (clusters are not moved).
 func (v *Volume) Resize(size int64) (err error) {
 	defer annotate(&err, "resizing volume to %d bytes", size)
 	if err := v.quiesce(); err != nil {
@@ -59,7 +59,7 @@ func (v *Volume) Resize(size int64) (err error) {
 	return err
 }
 
-// shrink writes the boot sector first: from then on nothing names the clusters that go.
+// shrink writes the boot sector first: from then on the clusters that go are not part of the volume.
 func (v *Volume) shrink(next geometry) error {
 	former := v.g
 	v.g.sectors, v.g.clusters = next.sectors, next.clusters
@@ -110,8 +110,8 @@ func (v *Volume) resized(size int64) (geometry, error) {
 	return next, nil
 }
 
-// setClusters takes the new number of clusters over into FAT, bitmap and root directory, and writes them. After an error
-// the volume in memory is as before, and the next commit writes it back.
+// setClusters takes the new number of clusters over into FAT, bitmap and root directory, and writes them. After an
+// error the volume in memory is as before, and the next commit writes it back.
 func (v *Volume) setClusters(next geometry) (err error) {
 	need := (int64(next.clusters) + 7) / 8
 	bits := append([]byte(nil), v.alloc.data...)
@@ -151,7 +151,8 @@ func (v *Volume) setClusters(next geometry) (err error) {
 	if err := v.writeNow(v.fat); err != nil {
 		return err
 	}
-	v.g.sectors, v.g.clusters, v.bmExtent = next.sectors, next.clusters, extents // the other fields are read without a lock
+	// The other fields of the geometry are read without a lock and do not change.
+	v.g.sectors, v.g.clusters, v.bmExtent = next.sectors, next.clusters, extents
 	v.fat = newFAT(v.dev, &v.g)
 	v.setBitmap(bits[:alignUp(need, 8)])
 	v.alloc.clearBeyond()

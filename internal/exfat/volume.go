@@ -28,13 +28,13 @@ type MountOptions struct {
 
 // State is what Mount found.
 type State struct {
-	// Dirty says that the volume was not unmounted cleanly. It stays marked so until Check repairs it.
+	// Dirty: the volume was not unmounted cleanly. It stays marked until Check repairs it.
 	Dirty bool
 	// MediaFailure is the flag of that name.
 	MediaFailure bool
-	// BackupBoot says that the main boot region is damaged; such a volume can only be mounted read-only.
+	// BackupBoot: the main boot region is damaged; such a volume can only be mounted read-only.
 	BackupBoot bool
-	// StandardUpcase says that the volume carries the up-case table of the specification.
+	// StandardUpcase: the volume has the up-case table of the specification.
 	StandardUpcase bool
 	// BadEntries counts the entry sets that were found damaged so far.
 	BadEntries int
@@ -60,7 +60,7 @@ type Volume struct {
 	fat      *fat
 	alloc    *allocator
 	bmExtent []Extent
-	bmEntry  int // where the bitmap's entry stands in the root directory
+	bmEntry  int // index of the bitmap's entry in the root directory
 	root     *directory
 	dirs     map[*directory]struct{}
 	dirBytes int64
@@ -69,16 +69,17 @@ type Volume struct {
 	ids      uint64 // the last Info.ID
 	gen      uint64 // counts changes of metadata
 	durable  uint64 // changes up to this one are on the device
-	pending  []run  // freed clusters whose former owner may still stand on the device
+	pending  []run  // freed clusters that an entry on the device may still name
 	waiting  uint32 // clusters of pending and of those being committed
-	// bootStale: a Resize failed and may have written boot regions. The next commit rewrites them last, when bitmap and root
-	// directory fit them.
+	// bootStale: a Resize failed and may have written boot regions. The next commit rewrites them last, when bitmap
+	// and root directory fit them.
 	bootStale bool
 
 	commitMu sync.Mutex // one commit at a time; before mu
 }
 
-// Mount opens a volume. Whatever the device holds, it does not panic and takes no more memory than the limit in o says.
+// Mount opens a volume. Whatever the device contains, Mount does not panic and takes at most the memory of the limit
+// in o.
 func Mount(dev blockdev.Device, o MountOptions) (*Volume, error) {
 	v := &Volume{dev: dev, now: o.Now, readOnly: o.ReadOnly, limit: o.MetadataLimit, dirs: map[*directory]struct{}{}}
 	v.padder, _ = dev.(blockdev.Padder)
@@ -102,8 +103,8 @@ func (v *Volume) load() error {
 	if backup && !v.readOnly {
 		return fmt.Errorf("main boot region: %w", ErrCorrupt)
 	}
-	if need := metadataSize(int64(g.clusters)); need > v.limit {
-		return fmt.Errorf("%d clusters take %d bytes of memory, at most %d are allowed: %w", g.clusters, need, v.limit, ErrUnsupported)
+	if err := g.fitsMemory(v.limit); err != nil {
+		return err
 	}
 	v.g = g
 	v.pageable = g.clusterSize()%block == 0 && g.heapStart()%block == 0
@@ -197,7 +198,8 @@ func (v *Volume) loadUpcase(e []byte) error {
 	if e == nil {
 		return nil // tolerated: the standard table is used; Check reports it
 	}
-	sum, first, size := binary.LittleEndian.Uint32(e[4:]), binary.LittleEndian.Uint32(e[20:]), binary.LittleEndian.Uint64(e[24:])
+	le := binary.LittleEndian
+	sum, first, size := le.Uint32(e[4:]), le.Uint32(e[20:]), le.Uint64(e[24:])
 	if size > 2*(1<<16) || size%2 != 0 {
 		return fmt.Errorf("up-case table of %d bytes: %w", size, ErrCorrupt)
 	}
@@ -259,7 +261,7 @@ func (v *Volume) changed() uint64 {
 	return v.gen
 }
 
-// State says what Mount, and what was loaded since, found.
+// State returns what Mount, and loading directories since, found.
 func (v *Volume) State() State {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -293,7 +295,7 @@ func (v *Volume) Sync() (err error) {
 	nodes := v.openNodes()
 	v.mu.Unlock()
 	for _, n := range nodes {
-		if err := n.settle(); err != nil {
+		if err := n.fillGaps(); err != nil {
 			return err
 		}
 	}
@@ -312,7 +314,7 @@ func (v *Volume) Sync() (err error) {
 	return v.commit(want)
 }
 
-// Unsaved says whether something was written or changed that is not durable yet.
+// Unsaved reports whether data or metadata changed and is not durable yet.
 func (v *Volume) Unsaved() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -333,7 +335,7 @@ func (v *Volume) openNodes() []*node {
 }
 
 // Unmount writes everything back, marks the volume clean (unless it was found dirty) and makes v unusable. With files
-// open it does nothing and returns ErrBusy.
+// open it returns ErrBusy and has no effect.
 func (v *Volume) Unmount() (err error) {
 	defer annotate(&err, "unmounting volume")
 	v.mu.Lock()
@@ -364,7 +366,7 @@ func (v *Volume) Unmount() (err error) {
 }
 
 // withSpace runs f under mu, after touch. If room is short while freed clusters wait for a commit, it commits and
-// runs f again; f must leave nothing behind when it fails. In the first case whole asks f not to break files up.
+// runs f again; f must have no effect when it fails. In the first call, whole asks f not to break files up.
 func (v *Volume) withSpace(f func(whole bool) error) error {
 	v.mu.Lock()
 	err := v.touch()

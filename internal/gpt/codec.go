@@ -131,8 +131,8 @@ func protectiveMBR(sectors uint64) []byte {
 	return b
 }
 
-// updateMBR is the protective MBR of a device whose sector 0 is b. Boot code and disk signature stay, and so does a hybrid
-// MBR, whose further partitions other systems use.
+// updateMBR is the protective MBR of a device whose sector 0 is b. Boot code and disk signature stay, and so does a
+// hybrid MBR, whose further partitions other systems use.
 func updateMBR(b []byte, sectors uint64) []byte {
 	fresh := protectiveMBR(sectors)
 	if !hasProtectiveMBR(b) {

@@ -2,8 +2,8 @@
 // as the UEFI specification 2.10, section 5, describes them.
 //
 // It rejects inconsistent tables: wrong checksums, partitions that overlap or leave the usable area, more than
-// [MaxEntries] entries. It never guesses partitions from a damaged table. Where the primary table is damaged, it uses the
-// backup and returns a warning. It does not read the contents of partitions.
+// [MaxEntries] entries. It never guesses partitions from a damaged table. Where the primary table is damaged, it uses
+// the backup and returns a warning. It does not read the contents of partitions.
 package gpt
 
 import (
@@ -43,7 +43,8 @@ var (
 
 // IsUnusable reports whether err is about the table, rather than about a device that failed.
 func IsUnusable(err error) bool {
-	return errors.Is(err, ErrNoTable) || errors.Is(err, ErrDamaged) || errors.Is(err, ErrInvalid) || errors.Is(err, ErrTooSmall)
+	return errors.Is(err, ErrNoTable) || errors.Is(err, ErrDamaged) ||
+		errors.Is(err, ErrInvalid) || errors.Is(err, ErrTooSmall)
 }
 
 // Partition is one entry of a table. First and Last are sectors, both inclusive.
@@ -70,8 +71,8 @@ type Table struct {
 	entries                 uint32      // size of the table on disk, in entries
 }
 
-// EntrySectors is the number of sectors of each of the two copies of the entries. There may be a gap between the entries
-// and the usable area.
+// EntrySectors is the number of sectors of each of the two copies of the entries. There may be a gap between the
+// entries and the usable area.
 func (t *Table) EntrySectors() uint64 {
 	return (uint64(t.entries)*entrySize + SectorSize - 1) / SectorSize
 }

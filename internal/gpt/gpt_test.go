@@ -209,8 +209,8 @@ func TestResize(t *testing.T) {
 	require.ErrorIs(t, err, ErrInvalid)
 }
 
-// TestBootRecordKeepsWhatIsNotOurs: the boot code in front of the partitions, the disk's signature, and the partitions of a
-// hybrid record, with which systems that know no GPT start.
+// TestBootRecordKeepsWhatIsNotOurs: the boot code in front of the partitions, the disk's signature, and the partitions
+// of a hybrid record, with which systems that know no GPT start.
 func TestBootRecordKeepsWhatIsNotOurs(t *testing.T) {
 	sector := func(dev blockdev.Device) []byte {
 		b, err := get(dev, 0, 1)
