@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -34,8 +35,11 @@ type progress struct {
 	last  time.Duration
 	told  bool // last is set
 	shown bool // the status line stands
-	first int  // case-rounds that earlier sessions had finished
 	now   runner.Status
+	// before is the first status: what earlier sessions had done.
+	before runner.Status
+	// names of the cases as the report has them, by id
+	names map[string]string
 	rates rates
 	asked bool // somebody wants to know where the run stands
 }
@@ -62,7 +66,7 @@ func (p *progress) Status(s runner.Status) {
 	defer p.mu.Unlock()
 	now := p.clock.Now()
 	if p.now == (runner.Status{}) {
-		p.first = s.CaseRound
+		p.before = s
 	}
 	p.rates.add(p.now, s)
 	p.now = s
@@ -82,7 +86,7 @@ func (p *progress) Status(s runner.Status) {
 		}{"status", s, int64(left)})
 		return
 	}
-	fmt.Fprint(p.w, erase+statusText(s, p.rates, left, p.width()-1))
+	fmt.Fprint(p.w, erase+statusText(p.named(s), p.rates, left, p.width()-1))
 	p.shown = true
 }
 
@@ -104,24 +108,33 @@ func (p *progress) answer() {
 		return
 	}
 	p.clear()
-	fmt.Fprintln(p.w, statusText(p.now, p.rates, p.left(p.now), whole))
+	fmt.Fprintln(p.w, statusText(p.named(p.now), p.rates, p.left(p.now), whole))
+}
+
+// named has the case's name in place of its id.
+func (p *progress) named(s runner.Status) runner.Status {
+	s.Case = cmp.Or(p.names[s.Case], s.Case)
+	return s
 }
 
 // whole is a width that nothing gives way for.
 const whole = 1 << 12
 
-// left is how long the whole run will still take, if it goes on as it has gone
-// in this session; 0 while that is not to be said.
+// trust is the share of the run's work for which the assumed speeds count as much as the measured ones: the time left
+// neither jumps nor is missing when a run begins.
+const trust = 0.05
+
+// left is how long the whole run will still take: the waiting that the protocol prescribes, and the work at the speed of
+// this session, which is an assumed one at first. It is 0 while the runner has given no forecast.
 func (p *progress) left(s runner.Status) time.Duration {
-	if s.OfRunBytes <= 0 || s.OfRounds <= p.first {
+	work := float64(s.OfWorkNS - p.before.WorkNS)
+	if work <= 0 {
 		return 0
 	}
-	of := float64(s.OfRunBytes) * float64(s.OfRounds-p.first) / float64(s.OfRounds)
-	done := min(float64(written(s))/of, 1)
-	if done < 0.01 || s.ElapsedNS < int64(time.Second) {
-		return 0
-	}
-	return time.Duration(float64(s.ElapsedNS) * (1 - done) / done)
+	share := min(float64(s.WorkNS-p.before.WorkNS)/work, 1)
+	took := float64(s.ElapsedNS - p.before.ElapsedNS - (s.WaitedNS - p.before.WaitedNS))
+	whole := (max(took, 0) + trust*work) / (share + trust)
+	return time.Duration(whole*(1-share)) + time.Duration(max(s.OfWaitNS-s.WaitedNS, 0))
 }
 
 // Message prints a line that stays.

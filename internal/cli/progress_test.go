@@ -21,7 +21,8 @@ import (
 )
 
 var someStatus = runner.Status{Case: "format=UDSB,encryption=AES-256,band_size=8 MiB", Do: "write", Phase: "new", Round: 1, Rounds: 3,
-	CaseRound: 2, OfRounds: 9, Files: 12, OfFiles: 45, Bytes: 500e6, TimedNS: 1e9, RunBytes: 1.5e9, OfRunBytes: 8e9, ElapsedNS: 30e9}
+	CaseRound: 2, OfRounds: 9, Files: 12, OfFiles: 45, Bytes: 500e6, TimedNS: 1e9, RunBytes: 1.5e9, OfRunBytes: 8e9, ElapsedNS: 30e9,
+	WorkNS: 25e9, OfWorkNS: 100e9}
 
 func TestAtMostFourUpdatesASecond(t *testing.T) {
 	for name, json := range map[string]bool{"terminal": false, "json": true} {
@@ -135,14 +136,29 @@ func TestAsked(t *testing.T) {
 }
 
 func TestTimeLeft(t *testing.T) {
+	const minute = int64(time.Minute)
 	p := &progress{}
-	assert.Equal(t, 90*time.Second, p.left(someStatus), "a quarter took 30 s")
-	// A resumed run has less to do: 3 of 9 case-rounds were finished, so 2 of 5⅓ GB are written.
-	p.first = 3
-	assert.InDelta(t, 50*time.Second, p.left(someStatus), float64(time.Millisecond))
-	for _, s := range []runner.Status{{}, {OfRunBytes: 1, OfRounds: 3}, {OfRunBytes: 100, RunBytes: 1000, OfRounds: 9, ElapsedNS: 1e9}, {OfRunBytes: 9, RunBytes: 9, OfRounds: 9}} {
-		assert.Zero(t, p.left(s))
+	assert.Zero(t, p.left(runner.Status{}), "no forecast")
+	// 10 minutes of work at the assumed speeds, 5 of waiting: told from the first second.
+	s := runner.Status{OfWorkNS: 10 * minute, OfWaitNS: 5 * minute}
+	assert.Equal(t, 15*time.Minute, p.left(s))
+	// The machine is half as fast as assumed. The time left rises by less than half, then falls without jumps.
+	last := 15 * time.Minute
+	for done := int64(1); done <= 10; done++ {
+		s.WorkNS, s.WaitedNS = done*minute, done*minute/2
+		s.ElapsedNS = 2*done*minute + s.WaitedNS
+		left := p.left(s)
+		assert.Less(t, left, last+7*time.Minute)
+		if done > 2 {
+			assert.Less(t, left, last, "%d of 10", done)
+		}
+		last = left
 	}
+	assert.Zero(t, last)
+	// What earlier sessions did is in no speed of this one.
+	p.before = runner.Status{WorkNS: 5 * minute, WaitedNS: 2 * minute}
+	s = runner.Status{WorkNS: 5 * minute, OfWorkNS: 10 * minute, WaitedNS: 2 * minute, OfWaitNS: 5 * minute}
+	assert.Equal(t, 8*time.Minute, p.left(s))
 }
 
 // watch keeps every status of a run.
@@ -223,7 +239,7 @@ func TestProgressAsJSON(t *testing.T) {
 		}
 	}
 	assert.Equal(t, []string{"status", "message", "warning", "warning", "error", "error"}, kinds)
-	assert.Contains(t, w.String(), `"left_ns":63333333333`)
+	assert.Contains(t, w.String(), `"left_ns":75000000000`)
 	assert.Contains(t, w.String(), `"hint":"make some","exit":4`)
 	assert.Contains(t, w.String(), `"exit":130`)
 }

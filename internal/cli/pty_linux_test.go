@@ -106,7 +106,7 @@ func TestStatusLineOnATerminal(t *testing.T) {
 		}
 		assert.Less(t, len([]rune(l)), 60, "it would wrap: %q", l)
 	}
-	assert.Regexp(t, `^(watched )?\[1/2\] \S+  \w+ .*(so far|left)$`, lines[1])
+	assert.Regexp(t, `^(watched )?\[1/2\] [^ ].*?  \w+ .*(so far|left)$`, lines[1])
 	// A warning that comes last has cleared the line already, and a quick run draws none again.
 	assert.Regexp(t, `(\r\x1b\[K|\n)2 of 2 cases done, 1 round, [0-9.]+ MB written, in \d+s\r\nreport: .*report\.html\r\nall figures: dmgbench report .* --verbose\r\n$`, text, "the status line is gone before the end")
 	assert.NotContains(t, out.String(), "\x1b", "the report goes to a file, and is plain")

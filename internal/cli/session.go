@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"dmgbench/internal/report"
 	"dmgbench/internal/result"
 	"dmgbench/internal/runner"
 )
@@ -51,6 +52,7 @@ func countCases(r *result.Result) (n caseCounts) {
 func (a *app) session(ctx context.Context, c runner.Config, do func(runner.Config) (runner.Outcome, error)) (int, error) {
 	a.leaves(c.Out)
 	pr := a.newProgress()
+	pr.names = report.CaseNames(c.Plan)
 	c.Progress = pr
 	still := context.AfterFunc(ctx, func() {
 		pr.Message("interrupted: cleaning up; a second interrupt ends it at once, and dmgbench clean tidies up then")

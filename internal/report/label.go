@@ -35,6 +35,19 @@ func labels(cases []result.Case) map[string]string {
 	return out
 }
 
+// CaseNames gives every case of a plan the name that the report of its run will have, by id.
+func CaseNames(p *plan.Plan) map[string]string {
+	var cases []result.Case
+	for _, c := range p.Cases() {
+		rc := result.Case{ID: c.ID, Baseline: c.Baseline, Target: result.Target{Kind: c.Settings.Target, Place: c.Settings.Place, Format: c.Settings.Format}}
+		for _, kv := range c.Keys {
+			rc.Keys = append(rc.Keys, [2]string{kv.Key, kv.Value})
+		}
+		cases = append(cases, rc)
+	}
+	return labels(cases)
+}
+
 func label(c result.Case, vary []string) string {
 	var parts []string
 	if c.Baseline {

@@ -47,6 +47,7 @@ type caseRun struct {
 	awake   int64 // how long the machine had slept when it began
 	kept    bool  // its containers stay, and it counts
 	index   int
+	ended   int // steps, canaries apart
 	skipTo  int
 	base    string
 	eng     engine.Engine
@@ -241,6 +242,7 @@ func (x *caseRun) journal(ctx context.Context, st plan.Step, rec result.Step, er
 	n := wrote(&rec)
 	if x.r.spent += n; rec.Do != "canary" {
 		x.r.written += n
+		x.ended++
 	}
 	if h, e := x.on(st); e == nil && h != nil {
 		rec.Live = workload.Total(h.live) + workload.Total(h.named)
@@ -280,12 +282,14 @@ func (x *caseRun) timed(rec *result.Step, f func() error) error {
 
 // status tells the progress where the run stands.
 func (r *run) status(x *caseRun, st plan.Step, p workload.Progress) {
-	r.c.Progress.Status(Status{
+	s := Status{
 		Plan: r.p.Name, Case: x.c.ID, Do: st.Do, Phase: st.Phase, Round: x.round, Rounds: r.aim,
 		CaseRound: r.finished, OfRounds: len(r.cases) * r.aim,
 		Files: p.Files, OfFiles: p.OfFiles, Bytes: p.Bytes, OfBytes: p.OfBytes, TimedNS: int64(p.Timed),
 		RunBytes: r.written, OfRunBytes: r.toWrite * int64(r.aim), ElapsedNS: r.now(),
-	})
+	}
+	r.forecast.fill(&s, x.ended, p, r.aim)
+	r.c.Progress.Status(s)
 }
 
 func instruction(m plan.Manual, value string) string {

@@ -104,6 +104,11 @@ type Status struct {
 	RunBytes   int64  `json:"run_bytes"` // written by the run so far
 	OfRunBytes int64  `json:"of_run_bytes"`
 	ElapsedNS  int64  `json:"elapsed_ns"` // of the session
+	// Forecast, of all rounds and sessions: work in time at assumed speeds, and what the protocol prescribes to wait.
+	WorkNS   int64 `json:"work_ns"` // done
+	OfWorkNS int64 `json:"of_work_ns"`
+	WaitedNS int64 `json:"waited_ns"`
+	OfWaitNS int64 `json:"of_wait_ns"`
 }
 
 type silent struct{}

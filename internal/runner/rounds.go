@@ -48,6 +48,7 @@ func (r *run) rounds(ctx context.Context) error {
 		t := plan.Estimate(r.p, c)
 		r.toWrite += int64(t.BytesWritten)
 	}
+	r.forecast = newForecast(r.p, r.cases)
 	r.aim = r.p.Run.Rounds
 	r.recallSpent()
 	if p := r.state.Paused; p == nil || p.Container == "" {
@@ -99,6 +100,7 @@ func (r *run) round(ctx context.Context, round int, turned []plan.KeyValue) erro
 		}
 		if r.ended(id, round) {
 			r.finished++
+			r.forecast.finish(id)
 			continue
 		}
 		if err := r.caseRound(ctx, id, round, nil); err != nil {
@@ -216,6 +218,7 @@ func (r *run) caseRound(ctx context.Context, id string, round int, pause *result
 		return err
 	}
 	r.finished++
+	r.forecast.finish(id)
 	r.done[caseRoundKey{id, round}] = true
 	r.holding = false
 	if status == result.Failed || status == result.Discarded {

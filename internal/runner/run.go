@@ -39,6 +39,7 @@ type run struct {
 	kept     []string
 	written  int64
 	toWrite  int64
+	forecast forecast
 	finished int
 	done     map[caseRoundKey]bool // ended in this session
 	told     map[string]bool       // warnings that the progress was told

@@ -172,7 +172,7 @@ func (x *caseRun) remount(ctx context.Context, h *handle, st plan.Step, rec *res
 		h.att = att
 		busy += x.r.now() - from
 		hear(rec, att)
-		if err := x.r.c.Clock.Sleep(ctx, st.AtLeast.Std()); err != nil {
+		if err := x.wait(ctx, st); err != nil {
 			return err
 		}
 	}
@@ -180,10 +180,17 @@ func (x *caseRun) remount(ctx context.Context, h *handle, st plan.Step, rec *res
 	return nil
 }
 
+// wait sleeps as long as the step prescribes.
+func (x *caseRun) wait(ctx context.Context, st plan.Step) error {
+	err := x.r.c.Clock.Sleep(ctx, st.AtLeast.Std())
+	x.r.forecast.slept += st.AtLeast.Std()
+	return err
+}
+
 // settle waits at least so long, then until the allocated size has stood still for three looks, at most so long.
 func (x *caseRun) settle(ctx context.Context, h *handle, st plan.Step, rec *result.Step) error {
 	start := x.r.c.Clock.Now()
-	if err := x.r.c.Clock.Sleep(ctx, st.AtLeast.Std()); err != nil || !st.UntilStable {
+	if err := x.wait(ctx, st); err != nil || !st.UntilStable {
 		return err
 	}
 	last, same := int64(-1), 0
