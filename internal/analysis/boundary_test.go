@@ -56,7 +56,7 @@ func TestEvidenceHasTheIntervalOfTheFigure(t *testing.T) {
 	p.Claims = []plan.Claim{c}
 	r := play(p, 5, steady(flat(), 0.1))
 	r.Auto = &result.AutoRounds{Looks: []int{5, 9, 17, 30}}
-	require.NoError(t, Analyse(p, r))
+	require.NoError(t, Analyze(p, r, Options{}))
 	s := summaryOf(t, r, "format=UDSB", "new", "write")
 	e, ok := estimate(s.Estimates, aggregate)
 	require.True(t, ok)
@@ -69,16 +69,16 @@ func TestMeasuredAgainstAbout(t *testing.T) {
 	p := planOf(t, twoFormats)
 	p.Published = []plan.Published{{Quantity: "read", Where: sel("format", "UDSB", "phase", "new"), Value: figure(t, "about 2 GB/s", "B/s")},
 		{Quantity: "read", Where: sel("format", "UDRW", "phase", "new"), Value: figure(t, "2 GB/s", "B/s")}}
-	measured := side{unit: "B/s", q: "read", rounds: []int{1, 2, 3}, values: []float64{2.06e9, 2.0601e9, 2.0602e9}, per: replica{unit: perSession}}
-	s := &study{p: p}
+	measured := operandValue{unit: "B/s", q: "read", rounds: []int{1, 2, 3}, values: []float64{2.06e9, 2.0601e9, 2.0602e9}, per: replica{unit: perSession}}
+	s := &runData{p: p}
 	exact := s.printedOperand(plan.Operand{Quantity: "read", Where: sel("format", "UDRW", "phase", "new"), Published: true})
 	about := s.printedOperand(plan.Operand{Quantity: "read", Where: sel("format", "UDSB", "phase", "new"), Published: true})
 	more := bound(t, "> 1", "1")
-	assert.Equal(t, 1, ratio(measured, exact, more).dir)
-	f := ratio(measured, about, more)
+	assert.Equal(t, 1, judgeRatio(measured, exact, more).dir)
+	f := judgeRatio(measured, about, more)
 	assert.Equal(t, 0, f.dir, "the true figure may be 2.1 GB/s: %s", f.saw)
 	assert.Contains(t, f.gap, "leaves it open")
-	assert.Equal(t, 1, ratio(measured, about, bound(t, "> 0.9", "1")).dir)
+	assert.Equal(t, 1, judgeRatio(measured, about, bound(t, "> 0.9", "1")).dir)
 }
 
 // Starts are counted from the session's own begin: what a resumed run measures
@@ -98,7 +98,7 @@ func TestCanaryOfAResumedRun(t *testing.T) {
 		if pooled {
 			r.Runs = []result.PooledRun{{Run: "a", First: 1, Last: 2}, {Run: "b", First: 3, Last: 3}}
 		}
-		require.NoError(t, Analyse(p, r))
+		require.NoError(t, Analyze(p, r, Options{}))
 		return r
 	}
 	r := made(false)
@@ -126,7 +126,7 @@ func TestSameEndsWhereARegressionBegins(t *testing.T) {
 		}{{high * 0.9999, RowSame}, {high * 1.0001, RowUnclear}} {
 			p, worse := one, one
 			c.out.Rows = []CompareRow{{Op: string(k.op), Ratio: 1, P: &p, Worse: &worse, Status: RowUnclear, CI: &result.CI{Low: 1, High: end.high, Unit: perSession}}}
-			c.rule()
+			c.decideRows()
 			assert.Equal(t, end.status, c.out.Rows[0].Status, "%s up to %v", k.op, end.high)
 		}
 	}
@@ -175,7 +175,7 @@ func TestRatioOfWhatBothSidesHave(t *testing.T) {
 func TestBestOfSeveralNamedPointsCosts(t *testing.T) {
 	p := planOf(t, threeFormats)
 	r := play(p, 4, steady(map[string]float64{"UDRW": 2e9, "UDSB": 2.1e9, "UDSP": 1e9}, 0.02))
-	s, err := newStudy(p, r)
+	s, err := newRunData(p, r)
 	require.NoError(t, err)
 	at := func(points ...string) finding {
 		return judge{s: s, est: aggregate}.assert(plan.Assert{Kind: "extreme", Left: op("write", "phase", "last"), Along: "format", Direction: "largest", At: points})
@@ -201,7 +201,7 @@ func TestEveryTestPaysForTheLooks(t *testing.T) {
 		if looks != nil {
 			r.Auto = &result.AutoRounds{Looks: looks}
 		}
-		s, err := newStudy(p, r)
+		s, err := newRunData(p, r)
 		require.NoError(t, err)
 		out := map[string]float64{}
 		for name, a := range map[string]plan.Assert{

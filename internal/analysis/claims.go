@@ -11,24 +11,24 @@ import (
 )
 
 // headlineName is the estimator to quote: the plan's, or the aggregate.
-func (s *study) headlineName() string { return orElse(s.p.Run.Estimator, aggregate) }
+func (s *runData) headlineName() string { return orElse(s.p.Run.Estimator, aggregate) }
 
-// hearing is one claim under every estimator that it is judged under.
-type hearing struct {
+// claimJudgement is one claim under every estimator that it is judged under.
+type claimJudgement struct {
 	claim    plan.Claim
 	ests     []string // the headline first
 	findings []finding
 	adjusted []float64 // p values after Holm, one an estimator
-	judged   bool      // false: of Apple's tools, which were not here
+	applies  bool      // false: of Apple's tools, which were not here
 }
 
 // claims judges every claim of the plan. The error of all verdicts of the plan
 // together is held at [family]: the p values of all claims that are judged on
 // rounds are adjusted after Holm, under each estimator by itself.
-func (s *study) claims() []result.Claim {
-	hs := make([]*hearing, len(s.p.Claims))
+func (s *runData) claims() []result.Claim {
+	hs := make([]*claimJudgement, len(s.p.Claims))
 	for i, c := range s.p.Claims {
-		h := &hearing{claim: c, ests: s.estimators(c), judged: c.Scope != "apple" || s.apple()}
+		h := &claimJudgement{claim: c, ests: s.estimators(c), applies: c.Scope != "apple" || s.apple()}
 		for _, e := range h.ests {
 			h.findings = append(h.findings, judge{s: s, est: e, strict: true}.assert(c.Assert))
 		}
@@ -41,7 +41,7 @@ func (s *study) claims() []result.Claim {
 		out = append(out, s.verdict(h, tests))
 	}
 	if s.robust {
-		s.multiverse(hs, out)
+		s.judgeRobustness(hs, out)
 	}
 	return out
 }
@@ -50,7 +50,7 @@ func (s *study) claims() []result.Claim {
 // of files are judged under the statistic that he names, or under all of
 // [panel] if he names none; where the plan's headline is another, it is among
 // them. Claims of ours are judged under the headline of the plan.
-func (s *study) estimators(c plan.Claim) []string {
+func (s *runData) estimators(c plan.Claim) []string {
 	head := s.headlineName()
 	free := slices.DeleteFunc(s.operands(c.Assert), func(op plan.Operand) bool {
 		return !perFile(op.Quantity) || op.Statistic != "" || op.Published
@@ -72,7 +72,7 @@ func (s *study) estimators(c plan.Claim) []string {
 
 // namedStatistic is the one statistic that the source names for all figures of
 // the operands, "" if it is silent about one or they differ.
-func (s *study) namedStatistic(ops []plan.Operand) string {
+func (s *runData) namedStatistic(ops []plan.Operand) string {
 	name := ""
 	for _, op := range ops {
 		figures, why := s.figures(op)
@@ -90,13 +90,13 @@ func (s *study) namedStatistic(ops []plan.Operand) string {
 }
 
 // adjust fills in the p values after Holm, and says over how many claims.
-func adjust(hs []*hearing) (tests int) {
+func adjust(hs []*claimJudgement) (tests int) {
 	for k := range len(panel) + 1 {
 		var ps []float64
-		var of []*hearing
+		var of []*claimJudgement
 		for _, h := range hs {
 			i := min(k, len(h.ests)-1) // a claim with one estimator is the same test under all of them
-			if f := h.findings[i]; h.judged && f.sampled && !f.few && f.missing == "" && f.weak == "" {
+			if f := h.findings[i]; h.applies && f.sampled && !f.few && f.missing == "" && f.weak == "" {
 				ps, of = append(ps, f.p), append(of, h)
 			}
 		}
@@ -116,8 +116,8 @@ func adjust(hs []*hearing) (tests int) {
 	return tests
 }
 
-// ruling is the verdict of one finding.
-func ruling(f finding, p float64) string {
+// verdictOf is the verdict of one finding.
+func verdictOf(f finding, p float64) string {
 	switch {
 	case f.missing != "":
 		return result.NotMeasured
@@ -130,12 +130,12 @@ func ruling(f finding, p float64) string {
 }
 
 // verdict words the outcome of a hearing.
-func (s *study) verdict(h *hearing, tests int) result.Claim {
+func (s *runData) verdict(h *claimJudgement, tests int) result.Claim {
 	c, f := h.claim, h.findings[0]
-	out := result.Claim{ID: c.ID, Says: c.Says, By: c.By, Scope: c.Scope, Verdict: ruling(f, h.adjusted[0]),
+	out := result.Claim{ID: c.ID, Says: c.Says, By: c.By, Scope: c.Scope, Verdict: verdictOf(f, h.adjusted[0]),
 		Reason: reason(f, h.adjusted[0], tests), Evidence: s.evidence(h), Required: c.Require}
-	if !h.judged {
-		out.Verdict, out.Here = result.NotMeasured, here(f, out.Reason)
+	if !h.applies {
+		out.Verdict, out.Here = result.NotMeasured, seenHere(f, out.Reason)
 		out.Reason = fmt.Sprintf("this engine imitates it: the claim is about Apple's own tools, and this run measured %s", s.engineTitle())
 		return out
 	}
@@ -150,7 +150,7 @@ func (s *study) verdict(h *hearing, tests int) result.Claim {
 
 // scaledText reminds of sizes that are not the plan's: what does not grow with them weighs more in a small run, so that
 // its verdict is about small images.
-func (s *study) scaledText() string {
+func (s *runData) scaledText() string {
 	for _, d := range s.r.Departures {
 		if d.Kind == "scale" {
 			return "; seen with " + d.Text
@@ -159,8 +159,8 @@ func (s *study) scaledText() string {
 	return ""
 }
 
-// here is what was seen on an engine that the claim does not speak of.
-func here(f finding, reason string) string {
+// seenHere is what was seen on an engine that the claim does not speak of.
+func seenHere(f finding, reason string) string {
 	switch {
 	case f.saw != "":
 		return f.saw
@@ -172,7 +172,7 @@ func here(f finding, reason string) string {
 
 // overEstimators wants the same verdict under every estimator that the files
 // allow. One that depends on the choice is none.
-func overEstimators(h *hearing, verdict, why string) (string, string) {
+func overEstimators(h *claimJudgement, verdict, why string) (string, string) {
 	count := map[string][]string{}
 	var left []string
 	for i, f := range h.findings {
@@ -180,7 +180,7 @@ func overEstimators(h *hearing, verdict, why string) (string, string) {
 			left = append(left, h.ests[i])
 			continue
 		}
-		v := ruling(f, h.adjusted[i])
+		v := verdictOf(f, h.adjusted[i])
 		count[v] = append(count[v], h.ests[i])
 	}
 	total := len(h.ests) - len(left)
@@ -241,14 +241,14 @@ func reason(f finding, p float64, tests int) string {
 
 // evidence lists the numbers behind a verdict, those of the other estimators in
 // short.
-func (s *study) evidence(h *hearing) []string {
+func (s *runData) evidence(h *claimJudgement) []string {
 	out := []string{}
 	for _, line := range h.findings[0].evidence {
 		if !slices.Contains(out, line) {
 			out = append(out, line)
 		}
 	}
-	if f := h.findings[0]; h.judged && f.sampled && !f.few && f.missing == "" && f.weak == "" {
+	if f := h.findings[0]; h.applies && f.sampled && !f.few && f.missing == "" && f.weak == "" {
 		out = append(out, fmt.Sprintf("%s after Holm over the claims of this plan", SayP(h.adjusted[0])))
 	}
 	for i := 1; i < len(h.ests); i++ {
@@ -259,14 +259,14 @@ func (s *study) evidence(h *hearing) []string {
 		}
 		out = append(out, line)
 	}
-	if kinds := s.bearing(); h.claim.By == "author" && len(kinds) > 0 {
+	if kinds := s.incomparableKinds(); h.claim.By == "author" && len(kinds) > 0 {
 		out = append(out, "this run departs from what was published in: "+strings.Join(kinds, ", "))
 	}
 	return out
 }
 
-// bearing are the kinds of departure after which figures are no longer comparable.
-func (s *study) bearing() []string {
+// incomparableKinds are the kinds of departure after which figures are no longer comparable.
+func (s *runData) incomparableKinds() []string {
 	var out []string
 	for _, d := range s.r.Departures {
 		if slices.Contains(incomparable, d.Kind) && !slices.Contains(out, d.Kind) {
@@ -285,7 +285,7 @@ func (s *study) bearing() []string {
 // about a figure that the source does not print is not_measured, with a reason
 // that names the figure.
 func JudgePublished(p *plan.Plan) []result.Claim {
-	s := &study{p: p}
+	s := &runData{p: p}
 	var out []result.Claim
 	for _, c := range p.Claims {
 		if c.By != "author" {
@@ -294,7 +294,7 @@ func JudgePublished(p *plan.Plan) []result.Claim {
 		f := judge{s: s, est: s.headlineName(), author: true}.assert(c.Assert)
 		evidence := slices.Compact(append([]string{}, f.evidence...))
 		out = append(out, result.Claim{ID: c.ID, Says: c.Says, By: c.By, Scope: c.Scope,
-			Verdict: ruling(f, 0), Reason: reason(f, 0, 0), Evidence: evidence})
+			Verdict: verdictOf(f, 0), Reason: reason(f, 0, 0), Evidence: evidence})
 	}
 	return out
 }

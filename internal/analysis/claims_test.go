@@ -155,7 +155,7 @@ func judged(t *testing.T, a plan.Assert, rounds int, l laws) result.Claim {
 
 // heard judges the claims of a run and nothing else.
 func heard(t require.TestingT, p *plan.Plan, rounds int, l laws) []result.Claim {
-	s, err := newStudy(p, play(p, rounds, l))
+	s, err := newRunData(p, play(p, rounds, l))
 	require.NoError(t, err)
 	return s.claims()
 }

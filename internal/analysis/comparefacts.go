@@ -79,7 +79,7 @@ func Estimators() []string { return append(slices.Clone(panel), weighted) }
 func ofHost(of func(result.Host) string) func(*result.Result) []string {
 	return func(r *result.Result) (out []string) {
 		for _, s := range r.Sessions {
-			out = with(out, of(s.Host))
+			out = appendUnique(out, of(s.Host))
 		}
 		return out
 	}
@@ -89,7 +89,7 @@ func ofTargets(of func(result.Target) string) func(*result.Result) []string {
 	return func(r *result.Result) (out []string) {
 		for i := range r.Cases {
 			if c := &r.Cases[i]; c.Status == result.Done && c.Target.Kind != "directory" {
-				out = with(out, of(c.Target))
+				out = appendUnique(out, of(c.Target))
 			}
 		}
 		slices.Sort(out)
@@ -102,7 +102,7 @@ func ofSteps(of func(*result.Step) *result.Achieved) func(*result.Result) []stri
 		for i := range r.Cases {
 			for k := range r.Cases[i].Steps {
 				if a := of(&r.Cases[i].Steps[k]); a != nil {
-					out = with(out, achievedText(a))
+					out = appendUnique(out, achievedText(a))
 				}
 			}
 		}
@@ -121,7 +121,7 @@ func achievedText(a *result.Achieved) string {
 	return a.Asked + ", got " + orElse(a.Achieved, "unknown")
 }
 
-func with(list []string, text string) []string {
+func appendUnique(list []string, text string) []string {
 	if text == "" || slices.Contains(list, text) {
 		return list
 	}
@@ -176,7 +176,7 @@ func osText(h result.Host) string {
 func diskFacts(r *result.Result) (out []string) {
 	for _, s := range r.Sessions {
 		for _, d := range s.Host.Disks {
-			out = with(out, strings.Join(slices.DeleteFunc([]string{d.Device, d.Filesystem, d.Bus, d.Location}, func(t string) bool { return t == "" }), ", "))
+			out = appendUnique(out, strings.Join(slices.DeleteFunc([]string{d.Device, d.Filesystem, d.Bus, d.Location}, func(t string) bool { return t == "" }), ", "))
 		}
 	}
 	return out
@@ -187,7 +187,7 @@ func engineFacts(r *result.Result) (out []string) {
 	for _, s := range r.Sessions {
 		for _, e := range append([]result.Engine{s.Engine}, s.Engines...) {
 			if e.Name != "directory" {
-				out = with(out, orElse(e.Title, strings.TrimSpace(e.Name+" "+e.Version)))
+				out = appendUnique(out, orElse(e.Title, strings.TrimSpace(e.Name+" "+e.Version)))
 			}
 		}
 	}
@@ -204,7 +204,7 @@ func ofDepartures(kinds ...string) func(*result.Result) []string {
 	return func(r *result.Result) (out []string) {
 		for _, d := range r.Departures {
 			if slices.Contains(kinds, d.Kind) {
-				out = with(out, d.Text)
+				out = appendUnique(out, d.Text)
 			}
 		}
 		if out == nil {
@@ -224,15 +224,15 @@ func factsText(r *result.Result, names []string) string {
 	return strings.Join(out, ", ")
 }
 
-// facts says what is known of the sides, and in what they differ.
-func (c *comparer) facts() {
+// collectFacts says what is known of the sides, and in what they differ.
+func (c *comparer) collectFacts() {
 	for _, s := range c.sides {
 		side := CompareSide{Name: s.name, Runs: []string{}, Facts: []CompareFact{}}
 		sessions := map[string]bool{}
 		for _, r := range s.runs {
 			side.Runs = append(side.Runs, r.Run)
 			side.Rounds += r.Rounds
-			for _, name := range stretches(r) {
+			for _, name := range sessionNames(r) {
 				sessions[name] = true
 			}
 		}
@@ -241,7 +241,7 @@ func (c *comparer) facts() {
 			values := []string{}
 			for _, r := range s.runs {
 				for _, v := range f.of(r) {
-					values = with(values, v)
+					values = appendUnique(values, v)
 				}
 			}
 			if len(values) > 0 {
@@ -263,7 +263,7 @@ func (s CompareSide) fact(name string) []string {
 }
 
 // differences lists the facts that are not the same on all sides. A fact that
-// only words another one again is left out.
+// restrictTo words another one again is left out.
 func (c *comparer) differences() {
 	for _, f := range compareFacts {
 		if f.name == "os_version" || f.name == "os_build" || f.name == "kernel" && c.differ("os") {
@@ -278,9 +278,9 @@ func (c *comparer) differences() {
 		}
 		c.out.Differences = append(c.out.Differences, d)
 	}
-	c.alike()
+	c.collectAlike()
 	c.notes()
-	c.warned()
+	c.noteWarnings()
 }
 
 func (c *comparer) differ(fact string) bool {
@@ -294,7 +294,7 @@ func (c *comparer) differ(fact string) bool {
 func (c *comparer) sameEngines() bool {
 	kinds := func(s CompareSide) (out []string) {
 		for _, v := range s.fact("engine") {
-			out = with(out, engineKind(v))
+			out = appendUnique(out, engineKind(v))
 		}
 		return slices.Sorted(slices.Values(out))
 	}
@@ -336,6 +336,65 @@ func (c *comparer) notes() {
 			if r.Status == result.Unfinished {
 				note("run %s is not finished: what is missing is not in these numbers", r.Run)
 			}
+		}
+	}
+}
+
+// noteWarnings adds to the notes what the runs of one side were warned of and those of
+// another were not, or not in the same words: a machine that was busy on one day
+// looks like a change. One text of each kind stands for the side.
+func (c *comparer) noteWarnings() {
+	type told struct {
+		text string
+		runs int
+	}
+	list := make([]map[string]*told, len(c.sides))
+	var kinds []string
+	for i, s := range c.sides {
+		list[i] = map[string]*told{}
+		for _, r := range s.runs {
+			var own []string
+			for _, w := range r.Warnings {
+				if slices.Contains(own, w.Kind) {
+					continue
+				}
+				own, kinds = append(own, w.Kind), appendUnique(kinds, w.Kind)
+				if list[i][w.Kind] == nil {
+					list[i][w.Kind] = &told{text: w.Text}
+				}
+				list[i][w.Kind].runs++
+			}
+		}
+	}
+	everywhere := func(kind string) bool {
+		for i, s := range c.sides {
+			if w := list[i][kind]; w == nil || w.runs < len(s.runs) || w.text != list[0][kind].text {
+				return false
+			}
+		}
+		return true
+	}
+	for i, s := range c.sides {
+		for _, kind := range kinds {
+			w := list[i][kind]
+			if w == nil || everywhere(kind) {
+				continue
+			}
+			of := ""
+			if len(s.runs) > 1 {
+				of = fmt.Sprintf(" (%d of %s)", w.runs, plural(len(s.runs), "run"))
+			}
+			c.out.Notes = append(c.out.Notes, fmt.Sprintf("warned of in %s%s: %s", s.name, of, w.text))
+		}
+	}
+}
+
+// collectAlike are the facts that are the same on all sides and that a reader has to know
+// of any number: where, under what, by which tool and plan.
+func (c *comparer) collectAlike() {
+	for _, name := range []string{"model", "cpu", "os", "engine", "plan", "scale", "workers"} {
+		if values := c.out.Sides[0].fact(name); len(values) == 1 && values[0] != unscaled && !c.differ(name) {
+			c.out.Alike = append(c.out.Alike, CompareFact{name, values})
 		}
 	}
 }

@@ -205,7 +205,7 @@ func TestCompareShortPause(t *testing.T) {
 	}
 	count := func(r *result.Result) int {
 		names := map[string]bool{}
-		for _, n := range stretches(r) {
+		for _, n := range sessionNames(r) {
 			names[n] = true
 		}
 		return len(names)
@@ -357,7 +357,7 @@ ratio = "> 1"
 			r := play(p, 3, l)
 			r.Run, r.Plan.Digest = fmt.Sprintf("%s-%d", name, i+1), p.Digest()
 			r.Sessions[0].Host = result.Host{OSVersion: name}
-			require.NoError(t, Decide(p, r))
+			require.NoError(t, Analyze(p, r, Options{SkipRobustness: true}))
 			out = append(out, r)
 		}
 		return out
@@ -382,10 +382,10 @@ ratio = "> 1"
 }
 
 func TestAgreed(t *testing.T) {
-	assert.Equal(t, result.CannotTell, agreed([]string{result.Holds, result.DoesNotHold, result.Holds}))
-	assert.Equal(t, result.Holds, agreed([]string{result.CannotTell, result.Holds, result.NotMeasured}))
-	assert.Equal(t, result.CannotTell, agreed([]string{result.NotMeasured, result.CannotTell}))
-	assert.Empty(t, agreed(nil))
+	assert.Equal(t, result.CannotTell, combineVerdicts([]string{result.Holds, result.DoesNotHold, result.Holds}))
+	assert.Equal(t, result.Holds, combineVerdicts([]string{result.CannotTell, result.Holds, result.NotMeasured}))
+	assert.Equal(t, result.CannotTell, combineVerdicts([]string{result.NotMeasured, result.CannotTell}))
+	assert.Empty(t, combineVerdicts(nil))
 }
 
 func TestCompareEffectWords(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 
 // departures finds in what ways the run differs from what was published, beyond
 // what the runner recorded. Cases with the same departure share one.
-func (s *study) departures() []result.Departure {
+func (s *runData) departures() []result.Departure {
 	var out departureList
 	for _, c := range s.p.Changes {
 		if c.Kind == "place" {
@@ -70,7 +70,7 @@ func (l *departureList) done(cases int) []result.Departure {
 }
 
 // hostDepartures compares engine, machine and system with the source's.
-func (s *study) hostDepartures(out *departureList) {
+func (s *runData) hostDepartures(out *departureList) {
 	if s.p.Source == nil {
 		return
 	}
@@ -93,12 +93,12 @@ func (s *study) hostDepartures(out *departureList) {
 func isApple(e result.Engine) bool { return e.Vendor == "Apple" }
 
 // apple reports whether every session measured Apple's own tools.
-func (s *study) apple() bool {
+func (s *runData) apple() bool {
 	return len(s.r.Sessions) > 0 && !slices.ContainsFunc(s.r.Sessions, func(ss result.Session) bool { return !isApple(ss.Engine) })
 }
 
 // engineTitle names the engines of the run.
-func (s *study) engineTitle() string {
+func (s *runData) engineTitle() string {
 	var out []string
 	for _, ss := range s.r.Sessions {
 		if t := orElse(ss.Engine.Title, ss.Engine.Name); t != "" && !slices.Contains(out, t) {
@@ -141,7 +141,7 @@ func osName(goos string) string {
 }
 
 // caseDepartures compares what was made and done with what the plan asks for.
-func (s *study) caseDepartures(out *departureList, sub *subject) {
+func (s *runData) caseDepartures(out *departureList, sub *caseData) {
 	t, set, id := sub.c.Target, sub.plan.Settings, sub.c.ID
 	measured := len(sub.order) > 0
 	if measured && t.Kind == "image" && t.Filesystem != "" && len(set.Filesystems) > 0 && t.Filesystem != set.Filesystems[0] {
@@ -178,7 +178,7 @@ func cacheText(c result.Achieved) string {
 }
 
 // namesCodec reports whether some step of the plan asks for the codec itself.
-func (s *study) namesCodec(codec string) bool {
+func (s *runData) namesCodec(codec string) bool {
 	for _, b := range s.p.Protocol {
 		for _, st := range flatten(nil, b.Steps) {
 			if st.Codec == codec {
@@ -207,8 +207,8 @@ func syncText(y result.Achieved) string {
 	return fmt.Sprintf("flush %q was asked for, %q was achieved", y.Asked, y.Achieved)
 }
 
-// merged adds departures to those that are known, each once.
-func merged(known, more []result.Departure) []result.Departure {
+// mergeDepartures adds departures to those that are known, each once.
+func mergeDepartures(known, more []result.Departure) []result.Departure {
 	out := slices.Clone(known)
 	for _, d := range more {
 		i := slices.IndexFunc(out, func(o result.Departure) bool {
@@ -225,7 +225,7 @@ func merged(known, more []result.Departure) []result.Departure {
 }
 
 // index notes which departures concern which case; "" is all cases.
-func (s *study) index(list []result.Departure) {
+func (s *runData) indexDepartures(list []result.Departure) {
 	s.departed = map[string][]result.Departure{}
 	for _, d := range list {
 		if len(d.Cases) == 0 {

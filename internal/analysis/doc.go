@@ -1,7 +1,7 @@
 // Package analysis turns a plan and the folded result of its run into
 // summaries, fits, relations, departures, warnings and verdicts.
 //
-// [Analyse] is a pure function of the two: no clock, no files, no random
+// [Analyze] is a pure function of the two: no clock, no files, no random
 // numbers but those that internal/stats seeds from the data. The same input
 // gives the same output, and a second call changes nothing.
 //
@@ -22,33 +22,37 @@
 package analysis
 
 import (
+	"math"
+	"slices"
+
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
 )
 
-// Analyse fills the summaries, fits, relations, claims and tables of r, and adds
+// Options of [Analyze].
+type Options struct {
+	// SkipRobustness leaves out the [result.Robustness] of verdicts. It takes half of the time of an analysis and
+	// changes no verdict, so that studies of thousands of runs do without it.
+	SkipRobustness bool
+}
+
+// Analyze fills the summaries, fits, relations, claims and tables of r, and adds
 // departures and warnings to what the runner recorded. p is the plan as
 // executed.
-func Analyse(p *plan.Plan, r *result.Result) error { return analyse(p, r, true) }
-
-// Decide is [Analyse] without the [result.Robustness] of verdicts, which takes half of
-// its time and changes none of them: for whoever judges thousands of runs.
-func Decide(p *plan.Plan, r *result.Result) error { return analyse(p, r, false) }
-
-func analyse(p *plan.Plan, r *result.Result, robust bool) error {
-	s, err := newStudy(p, r)
+func Analyze(p *plan.Plan, r *result.Result, o Options) error {
+	s, err := newRunData(p, r)
 	if err != nil {
 		return err
 	}
-	s.robust = robust
-	r.Departures = merged(r.Departures, s.departures())
-	s.index(r.Departures)
+	s.robust = !o.SkipRobustness
+	r.Departures = mergeDepartures(r.Departures, s.departures())
+	s.indexDepartures(r.Departures)
 	s.hostWarnings()
 	r.Summaries = s.summaries()
 	r.Fits = s.fits()
 	r.Relations = s.relations()
 	r.Claims = s.claims()
-	withhold(r)
+	removeNonFinite(r)
 	r.Tables = s.tables()
 	return nil
 }
@@ -62,3 +66,55 @@ const (
 
 // minRounds is the least number of rounds for an interval, and so for a verdict.
 const minRounds = 3
+
+// noNumber is why something is withheld that left the range of numbers, as a
+// power law does at zero.
+const noNumber = "the result is no finite number"
+
+func finite(vs ...float64) bool {
+	return !slices.ContainsFunc(vs, func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) })
+}
+
+// removeNonFinite takes out what is no finite number, which JSON does not have, and
+// says so.
+func removeNonFinite(r *result.Result) {
+	for i := range r.Summaries {
+		s := &r.Summaries[i]
+		s.Estimates = slices.DeleteFunc(s.Estimates, func(e result.Estimate) bool { return !finite(e.Value) })
+		for k := range s.Estimates {
+			if e := &s.Estimates[k]; e.CI != nil && !finite(e.CI.Low, e.CI.High) {
+				e.CI, e.Why = nil, noNumber
+			}
+		}
+		for k := range s.Published {
+			if v := &s.Published[k]; !finite(v.Ratio) {
+				v.Ratio, v.Comparable = 0, false
+			}
+		}
+	}
+	for i := range r.Fits {
+		removeNonFiniteFit(&r.Fits[i])
+	}
+	for i := range r.Relations {
+		rel := &r.Relations[i]
+		rel.Points = slices.DeleteFunc(rel.Points, func(p result.RelationPoint) bool { return !finite(p.X, p.Y) })
+		if !finite(rel.Spearman) {
+			rel.Spearman, rel.Reason = 0, join(rel.Reason, noNumber)
+		}
+	}
+}
+
+func removeNonFiniteFit(f *result.Fit) {
+	pair := func(p [2]float64) bool { return !finite(p[0], p[1]) }
+	f.Points = slices.DeleteFunc(f.Points, pair)
+	f.Predictions = slices.DeleteFunc(f.Predictions, pair)
+	for k := range f.Coefficients {
+		c := &f.Coefficients[k]
+		if !finite(c.Value) {
+			c.Value, c.CI, f.Reason = 0, nil, noNumber
+		}
+		if c.CI != nil && !finite(c.CI.Low, c.CI.High) {
+			c.CI = nil
+		}
+	}
+}

@@ -26,8 +26,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 	want = append(want, inSource(t, "warnings.go", `(?:w\.add\(|Kind: )"([a-z-]+)"`)...)
 	want = append(want, inSource(t, "filewarnings.go", `w\.add\("([a-z-]+)"`)...)
 	want = append(want, inSource(t, "departures.go", `out\.add\("([a-z-]+)"`)...)
-	want = append(want, inSource(t, "transient.go", `w\.add\("([a-z-]+)"`)...)
-	want = append(want, inSource(t, "filemodes.go", `w\.add\("([a-z-]+)"`)...)
+	want = append(want, inSource(t, "bimodality.go", `w\.add\("([a-z-]+)"`)...)
 	want = append(want, recordedKinds(t)...)
 	require.Greater(t, len(want), 100)
 	named := map[string]bool{}
@@ -96,7 +95,7 @@ func TestShippedPlansHoldOnTheirOwnFigures(t *testing.T) {
 
 // checkPrintedFit sets coefficients as printed against those of the printed points.
 func checkPrintedFit(t *testing.T, p *plan.Plan, f plan.Fit) {
-	got := FitPublished(p, f)
+	got := fitPublished(p, f)
 	if got.Reason != "" {
 		return
 	}

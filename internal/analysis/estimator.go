@@ -55,7 +55,7 @@ func filterOf(sel plan.Selector) *sampleFilter {
 	return &f
 }
 
-func (f *sampleFilter) keep(samples []result.Sample) []result.Sample {
+func (f *sampleFilter) apply(samples []result.Sample) []result.Sample {
 	if f == nil {
 		return samples
 	}
@@ -87,7 +87,7 @@ func filesOf(steps []*result.Step, f *sampleFilter) files {
 	var out files
 	for _, st := range steps {
 		out.workers = max(out.workers, workers(st))
-		for _, s := range f.keep(st.Samples) {
+		for _, s := range f.apply(st.Samples) {
 			if s.DurationNS <= 0 || s.Bytes <= 0 {
 				continue
 			}

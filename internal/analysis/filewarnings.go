@@ -11,7 +11,7 @@ import (
 
 // fileWarnings looks at the files of each round by themselves: idle workers,
 // files too small for the clock, outliers, a slow first file, two modes.
-func (s *study) fileWarnings(w *warningList, c cell) {
+func (s *runData) fileWarnings(w *warningList, c cell) {
 	for _, st := range c.steps() {
 		stepFiles(w, st)
 	}
@@ -35,7 +35,7 @@ func stepFiles(w *warningList, st *result.Step) {
 	}
 	samples := slices.DeleteFunc(slices.Clone(st.Samples), func(x result.Sample) bool { return x.Bytes <= 0 || x.DurationNS <= 0 })
 	slices.SortFunc(samples, func(a, b result.Sample) int { return a.Order - b.Order })
-	if excess := excessOf(samples); excess != nil {
+	if excess := excessTimes(samples); excess != nil {
 		outlierWarnings(w, st, samples, excess)
 		before := len(w.list)
 		modeWarnings(w, st, samples, excess)
@@ -72,10 +72,10 @@ func idleWarning(w *warningList, st *result.Step) {
 	}
 }
 
-// excessOf is the logarithm of each file's time over what its size lets expect:
+// excessTimes is the logarithm of each file's time over what its size lets expect:
 // the median of its size where three files or more share it, else the weighted
 // line through all. It is nil where there is nothing to expect from.
-func excessOf(samples []result.Sample) []float64 {
+func excessTimes(samples []result.Sample) []float64 {
 	if len(samples) < 6 {
 		return nil
 	}
@@ -86,7 +86,7 @@ func excessOf(samples []result.Sample) []float64 {
 	return f.excess()
 }
 
-// excess is [excessOf] for columns.
+// excess is [excessTimes] for columns.
 func (f files) excess() []float64 {
 	bySize := map[float64][]float64{}
 	for i, x := range f.size {

@@ -67,7 +67,7 @@ type fitted struct {
 }
 
 // measuredFit fits each round by itself, and the means of these rounds.
-func (s *study) measuredFit(f plan.Fit, est string) fitted {
+func (s *runData) measuredFit(f plan.Fit, est string) fitted {
 	op := plan.Operand{Quantity: f.Quantity, Where: f.Where}
 	out := fitted{per: s.per}
 	var byRound map[int][][2]float64
@@ -118,7 +118,7 @@ func fitPoints(model string, points [][2]float64) (curve, error) {
 
 // axisPoints are the values along a numeric axis, of each round that has all of
 // them, and the centres of these.
-func (s *study) axisPoints(op plan.Operand, f plan.Fit, est string) (map[int][][2]float64, [][2]float64, string) {
+func (s *runData) axisPoints(op plan.Operand, f plan.Fit, est string) (map[int][][2]float64, [][2]float64, string) {
 	points, bad := judge{s: s, est: est}.along(op, f.Along)
 	if why := join(bad.missing, bad.weak); why != "" {
 		return nil, nil, why
@@ -167,7 +167,7 @@ func onRound(points []point, xs []float64, round int) [][2]float64 {
 
 // numeric keeps the points that take part in the fit and have a number for x.
 // The band size is the one found, as the source states its own.
-func (s *study) numeric(points []point, f plan.Fit) (kept []point, xs []float64) {
+func (s *runData) numeric(points []point, f plan.Fit) (kept []point, xs []float64) {
 	for _, p := range points {
 		wanted := len(f.Points) == 0 || slices.ContainsFunc(f.Points, func(v string) bool { return sameValue(f.Along, v, p.at) || sameNumber(v, p.at) })
 		x, ok := number(p.at)
@@ -188,7 +188,7 @@ func sameNumber(a, b string) bool {
 }
 
 // bandUsed is the band size that cases asked for at had in fact.
-func (s *study) bandUsed(at string, x float64, ok bool) (float64, bool) {
+func (s *runData) bandUsed(at string, x float64, ok bool) (float64, bool) {
 	for _, sub := range s.cases {
 		v, _ := sub.value("band_size")
 		if sub.c.Target.BandSizeUsed > 0 && sameValue("band_size", v, at) {
@@ -199,7 +199,7 @@ func (s *study) bandUsed(at string, x float64, ok bool) (float64, bool) {
 }
 
 // filePoints are single files: size against their time or rate, by round.
-func (s *study) filePoints(f plan.Fit) (map[int][][2]float64, string) {
+func (s *runData) filePoints(f plan.Fit) (map[int][][2]float64, string) {
 	if !perFile(f.Quantity) && !fileTime(f.Quantity) {
 		return nil, fmt.Sprintf("the %s is no quantity of single files", nameOf(f.Quantity))
 	}
@@ -239,22 +239,17 @@ func (s *study) filePoints(f plan.Fit) (map[int][][2]float64, string) {
 }
 
 // fits are the fits of the plan, measured, with the author's coefficients beside.
-func (s *study) fits() []result.Fit {
+func (s *runData) fits() []result.Fit {
 	out := []result.Fit{}
 	for _, f := range s.p.Fits {
-		out = append(out, shown(f, s.measuredFit(f, s.headlineName())))
+		out = append(out, fitResult(f, s.measuredFit(f, s.headlineName())))
 	}
 	return out
 }
 
-// FitPublished fits a model of the plan to the author's own published points.
-// Where there are too few of them, Reason says so.
-func FitPublished(p *plan.Plan, f plan.Fit) result.Fit {
-	s := &study{p: p}
-	return shown(f, s.printedFit(f))
-}
-
-func (s *study) printedFit(f plan.Fit) fitted {
+// printedFit fits a model of the plan to the author's own published points. Where there
+// are too few of them, reason gives the cause.
+func (s *runData) printedFit(f plan.Fit) fitted {
 	points, bad := s.printedAlong(plan.Operand{Quantity: f.Quantity, Where: f.Where}, f.Along)
 	out := fitted{reason: join(bad.missing, bad.weak)}
 	if out.reason != "" {
@@ -274,8 +269,8 @@ func (s *study) printedFit(f plan.Fit) fitted {
 	return out
 }
 
-// shown puts a fit into the form of the result.
-func shown(f plan.Fit, x fitted) result.Fit {
+// fitResult puts a fit into the form of the result.
+func fitResult(f plan.Fit, x fitted) result.Fit {
 	out := result.Fit{Name: f.Name, Model: f.Model, Along: f.Along, Op: string(f.Quantity), Reason: x.reason,
 		Points: nonNil(x.points), Coefficients: []result.Coefficient{}, Predictions: [][2]float64{}}
 	if x.reason != "" {
@@ -367,4 +362,131 @@ func nonNil(points [][2]float64) [][2]float64 {
 		return [][2]float64{}
 	}
 	return points
+}
+
+func (s *runData) fitNamed(name string) (plan.Fit, bool) {
+	i := slices.IndexFunc(s.p.Fits, func(f plan.Fit) bool { return f.Name == name })
+	if i < 0 {
+		return plan.Fit{}, false
+	}
+	return s.p.Fits[i], true
+}
+
+// fit is a fit of the plan on the side that is judged.
+func (j judge) fit(name string) (plan.Fit, fitted) {
+	f, ok := j.s.fitNamed(name)
+	if !ok {
+		return f, fitted{reason: fmt.Sprintf("the plan has no fit %q", name)}
+	}
+	if j.author {
+		return f, j.s.printedFit(f)
+	}
+	if missing := j.unmeasured(plan.Operand{Quantity: f.Quantity, Where: f.Where}); missing != "" {
+		return f, fitted{reason: missing}
+	}
+	return f, j.s.measuredFit(f, j.est)
+}
+
+// coefficient bounds a coefficient of a fit, fitted in each round by itself. On
+// the author's side it is fitted to his points, or, where he prints none, taken
+// as he prints it.
+func (j judge) coefficient(a plan.Assert) finding {
+	f, x := j.fit(a.Fit)
+	phrase := func(v string) string { return fmt.Sprintf("the %s of fit %s is %s", a.Coefficient, a.Fit, v) }
+	unit := orElse(a.Bound.Unit, "1")
+	if j.author {
+		v, ok := x.whole.values[a.Coefficient]
+		if x.reason != "" {
+			i := slices.IndexFunc(f.Published, func(c plan.Coefficient) bool { return c.Name == a.Coefficient })
+			if i < 0 {
+				return finding{missing: x.reason}
+			}
+			v, ok = f.Published[i].Value, true
+		}
+		if !ok {
+			return finding{missing: fmt.Sprintf("a %s has no coefficient %q", f.Model, a.Coefficient)}
+		}
+		one := operandValue{fixed: true, low: 1, high: 1}
+		return judgePrinted(operandValue{fixed: true, low: v, high: v}, one, a.Bound, func(x, _ float64) float64 { return x }, unit, phrase)
+	}
+	if x.reason != "" {
+		return finding{missing: x.reason}
+	}
+	var vs []float64
+	for _, c := range x.curves {
+		v, ok := c.values[a.Coefficient]
+		if !ok {
+			return finding{missing: fmt.Sprintf("a %s has no coefficient %q", f.Model, a.Coefficient)}
+		}
+		vs = append(vs, v)
+	}
+	a.Bound.Unit = unit
+	sc := plainScale.over(j.s.per).absolute(unit)
+	if a.Coefficient != "r2" {
+		return judgeRounds(sc, unit, vs, a.Bound, phrase)
+	}
+	sc.from = asShare
+	out := judgeRounds(sc, unit, vs, beyondShares(a.Bound), phrase)
+	if out.need != "" {
+		out.need = boundText(a.Bound)
+	}
+	return out
+}
+
+// asShare keeps the ends of an interval of shares, such as that of R², among the shares.
+func asShare(x float64) float64 { return min(max(x, 0), 1) }
+
+// beyondShares opens the ends of a bound that no share can pass: there is nothing
+// to test at them, where the t distribution would still see something beyond.
+func beyondShares(b plan.Bound) plan.Bound {
+	if b.Low <= 0 && !b.LowOpen {
+		b.Low = math.Inf(-1)
+	}
+	if b.High >= 1 && !b.HighOpen {
+		b.High = math.Inf(1)
+	}
+	return b
+}
+
+// prediction sets a value against what the fit says for it: left / predicted.
+func (j judge) prediction(a plan.Assert) finding {
+	f, x := j.fit(a.Fit)
+	if x.reason != "" {
+		return finding{missing: x.reason}
+	}
+	if len(a.At) == 0 {
+		return finding{weak: "the claim names no point of the prediction"}
+	}
+	at, ok := number(a.At[0])
+	if !ok {
+		return finding{weak: fmt.Sprintf("%q is no number", a.At[0])}
+	}
+	left := j.operandValues(a.Left)[0]
+	said := operandValue{q: f.Quantity, unit: left.unit, label: fmt.Sprintf("what fit %s predicts at %s", a.Fit, a.At[0])}
+	if j.author {
+		said.fixed = true
+		said.low = x.whole.at(at)
+		said.high, said.text = said.low, show(said.low, said.unit)
+	}
+	for i, c := range x.curves {
+		said.rounds, said.values = append(said.rounds, x.rounds[i]), append(said.values, c.at(at))
+	}
+	return judgeRatio(left, said, a.Bound)
+}
+
+// operands lists every operand inside a test, those of its fits included.
+func (s *runData) operands(a plan.Assert) []plan.Operand {
+	var out []plan.Operand
+	for _, op := range append([]plan.Operand{a.Left, a.Right}, a.Of...) {
+		if op.Quantity != "" && op.Constant == nil {
+			out = append(out, op)
+		}
+	}
+	if f, ok := s.fitNamed(a.Fit); ok && a.Fit != "" {
+		out = append(out, plan.Operand{Quantity: f.Quantity, Where: f.Where})
+	}
+	for _, p := range a.Parts {
+		out = append(out, s.operands(p)...)
+	}
+	return out
 }

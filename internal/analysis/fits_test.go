@@ -200,7 +200,7 @@ func TestNoFitOfFilesOfSeveralWorkers(t *testing.T) {
 			r.Cases[i].Steps[k].Workers = 4
 		}
 	}
-	require.NoError(t, Analyse(p, r))
+	require.NoError(t, Analyze(p, r, Options{}))
 	assert.Contains(t, r.Fits[0].Reason, "several workers")
 }
 

@@ -6,8 +6,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
+	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
 )
 
@@ -118,7 +120,7 @@ func NewHistory(runs []HistoryRun, read func(HistoryRun) (*result.Result, error)
 			leave("pooled of runs that speak for themselves")
 		case seen[r.Result.Run]:
 			leave(fmt.Sprintf("run %s is there already", r.Result.Run))
-		case begun(r.Result).IsZero():
+		case startTime(r.Result).IsZero():
 			leave("no session of it has begun")
 		default:
 			seen[r.Result.Run] = true
@@ -126,11 +128,11 @@ func NewHistory(runs []HistoryRun, read func(HistoryRun) (*result.Result, error)
 		}
 	}
 	slices.SortStableFunc(h.kept, func(a, b HistoryRun) int {
-		return cmp.Or(begun(a.Result).Compare(begun(b.Result)), cmp.Compare(a.Result.Run, b.Result.Run))
+		return cmp.Or(startTime(a.Result).Compare(startTime(b.Result)), cmp.Compare(a.Result.Run, b.Result.Run))
 	})
-	h.sort()
+	h.splitSeries()
 	for _, list := range h.series {
-		h.out.Series = append(h.out.Series, h.make(list))
+		h.out.Series = append(h.out.Series, h.makeSeries(list))
 	}
 	return h.out
 }
@@ -143,8 +145,8 @@ type historyMaker struct {
 	reads  int // how many more runs may be read
 }
 
-// sort makes the series, the one with the newest run first.
-func (h *historyMaker) sort() {
+// splitSeries makes the series, the one with the newest run first.
+func (h *historyMaker) splitSeries() {
 	var keys []string
 	var made []map[string]string // of each series, the file system in the images of a case
 	for _, r := range h.kept {
@@ -163,7 +165,7 @@ func (h *historyMaker) sort() {
 		maps.Copy(made[i], own)
 		h.series[i] = append(h.series[i], r)
 	}
-	newest := func(list []HistoryRun) time.Time { return begun(list[len(list)-1].Result) }
+	newest := func(list []HistoryRun) time.Time { return startTime(list[len(list)-1].Result) }
 	slices.SortStableFunc(h.series, func(a, b []HistoryRun) int { return newest(b).Compare(newest(a)) })
 }
 
@@ -173,7 +175,7 @@ func seriesKey(r *result.Result) string {
 	parts = append(append(parts, scaleFacts(r)...), diskFacts(r)...)
 	for _, s := range r.Sessions {
 		for _, e := range append([]result.Engine{s.Engine}, s.Engines...) {
-			parts = with(parts, e.Name+"\x01"+e.Vendor+"\x01"+engineKind(e.Title))
+			parts = appendUnique(parts, e.Name+"\x01"+e.Vendor+"\x01"+engineKind(e.Title))
 		}
 	}
 	return strings.Join(parts, "\x00")
@@ -207,7 +209,7 @@ func versionOf(r *result.Result) HistoryVersion {
 	var kernels, engines []string
 	for _, s := range r.Sessions {
 		if s.Host.OSBuild == "" { // else it goes with the build
-			kernels = with(kernels, s.Host.Kernel)
+			kernels = appendUnique(kernels, s.Host.Kernel)
 		}
 		for _, e := range append([]result.Engine{s.Engine}, s.Engines...) {
 			if e.Name == "directory" && len(s.Engines) > 0 {
@@ -217,7 +219,7 @@ func versionOf(r *result.Result) HistoryVersion {
 			if e.Version != "" && e.Name != "directory" && !strings.Contains(title, e.Version) {
 				title += " " + e.Version
 			}
-			engines = with(engines, title)
+			engines = appendUnique(engines, title)
 		}
 	}
 	v.Kernel = strings.Join(kernels, " + ")
@@ -225,8 +227,8 @@ func versionOf(r *result.Result) HistoryVersion {
 	return v
 }
 
-// make is one series of runs in the order of time.
-func (h *historyMaker) make(list []HistoryRun) HistorySeries {
+// makeSeries is one series of runs in the order of time.
+func (h *historyMaker) makeSeries(list []HistoryRun) HistorySeries {
 	last := list[len(list)-1].Result
 	s := HistorySeries{Plan: last.Plan.Name, Title: orElse(last.Plan.Title, last.Plan.Name), Digest: last.Plan.Digest, Scale: scaleFacts(last),
 		Seed: last.Seed, Rounds: last.Rounds, Machine: columnOf(last).Machine, Engine: columnOf(last).Engine,
@@ -238,7 +240,7 @@ func (h *historyMaker) make(list []HistoryRun) HistorySeries {
 		s.Departed = s.Scale
 	}
 	for _, r := range list {
-		p := HistoryPoint{Run: r.Result.Run, Name: r.name(), Path: r.Path, Started: begun(r.Result), Status: r.Result.Status, Baseline: r.Baseline,
+		p := HistoryPoint{Run: r.Result.Run, Name: r.name(), Path: r.Path, Started: startTime(r.Result), Status: r.Result.Status, Baseline: r.Baseline,
 			Sessions: len(r.Result.Sessions), Rounds: r.Result.Rounds, Warnings: r.Result.Warnings, Cases: map[string]result.Case{}}
 		p.Version = s.version(versionOf(r.Result), p.Started)
 		for _, c := range r.Result.Cases {
@@ -252,12 +254,12 @@ func (h *historyMaker) make(list []HistoryRun) HistorySeries {
 	var made []string
 	for _, r := range list {
 		for _, fs := range filesystemsOf(r.Result) {
-			made = with(made, fs)
+			made = appendUnique(made, fs)
 		}
 	}
 	slices.Sort(made)
 	s.Filesystem = strings.Join(made, " + ")
-	s.fill(list)
+	s.fillRows(list)
 	h.changes(&s, list)
 	return s
 }
@@ -275,8 +277,8 @@ func (s *HistorySeries) version(v HistoryVersion, started time.Time) int {
 	return i
 }
 
-// fill reads the rows, those of the newest run first.
-func (s *HistorySeries) fill(list []HistoryRun) {
+// fillRows reads the rows, those of the newest run first.
+func (s *HistorySeries) fillRows(list []HistoryRun) {
 	type rowKey struct {
 		id, phase string
 		cycle     int
@@ -302,4 +304,119 @@ func (s *HistorySeries) fill(list []HistoryRun) {
 			}
 		}
 	}
+}
+
+// changes sets every version against the one before, the newest first as long as there is room.
+func (h *historyMaker) changes(s *HistorySeries, list []HistoryRun) {
+	for to := 1; to < len(s.Versions); to++ {
+		s.Changes = append(s.Changes, HistoryChange{From: to - 1, To: to})
+	}
+	ops := s.compared()
+	for i := range slices.Backward(s.Changes) {
+		c := &s.Changes[i]
+		from, to := s.ended(c.From), s.ended(c.To)
+		c.Ended = [2]int{len(from), len(to)}
+		from, to = from[max(len(from)-changeRuns, 0):], to[:min(len(to), changeRuns)]
+		c.Used = [2]int{len(from), len(to)}
+		switch {
+		case len(ops) == 0:
+			c.Why = "no number was measured"
+		case len(from) == 0 || len(to) == 0:
+			c.Why = "no run of one of the two has ended"
+		case len(s.Changes)-i > changesMost || len(from)+len(to) > h.reads:
+			c.Why = "too many changes for one page: set the runs against each other with compare"
+		default:
+			h.reads -= len(from) + len(to)
+			c.Comparison, c.Why = h.compare(s, list, from, to, ops)
+		}
+		if c.Comparison == nil {
+			c.Used = [2]int{}
+		}
+	}
+}
+
+// ended are the runs of a version that have ended.
+func (s *HistorySeries) ended(version int) (out []int) {
+	for i, p := range s.Runs {
+		if p.Version == version && p.Status != result.Unfinished {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// compared are the quantities that versions are compared in: rates and the space on disk, or whatever there is.
+func (s *HistorySeries) compared() (ops []plan.Quantity) {
+	var all []plan.Quantity
+	for _, row := range s.Rows {
+		op := plan.Quantity(row.Op)
+		if _, known := op.Info(); !known || slices.Contains(all, op) {
+			continue
+		}
+		if all = append(all, op); rate(op) || op == "allocated" {
+			ops = append(ops, op)
+		}
+	}
+	if len(ops) == 0 {
+		return all
+	}
+	return ops
+}
+
+// compare reads the runs and compares them by version.
+func (h *historyMaker) compare(s *HistorySeries, list []HistoryRun, from, to []int, ops []plan.Quantity) (*Comparison, string) {
+	used := slices.Concat(from, to)
+	o := CompareOptions{Ops: ops}
+	for _, i := range used {
+		o.Sides = append(o.Sides, s.VersionName(s.Runs[i].Version, s.Runs[from[0]].Version, s.Runs[to[0]].Version))
+	}
+	runs, errs := make([]*result.Result, len(used)), make([]error, len(used))
+	var wg sync.WaitGroup
+	for half := range 2 { // large files, and two processors are nearly everywhere
+		wg.Go(func() {
+			for k := half; k < len(used); k += 2 {
+				runs[k], errs[k] = h.read(list[used[k]])
+			}
+		})
+	}
+	wg.Wait()
+	for k, err := range errs {
+		if err != nil {
+			return nil, fmt.Sprintf("reading run %s: %v", list[used[k]].name(), err)
+		}
+	}
+	c, err := Compare(runs, o)
+	if err != nil {
+		return nil, err.Error()
+	}
+	return c, ""
+}
+
+// VersionName says a version in those of its parts in which the given versions differ; all of it, if they do not.
+func (s *HistorySeries) VersionName(version int, among ...int) string {
+	v := s.Versions[version]
+	differ := func(of func(HistoryVersion) string) bool {
+		return slices.ContainsFunc(among, func(i int) bool { return of(s.Versions[i]) != of(v) })
+	}
+	system := func(v HistoryVersion) string { return v.System }
+	kernel := func(v HistoryVersion) string {
+		if v.Kernel == "" {
+			return ""
+		}
+		return "kernel " + v.Kernel
+	}
+	parts := []string{}
+	for _, of := range []func(HistoryVersion) string{system, kernel, func(v HistoryVersion) string { return v.Tool }, func(v HistoryVersion) string { return v.Engine }} {
+		text := of(v)
+		if text == v.Engine && differ(system) && strings.Contains(text, "(Apple") {
+			continue // Apple's tools come with the system
+		}
+		if differ(of) {
+			parts = appendUnique(parts, text)
+		}
+	}
+	if len(parts) == 0 {
+		parts = appendUnique(appendUnique(appendUnique(appendUnique(parts, v.System), kernel(v)), v.Tool), v.Engine)
+	}
+	return strings.Join(parts, ", ")
 }

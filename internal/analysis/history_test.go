@@ -18,7 +18,7 @@ import (
 func pastOf(t *testing.T, before []HistoryRun, system string, factors ...float64) []HistoryRun {
 	t.Helper()
 	for _, r := range sessionsOf(t, system, 0.005, factors...) {
-		require.NoError(t, Analyse(planOf(t, comparePlan), r))
+		require.NoError(t, Analyze(planOf(t, comparePlan), r, Options{}))
 		r.Status = result.Done
 		r.Sessions[0].Engine = result.Engine{Name: "hdiutil", Vendor: "Apple", Title: "hdiutil (Apple, macOS 26." + system + ")", Version: "macOS 26." + system}
 		r.Sessions[0].Started = time.Date(2026, 1, 1+len(before), 12, 0, 0, 0, time.UTC)

@@ -38,7 +38,7 @@ func TestAnyResultCanBeAnalysed(t *testing.T) {
 				spoil(t, &c.Steps[rapid.IntRange(0, len(c.Steps)-1).Draw(t, "step")])
 			}
 		}
-		require.NoError(t, Analyse(p, r))
+		require.NoError(t, Analyze(p, r, Options{}))
 		_, err := json.Marshal(r)
 		require.NoError(t, err)
 		for _, c := range r.Claims {
@@ -75,17 +75,17 @@ func TestTwiceTheSameCaseIsAnError(t *testing.T) {
 	p := planOf(t, twoFormats)
 	r := play(p, 1, steady(flat(), 0))
 	r.Cases = append(r.Cases, r.Cases[0])
-	require.EqualError(t, Analyse(p, r), `analysing run "test": case "format=UDRW" occurs twice`)
+	require.EqualError(t, Analyze(p, r, Options{}), `analysing run "test": case "format=UDRW" occurs twice`)
 }
 
-func BenchmarkAnalyse(b *testing.B) {
+func BenchmarkAnalyze(b *testing.B) {
 	p := planOf(b, twoFormats)
 	p.Files[0].Parts[0].Sets = 40 // 160 files
 	for _, rounds := range []int{1, 3} {
 		b.Run(fmt.Sprintf("rounds=%d", rounds), func(b *testing.B) {
 			r := play(p, rounds, steady(flat(), 0.02))
 			for b.Loop() {
-				if err := Analyse(p, r); err != nil {
+				if err := Analyze(p, r, Options{}); err != nil {
 					b.Fatal(err)
 				}
 			}

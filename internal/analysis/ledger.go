@@ -98,10 +98,10 @@ func NewLedger(runs []LedgerRun) *Ledger {
 	}
 	l.columns()
 	for _, r := range l.kept {
-		l.enter(r)
+		l.addRun(r)
 	}
 	for i := range l.out.Rows {
-		l.decide(&l.out.Rows[i])
+		l.decideRow(&l.out.Rows[i])
 	}
 	l.answers()
 	return l.out
@@ -135,12 +135,12 @@ func (l *ledgerMaker) columns() {
 	}
 	slices.SortStableFunc(l.out.Columns, func(a, b LedgerColumn) int {
 		return cmp.Or(cmp.Compare(a.Machine, b.Machine), cmp.Compare(engineKind(a.Engine), engineKind(b.Engine)),
-			natural(a.System, b.System), natural(a.Engine, b.Engine))
+			compareNatural(a.System, b.System), compareNatural(a.Engine, b.Engine))
 	})
 }
 
-// natural compares texts with the numbers in them as numbers: 26.9 before 26.10.
-func natural(a, b string) int {
+// compareNatural compares texts with the numbers in them as numbers: 26.9 before 26.10.
+func compareNatural(a, b string) int {
 	for a != "" && b != "" {
 		x, y := leading(a), leading(b)
 		m, errX := strconv.Atoi(x)
@@ -187,8 +187,8 @@ func (l *ledgerMaker) variant(r *result.Result) (mark string, scale []string) {
 	return mark, scale
 }
 
-// enter puts the verdicts of a run into their cells.
-func (l *ledgerMaker) enter(r LedgerRun) {
+// addWay puts the verdicts of a run into their cells.
+func (l *ledgerMaker) addRun(r LedgerRun) {
 	mark, scale := l.variant(r.Result)
 	at := slices.Index(l.out.Columns, columnOf(r.Result))
 	for _, k := range r.Result.Claims {
@@ -199,20 +199,20 @@ func (l *ledgerMaker) enter(r LedgerRun) {
 				Cells: make([]LedgerCell, len(l.out.Columns))})
 		}
 		cell := &l.out.Rows[i].Cells[at]
-		cell.Entries = append(cell.Entries, LedgerEntry{Run: r.Result.Run, Path: r.Path, Mark: mark, Started: begun(r.Result), Counts: slices.Equal(scale, []string{unscaled}), Claim: k})
+		cell.Entries = append(cell.Entries, LedgerEntry{Run: r.Result.Run, Path: r.Path, Mark: mark, Started: startTime(r.Result), Counts: slices.Equal(scale, []string{unscaled}), Claim: k})
 	}
 }
 
-// begun is when the first session began.
-func begun(r *result.Result) time.Time {
+// startTime is when the first session began.
+func startTime(r *result.Result) time.Time {
 	if len(r.Sessions) == 0 {
 		return time.Time{}
 	}
 	return r.Sessions[0].Started
 }
 
-// decide gives every cell of a row its verdict, and says where it turned round.
-func (l *ledgerMaker) decide(row *LedgerRow) {
+// decideRow gives every cell of a row its verdict, and says where it turned round.
+func (l *ledgerMaker) decideRow(row *LedgerRow) {
 	for i := range row.Cells {
 		c := &row.Cells[i]
 		if !slices.ContainsFunc(c.Entries, func(e LedgerEntry) bool { return e.Counts }) {
@@ -230,9 +230,9 @@ func (l *ledgerMaker) decide(row *LedgerRow) {
 			if e.Counts {
 				deciding = append(deciding, e.Claim.Verdict)
 			}
-			c.Marks = with(c.Marks, e.Mark)
+			c.Marks = appendUnique(c.Marks, e.Mark)
 		}
-		c.Verdict = agreed(deciding)
+		c.Verdict = combineVerdicts(deciding)
 		c.Scaled = c.Verdict != "" && l.deciding(*c) != unscaled
 	}
 	for i := range row.Cells {
@@ -317,10 +317,10 @@ func (l *ledgerMaker) answers() {
 	}
 }
 
-// agreed is the verdict of several runs, whatever their order: one that decides
+// combineVerdicts is the verdict of several runs, whatever their order: one that decides
 // wins over those that do not, and two that contradict each other decide nothing,
 // however many others there are. Of no runs it is "".
-func agreed(verdicts []string) string {
+func combineVerdicts(verdicts []string) string {
 	order := []string{"", result.NotMeasured, result.CannotTell}
 	open, decided := 0, ""
 	for _, v := range verdicts {

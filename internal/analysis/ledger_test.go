@@ -110,6 +110,6 @@ func TestLedgerLeavesOut(t *testing.T) {
 
 func TestNatural(t *testing.T) {
 	list := []string{"macOS 26.10 (25K)", "macOS 26.9 (25J)", "macOS 26.9", "Linux 6.1", "macOS 9", ""}
-	slices.SortFunc(list, natural)
+	slices.SortFunc(list, compareNatural)
 	assert.Equal(t, []string{"", "Linux 6.1", "macOS 9", "macOS 26.9", "macOS 26.9 (25J)", "macOS 26.10 (25K)"}, list)
 }

@@ -40,7 +40,7 @@ func everyClaim(t require.TestingT) *plan.Plan {
 }
 
 func verdicts(t require.TestingT, p *plan.Plan, r *result.Result) map[string]string {
-	s, err := newStudy(p, r)
+	s, err := newRunData(p, r)
 	require.NoError(t, err)
 	out := map[string]string{}
 	for _, c := range s.claims() {
@@ -124,7 +124,7 @@ func TestAllAndAnyMirror(t *testing.T) {
 		for i := range mirror {
 			mirror[i].dir = -mirror[i].dir
 		}
-		a, b := both(parts), either(mirror)
+		a, b := combineAll(parts), combineAny(mirror)
 		require.Equal(t, a.dir, -b.dir)
 		require.Equal(t, a.p, b.p)
 		require.Equal(t, a.few, b.few)
@@ -148,7 +148,7 @@ func TestGolden(t *testing.T) {
 	l := threeRates(0.02)
 	l.host = result.Host{OS: "darwin", OSVersion: "26.3.1", CPU: "Apple M4 Pro", Power: "battery"}
 	r := play(p, 3, l)
-	require.NoError(t, Analyse(p, r))
+	require.NoError(t, Analyze(p, r, Options{}))
 	for i := range r.Cases { // the samples are the input
 		r.Cases[i].Steps = nil
 	}

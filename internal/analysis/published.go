@@ -9,20 +9,21 @@ import (
 	"strings"
 
 	"dmgbench/internal/plan"
+	"dmgbench/internal/stats"
 )
 
 // printedOperand is the author's figure for an operand. Several cells stand for
 // the mean of their figures.
-func (s *study) printedOperand(op plan.Operand) side {
+func (s *runData) printedOperand(op plan.Operand) operandValue {
 	figures, why := s.figures(op)
 	if why.missing != "" || why.weak != "" {
-		return side{q: op.Quantity, unit: op.Quantity.Unit(), missing: why.missing, weak: why.weak}
+		return operandValue{q: op.Quantity, unit: op.Quantity.Unit(), missing: why.missing, weak: why.weak}
 	}
 	return meanOf(op.Quantity, figures)
 }
 
-func meanOf(q plan.Quantity, figures []plan.Published) side {
-	out := side{q: q, unit: q.Unit(), fixed: true}
+func meanOf(q plan.Quantity, figures []plan.Published) operandValue {
+	out := operandValue{q: q, unit: q.Unit(), fixed: true}
 	var texts []string
 	for _, p := range figures {
 		f := figureSide(p.Value)
@@ -46,7 +47,7 @@ func meanOf(q plan.Quantity, figures []plan.Published) side {
 // figures finds the published figures that an operand names: those of its cell,
 // from the source's own machine unless it names another, under the statistic that
 // it names, the more special cell before the more general one.
-func (s *study) figures(op plan.Operand) ([]plan.Published, finding) {
+func (s *runData) figures(op plan.Operand) ([]plan.Published, finding) {
 	var out []plan.Published
 	best := -1
 	for _, p := range s.p.Published {
@@ -73,7 +74,7 @@ func (s *study) figures(op plan.Operand) ([]plan.Published, finding) {
 
 // ownFirst drops figures of other machines and statistics where the source has
 // its own, and refuses a mixture.
-func (s *study) ownFirst(figures []plan.Published, op plan.Operand) ([]plan.Published, finding) {
+func (s *runData) ownFirst(figures []plan.Published, op plan.Operand) ([]plan.Published, finding) {
 	prefer := func(keep func(plan.Published) bool) {
 		if own := slices.DeleteFunc(slices.Clone(figures), func(p plan.Published) bool { return !keep(p) }); len(own) > 0 {
 			figures = own
@@ -92,7 +93,7 @@ func (s *study) ownFirst(figures []plan.Published, op plan.Operand) ([]plan.Publ
 }
 
 // takenOn reports whether the figure comes from what the operand names.
-func (s *study) takenOn(p plan.Published, on plan.On) bool {
+func (s *runData) takenOn(p plan.Published, on plan.On) bool {
 	if on == (plan.On{}) {
 		return true
 	}
@@ -102,7 +103,7 @@ func (s *study) takenOn(p plan.Published, on plan.On) bool {
 }
 
 // where is what a figure was taken with: its own, else the source's.
-func (s *study) where(p plan.Published) plan.On {
+func (s *runData) where(p plan.Published) plan.On {
 	on := p.On
 	if s.p.Source == nil {
 		return on
@@ -153,7 +154,7 @@ func native(sel plan.Selector) bool {
 
 // derivedRates are the rates of streaming that follow from printed times and the
 // size of the input, as the author computes them: input size / time.
-func (s *study) derivedRates(op plan.Operand) ([]plan.Published, finding) {
+func (s *runData) derivedRates(op plan.Operand) ([]plan.Published, finding) {
 	missing := finding{missing: fmt.Sprintf("the source prints no %s with %s", nameOf(op.Quantity), selectorText(op.Where))}
 	size := s.streamInput(op.Where)
 	if size <= 0 {
@@ -178,7 +179,7 @@ func (s *study) derivedRates(op plan.Operand) ([]plan.Published, finding) {
 
 // streamInput is the size of the author's file that the stream steps of the plan
 // read, 0 where the plan does not fix one. A run at another scale reads another one.
-func (s *study) streamInput(sel plan.Selector) float64 {
+func (s *runData) streamInput(sel plan.Selector) float64 {
 	var steps []plan.Step
 	for _, b := range s.p.Protocol {
 		steps = flatten(steps, b.Steps)
@@ -210,7 +211,7 @@ func flatten(out, steps []plan.Step) []plan.Step {
 }
 
 // printedAlong spreads the author's figures over the values of an axis.
-func (s *study) printedAlong(op plan.Operand, axis string) ([]point, finding) {
+func (s *runData) printedAlong(op plan.Operand, axis string) ([]point, finding) {
 	var values []string
 	for _, p := range s.p.Published {
 		if c, ok := choiceOf(p.Where, axis); ok && (p.Quantity == op.Quantity || op.Quantity == "stream" && p.Quantity == "stream_time") {
@@ -247,7 +248,7 @@ func (s *study) printedAlong(op plan.Operand, axis string) ([]point, finding) {
 
 // everyCycle are the first and the last cycle with the figure that the source
 // prints for all of them: one that leaves the cycle open is said of every cycle.
-func (s *study) everyCycle(op plan.Operand) []point {
+func (s *runData) everyCycle(op plan.Operand) []point {
 	if _, fixed := choiceOf(op.Where, "cycle"); fixed {
 		return nil
 	}
@@ -270,7 +271,7 @@ func (s *study) everyCycle(op plan.Operand) []point {
 
 // names reports whether a figure compatible with the selector names the axis: a
 // figure of no value of the axis in particular is no point on it.
-func (s *study) names(q plan.Quantity, sel plan.Selector, axis string) bool {
+func (s *runData) names(q plan.Quantity, sel plan.Selector, axis string) bool {
 	return slices.ContainsFunc(s.p.Published, func(p plan.Published) bool {
 		_, ok := compatible(p.Where, sel)
 		_, named := choiceOf(p.Where, axis)
@@ -284,7 +285,7 @@ func withoutKey(sel plan.Selector, key string) plan.Selector {
 
 // expected judges an outcome on the author's side: the protocol says by expect
 // how each step ended for him.
-func (s *study) expected(a plan.Assert) finding {
+func (s *runData) expected(a plan.Assert) finding {
 	want := orElse(a.Outcome, "ok")
 	f := finding{dir: 1, need: fmt.Sprintf("%s to end as %q", a.Step, want)}
 	n := 0
@@ -326,4 +327,116 @@ func number(text string) (float64, bool) {
 		return float64(b), true
 	}
 	return 0, false
+}
+
+// aboutTolerance is how far the true value of a figure printed as "about" may
+// lie from it.
+const aboutTolerance = 0.05
+
+// judgePrinted judges two printed figures. A figure stands for an interval: exact
+// ones for a point, "below", "above" and ranges for all their values, and every
+// one of these has to satisfy the bound. "about 2" stands for 2 ± 5 %, of which
+// one value that satisfies the bound is enough: the author rounded, and the claim
+// is his.
+func judgePrinted(a, b operandValue, bound plan.Bound, op func(x, y float64) float64, unit string, phrase func(string) string) finding {
+	bound.Unit = unit
+	f := finding{need: boundText(bound)}
+	wideLow, wideHigh, open := imageOf(a.widened(), b.widened(), op)
+	f.saw = phrase(showSpan(wideLow, wideHigh, unit)) + ", as published"
+	f.evidence = []string{f.saw}
+	if math.IsNaN(wideLow) || math.IsNaN(wideHigh) {
+		return finding{weak: "the printed figures leave it open", evidence: f.evidence}
+	}
+	f.gap = gapText(bound, stats.Interval{Low: wideLow, High: wideHigh})
+	switch {
+	case inside(wideLow, wideHigh, open, bound):
+		f.dir = 1
+		return f
+	case apartFrom(wideLow, wideHigh, open, bound):
+		f.dir = -1
+		return f
+	}
+	for _, x := range a.readings() {
+		for _, y := range b.readings() {
+			low, high, open := imageOf(x, y, op)
+			if inside(low, high, open, bound) {
+				f.dir, f.gap = 1, ""
+				if a.about || b.about {
+					f.saw += fmt.Sprintf(", \"about\" read as ± %s", percent(aboutTolerance))
+				}
+				return f
+			}
+		}
+	}
+	f.p = 1
+	return f
+}
+
+// span is an interval of numbers; open means that neither end belongs to it.
+type span struct {
+	low, high float64
+	open      bool
+}
+
+// widened is everything that the figure can stand for.
+func (a operandValue) widened() span {
+	s := span{a.low, a.high, a.lowOpen || a.highOpen}
+	if a.about {
+		d := aboutTolerance * math.Abs(a.low)
+		s.low, s.high = a.low-d, a.high+d
+	}
+	return s
+}
+
+// readings are the values that an "about" may be read as; anything else has one
+// reading, the whole interval.
+func (a operandValue) readings() []span {
+	if !a.about {
+		return []span{a.widened()}
+	}
+	w := a.widened()
+	var out []span
+	const steps = 20
+	for i := range steps + 1 {
+		v := w.low + (w.high-w.low)*float64(i)/steps
+		out = append(out, span{low: v, high: v})
+	}
+	return append(out, span{low: a.low, high: a.low})
+}
+
+// imageOf is the interval of op over two intervals. op is monotone in each of its
+// arguments (a difference, or a ratio of what is not negative), so that the
+// ends decide.
+func imageOf(a, b span, op func(x, y float64) float64) (low, high float64, open bool) {
+	low, high = math.Inf(1), math.Inf(-1)
+	for _, x := range []float64{a.low, a.high} {
+		for _, y := range []float64{b.low, b.high} {
+			v := op(x, y)
+			if math.IsNaN(v) {
+				return math.NaN(), math.NaN(), true
+			}
+			low, high = min(low, v), max(high, v)
+		}
+	}
+	return low, high, a.open || b.open
+}
+
+// inside reports whether the whole interval satisfies the bound. An open end may
+// touch a strict bound.
+func inside(low, high float64, open bool, b plan.Bound) bool {
+	if open && low < high {
+		return low >= b.Low && high <= b.High
+	}
+	ok := func(v float64) bool {
+		return holdsAbout(b, v) || math.IsInf(v, 1) && math.IsInf(b.High, 1) || math.IsInf(v, -1) && math.IsInf(b.Low, -1)
+	}
+	return ok(low) && ok(high)
+}
+
+// apartFrom reports whether no value of the interval satisfies the bound.
+func apartFrom(low, high float64, open bool, b plan.Bound) bool {
+	if high < b.Low || low > b.High {
+		return true
+	}
+	return high == b.Low && (open || b.LowOpen) || low == b.High && (open || b.HighOpen)
 }

@@ -144,6 +144,11 @@ func threads(t require.TestingT) *plan.Plan {
 }
 
 // Every printed digit of methodology section 4.
+// fitPublished fits a model of the plan to the author's own points.
+func fitPublished(p *plan.Plan, f plan.Fit) result.Fit {
+	return fitResult(f, (&runData{p: p}).printedFit(f))
+}
+
 func TestFitPublishedReproducesTheAuthor(t *testing.T) {
 	p := threads(t)
 	host := []string{"1", "2", "3", "4", "5"}
@@ -160,7 +165,7 @@ func TestFitPublishedReproducesTheAuthor(t *testing.T) {
 		{"stream_time", "vm", "power", nil, map[string]string{"factor": "54.73701", "exponent": "-0.854318"}},
 	} {
 		f := plan.Fit{Name: "f", Quantity: x.q, Where: sel("cores", x.cores), Along: "threads", Points: x.points, Model: x.model, Predict: []string{"10"}}
-		got := FitPublished(p, f)
+		got := fitPublished(p, f)
 		require.Empty(t, got.Reason)
 		scale := 1.0
 		if x.q == "stream" {
@@ -230,7 +235,7 @@ func TestRelationOfTheAuthor(t *testing.T) {
 	p.Inputs, p.Protocol = threads(t).Inputs, threads(t).Protocol
 	rel := plan.Relation{Name: "r", X: op("write"), Y: op("stream"),
 		Over: []plan.Selector{sel("place", "internal"), sel("place", "bundle"), sel("place", "usb4"), sel("place", "tb3"), sel("place", "raw")}}
-	got := RelatePublished(p, rel)
+	got := judge{s: &runData{p: p}, est: aggregate, author: true}.relation(rel)
 	require.Len(t, got.Points, 5)
 	for i, pt := range got.Points {
 		assert.Equal(t, i+1, pt.RankX)
@@ -251,25 +256,25 @@ where = { threads = 4 }
 stream_time = "0.5 s"
 `)
 	rate := op("stream", "threads", "4")
-	full := (&study{p: p}).printedOperand(rate)
+	full := (&runData{p: p}).printedOperand(rate)
 	require.InDelta(t, 2e9, full.low, 1)
 	small, _, err := p.Apply(plan.Overrides{Scale: 0.001})
 	require.NoError(t, err)
 	require.Less(t, small.Inputs[0].Size, p.Inputs[0].Size)
-	assert.Equal(t, full, (&study{p: small}).printedOperand(rate))
+	assert.Equal(t, full, (&runData{p: small}).printedOperand(rate))
 	small.Inputs[0].PublishedSize = 0 // as older runs have it
-	assert.NotEmpty(t, (&study{p: small}).printedOperand(rate).missing)
+	assert.NotEmpty(t, (&runData{p: small}).printedOperand(rate).missing)
 }
 
 // Cases that were measured in the run folder for want of their disk: one departure, of these cases alone.
 func TestAPlaceThatIsHereIsOneDepartureAndNotComparable(t *testing.T) {
-	at := func(id, place string) *subject {
-		return &subject{c: &result.Case{ID: id}, plan: plan.Case{Settings: plan.Settings{Place: place}}}
+	at := func(id, place string) *caseData {
+		return &caseData{c: &result.Case{ID: id}, plan: plan.Case{Settings: plan.Settings{Place: place}}}
 	}
-	s := &study{p: &plan.Plan{Changes: []plan.Change{{Kind: "place", Text: "elsewhere"}}}, r: &result.Result{},
-		cases: []*subject{at("a", plan.HereName("usb4")), at("b", "internal"), at("c", plan.HereName("tb3"))}}
+	s := &runData{p: &plan.Plan{Changes: []plan.Change{{Kind: "place", Text: "elsewhere"}}}, r: &result.Result{},
+		cases: []*caseData{at("a", plan.HereName("usb4")), at("b", "internal"), at("c", plan.HereName("tb3"))}}
 	list := s.departures()
 	assert.Equal(t, []result.Departure{{Kind: "place", Text: "elsewhere", Cases: []string{"a", "c"}}}, list)
-	s.index(list)
+	s.indexDepartures(list)
 	assert.Equal(t, []bool{false, true, false}, []bool{s.comparable("a"), s.comparable("b"), s.comparable("c")})
 }

@@ -11,18 +11,13 @@ import (
 )
 
 // relations are the relations of the plan, on what was measured.
-func (s *study) relations() []result.Relation {
+func (s *runData) relations() []result.Relation {
 	out := []result.Relation{}
 	j := judge{s: s, est: s.headlineName()}
 	for _, rel := range s.p.Relations {
 		out = append(out, j.relation(rel))
 	}
 	return out
-}
-
-// RelatePublished is the relation on the author's own published figures.
-func RelatePublished(p *plan.Plan, rel plan.Relation) result.Relation {
-	return judge{s: &study{p: p}, est: orElse(p.Run.Estimator, aggregate), author: true}.relation(rel)
 }
 
 // relation sets two quantities against each other. A point that lacks one of
@@ -32,8 +27,8 @@ func (j judge) relation(rel plan.Relation) result.Relation {
 	own, _ := labels(rel.Over)
 	var xs, ys []float64
 	for i, sel := range rel.Over {
-		x, y := j.side(narrowed(rel.X, sel)), j.side(narrowed(rel.Y, sel))
-		if f, bad := unready(x, y); bad {
+		x, y := j.operand(narrowed(rel.X, sel)), j.operand(narrowed(rel.Y, sel))
+		if f, bad := missingValues(x, y); bad {
 			out.Reason = join(out.Reason, own[i]+": "+join(f.missing, f.weak))
 			continue
 		}

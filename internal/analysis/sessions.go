@@ -83,7 +83,7 @@ func replicated(r *result.Result) replica {
 }
 
 // replicate is the number of the unit of replication that a round belongs to.
-func (sub *subject) replicate(round int) int {
+func (sub *caseData) replicate(round int) int {
 	if sub.per.unit != perSession {
 		return round
 	}
@@ -91,7 +91,7 @@ func (sub *subject) replicate(round int) int {
 }
 
 // run is the number, from 1, of the pooled run that a round belongs to.
-func (sub *subject) run(round int) int {
+func (sub *caseData) run(round int) int {
 	for i, r := range sub.runs {
 		if round >= r.First && round <= r.Last {
 			return i + 1
@@ -111,7 +111,7 @@ func (c cell) rounds() int {
 
 // bySession is the headline of a cell in each pooled run by itself, as the run's own
 // report has it: the centre of its rounds.
-func (s *study) bySession(c cell, q plan.Quantity, est string) []result.SessionValue {
+func (s *runData) bySession(c cell, q plan.Quantity, est string) []result.SessionValue {
 	if len(s.r.Runs) == 0 {
 		return nil
 	}
@@ -129,7 +129,7 @@ func (s *study) bySession(c cell, q plan.Quantity, est string) []result.SessionV
 }
 
 // roundsOfRuns are the values of the rounds of each pooled run, by its number.
-func (s *study) roundsOfRuns(c cell, q plan.Quantity, est string) map[int][]float64 {
+func (s *runData) roundsOfRuns(c cell, q plan.Quantity, est string) map[int][]float64 {
 	steps := map[int][]*result.Step{}
 	for _, st := range c.steps() {
 		steps[st.Round] = append(steps[st.Round], st)
@@ -146,7 +146,7 @@ func (s *study) roundsOfRuns(c cell, q plan.Quantity, est string) map[int][]floa
 
 // sessionWarning says that two pooled runs differ by more than their rounds scatter:
 // an interval over rounds does not contain that.
-func (s *study) sessionWarning(w *warningList, c cell, q plan.Quantity, sum result.Summary) {
+func (s *runData) sessionWarning(w *warningList, c cell, q plan.Quantity, sum result.Summary) {
 	if len(s.r.Runs) == 0 || s.per.unit == perSession || !rate(q) || len(sum.BySession) != 2 {
 		return
 	}

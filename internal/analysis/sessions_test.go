@@ -26,7 +26,7 @@ func sessions(t *testing.T, p *plan.Plan, rounds int, factors ...float64) *resul
 	}
 	r, err := result.Pool(runs)
 	require.NoError(t, err)
-	require.NoError(t, Analyse(p, r))
+	require.NoError(t, Analyze(p, r, Options{}))
 	return r
 }
 

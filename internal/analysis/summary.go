@@ -3,8 +3,11 @@ package analysis
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
+	"strings"
+	"time"
 
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
@@ -16,7 +19,7 @@ const fileUnit = "file within one mount"
 
 // summaries says what was measured, case by case in the order of the result,
 // step by step in the order of the protocol.
-func (s *study) summaries() []result.Summary {
+func (s *runData) summaries() []result.Summary {
 	out := []result.Summary{}
 	for _, sub := range s.cases {
 		for _, k := range sub.order {
@@ -30,10 +33,10 @@ func (s *study) summaries() []result.Summary {
 	return out
 }
 
-func (s *study) summary(c cell, q plan.Quantity) (result.Summary, bool) {
+func (s *runData) summary(c cell, q plan.Quantity) (result.Summary, bool) {
 	out := result.Summary{Case: c.sub.c.ID, Phase: c.key.phase, Op: string(q), Cycle: c.key.cycle,
 		Published: []result.PublishedValue{}, Departures: []string{}, Warnings: []result.Warning{}}
-	head := gather(q, []cell{c}, aggregate, nil)
+	head := gatherValues(q, []cell{c}, aggregate, nil)
 	if head.weak != "" || (q == "bands" || q == "bands_full") && c.sub.c.Target.Format != "UDSB" {
 		return out, false
 	}
@@ -51,7 +54,7 @@ func (s *study) summary(c cell, q plan.Quantity) (result.Summary, bool) {
 	} else {
 		out.Headline, out.Estimates = scalars(c, q)
 	}
-	out.Published, out.Estimates = s.beside(c, q, out.Headline, out.Estimates)
+	out.Published, out.Estimates = s.comparePublished(c, q, out.Headline, out.Estimates)
 	for _, d := range s.departed[""] {
 		out.Departures = append(out.Departures, d.Text)
 	}
@@ -77,7 +80,7 @@ func movedBytes(st *result.Step) int64 {
 // rates are the estimates of the rate of timed files. With several workers only
 // the aggregate is a rate of the whole, and what is said of single files is what
 // each got while the others ran.
-func (s *study) rates(c cell, q plan.Quantity) (headline string, out []result.Estimate) {
+func (s *runData) rates(c cell, q plan.Quantity) (headline string, out []result.Estimate) {
 	list := append(slices.Clone(panel), weighted, latency, minimum, maximum)
 	headline = s.headlineName()
 	several := slices.ContainsFunc(c.steps(), func(st *result.Step) bool { return workers(st) > 1 })
@@ -98,7 +101,7 @@ func (s *study) rates(c cell, q plan.Quantity) (headline string, out []result.Es
 // estimateRate gives one estimate: the geometric mean of the rounds with its t
 // interval, or, of a single round, its value with an interval over its files.
 func estimateRate(c cell, q plan.Quantity, name string) (result.Estimate, bool) {
-	x := gather(q, []cell{c}, name, nil)
+	x := gatherValues(q, []cell{c}, name, nil)
 	if x.weak != "" {
 		return result.Estimate{}, false
 	}
@@ -192,12 +195,12 @@ func intervalOfFiles(name string, f files, steps []*result.Step) (stats.Interval
 		if err != nil {
 			return stats.Interval{}, err
 		}
-		return inverse(l.SlopeIntervalByGroup(f.size, f.time, level))
+		return invertInterval(l.SlopeIntervalByGroup(f.size, f.time, level))
 	}
 	if name == weighted || name == latency {
 		return f.weightedInterval(name)
 	}
-	return inverse(f.bySize(1, func(size, time []float64) float64 {
+	return invertInterval(f.bySize(1, func(size, time []float64) float64 {
 		l, err := stats.FitLine(size, time)
 		if err != nil {
 			return math.NaN()
@@ -212,7 +215,7 @@ const minTrimmed = 6
 
 // bySize is the interval of a statistic of files whose sizes were chosen and whose
 // times scatter, the more the larger they are.
-// keep is the share of the files that decide it. Far outliers are rare, so that a
+// apply is the share of the files that decide it. Far outliers are rare, so that a
 // sample that has some tells little of how many there are: no interval then.
 func (f files) bySize(keep float64, statistic func(size, time []float64) float64) (stats.Interval, error) {
 	if keep == 1 && f.outlying() {
@@ -246,7 +249,7 @@ func (f files) weightedInterval(name string) (stats.Interval, error) {
 	if name == latency {
 		return iv, err
 	}
-	return inverse(iv, err)
+	return invertInterval(iv, err)
 }
 
 // relativeLine is the line of [stats.FitWeightedLine] with weights 1/size² in
@@ -300,8 +303,8 @@ func (f files) aggregateInterval(steps []*result.Step) (stats.Interval, error) {
 	return f.bySize(1, func(x, y []float64) float64 { return average(x) / average(y) })
 }
 
-// inverse turns the interval of a slope (seconds a byte) into that of a rate.
-func inverse(iv stats.Interval, err error) (stats.Interval, error) {
+// invertInterval turns the interval of a slope (seconds a byte) into that of a rate.
+func invertInterval(iv stats.Interval, err error) (stats.Interval, error) {
 	if err == nil && !(iv.Low > 0) {
 		err = errSlope
 	}
@@ -312,7 +315,7 @@ func inverse(iv stats.Interval, err error) (stats.Interval, error) {
 // scalars are the estimates of what a step has as a whole: the mean of the rounds
 // (geometric for rates and times), their median and extremes.
 func scalars(c cell, q plan.Quantity) (string, []result.Estimate) {
-	x := gather(q, []cell{c}, aggregate, nil)
+	x := gatherValues(q, []cell{c}, aggregate, nil)
 	name := meanRate
 	if q == "stream" {
 		name = aggregate
@@ -327,7 +330,7 @@ func scalars(c cell, q plan.Quantity) (string, []result.Estimate) {
 		out = append(out, result.Estimate{Name: medianRate, Value: m, Unit: x.unit, N: x.n, Why: "the interval stands with the " + name})
 	}
 	for _, end := range []string{minimum, maximum} {
-		v := gather(q, []cell{c}, end, nil)
+		v := gatherValues(q, []cell{c}, end, nil)
 		pick := slices.Min[[]float64]
 		if end == maximum {
 			pick = slices.Max[[]float64]
@@ -335,47 +338,6 @@ func scalars(c cell, q plan.Quantity) (string, []result.Estimate) {
 		out = append(out, result.Estimate{Name: end, Value: pick(v.values), Unit: x.unit, N: x.n, Why: "an extreme value has no interval"})
 	}
 	return name, out
-}
-
-// SizeStat is what the files of one size of a case's steps show.
-type SizeStat struct {
-	Size      int64   // bytes
-	N         int     // files
-	Mean      float64 // of their rates, bytes per second
-	Median    float64
-	Low, High float64 // slowest and fastest
-	Seconds   float64 // median time of one file
-}
-
-// BySize breaks the timed files of steps down by size, ascending. Steps with an
-// error, and files without bytes or time, are left out.
-func BySize(steps []result.Step) []SizeStat {
-	rates, times := map[int64][]float64{}, map[int64][]float64{}
-	for i := range steps {
-		if steps[i].Error != "" {
-			continue
-		}
-		f := filesOf([]*result.Step{&steps[i]}, nil)
-		for k, size := range f.size {
-			rates[int64(size)] = append(rates[int64(size)], f.rate[k])
-			times[int64(size)] = append(times[int64(size)], f.time[k])
-		}
-	}
-	sizes := map[int64]bool{}
-	for size := range rates {
-		sizes[size] = true
-	}
-	out := make([]SizeStat, 0, len(sizes))
-	for _, size := range sortedKeys(sizes) {
-		mean, errMean := stats.Mean(rates[size])
-		median, errMedian := stats.Median(rates[size])
-		seconds, errTime := stats.Median(times[size])
-		if errMean == nil && errMedian == nil && errTime == nil {
-			out = append(out, SizeStat{Size: size, N: len(rates[size]), Mean: mean, Median: median,
-				Low: slices.Min(rates[size]), High: slices.Max(rates[size]), Seconds: seconds})
-		}
-	}
-	return out
 }
 
 // estimate finds an estimate by name.
@@ -386,4 +348,231 @@ func estimate(list []result.Estimate, name string) (result.Estimate, bool) {
 		}
 	}
 	return result.Estimate{}, false
+}
+
+// comparePublished sets the published figures of a cell beside what was measured. A figure
+// of one file size gets an estimate of its own, named "aggregate@2 GB".
+func (s *runData) comparePublished(c cell, q plan.Quantity, headline string, list []result.Estimate) ([]result.PublishedValue, []result.Estimate) {
+	out := []result.PublishedValue{}
+	for _, p := range s.p.Published {
+		if p.Quantity != q || p.Unmeasured || !c.sub.matches(p.Where) || !c.key.matches(p.Where) {
+			continue
+		}
+		name := orElse(p.Statistic, headline)
+		e, ok := estimate(list, name)
+		if f := filterOf(p.Where); f != nil {
+			name += "@" + partText(f)
+			if e, ok = estimate(list, name); !ok {
+				if e, ok = partEstimate(c, q, orElse(p.Statistic, aggregate), name, f); ok {
+					list = append(list, e)
+				}
+			}
+		}
+		v := result.PublishedValue{Text: p.Value.Text, Kind: p.Value.Kind, Low: p.Value.Low, High: p.Value.High,
+			Unit: p.Value.Unit, Statistic: p.Statistic, On: onText(s.where(p)), Comparable: s.comparable(c.sub.c.ID) && s.takenHere(p.On)}
+		if mid := figureSide(p.Value).headline(); ok && mid != 0 && !math.IsInf(mid, 0) {
+			v.Ratio, v.Estimate = e.Value/mid, e.Name
+		}
+		v.Comparable = v.Comparable && ok
+		out = append(out, v)
+	}
+	return out, list
+}
+
+func partText(f *sampleFilter) string {
+	var parts []string
+	if f.size != nil {
+		parts = append(parts, strings.Join(f.size.Values, " or "))
+	}
+	if f.set != nil {
+		parts = append(parts, "set "+strings.Join(f.set.Values, " or "))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// partEstimate is the estimate of a part of the files of a cell.
+func partEstimate(c cell, q plan.Quantity, est, name string, f *sampleFilter) (result.Estimate, bool) {
+	x := gatherValues(q, []cell{c}, est, f)
+	if x.weak != "" {
+		return result.Estimate{}, false
+	}
+	e := result.Estimate{Name: name, Value: x.headline(), Unit: x.unit, N: x.n}
+	roundInterval(&e, x.values, x.per)
+	return e, true
+}
+
+// onText is machine, system, tool and day in one line.
+func onText(on plan.On) string {
+	var parts []string
+	for _, t := range []string{on.Machine, on.OS, on.Tool} {
+		if t != "" {
+			parts = append(parts, t)
+		}
+	}
+	if !on.Date.IsZero() {
+		parts = append(parts, on.Date.Format(time.DateOnly))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// incomparable are the departures after which the ratio to a published figure
+// compares different things. Fewer rounds only make it less certain, and what the
+// source leaves open may well be what it did.
+var incomparable = []string{"engine", "filesystem", "scale", "sets", "machine", "os", "codec", "input", "format", "band-size",
+	"cache", "sync", "workers", "files", "size", "encryption", "backend", "place"}
+
+func (s *runData) comparable(id string) bool {
+	for _, d := range slices.Concat(s.departed[""], s.departed[id]) {
+		if slices.Contains(incomparable, d.Kind) {
+			return false
+		}
+	}
+	return true
+}
+
+// takenHere reports whether what a figure says of its origin besides the source's is true of this run: the machine and system of all its
+// sessions, and a tool that is the source's own. The source's own origin is among the departures.
+func (s *runData) takenHere(on plan.On) bool {
+	if s.p.Source != nil && !strings.Contains(s.p.Source.On.Tool, on.Tool) {
+		return false
+	}
+	return !slices.ContainsFunc(s.r.Sessions, func(ss result.Session) bool {
+		h := ss.Host
+		return on.Machine != "" && !sameChip(on.Machine, h.CPU+" "+h.Model) || on.OS != "" && !sameSystem(on.OS, h)
+	})
+}
+
+// ofAnotherMachine says why a published rate or time is not held against a measured one: the source took it on its own machine, which
+// is not the one that was measured, so that the difference may be the machines'. One that it took on a machine besides its own
+// is meant across machines, and sizes are.
+func (s *runData) ofAnotherMachine(op plan.Operand) string {
+	if unit := op.Quantity.Unit(); s.p.Source == nil || unit != "B/s" && unit != "s" {
+		return ""
+	}
+	figures, _ := s.figures(op)
+	own := func(p plan.Published) bool { return s.where(p).Machine == s.p.Source.On.Machine }
+	i := slices.IndexFunc(s.departed[""], func(d result.Departure) bool { return d.Kind == "machine" })
+	if i < 0 || !slices.ContainsFunc(figures, own) {
+		return ""
+	}
+	return "the published figure is of another machine: " + s.departed[""][i].Text
+}
+
+// needsPrecision are the quantities whose intervals rounds = "auto" waits for: the rates, and
+// whatever else a published figure, a claim, a fit or a relation of the plan speaks of.
+// What no one asked about, such as how long a detach takes, is not worth a round.
+func (s *runData) needsPrecision(q plan.Quantity) bool {
+	if rate(q) {
+		return true
+	}
+	for _, p := range s.p.Published {
+		if p.Quantity == q {
+			return true
+		}
+	}
+	for _, f := range s.p.Fits {
+		if f.Quantity == q {
+			return true
+		}
+	}
+	for _, r := range s.p.Relations {
+		if r.X.Quantity == q || r.Y.Quantity == q {
+			return true
+		}
+	}
+	return slices.ContainsFunc(s.p.Claims, func(c plan.Claim) bool {
+		return slices.ContainsFunc(s.operands(c.Assert), func(op plan.Operand) bool { return op.Quantity == q })
+	})
+}
+
+// Widths says which headlines that the plan is about are not yet as certain as rounds = "auto" wants them,
+// and how many can have an interval at all. r is what was measured so far and is
+// left alone. The intervals are those that [Analyze] gives, at the level that they
+// have at every look.
+//
+// A headline waits for its interval below [minRounds] rounds that count; one that
+// has none although there are so many never will, and is not judged. Neither is a
+// value of exactly zero that does not vary.
+func Widths(p *plan.Plan, r *result.Result) (judged int, wide []result.WideInterval, err error) {
+	own := *r
+	own.Cases = append([]result.Case{}, r.Cases...) // warnings are added to cases
+	s, err := newRunData(p, &own)
+	if err != nil {
+		return 0, nil, err
+	}
+	wide = []result.WideInterval{}
+	for _, sum := range s.summaries() {
+		e, ok := estimate(sum.Estimates, sum.Headline)
+		if i := slices.IndexFunc(own.Cases, func(c result.Case) bool { return c.ID == sum.Case }); !own.Cases[i].Measured() {
+			continue // more rounds of it will not help
+		}
+		if !ok || !s.needsPrecision(plan.Quantity(sum.Op)) || e.CI == nil && sum.Rounds >= minRounds {
+			continue
+		}
+		judged++
+		half := -1.0
+		if e.CI != nil && sum.Rounds >= minRounds {
+			if half = halfWidth(e); half <= float64(p.Run.Precision) {
+				continue
+			}
+			if math.IsInf(half, 0) || math.IsNaN(half) {
+				half = -1
+			}
+		}
+		wide = append(wide, result.WideInterval{Case: sum.Case, Phase: sum.Phase, Op: sum.Op, Cycle: sum.Cycle, Half: half})
+	}
+	return judged, wide, nil
+}
+
+// halfWidth is half the width of an estimate's interval as a share of its value:
+// 0 where nothing varies, infinite about zero.
+func halfWidth(e result.Estimate) float64 {
+	if e.CI.High == e.CI.Low {
+		return 0
+	}
+	return (e.CI.High - e.CI.Low) / 2 / math.Abs(e.Value)
+}
+
+// whatNarrows says what would narrow an interval.
+func (s *runData) whatNarrows() string {
+	if a := s.r.Auto; a != nil && len(a.Decisions) > 0 {
+		switch a.Decisions[len(a.Decisions)-1].Stop {
+		case result.StopTime:
+			return "the run ended at its limit of time"
+		case result.StopWritten:
+			return "the run ended at its limit of bytes written"
+		case result.StopRounds:
+			return "the run ended at its limit of rounds"
+		}
+	}
+	return "more rounds would narrow it"
+}
+
+// MeanOverRounds averages one value a round the way the headline figures of r are
+// averaged: geometrically for rates and times ("B/s", "s"), as they are for sizes
+// and pure numbers; and gives the mean its t interval at the same level and over the
+// same unit of replication, the round, or the run where at least three are pooled.
+// Without an interval the estimate says why. N is the number of units. It is for
+// points of pictures, such as one file size or one part of a time, that have no
+// summary of their own; there must be at least one value.
+func MeanOverRounds(r *result.Result, unit string, byRound map[int]float64) result.Estimate {
+	per := replicated(r)
+	groups := map[int][]float64{}
+	var all []float64
+	for _, round := range slices.Sorted(maps.Keys(byRound)) {
+		group := round
+		if per.unit == perSession {
+			group = slices.IndexFunc(r.Runs, func(p result.PooledRun) bool { return round >= p.First && round <= p.Last })
+		}
+		groups[group] = append(groups[group], byRound[round])
+		all = append(all, byRound[round])
+	}
+	sc := scaleOf(unit, all)
+	var values []float64
+	for _, group := range slices.Sorted(maps.Keys(groups)) {
+		values = append(values, sc.centre(groups[group]))
+	}
+	e := result.Estimate{Name: meanRate, Unit: unit, N: len(values), Value: sc.centre(values)}
+	sc.over(per).roundInterval(&e, values)
+	return e
 }

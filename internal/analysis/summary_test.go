@@ -2,7 +2,6 @@ package analysis
 
 import (
 	"encoding/json"
-	"math"
 	"strings"
 	"testing"
 
@@ -107,7 +106,7 @@ func TestSeveralWorkers(t *testing.T) {
 		}
 	}
 	p.Run.Estimator = "median"
-	require.NoError(t, Analyse(p, r))
+	require.NoError(t, Analyze(p, r, Options{}))
 	s := summaryOf(t, r, "format=UDSB", "new", "write")
 	assert.Equal(t, "aggregate", s.Headline)
 	for _, e := range s.Estimates {
@@ -126,28 +125,10 @@ func TestAnalyseTwiceIsOnce(t *testing.T) {
 	second, err := json.Marshal(b)
 	require.NoError(t, err)
 	require.Equal(t, string(first), string(second))
-	require.NoError(t, Analyse(p, b))
+	require.NoError(t, Analyze(p, b, Options{}))
 	third, err := json.Marshal(b)
 	require.NoError(t, err)
 	require.Equal(t, string(first), string(third))
-}
-
-func TestBySize(t *testing.T) {
-	p := planOf(t, twoFormats)
-	r := play(p, 2, steady(map[string]float64{"UDRW": 1e9, "UDSB": 2e9, "native": 4e9}, 0))
-	var steps []result.Step
-	for _, st := range r.Cases[0].Steps {
-		if st.Do == "write" {
-			steps = append(steps, st)
-		}
-	}
-	sizes := BySize(steps)
-	require.Len(t, sizes, 4)
-	assert.EqualValues(t, 2e6, sizes[0].Size)
-	assert.Equal(t, 12, sizes[0].N)
-	assert.InEpsilon(t, 2e6/(1e-4+2e6/1e9), sizes[0].Median, 1e-6)
-	assert.InEpsilon(t, 1e-4+16e6/1e9, sizes[3].Seconds, 1e-6)
-	assert.False(t, math.IsNaN(sizes[3].Low))
 }
 
 // A plan may call a phase as it likes: what is done in it makes the canary, not its name.

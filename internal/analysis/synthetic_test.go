@@ -203,7 +203,7 @@ func (pl *player) files(step *result.Step) {
 func analysed(t *testing.T, p *plan.Plan, rounds int, l laws) *result.Result {
 	t.Helper()
 	r := play(p, rounds, l)
-	require.NoError(t, Analyse(p, r))
+	require.NoError(t, Analyze(p, r, Options{}))
 	return r
 }
 

@@ -12,7 +12,7 @@ import (
 
 // tables fills in the tables of the plan. It needs the summaries, whose numbers
 // and warnings it takes: a table never says anything else than the figures do.
-func (s *study) tables() []result.Table {
+func (s *runData) tables() []result.Table {
 	out := []result.Table{}
 	at := map[summaryKey]*result.Summary{}
 	for i := range s.r.Summaries {
@@ -59,7 +59,7 @@ func lineOf(t *plan.Table, l plan.TableLine) result.TableLine {
 }
 
 // tableCell is what one cell asks for.
-func (s *study) tableCell(l plan.TableLine, at map[summaryKey]*result.Summary) result.TableCell {
+func (s *runData) tableCell(l plan.TableLine, at map[summaryKey]*result.Summary) result.TableCell {
 	switch {
 	case l.Coefficient != "":
 		return s.coefficientCell(l)
@@ -71,14 +71,14 @@ func (s *study) tableCell(l plan.TableLine, at map[summaryKey]*result.Summary) r
 
 // figureCell is one figure, measured and printed. An operand that is only printed
 // is not looked for among what was measured.
-func (s *study) figureCell(op plan.Operand, at map[summaryKey]*result.Summary) result.TableCell {
+func (s *runData) figureCell(op plan.Operand, at map[summaryKey]*result.Summary) result.TableCell {
 	var out result.TableCell
 	id := ""
 	if !op.Published {
 		out = s.measuredCell(op, at)
 		id = out.Case
 	}
-	figures, why := s.meant(op).figures(op)
+	figures, why := s.withNamedFigures(op).figures(op)
 	switch {
 	case len(figures) > 0 && why.weak == "":
 		out.Published = s.printedValue(figures, out.Estimate, id)
@@ -93,7 +93,7 @@ func (s *study) figureCell(op plan.Operand, at map[summaryKey]*result.Summary) r
 
 // meant leaves out the figures of no case that a cell does not name in full: a
 // general remark about some other image is no figure of this one.
-func (s *study) meant(op plan.Operand) *study {
+func (s *runData) withNamedFigures(op plan.Operand) *runData {
 	if !slices.ContainsFunc(s.p.Published, func(f plan.Published) bool { return f.Unmeasured }) {
 		return s
 	}
@@ -109,7 +109,7 @@ func (s *study) meant(op plan.Operand) *study {
 	return &out
 }
 
-func (s *study) measuredCell(op plan.Operand, at map[summaryKey]*result.Summary) result.TableCell {
+func (s *runData) measuredCell(op plan.Operand, at map[summaryKey]*result.Summary) result.TableCell {
 	cells, missing := s.cells(op.Quantity, op.Where)
 	switch {
 	case missing != "":
@@ -121,7 +121,7 @@ func (s *study) measuredCell(op plan.Operand, at map[summaryKey]*result.Summary)
 	out := result.TableCell{Case: c.sub.c.ID, Phase: c.key.phase, Cycle: c.key.cycle}
 	sum := at[summaryKey{out.Case, out.Phase, string(op.Quantity), out.Cycle}]
 	if sum == nil {
-		out.Why = orElse(gather(op.Quantity, cells, aggregate, nil).weak, "this kind of image has no such figure")
+		out.Why = orElse(gatherValues(op.Quantity, cells, aggregate, nil).weak, "this kind of image has no such figure")
 		return out
 	}
 	out.Rounds, out.Warnings = sum.Rounds, sum.Warnings
@@ -152,7 +152,7 @@ func (s *study) measuredCell(op plan.Operand, at map[summaryKey]*result.Summary)
 }
 
 // notPlanned says that the protocol has no such step at all, "" where it has.
-func (s *study) notPlanned(do string, where plan.Selector) string {
+func (s *runData) notPlanned(do string, where plan.Selector) string {
 	hit := false
 	for id := range s.planned {
 		c := s.planned[id]
@@ -173,7 +173,7 @@ func (s *study) notPlanned(do string, where plan.Selector) string {
 // printedValue is what the source prints for a cell, with the ratio of what was
 // measured to it. Several figures that the source prints for parts of it are told
 // as they stand.
-func (s *study) printedValue(figures []plan.Published, e *result.Estimate, id string) *result.PublishedValue {
+func (s *runData) printedValue(figures []plan.Published, e *result.Estimate, id string) *result.PublishedValue {
 	p := figures[0]
 	out := &result.PublishedValue{Text: p.Value.Text, Kind: p.Value.Kind, Low: p.Value.Low, High: p.Value.High, Unit: p.Value.Unit,
 		Statistic: p.Statistic, On: onText(s.where(p)), Comparable: id != "" && e != nil && s.comparable(id) && s.takenHere(p.On)}
@@ -195,5 +195,128 @@ func (s *study) printedValue(figures []plan.Published, e *result.Estimate, id st
 		out.Ratio, out.Estimate = r, e.Name
 	}
 	out.Comparable = out.Comparable && (p.Statistic == "" || p.Statistic == e.Name)
+	return out
+}
+
+// coefficientCell is a coefficient of a fit of the plan, as the fit has it.
+func (s *runData) coefficientCell(l plan.TableLine) result.TableCell {
+	out := result.TableCell{Fit: l.Fit}
+	f, ok := s.fitNamed(l.Fit)
+	if !ok {
+		return result.TableCell{Why: orElse(l.Fit, "nothing") + " is no fit of the plan"}
+	}
+	unit, inverse := plan.CoefficientUnit(f, l.Coefficient)
+	out.Why = "not fitted"
+	if i := slices.IndexFunc(s.r.Fits, func(f result.Fit) bool { return f.Name == l.Fit }); i >= 0 {
+		fit := &s.r.Fits[i]
+		k := slices.IndexFunc(fit.Coefficients, func(c result.Coefficient) bool { return c.Name == l.Coefficient })
+		switch {
+		case fit.Reason != "":
+			out.Why = fit.Reason
+		case k >= 0:
+			out.Estimate, out.Why = coefficientEstimate(&fit.Coefficients[k], unit, inverse)
+		}
+	}
+	if i := slices.IndexFunc(f.Published, func(c plan.Coefficient) bool { return c.Name == l.Coefficient }); i >= 0 {
+		out.Published = s.printedCoefficient(f, f.Published[i], unit, inverse, out.Estimate)
+	}
+	return out
+}
+
+// coefficientEstimate puts a coefficient into the form of any figure. Of one that
+// is told by its inverse the ends of the interval change places, and one that is
+// not above 0 has none.
+func coefficientEstimate(c *result.Coefficient, unit string, inverse bool) (*result.Estimate, string) {
+	e := &result.Estimate{Name: c.Name, Value: c.Value, Unit: unit, CI: c.CI}
+	if c.Name == "r2" {
+		e.Why = "R² is told without one"
+	} else if c.CI == nil {
+		e.Why = fmt.Sprintf("too few rounds: an interval of a coefficient needs %d, or the files of one round", minRounds)
+	}
+	if !inverse {
+		return e, ""
+	}
+	if c.Value <= 0 || !finite(1/c.Value) {
+		return nil, "the fitted time does not grow with the size"
+	}
+	e.Value = 1 / c.Value
+	if ci := c.CI; ci != nil {
+		turned := *ci
+		turned.Low, turned.High = 1/ci.High, 1/ci.Low
+		if e.CI = &turned; ci.Low <= 0 || !finite(turned.Low, turned.High) {
+			e.CI, e.Why = nil, "the interval of the slope has no inverse: it reaches 0"
+		}
+	}
+	return e, ""
+}
+
+func (s *runData) printedCoefficient(f plan.Fit, c plan.Coefficient, unit string, inverse bool, e *result.Estimate) *result.PublishedValue {
+	if inverse && !finite(1/c.Value) {
+		return nil // a printed slope of nothing is no rate
+	}
+	out := &result.PublishedValue{Text: c.Text, Kind: "is", Low: c.Value, High: c.Value, Unit: unit, On: onText(s.where(plan.Published{}))}
+	if inverse {
+		out.Text, out.Low = "", 1/c.Value
+		out.High = out.Low
+	}
+	if e == nil || out.Low == 0 || !finite(out.Low) {
+		return out
+	}
+	if r := e.Value / out.Low; finite(r) && !math.Signbit(r) {
+		out.Ratio, out.Estimate = r, e.Name
+	}
+	for _, sub := range s.cases {
+		if sub.matches(f.Where) {
+			if out.Comparable = s.comparable(sub.c.ID); !out.Comparable {
+				break
+			}
+		}
+	}
+	return out
+}
+
+// outcomeCell is how the steps of one kind ended, in all rounds that were run to
+// an end.
+func (s *runData) outcomeCell(l plan.TableLine) result.TableCell {
+	var out result.TableCell
+	o := result.TableOutcome{Do: l.Step}
+	why := ""
+	rounds := map[int]bool{}
+	test := plan.Assert{Step: l.Step, Where: l.Where}
+	for _, sub := range s.cases {
+		if !sub.matches(l.Where) {
+			continue
+		}
+		for i := range sub.c.Steps {
+			st := &sub.c.Steps[i]
+			k := stepKey{st.Do, st.Phase, st.Cycle}
+			if st.Do != l.Step || !k.matches(l.Where) || !ended(sub.c, st.Round) {
+				continue
+			}
+			out.Case, out.Phase, out.Cycle = sub.c.ID, st.Phase, st.Cycle
+			rounds[st.Round] = true
+			if st.Error != "" {
+				o.Failed++
+			} else {
+				o.OK++
+			}
+		}
+		why = join(why, s.notReached(sub, test))
+	}
+	n := o.OK + o.Failed
+	if n == 0 {
+		out.Why = orElse(s.notPlanned(l.Step, l.Where), orElse(why, "the step was not reached"))
+		return out
+	}
+	ok, fail := orElse(l.OK, "ok"), orElse(l.Fail, "fails")
+	switch n {
+	case o.OK:
+		o.Text = ok
+	case o.Failed:
+		o.Text = fail
+	default:
+		o.Text = fmt.Sprintf("%s %d of %d times, %s %d", ok, o.OK, n, fail, o.Failed)
+	}
+	out.Outcome, out.Rounds = &o, len(rounds)
 	return out
 }

@@ -80,7 +80,7 @@ func TestTablesPrintTheSource(t *testing.T) {
 	for _, name := range plans.Names() {
 		p := loaded(t, name)
 		require.NotEmpty(t, p.Tables, "%s: an article about it would print a table", name)
-		s, err := newStudy(p, &result.Result{})
+		s, err := newRunData(p, &result.Result{})
 		require.NoError(t, err)
 		printed := map[string]bool{}
 		for _, table := range s.tables() {

@@ -36,7 +36,7 @@ func TestNoVerdictOfACaseThatIsNotMeasured(t *testing.T) {
 				for _, id := range []string{"format=UDRW", "format=UDSB", "format=UDSP"} {
 					endRounds(r, id, status, 5)
 				}
-				require.NoError(t, Analyse(p, r))
+				require.NoError(t, Analyze(p, r, Options{}))
 				assert.Equal(t, result.NotMeasured, r.Claims[0].Verdict, r.Claims[0].Reason)
 				assert.Contains(t, r.Claims[0].Reason, status+": compact: the disk is full")
 				assert.NotEmpty(t, r.Summaries, "four rounds were")
@@ -52,7 +52,7 @@ func TestRowsOfACaseThatEndedEarly(t *testing.T) {
 		r := play(p, 3, threeRates(0.01))
 		endRounds(r, "format=UDRW", status, 1, 2, 3)
 		endRounds(r, "format=UDSB", status, 2, 3)
-		require.NoError(t, Analyse(p, r))
+		require.NoError(t, Analyze(p, r, Options{}))
 		s := summaryOf(t, r, "format=UDRW", "last", "write")
 		assert.Equal(t, 3, s.Rounds)
 		assert.Contains(t, s.Warnings, result.Warning{Kind: "incomplete", Text: fmt.Sprintf("the case was %s, and this was measured before: compact: the disk is full", status)})

@@ -28,7 +28,7 @@ const (
 // warnings lists whatever weakens a number of a summary: what the steps say
 // themselves, what the host says of their sessions, and what the numbers show.
 // They are added to the case as well.
-func (s *study) warnings(c cell, q plan.Quantity, sum result.Summary) []result.Warning {
+func (s *runData) warnings(c cell, q plan.Quantity, sum result.Summary) []result.Warning {
 	w := warningList{list: []result.Warning{}}
 	if sum.Rounds < minRounds {
 		w.add("few-rounds", "%s: an interval and a verdict need %d", plural(sum.Rounds, "round"), minRounds)
@@ -51,7 +51,7 @@ func (s *study) warnings(c cell, q plan.Quantity, sum result.Summary) []result.W
 	if rate(q) {
 		s.nativeWarning(&w, c, q, sum)
 	}
-	if rate(q) || s.r.Auto != nil && s.waited(q) {
+	if rate(q) || s.r.Auto != nil && s.needsPrecision(q) {
 		s.precisionWarning(&w, sum)
 	}
 	w.shorten()
@@ -97,7 +97,7 @@ func (w *warningList) shorten() {
 }
 
 // toCase adds a warning of a summary to its case, once.
-func (s *study) toCase(c *result.Case, k stepKey, x result.Warning) {
+func (s *runData) toCase(c *result.Case, k stepKey, x result.Warning) {
 	if x.Kind == "few-rounds" {
 		return // said of the whole run by its number of rounds
 	}
@@ -135,7 +135,7 @@ func hostWarnings(h result.Host) []result.Warning {
 }
 
 // hostWarnings adds to the run what its hosts and canaries say.
-func (s *study) hostWarnings() {
+func (s *runData) hostWarnings() {
 	add := func(x result.Warning) {
 		said := func(w result.Warning) bool { return w.Kind == x.Kind && strings.HasSuffix(w.Text, x.Text) }
 		if !slices.ContainsFunc(s.r.Warnings, said) { // a pooled result says it behind the run's name
@@ -150,7 +150,7 @@ func (s *study) hostWarnings() {
 	if s.r.Rounds < minRounds && len(s.cases) > 0 {
 		add(result.Warning{Kind: "few-rounds", Text: fmt.Sprintf("%s: intervals and verdicts need %d", plural(s.r.Rounds, "round"), minRounds)})
 	}
-	if x, ok := s.tornRounds(); ok {
+	if x, ok := s.splitRounds(); ok {
 		add(x)
 	}
 	if x, ok := s.clockSetBack(); ok {
@@ -166,7 +166,7 @@ func (s *study) hostWarnings() {
 }
 
 // places are the places of all cases, in the order of the result.
-func (s *study) places() (out []string) {
+func (s *runData) places() (out []string) {
 	for _, sub := range s.cases {
 		if p := sub.c.Target.Place; !slices.Contains(out, p) {
 			out = append(out, p)
@@ -177,7 +177,7 @@ func (s *study) places() (out []string) {
 
 // canary says how far the short native write (or read) before each case at a
 // place drifted: the coefficient of variation, and the trend in the order of the run.
-func (s *study) canary(do, place string) (result.Warning, bool) {
+func (s *runData) canary(do, place string) (result.Warning, bool) {
 	type shot struct {
 		session int
 		at      int64 // since that session began
@@ -204,7 +204,7 @@ func (s *study) canary(do, place string) (result.Warning, bool) {
 		return result.Warning{}, false
 	}
 	t, err := stats.Trend(rates)
-	over := drifted(rates)
+	over := driftShare(rates)
 	trending := err == nil && t.P <= modeP && over >= canaryTrend && len(s.r.Runs) == 0 // pooled runs are in no one order of time
 	if cv <= canaryDrift && !trending {
 		return result.Warning{}, false
@@ -222,9 +222,9 @@ func (s *study) canary(do, place string) (result.Warning, bool) {
 	return result.Warning{Kind: kind, Text: text + ": the machine changed while it was measured"}, true
 }
 
-// drifted is by what share rates changed from first to last, along the Theil–Sen
+// driftShare is by what share rates changed from first to last, along the Theil–Sen
 // line of their logarithms.
-func drifted(rates []float64) float64 {
+func driftShare(rates []float64) float64 {
 	at, logs := make([]float64, len(rates)), make([]float64, len(rates))
 	for i, r := range rates {
 		at[i], logs[i] = float64(i), math.Log(r)
@@ -242,7 +242,7 @@ func isCanary(st *result.Step) bool { return st.Do == "canary" }
 
 // nativeWarning compares a rate with the native baseline's of the same place and
 // way of working.
-func (s *study) nativeWarning(w *warningList, c cell, q plan.Quantity, sum result.Summary) {
+func (s *runData) nativeWarning(w *warningList, c cell, q plan.Quantity, sum result.Summary) {
 	if c.sub.c.Target.Kind != "image" {
 		return
 	}
@@ -254,7 +254,7 @@ func (s *study) nativeWarning(w *warningList, c cell, q plan.Quantity, sum resul
 		if sub.c.Target.Kind != "directory" || !sameWork(sub, c.sub) || len(sub.steps[c.key]) == 0 {
 			continue
 		}
-		base := gather(q, []cell{{sub, c.key}}, aggregate, nil)
+		base := gatherValues(q, []cell{{sub, c.key}}, aggregate, nil)
 		if base.weak == "" && sum.Headline == aggregate && own.Value > fasterThanNative*base.headline() {
 			w.add("faster-than-native", "%s times as fast as the native folder (%s): part of this was buffered on the host and not on the disk",
 				show(own.Value/base.headline(), "1"), show(base.headline(), "B/s"))
@@ -264,7 +264,7 @@ func (s *study) nativeWarning(w *warningList, c cell, q plan.Quantity, sum resul
 }
 
 // sameWork reports whether two cases do the same work at the same place.
-func sameWork(a, b *subject) bool {
+func sameWork(a, b *caseData) bool {
 	for _, key := range []string{"place", "files", "workers", "sync", "cache", "block", "qos", "codec", "level", "threads"} {
 		x, _ := a.value(key)
 		y, _ := b.value(key)
@@ -281,13 +281,55 @@ func sameWork(a, b *subject) bool {
 }
 
 // precisionWarning says that an interval is wider than the plan wants it.
-func (s *study) precisionWarning(w *warningList, sum result.Summary) {
+func (s *runData) precisionWarning(w *warningList, sum result.Summary) {
 	e, ok := estimate(sum.Estimates, sum.Headline)
 	want := float64(s.p.Run.Precision)
 	if !ok || want <= 0 || e.CI == nil || e.Value <= 0 {
 		return
 	}
 	if half := halfWidth(e); half > want && !math.IsInf(half, 0) {
-		w.add("precision", "the interval is ± %s wide, the plan wants ± %s: %s", percent(half), percent(want), s.narrower())
+		w.add("precision", "the interval is ± %s wide, the plan wants ± %s: %s", percent(half), percent(want), s.whatNarrows())
 	}
+}
+
+// transientWarning says that the rates of the rounds have a trend: what was
+// measured had not settled. Fewer than six rounds cannot show one at [modeP].
+func (s *runData) transientWarning(w *warningList, c cell, q plan.Quantity) {
+	if len(s.r.Runs) > 0 { // rounds of pooled runs are in no one order of time
+		return
+	}
+	rates := gatherValues(q, []cell{c}, aggregate, nil).values
+	t, err := stats.Trend(rates)
+	over := driftShare(rates)
+	if err != nil || t.P > modeP || over < canaryTrend {
+		return
+	}
+	way := "faster"
+	if t.Coefficient < 0 {
+		way = "slower"
+	}
+	w.add("transient", "over %s it became %s by %s (%s): speed was still drifting", plural(len(rates), "round"), way, percent(over), SayP(t.P))
+}
+
+// batchTransient says the same of the files of one step, by their times over what
+// their sizes let expect.
+func batchTransient(w *warningList, st *result.Step, excess []float64) {
+	if len(excess) < minForModes {
+		return
+	}
+	at, factors := make([]float64, len(excess)), make([]float64, len(excess))
+	for i, e := range excess {
+		at[i], factors[i] = float64(i), math.Exp(e)
+	}
+	t, err := stats.Trend(factors)
+	l, errLine := stats.FitTheilSen(at, excess)
+	if err != nil || errLine != nil || t.P > modeP {
+		return
+	}
+	change := l.Slope * float64(len(excess)-1)
+	if math.Abs(change) < math.Log(worthSaying) {
+		return
+	}
+	w.add("transient", "round %d: by the end of the step files took %s times as long as at its beginning (%s): speed was still drifting",
+		st.Round, show(math.Exp(change), "1"), SayP(t.P))
 }

@@ -93,7 +93,7 @@ func TestWarningsOfTheHostAndOfSteps(t *testing.T) {
 			st.Warnings = []result.Warning{{Kind: "cache", Text: "direct was asked"}}
 		}
 	}
-	require.NoError(t, Analyse(p, r))
+	require.NoError(t, Analyze(p, r, Options{}))
 	want := []string{"battery", "low-power", "thermal", "cpu-quota", "busy"}
 	assert.Equal(t, want, kindsOf(r.Warnings))
 	s := summaryOf(t, r, "format=UDRW", "new", "write")
@@ -119,7 +119,7 @@ func TestCanaryDrift(t *testing.T) {
 					Span: &result.Span{GateNS: at, LastDoneNS: at + ns, Bytes: 1e8}})
 			}
 		}
-		require.NoError(t, Analyse(p, r))
+		require.NoError(t, Analyze(p, r, Options{}))
 		assert.Equal(t, x.want, len(r.Warnings) == 1, "%v", r.Warnings)
 		if x.want {
 			assert.Equal(t, "drift", r.Warnings[0].Kind)
@@ -147,7 +147,7 @@ func TestDepartures(t *testing.T) {
 			st.Sync = &result.Achieved{Asked: "fsync", Achieved: "full"}
 		}
 	}
-	require.NoError(t, Analyse(p, r))
+	require.NoError(t, Analyze(p, r, Options{}))
 	var kinds []string
 	cases := map[string][]string{}
 	for _, d := range r.Departures {

@@ -20,7 +20,7 @@ func judge(d *result.RunDir) (*plan.Plan, *result.Result, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return p, r, analysis.Analyse(p, r)
+	return p, r, analysis.Analyze(p, r, analysis.Options{})
 }
 
 // folded is the plan and the result of a run folder before any conclusion.

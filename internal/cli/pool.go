@@ -42,7 +42,7 @@ func pool(dirs []string, out string) (*plan.Plan, *result.Result, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := analysis.Analyse(p, r); err != nil {
+	if err := analysis.Analyze(p, r, analysis.Options{}); err != nil {
 		return nil, nil, err
 	}
 	if out != "" {

@@ -60,7 +60,7 @@ model = "line"
 func analysedSample(t *testing.T) (*plan.Plan, *result.Result) {
 	t.Helper()
 	p, r := bareSample(t)
-	require.NoError(t, analysis.Analyse(p, r))
+	require.NoError(t, analysis.Analyze(p, r, analysis.Options{}))
 	return p, r
 }
 

@@ -150,7 +150,7 @@ func (v *view) split(c *result.Case, chain []link, all map[string]map[int]work) 
 			any = any || values[round] != 0
 		}
 		if any {
-			out.parts = append(out.parts, costPart{name, layers, analysis.OverRounds(v.result, "", values)}) // no unit: plain means, that add up
+			out.parts = append(out.parts, costPart{name, layers, analysis.MeanOverRounds(v.result, "", values)}) // no unit: plain means, that add up
 		}
 	}
 	for i, l := range chain {

@@ -140,7 +140,7 @@ func TestEdges(t *testing.T) {
 			p, r := bareSample(t)
 			shrink(r)
 			change(r)
-			require.NoError(t, analysis.Analyse(p, r))
+			require.NoError(t, analysis.Analyze(p, r, analysis.Options{}))
 			m := func() (*plan.Plan, *result.Result) { return p, r }
 			page := html(t, m)
 			_, raw := parse(t, page)
@@ -175,7 +175,7 @@ func TestManyFilesAreFast(t *testing.T) {
 	p, r := reporttest.Large(10_000)
 	r.Summaries, r.Fits, r.Claims = nil, nil, nil
 	began := time.Now()
-	require.NoError(t, analysis.Analyse(p, r))
+	require.NoError(t, analysis.Analyze(p, r, analysis.Options{}))
 	var page bytes.Buffer
 	require.NoError(t, HTML(&page, p, r))
 	assert.Less(t, page.Len(), 3_000_000)

@@ -152,7 +152,7 @@ func (v *view) middle(files []timedFile) (b bySize) {
 		for round, rates := range byRound {
 			medians[round], _ = stats.Median(rates) // none is empty
 		}
-		e := analysis.OverRounds(v.result, "B/s", medians)
+		e := analysis.MeanOverRounds(v.result, "B/s", medians)
 		b.middle, b.interval, b.withoutBecause = e.Value, e.CI, e.Why
 		return b
 	}

@@ -83,7 +83,7 @@ func TestAutoRoundsEndWhereTheyShould(t *testing.T) {
 			for _, cs := range r.Cases {
 				assert.Equal(t, result.Done, cs.Status, cs.Reason)
 			}
-			require.NoError(t, analysis.Analyse(c.Plan, r))
+			require.NoError(t, analysis.Analyze(c.Plan, r, analysis.Options{}))
 			wide := 0
 			for _, s := range r.Summaries {
 				for _, w := range s.Warnings {

@@ -100,7 +100,7 @@ func TestTransientIsSaid(t *testing.T) {
 		_, err := runner.Run(t.Context(), c)
 		require.NoError(t, err)
 		r := fold(t, c.Out)
-		require.NoError(t, analysis.Analyse(c.Plan, r))
+		require.NoError(t, analysis.Analyze(c.Plan, r, analysis.Options{}))
 		found := 0
 		for _, s := range r.Summaries {
 			for _, w := range s.Warnings {

@@ -160,7 +160,7 @@ func (s *shipped) analysed() *result.Result {
 		var err error
 		r, err = result.Fold(recs)
 		require.NoError(s.t, err)
-		require.NoError(s.t, analysis.Analyse(s.p, r))
+		require.NoError(s.t, analysis.Analyze(s.p, r, analysis.Options{}))
 		texts[i], err = json.Marshal(r)
 		require.NoError(s.t, err)
 	}

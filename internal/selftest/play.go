@@ -50,7 +50,7 @@ func (s *stage) play(ctx context.Context, p *plan.Plan, m simulated.Machine, see
 	if err != nil {
 		return nil, err
 	}
-	return r, analysis.Decide(p, r)
+	return r, analysis.Analyze(p, r, analysis.Options{SkipRobustness: true})
 }
 
 // measured is play without the analysis, for runs that are pooled or compared first.
@@ -99,7 +99,7 @@ func (x *Exam) sessions(ctx context.Context, p *plan.Plan, m simulated.Machine, 
 			return nil, err
 		}
 	}
-	return r, analysis.Decide(p, r)
+	return r, analysis.Analyze(p, r, analysis.Options{SkipRobustness: true})
 }
 
 func reasonOf(r *result.Result) string {

@@ -30,12 +30,12 @@ ratio = %q
 `, bound)
 }
 
-// Decide says what Analyse says, but how far the verdicts depend on the way.
+// SkipRobustness changes no verdict and no number.
 func TestDecideLeavesRobustnessOut(t *testing.T) {
 	p := planOf(t, comparePlan+ratioClaim(">= 1.5"))
 	l := steady(map[string]float64{"UDSB": 5e9, "UDRW": 2e9}, 0.01)
 	whole, short := analysed(t, p, 5, l), play(p, 5, l)
-	require.NoError(t, Decide(p, short))
+	require.NoError(t, Analyze(p, short, Options{SkipRobustness: true}))
 	require.NotNil(t, whole.Claims[0].Robustness)
 	whole.Claims[0].Robustness = nil
 	assert.Equal(t, whole, short)
@@ -112,7 +112,7 @@ bound = "< 1 s"
 // Where only the first round is unlike the rest, the way that is odd is the one with all rounds.
 func TestMultiverseNamesAllRounds(t *testing.T) {
 	r := &result.Robustness{Holds: 1, CannotTell: 1, Odd: []result.Way{{Rounds: roundsAll, Verdict: result.CannotTell}, {Rounds: roundsLater, Verdict: result.Holds}}}
-	settle(r)
+	summarizeRobustness(r)
 	assert.Equal(t, "holds in 1 of 2 analyses, cannot be told in 1 (otherwise: all rounds)", r.Text)
 }
 
@@ -135,16 +135,16 @@ func TestMultiverseRules(t *testing.T) {
 		xs = append(xs, result.Sample{Bytes: 2e6, DurationNS: d, Order: i})
 	}
 	for rule, want := range map[string]int{ruleFirst: 0, ruleTukey: 7, ruleMAD: 7} {
-		gone, ok := removed(xs, rule)
+		gone, ok := outlierMask(xs, rule)
 		require.True(t, ok)
 		for i, g := range gone {
 			assert.Equal(t, i == want, g, "%s, file %d", rule, i)
 		}
 	}
-	_, ok := removed(xs[:3], ruleTukey)
+	_, ok := outlierMask(xs[:3], ruleTukey)
 	assert.False(t, ok, "three files have no fences")
 	st := &result.Step{Samples: xs, Span: &result.Span{GateNS: 100, LastDoneNS: 100 + 60e6, Bytes: 24e6}}
-	thin := thinned(st, ruleMAD)
+	thin := dropOutliers(st, ruleMAD)
 	assert.Len(t, thin.Samples, 11)
 	assert.EqualValues(t, 22e6, thin.Span.Bytes)
 	assert.EqualValues(t, 60e6-xs[7].DurationNS, thin.Span.LastDoneNS)
@@ -162,7 +162,7 @@ func TestFirstRoundsOfPooledRuns(t *testing.T) {
 			}
 			r.Rounds += n
 		}
-		return (&study{r: r, per: replicated(r)}).firstRounds()
+		return (&runData{r: r, per: replicated(r)}).firstRounds()
 	}
 	assert.Nil(t, of(3))
 	assert.Equal(t, map[int]bool{1: true}, of(4))

@@ -13,7 +13,7 @@ import (
 // point is one value of an axis with the operand there.
 type point struct {
 	at string
-	side
+	operandValue
 }
 
 // along spreads an operand over the values of an axis, in the order of the axis.
@@ -29,15 +29,15 @@ func (j judge) along(op plan.Operand, axis string) (points []point, bad finding)
 	if bad.missing != "" || bad.weak != "" {
 		return nil, bad
 	}
-	var sides []side
+	var sides []operandValue
 	for i := range points {
 		points[i].label = choiceText(axis, []string{points[i].at})
 		if points[i].label == "" {
 			points[i].label = fmt.Sprintf("no %s", axis)
 		}
-		sides = append(sides, points[i].side)
+		sides = append(sides, points[i].operandValue)
 	}
-	if f, bad := unready(sides...); bad {
+	if f, bad := missingValues(sides...); bad {
 		return nil, f
 	}
 	if len(points) < 2 {
@@ -46,7 +46,7 @@ func (j judge) along(op plan.Operand, axis string) (points []point, bad finding)
 	return points, finding{}
 }
 
-func (s *study) measuredAlong(op plan.Operand, axis, est string) ([]point, finding) {
+func (s *runData) measuredAlong(op plan.Operand, axis, est string) ([]point, finding) {
 	cells, missing := s.cells(op.Quantity, op.Where)
 	if missing != "" {
 		return nil, finding{missing: missing}
@@ -68,7 +68,7 @@ func (s *study) measuredAlong(op plan.Operand, axis, est string) ([]point, findi
 	}
 	var out []point
 	for _, at := range s.inOrder(axis, seen) {
-		out = append(out, point{at, gather(op.Quantity, groups[at], est, filterOf(op.Where))})
+		out = append(out, point{at, gatherValues(op.Quantity, groups[at], est, filterOf(op.Where))})
 	}
 	return out, finding{}
 }
@@ -90,7 +90,7 @@ func samplesAlong(op plan.Operand, cells []cell, axis, est string) []point {
 	f := filterOf(op.Where)
 	for _, c := range cells {
 		for _, st := range c.steps() {
-			for _, sm := range f.keep(st.Samples) {
+			for _, sm := range f.apply(st.Samples) {
 				if axis == "set" {
 					values[int64(sm.Set)] = true
 				} else {
@@ -115,7 +115,7 @@ func samplesAlong(op plan.Operand, cells []cell, axis, est string) []point {
 		} else {
 			own.size = &choice
 		}
-		out = append(out, point{text, gather(op.Quantity, cells, est, &own)})
+		out = append(out, point{text, gatherValues(op.Quantity, cells, est, &own)})
 	}
 	return out
 }
@@ -131,7 +131,7 @@ func sortedKeys(m map[int64]bool) []int64 {
 
 // inOrder sorts values of an axis: as the plan lists them, numbers and sizes by
 // their worth, phases as the protocol has them.
-func (s *study) inOrder(axis string, values []string) []string {
+func (s *runData) inOrder(axis string, values []string) []string {
 	out := slices.Clone(values)
 	rank := func(v string) int {
 		return slices.IndexFunc(s.axisValues(axis), func(w string) bool { return sameValue(axis, v, w) })
@@ -154,7 +154,7 @@ func (s *study) inOrder(axis string, values []string) []string {
 }
 
 // axisValues are the values of an axis as the plan lists them.
-func (s *study) axisValues(axis string) []string {
+func (s *runData) axisValues(axis string) []string {
 	for _, a := range s.p.Axes {
 		if a.Key == axis {
 			return a.Values
@@ -194,21 +194,21 @@ func (j judge) extreme(a plan.Assert) finding {
 	isAt := func(p point) bool {
 		return slices.ContainsFunc(a.At, func(v string) bool { return sameValue(a.Along, v, p.at) })
 	}
-	better := func(x, y side) finding {
+	better := func(x, y operandValue) finding {
 		if a.Direction == "smallest" {
-			return greater(y, x)
+			return judgeGreater(y, x)
 		}
-		return greater(x, y)
+		return judgeGreater(x, y)
 	}
 	best, bestAt, named := -1, -1, 0
 	for i, p := range points {
 		if isAt(p) {
 			named++
 		}
-		if best < 0 || better(p.side, points[best].side).dir > 0 {
+		if best < 0 || better(p.operandValue, points[best].operandValue).dir > 0 {
 			best = i
 		}
-		if isAt(p) && (bestAt < 0 || better(p.side, points[bestAt].side).dir > 0) {
+		if isAt(p) && (bestAt < 0 || better(p.operandValue, points[bestAt].operandValue).dir > 0) {
 			bestAt = i
 		}
 	}
@@ -218,10 +218,10 @@ func (j judge) extreme(a plan.Assert) finding {
 	var parts []finding
 	for _, p := range points {
 		if !isAt(p) {
-			parts = append(parts, better(points[bestAt].side, p.side))
+			parts = append(parts, better(points[bestAt].operandValue, p.operandValue))
 		}
 	}
-	f := both(parts)
+	f := combineAll(parts)
 	if f.dir > 0 { // having chosen the best of those named by looking costs a factor of their number (Bonferroni)
 		f.p = min(1, f.p*float64(named))
 	}
@@ -327,6 +327,122 @@ func printedTrend(points []point, bound plan.Bound, phrase func(string) string) 
 	}
 	if k, err := stats.Trend(mids); err == nil && (k.Coefficient > 0) != (factor > 1) {
 		f.dir, f.p, f.gap = 0, 1, "and the order of the figures says otherwise"
+	}
+	return f
+}
+
+// spread bounds (max - min) / mean over an axis.
+//
+// The spread of single rounds contains their scatter and comes out too large. It
+// may therefore only show that a spread is small. That it is large has to show in
+// two given points, the largest and the smallest by the centres of all rounds,
+// which keep their places in every round; having chosen them by looking costs a
+// factor of the number of pairs (Bonferroni).
+func (j judge) spread(op plan.Operand, axis string, bound plan.Bound) finding {
+	points, bad := j.along(op, axis)
+	if bad.missing != "" || bad.weak != "" {
+		return bad
+	}
+	bound.Unit = "1"
+	phrase := func(v string) string {
+		return fmt.Sprintf("over %s the %s spreads by %s of its mean", axis, nameOf(op.Quantity), v)
+	}
+	var f finding
+	if points[0].fixed {
+		f = printedSpread(points, bound, phrase)
+	} else {
+		f = spreadRounds(points, bound, phrase)
+	}
+	f.evidence = append(listed(points), f.evidence...)
+	return f
+}
+
+// notNegative is the plain scale for what cannot be below zero.
+var notNegative = scale{to: plainScale.to, from: func(x float64) float64 { return max(0, x) }, name: plainScale.name}
+
+func spreadRounds(points []point, bound plan.Bound, phrase func(string) string) finding {
+	rows := grid(points)
+	if len(rows) == 0 {
+		return finding{weak: "no round measured all points"}
+	}
+	top, bottom := ends(rows)
+	var whole, pair []float64
+	for _, row := range rows {
+		m, err := stats.Mean(row)
+		if err != nil || m == 0 {
+			return finding{weak: "the mean is zero"}
+		}
+		whole = append(whole, (slices.Max(row)-slices.Min(row))/math.Abs(m))
+		pair = append(pair, (row[top]-row[bottom])/math.Abs(m))
+	}
+	pairs := float64(len(points) * (len(points) - 1) / 2)
+	f := judgeRounds(notNegative.over(points[0].per), "1", pair, bound, phrase)
+	if f.few || f.weak != "" {
+		return f
+	}
+	f.p = 0
+	sc := plainScale.over(points[0].per)
+	small := func(end float64) float64 { // that the spread is below end
+		if sc.centre(whole) >= end {
+			return 1
+		}
+		return sc.pAt(whole, end)
+	}
+	large := func(end float64) float64 { return min(1, pairs*sc.pAt(pair, end)) }
+	switch seen := plainScale.centre(pair); {
+	case f.dir > 0 && bound.Low > 0:
+		f.p = max(large(bound.Low), small(bound.High))
+	case f.dir > 0:
+		f.p = small(bound.High)
+	case seen > bound.High || bound.HighOpen && seen == bound.High:
+		f.p = large(bound.High)
+	default:
+		f.p = small(bound.Low)
+	}
+	if f.p > family && (f.gap == "" || f.dir < 0) {
+		f.gap = "and the rounds scatter too much to tell"
+	}
+	f.evidence = append(f.evidence, fmt.Sprintf("spread of single rounds, which contains their scatter: %s; %s",
+		showSpan(slices.Min(whole), slices.Max(whole), "1"), SayP(f.p)))
+	return f
+}
+
+// ends are the points with the largest and the smallest mean over the rounds.
+func ends(rows [][]float64) (top, bottom int) {
+	sums := make([]float64, len(rows[0]))
+	for _, row := range rows {
+		for i, v := range row {
+			sums[i] += v
+		}
+	}
+	for i, v := range sums {
+		if v > sums[top] {
+			top = i
+		}
+		if v < sums[bottom] {
+			bottom = i
+		}
+	}
+	return top, bottom
+}
+
+func printedSpread(points []point, bound plan.Bound, phrase func(string) string) finding {
+	var lows, highs, mids []float64
+	for _, p := range points {
+		w := p.widened()
+		lows, highs, mids = append(lows, w.low), append(highs, w.high), append(mids, p.headline())
+	}
+	m, err := stats.Mean(mids)
+	if err != nil || m == 0 || math.IsInf(slices.Max(highs), 0) {
+		return finding{weak: "open figures have no spread"}
+	}
+	low := max(0, slices.Max(lows)-slices.Min(highs)) / math.Abs(m)
+	high := (slices.Max(highs) - slices.Min(lows)) / math.Abs(m)
+	one := operandValue{fixed: true, low: 1, high: 1}
+	f := judgePrinted(operandValue{fixed: true, low: low, high: high}, one, bound, func(x, _ float64) float64 { return x }, "1", phrase)
+	if nominal := (slices.Max(mids) - slices.Min(mids)) / math.Abs(m); f.dir == 0 && holdsAbout(bound, nominal) &&
+		!slices.ContainsFunc(points, func(p point) bool { return !p.about && p.low != p.high }) {
+		f.dir, f.p, f.gap = 1, 0, ""
 	}
 	return f
 }

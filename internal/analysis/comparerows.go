@@ -17,8 +17,8 @@ type unitValues struct {
 	values []float64
 }
 
-// over averages the rounds of a cell within what of says they belong to.
-func (cell *compareCell) over(of func(compareRound) string) unitValues {
+// averageBy averages the rounds of a cell within what of says they belong to.
+func (cell *compareCell) averageBy(of func(compareRound) string) unitValues {
 	sum, n := map[string]float64{}, map[string]float64{}
 	var out unitValues
 	for _, r := range cell.rounds {
@@ -40,7 +40,7 @@ func byRound(r compareRound) string   { return r.round }
 
 // sample is the values of a cell as they are printed.
 func (cell *compareCell) sample() CompareSample {
-	u := cell.over(bySession)
+	u := cell.averageBy(bySession)
 	out := CompareSample{Rounds: len(cell.rounds), N: cell.n, Sessions: make([]float64, len(u.values))}
 	all := 0.0
 	for i, v := range u.values {
@@ -74,7 +74,7 @@ func (c *comparer) row(a, b *compareCell, side string) (row CompareRow, why stri
 	row.Base, row.Value = a.sample(), b.sample()
 	ct, per, err := contrast(a, b)
 	if err != nil {
-		c.unknown(&row, a, b)
+		c.fillUndecided(&row, a, b)
 		return row, ""
 	}
 	row.Ratio = math.Exp(ct.Estimate)
@@ -91,7 +91,7 @@ func (c *comparer) row(a, b *compareCell, side string) (row CompareRow, why stri
 	if own := row.Value.Value / row.Base.Value; math.Abs(own/row.Ratio-1) > 1e-9 {
 		row.Warnings = append(row.Warnings, fmt.Sprintf("the ratio is the mean over the %ss that both sides have, the values are means over all of their sessions", per))
 	}
-	c.cautions(&row, a.marks, b.marks)
+	c.addWarnings(&row, a.work, b.work)
 	return row, ""
 }
 
@@ -118,7 +118,7 @@ func ratioInterval(ct stats.Contrast, each replica, units string) *result.CI {
 
 // sharedBy is how many units of replication two cells have in common.
 func sharedBy(a, b *compareCell, of func(compareRound) string) int {
-	_, n := common(a.over(of), b.over(of))
+	_, n := commonDifferences(a.averageBy(of), b.averageBy(of))
 	return n
 }
 
@@ -130,8 +130,8 @@ func sameSessions(n int, one string) string {
 	return fmt.Sprintf("the same %d sessions", n)
 }
 
-// cautions are what weakens a row without forbidding it.
-func (c *comparer) cautions(row *CompareRow, a, b cellMarks) {
+// addWarnings are what weakens a row without forbidding it.
+func (c *comparer) addWarnings(row *CompareRow, a, b workKey) {
 	if a.filesystem != b.filesystem {
 		row.Warnings = append(row.Warnings, fmt.Sprintf("file system %s against %s", a.filesystem, b.filesystem))
 	}
@@ -147,16 +147,16 @@ func (c *comparer) cautions(row *CompareRow, a, b cellMarks) {
 // contrast is the difference of the logarithms, b less a, over the units that
 // both sides have several of.
 func contrast(a, b *compareCell) (ct stats.Contrast, per string, err error) {
-	x, y := a.over(bySession), b.over(bySession)
-	if d, shared := common(x, y); shared > 0 {
+	x, y := a.averageBy(bySession), b.averageBy(bySession)
+	if d, shared := commonDifferences(x, y); shared > 0 {
 		if shared < len(x.names) || shared < len(y.names) { // one side has sessions of its own: neither paired nor apart
-			x, y = only(x, y), only(y, x)
-			d, _ = common(x, y)
+			x, y = restrictTo(x, y), restrictTo(y, x)
+			d, _ = commonDifferences(x, y)
 		}
 		if ct, err = stats.MeanContrast(d); err == nil {
 			return ct, perSession, nil
 		}
-		d, _ = common(a.over(byRound), b.over(byRound))
+		d, _ = commonDifferences(a.averageBy(byRound), b.averageBy(byRound))
 		ct, err = stats.MeanContrast(d)
 		return ct, perRound, err
 	}
@@ -174,8 +174,8 @@ func contrast(a, b *compareCell) (ct stats.Contrast, per string, err error) {
 	return ct, perSession, nil
 }
 
-// common are the differences y less x of the units that both have.
-func common(x, y unitValues) (d []float64, n int) {
+// commonDifferences are the differences y less x of the units that both have.
+func commonDifferences(x, y unitValues) (d []float64, n int) {
 	for i, name := range x.names {
 		if j := slices.Index(y.names, name); j >= 0 {
 			d = append(d, y.values[j]-x.values[i])
@@ -184,8 +184,8 @@ func common(x, y unitValues) (d []float64, n int) {
 	return d, len(d)
 }
 
-// only keeps the units of x that y has as well.
-func only(x, y unitValues) (out unitValues) {
+// restrictTo keeps the units of x that y has as well.
+func restrictTo(x, y unitValues) (out unitValues) {
 	for i, name := range x.names {
 		if slices.Contains(y.names, name) {
 			out.names, out.values = append(out.names, name), append(out.values, x.values[i])
@@ -194,10 +194,10 @@ func only(x, y unitValues) (out unitValues) {
 	return out
 }
 
-// unknown is a row with too few sessions: what was seen, with an interval over
+// fillUndecided is a row with too few sessions: what was seen, with an interval over
 // the rounds that says so, and no test. Where a side has several sessions the ratio
 // is over sessions, and an interval over rounds would be that of another number.
-func (c *comparer) unknown(row *CompareRow, a, b *compareCell) {
+func (c *comparer) fillUndecided(row *CompareRow, a, b *compareCell) {
 	row.Ratio = row.Value.Value / row.Base.Value
 	row.Status = RowSessionUnknown
 	na, nb := len(row.Base.Sessions), len(row.Value.Sessions)
@@ -211,7 +211,7 @@ func (c *comparer) unknown(row *CompareRow, a, b *compareCell) {
 		row.Reason += "; the ratio is over sessions, which are too few for an interval"
 		return
 	}
-	x, y := a.over(byRound), b.over(byRound)
+	x, y := a.averageBy(byRound), b.averageBy(byRound)
 	ct, err := stats.WelchContrast(y.values, x.values)
 	if err != nil {
 		return
@@ -251,8 +251,8 @@ func (c *comparer) pWorse(ct stats.Contrast, q plan.Quantity) float64 {
 	return ct.P(at)
 }
 
-// rule gives every row its status, after Holm over all rows that were tested.
-func (c *comparer) rule() {
+// decideRows gives every row its status, after Holm over all rows that were tested.
+func (c *comparer) decideRows() {
 	var tested []*CompareRow
 	var ps, worse []float64
 	for i := range c.out.Rows {

@@ -13,7 +13,7 @@ import (
 // judge evaluates the tests of claims, either on what was measured, under one
 // estimator of rates, or on what the author printed.
 type judge struct {
-	s      *study
+	s      *runData
 	est    string // of rates of files, where an operand names none
 	author bool   // every operand is the author's printed figure
 	strict bool   // what is judged is a claim: it rests on cases that were measured to the end alone
@@ -23,16 +23,16 @@ type judge struct {
 func (j judge) assert(a plan.Assert) finding {
 	switch a.Kind {
 	case "ratio", "difference", "equal":
-		x := j.sides(a.Left, a.Right)
+		x := j.operandValues(a.Left, a.Right)
 		switch a.Kind {
 		case "ratio":
-			return ratio(x[0], x[1], a.Bound)
+			return judgeRatio(x[0], x[1], a.Bound)
 		case "difference":
-			return difference(x[0], x[1], a.Bound)
+			return judgeDifference(x[0], x[1], a.Bound)
 		}
-		return equalWithin(x[0], x[1], float64(a.Within))
+		return judgeEqual(x[0], x[1], float64(a.Within))
 	case "bound":
-		return within(j.sides(a.Left)[0], a.Bound)
+		return judgeBound(j.operandValues(a.Left)[0], a.Bound)
 	case "order":
 		return j.order(a)
 	case "rank":
@@ -55,9 +55,9 @@ func (j judge) assert(a plan.Assert) finding {
 			parts[i] = j.assert(p)
 		}
 		if a.Kind == "all" {
-			return both(parts)
+			return combineAll(parts)
 		}
-		return either(parts)
+		return combineAny(parts)
 	}
 	return finding{weak: fmt.Sprintf("%q is no test that this program knows", a.Kind)}
 }
@@ -83,7 +83,7 @@ func (j judge) unmeasured(op plan.Operand) string {
 
 // sides evaluates operands that stand beside each other, and names them by what
 // they differ in.
-func (j judge) sides(ops ...plan.Operand) []side {
+func (j judge) operandValues(ops ...plan.Operand) []operandValue {
 	sels := make([]plan.Selector, 0, len(ops))
 	for _, op := range ops {
 		if op.Constant == nil {
@@ -92,10 +92,10 @@ func (j judge) sides(ops ...plan.Operand) []side {
 	}
 	own, _ := labels(sels)
 	beside := slices.ContainsFunc(ops, func(op plan.Operand) bool { return op.Constant == nil && !op.Published })
-	out := make([]side, len(ops))
+	out := make([]operandValue, len(ops))
 	next := 0
 	for i, op := range ops {
-		out[i] = j.side(op)
+		out[i] = j.operand(op)
 		if op.Constant != nil {
 			continue
 		}
@@ -111,7 +111,7 @@ func (j judge) sides(ops ...plan.Operand) []side {
 	return out
 }
 
-func (j judge) side(op plan.Operand) side {
+func (j judge) operand(op plan.Operand) operandValue {
 	switch {
 	case op.Constant != nil:
 		return constant(*op.Constant)
@@ -119,7 +119,7 @@ func (j judge) side(op plan.Operand) side {
 		return j.s.printedOperand(op)
 	}
 	if missing := j.unmeasured(op); missing != "" {
-		return side{q: op.Quantity, unit: op.Quantity.Unit(), missing: missing}
+		return operandValue{q: op.Quantity, unit: op.Quantity.Unit(), missing: missing}
 	}
 	est := j.est
 	if op.Statistic != "" {
@@ -130,20 +130,20 @@ func (j judge) side(op plan.Operand) side {
 
 // order wants every operand further from the next than a share of the larger.
 func (j judge) order(a plan.Assert) finding {
-	x := j.sides(a.Of...)
+	x := j.operandValues(a.Of...)
 	if a.Direction == "rising" {
 		slices.Reverse(x)
 	}
 	var parts []finding
 	for i := range len(x) - 1 {
-		parts = append(parts, apart(x[i], x[i+1], float64(a.Within)))
+		parts = append(parts, judgeApart(x[i], x[i+1], float64(a.Within)))
 	}
-	return both(parts)
+	return combineAll(parts)
 }
 
-// greater tests a > b.
-func greater(a, b side) finding {
-	return ratio(a, b, plan.Bound{Low: 1, High: math.Inf(1), LowOpen: true, Unit: "1"})
+// judgeGreater tests a > b.
+func judgeGreater(a, b operandValue) finding {
+	return judgeRatio(a, b, plan.Bound{Low: 1, High: math.Inf(1), LowOpen: true, Unit: "1"})
 }
 
 // rank wants exactly Rank-1 of the others to be larger than the left one.
@@ -154,14 +154,14 @@ func (j judge) rank(a plan.Assert) finding {
 			ops = append(ops, op)
 		}
 	}
-	x := j.sides(ops...)
-	if f, bad := unready(x...); bad {
+	x := j.operandValues(ops...)
+	if f, bad := missingValues(x...); bad {
 		return f
 	}
 	var above, below []finding
 	var seen []string
 	for _, other := range x[1:] {
-		f := greater(other, x[0])
+		f := judgeGreater(other, x[0])
 		seen = append(seen, f.evidence...)
 		switch f.dir {
 		case 1:
@@ -173,12 +173,12 @@ func (j judge) rank(a plan.Assert) finding {
 			return f
 		}
 	}
-	return placed(len(above)+1, a.Rank, len(x), above, below, x[0], seen)
+	return rankFinding(len(above)+1, a.Rank, len(x), above, below, x[0], seen)
 }
 
-// placed is the finding of a rank. Where it is the rank asked for, every
+// rankFinding is the finding of a rank. Where it is the rank asked for, every
 // comparison carries it; where it is another one, as many as it takes do.
-func placed(rank, want, of int, above, below []finding, left side, seen []string) finding {
+func rankFinding(rank, want, of int, above, below []finding, left operandValue, seen []string) finding {
 	f := finding{evidence: seen, need: fmt.Sprintf("rank %d", want)}
 	f.saw = fmt.Sprintf("by %s, %s is number %d of %d", nameOf(left.q), left.label, rank, of)
 	f.dir = 1
@@ -207,9 +207,9 @@ func firmest(fs []finding, n int) []finding {
 	fs = slices.Clone(fs)
 	slices.SortStableFunc(fs, func(a, b finding) int {
 		switch {
-		case carries(a, b):
+		case isFirmer(a, b):
 			return -1
-		case carries(b, a):
+		case isFirmer(b, a):
 			return 1
 		}
 		return 0
@@ -284,7 +284,7 @@ func ended(c *result.Case, round int) bool {
 }
 
 // notReached says why a selected case has no such step.
-func (s *study) notReached(sub *subject, a plan.Assert) string {
+func (s *runData) notReached(sub *caseData, a plan.Assert) string {
 	if pc, ok := s.planned[sub.c.ID]; ok && !hasStep(pc.Steps, a) {
 		return ""
 	}

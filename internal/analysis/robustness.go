@@ -27,44 +27,44 @@ const (
 	roundsLater = "without the first round"
 )
 
-// universe is one defensible way to analyse the run, but for the estimator.
-type universe struct {
+// specification is one defensible way to analyse the run, but for the estimator.
+type specification struct {
 	rule, rounds string
-	s            *study
+	s            *runData
 }
 
-// multiverse judges every claim that was judged in all the ways that could be
+// judgeRobustness judges every claim that was judged in all the ways that could be
 // defended as well: each estimator of [panel], each outlier rule, with and
 // without the first round. Within each way the claims are adjusted after Holm as
 // they are for the verdict. A way that the files or rounds do not allow is
 // counted as left out, never as agreeing.
-func (s *study) multiverse(hs []*hearing, out []result.Claim) {
-	cs := make([]*cast, len(hs))
+func (s *runData) judgeRobustness(hs []*claimJudgement, out []result.Claim) {
+	cs := make([]*claimState, len(hs))
 	files := false
 	for i, h := range hs {
-		if h.judged && h.findings[0].missing == "" {
-			cs[i] = &cast{h: h, rates: s.anyEstimator(h.claim.Assert), files: s.ofFiles(h.claim.Assert), found: map[[3]string]finding{}}
+		if h.applies && h.findings[0].missing == "" {
+			cs[i] = &claimState{h: h, rates: s.anyEstimator(h.claim.Assert), files: s.ofFiles(h.claim.Assert), found: map[[3]string]finding{}}
 			files = files || cs[i].files
 		}
 	}
-	if !slices.ContainsFunc(cs, func(c *cast) bool { return c != nil }) {
+	if !slices.ContainsFunc(cs, func(c *claimState) bool { return c != nil }) {
 		return
 	}
-	worlds := s.universes(files)
+	worlds := s.specifications(files)
 	for _, w := range worlds {
-		for _, est := range s.ways() {
+		for _, est := range s.estimatorOrder() {
 			s.judgeIn(w, worlds, est, cs, out)
 		}
 	}
 	for i := range out {
 		if r := out[i].Robustness; r != nil {
-			settle(r)
+			summarizeRobustness(r)
 		}
 	}
 }
 
-// ways are the estimators of the multiverse, the headline first.
-func (s *study) ways() []string {
+// estimatorOrder are the estimators of the multiverse, the headline first.
+func (s *runData) estimatorOrder() []string {
 	out := []string{s.headlineName()}
 	for _, e := range panel {
 		if e != out[0] {
@@ -74,16 +74,16 @@ func (s *study) ways() []string {
 	return out
 }
 
-// universes makes the studies of all rounds, and of all rules if some claim is about files.
-func (s *study) universes(files bool) (out []universe) {
+// specifications makes the studies of all rounds, and of all rules if some claim is about files.
+func (s *runData) specifications(files bool) (out []specification) {
 	for _, rule := range outlierRules {
 		if rule != ruleNone && !files {
 			continue
 		}
-		filtered := s.ruled(rule)
-		out = append(out, universe{rule, roundsAll, filtered})
+		filtered := s.withOutlierRule(rule)
+		out = append(out, specification{rule, roundsAll, filtered})
 		if first := s.firstRounds(); first != nil {
-			out = append(out, universe{rule, roundsLater, filtered.without(first)})
+			out = append(out, specification{rule, roundsLater, filtered.withoutRounds(first)})
 		}
 	}
 	return out
@@ -91,7 +91,7 @@ func (s *study) universes(files bool) (out []universe) {
 
 // ofFiles reports whether a test rests on files that one worker timed, so that
 // there are files to leave out.
-func (s *study) ofFiles(a plan.Assert) bool {
+func (s *runData) ofFiles(a plan.Assert) bool {
 	some := false
 	for _, op := range s.operands(a) {
 		if op.Published || !perFile(op.Quantity) {
@@ -111,7 +111,7 @@ func (s *study) ofFiles(a plan.Assert) bool {
 }
 
 // anyEstimator reports whether the estimator of rates is open.
-func (s *study) anyEstimator(a plan.Assert) bool {
+func (s *runData) anyEstimator(a plan.Assert) bool {
 	return slices.ContainsFunc(s.operands(a), func(op plan.Operand) bool {
 		return perFile(op.Quantity) && op.Statistic == "" && !op.Published
 	})
@@ -119,7 +119,7 @@ func (s *study) anyEstimator(a plan.Assert) bool {
 
 // firstRounds are the rounds that a careful reader might leave out as warming
 // up: the first, or the first of every pooled run. It is nil where too few would be left.
-func (s *study) firstRounds() map[int]bool {
+func (s *runData) firstRounds() map[int]bool {
 	out := map[int]bool{}
 	for _, r := range s.r.Runs {
 		if r.First == r.Last {
@@ -136,8 +136,8 @@ func (s *study) firstRounds() map[int]bool {
 	return out
 }
 
-// clone is the study with its subjects' steps replaced.
-func (s *study) clone(change func(stepKey, *result.Step) *result.Step) *study {
+// mapSteps is the study with its subjects' steps replaced.
+func (s *runData) mapSteps(change func(stepKey, *result.Step) *result.Step) *runData {
 	out := *s
 	out.cases = nil
 	for _, sub := range s.cases {
@@ -158,8 +158,8 @@ func (s *study) clone(change func(stepKey, *result.Step) *result.Step) *study {
 	return &out
 }
 
-func (s *study) without(rounds map[int]bool) *study {
-	return s.clone(func(_ stepKey, st *result.Step) *result.Step {
+func (s *runData) withoutRounds(rounds map[int]bool) *runData {
+	return s.mapSteps(func(_ stepKey, st *result.Step) *result.Step {
 		if rounds[st.Round] {
 			return nil
 		}
@@ -167,27 +167,27 @@ func (s *study) without(rounds map[int]bool) *study {
 	})
 }
 
-// ruled is the study with the files removed that a rule removes.
-func (s *study) ruled(rule string) *study {
+// withOutlierRule is the study with the files removed that a rule removes.
+func (s *runData) withOutlierRule(rule string) *runData {
 	if rule == ruleNone {
 		return s
 	}
-	return s.clone(func(k stepKey, st *result.Step) *result.Step {
+	return s.mapSteps(func(k stepKey, st *result.Step) *result.Step {
 		if !perFile(plan.Quantity(k.do)) || workers(st) > 1 {
 			return st
 		}
-		return thinned(st, rule)
+		return dropOutliers(st, rule)
 	})
 }
 
-// thinned is a step without the files that the rule removes, and without any
+// dropOutliers is a step without the files that the rule removes, and without any
 // where the rule cannot be applied. The span loses the time of those files.
-func thinned(st *result.Step, rule string) *result.Step {
+func dropOutliers(st *result.Step, rule string) *result.Step {
 	out := *st
 	out.Samples, out.Span = nil, nil
 	samples := slices.Clone(st.Samples)
 	slices.SortFunc(samples, func(a, b result.Sample) int { return a.Order - b.Order })
-	gone, ok := removed(samples, rule)
+	gone, ok := outlierMask(samples, rule)
 	if !ok {
 		return &out
 	}
@@ -203,9 +203,9 @@ func thinned(st *result.Step, rule string) *result.Step {
 	return &out
 }
 
-// removed says which of the files, in the order of the step, a rule removes. ok
+// outlierMask says which of the files, in the order of the step, a rule removes. ok
 // is false where they are too few for it.
-func removed(samples []result.Sample, rule string) (gone []bool, ok bool) {
+func outlierMask(samples []result.Sample, rule string) (gone []bool, ok bool) {
 	gone = make([]bool, len(samples))
 	if rule == ruleFirst {
 		if len(samples) < 2 {
@@ -214,7 +214,7 @@ func removed(samples []result.Sample, rule string) (gone []bool, ok bool) {
 		gone[0] = true
 		return gone, true
 	}
-	excess := excessOf(samples)
+	excess := excessTimes(samples)
 	if excess == nil {
 		return nil, false
 	}
@@ -241,16 +241,16 @@ func removed(samples []result.Sample, rule string) (gone []bool, ok bool) {
 	return gone, true
 }
 
-// cast is a claim with what has been found of it in every way so far.
-type cast struct {
-	h            *hearing
+// claimState is a claim with what has been found of it in every way so far.
+type claimState struct {
+	h            *claimJudgement
 	rates, files bool // whether estimators and outlier rules make a difference to it
 	found        map[[3]string]finding
 }
 
-// way reduces a way to what makes a difference to the claim; own says whether
+// reduceWay reduces a way to what makes a difference to the claim; own says whether
 // that is this very way.
-func (c *cast) way(w universe, est, head string) (rule, by string, own bool) {
+func (c *claimState) reduceWay(w specification, est, head string) (rule, by string, own bool) {
 	rule, by = w.rule, est
 	if !c.files {
 		rule = ruleNone
@@ -262,7 +262,7 @@ func (c *cast) way(w universe, est, head string) (rule, by string, own bool) {
 }
 
 // judgeIn judges all claims in one universe under one estimator.
-func (s *study) judgeIn(w universe, worlds []universe, est string, cs []*cast, out []result.Claim) {
+func (s *runData) judgeIn(w specification, worlds []specification, est string, cs []*claimState, out []result.Claim) {
 	var ps []float64
 	at := make([]int, len(cs)) // place among the tests, from 1
 	findings := make([]finding, len(cs))
@@ -271,11 +271,11 @@ func (s *study) judgeIn(w universe, worlds []universe, est string, cs []*cast, o
 		if c == nil {
 			continue
 		}
-		rule, by, own := c.way(w, est, s.headlineName())
+		rule, by, own := c.reduceWay(w, est, s.headlineName())
 		key := [3]string{rule, w.rounds, by}
 		f, ok := c.found[key]
 		if !ok {
-			k := slices.IndexFunc(worlds, func(u universe) bool { return u.rule == rule && u.rounds == w.rounds })
+			k := slices.IndexFunc(worlds, func(u specification) bool { return u.rule == rule && u.rounds == w.rounds })
 			f = judge{s: worlds[k].s, est: by, strict: true}.assert(c.h.claim.Assert)
 			c.found[key] = f
 		}
@@ -296,25 +296,25 @@ func (s *study) judgeIn(w universe, worlds []universe, est string, cs []*cast, o
 				p = adjusted[at[i]-1]
 			}
 		}
-		enter(&out[i], w, est, findings[i], p, c.rates, c.files)
+		addWay(&out[i], w, est, findings[i], p, c.rates, c.files)
 	}
 }
 
-// enter adds the outcome of one way to a claim.
-func enter(c *result.Claim, w universe, est string, f finding, p float64, rates, files bool) {
+// addWay adds the outcome of one way to a claim.
+func addWay(c *result.Claim, w specification, est string, f finding, p float64, rates, files bool) {
 	if c.Robustness == nil {
 		c.Robustness = &result.Robustness{Estimators: []string{}, Outliers: []string{}, Rounds: []string{}, Odd: []result.Way{}}
 	}
 	r := c.Robustness
-	way := result.Way{Rounds: w.rounds, Verdict: ruling(f, p)}
-	r.Rounds = with(r.Rounds, w.rounds)
+	way := result.Way{Rounds: w.rounds, Verdict: verdictOf(f, p)}
+	r.Rounds = appendUnique(r.Rounds, w.rounds)
 	if rates {
 		way.Estimator = est
-		r.Estimators = with(r.Estimators, est)
+		r.Estimators = appendUnique(r.Estimators, est)
 	}
 	if files {
 		way.Outliers = w.rule
-		r.Outliers = with(r.Outliers, w.rule)
+		r.Outliers = appendUnique(r.Outliers, w.rule)
 	}
 	if f.missing != "" || f.weak != "" {
 		way.Verdict = result.NotMeasured
@@ -334,8 +334,8 @@ func enter(c *result.Claim, w universe, est string, f finding, p float64, rates,
 	r.Odd = append(r.Odd, way) // all, until settle
 }
 
-// settle keeps the ways that are not as most, and words the whole.
-func settle(r *result.Robustness) {
+// summarizeRobustness keeps the ways that are not as most, and words the whole.
+func summarizeRobustness(r *result.Robustness) {
 	r.Most = result.NotMeasured
 	most := 0
 	for _, v := range []struct {

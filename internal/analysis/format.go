@@ -116,7 +116,7 @@ func plural(n int, noun string) string {
 func percent(share float64) string { return show(100*share, "1") + " %" }
 
 // timesPhrase says how a compares with b where their ratio is in ratio.
-func timesPhrase(a, b side, ratio string) string {
+func timesPhrase(a, b operandValue, ratio string) string {
 	if a.q == "allocated" && b.q == "apparent" {
 		return fullSizePhrase(a.label, b.label, ratio)
 	}

@@ -8,8 +8,8 @@ import (
 	"dmgbench/internal/plan"
 )
 
-// unready is the finding of a test whose sides have no value.
-func unready(sides ...side) (finding, bool) {
+// missingValues is the finding of a test whose sides have no value.
+func missingValues(sides ...operandValue) (finding, bool) {
 	var f finding
 	for _, a := range sides {
 		f.missing, f.weak = join(f.missing, a.missing), join(f.weak, a.weak)
@@ -17,20 +17,20 @@ func unready(sides ...side) (finding, bool) {
 	return f, f.missing != "" || f.weak != ""
 }
 
-// ratio tests a / b against a bound.
-func ratio(a, b side, bound plan.Bound) finding {
-	if f, bad := unready(a, b); bad {
+// judgeRatio tests a / b against a bound.
+func judgeRatio(a, b operandValue, bound plan.Bound) finding {
+	if f, bad := missingValues(a, b); bad {
 		return f
 	}
 	phrase := func(v string) string { return timesPhrase(a, b, v) }
 	var f finding
 	switch {
 	case a.fixed && b.fixed:
-		f = printed(a, b, bound, divide, "1", phrase)
+		f = judgePrinted(a, b, bound, divide, "1", phrase)
 	case a.fixed:
-		f = corners(a, func(v float64) finding { return ratioRounds(constantRounds(v, b), b, bound, phrase) })
+		f = judgeEnds(a, func(v float64) finding { return ratioRounds(constantRounds(v, b), b, bound, phrase) })
 	case b.fixed:
-		f = corners(b, func(v float64) finding { return ratioRounds(a, constantRounds(v, a), bound, phrase) })
+		f = judgeEnds(b, func(v float64) finding { return ratioRounds(a, constantRounds(v, a), bound, phrase) })
 	default:
 		f = ratioRounds(a, b, bound, phrase)
 	}
@@ -38,9 +38,9 @@ func ratio(a, b side, bound plan.Bound) finding {
 	return f
 }
 
-// difference tests a - b against a bound.
-func difference(a, b side, bound plan.Bound) finding {
-	if f, bad := unready(a, b); bad {
+// judgeDifference tests a - b against a bound.
+func judgeDifference(a, b operandValue, bound plan.Bound) finding {
+	if f, bad := missingValues(a, b); bad {
 		return f
 	}
 	bound.Unit = a.unit
@@ -48,7 +48,7 @@ func difference(a, b side, bound plan.Bound) finding {
 		return fmt.Sprintf("the %s of %s less that of %s is %s", nameOf(a.q), a.label, b.label, v)
 	}
 	minus := func(x, y float64) float64 { return x - y }
-	rounds := func(a, b side) finding {
+	rounds := func(a, b operandValue) finding {
 		x, y := paired(a, b)
 		if len(x) == 0 {
 			return finding{weak: noPairs}
@@ -62,11 +62,11 @@ func difference(a, b side, bound plan.Bound) finding {
 	var f finding
 	switch {
 	case a.fixed && b.fixed:
-		f = printed(a, b, bound, minus, a.unit, phrase)
+		f = judgePrinted(a, b, bound, minus, a.unit, phrase)
 	case a.fixed:
-		f = corners(a, func(v float64) finding { return rounds(constantRounds(v, b), b) })
+		f = judgeEnds(a, func(v float64) finding { return rounds(constantRounds(v, b), b) })
 	case b.fixed:
-		f = corners(b, func(v float64) finding { return rounds(a, constantRounds(v, a)) })
+		f = judgeEnds(b, func(v float64) finding { return rounds(a, constantRounds(v, a)) })
 	default:
 		f = rounds(a, b)
 	}
@@ -74,31 +74,31 @@ func difference(a, b side, bound plan.Bound) finding {
 	return f
 }
 
-// equalWithin tests whether a and b differ by at most a share of the larger one.
-func equalWithin(a, b side, share float64) finding {
-	f := ratio(a, b, plan.Bound{Low: 1 - share, High: 1 / (1 - share), Unit: "1"})
+// judgeEqual tests whether a and b differ by at most a share of the larger one.
+func judgeEqual(a, b operandValue, share float64) finding {
+	f := judgeRatio(a, b, plan.Bound{Low: 1 - share, High: 1 / (1 - share), Unit: "1"})
 	if f.need != "" {
 		f.need = fmt.Sprintf("a difference of at most %s of the larger, a ratio %s", percent(share), f.need)
 	}
 	return f
 }
 
-// apart tests whether a is larger than b by more than a share of a.
-func apart(a, b side, share float64) finding {
-	f := ratio(a, b, plan.Bound{Low: 1 / (1 - share), High: math.Inf(1), LowOpen: true, Unit: "1"})
+// judgeApart tests whether a is larger than b by more than a share of a.
+func judgeApart(a, b operandValue, share float64) finding {
+	f := judgeRatio(a, b, plan.Bound{Low: 1 / (1 - share), High: math.Inf(1), LowOpen: true, Unit: "1"})
 	return f
 }
 
-// within tests a value itself.
-func within(a side, bound plan.Bound) finding {
-	if f, bad := unready(a); bad {
+// judgeBound tests a value itself.
+func judgeBound(a operandValue, bound plan.Bound) finding {
+	if f, bad := missingValues(a); bad {
 		return f
 	}
 	bound.Unit = a.unit
 	phrase := func(v string) string { return fmt.Sprintf("the %s of %s is %s", nameOf(a.q), a.label, v) }
 	if a.fixed {
-		one := side{fixed: true, low: 1, high: 1, unit: "1"}
-		f := printed(a, one, bound, func(x, _ float64) float64 { return x }, a.unit, phrase)
+		one := operandValue{fixed: true, low: 1, high: 1, unit: "1"}
+		f := judgePrinted(a, one, bound, func(x, _ float64) float64 { return x }, a.unit, phrase)
 		f.evidence = slices.Concat(evidenceOf(a), f.evidence)
 		return f
 	}
@@ -111,7 +111,7 @@ const noPairs = "no round measured both sides"
 
 // ratioRounds compares paired rounds through their logarithms. Where a value is
 // zero there is no logarithm: two zeros are equal, and one zero is no ratio.
-func ratioRounds(a, b side, bound plan.Bound, phrase func(string) string) finding {
+func ratioRounds(a, b operandValue, bound plan.Bound, phrase func(string) string) finding {
 	x, y := paired(a, b)
 	if len(x) == 0 {
 		return finding{weak: noPairs}
@@ -138,14 +138,14 @@ func ratioRounds(a, b side, bound plan.Bound, phrase func(string) string) findin
 		sc = sc.absolute(a.unit)
 	}
 	if slices.Min(r) <= 0 || math.IsInf(slices.Max(r), 0) || slices.ContainsFunc(r, math.IsNaN) {
-		return edge(sc, r, bound, phrase)
+		return judgeEdge(sc, r, bound, phrase)
 	}
 	return judgeRounds(sc, "1", r, bound, phrase)
 }
 
-// edge judges ratios of which some are zero or infinite: they say something only
+// judgeEdge judges ratios of which some are zero or infinite: they say something only
 // where all rounds agree.
-func edge(sc scale, r []float64, bound plan.Bound, phrase func(string) string) finding {
+func judgeEdge(sc scale, r []float64, bound plan.Bound, phrase func(string) string) finding {
 	f := finding{sampled: true, need: boundText(bound), p: 1, per: sc.per}
 	in := 0
 	for _, v := range r {
@@ -172,7 +172,7 @@ func edge(sc scale, r []float64, bound plan.Bound, phrase func(string) string) f
 }
 
 // paired are the values of the rounds that both sides have.
-func paired(a, b side) (x, y []float64) {
+func paired(a, b operandValue) (x, y []float64) {
 	for i, r := range a.rounds {
 		if j, ok := slices.BinarySearch(b.rounds, r); ok {
 			x, y = append(x, a.values[i]), append(y, b.values[j])
@@ -182,18 +182,18 @@ func paired(a, b side) (x, y []float64) {
 }
 
 // constantRounds gives one number to every round of like.
-func constantRounds(v float64, like side) side {
-	out := side{fixed: true, q: like.q, unit: like.unit, per: like.per, rounds: like.rounds, values: make([]float64, len(like.rounds))}
+func constantRounds(v float64, like operandValue) operandValue {
+	out := operandValue{fixed: true, q: like.q, unit: like.unit, per: like.per, rounds: like.rounds, values: make([]float64, len(like.rounds))}
 	for i := range out.values {
 		out.values[i] = v
 	}
 	return out
 }
 
-// corners judges a measured side against both ends of a printed one: a verdict
+// judgeEnds judges a measured side against both ends of a printed one: a verdict
 // has to hold whatever the true figure inside the printed interval is, that of
 // "about" being the one that it can stand for.
-func corners(f side, judge func(v float64) finding) finding {
+func judgeEnds(f operandValue, judge func(v float64) finding) finding {
 	w := f.widened()
 	low := judge(w.low)
 	if w.low == w.high {
@@ -223,7 +223,7 @@ func divide(x, y float64) float64 {
 }
 
 // evidenceOf gives the value of each side with n and method.
-func evidenceOf(sides ...side) []string {
+func evidenceOf(sides ...operandValue) []string {
 	var out []string
 	for _, a := range sides {
 		if a.q == "" {
@@ -240,7 +240,7 @@ func evidenceOf(sides ...side) []string {
 }
 
 // describe gives the value of a measured side with interval, n and method.
-func (a side) describe() string {
+func (a operandValue) describe() string {
 	text := show(a.headline(), a.unit)
 	sc := scaleOf(a.unit, a.values).over(a.per)
 	if iv, err := sc.interval(a.values); err == nil {

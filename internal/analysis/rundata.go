@@ -11,11 +11,11 @@ import (
 	"dmgbench/internal/units"
 )
 
-// study is a plan with its result, indexed.
-type study struct {
+// runData is a plan with its result, indexed.
+type runData struct {
 	p     *plan.Plan
 	r     *result.Result
-	cases []*subject
+	cases []*caseData
 	// planned are the steps of each case as the plan has them, by case id.
 	planned map[string]plan.Case
 	// per is what is replicated: the round, or the session where enough runs were pooled.
@@ -26,8 +26,8 @@ type study struct {
 	departed map[string][]result.Departure
 }
 
-// subject is one case of the result with its settings and steps.
-type subject struct {
+// caseData is one case of the result with its settings and steps.
+type caseData struct {
 	c     *result.Case
 	plan  plan.Case
 	keys  map[string]string
@@ -46,8 +46,8 @@ type stepKey struct {
 	cycle     int
 }
 
-func newStudy(p *plan.Plan, r *result.Result) (*study, error) {
-	s := &study{p: p, r: r, planned: map[string]plan.Case{}, per: replicated(r)}
+func newRunData(p *plan.Plan, r *result.Result) (*runData, error) {
+	s := &runData{p: p, r: r, planned: map[string]plan.Case{}, per: replicated(r)}
 	for _, c := range p.Cases() {
 		s.planned[c.ID] = c
 	}
@@ -58,15 +58,15 @@ func newStudy(p *plan.Plan, r *result.Result) (*study, error) {
 			return nil, fmt.Errorf("analysing run %q: case %q occurs twice", r.Run, c.ID)
 		}
 		seen[c.ID] = true
-		sub := newSubject(p, c, s.planned)
+		sub := newCaseData(p, c, s.planned)
 		sub.per, sub.runs = s.per, r.Runs
 		s.cases = append(s.cases, sub)
 	}
 	return s, nil
 }
 
-func newSubject(p *plan.Plan, c *result.Case, planned map[string]plan.Case) *subject {
-	sub := &subject{c: c, keys: map[string]string{}, steps: map[stepKey][]*result.Step{}, memo: map[memoKey][]roundValue{},
+func newCaseData(p *plan.Plan, c *result.Case, planned map[string]plan.Case) *caseData {
+	sub := &caseData{c: c, keys: map[string]string{}, steps: map[stepKey][]*result.Step{}, memo: map[memoKey][]roundValue{},
 		known: map[stepValueKey]roundValue{}}
 	pc, ok := planned[c.ID]
 	if !ok { // a case that the plan no longer has: its own keys are all that is known
@@ -77,20 +77,20 @@ func newSubject(p *plan.Plan, c *result.Case, planned map[string]plan.Case) *sub
 	for _, kv := range c.Keys {
 		sub.keys[kv[0]] = kv[1]
 	}
-	sub.index()
+	sub.indexSteps()
 	return sub
 }
 
-// indexed is a case with its steps, for what needs no plan.
-func indexed(c *result.Case) *subject {
-	sub := &subject{c: c, steps: map[stepKey][]*result.Step{}}
-	sub.index()
+// indexCase is a case with its steps, for what needs no plan.
+func indexCase(c *result.Case) *caseData {
+	sub := &caseData{c: c, steps: map[stepKey][]*result.Step{}}
+	sub.indexSteps()
 	return sub
 }
 
-// index sorts the steps that are shown by what they are. Positions in the protocol
+// indexSteps sorts the steps that are shown by what they are. Positions in the protocol
 // decide their order, not the order of the records.
-func (sub *subject) index() {
+func (sub *caseData) indexSteps() {
 	shown := map[int]bool{}
 	for _, r := range sub.c.Rounds {
 		shown[r.Round] = sub.c.Shows(r.Round)
@@ -118,7 +118,7 @@ func firstIndex(steps []*result.Step) int {
 }
 
 // value is the text of one selector key of the case.
-func (sub *subject) value(key string) (string, bool) {
+func (sub *caseData) value(key string) (string, bool) {
 	if v, ok := sub.plan.Value(key); ok {
 		return v, true
 	}
@@ -154,7 +154,7 @@ var notOfCase = []string{"phase", "cycle", "file_size", "set", "batch"}
 
 // matches reports whether the selector picks the case. One that names neither
 // baseline nor target never picks a baseline case.
-func (sub *subject) matches(sel plan.Selector) bool { return caseOnly(sel).Match(sub.value) }
+func (sub *caseData) matches(sel plan.Selector) bool { return caseOnly(sel).Match(sub.value) }
 
 // matches reports whether the selector picks steps of the key.
 func (k stepKey) matches(sel plan.Selector) bool {

@@ -10,12 +10,12 @@ import (
 	"dmgbench/internal/result"
 )
 
-// tornRounds says which rounds were measured in more than one session, as behind a
+// splitRounds says which rounds were measured in more than one session, as behind a
 // pause or an interruption: cases are paired by round since a round shares what its
 // session was like, and what lies on both sides of the break does not. What counts
-// as one session is what [stretches] says.
-func (s *study) tornRounds() (result.Warning, bool) {
-	of := stretches(s.r)
+// as one session is what [sessionNames] says.
+func (s *runData) splitRounds() (result.Warning, bool) {
+	of := sessionNames(s.r)
 	seen := map[int][]string{}
 	for _, sub := range s.cases {
 		for _, steps := range sub.steps {
@@ -44,7 +44,7 @@ func (s *study) tornRounds() (result.Warning, bool) {
 }
 
 // clockSetBack tells of sessions of one run that began before the one before them had ended.
-func (s *study) clockSetBack() (result.Warning, bool) {
+func (s *runData) clockSetBack() (result.Warning, bool) {
 	var odd []string
 	for i, at := range s.r.Sessions {
 		if i > 0 && s.r.Sessions[i-1].Run == at.Run && setBack(s.r.Sessions[i-1], at) {

@@ -27,7 +27,7 @@ func TestTornRoundsAreWarnedOf(t *testing.T) {
 				}
 			}
 		}
-		require.NoError(t, Analyse(p, r))
+		require.NoError(t, Analyze(p, r, Options{}))
 		for _, w := range r.Warnings {
 			if w.Kind == "sessions" {
 				texts = append(texts, w.Text)

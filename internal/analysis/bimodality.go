@@ -20,15 +20,15 @@ func modeWarnings(w *warningList, st *result.Step, samples []result.Sample, exce
 	for i, x := range samples {
 		logs[i] = math.Log(float64(x.DurationNS))
 	}
-	cut, shift, broken := breakOf(samples, excess)
+	cut, shift, broken := findBreak(samples, excess)
 	even := slices.Clone(logs)
 	if broken {
 		for i := cut; i < len(even); i++ {
 			even[i] -= shift
 		}
 	}
-	_, kinds := twoKinds(samples, even)
-	if c, ok := twoKinds(samples, logs); ok && kinds {
+	_, kinds := findTwoSpeeds(samples, even)
+	if c, ok := findTwoSpeeds(samples, logs); ok && kinds {
 		w.add("bimodal", "round %d: %d of %d files took %s times as long as the others: speed switched between two levels, as of a drive that throttles and recovers, or of other work",
 			st.Round, c.N[1], len(samples), show(math.Exp(c.High-c.Low), "1"))
 		return
@@ -44,9 +44,9 @@ func modeWarnings(w *warningList, st *result.Step, samples []result.Sample, exce
 		st.Round, cut+1, show(float64(moved), "B"), show(math.Exp(shift), "1"))
 }
 
-// breakOf finds the file from which on the rate has changed for good, and by which
+// findBreak finds the file from which on the rate has changed for good, and by which
 // logarithm of time.
-func breakOf(samples []result.Sample, excess []float64) (cut int, shift float64, found bool) {
+func findBreak(samples []result.Sample, excess []float64) (cut int, shift float64, found bool) {
 	xs := make([]float64, len(excess))
 	for i := range xs {
 		xs[i] = float64(i)
@@ -65,15 +65,15 @@ func breakOf(samples []result.Sample, excess []float64) (cut int, shift float64,
 			return 0, 0, false
 		}
 		if look == 0 {
-			excess = evened(samples, excess, cut, shift)
+			excess = removeShift(samples, excess, cut, shift)
 		}
 	}
 	return cut, shift, math.Abs(shift) >= math.Log(worthSaying)
 }
 
-// evened takes from each excess the median of its size, computed as if the files
+// removeShift takes from each excess the median of its size, computed as if the files
 // from cut on had not been slower by shift.
-func evened(samples []result.Sample, excess []float64, cut int, shift float64) []float64 {
+func removeShift(samples []result.Sample, excess []float64, cut int, shift float64) []float64 {
 	bySize := map[int64][]float64{}
 	for i, x := range samples {
 		e := excess[i]
@@ -95,10 +95,10 @@ func evened(samples []result.Sample, excess []float64, cut int, shift float64) [
 // come and go: there and back, and there again.
 const minTurns = 3
 
-// twoKinds cuts files in two kinds by the logarithms of their times over the lower
+// findTwoSpeeds cuts files in two kinds by the logarithms of their times over the lower
 // quartile of their size, which lies in the faster mode unless that is rare. Each
 // kind is a tenth of the files or more, and they take turns.
-func twoKinds(samples []result.Sample, logs []float64) (c stats.TwoClusters, ok bool) {
+func findTwoSpeeds(samples []result.Sample, logs []float64) (c stats.TwoClusters, ok bool) {
 	bySize := map[int64][]float64{}
 	for i, x := range samples {
 		bySize[x.Bytes] = append(bySize[x.Bytes], logs[i])

@@ -43,7 +43,7 @@ var (
 	plainScale = scale{to: func(x float64) float64 { return x }, from: func(x float64) float64 { return x }, name: "Student t"}
 )
 
-// over is the scale for values of another unit of replication.
+// averageBy is the scale for values of another unit of replication.
 func (sc scale) over(per replica) scale {
 	sc.per = per
 	return sc
@@ -178,7 +178,7 @@ func holdsAbout(b plan.Bound, v float64) bool {
 	return v > b.Low && v < b.High
 }
 
-// decide tests the centre of one value a round against a bound. The direction is
+// decideRow tests the centre of one value a round against a bound. The direction is
 // that of the centre; p is the largest two-sided p value of "the centre is at
 // this end" over the ends that the direction rests on, so that p ≤ α exactly
 // where the interval of level 1-α lies inside the bound, or outside of it.
@@ -295,13 +295,13 @@ func ShowP(p float64) string {
 	return fmt.Sprintf("%.2g", p)
 }
 
-// both says that every part has to hold: one that does not decides.
-func both(parts []finding) finding { return combine(parts, 1) }
+// combineAll says that every part has to hold: one that does not decides.
+func combineAll(parts []finding) finding { return combine(parts, 1) }
 
-// either says that one part is enough: one that holds decides.
-func either(parts []finding) finding { return combine(parts, -1) }
+// combineAny says that one part is enough: one that holds decides.
+func combineAny(parts []finding) finding { return combine(parts, -1) }
 
-// combine is [both] for sign 1 and, mirrored, [either] for sign -1. The verdict
+// combine is [combineAll] for sign 1 and, mirrored, [combineAny] for sign -1. The verdict
 // that all parts carry together has the largest of their p values (an
 // intersection–union test); the one that a single part carries has the smallest
 // times the number of parts (Bonferroni).
@@ -315,7 +315,7 @@ func combine(parts []finding, sign int) finding {
 		missing, weak = join(missing, f.missing), join(weak, f.weak)
 		switch {
 		case f.missing != "" || f.weak != "":
-		case f.dir == -sign && (single < 0 || carries(f, parts[single])):
+		case f.dir == -sign && (single < 0 || isFirmer(f, parts[single])):
 			single = i
 		case f.dir == sign:
 			count++
@@ -349,8 +349,8 @@ func combine(parts []finding, sign int) finding {
 	return out
 }
 
-// carries reports whether a decides more firmly than b.
-func carries(a, b finding) bool {
+// isFirmer reports whether a decides more firmly than b.
+func isFirmer(a, b finding) bool {
 	if a.few != b.few {
 		return b.few
 	}

@@ -10,9 +10,9 @@ import (
 	"dmgbench/internal/result"
 )
 
-// side is one operand of a claim with its value: one number a round where it was
+// operand is one operand of a claim with its value: one number a round where it was
 // measured, or an interval that no round changes where it was published.
-type side struct {
+type operandValue struct {
 	label string
 	q     plan.Quantity
 	unit  string
@@ -35,7 +35,7 @@ type side struct {
 
 // cell is the steps of one case under one phase and cycle.
 type cell struct {
-	sub *subject
+	sub *caseData
 	key stepKey
 }
 
@@ -58,7 +58,7 @@ func (c cell) byRound() (rounds []int, steps map[int][]*result.Step) {
 
 // cells finds what a selector picks for a quantity. missing says why that is
 // nothing, or not all of it.
-func (s *study) cells(q plan.Quantity, sel plan.Selector) (cells []cell, missing string) {
+func (s *runData) cells(q plan.Quantity, sel plan.Selector) (cells []cell, missing string) {
 	var gone []string
 	any := false
 	for _, sub := range s.cases {
@@ -93,7 +93,7 @@ func (s *study) cells(q plan.Quantity, sel plan.Selector) (cells []cell, missing
 
 // absent says why a case that the selector picks has no such steps; "" where the
 // plan does not ask for any.
-func (s *study) absent(sub *subject, q plan.Quantity, sel plan.Selector) string {
+func (s *runData) absent(sub *caseData, q plan.Quantity, sel plan.Selector) string {
 	if pc, ok := s.planned[sub.c.ID]; ok && !asked(pc.Steps, doOf(q), sel) {
 		return ""
 	}
@@ -121,12 +121,12 @@ func asked(steps []plan.Step, do string, sel plan.Selector) bool {
 
 // measured is a quantity of a selection, one value a round. Several cells stand
 // for their mean, in the rounds that all of them have.
-func (s *study) measured(q plan.Quantity, sel plan.Selector, est string) side {
+func (s *runData) measured(q plan.Quantity, sel plan.Selector, est string) operandValue {
 	cells, missing := s.cells(q, sel)
 	if missing != "" {
-		return side{q: q, unit: q.Unit(), missing: missing}
+		return operandValue{q: q, unit: q.Unit(), missing: missing}
 	}
-	return gather(q, cells, est, filterOf(sel))
+	return gatherValues(q, cells, est, filterOf(sel))
 }
 
 // roundValue is what one round of a cell says of a quantity.
@@ -171,7 +171,7 @@ type stepValueKey struct {
 
 // ofRound is what the steps of one round say, kept where that is a single step:
 // the estimators from lines take long, and every analysis asks for them again.
-func (sub *subject) ofRound(q plan.Quantity, est string, round int, steps []*result.Step, f *sampleFilter) roundValue {
+func (sub *caseData) ofRound(q plan.Quantity, est string, round int, steps []*result.Step, f *sampleFilter) roundValue {
 	if len(steps) != 1 || f != nil || sub.known == nil {
 		v, n, err := value(q, est, steps, f)
 		return roundValue{round, v, n, err}
@@ -186,8 +186,8 @@ func (sub *subject) ofRound(q plan.Quantity, est string, round int, steps []*res
 	return x
 }
 
-func gather(q plan.Quantity, cells []cell, est string, f *sampleFilter) side {
-	out := side{q: q, unit: q.Unit(), est: est}
+func gatherValues(q plan.Quantity, cells []cell, est string, f *sampleFilter) operandValue {
+	out := operandValue{q: q, unit: q.Unit(), est: est}
 	for _, c := range cells {
 		out.per = c.sub.per
 	}
@@ -225,15 +225,15 @@ func gather(q plan.Quantity, cells []cell, est string, f *sampleFilter) side {
 }
 
 // constant is an operand that the plan gives as a number.
-func constant(f plan.Figure) side {
+func constant(f plan.Figure) operandValue {
 	out := figureSide(f)
 	out.label = f.Text
 	return out
 }
 
 // figureSide is a printed figure as the interval it stands for.
-func figureSide(f plan.Figure) side {
-	out := side{fixed: true, unit: f.Unit, low: f.Low, high: f.High, text: f.Text}
+func figureSide(f plan.Figure) operandValue {
+	out := operandValue{fixed: true, unit: f.Unit, low: f.Low, high: f.High, text: f.Text}
 	switch f.Kind {
 	case "about":
 		out.about = true
@@ -250,7 +250,7 @@ func figureSide(f plan.Figure) side {
 
 // headline is the central value of a side: geometric mean of the rounds for
 // rates and times, the mean otherwise; the middle of a printed interval.
-func (a side) headline() float64 {
+func (a operandValue) headline() float64 {
 	if a.fixed {
 		switch {
 		case math.IsInf(a.high, 1):

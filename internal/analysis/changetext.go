@@ -137,8 +137,8 @@ func signedSpan(low, high float64) string {
 	return sign(100*low) + " to " + sign(100*high) + " %"
 }
 
-// answer says the outcome for each side in a sentence.
-func (c *comparer) answer() {
+// addAnswers says the outcome for each side in a sentence.
+func (c *comparer) addAnswers() {
 	base := c.sides[0].name
 	for _, s := range c.sides[1:] {
 		a := CompareAnswer{Side: s.name}
@@ -153,10 +153,10 @@ func (c *comparer) answer() {
 			switch {
 			case r.Status == RowChanged && r.Better < 0:
 				a.Worse++
-				worst = further(worst, r)
+				worst = largerEffect(worst, r)
 			case r.Status == RowChanged && r.Better > 0:
 				a.Better++
-				best = further(best, r)
+				best = largerEffect(best, r)
 			case r.Status == RowSame || r.Status == RowChanged:
 				a.Same++
 			default:
@@ -171,7 +171,7 @@ func (c *comparer) answer() {
 	}
 }
 
-func further(a, b *CompareRow) *CompareRow {
+func largerEffect(a, b *CompareRow) *CompareRow {
 	if a == nil || math.Abs(math.Log(b.Ratio)) > math.Abs(math.Log(a.Ratio)) {
 		return b
 	}
