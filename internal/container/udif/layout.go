@@ -23,15 +23,19 @@ const (
 	SchemeAPM
 )
 
+// FreeType is the Type of a part that no partition uses.
+const FreeType = "Apple_Free"
+
 // Layout is the regions of a device in the order in which an image lists them: every partition, every partition table
 // and every gap, with the names and numbers that Apple's tools give them.
 type Layout struct {
 	Scheme  Scheme
+	Parts   []Part   // the same, of a partitioned device
 	Regions []Region // Name, ID, Descriptor, First and Sectors
 }
 
-// Part is one stretch of a partitioned device: a partition, or a part of its partition table. Name is the partition's own,
-// Type what stands beside it, such as Apple_HFS.
+// Part is one stretch of a partitioned device: a partition, a part of its partition table, or a gap. Name is the
+// partition's own, Type is Apple's name of its type, such as Apple_HFS.
 type Part struct {
 	Name, Type     string
 	First, Sectors uint64
@@ -48,33 +52,30 @@ func WholeDevice(sectors uint64, typ string) Layout {
 }
 
 // Partitioned is the layout of a device of so many sectors with these parts; gaps between them become regions too. It
-// fails when parts overlap or lie outside of the device.
+// fails when parts overlap or are outside of the device.
 func Partitioned(scheme Scheme, sectors uint64, parts []Part) (Layout, error) {
 	parts = slices.Clone(parts)
 	slices.SortStableFunc(parts, func(a, b Part) int { return cmp.Compare(a.First, b.First) })
 	l, at := Layout{Scheme: scheme}, uint64(0)
-	for _, p := range parts {
+	for _, p := range append(parts, Part{First: sectors}) {
 		if p.First < at || p.First > sectors || p.Sectors > sectors-p.First {
-			return Layout{}, fmt.Errorf("laying out the device: %d sectors at %d of %d overlap or lie outside", p.Sectors, p.First, sectors)
+			return Layout{}, fmt.Errorf("laying out the device: %d sectors at %d of %d overlap or are outside of it", p.Sectors,
+				p.First, sectors)
 		}
-		if p.Sectors == 0 {
+		if p.Sectors == 0 && p.First < sectors {
 			continue
 		}
-		l.gap(at, p.First)
-		l.add(p)
-		at = p.First + p.Sectors
+		if p.First > at {
+			l.add(Part{Type: FreeType, First: at, Sectors: p.First - at})
+		}
+		if at = p.First + p.Sectors; p.Sectors > 0 {
+			l.add(p)
+		}
 	}
-	l.gap(at, sectors)
 	return l, nil
 }
 
-func (l *Layout) gap(from, to uint64) {
-	if to > from {
-		l.add(Part{Type: "Apple_Free", First: from, Sectors: to - from})
-	}
-}
-
-// add appends a region. Apple numbers them from 0 in the name and from -1 as resources; the descriptor follows the
+// add appends a part. Apple numbers regions from 0 in the name and from -1 as resources; the descriptor follows the
 // name, but for Apple partition maps the resource.
 func (l *Layout) add(p Part) {
 	n := len(l.Regions)
@@ -82,9 +83,19 @@ func (l *Layout) add(p Part) {
 	if l.Scheme == SchemeAPM {
 		descriptor--
 	}
-	l.Regions = append(l.Regions, Region{
-		Name: fmt.Sprintf("%s (%s : %d)", p.Name, p.Type, n), ID: n - 1, Descriptor: descriptor, First: p.First, Sectors: p.Sectors,
-	})
+	l.Parts = append(l.Parts, p)
+	l.Regions = append(l.Regions, Region{Name: fmt.Sprintf("%s (%s : %d)", printable(p.Name), p.Type, n), ID: n - 1,
+		Descriptor: descriptor, First: p.First, Sectors: p.Sectors})
+}
+
+// printable replaces characters that XML cannot hold.
+func printable(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7F || r == 0xFFFE || r == 0xFFFF {
+			return '?'
+		}
+		return r
+	}, strings.ToValidUTF8(name, "?"))
 }
 
 // check makes sure that the regions cover a device of so many sectors in order.
@@ -92,7 +103,8 @@ func (l *Layout) check(sectors uint64) error {
 	at := uint64(0)
 	for _, g := range l.Regions {
 		if g.First != at || g.Sectors == 0 || g.Sectors > sectors-at {
-			return fmt.Errorf("region %q of %d sectors at %d does not follow sector %d of %d", g.Name, g.Sectors, g.First, at, sectors)
+			return fmt.Errorf("region %q of %d sectors at %d does not follow sector %d of %d", g.Name, g.Sectors, g.First, at,
+				sectors)
 		}
 		at += g.Sectors
 	}
@@ -102,6 +114,7 @@ func (l *Layout) check(sectors uint64) error {
 	return nil
 }
 
+// variant is the variant of the trailer.
 func (l *Layout) variant() uint32 {
 	if l.Scheme == SchemeNone {
 		return VariantPartition
@@ -109,9 +122,9 @@ func (l *Layout) variant() uint32 {
 	return VariantDevice
 }
 
-// ProbeLayout finds out how a device of size bytes is partitioned, for the names in an image. The tables decide where
-// an image is cut and nothing else, so one that is damaged makes the device unpartitioned. An Apple map wins over the boot
-// record that shares its first sector, as in Apple's IOStorageFamily. The error is the device's.
+// ProbeLayout finds out how a device of size bytes is partitioned, for the names in an image. The tables only decide
+// where an image is cut, so one that is damaged makes the device unpartitioned. An Apple map wins over the boot record
+// that shares its first sector, as in Apple's IOStorageFamily. The error is the device's.
 func ProbeLayout(dev io.ReaderAt, size int64) (Layout, error) {
 	sectors := uint64(size) / SectorSize
 	head := make([]byte, min(3*SectorSize, size))
@@ -122,7 +135,7 @@ func ProbeLayout(dev io.ReaderAt, size int64) (Layout, error) {
 	for _, probe := range []struct {
 		scheme Scheme
 		parts  func(dev io.ReaderAt, head []byte, sectors uint64) ([]Part, error)
-	}{{SchemeGPT, gptParts}, {SchemeAPM, apmParts}, {SchemeMBR, mbrParts}} {
+	}{{SchemeGPT, readGPT}, {SchemeAPM, readAPM}, {SchemeMBR, readMBR}} {
 		parts, err := probe.parts(dev, head, sectors)
 		if err != nil {
 			return Layout{}, fmt.Errorf("reading the partition table: %w", err)
@@ -137,7 +150,7 @@ func ProbeLayout(dev io.ReaderAt, size int64) (Layout, error) {
 	return WholeDevice(sectors, volumeType(head)), nil
 }
 
-// volumeType is the partition type of the volume that starts so.
+// volumeType is the partition type of the volume that starts with head.
 func volumeType(head []byte) string {
 	switch signature := string(head[1024:1026]); {
 	case string(head[32:36]) == "NXSB":
@@ -150,9 +163,26 @@ func volumeType(head []byte) string {
 	return "unknown partition"
 }
 
-// gptParts lists the parts of a device with a whole primary GUID partition table: the protective MBR, both headers and
-// tables, and the partitions.
-func gptParts(dev io.ReaderAt, _ []byte, sectors uint64) ([]Part, error) {
+// GPTParts are the parts of a device with a GUID partition table: the protective MBR, both headers and tables, and the
+// partitions.
+func GPTParts(t *gpt.Table) []Part {
+	table, last := t.EntrySectors(), t.Sectors-1
+	parts := []Part{
+		{Name: "Protective Master Boot Record", Type: "MBR", First: 0, Sectors: 1},
+		{Name: "GPT Header", Type: "Primary GPT Header", First: 1, Sectors: 1},
+		{Name: "GPT Partition Data", Type: "Primary GPT Table", First: 2, Sectors: table},
+		{Name: "GPT Partition Data", Type: "Backup GPT Table", First: last - table, Sectors: table},
+		{Name: "GPT Header", Type: "Backup GPT Header", First: last, Sectors: 1},
+	}
+	for _, p := range t.Partitions {
+		parts = append(parts, Part{Name: p.Name, Type: gpt.TypeName(p.Type), First: p.First,
+			Sectors: p.Last - p.First + 1})
+	}
+	return parts
+}
+
+// readGPT reads a GUID partition table with a whole primary table.
+func readGPT(dev io.ReaderAt, _ []byte, sectors uint64) ([]Part, error) {
 	t, err := gpt.ReadPrimary(dev, sectors)
 	if gpt.IsUnusable(err) {
 		return nil, nil
@@ -160,28 +190,7 @@ func gptParts(dev io.ReaderAt, _ []byte, sectors uint64) ([]Part, error) {
 	if err != nil {
 		return nil, err
 	}
-	table, backup := t.EntrySectors(), t.Sectors-1
-	parts := []Part{
-		{Name: "Protective Master Boot Record", Type: "MBR", First: 0, Sectors: 1},
-		{Name: "GPT Header", Type: "Primary GPT Header", First: 1, Sectors: 1},
-		{Name: "GPT Partition Data", Type: "Primary GPT Table", First: 2, Sectors: table},
-		{Name: "GPT Partition Data", Type: "Backup GPT Table", First: backup - table, Sectors: table},
-		{Name: "GPT Header", Type: "Backup GPT Header", First: backup, Sectors: 1},
-	}
-	for _, p := range t.Partitions {
-		parts = append(parts, Part{Name: printable(p.Name), Type: gpt.TypeName(p.Type), First: p.First, Sectors: p.Last - p.First + 1})
-	}
-	return parts, nil
-}
-
-// printable replaces characters that XML cannot contain.
-func printable(name string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7F || r == 0xFFFE || r == 0xFFFF {
-			return '?'
-		}
-		return r
-	}, strings.ToValidUTF8(name, "?"))
+	return GPTParts(t), nil
 }
 
 // mbrTypes are Apple's names of MBR partition types.
@@ -191,14 +200,13 @@ var mbrTypes = map[byte]string{
 	0x82: "Linux_Swap", 0x83: "Linux", 0xA8: "Apple_UFS", 0xAB: "Apple_Boot", 0xAF: "Apple_HFS",
 }
 
-// mbrParts reads a master boot record. The first sector of a FAT volume carries the same mark, so everything has to fit.
-func mbrParts(_ io.ReaderAt, head []byte, sectors uint64) ([]Part, error) {
+// readMBR reads a master boot record. The first sector of a FAT volume carries the same mark, so everything has to fit.
+func readMBR(_ io.ReaderAt, head []byte, sectors uint64) ([]Part, error) {
 	if head[510] != 0x55 || head[511] != 0xAA {
 		return nil, nil
 	}
 	parts := []Part{{Name: "Master Boot Record", Type: "MBR", Sectors: 1}}
-	for i := range 4 {
-		entry := head[446+16*i : 462+16*i]
+	for entry := range slices.Chunk(head[446:510], 16) {
 		first, count := uint64(binary.LittleEndian.Uint32(entry[8:])), uint64(binary.LittleEndian.Uint32(entry[12:]))
 		typ := entry[4]
 		switch {
@@ -209,10 +217,7 @@ func mbrParts(_ io.ReaderAt, head []byte, sectors uint64) ([]Part, error) {
 		case typ == 0 || first == 0 || count == 0 || first >= sectors || count > sectors-first:
 			return nil, nil
 		}
-		name, known := mbrTypes[typ]
-		if !known {
-			name = fmt.Sprintf("0x%02X", typ)
-		}
+		name := cmp.Or(mbrTypes[typ], fmt.Sprintf("0x%02X", typ))
 		parts = append(parts, Part{Type: name, First: first, Sectors: count})
 	}
 	if len(parts) == 1 {
@@ -221,10 +226,10 @@ func mbrParts(_ io.ReaderAt, head []byte, sectors uint64) ([]Part, error) {
 	return parts, nil
 }
 
-// apmParts reads an Apple partition map. The block size of the driver descriptor map is where its entries stand and what
-// they count in; but CDs and Apple's hybrid images say 2048 and have a map of 512-byte blocks as well, in front of the
+// readAPM reads an Apple partition map. Its entries are in blocks of the size that the driver descriptor map gives, and
+// count in them; but CDs and Apple's hybrid images have 2048 there and a map of 512-byte blocks as well, before the
 // other one if there is one, and Apple's IOApplePartitionScheme takes that.
-func apmParts(dev io.ReaderAt, head []byte, sectors uint64) ([]Part, error) {
+func readAPM(dev io.ReaderAt, head []byte, sectors uint64) ([]Part, error) {
 	if string(head[:2]) != "ER" {
 		return nil, nil
 	}
@@ -245,20 +250,15 @@ func apmParts(dev io.ReaderAt, head []byte, sectors uint64) ([]Part, error) {
 		if err := readFull(dev, entry, at*block); err != nil {
 			return nil, err
 		}
-		if string(entry[:2]) != "PM" {
-			return nil, nil
-		}
 		if at == 1 {
 			count = int64(binary.BigEndian.Uint32(entry[4:]))
 		}
-		if count == 0 || count > 256 {
+		if string(entry[:2]) != "PM" || count == 0 || count > 256 {
 			return nil, nil
 		}
-		part := apmPart(entry, unit)
-		if part.Type == "Apple_Free" {
-			continue // the gaps say the same
+		if part := apmPart(entry, unit); part.Type != FreeType { // Partitioned fills the gaps
+			parts = append(parts, part)
 		}
-		parts = append(parts, part)
 	}
 	return parts, nil
 }
@@ -266,9 +266,7 @@ func apmParts(dev io.ReaderAt, head []byte, sectors uint64) ([]Part, error) {
 // apmPart is the partition of an entry that counts in units of so many sectors.
 func apmPart(entry []byte, unit uint64) Part {
 	text := func(b []byte) string {
-		if end := bytes.IndexByte(b, 0); end >= 0 {
-			b = b[:end]
-		}
+		b, _, _ = bytes.Cut(b, []byte{0})
 		return printable(string(b))
 	}
 	u32 := func(at int) uint64 { return uint64(binary.BigEndian.Uint32(entry[at:])) }
