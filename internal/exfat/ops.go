@@ -270,10 +270,17 @@ func (v *Volume) listLocked(path string) (*directory, []Info, error) {
 // Walk calls f for everything below a directory, parents before children; paths have no leading slash. It ends with
 // the first error, and with ErrCorrupt at a directory that contains itself.
 func (v *Volume) Walk(path string, f func(path string, i Info) error) error {
-	return v.walk(strings.Join(splitPath(path), "/"), f, map[int64]bool{})
+	return v.WalkAll(path, f, func(_ string, err error) error { return err })
 }
 
-func (v *Volume) walk(path string, f func(string, Info) error, seen map[int64]bool) error {
+// WalkAll is Walk that calls failed for a directory that cannot be listed, and continues after it unless failed
+// returns an error.
+func (v *Volume) WalkAll(path string, f func(path string, i Info) error,
+	failed func(path string, err error) error) error {
+	return v.walk(strings.Join(splitPath(path), "/"), f, failed, map[int64]bool{})
+}
+
+func (v *Volume) walk(path string, f func(string, Info) error, failed func(string, error) error, seen map[int64]bool) error {
 	v.mu.Lock()
 	d, infos, err := v.listLocked(path)
 	if err == nil && len(d.extents) > 0 {
@@ -284,7 +291,7 @@ func (v *Volume) walk(path string, f func(string, Info) error, seen map[int64]bo
 	}
 	v.mu.Unlock()
 	if err != nil {
-		return fmt.Errorf("listing %q: %w", path, err)
+		return failed(path, fmt.Errorf("listing %q: %w", path, err))
 	}
 	for _, i := range infos {
 		child := strings.TrimPrefix(path+"/"+i.Name, "/")
@@ -292,7 +299,7 @@ func (v *Volume) walk(path string, f func(string, Info) error, seen map[int64]bo
 			return err
 		}
 		if i.Dir {
-			if err := v.walk(child, f, seen); err != nil {
+			if err := v.walk(child, f, failed, seen); err != nil {
 				return err
 			}
 		}
