@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"dmgbench/internal/attach"
+	"dmgbench/internal/container/udif"
 )
 
 // attach is the verb of hdiutil.
@@ -18,168 +19,14 @@ func (c *call) attach() error {
 	if err != nil {
 		return err
 	}
-	return c.attachAs(c.operands[0], r, policy)
+	return c.attachOperand(r, policy)
 }
 
-// attachAs attaches an image and prints its devices.
-func (c *call) attachAs(operand string, r Request, policy string) error {
-	path, owns, err := c.probe(operand)
-	if err != nil {
-		return err
-	}
-	r.Image, r.Keys = path, c.secrets.keys[path]
-	if !owns {
-		r.Owners = nil // as on a Mac, -owners on means nothing to a file system without owners
-	}
-	a, err := c.attached(path)
-	if err != nil {
-		return err
-	}
-	if a == nil || a.MountPoint == "" {
-		if err := c.unmounted(r.MountPoint); err != nil {
-			return err
-		}
-	}
-	fresh := a == nil
-	if fresh {
-		progress := c.newProgress(0)
-		if err := c.checkSums(operand); err != nil {
-			return err
-		}
-		got, err := c.attachNew(r, policy)
-		if err != nil {
-			return err
-		}
-		progress.at(0)
-		a, fresh = &got, got.Image == path // else it was attached by another name
-	}
-	if !fresh {
-		if *a, err = c.again(*a, r, policy); err != nil {
-			return err
-		}
-	}
-	c.remark(*a)
-	return c.printAttached(*a)
-}
-
-// again mounts what is attached already, if it is not and is to be.
-func (c *call) again(a Attached, r Request, policy string) (Attached, error) {
-	c.remarkAsItWas(a, r)
-	if a.MountPoint != "" || r.NoMount {
-		return a, nil
-	}
-	got, err := c.env.Attacher.Mount(c.ctx, a, r)
-	if policy == "optional" && errors.Is(err, ErrNoFileSystem) {
-		return a, nil
-	}
-	return got, err
-}
-
-// remark says what whoever attached should know.
-func (c *call) remark(a Attached) {
-	for _, w := range a.Warnings {
-		fmt.Fprintf(c.err, "%s: attach: WARNING: %s\n", c.tool, w)
-	}
-	if a.Mode == attach.ModeFUSE && a.MountPoint == "" {
-		fmt.Fprintf(c.err, "%s: attach: there is no loop device: the device is the file %s\n", c.tool, a.Device)
-	}
-}
-
-// unmounted makes sure that no volume of another image would be hidden.
-func (c *call) unmounted(folder string) error {
-	all, err := c.living()
-	for _, a := range all {
-		if folder != "" && a.MountPoint == folder {
-			return &refusal{words: fmt.Sprintf("Resource busy: the volume of %q is mounted on %q", a.Image, folder), err: syscall.EBUSY}
-		}
-	}
-	return err
-}
-
-// remarkAsItWas says what was asked for and is not so, because the image was attached before.
-func (c *call) remarkAsItWas(a Attached, r Request) {
-	if a.ReadOnly && c.has("-readwrite") {
-		fmt.Fprintf(c.err, "%s: attach: WARNING: it is attached already, read-only: detach it first\n", c.tool)
-	}
-	if r.ReadOnly && !a.ReadOnly {
-		fmt.Fprintf(c.err, "%s: attach: WARNING: it is attached already, and can be written to: detach it first\n", c.tool)
-	}
-	if a.MountPoint != "" && r.MountPoint != "" && r.MountPoint != a.MountPoint {
-		fmt.Fprintf(c.err, "%s: attach: WARNING: it is attached already, and mounted on %q: detach it first\n", c.tool, a.MountPoint)
-	}
-}
-
-// attachNew attaches, and again without mounting when that is allowed and nothing can be mounted.
-func (c *call) attachNew(r Request, policy string) (Attached, error) {
-	a, err := c.env.Attacher.Attach(c.ctx, r)
-	if policy == "optional" && errors.Is(err, ErrNoFileSystem) {
-		r.NoMount = true
-		a, err = c.env.Attacher.Attach(c.ctx, r)
-	}
-	return a, err
-}
-
-// probe finds out that the image is one that can be served, and whether its volume keeps owners.
-func (c *call) probe(operand string) (path string, owns bool, err error) {
-	p, err := c.existing(operand)
-	if err != nil {
-		return "", false, err
-	}
-	defer p.close()
-	a, err := c.attached(p.path)
-	if err != nil {
-		return "", false, err
-	}
-	if a != nil && a.Encrypted {
-		return p.path, a.Owners, nil // whoever may attach need not have the passphrase to be told
-	}
-	img, err := c.open(p, true)
-	if err != nil {
-		return "", false, err
-	}
-	if img.Format() == "ASIF" && c.tool == "hdiutil" {
-		return "", false, errors.Join(refuse("this image format is not supported by hdiutil. Please use 'diskutil image attach'"), img.Close())
-	}
-	if err := c.remarkRaw(p, img); err != nil {
-		return "", false, errors.Join(err, img.Close())
-	}
-	if vol, _, err := volume(img); err == nil && vol != nil {
-		owns = attach.Identify(vol).Owners
-	}
-	return p.path, owns, errors.Join(c.rawKey(img), img.Close())
-}
-
-// living are the images that are attached. An attacher tells of the dead once, so whoever asked something else is told here.
-func (c *call) living() ([]Attached, error) {
-	all, err := c.env.Attacher.List(c.ctx)
-	var list []Attached
-	for _, a := range all {
-		if !a.Dead {
-			list = append(list, a)
-			continue
-		}
-		fmt.Fprintf(c.err, "%s: lost: %q: %s\n", c.tool, a.Image, died(a))
-	}
-	return list, err
-}
-
-// attached is the attachment of an image, or nil.
-func (c *call) attached(path string) (*Attached, error) {
-	list, err := c.living()
-	for _, a := range list {
-		if a.Image == path {
-			return &a, nil
-		}
-	}
-	return nil, err
-}
-
-func (c *call) attachRequest() (r Request, policy string, err error) {
+// attachRequest reads the options of attach.
+func (c *call) attachRequest() (r attach.Request, policy string, err error) {
 	r, err = c.mountRequest()
-	r.ReadOnly = c.has("-readonly")
-	r.Browse = !c.has("-nobrowse")
-	policy = strings.ToLower(c.value("-mount"))
-	if policy == "" {
+	r.ReadOnly, r.Browse = c.has("-readonly"), !c.has("-nobrowse")
+	if policy = strings.ToLower(c.value("-mount")); policy == "" {
 		policy = "required"
 	}
 	r.NoMount = c.has("-nomount") || policy == "suppressed"
@@ -193,70 +40,264 @@ func (c *call) attachRequest() (r Request, policy string, err error) {
 	case c.has("-nokernel"):
 		r.ServedBy = attach.ServedByHelper
 	}
-	switch {
-	case c.has("-readonly") && c.has("-readwrite"):
-		err = misused("both -readonly and -readwrite")
-	case c.has("-kernel") && c.has("-nokernel"):
-		err = misused("both -kernel and -nokernel")
-	case r.NoMount && r.MountPoint != "" && err == nil:
+	for _, pair := range [][2]string{{"-readonly", "-readwrite"}, {"-kernel", "-nokernel"}, {"-verify", "-noverify"}} {
+		if c.has(pair[0]) && c.has(pair[1]) {
+			return r, policy, misused("both %s and %s", pair[0], pair[1])
+		}
+	}
+	if r.NoMount && r.MountPoint != "" && err == nil {
 		err = misused("a place to mount, and no mounting")
 	}
 	return r, policy, err
 }
 
-// mountRequest reads where to mount.
-func (c *call) mountRequest() (r Request, err error) {
-	given := 0
-	for _, o := range []struct {
-		name string
-		to   *string
-	}{{"-mountpoint", &r.MountPoint}, {"-mountroot", &r.MountRoot}, {"-mountrandom", &r.MountRoot}} {
-		if !c.has(o.name) {
+// mountRequest reads the options of where to mount.
+func (c *call) mountRequest() (r attach.Request, err error) {
+	given := ""
+	for _, name := range []string{"-mountpoint", "-mountroot", "-mountrandom"} {
+		if !c.has(name) {
 			continue
 		}
-		if given++; given > 1 {
+		if given != "" {
 			return r, misused("more than one of -mountpoint, -mountroot, -mountrandom")
 		}
-		r.MakePoint = o.name == "-mountpoint"
-		folder, err := c.mountFolder(c.value(o.name), r.MakePoint)
+		given, r.MakePoint, r.RandomName = name, name == "-mountpoint", name == "-mountrandom"
+		folder, err := c.mountFolder(c.value(name), r.MakePoint)
 		if err != nil {
 			return r, err
 		}
-		*o.to, r.RandomName = folder, o.name == "-mountrandom"
+		if r.MountRoot = folder; r.MakePoint {
+			r.MountPoint, r.MountRoot = folder, ""
+		}
 	}
 	return r, nil
 }
 
-// attachMade attaches what create has made. Where there is nothing to mount, the image stays.
-func (c *call) attachMade(path string, pass []byte) error {
-	p, err := at(path)
+// mountFolder is the folder to mount on. If it is to be made, only its parent must exist.
+func (c *call) mountFolder(name string, make bool) (string, error) {
+	path, err := c.absolute(name)
+	if err != nil {
+		return "", err
+	}
+	real, err := evalLinks(path)
+	if make && errors.Is(err, fs.ErrNotExist) {
+		real, err = evalLinks(filepath.Dir(path))
+		real = filepath.Join(real, filepath.Base(path))
+	}
+	return real, err
+}
+
+// attachImage is `diskutil image attach`.
+func (c *call) attachImage() error {
+	r := attach.Request{ReadOnly: c.has("--readOnly"), Browse: !c.has("--nobrowse")}
+	policies := map[string]string{"": "required", "forcemount": "required", "automount": "optional", "nomount": "suppressed"}
+	policy := policies[strings.ToLower(c.value("--mountPolicy"))]
+	r.NoMount = c.has("--noMount") || policy == "suppressed"
+	if r.NoMount && (c.has("--mountPoint") || c.has("--mountOptions")) {
+		return misused("--mountPoint and --mountOptions conflict with noMount")
+	}
+	for _, o := range strings.FieldsFunc(c.value("--mountOptions"), func(r rune) bool { return r == ',' }) {
+		switch o {
+		case "nobrowse":
+			r.Browse = false
+		case "rdonly":
+			r.ReadOnly = true
+		case "owners", "noowners":
+			on := o == "owners"
+			r.Owners = &on
+		default:
+			return refuse("mount option %q is not known: want nobrowse, rdonly, owners or noowners", o)
+		}
+	}
+	if c.has("--mountPoint") {
+		point, err := c.mountFolder(c.value("--mountPoint"), true)
+		if err != nil {
+			return err
+		}
+		r.MountPoint, r.MakePoint = point, true
+	}
+	return c.attachOperand(r, policy)
+}
+
+// attachOperand attaches the image that is named first and prints its devices.
+func (c *call) attachOperand(r attach.Request, policy string) error {
+	p, err := c.existing(c.operands[0])
 	if err != nil {
 		return err
 	}
 	defer p.close()
-	if len(pass) > 0 {
-		if err := c.unlock(p, pass); err != nil {
-			return err
-		}
-	}
-	a, err := c.env.Attacher.Attach(c.ctx, Request{Image: path, Browse: true, Keys: c.secrets.keys[path]})
+	r.Image = p.path
+	a, err := c.findImage(p.path)
 	if err != nil {
-		return fmt.Errorf("%q was created and could not be attached: %w", path, err)
+		return err
 	}
-	if !c.has("-plist") {
-		if err := c.tellMade(path); err != nil {
+	if a == nil || a.MountPoint == "" {
+		if err := c.checkPointFree(r.MountPoint); err != nil {
 			return err
 		}
 	}
-	c.remark(a)
-	return c.printAttached(a)
+	var i *image
+	owners, progress := a != nil && a.Owners, (*progress)(nil)
+	if a == nil {
+		progress = c.newProgress(0)
+	}
+	if a == nil || !a.Encrypted { // the devices of an attached encrypted image are printed without its passphrase
+		if i, owners, err = c.inspectForAttach(p, a == nil); err != nil {
+			return err
+		}
+	}
+	if !owners {
+		r.Owners = nil // as on a Mac, -owners on has no effect on a file system without owners
+	}
+	r.Keys = c.secrets.keys[p.path]
+	if a != nil {
+		return c.attachAgain(*a, r, policy)
+	}
+	got, err := c.attachNew(r, policy)
+	if err != nil {
+		return err
+	}
+	progress.at(0)
+	if got.Image != p.path { // it was attached under another name
+		return c.attachAgain(got, r, policy)
+	}
+	c.warnOfAttached(got)
+	return c.printAttached(got, i)
 }
 
-// find is the attachment that a device or a mount point belongs to; names of devices may lack /dev/.
-func (c *call) find(operand string) (Attached, error) {
-	list, err := c.living()
+// inspectForAttach opens the image once for everything that attach has to know: whether it can be served, its
+// partition map, whether its volume has owners, and for hdiutil, which attaches no damaged data, its checksums. The
+// result is closed; only its partition map is of use.
+func (c *call) inspectForAttach(p place, verify bool) (i *image, owners bool, err error) {
+	if i, err = c.open(p, true); err != nil {
+		return nil, false, err
+	}
+	defer func() { err = errors.Join(err, i.Close()) }()
+	if i.Format() == "ASIF" && c.tool == "hdiutil" {
+		return i, false, refuse("this image format is not supported by hdiutil. Please use 'diskutil image attach'")
+	}
+	if err := errors.Join(c.warnOfRaw(i), c.checkSourceKeys(i)); err != nil {
+		return i, false, err
+	}
+	regions, scheme, _ := i.partitionMap() // attach reports what it cannot read
+	for _, r := range regions {
+		if r.content && (scheme == "GUID" || scheme == "none") {
+			owners = r.volume.Owners
+		}
+	}
+	if verify && c.tool == "hdiutil" && !c.has("-noverify") {
+		err = c.checkSums(i)
+	}
+	return i, owners, err
+}
+
+// checkSums refuses an image with data that differs from its stored checksums. `diskutil image` computes none.
+func (c *call) checkSums(i *image) error {
+	im := tablesOf(i)
+	if im == nil {
+		return nil
+	}
+	report, err := im.Verify(c.ctx, udif.StreamOptions{})
 	if err != nil {
-		return Attached{}, err
+		return err
+	}
+	bad := report.Err()
+	if bad != nil && c.has("-ignorebadchecksums") {
+		c.warn("%v", bad)
+		bad = nil
+	}
+	if bad != nil {
+		return &refusal{words: "corrupt image", err: bad}
+	}
+	return nil
+}
+
+// attachNew attaches, without mounting if there is no volume to mount and the policy allows that.
+func (c *call) attachNew(r attach.Request, policy string) (attach.Attached, error) {
+	a, err := c.env.Attacher.Attach(c.ctx, r)
+	if policy == "optional" && errors.Is(err, attach.ErrNoFileSystem) {
+		r.NoMount = true
+		a, err = c.env.Attacher.Attach(c.ctx, r)
+	}
+	return a, err
+}
+
+// attachAgain mounts an attached image if it is not mounted and should be, and prints it.
+func (c *call) attachAgain(a attach.Attached, r attach.Request, policy string) error {
+	const already = "it is attached already, "
+	if a.ReadOnly && c.has("-readwrite") {
+		c.warn(already + "read-only: detach it first")
+	}
+	if r.ReadOnly && !a.ReadOnly {
+		c.warn(already + "and can be written to: detach it first")
+	}
+	if a.MountPoint != "" && r.MountPoint != "" && r.MountPoint != a.MountPoint {
+		c.warn(already+"and mounted on %q: detach it first", a.MountPoint)
+	}
+	if a.MountPoint == "" && !r.NoMount {
+		got, err := c.env.Attacher.Mount(c.ctx, a, r)
+		switch {
+		case err == nil:
+			a = got
+		case policy != "optional" || !errors.Is(err, attach.ErrNoFileSystem):
+			return err
+		}
+	}
+	c.warnOfAttached(a)
+	return c.printAttached(a, nil)
+}
+
+// warnOfAttached prints the warnings of an attachment.
+func (c *call) warnOfAttached(a attach.Attached) {
+	for _, w := range a.Warnings {
+		c.warn("%s", w)
+	}
+	if a.Mode == attach.ModeFUSE && a.MountPoint == "" {
+		c.printf("there is no loop device: the device is the file %s", a.Device)
+	}
+}
+
+// checkPointFree refuses to mount over the volume of another image.
+func (c *call) checkPointFree(folder string) error {
+	all, err := c.listLiving()
+	for _, a := range all {
+		if folder != "" && a.MountPoint == folder {
+			words := fmt.Sprintf("Resource busy: the volume of %q is mounted on %q", a.Image, folder)
+			return &refusal{words: words, err: syscall.EBUSY}
+		}
+	}
+	return err
+}
+
+// listLiving lists the attached images. The attacher reports each dead one once, so this prints it.
+func (c *call) listLiving() (list []attach.Attached, err error) {
+	all, err := c.env.Attacher.List(c.ctx)
+	for _, a := range all {
+		if a.Dead {
+			fmt.Fprintf(c.err, "%s: lost: %q: %s\n", c.tool, a.Image, describeDeath(a))
+		} else {
+			list = append(list, a)
+		}
+	}
+	return list, err
+}
+
+// findImage returns the attachment of an image, or nil.
+func (c *call) findImage(path string) (*attach.Attached, error) {
+	list, err := c.listLiving()
+	for _, a := range list {
+		if a.Image == path {
+			return &a, nil
+		}
+	}
+	return nil, err
+}
+
+// findAttached returns the attachment of a device or a mount point; names of devices may lack /dev/.
+func (c *call) findAttached(operand string) (attach.Attached, error) {
+	list, err := c.listLiving()
+	if err != nil {
+		return attach.Attached{}, err
 	}
 	device := operand
 	if !strings.HasPrefix(device, "/") {
@@ -269,95 +310,90 @@ func (c *call) find(operand string) (Attached, error) {
 		}
 	}
 	for _, a := range list {
-		if is(a, device, path) {
+		whole := deviceName(a)
+		if device == whole || device == a.Device || device == a.Partition || strings.HasPrefix(device, whole+"p") ||
+			a.MountPoint != "" && a.MountPoint == path {
 			return a, nil
 		}
 	}
-	return Attached{}, fs.ErrNotExist
+	return attach.Attached{}, fs.ErrNotExist
 }
 
-// whole is the device that stands for the whole image. Without a loop device the
-// image is served by a process alone, which is then named by its number.
-func whole(a Attached) string {
-	if a.Mode != attach.ModeFUSE {
-		return a.Device
-	}
-	return fmt.Sprintf("/dev/fuse%d", a.HelperPID)
-}
-
-// short is a device as messages name it.
-func short(a Attached) string { return strings.TrimPrefix(whole(a), "/dev/") }
-
-// is says whether a device or a mount point, resolved or not, is the attachment's.
-func is(a Attached, device, path string) bool {
-	return device == whole(a) || device == a.Device || device == a.Partition || strings.HasPrefix(device, whole(a)+"p") ||
-		a.MountPoint != "" && a.MountPoint == path
-}
-
-func (c *call) detach() error {
-	a, err := c.find(c.operands[0])
+// attachMade attaches what create has made. If there is no volume to mount, the image stays.
+func (c *call) attachMade(path string, pass []byte) error {
+	p, err := at(path)
 	if err != nil {
 		return err
 	}
-	if err := c.release(a, c.has("-force")); err != nil {
-		return err
-	}
-	fmt.Fprintf(c.out, "%q ejected.\n", short(a))
-	return nil
-}
-
-// release detaches and tells what was lost, which is a failure where force was not asked for: the image is released, and
-// not what it was thought to be. A busy volume has words and a status of its own.
-func (c *call) release(a Attached, force bool) error {
-	lost, err := c.env.Attacher.Detach(c.ctx, a, force)
-	for i, l := range lost {
-		if !slices.Contains(lost[:i], l) {
-			fmt.Fprintf(c.err, "%s: detach: lost: %s\n", c.tool, l)
+	defer p.close()
+	if len(pass) > 0 {
+		if err := c.deriveKeys(p, pass); err != nil {
+			return err
 		}
 	}
-	if err == nil && len(lost) > 0 && !force {
-		fmt.Fprintf(c.err, "%s: detach: %q is released, but not all that was written is in the image\n", c.tool, short(a))
-		return &said{1}
+	a, err := c.env.Attacher.Attach(c.ctx, attach.Request{Image: path, Browse: true, Keys: c.secrets.keys[path]})
+	if err != nil {
+		return fmt.Errorf("%q was created and could not be attached: %w", path, err)
 	}
-	return c.busy(a, err)
+	if !c.has("-plist") {
+		if err := c.printMade(path); err != nil {
+			return err
+		}
+	}
+	c.warnOfAttached(a)
+	return c.printAttached(a, nil)
 }
 
-func (c *call) busy(a Attached, err error) error {
-	if err == nil || c.tool != "hdiutil" {
+// detach is the verb of hdiutil, eject that of diskutil.
+func (c *call) detach() error { return c.detachOperand("%[1]q ejected.\n") }
+func (c *call) eject() error  { return c.detachOperand("Disk %[2]s ejected\n") }
+
+// detachOperand detaches and prints what was lost, which is a failure without force: the image is detached, but not all
+// of the data is in it.
+func (c *call) detachOperand(done string) error {
+	a, err := c.findAttached(c.operands[0])
+	if err != nil {
 		return err
 	}
-	if text, errno, _ := reason(err); int(errno) == statusBusy {
-		fmt.Fprintf(c.err, "hdiutil: couldn't unmount %q - %s\n", short(a), text)
+	lost, err := c.env.Attacher.Detach(c.ctx, a, c.has("-force"))
+	for i, l := range lost {
+		if !slices.Contains(lost[:i], l) {
+			c.printf("lost: %s", l)
+		}
+	}
+	if err == nil && len(lost) > 0 && !c.has("-force") {
+		c.printf("%q is detached, but some writes were lost", shortName(a))
+		return &exitStatus{1}
+	}
+	if err != nil {
+		return c.reportBusy(a, err)
+	}
+	_, err = fmt.Fprintf(c.out, done, shortName(a), deviceName(a))
+	return err
+}
+
+// reportBusy prints the failure of hdiutil on a busy volume, which has a message and a status of its own.
+func (c *call) reportBusy(a attach.Attached, err error) error {
+	if text, errno, _ := describeError(err); c.tool == "hdiutil" && int(errno) == statusBusy {
+		fmt.Fprintf(c.err, "hdiutil: couldn't unmount %q - %s\n", shortName(a), text)
 		if c.has("-verbose") {
 			fmt.Fprintf(c.err, "hdiutil: detach: %v\n", err)
 		}
-		return &said{statusBusy}
+		return &exitStatus{statusBusy}
 	}
 	return err
 }
 
-func (c *call) eject() error {
-	a, err := c.find(c.operands[0])
-	if err != nil {
-		return err
-	}
-	if err := c.release(a, false); err != nil {
-		return err
-	}
-	fmt.Fprintf(c.out, "Disk %s ejected\n", whole(a))
-	return nil
-}
-
 func (c *call) unmount() error {
-	a, err := c.find(c.operands[0])
+	a, err := c.findAttached(c.operands[0])
 	if err != nil {
 		return err
 	}
 	if a.MountPoint == "" {
-		return refuse("%s is not mounted", short(a))
+		return refuse("%s is not mounted", shortName(a))
 	}
-	if err := c.busy(a, c.env.Attacher.Unmount(c.ctx, a, c.has("-force"))); err != nil {
-		return err
+	if err := c.env.Attacher.Unmount(c.ctx, a, c.has("-force")); err != nil {
+		return c.reportBusy(a, err)
 	}
 	fmt.Fprintf(c.out, "%q unmounted successfully.\n", a.MountPoint)
 	return nil
@@ -368,23 +404,23 @@ func (c *call) mountvol() error {
 	if err != nil {
 		return err
 	}
-	a, err := c.find(c.operands[0])
+	a, err := c.findAttached(c.operands[0])
 	if err != nil {
 		return err
 	}
 	if a.MountPoint == "" {
-		if err := c.unmounted(r.MountPoint); err != nil {
+		if err := c.checkPointFree(r.MountPoint); err != nil {
 			return err
 		}
 		if a, err = c.env.Attacher.Mount(c.ctx, a, r); err != nil {
 			return err
 		}
 	}
-	return c.printAttached(a)
+	return c.printAttached(a, nil)
 }
 
 func (c *call) trim() error {
-	a, err := c.find(c.operands[0])
+	a, err := c.findAttached(c.operands[0])
 	if err != nil {
 		return err
 	}

@@ -4,62 +4,75 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"slices"
 
 	"dmgbench/internal/attach"
 )
 
-// What package attach calls things.
-type (
-	Request    = attach.Request
-	Attached   = attach.Attached
-	Filesystem = attach.FS
-)
-
-// Attacher attaches images and mounts what is on them. Errors wrap EBUSY for what
-// is in use, EAGAIN for an image that somebody holds, and [ErrNoFileSystem].
-type Attacher interface {
-	Attach(ctx context.Context, r Request) (Attached, error)
-	// Detach unmounts and releases; with force it does so whatever is open, and says what was lost.
-	Detach(ctx context.Context, a Attached, force bool) (lost attach.Lost, err error)
-	// List is what is attached, and as Dead what it found dead and cleaned up.
-	List(ctx context.Context) ([]Attached, error)
-	Mount(ctx context.Context, a Attached, r Request) (Attached, error)
-	Unmount(ctx context.Context, a Attached, force bool) error
-	// Trim frees what the mounted volume does not use, and says how many bytes that were.
-	Trim(ctx context.Context, mountPoint string) (int64, error)
-	Filesystems() []Filesystem
-	// Make puts an empty file system on the partition of an image attached without mounting.
-	Make(ctx context.Context, a Attached, filesystem, label string) error
-	// CanGrow says why Grow would not work for a file system.
-	CanGrow(filesystem string) error
-	// Grow lets the file system of an attached image take the whole partition.
-	Grow(ctx context.Context, a Attached) error
-	// Loops says whether this user can have loop devices here.
-	Loops() bool
+// Attacher has the functions that attach images and mount their volumes; tests replace them. Errors wrap EBUSY for what
+// is in use, EAGAIN for an image that another process has open, and [attach.ErrNoFileSystem].
+type Attacher struct {
+	Attach      func(ctx context.Context, r attach.Request) (attach.Attached, error)
+	Detach      func(ctx context.Context, a attach.Attached, force bool) (attach.Lost, error)
+	List        func(ctx context.Context) ([]attach.Attached, error)
+	Mount       func(ctx context.Context, a attach.Attached, r attach.Request) (attach.Attached, error)
+	Unmount     func(ctx context.Context, a attach.Attached, force bool) error
+	Trim        func(ctx context.Context, mountPoint string) (int64, error)
+	Filesystems func() []attach.FS
+	Make        func(ctx context.Context, device, filesystem, label string) error
+	CanGrow     func(filesystem string) error                      // why Grow would fail for a file system
+	Grow        func(ctx context.Context, a attach.Attached) error // the volume takes the whole partition
+	Loops       func() bool
 }
 
-// ErrNoFileSystem says that an image has nothing on it that can be mounted.
-var ErrNoFileSystem = attach.ErrNoFileSystem
-
-// nothing is the attacher of systems that have none.
-type nothing struct{}
-
-func (nothing) refuse() error {
-	return fmt.Errorf("images cannot be attached on this system: %w", errors.ErrUnsupported)
+// system attaches for real.
+var system = Attacher{
+	Attach: attach.Attach, Detach: attach.Detach, List: attach.List, Mount: attach.Mount, Unmount: attach.Unmount,
+	Trim: attach.Trim, Filesystems: attach.Filesystems, Make: attach.Make, CanGrow: canGrow, Grow: growVolume,
+	Loops: attach.Loops,
 }
 
-func (n nothing) Attach(context.Context, Request) (Attached, error) { return Attached{}, n.refuse() }
-func (n nothing) Detach(context.Context, Attached, bool) (attach.Lost, error) {
-	return nil, n.refuse()
+// canGrow checks the rights and the kind; a missing program is reported by Grow.
+func canGrow(filesystem string) error {
+	switch {
+	case !slices.Contains([]string{"ext4", "xfs", "btrfs"}, filesystem):
+		return errors.New("they cannot be resized here")
+	case !attach.Loops():
+		return errors.New("growing them needs loop devices and the rights of root")
+	}
+	return nil
 }
-func (nothing) List(context.Context) ([]Attached, error) { return nil, nil }
-func (n nothing) Mount(context.Context, Attached, Request) (Attached, error) {
-	return Attached{}, n.refuse()
+
+// growVolume mounts those file systems that only grow while mounted, on a temporary folder.
+func growVolume(ctx context.Context, a attach.Attached) (err error) {
+	if a.Filesystem == "ext4" {
+		return attach.Grow(ctx, a)
+	}
+	point, err := os.MkdirTemp("", "dmgbench-grow-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.Remove(point)) }()
+	mounted, err := attach.Mount(ctx, a, attach.Request{Image: a.Image, MountPoint: point, NoTrim: true})
+	if err != nil {
+		return err
+	}
+	return errors.Join(attach.Grow(ctx, mounted), attach.Unmount(context.WithoutCancel(ctx), mounted, false))
 }
-func (n nothing) Unmount(context.Context, Attached, bool) error        { return n.refuse() }
-func (n nothing) Trim(context.Context, string) (int64, error)          { return 0, n.refuse() }
-func (n nothing) Filesystems() []Filesystem                            { return nil }
-func (n nothing) Make(context.Context, Attached, string, string) error { return n.refuse() }
-func (n nothing) Grow(context.Context, Attached) error                 { return n.refuse() }
-func (n nothing) CanGrow(string) error                                 { return n.refuse() }
-func (nothing) Loops() bool                                            { return false }
+
+// withDevice attaches an image without mounting it, calls f, and detaches it. It is for programs of the host that need
+// a device. doing says what for.
+func (c *call) withDevice(r attach.Request, doing string, f func(a attach.Attached) error) (err error) {
+	r.NoMount, r.Temporary = true, true
+	a, err := c.env.Attacher.Attach(c.ctx, r)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if _, e := c.env.Attacher.Detach(context.WithoutCancel(c.ctx), a, err != nil); e != nil {
+			err = errors.Join(err, fmt.Errorf("detaching %q after %s: %w", r.Image, doing, e))
+		}
+	}()
+	return f(a)
+}

@@ -1,15 +1,13 @@
-// Package imagetool is an hdiutil for Linux, and the part of `diskutil image` that
-// belongs to it: Apple's grammar, property lists, messages and exit statuses over
-// this project's own containers, partition tables and exFAT volumes. What mounts
-// and attaches is an [Attacher].
+// Package imagetool is an hdiutil for Linux with the image verbs of diskutil: Apple's grammar, property lists, messages
+// and exit statuses over this project's own containers, partition tables and exFAT volumes. An [Attacher] mounts and
+// attaches.
 //
-// One table ([verbs]) holds every verb and option. Grammar, `hdiutil help` and the
-// manual page are made from it, so that they cannot drift apart.
+// verbs.txt holds every verb and option. The grammar, `hdiutil help` and the manual page are made from it, so that they
+// cannot differ.
 //
-// It refuses what is not in the table, and what Apple's tools know and this one
-// does not do (yet): with status 1 and the reason, never by doing something else.
-// It measures nothing, prompts for nothing, and reaches host files through package
-// hostio only.
+// It refuses what is not in that file, and what Apple's tools support and this one does not, with status 1 and the
+// reason; it never does something else instead. It measures nothing, has no prompts, and reaches host files only
+// through package hostio.
 package imagetool
 
 import (
@@ -19,7 +17,9 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/signal"
 	"runtime/debug"
+	"strings"
 	"syscall"
 	"time"
 
@@ -30,12 +30,12 @@ import (
 type Env struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-	Attacher       Attacher                // nil: nothing can be attached; see [System]
-	Helper         func(args []string) int // runs the process behind an attached image, see HelperVerb
+	Attacher       *Attacher               // nil: the system's
+	Helper         func(args []string) int // runs the process that serves an attached image, see HelperVerb
 	Now            func() time.Time        // of files put into volumes; nil: the clock of the host
 	Random         io.Reader               // for identifiers; nil: the system's
 	Dir            string                  // relative paths start here; "": the working folder
-	Version        string                  // what info says
+	Version        string                  // that info prints
 	UID            int                     // of the user
 	iterations     int                     // of the key derivation of new images; 0: as many as is safe
 }
@@ -43,62 +43,28 @@ type Env struct {
 // HelperVerb is the hidden verb under which package attach starts this program again.
 const HelperVerb = attach.HelperVerb
 
-// Main executes one command line, without the name of the program: a verb of
-// hdiutil with its arguments, or "diskutil" and a verb of diskutil's. The result is
-// the exit status: 0 done; 1 not done, or not understood; 16 a volume is busy; 35
-// the image to be resized is in use; 80 the passphrase is wrong or missing (1 when attaching, as from Apple's); 130 interrupted;
-// 141 done, and nobody read the output to its end.
-func Main(ctx context.Context, args []string, env Env) int {
-	if len(args) > 0 && args[0] == HelperVerb && env.Helper != nil {
-		return env.Helper(args[1:])
+// System is the environment of the process.
+func System() Env {
+	version := "(devel)"
+	if b, ok := debug.ReadBuildInfo(); ok {
+		version = cmp.Or(b.Main.Version, version)
 	}
-	c := &call{ctx: ctx, env: env.complete(), tool: "hdiutil"}
-	defer c.secrets.wipe()
-	if len(args) > 0 && args[0] == "diskutil" {
-		c.tool, args = "diskutil", args[1:]
-	}
-	out := &output{to: c.env.Stdout}
-	c.out, c.err = out, c.env.Stderr
-	err := c.understand(args)
-	if err == nil {
-		err = cmp.Or(c.verb.run(c), out.err)
-	}
-	if errors.Is(out.err, syscall.EPIPE) && errors.Is(err, syscall.EPIPE) {
-		return statusPipe
-	}
-	return c.conclude(err)
+	return Env{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Version: version, UID: os.Getuid(),
+		Helper: attach.HelperMain}
 }
 
-func (e Env) complete() Env {
-	if e.Stdin == nil {
-		e.Stdin = eof{}
-	}
-	if e.Stdout == nil {
-		e.Stdout = io.Discard
-	}
-	if e.Stderr == nil {
-		e.Stderr = io.Discard
-	}
-	if e.Attacher == nil {
-		e.Attacher = nothing{}
-	}
+// withDefaults fills in what is not set.
+func (e Env) withDefaults() Env {
+	e.Stdin = cmp.Or[io.Reader](e.Stdin, strings.NewReader(""))
+	e.Stdout, e.Stderr = cmp.Or(e.Stdout, io.Discard), cmp.Or(e.Stderr, io.Discard)
+	e.Attacher, e.Random, e.Version = cmp.Or(e.Attacher, &system), cmp.Or(e.Random, rand.Reader), cmp.Or(e.Version, "0")
 	if e.Now == nil {
 		e.Now = time.Now
-	}
-	if e.Random == nil {
-		e.Random = rand.Reader
-	}
-	if e.Version == "" {
-		e.Version = "0"
 	}
 	return e
 }
 
-type eof struct{}
-
-func (eof) Read([]byte) (int, error) { return 0, io.EOF }
-
-// call is one command line at work.
+// call is one command line.
 type call struct {
 	ctx      context.Context
 	env      Env
@@ -110,15 +76,39 @@ type call struct {
 	secrets  secrets
 }
 
+// Main executes one command line, without the name of the program: a verb of hdiutil with its arguments, or "diskutil"
+// and a verb of diskutil's. The result is the exit status: 0 done; 1 not done, or not understood; 16 a volume is busy;
+// 35 the image to be resized is in use; 80 the passphrase is wrong or missing (1 when attaching, as from Apple's); 130
+// interrupted; 141 done, but the reader of the output closed it early.
+func Main(ctx context.Context, args []string, env Env) int {
+	if len(args) > 0 && args[0] == HelperVerb && env.Helper != nil {
+		return env.Helper(args[1:])
+	}
+	c := &call{ctx: ctx, env: env.withDefaults(), tool: "hdiutil"}
+	defer c.secrets.wipe()
+	if len(args) > 0 && args[0] == "diskutil" {
+		c.tool, args = "diskutil", args[1:]
+	}
+	out := &output{to: c.env.Stdout}
+	c.out, c.err = out, c.env.Stderr
+	err := c.parse(args)
+	if err == nil {
+		err = cmp.Or(c.verb.run(c), out.err)
+	}
+	if errors.Is(out.err, syscall.EPIPE) && errors.Is(err, syscall.EPIPE) {
+		return statusPipe
+	}
+	return c.reportError(err)
+}
+
 func (c *call) has(name string) bool { return len(c.opts[name]) > 0 }
 
-// value is the last value given, as getopt has it.
+// value is the last value given, as in getopt.
 func (c *call) value(name string) string {
-	list := c.opts[name]
-	if len(list) == 0 {
-		return ""
+	if list := c.opts[name]; len(list) > 0 {
+		return list[len(list)-1]
 	}
-	return list[len(list)-1]
+	return ""
 }
 
 // canceled is the error of an interrupted command.
@@ -129,12 +119,10 @@ func (c *call) canceled() error {
 	return nil
 }
 
-// System is the environment of the process.
-func System() Env {
-	version := "(devel)"
-	if b, ok := debug.ReadBuildInfo(); ok {
-		version = cmp.Or(b.Main.Version, version)
-	}
-	return Env{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Version: version, UID: os.Getuid(),
-		Attacher: system{}, Helper: attach.HelperMain}
+// OutlivePipes keeps the process running when the reader of stdout or stderr has gone: the signal that ends it then
+// would leave half an image under a temporary name. Programs that it starts are not affected.
+func OutlivePipes() (stop func()) {
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, syscall.SIGPIPE)
+	return func() { signal.Stop(c) }
 }

@@ -21,30 +21,27 @@ func (c *call) convert() error {
 	if err != nil {
 		return err
 	}
-	band, err := c.imageKeys(f)
+	band, err := c.targetKeys(f)
 	if err != nil {
 		return err
 	}
-	path, err := c.convertTo(c.operands[0], c.value("-o"), f, band)
+	return c.convertTo(c.value("-o"), f, band)
+}
+
+// createFrom is `diskutil image create from`.
+func (c *call) createFrom() error {
+	f, err := c.imageFormat(c.operands[1], byFrom)
 	if err != nil {
 		return err
 	}
-	return c.tellMade(path)
+	return c.convertTo(c.operands[1], f, 0)
 }
 
-// imageKeys checks what else is said of a new image, and returns the size of its bands in bytes, 0 for the usual.
-func (c *call) imageKeys(f formatInfo) (band int64, err error) {
-	if !f.readOnly {
-		return c.bandSize(f)
-	}
-	_, _, err = c.compression(f)
-	return 0, err
-}
-
-// convertTo makes another image with the same device. band is 0 for the format's usual.
-func (c *call) convertTo(from, to string, f formatInfo, band int64) (path string, err error) {
-	err = c.read(from, func(src place, img container.Image) error {
-		if err := c.remarkRaw(src, img); err != nil {
+// convertTo makes another image with the same device. band is 0 for the format's usual, in bytes.
+func (c *call) convertTo(to string, f formatInfo, band int64) error {
+	var made string
+	err := c.withImage(c.operands[0], read, func(src *image) error {
+		if err := c.warnOfRaw(src); err != nil {
 			return err
 		}
 		p, err := c.target(to, f.extension)
@@ -52,87 +49,49 @@ func (c *call) convertTo(from, to string, f formatInfo, band int64) (path string
 			return err
 		}
 		defer p.close()
-		path = p.path
-		if path == src.path {
+		if made = p.path; made == src.path {
 			return refuse("the new image is the old one")
 		}
-		e, err := c.encryption()
-		if err != nil {
+		b := newImage{format: f, size: src.Size(), band: band}
+		if b.encryption, err = c.encryption(); err != nil {
 			return err
 		}
-		keepSums(img)
-		return c.replacing(p, func(tmp place) error {
-			spec := container.Spec{Format: containerFormat(f.name), Size: img.Size(), BandSize: band, Encryption: e}
+		keepSums(src)
+		return c.replace(p, func(tmp place) error {
 			if f.readOnly {
-				err = c.writeUDIF(tmp, img, f, e)
+				err = c.writeUDIF(tmp, src.Image, f, b.encryption)
 			} else {
-				err = c.writeOther(tmp, img, spec, present(src, img))
+				err = c.writeContainer(tmp, src, b)
 			}
-			return cmp.Or(err, c.checkRead(img))
+			return cmp.Or(err, c.checkRead(src))
 		})
 	})
-	return path, err
-}
-
-// writeOther makes an image that can be written to.
-func (c *call) writeOther(to place, img container.Image, s container.Spec, present func(off, n int64) bool) error {
-	if err := container.Create(to.dir, to.name, s); err != nil {
-		return err
-	}
-	dst, err := container.Open(to.dir, to.name, container.OpenOptions{Passphrase: s.Encryption.Passphrase})
 	if err != nil {
 		return err
 	}
-	return errors.Join(c.copyDevice(img, dst, present), dst.Close())
+	return c.printMade(made)
 }
 
-// writeUDIF makes a read-only image.
-func (c *call) writeUDIF(to place, img container.Image, f formatInfo, e container.Encryption) error {
-	level, tasks, err := c.compression(f)
+// writeContainer makes an image that can be written to, and copies what is not zero.
+func (c *call) writeContainer(to place, src *image, b newImage) error {
+	if err := container.Create(to.dir, to.name, b.spec()); err != nil {
+		return err
+	}
+	dst, err := container.Open(to.dir, to.name, container.OpenOptions{Passphrase: b.encryption.Passphrase})
 	if err != nil {
 		return err
 	}
-	p := c.newProgress(img.Size())
-	return container.CreateUDIF(c.ctx, to.dir, to.name, img, container.UDIFSpec{Format: f.name, Level: level, Workers: tasks, Encryption: e,
-		Progress: func(done, _ int64) { p.at(done) }})
+	o := container.CopyOptions{Present: storedRanges(src), Progress: c.newProgress(src.Size()).at}
+	return errors.Join(container.Copy(c.ctx, dst, src.Image, o), dst.Close())
 }
 
-// levelKeys are the formats that have levels, by the image keys that choose them.
-var levelKeys = map[string]string{"zlib-level": "UDZO", "bzip2-level": "UDBZ"}
-
-// compression reads how a read-only image is compressed.
-func (c *call) compression(f formatInfo) (level, tasks int, err error) {
-	for _, v := range c.opts["-imagekey"] {
-		key, value, _ := strings.Cut(v, "=")
-		n, err := strconv.Atoi(value)
-		switch {
-		case levelKeys[key] == "":
-			return 0, 0, refuse("image key %q is not known: want zlib-level=1 to 9, for UDZO, or bzip2-level=1 to 9, for UDBZ", v)
-		case f.name != levelKeys[key]:
-			return 0, 0, refuse("image key %s is for %s; this is %s", key, levelKeys[key], f.name)
-		case err != nil || n < 1 || n > 9:
-			return 0, 0, refuse("%s %q: want 1 to 9", key, value)
-		}
-		level = n
-	}
-	if c.has("-tasks") {
-		if tasks, err = strconv.Atoi(c.value("-tasks")); err != nil || tasks < 1 || tasks > 1024 {
-			return 0, 0, refuse("tasks %q: want a number from 1 to 1024", c.value("-tasks"))
-		}
-	}
-	return level, tasks, nil
-}
-
-// present says where an image may hold something else than zeros: where a bundle has bands.
-func present(p place, img container.Image) func(off, n int64) bool {
-	all := func(int64, int64) bool { return true }
-	band := img.BandSize()
-	if band == 0 {
-		return all
-	}
-	entries, err := p.dir.ReadDir(p.name + "/bands")
-	if err != nil {
-		return all
+// storedRanges returns a function that reports whether a range of the device may be other than zero: where a bundle has
+// bands. It is nil for other images.
+func storedRanges(i *image) func(off, n int64) bool {
+	band := i.BandSize()
+	entries, err := i.dir.ReadDir(i.name + "/bands")
+	if band == 0 || err != nil {
+		return nil
 	}
 	have := map[int64]bool{}
 	for _, e := range entries {
@@ -148,4 +107,63 @@ func present(p place, img container.Image) func(off, n int64) bool {
 		}
 		return false
 	}
+}
+
+// writeUDIF makes a read-only image.
+func (c *call) writeUDIF(to place, img container.Image, f formatInfo, e container.Encryption) error {
+	level, tasks, err := c.compression(f)
+	if err != nil {
+		return err
+	}
+	p := c.newProgress(img.Size())
+	return container.CreateUDIF(c.ctx, to.dir, to.name, img, container.UDIFSpec{Format: f.name, Level: level,
+		Workers: tasks, Encryption: e, Progress: func(done, _ int64) { p.at(done) }})
+}
+
+// targetKeys checks the image keys of a new image and returns the size of its bands in bytes, 0 for the usual.
+func (c *call) targetKeys(f formatInfo) (band int64, err error) {
+	if f.readOnly {
+		_, _, err = c.compression(f)
+		return 0, err
+	}
+	for _, v := range c.opts["-imagekey"] {
+		key, count, _ := strings.Cut(v, "=")
+		band, err = parseSectors(count)
+		switch {
+		case key != "sparse-band-size":
+			return 0, refuse("image key %q is not known: want sparse-band-size=SECTORS", v)
+		case f.name != container.UDSB && f.name != container.UDSP:
+			return 0, refuse("image key sparse-band-size is for sparse bundles and sparse images; this is %s", f.name)
+		case err != nil || band < container.MinBandSize || band > container.MaxBandSize:
+			return 0, refuse("bands of %s sectors: want %d to %d", count, container.MinBandSize/sector,
+				int64(container.MaxBandSize)/sector)
+		}
+	}
+	return band, nil
+}
+
+// levelKeys are the formats with levels, by the image keys that choose them.
+var levelKeys = map[string]string{"zlib-level": "UDZO", "bzip2-level": "UDBZ"}
+
+// compression reads how a read-only image is compressed: its level, 0 for the usual, and how many chunks at once.
+func (c *call) compression(f formatInfo) (level, tasks int, err error) {
+	for _, v := range c.opts["-imagekey"] {
+		key, value, _ := strings.Cut(v, "=")
+		level, err = strconv.Atoi(value)
+		switch {
+		case levelKeys[key] == "":
+			return 0, 0, refuse("image key %q is not known: want zlib-level=1 to 9, for UDZO, or bzip2-level=1 to 9, "+
+				"for UDBZ", v)
+		case f.name != levelKeys[key]:
+			return 0, 0, refuse("image key %s is for %s; this is %s", key, levelKeys[key], f.name)
+		case err != nil || level < 1 || level > 9:
+			return 0, 0, refuse("%s %q: want 1 to 9", key, value)
+		}
+	}
+	if c.has("-tasks") {
+		if tasks, err = strconv.Atoi(c.value("-tasks")); err != nil || tasks < 1 || tasks > 1024 {
+			return 0, 0, refuse("tasks %q: want a number from 1 to 1024", c.value("-tasks"))
+		}
+	}
+	return level, tasks, nil
 }

@@ -1,6 +1,7 @@
 package imagetool
 
 import (
+	"dmgbench/internal/attach"
 	"errors"
 	"os"
 	"strings"
@@ -56,16 +57,16 @@ func TestCreateRefuses(t *testing.T) {
 		{"IMAGE is missing", "create -size 1m"},
 		{`unexpected argument "b"`, "create -size 1m a b"},
 		{"more than one of -size, -sectors", "create -size 1m -sectors 2048 a"},
-		{`"1x" is no size`, "create -size 1x a"},
-		{`"0" is no positive whole number`, "create -sectors 0 a"},
+		{`"1x" is not a size`, "create -size 1x a"},
+		{`"0" is not a positive whole number`, "create -sectors 0 a"},
 		{"unrecognized option `-siz'", "create -siz 1m a"},
 		{"format UDZO is not made by this verb: want one of UDIF, SPARSEBUNDLE, UDTO", "create -size 1m -type udzo a"},
 		{"format ASIF is not made by this verb: want one of UDIF, SPARSEBUNDLE, UDTO, SPARSE; ASIF is made by 'diskutil image create'\n", "create -size 1m -type asif a"},
-		{"format ASIF, which the name \"a.asif\" says, is not made by this verb; ASIF is made by 'diskutil image create'\n", "create -size 1m a.asif"},
+		{"format ASIF, of the name \"a.asif\", is not made by this verb; ASIF is made by 'diskutil image create'\n", "create -size 1m a.asif"},
 		{`format "ZIP" is not known`, "create -size 1m -type ZIP a"},
-		{"layout MBRSPUD is not there yet", "create -size 1m -layout MBRSPUD a"},
+		{"layout MBRSPUD is not supported", "create -size 1m -layout MBRSPUD a"},
 		{"an encrypted image takes a passphrase", "create -size 1m -encryption AES-256 a"},
-		{"option -srcdevice: not there yet", "create -srcdevice /dev/null a"},
+		{"option -srcdevice: not supported", "create -srcdevice /dev/null a"},
 		{"file system APFS cannot be made on this system; possible here: ExFAT", "create -size 1m -fs apfs a"},
 		{"file system Journaled HFS+ cannot be made", "create -size 1m -fs JHFS+ a"},
 		{`file system "zfs" is not known`, "create -size 1m -fs zfs a"},
@@ -128,7 +129,7 @@ func TestCreateByManyAtOnce(t *testing.T) {
 			for range 8 {
 				group.Go(func() {
 					<-start
-					if Main(t.Context(), strings.Fields("create -size 1m -layout NONE "+name), Env{Attacher: m.at, Dir: m.dir}) == 0 {
+					if Main(t.Context(), strings.Fields("create -size 1m -layout NONE "+name), Env{Attacher: m.at.attacher(), Dir: m.dir}) == 0 {
 						made.Add(1)
 					}
 				})
@@ -145,7 +146,7 @@ func TestCreateByManyAtOnce(t *testing.T) {
 
 func TestCreateOnADeviceOfTheHost(t *testing.T) {
 	m := newMachine(t)
-	m.at.fs = []Filesystem{{Name: "ext4", Tool: "mkfs.ext4", Package: "e2fsprogs", Present: true, MountableByKernel: true},
+	m.at.fs = []attach.FS{{Name: "ext4", Tool: "mkfs.ext4", Package: "e2fsprogs", Present: true, MountableByKernel: true},
 		{Name: "xfs", Tool: "mkfs.xfs", Package: "xfsprogs", MountableByKernel: true}}
 	m.refused(1, "needs loop devices and the rights of root", "create -size 8m -fs ext4 a")
 	m.refused(1, "file system xfs needs the program mkfs.xfs, of the package xfsprogs", "create -size 8m -fs xfs a")
@@ -201,7 +202,7 @@ func TestCreateFromFolders(t *testing.T) {
 	m.write("again/src/one.txt", "1")
 	m.refused(1, `"src" is there twice: two of the folders have it`, "create -srcfolder src -srcfolder again/src -format UDRW c")
 	m.write("src/ONE.txt", "1")
-	m.refused(1, "does not tell capital letters from small ones", "create -srcfolder src -format UDRW c")
+	m.refused(1, "does not distinguish capital letters from small ones", "create -srcfolder src -format UDRW c")
 	require.NoError(t, os.Remove(m.path("src/ONE.txt")))
 	m.refused(1, "No space left on device", "create -srcfolder src -size 1m -layout NONE -fs ExFAT -format UDRW c")
 	assert.NoFileExists(t, m.path("c.dmg"))

@@ -2,6 +2,7 @@ package imagetool
 
 import (
 	"bytes"
+	"encoding/binary"
 	"os"
 	"strings"
 	"testing"
@@ -93,4 +94,31 @@ func TestVerifyTellsOfBands(t *testing.T) {
 	assert.Contains(t, m.err, "hdiutil: verify: bands/2 2: no band number")
 	assert.Contains(t, m.err, "hdiutil: verify: bands/3: 1048577 bytes, longer than a band of 1048576\n")
 	assert.Contains(t, m.err, "hdiutil: verify: \"b.sparsebundle\" has no checksum.\n")
+}
+
+// TestExtractContinuesAfterAFolderThatCannotBeListed: the other files are copied, and the status is 1.
+func TestExtractContinuesAfterAFolderThatCannotBeListed(t *testing.T) {
+	m := newMachine(t)
+	m.write("src/bad/inner", "inside")
+	m.write("src/good/other", "kept")
+	m.do("create -srcfolder src -format UDRW a")
+	content, err := os.ReadFile(m.path("a.dmg"))
+	require.NoError(t, err)
+	at := bytes.Index(content, []byte("\xc1\x00b\x00a\x00d\x00"))
+	require.Positive(t, at)
+	set := content[at-64 : at+32]
+	binary.LittleEndian.PutUint32(set[32+20:], 0x00ff_fff0) // a first cluster outside of the volume
+	sum := uint16(0)
+	for i, c := range set {
+		if i != 2 && i != 3 {
+			sum = (sum<<15 | sum>>1) + uint16(c)
+		}
+	}
+	binary.LittleEndian.PutUint16(set[2:], sum)
+	m.write("a.dmg", string(content))
+	m.refused(1, "hdiutil: extract: bad: ", "extract a.dmg -d out")
+	assert.Contains(t, m.err, "1 file could not be read, the last one: ")
+	got, err := os.ReadFile(m.path("out/good/other"))
+	require.NoError(t, err)
+	assert.Equal(t, "kept", string(got))
 }

@@ -2,6 +2,7 @@ package imagetool
 
 import (
 	"bytes"
+	"dmgbench/internal/attach"
 	"slices"
 	"strings"
 	"testing"
@@ -27,7 +28,7 @@ func (m *machine) drive(b builder) (int, []byte) {
 		args = append([]string{"diskutil"}, args...)
 	}
 	var out, errs bytes.Buffer
-	status := Main(m.t.Context(), args, Env{Stdin: bytes.NewReader(c.Input), Stdout: &out, Stderr: &errs, Attacher: m.at, UID: m.uid, Version: "1.2", iterations: 1000})
+	status := Main(m.t.Context(), args, Env{Stdin: bytes.NewReader(c.Input), Stdout: &out, Stderr: &errs, Attacher: m.at.attacher(), UID: m.uid, Version: "1.2", iterations: 1000})
 	m.out, m.err = out.String(), errs.String()
 	return status, out.Bytes()
 }
@@ -139,7 +140,7 @@ func (m *machine) driven(b builder) []byte {
 func TestHelpTellsTheDriver(t *testing.T) {
 	m := newMachine(t)
 	m.at.loops = true
-	m.at.fs = []Filesystem{{Name: "ext4", Present: true, MountableByKernel: true}, {Name: "btrfs", MountableByKernel: true}, {Name: "FAT32", Present: true}}
+	m.at.fs = []attach.FS{{Name: "ext4", Present: true, MountableByKernel: true}, {Name: "btrfs", MountableByKernel: true}, {Name: "FAT32", Present: true}}
 	help := string(m.driven(argv.Help{Verb: "create"}))
 	types := parse.Names(parse.Section(help, "-type"), []string{"UDIF", "SPARSE", "SPARSEBUNDLE"})
 	assert.Subset(t, types, []string{"UDIF", "SPARSEBUNDLE"})

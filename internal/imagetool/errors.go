@@ -16,7 +16,7 @@ import (
 	"dmgbench/internal/hostio"
 )
 
-// usageError says that the arguments were not understood.
+// usageError means that the arguments were not understood.
 type usageError struct{ problem string }
 
 func (e *usageError) Error() string { return e.problem }
@@ -25,7 +25,7 @@ func misused(format string, args ...any) error {
 	return &usageError{fmt.Sprintf(format, args...)}
 }
 
-// refusal is a failure whose words are our own.
+// refusal is a failure with a message of our own.
 type refusal struct {
 	words string
 	err   error // may be nil
@@ -38,12 +38,12 @@ func refuse(format string, args ...any) error {
 	return &refusal{words: fmt.Sprintf(format, args...)}
 }
 
-// said is a failure that has been reported already, with its status.
-type said struct{ status int }
+// exitStatus is a failure that has been reported already.
+type exitStatus struct{ status int }
 
-func (e *said) Error() string { return fmt.Sprintf("status %d", e.status) }
+func (e *exitStatus) Error() string { return fmt.Sprintf("status %d", e.status) }
 
-// Exit statuses of their own, as Apple's tools have them.
+// Exit statuses of single conditions, as Apple's tools have them.
 const (
 	statusAuth   = 80 // EAUTH of macOS: the passphrase is wrong or missing
 	statusBusy   = 16
@@ -51,149 +51,163 @@ const (
 	statusPipe   = 141 // what a shell makes of SIGPIPE
 )
 
-// words are the texts of error numbers as macOS prints them, whatever the host says.
-var words = []struct {
+// errnoTexts are the texts of error numbers as macOS prints them, on every host.
+var errnoTexts = []struct {
 	errno syscall.Errno
 	text  string
 }{
 	{syscall.EBUSY, "Resource busy"}, {syscall.EAGAIN, "Resource temporarily unavailable"},
-	{syscall.EEXIST, "File exists"}, {syscall.ENOENT, "No such file or directory"}, {syscall.EACCES, "Permission denied"},
-	{syscall.EPERM, "Operation not permitted"}, {syscall.ENOSPC, "No space left on device"}, {syscall.EFBIG, "File too large"},
-	{syscall.EINVAL, "Invalid argument"}, {syscall.EROFS, "Read-only file system"}, {syscall.ENXIO, "Device not configured"},
-	{syscall.ENODEV, "Operation not supported by device"}, {syscall.EIO, "Input/output error"}, {syscall.ENOTDIR, "Not a directory"},
-	{syscall.EISDIR, "Is a directory"}, {syscall.ENOMEM, "Cannot allocate memory"}, {syscall.EMFILE, "Too many open files"},
+	{syscall.EEXIST, "File exists"}, {syscall.ENOENT, "No such file or directory"},
+	{syscall.EACCES, "Permission denied"}, {syscall.EPERM, "Operation not permitted"},
+	{syscall.ENOSPC, "No space left on device"}, {syscall.EFBIG, "File too large"},
+	{syscall.EINVAL, "Invalid argument"}, {syscall.EROFS, "Read-only file system"},
+	{syscall.ENXIO, "Device not configured"}, {syscall.ENODEV, "Operation not supported by device"},
+	{syscall.EIO, "Input/output error"}, {syscall.ENOTDIR, "Not a directory"}, {syscall.EISDIR, "Is a directory"},
+	{syscall.ENOMEM, "Cannot allocate memory"}, {syscall.EMFILE, "Too many open files"},
 	{syscall.ENAMETOOLONG, "File name too long"}, {syscall.ELOOP, "Too many levels of symbolic links"},
 	{syscall.EDQUOT, "Disc quota exceeded"}, {syscall.EOPNOTSUPP, "Operation not supported"},
 }
 
-// meanings are errors of the layers below as error numbers.
-var meanings = []struct {
+// errnoOfLayer are errors of the layers below as error numbers, errnoOfFS the general ones, which errors with a number
+// of their own match too.
+var (
+	errnoOfLayer = []errnoRow{
+		{container.ErrInUse, syscall.EAGAIN}, {hostio.ErrLocked, syscall.EAGAIN}, {container.ErrReadOnly, syscall.EROFS},
+		{exfat.ErrReadOnly, syscall.EROFS}, {exfat.ErrNoSpace, syscall.ENOSPC}, {exfat.ErrBusy, syscall.EBUSY},
+		{exfat.ErrIsDir, syscall.EISDIR}, {exfat.ErrNotDir, syscall.ENOTDIR}, {exfat.ErrName, syscall.EINVAL},
+		{gpt.ErrTooSmall, syscall.EINVAL},
+	}
+	errnoOfFS = []errnoRow{
+		{fs.ErrExist, syscall.EEXIST}, {fs.ErrNotExist, syscall.ENOENT},
+		{fs.ErrPermission, syscall.EACCES}, {fs.ErrInvalid, syscall.EINVAL},
+	}
+)
+
+type errnoRow struct {
 	err   error
 	errno syscall.Errno
-}{
-	{container.ErrInUse, syscall.EAGAIN}, {hostio.ErrLocked, syscall.EAGAIN}, {container.ErrReadOnly, syscall.EROFS},
-	{exfat.ErrReadOnly, syscall.EROFS}, {exfat.ErrNoSpace, syscall.ENOSPC}, {exfat.ErrBusy, syscall.EBUSY},
-	{exfat.ErrIsDir, syscall.EISDIR}, {exfat.ErrNotDir, syscall.ENOTDIR}, {exfat.ErrName, syscall.EINVAL},
-	{gpt.ErrTooSmall, syscall.EINVAL}, {fs.ErrExist, syscall.EEXIST},
-	{fs.ErrNotExist, syscall.ENOENT}, {fs.ErrPermission, syscall.EACCES}, {fs.ErrInvalid, syscall.EINVAL},
 }
 
-// reason is the text behind "failed -", the error number (0 for none), and whether the text says it all.
-func reason(err error) (text string, errno syscall.Errno, complete bool) {
-	errno = errnoOf(err)
-	own, is := errors.AsType[*refusal](err)
-	unsupported, kind := errors.AsType[*container.UnsupportedError](err)
-	switch {
-	case is:
-		return own.words, errno, true
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return "Canceled", 0, true
-	case errors.Is(err, container.ErrPassphrase):
-		return "Authentication error", 0, false
-	case errors.Is(err, ErrNoFileSystem):
-		return ErrNoFileSystem.Error(), 0, err == ErrNoFileSystem
-	case kind && unsupported.Doing == "compacting":
-		return "Operation not supported", syscall.EOPNOTSUPP, false
-	case kind && unsupported.Doing == "opening for writing":
-		return unsupported.Found + ": it cannot be changed", 0, true
-	case errors.Is(err, container.ErrData):
-		return "image data corrupted", 0, false
-	case noImage(err):
-		return "image not recognized", 0, false
-	case kind && unsupported.Foreign:
-		return unsupported.Found + ": images of other programs are not read", 0, true
-	case kind:
-		return unsupported.Found + ": this kind of image is not supported yet", 0, true
-	}
-	for _, w := range words {
-		if w.errno == errno {
-			return w.text, errno, errno == syscall.EEXIST || errno == syscall.ENOENT || errno == syscall.EBUSY || errno == syscall.EAGAIN
-		}
-	}
-	return err.Error(), errno, true
-}
-
-// noImage says that an error of opening means that there is no image, or none that is whole.
-func noImage(err error) bool {
-	found, ok := errors.AsType[*container.UnsupportedError](err)
-	return errors.Is(err, container.ErrCorrupt) || errors.Is(err, hostio.ErrNotRegular) ||
-		ok && (strings.HasPrefix(found.Found, "file of") || strings.HasPrefix(found.Found, "folder that"))
-}
-
+// errnoOf is the error number of an error, 0 if it has none.
 func errnoOf(err error) syscall.Errno {
-	for _, m := range meanings[:len(meanings)-4] {
-		if errors.Is(err, m.err) {
-			return m.errno
-		}
+	rows := errnoOfLayer
+	for _, t := range errnoTexts {
+		rows = append(rows, errnoRow{t.errno, t.errno})
 	}
-	for _, w := range words {
-		if errors.Is(err, w.errno) { // which errors without a number of their own may say too
-			return w.errno
-		}
-	}
-	for _, m := range meanings[len(meanings)-4:] {
-		if errors.Is(err, m.err) {
-			return m.errno
+	for _, r := range append(rows, errnoOfFS...) {
+		if errors.Is(err, r.err) {
+			return r.errno
 		}
 	}
 	return 0
 }
 
-// conclude prints what a failure has to say and gives the exit status.
-func (c *call) conclude(err error) int {
+// describeError returns the text after "failed -", the error number (0 for none), and whether the text is complete
+// without the error.
+func describeError(err error) (text string, errno syscall.Errno, complete bool) {
+	errno = errnoOf(err)
+	own, isOwn := errors.AsType[*refusal](err)
+	found, unsupported := errors.AsType[*container.UnsupportedError](err)
+	switch {
+	case isOwn:
+		return own.words, errno, true
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return "Canceled", 0, true
+	case errors.Is(err, container.ErrPassphrase):
+		return "Authentication error", 0, false
+	case errors.Is(err, attach.ErrNoFileSystem):
+		return attach.ErrNoFileSystem.Error(), 0, err == attach.ErrNoFileSystem
+	case unsupported && found.Doing == "compacting":
+		return "Operation not supported", syscall.EOPNOTSUPP, false
+	case unsupported && found.Doing == "opening for writing":
+		return found.Found + ": it cannot be changed", 0, true
+	case errors.Is(err, container.ErrData):
+		return "image data corrupted", 0, false
+	case isNoImage(err):
+		return "image not recognized", 0, false
+	case unsupported && found.Foreign:
+		return found.Found + ": images of other programs are not read", 0, true
+	case unsupported:
+		return found.Found + ": this kind of image is not supported yet", 0, true
+	}
+	for _, t := range errnoTexts {
+		if t.errno == errno {
+			return t.text, errno, errno == syscall.EEXIST || errno == syscall.ENOENT || errno == syscall.EBUSY ||
+				errno == syscall.EAGAIN
+		}
+	}
+	return err.Error(), errno, true
+}
+
+// isNoImage reports whether an error of opening means that there is no image, or none that is whole.
+func isNoImage(err error) bool {
+	found, ok := errors.AsType[*container.UnsupportedError](err)
+	return errors.Is(err, container.ErrCorrupt) || errors.Is(err, hostio.ErrNotRegular) ||
+		ok && (strings.HasPrefix(found.Found, "file of") || strings.HasPrefix(found.Found, "folder that"))
+}
+
+// printf prints a line about the verb on stderr.
+func (c *call) printf(format string, args ...any) {
+	fmt.Fprintf(c.err, "%s: %s: %s\n", c.tool, strings.TrimPrefix(c.verb.name, "image "), fmt.Sprintf(format, args...))
+}
+
+func (c *call) warn(format string, args ...any) { c.printf("WARNING: "+format, args...) }
+
+// reportError prints a failure and returns the exit status.
+func (c *call) reportError(err error) int {
 	if err == nil {
 		return 0
 	}
-	if done, ok := errors.AsType[*said](err); ok {
+	if done, ok := errors.AsType[*exitStatus](err); ok {
 		return done.status
 	}
 	if e, ok := errors.AsType[*usageError](err); ok {
 		fmt.Fprint(c.err, c.usageText(e.problem))
 		return 1
 	}
-	text, errno, complete := reason(err)
+	text, errno, complete := describeError(err)
 	if errno == syscall.ENOENT && complete {
-		complete = !c.missesAnother(err)
+		complete = !c.isAboutOtherFile(err)
 	}
-	name := strings.TrimPrefix(c.verb.name, "image ")
-	status := 1
-	if errors.Is(err, context.Canceled) {
+	name, status := strings.TrimPrefix(c.verb.name, "image "), 1
+	switch {
+	case errors.Is(err, context.Canceled):
 		status = 130
-	}
-	if errors.Is(err, container.ErrPassphrase) && name != "attach" { // whose status is known, and is 1
+	case errors.Is(err, container.ErrPassphrase) && name != "attach": // the status of Apple's attach is known to be 1
 		status = statusAuth
 	}
 	switch {
 	case c.tool == "diskutil":
-		fmt.Fprintf(c.err, "Error: %s: %s\n", doing[c.verb.name], text)
+		fmt.Fprintf(c.err, "Error: %s: %s\n", diskutilFailures[c.verb.name], text)
 	case name == "resize" && errno == syscall.EAGAIN:
-		fmt.Fprintf(c.err, "hdiutil: resize: failed. %s (%d)\n", text, statusLocked)
 		status = statusLocked
+		c.printf("failed. %s (%d)", text, statusLocked)
 	default:
 		fmt.Fprintf(c.err, "hdiutil: %s failed - %s\n", name, text)
 	}
 	if detail := err.Error(); detail != text && (!complete || c.has("-verbose")) {
-		fmt.Fprintf(c.err, "%s: %s: %s\n", c.tool, name, detail)
+		c.printf("%s", detail)
 	}
-	c.printHints(err, errno, name)
+	c.printHints(err, errno)
 	return status
 }
 
-// printHints says what can be done about a failure.
-func (c *call) printHints(err error, errno syscall.Errno, name string) {
-	if errno == syscall.EAGAIN && c.holds() {
-		fmt.Fprintf(c.err, "%s: %s: hint: it is attached: detach it first\n", c.tool, name)
+// printHints prints what can be done about a failure.
+func (c *call) printHints(err error, errno syscall.Errno) {
+	if errno == syscall.EAGAIN && c.isOperandAttached() {
+		c.printf("hint: it is attached: detach it first")
 	}
 	if found, ok := errors.AsType[*container.UnsupportedError](err); ok && found.Foreign {
-		fmt.Fprintf(c.err, "%s: %s: hint: qemu-img convert -O raw makes a raw image of it; ", c.tool, name)
-		fmt.Fprintf(c.err, "the extension .raw, or for hdiutil -srcimagekey %s, takes its bytes for sectors as they are\n", rawClass)
+		c.printf("hint: qemu-img convert -O raw makes a raw image of it; the extension .raw, or for hdiutil "+
+			"-srcimagekey %s, takes its bytes for sectors as they are", rawClass)
 	}
 	if e, ok := errors.AsType[*attach.NoDriverError](err); ok && otherReaders[e.Filesystem] != "" {
-		fmt.Fprintf(c.err, "%s: %s: hint: attach it with %s, then %s\n", c.tool, name, map[string]string{"diskutil": "--noMount", "hdiutil": "-nomount"}[c.tool],
-			otherReaders[e.Filesystem])
+		flag := map[string]string{"diskutil": "--noMount", "hdiutil": "-nomount"}[c.tool]
+		c.printf("hint: attach it with %s, then %s", flag, otherReaders[e.Filesystem])
 	}
 	if errors.Is(err, container.ErrPassphrase) {
-		fmt.Fprintf(c.err, "%s: %s: hint: the passphrase comes by %s, where a line end is part of it: printf %%s rather than echo\n", c.tool, name, c.stdinOption())
+		c.printf("hint: the passphrase comes by %s, where a line end is part of it: printf %%s rather than echo",
+			c.stdinOption())
 	}
 }
 
@@ -203,25 +217,25 @@ var otherReaders = map[string]string{
 	"hfsplus": "7zz l PARTITION lists its files, and 7zz x PARTITION takes them out (package 7zip)",
 }
 
-// holds says whether the image that is named first is attached.
-func (c *call) holds() bool {
+// isOperandAttached reports whether the image that is named first is attached.
+func (c *call) isOperandAttached() bool {
 	if len(c.operands) == 0 {
 		return false
 	}
 	path, err := c.absolute(c.operands[0])
 	if err == nil {
-		path, err = followed(path)
+		path, err = evalLinks(path)
 	}
 	if err != nil {
 		return false
 	}
-	a, err := c.attached(path)
+	a, err := c.findImage(path)
 	return err == nil && a != nil
 }
 
-// missesAnother says whether what is missing is something else than the image that is named first, so that the words of
-// Apple's tools do not tell what.
-func (c *call) missesAnother(err error) bool {
+// isAboutOtherFile reports whether a missing file is another one than the image that is named first: then the message
+// of Apple's tools, which names no file, is not enough.
+func (c *call) isAboutOtherFile(err error) bool {
 	if c.verb.extension {
 		return true
 	}
@@ -232,8 +246,8 @@ func (c *call) missesAnother(err error) bool {
 	return !strings.Contains(err.Error(), strconv.Quote(path))
 }
 
-// doing is how diskutil's failures begin.
-var doing = map[string]string{
+// diskutilFailures are the first words of diskutil's failures.
+var diskutilFailures = map[string]string{
 	"image create blank": "Failed to create disk image", "image create from": "Failed to create disk image",
 	"image attach": "Failed to attach disk image", "image info": "Failed to get disk image info",
 	"image resize": "Failed to resize disk image", "image chpass": "Failed to change the passphrase",

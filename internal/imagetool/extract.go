@@ -10,32 +10,37 @@ import (
 	"slices"
 	"strings"
 
-	"dmgbench/internal/container"
 	"dmgbench/internal/exfat"
 	"dmgbench/internal/hostio"
 )
 
-// onVolume mounts the ExFAT volume of an image in this process and calls f.
-func (c *call) onVolume(f func(v *exfat.Volume) error) error {
-	return c.read(c.operands[0], func(_ place, img container.Image) error {
-		v, err := exfatOn(img)
+// withVolume mounts the ExFAT volume of an image in this process and calls f.
+func (c *call) withVolume(f func(i *image, v *exfat.Volume) error) error {
+	return c.withImage(c.operands[0], read, func(i *image) error {
+		keepSums(i)
+		v, err := i.mountExFAT()
 		if err != nil {
 			return err
 		}
-		return errors.Join(f(v), v.Unmount())
+		return errors.Join(f(i, v), v.Unmount())
 	})
 }
 
-// inside is a path on a volume without what is not part of names.
-func inside(p string) string { return strings.TrimPrefix(path.Clean("/"+p), "/") }
+// volumePath is a path on a volume as package exfat takes it: clean, without a slash in front.
+func volumePath(p string) string { return strings.TrimPrefix(path.Clean("/"+p), "/") }
+
+// operandPath is the path of the second operand, "" for the root.
+func (c *call) operandPath() string {
+	if len(c.operands) < 2 {
+		return ""
+	}
+	return volumePath(c.operands[1])
+}
 
 // list prints the names on a volume.
 func (c *call) list() error {
-	return c.onVolume(func(v *exfat.Volume) error {
-		at := ""
-		if len(c.operands) > 1 {
-			at = inside(c.operands[1])
-		}
+	return c.withVolume(func(_ *image, v *exfat.Volume) error {
+		at := c.operandPath()
 		i, err := v.Stat(at)
 		if err != nil {
 			return err
@@ -62,32 +67,28 @@ func (c *call) list() error {
 	})
 }
 
-// printEntry prints one name. Control characters, which could speak to a terminal, are quoted.
-func (c *call) printEntry(name string, i exfat.Info) error {
-	name = shown(name)
+// printEntry prints one name.
+func (c *call) printEntry(name string, i exfat.Info) (err error) {
+	name, kind := printable(name), "-"
 	if i.Dir {
-		name += "/"
+		name, kind = name+"/", "d"
 	}
-	if !c.has("-l") {
-		_, err := fmt.Fprintln(c.out, name)
-		return err
+	if c.has("-l") {
+		_, err = fmt.Fprintf(c.out, "%s %12d %s ", kind, i.Size, i.Modified.Format("2006-01-02 15:04:05"))
 	}
-	kind := "-"
-	if i.Dir {
-		kind = "d"
-	}
-	_, err := fmt.Fprintf(c.out, "%s %12d %s %s\n", kind, i.Size, i.Modified.Format("2006-01-02 15:04:05"), name)
-	return err
+	_, e := fmt.Fprintln(c.out, name)
+	return errors.Join(err, e)
 }
 
 // cat prints files.
 func (c *call) cat() error {
-	return c.onVolume(func(v *exfat.Volume) error {
+	return c.withVolume(func(_ *image, v *exfat.Volume) error {
 		for _, p := range c.operands[1:] {
-			if err := c.copyOut(v, inside(p), func(b []byte, _ int64) error {
+			err := c.readFile(v, volumePath(p), func(b []byte, _ int64) error {
 				_, err := c.out.Write(b)
 				return err
-			}); err != nil {
+			})
+			if err != nil {
 				return err
 			}
 		}
@@ -95,11 +96,11 @@ func (c *call) cat() error {
 	})
 }
 
-// copyOut reads a file of a volume piece by piece.
-func (c *call) copyOut(v *exfat.Volume, p string, take func(b []byte, off int64) error) (err error) {
+// readFile reads a file of a volume and calls take with each piece and its offset.
+func (c *call) readFile(v *exfat.Volume, p string, take func(b []byte, off int64) error) (err error) {
 	f, err := v.Open(p)
 	if err != nil {
-		return &unreadError{err}
+		return &unreadableError{err}
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	buf := make([]byte, 1<<20)
@@ -109,7 +110,7 @@ func (c *call) copyOut(v *exfat.Volume, p string, take func(b []byte, off int64)
 		}
 		piece := buf[:min(int64(len(buf)), f.Size()-off)]
 		if n, err := f.ReadAt(piece, off); err != nil && (n < len(piece) || !errors.Is(err, io.EOF)) {
-			return &unreadError{err}
+			return &unreadableError{err}
 		}
 		if err := take(piece, off); err != nil {
 			return err
@@ -118,8 +119,14 @@ func (c *call) copyOut(v *exfat.Volume, p string, take func(b []byte, off int64)
 	return nil
 }
 
-// extract copies a file, a folder with what is in it, or everything, into a folder of the
-// host. Names come from the image: what would leave the folder is an error, never followed.
+// unreadableError is the error of a file or folder on an image, not of the host it is copied to.
+type unreadableError struct{ err error }
+
+func (e *unreadableError) Error() string { return e.err.Error() }
+func (e *unreadableError) Unwrap() error { return e.err }
+
+// extract copies a file, a folder with its contents, or everything, into a folder of the host. Names come from the
+// image: one that would leave the folder is an error, never followed.
 func (c *call) extract() error {
 	folder, err := c.absolute(".")
 	if c.has("-d") {
@@ -128,26 +135,18 @@ func (c *call) extract() error {
 	if err != nil {
 		return err
 	}
-	return c.read(c.operands[0], func(_ place, img container.Image) error {
-		keepSums(img)
-		v, err := exfatOn(img)
-		if err != nil {
+	return c.withVolume(func(i *image, v *exfat.Volume) error {
+		if err := c.extractTo(v, folder); err != nil || c.has("-noverify") {
 			return err
 		}
-		if err := errors.Join(c.extractFrom(v, folder), v.Unmount()); err != nil || c.has("-noverify") {
-			return err
-		}
-		return c.checkRead(img)
+		return c.checkRead(i)
 	})
 }
 
-// extractFrom copies what the operand names into a folder. Files that cannot be read are told, and the others copied all the
-// same.
-func (c *call) extractFrom(v *exfat.Volume, folder string) error {
-	at := ""
-	if len(c.operands) > 1 {
-		at = inside(c.operands[1])
-	}
+// extractTo copies what the operand names into a folder. Files and folders that cannot be read are reported, and the
+// others are copied.
+func (c *call) extractTo(v *exfat.Volume, folder string) error {
+	at := c.operandPath()
 	i, err := v.Stat(at)
 	if err != nil {
 		return err
@@ -157,7 +156,7 @@ func (c *call) extractFrom(v *exfat.Volume, folder string) error {
 		return err
 	}
 	defer to.Close()
-	base := ""
+	base := "" // of the root
 	if at != "" {
 		base = path.Base(at)
 	}
@@ -171,37 +170,30 @@ func (c *call) extractFrom(v *exfat.Volume, folder string) error {
 	}
 	var bad error
 	count := 0
-	err = v.Walk(at, func(p string, i exfat.Info) error {
+	report := func(p string, err error) error {
+		unreadable, ok := errors.AsType[*unreadableError](err)
+		if !ok {
+			return err
+		}
+		c.printf("%s: %v", printable(p), unreadable)
+		bad, count = unreadable, count+1
+		return nil
+	}
+	err = v.WalkAll(at, func(p string, i exfat.Info) error {
 		name := path.Join(base, strings.TrimPrefix(strings.TrimPrefix(p, at), "/"))
 		if i.Dir {
 			return makeFolder(to, name)
 		}
-		err := c.extractFile(v, p, to, name)
-		if unread, ok := errors.AsType[*unreadError](err); ok {
-			fmt.Fprintf(c.err, "%s: extract: %s: %v\n", c.tool, shown(p), unread)
-			bad, count = unread, count+1
-			return nil
-		}
-		return err
-	})
+		return report(p, c.extractFile(v, p, to, name))
+	}, func(p string, err error) error { return report(p, &unreadableError{err}) })
 	if err != nil || bad == nil {
 		return err
 	}
-	return fmt.Errorf("%s could not be read, the last one: %w", counted(count, "file"), bad)
-}
-
-// unreadError is that of a file on an image, not of the host it is copied to.
-type unreadError struct{ err error }
-
-func (e *unreadError) Error() string { return e.err.Error() }
-func (e *unreadError) Unwrap() error { return e.err }
-
-// counted is a number of things, such as "1 file" and "2 files".
-func counted(n int, one string) string {
-	if n == 1 {
-		return "1 " + one
+	noun := "files"
+	if count == 1 {
+		noun = "file"
 	}
-	return fmt.Sprintf("%d %ss", n, one)
+	return fmt.Errorf("%d %s could not be read, the last one: %w", count, noun, bad)
 }
 
 func openOrMake(folder string) (*hostio.Dir, error) {
@@ -232,7 +224,7 @@ func makeFolder(to *hostio.Dir, name string) error {
 func (c *call) extractFile(v *exfat.Volume, p string, to *hostio.Dir, name string) (err error) {
 	i, err := v.Stat(p)
 	if err != nil {
-		return &unreadError{err}
+		return &unreadableError{err}
 	}
 	f, err := to.Open(name, hostio.OpenOptions{Write: true, Create: true, Exclusive: !c.has("-ov")})
 	switch {
@@ -252,7 +244,7 @@ func (c *call) extractFile(v *exfat.Volume, p string, to *hostio.Dir, name strin
 		return err
 	}
 	zero := make([]byte, 1<<20)
-	return c.copyOut(v, p, func(b []byte, off int64) error {
+	return c.readFile(v, p, func(b []byte, off int64) error {
 		if bytes.Equal(b, zero[:len(b)]) {
 			return nil
 		}

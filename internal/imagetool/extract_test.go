@@ -21,7 +21,7 @@ func TestExtractRefuses(t *testing.T) {
 	m.write("src/a/file", strings.Repeat("0123456789abcdef", 3<<16))
 	m.do("create -srcfolder src -format UDSB -imagekey sparse-band-size=2048 b")
 	require.NoError(t, os.MkdirAll(m.path("link/a"), 0o700))
-	require.NoError(t, os.Symlink("elsewhere", m.path("link/a/file")))
+	require.NoError(t, os.Symlink("unsupportedVerbs", m.path("link/a/file")))
 	m.refused(1, "extract failed - File exists, and is no file that could be replaced: \"a/file\"\n", "extract b.sparsebundle -ov -d link")
 	m.write("plain/a", "mine")
 	m.refused(1, "extract failed - File exists, and is no folder: \"a\"\n", "extract b.sparsebundle -ov -d plain")
@@ -76,7 +76,7 @@ func TestOutputThatFails(t *testing.T) {
 	for _, line := range []string{"info", "info -plist", "pmap a.dmg", "imageinfo a.dmg", "checksum -type MD5 a.dmg", "resize -limits a.dmg", "isencrypted a.dmg",
 		"help", "help create", "create -help", "man", "attach a.dmg", "compact a.dmg", "diskutil image info a.dmg"} {
 		var errs bytes.Buffer
-		assert.Equal(t, 1, Main(t.Context(), strings.Fields(line), Env{Stdout: full{}, Stderr: &errs, Attacher: m.at, Dir: m.dir}), line)
+		assert.Equal(t, 1, Main(t.Context(), strings.Fields(line), Env{Stdout: full{}, Stderr: &errs, Attacher: m.at.attacher(), Dir: m.dir}), line)
 		assert.NotEmpty(t, errs.String(), line)
 	}
 }
@@ -92,7 +92,7 @@ func TestNobodyReads(t *testing.T) {
 	for line, status := range map[string]int{"info": statusPipe, "imageinfo a.dmg": statusPipe, "convert a.dmg -format UDZO -o b -puppetstrings": statusPipe,
 		"convert a.dmg -format UDZO -o a -puppetstrings": 1} {
 		var errs bytes.Buffer
-		assert.Equal(t, status, Main(t.Context(), strings.Fields(line), Env{Stdout: unread{}, Stderr: &errs, Attacher: m.at, Dir: m.dir}), line)
+		assert.Equal(t, status, Main(t.Context(), strings.Fields(line), Env{Stdout: unread{}, Stderr: &errs, Attacher: m.at.attacher(), Dir: m.dir}), line)
 		assert.Equal(t, status == 1, errs.Len() > 0, "%s: %s", line, errs.String())
 	}
 	m.do("verify b.dmg")
@@ -101,7 +101,7 @@ func TestNobodyReads(t *testing.T) {
 // TestNamesCannotDriveTheTerminal: names come from images.
 func TestNamesCannotDriveTheTerminal(t *testing.T) {
 	for in, want := range map[string]string{"plain ünï 名": "plain ünï 名", "a\x1b[31m": `"a\x1b[31m"`, "a\nb": `"a\nb"`, "a\ab\b": `"a\ab\b"`, "a\u202eb": `"a\u202eb"`, "\xff": `"\xff"`, `a\x"b`: `a\x"b`} {
-		assert.Equal(t, want, shown(in))
+		assert.Equal(t, want, printable(in))
 	}
 	m := newMachine(t)
 	m.do("create -size 8m -fs ExFAT a")

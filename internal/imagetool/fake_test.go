@@ -21,14 +21,14 @@ import (
 
 // fake is an attacher that remembers. It touches no device.
 type fake struct {
-	attached []Attached
+	attached []attach.Attached
 	calls    []string
 	fail     map[string]error // by method
-	fs       []Filesystem
+	fs       []attach.FS
 	loops    bool
 	fsOn     string // the file system that attaching finds; "-" for none
 	lost     []string
-	requests []Request
+	requests []attach.Request
 	next     int
 	reap     func() // what List does about the dead
 }
@@ -40,17 +40,17 @@ func (f *fake) note(format string, args ...any) error {
 	return f.fail[method]
 }
 
-func (f *fake) Attach(_ context.Context, r Request) (Attached, error) {
+func (f *fake) Attach(_ context.Context, r attach.Request) (attach.Attached, error) {
 	f.requests = append(f.requests, r)
 	if err := f.note("Attach %s nomount=%t", filepath.Base(r.Image), r.NoMount); err != nil {
-		return Attached{}, err
+		return attach.Attached{}, err
 	}
 	if f.fsOn == "-" && !r.NoMount {
-		return Attached{}, ErrNoFileSystem
+		return attach.Attached{}, attach.ErrNoFileSystem
 	}
 	dev := fmt.Sprintf("/dev/loop%d", f.next)
 	f.next++
-	a := Attached{Image: r.Image, Format: "UDRW", Device: dev, Partition: dev + "p1", ReadOnly: r.ReadOnly, Mode: "loop",
+	a := attach.Attached{Image: r.Image, Format: "UDRW", Device: dev, Partition: dev + "p1", ReadOnly: r.ReadOnly, Mode: "loop",
 		Filesystem: f.fsOn, VolumeName: "untitled", Size: 10 << 20, HelperPID: 4711, Since: time.Unix(0, 0)}
 	if a.Filesystem == "-" {
 		a.Filesystem = ""
@@ -62,7 +62,7 @@ func (f *fake) Attach(_ context.Context, r Request) (Attached, error) {
 	return a, nil
 }
 
-func (f *fake) mounted(a Attached, r Request) Attached {
+func (f *fake) mounted(a attach.Attached, r attach.Request) attach.Attached {
 	a.MountPoint = "/run/media/dmgbench/untitled"
 	if r.MountPoint != "" {
 		a.MountPoint = r.MountPoint
@@ -70,22 +70,22 @@ func (f *fake) mounted(a Attached, r Request) Attached {
 	return a
 }
 
-func (f *fake) Detach(_ context.Context, a Attached, force bool) (attach.Lost, error) {
+func (f *fake) Detach(_ context.Context, a attach.Attached, force bool) (attach.Lost, error) {
 	if err := f.note("Detach %s force=%t", a.Device, force); err != nil && !force {
 		return nil, err
 	}
-	f.attached = slices.DeleteFunc(f.attached, func(o Attached) bool { return o.Device == a.Device })
+	f.attached = slices.DeleteFunc(f.attached, func(o attach.Attached) bool { return o.Device == a.Device })
 	return f.lost, nil
 }
 
-func (f *fake) List(context.Context) ([]Attached, error) {
+func (f *fake) List(context.Context) ([]attach.Attached, error) {
 	if f.reap != nil {
 		f.reap()
 	}
 	return f.attached, f.fail["List"]
 }
 
-func (f *fake) Mount(_ context.Context, a Attached, r Request) (Attached, error) {
+func (f *fake) Mount(_ context.Context, a attach.Attached, r attach.Request) (attach.Attached, error) {
 	if err := f.note("Mount %s", a.Device); err != nil {
 		return a, err
 	}
@@ -98,7 +98,7 @@ func (f *fake) Mount(_ context.Context, a Attached, r Request) (Attached, error)
 	return a, syscall.ENXIO
 }
 
-func (f *fake) Unmount(_ context.Context, a Attached, force bool) error {
+func (f *fake) Unmount(_ context.Context, a attach.Attached, force bool) error {
 	if err := f.note("Unmount %s force=%t", a.Device, force); err != nil {
 		return err
 	}
@@ -111,13 +111,21 @@ func (f *fake) Unmount(_ context.Context, a Attached, force bool) error {
 }
 
 func (f *fake) Trim(_ context.Context, p string) (int64, error) { return 4096, f.note("Trim %s", p) }
-func (f *fake) Filesystems() []Filesystem                       { return f.fs }
-func (f *fake) Make(_ context.Context, a Attached, fs, label string) error {
-	return f.note("Make %s %s %s", a.Partition, fs, label)
+func (f *fake) Filesystems() []attach.FS                        { return f.fs }
+func (f *fake) Make(_ context.Context, device, fs, label string) error {
+	return f.note("Make %s %s %s", device, fs, label)
 }
-func (f *fake) CanGrow(fs string) error                  { return f.note("CanGrow %s", fs) }
-func (f *fake) Grow(_ context.Context, a Attached) error { return f.note("Grow %s", a.Partition) }
-func (f *fake) Loops() bool                              { return f.loops }
+func (f *fake) CanGrow(fs string) error { return f.note("CanGrow %s", fs) }
+func (f *fake) Grow(_ context.Context, a attach.Attached) error {
+	return f.note("Grow %s", a.Partition)
+}
+func (f *fake) Loops() bool { return f.loops }
+
+// attacher has the functions of the fake.
+func (f *fake) attacher() *Attacher {
+	return &Attacher{Attach: f.Attach, Detach: f.Detach, List: f.List, Mount: f.Mount, Unmount: f.Unmount, Trim: f.Trim,
+		Filesystems: f.Filesystems, Make: f.Make, CanGrow: f.CanGrow, Grow: f.Grow, Loops: f.Loops}
+}
 
 // machine is a folder, an attacher, and what was printed last.
 type machine struct {
@@ -138,7 +146,7 @@ func newMachine(t *testing.T) *machine {
 func (m *machine) run(args ...string) int {
 	m.t.Helper()
 	var out, errs bytes.Buffer
-	status := Main(m.t.Context(), args, Env{Stdout: &out, Stderr: &errs, Attacher: m.at, Dir: m.dir, Version: "1.2", UID: m.uid, iterations: 1000,
+	status := Main(m.t.Context(), args, Env{Stdout: &out, Stderr: &errs, Attacher: m.at.attacher(), Dir: m.dir, Version: "1.2", UID: m.uid, iterations: 1000,
 		Now: func() time.Time { return time.Date(2026, 1, 2, 3, 4, 6, 0, time.UTC) }, Random: rand.NewChaCha8([32]byte{7})})
 	m.out, m.err = strings.ReplaceAll(out.String(), m.dir, "DIR"), strings.ReplaceAll(errs.String(), m.dir, "DIR")
 	return status

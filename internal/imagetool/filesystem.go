@@ -3,29 +3,40 @@ package imagetool
 import (
 	"slices"
 	"strings"
+	"unicode/utf16"
 
+	"dmgbench/internal/attach"
 	"dmgbench/internal/gpt"
 )
 
-// ours is the file system that is made in this process, without privileges.
+// ours is the file system that this process makes without privileges.
 const ours = "ExFAT"
 
-// namesAlso are other names of file systems that Apple's -fs takes.
-var namesAlso = map[string]string{
+// properNames are the names of file systems that Apple's -fs takes, and the names in messages.
+var properNames = map[string]string{
 	"exfat": "ExFAT", "ms-dos fat32": "MS-DOS FAT32", "fat32": "MS-DOS FAT32", "ms-dos": "MS-DOS FAT32",
-	"ms-dos fat16": "MS-DOS FAT16", "ms-dos fat12": "MS-DOS FAT12", "udf": "UDF", "apfs": "APFS", "case-sensitive apfs": "Case-sensitive APFS",
-	"hfs+": "HFS+", "hfs+j": "Journaled HFS+", "jhfs+": "Journaled HFS+", "journaled hfs+": "Journaled HFS+",
-	"hfsx": "Case-sensitive HFS+", "case-sensitive hfs+": "Case-sensitive HFS+", "jhfs+x": "Case-sensitive Journaled HFS+",
+	"ms-dos fat16": "MS-DOS FAT16", "ms-dos fat12": "MS-DOS FAT12", "udf": "UDF", "apfs": "APFS",
+	"case-sensitive apfs": "Case-sensitive APFS", "hfs+": "HFS+", "hfs+j": "Journaled HFS+",
+	"jhfs+": "Journaled HFS+", "journaled hfs+": "Journaled HFS+", "hfsx": "Case-sensitive HFS+",
+	"case-sensitive hfs+": "Case-sensitive HFS+", "jhfs+x": "Case-sensitive Journaled HFS+",
 	"case-sensitive journaled hfs+": "Case-sensitive Journaled HFS+", "ext4": "ext4", "xfs": "xfs", "btrfs": "btrfs",
 }
 
-// filesystem is the file system that a name stands for: its proper name, whether it can be made, and why not.
-func (c *call) filesystem(name string) (string, error) {
-	proper, known := namesAlso[strings.ToLower(name)]
+// appleName is what -fs calls a file system of package attach.
+func appleName(f attach.FS) string {
+	if proper, ok := properNames[strings.ToLower(f.Name)]; ok {
+		return proper
+	}
+	return f.Name
+}
+
+// chooseFilesystem returns the file system of a name, or why it cannot be made.
+func (c *call) chooseFilesystem(name string) (string, error) {
+	proper, known := properNames[strings.ToLower(name)]
 	if proper == ours {
 		return ours, nil
 	}
-	if f, ok := c.made(name, proper); ok {
+	if f, ok := c.filesystem(name, proper); ok {
 		switch {
 		case !f.Present && f.Tool != "":
 			return "", refuse("file system %s needs the program %s, of the package %s", appleName(f), f.Tool, f.Package)
@@ -41,8 +52,8 @@ func (c *call) filesystem(name string) (string, error) {
 	return "", refuse("file system %q is not known; possible here: %s", name, possible)
 }
 
-// made finds a file system of the attacher's by one of two names.
-func (c *call) made(names ...string) (Filesystem, bool) {
+// filesystem finds a file system of the attacher by one of several names.
+func (c *call) filesystem(names ...string) (attach.FS, bool) {
 	for _, f := range c.env.Attacher.Filesystems() {
 		for _, n := range append([]string{f.Name}, f.Aliases...) {
 			if slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(n, name) }) {
@@ -50,19 +61,11 @@ func (c *call) made(names ...string) (Filesystem, bool) {
 			}
 		}
 	}
-	return Filesystem{}, false
+	return attach.FS{}, false
 }
 
-// appleName is what -fs calls a file system.
-func appleName(f Filesystem) string {
-	if proper, ok := namesAlso[strings.ToLower(f.Name)]; ok {
-		return proper
-	}
-	return f.Name
-}
-
-// makeable are the file systems that create can make and attach can mount, here and now.
-// What the kernel does not mount can be made all the same, for other machines.
+// makeable are the file systems that create can make and attach can mount on this machine. A file system that the
+// kernel does not mount can still be made, for other machines.
 func (c *call) makeable() []string {
 	list := []string{ours}
 	if c.env.Attacher.Loops() {
@@ -77,17 +80,17 @@ func (c *call) makeable() []string {
 
 // defaultFilesystem is ext4 for root with loop devices and mkfs.ext4, where the kernel mounts it; else ExFAT.
 func (c *call) defaultFilesystem() string {
-	for _, f := range c.env.Attacher.Filesystems() {
-		if f.Name == "ext4" && f.Present && f.MountableByKernel && c.env.UID == 0 && c.env.Attacher.Loops() {
+	if c.env.UID == 0 && c.env.Attacher.Loops() {
+		if f, ok := c.filesystem("ext4"); ok && f.Present && f.MountableByKernel {
 			return f.Name
 		}
 	}
 	return ours
 }
 
-// partitionType is what the partition of a file system is marked as.
+// partitionType is the type of the partition of a file system.
 func (c *call) partitionType(filesystem string) gpt.GUID {
-	f, _ := c.made(filesystem)
+	f, _ := c.filesystem(filesystem)
 	switch {
 	case filesystem == ours:
 		return gpt.BasicData
@@ -97,10 +100,5 @@ func (c *call) partitionType(filesystem string) gpt.GUID {
 	return gpt.LinuxData
 }
 
-// roomFor says whether a partition is large enough for a file system that a program of the host makes.
-func (c *call) roomFor(filesystem string, size int64) error {
-	if f, ok := c.made(filesystem); ok && filesystem != ours && size < f.MinSize {
-		return refuse("%s needs %d bytes at least, the image has %d for it", appleName(f), f.MinSize, size)
-	}
-	return nil
-}
+// utf16Len is the length of a name in UTF-16 units.
+func utf16Len(s string) int { return len(utf16.Encode([]rune(s))) }

@@ -113,7 +113,7 @@ func TestRawWithoutStructure(t *testing.T) {
 	for name, warned := range map[string]bool{"text.img": true, "blank.img": false, "ntfs.img": false, "volume.dmg": false, "bare.dmg": false} {
 		for _, line := range []string{"imageinfo ", "attach -nomount ", "convert -ov -format UDTO -o out "} {
 			m.do(line + name)
-			assert.Equal(t, warned, strings.Contains(m.err, `WARNING: "`+name+`" has no partition map and no file system that is known`), "%s%s: %s", line, name, m.err)
+			assert.Equal(t, warned, strings.Contains(m.err, `WARNING: "`+name+`" has no partition map and no known file system`), "%s%s: %s", line, name, m.err)
 		}
 	}
 	m.do("imageinfo -srcimagekey diskimage-class=CRawDiskImage text.img")

@@ -9,7 +9,7 @@ import (
 	"dmgbench/internal/container"
 )
 
-// formatInfo is a format by the words of the tools.
+// formatInfo is a format in the words of the tools.
 type formatInfo struct {
 	name        string // four letters
 	typ         string // of `create -type`, "" if hdiutil does not make it
@@ -18,37 +18,28 @@ type formatInfo struct {
 	description string // of imageinfo
 	class       string
 	store       string // backing store
-	attached    string // how info calls an attached one
-	readOnly    bool   // made by convert alone, never changed
+	attached    string // what info calls an attached one
+	readOnly    bool   // made only by convert, never changed
 }
 
-// formatTable are the formats that can be made, as soon as the container package makes them.
-var formatTable = []formatInfo{
+// formats are the formats that can be made; UDRW is the default and therefore first.
+var formats = []formatInfo{
 	{"UDRW", "UDIF", "RAW", ".dmg", "raw read/write", "CRawDiskImage", "CBSDBackingStore", "read/write", false},
-	{"UDSB", "SPARSEBUNDLE", "UDSB", ".sparsebundle", "sparse bundle", "CSparseBundleDiskImage", "CBundleBackingStore", "sparse bundle disk image", false},
+	{"UDSB", "SPARSEBUNDLE", "UDSB", ".sparsebundle", "sparse bundle", "CSparseBundleDiskImage",
+		"CBundleBackingStore", "sparse bundle disk image", false},
 	{"UDTO", "UDTO", "", ".cdr", "DVD/CD-R master", "CRawDiskImage", "CBSDBackingStore", "CD-R master", false},
 	{"UDSP", "SPARSE", "", ".sparseimage", "sparse", "CSparseDiskImage", "CBSDBackingStore", "sparse disk image", false},
-	{"ASIF", "", "ASIF", ".asif", "Apple sparse image format", "ASIF", "CBSDBackingStore", "Apple sparse image format", false},
+	{"ASIF", "", "ASIF", ".asif", "Apple sparse image format", "ASIF", "CBSDBackingStore",
+		"Apple sparse image format", false},
+	readOnlyFormat("UDRO", "UDIF read-only"), readOnlyFormat("UDZO", "UDIF read-only compressed (zlib)"),
+	readOnlyFormat("UDCO", "UDIF read-only compressed (ADC)"), readOnlyFormat("UDBZ", "UDIF read-only compressed (bzip2)"),
+	readOnlyFormat("ULFO", "UDIF read-only compressed (lzfse)"), readOnlyFormat("ULMO", "UDIF read-only compressed (lzma)"),
+	readOnlyFormat("UFBI", "UDIF entire image with MD5 checksum"),
 }
 
-// readOnlyTable are formats that other images are converted to.
-var readOnlyTable = readOnly(
-	formatInfo{name: "UDRO", description: "UDIF read-only"}, formatInfo{name: "UDZO", description: "UDIF read-only compressed (zlib)"},
-	formatInfo{name: "UDCO", description: "UDIF read-only compressed (ADC)"}, formatInfo{name: "UDBZ", description: "UDIF read-only compressed (bzip2)"},
-	formatInfo{name: "ULFO", description: "UDIF read-only compressed (lzfse)"}, formatInfo{name: "ULMO", description: "UDIF read-only compressed (lzma)"},
-	formatInfo{name: "UFBI", description: "UDIF entire image with MD5 checksum"},
-)
-
-func readOnly(list ...formatInfo) []formatInfo {
-	for i := range list {
-		list[i].readOnly, list[i].extension = true, ".dmg"
-	}
-	return list
-}
-
-// here says whether images of the format can be made.
-func (f formatInfo) here() bool {
-	return f.readOnly || container.Extension(containerFormat(f.name)) != ""
+func readOnlyFormat(name, description string) formatInfo {
+	return formatInfo{name: name, extension: ".dmg", description: description, class: "CUDIFDiskImage",
+		store: "CUDIFEncoding", attached: description, readOnly: true}
 }
 
 // containerFormat is what the container package calls a format: UDTO is a UDRW of another name.
@@ -59,103 +50,79 @@ func containerFormat(name string) string {
 	return name
 }
 
-func byName(f formatInfo) string  { return f.name }
+// Columns of the table: the names of the formats that a verb makes, "" for the others.
 func byType(f formatInfo) string  { return f.typ }
 func byImage(f formatInfo) string { return f.image }
 
 // byFrom are the names of formats that `diskutil image create from` makes, as Apple's does.
 func byFrom(f formatInfo) string {
-	switch f.name {
-	case "UDRO", "UDZO", "ULFO", "ULMO":
+	if slices.Contains([]string{"UDRO", "UDZO", "ULFO", "ULMO"}, f.name) {
 		return f.name
 	}
 	return f.image
 }
 
-// byConvert are the names of formats that hdiutil makes.
-func byConvert(f formatInfo) string {
-	if f.typ == "" {
-		return ""
-	}
-	return f.name
-}
-
-// byConversion are the names of formats that images can be converted to.
+// byConversion are the names of formats that hdiutil converts images to.
 func byConversion(f formatInfo) string {
-	if f.readOnly {
+	if f.readOnly || f.typ != "" {
 		return f.name
 	}
-	return byConvert(f)
+	return ""
 }
 
-// formatWords are what a tool may call the formats that can be made, for help and messages.
+// formatWords lists the formats that a verb makes, for help and messages.
 func formatWords(column func(formatInfo) string) string {
 	var words []string
-	for _, f := range slices.Concat(formatTable, readOnlyTable) {
-		if w := column(f); w != "" && f.here() {
+	for _, f := range formats {
+		if w := column(f); w != "" {
 			words = append(words, w)
 		}
 	}
 	return strings.Join(words, ", ")
 }
 
-// formatNamed finds a format by one of its names: column says which of the tools' words it is.
+// formatNamed finds a format by one of its names: column returns the word of the verb.
 func formatNamed(word string, column func(formatInfo) string) (formatInfo, error) {
-	for _, f := range slices.Concat(formatTable, readOnlyTable) {
-		if n := column(f); n == "" || !strings.EqualFold(n, word) {
-			continue
-		} else if f.here() {
+	for _, f := range formats {
+		if n := column(f); n != "" && strings.EqualFold(n, word) {
 			return f, nil
 		}
-		return formatInfo{}, refuse("format %s is not there yet", strings.ToUpper(word))
 	}
-	for _, f := range append(readOnlyTable, formatTable...) {
-		if strings.EqualFold(f.name, word) {
-			return formatInfo{}, refuse("format %s is not made by this verb: want one of %s%s", f.name, formatWords(column), f.elsewhere())
-		}
+	if f := formatInfoOf(strings.ToUpper(word)); f.class != "unknown" {
+		return formatInfo{}, refuse("format %s is not made by this verb: want one of %s%s", f.name, formatWords(column),
+			f.otherMaker())
 	}
 	return formatInfo{}, refuse("format %q is not known: want one of %s", word, formatWords(column))
 }
 
-// elsewhere says what makes a format that only diskutil makes.
-func (f formatInfo) elsewhere() string {
+// otherMaker is a hint at the maker of a format that only diskutil makes.
+func (f formatInfo) otherMaker() string {
 	if f.typ != "" || f.image == "" {
 		return ""
 	}
 	return fmt.Sprintf("; %s is made by 'diskutil image create'", f.image)
 }
 
-// byExtension is the format that a file name says, UDRW if it says none.
+// byExtension is the format that belongs to a file name, else UDRW.
 func byExtension(name string) formatInfo {
-	for _, f := range formatTable {
-		if strings.EqualFold(filepath.Ext(filepath.Clean(name)), f.extension) { // of "x.sparsebundle/" too, as shells complete it
-			return f
-		}
-	}
-	return formatTable[0]
+	extension := filepath.Ext(filepath.Clean(name)) // of "x.sparsebundle/" too, as shells complete it
+	i := slices.IndexFunc(formats, func(f formatInfo) bool { return strings.EqualFold(extension, f.extension) })
+	return formats[max(i, 0)]
 }
 
-// formatOf is the format of an image. UDTO differs from UDRW by the file's name alone: their bytes are the same.
-func formatOf(p place, img container.Image) formatInfo {
-	name := img.Format()
-	if name == container.UDRW && strings.EqualFold(filepath.Ext(p.name), ".cdr") {
+// formatInfo is the format of an image. UDTO differs from UDRW only by the file's name: their bytes are the same.
+func (i *image) formatInfo() formatInfo {
+	name := i.Format()
+	if name == container.UDRW && strings.EqualFold(filepath.Ext(i.name), ".cdr") {
 		name = "UDTO"
 	}
-	return infoOf(name)
+	return formatInfoOf(name)
 }
 
-// infoOf is what is known of a format, its name at least.
-func infoOf(name string) formatInfo {
-	for _, f := range formatTable {
-		if f.name == name {
-			return f
-		}
-	}
-	for _, f := range readOnlyTable {
-		if f.name == name {
-			f.class, f.store, f.attached = "CUDIFDiskImage", "CUDIFEncoding", f.description
-			return f
-		}
+// formatInfoOf is what is known of a format, at least its name.
+func formatInfoOf(name string) formatInfo {
+	if i := slices.IndexFunc(formats, func(f formatInfo) bool { return f.name == name }); i >= 0 {
+		return formats[i]
 	}
 	return formatInfo{name: name, description: name, class: "unknown", store: "CBSDBackingStore", attached: name}
 }

@@ -26,7 +26,7 @@ func TestTable(t *testing.T) {
 		assert.GreaterOrEqual(t, v.max, v.min, v.name)
 		assert.GreaterOrEqual(t, len(strings.Fields(v.operands)), v.min, v.name)
 		assert.Contains(t, page, Roff(v.usage()), "manual page")
-		help := (&call{env: Env{}.complete()}).helpText(v)
+		help := (&call{env: Env{}.withDefaults()}).helpText(v)
 		words := map[string]bool{}
 		for _, o := range v.options {
 			for _, w := range append([]string{o.name}, o.also...) {
@@ -34,13 +34,13 @@ func TestTable(t *testing.T) {
 				assert.False(t, words[w], "%s: %s twice", v.name, w)
 				words[w] = true
 				assert.Contains(t, page, Roff(w), "manual page, %s", v.name)
-				assert.Equal(t, o.standing != refused, strings.Contains(help, "\t"+w) || strings.Contains(help, ", "+w), "help of %s: %s", v.name, w)
+				assert.Equal(t, o.support != refused, strings.Contains(help, "\t"+w) || strings.Contains(help, ", "+w), "help of %s: %s", v.name, w)
 			}
 			assert.NotEmpty(t, o.help, "%s %s", v.name, o.name)
 			assert.False(t, strings.HasSuffix(o.help, "."), "%s %s ends in a full stop", v.name, o.name)
 		}
 	}
-	for _, v := range elsewhere {
+	for _, v := range unsupportedVerbs {
 		assert.False(t, seen["hdiutil "+v], "%s is there and is not", v)
 	}
 	for _, required := range strings.Fields("create attach mount detach eject info imageinfo compact resize convert verify checksum isencrypted chpass unmount mountvol pmap help") {
@@ -67,9 +67,9 @@ func TestEveryOption(t *testing.T) {
 					option = append(option, value)
 				}
 				for _, line := range [][]string{slices.Concat(words, option, operands), slices.Concat(words, operands, option)} {
-					c := &call{env: Env{}.complete(), tool: v.tool, out: io.Discard, err: io.Discard}
-					err := c.understand(line)
-					if o.standing == refused {
+					c := &call{env: Env{}.withDefaults(), tool: v.tool, out: io.Discard, err: io.Discard}
+					err := c.parse(line)
+					if o.support == refused {
 						var r *refusal
 						require.ErrorAs(t, err, &r, "%v", line)
 						continue
@@ -81,10 +81,10 @@ func TestEveryOption(t *testing.T) {
 					}
 				}
 				if len(option) > 1 {
-					c := &call{env: Env{}.complete(), tool: v.tool, out: io.Discard, err: io.Discard}
+					c := &call{env: Env{}.withDefaults(), tool: v.tool, out: io.Discard, err: io.Discard}
 					var u *usageError
 					var r *refusal
-					err := c.understand(slices.Concat(words, operands, option[:1]))
+					err := c.parse(slices.Concat(words, operands, option[:1]))
 					assert.True(t, asEither(err, &u, &r), "%s without a value: %v", name, err)
 				}
 			}
@@ -111,7 +111,7 @@ func TestGrammar(t *testing.T) {
 	}{
 		{1, "", "hdiutil: no verb given\nUsage: hdiutil <verb>", nil},
 		{1, "", "hdiutil: unrecognized verb \"frob\"", []string{"frob"}},
-		{1, "", "hdiutil: segment failed - the verb segment of Apple's hdiutil is not there yet\n", []string{"segment", "-o", "x"}},
+		{1, "", "hdiutil: segment failed - the verb segment of Apple's hdiutil is not supported\n", []string{"segment", "-o", "x"}},
 		{1, "", "diskutil: did not recognize verb \"list\"\nUsage: diskutil <verb> <options>\n<verb> is one of: image create blank, image create from, image attach,", []string{"diskutil", "list"}},
 		{1, "", "diskutil: did not recognize verb \"image frob\"", []string{"diskutil", "image", "frob"}},
 		{0, "<verb> is one of:", "", []string{"help"}},
@@ -157,14 +157,14 @@ func FuzzArguments(f *testing.F) {
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, line string) {
 		args := strings.Split(line, "\x00")
-		c := &call{env: Env{Dir: dir}.complete(), tool: "hdiutil", out: io.Discard, err: io.Discard}
+		c := &call{env: Env{Dir: dir}.withDefaults(), tool: "hdiutil", out: io.Discard, err: io.Discard}
 		if args[0] == "diskutil" {
 			c.tool, args = "diskutil", args[1:]
 		}
 		var said bytes.Buffer
-		err := c.understand(args)
+		err := c.parse(args)
 		c.err = &said
-		switch status := c.conclude(err); {
+		switch status := c.reportError(err); {
 		case err == nil && status != 0, err != nil && status != 1:
 			t.Errorf("%q: status %d for %v", args, status, err)
 		case err != nil && said.Len() == 0:

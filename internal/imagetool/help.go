@@ -1,50 +1,52 @@
 package imagetool
 
 import (
+	_ "embed"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 )
 
-// usage is the line of synopsis.
+// usage is the line of the synopsis.
 func (v *verb) usage() string {
 	line := v.tool + " " + v.name
-	if slices.ContainsFunc(v.options, func(o option) bool { return o.standing == works }) {
+	if slices.ContainsFunc(v.options, func(o option) bool { return o.support == works }) {
 		line += " [options]"
 	}
-	if v.operands != "" {
-		line += " " + v.operands
-	}
-	return line
+	return strings.TrimSpace(line + " " + v.operands)
 }
 
-// usageText is what is said about arguments that were not understood.
+func (o option) usage() string {
+	text, arg := strings.Join(append([]string{o.name}, o.also...), ", "), o.arg
+	if o.values != "" {
+		arg = strings.ReplaceAll(o.values, " ", "|")
+	}
+	if o.optional {
+		arg = "[" + arg + "]"
+	}
+	return strings.TrimSpace(text + " " + arg)
+}
+
+// usageText is the message about arguments that were not understood.
 func (c *call) usageText(problem string) string {
 	if c.verb == nil || c.verb.name == "" {
-		return fmt.Sprintf("%s: %s\nUsage: %s <verb> <options>\n<verb> is one of: %s\nSee \"%s help\".\n",
-			c.tool, problem, c.tool, strings.Join(names(c.tool), ", "), c.tool)
-	}
-	again := c.tool + " " + c.verb.name + " -help"
-	if c.tool == "diskutil" {
-		again = c.tool + " " + c.verb.name + " --help"
-	}
-	return fmt.Sprintf("%s: %s: %s\nUsage: %s\nSee \"%s\".\n", c.tool, c.verb.name, problem, c.verb.usage(), again)
-}
-
-// names are the verbs of a tool.
-func names(tool string) []string {
-	var list []string
-	for _, v := range verbs {
-		if v.tool == tool {
-			list = append(list, v.name)
+		var names []string
+		for _, v := range verbs {
+			if v.tool == c.tool {
+				names = append(names, v.name)
+			}
 		}
+		return fmt.Sprintf("%s: %s\nUsage: %s <verb> <options>\n<verb> is one of: %s\nSee \"%s help\".\n",
+			c.tool, problem, c.tool, strings.Join(names, ", "), c.tool)
 	}
-	return list
+	help := map[string]string{"hdiutil": "-help", "diskutil": "--help"}[c.tool]
+	return fmt.Sprintf("%s: %s: %s\nUsage: %s\nSee \"%s %s %s\".\n",
+		c.tool, c.verb.name, problem, c.verb.usage(), c.tool, c.verb.name, help)
 }
 
-// helpText is the help of one verb. It names what is possible here and nothing
-// else: programs look in it for what they can ask for.
+// helpText is the help of one verb. It names only what is possible on this machine: programs search it for what they
+// can request.
 func (c *call) helpText(v *verb) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s\nUsage: %s\n", v.name, v.short, v.usage())
@@ -59,9 +61,9 @@ func (c *call) helpText(v *verb) string {
 		if n == 0 {
 			b.WriteString("Options:\n")
 		}
-		switch o.standing {
+		switch o.support {
 		case works:
-			fmt.Fprintf(&b, "\t%s\n\t\t%s\n", o.usage(), c.here(o.help))
+			fmt.Fprintf(&b, "\t%s\n\t\t%s\n", o.usage(), c.fillIn(o.help))
 		case ignored:
 			idle = append(idle, o.usage())
 		}
@@ -70,48 +72,103 @@ func (c *call) helpText(v *verb) string {
 		fmt.Fprintf(&b, "Understood and without effect here:\n\t%s\n", strings.Join(idle, "\n\t"))
 	}
 	if v.notes != "" {
-		fmt.Fprintf(&b, "%s\n", c.here(v.notes))
+		fmt.Fprintf(&b, "%s\n", c.fillIn(v.notes))
 	}
 	return b.String()
 }
 
-func (o option) usage() string {
-	text := strings.Join(append([]string{o.name}, o.also...), ", ")
-	switch {
-	case o.arg == "":
-	case o.values != "" && o.optional:
-		text += " [" + strings.ReplaceAll(o.values, " ", "|") + "]"
-	case o.values != "":
-		text += " " + strings.ReplaceAll(o.values, " ", "|")
-	default:
-		text += " " + o.arg
-	}
-	return text
+// fillIn puts what this machine supports into a text of verbs.txt.
+func (c *call) fillIn(text string) string {
+	return strings.NewReplacer(
+		"{filesystems}", strings.Join(c.makeable(), ", "), "{default}", c.defaultFilesystem(),
+		"{types}", formatWords(byType), "{conversions}", formatWords(byConversion),
+		"{images}", formatWords(byImage), "{froms}", formatWords(byFrom)).Replace(text)
 }
 
-// here puts what this machine can do into a text.
-func (c *call) here(text string) string {
-	return strings.NewReplacer("{filesystems}", strings.Join(c.makeable(), ", "), "{default}", c.defaultFilesystem(),
-		"{types}", formatWords(byType), "{conversions}", formatWords(byConversion), "{images}", formatWords(byImage), "{froms}", formatWords(byFrom)).Replace(text)
-}
+// generalize replaces what depends on the machine, for the manual page.
+var generalize = strings.NewReplacer(
+	"here one of: {filesystems}", "ExFAT and what the machine can make (see the help of the verb)",
+	", here one of: {types}", " (see the help of the verb)",
+	", here one of: {conversions}", " (see the help of the verb)",
+	"here one of: {images}", "RAW, UDSB or another one (see the help of the verb)",
+	"here one of: {froms}", "RAW, UDSB, UDZO or another one (see the help of the verb)",
+	"{default}", "as described under File systems")
 
+// help prints the help of a verb, or the list of verbs.
 func (c *call) help() error {
+	var b strings.Builder
 	if len(c.operands) > 0 {
-		v, rest := find(c.tool, c.operands)
+		v, rest := findVerb(c.tool, c.operands)
 		if v == nil || len(rest) > 0 {
 			return misused("there is no verb %q", strings.Join(c.operands, " "))
 		}
-		_, err := io.WriteString(c.out, c.helpText(v))
-		return err
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "Usage: %s <verb> <options>\n<verb> is one of:\n", c.tool)
-	for _, v := range verbs {
-		if v.tool == c.tool {
-			fmt.Fprintf(&b, "    %-14s %s\n", v.name, v.short)
+		b.WriteString(c.helpText(v))
+	} else {
+		fmt.Fprintf(&b, "Usage: %s <verb> <options>\n<verb> is one of:\n", c.tool)
+		for _, v := range verbs {
+			if v.tool == c.tool {
+				fmt.Fprintf(&b, "    %-14s %s\n", v.name, v.short)
+			}
 		}
+		fmt.Fprintf(&b, "%q explains a verb. This is not Apple's %s: the manual page lists the differences.\n",
+			c.tool+" help <verb>", c.tool)
 	}
-	fmt.Fprintf(&b, "%q explains a verb. This is not Apple's %s: the manual page says what differs.\n", c.tool+" help <verb>", c.tool)
 	_, err := io.WriteString(c.out, b.String())
 	return err
+}
+
+//go:embed manual.roff
+var manualText string
+
+// manual prints the manual page.
+func (c *call) manual() error {
+	_, err := io.WriteString(c.out, manualPage())
+	return err
+}
+
+// manualPage is manual.roff with the verbs and options filled in.
+func manualPage() string {
+	var synopsis strings.Builder
+	pages := map[string]*strings.Builder{"hdiutil": {}, "diskutil": {}}
+	for _, v := range verbs {
+		fmt.Fprintf(&synopsis, ".B %s\n.br\n", Roff(v.usage()))
+		v.roff(pages[v.tool])
+	}
+	return strings.NewReplacer("{synopsis}", synopsis.String(), "{hdiutil}", pages["hdiutil"].String(),
+		"{diskutil}", pages["diskutil"].String(), "{hdiutil options}", roffOptions(groups["hdiutil"]),
+		"{diskutil options}", roffOptions(groups["diskutil"])).Replace(manualText)
+}
+
+// roff writes one verb.
+func (v *verb) roff(b *strings.Builder) {
+	text := strings.ToUpper(v.short[:1]) + v.short[1:] + "."
+	if v.extension {
+		text += " This is an extension: Apple's tool does not have it."
+	}
+	if len(v.also) > 0 {
+		text += " Also: " + strings.Join(v.also, ", ") + "."
+	}
+	if v.notes != "" {
+		text += " " + generalize.Replace(v.notes)
+	}
+	own := len(v.options) - len(groups[v.tool])
+	fmt.Fprintf(b, ".SS \"%s\"\n%s\n%s", Roff(v.usage()), Roff(text), roffOptions(v.options[:own]))
+}
+
+func roffOptions(options []option) string {
+	var b strings.Builder
+	prefix := map[support]string{ignored: "Understood and without effect: ", refused: "Refused: "}
+	for _, o := range options {
+		fmt.Fprintf(&b, ".TP\n.B %s\n%s.\n", Roff(o.usage()), Roff(prefix[o.support]+generalize.Replace(o.help)))
+	}
+	return b.String()
+}
+
+// Roff escapes a text, so that no line of it is taken for a request.
+func Roff(s string) string {
+	s = strings.NewReplacer(`\`, `\e`, "-", `\-`, "…", "...").Replace(s)
+	if strings.HasPrefix(s, ".") || strings.HasPrefix(s, "'") {
+		s = `\&` + s
+	}
+	return s
 }

@@ -4,134 +4,145 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net/url"
 	"path/filepath"
-	"strings"
 
-	"dmgbench/internal/attach"
-	"dmgbench/internal/blockdev"
 	"dmgbench/internal/container"
+	"dmgbench/internal/container/udif"
 )
 
 // imageinfo describes an image file.
 func (c *call) imageinfo() error {
-	return c.look(c.operands[0], func(p place, img container.Image) error {
-		if err := c.remarkRaw(p, img); err != nil {
+	return c.withImage(c.operands[0], peek, func(i *image) error {
+		if err := c.warnOfRaw(i); err != nil {
 			return err
 		}
 		switch {
 		case c.has("-format"):
-			fmt.Fprintln(c.out, formatOf(p, img).name)
+			fmt.Fprintln(c.out, i.formatInfo().name)
 			return nil
 		case c.has("-checksum"):
-			_, value := storedChecksum(img)
+			_, value := storedChecksum(i)
 			fmt.Fprintln(c.out, cmp.Or(value, "none"))
 			return nil
 		}
-		d, err := describe(p, img)
+		d, err := describeImage(i)
 		if err != nil {
 			return err
 		}
-		if c.has("-plist") {
-			return c.printPlist(d)
-		}
-		var b strings.Builder
-		printTree(&b, d, 0)
-		_, err = io.WriteString(c.out, b.String())
-		return err
+		return c.printResult(d, "%s", formatTree(d, ""))
 	})
 }
 
-func describe(p place, img container.Image) (list, error) {
-	f := formatOf(p, img)
-	nonEmpty, err := nonEmptyBytes(p, img)
+// describeImage is the dictionary of imageinfo.
+func describeImage(i *image) (dict, error) {
+	f := i.formatInfo()
+	full, err := nonEmptyBytes(i)
 	if err != nil {
 		return nil, err
 	}
-	parts, scheme, err := partitions(img)
+	parts, scheme, err := describePartitions(i)
 	if err != nil {
 		return nil, err
 	}
-	d := list{
+	store := dict{"Class Name": f.store, "Name": i.name, "URL": (&url.URL{Scheme: "file", Path: i.path}).String()}
+	properties := dict{"Checksummed": false, "Compressed": "no", "Encrypted": false, "Kernel Compatible": true,
+		"Partitioned": scheme != "none", "Software License Agreement": false}
+	sizes := dict{"Total Bytes": i.Size(), "Sector Count": i.Size() / sector, "Total Non-Empty Bytes": full,
+		"Total Empty Bytes": i.Size() - full, "Compressed Bytes": full, "Compressed Ratio": 1.0}
+	d := dict{
 		"Format": f.name, "Format Description": f.description, "Class Name": f.class, "Checksum Type": "none",
-		"Backing Store Information": list{"Class Name": f.store, "Name": p.name, "URL": (&url.URL{Scheme: "file", Path: p.path}).String()},
-		"Properties": list{"Checksummed": false, "Compressed": "no", "Encrypted": false, "Kernel Compatible": true,
-			"Partitioned": scheme != "none", "Software License Agreement": false},
-		"Size Information": list{"Total Bytes": img.Size(), "Sector Count": img.Size() / sector, "Total Non-Empty Bytes": nonEmpty,
-			"Total Empty Bytes": img.Size() - nonEmpty, "Compressed Bytes": nonEmpty, "Compressed Ratio": 1.0},
-		"partitions": list{"partition-scheme": scheme, "block-size": sector, "appendable": false, "burnable": false, "partitions": parts},
-		"Segments":   list{"0": p.path},
+		"Backing Store Information": store, "Properties": properties, "Size Information": sizes,
+		"partitions": dict{"partition-scheme": scheme, "block-size": sector, "appendable": false, "burnable": false,
+			"partitions": parts},
+		"Segments": dict{"0": i.path},
 	}
-	if b := img.BandSize(); b > 0 {
+	if b := i.BandSize(); b > 0 {
 		d["band-size"] = b
 	}
-	if t, ok := img.(container.Tabled); ok {
-		describeTables(d, img, t.UDIF())
+	if im := tablesOf(i); im != nil {
+		describeTables(im, properties, sizes)
+		kind, value := storedChecksum(i)
+		if d["Checksum Type"] = kind; value != "" {
+			d["Checksum Value"], properties["Checksummed"] = value, true
+		}
 	}
-	h, err := container.EncryptionOf(p.dir, p.name)
+	h, err := container.EncryptionOf(i.dir, i.name)
 	if err == nil && h != nil {
-		d["Properties"].(list)["Encrypted"] = true
-		store := d["Backing Store Information"].(list)
+		properties["Encrypted"] = true
 		store["Class Name"], store["Encryption"] = "CEncryptedEncoding", fmt.Sprintf("AES-%d", h.KeyBits)
 	}
 	return d, err
 }
 
-// nonEmptyBytes is how much of the device is stored: the bands of a bundle, the file of other
-// sparse kinds, and all of a raw image.
-func nonEmptyBytes(p place, img container.Image) (int64, error) {
-	switch {
-	case img.BandSize() == 0:
-		return img.Size(), nil
-	case img.Format() != container.UDSB:
-		usage, err := container.UsageOf(p.dir, p.name)
-		return min(img.Size(), usage.Apparent), err
+// describeTables fills in what the tables of a UDIF image contain.
+func describeTables(im *udif.Image, properties, sizes dict) {
+	var full, stored int64 // bytes
+	compressed := false
+	for k, u := range im.Usage() {
+		if k != udif.KindZero && k != udif.KindIgnore {
+			full, stored, compressed = full+u.Bytes, stored+u.Stored, compressed || k.Compressed()
+		}
 	}
-	var sum int64
-	entries, err := p.dir.ReadDir(filepath.Join(p.name, "bands"))
+	properties["Compressed"], properties["Software License Agreement"] = compressed, im.License()
+	sizes["Total Non-Empty Bytes"], sizes["Total Empty Bytes"] = full, im.Size()-full
+	if sizes["Compressed Bytes"] = stored; full > 0 {
+		sizes["Compressed Ratio"] = float64(stored) / float64(full)
+	}
+}
+
+// nonEmptyBytes is how much of the device is stored: the bands of a bundle, the file of other sparse kinds, and all of
+// a raw image.
+func nonEmptyBytes(i *image) (int64, error) {
+	switch {
+	case i.BandSize() == 0:
+		return i.Size(), nil
+	case i.Format() != container.UDSB:
+		usage, err := container.UsageOf(i.dir, i.name)
+		return min(i.Size(), usage.Apparent), err
+	}
+	entries, err := i.dir.ReadDir(filepath.Join(i.name, "bands"))
 	if errors.Is(err, fs.ErrNotExist) { // a bundle without bands is all zeros
 		return 0, nil
 	}
+	var sum int64
 	for _, e := range entries {
 		if fi, err := e.Info(); err == nil && fi.Mode().IsRegular() {
 			sum += fi.Size()
 		}
 	}
-	return min(img.Size(), sum), err
+	return min(i.Size(), sum), err
 }
 
-// partitions are the parts of a device as imageinfo lists them.
-func partitions(img blockdev.Device) ([]list, string, error) {
-	regions, scheme, err := regions(img)
-	var out []list
+// describePartitions is the list of the parts of a device in imageinfo, and the scheme.
+func describePartitions(i *image) ([]dict, string, error) {
+	regions, scheme, err := i.partitionMap()
+	if err != nil {
+		return nil, "", err
+	}
+	var out []dict
 	for _, r := range regions {
-		d := list{"partition-name": r.name, "partition-start": r.first, "partition-length": r.count, "partition-hint": r.hint}
+		d := dict{"partition-name": r.name, "partition-start": r.first, "partition-length": r.count,
+			"partition-hint": r.hint}
 		if !r.content || scheme == "none" {
 			d["partition-synthesized"] = true
 		}
 		if r.part != nil {
 			d["partition-number"], d["partition-UUID"] = r.number, r.part.ID.String()
 		}
-		if r.content {
-			dev, err := blockdev.Section(img, r.first*sector, r.count*sector)
-			if err != nil {
-				return nil, "", err
-			}
-			if k := attach.Identify(dev); k.AppleName != "" {
-				d["partition-filesystems"] = list{k.AppleName: k.Label}
-			}
+		if r.volume.AppleName != "" {
+			d["partition-filesystems"] = dict{r.volume.AppleName: r.volume.Label}
 		}
 		out = append(out, d)
 	}
-	return out, scheme, err
+	return out, scheme, nil
 }
 
 // pmap shows the partition map.
 func (c *call) pmap() error {
-	return c.look(c.operands[0], func(p place, img container.Image) error {
-		regions, scheme, err := regions(img)
+	return c.withImage(c.operands[0], peek, func(i *image) error {
+		regions, scheme, err := i.partitionMap()
 		if err != nil {
 			return err
 		}
@@ -141,8 +152,10 @@ func (c *call) pmap() error {
 				title = other.title
 			}
 		}
-		fmt.Fprintf(c.out, "MEDIA: %q; Size %s [%d x %d]\nSCHEME: %s\n", p.name, appleSize(img.Size()), img.Size()/sector, sector, title)
-		fmt.Fprintf(c.out, "ID Type                 Offset       Size             Name\n-- -------------------- ------------ ---------------- -------------------------\n")
+		fmt.Fprintf(c.out, "MEDIA: %q; Size %s [%d x %d]\nSCHEME: %s\n", i.name, appleSize(i.Size()), i.Size()/sector,
+			sector, title)
+		fmt.Fprint(c.out, "ID Type                 Offset       Size             Name\n"+
+			"-- -------------------- ------------ ---------------- -------------------------\n")
 		for _, r := range regions {
 			if c.has("-simple") && !r.content {
 				continue
@@ -151,11 +164,30 @@ func (c *call) pmap() error {
 			if r.number > 0 {
 				id = fmt.Sprintf("%2d", r.number)
 			}
-			fmt.Fprintf(c.out, "%s %-20s %12d %-16s %s\n", id, r.hint, r.first, appleSize(r.count*sector), shown(r.name))
+			fmt.Fprintf(c.out, "%s %-20s %12d %-16s %s\n", id, r.hint, r.first, appleSize(r.count*sector), printable(r.name))
 			if c.has("-complete") && r.part != nil {
-				fmt.Fprintf(c.out, "   type %s, identifier %s, attributes %#x, sectors %d to %d\n", r.part.Type, r.part.ID, r.part.Attributes, r.part.First, r.part.Last)
+				fmt.Fprintf(c.out, "   type %s, identifier %s, attributes %#x, sectors %d to %d\n", r.part.Type, r.part.ID,
+					r.part.Attributes, r.part.First, r.part.Last)
 			}
 		}
 		return nil
+	})
+}
+
+// infoImage is `diskutil image info`.
+func (c *call) infoImage() error {
+	return c.withImage(c.operands[0], peek, func(i *image) error {
+		f := i.formatInfo()
+		d := dict{"Image Format": cmp.Or(f.image, f.name), "Format Description": f.description,
+			"Encryption Info": dict{"Is Encrypted": c.secrets.encrypted},
+			"Size Info":       dict{"Total Bytes": i.Size(), "Sector Count": i.Size() / sector}}
+		if c.has("--extra") {
+			parts, scheme, err := describePartitions(i)
+			if err != nil {
+				return err
+			}
+			d["Partition Info"] = dict{"partition-scheme": scheme, "partitions": parts}
+		}
+		return c.printResult(d, "%s", formatTree(d, ""))
 	})
 }

@@ -12,10 +12,10 @@ import (
 	"howett.net/plist"
 )
 
-// list is a dictionary of a property list; keys are printed in order.
-type list = map[string]any
+// dict is a dictionary of a property list; keys are printed in order.
+type dict = map[string]any
 
-// output is stdout. It remembers that something could not be written, so that nothing is lost silently.
+// output is stdout. It remembers a failed write, so that no output is lost silently.
 type output struct {
 	to  io.Writer
 	err error
@@ -29,6 +29,15 @@ func (o *output) Write(p []byte) (int, error) {
 	return n, err
 }
 
+// printResult prints a result: as a property list where the options ask for one, else as text.
+func (c *call) printResult(v any, format string, args ...any) error {
+	if c.has("-plist") || c.has("--plist") {
+		return c.printPlist(v)
+	}
+	_, err := fmt.Fprintf(c.out, format, args...)
+	return err
+}
+
 // printPlist prints a value as Apple's tools do.
 func (c *call) printPlist(v any) error {
 	text, err := plist.MarshalIndent(v, plist.XMLFormat, "\t")
@@ -39,46 +48,39 @@ func (c *call) printPlist(v any) error {
 	return err
 }
 
-// shown is a text on a line of its own: quoted where something in it would end the line or speak to a terminal. Names
-// come from images, which are hostile.
-func shown(text string) string {
+// printable is a text for one line: quoted where a character in it would end the line or control a terminal. Names come
+// from images, which are hostile.
+func printable(text string) string {
 	if utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return !strconv.IsPrint(r) }) {
 		return text
 	}
 	return strconv.Quote(text)
 }
 
-// printTree prints a dictionary as imageinfo does: "key: value", sections below "key:" indented by a TAB.
-func printTree(b *strings.Builder, d list, depth int) {
+// formatTree formats a dictionary as imageinfo does: "key: value", sections below "key:" indented by a TAB.
+func formatTree(d dict, indent string) string {
+	var b strings.Builder
 	for _, key := range slices.Sorted(maps.Keys(d)) {
-		printNode(b, key, d[key], depth)
-	}
-}
-
-func printNode(b *strings.Builder, key string, value any, depth int) {
-	b.WriteString(strings.Repeat("\t", depth))
-	switch v := value.(type) {
-	case list:
-		fmt.Fprintf(b, "%s:\n", key)
-		printTree(b, v, depth+1)
-	case []list:
-		fmt.Fprintf(b, "%s:\n", key)
-		for n, e := range v {
-			fmt.Fprintf(b, "%s%d:\n", strings.Repeat("\t", depth+1), n)
-			printTree(b, e, depth+2)
+		switch v := d[key].(type) {
+		case dict:
+			fmt.Fprintf(&b, "%s%s:\n%s", indent, key, formatTree(v, indent+"\t"))
+		case []dict:
+			fmt.Fprintf(&b, "%s%s:\n", indent, key)
+			for n, e := range v {
+				fmt.Fprintf(&b, "%s\t%d:\n%s", indent, n, formatTree(e, indent+"\t\t"))
+			}
+		default:
+			fmt.Fprintf(&b, "%s%s: %s\n", indent, printable(key), printable(fmt.Sprint(v)))
 		}
-	case string:
-		fmt.Fprintf(b, "%s: %s\n", shown(key), shown(v))
-	default:
-		fmt.Fprintf(b, "%s: %v\n", shown(key), v)
 	}
+	return b.String()
 }
 
 // progress prints lines for programs when -puppetstrings asks for them.
 type progress struct {
 	c     *call
-	total int64
-	last  int // in thousandths, -1 before the first
+	total int64 // bytes
+	last  int   // in thousandths, -1 before the first
 }
 
 func (c *call) newProgress(total int64) *progress {
@@ -93,7 +95,7 @@ func (p *progress) print(percent float64) {
 	}
 }
 
-// at says how many bytes are done. Steps below half a percent are not worth a line.
+// at reports how many bytes are done. Steps below half a percent are not printed.
 func (p *progress) at(done int64) {
 	share := 1000
 	if p.total > 0 {

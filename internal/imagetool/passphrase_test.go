@@ -3,6 +3,7 @@ package imagetool
 import (
 	"bytes"
 	"context"
+	"dmgbench/internal/attach"
 	"io"
 	"os"
 	"strings"
@@ -29,7 +30,7 @@ func TestPlainImagesHaveNoPassphrase(t *testing.T) {
 	m.write("cut.dmg", "encrcdsa")
 	m.refused(1, "image not recognized", "isencrypted cut.dmg")
 	m.refused(1, "want -stdinpass", "create -size 8m -encryption AES-256 b")
-	m.refused(1, "nobody is asked", "create -size 8m -encryption AES-256 -agentpass b")
+	m.refused(1, "there is no prompt", "create -size 8m -encryption AES-256 -agentpass b")
 	m.refused(1, "a passphrase, and no encryption", "create -size 8m -stdinpass b")
 	m.refused(1, "no passphrase of the new image", "create -size 8m -encryption -stdinpass b")
 	assert.NotZero(t, m.with("p\n", strings.Fields("diskutil image create -e blank --format ASIF --size 8Mi --stdinpass b.asif")...))
@@ -84,18 +85,18 @@ func TestKeysAreDerivedOnce(t *testing.T) {
 	p, err := at(m.path("a.dmg"))
 	require.NoError(t, err)
 	defer p.close()
-	c := &call{ctx: t.Context(), tool: "hdiutil", env: Env{Stdin: strings.NewReader("pass"), Attacher: m.at}.complete(), opts: map[string][]string{"-stdinpass": {""}}}
+	c := &call{ctx: t.Context(), tool: "hdiutil", env: Env{Stdin: strings.NewReader("pass"), Attacher: m.at.attacher()}.withDefaults(), opts: map[string][]string{"-stdinpass": {""}}}
 	for range 2 {
 		img, err := c.open(p, true)
 		require.NoError(t, err)
 		require.NoError(t, img.Close())
 		clear(c.secrets.raw)
 	}
-	regions, scheme := c.regionsOf(Attached{Image: p.path, Encrypted: true})
+	regions, scheme := c.attachedRegions(attach.Attached{Image: p.path, Encrypted: true})
 	assert.Equal(t, "GUID", scheme)
 	assert.NotEmpty(t, regions)
 	c.secrets.wipe()
-	regions, _ = c.regionsOf(Attached{Image: p.path, Encrypted: true})
+	regions, _ = c.attachedRegions(attach.Attached{Image: p.path, Encrypted: true})
 	assert.Len(t, regions, 1, "wiped keys show no partitions")
 }
 
@@ -166,7 +167,7 @@ func TestDiskutilPassphrases(t *testing.T) {
 }
 
 // TestAWrongPassphraseIsOneError: each verb on each kind ends with the status that hdiutil.md has for it (attach 1; the number of
-// Authentication error elsewhere), says so in the same words, leaves the image as it is, and repeats no passphrase.
+// Authentication error unsupportedVerbs), says so in the same words, leaves the image as it is, and repeats no passphrase.
 func TestAWrongPassphraseIsOneError(t *testing.T) {
 	m := newMachine(t)
 	const right, wrong = "the right phrase", "a wrong phrase"
@@ -223,7 +224,7 @@ func TestStdinThatStaysOpen(t *testing.T) {
 	m.told("one", "create -size 8m -fs ExFAT -encryption -stdinpass a")
 	in, write := io.Pipe()
 	t.Cleanup(func() { write.Close() })
-	env := Env{Stdin: in, Attacher: m.at, Dir: m.dir, iterations: 1000}
+	env := Env{Stdin: in, Attacher: m.at.attacher(), Dir: m.dir, iterations: 1000}
 	for _, test := range []struct{ input, line string }{
 		{"one\x00", "imageinfo -stdinpass a.dmg"}, {"one\x00two\x00", "chpass -oldstdinpass -newstdinpass a.dmg"},
 		{"two\n", "diskutil image info --stdinpass a.dmg"}, {"two\nthree\n", "diskutil image chpass --stdinpass a.dmg"},

@@ -1,6 +1,7 @@
 package imagetool
 
 import (
+	"dmgbench/internal/attach"
 	"errors"
 	"os"
 	"testing"
@@ -50,7 +51,7 @@ func TestResizeGoesOnWhereOneWasKilled(t *testing.T) {
 			assert.Equal(t, m.do("resize -limits whole.sparsebundle"), m.do("resize -limits ours.sparsebundle"))
 			assert.Equal(t, freeOn(m, "whole.sparsebundle"), freeOn(m, "ours.sparsebundle"))
 
-			m.at.fs, m.at.loops = []Filesystem{{Name: "ext4", Present: true}}, true
+			m.at.fs, m.at.loops = []attach.FS{{Name: "ext4", Present: true}}, true
 			m.do("create -size 16m -fs ext4 host")
 			m.edit("host.dmg", func(img container.Image) error {
 				_, err := img.WriteAt([]byte("\x53\xef"), 1<<20+1080)
@@ -61,7 +62,7 @@ func TestResizeGoesOnWhereOneWasKilled(t *testing.T) {
 			assert.Equal(t, []string{"CanGrow ext4", "Attach host.dmg nomount=true", "Grow /dev/loop1p1", "Detach /dev/loop1 force=false"}, m.at.calls)
 			assert.True(t, m.at.requests[len(m.at.requests)-1].Temporary, "what is attached for the work of a command does not outlive it")
 			m.edit("host.dmg", func(img container.Image) error {
-				_, p, err := volume(img)
+				_, p, err := findVolume(img)
 				require.NoError(t, err)
 				assert.Greater(t, p.Size(), int64(30<<20))
 				return nil
@@ -73,7 +74,7 @@ func TestResizeGoesOnWhereOneWasKilled(t *testing.T) {
 // freeOn is the free space of the ExFAT volume, in bytes.
 func freeOn(m *machine, name string) (free int64) {
 	m.edit(name, func(img container.Image) error {
-		v, err := exfatOn(img)
+		v, err := (&image{Image: img}).mountExFAT()
 		require.NoError(m.t, err)
 		free = v.Free()
 		return v.Unmount()
@@ -84,7 +85,7 @@ func freeOn(m *machine, name string) (free int64) {
 // TestResizeTriesAgainWhatFailed: the program of the host that failed is called again, though the image has its size.
 func TestResizeTriesAgainWhatFailed(t *testing.T) {
 	m := newMachine(t)
-	m.at.fs, m.at.loops = []Filesystem{{Name: "ext4", Present: true}}, true
+	m.at.fs, m.at.loops = []attach.FS{{Name: "ext4", Present: true}}, true
 	m.do("create -size 8m -fs ext4 a")
 	m.edit("a.dmg", func(img container.Image) error {
 		_, err := img.WriteAt([]byte("\x53\xef"), 1<<20+1080)
@@ -104,7 +105,7 @@ func TestResizeTriesAgainWhatFailed(t *testing.T) {
 // TestTheDeadAreReaped: an image that what a dead process left keeps locked is released by the command that needs it, which
 // tells what was lost, by name.
 func TestTheDeadAreReaped(t *testing.T) {
-	for want, dead := range map[string]Attached{
+	for want, dead := range map[string]attach.Attached{
 		"the process that served /dev/loop3 died; device and mount were released":               {Device: "/dev/loop3", HelperPID: 9},
 		"the command that attached it was ended before it was done; what it left was removed\n": {HelperPID: 9, Unfinished: true},
 	} {
@@ -116,7 +117,7 @@ func TestTheDeadAreReaped(t *testing.T) {
 			img, err := container.Open(p.dir, p.name, container.OpenOptions{})
 			require.NoError(t, err)
 			dead.Image, dead.Dead = m.path("a.dmg"), true
-			m.at.attached = []Attached{dead}
+			m.at.attached = []attach.Attached{dead}
 			m.at.reap = func() { img.Close() }
 			m.do(line)
 			assert.Contains(t, m.err, `hdiutil: lost: "DIR/a.dmg": `+want, line)

@@ -91,7 +91,7 @@ func TestResizeOfAStaleBackupTable(t *testing.T) {
 		require.NoError(t, err)
 		copy(b, bytes.Repeat([]byte{0xEB, 0x76, 0x90}, 64<<10))
 		m.write("a.dmg", string(b))
-		m.refused(1, "only the backup", "resize -size "+size+" a.dmg")
+		m.refused(1, "only the backup of the partition table", "resize -size "+size+" a.dmg")
 		after, err := os.ReadFile(m.path("a.dmg"))
 		require.NoError(t, err)
 		assert.True(t, bytes.Equal(b, after), size)

@@ -8,15 +8,20 @@ import (
 	"io/fs"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"dmgbench/internal/blockdev"
+	"dmgbench/internal/container/files"
 	"dmgbench/internal/exfat"
 	"dmgbench/internal/hostio"
 )
 
-// tree is what folders of the host hold, to be copied into a volume.
+// maxExFATLabel is the longest label of an ExFAT volume, in UTF-16 units.
+const maxExFATLabel = 11
+
+// tree lists the files of folders of the host that are to be copied into a volume.
 type tree struct {
 	dirs  []*hostio.Dir
 	items []item
@@ -29,12 +34,16 @@ type item struct {
 	name   string
 	to     string
 	folder bool
-	size   int64
-	time   time.Time // when it was changed last
+	size   int64     // bytes
+	time   time.Time // of the last change
 }
 
-// readTree lists folders. The content of a single one becomes the root of the volume, unless it is a bundle such as X.app;
-// of several, each is a folder in it. What the volume cannot hold is an error: nothing is left out in silence.
+// bundleExtensions are of folders that macOS shows as one file.
+var bundleExtensions = []string{".app", ".appex", ".bundle", ".component", ".framework", ".kext", ".mpkg", ".pkg",
+	".plugin", ".prefpane", ".saver", ".xpc"}
+
+// readTree lists folders. The contents of a single one become the root of the volume, unless it is a bundle such as
+// X.app; of several, each is a folder in it. What the volume cannot hold is an error: no file is left out silently.
 func readTree(ctx context.Context, folders []string) (t tree, err error) {
 	defer func() {
 		if err != nil {
@@ -48,7 +57,7 @@ func readTree(ctx context.Context, folders []string) (t tree, err error) {
 		}
 		t.dirs = append(t.dirs, d)
 		to := ""
-		if len(folders) > 1 || isBundle(folder) {
+		if len(folders) > 1 || slices.Contains(bundleExtensions, strings.ToLower(filepath.Ext(folder))) {
 			fi, err := d.Lstat(".")
 			if err != nil {
 				return t, err
@@ -56,14 +65,20 @@ func readTree(ctx context.Context, folders []string) (t tree, err error) {
 			to = filepath.Base(folder)
 			t.items = append(t.items, item{to: to, folder: true, time: fi.ModTime()})
 		}
-		if err := t.read(ctx, d, ".", to); err != nil {
+		if err := t.readFolder(ctx, d, ".", to); err != nil {
 			return t, err
 		}
 	}
-	return t, t.lost.refused()
+	switch t.lost.links {
+	case 0:
+		return t, nil
+	case 1:
+		return t, refuse("%q is a symbolic link, which %s cannot hold", t.lost.firstLink, ours)
+	}
+	return t, refuse("%d symbolic links, which %s cannot hold; the first is %q", t.lost.links, ours, t.lost.firstLink)
 }
 
-func (t *tree) read(ctx context.Context, d *hostio.Dir, name, to string) error {
+func (t *tree) readFolder(ctx context.Context, d *hostio.Dir, name, to string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -78,7 +93,9 @@ func (t *tree) read(ctx context.Context, d *hostio.Dir, name, to string) error {
 		case err != nil:
 			return err
 		case fi.Mode()&fs.ModeSymlink != 0:
-			t.lost.addLink(filepath.Join(d.Path(), i.name))
+			if t.lost.links++; t.lost.links == 1 {
+				t.lost.firstLink = filepath.Join(d.Path(), i.name)
+			}
 			continue
 		case !fi.IsDir() && !fi.Mode().IsRegular():
 			return refuse("%q is neither a file nor a folder", filepath.Join(d.Path(), i.name))
@@ -86,10 +103,10 @@ func (t *tree) read(ctx context.Context, d *hostio.Dir, name, to string) error {
 			i.size = fi.Size()
 		}
 		i.time = fi.ModTime()
-		t.lost.add(d, i.name, fi)
+		t.lost.count(d, i.name, fi)
 		t.items = append(t.items, i)
 		if i.folder {
-			if err := t.read(ctx, d, i.name, i.to); err != nil {
+			if err := t.readFolder(ctx, d, i.name, i.to); err != nil {
 				return err
 			}
 		}
@@ -103,54 +120,40 @@ func (t tree) close() {
 	}
 }
 
-// imageSize is the size of an image that holds the tree, in bytes: whole clusters of
-// the largest size that a volume of that size may have, a hundredth for tables, and 8 MiB.
+// imageSize is the size of an image that holds the tree, in bytes: whole clusters of the largest size that a volume of
+// that size may have, a fiftieth for tables, and 8 MiB.
 func (t tree) imageSize(bare bool) int64 {
 	total := int64(8 << 20)
 	if bare {
 		total -= 2 << 20
 	}
-	for _, cluster := range []int64{4 << 10, 32 << 10, 128 << 10} {
+	for _, c := range []struct{ cluster, limit int64 }{{4 << 10, 256 << 20}, {32 << 10, 32 << 30}, {128 << 10, maxSize}} {
 		sum := total
 		for _, i := range t.items {
-			sum += (i.size+cluster-1)/cluster*cluster + cluster/8
+			sum += roundUp(i.size, c.cluster) + c.cluster/8
 			if i.folder {
-				sum += cluster
+				sum += c.cluster
 			}
 		}
-		sum += sum / 50
-		if limit := map[int64]int64{4 << 10: 256 << 20, 32 << 10: 32 << 30}[cluster]; limit == 0 || sum <= limit {
-			return (sum + 4095) / 4096 * 4096
+		if sum += sum / 50; sum <= c.limit {
+			return roundUp(sum, 4096)
 		}
 	}
 	return total
 }
 
-// folderLabel is what of a folder's name fits as the name of a volume.
+// folderLabel is the start of a folder's name that fits as the label of a volume.
 func folderLabel(folder string) string {
-	name := strings.ToValidUTF8(filepath.Base(folder), "_")
-	for i := range name {
-		if units16(name[:i]) > 11 {
-			return name[:lastFit(name[:i])]
+	name, fits := strings.ToValidUTF8(filepath.Base(folder), "_"), 0
+	for i, r := range name {
+		if end := i + len(string(r)); utf16Len(name[:end]) <= maxExFATLabel {
+			fits = end
 		}
 	}
-	if units16(name) > 11 {
-		return name[:lastFit(name)]
-	}
-	return name
+	return name[:fits]
 }
 
-func lastFit(name string) int {
-	at := 0
-	for i := range name {
-		if units16(name[:i]) <= 11 {
-			at = i
-		}
-	}
-	return at
-}
-
-// copyTo puts the tree on a volume of ours.
+// copyTo puts the tree on an ExFAT volume.
 func (t tree) copyTo(c *call, part blockdev.Device) (err error) {
 	if len(t.items) == 0 {
 		return nil
@@ -158,7 +161,7 @@ func (t tree) copyTo(c *call, part blockdev.Device) (err error) {
 	now := c.env.Now()
 	v, err := exfat.Mount(part, exfat.MountOptions{Now: func() time.Time { return now }})
 	if err != nil {
-		return err
+		return fmt.Errorf("mounting the new volume: %w", err)
 	}
 	defer func() { err = errors.Join(err, v.Unmount()) }()
 	buf, err := hostio.AlignedBuffer(4 << 20)
@@ -183,7 +186,7 @@ func (t tree) copyTo(c *call, part blockdev.Device) (err error) {
 		}
 		switch {
 		case errors.Is(err, fs.ErrExist):
-			return t.twice(i)
+			return t.explainDuplicate(i)
 		case errors.Is(err, exfat.ErrName):
 			return refuse("%q: %s forbids this name", i.to, ours)
 		case err != nil:
@@ -195,20 +198,17 @@ func (t tree) copyTo(c *call, part blockdev.Device) (err error) {
 	return nil
 }
 
-// twice says why an item has no place: another folder has the name too, or one that differs in case alone.
-func (t tree) twice(i item) error {
-	n := 0
-	for _, other := range t.items {
-		if other.to == i.to {
-			n++
-		}
-	}
-	if n > 1 {
+// explainDuplicate is the error of an item with a name that exists already: another folder has it too, or one that
+// differs only in case.
+func (t tree) explainDuplicate(i item) error {
+	same := slices.DeleteFunc(slices.Clone(t.items), func(other item) bool { return other.to != i.to })
+	if len(same) > 1 {
 		return refuse("%q is there twice: two of the folders have it", i.to)
 	}
-	return refuse("%q is there twice: %s does not tell capital letters from small ones", i.to, ours)
+	return refuse("%q is there twice: %s does not distinguish capital letters from small ones", i.to, ours)
 }
 
+// copyTo copies a file.
 func (i item) copyTo(v *exfat.Volume, buf []byte) (err error) {
 	from, err := i.dir.Open(i.name, hostio.OpenOptions{})
 	if err != nil {
@@ -233,4 +233,55 @@ func (i item) copyTo(v *exfat.Volume, buf []byte) (err error) {
 		}
 	}
 	return nil
+}
+
+// losses counts what a volume without modes, owners, attributes and links does not keep of the files of a tree.
+type losses struct {
+	modes, owners, attributes, hardLinks int
+	links                                int // symbolic, which are refused
+	firstLink                            string
+}
+
+// count adds one file or folder.
+func (l *losses) count(d *hostio.Dir, name string, fi fs.FileInfo) {
+	usual := fs.FileMode(0o644)
+	if fi.IsDir() {
+		usual = 0o755
+	}
+	if fi.Mode()&(fs.ModePerm|fs.ModeSetuid|fs.ModeSetgid|fs.ModeSticky) != usual {
+		l.modes++
+	}
+	if !isOwn(fi) {
+		l.owners++
+	}
+	if !fi.IsDir() && hostio.StatOf(fi).Links > 1 {
+		l.hardLinks++
+	}
+	list, err := files.Xattr(d, name, "list", "", "")
+	if err != nil {
+		return // a host without attributes
+	}
+	for name := range list {
+		// Security labels and access control lists belong to the host, not to the file.
+		if !strings.HasPrefix(name, "security.") && !strings.HasPrefix(name, "system.") {
+			l.attributes++
+			return
+		}
+	}
+}
+
+// warn prints the counts in one line.
+func (l *losses) warn(c *call) {
+	var list []string
+	for _, k := range []struct {
+		n    int
+		what string
+	}{{l.modes, "modes"}, {l.owners, "owners"}, {l.attributes, "extended attributes"}, {l.hardLinks, "hard links"}} {
+		if k.n > 0 {
+			list = append(list, fmt.Sprintf("%s of %d", k.what, k.n))
+		}
+	}
+	if len(list) > 0 {
+		c.warn("%s does not keep, of so many files and folders: %s", ours, strings.Join(list, ", "))
+	}
 }

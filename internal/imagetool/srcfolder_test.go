@@ -1,6 +1,10 @@
 package imagetool
 
 import (
+	"bytes"
+	"dmgbench/internal/attach"
+	"dmgbench/internal/blockdev"
+	"dmgbench/internal/exfat"
 	"encoding/binary"
 	"os"
 	"strings"
@@ -66,9 +70,9 @@ func TestSourceLosses(t *testing.T) {
 func TestLongNamesAreCutWithAWarning(t *testing.T) {
 	m := newMachine(t)
 	m.at.loops, m.uid = true, 0
-	m.at.fs = []Filesystem{{Name: "ext4", Kernel: "ext4", Present: true, MountableByKernel: true}}
+	m.at.fs = []attach.FS{{Name: "ext4", Kernel: "ext4", Present: true, MountableByKernel: true}}
 	m.do("create -size 8m -fs ext4 -volname 0123456789abcdefg long")
-	assert.Equal(t, "hdiutil: create: WARNING: the name \"0123456789abcdefg\" is too long for ext4, which holds 16 bytes: it is cut off\n", m.err)
+	assert.Equal(t, "hdiutil: create: WARNING: the name \"0123456789abcdefg\" is too long for ext4, which allows 16 bytes: it is cut off\n", m.err)
 	m.do("create -size 8m -fs ext4 -volname 0123456789abcdef short")
 	assert.Empty(t, m.err)
 }
@@ -76,9 +80,9 @@ func TestLongNamesAreCutWithAWarning(t *testing.T) {
 // TestSizesOfOtherPrograms: units of two letters are refused with the one that is meant.
 func TestSizesOfOtherPrograms(t *testing.T) {
 	m := newMachine(t)
-	m.refused(1, `"8GB" is no size of hdiutil: want 8g, which is in binary multiples`, "create -size 8GB a")
-	m.refused(1, `"1.5MiB" is no size of hdiutil: want 1.5m`, "create -size 1.5MiB a")
-	m.refused(1, `"8x" is no size: want`, "create -size 8x a")
+	m.refused(1, `"8GB" is not a size of hdiutil: want 8g, which is in binary multiples`, "create -size 8GB a")
+	m.refused(1, `"1.5MiB" is not a size of hdiutil: want 1.5m`, "create -size 1.5MiB a")
+	m.refused(1, `"8x" is not a size: want`, "create -size 8x a")
 }
 
 // TestHeldByAnAttachment: an image that is attached is named as such.
@@ -117,4 +121,16 @@ func TestLicenseAndLength(t *testing.T) {
 	m.write("long.dmg", string(image[:at])+list+string(trailer))
 	m.do("verify long.dmg")
 	assert.Contains(t, m.err, "of 1125899906842624 sectors are in no table")
+}
+
+// TestSourceOfAVolumeThatCannotBeMounted: if the new volume cannot be mounted, create fails; it does not report an empty
+// image as a success.
+func TestSourceOfAVolumeThatCannotBeMounted(t *testing.T) {
+	m := newMachine(t)
+	m.write("src/file", "x")
+	files, err := readTree(t.Context(), []string{m.path("src")})
+	require.NoError(t, err)
+	defer files.close()
+	c := &call{ctx: t.Context(), env: Env{}.withDefaults(), tool: "hdiutil"}
+	require.ErrorIs(t, files.copyTo(c, blockdev.ReadOnly(bytes.NewReader(make([]byte, 1<<20)), 1<<20)), exfat.ErrNotExFAT)
 }

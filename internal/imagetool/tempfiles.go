@@ -1,42 +1,50 @@
 package imagetool
 
 import (
-	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
+	"regexp"
+	"strings"
 	"syscall"
 
 	"dmgbench/internal/container"
+	"dmgbench/internal/host"
 	"dmgbench/internal/hostio"
 )
 
-// detached is a context for cleaning up: it does not end with the command.
-func detached(ctx context.Context) context.Context { return context.WithoutCancel(ctx) }
+// Temporary names of an image that is being made: the stem, followed by "-" with the name of the image, or by ".cdr". A
+// lock of the same stem is held meanwhile, so that other processes can distinguish an image in the making from what a
+// killed process has left.
+const (
+	stemPrefix = ".dmgbench-"
+	stemLength = len(stemPrefix) + 16
+	lockSuffix = ".lock"
+	asideMark  = "~" // ends the name of an old image that is moved aside: never ours to remove
+	maxName    = 255 // bytes that file systems allow
+)
 
-// replacing lets build make an image under a temporary name beside p and renames it when
-// it is complete. Without -ov an image that exists is an error before anything is made.
-// What build made is deleted when it fails, and before anything is made what killed processes left.
-func (c *call) replacing(p place, build func(tmp place) error) (err error) {
-	if err := c.free(p); err != nil {
+var lockName = regexp.MustCompile(`^\.dmgbench-[0-9a-f]{16}\.lock$`)
+
+// replace calls build, which makes an image under a temporary name beside p, and renames it when it is complete.
+// Without -ov an image that exists is an error before anything is made. What build made is deleted when it fails; what
+// killed processes left is deleted first.
+func (c *call) replace(p place, build func(tmp place) error) (err error) {
+	if err := c.checkFree(p); err != nil {
 		return err
 	}
 	var random [8]byte
-	if _, err := rand.Read(random[:]); err != nil {
-		return err
-	}
+	_, _ = rand.Read(random[:]) // never fails
 	c.sweep(p.dir)
 	stem := stemPrefix + hex.EncodeToString(random[:])
-	release := holdStem(p.dir, stem)
+	release := lockStem(p.dir, stem)
 	defer func() { err = errors.Join(err, release()) }()
-	tmp := p
-	tmp.name = stem + "-" + p.name
-	if len(tmp.name) > 255-len(asideMark) { // what file systems take; the name itself is as long as it can be
-		tmp.name = stem + "-"
+	tmp := p.sibling(stem + "-" + p.name)
+	if len(tmp.name) > maxName-len(asideMark) { // the name itself is as long as it can be
+		tmp = p.sibling(stem + "-")
 	}
-	tmp.path = p.dir.Path() + "/" + tmp.name
 	defer func() {
 		if err == nil {
 			return
@@ -48,11 +56,11 @@ func (c *call) replacing(p place, build func(tmp place) error) (err error) {
 	if err := build(tmp); err != nil {
 		return err
 	}
-	return c.settle(tmp, p)
+	return c.rename(tmp, p)
 }
 
-// free says whether the name may be used.
-func (c *call) free(p place) error {
+// checkFree returns an error if the name may not be used.
+func (c *call) checkFree(p place) error {
 	_, err := p.dir.Lstat(p.name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -61,20 +69,20 @@ func (c *call) free(p place) error {
 		return err
 	case !c.has("-ov"):
 		return syscall.EEXIST
-	}
-	if !p.unused() {
+	case !p.isUnused():
 		return syscall.EBUSY
 	}
 	if err := container.Removable(p.dir, p.name); err != nil {
-		return &refusal{words: fmt.Sprintf("File exists, and is no image that could be replaced: %q: %v", p.path, err), err: err}
+		words := fmt.Sprintf("File exists, and is no image that could be replaced: %q: %v", p.path, err)
+		return &refusal{words: words, err: err}
 	}
 	return nil
 }
 
-// settle gives the finished image its name. An old image goes in the same rename, or,
-// where one of the two is a folder, moves aside first.
-func (c *call) settle(tmp, p place) error {
-	if err := c.free(p); err != nil {
+// rename gives the finished image its name. An old image goes in the same rename, or, where one of the two is a folder,
+// moves aside first.
+func (c *call) rename(tmp, p place) error {
+	if err := c.checkFree(p); err != nil {
 		return err
 	}
 	old, err := p.dir.Lstat(p.name)
@@ -85,7 +93,7 @@ func (c *call) settle(tmp, p place) error {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return err
 	case !c.has("-ov"):
-		return claim(tmp, p, made.IsDir())
+		return renameNew(tmp, p, made.IsDir())
 	case err != nil, old.Mode().IsRegular() && made.Mode().IsRegular():
 		return errors.Join(p.dir.Rename(tmp.name, p.name), p.dir.Sync())
 	case !old.IsDir() && !old.Mode().IsRegular():
@@ -99,17 +107,17 @@ func (c *call) settle(tmp, p place) error {
 		return errors.Join(err, p.dir.Rename(aside, p.name))
 	}
 	switch err := container.Remove(p.dir, aside); {
-	case errors.Is(err, container.ErrPartlyRemoved): // which nothing brings back: the new one is all that there is
-		return errors.Join(fmt.Errorf("%q is the new image; what was to go of the old one: %w", p.path, err), p.dir.Sync())
-	case err != nil: // a folder with other things in it, or in use
+	case errors.Is(err, container.ErrPartlyRemoved): // it cannot be restored: the new image is the only one
+		return errors.Join(fmt.Errorf("%q is the new image; removing the old one: %w", p.path, err), p.dir.Sync())
+	case err != nil: // a folder with other files in it, or in use
 		return errors.Join(err, p.dir.Rename(p.name, tmp.name), p.dir.Rename(aside, p.name))
 	}
 	return p.dir.Sync()
 }
 
-// claim gives the finished image a name that nobody has: of several who make one of the same name a single one gets it. A
-// folder does not take another's place; a file would, and so its name is taken before.
-func claim(tmp, p place, folder bool) error {
+// renameNew gives the finished image a name that must be free: of several processes that make an image of the same name
+// only one gets it. A folder does not replace another one; a file would, so its name is reserved first.
+func renameNew(tmp, p place, folder bool) error {
 	if folder {
 		return errors.Join(p.dir.Rename(tmp.name, p.name), p.dir.Sync())
 	}
@@ -121,4 +129,126 @@ func claim(tmp, p place, folder bool) error {
 		return errors.Join(err, p.dir.Remove(p.name))
 	}
 	return p.dir.Sync()
+}
+
+// lockText is the content of a lock. It names the boot, because in a shared folder a lock of another kernel is not
+// visible. It is "" where boots cannot be identified.
+func lockText() string {
+	boot := host.BootID()
+	if boot == "" {
+		return ""
+	}
+	return "dmgbench makes an image under this name; boot " + boot + "\n"
+}
+
+// lockStem takes the lock of a stem. Without a lock the image is still made, but what a killed process leaves is the
+// user's to remove.
+func lockStem(dir *hostio.Dir, stem string) (release func() error) {
+	none := func() error { return nil }
+	text := lockText()
+	if text == "" {
+		return none
+	}
+	name := stem + lockSuffix
+	f, err := dir.Open(name, hostio.OpenOptions{Write: true, Create: true, Exclusive: true})
+	if err != nil {
+		return none
+	}
+	release = func() error {
+		err := dir.Remove(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		return errors.Join(err, f.Close())
+	}
+	err = f.TryLock()
+	if err == nil {
+		_, err = f.WriteAt([]byte(text), 0) // after the lock: an empty lock file is never removed by others
+	}
+	if err != nil {
+		_ = release() // removes the new file, which is of no use
+		return none
+	}
+	return release
+}
+
+// sweep removes from a folder what killed processes of this user have left: only if their lock shows that they ran
+// under this kernel and have ended. What cannot be decided or removed stays.
+func (c *call) sweep(dir *hostio.Dir) {
+	entries, err := dir.ReadDir(".")
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		if lockName.MatchString(e.Name()) {
+			c.sweepStem(dir, strings.TrimSuffix(e.Name(), lockSuffix))
+		}
+	}
+}
+
+func (c *call) sweepStem(dir *hostio.Dir, stem string) {
+	name := stem + lockSuffix
+	if !isOwnEntry(dir, name, fs.FileMode.IsRegular) {
+		return
+	}
+	f, err := dir.Open(name, hostio.OpenOptions{})
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	if f.TryLock() != nil || !isAbandoned(dir, f, name) {
+		return
+	}
+	left, ok := imagesOfStem(dir, stem)
+	if !ok {
+		return
+	}
+	for _, image := range left {
+		if container.Remove(dir, image) != nil {
+			return
+		}
+		if c.has("-verbose") {
+			fmt.Fprintf(c.err, "%s: removed what a killed process left: %q\n", c.tool, dir.Path()+"/"+image)
+		}
+	}
+	_ = dir.Remove(name) // the next command tries again
+}
+
+// isAbandoned reports whether a lock that no process holds is whole, of this boot, and still has its name.
+func isAbandoned(dir *hostio.Dir, f *hostio.File, name string) bool {
+	want := lockText()
+	st, err := f.Stat()
+	if err != nil || want == "" || st.Links != 1 || st.Size != int64(len(want)) {
+		return false
+	}
+	got, err := dir.ReadFile(name, st.Size)
+	return err == nil && string(got) == want
+}
+
+// imagesOfStem lists the images of a stem. ok is false if one is not of this user or is no image, or if an old image
+// may be among them.
+func imagesOfStem(dir *hostio.Dir, stem string) (left []string, ok bool) {
+	entries, err := dir.ReadDir(".")
+	if err != nil {
+		return nil, false
+	}
+	for _, e := range entries {
+		rest, is := strings.CutPrefix(e.Name(), stem)
+		switch {
+		case !is || rest == lockSuffix:
+			continue
+		case strings.HasSuffix(rest, asideMark), rest != ".cdr" && !strings.HasPrefix(rest, "-"):
+			return nil, false
+		case !isOwnEntry(dir, e.Name(), func(m fs.FileMode) bool { return m.IsRegular() || m.IsDir() }):
+			return nil, false
+		}
+		left = append(left, e.Name())
+	}
+	return left, true
+}
+
+// isOwnEntry reports whether a name is of that kind and belongs to the user of this process.
+func isOwnEntry(dir *hostio.Dir, name string, kind func(fs.FileMode) bool) bool {
+	fi, err := dir.Lstat(name)
+	return err == nil && kind(fi.Mode()) && isOwn(fi)
 }

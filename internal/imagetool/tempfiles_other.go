@@ -4,8 +4,5 @@ package imagetool
 
 import "io/fs"
 
-// isOwn cannot be told here, so that nothing is removed.
+// isOwn is false where owners are unknown, so that no file is removed.
 func isOwn(fs.FileInfo) bool { return false }
-
-// hardLinked cannot be told here.
-func hardLinked(fs.FileInfo) bool { return false }

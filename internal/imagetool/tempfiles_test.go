@@ -77,7 +77,7 @@ func TestWhatMayBeSomebodysStays(t *testing.T) {
 		},
 		"a link": func(m *machine, _ *hostio.File) {
 			require.NoError(m.t, os.Remove(m.path(staleStem+"-x.dmg")))
-			require.NoError(m.t, os.Symlink("elsewhere", m.path(staleStem+"-x.dmg")))
+			require.NoError(m.t, os.Symlink("unsupportedVerbs", m.path(staleStem+"-x.dmg")))
 		},
 		"a linked lock": func(m *machine, _ *hostio.File) {
 			require.NoError(m.t, os.Link(m.path(staleStem+lockSuffix), m.path("other")))
@@ -112,7 +112,7 @@ func TestWhatIsBeingMadeIsNotSweptAway(t *testing.T) {
 	p, err := at(m.path("x.dmg"))
 	require.NoError(t, err)
 	defer p.close()
-	release := holdStem(p.dir, staleStem)
+	release := lockStem(p.dir, staleStem)
 	m.write(staleStem+"-x.dmg", "half of it")
 	m.do("create -size 1m -layout NONE new.dmg")
 	assert.Contains(t, m.hidden(), staleStem+"-x.dmg")

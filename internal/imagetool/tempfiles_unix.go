@@ -8,14 +8,8 @@ import (
 	"syscall"
 )
 
-// isOwn says whether a file belongs to the user of this process.
+// isOwn reports whether a file belongs to the user of this process.
 func isOwn(fi fs.FileInfo) bool {
 	st, ok := fi.Sys().(*syscall.Stat_t)
 	return ok && int64(st.Uid) == int64(os.Geteuid())
-}
-
-// hardLinked says whether a file has other names.
-func hardLinked(fi fs.FileInfo) bool {
-	st, ok := fi.Sys().(*syscall.Stat_t)
-	return ok && st.Nlink > 1
 }

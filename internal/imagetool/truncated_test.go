@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const cutOffWords = "looks like a UDIF image that was cut off"
+const cutOffWords = "looks like a truncated UDIF image"
 
 // dataFork is how long the data of a UDIF image is, by its trailer.
 func dataFork(t *testing.T, b []byte) int {
@@ -36,7 +36,7 @@ func TestCutOffImagesAreWarnedOf(t *testing.T) {
 		for line, status := range map[string]int{"verify cut.dmg": 1, "imageinfo cut.dmg": 0, "attach -nomount cut.dmg": 0, "convert cut.dmg -format UDTO -o out": 0} {
 			verb, _, _ := strings.Cut(line, " ")
 			require.Equal(t, status, m.run(strings.Fields(line)...), "%s: %s", line, m.err)
-			assert.Contains(t, m.err, "hdiutil: "+verb+`: WARNING: "cut.dmg" begins with compressed data (`+name+")", line)
+			assert.Contains(t, m.err, "hdiutil: "+verb+`: WARNING: "cut.dmg" starts with compressed data (`+name+")", line)
 			assert.Equal(t, 1, strings.Count(m.err, cutOffWords))
 			m.run(strings.Fields(strings.Replace(line, "cut.dmg", "x.dmg", 1))...)
 			assert.NotContains(t, m.err, cutOffWords, "the whole image")

@@ -2,6 +2,7 @@ package imagetool
 
 import (
 	"crypto/sha256"
+	"dmgbench/internal/attach"
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
@@ -46,7 +47,7 @@ func (m *machine) sound(image string, src string) {
 	if err == nil {
 		require.Empty(m.t, warnings)
 	}
-	vol, part, err := volume(img)
+	vol, part, err := findVolume(img)
 	require.NoError(m.t, err)
 	if part != nil {
 		require.LessOrEqual(m.t, part.Offset()+part.Size(), img.Size()-33*sector)
@@ -100,9 +101,9 @@ func TestResizeRefuses(t *testing.T) {
 	m := newMachine(t)
 	m.do("create -size 8m a")
 	m.refused(1, "no size: want", "resize a.dmg")
-	m.refused(1, "both -size and -sectors", "resize -size 9m -sectors 5 a.dmg")
+	m.refused(1, "more than one of -size, -sectors", "resize -size 9m -sectors 5 a.dmg")
 	m.refused(1, "a size and -limits", "resize -size 9m -limits a.dmg")
-	m.refused(1, `"tiny" is no size`, "resize -size tiny a.dmg")
+	m.refused(1, `"tiny" is not a size`, "resize -size tiny a.dmg")
 	m.hold("a.dmg")
 	m.refused(35, "hdiutil: resize: failed. Resource temporarily unavailable (35)\n", "resize -size 9m a.dmg")
 	m.refused(35, "Resource temporarily unavailable (35)", "resize -limits a.dmg")
@@ -111,7 +112,7 @@ func TestResizeRefuses(t *testing.T) {
 
 func TestResizeOfAVolumeOfTheHost(t *testing.T) {
 	m := newMachine(t)
-	m.at.fs, m.at.loops = []Filesystem{{Name: "ext4", Present: true}}, true
+	m.at.fs, m.at.loops = []attach.FS{{Name: "ext4", Present: true}}, true
 	m.do("create -size 8m -fs ext4 a")
 	p, err := at(m.path("a.dmg"))
 	require.NoError(t, err)
@@ -143,7 +144,7 @@ func TestCompact(t *testing.T) {
 	defer p.close()
 	img, err := container.Open(p.dir, p.name, container.OpenOptions{})
 	require.NoError(t, err)
-	vol, _, err := volume(img)
+	vol, _, err := findVolume(img)
 	require.NoError(t, err)
 	v, err := exfat.Mount(vol, exfat.MountOptions{})
 	require.NoError(t, err)

@@ -194,7 +194,7 @@ func TestWriteRefuses(t *testing.T) {
 		"no codec":        {4096, WriteOptions{Format: UDZO}, "no codec for zlib"},
 		"chunk":           {4096, WriteOptions{Format: UDRO, ChunkSectors: 1 << 20}, "chunks of 1048576 sectors"},
 		"layout":          {4096, WriteOptions{Format: UDRO, Layout: WholeDevice(7, "x")}, "sector 7 of 8"},
-		"short device":    {8192, WriteOptions{Format: UDRO}, "EOF"},
+		"short device":    {8192, WriteOptions{Format: UDRO}, "unexpected EOF"},
 		"layout too long": {4096, WriteOptions{Format: UDRO, Layout: WholeDevice(9, "x")}, "does not follow"},
 	}
 	for name, test := range tests {
