@@ -14,7 +14,7 @@ import (
 )
 
 // HistoryRun is a run for [NewHistory]; of the result everything but the steps of
-// cases and the claims is read, see [result.GlanceSummaries].
+// cases and the claims is read, see [result.ReadSummary].
 type HistoryRun struct {
 	Result   *result.Result
 	Path     string // of its report, for links; "" for none

@@ -44,7 +44,7 @@ func (p *progress) summary(r *result.Result) string {
 	defer p.mu.Unlock()
 	by := map[string]int{}
 	for i := range r.Cases {
-		by[r.Told(&r.Cases[i])]++
+		by[r.DisplayStatus(&r.Cases[i])]++
 	}
 	var parts []string
 	for _, status := range slices.Sorted(maps.Keys(by)) {

@@ -124,7 +124,7 @@ func againstPath(o compareOptions) (string, error) {
 	if filepath.Base(run) == result.ResultFile {
 		run = filepath.Dir(run)
 	}
-	r, err := result.Glance(runFolders(run)[0])
+	r, err := result.ReadSummary(runFolders(run)[0])
 	if err != nil {
 		return "", err
 	}
@@ -138,7 +138,7 @@ func againstPath(o compareOptions) (string, error) {
 	}
 	for _, name := range names {
 		path := filepath.Join(dir, name)
-		if b, err := result.Glance(runFolders(path)[0]); filepath.IsLocal(name) && err == nil && b.Plan.Name == r.Plan.Name {
+		if b, err := result.ReadSummary(runFolders(path)[0]); filepath.IsLocal(name) && err == nil && b.Plan.Name == r.Plan.Name {
 			return path, nil
 		}
 	}

@@ -49,7 +49,7 @@ func (a *app) headlined(path string) (pastRun, error) {
 		r, err = soFar(path)
 	}
 	if err != nil { // a journal whose plan is lost has a place on the page still
-		if r, err = a.upToDate(path, result.GlanceSummaries); err != nil {
+		if r, err = a.upToDate(path, result.ReadSummary); err != nil {
 			return pastRun{}, err
 		}
 	}

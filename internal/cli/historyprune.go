@@ -46,7 +46,7 @@ func (a *app) markBaseline(run string, clear bool) error {
 		return fmt.Errorf("finding run %q: %w", run, err)
 	}
 	dir, name := filepath.Split(abs)
-	r, err := result.Glance(runFolders(abs)[0])
+	r, err := result.ReadSummary(runFolders(abs)[0])
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (a *app) markBaseline(run string, clear bool) error {
 		if other == name || !filepath.IsLocal(other) {
 			return true
 		}
-		o, err := result.Glance(runFolders(filepath.Join(dir, other))[0])
+		o, err := result.ReadSummary(runFolders(filepath.Join(dir, other))[0])
 		if !clear && err == nil && o.Plan.Name == r.Plan.Name {
 			before = append(before, other)
 			return true

@@ -96,7 +96,7 @@ func isMarked(path string, marks map[string][]string) (bool, error) {
 
 // glanced is what a list shows of a run.
 func (a *app) glanced(path string) (pastRun, error) {
-	r, err := a.upToDate(path, result.Glance)
+	r, err := a.upToDate(path, result.ReadSummary)
 	if err != nil {
 		return pastRun{}, err
 	}

@@ -56,7 +56,7 @@ func (a *app) readVerdicts(path string) (*result.Result, error) {
 	if !hasResult(path) {
 		return soFar(path)
 	}
-	return a.upToDate(path, result.GlanceClaims)
+	return a.upToDate(path, result.ReadSummary)
 }
 
 func (a *app) runLedger(o reportOptions) error {

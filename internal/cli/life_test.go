@@ -195,7 +195,7 @@ func (w *world) complete() *result.Result {
 func (w *world) tidy() {
 	w.t.Helper()
 	assert.Empty(w.t, names(w.t, w.place), "left at the place")
-	assert.Equal(w.t, []string{".dmgbench-run", "journal.jsonl", "plan.toml", "report.html", "result.json"}, names(w.t, w.out))
+	assert.Equal(w.t, []string{".dmgbench-run", "journal.jsonl", "plan.toml", "report.html", "result.json", "summary.json"}, names(w.t, w.out))
 	assert.Empty(w.t, names(w.t, filepath.Join(w.home, "state", "runs")), "left in the registry")
 	w.pathless()
 	w.measuredOnce()

@@ -40,7 +40,7 @@ func countCases(r *result.Result) (n caseCounts) {
 	of := map[string]*int{result.Done: &n.Done, result.Failed: &n.Failed, result.Skipped: &n.Skipped, result.Discarded: &n.Discarded,
 		result.NotFinished: &n.NotFinished}
 	for i := range r.Cases {
-		if c := of[r.Told(&r.Cases[i])]; c != nil {
+		if c := of[r.DisplayStatus(&r.Cases[i])]; c != nil {
 			*c++
 		}
 	}

@@ -93,7 +93,7 @@ func (v *view) casesNotDone() []pair {
 	var out []pair
 	for _, c := range v.result.Cases {
 		if c.Status != result.Done {
-			out = append(out, pair{v.name(c.ID), plain(v.result.Told(&c), 20) + ": " + firstOf(plain(c.Reason, 600), "no reason was recorded")})
+			out = append(out, pair{v.name(c.ID), plain(v.result.DisplayStatus(&c), 20) + ": " + firstOf(plain(c.Reason, 600), "no reason was recorded")})
 		}
 		for _, r := range c.Rounds {
 			if r.Status != result.Done && c.Status == result.Done {

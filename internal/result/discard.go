@@ -51,7 +51,7 @@ func (d *RunDir) discard(id string) error {
 	if err != nil {
 		return err
 	}
-	own := []string{ReportFile, ResultFile, PlanFile, JournalFile, markerFile}
+	own := []string{ReportFile, SummaryFile, ResultFile, PlanFile, JournalFile, markerFile}
 	for _, name := range names {
 		fi, err := d.root.Lstat(name)
 		if err != nil {

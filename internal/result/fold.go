@@ -105,7 +105,7 @@ func (a *Attempt) outcome() CaseRound {
 // interrupted begins the reason of a round that somebody may still finish.
 const interrupted = "interrupted "
 
-// NotFinished is what people are told of a case that [Result.Told] says is still to be measured.
+// NotFinished is what people are told of a case that [Result.DisplayStatus] says is still to be measured.
 const NotFinished = "not finished"
 
 // Outcome is the status of a run whose cases are these: [Failed] where one failed or was discarded, [Skipped] where no
@@ -149,10 +149,10 @@ func (c *Case) Measured() bool {
 	return slices.ContainsFunc(c.Rounds, func(r CaseRound) bool { return r.Status == Done })
 }
 
-// Told is the status of a case in words for people. In a run that has not ended a case
+// DisplayStatus is the status of a case in words for people. In a run that has not ended a case
 // that it has not got to, or not to the end of, is [NotFinished]: its status says discarded,
 // as nothing of it counts yet, but resume goes on with it.
-func (r *Result) Told(c *Case) string {
+func (r *Result) DisplayStatus(c *Case) string {
 	if r.Status != Unfinished || c.Status != Discarded {
 		return c.Status
 	}

@@ -16,11 +16,12 @@ const (
 	PlanFile    = "plan.toml"     // the plan as executed
 	JournalFile = "journal.jsonl" // append-only
 	ResultFile  = "result.json"   // reproducible from the two above
+	SummaryFile = "summary.json"  // what lists of runs show of result.json, see [ReadSummary]
 	ReportFile  = "report.html"
 	markerFile  = ".dmgbench-run" // holds the run id; a folder without it is never written to by resume
 )
 
-var written = []string{PlanFile, ResultFile, ReportFile}
+var written = []string{PlanFile, ResultFile, SummaryFile, ReportFile}
 
 // Conditions that callers branch on.
 var (
@@ -64,7 +65,7 @@ func CreateRun(dir, id string) (*RunDir, error) {
 		return fail(err, "")
 	}
 	if err = d.begin(id); errors.Is(err, ErrNotEmpty) {
-		if err = d.takeOver(); err == nil {
+		if err = d.reclaim(); err == nil {
 			err = d.begin(id)
 		}
 	}

@@ -33,23 +33,20 @@ func (r *Result) WriteResult(dir string) error {
 	return errors.Join(d.WriteResult(r), d.Close())
 }
 
-// WriteResult puts the result into the folder as result.json.
+// WriteResult puts the result into the folder as result.json, and what lists of runs show of it as
+// summary.json. An error of the latter is no error of this: without it result.json is read whole.
 func (d *RunDir) WriteResult(r *Result) error {
 	b, err := r.MarshalIndent()
 	if err != nil {
 		return err
 	}
-	return d.WriteFile(ResultFile, b)
-}
-
-// ReadResult reads the folder's result.json.
-func (d *RunDir) ReadResult() (*Result, error) {
-	b, err := d.ReadFile(ResultFile, maxFile)
-	if err != nil {
-		return nil, &Error{Doing: "reading result", File: ResultFile, Err: errors.Unwrap(err),
-			Hint: "`dmgbench report` makes it from the plan and the journal"}
+	if err := d.WriteFile(ResultFile, b); err != nil {
+		return err
 	}
-	return ParseResult(ResultFile, b)
+	if s, err := encodeSummary(r, b); err == nil {
+		_ = d.WriteFile(SummaryFile, s)
+	}
+	return nil
 }
 
 // ReadResult reads a result: path is a run folder or a result.json.

@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// takeOver empties a folder in which a run was killed before its first record
+// reclaim empties a folder in which a run was killed before its first record
 // was written: it holds nothing but what begin and the start of a run make, is
 // marked, ours, and nobody works on it. Of any other folder nothing is touched,
 // and the error is [ErrNotEmpty]. The marker goes last.
-func (d *RunDir) takeOver() error {
+func (d *RunDir) reclaim() error {
 	names, err := d.names()
 	if err != nil {
 		return err

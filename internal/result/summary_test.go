@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,69 +14,93 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestGlanceIsTheResultCutDown: whatever is in a result, the short reading is the long one cut down.
-func TestGlanceIsTheResultCutDown(t *testing.T) {
-	dir := t.TempDir()
+// Whatever is in a result, its summary is the result cut down, from summary.json and without it.
+func TestSummaryIsTheResultCutDown(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	d, err := CreateRun(dir, "r-1")
+	require.NoError(t, err)
+	defer d.Close()
 	rapid.Check(t, func(t *rapid.T) {
 		r := &Result{Schema: SchemaVersion, Run: rapid.String().Draw(t, "run"), Status: Done}
 		for range rapid.IntRange(0, 4).Draw(t, "cases") {
 			c := Case{ID: rapid.String().Draw(t, "id"), Baseline: rapid.Bool().Draw(t, "baseline"), Reason: rapid.String().Draw(t, "reason"),
 				Status: rapid.SampledFrom([]string{Done, Skipped, Failed, Discarded}).Draw(t, "status"), Keys: [][2]string{{"status", "id"}},
-				Target: Target{Kind: "image", Place: rapid.String().Draw(t, "place"), Filesystem: rapid.String().Draw(t, "filesystem"), Size: 1e9}}
+				Target: Target{Kind: "image", Place: rapid.String().Draw(t, "place"), Size: 1e9}}
 			for range rapid.IntRange(0, 3).Draw(t, "steps") {
-				c.Steps = append(c.Steps, Step{Do: "write", Error: rapid.String().Draw(t, "error"), Reported: map[string]string{"status": "x"},
-					Samples: []Sample{{File: rapid.String().Draw(t, "file")}}})
+				c.Steps = append(c.Steps, Step{Do: "write", Samples: []Sample{{File: "f"}}})
 			}
 			r.Cases = append(r.Cases, c)
 		}
 		for range rapid.IntRange(0, 4).Draw(t, "summaries") {
 			r.Summaries = append(r.Summaries, drawSummary(t))
 		}
-		r.Claims = append(r.Claims, Claim{ID: "\n  \"cases\": [\n", Says: "x", Verdict: "holds", Evidence: []string{"\n  \"summaries\": [\n"}})
-		b, err := r.MarshalIndent()
+		r.Claims = append(r.Claims, Claim{ID: "a", Says: "x", Verdict: "holds", Evidence: []string{"because"}})
+		require.NoError(t, d.WriteResult(r))
+		b, err := os.ReadFile(filepath.Join(dir, ResultFile))
 		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(filepath.Join(dir, ResultFile), b, 0o644))
 		want, err := ParseResult("", b)
 		require.NoError(t, err)
-		got, err := Glance(dir)
-		require.NoError(t, err)
-		require.Equal(t, glimpse(want), got)
-
-		short, err := ParseResult("", brief(b)) // and it is the short way that was taken
-		require.NoError(t, err)
-		require.Len(t, short.Cases, len(r.Cases))
-		require.Len(t, short.Summaries, len(got.Summaries))
-		require.Empty(t, short.Claims[0].Says)
-		for _, c := range short.Cases {
-			require.Empty(t, c.Keys)
+		require.NotNil(t, d.readSummaryFile(b), "summary.json belongs to result.json")
+		check := func() {
+			got, err := ReadSummary(dir)
+			require.NoError(t, err)
+			require.Equal(t, want.Claims, got.Claims)
+			require.Len(t, got.Cases, len(want.Cases))
+			for i, c := range got.Cases {
+				w := want.Cases[i]
+				require.Equal(t, complete(&Case{ID: w.ID, Status: w.Status, Baseline: w.Baseline, Reason: w.Reason, Target: w.Target}), complete(&c))
+			}
+			for _, s := range got.Summaries {
+				require.Len(t, s.Estimates, 1)
+				require.Equal(t, s.Headline, s.Estimates[0].Name)
+			}
+			requireSummaries(t, want.Summaries, got.Summaries)
 		}
-		for _, s := range short.Summaries {
-			require.Empty(t, s.Published)
-			require.Len(t, s.Estimates, 1)
-		}
-
-		want, err = ParseResult("", b)
-		require.NoError(t, err)
-		whole := len(quoted(want).Summaries)
-		got, err = GlanceSummaries(dir)
-		require.NoError(t, err)
-		require.Equal(t, want, got)
-		short, err = ParseResult("", briefSummaries(b))
-		require.NoError(t, err)
-		require.Len(t, short.Summaries, whole)
-		for _, s := range short.Summaries {
-			require.Len(t, s.Estimates, 1)
-		}
-		require.Empty(t, short.Claims)
-
-		got, err = GlanceClaims(dir)
-		require.NoError(t, err)
-		want, err = ParseResult("", b)
-		require.NoError(t, err)
-		require.Equal(t, want.Claims, got.Claims)
-		require.Empty(t, got.Cases)
-		require.Empty(t, got.Summaries)
+		check()
+		require.NoError(t, os.Remove(filepath.Join(dir, SummaryFile)))
+		check()
 	})
+}
+
+// requireSummaries checks which summaries were kept: rates, sizes on disk and published figures, or all where there is no rate.
+func requireSummaries(t *rapid.T, all, got []Summary) {
+	var names, main []string
+	rates := false
+	for _, s := range all {
+		i := slices.IndexFunc(s.Estimates, func(e Estimate) bool { return e.Name == s.Headline })
+		if i < 0 {
+			continue
+		}
+		names = append(names, s.Case+s.Phase)
+		if rate := s.Estimates[i].Unit == "B/s"; rate || s.Op == "allocated" || len(s.Published) > 0 {
+			main, rates = append(main, s.Case+s.Phase), rates || rate
+		}
+	}
+	if rates {
+		names = main
+	}
+	require.Len(t, got, len(names))
+	for i, s := range got {
+		require.Equal(t, names[i], s.Case+s.Phase)
+	}
+}
+
+// A result.json that was changed or replaced is read, not what summary.json has of the one before.
+func TestStaleSummaryIsNotUsed(t *testing.T) {
+	dir := endedRun(t, true)
+	r := &Result{Schema: SchemaVersion, Run: "r-1", Status: Done}
+	require.NoError(t, r.WriteResult(dir))
+	b, err := os.ReadFile(filepath.Join(dir, ResultFile))
+	require.NoError(t, err)
+	write(t, dir, ResultFile, strings.Replace(string(b), `"r-1"`, `"r-2"`, 1))
+	got, err := ReadSummary(dir)
+	require.NoError(t, err)
+	assert.Equal(t, "r-2", got.Run)
+	write(t, dir, ResultFile, string(b))
+	write(t, dir, SummaryFile, "{")
+	got, err = ReadSummary(dir)
+	require.NoError(t, err)
+	assert.Equal(t, "r-1", got.Run)
 }
 
 func drawSummary(t *rapid.T) Summary {
@@ -94,16 +120,16 @@ func drawSummary(t *rapid.T) Summary {
 	return s
 }
 
-func TestGlanceReadsOtherForms(t *testing.T) {
+func TestSummaryOfAResultWithoutSummaryFile(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, ResultFile, `{"schema":1,"run":"r","cases":[{"id":"a","status":"failed","steps":[]}]}`)
-	r, err := Glance(dir)
+	r, err := ReadSummary(dir)
 	require.NoError(t, err)
 	assert.Equal(t, []Case{{ID: "a", Status: Failed}}, r.Cases)
 	write(t, dir, ResultFile, "{\n  \"schema\": 1,\n  \"cases\": [\n    {\n      \"id\": 3\n    }\n  ]\n}\n")
-	_, err = Glance(dir)
+	_, err = ReadSummary(dir)
 	assert.ErrorContains(t, err, "line 5")
-	_, err = Glance(t.TempDir())
+	_, err = ReadSummary(t.TempDir())
 	assert.ErrorIs(t, err, os.ErrNotExist)
 }
 
@@ -158,7 +184,7 @@ func TestDiscard(t *testing.T) {
 	assert.DirExists(t, unended)
 }
 
-// large is a result.json of a run of 10,000 files, and of 200 summaries that have 10 estimates.
+// large is a run folder with the result of 10,000 files, and 200 summaries that have 10 estimates.
 func large(t testing.TB) (dir string, size int) {
 	t.Helper()
 	r := &Result{Schema: SchemaVersion, Status: Done}
@@ -176,32 +202,34 @@ func large(t testing.TB) (dir string, size int) {
 	}
 	text, err := r.MarshalIndent()
 	require.NoError(t, err)
-	dir = t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, ResultFile), text, 0o644))
+	dir = filepath.Join(t.TempDir(), "run")
+	d, err := CreateRun(dir, "r-1")
+	require.NoError(t, err)
+	require.NoError(t, d.WriteResult(r))
+	require.NoError(t, d.Close())
 	return dir, len(text)
 }
 
-// A glance decodes what it gives and nothing else: what it leaves over of a large
-// result for the decoder, and what it allocates, are a small part of it.
-func TestGlanceDecodesLittle(t *testing.T) {
+// A list of runs decodes what it shows and nothing else: a small part of a large result.
+func TestSummaryDecodesLittle(t *testing.T) {
 	dir, size := large(t)
-	text, err := os.ReadFile(filepath.Join(dir, ResultFile))
+	text, err := os.ReadFile(filepath.Join(dir, SummaryFile))
 	require.NoError(t, err)
-	assert.Less(t, len(brief(text)), size/20)
+	assert.Less(t, len(text), size/20)
 	per := func(read func() error) float64 {
 		return testing.AllocsPerRun(3, func() { require.NoError(t, read()) })
 	}
-	short := per(func() error { _, err := Glance(dir); return err })
+	short := per(func() error { _, err := ReadSummary(dir); return err })
 	long := per(func() error { _, err := ReadResult(dir); return err })
 	assert.Less(t, short, long/5)
 }
 
-// BenchmarkGlance reads a run of 10,000 files.
-func BenchmarkGlance(b *testing.B) {
+// BenchmarkReadSummary reads a run of 10,000 files.
+func BenchmarkReadSummary(b *testing.B) {
 	dir, size := large(b)
 	b.SetBytes(int64(size))
 	for b.Loop() {
-		_, err := Glance(dir)
+		_, err := ReadSummary(dir)
 		require.NoError(b, err)
 	}
 }
