@@ -159,7 +159,7 @@ func asked(t *testing.T, bin string) {
 	require.NoError(t, p.cmd.Process.Signal(askedBy))
 	e := p.wait()
 	require.Zero(t, e.code, e.err)
-	assert.Regexp(t, `(?m)^life \[\d/\d\] \S*UDRW\S*  settle.*(left|so far)$`, e.err)
+	assert.Regexp(t, `(?m)^life \[\d/\d\] .*UDRW.*  settle.*(left|so far)$`, e.err)
 	assert.Regexp(t, `(?m)^\d+ of \d+ cases done, 2 rounds, .* written, in \d+s$`, e.err)
 	w.complete()
 }

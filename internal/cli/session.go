@@ -52,7 +52,9 @@ func countCases(r *result.Result) (n caseCounts) {
 func (a *app) session(ctx context.Context, c runner.Config, do func(runner.Config) (runner.Outcome, error)) (int, error) {
 	a.leaves(c.Out)
 	pr := a.newProgress()
-	pr.names = report.CaseNames(c.Plan)
+	if c.Plan != nil { // resuming a finished run reads none
+		pr.names = report.CaseNames(c.Plan)
+	}
 	c.Progress = pr
 	still := context.AfterFunc(ctx, func() {
 		pr.Message("interrupted: cleaning up; a second interrupt ends it at once, and dmgbench clean tidies up then")
