@@ -12,9 +12,10 @@ import (
 	"dmgbench/internal/container"
 )
 
-// Attach makes a block device of the container and mounts the volume on it. A container that is attached already gives
-// the attachment that there is, as it is. Errors: EAGAIN for a container that somebody has open or that is attached by
-// others, [ErrNoFileSystem], [ErrNoLoop], [ErrNoFUSE], those of package container; nothing stays behind after one.
+// Attach makes a block device of the container and mounts its volume. For a container that is attached already it
+// returns the existing attachment unchanged. Errors: EAGAIN for a container that another process has open or has
+// attached, [ErrNoFileSystem], [ErrNoLoop], [ErrNoFUSE], those of package container. After an error everything is
+// undone.
 func Attach(ctx context.Context, req Request) (Attached, error) {
 	if !filepath.IsAbs(req.Image) {
 		return Attached{}, fmt.Errorf("attaching %q: the path is not absolute", req.Image)
@@ -54,10 +55,10 @@ func Attach(ctx context.Context, req Request) (Attached, error) {
 	return r.view(), nil
 }
 
-// begin looks at the container and keeps what will be attached, before anything is. The keys in the info are to be
-// wiped after an error, too.
+// begin inspects the container and records what will be attached, before anything is. The caller wipes the keys in the
+// info, after an error too.
 func (s *store) begin(id string, req Request) (*record, *imageInfo, error) {
-	info, err := look(req.Image, req.Passphrase, req.Keys)
+	info, err := inspect(req.Image, req.Passphrase, req.Keys)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -81,7 +82,7 @@ func (s *store) begin(id string, req Request) (*record, *imageInfo, error) {
 	return r, info, s.save(r)
 }
 
-// modeOf says how an image is attached here, or why it cannot be.
+// modeOf chooses the mode of an attachment, or returns why the image cannot be attached.
 func modeOf(r *record, req Request, fs FS, known bool) (string, error) {
 	plain := Loops() && r.Format == container.UDRW && !r.Encrypted
 	switch mountable := Loops() && fs.MountableByKernel; {
@@ -90,7 +91,8 @@ func modeOf(r *record, req Request, fs FS, known bool) (string, error) {
 	case !req.NoMount && !r.Owners && req.Owners != nil && *req.Owners:
 		return "", fmt.Errorf("honouring owners: %s keeps none: %w", fs.Name, errors.ErrUnsupported)
 	case req.ServedBy == ServedByKernel && !plain:
-		return "", fmt.Errorf("attaching without a helper process: only a plain UDRW image can be, where loop devices are: %w", errors.ErrUnsupported)
+		return "", fmt.Errorf("attaching without a process: that takes an unencrypted UDRW image and loop devices: %w",
+			errors.ErrUnsupported)
 	case req.ServedBy == ServedByKernel && !req.NoMount && !mountable:
 		return "", noDriver(r.Filesystem)
 	case !req.NoMount && fs.Kernel == "exfat" && !mountable:
@@ -104,10 +106,11 @@ func modeOf(r *record, req Request, fs FS, known bool) (string, error) {
 	case req.NoMount:
 		return ModeFUSE, nil
 	}
-	return "", fmt.Errorf("the volume is %s, which only a loop device can show (without one, exFAT can be mounted): %w", fs.Name, ErrNoLoop)
+	return "", fmt.Errorf("the volume is %s, which needs a loop device (without one, exFAT can be mounted): %w",
+		fs.Name, ErrNoLoop)
 }
 
-// attach does it, keeping at each step what would have to be undone.
+// attach does the steps of an attachment, and records before each what would have to be undone.
 func (s *store) attach(ctx context.Context, r *record, req Request, info *imageInfo) (err error) {
 	switch r.Mode {
 	case ModeLoop:
@@ -135,7 +138,7 @@ func (s *store) attach(ctx context.Context, r *record, req Request, info *imageI
 	return s.save(r)
 }
 
-// openRaw opens the image file for a loop device. The device holds the open file, and with it the lock.
+// openRaw opens the image file for a loop device. The device keeps the open file, and with it the lock.
 func openRaw(r *record) (file *os.File, direct bool, err error) {
 	open := func(flags int) (*os.File, error) {
 		return os.OpenFile(r.Image, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
@@ -144,7 +147,7 @@ func openRaw(r *record) (file *os.File, direct bool, err error) {
 	if r.ReadOnly {
 		how, lock = os.O_RDONLY, unix.LOCK_SH
 	}
-	// Where direct I/O is refused the device works through the page cache, and says so.
+	// Where direct I/O is refused the device uses the page cache, and the attachment has a warning.
 	if file, err = open(how | unix.O_DIRECT); err == nil {
 		direct = true
 	} else if errors.Is(err, unix.EINVAL) {
@@ -185,7 +188,7 @@ func (s *store) loopRaw(r *record) error {
 	}
 	settings := loopSettings{tag: r.tag(), maxSectorsKB: rawRequestKB, readOnly: r.ReadOnly}
 	if info.Size() > r.Size {
-		// A trailer lies behind the sectors: such an image is one for reading.
+		// A trailer follows the sectors: such an image is read-only.
 		settings.size, settings.readOnly, r.ReadOnly = r.Size, true, true
 	}
 	return s.loop(r, file, direct, settings)
@@ -238,7 +241,8 @@ func (s *store) serve(ctx context.Context, r *record, req Request, info *imageIn
 		}
 	}
 	uid, gid := owner()
-	o := order{Image: r.Image, ReadOnly: r.ReadOnly, MountAt: at, Volume: volume, Parts: info.sections(), End: s.path(r.ID + ".end"),
+	o := order{Image: r.Image, ReadOnly: r.ReadOnly, MountAt: at, Volume: volume, Parts: info.sections(),
+		End:    s.path(r.ID + ".end"),
 		Others: volume && os.Geteuid() == 0, UID: uint32(uid), GID: uint32(gid)}
 	if volume && info.volume >= 0 {
 		o.Parts = o.Parts[info.volume : info.volume+1]

@@ -127,7 +127,7 @@ func TestServedAsAsked(t *testing.T) {
 	for _, mount := range []bool{true, false} {
 		_, err := Attach(t.Context(), Request{Image: bundle, NoMount: !mount, ServedBy: ServedByKernel})
 		require.ErrorIs(t, err, errors.ErrUnsupported)
-		assert.ErrorContains(t, err, "only a plain UDRW image can be")
+		assert.ErrorContains(t, err, "that takes an unencrypted UDRW image")
 	}
 	list, err := List(t.Context())
 	require.NoError(t, err)

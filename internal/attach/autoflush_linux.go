@@ -11,7 +11,7 @@ import (
 const flushDelay = 5 * time.Second
 
 // autoFlush flushes a served volume at most flushDelay after a change, unless fsync has flushed it before. The kernel
-// passes neither sync(2) nor syncfs(2) to an ordinary FUSE mount. No timer runs while there is nothing to flush.
+// passes neither sync(2) nor syncfs(2) to an ordinary FUSE mount. No timer runs while all changes are flushed.
 type autoFlush struct {
 	volume *exfat.Volume
 	fails  *failures
@@ -25,7 +25,8 @@ type autoFlush struct {
 }
 
 func newAutoFlush(v *exfat.Volume, fails *failures) *autoFlush {
-	return &autoFlush{volume: v, fails: fails, after: func(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop }}
+	after := func(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop }
+	return &autoFlush{volume: v, fails: fails, after: after}
 }
 
 // changed sets the timer if the volume has changed since it was flushed. Every operation that may change it calls this

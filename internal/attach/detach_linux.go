@@ -12,10 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Detach flushes and unmounts, ends the device and the process, and forgets the attachment. When it returns without an
-// error, everything that was written is in the container, unless Lost says otherwise. Politely it leaves what is in
-// use as it is: a [*BusyError]. With force the image is released whoever uses it, and Lost says what they lose; a loop
-// device that a process keeps open lives on, without a file system that writes, until that process is done with it.
+// Detach flushes, unmounts, releases the device and the process, and deletes the record. When it returns no error,
+// everything written is in the container, except for what Lost lists. Without force it leaves an attachment in use as
+// it is and returns a [*BusyError]. With force it releases the image in any case, and Lost lists what its users lose;
+// a loop device that a process keeps open then exists, without a file system that writes, until that process closes
+// it.
 func Detach(ctx context.Context, a Attached, force bool) (Lost, error) {
 	s, err := openStore(ctx)
 	if err != nil {
@@ -41,7 +42,7 @@ func Detach(ctx context.Context, a Attached, force bool) (Lost, error) {
 	return lost, nil
 }
 
-// polite undoes the attachment step by step, and stops at what is in use.
+// polite undoes the attachment step by step, and stops at the first step that finds it in use.
 func (s *store) polite(ctx context.Context, r *record) (Lost, error) {
 	points, err := r.mountPoints()
 	if err != nil {
@@ -80,8 +81,8 @@ func (s *store) polite(ctx context.Context, r *record) (Lost, error) {
 	return append(lost, s.lastWord(r, false)...), s.forget(r.ID)
 }
 
-// unsaved flushes a volume that a kernel's driver has mounted, and says if that fails: unmount(2) flushes as well, and
-// keeps to itself what it could not write. The process behind a volume in mode fuse has a last word of its own.
+// unsaved flushes a volume that a kernel driver has mounted, and returns what failed: unmount(2) flushes too, but does
+// not report failed writes. In mode fuse the serving process reports them in its last word.
 func (r *record) unsaved(point string) Lost {
 	if r.Mode == ModeFUSE {
 		return nil
@@ -92,8 +93,8 @@ func (r *record) unsaved(point string) Lost {
 	return nil
 }
 
-// flushDevice flushes what unmounting wrote to the device, or programs when it was not mounted, and says if that or
-// what the kernel wrote back before failed.
+// flushDevice flushes what unmounting wrote to the device, or programs if it was not mounted, and returns what failed,
+// earlier writeback by the kernel included.
 func (r *record) flushDevice(mounted bool) (lost Lost) {
 	if r.ReadOnly {
 		return nil
@@ -118,8 +119,8 @@ func notSaved(what string, err error) string {
 	return fmt.Sprintf("what was written last to %q may not be in the image: %v", what, err)
 }
 
-// endLoop clears the device unless somebody has it open. Looking first matters: a clearing once asked for is not taken
-// back by the kernel.
+// endLoop clears the device unless a process has it open. It checks first because the kernel does not take back a
+// request to clear.
 func (s *store) endLoop(ctx context.Context, r *record) error {
 	if by := holders(r.Device, r.Partition); len(by) > 0 {
 		return &BusyError{What: r.Device, Holders: by}
@@ -149,11 +150,12 @@ func (s *store) clean(ctx context.Context, r *record) Lost {
 	if r.Loop < 0 && r.Mode != ModeFUSE {
 		r.adopt()
 	}
-	// One whose mount somebody else has ended, by umount(8), flushed and left its last word.
+	// If umount(8) ended its mount, it flushed and wrote its last word.
 	dead := r.HelperPID != 0 && !r.helperLives() && !s.ended(r)
 	lost := append(s.forceVolumes(r, !dead), s.release(ctx, r, dead)...)
 	if dead && r.Complete {
-		lost = append(Lost{"the process that served the image had died: what was written and not flushed is lost"}, lost...)
+		const died = "the process that served the image had died: what was written and not flushed is lost"
+		lost = append(Lost{died}, lost...)
 	}
 	return lost
 }
@@ -191,7 +193,7 @@ func (s *store) release(ctx context.Context, r *record, dead bool) (lost Lost) {
 			lost = append(lost, text)
 		}
 	}
-	// MNT_FORCE ends the connection: requests under way fail, and the process goes on to flush and close the container.
+	// MNT_FORCE ends the connection: requests in flight fail, and the process flushes and closes the container.
 	served, _ := r.servedMounts()
 	for _, point := range served {
 		_ = unix.Unmount(point, unix.MNT_FORCE|unix.UMOUNT_NOFOLLOW)
@@ -202,7 +204,8 @@ func (s *store) release(ctx context.Context, r *record, dead bool) (lost Lost) {
 	if r.helperLives() {
 		err := waitUntil(ctx, patience, func() (bool, error) { return !r.helperLives(), nil })
 		if err != nil {
-			lost = append(lost, "the process that served the image did not end and was killed: what it had not flushed is lost")
+			lost = append(lost, "the process that served the image did not end and was killed: "+
+				"what it had not flushed is lost")
 			_ = unix.Kill(r.HelperPID, unix.SIGKILL)
 			_ = waitUntil(ctx, patience, func() (bool, error) { return !r.helperLives(), nil })
 		}
@@ -213,13 +216,14 @@ func (s *store) release(ctx context.Context, r *record, dead bool) (lost Lost) {
 	return lost
 }
 
-// ended says whether the process came to its end by itself.
+// ended reports whether the process exited in the regular way.
 func (s *store) ended(r *record) bool {
 	_, err := os.Stat(s.path(r.ID + ".end"))
 	return err == nil
 }
 
-// lastWord reads what the process could not do. None at all is told too, unless it is known to have died.
+// lastWord reads the failures of the process. A missing file is a failure too, unless the process is known to have
+// died.
 func (s *store) lastWord(r *record, dead bool) (lost Lost) {
 	if r.HelperPID == 0 || dead {
 		return nil
@@ -261,8 +265,8 @@ func fusermount(point string, flags ...string) error {
 	return fmt.Errorf("unmounting %q: %w: %s", point, err, out)
 }
 
-// List returns what is attached. What it finds dead it cleans up, and returns once more with Dead set, unless others
-// have released it and nothing was lost by that.
+// List returns the attachments. It cleans up dead ones, and returns each of them once more with Dead set, unless
+// somebody else released it without a loss.
 func List(ctx context.Context) ([]Attached, error) {
 	if _, err := os.Stat(RuntimeDir()); errors.Is(err, os.ErrNotExist) {
 		return nil, nil

@@ -28,7 +28,7 @@ const (
 	deviceName = "image"
 	// discardUnit is what statfs answers as the block size; a loop device takes it as the granularity of discards.
 	discardUnit = 4096
-	// long is how long the kernel may believe what nobody but it can change.
+	// long is the time for which the kernel may cache names and sizes, which only it can change.
 	long = 24 * time.Hour
 )
 
@@ -125,9 +125,13 @@ func (d *deviceFS) OpenDir(_ <-chan struct{}, in *fuse.OpenIn, _ *fuse.OpenOut) 
 	return fuse.OK
 }
 
+func (d *deviceFS) dirEntry(i int) fuse.DirEntry {
+	return fuse.DirEntry{Name: d.nodes[i].name, Mode: unix.S_IFREG, Ino: uint64(i + 2), Off: uint64(i + 1)}
+}
+
 func (d *deviceFS) ReadDir(_ <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEntryList) fuse.Status {
 	for i := int(in.Offset); i < len(d.nodes); i++ {
-		if !out.AddDirEntry(fuse.DirEntry{Name: d.nodes[i].name, Mode: unix.S_IFREG, Ino: uint64(i + 2), Off: uint64(i + 1)}) {
+		if !out.AddDirEntry(d.dirEntry(i)) {
 			break
 		}
 	}
@@ -136,7 +140,7 @@ func (d *deviceFS) ReadDir(_ <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEntr
 
 func (d *deviceFS) ReadDirPlus(c <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEntryList) fuse.Status {
 	for i := int(in.Offset); i < len(d.nodes); i++ {
-		entry := out.AddDirLookupEntry(fuse.DirEntry{Name: d.nodes[i].name, Mode: unix.S_IFREG, Ino: uint64(i + 2), Off: uint64(i + 1)})
+		entry := out.AddDirLookupEntry(d.dirEntry(i))
 		if entry == nil {
 			break
 		}
@@ -196,7 +200,7 @@ func (d *deviceFS) Fsync(_ <-chan struct{}, in *fuse.FsyncIn) fuse.Status {
 
 func (d *deviceFS) Flush(<-chan struct{}, *fuse.FlushIn) fuse.Status { return fuse.OK }
 
-// Fallocate frees ranges: both holes and ranges of zeros, which a container keeps as the same nothing.
+// Fallocate frees ranges, both holes and ranges of zeros: a container does not distinguish them.
 func (d *deviceFS) Fallocate(_ <-chan struct{}, in *fuse.FallocateIn) fuse.Status {
 	n := d.node(in.NodeId)
 	if n == nil {
@@ -243,15 +247,16 @@ func (d *deviceFS) StatFs(_ <-chan struct{}, _ *fuse.InHeader, out *fuse.StatfsO
 	return fuse.OK
 }
 
-// failures keeps the changes that could not be made, for the one who detaches.
+// failures collects changes that failed, for the caller of Detach.
 type failures struct {
 	mu    sync.Mutex
 	count int
 	first []string
-	reads int // failures by which nothing was lost
+	reads int // failures that lost no data
 }
 
-// log notes a failure by which nothing was lost, such as that of a read, in the log alone, and not all of very many.
+// log writes a failure without data loss, such as that of a read, to the log only, and at most a limited number of
+// them.
 func (f *failures) log(doing string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -297,7 +302,8 @@ func number(err error) syscall.Errno {
 	}{
 		{exfat.ErrNoSpace, syscall.ENOSPC}, {exfat.ErrNotEmpty, syscall.ENOTEMPTY}, {exfat.ErrIsDir, syscall.EISDIR},
 		{exfat.ErrNotDir, syscall.ENOTDIR}, {exfat.ErrBusy, syscall.EBUSY}, {exfat.ErrName, syscall.EINVAL},
-		{exfat.ErrReadOnly, syscall.EROFS}, {container.ErrReadOnly, syscall.EROFS}, {errors.ErrUnsupported, syscall.EOPNOTSUPP},
+		{exfat.ErrReadOnly, syscall.EROFS}, {container.ErrReadOnly, syscall.EROFS},
+		{errors.ErrUnsupported, syscall.EOPNOTSUPP},
 		{fs.ErrNotExist, syscall.ENOENT}, {fs.ErrExist, syscall.EEXIST}, {exfat.ErrCorrupt, syscall.EUCLEAN},
 		{blockdev.ErrOutOfRange, syscall.EINVAL}, {context.Canceled, syscall.EINTR},
 	} {

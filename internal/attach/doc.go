@@ -5,14 +5,14 @@
 // A raw image (UDRW) becomes a loop device as it is. Every other container is served by a process of its own as the one
 // file of a FUSE file system, and that file becomes the loop device. Partitions are the kernel's own scan of the
 // device. Where there are no loop devices, or the kernel has no driver for exFAT, the same process serves the files of
-// an exFAT volume directly. [Attached].Mode says which of the three it was.
+// an exFAT volume directly. [Attached].Mode is one of these three.
 //
-// Encrypted images, raw ones too, are always served: the process behind them has the keys, the device shows the
+// Encrypted images, raw ones too, are always served: their process has the keys, the device shows the
 // content. Their passphrases and keys are in no argument, environment or file: the keys are derived once, before the
 // process is started, and reach it through a pipe.
 //
-// The state of what is attached lies in the runtime folder (see [RuntimeDir]), one JSON file per attachment, all behind
-// one lock; whatever it says is compared with the kernel before anything is done to a device. A serving process that
+// The state of attachments is in the runtime folder (see [RuntimeDir]), one JSON file each, all under
+// one lock; it is compared with the kernel before anything is done to a device. A serving process that
 // died is noticed by the next call of [List], [Attach] or [Detach], and what it left is taken away.
 //
 // # What it decides
@@ -54,11 +54,11 @@ const (
 // Who serves the blocks of an attached image, as Apple's attach -kernel and -nokernel ask for it.
 const (
 	ServedByAny    = ""       // the kernel where it can, else a helper process
-	ServedByKernel = "kernel" // no helper process: a plain UDRW image as a loop device, nothing else
+	ServedByKernel = "kernel" // no helper process: only an unencrypted UDRW image as a loop device
 	ServedByHelper = "helper" // a process of this program, even for an image that the kernel could serve
 )
 
-// Request says what Attach is to do.
+// Request is what Attach is asked for.
 type Request struct {
 	Image      string // absolute path of the container
 	ReadOnly   bool
@@ -69,9 +69,11 @@ type Request struct {
 	MakePoint  bool   // make MountPoint if it is missing (its parent is not), and remove it when it is unmounted
 	MountRoot  string // an existing folder; empty: see [DefaultMountRoot]
 	RandomName bool   // the new folder is called "dmg." and a random number, not like the volume
-	Owners     *bool  // nil and false as the file system does by itself; true is an error where it has no owners
-	Browse     bool   // kept for show: Linux has nothing to hide a volume from
-	Temporary  bool   // for the work of this process alone: when it has died, the image is released as if it had detached
+	Owners     *bool  // nil and false: as the file system does; true is an error where it has no owners
+	Browse     bool   // without an effect: Linux has no Finder from which to hide a volume
+	// Temporary is for an attachment that only this process uses: when it has died, the image is released as if it had
+	// detached.
+	Temporary  bool
 	Passphrase []byte // of an encrypted image; it is left as it is
 	// Keys of an encrypted image, in place of the passphrase, for who has derived them already. They, or those that
 	// are derived here once, reach the serving process through a pipe, and are left as they are.
@@ -104,10 +106,10 @@ type Attached struct {
 	Warnings   []string // what whoever attached should know
 }
 
-// Lost says what a detach could not save, in words; empty when everything written before is in the container.
+// Lost lists what a detach could not save, in words; empty if everything written before is in the container.
 type Lost []string
 
-// NoDriverError says that the volume has a file system that this kernel cannot mount. It is [ErrNoFileSystem].
+// NoDriverError reports a file system that this kernel cannot mount. It is [ErrNoFileSystem].
 type NoDriverError struct {
 	Filesystem string // as [Attached] has it
 }
@@ -120,13 +122,14 @@ func (e *NoDriverError) Unwrap() error { return ErrNoFileSystem }
 
 // Conditions that callers branch on.
 var (
-	// ErrNoFileSystem says that nothing on the image can be mounted by anybody here.
+	// ErrNoFileSystem: the image has no volume that can be mounted here.
 	ErrNoFileSystem = errors.New("no mountable file systems")
-	// ErrNotAttached says that there is no such attachment any more.
+	// ErrNotAttached: the attachment does not exist any more.
 	ErrNotAttached = errors.New("not attached")
-	// ErrNoFUSE says that an image needs FUSE, and the system does not offer it.
-	ErrNoFUSE = errors.New("FUSE is not available: load the module fuse and let the user open /dev/fuse (package fuse3)")
-	// ErrNoLoop says that an image needs a loop device, and the user cannot have one.
+	// ErrNoFUSE: an image needs FUSE, and the system does not offer it.
+	ErrNoFUSE = errors.New("FUSE is not available: load the module fuse and let the user open /dev/fuse " +
+		"(package fuse3)")
+	// ErrNoLoop: an image needs a loop device, and the user cannot have one.
 	ErrNoLoop = errors.New("no loop device is available: it takes root and /dev/loop-control")
 )
 
@@ -136,7 +139,8 @@ type Holder struct {
 	Command string
 }
 
-// BusyError says that a volume or an image is in use, and by whom as far as can be told. It matches syscall.EBUSY.
+// BusyError reports that a volume or an image is in use, and the processes that use it as far as they are known. It
+// matches syscall.EBUSY.
 type BusyError struct {
 	What    string
 	Holders []Holder

@@ -15,6 +15,7 @@ import (
 	"dmgbench/internal/blockdev"
 	"dmgbench/internal/exfat"
 	"dmgbench/internal/gpt"
+	"dmgbench/internal/hostio"
 )
 
 // FS is a file system that volumes can have: one row of the registry. Everything else in this project ranges over the
@@ -42,7 +43,7 @@ type FS struct {
 	mountData  string                                    // options of mount(2)
 	userOwned  bool                                      // mount(2) takes the owner of all files
 	replayless string                                    // options for a read-only mount that does not replay the log
-	growTool   []string                                  // program, its package, and arguments before the device or mount point
+	growTool   []string                                  // program, package, and arguments before the operand
 	growOn     growTarget
 }
 
@@ -65,12 +66,14 @@ type mark struct {
 	appleName     string // where it differs from that of the file system
 }
 
-// filesystems is in the order of recognition: those come first whose making leaves signatures of others in place.
+// filesystems is in the order of recognition: file systems come first that leave signatures of earlier ones in place.
 var filesystems = []FS{
-	{Name: "ExFAT", AppleName: "ExFAT", Kind: "exfat", Hint: "Windows_NTFS" /* the type code 7 is common to both */, Kernel: "exfat",
+	{Name: "ExFAT", AppleName: "ExFAT", Kind: "exfat", Kernel: "exfat",
+		Hint: "Windows_NTFS", // MBR type 7 is common to both
 		Type: gpt.BasicData, MinSize: 1 << 20, marks: []mark{{at: 3, magic: "EXFAT   "}}, userOwned: true},
-	{Name: "ext4", AppleName: "ext4", Kind: "ext4", Hint: "Linux", Kernel: "ext4", Tool: "mkfs.ext4", Package: "e2fsprogs",
-		Type: gpt.LinuxData, Owners: true, MinSize: 1 << 20, marks: []mark{{at: 1080, magic: "\x53\xef", label: 1144, length: 16}},
+	{Name: "ext4", AppleName: "ext4", Kind: "ext4", Hint: "Linux", Kernel: "ext4",
+		Tool: "mkfs.ext4", Package: "e2fsprogs", Type: gpt.LinuxData, Owners: true, MinSize: 1 << 20,
+		marks: []mark{{at: 1080, magic: "\x53\xef", label: 1144, length: 16}},
 		// No initialisation after the first mount, no space kept back for root.
 		makeArgs: func(label string, uid, gid int) []string {
 			return []string{"-q", "-F", "-b", "4096", "-m", "0", "-L", cut(label, 16, false),
@@ -84,15 +87,18 @@ var filesystems = []FS{
 		},
 		// XFS refuses a second volume of the same identifier, such as a copy of the image, or one that a process still
 		// has open after a forced unmount.
-		mountData: "nouuid", replayless: "nouuid,norecovery", growTool: []string{"xfs_growfs", "xfsprogs"}, growOn: growMount},
-	{Name: "btrfs", AppleName: "btrfs", Kind: "btrfs", Hint: "Linux", Kernel: "btrfs", Tool: "mkfs.btrfs", Package: "btrfs-progs",
-		Type: gpt.LinuxData, Owners: true, MinSize: 114_294_784,
+		mountData: "nouuid", replayless: "nouuid,norecovery",
+		growTool: []string{"xfs_growfs", "xfsprogs"}, growOn: growMount},
+	{Name: "btrfs", AppleName: "btrfs", Kind: "btrfs", Hint: "Linux", Kernel: "btrfs",
+		Tool: "mkfs.btrfs", Package: "btrfs-progs", Type: gpt.LinuxData, Owners: true, MinSize: 114_294_784,
 		marks: []mark{{at: 64<<10 + 64, magic: "_BHRfS_M", label: 64<<10 + 299, length: 256}},
 		makeArgs: func(label string, _, _ int) []string {
 			return []string{"-q", "-f", "--nodiscard", "-L", cut(label, 255, false)}
 		},
-		replayless: "rescue=nologreplay", growTool: []string{"btrfs", "btrfs-progs", "filesystem", "resize", "max"}, growOn: growMount},
-	{Name: "FAT32", Aliases: []string{"MS-DOS FAT32", "MS-DOS", "vfat"}, AppleName: "MS-DOS FAT32", Kind: "msdos", Hint: "DOS_FAT_32",
+		replayless: "rescue=nologreplay",
+		growTool:   []string{"btrfs", "btrfs-progs", "filesystem", "resize", "max"}, growOn: growMount},
+	{Name: "FAT32", Aliases: []string{"MS-DOS FAT32", "MS-DOS", "vfat"}, AppleName: "MS-DOS FAT32", Kind: "msdos",
+		Hint:   "DOS_FAT_32",
 		Kernel: "vfat", Tool: "mkfs.vfat", Package: "dosfstools", Type: gpt.BasicData, MinSize: 34 << 20, marks: []mark{
 			{at: 82, magic: "FAT32   ", label: 71, length: 11, padding: " "},
 			{at: 54, magic: "FAT16   ", label: 43, length: 11, padding: " ", appleName: "MS-DOS FAT16"},
@@ -105,7 +111,8 @@ var filesystems = []FS{
 		Tool: "mkfs.hfsplus", Package: "hfsprogs", Type: gpt.AppleHFS, Owners: true, MinSize: 1 << 20,
 		marks:    []mark{{at: 1024, magic: "H+"}, {at: 1024, magic: "HX", appleName: "Case-sensitive HFS+"}},
 		makeArgs: func(label string, _, _ int) []string { return []string{"-v", label} }},
-	{Name: "APFS", AppleName: "APFS", Kind: "apfs", Hint: "Apple_APFS", Kernel: "apfs", Type: gpt.AppleAPFS, Owners: true,
+	{Name: "APFS", AppleName: "APFS", Kind: "apfs", Hint: "Apple_APFS", Kernel: "apfs", Type: gpt.AppleAPFS,
+		Owners:    true,
 		onlyNamed: true, marks: []mark{{at: 32, magic: "NXSB"}}},
 }
 
@@ -238,3 +245,30 @@ func findTool(name string) string {
 	}
 	return ""
 }
+
+// openDevice opens a device node or a served file.
+func openDevice(path string, flags int) (*fileDevice, error) {
+	f, err := os.OpenFile(path, flags, 0)
+	if err != nil {
+		return nil, err
+	}
+	size, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return &fileDevice{f, size}, nil
+}
+
+// fileDevice is a device node or a served file as a device.
+type fileDevice struct {
+	*os.File
+	size int64
+}
+
+func (d fileDevice) Size() int64  { return d.size }
+func (d fileDevice) Flush() error { return d.Sync() }
+func (d fileDevice) Discard(off, n int64) error {
+	return errors.Join(blockdev.CheckRange(off, n, d.size), hostio.ErrUnsupported)
+}
+
+var _ blockdev.Device = fileDevice{}

@@ -16,9 +16,9 @@ import (
 	"dmgbench/internal/hostio"
 )
 
-// link serves a FUSE file system over requests that it reads itself, into memory of huge pages: with others the disk
-// takes a request of half a megabyte in 128 pieces, which was measured at a third of the rate. The protocol is
-// go-fuse's.
+// link serves a FUSE file system over requests that it reads itself into memory of huge pages. With other memory the
+// disk receives a request of half a megabyte in 128 pieces, at a third of the rate (measured). The protocol is
+// implemented by go-fuse.
 type link struct {
 	fd      int
 	server  *fuse.ProtocolServer
@@ -28,7 +28,7 @@ type link struct {
 const (
 	linkThreads = 8 // requests under way at once; the disk's queue is to be kept filled
 	page        = 4096
-	// The data of a write lies behind these headers, and those of a read behind that one; both shall lie on a page.
+	// The data of a write follows these headers, and that of a read follows that one; both are to start on a page.
 	writeHeader = 80 // fuse_in_header and fuse_write_in
 	readHeader  = 16 // fuse_out_header
 	// lane is what a request needs: its data, and a page before and after.
@@ -66,8 +66,8 @@ func newLink(fs fuse.RawFileSystem, at string, o *fuse.MountOptions) (*link, err
 
 // mount shows the file system and answers the request that opens every connection.
 func (l *link) mount(at string, o *fuse.MountOptions, b *lanes) error {
-	data := append([]string{fmt.Sprintf("fd=%d,rootmode=40000,user_id=%d,group_id=%d,max_read=%d", l.fd, os.Geteuid(), os.Getegid(), o.MaxWrite)},
-		o.Options...)
+	data := append([]string{fmt.Sprintf("fd=%d,rootmode=40000,user_id=%d,group_id=%d,max_read=%d",
+		l.fd, os.Geteuid(), os.Getegid(), o.MaxWrite)}, o.Options...)
 	if o.AllowOther {
 		data = append(data, "allow_other")
 	}
@@ -95,7 +95,7 @@ func (b *lanes) serve(l *link) {
 	}
 }
 
-// wait returns when the file system is gone and nobody is at work for it.
+// wait returns when the file system is unmounted and all threads have ended.
 func (l *link) wait() {
 	l.threads.Wait()
 	unix.Close(l.fd)
@@ -126,7 +126,7 @@ func free(all []*lanes) {
 	}
 }
 
-// turn takes one request and answers it, and says whether there may be another.
+// turn reads one request, answers it, and reports whether there may be another.
 func (b *lanes) turn(l *link) (on bool, err error) {
 	n, err := unix.Read(l.fd, b.in)
 	switch {

@@ -28,8 +28,8 @@ type section struct {
 	Off, Size int64
 }
 
-// order is what the serving process is told on its descriptor 3, as a line of JSON. The keys of an encrypted image
-// follow, to the end.
+// order is what the serving process reads from descriptor 3, as a line of JSON. The keys of an encrypted image follow,
+// up to the end.
 type order struct {
 	Image    string
 	ReadOnly bool
@@ -44,7 +44,7 @@ type order struct {
 // paths are what may be any bytes.
 func (o *order) paths() []*string { return []*string{&o.Image, &o.MountAt, &o.End} }
 
-// answer is what it says once on its descriptor 4, when it serves or cannot.
+// answer is what the process writes once to descriptor 4, when it serves or has failed.
 type answer struct {
 	Error    string // verbatim; empty: it serves
 	InUse    bool   // the error is that somebody else has the container open
@@ -54,7 +54,7 @@ type answer struct {
 	Warnings []string
 }
 
-// lastWord is what it leaves behind when it ends.
+// lastWord is what the process writes to a file when it ends.
 type lastWord struct {
 	Failures []string // writes and flushes that did not succeed, at most a few
 	Count    int      // how many there were
@@ -63,14 +63,14 @@ type lastWord struct {
 const mostFailures = 8
 
 // HelperMain is the process that serves one image; the program calls it when it was started with [HelperVerb]. It ends
-// when its mount is gone, with what could not be written down in the runtime folder, and its status says whether
-// everything was. It takes its orders from descriptor 3 and answers on 4.
+// when its mount is gone. It writes the changes that failed to a file in the runtime folder; its exit status is 0 if
+// there are none. It reads its orders from descriptor 3 and answers on 4.
 func HelperMain([]string) int {
 	log.SetFlags(log.LstdFlags | log.Lmicroseconds)
 	ready := os.NewFile(4, "ready")
 	o, secret, err := takeOrders(os.NewFile(3, "order"))
 	if err != nil || ready == nil {
-		fmt.Fprintln(os.Stderr, "this entry is for the program itself, not for people")
+		fmt.Fprintln(os.Stderr, "this entry is only for the program itself")
 		return 2
 	}
 	protect()
@@ -81,7 +81,7 @@ func HelperMain([]string) int {
 		a.InUse = errors.Is(err, container.ErrInUse)
 		a.NoFUSE = errors.Is(err, ErrNoFUSE)
 	}
-	// Whoever started this may be dead; then nobody will ever ask for the image.
+	// The process that started this one may be dead; then the image would stay served for ever.
 	if e := json.NewEncoder(ready).Encode(a); e != nil && s != nil {
 		_ = unmount(o.MountAt)
 	}
@@ -93,7 +93,7 @@ func HelperMain([]string) int {
 	return s.run(o)
 }
 
-// takeOrders reads both with as few copies of the keys as can be: the caller wipes the one there is.
+// takeOrders reads orders and keys with as few copies of the keys as possible: the caller wipes the one there is.
 func takeOrders(f *os.File) (o order, secret []byte, err error) {
 	if f == nil {
 		return o, nil, fs.ErrInvalid
@@ -115,7 +115,7 @@ func takeOrders(f *os.File) (o order, secret []byte, err error) {
 // mostOrders is one more than the most bytes of orders and keys.
 const mostOrders = 1 << 20
 
-// server is a mounted FUSE file system and what lies below it.
+// server is a mounted FUSE file system with its container.
 type server struct {
 	wait   func() // until the file system is unmounted
 	image  container.Image
@@ -192,7 +192,7 @@ func openImage(dir *hostio.Dir, o order, secret []byte) (container.Image, answer
 		options.ReadOnly = true
 		if second, e := container.Open(dir, filepath.Base(o.Image), options); e == nil {
 			a.ReadOnly = true
-			if _, sealed := second.(container.Tabled); !sealed { // which nobody expects to write to
+			if _, sealed := second.(container.Tabled); !sealed { // these are read-only by nature
 				a.Warnings = []string{fmt.Sprintf("attached read-only: %v", err)}
 			}
 			image, err = second, nil
@@ -300,9 +300,9 @@ func (s *server) release() error {
 	return errors.Join(errs...)
 }
 
-// protect keeps the process from being what the machine waits for when memory is short: its pages stay in memory, the
-// kernel does not write back through it to make room for it, and it is the last to be killed. Where that is not
-// permitted it is said in the log, and the image served all the same.
+// protect prevents deadlocks when memory is short: the pages of the process stay in memory, the kernel does not write
+// back through it to free memory for it, and it is killed last. Failures are written to the log, and the image is
+// served in any case.
 func protect() {
 	debug.SetGCPercent(400) // the buffers of requests are few and live long
 	note := func(what string, err error) {
@@ -318,7 +318,7 @@ func protect() {
 	}
 }
 
-// mayLock says whether locking is without limit: with one, later allocations would fail.
+// mayLock reports whether memory can be locked without a limit: with one, later allocations would fail.
 func mayLock() bool {
 	var header = unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData

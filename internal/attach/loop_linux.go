@@ -6,14 +6,18 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"dmgbench/internal/gpt"
 )
 
-// Loops says whether this user can have loop devices here.
+// Loops reports whether this user can use loop devices here.
 func Loops() bool {
 	f, err := os.OpenFile("/dev/loop-control", os.O_RDWR, 0)
 	if err != nil {
@@ -81,7 +85,7 @@ func configureLoop(n int, config *unix.LoopConfig, s loopSettings) error {
 	if err := retryEINTR(func() error { return unix.IoctlLoopConfigure(int(dev.Fd()), config) }); err != nil {
 		return fmt.Errorf("configuring %q: %w", loopPath(n), err)
 	}
-	// A device of other request sizes works all the same, only slower.
+	// A device with other request sizes works too, but slower.
 	_ = setQueue(n, "max_sectors_kb", strconv.Itoa(s.maxSectorsKB))
 	_ = setQueue(n, "read_ahead_kb", "512")
 	return nil
@@ -115,7 +119,7 @@ func setQueue(n int, name, value string) error {
 	return os.WriteFile(queueFile(n, name), []byte(value), 0)
 }
 
-// loopStatus is what the kernel says of a loop device, and false when it is free.
+// loopStatus returns the status of a loop device, and false if it is free.
 func loopStatus(n int) (*unix.LoopInfo64, bool) {
 	// Looking at sysfs first: opening a device of our own that is just ending would keep it from it.
 	if !bound(n) {
@@ -130,8 +134,9 @@ func loopStatus(n int) (*unix.LoopInfo64, bool) {
 	return info, err == nil
 }
 
-// ours says whether the loop device of the record is still the one that was made for it. The kernel gives every use of
-// a device a number; kernels before 5.15 have to ask the file, which they cannot when what served it is gone.
+// ours reports whether the loop device of the record is still the one that was made for it. The kernel numbers each
+// use of a device (diskseq); before version 5.15 the file has to be compared, which fails when the process that served
+// it is gone.
 func (r *record) ours() bool {
 	if r.Loop < 0 {
 		return false
@@ -154,7 +159,7 @@ func (r *record) adopt() {
 		if err != nil {
 			continue
 		}
-		// What served the file may be gone, and the kernel then tells no more than its name.
+		// If the process that served the file is gone, the kernel only has its name.
 		name, _ := os.ReadFile(file)
 		served := r.FUSEDir != "" && strings.TrimSpace(string(name)) == filepath.Join(r.FUSEDir, deviceName)
 		info, ok := loopStatus(n)
@@ -168,7 +173,7 @@ func (r *record) adopt() {
 	}
 }
 
-// bound says whether a loop device has a file.
+// bound reports whether a loop device has a file.
 func bound(n int) bool {
 	_, err := os.Stat(fmt.Sprintf("/sys/block/loop%d/loop/backing_file", n))
 	return err == nil
@@ -214,4 +219,101 @@ func clearLoop(ctx context.Context, r *record, patience time.Duration) error {
 		return fmt.Errorf("ending %q: %w", loopPath(r.Loop), err)
 	}
 	return nil
+}
+
+// part is a partition that the kernel found.
+type part struct {
+	index        int
+	path         string
+	dev          uint64
+	offset, size int64 // bytes
+}
+
+// loopParts lists the partitions of a loop device in the order of their numbers, and makes missing nodes.
+func loopParts(n int) ([]part, error) {
+	dirs, err := filepath.Glob(fmt.Sprintf("/sys/block/loop%d/loop%dp*", n, n))
+	if err != nil {
+		return nil, err
+	}
+	var list []part
+	for _, dir := range dirs {
+		index, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(dir), fmt.Sprintf("loop%dp", n)))
+		if err != nil {
+			continue
+		}
+		p := part{index: index, path: "/dev/" + filepath.Base(dir)}
+		start, err1 := readNumber(filepath.Join(dir, "start"))
+		size, err2 := readNumber(filepath.Join(dir, "size"))
+		dev, err3 := readDev(filepath.Join(dir, "dev"))
+		if err := errors.Join(err1, err2, err3); err != nil {
+			return nil, fmt.Errorf("reading partition %q: %w", p.path, err)
+		}
+		p.offset, p.size, p.dev = start*512, size*512, dev
+		if err := ensureNode(p.path, dev); err != nil {
+			return nil, err
+		}
+		list = append(list, p)
+	}
+	slices.SortFunc(list, func(a, b part) int { return a.index - b.index })
+	return list, nil
+}
+
+func readNumber(path string) (int64, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
+}
+
+func readDev(path string) (uint64, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return 0, err
+	}
+	major, minor, _ := strings.Cut(strings.TrimSpace(string(b)), ":")
+	a, err1 := strconv.ParseUint(major, 10, 32)
+	c, err2 := strconv.ParseUint(minor, 10, 32)
+	return unix.Mkdev(uint32(a), uint32(c)), errors.Join(err1, err2)
+}
+
+// The arguments of the ioctl BLKPG, from <linux/blkpg.h>.
+type (
+	blkpgArg struct {
+		op, flags, length int32
+		data              unsafe.Pointer
+	}
+	blkpgPartition struct {
+		start, length int64 // bytes
+		number        int32
+		devname       [64]byte
+		volname       [64]byte
+	}
+)
+
+const (
+	blkpg             = 0x1269
+	blkpgAddPartition = 1
+)
+
+// addParts adds the partitions that the kernel did not find, as some kernels are built without support for GUID
+// tables. They are removed with the device.
+func addParts(n int, table []gpt.Partition, known []part) ([]part, error) {
+	dev, err := os.OpenFile(loopPath(n), os.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("opening loop device: %w", err)
+	}
+	defer dev.Close()
+	for _, p := range table {
+		if slices.ContainsFunc(known, func(k part) bool { return k.index == p.Index+1 }) {
+			continue
+		}
+		new := blkpgPartition{start: p.Offset(), length: p.Size(), number: int32(p.Index + 1)}
+		arg := blkpgArg{op: blkpgAddPartition, length: int32(unsafe.Sizeof(new)), data: unsafe.Pointer(&new)}
+		_, _, e := unix.Syscall(unix.SYS_IOCTL, dev.Fd(), blkpg, uintptr(unsafe.Pointer(&arg)))
+		if e != 0 && e != unix.EBUSY { // busy: another process has just added it
+			return nil, fmt.Errorf("adding partition %d of %q: %w", p.Index+1, loopPath(n), e)
+		}
+	}
+	return loopParts(n)
 }

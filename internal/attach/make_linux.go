@@ -12,8 +12,8 @@ import (
 	"dmgbench/internal/exfat"
 )
 
-// Make makes an empty file system of the given name (see [FilesystemOf]) on a device or file: the Partition of an image
-// that is attached without mounting. It writes all structures in full and discards nothing, so that no later
+// Make makes an empty file system of the given name (see [FilesystemOf]) on a device or file: the Partition of an
+// image that is attached without mounting. It writes all structures in full and discards no blocks, so that no later
 // initialisation disturbs a measurement. A label that is too long for the file system is cut. The error for a missing
 // program names its package.
 func Make(ctx context.Context, path, filesystem, label string) error {
@@ -51,7 +51,8 @@ func makeExFAT(path, label string) error {
 	if err != nil {
 		return fmt.Errorf("making exFAT: %w", err)
 	}
-	err = exfat.Format(dev, exfat.FormatOptions{Label: cut(label, 11, true), Serial: uint32(wall.Wall().UnixNano() >> 10)})
+	serial := uint32(wall.Wall().UnixNano() >> 10)
+	err = exfat.Format(dev, exfat.FormatOptions{Label: cut(label, 11, true), Serial: serial})
 	if err = errors.Join(err, dev.Close()); err != nil {
 		return fmt.Errorf("making exFAT on %q: %w", path, err)
 	}

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// kernelDriver says whether the kernel has a driver for the file system, built in, loaded or as a module.
+// kernelDriver reports whether the kernel has a driver for the file system, built in, loaded or as a module.
 func kernelDriver(name string) bool {
 	listed, _ := os.ReadFile("/proc/filesystems")
 	for line := range strings.Lines(string(listed)) {
@@ -67,7 +67,7 @@ func mountPoint(req Request, label, image string) (string, bool, error) {
 
 func chooseMountPoint(req Request, label, image string) (string, bool, error) {
 	if req.MountPoint != "" {
-		made := req.MakePoint && os.Mkdir(req.MountPoint, 0o755) == nil // else the next look tells what is wrong
+		made := req.MakePoint && os.Mkdir(req.MountPoint, 0o755) == nil // else the Stat below returns the error
 		info, err := os.Stat(req.MountPoint)
 		if err == nil && !info.IsDir() {
 			err = unix.ENOTDIR
@@ -200,9 +200,8 @@ func unmount(point string) error {
 // goingDown is EXT4_IOC_SHUTDOWN and XFS_IOC_GOINGDOWN, _IOR('X', 125, __u32); 1 writes the log back first.
 const goingDown = 0x8004587d
 
-// forceUnmount takes a volume away from whoever uses it. What was written is flushed first, and then the file system
-// is told to write no more: what stays mounted out of sight, until the last user is gone, must not touch an image that
-// is free.
+// forceUnmount unmounts a volume that is in use. It flushes first, and then shuts the file system down: until the last
+// user has closed it, it stays mounted without a mount point, and must not write to an image that is free.
 func forceUnmount(point string, flush bool) (lost Lost) {
 	if flush {
 		if err := within(30*time.Second, func() error { return syncVolume(point) }); err != nil {
@@ -252,9 +251,8 @@ func shutDown(point string) error {
 // fitrim is FITRIM of <linux/fs.h>, _IOWR('X', 121, struct fstrim_range).
 const fitrim = 0xc0185879
 
-// Trim gives back what the mounted volume does not use, and returns how many bytes that were. Volumes that this process
-// or another one of this program serves are trimmed in the same way. An error that matches errors.ErrUnsupported says
-// that the file system or its device cannot.
+// Trim discards the unused blocks of the mounted volume and returns their size in bytes. It works for volumes that
+// this program serves, too. The error matches errors.ErrUnsupported if the file system or its device cannot trim.
 func Trim(ctx context.Context, mountpoint string) (int64, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err

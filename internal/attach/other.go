@@ -14,10 +14,10 @@ func refuse(doing string) error {
 	return fmt.Errorf("%s on %s: %w: use the system's own hdiutil", doing, runtime.GOOS, errors.ErrUnsupported)
 }
 
-// RuntimeDir is empty: nothing is attached here.
+// RuntimeDir is empty: images are not attached here.
 func RuntimeDir() string { return "" }
 
-// DefaultMountRoot is empty: nothing is mounted here.
+// DefaultMountRoot is empty: volumes are not mounted here.
 func DefaultMountRoot() string { return "" }
 
 // Loops is false here.
@@ -33,7 +33,7 @@ func Detach(context.Context, Attached, bool) (Lost, error) {
 	return nil, refuse("detaching an image")
 }
 
-// List finds nothing.
+// List returns an empty list.
 func List(context.Context) ([]Attached, error) { return nil, nil }
 
 // Mount refuses.

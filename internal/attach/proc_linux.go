@@ -24,8 +24,8 @@ type mount struct {
 	point, typ, source string
 }
 
-// on says whether the mount is of one of the devices. Some file systems, such as btrfs, show a number of their own
-// instead of their device's; then the name of the source tells.
+// on reports whether the mount is of one of the devices. Some file systems, such as btrfs, show a device number of
+// their own; then the name of the source identifies the device.
 func (m mount) on(devs []uint64) bool {
 	if m.major != 0 {
 		return slices.Contains(devs, unix.Mkdev(m.major, m.minor))
@@ -60,7 +60,9 @@ func parseMounts(data string) []mount {
 		a, err1 := strconv.ParseUint(major, 10, 32)
 		b, err2 := strconv.ParseUint(minor, 10, 32)
 		if err1 == nil && err2 == nil {
-			list = append(list, mount{uint32(a), uint32(b), host.Unescape(fields[4]), types[0], host.Unescape(types[1])})
+			list = append(list, mount{
+				uint32(a), uint32(b), host.Unescape(fields[4]), types[0], host.Unescape(types[1]),
+			})
 		}
 	}
 	return list
@@ -115,7 +117,8 @@ func holds(proc string, paths []string) bool {
 	return slices.ContainsFunc(paths, func(path string) bool { return bytes.Contains(maps, []byte(" "+path+"/")) })
 }
 
-// processStart is when a process began, in ticks since the boot, and false when there is none or only its remains.
+// processStart returns the start time of a process, in ticks since the boot, and false if it does not exist or is a
+// zombie.
 func processStart(pid int) (uint64, bool) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -131,7 +134,7 @@ func processStart(pid int) (uint64, bool) {
 	return start, err == nil
 }
 
-// waitUntil looks again and again until done says so, or the time or the context is over.
+// waitUntil polls until done returns true, or the time or the context has ended.
 func waitUntil(ctx context.Context, limit time.Duration, done func() (bool, error)) error {
 	pause, end := time.Millisecond, wall.Now()+limit
 	for {
@@ -149,7 +152,7 @@ func waitUntil(ctx context.Context, limit time.Duration, done func() (bool, erro
 	}
 }
 
-// within runs something that the kernel may keep waiting for ever; when the limit is over it goes on without it.
+// within runs a function that the kernel may block for ever, and returns without it when the limit has passed.
 func within(limit time.Duration, do func() error) error {
 	result := make(chan error, 1)
 	go func() { result <- do() }()
@@ -163,7 +166,7 @@ func within(limit time.Duration, do func() error) error {
 	}
 }
 
-// again repeats a call that a signal interrupted.
+// retryEINTR repeats a call that a signal interrupted.
 func retryEINTR(call func() error) error {
 	for {
 		if err := call(); !errors.Is(err, unix.EINTR) {

@@ -21,8 +21,8 @@ import (
 // patience is how long a process may take to open a container and to mount, and to end.
 const patience = 60 * time.Second
 
-// helperMark is the variable in the environment of a serving process. A program that does not dispatch to HelperMain,
-// as the test program of a package above, would begin its own work there, and with it start the next one.
+// helperMark is a variable in the environment of a serving process. A program that does not dispatch to HelperMain,
+// such as a test program of another package, would otherwise do its own work there, and start the next process.
 const helperMark = "DMGBENCH_ATTACH_HELPER"
 
 // inUse marks an error as that of a container which somebody else has open.
@@ -33,7 +33,8 @@ func (e inUse) Unwrap() error { return unix.EAGAIN }
 // spawn starts the process that serves an image in a session of its own, and waits until it serves.
 func spawn(ctx context.Context, s *store, r *record, args []string, o order, keys *crypt.Keys) (answer, error) {
 	if os.Getenv(helperMark) != "" {
-		return answer{}, fmt.Errorf("starting the process that serves %q: this is such a process, and its program does not know %s", o.Image, HelperVerb)
+		return answer{}, fmt.Errorf("starting the process that serves %q: this is one, and its program ignores %s",
+			o.Image, HelperVerb)
 	}
 	if len(args) == 0 {
 		args = []string{"/proc/self/exe", HelperVerb}
@@ -91,8 +92,8 @@ func startAsFlusher(cmd *exec.Cmd) error {
 	return cmd.Start()
 }
 
-// helperEnv is what the process needs, and nothing of what its starter's was set up with: it uses every core, whatever
-// a measuring program was limited to.
+// helperEnv is the environment of the process: only what it needs. It uses every core, whatever limit a measuring
+// program has.
 func helperEnv() []string {
 	env := []string{"LC_ALL=C", helperMark + "=1"}
 	for _, entry := range os.Environ() {

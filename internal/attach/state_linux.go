@@ -22,17 +22,17 @@ import (
 // wall is the clock of everything that waits here: for the kernel, for a process to end, for a lock.
 var wall clock.Clock = clock.NewReal()
 
-// record is what is kept of an attachment, and what it takes to undo it after everybody who knew of it has died.
+// record is the state of an attachment: all that is needed to undo it, even if every process that knew it has died.
 type record struct {
 	Attached
 	Complete       bool   // the command that attached came to its end; if not, it died on the way
-	ForPID         int    // of the process for whose work alone it is attached, 0 for none
+	ForPID         int    // of the process that alone uses the attachment, 0 for none
 	ForStart       uint64 // of that process
-	Boot           string // of the kernel; on another one nothing of this exists any more
+	Boot           string // identifier; after another boot the attachment does not exist
 	HelperStart    uint64 // of the process, in clock ticks since the boot: identifiers are given out again
 	Loop           int    // number of the loop device, -1 for none
 	Sequence       int64  // of this use of the loop device, 0 where the kernel has no such number
-	BackingDev     uint64 // of the loop device's file, as the kernel tells it
+	BackingDev     uint64 // of the loop device's file, from the kernel
 	BackingInode   uint64
 	FUSEDir        string // where the FUSE file is mounted
 	FUSEConnection uint32 // minor number of that mount, 0 before anybody looked
@@ -46,7 +46,8 @@ func (r *record) paths() []*string {
 	return []*string{&r.Image, &r.Device, &r.Partition, &r.MountPoint, &r.FUSEDir, &r.LastMountPoint}
 }
 
-// bytesMark begins what stands for a path that is no UTF-8, which JSON does not hold. No absolute path begins so.
+// bytesMark is the prefix of an encoded path that is not UTF-8, which JSON cannot contain. No absolute path has this
+// prefix.
 const bytesMark = "base64:"
 
 func asText(path string) string {
@@ -65,8 +66,8 @@ func fromText(text string) string {
 	return text
 }
 
-// RuntimeDir is the folder below which the state of attachments lies: $DMGBENCH_RUNTIME_DIR if set (an absolute path),
-// else /run for root and $XDG_RUNTIME_DIR for others, each with dmgbench below it.
+// RuntimeDir is the folder of the state of attachments: $DMGBENCH_RUNTIME_DIR if set (an absolute path), else the
+// folder dmgbench below /run for root and below $XDG_RUNTIME_DIR for others.
 func RuntimeDir() string {
 	if dir := os.Getenv("DMGBENCH_RUNTIME_DIR"); filepath.IsAbs(dir) {
 		return filepath.Clean(dir)
@@ -80,8 +81,8 @@ func RuntimeDir() string {
 	return filepath.Join(os.TempDir(), fmt.Sprintf("dmgbench-%d", os.Geteuid()))
 }
 
-// DefaultMountRoot is where volumes are mounted when nobody says where: /run/media/dmgbench for root, and the folder
-// volumes below [RuntimeDir] for others or where that is set by $DMGBENCH_RUNTIME_DIR.
+// DefaultMountRoot is the default folder for mount points: /run/media/dmgbench for root, and the folder volumes below
+// [RuntimeDir] for others or if $DMGBENCH_RUNTIME_DIR is set.
 func DefaultMountRoot() string {
 	if os.Geteuid() == 0 && os.Getenv("DMGBENCH_RUNTIME_DIR") == "" {
 		return "/run/media/dmgbench"
@@ -182,7 +183,8 @@ func (s *store) load(id string) (*record, error) {
 	}
 	r := &record{Loop: -1}
 	if err := json.Unmarshal(data, r); err != nil || r.ID != id {
-		return nil, fmt.Errorf("reading attachment %q: %w", s.path(id+".json"), errors.Join(err, errors.New("not a record of ours")))
+		err = errors.Join(err, errors.New("not the record of an attachment"))
+		return nil, fmt.Errorf("reading attachment %q: %w", s.path(id+".json"), err)
 	}
 	for _, p := range r.paths() {
 		*p = fromText(*p)
@@ -243,8 +245,8 @@ func bootID() string {
 	return strings.TrimSpace(string(b))
 }
 
-// mountedBefore says whether the volume was mounted here before, and counts it as mounted from now on. One small file
-// is kept for each container that still exists.
+// mountedBefore reports whether the volume was mounted here before, and counts it as mounted from now on. It keeps one
+// small file for each container that still exists.
 func mountedBefore(id, image string) bool {
 	dir := filepath.Join(RuntimeDir(), "seen")
 	if os.MkdirAll(dir, 0o700) != nil {
@@ -261,7 +263,7 @@ func mountedBefore(id, image string) bool {
 	return false
 }
 
-// forgetGone removes the notes of containers that are no longer where they were.
+// forgetGone removes the files of containers that no longer exist at their path.
 func forgetGone(dir string) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {

@@ -4,6 +4,9 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
+	"io"
+	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -52,7 +55,8 @@ func openVolume(dev blockdev.Device, o order, readOnly bool, fails *failures) (*
 	if err != nil {
 		return nil, err
 	}
-	v := &volumeFS{volume: volume, warnings: notes, uid: o.UID, gid: o.GID, readOnly: readOnly, fails: fails, open: map[*handle]struct{}{}}
+	v := &volumeFS{volume: volume, warnings: notes, uid: o.UID, gid: o.GID, readOnly: readOnly, fails: fails,
+		open: map[*handle]struct{}{}}
 	v.auto = newAutoFlush(volume, fails)
 	if !readOnly && !shared {
 		v.removeOrphans()
@@ -64,8 +68,8 @@ func openVolume(dev blockdev.Device, o order, readOnly bool, fails *failures) (*
 // checks is how often a volume is repaired at most: what one check puts right may be what another needs.
 const checks = 3
 
-// repair puts a volume right that was not unmounted cleanly, as far as that takes no guessing; a crash leaves clusters
-// that nobody owns. It returns what is to be told, and whether files may still share clusters, so that none is to be
+// repair repairs a volume that was not unmounted cleanly, as far as that needs no guessing; a crash leaves clusters
+// without an owner. It returns notes for the user, and whether files may still share clusters, so that no file is
 // removed unasked.
 func repair(dev blockdev.Device, readOnly bool) (notes []string, shared bool, err error) {
 	volume, err := exfat.Mount(dev, exfat.MountOptions{ReadOnly: true})
@@ -98,7 +102,7 @@ func repair(dev blockdev.Device, readOnly bool) (notes []string, shared bool, er
 
 func repaired(f exfat.Finding) bool { return f.Repaired }
 
-// close unmounts. The kernel does not always say that files were closed when it lets go of a mount.
+// close unmounts. The kernel does not always report that files were closed when it drops a mount.
 func (v *volumeFS) close() error {
 	v.auto.close()
 	v.mu.Lock()
@@ -116,11 +120,12 @@ func (v *volumeFS) close() error {
 func (v *volumeFS) raw() fuse.RawFileSystem {
 	second := time.Second
 	none := time.Duration(0)
-	return fusefs.NewNodeFS(&node{v: v}, &fusefs.Options{AttrTimeout: &second, EntryTimeout: &second, NegativeTimeout: &none,
+	return fusefs.NewNodeFS(&node{v: v}, &fusefs.Options{
+		AttrTimeout: &second, EntryTimeout: &second, NegativeTimeout: &none,
 		UID: v.uid, GID: v.gid})
 }
 
-// readErrno is the number of an error of reading, by which nothing is lost.
+// readErrno is the error number of a failed read, which loses no data.
 func (v *volumeFS) readErrno(doing string, err error) syscall.Errno {
 	if err == nil {
 		return 0
@@ -151,7 +156,7 @@ func (v *volumeFS) errno(doing string, err error) syscall.Errno {
 	return no
 }
 
-// node is a file or folder; which one, its place in the tree says.
+// node is a file or folder, identified by its place in the tree.
 type node struct {
 	fusefs.Inode
 	v *volumeFS
@@ -306,7 +311,9 @@ func (n *node) Rmdir(_ context.Context, name string) syscall.Errno {
 	return n.v.errno("removing", n.v.volume.Remove(n.path(name)))
 }
 
-func (n *node) Rename(_ context.Context, name string, to fusefs.InodeEmbedder, newName string, flags uint32) syscall.Errno {
+func (n *node) Rename(
+	_ context.Context, name string, to fusefs.InodeEmbedder, newName string, flags uint32,
+) syscall.Errno {
 	target, ok := to.(*node)
 	if !ok || flags&^unix.RENAME_NOREPLACE != 0 {
 		return syscall.EINVAL
@@ -316,7 +323,7 @@ func (n *node) Rename(_ context.Context, name string, to fusefs.InodeEmbedder, n
 		return n.v.errno("renaming", n.v.volume.Rename(from, dest))
 	}
 	err := n.v.volume.Replace(from, dest)
-	if errors.Is(err, exfat.ErrBusy) { // what is there is open
+	if errors.Is(err, exfat.ErrBusy) { // the target is open
 		if err = n.v.remove(dest); err == nil {
 			err = n.v.volume.Rename(from, dest)
 		}
@@ -344,7 +351,9 @@ func (n *node) Fsync(_ context.Context, f fusefs.FileHandle, _ uint32) syscall.E
 }
 
 // Ioctl trims the volume, asked as a file system in the kernel is.
-func (n *node) Ioctl(_ context.Context, _ fusefs.FileHandle, cmd uint32, _ uint64, in, out []byte) (int32, syscall.Errno) {
+func (n *node) Ioctl(
+	_ context.Context, _ fusefs.FileHandle, cmd uint32, _ uint64, in, out []byte,
+) (int32, syscall.Errno) {
 	if cmd != fitrim {
 		return 0, syscall.ENOTTY
 	}
@@ -362,4 +371,168 @@ func (n *node) Ioctl(_ context.Context, _ fusefs.FileHandle, cmd uint32, _ uint6
 	copy(out, in[:24])
 	binary.NativeEndian.PutUint64(out[8:], uint64(done))
 	return 0, 0
+}
+
+// handle is an open file of a volume.
+type handle struct {
+	v     *volumeFS
+	n     *node
+	file  *exfat.File
+	mtime time.Time // as the volume had it at the opening
+}
+
+var (
+	_ fusefs.FileReader    = (*handle)(nil)
+	_ fusefs.FileWriter    = (*handle)(nil)
+	_ fusefs.FileReleaser  = (*handle)(nil)
+	_ fusefs.FileAllocater = (*handle)(nil)
+	_ fusefs.FileFlusher   = (*handle)(nil)
+)
+
+func (n *node) handle(file *exfat.File, modified time.Time) *handle {
+	h := &handle{v: n.v, n: n, file: file, mtime: modified}
+	n.v.mu.Lock()
+	n.v.open[h] = struct{}{}
+	n.v.mu.Unlock()
+	return h
+}
+
+// info describes the open file, even after it was removed.
+func (h *handle) info() exfat.Info {
+	i := exfat.Info{Size: h.file.Size(), Created: h.mtime, Modified: h.mtime}
+	if now, err := h.v.volume.Stat(h.n.path("")); err == nil && !now.Dir {
+		i.Created, i.Modified = now.Created, now.Modified
+	}
+	return i
+}
+
+func (n *node) Open(_ context.Context, flags uint32) (fusefs.FileHandle, uint32, syscall.Errno) {
+	if n.v.readOnly && flags&unix.O_ACCMODE != unix.O_RDONLY {
+		return nil, 0, syscall.EROFS
+	}
+	name := n.path("")
+	file, err := n.v.volume.Open(name)
+	if err != nil {
+		return nil, 0, n.v.readErrno("opening", err)
+	}
+	i, err := n.v.volume.Stat(name)
+	if err != nil {
+		return nil, 0, n.v.readErrno("opening", errors.Join(err, file.Close()))
+	}
+	return n.handle(file, i.Modified), 0, 0
+}
+
+func (n *node) Create(
+	ctx context.Context, name string, _, _ uint32, out *fuse.EntryOut,
+) (*fusefs.Inode, fusefs.FileHandle, uint32, syscall.Errno) {
+	where := n.path(name)
+	file, err := n.v.volume.Create(where, 0)
+	if no := n.v.errno("creating", err); no != 0 {
+		return nil, nil, 0, no
+	}
+	i, err := n.v.volume.Stat(where)
+	if err != nil {
+		return nil, nil, 0, n.v.errno("creating", errors.Join(err, file.Close()))
+	}
+	inode := n.child(ctx, i, out)
+	return inode, inode.Operations().(*node).handle(file, i.Modified), 0, 0
+}
+
+func (h *handle) Read(_ context.Context, dest []byte, off int64) (fuse.ReadResult, syscall.Errno) {
+	n, err := h.file.ReadAt(dest, off)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, h.v.readErrno("reading", err)
+	}
+	return fuse.ReadResultData(dest[:n]), 0
+}
+
+func (h *handle) Write(_ context.Context, data []byte, off int64) (uint32, syscall.Errno) {
+	n, err := h.file.WriteAt(data, off)
+	if no := h.v.errno("writing", err); no != 0 {
+		return 0, no
+	}
+	return uint32(n), 0
+}
+
+// Flush is called by close(2), which makes no data durable.
+func (h *handle) Flush(context.Context) syscall.Errno { return 0 }
+
+func (h *handle) Release(context.Context) syscall.Errno {
+	h.v.mu.Lock()
+	_, open := h.v.open[h]
+	delete(h.v.open, h)
+	h.v.mu.Unlock()
+	if !open { // closed with the volume
+		return 0
+	}
+	err := h.file.Close()
+	h.v.sweep()
+	return h.v.errno("closing", err)
+}
+
+// Allocate makes a file longer with its space reserved; exFAT has no space after the end of a file, and no holes.
+func (h *handle) Allocate(_ context.Context, off, size uint64, mode uint32) syscall.Errno {
+	if mode != 0 {
+		return syscall.EOPNOTSUPP
+	}
+	end := int64(off + size)
+	if end < 0 || off+size < off {
+		return syscall.EFBIG
+	}
+	if end <= h.file.Size() {
+		return 0
+	}
+	return h.v.errno("allocating", h.file.Truncate(end))
+}
+
+// orphanPrefix starts the names of files that were deleted while somebody had them open. They are removed with the last
+// handle, and those that a crash left when the volume is served next.
+const orphanPrefix = ".dmgbench-deleted-"
+
+// removeOrphans takes away what a crash left of deleted files.
+func (v *volumeFS) removeOrphans() {
+	list, err := v.volume.List("")
+	for _, i := range list {
+		if strings.HasPrefix(i.Name, orphanPrefix) && !i.Dir {
+			err = errors.Join(err, v.volume.Remove(i.Name))
+		}
+	}
+	v.fails.add("removing deleted files", err)
+}
+
+// sweep removes the deleted files that are no longer open.
+func (v *volumeFS) sweep() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	var left []string
+	for _, name := range v.orphans {
+		switch err := v.volume.Remove(name); {
+		case errors.Is(err, exfat.ErrBusy):
+			left = append(left, name)
+		case err != nil:
+			v.fails.add("removing a deleted file", err)
+		}
+	}
+	v.orphans = left
+}
+
+// remove deletes a file, open or not.
+func (v *volumeFS) remove(name string) error {
+	err := v.volume.Remove(name)
+	if !errors.Is(err, exfat.ErrBusy) {
+		return err
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	orphan := ""
+	for err = fs.ErrExist; errors.Is(err, fs.ErrExist); { // some may be left of a crash
+		v.next++
+		orphan = fmt.Sprintf("%s%d", orphanPrefix, v.next)
+		err = v.volume.Rename(name, orphan)
+	}
+	if err != nil {
+		return err
+	}
+	v.orphans = append(v.orphans, orphan)
+	return nil
 }

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// findPartition finds the device node of what carries the volume.
+// findPartition finds the device node of the volume.
 func (s *store) findPartition(r *record, info *imageInfo) error {
 	r.Partition = r.Device
 	if len(info.parts) == 0 {
@@ -109,7 +109,8 @@ func Mount(ctx context.Context, a Attached, req Request) (Attached, error) {
 	}
 	defer s.close()
 	if r.Mode == ModeFUSE {
-		return Attached{}, fmt.Errorf("mounting %q: without a block device, detach it and attach it again: %w", r.Image, errors.ErrUnsupported)
+		return Attached{}, fmt.Errorf("mounting %q: without a block device, detach it and attach it again: %w",
+			r.Image, errors.ErrUnsupported)
 	}
 	if now := r.view(); now.MountPoint != "" {
 		return now, nil
@@ -122,7 +123,8 @@ func Mount(ctx context.Context, a Attached, req Request) (Attached, error) {
 		r.Owners = fs.Owners
 	}
 	if r.Filesystem == "exfat" && !kernelMounts("exfat") {
-		return Attached{}, fmt.Errorf("mounting %q: the kernel has no exFAT; detach the image and attach it again: %w", r.Image, ErrNoFileSystem)
+		return Attached{}, fmt.Errorf("mounting %q: the kernel has no exFAT; detach the image and attach it again: %w",
+			r.Image, ErrNoFileSystem)
 	}
 	if err := s.mount(r, req); err != nil {
 		return Attached{}, errors.Join(err, s.save(r))
@@ -131,8 +133,8 @@ func Mount(ctx context.Context, a Attached, req Request) (Attached, error) {
 	return r.view(), s.save(r)
 }
 
-// Unmount unmounts the volume and leaves the image attached; a busy one is a [*BusyError], unless force takes it away
-// from whoever uses it. In mode fuse there is nothing left without the mount: errors.ErrUnsupported.
+// Unmount unmounts the volume and leaves the image attached; it returns a [*BusyError] for one in use, unless force
+// takes it away from its users. In mode fuse an attachment is its mount: errors.ErrUnsupported.
 func Unmount(ctx context.Context, a Attached, force bool) error {
 	s, r, err := find(ctx, a)
 	if err != nil {
@@ -170,7 +172,7 @@ func Unmount(ctx context.Context, a Attached, force bool) error {
 	return err
 }
 
-// alive says whether the kernel still has what the record says.
+// alive reports whether the kernel still has the device, mount and process of the record.
 func (r *record) alive() bool {
 	if !r.Complete || r.Boot != bootID() {
 		return false
@@ -183,13 +185,13 @@ func (r *record) alive() bool {
 
 func (r *record) helperLives() bool { return lives(r.HelperPID, r.HelperStart) }
 
-// lives says whether the process that was started then is still there.
+// lives reports whether the process with this start time still exists.
 func lives(pid int, start uint64) bool {
 	now, ok := processStart(pid)
 	return ok && now == start
 }
 
-// view is the attachment as it is now: people unmount without telling.
+// view is the attachment with its present mount point: users may unmount with umount(8).
 func (r *record) view() Attached {
 	a := r.Attached
 	a.MountPoint = ""

@@ -12,7 +12,7 @@ import (
 	"dmgbench/internal/hostio"
 )
 
-// imageInfo is what can be told of a container without attaching it.
+// imageInfo is the result of inspecting a container that is not attached.
 type imageInfo struct {
 	format   string
 	size     int64
@@ -25,7 +25,7 @@ type imageInfo struct {
 	keys *crypt.Keys
 }
 
-// offset and length of what carries the volume, in bytes.
+// extent is the offset and length of the volume to be mounted, in bytes.
 func (s *imageInfo) extent() (off, n int64) {
 	if s.volume < 0 {
 		return 0, s.size
@@ -43,8 +43,8 @@ func (s *imageInfo) sections() []section {
 	return list
 }
 
-// look opens the container for reading only, whoever has it open, and finds the volume on it.
-func look(path string, pass []byte, keys *crypt.Keys) (s *imageInfo, err error) {
+// inspect opens the container read-only, even if another process has it open, and finds its volume.
+func inspect(path string, pass []byte, keys *crypt.Keys) (s *imageInfo, err error) {
 	dir, err := hostio.OpenDir(filepath.Dir(path))
 	if err != nil {
 		return nil, err
@@ -72,10 +72,11 @@ func look(path string, pass []byte, keys *crypt.Keys) (s *imageInfo, err error) 
 		s.found = Identify(image)
 		return s, nil
 	case errors.Is(err, gpt.ErrDamaged) || errors.Is(err, gpt.ErrInvalid):
-		// What can be saved of such an image can be saved from its device, as on a Mac, which shows that without
+		// Data can still be recovered from the device of such an image, as on a Mac, which shows it without
 		// partitions.
 		s.damage = err
-		s.warnings = append(s.warnings, fmt.Sprintf("the partition table and its backup cannot be used, and the device is shown without partitions: %v", err))
+		s.warnings = append(s.warnings, "the partition table and its backup cannot be used, "+
+			"and the device is shown without partitions: "+err.Error())
 		s.found = Identify(image)
 		return s, nil
 	case err != nil:
