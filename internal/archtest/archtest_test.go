@@ -170,7 +170,7 @@ func importProblem(from, imported string) string {
 	return fmt.Sprintf("%s imports %s: imports only go down the layers", from, to)
 }
 
-// sameTree reports whether one package lies below the other, as engine/hdiutil/argv below engine/hdiutil.
+// sameTree reports whether one package lies below the other, as engine/hdiutil/command below engine/hdiutil.
 func sameTree(a, b string) bool {
 	return strings.HasPrefix(a, b+"/") || strings.HasPrefix(b, a+"/")
 }
@@ -199,7 +199,7 @@ func TestImportProblem(t *testing.T) {
 		{"internal/engine/directory", "dmgbench/internal/engine", false},
 		{"internal/engine", "dmgbench/internal/engine/directory", true},
 		{"internal/engine/inprocess", "dmgbench/internal/engine/directory", true},
-		{"internal/engine/hdiutil", "dmgbench/internal/engine/hdiutil/argv", false},
+		{"internal/engine/hdiutil", "dmgbench/internal/engine/hdiutil/command", false},
 		{"internal/gpt", "dmgbench/internal/exfat", true},
 		{"internal/stats", "dmgbench/internal/nowhere", true},
 		{"internal/cli", "github.com/spf13/cobra", false},

@@ -8,23 +8,18 @@ import (
 	"testing"
 
 	"dmgbench/internal/container"
-	"dmgbench/internal/engine/hdiutil/argv"
-	"dmgbench/internal/engine/hdiutil/parse"
+	"dmgbench/internal/engine/hdiutil/command"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
-// builder is a command of the driver.
-type builder interface{ Command() (argv.Command, error) }
-
 // drive executes what the driver of the hdiutil engine would send.
-func (m *machine) drive(b builder) (int, []byte) {
+func (m *machine) drive(c command.Command) (int, []byte) {
 	m.t.Helper()
-	c, err := b.Command()
-	require.NoError(m.t, err)
+	require.NoError(m.t, c.Err)
 	args := c.Args
-	if c.Tool == argv.Diskutil {
+	if c.Tool == command.Diskutil {
 		args = append([]string{"diskutil"}, args...)
 	}
 	var out, errs bytes.Buffer
@@ -38,43 +33,37 @@ func (m *machine) drive(b builder) (int, []byte) {
 func TestTheDriverIsUnderstood(t *testing.T) {
 	m := newMachine(t)
 	image, bundle := m.path("x.dmg"), m.path("x.sparsebundle")
-	ok := func(b builder) []byte {
+	ok := func(c command.Command) []byte {
 		t.Helper()
-		status, out := m.drive(b)
-		require.Zero(t, status, "%+v: %s", b, m.err)
+		status, out := m.drive(c)
+		require.Zero(t, status, "%s: %s", c, m.err)
 		return out
 	}
-	ok(argv.Create{Image: image, Type: "UDIF", Size: 10 << 20, Filesystem: "ExFAT", Volume: "Bench", NoSpotlight: true})
-	ok(argv.Create{Image: bundle, Type: "SPARSEBUNDLE", Size: 10 << 20, Filesystem: "ExFAT", Volume: "Bench", Band: 1 << 20})
-	ok(argv.Create{Image: m.path("none.dmg"), Type: "UDIF", Size: 1 << 20})
-	ok(argv.CreateBlank{Image: m.path("du.dmg"), Format: "RAW", Size: 10 << 20, Filesystem: "ExFAT", Volume: "Bench"})
-	ok(argv.CreateFrom{Source: image, Target: m.path("du.sparsebundle"), Format: "UDSB"})
-	ok(argv.Convert{Source: image, Target: m.path("c.sparsebundle"), Format: "UDSB", Band: 1 << 20})
+	ok(command.Create(command.CreateOptions{Image: image, Type: "UDIF", Size: 10 << 20, Filesystem: "ExFAT", Volume: "Bench", NoSpotlight: true}))
+	ok(command.Create(command.CreateOptions{Image: bundle, Type: "SPARSEBUNDLE", Size: 10 << 20, Filesystem: "ExFAT", Volume: "Bench", Band: 1 << 20}))
+	ok(command.Create(command.CreateOptions{Image: m.path("none.dmg"), Type: "UDIF", Size: 1 << 20}))
+	ok(command.CreateBlank(command.CreateOptions{Image: m.path("du.dmg"), Type: "RAW", Size: 10 << 20, Filesystem: "ExFAT", Volume: "Bench"}))
+	ok(command.CreateFrom(command.ConvertOptions{Source: image, Target: m.path("du.sparsebundle"), Format: "UDSB"}))
+	ok(command.Convert(command.ConvertOptions{Source: image, Target: m.path("c.sparsebundle"), Format: "UDSB", Band: 1 << 20}))
 
-	info, _, err := parse.ImageInfo(ok(argv.ImageInfo{Image: bundle}))
+	info, err := command.ParseImageInfo(ok(command.ImageInfo(bundle, nil)))
 	require.NoError(t, err)
-	assert.Equal(t, parse.Image{Format: "UDSB", Description: "sparse bundle", Class: "CSparseBundleDiskImage", Size: 10 << 20, Checksum: "none", Scheme: "GUID",
-		Partitions: info.Partitions, NonEmpty: info.NonEmpty, Compressed: info.NonEmpty}, info)
-	assert.Contains(t, info.Partitions, "Microsoft Basic Data")
-	info, _, err = parse.ImageInfo(ok(argv.ImageInfoDU{Image: image}))
+	assert.Equal(t, command.Image{Format: "UDSB", Size: 10 << 20, Scheme: "GUID"}, info)
+	info, err = command.ParseImageInfo(ok(command.ImageInfoDiskutil(image, nil)))
 	require.NoError(t, err)
 	assert.Equal(t, int64(10<<20), info.Size)
-	encrypted, err := parse.IsEncrypted(ok(argv.IsEncrypted{Image: image}))
+	encrypted, err := command.ParseIsEncrypted(ok(command.IsEncrypted(image)))
 	require.NoError(t, err)
 	assert.False(t, encrypted)
-	_, err = parse.Compact(ok(argv.Compact{Image: bundle, AllowBattery: true}))
+	_, err = command.ParseCompact(ok(command.Compact(bundle, nil, true)))
 	require.NoError(t, err)
 
-	limits, err := parse.ResizeLimits(ok(argv.Limits{Image: image}))
+	limits, err := command.ParseLimits(ok(command.Limits(image, nil)))
 	require.NoError(t, err)
-	du, err := parse.ResizeImageLimits(ok(argv.ResizeImage{Image: image}))
-	require.NoError(t, err)
-	assert.Equal(t, limits, du)
 	assert.Equal(t, int64(10<<20), limits.Current)
-	ok(argv.Resize{Image: image, Size: 12 << 20})
-	ok(argv.ResizeImage{Image: bundle, Size: 12 << 20})
-	ok(argv.Resize{Image: m.path("none.dmg"), Size: 2 << 20, ImageOnly: true})
-	ok(argv.Checksum{Image: image, Type: "SHA256"})
+	ok(command.Resize(command.ResizeOptions{Image: image, Size: 12 << 20}))
+	ok(command.ResizeDiskutil(command.ResizeOptions{Image: bundle, Size: 12 << 20}))
+	ok(command.Resize(command.ResizeOptions{Image: m.path("none.dmg"), Size: 2 << 20, ImageOnly: true}))
 }
 
 func TestTheDriverAttaches(t *testing.T) {
@@ -83,16 +72,16 @@ func TestTheDriverAttaches(t *testing.T) {
 	m.do("create -size 8m x.dmg")
 	m.write("mnt/keep", "")
 
-	none, _, err := parse.Info(m.driven(argv.Info{}))
+	none, err := command.ParseInfo(m.driven(command.Info()))
 	require.NoError(t, err)
 	assert.Empty(t, none)
 	assert.Contains(t, m.out, "<key>images</key>\n\t\t<array>", "as from older systems of Apple's, the list is empty")
-	vendor, version, err := parse.Vendor([]byte(m.out))
+	vendor, version, err := command.ParseVendor([]byte(m.out))
 	require.NoError(t, err)
 	assert.Equal(t, "dmgbench 1.2", vendor+" "+version)
 
-	for _, b := range []builder{argv.Attach{Image: image, MountPoint: point}, argv.AttachImage{Image: image, MountPoint: point}} {
-		a, around, err := parse.Attach(m.driven(b))
+	for _, c := range []command.Command{command.Attach(command.AttachOptions{Image: image, MountPoint: point}), command.AttachDiskutil(command.AttachOptions{Image: image, MountPoint: point})} {
+		a, around, err := command.ParseAttach(m.driven(c))
 		require.NoError(t, err)
 		assert.Empty(t, strings.TrimSpace(around))
 		disk, err := a.Disk()
@@ -103,7 +92,7 @@ func TestTheDriverAttaches(t *testing.T) {
 		assert.Equal(t, disk+"p1", v.Device)
 		assert.Equal(t, "exfat", v.Kind)
 
-		listed, _, err := parse.Info(m.driven(argv.Info{}))
+		listed, err := command.ParseInfo(m.driven(command.Info()))
 		require.NoError(t, err)
 		require.Len(t, listed, 1)
 		assert.Equal(t, image, listed[0].Image)
@@ -111,28 +100,28 @@ func TestTheDriverAttaches(t *testing.T) {
 		again, err := listed[0].Disk()
 		require.NoError(t, err)
 		assert.Equal(t, disk, again)
-		assert.Equal(t, []string{point}, listed[0].Mounted())
-		m.driven(argv.Trim{MountPoint: point})
-		if _, is := b.(argv.Attach); is {
-			m.driven(argv.Detach{Device: disk})
+		assert.Equal(t, []string{point}, listed[0].MountPoints())
+		m.driven(command.Trim(point))
+		if c.Tool == command.Hdiutil {
+			m.driven(command.Detach(disk, false))
 		} else {
-			m.driven(argv.Eject{Device: disk})
+			m.driven(command.Eject(disk))
 		}
 	}
-	a, _, err := parse.Attach(m.driven(argv.Attach{Image: image, ReadOnly: true}))
+	a, _, err := command.ParseAttach(m.driven(command.Attach(command.AttachOptions{Image: image, ReadOnly: true})))
 	require.NoError(t, err)
-	assert.Empty(t, a.Mounted())
+	assert.Empty(t, a.MountPoints())
 	candidate, ok := a.Candidate()
 	require.True(t, ok)
 	assert.Equal(t, "/dev/loop2p1", candidate.Device)
-	m.driven(argv.Detach{Device: "/dev/loop2", Force: true})
+	m.driven(command.Detach("/dev/loop2", true))
 	assert.Empty(t, m.at.attached)
 }
 
-func (m *machine) driven(b builder) []byte {
+func (m *machine) driven(c command.Command) []byte {
 	m.t.Helper()
-	status, out := m.drive(b)
-	require.Zero(m.t, status, "%+v: %s", b, m.err)
+	status, out := m.drive(c)
+	require.Zero(m.t, status, "%s: %s", c, m.err)
 	return out
 }
 
@@ -141,20 +130,20 @@ func TestHelpTellsTheDriver(t *testing.T) {
 	m := newMachine(t)
 	m.at.loops = true
 	m.at.fs = []attach.FS{{Name: "ext4", Present: true, MountableByKernel: true}, {Name: "btrfs", MountableByKernel: true}, {Name: "FAT32", Present: true}}
-	help := string(m.driven(argv.Help{Verb: "create"}))
-	types := parse.Names(parse.Section(help, "-type"), []string{"UDIF", "SPARSE", "SPARSEBUNDLE"})
+	help := string(m.driven(command.Help("create")))
+	types := command.FindNames(command.FindSection(help, "-type"), []string{"UDIF", "SPARSE", "SPARSEBUNDLE"})
 	assert.Subset(t, types, []string{"UDIF", "SPARSEBUNDLE"})
 	assert.Equal(t, container.Extension("UDSP") != "", slices.Contains(types, "SPARSE"), "only what can be made")
-	assert.Equal(t, []string{"ExFAT", "ext4"}, parse.Names(help, []string{"APFS", "Case-sensitive APFS", "HFS+", "Journaled HFS+", "MS-DOS FAT32", "ExFAT", "ext4", "xfs", "btrfs"}))
-	assert.Equal(t, []string{"AES-128", "AES-256"}, parse.Names(help, []string{"AES-128", "AES-256"}))
+	assert.Equal(t, []string{"ExFAT", "ext4"}, command.FindNames(help, []string{"APFS", "Case-sensitive APFS", "HFS+", "Journaled HFS+", "MS-DOS FAT32", "ExFAT", "ext4", "xfs", "btrfs"}))
+	assert.Equal(t, []string{"AES-128", "AES-256"}, command.FindNames(help, []string{"AES-128", "AES-256"}))
 	assert.Contains(t, help, "-nospotlight")
 	formats := []string{"UDRW", "UDRO", "UDCO", "UDZO", "ULFO", "ULMO", "UDBZ", "UDTO", "UDSP", "UDSB", "UFBI", "ASIF"}
-	made := parse.Names(parse.Section(string(m.driven(argv.Help{Verb: "convert"})), "-format"), formats)
+	made := command.FindNames(command.FindSection(string(m.driven(command.Help("convert"))), "-format"), formats)
 	assert.Subset(t, made, []string{"UDRW", "UDTO", "UDSB"})
 	assert.Subset(t, made, []string{"UDRO", "UDCO", "UDZO", "ULFO", "ULMO", "UDBZ", "UFBI"})
 	assert.NotContains(t, made, "ASIF", "which diskutil makes")
 	for _, verb := range []string{"image create blank", "image create from"} {
-		made := parse.Names(string(m.driven(argv.HelpDU{Verb: verb})), []string{"RAW", "UDRO", "UDZO", "ULFO", "ULMO", "ASIF", "UDSB"})
+		made := command.FindNames(string(m.driven(command.HelpDiskutil(verb))), []string{"RAW", "UDRO", "UDZO", "ULFO", "ULMO", "ASIF", "UDSB"})
 		assert.Subset(t, made, []string{"RAW", "UDSB"})
 		assert.Equal(t, container.Extension("ASIF") != "", slices.Contains(made, "ASIF"), "only what can be made")
 	}

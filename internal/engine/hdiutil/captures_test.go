@@ -10,26 +10,24 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"dmgbench/internal/engine/hdiutil/argv"
-	"dmgbench/internal/engine/hdiutil/parse"
-	"dmgbench/internal/engine/hdiutil/proc"
+	"dmgbench/internal/engine/hdiutil/command"
 )
 
 // readers are the parsers by what an answer is read as.
 var readers = map[string]func(out []byte) error{
 	"attach": func(out []byte) error {
-		a, _, err := parse.Attach(out)
+		a, _, err := command.ParseAttach(out)
 		if err == nil {
 			_, err = a.Disk()
 		}
 		return err
 	},
-	"info":        func(out []byte) error { _, _, err := parse.Info(out); return err },
-	"imageinfo":   func(out []byte) error { _, _, err := parse.ImageInfo(out); return err },
-	"isencrypted": func(out []byte) error { _, err := parse.IsEncrypted(out); return err },
-	"limits":      func(out []byte) error { _, err := parse.ResizeLimits(out); return err },
-	"trims":       func(out []byte) error { _, err := parse.Trims(out, "/dev/disk0"); return err },
-	"compact":     func(out []byte) error { _, err := parse.Compact(out); return err },
+	"info":        func(out []byte) error { _, err := command.ParseInfo(out); return err },
+	"imageinfo":   func(out []byte) error { _, err := command.ParseImageInfo(out); return err },
+	"isencrypted": func(out []byte) error { _, err := command.ParseIsEncrypted(out); return err },
+	"limits":      func(out []byte) error { _, err := command.ParseLimits(out); return err },
+	"trims":       func(out []byte) error { _, err := command.ParseTrims(out, "/dev/disk0"); return err },
+	"compact":     func(out []byte) error { _, err := command.ParseCompact(out); return err },
 }
 
 // known are the classes that failures of these answers have to be given.
@@ -81,8 +79,7 @@ func TestCaptures(t *testing.T) {
 				}
 				for end, classes := range known {
 					if strings.HasSuffix(a.name, end) {
-						e := failure("asking", a.name, argv.Command{Tool: argv.Hdiutil},
-							proc.Result{Stdout: a.stdout, Stderr: a.stderr, Status: a.status}, nil)
+						e := newToolError(call{doing: "asking", object: a.name, cmd: command.Command{Tool: command.Hdiutil}}, command.Result{Stdout: a.stdout, Stderr: a.stderr, Status: a.status}, nil)
 						assert.Contains(t, classes, e.Class, "%s: status %d, %s", a.name, a.status, a.stderr)
 						read++
 					}

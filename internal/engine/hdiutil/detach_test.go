@@ -171,7 +171,7 @@ func TestFailedAttachThatStays(t *testing.T) {
 func TestMountedIsNotDetached(t *testing.T) {
 	r := newRig(t, FakeConfig{})
 	c, a := r.attachedImage(spec("UDRW"))
-	require.ErrorIs(t, a.finish(), errOccupied)
+	require.ErrorIs(t, a.finish(), errMountPointBusy)
 	require.Error(t, c.Remove(t.Context()))
 	_, err := a.Detach(t.Context(), false)
 	require.NoError(t, err)

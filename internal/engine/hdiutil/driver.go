@@ -4,46 +4,41 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"dmgbench/internal/clock"
 	"dmgbench/internal/engine"
-	"dmgbench/internal/engine/hdiutil/argv"
-	"dmgbench/internal/engine/hdiutil/parse"
-	"dmgbench/internal/engine/hdiutil/proc"
+	"dmgbench/internal/engine/hdiutil/command"
 )
 
-// firstPause is before the second try; it is doubled each time.
+// firstPause is the pause before the second try; each further one is twice as long.
 const firstPause = 500 * time.Millisecond
 
 // driver runs the tools.
 type driver struct {
-	tools    map[argv.Tool][]string // program and the arguments before a command's own
+	tools    map[command.Tool][]string // program and the arguments before a command's own
 	clock    clock.Clock
 	deadline func(verb string, bytes int64) time.Duration
 	grace    time.Duration
 	dir      string // working directory
 }
 
-// builder is a typed command.
-type builder interface{ Command() (argv.Command, error) }
-
-// call is one thing that is asked of a tool.
+// call is one command with what is known of its result.
 type call struct {
-	doing, object string
-	build         builder
+	doing, object string // for errors: "attaching", the container's name
+	cmd           command.Command
 	bytes         int64 // that the tool may have to move, for the deadline
-	// check looks for the result of a command that ended with status 0; its error is [ErrNoResult] or wraps it.
-	check func(r proc.Result) error
-	// undo removes what a failed try may have left, before the next.
+	// check looks for the result of a command that ended with status 0. Its error is or wraps [ErrNoResult].
+	check func(stdout []byte) error
+	// undo removes what a failed try may have left, before the next one.
 	undo  func() error
-	tries int // at most; 0: what [triesFor] says
+	tries int // at most; 0: triesFor decides
 }
 
-// deadlineOf is the time that a verb has: what mature programs grant it, and
-// more for many bytes, at 20 MB/s.
+// deadlineOf is the time that a verb may take: what other programs grant it, and more for many bytes, at 20 MB/s.
 func deadlineOf(verb string, bytes int64) time.Duration {
 	d := 2 * time.Minute
 	switch verb {
@@ -53,22 +48,25 @@ func deadlineOf(verb string, bytes int64) time.Duration {
 		d = 10 * time.Minute
 	case "info":
 		d = time.Minute
-	case "show": // the log, after which a run waits
+	case "show": // the log: the run waits for it
 		d = 20 * time.Second
 	}
 	return d + time.Duration(bytes/20_000_000)*time.Second
 }
 
-// run runs the command until it succeeds, fails for good, or failed too
-// often. What is to be told goes into t, with the time that failed tries and the pauses after them took.
-func (d *driver) run(ctx context.Context, t *tale, c call) (proc.Result, error) {
-	pause, began := firstPause, d.clock.Now()
+// run runs a command until it succeeds or triesFor allows no further try. It reports figures, messages and retries
+// to t, with the time that failed tries and the pauses after them took, and wipes the input.
+func (d *driver) run(ctx context.Context, t *reportBuilder, c call) (command.Result, error) {
+	if c.cmd.Err != nil {
+		return command.Result{}, fmt.Errorf("%s %q: %w", c.doing, c.object, c.cmd.Err)
+	}
+	defer c.cmd.Wipe()
+	pause, start := firstPause, d.clock.Now()
 	for try := 1; ; try++ {
-		lost := d.clock.Now() - began
-		r, name, err := d.once(ctx, c)
-		t.tool(name, try, r, d.clock.Now()-began)
-		_, verb, _ := strings.Cut(name, " ")
-		limit := triesFor(verb, err)
+		lost := d.clock.Now() - start
+		r, err := d.runOnce(ctx, c)
+		t.addRun(c.cmd.Verb, try, r, d.clock.Now()-start)
+		limit := triesFor(c.cmd.Verb, err)
 		if c.tries != 0 {
 			limit = min(limit, c.tries)
 		}
@@ -76,10 +74,10 @@ func (d *driver) run(ctx context.Context, t *tale, c call) (proc.Result, error) 
 			if e, ok := errors.AsType[*ToolError](err); ok {
 				e.Tries = try
 			}
-			t.r.Retried += lost
+			t.Retried += lost
 			return r, err
 		}
-		t.warn("%s failed and was tried again after %s: %s", name, pause, said(err))
+		t.warn("%s %s failed and was tried again after %s: %s", c.cmd.Tool, c.cmd.Verb, pause, reasonOf(err))
 		if c.undo != nil {
 			if e := c.undo(); e != nil {
 				return r, errors.Join(err, e)
@@ -92,99 +90,91 @@ func (d *driver) run(ctx context.Context, t *tale, c call) (proc.Result, error) 
 	}
 }
 
-// said are the words of the tool that failed.
-func said(err error) string {
-	if e, ok := errors.AsType[*ToolError](err); ok && e.Words != "" {
-		return e.Words
+// reasonOf is the message of a tool that failed, or the class of the error.
+func reasonOf(err error) string {
+	if e, ok := errors.AsType[*ToolError](err); ok && e.Message != "" {
+		return e.Message
 	}
 	return string(classOf(err))
 }
 
-// once runs the command one time. The name is the tool and verb.
-func (d *driver) once(ctx context.Context, c call) (proc.Result, string, error) {
-	cmd, err := c.build.Command()
-	if err != nil {
-		return proc.Result{}, "", fmt.Errorf("%s %q: %w", c.doing, c.object, err)
-	}
-	defer cmd.Wipe()
-	name := string(cmd.Tool) + " " + cmd.Verb
-	prefix := d.tools[cmd.Tool]
+// runOnce runs a command one time.
+func (d *driver) runOnce(ctx context.Context, c call) (command.Result, error) {
+	prefix := d.tools[c.cmd.Tool]
 	if len(prefix) == 0 {
-		return proc.Result{}, name, failure(c.doing, c.object, cmd, proc.Result{}, fmt.Errorf("no %s: %w", cmd.Tool, proc.ErrMissing))
+		return command.Result{}, newToolError(c, command.Result{}, fmt.Errorf("no %s: %w", c.cmd.Tool, command.ErrMissing))
 	}
-	args := append(append([]string{}, prefix[1:]...), cmd.Args...)
-	r, err := proc.Run(ctx, proc.Job{
-		Path: prefix[0], Args: args, Input: cmd.Input, Dir: d.dir,
-		Deadline: d.deadline(cmd.Verb, c.bytes), Grace: d.grace,
+	r, err := command.Run(ctx, command.Job{
+		Path: prefix[0], Args: slices.Concat(prefix[1:], c.cmd.Args), Input: c.cmd.Input, Dir: d.dir,
+		Deadline: d.deadline(c.cmd.Verb, c.bytes), Grace: d.grace,
 	})
-	switch {
-	case err != nil || r.Status != 0:
-		return r, name, failure(c.doing, c.object, cmd, r, err)
-	case c.check != nil:
-		if err := c.check(r); err != nil {
-			if errors.Is(err, ErrNoResult) {
-				return r, name, failure(c.doing, c.object, cmd, r, err)
-			}
-			return r, name, fmt.Errorf("%s %q: %w", c.doing, c.object, err)
+	if err != nil || r.Status != 0 {
+		return r, newToolError(c, r, err)
+	}
+	if c.check != nil {
+		if err := c.check(r.Stdout); errors.Is(err, ErrNoResult) {
+			return r, newToolError(c, r, err)
+		} else if err != nil {
+			return r, fmt.Errorf("%s %q: %w", c.doing, c.object, err)
 		}
 	}
-	return r, name, nil
+	return r, nil
 }
 
-// tale collects what an action has to tell of itself.
-type tale struct{ r engine.Report }
+// reportBuilder collects the report of an action.
+type reportBuilder struct{ engine.Report }
 
-func (t *tale) warn(format string, args ...any) {
-	t.r.Warnings = append(t.r.Warnings, fmt.Sprintf(format, args...))
+func (t *reportBuilder) warn(format string, args ...any) {
+	t.Warnings = append(t.Warnings, fmt.Sprintf(format, args...))
 }
 
-func (t *tale) note(key, value string) {
+func (t *reportBuilder) addFinding(text string) { t.Findings = append(t.Findings, text) }
+
+// note sets a reported figure; an empty value is left out.
+func (t *reportBuilder) note(key, value string) {
 	if value == "" {
 		return
 	}
-	if t.r.Reported == nil {
-		t.r.Reported = map[string]string{}
+	if t.Reported == nil {
+		t.Reported = map[string]string{}
 	}
-	t.r.Reported[key] = value
+	t.Reported[key] = value
 }
 
-// tool keeps the figures and words of one run: the length of the last run of
-// this verb in nanoseconds, how many runs there were and how long all of it took.
-func (t *tale) tool(name string, try int, r proc.Result, since time.Duration) {
-	if name == "" {
-		return
-	}
-	key := strings.ReplaceAll(name[strings.IndexByte(name, ' ')+1:], " ", "_")
+// addRun reports the duration of the last run of a verb in nanoseconds, after several tries also their number and
+// the time of all, and the messages of the tool.
+func (t *reportBuilder) addRun(verb string, try int, r command.Result, total time.Duration) {
+	key := strings.ReplaceAll(verb, " ", "_")
 	t.note(key+"_ns", strconv.FormatInt(int64(r.Duration), 10))
 	if try > 1 {
 		t.note(key+"_tries", strconv.Itoa(try))
-		t.note(key+"_all_ns", strconv.FormatInt(int64(since), 10))
+		t.note(key+"_all_ns", strconv.FormatInt(int64(total), 10))
 	}
-	talk := parse.Talk(string(r.Stderr))
+	m := command.ParseMessages(string(r.Stderr))
 	if r.Status == 0 {
-		t.note(key+"_said", strings.Join(talk.Words, "\n"))
+		t.note(key+"_said", strings.Join(m.Lines, "\n"))
 	}
-	t.note("deprecated", strings.Join(talk.Deprecated, "\n"))
+	t.note("deprecated", strings.Join(m.Deprecated, "\n"))
 }
 
-// retried takes over another report's retries, without its figures.
-func (t *tale) retried(r engine.Report) {
+// addRetries adds warnings and retries of another report, without its figures.
+func (t *reportBuilder) addRetries(r engine.Report) {
 	t.add(engine.Report{Warnings: r.Warnings, Retried: r.Retried})
 }
 
-// report is what was collected; the tale is empty afterwards.
-func (t *tale) report() engine.Report {
-	r := t.r
-	t.r = engine.Report{}
+// take returns the report and empties the builder.
+func (t *reportBuilder) take() engine.Report {
+	r := t.Report
+	t.Report = engine.Report{}
 	return r
 }
 
-// add puts another report's words behind.
-func (t *tale) add(r engine.Report) {
-	t.r.Freed += r.Freed
-	t.r.Retried += r.Retried
-	t.r.Findings = append(t.r.Findings, r.Findings...)
-	t.r.Warnings = append(t.r.Warnings, r.Warnings...)
+// add appends another report.
+func (t *reportBuilder) add(r engine.Report) {
+	t.Freed += r.Freed
+	t.Retried += r.Retried
+	t.Findings = append(t.Findings, r.Findings...)
+	t.Warnings = append(t.Warnings, r.Warnings...)
 	for k, v := range r.Reported {
 		t.note(k, v)
 	}

@@ -1,3 +1,15 @@
+// Package hdiutil is the engine that drives hdiutil and `diskutil image`: Apple's on a Mac, those of dmgbench
+// (package imagetool) on Linux. One driver and one grammar serve both.
+//
+// It does not trust an exit status alone: a command succeeded if its result is there (the file, the mount, the device
+// that is gone), read back from the host. It repeats only commands that fail for a passing reason, a bounded number
+// of times. Each retry is a warning of the report, since it is part of the step that the runner times; the report also
+// has the duration of the last single run of the tool, as `<verb>_ns`. It asks the tools for their features and does
+// not conclude them from a version.
+//
+// It never leaves an image attached after an error, detaches a device that no longer belongs to its image, deletes
+// what it did not make, replaces the requested file system by another one, or passes a passphrase in an argument or
+// the environment.
 package hdiutil
 
 import (
@@ -10,71 +22,77 @@ import (
 
 	"dmgbench/internal/clock"
 	"dmgbench/internal/engine"
-	"dmgbench/internal/engine/hdiutil/argv"
+	"dmgbench/internal/engine/hdiutil/command"
 	"dmgbench/internal/hostio"
 )
 
-// Where Apple keeps its tools.
+// Paths of Apple's tools.
 const (
 	AppleHdiutil  = "/usr/bin/hdiutil"
 	AppleDiskutil = "/usr/sbin/diskutil"
+	AppleLog      = "/usr/bin/log"
 )
 
-// Options say which tools are driven.
+// Vendors of tools.
+const (
+	vendorApple = "Apple"
+	vendorOwn   = "dmgbench"
+)
+
+// Options select the tools.
 type Options struct {
-	// Hdiutil and Diskutil are programs (absolute paths) with the arguments
-	// before a command's own: {"/usr/bin/hdiutil"}, or {self, "hdiutil"} and
-	// {self, "hdiutil", "diskutil"} for the work-alike. nil: there is none.
+	// Hdiutil and Diskutil are programs (absolute paths) with the arguments before a command's own:
+	// {"/usr/bin/hdiutil"}, or {self, "hdiutil"} and {self, "hdiutil", "diskutil"} on Linux. nil: missing.
 	Hdiutil, Diskutil []string
-	Log               []string // what reads the system's log; nil: nothing does
-	Vendor            string   // "Apple" or "dmgbench"; "" is asked of the tool
+	Log               []string // log(1), which reads the system's log; nil: missing
+	Vendor            string   // "Apple" or "dmgbench"; "": the tool is asked
 	System            string   // for titles: "macOS 26.4"
-	Version           string   // "" is asked of the tool
+	Version           string   // "": the tool is asked
 	Clock             clock.Clock
-	// WorkDir is an existing private folder for mount points; "" makes a temporary one, which Close removes.
+	// WorkDir is an existing private folder for mount points; "": New makes a temporary one, which Close removes.
 	WorkDir string
-	// Deadline is how long a verb may take with so many bytes to move; nil is the usual.
+	// Deadline is how long a verb may take that moves so many bytes; nil: the default.
 	Deadline func(verb string, bytes int64) time.Duration
-	// Passphrase encrypts images whose spec has none: the secret of one run. It
-	// has to be the same when a run that paused goes on.
+	// Passphrase encrypts images that have none in their spec. A run that is resumed needs the same one.
 	Passphrase []byte
-	// Host is the mount table and such; nil is this system's.
-	Host *Host
-	// Grace is how long a tool has to end when it is asked to, 0 is 10 s.
-	Grace time.Duration
+	Host       *Host         // nil: this system
+	Grace      time.Duration // how long a tool has to end after SIGTERM, 0: 10 s
 }
 
-// Apple are the options for Apple's tools on macOS of the named version, e.g. "macOS 26.4".
+// Apple returns the options for Apple's tools on macOS of the named version, e.g. "macOS 26.4".
 func Apple(system string, c clock.Clock) Options {
-	return Options{Hdiutil: []string{AppleHdiutil}, Diskutil: []string{AppleDiskutil}, Log: []string{AppleLog}, Vendor: "Apple", System: system, Clock: c}
+	return Options{Hdiutil: []string{AppleHdiutil}, Diskutil: []string{AppleDiskutil}, Log: []string{AppleLog},
+		Vendor: vendorApple, System: system, Clock: c}
 }
 
-// WorkAlike are the options for this project's own tool: program is an absolute
-// path, and args come before the verb, e.g. ("/usr/bin/dmgbench", "hdiutil").
+// WorkAlike returns the options for hdiutil of dmgbench: program is an absolute path, and args come before the
+// verb, e.g. ("/usr/bin/dmgbench", "hdiutil").
 func WorkAlike(c clock.Clock, program string, args ...string) Options {
 	prefix := append([]string{program}, args...)
 	return Options{
-		Hdiutil: prefix, Diskutil: append(prefix[:len(prefix):len(prefix)], "diskutil"), Vendor: "dmgbench", Clock: c,
+		Hdiutil: prefix, Diskutil: append(prefix[:len(prefix):len(prefix)], "diskutil"), Vendor: vendorOwn, Clock: c,
 	}
 }
 
 // Engine makes images through the tools. Its methods are not safe for concurrent use.
 type Engine struct {
-	d     *driver
-	host  Host
-	can   abilities
-	o     Options
-	mnt   int  // mount points made so far
-	owned bool // the working folder is ours to remove
-	// logless is why the system's log cannot be read, once that is known.
-	logless string
+	d      *driver
+	host   Host
+	can    capabilities
+	o      Options
+	mounts int    // mount points made so far
+	owned  bool   // Close removes the working folder
+	noLog  string // why the system's log cannot be read, once that is known
 }
 
-var _ engine.Engine = (*Engine)(nil)
+var (
+	_ engine.Engine   = (*Engine)(nil)
+	_ engine.Releaser = (*Engine)(nil)
+)
 
-// New asks the tools what they can do. It fails when no tool answers.
+// New asks the tools for their features. It fails when no tool answers.
 func New(ctx context.Context, o Options) (*Engine, error) {
-	e, err := assemble(o)
+	e, err := newUnprobed(o)
 	if err != nil {
 		return nil, err
 	}
@@ -84,8 +102,8 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	return e, nil
 }
 
-// assemble makes an engine that has not asked its tools yet.
-func assemble(o Options) (e *Engine, err error) {
+// newUnprobed makes an engine without asking the tools.
+func newUnprobed(o Options) (e *Engine, err error) {
 	if o.Clock == nil {
 		o.Clock = clock.NewReal()
 	}
@@ -96,7 +114,7 @@ func assemble(o Options) (e *Engine, err error) {
 		o.Grace = 10 * time.Second
 	}
 	if o.Host == nil {
-		o.Host = &Host{Mounts: systemMounts, Exists: nodeExists, CommandLines: commandLines, Trim: trimVolume, Lacks: lacks, NoFUSE: noFUSE, ServedBy: servedBy}
+		o.Host = systemHost()
 	}
 	e = &Engine{host: *o.Host}
 	dir := o.WorkDir
@@ -115,13 +133,13 @@ func assemble(o Options) (e *Engine, err error) {
 	}
 	e.o = o
 	e.d = &driver{
-		tools: map[argv.Tool][]string{argv.Hdiutil: o.Hdiutil, argv.Diskutil: o.Diskutil, argv.Log: o.Log},
+		tools: map[command.Tool][]string{command.Hdiutil: o.Hdiutil, command.Diskutil: o.Diskutil, command.Log: o.Log},
 		clock: o.Clock, deadline: o.Deadline, grace: o.Grace, dir: o.WorkDir,
 	}
 	return e, nil
 }
 
-// Close removes the folder for mount points if New made it. What is still mounted there stays.
+// Close removes the folder for mount points if New made it. Mount points in use stay.
 func (e *Engine) Close() error {
 	if !e.owned {
 		return nil
@@ -131,7 +149,7 @@ func (e *Engine) Close() error {
 		return fmt.Errorf("removing the folder for mount points: %w", err)
 	}
 	for _, entry := range list {
-		_ = os.Remove(filepath.Join(e.o.WorkDir, entry.Name())) // fails on what is in use
+		_ = os.Remove(filepath.Join(e.o.WorkDir, entry.Name())) // fails for a mount point in use
 	}
 	if err := os.Remove(e.o.WorkDir); err != nil {
 		return fmt.Errorf("removing the folder for mount points: %w", err)
@@ -140,7 +158,10 @@ func (e *Engine) Close() error {
 	return nil
 }
 
-// Info names the engine: whose tools they are.
+// isApple reports whether Apple's tools are driven, and not those of dmgbench.
+func (e *Engine) isApple() bool { return e.o.Vendor != vendorOwn }
+
+// Info names the engine and the vendor of its tools.
 func (e *Engine) Info() engine.Info {
 	version := e.o.Version
 	if version == "" {
@@ -149,13 +170,13 @@ func (e *Engine) Info() engine.Info {
 	return engine.Info{Name: "hdiutil", Vendor: e.o.Vendor, Version: version, Title: e.title(backendHdiutil)}
 }
 
-// title is how output names a backend, never plain "hdiutil".
+// title is a backend's name for output, which never prints plain "hdiutil".
 func (e *Engine) title(backend string) string {
 	if backend == backendHdiutil && !e.can.hdiutil {
 		backend = backendDiskutil
 	}
 	switch {
-	case e.o.Vendor == "dmgbench":
+	case !e.isApple():
 		return backend + " (dmgbench work-alike)"
 	case e.o.System != "":
 		return fmt.Sprintf("%s (%s, %s)", backend, e.o.Vendor, e.o.System)
@@ -163,20 +184,20 @@ func (e *Engine) title(backend string) string {
 	return fmt.Sprintf("%s (%s)", backend, e.o.Vendor)
 }
 
-// Supports refuses what neither tool can make.
+// Supports refuses a spec that neither tool can make.
 func (e *Engine) Supports(s engine.Spec) error {
 	_, err := e.choose(s)
 	return err
 }
 
-// slack is what tables, journals and half-used bands may take beyond live bytes.
+// slack is what tables, journals and partly used bands may take besides live bytes.
 const slack = 64 << 20
 
-// PeakBytes is the whole size for kinds that are written in full, and for
-// kinds that grow the live bytes, in whole bands, with a thousandth and 64 MiB for tables.
+// PeakBytes is the whole size for formats that are written in full. For formats that grow it is the live bytes in
+// whole bands, with four bands, a thousandth of the size and 64 MiB for tables.
 func (e *Engine) PeakBytes(s engine.Spec, live int64) int64 {
 	unit := int64(1 << 20)
-	switch canonical(s.Format) {
+	switch f, _ := formatNamed(s.Format); f.name {
 	case "UDSB":
 		unit = s.BandSize
 		if unit == 0 {
@@ -186,31 +207,24 @@ func (e *Engine) PeakBytes(s engine.Spec, live int64) int64 {
 	default:
 		return s.Size
 	}
-	grown := (live+unit-1)/unit*unit + 4*unit + s.Size/1000 + slack
-	return min(grown, s.Size+s.Size/1000+slack)
+	tables := s.Size/1000 + slack
+	return min(roundUp(live, unit)+4*unit, s.Size) + tables
 }
 
-// Open finds a container that Create, Convert or Transfer made; name may end in the extension.
-func (e *Engine) Open(ctx context.Context, dir *hostio.Dir, name string, s engine.Spec) (engine.Container, error) {
-	c, err := e.chooseKind(s, kinds[canonical(s.Format)])
+// Open opens a container that Create, Convert or Transfer made; name may end in the extension.
+func (e *Engine) Open(_ context.Context, dir *hostio.Dir, name string, s engine.Spec) (engine.Container, error) {
+	f, _ := formatNamed(s.Format)
+	c, err := e.chooseFormat(s, f)
 	if err != nil {
 		return nil, err
 	}
-	return opened(e.find(ctx, dir, withExtension(name, c.kind.ext), e.keyed(s), c))
+	return asContainer(e.openImage(dir, withExtension(name, c.format.ext), e.withPassphrase(s), c))
 }
 
-// keyed gives a spec without a passphrase the run's.
-func (e *Engine) keyed(s engine.Spec) engine.Spec {
+// withPassphrase gives a spec without a passphrase that of the run.
+func (e *Engine) withPassphrase(s engine.Spec) engine.Spec {
 	if len(s.Passphrase) == 0 {
 		s.Passphrase = e.o.Passphrase
 	}
 	return s
-}
-
-// opened makes a missing image a missing interface.
-func opened(i *image, err error) (engine.Container, error) {
-	if err != nil {
-		return nil, err
-	}
-	return i, nil
 }

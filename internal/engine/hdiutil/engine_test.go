@@ -125,10 +125,10 @@ func TestConvert(t *testing.T) {
 		assert.Equal(t, "p-"+format+ext, c.Name())
 		assert.Equal(t, "hdiutil convert PLACE/src.dmg -format "+format+" -o PLACE/p-"+format+ext, r.last("convert"))
 		a := r.attach(c, engine.AttachOptions{})
-		if kinds[format].fixed {
+		if formatOf(format).readOnly {
 			assert.Contains(t, r.last("attach"), "-readonly")
 		}
-		if kinds[format].sums {
+		if formatOf(format).checksum {
 			assert.Contains(t, r.last("attach"), " -verify ")
 		}
 		_, err = a.Detach(t.Context(), false)
@@ -222,7 +222,7 @@ func TestSupports(t *testing.T) {
 	}
 	created := brief.create("real", spec("ASIF"))
 	assert.Contains(t, brief.last("image create blank"), "--format ASIF")
-	assert.Equal(t, "ASIF", created.kind.format)
+	assert.Equal(t, "ASIF", created.format.name)
 	assert.Equal(t, engine.Info{Name: "hdiutil", Vendor: "Apple", Version: "macOS 26.4 (DiskImages 683.100.3)", Title: "hdiutil (Apple, macOS 26.4)"}, r.e.Info())
 	assert.Equal(t, "hdiutil (dmgbench work-alike)", alike.e.Info().Title)
 	c := alike.create("x", spec("UDRW", on("APFS", "ext4")))
@@ -372,8 +372,8 @@ func TestOwnWorkFolder(t *testing.T) {
 func TestSupportsSaysWhatToDo(t *testing.T) {
 	r := newRig(t, FakeConfig{Vendor: "dmgbench", Types: []string{"UDIF", "SPARSEBUNDLE"}, Names: []string{"ext4", "ExFAT"}, Formats: []string{"UDZO"}},
 		func(o *Options) { o.System = "" })
-	r.e.host.Lacks = func(name string) string { return map[string]string{"XFS": "install xfsprogs", "btrfs": "none"}[name] }
-	r.e.host.NoFUSE = func() string { return "load the module fuse" }
+	r.e.host.MissingFor = func(name string) string { return map[string]string{"XFS": "install xfsprogs", "btrfs": "none"}[name] }
+	r.e.host.MissingForFUSE = func() string { return "load the module fuse" }
 	require.NoError(t, r.e.probe(t.Context()))
 	require.NoError(t, r.e.Supports(spec("UDRW", on("ext4"))))
 	for _, test := range []struct {

@@ -10,18 +10,16 @@ import (
 	"syscall"
 
 	"dmgbench/internal/container"
-	"dmgbench/internal/engine/hdiutil/argv"
-	"dmgbench/internal/engine/hdiutil/parse"
-	"dmgbench/internal/engine/hdiutil/proc"
+	"dmgbench/internal/engine/hdiutil/command"
 )
 
 // Class is the kind of a tool's failure.
 type Class string
 
-// Classes. Busy and Locked are tried again, and others where [triesFor] says so.
+// Classes. triesFor names those that are tried again.
 const (
 	Busy         Class = "busy"                  // EBUSY: in use
-	Locked       Class = "locked"                // EAGAIN: somebody holds the image
+	Locked       Class = "locked"                // EAGAIN: another process holds the image
 	NoDevice     Class = "device not configured" // ENXIO: the helper or the device vanished
 	NoHelper     Class = "helper lost"           // ECHILD
 	Exists       Class = "exists"
@@ -39,20 +37,20 @@ const (
 	Internal     Class = "internal error"
 	Battery      Class = "on battery"
 	Deadline     Class = "deadline"
-	NoResult     Class = "no result" // status 0, and what was asked for is not there
+	NoResult     Class = "no result" // status 0 without the result
 	Killed       Class = "ended by a signal"
 	Missing      Class = "tool missing"
 	Canceled     Class = "canceled"
 	Unknown      Class = "unknown"
 )
 
-// Errors that a [ToolError] of the class wraps, beside those of the system.
+// Errors that a [ToolError] of the class wraps, in addition to those of the system.
 var (
 	ErrAuth         = errors.New("the passphrase is wrong")
-	ErrNotImage     = errors.New("no disk image that the tool knows")
+	ErrNotImage     = errors.New("not a disk image that the tool knows")
 	ErrNoFileSystem = errors.New("no file system that can be mounted")
-	// ErrNoResult says that a tool ended well and what it was asked for is not there.
-	ErrNoResult = parse.ErrNoResult
+	// ErrNoResult means that a tool succeeded without the requested result.
+	ErrNoResult = command.ErrNoResult
 )
 
 // ToolError is a tool's failure.
@@ -60,22 +58,21 @@ type ToolError struct {
 	Doing   string // "attaching"
 	Object  string // the container's name
 	Class   Class
-	Command string // without secrets: they are never arguments
+	Command string // without secrets, which are never arguments
 	Status  int    // exit status; -1: it did not run to its end
 	Tries   int    // how often it was run
-	Words   string // the tool's own last words
-	Hint    string // what would help, may be empty
-	Err     error  // cause beneath, may be nil
+	Message string // the last lines that the tool printed
+	Hint    string // what helps, may be empty
+	Err     error  // cause, may be nil
 }
 
-// Error is `<doing> <object>: <cause>` with the command, its status and its words.
+// Error is `<doing> <object>: <cause>` with the command, its status and its message.
 func (e *ToolError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %q: ", e.Doing, e.Object)
-	switch {
-	case e.Err != nil:
+	if e.Err != nil {
 		b.WriteString(e.Err.Error())
-	default:
+	} else {
 		b.WriteString(string(e.Class))
 	}
 	fmt.Fprintf(&b, " (%s", e.Command)
@@ -85,60 +82,56 @@ func (e *ToolError) Error() string {
 	if e.Tries > 1 {
 		fmt.Fprintf(&b, "; tried %d times", e.Tries)
 	}
-	if e.Words != "" {
-		fmt.Fprintf(&b, "; it said %q", e.Words)
+	if e.Message != "" {
+		fmt.Fprintf(&b, "; it printed %q", e.Message)
 	}
 	b.WriteString(")")
 	return b.String()
 }
 
-// Advice is what would help.
+// Advice is the hint.
 func (e *ToolError) Advice() string { return e.Hint }
 
-// Unwrap gives the cause and what the class means to the standard library.
+// Unwrap returns the cause and the error of the standard library that the class corresponds to.
 func (e *ToolError) Unwrap() []error {
-	var list []error
-	if e.Err != nil {
-		list = append(list, e.Err)
-	}
-	if m := meaning[e.Class]; m != nil {
-		list = append(list, m)
-	}
-	return list
+	return slices.DeleteFunc([]error{e.Err, sentinels[e.Class]}, func(err error) bool { return err == nil })
 }
 
-var meaning = map[Class]error{
+var sentinels = map[Class]error{
 	Busy: syscall.EBUSY, Locked: syscall.EAGAIN, NoDevice: syscall.ENXIO, NoHelper: syscall.ECHILD,
 	Exists: fs.ErrExist, NotFound: fs.ErrNotExist, Permission: fs.ErrPermission, NotPermitted: fs.ErrPermission,
 	Auth: ErrAuth, NoSpace: syscall.ENOSPC, TooLarge: syscall.EFBIG, Invalid: syscall.EINVAL,
 	NotImage: ErrNotImage, Damaged: container.ErrCorrupt, NoFileSystem: ErrNoFileSystem, Unsupported: errors.ErrUnsupported,
-	NoResult: ErrNoResult, Deadline: proc.ErrDeadline, Killed: proc.ErrSignal, Missing: proc.ErrMissing,
+	NoResult: ErrNoResult, Deadline: command.ErrDeadline, Killed: command.ErrSignal, Missing: command.ErrMissing,
 }
 
-// transient says whether waiting may help.
-func transient(err error) bool {
+// isTransient reports whether waiting may help.
+func isTransient(err error) bool {
 	e, ok := errors.AsType[*ToolError](err)
 	return ok && (e.Class == Busy || e.Class == Locked)
 }
 
 const (
 	tries       = 5 // of a command that is busy
-	deviceTries = 4 // of one that did not reach the system's disk image driver: 3.5 s, since in a sandbox it never does
+	deviceTries = 4 // of one that did not reach the system's disk image driver: 3.5 s, since it never does in a sandbox
 )
 
-// triesFor is how often a command may be run that fails with the error. "Device not configured" (ENXIO) and, of create,
-// "image not recognized" pass by themselves on loaded machines: build logs of several projects show both succeed when
-// the same command is run again.
+// triesFor is how often a command may be run that fails with the error. On loaded machines "Device not configured"
+// (ENXIO) and, of create, "image not recognized" are passing: in build logs of several projects the same command
+// succeeds when it is run again.
 func triesFor(verb string, err error) int {
 	switch c := classOf(err); {
-	case transient(err):
+	case isTransient(err):
 		return tries
-	case c == NoDevice && slices.Contains([]string{"create", "attach", "resize", "image create blank", "image attach", "image resize"}, verb),
+	case c == NoDevice && slices.Contains(deviceVerbs, verb),
 		c == NotImage && verb == "create":
 		return deviceTries
 	}
 	return 1
 }
+
+// deviceVerbs are the verbs that need the system's disk image driver.
+var deviceVerbs = []string{"create", "attach", "resize", "image create blank", "image attach", "image resize"}
 
 // classOf is the class of an error of this package, Unknown for others.
 func classOf(err error) Class {
@@ -148,14 +141,15 @@ func classOf(err error) Class {
 	return Unknown
 }
 
-// byNumber are the classes of error numbers, as macOS counts them: tools print them behind their words.
+// byNumber are the classes of macOS error numbers, which tools print after their message.
 var byNumber = map[int]Class{
 	1: NotPermitted, 2: NotFound, 6: NoDevice, 10: NoHelper, 13: Permission, 16: Busy, 17: Exists, 22: Invalid,
 	27: TooLarge, 28: NoSpace, 35: Locked, 45: Unsupported, 80: Auth, 102: Unsupported,
 }
 
-// byWords are the classes of words, the most telling first. The tools speak the language of the user, whatever the environment
-// says: of what is tried again, the words that were seen in others than English are here as well, since no status tells them apart.
+// byWords are the classes of messages, the most specific first. Tools print in the user's language, in any
+// environment; for the classes that are tried again, messages seen in other languages are here as well, since no
+// status distinguishes them.
 var byWords = []struct {
 	words string
 	class Class
@@ -163,7 +157,8 @@ var byWords = []struct {
 	{"resource busy", Busy}, {"resource temporarily unavailable", Locked}, {"authentication error", Auth},
 	{"no space left on device", NoSpace}, {"file too large", TooLarge}, {"file exists", Exists},
 	{"no such file or directory", NotFound}, {"permission denied", Permission}, {"operation not permitted", NotPermitted},
-	{"no mountable file systems", NoFileSystem}, {"corrupt image", Damaged}, {"image data corrupted", Damaged}, {"image not recognized", NotImage}, {"unable to recognize", NotImage},
+	{"no mountable file systems", NoFileSystem}, {"corrupt image", Damaged},
+	{"image data corrupted", Damaged}, {"image not recognized", NotImage}, {"unable to recognize", NotImage},
 	{"not recognized", NotImage}, {"operation not supported", Unsupported}, {"is not supported", Unsupported},
 	{"not compactable", Unsupported}, {"did not recognize", Unsupported}, {"device not configured", NoDevice},
 	{"no child processes", NoHelper}, {"communicate with a helper", NoHelper}, {"drive not detached", Busy},
@@ -174,19 +169,19 @@ var byWords = []struct {
 	{"unknown option", Invalid}, {"usage:", Invalid},
 }
 
-// classify judges a failure: by the statuses that mean busy, then by the error
-// number behind the words, then by the words.
-func classify(status int, said parse.Said) Class {
+// classify finds the class of a failure: from a status that means busy, else from the error number in the message,
+// else from its words.
+func classify(status int, m command.Messages) Class {
 	switch status {
 	case 16:
 		return Busy
 	case 35:
 		return Locked
 	}
-	if c, ok := byNumber[said.Errno()]; ok {
+	if c, ok := byNumber[m.Errno()]; ok {
 		return c
 	}
-	text := strings.ToLower(strings.Join(said.Words, "\n"))
+	text := strings.ToLower(strings.Join(m.Lines, "\n"))
 	for _, w := range byWords {
 		if strings.Contains(text, w.words) {
 			return w.class
@@ -195,7 +190,7 @@ func classify(status int, said parse.Said) Class {
 	return Unknown
 }
 
-// hints say what a person can do.
+// hints are what a person can do.
 var hints = map[Class]string{
 	Busy:         "close what uses the image: Spotlight, a shell whose folder is on the volume, another run",
 	Locked:       "another process holds the image: `hdiutil info` lists what is attached",
@@ -203,42 +198,42 @@ var hints = map[Class]string{
 	Permission:   "use a folder that this user may write to",
 	Auth:         "give the passphrase that the image was made with: DMGBENCH_PASSPHRASE_FILE names a file that holds it",
 	NoSpace:      "make room on the host, or run with --scale",
-	TooLarge:     "the host's file system has a limit: use a place on another one",
+	TooLarge:     "the host's file system limits the size of files: use a place on another one",
 	Damaged:      "make the image again, or use a copy of it",
-	Battery:      "connect the power adapter, or let the step say battery = \"allow\"",
-	Missing:      "dmgbench doctor says what this machine has",
+	Battery:      "connect the power adapter, or set in the step battery = \"allow\"",
+	Missing:      "dmgbench doctor lists the tools of this machine",
 	NoDevice:     "the system's disk image helper is overloaded or gone: try again after a restart",
 	NoHelper:     "the system's disk image helper is overloaded or gone: try again after a restart",
-	Killed:       "the system's log tells what ended the tool: it may be that memory ran short",
-	Deadline:     "the tool hung: `hdiutil info` tells whether it left an image attached",
+	Killed:       "look in the system's log: memory may have run short",
+	Deadline:     "the tool hung: `hdiutil info` lists an image that it left attached",
 }
 
-// failure makes the error of a command that ran, or did not.
-func failure(doing, object string, c argv.Command, r proc.Result, err error) *ToolError {
-	said := parse.Talk(string(r.Stderr))
-	if len(said.Words) == 0 {
-		text, _, _ := strings.Cut(string(r.Stdout), "<?xml") // a list is no words
-		said = parse.Talk(text)
+// newToolError makes the error of a command that failed or did not run.
+func newToolError(c call, r command.Result, err error) *ToolError {
+	m := command.ParseMessages(string(r.Stderr))
+	if len(m.Lines) == 0 {
+		text, _, _ := strings.Cut(string(r.Stdout), "<?xml") // a property list is not a message
+		m = command.ParseMessages(text)
 	}
-	e := &ToolError{Doing: doing, Object: object, Command: c.String(), Status: r.Status, Words: said.Last(), Err: err}
+	e := &ToolError{Doing: c.doing, Object: c.object, Command: c.cmd.String(), Status: -1, Message: m.Last(), Err: err}
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		e.Class, e.Status = Canceled, -1
-	case errors.Is(err, proc.ErrDeadline):
-		e.Class, e.Status = Deadline, -1
-	case errors.Is(err, proc.ErrSignal):
-		e.Class, e.Status = Killed, -1
-	case errors.Is(err, proc.ErrMissing):
-		e.Class, e.Status = Missing, -1
+		e.Class = Canceled
+	case errors.Is(err, command.ErrDeadline):
+		e.Class = Deadline
+	case errors.Is(err, command.ErrSignal):
+		e.Class = Killed
+	case errors.Is(err, command.ErrMissing):
+		e.Class = Missing
 	case errors.Is(err, ErrNoResult):
-		e.Class = NoResult
-		if classify(0, said) == Auth { // one was seen to fail so, and to end with status 0
+		e.Class, e.Status = NoResult, r.Status
+		if classify(0, m) == Auth { // one was seen to fail with status 0 and this message
 			e.Class = Auth
 		}
 	case err != nil && r.Status == 0:
-		e.Class, e.Status = Unknown, -1
+		e.Class = Unknown
 	default:
-		e.Class = classify(r.Status, said)
+		e.Class, e.Status = classify(r.Status, m), r.Status
 	}
 	e.Hint = hints[e.Class]
 	return e

@@ -17,7 +17,7 @@ import (
 
 	"dmgbench/internal/container"
 	"dmgbench/internal/engine"
-	"dmgbench/internal/engine/hdiutil/proc"
+	"dmgbench/internal/engine/hdiutil/command"
 )
 
 func rules(list ...FakeRule) FakeConfig { return FakeConfig{Rules: list} }
@@ -322,7 +322,7 @@ func TestHang(t *testing.T) {
 			t.Run(do+"/"+v.name, func(t *testing.T) {
 				r := newRig(t, rules(FakeRule{Verb: v.name, From: 1, Do: do}), brief(v.name, limit))
 				_, err := v.do(r)
-				require.ErrorIs(t, err, proc.ErrDeadline)
+				require.ErrorIs(t, err, command.ErrDeadline)
 				assert.Equal(t, Deadline, classOf(err))
 				r.clean()
 			})
@@ -336,7 +336,7 @@ func TestKilled(t *testing.T) {
 		t.Run(v.name, func(t *testing.T) {
 			r := newRig(t, rules(FakeRule{Verb: v.name, From: 1, Do: "killed"}))
 			rep, err := v.do(r)
-			require.ErrorIs(t, err, proc.ErrSignal)
+			require.ErrorIs(t, err, command.ErrSignal)
 			require.ErrorContains(t, err, "a signal ended it: killed (")
 			assert.Equal(t, Killed, classOf(err))
 			assert.Empty(t, rep.Findings)

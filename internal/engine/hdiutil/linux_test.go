@@ -79,9 +79,9 @@ func TestWorkAlikeOptions(t *testing.T) {
 
 func TestLabels(t *testing.T) {
 	fat, _ := filesystemNamed("fat32")
-	assert.Equal(t, "elevenlette", fat.labelled("elevenletters"))
-	assert.Equal(t, "tenletter1", fat.labelled("tenletter1é"), "a whole character")
-	assert.Equal(t, "dmgbench", fat.labelled(""))
+	assert.Equal(t, "elevenlette", fat.labelFor("elevenletters"))
+	assert.Equal(t, "tenletter1", fat.labelFor("tenletter1é"), "a whole character")
+	assert.Equal(t, "dmgbench", fat.labelFor(""))
 	x, ok := filesystemNamed("hfsx")
 	assert.True(t, ok)
 	assert.Equal(t, "Case-sensitive HFS+", x.name)

@@ -23,7 +23,7 @@ func TestWorking(t *testing.T) {
 		"/usr/bin/dmgbench\x00" + attach.HelperVerb + "\x00hdiutil\x00/place/dmgbench-1/x.dmg": false,
 		"/usr/bin/vi /place/dmgbench-1/x":                                                      false, "": false,
 	} {
-		assert.Equal(t, want, working([]string{"init", line}, "/place/dmgbench-1"), line)
+		assert.Equal(t, want, hasToolAtWork([]string{"init", line}, "/place/dmgbench-1"), line)
 	}
 }
 
@@ -57,18 +57,18 @@ func TestCommandLines(t *testing.T) {
 	in, err := cmd.StdinPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
-	assert.True(t, working(commandLines(t.Context()), cmd.Args[4][:len(cmd.Args[4])-len("/x.dmg")]))
+	assert.True(t, hasToolAtWork(commandLines(t.Context()), cmd.Args[4][:len(cmd.Args[4])-len("/x.dmg")]))
 	require.NoError(t, in.Close())
 	_ = cmd.Wait() // the end of its input is a failure to read
-	assert.False(t, working(commandLines(t.Context()), cmd.Args[4][:len(cmd.Args[4])-len("/x.dmg")]))
+	assert.False(t, hasToolAtWork(commandLines(t.Context()), cmd.Args[4][:len(cmd.Args[4])-len("/x.dmg")]))
 }
 
 // Our own process is none that could be in the way: it may have the name of the tool and the folder in its command line.
 func TestOwnProcessIsNotListed(t *testing.T) {
 	list := "    1 /sbin/launchd\n  412 /tmp/dmgbench-hdiutil run --at /v/x/\n 4120 hdiutil attach /v/x/a b.dmg  \n  413 \n"
-	assert.Equal(t, []string{"/sbin/launchd", "hdiutil attach /v/x/a b.dmg"}, linesBut(412, list))
-	assert.False(t, working(linesBut(412, list), "/v/x/a b.dmg"))
-	assert.Empty(t, linesBut(1, ""))
+	assert.Equal(t, []string{"/sbin/launchd", "hdiutil attach /v/x/a b.dmg"}, parseProcesses(list, 412))
+	assert.False(t, hasToolAtWork(parseProcesses(list, 412), "/v/x/a b.dmg"))
+	assert.Empty(t, parseProcesses("", 1))
 	for _, line := range commandLines(t.Context()) {
 		assert.NotContains(t, line, strings.Join(os.Args, "\x00"))
 		assert.NotContains(t, line, strings.Join(os.Args, " "))

@@ -4,114 +4,105 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 
-	"dmgbench/internal/engine/hdiutil/argv"
-	"dmgbench/internal/engine/hdiutil/parse"
-	"dmgbench/internal/engine/hdiutil/proc"
+	"dmgbench/internal/engine/hdiutil/command"
 )
 
-// abilities are what the tools said they can do.
-type abilities struct {
+// capabilities are the features of the tools, as their answers and help texts name them.
+type capabilities struct {
 	hdiutil, diskutil bool              // the tool answers
-	makes             map[string]bool   // formats that `hdiutil create` and convert make
-	images            map[string]bool   // formats that `diskutil image create` makes
+	hdiutilFormats    map[string]bool   // formats that `hdiutil create` and `hdiutil convert` make
+	diskutilFormats   map[string]bool   // formats that `diskutil image create` makes
 	filesystems       map[string]bool   // by the names of plans
-	lacks             map[string]string // by the names of plans: what a file system that is not there would take
-	noFUSE            string            // what would help where images cannot be served
+	missing           map[string]string // by the names of plans: what to install for a file system
+	noFUSE            string            // what helps where images cannot be served by FUSE
 	encrypts          bool
-	chooses           bool // `diskutil image create` knows --fs: that of macOS 15 makes APFS alone
-	noSpotlight       bool // `hdiutil create` knows -nospotlight
+	diskutilFS        bool // `diskutil image create` has --fs: that of macOS 15 makes only APFS
+	noSpotlight       bool // `hdiutil create` has -nospotlight
 }
 
-// probe asks the tools. Help texts are free text: what is not found in one that
-// is plainly a list counts as not there; a text that is no list proves nothing,
-// and then what Apple's manual says is assumed.
+// probe asks the tools. In a help text that is plainly a list, what is missing is not supported. Any other text proves
+// little: then the manual pages decide.
 func (e *Engine) probe(ctx context.Context) error {
-	e.can = abilities{makes: map[string]bool{}, images: map[string]bool{}, filesystems: map[string]bool{}, lacks: map[string]string{}}
-	hd := e.probeHdiutil(ctx)
+	e.can = capabilities{hdiutilFormats: map[string]bool{}, diskutilFormats: map[string]bool{},
+		filesystems: map[string]bool{}, missing: map[string]string{}}
+	errHdiutil := e.probeHdiutil(ctx)
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	du := e.probeDiskutil(ctx)
+	errDiskutil := e.probeDiskutil(ctx)
 	if !e.can.hdiutil && !e.can.diskutil {
-		return fmt.Errorf("asking the disk image tools: %w", errors.Join(hd, du))
+		return fmt.Errorf("asking the disk image tools: %w", errors.Join(errHdiutil, errDiskutil))
 	}
 	return ctx.Err()
 }
 
 func (e *Engine) probeHdiutil(ctx context.Context) error {
-	var t tale
-	r, err := e.d.run(ctx, &t, call{doing: "asking", object: "hdiutil info", build: argv.Info{}, check: func(r proc.Result) error {
-		_, _, err := parse.Info(r.Stdout)
+	var vendor, version string
+	c := call{doing: "asking", object: "hdiutil info", cmd: command.Info(), check: func(out []byte) (err error) {
+		vendor, version, err = command.ParseVendor(out)
 		return err
-	}})
-	if err != nil {
+	}}
+	if _, err := e.d.run(ctx, &reportBuilder{}, c); err != nil {
 		return err
 	}
 	e.can.hdiutil = true
-	vendor, version, _ := parse.Vendor(r.Stdout)
 	if e.o.Vendor == "" {
 		e.o.Vendor = vendor
 	}
-	if e.o.Version == "" {
-		e.o.Version = strings.TrimSpace(e.o.System + " (DiskImages " + version + ")")
-		if e.o.Vendor == "dmgbench" {
-			e.o.Version = version
-		}
+	if e.o.Version == "" && e.isApple() {
+		version = strings.TrimSpace(e.o.System + " (DiskImages " + version + ")")
 	}
-	e.readCreateHelp(e.help(ctx, argv.Help{Verb: "create"}))
-	e.readConvertHelp(e.help(ctx, argv.Help{Verb: "convert"}))
+	if e.o.Version == "" {
+		e.o.Version = version
+	}
+	e.readCreateHelp(e.help(ctx, "create"))
+	e.readConvertHelp(e.help(ctx, "convert"))
 	return nil
 }
 
-// help is a help text, wherever and with whatever status the tool prints it.
-func (e *Engine) help(ctx context.Context, b builder) string {
-	r, _, _ := e.d.once(ctx, call{doing: "asking", object: "help", build: b})
+// help is a help text of hdiutil; tools print it to either output, and with any status.
+func (e *Engine) help(ctx context.Context, verb string) string {
+	r, _ := e.d.runOnce(ctx, call{doing: "asking", object: "help", cmd: command.Help(verb)})
 	return string(r.Stdout) + "\n" + string(r.Stderr)
 }
 
 func (e *Engine) readCreateHelp(help string) {
-	apple := e.o.Vendor != "dmgbench"
-	types := parse.Names(parse.Section(help, "-type"), []string{"UDIF", "SPARSE", "SPARSEBUNDLE"})
+	all := []string{"UDIF", "SPARSE", "SPARSEBUNDLE"}
+	types := command.FindNames(command.FindSection(help, "-type"), all)
 	if len(types) == 0 {
-		types = []string{"UDIF", "SPARSE", "SPARSEBUNDLE"}
+		types = all
 	}
-	for _, k := range kinds {
-		for _, t := range types {
-			if k.typ == t {
-				e.can.makes[k.format] = true
-			}
-		}
+	for _, f := range formats {
+		e.can.hdiutilFormats[f.name] = e.can.hdiutilFormats[f.name] || slices.Contains(types, f.createType)
 	}
-	listed := named(parse.Section(help, "-fs"))
+	listed := findFilesystems(command.FindSection(help, "-fs"))
 	if len(listed) == 0 {
-		listed = named(help)
+		listed = findFilesystems(help)
 	}
 	for _, f := range filesystems {
-		e.can.filesystems[f.name] = len(listed) == 0 && f.apple && apple || f.name == "none"
-	}
-	for _, name := range listed {
-		e.can.filesystems[name] = true
-	}
-	for _, f := range filesystems {
-		if !apple && e.host.Lacks != nil {
-			e.can.lacks[f.name] = e.host.Lacks(f.name)
-			e.can.filesystems[f.name] = e.can.filesystems[f.name] && e.can.lacks[f.name] == ""
+		made := slices.Contains(listed, f.name) || f.name == "none" || len(listed) == 0 && f.apple && e.isApple()
+		if !e.isApple() && e.host.MissingFor != nil {
+			e.can.missing[f.name] = e.host.MissingFor(f.name)
+			made = made && e.can.missing[f.name] == ""
 		}
+		e.can.filesystems[f.name] = made
 	}
-	if !apple && e.host.NoFUSE != nil {
-		e.can.noFUSE = e.host.NoFUSE()
+	if !e.isApple() && e.host.MissingForFUSE != nil {
+		e.can.noFUSE = e.host.MissingForFUSE()
 	}
-	e.can.encrypts = apple || len(parse.Names(help, []string{"AES-256"})) > 0
+	e.can.encrypts = e.isApple() || len(command.FindNames(help, []string{"AES-256"})) > 0
 	e.can.noSpotlight = strings.Contains(help, "-nospotlight") || strings.Contains(help, "-[no]spotlight")
 }
 
-// named are the file systems that a text lists.
-func named(text string) (list []string) {
+// findFilesystems are the file systems that a text names.
+func findFilesystems(text string) (list []string) {
 	for _, f := range filesystems {
-		if f.hd != "" && len(parse.Names(text, []string{f.hd})) > 0 {
+		if f.hdiutil != "" && len(command.FindNames(text, []string{f.hdiutil})) > 0 {
 			list = append(list, f.name)
 		}
 	}
@@ -119,41 +110,17 @@ func named(text string) (list []string) {
 }
 
 func (e *Engine) readConvertHelp(help string) {
-	var formats []string
-	for f := range kinds {
-		formats = append(formats, f)
+	var names []string
+	for _, f := range formats {
+		names = append(names, f.name)
 	}
-	listed := parse.Names(parse.Section(help, "-format"), formats)
+	listed := command.FindNames(command.FindSection(help, "-format"), names)
 	if len(listed) == 0 {
-		listed = parse.Names(help, formats)
+		listed = command.FindNames(help, names)
 	}
-	for f, k := range kinds {
-		if k.fixed && len(listed) == 0 {
-			e.can.makes[f] = e.o.Vendor != "dmgbench"
-		}
-	}
-	for _, f := range listed {
-		if kinds[f].fixed {
-			e.can.makes[f] = true
-		}
-	}
-}
-
-// readImageHelp looks for formats, read-only ones or others, in a help text of `diskutil image create`, and says whether it names any.
-func (e *Engine) readImageHelp(help string, fixed bool) (named bool) {
-	for f, k := range kinds {
-		if k.fixed == fixed && k.image != "" && len(parse.Names(help, []string{k.image})) > 0 {
-			e.can.images[f], e.can.diskutil, named = true, true, true
-		}
-	}
-	return named
-}
-
-// assumeImages takes the formats of the manual page, since the help succeeded and names none: the call that makes an image decides.
-func (e *Engine) assumeImages(fixed bool) {
-	for f, k := range kinds {
-		if k.fixed == fixed && k.image != "" && (f != "ASIF" || e.macOS() >= withASIF) {
-			e.can.images[f], e.can.diskutil = true, true
+	for _, f := range formats {
+		if f.readOnly {
+			e.can.hdiutilFormats[f.name] = slices.Contains(listed, f.name) || len(listed) == 0 && e.isApple()
 		}
 	}
 }
@@ -161,7 +128,7 @@ func (e *Engine) assumeImages(fixed bool) {
 // withASIF is the macOS from which diskutil(8) has ASIF and --fs.
 const withASIF = 26
 
-// macOS is the major version in the system's name, or that of the newest where the name has none.
+// macOS is the major version in the system's name; without one the newest is assumed.
 func (e *Engine) macOS() int {
 	var major int
 	if _, err := fmt.Sscanf(e.o.System, "macOS %d", &major); err != nil {
@@ -170,30 +137,28 @@ func (e *Engine) macOS() int {
 	return major
 }
 
-// probeDiskutil looks for formats in the help of `diskutil image create`. An
-// old diskutil does not recognize the verb.
+// probeDiskutil looks for formats in the help of `diskutil image create`. An old diskutil does not recognize the verb.
 func (e *Engine) probeDiskutil(ctx context.Context) error {
 	if len(e.o.Diskutil) == 0 {
 		return nil
 	}
-	r, _, err := e.d.once(ctx, call{doing: "asking", object: "diskutil image", build: argv.HelpDU{Verb: "image create blank"}})
-	if classOf(err) == Missing || classOf(err) == Deadline {
+	help, ok, err := e.helpDiskutil(ctx, "image create blank")
+	if err != nil {
 		return err
 	}
-	blank := string(r.Stdout) + "\n" + string(r.Stderr)
-	if strings.Contains(blank, "did not recognize") {
+	if strings.Contains(help, "did not recognize") {
 		return fmt.Errorf("asking diskutil: it has no verb image")
 	}
-	e.can.chooses = strings.Contains(blank, "-fs")
-	if !e.readImageHelp(blank, false) && r.Status == 0 {
-		e.assumeImages(false)
-		e.can.chooses = e.macOS() >= withASIF
+	e.can.diskutilFS = strings.Contains(help, "-fs")
+	if !e.readDiskutilHelp(help, false) && ok {
+		e.assumeDiskutil(false)
+		e.can.diskutilFS = e.macOS() >= withASIF
 	}
-	r, _, _ = e.d.once(ctx, call{doing: "asking", object: "diskutil image", build: argv.HelpDU{Verb: "image create from"}})
-	if !e.readImageHelp(string(r.Stdout)+"\n"+string(r.Stderr), true) && r.Status == 0 {
-		e.assumeImages(true)
+	help, ok, _ = e.helpDiskutil(ctx, "image create from")
+	if !e.readDiskutilHelp(help, true) && ok {
+		e.assumeDiskutil(true)
 	}
-	if !e.can.diskutil {
+	if e.can.diskutil = slices.Contains(slices.Collect(maps.Values(e.can.diskutilFormats)), true); !e.can.diskutil {
 		return fmt.Errorf("asking diskutil: its help names no format")
 	}
 	if !e.can.hdiutil {
@@ -203,4 +168,34 @@ func (e *Engine) probeDiskutil(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// helpDiskutil is a help text of diskutil and whether its status was 0. The error is that of a tool that did not answer.
+func (e *Engine) helpDiskutil(ctx context.Context, verb string) (help string, ok bool, err error) {
+	r, err := e.d.runOnce(ctx, call{doing: "asking", object: "diskutil image", cmd: command.HelpDiskutil(verb)})
+	if c := classOf(err); c != Missing && c != Deadline {
+		err = nil
+	}
+	return string(r.Stdout) + "\n" + string(r.Stderr), r.Status == 0, err
+}
+
+// readDiskutilHelp looks for formats, read-only ones or others, in a help text of `diskutil image create`, and reports
+// whether it names any.
+func (e *Engine) readDiskutilHelp(help string, readOnly bool) (found bool) {
+	for _, f := range formats {
+		if f.readOnly == readOnly && f.diskutilType != "" && len(command.FindNames(help, []string{f.diskutilType})) > 0 {
+			e.can.diskutilFormats[f.name], found = true, true
+		}
+	}
+	return found
+}
+
+// assumeDiskutil takes the formats of the manual page, since the help succeeded without naming any: the command that
+// makes an image decides.
+func (e *Engine) assumeDiskutil(readOnly bool) {
+	for _, f := range formats {
+		if f.readOnly == readOnly && f.diskutilType != "" && (f.name != "ASIF" || e.macOS() >= withASIF) {
+			e.can.diskutilFormats[f.name] = true
+		}
+	}
 }

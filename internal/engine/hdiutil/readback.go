@@ -10,82 +10,80 @@ import (
 	"path"
 	"strconv"
 
-	"dmgbench/internal/engine/hdiutil/parse/plist"
+	"dmgbench/internal/engine/hdiutil/command"
 	"dmgbench/internal/hostio"
 )
 
-// found is what lies on the host, read back from the files themselves: no tool
-// is asked, so that looking costs nothing inside a timed step.
-type found struct {
-	format  string // UDRW (also for UDTO), UDSB, UDSP, ASIF, UDIF (all read-only kinds); "" for encrypted files
-	size    int64  // of the device, 0 where only the tool knows
+// fileInfo is what the files of a container show. No tool is asked, so that inspecting costs little inside a timed step.
+type fileInfo struct {
+	format  string // UDRW (also for UDTO), UDSB, UDSP, ASIF, UDIF (all other read-only formats); "": encrypted
+	size    int64  // of the device in bytes, 0 where only the tool knows it
 	band    int64  // bytes
 	version int64  // backing store of a bundle
 	mapped  bool   // a bundle has the folder mapped/
-	cipher  string // "AES-256", "encrypted" where the key length cannot be seen, "" for plain
+	cipher  string // "AES-256"; "encrypted" where the key length cannot be seen; "": not encrypted
 	layout  string // "GPT", "none"; "" where it cannot be seen
 }
 
-// infoLimit bounds Info.plist, in bytes.
-const infoLimit = 64 << 10
+// maxInfoPlist bounds Info.plist, in bytes.
+const maxInfoPlist = 64 << 10
 
-// look reads a container back. A missing one is fs.ErrNotExist.
-func look(dir *hostio.Dir, name string) (found, error) {
+// inspectContainer inspects the file or bundle of a name. A missing one is fs.ErrNotExist.
+func inspectContainer(dir *hostio.Dir, name string) (fileInfo, error) {
 	fi, err := dir.Lstat(name)
 	switch {
 	case err != nil:
-		return found{}, err
+		return fileInfo{}, err
 	case fi.IsDir():
-		return lookBundle(dir, name)
+		return inspectBundle(dir, name)
 	case !fi.Mode().IsRegular():
-		return found{}, fmt.Errorf("looking at %q: %w", name, hostio.ErrNotRegular)
+		return fileInfo{}, fmt.Errorf("inspecting %q: %w", name, hostio.ErrNotRegular)
 	}
 	f, err := dir.Open(name, hostio.OpenOptions{})
 	if err != nil {
-		return found{}, err
+		return fileInfo{}, err
 	}
 	defer f.Close()
-	return lookFile(f, fi.Size())
+	return inspectFile(f, fi.Size())
 }
 
-// lookFile knows a file by its magic numbers, encryption first, as Apple's tools do.
-func lookFile(r io.ReaderAt, size int64) (found, error) {
-	head, err := part(r, 0, 1024)
+// inspectFile identifies a file by its magic numbers, encryption first, as Apple's tools do.
+func inspectFile(r io.ReaderAt, size int64) (fileInfo, error) {
+	head, err := readPart(r, 0, 1024)
 	if err != nil {
-		return found{}, err
+		return fileInfo{}, err
 	}
-	tail, err := part(r, max(0, size-512), 512)
+	tail, err := readPart(r, max(0, size-512), 512)
 	if err != nil {
-		return found{}, err
+		return fileInfo{}, err
 	}
 	switch {
 	case bytes.HasPrefix(head, []byte("encrcdsa")):
-		return found{cipher: cipher(head)}, nil
+		return fileInfo{cipher: cipherOf(head)}, nil
 	case bytes.HasSuffix(tail, []byte("cdsaencr")):
-		return found{cipher: "encrypted"}, nil
+		return fileInfo{cipher: "encrypted"}, nil
 	case bytes.HasPrefix(head, []byte("sprs")):
-		return found{format: "UDSP"}, nil
+		return fileInfo{format: "UDSP"}, nil
 	case bytes.HasPrefix(head, []byte("shdw")):
-		return found{format: "ASIF"}, nil
+		return fileInfo{format: "ASIF"}, nil
 	case len(tail) == 512 && bytes.HasPrefix(tail, []byte("koly")):
-		return lookTrailer(head, tail, size), nil
+		return inspectTrailer(head, tail, size), nil
 	}
-	return found{format: "UDRW", size: size, layout: layout(head)}, nil
+	return fileInfo{format: "UDRW", size: size, layout: layoutOf(head)}, nil
 }
 
-// lookTrailer tells read-only kinds from raw data with a trailer that
-// describes nothing, as old tools left behind UDRW: no property list and no
-// resource fork, and the data's length in front.
-func lookTrailer(head, tail []byte, size int64) found {
+// inspectTrailer distinguishes read-only formats from raw data with an empty trailer, as old tools wrote it after
+// UDRW: without property list and resource fork, and after as many bytes of data as it names.
+func inspectTrailer(head, tail []byte, size int64) fileInfo {
 	u64 := func(at int) uint64 { return binary.BigEndian.Uint64(tail[at:]) }
 	if data := u64(32); u64(48) == 0 && u64(224) == 0 && data > 0 && data <= uint64(size-512) {
-		return found{format: "UDRW", size: int64(data), layout: layout(head)}
+		return fileInfo{format: "UDRW", size: int64(data), layout: layoutOf(head)}
 	}
-	return found{format: "UDIF"}
+	return fileInfo{format: "UDIF"}
 }
 
-// layout looks for a GUID partition table behind the protective boot record (UEFI, section 5).
-func layout(head []byte) string {
+// layoutOf looks for a GUID partition table after the protective boot record (UEFI, section 5).
+func layoutOf(head []byte) string {
 	switch {
 	case len(head) < 1024:
 		return ""
@@ -95,8 +93,8 @@ func layout(head []byte) string {
 	return "none"
 }
 
-// cipher reads the key length out of an encrcdsa header of version 2.
-func cipher(head []byte) string {
+// cipherOf reads the key length from an encrcdsa header of version 2.
+func cipherOf(head []byte) string {
 	if len(head) >= 0x1c && binary.BigEndian.Uint32(head[8:]) == 2 {
 		if bits := binary.BigEndian.Uint32(head[0x18:]); bits == 128 || bits == 256 {
 			return "AES-" + strconv.Itoa(int(bits))
@@ -105,41 +103,42 @@ func cipher(head []byte) string {
 	return "encrypted"
 }
 
-func lookBundle(dir *hostio.Dir, name string) (found, error) {
-	text, err := dir.ReadFile(path.Join(name, "Info.plist"), infoLimit)
+func inspectBundle(dir *hostio.Dir, name string) (fileInfo, error) {
+	list := path.Join(name, "Info.plist")
+	text, err := dir.ReadFile(list, maxInfoPlist)
 	if err != nil {
-		return found{}, err
+		return fileInfo{}, err
 	}
-	d, err := plist.Parse(text)
+	d, err := command.ParsePlist(text)
 	if err != nil {
-		return found{}, fmt.Errorf("reading %q: %w", path.Join(name, "Info.plist"), err)
+		return fileInfo{}, fmt.Errorf("reading %q: %w", list, err)
 	}
-	b := found{format: "UDSB"}
+	b := fileInfo{format: "UDSB"}
 	b.size, _ = d.Int("size")
 	b.band, _ = d.Int("band-size")
 	b.version, _ = d.Int("bundle-backingstore-version")
 	if d.String("diskimage-bundle-type") != "com.apple.diskimage.sparsebundle" || b.size <= 0 || b.band <= 0 {
-		return found{}, fmt.Errorf("reading %q: no sparse bundle's property list", path.Join(name, "Info.plist"))
+		return fileInfo{}, fmt.Errorf("reading %q: not the property list of a sparse bundle", list)
 	}
 	if fi, err := dir.Lstat(path.Join(name, "mapped")); err == nil {
 		b.mapped = fi.IsDir()
 	}
-	head, err := headOf(dir, path.Join(name, "token"))
+	head, err := readHead(dir, path.Join(name, "token"))
 	if err != nil {
 		return b, err
 	}
 	if bytes.HasPrefix(head, []byte("encrcdsa")) {
-		b.cipher = cipher(head)
+		b.cipher = cipherOf(head)
 		return b, nil
 	}
-	if head, err = headOf(dir, path.Join(name, "bands", "0")); len(head) > 0 {
-		b.layout = layout(head)
+	if head, err = readHead(dir, path.Join(name, "bands", "0")); len(head) > 0 {
+		b.layout = layoutOf(head)
 	}
 	return b, err
 }
 
-// headOf is the first kilobyte of a file; a missing file has none.
-func headOf(dir *hostio.Dir, name string) ([]byte, error) {
+// readHead reads the first kilobyte of a file; a missing file has none.
+func readHead(dir *hostio.Dir, name string) ([]byte, error) {
 	f, err := dir.Open(name, hostio.OpenOptions{})
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -148,11 +147,11 @@ func headOf(dir *hostio.Dir, name string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return part(f, 0, 1024)
+	return readPart(f, 0, 1024)
 }
 
-// part reads up to n bytes.
-func part(r io.ReaderAt, off int64, n int) ([]byte, error) {
+// readPart reads up to n bytes.
+func readPart(r io.ReaderAt, off int64, n int) ([]byte, error) {
 	p := make([]byte, n)
 	m, err := r.ReadAt(p, off)
 	if errors.Is(err, io.EOF) {
@@ -161,42 +160,42 @@ func part(r io.ReaderAt, off int64, n int) ([]byte, error) {
 	return p[:m], err
 }
 
-// fits says why the container is not what was asked for, or nothing.
-func (f found) fits(k kind, encryption string) error {
+// checkMade compares the files with what was requested.
+func (i fileInfo) checkMade(f format, encryption string) error {
 	encrypted := encryption != "" && encryption != "none"
 	switch {
-	case encrypted && f.cipher == "" && k.format != "ASIF": // where ASIF keeps its keys is not known
+	case encrypted && i.cipher == "" && f.name != "ASIF": // where ASIF keeps its keys is not known
 		return fmt.Errorf("%w: the image is not encrypted", ErrNoResult)
-	case !encrypted && f.cipher != "":
+	case !encrypted && i.cipher != "":
 		return fmt.Errorf("%w: the image is encrypted", ErrNoResult)
-	case encrypted && f.cipher != "" && f.cipher != "encrypted" && f.cipher != encryption:
-		return fmt.Errorf("%w: the image is encrypted with %s", ErrNoResult, f.cipher)
-	case f.format == "" || f.format == k.format:
+	case encrypted && i.cipher != "" && i.cipher != "encrypted" && i.cipher != encryption:
+		return fmt.Errorf("%w: the image is encrypted with %s", ErrNoResult, i.cipher)
+	case i.format == "" || i.format == f.name:
 		return nil
-	case encrypted && k.format == "ASIF" && f.format == "UDRW" && f.layout != "GPT": // nor what such a file begins with
+	case encrypted && f.name == "ASIF" && i.format == "UDRW" && i.layout != "GPT": // encrypted ASIF has no known magic number
 		return nil
-	case k.format == "UDTO" && f.format == "UDRW", k.fixed && k.format != "UDTO" && f.format == "UDIF":
+	case f.name == "UDTO" && i.format == "UDRW", f.readOnly && f.name != "UDTO" && i.format == "UDIF":
 		return nil
 	}
-	return fmt.Errorf("%w: the image is %s", ErrNoResult, f.format)
+	return fmt.Errorf("%w: the image is %s", ErrNoResult, i.format)
 }
 
-// tell notes what was made.
-func (f found) tell(t *tale, asked int64) {
-	t.note("layout", f.layout)
-	t.note("cipher", f.cipher)
-	if f.band > 0 {
-		t.note("band_size_used", strconv.FormatInt(f.band, 10))
-		t.note("bundle_version", strconv.FormatInt(f.version, 10))
-		t.note("mapped", strconv.FormatBool(f.mapped))
+// reportTo reports what was made; requested is the band size of the plan.
+func (i fileInfo) reportTo(t *reportBuilder, requested int64) {
+	t.note("layout", i.layout)
+	t.note("cipher", i.cipher)
+	if i.band > 0 {
+		t.note("band_size_used", strconv.FormatInt(i.band, 10))
+		t.note("bundle_version", strconv.FormatInt(i.version, 10))
+		t.note("mapped", strconv.FormatBool(i.mapped))
 	}
-	if asked > 0 {
-		t.note("band_size_asked", strconv.FormatInt(asked, 10))
+	if requested > 0 {
+		t.note("band_size_asked", strconv.FormatInt(requested, 10))
+		if i.band != requested {
+			t.warn("bands are %d bytes, %d were asked for", i.band, requested)
+		}
 	}
-	if asked > 0 && f.band != asked {
-		t.warn("bands are %d bytes, %d were asked for", f.band, asked)
-	}
-	if f.version > 1 {
+	if i.version > 1 {
 		t.note("bundle_note", "backing-store version 2 keeps track of unmapped space in mapped/")
 	}
 }

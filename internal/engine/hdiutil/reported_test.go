@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"dmgbench/internal/engine"
-	"dmgbench/internal/engine/hdiutil/parse"
+	"dmgbench/internal/engine/hdiutil/command"
 )
 
 // Every failure that real tools were seen to report, in their words and with their status.
@@ -73,7 +73,7 @@ func TestReportedFailures(t *testing.T) {
 		{1, "hdiutil: WARNING: 'hdiutil attach ...' is deprecated. Please use 'diskutil image attach ...' instead.", Unknown},
 		{64, "", Unknown},
 	} {
-		assert.Equal(t, f.want, classify(f.status, parse.Talk(f.said)), "status %d: %s", f.status, f.said)
+		assert.Equal(t, f.want, classify(f.status, command.ParseMessages(f.said)), "status %d: %s", f.status, f.said)
 	}
 }
 

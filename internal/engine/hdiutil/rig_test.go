@@ -15,7 +15,7 @@ import (
 
 	"dmgbench/internal/clock"
 	"dmgbench/internal/engine"
-	"dmgbench/internal/engine/hdiutil/argv"
+	"dmgbench/internal/engine/hdiutil/command"
 	"dmgbench/internal/hostio"
 	"dmgbench/internal/workload"
 )
@@ -65,25 +65,25 @@ func tryRig(t *testing.T, c FakeConfig, change ...func(*Options)) (*rig, error) 
 		f(&o)
 	}
 	o.Host = &Host{Mounts: r.mounts, Exists: r.exists, Trim: func(dir string) (int64, error) { return r.trim(dir) }}
-	if r.e, err = assemble(o); err != nil {
+	if r.e, err = newUnprobed(o); err != nil {
 		return r, err
 	}
 	if usual := reflect.DeepEqual(c, FakeConfig{Rules: c.Rules}); usual && c.Rules != nil {
-		r.e.can, r.e.o.Vendor = probed(t), "Apple"
+		r.e.can, r.e.o.Vendor = probedOnce(t), "Apple"
 		return r, nil
 	}
 	return r, r.e.probe(t.Context())
 }
 
-// probed are the abilities of the usual stand-in, asked for once.
-func probed(t *testing.T) abilities {
+// probed are the capabilities of the usual stand-in, asked for once.
+func probedOnce(t *testing.T) capabilities {
 	once.Do(func() { usual = newRig(t, FakeConfig{}).e.can })
 	return usual
 }
 
 var (
 	once  sync.Once
-	usual abilities
+	usual capabilities
 )
 
 // brief is a deadline for commands of the verb that hang.
@@ -160,7 +160,7 @@ func (r *rig) verbs(verb string) []string {
 	var out []string
 	for _, c := range calls {
 		if c.Verb() == verb {
-			line := argv.Command{Tool: argv.Tool(c.Tool), Args: c.Args}.String()
+			line := command.Command{Tool: command.Tool(c.Tool), Args: c.Args}.String()
 			line = strings.ReplaceAll(line, r.dir.Path(), "PLACE")
 			out = append(out, strings.ReplaceAll(line, r.e.o.WorkDir, "WORK"))
 		}
@@ -212,3 +212,9 @@ func there(t *testing.T, v workload.Volume, name string) {
 }
 
 func (r *rig) file(name string) string { return filepath.Join(r.dir.Path(), name) }
+
+// formatOf is the row of a format.
+func formatOf(name string) format {
+	f, _ := formatNamed(name)
+	return f
+}
