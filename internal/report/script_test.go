@@ -168,8 +168,8 @@ func TestSavedPictures(t *testing.T) {
 		return out
 	}
 	first := saved()
-	require.Contains(t, first, "sweep-threads-stream.svg")
-	assert.Contains(t, first["sweep-threads-stream.svg"], "Example workstation", "where it comes from stands inside")
+	require.Contains(t, first, "stream-along-threads.svg")
+	assert.Contains(t, first["stream-along-threads.svg"], "Example workstation", "where it comes from stands inside")
 	assert.Equal(t, first, saved())
 	p, r := makers["sweep"]()
 	full := errors.New("no space left on device")

@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"fmt"
+	"strings"
 	"sync"
 
 	"dmgbench/internal/plan"
@@ -28,21 +29,30 @@ func SVG(p *plan.Plan, r *result.Result, save func(name string, svg []byte) erro
 	if err != nil {
 		return err
 	}
-	taken := map[string]int{}
+	taken := map[string]bool{}
 	for _, c := range charts {
 		svg, err := d.draw(c, pictureWidth, "LIGHT")
 		if err != nil {
 			return err
 		}
-		name := firstOf(c.id, "chart")
-		if taken[c.id]++; taken[c.id] > 1 {
-			name += fmt.Sprintf("-again-%d", taken[c.id])
+		name := pictureName(c.heading)
+		for n := 2; taken[name]; n++ {
+			name = fmt.Sprintf("%s-%d", pictureName(c.heading), n)
 		}
+		taken[name] = true
 		if err := save(name+".svg", append([]byte(svg), '\n')); err != nil {
 			return fmt.Errorf("saving picture %q: %w", name, err)
 		}
 	}
 	return nil
+}
+
+// pictureName is the heading of a chart as the name of a file without its ending: small letters and digits, and a
+// hyphen for whatever is between them.
+func pictureName(heading string) string {
+	words := strings.FieldsFunc(strings.ToLower(heading), func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
+	name := strings.Join(words, "-")
+	return firstOf(strings.TrimSuffix(name[:min(len(name), 100)], "-"), "chart")
 }
 
 // library is the charting library, read once for all drawers.
