@@ -43,7 +43,7 @@ func (a *app) leaves(path string) {
 		return
 	}
 	a.given = append(a.given, top)
-	a.atEnd = append(a.atEnd, func() error { return hostio.Give(top, uid, gid) })
+	a.atEnd = append(a.atEnd, func() error { return hostio.ChownTree(top, uid, gid) })
 }
 
 // owner says in doctor whom what a run leaves belongs to.

@@ -3,8 +3,12 @@ package host
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"runtime"
+	"sync"
+
+	"golang.org/x/sys/unix"
 )
 
 // ErrBusy is returned by [Lock] while another run measures on this machine.
@@ -44,4 +48,35 @@ func stateIn(goos string) string {
 		return filepath.Join("Library", "Application Support", "dmgbench")
 	}
 	return filepath.Join(".local", "state", "dmgbench")
+}
+
+// Lock takes the lock of measuring in the state directory, which it makes where
+// missing. Two runs at once would measure each other, so a second one gets
+// [ErrBusy]. The lock goes with the process, however that ends.
+func Lock(stateDir string) (release func(), err error) {
+	if err := os.MkdirAll(stateDir, 0o700); err != nil {
+		return nil, fmt.Errorf("making state directory: %w", err)
+	}
+	name := filepath.Join(stateDir, lockName)
+	// Nothing is written to it, so that nothing can be written through a link either.
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("opening lock: %w", err)
+	}
+	if err := flock(f); err != nil {
+		_ = f.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			err = ErrBusy
+		}
+		return nil, fmt.Errorf("locking %q: %w", name, err)
+	}
+	return sync.OnceFunc(func() { _ = f.Close() }), nil
+}
+
+func flock(f *os.File) error {
+	for {
+		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -147,5 +148,8 @@ func InhibitSleep() (release func(), how string, err error) {
 	if err := cmd.Start(); err != nil {
 		return nil, "", fmt.Errorf("inhibiting sleep: %w: %w", err, ErrUnsupported)
 	}
-	return once(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }), "caffeinate", nil
+	return sync.OnceFunc(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }), "caffeinate", nil
 }
+
+// Tune returns nothing: macOS has neither governors nor huge pages to switch.
+func Tune() Tuning { return Tuning{} }

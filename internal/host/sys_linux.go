@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"time"
 
@@ -96,5 +97,8 @@ func hold(cmd *exec.Cmd, patience time.Duration) (func(), string, error) {
 		_ = cmd.Wait()
 		return nil, "", fmt.Errorf("inhibiting sleep: %s failed: %w", filepath.Base(cmd.Args[0]), ErrUnsupported)
 	}
-	return once(func() { _ = in.Close(); _ = cmd.Wait() }), filepath.Base(cmd.Args[0]), nil
+	return sync.OnceFunc(func() { _ = in.Close(); _ = cmd.Wait() }), filepath.Base(cmd.Args[0]), nil
 }
+
+// Tune reads how this system is set.
+func Tune() Tuning { return root.tuning() }

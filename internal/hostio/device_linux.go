@@ -25,7 +25,7 @@ func DeviceBytes(path string) (read, written int64, err error) {
 
 func deviceBytes(path string) (read, written int64, err error) {
 	var st unix.Stat_t
-	if err := again(func() error { return unix.Stat(path, &st) }); err != nil {
+	if err := retryEINTR(func() error { return unix.Stat(path, &st) }); err != nil {
 		return 0, 0, err
 	}
 	dev := uint64(st.Dev)

@@ -31,7 +31,7 @@ func sysNoCache(fd int) error {
 
 func sysSync(fd int, mode SyncMode) (SyncMode, error) {
 	if mode == SyncFull {
-		err := again(func() error {
+		err := retryEINTR(func() error {
 			_, err := unix.FcntlInt(uintptr(fd), unix.F_FULLFSYNC, 0)
 			return err
 		})
@@ -43,7 +43,7 @@ func sysSync(fd int, mode SyncMode) (SyncMode, error) {
 			return SyncNone, err
 		}
 	}
-	if err := again(func() error { return unix.Fsync(fd) }); err != nil {
+	if err := retryEINTR(func() error { return unix.Fsync(fd) }); err != nil {
 		return SyncNone, err
 	}
 	return SyncFsync, nil
@@ -163,7 +163,7 @@ func adviseHuge([]byte) {}
 
 func sysStatfs(fd int) (free, total int64, fsType string, err error) {
 	var s unix.Statfs_t
-	if err := again(func() error { return unix.Fstatfs(fd, &s) }); err != nil {
+	if err := retryEINTR(func() error { return unix.Fstatfs(fd, &s) }); err != nil {
 		return 0, 0, "", err
 	}
 	unit := int64(s.Bsize)

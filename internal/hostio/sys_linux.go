@@ -28,7 +28,7 @@ func sysAlign(fd int, direct bool) (Stat, alignment, error) {
 		return st, alignment{}, err
 	}
 	var sf unix.Statfs_t
-	if err := again(func() error { return unix.Fstatfs(fd, &sf) }); err != nil {
+	if err := retryEINTR(func() error { return unix.Fstatfs(fd, &sf) }); err != nil {
 		return st, alignment{}, err
 	}
 	// tmpfs and ramfs are the page cache: they accept O_DIRECT and ignore it.
@@ -37,7 +37,7 @@ func sysAlign(fd int, direct bool) (Stat, alignment, error) {
 	}
 	a := alignment{possible: true, mem: untold, off: untold}
 	var sx unix.Statx_t
-	err = again(func() error { return unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_DIOALIGN, &sx) })
+	err = retryEINTR(func() error { return unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_DIOALIGN, &sx) })
 	if err == nil && sx.Mask&unix.STATX_DIOALIGN != 0 {
 		a = alignment{possible: sx.Dio_offset_align > 0, mem: int(sx.Dio_mem_align), off: int(sx.Dio_offset_align)}
 	}
@@ -81,19 +81,19 @@ func vectored(call uintptr, fd int, parts [3][]byte, off int64) (int, error) {
 func sysNoCache(int) error { return ErrUnsupported }
 
 func sysSync(fd int, _ SyncMode) (SyncMode, error) {
-	if err := again(func() error { return unix.Fsync(fd) }); err != nil {
+	if err := retryEINTR(func() error { return unix.Fsync(fd) }); err != nil {
 		return SyncNone, err
 	}
 	return SyncFull, nil
 }
 
 func sysAllocate(fd int, off, n int64) error {
-	return unsupported(again(func() error { return unix.Fallocate(fd, 0, off, n) }))
+	return unsupported(retryEINTR(func() error { return unix.Fallocate(fd, 0, off, n) }))
 }
 
 func sysPunch(fd int, off, n int64) error {
 	const mode = unix.FALLOC_FL_PUNCH_HOLE | unix.FALLOC_FL_KEEP_SIZE
-	return unsupported(again(func() error { return unix.Fallocate(fd, mode, off, n) }))
+	return unsupported(retryEINTR(func() error { return unix.Fallocate(fd, mode, off, n) }))
 }
 
 // unsupported gives the kernel's ways of saying no one name.
@@ -112,12 +112,12 @@ func sysDrop(fd int, off, n int64) error {
 	if n > 0 {
 		n = roundUp(off+n, page) - start
 	}
-	return again(func() error { return unix.Fadvise(fd, start, n, unix.FADV_DONTNEED) })
+	return retryEINTR(func() error { return unix.Fadvise(fd, start, n, unix.FADV_DONTNEED) })
 }
 
 func sysEvict(fd int, off, n int64) error {
 	const writeBack = unix.SYNC_FILE_RANGE_WAIT_BEFORE | unix.SYNC_FILE_RANGE_WRITE | unix.SYNC_FILE_RANGE_WAIT_AFTER
-	err := unsupported(again(func() error { return unix.SyncFileRange(fd, off, n, writeBack) }))
+	err := unsupported(retryEINTR(func() error { return unix.SyncFileRange(fd, off, n, writeBack) }))
 	if errors.Is(err, ErrUnsupported) {
 		_, err = sysSync(fd, SyncFsync)
 	}
@@ -146,7 +146,7 @@ var fsTypes = map[uint32]string{
 
 func sysStatfs(fd int) (free, total int64, fsType string, err error) {
 	var s unix.Statfs_t
-	if err := again(func() error { return unix.Fstatfs(fd, &s) }); err != nil {
+	if err := retryEINTR(func() error { return unix.Fstatfs(fd, &s) }); err != nil {
 		return 0, 0, "", err
 	}
 	unit := int64(s.Frsize)

@@ -1,5 +1,3 @@
-//go:build linux || darwin
-
 package hostio
 
 import (
@@ -58,8 +56,8 @@ func sysClose(fd int) error { return unix.Close(fd) }
 func sysPread(fd int, p []byte, off int64) (int, error)  { return unix.Pread(fd, p, off) }
 func sysPwrite(fd int, p []byte, off int64) (int, error) { return unix.Pwrite(fd, p, off) }
 
-// again repeats a call that a signal interrupted.
-func again(do func() error) error {
+// retryEINTR repeats a call that a signal interrupted.
+func retryEINTR(do func() error) error {
 	for {
 		if err := do(); !errors.Is(err, unix.EINTR) {
 			return err
@@ -68,7 +66,7 @@ func again(do func() error) error {
 }
 
 func sysTruncate(fd int, size int64) error {
-	return again(func() error { return unix.Ftruncate(fd, size) })
+	return retryEINTR(func() error { return unix.Ftruncate(fd, size) })
 }
 
 func sysFlock(fd int, shared bool) error {
@@ -76,18 +74,18 @@ func sysFlock(fd int, shared bool) error {
 	if shared {
 		how = unix.LOCK_SH
 	}
-	return lockedBy(again(func() error { return unix.Flock(fd, how|unix.LOCK_NB) }))
+	return lockedBy(retryEINTR(func() error { return unix.Flock(fd, how|unix.LOCK_NB) }))
 }
 
 func sysFstat(fd int) (Stat, error) {
 	var st unix.Stat_t
-	err := again(func() error { return unix.Fstat(fd, &st) })
+	err := retryEINTR(func() error { return unix.Fstat(fd, &st) })
 	return statOf(&st), err
 }
 
 func sysLstatat(dir int, name string) (Stat, error) {
 	var st unix.Stat_t
-	err := again(func() error { return unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW) })
+	err := retryEINTR(func() error { return unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW) })
 	return statOf(&st), err
 }
 

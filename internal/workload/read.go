@@ -22,8 +22,8 @@ func Read(ctx context.Context, vol Volume, items []Item, o Options) (Outcome, er
 	}
 	s := &step{vol: vol, o: o, doing: "reading", items: items, l: layoutRead(items, o), work: (*span).read}
 	s.open = s.reopen
-	if hollow(vol) {
-		s.l = layoutHollow(items, o)
+	if isDataless(vol) {
+		s.l = layoutDataless(items, o)
 	}
 	return s.run(ctx)
 }
@@ -42,8 +42,8 @@ func (s *step) reopen(j *job, _ []byte) error {
 	}
 	j.file = f
 	j.found = cacheOf(f)
-	if s.l.hollow {
-		return s.passing(j)
+	if s.l.dataless {
+		return s.prepareSkipper(j)
 	}
 	return nil
 }

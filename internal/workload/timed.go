@@ -32,8 +32,8 @@ func (s *span) stopped() bool {
 func (s *span) write(j *job) {
 	j.start = int64(s.clock.Now())
 	switch {
-	case j.pass != nil:
-		j.err = s.passCalls(j, true)
+	case j.skipper != nil:
+		j.err = s.skipCalls(j, true)
 	case j.ring != nil:
 		j.err = j.ring.drain(j, s)
 	default:
@@ -58,13 +58,13 @@ func (s *span) writeCalls(j *job) error {
 	return nil
 }
 
-// passCalls tells a file that holds no bytes of the calls that others get.
-func (s *span) passCalls(j *job, write bool) error {
+// skipCalls tells a file that holds no bytes of the calls that others get.
+func (s *span) skipCalls(j *job, write bool) error {
 	for off := int64(0); off < j.item.Size; off += s.call {
 		if s.stopped() {
 			return errStopped
 		}
-		if err := j.pass.Pass(write, off, min(s.call, j.item.Size-off)); err != nil {
+		if err := j.skipper.Skip(write, off, min(s.call, j.item.Size-off)); err != nil {
 			return err
 		}
 	}
@@ -82,8 +82,8 @@ func put(f File, p []byte, off int64) error {
 // read times one file: its read calls.
 func (s *span) read(j *job) {
 	j.start = int64(s.clock.Now())
-	if j.pass != nil {
-		j.err = s.passCalls(j, false)
+	if j.skipper != nil {
+		j.err = s.skipCalls(j, false)
 	} else {
 		j.err = s.readCalls(j)
 	}

@@ -71,26 +71,26 @@ type File interface {
 	Close() error
 }
 
-// Hollow is a [Volume] that may hold no bytes. Its files are then told how much
-// is moved ([Passer]); data are neither made nor passed, and no buffer is
+// Dataless is a [Volume] that may hold no bytes. Its files are then told how much
+// is moved ([Skipper]); data are neither made nor passed, and no buffer is
 // needed. Only a simulated device is one: what is timed there is its own stated law.
-type Hollow interface {
+type Dataless interface {
 	Volume
-	// Hollow says whether this volume holds no bytes.
-	Hollow() bool
+	// Dataless says whether this volume holds no bytes.
+	Dataless() bool
 }
 
-// Passer is an open file of a hollow volume.
-type Passer interface {
+// Skipper is an open file of a dataless volume.
+type Skipper interface {
 	File
-	// Pass stands for one call that writes, or reads, n bytes from offset off.
-	Pass(write bool, off, n int64) error
+	// Skip stands for one call that writes, or reads, n bytes from offset off.
+	Skip(write bool, off, n int64) error
 }
 
-// hollow says whether a volume holds no bytes.
-func hollow(v Volume) bool {
-	h, ok := v.(Hollow)
-	return ok && h.Hollow()
+// isDataless reports whether a volume holds no bytes.
+func isDataless(v Volume) bool {
+	h, ok := v.(Dataless)
+	return ok && h.Dataless()
 }
 
 // ErrUnknown says that a fact about the cache cannot be had on this volume.

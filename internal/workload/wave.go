@@ -27,14 +27,14 @@ const (
 
 // job is one file of a wave.
 type job struct {
-	item  Item
-	order int    // position in the step, from 0
-	file  File   // open
-	buf   []byte // the whole file (write) or one call (read, set by the worker)
-	ring  *ring  // instead of buf, for files that memory cannot hold
-	pass  Passer // instead of buf, for files that hold no bytes
-	asked hostio.SyncMode
-	found string // reads: what was found of the cache before
+	item    Item
+	order   int     // position in the step, from 0
+	file    File    // open
+	buf     []byte  // the whole file (write) or one call (read, set by the worker)
+	ring    *ring   // instead of buf, for files that memory cannot hold
+	skipper Skipper // instead of buf, for files that hold no bytes
+	asked   hostio.SyncMode
+	found   string // reads: what was found of the cache before
 
 	begun, done bool
 	start, end  int64 // ns on the step's clock
@@ -45,19 +45,19 @@ type job struct {
 
 // layout is how a step divides its items into waves and its memory into buffers.
 type layout struct {
-	waves  [][]Item
-	memory int64 // bytes that the largest wave needs
-	call   int64 // largest call in bytes
-	whole  int64 // largest file that gets a buffer of its own
-	block  int   // ring block in bytes
-	rings  int   // files that go through a ring
-	tight  bool  // memory made the calls smaller than was asked
-	hollow bool  // there are no data
+	waves    [][]Item
+	memory   int64 // bytes that the largest wave needs
+	call     int64 // largest call in bytes
+	whole    int64 // largest file that gets a buffer of its own
+	block    int   // ring block in bytes
+	rings    int   // files that go through a ring
+	tight    bool  // memory made the calls smaller than was asked
+	dataless bool  // there are no data
 }
 
-// layoutHollow is the layout of files that hold no bytes and need no memory.
-func layoutHollow(items []Item, o Options) layout {
-	l := layout{call: callSize(o), whole: math.MaxInt64, hollow: true}
+// layoutDataless is the layout of files that hold no bytes and need no memory.
+func layoutDataless(items []Item, o Options) layout {
+	l := layout{call: callSize(o), whole: math.MaxInt64, dataless: true}
 	step := maxOpen
 	if o.Workers == 1 {
 		step = 1
@@ -68,7 +68,7 @@ func layoutHollow(items []Item, o Options) layout {
 
 // cost is what the data of one file takes of the memory.
 func (l *layout) cost(it Item) int64 {
-	if l.hollow {
+	if l.dataless {
 		return 0
 	}
 	if it.Size > l.whole {

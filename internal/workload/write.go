@@ -28,8 +28,8 @@ func Write(ctx context.Context, vol Volume, items []Item, o Options) (Outcome, e
 	}
 	s := &step{vol: vol, o: o, doing: "writing", items: items, l: layoutWrite(items, o), work: (*span).write}
 	s.open = s.create
-	if hollow(vol) {
-		s.l = layoutHollow(items, o)
+	if isDataless(vol) {
+		s.l = layoutDataless(items, o)
 	}
 	out, err := s.run(ctx)
 	if err != nil {
@@ -48,8 +48,8 @@ func (s *step) create(j *job, mem []byte) error {
 		return fmt.Errorf("writing file %q: creating: %w", j.item.Name, err)
 	}
 	j.file = f
-	if s.l.hollow {
-		return s.passing(j)
+	if s.l.dataless {
+		return s.prepareSkipper(j)
 	}
 	if j.item.Size > s.l.whole {
 		j.ring = newRing(s.o.Data, j.item, mem, s.l.block)
@@ -60,14 +60,14 @@ func (s *step) create(j *job, mem []byte) error {
 	return nil
 }
 
-// passing readies a file that holds no bytes.
-func (s *step) passing(j *job) error {
-	p, ok := j.file.(Passer)
+// prepareSkipper readies a file that holds no bytes.
+func (s *step) prepareSkipper(j *job) error {
+	p, ok := j.file.(Skipper)
 	if !ok {
 		j.file.Close()
 		return fmt.Errorf("%s file %q: the volume holds no bytes, and its file cannot be told of calls", s.doing, j.item.Name)
 	}
-	j.pass = p
+	j.skipper = p
 	return nil
 }
 

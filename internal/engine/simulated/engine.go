@@ -17,14 +17,14 @@ const title = "simulated device"
 // Engine is the truth device. Its containers live as long as it does and leave
 // nothing on the host. It is not safe for concurrent use.
 type Engine struct {
-	machine Machine
-	clock   clock.Clock
-	hollow  bool
-	session int
-	source  source
-	made    map[string]*container
-	births  map[string]int // how often a name was created: the canary comes again and again
-	began   time.Duration
+	machine  Machine
+	clock    clock.Clock
+	dataless bool
+	session  int
+	source   source
+	made     map[string]*container
+	births   map[string]int // how often a name was created: the canary comes again and again
+	began    time.Duration
 }
 
 var _ engine.Simulator = (*Engine)(nil)
@@ -36,8 +36,8 @@ func New(m Machine, c clock.Clock, seed uint64, session int) (*Engine, error) {
 	if err := m.Check(); err != nil {
 		return nil, err
 	}
-	_, hollow := c.(*clock.Virtual)
-	return &Engine{machine: m, clock: c, hollow: hollow, session: session, source: source(seed).of("simulated device 1"),
+	_, dataless := c.(*clock.Virtual)
+	return &Engine{machine: m, clock: c, dataless: dataless, session: session, source: source(seed).of("simulated device 1"),
 		made: map[string]*container{}, births: map[string]int{}, began: c.Now()}, nil
 }
 

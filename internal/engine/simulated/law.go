@@ -2,8 +2,8 @@
 // a time drawn from a stated law, so that what the rest of the program makes of
 // it can be set against what is true.
 //
-// With a virtual clock nothing is moved and no time passes: the volume is hollow
-// (see [workload.Hollow]), a file is a name and a length, and a run of 53 GB
+// With a virtual clock nothing is moved and no time passes: the volume is dataless
+// (see [workload.Dataless]), a file is a name and a length, and a run of 53 GB
 // takes milliseconds. With a real clock the device spins until its time is over
 // and takes real data, which measures what the harness itself costs. All times
 // follow from law and seed alone, whatever the order in which they are asked for.

@@ -130,7 +130,7 @@ func TestNoiseHasTheStatedMoments(t *testing.T) {
 func TestRealClockSpins(t *testing.T) {
 	c := clock.NewReal()
 	v, _ := mounted(t, lawOf(t, "write = 1 GB/s\nread = 1 GB/s\nlatency = 50 us"), c, 1, 1, "")
-	require.False(t, v.(workload.Hollow).Hollow())
+	require.False(t, v.(workload.Dataless).Dataless())
 	for _, s := range written(t, v, c, items(100_000, 200_000), hostio.SyncNone) {
 		assert.GreaterOrEqual(t, s.DurationNS, 50_000+s.Bytes)
 	}

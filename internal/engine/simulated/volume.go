@@ -34,10 +34,10 @@ type volume struct {
 	begun [2]int   // files read and written since the attach
 }
 
-var _ workload.Hollow = (*volume)(nil)
+var _ workload.Dataless = (*volume)(nil)
 
-// Hollow says that on a virtual clock no byte is moved.
-func (v *volume) Hollow() bool { return v.c.e.hollow }
+// Dataless reports that on a virtual clock no byte is moved.
+func (v *volume) Dataless() bool { return v.c.e.dataless }
 
 func (v *volume) Mkdir(name string) error {
 	name = path.Clean(name)
@@ -116,7 +116,7 @@ type file struct {
 	own   [2]float64 // the file's factor in each direction
 }
 
-var _ workload.Passer = (*file)(nil)
+var _ workload.Skipper = (*file)(nil)
 
 // side is the index of a direction.
 func side(write bool) int {
@@ -163,8 +163,8 @@ func (f *file) take(write bool, off, n int64) time.Duration {
 	return time.Duration(math.Round(seconds * 1e9))
 }
 
-// Pass lets the time of a call go by.
-func (f *file) Pass(write bool, off, n int64) error {
+// Skip lets the time of a call go by.
+func (f *file) Skip(write bool, off, n int64) error {
 	if size := f.v.c.sizes[f.name]; !write && off+n > size {
 		return fmt.Errorf("reading behind the end at %d", size)
 	}
@@ -173,16 +173,16 @@ func (f *file) Pass(write bool, off, n int64) error {
 
 // WriteAt takes the time of a write of len(p) bytes; the bytes are not looked at.
 func (f *file) WriteAt(p []byte, off int64) (int, error) {
-	return len(p), f.Pass(true, off, int64(len(p)))
+	return len(p), f.Skip(true, off, int64(len(p)))
 }
 
 // ReadAt takes the time of a read and leaves p as it is. On a virtual clock it
 // refuses: whoever wants to see bytes is at the wrong device.
 func (f *file) ReadAt(p []byte, off int64) (int, error) {
-	if f.v.Hollow() {
+	if f.v.Dataless() {
 		return 0, errContent
 	}
-	return len(p), f.Pass(false, off, int64(len(p)))
+	return len(p), f.Skip(false, off, int64(len(p)))
 }
 
 // Sync takes the time of a flush and flushes as far as was asked.

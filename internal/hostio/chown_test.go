@@ -1,5 +1,3 @@
-//go:build linux || darwin
-
 package hostio
 
 import (
@@ -38,18 +36,18 @@ func TestGive(t *testing.T) {
 	require.NoError(t, os.Link(at("linked"), at("run", "second name")))
 	require.NoError(t, os.Symlink("run", at("alias")))
 
-	require.NoError(t, Give(at("run"), somebody, somebody))
+	require.NoError(t, ChownTree(at("run"), somebody, somebody))
 	assert.Zero(t, ownerOf(t, at("run")), "in a folder that is not the user's")
 	require.NoError(t, os.Chown(base, somebody, somebody))
-	require.NoError(t, Give(at("alias"), somebody, somebody))
+	require.NoError(t, ChownTree(at("alias"), somebody, somebody))
 	assert.Zero(t, ownerOf(t, at("run", "file")), "a link is not followed")
-	require.NoError(t, Give(at("run"), somebody, somebody))
+	require.NoError(t, ChownTree(at("run"), somebody, somebody))
 	for name, want := range map[string]int{"run": somebody, "run/file": somebody, "run/below": somebody, "run/below/deep": somebody,
 		"run/theirs": another, "run/link": 0, "outside": 0, "linked": 0, "run/second name": 0} {
 		assert.Equal(t, want, ownerOf(t, at(name)), name)
 	}
-	require.NoError(t, Give(at("outside"), somebody, somebody))
+	require.NoError(t, ChownTree(at("outside"), somebody, somebody))
 	assert.Equal(t, somebody, ownerOf(t, at("outside")), "a file alone")
-	require.NoError(t, Give(at("nothing"), somebody, somebody))
-	require.NoError(t, Give(at("nothing", "below"), somebody, somebody))
+	require.NoError(t, ChownTree(at("nothing"), somebody, somebody))
+	require.NoError(t, ChownTree(at("nothing", "below"), somebody, somebody))
 }

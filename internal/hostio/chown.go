@@ -1,5 +1,3 @@
-//go:build linux || darwin
-
 package hostio
 
 import (
@@ -11,11 +9,11 @@ import (
 	"syscall"
 )
 
-// Give lets a file, or a folder with all that is in it, belong to a user and a group: for a program that root runs on behalf
+// ChownTree lets a file, or a folder with all that is in it, belong to a user and a group: for a program that root runs on behalf
 // of somebody, so that they can work with what it made. It gives nothing where the folder that path lies in is not the user's,
 // takes nothing but what belongs to root, follows no link, and leaves alone what has several names or lies on another file
 // system, as the user may have put those there. A path that is not there is no error.
-func Give(path string, uid, gid int) error {
+func ChownTree(path string, uid, gid int) error {
 	fail := func(err error) error { return fmt.Errorf("giving %q to user %d: %w", path, uid, bare(err)) }
 	abs, err := filepath.Abs(path)
 	if err != nil {
