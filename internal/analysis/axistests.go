@@ -1,7 +1,9 @@
 package analysis
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -23,7 +25,7 @@ func (j judge) along(op plan.Operand, axis string) (points []point, bad finding)
 	} else if missing := j.unmeasured(op); missing != "" {
 		return nil, finding{missing: missing}
 	} else {
-		est := orElse(op.Statistic, j.est)
+		est := cmp.Or(op.Statistic, j.est)
 		points, bad = j.s.measuredAlong(op, axis, est)
 	}
 	if bad.missing != "" || bad.weak != "" {
@@ -100,7 +102,7 @@ func samplesAlong(op plan.Operand, cells []cell, axis, est string) []point {
 		}
 	}
 	var out []point
-	for _, v := range sortedKeys(values) {
+	for _, v := range slices.Sorted(maps.Keys(values)) {
 		text := sizeText(v)
 		if axis == "set" {
 			text = strconv.FormatInt(v, 10)
@@ -117,15 +119,6 @@ func samplesAlong(op plan.Operand, cells []cell, axis, est string) []point {
 		}
 		out = append(out, point{text, gatherValues(op.Quantity, cells, est, &own)})
 	}
-	return out
-}
-
-func sortedKeys(m map[int64]bool) []int64 {
-	out := make([]int64, 0, len(m))
-	for k := range m {
-		out = append(out, k)
-	}
-	slices.Sort(out)
 	return out
 }
 

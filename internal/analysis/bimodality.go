@@ -52,7 +52,7 @@ func findBreak(samples []result.Sample, excess []float64) (cut int, shift float6
 		xs[i] = float64(i)
 	}
 	// What a size lets expect is a median over both modes at first; the second
-	// look takes it over files whose mode has been evened out.
+	// look takes it over files after the shift between the modes was removed.
 	for look := range 2 {
 		t, err := stats.FitTwoLines(xs, excess, max(stats.MinForLine, len(xs)/10))
 		if err != nil || look > 0 && t.P > modeP {
@@ -96,7 +96,7 @@ func removeShift(samples []result.Sample, excess []float64, cut int, shift float
 const minTurns = 3
 
 // findTwoSpeeds cuts files in two kinds by the logarithms of their times over the lower
-// quartile of their size, which lies in the faster mode unless that is rare. Each
+// quartile of their size, which is in the faster mode unless that is rare. Each
 // kind is a tenth of the files or more, and they take turns.
 func findTwoSpeeds(samples []result.Sample, logs []float64) (c stats.TwoClusters, ok bool) {
 	bySize := map[int64][]float64{}

@@ -11,7 +11,7 @@ import (
 	"dmgbench/internal/result"
 )
 
-// effect says a row in words: "12 % slower (8–16 %)", or "~" and what was seen.
+// effect writes a row in words: "12 % slower (8–16 %)", or "~" and what was seen.
 func effect(r *CompareRow) string {
 	switch r.Status {
 	case RowChanged:
@@ -65,17 +65,17 @@ func changeText(q plan.Quantity, ratio float64, ci *result.CI) string {
 	return text + spanText(100*low, 100*high, scale, " %")
 }
 
-// nearlyNothing is the ratio below which a decrease is so close to 100 % that it is told by what is left.
+// nearlyNothing is the ratio below which a decrease is so close to 100 % that what is left is printed instead.
 const nearlyNothing = 0.05
 
-// changeWords are how a quantity is said to be larger, smaller and a multiple.
+// changeWords are the words for a quantity that is larger, smaller or a multiple.
 func changeWords(q plan.Quantity) (up, down, times string) {
 	switch {
 	case rate(q):
 		return "faster", "slower", "fast"
 	case strings.HasSuffix(string(q), "_time"):
 		return "longer", "shorter", "long"
-	case q == "bands" || q == "bands_full":
+	case quantityRows[q].bands:
 		return "more", "fewer", "many"
 	case q.Unit() == "B":
 		return "larger", "smaller", "large"
@@ -137,7 +137,7 @@ func signedSpan(low, high float64) string {
 	return sign(100*low) + " to " + sign(100*high) + " %"
 }
 
-// addAnswers says the outcome for each side in a sentence.
+// addAnswers adds the outcome of each side in a sentence.
 func (c *comparer) addAnswers() {
 	base := c.sides[0].name
 	for _, s := range c.sides[1:] {
@@ -224,7 +224,7 @@ func rowName(r *CompareRow) string {
 	return out
 }
 
-// caseWords is the id of a case as people say it: "UDSB, AES-256".
+// caseWords is the id of a case as people write it: "UDSB, AES-256".
 func caseWords(id string) string {
 	parts := strings.Split(id, ",")
 	for i, p := range parts {

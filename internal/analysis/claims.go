@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,7 +12,7 @@ import (
 )
 
 // headlineName is the estimator to quote: the plan's, or the aggregate.
-func (s *runData) headlineName() string { return orElse(s.p.Run.Estimator, aggregate) }
+func (s *runData) headlineName() string { return cmp.Or(s.p.Run.Estimator, aggregate) }
 
 // claimJudgement is one claim under every estimator that it is judged under.
 type claimJudgement struct {
@@ -24,7 +25,7 @@ type claimJudgement struct {
 
 // claims judges every claim of the plan. The error of all verdicts of the plan
 // together is held at [family]: the p values of all claims that are judged on
-// rounds are adjusted after Holm, under each estimator by itself.
+// rounds are adjusted after Holm, separately under each estimator.
 func (s *runData) claims() []result.Claim {
 	hs := make([]*claimJudgement, len(s.p.Claims))
 	for i, c := range s.p.Claims {
@@ -89,7 +90,7 @@ func (s *runData) namedStatistic(ops []plan.Operand) string {
 	return name
 }
 
-// adjust fills in the p values after Holm, and says over how many claims.
+// adjust fills in the p values after Holm, and returns over how many claims.
 func adjust(hs []*claimJudgement) (tests int) {
 	for k := range len(panel) + 1 {
 		var ps []float64
@@ -207,7 +208,7 @@ func overEstimators(h *claimJudgement, verdict, why string) (string, string) {
 	return result.CannotTell, text + tail + ", and the source does not say which one it used; " + why
 }
 
-// reason says in words what led to the verdict under one estimator.
+// reason writes in words what led to the verdict under one estimator.
 func reason(f finding, p float64, tests int) string {
 	needs := ""
 	if f.need != "" {
@@ -239,7 +240,7 @@ func reason(f finding, p float64, tests int) string {
 	return f.saw + needs + gap
 }
 
-// evidence lists the numbers behind a verdict, those of the other estimators in
+// evidence lists the numbers that a verdict rests on, those of the other estimators in
 // short.
 func (s *runData) evidence(h *claimJudgement) []string {
 	out := []string{}
@@ -265,7 +266,7 @@ func (s *runData) evidence(h *claimJudgement) []string {
 	return out
 }
 
-// incomparableKinds are the kinds of departure after which figures are no longer comparable.
+// incomparableKinds are the kinds of departure after which figures cannot be compared.
 func (s *runData) incomparableKinds() []string {
 	var out []string
 	for _, d := range s.r.Departures {
@@ -279,9 +280,9 @@ func (s *runData) incomparableKinds() []string {
 // JudgePublished judges the claims by the author on the author's own published
 // figures. A claim that does not hold there is misread, and its plan is wrong.
 //
-// A printed figure stands for an interval: exact ones for a point, "below",
+// A printed figure means an interval: exact ones for a point, "below",
 // "above" and ranges for all of their values, which have to satisfy the claim
-// together. "about x" stands for x ± 5 %, of which one value is enough. A claim
+// together. "about x" means x ± 5 %, and one value in it is enough. A claim
 // about a figure that the source does not print is not_measured, with a reason
 // that names the figure.
 func JudgePublished(p *plan.Plan) []result.Claim {

@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -62,7 +63,7 @@ func (j judge) assert(a plan.Assert) finding {
 	return finding{weak: fmt.Sprintf("%q is no test that this program knows", a.Kind)}
 }
 
-// unmeasured says which cases of an operand were not measured to the end: whatever there is of them, no claim is decided
+// unmeasured reports which cases of an operand were not measured to the end: their values decide no claim
 // by it.
 func (j judge) unmeasured(op plan.Operand) string {
 	if !j.strict {
@@ -73,7 +74,7 @@ func (j judge) unmeasured(op plan.Operand) string {
 		if !sub.matches(op.Where) {
 			continue
 		}
-		if why := j.s.absent(sub, op.Quantity, op.Where); why != "" {
+		if why := j.s.absent(sub, doOf(op.Quantity), op.Where); why != "" {
 			gone = append(gone, why)
 		}
 	}
@@ -81,7 +82,7 @@ func (j judge) unmeasured(op plan.Operand) string {
 	return strings.Join(gone, "; ")
 }
 
-// sides evaluates operands that stand beside each other, and names them by what
+// operandValues evaluates operands that are compared, and names them by what
 // they differ in.
 func (j judge) operandValues(ops ...plan.Operand) []operandValue {
 	sels := make([]plan.Selector, 0, len(ops))
@@ -225,8 +226,8 @@ func sameOperand(a, b plan.Operand) bool {
 	return same && a.Constant == nil && b.Constant == nil
 }
 
-// outcome wants the steps to have ended as said, in every round in which they
-// ended at all. It is no statistic, and one round is enough. On the author's side
+// outcome wants the steps to have ended as the claim states, in every round in which they
+// ended. It is not a statistic, and one round is enough. On the author's side
 // it is what the protocol expects of the steps.
 func (j judge) outcome(a plan.Assert) finding {
 	if j.author {
@@ -238,23 +239,17 @@ func (j judge) outcome(a plan.Assert) finding {
 		if !sub.matches(a.Where) {
 			continue
 		}
-		found := false
-		for i := range sub.c.Steps {
-			st := &sub.c.Steps[i]
-			k := stepKey{st.Do, st.Phase, st.Cycle}
-			if st.Do != a.Step || !k.matches(a.Where) || !ended(sub.c, st.Round) {
-				continue
-			}
-			found = true
+		steps := sub.endedSteps(a.Step, a.Where)
+		for _, st := range steps {
 			if failed := st.Error != ""; failed == (a.Outcome == "fail") {
 				ok++
 				continue
 			}
 			bad++
-			wrong = append(wrong, fmt.Sprintf("%s, round %d: %s", sub.c.ID, st.Round, orElse(st.Error, "no error")))
+			wrong = append(wrong, fmt.Sprintf("%s, round %d: %s", sub.c.ID, st.Round, cmp.Or(st.Error, "no error")))
 		}
-		if !found || sub.c.Status != result.Done {
-			missing = join(missing, j.s.notReached(sub, a))
+		if len(steps) == 0 || sub.c.Status != result.Done {
+			missing = join(missing, j.s.absent(sub, a.Step, a.Where))
 		}
 	}
 	slices.Sort(wrong)
@@ -272,41 +267,18 @@ func (j judge) outcome(a plan.Assert) finding {
 	return f
 }
 
-// ended reports whether a round of the case was run to an end, good or bad. A
-// step of an interrupted round says nothing.
-func ended(c *result.Case, round int) bool {
-	for _, r := range c.Rounds {
-		if r.Round == round {
-			return r.Status == result.Done || r.Status == result.Failed
+// endedSteps are the steps of a kind that the selector picks, of the rounds that were run to an end, good or bad: a step
+// of an interrupted round does not count.
+func (sub *caseData) endedSteps(do string, sel plan.Selector) (out []*result.Step) {
+	ended := map[int]bool{}
+	for _, r := range sub.c.Rounds {
+		ended[r.Round] = r.Status == result.Done || r.Status == result.Failed
+	}
+	for i := range sub.c.Steps {
+		st := &sub.c.Steps[i]
+		if st.Do == do && ended[st.Round] && (stepKey{st.Do, st.Phase, st.Cycle}).matches(sel) {
+			out = append(out, st)
 		}
 	}
-	return false
-}
-
-// notReached says why a selected case has no such step.
-func (s *runData) notReached(sub *caseData, a plan.Assert) string {
-	if pc, ok := s.planned[sub.c.ID]; ok && !hasStep(pc.Steps, a) {
-		return ""
-	}
-	if sub.c.Status == result.Done {
-		return ""
-	}
-	return fmt.Sprintf("case %s was %s: %s", sub.c.ID, orElse(sub.c.Status, "not finished"), orElse(sub.c.Reason, "no reason given"))
-}
-
-func hasStep(steps []plan.Step, a plan.Assert) bool {
-	return slices.ContainsFunc(steps, func(st plan.Step) bool {
-		return st.Do == a.Step && stepKey{do: st.Do, phase: st.Phase}.matches(withoutCycle(a.Where)) || hasStep(st.Steps, a)
-	})
-}
-
-func withoutCycle(sel plan.Selector) plan.Selector {
-	return slices.DeleteFunc(slices.Clone(sel), func(c plan.Choice) bool { return c.Key == "cycle" })
-}
-
-func orElse(text, other string) string {
-	if text == "" {
-		return other
-	}
-	return text
+	return out
 }

@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -25,13 +26,13 @@ type compareFact struct {
 	of         func(*result.Result) []string
 }
 
-// compareFacts are in the order in which differences are said.
+// compareFacts are in the order in which differences are listed.
 var compareFacts = []compareFact{
-	{"model", kindMachine, ofHost(func(h result.Host) string { return orElse(h.Model, h.Arch) })},
+	{"model", kindMachine, ofHost(func(h result.Host) string { return cmp.Or(h.Model, h.Arch) })},
 	{"cpu", kindMachine, ofHost(func(h result.Host) string { return h.CPU })},
 	{"cores", kindMachine, ofHost(func(h result.Host) string { return countText(h.CPUs) })},
 	{"memory", kindMachine, ofHost(func(h result.Host) string { return bytesText(h.Memory) })},
-	{"virtual", kindMachine, ofHost(func(h result.Host) string { return orElse(h.Virtual, "no") })},
+	{"virtual", kindMachine, ofHost(func(h result.Host) string { return cmp.Or(h.Virtual, "no") })},
 	{"disk", kindMachine, diskFacts},
 	{"power", kindMachine, ofHost(powerText)},
 	{"os", kindSystem, ofHost(osText)},
@@ -55,7 +56,7 @@ var compareFacts = []compareFact{
 	{"rounds", kindRepetition, func(r *result.Result) []string { return []string{fmt.Sprint(r.Rounds)} }},
 }
 
-// CompareFacts are the names that [CompareOptions.By] accepts besides the keys of cases.
+// CompareFacts are the names that [CompareOptions.By] accepts in addition to the keys of cases.
 var CompareFacts = func() []string {
 	out := make([]string, len(compareFacts))
 	for i, f := range compareFacts {
@@ -118,7 +119,7 @@ func achievedText(a *result.Achieved) string {
 	if a.Asked == a.Achieved {
 		return a.Achieved
 	}
-	return a.Asked + ", got " + orElse(a.Achieved, "unknown")
+	return a.Asked + ", got " + cmp.Or(a.Achieved, "unknown")
 }
 
 func appendUnique(list []string, text string) []string {
@@ -187,14 +188,14 @@ func engineFacts(r *result.Result) (out []string) {
 	for _, s := range r.Sessions {
 		for _, e := range append([]result.Engine{s.Engine}, s.Engines...) {
 			if e.Name != "directory" {
-				out = appendUnique(out, orElse(e.Title, strings.TrimSpace(e.Name+" "+e.Version)))
+				out = appendUnique(out, cmp.Or(e.Title, strings.TrimSpace(e.Name+" "+e.Version)))
 			}
 		}
 	}
 	return out
 }
 
-// scaled are the departures that change how much was measured, or of what.
+// scaled are the departures that change how much was measured, or which files and codecs.
 var scaled = []string{"scale", "sets", "workers", "codec", "input"}
 
 func scaleFacts(r *result.Result) []string { return ofDepartures(scaled...)(r) }
@@ -219,12 +220,12 @@ func factsText(r *result.Result, names []string) string {
 	var out []string
 	for _, name := range names {
 		i := slices.Index(CompareFacts, name)
-		out = append(out, orElse(strings.Join(compareFacts[i].of(r), " + "), name+" unknown"))
+		out = append(out, cmp.Or(strings.Join(compareFacts[i].of(r), " + "), name+" unknown"))
 	}
 	return strings.Join(out, ", ")
 }
 
-// collectFacts says what is known of the sides, and in what they differ.
+// collectFacts collects what is known of the sides, and in what they differ.
 func (c *comparer) collectFacts() {
 	for _, s := range c.sides {
 		side := CompareSide{Name: s.name, Runs: []string{}, Facts: []CompareFact{}}
@@ -290,7 +291,7 @@ func (c *comparer) differ(fact string) bool {
 	})
 }
 
-// sameEngines reports whether the engines of all sides differ in nothing but their version.
+// sameEngines reports whether the engines of all sides differ only in their version.
 func (c *comparer) sameEngines() bool {
 	kinds := func(s CompareSide) (out []string) {
 		for _, v := range s.fact("engine") {
@@ -302,7 +303,7 @@ func (c *comparer) sameEngines() bool {
 	return !slices.ContainsFunc(c.out.Sides[1:], func(s CompareSide) bool { return !slices.Equal(first, kinds(s)) })
 }
 
-// notes says what the reader has to know before any number.
+// notes adds what the reader has to know before any number.
 func (c *comparer) notes() {
 	note := func(format string, args ...any) { c.out.Notes = append(c.out.Notes, fmt.Sprintf(format, args...)) }
 	var apart []string
@@ -342,7 +343,7 @@ func (c *comparer) notes() {
 
 // noteWarnings adds to the notes what the runs of one side were warned of and those of
 // another were not, or not in the same words: a machine that was busy on one day
-// looks like a change. One text of each kind stands for the side.
+// looks like a change. One text of each kind represents the side.
 func (c *comparer) noteWarnings() {
 	type told struct {
 		text string

@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -17,7 +18,7 @@ type unitValues struct {
 	values []float64
 }
 
-// averageBy averages the rounds of a cell within what of says they belong to.
+// averageBy averages the rounds of a cell within the unit that of returns for them.
 func (cell *compareCell) averageBy(of func(compareRound) string) unitValues {
 	sum, n := map[string]float64{}, map[string]float64{}
 	var out unitValues
@@ -54,7 +55,7 @@ func (cell *compareCell) sample() CompareSample {
 // bothZero is why two cells have no ratio though they are the same.
 const bothZero = "nothing on both sides: 0 has no ratio"
 
-// row compares two cells; why says that they have no ratio.
+// row compares two cells; why is the reason where they have no ratio.
 func (c *comparer) row(a, b *compareCell, side string) (row CompareRow, why string) {
 	row = CompareRow{Case: a.key.id, Phase: a.key.phase, Cycle: a.key.cycle, Op: string(a.key.op), Unit: a.key.op.Unit(), Side: side,
 		Status: RowUnclear, Warnings: []string{}}
@@ -104,7 +105,7 @@ func replicaOf(per string, a, b *compareCell) replica {
 	return replica{unit: perRound, looks: max(a.looks, b.looks)}
 }
 
-// ratioInterval is the interval of a ratio whose logarithm ct is, over units of replication; nil if there is none.
+// ratioInterval is the interval of the ratio with the logarithm ct, over units of replication; nil if there is none.
 func ratioInterval(ct stats.Contrast, each replica, units string) *result.CI {
 	iv, err := ct.Interval(each.level())
 	if err != nil {
@@ -122,7 +123,7 @@ func sharedBy(a, b *compareCell, of func(compareRound) string) int {
 	return n
 }
 
-// sameSessions is "the same 2 sessions", or what says it of one.
+// sameSessions is "the same 2 sessions", or the text for one.
 func sameSessions(n int, one string) string {
 	if n == 1 {
 		return one
@@ -136,7 +137,7 @@ func (c *comparer) addWarnings(row *CompareRow, a, b workKey) {
 		row.Warnings = append(row.Warnings, fmt.Sprintf("file system %s against %s", a.filesystem, b.filesystem))
 	}
 	if a.backend != b.backend {
-		row.Warnings = append(row.Warnings, fmt.Sprintf("backend %s against %s", orElse(a.backend, "unknown"), orElse(b.backend, "unknown")))
+		row.Warnings = append(row.Warnings, fmt.Sprintf("backend %s against %s", cmp.Or(a.backend, "unknown"), cmp.Or(b.backend, "unknown")))
 	}
 	if row.CI != nil && row.CI.Method == stats.MethodPooled {
 		row.Warnings = append(row.Warnings, fmt.Sprintf("%s against %d: the interval takes it that sessions vary alike on both sides",
@@ -167,9 +168,9 @@ func contrast(a, b *compareCell) (ct stats.Contrast, per string, err error) {
 	if ct, err = stats.WelchContrast(y.values, x.values); err != nil {
 		return pooled, perSession, nil
 	}
-	// Welch's test finds too much where few sessions stand against many. The larger of the
+	// Welch's test finds too much where few sessions are compared with many. The larger of the
 	// two standard errors with Welch's degrees of freedom, the fewer, never does where both
-	// sides vary alike; where as many stand against each other the two are the same.
+	// sides vary alike; with as many on each side the two are the same.
 	ct.SE = max(ct.SE, pooled.SE)
 	return ct, perSession, nil
 }
@@ -195,7 +196,7 @@ func restrictTo(x, y unitValues) (out unitValues) {
 }
 
 // fillUndecided is a row with too few sessions: what was seen, with an interval over
-// the rounds that says so, and no test. Where a side has several sessions the ratio
+// the rounds labelled as such, and no test. Where a side has several sessions the ratio
 // is over sessions, and an interval over rounds would be that of another number.
 func (c *comparer) fillUndecided(row *CompareRow, a, b *compareCell) {
 	row.Ratio = row.Value.Value / row.Base.Value
@@ -303,7 +304,7 @@ func (c *comparer) undecided(r *CompareRow) bool {
 	}
 }
 
-// unclear says why a row that was tested tells nothing.
+// unclear returns why a row that was tested is undecided.
 func unclear(r *CompareRow, tests int) string {
 	if r.P != nil && *r.P <= family && r.Holm != nil {
 		return fmt.Sprintf("%d rows are tested together, and for that it is not clear enough (%s, after Holm %s)", tests, SayP(*r.P), ShowP(*r.Holm))

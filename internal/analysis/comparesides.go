@@ -68,7 +68,7 @@ func newComparer(runs []*result.Result, o CompareOptions) (*comparer, error) {
 	if err := c.baseline(); err != nil {
 		return nil, err
 	}
-	c.out.Estimator = orElse(o.Estimator, headlineOf(c.sides[0].runs))
+	c.out.Estimator = cmp.Or(o.Estimator, headlineOf(c.sides[0].runs))
 	for _, op := range c.ops() {
 		c.out.Ops = append(c.out.Ops, string(op))
 	}
@@ -90,7 +90,7 @@ func hasKey(runs []*result.Result, key string) bool {
 	return false
 }
 
-// caseValue is what a case says of a key: of its own, or of its target.
+// caseValue is the value of a key of a case: its own, or its target's.
 func caseValue(c *result.Case, key string) (string, bool) {
 	for _, kv := range c.Keys {
 		if kv[0] == key {
@@ -158,7 +158,7 @@ func (c *comparer) runName(i int, r *result.Result) string {
 	if i < len(c.o.Names) && c.o.Names[i] != "" {
 		return c.o.Names[i]
 	}
-	return orElse(r.Run, fmt.Sprintf("run %d", i+1))
+	return cmp.Or(r.Run, fmt.Sprintf("run %d", i+1))
 }
 
 // namesIn are the sides that a run has a part in: one, unless its cases make several.
@@ -275,8 +275,8 @@ func sessionNames(r *result.Result) map[int]string {
 	ss := slices.Clone(r.Sessions)
 	slices.SortStableFunc(ss, func(a, b result.Session) int { return a.Index - b.Index })
 	for i, s := range ss {
-		run := orElse(s.Run, r.Run)
-		if i == 0 || run != orElse(last.Run, r.Run) || s.Boot != last.Boot || s.Boot == "" || s.Started.Sub(last.Finished) > samePause || setBack(last, s) {
+		run := cmp.Or(s.Run, r.Run)
+		if i == 0 || run != cmp.Or(last.Run, r.Run) || s.Boot != last.Boot || s.Boot == "" || s.Started.Sub(last.Finished) > samePause || setBack(last, s) {
 			name = fmt.Sprintf("%s\x00%d", run, s.Started.UnixNano())
 			if s.Started.IsZero() {
 				name = fmt.Sprintf("%s\x00%d", run, s.Index)
@@ -287,7 +287,7 @@ func sessionNames(r *result.Result) map[int]string {
 	return out
 }
 
-// setBack reports whether the clock says that a session began before the one before it ended. How long
+// setBack reports whether a session started, by the clock, before the previous one ended. How long
 // the pause was is then unknown. Corrections of a running clock by less than a second are usual.
 func setBack(before, s result.Session) bool {
 	return !s.Started.IsZero() && before.Finished.Sub(s.Started) > time.Second
@@ -339,7 +339,7 @@ func (c *comparer) collect(s *compareSide) {
 			}
 			if k.Status != result.Done {
 				s.lost = append(s.lost, Unpaired{Case: id, Side: s.name,
-					Reason: fmt.Sprintf("the case was %s in run %s: %s", orElse(k.Status, "not finished"), r.Run, orElse(k.Reason, "no reason given"))})
+					Reason: fmt.Sprintf("the case was %s in run %s: %s", cmp.Or(k.Status, "not finished"), r.Run, cmp.Or(k.Reason, "no reason given"))})
 			}
 			c.collectCase(s, r, k, id, sessions)
 		}
@@ -351,7 +351,7 @@ func (c *comparer) collect(s *compareSide) {
 	}
 }
 
-// EveryCase is the id of a row whose case has no keys but those that make the sides.
+// EveryCase is the id of a row for a case that has only the keys that make the sides.
 const EveryCase = "every case"
 
 // caseID names a case without the keys that make the sides; ok is false where
@@ -381,7 +381,7 @@ func (c *comparer) collectCase(s *compareSide, r *result.Result, k *result.Case,
 	sub := indexCase(k)
 	for _, key := range sub.order {
 		for _, q := range quantitiesOf(key.do) {
-			if !slices.Contains(c.out.Ops, string(q)) || (q == "bands" || q == "bands_full") && k.Target.Format != "UDSB" {
+			if !slices.Contains(c.out.Ops, string(q)) || quantityRows[q].bands && k.Target.Format != "UDSB" {
 				continue
 			}
 			ck := cellKey{id, key.phase, key.cycle, q}
@@ -403,14 +403,14 @@ func (cell *compareCell) addRun(r *result.Result, k *result.Case, steps []*resul
 	for _, st := range steps {
 		byRound[st.Round] = append(byRound[st.Round], st)
 	}
-	for _, round := range sortedRounds(byRound) {
+	for _, round := range slices.Sorted(maps.Keys(byRound)) {
 		own := byRound[round]
 		marks := workOf(cell.key.op, k, own)
 		if len(cell.rounds) == 0 && cell.weak == "" {
 			cell.work = marks
 		}
 		if why := workDifference(cell.work, marks, "one round", "another"); why != "" {
-			cell.mixed = orElse(cell.mixed, why)
+			cell.mixed = cmp.Or(cell.mixed, why)
 		}
 		v, n, err := value(cell.key.op, est, own, nil)
 		if err != nil {
@@ -462,7 +462,7 @@ func filesText(steps []*result.Step) string {
 	return strings.Join(parts, ", ")
 }
 
-// workDifference says why two cells are not the same work, "" if they are.
+// workDifference reports why two cells are not the same work, "" if they are.
 func workDifference(a, b workKey, left, right string) string {
 	switch {
 	case a.files != b.files:
@@ -470,9 +470,9 @@ func workDifference(a, b workKey, left, right string) string {
 	case a.workers != b.workers:
 		return fmt.Sprintf("%s in %s, %s in %s", plural(a.workers, "worker"), left, plural(b.workers, "worker"), right)
 	case a.sync != b.sync:
-		return fmt.Sprintf("not flushed alike: %s in %s, %s in %s", orElse(a.sync, "unknown"), left, orElse(b.sync, "unknown"), right)
+		return fmt.Sprintf("not flushed alike: %s in %s, %s in %s", cmp.Or(a.sync, "unknown"), left, cmp.Or(b.sync, "unknown"), right)
 	case a.cache != b.cache:
-		return fmt.Sprintf("not cached alike: %s in %s, %s in %s", orElse(a.cache, "unknown"), left, orElse(b.cache, "unknown"), right)
+		return fmt.Sprintf("not cached alike: %s in %s, %s in %s", cmp.Or(a.cache, "unknown"), left, cmp.Or(b.cache, "unknown"), right)
 	case a.size != b.size:
 		return fmt.Sprintf("images of %s in %s and of %s in %s", show(float64(a.size), "B"), left, show(float64(b.size), "B"), right)
 	case a.live != b.live:
@@ -483,7 +483,7 @@ func workDifference(a, b workKey, left, right string) string {
 
 // shortFiles cuts a long list of sizes.
 func shortFiles(text string) string {
-	parts := strings.Split(orElse(text, "none"), ", ")
+	parts := strings.Split(cmp.Or(text, "none"), ", ")
 	if len(parts) <= 3 {
 		return strings.Join(parts, ", ")
 	}
@@ -502,7 +502,7 @@ func (c *comparer) pairCells(s *compareSide) {
 		case b == nil:
 			lost(k, s.name, "not measured in "+s.name)
 		case a.weak != "" || b.weak != "":
-			lost(k, s.name, orElse(a.weak, b.weak))
+			lost(k, s.name, cmp.Or(a.weak, b.weak))
 		case a.mixed != "":
 			lost(k, s.name, fmt.Sprintf("the rounds of %s are not the same work: %s", base.name, a.mixed))
 		case b.mixed != "":

@@ -16,7 +16,7 @@ import (
 // not make a comparison.
 var ErrCompare = errors.New("there is nothing to compare")
 
-// CompareOptions say what is set against what.
+// CompareOptions select what is compared with what.
 type CompareOptions struct {
 	// By names the facts ([CompareFacts]) or the keys of cases that make the
 	// sides; with none, every run is a side of its own.
@@ -75,7 +75,7 @@ type CompareSide struct {
 }
 
 // CompareFact is one thing that is known of the runs of a side; several values
-// stand for runs that differ in it.
+// mean that the runs differ in it.
 type CompareFact struct {
 	Name   string   `json:"name"`
 	Values []string `json:"values"`
@@ -166,7 +166,7 @@ type CompareAnswer struct {
 }
 
 // Compare sets runs against each other. It is a pure function of them and needs
-// a plan for nothing but the claims of sides of several runs; runs that were only folded serve as
+// a plan only for the claims of sides of several runs; runs that were only folded serve as
 // well as analysed ones, except that they bring no verdicts.
 //
 // What is paired has the same case, phase, cycle and quantity, and the same
@@ -314,7 +314,7 @@ func (o CompareOptions) planOf(r *result.Result) *plan.Plan {
 
 func decisive(v string) bool { return v == result.Holds || v == result.DoesNotHold }
 
-// describeChange says in what the verdicts on a claim differ from the baseline's. Only verdicts
+// describeChange reports in what the verdicts on a claim differ from the baseline's. Only verdicts
 // over at least [minRounds] sessions on both sides make a change: with fewer, the unit of
 // a verdict is the round, and two sessions of the same machine may well differ.
 func (c *comparer) describeChange(k *ClaimChange) {

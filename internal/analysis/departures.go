@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -77,14 +78,14 @@ func (s *runData) hostDepartures(out *departureList) {
 	on := s.p.Source.On
 	for _, ss := range s.r.Sessions {
 		if !isApple(ss.Engine) {
-			out.add("engine", fmt.Sprintf("images were made and attached by %s, not by Apple's tools", orElse(ss.Engine.Title, ss.Engine.Name)), "")
+			out.add("engine", fmt.Sprintf("images were made and attached by %s, not by Apple's tools", cmp.Or(ss.Engine.Title, ss.Engine.Name)), "")
 		}
 		h := ss.Host
 		if on.Machine != "" && !sameChip(on.Machine, h.CPU+" "+h.Model) {
-			out.add("machine", fmt.Sprintf("measured on %s; published for %s", orElse(strings.TrimSpace(h.Model+" "+h.CPU), "an unknown machine"), on.Machine), "")
+			out.add("machine", fmt.Sprintf("measured on %s; published for %s", cmp.Or(strings.TrimSpace(h.Model+" "+h.CPU), "an unknown machine"), on.Machine), "")
 		}
 		if on.OS != "" && !sameSystem(on.OS, h) {
-			out.add("os", fmt.Sprintf("measured on %s; published for %s", orElse(strings.TrimSpace(osName(h.OS)+" "+h.OSVersion), "an unknown system"), on.OS), "")
+			out.add("os", fmt.Sprintf("measured on %s; published for %s", cmp.Or(strings.TrimSpace(osName(h.OS)+" "+h.OSVersion), "an unknown system"), on.OS), "")
 		}
 	}
 }
@@ -101,7 +102,7 @@ func (s *runData) apple() bool {
 func (s *runData) engineTitle() string {
 	var out []string
 	for _, ss := range s.r.Sessions {
-		if t := orElse(ss.Engine.Title, ss.Engine.Name); t != "" && !slices.Contains(out, t) {
+		if t := cmp.Or(ss.Engine.Title, ss.Engine.Name); t != "" && !slices.Contains(out, t) {
 			out = append(out, t)
 		}
 	}
@@ -165,7 +166,7 @@ func (s *runData) caseDepartures(out *departureList, sub *caseData) {
 	}
 }
 
-// cacheText says how files were accessed in place of what was asked for.
+// cacheText reports how files were accessed in place of what was asked for.
 func cacheText(c result.Achieved) string {
 	asked := c.Asked + " I/O requested"
 	if c.Asked == "direct" {

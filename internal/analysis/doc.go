@@ -3,7 +3,7 @@
 //
 // [Analyze] is a pure function of the two: no clock, no files, no random
 // numbers but those that internal/stats seeds from the data. The same input
-// gives the same output, and a second call changes nothing.
+// gives the same output, and a second call makes no change.
 //
 // # What it rests on
 //
@@ -18,7 +18,7 @@
 // It adds no rates of workers, removes no outlier, and gives no interval that
 // the sample is too small for. It judges a claim about Apple's tools only
 // where Apple's tools were measured. It hides no failed case: a claim that
-// needs one is not_measured, and says why.
+// needs one is not_measured, with the reason.
 package analysis
 
 import (
@@ -75,8 +75,8 @@ func finite(vs ...float64) bool {
 	return !slices.ContainsFunc(vs, func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) })
 }
 
-// removeNonFinite takes out what is no finite number, which JSON does not have, and
-// says so.
+// removeNonFinite removes numbers that are not finite, which JSON does not have, and
+// gives the reason.
 func removeNonFinite(r *result.Result) {
 	for i := range r.Summaries {
 		s := &r.Summaries[i]

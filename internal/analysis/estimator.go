@@ -26,13 +26,13 @@ const (
 )
 
 // panel are the estimators that a verdict is given under where the source does
-// not say which one its figures are.
+// not name the statistic of its figures.
 var panel = []string{aggregate, meanRate, medianRate, trimmedRate, theilSen, leastSquares}
 
 // trimShare is cut from each end of the ordered rates.
 const trimShare = 0.2
 
-// errWorkers refuses what cannot be said of files that shared the machine.
+// errWorkers refuses statistics of files that shared the machine.
 var errWorkers = errors.New("several workers ran at once, and only all bytes over the whole time is a rate then")
 
 // errSlope refuses a rate from a line that does not rise.
@@ -200,7 +200,7 @@ func (f files) line(est string) (stats.Line, error) {
 	return stats.FitWeightedLine(f.size, f.time, f.weights())
 }
 
-// value is what the steps of one round say of a quantity: a rate under the
+// value is the quantity in the steps of one round: a rate under the
 // estimator, anything else as the mean of the steps.
 func value(q plan.Quantity, est string, steps []*result.Step, f *sampleFilter) (v float64, n int, err error) {
 	if perFile(q) {
@@ -213,11 +213,11 @@ func value(q plan.Quantity, est string, steps []*result.Step, f *sampleFilter) (
 	}
 	var xs []float64
 	for _, st := range steps {
-		if x, ok := scalar(q, st); ok && !math.IsNaN(x) {
+		if x := stepValue(q, st); !math.IsNaN(x) {
 			xs = append(xs, x)
 		}
 	}
-	if len(xs) == 0 && overFiles(q) && !slices.ContainsFunc(steps, func(st *result.Step) bool { return st.Live > 0 }) {
+	if len(xs) == 0 && quantityRows[q].overLive && !slices.ContainsFunc(steps, func(st *result.Step) bool { return st.Live > 0 }) {
 		return 0, 0, errors.New("no files were on the volume")
 	}
 	if len(xs) == 0 {

@@ -9,7 +9,7 @@ import (
 	"dmgbench/internal/stats"
 )
 
-// fileWarnings looks at the files of each round by themselves: idle workers,
+// fileWarnings looks at the files of each round on their own: idle workers,
 // files too small for the clock, outliers, a slow first file, two modes.
 func (s *runData) fileWarnings(w *warningList, c cell) {
 	for _, st := range c.steps() {
@@ -18,8 +18,8 @@ func (s *runData) fileWarnings(w *warningList, c cell) {
 }
 
 // StepWarnings are what weakens the timed files of one step: what was recorded with
-// it, and what its files show by themselves. Summaries carry the same, shortened
-// where there are many of a kind; this is for whoever has to say where it happened.
+// it, and what its files alone show. Summaries carry the same, shortened
+// where there are many of a kind; this is for charts that mark where it happened.
 func StepWarnings(st *result.Step) []result.Warning {
 	w := warningList{list: slices.Clone(st.Warnings)}
 	if st.Error == "" {
@@ -45,8 +45,8 @@ func stepFiles(w *warningList, st *result.Step) {
 	}
 }
 
-// idleWarning says how much of the workers' time lay between files, and which
-// files are too short for what lies around them.
+// idleWarning reports how much of the workers' time was between files, and which
+// files are too short for the overhead around them.
 func idleWarning(w *warningList, st *result.Step) {
 	span := spanNS(st)
 	if st.Span == nil || span <= 0 || len(st.Samples) == 0 {
@@ -74,7 +74,7 @@ func idleWarning(w *warningList, st *result.Step) {
 
 // excessTimes is the logarithm of each file's time over what its size lets expect:
 // the median of its size where three files or more share it, else the weighted
-// line through all. It is nil where there is nothing to expect from.
+// line through all. It is nil where no time can be expected.
 func excessTimes(samples []result.Sample) []float64 {
 	if len(samples) < 6 {
 		return nil
@@ -112,7 +112,7 @@ func (f files) excess() []float64 {
 // errOutliers refuses an interval to what single far values decide.
 var errOutliers = errors.New("some files lie far off the rest, and a single mount does not show how often such files come")
 
-// outlying says whether some file lies so far off that no plausible scatter explains it.
+// outlying reports whether some file is so far off that no plausible scatter explains it.
 func (f files) outlying() bool {
 	if len(f.size) < 6 {
 		return false
@@ -128,7 +128,7 @@ func (f files) outlying() bool {
 
 // outlierWarnings names files that no plausible scatter explains, by the rule of
 // hyperfine on the logarithm of time over expected time, and that matter: by a
-// factor of [worthSaying]. The first file counts by itself, as it may pay for what
+// factor of [worthSaying]. The first file is judged separately, as it may pay for what
 // all others find ready.
 func outlierWarnings(w *warningList, st *result.Step, samples []result.Sample, excess []float64) {
 	rest := excess[1:]

@@ -11,10 +11,10 @@ import (
 	"dmgbench/internal/stats"
 )
 
-// finding is what the numbers say about one test, before the verdict.
+// finding is what the numbers show about one test, before the verdict.
 type finding struct {
 	dir int     // 1: they satisfy the test, -1: they do not, 0: neither
-	p   float64 // smallest error at which dir can be claimed; 0 where nothing varies
+	p   float64 // smallest error at which dir can be claimed; 0 where no value varies
 
 	few     bool    // too few rounds for any verdict
 	per     replica // what was replicated
@@ -52,7 +52,7 @@ func (sc scale) over(per replica) scale {
 // times is "3 rounds", or "3 sessions".
 func (sc scale) times(n int) string { return plural(n, sc.per.name()) }
 
-// scaleOf says how the values of rounds are averaged: rates and times through
+// scaleOf reports how the values of rounds are averaged: rates and times through
 // logarithms, sizes, counts and pure numbers as they are.
 func scaleOf(unit string, xs []float64) scale {
 	if (unit == "B/s" || unit == "s") && len(xs) > 0 && slices.Min(xs) > 0 {
@@ -74,7 +74,7 @@ func centre(unit string, xs []float64) float64 {
 	return scaleOf(unit, xs).centre(xs)
 }
 
-// centre is exact where nothing varies, whatever the logarithm rounds.
+// centre is exact where no value varies, whatever the logarithm rounds.
 func (sc scale) centre(xs []float64) float64 {
 	if len(xs) == 0 {
 		return math.NaN()
@@ -114,7 +114,7 @@ func (sc scale) interval(xs []float64) (stats.Interval, error) {
 type stdErr struct{ se, df float64 }
 
 // errors is the mean of values on the scale with its standard error and, where a
-// session may be off, that with the session's share too, whose degrees of freedom
+// session may be off, that with the session's share too, with degrees of freedom that
 // are Satterthwaite's (1946). What is concluded has to hold under both.
 func (sc scale) errors(ys []float64) (m float64, errs []stdErr, err error) {
 	if m, err = stats.Mean(ys); err != nil {
@@ -154,7 +154,7 @@ func criticalT(level, df float64) float64 {
 	return t
 }
 
-// slack is how far rounding may put a number beside a bound that it equals.
+// slack is how far rounding may move a number off a bound that it equals.
 const slack = 1e-12
 
 // near reports whether v is the finite number end, up to rounding.
@@ -181,7 +181,7 @@ func holdsAbout(b plan.Bound, v float64) bool {
 // decideRow tests the centre of one value a round against a bound. The direction is
 // that of the centre; p is the largest two-sided p value of "the centre is at
 // this end" over the ends that the direction rests on, so that p ≤ α exactly
-// where the interval of level 1-α lies inside the bound, or outside of it.
+// where the interval of level 1-α is inside the bound, or outside of it.
 func (sc scale) decide(xs []float64, b plan.Bound) (dir int, p float64) {
 	c := sc.centre(xs)
 	if math.IsNaN(c) {
@@ -224,7 +224,7 @@ func (sc scale) pAt(xs []float64, e float64) float64 {
 	return sc.per.corrected(p)
 }
 
-// judgeRounds turns one value a round into a finding. phrase says what was seen,
+// judgeRounds turns one value a round into a finding. phrase words what was seen,
 // with the value or the interval put in.
 func judgeRounds(sc scale, unit string, xs []float64, b plan.Bound, phrase func(string) string) finding {
 	f := finding{sampled: true, need: boundText(b), per: sc.per}
@@ -256,7 +256,7 @@ func judgeRounds(sc scale, unit string, xs []float64, b plan.Bound, phrase func(
 	return f
 }
 
-// gapText says how an interval lies to a bound.
+// gapText words where an interval is relative to a bound.
 func gapText(b plan.Bound, iv stats.Interval) string {
 	low, high := holdsAbout(b, iv.Low), holdsAbout(b, iv.High)
 	below := iv.Low < b.Low || !low && iv.Low == b.Low
@@ -295,10 +295,10 @@ func ShowP(p float64) string {
 	return fmt.Sprintf("%.2g", p)
 }
 
-// combineAll says that every part has to hold: one that does not decides.
+// combineAll wants every part to hold: one that does not decides.
 func combineAll(parts []finding) finding { return combine(parts, 1) }
 
-// combineAny says that one part is enough: one that holds decides.
+// combineAny wants one part to hold: one that holds decides.
 func combineAny(parts []finding) finding { return combine(parts, -1) }
 
 // combine is [combineAll] for sign 1 and, mirrored, [combineAny] for sign -1. The verdict

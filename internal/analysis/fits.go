@@ -1,7 +1,9 @@
 package analysis
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -66,7 +68,7 @@ type fitted struct {
 	reason string
 }
 
-// measuredFit fits each round by itself, and the means of these rounds.
+// measuredFit fits each round on its own, and the means of these rounds.
 func (s *runData) measuredFit(f plan.Fit, est string) fitted {
 	op := plan.Operand{Quantity: f.Quantity, Where: f.Where}
 	out := fitted{per: s.per}
@@ -80,7 +82,7 @@ func (s *runData) measuredFit(f plan.Fit, est string) fitted {
 	if out.reason != "" {
 		return out
 	}
-	for _, r := range sortedRounds(byRound) {
+	for _, r := range slices.Sorted(maps.Keys(byRound)) {
 		c, err := fitPoints(f.Model, byRound[r])
 		if err != nil {
 			out.reason = fmt.Sprintf("%s %d: %v", s.per.name(), r, err)
@@ -96,15 +98,6 @@ func (s *runData) measuredFit(f plan.Fit, est string) fitted {
 		out.reason = err.Error()
 	}
 	out.whole = c
-	return out
-}
-
-func sortedRounds[T any](m map[int]T) []int {
-	out := make([]int, 0, len(m))
-	for r := range m {
-		out = append(out, r)
-	}
-	slices.Sort(out)
 	return out
 }
 
@@ -144,7 +137,7 @@ func (s *runData) axisPoints(op plan.Operand, f plan.Fit, est string) (map[int][
 // centres are the points of a fit as they are drawn: each the centre of the rounds
 // that were fitted. A value of a round that lacks another point is in neither.
 func centres(unit string, byRound map[int][][2]float64) (out [][2]float64) {
-	rounds := sortedRounds(byRound)
+	rounds := slices.Sorted(maps.Keys(byRound))
 	for i, p := range byRound[rounds[0]] {
 		ys := make([]float64, len(rounds))
 		for k, r := range rounds {
@@ -238,7 +231,7 @@ func (s *runData) filePoints(f plan.Fit) (map[int][][2]float64, string) {
 	return out, ""
 }
 
-// fits are the fits of the plan, measured, with the author's coefficients beside.
+// fits are the fits of the plan, measured, with the author's coefficients.
 func (s *runData) fits() []result.Fit {
 	out := []result.Fit{}
 	for _, f := range s.p.Fits {
@@ -298,7 +291,7 @@ func fitResult(f plan.Fit, x fitted) result.Fit {
 	return out
 }
 
-// at predicts: the mean of what the rounds predict from three on, as the
+// at predicts the mean of what the rounds predict from three on, as the
 // coefficients are their means, so that a line goes through its own predictions.
 func (x fitted) at(v float64) float64 {
 	if len(x.curves) < minRounds {
@@ -312,8 +305,8 @@ func (x fitted) at(v float64) float64 {
 }
 
 // interval gives a coefficient its interval: over rounds from three on, else the
-// fit's own, over its points. Files of two mounts have none: they are no files
-// within one mount, and two mounts are too few to say how mounts differ.
+// fit's own, over its points. Files of two mounts have none: they are not files
+// within one mount, and two mounts are too few to show how mounts differ.
 func (x fitted) interval(c *result.Coefficient) {
 	if c.Name == "r2" {
 		return
@@ -387,13 +380,13 @@ func (j judge) fit(name string) (plan.Fit, fitted) {
 	return f, j.s.measuredFit(f, j.est)
 }
 
-// coefficient bounds a coefficient of a fit, fitted in each round by itself. On
+// coefficient bounds a coefficient of a fit, fitted in each round on its own. On
 // the author's side it is fitted to his points, or, where he prints none, taken
 // as he prints it.
 func (j judge) coefficient(a plan.Assert) finding {
 	f, x := j.fit(a.Fit)
 	phrase := func(v string) string { return fmt.Sprintf("the %s of fit %s is %s", a.Coefficient, a.Fit, v) }
-	unit := orElse(a.Bound.Unit, "1")
+	unit := cmp.Or(a.Bound.Unit, "1")
 	if j.author {
 		v, ok := x.whole.values[a.Coefficient]
 		if x.reason != "" {
@@ -436,7 +429,7 @@ func (j judge) coefficient(a plan.Assert) finding {
 // asShare keeps the ends of an interval of shares, such as that of R², among the shares.
 func asShare(x float64) float64 { return min(max(x, 0), 1) }
 
-// beyondShares opens the ends of a bound that no share can pass: there is nothing
+// beyondShares opens the ends of a bound that no share can pass: there is no value
 // to test at them, where the t distribution would still see something beyond.
 func beyondShares(b plan.Bound) plan.Bound {
 	if b.Low <= 0 && !b.LowOpen {
@@ -448,7 +441,7 @@ func beyondShares(b plan.Bound) plan.Bound {
 	return b
 }
 
-// prediction sets a value against what the fit says for it: left / predicted.
+// prediction sets a value against what the fit predicts for it: left / predicted.
 func (j judge) prediction(a plan.Assert) finding {
 	f, x := j.fit(a.Fit)
 	if x.reason != "" {

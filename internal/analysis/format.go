@@ -13,25 +13,6 @@ import (
 
 func sizeText(n int64) string { return units.Bytes(n).String() }
 
-var names = map[plan.Quantity]string{
-	"write": "write rate", "read": "read rate", "stream": "compression rate", "allocated": "size on disk",
-	"apparent": "apparent size", "free": "free space", "host_free": "free space of the host", "live": "size of the files",
-	"bands": "number of bands", "bands_full": "number of full bands", "overhead": "overhead (size on disk over files)",
-	"reclaimed": "space reclaimed by compacting", "trimmed": "space given back by trimming",
-	"stream_out": "compressed size", "convert": "conversion rate", "convert_ratio": "ratio of files to converted image", "ratio": "compression ratio", "saving": "share saved by compression",
-}
-
-// nameOf is the quantity in words.
-func nameOf(q plan.Quantity) string {
-	if n, ok := names[q]; ok {
-		return n
-	}
-	if do, ok := strings.CutSuffix(string(q), "_time"); ok {
-		return "time to " + do
-	}
-	return string(q)
-}
-
 // show writes a value in its unit for people.
 func show(v float64, unit string) string {
 	sign := ""
@@ -66,7 +47,7 @@ func showSpan(low, high float64, unit string) string {
 	return a + " to " + b
 }
 
-// boundText says what a claim needs: "at least 2", "between 0.9 and 1.1".
+// boundText writes what a claim needs: "at least 2", "between 0.9 and 1.1".
 func boundText(b plan.Bound) string {
 	low, high := !math.IsInf(b.Low, 0), !math.IsInf(b.High, 0)
 	from, to := exact(b.Low, b.Unit), exact(b.High, b.Unit)
@@ -115,7 +96,7 @@ func plural(n int, noun string) string {
 
 func percent(share float64) string { return show(100*share, "1") + " %" }
 
-// timesPhrase says how a compares with b where their ratio is in ratio.
+// timesPhrase words how a compares with b where their ratio is in ratio.
 func timesPhrase(a, b operandValue, ratio string) string {
 	if a.q == "allocated" && b.q == "apparent" {
 		return fullSizePhrase(a.label, b.label, ratio)
@@ -137,7 +118,7 @@ func timesPhrase(a, b operandValue, ratio string) string {
 	return fmt.Sprintf("the %s of %s is %s times that of %s", nameOf(a.q), a.label, ratio, b.label)
 }
 
-// fullSizePhrase says how the size on disk compares with the full size of the image: "UDRW, when created, takes up its full size (ratio 1.00)".
+// fullSizePhrase words how the size on disk compares with the full size of the image: "UDRW, when created, takes up its full size (ratio 1.00)".
 func fullSizePhrase(a, b, ratio string) string {
 	of := "the full size of " + b
 	if a == b {
@@ -152,7 +133,7 @@ func fullSizePhrase(a, b, ratio string) string {
 	return fmt.Sprintf("%s takes up %s times %s", a, ratio, of)
 }
 
-// labels names selectors that stand beside each other by what they differ in,
+// labels names selectors that are compared by what they differ in,
 // and gives what all of them share.
 func labels(sels []plan.Selector) (own []string, shared string) {
 	var common []string

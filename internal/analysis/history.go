@@ -22,7 +22,7 @@ type HistoryRun struct {
 	Baseline bool   // marked as the baseline of its plan
 }
 
-func (r HistoryRun) name() string { return orElse(r.Name, r.Result.Run) }
+func (r HistoryRun) name() string { return cmp.Or(r.Name, r.Result.Run) }
 
 // History is the headline quantities of many runs in the order of time. Lists are
 // never nil.
@@ -95,7 +95,7 @@ type HistoryChange struct {
 	Ended      [2]int      // how many there are that have ended
 }
 
-// The bounds of a history that has many runs; what is beyond them is said.
+// The bounds of a history that has many runs; what exceeds them is left out with a reason.
 const (
 	changeRuns  = 8   // of each version, those next to the change
 	changesMost = 6   // of each series, the newest
@@ -103,13 +103,13 @@ const (
 )
 
 // NewHistory sorts runs into series. Its numbers are the headline estimates of the
-// runs' own reports; whether a version differs from the one before is for [Compare] to say,
+// runs' own reports; whether a version differs from the one before is decided by [Compare],
 // over at most eight runs of each, those next to the change in time, chosen before any
 // number is looked at. read gives a run in full for that; it is called from two goroutines at a time.
 //
 // Runs of other digests, scales, machines, disks, engines or file systems are never joined. Pooled
 // results are left out, as their runs speak for themselves; so is a run that is there twice,
-// and one in which no session began. A run that has not ended is in its series and in no comparison.
+// and one in which no session started. A run that has not ended is in its series and in no comparison.
 func NewHistory(runs []HistoryRun, read func(HistoryRun) (*result.Result, error)) *History {
 	h := &historyMaker{out: &History{Series: []HistorySeries{}, LeftOut: []string{}}, read: read, reads: changeReads}
 	seen := map[string]bool{}
@@ -215,7 +215,7 @@ func versionOf(r *result.Result) HistoryVersion {
 			if e.Name == "directory" && len(s.Engines) > 0 {
 				continue
 			}
-			title := orElse(e.Title, e.Name)
+			title := cmp.Or(e.Title, e.Name)
 			if e.Version != "" && e.Name != "directory" && !strings.Contains(title, e.Version) {
 				title += " " + e.Version
 			}
@@ -230,7 +230,7 @@ func versionOf(r *result.Result) HistoryVersion {
 // makeSeries is one series of runs in the order of time.
 func (h *historyMaker) makeSeries(list []HistoryRun) HistorySeries {
 	last := list[len(list)-1].Result
-	s := HistorySeries{Plan: last.Plan.Name, Title: orElse(last.Plan.Title, last.Plan.Name), Digest: last.Plan.Digest, Scale: scaleFacts(last),
+	s := HistorySeries{Plan: last.Plan.Name, Title: cmp.Or(last.Plan.Title, last.Plan.Name), Digest: last.Plan.Digest, Scale: scaleFacts(last),
 		Seed: last.Seed, Rounds: last.Rounds, Machine: columnOf(last).Machine, Engine: columnOf(last).Engine,
 		Runs: []HistoryPoint{}, Versions: []HistoryVersion{}, Rows: []HistoryRow{}, Changes: []HistoryChange{}}
 	if disk := strings.Join(diskFacts(last), " + "); disk != "" {
@@ -392,7 +392,7 @@ func (h *historyMaker) compare(s *HistorySeries, list []HistoryRun, from, to []i
 	return c, ""
 }
 
-// VersionName says a version in those of its parts in which the given versions differ; all of it, if they do not.
+// VersionName names a version by those of its parts in which the given versions differ; all of it, if they do not.
 func (s *HistorySeries) VersionName(version int, among ...int) string {
 	v := s.Versions[version]
 	differ := func(of func(HistoryVersion) string) bool {

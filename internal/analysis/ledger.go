@@ -20,7 +20,7 @@ type LedgerRun struct {
 	Name   string // by which it is told from others that are left out; "" is its id
 }
 
-func (r LedgerRun) name() string { return orElse(r.Name, orElse(r.Path, r.Result.Run)) }
+func (r LedgerRun) name() string { return cmp.Or(r.Name, cmp.Or(r.Path, r.Result.Run)) }
 
 // Ledger is the verdicts of many runs: a row for each claim, a column for each
 // machine with its system and engine. Lists are never nil.
@@ -55,7 +55,7 @@ type LedgerRow struct {
 	Cells                     []LedgerCell // one a column
 }
 
-// LedgerCell is what the runs of a column say to a claim.
+// LedgerCell is the verdict of the runs of a column on a claim.
 type LedgerCell struct {
 	Verdict string // "" where no run has the claim
 	Changed string // the earlier system of the same machine on which the verdict was the other
@@ -75,10 +75,10 @@ type LedgerEntry struct {
 const unscaled = "as the plan has it"
 
 // NewLedger sorts the verdicts of runs by claim, system and machine. It is a pure
-// function of them and judges nothing anew: the verdict of a cell is the one that
+// function of them and does not judge again: the verdict of a cell is the one that
 // all deciding runs agree in, and cannot_tell where they contradict each other.
 // Where some runs of a cell were scaled and others not, the others decide; which
-// plan as executed each verdict is of, its mark says. Pooled results are left out,
+// plan as executed each verdict belongs to, its mark shows. Pooled results are left out,
 // as their runs speak for themselves, and so is a run that is there twice.
 func NewLedger(runs []LedgerRun) *Ledger {
 	l := &ledgerMaker{out: &Ledger{Columns: []LedgerColumn{}, Variants: []LedgerVariant{}, Rows: []LedgerRow{}, Answers: []string{}, LeftOut: []string{}}}
@@ -203,7 +203,7 @@ func (l *ledgerMaker) addRun(r LedgerRun) {
 	}
 }
 
-// startTime is when the first session began.
+// startTime is the start of the first session.
 func startTime(r *result.Result) time.Time {
 	if len(r.Sessions) == 0 {
 		return time.Time{}
@@ -211,7 +211,7 @@ func startTime(r *result.Result) time.Time {
 	return r.Sessions[0].Started
 }
 
-// decideRow gives every cell of a row its verdict, and says where it turned round.
+// decideRow gives every cell of a row its verdict, and notes where it reversed.
 func (l *ledgerMaker) decideRow(row *LedgerRow) {
 	for i := range row.Cells {
 		c := &row.Cells[i]
@@ -268,7 +268,7 @@ func (l *ledgerMaker) sameMachine(i, k int) bool {
 	return a.Machine == b.Machine && engineKind(a.Engine) == engineKind(b.Engine)
 }
 
-// answers says for each column what is still true there.
+// answers reports for each column what is still true there.
 func (l *ledgerMaker) answers() {
 	for i, c := range l.out.Columns {
 		var no, turned []string
@@ -318,7 +318,7 @@ func (l *ledgerMaker) answers() {
 }
 
 // combineVerdicts is the verdict of several runs, whatever their order: one that decides
-// wins over those that do not, and two that contradict each other decide nothing,
+// wins over those that do not, and two that contradict each other do not decide,
 // however many others there are. Of no runs it is "".
 func combineVerdicts(verdicts []string) string {
 	order := []string{"", result.NotMeasured, result.CannotTell}
@@ -333,5 +333,5 @@ func combineVerdicts(verdicts []string) string {
 			decided = v
 		}
 	}
-	return orElse(decided, order[open])
+	return cmp.Or(decided, order[open])
 }

@@ -56,8 +56,8 @@ func (c cell) byRound() (rounds []int, steps map[int][]*result.Step) {
 	return rounds, steps
 }
 
-// cells finds what a selector picks for a quantity. missing says why that is
-// nothing, or not all of it.
+// cells finds what a selector picks for a quantity. missing is why that is
+// not all of it, or why there are none.
 func (s *runData) cells(q plan.Quantity, sel plan.Selector) (cells []cell, missing string) {
 	var gone []string
 	any := false
@@ -74,7 +74,7 @@ func (s *runData) cells(q plan.Quantity, sel plan.Selector) (cells []cell, missi
 			}
 		}
 		if !found {
-			if why := s.absent(sub, q, sel); why != "" {
+			if why := s.absent(sub, doOf(q), sel); why != "" {
 				gone = append(gone, why)
 			}
 		}
@@ -91,10 +91,10 @@ func (s *runData) cells(q plan.Quantity, sel plan.Selector) (cells []cell, missi
 	return cells, ""
 }
 
-// absent says why a case that the selector picks has no such steps; "" where the
+// absent reports why a case that the selector picks has no such steps; "" where the
 // plan does not ask for any.
-func (s *runData) absent(sub *caseData, q plan.Quantity, sel plan.Selector) string {
-	if pc, ok := s.planned[sub.c.ID]; ok && !asked(pc.Steps, doOf(q), sel) {
+func (s *runData) absent(sub *caseData, do string, sel plan.Selector) string {
+	if pc, ok := s.planned[sub.c.ID]; ok && !hasStep(pc.Steps, do, sel) {
 		return ""
 	}
 	switch sub.c.Status {
@@ -106,21 +106,15 @@ func (s *runData) absent(sub *caseData, q plan.Quantity, sel plan.Selector) stri
 	return fmt.Sprintf("case %s was not finished", sub.c.ID)
 }
 
-// asked reports whether the protocol has a step of the quantity that the
-// selector picks.
-func asked(steps []plan.Step, do string, sel plan.Selector) bool {
-	for _, st := range steps {
-		k := stepKey{do: st.Do, phase: st.Phase}
-		c, ok := choiceOf(sel, "phase")
-		if st.Do == do && (!ok || accepts(c, k.phase)) || asked(st.Steps, do, sel) {
-			return true
-		}
-	}
-	return false
+// hasStep reports whether a protocol has a step of a kind that the selector picks.
+func hasStep(steps []plan.Step, do string, sel plan.Selector) bool {
+	return slices.ContainsFunc(steps, func(st plan.Step) bool {
+		return st.Do == do && stepKey{do: st.Do, phase: st.Phase}.matches(withoutKey(sel, "cycle")) || hasStep(st.Steps, do, sel)
+	})
 }
 
-// measured is a quantity of a selection, one value a round. Several cells stand
-// for their mean, in the rounds that all of them have.
+// measured is a quantity of a selection, one value a round. Several cells count
+// as their mean, in the rounds that all of them have.
 func (s *runData) measured(q plan.Quantity, sel plan.Selector, est string) operandValue {
 	cells, missing := s.cells(q, sel)
 	if missing != "" {
@@ -129,7 +123,7 @@ func (s *runData) measured(q plan.Quantity, sel plan.Selector, est string) opera
 	return gatherValues(q, cells, est, filterOf(sel))
 }
 
-// roundValue is what one round of a cell says of a quantity.
+// roundValue is a quantity in one round of a cell.
 type roundValue struct {
 	round int
 	v     float64
@@ -169,7 +163,7 @@ type stepValueKey struct {
 	est string
 }
 
-// ofRound is what the steps of one round say, kept where that is a single step:
+// ofRound is the value of the steps of one round, kept where that is a single step:
 // the estimators from lines take long, and every analysis asks for them again.
 func (sub *caseData) ofRound(q plan.Quantity, est string, round int, steps []*result.Step, f *sampleFilter) roundValue {
 	if len(steps) != 1 || f != nil || sub.known == nil {
@@ -231,7 +225,7 @@ func constant(f plan.Figure) operandValue {
 	return out
 }
 
-// figureSide is a printed figure as the interval it stands for.
+// figureSide is a printed figure as the interval that it means.
 func figureSide(f plan.Figure) operandValue {
 	out := operandValue{fixed: true, unit: f.Unit, low: f.Low, high: f.High, text: f.Text}
 	switch f.Kind {

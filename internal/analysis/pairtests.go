@@ -8,7 +8,7 @@ import (
 	"dmgbench/internal/plan"
 )
 
-// missingValues is the finding of a test whose sides have no value.
+// missingValues is the finding of a test with a side that has no value.
 func missingValues(sides ...operandValue) (finding, bool) {
 	var f finding
 	for _, a := range sides {
@@ -17,38 +17,50 @@ func missingValues(sides ...operandValue) (finding, bool) {
 	return f, f.missing != "" || f.weak != ""
 }
 
-// judgeRatio tests a / b against a bound.
-func judgeRatio(a, b operandValue, bound plan.Bound) finding {
+// pairTest is a test of two values: op is computed of printed figures in unit, rounds judges two values of which one was
+// measured, and phrase words what was seen.
+type pairTest struct {
+	bound  plan.Bound
+	unit   string
+	op     func(x, y float64) float64
+	rounds func(a, b operandValue) finding
+	phrase func(string) string
+}
+
+// judge tests a and b. A printed value is the same in every round.
+func (t pairTest) judge(a, b operandValue) finding {
 	if f, bad := missingValues(a, b); bad {
 		return f
 	}
-	phrase := func(v string) string { return timesPhrase(a, b, v) }
 	var f finding
 	switch {
 	case a.fixed && b.fixed:
-		f = judgePrinted(a, b, bound, divide, "1", phrase)
+		f = judgePrinted(a, b, t.bound, t.op, t.unit, t.phrase)
 	case a.fixed:
-		f = judgeEnds(a, func(v float64) finding { return ratioRounds(constantRounds(v, b), b, bound, phrase) })
+		f = judgeEnds(a, func(v float64) finding { return t.rounds(constantRounds(v, b), b) })
 	case b.fixed:
-		f = judgeEnds(b, func(v float64) finding { return ratioRounds(a, constantRounds(v, a), bound, phrase) })
+		f = judgeEnds(b, func(v float64) finding { return t.rounds(a, constantRounds(v, a)) })
 	default:
-		f = ratioRounds(a, b, bound, phrase)
+		f = t.rounds(a, b)
 	}
 	f.evidence = slices.Concat(evidenceOf(a, b), f.evidence)
 	return f
 }
 
+// judgeRatio tests a / b against a bound.
+func judgeRatio(a, b operandValue, bound plan.Bound) finding {
+	t := pairTest{bound: bound, unit: "1", op: divide, phrase: func(v string) string { return timesPhrase(a, b, v) }}
+	t.rounds = func(a, b operandValue) finding { return ratioRounds(a, b, bound, t.phrase) }
+	return t.judge(a, b)
+}
+
 // judgeDifference tests a - b against a bound.
 func judgeDifference(a, b operandValue, bound plan.Bound) finding {
-	if f, bad := missingValues(a, b); bad {
-		return f
-	}
 	bound.Unit = a.unit
-	phrase := func(v string) string {
+	t := pairTest{bound: bound, unit: a.unit, op: func(x, y float64) float64 { return x - y }, phrase: func(v string) string {
 		return fmt.Sprintf("the %s of %s less that of %s is %s", nameOf(a.q), a.label, b.label, v)
-	}
-	minus := func(x, y float64) float64 { return x - y }
-	rounds := func(a, b operandValue) finding {
+	}}
+	t.rounds = func(a, b operandValue) finding {
 		x, y := paired(a, b)
 		if len(x) == 0 {
 			return finding{weak: noPairs}
@@ -57,21 +69,9 @@ func judgeDifference(a, b operandValue, bound plan.Bound) finding {
 		for i := range x {
 			d[i] = x[i] - y[i]
 		}
-		return judgeRounds(plainScale.over(a.per).absolute(a.unit), a.unit, d, bound, phrase)
+		return judgeRounds(plainScale.over(a.per).absolute(a.unit), a.unit, d, bound, t.phrase)
 	}
-	var f finding
-	switch {
-	case a.fixed && b.fixed:
-		f = judgePrinted(a, b, bound, minus, a.unit, phrase)
-	case a.fixed:
-		f = judgeEnds(a, func(v float64) finding { return rounds(constantRounds(v, b), b) })
-	case b.fixed:
-		f = judgeEnds(b, func(v float64) finding { return rounds(a, constantRounds(v, a)) })
-	default:
-		f = rounds(a, b)
-	}
-	f.evidence = slices.Concat(evidenceOf(a, b), f.evidence)
-	return f
+	return t.judge(a, b)
 }
 
 // judgeEqual tests whether a and b differ by at most a share of the larger one.
@@ -85,8 +85,7 @@ func judgeEqual(a, b operandValue, share float64) finding {
 
 // judgeApart tests whether a is larger than b by more than a share of a.
 func judgeApart(a, b operandValue, share float64) finding {
-	f := judgeRatio(a, b, plan.Bound{Low: 1 / (1 - share), High: math.Inf(1), LowOpen: true, Unit: "1"})
-	return f
+	return judgeRatio(a, b, plan.Bound{Low: 1 / (1 - share), High: math.Inf(1), LowOpen: true, Unit: "1"})
 }
 
 // judgeBound tests a value itself.
@@ -110,7 +109,7 @@ func judgeBound(a operandValue, bound plan.Bound) finding {
 const noPairs = "no round measured both sides"
 
 // ratioRounds compares paired rounds through their logarithms. Where a value is
-// zero there is no logarithm: two zeros are equal, and one zero is no ratio.
+// zero there is no logarithm: two zeros are equal, and with one zero there is no ratio.
 func ratioRounds(a, b operandValue, bound plan.Bound, phrase func(string) string) finding {
 	x, y := paired(a, b)
 	if len(x) == 0 {
@@ -143,7 +142,7 @@ func ratioRounds(a, b operandValue, bound plan.Bound, phrase func(string) string
 	return judgeRounds(sc, "1", r, bound, phrase)
 }
 
-// judgeEdge judges ratios of which some are zero or infinite: they say something only
+// judgeEdge judges ratios when some are zero or infinite: they decide only
 // where all rounds agree.
 func judgeEdge(sc scale, r []float64, bound plan.Bound, phrase func(string) string) finding {
 	f := finding{sampled: true, need: boundText(bound), p: 1, per: sc.per}
@@ -192,7 +191,7 @@ func constantRounds(v float64, like operandValue) operandValue {
 
 // judgeEnds judges a measured side against both ends of a printed one: a verdict
 // has to hold whatever the true figure inside the printed interval is, that of
-// "about" being the one that it can stand for.
+// "about" being one that it can mean.
 func judgeEnds(f operandValue, judge func(v float64) finding) finding {
 	w := f.widened()
 	low := judge(w.low)

@@ -12,7 +12,7 @@ import (
 	"dmgbench/internal/stats"
 )
 
-// printedOperand is the author's figure for an operand. Several cells stand for
+// printedOperand is the author's figure for an operand. Several cells give
 // the mean of their figures.
 func (s *runData) printedOperand(op plan.Operand) operandValue {
 	figures, why := s.figures(op)
@@ -36,7 +36,7 @@ func meanOf(q plan.Quantity, figures []plan.Published) operandValue {
 	out.text = strings.Join(texts, ", ")
 	if len(figures) > 1 {
 		out.text = "the mean of " + out.text
-		// A range among them is no rounding: only its own ends are.
+		// A range among them is not a rounding: only its own ends are.
 		out.about = out.about && out.low == out.high
 	} else {
 		out.low, out.high = figureSide(figures[0].Value).low, figureSide(figures[0].Value).high
@@ -109,7 +109,7 @@ func (s *runData) where(p plan.Published) plan.On {
 		return on
 	}
 	own := s.p.Source.On
-	on.Machine, on.OS, on.Tool = orElse(on.Machine, own.Machine), orElse(on.OS, own.OS), orElse(on.Tool, own.Tool)
+	on.Machine, on.OS, on.Tool = cmp.Or(on.Machine, own.Machine), cmp.Or(on.OS, own.OS), cmp.Or(on.Tool, own.Tool)
 	if on.Date.IsZero() {
 		on.Date = own.Date
 	}
@@ -121,7 +121,7 @@ func (s *runData) where(p plan.Published) plan.On {
 
 // compatible reports whether a figure's cell is one that the selector means, and
 // how many of the selector's keys it names. A figure that leaves a key open is
-// said of all its values, except that figures of the native directory, of one
+// meant for all its values, except that figures of the native directory, of one
 // file size and of one set are only meant where they are named.
 func compatible(cell, sel plan.Selector) (special int, ok bool) {
 	for _, c := range sel {
@@ -171,7 +171,7 @@ func (s *runData) derivedRates(op plan.Operand) ([]plan.Published, finding) {
 		kind := map[string]string{"below": "above", "above": "below"}[f.Kind]
 		low, high := size/f.High, size/f.Low
 		out[i].Quantity = "stream"
-		out[i].Value = plan.Figure{Kind: orElse(kind, f.Kind), Low: low, High: high, Unit: "B/s",
+		out[i].Value = plan.Figure{Kind: cmp.Or(kind, f.Kind), Low: low, High: high, Unit: "B/s",
 			Text: fmt.Sprintf("%s (%s / %s)", showSpan(low, high, "B/s"), sizeText(int64(size)), f.Text)}
 	}
 	return out, finding{}
@@ -185,7 +185,7 @@ func (s *runData) streamInput(sel plan.Selector) float64 {
 		steps = flatten(steps, b.Steps)
 	}
 	for _, st := range steps {
-		if st.Do != "stream" || !(stepKey{do: st.Do, phase: st.Phase}).matches(withoutCycle(sel)) {
+		if st.Do != "stream" || !(stepKey{do: st.Do, phase: st.Phase}).matches(withoutKey(sel, "cycle")) {
 			continue
 		}
 		for _, from := range steps {
@@ -247,7 +247,7 @@ func (s *runData) printedAlong(op plan.Operand, axis string) ([]point, finding) 
 }
 
 // everyCycle are the first and the last cycle with the figure that the source
-// prints for all of them: one that leaves the cycle open is said of every cycle.
+// prints for all of them: one that leaves the cycle open is meant for every cycle.
 func (s *runData) everyCycle(op plan.Operand) []point {
 	if _, fixed := choiceOf(op.Where, "cycle"); fixed {
 		return nil
@@ -256,7 +256,7 @@ func (s *runData) everyCycle(op plan.Operand) []point {
 	for _, b := range s.p.Protocol {
 		for _, st := range b.Steps {
 			for _, in := range flatten(nil, st.Steps) {
-				if st.Do == "repeat" && in.Do == doOf(op.Quantity) && (stepKey{do: in.Do, phase: in.Phase}).matches(withoutCycle(op.Where)) {
+				if st.Do == "repeat" && in.Do == doOf(op.Quantity) && (stepKey{do: in.Do, phase: in.Phase}).matches(withoutKey(op.Where, "cycle")) {
 					last = max(last, st.Times)
 				}
 			}
@@ -270,7 +270,7 @@ func (s *runData) everyCycle(op plan.Operand) []point {
 }
 
 // names reports whether a figure compatible with the selector names the axis: a
-// figure of no value of the axis in particular is no point on it.
+// figure of no value of the axis in particular is not a point on it.
 func (s *runData) names(q plan.Quantity, sel plan.Selector, axis string) bool {
 	return slices.ContainsFunc(s.p.Published, func(p plan.Published) bool {
 		_, ok := compatible(p.Where, sel)
@@ -283,10 +283,10 @@ func withoutKey(sel plan.Selector, key string) plan.Selector {
 	return slices.DeleteFunc(slices.Clone(sel), func(c plan.Choice) bool { return c.Key == key })
 }
 
-// expected judges an outcome on the author's side: the protocol says by expect
+// expected judges an outcome on the author's side: the protocol states by expect
 // how each step ended for him.
 func (s *runData) expected(a plan.Assert) finding {
-	want := orElse(a.Outcome, "ok")
+	want := cmp.Or(a.Outcome, "ok")
 	f := finding{dir: 1, need: fmt.Sprintf("%s to end as %q", a.Step, want)}
 	n := 0
 	for _, b := range s.p.Protocol {
@@ -294,11 +294,11 @@ func (s *runData) expected(a plan.Assert) finding {
 			continue
 		}
 		for _, st := range flatten(nil, b.Steps) {
-			if st.Do != a.Step || !(stepKey{do: st.Do, phase: st.Phase}).matches(withoutCycle(a.Where)) {
+			if st.Do != a.Step || !(stepKey{do: st.Do, phase: st.Phase}).matches(withoutKey(a.Where, "cycle")) {
 				continue
 			}
 			n++
-			if orElse(st.Expect, "ok") != want {
+			if cmp.Or(st.Expect, "ok") != want {
 				f.dir = -1
 			}
 		}
@@ -333,9 +333,9 @@ func number(text string) (float64, bool) {
 // lie from it.
 const aboutTolerance = 0.05
 
-// judgePrinted judges two printed figures. A figure stands for an interval: exact
+// judgePrinted judges two printed figures. A figure means an interval: exact
 // ones for a point, "below", "above" and ranges for all their values, and every
-// one of these has to satisfy the bound. "about 2" stands for 2 ± 5 %, of which
+// one of these has to satisfy the bound. "about 2" means 2 ± 5 %, and
 // one value that satisfies the bound is enough: the author rounded, and the claim
 // is his.
 func judgePrinted(a, b operandValue, bound plan.Bound, op func(x, y float64) float64, unit string, phrase func(string) string) finding {
@@ -378,7 +378,7 @@ type span struct {
 	open      bool
 }
 
-// widened is everything that the figure can stand for.
+// widened is everything that the figure can mean.
 func (a operandValue) widened() span {
 	s := span{a.low, a.high, a.lowOpen || a.highOpen}
 	if a.about {
@@ -405,7 +405,7 @@ func (a operandValue) readings() []span {
 }
 
 // imageOf is the interval of op over two intervals. op is monotone in each of its
-// arguments (a difference, or a ratio of what is not negative), so that the
+// arguments (a difference, or a ratio of values that are not negative), so that the
 // ends decide.
 func imageOf(a, b span, op func(x, y float64) float64) (low, high float64, open bool) {
 	low, high = math.Inf(1), math.Inf(-1)

@@ -1,27 +1,149 @@
 package analysis
 
 import (
+	"math"
 	"strings"
 
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
 )
 
-// perFile reports whether the quantity is a rate of files that are timed one by
-// one, so that there are estimators to choose from.
-func perFile(q plan.Quantity) bool { return q == "write" || q == "read" }
-
-// rate reports whether the quantity is bytes over time.
-func rate(q plan.Quantity) bool { return perFile(q) || q == "stream" }
-
-// overFiles reports whether the quantity sets something against the bytes of the
-// files on the volume, so that there is none without files.
-func overFiles(q plan.Quantity) bool {
-	return q == "overhead" || q == "convert" || q == "convert_ratio"
+// quantityRow is what the analysis knows of a quantity besides its row in [plan.Quantities], which has its unit, its
+// better direction and the kind of step that yields it. docs/metrics.md has a line on each.
+type quantityRow struct {
+	words string // as people call it; "" is "time to" and the step
+	// value is the quantity of a whole step: a time in seconds, a size in bytes, a count or a pure number. It is NaN
+	// where the step does not record it; nil is the duration of the step.
+	value    func(*result.Step) float64
+	perFile  bool // a rate of files that are timed one by one: there are estimators to choose from
+	rate     bool // bytes over time
+	overLive bool // refers to the bytes of the files on the volume, and has no value without files
+	fileTime bool // the time of a step of timed files
+	bands    bool // only sparse bundles have it
 }
 
+var quantityRows = map[plan.Quantity]quantityRow{
+	"write":       {words: "write rate", perFile: true, rate: true},
+	"read":        {words: "read rate", perFile: true, rate: true},
+	"write_time":  {value: spanSeconds, fileTime: true},
+	"read_time":   {value: spanSeconds, fileTime: true},
+	"stream_time": {value: streamSeconds},
+	"copy_time":   {value: streamSeconds},
+	"stream": {words: "compression rate", rate: true, value: ofStream(func(st *result.Step) float64 {
+		return quotient(st.Stream.In, float64(spanNS(st))/1e9)
+	})},
+	"stream_out": {words: "compressed size", value: ofStream(func(st *result.Step) float64 { return float64(st.Stream.Out) })},
+	"ratio": {words: "compression ratio", value: ofStream(func(st *result.Step) float64 {
+		return known(st.Stream.Ratio, st.Stream.Ratio > 0)
+	})},
+	"saving": {words: "share saved by compression", value: ofStream(func(st *result.Step) float64 { return st.Stream.Saving })},
+	"convert": {words: "conversion rate", overLive: true, value: func(st *result.Step) float64 {
+		return quotient(st.Live, float64(st.DurationNS)/1e9)
+	}},
+	"convert_ratio": {words: "ratio of files to converted image", overLive: true, value: func(st *result.Step) float64 {
+		if st.Made == nil {
+			return math.NaN()
+		}
+		return quotient(st.Live, float64(st.Made.Allocated))
+	}},
+	"reclaimed":  {words: "space reclaimed by compacting", value: func(st *result.Step) float64 { return float64(st.BytesFreed) }},
+	"trimmed":    {words: "space given back by trimming", value: func(st *result.Step) float64 { return float64(st.BytesFreed) }},
+	"allocated":  {words: "size on disk", value: ofDisk(func(d *result.DiskUse) float64 { return float64(d.Allocated) })},
+	"apparent":   {words: "apparent size", value: ofDisk(func(d *result.DiskUse) float64 { return float64(d.Apparent) })},
+	"bands":      {words: "number of bands", bands: true, value: ofDisk(func(d *result.DiskUse) float64 { return float64(d.Bands) })},
+	"bands_full": {words: "number of full bands", bands: true, value: ofDisk(func(d *result.DiskUse) float64 { return float64(d.BandsFull) })},
+	"free": {words: "free space", value: ofDisk(func(d *result.DiskUse) float64 {
+		return known(float64(d.VolumeFree), d.VolumeFree >= 0 && d.Attached)
+	})},
+	"host_free": {words: "free space of the host", value: ofDisk(func(d *result.DiskUse) float64 {
+		return known(float64(d.HostFree), d.HostFree > 0)
+	})},
+	"live": {words: "size of the files", value: func(st *result.Step) float64 { return known(float64(st.Live), st.Disk != nil) }},
+	"overhead": {words: "overhead (size on disk over files)", overLive: true, value: func(st *result.Step) float64 {
+		if st.Disk == nil || st.Live <= 0 {
+			return math.NaN()
+		}
+		return float64(st.Disk.Allocated) / float64(st.Live)
+	}},
+}
+
+// known is v, or NaN where it was not recorded.
+func known(v float64, ok bool) float64 {
+	if !ok {
+		return math.NaN()
+	}
+	return v
+}
+
+// quotient is bytes over a number, NaN unless both are positive.
+func quotient(bytes int64, over float64) float64 {
+	return known(float64(bytes)/over, bytes > 0 && over > 0)
+}
+
+func ofDisk(value func(*result.DiskUse) float64) func(*result.Step) float64 {
+	return func(st *result.Step) float64 {
+		if st.Disk == nil {
+			return math.NaN()
+		}
+		return value(st.Disk)
+	}
+}
+
+func ofStream(value func(*result.Step) float64) func(*result.Step) float64 {
+	return func(st *result.Step) float64 {
+		if st.Stream == nil {
+			return math.NaN()
+		}
+		return value(st)
+	}
+}
+
+// spanSeconds is the time from gate to last done.
+func spanSeconds(st *result.Step) float64 {
+	ns := spanNS(st)
+	return known(float64(ns)/1e9, ns > 0)
+}
+
+// streamSeconds is the timed span where there is one, else the duration of the step.
+func streamSeconds(st *result.Step) float64 {
+	if st.Span != nil {
+		return spanSeconds(st)
+	}
+	return float64(st.DurationNS) / 1e9
+}
+
+// stepValue is a quantity that a step has as a whole, NaN where the step does not record it.
+func stepValue(q plan.Quantity, st *result.Step) float64 {
+	row := quantityRows[q]
+	switch {
+	case row.value != nil:
+		return row.value(st)
+	case strings.HasSuffix(string(q), "_time"):
+		return float64(st.DurationNS) / 1e9
+	}
+	return math.NaN()
+}
+
+// nameOf is the quantity in words.
+func nameOf(q plan.Quantity) string {
+	if words := quantityRows[q].words; words != "" {
+		return words
+	}
+	if do, ok := strings.CutSuffix(string(q), "_time"); ok {
+		return "time to " + do
+	}
+	return string(q)
+}
+
+// perFile reports whether the quantity is a rate of files that are timed one by
+// one, so that there are estimators to choose from.
+func perFile(q plan.Quantity) bool { return quantityRows[q].perFile }
+
+// rate reports whether the quantity is bytes over time of files or streams.
+func rate(q plan.Quantity) bool { return quantityRows[q].rate }
+
 // fileTime reports whether the quantity is the time of a step of timed files.
-func fileTime(q plan.Quantity) bool { return q == "write_time" || q == "read_time" }
+func fileTime(q plan.Quantity) bool { return quantityRows[q].fileTime }
 
 // quantitiesOf lists what one kind of step yields, in the order of summaries.
 func quantitiesOf(do string) []plan.Quantity {
@@ -78,74 +200,4 @@ func sampleBytes(samples []result.Sample) (n int64) {
 		n += s.Bytes
 	}
 	return n
-}
-
-// scalar is the value of a quantity that a step has as a whole: a time in
-// seconds (of file work what was timed, of anything else the whole step), a size in bytes, a count or a pure number. ok is false where the step
-// does not know it.
-func scalar(q plan.Quantity, st *result.Step) (v float64, ok bool) {
-	name := string(q)
-	switch {
-	case fileTime(q) || (q == "stream_time" || q == "copy_time") && st.Span != nil:
-		ns := spanNS(st)
-		return float64(ns) / 1e9, ns > 0
-	case strings.HasSuffix(name, "_time"):
-		return float64(st.DurationNS) / 1e9, true
-	case q == "convert":
-		return float64(st.Live) / (float64(st.DurationNS) / 1e9), st.Live > 0 && st.DurationNS > 0
-	case q == "convert_ratio":
-		return madeRatio(st)
-	case q == "reclaimed" || q == "trimmed":
-		return float64(st.BytesFreed), true
-	case st.Disk != nil:
-		return diskScalar(q, st.Disk, st.Live)
-	case st.Stream != nil:
-		return streamScalar(q, st)
-	}
-	return 0, false
-}
-
-// madeRatio is how many times the new container is smaller than the files in it.
-func madeRatio(st *result.Step) (float64, bool) {
-	if st.Made == nil || st.Made.Allocated <= 0 {
-		return 0, false
-	}
-	return float64(st.Live) / float64(st.Made.Allocated), st.Live > 0
-}
-
-func diskScalar(q plan.Quantity, d *result.DiskUse, live int64) (float64, bool) {
-	switch q {
-	case "allocated":
-		return float64(d.Allocated), true
-	case "apparent":
-		return float64(d.Apparent), true
-	case "free":
-		return float64(d.VolumeFree), d.VolumeFree >= 0 && d.Attached
-	case "host_free":
-		return float64(d.HostFree), d.HostFree > 0
-	case "live":
-		return float64(live), true
-	case "bands":
-		return float64(d.Bands), true
-	case "bands_full":
-		return float64(d.BandsFull), true
-	case "overhead":
-		return float64(d.Allocated) / float64(max(live, 1)), live > 0
-	}
-	return 0, false
-}
-
-func streamScalar(q plan.Quantity, st *result.Step) (float64, bool) {
-	switch q {
-	case "stream":
-		ns := spanNS(st)
-		return float64(st.Stream.In) / (float64(ns) / 1e9), ns > 0 && st.Stream.In > 0
-	case "stream_out":
-		return float64(st.Stream.Out), true
-	case "ratio":
-		return st.Stream.Ratio, st.Stream.Ratio > 0
-	case "saving":
-		return st.Stream.Saving, true
-	}
-	return 0, false
 }

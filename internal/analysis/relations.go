@@ -21,7 +21,7 @@ func (s *runData) relations() []result.Relation {
 }
 
 // relation sets two quantities against each other. A point that lacks one of
-// them is left out, and Reason says which.
+// them is left out, and Reason names it.
 func (j judge) relation(rel plan.Relation) result.Relation {
 	out := result.Relation{Name: rel.Name, XOp: string(rel.X.Quantity), YOp: string(rel.Y.Quantity), Points: []result.RelationPoint{}}
 	own, _ := labels(rel.Over)
@@ -79,7 +79,7 @@ const offLineZ = 3.5
 // offLine finds points off the Theil-Sen line, by the distance of their residual
 // from the median residual in units of the scaled median absolute deviation. The
 // farthest one is taken out and the line drawn anew, as one point off drags the
-// others with it. The word describes the picture; it is no test.
+// others with it. The word describes the picture; it is not a test.
 func offLine(xs, ys []float64) []int {
 	var out []int
 	rest := make([]int, len(xs))

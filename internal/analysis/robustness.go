@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,7 +11,7 @@ import (
 	"dmgbench/internal/stats"
 )
 
-// The outlier rules that a claim about files is judged under besides the
+// The outlier rules that a claim about files is judged under in addition to the
 // verdict's own, which removes none.
 const (
 	ruleNone  = "none removed"
@@ -203,7 +204,7 @@ func dropOutliers(st *result.Step, rule string) *result.Step {
 	return &out
 }
 
-// outlierMask says which of the files, in the order of the step, a rule removes. ok
+// outlierMask marks the files, in the order of the step, a rule removes. ok
 // is false where they are too few for it.
 func outlierMask(samples []result.Sample, rule string) (gone []bool, ok bool) {
 	gone = make([]bool, len(samples))
@@ -248,7 +249,7 @@ type claimState struct {
 	found        map[[3]string]finding
 }
 
-// reduceWay reduces a way to what makes a difference to the claim; own says whether
+// reduceWay reduces a way to what makes a difference to the claim; own reports whether
 // that is this very way.
 func (c *claimState) reduceWay(w specification, est, head string) (rule, by string, own bool) {
 	rule, by = w.rule, est
@@ -350,7 +351,7 @@ func summarizeRobustness(r *result.Robustness) {
 	r.Text = robustText(r)
 }
 
-// robustText says how far a verdict depends on how the run is analysed.
+// robustText words how far a verdict depends on how the run is analysed.
 func robustText(r *result.Robustness) string {
 	n := r.Holds + r.DoesNotHold + r.CannotTell
 	var text string
@@ -389,7 +390,7 @@ func minority(r *result.Robustness) string {
 		parts := slices.DeleteFunc([]string{w.Estimator, w.Outliers, w.Rounds}, func(t string) bool {
 			return t == "" || t == ruleNone || t == roundsAll
 		})
-		odd = append(odd, orElse(strings.Join(parts, " "), roundsAll)) // of a claim that has only the choice of rounds
+		odd = append(odd, cmp.Or(strings.Join(parts, " "), roundsAll)) // of a claim that has only the choice of rounds
 	}
 	if len(odd) == 0 || len(odd) > 3 {
 		return ""

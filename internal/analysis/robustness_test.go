@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"cmp"
 	"fmt"
 	"testing"
 
@@ -88,7 +89,7 @@ func TestMultiverseSeesTheFirstFile(t *testing.T) {
 	for _, w := range r.Odd {
 		verdicts[w.Estimator+" "+w.Outliers+" "+w.Rounds] = w.Verdict
 	}
-	of := func(key string) string { return orElse(verdicts[key], r.Most) }
+	of := func(key string) string { return cmp.Or(verdicts[key], r.Most) }
 	assert.Equal(t, "does_not_hold", of("aggregate none removed all rounds"))
 	assert.Equal(t, "holds", of("aggregate without the first file all rounds"))
 	assert.Equal(t, "holds", of("median none removed all rounds"))

@@ -22,7 +22,7 @@ type runData struct {
 	per replica
 	// robust asks for the robustness of verdicts.
 	robust bool
-	// departed says which kinds of departure concern a case, by case id; "" is all cases.
+	// departed are the departures that concern a case, by case id; "" is all cases.
 	departed map[string][]result.Departure
 }
 
@@ -134,7 +134,7 @@ func sameValue(key, a, b string) bool {
 
 func parseBytes(text string) (units.Bytes, error) { return units.ParseBytes(text) }
 
-// choiceOf is what the selector says of a key.
+// choiceOf is the choice that the selector makes for a key.
 func choiceOf(sel plan.Selector, key string) (plan.Choice, bool) {
 	for _, c := range sel {
 		if c.Key == key {

@@ -1,7 +1,10 @@
 package analysis
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
@@ -15,13 +18,13 @@ const (
 )
 
 // replica is what is replicated, and how often the replicates could have been
-// looked at before they were enough; the zero value is the round, as many as the plan says.
+// looked at before they were enough; the zero value is the round, as many as the plan wants.
 type replica struct {
 	unit  string // perRound or perSession, "" is the round
 	looks int    // see [stats.Looks]; 0 where the number was fixed
 }
 
-// firstReplica is the first of two that says anything.
+// firstReplica is the first of two that is not the zero value.
 func firstReplica(a, b replica) replica {
 	if a == (replica{}) {
 		return b
@@ -30,7 +33,7 @@ func firstReplica(a, b replica) replica {
 }
 
 // name is the unit in words.
-func (x replica) name() string { return orElse(x.unit, perRound) }
+func (x replica) name() string { return cmp.Or(x.unit, perRound) }
 
 // level is that of the interval at the look at which the run was ended, so that
 // intervals keep [level] under the rule that ended it.
@@ -39,7 +42,7 @@ func (x replica) level() float64 { return stats.LookLevel(level, x.looks) }
 // corrected is a p value for the looks that could have been the last.
 func (x replica) corrected(p float64) float64 { return min(1, p*float64(max(x.looks, 1))) }
 
-// kept says in words what the looks did to a level, "" where there were none.
+// kept words what the looks did to a level, "" where there were none.
 func (x replica) kept() string {
 	if x.looks < 2 {
 		return ""
@@ -53,8 +56,8 @@ func (x replica) kept() string {
 // and two draws of a scatter of 10 % lie that far apart as a rule.
 const sessionScatter = 0.10
 
-// absolute is the scale for a rate or a time that is held against a constant. All
-// rounds of a session share what the session was like, and nothing in it says how
+// absolute is the scale for a rate or a time that is compared with a constant. All
+// rounds of a session share what the session was like, and they do not show how
 // another would be; set against another case of the same rounds that cancels, set
 // against a constant it does not.
 func (sc scale) absolute(unit string) scale {
@@ -64,13 +67,13 @@ func (sc scale) absolute(unit string) scale {
 	return sc
 }
 
-// sessionsApart is the factor from which the runs of a pooled result are said to differ.
+// sessionsApart is the factor from which the runs of a pooled result count as different.
 const sessionsApart = 1.05
 
 // replicated is the unit of replication of a result. Rounds of one session share
 // whatever that session was like, so that from [minRounds] pooled runs on each run
 // is one value. Two runs are too few for that: their rounds are taken together, and
-// [study.sessionWarning] says how far the two lie apart.
+// [runData.sessionWarning] gives their distance.
 func replicated(r *result.Result) replica {
 	if len(r.Runs) >= minRounds {
 		return replica{unit: perSession}
@@ -109,7 +112,7 @@ func (c cell) rounds() int {
 	return len(seen)
 }
 
-// bySession is the headline of a cell in each pooled run by itself, as the run's own
+// bySession is the headline of a cell in each pooled run alone, as the run's own
 // report has it: the centre of its rounds.
 func (s *runData) bySession(c cell, q plan.Quantity, est string) []result.SessionValue {
 	if len(s.r.Runs) == 0 {
@@ -135,7 +138,7 @@ func (s *runData) roundsOfRuns(c cell, q plan.Quantity, est string) map[int][]fl
 		steps[st.Round] = append(steps[st.Round], st)
 	}
 	out := map[int][]float64{}
-	for _, r := range sortedRounds(steps) {
+	for _, r := range slices.Sorted(maps.Keys(steps)) {
 		if v, _, err := value(q, est, steps[r], nil); err == nil {
 			run := c.sub.run(r)
 			out[run] = append(out[run], v)
@@ -144,7 +147,7 @@ func (s *runData) roundsOfRuns(c cell, q plan.Quantity, est string) map[int][]fl
 	return out
 }
 
-// sessionWarning says that two pooled runs differ by more than their rounds scatter:
+// sessionWarning reports that two pooled runs differ by more than their rounds scatter:
 // an interval over rounds does not contain that.
 func (s *runData) sessionWarning(w *warningList, c cell, q plan.Quantity, sum result.Summary) {
 	if len(s.r.Runs) == 0 || s.per.unit == perSession || !rate(q) || len(sum.BySession) != 2 {

@@ -2,6 +2,7 @@ package analysis
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,10 +11,10 @@ import (
 	"dmgbench/internal/result"
 )
 
-// splitRounds says which rounds were measured in more than one session, as behind a
+// splitRounds reports which rounds were measured in more than one session, as after a
 // pause or an interruption: cases are paired by round since a round shares what its
-// session was like, and what lies on both sides of the break does not. What counts
-// as one session is what [sessionNames] says.
+// session was like, and steps on both sides of the break do not. What counts
+// as one session is defined by [sessionNames].
 func (s *runData) splitRounds() (result.Warning, bool) {
 	of := sessionNames(s.r)
 	seen := map[int][]string{}
@@ -27,7 +28,7 @@ func (s *runData) splitRounds() (result.Warning, bool) {
 		}
 	}
 	var torn []int
-	for _, r := range sortedRounds(seen) {
+	for _, r := range slices.Sorted(maps.Keys(seen)) {
 		if len(seen[r]) > 1 {
 			torn = append(torn, r)
 		}
@@ -43,7 +44,7 @@ func (s *runData) splitRounds() (result.Warning, bool) {
 		"what is paired in a round does not share there what the session was like", noun, numbers(torn), have)}, true
 }
 
-// clockSetBack tells of sessions of one run that began before the one before them had ended.
+// clockSetBack reports sessions of one run that started before the one before them had ended.
 func (s *runData) clockSetBack() (result.Warning, bool) {
 	var odd []string
 	for i, at := range s.r.Sessions {

@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -17,7 +18,7 @@ import (
 // fileUnit is the unit of replication of an interval over the files of one mount.
 const fileUnit = "file within one mount"
 
-// summaries says what was measured, case by case in the order of the result,
+// summaries are what was measured, case by case in the order of the result,
 // step by step in the order of the protocol.
 func (s *runData) summaries() []result.Summary {
 	out := []result.Summary{}
@@ -37,7 +38,7 @@ func (s *runData) summary(c cell, q plan.Quantity) (result.Summary, bool) {
 	out := result.Summary{Case: c.sub.c.ID, Phase: c.key.phase, Op: string(q), Cycle: c.key.cycle,
 		Published: []result.PublishedValue{}, Departures: []string{}, Warnings: []result.Warning{}}
 	head := gatherValues(q, []cell{c}, aggregate, nil)
-	if head.weak != "" || (q == "bands" || q == "bands_full") && c.sub.c.Target.Format != "UDSB" {
+	if head.weak != "" || quantityRows[q].bands && c.sub.c.Target.Format != "UDSB" {
 		return out, false
 	}
 	rounds, steps := c.byRound()
@@ -65,7 +66,7 @@ func (s *runData) summary(c cell, q plan.Quantity) (result.Summary, bool) {
 	out.Warnings = s.warnings(c, q, out)
 	if k := c.sub.c; !k.Measured() {
 		out.Warnings = append(out.Warnings, result.Warning{Kind: "incomplete",
-			Text: fmt.Sprintf("the case was %s, and this was measured before: %s", k.Status, orElse(k.Reason, "no reason was recorded"))})
+			Text: fmt.Sprintf("the case was %s, and this was measured before: %s", k.Status, cmp.Or(k.Reason, "no reason was recorded"))})
 	}
 	return out, true
 }
@@ -78,7 +79,7 @@ func movedBytes(st *result.Step) int64 {
 }
 
 // rates are the estimates of the rate of timed files. With several workers only
-// the aggregate is a rate of the whole, and what is said of single files is what
+// the aggregate is a rate of the whole, and the statistics of single files show what
 // each got while the others ran.
 func (s *runData) rates(c cell, q plan.Quantity) (headline string, out []result.Estimate) {
 	list := append(slices.Clone(panel), weighted, latency, minimum, maximum)
@@ -143,7 +144,7 @@ func ciOf(iv stats.Interval, unit string) *result.CI {
 }
 
 // fileInterval gives an estimate of a single round an interval over its files.
-// It says how the files of this mount scatter, not what another mount would show.
+// It shows how the files of this mount scatter, not what another mount would show.
 func fileInterval(e *result.Estimate, f files, steps []*result.Step) {
 	iv, err := intervalOfFiles(e.Name, f, steps)
 	if err != nil {
@@ -158,12 +159,12 @@ func fileInterval(e *result.Estimate, f files, steps []*result.Step) {
 
 // twoSpeeds reports whether the files of a step are of two speeds. Files that follow each
 // other share theirs, so that the exact intervals, which take files to be independent,
-// contain the rate of a long run less often than they say.
+// contain the rate of a long run less often than their level.
 func twoSpeeds(st *result.Step) bool {
 	return slices.ContainsFunc(StepWarnings(st), func(w result.Warning) bool { return w.Kind == "bimodal" || w.Kind == "two-modes" })
 }
 
-// noFileInterval says why the files of one round give no interval.
+// noFileInterval reports why the files of one round give no interval.
 func noFileInterval(err error) string {
 	if errors.Is(err, stats.ErrTooFew) {
 		return fmt.Sprintf(" (or %d files of each size)", stats.MinInGroup)
@@ -213,10 +214,10 @@ func intervalOfFiles(name string, f files, steps []*result.Step) (stats.Interval
 // fewer is too wide for its level (docs/accuracy.md).
 const minTrimmed = 6
 
-// bySize is the interval of a statistic of files whose sizes were chosen and whose
+// bySize is the interval of a statistic of files of chosen sizes with
 // times scatter, the more the larger they are.
 // apply is the share of the files that decide it. Far outliers are rare, so that a
-// sample that has some tells little of how many there are: no interval then.
+// sample that has some does not show how many there are: no interval then.
 func (f files) bySize(keep float64, statistic func(size, time []float64) float64) (stats.Interval, error) {
 	if keep == 1 && f.outlying() {
 		return stats.Interval{}, errOutliers
@@ -312,7 +313,7 @@ func invertInterval(iv stats.Interval, err error) (stats.Interval, error) {
 	return iv, err
 }
 
-// scalars are the estimates of what a step has as a whole: the mean of the rounds
+// scalars are the estimates of a quantity of the whole step: the mean of the rounds
 // (geometric for rates and times), their median and extremes.
 func scalars(c cell, q plan.Quantity) (string, []result.Estimate) {
 	x := gatherValues(q, []cell{c}, aggregate, nil)
@@ -350,7 +351,7 @@ func estimate(list []result.Estimate, name string) (result.Estimate, bool) {
 	return result.Estimate{}, false
 }
 
-// comparePublished sets the published figures of a cell beside what was measured. A figure
+// comparePublished sets the published figures of a cell next to what was measured. A figure
 // of one file size gets an estimate of its own, named "aggregate@2 GB".
 func (s *runData) comparePublished(c cell, q plan.Quantity, headline string, list []result.Estimate) ([]result.PublishedValue, []result.Estimate) {
 	out := []result.PublishedValue{}
@@ -358,12 +359,12 @@ func (s *runData) comparePublished(c cell, q plan.Quantity, headline string, lis
 		if p.Quantity != q || p.Unmeasured || !c.sub.matches(p.Where) || !c.key.matches(p.Where) {
 			continue
 		}
-		name := orElse(p.Statistic, headline)
+		name := cmp.Or(p.Statistic, headline)
 		e, ok := estimate(list, name)
 		if f := filterOf(p.Where); f != nil {
 			name += "@" + partText(f)
 			if e, ok = estimate(list, name); !ok {
-				if e, ok = partEstimate(c, q, orElse(p.Statistic, aggregate), name, f); ok {
+				if e, ok = partEstimate(c, q, cmp.Or(p.Statistic, aggregate), name, f); ok {
 					list = append(list, e)
 				}
 			}
@@ -430,7 +431,7 @@ func (s *runData) comparable(id string) bool {
 	return true
 }
 
-// takenHere reports whether what a figure says of its origin besides the source's is true of this run: the machine and system of all its
+// takenHere reports whether the origin that a figure names in addition to the source's is that of this run: the machine and system of all its
 // sessions, and a tool that is the source's own. The source's own origin is among the departures.
 func (s *runData) takenHere(on plan.On) bool {
 	if s.p.Source != nil && !strings.Contains(s.p.Source.On.Tool, on.Tool) {
@@ -442,8 +443,8 @@ func (s *runData) takenHere(on plan.On) bool {
 	})
 }
 
-// ofAnotherMachine says why a published rate or time is not held against a measured one: the source took it on its own machine, which
-// is not the one that was measured, so that the difference may be the machines'. One that it took on a machine besides its own
+// ofAnotherMachine reports why a published rate or time is not compared with a measured one: the source took it on its own machine, which
+// is not the one that was measured, so that the difference may be the machines'. One that it took on another machine than its own
 // is meant across machines, and sizes are.
 func (s *runData) ofAnotherMachine(op plan.Operand) string {
 	if unit := op.Quantity.Unit(); s.p.Source == nil || unit != "B/s" && unit != "s" {
@@ -458,7 +459,7 @@ func (s *runData) ofAnotherMachine(op plan.Operand) string {
 	return "the published figure is of another machine: " + s.departed[""][i].Text
 }
 
-// needsPrecision are the quantities whose intervals rounds = "auto" waits for: the rates, and
+// needsPrecision reports whether rounds = "auto" waits for the interval of a quantity: the rates, and
 // whatever else a published figure, a claim, a fit or a relation of the plan speaks of.
 // What no one asked about, such as how long a detach takes, is not worth a round.
 func (s *runData) needsPrecision(q plan.Quantity) bool {
@@ -485,8 +486,8 @@ func (s *runData) needsPrecision(q plan.Quantity) bool {
 	})
 }
 
-// Widths says which headlines that the plan is about are not yet as certain as rounds = "auto" wants them,
-// and how many can have an interval at all. r is what was measured so far and is
+// Widths returns the headlines that the plan is about are not yet as certain as rounds = "auto" wants them,
+// and how many can have an interval. r is what was measured so far and is
 // left alone. The intervals are those that [Analyze] gives, at the level that they
 // have at every look.
 //
@@ -525,7 +526,7 @@ func Widths(p *plan.Plan, r *result.Result) (judged int, wide []result.WideInter
 }
 
 // halfWidth is half the width of an estimate's interval as a share of its value:
-// 0 where nothing varies, infinite about zero.
+// 0 where no value varies, infinite about zero.
 func halfWidth(e result.Estimate) float64 {
 	if e.CI.High == e.CI.Low {
 		return 0
@@ -533,7 +534,7 @@ func halfWidth(e result.Estimate) float64 {
 	return (e.CI.High - e.CI.Low) / 2 / math.Abs(e.Value)
 }
 
-// whatNarrows says what would narrow an interval.
+// whatNarrows names what would narrow an interval.
 func (s *runData) whatNarrows() string {
 	if a := s.r.Auto; a != nil && len(a.Decisions) > 0 {
 		switch a.Decisions[len(a.Decisions)-1].Stop {
@@ -552,7 +553,7 @@ func (s *runData) whatNarrows() string {
 // averaged: geometrically for rates and times ("B/s", "s"), as they are for sizes
 // and pure numbers; and gives the mean its t interval at the same level and over the
 // same unit of replication, the round, or the run where at least three are pooled.
-// Without an interval the estimate says why. N is the number of units. It is for
+// Without an interval the estimate gives the reason. N is the number of units. It is for
 // points of pictures, such as one file size or one part of a time, that have no
 // summary of their own; there must be at least one value.
 func MeanOverRounds(r *result.Result, unit string, byRound map[int]float64) result.Estimate {

@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -11,7 +12,7 @@ import (
 )
 
 // tables fills in the tables of the plan. It needs the summaries, whose numbers
-// and warnings it takes: a table never says anything else than the figures do.
+// and warnings it takes: a table never differs from the figures.
 func (s *runData) tables() []result.Table {
 	out := []result.Table{}
 	at := map[summaryKey]*result.Summary{}
@@ -92,7 +93,7 @@ func (s *runData) figureCell(op plan.Operand, at map[summaryKey]*result.Summary)
 }
 
 // meant leaves out the figures of no case that a cell does not name in full: a
-// general remark about some other image is no figure of this one.
+// general remark about some other image is not a figure of this one.
 func (s *runData) withNamedFigures(op plan.Operand) *runData {
 	if !slices.ContainsFunc(s.p.Published, func(f plan.Published) bool { return f.Unmeasured }) {
 		return s
@@ -113,7 +114,7 @@ func (s *runData) measuredCell(op plan.Operand, at map[summaryKey]*result.Summar
 	cells, missing := s.cells(op.Quantity, op.Where)
 	switch {
 	case missing != "":
-		return result.TableCell{Why: orElse(s.notPlanned(doOf(op.Quantity), op.Where), missing)}
+		return result.TableCell{Why: cmp.Or(s.notPlanned(doOf(op.Quantity), op.Where), missing)}
 	case len(cells) > 1:
 		return result.TableCell{Why: fmt.Sprintf("%s were measured, a cell is one", plural(len(cells), "figure"))}
 	}
@@ -121,11 +122,11 @@ func (s *runData) measuredCell(op plan.Operand, at map[summaryKey]*result.Summar
 	out := result.TableCell{Case: c.sub.c.ID, Phase: c.key.phase, Cycle: c.key.cycle}
 	sum := at[summaryKey{out.Case, out.Phase, string(op.Quantity), out.Cycle}]
 	if sum == nil {
-		out.Why = orElse(gatherValues(op.Quantity, cells, aggregate, nil).weak, "this kind of image has no such figure")
+		out.Why = cmp.Or(gatherValues(op.Quantity, cells, aggregate, nil).weak, "this kind of image has no such figure")
 		return out
 	}
 	out.Rounds, out.Warnings = sum.Rounds, sum.Warnings
-	name := orElse(op.Statistic, sum.Headline)
+	name := cmp.Or(op.Statistic, sum.Headline)
 	e, ok := estimate(sum.Estimates, name)
 	if f := filterOf(op.Where); f != nil {
 		if !perFile(op.Quantity) {
@@ -151,7 +152,7 @@ func (s *runData) measuredCell(op plan.Operand, at map[summaryKey]*result.Summar
 	return out
 }
 
-// notPlanned says that the protocol has no such step at all, "" where it has.
+// notPlanned reports that the protocol has no such step, "" where it has.
 func (s *runData) notPlanned(do string, where plan.Selector) string {
 	hit := false
 	for id := range s.planned {
@@ -160,7 +161,7 @@ func (s *runData) notPlanned(do string, where plan.Selector) string {
 			continue
 		}
 		hit = true
-		if asked(c.Steps, do, where) {
+		if hasStep(c.Steps, do, where) {
 			return ""
 		}
 	}
@@ -171,8 +172,8 @@ func (s *runData) notPlanned(do string, where plan.Selector) string {
 }
 
 // printedValue is what the source prints for a cell, with the ratio of what was
-// measured to it. Several figures that the source prints for parts of it are told
-// as they stand.
+// measured to it. Several figures that the source prints for parts of it are shown
+// as printed.
 func (s *runData) printedValue(figures []plan.Published, e *result.Estimate, id string) *result.PublishedValue {
 	p := figures[0]
 	out := &result.PublishedValue{Text: p.Value.Text, Kind: p.Value.Kind, Low: p.Value.Low, High: p.Value.High, Unit: p.Value.Unit,
@@ -203,7 +204,7 @@ func (s *runData) coefficientCell(l plan.TableLine) result.TableCell {
 	out := result.TableCell{Fit: l.Fit}
 	f, ok := s.fitNamed(l.Fit)
 	if !ok {
-		return result.TableCell{Why: orElse(l.Fit, "nothing") + " is no fit of the plan"}
+		return result.TableCell{Why: cmp.Or(l.Fit, "nothing") + " is no fit of the plan"}
 	}
 	unit, inverse := plan.CoefficientUnit(f, l.Coefficient)
 	out.Why = "not fitted"
@@ -224,7 +225,7 @@ func (s *runData) coefficientCell(l plan.TableLine) result.TableCell {
 }
 
 // coefficientEstimate puts a coefficient into the form of any figure. Of one that
-// is told by its inverse the ends of the interval change places, and one that is
+// is shown by its inverse the ends of the interval change places, and one that is
 // not above 0 has none.
 func coefficientEstimate(c *result.Coefficient, unit string, inverse bool) (*result.Estimate, string) {
 	e := &result.Estimate{Name: c.Name, Value: c.Value, Unit: unit, CI: c.CI}
@@ -282,17 +283,11 @@ func (s *runData) outcomeCell(l plan.TableLine) result.TableCell {
 	o := result.TableOutcome{Do: l.Step}
 	why := ""
 	rounds := map[int]bool{}
-	test := plan.Assert{Step: l.Step, Where: l.Where}
 	for _, sub := range s.cases {
 		if !sub.matches(l.Where) {
 			continue
 		}
-		for i := range sub.c.Steps {
-			st := &sub.c.Steps[i]
-			k := stepKey{st.Do, st.Phase, st.Cycle}
-			if st.Do != l.Step || !k.matches(l.Where) || !ended(sub.c, st.Round) {
-				continue
-			}
+		for _, st := range sub.endedSteps(l.Step, l.Where) {
 			out.Case, out.Phase, out.Cycle = sub.c.ID, st.Phase, st.Cycle
 			rounds[st.Round] = true
 			if st.Error != "" {
@@ -301,14 +296,14 @@ func (s *runData) outcomeCell(l plan.TableLine) result.TableCell {
 				o.OK++
 			}
 		}
-		why = join(why, s.notReached(sub, test))
+		why = join(why, s.absent(sub, l.Step, l.Where))
 	}
 	n := o.OK + o.Failed
 	if n == 0 {
-		out.Why = orElse(s.notPlanned(l.Step, l.Where), orElse(why, "the step was not reached"))
+		out.Why = cmp.Or(s.notPlanned(l.Step, l.Where), cmp.Or(why, "the step was not reached"))
 		return out
 	}
-	ok, fail := orElse(l.OK, "ok"), orElse(l.Fail, "fails")
+	ok, fail := cmp.Or(l.OK, "ok"), cmp.Or(l.Fail, "fails")
 	switch n {
 	case o.OK:
 		o.Text = ok

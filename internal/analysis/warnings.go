@@ -25,8 +25,8 @@ const (
 	canaryTrend      = 0.05 // share by which it may change from first to last where a trend is certain
 )
 
-// warnings lists whatever weakens a number of a summary: what the steps say
-// themselves, what the host says of their sessions, and what the numbers show.
+// warnings lists whatever weakens a number of a summary: the warnings of the steps
+// themselves, of the hosts of their sessions, and what the numbers show.
 // They are added to the case as well.
 func (s *runData) warnings(c cell, q plan.Quantity, sum result.Summary) []result.Warning {
 	w := warningList{list: []result.Warning{}}
@@ -109,7 +109,7 @@ func (s *runData) toCase(c *result.Case, k stepKey, x result.Warning) {
 	}
 }
 
-// hostKinds are the kinds of warning that tell of a machine, not of a step.
+// hostKinds are the kinds of warning about a machine, not of a step.
 var hostKinds = []string{"battery", "low-power", "thermal", "cpu-quota", "busy", "virtual", "sleep",
 	"translated", "memory-pressure", "network", "image-host", "nearly-full", "swap", "snapshots"}
 
@@ -134,7 +134,7 @@ func hostWarnings(h result.Host) []result.Warning {
 	return w.list
 }
 
-// hostWarnings adds to the run what its hosts and canaries say.
+// hostWarnings adds to the run the warnings of its hosts and canaries.
 func (s *runData) hostWarnings() {
 	add := func(x result.Warning) {
 		said := func(w result.Warning) bool { return w.Kind == x.Kind && strings.HasSuffix(w.Text, x.Text) }
@@ -175,7 +175,7 @@ func (s *runData) places() (out []string) {
 	return out
 }
 
-// canary says how far the short native write (or read) before each case at a
+// canary reports how far the short native write (or read) before each case at a
 // place drifted: the coefficient of variation, and the trend in the order of the run.
 func (s *runData) canary(do, place string) (result.Warning, bool) {
 	type shot struct {
@@ -236,7 +236,7 @@ func driftShare(rates []float64) float64 {
 	return math.Abs(math.Expm1(l.Slope * float64(len(rates)-1)))
 }
 
-// isCanary reports whether a step is the canary's write or read, which is no
+// isCanary reports whether a step is the canary's write or read, which is not
 // part of what the case measures.
 func isCanary(st *result.Step) bool { return st.Do == "canary" }
 
@@ -280,7 +280,7 @@ func sameWork(a, b *caseData) bool {
 	return true
 }
 
-// precisionWarning says that an interval is wider than the plan wants it.
+// precisionWarning warns that an interval is wider than the plan wants it.
 func (s *runData) precisionWarning(w *warningList, sum result.Summary) {
 	e, ok := estimate(sum.Estimates, sum.Headline)
 	want := float64(s.p.Run.Precision)
@@ -292,7 +292,7 @@ func (s *runData) precisionWarning(w *warningList, sum result.Summary) {
 	}
 }
 
-// transientWarning says that the rates of the rounds have a trend: what was
+// transientWarning warns that the rates of the rounds have a trend: what was
 // measured had not settled. Fewer than six rounds cannot show one at [modeP].
 func (s *runData) transientWarning(w *warningList, c cell, q plan.Quantity) {
 	if len(s.r.Runs) > 0 { // rounds of pooled runs are in no one order of time
@@ -311,7 +311,7 @@ func (s *runData) transientWarning(w *warningList, c cell, q plan.Quantity) {
 	w.add("transient", "over %s it became %s by %s (%s): speed was still drifting", plural(len(rates), "round"), way, percent(over), SayP(t.P))
 }
 
-// batchTransient says the same of the files of one step, by their times over what
+// batchTransient does the same for the files of one step, by their times over what
 // their sizes let expect.
 func batchTransient(w *warningList, st *result.Step, excess []float64) {
 	if len(excess) < minForModes {
