@@ -2,6 +2,7 @@ package files
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,7 +17,7 @@ const (
 	holeBlock = 64 << 10 // bytes of zeros that become a hole
 )
 
-// ErrTaken says that the name of a copy exists already; nothing of it was touched.
+// ErrTaken says that the name of a copy exists already; it was not changed.
 var ErrTaken = fmt.Errorf("the name of the copy is taken: %w", fs.ErrExist)
 
 // Copy copies the container's files byte for byte and flushes the copy. A file
@@ -47,14 +48,15 @@ func Copy(ctx context.Context, from *hostio.Dir, name string, to *hostio.Dir, co
 		return err
 	}
 	for _, f := range folders {
-		if err := flush(to, f); err != nil {
+		if err := syncFolder(to, f); err != nil {
 			return err
 		}
 	}
 	return to.Sync()
 }
 
-func flush(dir *hostio.Dir, name string) error {
+// syncFolder makes the entries of a folder durable.
+func syncFolder(dir *hostio.Dir, name string) error {
 	sub, err := dir.Sub(name)
 	if err != nil {
 		return err
@@ -63,7 +65,9 @@ func flush(dir *hostio.Dir, name string) error {
 	return sub.Sync()
 }
 
-func copyFile(ctx context.Context, from *hostio.Dir, name string, to *hostio.Dir, copied string, buf []byte) (err error) {
+// copyFile copies one file and flushes the copy.
+func copyFile(ctx context.Context, from *hostio.Dir, name string, to *hostio.Dir, copied string,
+	buf []byte) (err error) {
 	src, err := from.Open(name, hostio.OpenOptions{})
 	if err != nil {
 		return err
@@ -77,11 +81,7 @@ func copyFile(ctx context.Context, from *hostio.Dir, name string, to *hostio.Dir
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if e := dst.Close(); err == nil {
-			err = e
-		}
-	}()
+	defer func() { err = cmp.Or(err, dst.Close()) }()
 	holes := st.Allocated < st.Size
 	for off := int64(0); off < st.Size; off += copyBlock {
 		if err := ctx.Err(); err != nil {
@@ -91,7 +91,7 @@ func copyFile(ctx context.Context, from *hostio.Dir, name string, to *hostio.Dir
 		if _, err := src.ReadAt(part, off); err != nil {
 			return err
 		}
-		if err := put(dst, part, off, holes); err != nil {
+		if err := writeBlocks(dst, part, off, holes); err != nil {
 			return err
 		}
 	}
@@ -104,8 +104,8 @@ func copyFile(ctx context.Context, from *hostio.Dir, name string, to *hostio.Dir
 
 var zeros [holeBlock]byte
 
-// put writes p; with holes, blocks of zeros are left out.
-func put(dst *hostio.File, p []byte, off int64, holes bool) error {
+// writeBlocks writes p at an offset; with holes, blocks of zeros are left out.
+func writeBlocks(dst *hostio.File, p []byte, off int64, holes bool) error {
 	if !holes {
 		_, err := dst.WriteAt(p, off)
 		return err

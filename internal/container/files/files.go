@@ -1,9 +1,9 @@
 // Package files treats a container as what it is on the host: one regular file
 // or one folder of them, whatever its format and whether or not it is encrypted.
 //
-// It tells identity and size, copies, evicts, cuts and reads attributes. It knows
-// the names in a sparse bundle and nothing of what lies inside the device. Links
-// are not followed, and anything but files and folders is refused.
+// It reports identity and size, copies, evicts and damages containers, and reads their attributes. It knows the names
+// in a sparse bundle, but not the contents of the device. Links are not followed, and anything but files and folders is
+// refused.
 package files
 
 import (
@@ -31,7 +31,7 @@ func Identity(dir *hostio.Dir, name string) (string, error) {
 	case fi.Mode().IsRegular():
 		return id, nil
 	case !fi.IsDir():
-		return "", fmt.Errorf("looking at %q: %w", name, hostio.ErrNotRegular)
+		return "", fmt.Errorf("identifying %q: %w", name, hostio.ErrNotRegular)
 	}
 	// A bundle without a token is damaged, but still the same bundle.
 	if fi, err := dir.Lstat(path.Join(name, "token")); err == nil && fi.Mode().IsRegular() {
@@ -52,7 +52,8 @@ func Walk(ctx context.Context, dir *hostio.Dir, name string, visit func(inside s
 	return walk(ctx, dir, name, "", fi, visit)
 }
 
-func walk(ctx context.Context, dir *hostio.Dir, name, inside string, fi fs.FileInfo, visit func(string, fs.FileInfo) error) error {
+func walk(ctx context.Context, dir *hostio.Dir, name, inside string, fi fs.FileInfo,
+	visit func(string, fs.FileInfo) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -98,7 +99,7 @@ type Usage struct {
 }
 
 // UsageOf is what the container takes on the host. bandSize and size (both in
-// bytes) tell how long a full band is; with 0 none counts as full.
+// bytes) give the length of a full band; with 0 none counts as full.
 func UsageOf(ctx context.Context, dir *hostio.Dir, name string, bandSize, size int64) (Usage, error) {
 	var u Usage
 	err := Walk(ctx, dir, name, func(inside string, fi fs.FileInfo) error {

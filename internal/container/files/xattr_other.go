@@ -8,7 +8,7 @@ import (
 	"dmgbench/internal/hostio"
 )
 
-// Xattr is refused: nothing is known of extended attributes on this system.
+// Xattr is refused: extended attributes of this system are not supported.
 func Xattr(_ *hostio.Dir, container, action, name, _ string) (map[string]string, error) {
 	return nil, fmt.Errorf("%s attribute %q of %q: %w", action, name, container, hostio.ErrUnsupported)
 }

@@ -18,8 +18,8 @@ type cache struct {
 	spare  [maxClass + 1]sync.Pool // of *[]byte: buffers of dropped chunks, by class
 }
 
-// maxClass is the class of the largest chunks. Buffers are a power of two long: images whose chunks have all lengths would
-// otherwise find none of the right one, and leave so much behind that the heap grows to many times the cache.
+// maxClass is the class of the largest chunks. Buffers are a power of two long: images with chunks of all lengths would
+// otherwise find no buffer of the right one, and discard so many that the heap grows to many times the cache.
 const maxClass = 26
 
 // class is that of the buffers for so many bytes: 1 << class is the least power of two that holds them.
@@ -102,7 +102,7 @@ func (c *cache) publish(e *entry, data []byte, err error) {
 	close(e.ready)
 }
 
-// drop takes the entry out of the shard, whose lock is held.
+// drop takes the entry out of the shard. The caller holds the lock.
 func (s *shard) drop(e *entry) {
 	e.unlink()
 	delete(s.entries, e.index)
@@ -122,7 +122,7 @@ func (c *cache) release(e *entry) {
 	c.trim(e.index)
 }
 
-// trim drops the oldest idle chunks until the cache is within its limit, beginning in the next shard.
+// trim drops the oldest idle chunks until the cache is within its limit, starting in the next shard.
 func (c *cache) trim(index int) {
 	for i := range cacheShards {
 		for c.used.Load() > c.limit && c.dropOldest(c.shard(index+1+i)) {
@@ -130,7 +130,7 @@ func (c *cache) trim(index int) {
 	}
 }
 
-// dropOldest drops the shard's oldest chunk that nobody uses.
+// dropOldest drops the shard's oldest chunk that is not in use.
 func (c *cache) dropOldest(s *shard) bool {
 	s.mu.Lock()
 	e := s.latest.prev

@@ -7,7 +7,7 @@ import (
 )
 
 // Shortest stretches of zero sectors that are worth a run of their own, which costs some 54 bytes of property list and
-// ends a stream: at an edge of a chunk, where nothing is torn apart, and inside of one.
+// ends a stream: at an edge of a chunk, where no other run is split, and inside of one.
 const (
 	zeroEdge       = 8
 	zeroInRaw      = 64
@@ -64,7 +64,8 @@ func (w *writer) store(c *chunk) error {
 	}
 	return split(c.data, zeroEdge, inner, func(first, count int, zero bool) error {
 		if zero {
-			c.stored = append(c.stored, stored{run: run{start: c.first + uint64(first), count: uint64(count), kind: KindZero}})
+			r := run{start: c.first + uint64(first), count: uint64(count), kind: KindZero}
+			c.stored = append(c.stored, stored{run: r})
 			return nil
 		}
 		return w.storeData(c, first, count)
@@ -92,7 +93,7 @@ func (w *writer) storeData(c *chunk, first, count int) error {
 	return nil
 }
 
-// split calls each for the stretches of data in order: zeros that are long enough, and all that lies between them.
+// split calls each for the stretches of data in order: zeros that are long enough, and the data between them.
 // first and count are sectors.
 func split(data []byte, edge, inner int, each func(first, count int, zero bool) error) error {
 	n := len(data) / SectorSize

@@ -3,6 +3,7 @@ package udif
 import (
 	"bytes"
 	"context"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -131,4 +132,24 @@ func readRandom(t testing.TB, im *Image, device []byte, reads int, seed uint64) 
 			return
 		}
 	}
+}
+
+// Copy writes the whole device to w, zeros too.
+func (im *Image) Copy(ctx context.Context, w io.Writer, o StreamOptions) error {
+	return im.Stream(ctx, o, func(p Piece) error {
+		if p.Data != nil {
+			_, err := w.Write(p.Data)
+			return err
+		}
+		for left := p.Length; left > 0; {
+			n, err := w.Write(zeros[:min(left, int64(len(zeros)))])
+			if err != nil {
+				return err
+			}
+			if left -= int64(n); ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+		}
+		return nil
+	})
 }

@@ -143,7 +143,7 @@ func TestNotUDIF(t *testing.T) {
 	file := append([]byte("koly"), make([]byte, 5000)...)
 	_, err := Open(bytes.NewReader(file), int64(len(file)), Options{})
 	require.ErrorIs(t, err, ErrUnsupported)
-	assert.ErrorContains(t, err, "in front of the data")
+	assert.ErrorContains(t, err, "before the data")
 }
 
 func TestOddImages(t *testing.T) {

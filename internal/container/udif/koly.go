@@ -1,7 +1,6 @@
 package udif
 
 import (
-	"bytes"
 	"encoding/binary"
 	"fmt"
 )
@@ -13,33 +12,19 @@ const (
 	ChecksumMD5   = 4
 )
 
-// checksumSize is the length of a checksum in the file: type, length in bits, and room for 128 bytes.
-const checksumSize = 8 + 128
-
-// Checksum is a checksum field: what kind, how many bits, and the value in the first bytes of Sum.
+// Checksum is a checksum field as it is in the file: its type, the length in bits, and the value at the
+// start of Sum.
 type Checksum struct {
 	Type, Bits uint32
 	Sum        [128]byte
 }
 
-// Value is the meaningful part of Sum, empty when there is no checksum.
+// Value is the part of Sum that Bits covers, empty without a checksum.
 func (c *Checksum) Value() []byte {
 	if c.Type == ChecksumNone {
 		return nil
 	}
 	return c.Sum[:min(c.Bits/8, uint32(len(c.Sum)))]
-}
-
-func parseChecksum(b []byte) (c Checksum) {
-	c.Type, c.Bits = binary.BigEndian.Uint32(b), binary.BigEndian.Uint32(b[4:])
-	copy(c.Sum[:], b[8:checksumSize])
-	return c
-}
-
-func (c *Checksum) append(b []byte) []byte {
-	b = binary.BigEndian.AppendUint32(b, c.Type)
-	b = binary.BigEndian.AppendUint32(b, c.Bits)
-	return append(b, c.Sum[:]...)
 }
 
 // newChecksum is a checksum of the type with this value.
@@ -61,11 +46,13 @@ const (
 	VariantPartition = 2 // one unpartitioned volume
 )
 
-// Trailer is the koly block at the end of a UDIF file. Offsets and lengths are bytes of the file.
+// Trailer is the koly block at the end of a UDIF file after its magic, field by field. Offsets and lengths are bytes of
+// the file.
 type Trailer struct {
 	Version           uint32
+	HeaderSize        uint32 // set by Marshal
 	Flags             uint32
-	RunningOffset     uint64 // where this segment begins in the joined data fork of a set
+	RunningOffset     uint64 // where this segment starts in the joined data fork of a set
 	DataOffset        uint64
 	DataLength        uint64
 	ForkOffset        uint64 // binary resource fork of old images
@@ -75,11 +62,14 @@ type Trailer struct {
 	DataChecksum      Checksum
 	PlistOffset       uint64
 	PlistLength       uint64
+	_                 [64]byte
 	SignatureOffset   uint64 // embedded code signature
 	SignatureLength   uint64
+	_                 [40]byte
 	Master            Checksum
 	Variant           uint32
 	Sectors           uint64 // length of the device; some writers leave 0
+	_                 [12]byte
 }
 
 const (
@@ -87,56 +77,35 @@ const (
 	kolyVersion = 4
 )
 
-// ParseTrailer reads a koly block of TrailerSize bytes. It fails with ErrNotUDIF when it is none, and with ErrUnsupported
-// when its version or length is not the one known. Whether the fields make sense is checked by Open.
+// ParseTrailer reads a koly block of TrailerSize bytes. It fails with ErrNotUDIF when it is none, and with
+// ErrUnsupported when its version or length is not the one known. Open checks whether the fields make sense.
 func ParseTrailer(b []byte) (*Trailer, error) {
 	if len(b) != TrailerSize || string(b[:4]) != kolyMagic {
 		return nil, fmt.Errorf("reading the trailer: %w", ErrNotUDIF)
 	}
-	u32, u64 := binary.BigEndian.Uint32, binary.BigEndian.Uint64
-	if version, size := u32(b[4:]), u32(b[8:]); version != kolyVersion || size != TrailerSize {
-		return nil, fmt.Errorf("reading the trailer: version %d of %d bytes: %w", version, size, ErrUnsupported)
+	t := &Trailer{}
+	if _, err := binary.Decode(b[len(kolyMagic):], binary.BigEndian, t); err != nil {
+		return nil, fmt.Errorf("reading the trailer: %w", err)
 	}
-	t := &Trailer{
-		Version: kolyVersion, Flags: u32(b[12:]), RunningOffset: u64(b[16:]),
-		DataOffset: u64(b[24:]), DataLength: u64(b[32:]), ForkOffset: u64(b[40:]), ForkLength: u64(b[48:]),
-		Segment: u32(b[56:]), Segments: u32(b[60:]), DataChecksum: parseChecksum(b[80:]),
-		PlistOffset: u64(b[216:]), PlistLength: u64(b[224:]), SignatureOffset: u64(b[296:]), SignatureLength: u64(b[304:]),
-		Master: parseChecksum(b[352:]), Variant: u32(b[488:]), Sectors: u64(b[492:]),
+	if t.Version != kolyVersion || t.HeaderSize != TrailerSize {
+		return nil, fmt.Errorf("reading the trailer: version %d of %d bytes: %w", t.Version, t.HeaderSize,
+			ErrUnsupported)
 	}
-	copy(t.SegmentID[:], b[64:80])
 	return t, nil
 }
 
-// Marshal is the trailer as it stands at the end of a file.
+// Marshal returns the bytes of the trailer at the end of a file.
 func (t *Trailer) Marshal() []byte {
-	b := make([]byte, 0, TrailerSize)
-	u32 := func(v uint32) { b = binary.BigEndian.AppendUint32(b, v) }
-	u64 := func(values ...uint64) {
-		for _, v := range values {
-			b = binary.BigEndian.AppendUint64(b, v)
-		}
+	full := *t
+	full.HeaderSize = TrailerSize
+	b, err := binary.Append([]byte(kolyMagic), binary.BigEndian, full)
+	if err != nil {
+		panic(err) // the fields have fixed sizes
 	}
-	b = append(b, kolyMagic...)
-	u32(t.Version)
-	u32(TrailerSize)
-	u32(t.Flags)
-	u64(t.RunningOffset, t.DataOffset, t.DataLength, t.ForkOffset, t.ForkLength)
-	u32(t.Segment)
-	u32(t.Segments)
-	b = append(b, t.SegmentID[:]...)
-	b = t.DataChecksum.append(b)
-	u64(t.PlistOffset, t.PlistLength)
-	b = append(b, make([]byte, 64)...)
-	u64(t.SignatureOffset, t.SignatureLength)
-	b = append(b, make([]byte, 40)...)
-	b = t.Master.append(b)
-	u32(t.Variant)
-	u64(t.Sectors)
-	return append(b, make([]byte, 12)...)
+	return b
 }
 
-// check holds the trailer's ranges against the length of the file.
+// check compares the trailer's ranges with the length of the file.
 func (t *Trailer) check(size uint64) error {
 	if t.Segments > 1 || t.Segment > 1 || t.RunningOffset != 0 {
 		return fmt.Errorf("reading the trailer: segment %d of %d: %w", t.Segment, t.Segments, ErrSegmented)
@@ -151,10 +120,12 @@ func (t *Trailer) check(size uint64) error {
 		{"resource fork", t.ForkOffset, t.ForkLength, MaxFork},
 	} {
 		if r.length > 0 && (r.offset > body || r.length > body-r.offset) {
-			return fmt.Errorf("reading the trailer: %s at %d of %d bytes lies outside of the file: %w", r.what, r.offset, r.length, ErrCorrupt)
+			return fmt.Errorf("reading the trailer: %s at %d of %d bytes is outside of the file: %w", r.what, r.offset,
+				r.length, ErrCorrupt)
 		}
 		if r.length > r.max {
-			return fmt.Errorf("reading the trailer: %s of %d bytes exceeds %d: %w", r.what, r.length, r.max, ErrUnsupported)
+			return fmt.Errorf("reading the trailer: %s of %d bytes exceeds %d: %w", r.what, r.length, r.max,
+				ErrUnsupported)
 		}
 	}
 	if t.Sectors > maxSectors {
@@ -162,6 +133,3 @@ func (t *Trailer) check(size uint64) error {
 	}
 	return nil
 }
-
-// looksLeading reports whether the file carries its trailer in front, as very old images do.
-func looksLeading(start []byte) bool { return bytes.HasPrefix(start, []byte(kolyMagic)) }

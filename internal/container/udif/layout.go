@@ -59,8 +59,8 @@ func Partitioned(scheme Scheme, sectors uint64, parts []Part) (Layout, error) {
 	l, at := Layout{Scheme: scheme}, uint64(0)
 	for _, p := range append(parts, Part{First: sectors}) {
 		if p.First < at || p.First > sectors || p.Sectors > sectors-p.First {
-			return Layout{}, fmt.Errorf("laying out the device: %d sectors at %d of %d overlap or are outside of it", p.Sectors,
-				p.First, sectors)
+			return Layout{}, fmt.Errorf("laying out the device: %d sectors at %d of %d overlap or are outside of it",
+				p.Sectors, p.First, sectors)
 		}
 		if p.Sectors == 0 && p.First < sectors {
 			continue
@@ -103,8 +103,8 @@ func (l *Layout) check(sectors uint64) error {
 	at := uint64(0)
 	for _, g := range l.Regions {
 		if g.First != at || g.Sectors == 0 || g.Sectors > sectors-at {
-			return fmt.Errorf("region %q of %d sectors at %d does not follow sector %d of %d", g.Name, g.Sectors, g.First, at,
-				sectors)
+			return fmt.Errorf("region %q of %d sectors at %d does not follow sector %d of %d", g.Name, g.Sectors,
+				g.First, at, sectors)
 		}
 		at += g.Sectors
 	}

@@ -14,6 +14,18 @@ const (
 	mishRun    = 40  // bytes of a run
 )
 
+// mishFields are the first part of a block table after its magic, field by field.
+type mishFields struct {
+	Version        uint32
+	First, Sectors uint64
+	DataOffset     uint64 // that the offsets of the runs count from, in bytes of the data fork
+	Buffers        uint32 // sectors that a reader needs for one chunk
+	Descriptor     uint32
+	_              [24]byte
+	Checksum       Checksum
+	Runs           uint32
+}
+
 // run is a stretch of the device that is stored in one way. start and count are sectors of the device, offset and
 // length bytes of the file.
 type run struct {
@@ -51,19 +63,22 @@ func parseMish(b []byte, fork uint64, maxRuns int) (*table, error) {
 	if len(b) < mishHeader || string(b[:4]) != mishMagic {
 		return nil, fmt.Errorf("no block table in %d bytes: %w", len(b), ErrCorrupt)
 	}
-	u32, u64 := binary.BigEndian.Uint32, binary.BigEndian.Uint64
-	if version := u32(b[4:]); version != 1 {
-		return nil, fmt.Errorf("block table of version %d: %w", version, ErrUnsupported)
+	var h mishFields
+	if _, err := binary.Decode(b[len(mishMagic):], binary.BigEndian, &h); err != nil {
+		return nil, fmt.Errorf("block table: %w", err)
 	}
-	t := &table{Region: Region{First: u64(b[8:]), Sectors: u64(b[16:]), Descriptor: u32(b[36:]), Checksum: parseChecksum(b[64:])}}
-	base, carry := bits.Add64(fork, u64(b[24:]), 0)
+	if h.Version != 1 {
+		return nil, fmt.Errorf("block table of version %d: %w", h.Version, ErrUnsupported)
+	}
+	t := &table{Region: Region{First: h.First, Sectors: h.Sectors, Descriptor: h.Descriptor, Checksum: h.Checksum}}
+	base, carry := bits.Add64(fork, h.DataOffset, 0)
 	if carry != 0 {
-		return nil, fmt.Errorf("data offset %d: %w", u64(b[24:]), ErrCorrupt)
+		return nil, fmt.Errorf("data offset %d: %w", h.DataOffset, ErrCorrupt)
 	}
 	if t.First > maxSectors || t.Sectors > maxSectors-t.First {
 		return nil, fmt.Errorf("region of %d sectors at sector %d: %w", t.Sectors, t.First, ErrCorrupt)
 	}
-	count := uint64(u32(b[200:]))
+	count := uint64(h.Runs)
 	if count > uint64(len(b)-mishHeader)/mishRun {
 		return nil, fmt.Errorf("%d runs in a block table of %d bytes: %w", count, len(b), ErrCorrupt)
 	}
@@ -98,14 +113,15 @@ func (t *table) add(b []byte, base uint64) (end bool, err error) {
 	r.start += t.First
 	switch {
 	case r.kind.hole():
-		r.offset, r.length = 0, 0 // what stands there means nothing
+		r.offset, r.length = 0, 0 // these fields have no meaning
 	case r.kind == KindRaw:
 		if r.length != r.count*SectorSize {
 			return false, fmt.Errorf("%d bytes for %d raw sectors: %w", r.length, r.count, ErrCorrupt)
 		}
 	case r.kind.Compressed():
 		if r.count > MaxChunk/SectorSize || r.length > maxPayload {
-			return false, fmt.Errorf("%d sectors in %d bytes, more than %d bytes decoded: %w", r.count, r.length, MaxChunk, ErrUnsupported)
+			return false, fmt.Errorf("%d sectors in %d bytes, more than %d bytes decoded: %w", r.count, r.length,
+				MaxChunk, ErrUnsupported)
 		}
 		if r.length == 0 {
 			return false, fmt.Errorf("%d sectors without payload: %w", r.count, ErrCorrupt)
@@ -144,19 +160,15 @@ func (t *table) cover() error {
 
 // appendMishHeader appends the first part of a block table; the runs follow.
 func (g *Region) appendMishHeader(b []byte, buffers uint32, runs int) []byte {
-	b = append(b, mishMagic...)
-	b = binary.BigEndian.AppendUint32(b, 1)
-	b = binary.BigEndian.AppendUint64(b, g.First)
-	b = binary.BigEndian.AppendUint64(b, g.Sectors)
-	b = binary.BigEndian.AppendUint64(b, 0)
-	b = binary.BigEndian.AppendUint32(b, buffers)
-	b = binary.BigEndian.AppendUint32(b, g.Descriptor)
-	b = append(b, make([]byte, 24)...)
-	b = g.Checksum.append(b)
-	return binary.BigEndian.AppendUint32(b, uint32(runs))
+	b, err := binary.Append(append(b, mishMagic...), binary.BigEndian, mishFields{Version: 1, First: g.First,
+		Sectors: g.Sectors, Buffers: buffers, Descriptor: g.Descriptor, Checksum: g.Checksum, Runs: uint32(runs)})
+	if err != nil {
+		panic(err) // the fields have fixed sizes
+	}
+	return b
 }
 
-// append appends the run as it stands in the table of a region that starts at sector first.
+// append appends the run as it is in the table of a region that starts at sector first.
 func (r *run) append(b []byte, first uint64) []byte {
 	b = binary.BigEndian.AppendUint32(b, uint32(r.kind))
 	b = binary.BigEndian.AppendUint32(b, 0)

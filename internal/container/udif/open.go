@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// Options says how an image is read. The zero value reads everything but compressed runs.
+// Options are the choices of Open. The zero value reads everything but compressed runs.
 type Options struct {
 	// Codec decodes compressed runs.
 	Codec Codec
@@ -35,7 +35,7 @@ type Image struct {
 	listed  []*Region // as the image lists them: the master checksum is over this order
 	runs    []run     // the whole device without gaps, in order
 	sectors uint64
-	beyond  uint64 // sectors behind all tables
+	beyond  uint64 // sectors after all tables
 	license bool
 	chunk   int64 // largest decoded compressed run
 	payload int64 // and the largest stored one
@@ -55,8 +55,8 @@ func Open(src io.ReaderAt, size int64, o Options) (*Image, error) {
 	}
 	trailer, err := ParseTrailer(block)
 	if err != nil {
-		if readFull(src, block[:4], 0) == nil && looksLeading(block) {
-			return nil, fmt.Errorf("reading the trailer: it stands in front of the data: %w", ErrUnsupported)
+		if readFull(src, block[:4], 0) == nil && string(block[:4]) == kolyMagic { // as in very old images
+			return nil, fmt.Errorf("reading the trailer: it is before the data: %w", ErrUnsupported)
 		}
 		return nil, err
 	}
@@ -84,7 +84,8 @@ func (im *Image) load() error {
 	var err error
 	switch {
 	case t.PlistLength > 0:
-		err = parsePlist(io.NewSectionReader(im.src, int64(t.PlistOffset), int64(t.PlistLength)), l.add, func() { im.license = true })
+		list := io.NewSectionReader(im.src, int64(t.PlistOffset), int64(t.PlistLength))
+		err = parsePlist(list, l.add, func() { im.license = true })
 	case t.ForkLength > 0:
 		fork := make([]byte, t.ForkLength)
 		if err = readFull(im.src, fork, int64(t.ForkOffset)); err == nil {
@@ -110,8 +111,10 @@ func (im *Image) load() error {
 func (im *Image) loadStub() error {
 	t := im.trailer
 	sectors := t.DataLength / SectorSize
-	if t.DataOffset != 0 || t.DataLength == 0 || t.DataLength%SectorSize != 0 || t.Sectors != 0 && t.Sectors != sectors {
-		return fmt.Errorf("reading the trailer: no tables, %d raw bytes at %d for %d sectors: %w", t.DataLength, t.DataOffset, t.Sectors, ErrCorrupt)
+	if t.DataOffset != 0 || t.DataLength == 0 || t.DataLength%SectorSize != 0 ||
+		t.Sectors != 0 && t.Sectors != sectors {
+		return fmt.Errorf("reading the trailer: no tables, %d raw bytes at %d for %d sectors: %w", t.DataLength,
+			t.DataOffset, t.Sectors, ErrCorrupt)
 	}
 	im.stub, im.sectors = true, sectors
 	im.runs = []run{{count: sectors, length: t.DataLength, kind: KindRaw}}
@@ -196,7 +199,8 @@ func (im *Image) checkPayloads() error {
 			continue
 		}
 		if r.offset < low || r.offset > high || r.length > high-r.offset {
-			return fmt.Errorf("reading the block tables: payload of %d bytes at %d lies outside of the data fork: %w", r.length, r.offset, ErrCorrupt)
+			return fmt.Errorf("reading the block tables: payload of %d bytes at %d is outside of the data fork: %w", r.length,
+				r.offset, ErrCorrupt)
 		}
 		if r.kind.Compressed() {
 			im.chunk, im.payload = max(im.chunk, r.bytes()), max(im.payload, int64(r.length))
@@ -224,7 +228,7 @@ func (im *Image) Size() int64 { return int64(im.sectors) * SectorSize }
 // License reports whether the image has a licence agreement.
 func (im *Image) License() bool { return im.license }
 
-// Beyond is how many sectors at the end of the device no table describes: only the trailer says that there are any.
+// Beyond is how many sectors at the end of the device no table describes: only the trailer counts them.
 func (im *Image) Beyond() int64 { return int64(im.beyond) }
 
 // Trailer is the image's trailer. It must not be changed.
@@ -258,7 +262,7 @@ func (im *Image) Usage() map[Kind]Usage {
 }
 
 // Format is the four-letter name of the image's format, by the kind of run that stores most of the device; UDRO when
-// nothing is compressed, UFBI when the checksums are of MD5, UDRW for raw data without tables.
+// no run is compressed, UFBI when the checksums are of MD5, UDRW for raw data without tables.
 func (im *Image) Format() Format {
 	if im.stub {
 		return "UDRW"
@@ -276,7 +280,7 @@ func (im *Image) Format() Format {
 	return best
 }
 
-// State says what is known of a stretch of a device without reading it.
+// State is what is known of a stretch of a device without reading it.
 type State int
 
 // The states of a stretch: it has data, or is all zeros, or belongs to no file so that its content does not matter.
@@ -286,7 +290,7 @@ const (
 	StateUnallocated
 )
 
-// Next says in what state the device is at a byte offset inside it, and where that stretch ends. It makes an Image a Map.
+// Next returns the state of the device at a byte offset inside it, and where that stretch ends. An Image is a Map by it.
 func (im *Image) Next(off int64) (end int64, state State) {
 	r := &im.runs[im.find(off)]
 	end = int64(r.end()) * SectorSize
@@ -300,7 +304,7 @@ func (im *Image) Next(off int64) (end int64, state State) {
 }
 
 // Stored is the stretch of the image's file, in bytes, that holds the device's data at a byte offset inside the device, in
-// whatever form; nothing (n is 0) where there is none: the device has zeros there, or what belongs to no file.
+// whatever form. n is 0 where there is none: the device has zeros there, or bytes that belong to no file.
 func (im *Image) Stored(off int64) (at, n int64) {
 	r := &im.runs[im.find(off)]
 	if r.kind == KindZero || r.kind == KindIgnore {

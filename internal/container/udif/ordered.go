@@ -7,9 +7,9 @@ import (
 
 // ordered runs the jobs that produce yields on so many workers, and hands each to deliver once its work is done, in
 // the order of produce. At most depth jobs wait between the two. The first error ends everything: when ordered returns,
-// nothing of it runs any more. yield returns false then; produce must stop.
-func ordered[T any](ctx context.Context, workers, depth int, produce func(ctx context.Context, yield func(T) bool) error,
-	work func(context.Context, T) error, deliver func(T) error) error {
+// no goroutine of it runs any more. yield returns false then; produce must stop.
+func ordered[T any](ctx context.Context, workers, depth int,
+	produce func(ctx context.Context, yield func(T) bool) error, work func(context.Context, T) error, deliver func(T) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -61,4 +61,14 @@ func ordered[T any](ctx context.Context, workers, depth int, produce func(ctx co
 		}
 	}
 	return context.Cause(ctx)
+}
+
+// takeFree waits for a free buffer. It is nil when the context has ended.
+func takeFree[T any](ctx context.Context, free chan *T) *T {
+	select {
+	case v := <-free:
+		return v
+	case <-ctx.Done():
+		return nil
+	}
 }

@@ -2,12 +2,12 @@ package udif
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/base64"
 	"encoding/binary"
-	"html"
+	"fmt"
 	"io"
 	"strconv"
+	"strings"
 )
 
 // The property list as Apple writes it: tabs, sorted keys, data in lines of 76 columns less 8 for each tab.
@@ -45,22 +45,11 @@ func newPlistWriter(w io.Writer) *plistWriter {
 	return p
 }
 
-// escape makes text of XML; Apple leaves quotes as they are.
-func escape(text string) string {
-	var out bytes.Buffer
-	for _, r := range text {
-		switch r {
-		case '&', '<', '>':
-			out.WriteString(html.EscapeString(string(r)))
-		default:
-			out.WriteRune(r)
-		}
-	}
-	return out.String()
-}
+// escapeXML escapes text; Apple leaves quotes as they are.
+var escapeXML = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
 func (p *plistWriter) pair(key, value string) {
-	_, _ = p.w.WriteString(dataIndent + "<key>" + key + "</key>\n" + dataIndent + "<string>" + escape(value) + "</string>\n")
+	fmt.Fprintf(p.w, "%[1]s<key>%[2]s</key>\n%[1]s<string>%[3]s</string>\n", dataIndent, key, escapeXML.Replace(value))
 }
 
 // resource writes one entry. content writes its data, so that a block table need not be in memory as bytes.
@@ -93,7 +82,7 @@ func (p *plistWriter) table(g *Region, buffers uint32, runs []run, dataEnd uint6
 	})
 }
 
-// end writes the rest: the resource plst, which Apple's readers expect and which says nothing.
+// end writes the rest: the resource plst, which Apple's readers expect, without information.
 func (p *plistWriter) end() error {
 	_, _ = p.w.WriteString(plistMiddle)
 	p.resource("", 0, false, func(w io.Writer) {

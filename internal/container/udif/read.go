@@ -42,7 +42,7 @@ func (im *Image) Close() error {
 	return nil
 }
 
-// ReadAt reads from the device. It is an io.ReaderAt: io.EOF comes with what lies before the end.
+// ReadAt reads from the device. It is an io.ReaderAt: io.EOF comes with the bytes before the end.
 func (im *Image) ReadAt(p []byte, off int64) (int, error) {
 	switch {
 	case im.closed.Load():
@@ -119,7 +119,8 @@ func (im *Image) fill(e *entry, tokens chan struct{}) {
 	im.cache.publish(e, data, nil)
 }
 
-// decode decodes a compressed run into dst, which has its length. stored is a buffer for the payload, made larger if needed.
+// decode decodes a compressed run into dst, which has its length. stored is a buffer for the payload,
+// made larger if needed.
 func (im *Image) decode(r *run, dst []byte, stored *[]byte) error {
 	if im.options.Codec == nil {
 		return fmt.Errorf("decoding the chunk at sector %d: no codec for %s: %w", r.start, r.kind, ErrUnsupported)
@@ -159,7 +160,7 @@ type stream struct {
 	used                 uint64
 }
 
-// touch says up to which run to decode in advance, when run i is read by a request that ends in run last.
+// touch returns the runs to decode in advance, when run i is read by a request that ends in run last.
 func (a *ahead) touch(i, last int) (from, to int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -5,12 +5,12 @@ import (
 	"fmt"
 )
 
-// licenseType is the type of the resource that says in which languages an image has a licence agreement, which is shown
+// licenseType is the type of the resource with the languages of an image's licence agreement, which is shown
 // before it is attached.
 const licenseType = "LPic"
 
 // parseFork reads a classic Macintosh resource fork (Inside Macintosh: More Macintosh Toolbox, 1-121) and hands its
-// blkx resources to emit in the order of the map. It keeps nothing.
+// blkx resources to emit in the order of the map.
 func parseFork(b []byte, emit func(resource) error, license func()) error {
 	u16, u32 := binary.BigEndian.Uint16, binary.BigEndian.Uint32
 	if len(b) < 16 {
@@ -35,7 +35,7 @@ func parseFork(b []byte, emit func(resource) error, license func()) error {
 	for i := range int(u16(types)+1) & 0xFFFF { // stored less one: 0xFFFF is none
 		at := 2 + 8*i
 		if at+8 > len(types) {
-			return forkError("type %d lies outside of the map", i)
+			return forkError("type %d is outside of the map", i)
 		}
 		if string(types[at:at+4]) == licenseType {
 			license()
@@ -73,7 +73,7 @@ func (f *fork) resources(types []byte, at, count int, emit func(resource) error)
 	for i := range count {
 		from := at + 12*i
 		if from+12 > len(types) {
-			return forkError("reference %d lies outside of the map", i)
+			return forkError("reference %d is outside of the map", i)
 		}
 		reference := types[from : from+12]
 		entry := resource{

@@ -15,7 +15,7 @@ const pieceSize = 1 << 20
 type Piece struct {
 	Offset, Length int64  // bytes of the device
 	Data           []byte // Length bytes, valid until deliver returns; nil if all of them are zero
-	Unallocated    bool   // Data is nil because the image says that the content does not matter
+	Unallocated    bool   // Data is nil because no file uses the content
 }
 
 // StreamOptions bounds a pass over the whole image.
@@ -51,7 +51,7 @@ func slots(memory, size int64, workers int) int {
 // Stream decodes the whole device with all workers, and delivers it in order and without gaps. It does not use the
 // cache. It stops at the first error, its own, that of deliver, or the end of ctx.
 func (im *Image) Stream(ctx context.Context, o StreamOptions, deliver func(Piece) error) error {
-	err := im.pass(ctx, o, func(s *slot) { s.err = im.load1(s) }, func(s *slot) error {
+	err := im.pass(ctx, o, func(s *slot) { s.err = im.loadSlot(s) }, func(s *slot) error {
 		if s.err != nil {
 			return s.err
 		}
@@ -67,7 +67,7 @@ func (im *Image) Stream(ctx context.Context, o StreamOptions, deliver func(Piece
 // the same time, and the bytes are still in its processor's cache.
 func (im *Image) Scatter(ctx context.Context, o StreamOptions, do func(Piece) error) error {
 	err := im.pass(ctx, o, func(s *slot) {
-		if s.err = im.load1(s); s.err == nil {
+		if s.err = im.loadSlot(s); s.err == nil {
 			s.err = do(s.Piece)
 		}
 	}, func(s *slot) error { return s.err })
@@ -75,26 +75,6 @@ func (im *Image) Scatter(ctx context.Context, o StreamOptions, do func(Piece) er
 		return fmt.Errorf("decoding the image: %w", err)
 	}
 	return nil
-}
-
-// Copy writes the whole device to w, zeros too.
-func (im *Image) Copy(ctx context.Context, w io.Writer, o StreamOptions) error {
-	return im.Stream(ctx, o, func(p Piece) error {
-		if p.Data != nil {
-			_, err := w.Write(p.Data)
-			return err
-		}
-		for left := p.Length; left > 0; {
-			n, err := w.Write(zeros[:min(left, int64(len(zeros)))])
-			if err != nil {
-				return err
-			}
-			if left -= int64(n); ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-		}
-		return nil
-	})
 }
 
 // pass goes over the device in pieces: a compressed run is one piece, raw runs are cut, holes are one piece without data.
@@ -128,14 +108,14 @@ func (im *Image) cut(ctx context.Context, free chan *slot, yield func(*slot) boo
 			step = pieceSize
 		}
 		for at := int64(0); at < r.bytes(); at += step {
-			select {
-			case s := <-free:
-				s.Piece = Piece{Offset: int64(r.start)*SectorSize + at, Length: min(step, r.bytes()-at), Unallocated: r.kind == KindIgnore}
-				s.run, s.index, s.crc, s.err = r, i, 0, nil
-				if !yield(s) {
-					return nil
-				}
-			case <-ctx.Done():
+			s := takeFree(ctx, free)
+			if s == nil {
+				return nil
+			}
+			s.Piece = Piece{Offset: int64(r.start)*SectorSize + at, Length: min(step, r.bytes()-at),
+				Unallocated: r.kind == KindIgnore}
+			s.run, s.index, s.crc, s.err = r, i, 0, nil
+			if !yield(s) {
 				return nil
 			}
 		}
@@ -143,8 +123,8 @@ func (im *Image) cut(ctx context.Context, free chan *slot, yield func(*slot) boo
 	return nil
 }
 
-// load1 fills in the data of the slot's piece.
-func (im *Image) load1(s *slot) error {
+// loadSlot fills in the data of the slot's piece.
+func (im *Image) loadSlot(s *slot) error {
 	if s.run.kind.hole() {
 		return nil
 	}
@@ -164,7 +144,7 @@ func (im *Image) load1(s *slot) error {
 	return nil
 }
 
-// inside is where in its run the slot's piece begins, in bytes.
+// inside is where in its run the slot's piece starts, in bytes.
 func (s *slot) inside() int64 { return s.Offset - int64(s.run.start)*SectorSize }
 
 // sumRange is the CRC-32 of a stretch of src, computed by so many workers in pieces.
@@ -184,13 +164,11 @@ func sumRange(ctx context.Context, src io.ReaderAt, offset, length int64, worker
 	sum := uint32(0)
 	err := ordered(ctx, workers, cap(free), func(ctx context.Context, yield func(*part) bool) error {
 		for at := int64(0); at < length; at += pieceSize {
-			select {
-			case p := <-free:
-				p.at, p.length = at, min(pieceSize, length-at)
-				if !yield(p) {
-					return nil
-				}
-			case <-ctx.Done():
+			p := takeFree(ctx, free)
+			if p == nil {
+				return nil
+			}
+			if p.at, p.length = at, min(pieceSize, length-at); !yield(p) {
 				return nil
 			}
 		}

@@ -14,7 +14,7 @@ const maxSums = 16 << 20
 // readSums are the CRC-32s of the pieces of an image that were read, cut as pass cuts them.
 type readSums struct {
 	first []int64         // piece of each run
-	sums  []atomic.Uint64 // summed and the CRC-32, 0 of what was not read
+	sums  []atomic.Uint64 // summed and the CRC-32; 0 for a piece that was not read
 }
 
 const summed = 1 << 32

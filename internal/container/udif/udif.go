@@ -2,20 +2,23 @@
 // UFBI. It knows the trailer ("koly"), the property list or old resource fork with the block tables ("mish") and the
 // three layers of checksums, and gives random access, a parallel stream and a parallel writer on top of them.
 //
-// It compresses nothing itself: whoever opens or writes an image brings a Codec. It works on an io.ReaderAt and an
-// io.Writer, so what lies below may be encrypted, and it neither opens nor names files.
+// It does not compress: the caller that opens or writes an image brings a Codec. It works on an io.ReaderAt and an
+// io.Writer, so the layer below may be encrypted, and it neither opens nor names files.
 //
-// Images are hostile. Everything is checked before it is used: runs must cover their region exactly, payloads must lie
+// Images are hostile. Everything is checked before it is used: runs must cover their region exactly, payloads must be
 // inside the data fork and must not overlap, a compressed run gives at most MaxChunk bytes. It refuses segmented
 // sets, trailers of other versions and whatever it does not know; it never guesses. Memory: opening takes at most 4
 // bytes for each byte of the property list (which is at most MaxPlist and never longer than the file), and keeps 40
-// for each run; the other bounds stand with Options and WriteOptions.
+// for each run; Options and WriteOptions document the other bounds.
 //
 // Sources: the reverse-engineered descriptions of libmodi, fstool, QEMU and 7-Zip, checked against images made by
 // Apple's tools; see docs/formats.md.
 package udif
 
-import "errors"
+import (
+	"cmp"
+	"errors"
+)
 
 // Sizes in bytes, and limits of what is accepted.
 const (
@@ -45,7 +48,7 @@ var (
 // called from many goroutines at once.
 type Codec interface {
 	// Decode decodes src into dst, whose length is the expected one, and returns how many bytes it gave. It must be
-	// bounded by len(dst) whatever src says.
+	// bounded by len(dst) for any src.
 	Decode(id uint32, dst, src []byte) (int, error)
 	// Encode appends the encoded src to dst. An error that wraps ErrIncompressible, or a result that is not shorter
 	// than src, makes the writer store the chunk as it is.
@@ -55,7 +58,8 @@ type Codec interface {
 // Kind is the type of a run in a block table.
 type Kind uint32
 
-// The kinds of runs. KindZero and KindIgnore have no payload and read as zeros; only KindIgnore is left out of checksums.
+// The kinds of runs. KindZero and KindIgnore have no payload and read as zeros; only KindIgnore is left out of
+// checksums.
 const (
 	KindZero       Kind = 0
 	KindRaw        Kind = 1
@@ -75,25 +79,28 @@ func (k Kind) Compressed() bool { return k >= KindADC && k <= KindLZMA }
 // hole reports whether runs of this kind have no payload.
 func (k Kind) hole() bool { return k == KindZero || k == KindIgnore }
 
+// kindNames are the names of the kinds in reports.
+var kindNames = map[Kind]string{KindZero: "zero", KindRaw: "raw", KindIgnore: "ignore", KindADC: "ADC", KindZlib: "zlib",
+	KindBzip2: "bzip2", KindLZFSE: "LZFSE", KindLZMA: "LZMA"}
+
 // String is the name of the kind as reports print it.
-func (k Kind) String() string {
-	switch k {
-	case KindZero:
-		return "zero"
-	case KindRaw:
-		return "raw"
-	case KindIgnore:
-		return "ignore"
-	case KindADC:
-		return "ADC"
-	case KindZlib:
-		return "zlib"
-	case KindBzip2:
-		return "bzip2"
-	case KindLZFSE:
-		return "LZFSE"
-	case KindLZMA:
-		return "LZMA"
-	}
-	return "unknown"
+func (k Kind) String() string { return cmp.Or(kindNames[k], "unknown") }
+
+// Format is a format that Write makes, by Apple's four-letter name.
+type Format string
+
+// The formats of the package.
+const (
+	UDRO Format = "UDRO" // not compressed
+	UDCO Format = "UDCO" // ADC
+	UDZO Format = "UDZO" // zlib
+	UDBZ Format = "UDBZ" // bzip2
+	ULFO Format = "ULFO" // LZFSE
+	ULMO Format = "ULMO" // LZMA in xz streams
+	UFBI Format = "UFBI" // the entire image, not compressed, with MD5 checksums
+)
+
+// formatKinds is the kind of run that each format stores data in.
+var formatKinds = map[Format]Kind{
+	UDRO: KindRaw, UDCO: KindADC, UDZO: KindZlib, UDBZ: KindBzip2, ULFO: KindLZFSE, ULMO: KindLZMA, UFBI: KindRaw,
 }

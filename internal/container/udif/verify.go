@@ -25,7 +25,7 @@ const (
 	Unreadable        // what it covers cannot be read or decoded
 )
 
-// Check is one checksum of an image that was held against its content.
+// Check is one checksum of an image, compared with its content.
 type Check struct {
 	What      string // "data fork", "master checksum", or the name of a region
 	Result    Result
@@ -47,7 +47,8 @@ func (r *Report) Err() error {
 		c := &r.Checks[i]
 		switch c.Result {
 		case Differs:
-			all = append(all, fmt.Errorf("verifying %q: %x stored, %x computed: %w", c.What, c.Want, c.Got, ErrChecksum))
+			all = append(all, fmt.Errorf("verifying %q: %x stored, %x computed: %w", c.What, c.Want, c.Got,
+				ErrChecksum))
 		case Unreadable:
 			all = append(all, fmt.Errorf("verifying %q: %w", c.What, c.Err))
 		}
@@ -55,7 +56,7 @@ func (r *Report) Err() error {
 	return errors.Join(all...)
 }
 
-// Names of the checks that are no region's.
+// Names of the checks that do not belong to a region.
 const (
 	CheckData   = "data fork"
 	CheckMaster = "master checksum"
@@ -127,7 +128,8 @@ func (im *Image) checkData(ctx context.Context) (Check, error) {
 		got = crcBytes(sum)
 	case ChecksumMD5:
 		sum := md5.New()
-		_, err = io.Copy(sum, &contextReader{ctx, io.NewSectionReader(im.src, int64(t.DataOffset), int64(t.DataLength))})
+		fork := io.NewSectionReader(im.src, int64(t.DataOffset), int64(t.DataLength))
+		_, err = io.Copy(sum, &contextReader{ctx, fork})
 		got = sum.Sum(nil)
 	}
 	if ctx.Err() != nil {
@@ -202,7 +204,7 @@ func (v *verifier) work(s *slot) {
 		s.crc = sum
 		return
 	}
-	if s.err = v.im.load1(s); s.err != nil {
+	if s.err = v.im.loadSlot(s); s.err != nil {
 		return
 	}
 	switch s.run.kind {

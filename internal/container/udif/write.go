@@ -13,13 +13,13 @@ import (
 	"runtime"
 )
 
-// Map says what is known of a device without reading it.
+// Map is what is known of a device without reading it.
 type Map interface {
-	// Next says in what state the device is at a byte offset inside it, and where that stretch ends, after the offset.
+	// Next returns the state of the device at a byte offset inside it, and where that stretch ends, after the offset.
 	Next(off int64) (end int64, state State)
 }
 
-// WriteOptions says what image is written.
+// WriteOptions are the choices of Write.
 type WriteOptions struct {
 	// Format is one of the package's formats.
 	Format Format
@@ -36,7 +36,7 @@ type WriteOptions struct {
 	// Workers is how many chunks are encoded at once; 0 takes GOMAXPROCS.
 	Workers int
 	// Memory bounds the buffers of chunks in bytes; 0 takes 64 MiB. One chunk at a time and its encoding is always
-	// possible. Besides, every run takes 40 bytes until the end: some 40 MB for each TiB that has data.
+	// possible. In addition, every run takes 40 bytes until the end: some 40 MB for each TiB that has data.
 	Memory int64
 	// SegmentID identifies the image; zeros take a random one.
 	SegmentID [16]byte
@@ -90,8 +90,9 @@ func Write(ctx context.Context, out io.Writer, dev io.ReaderAt, size int64, o Wr
 func (w *writer) prepare() error {
 	o := &w.options
 	var err error
-	if w.kind, err = o.Format.kind(); err != nil {
-		return err
+	var known bool
+	if w.kind, known = formatKinds[o.Format]; !known {
+		return fmt.Errorf("writing the format %q: %w", string(o.Format), ErrUnsupported)
 	}
 	if w.size <= 0 || w.size%SectorSize != 0 {
 		return fmt.Errorf("a device of %d bytes is not a number of sectors", w.size)
@@ -154,7 +155,7 @@ func (w *writer) payloads(ctx context.Context) error {
 		})
 }
 
-// cut yields the chunks of the device in order. Each region and each stretch after a hole begins a new one.
+// cut yields the chunks of the device in order. Each region and each stretch after a hole starts a new one.
 func (w *writer) cut(ctx context.Context, free chan *chunk, yield func(*chunk) bool) error {
 	for i := range w.layout.Regions {
 		g := &w.layout.Regions[i]
@@ -165,13 +166,11 @@ func (w *writer) cut(ctx context.Context, free chan *chunk, yield func(*chunk) b
 				if state == StateData {
 					count = min(count, uint64(w.options.ChunkSectors))
 				}
-				select {
-				case c := <-free:
-					c.region, c.first, c.count, c.state = i, at, count, state
-					if !yield(c) {
-						return nil
-					}
-				case <-ctx.Done():
+				c := takeFree(ctx, free)
+				if c == nil {
+					return nil
+				}
+				if c.region, c.first, c.count, c.state = i, at, count, state; !yield(c) {
 					return nil
 				}
 				at += count
@@ -268,7 +267,8 @@ func (w *writer) finish() (*Written, error) {
 	}
 	err := list.end()
 	t := &Trailer{
-		Version: kolyVersion, Flags: FlagFlattened, DataLength: w.offset, Segment: 1, Segments: 1, SegmentID: w.options.SegmentID,
+		Version: kolyVersion, Flags: FlagFlattened, DataLength: w.offset, Segment: 1, Segments: 1,
+		SegmentID:    w.options.SegmentID,
 		DataChecksum: newChecksum(typ, w.sum.Sum(nil)), PlistOffset: w.offset, PlistLength: uint64(count.n),
 		Master: newChecksum(typ, sumOf(typ, sums)), Variant: w.layout.variant(), Sectors: uint64(w.size) / SectorSize,
 	}

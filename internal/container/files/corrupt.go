@@ -2,23 +2,25 @@ package files
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 
 	"dmgbench/internal/hostio"
 )
 
-// Rubbish is n bytes that no structure begins with.
+// Rubbish is n bytes that no known structure starts with.
 func Rubbish(n int) []byte { return bytes.Repeat([]byte{0xdb}, n) }
 
-// trailer is the length in bytes of what UDIF images end in (docs/formats.md).
+// trailer is the length in bytes of the block at the end of UDIF images (docs/formats.md).
 const trailer = 512
 
-// RuinHeader overwrites what describes the container: a bundle's Info.plist, the
-// first 1 KiB of a file, or its last 512 bytes if it describes itself there.
+// RuinHeader overwrites what describes the container: a bundle's Info.plist, the first 1 KiB of a file, or its last 512
+// bytes if it describes itself there.
 func RuinHeader(dir *hostio.Dir, name string, atEnd bool) error {
 	fi, err := dir.Lstat(name)
 	if err != nil {
@@ -27,27 +29,31 @@ func RuinHeader(dir *hostio.Dir, name string, atEnd bool) error {
 	if fi.IsDir() {
 		return dir.WriteFileAtomic(path.Join(name, "Info.plist"), Rubbish(256), 0o644)
 	}
-	f, err := dir.Open(name, hostio.OpenOptions{Write: true})
-	if err != nil {
-		return err
-	}
-	defer f.Close()
 	at, n := int64(0), min(1024, fi.Size())
 	if atEnd {
 		at, n = max(0, fi.Size()-trailer), min(trailer, fi.Size())
 	}
-	return ruin(f, at, int(n))
+	return change(dir, name, func(f *hostio.File) error {
+		_, err := f.WriteAt(Rubbish(int(n)), at)
+		return err
+	})
 }
 
-func ruin(f *hostio.File, at int64, n int) error {
-	if _, err := f.WriteAt(Rubbish(n), at); err != nil {
+// change opens a file for writing, calls f, and flushes it.
+func change(dir *hostio.Dir, name string, f func(*hostio.File) error) error {
+	file, err := dir.Open(name, hostio.OpenOptions{Write: true})
+	if err != nil {
 		return err
 	}
-	_, err := f.Sync(hostio.SyncFull)
+	defer file.Close()
+	if err := f(file); err != nil {
+		return err
+	}
+	_, err = file.Sync(hostio.SyncFull)
 	return err
 }
 
-// ErrNoBands says that a bundle has no bands to harm.
+// ErrNoBands is returned for a bundle without bands to damage.
 var ErrNoBands = errors.New("it has no bands")
 
 // RemoveBand deletes the band in the middle of a bundle's list.
@@ -59,16 +65,17 @@ func RemoveBand(ctx context.Context, dir *hostio.Dir, name string) error {
 	return dir.Remove(path.Join(name, list[len(list)/2].inside))
 }
 
-type file struct {
+// bandFile is the file of a band: its name inside the bundle and its length in bytes.
+type bandFile struct {
 	inside string
 	size   int64
 }
 
-func bands(ctx context.Context, dir *hostio.Dir, name string) ([]file, error) {
-	var list []file
+func bands(ctx context.Context, dir *hostio.Dir, name string) ([]bandFile, error) {
+	var list []bandFile
 	err := Walk(ctx, dir, name, func(inside string, fi fs.FileInfo) error {
 		if _, ok := band(inside); ok {
-			list = append(list, file{inside, fi.Size()})
+			list = append(list, bandFile{inside, fi.Size()})
 		}
 		return nil
 	})
@@ -84,27 +91,15 @@ func Truncate(ctx context.Context, dir *hostio.Dir, name string) error {
 	if err != nil {
 		return err
 	}
-	victim := file{"", fi.Size()}
+	victim := bandFile{"", fi.Size()}
 	if fi.IsDir() {
 		list, err := bands(ctx, dir, name)
 		if err != nil {
 			return err
 		}
-		victim = list[0]
-		for _, b := range list {
-			if b.size > victim.size {
-				victim = b
-			}
-		}
+		victim = slices.MaxFunc(list, func(a, b bandFile) int { return cmp.Compare(a.size, b.size) })
 	}
-	f, err := dir.Open(path.Join(name, victim.inside), hostio.OpenOptions{Write: true})
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	if err := f.Truncate(victim.size / 2 / sector * sector); err != nil {
-		return err
-	}
-	_, err = f.Sync(hostio.SyncFull)
-	return err
+	return change(dir, path.Join(name, victim.inside), func(f *hostio.File) error {
+		return f.Truncate(victim.size / 2 / sector * sector)
+	})
 }
