@@ -211,6 +211,7 @@ func (s *store) loopServed(r *record) error {
 	return s.loop(r, file, true, loopSettings{tag: r.tag(), maxSectorsKB: maxRequest >> 10, readOnly: r.ReadOnly})
 }
 
+// loop makes a loop device of the file and records it.
 func (s *store) loop(r *record, file *os.File, direct bool, settings loopSettings) error {
 	n, err := setLoop(file, direct, settings)
 	if err != nil {

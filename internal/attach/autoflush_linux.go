@@ -24,6 +24,7 @@ type autoFlush struct {
 	failed   bool // the last flush
 }
 
+// newAutoFlush returns one without a timer.
 func newAutoFlush(v *exfat.Volume, fails *failures) *autoFlush {
 	after := func(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop }
 	return &autoFlush{volume: v, fails: fails, after: after}

@@ -115,6 +115,7 @@ func (r *record) flushDevice(mounted bool) (lost Lost) {
 	return lost
 }
 
+// notSaved is a line of Lost about a failed flush.
 func notSaved(what string, err error) string {
 	return fmt.Sprintf("what was written last to %q may not be in the image: %v", what, err)
 }

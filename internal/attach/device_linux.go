@@ -46,6 +46,7 @@ type deviceNode struct {
 	dev  blockdev.Device
 }
 
+// newDeviceFS returns the file system of a device and its partitions.
 func newDeviceFS(dev blockdev.Device, parts []section, readOnly bool, fails *failures) (*deviceFS, error) {
 	d := &deviceFS{RawFileSystem: fuse.NewDefaultRawFileSystem(), readOnly: readOnly, fails: fails, now: time.Now()}
 	d.nodes = append(d.nodes, deviceNode{deviceName, dev})
@@ -61,6 +62,7 @@ func newDeviceFS(dev blockdev.Device, parts []section, readOnly bool, fails *fai
 
 func (d *deviceFS) String() string { return "dmgbench" }
 
+// node returns the file of a FUSE node number, nil for the folder and for unknown numbers.
 func (d *deviceFS) node(id uint64) *deviceNode {
 	if id < 2 || id-2 >= uint64(len(d.nodes)) {
 		return nil
@@ -68,6 +70,7 @@ func (d *deviceFS) node(id uint64) *deviceNode {
 	return &d.nodes[id-2]
 }
 
+// attr fills in the attributes of the folder or of a file.
 func (d *deviceFS) attr(id uint64, a *fuse.Attr) fuse.Status {
 	a.Ino, a.Nlink, a.Blksize = id, 1, discardUnit
 	a.SetTimes(&d.now, &d.now, &d.now)
@@ -151,6 +154,7 @@ func (d *deviceFS) ReadDirPlus(c <-chan struct{}, in *fuse.ReadIn, out *fuse.Dir
 
 func (d *deviceFS) Access(<-chan struct{}, *fuse.AccessIn) fuse.Status { return fuse.OK }
 
+// Open bypasses the page cache: the loop device above has one of its own.
 func (d *deviceFS) Open(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
 	if d.node(in.NodeId) == nil {
 		return fuse.EISDIR
@@ -225,6 +229,7 @@ func (d *deviceFS) Fallocate(_ <-chan struct{}, in *fuse.FallocateIn) fuse.Statu
 	return fuse.OK
 }
 
+// writeZeros overwrites a range of a device that cannot discard.
 func writeZeros(dev blockdev.Device, off, n int64) error {
 	zero, err := hostio.AlignedBuffer(int(min(n, 1<<20)))
 	if err != nil {
@@ -241,6 +246,7 @@ func writeZeros(dev blockdev.Device, off, n int64) error {
 	return nil
 }
 
+// StatFs reports the block size, which a loop device uses as the granularity of discards.
 func (d *deviceFS) StatFs(_ <-chan struct{}, _ *fuse.InHeader, out *fuse.StatfsOut) fuse.Status {
 	out.Bsize, out.Frsize, out.NameLen = discardUnit, discardUnit, 255
 	out.Blocks = uint64(d.nodes[0].dev.Size()) / discardUnit
@@ -265,6 +271,7 @@ func (f *failures) log(doing string, err error) {
 	}
 }
 
+// add records a failed change, if err is one.
 func (f *failures) add(doing string, err error) {
 	if err == nil {
 		return
@@ -288,6 +295,7 @@ func (f *failures) status(doing string, err error) fuse.Status {
 	return fuse.Status(errno)
 }
 
+// lastWord returns what was recorded.
 func (f *failures) lastWord() lastWord {
 	f.mu.Lock()
 	defer f.mu.Unlock()

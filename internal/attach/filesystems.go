@@ -267,6 +267,8 @@ type fileDevice struct {
 
 func (d fileDevice) Size() int64  { return d.size }
 func (d fileDevice) Flush() error { return d.Sync() }
+
+// Discard is not supported: programs that make file systems write all their blocks.
 func (d fileDevice) Discard(off, n int64) error {
 	return errors.Join(blockdev.CheckRange(off, n, d.size), hostio.ErrUnsupported)
 }

@@ -107,6 +107,7 @@ type lanes struct {
 	in, out []byte
 }
 
+// newLanes allocates the memory of n threads.
 func newLanes(n int) (all []*lanes, err error) {
 	for range n {
 		mem, err := hostio.AlignedBuffer(2 * lane)
@@ -120,6 +121,7 @@ func newLanes(n int) (all []*lanes, err error) {
 	return all, nil
 }
 
+// free releases the memory of threads that were not started.
 func free(all []*lanes) {
 	for _, b := range all {
 		b.mem.Free()

@@ -124,6 +124,7 @@ type server struct {
 	fails  *failures
 }
 
+// start opens the container and mounts the file system that serves it.
 func start(o order, secret []byte) (s *server, a answer, err error) {
 	s = &server{fails: &failures{}}
 	defer func() {
@@ -207,6 +208,7 @@ func openImage(dir *hostio.Dir, o order, secret []byte) (container.Image, answer
 	return image, a, nil
 }
 
+// cannotWrite reports whether a container can only be opened for reading.
 func cannotWrite(err error) bool {
 	return errors.Is(err, errors.ErrUnsupported) || errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EROFS)
 }
@@ -244,6 +246,7 @@ func mountOptions(o order, readOnly bool) *fuse.MountOptions {
 	return options
 }
 
+// plainName replaces characters that have a meaning in mount options.
 func plainName(r rune) rune {
 	if r == ',' || r == '\\' || r < ' ' {
 		return '_'
@@ -279,6 +282,7 @@ func (s *server) run(o order) int {
 	return 0
 }
 
+// flush makes durable what was written so far.
 func (s *server) flush() error {
 	if s.volume != nil {
 		return s.volume.volume.Sync()
@@ -286,6 +290,7 @@ func (s *server) flush() error {
 	return s.image.Flush()
 }
 
+// release closes volume, container and folder, each if it is open.
 func (s *server) release() error {
 	var errs []error
 	if s.volume != nil {

@@ -71,6 +71,7 @@ func setLoop(file *os.File, direct bool, s loopSettings) (int, error) {
 	return -1, fmt.Errorf("getting a free loop device: %w", unix.EBUSY)
 }
 
+// configureLoop binds the file to device n; EBUSY if another program has taken the device.
 func configureLoop(n int, config *unix.LoopConfig, s loopSettings) error {
 	if err := ensureNode(loopPath(n), unix.Mkdev(7, uint32(n))); err != nil {
 		return err
@@ -106,6 +107,7 @@ func ensureNode(path string, dev uint64) error {
 	return nil
 }
 
+// queueFile is the path of a queue setting.
 func queueFile(n int, name string) string {
 	return fmt.Sprintf("/sys/block/loop%d/queue/%s", n, name)
 }
@@ -258,6 +260,7 @@ func loopParts(n int) ([]part, error) {
 	return list, nil
 }
 
+// readNumber reads a file of sysfs with one decimal number.
 func readNumber(path string) (int64, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -266,6 +269,7 @@ func readNumber(path string) (int64, error) {
 	return strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
 }
 
+// readDev reads a file of sysfs with a device number, as in "7:0".
 func readDev(path string) (uint64, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {

@@ -46,6 +46,7 @@ func runTool(ctx context.Context, name, pkg string, args ...string) error {
 	return fmt.Errorf("running %s: %w: %s", name, err, strings.Join(strings.Fields(string(out)), " "))
 }
 
+// makeExFAT formats in this process, so exFAT needs no program of the host.
 func makeExFAT(path, label string) error {
 	dev, err := openDevice(path, os.O_RDWR)
 	if err != nil {
@@ -83,6 +84,7 @@ func Grow(ctx context.Context, a Attached) error {
 	return runTool(ctx, fs.growTool[0], fs.growTool[1], a.Partition)
 }
 
+// growExFAT grows the unmounted volume to the size of the partition.
 func growExFAT(partition string) error {
 	dev, err := openDevice(partition, os.O_RDWR)
 	if err != nil {

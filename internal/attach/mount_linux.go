@@ -65,6 +65,7 @@ func mountPoint(req Request, label, image string) (string, bool, error) {
 	return real, made, nil
 }
 
+// chooseMountPoint returns the folder of the request, or makes one below the mount root.
 func chooseMountPoint(req Request, label, image string) (string, bool, error) {
 	if req.MountPoint != "" {
 		made := req.MakePoint && os.Mkdir(req.MountPoint, 0o755) == nil // else the Stat below returns the error
@@ -156,6 +157,7 @@ func mountDevice(r *record, point string) error {
 	return nil
 }
 
+// noDriver is the error for a file system that cannot be mounted, empty for none.
 func noDriver(fs string) error {
 	if fs == "" {
 		return ErrNoFileSystem
@@ -221,10 +223,12 @@ func forceUnmount(point string, flush bool) (lost Lost) {
 	return lost
 }
 
+// openFiles is a line of Lost about a process with open files.
 func openFiles(h Holder, point string) string {
 	return fmt.Sprintf("files that %s (process %d) has open on %q", h.Command, h.PID, point)
 }
 
+// syncVolume flushes the mounted file system.
 func syncVolume(point string) error {
 	f, err := os.Open(point)
 	if err != nil {
@@ -234,6 +238,7 @@ func syncVolume(point string) error {
 	return retryEINTR(func() error { return unix.Syncfs(int(f.Fd())) })
 }
 
+// shutDown makes a file system write back its log and fail all further writes. Only ext4, XFS and a few others can.
 func shutDown(point string) error {
 	f, err := os.Open(point)
 	if err != nil {

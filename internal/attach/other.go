@@ -10,6 +10,7 @@ import (
 	"runtime"
 )
 
+// refuse is the error of all that needs Linux.
 func refuse(doing string) error {
 	return fmt.Errorf("%s on %s: %w: use the system's own hdiutil", doing, runtime.GOOS, errors.ErrUnsupported)
 }

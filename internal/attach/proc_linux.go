@@ -97,6 +97,7 @@ func holders(paths ...string) []Holder {
 	return list
 }
 
+// holds reports whether a process has one of the paths open, mapped, or as its folder.
 func holds(proc string, paths []string) bool {
 	fds, _ := os.ReadDir(filepath.Join(proc, "fd"))
 	links := make([]string, 0, len(fds)+3)

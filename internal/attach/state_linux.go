@@ -50,6 +50,7 @@ func (r *record) paths() []*string {
 // prefix.
 const bytesMark = "base64:"
 
+// asText encodes a path that is not UTF-8.
 func asText(path string) string {
 	if utf8.ValidString(path) {
 		return path
@@ -57,6 +58,7 @@ func asText(path string) string {
 	return bytesMark + base64.StdEncoding.EncodeToString([]byte(path))
 }
 
+// fromText reverses asText.
 func fromText(text string) string {
 	if coded, ok := strings.CutPrefix(text, bytesMark); ok {
 		if path, err := base64.StdEncoding.DecodeString(coded); err == nil {
@@ -131,6 +133,7 @@ func openStore(ctx context.Context) (*store, error) {
 	return &store{dir: dir, lock: lock}, nil
 }
 
+// takeLock locks the file, and polls while another process has the lock.
 func takeLock(ctx context.Context, path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -153,13 +156,16 @@ func takeLock(ctx context.Context, path string) (*os.File, error) {
 	}
 }
 
+// close releases the lock.
 func (s *store) close() {
 	s.dir.Close()
 	s.lock.Close()
 }
 
+// path is the absolute path of a file of the store.
 func (s *store) path(name string) string { return filepath.Join(s.dir.Path(), name) }
 
+// save writes the record, before the step that it describes.
 func (s *store) save(r *record) error {
 	kept := *r
 	for _, p := range kept.paths() {
@@ -240,6 +246,7 @@ func identity(path string) (string, error) {
 	return id, nil
 }
 
+// bootID is the identifier of the running boot of the kernel.
 func bootID() string {
 	b, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	return strings.TrimSpace(string(b))

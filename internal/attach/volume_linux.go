@@ -39,6 +39,7 @@ type volumeFS struct {
 	next    int      // number of the next orphan
 }
 
+// openVolume repairs and mounts the exFAT volume that is to be served.
 func openVolume(dev blockdev.Device, o order, readOnly bool, fails *failures) (*volumeFS, error) {
 	if len(o.Parts) > 0 {
 		part, err := blockdev.Section(dev, o.Parts[0].Off, o.Parts[0].Size)
@@ -179,8 +180,10 @@ var (
 	_ fusefs.NodeIoctler   = (*node)(nil)
 )
 
+// path is the path of a child on the volume; of the node itself if name is empty.
 func (n *node) path(name string) string { return path.Join(n.Path(nil), name) }
 
+// fill sets the attributes of a file or folder.
 func (n *node) fill(i exfat.Info, a *fuse.Attr) {
 	a.Mode = unix.S_IFREG | 0o644
 	if i.Dir {
@@ -198,6 +201,7 @@ func (n *node) fill(i exfat.Info, a *fuse.Attr) {
 	a.SetTimes(&modified, &modified, &created)
 }
 
+// child returns the inode of a child, made if the kernel does not have it.
 func (n *node) child(ctx context.Context, i exfat.Info, out *fuse.EntryOut) *fusefs.Inode {
 	n.fill(i, &out.Attr)
 	mode := uint32(unix.S_IFREG)
@@ -212,6 +216,7 @@ func (n *node) child(ctx context.Context, i exfat.Info, out *fuse.EntryOut) *fus
 // inodeNumber is the number of a file's inode; 1 is the root's.
 func inodeNumber(i exfat.Info) uint64 { return i.ID + 1 }
 
+// Lookup finds a child by its name, in any case.
 func (n *node) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (*fusefs.Inode, syscall.Errno) {
 	if strings.HasPrefix(name, orphanPrefix) {
 		return nil, syscall.ENOENT
@@ -232,6 +237,7 @@ func (n *node) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (*fu
 	return n.child(ctx, i, out), 0
 }
 
+// Readdir lists a folder without the deleted files that are still open.
 func (n *node) Readdir(context.Context) (fusefs.DirStream, syscall.Errno) {
 	list, err := n.v.volume.List(n.path(""))
 	if err != nil {
@@ -281,6 +287,7 @@ func (n *node) Setattr(ctx context.Context, f fusefs.FileHandle, in *fuse.SetAtt
 	return n.Getattr(ctx, f, out)
 }
 
+// truncate changes the size by the open handle if there is one.
 func (n *node) truncate(f fusefs.FileHandle, size int64) error {
 	if h, ok := f.(*handle); ok {
 		return h.file.Truncate(size)
@@ -311,6 +318,7 @@ func (n *node) Rmdir(_ context.Context, name string) syscall.Errno {
 	return n.v.errno("removing", n.v.volume.Remove(n.path(name)))
 }
 
+// Rename moves a file or folder. A target that is open is removed first, as its space stays in use.
 func (n *node) Rename(
 	_ context.Context, name string, to fusefs.InodeEmbedder, newName string, flags uint32,
 ) syscall.Errno {
@@ -340,6 +348,7 @@ func (n *node) Statfs(_ context.Context, out *fuse.StatfsOut) syscall.Errno {
 	return 0
 }
 
+// Fsync flushes a file, or the volume for a folder.
 func (n *node) Fsync(_ context.Context, f fusefs.FileHandle, _ uint32) syscall.Errno {
 	flush := n.v.volume.Sync
 	if h, ok := f.(*handle); ok {
@@ -389,6 +398,7 @@ var (
 	_ fusefs.FileFlusher   = (*handle)(nil)
 )
 
+// handle returns a handle of an open file, which close can find.
 func (n *node) handle(file *exfat.File, modified time.Time) *handle {
 	h := &handle{v: n.v, n: n, file: file, mtime: modified}
 	n.v.mu.Lock()
@@ -457,6 +467,7 @@ func (h *handle) Write(_ context.Context, data []byte, off int64) (uint32, sysca
 // Flush is called by close(2), which makes no data durable.
 func (h *handle) Flush(context.Context) syscall.Errno { return 0 }
 
+// Release closes the handle and removes the file if it was deleted meanwhile.
 func (h *handle) Release(context.Context) syscall.Errno {
 	h.v.mu.Lock()
 	_, open := h.v.open[h]

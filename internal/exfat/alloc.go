@@ -183,6 +183,7 @@ func (b *bitmap) word(i uint32) uint64 {
 	return w
 }
 
+// taken reports whether a cluster is in use.
 func (b *bitmap) taken(i uint32) bool { return b.data[i/8]>>(i%8)&1 != 0 }
 
 // nextFree is the first free cluster from i, or limit.

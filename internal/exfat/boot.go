@@ -42,6 +42,7 @@ type geometry struct {
 	revisionMinor uint8
 }
 
+// Sizes and offsets of the layout, in bytes.
 func (g *geometry) sectorSize() int64  { return 1 << g.sectorShift }
 func (g *geometry) clusterSize() int64 { return 1 << (g.sectorShift + g.clusterShift) }
 func (g *geometry) fatStart() int64    { return int64(g.fatOffset) << g.sectorShift }

@@ -71,6 +71,7 @@ func (v *Volume) quiesce() error {
 	return nil
 }
 
+// run does the checks in the order in which they depend on each other: boot regions, FAT, names, tree, bitmap.
 func (c *checker) run() error {
 	if err := c.checkBoot(); err != nil {
 		return err
@@ -403,6 +404,7 @@ func (r *Report) Clean() bool {
 	return r.More == 0
 }
 
+// add appends a finding, or counts it once the report is full.
 func (r *Report) add(f Finding) {
 	if len(r.Findings) == maxFindings {
 		r.More++

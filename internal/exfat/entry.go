@@ -34,6 +34,7 @@ type record struct {
 	name                        []uint16
 }
 
+// isDir reports whether the record is of a directory.
 func (r *record) isDir() bool { return r.attr&attrDir != 0 }
 
 // stamp is a time as exFAT keeps it.

@@ -18,6 +18,7 @@ type fat struct {
 	chunks  []*paged
 }
 
+// newFAT returns the table of a volume; it is read when entries are needed.
 func newFAT(dev blockdev.Device, g *geometry) *fat {
 	f := &fat{dev: dev, start: g.fatStart()}
 	f.resize(g.clusters)
@@ -102,6 +103,7 @@ func (f *fat) take(chunks []chunk) []chunk {
 	return chunks
 }
 
+// remark marks the pages dirty again that a failed write took.
 func (f *fat) remark(chunks []chunk) {
 	for _, p := range f.chunks {
 		if p != nil {
@@ -113,6 +115,7 @@ func (f *fat) remark(chunks []chunk) {
 // run is a number of clusters in a row.
 type run struct{ first, count uint32 }
 
+// end is the cluster after the run.
 func (r run) end() uint32 { return r.first + r.count }
 
 // Extent is a contiguous part of a file. All fields are in bytes: where it starts in the file, where on the volume's

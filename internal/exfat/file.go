@@ -26,6 +26,7 @@ var (
 	_ io.Closer   = (*File)(nil)
 )
 
+// fail adds the operation and the file to an error, without the cost of a deferred call on the data path.
 func (f *File) fail(doing string, err error) error {
 	return fmt.Errorf("%s %q: %w", doing, f.name, err)
 }
@@ -244,6 +245,7 @@ type scratch struct {
 	raw [2*block - 1]byte
 }
 
+// block is the aligned part of the memory.
 func (s *scratch) block() []byte {
 	off := -uintptr(unsafe.Pointer(&s.raw)) % block
 	return s.raw[off : off+block : off+block]
@@ -309,6 +311,7 @@ func (n *node) putPadded(p []byte, off, end int64) (int, error) {
 	return n.v.padder.WritePadded(p, e.Device+in, int(pad))
 }
 
+// putWhole writes p at off without padding, one call to the device for each extent.
 func (n *node) putWhole(p []byte, off int64) (done int, err error) {
 	extents := *n.extents.Load()
 	for done < len(p) {

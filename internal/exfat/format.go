@@ -27,6 +27,7 @@ type FormatOptions struct {
 	MaxSize int64
 }
 
+// clusterSize is the size of clusters on a device of size bytes.
 func (o FormatOptions) clusterSize(size int64) int64 {
 	switch {
 	case o.ClusterSize != 0:
@@ -88,6 +89,7 @@ func (o FormatOptions) geometry(size int64) (geometry, error) {
 	return g, nil
 }
 
+// alignUp rounds n up to a multiple of to.
 func alignUp(n, to int64) int64 { return (n + to - 1) / to * to }
 
 // Format makes a new, empty volume that takes the whole device. Only metadata is written; parts of the FAT that read
@@ -105,6 +107,7 @@ func Format(dev blockdev.Device, o FormatOptions) (err error) {
 	return g.writeNew(dev, label)
 }
 
+// writeNew writes all metadata of a new volume.
 func (g *geometry) writeNew(dev blockdev.Device, label []uint16) error {
 	upcase := upcaseData
 	bitmapLen := (int64(g.clusters) + 7) / 8
@@ -208,6 +211,7 @@ func writeSparse(dev blockdev.Device, b []byte, off, length int64) error {
 	return nil
 }
 
+// writeFlush writes b and flushes the device.
 func writeFlush(dev blockdev.Device, b []byte, off int64) error {
 	if err := writeFull(dev, b, off); err != nil {
 		return err
@@ -215,6 +219,7 @@ func writeFlush(dev blockdev.Device, b []byte, off int64) error {
 	return dev.Flush()
 }
 
+// writeFull writes b; the error names the range.
 func writeFull(dev blockdev.Device, b []byte, off int64) error {
 	if _, err := dev.WriteAt(b, off); err != nil {
 		return fmt.Errorf("writing %d bytes at %d: %w", len(b), off, err)

@@ -30,6 +30,7 @@ type node struct {
 	written bool   // data was written, or the file grown, since the modification time was set
 }
 
+// newNode makes the node of an entry when its file is opened for the first time. Under Volume.mu.
 func (v *Volume) newNode(e *entry, extents []Extent) *node {
 	n := &node{v: v, e: e, noChain: e.noChain}
 	n.size.Store(e.size)

@@ -21,6 +21,7 @@ type Info struct {
 	ID uint64
 }
 
+// info describes the entry, with the sizes of the open file if it is open.
 func (e *entry) info() Info {
 	i := Info{
 		Name: e.text(), Dir: e.isDir(), Size: e.size, Valid: e.valid,
@@ -133,6 +134,7 @@ func (v *Volume) makeEntry(d *directory, units []uint16, attr uint16, runs []run
 	return e, nil
 }
 
+// handle returns a new handle of an open file. Under mu.
 func (v *Volume) handle(n *node, path string) *File {
 	n.refs++
 	v.open++
@@ -179,6 +181,7 @@ func (v *Volume) Remove(path string) (err error) {
 	return v.ordered(func() error { return v.remove(path) })
 }
 
+// remove is Remove without waiting for earlier moves; it returns errOrder if it would have to.
 func (v *Volume) remove(path string) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -244,6 +247,7 @@ func (v *Volume) List(path string) (infos []Info, err error) {
 	return infos, err
 }
 
+// listLocked is List under mu; it also returns the directory.
 func (v *Volume) listLocked(path string) (*directory, []Info, error) {
 	if v.closed {
 		return nil, nil, ErrClosed
@@ -280,6 +284,7 @@ func (v *Volume) WalkAll(path string, f func(path string, i Info) error,
 	return v.walk(strings.Join(splitPath(path), "/"), f, failed, map[int64]bool{})
 }
 
+// walk is Walk with the directories seen so far, by the place of their first cluster.
 func (v *Volume) walk(path string, f func(string, Info) error, failed func(string, error) error, seen map[int64]bool) error {
 	v.mu.Lock()
 	d, infos, err := v.listLocked(path)

@@ -33,6 +33,7 @@ func (v *Volume) ordered(change func() error) error {
 	return err
 }
 
+// rename moves an entry; replace allows a target that exists.
 func (v *Volume) rename(from, to string, replace bool) error {
 	return v.withSpace(func(bool) error {
 		e, _, err := v.walkTo(splitPath(from))

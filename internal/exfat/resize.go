@@ -20,6 +20,7 @@ func (v *Volume) MinSize() int64 {
 	return v.minSize()
 }
 
+// minSize is MinSize under mu.
 func (v *Volume) minSize() int64 {
 	last := v.g.clusters
 	for last > 0 && !v.alloc.taken(last-1) {

@@ -95,6 +95,7 @@ func Mount(dev blockdev.Device, o MountOptions) (*Volume, error) {
 	return v, nil
 }
 
+// load reads the boot region, the root directory and the system files that it names.
 func (v *Volume) load() error {
 	g, _, backup, err := readBoot(v.dev)
 	if err != nil {
@@ -150,6 +151,7 @@ func (v *Volume) loadSystem() error {
 	return v.loadUpcase(upcase)
 }
 
+// loadBitmap reads the allocation bitmap, which the entry e describes.
 func (v *Volume) loadBitmap(e []byte) error {
 	need := (int64(v.g.clusters) + 7) / 8
 	first, size := binary.LittleEndian.Uint32(e[20:]), int64(binary.LittleEndian.Uint64(e[24:]))
@@ -194,6 +196,7 @@ func (v *Volume) setBitmap(data []byte) {
 	v.alloc = a
 }
 
+// loadUpcase reads the up-case table, which the entry e describes; the standard one need not be read.
 func (v *Volume) loadUpcase(e []byte) error {
 	if e == nil {
 		return nil // tolerated: the standard table is used; Check reports it

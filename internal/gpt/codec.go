@@ -97,6 +97,7 @@ func (t *Table) encodeEntries() []byte {
 	return appendTo(nil, list)
 }
 
+// decodeEntries decodes the used entries of a table.
 func decodeEntries(b []byte) ([]Partition, error) {
 	list := make([]diskEntry, len(b)/entrySize)
 	if _, err := binary.Decode(b, binary.LittleEndian, list); err != nil {
