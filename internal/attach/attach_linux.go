@@ -57,9 +57,13 @@ func Attach(ctx context.Context, req Request) (Attached, error) {
 
 // begin inspects the container and records what will be attached, before anything is. The caller wipes the keys in the
 // info, after an error too.
-func (s *store) begin(id string, req Request) (*record, *imageInfo, error) {
-	info, err := inspect(req.Image, req.Passphrase, req.Keys)
-	if err != nil {
+func (s *store) begin(id string, req Request) (*record, *ImageInfo, error) {
+	var info *ImageInfo
+	var err error
+	if req.Info != nil {
+		given := *req.Info
+		given.keys, info = req.Keys, &given
+	} else if info, err = openAndInspect(req.Image, req.Passphrase, req.Keys); err != nil {
 		return nil, nil, err
 	}
 	r := &record{Boot: bootID(), Loop: -1}
@@ -111,7 +115,7 @@ func modeOf(r *record, req Request, fs FS, known bool) (string, error) {
 }
 
 // attach does the steps of an attachment, and records before each what would have to be undone.
-func (s *store) attach(ctx context.Context, r *record, req Request, info *imageInfo) (err error) {
+func (s *store) attach(ctx context.Context, r *record, req Request, info *ImageInfo) (err error) {
 	switch r.Mode {
 	case ModeLoop:
 		err = s.loopRaw(r)
@@ -232,7 +236,7 @@ func (s *store) loop(r *record, file *os.File, direct bool, settings loopSetting
 }
 
 // serve starts the process that serves the container on the folder.
-func (s *store) serve(ctx context.Context, r *record, req Request, info *imageInfo, at string, volume bool) error {
+func (s *store) serve(ctx context.Context, r *record, req Request, info *ImageInfo, at string, volume bool) error {
 	if _, err := os.Stat("/dev/fuse"); err != nil {
 		return fmt.Errorf("%w: %w", ErrNoFUSE, err)
 	}
@@ -264,7 +268,7 @@ func (s *store) serve(ctx context.Context, r *record, req Request, info *imageIn
 }
 
 // serveAlone is mode fuse: the files of a volume, or the device as a file for whoever wants no mount.
-func (s *store) serveAlone(ctx context.Context, r *record, req Request, info *imageInfo) error {
+func (s *store) serveAlone(ctx context.Context, r *record, req Request, info *ImageInfo) error {
 	if req.NoMount {
 		if err := s.serve(ctx, r, req, info, s.path(r.ID), false); err != nil {
 			return err

@@ -272,6 +272,9 @@ func List(ctx context.Context) ([]Attached, error) {
 	if _, err := os.Stat(RuntimeDir()); errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
+	if list, all, err := listAlive(); err != nil || all {
+		return list, err
+	}
 	s, err := openStore(ctx)
 	if err != nil {
 		return nil, err
@@ -296,4 +299,25 @@ func List(ctx context.Context) ([]Attached, error) {
 		}
 	}
 	return list, nil
+}
+
+// listAlive lists the attachments without the lock, and reports whether all are alive: only dead and unfinished ones
+// have to wait for another command.
+func listAlive() (list []Attached, all bool, err error) {
+	s, err := openUnlocked()
+	if err != nil {
+		return nil, false, err
+	}
+	defer s.close()
+	records, err := s.all()
+	if err != nil {
+		return nil, false, err
+	}
+	for _, r := range records {
+		if !r.alive() {
+			return nil, false, nil
+		}
+		list = append(list, r.view())
+	}
+	return list, true, nil
 }

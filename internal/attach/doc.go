@@ -73,7 +73,10 @@ type Request struct {
 	Browse     bool   // without an effect: Linux has no Finder from which to hide a volume
 	// Temporary is for an attachment that only this process uses: when it has died, the image is released as if it had
 	// detached.
-	Temporary  bool
+	Temporary bool
+	// Info is for a caller that has inspected the image already, so that Attach does not open it for that. Keys are
+	// needed with it for an encrypted image.
+	Info       *ImageInfo
 	Passphrase []byte // of an encrypted image; it is left as it is
 	// Keys of an encrypted image, in place of the passphrase, for who has derived them already. They, or those that
 	// are derived here once, reach the serving process through a pipe, and are left as they are.

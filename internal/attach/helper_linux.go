@@ -22,12 +22,6 @@ import (
 	"dmgbench/internal/hostio"
 )
 
-// section is a part of the device that the serving process offers as a file of its own.
-type section struct {
-	Name      string
-	Off, Size int64
-}
-
 // order is what the serving process reads from descriptor 3, as a line of JSON. The keys of an encrypted image follow,
 // up to the end.
 type order struct {

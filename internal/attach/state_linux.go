@@ -95,12 +95,25 @@ func DefaultMountRoot() string {
 // store is the folder of the records.
 type store struct {
 	dir  *hostio.Dir
-	lock *os.File
+	lock *os.File // nil for a store that is only read
 }
 
 // openStore opens the folder and takes its lock, for as long as the store is open: one command at a time changes what
 // is attached.
 func openStore(ctx context.Context) (*store, error) {
+	s, err := openUnlocked()
+	if err != nil {
+		return nil, err
+	}
+	if s.lock, err = takeLock(ctx, s.path("lock")); err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// openUnlocked opens the folder for reading records, which are always written as a whole.
+func openUnlocked() (*store, error) {
 	path := filepath.Join(RuntimeDir(), "attach")
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, fmt.Errorf("making the runtime folder: %w", err)
@@ -121,16 +134,11 @@ func openStore(ctx context.Context) (*store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("looking at the runtime folder: %w", err)
 	}
-	lock, err := takeLock(ctx, filepath.Join(path, "lock"))
-	if err != nil {
-		return nil, err
-	}
 	dir, err := hostio.OpenDir(path)
 	if err != nil {
-		lock.Close()
 		return nil, err
 	}
-	return &store{dir: dir, lock: lock}, nil
+	return &store{dir: dir}, nil
 }
 
 // takeLock locks the file, and polls while another process has the lock.
@@ -156,10 +164,12 @@ func takeLock(ctx context.Context, path string) (*os.File, error) {
 	}
 }
 
-// close releases the lock.
+// close releases the lock, if the store has it.
 func (s *store) close() {
 	s.dir.Close()
-	s.lock.Close()
+	if s.lock != nil {
+		s.lock.Close()
+	}
 }
 
 // path is the absolute path of a file of the store.

@@ -11,7 +11,7 @@ import (
 )
 
 // findPartition finds the device node of the volume.
-func (s *store) findPartition(r *record, info *imageInfo) error {
+func (s *store) findPartition(r *record, info *ImageInfo) error {
 	r.Partition = r.Device
 	if len(info.parts) == 0 {
 		// No GUID table; the kernel may know others.

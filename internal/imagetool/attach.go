@@ -142,9 +142,10 @@ func (c *call) attachOperand(r attach.Request, policy string) error {
 		progress = c.newProgress(0)
 	}
 	if a == nil || !a.Encrypted { // the devices of an attached encrypted image are printed without its passphrase
-		if i, owners, err = c.inspectForAttach(p, a == nil); err != nil {
+		if i, r.Info, err = c.inspectForAttach(p, a == nil); err != nil {
 			return err
 		}
+		owners = r.Info.Owners()
 	}
 	if !owners {
 		r.Owners = nil // as on a Mac, -owners on has no effect on a file system without owners
@@ -166,29 +167,28 @@ func (c *call) attachOperand(r attach.Request, policy string) error {
 }
 
 // inspectForAttach opens the image once for everything that attach has to know: whether it can be served, its
-// partition map, whether its volume has owners, and for hdiutil, which attaches no damaged data, its checksums. The
-// result is closed; only its partition map is of use.
-func (c *call) inspectForAttach(p place, verify bool) (i *image, owners bool, err error) {
+// partition map, its volume, and for hdiutil, which attaches no damaged data, its checksums. The image is closed; only its
+// partition map is of use.
+func (c *call) inspectForAttach(p place, verify bool) (i *image, info *attach.ImageInfo, err error) {
 	if i, err = c.open(p, true); err != nil {
-		return nil, false, err
+		return nil, nil, err
 	}
 	defer func() { err = errors.Join(err, i.Close()) }()
 	if i.Format() == "ASIF" && c.tool == "hdiutil" {
-		return i, false, refuse("this image format is not supported by hdiutil. Please use 'diskutil image attach'")
+		return i, nil, refuse("this image format is not supported by hdiutil. Please use 'diskutil image attach'")
 	}
 	if err := errors.Join(c.warnOfRaw(i), c.checkSourceKeys(i)); err != nil {
-		return i, false, err
+		return i, nil, err
 	}
-	regions, scheme, _ := i.partitionMap() // attach reports what it cannot read
-	for _, r := range regions {
-		if r.content && (scheme == "GUID" || scheme == "none") {
-			owners = r.volume.Owners
-		}
+	_, _, _ = i.partitionMap() // kept for the list of devices
+	if info, err = attach.Inspect(i); err != nil {
+		info = nil // attach inspects it again, and reports what it cannot read
 	}
+	err = nil
 	if verify && c.tool == "hdiutil" && !c.has("-noverify") {
 		err = c.checkSums(i)
 	}
-	return i, owners, err
+	return i, info, err
 }
 
 // checkSums refuses an image with data that differs from its stored checksums. `diskutil image` computes none.
@@ -259,9 +259,12 @@ func (c *call) warnOfAttached(a attach.Attached) {
 
 // checkPointFree refuses to mount over the volume of another image.
 func (c *call) checkPointFree(folder string) error {
+	if folder == "" {
+		return nil
+	}
 	all, err := c.listLiving()
 	for _, a := range all {
-		if folder != "" && a.MountPoint == folder {
+		if a.MountPoint == folder {
 			words := fmt.Sprintf("Resource busy: the volume of %q is mounted on %q", a.Image, folder)
 			return &refusal{words: words, err: syscall.EBUSY}
 		}

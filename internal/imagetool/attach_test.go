@@ -87,7 +87,10 @@ func TestAttachAsksForWhatIsMeant(t *testing.T) {
 		m.at.requests = nil
 		m.do(test.line)
 		test.want.Image = m.path("a.dmg")
-		assert.Equal(t, []attach.Request{test.want}, m.at.requests, test.line)
+		require.Len(t, m.at.requests, 1, test.line)
+		assert.NotNil(t, m.at.requests[0].Info, "%s: the image is opened once", test.line)
+		m.at.requests[0].Info = nil
+		assert.Equal(t, test.want, m.at.requests[0], test.line)
 		m.do("detach " + m.at.attached[0].Device)
 	}
 

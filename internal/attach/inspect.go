@@ -12,8 +12,8 @@ import (
 	"dmgbench/internal/hostio"
 )
 
-// imageInfo is the result of inspecting a container that is not attached.
-type imageInfo struct {
+// ImageInfo is what [Inspect] found on a container.
+type ImageInfo struct {
 	format   string
 	size     int64
 	parts    []gpt.Partition
@@ -25,8 +25,11 @@ type imageInfo struct {
 	keys *crypt.Keys
 }
 
+// Owners reports whether the volume to be mounted has a file system with owners; false without an inspection.
+func (s *ImageInfo) Owners() bool { return s != nil && s.found.Owners }
+
 // extent is the offset and length of the volume to be mounted, in bytes.
-func (s *imageInfo) extent() (off, n int64) {
+func (s *ImageInfo) extent() (off, n int64) {
 	if s.volume < 0 {
 		return 0, s.size
 	}
@@ -35,7 +38,7 @@ func (s *imageInfo) extent() (off, n int64) {
 }
 
 // sections are the partitions under the names of their numbers.
-func (s *imageInfo) sections() []section {
+func (s *ImageInfo) sections() []section {
 	var list []section
 	for _, p := range s.parts {
 		list = append(list, section{fmt.Sprintf("p%d", p.Index+1), p.Offset(), p.Size()})
@@ -43,8 +46,9 @@ func (s *imageInfo) sections() []section {
 	return list
 }
 
-// inspect opens the container read-only, even if another process has it open, and finds its volume.
-func inspect(path string, pass []byte, keys *crypt.Keys) (s *imageInfo, err error) {
+// openAndInspect opens the container read-only, even if another process has it open, and inspects it. It derives the
+// keys of an encrypted image unless the caller has them.
+func openAndInspect(path string, pass []byte, keys *crypt.Keys) (info *ImageInfo, err error) {
 	dir, err := hostio.OpenDir(filepath.Dir(path))
 	if err != nil {
 		return nil, err
@@ -65,7 +69,15 @@ func inspect(path string, pass []byte, keys *crypt.Keys) (s *imageInfo, err erro
 		return nil, err
 	}
 	defer image.Close()
-	s = &imageInfo{format: image.Format(), size: image.Size(), volume: -1, keys: keys}
+	if info, err = Inspect(image); err == nil {
+		info.keys = keys
+	}
+	return info, err
+}
+
+// Inspect finds the volume of an open container that is to be attached.
+func Inspect(image container.Image) (*ImageInfo, error) {
+	s := &ImageInfo{format: image.Format(), size: image.Size(), volume: -1}
 	table, warnings, err := gpt.Read(image)
 	switch {
 	case errors.Is(err, gpt.ErrNoTable):
@@ -90,7 +102,7 @@ func inspect(path string, pass []byte, keys *crypt.Keys) (s *imageInfo, err erro
 }
 
 // choose takes the first partition with a file system that can be mounted, else the first that is not for booting.
-func (s *imageInfo) choose(image blockdev.Device) error {
+func (s *ImageInfo) choose(image blockdev.Device) error {
 	for i, p := range s.parts {
 		if p.Type == gpt.EFISystem && len(s.parts) > 1 {
 			continue
@@ -109,4 +121,10 @@ func (s *imageInfo) choose(image blockdev.Device) error {
 		}
 	}
 	return nil
+}
+
+// section is a part of the device that the serving process offers as a file of its own.
+type section struct {
+	Name      string
+	Off, Size int64
 }
