@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // figures checks the published figures.
@@ -278,4 +279,219 @@ func (c *checker) bound(n *node, a *Assert, unit string) {
 		return
 	}
 	a.Bound = b
+}
+
+// Claims that can say nothing are refused by check and run. They are no errors of the
+// plan: reports of runs that were made with them can still be had.
+
+// empty reports a claim that can say nothing.
+func (c *checker) empty(n *node, key, format string, args ...any) *Problem {
+	p := c.warn(n.off, key, format, args...)
+	p.Refused = true
+	return p
+}
+
+// emptyAssert reports sides that are the same, and operands that average what they do not name.
+func (c *checker) emptyAssert(n *node, a *Assert, whole bool) {
+	left, right := n.get("left"), n.get("right")
+	if left != nil && right != nil && operandTOML(&a.Left) == operandTOML(&a.Right) {
+		c.empty(right, "right", "left and right are the same: the test cannot fail").hintf("name on each side what is compared")
+	}
+	if !whole {
+		return
+	}
+	for _, side := range []struct {
+		at *node
+		o  *Operand
+	}{{left, &a.Left}, {right, &a.Right}} {
+		if side.at != nil {
+			c.averages(side.at, side.o, a.Along)
+		}
+	}
+	if list := n.at(a.Kind).get("of"); list != nil && list.kind == arrayNode {
+		for i := range a.Of {
+			c.averages(list.at(i), &a.Of[i], a.Along)
+		}
+	}
+}
+
+// unpublished reports an author's claim about quantities of which the source prints no figure:
+// whether it is read rightly cannot be known. An outcome or a fit is held against itself.
+func (c *checker) unpublished(n *node, k *Claim) {
+	if k.By != "author" || len(c.p.Changes) > 0 || c.marred["published"] {
+		return
+	}
+	if ops, sure := k.Assert.operands(); sure && len(ops) > 0 && !slices.ContainsFunc(ops, c.isPublished) {
+		c.empty(n.at("by"), "by", "an author's claim, and no published figure is of anything that it compares").
+			hintf("add the figure as [[published]], with unmeasured = true if the plan has no such case, or say by = \"us\"")
+	}
+}
+
+func (c *checker) isPublished(o Operand) bool {
+	return slices.ContainsFunc(c.p.Published, func(f Published) bool { return o.takes(&f, c.p.Source) })
+}
+
+// operands are what a test and its parts compare; sure is false if it compares something else, too.
+func (a *Assert) operands() (out []Operand, sure bool) {
+	sure = !slices.Contains([]string{"outcome", "coefficient", "prediction"}, a.Kind)
+	for _, o := range slices.Concat([]Operand{a.Left, a.Right}, a.Of) {
+		if o.Quantity != "" {
+			out = append(out, o)
+		}
+	}
+	for i := range a.Parts {
+		ops, known := a.Parts[i].operands()
+		out, sure = append(out, ops...), sure && known
+	}
+	return out, sure
+}
+
+// averages reports an operand that is the mean over a key which it does not name. A list of
+// values says that their mean is meant.
+func (c *checker) averages(n *node, o *Operand, along string) {
+	info, ok := o.Quantity.Info()
+	if !ok || o.Published || o.Constant != nil {
+		return
+	}
+	pick, samples := o.Where.split()
+	var keys []string
+	values := map[string][]string{}
+	add := func(key, value string) {
+		if key == along || o.Where.names(key) {
+			return
+		}
+		if !slices.Contains(keys, key) {
+			keys = append(keys, key)
+		}
+		if !slices.Contains(values[key], value) {
+			values[key] = append(values[key], value)
+		}
+	}
+	for i := range c.cases {
+		k := &c.cases[i]
+		if !pick.Match(k.Value) {
+			continue
+		}
+		found := false
+		for _, id := range stepIDs(k.Steps, 0) {
+			if id.do == info.Do && (samples["phase"] == nil || slices.Contains(samples["phase"], id.phase)) {
+				found = true
+				add("phase", id.phase)
+			}
+		}
+		for _, kv := range k.Keys {
+			if found {
+				add(kv.Key, kv.Value)
+			}
+		}
+	}
+	for _, key := range keys {
+		if list := values[key]; len(list) > 1 {
+			at := n
+			if w := n.get(string(o.Quantity)); w != nil {
+				at = w
+			}
+			c.empty(at, cmp.Or(at.name, n.name), "this is the mean over %d values of %q, which it does not name", len(list), key).
+				hintf("name one value, or those whose mean is meant: %s = [%s]", key, quotedValues(key, list))
+			return
+		}
+	}
+}
+
+// quotedValues are values as a plan writes them.
+func quotedValues(key string, values []string) string {
+	out := make([]string, 0, len(values))
+	for _, v := range values {
+		if t := choiceType(key); !t.bare && t != flagType {
+			v = tomlString(v)
+		}
+		out = append(out, v)
+	}
+	return strings.Join(out, ", ")
+}
+
+// numericAxes are the axes that a fit can run along.
+var numericAxes = []string{"threads", "workers", "level", "band_size", "block", "size", "file_size", "cycle"}
+
+func (c *checker) fits(whole bool) {
+	seen := map[string]bool{}
+	for i := range c.p.Fits {
+		f := &c.p.Fits[i]
+		n := c.root.at("fit", i)
+		if seen[f.Name] && f.Name != "" {
+			c.problem(n.at("name").off, "name", "the fit %q is there twice", f.Name)
+		}
+		seen[f.Name] = true
+		along := n.at("along")
+		manual := slices.ContainsFunc(c.p.Manual, func(m Manual) bool { return m.Name == f.Along })
+		switch {
+		case f.Along == "":
+		case !manual && !slices.Contains(numericAxes, f.Along):
+			c.hintName(c.problem(along.off, "along", "a fit cannot run along %q", f.Along), f.Along, "numeric axes", numericAxes)
+		case whole:
+			c.along(along, f.Along, f.Points, n.at("points"), "file_size", "cycle")
+		}
+		if whole && f.Quantity != "" {
+			c.selects(where(n), f.Where, f.Quantity)
+		}
+	}
+}
+
+// fitTest checks a coefficient or a prediction against the fit it names.
+func (c *checker) fitTest(detail *node, a *Assert) {
+	var names []string
+	for i := range c.p.Fits {
+		names = append(names, c.p.Fits[i].Name)
+	}
+	i := slices.Index(names, a.Fit)
+	if i < 0 {
+		if a.Fit != "" {
+			c.hintName(c.problem(detail.at("fit").off, "fit", "there is no fit %q", a.Fit), a.Fit, "fits", names)
+		}
+		return
+	}
+	f := &c.p.Fits[i]
+	if a.Kind == "prediction" {
+		for _, v := range a.At {
+			if !slices.ContainsFunc(f.Predict, func(p string) bool { return sameValue(f.Along, p, v) }) {
+				c.problem(detail.at("at").off, "at", "the fit %q predicts nothing at %s", f.Name, v).hintf("its predict: [%s]", strings.Join(f.Predict, ", "))
+			}
+		}
+		if len(a.At) != 1 {
+			c.problem(detail.at("at").off, "at", "a prediction is for one value")
+		}
+		if u := unitOf(&a.Left); u != "" && f.Quantity.Unit() != "" && u != f.Quantity.Unit() {
+			c.problem(detail.off, "prediction", "the fit %q predicts a %s, the operand is a %s", f.Name, unitWord(f.Quantity.Unit()), unitWord(u))
+		}
+		c.bound(detail.at("bound"), a, "1")
+		return
+	}
+	if have := coefficients[f.Model]; have != nil && a.Coefficient != "" && !slices.Contains(have, a.Coefficient) {
+		c.hintName(c.problem(detail.at("name").off, "name", "the model %s has no coefficient %q", f.Model, a.Coefficient), a.Coefficient, "coefficients", have)
+		return
+	}
+	c.bound(detail.at("bound"), a, coefficientUnit(a.Coefficient, f.Quantity))
+}
+
+func (c *checker) relations(whole bool) {
+	seen := map[string]bool{}
+	for i := range c.p.Relations {
+		l := &c.p.Relations[i]
+		n := c.root.at("relation", i)
+		if seen[l.Name] && l.Name != "" {
+			c.problem(n.at("name").off, "name", "the relation %q is there twice", l.Name)
+		}
+		seen[l.Name] = true
+		for j, s := range l.Over {
+			at := n.at("over", j)
+			if slices.ContainsFunc(l.Over[:j], func(other Selector) bool { return other.String() == s.String() }) {
+				c.problem(at.off, "over", "over: the point %s is there twice", s)
+			}
+			for _, o := range []*Operand{&l.X, &l.Y} {
+				here := *o
+				here.Where = slices.Concat(o.Where, s)
+				c.operand(at, &here, whole)
+			}
+		}
+	}
 }

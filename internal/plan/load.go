@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 )
 
 // MaxSize is the largest plan that is read, in bytes.
@@ -43,7 +44,7 @@ func LoadAll(path string) (*Plan, []Problem, error) {
 // readFile opens without blocking (a FIFO would wait for a writer) and looks at
 // the open file, so that what is checked is what is read.
 func readFile(path string) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|nonBlock, 0)
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, cause(err)
 	}

@@ -3,7 +3,11 @@ package plan
 import (
 	"bytes"
 	"fmt"
+	"slices"
+	"time"
 	"unicode/utf8"
+
+	"dmgbench/internal/units"
 )
 
 // Parse reads the text of a plan. name is its file, for messages, and names the
@@ -338,3 +342,61 @@ func (r *reader) extraValue(n *node) (string, bool) {
 	}
 	return r.scalar(n, n.name, k.value)
 }
+
+var onTable = table[On]{name: "on", keys: []key[On]{
+	textKey("machine", anyText, func(o *On) *string { return &o.Machine }),
+	textKey("os", anyText, func(o *On) *string { return &o.OS }),
+	textKey("tool", anyText, func(o *On) *string { return &o.Tool }),
+	dateKey("date", func(o *On) *time.Time { return &o.Date }),
+}}
+
+func theOnTable() *table[On] { return &onTable }
+
+func (o *On) said() bool { return *o != On{} }
+
+var sourceTable = table[Source]{name: "[source]", keys: []key[Source]{
+	textKey("title", lineText, func(s *Source) *string { return &s.Title }).must(),
+	textKey("author", anyText, func(s *Source) *string { return &s.Author }),
+	textKey("url", anyText, func(s *Source) *string { return &s.URL }),
+	dateKey("date", func(s *Source) *time.Time { return &s.Date }),
+	tableKey("on", theOnTable, func(s *Source) *On { return &s.On }, func(s *Source) bool { return s.On.said() }),
+}}
+
+var manualTable = table[Manual]{name: "[[manual]]", keys: []key[Manual]{
+	textKey("name", nameText, func(m *Manual) *string { return &m.Name }).must(),
+	listKey("values", looseType, func(m *Manual, v []string) { m.Values = v }, func(m *Manual) []string { return m.Values }).must(),
+	textKey("instructions", someText, func(m *Manual) *string { return &m.Instructions }).must(),
+	enumKey("check", func(m *Manual) *string { return &m.Check }, "cpus", "memory", "none").or(`"none"`),
+}, finish: finishManual}
+
+func finishManual(r *reader, n *node, m *Manual) {
+	if v := n.get("values"); v != nil {
+		r.distinct(v, "values")
+		if len(v.items) == 0 && v.kind == arrayNode {
+			r.problem(v.off, "values", "values: the list is empty")
+		}
+	}
+	reserved := append(append(settingNames(), "baseline", "exclude", "do"), "phase", "cycle", "file_size", "set")
+	if slices.Contains(reserved, m.Name) {
+		r.problem(n.get("name").off, "name", "a manual axis cannot be called %q: that is a key of its own", m.Name)
+	}
+}
+
+var inputTable = table[Input]{name: "input", keys: []key[Input]{
+	textKey("about", someText, func(i *Input) *string { return &i.About }).must(),
+	sizeKey("size", sizeType, func(i *Input) *units.Bytes { return &i.Size }),
+	flagKey("optional", func(i *Input) *bool { return &i.Optional }),
+	sizeKey("published_size", sizeType, func(i *Input) *units.Bytes { return &i.PublishedSize }),
+}, finish: func(r *reader, n *node, i *Input) {
+	if i.Optional && n.get("size") == nil {
+		r.problem(n.key, "size", "input %q is optional and has no size", i.Name).hintf("a generated file of that size stands in for it")
+	}
+}}
+
+var blockTable = table[Block]{name: "[[protocol]]", keys: []key[Block]{
+	selectorKeyOf("when", false, func(b *Block) *Selector { return &b.When }),
+	{name: "steps", typ: "list of steps", required: true,
+		decode: func(r *reader, n *node, b *Block) { b.Steps = r.steps(n) },
+		encode: func(b *Block) (string, bool) { return stepsTOML(b.Steps), true },
+		json:   stepsKey().json},
+}}

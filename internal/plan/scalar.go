@@ -281,3 +281,24 @@ func distance(a, b string) int {
 	}
 	return rows[len(a)][len(b)]
 }
+
+// Nearest is the word of words that word was probably meant to be: the one within
+// a third of its length in edits, or "". It is what hints of plans are made with.
+func Nearest(word string, words []string) string { return nearest(word, words) }
+
+func atoi(s string) int      { n, _ := strconv.Atoi(s); return n }
+func itoa(n int) string      { return strconv.Itoa(n) }
+func boolText(b bool) string { return strconv.FormatBool(b) }
+
+func parseUint(s string) uint64 { n, _ := strconv.ParseUint(s, 10, 64); return n }
+func uintText(n uint64) string  { return strconv.FormatUint(n, 10) }
+
+func joinNames(names []string) string { return strings.Join(names, ", ") }
+
+// plural counts things.
+func plural(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return itoa(n) + " " + thing + "s"
+}

@@ -291,3 +291,11 @@ func flagNode(key, value string) *node {
 	}
 	return &node{kind: kind, text: value}
 }
+
+// selectorKeyOf is a key that holds a selector.
+func selectorKeyOf[T any](name string, samples bool, f func(*T) *Selector) key[T] {
+	return key[T]{name: name, typ: "selector",
+		decode: func(r *reader, n *node, dst *T) { *f(dst) = r.selector(n, name, samples) },
+		encode: func(src *T) (string, bool) { return f(src).toml(), len(*f(src)) > 0 },
+		json:   func() map[string]any { return map[string]any{"$ref": "#/$defs/selector"} }}
+}
