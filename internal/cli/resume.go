@@ -32,8 +32,8 @@ the beginning. What was begun with --keep keeps its images. Places and files of
 --on and --input have to be given again only if they have moved. The engine is
 the one that the run was begun with: a run has no other.
 
-A run stops where a place is full or gone; resume continues it. Cases that failed
-in other ways stay failed: --retry-failed measures those rounds again.
+A run stops where a place is full or gone; resume continues it. Cases that
+failed in other ways stay failed: --retry-failed measures those rounds again.
 
 ` + exitText,
 		Example: "  dmgbench resume runs/quick-20260101T120000Z",
