@@ -149,10 +149,17 @@ func (p *progress) Message(text string) {
 	fmt.Fprintln(p.w, printable(text))
 }
 
-// Warning prints what weakens the numbers.
+// Warning prints what weakens the numbers, the case by its name in the report.
 func (p *progress) Warning(text string) {
 	if !p.json {
-		p.Message("warning: " + text)
+		if id, rest, ok := strings.Cut(text, ": "); ok && p.names[id] != "" {
+			text = p.names[id] + ": " + rest
+		}
+		text = "warning: " + printable(text)
+		if p.width != nil {
+			text = wrapped(text, p.width())
+		}
+		p.Message(text)
 		return
 	}
 	p.mu.Lock()
@@ -242,6 +249,29 @@ func written(s runner.Status) int64 {
 		return s.RunBytes + s.Bytes
 	}
 	return s.RunBytes
+}
+
+// wrapped breaks text between words into lines of at most width characters, all but the first indented. A word that
+// is longer has a line of its own.
+func wrapped(text string, width int) string {
+	const indent = "  "
+	var b strings.Builder
+	column := 0
+	for i, word := range strings.Fields(text) {
+		n := utf8.RuneCountInString(word)
+		switch {
+		case i == 0:
+		case column+1+n > width:
+			b.WriteString("\n" + indent)
+			column = len(indent)
+		default:
+			b.WriteByte(' ')
+			column++
+		}
+		b.WriteString(word)
+		column += n
+	}
+	return b.String()
 }
 
 // cut shortens text to at most n characters, the last of which says so.

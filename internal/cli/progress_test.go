@@ -55,6 +55,24 @@ func TestNoTerminalNoProgress(t *testing.T) {
 	assert.Equal(t, "kept \ufffd[31m\n", w.String())
 }
 
+// A warning is broken between words at the width of the terminal, and has the name of its case as the report has it.
+func TestWarningsAreWrapped(t *testing.T) {
+	var w bytes.Buffer
+	p := &progress{w: &w, clock: clock.NewVirtual(time.Unix(0, 0)), width: func() int { return 60 },
+		names: map[string]string{"format=UDRW": "read-write image (UDRW)"}}
+	p.Warning(`format=UDRW: the guest saw "direct", but a virtual machine's host may cache the same blocks`)
+	assert.Equal(t, "warning: read-write image (UDRW): the guest saw \"direct\",\n  but a virtual machine's host may cache the same blocks\n", w.String())
+	w.Reset()
+	p.width = nil
+	p.Warning("no terminal: " + strings.Repeat("as long as it is ", 9))
+	assert.Equal(t, 1, strings.Count(w.String(), "\n"), "a file has whole lines")
+	assert.Equal(t, "a\n  bbbbbbbbb\n  c d", wrapped("a bbbbbbbbb c d", 6))
+	named := someStatus
+	named.Case = "format=UDRW"
+	assert.Equal(t, "read-write image (UDRW)", p.named(named).Case)
+	assert.Equal(t, someStatus, p.named(someStatus))
+}
+
 func TestStatusLine(t *testing.T) {
 	const full = "quick [3/9] format=UDSB,encryption=AES-256,band_size=8 MiB  write new 12/45  250 MB/s ▅█▂▅  25 %, 2.00 GB of 8.00 GB written  1m30s left"
 	named, four := someStatus, rates{250e6, 500e6, 100e6, 250e6}
