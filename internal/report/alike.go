@@ -44,12 +44,12 @@ func (c *comparing) add(ws []result.Warning, interval bool) {
 	}
 	if c.figures == 0 {
 		for _, w := range ws {
-			c.warnings = appendNew(c.warnings, w.Text)
+			c.warnings = appendNew(c.warnings, briefly(w))
 		}
 	}
 	c.figures++
 	c.warnings = slices.DeleteFunc(c.warnings, func(text string) bool {
-		return !slices.ContainsFunc(ws, func(w result.Warning) bool { return w.Text == text })
+		return !slices.ContainsFunc(ws, func(w result.Warning) bool { return briefly(w) == text })
 	})
 }
 
@@ -67,26 +67,29 @@ func (c *comparing) same() sameForAll {
 
 // weakenedBeyond reports whether there is a warning that not all figures share.
 func (a sameForAll) weakenedBeyond(ws []result.Warning) bool {
-	return slices.ContainsFunc(ws, func(w result.Warning) bool { return !slices.Contains(a.warnings, w.Text) })
+	return slices.ContainsFunc(ws, func(w result.Warning) bool { return !slices.Contains(a.warnings, briefly(w)) })
 }
 
 // beyond words the warnings that not all figures share.
 func (a sameForAll) beyond(ws []result.Warning) string {
 	var texts []string
 	for _, w := range ws {
-		if !slices.Contains(a.warnings, w.Text) {
-			text, found := brieflyDoubtful[w.Kind]
-			if !found {
-				text = plain(w.Text, 200)
-			}
+		if text := briefly(w); !slices.Contains(a.warnings, text) {
 			texts = appendNew(texts, text)
 		}
 	}
 	return "Doubtful: " + strings.Join(texts, "; ") + "."
 }
 
-// brieflyDoubtful says in short what each figure's own warning, which the full table
-// has, says with its numbers.
+// briefly is the text of a warning without numbers, so that the same doubt about two figures has the same text.
+func briefly(w result.Warning) string {
+	if text, found := brieflyDoubtful[w.Kind]; found {
+		return text
+	}
+	return plain(w.Text, 200)
+}
+
+// brieflyDoubtful are texts by the kind of warning. The list of warnings has them with their numbers.
 var brieflyDoubtful = map[string]string{
 	"outliers":           "some files lie far off the rest",
 	"slow-first":         "a slow first file",
@@ -103,4 +106,45 @@ func (a sameForAll) notes() []string {
 // weakened names what all figures share.
 func (a sameForAll) weakened() string {
 	return zero(len(a.warnings) > 0, "Weakens every figure here: "+plain(strings.Join(a.warnings, "; "), 400)+".")
+}
+
+// runKinds are the kinds of warnings about the machine or the run.
+var runKinds = []string{"battery", "low-power", "thermal", "cpu-quota", "quota", "busy", "virtual", "sleep", "translated", "memory-pressure",
+	"network", "image-host", "nearly-full", "swap", "snapshots", "few-rounds"}
+
+// withoutRunWarnings leaves the figures of a result the warnings that are about them alone, and names those that
+// all rates share: these are shown once, on the first screen.
+func withoutRunWarnings(r *result.Result) (own *result.Result, shared []string) {
+	var all comparing
+	for i := range r.Summaries {
+		if h := headline(&r.Summaries[i]); h != nil && h.Unit == "B/s" {
+			all.add(r.Summaries[i].Warnings, h.CI != nil)
+		}
+	}
+	if all.figures > 1 {
+		shared = all.warnings
+	}
+	keep := func(ws []result.Warning) []result.Warning {
+		return slices.DeleteFunc(slices.Clone(ws), func(w result.Warning) bool {
+			return slices.Contains(runKinds, w.Kind) || slices.Contains(shared, briefly(w)) ||
+				slices.ContainsFunc(r.Warnings, func(o result.Warning) bool { return o.Text == w.Text })
+		})
+	}
+	out := *r
+	out.Summaries = slices.Clone(r.Summaries)
+	for i, s := range r.Summaries {
+		out.Summaries[i].Warnings = keep(s.Warnings)
+	}
+	out.Tables = slices.Clone(r.Tables)
+	for i, t := range r.Tables {
+		out.Tables[i].Cells = slices.Clone(t.Cells)
+		for k, row := range t.Cells {
+			cells := slices.Clone(row)
+			for j, c := range row {
+				cells[j].Warnings = keep(c.Warnings)
+			}
+			out.Tables[i].Cells[k] = cells
+		}
+	}
+	return &out, shared
 }

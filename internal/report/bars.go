@@ -36,7 +36,7 @@ func (v *view) barCharts() []chart {
 		for _, op := range f.ops {
 			groups = append(groups, group{name: words(op), phase: phases[0], op: op})
 		}
-		return v.barChart(f, "speed", "Speed of each case"+phaseText(phases[0]), groups)
+		return v.barChart(f, "speed", barTitle(f.ops, "B/s")+phaseText(phases[0]), groups)
 	}
 	for _, op := range f.ops {
 		var groups []group
@@ -46,10 +46,19 @@ func (v *view) barCharts() []chart {
 			}
 		}
 		if len(groups) > 0 {
-			out = append(out, v.barChart(f, "speed-"+slug(op), title(words(op))+" speed of each case", groups)...)
+			out = append(out, v.barChart(f, "speed-"+slug(op), barTitle([]string{op}, "B/s"), groups)...)
 		}
 	}
 	return out
+}
+
+// barTitle names the quantities of a chart if they are few: "Write and read speed of each case".
+func barTitle(ops []string, unit string) string {
+	names := make([]string, len(ops))
+	for i, op := range ops {
+		names[i] = words(op)
+	}
+	return title(strings.TrimSpace(zero(len(ops) < 3, strings.Join(names, " and ")) + zero(unit == "B/s", " speed") + " of each case"))
 }
 
 func phaseText(phase string) string {
@@ -91,13 +100,13 @@ func (v *view) barChart(f figures, id, heading string, groups []group) []chart {
 			}
 		}
 	}
-	top := f.top(groups)
+	top, unit := f.top(groups), f.unit(groups[0].op)
 	var out []chart
 	parts := (len(cases) + barsPerChart - 1) / barsPerChart
 	for i, part := range slices.Collect(slices.Chunk(cases, barsPerChart)) {
 		c := chart{id: id, section: "speed", heading: heading, fixed: true, flipped: true,
 			height: 34 + len(part)*(14+18*len(groups)),
-			x:      axis{name: "speed", unit: "B/s", low: pointer(0), high: pointer(roundUp(top * 1.03)), values: []float64{top}},
+			x:      axis{name: barAxis(groups, unit), unit: unit, low: pointer(0), high: pointer(roundUp(top * 1.03)), values: []float64{top}},
 		}
 		if parts > 1 {
 			c.id += "-" + human(float64(i+1), "1")
@@ -110,6 +119,28 @@ func (v *view) barChart(f figures, id, heading string, groups []group) []chart {
 		out = append(out, c)
 	}
 	return out
+}
+
+// barAxis names the quantity that the bars have in common.
+func barAxis(groups []group, unit string) string {
+	if unit == "B/s" {
+		return "speed"
+	}
+	var names []string
+	for _, g := range groups {
+		names = appendNew(names, words(g.op))
+	}
+	return strings.Join(names, ", ")
+}
+
+// unit is the base unit of a quantity.
+func (f figures) unit(op string) string {
+	for _, k := range f.keys {
+		if s := f.by[k][op]; s != nil {
+			return headline(s).Unit
+		}
+	}
+	return ""
 }
 
 // top is the largest value that has to fit on the axis: everything measured and
@@ -149,7 +180,7 @@ func (v *view) bars(c *chart, f figures, groups []group, cases []string) {
 			}
 		}
 	}
-	sc := columnScale("B/s", values...)
+	sc := columnScale(c.x.unit, values...)
 	t := table{ID: c.id + "-table", Caption: c.heading, Columns: []column{{"", "case", true}, {"", "bars", true},
 		{"", withUnit("measured", sc), false}, {"", "interval", false}, {"", "published", false}, {"", "n", true}}}
 	for slot, g := range groups {

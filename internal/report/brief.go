@@ -23,6 +23,9 @@ const (
 func (w *textWriter) brief(v *view) {
 	w.facts(v)
 	w.wrapped("  ", w.paint("33", v.first.Notice))
+	if t := v.first.Outcome; t != nil {
+		w.published(*t)
+	}
 	if t := v.first.Numbers; t != nil {
 		w.heading(v.first.Heading)
 		w.briefNumbers(*t)
@@ -89,6 +92,7 @@ func (w *textWriter) briefNumbers(t table) {
 			grid, name = append(grid, line), ""
 		}
 	}
+	w.dropBars(grid)
 	w.narrow(w.grid(grid, heads, 3))
 	if slices.ContainsFunc(grid, func(row []string) bool { return strings.HasPrefix(row[5], "(") }) {
 		w.wrapped("  ", "Published values in brackets are not comparable.")

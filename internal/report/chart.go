@@ -20,6 +20,7 @@ const canvasFrom = 2500
 // that it stays honest when it is cut out of the page.
 type chart struct {
 	id, section  string
+	file         string // name of its saved picture without a suffix, see [nameFiles]
 	heading, sub string
 	notes        []string
 	height       int // of the plot without headings, in CSS pixels
@@ -59,6 +60,7 @@ type series struct {
 // spec is what the page's script reads.
 type spec struct {
 	ID      string         `json:"id"`
+	File    string         `json:"file"`
 	Notes   []string       `json:"notes"`
 	Height  int            `json:"height"`
 	Canvas  bool           `json:"canvas"`
@@ -88,7 +90,7 @@ func (c chart) spec() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("building chart %q: %w", c.id, err)
 	}
-	s := spec{ID: c.id, Notes: c.notes, Height: c.height, Canvas: c.size() >= canvasFrom, Fixed: c.fixed, Flipped: c.flipped, Headed: c.headed, Count: c.count,
+	s := spec{ID: c.id, File: firstOf(c.file, c.id), Notes: c.notes, Height: c.height, Canvas: c.size() >= canvasFrom, Fixed: c.fixed, Flipped: c.flipped, Headed: c.headed, Count: c.count,
 		X: c.x.spec(), Y: c.y.spec(), Option: option}
 	for _, one := range c.series {
 		s.Tips = append(s.Tips, one.tips)

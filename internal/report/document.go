@@ -89,8 +89,15 @@ func (d doc) html(w io.Writer) (err error) {
 		Echarts  string
 		Drawings map[string][]pageChart // by section
 	}{doc: d, Policy: docPolicy, Style: template.CSS(styleSource + docStyle), Drawings: map[string][]pageChart{}}
+	var all []chart
 	for _, s := range d.Sections {
-		for _, c := range s.Charts {
+		all = append(all, s.Charts...)
+	}
+	nameFiles(all)
+	for _, s := range d.Sections {
+		for range s.Charts {
+			c := all[0]
+			all = all[1:]
 			text, err := c.spec()
 			if err != nil {
 				return fmt.Errorf("rendering %q: %w", d.Title, err)

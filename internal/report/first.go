@@ -16,13 +16,16 @@ import (
 
 // firstView is the answer of a run in the order in which a stranger asks for it.
 type firstView struct {
-	Notice  string // whose tools were not at work; "" where Apple's were
+	Chart   *pageChart // of the main numbers
+	Outcome *table     // what the plan is about, where that is no rate
+	Notice  string     // whose tools were not at work; "" where Apple's were
 	Judged  []string
 	Claims  []claimView // the most telling ones; the rest is below
 	More    int         // claims that are not among them
 	Numbers *table      // main numbers
 	Heading string      // of the numbers
 	Weak    []string    // what weakens the answer most, in words
+	Shared  []string    // what all rates have in common, in words
 	Counts  []string    // what weakens the answer, counted
 	Missing string      // cases that were not measured in full
 }
@@ -35,7 +38,7 @@ const (
 
 // Above is what weakens the answer most, in words.
 func (f firstView) Above() string {
-	return strings.Join(f.Weak[:min(len(f.Weak), weaknessesFirst)], "; ")
+	return strings.Join(append(slices.Clone(f.Weak[:min(len(f.Weak), weaknessesFirst)]), f.Shared...), "; ")
 }
 
 func (v *view) firstScreen() firstView {
@@ -51,6 +54,15 @@ func (v *view) firstScreen() firstView {
 	}
 	f.Claims = firstClaims(all)
 	f.More = len(all) - len(f.Claims)
+	for _, text := range v.shared { // the list has the first warning of each kind, and may have another
+		if !slices.ContainsFunc(f.Weak, func(weak string) bool { return strings.HasPrefix(weak, beforeColon(text)) }) {
+			f.Shared = append(f.Shared, "all rates: "+text)
+		}
+	}
+	if t := v.result.Tables; len(t) > 0 && len(t[0].Columns) > 0 && t[0].Columns[0].Op == result.OpOutcome {
+		f.Outcome = &v.published[0]
+		return f
+	}
 	f.Numbers, f.Heading = v.mainNumbers()
 	return f
 }
@@ -273,6 +285,9 @@ func (f firstView) text(w *textWriter) {
 		w.wrapped("  ", zero(f.Above() != "", f.Above()+"."))
 		w.wrapped("  ", zero(len(f.Counts) > 0, "In all: "+strings.Join(f.Counts, ", ")+"."))
 	}
+	if f.Outcome != nil {
+		w.published(*f.Outcome)
+	}
 	if f.Numbers != nil {
 		w.heading(f.Heading)
 		w.bars(*f.Numbers)
@@ -291,6 +306,25 @@ func bar(percent float64, columns int) string {
 
 // barColumns is the width of the longest bar.
 const barColumns = 14
+
+// dropBars takes the bars, the third column, from a grid that is wider than the terminal: an interval says more.
+func (w *textWriter) dropBars(grid [][]string) {
+	total := 3
+	for i := range grid[0] {
+		wide := 0
+		for _, row := range grid[1:] {
+			wide = max(wide, width(row[i]))
+		}
+		if wide > 0 {
+			total += max(wide, width(grid[0][i])) + 2
+		}
+	}
+	if total > w.width {
+		for _, row := range grid {
+			row[2] = ""
+		}
+	}
+}
 
 // bars prints the main numbers, one line a quantity, with a bar for each.
 func (w *textWriter) bars(t table) {
@@ -311,6 +345,7 @@ func (w *textWriter) bars(t table) {
 			grid = append(grid, line)
 		}
 	}
+	w.dropBars(grid)
 	w.grid(grid, heads, 3)
 	for _, n := range t.Notes {
 		if n.Mark == 0 {
@@ -329,6 +364,9 @@ func (f firstView) markdown(b *bytes.Buffer) {
 	}
 	if len(f.Counts) > 0 {
 		fmt.Fprintf(b, "What weakens the answer: %s%s.\n\n", md(zero(f.Above() != "", f.Above()+". In all: ")), md(strings.Join(f.Counts, ", ")))
+	}
+	if f.Outcome != nil {
+		tableMarkdown(b, f.Outcome.unfolded().ungrouped())
 	}
 	if f.Numbers == nil {
 		return

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -18,7 +19,7 @@ func TestFirstScreenComesFirst(t *testing.T) {
 	t.Parallel()
 	sample := maker(reporttest.Sample)
 	page := html(t, sample)
-	page = page[strings.Index(page, "<body>"):]
+	page = regexp.MustCompile(`(?s)<figure>.*?</figure>`).ReplaceAllString(page[strings.Index(page, "<body>"):], "")
 	for what, out := range map[string]string{"page": page, "markdown": markdown(t, sample), "text": text(t, sample, TextOptions{Width: 2000, Verbose: true})} {
 		last := -1
 		for _, part := range []string{"Apple’s tools were not measured.", "published conclusion was not judged here: it is about Apple’s tools, which did not run.",

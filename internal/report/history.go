@@ -287,12 +287,12 @@ func (v *seriesView) choose() {
 			of.sections = append(of.sections, section{id: k.id, figures: f})
 		}
 	}
-	_, ops, key := of.mainFigures()
-	for _, op := range ops {
+	main, key := of.mainFigures()
+	for _, op := range main.ops {
 		v.take(op, key.phase, key.cycle)
 	}
 	const space = "allocated"
-	if slices.Contains(ops, space) {
+	if slices.Contains(main.ops, space) {
 		return
 	}
 	at := slices.IndexFunc(v.s.Rows, func(r analysis.HistoryRow) bool { return r.Op == space && r.Phase == key.phase && r.Cycle == key.cycle })

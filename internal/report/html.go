@@ -99,7 +99,7 @@ func renderPage(w io.Writer, v *view) (err error) {
 		Policy: policy(echarts.Script, scriptSource), Style: template.CSS(styleSource),
 		Library: template.JS(echarts.Script), Script: template.JS(scriptSource),
 		Title: v.title, Source: v.source, Summary: v.summary, Facts: v.facts, Tally: verdictCount(v.claims), Claims: v.claims,
-		Departs: v.departures, Departed: v.departed, Answer: v.first, Tables: v.published, Printed: v.source != "" && v.printsTables(), Sections: sections, Warnings: v.warnings, NotDone: v.notDone, Legend: v.legend,
+		Departs: v.departures, Departed: v.departed, Answer: v.first, Tables: v.otherTables(), Printed: v.source != "" && v.printsTables(), Sections: sections, Warnings: v.warnings, NotDone: v.notDone, Legend: v.legend,
 		Settings: v.settings, Hosts: v.hosts, Repeat: strings.Join(v.repeat, "\n"), Plan: v.canonical, Charts: echarts.Version(),
 	}
 	if len(v.sections) > 0 {
@@ -152,8 +152,12 @@ func (v *view) pageSections() ([]pageSection, error) {
 		if err != nil {
 			return nil, err
 		}
-		s := at[c.section]
-		s.Charts = append(s.Charts, pageChart{c.id, c.heading, c.description(), c.height + 160, template.JS(text), c.table})
+		drawn := pageChart{c.id, c.heading, c.description(), c.height + 160, template.JS(text), c.table}
+		if c.section == "first" {
+			v.first.Chart = &drawn
+			continue
+		}
+		at[c.section].Charts = append(at[c.section].Charts, drawn)
 	}
 	for i, s := range v.sections {
 		from := 0

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 
@@ -11,24 +12,12 @@ import (
 // quantities that the source published most about (else the first two), in the
 // first phase for which it did, each measured figure with its interval.
 func (v *view) mainNumbers() (*table, string) {
-	f, ops, key := v.mainFigures()
+	f, key := v.mainFigures()
+	part, left := f.rows(key)
+	ops := part.ops
 	if len(ops) == 0 {
 		return nil, ""
 	}
-	var rows []figureKey
-	for _, k := range f.keys {
-		if k.phase == key.phase && k.cycle == key.cycle && slices.ContainsFunc(ops, func(op string) bool { return f.by[k][op] != nil }) {
-			rows = append(rows, k)
-		}
-	}
-	ops = slices.DeleteFunc(ops, func(op string) bool { // measured in other phases only
-		return !slices.ContainsFunc(rows, func(k figureKey) bool { return f.by[k][op] != nil })
-	})
-	left := len(rows) - rowsFirst
-	if left > 0 {
-		rows = rows[:rowsFirst]
-	}
-	part := figures{by: f.by, ops: ops, keys: rows}
 	t := table{ID: "main", Caption: "Main numbers" + zero(key.phase != "" || key.cycle > 0, ", phase “"+cycled(key.phase, key.cycle)+"”"), Columns: []column{{"", "case", true}}}
 	var book notes
 	all := alike(part, ops)
@@ -47,7 +36,7 @@ func (v *view) mainNumbers() (*table, string) {
 	for _, general := range all.notes() {
 		book.general(general)
 	}
-	for _, k := range rows {
+	for _, k := range part.keys {
 		row := []cell{{Text: v.name(k.caseID), Class: "head", Title: plain(k.caseID, 300)}}
 		for i, op := range ops {
 			row = append(row, groups[i].cells(f.by[k][op], all, &book)...)
@@ -64,8 +53,51 @@ func (v *view) mainNumbers() (*table, string) {
 	return &t, "Measured" + zero(beside, map[bool]string{false: " beside published", true: " here, and published elsewhere"}[all.uncomparable]) + zero(key.phase != "" || key.cycle > 0, ", phase “"+cycled(key.phase, key.cycle)+"”")
 }
 
-// mainFigures picks the section, quantities and phase of the first screen.
-func (v *view) mainFigures() (figures, []string, figureKey) {
+// rows are those of a phase that the first screen has room for, and how many it has not.
+func (f figures) rows(key figureKey) (part figures, left int) {
+	part.by = f.by
+	for _, k := range f.keys {
+		if k.phase == key.phase && k.cycle == key.cycle && slices.ContainsFunc(f.ops, func(op string) bool { return f.by[k][op] != nil }) {
+			part.keys = append(part.keys, k)
+		}
+	}
+	part.ops = slices.DeleteFunc(slices.Clone(f.ops), func(op string) bool { // measured in other phases only
+		return !slices.ContainsFunc(part.keys, func(k figureKey) bool { return f.by[k][op] != nil })
+	})
+	left = max(len(part.keys)-rowsFirst, 0)
+	part.keys = part.keys[:len(part.keys)-left]
+	return part, left
+}
+
+// firstChart draws the main numbers. Where one of the charts of speeds shows the same, it is that chart, which the
+// others then lack.
+func (v *view) firstChart(others []chart) (first, rest []chart) {
+	f, key := v.mainFigures()
+	part, left := f.rows(key)
+	if len(part.keys) == 0 || v.first.Outcome != nil {
+		return nil, others
+	}
+	var groups []group
+	for _, op := range part.ops {
+		groups = append(groups, group{name: words(op), phase: key.phase, cycle: key.cycle, op: op})
+	}
+	if phase := plain(key.phase, 40); len(groups) == 1 && phase != "" {
+		groups[0].name = phase
+	}
+	first = v.barChart(part, "first", barTitle(part.ops, part.unit(part.ops[0]))+phaseText(cycled(key.phase, key.cycle)), groups)[:1]
+	same := func(c chart) bool { return reflect.DeepEqual(c.table.Rows, first[0].table.Rows) }
+	if at := slices.IndexFunc(others, same); at >= 0 {
+		first, rest = []chart{others[at]}, slices.Delete(slices.Clone(others), at, at+1)
+	} else {
+		rest = others
+		first[0].sub += zero(left > 0, " Further below: "+count(left, "other case")+".")
+	}
+	first[0].section = "first"
+	return first, rest
+}
+
+// mainFigures picks the section, up to two quantities and the phase of the first screen.
+func (v *view) mainFigures() (figures, figureKey) {
 	most, at := -1, -1
 	for i, s := range v.sections {
 		n := 0
@@ -77,25 +109,26 @@ func (v *view) mainFigures() (figures, []string, figureKey) {
 		}
 	}
 	if at < 0 {
-		return figures{}, nil, figureKey{}
+		return figures{}, figureKey{}
 	}
 	f := v.sections[at].figures
 	ops := slices.Clone(f.ops)
 	slices.SortStableFunc(ops, func(a, b string) int { return min(f.publishedCount(b), 1) - min(f.publishedCount(a), 1) })
 	ops = ops[:min(len(ops), 2)]
+	f = figures{by: f.by, ops: ops, keys: f.keys}
 	for _, k := range f.keys { // the first phase with a published figure
 		for _, op := range ops {
 			if s := f.by[k][op]; s != nil && len(s.Published) > 0 {
-				return f, ops, k
+				return f, k
 			}
 		}
 	}
 	for _, k := range f.keys {
 		if f.by[k][ops[0]] != nil {
-			return f, ops, k
+			return f, k
 		}
 	}
-	return f, ops, f.keys[0]
+	return f, f.keys[0]
 }
 
 func (f figures) publishedCount(op string) int {

@@ -30,7 +30,7 @@ func renderMarkdown(v *view) []byte {
 		d := v.departures[i]
 		return md(d.Text) + zero(d.Cases != "", " *("+md(d.Cases)+")*")
 	})
-	for _, t := range v.published {
+	for _, t := range v.otherTables() {
 		tableMarkdown(&b, t.unfolded().ungrouped())
 	}
 	for _, s := range v.sections {

@@ -10,8 +10,11 @@ import (
 // charts are all pictures of the report in page order.
 func (v *view) charts() []chart {
 	sets := v.fileSets()
-	return slices.Concat(v.barCharts(), v.encryptionCharts(), v.costCharts(sets), v.sweepCharts(), v.sizeCharts(sets), v.heatCharts(sets), v.timeCharts(sets), v.residualCharts(sets), v.stripCharts(sets),
+	first, bars := v.firstChart(v.barCharts())
+	out := slices.Concat(first, bars, v.encryptionCharts(), v.costCharts(sets), v.sweepCharts(), v.sizeCharts(sets), v.heatCharts(sets), v.timeCharts(sets), v.residualCharts(sets), v.stripCharts(sets),
 		v.lifeCycles(), v.lifeCharts(), v.driftChart(), v.relationCharts())
+	nameFiles(out)
+	return out
 }
 
 // cycleCharts draw each rate along the cycles of a repeat block.

@@ -3,7 +3,6 @@ package report
 import (
 	"bytes"
 	"fmt"
-	"strings"
 	"sync"
 
 	"dmgbench/internal/plan"
@@ -29,30 +28,16 @@ func SVG(p *plan.Plan, r *result.Result, save func(name string, svg []byte) erro
 	if err != nil {
 		return err
 	}
-	taken := map[string]bool{}
 	for _, c := range charts {
 		svg, err := d.draw(c, pictureWidth, "LIGHT")
 		if err != nil {
 			return err
 		}
-		name := pictureName(c.heading)
-		for n := 2; taken[name]; n++ {
-			name = fmt.Sprintf("%s-%d", pictureName(c.heading), n)
-		}
-		taken[name] = true
-		if err := save(name+".svg", append([]byte(svg), '\n')); err != nil {
-			return fmt.Errorf("saving picture %q: %w", name, err)
+		if err := save(c.file+".svg", append([]byte(svg), '\n')); err != nil {
+			return fmt.Errorf("saving picture %q: %w", c.file, err)
 		}
 	}
 	return nil
-}
-
-// pictureName is the heading of a chart as the name of a file without its ending: small letters and digits, and a
-// hyphen for whatever is between them.
-func pictureName(heading string) string {
-	words := strings.FieldsFunc(strings.ToLower(heading), func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
-	name := strings.Join(words, "-")
-	return firstOf(strings.TrimSuffix(name[:min(len(name), 100)], "-"), "chart")
 }
 
 // library is the charting library, read once for all drawers.
@@ -92,7 +77,7 @@ func newDrawer(console func(text string)) (*drawer, error) {
 
 // drawSource draws one chart without a document.
 const drawSource = `function draw(text, width, theme) {
-	var made = dmgbenchReport.prepare(JSON.parse(text), width, dmgbenchReport[theme], dmgbenchReport.measurer());
+	var made = dmgbenchReport.picture(JSON.parse(text), width, dmgbenchReport[theme], dmgbenchReport.measurer());
 	var chart = echarts.init(null, null, {renderer: 'svg', ssr: true, width: width, height: made.height});
 	chart.setOption(made.option);
 	var svg = chart.renderToSVGString();

@@ -97,6 +97,7 @@ func (v *view) figureTable(id, caption string, f figures) table {
 		t.Columns = append(t.Columns, groups[i].columns()...)
 	}
 	same := v.sharedText(f)
+	same.all = alike(f, f.ops)
 	if same.n == "" {
 		t.Columns = append(t.Columns, column{"", "n", true})
 	}
@@ -121,6 +122,9 @@ func (v *view) figureTable(id, caption string, f figures) table {
 			row = append(row, cell{Text: strings.Join(ns, "; "), Class: "muted"})
 		}
 		t.Rows = append(t.Rows, row)
+	}
+	if text := same.all.weakened(); text != "" {
+		book.general(text)
 	}
 	if text := v.flushNote(); text != "" && id == "speeds" {
 		book.general(text)
@@ -187,9 +191,9 @@ func (o opColumns) cells(s *result.Summary, same shared, book *notes) []cell {
 	if same.statistic == "" && s.Headline != "" && h.Unit == "B/s" {
 		out[0].Marks = append(out[0].Marks, book.mark("Statistic: "+statistic(s.Headline)+"."))
 	}
-	for _, w := range s.Warnings {
+	if same.all.weakenedBeyond(s.Warnings) {
 		out[0].Class = "warn"
-		out[0].Marks = append(out[0].Marks, book.mark("Warning: "+plain(w.Text, 400)))
+		out[0].Marks = append(out[0].Marks, book.mark(same.all.beyond(s.Warnings)))
 	}
 	at := 1
 	if o.interval {
@@ -320,6 +324,7 @@ func statistic(name string) string {
 type shared struct {
 	statistic, ci, why, n string
 	general               []string
+	all                   sameForAll
 }
 
 func (v *view) sharedText(f figures) shared {

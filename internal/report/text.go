@@ -32,7 +32,7 @@ func renderText(v *view, o TextOptions) []byte {
 	}
 	w.facts(v)
 	v.first.text(w)
-	for _, t := range v.published {
+	for _, t := range v.otherTables() {
 		w.published(t)
 	}
 	for _, s := range v.terminalSections() {

@@ -30,6 +30,7 @@ type view struct {
 	relations      []table
 	fits           []fitView
 	warnings       []warningView
+	shared         []string // doubts about all rates
 	notDone        []pair
 	legend         []pair
 	settings       []pair
@@ -54,6 +55,8 @@ func newView(p *plan.Plan, r *result.Result) *view {
 		v.order[c.ID] = i
 	}
 	v.head()
+	v.collectWarnings()
+	v.result, v.shared = withoutRunWarnings(r)
 	for _, d := range r.Departures {
 		v.departures = append(v.departures, departureView{plain(d.Kind, 40), plain(d.Text, 600), v.caseList(d.Cases)})
 	}
@@ -65,7 +68,6 @@ func newView(p *plan.Plan, r *result.Result) *view {
 	v.tables()
 	v.published = v.publishedTables()
 	v.fits = v.fitViews()
-	v.collectWarnings()
 	v.notDone = v.casesNotDone()
 	v.legend = formatLegend(r)
 	v.settings = v.settingPairs()
@@ -76,6 +78,14 @@ func newView(p *plan.Plan, r *result.Result) *view {
 	v.repeat = v.repeatLines()
 	v.canonical = canonical(p)
 	return v
+}
+
+// otherTables are the tables of the plan that are not on the first screen.
+func (v *view) otherTables() []table {
+	if v.first.Outcome != nil {
+		return v.published[1:]
+	}
+	return v.published
 }
 
 // head fills title, source, facts and the line that stands inside every picture.

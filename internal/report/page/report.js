@@ -351,6 +351,18 @@
     return { option: option, height: height };
   }
 
+  var MARGIN = 24; // CSS pixels around a saved picture
+
+  // picture prepares a chart for a file: with a margin, which the page has around it anyway.
+  function picture(spec, width, theme, measure) {
+    var made = prepare(spec, width - 2 * MARGIN, theme, measure);
+    var o = made.option;
+    made.height += 2 * MARGIN;
+    o.title.concat(o.legend).forEach(function (part) { part.left += MARGIN; part.top += MARGIN; });
+    ['left', 'right', 'top', 'bottom'].forEach(function (side) { o.grid[side] += MARGIN; });
+    return made;
+  }
+
   // ---- page ----------------------------------------------------------------
 
   function start() {
@@ -414,6 +426,6 @@
     }).observe(document.body);
   }
 
-  root.dmgbenchReport = { prepare: prepare, measurer: measurer, human: human, LIGHT: LIGHT, DARK: DARK };
+  root.dmgbenchReport = { prepare: prepare, picture: picture, measurer: measurer, human: human, LIGHT: LIGHT, DARK: DARK };
   if (typeof document !== 'undefined') start();
 })(typeof window !== 'undefined' ? window : this);

@@ -9,7 +9,7 @@
   // still is the chart without anything that moves, in the width of pictures.
   function still(c) {
     var report = root.dmgbenchReport;
-    var made = report.prepare(c.spec, WIDTH, report.LIGHT, report.measurer());
+    var made = report.picture(c.spec, WIDTH, report.LIGHT, report.measurer());
     var shown = c.chart.getOption().legend;
     if (shown && shown[0]) made.option.legend.selected = shown[0].selected;
     made.option.tooltip = { show: false };
@@ -37,6 +37,12 @@
 
   var FORMS = { SVG: { make: svg, suffix: '.svg' }, PNG: { make: png, suffix: '.png' } };
 
+  // caption is the text of a picture, for below it in an article.
+  function caption(c) {
+    var title = c.spec.option.title;
+    return [title.text + '.', title.subtext].concat(c.spec.notes).filter(Boolean).join(' ');
+  }
+
   // buttons stand below a chart and work with the keyboard like any button.
   function buttons(c) {
     var bar = document.createElement('p');
@@ -48,14 +54,21 @@
       button.textContent = form;
       button.addEventListener('click', function () {
         var link = document.createElement('a');
-        link.download = c.spec.id + FORMS[form].suffix;
+        link.download = c.spec.file + FORMS[form].suffix;
         link.href = FORMS[form].make(c);
         link.click();
       });
       bar.append(button, ' ');
     });
+    var said = document.createElement('span');
+    said.setAttribute('role', 'status');
+    var copy = document.createElement('button');
+    copy.type = 'button';
+    copy.textContent = 'Copy caption';
+    copy.addEventListener('click', function () { root.dmgbenchTables.copyText(caption(c), said); });
+    bar.append(copy, said);
     c.place.after(bar);
   }
 
-  root.dmgbenchSave = { svg: svg, png: png, buttons: buttons, charts: [] };
+  root.dmgbenchSave = { svg: svg, png: png, caption: caption, buttons: buttons, charts: [] };
 })(typeof window !== 'undefined' ? window : this);

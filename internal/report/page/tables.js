@@ -41,7 +41,9 @@
     }).join('\n') + '\n</table>\n';
   }
 
-  function copyText(text, done) {
+  // copyText copies, and says in an element whether it did.
+  function copyText(text, said) {
+    function done(ok) { said.textContent = ok ? ' copied' : ' could not be copied'; }
     function old() { // pages that are no secure context have no clipboard
       var area = document.createElement('textarea');
       area.value = text;
@@ -68,7 +70,7 @@
         button.type = 'button';
         button.textContent = form;
         button.addEventListener('click', function () {
-          copyText(ready ? ready[form] : asText(table, form), function (ok) { said.textContent = ok ? ' copied' : ' could not be copied'; });
+          copyText(ready ? ready[form] : asText(table, form), said);
         });
         bar.append(button, ' ');
       });
@@ -140,5 +142,5 @@
     });
   }
 
-  root.dmgbenchTables = { copyButtons: copyButtons, sortButtons: sortButtons, asText: asText };
+  root.dmgbenchTables = { copyButtons: copyButtons, sortButtons: sortButtons, asText: asText, copyText: copyText };
 })(typeof window !== 'undefined' ? window : this);

@@ -1,0 +1,155 @@
+package report
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"dmgbench/internal/plan"
+	"dmgbench/internal/report/reporttest"
+	"dmgbench/internal/result"
+)
+
+// The first screen has a chart of the main numbers: one of those further down, which then are one less, or their first cases.
+func TestFirstChart(t *testing.T) {
+	t.Parallel()
+	onePhase := func() (*plan.Plan, *result.Result) {
+		p, r := reporttest.Sample()
+		r.Tables = nil
+		var kept []result.Summary
+		for _, s := range r.Summaries {
+			if s.Phase == "new" {
+				kept = append(kept, s)
+			}
+		}
+		r.Summaries = kept
+		return p, r
+	}
+	for name, c := range map[string]struct {
+		make  maker
+		moved bool
+	}{"sample": {reporttest.Sample, false}, "one phase": {onePhase, true}, "sweep": {reporttest.Sweep, false}} {
+		v := newView(c.make())
+		charts := v.charts()
+		require.NotEmpty(t, charts, name)
+		first := charts[0]
+		assert.Equal(t, "first", first.section, name)
+		assert.LessOrEqual(t, len(first.y.categories), rowsFirst, name)
+		assert.Contains(t, strings.Join(first.notes, " "), "Example workstation", "%s: machine and plan are inside", name)
+		assert.Contains(t, first.sub, "rounds", name)
+		assert.Contains(t, first.description(), first.heading, name)
+		before := v.barCharts()
+		assert.Equal(t, c.moved, index(before, first.id) >= 0, "%s: %s", name, first.id)
+		assert.Equal(t, 1, countOf(charts, first.id), name)
+	}
+	page := html(t, maker(reporttest.Sample))
+	assert.Less(t, strings.Index(page, "<figure>"), strings.Index(page, `id="h-claims"`))
+	assert.Equal(t, 1, strings.Count(page, `data-for="first"`))
+}
+
+func countOf(charts []chart, id string) (n int) {
+	for _, c := range charts {
+		n += bit(c.id == id)
+	}
+	return n
+}
+
+// A plan that is about what works and what does not has that table first.
+func TestOutcomesComeFirst(t *testing.T) {
+	t.Parallel()
+	m := func() (*plan.Plan, *result.Result) {
+		p, r := reporttest.Sample()
+		r.Tables = []result.Table{{Name: "outcome", Title: "What opens it", Columns: []result.TableLine{{Title: "as it is", Op: result.OpOutcome}},
+			Rows: []result.TableLine{{Title: "raw"}}, Cells: [][]result.TableCell{{{Outcome: &result.TableOutcome{Text: "refused"}}}}}}
+		return p, r
+	}
+	for what, out := range map[string]string{"page": html(t, m), "markdown": markdown(t, m), "screen": text(t, m, TextOptions{}), "text": text(t, m, TextOptions{Verbose: true})} {
+		at := strings.Index(out, "refused")
+		require.GreaterOrEqual(t, at, 0, what)
+		if rate := strings.Index(out, "2.31"); rate >= 0 {
+			assert.Less(t, at, rate, what)
+		}
+	}
+}
+
+// A doubt about the whole run is no colour and no footnote of its figures; one about a figure is both.
+func TestOnlyDoubtsAboutAFigureColourIt(t *testing.T) {
+	t.Parallel()
+	p, r := reporttest.Sample()
+	r.Tables, r.Warnings = nil, append(r.Warnings, result.Warning{Kind: "two", Text: "said of the run"})
+	for i := range r.Summaries {
+		r.Summaries[i].Warnings = []result.Warning{{Kind: "outliers", Text: "round " + strconv.Itoa(i)}}
+		if i%2 == 0 {
+			r.Summaries[i].Warnings = append(r.Summaries[i].Warnings, result.Warning{Kind: "virtual", Text: "it is virtual"}, result.Warning{Kind: "two", Text: "said of the run"})
+		}
+	}
+	coloured := func() (n int) {
+		v := newView(p, r)
+		for _, s := range v.sections {
+			for _, tb := range s.tables {
+				for _, row := range tb.Rows {
+					for _, c := range row {
+						n += bit(c.Class == "warn")
+					}
+				}
+			}
+		}
+		return n
+	}
+	assert.Zero(t, coloured())
+	v := newView(p, r)
+	assert.Contains(t, v.first.Above(), "all rates: some files lie far off the rest")
+	assert.Equal(t, r.Summaries[0].Warnings[0].Kind, "outliers", "the result is as it was")
+	r.Summaries[0].Warnings = append(r.Summaries[0].Warnings, result.Warning{Kind: "slow-first", Text: "x"})
+	assert.Equal(t, 1, coloured())
+}
+
+func TestNamesOfPictures(t *testing.T) {
+	t.Parallel()
+	charts := []chart{{heading: "Write and read speed of each case, phase “new”"}, {heading: "Size – on disk"}, {heading: "Size on disk!"}, {heading: "Größe/../x"},
+		{heading: "“”"}, {heading: strings.Repeat("word ", 40)}, {heading: "size on disk 2"}}
+	nameFiles(charts)
+	want := []string{"write-and-read-speed-of-each-case-phase-new", "size-on-disk", "size-on-disk-2", "gr-e-x", "chart",
+		strings.TrimSuffix(strings.Repeat("word-", 16), "-"), "size-on-disk-2-2"}
+	for i, c := range charts {
+		assert.Equal(t, want[i], c.file)
+		assert.LessOrEqual(t, len(c.file), maxPictureName)
+	}
+}
+
+// A saved picture has a margin on each side.
+func TestSavedPicturesHaveMargins(t *testing.T) {
+	t.Parallel()
+	p, r := reporttest.Sample()
+	d, err := newDrawer(func(string) {})
+	require.NoError(t, err)
+	for _, c := range newView(p, r).charts()[:3] {
+		svg, err := d.draw(c, pictureWidth, "LIGHT")
+		require.NoError(t, err)
+		for _, m := range regexp.MustCompile(`<text [^>]*text-anchor="start"[^>]*translate\((-?[\d.]+) (-?[\d.]+)\)`).FindAllStringSubmatch(svg, -1) {
+			for _, at := range m[1:] {
+				n, err := strconv.ParseFloat(at, 64)
+				require.NoError(t, err)
+				assert.GreaterOrEqual(t, n, 24.0, "%s: %s", c.id, m[0])
+			}
+		}
+	}
+}
+
+// Where a terminal has no room for both, the interval stays and the bar goes.
+func TestBarsGiveWayToIntervals(t *testing.T) {
+	t.Parallel()
+	row := []cell{{Text: "read-write image · AES-256"}, {Text: "1.25 GB/s", Sub: "0.946–2.35 GB/s", Bar: 100}}
+	tb := table{Columns: []column{{"", "case", true}, {"write", "measured", false}}, Rows: [][]cell{row}}
+	for _, width := range []int{70, 80, 120} {
+		w := &textWriter{width: width}
+		w.briefNumbers(tb)
+		assert.Contains(t, w.String(), "0.946–2.35 GB/s", width)
+		assert.NotContains(t, w.String(), "No room for", width)
+		assert.Equal(t, width == 120, strings.Contains(w.String(), "█"), "%d: %s", width, w.String())
+	}
+}
