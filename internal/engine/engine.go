@@ -1,10 +1,10 @@
-// Package engine says what makes and attaches images, and keeps the errors that
-// all engines share.
+// Package engine declares the interfaces of engines, which make and attach
+// images, and the errors and helpers that all engines share.
 //
-// An [Engine] makes a [Container]; attached, that is an [Attachment] with a
-// volume that files are put on. The engines themselves live below: inprocess,
-// directory (the native baseline), hdiutil, simulated. No engine's behaviour
-// depends on the plan, and none measures anything: timing is the runner's.
+// An [Engine] makes a [Container]. Attaching that gives an [Attachment] with a
+// volume for files. The engines are in the packages below: inprocess, directory
+// (the native baseline), hdiutil and simulated. An engine's behaviour does not
+// depend on the plan, and engines do not measure: the runner does.
 package engine
 
 import (
@@ -27,7 +27,7 @@ type Info struct {
 	Title   string // as output names it, never plain "hdiutil"
 }
 
-// Spec is the image that is asked for.
+// Spec describes the requested image.
 type Spec struct {
 	Format      string   // Apple's four letters; "" for a directory
 	Encryption  string   // none | AES-128 | AES-256
@@ -42,7 +42,7 @@ type Spec struct {
 	Passphrase  []byte
 }
 
-// Action is what a step does to a container that there is, as far as engines differ in it.
+// Action is what a step does to an existing container, as far as engines differ in it.
 type Action struct {
 	Do     string // compact | resize | convert | transfer | damage | check | xattr | stream
 	To     Spec   // convert: what is made
@@ -58,11 +58,11 @@ type Engine interface {
 	// Allows is nil, or an *UnsupportedError with the reason that an action cannot be done to an image made so.
 	// The methods of containers refuse by the same rules: what is refused is known before anything is made.
 	Allows(Spec, Action) error
-	// PeakBytes is what the container can occupy at most on the host while live bytes of files are on it.
+	// PeakBytes is the most that the container can occupy on the host, in bytes, while it holds live bytes of files.
 	PeakBytes(s Spec, live int64) int64
-	// Create makes the container and its file system in dir, and nothing else: it is not attached.
+	// Create makes the container and its file system in dir, without attaching it.
 	Create(ctx context.Context, dir *hostio.Dir, name string, s Spec) (Container, error)
-	// Open finds a container that Create made earlier.
+	// Open opens a container that Create made earlier.
 	Open(ctx context.Context, dir *hostio.Dir, name string, s Spec) (Container, error)
 }
 
@@ -70,30 +70,30 @@ type Engine interface {
 type Container interface {
 	// Name is the file or folder inside the place, extension included.
 	Name() string
-	// Made is what was really made: file system, band size used.
+	// Made is what was made: file system, size, band size.
 	Made() Made
 	Attach(ctx context.Context, o AttachOptions) (Attachment, error)
 	Usage(ctx context.Context) (Usage, error)
-	// Compact frees what the volume does not use and says how many bytes went back to the host.
+	// Compact frees what the volume does not use; Freed is what the host got back.
 	Compact(ctx context.Context, o CompactOptions) (Report, error)
 	Resize(ctx context.Context, size int64) (Report, error)
 	Convert(ctx context.Context, dir *hostio.Dir, name string, s Spec) (Container, error)
 	// Transfer copies the container byte for byte.
 	Transfer(ctx context.Context, dir *hostio.Dir, name string) (Container, error)
 	Check(ctx context.Context, o CheckOptions) (Report, error)
-	// Damage harms this container on purpose; the runner only calls it on copies.
+	// Damage damages this container on purpose; the runner calls it on copies only.
 	Damage(ctx context.Context, kind string) error
 	Xattr(ctx context.Context, action, name, value string) (Report, error)
 	// Evict drops the host's cached pages of the container; only while detached.
 	Evict(ctx context.Context) error
-	// Identity changes when somebody swaps the container for another one.
+	// Identity changes when the container is replaced by another one.
 	Identity(ctx context.Context) (string, error)
-	// OpenWith are the command lines by which a person opens the container at path.
+	// OpenWith are command lines with which a person opens the container at path.
 	OpenWith(path string) []string
 	Remove(ctx context.Context) error
 }
 
-// Made is what the tool made of a Spec.
+// Made is what was made of a Spec.
 type Made struct {
 	Filesystem string
 	Size       int64
@@ -126,13 +126,13 @@ type Usage struct {
 	Bands, BandsFull    int
 }
 
-// Report is what an action said of itself.
+// Report is the outcome of an action.
 type Report struct {
 	Freed    int64             // bytes given back to the host
 	Findings []string          // of a check; none means clean
-	Reported map[string]string // the tool's own words and figures
+	Reported map[string]string // the tool's own messages and figures
 	Warnings []string
-	// Retried is how long tries that failed, and the pauses between tries, took inside the action.
+	// Retried is the time that failed tries and the pauses after them took, as part of the action.
 	Retried time.Duration
 }
 
@@ -146,14 +146,14 @@ type Attachment interface {
 	Detach(ctx context.Context, force bool) (Report, error)
 }
 
-// Reporter is a [Container] or an [Attachment] that keeps what its making said of
-// itself, since Create, Convert and Attach return no report: retries, the
-// tool's own figures and words. TakeReport hands it over once.
+// Reporter is a [Container] or an [Attachment] with a report of its making, since
+// Create, Convert and Attach return none: retries, the tool's figures and
+// messages. TakeReport returns it once.
 type Reporter interface{ TakeReport() Report }
 
-// PostDetachReporter is an [Attachment] of which the system tells something only when it is
-// over, and slowly. ReportAfterDetach asks for that once the attachment is detached, outside
-// of whatever is timed; it has no error, but may report why there is nothing to tell.
+// PostDetachReporter is an [Attachment] about which the system reports more after
+// it ended, and slowly. ReportAfterDetach asks for that after the detach and outside
+// of timed steps. It has no error: the report has the reason if that is missing.
 type PostDetachReporter interface {
 	ReportAfterDetach(ctx context.Context) Report
 }
@@ -161,25 +161,25 @@ type PostDetachReporter interface {
 // Releaser is an [Engine] whose containers stay attached when the process that
 // attached them ends.
 type Releaser interface {
-	// Release detaches by force what lies below the folder (an absolute path), or is
-	// mounted below it, whoever attached it, and names the containers.
+	// Release detaches, if necessary by force, the containers below the folder (an absolute
+	// path) and those mounted below it, whichever process attached them, and returns their names.
 	Release(ctx context.Context, dir string) ([]string, error)
 }
 
-// Simulator is an [Engine] that stands in for the whole disk by a stated law:
-// plain folders and the canary are its own as well, nothing of it takes space on
-// the host, and nothing of the host's disk is in its numbers.
+// Simulator is an [Engine] that simulates the whole disk by a given law: it also
+// serves native folders and the canary, takes no space on the host, and its
+// numbers do not depend on the host's disk.
 type Simulator interface {
 	Engine
 	// Simulated names the law in one line.
 	Simulated() string
 }
 
-// UnsupportedError says what an engine cannot do; the case is skipped with this reason.
+// UnsupportedError is what an engine cannot do. The case is skipped with this reason.
 type UnsupportedError struct {
 	Engine string // title
 	What   string // "format UDSP", "encryption AES-256", "resize"
-	Hint   string // what would help, may be empty
+	Hint   string // what helps, may be empty
 }
 
 // Error names the engine and what it cannot do.
@@ -187,12 +187,12 @@ func (e *UnsupportedError) Error() string {
 	return fmt.Sprintf("%s does not support %s", e.Engine, e.What)
 }
 
-// Advice is what would help.
+// Advice is the hint.
 func (e *UnsupportedError) Advice() string { return e.Hint }
 
-// Advised is the text of an error with what would help against it, where the
-// error or one that it wraps gives an Advice that the text has not yet. It is
-// what stands in a result, where nobody prints the advice beside the text.
+// Advised is the text of an error with its hint, if the error or one that it
+// wraps has an Advice that is not in the text yet. Results contain this text,
+// since their readers see no separate hint.
 func Advised(err error) string {
 	text := err.Error()
 	if a, ok := errors.AsType[interface {
@@ -204,14 +204,15 @@ func Advised(err error) string {
 	return text
 }
 
-// ErrGone says that a container is no longer what it was: deleted, or another file under its name.
+// ErrGone means that a container was deleted, or that its name is now that of another file.
 var ErrGone = errors.New("the container is gone or was replaced")
 
-// Gone adds [ErrGone] to errors that mean it: something that is missing, was
-// replaced while it was open, or is no file or folder any more. Others stay as they are.
+// Gone adds [ErrGone] to errors that mean it: a file that is missing, was
+// replaced while it was open, or became something else. It returns other errors as they are.
 func Gone(err error) error {
-	if err == nil || errors.Is(err, ErrGone) || !errors.Is(err, hostio.ErrReplaced) && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, hostio.ErrNotRegular) {
-		return err
+	missing := errors.Is(err, hostio.ErrReplaced) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, hostio.ErrNotRegular)
+	if missing && !errors.Is(err, ErrGone) {
+		return fmt.Errorf("%w: %w", ErrGone, err)
 	}
-	return fmt.Errorf("%w: %w", ErrGone, err)
+	return err
 }

@@ -14,9 +14,9 @@ const (
 	probeWrite = 4096     // bytes of the file that it writes
 )
 
-// Probe finds out whether e works in dir: it makes a small image (16 MB, the
-// first of UDRW and a plain folder that e supports), attaches it, writes a
-// file, flushes, detaches and removes everything. The error says what did not work.
+// Probe tries whether e works in dir: it makes a small image (16 MB UDRW, or a
+// native folder if e supports no UDRW), attaches it, writes a file, flushes,
+// detaches and removes everything. The error names what failed.
 func Probe(ctx context.Context, e Engine, dir *hostio.Dir) (err error) {
 	s := Spec{Format: "UDRW", Size: probeSize, VolumeName: "probe"}
 	if no := e.Supports(s); no != nil {

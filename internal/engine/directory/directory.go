@@ -1,4 +1,4 @@
-// Package directory is the native baseline: an engine whose container is a
+// Package directory is the native baseline: an engine with containers that are
 // plain folder of the host, so that the same workload runs with no image in
 // between.
 //
@@ -31,7 +31,7 @@ type Engine struct{}
 
 var _ engine.Engine = Engine{}
 
-// Info names the engine; its version is the system's whose file system it is.
+// Info names the engine; its version is the operating system.
 func (Engine) Info() engine.Info {
 	return engine.Info{Name: "directory", Vendor: "dmgbench", Version: runtime.GOOS, Title: title}
 }
@@ -67,7 +67,7 @@ func (e Engine) Allows(s engine.Spec, a engine.Action) error {
 	return e.Supports(s)
 }
 
-// PeakBytes is the live bytes: a folder holds nothing else worth counting.
+// PeakBytes is the live bytes: what else a folder holds is small.
 func (Engine) PeakBytes(_ engine.Spec, live int64) int64 { return live }
 
 // Create makes an empty folder. It fails if the name exists.
@@ -205,10 +205,10 @@ func (c *container) Xattr(context.Context, string, string, string) (engine.Repor
 	return engine.Report{}, Engine{}.Allows(c.spec, engine.Action{Do: "xattr"})
 }
 
-// Check has nothing to check: the file system of a folder is the host's, and
-// mounted. It says so instead of claiming that all is well.
+// Check reports that there is no file system to check: that of a folder is the
+// host's, and mounted.
 func (c *container) Check(_ context.Context, o engine.CheckOptions) (engine.Report, error) {
-	return engine.Report{Reported: map[string]string{"check": "nothing to check: a native folder has no " + o.What + " of its own"}}, nil
+	return engine.Report{Reported: map[string]string{"check": "not applicable: a native folder has no " + o.What + " of its own"}}, nil
 }
 
 // attachment is an opened folder.
@@ -217,12 +217,12 @@ type attachment struct {
 	vol  *folder.Volume
 }
 
-// Trim gives nothing back: what was deleted went back to the host at once.
+// Trim frees no space: deleted files freed theirs at once.
 func (*attachment) Trim(context.Context) (engine.Report, error) {
-	return engine.Report{Reported: map[string]string{"trim": "nothing to trim: deleted files went back to the host at once"}}, nil
+	return engine.Report{Reported: map[string]string{"trim": "not applicable: deleted files freed their space at once"}}, nil
 }
 
-// Detach closes the folder. A second call does nothing.
+// Detach closes the folder. Further calls have no effect.
 func (a *attachment) Detach(context.Context, bool) (engine.Report, error) {
 	if a.root == nil {
 		return engine.Report{}, nil

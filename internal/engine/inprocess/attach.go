@@ -19,7 +19,7 @@ type attachment struct {
 	img      container.Image // nil once closed
 	vol      *volume         // nil when not mounted, or no longer
 	readOnly bool
-	warnings []string // told at the next chance
+	warnings []string // for the next report
 }
 
 // Attach opens the container and mounts its volume. From the second time on
@@ -30,23 +30,23 @@ type attachment struct {
 // Read-only formats are attached read-only, and before that their checksums are
 // computed, unless NoVerify is set; the others carry none.
 func (c *image) Attach(ctx context.Context, o engine.AttachOptions) (engine.Attachment, error) {
-	if err := c.same(ctx, "attaching", true); err != nil {
+	if err := c.checkDetached(ctx, "attaching"); err != nil {
 		return nil, err
 	}
 	cache := o.Cache
 	if cache == "" {
 		cache = c.spec.Cache
 	}
-	readOnly := o.ReadOnly || sealed(c.spec.Format)
+	readOnly := o.ReadOnly || isReadOnly(c.spec.Format)
 	if !o.NoVerify {
-		if err := c.sums(ctx); err != nil {
-			return nil, fmt.Errorf("attaching %q: %w", c.file, gone(err))
+		if err := c.verifyChecksums(ctx); err != nil {
+			return nil, fmt.Errorf("attaching %q: %w", c.File, engine.Gone(err))
 		}
 	}
-	img, err := container.Open(c.dir, c.file, container.OpenOptions{ReadOnly: readOnly, Cache: cache, Sync: hostio.SyncFull,
-		Passphrase: passphrase(c.spec)})
+	img, err := container.Open(c.Dir, c.File, container.OpenOptions{ReadOnly: readOnly, Cache: cache, Sync: hostio.SyncFull,
+		Passphrase: passphraseOf(c.spec)})
 	if err != nil {
-		return nil, fmt.Errorf("attaching %q: %w", c.file, gone(err))
+		return nil, fmt.Errorf("attaching %q: %w", c.File, engine.Gone(err))
 	}
 	a := &attachment{image: c, img: img, readOnly: readOnly}
 	if w, ok := img.(container.Warner); ok {
@@ -54,7 +54,7 @@ func (c *image) Attach(ctx context.Context, o engine.AttachOptions) (engine.Atta
 	}
 	if !o.NoMount {
 		if err := a.mount(); err != nil {
-			return nil, errors.Join(fmt.Errorf("attaching %q: %w", c.file, err), img.Close())
+			return nil, errors.Join(fmt.Errorf("attaching %q: %w", c.File, err), img.Close())
 		}
 		c.mounted = true
 	}
@@ -63,14 +63,14 @@ func (c *image) Attach(ctx context.Context, o engine.AttachOptions) (engine.Atta
 }
 
 func (a *attachment) mount() error {
-	p, part, warnings, err := partition(a.img)
+	p, part, warnings, err := openPartition(a.img)
 	if err != nil {
 		return err
 	}
 	a.warnings = append(a.warnings, warnings...)
 	flush := hostio.SyncNone
-	if !a.readOnly { // or else there is nothing to flush, and it is not ours to flush what others wrote
-		if flush, err = a.image.flushes(); err != nil {
+	if !a.readOnly { // a read-only attachment writes no bytes that need a flush
+		if flush, err = a.image.tryFlush(); err != nil {
 			return err
 		}
 	}
@@ -79,7 +79,7 @@ func (a *attachment) mount() error {
 		return err
 	}
 	a.vol = &volume{image: a.image, vol: vol, img: a.img, start: p.Offset(), flush: flush, open: map[*file]bool{}}
-	a.warnings = append(a.warnings, tell(vol.State())...)
+	a.warnings = append(a.warnings, stateWarnings(vol.State())...)
 	if !a.image.mounted || a.readOnly {
 		return nil
 	}
@@ -91,14 +91,14 @@ func (a *attachment) mount() error {
 	return nil
 }
 
-// tell is what somebody who mounts the volume should know.
-func tell(s exfat.State) (warnings []string) {
+// stateWarnings are warnings for whoever mounts the volume.
+func stateWarnings(s exfat.State) (warnings []string) {
 	for _, w := range []struct {
 		is   bool
 		text string
 	}{
 		{s.Dirty, "the volume was not unmounted cleanly"},
-		{s.MediaFailure, "the volume is marked as lying on failing media"},
+		{s.MediaFailure, "the volume is marked as stored on failing media"},
 		{s.BackupBoot, "the volume's main boot region is damaged, the backup was used"},
 	} {
 		if w.is {
@@ -108,16 +108,16 @@ func tell(s exfat.State) (warnings []string) {
 	return warnings
 }
 
-// flushes is how far a full flush gets on this host, tried on the container
-// itself: images do not tell.
-func (c *image) flushes() (hostio.SyncMode, error) {
-	name := c.file
-	if c.bundle() {
+// tryFlush returns what a full flush achieves on this host, tried on a file of the
+// container: images do not report it.
+func (c *image) tryFlush() (hostio.SyncMode, error) {
+	name := c.File
+	if c.isBundle() {
 		name = path.Join(name, "Info.plist")
 	}
-	f, err := c.dir.Open(name, hostio.OpenOptions{})
+	f, err := c.Dir.Open(name, hostio.OpenOptions{})
 	if err != nil {
-		return "", gone(err)
+		return "", engine.Gone(err)
 	}
 	defer f.Close()
 	return f.Sync(hostio.SyncFull)
@@ -138,7 +138,7 @@ func (a *attachment) Trim(ctx context.Context) (engine.Report, error) {
 		return engine.Report{}, err
 	}
 	if a.vol == nil {
-		return engine.Report{}, fmt.Errorf("trimming %q: %w", a.image.file, errNotMounted)
+		return engine.Report{}, fmt.Errorf("trimming %q: %w", a.image.File, errNotMounted)
 	}
 	return a.trim()
 }
@@ -148,7 +148,7 @@ var errNotMounted = errors.New("the volume is not mounted")
 func (a *attachment) trim() (engine.Report, error) {
 	before, err := a.img.Usage()
 	if err != nil {
-		return engine.Report{}, gone(err)
+		return engine.Report{}, engine.Gone(err)
 	}
 	n, err := a.vol.vol.Trim(0)
 	r := engine.Report{Reported: map[string]string{"trimmed": fmt.Sprint(n)}}
@@ -157,16 +157,16 @@ func (a *attachment) trim() (engine.Report, error) {
 		err = nil
 	}
 	if err != nil {
-		return r, replaced(err)
+		return r, goneIfReplaced(err)
 	}
 	after, err := a.img.Usage()
 	r.Freed = max(0, before.Allocated-after.Allocated)
-	return r, gone(err)
+	return r, engine.Gone(err)
 }
 
-// Detach unmounts and closes. With files open it fails and changes nothing,
-// unless force closes them. With force the container is closed even if the
-// volume could not write everything back. ReportAfterDetach a call does nothing.
+// Detach unmounts and closes. With open files it fails without an effect, unless
+// force closes them. With force it closes the container even if the volume could
+// not write everything back. Further calls have no effect.
 func (a *attachment) Detach(_ context.Context, force bool) (engine.Report, error) {
 	r := engine.Report{Warnings: a.warnings}
 	if a.img == nil {
@@ -178,19 +178,19 @@ func (a *attachment) Detach(_ context.Context, force bool) (engine.Report, error
 			r.Warnings = append(r.Warnings, a.vol.closeAll()...)
 		}
 		if err = a.vol.vol.Unmount(); err != nil && !force {
-			return engine.Report{}, fmt.Errorf("detaching %q: %w", a.image.file, replaced(err))
+			return engine.Report{}, fmt.Errorf("detaching %q: %w", a.image.File, goneIfReplaced(err))
 		}
 	}
 	err = errors.Join(err, a.img.Close())
 	a.img, a.vol, a.warnings, a.image.open = nil, nil, nil, nil
 	if err != nil {
-		return r, fmt.Errorf("detaching %q: %w", a.image.file, replaced(err))
+		return r, fmt.Errorf("detaching %q: %w", a.image.File, goneIfReplaced(err))
 	}
 	return r, nil
 }
 
-// replaced is gone for errors in which a missing file is one of the volume.
-func replaced(err error) error {
+// goneIfReplaced is engine.Gone for errors in which a missing file is one of the volume.
+func goneIfReplaced(err error) error {
 	if errors.Is(err, hostio.ErrReplaced) {
 		return fmt.Errorf("%w: %w", engine.ErrGone, err)
 	}

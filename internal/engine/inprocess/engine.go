@@ -1,11 +1,11 @@
 // Package inprocess is the engine that needs no tool of the system and no
 // privileges: containers of package container, a GUID partition table with one
-// partition at 1 MiB, and an exFAT volume that this process itself reads and
-// writes. The images open on a Mac, on Linux and on Windows.
+// partition at 1 MiB, and an exFAT volume that this process reads and writes.
+// The images open on a Mac, on Linux and on Windows.
 //
 // What it cannot do is an [engine.UnsupportedError]: formats other than UDRW,
-// UDSB, UDSP and ASIF, encrypted ASIF, file systems other than exFAT. It measures nothing,
-// and figures taken with it say nothing of Apple's driver or of APFS.
+// UDSB, UDSP and ASIF, encrypted ASIF, file systems other than exFAT. Figures
+// measured with it do not hold for Apple's driver or for APFS.
 package inprocess
 
 import (
@@ -47,17 +47,17 @@ const (
 type Engine struct {
 	// Now gives the times of files on volumes; nil means that all are 1980-01-01.
 	Now func() time.Time
-	// Passphrase encrypts images whose spec has none: the secret of one run.
+	// Passphrase encrypts images that have none in their spec.
 	Passphrase []byte
 	// Iterations of the key derivation of images that are made, at least 1000;
-	// 0 means crypt.DefaultIterations, as for anybody's. Tests of what is not the
-	// derivation take few: it is most of their time.
+	// 0 means crypt.DefaultIterations. Tests use few: the derivation would take most
+	// of their time.
 	Iterations int
 }
 
 var _ engine.Engine = (*Engine)(nil)
 
-// New returns an engine whose files carry the times that now gives; nil is allowed.
+// New returns an engine with now as the clock for files on volumes; nil is allowed.
 func New(now func() time.Time) *Engine { return &Engine{Now: now} }
 
 // Info names the engine.
@@ -65,37 +65,37 @@ func (*Engine) Info() engine.Info {
 	return engine.Info{Name: "inprocess", Vendor: "dmgbench", Version: version, Title: title}
 }
 
-// Supports refuses what this engine cannot make, with a hint of what it can.
+// Supports refuses what this engine cannot make, with a hint at what it can make.
 func (*Engine) Supports(s engine.Spec) error {
-	_, err := empty(s)
+	_, err := normalizeEmpty(s)
 	return err
 }
 
-// Allows refuses what cannot be done to an image of the spec, with a hint of what can.
+// Allows refuses actions that an image of the spec has no use for, with a hint.
 func (*Engine) Allows(s engine.Spec, a engine.Action) error {
-	s, err := normal(s)
+	s, err := normalize(s)
 	if err != nil {
 		return err
 	}
 	switch a.Do {
 	case "compact":
-		if s.Format == container.UDRW || sealed(s.Format) {
+		if s.Format == container.UDRW || isReadOnly(s.Format) {
 			err = refuse("compacting "+s.Format, "use a sparse format, or let attaching trim the image")
 		}
 	case "resize":
-		if sealed(s.Format) {
+		if isReadOnly(s.Format) {
 			err = refuse("resizing "+s.Format, "convert it to UDRW first")
 		}
 	case "check":
-		if a.Repair && sealed(s.Format) {
+		if a.Repair && isReadOnly(s.Format) {
 			err = refuse("repairing "+s.Format, "convert it to UDRW first")
 		}
 	case "convert":
-		_, err = normal(a.To)
+		_, err = normalize(a.To)
 	case "damage":
-		if !damages(s.Format, a.Kind) {
+		if !canDamage(s.Format, a.Kind) {
 			err = refuse("damage "+a.Kind+" of "+s.Format,
-				"the kinds are header, table, volume, truncated, and band-missing for UDSB; images with tables have no table of their own to harm")
+				"the kinds are header, table, volume, truncated, and band-missing for UDSB; images with tables have no table of their own to damage")
 		}
 	case "stream":
 		if a.Kind == workload.CodecLZFSE {
@@ -105,51 +105,51 @@ func (*Engine) Allows(s engine.Spec, a engine.Action) error {
 	return err
 }
 
-// damages says whether an image of the format has what a kind of damage harms.
-func damages(format, kind string) bool {
+// canDamage reports whether an image of the format contains what this kind of damage changes.
+func canDamage(format, kind string) bool {
 	switch kind {
 	case "header", "truncated", "volume":
 		return true
 	case "table":
-		return !tabled(format)
+		return !isUDIF(format)
 	}
 	return kind == "band-missing" && format == container.UDSB
 }
 
-// empty is normal for an image that is to be made empty.
-func empty(s engine.Spec) (engine.Spec, error) {
-	s, err := normal(s)
-	if err == nil && sealed(s.Format) {
+// normalizeEmpty is normalize for an image that is made empty.
+func normalizeEmpty(s engine.Spec) (engine.Spec, error) {
+	s, err := normalize(s)
+	if err == nil && isReadOnly(s.Format) {
 		err = refuse("making an empty "+s.Format+" image", "make a UDRW image and convert it")
 	}
 	return s, err
 }
 
-// normal is the spec with format and size as they are really made.
-func normal(s engine.Spec) (engine.Spec, error) {
+// normalize returns the spec with format, size and band size as they are made, or refuses it.
+func normalize(s engine.Spec) (engine.Spec, error) {
 	if strings.EqualFold(s.Format, "RAW") {
 		s.Format = container.UDRW
 	}
-	if extension(s.Format) == "" {
+	if extensionOf(s.Format) == "" {
 		return s, refuse("format "+s.Format, "this engine makes UDRW, UDSB, UDSP and ASIF, and converts to UDIF and UDTO")
 	}
 	if e, err := container.ParseEncryption(cmp.Or(s.Encryption, container.EncryptionNone)); err != nil {
 		return s, refuse("encryption "+s.Encryption, container.AES128+" or "+container.AES256)
 	} else if e != container.EncryptionNone && s.Format == container.ASIF {
-		return s, refuse("encrypted ASIF, of which the layout is not known", "nobody has published it: use UDSB, UDRW or UDSP, or Apple's diskutil on a Mac")
+		return s, refuse("encrypted ASIF, of which the layout is not known", "its layout is not published: use UDSB, UDRW or UDSP, or Apple's diskutil on a Mac")
 	}
 	if b := s.Backend; b != "" && b != "auto" && b != backend {
 		return s, refuse("backend "+b, "use --engine hdiutil, which on Linux needs root: sudo dmgbench …")
 	}
 	if s.ServedBy != "" && s.ServedBy != "auto" {
-		return s, refuse("choosing what serves an image", "this engine mounts nothing: use --engine hdiutil, which on Linux needs root: sudo dmgbench …")
+		return s, refuse("choosing what serves an image", "this engine mounts no volumes: use --engine hdiutil, which on Linux needs root: sudo dmgbench …")
 	}
 	if !offers(s.Filesystems) {
 		return s, refuse("file system "+strings.Join(s.Filesystems, ", "), "add exFAT to the file systems that are accepted, or use --engine hdiutil, which on Linux needs root: sudo dmgbench …")
 	}
 	s.Size = (s.Size + container.SectorSize - 1) / container.SectorSize * container.SectorSize
 	switch {
-	case s.Format == container.UDRW || s.Format == container.ASIF || sealed(s.Format):
+	case s.Format == container.UDRW || s.Format == container.ASIF || isReadOnly(s.Format):
 		s.BandSize = 0
 	case s.BandSize == 0 && s.Format == container.UDSP:
 		s.BandSize = container.DefaultImageBandSize
@@ -172,11 +172,11 @@ func offers(preference []string) bool {
 const asifChunk = 1 << 20
 
 // PeakBytes is the whole size for UDRW, which is allocated at once. The others
-// occupy their live bytes in whole bands, at most their size, and besides
+// occupy their live bytes in whole bands, at most their size, and in addition
 // four bands that tables and metadata touch, the four chunks of an empty ASIF
 // image and its table, and a thousandth for the FAT.
 func (*Engine) PeakBytes(s engine.Spec, live int64) int64 {
-	s, err := normal(s)
+	s, err := normalize(s)
 	if err != nil || s.Format == container.UDRW {
 		return s.Size
 	}
@@ -189,12 +189,12 @@ func (*Engine) PeakBytes(s engine.Spec, live int64) int64 {
 }
 
 // Create makes name with the extension of the format, its partition table and
-// its volume. The same name and spec give the same bytes, encrypted ones apart,
-// whose keys are drawn.
+// its volume. The same name and spec give the same bytes, except for encrypted
+// images, which have random keys.
 func (e *Engine) Create(ctx context.Context, dir *hostio.Dir, name string, s engine.Spec) (engine.Container, error) {
-	s, err := empty(s)
+	s, err := normalizeEmpty(s)
 	if err == nil {
-		s, err = e.keyed(s)
+		s, err = e.withPassphrase(s)
 	}
 	if err != nil {
 		return nil, err
@@ -212,7 +212,7 @@ func (e *Engine) Create(ctx context.Context, dir *hostio.Dir, name string, s eng
 		}
 		return nil, err
 	}
-	c, err := e.find(dir, file, s)
+	c, err := e.openImage(dir, file, s)
 	if err != nil {
 		return nil, errors.Join(err, container.Remove(dir, file))
 	}
@@ -220,9 +220,9 @@ func (e *Engine) Create(ctx context.Context, dir *hostio.Dir, name string, s eng
 	return c, nil
 }
 
-// format puts table and volume on a new container.
+// format writes the partition table and the volume of a new container.
 func format(dir *hostio.Dir, file, seed string, s engine.Spec) (err error) {
-	img, err := container.Open(dir, file, container.OpenOptions{Passphrase: passphrase(s)})
+	img, err := container.Open(dir, file, container.OpenOptions{Passphrase: passphraseOf(s)})
 	if err != nil {
 		return err
 	}
@@ -260,7 +260,7 @@ func digest(seed string, s engine.Spec) [32]byte {
 func (e *Engine) containerSpec(seed string, s engine.Spec) container.Spec {
 	sum := digest("container "+seed, s)
 	return container.Spec{Format: s.Format, Size: s.Size, BandSize: s.BandSize, ID: [16]byte(sum[:16]),
-		Encryption: container.Encryption{Cipher: s.Encryption, Passphrase: passphrase(s), Iterations: e.Iterations}}
+		Encryption: container.Encryption{Cipher: s.Encryption, Passphrase: passphraseOf(s), Iterations: e.Iterations}}
 }
 
 // guid makes b a version 4 identifier as RFC 9562 lays it out, in the mixed byte order of the disk.
@@ -271,7 +271,7 @@ func guid(b []byte) (g gpt.GUID) {
 	return g
 }
 
-// label is what of name fits.
+// label shortens a name to what exFAT accepts, at a whole character.
 func label(name string) string {
 	units := 0
 	for i, r := range name {
@@ -283,35 +283,36 @@ func label(name string) string {
 	return name
 }
 
-// Open finds a container that Create, Convert or Transfer made; name may
-// already end in the extension.
+// Open opens a container that Create, Convert or Transfer made; name may end in
+// the extension.
 func (e *Engine) Open(_ context.Context, dir *hostio.Dir, name string, s engine.Spec) (engine.Container, error) {
-	s, err := normal(s)
+	s, err := normalize(s)
 	if err == nil {
-		s, err = e.keyed(s)
+		s, err = e.withPassphrase(s)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return e.find(dir, withExtension(name, s.Format), s)
+	return e.openImage(dir, withExtension(name, s.Format), s)
 }
 
-func (e *Engine) find(dir *hostio.Dir, file string, s engine.Spec) (*image, error) {
-	c := &image{engine: e, dir: dir, file: file, spec: s, mounted: true}
-	c.spec.Passphrase = slices.Clone(passphrase(s)) // Remove wipes it
+// openImage opens a container that exists and checks that it is as in the spec.
+func (e *Engine) openImage(dir *hostio.Dir, file string, s engine.Spec) (*image, error) {
+	c := &image{engine: e, spec: s, mounted: true}
+	c.spec.Passphrase = slices.Clone(passphraseOf(s)) // Remove wipes it
 	var err error
-	if c.id, err = c.Identity(context.Background()); err != nil {
+	if c.HostFile, err = engine.OpenHostFile(dir, file); err != nil {
 		return nil, err
 	}
-	if err := c.encrypted(); err != nil {
+	if err := c.checkEncryption(); err != nil {
 		return nil, err
 	}
-	img, err := container.Open(dir, file, container.OpenOptions{ReadOnly: true, Passphrase: passphrase(s)})
+	img, err := container.Open(dir, file, container.OpenOptions{ReadOnly: true, Passphrase: passphraseOf(s)})
 	if err != nil {
 		return nil, err
 	}
 	c.spec.Size, c.spec.BandSize = img.Size(), img.BandSize()
-	kind, right := img.Format(), is(img, s.Format)
+	kind, right := img.Format(), hasFormat(img, s.Format)
 	if err := img.Close(); err != nil {
 		return nil, err
 	}
@@ -321,11 +322,10 @@ func (e *Engine) find(dir *hostio.Dir, file string, s engine.Spec) (*image, erro
 	return c, nil
 }
 
+// withExtension adds the extension of the format unless the name has it.
 func withExtension(name, format string) string {
-	if ext := extension(format); !strings.HasSuffix(name, ext) {
-		return name + ext
-	}
-	return name
+	ext := extensionOf(format)
+	return strings.TrimSuffix(name, ext) + ext
 }
 
 func refuse(what, hint string) error {

@@ -15,83 +15,53 @@ import (
 
 // image is one container in a place.
 type image struct {
+	engine.HostFile
 	engine  *Engine
-	dir     *hostio.Dir
-	file    string
 	spec    engine.Spec
-	id      string
-	mounted bool        // once at least, as far as is known
+	mounted bool        // at least once, as far as is known
 	open    *attachment // nil while detached
 }
 
 var _ engine.Container = (*image)(nil)
 
-func (c *image) Name() string { return c.file }
+func (c *image) isBundle() bool { return c.spec.Format == container.UDSB }
 
-func (c *image) bundle() bool { return c.spec.Format == container.UDSB }
-
+// Made is what was made, read back from the container.
 func (c *image) Made() engine.Made {
 	return engine.Made{Filesystem: filesystem, Size: c.spec.Size, BandSize: c.spec.BandSize, Backend: backend}
 }
 
-// Identity is device and inode of the file, or of the bundle's folder and of
-// its token.
-func (c *image) Identity(context.Context) (string, error) {
-	id, err := files.Identity(c.dir, c.file)
-	return id, gone(err)
+// checkDetached fails unless the container is the one that was opened, and detached.
+func (c *image) checkDetached(ctx context.Context, doing string) error {
+	if c.open != nil && ctx.Err() == nil {
+		return fmt.Errorf("%s %q: it is attached: %w", doing, c.File, container.ErrInUse)
+	}
+	return c.CheckSame(ctx, doing)
 }
 
-// same fails unless the container still is the one that was found, and detached if that matters.
-func (c *image) same(ctx context.Context, doing string, detached bool) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if detached && c.open != nil {
-		return fmt.Errorf("%s %q: it is attached: %w", doing, c.file, container.ErrInUse)
-	}
-	now, err := c.Identity(ctx)
-	if err == nil && now != c.id {
-		err = engine.ErrGone
-	}
-	if err != nil {
-		return fmt.Errorf("%s %q: %w", doing, c.file, err)
-	}
-	return nil
-}
-
-func gone(err error) error { return engine.Gone(err) }
-
-// Xattr lists the container's extended attributes with their values, or sets
-// or removes one. Links are not followed. A host file system without extended
-// attributes is an [engine.UnsupportedError].
-func (c *image) Xattr(ctx context.Context, action, name, value string) (engine.Report, error) {
-	if err := c.same(ctx, "attributes of", false); err != nil {
-		return engine.Report{}, err
-	}
-	all, err := files.Xattr(c.dir, c.file, action, name, value)
-	if errors.Is(err, errors.ErrUnsupported) {
-		err = refuse("extended attributes here: "+action, "list, set or remove, on a disk that keeps them")
-	}
-	return engine.Report{Reported: all}, err
+// openOptions are the options to open the container.
+func (c *image) openOptions(readOnly bool) container.OpenOptions {
+	return container.OpenOptions{ReadOnly: readOnly, Cache: c.spec.Cache, Passphrase: passphraseOf(c.spec)}
 }
 
 // with opens the detached container for the time of f.
 func (c *image) with(ctx context.Context, doing string, readOnly bool, f func(img container.Image) error) (err error) {
-	if err := c.same(ctx, doing, true); err != nil {
+	if err := c.checkDetached(ctx, doing); err != nil {
 		return err
 	}
-	img, err := container.Open(c.dir, c.file, container.OpenOptions{ReadOnly: readOnly, Cache: c.spec.Cache, Passphrase: passphrase(c.spec)})
+	img, err := container.Open(c.Dir, c.File, c.openOptions(readOnly))
 	if err != nil {
-		return gone(err)
+		return engine.Gone(err)
 	}
 	defer func() {
-		err = errors.Join(err, gone(img.Close())) // a flush that fails is told, whatever came before
+		err = errors.Join(err, engine.Gone(img.Close())) // also after another error
 	}()
-	return gone(f(img))
+	return engine.Gone(f(img))
 }
 
-// partition is the one that carries the volume, as table and as a device.
-func partition(img blockdev.Device) (gpt.Partition, blockdev.Device, []string, error) {
+// openPartition returns the partition that carries the volume, as a table entry and as a device, and the warnings of the
+// partition tables.
+func openPartition(img blockdev.Device) (gpt.Partition, blockdev.Device, []string, error) {
 	t, list, err := gpt.Read(img)
 	if err != nil {
 		return gpt.Partition{}, nil, nil, err
@@ -107,9 +77,9 @@ func partition(img blockdev.Device) (gpt.Partition, blockdev.Device, []string, e
 	return t.Partitions[0], part, warnings, err
 }
 
-// Usage counts the files of the container, attached or not.
+// Usage counts the blocks of the container's files, attached or not.
 func (c *image) Usage(ctx context.Context) (engine.Usage, error) {
-	if err := c.same(ctx, "measuring", false); err != nil {
+	if err := c.CheckSame(ctx, "measuring"); err != nil {
 		return engine.Usage{}, err
 	}
 	var u container.Usage
@@ -117,7 +87,60 @@ func (c *image) Usage(ctx context.Context) (engine.Usage, error) {
 	if c.open != nil && c.open.img != nil {
 		u, err = c.open.img.Usage()
 	} else {
-		u, err = container.UsageOf(c.dir, c.file)
+		u, err = container.UsageOf(c.Dir, c.File)
 	}
-	return engine.Usage(u), gone(err)
+	return engine.Usage(u), engine.Gone(err)
+}
+
+// Transfer copies the file, or the bundle's folder with all its files, byte
+// for byte, and flushes the copy; holes stay holes. A copy that failed is
+// deleted again.
+func (c *image) Transfer(ctx context.Context, dir *hostio.Dir, name string) (engine.Container, error) {
+	if err := c.checkDetached(ctx, "copying"); err != nil {
+		return nil, err
+	}
+	to := withExtension(name, c.spec.Format)
+	if err := files.Copy(ctx, c.Dir, c.File, dir, to); err != nil {
+		return nil, fmt.Errorf("copying %q: %w", c.File, engine.Gone(err))
+	}
+	return c.engine.openImage(dir, to, c.spec)
+}
+
+// Evict drops the cached pages of the file, or of all files of the bundle.
+func (c *image) Evict(ctx context.Context) error {
+	if err := c.checkDetached(ctx, "evicting"); err != nil {
+		return err
+	}
+	return engine.Gone(files.Evict(ctx, c.Dir, c.File))
+}
+
+// Remove deletes the container, unless something else took its place.
+func (c *image) Remove(ctx context.Context) error {
+	if err := c.checkDetached(ctx, "removing"); err != nil {
+		return err
+	}
+	err := engine.Gone(container.Remove(c.Dir, c.File))
+	if err == nil {
+		clear(c.spec.Passphrase)
+	}
+	return err
+}
+
+// checkEncryption fails if the container on the host is not encrypted as in the spec.
+func (c *image) checkEncryption() error {
+	h, err := container.EncryptionOf(c.Dir, c.File)
+	if err != nil {
+		return engine.Gone(err)
+	}
+	found, want := container.EncryptionNone, container.EncryptionNone
+	if h != nil {
+		found = fmt.Sprintf("AES-%d", h.KeyBits)
+	}
+	if isEncrypted(c.spec) {
+		want, _ = container.ParseEncryption(c.spec.Encryption)
+	}
+	if found != want {
+		return fmt.Errorf("opening %q: its encryption is %s, not %s", c.File, found, want)
+	}
+	return nil
 }

@@ -42,7 +42,7 @@ func (v *volume) Mkdir(name string) error {
 			}
 		}
 	}
-	return told(v.vol.Mkdir(name))
+	return volumeError(v.vol.Mkdir(name))
 }
 
 // Create makes the file size bytes long at once, in space of its worker's own.
@@ -56,7 +56,7 @@ func (v *volume) Open(name string, _ workload.FileOptions) (workload.File, error
 
 func (v *volume) handle(f *exfat.File, err error) (workload.File, error) {
 	if err != nil {
-		return nil, told(err)
+		return nil, volumeError(err)
 	}
 	h := &file{File: f, vol: v}
 	v.mu.Lock()
@@ -65,7 +65,7 @@ func (v *volume) handle(f *exfat.File, err error) (workload.File, error) {
 	return h, nil
 }
 
-func (v *volume) Remove(name string) error { return told(v.vol.Remove(name)) }
+func (v *volume) Remove(name string) error { return volumeError(v.vol.Remove(name)) }
 
 func (v *volume) List(dir string) ([]workload.Entry, error) {
 	if dir = path.Clean(dir); dir == "." {
@@ -73,7 +73,7 @@ func (v *volume) List(dir string) ([]workload.Entry, error) {
 	}
 	list, err := v.vol.List(dir)
 	if err != nil {
-		return nil, told(err)
+		return nil, volumeError(err)
 	}
 	entries := make([]workload.Entry, 0, len(list))
 	for _, i := range list {
@@ -91,12 +91,12 @@ func (v *volume) Free() (int64, error) { return v.vol.Free(), nil }
 
 func (v *volume) Sync() error {
 	if err := v.vol.Sync(); !errors.Is(err, exfat.ErrReadOnly) {
-		return told(err)
+		return volumeError(err)
 	}
 	return nil
 }
 
-// closeAll closes what somebody forgot and says what that was.
+// closeAll closes files that are still open and returns a warning for each.
 func (v *volume) closeAll() (warnings []string) {
 	v.mu.Lock()
 	forgotten := make([]*file, 0, len(v.open))
@@ -123,19 +123,19 @@ type file struct {
 func (f *file) WriteAt(p []byte, off int64) (int, error) {
 	n, err := f.File.WriteAt(p, off)
 	if err != nil {
-		err = told(err)
+		err = volumeError(err)
 	}
 	return n, err
 }
 
-// Sync flushes down to the medium for both "fsync" and "full", and says what
-// the host made of that.
+// Sync flushes to the medium for both "fsync" and "full", and returns what the
+// host achieved.
 func (f *file) Sync(mode hostio.SyncMode) (hostio.SyncMode, error) {
 	if mode == hostio.SyncNone || mode == "" {
 		return hostio.SyncNone, nil
 	}
 	if err := f.File.Sync(); err != nil {
-		return hostio.SyncNone, told(err)
+		return hostio.SyncNone, volumeError(err)
 	}
 	return f.vol.flush, nil
 }
@@ -171,14 +171,14 @@ func (c *image) resident(off, n int64) (float64, error) {
 			return img.Resident(off, n)
 		}
 	}
-	if !c.bundle() {
-		return c.pages(c.file, off, n)
+	if !c.isBundle() {
+		return c.pages(c.File, off, n)
 	}
 	var sum float64
 	for at := off; at < off+n; {
 		band, in := at/c.spec.BandSize, at%c.spec.BandSize
 		part := min(c.spec.BandSize-in, off+n-at)
-		share, err := c.pages(path.Join(c.file, "bands", strconv.FormatInt(band, 16)), in, part)
+		share, err := c.pages(path.Join(c.File, "bands", strconv.FormatInt(band, 16)), in, part)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return 0, err
 		}
@@ -188,9 +188,9 @@ func (c *image) resident(off, n int64) (float64, error) {
 	return sum / float64(n), nil
 }
 
-// pages opens for writing where that is allowed: Linux calls all pages of other files resident.
+// pages opens the file for writing: for other files Linux reports all pages as resident.
 func (c *image) pages(name string, off, n int64) (float64, error) {
-	f, err := c.dir.Open(name, hostio.OpenOptions{Write: true})
+	f, err := c.Dir.Open(name, hostio.OpenOptions{Write: true})
 	if err != nil {
 		return 0, err
 	}
@@ -205,22 +205,22 @@ func (c *image) pages(name string, off, n int64) (float64, error) {
 // Cache is what the container's files achieved: the volume has no cache of data.
 func (f *file) Cache() hostio.CacheMode { return f.vol.img.Cache() }
 
-func (f *file) Truncate(size int64) error { return told(f.File.Truncate(size)) }
+func (f *file) Truncate(size int64) error { return volumeError(f.File.Truncate(size)) }
 
 func (f *file) Close() error {
 	f.vol.mu.Lock()
 	delete(f.vol.open, f)
 	f.vol.mu.Unlock()
-	return told(f.File.Close())
+	return volumeError(f.File.Close())
 }
 
-// told adds to errors of the volume what callers of any volume branch on.
-func told(err error) error {
+// volumeError adds to errors of the volume those that callers of any volume test for.
+func volumeError(err error) error {
 	switch {
 	case errors.Is(err, exfat.ErrNoSpace):
 		return fmt.Errorf("%w: %w", syscall.ENOSPC, err)
 	case errors.Is(err, exfat.ErrReadOnly):
 		return fmt.Errorf("%w: %w", syscall.EROFS, err)
 	}
-	return replaced(err)
+	return goneIfReplaced(err)
 }

@@ -63,7 +63,7 @@ func (l Law) fileFactor(s source) float64 {
 	return f
 }
 
-// slow says whether the n-th file (from 0) of a direction is in a slow stretch,
+// slow reports whether the n-th file (from 0) of a direction is in a slow stretch,
 // from the source of that direction.
 func (l Law) slow(s source, n int) bool {
 	return l.Slow > 0 && s.uniform(uint64(n/l.SlowFiles)) < l.Slow

@@ -15,7 +15,7 @@ import (
 const title = "simulated device"
 
 // Engine is the truth device. Its containers live as long as it does and leave
-// nothing on the host. It is not safe for concurrent use.
+// no files on the host. It is not safe for concurrent use.
 type Engine struct {
 	machine  Machine
 	clock    clock.Clock
@@ -66,7 +66,7 @@ func (*Engine) Allows(_ engine.Spec, a engine.Action) error {
 	return nil
 }
 
-// PeakBytes is nothing: no byte is kept.
+// PeakBytes is 0: no byte is stored.
 func (*Engine) PeakBytes(engine.Spec, int64) int64 { return 0 }
 
 // Create enters a container under its name.
@@ -219,7 +219,7 @@ func (a *attachment) Trim(ctx context.Context) (engine.Report, error) {
 	return a.c.Compact(ctx, engine.CompactOptions{})
 }
 
-// Detach takes one step's time. A second call does nothing.
+// Detach takes the time of one step. Further calls have no effect.
 func (a *attachment) Detach(ctx context.Context, _ bool) (engine.Report, error) {
 	if a.c == nil {
 		return engine.Report{}, nil

@@ -1,8 +1,8 @@
-// Package simulated is the truth device: an engine whose every operation takes
-// a time drawn from a stated law, so that what the rest of the program makes of
-// it can be set against what is true.
+// Package simulated is an engine with operations that take a time drawn from a
+// given law, so that the results of the rest of the program can be compared with
+// the true values.
 //
-// With a virtual clock nothing is moved and no time passes: the volume is dataless
+// With a virtual clock no bytes are moved and no time passes: the volume is dataless
 // (see [workload.Dataless]), a file is a name and a length, and a run of 53 GB
 // takes milliseconds. With a real clock the device spins until its time is over
 // and takes real data, which measures what the harness itself costs. All times
@@ -22,7 +22,7 @@ import (
 	"time"
 )
 
-// Law says how long things take. A call that moves n bytes takes
+// Law gives the duration of every operation. A call that moves n bytes takes
 //
 //	(latency + n/rate) · file · mount · session · own · drift
 //
@@ -38,7 +38,7 @@ type Law struct {
 	FileNoise    float64 // standard deviation of the logarithm of a file's factor, as those below
 	MountNoise   float64 // drawn at every attach
 	SessionNoise float64 // drawn once a session, the same for all images
-	OwnNoise     float64 // drawn once a session for each kind of image by itself
+	OwnNoise     float64 // drawn once a session separately for each kind of image
 
 	Outliers      float64 // share of files that take OutlierFactor times as long
 	OutlierFactor float64
@@ -64,7 +64,7 @@ const (
 	maxFactor = 1e6
 )
 
-// check refuses what is no law.
+// check reports values that are out of range.
 func (l Law) check() error {
 	var errs []error
 	want := func(ok bool, format string, args ...any) {
@@ -94,7 +94,7 @@ func (l Law) check() error {
 	return errors.Join(errs...)
 }
 
-// Check says what is no law in m.
+// Check reports values of m that are out of range.
 func (m Machine) Check() error {
 	if err := m.check(); err != nil {
 		return fmt.Errorf("checking the law: %w", err)
@@ -127,7 +127,7 @@ func (m Machine) Of(kind string) Law {
 }
 
 // transfer is the time of moving n bytes, without latency and noise, in seconds,
-// behind moved bytes of the same direction.
+// after moved bytes of the same direction.
 func (l Law) transfer(write bool, moved, n int64) float64 {
 	if !write {
 		return float64(n) / l.Read

@@ -153,7 +153,7 @@ func TestRefusals(t *testing.T) {
 	_, err = con.Resize(t.Context(), 1)
 	require.ErrorAs(t, err, new(*engine.UnsupportedError))
 	_, err = workload.Read(t.Context(), v, []workload.Item{{Name: "faa", Size: 2000}}, workload.Options{Clock: c})
-	require.ErrorContains(t, err, "behind the end")
+	require.ErrorContains(t, err, "after the end")
 }
 
 func TestContainersGoAndCompact(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 type key struct {
 	name string
 	read func(l *Law, text string) error
-	show func(l Law) string // "" where it says nothing beyond the default
+	show func(l Law) string // "" for the default
 }
 
 // keys are all lines of the text form, in the order in which they are written.
@@ -139,7 +139,7 @@ func readSlow(l *Law, s string) (err error) {
 		return fmt.Errorf("parsing %q: want a share, a factor and a length such as \"30%% x 2 in 10 files\"", s)
 	}
 	if l.SlowFiles, err = strconv.Atoi(count); err != nil {
-		return fmt.Errorf("parsing %q: %q is no number of files", s, count)
+		return fmt.Errorf("parsing %q: %q is not a number of files", s, count)
 	}
 	l.Slow, l.SlowFactor, err = shareTimes(head)
 	return err
@@ -151,7 +151,7 @@ func number(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 func percent(f float64) string { return number(math.Round(f*1e12)/1e10) + "%" }
 
 // Parse reads the text form of a machine: lines "name = value" in the units of
-// plans, "#" comments, and sections "[KIND]" that begin with all that stands above
+// plans, "#" comments, and sections "[KIND]" that start with the values of all lines above
 // the first section. Write and read have to be given.
 //
 //	write      = 5 GB/s
@@ -177,7 +177,7 @@ func Parse(text string) (Machine, error) {
 			keep(&m, section, law)
 			name, closed := strings.CutSuffix(name, "]")
 			if section = strings.Join(strings.Fields(name), " "); !closed || section == "" || strings.ContainsAny(section, "[]=") {
-				return fail(i+1, fmt.Errorf("%q is no section", line))
+				return fail(i+1, fmt.Errorf("%q is not a section", line))
 			}
 			if _, twice := m.Kinds[section]; twice {
 				return fail(i+1, fmt.Errorf("section %q is there twice", section))
@@ -189,7 +189,7 @@ func Parse(text string) (Machine, error) {
 		name, value, ok := strings.Cut(line, "=")
 		at := slices.IndexFunc(keys, func(k key) bool { return k.name == strings.TrimSpace(name) })
 		if !ok || at < 0 {
-			return fail(i+1, fmt.Errorf("%q is no line of a law", line))
+			return fail(i+1, fmt.Errorf("%q is not a line of a law", line))
 		}
 		if err := keys[at].read(law, strings.TrimSpace(value)); err != nil {
 			return fail(i+1, err)
@@ -229,7 +229,7 @@ func (m Machine) Text() string {
 		for _, k := range keys {
 			v := k.show(m.Kinds[kind])
 			if v == "" && k.show(m.Law) != "" {
-				v = nothing[k.name]
+				v = defaults[k.name]
 			}
 			if v != "" {
 				out += k.name + " = " + v + "\n"
@@ -239,8 +239,8 @@ func (m Machine) Text() string {
 	return out
 }
 
-// nothing is how a section takes back what the machine says.
-var nothing = map[string]string{
+// defaults reset in a section what the machine sets.
+var defaults = map[string]string{
 	"latency": "0 s", "flush": "0 s", "step": "0 s", "file_noise": "0%", "mount_noise": "0%", "session_noise": "0%", "own_noise": "0%",
 	"outliers": "0% x 1", "first": "x 1", "cliff": "0 B x 1", "slow": "0% x 1 in 1 files", "drift": "0%",
 }

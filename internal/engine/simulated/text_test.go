@@ -53,7 +53,7 @@ func TestTextErrorsNameTheLine(t *testing.T) {
 		plainLaw + "slow = 30% x 2":                    "line 6",
 		plainLaw + "cliff = 3 GB":                      "line 6",
 		plainLaw + "file_noise = 300%":                 "noise of 3",
-		plainLaw + "[UDSB":                             "no section",
+		plainLaw + "[UDSB":                             "not a section",
 		plainLaw + "[UDSB]\n[UDSB]\n":                  "line 7",
 		plainLaw + "[UDSB]\n[UDRW]\n[UDSB]\nread=1B/s": "twice",
 		plainLaw + "drift = -100%":                     "drift",

@@ -16,7 +16,7 @@ import (
 	"dmgbench/internal/workload"
 )
 
-// Errors of what the device refuses.
+// Errors of refused operations.
 var (
 	errWorkers = errors.New("the simulated device serves one worker: its clock is one for all")
 	errContent = errors.New("the simulated device keeps no content")
@@ -31,7 +31,7 @@ type volume struct {
 
 	mu    sync.Mutex
 	moved [2]int64 // bytes read and written since the attach
-	begun [2]int   // files read and written since the attach
+	files [2]int   // files read and written since the attach
 }
 
 var _ workload.Dataless = (*volume)(nil)
@@ -133,8 +133,8 @@ func (f *file) factor(write bool) float64 {
 		return f.own[k]
 	}
 	law, from := f.v.c.law, f.v.source.of([]string{"read", "write"}[k])
-	n := f.v.begun[k]
-	f.v.begun[k]++
+	n := f.v.files[k]
+	f.v.files[k]++
 	own := law.fileFactor(from.of(f.name))
 	if n == 0 && law.First > 0 {
 		own *= law.First
@@ -166,7 +166,7 @@ func (f *file) take(write bool, off, n int64) time.Duration {
 // Skip lets the time of a call go by.
 func (f *file) Skip(write bool, off, n int64) error {
 	if size := f.v.c.sizes[f.name]; !write && off+n > size {
-		return fmt.Errorf("reading behind the end at %d", size)
+		return fmt.Errorf("reading after the end at %d", size)
 	}
 	return f.v.c.e.pass(context.Background(), f.take(write, off, n))
 }
@@ -197,10 +197,10 @@ func (f *file) Sync(mode hostio.SyncMode) (hostio.SyncMode, error) {
 
 func (*file) Evict() error { return nil }
 
-// Resident is nothing: there is no cache.
+// Resident is 0: the device has no cache.
 func (*file) Resident() (float64, error) { return 0, nil }
 
-// Cache is direct: there is no cache to go through.
+// Cache is direct: the device has no cache.
 func (*file) Cache() hostio.CacheMode { return hostio.CacheDirect }
 
 func (*file) Close() error { return nil }

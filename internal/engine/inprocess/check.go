@@ -8,46 +8,22 @@ import (
 
 	"dmgbench/internal/blockdev"
 	"dmgbench/internal/container"
-	"dmgbench/internal/container/files"
 	"dmgbench/internal/engine"
 	"dmgbench/internal/exfat"
 	"dmgbench/internal/gpt"
-	"dmgbench/internal/hostio"
 )
 
-// Convert makes another container of the other (or the same) format with the
-// same device content. Parts that are zero are left out. Read-only formats are
-// compressed on every processor.
-func (c *image) Convert(ctx context.Context, dir *hostio.Dir, name string, s engine.Spec) (engine.Container, error) {
-	s.Size = c.spec.Size
-	s, err := normal(s)
-	if err == nil {
-		s, err = c.engine.keyed(s)
-	}
-	if err != nil {
-		return nil, err
-	}
-	file := withExtension(name, s.Format)
-	err = c.with(ctx, "converting", true, func(src container.Image) error {
-		return c.engine.convert(ctx, src, dir, file, name, s)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("converting %q: %w", c.file, err)
-	}
-	made, err := c.engine.find(dir, file, s)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("converting %q: %w", c.file, err), container.Remove(dir, file))
-	}
-	return made, nil
-}
-
-// Check looks at the container and its partition table ("container"), at the
-// volume ("volume"), or at all (""). The container may be attached, but not its
-// volume mounted, as when fsck is run on the device of a Mac's image.
+// Check checks the container and its partition table ("container"), the volume
+// ("volume"), or both (""). The container may be attached without a mount, as
+// when fsck runs on the device of a Mac's image.
 func (c *image) Check(ctx context.Context, o engine.CheckOptions) (engine.Report, error) {
 	var r engine.Report
 	unmounted := c.open != nil && c.open.vol == nil
-	if err := c.same(ctx, "checking", !unmounted); err != nil {
+	check := c.checkDetached
+	if unmounted {
+		check = c.CheckSame
+	}
+	if err := check(ctx, "checking"); err != nil {
 		return r, err
 	}
 	if err := c.engine.Allows(c.spec, engine.Action{Do: "check", Repair: o.Repair}); err != nil {
@@ -58,13 +34,13 @@ func (c *image) Check(ctx context.Context, o engine.CheckOptions) (engine.Report
 	}
 	if o.What != "volume" {
 		if err := c.verify(o.Repair && !unmounted, &r); err != nil {
-			return r, fmt.Errorf("checking %q: %w", c.file, gone(err))
+			return r, fmt.Errorf("checking %q: %w", c.File, engine.Gone(err))
 		}
 	}
 	look := func(img container.Image) error { return inspect(img, o, &r) }
 	var err error
 	if unmounted {
-		err = gone(errors.Join(look(c.open.img), c.open.img.Flush()))
+		err = engine.Gone(errors.Join(look(c.open.img), c.open.img.Flush()))
 	} else {
 		err = c.with(ctx, "checking", !o.Repair, look)
 	}
@@ -72,24 +48,23 @@ func (c *image) Check(ctx context.Context, o engine.CheckOptions) (engine.Report
 	case errors.Is(err, container.ErrCorrupt):
 		r.Findings, err = append(r.Findings, err.Error()), nil
 	case err != nil:
-		err = fmt.Errorf("checking %q: %w", c.file, err)
+		err = fmt.Errorf("checking %q: %w", c.File, err)
 	}
 	return r, err
 }
 
-// verify looks at the container's own structure, and repairs it; what is
-// attached, others have open.
+// verify checks the container's structure, and repairs it unless it is attached.
 func (c *image) verify(repair bool, r *engine.Report) error {
-	list, err := container.VerifyWith(c.dir, c.file, c.unlocked())
+	list, err := container.VerifyWith(c.Dir, c.File, container.OpenOptions{Passphrase: passphraseOf(c.spec)})
 	if err != nil {
 		return err
 	}
 	left := list
 	if repair && len(list) > 0 && !slices.ContainsFunc(list, func(f container.Finding) bool { return f.Fatal }) {
-		if err := container.RepairWith(c.dir, c.file, c.unlocked()); err != nil {
+		if err := container.RepairWith(c.Dir, c.File, container.OpenOptions{Passphrase: passphraseOf(c.spec)}); err != nil {
 			return err
 		}
-		if left, err = container.VerifyWith(c.dir, c.file, c.unlocked()); err != nil {
+		if left, err = container.VerifyWith(c.Dir, c.File, container.OpenOptions{Passphrase: passphraseOf(c.spec)}); err != nil {
 			return err
 		}
 	}
@@ -127,7 +102,7 @@ func inspect(img container.Image, o engine.CheckOptions, r *engine.Report) error
 	if o.What == "container" {
 		return nil
 	}
-	_, part, _, err := partition(img)
+	_, part, _, err := openPartition(img)
 	if errors.Is(err, gpt.ErrInvalid) || errors.Is(err, blockdev.ErrOutOfRange) {
 		r.Findings = append(r.Findings, err.Error())
 		return nil
@@ -170,22 +145,14 @@ func inspectVolume(part blockdev.Device, o engine.CheckOptions, r *engine.Report
 	return nil
 }
 
-// Evict drops the cached pages of the file, or of all files of the bundle.
-func (c *image) Evict(ctx context.Context) error {
-	if err := c.same(ctx, "evicting", true); err != nil {
-		return err
+// verifyChecksums computes the checksums that the image carries; other images have none.
+func (c *image) verifyChecksums(ctx context.Context) error {
+	if !isUDIF(c.spec.Format) {
+		return nil
 	}
-	return gone(files.Evict(ctx, c.dir, c.file))
-}
-
-// Remove deletes the container, unless something else took its place.
-func (c *image) Remove(ctx context.Context) error {
-	if err := c.same(ctx, "removing", true); err != nil {
-		return err
+	list, err := container.VerifyWith(c.Dir, c.File, container.OpenOptions{Passphrase: passphraseOf(c.spec)})
+	if err == nil && len(list) > 0 {
+		err = fmt.Errorf("%s: %w", list[0], container.ErrCorrupt)
 	}
-	err := gone(container.Remove(c.dir, c.file))
-	if err == nil {
-		clear(c.spec.Passphrase)
-	}
-	return err
+	return errors.Join(err, ctx.Err())
 }

@@ -1,0 +1,246 @@
+package inprocess
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"dmgbench/internal/blockdev"
+	"dmgbench/internal/container"
+	"dmgbench/internal/container/files"
+	"dmgbench/internal/engine"
+	"dmgbench/internal/exfat"
+	"dmgbench/internal/gpt"
+	"dmgbench/internal/hostio"
+)
+
+// Resize changes the length of device, partition and volume to size bytes,
+// rounded up to a sector. Growing goes from the outside in, shrinking from the
+// inside out, so that no layer ever reaches beyond the one below.
+func (c *image) Resize(ctx context.Context, size int64) (engine.Report, error) {
+	if err := c.engine.Allows(c.spec, engine.Action{Do: "resize"}); err != nil {
+		return engine.Report{}, err
+	}
+	size = (size + container.SectorSize - 1) / container.SectorSize * container.SectorSize
+	err := c.with(ctx, "resizing", false, func(img container.Image) error {
+		old, part, _, err := openPartition(img)
+		if err != nil {
+			return err
+		}
+		t, err := gpt.Single(size, gpt.GUID{1}, gpt.BasicData, gpt.GUID{2}, "", old.First)
+		if err != nil {
+			return err
+		}
+		end := t.Partitions[0].Size()
+		if size >= img.Size() {
+			return c.grow(img, part, size, end, old.Index)
+		}
+		if err := c.volumeSize(part, end); err != nil {
+			return err
+		}
+		if _, err := gpt.Resize(img, size, old.Index); err != nil {
+			return err
+		}
+		return img.Resize(size)
+	})
+	if err != nil {
+		return engine.Report{}, fmt.Errorf("resizing %q: %w", c.File, err)
+	}
+	c.spec.Size = size
+	return engine.Report{}, nil
+}
+
+// grow first checks that the FAT of the volume has room: later the device would already have grown.
+func (c *image) grow(img container.Image, part blockdev.Device, size, end int64, index int) error {
+	vol, err := exfat.Mount(part, exfat.MountOptions{ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	limit := vol.MaxSize()
+	if err := vol.Unmount(); err != nil {
+		return err
+	}
+	if end > limit {
+		return fmt.Errorf("growing the volume to %d bytes, at most %d: %w", end, limit, exfat.ErrFATTooSmall)
+	}
+	if err := img.Resize(size); err != nil {
+		return err
+	}
+	if _, err := gpt.Resize(img, size, index); err != nil {
+		return err
+	}
+	_, part, _, err = openPartition(img)
+	if err != nil {
+		return err
+	}
+	return c.volumeSize(part, part.Size())
+}
+
+func (c *image) volumeSize(part blockdev.Device, size int64) error {
+	vol, err := exfat.Mount(part, exfat.MountOptions{Now: c.engine.Now})
+	if err != nil {
+		return err
+	}
+	err = vol.Resize(size)
+	if e := vol.Unmount(); err == nil {
+		err = e
+	}
+	return err
+}
+
+// Compact deletes the bands without data of the volume, as `hdiutil compact`
+// does; UDRW has no bands. Free parts of bands in use stay allocated: Trim frees
+// those.
+func (c *image) Compact(ctx context.Context, _ engine.CompactOptions) (engine.Report, error) {
+	if err := c.checkDetached(ctx, "compacting"); err != nil {
+		return engine.Report{}, err
+	}
+	if err := c.engine.Allows(c.spec, engine.Action{Do: "compact"}); err != nil {
+		return engine.Report{}, err
+	}
+	var r engine.Report
+	err := c.with(ctx, "compacting", false, func(img container.Image) error {
+		free, err := freeSpans(img)
+		if err != nil {
+			return err
+		}
+		used := free.Used
+		if free == nil { // data of files may be marked free in the bitmap: delete only zeros
+			used = nil
+		}
+		r.Freed, err = img.Compact(used)
+		return err
+	})
+	if err != nil {
+		return r, fmt.Errorf("compacting %q: %w", c.File, err)
+	}
+	return r, nil
+}
+
+// freeSpans are the free parts of the volume; nil if it was not unmounted cleanly.
+func freeSpans(img container.Image) (exfat.Spans, error) {
+	p, part, _, err := openPartition(img)
+	if err != nil {
+		return nil, err
+	}
+	free, _, err := exfat.FreeSpace(part, p.Offset())
+	return free, err
+}
+
+// Convert makes another container of the other (or the same) format with the
+// same device content. Parts that are zero are left out. Read-only formats are
+// compressed on every processor.
+func (c *image) Convert(ctx context.Context, dir *hostio.Dir, name string, s engine.Spec) (engine.Container, error) {
+	s.Size = c.spec.Size
+	s, err := normalize(s)
+	if err == nil {
+		s, err = c.engine.withPassphrase(s)
+	}
+	if err != nil {
+		return nil, err
+	}
+	file := withExtension(name, s.Format)
+	err = c.with(ctx, "converting", true, func(src container.Image) error {
+		return c.engine.convert(ctx, src, dir, file, name, s)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("converting %q: %w", c.File, err)
+	}
+	made, err := c.engine.openImage(dir, file, s)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("converting %q: %w", c.File, err), container.Remove(dir, file))
+	}
+	return made, nil
+}
+
+// convert writes the content of src to a new container. After an error it is deleted.
+func (e *Engine) convert(ctx context.Context, src container.Image, dir *hostio.Dir, file, seed string, s engine.Spec) (err error) {
+	spec := e.containerSpec(seed, s)
+	switch {
+	case s.Format == udto:
+		spec.Format = container.UDRW
+	case isReadOnly(s.Format):
+		return container.CreateUDIF(ctx, dir, file, src, container.UDIFSpec{Format: s.Format, Encryption: spec.Encryption})
+	}
+	if err := container.Create(dir, file, spec); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, container.Remove(dir, file))
+		}
+	}()
+	dst, err := container.Open(dir, file, container.OpenOptions{Cache: s.Cache, Passphrase: passphraseOf(s)})
+	if err != nil {
+		return err
+	}
+	err = container.Copy(ctx, dst, src, container.CopyOptions{})
+	return errors.Join(err, dst.Close())
+}
+
+// Damage damages the container on purpose: "header" (the file's first sectors, the trailer of
+// UDIF, the bundle's Info.plist), "band-missing" (a band in the middle), "truncated"
+// (half of the file, or of the longest band), "volume" (the main boot region, what
+// UDIF stores of it), and but for UDIF "table" (both partition tables).
+func (c *image) Damage(ctx context.Context, kind string) error {
+	if err := c.checkDetached(ctx, "damaging"); err != nil {
+		return err
+	}
+	if err := c.engine.Allows(c.spec, engine.Action{Do: "damage", Kind: kind}); err != nil {
+		return err
+	}
+	switch {
+	case kind == "header":
+		return c.damaged(files.RuinHeader(c.Dir, c.File, isUDIF(c.spec.Format)))
+	case kind == "truncated":
+		return c.damaged(files.Truncate(ctx, c.Dir, c.File))
+	case kind == "band-missing":
+		return c.damaged(files.RemoveBand(ctx, c.Dir, c.File))
+	case kind == "table":
+		return c.overwrite(ctx, func(img container.Image) ([]int64, int, error) {
+			return []int64{512, img.Size() - 33*512}, 33 * 512, nil
+		})
+	case isUDIF(c.spec.Format):
+		return c.damaged(c.ruinStored(ctx))
+	}
+	return c.overwrite(ctx, func(img container.Image) ([]int64, int, error) {
+		p, _, _, err := openPartition(img)
+		return []int64{p.Offset()}, 512, err
+	})
+}
+
+func (c *image) overwrite(ctx context.Context, where func(container.Image) ([]int64, int, error)) error {
+	return c.with(ctx, "damaging", false, func(img container.Image) error {
+		list, n, err := where(img)
+		if err != nil {
+			return err
+		}
+		for _, off := range list {
+			if _, err := img.WriteAt(files.Rubbish(n), off); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// ruinStored damages what a UDIF image stores of the start of its volume.
+func (c *image) ruinStored(ctx context.Context) error {
+	start := int64(0)
+	err := c.with(ctx, "damaging", true, func(img container.Image) error {
+		p, _, _, err := openPartition(img)
+		start = p.Offset()
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return container.RuinStored(c.Dir, c.File, start, passphraseOf(c.spec))
+}
+
+func (c *image) damaged(err error) error {
+	if err != nil {
+		return fmt.Errorf("damaging %q: %w", c.File, engine.Gone(err))
+	}
+	return nil
+}
