@@ -2,7 +2,7 @@
 //
 // Timed spans, settles, back-offs and progress all read the same Clock, so a
 // test that waits ten minutes of protocol time takes none. The package keeps
-// time and nothing else: it never formats, schedules or measures.
+// time only: it never formats, schedules or measures.
 package clock
 
 import (
@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Clock tells monotonic and wall time and waits.
+// Clock gives monotonic and wall time and waits.
 type Clock interface {
 	// Now is the monotonic time since an origin that is fixed for the
 	// life of the process. Two readings subtract to a duration.

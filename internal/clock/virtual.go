@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Virtual is a clock that moves only when it is told to, or when somebody
+// Virtual is a clock that moves only on Advance, or when somebody
 // sleeps on it: a sleep returns at once and moves the clock on by its length.
 // It is safe for concurrent use.
 type Virtual struct {
@@ -17,7 +17,7 @@ type Virtual struct {
 
 var _ Clock = (*Virtual)(nil)
 
-// NewVirtual returns a clock that stands at zero, with epoch as its time of day.
+// NewVirtual returns a clock at zero, with epoch as its time of day.
 func NewVirtual(epoch time.Time) *Virtual { return &Virtual{epoch: epoch.UTC()} }
 
 // Now is the time that has passed on this clock.

@@ -37,7 +37,7 @@ func AlignedBuffer(n int) (*Buffer, error) {
 // Bytes returns the memory; it must not be used after Free.
 func (b *Buffer) Bytes() []byte { return b.mem[:b.n:b.n] }
 
-// Free unmaps the memory. A second call does nothing.
+// Free unmaps the memory. A second call has no effect.
 func (b *Buffer) Free() {
 	if b.gone.CompareAndSwap(false, true) {
 		sysUnmapMemory(b.all)

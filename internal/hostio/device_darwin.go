@@ -9,7 +9,7 @@ import (
 // DeviceBytes returns the bytes that the disk below path has read and written
 // since boot, by everybody, as [host.DeviceBytes] finds them. It starts a program
 // of the system and takes some tens of milliseconds. The kernel sums up in steps:
-// over short spans a difference may lag behind. An error that matches
+// over short spans a difference may lag. An error that matches
 // errors.ErrUnsupported for what is on no disk.
 func DeviceBytes(path string) (read, written int64, err error) {
 	read, written, err = host.DeviceBytes(path)

@@ -67,7 +67,7 @@ func parseDiskStat(data []byte) (read, written int64, err error) {
 	return r * 512, w * 512, nil
 }
 
-// mountSource finds the block device behind an anonymous device number.
+// mountSource finds the block device of an anonymous device number.
 func mountSource(dev uint64) (uint64, error) {
 	data, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {

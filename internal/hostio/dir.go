@@ -127,7 +127,7 @@ func (d *Dir) Remove(name string) error {
 	return d.fail("removing", name, err)
 }
 
-// RemoveAll deletes a tree without following links. A missing one is no error.
+// RemoveAll deletes a tree without following links. A missing one is not an error.
 func (d *Dir) RemoveAll(name string) error {
 	err := guard(d.hook, d.op(OpRemoveAll, name), func() error { return d.root.RemoveAll(name) })
 	return d.fail("removing", name, err)
@@ -218,11 +218,11 @@ func (d *Dir) fail(doing, name string, err error) error {
 }
 
 // Spread asks the file system to place folders made in d apart from each
-// other, in different block groups. Without it, ext4 puts them all beside d,
+// other, in different block groups. Without it, ext4 puts them all next to d,
 // and its rule not to reuse an inode for minutes after a deletion makes each
 // new file search past every file deleted nearby: 20 µs became 1 ms after
 // some thousand deletions, charged to whoever creates bands next.
-// [ErrUnsupported] where there is no such hint; nothing else changes.
+// [ErrUnsupported] where there is no such hint; the folder is then unchanged.
 func (d *Dir) Spread() error {
 	return d.fail("spreading sub-folders of", ".", sysSpread(d.fd))
 }

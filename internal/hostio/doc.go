@@ -13,7 +13,7 @@
 // Names are relative to an opened [Dir] and cannot leave it. A final symbolic
 // link is never followed, and neither a FIFO nor a device is ever opened:
 // [ErrNotRegular]. What the operating system cannot do is [ErrUnsupported],
-// never a silent success. The package measures nothing and keeps no clock.
+// never a silent success. The package does not measure and keeps no clock.
 package hostio
 
 import (
@@ -22,11 +22,11 @@ import (
 	"io/fs"
 )
 
-// SyncMode says how far a flush pushes written bytes.
+// SyncMode is how far a flush pushes written bytes.
 type SyncMode string
 
 const (
-	// SyncNone flushes nothing.
+	// SyncNone does not flush.
 	SyncNone SyncMode = "none"
 	// SyncFsync is fsync(2). On macOS it hands the data to the drive without
 	// flushing the drive's own buffer; on Linux it also flushes the drive and
@@ -47,7 +47,7 @@ func (m *SyncMode) UnmarshalText(b []byte) error {
 	return fmt.Errorf("reading sync mode %q: want %q, %q or %q", b, SyncNone, SyncFsync, SyncFull)
 }
 
-// CacheMode says whether transfers pass through the host's page cache.
+// CacheMode is whether transfers pass through the host's page cache.
 type CacheMode string
 
 const (
@@ -84,7 +84,7 @@ var (
 	ErrReplaced = errors.New("was deleted or replaced by something else")
 )
 
-// OpenOptions says how Dir.Open opens a file. The zero value opens an
+// OpenOptions are how Dir.Open opens a file. The zero value opens an
 // existing file read-only and buffered.
 type OpenOptions struct {
 	Write     bool        // open for reading and writing

@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// refused reports whether a file system said by its error that it does not know a command of fcntl(2): those of others
-// say ENOTSUP or ENOTTY, APFS says EINVAL, now and then even to what it knows.
+// refused reports whether a file system does not know a command of fcntl(2): those of others
+// return ENOTSUP or ENOTTY, APFS returns EINVAL, now and then even for what it knows.
 func refused(err error) bool {
 	return errors.Is(err, syscall.ENOTSUP) || errors.Is(err, syscall.ENOTTY) || errors.Is(err, syscall.EINVAL)
 }
@@ -27,14 +27,14 @@ func firstOf(ways ...func() error) (err error) {
 }
 
 // wholeBlocks is what of the range from off to end consists of whole blocks; there are none where first >= last. The end
-// of a file inside of a block is no exception: F_PUNCHHOLE wants whole blocks of the file, and copyfile(3) of Apple, too,
+// of a file inside of a block is not an exception: F_PUNCHHOLE wants whole blocks of the file, and copyfile(3) of Apple, too,
 // leaves the last one to zeros.
 func wholeBlocks(off, end, block int64) (first, last int64) {
 	return roundUp(off, block), end - end%block
 }
 
 // lockedBy is what an answer of flock(2) comes to. Network shares on a Mac answer ENOTSUP, some of FUSE ENOSYS, and NFS
-// whose locks nobody keeps ENOLCK.
+// without a lock server ENOLCK.
 func lockedBy(err error) error {
 	switch {
 	case errors.Is(err, syscall.EWOULDBLOCK):

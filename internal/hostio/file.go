@@ -41,7 +41,7 @@ const closedBit = int64(1) << 62
 // refused with [ErrNotRegular]. In direct mode a second, buffered descriptor
 // is opened at once: it carries what no multiple of the block can. Where
 // direct transfers are impossible (tmpfs, some FUSE file systems) the file is
-// opened buffered, and [File.Cache] says so.
+// opened buffered, and [File.Cache] reports it.
 func (d *Dir) Open(name string, o OpenOptions) (*File, error) {
 	if o.Create && !o.Write {
 		return nil, d.fail("opening", name, fmt.Errorf("creating needs write access: %w", fs.ErrInvalid))
@@ -70,7 +70,7 @@ func (d *Dir) Open(name string, o OpenOptions) (*File, error) {
 }
 
 // walk opens the folder of a file below d; an empty name is d itself. It
-// follows no link, and costs one call a level: making a file is part of what a
+// follows no link, and costs one call a level: making a file is part of the time that a
 // run spends on each.
 func (d *Dir) walk(folder string) (int, error) {
 	at := d.fd
@@ -86,7 +86,7 @@ func (d *Dir) walk(folder string) (int, error) {
 			sysClose(at)
 		}
 		if errors.Is(err, syscall.ELOOP) || errors.Is(err, syscall.ENOTDIR) {
-			return 0, fmt.Errorf("%q is no folder: %w", level, ErrNotRegular)
+			return 0, fmt.Errorf("%q is not a folder: %w", level, ErrNotRegular)
 		}
 		if err != nil {
 			return 0, err
@@ -116,7 +116,7 @@ func (f *File) open(dir int, base string, o OpenOptions) error {
 
 // prepare checks what was opened and adds the direct descriptor. The buffered
 // one comes first, since an open that asks for O_DIRECT and O_CREAT at once
-// leaves an empty file behind where O_DIRECT is refused.
+// leaves an empty file where O_DIRECT is refused.
 func (f *File) prepare(dir int, base string, o OpenOptions) error {
 	st, align, err := sysAlign(f.fd, o.Cache == CacheDirect)
 	if err != nil {
@@ -163,7 +163,7 @@ func (f *File) Cache() CacheMode {
 }
 
 // Align returns the alignment in bytes that direct transfers want of memory
-// and of offsets and lengths; 4096 where Linux does not tell, 512 of a file without them. A File
+// and of offsets and lengths; 4096 where Linux does not report it, 512 of a file without them. A File
 // accepts anything else too, more slowly.
 func (f *File) Align() (mem, off int) {
 	if f.direct < 0 {
@@ -212,7 +212,7 @@ func (f *File) free() {
 	f.released.Do(func() {
 		if f.direct >= 0 {
 			if f.tail.Load() {
-				// Whoever reads the file later must meet the disk. Not behind the flush, which is timed. Advice only.
+				// Later reads must reach the disk. Not after the flush, which is timed. Advice only.
 				_ = sysDrop(f.fd, 0, 0)
 			}
 			f.closeErr = sysClose(f.direct)

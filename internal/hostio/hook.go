@@ -45,7 +45,7 @@ type Hook interface {
 
 // Shortener is a [Hook] that can also make the kernel's transfers short.
 // Shorten returns how many bytes the system call may move (at least 1); a
-// direct transfer is rounded down to the block, but never to nothing.
+// direct transfer is rounded down to the block, but never to 0.
 type Shortener interface {
 	Hook
 	Shorten(op Op) int

@@ -12,7 +12,7 @@ var flushes atomic.Int64
 // Flushes is how many calls of this process have flushed a file or a folder so far.
 func Flushes() int64 { return flushes.Load() }
 
-// Sync flushes the file as mode says and returns what was achieved: "full" on
+// Sync flushes the file by mode and returns what was achieved: "full" on
 // Linux for both "fsync" and "full"; on macOS "fsync" where the file system
 // knows no F_FULLFSYNC. Package os is not used: its Sync is F_FULLFSYNC on
 // macOS, which is not the published method.
@@ -55,7 +55,7 @@ func (f *File) PunchHole(off, n int64) error {
 
 // Evict writes back and then drops the file's cached pages, so that the next
 // read comes from below the host's cache. The kernel takes it as advice:
-// [File.Resident] tells what is left.
+// [File.Resident] reports what is left.
 func (f *File) Evict() error { return f.EvictRange(0, 0) }
 
 // EvictRange is Evict for n bytes from off; n = 0 means to the end.
@@ -111,8 +111,8 @@ func (f *File) TryLock() error {
 	return f.fail("locking", sysFlock(f.fd, false))
 }
 
-// TryLockShared is TryLock for those who only have to keep writers away: many may hold it at once, and nobody TryLock's
-// lock meanwhile. The file need not be open for writing.
+// TryLockShared is TryLock for those who only have to keep writers away: many may hold it at once, and TryLock fails
+// meanwhile. The file need not be open for writing.
 func (f *File) TryLockShared() error {
 	if err := f.acquire(); err != nil {
 		return err

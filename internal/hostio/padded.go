@@ -8,7 +8,7 @@ import (
 // padLimit is one more than the most zeros that WritePadded adds: a page.
 const padLimit = 4096
 
-// WritePadded writes p at off and behind it pad zeros, at most 4095, and returns
+// WritePadded writes p at off and pad zeros after it, at most 4095, and returns
 // how many bytes of p are written. Where the end of p is padded to a whole block
 // that is one system call: a call of its own for the last part of a small file
 // would be a round trip to the disk more.
@@ -40,7 +40,7 @@ func (f *File) WritePadded(p []byte, off int64, pad int) (int, error) {
 
 // writeGathered writes both parts in one system call. Unless it did so in full,
 // the caller writes them again, one by one, and meets what was wrong. Hooks see
-// plain writes only, so with one nothing is done here.
+// plain writes only, so with one this returns false.
 func (f *File) writeGathered(body, last []byte, off int64) bool {
 	n := len(body) + len(last)
 	if f.hook != nil || off < 0 || len(body) == 0 || n > maxTransfer || f.acquire() != nil {

@@ -150,7 +150,7 @@ func sysDrop(fd int, off, n int64) error {
 	})
 }
 
-// sysEvict flushes first: MS_INVALIDATE may throw dirty pages away. What lies on a read-only volume has none, should its
+// sysEvict flushes first: MS_INVALIDATE may throw dirty pages away. A read-only volume has none, should its
 // file system refuse to flush.
 func sysEvict(fd int, off, n int64) error {
 	if _, err := sysSync(fd, SyncFsync); err != nil && !errors.Is(err, unix.EROFS) {

@@ -16,9 +16,9 @@ func sysOpenDirect(dir int, name string, o OpenOptions) (int, error) {
 	return openat(dir, name, flags, 0)
 }
 
-// untold is what is kept to where the kernel does not tell, in bytes: kernels before 6.1 refuse less on a disk, or a dm-crypt
+// defaultAlign is the alignment where the kernel does not report one, in bytes: kernels before 6.1 refuse less on a disk, or a dm-crypt
 // device, of 4096-byte blocks, and btrfs takes it and goes through the page cache without a word.
-const untold = 4096
+const defaultAlign = 4096
 
 // sysAlign describes the file and, when direct is wanted, what the kernel
 // asks of direct transfers to it: STATX_DIOALIGN, Linux 6.1 and later.
@@ -35,7 +35,7 @@ func sysAlign(fd int, direct bool) (Stat, alignment, error) {
 	if uint32(sf.Type) == unix.TMPFS_MAGIC || uint32(sf.Type) == unix.RAMFS_MAGIC {
 		return st, alignment{}, nil
 	}
-	a := alignment{possible: true, mem: untold, off: untold}
+	a := alignment{possible: true, mem: defaultAlign, off: defaultAlign}
 	var sx unix.Statx_t
 	err = retryEINTR(func() error { return unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_DIOALIGN, &sx) })
 	if err == nil && sx.Mask&unix.STATX_DIOALIGN != 0 {
@@ -96,7 +96,7 @@ func sysPunch(fd int, off, n int64) error {
 	return unsupported(retryEINTR(func() error { return unix.Fallocate(fd, mode, off, n) }))
 }
 
-// unsupported gives the kernel's ways of saying no one name.
+// unsupported maps the kernel's errors for a missing feature to ErrUnsupported.
 func unsupported(err error) error {
 	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) {
 		return ErrUnsupported
@@ -129,7 +129,7 @@ func sysEvict(fd int, off, n int64) error {
 
 func adviseHuge(mem []byte) {
 	// Advice: kernels without transparent huge pages refuse it, which costs
-	// nothing but speed.
+	// speed only.
 	_ = unix.Madvise(mem, unix.MADV_HUGEPAGE)
 }
 

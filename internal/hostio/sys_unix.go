@@ -19,7 +19,7 @@ type alignment struct {
 
 func sysOpenat(dir int, name string, o OpenOptions) (int, error) {
 	// O_NONBLOCK: a FIFO put in the file's place must not block the open.
-	// It means nothing to regular files, and everything else is refused.
+	// It has no effect on regular files, and everything else is refused.
 	flags := unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_CLOEXEC | unix.O_NONBLOCK | unix.O_NOCTTY
 	if o.Write {
 		flags = flags&^unix.O_RDONLY | unix.O_RDWR
@@ -116,8 +116,8 @@ func modeOf(m uint32) fs.FileMode {
 const hugePage = 2 << 20
 
 // sysMapMemory maps n bytes and returns them with the whole mapping, which is
-// what to unmap. Larger buffers begin at a huge page and are made of nothing
-// else: direct transfers of small pages have to name each of them to the
+// what to unmap. Larger buffers start at a huge page and are made of huge pages
+// only: direct transfers of small pages have to name each of them to the
 // device, and were measured at a third of the rate.
 func sysMapMemory(n int) (use, all []byte, err error) {
 	size := n

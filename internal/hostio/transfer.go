@@ -70,7 +70,7 @@ func memAligned(p []byte, mem int) bool {
 }
 
 // loop moves all of p with as many system calls as it takes. What a direct
-// transfer leaves unaligned or the kernel refuses goes on buffered.
+// transfer leaves unaligned or the kernel refuses is moved buffered.
 func (f *File) loop(k Kind, fd int, p []byte, off int64) (n int, err error) {
 	for n < len(p) {
 		part := p[n:min(len(p), n+maxTransfer)]
@@ -160,8 +160,8 @@ func (f *File) readUnaligned(p []byte, off int64) (n int, err error) {
 // readScattered reads p in one system call, the blocks that p has a part of
 // into bounce memory and the others straight into p: a read of its own for
 // the last 128 bytes of a 2 MB file would double the time. Unless done, the
-// caller goes on after the n bytes that are there. Hooks see plain reads only,
-// so with one nothing is done here.
+// caller reads the rest after the first n bytes. Hooks see plain reads only,
+// so with one this reads no byte.
 func (f *File) readScattered(p []byte, off int64) (n int, done bool, err error) {
 	skip := int(off % int64(f.off))
 	head := (f.off - skip) % f.off
@@ -221,7 +221,7 @@ func (f *File) bounceRead(p []byte, off int64) (int, error) {
 }
 
 // writeUnaligned sends the head and the tail through the page cache and what
-// lies between directly, over bounce memory where p is misaligned.
+// is between directly, over bounce memory where p is misaligned.
 func (f *File) writeUnaligned(p []byte, off int64) (n int, err error) {
 	unit := int64(f.unit)
 	end := off + int64(len(p))

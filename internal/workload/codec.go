@@ -31,7 +31,7 @@ const frameInput = 4 << 20
 // side: a hostile file must not take all memory.
 const frameLimit = 64 << 20
 
-// errForeign says that a file was not cut into frames that can be found without decompressing.
+// errForeign is returned for a file that was not cut into frames that can be found without decompressing.
 var errForeign = errors.New("not in independent frames")
 
 // codec makes and reads frames. Its values belong to one worker each.
@@ -54,7 +54,7 @@ func newCodec(name string, level int) (codec, error) {
 	return nil, fmt.Errorf("unknown codec %q", name)
 }
 
-// zstdCodec writes each frame behind a skippable frame that holds its length, as
+// zstdCodec writes each frame after a skippable frame that holds its length, as
 // pzstd does (facebook/zstd contrib/pzstd): magic 0x184D2A50, length 4, 32 bits.
 type zstdCodec struct {
 	enc *zstd.Encoder
@@ -96,7 +96,7 @@ func (z *zstdCodec) encode(dst, src []byte) ([]byte, error) {
 
 func (z *zstdCodec) decode(dst, frame []byte) ([]byte, error) { return z.dec.DecodeAll(frame, dst) }
 
-// gzipCodec writes members (RFC 1952) whose extra field "DB" holds the length of the whole member.
+// gzipCodec writes members (RFC 1952) with an extra field "DB" that holds the length of the whole member.
 type gzipCodec struct {
 	enc *flate.Writer
 	out bytes.Buffer

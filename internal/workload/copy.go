@@ -21,8 +21,8 @@ type Source interface {
 	Size() int64
 }
 
-// Truncater is a [File] whose length can be set. Stream needs it, since nobody
-// knows beforehand how long its output gets.
+// Truncater is a [File] whose length can be set. Stream needs it, since the
+// length of its output is not known before.
 type Truncater interface{ Truncate(size int64) error }
 
 // VolumeSource is an open file of a volume.
@@ -76,8 +76,8 @@ func (g *generated) ReadAt(p []byte, off int64) (int, error) {
 	return n, nil
 }
 
-// Copy copies src to a new file on the volume and flushes it as Options.Sync
-// says. The one sample covers reading, writing and the flush; open and close
+// Copy copies src to a new file on the volume and flushes it by
+// Options.Sync. The one sample covers reading, writing and the flush; open and close
 // are outside. The folder of the file is made if it is missing.
 func Copy(ctx context.Context, src Source, vol Volume, to string, o Options) (Outcome, error) {
 	defer o.Gate.Leave()

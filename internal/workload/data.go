@@ -23,7 +23,7 @@ const (
 // that file systems and disk images compress, punch and deduplicate by.
 const mixedUnit = 4096
 
-// FileKey tells the data of one file from those of another.
+// FileKey distinguishes the data of one file from those of another.
 type FileKey uint64
 
 // KeyOf is the key of the file with that name on the volume. Two names share a
@@ -33,8 +33,8 @@ func KeyOf(name string) FileKey {
 	return FileKey(binary.BigEndian.Uint64(sum[:]))
 }
 
-// Data is what files are filled with: an AES-128-CTR keystream whose key comes
-// from seed, round and case, and whose counter is the file's key and the offset
+// Data is what files are filled with: an AES-128-CTR keystream. Its key comes
+// from seed, round and case; its counter is the file's key and the offset
 // in blocks of 16 bytes. Any range of any file can be made again at any time.
 // It is safe for concurrent use.
 type Data struct {
@@ -69,8 +69,8 @@ func NewData(seed uint64, round int, caseID, kind string, share float64) (*Data,
 	return d, nil
 }
 
-// nothing is what the keystream is XORed with; 64 KiB stay in the inner caches.
-var nothing [64 << 10]byte
+// zeroBytes are what the keystream is XORed with; 64 KiB stay in the inner caches.
+var zeroBytes [64 << 10]byte
 
 // FillAt fills p with the file's bytes from offset off.
 func (d *Data) FillAt(p []byte, file FileKey, off int64) {
@@ -97,8 +97,8 @@ func (d *Data) keystream(p []byte, file FileKey, off int64) {
 	var skip [aes.BlockSize]byte
 	stream.XORKeyStream(skip[:off%aes.BlockSize], skip[:off%aes.BlockSize])
 	for rest := p; len(rest) > 0; {
-		n := min(len(rest), len(nothing))
-		stream.XORKeyStream(rest[:n], nothing[:n])
+		n := min(len(rest), len(zeroBytes))
+		stream.XORKeyStream(rest[:n], zeroBytes[:n])
 		rest = rest[n:]
 	}
 }

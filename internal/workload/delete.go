@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Delete removes the items in their order and flushes the volume. It times
-// nothing: file systems hand freed space down at their leisure, so that only
+// Delete removes the items in their order and flushes the volume. It has
+// no samples: file systems hand freed space down at their leisure, so that only
 // the step as a whole has a length. The outcome counts the bytes removed.
 func Delete(ctx context.Context, vol Volume, items []Item, o Options) (Outcome, error) {
 	defer o.Gate.Leave()

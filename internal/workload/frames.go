@@ -85,7 +85,7 @@ const (
 	s2Batch      = 1 << 20 // chunks are handed out in frames of about this many bytes
 )
 
-// s2 collects chunks; each can be decoded by itself behind a stream identifier.
+// s2 collects chunks; each can be decoded alone after a stream identifier.
 func (f *framer) s2(dst []byte) ([]byte, error) {
 	from := len(dst)
 	for len(dst)-from < s2Batch {

@@ -31,15 +31,15 @@ func NewGates(n int) []*Gate {
 	return gates
 }
 
-// Leave says that the step is not going to come, so that the others need not
-// wait for it. After the step has arrived it does nothing.
+// Leave tells the gate that the step is not going to come, so that the others do not
+// wait for it. After the step has arrived it has no effect.
 func (g *Gate) Leave() {
 	if g != nil && !g.arrived.Swap(true) && g.shared.missing.Add(-1) == 0 {
 		close(g.shared.open)
 	}
 }
 
-// wait arrives and stands before the gate until all have, or ctx is done.
+// wait arrives and blocks until all have, or ctx is done.
 // A step that has passed once is not held again. A nil gate is open.
 func (g *Gate) wait(ctx context.Context) error {
 	if g == nil {

@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// While a step is timed the garbage collector is off: its workers would be
-// runnable beside ours. A memory limit is the safety net, and garbage is
+// While a step is timed the garbage collector is off: its workers would
+// compete with ours. A memory limit is the safety net, and garbage is
 // collected between files, when no clock runs.
 const (
 	quietRoom    = 1 << 30  // heap growth in bytes at which the collector may step in after all
@@ -66,7 +66,7 @@ func heapBytes() uint64 {
 	return one[0].Value.Uint64()
 }
 
-// runtimeBytes is what the memory limit is held against.
+// runtimeBytes is the memory that the limit counts, in bytes.
 func runtimeBytes() int64 {
 	two := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(two)

@@ -165,7 +165,7 @@ func LastBatch(items []Item) []Item {
 // which is the order in which they were written: all of them, the last N sets,
 // the N largest (of equal ones the later), every other file, or a random share
 // of round(share × n) files. Sets and largest are those of the last batch;
-// the others look at the batch the step names, by default at all.
+// the others look at the batch the step names, by default at all items.
 func Select(live []Item, st plan.Step, key Key) []Item {
 	pool := live
 	if st.Batch == "last" || st.LastSets > 0 || st.Largest > 0 {

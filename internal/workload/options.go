@@ -9,7 +9,7 @@ import (
 	"dmgbench/internal/result"
 )
 
-// How files are to be reached, as plans say it.
+// How files are to be reached, as in plans.
 const (
 	CacheDirect   = "direct"   // past the page cache
 	CacheBuffered = "buffered" // through it, as it is
@@ -30,7 +30,7 @@ const (
 const MaxCall = 1 << 30
 
 // DefaultMemory is the machine's memory in bytes that is assumed where Options
-// does not say it.
+// does not give it.
 const DefaultMemory = 4 << 30
 
 // Options of one step.
@@ -49,9 +49,9 @@ type Options struct {
 	Memory int64
 	// Buffers are reused from step to step; nil maps and frees them in the call.
 	Buffers *Buffers
-	// Virtual says that a hypervisor may cache what the guest believes to be on a disk.
+	// Virtual is set where a hypervisor may cache what the guest believes to be on a disk.
 	Virtual bool
-	// Gate, if not nil, holds the first timed span until every step behind it is ready.
+	// Gate, if not nil, holds the first timed span until every step of the gate is ready.
 	Gate *Gate
 	// Progress, if not nil, is called between files when no clock of this step runs.
 	Progress func(Progress)

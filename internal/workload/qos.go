@@ -30,11 +30,11 @@ func clamped(qos, program string, args []string) []string {
 }
 
 // probeQoS tries the quality of service on a thread that ends with the try, and
-// says what the system made of it: what the workers' threads will have. It is nil
-// where nothing was asked and nothing was found but the default.
+// returns what the system made of it: what the workers' threads will have. It is nil
+// where the default was requested and found.
 //
 // It is set on the threads that do the I/O and on no others, by the very policies
-// that taskpolicy(8) sets for a whole program: what the program does beside them,
+// that taskpolicy(8) sets for a whole program: what else the program does,
 // and the tools that it starts, would be throttled too.
 func probeQoS(qos string) (found *result.Achieved, err error) {
 	found = &result.Achieved{Asked: qos}
@@ -59,7 +59,7 @@ func probeQoS(qos string) (found *result.Achieved, err error) {
 }
 
 // What setpriority(2) and iopolicysys of macOS take: values of <sys/resource.h>, and of xnu's sys/resource_private.h
-// for the commands, which libSystem gives the system call behind setiopolicy_np(3).
+// for the commands, which libSystem gives the system call of setiopolicy_np(3).
 const (
 	prioDarwinThread = 3      // PRIO_DARWIN_THREAD
 	prioDarwinProc   = 4      // PRIO_DARWIN_PROCESS

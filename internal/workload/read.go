@@ -7,7 +7,7 @@ import (
 )
 
 // residentLimit is the share of a file in the page cache above which a read of
-// it is no cold read: less are pages that somebody's look at the file left.
+// the read is not cold: fewer pages may be left by a look at the file.
 const residentLimit = 0.05
 
 // Read reads the items whole, in their order, and times each: every read call.
@@ -50,7 +50,7 @@ func (s *step) reopen(j *job, _ []byte) error {
 
 // cacheAfter is what was found of the cache once the file is read: what the
 // kernel refused to read directly came through the page cache, which held
-// nothing of it.
+// no page of it.
 func cacheAfter(found string, f File) string {
 	if found != FoundDirect || f.Cache() == CacheDirect {
 		return found
@@ -61,7 +61,7 @@ func cacheAfter(found string, f File) string {
 	return FoundCold
 }
 
-// cacheOf tells what the first read of an open file is going to meet. Direct
+// cacheOf is what the first read of an open file is going to meet. Direct
 // transfers are believed only if no page is resident: F_NOCACHE serves those
 // that are.
 func cacheOf(f File) string {

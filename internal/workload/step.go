@@ -89,7 +89,7 @@ func (s *step) run(ctx context.Context) (Outcome, error) {
 }
 
 // ownThread locks the goroutine to a thread of the asked quality of service.
-// A thread whose priority was changed is not given back: it ends with its goroutine.
+// A thread with a changed priority is not given back: it ends with its goroutine.
 func ownThread(qos string) (release func()) {
 	runtime.LockOSThread()
 	if qos == QoSDefault {
@@ -265,7 +265,7 @@ func (s *step) finish(ctx context.Context, jobs []*job) error {
 	return failed
 }
 
-// look reads what the open file tells of its span before it is closed.
+// look reads from the open file how its span went, before it is closed.
 func (s *step) look(j *job) {
 	if j.ring != nil {
 		j.ring.close()
@@ -295,7 +295,7 @@ func (s *step) keep(j *job) {
 	})
 }
 
-// progress tells the caller how far the step is. No clock of the step runs.
+// progress reports to the caller how far the step is. No clock of the step runs.
 func (s *step) progress() {
 	if s.o.Progress != nil {
 		s.o.Progress(Progress{
@@ -305,7 +305,7 @@ func (s *step) progress() {
 	}
 }
 
-// conclude puts together what the step has to say of itself.
+// conclude completes the outcome of the step.
 func (s *step) conclude() {
 	m := s.sum
 	if m.waves > 0 {
@@ -328,7 +328,7 @@ func (s *step) warnLayout() {
 	m := s.sum
 	if s.l.rings > 0 {
 		share := 100 * float64(m.ringWait) / float64(max(m.ringTime, 1))
-		s.out.warn("data-ring", "%d of %d files were too large for a quarter of the memory: their data was made beside the running clock"+
+		s.out.warn("data-ring", "%d of %d files were too large for a quarter of the memory: their data was made while the clock ran"+
 			" and written in calls of %d bytes; %.1f%% of their time was spent waiting for it", s.l.rings, len(s.items), s.l.block, share)
 	}
 	if s.l.tight {
@@ -336,7 +336,7 @@ func (s *step) warnLayout() {
 	}
 	if s.o.Workers > 1 && m.waves > 1 && m.timed > 0 {
 		if tail := 100 * float64(m.timed-m.first) / float64(m.timed); tail >= 10 {
-			s.out.warn("waves", "files were timed in %d waves, as memory and open files allow; for %.0f%% of the time some worker had nothing left to do",
+			s.out.warn("waves", "files were timed in %d waves, as memory and open files allow; for %.0f%% of the time some worker was idle",
 				m.waves, tail)
 		}
 	}
@@ -345,7 +345,7 @@ func (s *step) warnLayout() {
 	}
 }
 
-// cacheFound says what was asked of the cache and what was found.
+// cacheFound records which cache mode was requested and which was found.
 func (s *step) cacheFound() {
 	found := s.found.cache()
 	hidden := s.o.Virtual && (found == FoundDirect || found == FoundCold)
@@ -354,7 +354,7 @@ func (s *step) cacheFound() {
 		found = FoundUnknown
 	}
 	if n := nocacheMisses(s.items, s.l.call); onMac && !s.l.dataless && s.o.Cache == CacheDirect && found == FoundDirect && n > 0 {
-		s.out.warn("cache", "%d of %d files are %s in calls below 16 KiB or at offsets that are no multiple of 16 KiB: macOS may send these through the cache",
+		s.out.warn("cache", "%d of %d files are %s in calls below 16 KiB or at offsets that are not a multiple of 16 KiB: macOS may send these through the cache",
 			n, len(s.items), map[bool]string{true: "written", false: "read"}[s.doing == "writing"])
 		if s.doing == "writing" {
 			hidden, found = true, FoundUnknown
@@ -376,7 +376,7 @@ func (s *step) cacheFound() {
 var onMac = runtime.GOOS == "darwin" // tests set it
 
 // nocacheUnit is the least that macOS writes past the cache of a file with F_NOCACHE (MIN_DIRECT_WRITE_SIZE in
-// bsd/vfs/vfs_cluster.c of xnu), and a page of Apple silicon, at which such a transfer has to begin.
+// bsd/vfs/vfs_cluster.c of xnu), and a page of Apple silicon, where such a transfer has to start.
 const nocacheUnit = 16 << 10
 
 // nocacheMisses counts the files whose calls, all but a last shorter one, macOS may send through the cache despite F_NOCACHE.
@@ -389,7 +389,7 @@ func nocacheMisses(items []Item, call int64) (n int) {
 	return n
 }
 
-// cacheMissed says how files were found that should have been read or written in another way.
+// cacheMissed is the warning about files that were not read or written as requested.
 func cacheMissed(asked, found string, missed, of int) string {
 	if asked == CacheDirect {
 		asked = "uncached"
@@ -407,7 +407,7 @@ func cacheMissed(asked, found string, missed, of int) string {
 	return fmt.Sprintf("%s I/O requested, but %s %s", asked, which, found)
 }
 
-// tally counts what was found of the files. What is said of all is the worst.
+// tally counts what was found of the files. The worst of them counts for all.
 type tally struct {
 	seen map[string]int
 	weak hostio.SyncMode

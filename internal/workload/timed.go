@@ -9,7 +9,7 @@ import (
 )
 
 // span is one worker's view of a step: what it needs between start and stop of
-// a file's clock. Nothing in its methods allocates, locks, logs or sends.
+// a file's clock. Its methods do not allocate, lock, log or send.
 type span struct {
 	clock clock.Clock
 	call  int64
@@ -58,7 +58,7 @@ func (s *span) writeCalls(j *job) error {
 	return nil
 }
 
-// skipCalls tells a file that holds no bytes of the calls that others get.
+// skipCalls makes the calls of a file that holds no bytes.
 func (s *span) skipCalls(j *job, write bool) error {
 	for off := int64(0); off < j.item.Size; off += s.call {
 		if s.stopped() {

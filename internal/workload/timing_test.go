@@ -157,7 +157,7 @@ func TestSmallCallsOnMacsMayBeCached(t *testing.T) {
 		{64 << 10, 0, FoundDirect, FoundDirect, ""},
 		{64 << 10, 32 << 10, FoundDirect, FoundDirect, ""},
 		{64 << 10, 4096, FoundUnknown, FoundDirect, "1 of 1 files are "},
-		{64 << 10, 20_480, FoundUnknown, FoundDirect, "no multiple of 16 KiB"},
+		{64 << 10, 20_480, FoundUnknown, FoundDirect, "not a multiple of 16 KiB"},
 		{10_000, 0, FoundUnknown, FoundDirect, "below 16 KiB"},
 	} {
 		v := newFake()

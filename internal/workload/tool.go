@@ -10,7 +10,7 @@ import (
 // HostPather is a [Volume] that the system's own programs can reach.
 type HostPather interface{ HostPath(name string) string }
 
-// UnsupportedError says what this system cannot stream with.
+// UnsupportedError names what this system cannot stream with.
 type UnsupportedError struct {
 	What string // "codec lzfse"
 	Why  string

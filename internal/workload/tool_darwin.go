@@ -52,6 +52,6 @@ func streamTool(ctx context.Context, vol Volume, spec StreamSpec, o Options) (Ou
 	if o.QoS != QoSDefault {
 		out.QoS = &result.Achieved{Asked: o.QoS, Achieved: "taskpolicy -c " + o.QoS}
 	}
-	out.warn("stream", "%s read and wrote by itself: through the page cache, and its start is inside the time", compressionTool)
+	out.warn("stream", "%s did the I/O: through the page cache, and its start is part of the time", compressionTool)
 	return out, nil
 }

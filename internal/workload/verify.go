@@ -125,7 +125,7 @@ func verifyFile(ctx context.Context, vol Volume, it Item, size int64, there bool
 		return fmt.Sprintf("file %q: opening: %v", it.Name, err)
 	}
 	defer f.Close()
-	// What lies in the cache proves nothing about the volume. Advice only.
+	// What is in the cache does not prove what is on the volume. Advice only.
 	_ = f.Evict()
 	key := KeyOf(it.Name)
 	for off := int64(0); off < it.Size && ctx.Err() == nil; off += verifyBlock {

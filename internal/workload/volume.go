@@ -5,15 +5,15 @@
 // It defines [File] and [Volume], which every target offers. What is timed is
 // fixed in one place: a write is all its write calls plus the flush that was
 // asked for, a read all its read calls; open, close, data, hashing and
-// book-keeping are outside. Files are timed in waves behind a gate, on threads
+// book-keeping are outside. Files are timed in waves that a gate starts, on threads
 // of their own, with the collector off; see [Options] and [Outcome].
 //
 // # What it refuses
 //
-// The package decides nothing about images, keeps no results beyond the call,
+// The package makes no decision about images, keeps no results beyond the call,
 // writes no journal, adds up no rates of workers, and never makes data, shows
 // progress or collects garbage while a clock of the step runs, except where
-// memory cannot hold a file: then a warning says so.
+// memory cannot hold a file: then there is a warning.
 package workload
 
 import (
@@ -49,7 +49,7 @@ type Entry struct {
 	Dir  bool
 }
 
-// FileOptions say how a file is to be reached.
+// FileOptions are how a file is to be reached.
 type FileOptions struct {
 	Cache       hostio.CacheMode
 	Preallocate bool // reserve the space at once
@@ -60,7 +60,7 @@ type FileOptions struct {
 type File interface {
 	io.ReaderAt
 	io.WriterAt
-	// Sync makes what was written durable as far as mode asks, and says how far that really went.
+	// Sync makes what was written durable as far as mode asks, and returns how far that really went.
 	Sync(mode hostio.SyncMode) (hostio.SyncMode, error)
 	// Evict drops cached pages of the file as far as the volume can.
 	Evict() error
@@ -71,19 +71,19 @@ type File interface {
 	Close() error
 }
 
-// Dataless is a [Volume] that may hold no bytes. Its files are then told how much
-// is moved ([Skipper]); data are neither made nor passed, and no buffer is
+// Dataless is a [Volume] that may hold no bytes. Its files then get the lengths of
+// calls only ([Skipper]); data are neither made nor passed, and no buffer is
 // needed. Only a simulated device is one: what is timed there is its own stated law.
 type Dataless interface {
 	Volume
-	// Dataless says whether this volume holds no bytes.
+	// Dataless reports whether this volume holds no bytes.
 	Dataless() bool
 }
 
 // Skipper is an open file of a dataless volume.
 type Skipper interface {
 	File
-	// Skip stands for one call that writes, or reads, n bytes from offset off.
+	// Skip replaces one call that writes, or reads, n bytes from offset off.
 	Skip(write bool, off, n int64) error
 }
 
@@ -93,5 +93,5 @@ func isDataless(v Volume) bool {
 	return ok && h.Dataless()
 }
 
-// ErrUnknown says that a fact about the cache cannot be had on this volume.
+// ErrUnknown is returned for a fact about the cache that is not known on this volume.
 var ErrUnknown = errors.New("not known on this volume")

@@ -11,15 +11,15 @@ import (
 // while no clock runs; then one gate opens, workers take files from an atomic
 // counter until none is left, and when the last is done the clock stops and the
 // files are closed. With one worker a wave is one file. With several it is as
-// many files as a quarter of the memory holds: data made beside a running clock
+// many files as a quarter of the memory holds: data made while a clock runs
 // would take a core and memory bandwidth from the workers that are being
 // timed, while data stamped from a template would not be unique. The fewer the
-// waves, the less their tails (when some worker has nothing left to do) weigh.
+// waves, the less their tails (when some worker is idle) weigh.
 
 // maxOpen is the most files that a wave holds open. Each may be two descriptors.
 const maxOpen = 128
 
-// Rings stand in for buffers of files that are too large for memory.
+// Rings replace the buffers of files that are too large for memory.
 const (
 	ringBlock  = 8 << 20
 	ringBlocks = 4

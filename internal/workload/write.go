@@ -65,7 +65,7 @@ func (s *step) prepareSkipper(j *job) error {
 	p, ok := j.file.(Skipper)
 	if !ok {
 		j.file.Close()
-		return fmt.Errorf("%s file %q: the volume holds no bytes, and its file cannot be told of calls", s.doing, j.item.Name)
+		return fmt.Errorf("%s file %q: the volume holds no bytes, and its file is not a Skipper", s.doing, j.item.Name)
 	}
 	j.skipper = p
 	return nil

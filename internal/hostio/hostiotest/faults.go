@@ -15,7 +15,7 @@ import (
 
 // Faults is a [hostio.Shortener] that follows a script: a full disk after so many
 // bytes, an error on the k-th call of a kind, short transfers, slow calls. The
-// zero script does nothing. It is safe for concurrent use, and may be changed
+// zero script has no effect. It is safe for concurrent use, and may be changed
 // while files are in use.
 type Faults struct {
 	clk clock.Clock
@@ -57,7 +57,7 @@ func (f *Faults) FailNth(kind hostio.Kind, glob string, k int, err error) {
 	f.add(&faultRule{kind: kind, glob: glob, left: k, err: err})
 }
 
-// FailFrom is FailNth that goes on failing.
+// FailFrom is FailNth for all later calls too.
 func (f *Faults) FailFrom(kind hostio.Kind, glob string, k int, err error) {
 	f.add(&faultRule{kind: kind, glob: glob, left: k, err: err, forever: true})
 }
@@ -96,7 +96,7 @@ func (f *Faults) Shorten(op hostio.Op) int {
 	return int(n)
 }
 
-// Before delays and fails calls as the script says.
+// Before delays and fails calls by the script.
 func (f *Faults) Before(op hostio.Op) error {
 	f.mu.Lock()
 	delay := f.slow[op.Kind]
@@ -129,12 +129,12 @@ func (f *Faults) verdict(op hostio.Op) error {
 	return nil
 }
 
-// After does nothing.
+// After has no effect.
 func (f *Faults) After(hostio.Op, int, error) {}
 
 // Chain calls several hooks as one: Before in order, stopping at the first
-// error; After in reverse order and only for those whose Before passed.
-// The last argument therefore stands nearest to the disk.
+// error; After in reverse order and only for hooks with a Before that passed.
+// The last argument is therefore nearest to the disk.
 func Chain(hooks ...hostio.Hook) hostio.Hook { return chain(hooks) }
 
 type chain []hostio.Hook

@@ -26,7 +26,7 @@ var _ hostio.Hook = (*Recorder)(nil)
 // which Replay needs.
 func NewRecorder(keepData bool) *Recorder { return &Recorder{data: keepData} }
 
-// Before does nothing.
+// Before has no effect.
 func (r *Recorder) Before(hostio.Op) error { return nil }
 
 // After keeps op if it changed or flushed something.
@@ -93,7 +93,7 @@ func (r *Recorder) ReplayNext(n int, dst *hostio.Dir) error {
 
 // ReplayOnly is Replay of those among the first upTo operations for which
 // keep is true; tests drop writes that no later flush covered, as a crash may.
-// Operations on a file whose creation was dropped are dropped too.
+// If the creation of a file is dropped, so are the operations on it.
 func (r *Recorder) ReplayOnly(upTo int, dst *hostio.Dir, keep func(i int, op hostio.Op) bool) error {
 	ops := r.Ops()
 	if upTo < 0 || upTo > len(ops) {
