@@ -9,7 +9,8 @@ import (
 // errFragments reports that there is room, but not in one piece, or only after freed clusters have been released.
 var errFragments = errors.New("free space is fragmented")
 
-// arena is where one stripe of writers puts its files: clusters [next, end), counted from 0.
+// arena is where one stripe of writers puts its files: clusters [next, end), counted from 0. Writers with arenas of
+// their own do not wait for each other on devices that lock an extent, such as a band, while they write it.
 type arena struct{ next, end uint32 }
 
 // allocator hands out clusters of the bitmap. All of it is under Volume.mu.
@@ -129,7 +130,8 @@ func (a *allocator) claimed(from, to uint32, stripe int) bool {
 	return false
 }
 
-// release gives clusters back at once: only for those that no directory entry on the device names.
+// release frees clusters at once: only for those that no directory entry on the device names. For others see
+// [Volume.discardLater].
 func (a *allocator) release(runs []run) {
 	for _, r := range runs {
 		a.put(r.first-firstData, r.count, false)

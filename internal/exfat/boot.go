@@ -9,14 +9,18 @@ import (
 )
 
 const (
-	bootSectors   = 12 // one boot region: boot sector, 8 extended, OEM, reserved, checksum
-	entryLen      = 32
-	firstData     = 2 // number of the first cluster
-	endOfChain    = 0xFFFFFFFF
-	badCluster    = 0xFFFFFFF7
-	maxClusters   = 0xFFFFFFF5
-	maxDirSize    = 256 << 20 // specification section 7.1
-	block         = 4096      // what direct I/O wants
+	// bootSectors is the length of one boot region in sectors (section 3): boot sector, 8 extended boot sectors, OEM parameters,
+	// reserved, checksum.
+	bootSectors = 12
+	entryLen    = 32
+	firstData   = 2 // number of the first cluster
+	// Values of FAT entries (section 4.1): the end of a chain, and a cluster with bad sectors.
+	endOfChain  = 0xFFFFFFFF
+	badCluster  = 0xFFFFFFF7
+	maxClusters = 0xFFFFFFF5 // section 3.1.9
+	maxDirSize  = 256 << 20  // specification section 7.1
+	block       = 4096       // what direct I/O wants
+	// VolumeFlags (section 3.1.13): VolumeDirty and MediaFailure.
 	flagDirty     = 0x0002
 	flagMedia     = 0x0004
 	minVolumeSize = 1 << 20
@@ -25,16 +29,16 @@ const (
 // geometry is the part of a boot sector that gives the layout of the volume (specification section 3.1). Offsets and
 // lengths are in sectors.
 type geometry struct {
-	partition     uint64
-	sectors       uint64
+	partition     uint64 // PartitionOffset: informative
+	sectors       uint64 // VolumeLength
 	fatOffset     uint32
 	fatLength     uint32
-	heapOffset    uint32
-	clusters      uint32
-	root          uint32
+	heapOffset    uint32 // ClusterHeapOffset: of cluster 2
+	clusters      uint32 // ClusterCount
+	root          uint32 // FirstClusterOfRootDirectory
 	serial        uint32
 	flags         uint16
-	sectorShift   uint8
+	sectorShift   uint8 // the logarithm of the sector size in bytes, 9 to 12
 	clusterShift  uint8 // sectors per cluster
 	percentInUse  uint8
 	numberOfFATs  uint8
@@ -68,7 +72,7 @@ func (g *geometry) clustersFor(n int64) int64 {
 	return (n + g.clusterSize() - 1) >> (g.sectorShift + g.clusterShift)
 }
 
-// encode fills in the boot sector b, which may hold an earlier one.
+// encode fills in the boot sector b (section 3.1). Boot code and other fields of an earlier one stay.
 func (g *geometry) encode(b []byte) {
 	le := binary.LittleEndian
 	copy(b, "\xEB\x76\x90EXFAT   ")
@@ -86,7 +90,8 @@ func (g *geometry) encode(b []byte) {
 	b[510], b[511] = 0x55, 0xAA
 }
 
-// decodeBoot reads a boot sector and checks it against the size of the device, in bytes.
+// decodeBoot decodes a boot sector and checks it against the size of the device, in bytes. The error wraps ErrNotExFAT
+// if the sector is of another file system, and ErrCorrupt or ErrUnsupported if it cannot be used.
 func decodeBoot(b []byte, size int64) (geometry, error) {
 	le := binary.LittleEndian
 	if string(b[3:11]) != "EXFAT   " || b[510] != 0x55 || b[511] != 0xAA {
@@ -135,7 +140,8 @@ func (g *geometry) check(size int64) error {
 	return nil
 }
 
-// bootChecksum is the sum over the first 11 sectors of a region, without VolumeFlags and PercentInUse.
+// bootChecksum is the sum over the first 11 sectors of a region, without VolumeFlags and PercentInUse, which change
+// while the volume is in use (section 3.4).
 func bootChecksum(region []byte) uint32 {
 	var sum uint32
 	for i, c := range region {

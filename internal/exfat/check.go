@@ -83,17 +83,10 @@ func (c *checker) run() error {
 	c.owned = newBitmap(make([]byte, alignUp((int64(c.g.clusters)+7)/8, 8)), c.g.clusters)
 	c.owned.page = block
 	c.names, c.room = map[uint32]firstName{}, c.limit/4
-	if err := c.checkFATHead(); err != nil {
-		return err
-	}
-	if err := c.loadUpcase(); err != nil {
-		return err
-	}
-	if err := c.walkTree(); err != nil {
-		return err
-	}
-	if err := c.checkBitmap(); err != nil {
-		return err
+	for _, step := range []func() error{c.checkFATHead, c.loadUpcase, c.walkTree, c.checkBitmap} {
+		if err := step(); err != nil {
+			return err
+		}
 	}
 	used := int64(c.owned.count()) * c.g.clusterSize()
 	c.report.Used, c.report.Free = used, int64(c.g.clusters)*c.g.clusterSize()-used

@@ -6,7 +6,8 @@ import (
 	"unicode/utf16"
 )
 
-// Types of directory entries.
+// Types of directory entries (section 6.2.1): allocation bitmap, up-case table, volume label, file, stream extension
+// and file name.
 const (
 	typeBitmap = 0x81
 	typeUpcase = 0x82
@@ -17,9 +18,11 @@ const (
 	inUse      = 0x80
 	secondary  = 0xC0 // in use, and after another
 
+	// FileAttributes (section 7.4.4).
 	attrDir     = 0x10
 	attrArchive = 0x20
 
+	// GeneralSecondaryFlags (section 6.4.2).
 	flagPossible = 0x01 // an allocation is possible
 	flagNoChain  = 0x02 // the clusters are contiguous, the FAT is not used
 )
@@ -37,7 +40,7 @@ type record struct {
 // isDir reports whether the record is of a directory.
 func (r *record) isDir() bool { return r.attr&attrDir != 0 }
 
-// stamp is a time as exFAT keeps it.
+// stamp is a time as exFAT stores it (section 7.4): a local time with a resolution of 10 ms, and its zone.
 type stamp struct {
 	dos  uint32
 	tens uint8 // hundredths of a second to add, 0 to 199
@@ -86,7 +89,7 @@ func (r *record) access(now time.Time) {
 	}
 }
 
-// setChecksum is the checksum of an entry set, without its own field.
+// setChecksum is the checksum of an entry set, without its own field (section 6.3.3).
 func setChecksum(set []byte) uint16 {
 	var sum uint16
 	for i, c := range set {
@@ -99,7 +102,8 @@ func setChecksum(set []byte) uint16 {
 	return sum
 }
 
-// entriesFor is the length of an entry set for a name of n units.
+// entriesFor is the length of an entry set for a name of n units: file, stream extension, and 15 units in each name
+// entry.
 func entriesFor(n int) int { return 2 + (n+perName-1)/perName }
 
 // encode returns a fresh entry set.

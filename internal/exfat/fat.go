@@ -8,7 +8,8 @@ import (
 	"dmgbench/internal/blockdev"
 )
 
-const fatChunk = 64 << 10 // bytes of the FAT that are read at once
+// fatChunk is how much of the FAT is read at once, in bytes: 16,384 entries.
+const fatChunk = 64 << 10
 
 // fat is the file allocation table, loaded by the chunk when it is first needed.
 type fat struct {

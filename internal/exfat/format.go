@@ -20,7 +20,7 @@ type FormatOptions struct {
 	ClusterSize int64
 	// Serial is the volume serial number.
 	Serial uint32
-	// PartitionOffset is where the device starts on its disk, in bytes; informative.
+	// PartitionOffset is the offset of the device on its disk, in bytes; boot code uses it, this package does not.
 	PartitionOffset int64
 	// MaxSize is the size in bytes up to which Resize shall be able to grow the volume; the FAT is made that long.
 	// 0 means the size of the device.
@@ -151,7 +151,7 @@ func (g *geometry) writeNew(dev blockdev.Device, label []uint16) error {
 	return writeFlush(dev, region, 0)
 }
 
-// writeHeap writes bitmap, up-case table and root directory, padded to whole clusters.
+// writeHeap writes bitmap, up-case table and root directory (sections 7.1 to 7.3), padded with zeros to whole clusters.
 func (g *geometry) writeHeap(dev blockdev.Device, firsts [3]uint32, used uint32, upcase []byte, label []uint16) error {
 	bitmap := make([]byte, (used+7)/8)
 	for i := range used {

@@ -57,7 +57,8 @@ func (t *caseTable) key(units []uint16) string {
 	return string(b)
 }
 
-// hash is the NameHash of specification section 7.6.4, over the up-cased name.
+// hash is the NameHash of specification section 7.6.4, over the up-cased name. Readers compare it before the name
+// itself.
 func (t *caseTable) hash(units []uint16) uint16 {
 	var sum uint16
 	for _, u := range units {
@@ -114,7 +115,7 @@ func decodeCase(b []byte) *caseTable {
 	return t
 }
 
-// tableChecksum is the checksum of an up-case table: specification section 7.2.2.
+// tableChecksum is the checksum of an up-case table in its stored form: specification section 7.2.2.
 func tableChecksum(b []byte) uint32 {
 	var sum uint32
 	for _, c := range b {

@@ -285,7 +285,9 @@ func (v *Volume) WalkAll(path string, f func(path string, i Info) error,
 }
 
 // walk is Walk with the directories seen so far, by the place of their first cluster.
-func (v *Volume) walk(path string, f func(string, Info) error, failed func(string, error) error, seen map[int64]bool) error {
+func (v *Volume) walk(
+	path string, f func(string, Info) error, failed func(string, error) error, seen map[int64]bool,
+) error {
 	v.mu.Lock()
 	d, infos, err := v.listLocked(path)
 	if err == nil && len(d.extents) > 0 {

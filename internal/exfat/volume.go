@@ -36,7 +36,7 @@ type State struct {
 	BackupBoot bool
 	// StandardUpcase: the volume has the up-case table of the specification.
 	StandardUpcase bool
-	// BadEntries counts the entry sets that were found damaged so far.
+	// BadEntries is the number of damaged entry sets that were found so far; directories are loaded when they are used.
 	BadEntries int
 }
 
@@ -234,7 +234,8 @@ func (v *Volume) readChain(first uint32, size int64) ([]byte, error) {
 	return b, readExtents(v.dev, v.g.appendRuns(nil, runs), b)
 }
 
-// touch must be called, under mu, before anything is changed: it sets VolumeDirty on the device, once.
+// touch must be called, under mu, before anything is changed: it sets VolumeDirty on the device, once (section
+// 3.1.13.2). It fails on a volume that is closed or read-only.
 func (v *Volume) touch() error {
 	switch {
 	case v.closed:
@@ -251,7 +252,8 @@ func (v *Volume) touch() error {
 	return nil
 }
 
-// writeFlags rewrites the boot sector; its checksum does not cover the two fields.
+// writeFlags rewrites the boot sector with other flags. The checksum of the region does not cover the two fields, so
+// the other sectors stay.
 func (v *Volume) writeFlags(flags uint16, percent uint8) error {
 	binary.LittleEndian.PutUint16(v.head[106:], flags)
 	v.head[112] = percent

@@ -66,7 +66,7 @@ func decodeHeader(b []byte, self, sectors uint64) (h header, err error) {
 	return h, h.check(self, sectors)
 }
 
-// check rejects a header whose areas overlap or leave the device, or whose table is larger than is accepted.
+// check rejects a header if its areas overlap or leave the device, or if its table is larger than is accepted.
 func (h header) check(self, sectors uint64) error {
 	tableLen := (uint64(h.Entries)*uint64(h.EntrySize) + SectorSize - 1) / SectorSize
 	switch {
@@ -133,7 +133,7 @@ func protectiveMBR(sectors uint64) []byte {
 }
 
 // updateMBR is the protective MBR of a device whose sector 0 is b. Boot code and disk signature stay, and so does a
-// hybrid MBR, whose further partitions other systems use.
+// hybrid MBR, as other systems use its further partitions.
 func updateMBR(b []byte, sectors uint64) []byte {
 	fresh := protectiveMBR(sectors)
 	if !hasProtectiveMBR(b) {

@@ -25,12 +25,12 @@ const (
 	// FirstApple is where hdiutil starts the first partition of an image (20 KiB).
 	FirstApple = 40
 
-	entrySize    = 128
-	entryCount   = 128
-	nameUnits    = 36
-	headerSize   = 92
-	alignSectors = 8 // partitions end on 4096 bytes, for direct I/O
-	minSectors   = 6 // both headers, two sectors of entries, the MBR and one usable sector
+	entrySize    = 128 // bytes; the specification allows more, tools write 128
+	entryCount   = 128 // of new tables: the smallest area of 16,384 bytes that the specification requires
+	nameUnits    = 36  // UTF-16 units of a name
+	headerSize   = 92  // bytes covered by the checksum of a header
+	alignSectors = 8   // partitions end on 4096 bytes, for direct I/O
+	minSectors   = 6   // both headers, two sectors of entries, the MBR and one usable sector
 )
 
 // Errors that callers branch on; every error of this package wraps one of them or an error of the device.
@@ -47,7 +47,8 @@ func IsUnusable(err error) bool {
 		errors.Is(err, ErrInvalid) || errors.Is(err, ErrTooSmall)
 }
 
-// Partition is one entry of a table. First and Last are sectors, both inclusive.
+// Partition is one entry of a table. First and Last are sectors, both inclusive, so a partition of one sector has the
+// same First and Last.
 type Partition struct {
 	Index       int // place in the table, from 0
 	Type, ID    GUID

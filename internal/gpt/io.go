@@ -121,7 +121,8 @@ func ReadPrimary(dev io.ReaderAt, sectors uint64) (*Table, error) {
 	return t, err
 }
 
-// readAt reads the header at sector self and its entries.
+// readAt reads and checks the header at sector self and its entries. Sectors of the result is the size for which the
+// table was made, at most that of the device.
 func readAt(dev io.ReaderAt, self, sectors uint64) (*Table, header, error) {
 	b, err := get(dev, self, 1)
 	if err != nil {
@@ -160,7 +161,7 @@ func get(dev io.ReaderAt, sector, n uint64) ([]byte, error) {
 	return b, nil
 }
 
-// Grow moves the backup table to the end of a device whose size has changed; partitions stay as they are. It
+// Grow moves the backup table to the end of a device after its size has changed; partitions stay as they are. It
 // returns the table as written. For a device that is about to shrink see [Resize].
 func Grow(dev blockdev.Device) (*Table, error) { return Resize(dev, dev.Size(), -1) }
 

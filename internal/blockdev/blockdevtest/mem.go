@@ -1,5 +1,5 @@
-// Package blockdevtest has a block device in memory, for tests: sparse, and with a hook by which a test observes operations
-// or makes them fail.
+// Package blockdevtest has a block device in memory, for tests: sparse, and with a hook by which a test observes
+// operations or makes them fail.
 package blockdevtest
 
 import (
@@ -68,7 +68,7 @@ func (m *MemDevice) Resize(size int64) {
 // PreferredExtent implements [blockdev.Geometry].
 func (m *MemDevice) PreferredExtent() int64 { return m.Extent }
 
-// Evict implements [blockdev.Evicter]; nothing is cached, so it only calls the hook.
+// Evict implements [blockdev.Evicter]; there is no cache, so it only calls the hook.
 func (m *MemDevice) Evict(off, n int64) error { return m.enter(OpEvict, off, n) }
 
 // Flush implements [blockdev.Device].
