@@ -90,7 +90,8 @@ func (c *call) mountFolder(name string, make bool) (string, error) {
 // attachImage is `diskutil image attach`.
 func (c *call) attachImage() error {
 	r := attach.Request{ReadOnly: c.has("--readOnly"), Browse: !c.has("--nobrowse")}
-	policies := map[string]string{"": "required", "forcemount": "required", "automount": "optional", "nomount": "suppressed"}
+	policies := map[string]string{"": "required", "forcemount": "required", "automount": "optional",
+		"nomount": "suppressed"}
 	policy := policies[strings.ToLower(c.value("--mountPolicy"))]
 	r.NoMount = c.has("--noMount") || policy == "suppressed"
 	if r.NoMount && (c.has("--mountPoint") || c.has("--mountOptions")) {
@@ -212,7 +213,7 @@ func (c *call) checkSums(i *image) error {
 	return nil
 }
 
-// attachNew attaches, without mounting if there is no volume to mount and the policy allows that.
+// attachNew attaches, without mounting if it has no volume to mount and the policy allows that.
 func (c *call) attachNew(r attach.Request, policy string) (attach.Attached, error) {
 	a, err := c.env.Attacher.Attach(c.ctx, r)
 	if policy == "optional" && errors.Is(err, attach.ErrNoFileSystem) {
@@ -253,7 +254,7 @@ func (c *call) warnOfAttached(a attach.Attached) {
 		c.warn("%s", w)
 	}
 	if a.Mode == attach.ModeFUSE && a.MountPoint == "" {
-		c.printf("there is no loop device: the device is the file %s", a.Device)
+		c.printf("no loop device: the device is the file %s", a.Device)
 	}
 }
 
@@ -322,7 +323,7 @@ func (c *call) findAttached(operand string) (attach.Attached, error) {
 	return attach.Attached{}, fs.ErrNotExist
 }
 
-// attachMade attaches what create has made. If there is no volume to mount, the image stays.
+// attachMade attaches what create has made. An image without a volume to mount stays.
 func (c *call) attachMade(path string, pass []byte) error {
 	p, err := at(path)
 	if err != nil {
@@ -387,6 +388,7 @@ func (c *call) reportBusy(a attach.Attached, err error) error {
 	return err
 }
 
+// unmount unmounts the volume and leaves the image attached.
 func (c *call) unmount() error {
 	a, err := c.findAttached(c.operands[0])
 	if err != nil {
@@ -402,6 +404,7 @@ func (c *call) unmount() error {
 	return nil
 }
 
+// mountvol mounts the volume of an attached image; a mounted one is only printed.
 func (c *call) mountvol() error {
 	r, err := c.mountRequest()
 	if err != nil {
@@ -422,6 +425,7 @@ func (c *call) mountvol() error {
 	return c.printAttached(a, nil)
 }
 
+// trim gives back the space that a mounted volume does not use.
 func (c *call) trim() error {
 	a, err := c.findAttached(c.operands[0])
 	if err != nil {

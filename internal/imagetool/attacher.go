@@ -62,7 +62,7 @@ func growVolume(ctx context.Context, a attach.Attached) (err error) {
 }
 
 // withDevice attaches an image without mounting it, calls f, and detaches it. It is for programs of the host that need
-// a device. doing says what for.
+// a device. doing describes the work in errors.
 func (c *call) withDevice(r attach.Request, doing string, f func(a attach.Attached) error) (err error) {
 	r.NoMount, r.Temporary = true, true
 	a, err := c.env.Attacher.Attach(c.ctx, r)

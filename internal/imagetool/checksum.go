@@ -116,6 +116,7 @@ type deviceReader struct {
 	done     int64 // of all parts
 }
 
+// Read reads the next stretch. It ends with the context of the command.
 func (r *deviceReader) Read(p []byte) (n int, err error) {
 	for r.at < r.end {
 		if err := r.c.canceled(); err != nil {
@@ -172,11 +173,13 @@ func (c *call) verify() error {
 	return err
 }
 
+// reportNoChecksum is the result of verify for an image without a checksum of some kind: status 1, as from Apple's tool.
 func (c *call) reportNoChecksum(i *image, which string) error {
 	c.printf("%q has no checksum%s.", i.name, which)
 	return &exitStatus{1}
 }
 
+// verifyTables computes and compares every checksum of a UDIF image. Findings go to stderr, as from Apple's tool.
 func (c *call) verifyTables(i *image, im *udif.Image) error {
 	progress := c.newProgress(im.Size())
 	o := udif.StreamOptions{Progress: func(done, _ int64) { progress.at(done) }}
@@ -185,8 +188,8 @@ func (c *call) verifyTables(i *image, im *udif.Image) error {
 		return err
 	}
 	if n := im.Beyond(); n > 0 {
-		c.warn("the last %d of %d sectors are in no table and have no checksum: the device is shorter, or sectors are lost",
-			n, im.Size()/sector)
+		c.warn("the last %d of %d sectors are in no table and have no checksum: the device is shorter, or sectors are "+
+			"lost", n, im.Size()/sector)
 	}
 	known, unknown := 0, 0
 	for _, check := range report.Checks {
@@ -230,6 +233,7 @@ func (c *call) verifyTables(i *image, im *udif.Image) error {
 	return nil
 }
 
+// checksumName is the name of a checksum type in messages and lists.
 func checksumName(typ uint32) string {
 	names := map[uint32]string{udif.ChecksumNone: "none", udif.ChecksumCRC32: "CRC32", udif.ChecksumMD5: "MD5"}
 	return cmp.Or(names[typ], fmt.Sprintf("type %d", typ))

@@ -6,7 +6,7 @@
 // cannot differ.
 //
 // It refuses what is not in that file, and what Apple's tools support and this one does not, with status 1 and the
-// reason; it never does something else instead. It measures nothing, has no prompts, and reaches host files only
+// reason; it never does something else instead. It does not measure, has no prompts, and reaches host files only
 // through package hostio.
 package imagetool
 
@@ -101,6 +101,7 @@ func Main(ctx context.Context, args []string, env Env) int {
 	return c.reportError(err)
 }
 
+// has reports whether an option was given, by its first name.
 func (c *call) has(name string) bool { return len(c.opts[name]) > 0 }
 
 // value is the last value given, as in getopt.

@@ -29,7 +29,8 @@ type newImage struct {
 
 // spec is the container of the image.
 func (b newImage) spec() container.Spec {
-	return container.Spec{Format: containerFormat(b.format.name), Size: b.size, BandSize: b.band, Encryption: b.encryption}
+	return container.Spec{Format: containerFormat(b.format.name), Size: b.size, BandSize: b.band,
+		Encryption: b.encryption}
 }
 
 // create is the verb of hdiutil.
@@ -220,7 +221,7 @@ func (c *call) makeImage(b newImage, operand string) (path string, err error) {
 	return p.path, err
 }
 
-// makeReadOnly converts a raw image, which exists beside the new one meanwhile.
+// makeReadOnly converts a raw image, which exists next to the new one meanwhile.
 func (c *call) makeReadOnly(p place, b newImage, t tree) (err error) {
 	raw := p.sibling(p.name[:stemLength] + ".cdr")
 	defer func() {
@@ -292,6 +293,8 @@ func (c *call) partition(img container.Image, b newImage) (blockdev.Device, erro
 // growth is how many times its first size an ExFAT volume can grow to: its FAT is made that long.
 const growth = 4
 
+// formatExFAT makes an empty ExFAT volume with a random serial number. Its allocation table has room for growth, because
+// a resize cannot move the clusters that follow the table.
 func (c *call) formatExFAT(part blockdev.Device, label string) error {
 	if !utf8.ValidString(label) {
 		return refuse("the name %q is not valid UTF-8", label)

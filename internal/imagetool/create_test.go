@@ -107,7 +107,7 @@ func TestCreateDoesNotOverwriteUnasked(t *testing.T) {
 	assert.Contains(t, m.do("imageinfo a.sparsebundle"), "ExFAT: New")
 
 	m.write("folder.sparsebundle/mine", "dear")
-	m.refused(1, "is no image that could be replaced", "create -ov -size 8m folder.sparsebundle")
+	m.refused(1, "is not an image that could be replaced", "create -ov -size 8m folder.sparsebundle")
 	for _, name := range []string{".", "..", "/", "folder/", "folder.sparsebundle/.."} {
 		m.refused(1, "names a folder: want the name of the new image\n", "create -size 8m "+name)
 	}

@@ -21,6 +21,7 @@ type usageError struct{ problem string }
 
 func (e *usageError) Error() string { return e.problem }
 
+// misused is the error of arguments that were not understood: it prints the usage.
 func misused(format string, args ...any) error {
 	return &usageError{fmt.Sprintf(format, args...)}
 }
@@ -34,6 +35,7 @@ type refusal struct {
 func (e *refusal) Error() string { return e.words }
 func (e *refusal) Unwrap() error { return e.err }
 
+// refuse is a failure with a message of our own and without a cause.
 func refuse(format string, args ...any) error {
 	return &refusal{words: fmt.Sprintf(format, args...)}
 }
@@ -72,7 +74,8 @@ var errnoTexts = []struct {
 // of their own match too.
 var (
 	errnoOfLayer = []errnoRow{
-		{container.ErrInUse, syscall.EAGAIN}, {hostio.ErrLocked, syscall.EAGAIN}, {container.ErrReadOnly, syscall.EROFS},
+		{container.ErrInUse, syscall.EAGAIN}, {hostio.ErrLocked, syscall.EAGAIN},
+		{container.ErrReadOnly, syscall.EROFS},
 		{exfat.ErrReadOnly, syscall.EROFS}, {exfat.ErrNoSpace, syscall.ENOSPC}, {exfat.ErrBusy, syscall.EBUSY},
 		{exfat.ErrIsDir, syscall.EISDIR}, {exfat.ErrNotDir, syscall.ENOTDIR}, {exfat.ErrName, syscall.EINVAL},
 		{gpt.ErrTooSmall, syscall.EINVAL},
@@ -83,6 +86,7 @@ var (
 	}
 )
 
+// errnoRow maps an error to a number.
 type errnoRow struct {
 	err   error
 	errno syscall.Errno
@@ -139,7 +143,7 @@ func describeError(err error) (text string, errno syscall.Errno, complete bool) 
 	return err.Error(), errno, true
 }
 
-// isNoImage reports whether an error of opening means that there is no image, or none that is whole.
+// isNoImage reports whether an error of opening means that the file is not an image, or not a whole one.
 func isNoImage(err error) bool {
 	found, ok := errors.AsType[*container.UnsupportedError](err)
 	return errors.Is(err, container.ErrCorrupt) || errors.Is(err, hostio.ErrNotRegular) ||
@@ -151,6 +155,7 @@ func (c *call) printf(format string, args ...any) {
 	fmt.Fprintf(c.err, "%s: %s: %s\n", c.tool, strings.TrimPrefix(c.verb.name, "image "), fmt.Sprintf(format, args...))
 }
 
+// warn prints a warning on stderr. A warning does not change the exit status.
 func (c *call) warn(format string, args ...any) { c.printf("WARNING: "+format, args...) }
 
 // reportError prints a failure and returns the exit status.

@@ -196,6 +196,7 @@ func (c *call) extractTo(v *exfat.Volume, folder string) error {
 	return fmt.Errorf("%d %s could not be read, the last one: %w", count, noun, bad)
 }
 
+// openOrMake opens a folder of the host and makes it if only its last name is missing.
 func openOrMake(folder string) (*hostio.Dir, error) {
 	d, err := hostio.OpenDir(folder)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -212,10 +213,11 @@ func openOrMake(folder string) (*hostio.Dir, error) {
 	return hostio.OpenDir(folder)
 }
 
+// makeFolder makes a folder inside another one. Package hostio refuses names that leave it.
 func makeFolder(to *hostio.Dir, name string) error {
 	err := to.MkdirAll(name)
 	if errors.Is(err, fs.ErrExist) {
-		return &refusal{words: fmt.Sprintf("File exists, and is no folder: %q", name), err: err}
+		return &refusal{words: fmt.Sprintf("File exists, and is not a folder: %q", name), err: err}
 	}
 	return err
 }
@@ -231,7 +233,7 @@ func (c *call) extractFile(v *exfat.Volume, p string, to *hostio.Dir, name strin
 	case errors.Is(err, fs.ErrExist):
 		return &refusal{words: fmt.Sprintf("File exists: %q", name), err: err}
 	case errors.Is(err, hostio.ErrNotRegular):
-		return &refusal{words: fmt.Sprintf("File exists, and is no file that could be replaced: %q", name), err: err}
+		return &refusal{words: fmt.Sprintf("File exists, and is not a file that could be replaced: %q", name), err: err}
 	case err != nil:
 		return err
 	}

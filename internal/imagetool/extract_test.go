@@ -22,9 +22,9 @@ func TestExtractRefuses(t *testing.T) {
 	m.do("create -srcfolder src -format UDSB -imagekey sparse-band-size=2048 b")
 	require.NoError(t, os.MkdirAll(m.path("link/a"), 0o700))
 	require.NoError(t, os.Symlink("unsupportedVerbs", m.path("link/a/file")))
-	m.refused(1, "extract failed - File exists, and is no file that could be replaced: \"a/file\"\n", "extract b.sparsebundle -ov -d link")
+	m.refused(1, "extract failed - File exists, and is not a file that could be replaced: \"a/file\"\n", "extract b.sparsebundle -ov -d link")
 	m.write("plain/a", "mine")
-	m.refused(1, "extract failed - File exists, and is no folder: \"a\"\n", "extract b.sparsebundle -ov -d plain")
+	m.refused(1, "extract failed - File exists, and is not a folder: \"a\"\n", "extract b.sparsebundle -ov -d plain")
 	m.refused(1, "extract: describing \"nothing\": ", "extract b.sparsebundle nothing -d new")
 	m.refused(1, "extract: looking for \"DIR/c.dmg\": ", "extract c.dmg -d new")
 	assert.NoDirExists(t, m.path("new"))
@@ -164,7 +164,7 @@ func TestOtherPartitionMaps(t *testing.T) {
 	assert.Contains(t, m.do("attach -nomount apm.dmg"), "\tApple_partition_scheme")
 	assert.Contains(t, m.do("attach -nomount -plist mbr.dmg"), "<key>unmapped-content-hint</key>\n\t\t\t\t<string>FDisk_partition_scheme</string>")
 	m.write("blank.dmg", string(make([]byte, 1<<20)))
-	m.refused(1, "there is no ExFAT volume on the image", "ls blank.dmg")
+	m.refused(1, "no ExFAT volume on the image", "ls blank.dmg")
 }
 
 // TestReplacesImagesAlone: with -ov too, what is no image stays, and that is told before anything is made.
@@ -175,7 +175,7 @@ func TestReplacesImagesAlone(t *testing.T) {
 	require.NoError(t, os.Symlink("a.dmg", m.path("link.dmg")))
 	for target, why := range map[string]string{"folder.dmg": "it holds \"thesis\"", "link.dmg": "not a regular file"} {
 		for _, line := range []string{"convert -puppetstrings a.dmg -format UDZO -ov -o ", "create -size 8m -ov "} {
-			m.refused(1, " failed - File exists, and is no image that could be replaced: \"DIR/"+target+"\": "+why, line+target)
+			m.refused(1, " failed - File exists, and is not an image that could be replaced: \"DIR/"+target+"\": "+why, line+target)
 			assert.NotContains(t, m.out, "PERCENT:100", "nothing was made")
 		}
 	}

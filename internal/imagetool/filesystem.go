@@ -41,7 +41,8 @@ func (c *call) chooseFilesystem(name string) (string, error) {
 		case !f.Present && f.Tool != "":
 			return "", refuse("file system %s needs the program %s, of the package %s", appleName(f), f.Tool, f.Package)
 		case !c.env.Attacher.Loops():
-			return "", refuse("file system %s needs loop devices and the rights of root; %s needs neither", appleName(f), ours)
+			return "", refuse("file system %s needs loop devices and the rights of root; %s needs neither",
+				appleName(f), ours)
 		}
 		return f.Name, nil
 	}

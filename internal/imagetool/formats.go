@@ -28,15 +28,19 @@ var formats = []formatInfo{
 	{"UDSB", "SPARSEBUNDLE", "UDSB", ".sparsebundle", "sparse bundle", "CSparseBundleDiskImage",
 		"CBundleBackingStore", "sparse bundle disk image", false},
 	{"UDTO", "UDTO", "", ".cdr", "DVD/CD-R master", "CRawDiskImage", "CBSDBackingStore", "CD-R master", false},
-	{"UDSP", "SPARSE", "", ".sparseimage", "sparse", "CSparseDiskImage", "CBSDBackingStore", "sparse disk image", false},
+	{"UDSP", "SPARSE", "", ".sparseimage", "sparse", "CSparseDiskImage", "CBSDBackingStore",
+		"sparse disk image", false},
 	{"ASIF", "", "ASIF", ".asif", "Apple sparse image format", "ASIF", "CBSDBackingStore",
 		"Apple sparse image format", false},
 	readOnlyFormat("UDRO", "UDIF read-only"), readOnlyFormat("UDZO", "UDIF read-only compressed (zlib)"),
-	readOnlyFormat("UDCO", "UDIF read-only compressed (ADC)"), readOnlyFormat("UDBZ", "UDIF read-only compressed (bzip2)"),
-	readOnlyFormat("ULFO", "UDIF read-only compressed (lzfse)"), readOnlyFormat("ULMO", "UDIF read-only compressed (lzma)"),
+	readOnlyFormat("UDCO", "UDIF read-only compressed (ADC)"),
+	readOnlyFormat("UDBZ", "UDIF read-only compressed (bzip2)"),
+	readOnlyFormat("ULFO", "UDIF read-only compressed (lzfse)"),
+	readOnlyFormat("ULMO", "UDIF read-only compressed (lzma)"),
 	readOnlyFormat("UFBI", "UDIF entire image with MD5 checksum"),
 }
 
+// readOnlyFormat is a row of a UDIF format, which only convert makes.
 func readOnlyFormat(name, description string) formatInfo {
 	return formatInfo{name: name, extension: ".dmg", description: description, class: "CUDIFDiskImage",
 		store: "CUDIFEncoding", attached: description, readOnly: true}

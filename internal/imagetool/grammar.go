@@ -138,6 +138,7 @@ func (c *call) applyQuiet() {
 var unsupportedVerbs = strings.Fields("burn erasekeys flatten fsid hfsanalyze internet-enable makehybrid partition " +
 	"plugins segment udifderez udifrez unflatten")
 
+// unknownVerb is the error of a verb that is not in the table, with the reason if Apple's tool has it.
 func (c *call) unknownVerb(args []string) error {
 	c.verb = &verb{tool: c.tool}
 	switch {

@@ -120,7 +120,7 @@ func TestGrammar(t *testing.T) {
 		{0, "Usage: hdiutil attach", "", []string{"attach", "x", "-help", "-frob"}},
 		{0, "Usage: diskutil image create blank", "", []string{"diskutil", "image", "create", "blank", "--help"}},
 		{0, "Usage: diskutil image resize", "", []string{"diskutil", "help", "image", "resize"}},
-		{1, "", "there is no verb \"frob\"", []string{"help", "frob"}},
+		{1, "", "unknown verb \"frob\"", []string{"help", "frob"}},
 		{1, "", "unrecognized option `--plist'", []string{"info", "--plist"}},
 		{1, "", "unrecognized option `-plist'", []string{"diskutil", "image", "info", "-plist", "x"}},
 		{1, "", "option --noMount takes no value", []string{"diskutil", "image", "attach", "--noMount=yes", "x"}},

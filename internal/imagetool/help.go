@@ -17,6 +17,7 @@ func (v *verb) usage() string {
 	return strings.TrimSpace(line + " " + v.operands)
 }
 
+// usage is the option with its names and its value.
 func (o option) usage() string {
 	text, arg := strings.Join(append([]string{o.name}, o.also...), ", "), o.arg
 	if o.values != "" {
@@ -100,7 +101,7 @@ func (c *call) help() error {
 	if len(c.operands) > 0 {
 		v, rest := findVerb(c.tool, c.operands)
 		if v == nil || len(rest) > 0 {
-			return misused("there is no verb %q", strings.Join(c.operands, " "))
+			return misused("unknown verb %q", strings.Join(c.operands, " "))
 		}
 		b.WriteString(c.helpText(v))
 	} else {
@@ -155,6 +156,7 @@ func (v *verb) roff(b *strings.Builder) {
 	fmt.Fprintf(b, ".SS \"%s\"\n%s\n%s", Roff(v.usage()), Roff(text), roffOptions(v.options[:own]))
 }
 
+// roffOptions writes the options of a verb or group.
 func roffOptions(options []option) string {
 	var b strings.Builder
 	prefix := map[support]string{ignored: "Understood and without effect: ", refused: "Refused: "}

@@ -18,6 +18,7 @@ type place struct {
 	name, path string
 }
 
+// close closes the folder. Images opened from it must be closed first.
 func (p place) close() { p.dir.Close() }
 
 // sibling is another name in the same folder.
@@ -83,6 +84,7 @@ func (c *call) target(operand, extension string) (place, error) {
 	return at(filepath.Join(folder, filepath.Base(path)))
 }
 
+// at opens the folder of an absolute path; the name in it need not exist.
 func at(path string) (place, error) {
 	dir, err := hostio.OpenDir(filepath.Dir(path))
 	if err != nil {
@@ -203,7 +205,7 @@ func (c *call) openLocked(p place, how access) (img *image, release func(), err 
 }
 
 // open opens an image, with the passphrase from stdin where it needs one and the options name stdin. It refuses an
-// image of another program, because its bytes are not sectors, unless an image key or the extension .raw says that they
+// image of another program, because its bytes are not sectors, unless an image key or the extension .raw declares that they
 // are. Other extensions do not: images of QEMU are often called .img.
 func (c *call) open(p place, readOnly bool) (*image, error) {
 	img, err := c.openContainer(p, readOnly)
@@ -220,6 +222,8 @@ func (c *call) open(p place, readOnly bool) (*image, error) {
 	return &image{Image: img, place: p}, nil
 }
 
+// openContainer opens an image of any kind, images of other programs as raw ones. It derives the keys of an encrypted
+// image once, because that takes up to seconds by design.
 func (c *call) openContainer(p place, readOnly bool) (container.Image, error) {
 	o := container.OpenOptions{ReadOnly: readOnly, Keys: c.secrets.keys[p.path]}
 	img, err := container.Open(p.dir, p.name, o)
@@ -254,6 +258,7 @@ func (c *call) sourceKeys() (keys []string) {
 	return keys
 }
 
+// isForcedRaw reports whether an image key takes the file for a raw image.
 func (c *call) isForcedRaw() bool { return slices.Contains(c.sourceKeys(), rawClass) }
 
 // checkSourceKeys checks the image keys of verbs that read.

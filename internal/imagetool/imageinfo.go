@@ -146,14 +146,14 @@ func (c *call) pmap() error {
 		if err != nil {
 			return err
 		}
-		title := map[string]string{"GUID": `1 GPT, "GPT Partition Scheme"`, "none": `0 NONE, "no partition map"`}[scheme]
+		titles := map[string]string{"GUID": `1 GPT, "GPT Partition Scheme"`, "none": `0 NONE, "no partition map"`}
 		for _, other := range otherSchemes {
 			if other.name == scheme {
-				title = other.title
+				titles[scheme] = other.title
 			}
 		}
 		fmt.Fprintf(c.out, "MEDIA: %q; Size %s [%d x %d]\nSCHEME: %s\n", i.name, appleSize(i.Size()), i.Size()/sector,
-			sector, title)
+			sector, titles[scheme])
 		fmt.Fprint(c.out, "ID Type                 Offset       Size             Name\n"+
 			"-- -------------------- ------------ ---------------- -------------------------\n")
 		for _, r := range regions {
@@ -164,10 +164,11 @@ func (c *call) pmap() error {
 			if r.number > 0 {
 				id = fmt.Sprintf("%2d", r.number)
 			}
-			fmt.Fprintf(c.out, "%s %-20s %12d %-16s %s\n", id, r.hint, r.first, appleSize(r.count*sector), printable(r.name))
+			fmt.Fprintf(c.out, "%s %-20s %12d %-16s %s\n", id, r.hint, r.first, appleSize(r.count*sector),
+				printable(r.name))
 			if c.has("-complete") && r.part != nil {
-				fmt.Fprintf(c.out, "   type %s, identifier %s, attributes %#x, sectors %d to %d\n", r.part.Type, r.part.ID,
-					r.part.Attributes, r.part.First, r.part.Last)
+				fmt.Fprintf(c.out, "   type %s, identifier %s, attributes %#x, sectors %d to %d\n", r.part.Type,
+					r.part.ID, r.part.Attributes, r.part.First, r.part.Last)
 			}
 		}
 		return nil

@@ -135,6 +135,7 @@ func (c *call) printAttached(a attach.Attached, i *image) error {
 	return c.printResult(dict{"system-entities": list}, "%s", text.String())
 }
 
+// formatEntity is the line of a device in attach and info. Programs cut it at the TABs; hints are cut at 31 characters.
 func formatEntity(a attach.Attached, e entity, hint string) string {
 	point := ""
 	if e.volume {
@@ -143,6 +144,7 @@ func formatEntity(a attach.Attached, e entity, hint string) string {
 	return fmt.Sprintf("%-20s\t%-31.31s\t%s\n", e.device, hint, point)
 }
 
+// hdiutilEntity is an entry of system-entities in hdiutil's dialect.
 func hdiutilEntity(a attach.Attached, e entity) dict {
 	d := dict{"dev-entry": e.device, "content-hint": e.hint, "unmapped-content-hint": e.guid,
 		"potentially-mountable": e.volume && a.Filesystem != ""}
@@ -204,6 +206,7 @@ func (c *call) info() error {
 	return c.printResult(d, "%s", text.String())
 }
 
+// infoOfImage is the dictionary of one image in info -plist. Keys without a meaning on Linux have Apple's usual values.
 func (c *call) infoOfImage(a attach.Attached, entities []entity) dict {
 	var list []dict
 	for _, e := range entities {
@@ -221,6 +224,7 @@ func (c *call) infoOfImage(a attach.Attached, entities []entity) dict {
 	}
 }
 
+// formatInfoOfImage writes the text of one image in info.
 func (c *call) formatInfoOfImage(text io.Writer, a attach.Attached) {
 	upper := func(b bool) string { return strings.ToUpper(strconv.FormatBool(b)) }
 	name := strconv.Itoa(c.env.UID)

@@ -21,6 +21,7 @@ type output struct {
 	err error
 }
 
+// Write keeps the first error. Main returns it when the verb itself has succeeded.
 func (o *output) Write(p []byte) (int, error) {
 	n, err := o.to.Write(p)
 	if err != nil && o.err == nil {
@@ -83,12 +84,14 @@ type progress struct {
 	last  int   // in thousandths, -1 before the first
 }
 
+// newProgress starts with an unknown share; total is 0 for work that is not measured in bytes.
 func (c *call) newProgress(total int64) *progress {
 	p := &progress{c: c, total: total, last: -1}
 	p.print(-1)
 	return p
 }
 
+// print prints one line in the format of hdiutil -puppetstrings.
 func (p *progress) print(percent float64) {
 	if p.c.has("-puppetstrings") {
 		fmt.Fprintf(p.c.out, "PERCENT:%f\n", percent)

@@ -97,7 +97,7 @@ func otherRegions(dev blockdev.Device) ([]region, string, error) {
 }
 
 // findVolume returns the device of the file system of an image: the last partition of a GUID table, which grows and
-// shrinks with the image, or the whole device. It is nil where there is no partition.
+// shrinks with the image, or the whole device. It is nil if there are none.
 func findVolume(dev blockdev.Device) (vol blockdev.Device, p *gpt.Partition, err error) {
 	t, _, err := gpt.Read(dev)
 	switch {
@@ -145,7 +145,7 @@ func (i *image) mountExFAT() (*exfat.Volume, error) {
 	case ours:
 		return exfat.Mount(vol, exfat.MountOptions{ReadOnly: true})
 	case "":
-		return nil, refuse("there is no ExFAT volume on the image")
+		return nil, refuse("no ExFAT volume on the image")
 	}
 	return nil, refuse("%s volumes cannot be read without mounting", kind.AppleName)
 }

@@ -55,13 +55,14 @@ func (c *call) passphrase(n int) ([]byte, error) {
 	return c.secrets.list[n], nil
 }
 
+// readPassphrases reads stdin until passphrase n is complete.
 func (c *call) readPassphrases(n int) error {
 	s, end := &c.secrets, []byte{0}
 	if c.tool == "diskutil" {
 		end = []byte("\n")
 	}
 	if f, ok := c.env.Stdin.(*os.File); ok && term.IsTerminal(int(f.Fd())) { // which would show it, and wait for an end
-		return refuse("stdin is a terminal, and there is no prompt for a passphrase: give it by a pipe or a file")
+		return refuse("stdin is a terminal: give the passphrase by a pipe or a file")
 	}
 	if s.raw == nil {
 		s.raw = make([]byte, 0, maxPassphrase+1) // never reallocated, so that it can be wiped
@@ -143,7 +144,7 @@ func (c *call) encryption() (e container.Encryption, err error) {
 	}
 	e.Iterations = c.env.iterations
 	if !c.readsStdin() {
-		return e, refuse("an encrypted image takes a passphrase, and there is no prompt for it: want %s", c.stdinOption())
+		return e, refuse("an encrypted image takes a passphrase, and this program has no prompt: want %s", c.stdinOption())
 	}
 	n := 0
 	if c.secrets.encrypted {
@@ -155,6 +156,7 @@ func (c *call) encryption() (e container.Encryption, err error) {
 	return e, err
 }
 
+// stdinOption is the option of the verb that reads the passphrase of an image from stdin, for messages.
 func (c *call) stdinOption() string {
 	switch {
 	case c.tool == "diskutil":
@@ -208,7 +210,7 @@ func (c *call) chpass() error {
 	}
 	defer p.close()
 	h, err := container.EncryptionOf(p.dir, p.name)
-	const noPrompt = "there is no prompt for a passphrase: want "
+	const noPrompt = "this program has no prompt for a passphrase: want "
 	switch {
 	case err != nil:
 		return err

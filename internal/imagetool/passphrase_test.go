@@ -30,7 +30,7 @@ func TestPlainImagesHaveNoPassphrase(t *testing.T) {
 	m.write("cut.dmg", "encrcdsa")
 	m.refused(1, "image not recognized", "isencrypted cut.dmg")
 	m.refused(1, "want -stdinpass", "create -size 8m -encryption AES-256 b")
-	m.refused(1, "there is no prompt", "create -size 8m -encryption AES-256 -agentpass b")
+	m.refused(1, "this program has no prompt", "create -size 8m -encryption AES-256 -agentpass b")
 	m.refused(1, "a passphrase, and no encryption", "create -size 8m -stdinpass b")
 	m.refused(1, "no passphrase of the new image", "create -size 8m -encryption -stdinpass b")
 	assert.NotZero(t, m.with("p\n", strings.Fields("diskutil image create -e blank --format ASIF --size 8Mi --stdinpass b.asif")...))

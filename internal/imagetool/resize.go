@@ -61,6 +61,8 @@ func (c *call) resizeImage() (err error) {
 	return c.resizeImageOperand(r)
 }
 
+// resizeImageOperand resizes the image or prints its limits. A volume that a program of the host grows is attached after
+// the image and its partition have their new size.
 func (c *call) resizeImageOperand(r resizing) error {
 	if r.limits {
 		return c.withImage(c.operands[0], read, func(i *image) error {
@@ -193,7 +195,7 @@ func (c *call) shapeOf(i *image, imageOnly bool) (s shape, err error) {
 	return s, nil
 }
 
-// usedSize is the smallest size of a device that is no volume and has no GUID table, in bytes: the end of the last
+// usedSize is the smallest size of a device that is not a volume and has no GUID table, in bytes: the end of the last
 // partition of another scheme, which is all that is known of it. Unknown contents are cut only with -imageonly, as its
 // user knows them; a blank device has no data to lose. A hybrid image has a CD's volume under the map, which extends
 // beyond the partitions.
@@ -234,7 +236,7 @@ func hasCDVolume(i *image) (bool, error) {
 	return string(mark) == "CD001" || string(mark) == "BEA01", nil
 }
 
-// checkStaleTable refuses a table of which only the backup is left, with other data in the place of the first: most
+// checkStaleTable refuses a table if only its backup is left, with other data in the place of the first: most
 // likely the whole device was given a file system, which restoring the table would overwrite.
 func checkStaleTable(i *image, t *gpt.Table, warnings []gpt.Warning) error {
 	if !slices.Contains(warnings, gpt.WarnPrimary) || !slices.Contains(warnings, gpt.WarnNoMBR) {
@@ -243,7 +245,7 @@ func checkStaleTable(i *image, t *gpt.Table, warnings []gpt.Warning) error {
 	if blank, err := isBlank(i, int64(2+t.EntrySectors())*sector); err != nil || blank {
 		return err
 	}
-	return refuse("only the backup of the partition table is left at the end, and the data at the start is no table: " +
+	return refuse("only the backup of the partition table is left at the end, and the data at the start is not a table: " +
 		"repair one of them first")
 }
 

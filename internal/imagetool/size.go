@@ -10,11 +10,13 @@ import (
 	"dmgbench/internal/container"
 )
 
+// sector is the unit of sizes in lists and options.
 const sector = container.SectorSize // bytes
 
 // maxSize bounds sizes in bytes: what containers and offsets can hold.
 const maxSize = 1 << 60
 
+// The sizes that the two tools accept. The numbers are bounded, so that hostile arguments cost no memory.
 var (
 	hdiutilSize  = regexp.MustCompile(`^([0-9]{1,30}(?:\.[0-9]{1,30})?)([bkmgtpeBKMGTPE]?)$`)
 	diskutilSize = regexp.MustCompile(`^([0-9]{1,30}(?:\.[0-9]{1,30})?)(B|S|UAM|[KMGTPE](?:i?B?)?)?$`)
@@ -26,7 +28,8 @@ var (
 func parseSize(s string) (int64, error) {
 	m := hdiutilSize.FindStringSubmatch(s)
 	if short := strings.TrimRight(s, "iIbB"); m == nil && short != s && hdiutilSize.MatchString(short) {
-		return 0, fmt.Errorf("%q is not a size of hdiutil: want %s, which is in binary multiples", s, strings.ToLower(short))
+		return 0, fmt.Errorf("%q is not a size of hdiutil: want %s, which is in binary multiples", s,
+			strings.ToLower(short))
 	}
 	if m == nil {
 		return 0, fmt.Errorf("%q is not a size: want a number and b (sectors of 512 bytes), k, m, g, t, p or e "+
@@ -44,12 +47,13 @@ func parseSize(s string) (int64, error) {
 }
 
 // parseDiskutilSize reads a size as diskutil does: no unit or B for bytes, K, M, G, T, P, E for decimal and Ki … Ei for
-// binary multiples (with or without a B), S or UAM for sectors of 512 bytes. The result is in bytes, rounded up to 4096.
+// binary multiples (with or without a B), S or UAM for sectors of 512 bytes. The result is in bytes, rounded up to
+// 4096.
 func parseDiskutilSize(s string) (int64, error) {
 	m := diskutilSize.FindStringSubmatch(s)
 	if m == nil {
-		return 0, fmt.Errorf("%q is not a size: want a number and B, K, M, G, T, P, E (decimal), Ki … Ei (binary) or S "+
-			"(sectors of 512 bytes)", s)
+		return 0, fmt.Errorf("%q is not a size: want a number and B, K, M, G, T, P, E (decimal), Ki … Ei (binary) "+
+			"or S (sectors of 512 bytes)", s)
 	}
 	unit := int64(1)
 	switch u := strings.TrimSuffix(m[2], "B"); {
@@ -101,6 +105,7 @@ func parseCount(s string, unit int64) (int64, error) {
 	return n * unit, nil
 }
 
+// parseSectors and parseMegabytes read counts of fixed units.
 func parseSectors(s string) (int64, error)   { return parseCount(s, sector) }
 func parseMegabytes(s string) (int64, error) { return parseCount(s, 1<<20) }
 
@@ -131,6 +136,7 @@ func (c *call) readSize(options ...sizeOption) (size int64, err error) {
 	return size, nil
 }
 
+// roundUp returns the smallest multiple of unit that is at least v.
 func roundUp(v, unit int64) int64 { return (v + unit - 1) / unit * unit }
 
 // appleSize is a size as hdiutil prints it: binary multiples with at most one decimal, "4 MB", "1023.6 GB", "0 bytes".

@@ -78,6 +78,7 @@ func readTree(ctx context.Context, folders []string) (t tree, err error) {
 	return t, refuse("%d symbolic links, which %s cannot hold; the first is %q", t.lost.links, ours, t.lost.firstLink)
 }
 
+// readFolder adds what is below a folder. Symbolic links are counted, so that one error names how many there are.
 func (t *tree) readFolder(ctx context.Context, d *hostio.Dir, name, to string) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -114,6 +115,7 @@ func (t *tree) readFolder(ctx context.Context, d *hostio.Dir, name, to string) e
 	return nil
 }
 
+// close closes the folders of the host.
 func (t tree) close() {
 	for _, d := range t.dirs {
 		d.Close()

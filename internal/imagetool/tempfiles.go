@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"regexp"
 	"strings"
 	"syscall"
@@ -26,9 +27,10 @@ const (
 	maxName    = 255 // bytes that file systems allow
 )
 
+// lockName matches exactly the locks that replace makes: sweep must not touch other files.
 var lockName = regexp.MustCompile(`^\.dmgbench-[0-9a-f]{16}\.lock$`)
 
-// replace calls build, which makes an image under a temporary name beside p, and renames it when it is complete.
+// replace calls build, which makes an image under a temporary name next to p, and renames it when it is complete.
 // Without -ov an image that exists is an error before anything is made. What build made is deleted when it fails; what
 // killed processes left is deleted first.
 func (c *call) replace(p place, build func(tmp place) error) (err error) {
@@ -73,7 +75,7 @@ func (c *call) checkFree(p place) error {
 		return syscall.EBUSY
 	}
 	if err := container.Removable(p.dir, p.name); err != nil {
-		words := fmt.Sprintf("File exists, and is no image that could be replaced: %q: %v", p.path, err)
+		words := fmt.Sprintf("File exists, and is not an image that could be replaced: %q: %v", p.path, err)
 		return &refusal{words: words, err: err}
 	}
 	return nil
@@ -186,6 +188,7 @@ func (c *call) sweep(dir *hostio.Dir) {
 	}
 }
 
+// sweepStem removes the images of one stem, then its lock.
 func (c *call) sweepStem(dir *hostio.Dir, stem string) {
 	name := stem + lockSuffix
 	if !isOwnEntry(dir, name, fs.FileMode.IsRegular) {
@@ -225,7 +228,7 @@ func isAbandoned(dir *hostio.Dir, f *hostio.File, name string) bool {
 	return err == nil && string(got) == want
 }
 
-// imagesOfStem lists the images of a stem. ok is false if one is not of this user or is no image, or if an old image
+// imagesOfStem lists the images of a stem. ok is false if one is not of this user or not an image, or if an old image
 // may be among them.
 func imagesOfStem(dir *hostio.Dir, stem string) (left []string, ok bool) {
 	entries, err := dir.ReadDir(".")
@@ -251,4 +254,10 @@ func imagesOfStem(dir *hostio.Dir, stem string) (left []string, ok bool) {
 func isOwnEntry(dir *hostio.Dir, name string, kind func(fs.FileMode) bool) bool {
 	fi, err := dir.Lstat(name)
 	return err == nil && kind(fi.Mode()) && isOwn(fi)
+}
+
+// isOwn reports whether a file belongs to the user of this process.
+func isOwn(fi fs.FileInfo) bool {
+	st, ok := fi.Sys().(*syscall.Stat_t)
+	return ok && int64(st.Uid) == int64(os.Geteuid())
 }

@@ -60,7 +60,8 @@ var rawMarks = []struct {
 	at    int64
 	magic string
 }{
-	{3, "NTFS    "}, {32769, "CD001"}, {32769, "BEA01"}, {0, "LUKS\xba\xbe"}, {512, "LABELONE"}, {1024, "BD"}, {0, "hsqs"},
+	{3, "NTFS    "}, {32769, "CD001"}, {32769, "BEA01"}, {0, "LUKS\xba\xbe"}, {512, "LABELONE"}, {1024, "BD"},
+	{0, "hsqs"},
 }
 
 // looksRaw reports whether a device has a partition map or a volume, or starts with zeros as a blank one does.

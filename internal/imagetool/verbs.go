@@ -10,6 +10,7 @@ import (
 // support is what an option does here.
 type support int
 
+// The kinds of support.
 const (
 	works   support = iota
 	ignored         // accepted without effect; help has the reason
@@ -66,6 +67,7 @@ var (
 	groups = map[string][]option{}
 )
 
+// init reads verbs.txt; an error in it is a mistake in the program.
 func init() {
 	for block := range strings.SplitSeq(strings.ReplaceAll(verbsText, "\n\t", " "), "\n\n") {
 		parseBlock(strings.Split(strings.TrimSpace(block), "\n"))
@@ -132,9 +134,10 @@ func countOperands(operands string) (low, high int) {
 
 // parseOptionLine reads the options of one line, which share their help.
 func parseOptionLine(kind, line string) (list []option) {
+	kinds := map[string]support{"option": works, "ignored": ignored, "refused": refused}
 	names, help, _ := strings.Cut(line, ": ")
 	for text := range strings.SplitSeq(names, "; ") {
-		o := option{help: help, support: map[string]support{"option": works, "ignored": ignored, "refused": refused}[kind]}
+		o := option{help: help, support: kinds[kind]}
 		for word := range strings.FieldsSeq(text) {
 			switch name := strings.TrimSuffix(word, ","); {
 			case o.name == "":

@@ -12,6 +12,7 @@ import (
 	"dmgbench/internal/hostio"
 )
 
+// Sizes of the copy. Aligned blocks of copyBlock keep direct reads possible; smaller holes cost more than they save.
 const (
 	copyBlock = 4 << 20  // bytes read at once
 	holeBlock = 64 << 10 // bytes of zeros that become a hole
@@ -102,6 +103,7 @@ func copyFile(ctx context.Context, from *hostio.Dir, name string, to *hostio.Dir
 	return err
 }
 
+// zeros is what blocks are compared with; it is never changed.
 var zeros [holeBlock]byte
 
 // writeBlocks writes p at an offset; with holes, blocks of zeros are left out.

@@ -71,6 +71,7 @@ type bandFile struct {
 	size   int64
 }
 
+// bands lists the band files of a bundle, which must have some.
 func bands(ctx context.Context, dir *hostio.Dir, name string) ([]bandFile, error) {
 	var list []bandFile
 	err := Walk(ctx, dir, name, func(inside string, fi fs.FileInfo) error {

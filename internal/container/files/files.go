@@ -52,6 +52,7 @@ func Walk(ctx context.Context, dir *hostio.Dir, name string, visit func(inside s
 	return walk(ctx, dir, name, "", fi, visit)
 }
 
+// walk visits one entry of the container and, of a folder, everything below it.
 func walk(ctx context.Context, dir *hostio.Dir, name, inside string, fi fs.FileInfo,
 	visit func(string, fs.FileInfo) error) error {
 	if err := ctx.Err(); err != nil {
@@ -83,6 +84,7 @@ func walk(ctx context.Context, dir *hostio.Dir, name, inside string, fi fs.FileI
 	return nil
 }
 
+// sector is the unit of cuts: a container is a whole number of sectors long.
 const sector = 512 // bytes
 
 // sparseFrom is the difference in bytes between length and allocation from

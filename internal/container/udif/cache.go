@@ -25,6 +25,7 @@ const maxClass = 26
 // class is that of the buffers for so many bytes: 1 << class is the least power of two that holds them.
 func class(length int64) int { return bits.Len64(uint64(max(length, 1) - 1)) }
 
+// shard is a part of the cache with a lock of its own.
 type shard struct {
 	mu      sync.Mutex
 	entries map[int]*entry
@@ -43,6 +44,7 @@ type entry struct {
 	prev, next *entry
 }
 
+// init makes an empty cache of at most limit bytes.
 func (c *cache) init(limit int64) {
 	c.limit = limit
 	for i := range c.shards {
@@ -52,10 +54,13 @@ func (c *cache) init(limit int64) {
 	}
 }
 
+// shard returns the part of the cache for a run.
 func (c *cache) shard(index int) *shard { return &c.shards[index%cacheShards] }
 
+// unlink takes the entry out of the ring. The caller holds the lock of the shard.
 func (e *entry) unlink() { e.prev.next, e.next.prev = e.next, e.prev }
 
+// linkLatest makes the entry the latest of the ring. The caller holds the lock of the shard.
 func (s *shard) linkLatest(e *entry) {
 	e.prev, e.next = &s.latest, s.latest.next
 	e.prev.next, e.next.prev = e, e

@@ -72,6 +72,7 @@ type Trailer struct {
 	_                 [12]byte
 }
 
+// The trailer starts with the magic and the only version that is known.
 const (
 	kolyMagic   = "koly"
 	kolyVersion = 4

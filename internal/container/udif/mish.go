@@ -8,6 +8,7 @@ import (
 	"slices"
 )
 
+// The layout of a block table: a header that starts with the magic, then the runs.
 const (
 	mishMagic  = "mish"
 	mishHeader = 204 // bytes before the first run
@@ -34,6 +35,7 @@ type run struct {
 	kind           Kind
 }
 
+// end is the first sector after the run.
 func (r *run) end() uint64 { return r.start + r.count }
 
 // bytes is the decoded length; Open made sure that it is an int64.

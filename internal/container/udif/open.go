@@ -24,6 +24,7 @@ type Options struct {
 	ReadAhead int
 }
 
+// defaultCache is the usual size of the cache, in bytes: 64 chunks of the length that Apple uses.
 const defaultCache = 64 << 20
 
 // Image is an open UDIF image: an io.ReaderAt of the device in it, for any number of goroutines.
@@ -128,6 +129,7 @@ type loader struct {
 	tables []*table
 }
 
+// add parses the block table in a resource. The limits hold for all tables of the image together.
 func (l *loader) add(r resource) error {
 	if len(l.tables) == maxRegions {
 		return fmt.Errorf("more than %d block tables: %w", maxRegions, ErrUnsupported)

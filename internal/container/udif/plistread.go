@@ -65,6 +65,7 @@ func parsePlist(r *io.SectionReader, emit func(resource) error, license func()) 
 	return err
 }
 
+// xmlError is an error of the property list; every one is a damaged image.
 func xmlError(format string, args ...any) error {
 	return fmt.Errorf("property list: "+format+": %w", append(args, ErrCorrupt)...)
 }
@@ -155,6 +156,7 @@ func (p *plistReader) markup() (string, error) {
 	}
 }
 
+// skipComment reads the rest of a comment, which may contain tags.
 func (p *plistReader) skipComment() error {
 	for last := "   "; last != "-->"; {
 		c, err := p.get()
@@ -297,6 +299,7 @@ func (p *plistReader) readData(t tag) error {
 // elementText reads the text of an element up to the next <, without blanks and TABs.
 type elementText struct{ r *bufio.Reader }
 
+// Read returns io.EOF at the end of the element, and an error at the end of the input.
 func (e elementText) Read(b []byte) (n int, err error) {
 	for n < len(b) {
 		c, err := e.r.ReadByte()

@@ -39,6 +39,7 @@ type plistWriter struct {
 	w *bufio.Writer
 }
 
+// newPlistWriter writes the start of the list.
 func newPlistWriter(w io.Writer) *plistWriter {
 	p := &plistWriter{bufio.NewWriterSize(w, 64<<10)}
 	_, _ = p.w.WriteString(plistStart)
@@ -48,6 +49,7 @@ func newPlistWriter(w io.Writer) *plistWriter {
 // escapeXML escapes text; Apple leaves quotes as they are.
 var escapeXML = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
+// pair writes a key with a string.
 func (p *plistWriter) pair(key, value string) {
 	fmt.Fprintf(p.w, "%[1]s<key>%[2]s</key>\n%[1]s<string>%[3]s</string>\n", dataIndent, key, escapeXML.Replace(value))
 }
@@ -102,6 +104,7 @@ type lineWriter struct {
 	used int
 }
 
+// Write collects bytes until a line is full. Errors of the writer below appear when it is flushed.
 func (l *lineWriter) Write(p []byte) (int, error) {
 	for rest := p; len(rest) > 0; {
 		n := copy(l.line[l.used:], rest)

@@ -19,6 +19,8 @@ type reader struct {
 	working sync.WaitGroup
 }
 
+// init sizes the cache and the read-ahead. The window of read-ahead takes at most half of the cache, so that chunks that
+// are read now are not dropped for chunks that may be read later.
 func (r *reader) init(im *Image) {
 	r.cache.init(im.options.Cache)
 	r.decodes, r.aheads = make(chan struct{}, im.options.Workers), make(chan struct{}, im.options.Workers)
@@ -182,6 +184,7 @@ func (a *ahead) touch(i, last int) (from, to int) {
 	return a.advance(oldest, i, last)
 }
 
+// advance moves a stream to run i and returns the runs that are not started yet.
 func (a *ahead) advance(s *stream, i, last int) (from, to int) {
 	s.next, s.used = i+1, a.clock
 	from = max(s.started, i+1)

@@ -51,6 +51,7 @@ func parseFork(b []byte, emit func(resource) error, license func()) error {
 	return nil
 }
 
+// forkError is an error of the resource fork; every one is a damaged image.
 func forkError(format string, args ...any) error {
 	return fmt.Errorf("resource fork: "+format+": %w", append(args, ErrCorrupt)...)
 }
@@ -63,6 +64,7 @@ func section(b []byte, at, length uint64) ([]byte, error) {
 	return b[at : at+length], nil
 }
 
+// fork is a resource fork: its data, its map, and where in the map the names start.
 type fork struct {
 	data, forkMap []byte
 	names         int

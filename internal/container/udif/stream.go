@@ -27,6 +27,7 @@ type StreamOptions struct {
 	Progress func(done, total int64)
 }
 
+// defaultMemory is the usual bound of buffers of one pass, in bytes.
 const defaultMemory = 64 << 20
 
 // slot is a piece of work with its buffers. There are as many as memory allows, and they go round.

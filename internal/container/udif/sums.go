@@ -17,6 +17,7 @@ type readSums struct {
 	sums  []atomic.Uint64 // summed and the CRC-32; 0 for a piece that was not read
 }
 
+// summed marks a sum that was computed: a CRC-32 may be 0.
 const summed = 1 << 32
 
 // KeepSums makes the image sum up what is read from now on, so that VerifyRead need not read it again. It must not be called

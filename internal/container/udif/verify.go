@@ -72,6 +72,7 @@ func (im *Image) Verify(ctx context.Context, o StreamOptions) (*Report, error) {
 	return im.verify(ctx, o, true)
 }
 
+// verify is Verify; fork tells whether to check the data fork as a whole too.
 func (im *Image) verify(ctx context.Context, o StreamOptions, fork bool) (*Report, error) {
 	report := &Report{}
 	if fork {
@@ -112,6 +113,7 @@ func check(what string, want *Checksum, got []byte) Check {
 	return c
 }
 
+// crcBytes is a CRC-32 as a checksum field stores it, in big-endian order.
 func crcBytes(sum uint32) []byte {
 	return []byte{byte(sum >> 24), byte(sum >> 16), byte(sum >> 8), byte(sum)}
 }
@@ -148,6 +150,7 @@ type contextReader struct {
 	r   io.Reader
 }
 
+// Read fails once the context has ended.
 func (r *contextReader) Read(p []byte) (int, error) {
 	if err := r.ctx.Err(); err != nil {
 		return 0, err

@@ -285,6 +285,7 @@ type counter struct {
 	n int64
 }
 
+// Write counts what the writer below has taken.
 func (c *counter) Write(p []byte) (int, error) {
 	n, err := c.w.Write(p)
 	c.n += int64(n)

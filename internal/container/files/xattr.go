@@ -1,5 +1,3 @@
-//go:build linux || darwin
-
 package files
 
 import (
@@ -49,6 +47,7 @@ func attributeName(system, name string) string {
 	return "user." + name
 }
 
+// attributes reads all attributes of a file with their values.
 func attributes(file string) (map[string]string, error) {
 	names, err := sized(func(b []byte) (int, error) { return unix.Llistxattr(file, b) })
 	if err != nil {
