@@ -124,7 +124,8 @@ const exitText = `EXIT STATUS
   1    error
   2    bad usage or a bad plan
   3    finished with failed or discarded cases, or every image skipped
-  4    the host is not fit to measure on
+  4    the host is not fit to measure on, or a place was full or gone in
+       mid-run; dmgbench resume goes on
   130  interrupted or paused; dmgbench resume goes on`
 
 // exitPrinted is of the commands that only print.

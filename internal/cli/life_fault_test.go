@@ -1,10 +1,12 @@
 package cli_test
 
 import (
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -160,14 +162,19 @@ func anotherUser(t *testing.T, bin string) {
 // placeVanishes takes the whole place away in mid-run: nothing that is left is given up, and with the place the run goes on.
 func placeVanishes(t *testing.T, bin string) {
 	w := newWorld(t, bin, lifePlan)
-	p := w.start(w.begin()...)
+	p := w.start(w.begin("--format", "json")...)
 	w.settling(p, "UDSB", 1)
 	require.NoError(t, os.Rename(w.place, w.place+".away"))
 	require.NoError(t, os.RemoveAll(w.place+".away"))
 	e := p.wait()
 	assert.Equal(t, 4, e.code, e.err)
 	assert.Contains(t, e.err, "is there no more")
-	assert.Contains(t, e.err, "hint: what was measured is kept; go on with: dmgbench resume")
+	assert.Contains(t, e.err, `"hint":"what was measured is kept; go on with: dmgbench resume`)
+	for line := range strings.Lines(e.err) {
+		assert.True(t, json.Valid([]byte(line)), line)
+	}
+	assert.Regexp(t, `{"kind":"message","text":"[^"]* of 3 cases`, e.err)
+	assert.Regexp(t, `"kind":"error".*"exit":4}`, e.err)
 	assert.NoDirExists(t, w.place)
 	w.pathless()
 	e = w.run("resume", w.out)

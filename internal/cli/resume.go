@@ -33,7 +33,8 @@ the beginning. What was begun with --keep keeps its images. Places and files of
 the one that the run was begun with: a run has no other.
 
 A run stops where a place is full or gone; resume continues it. Cases that
-failed in other ways stay failed: --retry-failed measures those rounds again.
+failed in other ways stay failed: --retry-failed measures those rounds again,
+and so do later sessions until the run ends.
 
 ` + exitText,
 		Example: "  dmgbench resume runs/quick-20260101T120000Z",

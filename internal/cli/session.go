@@ -78,7 +78,7 @@ func (a *app) session(ctx context.Context, c runner.Config, do func(runner.Confi
 	if err != nil {
 		if runner.Stopped(err) { // as after an interrupt, what was measured has a report; a full disk may have no room for it
 			if _, r, no := finish(c.Out); no == nil {
-				fmt.Fprintln(a.err, pr.summary(r))
+				pr.Message(pr.summary(r))
 			}
 		}
 		return 0, asGiven(err, c.Out)

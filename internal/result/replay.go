@@ -238,6 +238,12 @@ func (s *State) FailedRounds() (n int) {
 	return n
 }
 
+// Retrying reports whether the last session measured failed case-rounds again and was interrupted or paused meanwhile.
+func (s *State) Retrying() bool {
+	n := len(s.Sessions)
+	return n > 0 && s.Ended == nil && s.Sessions[n-1].RetryFailed
+}
+
 // Open is the attempt that the journal breaks off in, nil if there is none. If
 // the run is paused inside it, it goes on; otherwise it has to be begun anew.
 func (s *State) Open() *Attempt {

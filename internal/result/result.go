@@ -83,6 +83,8 @@ type Session struct {
 	End     string   `json:"end"`              // clean | interrupted | paused | lost (no end was written)
 	Reason  string   `json:"reason,omitempty"` // why it ended, unless clean
 	Run     string   `json:"run,omitempty"`    // which run it belongs to, in a pooled result
+	// RetryFailed is set where the session measured failed case-rounds again.
+	RetryFailed bool `json:"retry_failed,omitempty"`
 }
 
 // Engine names what made and attached the images.

@@ -110,6 +110,7 @@ func Resume(ctx context.Context, dir string, c Config) (Outcome, error) {
 		}
 		return complete(dir, state), nil
 	}
+	c.RetryFailed = c.RetryFailed || state.Retrying()
 	if err := sameEngine(dir, state, c.Engine.Info()); err != nil {
 		return Outcome{}, err
 	}

@@ -123,7 +123,7 @@ func (r *run) keepFlag() string {
 func (r *run) openSession() error {
 	info := r.c.Engine.Info()
 	return errors.Join(r.append(result.Record{Kind: result.KindSession, Session: &result.Session{
-		Index: r.session, Host: r.c.Host, Started: r.c.Clock.Wall(), Boot: r.c.Boot,
+		Index: r.session, Host: r.c.Host, Started: r.c.Clock.Wall(), Boot: r.c.Boot, RetryFailed: r.c.RetryFailed,
 		Engine: result.Engine{Name: info.Name, Vendor: info.Vendor, Version: info.Version, Title: info.Title, Why: r.c.Why},
 	}}), r.hostWarnings())
 }

@@ -1,6 +1,7 @@
 package runner_test
 
 import (
+	"context"
 	"syscall"
 	"testing"
 
@@ -36,7 +37,13 @@ func TestFailedRoundsAreToldAndRepeated(t *testing.T) {
 	assert.Contains(t, out.Message, "dmgbench resume --retry-failed ")
 	assert.Equal(t, runner.StatusFailed, out.Status)
 
-	again.RetryFailed = true
+	// An interrupted repetition goes on without the flag: nobody has to remember it.
+	ctx, cancel := context.WithCancel(t.Context())
+	again.RetryFailed, again.Progress = true, &interrupter{cancel: cancel}
+	out, err = runner.Resume(ctx, c.Out, again)
+	require.NoError(t, err)
+	require.Equal(t, runner.StatusInterrupted, out.Status)
+	again.RetryFailed, again.Progress = false, nil
 	out, err = runner.Resume(t.Context(), c.Out, again)
 	require.NoError(t, err)
 	assert.Equal(t, runner.StatusDone, out.Status)
@@ -45,4 +52,16 @@ func TestFailedRoundsAreToldAndRepeated(t *testing.T) {
 	out, err = runner.Resume(t.Context(), c.Out, again)
 	require.NoError(t, err)
 	assert.Equal(t, "the run is complete; nothing is left to do", out.Message)
+}
+
+// interrupter interrupts a run at its first write.
+type interrupter struct {
+	heard
+	cancel context.CancelFunc
+}
+
+func (i *interrupter) Status(s runner.Status) {
+	if s.Do == "write" {
+		i.cancel()
+	}
 }

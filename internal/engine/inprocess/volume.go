@@ -3,6 +3,7 @@ package inprocess
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path"
 	"slices"
@@ -42,7 +43,7 @@ func (v *volume) Mkdir(name string) error {
 			}
 		}
 	}
-	return volumeError(v.vol.Mkdir(name))
+	return trimName(v.vol.Mkdir(name))
 }
 
 // Create makes the file size bytes long at once, in space of its worker's own.
@@ -56,7 +57,7 @@ func (v *volume) Open(name string, _ workload.FileOptions) (workload.File, error
 
 func (v *volume) handle(f *exfat.File, err error) (workload.File, error) {
 	if err != nil {
-		return nil, volumeError(err)
+		return nil, trimName(err)
 	}
 	h := &file{File: f, vol: v}
 	v.mu.Lock()
@@ -123,7 +124,15 @@ type file struct {
 func (f *file) WriteAt(p []byte, off int64) (int, error) {
 	n, err := f.File.WriteAt(p, off)
 	if err != nil {
-		err = volumeError(err)
+		err = trimName(err)
+	}
+	return n, err
+}
+
+func (f *file) ReadAt(p []byte, off int64) (int, error) {
+	n, err := f.File.ReadAt(p, off)
+	if err != nil && err != io.EOF {
+		err = trimName(err)
 	}
 	return n, err
 }
@@ -135,7 +144,7 @@ func (f *file) Sync(mode hostio.SyncMode) (hostio.SyncMode, error) {
 		return hostio.SyncNone, nil
 	}
 	if err := f.File.Sync(); err != nil {
-		return hostio.SyncNone, volumeError(err)
+		return hostio.SyncNone, trimName(err)
 	}
 	return f.vol.flush, nil
 }
@@ -211,7 +220,15 @@ func (f *file) Close() error {
 	f.vol.mu.Lock()
 	delete(f.vol.open, f)
 	f.vol.mu.Unlock()
-	return volumeError(f.File.Close())
+	return trimName(f.File.Close())
+}
+
+// trimName removes the name of a file or folder from an error of the volume: the caller adds it.
+func trimName(err error) error {
+	if cause := errors.Unwrap(err); cause != nil {
+		err = cause
+	}
+	return volumeError(err)
 }
 
 // volumeError adds to errors of the volume those that callers of any volume test for.
