@@ -61,7 +61,7 @@ func (s *runData) measuredAlong(op plan.Operand, axis, est string) ([]point, fin
 	for _, c := range cells {
 		at, ok := c.at(axis)
 		if !ok {
-			return nil, finding{weak: fmt.Sprintf("%q is no axis of this plan", axis)}
+			return nil, finding{weak: fmt.Sprintf("%q is not an axis of this plan", axis)}
 		}
 		if _, ok := groups[at]; !ok {
 			seen = append(seen, at)
@@ -206,7 +206,7 @@ func (j judge) extreme(a plan.Assert) finding {
 		}
 	}
 	if bestAt < 0 {
-		return finding{missing: fmt.Sprintf("nothing was measured at %s", choiceText(a.Along, a.At))}
+		return finding{missing: fmt.Sprintf("no value was measured at %s", choiceText(a.Along, a.At))}
 	}
 	var parts []finding
 	for _, p := range points {

@@ -253,7 +253,7 @@ func TestReasons(t *testing.T) {
 		want   string
 	}{
 		{">= 1.9", 0.05, 3, `^UDSB writes [\d.]+ to [\d.]+ times as fast as UDRW \(3 rounds, 95 % t interval\): the claim needs at least 1.9, and the interval reaches below it$`},
-		{">= 3", 0.001, 3, `^UDSB writes [\d.]+( to [\d.]+)? times as fast as UDRW \(3 rounds, 95 % t interval\): the claim needs at least 3, and the whole interval lies below it$`},
+		{">= 3", 0.001, 3, `^UDSB writes [\d.]+( to [\d.]+)? times as fast as UDRW \(3 rounds, 95 % t interval\): the claim needs at least 3, and the whole interval is below it$`},
 		{"> 1", 0.001, 3, `^UDSB writes [\d.]+( to [\d.]+)? times as fast as UDRW \(3 rounds, 95 % t interval\): the claim needs more than 1$`},
 		{"> 1", 0.001, 1, `^UDSB writes [\d.]+ times as fast as UDRW in 1 round: the claim needs more than 1, and what was seen points that way, but a verdict takes 3 rounds$`},
 	} {

@@ -60,7 +60,7 @@ func (j judge) assert(a plan.Assert) finding {
 		}
 		return combineAny(parts)
 	}
-	return finding{weak: fmt.Sprintf("%q is no test that this program knows", a.Kind)}
+	return finding{weak: fmt.Sprintf("%q is not a test of this program", a.Kind)}
 }
 
 // unmeasured reports which cases of an operand were not measured to the end: their values decide no claim

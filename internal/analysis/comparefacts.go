@@ -318,7 +318,7 @@ func (c *comparer) notes() {
 		}
 	}
 	if len(kinds) > 1 {
-		note("the sides differ in %s: which of these a change comes from cannot be told from these runs", strings.Join(apart, ", "))
+		note("the sides differ in %s: these runs do not show which of these a change comes from", strings.Join(apart, ", "))
 	}
 	if c.differ("digest") && len(apart) == 0 && !c.differ("seed") && !c.differ("rounds") {
 		note("the plans as executed are not the same, though machine, system and tools are: compare the plan.toml of the runs")

@@ -53,7 +53,7 @@ func (cell *compareCell) sample() CompareSample {
 }
 
 // bothZero is why two cells have no ratio though they are the same.
-const bothZero = "nothing on both sides: 0 has no ratio"
+const bothZero = "0 on both sides: there is no ratio"
 
 // row compares two cells; why is the reason where they have no ratio.
 func (c *comparer) row(a, b *compareCell, side string) (row CompareRow, why string) {
@@ -202,10 +202,10 @@ func (c *comparer) fillUndecided(row *CompareRow, a, b *compareCell) {
 	row.Ratio = row.Value.Value / row.Base.Value
 	row.Status = RowSessionUnknown
 	na, nb := len(row.Base.Sessions), len(row.Value.Sessions)
-	row.Reason = fmt.Sprintf("session effect unknown: %s against %d; three on a side, or two on both, would tell how far sessions differ by themselves",
+	row.Reason = fmt.Sprintf("session effect unknown: %s against %d; three on a side, or two on both, would show how far sessions differ",
 		plural(na, "session"), nb)
 	if shared := sharedBy(a, b, bySession); shared > 0 {
-		row.Reason = fmt.Sprintf("session effect unknown: both sides were measured in %s, with %s that both have; three sessions that both have would tell how far "+
+		row.Reason = fmt.Sprintf("session effect unknown: both sides were measured in %s, with %s that both have; three sessions that both have would show how far "+
 			"sessions differ, three rounds how far rounds do", sameSessions(shared, "the same session"), plural(sharedBy(a, b, byRound), "round"))
 	}
 	if na != 1 || nb != 1 {

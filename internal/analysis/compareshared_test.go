@@ -29,7 +29,7 @@ func TestCompareCasesOfTwoRuns(t *testing.T) {
 		}
 		for _, r := range compared(t, by, short).Rows {
 			assert.Equal(t, RowSessionUnknown, r.Status)
-			assert.Contains(t, r.Reason, "both sides were measured in "+where+" that both have; three sessions that both have would tell")
+			assert.Contains(t, r.Reason, "both sides were measured in "+where+" that both have; three sessions that both have would show")
 			assert.NotContains(t, r.Reason, "two on both")
 		}
 	}

@@ -46,7 +46,7 @@ func newComparer(runs []*result.Result, o CompareOptions) (*comparer, error) {
 		o.Threshold = DefaultThreshold
 	}
 	if !(o.Threshold > 0 && o.Threshold < 1) {
-		return nil, refuse("a threshold of %v is no share between 0 and 1", o.Threshold)
+		return nil, refuse("the threshold %v is not a share between 0 and 1", o.Threshold)
 	}
 	c := &comparer{o: o, out: &Comparison{Schema: 1, By: append([]string{}, o.By...), Threshold: o.Threshold, Level: level, Ops: []string{},
 		Sides: []CompareSide{}, Alike: []CompareFact{}, Differences: []Difference{}, Notes: []string{}, Rows: []CompareRow{}, Unpaired: []Unpaired{},
@@ -59,7 +59,7 @@ func newComparer(runs []*result.Result, o CompareOptions) (*comparer, error) {
 		case hasKey(runs, name):
 			c.keys = append(c.keys, name)
 		default:
-			return nil, refuse("no run says its %q", name)
+			return nil, refuse("no run has a %q", name)
 		}
 	}
 	if err := c.split(runs, facts); err != nil {
@@ -223,7 +223,7 @@ func (c *comparer) baseline() error {
 		for _, s := range c.sides {
 			have = append(have, fmt.Sprintf("%q", s.name))
 		}
-		return refuse("%q is no run and no side of these: %s", want, strings.Join(have, ", "))
+		return refuse("%q is neither a run nor a side of these: %s", want, strings.Join(have, ", "))
 	}
 	s := c.sides[i]
 	c.sides = slices.Insert(slices.Delete(c.sides, i, i+1), 0, s)

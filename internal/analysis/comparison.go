@@ -14,7 +14,7 @@ import (
 
 // ErrCompare is wrapped by every error of [Compare]: the runs or the options do
 // not make a comparison.
-var ErrCompare = errors.New("there is nothing to compare")
+var ErrCompare = errors.New("there are no runs to compare")
 
 // CompareOptions select what is compared with what.
 type CompareOptions struct {

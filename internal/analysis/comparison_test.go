@@ -266,15 +266,15 @@ func TestCompareRefuses(t *testing.T) {
 		"no run was given":            func() (*Comparison, error) { return Compare(nil, CompareOptions{}) },
 		"one run is not compared":     func() (*Comparison, error) { return Compare(a, CompareOptions{}) },
 		`all runs are "Apple M4 Pro"`: func() (*Comparison, error) { return Compare(append(a, b...), CompareOptions{By: []string{"cpu"}}) },
-		`no run says its "colour"`:    func() (*Comparison, error) { return Compare(append(a, b...), CompareOptions{By: []string{"colour"}}) },
+		`no run has a "colour"`:       func() (*Comparison, error) { return Compare(append(a, b...), CompareOptions{By: []string{"colour"}}) },
 		"is given twice":              func() (*Comparison, error) { return Compare(append(a, a[0], b[0]), CompareOptions{By: []string{"os"}}) },
 		`"4-1" is given twice, as "x" and in "y"`: func() (*Comparison, error) {
 			pooled := *b[0]
 			pooled.Runs = []result.PooledRun{{Run: a[0].Run}}
 			return Compare([]*result.Result{a[0], &pooled}, CompareOptions{Names: []string{"x", "y"}})
 		},
-		"is no run and no side": func() (*Comparison, error) { return Compare(append(a, b...), CompareOptions{Baseline: "x"}) },
-		"is no share between":   func() (*Comparison, error) { return Compare(append(a, b...), CompareOptions{Threshold: 2}) },
+		"is neither a run nor a side": func() (*Comparison, error) { return Compare(append(a, b...), CompareOptions{Baseline: "x"}) },
+		"is not a share between":      func() (*Comparison, error) { return Compare(append(a, b...), CompareOptions{Threshold: 2}) },
 		"was measured": func() (*Comparison, error) {
 			return Compare(append(a, b...), CompareOptions{Ops: []plan.Quantity{"compact_time"}})
 		},

@@ -166,7 +166,7 @@ func (s *runData) caseDepartures(out *departureList, sub *caseData) {
 	}
 }
 
-// cacheText reports how files were accessed in place of what was asked for.
+// cacheText words how files were accessed where that is not the access requested.
 func cacheText(c result.Achieved) string {
 	asked := c.Asked + " I/O requested"
 	if c.Asked == "direct" {

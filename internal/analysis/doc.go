@@ -69,7 +69,7 @@ const minRounds = 3
 
 // noNumber is why something is withheld that left the range of numbers, as a
 // power law does at zero.
-const noNumber = "the result is no finite number"
+const noNumber = "the result is not a finite number"
 
 func finite(vs ...float64) bool {
 	return !slices.ContainsFunc(vs, func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) })

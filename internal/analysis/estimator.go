@@ -185,7 +185,7 @@ func (f files) fitted(est string) (float64, error) {
 		}
 		slope = l.Slope
 	default:
-		return 0, fmt.Errorf("%q is no estimator", est)
+		return 0, fmt.Errorf("%q is not an estimator", est)
 	}
 	if !(slope > 0) {
 		return 0, errSlope
@@ -221,7 +221,7 @@ func value(q plan.Quantity, est string, steps []*result.Step, f *sampleFilter) (
 		return 0, 0, errors.New("no files were on the volume")
 	}
 	if len(xs) == 0 {
-		return 0, 0, fmt.Errorf("the step does not say its %s", nameOf(q))
+		return 0, 0, fmt.Errorf("the step does not record its %s", nameOf(q))
 	}
 	if v, err = stats.Mean(xs); err != nil {
 		return 0, 0, err

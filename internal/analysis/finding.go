@@ -265,9 +265,9 @@ func gapText(b plan.Bound, iv stats.Interval) string {
 	case low && high:
 		return ""
 	case iv.High < b.Low:
-		return "and the whole interval lies below it"
+		return "and the whole interval is below it"
 	case iv.Low > b.High:
-		return "and the whole interval lies above it"
+		return "and the whole interval is above it"
 	case below && above:
 		return "and the interval reaches beyond it on both sides"
 	case below:

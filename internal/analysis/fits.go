@@ -194,7 +194,7 @@ func (s *runData) bandUsed(at string, x float64, ok bool) (float64, bool) {
 // filePoints are single files: size against their time or rate, by round.
 func (s *runData) filePoints(f plan.Fit) (map[int][][2]float64, string) {
 	if !perFile(f.Quantity) && !fileTime(f.Quantity) {
-		return nil, fmt.Sprintf("the %s is no quantity of single files", nameOf(f.Quantity))
+		return nil, fmt.Sprintf("the %s is not a quantity of single files", nameOf(f.Quantity))
 	}
 	cells, missing := s.cells(f.Quantity, f.Where)
 	if missing != "" {
@@ -291,7 +291,7 @@ func fitResult(f plan.Fit, x fitted) result.Fit {
 	return out
 }
 
-// at predicts the mean of what the rounds predict from three on, as the
+// at predicts the mean of the predictions of the rounds from three on, as the
 // coefficients are their means, so that a line goes through its own predictions.
 func (x fitted) at(v float64) float64 {
 	if len(x.curves) < minRounds {
@@ -429,7 +429,7 @@ func (j judge) coefficient(a plan.Assert) finding {
 // asShare keeps the ends of an interval of shares, such as that of R², among the shares.
 func asShare(x float64) float64 { return min(max(x, 0), 1) }
 
-// beyondShares opens the ends of a bound that no share can pass: there is no value
+// beyondShares opens the ends of a bound that no share can pass: there is no number
 // to test at them, where the t distribution would still see something beyond.
 func beyondShares(b plan.Bound) plan.Bound {
 	if b.Low <= 0 && !b.LowOpen {

@@ -121,7 +121,7 @@ func NewHistory(runs []HistoryRun, read func(HistoryRun) (*result.Result, error)
 		case seen[r.Result.Run]:
 			leave(fmt.Sprintf("run %s is there already", r.Result.Run))
 		case startTime(r.Result).IsZero():
-			leave("no session of it has begun")
+			leave("none of its sessions has started")
 		default:
 			seen[r.Result.Run] = true
 			h.kept = append(h.kept, r)

@@ -294,7 +294,7 @@ func (l *ledgerMaker) answers() {
 				turned = append(turned, fmt.Sprintf("“%s” %s, unlike in %s", row.Says, strings.ReplaceAll(cell.Verdict, "_", " "), cell.Changed))
 			}
 		}
-		text := c.Name() + ": nothing could be judged"
+		text := c.Name() + ": no claim could be judged"
 		if judged > 0 {
 			text = fmt.Sprintf("%s: %d of %s judged hold", c.Name(), holds, plural(judged, "claim"))
 		}
@@ -308,7 +308,7 @@ func (l *ledgerMaker) answers() {
 			text += "; not " + strings.Join(no, ", ")
 		}
 		if open > 0 {
-			text += fmt.Sprintf("; %d cannot be told or were not measured", open)
+			text += fmt.Sprintf("; %d undecided or not measured", open)
 		}
 		if len(turned) > 0 {
 			text += ". Turned round: " + strings.Join(turned, "; ")

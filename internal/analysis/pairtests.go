@@ -17,8 +17,8 @@ func missingValues(sides ...operandValue) (finding, bool) {
 	return f, f.missing != "" || f.weak != ""
 }
 
-// pairTest is a test of two values: op is computed of printed figures in unit, rounds judges two values of which one was
-// measured, and phrase words what was seen.
+// pairTest is a test of two values: op computes the tested number, in unit, from two printed figures; rounds judges
+// values where at least one was measured; phrase words what was seen.
 type pairTest struct {
 	bound  plan.Bound
 	unit   string

@@ -306,7 +306,7 @@ func (s *runData) expected(a plan.Assert) finding {
 	if n == 0 {
 		return finding{missing: fmt.Sprintf("the protocol has no step %s with %s", a.Step, selectorText(a.Where))}
 	}
-	f.saw = fmt.Sprintf("the protocol, as the author tells it, expects %s of %s", want, plural(n, a.Step+" step"))
+	f.saw = fmt.Sprintf("the protocol expects %s of %s", want, plural(n, a.Step+" step"))
 	if f.dir < 0 {
 		f.saw = fmt.Sprintf("the protocol does not expect %s of every %s step", want, a.Step)
 	}

@@ -166,6 +166,6 @@ func (s *runData) sessionWarning(w *warningList, c cell, q plan.Quantity, sum re
 	if t, err := stats.WelchContrast(logScale.all(values[1]), logScale.all(values[2])); err == nil && t.SE > 0 {
 		text = ", " + SayP(t.P(0))
 	}
-	w.add("sessions", "the two sessions differ by a factor of %s (%s and %s%s): the interval over rounds does not say what a third session would show",
+	w.add("sessions", "the two sessions differ by a factor of %s (%s and %s%s): the interval over rounds does not cover what a third session would show",
 		show(factor, "1"), show(a.Value, "B/s"), show(b.Value, "B/s"), text)
 }

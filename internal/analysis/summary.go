@@ -328,7 +328,7 @@ func scalars(c cell, q plan.Quantity) (string, []result.Estimate) {
 		return name, out
 	}
 	if m, err := stats.Median(x.values); err == nil {
-		out = append(out, result.Estimate{Name: medianRate, Value: m, Unit: x.unit, N: x.n, Why: "the interval stands with the " + name})
+		out = append(out, result.Estimate{Name: medianRate, Value: m, Unit: x.unit, N: x.n, Why: "the interval is that of the " + name})
 	}
 	for _, end := range []string{minimum, maximum} {
 		v := gatherValues(q, []cell{c}, end, nil)

@@ -11,8 +11,8 @@ import (
 	"dmgbench/internal/result"
 )
 
-// tables fills in the tables of the plan. It needs the summaries, whose numbers
-// and warnings it takes: a table never differs from the figures.
+// tables fills in the tables of the plan. It needs the summaries and takes their
+// numbers and warnings: a table never differs from the figures.
 func (s *runData) tables() []result.Table {
 	out := []result.Table{}
 	at := map[summaryKey]*result.Summary{}
@@ -130,7 +130,7 @@ func (s *runData) measuredCell(op plan.Operand, at map[summaryKey]*result.Summar
 	e, ok := estimate(sum.Estimates, name)
 	if f := filterOf(op.Where); f != nil {
 		if !perFile(op.Quantity) {
-			out.Why = "only rates of files can be told by file"
+			out.Why = "only rates of files can be split by file"
 			return out
 		}
 		if e, ok = partEstimate(c, op.Quantity, name, name+"@"+partText(f), f); !ok {
@@ -140,7 +140,7 @@ func (s *runData) measuredCell(op plan.Operand, at map[summaryKey]*result.Summar
 	}
 	switch {
 	case !ok:
-		out.Why = "there is no such statistic: " + name
+		out.Why = "unknown statistic: " + name
 	case !finite(e.Value):
 		out.Why = noNumber
 	default:
@@ -171,8 +171,8 @@ func (s *runData) notPlanned(do string, where plan.Selector) string {
 	return "not part of the protocol"
 }
 
-// printedValue is what the source prints for a cell, with the ratio of what was
-// measured to it. Several figures that the source prints for parts of it are shown
+// printedValue is what the source prints for a cell, with the ratio of the measured
+// value to it. Several figures that the source prints for parts of it are shown
 // as printed.
 func (s *runData) printedValue(figures []plan.Published, e *result.Estimate, id string) *result.PublishedValue {
 	p := figures[0]
@@ -230,7 +230,7 @@ func (s *runData) coefficientCell(l plan.TableLine) result.TableCell {
 func coefficientEstimate(c *result.Coefficient, unit string, inverse bool) (*result.Estimate, string) {
 	e := &result.Estimate{Name: c.Name, Value: c.Value, Unit: unit, CI: c.CI}
 	if c.Name == "r2" {
-		e.Why = "R² is told without one"
+		e.Why = "R² has no interval"
 	} else if c.CI == nil {
 		e.Why = fmt.Sprintf("too few rounds: an interval of a coefficient needs %d, or the files of one round", minRounds)
 	}

@@ -236,8 +236,8 @@ func driftShare(rates []float64) float64 {
 	return math.Abs(math.Expm1(l.Slope * float64(len(rates)-1)))
 }
 
-// isCanary reports whether a step is the canary's write or read, which is not
-// part of what the case measures.
+// isCanary reports whether a step is the canary's write or read, which the case
+// does not measure.
 func isCanary(st *result.Step) bool { return st.Do == "canary" }
 
 // nativeWarning compares a rate with the native baseline's of the same place and
