@@ -9,7 +9,7 @@ import (
 	"dmgbench/internal/result"
 )
 
-// mount is the file system that a path lies on.
+// mount is the file system of a path.
 type mount struct{ fs, source, dev string }
 
 // mountOf finds the mount of an absolute path without links in proc/self/mountinfo
@@ -52,11 +52,11 @@ func Unescape(s string) string {
 	return b.String()
 }
 
-// remote are file systems whose data is on another machine.
+// remote are file systems with their data on another machine.
 var remote = map[string]bool{"nfs": true, "nfs4": true, "cifs": true, "smb3": true, "smbfs": true, "afpfs": true, "webdav": true, "ceph": true,
 	"glusterfs": true, "fuse.sshfs": true, "fuse.glusterfs": true, "afs": true}
 
-// under says what disk a path lies on.
+// under describes the disk of a path.
 func (t tree) under(name string) result.Disk {
 	m, ok := t.mountOf(name)
 	if !ok {
@@ -69,7 +69,7 @@ func (t tree) under(name string) result.Disk {
 	case remote[m.fs]:
 		d.Medium, d.Bus = "network", "network"
 	default:
-		// A file system of several devices (btrfs) has a number that is no block device.
+		// A file system of several devices (btrfs) has a number that is not a block device.
 		dir := t.blockDir("sys/dev/block/" + m.dev)
 		if dir == "" && strings.HasPrefix(m.source, "/dev/") {
 			dir = t.blockDir("sys/class/block/" + strings.ReplaceAll(strings.TrimPrefix(path.Clean(m.source), "/dev/"), "/", "!"))
@@ -128,8 +128,8 @@ func (t tree) block(d *result.Disk, dir string, depth int) {
 	case d.Bus == "nbd" || d.Bus == "rbd":
 		d.Medium = "network"
 	case !ok || d.Bus == "virtio" || d.Bus == "xen" || d.Bus == "loop":
-		// What a paravirtual disk says of rotation is a default of the
-		// hypervisor and nothing about the medium.
+		// The rotation that a paravirtual disk reports is a default of the
+		// hypervisor and not a fact about the medium.
 		d.Medium = "unknown"
 	case rotational == 0:
 		d.Medium = "ssd"
@@ -139,7 +139,7 @@ func (t tree) block(d *result.Disk, dir string, depth int) {
 }
 
 // model is vendor and model of a device. Of a virtio device the vendor is a number
-// (0x1af4), which names nothing; "ATA" is the layer that speaks to the disk.
+// (0x1af4), which is not a name; "ATA" is the layer that speaks to the disk.
 func (t tree) model(dir string) string {
 	vendor := t.text(path.Join(dir, "vendor"))
 	if strings.HasPrefix(vendor, "0x") || vendor == "ATA" {

@@ -23,7 +23,7 @@ const (
 )
 
 // storageBytes finds, in `ioreg -a -l -r -c IOBlockStorageDriver`, the drivers
-// below which the named device ("disk3s5") lies and adds up what they moved. The
+// that have the named device ("disk3s5") below them and adds up what they moved. The
 // list has one tree for each driver: its disk, the partitions of that, and the
 // APFS containers and volumes on them, which are disks of their own.
 func storageBytes(out []byte, device string) (read, written int64, err error) {
@@ -76,7 +76,7 @@ func registry(out []byte) (list []map[string]any, err error) {
 
 var errRegistry = fmt.Errorf("reading the I/O registry: no list of storage drivers: %w", ErrUnsupported)
 
-// carries says whether the device lies in the tree. A driver inside of another's
+// carries reports whether the device is in the tree. A driver inside of another's
 // tree counts for itself: it has a tree of its own in the list.
 func carries(entry map[string]any, device string, depth int) bool {
 	if name, _ := entry[keyBSDName].(string); name == device {

@@ -72,7 +72,7 @@ func fit(h result.Host, r plan.KeyValue) (Problem, bool) {
 		Hint: "see run.require in the description of the plan language"}, false
 }
 
-// disks checks what lies under every place.
+// disks checks the disk of every place.
 func disks(r plan.KeyValue, list []result.Disk) (Problem, bool) {
 	for _, d := range list {
 		have := d.Medium
@@ -176,7 +176,7 @@ func diskWarnings(d result.Disk, add func(kind, text string)) {
 	}
 }
 
-// swapGrowth is how much more swap space, in bytes, tells of a shortage of memory.
+// swapGrowth is how much more swap space, in bytes, counts as a shortage of memory.
 const swapGrowth = 64 << 20
 
 // Changes are what happened to the machine between two looks at it, where that

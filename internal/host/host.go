@@ -1,13 +1,13 @@
-// Package host says what machine this is and whether it is fit to measure on.
+// Package host reports hardware, operating system and load, and whether the machine is fit to measure on.
 //
 // Facts are read from where the system keeps them: /proc, /sys and os-release on
 // Linux; sysctl, pmset and diskutil on macOS. A fact that could not be had is
 // empty or zero, and is never guessed: a processor count, a medium or a power
-// source that is made up would stand beside published figures as if it were known.
+// source that is made up would be compared with published figures as if it were known.
 //
-// The package measures nothing, changes nothing on the machine apart from the lock
+// The package does not measure, changes only the lock
 // in the state directory and the inhibition of sleep, and records no host name, user
-// or path unless it was told to identify the machine. Texts of the system are cut and
+// or path unless it has to identify the machine. Texts of the system are cut and
 // cleaned of control characters before they get into a result.
 package host
 
@@ -64,8 +64,8 @@ func Gather(ctx context.Context, places []Place, identify bool) result.Host {
 	return h
 }
 
-// BootID is a digest of 16 hex digits that tells two boots apart and gives away
-// nothing else; "" where the system does not say.
+// BootID is a digest of 16 hex digits that distinguishes two boots and contains no
+// other fact; "" where the system does not report it.
 func BootID() string { return digest(bootID()) }
 
 func digest(id string) string {
@@ -123,7 +123,7 @@ func clean(s string) string {
 	return s
 }
 
-// loadBusy says that the load of the last minute is above one per processor.
+// loadBusy is the text about a load of the last minute above one per processor.
 func loadBusy(load float64, cpus int) []string {
 	if cpus <= 0 || !(load > float64(cpus)) {
 		return nil

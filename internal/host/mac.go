@@ -14,8 +14,9 @@ import (
 
 // What the tools of macOS print, read on any system so that it can be tested on any.
 
-// macBoot tells a boot from others: by the session's identifier, since the boot time moves when the clock is set, and by
-// the boot time in seconds where the system has no identifier; "" if it has neither.
+// macBoot distinguishes a boot from others: by the session's identifier, since the boot time moves
+// when the clock is set, and by the boot time in seconds where the system has no identifier; "" if it
+// has neither.
 func macBoot(session string, bootTime func() (seconds int64, err error)) string {
 	if session != "" {
 		return session
@@ -26,7 +27,7 @@ func macBoot(session string, bootTime func() (seconds int64, err error)) string 
 	return ""
 }
 
-// macPower reads `pmset -g batt`, whose first line is "Now drawing from 'AC Power'".
+// macPower reads `pmset -g batt`, with the first line "Now drawing from 'AC Power'".
 func macPower(out string) string {
 	switch {
 	case strings.Contains(out, "'AC Power'"):
@@ -184,7 +185,7 @@ func (v macVolume) describe(d *result.Disk, below macVolume) {
 }
 
 // macPressure reads `notifyutil -g com.apple.system.thermalpressurelevel`, which
-// tells on Apple silicon what pmset does not: "<name> <level>". "" if it is no level.
+// reports on Apple silicon what pmset does not: "<name> <level>". "" if it is not a level.
 func macPressure(out string) string {
 	f := strings.Fields(out)
 	if len(f) != 2 || f[0] != "com.apple.system.thermalpressurelevel" {
@@ -199,7 +200,7 @@ func macPressure(out string) string {
 	return levels[n]
 }
 
-// hotter puts what two sources say together: whichever tells of pressure wins.
+// hotter combines two sources: the one that reports pressure wins.
 func hotter(pmset, pressure string) string {
 	if pressure == "" || pressure == "nominal" && pmset != "" {
 		return pmset
@@ -222,8 +223,8 @@ func macSwap(raw []byte) int64 {
 	return max(0, used)
 }
 
-// macVersion is the version of macOS. The kernel tells programs that were linked for older systems a number that no
-// system ever had, 10.16 or 16.x; sw_vers(1) says the true one.
+// macVersion is the version of macOS. The kernel gives programs that were linked for older systems a number that no
+// system ever had, 10.16 or 16.x; sw_vers(1) prints the true one.
 func macVersion(product string, swVers func() string) string {
 	if product == "10.16" || strings.HasPrefix(product, "16.") {
 		if v := clean(swVers()); v != "" {
@@ -233,7 +234,7 @@ func macVersion(product string, swVers func() string) string {
 	return product
 }
 
-// macDisk fills in what the system's tools tell of the volume on the device ("disk3s5") that is mounted on point.
+// macDisk fills in what the system's tools report of the volume on the device ("disk3s5") that is mounted on point.
 // mdutil(1) and tmutil(8) are asked by the mount point: they take volumes, not the folders in them.
 func macDisk(d *result.Disk, device, point string, ask func(tool string, args ...string) []byte) {
 	if v, ok := readVolume(ask("/usr/sbin/diskutil", "info", "-plist", device)); ok {

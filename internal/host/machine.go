@@ -9,7 +9,7 @@ import (
 	"dmgbench/internal/result"
 )
 
-// machine fills in what a Linux tree says of the whole machine. h.CPUs is set.
+// machine fills in the facts of the whole machine from a Linux tree. h.CPUs is set.
 func (t tree) machine(h *result.Host) {
 	rel := fields(t.read("etc/os-release"), "=")
 	if h.OSVersion = clean(unquote(rel["PRETTY_NAME"])); h.OSVersion == "" {
@@ -48,7 +48,7 @@ func unquote(s string) string {
 	return s
 }
 
-// cores tells processors of two levels apart: by Intel's hybrid units, or by the
+// cores distinguishes processors of two levels: by Intel's hybrid units, or by the
 // capacity that the kernel gives each processor (Arm).
 func (t tree) cores() []result.Cores {
 	p, e := cpuList(t.read("sys/devices/cpu_core/cpus")), cpuList(t.read("sys/devices/cpu_atom/cpus"))
@@ -97,7 +97,7 @@ func (t tree) memory() (physical, limit int64) {
 	return physical, limit
 }
 
-// lesser is the smaller of two limits of which 0 is none.
+// lesser is the smaller of two limits, where 0 is none.
 func lesser[T int64 | float64](a, b T) T {
 	if a == 0 || b == 0 {
 		return max(a, b)

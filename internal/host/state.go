@@ -14,7 +14,7 @@ import (
 // ErrBusy is returned by [Lock] while another run measures on this machine.
 var ErrBusy = errors.New("another measuring run")
 
-// ErrNoHome is returned by [StateDir] where nothing says which folder is the user's own.
+// ErrNoHome is returned by [StateDir] where the user's own folder is not known.
 var ErrNoHome = errors.New("HOME is not set to an absolute path")
 
 // lockName is the file in the state directory that a measuring run locks.
@@ -23,7 +23,7 @@ const lockName = "measuring.lock"
 // StateDir is where this user's registry of runs and the lock of measuring are
 // kept: $DMGBENCH_STATE, else dmgbench in $XDG_STATE_HOME, else in the folder that
 // the system has for it. It is an absolute path and need not exist. getenv is
-// [os.Getenv] or stands in for it.
+// [os.Getenv] or a replacement.
 func StateDir(getenv func(string) string) (string, error) {
 	if dir := getenv("DMGBENCH_STATE"); dir != "" {
 		abs, err := filepath.Abs(dir)
@@ -58,7 +58,7 @@ func Lock(stateDir string) (release func(), err error) {
 		return nil, fmt.Errorf("making state directory: %w", err)
 	}
 	name := filepath.Join(stateDir, lockName)
-	// Nothing is written to it, so that nothing can be written through a link either.
+	// It is never written to, and so neither is what a link leads to.
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("opening lock: %w", err)

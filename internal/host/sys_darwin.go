@@ -140,7 +140,7 @@ func Suspended() (time.Duration, error) {
 }
 
 // InhibitSleep keeps the machine awake by caffeinate(8) until release is called or
-// this process ends, and says how.
+// this process ends, and returns how.
 func InhibitSleep() (release func(), how string, err error) {
 	cmd := exec.Command("/usr/bin/caffeinate", "-dims", "-w", strconv.Itoa(os.Getpid()))
 	// An interrupt from the terminal is ours to handle.
@@ -151,5 +151,5 @@ func InhibitSleep() (release func(), how string, err error) {
 	return sync.OnceFunc(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }), "caffeinate", nil
 }
 
-// Tune returns nothing: macOS has neither governors nor huge pages to switch.
+// Tune returns no settings: macOS has neither governors nor huge pages to switch.
 func Tune() Tuning { return Tuning{} }

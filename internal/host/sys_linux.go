@@ -60,7 +60,7 @@ func memory() (physical, limit int64) { return root.memory() }
 func Suspended() (time.Duration, error) { return between(unix.CLOCK_BOOTTIME, unix.CLOCK_MONOTONIC) }
 
 // InhibitSleep keeps the machine awake until release is called or this process
-// ends, and says how. It asks logind by systemd-inhibit(1); where that is missing
+// ends, and returns how. It asks logind by systemd-inhibit(1); where that is missing
 // or refused, the error matches [ErrUnsupported] and is worth a warning.
 func InhibitSleep() (release func(), how string, err error) {
 	exe, err := exec.LookPath("systemd-inhibit")

@@ -23,7 +23,7 @@ func between(ahead, behind int32) (time.Duration, error) {
 	return max(0, time.Duration(b.Nano()-a.Nano()/2-c.Nano()/2)), nil
 }
 
-// product is blocks × their size in bytes; 0 if that is no size.
+// product is blocks × their size in bytes; 0 if that is not a size.
 func product[T int64 | uint32](blocks uint64, unit T) int64 {
 	if unit <= 0 || blocks > uint64(math.MaxInt64)/uint64(unit) {
 		return 0

@@ -9,7 +9,7 @@ import (
 )
 
 // Tuning is how the system is set where that changes rates; "" where there is no
-// such setting or it does not say.
+// such setting or it is not known.
 type Tuning struct {
 	Governor  string // what chooses the processors' clock rate: performance, powersave …; several with commas
 	Driver    string // whose governor it is: intel_pstate, acpi-cpufreq …
@@ -36,7 +36,7 @@ func (t tree) tuning() Tuning {
 	return out
 }
 
-// scaled are the drivers whose governor powersave is the ordinary one, and scales.
+// scaled are the drivers with an ordinary governor powersave, which scales.
 var scaled = []string{"intel_pstate", "amd-pstate", "amd-pstate-epp", "amd_pstate_epp"}
 
 // Warnings are the settings that weaken whatever is measured under them.

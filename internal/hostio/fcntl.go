@@ -11,9 +11,9 @@ func refused(err error) bool {
 	return errors.Is(err, syscall.ENOTSUP) || errors.Is(err, syscall.ENOTTY) || errors.Is(err, syscall.EINVAL)
 }
 
-// firstOf reserves space in the first way that works. Where the file system refuses all of them it is ErrUnsupported, as
-// where it has no such command: APFS was seen to answer F_PREALLOCATE with EINVAL on files that had just been made, and
-// zeros that are written reserve as well.
+// firstOf reserves space in the first way that works. Where the file system refuses all of them it is
+// ErrUnsupported, as where it has no such command: APFS was seen to answer F_PREALLOCATE with EINVAL
+// on files that had just been made, and zeros that are written reserve as well.
 func firstOf(ways ...func() error) (err error) {
 	for _, way := range ways {
 		if err = way(); err == nil {
@@ -26,9 +26,9 @@ func firstOf(ways ...func() error) (err error) {
 	return err
 }
 
-// wholeBlocks is what of the range from off to end consists of whole blocks; there are none where first >= last. The end
-// of a file inside of a block is not an exception: F_PUNCHHOLE wants whole blocks of the file, and copyfile(3) of Apple, too,
-// leaves the last one to zeros.
+// wholeBlocks is what of the range from off to end consists of whole blocks; there are none where
+// first >= last. The end of a file inside of a block is not an exception: F_PUNCHHOLE wants whole
+// blocks of the file, and copyfile(3) of Apple, too, leaves the last one to zeros.
 func wholeBlocks(off, end, block int64) (first, last int64) {
 	return roundUp(off, block), end - end%block
 }

@@ -17,7 +17,7 @@ const (
 
 var stops = []string{StopPrecise, StopRounds, StopTime, StopWritten, StopNothing}
 
-// AutoRounds is how the number of rounds is found out while the run goes on. It is
+// AutoRounds is how the number of rounds is determined during the run. It is
 // fixed before the first round, as the level of every interval depends on it.
 type AutoRounds struct {
 	Precision  float64 `json:"precision"`             // half-width of every headline's interval as a share of its value that ends the run
@@ -49,7 +49,7 @@ type WideInterval struct {
 	Half  float64 `json:"half"` // half-width as a share of the value; -1: there is no interval yet, or the value is zero
 }
 
-// Stopped is the look that ended the run, nil while it goes on.
+// Stopped is the look that ended the run, nil until then.
 func (s *State) Stopped() *Look {
 	if n := len(s.Looks); n > 0 && s.Looks[n-1].Stop != "" {
 		return &s.Looks[n-1]

@@ -10,7 +10,7 @@ import (
 	"unicode"
 )
 
-// benchUnits say what is better. No unit has: sizes on disk differ between
+// benchUnits declare what is better. No unit has: sizes on disk differ between
 // rounds, and benchstat warns of every one that does.
 const benchUnits = `Unit B/s better=higher
 Unit sec better=lower
@@ -30,7 +30,7 @@ Unit compression-ratio better=higher
 //
 //	BenchmarkWrite/format=UDRW/encryption=none/phase=new/cycle=0 1 2.0e+09 B/s 2.5 sec
 //
-// What keeps numbers from being compared stands in configuration lines: plan,
+// What keeps numbers from being compared is in configuration lines: plan,
 // engine, os, arch, host, and sync and cache as achieved unless they are keys of
 // the case. What only names the run is a comment, since benchstat makes a table
 // of its own for every configuration. Steps with a rate come first, as benchstat
@@ -102,7 +102,7 @@ func benchConfig(r *Result, index int) [][2]string {
 	}
 }
 
-// stepConfig is what was achieved, where the name of the benchmark does not say it.
+// stepConfig is what was achieved, where the name of the benchmark does not contain it.
 func stepConfig(c *Case, s *Step) [][2]string {
 	out := [][2]string{{"sync", ""}, {"cache", ""}}
 	for i, a := range []*Achieved{s.Sync, s.Cache} {
@@ -138,8 +138,8 @@ func oneLine(s string) string {
 	return strings.Join(strings.Fields(s), " ")
 }
 
-// benchNames are the middle parts of the names, one per case. Two cases whose
-// keys become equal when made fit for a name are told apart by their number.
+// benchNames are the middle parts of the names, one per case. Two cases with
+// keys that become equal when made fit for a name get different numbers.
 func benchNames(r *Result) []string {
 	names := make([]string, len(r.Cases))
 	for i, c := range r.Cases {

@@ -30,13 +30,13 @@ func (e *Error) Error() string {
 // Unwrap gives the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// ErrUnsafeName says that a name could lead somewhere else than it should.
+// ErrUnsafeName is returned for a name that could lead somewhere else than it should.
 var ErrUnsafeName = errors.New("not a plain file name")
 
 // maxName is the longest name in bytes that every file system takes.
 const maxName = 255
 
-// SafeName checks that name is one path element and nothing but that: no
+// SafeName checks that name is one path element only: no
 // separator of any system, no control or invisible character, neither hidden
 // nor usable as an option of a command. Names of places, containers and runs
 // pass it whenever a journal is written or read, so that a journal made by
@@ -69,7 +69,7 @@ const (
 	maxIndex  = 1_000_000_000
 )
 
-// check says whether a record can be true, and touches nothing it should not.
+// check refuses a record that cannot be true or names files outside of the run's folders.
 func (r *Record) check() error {
 	if r.Schema != SchemaVersion {
 		return fmt.Errorf("schema %d, this program knows %d: %w", r.Schema, SchemaVersion, errSchema)

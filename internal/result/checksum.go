@@ -45,7 +45,7 @@ func verifyChecksum(line []byte) (has bool, err error) {
 }
 
 // checkLine verifies the checksum of a line. Journals of older versions have none;
-// a resume by this version goes on with one, from then on in every line. The
+// a resume by this version continues with one, from then on in every line. The
 // content is a record's last key where there is no checksum, so that a line with
 // another end had a checksum that is damaged.
 func (r *Reader) checkLine(line []byte) error {

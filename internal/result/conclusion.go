@@ -39,13 +39,13 @@ type Claim struct {
 	Evidence []string `json:"evidence"`
 	// Here is what this run's engine showed where the claim is about another's tools; never a verdict on them.
 	Here string `json:"here,omitempty"`
-	// Required says that a comparison fails where the verdict changes.
+	// Required is set where a comparison fails where the verdict changes.
 	Required bool `json:"required,omitempty"`
-	// Robustness is how far the verdict depends on how the run is analysed; none where nothing was judged.
+	// Robustness is how far the verdict depends on how the run is analysed; none where the claim was not judged.
 	Robustness *Robustness `json:"robustness,omitempty"`
 }
 
-// Robustness says how far a verdict depends on the way in which the run is
+// Robustness is how far a verdict depends on the way in which the run is
 // analysed: every estimator of rates, outlier rule and choice of rounds that
 // could be defended as well. It is evidence; the verdict does not rest on it.
 type Robustness struct {

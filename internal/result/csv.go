@@ -51,7 +51,7 @@ func formatCell(v any) string {
 }
 
 // PlainCell makes text a cell that a spreadsheet does not take for a formula: what
-// begins with = + - @ (ASCII or full width), tab or line break gets a leading '.
+// starts with = + - @ (ASCII or full width), tab or line break gets a leading '.
 func PlainCell(s string) string {
 	if first, _ := utf8.DecodeRuneInString(s); s != "" && strings.ContainsRune("=+-@\t\r\n＝＋－＠", first) {
 		return "'" + s
@@ -128,7 +128,8 @@ func eachRow(r *Result, table string, do func(x *csvRow)) {
 	}
 }
 
-// eachTableCell calls do with the cells of the plan's tables. One without an estimate has an empty one, with the reason.
+// eachTableCell calls do with the cells of the plan's tables. One without an estimate has an empty
+// one, with the reason.
 func eachTableCell(r *Result, do func(x *csvRow)) {
 	for ti := range r.Tables {
 		t := &r.Tables[ti]
@@ -165,7 +166,7 @@ func Columns(r *Result, table string) []Column {
 	return slices.Concat(cols, caseColumns, own)
 }
 
-// part is a part of what a row is about, nil where that has none.
+// part gets a value from p, nil where p is nil.
 func part[T any](p *T, get func(*T) any) any {
 	if p == nil {
 		return nil

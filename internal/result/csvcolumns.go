@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// runColumns begin every row but those of "tables"; the keys of the case follow, then caseColumns.
+// runColumns come first in every row but those of "tables"; the keys of the case follow, then caseColumns.
 var runColumns = []Column{
 	{"run", "run id", func(x *csvRow) any { return x.run.Run }},
 	{"plan", "name of the plan", func(x *csvRow) any { return x.run.Plan.Name }},
@@ -44,7 +44,7 @@ var estimateColumns = []Column{
 	{"unit_of_replication", "what was replicated", intervalCell(func(ci *CI) any { return ci.Unit })},
 }
 
-// ownColumns are those of each table behind runColumns and caseColumns; "tables" has no others.
+// ownColumns are those of each table after runColumns and caseColumns; "tables" has no others.
 var ownColumns = map[string][]Column{
 	"samples": slices.Concat(stepColumns, []Column{
 		{"file", "name on the volume", func(x *csvRow) any { return x.sample.File }},

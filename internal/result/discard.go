@@ -10,15 +10,15 @@ import (
 
 // Conditions under which [Discard] leaves a run folder alone.
 var (
-	// ErrNotEnded is returned for a run that has not ended, and that resume would go on with.
+	// ErrNotEnded is returned for a run that has not ended, and that resume would continue.
 	ErrNotEnded = errors.New("the run has not ended")
-	// ErrHoldsMore is returned for a run folder with files in it that no run makes by itself, such as kept images.
+	// ErrHoldsMore is returned for a run folder with files in it that no run makes, such as kept images.
 	ErrHoldsMore = errors.New("something else is in it")
 )
 
 // Discard deletes the folder of a run that has ended. It has to carry the marker
-// of the run that its journal and id name, belong to this user, be in nobody's work,
-// and hold the files of a run folder and no others; else nothing is touched. The
+// of the run that its journal and id name, belong to this user, be locked by no process,
+// and hold the files of a run folder and no others; else it is left unchanged. The
 // marker goes last, so that what an interruption leaves is still known as ours.
 func Discard(dir, id string) error {
 	d, err := ResumeRun(dir)

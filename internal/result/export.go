@@ -57,7 +57,7 @@ func Export(w io.Writer, r *Result, format string, o ExportOptions) error {
 }
 
 // ExportAll writes several results in one file: benchfmt, jsonl, and of csv the tables
-// whose rows name their run. It is an error if their cases have different keys.
+// with rows that name their run. It is an error if their cases have different keys.
 func ExportAll(w io.Writer, rs []*Result, format string, o ExportOptions) error {
 	switch {
 	case len(rs) == 1:
@@ -97,7 +97,7 @@ func ExportAll(w io.Writer, rs []*Result, format string, o ExportOptions) error 
 	return nil
 }
 
-// ErrOneRun says that what was asked for has to be exported for each run by itself.
+// ErrOneRun is returned for an export that takes one run only.
 var ErrOneRun = errors.New("export each run by itself")
 
 // JSON writes the result as result.json has it.

@@ -42,7 +42,7 @@ func (d *RunDir) ReadFile(name string, limit int64) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// readInto is ReadFile into a buffer, whose content it replaces.
+// readInto is ReadFile into a buffer, replacing its content.
 func (d *RunDir) readInto(b *bytes.Buffer, name string, limit int64) error {
 	b.Reset()
 	f, err := d.openRegular(name, os.O_RDONLY)
@@ -65,7 +65,7 @@ func (d *RunDir) readInto(b *bytes.Buffer, name string, limit int64) error {
 }
 
 // WriteFile replaces plan.toml, result.json or report.html: either the old or
-// the new content is there, whatever happens. What is there already is not written,
+// the new content is there, whatever happens. Content that is already there is not written,
 // so that a folder that only can be read has its report as well.
 func (d *RunDir) WriteFile(name string, data []byte) error {
 	if !slices.Contains(written, name) {
@@ -136,9 +136,9 @@ func (d *RunDir) sweep() error {
 	return nil
 }
 
-// durable is a file whose Sync asks no more of a file system than it can. Package os flushes by F_FULLFSYNC on macOS,
-// which exFAT and FAT answer with ENOTTY, network shares with ENOTSUP and some of FUSE with EINVAL; a run folder may lie
-// on any of them.
+// durable is a file with a Sync that works on every file system. Package os flushes by F_FULLFSYNC on
+// macOS, which exFAT and FAT answer with ENOTTY, network shares with ENOTSUP and some of FUSE with
+// EINVAL; a run folder may lie on any of them.
 type durable struct{ *os.File }
 
 // Sync flushes the file, and its disk's cache too where that can be had.

@@ -12,8 +12,8 @@ import (
 // analysis adds them. The same records always give the same result.
 //
 // Of several attempts at a case-round one counts, see [State.Final]; the steps of
-// the others are left out. Where nothing better exists, the steps of an interrupted
-// or failed round are kept for people to see, and [Case.Counts] says that they do
+// the others are left out. Where there is no better attempt, the steps of an interrupted
+// or failed round are kept for people to see, and [Case.Counts] reports that they do
 // not count.
 func Fold(recs []Record) (*Result, error) {
 	s, err := Replay(recs)
@@ -79,7 +79,7 @@ func (s *State) foldCase(pc PlanCase, attempts []*Attempt) Case {
 	return c
 }
 
-// made is what is known best of the target, nil if the attempt never began.
+// made is what is known best of the target, nil if the attempt never started.
 func (a *Attempt) made() *Target {
 	switch {
 	case a.End != nil && a.End.Target != nil:
@@ -102,14 +102,14 @@ func (a *Attempt) outcome() CaseRound {
 	return CaseRound{Round: a.Start.Round, Status: Discarded, Reason: interrupted + where}
 }
 
-// interrupted begins the reason of a round that somebody may still finish.
+// interrupted is the start of the reason of a round that somebody may still finish.
 const interrupted = "interrupted "
 
-// NotFinished is what people are told of a case that [Result.DisplayStatus] says is still to be measured.
+// NotFinished is the [Result.DisplayStatus] of a case that is still to be measured.
 const NotFinished = "not finished"
 
-// Outcome is the status of a run whose cases are these: [Failed] where one failed or was discarded, [Skipped] where no
-// image was measured though there were some to measure, or nothing at all, else [Done].
+// Outcome is the status of a run with these cases: [Failed] where one failed or was discarded, [Skipped] where no
+// image was measured though there were some to measure, or no case, else [Done].
 func (r *Result) Outcome() string {
 	images, skipped, bare := 0, 0, 0
 	for i := range r.Cases {
@@ -133,8 +133,9 @@ func (r *Result) Outcome() string {
 	return Done
 }
 
-// Shows reports whether the numbers of a round's steps are shown: those of rounds that count and, of a case that has none,
-// what was measured before a step failed or turned out to be impossible. No verdict rests on the latter.
+// Shows reports whether the numbers of a round's steps are shown: those of rounds that count and, of a
+// case that has none, what was measured before a step failed or turned out to be impossible. No
+// verdict rests on the latter.
 func (c *Case) Shows(round int) bool {
 	for _, r := range c.Rounds {
 		if r.Round == round && (r.Status == Failed || r.Status == Skipped) {
@@ -150,8 +151,8 @@ func (c *Case) Measured() bool {
 }
 
 // DisplayStatus is the status of a case in words for people. In a run that has not ended a case
-// that it has not got to, or not to the end of, is [NotFinished]: its status says discarded,
-// as nothing of it counts yet, but resume goes on with it.
+// that it has not got to, or not to the end of, is [NotFinished]: its status is discarded,
+// as no round counts yet, but resume continues it.
 func (r *Result) DisplayStatus(c *Case) string {
 	if r.Status != Unfinished || c.Status != Discarded {
 		return c.Status

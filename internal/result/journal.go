@@ -16,7 +16,7 @@ const MaxLine = 64 << 20
 // Reader reads a journal record by record.
 //
 // A run can die in the middle of a line, so the last line may be torn: it is
-// left out and [Reader.Torn] tells. Anything unreadable before the last line is
+// left out and [Reader.Torn] reports it. Anything unreadable before the last line is
 // an error, since then the file was changed by something else than the run.
 type Reader struct {
 	br   *bufio.Reader
@@ -32,12 +32,12 @@ type Reader struct {
 	bare   int  // records without one
 }
 
-// NewReader reads the journal r; name stands in errors.
+// NewReader reads the journal r; name is used in errors.
 func NewReader(r io.Reader, name string) *Reader {
 	return &Reader{br: bufio.NewReaderSize(r, 64<<10), name: name, max: MaxLine}
 }
 
-// Next gives the next record, or [io.EOF] behind the last whole one. After an
+// Next gives the next record, or [io.EOF] after the last whole one. After an
 // error it repeats that error.
 func (r *Reader) Next() (Record, error) {
 	if r.err != nil {
@@ -107,7 +107,7 @@ func (r *Reader) readLine() ([]byte, error) {
 	}
 }
 
-// atEnd reports whether nothing follows.
+// atEnd reports whether the journal ends here.
 func (r *Reader) atEnd() bool {
 	_, err := r.br.Peek(1)
 	return errors.Is(err, io.EOF)
@@ -162,8 +162,8 @@ type journalFile interface {
 
 // writer appends records at a known offset. A write that fails leaves its bytes
 // pending at that offset, so that a later attempt (space came back) writes over
-// the torn piece instead of behind it. So does a flush that fails: the system may
-// have dropped what it could not write, and tells only once (fsync(2)). An earlier
+// the torn piece instead of after it. So does a flush that fails: the system may
+// have dropped what it could not write, and reports that only once (fsync(2)). An earlier
 // process may have died of that, with what it wrote in the system's memory alone:
 // the first records of a later one are flushed with all that was there, written again.
 type writer struct {

@@ -44,7 +44,7 @@ type sampleLine struct {
 }
 
 // JSONL writes one line per timed file, each of which can be understood alone.
-// Lines of rounds that do not count say "counts": false.
+// Lines of rounds that do not count have "counts": false.
 func JSONL(w io.Writer, r *Result) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)

@@ -32,7 +32,7 @@ func lock(f *os.File) error {
 	}
 }
 
-// plainSync is fsync(2), and nothing more on macOS.
+// plainSync is fsync(2), on macOS without F_FULLFSYNC.
 func plainSync(f *os.File) error {
 	conn, err := f.SyscallConn()
 	if err != nil {
@@ -47,15 +47,16 @@ func plainSync(f *os.File) error {
 	return errors.Join(failed, err)
 }
 
-// OwnedByUs reports whether the file belongs to the user of this process: for root by sudo, to the caller as well, whom what
-// was made has been given to. On volumes that macOS mounts without owners everything is everybody's.
+// OwnedByUs reports whether the file belongs to the user of this process: for root by sudo, to the
+// caller as well, whom what was made has been given to. On volumes that macOS mounts without owners
+// everything is everybody's.
 func OwnedByUs(fi fs.FileInfo) bool {
 	st, ok := fi.Sys().(*syscall.Stat_t)
 	return ok && ours(st.Uid, os.Geteuid(), os.Getenv("SUDO_UID"), runtime.GOOS)
 }
 
-// unknownOwner is the user 99 of macOS, whom whatever lies on a volume without owners belongs to: root is told so, all others are
-// told that it is theirs (mount(8), hdiutil(1)).
+// unknownOwner is the user 99 of macOS, the owner of all files on a volume without owners as root sees it; all other
+// users see themselves (mount(8), hdiutil(1)).
 const unknownOwner = 99
 
 func ours(owner uint32, user int, caller, system string) bool {

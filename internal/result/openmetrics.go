@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// family is one metric with its samples, which have to stand together.
+// family is one metric with its samples, which have to be adjacent.
 type family struct {
 	name, help, unit string
 	labels           []string // names, of the samples that were added
@@ -96,7 +96,7 @@ var metricOf = []struct{ unit, name, suffix, what string }{
 	{"1", "value", "", "Count or pure number"},
 }
 
-// estimateFamilies are the headline of every summary, with its interval beside it.
+// estimateFamilies are the headline of every summary, with its interval.
 func estimateFamilies(r *Result) []*family {
 	var out []*family
 	for _, m := range metricOf {
@@ -129,7 +129,7 @@ func estimateFamilies(r *Result) []*family {
 	return out
 }
 
-// stateFamilies tell how cases and claims came out, and how much weakens the numbers.
+// stateFamilies are the statuses of cases, the verdicts of claims, and how many warnings and deviations there are.
 func stateFamilies(r *Result) []*family {
 	cases := &family{name: "dmgbench_case_status", help: "Status of a case, always 1."}
 	claims := &family{name: "dmgbench_claim_verdict", help: "Verdict on a claim, always 1."}

@@ -17,14 +17,14 @@ type PooledRun struct {
 	Last   int    `json:"last_round"`
 }
 
-// ErrNotPoolable is returned by [Pool] for runs that are no repetitions of one another.
+// ErrNotPoolable is returned by [Pool] for runs that are not repetitions of one another.
 var ErrNotPoolable = errors.New("they are no repetitions of one another")
 
 // Pool puts folded runs of one plan side by side as one result: rounds and sessions
-// are numbered on, each run keeps its own ([Result.Runs]), and nothing is averaged.
+// are numbered on, each run keeps its own ([Result.Runs]), without averages.
 // Conclusions stay empty, as after [Fold]. The runs have to agree in the digest of
 // the plan, in machine, system and engine, and in what was made; a run cannot
-// stand twice. Whatever else differs would hide in an average.
+// be there twice. Whatever else differs would hide in an average.
 func Pool(runs []*Result) (*Result, error) {
 	if len(runs) < 2 {
 		return nil, fmt.Errorf("pooling runs: got %d of them, need 2 or more", len(runs))
@@ -63,7 +63,7 @@ func Pool(runs []*Result) (*Result, error) {
 
 func quote(s string) string { return fmt.Sprintf("%q", s) }
 
-// differs says in what two runs are not the same experiment, "" if they are.
+// differs is in what two runs are not the same experiment, "" if they are.
 func differs(a, b *Result) string {
 	if a.Plan.Digest != b.Plan.Digest {
 		return fmt.Sprintf("plan %q (SHA-256 %.12s) and plan %q (SHA-256 %.12s) are not the same as executed",
@@ -101,7 +101,7 @@ func unlike(what, a, b string) string {
 	return fmt.Sprintf("the %s is %q in one and %q in the other", what, strings.TrimSpace(a), strings.TrimSpace(b))
 }
 
-// take adds the rounds of one run behind those that are there.
+// take appends the rounds of one run.
 func (r *Result) take(run *Result) {
 	rounds, sessions := r.Rounds, 0
 	for _, s := range r.Sessions {
@@ -147,7 +147,7 @@ func (r *Result) take(run *Result) {
 	}
 }
 
-// worse reports whether a says less than b about how the runs ended.
+// worse reports whether status a is worse than b.
 func worse(a, b string) bool {
 	order := []string{Done, Skipped, Failed, Unfinished}
 	return slices.Index(order, a) > slices.Index(order, b)

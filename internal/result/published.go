@@ -19,17 +19,17 @@ type TableLine struct {
 	Op     string `json:"op,omitempty"`   // a quantity of the plan language, [OpCoefficient] or [OpOutcome]
 	Unit   string `json:"unit,omitempty"` // to print in; empty: what suits
 	Digits *int   `json:"digits,omitempty"`
-	// Printed lines take figures as they are printed, and measure nothing.
+	// Printed lines take figures as they are printed, and have no measured values.
 	Printed bool `json:"printed,omitempty"`
 }
 
-// What a line of a table can ask for beside a quantity.
+// What a line of a table can have instead of a quantity.
 const (
 	OpCoefficient = "coefficient" // of the fit that each cell names
 	OpOutcome     = "outcome"     // how a step ended
 )
 
-// TableCell is one figure. It has an estimate or an outcome, or says in Why why
+// TableCell is one figure. It has an estimate or an outcome, or in Why the reason why
 // there is none; a cell that is only printed has neither.
 type TableCell struct {
 	Case      string          `json:"case,omitempty"`
@@ -40,7 +40,7 @@ type TableCell struct {
 	Why       string          `json:"why,omitempty"`
 	Published *PublishedValue `json:"published,omitempty"`
 	Warnings  []Warning       `json:"warnings,omitempty"`
-	// Fit is the fit whose coefficient the estimate is.
+	// Fit is the fit that the coefficient in the estimate is of.
 	Fit     string        `json:"fit,omitempty"`
 	Outcome *TableOutcome `json:"outcome,omitempty"`
 }

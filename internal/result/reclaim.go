@@ -9,8 +9,8 @@ import (
 )
 
 // reclaim empties a folder in which a run was killed before its first record
-// was written: it holds nothing but what begin and the start of a run make, is
-// marked, ours, and nobody works on it. Of any other folder nothing is touched,
+// was written: it holds only what begin and the start of a run make, is
+// marked, ours, and not locked. Any other folder is left unchanged,
 // and the error is [ErrNotEmpty]. The marker goes last.
 func (d *RunDir) reclaim() error {
 	names, err := d.names()

@@ -77,7 +77,7 @@ type RunStart struct {
 type Place struct {
 	Name string `json:"name"`
 	Path string `json:"path,omitempty"` // only with --identify
-	// Given says that the user named the folder: a resume has to find it again.
+	// Given is set where the user named the folder: a resume has to find it again.
 	Given bool `json:"given,omitempty"`
 }
 
@@ -95,8 +95,8 @@ type RoundStart struct {
 	Order []string `json:"order"` // case ids
 }
 
-// CaseStart begins a case-round. A second one for the same case and round
-// begins it anew: what the first attempt measured no longer counts.
+// CaseStart starts a case-round. A second one for the same case and round
+// starts it anew: what the first attempt measured no longer counts.
 type CaseStart struct {
 	Case      string `json:"case"`
 	Round     int    `json:"round"`
@@ -105,7 +105,7 @@ type CaseStart struct {
 	Place     string `json:"place"`
 }
 
-// StepStart says which step is about to begin.
+// StepStart is which step is about to start.
 type StepStart struct {
 	Case  string `json:"case"`
 	Round int    `json:"round"`
@@ -148,7 +148,7 @@ type Pause struct {
 	Others []PausedContainer `json:"others,omitempty"`
 }
 
-// PausedContainer is a container besides the case's own that a pause leaves.
+// PausedContainer is a container other than the case's own that a pause leaves.
 type PausedContainer struct {
 	As        string `json:"as"` // the name that the plan gives it
 	Place     string `json:"place"`
@@ -162,19 +162,19 @@ type WarningRecord struct {
 	Warning
 }
 
-// SessionEnd says how a session ended.
+// SessionEnd is how a session ended.
 type SessionEnd struct {
 	Session int    `json:"session"`
 	End     string `json:"end"` // clean | interrupted | paused
 	Reason  string `json:"reason,omitempty"`
 }
 
-// RunEnd says how the run ended.
+// RunEnd is how the run ended.
 type RunEnd struct {
 	Status string `json:"status"` // done | failed | skipped
 }
 
-// payload is the kind whose payload is set, or "" unless exactly one is.
+// payload is the kind of the payload that is set, or "" unless exactly one is.
 func (r *Record) payload() string {
 	found, n := "", 0
 	for _, p := range []struct {

@@ -31,11 +31,11 @@ func withoutIdentity(rec Record) Record {
 	return rec
 }
 
-// hidden is a path and what stands in its place, both as JSON writes them.
+// hidden is a path and what replaces it, both as JSON writes them.
 type hidden struct{ path, instead []byte }
 
 // addHidden keeps the longest path first, so that a folder inside another one gets
-// its own name. A relative path is left out: it gives nothing away, and a run
+// its own name. A relative path is left out: it identifies no machine, and a run
 // folder called "done" would take that word out of every record.
 func addHidden(list []hidden, path, instead string) []hidden {
 	if len(path) < 2 || !filepath.IsAbs(path) { // "/" would hide every separator
@@ -46,7 +46,7 @@ func addHidden(list []hidden, path, instead string) []hidden {
 	return list
 }
 
-// inJSON is s as it stands inside a JSON string.
+// inJSON is s as written inside a JSON string.
 func inJSON(s string) []byte {
 	b, err := json.Marshal(s)
 	if err != nil { // a string always marshals
@@ -87,7 +87,7 @@ func hideOne(line []byte, h hidden) []byte {
 	return append(out, rest...)
 }
 
-// nameByte reports whether c, behind a path, goes on with the name of its last element.
+// nameByte reports whether c, after a path, continues the name of its last element.
 func nameByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-' || c >= 0x80
 }

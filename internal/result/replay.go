@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// State is where a journal stands: what resume needs to go on, and what a
+// State is the state of a run by its journal: what resume needs to continue, and what a
 // [Result] is folded from.
 type State struct {
 	Run           RunStart
@@ -18,7 +18,7 @@ type State struct {
 	Warnings      []WarningRecord
 	Looks         []Look         // decisions on another round, in order
 	Preconditions []Precondition // in order
-	// Paused is the pause that the next session continues behind, nil if the run is not at one.
+	// Paused is the pause after which the next session continues, nil if the run is not at one.
 	Paused *Pause
 	// Ended is nil until the run has ended.
 	Ended *RunEnd
@@ -28,9 +28,9 @@ type State struct {
 type Attempt struct {
 	Start CaseStart
 	Steps []Step
-	// Begun is the step that was begun and has not ended.
+	// Begun is the step that was started and has not ended.
 	Begun *StepStart
-	// End is nil while the attempt is open: if nobody works on it, it was interrupted.
+	// End is nil while the attempt is open: if no process runs it, it was interrupted.
 	End *CaseEnd
 }
 
@@ -99,7 +99,7 @@ func (r *replay) add(rec Record) error {
 	return nil
 }
 
-// session begins one. An attempt that is open goes on only behind a pause.
+// session starts one. An attempt that is open continues only after a pause.
 func (r *replay) session(s Session, at time.Time) error {
 	if n := len(r.Sessions); n > 0 && s.Index <= r.Sessions[n-1].Index {
 		return fmt.Errorf("session %d follows session %d", s.Index, r.Sessions[n-1].Index)
@@ -164,7 +164,7 @@ func (r *replay) step(s StepEnd) error {
 	return nil
 }
 
-// caseEnd ends the open attempt, or stands alone for a case that was skipped or failed before it began.
+// caseEnd ends the open attempt, or is the only record of a case that was skipped or failed before it started.
 func (r *replay) caseEnd(c CaseEnd) error {
 	if !r.cases[c.Case] {
 		return fmt.Errorf("case %q is not one of the run's", c.Case)
@@ -245,7 +245,7 @@ func (s *State) Retrying() bool {
 }
 
 // Open is the attempt that the journal breaks off in, nil if there is none. If
-// the run is paused inside it, it goes on; otherwise it has to be begun anew.
+// the run is paused inside it, it continues; otherwise it has to be started anew.
 func (s *State) Open() *Attempt {
 	if n := len(s.Attempts); n > 0 && s.Attempts[n-1].End == nil {
 		return s.Attempts[n-1]

@@ -2,14 +2,14 @@
 // result that is folded from them, the run folder and the exports.
 //
 // Records are written once, at the end of what they describe, and never changed.
-// The package measures nothing and draws no conclusion: summaries and verdicts are
+// The package neither measures nor draws conclusions: summaries and verdicts are
 // put into a [Result] by the analysis. Times are integer nanoseconds, sizes
 // integer bytes, rates bytes per second. Changes of the format are additive.
 //
 // # The way of a number
 //
 // The runner appends a [Record] for every event to the journal of a [RunDir].
-// [Replay] says where a journal stands, which is what a resume needs; [Fold] makes
+// [Replay] gives the state of a run, which a resume needs; [Fold] makes
 // the [Result] of it. [Export] turns results into formats of other programs.
 //
 // # What it refuses
@@ -18,7 +18,7 @@
 // file names ([SafeName]) or the journal is not read; files are reached through
 // the opened run folder only, never through links; and a folder is resumed only if
 // its marker, its journal and its owner agree. Host names, users and absolute
-// paths are not recorded unless the run was told to identify itself.
+// paths are not recorded unless the run has --identify.
 package result
 
 import "time"
@@ -116,7 +116,7 @@ type Host struct {
 	Thermal     string   `json:"thermal"`
 	Busy        []string `json:"busy"` // Spotlight, Time Machine, load …
 	Disks       []Disk   `json:"disks"`
-	// Translated says that the program runs by an emulation of another processor (Rosetta).
+	// Translated is set where the program runs by an emulation of another processor (Rosetta).
 	Translated     bool   `json:"translated,omitempty"`
 	MemoryPressure string `json:"memory_pressure,omitempty"` // normal | warning | critical | ""
 	SwapUsed       int64  `json:"swap_used,omitempty"`
@@ -131,7 +131,7 @@ type Cores struct {
 	Count int    `json:"count"`
 }
 
-// Disk is what lies under a place.
+// Disk is the disk of a place.
 type Disk struct {
 	Place      string `json:"place"`
 	Filesystem string `json:"filesystem"`
@@ -170,7 +170,7 @@ const (
 
 // Unfinished is the status of a run that has not ended; its other statuses are
 // Done (skipped cases included), Failed (a case failed or was discarded) and
-// Skipped (nothing was measured).
+// Skipped (it was not measured).
 const Unfinished = "unfinished"
 
 // Case is one cell of the matrix with everything that was done to it, over all rounds.
@@ -182,7 +182,7 @@ type Case struct {
 	Status   string      `json:"status"`
 	Reason   string      `json:"reason"`
 	Steps    []Step      `json:"steps"`
-	// Rounds say for each round that was begun whether its steps count: only those of a round that is done do.
+	// Rounds have for each round that was started whether its steps count: only those of a round that is done do.
 	Rounds   []CaseRound `json:"rounds"`
 	Warnings []Warning   `json:"warnings,omitempty"`
 }
@@ -289,7 +289,7 @@ type DiskUse struct {
 	HostFree   int64 `json:"host_free"`
 }
 
-// Achieved sets what was asked beside what was found.
+// Achieved is what was requested and what was found.
 type Achieved struct {
 	Asked    string `json:"asked"`
 	Achieved string `json:"achieved"`
@@ -312,7 +312,7 @@ type Stream struct {
 	Saving  float64 `json:"saving"` // share saved
 }
 
-// Summary is what is said about one phase, direction and case.
+// Summary is the estimates of one phase, direction and case.
 type Summary struct {
 	Case       string           `json:"case"`
 	Phase      string           `json:"phase"`
@@ -326,7 +326,7 @@ type Summary struct {
 	Published  []PublishedValue `json:"published"`
 	Departures []string         `json:"departures"`
 	Warnings   []Warning        `json:"warnings"`
-	// BySession are the headline values of each run of a pooled result by itself.
+	// BySession are the headline values of each single run of a pooled result.
 	BySession []SessionValue `json:"by_session,omitempty"`
 }
 
@@ -347,7 +347,7 @@ type Estimate struct {
 	Why   string  `json:"why,omitempty"` // why there is no interval
 }
 
-// CI is an interval; it always says what was replicated.
+// CI is an interval; it always names what was replicated.
 type CI struct {
 	Low    float64 `json:"low"`
 	High   float64 `json:"high"`
@@ -356,7 +356,7 @@ type CI struct {
 	Unit   string  `json:"unit_of_replication"` // round | file within one mount | session
 }
 
-// PublishedValue stands beside a measured one.
+// PublishedValue is the published figure for a measured one.
 type PublishedValue struct {
 	Text       string  `json:"text"`
 	Kind       string  `json:"kind"` // is | about | below | above | range

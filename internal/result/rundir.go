@@ -27,7 +27,7 @@ var written = []string{PlanFile, ResultFile, SummaryFile, ReportFile}
 var (
 	// ErrNotEmpty is returned by [CreateRun] for a folder that has something in it.
 	ErrNotEmpty = errors.New("folder is not empty")
-	// ErrNotRun is returned for a folder that is no run folder.
+	// ErrNotRun is returned for a folder that is not a run folder.
 	ErrNotRun = errors.New("not a run folder")
 	// ErrBusy is returned while another process writes the run.
 	ErrBusy = errors.New("another process is running it")
@@ -48,8 +48,8 @@ type RunDir struct {
 }
 
 // CreateRun makes the run folder for the run with this id and locks it. The
-// folder must not exist, be empty, or hold nothing but a run that was killed
-// before it began; folders above it are made.
+// folder must not exist, be empty, or hold only a run that was killed
+// before it started; folders above it are made.
 func CreateRun(dir, id string) (*RunDir, error) {
 	fail := func(err error, hint string) (*RunDir, error) {
 		return nil, &Error{Doing: "making run folder", File: dir, Err: err, Hint: hint}
@@ -126,7 +126,7 @@ func newWriter(f journalFile, path string, off int64, seq int, private bool) *wr
 }
 
 // OpenRun opens a run folder to read it and to put results and reports into it.
-// It takes no lock: a report of a run that goes on is allowed.
+// It takes no lock: a report of a run in progress is allowed.
 func OpenRun(dir string) (*RunDir, error) {
 	d, err := openDir(dir)
 	if err != nil {
@@ -151,7 +151,7 @@ func neverBegan(doing, dir string) error {
 		Hint: "nothing was measured: start it again with `dmgbench run`, whose --out takes the folder over"}
 }
 
-// ResumeRun opens a run folder to go on with its run: locks it, checks that the
+// ResumeRun opens a run folder to continue its run: locks it, checks that the
 // marker agrees with the journal, takes off a torn last line and removes
 // half-written files. Records appended from now on follow those that are there.
 func ResumeRun(dir string) (*RunDir, error) {
@@ -174,7 +174,7 @@ func ResumeRun(dir string) (*RunDir, error) {
 }
 
 // Running reports whether a process writes the run in this folder. A folder that
-// cannot be told about is not running.
+// cannot be read is not running.
 func Running(dir string) bool {
 	d, err := OpenRun(dir)
 	if err != nil {
@@ -283,8 +283,8 @@ func (d *RunDir) Close() error {
 }
 
 // Append adds a record; its Seq and Schema are set here, At has to be set. It is
-// only in memory until Flush or Sync, so that it may be called beside a timed span.
-// Unless the run record says identify, host names, users and paths are taken out.
+// only in memory until Flush or Sync, so that it may be called during a timed span.
+// Unless the run record has identify, host names, users and paths are taken out.
 func (d *RunDir) Append(rec Record) error {
 	if d.w == nil {
 		return fmt.Errorf("appending to the journal: %w", errReadOnly)
@@ -295,7 +295,7 @@ func (d *RunDir) Append(rec Record) error {
 var errReadOnly = errors.New("the run folder was opened for reading")
 
 // Flush hands the records to the operating system: they survive kill -9. When it
-// fails nothing is lost, and a later Flush tries again.
+// fails no record is lost, and a later Flush tries again.
 func (d *RunDir) Flush() error {
 	if d.w == nil {
 		return fmt.Errorf("flushing the journal: %w", errReadOnly)
@@ -318,8 +318,8 @@ func (d *RunDir) Sync() error {
 	return d.w.sync()
 }
 
-// Hide makes every record say instead wherever it says path, such as
-// "<external>" for the folder of a place. It does nothing with --identify.
+// Hide writes instead for path in every record, such as
+// "<external>" for the folder of a place. It has no effect with --identify.
 func (d *RunDir) Hide(path, instead string) {
 	if d.w == nil {
 		return

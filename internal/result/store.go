@@ -15,7 +15,7 @@ import (
 )
 
 // MarshalIndent is the content of result.json. Equal results give equal bytes:
-// fields stand in a fixed order, and a missing list is []. A number that JSON
+// fields have a fixed order, and a missing list is []. A number that JSON
 // cannot hold is an error that names it.
 func (r *Result) MarshalIndent() ([]byte, error) {
 	if where := notFinite(r); where != "" {
@@ -38,7 +38,7 @@ func (r *Result) WriteResult(dir string) error {
 }
 
 // WriteResult puts the result into the folder as result.json, and what lists of runs show of it as
-// summary.json. An error of the latter is no error of this: without it result.json is read whole.
+// summary.json. An error of the latter is ignored: without it result.json is read whole.
 func (d *RunDir) WriteResult(r *Result) error {
 	b, err := r.MarshalIndent()
 	if err != nil {
@@ -87,7 +87,7 @@ func readBounded(path string, limit int64) ([]byte, error) {
 	return b, err
 }
 
-// ParseResult decodes a result.json; name stands in errors. Fields that it does
+// ParseResult decodes a result.json; name is used in errors. Fields that it does
 // not know are ignored, since changes of the format are additive.
 func ParseResult(name string, data []byte) (*Result, error) {
 	fail := func(err error, hint string) (*Result, error) {
@@ -158,7 +158,7 @@ func (d *RunDir) digest(name string) (string, error) {
 
 // Outdated reports whether plan or journal in the run folder dir are others than
 // those that r, its result.json, was made of. A folder without a journal holds a
-// result alone, such as a pooled one, and one whose plan is lost cannot be analysed
+// result alone, such as a pooled one, and one without its plan cannot be analysed
 // again. Results of older versions do not name their sources: for them the times of
 // change of the files decide.
 func Outdated(dir string, r *Result) (bool, error) {
@@ -180,7 +180,7 @@ func Outdated(dir string, r *Result) (bool, error) {
 	return err == nil && *now != *r.Sources, err
 }
 
-// changed is when a file was changed, the zero time if that cannot be told.
+// changed is when a file was changed, the zero time if that is not known.
 func (d *RunDir) changed(name string) time.Time {
 	fi, err := d.root.Lstat(name)
 	if err != nil {

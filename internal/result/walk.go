@@ -85,7 +85,7 @@ func fill(v reflect.Value) {
 	}
 }
 
-// contents says what a type can hold; samples hold neither and are never walked.
+// contents is what a type can hold; samples hold neither and are never walked.
 type contents struct{ floats, lists bool }
 
 var known sync.Map // reflect.Type → contents

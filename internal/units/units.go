@@ -5,7 +5,7 @@
 // second, nanoseconds) and scaled only where a person reads it. Parsing refuses
 // whatever is ambiguous: a bare number, "512M", "1 Gb". Decimal (MB) and binary
 // (MiB) multiples are different units and both are understood. The package
-// computes nothing and knows nothing of disks.
+// does not compute and knows no disks.
 package units
 
 import (

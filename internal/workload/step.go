@@ -379,7 +379,8 @@ var onMac = runtime.GOOS == "darwin" // tests set it
 // bsd/vfs/vfs_cluster.c of xnu), and a page of Apple silicon, where such a transfer has to start.
 const nocacheUnit = 16 << 10
 
-// nocacheMisses counts the files whose calls, all but a last shorter one, macOS may send through the cache despite F_NOCACHE.
+// nocacheMisses counts the files whose calls, all but a last shorter one, macOS may send through the
+// cache despite F_NOCACHE.
 func nocacheMisses(items []Item, call int64) (n int) {
 	for _, it := range items {
 		if it.Size > 0 && min(it.Size, call) < nocacheUnit || it.Size > call && call%nocacheUnit != 0 {

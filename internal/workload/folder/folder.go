@@ -122,8 +122,9 @@ func (v *Volume) Sync() error {
 	return SyncTree(v.dir)
 }
 
-// SyncTree flushes the entries of a folder and of all folders below it. It passes over folders that this user may not open and those
-// that are gone meanwhile: systems keep such on volumes (macOS ".fseventsd" and ".Trashes", ext4 "lost+found"), and no files of ours are in them.
+// SyncTree flushes the entries of a folder and of all folders below it. It passes over folders that
+// this user may not open and those that are gone meanwhile: systems keep such on volumes (macOS
+// ".fseventsd" and ".Trashes", ext4 "lost+found"), and no files of ours are in them.
 func SyncTree(d *hostio.Dir) error {
 	list, err := d.ReadDir(".")
 	if err != nil {
