@@ -210,7 +210,8 @@ var ErrGone = errors.New("the container is gone or was replaced")
 // Gone adds [ErrGone] to errors that mean it: a file that is missing, was
 // replaced while it was open, or became something else. It returns other errors as they are.
 func Gone(err error) error {
-	missing := errors.Is(err, hostio.ErrReplaced) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, hostio.ErrNotRegular)
+	missing := errors.Is(err, hostio.ErrReplaced) || errors.Is(err, fs.ErrNotExist) ||
+		errors.Is(err, hostio.ErrNotRegular)
 	if missing && !errors.Is(err, ErrGone) {
 		return fmt.Errorf("%w: %w", ErrGone, err)
 	}

@@ -52,7 +52,8 @@ func (Engine) Supports(s engine.Spec) error {
 }
 
 // images are the actions that a folder has no use for, as refusals name them.
-var images = map[string]string{"compact": "compacting", "resize": "resizing", "convert": "converting", "xattr": "extended attributes"}
+var images = map[string]string{"compact": "compacting", "resize": "resizing", "convert": "converting",
+	"xattr": "extended attributes"}
 
 // Allows refuses what only images have.
 func (e Engine) Allows(s engine.Spec, a engine.Action) error {
@@ -132,7 +133,8 @@ func (c *container) Attach(ctx context.Context, o engine.AttachOptions) (engine.
 		root.Close()
 		return &attachment{}, nil
 	}
-	return &attachment{root: root, vol: folder.New(root, folder.Options{Preallocate: c.spec.Preallocate, ReadOnly: o.ReadOnly})}, nil
+	return &attachment{root: root,
+		vol: folder.New(root, folder.Options{Preallocate: c.spec.Preallocate, ReadOnly: o.ReadOnly})}, nil
 }
 
 // open gives the folder if it still is the one that was made.

@@ -85,7 +85,8 @@ func (a *attachment) attach(ctx context.Context, o engine.AttachOptions) error {
 		served = ""
 	}
 	verify := !o.NoVerify && c.format.checksum
-	ao := command.AttachOptions{Image: c.path(), MountPoint: a.point, ReadOnly: a.readOnly, Verify: verify, ServedBy: served, Passphrase: c.passphrase()}
+	ao := command.AttachOptions{Image: c.path(), MountPoint: a.point, ReadOnly: a.readOnly, Verify: verify,
+		ServedBy: served, Passphrase: c.passphrase()}
 	k := call{doing: "attaching", object: c.File, cmd: command.Attach(ao)}
 	if c.backend == backendDiskutil {
 		k.cmd = command.AttachDiskutil(ao)
@@ -142,7 +143,8 @@ func (a *attachment) openMount(got command.Attached) error {
 	case err != nil:
 		return fmt.Errorf("attaching %q: %w", c.File, err)
 	case !ok:
-		return fmt.Errorf("attaching %q: %w: the tool reports a mount that the system's table does not have", c.File, ErrNoResult)
+		return fmt.Errorf("attaching %q: %w: the tool reports a mount that the system's table does not have", c.File,
+			ErrNoResult)
 	case m.ReadOnly && !a.readOnly:
 		return fmt.Errorf("attaching %q: %w: the volume was mounted read-only", c.File, ErrNoResult)
 	}
@@ -195,7 +197,8 @@ func (a *attachment) abandon(ctx context.Context, cause error) error {
 	}
 	for _, p := range at.MountPoints() {
 		if a.point == "" || !sameFile(p, a.point) {
-			return errors.Join(fmt.Errorf("leaving %q attached: another process has mounted it on %q", c.File, p), a.removeMountPoint())
+			return errors.Join(fmt.Errorf("leaving %q attached: another process has mounted it on %q", c.File, p),
+				a.removeMountPoint())
 		}
 	}
 	if a.disk, err = at.Disk(); err != nil {

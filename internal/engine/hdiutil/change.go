@@ -87,7 +87,8 @@ func (c *image) Resize(ctx context.Context, size int64) (engine.Report, error) {
 
 // resizeCommand returns the command and the size that it makes.
 func (c *image) resizeCommand(t *reportBuilder, size int64) (command.Command, int64) {
-	o := command.ResizeOptions{Image: c.path(), Size: roundUp(size, command.Sector), Passphrase: c.passphrase(), ImageOnly: c.fs.name == "none"}
+	o := command.ResizeOptions{Image: c.path(), Size: roundUp(size, command.Sector), Passphrase: c.passphrase(),
+		ImageOnly: c.fs.name == "none"}
 	if c.backend == backendHdiutil && c.e.resizesByHdiutil(c.fs) {
 		return command.Resize(o), o.Size
 	}
@@ -148,7 +149,8 @@ func (c *image) Convert(ctx context.Context, dir *hostio.Dir, name string, s eng
 		return nil, fmt.Errorf("converting %q: %w", c.File, err)
 	}
 	file := withExtension(name, f.ext)
-	o := command.ConvertOptions{Source: c.path(), Target: filepath.Join(dir.Path(), file), SourcePass: c.passphrase(), TargetPass: target}
+	o := command.ConvertOptions{Source: c.path(), Target: filepath.Join(dir.Path(), file), SourcePass: c.passphrase(),
+		TargetPass: target}
 	var cmd command.Command
 	if to.backend == backendDiskutil {
 		o.Format = f.diskutilType

@@ -50,10 +50,11 @@ func (c *image) checkContainer(ctx context.Context, t *reportBuilder) error {
 	t.note("verify", "not applicable: "+c.format.name+" stores no checksum")
 	if c.passphrase() != nil && c.e.can.hdiutil && c.format.name != "ASIF" {
 		encrypted := true
-		err := c.ask(ctx, t, call{doing: "checking", cmd: command.IsEncrypted(c.path()), check: func(out []byte) (err error) {
-			encrypted, err = command.ParseIsEncrypted(out)
-			return err
-		}})
+		err := c.ask(ctx, t,
+			call{doing: "checking", cmd: command.IsEncrypted(c.path()), check: func(out []byte) (err error) {
+				encrypted, err = command.ParseIsEncrypted(out)
+				return err
+			}})
 		if err != nil || len(t.Findings) > 0 {
 			return err
 		}
@@ -155,7 +156,8 @@ func (c *image) checkTable(t *reportBuilder, img blockdev.Device) error {
 	}
 	_, warnings, err := gpt.Read(img)
 	switch {
-	case errors.Is(err, gpt.ErrNoTable), errors.Is(err, gpt.ErrDamaged), errors.Is(err, gpt.ErrInvalid), errors.Is(err, gpt.ErrTooSmall):
+	case errors.Is(err, gpt.ErrNoTable), errors.Is(err, gpt.ErrDamaged),
+		errors.Is(err, gpt.ErrInvalid), errors.Is(err, gpt.ErrTooSmall):
 		t.addFinding(err.Error())
 		return nil
 	case err != nil:
@@ -171,7 +173,8 @@ func (c *image) checkTable(t *reportBuilder, img blockdev.Device) error {
 // again, whatever the check found.
 func (c *image) checkVolume(ctx context.Context, t *reportBuilder, repair bool) error {
 	if c.fs.name == "none" {
-		return c.e.refuse(c.backend, "checking the volume of an image without one", "check the container, or give the image a file system")
+		return c.e.refuse(c.backend, "checking the volume of an image without one",
+			"check the container, or give the image a file system")
 	}
 	if c.open != nil {
 		return c.checkDevice(ctx, t, c.open, repair)
@@ -218,7 +221,8 @@ func (c *image) checkDevice(ctx context.Context, t *reportBuilder, a *attachment
 // fsck checks the volume by the file system's own program.
 func (c *image) fsck(ctx context.Context, t *reportBuilder, device string, repair bool) error {
 	if c.fs.fsck.program == "" {
-		return c.e.refuse(c.backend, "checking "+c.fs.name, "check the container, or use ext4, XFS, btrfs, exFAT, FAT32 or HFS+")
+		return c.e.refuse(c.backend, "checking "+c.fs.name,
+			"check the container, or use ext4, XFS, btrfs, exFAT, FAT32 or HFS+")
 	}
 	program, err := exec.LookPath(c.fs.fsck.program)
 	if err != nil {
@@ -237,7 +241,8 @@ func (c *image) fsck(ctx context.Context, t *reportBuilder, device string, repai
 }
 
 // runFsck runs the program once and reports whether it left the volume sound.
-func (c *image) runFsck(ctx context.Context, t *reportBuilder, program string, run repairCommand, device string) (sound bool, err error) {
+func (c *image) runFsck(ctx context.Context, t *reportBuilder, program string, run repairCommand,
+	device string) (sound bool, err error) {
 	args := append(strings.Fields(run.args), device)
 	r, err := command.Run(ctx, command.Job{Path: program, Args: args, Dir: c.e.d.dir,
 		Deadline: c.e.d.deadline("verifyVolume", c.size), Grace: c.e.d.grace})

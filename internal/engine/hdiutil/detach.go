@@ -109,7 +109,8 @@ func (a *attachment) detach(ctx context.Context, force bool) error {
 			a.report.Retried = before + clock.Now() - start
 			a.report.note("detach_tries", strconv.Itoa(n))
 		}
-		_, last = a.c.e.d.run(ctx, &a.report, call{doing: "detaching", object: a.c.File, cmd: try.cmd(a.disk), tries: 1, check: a.checkGone(ctx)})
+		_, last = a.c.e.d.run(ctx, &a.report,
+			call{doing: "detaching", object: a.c.File, cmd: try.cmd(a.disk), tries: 1, check: a.checkGone(ctx)})
 		if last == nil {
 			return a.finish()
 		}
@@ -160,7 +161,8 @@ func (a *attachment) isAttached(ctx context.Context, tried bool) (bool, error) {
 	return true, nil
 }
 
-// checkGone checks a detach that succeeded: the volume is not mounted, and the device is gone or belongs to another image.
+// checkGone checks a detach that succeeded: the volume is not mounted, and the device is gone or belongs to another
+// image.
 func (a *attachment) checkGone(ctx context.Context) func([]byte) error {
 	return func([]byte) error {
 		if a.point != "" {
@@ -207,10 +209,11 @@ func (a *attachment) removeMountPoint() error {
 // while other images come and go: callers ask listings times before they conclude that an image is not in it.
 func (e *Engine) listAttached(ctx context.Context, t *reportBuilder) (list []command.Attached, err error) {
 	var own reportBuilder
-	_, err = e.d.run(ctx, &own, call{doing: "listing", object: "attached images", cmd: command.Info(), check: func(out []byte) (err error) {
-		list, err = command.ParseInfo(out)
-		return err
-	}})
+	_, err = e.d.run(ctx, &own,
+		call{doing: "listing", object: "attached images", cmd: command.Info(), check: func(out []byte) (err error) {
+			list, err = command.ParseInfo(out)
+			return err
+		}})
 	t.addRetries(own.take())
 	return list, err
 }
@@ -250,7 +253,8 @@ func (e *Engine) attachedBelow(ctx context.Context, dir string) (found []command
 			return found, err
 		}
 		for _, one := range list {
-			below := slices.ContainsFunc(append(one.MountPoints(), one.Image), func(name string) bool { return isBelow(name, dir) })
+			below := slices.ContainsFunc(append(one.MountPoints(), one.Image),
+				func(name string) bool { return isBelow(name, dir) })
 			if below && !slices.ContainsFunc(found, func(o command.Attached) bool { return sameAttachment(o, one) }) {
 				found = append(found, one)
 			}

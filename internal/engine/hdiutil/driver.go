@@ -102,7 +102,8 @@ func reasonOf(err error) string {
 func (d *driver) runOnce(ctx context.Context, c call) (command.Result, error) {
 	prefix := d.tools[c.cmd.Tool]
 	if len(prefix) == 0 {
-		return command.Result{}, newToolError(c, command.Result{}, fmt.Errorf("no %s: %w", c.cmd.Tool, command.ErrMissing))
+		return command.Result{}, newToolError(c, command.Result{},
+			fmt.Errorf("no %s: %w", c.cmd.Tool, command.ErrMissing))
 	}
 	r, err := command.Run(ctx, command.Job{
 		Path: prefix[0], Args: slices.Concat(prefix[1:], c.cmd.Args), Input: c.cmd.Input, Dir: d.dir,

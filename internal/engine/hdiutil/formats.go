@@ -90,16 +90,18 @@ var filesystems = []filesystem{
 	{name: "Case-sensitive APFS", hdiutil: "Case-sensitive APFS", types: []string{"apfs"}, label: 127, apple: true},
 	{name: "HFS+", hdiutil: "HFS+", types: typesHFS, label: 127, apple: true, fsck: fsckHFS},
 	{name: "Journaled HFS+", hdiutil: "Journaled HFS+", types: typesHFS, label: 127, apple: true, fsck: fsckHFS},
-	{name: "Case-sensitive HFS+", hdiutil: "Case-sensitive HFS+", types: typesHFS, label: 127, apple: true, fsck: fsckHFS},
-	{name: "Case-sensitive Journaled HFS+", hdiutil: "Case-sensitive Journaled HFS+", types: typesHFS, label: 127, apple: true,
+	{name: "Case-sensitive HFS+", hdiutil: "Case-sensitive HFS+", types: typesHFS, label: 127, apple: true,
 		fsck: fsckHFS},
-	{name: "FAT32", hdiutil: "MS-DOS FAT32", diskutil: "MS-DOS", types: []string{"msdos", "vfat"}, label: 11, apple: true,
-		fsck: fsck{"fsck.fat", "-n", repairs("-a")}},
+	{name: "Case-sensitive Journaled HFS+", hdiutil: "Case-sensitive Journaled HFS+", types: typesHFS, label: 127,
+		apple: true, fsck: fsckHFS},
+	{name: "FAT32", hdiutil: "MS-DOS FAT32", diskutil: "MS-DOS", types: []string{"msdos", "vfat"}, label: 11,
+		apple: true, fsck: fsck{"fsck.fat", "-n", repairs("-a")}},
 	{name: "exFAT", hdiutil: "ExFAT", diskutil: "ExFAT", types: []string{"exfat"}, label: 11, apple: true,
 		fsck: fsck{"fsck.exfat", "-n", repairs("-b -y")}},
 	{name: "none", diskutil: "None", apple: true},
 	{name: "ext4", hdiutil: "ext4", types: []string{"ext4"}, label: 16, fsck: fsck{"fsck.ext4", "-fn", repairs("-fy")}},
-	{name: "XFS", hdiutil: "xfs", types: []string{"xfs"}, label: 12, fsck: fsck{"xfs_repair", "-n", []repairCommand{{"", nil}}}},
+	{name: "XFS", hdiutil: "xfs", types: []string{"xfs"}, label: 12,
+		fsck: fsck{"xfs_repair", "-n", []repairCommand{{"", nil}}}},
 	// btrfs check opens no volume without the first superblock; super-recover restores it from its copies (status 2),
 	// which e2fsck does without being asked.
 	{name: "btrfs", hdiutil: "btrfs", types: []string{"btrfs"}, label: 255, fsck: fsck{"btrfs", "check --readonly",
@@ -161,7 +163,8 @@ type choice struct {
 func (e *Engine) choose(s engine.Spec) (choice, error) {
 	f, ok := formatNamed(s.Format)
 	if ok && f.readOnly {
-		return choice{}, e.refuse(backendHdiutil, "making an empty "+f.name+" image", "make a UDRW image and convert it")
+		return choice{}, e.refuse(backendHdiutil, "making an empty "+f.name+" image",
+			"make a UDRW image and convert it")
 	}
 	return e.chooseFormat(s, f)
 }
@@ -254,7 +257,8 @@ func (e *Engine) checkEncryption(backend string, s engine.Spec, f format) error 
 	case f.name == "ASIF" && !e.isApple():
 		return e.refuse(backend, "encryption of ASIF images", hintASIF)
 	case !e.can.encrypts:
-		return e.refuse(backend, what, "the help of this tool does not name AES-256: use a newer one, or --engine inprocess")
+		return e.refuse(backend, what,
+			"the help of this tool does not name AES-256: use a newer one, or --engine inprocess")
 	case backend == backendDiskutil && s.Encryption != "AES-256":
 		return e.refuse(backend, what, "AES-256, or backend = \"hdiutil\"")
 	}
@@ -276,7 +280,8 @@ func (e *Engine) checkServedBy(backend string, s engine.Spec, f format) error {
 	case backend == backendDiskutil:
 		return e.refuse(backend, "choosing what serves an image", "backend = \"hdiutil\", or served_by = \"auto\"")
 	case by == kernel && !kernelServes:
-		return e.refuse(backend, "attaching this image without a helper process", "served_by = \"helper\"; the kernel alone serves "+names)
+		return e.refuse(backend, "attaching this image without a helper process",
+			"served_by = \"helper\"; the kernel alone serves "+names)
 	}
 	return nil
 }
@@ -303,7 +308,8 @@ func (e *Engine) chooseFilesystem(backend string, preference []string) (filesyst
 			names = append(names, f.name)
 		}
 	}
-	return filesystem{}, e.refuse(backend, "file system "+strings.Join(preference, ", "), "it makes "+strings.Join(names, ", ")+hint)
+	return filesystem{}, e.refuse(backend, "file system "+strings.Join(preference, ", "),
+		"it makes "+strings.Join(names, ", ")+hint)
 }
 
 func (e *Engine) makesFilesystem(backend string, f filesystem) bool {

@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -17,18 +16,19 @@ import (
 type Host struct {
 	Mounts func() ([]Mount, error)
 	Exists func(device string) bool // the device has a node
-	// CommandLines are those of all other processes, with arguments that end with a zero byte or a blank; nil: not known.
+	// CommandLines are those of all other processes, with arguments that end with a zero byte or a blank; nil: not
+	// known.
 	CommandLines func(context.Context) []string
-	// Trim discards what the volume mounted on dir does not use, and returns the bytes. Where that is not possible it is
-	// nil or returns errors.ErrUnsupported.
+	// Trim discards what the volume mounted on dir does not use, and returns the bytes. Where that is not possible it
+	// is nil or returns errors.ErrUnsupported.
 	Trim func(dir string) (int64, error)
-	// MissingFor returns what to do before hdiutil for Linux can make and mount a file system of a plan, "" if it can; nil:
-	// it can.
+	// MissingFor returns what to do before hdiutil for Linux can make and mount a file system of a plan, "" if it
+	// can; nil: it can.
 	MissingFor func(filesystem string) string
 	// MissingForFUSE returns what to do before hdiutil for Linux can serve images by FUSE, "" if it can; nil: it can.
 	MissingForFUSE func() string
-	// ServedBy returns what serves the image on a device whose volume is mounted as a type: loop, fuse+loop or fuse, "" if
-	// that is not known; may be nil.
+	// ServedBy returns what serves the image on a device whose volume is mounted as a type: loop, fuse+loop or fuse,
+	// "" if that is not known; may be nil.
 	ServedBy func(device, kind, image string) string
 }
 
@@ -59,7 +59,9 @@ func parseMountinfo(text string) []Mount {
 		if !ok || len(h) < 6 || len(t) < 2 {
 			continue
 		}
-		list = append(list, Mount{From: host.Unescape(t[1]), On: host.Unescape(h[4]), Kind: t[0], ReadOnly: strings.HasPrefix(h[5]+",", "ro,")})
+		list = append(list,
+			Mount{From: host.Unescape(t[1]), On: host.Unescape(h[4]), Kind: t[0],
+				ReadOnly: strings.HasPrefix(h[5]+",", "ro,")})
 	}
 	return list
 }
@@ -126,16 +128,4 @@ func hasToolAtWork(lines []string, folder ...string) bool {
 		}
 	}
 	return false
-}
-
-// parseProcesses returns the command lines in a list of processes, each line a number and a command line, without that
-// of one process.
-func parseProcesses(list string, without int) (lines []string) {
-	for line := range strings.Lines(list) {
-		number, command, ok := strings.Cut(strings.TrimSpace(line), " ")
-		if n, err := strconv.Atoi(number); ok && err == nil && n != without {
-			lines = append(lines, strings.TrimSpace(command))
-		}
-	}
-	return lines
 }

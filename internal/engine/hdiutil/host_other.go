@@ -6,6 +6,8 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -18,6 +20,18 @@ func commandLines(ctx context.Context) []string {
 		return nil
 	}
 	return parseProcesses(string(out), os.Getpid())
+}
+
+// parseProcesses returns the command lines in a list of processes, each line a number and a command line, without that
+// of one process.
+func parseProcesses(list string, without int) (lines []string) {
+	for line := range strings.Lines(list) {
+		number, command, ok := strings.Cut(strings.TrimSpace(line), " ")
+		if n, err := strconv.Atoi(number); ok && err == nil && n != without {
+			lines = append(lines, strings.TrimSpace(command))
+		}
+	}
+	return lines
 }
 
 func trimVolume(string) (int64, error) { return 0, errNoTrim }

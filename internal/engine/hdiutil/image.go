@@ -87,7 +87,8 @@ func passphraseOf(s engine.Spec) ([]byte, error) {
 }
 
 // makeImage runs a command that makes a new file, and opens it. A failed try leaves no file.
-func (e *Engine) makeImage(ctx context.Context, dir *hostio.Dir, file string, s engine.Spec, c choice, k call) (engine.Container, error) {
+func (e *Engine) makeImage(ctx context.Context, dir *hostio.Dir, file string, s engine.Spec, c choice,
+	k call) (engine.Container, error) {
 	if _, err := dir.Lstat(file); !errors.Is(err, fs.ErrNotExist) {
 		if err == nil {
 			err = fs.ErrExist
@@ -167,7 +168,8 @@ func (c *image) path() string { return filepath.Join(c.Dir.Path(), c.File) }
 
 // Made is what was made, read back from the files.
 func (c *image) Made() engine.Made {
-	return engine.Made{Filesystem: c.fs.name, Size: c.size, BandSize: c.info.band, Backend: c.backend, ServedBy: c.servedBy}
+	return engine.Made{Filesystem: c.fs.name, Size: c.size, BandSize: c.info.band, Backend: c.backend,
+		ServedBy: c.servedBy}
 }
 
 // TakeReport returns figures and messages of the tool, layout and retries of the command that made the image.
@@ -189,7 +191,8 @@ func (c *image) checkDetached(ctx context.Context, doing string) error {
 
 // attachedError is the error of what cannot be done to an attached image.
 func (c *image) attachedError(doing string) error {
-	return &ToolError{Doing: doing, Object: c.File, Class: Busy, Command: "not run", Status: -1, Message: "it is attached", Hint: "detach it first"}
+	return &ToolError{Doing: doing, Object: c.File, Class: Busy, Command: "not run", Status: -1,
+		Message: "it is attached", Hint: "detach it first"}
 }
 
 // Usage counts the files' blocks on the host, attached or not; the tools' own figures are not used.

@@ -170,7 +170,8 @@ func (e *Engine) probeDiskutil(ctx context.Context) error {
 	return nil
 }
 
-// helpDiskutil is a help text of diskutil and whether its status was 0. The error is that of a tool that did not answer.
+// helpDiskutil is a help text of diskutil and whether its status was 0. The error is that of a tool that did not
+// answer.
 func (e *Engine) helpDiskutil(ctx context.Context, verb string) (help string, ok bool, err error) {
 	r, err := e.d.runOnce(ctx, call{doing: "asking", object: "diskutil image", cmd: command.HelpDiskutil(verb)})
 	if c := classOf(err); c != Missing && c != Deadline {
@@ -183,7 +184,8 @@ func (e *Engine) helpDiskutil(ctx context.Context, verb string) (help string, ok
 // whether it names any.
 func (e *Engine) readDiskutilHelp(help string, readOnly bool) (found bool) {
 	for _, f := range formats {
-		if f.readOnly == readOnly && f.diskutilType != "" && len(command.FindNames(help, []string{f.diskutilType})) > 0 {
+		if f.readOnly == readOnly && f.diskutilType != "" && len(command.FindNames(help,
+			[]string{f.diskutilType})) > 0 {
 			e.can.diskutilFormats[f.name], found = true, true
 		}
 	}

@@ -14,7 +14,8 @@ import (
 	"dmgbench/internal/hostio"
 )
 
-// fileInfo is what the files of a container show. No tool is asked, so that inspecting costs little inside a timed step.
+// fileInfo is what the files of a container show. No tool is asked, so that inspecting costs little inside a timed
+// step.
 type fileInfo struct {
 	format  string // UDRW (also for UDTO), UDSB, UDSP, ASIF, UDIF (all other read-only formats); "": encrypted
 	size    int64  // of the device in bytes, 0 where only the tool knows it
@@ -172,7 +173,8 @@ func (i fileInfo) checkMade(f format, encryption string) error {
 		return fmt.Errorf("%w: the image is encrypted with %s", ErrNoResult, i.cipher)
 	case i.format == "" || i.format == f.name:
 		return nil
-	case encrypted && f.name == "ASIF" && i.format == "UDRW" && i.layout != "GPT": // encrypted ASIF has no known magic number
+	// encrypted ASIF has no known magic number
+	case encrypted && f.name == "ASIF" && i.format == "UDRW" && i.layout != "GPT":
 		return nil
 	case f.name == "UDTO" && i.format == "UDRW", f.readOnly && f.name != "UDTO" && i.format == "UDIF":
 		return nil

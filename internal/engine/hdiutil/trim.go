@@ -26,7 +26,8 @@ func (a *attachment) Trim(ctx context.Context) (engine.Report, error) {
 		return engine.Report{}, fmt.Errorf("trimming %q: the volume is not mounted for writing", c.File)
 	}
 	if c.e.isApple() {
-		return engine.Report{Reported: map[string]string{"trim": "not asked for: macOS trims a volume of its own accord, when it mounts it"}}, nil
+		const reason = "not asked for: macOS trims a volume of its own accord, when it mounts it"
+		return engine.Report{Reported: map[string]string{"trim": reason}}, nil
 	}
 	// If our volume were gone, the call would trim the file system of the mount point.
 	if m, ok, err := c.e.host.mountedOn(a.point); err != nil || !ok || m.From != a.mounted.From {
@@ -101,10 +102,11 @@ func (e *Engine) ReadsLog(ctx context.Context) error {
 }
 
 func (e *Engine) readTrimLog(ctx context.Context, since time.Time, device string) (list []string, err error) {
-	_, err = e.d.run(ctx, &reportBuilder{}, call{doing: "reading", object: "the system's log", tries: 1, cmd: command.TrimLog(since),
-		check: func(out []byte) (err error) {
-			list, err = command.ParseTrims(out, device)
-			return err
-		}})
+	_, err = e.d.run(ctx, &reportBuilder{},
+		call{doing: "reading", object: "the system's log", tries: 1, cmd: command.TrimLog(since),
+			check: func(out []byte) (err error) {
+				list, err = command.ParseTrims(out, device)
+				return err
+			}})
 	return list, err
 }

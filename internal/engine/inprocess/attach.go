@@ -43,8 +43,9 @@ func (c *image) Attach(ctx context.Context, o engine.AttachOptions) (engine.Atta
 			return nil, fmt.Errorf("attaching %q: %w", c.File, engine.Gone(err))
 		}
 	}
-	img, err := container.Open(c.Dir, c.File, container.OpenOptions{ReadOnly: readOnly, Cache: cache, Sync: hostio.SyncFull,
-		Passphrase: passphraseOf(c.spec)})
+	img, err := container.Open(c.Dir, c.File,
+		container.OpenOptions{ReadOnly: readOnly, Cache: cache, Sync: hostio.SyncFull,
+			Passphrase: passphraseOf(c.spec)})
 	if err != nil {
 		return nil, fmt.Errorf("attaching %q: %w", c.File, engine.Gone(err))
 	}

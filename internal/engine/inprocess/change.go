@@ -154,13 +154,15 @@ func (c *image) Convert(ctx context.Context, dir *hostio.Dir, name string, s eng
 }
 
 // convert writes the content of src to a new container. After an error it is deleted.
-func (e *Engine) convert(ctx context.Context, src container.Image, dir *hostio.Dir, file, seed string, s engine.Spec) (err error) {
+func (e *Engine) convert(ctx context.Context, src container.Image, dir *hostio.Dir, file, seed string,
+	s engine.Spec) (err error) {
 	spec := e.containerSpec(seed, s)
 	switch {
 	case s.Format == udto:
 		spec.Format = container.UDRW
 	case isReadOnly(s.Format):
-		return container.CreateUDIF(ctx, dir, file, src, container.UDIFSpec{Format: s.Format, Encryption: spec.Encryption})
+		return container.CreateUDIF(ctx, dir, file, src,
+			container.UDIFSpec{Format: s.Format, Encryption: spec.Encryption})
 	}
 	if err := container.Create(dir, file, spec); err != nil {
 		return err

@@ -61,10 +61,12 @@ func (c *image) verify(repair bool, r *engine.Report) error {
 	}
 	left := list
 	if repair && len(list) > 0 && !slices.ContainsFunc(list, func(f container.Finding) bool { return f.Fatal }) {
-		if err := container.RepairWith(c.Dir, c.File, container.OpenOptions{Passphrase: passphraseOf(c.spec)}); err != nil {
+		if err := container.RepairWith(c.Dir, c.File,
+			container.OpenOptions{Passphrase: passphraseOf(c.spec)}); err != nil {
 			return err
 		}
-		if left, err = container.VerifyWith(c.Dir, c.File, container.OpenOptions{Passphrase: passphraseOf(c.spec)}); err != nil {
+		if left, err = container.VerifyWith(c.Dir, c.File,
+			container.OpenOptions{Passphrase: passphraseOf(c.spec)}); err != nil {
 			return err
 		}
 	}
@@ -80,7 +82,8 @@ func (c *image) verify(repair bool, r *engine.Report) error {
 
 func inspect(img container.Image, o engine.CheckOptions, r *engine.Report) error {
 	t, list, err := gpt.Read(img)
-	if errors.Is(err, gpt.ErrNoTable) || errors.Is(err, gpt.ErrDamaged) || errors.Is(err, gpt.ErrInvalid) || errors.Is(err, gpt.ErrTooSmall) {
+	if errors.Is(err, gpt.ErrNoTable) || errors.Is(err, gpt.ErrDamaged) || errors.Is(err,
+		gpt.ErrInvalid) || errors.Is(err, gpt.ErrTooSmall) {
 		r.Findings = append(r.Findings, err.Error())
 		return nil
 	}
@@ -141,7 +144,8 @@ func inspectVolume(part blockdev.Device, o engine.CheckOptions, r *engine.Report
 	if found.More > 0 {
 		r.Findings = append(r.Findings, fmt.Sprintf("%d more", found.More))
 	}
-	r.Reported = map[string]string{"files": fmt.Sprint(found.Files), "folders": fmt.Sprint(found.Dirs), "used": fmt.Sprint(found.Used), "free": fmt.Sprint(found.Free)}
+	r.Reported = map[string]string{"files": fmt.Sprint(found.Files), "folders": fmt.Sprint(found.Dirs),
+		"used": fmt.Sprint(found.Used), "free": fmt.Sprint(found.Free)}
 	return nil
 }
 

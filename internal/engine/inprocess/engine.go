@@ -99,7 +99,8 @@ func (*Engine) Allows(s engine.Spec, a engine.Action) error {
 		}
 	case "stream":
 		if a.Kind == workload.CodecLZFSE {
-			err = refuse("codec "+a.Kind+", which takes a mounted volume and macOS", "use zstd, s2 or gzip, or --engine hdiutil on a Mac")
+			err = refuse("codec "+a.Kind+", which takes a mounted volume and macOS",
+				"use zstd, s2 or gzip, or --engine hdiutil on a Mac")
 		}
 	}
 	return err
@@ -131,21 +132,25 @@ func normalize(s engine.Spec) (engine.Spec, error) {
 		s.Format = container.UDRW
 	}
 	if extensionOf(s.Format) == "" {
-		return s, refuse("format "+s.Format, "this engine makes UDRW, UDSB, UDSP and ASIF, and converts to UDIF and UDTO")
+		return s, refuse("format "+s.Format,
+			"this engine makes UDRW, UDSB, UDSP and ASIF, and converts to UDIF and UDTO")
 	}
 	if e, err := container.ParseEncryption(cmp.Or(s.Encryption, container.EncryptionNone)); err != nil {
 		return s, refuse("encryption "+s.Encryption, container.AES128+" or "+container.AES256)
 	} else if e != container.EncryptionNone && s.Format == container.ASIF {
-		return s, refuse("encrypted ASIF, of which the layout is not known", "its layout is not published: use UDSB, UDRW or UDSP, or Apple's diskutil on a Mac")
+		return s, refuse("encrypted ASIF, of which the layout is not known",
+			"its layout is not published: use UDSB, UDRW or UDSP, or Apple's diskutil on a Mac")
 	}
 	if b := s.Backend; b != "" && b != "auto" && b != backend {
 		return s, refuse("backend "+b, "use --engine hdiutil, which on Linux needs root: sudo dmgbench …")
 	}
 	if s.ServedBy != "" && s.ServedBy != "auto" {
-		return s, refuse("choosing what serves an image", "this engine mounts no volumes: use --engine hdiutil, which on Linux needs root: sudo dmgbench …")
+		return s, refuse("choosing what serves an image",
+			"this engine mounts no volumes: use --engine hdiutil, which on Linux needs root: sudo dmgbench …")
 	}
 	if !offers(s.Filesystems) {
-		return s, refuse("file system "+strings.Join(s.Filesystems, ", "), "add exFAT to the file systems that are accepted, or use --engine hdiutil, which on Linux needs root: sudo dmgbench …")
+		return s, refuse("file system "+strings.Join(s.Filesystems, ", "),
+			"add exFAT to the file systems that are accepted, or use --engine hdiutil, which on Linux needs root: sudo dmgbench …")
 	}
 	s.Size = (s.Size + container.SectorSize - 1) / container.SectorSize * container.SectorSize
 	switch {
@@ -254,7 +259,8 @@ func format(dir *hostio.Dir, file, seed string, s engine.Spec) (err error) {
 }
 
 func digest(seed string, s engine.Spec) [32]byte {
-	return sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%d\x00%d\x00%s", seed, s.Format, s.Size, s.BandSize, s.VolumeName))
+	return sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%d\x00%d\x00%s", seed, s.Format, s.Size, s.BandSize,
+		s.VolumeName))
 }
 
 func (e *Engine) containerSpec(seed string, s engine.Spec) container.Spec {

@@ -59,8 +59,8 @@ func (c *image) with(ctx context.Context, doing string, readOnly bool, f func(im
 	return engine.Gone(f(img))
 }
 
-// openPartition returns the partition that carries the volume, as a table entry and as a device, and the warnings of the
-// partition tables.
+// openPartition returns the partition that carries the volume, as a table entry and as a device, and the warnings of
+// the partition tables.
 func openPartition(img blockdev.Device) (gpt.Partition, blockdev.Device, []string, error) {
 	t, list, err := gpt.Read(img)
 	if err != nil {
@@ -71,7 +71,8 @@ func openPartition(img blockdev.Device) (gpt.Partition, blockdev.Device, []strin
 		warnings = append(warnings, string(w))
 	}
 	if len(t.Partitions) != 1 {
-		return gpt.Partition{}, nil, warnings, fmt.Errorf("%d partitions instead of one: %w", len(t.Partitions), gpt.ErrInvalid)
+		return gpt.Partition{}, nil, warnings, fmt.Errorf("%d partitions instead of one: %w", len(t.Partitions),
+			gpt.ErrInvalid)
 	}
 	part, err := blockdev.Section(img, t.Partitions[0].Offset(), t.Partitions[0].Size())
 	return t.Partitions[0], part, warnings, err

@@ -21,7 +21,8 @@ func (c *image) OpenWith(name string) []string {
 	if runtime.GOOS != "linux" {
 		return c.openWithOthers(name)
 	}
-	own := []string{"dmgbench hdiutil attach -readonly " + engine.ShellQuote(name), "dmgbench hdiutil ls " + engine.ShellQuote(name)}
+	own := []string{"dmgbench hdiutil attach -readonly " + engine.ShellQuote(name),
+		"dmgbench hdiutil ls " + engine.ShellQuote(name)}
 	return append(own, c.openWithOthers(name)...)
 }
 

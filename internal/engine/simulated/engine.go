@@ -37,8 +37,9 @@ func New(m Machine, c clock.Clock, seed uint64, session int) (*Engine, error) {
 		return nil, err
 	}
 	_, dataless := c.(*clock.Virtual)
-	return &Engine{machine: m, clock: c, dataless: dataless, session: session, source: source(seed).of("simulated device 1"),
-		made: map[string]*container{}, births: map[string]int{}, began: c.Now()}, nil
+	return &Engine{machine: m, clock: c, dataless: dataless, session: session,
+		source: source(seed).of("simulated device 1"),
+		made:   map[string]*container{}, births: map[string]int{}, began: c.Now()}, nil
 }
 
 // Info names the engine.
@@ -53,7 +54,8 @@ func (e *Engine) Simulated() string { return e.machine.String() }
 func (*Engine) Supports(engine.Spec) error { return nil }
 
 // actions are what the device has no law for, as refusals name it.
-var actions = map[string]string{"resize": "resizing", "convert": "converting", "transfer": "transferring", "check": "checking", "xattr": "extended attributes"}
+var actions = map[string]string{"resize": "resizing", "convert": "converting", "transfer": "transferring",
+	"check": "checking", "xattr": "extended attributes"}
 
 // Allows refuses what the device has no law for.
 func (*Engine) Allows(_ engine.Spec, a engine.Action) error {

@@ -88,7 +88,8 @@ func (l Law) check() error {
 		want(f >= 0 && f <= maxFactor, "a factor of %g is not between 0 and a million", f)
 	}
 	want(l.Outliers == 0 || l.OutlierFactor > 0, "outliers without a factor")
-	want(l.CliffAfter == 0 || l.CliffAfter > 0 && l.CliffFactor > 0, "a cliff without a factor, or before the first byte")
+	want(l.CliffAfter == 0 || l.CliffAfter > 0 && l.CliffFactor > 0,
+		"a cliff without a factor, or before the first byte")
 	want(l.Slow == 0 || l.SlowFactor > 0 && l.SlowFiles > 0, "a slow mode without a factor or a length")
 	want(l.Drift > -1 && l.Drift <= 100, "a drift of %g an hour is not between -100 %% and 10,000 %%", l.Drift)
 	return errors.Join(errs...)

@@ -21,7 +21,8 @@ type key struct {
 
 // keys are all lines of the text form, in the order in which they are written.
 var keys = []key{
-	rateKey("write", func(l *Law) *float64 { return &l.Write }), rateKey("read", func(l *Law) *float64 { return &l.Read }),
+	rateKey("write", func(l *Law) *float64 { return &l.Write }), rateKey("read",
+		func(l *Law) *float64 { return &l.Read }),
 	timeKey("latency", func(l *Law) *time.Duration { return &l.Latency }),
 	timeKey("flush", func(l *Law) *time.Duration { return &l.Flush }),
 	timeKey("step", func(l *Law) *time.Duration { return &l.Step }),
@@ -176,7 +177,8 @@ func Parse(text string) (Machine, error) {
 		if name, ok := strings.CutPrefix(line, "["); ok {
 			keep(&m, section, law)
 			name, closed := strings.CutSuffix(name, "]")
-			if section = strings.Join(strings.Fields(name), " "); !closed || section == "" || strings.ContainsAny(section, "[]=") {
+			if section = strings.Join(strings.Fields(name),
+				" "); !closed || section == "" || strings.ContainsAny(section, "[]=") {
 				return fail(i+1, fmt.Errorf("%q is not a section", line))
 			}
 			if _, twice := m.Kinds[section]; twice {

@@ -29,7 +29,8 @@ type Attached struct {
 
 // Hints of the parts of APFS, by GUID and by the name that diskutil prints.
 var (
-	hintContainer = []string{"EF57347C-0000-11AA-AA11-00306543ECAC", "APPLE_APFS_CONTAINER"} // a disk of its own, made by the system
+	// The system makes a disk of its own for a container.
+	hintContainer = []string{"EF57347C-0000-11AA-AA11-00306543ECAC", "APPLE_APFS_CONTAINER"}
 	hintVolume    = []string{"41504653-0000-11AA-AA11-00306543ECAC", "APPLE_APFS_VOLUME"}
 	hintStore     = []string{"7C3457EF-0000-11AA-AA11-00306543ECAC", "APPLE_APFS"} // the slice that holds a container
 	hintNoVolume  = []string{"C12A7328-F81F-11D2-BA4B-00A0C93EC93B", "EFI", "APPLE_FREE"}
@@ -98,7 +99,8 @@ func attachedOf(d Dict) Attached {
 // folder is "".
 func devicePath(dev string) string {
 	name := strings.TrimPrefix(dev, "/dev/")
-	if name == "" || strings.HasPrefix(name, "-") || strings.Contains(name, "..") || strings.ContainsAny(name, " \t\r\n\x00") {
+	if name == "" || strings.HasPrefix(name, "-") || strings.Contains(name, "..") ||
+		strings.ContainsAny(name, " \t\r\n\x00") {
 		return ""
 	}
 	return "/dev/" + name

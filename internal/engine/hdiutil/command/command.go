@@ -147,7 +147,8 @@ func checkSize(size, unit int64) error {
 // CheckBand reports a band size that the tools do not accept; 0 stands for their default.
 func CheckBand(size int64) error {
 	if size != 0 && (size < MinBand || size > MaxBand || size%Sector != 0) {
-		return fmt.Errorf("bands of %d bytes: want a multiple of %d from %d to %d", size, Sector, int64(MinBand), int64(MaxBand))
+		return fmt.Errorf("bands of %d bytes: want a multiple of %d from %d to %d", size, Sector, int64(MinBand),
+			int64(MaxBand))
 	}
 	return nil
 }

@@ -23,7 +23,8 @@ func (c Command) withSecretOptions(encrypt, read bool) Command {
 	return c.withIf(encrypt, "--encrypt").withIf(read, "--stdinpassphrase")
 }
 
-// AttachDiskutil is `diskutil image attach`. Without a mount it takes --noMount alone, which conflicts with options about mounts.
+// AttachDiskutil is `diskutil image attach`. Without a mount it takes --noMount alone, which conflicts with options
+// about mounts.
 func AttachDiskutil(o AttachOptions) Command {
 	return diskutil("image attach", checkPath(o.Image)).with("--plist").
 		withSecretOptions(false, o.Passphrase != nil).

@@ -26,7 +26,8 @@ func ParseImageInfo(out []byte) (Image, error) {
 	if err != nil {
 		return Image{}, fmt.Errorf("%w: %w", ErrNoResult, err)
 	}
-	i := Image{Format: cmp.Or(d.String("Format"), d.String("Image Format")), Scheme: d.Dict("partitions").String("partition-scheme")}
+	i := Image{Format: cmp.Or(d.String("Format"), d.String("Image Format")),
+		Scheme: d.Dict("partitions").String("partition-scheme")}
 	for _, at := range []Dict{d.Dict("Size Information"), d.Dict("Size Info"), d} {
 		for _, key := range []string{"Total Bytes", "Size"} {
 			if n, ok := at.Int(key); ok && n > 0 && i.Size == 0 {

@@ -89,7 +89,8 @@ func findPlist(out []byte) (d Dict, around string, err error) {
 		}
 		end := bytes.Index(out[start:], plistEnd)
 		if end < 0 {
-			return nil, string(out), fmt.Errorf("reading property list: cut off after %d bytes: %w", len(out)-start, ErrBadPlist)
+			return nil, string(out), fmt.Errorf("reading property list: cut off after %d bytes: %w", len(out)-start,
+				ErrBadPlist)
 		}
 		end += start + len(plistEnd)
 		if d, err = ParsePlist(out[start:end]); err == nil {
