@@ -139,7 +139,7 @@ func (b *lanes) turn(l *link) (on bool, err error) {
 	case err != nil:
 		return false, fmt.Errorf("reading a request: %w", err)
 	}
-	answer := b.out[:0]
+	var answer []byte
 	if binary.NativeEndian.Uint32(b.in[4:]) == opPoll {
 		answer = refusal(b, unix.ENOSYS)
 	} else if m, status := l.server.HandleRequest([][]byte{b.in[:n]}, [][]byte{b.out}); !status.Ok() {

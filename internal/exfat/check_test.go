@@ -244,9 +244,9 @@ func TestRepairOfRandomDamage(t *testing.T) {
 		if _, err := Check(dev, CheckOptions{Repair: true}); err != nil {
 			t.Fatalf("checking: %v", err)
 		}
-		r, err := Check(dev, CheckOptions{Repair: true})
+		_, err := Check(dev, CheckOptions{Repair: true})
 		require.NoError(t, err)
-		r, err = Check(dev, CheckOptions{Repair: true})
+		r, err := Check(dev, CheckOptions{Repair: true})
 		require.NoError(t, err)
 		for _, f := range r.Findings {
 			if f.Repaired {
