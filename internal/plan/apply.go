@@ -50,13 +50,60 @@ func (p *Plan) Apply(o Overrides) (*Plan, []Change, error) {
 	return executed, executed.Changes, nil
 }
 
-// clone is a deep copy: the canonical form, read again.
+// clone is a copy that shares no slice that Apply changes: single values behind pointers are never changed.
 func (p *Plan) clone() *Plan {
-	q, problems := Parse(p.Name, p.Canonical())
-	if q == nil {
-		panic("the canonical form of a plan is a plan: " + problems.Error())
+	q := *p
+	q.Defaults.Filesystems = slices.Clone(p.Defaults.Filesystems)
+	q.Axes = cloneEach(p.Axes, func(a *Axis) { a.Values = slices.Clone(a.Values) })
+	q.Manual = cloneEach(p.Manual, func(m *Manual) { m.Values = slices.Clone(m.Values) })
+	q.Exclude, q.Extra = cloneSelectors(p.Exclude), cloneSelectors(p.Extra)
+	q.Files = cloneEach(p.Files, func(f *FileSet) {
+		f.Parts = cloneEach(f.Parts, func(part *FilePart) { part.Sizes = slices.Clone(part.Sizes) })
+	})
+	q.Protocol = cloneEach(p.Protocol, func(b *Block) { b.When, b.Steps = b.When.clone(), cloneSteps(b.Steps) })
+	q.Run.Require = slices.Clone(p.Run.Require)
+	q.Inputs = slices.Clone(p.Inputs)
+	q.Published = cloneEach(p.Published, func(f *Published) { f.Where = f.Where.clone() })
+	q.Claims = cloneEach(p.Claims, func(c *Claim) { c.Assert = c.Assert.clone() })
+	q.Fits = cloneEach(p.Fits, func(f *Fit) {
+		f.Where, f.Points, f.Predict = f.Where.clone(), slices.Clone(f.Points), slices.Clone(f.Predict)
+	})
+	q.Relations = cloneEach(p.Relations, func(l *Relation) {
+		l.X.Where, l.Y.Where, l.Over = l.X.Where.clone(), l.Y.Where.clone(), cloneSelectors(l.Over)
+	})
+	q.Tables = cloneEach(p.Tables, func(t *Table) {
+		t.Columns, t.Rows = cloneEach(t.Columns, (*TableLine).cloneWhere), cloneEach(t.Rows, (*TableLine).cloneWhere)
+	})
+	q.Changes = slices.Clone(p.Changes)
+	return &q
+}
+
+// cloneEach copies a list and gives each copy slices of its own.
+func cloneEach[T any](list []T, own func(*T)) []T {
+	out := slices.Clone(list)
+	for i := range out {
+		own(&out[i])
 	}
-	return q
+	return out
+}
+
+func cloneSelectors(list []Selector) []Selector {
+	return cloneEach(list, func(s *Selector) { *s = s.clone() })
+}
+
+func cloneSteps(steps []Step) []Step {
+	return cloneEach(steps, func(s *Step) { s.Steps = cloneSteps(s.Steps) })
+}
+
+func (l *TableLine) cloneWhere() { l.Where = l.Where.clone() }
+
+func (a *Assert) clone() Assert {
+	out := *a
+	out.Left.Where, out.Right.Where, out.Where = a.Left.Where.clone(), a.Right.Where.clone(), a.Where.clone()
+	out.Of = cloneEach(a.Of, func(o *Operand) { o.Where = o.Where.clone() })
+	out.At = slices.Clone(a.At)
+	out.Parts = cloneEach(a.Parts, func(part *Assert) { *part = part.clone() })
+	return out
 }
 
 func (p *Plan) changed(kind, format string, args ...any) {

@@ -144,7 +144,7 @@ func FuzzParse(f *testing.F) {
 }
 
 // TestDigestsStay: journals name their plan by its digest, so that what was run with one release is reported with the next. A key
-// that is new must not change the digest of a plan that does not use it (see young).
+// that is new must not change the digest of a plan that does not use it (see omitDefault).
 func TestDigestsStay(t *testing.T) {
 	for text, want := range map[string]string{
 		smallPlan: "deeddd3f1e71942f5b6e9c21158ab5c301152739fc5190cdef19edca39a77795",

@@ -135,7 +135,7 @@ func (p *Plan) build(pairs, turned []KeyValue) Case {
 		findSetting(kv.Key).set(&c.Settings, kv.Value)
 	}
 	if c.Settings.Target == "directory" {
-		forgetImage(&c.Settings)
+		clearImageSettings(&c.Settings)
 	}
 	if len(c.Keys) == 0 {
 		c.Keys = []KeyValue{{"target", c.Settings.Target}}
@@ -147,8 +147,8 @@ func (p *Plan) build(pairs, turned []KeyValue) Case {
 	return c
 }
 
-// forgetImage clears what a plain directory has not.
-func forgetImage(s *Settings) {
+// clearImageSettings clears what a plain directory has not.
+func clearImageSettings(s *Settings) {
 	s.Format, s.ConvertTo, s.Size, s.BandSize, s.Filesystems, s.VolumeName, s.Backend, s.ServedBy = "", "", 0, 0, nil, "", "", ""
 	s.Encryption = "none"
 }
@@ -220,7 +220,7 @@ func nativeID(s *Settings) string {
 
 func baselineCase(s Settings, varied []string) Case {
 	s.Target, s.Preallocate = "directory", false
-	forgetImage(&s)
+	clearImageSettings(&s)
 	c := Case{Settings: s, Baseline: true, Keys: append([]KeyValue{{"baseline", "true"}}, s.Turned...)}
 	for _, k := range varied {
 		c.Keys = append(c.Keys, KeyValue{k, findSetting(k).get(&s)})

@@ -27,17 +27,17 @@ type checker struct {
 func (r *reader) check(root *node, p *Plan) {
 	c := &checker{reader: r, root: root, p: p, once: map[string]bool{}}
 	c.names()
-	if !r.marred["matrix"] && !r.marred["case"] && !r.marred["manual"] && !r.marred["settings"] {
+	if !r.invalid["matrix"] && !r.invalid["case"] && !r.invalid["manual"] && !r.invalid["settings"] {
 		if !c.expand() {
 			return
 		}
 		c.settings()
-		if !r.marred["protocol"] {
+		if !r.invalid["protocol"] {
 			c.blocks()
 			c.protocols()
 		}
 	}
-	whole := c.cases != nil && !r.marred["protocol"] && !r.marred["files"] && len(p.Changes) == 0
+	whole := c.cases != nil && !r.invalid["protocol"] && !r.invalid["files"] && len(p.Changes) == 0
 	c.figures(whole)
 	c.fits(whole)
 	c.claims(whole)
@@ -161,7 +161,7 @@ func (c *checker) fileSetNames() []string {
 }
 
 func (c *checker) hintName(p *Problem, name, what string, have []string) {
-	switch near := nearest(name, have); {
+	switch near := Nearest(name, have); {
 	case near != "":
 		p.hintf("did you mean %q?", near)
 	case len(have) == 0:
@@ -193,7 +193,7 @@ func (c *checker) settings() {
 			}
 		}
 		c.bands(s)
-		c.floor(s)
+		c.checkMinimumSize(s)
 		if s.Format == "ASIF" && s.Backend == "hdiutil" && c.first("backend", "") {
 			c.problem(c.settingAt("backend").off, "backend", "hdiutil cannot make ASIF, which the case %q asks for", c.cases[i].ID).
 				hintf("backend = \"diskutil\" or \"auto\"")
@@ -275,7 +275,7 @@ func (c *checker) unused() {
 			}
 		})
 	}
-	if len(c.p.Changes) > 0 || c.marred["files"] {
+	if len(c.p.Changes) > 0 || c.invalid["files"] {
 		return
 	}
 	for _, f := range c.p.Files {

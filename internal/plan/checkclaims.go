@@ -160,7 +160,7 @@ func (c *checker) claims(whole bool) {
 			c.problem(n.at("by").off, "by", "an author's claim, but no [source]").hintf("say who the author is, or by = \"us\"")
 		}
 		c.assert(n, &k.Assert, whole)
-		c.unpublished(n, k)
+		c.checkUnpublished(n, k)
 	}
 }
 
@@ -213,7 +213,7 @@ func (c *checker) assert(n *node, a *Assert, whole bool) {
 		}
 	}
 	c.constants(n, a)
-	c.emptyAssert(n, a, whole)
+	c.checkDegenerate(n, a, whole)
 	c.alongTest(n, detail, a, whole)
 }
 
@@ -284,18 +284,18 @@ func (c *checker) bound(n *node, a *Assert, unit string) {
 // Claims that can say nothing are refused by check and run. They are no errors of the
 // plan: reports of runs that were made with them can still be had.
 
-// empty reports a claim that can say nothing.
-func (c *checker) empty(n *node, key, format string, args ...any) *Problem {
+// refuse reports a claim that can say nothing.
+func (c *checker) refuse(n *node, key, format string, args ...any) *Problem {
 	p := c.warn(n.off, key, format, args...)
 	p.Refused = true
 	return p
 }
 
-// emptyAssert reports sides that are the same, and operands that average what they do not name.
-func (c *checker) emptyAssert(n *node, a *Assert, whole bool) {
+// checkDegenerate reports sides that are the same, and operands that average what they do not name.
+func (c *checker) checkDegenerate(n *node, a *Assert, whole bool) {
 	left, right := n.get("left"), n.get("right")
 	if left != nil && right != nil && operandTOML(&a.Left) == operandTOML(&a.Right) {
-		c.empty(right, "right", "left and right are the same: the test cannot fail").hintf("name on each side what is compared")
+		c.refuse(right, "right", "left and right are the same: the test cannot fail").hintf("name on each side what is compared")
 	}
 	if !whole {
 		return
@@ -305,24 +305,24 @@ func (c *checker) emptyAssert(n *node, a *Assert, whole bool) {
 		o  *Operand
 	}{{left, &a.Left}, {right, &a.Right}} {
 		if side.at != nil {
-			c.averages(side.at, side.o, a.Along)
+			c.checkAverages(side.at, side.o, a.Along)
 		}
 	}
 	if list := n.at(a.Kind).get("of"); list != nil && list.kind == arrayNode {
 		for i := range a.Of {
-			c.averages(list.at(i), &a.Of[i], a.Along)
+			c.checkAverages(list.at(i), &a.Of[i], a.Along)
 		}
 	}
 }
 
-// unpublished reports an author's claim about quantities of which the source prints no figure:
+// checkUnpublished reports an author's claim about quantities of which the source prints no figure:
 // whether it is read rightly cannot be known. An outcome or a fit is held against itself.
-func (c *checker) unpublished(n *node, k *Claim) {
-	if k.By != "author" || len(c.p.Changes) > 0 || c.marred["published"] {
+func (c *checker) checkUnpublished(n *node, k *Claim) {
+	if k.By != "author" || len(c.p.Changes) > 0 || c.invalid["published"] {
 		return
 	}
 	if ops, sure := k.Assert.operands(); sure && len(ops) > 0 && !slices.ContainsFunc(ops, c.isPublished) {
-		c.empty(n.at("by"), "by", "an author's claim, and no published figure is of anything that it compares").
+		c.refuse(n.at("by"), "by", "an author's claim, and no published figure is of anything that it compares").
 			hintf("add the figure as [[published]], with unmeasured = true if the plan has no such case, or say by = \"us\"")
 	}
 }
@@ -346,9 +346,9 @@ func (a *Assert) operands() (out []Operand, sure bool) {
 	return out, sure
 }
 
-// averages reports an operand that is the mean over a key which it does not name. A list of
+// checkAverages reports an operand that is the mean over a key which it does not name. A list of
 // values says that their mean is meant.
-func (c *checker) averages(n *node, o *Operand, along string) {
+func (c *checker) checkAverages(n *node, o *Operand, along string) {
 	info, ok := o.Quantity.Info()
 	if !ok || o.Published || o.Constant != nil {
 		return
@@ -391,7 +391,7 @@ func (c *checker) averages(n *node, o *Operand, along string) {
 			if w := n.get(string(o.Quantity)); w != nil {
 				at = w
 			}
-			c.empty(at, cmp.Or(at.name, n.name), "this is the mean over %d values of %q, which it does not name", len(list), key).
+			c.refuse(at, cmp.Or(at.name, n.name), "this is the mean over %d values of %q, which it does not name", len(list), key).
 				hintf("name one value, or those whose mean is meant: %s = [%s]", key, quotedValues(key, list))
 			return
 		}

@@ -13,22 +13,22 @@ import (
 // maxWork bounds the file operations that are followed to see whether files fit.
 const maxWork = 5_000_000
 
-// stage is what is known of one container while the steps are followed.
-type stage struct {
+// containerState is what is known of one container while the steps are followed.
+type containerState struct {
 	made, attached, mounted, readOnly bool
 	format                            string // "" of a plain folder
 	folders                           map[string]bool
 	batches                           int
 	unsure                            bool   // behind a block that had to fail: nobody knows how far it came
-	harm                              string // what stands in the way of opening it again behind a pause
+	damage                            string // what stands in the way of opening it again behind a pause
 }
 
-// follower walks through the steps of one case, keeping the state of each container.
-type follower struct {
+// stepChecker walks through the steps of one case, keeping the state of each container.
+type stepChecker struct {
 	*checker
 	k      *Case
 	e      *estimator
-	stages map[string]*stage
+	states map[string]*containerState
 	phases map[string]Step
 	full   bool  // amounts are followed too, not only states
 	lost   *Step // the block behind which no pause can be resumed
@@ -45,7 +45,7 @@ func (c *checker) protocols() {
 			continue
 		}
 		done[id] = true
-		f := &follower{checker: c, k: k, e: newEstimator(c.p, *k), stages: map[string]*stage{"": {format: k.Settings.Format, folders: map[string]bool{}}}, phases: map[string]Step{}, full: c.work < maxWork}
+		f := &stepChecker{checker: c, k: k, e: newEstimator(c.p, *k), states: map[string]*containerState{"": {format: k.Settings.Format, folders: map[string]bool{}}}, phases: map[string]Step{}, full: c.work < maxWork}
 		f.unique(k.Steps)
 		f.steps(k.Steps, "")
 		if c.work >= maxWork && c.first("too much", "") {
@@ -61,7 +61,7 @@ func (c *checker) signature(k *Case) string {
 }
 
 // unique reports steps that could not be told apart in results.
-func (f *follower) unique(steps []Step) {
+func (f *stepChecker) unique(steps []Step) {
 	walk(steps, func(s *Step) {
 		named := s.Phase != "" || slices.Contains([]string{"write", "read", "verify", "stream", "copy"}, s.Do)
 		if !named || s.Do == "repeat" || s.Do == "parallel" {
@@ -80,7 +80,7 @@ func (f *follower) unique(steps []Step) {
 }
 
 // steps follows a list of steps; inside is the kind of step that holds them.
-func (f *follower) steps(steps []Step, inside string) {
+func (f *stepChecker) steps(steps []Step, inside string) {
 	for i := range steps {
 		s := &steps[i]
 		switch s.Do {
@@ -94,7 +94,7 @@ func (f *follower) steps(steps []Step, inside string) {
 	}
 }
 
-func (f *follower) repeat(s *Step, inside string) {
+func (f *stepChecker) repeat(s *Step, inside string) {
 	if inside == "repeat" || slices.ContainsFunc(s.Steps, func(in Step) bool { return in.Do == "repeat" }) {
 		f.atStep(s, "nested", "a repeat inside a repeat").hintf("a step has one cycle number; multiply the times instead")
 		return
@@ -113,9 +113,9 @@ func (f *follower) repeat(s *Step, inside string) {
 
 // failing follows a block that has to fail, once, for the names in it: how far
 // it comes is not known before, so that neither is the state behind it.
-func (f *follower) failing(s *Step) {
+func (f *stepChecker) failing(s *Step) {
 	f.lost = s
-	for _, b := range f.stages {
+	for _, b := range f.states {
 		b.unsure = true
 	}
 	if f.full {
@@ -124,7 +124,7 @@ func (f *follower) failing(s *Step) {
 	f.steps(s.Steps, "repeat")
 }
 
-func (f *follower) parallel(s *Step) {
+func (f *stepChecker) parallel(s *Step) {
 	if len(s.Steps) < 2 {
 		f.atStep(s, "parallel", "parallel needs at least two steps")
 	}
@@ -135,7 +135,7 @@ func (f *follower) parallel(s *Step) {
 			continue
 		}
 	}
-	f.apart(s.Steps)
+	f.checkParallelWrites(s.Steps)
 	if s.Expect == "fail" { // as of any step that must fail, nothing is known of what it finds and leaves
 		f.lost = s
 		return
@@ -151,12 +151,12 @@ func (f *follower) parallel(s *Step) {
 }
 
 // step checks one step against the state and then changes the state.
-func (f *follower) step(s *Step) {
+func (f *stepChecker) step(s *Step) {
 	k := findStepKind(s.Do)
-	b, known := f.stages[s.On]
+	b, known := f.states[s.On]
 	if !known {
 		var have []string
-		for name := range f.stages {
+		for name := range f.states {
 			if name != "" {
 				have = append(have, name)
 			}
@@ -191,14 +191,14 @@ func (f *follower) step(s *Step) {
 	if f.full = f.full && f.work < maxWork; !f.full {
 		return
 	}
-	f.e.one(s, 0)
+	f.e.addStep(s, 0)
 	if slices.Contains([]string{"write", "copy", "stream", "resize"}, s.Do) {
 		f.room(s, native)
 	}
 }
 
 // state says whether the container is in the state that the step needs.
-func (f *follower) state(s *Step, need state, b *stage) bool {
+func (f *stepChecker) state(s *Step, need state, b *containerState) bool {
 	if need == noContext || need == anyState && b.made {
 		return true
 	}
@@ -222,11 +222,11 @@ func (f *follower) state(s *Step, need state, b *stage) bool {
 		return bad("state", before("detach")+", or attach with mount = false", "%s while the volume is mounted", s.Do)
 	case b.readOnly && slices.Contains([]string{"write", "delete", "mkdir", "copy", "stream", "trim"}, s.Do):
 		return bad("state", "attach without read_only = true", "%s while the volume is mounted read-only", s.Do)
-	case slices.Contains(sealedFormats, b.format) && slices.Contains([]string{"write", "delete", "mkdir", "copy", "stream", "trim", "compact", "resize"}, s.Do):
+	case slices.Contains(readOnlyFormats, b.format) && slices.Contains([]string{"write", "delete", "mkdir", "copy", "stream", "trim", "compact", "resize"}, s.Do):
 		return bad("sealed", "convert to a format that can be written to: "+joinNames(writableFormats), "%s: %s images cannot be changed", s.Do, b.format)
-	case slices.Contains(sealedFormats, b.format) && s.Repair:
+	case slices.Contains(readOnlyFormats, b.format) && s.Repair:
 		return bad("sealed", "convert to a format that can be written to: "+joinNames(writableFormats), "check: %s images cannot be repaired", b.format)
-	case slices.Contains(sealedFormats, b.format) && b.format != "UDTO" && s.Do == "damage" && s.Kind == "table":
+	case slices.Contains(readOnlyFormats, b.format) && b.format != "UDTO" && s.Do == "damage" && s.Kind == "table":
 		return bad("sealed", "kinds for read-only images: header, volume, truncated", "damage: the partition table of %s images cannot be harmed by itself", b.format)
 	case s.Do == "damage" && s.Kind == "band-missing" && b.format != "UDSB":
 		return bad("no bands", "kinds for every format: header, truncated, volume", "damage: %s has no bands", b.format)
@@ -235,7 +235,7 @@ func (f *follower) state(s *Step, need state, b *stage) bool {
 }
 
 // advance changes the state as the step does.
-func (f *follower) advance(s *Step, b *stage) {
+func (f *stepChecker) advance(s *Step, b *containerState) {
 	switch s.Do {
 	case "create":
 		b.made = true
@@ -250,14 +250,14 @@ func (f *follower) advance(s *Step, b *stage) {
 	case "mkdir":
 		b.folders[path.Clean(s.Dir)] = true
 	case "convert", "transfer", "damage":
-		f.stages[s.As] = &stage{made: true, batches: b.batches, format: cmp.Or(s.makes(&f.k.Settings), b.format), folders: maps.Clone(b.folders), unsure: b.unsure, harm: b.harm}
-		f.stages[s.As].harmed(s)
+		f.states[s.As] = &containerState{made: true, batches: b.batches, format: cmp.Or(s.makes(&f.k.Settings), b.format), folders: maps.Clone(b.folders), unsure: b.unsure, damage: b.damage}
+		f.states[s.As].recordDamage(s)
 	}
 }
 
 // room checks that the live files fit the volume after the step.
-func (f *follower) room(s *Step, native bool) {
-	b := f.e.boxes[s.On]
+func (f *stepChecker) room(s *Step, native bool) {
+	b := f.e.containers[s.On]
 	if native || b == nil || b.size == 0 {
 		return
 	}
@@ -273,8 +273,8 @@ func (f *follower) room(s *Step, native bool) {
 		s.Do, b.live, b.size, f.p.Run.FitsIn, f.k.ID).hintf("make the image larger, or write fewer or smaller files")
 }
 
-// sealedFormats are the formats whose images hold what they held when they were made.
-var sealedFormats = []string{"UDRO", "UDCO", "UDZO", "UDBZ", "ULFO", "ULMO", "UFBI", "UDTO"}
+// readOnlyFormats are the formats whose images hold what they held when they were made.
+var readOnlyFormats = []string{"UDRO", "UDCO", "UDZO", "UDBZ", "ULFO", "ULMO", "UFBI", "UDTO"}
 
 // makes is the format that a convert step makes in a case, "" of other steps and
 // where nobody has said it.
@@ -286,12 +286,12 @@ func (s *Step) makes(c *Settings) string {
 }
 
 // content checks what the step works on: file sets, files, inputs, containers.
-func (f *follower) content(s *Step, b *stage) {
+func (f *stepChecker) content(s *Step, b *containerState) {
 	switch s.Do {
 	case "write":
 		name := cmp.Or(s.Files, f.k.Settings.Files)
 		switch {
-		case name == "" && f.marred["files"]:
+		case name == "" && f.invalid["files"]:
 			f.full = false
 		case name == "":
 			f.full = false
@@ -314,9 +314,9 @@ func (f *follower) content(s *Step, b *stage) {
 		f.source(s)
 		f.destination(s)
 	case "resize":
-		f.lower(s)
+		f.checkResize(s)
 	case "convert", "transfer", "damage":
-		if _, taken := f.stages[s.As]; taken {
+		if _, taken := f.states[s.As]; taken {
 			f.atStep(s, "as", "%s: the name %q is taken", s.Do, s.As)
 		}
 		f.converts(s)
@@ -324,10 +324,10 @@ func (f *follower) content(s *Step, b *stage) {
 }
 
 // converts checks that a convert step knows what it makes.
-func (f *follower) converts(s *Step) {
+func (f *stepChecker) converts(s *Step) {
 	switch to := s.makes(&f.k.Settings); {
 	case s.Do != "convert":
-	case to == "" && !f.marred["settings"]:
+	case to == "" && !f.invalid["settings"]:
 		f.atStep(s, "format", "convert: nothing says to which format (case %q)", f.k.ID).hintf("give format = \"…\" here, or convert_to in [image]")
 	case s.BandSize > 0 && to != "" && to != "UDSB":
 		f.atStep(s, "band_size", "convert: only UDSB has bands, the case %q converts to %s", f.k.ID, to)
@@ -335,22 +335,22 @@ func (f *follower) converts(s *Step) {
 }
 
 // pool checks that there are files to read, verify or delete.
-func (f *follower) pool(s *Step, b *stage) {
-	box := f.e.boxes[s.On]
-	if b.batches == 0 && (box == nil || len(box.named) == 0) {
+func (f *stepChecker) pool(s *Step, b *containerState) {
+	container := f.e.containers[s.On]
+	if b.batches == 0 && (container == nil || len(container.named) == 0) {
 		f.atStep(s, "empty", "%s before anything is written", s.Do).hintf("put { do = \"write\" } before it")
 		return
 	}
-	if !f.full || box == nil || len(f.p.Changes) > 0 || f.marred["files"] {
+	if !f.full || container == nil || len(f.p.Changes) > 0 || f.invalid["files"] {
 		return
 	}
-	files := box.pool(s.Batch)
+	files := container.pool(s.Batch)
 	sets := map[int]bool{}
 	for _, x := range files {
 		sets[x.set] = true
 	}
 	switch {
-	case len(files) == 0 && !(s.All && len(box.named) > 0):
+	case len(files) == 0 && !(s.All && len(container.named) > 0):
 		f.atStep(s, "empty", "%s: every file has been deleted by then", s.Do)
 	case s.LastSets > len(sets):
 		f.atStep(s, "sets", "delete: last_sets = %d, but the batch has %d sets left", s.LastSets, len(sets))
@@ -360,16 +360,16 @@ func (f *follower) pool(s *Step, b *stage) {
 }
 
 // source checks what copy and stream read.
-func (f *follower) source(s *Step) {
-	box := f.e.boxes[s.On]
-	if box == nil || !f.full {
+func (f *stepChecker) source(s *Step) {
+	container := f.e.containers[s.On]
+	if container == nil || !f.full {
 		return
 	}
-	if _, ok := box.named[s.From]; ok {
+	if _, ok := container.named[s.From]; ok {
 		return
 	}
 	var have []string
-	for name := range box.named {
+	for name := range container.named {
 		have = append(have, name)
 	}
 	slices.Sort(have)
@@ -383,13 +383,13 @@ func (f *follower) source(s *Step) {
 		}
 	}
 	f.hintName(f.atStep(s, "from", "%s: there is no %q to read at this point", s.Do, s.From), s.From, "files to read", have)
-	f.e.boxes[s.On].named[s.From] = 0
+	f.e.containers[s.On].named[s.From] = 0
 }
 
 // destination checks what copy and stream make.
-func (f *follower) destination(s *Step) {
-	if box := f.e.boxes[s.On]; box != nil && f.full {
-		if _, there := box.named[s.To]; there {
+func (f *stepChecker) destination(s *Step) {
+	if container := f.e.containers[s.On]; container != nil && f.full {
+		if _, there := container.named[s.To]; there {
 			f.atStep(s, "to", "%s: the file %q is there already", s.Do, s.To).hintf("write to another name, or delete all before it")
 		}
 	}
@@ -401,7 +401,7 @@ const fat32File = units.Bytes(1<<32 - 1)
 
 // fileLimit reports files that the file system cannot hold at any size of the
 // volume; where it is one of several, only that it is out of question.
-func (f *follower) fileLimit(s *Step, size units.Bytes, name string) {
+func (f *stepChecker) fileLimit(s *Step, size units.Bytes, name string) {
 	list := f.k.Settings.Filesystems
 	if size <= fat32File || !slices.Contains(list, "FAT32") {
 		return
@@ -438,9 +438,9 @@ func (p *Plan) inputSize(name string) units.Bytes {
 	return 0
 }
 
-// apart reports steps behind one gate that would write to one named container:
+// checkParallelWrites reports steps behind one gate that would write to one named container:
 // of the case's own, each gets books of its own.
-func (f *follower) apart(steps []Step) {
+func (f *stepChecker) checkParallelWrites(steps []Step) {
 	writes := map[string]bool{}
 	for i := range steps {
 		s := &steps[i]
@@ -454,30 +454,30 @@ func (f *follower) apart(steps []Step) {
 	}
 }
 
-// harmed notes whether what a damage step does keeps engines from opening the
+// recordDamage notes whether what a damage step does keeps engines from opening the
 // container again: they know bundles and most images by their headers, and
 // images other than plain ones by what stands at their end.
-func (b *stage) harmed(s *Step) {
+func (b *containerState) recordDamage(s *Step) {
 	if s.Do != "damage" {
 		return
 	}
 	if s.Kind == "header" || s.Kind == "truncated" && !slices.Contains([]string{"UDRW", "UDSB"}, b.format) {
-		b.harm = s.Kind
+		b.damage = s.Kind
 	}
 }
 
 // pausable reports a pause that could not be resumed: resume follows the steps
 // before it without executing them, and opens every container again.
-func (f *follower) pausable(s *Step) {
+func (f *stepChecker) pausable(s *Step) {
 	if f.lost != nil {
 		f.atStep(s, "pause", "pause: resume cannot tell how far the %s got that has to fail", f.lost.Do).
 			hintf("it is on line %d; put the pause before it", f.lost.Line)
 		return
 	}
-	for _, name := range slices.Sorted(maps.Keys(f.stages)) {
-		if b := f.stages[name]; b.harm != "" {
+	for _, name := range slices.Sorted(maps.Keys(f.states)) {
+		if b := f.states[name]; b.damage != "" {
 			what := fmt.Sprintf("the container %q", name)
-			f.atStep(s, "pause", "pause: %s cannot be opened again after the damage %q", what, b.harm).
+			f.atStep(s, "pause", "pause: %s cannot be opened again after the damage %q", what, b.damage).
 				hintf("put the pause before the damage, or harm it in another way: table, volume, band-missing")
 			return
 		}

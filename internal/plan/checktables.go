@@ -9,7 +9,7 @@ import (
 // tables checks the tables of results: one side names quantities, each cell is
 // one figure, and each line has a cell that can be filled.
 func (c *checker) tables(whole bool) {
-	if c.marred["table"] {
+	if c.invalid["table"] {
 		return
 	}
 	seen := map[string]bool{}

@@ -21,7 +21,7 @@ type publishedForm struct {
 var publishedFormTable = table[publishedForm]{name: "[[published]]", keys: []key[publishedForm]{
 	selectorKeyOf("where", true, func(p *publishedForm) *Selector { return &p.Where }),
 	enumKey("statistic", func(p *publishedForm) *string { return &p.Statistic }, statistics...),
-	tableKey("on", theOnTable, func(p *publishedForm) *On { return &p.On }, func(p *publishedForm) bool { return p.On.said() }),
+	tableKey("on", theOnTable, func(p *publishedForm) *On { return &p.On }, func(p *publishedForm) bool { return p.On.isSet() }),
 	textKey("note", anyText, func(p *publishedForm) *string { return &p.Note }),
 	flagKey("unmeasured", func(p *publishedForm) *bool { return &p.Unmeasured }),
 }, other: readPublished, otherNames: func(*reader) []string { return quantityNames() }, finish: finishPublished, otherJSON: quantityJSON}
@@ -100,7 +100,7 @@ func init() {
 		}, json: func() map[string]any { return map[string]any{"$ref": "#/$defs/figure"} }},
 		enumKey("statistic", func(o *Operand) *string { return &o.Statistic }, statistics...),
 		flagKey("published", func(o *Operand) *bool { return &o.Published }),
-		tableKey("on", theOnTable, func(o *Operand) *On { return &o.On }, func(o *Operand) bool { return o.On.said() }),
+		tableKey("on", theOnTable, func(o *Operand) *On { return &o.On }, func(o *Operand) bool { return o.On.isSet() }),
 	}, other: readOperandQuantity, otherNames: func(*reader) []string { return quantityNames() }, finish: finishOperand,
 		otherJSON: func() (map[string]any, any) {
 			out := map[string]any{}
@@ -147,7 +147,7 @@ func finishOperand(r *reader, n *node, o *Operand) {
 		r.problem(n.off, n.name, "an operand names no quantity").hintf("write it as { write = { format = \"UDSB\" } } or { value = \"2 GB/s\" }")
 	case o.Quantity != "" && value != nil:
 		r.problem(value.key, "value", "an operand is a quantity or a value, not both")
-	case o.On.said() && !o.Published:
+	case o.On.isSet() && !o.Published:
 		r.problem(n.get("on").key, "on", "on has no meaning without published = true").hintf("a measured operand is taken on the machine of the run")
 	}
 }
@@ -447,7 +447,7 @@ func init() {
 		test(partsKey("any"), false, false),
 	}
 	assertTable.keys = assertKeys()
-	claimTable.keys = append(claimTable.keys, lift(assertTable.keys, func(c *Claim) *Assert { return &c.Assert })...)
+	claimTable.keys = append(claimTable.keys, liftKeys(assertTable.keys, func(c *Claim) *Assert { return &c.Assert })...)
 }
 
 // assertTable is one test inside all or any.
@@ -462,8 +462,8 @@ func partsKey(name string) key[Assert] {
 	return k
 }
 
-// lift makes keys of a part into keys of the whole.
-func lift[T, U any](keys []key[U], at func(*T) *U) []key[T] {
+// liftKeys makes keys of a part into keys of the whole.
+func liftKeys[T, U any](keys []key[U], at func(*T) *U) []key[T] {
 	out := make([]key[T], len(keys))
 	for i, k := range keys {
 		out[i] = key[T]{name: k.name, typ: k.typ, fallback: k.fallback, required: k.required, json: k.json,

@@ -133,7 +133,7 @@ func treeOf(t require.TestingT, file string) *node {
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
 	r := newReader(file, text)
-	root := r.grow()
+	root := r.parseTree()
 	require.Empty(t, r.found)
 	return root
 }

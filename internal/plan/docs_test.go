@@ -191,7 +191,7 @@ func TestDocsExamples(t *testing.T) {
 	_, text := page(t)
 	for _, m := range tomlExample.FindAllStringSubmatch(text, -1) {
 		r := newReader("example", []byte(m[1]))
-		root := r.grow()
+		root := r.parseTree()
 		r.manual = []string{"cores"}
 		rootTable.read(r, root, &Plan{})
 		for _, p := range r.found {

@@ -50,8 +50,8 @@ type liveFile struct {
 	set, batch int
 }
 
-// box is one container with its files.
-type box struct {
+// containerEstimate is one container with its files.
+type containerEstimate struct {
 	native bool
 	format string
 	size   units.Bytes // nominal
@@ -63,23 +63,23 @@ type box struct {
 	peak   units.Bytes // most that was held
 }
 
-func newBox(native bool, format string, size, band units.Bytes) *box {
-	return &box{native: native, format: format, size: size, band: cmp.Or(band, DefaultBand), named: map[string]units.Bytes{}}
+func newContainerEstimate(native bool, format string, size, band units.Bytes) *containerEstimate {
+	return &containerEstimate{native: native, format: format, size: size, band: cmp.Or(band, DefaultBand), named: map[string]units.Bytes{}}
 }
 
 type estimator struct {
 	Totals
-	p       *Plan
-	c       Case
-	boxes   map[string]*box
-	batch   int
-	written int
-	draws   map[string][][]units.Bytes
+	p          *Plan
+	c          Case
+	containers map[string]*containerEstimate
+	batch      int
+	written    int
+	draws      map[string][][]units.Bytes
 }
 
 func newEstimator(p *Plan, c Case) *estimator {
-	e := &estimator{p: p, c: c, boxes: map[string]*box{}, draws: map[string][][]units.Bytes{}}
-	e.boxes[""] = newBox(c.Settings.Target == "directory", c.Settings.Format, c.Settings.Size, c.Settings.BandSize)
+	e := &estimator{p: p, c: c, containers: map[string]*containerEstimate{}, draws: map[string][][]units.Bytes{}}
+	e.containers[""] = newContainerEstimate(c.Settings.Target == "directory", c.Settings.Format, c.Settings.Size, c.Settings.BandSize)
 	return e
 }
 
@@ -110,7 +110,7 @@ func (e *estimator) run(steps []Step, cycle int) {
 			}
 			continue
 		}
-		e.one(s, cycle)
+		e.addStep(s, cycle)
 	}
 }
 
@@ -118,8 +118,8 @@ func (e *estimator) run(steps []Step, cycle int) {
 // come to occupy counts, up to where one of them is overfull and something has
 // failed for certain. What it leaves is not known.
 func (e *estimator) failing(s *Step) {
-	live, before := e.LivePeak, map[string]*box{}
-	for name, b := range e.boxes {
+	live, before := e.LivePeak, map[string]*containerEstimate{}
+	for name, b := range e.containers {
 		kept := *b
 		kept.files, kept.named = slices.Clone(b.files), maps.Clone(b.named)
 		before[name] = &kept
@@ -128,7 +128,7 @@ func (e *estimator) failing(s *Step) {
 	for turn := range s.Times {
 		e.run(s.Steps, turn+1)
 		overfull := false
-		for _, b := range e.boxes {
+		for _, b := range e.containers {
 			overfull = overfull || !b.native && b.live > b.size
 		}
 		if overfull || turn >= maxFailing || e.written >= maxWork {
@@ -137,8 +137,8 @@ func (e *estimator) failing(s *Step) {
 	}
 	e.LivePeak = live
 	for name, b := range before {
-		b.peak = e.boxes[name].peak
-		e.boxes[name] = b
+		b.peak = e.containers[name].peak
+		e.containers[name] = b
 	}
 }
 
@@ -148,16 +148,16 @@ func (e *estimator) cost(s *Step) int {
 	if set := e.p.fileSet(cmp.Or(s.Files, e.c.Settings.Files)); s.Do == "write" && set != nil {
 		n += set.count()
 	}
-	if b := e.boxes[s.On]; b != nil && (s.Do == "read" || s.Do == "verify" || s.Do == "delete" || s.As != "") {
+	if b := e.containers[s.On]; b != nil && (s.Do == "read" || s.Do == "verify" || s.Do == "delete" || s.As != "") {
 		n += len(b.files)
 	}
 	return n
 }
 
-// one takes one step into account and says what it did.
-func (e *estimator) one(s *Step, cycle int) StepTotal {
+// addStep takes one step into account and says what it did.
+func (e *estimator) addStep(s *Step, cycle int) StepTotal {
 	t := StepTotal{Do: s.Do, Phase: s.Phase, Cycle: cycle, Wait: s.AtLeast * units.Duration(max(s.Times, 1))}
-	b := e.boxes[s.On]
+	b := e.containers[s.On]
 	if b == nil {
 		return t
 	}
@@ -166,12 +166,12 @@ func (e *estimator) one(s *Step, cycle int) StepTotal {
 	}
 	t.Live = b.live
 	e.Steps = append(e.Steps, t)
-	e.LivePeak = max(e.LivePeak, e.boxes[""].live)
+	e.LivePeak = max(e.LivePeak, e.containers[""].live)
 	e.HostPeak = max(e.HostPeak, e.host())
 	return t
 }
 
-func (e *estimator) step(s *Step, b *box, t *StepTotal) {
+func (e *estimator) step(s *Step, b *containerEstimate, t *StepTotal) {
 	switch s.Do {
 	case "write":
 		e.write(s, b, t)
@@ -188,13 +188,13 @@ func (e *estimator) step(s *Step, b *box, t *StepTotal) {
 	case "copy", "stream":
 		e.move(s, b, t)
 	case "convert", "transfer", "damage":
-		e.another(s, b, t)
+		e.deriveContainer(s, b, t)
 	case "resize":
 		b.size = s.Size
 	}
 }
 
-func (e *estimator) write(s *Step, b *box, t *StepTotal) {
+func (e *estimator) write(s *Step, b *containerEstimate, t *StepTotal) {
 	set := e.p.fileSet(cmp.Or(s.Files, e.c.Settings.Files))
 	if set == nil {
 		return
@@ -212,13 +212,13 @@ func (e *estimator) write(s *Step, b *box, t *StepTotal) {
 	e.BytesWritten = plus(e.BytesWritten, t.Bytes)
 }
 
-func (b *box) add(n units.Bytes) {
+func (b *containerEstimate) add(n units.Bytes) {
 	b.live, b.held = plus(b.live, n), plus(b.held, n)
 	b.peak = max(b.peak, b.held)
 }
 
 // pool is the files of the last batch that has any, or all.
-func (b *box) pool(batch string) []liveFile {
+func (b *containerEstimate) pool(batch string) []liveFile {
 	if batch != "last" {
 		return b.files
 	}
@@ -231,7 +231,7 @@ func (b *box) pool(batch string) []liveFile {
 
 // remove takes files away. Which ones a random share hits is not known here: it
 // is taken evenly over the sizes, and the totals are marked approximate.
-func (e *estimator) remove(s *Step, b *box, t *StepTotal) {
+func (e *estimator) remove(s *Step, b *containerEstimate, t *StepTotal) {
 	pool := slices.Clone(b.pool(s.Batch))
 	slices.SortStableFunc(pool, func(x, y liveFile) int { return cmp.Compare(y.size, x.size) })
 	var gone []liveFile
@@ -271,7 +271,7 @@ func (e *estimator) remove(s *Step, b *box, t *StepTotal) {
 	}
 }
 
-func (b *box) drop(gone []liveFile, t *StepTotal) {
+func (b *containerEstimate) drop(gone []liveFile, t *StepTotal) {
 	left := map[liveFile]int{}
 	for _, f := range gone {
 		left[f]++
@@ -290,7 +290,7 @@ func (b *box) drop(gone []liveFile, t *StepTotal) {
 
 // move is copy and stream; what a stream puts out is at most taken to be as
 // large as what it reads.
-func (e *estimator) move(s *Step, b *box, t *StepTotal) {
+func (e *estimator) move(s *Step, b *containerEstimate, t *StepTotal) {
 	size, onVolume := b.named[s.From]
 	if s.Do == "copy" && slices.ContainsFunc(e.p.Inputs, func(in Input) bool { return in.Name == s.From }) {
 		size, onVolume = e.p.inputSize(s.From), false // the name of an input comes first
@@ -307,8 +307,8 @@ func (e *estimator) move(s *Step, b *box, t *StepTotal) {
 	b.add(size)
 }
 
-// another is a step that makes a container out of one.
-func (e *estimator) another(s *Step, b *box, t *StepTotal) {
+// deriveContainer is a step that makes a container out of one.
+func (e *estimator) deriveContainer(s *Step, b *containerEstimate, t *StepTotal) {
 	made := *b
 	made.files, made.named = slices.Clone(b.files), map[string]units.Bytes{}
 	for name, size := range b.named {
@@ -319,11 +319,11 @@ func (e *estimator) another(s *Step, b *box, t *StepTotal) {
 	}
 	made.held, made.peak = b.live, b.live
 	t.Bytes = made.host()
-	e.boxes[s.As] = &made
+	e.containers[s.As] = &made
 }
 
 // host is what a container can occupy at most so far.
-func (b *box) host() units.Bytes {
+func (b *containerEstimate) host() units.Bytes {
 	switch {
 	case b.native:
 		return b.peak
@@ -349,7 +349,7 @@ func plus(a, b units.Bytes) units.Bytes {
 
 func (e *estimator) host() units.Bytes {
 	var sum units.Bytes
-	for _, b := range e.boxes {
+	for _, b := range e.containers {
 		sum = plus(sum, b.host())
 	}
 	return sum

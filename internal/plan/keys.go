@@ -92,7 +92,7 @@ func (t *table[T]) unknown(r *reader, n *node) {
 	if len(r.found) >= maxProblems { // nobody reads the hint, and looking for it is slow
 		return
 	}
-	near := nearest(n.name, names)
+	near := Nearest(n.name, names)
 	switch {
 	case slices.Contains(topKeys, n.name):
 		p.hintf("it is a key of the top level: put it before the first [table]")
@@ -106,7 +106,7 @@ func (t *table[T]) unknown(r *reader, n *node) {
 // constant is the tree of one TOML value that the program itself writes.
 func constant(toml string) *node {
 	r := newReader("", []byte("v = "+toml))
-	return r.grow().get("v")
+	return r.parseTree().get("v")
 }
 
 // lines are the "key = value" lines of src.

@@ -18,7 +18,7 @@ func Parse(name string, text []byte) (*Plan, *Problems) {
 	if !r.encoded() {
 		return nil, r.problems()
 	}
-	root := r.grow()
+	root := r.parseTree()
 	r.manual = manualNames(root)
 	p := &Plan{Name: nameOf(name)}
 	rootTable.read(r, root, p)
@@ -89,9 +89,9 @@ var rootTable = table[Plan]{name: "plan", keys: []key[Plan]{
 		return p.Source
 	}),
 	groupKey("target"), groupKey("image"), groupKey("io"), groupKey("stream"),
-	key[Plan]{name: "matrix", typ: "table", decode: readMatrix, encode: hidden, json: matrixJSON}.marked(),
-	key[Plan]{name: "case", typ: "list of tables", decode: readExtra, encode: hidden, json: extraJSON}.marked(),
-	tablesKey("manual", func() *table[Manual] { return &manualTable }, func(p *Plan) *[]Manual { return &p.Manual }).marked(),
+	key[Plan]{name: "matrix", typ: "table", decode: readMatrix, encode: hidden, json: matrixJSON}.recordErrors(),
+	key[Plan]{name: "case", typ: "list of tables", decode: readExtra, encode: hidden, json: extraJSON}.recordErrors(),
+	tablesKey("manual", func() *table[Manual] { return &manualTable }, func(p *Plan) *[]Manual { return &p.Manual }).recordErrors(),
 	namedKey("inputs", func() *table[Input] { return &inputTable }, func(p *Plan, name string, i *Input) {
 		i.Name = name
 		p.Inputs = append(p.Inputs, *i)
@@ -99,8 +99,8 @@ var rootTable = table[Plan]{name: "plan", keys: []key[Plan]{
 	namedKey("files", func() *table[fileForm] { return &fileTable }, func(p *Plan, name string, f *fileForm) {
 		f.Name = name
 		p.Files = append(p.Files, f.FileSet)
-	}).marked(),
-	tablesKey("protocol", func() *table[Block] { return &blockTable }, func(p *Plan) *[]Block { return &p.Protocol }).must().marked(),
+	}).recordErrors(),
+	tablesKey("protocol", func() *table[Block] { return &blockTable }, func(p *Plan) *[]Block { return &p.Protocol }).must().recordErrors(),
 	sectionKey("run", &runTable, func(p *Plan) *RunOptions { return &p.Run }).or("{}"),
 	{name: "published", typ: "list of tables", decode: readPublishedList, encode: hidden, json: func() map[string]any {
 		return map[string]any{"type": "array", "items": publishedFormTable.schema()}
@@ -108,19 +108,19 @@ var rootTable = table[Plan]{name: "plan", keys: []key[Plan]{
 	tablesKey("claim", func() *table[Claim] { return &claimTable }, func(p *Plan) *[]Claim { return &p.Claims }),
 	tablesKey("fit", func() *table[Fit] { return &fitTable }, func(p *Plan) *[]Fit { return &p.Fits }),
 	tablesKey("relation", func() *table[Relation] { return &relationTable }, func(p *Plan) *[]Relation { return &p.Relations }),
-	tablesKey("table", func() *table[Table] { return &tableTable }, func(p *Plan) *[]Table { return &p.Tables }).marked(),
+	tablesKey("table", func() *table[Table] { return &tableTable }, func(p *Plan) *[]Table { return &p.Tables }).recordErrors(),
 	tablesKey("change", func() *table[Change] { return &changeTable }, func(p *Plan) *[]Change { return &p.Changes }),
 }}
 
-// marked notes where errors are found, so that checks that lean on this part
+// recordErrors notes in which parts of the plan errors are found, so that checks that lean on this part
 // of the plan do not report what follows from them.
-func (k key[T]) marked() key[T] {
+func (k key[T]) recordErrors() key[T] {
 	decode := k.decode
 	k.decode = func(r *reader, n *node, dst *T) {
 		before := len(r.found)
 		decode(r, n, dst)
 		if len(r.found) > before {
-			r.marred[k.name] = true
+			r.invalid[k.name] = true
 		}
 	}
 	return k
@@ -162,7 +162,7 @@ func (r *reader) groups(root *node, p *Plan) {
 		before := len(r.found)
 		groupTable(group).read(r, n, &p.Defaults)
 		if len(r.found) > before {
-			r.marred["settings"] = true
+			r.invalid["settings"] = true
 		}
 	}
 	if p.Defaults.Files == "" && len(p.Files) == 1 {
@@ -262,7 +262,7 @@ func readExclude(r *reader, n *node, p *Plan) {
 func (r *reader) unknownAxis(n *node) {
 	q := r.problem(n.key, n.name, "[matrix]: %q is no axis", n.name)
 	names := append(settingNames(), "exclude")
-	switch near := nearest(n.name, names); {
+	switch near := Nearest(n.name, names); {
 	case n.name == "filesystem_preference":
 		q.hintf("use the axis \"filesystem\"")
 	case n.name == "allow_many_bands":
@@ -330,7 +330,7 @@ func (r *reader) extraValue(n *node) (string, bool) {
 		}
 		q := r.problem(n.key, n.name, "[[case]]: %q is no settings key", n.name)
 		names := append(settingNames(), r.manual...)
-		if near := nearest(n.name, names); near != "" {
+		if near := Nearest(n.name, names); near != "" {
 			q.hintf("did you mean %q?", near)
 		} else {
 			q.hintf("keys here: %s", joinNames(names))
@@ -352,14 +352,14 @@ var onTable = table[On]{name: "on", keys: []key[On]{
 
 func theOnTable() *table[On] { return &onTable }
 
-func (o *On) said() bool { return *o != On{} }
+func (o *On) isSet() bool { return *o != On{} }
 
 var sourceTable = table[Source]{name: "[source]", keys: []key[Source]{
 	textKey("title", lineText, func(s *Source) *string { return &s.Title }).must(),
 	textKey("author", anyText, func(s *Source) *string { return &s.Author }),
 	textKey("url", anyText, func(s *Source) *string { return &s.URL }),
 	dateKey("date", func(s *Source) *time.Time { return &s.Date }),
-	tableKey("on", theOnTable, func(s *Source) *On { return &s.On }, func(s *Source) bool { return s.On.said() }),
+	tableKey("on", theOnTable, func(s *Source) *On { return &s.On }, func(s *Source) bool { return s.On.isSet() }),
 }}
 
 var manualTable = table[Manual]{name: "[[manual]]", keys: []key[Manual]{

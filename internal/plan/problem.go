@@ -90,12 +90,12 @@ type reader struct {
 	found       []*Problem
 	seen        map[string]bool
 	leftOver    int
-	// marred are the parts of the plan in which errors were found while decoding.
-	marred map[string]bool
+	// invalid are the parts of the plan in which errors were found while decoding.
+	invalid map[string]bool
 }
 
 func newReader(file string, text []byte) *reader {
-	r := &reader{file: file, text: text, lines: []int{0}, seen: map[string]bool{}, marred: map[string]bool{}}
+	r := &reader{file: file, text: text, lines: []int{0}, seen: map[string]bool{}, invalid: map[string]bool{}}
 	for i, c := range text {
 		if c == '\n' {
 			r.lines = append(r.lines, i+1)

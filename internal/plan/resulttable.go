@@ -159,7 +159,7 @@ func digitsKey[T any](f func(*T) **int) key[T] {
 var lineTable table[TableLine]
 
 func init() {
-	lineTable = table[TableLine]{name: "line", keys: append(askingKeys(), []key[TableLine]{
+	lineTable = table[TableLine]{name: "line", keys: append(valueKeys(), []key[TableLine]{
 		textKey("title", lineText, func(l *TableLine) *string { return &l.Title }),
 		textKey("group", lineText, func(l *TableLine) *string { return &l.Group }),
 		{name: "where", typ: "selector",
@@ -174,7 +174,7 @@ func init() {
 			json: func() map[string]any { return map[string]any{"$ref": "#/$defs/selector"} }},
 		enumKey("statistic", func(l *TableLine) *string { return &l.Statistic }, statistics...),
 		flagKey("published", func(l *TableLine) *bool { return &l.Published }),
-		tableKey("on", theOnTable, func(l *TableLine) *On { return &l.On }, func(l *TableLine) bool { return l.On.said() }),
+		tableKey("on", theOnTable, func(l *TableLine) *On { return &l.On }, func(l *TableLine) bool { return l.On.isSet() }),
 		enumKey("unit", func(l *TableLine) *string { return &l.Unit }, displayUnitNames()...),
 		digitsKey(func(l *TableLine) **int { return &l.Digits }),
 	}...), other: readLineQuantity, otherNames: func(*reader) []string { return quantityNames() }, finish: finishLine,

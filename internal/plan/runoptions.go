@@ -36,8 +36,8 @@ func (o RunOptions) RoundsText() string {
 	return plural(max(o.Rounds, 1), "round")
 }
 
-// leaveRounds leaves the number of rounds to the run; what is not said gets its default.
-func (o *RunOptions) leaveRounds() {
+// setAutoRounds leaves the number of rounds to the run; what is not said gets its default.
+func (o *RunOptions) setAutoRounds() {
 	o.Auto = true
 	if o.Precision == 0 {
 		o.Precision = autoPrecision
@@ -48,8 +48,8 @@ func (o *RunOptions) leaveRounds() {
 	o.Rounds = stats.Looks(o.MaxRounds)[0]
 }
 
-// fixRounds is the opposite.
-func (o *RunOptions) fixRounds(n int) {
+// setRounds is the opposite.
+func (o *RunOptions) setRounds(n int) {
 	o.Auto, o.Rounds, o.MaxRounds, o.MaxTime, o.MaxWritten = false, n, 0, 0, 0
 }
 
@@ -91,7 +91,7 @@ func finishRounds(r *reader, n *node, o *RunOptions) {
 			r.problem(at.off, "precision", `precision: rounds = "auto" goes on until intervals are narrow, and nothing is as narrow as that`).
 				hintf(`want more than 0%%, or a number of rounds`)
 		}
-		o.leaveRounds()
+		o.setAutoRounds()
 		return
 	}
 	for _, name := range []string{"max_rounds", "max_time", "max_written"} {
@@ -122,7 +122,7 @@ func (p *Plan) applyRounds(o Overrides) error {
 	case o.MaxRounds < 0 || o.MaxRounds > mostRounds:
 		return &OverrideError{"max-rounds", itoa(o.MaxRounds), "want 1 to 10000"}
 	case o.Rounds > 0:
-		p.Run.fixRounds(o.Rounds)
+		p.Run.setRounds(o.Rounds)
 	}
 	if o.Precision > 0 {
 		p.Run.Precision = o.Precision
@@ -140,7 +140,7 @@ func (p *Plan) applyRounds(o Overrides) error {
 		if o.MaxWritten > 0 {
 			p.Run.MaxWritten = o.MaxWritten
 		}
-		p.Run.leaveRounds()
+		p.Run.setAutoRounds()
 	} else if o.MaxRounds > 0 || o.MaxTime > 0 || o.MaxWritten > 0 {
 		flag := "max-written"
 		if o.MaxTime > 0 {
@@ -152,16 +152,16 @@ func (p *Plan) applyRounds(o Overrides) error {
 	}
 	if now := p.Run; now.Auto != was.Auto || now.Rounds != was.Rounds || now.AtMost() != was.AtMost() || now.Auto && now.Precision != was.Precision ||
 		now.MaxTime != was.MaxTime || now.MaxWritten != was.MaxWritten {
-		old := roundsWords(was)
+		old := formatRounds(was)
 		if !was.Auto && !now.Auto {
 			old = itoa(was.Rounds)
 		}
-		p.changed("rounds", "%s, not %s", roundsWords(now), old)
+		p.changed("rounds", "%s, not %s", formatRounds(now), old)
 	}
 	return nil
 }
 
-func roundsWords(o RunOptions) string {
+func formatRounds(o RunOptions) string {
 	if !o.Auto {
 		return o.RoundsText()
 	}
@@ -203,7 +203,7 @@ func steadyKeys() []key[RunOptions] {
 // finishSteady fills in what is not said, and refuses limits of nothing.
 func finishSteady(r *reader, n *node, o *RunOptions) {
 	if o.Precondition == Steady {
-		o.beSteady()
+		o.setSteadyDefaults()
 		return
 	}
 	o.Precondition = ""
@@ -214,8 +214,8 @@ func finishSteady(r *reader, n *node, o *RunOptions) {
 	}
 }
 
-// beSteady asks for preconditioning, with defaults for what is not said.
-func (o *RunOptions) beSteady() {
+// setSteadyDefaults asks for preconditioning, with defaults for what is not said.
+func (o *RunOptions) setSteadyDefaults() {
 	o.Precondition = Steady
 	if o.SteadyWindow == 0 {
 		o.SteadyWindow = steadyWindow
@@ -240,7 +240,7 @@ func (p *Plan) applyPrecondition(o Overrides) error {
 	case o.Precondition == "" || o.Precondition == p.Run.Precondition || o.Precondition == "none" && p.Run.Precondition == "":
 		return nil
 	case o.Precondition == Steady:
-		p.Run.beSteady()
+		p.Run.setSteadyDefaults()
 		p.changed("precondition", "the disk is written to until its rate settles")
 	case o.Precondition == "none":
 		p.Run.Precondition, p.Run.SteadyWindow, p.Run.SteadyLimit, p.Run.SteadyFile, p.Run.SteadyTime, p.Run.SteadyWritten = "", 0, 0, 0, 0, 0

@@ -92,7 +92,7 @@ func enumType(alias map[string]string, words ...string) *scalar {
 			return to, nil
 		}
 		hint := "accepted: " + strings.Join(words, ", ")
-		if near := nearest(n.text, words); near != "" {
+		if near := Nearest(n.text, words); near != "" {
 			hint = fmt.Sprintf("did you mean %q? %s", near, hint)
 		}
 		return "", &fault{fmt.Sprintf("%q is not accepted here", n.text), hint}
@@ -239,8 +239,8 @@ func readBand(s string) (string, error) {
 	return v.String(), nil
 }
 
-// nearest is the word within a third of its length in edits, or "".
-func nearest(word string, words []string) string {
+// Nearest is the word of words that is within a third of its length in edits of word, or "" if there is none.
+func Nearest(word string, words []string) string {
 	if len(word) > 64 { // nobody meant a short one
 		return ""
 	}
@@ -281,10 +281,6 @@ func distance(a, b string) int {
 	}
 	return rows[len(a)][len(b)]
 }
-
-// Nearest is the word of words that word was probably meant to be: the one within
-// a third of its length in edits, or "". It is what hints of plans are made with.
-func Nearest(word string, words []string) string { return nearest(word, words) }
 
 func atoi(s string) int      { n, _ := strconv.Atoi(s); return n }
 func itoa(n int) string      { return strconv.Itoa(n) }

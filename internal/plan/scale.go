@@ -119,7 +119,7 @@ func (p *Plan) imageSizes(factor float64) sizeMap {
 			continue
 		}
 		live := float64(Estimate(p, c).LivePeak) * 1.1 / min(float64(p.Run.FitsIn), 1)
-		least := max(units.Bytes(live), working(c))
+		least := max(units.Bytes(live), smallestUseful(c))
 		need[s.Size] = max(need[s.Size], least)
 		walk(c.Steps, func(st *Step) {
 			if st.Do == "resize" {

@@ -22,7 +22,7 @@ func resolvedSchema(t testing.TB) *jsonschema.Resolved {
 // asJSON is a TOML plan as the schema sees it.
 func asJSON(t testing.TB, text []byte) any {
 	r := newReader("plan.toml", text)
-	root := r.grow()
+	root := r.parseTree()
 	require.False(t, r.broken)
 	raw, err := json.Marshal(jsonOf(root))
 	require.NoError(t, err)

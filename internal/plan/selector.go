@@ -102,7 +102,7 @@ func (r *reader) selector(n *node, what string, samples bool) Selector {
 
 func (r *reader) unknownSelector(n *node, what string, samples bool) {
 	p := r.problem(n.key, n.name, "%s: %q is nothing that can be selected", what, n.name)
-	if near := nearest(n.name, r.selectorNames(samples)); near != "" {
+	if near := Nearest(n.name, r.selectorNames(samples)); near != "" {
 		p.hintf("did you mean %q?", near)
 	} else {
 		p.hintf("accepted: %s", strings.Join(r.selectorNames(samples), ", "))

@@ -63,9 +63,9 @@ func sizeSetting(group, name string, typ *scalar, f func(*Settings) *units.Bytes
 
 func (s setting) or(toml string) setting { s.key = s.key.or(toml); return s }
 
-// young is a key that came after plans were run: at its default it is left out of the canonical form, so that the
+// omitDefault is a key that came after plans were run: at its default it is left out of the canonical form, so that the
 // digests in their journals stay true.
-func (s setting) young() setting {
+func (s setting) omitDefault() setting {
 	encode, fallback := s.key.encode, s.key.fallback
 	s.key.encode = func(src *Settings) (string, bool) {
 		text, ok := encode(src)
@@ -91,7 +91,7 @@ var settingKeys = []setting{
 	sizeSetting("image", "band_size", bandType, func(s *Settings) *units.Bytes { return &s.BandSize }).or(`"default"`),
 	textSetting("image", "volume_name", volumeText, func(s *Settings) *string { return &s.VolumeName }).or(`"BENCH"`),
 	textSetting("image", "backend", enumType(nil, "auto", "hdiutil", "diskutil"), func(s *Settings) *string { return &s.Backend }).or(`"auto"`),
-	textSetting("image", "served_by", enumType(nil, "auto", "kernel", "helper"), func(s *Settings) *string { return &s.ServedBy }).or(`"auto"`).young(),
+	textSetting("image", "served_by", enumType(nil, "auto", "kernel", "helper"), func(s *Settings) *string { return &s.ServedBy }).or(`"auto"`).omitDefault(),
 	textSetting("io", "files", nameText, func(s *Settings) *string { return &s.Files }),
 	numberSetting("io", "workers", workersType, func(s *Settings) *int { return &s.Workers }).or("1"),
 	textSetting("io", "sync", enumType(nil, syncs...), func(s *Settings) *string { return &s.Sync }).or(`"fsync"`),

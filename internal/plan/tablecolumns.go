@@ -65,9 +65,9 @@ var lineOutcomeTable = table[TableLine]{name: "outcome", keys: []key[TableLine]{
 
 func theLineOutcomeTable() *table[TableLine] { return &lineOutcomeTable }
 
-// askingKeys are the keys by which a line asks for what is no quantity, and the
+// valueKeys are the keys by which a line asks for what is no quantity, and the
 // one by which a line of the other side names a fit.
-func askingKeys() []key[TableLine] {
+func valueKeys() []key[TableLine] {
 	return []key[TableLine]{
 		enumKey("coefficient", func(l *TableLine) *string { return &l.Coefficient }, coefficientNames()...),
 		textKey("fit", nameText, func(l *TableLine) *string { return &l.Fit }),
@@ -106,8 +106,8 @@ func finishLine(r *reader, n *node, l *TableLine) {
 			r.problem(where.key, "where", "a line that names a quantity has its selection there").hintf("write %s = { … } and no where", l.Quantity)
 		}
 	}
-	idleKeys(r, n, asks)
-	if l.On.said() && !l.Published && l.Quantity != "" {
+	checkUnusedKeys(r, n, asks)
+	if l.On.isSet() && !l.Published && l.Quantity != "" {
 		r.problem(n.get("on").key, "on", "on has no meaning without published = true").hintf("a measured figure is taken on the machine of the run")
 	}
 	if base, _, ok := DisplayUnit(l.Unit); ok && l.Quantity != "" && base != l.Quantity.Unit() {
@@ -125,8 +125,8 @@ func askedWord(asks string) string {
 	return "a quantity"
 }
 
-// idleKeys reports keys that mean nothing in what the line is.
-func idleKeys(r *reader, n *node, asks string) {
+// checkUnusedKeys reports keys that mean nothing in what the line is.
+func checkUnusedKeys(r *reader, n *node, asks string) {
 	idle, in := []string{"fit"}, "that names "+askedWord(asks)
 	switch asks {
 	case "":

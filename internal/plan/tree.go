@@ -96,10 +96,10 @@ func (n *node) at(path ...any) *node {
 	return here
 }
 
-// grower builds the tree while the parser walks over the text, and enforces the
+// treeBuilder builds the tree while the parser walks over the text, and enforces the
 // rules of TOML that a parser of single expressions cannot see: no key twice,
 // no table opened twice, nothing added to a closed value.
-type grower struct {
+type treeBuilder struct {
 	r    *reader
 	p    unstable.Parser
 	base int   // offset of the parser's input in the text
@@ -109,8 +109,8 @@ type grower struct {
 
 // grow turns the text into a tree. Syntax errors are reported, and reading goes
 // on at the next table header, so that one slip does not hide the others.
-func (r *reader) grow() *node {
-	g := grower{r: r, root: &node{kind: tableNode, origin: headerTable}}
+func (r *reader) parseTree() *node {
+	g := treeBuilder{r: r, root: &node{kind: tableNode, origin: headerTable}}
 	g.here = g.root
 	for g.base = r.bom; g.base < len(r.text); {
 		g.p.Reset(r.text[g.base:])
@@ -133,7 +133,7 @@ func (r *reader) grow() *node {
 }
 
 // syntax reports a parser error and returns its offset in the text.
-func (g *grower) syntax(err error) int {
+func (g *treeBuilder) syntax(err error) int {
 	at := len(g.r.text)
 	message := err.Error()
 	if pe, ok := errors.AsType[*unstable.ParserError](err); ok {
@@ -198,7 +198,7 @@ func nextHeader(text []byte, at int) int {
 	return -1
 }
 
-func (g *grower) expression(n *unstable.Node) {
+func (g *treeBuilder) expression(n *unstable.Node) {
 	switch n.Kind {
 	case unstable.KeyValue:
 		if g.here != nil {
@@ -217,7 +217,7 @@ type part struct {
 	off, end int
 }
 
-func (g *grower) parts(it unstable.Iterator) []part {
+func (g *treeBuilder) parts(it unstable.Iterator) []part {
 	var out []part
 	for it.Next() {
 		k := it.Node()
@@ -228,7 +228,7 @@ func (g *grower) parts(it unstable.Iterator) []part {
 }
 
 // header opens [a.b] or adds an item to [[a.b]] and returns the table.
-func (g *grower) header(n *unstable.Node, list bool) *node {
+func (g *treeBuilder) header(n *unstable.Node, list bool) *node {
 	parts := g.parts(n.Key())
 	t := g.root
 	for _, p := range parts[:len(parts)-1] {
@@ -260,7 +260,7 @@ func (g *grower) header(n *unstable.Node, list bool) *node {
 	return old
 }
 
-func (g *grower) item(t, old *node, p part) *node {
+func (g *treeBuilder) item(t, old *node, p part) *node {
 	if old == nil {
 		old = t.add(&node{kind: arrayNode, name: p.name, key: p.off, off: p.off, origin: tableList})
 	}
@@ -273,13 +273,13 @@ func (g *grower) item(t, old *node, p part) *node {
 	return it
 }
 
-func (g *grower) taken(p part, old *node) {
+func (g *treeBuilder) taken(p part, old *node) {
 	line, _ := g.r.place(old.key)
 	g.r.problem(p.off, p.name, "%q is there already", p.name).hintf("it was first given on line %d", line)
 }
 
 // keyValue adds key = value to table t; the key may be dotted.
-func (g *grower) keyValue(t *node, n *unstable.Node) {
+func (g *treeBuilder) keyValue(t *node, n *unstable.Node) {
 	parts := g.parts(n.Key())
 	for _, p := range parts[:len(parts)-1] {
 		next := t.get(p.name)
@@ -304,7 +304,7 @@ func (g *grower) keyValue(t *node, n *unstable.Node) {
 
 // afterEquals is where the value of a key that ends at off begins; the parser
 // gives lists no position of their own.
-func (g *grower) afterEquals(off int) int {
+func (g *treeBuilder) afterEquals(off int) int {
 	text := g.r.text
 	for off < len(text) && (text[off] == ' ' || text[off] == '\t') {
 		off++
@@ -324,7 +324,7 @@ var scalarKinds = map[unstable.Kind]nodeKind{
 }
 
 // value copies one value out of the parser's memory.
-func (g *grower) value(n *unstable.Node, off int) *node {
+func (g *treeBuilder) value(n *unstable.Node, off int) *node {
 	switch n.Kind {
 	case unstable.Array:
 		out := &node{kind: arrayNode, off: off, key: off, origin: plainList}

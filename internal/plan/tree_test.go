@@ -37,7 +37,7 @@ func TestTreeAgreesWithDecoder(t *testing.T) {
 		var want map[string]any
 		err := toml.Unmarshal([]byte(text), &want)
 		r := newReader("t.toml", []byte(text))
-		root := r.grow()
+		root := r.parseTree()
 		if err != nil {
 			refused++
 			require.NotEmpty(t, r.found, "go-toml: %v\n%s", err, text)
@@ -60,7 +60,7 @@ func TestPlaces(t *testing.T) {
 	text := "\ufefftop = 1\r\n[a]\r\n  \"größe\" = \t\"ä\" # note\n[[list]]\nx.y = [ 1,\n  { z = true } ]\nempty = []\n"
 	r := newReader("t.toml", []byte(text))
 	require.True(t, r.encoded())
-	root := r.grow()
+	root := r.parseTree()
 	require.Empty(t, r.found)
 	for _, c := range []struct {
 		n               *node
@@ -108,7 +108,7 @@ func TestNearest(t *testing.T) {
 	for word, want := range map[string]string{
 		"formt": "format", "fromat": "format", "Format": "format", "worker": "workers", "wriet": "write", "encyrption": "encryption", "zzz": "", "foo": "", "": "", strings.Repeat("x", 100): "",
 	} {
-		assert.Equal(t, want, nearest(word, words), word)
+		assert.Equal(t, want, Nearest(word, words), word)
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := rapid.StringMatching(`[a-c]{0,6}`).Draw(t, "a"), rapid.StringMatching(`[a-c]{0,6}`).Draw(t, "b")
@@ -133,11 +133,11 @@ func TestSyntaxHints(t *testing.T) {
 		"flag = True": "write true or false", "x = [1": "",
 	} {
 		r := newReader("t.toml", []byte("[image]\n"+line+"\n"))
-		r.grow()
+		r.parseTree()
 		require.NotEmpty(t, r.found, line)
 		assert.Equal(t, hint, r.found[0].Hint, line)
 	}
 	r := newReader("t.toml", []byte("日 = 1"))
-	r.grow()
+	r.parseTree()
 	assert.Contains(t, r.found[0].Message, "U+65E5 '日'")
 }
