@@ -34,7 +34,8 @@ type Overrides struct {
 func (p *Plan) Apply(o Overrides) (*Plan, []Change, error) {
 	q := p.clone()
 	for _, apply := range []func(*Plan, Overrides) error{
-		(*Plan).applyOnly, (*Plan).applyHere, (*Plan).applyRun, (*Plan).applyFilesystem, (*Plan).applySets, (*Plan).applyScale,
+		(*Plan).applyOnly, (*Plan).applyHere, (*Plan).applyRun, (*Plan).applyFilesystem, (*Plan).applySets,
+		(*Plan).applyScale,
 	} {
 		if err := apply(q, o); err != nil {
 			return nil, nil, err
@@ -360,7 +361,8 @@ func (p *Plan) applySets(o Overrides) error {
 			}
 			now := after[written]
 			if s.LastSets > 0 && s.LastSets < old.sets() && now.sets() == 1 {
-				parts = append(parts, fmt.Sprintf("deleting %d of %d sets deletes the only one that is left", s.LastSets, old.sets()))
+				parts = append(parts, fmt.Sprintf("deleting %d of %d sets deletes the only one that is left", s.LastSets,
+					old.sets()))
 			}
 			s.LastSets = shrink(s.LastSets, old.sets(), now.sets())
 			s.Largest = shrink(s.Largest, old.count(), now.count())
@@ -410,7 +412,8 @@ type Change struct {
 // changeTable describes [[change]], which only the canonical form of an executed
 // plan holds: `report` and `resume` read the departures from it.
 var changeTable = table[Change]{name: "[[change]]", keys: []key[Change]{
-	enumKey("kind", func(c *Change) *string { return &c.Kind }, "sets", "scale", "rounds", "precondition", "workers", "fs", "only", "place").must(),
+	enumKey("kind", func(c *Change) *string { return &c.Kind }, "sets", "scale", "rounds", "precondition", "workers",
+		"fs", "only", "place").must(),
 	textKey("text", someText, func(c *Change) *string { return &c.Text }).must(),
 }}
 

@@ -15,7 +15,8 @@ import (
 // gives the plan back (but for the places of steps).
 func (p *Plan) Canonical() []byte {
 	w := &writer{}
-	w.lines(rootTable.lines(&Plan{Title: p.Title, Summary: p.Summary, Choices: p.Choices}), "schema", "title", "summary", "choices")
+	w.lines(rootTable.lines(&Plan{Title: p.Title, Summary: p.Summary, Choices: p.Choices}), "schema", "title", "summary",
+		"choices")
 	if p.Source != nil {
 		w.table("[source]", sourceTable.lines(p.Source))
 	}
@@ -65,8 +66,9 @@ func (p *Plan) Digest() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Is reports whether text, which p was read from, is the plan with this digest: by its meaning, or as it stands. The latter are plans that
-// an earlier version wrote into run folders, when the canonical form had fewer keys: changes of the plan language are additive.
+// Is reports whether text, which p was read from, is the plan with this digest: by its meaning, or as it stands. The
+// latter are plans that an earlier version wrote into run folders, when the canonical form had fewer keys: changes of
+// the plan language are additive.
 func (p *Plan) Is(digest string, text []byte) bool {
 	sum := sha256.Sum256(text)
 	return p.Digest() == digest || hex.EncodeToString(sum[:]) == digest

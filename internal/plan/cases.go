@@ -149,7 +149,8 @@ func (p *Plan) build(pairs, turned []KeyValue) Case {
 
 // clearImageSettings clears what a plain directory has not.
 func clearImageSettings(s *Settings) {
-	s.Format, s.ConvertTo, s.Size, s.BandSize, s.Filesystems, s.VolumeName, s.Backend, s.ServedBy = "", "", 0, 0, nil, "", "", ""
+	s.Format, s.ConvertTo, s.Size, s.BandSize, s.Filesystems, s.VolumeName, s.Backend, s.ServedBy = "", "", 0, 0, nil,
+		"", "", ""
 	s.Encryption = "none"
 }
 

@@ -67,7 +67,8 @@ func (c *checker) atStep(s *Step, code, format string, args ...any) *Problem {
 // expand makes the cases, unless there are absurdly many.
 func (c *checker) expand() bool {
 	if n := c.p.count(); n > maxCases {
-		c.problem(c.root.at("matrix").key, "matrix", "the matrix has more than %d cases", maxCases).hintf("split the plan, or leave out axes")
+		c.problem(c.root.at("matrix").key, "matrix", "the matrix has more than %d cases", maxCases).
+			hintf("split the plan, or leave out axes")
 		return false
 	}
 	c.cases = c.p.Cases()
@@ -79,7 +80,8 @@ func (c *checker) expand() bool {
 	seen := map[string]bool{}
 	for i := range c.cases {
 		if id := c.cases[i].ID; seen[id] && c.first("twice", id) {
-			c.problem(c.extraAt(id).key, "case", "the case %q is there twice", id).hintf("a [[case]] repeats a cell of the matrix or another [[case]]")
+			c.problem(c.extraAt(id).key, "case", "the case %q is there twice", id).
+				hintf("a [[case]] repeats a cell of the matrix or another [[case]]")
 		}
 		seen[c.cases[i].ID] = true
 	}
@@ -110,7 +112,8 @@ func (c *checker) excludes() {
 		}
 		if !hit && len(s) > 0 {
 			at := c.root.at("matrix", "exclude", i)
-			c.problem(at.off, "exclude", "exclude: no cell of the matrix is %s", s).hintf("remove it, or compare its values with the axes")
+			c.problem(at.off, "exclude", "exclude: no cell of the matrix is %s", s).
+				hintf("remove it, or compare its values with the axes")
 		}
 	}
 }
@@ -195,7 +198,8 @@ func (c *checker) settings() {
 		c.bands(s)
 		c.checkMinimumSize(s)
 		if s.Format == "ASIF" && s.Backend == "hdiutil" && c.first("backend", "") {
-			c.problem(c.settingAt("backend").off, "backend", "hdiutil cannot make ASIF, which the case %q asks for", c.cases[i].ID).
+			c.problem(c.settingAt("backend").off, "backend", "hdiutil cannot make ASIF, which the case %q asks for",
+				c.cases[i].ID).
 				hintf("backend = \"diskutil\" or \"auto\"")
 		}
 	}
@@ -206,7 +210,8 @@ func (c *checker) bands(s *Settings) {
 	at := c.settingAt("band_size")
 	if s.Format != "UDSB" {
 		if s.BandSize > 0 && c.first("no bands", s.Format) {
-			c.warn(at.key, "band_size", "band_size has no meaning for %s", s.Format).hintf("leave these cells out with exclude, or use [[case]]")
+			c.warn(at.key, "band_size", "band_size has no meaning for %s", s.Format).
+				hintf("leave these cells out with exclude, or use [[case]]")
 		}
 		return
 	}

@@ -68,8 +68,10 @@ func (c *checker) alongTest(n, detail *node, a *Assert, whole bool) {
 		return
 	}
 	at := detail.at(name)
-	if i := slices.IndexFunc(a.Left.Where, func(k Choice) bool { return k.Key == a.Along }); i >= 0 && len(a.Left.Where[i].Values) < 2 {
-		c.problem(at.off, name, "left names one value of %q, so that nothing varies along it", a.Along).hintf("leave %s out of left", a.Along)
+	if i := slices.IndexFunc(a.Left.Where, func(k Choice) bool { return k.Key == a.Along }); i >= 0 &&
+		len(a.Left.Where[i].Values) < 2 {
+		c.problem(at.off, name, "left names one value of %q, so that nothing varies along it", a.Along).
+			hintf("leave %s out of left", a.Along)
 		return
 	}
 	if !whole || a.Left.Published || a.Left.Constant != nil {
@@ -93,8 +95,10 @@ func (c *checker) alongSteps(at, values *node, a *Assert) {
 		return
 	}
 	if len(have) < 2 {
-		c.problem(at.off, at.name, "the %s steps that left names do not vary %q", info.Do, a.Along).hintf("%s", map[string]string{
-			"cycle": "cycles are the turns of a repeat", "phase": "give the steps phases of their own", "file_size": "the file sets have one size"}[a.Along])
+		c.problem(at.off, at.name, "the %s steps that left names do not vary %q", info.Do, a.Along).
+			hintf("%s", map[string]string{
+				"cycle": "cycles are the turns of a repeat", "phase": "give the steps phases of their own",
+				"file_size": "the file sets have one size"}[a.Along])
 		return
 	}
 	for _, v := range a.At {
@@ -193,7 +197,8 @@ func (c *checker) hasFile(n *node, samples map[string][]string, do, what string)
 		hit := !slices.Contains([]string{"write", "read"}, do)
 		for _, f := range c.p.Files {
 			for _, part := range f.Parts {
-				hit = hit || part.Count > 0 || slices.ContainsFunc(sizeTexts(part.Sizes), func(s string) bool { return sameValue("file_size", s, want) })
+				hit = hit || part.Count > 0 || slices.ContainsFunc(sizeTexts(part.Sizes),
+					func(s string) bool { return sameValue("file_size", s, want) })
 			}
 		}
 		if !hit {

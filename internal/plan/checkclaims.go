@@ -73,7 +73,8 @@ func (c *checker) selectsStep(n *node, s Selector, do, what string) {
 		switch {
 		case pick.names("target") || pick.names("baseline"):
 			p.hintf("[run] baseline = true makes the baseline cases")
-		case slices.Contains(c.publishedAt, n) || slices.ContainsFunc(c.publishedAt, func(t *node) bool { return t.get("where") == n }):
+		case slices.Contains(c.publishedAt, n) ||
+			slices.ContainsFunc(c.publishedAt, func(t *node) bool { return t.get("where") == n }):
 			p.hintf("compare with [matrix]; a figure without a case is kept with unmeasured = true")
 		default:
 			p.hintf("compare with [matrix]")
@@ -106,7 +107,8 @@ func (c *checker) hasStep(n *node, samples map[string][]string, do, what string,
 			if v := n.get("phase"); v != nil {
 				at = v
 			}
-			c.hintName(c.problem(at.off, "phase", "no %s step of the selected cases has the phase %q", do, want), want, "phases of "+do, phases)
+			c.hintName(c.problem(at.off, "phase", "no %s step of the selected cases has the phase %q", do, want), want,
+				"phases of "+do, phases)
 		}
 	}
 	for _, want := range samples["cycle"] {
@@ -225,7 +227,8 @@ func (c *checker) constants(n *node, a *Assert) {
 			operands = append(operands, o)
 		}
 	}
-	if len(operands) > 0 && !slices.ContainsFunc(operands, func(o Operand) bool { return o.Constant == nil || o.Quantity != "" }) {
+	if len(operands) > 0 && !slices.ContainsFunc(operands,
+		func(o Operand) bool { return o.Constant == nil || o.Quantity != "" }) {
 		c.problem(n.at(a.Kind).key, a.Kind, "the test compares constants, and names nothing that is measured or published")
 	}
 }
@@ -260,7 +263,8 @@ func (c *checker) operand(n *node, o *Operand, whole bool) {
 	switch {
 	case o.Quantity == "":
 	case o.Published:
-		if !slices.ContainsFunc(c.p.Published, func(f Published) bool { return o.takes(&f, c.p.Source) }) && len(c.p.Changes) == 0 {
+		if !slices.ContainsFunc(c.p.Published, func(f Published) bool { return o.takes(&f, c.p.Source) }) &&
+			len(c.p.Changes) == 0 {
 			c.problem(at.off, n.name, "no published %q figure is %s", o.Quantity, cmp.Or(o.Where.String(), "there"))
 		}
 	case whole:
@@ -295,7 +299,8 @@ func (c *checker) refuse(n *node, key, format string, args ...any) *Problem {
 func (c *checker) checkDegenerate(n *node, a *Assert, whole bool) {
 	left, right := n.get("left"), n.get("right")
 	if left != nil && right != nil && operandTOML(&a.Left) == operandTOML(&a.Right) {
-		c.refuse(right, "right", "left and right are the same: the test cannot fail").hintf("name on each side what is compared")
+		c.refuse(right, "right", "left and right are the same: the test cannot fail").
+			hintf("name on each side what is compared")
 	}
 	if !whole {
 		return
@@ -391,7 +396,8 @@ func (c *checker) checkAverages(n *node, o *Operand, along string) {
 			if w := n.get(string(o.Quantity)); w != nil {
 				at = w
 			}
-			c.refuse(at, cmp.Or(at.name, n.name), "this is the mean over %d values of %q, which it does not name", len(list), key).
+			c.refuse(at, cmp.Or(at.name, n.name), "this is the mean over %d values of %q, which it does not name", len(list),
+				key).
 				hintf("name one value, or those whose mean is meant: %s = [%s]", key, quotedValues(key, list))
 			return
 		}
@@ -454,20 +460,23 @@ func (c *checker) fitTest(detail *node, a *Assert) {
 	if a.Kind == "prediction" {
 		for _, v := range a.At {
 			if !slices.ContainsFunc(f.Predict, func(p string) bool { return sameValue(f.Along, p, v) }) {
-				c.problem(detail.at("at").off, "at", "the fit %q predicts nothing at %s", f.Name, v).hintf("its predict: [%s]", strings.Join(f.Predict, ", "))
+				c.problem(detail.at("at").off, "at", "the fit %q predicts nothing at %s", f.Name, v).
+					hintf("its predict: [%s]", strings.Join(f.Predict, ", "))
 			}
 		}
 		if len(a.At) != 1 {
 			c.problem(detail.at("at").off, "at", "a prediction is for one value")
 		}
 		if u := unitOf(&a.Left); u != "" && f.Quantity.Unit() != "" && u != f.Quantity.Unit() {
-			c.problem(detail.off, "prediction", "the fit %q predicts a %s, the operand is a %s", f.Name, unitWord(f.Quantity.Unit()), unitWord(u))
+			c.problem(detail.off, "prediction", "the fit %q predicts a %s, the operand is a %s", f.Name,
+				unitWord(f.Quantity.Unit()), unitWord(u))
 		}
 		c.bound(detail.at("bound"), a, "1")
 		return
 	}
 	if have := coefficients[f.Model]; have != nil && a.Coefficient != "" && !slices.Contains(have, a.Coefficient) {
-		c.hintName(c.problem(detail.at("name").off, "name", "the model %s has no coefficient %q", f.Model, a.Coefficient), a.Coefficient, "coefficients", have)
+		c.hintName(c.problem(detail.at("name").off, "name", "the model %s has no coefficient %q", f.Model, a.Coefficient),
+			a.Coefficient, "coefficients", have)
 		return
 	}
 	c.bound(detail.at("bound"), a, coefficientUnit(a.Coefficient, f.Quantity))

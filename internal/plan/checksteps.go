@@ -45,7 +45,9 @@ func (c *checker) protocols() {
 			continue
 		}
 		done[id] = true
-		f := &stepChecker{checker: c, k: k, e: newEstimator(c.p, *k), states: map[string]*containerState{"": {format: k.Settings.Format, folders: map[string]bool{}}}, phases: map[string]Step{}, full: c.work < maxWork}
+		f := &stepChecker{checker: c, k: k, e: newEstimator(c.p, *k),
+			states: map[string]*containerState{"": {format: k.Settings.Format, folders: map[string]bool{}}},
+			phases: map[string]Step{}, full: c.work < maxWork}
 		f.unique(k.Steps)
 		f.steps(k.Steps, "")
 		if c.work >= maxWork && c.first("too much", "") {
@@ -57,7 +59,8 @@ func (c *checker) protocols() {
 // signature holds everything about a case that its steps are checked against.
 func (c *checker) signature(k *Case) string {
 	s := &k.Settings
-	return fmt.Sprintf("%s %s %s %s %q %d %t", c.p.protocolID(k), s.Files, s.Format, s.ConvertTo, s.Filesystems, s.Size, k.Baseline)
+	return fmt.Sprintf("%s %s %s %s %q %d %t", c.p.protocolID(k), s.Files, s.Format, s.ConvertTo, s.Filesystems, s.Size,
+		k.Baseline)
 }
 
 // unique reports steps that could not be told apart in results.
@@ -73,7 +76,8 @@ func (f *stepChecker) unique(steps []Step) {
 			if s.Phase == "" {
 				what = "no phase"
 			}
-			f.atStep(s, "phase", "two %s steps of the case %q have %s", s.Do, f.k.ID, what).hintf("the first is on line %d; give each its own phase", old.Line)
+			f.atStep(s, "phase", "two %s steps of the case %q have %s", s.Do, f.k.ID, what).
+				hintf("the first is on line %d; give each its own phase", old.Line)
 		}
 		f.phases[id] = *s
 	})
@@ -222,12 +226,16 @@ func (f *stepChecker) state(s *Step, need state, b *containerState) bool {
 		return bad("state", before("detach")+", or attach with mount = false", "%s while the volume is mounted", s.Do)
 	case b.readOnly && slices.Contains([]string{"write", "delete", "mkdir", "copy", "stream", "trim"}, s.Do):
 		return bad("state", "attach without read_only = true", "%s while the volume is mounted read-only", s.Do)
-	case slices.Contains(readOnlyFormats, b.format) && slices.Contains([]string{"write", "delete", "mkdir", "copy", "stream", "trim", "compact", "resize"}, s.Do):
-		return bad("sealed", "convert to a format that can be written to: "+joinNames(writableFormats), "%s: %s images cannot be changed", s.Do, b.format)
+	case slices.Contains(readOnlyFormats, b.format) &&
+		slices.Contains([]string{"write", "delete", "mkdir", "copy", "stream", "trim", "compact", "resize"}, s.Do):
+		return bad("sealed", "convert to a format that can be written to: "+joinNames(writableFormats),
+			"%s: %s images cannot be changed", s.Do, b.format)
 	case slices.Contains(readOnlyFormats, b.format) && s.Repair:
-		return bad("sealed", "convert to a format that can be written to: "+joinNames(writableFormats), "check: %s images cannot be repaired", b.format)
+		return bad("sealed", "convert to a format that can be written to: "+joinNames(writableFormats),
+			"check: %s images cannot be repaired", b.format)
 	case slices.Contains(readOnlyFormats, b.format) && b.format != "UDTO" && s.Do == "damage" && s.Kind == "table":
-		return bad("sealed", "kinds for read-only images: header, volume, truncated", "damage: the partition table of %s images cannot be harmed by itself", b.format)
+		return bad("sealed", "kinds for read-only images: header, volume, truncated",
+			"damage: the partition table of %s images cannot be harmed by itself", b.format)
 	case s.Do == "damage" && s.Kind == "band-missing" && b.format != "UDSB":
 		return bad("no bands", "kinds for every format: header, truncated, volume", "damage: %s has no bands", b.format)
 	}
@@ -250,7 +258,8 @@ func (f *stepChecker) advance(s *Step, b *containerState) {
 	case "mkdir":
 		b.folders[path.Clean(s.Dir)] = true
 	case "convert", "transfer", "damage":
-		f.states[s.As] = &containerState{made: true, batches: b.batches, format: cmp.Or(s.makes(&f.k.Settings), b.format), folders: maps.Clone(b.folders), unsure: b.unsure, damage: b.damage}
+		f.states[s.As] = &containerState{made: true, batches: b.batches, format: cmp.Or(s.makes(&f.k.Settings), b.format),
+			folders: maps.Clone(b.folders), unsure: b.unsure, damage: b.damage}
 		f.states[s.As].recordDamage(s)
 	}
 }
@@ -328,7 +337,8 @@ func (f *stepChecker) converts(s *Step) {
 	switch to := s.makes(&f.k.Settings); {
 	case s.Do != "convert":
 	case to == "" && !f.invalid["settings"]:
-		f.atStep(s, "format", "convert: nothing says to which format (case %q)", f.k.ID).hintf("give format = \"…\" here, or convert_to in [image]")
+		f.atStep(s, "format", "convert: nothing says to which format (case %q)", f.k.ID).
+			hintf("give format = \"…\" here, or convert_to in [image]")
 	case s.BandSize > 0 && to != "" && to != "UDSB":
 		f.atStep(s, "band_size", "convert: only UDSB has bands, the case %q converts to %s", f.k.ID, to)
 	}
@@ -382,7 +392,8 @@ func (f *stepChecker) source(s *Step) {
 			return
 		}
 	}
-	f.hintName(f.atStep(s, "from", "%s: there is no %q to read at this point", s.Do, s.From), s.From, "files to read", have)
+	f.hintName(f.atStep(s, "from", "%s: there is no %q to read at this point", s.Do, s.From), s.From, "files to read",
+		have)
 	f.e.containers[s.On].named[s.From] = 0
 }
 
@@ -390,7 +401,8 @@ func (f *stepChecker) source(s *Step) {
 func (f *stepChecker) destination(s *Step) {
 	if container := f.e.containers[s.On]; container != nil && f.full {
 		if _, there := container.named[s.To]; there {
-			f.atStep(s, "to", "%s: the file %q is there already", s.Do, s.To).hintf("write to another name, or delete all before it")
+			f.atStep(s, "to", "%s: the file %q is there already", s.Do, s.To).
+				hintf("write to another name, or delete all before it")
 		}
 	}
 }
@@ -408,7 +420,8 @@ func (f *stepChecker) fileLimit(s *Step, size units.Bytes, name string) {
 	}
 	if len(list) > 1 {
 		if at := f.settingAt("filesystem"); f.first("file limit", name) {
-			f.warn(at.off, "filesystem", "files of %s are too large for FAT32, which ends at %s", size, fat32File).hintf("leave FAT32 out of the preference")
+			f.warn(at.off, "filesystem", "files of %s are too large for FAT32, which ends at %s", size, fat32File).
+				hintf("leave FAT32 out of the preference")
 		}
 		return
 	}
@@ -448,7 +461,8 @@ func (f *stepChecker) checkParallelWrites(steps []Step) {
 			continue
 		}
 		if writes[s.On] {
-			f.atStep(s, "gate", "parallel: two steps write to the container %q at once", s.On).hintf("only one of them can; reads may stand beside it")
+			f.atStep(s, "gate", "parallel: two steps write to the container %q at once", s.On).
+				hintf("only one of them can; reads may stand beside it")
 		}
 		writes[s.On] = true
 	}

@@ -38,7 +38,8 @@ func (c *checker) headings(n *node, what string, lines []TableLine) {
 	for i := range lines {
 		name := lines[i].Group + "\n" + lines[i].Heading()
 		if seen[name] {
-			c.problem(n.at(i).off, what, "two %ss are both called %q", what, lines[i].Heading()).hintf("give them a title or group of their own")
+			c.problem(n.at(i).off, what, "two %ss are both called %q", what, lines[i].Heading()).
+				hintf("give them a title or group of their own")
 		}
 		seen[name] = true
 	}
@@ -63,9 +64,11 @@ func (c *checker) sides(n *node, t *Table) bool {
 	case len(t.Rows) == 0 || len(t.Columns) == 0: // said already
 		return false
 	case columns > 0 && rows > 0:
-		c.problem(n.at("rows").off, "rows", "rows and columns both name quantities").hintf("one side names them, the other only selects: { where = { … } }")
+		c.problem(n.at("rows").off, "rows", "rows and columns both name quantities").
+			hintf("one side names them, the other only selects: { where = { … } }")
 	case columns+rows == 0:
-		c.problem(at.off, "columns", "neither rows nor columns name a quantity").hintf("write a column as { write = { phase = \"new\" } }")
+		c.problem(at.off, "columns", "neither rows nor columns name a quantity").
+			hintf("write a column as { write = { phase = \"new\" } }")
 	case columns > 0 && bareColumns > 0 || rows > 0 && bareRows > 0:
 		lines, name := t.Columns, "columns"
 		if rows > 0 {
@@ -93,7 +96,8 @@ func (c *checker) fitted(n *node, t *Table) bool {
 		at := n.at(sides[1], i)
 		k := slices.IndexFunc(asking, func(l TableLine) bool { return l.Statistic != "" })
 		if s := at.get("statistic"); s != nil && k >= 0 {
-			c.problem(s.key, "statistic", "a statistic stands here and in line %d of the %s", k+1, sides[0]).hintf("let one of them say it")
+			c.problem(s.key, "statistic", "a statistic stands here and in line %d of the %s", k+1, sides[0]).
+				hintf("let one of them say it")
 		}
 		if bare[i].Fit == "" {
 			continue
@@ -106,7 +110,8 @@ func (c *checker) fitted(n *node, t *Table) bool {
 	}
 	if wants && !slices.ContainsFunc(bare, func(l TableLine) bool { return l.Fit != "" }) {
 		i := slices.IndexFunc(asking, func(l TableLine) bool { return l.Coefficient != "" })
-		c.problem(n.at(sides[0], i).at("coefficient").key, "coefficient", "none of the %s names a fit", sides[1]).hintf("write { title = …, fit = \"NAME\" }")
+		c.problem(n.at(sides[0], i).at("coefficient").key, "coefficient", "none of the %s names a fit", sides[1]).
+			hintf("write { title = …, fit = \"NAME\" }")
 	}
 	return len(c.found) == before
 }
@@ -137,16 +142,21 @@ func (c *checker) coefficients(n *node, side string, asking []TableLine, f *Fit,
 		units[i] = unit
 		switch base, _, ok := DisplayUnit(l.Unit); {
 		case !slices.Contains(have, l.Coefficient):
-			c.hintName(c.problem(at.at("coefficient").off, "coefficient", "the model %s of the fit %q has no coefficient %q", f.Model, f.Name, l.Coefficient), l.Coefficient, "coefficients", have)
+			c.hintName(c.problem(at.at("coefficient").off, "coefficient", "the model %s of the fit %q has no coefficient %q",
+				f.Model, f.Name, l.Coefficient), l.Coefficient, "coefficients", have)
 		case unit == "":
-			c.problem(at.at("coefficient").off, "coefficient", "the slope of a %s over bytes has no unit that a table prints", unitWord(f.Quantity.Unit()))
+			c.problem(at.at("coefficient").off, "coefficient", "the slope of a %s over bytes has no unit that a table prints",
+				unitWord(f.Quantity.Unit()))
 		case ok && base != unit:
-			c.problem(at.at("unit").off, "unit", "%s is the unit of a %s, and the %s of the fit %q is a %s", l.Unit, unitWord(base), l.Coefficient, f.Name, unitWord(unit))
+			c.problem(at.at("unit").off, "unit", "%s is the unit of a %s, and the %s of the fit %q is a %s", l.Unit,
+				unitWord(base), l.Coefficient, f.Name, unitWord(unit))
 		case before != "" && before != unit:
-			c.problem(at.at("coefficient").off, "coefficient", "the %s of one fit is a %s, that of the fit %q a %s", l.Coefficient, unitWord(before), f.Name, unitWord(unit)).
+			c.problem(at.at("coefficient").off, "coefficient", "the %s of one fit is a %s, that of the fit %q a %s",
+				l.Coefficient, unitWord(before), f.Name, unitWord(unit)).
 				hintf("give the fits tables of their own")
 		case !ok && l.Digits != nil && unit != "1":
-			c.problem(at.at("digits").key, "digits", "digits need a unit: the %s of the fit %q is a %s", l.Coefficient, f.Name, unitWord(unit))
+			c.problem(at.at("digits").key, "digits", "digits need a unit: the %s of the fit %q is a %s", l.Coefficient, f.Name,
+				unitWord(unit))
 		}
 	}
 }
@@ -154,7 +164,8 @@ func (c *checker) coefficients(n *node, side string, asking []TableLine, f *Fit,
 // unitUsed reports a unit of the table that fits none of its quantities.
 func (c *checker) unitUsed(n *node, t *Table) {
 	base, _, ok := DisplayUnit(t.Unit)
-	if ok && !slices.ContainsFunc(slices.Concat(t.Rows, t.Columns), func(l TableLine) bool { return l.Quantity != "" && l.Quantity.Unit() == base }) {
+	if ok && !slices.ContainsFunc(slices.Concat(t.Rows, t.Columns),
+		func(l TableLine) bool { return l.Quantity != "" && l.Quantity.Unit() == base }) {
 		c.problem(n.at("unit").off, "unit", "%s is the unit of a %s, and the table has none", t.Unit, unitWord(base))
 	}
 }
@@ -172,7 +183,8 @@ func (c *checker) digitsUsed(n *node, t *Table) {
 			bare := unit == "" && l.Quantity.Unit() != "1"
 			used = used || l.Quantity != "" && !bare
 			if l.Quantity != "" && l.Digits != nil && bare {
-				c.problem(n.at(side, i).at("digits").key, "digits", "digits need a unit: %s is a %s", l.Quantity, unitWord(l.Quantity.Unit()))
+				c.problem(n.at(side, i).at("digits").key, "digits", "digits need a unit: %s is a %s", l.Quantity,
+					unitWord(l.Quantity.Unit()))
 			}
 		}
 	}
@@ -209,7 +221,8 @@ func (c *checker) cells(n *node, t *Table) {
 				found = pick(i, j, &op)
 			}
 			if len(found) > 1 {
-				c.problem(n.at("rows", i).off, "rows", "the cell of row %d and column %d is several figures: %s", i+1, j+1, shortList(found, 3)).
+				c.problem(n.at("rows", i).off, "rows", "the cell of row %d and column %d is several figures: %s", i+1, j+1,
+					shortList(found, 3)).
 					hintf("select more: a cell is one figure")
 				return
 			}
@@ -221,7 +234,8 @@ func (c *checker) cells(n *node, t *Table) {
 	for name, lines := range map[string]int{"columns": len(t.Columns), "rows": len(t.Rows)} { // findings are sorted by place
 		for i := range lines {
 			if !filled[name+" "+strconv.Itoa(i)] {
-				c.problem(n.at(name, i).off, name, "no cell of this line is measured or published").hintf("compare it with [matrix] and the phases of the protocol")
+				c.problem(n.at(name, i).off, name, "no cell of this line is measured or published").
+					hintf("compare it with [matrix] and the phases of the protocol")
 			}
 		}
 	}

@@ -21,10 +21,12 @@ type publishedForm struct {
 var publishedFormTable = table[publishedForm]{name: "[[published]]", keys: []key[publishedForm]{
 	selectorKeyOf("where", true, func(p *publishedForm) *Selector { return &p.Where }),
 	enumKey("statistic", func(p *publishedForm) *string { return &p.Statistic }, statistics...),
-	tableKey("on", theOnTable, func(p *publishedForm) *On { return &p.On }, func(p *publishedForm) bool { return p.On.isSet() }),
+	tableKey("on", theOnTable, func(p *publishedForm) *On { return &p.On },
+		func(p *publishedForm) bool { return p.On.isSet() }),
 	textKey("note", anyText, func(p *publishedForm) *string { return &p.Note }),
 	flagKey("unmeasured", func(p *publishedForm) *bool { return &p.Unmeasured }),
-}, other: readPublished, otherNames: func(*reader) []string { return quantityNames() }, finish: finishPublished, otherJSON: quantityJSON}
+}, other: readPublished, otherNames: func(*reader) []string { return quantityNames() }, finish: finishPublished,
+	otherJSON: quantityJSON}
 
 // quantityJSON lets any quantity hold a figure.
 func quantityJSON() (map[string]any, any) {
@@ -54,7 +56,8 @@ func (r *reader) figure(n *node, unit string) (Figure, bool) {
 	case intNode, floatNode:
 		text = strings.TrimPrefix(strings.ReplaceAll(text, "_", ""), "+")
 		if unit != "1" {
-			r.problem(n.off, n.name, "%s: %s has no unit", n.name, n.text).hintf("write the value with its unit, in quotes: %s", figureExample(unit))
+			r.problem(n.off, n.name, "%s: %s has no unit", n.name, n.text).
+				hintf("write the value with its unit, in quotes: %s", figureExample(unit))
 			return Figure{}, false
 		}
 	default:
@@ -80,7 +83,8 @@ func figureExample(unit string) string {
 }
 
 func finishPublished(r *reader, n *node, p *publishedForm) {
-	if len(p.values) == 0 && !r.broken && !slices.ContainsFunc(n.pairs, func(c *node) bool { return Quantity(c.name).Unit() != "" }) {
+	if len(p.values) == 0 && !r.broken && !slices.ContainsFunc(n.pairs,
+		func(c *node) bool { return Quantity(c.name).Unit() != "" }) {
 		r.problem(n.key, "published", "a published figure without a figure").hintf("add one, such as read = \"6.13 GB/s\"")
 	}
 	for i := range p.values {
@@ -143,12 +147,15 @@ func finishOperand(r *reader, n *node, o *Operand) {
 	value := n.get("value")
 	switch {
 	case r.broken:
-	case o.Quantity == "" && value == nil && !slices.ContainsFunc(n.pairs, func(c *node) bool { return operandTable.key(c.name) == nil }):
-		r.problem(n.off, n.name, "an operand names no quantity").hintf("write it as { write = { format = \"UDSB\" } } or { value = \"2 GB/s\" }")
+	case o.Quantity == "" && value == nil &&
+		!slices.ContainsFunc(n.pairs, func(c *node) bool { return operandTable.key(c.name) == nil }):
+		r.problem(n.off, n.name, "an operand names no quantity").
+			hintf("write it as { write = { format = \"UDSB\" } } or { value = \"2 GB/s\" }")
 	case o.Quantity != "" && value != nil:
 		r.problem(value.key, "value", "an operand is a quantity or a value, not both")
 	case o.On.isSet() && !o.Published:
-		r.problem(n.get("on").key, "on", "on has no meaning without published = true").hintf("a measured operand is taken on the machine of the run")
+		r.problem(n.get("on").key, "on", "on has no meaning without published = true").
+			hintf("a measured operand is taken on the machine of the run")
 	}
 }
 
@@ -339,8 +346,10 @@ var tests []testKey
 // assertKeys are the keys of a test: its operands and the test itself.
 func assertKeys() []key[Assert] {
 	out := []key[Assert]{
-		operandKey("left", func(a *Assert) *Operand { return &a.Left }, func(a *Assert) bool { t := findTest(a.Kind); return t != nil && t.left }),
-		operandKey("right", func(a *Assert) *Operand { return &a.Right }, func(a *Assert) bool { t := findTest(a.Kind); return t != nil && t.right }),
+		operandKey("left", func(a *Assert) *Operand { return &a.Left },
+			func(a *Assert) bool { t := findTest(a.Kind); return t != nil && t.left }),
+		operandKey("right", func(a *Assert) *Operand { return &a.Right },
+			func(a *Assert) bool { t := findTest(a.Kind); return t != nil && t.right }),
 	}
 	for _, t := range tests {
 		out = append(out, t.key)
@@ -391,7 +400,8 @@ func test(k key[Assert], left, right bool) testKey {
 // detail is a test whose value is a table.
 func detail(name string, keys ...key[Assert]) key[Assert] {
 	t := &table[Assert]{name: name, keys: keys}
-	return tableKey(name, func() *table[Assert] { return t }, func(a *Assert) *Assert { return a }, func(*Assert) bool { return true })
+	return tableKey(name, func() *table[Assert] { return t }, func(a *Assert) *Assert { return a },
+		func(*Assert) bool { return true })
 }
 
 var (
@@ -422,7 +432,8 @@ var atKey = key[Assert]{name: "at", typ: "list of values", required: true,
 	},
 	encode: func(a *Assert) (string, bool) { return tomlStrings(a.At), true },
 	json: func() map[string]any {
-		return map[string]any{"anyOf": []any{looseType.json, map[string]any{"type": "array", "minItems": 1, "items": looseType.json}}}
+		return map[string]any{"anyOf": []any{looseType.json,
+			map[string]any{"type": "array", "minItems": 1, "items": looseType.json}}}
 	},
 }
 
@@ -433,7 +444,8 @@ func init() {
 		test(detail("equal", withinKey.must()), true, true),
 		test(boundText("bound"), true, false),
 		test(detail("order", operandsKey("of"), directed("falling", "rising").or(`"falling"`), withinKey), false, false),
-		test(detail("rank", operandsKey("of"), numberKey("is", 1, 10000, func(a *Assert) *int { return &a.Rank }).must()), true, false),
+		test(detail("rank", operandsKey("of"), numberKey("is", 1, 10000, func(a *Assert) *int { return &a.Rank }).must()),
+			true, false),
 		test(detail("extreme", alongKey, directed("largest", "smallest").must(), atKey), true, false),
 		test(detail("trend", alongKey, directed("rising", "falling", "constant").must(), withinKey), true, false),
 		test(detail("spread", overKey, boundText("bound").must()), true, false),
@@ -483,7 +495,8 @@ func finishAssert(r *reader, n *node, a *Assert) {
 	}
 	if len(given) != 1 {
 		if !r.broken {
-			r.problem(n.key, "test", "a claim needs exactly one test, this has %s", countWord(given)).hintf("tests: %s", strings.Join(testNames(), ", "))
+			r.problem(n.key, "test", "a claim needs exactly one test, this has %s", countWord(given)).
+				hintf("tests: %s", strings.Join(testNames(), ", "))
 		}
 		return
 	}

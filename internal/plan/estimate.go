@@ -64,7 +64,8 @@ type containerEstimate struct {
 }
 
 func newContainerEstimate(native bool, format string, size, band units.Bytes) *containerEstimate {
-	return &containerEstimate{native: native, format: format, size: size, band: cmp.Or(band, DefaultBand), named: map[string]units.Bytes{}}
+	return &containerEstimate{native: native, format: format, size: size, band: cmp.Or(band, DefaultBand),
+		named: map[string]units.Bytes{}}
 }
 
 type estimator struct {
@@ -79,7 +80,8 @@ type estimator struct {
 
 func newEstimator(p *Plan, c Case) *estimator {
 	e := &estimator{p: p, c: c, containers: map[string]*containerEstimate{}, draws: map[string][][]units.Bytes{}}
-	e.containers[""] = newContainerEstimate(c.Settings.Target == "directory", c.Settings.Format, c.Settings.Size, c.Settings.BandSize)
+	e.containers[""] = newContainerEstimate(c.Settings.Target == "directory", c.Settings.Format, c.Settings.Size,
+		c.Settings.BandSize)
 	return e
 }
 

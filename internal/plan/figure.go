@@ -167,7 +167,8 @@ func (o *Operand) takes(f *Published, source *Source) bool {
 // native says whether a selector means the plain folder.
 func (s Selector) native() bool {
 	return slices.ContainsFunc(s, func(c Choice) bool {
-		return c.Key == "baseline" && slices.Contains(c.Values, "true") || c.Key == "target" && slices.Contains(c.Values, "directory")
+		return c.Key == "baseline" && slices.Contains(c.Values, "true") || c.Key == "target" &&
+			slices.Contains(c.Values, "directory")
 	})
 }
 
@@ -177,7 +178,8 @@ func (f *Published) taken(source *Source) On {
 	if source == nil {
 		return on
 	}
-	on.Machine, on.OS, on.Tool = cmp.Or(on.Machine, source.On.Machine), cmp.Or(on.OS, source.On.OS), cmp.Or(on.Tool, source.On.Tool)
+	on.Machine, on.OS, on.Tool = cmp.Or(on.Machine, source.On.Machine), cmp.Or(on.OS, source.On.OS),
+		cmp.Or(on.Tool, source.On.Tool)
 	for _, d := range []time.Time{source.On.Date, source.Date} {
 		if on.Date.IsZero() {
 			on.Date = d

@@ -79,7 +79,8 @@ type fileForm struct {
 
 func partKeys[T any](at func(*T) *FilePart) []key[T] {
 	return []key[T]{
-		listKey("sizes", sizeType, func(t *T, v []string) { at(t).Sizes = parseSizes(v) }, func(t *T) []string { return sizeTexts(at(t).Sizes) }),
+		listKey("sizes", sizeType, func(t *T, v []string) { at(t).Sizes = parseSizes(v) },
+			func(t *T) []string { return sizeTexts(at(t).Sizes) }),
 		listKey("range", sizeType, func(t *T, v []string) {
 			if s := parseSizes(v); len(s) == 2 {
 				at(t).Low, at(t).High = s[0], s[1]
@@ -112,7 +113,8 @@ func sizeTexts(list []units.Bytes) []string {
 	return out
 }
 
-var partTable = table[FilePart]{name: "part", keys: partKeys(func(p *FilePart) *FilePart { return p }), finish: finishPart}
+var partTable = table[FilePart]{name: "part", keys: partKeys(func(p *FilePart) *FilePart { return p }),
+	finish: finishPart}
 
 func finishPart(r *reader, n *node, p *FilePart) {
 	sizes, span, count := n.get("sizes"), n.get("range"), n.get("count")
@@ -121,7 +123,8 @@ func finishPart(r *reader, n *node, p *FilePart) {
 	case sizes == nil && span == nil:
 		r.problem(n.key, "sizes", "no file sizes").hintf("give sizes = [ … ], or range = [ … ] and count")
 	case sizes != nil && span != nil:
-		r.problem(span.key, "range", "sizes and range contradict each other").hintf("use parts = [ { sizes = … }, { range = … } ] for a mixture")
+		r.problem(span.key, "range", "sizes and range contradict each other").
+			hintf("use parts = [ { sizes = … }, { range = … } ] for a mixture")
 	case sizes != nil && len(sizes.items) == 0 && sizes.kind == arrayNode:
 		r.problem(sizes.off, "sizes", "sizes: the list is empty")
 	case span != nil && span.kind == arrayNode && len(span.items) != 2:
@@ -144,7 +147,8 @@ func finishPart(r *reader, n *node, p *FilePart) {
 
 var fileTable = table[fileForm]{name: "file set", keys: append(partKeys(func(f *fileForm) *FilePart { return &f.one }),
 	tablesKey("parts", func() *table[FilePart] { return &partTable }, func(f *fileForm) *[]FilePart { return &f.Parts }),
-	enumKey("order", func(f *fileForm) *string { return &f.Order }, "shuffled", "as-listed", "shuffled-all").or(`"shuffled"`),
+	enumKey("order", func(f *fileForm) *string { return &f.Order }, "shuffled", "as-listed",
+		"shuffled-all").or(`"shuffled"`),
 	enumKey("data", func(f *fileForm) *string { return &f.Data }, "random", "zero", "mixed", "text").or(`"random"`),
 	shareKey("compressible", func(f *fileForm) *units.Share { return &f.Compressible }),
 ), finish: finishFiles}
@@ -181,7 +185,8 @@ func finishFiles(r *reader, n *node, f *fileForm) {
 	case f.Data == "mixed" && f.Compressible == 0:
 		r.problem(n.key, "compressible", "data = \"mixed\" needs compressible, the share of zeros")
 	case f.Data != "mixed" && share != nil && f.Compressible != 0:
-		r.problem(share.key, "compressible", "compressible has no meaning with data = %q", f.Data).hintf("set data = \"mixed\"")
+		r.problem(share.key, "compressible", "compressible has no meaning with data = %q", f.Data).
+			hintf("set data = \"mixed\"")
 	case f.Compressible > 1:
 		r.problem(share.off, "compressible", "compressible: %s is more than all", f.Compressible)
 	}

@@ -165,7 +165,8 @@ func (s *scalar) toml(text string) string {
 }
 
 func textKey[T any](name string, typ *scalar, f func(*T) *string) key[T] {
-	return scalarKey(name, typ, func(t *T, s string) { *f(t) = s }, func(t *T) (string, bool) { return *f(t), *f(t) != "" })
+	return scalarKey(name, typ, func(t *T, s string) { *f(t) = s },
+		func(t *T) (string, bool) { return *f(t), *f(t) != "" })
 }
 
 func enumKey[T any](name string, f func(*T) *string, words ...string) key[T] {

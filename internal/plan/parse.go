@@ -78,7 +78,8 @@ func manualNames(root *node) []string {
 
 // rootTable is the plan as a whole, in the order of the canonical form.
 var rootTable = table[Plan]{name: "plan", keys: []key[Plan]{
-	scalarKey("schema", schemaType, func(*Plan, string) {}, func(*Plan) (string, bool) { return itoa(Schema), true }).must(),
+	scalarKey("schema", schemaType, func(*Plan, string) {},
+		func(*Plan) (string, bool) { return itoa(Schema), true }).must(),
 	textKey("title", lineText, func(p *Plan) *string { return &p.Title }).must(),
 	textKey("summary", anyText, func(p *Plan) *string { return &p.Summary }),
 	listKey("choices", anyText, func(p *Plan, v []string) { p.Choices = v }, func(p *Plan) []string { return p.Choices }),
@@ -91,7 +92,8 @@ var rootTable = table[Plan]{name: "plan", keys: []key[Plan]{
 	groupKey("target"), groupKey("image"), groupKey("io"), groupKey("stream"),
 	key[Plan]{name: "matrix", typ: "table", decode: readMatrix, encode: hidden, json: matrixJSON}.recordErrors(),
 	key[Plan]{name: "case", typ: "list of tables", decode: readExtra, encode: hidden, json: extraJSON}.recordErrors(),
-	tablesKey("manual", func() *table[Manual] { return &manualTable }, func(p *Plan) *[]Manual { return &p.Manual }).recordErrors(),
+	tablesKey("manual", func() *table[Manual] { return &manualTable },
+		func(p *Plan) *[]Manual { return &p.Manual }).recordErrors(),
 	namedKey("inputs", func() *table[Input] { return &inputTable }, func(p *Plan, name string, i *Input) {
 		i.Name = name
 		p.Inputs = append(p.Inputs, *i)
@@ -100,15 +102,18 @@ var rootTable = table[Plan]{name: "plan", keys: []key[Plan]{
 		f.Name = name
 		p.Files = append(p.Files, f.FileSet)
 	}).recordErrors(),
-	tablesKey("protocol", func() *table[Block] { return &blockTable }, func(p *Plan) *[]Block { return &p.Protocol }).must().recordErrors(),
+	tablesKey("protocol", func() *table[Block] { return &blockTable },
+		func(p *Plan) *[]Block { return &p.Protocol }).must().recordErrors(),
 	sectionKey("run", &runTable, func(p *Plan) *RunOptions { return &p.Run }).or("{}"),
 	{name: "published", typ: "list of tables", decode: readPublishedList, encode: hidden, json: func() map[string]any {
 		return map[string]any{"type": "array", "items": publishedFormTable.schema()}
 	}},
 	tablesKey("claim", func() *table[Claim] { return &claimTable }, func(p *Plan) *[]Claim { return &p.Claims }),
 	tablesKey("fit", func() *table[Fit] { return &fitTable }, func(p *Plan) *[]Fit { return &p.Fits }),
-	tablesKey("relation", func() *table[Relation] { return &relationTable }, func(p *Plan) *[]Relation { return &p.Relations }),
-	tablesKey("table", func() *table[Table] { return &tableTable }, func(p *Plan) *[]Table { return &p.Tables }).recordErrors(),
+	tablesKey("relation", func() *table[Relation] { return &relationTable },
+		func(p *Plan) *[]Relation { return &p.Relations }),
+	tablesKey("table", func() *table[Table] { return &tableTable },
+		func(p *Plan) *[]Table { return &p.Tables }).recordErrors(),
 	tablesKey("change", func() *table[Change] { return &changeTable }, func(p *Plan) *[]Change { return &p.Changes }),
 }}
 
@@ -127,15 +132,17 @@ func (k key[T]) recordErrors() key[T] {
 }
 
 // schemaType accepts the versions of the language that this program reads.
-var schemaType = &scalar{name: "number", bare: true, json: map[string]any{"const": Schema}, parse: func(n *node) (string, *fault) {
-	if n.kind != intNode {
-		return "", wrongType(n, "a whole number")
-	}
-	if n.text != itoa(Schema) {
-		return "", &fault{fmt.Sprintf("version %s of the plan language is not known", n.text), fmt.Sprintf("this program reads version %d", Schema)}
-	}
-	return n.text, nil
-}}
+var schemaType = &scalar{name: "number", bare: true, json: map[string]any{"const": Schema},
+	parse: func(n *node) (string, *fault) {
+		if n.kind != intNode {
+			return "", wrongType(n, "a whole number")
+		}
+		if n.text != itoa(Schema) {
+			return "", &fault{fmt.Sprintf("version %s of the plan language is not known", n.text),
+				fmt.Sprintf("this program reads version %d", Schema)}
+		}
+		return n.text, nil
+	}}
 
 // hidden marks tables that the canonical form writes with headers of their own.
 func hidden(*Plan) (string, bool) { return "", false }
@@ -247,7 +254,8 @@ func readMatrix(r *reader, n *node, p *Plan) {
 
 func readExclude(r *reader, n *node, p *Plan) {
 	if n.kind != arrayNode {
-		r.problem(n.off, "exclude", "exclude: want a list of selectors, this is %s", n.kind).hintf("write it as [ { … }, { … } ]")
+		r.problem(n.off, "exclude", "exclude: want a list of selectors, this is %s", n.kind).
+			hintf("write it as [ { … }, { … } ]")
 		return
 	}
 	for _, it := range n.items {
@@ -364,7 +372,8 @@ var sourceTable = table[Source]{name: "[source]", keys: []key[Source]{
 
 var manualTable = table[Manual]{name: "[[manual]]", keys: []key[Manual]{
 	textKey("name", nameText, func(m *Manual) *string { return &m.Name }).must(),
-	listKey("values", looseType, func(m *Manual, v []string) { m.Values = v }, func(m *Manual) []string { return m.Values }).must(),
+	listKey("values", looseType, func(m *Manual, v []string) { m.Values = v },
+		func(m *Manual) []string { return m.Values }).must(),
 	textKey("instructions", someText, func(m *Manual) *string { return &m.Instructions }).must(),
 	enumKey("check", func(m *Manual) *string { return &m.Check }, "cpus", "memory", "none").or(`"none"`),
 }, finish: finishManual}
@@ -389,7 +398,8 @@ var inputTable = table[Input]{name: "input", keys: []key[Input]{
 	sizeKey("published_size", sizeType, func(i *Input) *units.Bytes { return &i.PublishedSize }),
 }, finish: func(r *reader, n *node, i *Input) {
 	if i.Optional && n.get("size") == nil {
-		r.problem(n.key, "size", "input %q is optional and has no size", i.Name).hintf("a generated file of that size stands in for it")
+		r.problem(n.key, "size", "input %q is optional and has no size", i.Name).
+			hintf("a generated file of that size stands in for it")
 	}
 }}
 

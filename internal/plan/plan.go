@@ -121,7 +121,8 @@ type Input struct {
 	Size        units.Bytes // expected, 0 if any will do
 	Optional    bool        // without it a generated file of Size stands in, a departure
 
-	// PublishedSize is the size of the author's file where Size is another one, 0 where it is Size: printed times are of that.
+	// PublishedSize is the size of the author's file where Size is another one, 0 where it is Size: printed times are of
+	// that.
 	PublishedSize units.Bytes
 }
 

@@ -167,8 +167,10 @@ func columns(c rune) int {
 	switch {
 	case unicode.In(c, unicode.Mn, unicode.Me):
 		return 0
-	case c >= 0x1100 && c <= 0x115f, c >= 0x2e80 && c <= 0xa4cf && c != 0x303f, c >= 0xac00 && c <= 0xd7a3, c >= 0xf900 && c <= 0xfaff,
-		c >= 0xfe30 && c <= 0xfe6f, c >= 0xff00 && c <= 0xff60, c >= 0xffe0 && c <= 0xffe6, c >= 0x1f300 && c <= 0x1faff, c >= 0x20000 && c <= 0x3fffd:
+	case c >= 0x1100 && c <= 0x115f, c >= 0x2e80 && c <= 0xa4cf && c != 0x303f, c >= 0xac00 && c <= 0xd7a3,
+		c >= 0xf900 && c <= 0xfaff,
+		c >= 0xfe30 && c <= 0xfe6f, c >= 0xff00 && c <= 0xff60, c >= 0xffe0 && c <= 0xffe6, c >= 0x1f300 && c <= 0x1faff,
+		c >= 0x20000 && c <= 0x3fffd:
 		return 2
 	}
 	return 1
@@ -204,7 +206,8 @@ func (r *reader) excerpt(line, column int) string {
 	for i, c := range runes {
 		if c == '\t' {
 			runes[i] = ' '
-		} else if c < ' ' || c == utf8.RuneError || c >= 0x7f && c < 0xa0 || c >= 0x200b && c <= 0x200f || c >= 0x202a && c <= 0x202e || c >= 0x2066 && c <= 0x2069 {
+		} else if c < ' ' || c == utf8.RuneError || c >= 0x7f && c < 0xa0 || c >= 0x200b && c <= 0x200f || c >= 0x202a &&
+			c <= 0x202e || c >= 0x2066 && c <= 0x2069 {
 			runes[i] = '·'
 		}
 	}

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// Prose says in a sentence what a step does, as a methods section prints it, without its number and full stop: "write 160
-// files to it". What the case decides (workers, sync, cache …) is said only where the step decides otherwise. Steps inside
-// a repeat or parallel are not told: the caller prints them below it.
+// Prose says in a sentence what a step does, as a methods section prints it, without its number and full stop: "write
+// 160 files to it". What the case decides (workers, sync, cache …) is said only where the step decides otherwise.
+// Steps inside a repeat or parallel are not told: the caller prints them below it.
 func (s *Step) Prose() string {
 	tell, ok := prose[s.Do]
 	if !ok {

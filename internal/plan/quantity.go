@@ -16,7 +16,8 @@ var Quantities = quantities()
 
 // timedSteps are the kinds of step whose duration is a quantity.
 var timedSteps = []string{
-	"create", "attach", "detach", "remount", "settle", "mkdir", "write", "read", "verify", "delete", "trim", "compact", "resize",
+	"create", "attach", "detach", "remount", "settle", "mkdir", "write", "read", "verify", "delete", "trim", "compact",
+	"resize",
 	"convert", "transfer", "check", "copy", "stream", "parallel",
 }
 
@@ -31,7 +32,8 @@ func quantities() []QuantityInfo {
 	}
 	return append(out,
 		QuantityInfo{"convert", "B/s", "convert", true, "rate of converting: bytes of the files on the volume over time"},
-		QuantityInfo{"convert_ratio", "1", "convert", true, "bytes of the files on the volume over bytes that the new container occupies"},
+		QuantityInfo{"convert_ratio", "1", "convert", true,
+			"bytes of the files on the volume over bytes that the new container occupies"},
 		QuantityInfo{"allocated", "B", "measure", false, "bytes that the container occupies on the host"},
 		QuantityInfo{"apparent", "B", "measure", false, "bytes that the container pretends to have"},
 		QuantityInfo{"free", "B", "measure", true, "free space of the volume"},

@@ -225,7 +225,8 @@ func linesKey(name string, f func(*Table) *[]TableLine) key[Table] {
 			return out + "]", true
 		},
 		json: func() map[string]any {
-			return map[string]any{"type": "array", "minItems": 1, "maxItems": maxLines, "items": map[string]any{"$ref": "#/$defs/line"}}
+			return map[string]any{"type": "array", "minItems": 1, "maxItems": maxLines,
+				"items": map[string]any{"$ref": "#/$defs/line"}}
 		}}
 }
 

@@ -150,7 +150,8 @@ func (p *Plan) applyRounds(o Overrides) error {
 		}
 		return &OverrideError{flag, "", fmt.Sprintf("it is a limit of --rounds auto, and the plan has %s; add --rounds auto", p.Run.RoundsText())}
 	}
-	if now := p.Run; now.Auto != was.Auto || now.Rounds != was.Rounds || now.AtMost() != was.AtMost() || now.Auto && now.Precision != was.Precision ||
+	if now := p.Run; now.Auto != was.Auto || now.Rounds != was.Rounds || now.AtMost() != was.AtMost() || now.Auto &&
+		now.Precision != was.Precision ||
 		now.MaxTime != was.MaxTime || now.MaxWritten != was.MaxWritten {
 		old := formatRounds(was)
 		if !was.Auto && !now.Auto {
@@ -209,7 +210,8 @@ func finishSteady(r *reader, n *node, o *RunOptions) {
 	o.Precondition = ""
 	for _, k := range steadyKeys()[1:] {
 		if at := n.get(k.name); at != nil {
-			r.problem(at.key, k.name, `[run]: %q is about precondition = "steady"`, k.name).hintf(`write precondition = "steady", or remove it`)
+			r.problem(at.key, k.name, `[run]: %q is about precondition = "steady"`, k.name).
+				hintf(`write precondition = "steady", or remove it`)
 		}
 	}
 }
@@ -237,7 +239,8 @@ func (o *RunOptions) setSteadyDefaults() {
 // applyPrecondition is the flag of that name.
 func (p *Plan) applyPrecondition(o Overrides) error {
 	switch {
-	case o.Precondition == "" || o.Precondition == p.Run.Precondition || o.Precondition == "none" && p.Run.Precondition == "":
+	case o.Precondition == "" || o.Precondition == p.Run.Precondition || o.Precondition == "none" &&
+		p.Run.Precondition == "":
 		return nil
 	case o.Precondition == Steady:
 		p.Run.setSteadyDefaults()
@@ -256,7 +259,8 @@ var requirements = []struct {
 	name  string
 	value *scalar
 }{
-	{"power", enumType(nil, "ac", "battery")}, {"low_power", enumType(nil, "off", "on")}, {"thermal", enumType(nil, "nominal")},
+	{"power", enumType(nil, "ac", "battery")}, {"low_power", enumType(nil, "off", "on")},
+	{"thermal", enumType(nil, "nominal")},
 	{"os", enumType(nil, "macos", "linux")}, {"memory_pressure", enumType(nil, "normal")},
 	{"virtual", enumType(nil, "no", "yes")}, {"translated", enumType(nil, "no", "yes")}, {"busy", enumType(nil, "no")},
 	{"medium", enumType(nil, "ssd", "hdd", "memory")}, {"location", enumType(nil, "internal", "external")},

@@ -69,7 +69,8 @@ var (
 	anyText = textType("text", "text", printable)
 	// someText says something; lineText does so in one line, for lists and headings.
 	someText = textType("text", "at least a word", func(s string) bool { return strings.TrimSpace(s) != "" })
-	lineText = textType("text", "one line of text", func(s string) bool { return strings.TrimSpace(s) != "" && !strings.Contains(s, "\n") })
+	lineText = textType("text", "one line of text",
+		func(s string) bool { return strings.TrimSpace(s) != "" && !strings.Contains(s, "\n") })
 	nameText = textType("text", "a name of letters, digits and . _ + -, at most 64",
 		func(s string) bool { return nameRule.MatchString(s) })
 	placeText = textType("text", "a name of letters, digits and . _ + -, at most 64",
@@ -81,22 +82,23 @@ var (
 
 // enumType accepts the listed words; alias maps other spellings to them.
 func enumType(alias map[string]string, words ...string) *scalar {
-	return &scalar{name: "enum", enum: words, json: map[string]any{"type": "string", "enum": words}, parse: func(n *node) (string, *fault) {
-		if n.kind != stringNode {
-			return "", &fault{wrongType(n, "text").message, "accepted: " + strings.Join(words, ", ")}
-		}
-		if slices.Contains(words, n.text) {
-			return n.text, nil
-		}
-		if to, ok := alias[n.text]; ok {
-			return to, nil
-		}
-		hint := "accepted: " + strings.Join(words, ", ")
-		if near := Nearest(n.text, words); near != "" {
-			hint = fmt.Sprintf("did you mean %q? %s", near, hint)
-		}
-		return "", &fault{fmt.Sprintf("%q is not accepted here", n.text), hint}
-	}}
+	return &scalar{name: "enum", enum: words, json: map[string]any{"type": "string", "enum": words},
+		parse: func(n *node) (string, *fault) {
+			if n.kind != stringNode {
+				return "", &fault{wrongType(n, "text").message, "accepted: " + strings.Join(words, ", ")}
+			}
+			if slices.Contains(words, n.text) {
+				return n.text, nil
+			}
+			if to, ok := alias[n.text]; ok {
+				return to, nil
+			}
+			hint := "accepted: " + strings.Join(words, ", ")
+			if near := Nearest(n.text, words); near != "" {
+				hint = fmt.Sprintf("did you mean %q? %s", near, hint)
+			}
+			return "", &fault{fmt.Sprintf("%q is not accepted here", n.text), hint}
+		}}
 }
 
 // numberType accepts whole numbers in [low, high].
@@ -119,30 +121,33 @@ func numberType(low, high int64) *scalar {
 }
 
 // flagType accepts true and false.
-var flagType = &scalar{name: "yes/no", bare: true, json: map[string]any{"type": "boolean"}, parse: func(n *node) (string, *fault) {
-	if n.kind != boolNode {
-		return "", wrongType(n, "true or false")
-	}
-	return n.text, nil
-}}
+var flagType = &scalar{name: "yes/no", bare: true, json: map[string]any{"type": "boolean"},
+	parse: func(n *node) (string, *fault) {
+		if n.kind != boolNode {
+			return "", wrongType(n, "true or false")
+		}
+		return n.text, nil
+	}}
 
 // dateType accepts a plain TOML day.
-var dateType = &scalar{name: "date", bare: true, json: map[string]any{"type": "string", "format": "date"}, parse: func(n *node) (string, *fault) {
-	if n.kind != dateNode {
-		return "", &fault{wrongType(n, "a date").message, "write it as 2026-03-23, without quotes and time"}
-	}
-	d, err := time.Parse(time.DateOnly, n.text)
-	if err != nil {
-		return "", &fault{fmt.Sprintf("%s is no day of the calendar", n.text), ""}
-	}
-	return d.Format(time.DateOnly), nil
-}}
+var dateType = &scalar{name: "date", bare: true, json: map[string]any{"type": "string", "format": "date"},
+	parse: func(n *node) (string, *fault) {
+		if n.kind != dateNode {
+			return "", &fault{wrongType(n, "a date").message, "write it as 2026-03-23, without quotes and time"}
+		}
+		d, err := time.Parse(time.DateOnly, n.text)
+		if err != nil {
+			return "", &fault{fmt.Sprintf("%s is no day of the calendar", n.text), ""}
+		}
+		return d.Format(time.DateOnly), nil
+	}}
 
 // unitType accepts text that read understands; words are accepted as they are.
 func unitType(name string, read func(string) (string, error), words ...string) *scalar {
 	return &scalar{name: name, json: map[string]any{"type": "string"}, parse: func(n *node) (string, *fault) {
 		if n.kind == intNode || n.kind == floatNode {
-			return "", &fault{fmt.Sprintf("%s has no unit", n.text), "write the value with its unit, in quotes: " + example(name)}
+			return "", &fault{fmt.Sprintf("%s has no unit", n.text),
+				"write the value with its unit, in quotes: " + example(name)}
 		}
 		if n.kind != stringNode {
 			return "", wrongType(n, "a "+name+" such as "+example(name))

@@ -233,7 +233,8 @@ func (l *TableLine) retitle(before Selector, key string) {
 		case key == "place":
 			l.Title += " (here, not " + strings.Join(before[i].Values, " or ") + ")"
 		case sizeInTitle.MatchString(l.Title):
-			l.Title += " (here " + map[string]string{"file_size": "files", "size": "images"}[key] + " of " + strings.Join(c.Values, " or ") + ")"
+			l.Title += " (here " + map[string]string{"file_size": "files",
+				"size": "images"}[key] + " of " + strings.Join(c.Values, " or ") + ")"
 		}
 	}
 }

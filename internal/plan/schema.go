@@ -68,7 +68,8 @@ func jsonOf(n *node) any {
 
 // matrixJSON describes the axes.
 func matrixJSON() map[string]any {
-	properties := map[string]any{"exclude": map[string]any{"type": "array", "items": map[string]any{"$ref": "#/$defs/selector"}}}
+	properties := map[string]any{"exclude": map[string]any{"type": "array",
+		"items": map[string]any{"$ref": "#/$defs/selector"}}}
 	for _, s := range settingKeys {
 		properties[s.name] = map[string]any{"type": "array", "minItems": 1, "uniqueItems": true, "items": s.value.json}
 	}

@@ -20,7 +20,8 @@ var (
 	anyFormatType = enumType(formatAlias, allFormats...)
 	countType     = numberType(0, 1<<40)
 	// looseType takes what a manual axis can hold: a name or a number.
-	looseType = &scalar{name: "text or number", json: map[string]any{"type": []string{"string", "number"}}, parse: parseLoose}
+	looseType = &scalar{name: "text or number", json: map[string]any{"type": []string{"string", "number"}},
+		parse: parseLoose}
 )
 
 func parseLoose(n *node) (string, *fault) {

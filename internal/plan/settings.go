@@ -23,14 +23,15 @@ type setting struct {
 // Words of the enumerated settings.
 var (
 	writableFormats = []string{"UDRW", "UDSB", "UDSP", "ASIF"}
-	allFormats      = append(append([]string{}, writableFormats...), "UDRO", "UDCO", "UDZO", "UDBZ", "ULFO", "ULMO", "UDTO", "UFBI")
-	formatAlias     = map[string]string{"RAW": "UDRW"}
-	encryptions     = []string{"none", "AES-128", "AES-256"}
-	filesystems     = []string{"APFS", "HFS+", "exFAT", "FAT32", "ext4", "XFS", "btrfs"}
-	syncs           = []string{"none", "fsync", "full"}
-	caches          = []string{"direct", "buffered", "cold"}
-	codecs          = []string{"zstd", "s2", "gzip", "lzfse"}
-	qualities       = []string{"default", "utility", "background"}
+	allFormats      = append(append([]string{}, writableFormats...), "UDRO", "UDCO", "UDZO", "UDBZ", "ULFO", "ULMO",
+		"UDTO", "UFBI")
+	formatAlias = map[string]string{"RAW": "UDRW"}
+	encryptions = []string{"none", "AES-128", "AES-256"}
+	filesystems = []string{"APFS", "HFS+", "exFAT", "FAT32", "ext4", "XFS", "btrfs"}
+	syncs       = []string{"none", "fsync", "full"}
+	caches      = []string{"direct", "buffered", "cold"}
+	codecs      = []string{"zstd", "s2", "gzip", "lzfse"}
+	qualities   = []string{"default", "utility", "background"}
 
 	formatType     = enumType(formatAlias, writableFormats...)
 	filesystemType = enumType(nil, filesystems...)
@@ -80,18 +81,23 @@ var settingKeys = []setting{
 		value: enumType(nil, "image", "directory"),
 		set:   func(s *Settings, v string) { s.Target = v }, get: func(s *Settings) string { return s.Target }},
 	textSetting("target", "place", placeText, func(s *Settings) *string { return &s.Place }),
-	{key: flagKey("preallocate", func(s *Settings) *bool { return &s.Preallocate }).or("false").always(), group: "target", value: flagType,
-		set: func(s *Settings, v string) { s.Preallocate = v == "true" }, get: func(s *Settings) string { return boolText(s.Preallocate) }},
+	{key: flagKey("preallocate", func(s *Settings) *bool { return &s.Preallocate }).or("false").always(),
+		group: "target", value: flagType,
+		set: func(s *Settings, v string) { s.Preallocate = v == "true" },
+		get: func(s *Settings) string { return boolText(s.Preallocate) }},
 	textSetting("image", "format", formatType, func(s *Settings) *string { return &s.Format }),
 	textSetting("image", "convert_to", anyFormatType, func(s *Settings) *string { return &s.ConvertTo }),
-	textSetting("image", "encryption", enumType(nil, encryptions...), func(s *Settings) *string { return &s.Encryption }).or(`"none"`),
+	textSetting("image", "encryption", enumType(nil, encryptions...),
+		func(s *Settings) *string { return &s.Encryption }).or(`"none"`),
 	{key: filesystemKey, group: "image", value: filesystemType,
 		set: func(s *Settings, v string) { s.Filesystems = []string{v} }, get: firstFilesystem},
 	sizeSetting("image", "size", sizeType, func(s *Settings) *units.Bytes { return &s.Size }),
 	sizeSetting("image", "band_size", bandType, func(s *Settings) *units.Bytes { return &s.BandSize }).or(`"default"`),
 	textSetting("image", "volume_name", volumeText, func(s *Settings) *string { return &s.VolumeName }).or(`"BENCH"`),
-	textSetting("image", "backend", enumType(nil, "auto", "hdiutil", "diskutil"), func(s *Settings) *string { return &s.Backend }).or(`"auto"`),
-	textSetting("image", "served_by", enumType(nil, "auto", "kernel", "helper"), func(s *Settings) *string { return &s.ServedBy }).or(`"auto"`).omitDefault(),
+	textSetting("image", "backend", enumType(nil, "auto", "hdiutil", "diskutil"),
+		func(s *Settings) *string { return &s.Backend }).or(`"auto"`),
+	textSetting("image", "served_by", enumType(nil, "auto", "kernel", "helper"),
+		func(s *Settings) *string { return &s.ServedBy }).or(`"auto"`).omitDefault(),
 	textSetting("io", "files", nameText, func(s *Settings) *string { return &s.Files }),
 	numberSetting("io", "workers", workersType, func(s *Settings) *int { return &s.Workers }).or("1"),
 	textSetting("io", "sync", enumType(nil, syncs...), func(s *Settings) *string { return &s.Sync }).or(`"fsync"`),
@@ -173,7 +179,8 @@ func finishImage(r *reader, n *node, s *Settings) {
 	exact, preference := n.get("filesystem"), n.get("filesystem_preference")
 	switch {
 	case exact != nil && preference != nil:
-		r.problem(exact.key, "filesystem", "filesystem and filesystem_preference contradict each other").hintf("keep one of them")
+		r.problem(exact.key, "filesystem", "filesystem and filesystem_preference contradict each other").
+			hintf("keep one of them")
 	case preference != nil && preference.kind == arrayNode:
 		r.distinct(preference, "filesystem_preference")
 		if len(preference.items) == 0 {
@@ -213,8 +220,10 @@ func (s *Settings) value(name string) (string, bool) {
 
 // formatNames are the words for the values of the key format.
 var formatNames = map[string]string{
-	"UDRW": "read-write image", "RAW": "read-write image", "UDSB": "sparse bundle", "UDSP": "sparse image", "ASIF": "Apple sparse image",
-	"UDRO": "read-only image", "UDCO": "ADC image", "UDZO": "zlib image", "UDBZ": "bzip2 image", "ULFO": "LZFSE image", "ULMO": "LZMA image",
+	"UDRW": "read-write image", "RAW": "read-write image", "UDSB": "sparse bundle", "UDSP": "sparse image",
+	"ASIF": "Apple sparse image",
+	"UDRO": "read-only image", "UDCO": "ADC image", "UDZO": "zlib image", "UDBZ": "bzip2 image", "ULFO": "LZFSE image",
+	"ULMO": "LZMA image",
 	"UDTO": "CD/DVD master", "UFBI": "entire image",
 }
 

@@ -91,7 +91,8 @@ func init() {
 			textKey("files", nameText, func(s *Step) *string { return &s.Files }), stepWorkers, stepSync, stepCache, stepBlock}},
 		{do: "read", state: onVolume, native: true, keys: []key[Step]{
 			stepBatch.or(`"last"`),
-			enumKey("order", func(s *Step) *string { return &s.Order }, "same-as-written", "shuffled", "as-listed").or(`"same-as-written"`),
+			enumKey("order", func(s *Step) *string { return &s.Order }, "same-as-written", "shuffled",
+				"as-listed").or(`"same-as-written"`),
 			stepWorkers, stepCache, stepBlock}},
 		{do: "verify", state: onVolume, native: true, keys: []key[Step]{stepBatch.or(`"last"`)}},
 		{do: "delete", state: onVolume, native: true, finish: finishDelete, keys: []key[Step]{
@@ -107,17 +108,20 @@ func init() {
 		{do: "convert", state: detached, keys: []key[Step]{
 			stepAs, textKey("format", anyFormatType, func(s *Step) *string { return &s.Format }),
 			enumKey("encryption", func(s *Step) *string { return &s.Encryption }, encryptions...).or(`"none"`),
-			sizeKey("band_size", bandType, func(s *Step) *units.Bytes { return &s.BandSize }).or(`"default"`), stepPlace}, finish: finishConvert},
+			sizeKey("band_size", bandType, func(s *Step) *units.Bytes { return &s.BandSize }).or(`"default"`), stepPlace},
+			finish: finishConvert},
 		{do: "transfer", state: detached, keys: []key[Step]{stepAs, stepPlace}},
 		{do: "check", state: notInUse, keys: []key[Step]{
 			enumKey("what", func(s *Step) *string { return &s.What }, "container", "volume").or(`"volume"`),
 			flagKey("repair", func(s *Step) *bool { return &s.Repair })}},
 		{do: "damage", state: detached, keys: []key[Step]{
-			stepAs, enumKey("kind", func(s *Step) *string { return &s.Kind }, "header", "band-missing", "table", "truncated", "volume").must()}},
+			stepAs, enumKey("kind", func(s *Step) *string { return &s.Kind }, "header", "band-missing", "table", "truncated",
+				"volume").must()}},
 		{do: "xattr", state: anyState, finish: finishXattr, keys: []key[Step]{
 			enumKey("action", func(s *Step) *string { return &s.Action }, "list", "set", "remove").must(),
 			textKey("attr", anyText, func(s *Step) *string { return &s.Attr }),
-			scalarKey("value", anyText, func(s *Step, v string) { s.Value = v }, func(s *Step) (string, bool) { return s.Value, s.Action == "set" })}},
+			scalarKey("value", anyText, func(s *Step, v string) { s.Value = v },
+				func(s *Step) (string, bool) { return s.Value, s.Action == "set" })}},
 		{do: "measure", state: anyState, native: true},
 		{do: "copy", state: onVolume, native: true, keys: []key[Step]{stepFrom, stepTo, stepSync, stepCache, stepBlock}},
 		{do: "stream", state: onVolume, native: true, keys: []key[Step]{
@@ -147,8 +151,10 @@ func stepsKey() key[Step] {
 var anyStep = table[Step]{name: "step"}
 
 func stepNames() []string {
-	return []string{"create", "attach", "detach", "remount", "settle", "mkdir", "write", "read", "verify", "delete", "trim", "compact",
-		"resize", "convert", "transfer", "check", "damage", "xattr", "measure", "copy", "stream", "pause", "repeat", "parallel"}
+	return []string{"create", "attach", "detach", "remount", "settle", "mkdir", "write", "read", "verify", "delete",
+		"trim", "compact",
+		"resize", "convert", "transfer", "check", "damage", "xattr", "measure", "copy", "stream", "pause", "repeat",
+		"parallel"}
 }
 
 func findStepKind(do string) *stepKind {
@@ -167,7 +173,8 @@ func stepTable(k *stepKind) *table[Step] {
 // steps reads a list of steps.
 func (r *reader) steps(n *node) []Step {
 	if n.kind != arrayNode {
-		r.problem(n.off, n.name, "steps: want a list of steps, this is %s", n.kind).hintf("write it as [ { do = \"create\" }, … ]")
+		r.problem(n.off, n.name, "steps: want a list of steps, this is %s", n.kind).
+			hintf("write it as [ { do = \"create\" }, … ]")
 		return nil
 	}
 	if len(n.items) == 0 {
@@ -204,7 +211,8 @@ func (r *reader) step(n *node) Step {
 			if n.name != "expect" {
 				return false
 			}
-			r.problem(n.key, "expect", "%s: it cannot be expected to fail: it does nothing but end the session until resume", k.do).
+			r.problem(n.key, "expect", "%s: it cannot be expected to fail: it does nothing but end the session until resume",
+				k.do).
 				hintf("expect the failure of the step before or behind it")
 			return true
 		}

@@ -71,7 +71,8 @@ func valueKeys() []key[TableLine] {
 	return []key[TableLine]{
 		enumKey("coefficient", func(l *TableLine) *string { return &l.Coefficient }, coefficientNames()...),
 		textKey("fit", nameText, func(l *TableLine) *string { return &l.Fit }),
-		tableKey("outcome", theLineOutcomeTable, func(l *TableLine) *TableLine { return l }, func(l *TableLine) bool { return l.Step != "" }),
+		tableKey("outcome", theLineOutcomeTable, func(l *TableLine) *TableLine { return l },
+			func(l *TableLine) bool { return l.Step != "" }),
 	}
 }
 
@@ -90,8 +91,10 @@ func finishLine(r *reader, n *node, l *TableLine) {
 		asks = p.name
 	}
 	selects := n.get("where") != nil || n.get("fit") != nil || n.get("statistic") != nil
-	if asks == "" && !selects && !r.broken && !slices.ContainsFunc(n.pairs, func(c *node) bool { return lineTable.key(c.name) == nil }) {
-		r.problem(n.off, n.name, "a line names neither a quantity nor a selection").hintf("write it as { write = { phase = \"new\" } } or { where = { format = \"UDSB\" } }")
+	if asks == "" && !selects && !r.broken &&
+		!slices.ContainsFunc(n.pairs, func(c *node) bool { return lineTable.key(c.name) == nil }) {
+		r.problem(n.off, n.name, "a line names neither a quantity nor a selection").
+			hintf("write it as { write = { phase = \"new\" } } or { where = { format = \"UDSB\" } }")
 	}
 	if r.broken {
 		return
@@ -101,17 +104,21 @@ func finishLine(r *reader, n *node, l *TableLine) {
 		case "coefficient":
 			r.problem(where.key, "where", "a line that names a coefficient selects nothing: the fit of the other side does")
 		case "outcome":
-			r.problem(where.key, "where", "a line that names an outcome has its selection there").hintf("write outcome = { do = …, where = { … } }")
+			r.problem(where.key, "where", "a line that names an outcome has its selection there").
+				hintf("write outcome = { do = …, where = { … } }")
 		default:
-			r.problem(where.key, "where", "a line that names a quantity has its selection there").hintf("write %s = { … } and no where", l.Quantity)
+			r.problem(where.key, "where", "a line that names a quantity has its selection there").
+				hintf("write %s = { … } and no where", l.Quantity)
 		}
 	}
 	checkUnusedKeys(r, n, asks)
 	if l.On.isSet() && !l.Published && l.Quantity != "" {
-		r.problem(n.get("on").key, "on", "on has no meaning without published = true").hintf("a measured figure is taken on the machine of the run")
+		r.problem(n.get("on").key, "on", "on has no meaning without published = true").
+			hintf("a measured figure is taken on the machine of the run")
 	}
 	if base, _, ok := DisplayUnit(l.Unit); ok && l.Quantity != "" && base != l.Quantity.Unit() {
-		r.problem(n.get("unit").off, "unit", "%s is the unit of a %s, and %s is a %s", l.Unit, unitWord(base), l.Quantity, unitWord(l.Quantity.Unit()))
+		r.problem(n.get("unit").off, "unit", "%s is the unit of a %s, and %s is a %s", l.Unit, unitWord(base), l.Quantity,
+			unitWord(l.Quantity.Unit()))
 	}
 }
 

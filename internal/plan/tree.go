@@ -28,7 +28,8 @@ const (
 
 // String names the type as a person would.
 func (k nodeKind) String() string {
-	return [...]string{"text", "a whole number", "a decimal number", "a yes/no value", "a date", "a time of day", "a list", "a table"}[k]
+	return [...]string{"text", "a whole number", "a decimal number", "a yes/no value", "a date", "a time of day",
+		"a list", "a table"}[k]
 }
 
 // node is one value of the plan file with its place in the text.
@@ -320,7 +321,8 @@ func (g *treeBuilder) afterEquals(off int) int {
 
 var scalarKinds = map[unstable.Kind]nodeKind{
 	unstable.String: stringNode, unstable.Integer: intNode, unstable.Float: floatNode, unstable.Bool: boolNode,
-	unstable.LocalDate: dateNode, unstable.LocalTime: timeNode, unstable.LocalDateTime: timeNode, unstable.DateTime: timeNode,
+	unstable.LocalDate: dateNode, unstable.LocalTime: timeNode, unstable.LocalDateTime: timeNode,
+	unstable.DateTime: timeNode,
 }
 
 // value copies one value out of the parser's memory.
