@@ -150,7 +150,7 @@ func (p *Plan) applyWorkers(n int) error {
 	return nil
 }
 
-// fix gives an axis and [[case]] tables one value; it says whether nothing changed.
+// fix gives an axis and [[case]] tables one value, and reports whether they had it already.
 func (p *Plan) fix(key, value string) bool {
 	same := true
 	for i, a := range p.Axes {
@@ -216,7 +216,7 @@ func (p *Plan) applyFilesystem(o Overrides) error {
 }
 
 // applyOnly keeps the cases that the selector selects. Every key of a case has
-// one value, so that keeping values of axes says the same.
+// one value, so that keeping values of axes is equivalent.
 func (p *Plan) applyOnly(o Overrides) error {
 	if len(o.Only) == 0 {
 		return nil
@@ -319,7 +319,7 @@ func (p *Plan) keep(only Selector) {
 	p.unique()
 }
 
-// varies says whether a key is an axis, of the matrix or manual.
+// varies reports whether a key is an axis, of the matrix or manual.
 func (p *Plan) varies(key string) bool {
 	return slices.ContainsFunc(p.Axes, func(a Axis) bool { return a.Key == key }) ||
 		slices.ContainsFunc(p.Manual, func(m Manual) bool { return m.Name == key })

@@ -66,7 +66,7 @@ func (p *Plan) Digest() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Is reports whether text, which p was read from, is the plan with this digest: by its meaning, or as it stands. The
+// Is reports whether text, which p was read from, is the plan with this digest: by its meaning, or byte for byte. The
 // latter are plans that an earlier version wrote into run folders, when the canonical form had fewer keys: changes of
 // the plan language are additive.
 func (p *Plan) Is(digest string, text []byte) bool {
@@ -167,7 +167,7 @@ func tomlString(s string) string {
 
 var bareKey = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-// tomlKey quotes a key that cannot stand bare.
+// tomlKey quotes a key that needs quotes.
 func tomlKey(s string) string {
 	if bareKey.MatchString(s) {
 		return s

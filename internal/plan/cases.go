@@ -178,10 +178,10 @@ func (p *Plan) extra(s Selector, turned []KeyValue) (Case, bool) {
 }
 
 // nativeKeys are the settings that mean something for a plain directory; a
-// baseline case stands beside each combination of them.
+// baseline case accompanies each combination of them.
 var nativeKeys = []string{"place", "files", "workers", "sync", "cache", "block", "qos", "codec", "level", "threads"}
 
-// baselines are the native cases beside the images of one turn: one for each
+// baselines are the native cases that accompany the images of one turn: one for each
 // place and each way of working that an axis sets. Where the plan has that
 // directory case itself, it is not measured twice.
 func (p *Plan) baselines(group []Case) []Case {

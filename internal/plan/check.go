@@ -45,7 +45,7 @@ func (r *reader) check(root *node, p *Plan) {
 	c.tables(whole)
 }
 
-// first says whether this finding is the first of its kind at its place.
+// first reports whether this finding is the first of its kind at its place.
 func (c *checker) first(code string, at any) bool {
 	id := fmt.Sprintf("%s %v", code, at)
 	if c.once[id] {
@@ -100,7 +100,7 @@ func (c *checker) extraAt(id string) *node {
 	return c.root.at("case")
 }
 
-// excludes reports exclusions that leave out nothing.
+// excludes reports exclusions that match no case.
 func (c *checker) excludes() {
 	for i, s := range c.p.Exclude {
 		hit := false

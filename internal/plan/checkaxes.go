@@ -84,7 +84,7 @@ func (c *checker) alongTest(n, detail *node, a *Assert, whole bool) {
 }
 
 // alongSteps checks an axis of steps or files: whether the steps that the
-// operand names lie at two points of it, and whether the given points are on it.
+// operand names are at two points of it, and whether the given points are on it.
 func (c *checker) alongSteps(at, values *node, a *Assert) {
 	info, ok := a.Left.Quantity.Info()
 	if !ok {
@@ -111,7 +111,7 @@ func (c *checker) alongSteps(at, values *node, a *Assert) {
 	}
 }
 
-// anySize stands for sizes that are drawn.
+// anySize represents sizes that are drawn.
 const anySize = "any"
 
 // stepValues are the points on an axis of steps or files at which an operand is

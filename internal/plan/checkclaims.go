@@ -219,7 +219,7 @@ func (c *checker) assert(n *node, a *Assert, whole bool) {
 	c.alongTest(n, detail, a, whole)
 }
 
-// constants reports a test of nothing but constants: it names no case.
+// constants reports a test that has only constants: it names no case.
 func (c *checker) constants(n *node, a *Assert) {
 	operands := slices.Clone(a.Of)
 	for side, o := range map[string]Operand{"left": a.Left, "right": a.Right} {
@@ -285,10 +285,10 @@ func (c *checker) bound(n *node, a *Assert, unit string) {
 	a.Bound = b
 }
 
-// Claims that can say nothing are refused by check and run. They are no errors of the
+// Claims that cannot be decided are refused by check and run. They are no errors of the
 // plan: reports of runs that were made with them can still be had.
 
-// refuse reports a claim that can say nothing.
+// refuse reports a claim that cannot be decided.
 func (c *checker) refuse(n *node, key, format string, args ...any) *Problem {
 	p := c.warn(n.off, key, format, args...)
 	p.Refused = true
@@ -352,7 +352,7 @@ func (a *Assert) operands() (out []Operand, sure bool) {
 }
 
 // checkAverages reports an operand that is the mean over a key which it does not name. A list of
-// values says that their mean is meant.
+// values asks for their mean.
 func (c *checker) checkAverages(n *node, o *Operand, along string) {
 	info, ok := o.Quantity.Info()
 	if !ok || o.Published || o.Constant != nil {

@@ -34,7 +34,7 @@ type stepChecker struct {
 	lost   *Step // the block behind which no pause can be resumed
 }
 
-// protocols follows the steps of every case. Cases that differ in nothing that
+// protocols follows the steps of every case. Cases that do not differ in what
 // matters here are followed once.
 func (c *checker) protocols() {
 	done := map[string]bool{}
@@ -116,7 +116,7 @@ func (f *stepChecker) repeat(s *Step, inside string) {
 }
 
 // failing follows a block that has to fail, once, for the names in it: how far
-// it comes is not known before, so that neither is the state behind it.
+// it comes is not known before, so that the state after it is not known either.
 func (f *stepChecker) failing(s *Step) {
 	f.lost = s
 	for _, b := range f.states {
@@ -201,7 +201,7 @@ func (f *stepChecker) step(s *Step) {
 	}
 }
 
-// state says whether the container is in the state that the step needs.
+// state reports whether the container is in the state that the step needs.
 func (f *stepChecker) state(s *Step, need state, b *containerState) bool {
 	if need == noContext || need == anyState && b.made {
 		return true
@@ -286,7 +286,7 @@ func (f *stepChecker) room(s *Step, native bool) {
 var readOnlyFormats = []string{"UDRO", "UDCO", "UDZO", "UDBZ", "ULFO", "ULMO", "UFBI", "UDTO"}
 
 // makes is the format that a convert step makes in a case, "" of other steps and
-// where nobody has said it.
+// where neither the step nor the case names one.
 func (s *Step) makes(c *Settings) string {
 	if s.Do != "convert" {
 		return ""
@@ -451,7 +451,7 @@ func (p *Plan) inputSize(name string) units.Bytes {
 	return 0
 }
 
-// checkParallelWrites reports steps behind one gate that would write to one named container:
+// checkParallelWrites reports steps of one parallel block that would write to one named container:
 // of the case's own, each gets books of its own.
 func (f *stepChecker) checkParallelWrites(steps []Step) {
 	writes := map[string]bool{}
@@ -470,7 +470,7 @@ func (f *stepChecker) checkParallelWrites(steps []Step) {
 
 // recordDamage notes whether what a damage step does keeps engines from opening the
 // container again: they know bundles and most images by their headers, and
-// images other than plain ones by what stands at their end.
+// images other than plain ones by their trailer.
 func (b *containerState) recordDamage(s *Step) {
 	if s.Do != "damage" {
 		return

@@ -170,7 +170,7 @@ func (c *checker) unitUsed(n *node, t *Table) {
 	}
 }
 
-// digitsUsed reports digits of figures that no unit is given for: those of an unknown unit say nothing.
+// digitsUsed reports digits of figures that no unit is given for: without a unit they have no meaning.
 func (c *checker) digitsUsed(n *node, t *Table) {
 	used := t.Digits == nil
 	for _, side := range []string{"columns", "rows"} {
@@ -241,7 +241,7 @@ func (c *checker) cells(n *node, t *Table) {
 	}
 }
 
-// printed says whether the source has a figure for a cell.
+// printed reports whether the source has a figure for a cell.
 func (c *checker) printed(op *Operand) bool {
 	return slices.ContainsFunc(c.p.Published, func(f Published) bool { return op.takes(&f, c.p.Source) })
 }
@@ -290,7 +290,7 @@ func (c *checker) picker(t *Table) func(i, j int, op *TableLine) []string {
 	}
 }
 
-// stepID is what tells one figure of a case from another. A step inside a repeat
+// stepID identifies one figure of a case. A step inside a repeat
 // has one in each of its turns, a step outside (turns is 0) one alone.
 type stepID struct {
 	do, phase string
@@ -311,7 +311,7 @@ func stepIDs(steps []Step, turns int) []stepID {
 }
 
 // cycles are those that a selection takes of the step, 0 for one outside repeats.
-// Of thousands that no one asked for by number, some tell that they are many.
+// Of cycles that are not selected by number, at most maxLines are listed.
 func (s stepID) cycles(samples map[string][]string) []int {
 	phases, cycles := samples["phase"], samples["cycle"]
 	switch {

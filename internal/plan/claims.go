@@ -48,7 +48,7 @@ func readPublished(r *reader, n *node, p *publishedForm) bool {
 	return true
 }
 
-// figure reads a printed number; pure numbers may stand without quotes.
+// figure reads a printed number; pure numbers may be written without quotes.
 func (r *reader) figure(n *node, unit string) (Figure, bool) {
 	text := n.text
 	switch n.kind {
@@ -337,7 +337,7 @@ func readOver(r *reader, n *node, l *Relation) {
 // testKey is one kind of test inside a claim.
 type testKey struct {
 	key[Assert]
-	// left and right say whether the test takes these operands.
+	// left and right reports whether the test takes these operands.
 	left, right bool
 }
 
@@ -414,7 +414,7 @@ var (
 	}
 )
 
-// atKey is a list of values of an axis; one value may stand alone.
+// atKey is a list of values of an axis; one value may be written without brackets.
 var atKey = key[Assert]{name: "at", typ: "list of values", required: true,
 	decode: func(r *reader, n *node, a *Assert) {
 		items := []*node{n}
@@ -485,7 +485,7 @@ func liftKeys[T, U any](keys []key[U], at func(*T) *U) []key[T] {
 	return out
 }
 
-// finishAssert sees to it that there is exactly one test with the operands it takes.
+// finishAssert checks that there is exactly one test with the operands it takes.
 func finishAssert(r *reader, n *node, a *Assert) {
 	var given []string
 	for _, p := range n.pairs {

@@ -156,7 +156,7 @@ func (e *estimator) cost(s *Step) int {
 	return n
 }
 
-// addStep takes one step into account and says what it did.
+// addStep takes one step into account and returns what it did.
 func (e *estimator) addStep(s *Step, cycle int) StepTotal {
 	t := StepTotal{Do: s.Do, Phase: s.Phase, Cycle: cycle, Wait: s.AtLeast * units.Duration(max(s.Times, 1))}
 	b := e.containers[s.On]

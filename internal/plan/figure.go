@@ -131,7 +131,7 @@ func ParseBound(text, unit string) (Bound, error) {
 	return b, nil
 }
 
-// Holds says whether v lies inside the bound.
+// Holds reports whether v lies inside the bound.
 func (b Bound) Holds(v float64) bool {
 	if math.IsNaN(v) || v < b.Low || v > b.High {
 		return false
@@ -139,8 +139,8 @@ func (b Bound) Holds(v float64) bool {
 	return (v != b.Low || !b.LowOpen) && (v != b.High || !b.HighOpen)
 }
 
-// takes says whether a published figure is one that the operand names. A figure
-// that leaves a key open is said of all its values, except that figures of the
+// takes reports whether a published figure is one that the operand names. A figure
+// that leaves a key open applies to all its values, except that figures of the
 // native folder, of one file size and of one set are only meant where they are
 // named. A rate of streaming can be had from its time.
 func (o *Operand) takes(f *Published, source *Source) bool {
@@ -164,11 +164,11 @@ func (o *Operand) takes(f *Published, source *Source) bool {
 	return o.Where.native() == f.Where.native()
 }
 
-// native says whether a selector means the plain folder.
+// native reports whether a selector names the native folder.
 func (s Selector) native() bool {
 	return slices.ContainsFunc(s, func(c Choice) bool {
-		return c.Key == "baseline" && slices.Contains(c.Values, "true") || c.Key == "target" &&
-			slices.Contains(c.Values, "directory")
+		return c.Key == "baseline" && slices.Contains(c.Values, "true") ||
+			c.Key == "target" && slices.Contains(c.Values, "directory")
 	})
 }
 
@@ -188,7 +188,7 @@ func (f *Published) taken(source *Source) On {
 	return on
 }
 
-// within says whether everything that o names is the same in other.
+// within reports whether everything that o names is the same in other.
 func (o On) within(other On) bool {
 	return (o.Machine == "" || o.Machine == other.Machine) && (o.OS == "" || o.OS == other.OS) &&
 		(o.Tool == "" || o.Tool == other.Tool) && (o.Date.IsZero() || o.Date.Equal(other.Date))

@@ -8,7 +8,7 @@ import (
 	"dmgbench/internal/units"
 )
 
-// Draw gives the sizes of each set in listed order. Explicit sizes stand as
+// Draw gives the sizes of each set in listed order. Explicit sizes stay as
 // written; draws from a range come from seed and the file set's name alone, so
 // that every case and every machine gets the same sizes. A part with fewer sets
 // than others is missing from the later ones.
@@ -71,7 +71,7 @@ func (fs FileSet) Count(seed uint64) (files int, size units.Bytes) {
 	return files, size
 }
 
-// fileForm is a file set as written: sizes stand in the table itself or in parts.
+// fileForm is a file set as written: sizes are in the table itself or in parts.
 type fileForm struct {
 	FileSet
 	one FilePart

@@ -31,11 +31,11 @@ func (k key[T]) named(name string) key[T] { k.name = name; return k }
 type table[T any] struct {
 	name string
 	keys []key[T]
-	// other takes keys that are not listed (axes, quantities, selectors) and says whether it did.
+	// other takes keys that are not listed (axes, quantities, selectors) and reports whether it did.
 	other func(r *reader, n *node, dst *T) bool
 	// otherNames are what other accepts, for hints.
 	otherNames func(r *reader) []string
-	// finish runs when all keys are read, to see to what lies between them.
+	// finish runs when all keys are read, to check conditions between them.
 	finish func(r *reader, n *node, dst *T)
 	// otherJSON describes the keys that other takes.
 	otherJSON func() (properties map[string]any, additional any)
@@ -203,7 +203,7 @@ func timeKey[T any](name string, f func(*T) *units.Duration) key[T] {
 		func(t *T) (string, bool) { return f(t).String(), *f(t) != 0 })
 }
 
-// spanKey is a length of time that is not nothing.
+// spanKey is a length of time above zero.
 func spanKey[T any](name string, f func(*T) *units.Duration) key[T] {
 	return scalarKey(name, spanType,
 		func(t *T, s string) { *f(t), _ = units.ParseDuration(s) },
@@ -221,7 +221,7 @@ func flagKey[T any](name string, f func(*T) *bool) key[T] {
 		func(t *T) (string, bool) { return strconv.FormatBool(*f(t)), *f(t) })
 }
 
-// choiceKey is yes, no or not said.
+// choiceKey is yes, no or not given.
 func choiceKey[T any](name string, f func(*T) **bool) key[T] {
 	return scalarKey(name, flagType, func(t *T, s string) { v := s == "true"; *f(t) = &v },
 		func(t *T) (string, bool) {

@@ -13,12 +13,12 @@ type minimumSize struct {
 	repairable units.Bytes // smallest image whose volume can be repaired when its start is gone, 0: as works
 }
 
-// tables is what a GUID partition table takes of an image beside its one
+// tables is what a GUID partition table takes of an image in addition to its one
 // volume: the first MiB, to which the volume is aligned, and the 33 sectors of
 // the copy at the end (UEFI 2.10, section 5.3).
 const tables = mib + 33*512
 
-// minimumSizes are the minimumSizes of every file system that a plan can name: mkfs.xfs
+// minimumSizes are those of every file system that a plan can name: mkfs.xfs
 // (xfsprogs 5.19 and later) refuses less than 300 MiB, mkfs.btrfs 114,294,784 B
 // with its default profiles; FAT32 needs 65,525 clusters of 512 B and its two
 // tables (Microsoft, FAT32 File System Specification 1.03), with alignment 34

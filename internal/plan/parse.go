@@ -12,7 +12,7 @@ import (
 
 // Parse reads the text of a plan. name is its file, for messages, and names the
 // plan. All findings come back at once; the plan is nil if any is an error, and
-// problems is nil if there is nothing to say.
+// problems is nil if there are no findings.
 func Parse(name string, text []byte) (*Plan, *Problems) {
 	r := newReader(name, text)
 	if !r.encoded() {
@@ -33,7 +33,7 @@ func Parse(name string, text []byte) (*Plan, *Problems) {
 	return p, problems
 }
 
-// encoded refuses text that is no UTF-8 and skips a byte order mark.
+// encoded refuses text that is not UTF-8 and skips a byte order mark.
 func (r *reader) encoded() bool {
 	switch {
 	case len(r.text) > MaxSize:

@@ -5,7 +5,7 @@
 // a tree that keeps positions, the tree becomes a [Plan], and the plan is
 // checked as a whole; everything wrong is reported in one go, each finding with
 // file, line and column. The package never touches a disk beyond the plan file,
-// runs nothing and judges nothing.
+// does not run or judge plans.
 package plan
 
 import (
@@ -24,7 +24,7 @@ type Plan struct {
 	Title   string
 	Summary string
 	Source  *Source
-	// Defaults are what [image], [io] and [stream] say; an axis or a case overrides single keys.
+	// Defaults are the values of [image], [io] and [stream]; an axis or a case overrides single keys.
 	Defaults Settings
 	Axes     []Axis
 	Exclude  []Selector
@@ -46,7 +46,7 @@ type Plan struct {
 	Changes []Change
 }
 
-// Source says where the protocol and the figures were published.
+// Source names where the protocol and the figures were published.
 type Source struct {
 	Title, Author, URL string
 	Date               time.Time // day only
@@ -229,8 +229,8 @@ type Claim struct {
 //	ratio       Left / Right satisfies Bound
 //	difference  Left − Right satisfies Bound
 //	equal       Left and Right differ by at most Within
-//	order       Of is in strictly falling order (or rising, if Direction says so), neighbours further apart than Within
-//	rank        Left stands at Rank among Of (1 = largest)
+//	order       Of is in strictly falling order (or rising, if Direction is that), neighbours further apart than Within
+//	rank        Left has Rank among Of (1 = largest)
 //	extreme     along axis Along, Left is Direction ("largest" or "smallest") At
 //	trend       along Along (an axis, "cycle" or "phase"), Left is Direction: rising, falling or constant Within
 //	spread      over Along, (max − min) / mean of Left satisfies Bound

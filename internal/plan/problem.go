@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// maxProblems bounds how many findings are kept: past it nobody reads on.
+// maxProblems bounds how many findings are kept: more are not useful to a reader.
 const maxProblems = 100
 
 // Problem is one finding about a plan.
@@ -162,7 +162,7 @@ func shorten(s string) string {
 }
 
 // columns is how many columns of a terminal a character takes: none if it
-// stands on the one before it, two if it is wide (Unicode, UAX #11).
+// combines with the one before it, two if it is wide (Unicode, UAX #11).
 func columns(c rune) int {
 	switch {
 	case unicode.In(c, unicode.Mn, unicode.Me):
@@ -215,7 +215,7 @@ func (r *reader) excerpt(line, column int) string {
 	return "    " + cut + string(runes) + "\n    " + margin + "^"
 }
 
-// widthBefore is the width of what stands before a column; behind the end of the
+// widthBefore is the width of the text before a column; past the end of the
 // line every character counts one.
 func widthBefore(line []rune, column int) int {
 	width := max(column-1-len(line), 0)
@@ -225,7 +225,7 @@ func widthBefore(line []rune, column int) int {
 	return width
 }
 
-// problems closes the collection: sorted by place, nil if nothing was found.
+// problems returns the findings sorted by place, nil if there are none.
 func (r *reader) problems() *Problems {
 	if len(r.found) == 0 {
 		return nil
@@ -244,13 +244,13 @@ func (r *reader) problems() *Problems {
 	return out
 }
 
-// SelectorError says that a selector cannot be read or selects nothing: bad usage, exit 2.
+// SelectorError reports that a selector cannot be read or selects nothing: bad usage, exit 2.
 type SelectorError struct{ Text, Cause string }
 
 // Error names the selector and what is wrong with it.
 func (e *SelectorError) Error() string { return fmt.Sprintf("selecting %q: %s", e.Text, e.Cause) }
 
-// OverrideError says that a flag cannot be applied to a plan: bad usage, exit 2.
+// OverrideError reports that a flag cannot be applied to a plan: bad usage, exit 2.
 type OverrideError struct{ Flag, Value, Cause string }
 
 // Error names the flag and why it cannot be applied.

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Prose says in a sentence what a step does, as a methods section prints it, without its number and full stop: "write
-// 160 files to it". What the case decides (workers, sync, cache …) is said only where the step decides otherwise.
+// Prose describes in a sentence what a step does, as a methods section prints it, without its number and full stop: "write
+// 160 files to it". What the case decides (workers, sync, cache …) is mentioned only where the step decides otherwise.
 // Steps inside a repeat or parallel are not told: the caller prints them below it.
 func (s *Step) Prose() string {
 	tell, ok := prose[s.Do]
@@ -229,7 +229,7 @@ func (s *Step) overrides() []string {
 	return with
 }
 
-// Prose says the selector in words: "format is UDRW or UDSB, encryption is none".
+// Prose writes the selector in words: "format is UDRW or UDSB, encryption is none".
 func (s Selector) Prose() string {
 	var parts []string
 	for _, c := range s {
@@ -238,7 +238,7 @@ func (s Selector) Prose() string {
 	return strings.Join(parts, ", ")
 }
 
-// Prose says what a file set is: how many files of which sizes, in which order and of which data.
+// Prose describes a file set: how many files of which sizes, in which order and of which data.
 func (f *FileSet) Prose() string {
 	var parts []string
 	for _, part := range f.Parts {

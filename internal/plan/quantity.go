@@ -1,12 +1,12 @@
 package plan
 
-// QuantityInfo says what one quantity is.
+// QuantityInfo describes one quantity.
 type QuantityInfo struct {
 	Name Quantity
 	Unit string // B/s | s | B | 1
 	// Do is the kind of step that yields it: "write", "measure", "stream", …
 	Do string
-	// HigherIsBetter says which way an improvement goes; sizes, times and overhead fall.
+	// HigherIsBetter is the direction of an improvement; sizes, times and overhead fall.
 	HigherIsBetter bool
 	Doc            string
 }
@@ -64,7 +64,7 @@ func (q Quantity) Info() (info QuantityInfo, ok bool) {
 	return info, ok
 }
 
-// Unit is B/s, s, B or 1, and "" for a name that is no quantity.
+// Unit is B/s, s, B or 1, and "" for an unknown name.
 func (q Quantity) Unit() string { return quantityIndex[q].Unit }
 
 func quantityNames() []string {

@@ -15,7 +15,7 @@ type Table struct {
 	Title   string
 	Caption string // what has to be said under it, "" for nothing
 	Unit    string // as printed, for all lines whose quantity it fits
-	Digits  *int   // behind the point, for all lines; nil: three significant digits
+	Digits  *int   // after the decimal point, for all lines; nil: three significant digits
 	Columns []TableLine
 	Rows    []TableLine
 }
@@ -26,8 +26,8 @@ type TableLine struct {
 	Title string
 	Group string // heading over neighbouring columns, or before neighbouring rows
 	// Operand is the quantity with its selection; without a quantity it only
-	// selects. Published takes the figure as printed and measures nothing. A
-	// statistic may stand on either side.
+	// selects. Published takes the figure as printed, without a measurement. A
+	// statistic may be on either side.
 	Operand
 	// Coefficient is that of the fit which the line of the other side names by Fit.
 	Coefficient, Fit string
@@ -35,7 +35,7 @@ type TableLine struct {
 	// selects; OK and Fail are the words for it, "" for "ok" and "fails".
 	Step, OK, Fail string
 	Unit           string // as printed, "" for that of the table
-	Digits         *int   // behind the point, nil for those of the table
+	Digits         *int   // after the decimal point, nil for those of the table
 }
 
 // Limits of a table: more is for an export.
@@ -144,7 +144,7 @@ func (t *Table) Shown(row, column TableLine) (unit string, digits *int) {
 	return unit, digits
 }
 
-// digitsKey is a number of digits behind the point; none is not the same as not said.
+// digitsKey is a number of digits after the decimal point; 0 differs from not given.
 func digitsKey[T any](f func(*T) **int) key[T] {
 	return scalarKey("digits", numberType(0, 9),
 		func(t *T, s string) { n, _ := strconv.Atoi(s); *f(t) = &n },
@@ -185,7 +185,7 @@ func readLineQuantity(r *reader, n *node, l *TableLine) bool {
 	return readOperandQuantity(r, n, &l.Operand)
 }
 
-// lineTOML writes the quantity where its selection belongs: behind the titles.
+// lineTOML writes the quantity where its selection belongs: after the titles.
 func lineTOML(l *TableLine) string {
 	lines := lineTable.lines(l)
 	if l.Quantity != "" {

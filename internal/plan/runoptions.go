@@ -12,7 +12,7 @@ import (
 // auto is the number of rounds that the run finds out itself.
 const auto = "auto"
 
-// What rounds = "auto" wants where the plan does not say.
+// What rounds = "auto" wants where the plan does not give it.
 const (
 	autoPrecision = units.Share(0.05)
 	autoRounds    = 30
@@ -36,7 +36,7 @@ func (o RunOptions) RoundsText() string {
 	return plural(max(o.Rounds, 1), "round")
 }
 
-// setAutoRounds leaves the number of rounds to the run; what is not said gets its default.
+// setAutoRounds leaves the number of rounds to the run; what is not given gets its default.
 func (o *RunOptions) setAutoRounds() {
 	o.Auto = true
 	if o.Precision == 0 {
@@ -84,7 +84,7 @@ func roundsKey() key[RunOptions] {
 	}
 }
 
-// finishRounds sees to what lies between rounds and its limits.
+// finishRounds checks the limits of rounds = "auto".
 func finishRounds(r *reader, n *node, o *RunOptions) {
 	if o.Auto {
 		if at := n.get("precision"); at != nil && o.Precision == 0 && at.kind == stringNode {
@@ -101,7 +101,7 @@ func finishRounds(r *reader, n *node, o *RunOptions) {
 	}
 }
 
-// autoManual refuses rounds = "auto" beside manual axes: all cases of a round
+// autoManual refuses rounds = "auto" with manual axes: all cases of a round
 // would have to be there before the next is decided on, and a user would have to turn the axis back every time.
 func (c *checker) autoManual() {
 	if c.p.Run.Auto && len(c.p.Manual) > 0 {
@@ -179,7 +179,7 @@ func formatRounds(o RunOptions) string {
 // Steady is the one way of preconditioning that there is.
 const Steady = "steady"
 
-// What precondition = "steady" takes where the plan does not say. The limit is
+// What precondition = "steady" takes where the plan does not give it. The limit is
 // that of fio's own examples of steadystate=bw_slope.
 const (
 	steadyWindow  = 20
@@ -201,7 +201,7 @@ func steadyKeys() []key[RunOptions] {
 	}
 }
 
-// finishSteady fills in what is not said, and refuses limits of nothing.
+// finishSteady fills in defaults, and refuses limits without preconditioning.
 func finishSteady(r *reader, n *node, o *RunOptions) {
 	if o.Precondition == Steady {
 		o.setSteadyDefaults()
@@ -216,7 +216,7 @@ func finishSteady(r *reader, n *node, o *RunOptions) {
 	}
 }
 
-// setSteadyDefaults asks for preconditioning, with defaults for what is not said.
+// setSteadyDefaults asks for preconditioning, with defaults for what is not given.
 func (o *RunOptions) setSteadyDefaults() {
 	o.Precondition = Steady
 	if o.SteadyWindow == 0 {

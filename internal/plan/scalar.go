@@ -11,7 +11,7 @@ import (
 	"dmgbench/internal/units"
 )
 
-// fault says why a value is refused and what would be right.
+// fault is the reason why a value is refused, with a hint.
 type fault struct{ message, hint string }
 
 // scalar is a type of single values. A value that passes has a canonical text,
@@ -67,7 +67,7 @@ func localPath(s string) bool {
 
 var (
 	anyText = textType("text", "text", printable)
-	// someText says something; lineText does so in one line, for lists and headings.
+	// someText is text with at least one word; lineText has one line, for lists and headings.
 	someText = textType("text", "at least a word", func(s string) bool { return strings.TrimSpace(s) != "" })
 	lineText = textType("text", "one line of text",
 		func(s string) bool { return strings.TrimSpace(s) != "" && !strings.Contains(s, "\n") })
@@ -164,7 +164,7 @@ func unitType(name string, read func(string) (string, error), words ...string) *
 	}}
 }
 
-// splitWant parts the text of an error into what is wrong and, behind "want",
+// splitWant parts the text of an error into what is wrong and, after "want",
 // what would be right.
 func splitWant(err error) (message, hint string) {
 	message, hint, found := strings.Cut(err.Error(), "; want ")
@@ -189,7 +189,7 @@ func readShare(s string) (string, error) {
 	return v.String(), err
 }
 
-// positive refuses zero: a size of nothing is never meant.
+// positive refuses zero, which is never the intended size.
 func positive(read func(string) (string, error)) func(string) (string, error) {
 	return func(s string) (string, error) {
 		v, err := read(s)

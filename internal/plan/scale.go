@@ -57,7 +57,7 @@ func (p *Plan) applyScale(o Overrides) error {
 	return nil
 }
 
-// raised says how many sizes of files would have become too small to be timed and were not made so small, "" if none.
+// raised reports how many sizes of files would have become too small to be timed and were not made so small, "" if none.
 func (m sizeMap) raised(factor float64) string {
 	n := 0
 	for from, to := range m {

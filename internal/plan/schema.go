@@ -116,7 +116,7 @@ func stepJSON() map[string]any {
 
 // JSONSchema describes the plan language as JSON Schema (draft 2020-12) over the
 // JSON that a TOML plan becomes; dates become text. It is made of the same table
-// of keys that decodes plans. What lies between keys (a phase that does not
+// of keys that decodes plans. Conditions between keys (a phase that does not
 // exist, a file that cannot fit) is beyond it: Parse checks that.
 func JSONSchema() []byte {
 	root := rootTable.schema()

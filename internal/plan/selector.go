@@ -77,7 +77,7 @@ func (r *reader) selectorNames(samples bool) []string {
 	return append(out, r.manual...)
 }
 
-// selector reads a table of choices; samples says whether keys like phase are accepted.
+// selector reads a table of choices; samples is whether keys like phase are accepted.
 func (r *reader) selector(n *node, what string, samples bool) Selector {
 	if n.kind != tableNode {
 		r.problem(n.off, n.name, "%s: want a selector such as { format = \"UDSB\" }, this is %s", what, n.kind)
@@ -163,7 +163,7 @@ func (s Selector) String() string {
 	return strings.Join(out, ",")
 }
 
-// Match says whether every choice matches what get says of a case, step or
+// Match reports whether every choice matches what get returns for a case, step or
 // sample; a key that get does not know does not match. Values are compared as
 // what they are: "8 MiB" equals "8388608 B", RAW equals UDRW. A selector that
 // names neither baseline nor target never matches a baseline case.
@@ -184,7 +184,7 @@ func (s Selector) matchAll(get func(key string) (string, bool)) bool {
 	return true
 }
 
-// clone is a copy that shares nothing.
+// clone is a deep copy.
 func (s Selector) clone() Selector {
 	out := slices.Clone(s)
 	for i := range out {

@@ -6,7 +6,7 @@ import (
 	"dmgbench/internal/units"
 )
 
-// DefaultBand is what a sparse bundle gets when nobody asks for a band size:
+// DefaultBand is what a sparse bundle gets without a band size of its own:
 // 16,384 sectors of 512 B, as measured on Apple's bundles.
 const DefaultBand = units.Bytes(8) << 20
 
@@ -118,7 +118,7 @@ func firstFilesystem(s *Settings) string {
 	return s.Filesystems[0]
 }
 
-// filesystemKey is the exact file system; the preference is the other way to say it.
+// filesystemKey is the exact file system; the preference is the other key for it.
 var filesystemKey = scalarKey("filesystem", filesystemType,
 	func(s *Settings, v string) { s.Filesystems = []string{v} },
 	func(*Settings) (string, bool) { return "", false })
@@ -205,7 +205,7 @@ func (r *reader) distinct(list *node, name string) {
 }
 
 // value is the text of one key of a case as selectors see it; ok is false for a
-// key that is no settings key.
+// key that is not a settings key.
 func (s *Settings) value(name string) (string, bool) {
 	for _, t := range s.Turned {
 		if t.Key == name {

@@ -33,7 +33,7 @@ type stepKind struct {
 	finish func(r *reader, n *node, s *Step)
 }
 
-// commonStepKeys stand in every step.
+// commonStepKeys are keys of every step.
 func commonStepKeys(k *stepKind) []key[Step] {
 	phase := textKey("phase", nameText, func(s *Step) *string { return &s.Phase })
 	if k != nil && k.do == "measure" {

@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// This file is what a line of a table can ask for beside a quantity: a
+// This file is what a line of a table can ask for in addition to a quantity: a
 // coefficient of the fits that the lines of the other side name, and how a step
 // ended.
 
-// Asks says whether the line says what its cells are; a line that does not only
+// Asks reports whether the line names the value of its cells; another line only
 // selects.
 func (l *TableLine) Asks() bool { return l.Quantity != "" || l.Coefficient != "" || l.Step != "" }
 
@@ -65,7 +65,7 @@ var lineOutcomeTable = table[TableLine]{name: "outcome", keys: []key[TableLine]{
 
 func theLineOutcomeTable() *table[TableLine] { return &lineOutcomeTable }
 
-// valueKeys are the keys by which a line asks for what is no quantity, and the
+// valueKeys are the keys by which a line asks for something other than a quantity, and the
 // one by which a line of the other side names a fit.
 func valueKeys() []key[TableLine] {
 	return []key[TableLine]{
@@ -76,8 +76,8 @@ func valueKeys() []key[TableLine] {
 	}
 }
 
-// finishLine sees to it that a line asks for one thing or only selects, and that
-// it has no key besides that says nothing.
+// finishLine checks that a line asks for one thing or only selects, and that
+// it has no key without a meaning there.
 func finishLine(r *reader, n *node, l *TableLine) {
 	asks := ""
 	for _, p := range n.pairs {
@@ -132,7 +132,7 @@ func askedWord(asks string) string {
 	return "a quantity"
 }
 
-// checkUnusedKeys reports keys that mean nothing in what the line is.
+// checkUnusedKeys reports keys without a meaning in this kind of line.
 func checkUnusedKeys(r *reader, n *node, asks string) {
 	idle, in := []string{"fit"}, "that names "+askedWord(asks)
 	switch asks {

@@ -99,7 +99,7 @@ func (n *node) at(path ...any) *node {
 
 // treeBuilder builds the tree while the parser walks over the text, and enforces the
 // rules of TOML that a parser of single expressions cannot see: no key twice,
-// no table opened twice, nothing added to a closed value.
+// no table opened twice, no key added to a closed value.
 type treeBuilder struct {
 	r    *reader
 	p    unstable.Parser
@@ -173,7 +173,7 @@ func syntaxHint(text []byte, at int, message string) string {
 	return ""
 }
 
-// subslice is the offset of part in whole, if part lies inside it.
+// subslice is the offset of part in whole, if part is inside it.
 func subslice(whole, part []byte) (int, bool) {
 	off := cap(whole) - cap(part)
 	if part == nil || off < 0 || off > len(whole) {
