@@ -36,7 +36,7 @@ func autoRows(full bool) (out []autoRow) {
 	return out
 }
 
-// autoColumns are the columns of the first table; the last is no share.
+// autoColumns are the columns of the first table; the last is not a share.
 var autoColumns = []string{"all runs", "ended because precise", "ended by the limit", "runs ended because precise", "rounds, mean"}
 
 // autoRounds: do intervals keep their level where they themselves ended the run?
@@ -74,7 +74,7 @@ func (x *Exam) autoRounds(ctx context.Context) (Study, error) {
 	return s, err
 }
 
-// autoEstimates have an interval over rounds beside that of the headline. The trimmed
+// autoEstimates have an interval over rounds in addition to the headline. The trimmed
 // mean of four files is none of them: it tends to something else than that of many.
 var autoEstimates = []string{"median", "theil-sen", "mean", "weighted", "latency"}
 

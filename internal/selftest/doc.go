@@ -1,6 +1,6 @@
 // Package selftest proves that the numbers are right: it plays whole runs (plan,
-// runner, journal, analysis) on the simulated device, whose law is known, and
-// sets what the program says against what is true.
+// runner, journal, analysis) on the simulated device with a known law, and
+// compares what the program reports with what is true.
 //
 // A study is many such runs. It gives figures with their Monte Carlo error and
 // the bounds that they have to keep; figures follow from the seed alone, but

@@ -11,10 +11,10 @@ import (
 // fileEstimates are the estimates of one mount that have an interval over its files.
 var fileEstimates = []string{"median", "theil-sen", "mean", "trimmed", "aggregate", "least-squares", "weighted", "latency"}
 
-// exactOnes have intervals of order statistics, whose printed level is a least one.
+// exactOnes have intervals of order statistics: their printed level is a lower bound.
 var exactOnes = []string{"median", "theil-sen"}
 
-// robustOnes bear with outliers, and are given beside them.
+// robustOnes resist outliers, and have an interval where there are some.
 var robustOnes = []string{"median", "theil-sen", "trimmed"}
 
 // fileLaw is a law under which the intervals over files are tried.
@@ -101,7 +101,7 @@ func (x *Exam) fileIntervals(ctx context.Context) (Study, error) {
 	return s, nil
 }
 
-// tooFew says that an estimate must not have an interval over files of a design, by its title.
+// tooFew reports whether an estimate must not have an interval over files of a design, by its title.
 func tooFew(estimate, title string) bool {
 	switch title {
 	case "2 of one size":

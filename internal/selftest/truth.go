@@ -137,7 +137,7 @@ func bisect(low, high float64, below func(float64) bool) float64 {
 // factorGrid is at how many quantiles a distribution of factors is looked at.
 const factorGrid = 2000
 
-// medianSlope is the slope b for which a pair of files of different size lies
+// medianSlope is the slope b for which a pair of files of different size is
 // above and below it equally often: what Theil and Sen's median tends to.
 func medianSlope(l simulated.Law, size, clean []float64) float64 {
 	grid := factors(l)

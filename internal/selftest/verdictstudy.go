@@ -15,7 +15,7 @@ var fourFormats = []string{"UDRW", "UDSB", "UDSP", "ASIF"}
 // fewSizes keep a simulated run quick: what is studied there are rounds, not files.
 var fewSizes = []int64{10e6, 100e6, 400e6, 1000e6}
 
-// nullClaims are claims whose truth lies exactly on their bound under [nullLaw],
+// nullClaims are claims with a truth exactly on their bound under [nullLaw],
 // so that a verdict either way is a false alarm: three pairs of equal rates, a
 // ratio, an equality, and rates against a constant.
 var nullClaims = []struct{ id, toml string }{
@@ -153,7 +153,7 @@ func (x *Exam) ownLikes(ctx context.Context) (Table, error) {
 	return table.table("The same where a session favours kinds of images, 3 rounds a session, %", "scatter", rows, columns), err
 }
 
-// alarms plays plans whose claims lie on their bounds.
+// alarms plays plans with claims exactly on their bounds.
 func (x *Exam) alarms(ctx context.Context, d disturbance, rounds int) (all, relative share, err error) {
 	p, err := design{formats: fourFormats, sizes: fewSizes, sets: 1, rounds: rounds, claims: claimsTOML(nullClaims)}.plan()
 	if err != nil {
@@ -176,7 +176,7 @@ func (x *Exam) alarms(ctx context.Context, d disturbance, rounds int) (all, rela
 	return all, relative, err
 }
 
-// falseVerdicts says whether any claim, and any that sets rates of one session
+// falseVerdicts reports whether any claim, and any that sets rates of one session
 // against each other, was decided.
 func falseVerdicts(r *result.Result) (out [2]bool) {
 	for _, c := range r.Claims {

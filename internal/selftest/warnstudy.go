@@ -8,7 +8,7 @@ import (
 	"dmgbench/internal/result"
 )
 
-// trouble is a law with what should be said of it, "" if nothing should.
+// trouble is a law with the warning that it should give, "" for none.
 type trouble struct {
 	name, law string
 	kind      string
@@ -38,7 +38,7 @@ func troubles() []trouble {
 	}
 }
 
-// fileWarnings: what is said of troubles within a step, and of none.
+// fileWarnings studies the warnings of steps with troubles and without.
 func (x *Exam) fileWarnings(ctx context.Context) (Study, error) {
 	s := Study{ID: "warnings", Title: "Troubles within a step",
 		Asks: "A cache fills, a drive throttles, a first file is slow, files lie far off. How often is that said, and how often without cause?"}
@@ -74,7 +74,7 @@ func (x *Exam) fileWarnings(ctx context.Context) (Study, error) {
 	return s, nil
 }
 
-// anyOf adds two warnings of which a step has at most one.
+// anyOf adds two warnings that exclude each other in a step.
 func anyOf(a, b share) share { return share{min(a.hits+b.hits, a.n), a.n} }
 
 // warned counts the steps with each warning, and with any.

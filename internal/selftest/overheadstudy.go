@@ -74,7 +74,7 @@ func measureOverhead(ctx context.Context, files int) (Overhead, error) {
 	return o, err
 }
 
-// largeFile is the size whose files show what a byte costs.
+// largeFile is the size in bytes of the files that show what a byte costs.
 const largeFile = 16 << 20
 
 // tick is the median time between two readings of the clock.

@@ -70,13 +70,13 @@ func (s *share) join(o share) { s.hits, s.n = s.hits+o.hits, s.n+o.n }
 func (s share) rate() float64 { return 100 * float64(s.hits) / float64(max(s.n, 1)) }
 
 // err is the Monte Carlo standard error in per cent, about a share that is drawn
-// towards one half by one hit and one miss, as 0 of 100 is no certainty.
+// towards one half by one hit and one miss, as 0 of 100 is not certain.
 func (s share) err() float64 {
 	p := (float64(s.hits) + 1) / (float64(s.n) + 2)
 	return 100 * math.Sqrt(p*(1-p)/float64(max(s.n, 1)))
 }
 
-// String is "94.8 ± 0.7", or a dash where nothing was counted.
+// String is "94.8 ± 0.7", or a dash where the count is 0.
 func (s share) String() string {
 	if s.n == 0 {
 		return "–"
@@ -110,7 +110,7 @@ func within(says, unit string, low, high float64) *bound {
 	return &bound{p: Promise{Says: says, Unit: unit, Low: low, High: high, Kept: true}}
 }
 
-// none stands for a side of a bound that is open; JSON knows no infinity.
+// none is the limit of an open side of a bound; JSON has no infinity.
 const none = math.MaxFloat64
 
 // mercy is how many standard errors a figure may lie outside of its bound: a
@@ -132,14 +132,14 @@ func (b *bound) take(where string, v, err float64, n int) {
 	}
 }
 
-// share is take of a share in per cent; one of nothing is left out.
+// share is take of a share in per cent; one without draws is left out.
 func (b *bound) share(where string, s share) {
 	if s.n > 0 {
 		b.take(where, s.rate(), s.err(), s.n)
 	}
 }
 
-// promise is the outcome. A bound that no figure was held against is not kept.
+// promise is the outcome. A bound without a figure is not kept.
 func (b *bound) promise() Promise {
 	if !b.any {
 		b.p.Kept, b.p.Where = false, "nothing was measured"
