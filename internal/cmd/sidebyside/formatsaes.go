@@ -23,8 +23,7 @@ type cipherSubject struct{ aes, ivs string }
 
 func (s cipherSubject) String() string { return us + ", " + s.aes + ", IVs by " + s.ivs }
 
-// cipherSubjects lists what to measure: every implementation of AES that has assembly with the best of IVs, and, where a
-// processor that has nothing better for AES may lack that, with the best of those without AVX-512, too.
+// cipherSubjects lists what to measure: every implementation of AES that has assembly, with the best one of IVs.
 func cipherSubjects() (subjects []cipherSubject) {
 	names, ivs := aescbc.Implementations(), aescbc.IVImplementations()
 	if len(names) > 1 {
@@ -32,9 +31,6 @@ func cipherSubjects() (subjects []cipherSubject) {
 	}
 	for _, name := range names {
 		subjects = append(subjects, cipherSubject{name, ivs[0]})
-		if name == "aes-ni" && ivs[0] == "avx-512" {
-			subjects = append(subjects, cipherSubject{name, ivs[1]})
-		}
 	}
 	return subjects
 }
