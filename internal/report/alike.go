@@ -16,12 +16,12 @@ type sameForAll struct {
 }
 
 // alike finds it for the figures of some quantities.
-func alike(f figures, ops []string) sameForAll {
+func alike(f Figures, ops []string) sameForAll {
 	var out comparing
-	for _, k := range f.keys {
+	for _, k := range f.Keys {
 		for _, op := range ops {
-			if s := f.by[k][op]; s != nil {
-				out.add(s.Warnings, headline(s).CI != nil)
+			if s := f.By[k][op]; s != nil {
+				out.add(s.Warnings, Headline(s).CI != nil)
 				for _, p := range s.Published {
 					out.published(p.Comparable)
 				}
@@ -44,7 +44,7 @@ func (c *comparing) add(ws []result.Warning, interval bool) {
 	}
 	if c.figures == 0 {
 		for _, w := range ws {
-			c.warnings = appendNew(c.warnings, briefly(w))
+			c.warnings = AppendNew(c.warnings, briefly(w))
 		}
 	}
 	c.figures++
@@ -75,7 +75,7 @@ func (a sameForAll) beyond(ws []result.Warning) string {
 	var texts []string
 	for _, w := range ws {
 		if text := briefly(w); !slices.Contains(a.warnings, text) {
-			texts = appendNew(texts, text)
+			texts = AppendNew(texts, text)
 		}
 	}
 	return "Doubtful: " + strings.Join(texts, "; ") + "."
@@ -86,7 +86,7 @@ func briefly(w result.Warning) string {
 	if text, found := brieflyDoubtful[w.Kind]; found {
 		return text
 	}
-	return plain(w.Text, 200)
+	return Plain(w.Text, 200)
 }
 
 // brieflyDoubtful are texts by the kind of warning. The list of warnings has them with their numbers.
@@ -100,12 +100,12 @@ var brieflyDoubtful = map[string]string{
 }
 
 func (a sameForAll) notes() []string {
-	return nonEmpty([]string{zero(a.uncomparable, "Published values are not comparable (see Deviations)."), a.weakened()})
+	return NonEmpty([]string{TextIf(a.uncomparable, "Published values are not comparable (see Deviations)."), a.weakened()})
 }
 
 // weakened names what all figures share.
 func (a sameForAll) weakened() string {
-	return zero(len(a.warnings) > 0, "Weakens every figure here: "+plain(strings.Join(a.warnings, "; "), 400)+".")
+	return TextIf(len(a.warnings) > 0, "Weakens every figure here: "+Plain(strings.Join(a.warnings, "; "), 400)+".")
 }
 
 // runKinds are the kinds of warnings about the machine or the run.
@@ -117,7 +117,7 @@ var runKinds = []string{"battery", "low-power", "thermal", "cpu-quota", "quota",
 func withoutRunWarnings(r *result.Result) (own *result.Result, shared []string) {
 	var all comparing
 	for i := range r.Summaries {
-		if h := headline(&r.Summaries[i]); h != nil && h.Unit == "B/s" {
+		if h := Headline(&r.Summaries[i]); h != nil && h.Unit == "B/s" {
 			all.add(r.Summaries[i].Warnings, h.CI != nil)
 		}
 	}

@@ -93,12 +93,12 @@ func TestAnalysedResult(t *testing.T) {
 	assert.Contains(t, page, "all bytes over all time, 20 MB files only")
 	elements, _ := parse(t, page)
 	assert.NotEmpty(t, elements)
-	v := newView(p, r)
+	v := NewView(p, r)
 	fit := index(v.charts(), "fit-1")
 	require.GreaterOrEqual(t, fit, 0)
 	c := v.charts()[fit]
-	require.Len(t, c.series, 2, "points and their line")
-	assert.Len(t, c.series[0].points, 96)
+	require.Len(t, c.Series, 2, "points and their line")
+	assert.Len(t, c.Series[0].Points, 96)
 	var again bytes.Buffer
 	require.NoError(t, HTML(&again, p, r))
 	assert.Equal(t, page, again.String())
@@ -110,10 +110,10 @@ func TestBarsHoldOnlyWholeFigures(t *testing.T) {
 	p, r := analysedSample(t)
 	marks := map[string]bool{}
 	for _, s := range r.Summaries {
-		if v, _ := firstPublished(&s); finite(v) {
+		if v, _ := firstPublished(&s); IsFinite(v) {
 			marks[s.Case+" "+s.Op] = true
 		}
 	}
 	assert.Equal(t, map[string]bool{"format=UDSB,encryption=none write": true}, marks)
-	require.NotNil(t, newView(p, r))
+	require.NotNil(t, NewView(p, r))
 }

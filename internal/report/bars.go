@@ -19,30 +19,30 @@ type group struct {
 
 // barCharts draw every rate by case and phase: one picture a quantity, or one for
 // all where there is a single phase. Cycles are drawn along time elsewhere.
-func (v *view) barCharts() []chart {
-	if len(v.sections) == 0 || v.sections[0].id != "speeds" {
+func (v *View) barCharts() []Chart {
+	if len(v.Sections) == 0 || v.Sections[0].ID != "speeds" {
 		return nil
 	}
-	f := v.sections[0].figures
+	f := v.Sections[0].Figures
 	var phases []string
-	for _, k := range f.keys {
-		if k.cycle == 0 {
-			phases = appendNew(phases, k.phase)
+	for _, k := range f.Keys {
+		if k.Cycle == 0 {
+			phases = AppendNew(phases, k.Phase)
 		}
 	}
-	var out []chart
-	if len(phases) == 1 && len(f.ops) > 1 {
+	var out []Chart
+	if len(phases) == 1 && len(f.Ops) > 1 {
 		var groups []group
-		for _, op := range f.ops {
-			groups = append(groups, group{name: words(op), phase: phases[0], op: op})
+		for _, op := range f.Ops {
+			groups = append(groups, group{name: QuantityName(op), phase: phases[0], op: op})
 		}
-		return v.barChart(f, "speed", barTitle(f.ops, "B/s")+phaseText(phases[0]), groups)
+		return v.barChart(f, "speed", barTitle(f.Ops, "B/s")+PhaseSuffix(phases[0]), groups)
 	}
-	for _, op := range f.ops {
+	for _, op := range f.Ops {
 		var groups []group
 		for _, phase := range phases {
-			if f.some(op, func(s *result.Summary) bool { return s.Phase == phase && s.Cycle == 0 }) {
-				groups = append(groups, group{name: firstOf(plain(phase, 40), words(op)), phase: phase, op: op})
+			if f.Any(op, func(s *result.Summary) bool { return s.Phase == phase && s.Cycle == 0 }) {
+				groups = append(groups, group{name: FirstOf(Plain(phase, 40), QuantityName(op)), phase: phase, op: op})
 			}
 		}
 		if len(groups) > 0 {
@@ -56,21 +56,21 @@ func (v *view) barCharts() []chart {
 func barTitle(ops []string, unit string) string {
 	names := make([]string, len(ops))
 	for i, op := range ops {
-		names[i] = words(op)
+		names[i] = QuantityName(op)
 	}
-	return title(strings.TrimSpace(zero(len(ops) < 3, strings.Join(names, " and ")) + zero(unit == "B/s", " speed") + " of each case"))
+	return Capitalize(strings.TrimSpace(TextIf(len(ops) < 3, strings.Join(names, " and ")) + TextIf(unit == "B/s", " speed") + " of each case"))
 }
 
-func phaseText(phase string) string {
+func PhaseSuffix(phase string) string {
 	if phase == "" {
 		return ""
 	}
-	return ", phase “" + plain(phase, 40) + "”"
+	return ", phase “" + Plain(phase, 40) + "”"
 }
 
 // roundUp is the next value that ends an axis on a tick.
 func roundUp(v float64) float64 {
-	if v <= 0 || !finite(v) {
+	if v <= 0 || !IsFinite(v) {
 		return 1
 	}
 	power := math.Pow(10, math.Floor(math.Log10(v)))
@@ -81,8 +81,8 @@ func roundUp(v float64) float64 {
 	return digits(math.Ceil(v/step-1e-9) * step)
 }
 
-// title starts a text with a capital.
-func title(s string) string {
+// Capitalize starts a text with a capital.
+func Capitalize(s string) string {
 	r := []rune(s)
 	if len(r) == 0 {
 		return s
@@ -91,29 +91,29 @@ func title(s string) string {
 }
 
 // barChart draws groups of bars, split over several pictures if there are many cases.
-func (v *view) barChart(f figures, id, heading string, groups []group) []chart {
+func (v *View) barChart(f Figures, id, heading string, groups []group) []Chart {
 	var cases []string
-	for _, k := range f.keys {
+	for _, k := range f.Keys {
 		for _, g := range groups {
-			if f.by[figureKey{k.caseID, g.phase, g.cycle}][g.op] != nil {
-				cases = appendNew(cases, k.caseID)
+			if f.By[FigureKey{k.CaseID, g.phase, g.cycle}][g.op] != nil {
+				cases = AppendNew(cases, k.CaseID)
 			}
 		}
 	}
 	top, unit := f.top(groups), f.unit(groups[0].op)
-	var out []chart
+	var out []Chart
 	parts := (len(cases) + barsPerChart - 1) / barsPerChart
 	for i, part := range slices.Collect(slices.Chunk(cases, barsPerChart)) {
-		c := chart{id: id, section: "speed", heading: heading, fixed: true, flipped: true,
-			height: 34 + len(part)*(14+18*len(groups)),
-			x:      axis{name: barAxis(groups, unit), unit: unit, low: pointer(0), high: pointer(roundUp(top * 1.03)), values: []float64{top}},
+		c := Chart{ID: id, Section: "speed", Heading: heading, FixedLegend: true, Flipped: true,
+			Height: 34 + len(part)*(14+18*len(groups)),
+			X:      Axis{Name: barAxis(groups, unit), Unit: unit, Low: pointer(0), High: pointer(roundUp(top * 1.03)), Values: []float64{top}},
 		}
 		if parts > 1 {
-			c.id += "-" + human(float64(i+1), "1")
-			c.heading += " (" + human(float64(i+1), "1") + " of " + human(float64(parts), "1") + ")"
+			c.ID += "-" + Human(float64(i+1), "1")
+			c.Heading += " (" + Human(float64(i+1), "1") + " of " + Human(float64(parts), "1") + ")"
 		}
 		for _, caseID := range part {
-			c.y.categories = append(c.y.categories, v.name(caseID))
+			c.Y.Categories = append(c.Y.Categories, v.CaseName(caseID))
 		}
 		v.bars(&c, f, groups, part)
 		out = append(out, c)
@@ -128,16 +128,16 @@ func barAxis(groups []group, unit string) string {
 	}
 	var names []string
 	for _, g := range groups {
-		names = appendNew(names, words(g.op))
+		names = AppendNew(names, QuantityName(g.op))
 	}
 	return strings.Join(names, ", ")
 }
 
 // unit is the base unit of a quantity.
-func (f figures) unit(op string) string {
-	for _, k := range f.keys {
-		if s := f.by[k][op]; s != nil {
-			return headline(s).Unit
+func (f Figures) unit(op string) string {
+	for _, k := range f.Keys {
+		if s := f.By[k][op]; s != nil {
+			return Headline(s).Unit
 		}
 	}
 	return ""
@@ -145,21 +145,21 @@ func (f figures) unit(op string) string {
 
 // top is the largest value that has to fit on the axis: everything measured and
 // what is published and comparable. The rest is named at the edge.
-func (f figures) top(groups []group) float64 {
+func (f Figures) top(groups []group) float64 {
 	top := 0.0
-	for _, k := range f.keys {
+	for _, k := range f.Keys {
 		for _, g := range groups {
-			s := f.by[k][g.op]
-			if s == nil || k.phase != g.phase {
+			s := f.By[k][g.op]
+			if s == nil || k.Phase != g.phase {
 				continue
 			}
-			h := headline(s)
+			h := Headline(s)
 			top = max(top, h.Value)
-			if h.CI != nil && finite(h.CI.High) {
+			if h.CI != nil && IsFinite(h.CI.High) {
 				top = max(top, min(h.CI.High, h.Value*3))
 			}
 			for _, p := range s.Published {
-				if mid := midpoint(p); finite(mid) && (p.Comparable || mid <= 1.3*h.Value) {
+				if mid := Midpoint(p); IsFinite(mid) && (p.Comparable || mid <= 1.3*h.Value) {
 					top = max(top, mid)
 				}
 			}
@@ -169,66 +169,66 @@ func (f figures) top(groups []group) float64 {
 }
 
 // bars adds a bar and a whisker series for each group, the legend of published marks, and the notes.
-func (v *view) bars(c *chart, f figures, groups []group, cases []string) {
+func (v *View) bars(c *Chart, f Figures, groups []group, cases []string) {
 	var intervals, stats, ns []string
 	published, uncomparable, bare, clipped := false, false, false, false
-	values := slices.Clone(c.x.values)
+	values := slices.Clone(c.X.Values)
 	for _, g := range groups {
 		for _, id := range cases {
-			if s := f.by[figureKey{id, g.phase, g.cycle}][g.op]; s != nil {
-				values = append(values, headline(s).Value)
+			if s := f.By[FigureKey{id, g.phase, g.cycle}][g.op]; s != nil {
+				values = append(values, Headline(s).Value)
 			}
 		}
 	}
-	sc := columnScale(c.x.unit, values...)
-	t := table{ID: c.id + "-table", Caption: c.heading, Columns: []column{{"", "case", true}, {"", "bars", true},
-		{"", withUnit("measured", sc), false}, {"", "interval", false}, {"", "published", false}, {"", "n", true}}}
+	sc := ColumnScale(c.X.Unit, values...)
+	t := Table{ID: c.ID + "-table", Caption: c.Heading, Columns: []Column{{"", "case", true}, {"", "bars", true},
+		{"", WithUnit("measured", sc), false}, {"", "interval", false}, {"", "published", false}, {"", "n", true}}}
 	for slot, g := range groups {
-		bar, whisker := series{role: "bar", name: g.name}, series{role: "whisker", name: g.name}
+		bar, whisker := Series{Role: "bar", Name: g.name}, Series{Role: "whisker", Name: g.name}
 		for i, caseID := range cases {
-			s := f.by[figureKey{caseID, g.phase, g.cycle}][g.op]
+			s := f.By[FigureKey{caseID, g.phase, g.cycle}][g.op]
 			if s == nil {
-				bar.points, bar.tips = append(bar.points, nil), append(bar.tips, "")
+				bar.Points, bar.Tips = append(bar.Points, nil), append(bar.Tips, "")
 				continue
 			}
-			h := headline(s)
+			h := Headline(s)
 			low, high := math.NaN(), math.NaN()
 			if h.CI != nil {
 				low, high = h.CI.Low, h.CI.High
-				intervals = appendNew(intervals, ciText(h.CI))
-				clipped = clipped || high > *c.x.high
+				intervals = AppendNew(intervals, DescribeInterval(h.CI))
+				clipped = clipped || high > *c.X.High
 			} else {
 				bare = true
 			}
 			pub, comparable := firstPublished(s)
-			published, uncomparable = published || finite(pub) && comparable, uncomparable || finite(pub) && !comparable
-			stats, ns = appendNew(stats, statistic(h.Name)), appendNew(ns, counted(s))
-			bar.points = append(bar.points, digits(h.Value))
-			row, _, _ := textRow(s, cycled(g.phase, g.cycle), sc, sameForAll{})
-			bar.tips = append(bar.tips, tip(row))
-			whisker.points = append(whisker.points, []any{i, orNull(low), orNull(high), orNull(pub), bit(comparable), slot, len(groups), digits(h.Value), sc.number(h.Value)})
-			t.Rows = append(t.Rows, []cell{{Text: v.name(caseID), Class: "head"}, {Text: g.name}, {Text: sc.number(h.Value)}, {Text: row[3]}, {Text: row[4]}, {Text: row[6], Class: "muted"}})
+			published, uncomparable = published || IsFinite(pub) && comparable, uncomparable || IsFinite(pub) && !comparable
+			stats, ns = AppendNew(stats, StatisticName(h.Name)), AppendNew(ns, SampleSize(s))
+			bar.Points = append(bar.Points, digits(h.Value))
+			row, _, _ := textRow(s, PhaseName(g.phase, g.cycle), sc, sameForAll{})
+			bar.Tips = append(bar.Tips, tip(row))
+			whisker.Points = append(whisker.Points, []any{i, orNull(low), orNull(high), orNull(pub), bit(comparable), slot, len(groups), digits(h.Value), sc.Number(h.Value)})
+			t.Rows = append(t.Rows, []Cell{{Text: v.CaseName(caseID), Class: "head"}, {Text: g.name}, {Text: sc.Number(h.Value)}, {Text: row[3]}, {Text: row[4]}, {Text: row[6], Class: "muted"}})
 		}
-		whisker.tips = bar.tips
-		c.series = append(c.series, bar, whisker)
+		whisker.Tips = bar.Tips
+		c.Series = append(c.Series, bar, whisker)
 	}
 	c.publishedLegend(published, uncomparable)
-	c.sub = title(strings.Join(stats, " / ")) + "; " + strings.Join(ns, " / ") + "."
+	c.Sub = Capitalize(strings.Join(stats, " / ")) + "; " + strings.Join(ns, " / ") + "."
 	whiskers := "No interval: too few rounds."
 	if len(intervals) > 0 {
-		whiskers = "Whiskers: " + strings.Join(intervals, "; ") + "." + zero(bare, " No whisker: no interval.") + zero(clipped, " An arrow goes on beyond the scale.")
+		whiskers = "Whiskers: " + strings.Join(intervals, "; ") + "." + TextIf(bare, " No whisker: no interval.") + TextIf(clipped, " An arrow goes on beyond the scale.")
 	}
-	c.notes = append(c.notes, whiskers+zero(uncomparable, " Grey marks were published for other conditions (see deviations); those off the scale stand at its edge."), v.provenance)
-	c.table = t
+	c.Notes = append(c.Notes, whiskers+TextIf(uncomparable, " Grey marks were published for other conditions (see deviations); those off the scale stand at its edge."), v.Provenance)
+	c.Table = t
 }
 
 // publishedLegend says what the marks of published figures are.
-func (c *chart) publishedLegend(published, uncomparable bool) {
+func (c *Chart) publishedLegend(published, uncomparable bool) {
 	if published {
-		c.series = append(c.series, series{role: "published", name: "published"})
+		c.Series = append(c.Series, Series{Role: "published", Name: "published"})
 	}
 	if uncomparable {
-		c.series = append(c.series, series{role: "uncomparable", name: "published, not comparable"})
+		c.Series = append(c.Series, Series{Role: "uncomparable", Name: "published, not comparable"})
 	}
 }
 
@@ -237,11 +237,11 @@ func (c *chart) publishedLegend(published, uncomparable bool) {
 func firstPublished(s *result.Summary) (value float64, comparable bool) {
 	value = math.NaN()
 	for _, p := range s.Published {
-		v := midpoint(p)
-		if e := comparedWith(s, p); e != nil && strings.Contains(e.Name, "@") {
+		v := Midpoint(p)
+		if e := ComparedEstimate(s, p); e != nil && strings.Contains(e.Name, "@") {
 			continue
 		}
-		if finite(v) && v > 0 && (!finite(value) || p.Comparable && !comparable) {
+		if IsFinite(v) && v > 0 && (!IsFinite(value) || p.Comparable && !comparable) {
 			value, comparable = v, p.Comparable
 		}
 	}

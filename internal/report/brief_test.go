@@ -20,7 +20,7 @@ func TestBriefIsOneScreen(t *testing.T) {
 			out := text(t, m, TextOptions{})
 			assert.LessOrEqual(t, strings.Count(out, "\n"), 60, out) // of quick 40: see screen.txtar
 			for line := range strings.Lines(out) {
-				assert.LessOrEqual(t, width(strings.TrimSuffix(line, "\n")), 80, line)
+				assert.LessOrEqual(t, Width(strings.TrimSuffix(line, "\n")), 80, line)
 			}
 		})
 	}

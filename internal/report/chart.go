@@ -16,45 +16,45 @@ import (
 // canvasFrom is the number of points from which a chart is drawn on a canvas: SVG elements would make the page slow.
 const canvasFrom = 2500
 
-// chart is one picture with its table. Notes are printed inside the picture, so
+// Chart is one picture with its table. Notes are printed inside the picture, so
 // that it stays honest when it is cut out of the page.
-type chart struct {
-	id, section  string
-	file         string // name of its saved picture without a suffix, see [nameFiles]
-	heading, sub string
-	notes        []string
-	height       int // of the plot without headings, in CSS pixels
-	x, y         axis
-	series       []series
-	fixed        bool    // the legend does not hide series
-	flipped      bool    // categories run downwards on the y axis
-	headed       bool    // the first line of a tip is its heading
-	trend        bool    // a series a line of blocks where nothing can be drawn
-	count        float64 // bytes that one of what the role bands draws stands for
-	table        table
+type Chart struct {
+	ID, Section  string
+	File         string // name of its saved picture without a suffix, see [nameFiles]
+	Heading, Sub string
+	Notes        []string
+	Height       int // of the plot without headings, in CSS pixels
+	X, Y         Axis
+	Series       []Series
+	FixedLegend  bool    // the legend does not hide series
+	Flipped      bool    // categories run downwards on the y axis
+	HeadedTips   bool    // the first line of a tip is its heading
+	Trend        bool    // a series a line of blocks where nothing can be drawn
+	Count        float64 // bytes that one of what the role bands draws stands for
+	Table        Table
 }
 
-// axis is one axis of a chart. With categories it has no scale.
-type axis struct {
-	name       string
-	unit       string // base unit of the values
-	categories []string
-	log        bool
-	human      bool      // labels choose their unit one by one, as file sizes do
-	ticks      []float64 // explicit places of ticks, for log axes
-	names      []string  // labels of the whole numbers from 0: categories with room between them
-	brief      []string  // the same for a narrow screen, if they differ
-	low, high  *float64
-	values     []float64 // for the scale
+// Axis is one axis of a chart. With categories it has no scale.
+type Axis struct {
+	Name       string
+	Unit       string // base unit of the values
+	Categories []string
+	Log        bool
+	Human      bool      // labels choose their unit one by one, as file sizes do
+	Ticks      []float64 // explicit places of ticks, for log axes
+	Names      []string  // labels of the whole numbers from 0: categories with room between them
+	Brief      []string  // the same for a narrow screen, if they differ
+	Low, High  *float64
+	Values     []float64 // for the scale
 }
 
-// series is one set of marks. role tells report.js how they look: bar, whisker,
+// Series is one set of marks. role tells report.js how they look: bar, whisker,
 // error, thin (errors that recede), heat, part, line, gap (over what is missing in a line), bands, dots,
 // outcome (dots whose name says the colour), points, canary, warned, named, fit, fit2, faint, level, ideal, live, published, uncomparable, prediction.
-type series struct {
-	role, name string
-	points     []any
-	tips       []string
+type Series struct {
+	Role, Name string
+	Points     []any
+	Tips       []string
 }
 
 // spec is what the page's script reads.
@@ -85,46 +85,46 @@ type specAxis struct {
 }
 
 // spec builds the options of the chart through go-echarts and adds what its structs lack.
-func (c chart) spec() ([]byte, error) {
+func (c Chart) spec() ([]byte, error) {
 	option, err := c.option()
 	if err != nil {
-		return nil, fmt.Errorf("building chart %q: %w", c.id, err)
+		return nil, fmt.Errorf("building chart %q: %w", c.ID, err)
 	}
-	s := spec{ID: c.id, File: firstOf(c.file, c.id), Notes: c.notes, Height: c.height, Canvas: c.size() >= canvasFrom, Fixed: c.fixed, Flipped: c.flipped, Headed: c.headed, Count: c.count,
-		X: c.x.spec(), Y: c.y.spec(), Option: option}
-	for _, one := range c.series {
-		s.Tips = append(s.Tips, one.tips)
+	s := spec{ID: c.ID, File: FirstOf(c.File, c.ID), Notes: c.Notes, Height: c.Height, Canvas: c.size() >= canvasFrom, Fixed: c.FixedLegend, Flipped: c.Flipped, Headed: c.HeadedTips, Count: c.Count,
+		X: c.X.spec(), Y: c.Y.spec(), Option: option}
+	for _, one := range c.Series {
+		s.Tips = append(s.Tips, one.Tips)
 	}
 	out, err := json.Marshal(s)
 	if err != nil {
-		return nil, fmt.Errorf("building chart %q: %w", c.id, err)
+		return nil, fmt.Errorf("building chart %q: %w", c.ID, err)
 	}
 	return out, nil
 }
 
-func (c chart) size() int {
+func (c Chart) size() int {
 	n := 0
-	for _, s := range c.series {
-		n += len(s.points)
+	for _, s := range c.Series {
+		n += len(s.Points)
 	}
 	return n
 }
 
-func (c chart) option() (map[string]any, error) {
+func (c Chart) option() (map[string]any, error) {
 	base := charts.NewCustom()
 	base.SetGlobalOptions(
-		charts.WithInitializationOpts(opts.Initialization{ChartID: c.id}),
-		charts.WithTitleOpts(opts.Title{Title: c.heading, Subtitle: c.sub}),
+		charts.WithInitializationOpts(opts.Initialization{ChartID: c.ID}),
+		charts.WithTitleOpts(opts.Title{Title: c.Heading, Subtitle: c.Sub}),
 		charts.WithLegendOpts(opts.Legend{Data: c.legend()}),
 		charts.WithTooltipOpts(opts.Tooltip{Show: opts.Bool(true), Trigger: "item", Formatter: "fn:tip"}),
 		charts.WithAriaOpts(&opts.Aria{Enabled: opts.Bool(true), Label: &opts.AriaLabel{Description: c.description()}}),
 		charts.WithAnimation(false),
-		charts.WithXAxisOpts(c.x.x()), charts.WithYAxisOpts(c.y.y(c.flipped)),
+		charts.WithXAxisOpts(c.X.x()), charts.WithYAxisOpts(c.Y.y(c.Flipped)),
 	)
-	if c.x.categories != nil {
-		base.SetXAxis(c.x.categories)
+	if c.X.Categories != nil {
+		base.SetXAxis(c.X.Categories)
 	}
-	for i, s := range c.series {
+	for i, s := range c.Series {
 		base.MultiSeries = append(base.MultiSeries, s.echarts(i))
 	}
 	base.Validate()
@@ -138,33 +138,33 @@ func (c chart) option() (map[string]any, error) {
 	}
 	delete(option, "color") // the page picks colours that suit light and dark
 	delete(option, "toolbox")
-	c.x.extend(option, "xAxis", "fn:x")
-	c.y.extend(option, "yAxis", "fn:y")
+	c.X.extend(option, "xAxis", "fn:x")
+	c.Y.extend(option, "yAxis", "fn:y")
 	return option, nil
 }
 
 // description is the picture in one sentence, for those who do not see it.
-func (c chart) description() string {
-	return c.heading + ". " + c.sub + " The figures are in the table below the chart; the arrow keys walk through its marks."
+func (c Chart) description() string {
+	return c.Heading + ". " + c.Sub + " The figures are in the table below the chart; the arrow keys walk through its marks."
 }
 
 // legend names every series once, in order.
-func (c chart) legend() []string {
+func (c Chart) legend() []string {
 	names := []string{}
-	for _, s := range c.series {
-		if s.name != "" && !slices.Contains(names, s.name) {
-			names = append(names, s.name)
+	for _, s := range c.Series {
+		if s.Name != "" && !slices.Contains(names, s.Name) {
+			names = append(names, s.Name)
 		}
 	}
 	return names
 }
 
-func (s series) echarts(i int) charts.SingleSeries {
-	out := charts.SingleSeries{Name: s.name, Id: s.role + ":" + strconv.Itoa(i), Type: types.ChartLine, Data: s.points}
-	if s.points == nil {
+func (s Series) echarts(i int) charts.SingleSeries {
+	out := charts.SingleSeries{Name: s.Name, Id: s.Role + ":" + strconv.Itoa(i), Type: types.ChartLine, Data: s.Points}
+	if s.Points == nil {
 		out.Data = []any{}
 	}
-	switch s.role {
+	switch s.Role {
 	case "bar":
 		out.Type = types.ChartBar
 		out.BarGap, out.BarCategoryGap = "12%", "30%"
@@ -186,68 +186,68 @@ func (s series) echarts(i int) charts.SingleSeries {
 	return out
 }
 
-func (a axis) kind() string {
+func (a Axis) kind() string {
 	switch {
-	case a.categories != nil:
+	case a.Categories != nil:
 		return "category"
-	case a.log:
+	case a.Log:
 		return "log"
 	}
 	return "value"
 }
 
-func (a axis) x() opts.XAxis {
+func (a Axis) x() opts.XAxis {
 	x := opts.XAxis{Type: a.kind(), Name: a.title(), NameLocation: "middle"}
-	if a.low != nil {
-		x.Min = *a.low
+	if a.Low != nil {
+		x.Min = *a.Low
 	}
-	if a.high != nil {
-		x.Max = *a.high
+	if a.High != nil {
+		x.Max = *a.High
 	}
 	return x
 }
 
-func (a axis) y(inverse bool) opts.YAxis {
+func (a Axis) y(inverse bool) opts.YAxis {
 	y := opts.YAxis{Type: a.kind(), Name: a.title(), Inverse: opts.Bool(inverse)}
-	if a.categories != nil {
-		y.Data = a.categories
+	if a.Categories != nil {
+		y.Data = a.Categories
 	}
-	if a.low != nil {
-		y.Min = *a.low
+	if a.Low != nil {
+		y.Min = *a.Low
 	}
-	if a.high != nil {
-		y.Max = *a.high
+	if a.High != nil {
+		y.Max = *a.High
 	}
 	return y
 }
 
 // title is the name of the axis with the unit of its labels.
-func (a axis) title() string {
-	if a.human || a.categories != nil || a.names != nil {
-		return a.name
+func (a Axis) title() string {
+	if a.Human || a.Categories != nil || a.Names != nil {
+		return a.Name
 	}
-	return withUnit(a.name, scaleOf(a.unit, a.values...))
+	return WithUnit(a.Name, ScaleOf(a.Unit, a.Values...))
 }
 
-func (a axis) spec() *specAxis {
-	if a.categories != nil {
+func (a Axis) spec() *specAxis {
+	if a.Categories != nil {
 		return nil
 	}
-	s := scaleOf(a.unit, a.values...)
-	return &specAxis{a.unit, s.factor, s.suffix, a.human, a.names, a.brief}
+	s := ScaleOf(a.Unit, a.Values...)
+	return &specAxis{a.Unit, s.Factor, s.Suffix, a.Human, a.Names, a.Brief}
 }
 
 // extend sets formatter and ticks, which the structs of go-echarts cannot carry.
-func (a axis) extend(option map[string]any, key, formatter string) {
+func (a Axis) extend(option map[string]any, key, formatter string) {
 	list, ok := option[key].([]any)
-	if !ok || len(list) == 0 || a.categories != nil {
+	if !ok || len(list) == 0 || a.Categories != nil {
 		return
 	}
 	m := list[0].(map[string]any)
 	label := map[string]any{"formatter": formatter}
-	if a.ticks != nil {
-		label["customValues"] = a.ticks
-		m["axisTick"] = map[string]any{"customValues": a.ticks}
+	if a.Ticks != nil {
+		label["customValues"] = a.Ticks
+		m["axisTick"] = map[string]any{"customValues": a.Ticks}
 	}
 	m["axisLabel"] = label
 }
@@ -259,16 +259,16 @@ func slug(s string) string {
 			return r
 		}
 		return -1
-	}, shorten(s, 40))
+	}, Shorten(s, 40))
 }
 
 // digits rounds to six significant digits: more than a picture shows, and a smaller page.
 func digits(v float64) float64 {
-	if !finite(v) || v == 0 {
+	if !IsFinite(v) || v == 0 {
 		return v
 	}
 	p := math.Pow(10, 5-math.Floor(math.Log10(math.Abs(v))))
-	if !finite(p) || p == 0 {
+	if !IsFinite(p) || p == 0 {
 		return v
 	}
 	return math.Round(v*p) / p
@@ -276,7 +276,7 @@ func digits(v float64) float64 {
 
 // xy is one point, or nil (a gap) where it cannot be drawn.
 func xy(x, y float64) any {
-	if !finite(x) || !finite(y) {
+	if !IsFinite(x) || !IsFinite(y) {
 		return []any{nil, nil}
 	}
 	return []any{digits(x), digits(y)}
@@ -284,7 +284,7 @@ func xy(x, y float64) any {
 
 // orNull makes a number or a gap.
 func orNull(v float64) any {
-	if !finite(v) {
+	if !IsFinite(v) {
 		return nil
 	}
 	return digits(v)

@@ -7,8 +7,8 @@ import (
 	"dmgbench/internal/result"
 )
 
-// claimView is one judged sentence as printed.
-type claimView struct {
+// ClaimView is one judged sentence as printed.
+type ClaimView struct {
 	Verdict, Word, Says, By, Scope, Reason, Here string
 	Robust                                       string // "holds in 46 of 48 analyses"
 	Evidence                                     []string
@@ -26,23 +26,23 @@ func verdictOf(verdict string) (class, word string) {
 	if word, ok := verdictWords[verdict]; ok {
 		return verdict, word
 	}
-	return result.CannotTell, plain(firstOf(verdict, "no verdict"), 40)
+	return result.CannotTell, Plain(FirstOf(verdict, "no verdict"), 40)
 }
 
-// claimGroup is the claims that share a verdict and its reason: the reason is said
+// ClaimGroup is the claims that share a verdict and its reason: the reason is said
 // once, before the list. A claim with a reason of its own is a group by itself.
-type claimGroup struct {
+type ClaimGroup struct {
 	Verdict, Word string
 	Reason        string   // shared by all; "" where the claim is alone and keeps its own
 	Common        []string // evidence that all claims by one claimant name
-	Claims        []claimView
+	Claims        []ClaimView
 }
 
 // claimGroups words the claims, and groups them in the order in which the plan has the first of each.
-func claimGroups(claims []result.Claim) []claimGroup {
+func claimGroups(claims []result.Claim) []ClaimGroup {
 	type key struct{ verdict, word, reason string }
 	at := map[key]int{}
-	var out []claimGroup
+	var out []ClaimGroup
 	for _, c := range claims {
 		cv := wordClaim(c)
 		k := key{cv.Verdict, cv.Word, c.Reason}
@@ -50,7 +50,7 @@ func claimGroups(claims []result.Claim) []claimGroup {
 		if !ok || cv.Reason == "" {
 			i = len(out)
 			at[k] = i
-			out = append(out, claimGroup{Verdict: cv.Verdict, Word: cv.Word})
+			out = append(out, ClaimGroup{Verdict: cv.Verdict, Word: cv.Word})
 		}
 		out[i].Claims = append(out[i].Claims, cv)
 	}
@@ -64,8 +64,8 @@ func claimGroups(claims []result.Claim) []claimGroup {
 
 // share takes out of the claims what all of them say. What a claim shows here, and
 // the one before it showed as well, is not written out again.
-func (g *claimGroup) share() {
-	g.Reason = count(len(g.Claims), "claim") + ": " + g.Claims[0].Reason
+func (g *ClaimGroup) share() {
+	g.Reason = Count(len(g.Claims), "claim") + ": " + g.Claims[0].Reason
 	for _, by := range []string{claimant("author"), claimant("us")} {
 		g.Common = append(g.Common, takeCommon(g.Claims, by)...)
 	}
@@ -82,8 +82,8 @@ func (g *claimGroup) share() {
 }
 
 // takeCommon moves out the evidence that each of several claims by one claimant names.
-func takeCommon(claims []claimView, by string) (common []string) {
-	var of []*claimView
+func takeCommon(claims []ClaimView, by string) (common []string) {
+	var of []*ClaimView
 	for i := range claims {
 		if claims[i].By == by {
 			of = append(of, &claims[i])
@@ -93,10 +93,10 @@ func takeCommon(claims []claimView, by string) (common []string) {
 		return nil
 	}
 	for _, e := range slices.Clone(of[0].Evidence) {
-		if slices.ContainsFunc(of, func(c *claimView) bool { return !slices.Contains(c.Evidence, e) }) {
+		if slices.ContainsFunc(of, func(c *ClaimView) bool { return !slices.Contains(c.Evidence, e) }) {
 			continue
 		}
-		common = append(common, by+", each of "+grouped(int64(len(of)))+": "+e)
+		common = append(common, by+", each of "+Grouped(int64(len(of)))+": "+e)
 		for _, c := range of {
 			c.Evidence = slices.DeleteFunc(c.Evidence, func(x string) bool { return x == e })
 		}
@@ -104,15 +104,15 @@ func takeCommon(claims []claimView, by string) (common []string) {
 	return common
 }
 
-func wordClaim(c result.Claim) claimView {
+func wordClaim(c result.Claim) ClaimView {
 	verdict, word := verdictOf(c.Verdict)
-	cv := claimView{Verdict: verdict, Word: word, Says: plain(c.Says, 400), By: claimant(c.By), Scope: scopeText(c.Scope),
-		Reason: plain(c.Reason, 800), Here: plain(c.Here, 800)}
+	cv := ClaimView{Verdict: verdict, Word: word, Says: Plain(c.Says, 400), By: claimant(c.By), Scope: scopeText(c.Scope),
+		Reason: Plain(c.Reason, 800), Here: Plain(c.Here, 800)}
 	if c.Robustness != nil {
-		cv.Robust = plain(c.Robustness.Text, 400)
+		cv.Robust = Plain(c.Robustness.Text, 400)
 	}
 	for _, e := range c.Evidence {
-		cv.Evidence = append(cv.Evidence, plain(e, 600))
+		cv.Evidence = append(cv.Evidence, Plain(e, 600))
 	}
 	return cv
 }
@@ -124,7 +124,7 @@ func claimant(by string) string {
 	case "us":
 		return "our claim"
 	}
-	return plain(by, 40)
+	return Plain(by, 40)
 }
 
 func scopeText(scope string) string {
@@ -134,11 +134,11 @@ func scopeText(scope string) string {
 	case "any":
 		return "about any engine"
 	}
-	return plain(scope, 40)
+	return Plain(scope, 40)
 }
 
-// verdictCount is "3 hold, 1 does not hold, 2 not measured".
-func verdictCount(groups []claimGroup) string {
+// CountVerdicts is "3 hold, 1 does not hold, 2 not measured".
+func CountVerdicts(groups []ClaimGroup) string {
 	var parts []string
 	for _, verdict := range verdictOrder {
 		n := 0
@@ -155,7 +155,7 @@ func verdictCount(groups []claimGroup) string {
 			}
 		}
 		if n > 0 {
-			parts = append(parts, grouped(int64(n))+" "+word)
+			parts = append(parts, Grouped(int64(n))+" "+word)
 		}
 	}
 	return strings.Join(parts, ", ")

@@ -48,7 +48,7 @@ func TestASharedReasonIsSaidOnce(t *testing.T) {
 			assert.Equal(t, 1, strings.Count(verdicts, e), "%s: %s", what, e)
 		}
 	}
-	assert.Equal(t, "1 holds, 1 undecided, 3 not judged", verdictCount(newView(sharing()).claims))
+	assert.Equal(t, "1 holds, 1 undecided, 3 not judged", CountVerdicts(NewView(sharing()).Claims))
 }
 
 func TestDeparturesFromAPlanWithoutSource(t *testing.T) {

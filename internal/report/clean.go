@@ -6,10 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// clean makes text from plans, volumes and hosts safe to show: valid UTF-8 on one
+// Clean makes text from plans, volumes and hosts safe to show: valid UTF-8 on one
 // line, without control characters (terminal escapes), without the characters that
 // reorder or hide what stands around them. Escaping for HTML or Markdown comes after.
-func clean(s string) string {
+func Clean(s string) string {
 	var b strings.Builder
 	space := false
 	for _, r := range strings.ToValidUTF8(s, "\uFFFD") {
@@ -47,9 +47,9 @@ func hidden(r rune) bool {
 	return false
 }
 
-// shorten is clean text of at most limit characters, cut between characters and marked by an ellipsis.
-func shorten(s string, limit int) string {
-	s = clean(s)
+// Shorten is clean text of at most limit characters, cut between characters and marked by an ellipsis.
+func Shorten(s string, limit int) string {
+	s = Clean(s)
 	if utf8.RuneCountInString(s) <= limit {
 		return s
 	}
@@ -75,11 +75,11 @@ func isolate(s string) string {
 	return s
 }
 
-// plain is what pictures and terminals show of a foreign name.
-func plain(s string, limit int) string { return isolate(shorten(s, limit)) }
+// Plain is what pictures and terminals show of a foreign name.
+func Plain(s string, limit int) string { return isolate(Shorten(s, limit)) }
 
-// width is the number of terminal columns that s takes.
-func width(s string) int {
+// Width is the number of terminal columns that s takes.
+func Width(s string) int {
 	n := 0
 	for _, r := range s {
 		switch {

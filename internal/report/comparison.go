@@ -23,9 +23,9 @@ func ComparisonMarkdown(w io.Writer, c *analysis.Comparison) error {
 func ComparisonHTML(w io.Writer, c *analysis.Comparison) error { return comparisonDoc(c).html(w) }
 
 // comparisonDoc arranges a comparison: what differs before any number.
-func comparisonDoc(c *analysis.Comparison) doc {
+func comparisonDoc(c *analysis.Comparison) Document {
 	names := sideNames(c)
-	d := doc{Kicker: "Comparison", Title: plain(names[0], 60)}
+	d := Document{Kicker: "Comparison", Title: Plain(names[0], 60)}
 	d.Title = several(names[1:]) + " against " + d.Title
 	d.Sections = append(d.Sections, sidesSection(c), differsSection(c))
 	d.Sections = append(d.Sections, answerSection(c))
@@ -39,8 +39,8 @@ func comparisonDoc(c *analysis.Comparison) doc {
 	return d
 }
 
-func answerSection(c *analysis.Comparison) docSection {
-	answer := docSection{ID: "answer", Heading: "Result", Items: answerItems(c.Answers)}
+func answerSection(c *analysis.Comparison) Section {
+	answer := Section{ID: "answer", Heading: "Result", Items: answerItems(c.Answers)}
 	switch {
 	case c.Regression:
 		answer.After = append(answer.After, regressionText(c))
@@ -61,8 +61,8 @@ func ComparisonSummary(w io.Writer, c *analysis.Comparison) error {
 		outcome = "No regression found, but undecided"
 	}
 	d.Title = outcome + ": " + d.Title
-	d.Sections = slices.DeleteFunc(d.Sections, func(s docSection) bool { return s.ID == "sides" })
-	answer := slices.IndexFunc(d.Sections, func(s docSection) bool { return s.ID == "answer" })
+	d.Sections = slices.DeleteFunc(d.Sections, func(s Section) bool { return s.ID == "sides" })
+	answer := slices.IndexFunc(d.Sections, func(s Section) bool { return s.ID == "answer" })
 	first := d.Sections[answer]
 	d.Sections = slices.Insert(slices.Delete(d.Sections, answer, answer+1), 0, first)
 	return d.markdown(w)
@@ -96,7 +96,7 @@ func answerItems(list []analysis.CompareAnswer) []string {
 	}
 	out := make([]string, len(order))
 	for i, said := range order {
-		out[i] = plain(several(sides[said])+said, 600)
+		out[i] = Plain(several(sides[said])+said, 600)
 	}
 	return out
 }
@@ -124,10 +124,10 @@ func regressionText(c *analysis.Comparison) string {
 	var parts []string
 	if rows > 0 {
 		verb := map[bool]string{true: " is", false: " are"}[rows == 1]
-		parts = append(parts, fmt.Sprintf("%s%s worse by more than %s, significant after Holm's correction", count(rows, "row"), verb, percent(c.Threshold)))
+		parts = append(parts, fmt.Sprintf("%s%s worse by more than %s, significant after Holm's correction", Count(rows, "row"), verb, Percent(c.Threshold)))
 	}
 	if claims > 0 {
-		parts = append(parts, "the verdict on "+count(claims, "required claim")+" changed")
+		parts = append(parts, "the verdict on "+Count(claims, "required claim")+" changed")
 	}
 	return "Regression: " + strings.Join(parts, "; ") + "."
 }
@@ -152,38 +152,38 @@ func undecidedText(c *analysis.Comparison) string {
 	}
 	var parts []string
 	if rows > 0 {
-		parts = append(parts, fmt.Sprintf("%d of %s may be worse by more than %s", rows, count(len(c.Rows), "row"), percent(c.Threshold)))
+		parts = append(parts, fmt.Sprintf("%d of %s may be worse by more than %s", rows, Count(len(c.Rows), "row"), Percent(c.Threshold)))
 	}
 	if values > 0 {
-		parts = append(parts, count(values, "value")+" could not be compared")
+		parts = append(parts, Count(values, "value")+" could not be compared")
 	}
 	if claims > 0 {
-		parts = append(parts, count(claims, "required claim")+" undecided")
+		parts = append(parts, Count(claims, "required claim")+" undecided")
 	}
 	return "No regression was found, and none is excluded: " + strings.Join(parts, "; ") + "."
 }
 
-func sidesSection(c *analysis.Comparison) docSection {
+func sidesSection(c *analysis.Comparison) Section {
 	numbered := len(c.Sides) > 2 && columnNames(sideNames(c)) == nil
-	t := &table{Caption: "Sides", Columns: []column{{"", "", true}, {"", "sessions", false}, {"", "rounds", false}, {"", "runs", true}}}
+	t := &Table{Caption: "Sides", Columns: []Column{{"", "", true}, {"", "sessions", false}, {"", "rounds", false}, {"", "runs", true}}}
 	for i, s := range c.Sides {
 		runs := make([]string, len(s.Runs))
 		for k, r := range s.Runs {
-			runs[k] = plain(r, 60)
+			runs[k] = Plain(r, 60)
 		}
 		if len(runs) > 6 {
 			runs = append(runs[:5:5], fmt.Sprintf("and %d more", len(runs)-5))
 		}
-		name := zero(numbered, fmt.Sprintf("[%d] ", i+1)) + plain(s.Name, 60) + zero(i == 0, " (baseline)")
-		t.Rows = append(t.Rows, []cell{{Text: name, Class: "head"}, {Text: grouped(int64(s.Sessions))}, {Text: grouped(int64(s.Rounds))},
+		name := TextIf(numbered, fmt.Sprintf("[%d] ", i+1)) + Plain(s.Name, 60) + TextIf(i == 0, " (baseline)")
+		t.Rows = append(t.Rows, []Cell{{Text: name, Class: "head"}, {Text: Grouped(int64(s.Sessions))}, {Text: Grouped(int64(s.Rounds))},
 			{Text: strings.Join(runs, ", ")}})
 	}
-	return docSection{ID: "sides", Heading: "Compared", Table: t}
+	return Section{ID: "sides", Heading: "Compared", Table: t}
 }
 
 // differsSection is what is not the same on all sides.
-func differsSection(c *analysis.Comparison) docSection {
-	s := docSection{ID: "differs", Heading: "What differs", Alert: true}
+func differsSection(c *analysis.Comparison) Section {
+	s := Section{ID: "differs", Heading: "What differs", Alert: true}
 	if len(c.Differences) == 0 {
 		s.Lead = []string{"Nothing that is recorded: same machine, system, tools and protocol."}
 	}
@@ -212,10 +212,10 @@ func differsSection(c *analysis.Comparison) docSection {
 			slices.Sort(values)
 			text = several(slices.Compact(values))
 		}
-		s.Items = append(s.Items, plain(strings.ReplaceAll(f.Fact, "_", " "), 40)+": "+text)
+		s.Items = append(s.Items, Plain(strings.ReplaceAll(f.Fact, "_", " "), 40)+": "+text)
 	}
 	for _, n := range c.Notes {
-		s.Items = append(s.Items, plain(n, 400))
+		s.Items = append(s.Items, Plain(n, 400))
 	}
 	return s
 }
@@ -223,17 +223,17 @@ func differsSection(c *analysis.Comparison) docSection {
 func cleaned(list []string, limit int) []string {
 	out := make([]string, len(list))
 	for i, s := range list {
-		out[i] = plain(s, limit)
+		out[i] = Plain(s, limit)
 	}
 	return out
 }
 
 // rowTitle says what a row rests on.
 func rowTitle(r analysis.CompareRow) string {
-	text := fmt.Sprintf("%s and %s, %s and %s", count(len(r.Base.Sessions), "session"), grouped(int64(len(r.Value.Sessions))),
-		count(r.Base.Rounds, "round"), grouped(int64(r.Value.Rounds)))
+	text := fmt.Sprintf("%s and %s, %s and %s", Count(len(r.Base.Sessions), "session"), Grouped(int64(len(r.Value.Sessions))),
+		Count(r.Base.Rounds, "round"), Grouped(int64(r.Value.Rounds)))
 	if r.CI != nil {
-		text += fmt.Sprintf("; 95 %% interval of the ratio %s to %s, %s over %s", human3(r.CI.Low), human3(r.CI.High), plain(r.CI.Method, 80), replicated(r.CI.Unit))
+		text += fmt.Sprintf("; 95 %% interval of the ratio %s to %s, %s over %s", human3(r.CI.Low), human3(r.CI.High), Plain(r.CI.Method, 80), replicated(r.CI.Unit))
 	}
 	if r.P != nil && r.Holm != nil {
 		text += "; " + analysis.SayP(*r.P) + ", after Holm " + analysis.ShowP(*r.Holm)
@@ -266,17 +266,17 @@ func rowNames(rows []analysis.CompareRow) func(analysis.CompareRow) string {
 				if ok {
 					p = caseKey(key, value)
 				}
-				out = append(out, plain(p, 60))
+				out = append(out, Plain(p, 60))
 			}
 		}
 		name := strings.Join(out, ", ")
 		if name == "" && r.Case != analysis.EveryCase { // the only case keeps its name
 			name = caseText(r.Case)
 		}
-		if phase := cycled(r.Phase, r.Cycle); phase != "" && (len(phases) > 1 || name == "") {
+		if phase := PhaseName(r.Phase, r.Cycle); phase != "" && (len(phases) > 1 || name == "") {
 			name = strings.TrimPrefix(name+" · "+phase, " · ")
 		}
-		return firstOf(name, plain(r.Case, 60))
+		return FirstOf(name, Plain(r.Case, 60))
 	}
 }
 
@@ -287,20 +287,20 @@ func caseText(id string) string {
 		if key, value, ok := strings.Cut(p, "="); ok {
 			p = caseKey(key, value)
 		}
-		out = append(out, plain(p, 60))
+		out = append(out, Plain(p, 60))
 	}
 	return strings.Join(out, ", ")
 }
 
 func caseKey(key, value string) string {
 	if key == "baseline" && value == "true" {
-		return nativeFolder
+		return NativeFolder
 	}
-	return keyValue(key, value)
+	return KeyValue(key, value)
 }
 
-func claimChanges(c *analysis.Comparison) docSection {
-	s := docSection{ID: "claims", Heading: "Verdicts that differ", Table: &table{Caption: "claims", Columns: []column{{"", "", true}, {"", "", true}}}}
+func claimChanges(c *analysis.Comparison) Section {
+	s := Section{ID: "claims", Heading: "Verdicts that differ", Table: &Table{Caption: "claims", Columns: []Column{{"", "", true}, {"", "", true}}}}
 	same := 0
 	for _, k := range c.Claims {
 		if k.Text == "" {
@@ -309,33 +309,33 @@ func claimChanges(c *analysis.Comparison) docSection {
 			}
 			continue
 		}
-		text, class := plain(k.Text, 400), ""
+		text, class := Plain(k.Text, 400), ""
 		if k.Changed {
 			class = "warn"
 		}
 		if k.Required {
 			text += " (required)"
 		}
-		s.Table.Rows = append(s.Table.Rows, []cell{{Text: plain(k.Says, 200), Class: "head"}, {Text: text, Class: class}})
+		s.Table.Rows = append(s.Table.Rows, []Cell{{Text: Plain(k.Says, 200), Class: "head"}, {Text: text, Class: class}})
 	}
 	if same > 0 {
-		s.After = append(s.After, count(same, "more claim")+" with the same verdict on all sides.")
+		s.After = append(s.After, Count(same, "more claim")+" with the same verdict on all sides.")
 	}
 	return s
 }
 
-func unpairedSection(c *analysis.Comparison) docSection {
-	s := docSection{ID: "unpaired", Heading: "Not compared"}
+func unpairedSection(c *analysis.Comparison) Section {
+	s := Section{ID: "unpaired", Heading: "Not compared"}
 	at := map[string]int{}
 	list := map[string][]string{}
 	var order []string
 	for _, u := range c.Unpaired {
-		reason := plain(u.Reason, 400)
+		reason := Plain(u.Reason, 400)
 		if _, ok := at[reason]; !ok {
 			at[reason] = len(order)
 			order = append(order, reason)
 		}
-		list[reason] = appendNew(list[reason], strings.Join(nonEmpty([]string{caseText(u.Case), words(u.Op), cycled(u.Phase, u.Cycle)}), ", "))
+		list[reason] = AppendNew(list[reason], strings.Join(NonEmpty([]string{caseText(u.Case), QuantityName(u.Op), PhaseName(u.Phase, u.Cycle)}), ", "))
 	}
 	for _, reason := range order {
 		what := list[reason]
@@ -350,5 +350,5 @@ func unpairedSection(c *analysis.Comparison) docSection {
 func compareLegend(c *analysis.Comparison) string {
 	return fmt.Sprintf("Rates are %s of the rounds, geometric means over sessions. A change has its 95 %% interval over sessions and is significant after "+
 		"Holm's correction over all rows (5 %% for any false one); ~ is undecided; “the same” is an interval within %s; ! is a regression: "+
-		"significantly worse by more than %s.", plain(strings.ReplaceAll(c.Estimator, "-", " ")+" rates", 40), percent(c.Threshold), percent(c.Threshold))
+		"significantly worse by more than %s.", Plain(strings.ReplaceAll(c.Estimator, "-", " ")+" rates", 40), Percent(c.Threshold), Percent(c.Threshold))
 }

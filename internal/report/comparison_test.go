@@ -93,7 +93,7 @@ func TestCaseText(t *testing.T) {
 func TestComparisonText(t *testing.T) {
 	text := string(rendered(t, func(w io.Writer) error { return ComparisonText(w, comparison(t), TextOptions{}) }))
 	for line := range strings.Lines(text) {
-		assert.LessOrEqual(t, width(strings.TrimRight(line, "\n")), 80, line)
+		assert.LessOrEqual(t, Width(strings.TrimRight(line, "\n")), 80, line)
 	}
 	assert.Less(t, strings.Index(text, "What differs"), strings.Index(text, "% slower"))
 	assert.Contains(t, text, "Regression: 1 row is worse by more than 5 %")
@@ -175,7 +175,7 @@ func TestComparisonOfVersionsIsOneTable(t *testing.T) {
 	sections := rowSections(c)
 	require.Len(t, sections, 2, "writing and reading")
 	write := sections[0].Table
-	assert.Equal(t, []column{{"", "", true}, {"", "macOS 26.0", false}, {"", "macOS 26.1", false}, {"", "macOS 26.2", false}, {"", "macOS 26.3", false}}, write.Columns)
+	assert.Equal(t, []Column{{"", "", true}, {"", "macOS 26.0", false}, {"", "macOS 26.1", false}, {"", "macOS 26.2", false}, {"", "macOS 26.3", false}}, write.Columns)
 	var texts [][]string
 	for _, row := range write.Rows {
 		var line []string
@@ -192,7 +192,7 @@ func TestComparisonOfVersionsIsOneTable(t *testing.T) {
 		assert.Equal(t, 2, strings.Count(string(b), "macOS 26.3 against"), "in the title and in the result, but no table of its own")
 	}
 	for line := range strings.Lines(string(rendered(t, func(w io.Writer) error { return ComparisonText(w, c, TextOptions{}) }))) {
-		assert.LessOrEqual(t, width(strings.TrimRight(line, "\n")), 80, line)
+		assert.LessOrEqual(t, Width(strings.TrimRight(line, "\n")), 80, line)
 	}
 }
 

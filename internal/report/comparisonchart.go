@@ -35,71 +35,71 @@ func forestKind(r analysis.CompareRow) string {
 
 // forests draw the ratios of one quantity on one side as a forest plot: a row for
 // each case and phase, its ratio to the baseline as a point with its interval.
-func forests(c *analysis.Comparison, op, side, heading, id string, name func(analysis.CompareRow) string) []chart {
+func forests(c *analysis.Comparison, op, side, heading, id string, name func(analysis.CompareRow) string) []Chart {
 	var rows []analysis.CompareRow
 	for _, r := range c.Rows {
-		if r.Op == op && r.Side == side && r.Ratio > 0 && finite(r.Ratio) {
+		if r.Op == op && r.Side == side && r.Ratio > 0 && IsFinite(r.Ratio) {
 			rows = append(rows, r)
 		}
 	}
-	var out []chart
+	var out []Chart
 	for part, some := range slices.Collect(slices.Chunk(rows, forestMost)) {
 		one := forest(c, some, name)
-		one.id = id
-		one.heading = title(heading) + ": " + plain(side, 60) + " against " + plain(c.Sides[0].Name, 60)
+		one.ID = id
+		one.Heading = Capitalize(heading) + ": " + Plain(side, 60) + " against " + Plain(c.Sides[0].Name, 60)
 		if len(rows) > forestMost {
-			one.id += fmt.Sprintf("-%d", part+1)
-			one.heading += fmt.Sprintf(" (%d)", part+1)
+			one.ID += fmt.Sprintf("-%d", part+1)
+			one.Heading += fmt.Sprintf(" (%d)", part+1)
 		}
-		one.notes = append(one.notes, forestProvenance(c, side, some)...)
+		one.Notes = append(one.Notes, forestProvenance(c, side, some)...)
 		out = append(out, one)
 	}
 	return out
 }
 
-func forest(c *analysis.Comparison, rows []analysis.CompareRow, name func(analysis.CompareRow) string) chart {
+func forest(c *analysis.Comparison, rows []analysis.CompareRow, name func(analysis.CompareRow) string) Chart {
 	n := float64(len(rows))
-	ch := chart{flipped: true, height: 34 + 26*len(rows), x: axis{name: "ratio to the baseline", unit: "1", log: true},
-		y: axis{unit: "1", low: pointer(-0.5), high: pointer(n - 0.5)}}
-	intervals := series{role: "level", name: "95 % interval"}
-	marks := map[string]*series{}
+	ch := Chart{Flipped: true, Height: 34 + 26*len(rows), X: Axis{Name: "ratio to the baseline", Unit: "1", Log: true},
+		Y: Axis{Unit: "1", Low: pointer(-0.5), High: pointer(n - 0.5)}}
+	intervals := Series{Role: "level", Name: "95 % interval"}
+	marks := map[string]*Series{}
 	for _, k := range forestKinds {
-		marks[k.name] = &series{role: k.role, name: k.name}
+		marks[k.name] = &Series{Role: k.role, Name: k.name}
 	}
 	least, most := c.Within(plan.Quantity(rows[0].Op))
 	bounds := []float64{1, least, most}
 	for i, r := range rows {
-		ch.y.names, ch.y.ticks = append(ch.y.names, name(r)), append(ch.y.ticks, float64(i))
+		ch.Y.Names, ch.Y.Ticks = append(ch.Y.Names, name(r)), append(ch.Y.Ticks, float64(i))
 		y, m := float64(i), marks[forestKind(r)]
-		m.points = append(m.points, xy(r.Ratio, y))
-		m.tips = append(m.tips, name(r)+": "+strings.Trim(plain(r.Effect, 100)+"; "+rowTitle(r), "; "))
+		m.Points = append(m.Points, xy(r.Ratio, y))
+		m.Tips = append(m.Tips, name(r)+": "+strings.Trim(Plain(r.Effect, 100)+"; "+rowTitle(r), "; "))
 		bounds = append(bounds, r.Ratio)
-		if r.CI != nil && r.CI.Low > 0 && finite(r.CI.High) {
-			intervals.points = append(intervals.points, xy(r.CI.Low, y), xy(r.CI.High, y), []any{nil, nil})
+		if r.CI != nil && r.CI.Low > 0 && IsFinite(r.CI.High) {
+			intervals.Points = append(intervals.Points, xy(r.CI.Low, y), xy(r.CI.High, y), []any{nil, nil})
 			bounds = append(bounds, r.CI.Low, r.CI.High)
 		}
 	}
 	low, high := forestSpan(bounds, rows)
-	ch.x.low, ch.x.high, ch.x.ticks = pointer(low), pointer(high), forestTicks(low, high)
+	ch.X.Low, ch.X.High, ch.X.Ticks = pointer(low), pointer(high), forestTicks(low, high)
 	upright := func(role, label string, at ...float64) {
-		s := series{role: role, name: label}
+		s := Series{Role: role, Name: label}
 		for _, x := range at {
-			s.points = append(s.points, xy(x, -0.5), xy(x, n-0.5), []any{nil, nil})
+			s.Points = append(s.Points, xy(x, -0.5), xy(x, n-0.5), []any{nil, nil})
 		}
-		ch.series = append(ch.series, s)
+		ch.Series = append(ch.Series, s)
 	}
 	upright("ideal", "no change", 1)
-	upright("faint", "threshold, "+percent(c.Threshold), least, most)
-	if len(intervals.points) > 0 {
-		ch.series = append(ch.series, intervals)
+	upright("faint", "threshold, "+Percent(c.Threshold), least, most)
+	if len(intervals.Points) > 0 {
+		ch.Series = append(ch.Series, intervals)
 	}
 	for _, k := range forestKinds {
-		if m := marks[k.name]; len(m.points) > 0 {
-			ch.series = append(ch.series, *m)
+		if m := marks[k.name]; len(m.Points) > 0 {
+			ch.Series = append(ch.Series, *m)
 		}
 	}
-	ch.sub = "A ratio of 1 is no change; to the right there is more than on the baseline."
-	ch.table = forestTable(rows, name)
+	ch.Sub = "A ratio of 1 is no change; to the right there is more than on the baseline."
+	ch.Table = forestTable(rows, name)
 	return ch
 }
 
@@ -143,8 +143,8 @@ func forestTicks(low, high float64) []float64 {
 	return out
 }
 
-func forestTable(rows []analysis.CompareRow, name func(analysis.CompareRow) string) table {
-	t := table{Caption: "ratios", Columns: []column{{"", "", true}, {"", "ratio", false}, {"", "interval", false}, {"", "sessions", true}, {"", "p after Holm", false}, {"", "change", true}}}
+func forestTable(rows []analysis.CompareRow, name func(analysis.CompareRow) string) Table {
+	t := Table{Caption: "ratios", Columns: []Column{{"", "", true}, {"", "ratio", false}, {"", "interval", false}, {"", "sessions", true}, {"", "p after Holm", false}, {"", "change", true}}}
 	for _, r := range rows {
 		interval, p := "none", ""
 		if r.CI != nil {
@@ -155,8 +155,8 @@ func forestTable(rows []analysis.CompareRow, name func(analysis.CompareRow) stri
 		if r.Holm != nil {
 			p = analysis.ShowP(*r.Holm)
 		}
-		t.Rows = append(t.Rows, []cell{{Text: name(r), Class: "head"}, {Text: human3(r.Ratio)}, {Text: interval},
-			{Text: fmt.Sprintf("%d and %d", len(r.Base.Sessions), len(r.Value.Sessions))}, {Text: p}, {Text: plain(r.Effect, 100)}})
+		t.Rows = append(t.Rows, []Cell{{Text: name(r), Class: "head"}, {Text: human3(r.Ratio)}, {Text: interval},
+			{Text: fmt.Sprintf("%d and %d", len(r.Base.Sessions), len(r.Value.Sessions))}, {Text: p}, {Text: Plain(r.Effect, 100)}})
 	}
 	return t
 }
@@ -170,7 +170,7 @@ func forestBars(rows []analysis.CompareRow) string {
 	decided := false
 	for _, r := range rows {
 		if r.CI != nil {
-			over = appendNew(over, replicated(r.CI.Unit))
+			over = AppendNew(over, replicated(r.CI.Unit))
 			decided = decided || r.P != nil
 		}
 	}
@@ -196,10 +196,10 @@ func forestProvenance(c *analysis.Comparison, side string, rows []analysis.Compa
 			at = i
 		}
 		if i == 0 || s.Name == side {
-			sizes = append(sizes, plain(s.Name, 60)+": "+count(s.Sessions, "session")+", "+count(s.Rounds, "round"))
+			sizes = append(sizes, Plain(s.Name, 60)+": "+Count(s.Sessions, "session")+", "+Count(s.Rounds, "round"))
 		}
 	}
-	notes = append(notes, "n: "+strings.Join(sizes, "; ")+". Statistic: "+plain(strings.ReplaceAll(c.Estimator, "-", " "), 40)+".")
+	notes = append(notes, "n: "+strings.Join(sizes, "; ")+". Statistic: "+Plain(strings.ReplaceAll(c.Estimator, "-", " "), 40)+".")
 	var facts []string
 	for _, f := range c.Sides[at].Facts {
 		if slices.Contains([]string{"model", "cpu", "os", "engine", "plan", "tool"}, f.Name) && len(f.Values) > 0 {

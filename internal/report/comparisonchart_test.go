@@ -17,7 +17,7 @@ import (
 func TestForestPlot(t *testing.T) {
 	t.Parallel()
 	c := comparison(t)
-	var charts []chart
+	var charts []Chart
 	for _, s := range comparisonDoc(c).Sections {
 		charts = append(charts, s.Charts...)
 	}
@@ -29,13 +29,13 @@ func TestForestPlot(t *testing.T) {
 		assert.Contains(t, svg, text)
 	}
 	low, high := c.Within("write")
-	threshold := role(charts[0], "faint")[0].points
+	threshold := role(charts[0], "faint")[0].Points
 	assert.Equal(t, []any{xy(low, -0.5), xy(high, -0.5)}, []any{threshold[0], threshold[3]}, "drawn is the threshold that was tested")
 	kinds := charts[0].legend()
 	assert.Contains(t, kinds, "worse")
 	assert.Contains(t, kinds, "better")
 	assert.Contains(t, charts[1].legend(), "~ undecided")
-	assert.Len(t, charts[0].table.Rows, 2)
+	assert.Len(t, charts[0].Table.Rows, 2)
 	var page bytes.Buffer
 	require.NoError(t, ComparisonHTML(&page, c))
 	assert.Equal(t, 2, strings.Count(page.String(), `class="chart"`))
@@ -86,7 +86,7 @@ func TestOutcomesKeepTheirColours(t *testing.T) {
 			rows = append(rows, r)
 		}
 		ch := forest(comparison(t), rows, func(r analysis.CompareRow) string { return r.Case })
-		ch.id, ch.heading, ch.notes = "forest", "Write", []string{"n"}
+		ch.ID, ch.Heading, ch.Notes = "forest", "Write", []string{"n"}
 		svg := e.draw(t, ch, 900, "LIGHT")
 		out := map[string]string{}
 		for name, fill := range map[string]string{"the same": "#0b6bb8", "worse": "#c9570c", "better": "#0f8a68"} {
@@ -143,9 +143,9 @@ func TestForestShowsEveryRatio(t *testing.T) {
 	c := comparison(t)
 	row := analysis.CompareRow{Case: "x", Op: "allocated", Ratio: 1.4e-6, CI: &result.CI{Low: 1e-9, High: 1e-3, Unit: "session"}}
 	ch := forest(c, []analysis.CompareRow{row}, func(analysis.CompareRow) string { return "x" })
-	assert.Less(t, *ch.x.low, row.Ratio)
-	assert.Greater(t, *ch.x.low, 1e-7, "the interval is cut")
-	assert.LessOrEqual(t, len(ch.x.ticks), 8)
+	assert.Less(t, *ch.X.Low, row.Ratio)
+	assert.Greater(t, *ch.X.Low, 1e-7, "the interval is cut")
+	assert.LessOrEqual(t, len(ch.X.Ticks), 8)
 }
 
 // What is not clear enough after Holm says so, where its interval by itself would say a change.

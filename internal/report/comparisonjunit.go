@@ -78,14 +78,14 @@ func ComparisonJUnit(w io.Writer, c *analysis.Comparison, o JUnitOptions) error 
 }
 
 func junitSuiteOf(c *analysis.Comparison, at int, side string, o JUnitOptions) junitSuite {
-	s := junitSuite{ID: at - 1, Package: "dmgbench.compare", Name: plain(side, 60) + " against " + plain(c.Sides[0].Name, 60),
+	s := junitSuite{ID: at - 1, Package: "dmgbench.compare", Name: Plain(side, 60) + " against " + Plain(c.Sides[0].Name, 60),
 		Timestamp: o.Time.UTC().Format("2006-01-02T15:04:05"), Hostname: "localhost", Time: "0"}
 	for _, d := range c.Differences {
-		s.Properties = append(s.Properties, junitProperty{plain(d.Fact, 40), strings.Join(cleaned(d.Values[0], 80), " / ") + " → " +
+		s.Properties = append(s.Properties, junitProperty{Plain(d.Fact, 40), strings.Join(cleaned(d.Values[0], 80), " / ") + " → " +
 			strings.Join(cleaned(d.Values[at], 80), " / ")})
 	}
 	add := func(name string, failed, undecided bool, message, text string) {
-		k := junitCase{Name: name, Classname: "dmgbench.compare." + plain(side, 60), Time: "0"}
+		k := junitCase{Name: name, Classname: "dmgbench.compare." + Plain(side, 60), Time: "0"}
 		switch {
 		case failed:
 			k.Failure = &junitFailure{message, "regression", text}
@@ -100,19 +100,19 @@ func junitSuiteOf(c *analysis.Comparison, at int, side string, o JUnitOptions) j
 		if r.Side == side {
 			message := effectText(r)
 			if r.Reason != "" {
-				message += " (" + plain(r.Reason, 300) + ")"
+				message += " (" + Plain(r.Reason, 300) + ")"
 			}
-			add(strings.Join(nonEmpty([]string{caseText(r.Case), cycled(r.Phase, r.Cycle), words(r.Op)}), ", "), r.Regressed, r.Undecided, message, rowTitle(r))
+			add(strings.Join(NonEmpty([]string{caseText(r.Case), PhaseName(r.Phase, r.Cycle), QuantityName(r.Op)}), ", "), r.Regressed, r.Undecided, message, rowTitle(r))
 		}
 	}
 	for _, u := range c.Unpaired {
 		if u.Undecided && u.Side == side {
-			add(strings.Join(nonEmpty([]string{caseText(u.Case), cycled(u.Phase, u.Cycle), words(u.Op)}), ", "), false, true, plain(u.Reason, 300), "")
+			add(strings.Join(NonEmpty([]string{caseText(u.Case), PhaseName(u.Phase, u.Cycle), QuantityName(u.Op)}), ", "), false, true, Plain(u.Reason, 300), "")
 		}
 	}
 	for _, k := range c.Claims {
 		if k.Required {
-			add("claim: "+plain(k.Says, 200), k.Changed, k.Undecided, firstOf(plain(k.Text, 300), "its verdict is not decided on both sides"), "")
+			add("claim: "+Plain(k.Says, 200), k.Changed, k.Undecided, FirstOf(Plain(k.Text, 300), "its verdict is not decided on both sides"), "")
 		}
 	}
 	for _, k := range s.Cases {
@@ -126,7 +126,7 @@ func junitSuiteOf(c *analysis.Comparison, at int, side string, o JUnitOptions) j
 	}
 	for _, a := range c.Answers {
 		if a.Side == side {
-			s.Out = plain(a.Text, 600)
+			s.Out = Plain(a.Text, 600)
 		}
 	}
 	return s

@@ -10,12 +10,12 @@ import (
 )
 
 // rowSections are a table for each quantity, with a column for each side.
-func rowSections(c *analysis.Comparison) []docSection {
-	var out []docSection
+func rowSections(c *analysis.Comparison) []Section {
+	var out []Section
 	name := rowNames(c.Rows)
 	for _, op := range c.Ops {
 		for sides := range slices.Chunk(c.Sides[1:], manySides-1) {
-			s := docSection{}
+			s := Section{}
 			if len(c.Sides) == 2 {
 				s = rowSection(c, op, c.Sides[1].Name, name)
 			} else {
@@ -30,7 +30,7 @@ func rowSections(c *analysis.Comparison) []docSection {
 				if len(sides) > 1 {
 					id += fmt.Sprintf("-%d", i+1)
 				}
-				s.Charts = append(s.Charts, forests(c, op, side.Name, words(op), id, name)...)
+				s.Charts = append(s.Charts, forests(c, op, side.Name, QuantityName(op), id, name)...)
 			}
 			out = append(out, s)
 		}
@@ -42,34 +42,34 @@ func rowSections(c *analysis.Comparison) []docSection {
 }
 
 // rowSection is the table of one side against the baseline.
-func rowSection(c *analysis.Comparison, op, side string, name func(analysis.CompareRow) string) docSection {
+func rowSection(c *analysis.Comparison, op, side string, name func(analysis.CompareRow) string) Section {
 	left, right := "baseline", "compared"
 	if heads := columnNames([]string{c.Sides[0].Name, side}); heads != nil {
 		left, right = heads[0], heads[1]
 	}
-	s := docSection{Heading: title(words(op)), Table: &table{Caption: words(op),
-		Columns: []column{{"", "", true}, {"", left, false}, {"", right, false}, {"", "change", true}}}}
+	s := Section{Heading: Capitalize(QuantityName(op)), Table: &Table{Caption: QuantityName(op),
+		Columns: []Column{{"", "", true}, {"", left, false}, {"", right, false}, {"", "change", true}}}}
 	for _, r := range c.Rows {
 		if r.Op != op || r.Side != side {
 			continue
 		}
-		s.Table.Rows = append(s.Table.Rows, []cell{{Text: name(r), Class: "head"}, {Text: human(r.Base.Value, r.Unit)},
-			{Text: human(r.Value.Value, r.Unit)}, {Text: effectText(r), Class: effectClass(r), Title: rowTitle(r)}})
+		s.Table.Rows = append(s.Table.Rows, []Cell{{Text: name(r), Class: "head"}, {Text: Human(r.Base.Value, r.Unit)},
+			{Text: Human(r.Value.Value, r.Unit)}, {Text: effectText(r), Class: effectClass(r), Title: rowTitle(r)}})
 		for _, note := range rowNotes(r) {
-			s.After = appendNew(s.After, note)
+			s.After = AppendNew(s.After, note)
 		}
 	}
 	return s
 }
 
 // versionsSection is one table of several sides, a column each: the value, and how it lies to the baseline.
-func versionsSection(c *analysis.Comparison, op string, sides []analysis.CompareSide, name func(analysis.CompareRow) string) docSection {
+func versionsSection(c *analysis.Comparison, op string, sides []analysis.CompareSide, name func(analysis.CompareRow) string) Section {
 	names := []string{c.Sides[0].Name}
 	for _, side := range sides {
 		names = append(names, side.Name)
 	}
 	heads := columnNames(names)
-	s := docSection{Heading: title(words(op)), Table: &table{Caption: words(op), Columns: []column{{"", "", true}}}}
+	s := Section{Heading: Capitalize(QuantityName(op)), Table: &Table{Caption: QuantityName(op), Columns: []Column{{"", "", true}}}}
 	if heads == nil { // as the table of the sides has them
 		for _, n := range names {
 			heads = append(heads, fmt.Sprintf("[%d]", sideNumber(c, n)))
@@ -79,7 +79,7 @@ func versionsSection(c *analysis.Comparison, op string, sides []analysis.Compare
 		s.Heading += ", sides " + fmt.Sprintf("%d to %d", sideNumber(c, names[1]), sideNumber(c, names[len(names)-1]))
 	}
 	for _, head := range heads {
-		s.Table.Columns = append(s.Table.Columns, column{"", head, false})
+		s.Table.Columns = append(s.Table.Columns, Column{"", head, false})
 	}
 	type key struct {
 		id, phase string
@@ -96,20 +96,20 @@ func versionsSection(c *analysis.Comparison, op string, sides []analysis.Compare
 		if !ok {
 			i = len(s.Table.Rows)
 			at[k] = i
-			row := []cell{{Text: name(r), Class: "head"}, {Text: human(r.Base.Value, r.Unit)}}
+			row := []Cell{{Text: name(r), Class: "head"}, {Text: Human(r.Base.Value, r.Unit)}}
 			for range sides {
-				row = append(row, cell{Text: "–", Class: "muted", Title: "not compared"})
+				row = append(row, Cell{Text: "–", Class: "muted", Title: "not compared"})
 			}
 			s.Table.Rows = append(s.Table.Rows, row)
 		}
-		s.Table.Rows[i][column+2] = cell{Text: human(r.Value.Value, r.Unit) + " " + changeMark(r), Class: effectClass(r),
+		s.Table.Rows[i][column+2] = Cell{Text: Human(r.Value.Value, r.Unit) + " " + changeMark(r), Class: effectClass(r),
 			Title: effectText(r) + "; " + rowTitle(r)}
 		for _, note := range rowNotes(r) {
-			s.After = appendNew(s.After, note)
+			s.After = AppendNew(s.After, note)
 		}
 	}
 	if len(s.Table.Rows) > 0 {
-		s.After = append(s.After, "In brackets: the change against "+plain(c.Sides[0].Name, 60)+"; = is the same within the threshold, ~ undecided, ! a regression.")
+		s.After = append(s.After, "In brackets: the change against "+Plain(c.Sides[0].Name, 60)+"; = is the same within the threshold, ~ undecided, ! a regression.")
 	}
 	return s
 }
@@ -134,17 +134,17 @@ func changeMark(r analysis.CompareRow) string {
 		}
 		text = strings.Replace(fmt.Sprintf("%+.*f %%", digits, change), "-", "−", 1)
 	}
-	return "(" + text + zero(r.Regressed, " !") + ")"
+	return "(" + text + TextIf(r.Regressed, " !") + ")"
 }
 
 // effectText is the change of a row in words.
 func effectText(r analysis.CompareRow) string {
-	effect := plain(r.Effect, 100)
+	effect := Plain(r.Effect, 100)
 	if r.Status == analysis.RowSessionUnknown {
 		_, seen, _ := strings.Cut(effect, "seen: ")
 		return "~ seen: " + seen
 	}
-	return effect + zero(r.Regressed, " !")
+	return effect + TextIf(r.Regressed, " !")
 }
 
 func effectClass(r analysis.CompareRow) string {
@@ -166,7 +166,7 @@ func rowNotes(r analysis.CompareRow) []string {
 		out = append(out, "~ next to an interval that does not contain 0: all rows are tested together, and the change is not significant after Holm's correction")
 	}
 	if r.Status == analysis.RowSessionUnknown {
-		out = append(out, plain(r.Reason, 300))
+		out = append(out, Plain(r.Reason, 300))
 	}
 	return out
 }

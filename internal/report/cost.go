@@ -12,7 +12,7 @@ import (
 // The parts of the time that the same files take in the native folder, in an image and in an image that has one thing
 // more. A part is a difference of two cases of the same round and work; what a run cannot tell apart stays one part.
 const (
-	partNative   = nativeFolder
+	partNative   = NativeFolder
 	partReserved = "space reserved beforehand"
 	partImage    = "image as a whole"
 	partInside   = "harness, inside the clock"
@@ -46,7 +46,7 @@ func works(c *result.Case, p picture) map[int]work {
 	out := map[int]work{}
 	for i := range c.Steps {
 		s := &c.Steps[i]
-		if s.Op != p.op || s.Phase != p.phase || s.Cycle != 0 || s.Span == nil || !counts(c, s) || s.Span.LastDoneNS <= s.Span.GateNS {
+		if s.Op != p.op || s.Phase != p.phase || s.Cycle != 0 || s.Span == nil || !IsShown(c, s) || s.Span.LastDoneNS <= s.Span.GateNS {
 			continue
 		}
 		w := out[s.Round]
@@ -84,14 +84,14 @@ func agree(a, b *result.Case, but ...string) bool {
 
 // costs splits the time of every case that has the same files in a native folder
 // beside it; cases of one directory belong together.
-func (v *view) costs(p picture) map[string][]costCase {
+func (v *View) costs(p picture) map[string][]costCase {
 	all := map[string]map[int]work{}
-	for i := range v.result.Cases {
-		all[v.result.Cases[i].ID] = works(&v.result.Cases[i], p)
+	for i := range v.Result.Cases {
+		all[v.Result.Cases[i].ID] = works(&v.Result.Cases[i], p)
 	}
 	find := func(of *result.Case, accept func(c *result.Case) bool) *result.Case {
-		for i := range v.result.Cases {
-			c := &v.result.Cases[i]
+		for i := range v.Result.Cases {
+			c := &v.Result.Cases[i]
 			if c.ID != of.ID && accept(c) && slices.ContainsFunc(slices.Collect(maps.Keys(all[of.ID])), func(round int) bool {
 				w, ok := all[c.ID][round]
 				return ok && w.same(all[of.ID][round])
@@ -102,8 +102,8 @@ func (v *view) costs(p picture) map[string][]costCase {
 		return nil
 	}
 	out := map[string][]costCase{}
-	for i := range v.result.Cases {
-		c := &v.result.Cases[i]
+	for i := range v.Result.Cases {
+		c := &v.Result.Cases[i]
 		if len(all[c.ID]) == 0 {
 			continue
 		}
@@ -131,7 +131,7 @@ func unencrypted(c *result.Case) bool {
 }
 
 // split takes the rounds that all of the chain did alike, and the mean of each difference over them.
-func (v *view) split(c *result.Case, chain []link, all map[string]map[int]work) (costCase, bool) {
+func (v *View) split(c *result.Case, chain []link, all map[string]map[int]work) (costCase, bool) {
 	own := all[c.ID]
 	var rounds []int
 	for _, round := range slices.Sorted(maps.Keys(own)) {
@@ -150,7 +150,7 @@ func (v *view) split(c *result.Case, chain []link, all map[string]map[int]work) 
 			any = any || values[round] != 0
 		}
 		if any {
-			out.parts = append(out.parts, costPart{name, layers, analysis.MeanOverRounds(v.result, "", values)}) // no unit: plain means, that add up
+			out.parts = append(out.parts, costPart{name, layers, analysis.MeanOverRounds(v.Result, "", values)}) // no unit: plain means, that add up
 		}
 	}
 	for i, l := range chain {
@@ -171,10 +171,10 @@ func (v *view) split(c *result.Case, chain []link, all map[string]map[int]work) 
 }
 
 // wayIn says what lies between a file and the container with the engines of this run, and what that leaves in one part.
-func (v *view) wayIn() string {
+func (v *View) wayIn() string {
 	said := map[string]bool{}
 	out := ""
-	for _, s := range v.result.Sessions {
+	for _, s := range v.Result.Sessions {
 		text := ""
 		switch {
 		case s.Engine.Name == "simulated":
@@ -185,7 +185,7 @@ func (v *view) wayIn() string {
 			text = "In process there is no mount and no FUSE: the file system and the format run in this program. The engine hdiutil on Linux has both."
 		case s.Engine.Name == "hdiutil":
 			text = "On Linux an unencrypted raw image is a loop device by itself unless a helper was asked for, and every other container is served by FUSE, as a rule to a loop device" +
-				zero(v.servedUnsaid(), ": FUSE is part of the format, and of the encryption of a raw image") + ". The engine inprocess has neither FUSE nor mount."
+				TextIf(v.servedUnsaid(), ": FUSE is part of the format, and of the encryption of a raw image") + ". The engine inprocess has neither FUSE nor mount."
 		}
 		if text != "" && !said[text] {
 			said[text] = true
@@ -196,17 +196,17 @@ func (v *view) wayIn() string {
 }
 
 // servedUnsaid reports whether an image was measured of which the run does not say what served it.
-func (v *view) servedUnsaid() bool {
-	return slices.ContainsFunc(v.result.Cases, func(c result.Case) bool { return c.Target.Kind == "image" && servedBy(&c) == "" })
+func (v *View) servedUnsaid() bool {
+	return slices.ContainsFunc(v.Result.Cases, func(c result.Case) bool { return c.Target.Kind == "image" && servedBy(&c) == "" })
 }
 
 // costLacks says why there is nothing to tell apart, "" where there is or where no image was written to.
-func (v *view) costLacks(sets []fileSet) string {
+func (v *View) costLacks(sets []fileSet) string {
 	images, directories := 0, 0
 	for _, s := range sets {
-		if i, ok := v.order[s.caseID]; ok && v.result.Cases[i].Target.Kind == "image" {
+		if i, ok := v.Order[s.caseID]; ok && v.Result.Cases[i].Target.Kind == "image" {
 			images++
-		} else if ok && plainDirectory(&v.result.Cases[i]) {
+		} else if ok && plainDirectory(&v.Result.Cases[i]) {
 			directories++
 		}
 	}

@@ -11,13 +11,13 @@ import (
 const casesPerCost = 8
 
 // costCharts draw where the time of the same files went, one waterfall a case.
-func (v *view) costCharts(sets []fileSet) []chart {
-	var out []chart
+func (v *View) costCharts(sets []fileSet) []Chart {
+	var out []Chart
 	for n, p := range drawn(sets) {
 		part := 0
 		costs := v.costs(p)
-		for i := range v.result.Cases {
-			group := costs[v.result.Cases[i].ID]
+		for i := range v.Result.Cases {
+			group := costs[v.Result.Cases[i].ID]
 			if len(group) < 2 { // a directory alone has nothing to be set against
 				continue
 			}
@@ -30,7 +30,7 @@ func (v *view) costCharts(sets []fileSet) []chart {
 	return out
 }
 
-func (v *view) costChart(id string, p picture, cases []costCase) chart {
+func (v *View) costChart(id string, p picture, cases []costCase) Chart {
 	slots, top := 0, 0.0
 	for _, c := range cases {
 		slots = max(slots, len(c.parts))
@@ -43,19 +43,19 @@ func (v *view) costChart(id string, p picture, cases []costCase) chart {
 			}
 		}
 	}
-	c := chart{id: id, section: "cost", flipped: true, headed: true, heading: "Where the time went: " + words(p.op) + phaseText(p.phase),
-		height: 30 + len(cases)*(18*slots+14), x: axis{name: "time", unit: "s", low: pointer(0), high: pointer(roundUp(top * 1.12)), values: []float64{top}},
-		y: axis{categories: []string{}}}
-	c.table = table{Caption: c.heading, Columns: []column{{"", "case", true}, {"", "part", true}, {"", "time", false}, {"", "of the time inside the clock", false},
+	c := Chart{ID: id, Section: "cost", Flipped: true, HeadedTips: true, Heading: "Where the time went: " + QuantityName(p.op) + PhaseSuffix(p.phase),
+		Height: 30 + len(cases)*(18*slots+14), X: Axis{Name: "time", Unit: "s", Low: pointer(0), High: pointer(roundUp(top * 1.12)), Values: []float64{top}},
+		Y: Axis{Categories: []string{}}}
+	c.Table = Table{Caption: c.Heading, Columns: []Column{{"", "case", true}, {"", "part", true}, {"", "time", false}, {"", "of the time inside the clock", false},
 		{"", "interval", false}, {"", "rounds", false}}}
-	by, names := map[string]*series{}, partNames(cases)
+	by, names := map[string]*Series{}, partNames(cases)
 	for _, name := range names {
-		by[name] = &series{role: "part", name: name}
+		by[name] = &Series{Role: "part", Name: name}
 	}
 	var kinds, ns []string
 	for row, one := range cases {
-		c.y.categories = append(c.y.categories, v.name(one.c.ID))
-		ns = appendNew(ns, count(one.rounds, "round"))
+		c.Y.Categories = append(c.Y.Categories, v.CaseName(one.c.ID))
+		ns = AppendNew(ns, Count(one.rounds, "round"))
 		at := 0.0
 		for slot, part := range one.parts {
 			kinds = c.addPart(by[part.name], one, row, slot, slots, at, kinds)
@@ -63,28 +63,28 @@ func (v *view) costChart(id string, p picture, cases []costCase) chart {
 		}
 	}
 	for _, name := range names {
-		c.series = append(c.series, *by[name])
+		c.Series = append(c.Series, *by[name])
 	}
 	w := works(cases[0].c, p)
 	for _, one := range w { // all rounds of all cases have as many files
-		c.sub = "The same " + count(one.files, "file") + " (" + human(float64(one.bytes), "B") + ") in the native folder and in each image; mean of " + strings.Join(ns, " / ") + "."
+		c.Sub = "The same " + Count(one.files, "file") + " (" + Human(float64(one.bytes), "B") + ") in the native folder and in each image; mean of " + strings.Join(ns, " / ") + "."
 	}
 	whiskers := "No interval: too few rounds."
 	if len(kinds) > 0 {
-		whiskers = "Whiskers, at the end of each part: " + strings.Join(kinds, "; ") + ", of that part." + zero(c.cut(), " One without a cap goes on beyond the scale.")
+		whiskers = "Whiskers, at the end of each part: " + strings.Join(kinds, "; ") + ", of that part." + TextIf(c.cut(), " One without a cap goes on beyond the scale.")
 	}
-	c.notes = []string{"Each part is what one thing more took in the same rounds; hollow parts took less. Outside the clock the program opens and closes files and makes their data: that is in no rate. " +
-		whiskers + v.wayIn() + unsplit(cases), v.provenance}
+	c.Notes = []string{"Each part is what one thing more took in the same rounds; hollow parts took less. Outside the clock the program opens and closes files and makes their data: that is in no rate. " +
+		whiskers + v.wayIn() + unsplit(cases), v.Provenance}
 	return c
 }
 
 // cut reports whether an interval of a waterfall is longer than the scale.
-func (c *chart) cut() bool {
-	for _, s := range c.series {
-		for _, p := range s.points {
+func (c *Chart) cut() bool {
+	for _, s := range c.Series {
+		for _, p := range s.Points {
 			low, okLow := p.([]any)[3].(float64)
 			high, okHigh := p.([]any)[4].(float64)
-			if okLow && low < 0 || okHigh && high > *c.x.high {
+			if okLow && low < 0 || okHigh && high > *c.X.High {
 				return true
 			}
 		}
@@ -101,7 +101,7 @@ func partNames(cases []costCase) []string {
 			if p.layers != 0 {
 				at[p.name] = int(p.layers)
 			}
-			out = appendNew(out, p.name)
+			out = AppendNew(out, p.name)
 		}
 	}
 	slices.SortStableFunc(out, func(a, b string) int { return at[a] - at[b] })
@@ -109,30 +109,30 @@ func partNames(cases []costCase) []string {
 }
 
 // addPart adds one bar of a waterfall with its row.
-func (c *chart) addPart(s *series, one costCase, row, slot, slots int, at float64, kinds []string) []string {
+func (c *Chart) addPart(s *Series, one costCase, row, slot, slots int, at float64, kinds []string) []string {
 	part := one.parts[slot]
 	low, high, interval := math.NaN(), math.NaN(), "—"
 	if ci := part.e.CI; ci != nil {
 		low, high = at+ci.Low, at+ci.High
 		interval = signed(ci.Low, false) + " to " + signed(ci.High, false)
-		kinds = appendNew(kinds, ciText(ci))
+		kinds = AppendNew(kinds, DescribeInterval(ci))
 	}
 	label := signed(part.e.Value, slot > 0)
-	s.points = append(s.points, []any{row, digits(at), digits(at + part.e.Value), orNull(low), orNull(high), slot, slots, len(one.parts), label})
+	s.Points = append(s.Points, []any{row, digits(at), digits(at + part.e.Value), orNull(low), orNull(high), slot, slots, len(one.parts), label})
 	share := ""
 	if part.name != partOutside && one.total > 0 {
-		share = percent(part.e.Value / one.total)
+		share = Percent(part.e.Value / one.total)
 	}
-	s.tips = append(s.tips, strings.Join(nonEmpty([]string{c.y.categories[row], part.name, label + zero(share != "", ", "+share+" of the time inside the clock"),
-		zero(part.e.CI != nil, interval), count(one.rounds, "round")}), "\n"))
-	c.table.Rows = append(c.table.Rows, []cell{{Text: c.y.categories[row], Class: "head"}, {Text: part.name}, {Text: label}, {Text: share},
+	s.Tips = append(s.Tips, strings.Join(NonEmpty([]string{c.Y.Categories[row], part.name, label + TextIf(share != "", ", "+share+" of the time inside the clock"),
+		TextIf(part.e.CI != nil, interval), Count(one.rounds, "round")}), "\n"))
+	c.Table.Rows = append(c.Table.Rows, []Cell{{Text: c.Y.Categories[row], Class: "head"}, {Text: part.name}, {Text: label}, {Text: share},
 		{Text: interval}, {Text: strconv.Itoa(one.rounds)}})
 	return kinds
 }
 
 // signed writes a time; what comes on top of something else has its sign.
 func signed(seconds float64, plus bool) string {
-	text := human(seconds, "s")
+	text := Human(seconds, "s")
 	if plus && seconds >= 0 {
 		return "+" + text
 	}

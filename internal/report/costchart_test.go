@@ -48,9 +48,9 @@ func layered(ms map[string]int64, order ...string) (*plan.Plan, *result.Result) 
 var layers = map[string]int64{"directory": 100, "preallocated": 90, "UDRW none": 130, "UDSB none": 150, "UDSB AES-256": 230, "UDRW AES-256": 120}
 
 // partsOf reads a picture's table as "part time" by case.
-func partsOf(c chart) map[string][]string {
+func partsOf(c Chart) map[string][]string {
 	out := map[string][]string{}
-	for _, row := range c.table.Rows {
+	for _, row := range c.Table.Rows {
 		out[row[0].Text] = append(out[row[0].Text], row[1].Text+" "+row[2].Text)
 	}
 	return out
@@ -66,9 +66,9 @@ func TestTimeIsSplitIntoWhatTheRunHolds(t *testing.T) {
 	assert.Equal(t, []string{native, raw, "format +20.0 ms", "encryption +80.0 ms", outside}, got["sparse bundle (UDSB) · AES-256"])
 	assert.Equal(t, []string{native, raw, "encryption −10.0 ms", outside}, got["read-write image (UDRW) · AES-256"], "a part may take less")
 	assert.Contains(t, fmt.Sprint(got), "space reserved beforehand −10.0 ms")
-	assert.Contains(t, c.notes[0], "In process there is no mount and no FUSE")
-	assert.NotContains(t, c.notes[0], "one part")
-	for _, row := range c.table.Rows { // all rounds move together, so that differences do not vary
+	assert.Contains(t, c.Notes[0], "In process there is no mount and no FUSE")
+	assert.NotContains(t, c.Notes[0], "one part")
+	for _, row := range c.Table.Rows { // all rounds move together, so that differences do not vary
 		if row[1].Text == "format" {
 			assert.Equal(t, "20.0 ms to 20.0 ms", row[4].Text)
 		}
@@ -84,11 +84,11 @@ func TestPartsThatCannotBeTold(t *testing.T) {
 	p, r := layered(layers, "directory", "UDSB AES-256")
 	c := chartOf(t, p, r, "cost-1-1")
 	assert.Contains(t, fmt.Sprint(partsOf(c)), "image as a whole +130 ms")
-	assert.Contains(t, c.notes[0], "no unencrypted raw image")
+	assert.Contains(t, c.Notes[0], "no unencrypted raw image")
 	p, r = layered(layers, "directory", "UDRW none", "UDSB AES-256")
 	c = chartOf(t, p, r, "cost-1-1")
 	assert.Contains(t, fmt.Sprint(partsOf(c)), "format and encryption +100 ms")
-	assert.Contains(t, c.notes[0], "format and encryption are one part")
+	assert.Contains(t, c.Notes[0], "format and encryption are one part")
 }
 
 // Where the run says what served its images, FUSE is a part of its own, or named with what it cannot be told from.
@@ -109,14 +109,14 @@ func TestHelperIsALayer(t *testing.T) {
 	} {
 		p, r := layered(ms, c.order...)
 		made := chartOf(t, p, r, "cost-1-1")
-		rows := made.table.Rows
+		rows := made.Table.Rows
 		var got []string
 		for _, row := range rows[len(rows)-1-strings.Count(c.parts, "ms"):] {
 			got = append(got, row[1].Text+" "+row[2].Text)
 		}
 		assert.Equal(t, c.parts+", harness, outside the clock +5.00 ms", strings.Join(got, ", "), name)
-		assert.Contains(t, made.notes[0], c.said, name)
-		assert.NotContains(t, made.notes[0], c.kept, name)
+		assert.Contains(t, made.Notes[0], c.said, name)
+		assert.NotContains(t, made.Notes[0], c.kept, name)
 	}
 	p, r := layered(map[string]int64{"directory": 1, "UDRW none kernel": 2, "UDRW none helper": 3}, "directory", "UDRW none kernel", "UDRW none helper")
 	assert.Contains(t, fmt.Sprint(partsOf(chartOf(t, p, r, "cost-1-1"))), "helper process +1.00 ms", "where the tool does not say more than it was asked")
@@ -127,13 +127,13 @@ func TestOnlyTheSameWorkIsSplit(t *testing.T) {
 	p, r := layered(layers, "directory", "UDSB none")
 	r.Cases[1].Steps[0].Span.Bytes--
 	c := chartOf(t, p, r, "cost-1-1")
-	assert.Equal(t, "2", c.table.Rows[2][5].Text)
-	parts := newView(p, r).costs(picture{"write", "new"})[r.Cases[0].ID][1].parts
+	assert.Equal(t, "2", c.Table.Rows[2][5].Text)
+	parts := NewView(p, r).costs(picture{"write", "new"})[r.Cases[0].ID][1].parts
 	assert.InDelta(t, 0.1005, parts[0].e.Value, 1e-9, "the mean of rounds 2 and 3")
 	for i := range r.Cases[0].Steps {
 		r.Cases[0].Steps[i].Workers = 2
 	}
-	v := newView(p, r)
+	v := NewView(p, r)
 	assert.Negative(t, index(v.charts(), "cost-1-1"))
 	sections, err := v.pageSections()
 	require.NoError(t, err)
@@ -145,9 +145,9 @@ func TestOnlyTheSameWorkIsSplit(t *testing.T) {
 	}
 	assert.Contains(t, lead, "No round of this run has the same files")
 	p, r = layered(layers, "UDSB none")
-	assert.Contains(t, newView(p, r).costLacks(newView(p, r).fileSets()), "no native folder")
+	assert.Contains(t, NewView(p, r).costLacks(NewView(p, r).fileSets()), "no native folder")
 	p, r = layered(layers, "directory")
-	assert.Empty(t, newView(p, r).costLacks(newView(p, r).fileSets()), "no image, nothing to miss")
+	assert.Empty(t, NewView(p, r).costLacks(NewView(p, r).fileSets()), "no image, nothing to miss")
 }
 
 func TestIdleWorkersAreTheHarness(t *testing.T) {
@@ -169,7 +169,7 @@ func TestEveryEngineSaysWhatItsPartsAre(t *testing.T) {
 		{Name: "hdiutil", Vendor: "Apple"}: "macOS mounts", {Name: "hdiutil", Vendor: "dmgbench"}: "served by FUSE", {Name: "simulated"}: "stated laws",
 	} {
 		r.Sessions[0].Engine = engine
-		assert.Contains(t, newView(p, r).wayIn(), want)
+		assert.Contains(t, NewView(p, r).wayIn(), want)
 	}
 }
 
@@ -177,12 +177,12 @@ func TestEveryEngineSaysWhatItsPartsAre(t *testing.T) {
 func TestWaterfallSaysThatWhiskersGoOn(t *testing.T) {
 	p, r := layered(layers, "directory", "UDRW none", "UDSB none")
 	const goesOn = "One without a cap goes on beyond the scale"
-	assert.NotContains(t, strings.Join(chartOf(t, p, r, "cost-1-1").notes, " "), goesOn)
+	assert.NotContains(t, strings.Join(chartOf(t, p, r, "cost-1-1").Notes, " "), goesOn)
 	for i := range r.Cases[0].Steps {
 		st := &r.Cases[0].Steps[i]
 		st.Samples[0].DurationNS = []int64{1e6, 5e6, 300e6}[i]
 		st.Span.LastDoneNS, st.Span.BusyNS = st.Samples[0].DurationNS, st.Samples[0].DurationNS
 		st.DurationNS = st.Span.LastDoneNS + 5e6
 	}
-	assert.Contains(t, strings.Join(chartOf(t, p, r, "cost-1-1").notes, " "), goesOn)
+	assert.Contains(t, strings.Join(chartOf(t, p, r, "cost-1-1").Notes, " "), goesOn)
 }

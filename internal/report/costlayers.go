@@ -120,10 +120,10 @@ func unsplit(cases []costCase) string {
 			return slices.ContainsFunc(c.parts, func(p costPart) bool { return of(p.layers) })
 		})
 	}
-	out := zero(has(func(l layer) bool { return l&layerRaw != 0 && l&(layerFormat|layerSecrecy) != 0 }),
+	out := TextIf(has(func(l layer) bool { return l&layerRaw != 0 && l&(layerFormat|layerSecrecy) != 0 }),
 		" This run has no unencrypted raw image (UDRW) with the same files: what lies below the image is one part.")
-	out += zero(has(func(l layer) bool { return l&(layerRaw|layerHelper) == layerHelper && l != layerHelper }),
+	out += TextIf(has(func(l layer) bool { return l&(layerRaw|layerHelper) == layerHelper && l != layerHelper }),
 		" It has no raw image that a helper process serves (served_by = \"helper\"): what the helper costs is one part with what comes with it.")
-	return out + zero(has(func(l layer) bool { return l&layerRaw == 0 && l&layerFormat != 0 && l&layerSecrecy != 0 }),
+	return out + TextIf(has(func(l layer) bool { return l&layerRaw == 0 && l&layerFormat != 0 && l&layerSecrecy != 0 }),
 		" It has no unencrypted image of the same format: format and encryption are one part.")
 }

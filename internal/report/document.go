@@ -12,56 +12,56 @@ import (
 	"dmgbench/third_party/echarts"
 )
 
-// doc is a page of sections of sentences, lists and tables, which all renderings
+// Document is a page of sections of sentences, lists and tables, which all renderings
 // print alike, and of charts, which HTML draws; of those that are trends the others
 // print lines of blocks. Its strings are clean.
-type doc struct {
+type Document struct {
 	Kicker, Title string
 	Lead          []string
-	Sections      []docSection
+	Sections      []Section
 }
 
-// docSection is a heading with what stands under it, in this order.
-type docSection struct {
+// Section is a heading with what stands under it, in this order.
+type Section struct {
 	ID, Heading string
 	Sub         bool // belongs to the section before
 	Page        bool // stands on a page only: a long list that other commands print
 	Alert       bool // stands out: it has to be read before the rest
 	Lead        []string
 	Items       []string
-	Charts      []chart
-	Table       *table
-	Grid        *docGrid
+	Charts      []Chart
+	Table       *Table
+	Grid        *Grid
 	After       []string
 }
 
-// docGrid is a table whose cells open.
-type docGrid struct {
+// Grid is a table whose cells open.
+type Grid struct {
 	Caption string
 	Columns []string
-	Rows    []docGridRow
+	Rows    []GridRow
 }
 
-type docGridRow struct {
+type GridRow struct {
 	Name, Note string
-	Cells      []docCell
+	Cells      []GridCell
 }
 
-// docCell is a word with what it rests on.
-type docCell struct {
+// GridCell is a word with what it rests on.
+type GridCell struct {
 	Class, Word, Note string
-	Entries           []docEntry
+	Entries           []GridEntry
 }
 
-// docEntry is one piece of evidence; Link is an address relative to the page, "" for none.
-type docEntry struct {
+// GridEntry is one piece of evidence; Link is an address relative to the page, "" for none.
+type GridEntry struct {
 	Title, Link string
 	Lines       []string
-	More        []docLink // other pieces behind the same title, by name alone
+	More        []Link // other pieces behind the same title, by name alone
 }
 
-// docLink is a name that may lead somewhere, as the link of [docEntry] does.
-type docLink struct{ Name, Link string }
+// Link is a name that may lead somewhere, as the link of [GridEntry] does.
+type Link struct{ Name, Link string }
 
 //go:embed page/doc.tmpl
 var docSource string
@@ -74,22 +74,22 @@ var docTemplate = template.Must(template.New("doc").Parse(docSource))
 // docPolicy forbids everything: a page without charts has no script and loads nothing.
 const docPolicy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
-func (d doc) html(w io.Writer) (err error) {
+func (d Document) html(w io.Writer) (err error) {
 	defer func() { // the chart library is known to panic on odd input
 		if r := recover(); r != nil {
 			err = fmt.Errorf("rendering %q: building charts: %v", d.Title, r)
 		}
 	}()
 	page := struct {
-		doc
+		Document
 		Policy   string
 		Style    template.CSS
 		Library  template.JS
 		Script   template.JS
 		Echarts  string
 		Drawings map[string][]pageChart // by section
-	}{doc: d, Policy: docPolicy, Style: template.CSS(styleSource + docStyle), Drawings: map[string][]pageChart{}}
-	var all []chart
+	}{Document: d, Policy: docPolicy, Style: template.CSS(styleSource + docStyle), Drawings: map[string][]pageChart{}}
+	var all []Chart
 	for _, s := range d.Sections {
 		all = append(all, s.Charts...)
 	}
@@ -102,7 +102,7 @@ func (d doc) html(w io.Writer) (err error) {
 			if err != nil {
 				return fmt.Errorf("rendering %q: %w", d.Title, err)
 			}
-			page.Drawings[s.ID] = append(page.Drawings[s.ID], pageChart{c.id, c.heading, c.description(), c.height + 160, template.JS(text), c.table})
+			page.Drawings[s.ID] = append(page.Drawings[s.ID], pageChart{c.ID, c.Heading, c.description(), c.Height + 160, template.JS(text), c.Table})
 			page.Policy = policy(echarts.Script, scriptSource)
 			page.Library, page.Script, page.Echarts = template.JS(echarts.Script), template.JS(scriptSource), echarts.Version()
 		}
@@ -114,7 +114,7 @@ func (d doc) html(w io.Writer) (err error) {
 	return deliver(w, b.Bytes(), "page", d.Title)
 }
 
-func (d doc) markdown(w io.Writer) error {
+func (d Document) markdown(w io.Writer) error {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "# %s\n\n", md(d.Title))
 	paragraphs := func(list []string) {
@@ -150,23 +150,23 @@ func (d doc) markdown(w io.Writer) error {
 }
 
 // rowsMarkdown is a table without the heading that [tableMarkdown] gives it.
-func rowsMarkdown(b *bytes.Buffer, t table) {
+func rowsMarkdown(b *bytes.Buffer, t Table) {
 	var own bytes.Buffer
 	tableMarkdown(&own, t)
 	_, rows, _ := strings.Cut(own.String(), "\n\n")
 	b.WriteString(strings.TrimRight(rows, "\n") + "\n\n")
 }
 
-func gridMarkdown(b *bytes.Buffer, g docGrid) {
+func gridMarkdown(b *bytes.Buffer, g Grid) {
 	fmt.Fprintf(b, "| %s ", md(g.Caption))
 	for _, c := range g.Columns {
 		fmt.Fprintf(b, "| %s ", md(c))
 	}
 	fmt.Fprint(b, "|\n|:---"+strings.Repeat("|:---", len(g.Columns))+"|\n")
 	for _, r := range g.Rows {
-		fmt.Fprintf(b, "| %s ", md(r.Name+zero(r.Note != "", " ("+r.Note+")")))
+		fmt.Fprintf(b, "| %s ", md(r.Name+TextIf(r.Note != "", " ("+r.Note+")")))
 		for _, c := range r.Cells {
-			word := zero(c.Word != "", "**"+md(c.Word)+"**")
+			word := TextIf(c.Word != "", "**"+md(c.Word)+"**")
 			fmt.Fprintf(b, "| %s ", strings.TrimSpace(word+" "+md(c.Note)))
 		}
 		fmt.Fprint(b, "|\n")
@@ -189,7 +189,7 @@ func gridMarkdown(b *bytes.Buffer, g docGrid) {
 }
 
 // names are the names of links, in a row.
-func names(links []docLink) string {
+func names(links []Link) string {
 	out := make([]string, len(links))
 	for i, l := range links {
 		out[i] = l.Name
@@ -197,7 +197,7 @@ func names(links []docLink) string {
 	return strings.Join(out, ", ")
 }
 
-func (d doc) text(w io.Writer, o TextOptions) error {
+func (d Document) text(w io.Writer, o TextOptions) error {
 	t := &textWriter{width: max(60, cmp.Or(o.Width, 80)), color: o.Color}
 	t.wrapped("", t.paint("1", d.Title))
 	for _, p := range d.Lead {
@@ -232,12 +232,12 @@ func (d doc) text(w io.Writer, o TextOptions) error {
 
 // rows lays a table out; where it is too wide, the first column of a row stands
 // on a line of its own. The last column is wrapped if it is one of words.
-func (w *textWriter) rows(t table) {
+func (w *textWriter) rows(t Table) {
 	wide := make([]int, len(t.Columns))
 	for i, c := range t.Columns {
-		wide[i] = width(c.Title)
+		wide[i] = Width(c.Title)
 		for _, row := range t.Rows {
-			wide[i] = max(wide[i], width(row[i].Text))
+			wide[i] = max(wide[i], Width(row[i].Text))
 		}
 	}
 	last := len(wide) - 1
@@ -251,13 +251,13 @@ func (w *textWriter) rows(t table) {
 		return
 	}
 	line := func(cells []string, styles []string) {
-		head := "  " + cells[0] + strings.Repeat(" ", max(wide[0]-width(cells[0]), 0)) + "  "
+		head := "  " + cells[0] + strings.Repeat(" ", max(wide[0]-Width(cells[0]), 0)) + "  "
 		if split {
 			w.wrapped("  ", cells[0])
 			head = "      "
 		}
 		for i := 1; i < last; i++ {
-			pad := strings.Repeat(" ", max(wide[i]-width(cells[i]), 0))
+			pad := strings.Repeat(" ", max(wide[i]-Width(cells[i]), 0))
 			if t.Columns[i].Text {
 				head += cells[i] + pad + "  "
 			} else {
@@ -291,7 +291,7 @@ func (w *textWriter) rows(t table) {
 }
 
 // stacked prints a table whose middle columns are wider than the screen: a row, and below it its cells with their names.
-func (w *textWriter) stacked(t table) {
+func (w *textWriter) stacked(t Table) {
 	for _, row := range t.Rows {
 		w.wrapped("  ", strings.TrimSpace(t.Columns[0].Title+" "+row[0].Text))
 		var parts []string
@@ -305,15 +305,15 @@ func (w *textWriter) stacked(t table) {
 }
 
 // cells prints a grid as a list: a row, and below it one line for each column.
-func (w *textWriter) cells(g docGrid) {
+func (w *textWriter) cells(g Grid) {
 	for _, r := range g.Rows {
-		w.wrapped("  ", w.paint("36", r.Name)+zero(r.Note != "", " ("+r.Note+")"))
+		w.wrapped("  ", w.paint("36", r.Name)+TextIf(r.Note != "", " ("+r.Note+")"))
 		for i, c := range r.Cells {
 			if c.Word == "" {
 				continue
 			}
-			word := w.paint(verdictStyle[c.Class], c.Word) + strings.Repeat(" ", max(14-width(c.Word), 1))
-			w.wrapped("    "+word, g.Columns[i]+zero(c.Note != "", ": "+c.Note))
+			word := w.paint(verdictStyle[c.Class], c.Word) + strings.Repeat(" ", max(14-Width(c.Word), 1))
+			w.wrapped("    "+word, g.Columns[i]+TextIf(c.Note != "", ": "+c.Note))
 		}
 	}
 }

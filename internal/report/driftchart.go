@@ -25,21 +25,21 @@ const canaryName = "native canary"
 
 // driftSteps lists every timed step of the run. The canaries of one place are one
 // kind whatever case they stand before: they should all be alike.
-func (v *view) driftSteps() []driftStep {
+func (v *View) driftSteps() []driftStep {
 	var out []driftStep
 	starts := v.starts()
-	for i := range v.result.Cases {
-		c := &v.result.Cases[i]
+	for i := range v.Result.Cases {
+		c := &v.Result.Cases[i]
 		for j := range c.Steps {
 			s := &c.Steps[j]
 			rate, ok := stepRate(s)
 			switch {
 			case !ok || s.Error != "":
-			case canary(s):
-				name := firstOf(s.Op, s.Do)
-				out = append(out, driftStep{canaryName, "canary\x00" + c.Target.Place + "\x00" + name, "canary " + words(name), minutes(s, starts), rate, s.Round, analysis.StepWarnings(s)})
-			case counts(c, s):
-				out = append(out, driftStep{v.name(c.ID), c.ID + "\x00" + s.Op + "\x00" + stepName(*s), stepName(*s), minutes(s, starts), rate, s.Round, analysis.StepWarnings(s)})
+			case IsCanary(s):
+				name := FirstOf(s.Op, s.Do)
+				out = append(out, driftStep{canaryName, "canary\x00" + c.Target.Place + "\x00" + name, "canary " + QuantityName(name), minutes(s, starts), rate, s.Round, analysis.StepWarnings(s)})
+			case IsShown(c, s):
+				out = append(out, driftStep{v.CaseName(c.ID), c.ID + "\x00" + s.Op + "\x00" + StepName(*s), StepName(*s), minutes(s, starts), rate, s.Round, analysis.StepWarnings(s)})
 			}
 		}
 	}
@@ -48,7 +48,7 @@ func (v *view) driftSteps() []driftStep {
 
 // driftChart sets the speed of every step against the median of its own kind, over the
 // time of the run, and rings what carries a warning.
-func (v *view) driftChart() []chart {
+func (v *View) driftChart() []Chart {
 	steps := v.driftSteps()
 	common := everywhere(steps)
 	kinds := map[string][]float64{}
@@ -56,12 +56,12 @@ func (v *view) driftChart() []chart {
 	for _, s := range steps {
 		kinds[s.kind] = append(kinds[s.kind], s.rate)
 		if s.series != canaryName {
-			names = appendNew(names, s.series)
+			names = AppendNew(names, s.series)
 		}
 	}
-	out := chart{id: "drift", section: "drift", height: 280, heading: "Speed along the run",
-		x: axis{name: "time since the start", unit: "s"}, y: axis{name: "speed ÷ median of its kind", unit: "1"}}
-	out.table = table{Caption: out.heading, Columns: []column{{"", "case", true}, {"", "step", true}, {"", "slowest ÷ median", false},
+	out := Chart{ID: "drift", Section: "drift", Height: 280, Heading: "Speed along the run",
+		X: Axis{Name: "time since the start", Unit: "s"}, Y: Axis{Name: "speed ÷ median of its kind", Unit: "1"}}
+	out.Table = Table{Caption: out.Heading, Columns: []Column{{"", "case", true}, {"", "step", true}, {"", "slowest ÷ median", false},
 		{"", "fastest ÷ median", false}, {"", "times", false}, {"", "warnings", true}}}
 	drawn := 0
 	for _, name := range append(names, canaryName) {
@@ -70,14 +70,14 @@ func (v *view) driftChart() []chart {
 	if drawn == 0 {
 		return nil
 	}
-	canaries := out.series[len(out.series)-1].role == "canary"
+	canaries := out.Series[len(out.Series)-1].Role == "canary"
 	marked := out.addWarned(steps, kinds)
-	out.y.low, out.y.high = driftRange(out.series)
-	out.sub = count(drawn, "timed step") + " that were done more than once; 1 is the median of the same step. " +
-		firstOf(zero(marked > 0, "Rings: "+count(marked, "step")+zero(marked > 1, ", each")+" with a warning of its own."), "No step has a warning of its own.")
-	out.notes = []string{"A slope or a jump that all cases share is the machine, not the images." +
-		zero(canaries, " The canary is a short native write and read before each case.") + v.everyStep(common, len(steps)), v.provenance}
-	return []chart{out}
+	out.Y.Low, out.Y.High = driftRange(out.Series)
+	out.Sub = Count(drawn, "timed step") + " that were done more than once; 1 is the median of the same step. " +
+		FirstOf(TextIf(marked > 0, "Rings: "+Count(marked, "step")+TextIf(marked > 1, ", each")+" with a warning of its own."), "No step has a warning of its own.")
+	out.Notes = []string{"A slope or a jump that all cases share is the machine, not the images." +
+		TextIf(canaries, " The canary is a short native write and read before each case.") + v.everyStep(common, len(steps)), v.Provenance}
+	return []Chart{out}
 }
 
 // everywhere removes from the steps the warnings that half of them or more carry,
@@ -99,22 +99,22 @@ func everywhere(steps []driftStep) []result.Warning {
 }
 
 // everyStep names the warnings that have no place of their own: those of most steps, and those of the whole run.
-func (v *view) everyStep(common []result.Warning, steps int) string {
+func (v *View) everyStep(common []result.Warning, steps int) string {
 	var texts []string
 	for _, w := range common {
-		texts = append(texts, plain(w.Text, 120))
+		texts = append(texts, Plain(w.Text, 120))
 	}
 	var run []string
-	for _, w := range v.result.Warnings {
-		run = appendNew(run, plain(w.Kind, 40))
+	for _, w := range v.Result.Warnings {
+		run = AppendNew(run, Plain(w.Kind, 40))
 	}
-	return zero(len(texts) > 0, " On half of the steps or more: "+strings.Join(texts, "; ")+".") +
-		zero(len(run) > 0, " About the run as a whole: "+strings.Join(run, ", ")+".")
+	return TextIf(len(texts) > 0, " On half of the steps or more: "+strings.Join(texts, "; ")+".") +
+		TextIf(len(run) > 0, " About the run as a whole: "+strings.Join(run, ", ")+".")
 }
 
 // addWarned rings the steps with warnings, at 1 where a step has nothing to be compared with.
-func (c *chart) addWarned(steps []driftStep, kinds map[string][]float64) int {
-	ring := series{role: "warned", name: "warning"}
+func (c *Chart) addWarned(steps []driftStep, kinds map[string][]float64) int {
+	ring := Series{Role: "warned", Name: "warning"}
 	for _, s := range steps {
 		if len(s.warnings) == 0 {
 			continue
@@ -123,24 +123,24 @@ func (c *chart) addWarned(steps []driftStep, kinds map[string][]float64) int {
 		if median, err := stats.Median(kinds[s.kind]); err == nil && len(kinds[s.kind]) > 1 {
 			y = s.rate / median
 		}
-		lines := []string{s.series + ", " + s.name + ", " + human(s.rate, "B/s")}
+		lines := []string{s.series + ", " + s.name + ", " + Human(s.rate, "B/s")}
 		for _, w := range s.warnings {
-			lines = append(lines, plain(w.Text, 200))
+			lines = append(lines, Plain(w.Text, 200))
 		}
-		c.x.values = append(c.x.values, 60*s.minutes)
-		ring.points, ring.tips = append(ring.points, xy(60*s.minutes, y)), append(ring.tips, strings.Join(lines, "\n"))
+		c.X.Values = append(c.X.Values, 60*s.minutes)
+		ring.Points, ring.Tips = append(ring.Points, xy(60*s.minutes, y)), append(ring.Tips, strings.Join(lines, "\n"))
 	}
-	if len(ring.points) > 0 {
-		c.series = append(c.series, ring)
+	if len(ring.Points) > 0 {
+		c.Series = append(c.Series, ring)
 	}
-	return len(ring.points)
+	return len(ring.Points)
 }
 
 // addDrift adds the points of one series and a row for each kind in it.
-func (c *chart) addDrift(name string, steps []driftStep, kinds map[string][]float64) int {
-	pts := series{role: "points", name: name}
+func (c *Chart) addDrift(name string, steps []driftStep, kinds map[string][]float64) int {
+	pts := Series{Role: "points", Name: name}
 	if name == canaryName {
-		pts.role = "canary"
+		pts.Role = "canary"
 	}
 	at := map[string]int{} // kind → row
 	for _, s := range steps {
@@ -150,39 +150,39 @@ func (c *chart) addDrift(name string, steps []driftStep, kinds map[string][]floa
 			continue
 		}
 		if _, ok := at[s.kind]; !ok {
-			at[s.kind] = len(c.table.Rows)
-			c.table.Rows = append(c.table.Rows, []cell{{Text: name, Class: "head"}, {Text: s.name}, {Text: human3(slices.Min(all) / median)},
+			at[s.kind] = len(c.Table.Rows)
+			c.Table.Rows = append(c.Table.Rows, []Cell{{Text: name, Class: "head"}, {Text: s.name}, {Text: human3(slices.Min(all) / median)},
 				{Text: human3(slices.Max(all) / median)}, {Text: strconv.Itoa(len(all))}, {}})
 		}
 		for _, w := range s.warnings {
-			c.table.Rows[at[s.kind]][5].add(w, s.round)
+			c.Table.Rows[at[s.kind]][5].add(w, s.round)
 		}
 		if len(all) > 1 {
-			c.x.values = append(c.x.values, 60*s.minutes)
-			pts.points, pts.tips = append(pts.points, xy(60*s.minutes, s.rate/median)), append(pts.tips, s.name+"\n"+human(s.rate, "B/s"))
+			c.X.Values = append(c.X.Values, 60*s.minutes)
+			pts.Points, pts.Tips = append(pts.Points, xy(60*s.minutes, s.rate/median)), append(pts.Tips, s.name+"\n"+Human(s.rate, "B/s"))
 		}
 	}
-	if len(pts.points) > 0 {
-		c.series = append(c.series, pts)
+	if len(pts.Points) > 0 {
+		c.Series = append(c.Series, pts)
 	}
-	return len(pts.points)
+	return len(pts.Points)
 }
 
 // add names a warning by its kind and round; its text is the cell's title and in the list of warnings.
-func (c *cell) add(w result.Warning, round int) {
-	kind := plain(w.Kind, 40) + " (round " + strconv.Itoa(round) + ")"
+func (c *Cell) add(w result.Warning, round int) {
+	kind := Plain(w.Kind, 40) + " (round " + strconv.Itoa(round) + ")"
 	if !strings.Contains(c.Text, kind) {
-		c.Text += zero(c.Text != "", ", ") + kind
+		c.Text += TextIf(c.Text != "", ", ") + kind
 	}
-	c.Title += zero(c.Title != "", "; ") + plain(w.Text, 300)
+	c.Title += TextIf(c.Title != "", "; ") + Plain(w.Text, 300)
 }
 
 // driftRange keeps 1 in the middle and shows at least a tenth either way, so that
 // noise does not look like drift.
-func driftRange(all []series) (low, high *float64) {
+func driftRange(all []Series) (low, high *float64) {
 	far := 0.1
 	for _, s := range all {
-		for _, p := range s.points {
+		for _, p := range s.Points {
 			if y, ok := p.([]any)[1].(float64); ok {
 				far = max(far, math.Abs(y-1))
 			}
@@ -195,7 +195,7 @@ func driftRange(all []series) (low, high *float64) {
 	return pointer(digits(1 - far)), pointer(digits(1 + far))
 }
 
-func human3(v float64) string { return scale{factor: 1}.number(v) }
+func human3(v float64) string { return Scale{Factor: 1}.Number(v) }
 
 // stepRate is bytes over time from gate to last done.
 func stepRate(s *result.Step) (rate float64, ok bool) {
@@ -210,17 +210,17 @@ func stepRate(s *result.Step) (rate float64, ok bool) {
 
 // starts is, for each session, what has to be taken from the monotonic time of its
 // steps to count from the start of the first session.
-func (v *view) starts() map[int]int64 {
+func (v *View) starts() map[int]int64 {
 	out := map[int]int64{}
-	for i := range v.result.Cases {
-		for _, s := range v.result.Cases[i].Steps {
+	for i := range v.Result.Cases {
+		for _, s := range v.Result.Cases[i].Steps {
 			if first, ok := out[s.Session]; !ok || s.StartNS < first {
 				out[s.Session] = s.StartNS
 			}
 		}
 	}
-	for _, session := range v.result.Sessions {
-		out[session.Index] -= session.Started.Sub(v.result.Sessions[0].Started).Nanoseconds()
+	for _, session := range v.Result.Sessions {
+		out[session.Index] -= session.Started.Sub(v.Result.Sessions[0].Started).Nanoseconds()
 	}
 	return out
 }

@@ -27,25 +27,25 @@ func TestDriftRingsWarnings(t *testing.T) {
 	}
 	slow.Samples[0].DurationNS *= 50 // the first file waits for something
 	c := chartOf(t, p, r, "drift")
-	ring := c.series[len(c.series)-1]
-	require.Equal(t, "warned", ring.role)
-	require.Len(t, ring.points, 1)
-	assert.Contains(t, ring.tips[0], "read-write image (UDRW) · AES-256, read emptied")
-	assert.Contains(t, ring.tips[0], "the first file took")
-	at := ring.points[0].([]any)
+	ring := c.Series[len(c.Series)-1]
+	require.Equal(t, "warned", ring.Role)
+	require.Len(t, ring.Points, 1)
+	assert.Contains(t, ring.Tips[0], "read-write image (UDRW) · AES-256, read emptied")
+	assert.Contains(t, ring.Tips[0], "the first file took")
+	at := ring.Points[0].([]any)
 	found := false
-	for _, s := range c.series {
-		if s.name == "read-write image (UDRW) · AES-256" {
-			for _, point := range s.points {
+	for _, s := range c.Series {
+		if s.Name == "read-write image (UDRW) · AES-256" {
+			for _, point := range s.Points {
 				found = found || point.([]any)[0] == at[0] && point.([]any)[1] == at[1]
 			}
 		}
 	}
 	assert.True(t, found, "the ring is around the step's own point")
-	assert.Contains(t, c.notes[0], "On half of the steps or more: the host may cache.")
-	assert.Contains(t, c.sub, "Rings: 1 step with")
+	assert.Contains(t, c.Notes[0], "On half of the steps or more: the host may cache.")
+	assert.Contains(t, c.Sub, "Rings: 1 step with")
 	rows := 0
-	for _, row := range c.table.Rows {
+	for _, row := range c.Table.Rows {
 		if strings.Contains(row[5].Text, "slow-first (round 2)") {
 			assert.Equal(t, []string{"read-write image (UDRW) · AES-256", "read emptied"}, texts(row[:2]))
 			rows++
@@ -58,13 +58,13 @@ func TestDriftRingsWarnings(t *testing.T) {
 func TestDriftWithoutWarningsSaysSo(t *testing.T) {
 	p, r := makers["sample"]()
 	eachStep(r, func(s *result.Step) { s.Warnings = nil })
-	assert.Contains(t, chartOf(t, p, r, "drift").sub, "No step has a warning of its own.")
+	assert.Contains(t, chartOf(t, p, r, "drift").Sub, "No step has a warning of its own.")
 }
 
 // 1 stays in the middle as long as it can; beyond, the axis ends on a round number.
 func TestDriftRange(t *testing.T) {
 	for far, want := range map[float64][2]float64{1.01: {0.9, 1.1}, 0.62: {0.6, 1.4}, 2: {0, 2}, 2.563: {0, 3}, 31: {0, 35}} {
-		low, high := driftRange([]series{{points: []any{xy(0, 1), xy(1, far)}}})
+		low, high := driftRange([]Series{{Points: []any{xy(0, 1), xy(1, far)}}})
 		assert.Equal(t, want, [2]float64{*low, *high}, "%v", far)
 	}
 }

@@ -151,15 +151,15 @@ func TestEdges(t *testing.T) {
 			for what, out := range map[string]string{"page": shown, "text": text(t, m, TextOptions{Verbose: true}), "markdown": markdown(t, m)} {
 				assert.NotRegexp(t, broken, out, what)
 			}
-			for _, c := range newView(p, r).charts() {
-				assert.Positive(t, c.size(), c.id)
-				assert.NotEmpty(t, c.table.Rows, c.id)
-				for _, a := range []axis{c.x, c.y} {
-					assert.False(t, a.low != nil && a.high != nil && !(*a.high > *a.low), "%s: axis from %v to %v", c.id, a.low, a.high)
+			for _, c := range NewView(p, r).charts() {
+				assert.Positive(t, c.size(), c.ID)
+				assert.NotEmpty(t, c.Table.Rows, c.ID)
+				for _, a := range []Axis{c.X, c.Y} {
+					assert.False(t, a.Low != nil && a.High != nil && !(*a.High > *a.Low), "%s: axis from %v to %v", c.ID, a.Low, a.High)
 				}
 				spec, err := c.spec()
-				require.NoError(t, err, c.id)
-				assert.NotRegexp(t, broken, string(spec), c.id)
+				require.NoError(t, err, c.ID)
+				assert.NotRegexp(t, broken, string(spec), c.ID)
 			}
 			_, err := r.MarshalIndent()
 			require.NoError(t, err)

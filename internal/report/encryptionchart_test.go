@@ -14,31 +14,31 @@ import (
 func TestEncryptionChart(t *testing.T) {
 	t.Parallel()
 	p, r := reporttest.Sample()
-	charts := newView(p, r).charts()
+	charts := NewView(p, r).charts()
 	at := index(charts, "encryption-write-new")
 	require.GreaterOrEqual(t, at, 0)
 	c := charts[at]
-	assert.Equal(t, []string{"UDRW", "UDSB"}, c.y.categories, "no ASIF, UDSP or directory: they have no partner")
-	require.Len(t, c.table.Rows, 4)
-	assert.Equal(t, "unencrypted", c.series[0].name)
-	assert.Equal(t, "AES-256", c.series[2].name)
+	assert.Equal(t, []string{"UDRW", "UDSB"}, c.Y.Categories, "no ASIF, UDSP or directory: they have no partner")
+	require.Len(t, c.Table.Rows, 4)
+	assert.Equal(t, "unencrypted", c.Series[0].Name)
+	assert.Equal(t, "AES-256", c.Series[2].Name)
 	assert.NotContains(t, c.legend(), "published")
 
 	// A published figure is said to be one, and lies on the scale; an interval that does not is said to go on.
 	for i := range r.Summaries {
 		if s := &r.Summaries[i]; s.Op == "write" && s.Phase == "new" {
-			h := headline(s)
+			h := Headline(s)
 			s.Published = []result.PublishedValue{{Kind: "is", Low: 9 * h.Value, High: 9 * h.Value, Unit: h.Unit, Ratio: 1.0 / 9, Estimate: h.Name, Comparable: true}}
 			h.CI = &result.CI{Low: h.Value / 2, High: 99 * h.Value, Level: 0.95, Method: "Student t of logarithms", Unit: "round"}
 		}
 	}
-	charts = newView(p, r).charts()
+	charts = NewView(p, r).charts()
 	c = charts[index(charts, "encryption-write-new")]
 	assert.Contains(t, c.legend(), "published")
-	assert.Contains(t, c.notes[0], "An arrow goes on beyond the scale.")
+	assert.Contains(t, c.Notes[0], "An arrow goes on beyond the scale.")
 	for _, s := range role(c, "whisker") {
-		for _, w := range s.points {
-			assert.LessOrEqual(t, w.([]any)[3].(float64), *c.x.high)
+		for _, w := range s.Points {
+			assert.LessOrEqual(t, w.([]any)[3].(float64), *c.X.High)
 		}
 	}
 	for i := range r.Cases {
@@ -48,5 +48,5 @@ func TestEncryptionChart(t *testing.T) {
 			}
 		}
 	}
-	assert.Negative(t, index(newView(p, r).charts(), "encryption-write-new"))
+	assert.Negative(t, index(NewView(p, r).charts(), "encryption-write-new"))
 }

@@ -9,34 +9,34 @@ import (
 )
 
 // collectWarnings lists every warning of the run with where it belongs, the same one once with a count of its places.
-func (v *view) collectWarnings() {
+func (v *View) collectWarnings() {
 	type key struct{ kind, text string }
 	at := map[key]int{}
 	places := map[key][]string{}
 	add := func(where string, w result.Warning) {
-		k := key{plain(w.Kind, 40), plain(w.Text, 600)}
+		k := key{Plain(w.Kind, 40), Plain(w.Text, 600)}
 		if _, ok := at[k]; !ok {
-			at[k] = len(v.warnings)
-			v.warnings = append(v.warnings, warningView{Kind: k.kind, Text: k.text})
+			at[k] = len(v.Warnings)
+			v.Warnings = append(v.Warnings, Warning{Kind: k.kind, Text: k.text})
 		}
-		places[k] = appendNew(places[k], where)
+		places[k] = AppendNew(places[k], where)
 	}
-	for _, w := range v.result.Warnings {
+	for _, w := range v.Result.Warnings {
 		add("the run", w)
 	}
-	for i := range v.warnings {
-		v.warnings[i].Run = true
+	for i := range v.Warnings {
+		v.Warnings[i].Run = true
 	}
 	said := v.saidOfCases()
-	for _, c := range v.result.Cases {
+	for _, c := range v.Result.Cases {
 		for _, w := range c.Warnings {
-			add(v.name(c.ID), w)
+			add(v.CaseName(c.ID), w)
 		}
 		for _, s := range c.Steps {
 			if len(s.Warnings) == 0 {
 				continue
 			}
-			where := v.name(c.ID) + ", " + stepName(s) + ", round " + strconv.Itoa(s.Round)
+			where := v.CaseName(c.ID) + ", " + StepName(s) + ", round " + strconv.Itoa(s.Round)
 			for _, w := range s.Warnings {
 				if !said[w.Kind+"\x00"+w.Text] {
 					add(where, w)
@@ -44,31 +44,31 @@ func (v *view) collectWarnings() {
 			}
 		}
 	}
-	for _, s := range v.result.Summaries {
+	for _, s := range v.Result.Summaries {
 		for _, w := range s.Warnings {
 			if said[w.Kind+"\x00"+w.Text] {
 				continue
 			}
-			add(strings.TrimSuffix(v.name(s.Case)+", "+words(s.Op)+", "+cycled(s.Phase, s.Cycle), ", "), w)
+			add(strings.TrimSuffix(v.CaseName(s.Case)+", "+QuantityName(s.Op)+", "+PhaseName(s.Phase, s.Cycle), ", "), w)
 		}
 	}
 	for k, i := range at {
 		list := places[k]
 		if len(list) > 6 {
-			list = append(list[:5:5], "and "+grouped(int64(len(list)-5))+" more places")
+			list = append(list[:5:5], "and "+Grouped(int64(len(list)-5))+" more places")
 		}
-		v.warnings[i].Where = strings.Join(list, "; ")
+		v.Warnings[i].Where = strings.Join(list, "; ")
 	}
 }
 
 // saidOfCases are the warnings of steps and figures that a case or the run repeats,
 // by kind and text: the case says "write new: …" where the figure says "…".
-func (v *view) saidOfCases() map[string]bool {
+func (v *View) saidOfCases() map[string]bool {
 	out := map[string]bool{}
-	for _, w := range v.result.Warnings {
+	for _, w := range v.Result.Warnings {
 		out[w.Kind+"\x00"+w.Text] = true
 	}
-	for _, c := range v.result.Cases {
+	for _, c := range v.Result.Cases {
 		for _, w := range c.Warnings {
 			out[w.Kind+"\x00"+w.Text] = true
 			if _, text, ok := strings.Cut(w.Text, ": "); ok {
@@ -79,9 +79,9 @@ func (v *view) saidOfCases() map[string]bool {
 	return out
 }
 
-// stepName is the action with its phase: "write new", "detach".
-func stepName(s result.Step) string {
-	name := strings.TrimSpace(plain(s.Do, 30) + zero(s.Phase != s.Do, " "+plain(s.Phase, 40)))
+// StepName is the action with its phase: "write new", "detach".
+func StepName(s result.Step) string {
+	name := strings.TrimSpace(Plain(s.Do, 30) + TextIf(s.Phase != s.Do, " "+Plain(s.Phase, 40)))
 	if s.Cycle > 0 {
 		name += " (cycle " + strconv.Itoa(s.Cycle) + ")"
 	}
@@ -89,21 +89,21 @@ func stepName(s result.Step) string {
 }
 
 // casesNotDone lists what has no figures, or fewer than asked for, with the reason.
-func (v *view) casesNotDone() []pair {
-	var out []pair
-	for _, c := range v.result.Cases {
+func (v *View) casesNotDone() []Pair {
+	var out []Pair
+	for _, c := range v.Result.Cases {
 		if c.Status != result.Done {
-			out = append(out, pair{v.name(c.ID), plain(v.result.DisplayStatus(&c), 20) + ": " + firstOf(plain(c.Reason, 600), "no reason was recorded")})
+			out = append(out, Pair{v.CaseName(c.ID), Plain(v.Result.DisplayStatus(&c), 20) + ": " + FirstOf(Plain(c.Reason, 600), "no reason was recorded")})
 		}
 		for _, r := range c.Rounds {
 			if r.Status != result.Done && c.Status == result.Done {
-				out = append(out, pair{v.name(c.ID) + ", round " + strconv.Itoa(r.Round),
-					plain(r.Status, 20) + ": " + firstOf(plain(r.Reason, 600), "no reason was recorded")})
+				out = append(out, Pair{v.CaseName(c.ID) + ", round " + strconv.Itoa(r.Round),
+					Plain(r.Status, 20) + ": " + FirstOf(Plain(r.Reason, 600), "no reason was recorded")})
 			}
 		}
 		for _, s := range c.Steps {
 			if s.Error != "" && s.Expect != "fail" && c.Status == result.Done && c.Counts(s.Round) {
-				out = append(out, pair{v.name(c.ID) + ", " + stepName(s) + ", round " + strconv.Itoa(s.Round), plain(s.Error, 600)})
+				out = append(out, Pair{v.CaseName(c.ID) + ", " + StepName(s) + ", round " + strconv.Itoa(s.Round), Plain(s.Error, 600)})
 			}
 		}
 	}
@@ -116,49 +116,49 @@ func foundRounds(r *result.Result) string {
 		return ""
 	}
 	if n := len(r.Auto.Decisions); n > 0 {
-		return plain(r.Auto.Decisions[n-1].Text, 300)
+		return Plain(r.Auto.Decisions[n-1].Text, 300)
 	}
-	return "as many as it took until every interval was within ± " + percent(r.Auto.Precision)
+	return "as many as it took until every interval was within ± " + Percent(r.Auto.Precision)
 }
 
 // settled says how the places came to a steady state before the rounds, where the plan asks for one.
 func settled(r *result.Result) string {
 	var out []string
 	for _, p := range r.Preconditions {
-		out = appendNew(out, plain(p.Text, 300))
+		out = AppendNew(out, Plain(p.Text, 300))
 	}
 	return strings.Join(out, "; ")
 }
 
 // settingPairs are the choices of the run that the plan's text does not show.
-func (v *view) settingPairs() []pair {
-	r := v.result
-	out := []pair{
-		{"Run", plain(r.Run, 100)},
+func (v *View) settingPairs() []Pair {
+	r := v.Result
+	out := []Pair{
+		{"Run", Plain(r.Run, 100)},
 		{"Seed", strconv.FormatUint(r.Seed, 10)},
 		{"Rounds", strconv.Itoa(r.Rounds)},
 		{"Written to before the rounds", settled(r)},
-		{"Plan", plain(r.Plan.Name, 100)},
-		{"SHA-256 of the plan", plain(r.Plan.Digest, 80)},
-		{"Program", plain(strings.TrimSpace(r.Tool.Name+" "+r.Tool.Version), 100) + goVersion(r.Tool)},
+		{"Plan", Plain(r.Plan.Name, 100)},
+		{"SHA-256 of the plan", Plain(r.Plan.Digest, 80)},
+		{"Program", Plain(strings.TrimSpace(r.Tool.Name+" "+r.Tool.Version), 100) + goVersion(r.Tool)},
 	}
 	for _, kind := range []string{"cache", "sync"} {
-		out = append(out, pair{strings.ToUpper(kind[:1]) + kind[1:] + ", asked and achieved", v.achieved(kind)})
+		out = append(out, Pair{strings.ToUpper(kind[:1]) + kind[1:] + ", asked and achieved", v.achieved(kind)})
 	}
 	return drop(out)
 }
 
 // achieved lists what was asked of the cache or the flush and what was found.
-func (v *view) achieved(kind string) string {
+func (v *View) achieved(kind string) string {
 	var out []string
-	for _, c := range v.result.Cases {
+	for _, c := range v.Result.Cases {
 		for _, s := range c.Steps {
 			a := s.Cache
 			if kind == "sync" {
 				a = s.Sync
 			}
 			if a != nil {
-				out = appendNew(out, plain(a.Asked, 40)+" → "+plain(a.Achieved, 80))
+				out = AppendNew(out, Plain(a.Asked, 40)+" → "+Plain(a.Achieved, 80))
 			}
 		}
 	}
@@ -166,54 +166,54 @@ func (v *view) achieved(kind string) string {
 }
 
 // hostPairs are the facts of one session.
-func hostPairs(s result.Session) []pair {
+func hostPairs(s result.Session) []Pair {
 	h := s.Host
 	cores := make([]string, 0, len(h.Cores))
 	for _, c := range h.Cores {
-		cores = append(cores, strings.TrimSpace(strconv.Itoa(c.Count)+" "+plain(c.Level, 20)))
+		cores = append(cores, strings.TrimSpace(strconv.Itoa(c.Count)+" "+Plain(c.Level, 20)))
 	}
-	out := []pair{
-		{"Session", strconv.Itoa(s.Index) + zero(s.Run != "", " (run "+plain(s.Run, 100)+")")},
+	out := []Pair{
+		{"Session", strconv.Itoa(s.Index) + TextIf(s.Run != "", " (run "+Plain(s.Run, 100)+")")},
 		{"Started", stamp(s.Started.IsZero(), s.Started.UTC().Format(minute+":05 UTC"))},
 		{"Finished", stamp(s.Finished.IsZero(), s.Finished.UTC().Format(minute+":05 UTC"))},
-		{"Ended", strings.TrimSpace(plain(s.End, 30) + " " + plain(s.Reason, 200))},
-		{"Engine", plain(firstOf(s.Engine.Title, s.Engine.Name), 120)},
-		{"Why this engine", plain(s.Engine.Why, 300)},
-		{"Model", plain(h.Model, 120)},
-		{"Processor", plain(h.CPU, 120)},
+		{"Ended", strings.TrimSpace(Plain(s.End, 30) + " " + Plain(s.Reason, 200))},
+		{"Engine", Plain(FirstOf(s.Engine.Title, s.Engine.Name), 120)},
+		{"Why this engine", Plain(s.Engine.Why, 300)},
+		{"Model", Plain(h.Model, 120)},
+		{"Processor", Plain(h.CPU, 120)},
 		{"Cores", strings.Join(cores, ", ")},
-		{"Usable processors", zero(h.CPUs > 0, strconv.Itoa(h.CPUs))},
-		{"Processor quota", zero(h.CPUQuota > 0, units.Significant(h.CPUQuota, 3)+" cores")},
-		{"Memory", zero(h.Memory > 0, units.Bytes(h.Memory).Human())},
-		{"Memory limit", zero(h.MemoryLimit > 0, units.Bytes(h.MemoryLimit).Human())},
+		{"Usable processors", TextIf(h.CPUs > 0, strconv.Itoa(h.CPUs))},
+		{"Processor quota", TextIf(h.CPUQuota > 0, units.Significant(h.CPUQuota, 3)+" cores")},
+		{"Memory", TextIf(h.Memory > 0, units.Bytes(h.Memory).Human())},
+		{"Memory limit", TextIf(h.MemoryLimit > 0, units.Bytes(h.MemoryLimit).Human())},
 		{"System", system(h)},
-		{"Kernel", plain(h.Kernel, 120)},
-		{"Architecture", plain(h.Arch, 40)},
-		{"Virtual", plain(h.Virtual, 80)},
-		{"Power", plain(h.Power, 40)},
-		{"Low power mode", zero(h.LowPower, "on")},
-		{"Thermal state", plain(h.Thermal, 80)},
-		{"Memory pressure", plain(h.MemoryPressure, 40)},
-		{"Swap in use", zero(h.SwapUsed > 0, units.Bytes(h.SwapUsed).Human())},
-		{"FileVault", plain(h.FileVault, 40)},
-		{"Translated", zero(h.Translated, "yes: the program was made for another processor")},
-		{"Busy", plain(strings.Join(h.Busy, "; "), 400)},
+		{"Kernel", Plain(h.Kernel, 120)},
+		{"Architecture", Plain(h.Arch, 40)},
+		{"Virtual", Plain(h.Virtual, 80)},
+		{"Power", Plain(h.Power, 40)},
+		{"Low power mode", TextIf(h.LowPower, "on")},
+		{"Thermal state", Plain(h.Thermal, 80)},
+		{"Memory pressure", Plain(h.MemoryPressure, 40)},
+		{"Swap in use", TextIf(h.SwapUsed > 0, units.Bytes(h.SwapUsed).Human())},
+		{"FileVault", Plain(h.FileVault, 40)},
+		{"Translated", TextIf(h.Translated, "yes: the program was made for another processor")},
+		{"Busy", Plain(strings.Join(h.Busy, "; "), 400)},
 	}
 	for _, d := range h.Disks {
-		text := strings.Join(nonEmpty([]string{plain(d.Device, 80), plain(d.Filesystem, 40), plain(d.Bus, 40), medium(d),
-			plain(d.Location, 40), zero(d.Indexed == "on", "indexed by Spotlight"),
-			zero(d.Snapshots > 0, strconv.Itoa(d.Snapshots)+" local snapshots"),
-			zero(d.Encrypted != "", "encrypted: "+plain(d.Encrypted, 40)),
-			zero(d.Total > 0, units.Bytes(d.Free).Human()+" free of "+units.Bytes(d.Total).Human())}), ", ")
-		out = append(out, pair{strings.TrimSpace("Disk " + plain(d.Place, 40)), text})
+		text := strings.Join(NonEmpty([]string{Plain(d.Device, 80), Plain(d.Filesystem, 40), Plain(d.Bus, 40), medium(d),
+			Plain(d.Location, 40), TextIf(d.Indexed == "on", "indexed by Spotlight"),
+			TextIf(d.Snapshots > 0, strconv.Itoa(d.Snapshots)+" local snapshots"),
+			TextIf(d.Encrypted != "", "encrypted: "+Plain(d.Encrypted, 40)),
+			TextIf(d.Total > 0, units.Bytes(d.Free).Human()+" free of "+units.Bytes(d.Total).Human())}), ", ")
+		out = append(out, Pair{strings.TrimSpace("Disk " + Plain(d.Place, 40)), text})
 	}
 	return drop(out)
 }
 
-func stamp(missing bool, text string) string { return zero(!missing, text) }
+func stamp(missing bool, text string) string { return TextIf(!missing, text) }
 
-// zero is text if the fact is known, else nothing.
-func zero(known bool, text string) string {
+// TextIf is text if the fact is known, else nothing.
+func TextIf(known bool, text string) string {
 	if known {
 		return text
 	}
@@ -221,10 +221,10 @@ func zero(known bool, text string) string {
 }
 
 // repeatLines are the commands that do the same again.
-func (v *view) repeatLines() []string {
-	seed := strconv.FormatUint(v.result.Seed, 10)
+func (v *View) repeatLines() []string {
+	seed := strconv.FormatUint(v.Result.Seed, 10)
 	folders := "RUN-FOLDER"
-	if n := len(v.result.Runs); n > 0 {
+	if n := len(v.Result.Runs); n > 0 {
 		folders = strings.TrimSpace(strings.Repeat("RUN-FOLDER ", n))
 	}
 	return []string{

@@ -38,10 +38,10 @@ func extent(sets []fileSet, of func(timedFile) float64) (low, high float64) {
 func sizeOf(f timedFile) float64 { return f.bytes }
 
 // sizeAxis is file size on a logarithmic scale with round ticks.
-func sizeAxis(sets []fileSet) axis {
+func sizeAxis(sets []fileSet) Axis {
 	low, high := extent(sets, sizeOf)
 	low, high = low/1.15, high*1.15
-	return axis{name: "file size", unit: "B", log: true, human: true, ticks: sizeTicks(low, high), low: pointer(digits(low)), high: pointer(digits(high))}
+	return Axis{Name: "file size", Unit: "B", Log: true, Human: true, Ticks: sizeTicks(low, high), Low: pointer(digits(low)), High: pointer(digits(high))}
 }
 
 // workersText warns that the speed of a single file is not that of the volume.
@@ -57,37 +57,37 @@ func workersText(sets []fileSet) string {
 }
 
 // timeCharts draw every file as time against size with the fitted lines.
-func (v *view) timeCharts(sets []fileSet) []chart {
-	var out []chart
+func (v *View) timeCharts(sets []fileSet) []Chart {
+	var out []Chart
 	limit := pointsOf(sets)
 	for n, p := range drawn(sets) {
 		for part, some := range pictureSets(sets, p) {
-			c := chart{id: chartID("time", n, part), section: "files", height: 330, x: sizeAxis(some),
-				heading: title(words(p.op)) + " time against file size" + phaseText(p.phase), y: axis{name: "time of a file", unit: "s", log: true, human: true}}
+			c := Chart{ID: chartID("time", n, part), Section: "files", Height: 330, X: sizeAxis(some),
+				Heading: Capitalize(QuantityName(p.op)) + " time against file size" + PhaseSuffix(p.phase), Y: Axis{Name: "time of a file", Unit: "s", Log: true, Human: true}}
 			low, high := extent(some, func(f timedFile) float64 { return f.seconds })
-			c.y.low, c.y.high = pointer(digits(low/1.2)), pointer(digits(high*1.2))
-			c.y.ticks = sizeTicks(*c.y.low, *c.y.high)
-			c.table = table{Caption: c.heading, Columns: []column{{"", "case", true}, {"", "line", true}, {"", "time of an empty file", false},
+			c.Y.Low, c.Y.High = pointer(digits(low/1.2)), pointer(digits(high*1.2))
+			c.Y.Ticks = sizeTicks(*c.Y.Low, *c.Y.High)
+			c.Table = Table{Caption: c.Heading, Columns: []Column{{"", "case", true}, {"", "line", true}, {"", "time of an empty file", false},
 				{"", "speed of growth", false}, {"", "R² with the weights of the line", false}, {"", "files", false}}}
 			every := 1
 			for _, s := range some {
 				kept, k := thin(s.files, limit/len(some))
 				every = max(every, k)
-				pts := series{role: "points", name: v.name(s.caseID)}
+				pts := Series{Role: "points", Name: v.CaseName(s.caseID)}
 				for _, f := range kept {
-					pts.points = append(pts.points, xy(f.bytes, f.seconds))
+					pts.Points = append(pts.Points, xy(f.bytes, f.seconds))
 				}
-				c.series = append(c.series, pts)
-				c.addLines(s, pts.name)
+				c.Series = append(c.Series, pts)
+				c.addLines(s, pts.Name)
 			}
 			files := 0
 			for _, s := range some {
 				files += len(s.files)
 			}
-			c.sub = "Every file as a point; " + count(files, "file") + zero(every > 1, ", one of "+strconv.Itoa(every)+" drawn (the lines use all)") + "."
-			c.notes = []string{"Solid: least squares weighted by 1/size². Dashed: plain least squares, which the largest files decide. A line is bent by the logarithmic scales. " +
+			c.Sub = "Every file as a point; " + Count(files, "file") + TextIf(every > 1, ", one of "+strconv.Itoa(every)+" drawn (the lines use all)") + "."
+			c.Notes = []string{"Solid: least squares weighted by 1/size². Dashed: plain least squares, which the largest files decide. A line is bent by the logarithmic scales. " +
 				"R² has the weights of its line: that of the weighted line is a share of the squares weighted by 1/size², and cannot be set against that of the plain one." +
-				workersText(some), v.provenance}
+				workersText(some), v.Provenance}
 			out = append(out, c)
 		}
 	}
@@ -95,7 +95,7 @@ func (v *view) timeCharts(sets []fileSet) []chart {
 }
 
 // addLines fits time on size for one case, weighted and plain, and draws both.
-func (c *chart) addLines(s fileSet, name string) {
+func (c *Chart) addLines(s fileSet, name string) {
 	xs, ys := s.columns()
 	fits := []struct {
 		role, words string
@@ -104,24 +104,24 @@ func (c *chart) addLines(s fileSet, name string) {
 	for _, f := range fits {
 		l, err := f.fit(xs, ys)
 		if err != nil { // too few files or one size: the points stand alone
-			c.table.Rows = append(c.table.Rows, []cell{{Text: name, Class: "head"}, {Text: f.words + ": no line", Class: "muted"}, {}, {}, {}, {Text: strconv.Itoa(len(xs))}})
+			c.Table.Rows = append(c.Table.Rows, []Cell{{Text: name, Class: "head"}, {Text: f.words + ": no line", Class: "muted"}, {}, {}, {}, {Text: strconv.Itoa(len(xs))}})
 			continue
 		}
-		line := series{role: f.role, name: name}
+		line := Series{Role: f.role, Name: name}
 		for i := range 41 {
 			x := l.MinX * math.Pow(l.MaxX/l.MinX, float64(i)/40)
 			y := l.At(x)
 			if y <= 0 { // a logarithmic axis has no place for it
 				y = math.NaN()
 			}
-			line.points = append(line.points, xy(x, y))
+			line.Points = append(line.Points, xy(x, y))
 		}
-		c.series = append(c.series, line)
+		c.Series = append(c.Series, line)
 		growth := "—"
 		if l.Slope > 0 {
-			growth = human(1/l.Slope, "B/s")
+			growth = Human(1/l.Slope, "B/s")
 		}
-		c.table.Rows = append(c.table.Rows, []cell{{Text: name, Class: "head"}, {Text: f.words}, {Text: human(l.Intercept, "s")}, {Text: growth},
+		c.Table.Rows = append(c.Table.Rows, []Cell{{Text: name, Class: "head"}, {Text: f.words}, {Text: Human(l.Intercept, "s")}, {Text: growth},
 			{Text: fmt.Sprintf("%.4f", l.R2)}, {Text: strconv.Itoa(l.N)}})
 	}
 }
@@ -136,13 +136,13 @@ func bySizeSquared(size, seconds []float64) (stats.Line, error) {
 }
 
 // stripCharts draw the speed of every file in a lane for each case and phase.
-func (v *view) stripCharts(sets []fileSet) []chart {
-	var out []chart
+func (v *View) stripCharts(sets []fileSet) []Chart {
+	var out []Chart
 	for _, op := range []string{"write", "read"} {
 		of := slices.DeleteFunc(slices.Clone(sets), func(s fileSet) bool { return s.op != op || len(s.files) == 0 })
 		var cases, phases []string
 		for _, s := range of {
-			cases, phases = appendNew(cases, s.caseID), appendNew(phases, s.phase)
+			cases, phases = AppendNew(cases, s.caseID), AppendNew(phases, s.phase)
 		}
 		for part, some := range slices.Collect(slices.Chunk(cases, barsPerChart)) {
 			out = append(out, v.stripChart(of, op, some, phases, part))
@@ -151,19 +151,19 @@ func (v *view) stripCharts(sets []fileSet) []chart {
 	return out
 }
 
-func (v *view) stripChart(sets []fileSet, op string, cases, phases []string, part int) chart {
+func (v *View) stripChart(sets []fileSet, op string, cases, phases []string, part int) Chart {
 	lanes := len(phases)
-	c := chart{id: chartID("strip-"+op, 0, part), section: "files", flipped: true, heading: title(words(op)) + " speed of every file",
-		height: 30 + len(cases)*(12+14*lanes), x: axis{name: "speed of a file", unit: "B/s", low: pointer(0)}}
-	c.y = axis{unit: "1", low: pointer(-0.5), high: pointer(float64(len(cases)) - 0.5)}
+	c := Chart{ID: chartID("strip-"+op, 0, part), Section: "files", Flipped: true, Heading: Capitalize(QuantityName(op)) + " speed of every file",
+		Height: 30 + len(cases)*(12+14*lanes), X: Axis{Name: "speed of a file", Unit: "B/s", Low: pointer(0)}}
+	c.Y = Axis{Unit: "1", Low: pointer(-0.5), High: pointer(float64(len(cases)) - 0.5)}
 	for i, id := range cases {
-		c.y.names, c.y.ticks = append(c.y.names, v.name(id)), append(c.y.ticks, float64(i))
+		c.Y.Names, c.Y.Ticks = append(c.Y.Names, v.CaseName(id)), append(c.Y.Ticks, float64(i))
 	}
-	c.table = table{Caption: c.heading, Columns: []column{{"", "case", true}, {"", "phase", true}, {"", "slowest", false}, {"", "5 % are slower", false},
+	c.Table = Table{Caption: c.Heading, Columns: []Column{{"", "case", true}, {"", "phase", true}, {"", "slowest", false}, {"", "5 % are slower", false},
 		{"", "median", false}, {"", "5 % are faster", false}, {"", "fastest", false}, {"", "files", false}}}
 	files, every := 0, 1
 	for lane, phase := range phases {
-		pts := series{role: "points", name: firstOf(plain(phase, 40), words(op))}
+		pts := Series{Role: "points", Name: FirstOf(Plain(phase, 40), QuantityName(op))}
 		for i, id := range cases {
 			at := slices.IndexFunc(sets, func(s fileSet) bool { return s.caseID == id && s.phase == phase })
 			if at < 0 {
@@ -177,32 +177,32 @@ func (v *view) stripChart(sets []fileSet, op string, cases, phases []string, par
 				// The golden ratio spreads the points of a lane evenly and always alike.
 				_, jitter := math.Modf(float64(n) * math.Phi)
 				y := float64(i) + 0.8*((float64(lane)+0.15+0.7*jitter)/float64(lanes)-0.5)
-				pts.points = append(pts.points, xy(f.rate(), y))
-				c.x.values = append(c.x.values, f.rate())
+				pts.Points = append(pts.Points, xy(f.rate(), y))
+				c.X.Values = append(c.X.Values, f.rate())
 			}
-			c.table.Rows = append(c.table.Rows, spreadRow(v.name(id), cycled(phase, 0), s.files))
+			c.Table.Rows = append(c.Table.Rows, spreadRow(v.CaseName(id), PhaseName(phase, 0), s.files))
 		}
-		c.series = append(c.series, pts)
+		c.Series = append(c.Series, pts)
 	}
-	c.sub = count(files, "file") + zero(every > 1, ", one of "+strconv.Itoa(every)+" drawn") + "; the height inside a lane means nothing."
-	c.notes = []string{"One point is one file. Small files are slower, so the spread is not an error of the measurement." + workersText(sets), v.provenance}
+	c.Sub = Count(files, "file") + TextIf(every > 1, ", one of "+strconv.Itoa(every)+" drawn") + "; the height inside a lane means nothing."
+	c.Notes = []string{"One point is one file. Small files are slower, so the spread is not an error of the measurement." + workersText(sets), v.Provenance}
 	return c
 }
 
 // spreadRow is the distribution of speeds in numbers.
-func spreadRow(name, phase string, files []timedFile) []cell {
+func spreadRow(name, phase string, files []timedFile) []Cell {
 	rates := make([]float64, len(files))
 	for i, f := range files {
 		rates[i] = f.rate()
 	}
-	row := []cell{{Text: name, Class: "head"}, {Text: phase}}
+	row := []Cell{{Text: name, Class: "head"}, {Text: phase}}
 	for _, p := range []float64{0, 0.05, 0.5, 0.95, 1} {
 		q, err := stats.Quantile(rates, p)
 		text := "—"
 		if err == nil {
-			text = human(q, "B/s")
+			text = Human(q, "B/s")
 		}
-		row = append(row, cell{Text: text})
+		row = append(row, Cell{Text: text})
 	}
-	return append(row, cell{Text: strconv.Itoa(len(files))})
+	return append(row, Cell{Text: strconv.Itoa(len(files))})
 }

@@ -41,7 +41,7 @@ func TestEngineNotice(t *testing.T) {
 	notice := func(change func(r *result.Result)) string {
 		_, r := reporttest.Sample()
 		change(r)
-		return newView(&plan.Plan{}, r).first.Notice
+		return NewView(&plan.Plan{}, r).First.Notice
 	}
 	assert.Contains(t, notice(func(*result.Result) {}), "made and attached the images on Linux")
 	assert.Empty(t, notice(func(r *result.Result) { r.Sessions[0].Engine.Vendor = "Apple" }))
@@ -64,7 +64,7 @@ func TestMainNumbers(t *testing.T) {
 	t.Parallel()
 	for name, m := range makers {
 		p, r := m()
-		tb := newView(p, r).first.Numbers
+		tb := NewView(p, r).First.Numbers
 		if tb == nil {
 			require.Equal(t, "empty", name)
 			continue
@@ -90,9 +90,9 @@ func TestMainNumbers(t *testing.T) {
 			s.Phase = "later"
 		}
 	}
-	one := newView(p, r).first.Numbers
+	one := NewView(p, r).First.Numbers
 	for i, c := range one.Columns {
-		assert.True(t, slices.ContainsFunc(one.Rows, func(row []cell) bool { return row[i].Text != "" }), "a column of nothing: %v", c)
+		assert.True(t, slices.ContainsFunc(one.Rows, func(row []Cell) bool { return row[i].Text != "" }), "a column of nothing: %v", c)
 	}
 	p, r = reporttest.Sample()
 	for i := range r.Summaries {
@@ -100,14 +100,14 @@ func TestMainNumbers(t *testing.T) {
 			r.Summaries[i].Published[j].Comparable = true
 		}
 	}
-	tb := newView(p, r).first.Numbers
+	tb := NewView(p, r).First.Numbers
 	assert.Equal(t, "published", tb.Columns[2].Title)
 	assert.Equal(t, "measured is 0.421×", tb.Rows[0][2].Sub)
 }
 
 // noIntervals says whether a table says once for all figures why they have no interval.
-func noIntervals(tb *table) bool {
-	return slices.ContainsFunc(tb.Notes, func(n note) bool { return n.Mark == 0 && strings.HasPrefix(n.Text, "Where there is no interval: ") })
+func noIntervals(tb *Table) bool {
+	return slices.ContainsFunc(tb.Notes, func(n Note) bool { return n.Mark == 0 && strings.HasPrefix(n.Text, "Where there is no interval: ") })
 }
 
 func TestBar(t *testing.T) {
@@ -121,14 +121,14 @@ func TestBar(t *testing.T) {
 // What does not hold has places on the first screen beside what holds.
 func TestFirstClaimsShowWhatDoesNotHold(t *testing.T) {
 	t.Parallel()
-	list := func(verdicts ...string) (out []claimView) {
+	list := func(verdicts ...string) (out []ClaimView) {
 		for _, v := range verdicts {
-			out = append(out, claimView{Verdict: v})
+			out = append(out, ClaimView{Verdict: v})
 		}
 		return out
 	}
 	const yes, no, open = result.Holds, result.DoesNotHold, result.CannotTell
-	for _, c := range []struct{ all, first []claimView }{
+	for _, c := range []struct{ all, first []ClaimView }{
 		{list(yes, yes, yes, yes, yes, yes, no, no), list(yes, yes, no, no)},
 		{list(yes, yes, yes, yes, yes, no, open), list(yes, yes, yes, no)},
 		{list(yes, yes, no, no, no), list(yes, yes, no, no)},

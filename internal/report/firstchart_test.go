@@ -33,27 +33,27 @@ func TestFirstChart(t *testing.T) {
 		make  maker
 		moved bool
 	}{"sample": {reporttest.Sample, false}, "one phase": {onePhase, true}, "sweep": {reporttest.Sweep, false}} {
-		v := newView(c.make())
+		v := NewView(c.make())
 		charts := v.charts()
 		require.NotEmpty(t, charts, name)
 		first := charts[0]
-		assert.Equal(t, "first", first.section, name)
-		assert.LessOrEqual(t, len(first.y.categories), rowsFirst, name)
-		assert.Contains(t, strings.Join(first.notes, " "), "Example workstation", "%s: machine and plan are inside", name)
-		assert.Contains(t, first.sub, "rounds", name)
-		assert.Contains(t, first.description(), first.heading, name)
+		assert.Equal(t, "first", first.Section, name)
+		assert.LessOrEqual(t, len(first.Y.Categories), rowsFirst, name)
+		assert.Contains(t, strings.Join(first.Notes, " "), "Example workstation", "%s: machine and plan are inside", name)
+		assert.Contains(t, first.Sub, "rounds", name)
+		assert.Contains(t, first.description(), first.Heading, name)
 		before := v.barCharts()
-		assert.Equal(t, c.moved, index(before, first.id) >= 0, "%s: %s", name, first.id)
-		assert.Equal(t, 1, countOf(charts, first.id), name)
+		assert.Equal(t, c.moved, index(before, first.ID) >= 0, "%s: %s", name, first.ID)
+		assert.Equal(t, 1, countOf(charts, first.ID), name)
 	}
 	page := html(t, maker(reporttest.Sample))
 	assert.Less(t, strings.Index(page, "<figure>"), strings.Index(page, `id="h-claims"`))
 	assert.Equal(t, 1, strings.Count(page, `data-for="first"`))
 }
 
-func countOf(charts []chart, id string) (n int) {
+func countOf(charts []Chart, id string) (n int) {
 	for _, c := range charts {
-		n += bit(c.id == id)
+		n += bit(c.ID == id)
 	}
 	return n
 }
@@ -88,9 +88,9 @@ func TestOnlyDoubtsAboutAFigureColourIt(t *testing.T) {
 		}
 	}
 	coloured := func() (n int) {
-		v := newView(p, r)
-		for _, s := range v.sections {
-			for _, tb := range s.tables {
+		v := NewView(p, r)
+		for _, s := range v.Sections {
+			for _, tb := range s.Tables {
 				for _, row := range tb.Rows {
 					for _, c := range row {
 						n += bit(c.Class == "warn")
@@ -101,8 +101,8 @@ func TestOnlyDoubtsAboutAFigureColourIt(t *testing.T) {
 		return n
 	}
 	assert.Zero(t, coloured())
-	v := newView(p, r)
-	assert.Contains(t, v.first.Above(), "all rates: some files lie far off the rest")
+	v := NewView(p, r)
+	assert.Contains(t, v.First.Above(), "all rates: some files lie far off the rest")
 	assert.Equal(t, r.Summaries[0].Warnings[0].Kind, "outliers", "the result is as it was")
 	r.Summaries[0].Warnings = append(r.Summaries[0].Warnings, result.Warning{Kind: "slow-first", Text: "x"})
 	assert.Equal(t, 1, coloured())
@@ -110,14 +110,14 @@ func TestOnlyDoubtsAboutAFigureColourIt(t *testing.T) {
 
 func TestNamesOfPictures(t *testing.T) {
 	t.Parallel()
-	charts := []chart{{heading: "Write and read speed of each case, phase “new”"}, {heading: "Size – on disk"}, {heading: "Size on disk!"}, {heading: "Größe/../x"},
-		{heading: "“”"}, {heading: strings.Repeat("word ", 40)}, {heading: "size on disk 2"}}
+	charts := []Chart{{Heading: "Write and read speed of each case, phase “new”"}, {Heading: "Size – on disk"}, {Heading: "Size on disk!"}, {Heading: "Größe/../x"},
+		{Heading: "“”"}, {Heading: strings.Repeat("word ", 40)}, {Heading: "size on disk 2"}}
 	nameFiles(charts)
 	want := []string{"write-and-read-speed-of-each-case-phase-new", "size-on-disk", "size-on-disk-2", "gr-e-x", "chart",
 		strings.TrimSuffix(strings.Repeat("word-", 16), "-"), "size-on-disk-2-2"}
 	for i, c := range charts {
-		assert.Equal(t, want[i], c.file)
-		assert.LessOrEqual(t, len(c.file), maxPictureName)
+		assert.Equal(t, want[i], c.File)
+		assert.LessOrEqual(t, len(c.File), maxPictureName)
 	}
 }
 
@@ -127,14 +127,14 @@ func TestSavedPicturesHaveMargins(t *testing.T) {
 	p, r := reporttest.Sample()
 	d, err := newDrawer(func(string) {})
 	require.NoError(t, err)
-	for _, c := range newView(p, r).charts()[:3] {
+	for _, c := range NewView(p, r).charts()[:3] {
 		svg, err := d.draw(c, pictureWidth, "LIGHT")
 		require.NoError(t, err)
 		for _, m := range regexp.MustCompile(`<text [^>]*text-anchor="start"[^>]*translate\((-?[\d.]+) (-?[\d.]+)\)`).FindAllStringSubmatch(svg, -1) {
 			for _, at := range m[1:] {
 				n, err := strconv.ParseFloat(at, 64)
 				require.NoError(t, err)
-				assert.GreaterOrEqual(t, n, 24.0, "%s: %s", c.id, m[0])
+				assert.GreaterOrEqual(t, n, 24.0, "%s: %s", c.ID, m[0])
 			}
 		}
 	}
@@ -143,8 +143,8 @@ func TestSavedPicturesHaveMargins(t *testing.T) {
 // Where a terminal has no room for both, the interval stays and the bar goes.
 func TestBarsGiveWayToIntervals(t *testing.T) {
 	t.Parallel()
-	row := []cell{{Text: "read-write image · AES-256"}, {Text: "1.25 GB/s", Sub: "0.946–2.35 GB/s", Bar: 100}}
-	tb := table{Columns: []column{{"", "case", true}, {"write", "measured", false}}, Rows: [][]cell{row}}
+	row := []Cell{{Text: "read-write image · AES-256"}, {Text: "1.25 GB/s", Sub: "0.946–2.35 GB/s", Bar: 100}}
+	tb := Table{Columns: []Column{{"", "case", true}, {"write", "measured", false}}, Rows: [][]Cell{row}}
 	for _, width := range []int{70, 80, 120} {
 		w := &textWriter{width: width}
 		w.briefNumbers(tb)

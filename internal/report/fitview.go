@@ -10,50 +10,50 @@ import (
 	"dmgbench/internal/units"
 )
 
-// fitView is one fitted model with its coefficients in words.
-type fitView struct {
-	fit   result.Fit
-	title string
-	unit  string // of the fitted quantity
-	table table
+// FitView is one fitted model with its coefficients in words.
+type FitView struct {
+	Fit   result.Fit
+	Title string
+	Unit  string // of the fitted quantity
+	Table Table
 }
 
-func (v *view) fitViews() []fitView {
-	var out []fitView
-	for i, f := range v.result.Fits {
-		fv := fitView{fit: f, title: plain(f.Name, 120), unit: plan.Quantity(f.Op).Unit()}
-		t := table{ID: "fit-" + human(float64(i+1), "1"), Caption: "Fit “" + fv.title + "”: " + words(f.Op) + " along " + plain(strings.ReplaceAll(f.Along, "_", " "), 40),
-			Columns: []column{{"", "coefficient", true}, {"", "measured", false}, {"", "interval", false}, {"", "published", false}}}
+func (v *View) fitViews() []FitView {
+	var out []FitView
+	for i, f := range v.Result.Fits {
+		fv := FitView{Fit: f, Title: Plain(f.Name, 120), Unit: plan.Quantity(f.Op).Unit()}
+		t := Table{ID: "fit-" + Human(float64(i+1), "1"), Caption: "Fit “" + fv.Title + "”: " + QuantityName(f.Op) + " along " + Plain(strings.ReplaceAll(f.Along, "_", " "), 40),
+			Columns: []Column{{"", "coefficient", true}, {"", "measured", false}, {"", "interval", false}, {"", "published", false}}}
 		for _, c := range f.Coefficients {
-			row := []cell{{Text: plain(c.Name, 60), Class: "head"}, {Text: zero(f.Reason == "", coefficient(f, c.Name, c.Value))}, {}, {}}
+			row := []Cell{{Text: Plain(c.Name, 60), Class: "head"}, {Text: TextIf(f.Reason == "", coefficient(f, c.Name, c.Value))}, {}, {}}
 			if c.CI != nil {
-				row[2] = cell{Text: coefficientRange(f, c), Title: ciText(c.CI)}
+				row[2] = Cell{Text: coefficientRange(f, c), Title: DescribeInterval(c.CI)}
 			}
 			if c.Published != nil {
-				row[3] = cell{Text: coefficient(f, c.Name, *c.Published)}
+				row[3] = Cell{Text: coefficient(f, c.Name, *c.Published)}
 			}
 			t.Rows = append(t.Rows, row)
 		}
 		for _, p := range f.Predictions {
-			t.Rows = append(t.Rows, []cell{{Text: "prediction at " + human(p[0], alongUnit(f.Along)), Class: "head"}, {Text: human(p[1], fv.unit)}, {}, {}})
+			t.Rows = append(t.Rows, []Cell{{Text: "prediction at " + Human(p[0], AxisUnit(f.Along)), Class: "head"}, {Text: Human(p[1], fv.Unit)}, {}, {}})
 		}
 		if f.Reason != "" {
-			t.Notes = append(t.Notes, note{0, "No fit: " + plain(f.Reason, 300) + "."})
+			t.Notes = append(t.Notes, Note{0, "No fit: " + Plain(f.Reason, 300) + "."})
 		}
-		t.Notes = append(t.Notes, note{0, "Model: " + modelText(f.Model) + ", x in " + firstOf(zero(inBytes(f.Along), "bytes"), plain(strings.ReplaceAll(f.Along, "_", " "), 40)) + "."})
-		fv.table = t
+		t.Notes = append(t.Notes, Note{0, "Model: " + ModelName(f.Model) + ", x in " + FirstOf(TextIf(IsByteAxis(f.Along), "bytes"), Plain(strings.ReplaceAll(f.Along, "_", " "), 40)) + "."})
+		fv.Table = t
 		out = append(out, fv)
 	}
 	return out
 }
 
-// inBytes reports whether an axis is measured in bytes.
-func inBytes(along string) bool {
+// IsByteAxis reports whether an axis is measured in bytes.
+func IsByteAxis(along string) bool {
 	return along == "file_size" || along == "band_size" || along == "size" || along == "block"
 }
 
-func alongUnit(along string) string {
-	if inBytes(along) {
+func AxisUnit(along string) string {
+	if IsByteAxis(along) {
 		return "B"
 	}
 	return "1"
@@ -63,20 +63,20 @@ func alongUnit(along string) string {
 func coefficient(f result.Fit, name string, value float64) string {
 	unit := plan.Quantity(f.Op).Unit()
 	switch {
-	case !finite(value):
+	case !IsFinite(value):
 		return "—"
 	case f.Model == "power" || name == "r2":
 		return compactNumber(value)
 	case strings.HasPrefix(name, "intercept"):
-		return human(value, unit)
+		return Human(value, unit)
 	case name == "break":
-		return human(value, alongUnit(f.Along))
-	case strings.HasPrefix(name, "slope") && unit == "s" && inBytes(f.Along) && value > 0:
-		return human(1/value, "B/s") + " (as 1 ÷ slope)"
-	case strings.HasPrefix(name, "slope") && inBytes(f.Along):
-		return human(value*1e6, unit) + " a MB"
+		return Human(value, AxisUnit(f.Along))
+	case strings.HasPrefix(name, "slope") && unit == "s" && IsByteAxis(f.Along) && value > 0:
+		return Human(1/value, "B/s") + " (as 1 ÷ slope)"
+	case strings.HasPrefix(name, "slope") && IsByteAxis(f.Along):
+		return Human(value*1e6, unit) + " a MB"
 	case strings.HasPrefix(name, "slope"):
-		return human(value, unit) + " per x"
+		return Human(value, unit) + " per x"
 	}
 	return compactNumber(value)
 }
@@ -84,8 +84,8 @@ func coefficient(f result.Fit, name string, value float64) string {
 // coefficientRange is the interval; a slope that is told by its inverse has its ends swapped,
 // and one that reaches 0, which has none, is told as it is.
 func coefficientRange(f result.Fit, c result.Coefficient) string {
-	if unit := plan.Quantity(f.Op).Unit(); strings.HasPrefix(c.Name, "slope") && unit == "s" && inBytes(f.Along) && c.CI.Low <= 0 {
-		return human(c.CI.Low*1e6, unit) + " to " + human(c.CI.High*1e6, unit) + " a MB, which is no rate where it reaches 0"
+	if unit := plan.Quantity(f.Op).Unit(); strings.HasPrefix(c.Name, "slope") && unit == "s" && IsByteAxis(f.Along) && c.CI.Low <= 0 {
+		return Human(c.CI.Low*1e6, unit) + " to " + Human(c.CI.High*1e6, unit) + " a MB, which is no rate where it reaches 0"
 	}
 	low, high := coefficient(f, c.Name, c.CI.Low), coefficient(f, c.Name, c.CI.High)
 	if strings.Contains(low+high, "1 ÷") {
@@ -104,7 +104,7 @@ func compactNumber(v float64) string {
 	return units.Significant(v, 4)
 }
 
-func modelText(model string) string {
+func ModelName(model string) string {
 	switch model {
 	case "line":
 		return "straight line, intercept + slope · x"
@@ -113,38 +113,38 @@ func modelText(model string) string {
 	case "two-lines":
 		return "two straight lines with a break"
 	}
-	return plain(model, 60)
+	return Plain(model, 60)
 }
 
 // relationTable lists the cases of a relation with both ranks.
-func relationTable(r result.Relation) table {
+func relationTable(r result.Relation) Table {
 	xs, ys := make([]float64, 0, len(r.Points)), make([]float64, 0, len(r.Points))
 	for _, p := range r.Points {
 		xs, ys = append(xs, p.X), append(ys, p.Y)
 	}
-	sx, sy := columnScale(plan.Quantity(r.XOp).Unit(), xs...), columnScale(plan.Quantity(r.YOp).Unit(), ys...)
-	t := table{ID: "relation-" + plain(r.Name, 40), Caption: plain(r.Name, 120) + ": " + words(r.YOp) + " against " + words(r.XOp),
-		Columns: []column{{"", "case", true}, {"", withUnit(words(r.XOp), sx), false}, {"", "rank", false}, {"", withUnit(words(r.YOp), sy), false},
+	sx, sy := ColumnScale(plan.Quantity(r.XOp).Unit(), xs...), ColumnScale(plan.Quantity(r.YOp).Unit(), ys...)
+	t := Table{ID: "relation-" + Plain(r.Name, 40), Caption: Plain(r.Name, 120) + ": " + QuantityName(r.YOp) + " against " + QuantityName(r.XOp),
+		Columns: []Column{{"", "case", true}, {"", WithUnit(QuantityName(r.XOp), sx), false}, {"", "rank", false}, {"", WithUnit(QuantityName(r.YOp), sy), false},
 			{"", "rank", false}, {"", "", true}}}
 	for _, p := range r.Points {
-		mark := cell{}
+		mark := Cell{}
 		if p.Outlier {
-			mark = cell{Text: "outlier", Class: "warn"}
+			mark = Cell{Text: "outlier", Class: "warn"}
 		}
-		t.Rows = append(t.Rows, []cell{{Text: plain(p.Label, 80), Class: "head"}, {Text: sx.number(p.X)}, {Text: human(float64(p.RankX), "1")},
-			{Text: sy.number(p.Y)}, {Text: human(float64(p.RankY), "1")}, mark})
+		t.Rows = append(t.Rows, []Cell{{Text: Plain(p.Label, 80), Class: "head"}, {Text: sx.Number(p.X)}, {Text: Human(float64(p.RankX), "1")},
+			{Text: sy.Number(p.Y)}, {Text: Human(float64(p.RankY), "1")}, mark})
 	}
 	if r.Reason != "" {
-		t.Notes = append(t.Notes, note{0, plain(r.Reason, 300) + "."})
+		t.Notes = append(t.Notes, Note{0, Plain(r.Reason, 300) + "."})
 	} else {
-		t.Notes = append(t.Notes, note{0, "Spearman’s rank correlation: " + units.Significant(r.Spearman, 3) + "."})
+		t.Notes = append(t.Notes, Note{0, "Spearman’s rank correlation: " + units.Significant(r.Spearman, 3) + "."})
 	}
 	return t
 }
 
-func withUnit(text string, s scale) string {
-	if s.suffix == "" {
+func WithUnit(text string, s Scale) string {
+	if s.Suffix == "" {
 		return text
 	}
-	return text + ", " + s.suffix
+	return text + ", " + s.Suffix
 }

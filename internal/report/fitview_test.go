@@ -36,6 +36,6 @@ func TestUnitsOfReplicationInWords(t *testing.T) {
 func TestMethodsOfIntervalsAreSaidInFull(t *testing.T) {
 	for _, method := range []string{stats.MethodOrder, stats.MethodT, stats.MethodWelch, stats.MethodPooled,
 		stats.MethodSenByGroup, stats.MethodJackknife, "Student t of logarithms, 5 looks"} {
-		assert.Equal(t, "95 % "+method+" over rounds", ciText(&result.CI{Level: 0.95, Method: method, Unit: "round"}))
+		assert.Equal(t, "95 % "+method+" over rounds", DescribeInterval(&result.CI{Level: 0.95, Method: method, Unit: "round"}))
 	}
 }

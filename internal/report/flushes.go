@@ -7,14 +7,14 @@ import (
 )
 
 // flushNote says how many flushes the end of a written file took, as counted while files were timed: latency is mostly theirs.
-func (v *view) flushNote() string {
+func (v *View) flushNote() string {
 	var each []string // numbers of calls, in the order of cases
 	names := map[string][]string{}
-	for i := range v.result.Cases {
-		c := &v.result.Cases[i]
+	for i := range v.Result.Cases {
+		c := &v.Result.Cases[i]
 		var files, flushes int64
 		for j := range c.Steps {
-			if s := &c.Steps[j]; s.Op == "write" && s.Flushes > 0 && !canary(s) && counts(c, s) {
+			if s := &c.Steps[j]; s.Op == "write" && s.Flushes > 0 && !IsCanary(s) && IsShown(c, s) {
 				files, flushes = files+int64(len(s.Samples)), flushes+s.Flushes
 			}
 		}
@@ -25,7 +25,7 @@ func (v *view) flushNote() string {
 		if len(names[calls]) == 0 {
 			each = append(each, calls)
 		}
-		names[calls] = append(names[calls], v.name(c.ID))
+		names[calls] = append(names[calls], v.CaseName(c.ID))
 	}
 	if len(each) == 0 {
 		return ""

@@ -83,7 +83,7 @@ func TestGoldenCharts(t *testing.T) {
 	}
 	for name, ids := range want {
 		p, r := makers[name]()
-		charts := newView(p, r).charts()
+		charts := NewView(p, r).charts()
 		for _, id := range ids {
 			i := index(charts, id)
 			require.GreaterOrEqual(t, i, 0, "%s has no chart %s", name, id)
@@ -97,9 +97,9 @@ func TestGoldenCharts(t *testing.T) {
 	}
 }
 
-func index(charts []chart, id string) int {
+func index(charts []Chart, id string) int {
 	for i, c := range charts {
-		if c.id == id {
+		if c.ID == id {
 			return i
 		}
 	}
@@ -122,7 +122,7 @@ func TestRenderingChangesNothing(t *testing.T) {
 	p, r := reporttest.Sample()
 	before, err := json.Marshal(r)
 	require.NoError(t, err)
-	v := newView(p, r)
+	v := NewView(p, r)
 	require.NoError(t, renderPage(&bytes.Buffer{}, v))
 	renderMarkdown(v)
 	renderText(v, TextOptions{})
@@ -145,7 +145,7 @@ func TestDriftCountsFromTheFirstSession(t *testing.T) {
 		}
 	}
 	lowest, highest := 1e9, 0.0
-	for _, s := range newView(p, r).driftSteps() {
+	for _, s := range NewView(p, r).driftSteps() {
 		lowest, highest = min(lowest, s.minutes), max(highest, s.minutes)
 	}
 	assert.InDelta(t, 0, lowest, 0.01)
@@ -153,8 +153,8 @@ func TestDriftCountsFromTheFirstSession(t *testing.T) {
 }
 
 func TestTransposed(t *testing.T) {
-	in := table{Columns: []column{{"", "case", true}, {"", "a", false}, {"", "b", false}},
-		Rows: [][]cell{{{Text: "x"}, {Text: "1"}, {Text: "2"}}}}
+	in := Table{Columns: []Column{{"", "case", true}, {"", "a", false}, {"", "b", false}},
+		Rows: [][]Cell{{{Text: "x"}, {Text: "1"}, {Text: "2"}}}}
 	out := in.transposed()
 	assert.Equal(t, "x", out.Columns[1].Title)
 	require.Len(t, out.Rows, 2)

@@ -19,13 +19,13 @@ type heatCell struct {
 }
 
 // heatCharts set case against file size, one picture a direction and phase; the colour is the median rate.
-func (v *view) heatCharts(sets []fileSet) []chart {
-	var out []chart
+func (v *View) heatCharts(sets []fileSet) []Chart {
+	var out []Chart
 	for n, p := range drawn(sets) {
 		of := slices.DeleteFunc(slices.Clone(sets), func(s fileSet) bool { return s.op != p.op || s.phase != p.phase || len(s.files) == 0 })
 		for part, some := range slices.Collect(slices.Chunk(of, barsPerChart)) {
 			if c, ok := v.heatChart(some, p); ok {
-				c.id = chartID("heat", n, part)
+				c.ID = chartID("heat", n, part)
 				out = append(out, c)
 			}
 		}
@@ -34,28 +34,28 @@ func (v *view) heatCharts(sets []fileSet) []chart {
 }
 
 // heatChart needs two cases and two sizes: a single row or column is a line of the chart beside it.
-func (v *view) heatChart(sets []fileSet, p picture) (chart, bool) {
+func (v *View) heatChart(sets []fileSet, p picture) (Chart, bool) {
 	columns, binned := sizeColumns(sets)
 	if len(sets) < 2 || len(columns) < 2 {
-		return chart{}, false
+		return Chart{}, false
 	}
-	c := chart{section: "size", flipped: true, headed: true, height: 30 + 30*len(sets), heading: title(words(p.op)) + " speed by case and file size" + phaseText(p.phase),
-		x: axis{name: "file size"}, y: axis{categories: []string{}}}
+	c := Chart{Section: "size", Flipped: true, HeadedTips: true, Height: 30 + 30*len(sets), Heading: Capitalize(QuantityName(p.op)) + " speed by case and file size" + PhaseSuffix(p.phase),
+		X: Axis{Name: "file size"}, Y: Axis{Categories: []string{}}}
 	for _, col := range columns {
-		c.x.categories = append(c.x.categories, brief(col.size, "B"))
+		c.X.Categories = append(c.X.Categories, Brief(col.size, "B"))
 	}
 	var cells []heatCell
 	files := 0
 	for row, s := range sets {
-		c.y.categories = append(c.y.categories, v.name(s.caseID))
+		c.Y.Categories = append(c.Y.Categories, v.CaseName(s.caseID))
 		files += len(s.files)
 		cells = append(cells, v.heatRow(s, row, columns, binned)...)
 	}
 	sc := c.heatSeries(cells)
-	c.table = heatTable(c, cells, sc)
-	c.sub = "Colour and number: " + v.middleText() + zero(binned, " (sizes taken together by thirds of an octave)") + zero(sc.suffix != "", ", in "+sc.suffix) +
-		"; " + count(files, "file") + "."
-	c.notes = []string{"A step of colour is the same factor everywhere. The intervals are in the chart of speed against file size." + workersText(sets), v.provenance}
+	c.Table = heatTable(c, cells, sc)
+	c.Sub = "Colour and number: " + v.middleText() + TextIf(binned, " (sizes taken together by thirds of an octave)") + TextIf(sc.Suffix != "", ", in "+sc.Suffix) +
+		"; " + Count(files, "file") + "."
+	c.Notes = []string{"A step of colour is the same factor everywhere. The intervals are in the chart of speed against file size." + workersText(sets), v.Provenance}
 	return c, true
 }
 
@@ -99,7 +99,7 @@ func sizeKey(bytes float64, binned bool) float64 {
 	return bytes
 }
 
-func (v *view) heatRow(s fileSet, row int, columns []sizeColumn, binned bool) []heatCell {
+func (v *View) heatRow(s fileSet, row int, columns []sizeColumn, binned bool) []heatCell {
 	in := make([][]timedFile, len(columns))
 	for _, f := range s.files {
 		if i, ok := slices.BinarySearchFunc(columns, sizeKey(f.bytes, binned), func(c sizeColumn, k float64) int { return cmp.Compare(c.key, k) }); ok {
@@ -117,15 +117,15 @@ func (v *view) heatRow(s fileSet, row int, columns []sizeColumn, binned bool) []
 
 // heatSeries makes a series of each class of rates, so that the legend is the scale.
 // The classes are equal steps of the logarithm with limits of two digits.
-func (c *chart) heatSeries(cells []heatCell) scale {
+func (c *Chart) heatSeries(cells []heatCell) Scale {
 	var medians []float64
 	for _, cell := range cells {
 		medians = append(medians, cell.middle)
 	}
-	sc := columnScale("B/s", medians...)
+	sc := ColumnScale("B/s", medians...)
 	limits := classLimits(slices.Min(medians), slices.Max(medians))
 	for i := range len(limits) + 1 {
-		s := series{role: "heat", name: className(limits, i)}
+		s := Series{Role: "heat", Name: className(limits, i)}
 		for _, cell := range cells {
 			if at, _ := slices.BinarySearchFunc(limits, cell.middle, func(l, m float64) int {
 				if l <= m {
@@ -135,10 +135,10 @@ func (c *chart) heatSeries(cells []heatCell) scale {
 			}); at != i {
 				continue
 			}
-			s.points = append(s.points, []any{cell.column, cell.row, sc.number(cell.middle)})
-			s.tips = append(s.tips, c.y.categories[cell.row]+"\n"+c.x.categories[cell.column]+"\n"+strings.Join(cell.lines(), "\n"))
+			s.Points = append(s.Points, []any{cell.column, cell.row, sc.Number(cell.middle)})
+			s.Tips = append(s.Tips, c.Y.Categories[cell.row]+"\n"+c.X.Categories[cell.column]+"\n"+strings.Join(cell.lines(), "\n"))
 		}
-		c.series = append(c.series, s)
+		c.Series = append(c.Series, s)
 	}
 	return sc
 }
@@ -169,26 +169,26 @@ func className(limits []float64, i int) string {
 	case len(limits) == 0:
 		return "speed"
 	case i == 0:
-		return "below " + brief(limits[0], "B/s")
+		return "below " + Brief(limits[0], "B/s")
 	case i == len(limits):
-		return "from " + brief(limits[i-1], "B/s")
+		return "from " + Brief(limits[i-1], "B/s")
 	}
-	return brief(limits[i-1], "B/s") + " to " + brief(limits[i], "B/s")
+	return Brief(limits[i-1], "B/s") + " to " + Brief(limits[i], "B/s")
 }
 
 // heatTable has a row for each size: sizes are many, cases few.
-func heatTable(c chart, cells []heatCell, sc scale) table {
-	t := table{Caption: c.heading + zero(sc.suffix != "", ", "+sc.suffix), Columns: []column{{"", "file size", true}}}
-	t.Rows = make([][]cell, len(c.x.categories))
-	for i, size := range c.x.categories {
-		t.Rows[i] = make([]cell, 1+len(c.y.categories))
-		t.Rows[i][0] = cell{Text: size, Class: "head"}
+func heatTable(c Chart, cells []heatCell, sc Scale) Table {
+	t := Table{Caption: c.Heading + TextIf(sc.Suffix != "", ", "+sc.Suffix), Columns: []Column{{"", "file size", true}}}
+	t.Rows = make([][]Cell, len(c.X.Categories))
+	for i, size := range c.X.Categories {
+		t.Rows[i] = make([]Cell, 1+len(c.Y.Categories))
+		t.Rows[i][0] = Cell{Text: size, Class: "head"}
 	}
-	for _, name := range c.y.categories {
-		t.Columns = append(t.Columns, column{"", name, false})
+	for _, name := range c.Y.Categories {
+		t.Columns = append(t.Columns, Column{"", name, false})
 	}
 	for _, m := range cells {
-		t.Rows[m.column][m.row+1] = cell{Text: sc.number(m.middle), Sub: count(m.n, "file")}
+		t.Rows[m.column][m.row+1] = Cell{Text: sc.Number(m.middle), Sub: Count(m.n, "file")}
 	}
 	return t
 }

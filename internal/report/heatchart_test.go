@@ -14,10 +14,10 @@ import (
 	"dmgbench/internal/stats"
 )
 
-func heats(t *testing.T, m maker) []chart {
+func heats(t *testing.T, m maker) []Chart {
 	t.Helper()
 	p, r := m()
-	return slices.DeleteFunc(newView(p, r).charts(), func(c chart) bool { return c.series[0].role != "heat" })
+	return slices.DeleteFunc(NewView(p, r).charts(), func(c Chart) bool { return c.Series[0].Role != "heat" })
 }
 
 // Every case meets every size once, in the class of its median, and the table has the same numbers.
@@ -25,23 +25,23 @@ func TestHeatMapHasEveryCaseAndSize(t *testing.T) {
 	all := heats(t, reporttest.Sample)
 	require.Len(t, all, 6, "two directions in three phases")
 	c := all[0]
-	require.Equal(t, "heat-1-1", c.id)
-	assert.Equal(t, []string{"20 kB", "40 kB", "60 kB"}, c.x.categories[:3])
+	require.Equal(t, "heat-1-1", c.ID)
+	assert.Equal(t, []string{"20 kB", "40 kB", "60 kB"}, c.X.Categories[:3])
 	seen := map[[2]int]string{}
-	for _, s := range c.series {
-		for i, p := range s.points {
+	for _, s := range c.Series {
+		for i, p := range s.Points {
 			at := [2]int{p.([]any)[0].(int), p.([]any)[1].(int)}
 			assert.NotContains(t, seen, at)
 			seen[at] = p.([]any)[2].(string)
-			assert.Contains(t, s.tips[i], c.y.categories[at[1]])
+			assert.Contains(t, s.Tips[i], c.Y.Categories[at[1]])
 		}
 	}
-	assert.Len(t, seen, len(c.x.categories)*len(c.y.categories))
+	assert.Len(t, seen, len(c.X.Categories)*len(c.Y.Categories))
 	for at, text := range seen {
-		assert.Equal(t, text, c.table.Rows[at[0]][at[1]+1].Text)
+		assert.Equal(t, text, c.Table.Rows[at[0]][at[1]+1].Text)
 	}
 	p, r := reporttest.Sample()
-	sets := newView(p, r).fileSets()
+	sets := NewView(p, r).fileSets()
 	var rates []float64
 	for _, f := range sets[0].files {
 		if f.bytes == 1e6 {
@@ -50,8 +50,8 @@ func TestHeatMapHasEveryCaseAndSize(t *testing.T) {
 	}
 	median, err := stats.Median(rates)
 	require.NoError(t, err)
-	sc := columnScale("B/s", median)
-	assert.Equal(t, human(median, "B/s"), seen[[2]int{slices.Index(c.x.categories, "1 MB"), 0}]+" "+firstOf(sc.suffix, "GB/s"))
+	sc := ColumnScale("B/s", median)
+	assert.Equal(t, Human(median, "B/s"), seen[[2]int{slices.Index(c.X.Categories, "1 MB"), 0}]+" "+FirstOf(sc.Suffix, "GB/s"))
 }
 
 // A cell has its number if all have: on a narrow screen colour, tips and table remain.
@@ -62,8 +62,8 @@ func TestHeatNumbersAreAllOrNone(t *testing.T) {
 	numbers := func(width int) int {
 		svg := e.draw(t, c, width, "LIGHT")
 		n := 0
-		for _, s := range c.series {
-			for _, p := range s.points {
+		for _, s := range c.Series {
+			for _, p := range s.Points {
 				n += bit(strings.Contains(svg, ">"+p.([]any)[2].(string)+"</text>"))
 			}
 		}

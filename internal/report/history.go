@@ -34,15 +34,15 @@ const (
 )
 
 // historyDoc arranges a history: what changed before any picture.
-func historyDoc(h *analysis.History) doc {
-	d := doc{Kicker: "History", Title: "What changed, and when?"}
+func historyDoc(h *analysis.History) Document {
+	d := Document{Kicker: "History", Title: "What changed, and when?"}
 	runs := 0
 	for _, s := range h.Series {
 		runs += len(s.Runs)
 	}
 	names := seriesNames(h.Series)
 	d.Lead = []string{fmt.Sprintf("%s in %s. A series is one plan as it was executed, on one machine and disk, by one engine; runs that differ in these are never joined.",
-		count(runs, "run"), grouped(int64(len(h.Series)))+" series")}
+		Count(runs, "run"), Grouped(int64(len(h.Series)))+" series")}
 	if len(h.Series) == 1 {
 		d.Title, names[0] = names[0], "Run after run"
 	}
@@ -59,7 +59,7 @@ func historyDoc(h *analysis.History) doc {
 		d.Sections = append(d.Sections, s)
 	}
 	if len(h.LeftOut) > 0 {
-		left := docSection{ID: "left-out", Heading: "Not in this history", Items: cleaned(h.LeftOut[:min(len(h.LeftOut), leftListed)], 400)}
+		left := Section{ID: "left-out", Heading: "Not in this history", Items: cleaned(h.LeftOut[:min(len(h.LeftOut), leftListed)], 400)}
 		if n := len(h.LeftOut) - leftListed; n > 0 {
 			left.Items = append(left.Items, fmt.Sprintf("and %d more", n))
 		}
@@ -72,10 +72,10 @@ func historyDoc(h *analysis.History) doc {
 func seriesNames(list []analysis.HistorySeries) []string {
 	out := make([]string, len(list))
 	for i, s := range list {
-		parts := []string{plain(s.Title, 120)}
+		parts := []string{Plain(s.Title, 120)}
 		differ := func(of func(analysis.HistorySeries) string) {
 			if slices.ContainsFunc(list, func(o analysis.HistorySeries) bool { return o.Title == s.Title && of(o) != of(s) }) {
-				parts = append(parts, plain(of(s), 80))
+				parts = append(parts, Plain(of(s), 80))
 			}
 		}
 		differ(func(s analysis.HistorySeries) string { return s.Plan })
@@ -83,7 +83,7 @@ func seriesNames(list []analysis.HistorySeries) []string {
 		differ(func(s analysis.HistorySeries) string { return engineShort(s.Engine) })
 		differ(func(s analysis.HistorySeries) string { return s.Filesystem })
 		differ(func(s analysis.HistorySeries) string {
-			return zero(len(s.Departed) == 0, "not scaled") + strings.Join(s.Departed, "; ")
+			return TextIf(len(s.Departed) == 0, "not scaled") + strings.Join(s.Departed, "; ")
 		})
 		out[i] = strings.Join(parts, " · ")
 	}
@@ -93,7 +93,7 @@ func seriesNames(list []analysis.HistorySeries) []string {
 	}
 	for i, s := range list {
 		if same[out[i]] > 1 {
-			out[i] += " · SHA-256 " + shorten(s.Digest, 9)
+			out[i] += " · SHA-256 " + Shorten(s.Digest, 9)
 		}
 	}
 	return out
@@ -102,12 +102,12 @@ func seriesNames(list []analysis.HistorySeries) []string {
 // engineShort is an engine without its version.
 func engineShort(title string) string {
 	name, _, cut := strings.Cut(title, ",")
-	return name + zero(cut && strings.Contains(name, "("), ")")
+	return name + TextIf(cut && strings.Contains(name, "("), ")")
 }
 
 // historyAnswers says of each series which changes of version did something.
-func historyAnswers(list []analysis.HistorySeries, names []string) docSection {
-	s := docSection{ID: "answer", Heading: "Result", Alert: true}
+func historyAnswers(list []analysis.HistorySeries, names []string) Section {
+	s := Section{ID: "answer", Heading: "Result", Alert: true}
 	if at := slices.IndexFunc(list, func(o analysis.HistorySeries) bool {
 		return slices.ContainsFunc(o.Changes, func(c analysis.HistoryChange) bool { return c.Comparison != nil })
 	}); at >= 0 {
@@ -115,9 +115,9 @@ func historyAnswers(list []analysis.HistorySeries, names []string) docSection {
 	}
 	for i := range list {
 		series := &list[i]
-		head := zero(len(list) > 1, names[i]+": ")
+		head := TextIf(len(list) > 1, names[i]+": ")
 		if len(series.Changes) == 0 {
-			s.Items = append(s.Items, head+count(len(series.Runs), "run")+" of one version: there is no change to look for")
+			s.Items = append(s.Items, head+Count(len(series.Runs), "run")+" of one version: there is no change to look for")
 			continue
 		}
 		s.Items = append(s.Items, changeItems(series, head)...)
@@ -149,11 +149,11 @@ func changeOutcome(c analysis.HistoryChange) string {
 	case worse+better > 0:
 		return changeAnswer(c)
 	case unclear == all:
-		return fmt.Sprintf("~ all of %s undecided: too few sessions, or they differ too much", count(all, "figure"))
+		return fmt.Sprintf("~ all of %s undecided: too few sessions, or they differ too much", Count(all, "figure"))
 	case unclear > 0:
-		return fmt.Sprintf("no change was found: %d of %s stayed within %s, %d undecided", all-unclear, count(all, "figure"), percent(c.Comparison.Threshold), unclear)
+		return fmt.Sprintf("no change was found: %d of %s stayed within %s, %d undecided", all-unclear, Count(all, "figure"), Percent(c.Comparison.Threshold), unclear)
 	default:
-		return fmt.Sprintf("no change was found: all of %s stayed within %s", count(all, "figure"), percent(c.Comparison.Threshold))
+		return fmt.Sprintf("no change was found: all of %s stayed within %s", Count(all, "figure"), Percent(c.Comparison.Threshold))
 	}
 }
 
@@ -178,24 +178,24 @@ func found(c analysis.HistoryChange) (worse, better, unclear int) {
 
 // changeName is "macOS 26.4 → macOS 26.5".
 func changeName(s *analysis.HistorySeries, c analysis.HistoryChange) string {
-	return plain(s.VersionName(c.From, c.From, c.To), 100) + " → " + plain(s.VersionName(c.To, c.From, c.To), 100)
+	return Plain(s.VersionName(c.From, c.From, c.To), 100) + " → " + Plain(s.VersionName(c.To, c.From, c.To), 100)
 }
 
 // changeAnswer is the outcome of a change in a sentence.
 func changeAnswer(c analysis.HistoryChange) string {
 	if c.Comparison == nil {
-		return plain(c.Why, 300)
+		return Plain(c.Why, 300)
 	}
 	var out []string
 	for _, a := range c.Comparison.Answers {
-		out = append(out, plain(strings.TrimPrefix(a.Text, a.Side+" against "+c.Comparison.Sides[0].Name+": "), 600))
+		out = append(out, Plain(strings.TrimPrefix(a.Text, a.Side+" against "+c.Comparison.Sides[0].Name+": "), 600))
 	}
 	return strings.Join(out, "; ")
 }
 
 // historyRest are the series that are only named.
-func historyRest(h *analysis.History, names []string) docSection {
-	s := docSection{ID: "further", Heading: "Further series"}
+func historyRest(h *analysis.History, names []string) Section {
+	s := Section{ID: "further", Heading: "Further series"}
 	if len(h.Series) <= seriesDrawn {
 		return s
 	}
@@ -205,7 +205,7 @@ func historyRest(h *analysis.History, names []string) docSection {
 			s.Items = append(s.Items, fmt.Sprintf("and %d more", len(h.Series)-seriesDrawn-leftListed))
 			break
 		}
-		s.Items = append(s.Items, fmt.Sprintf("%s: %s, the last on %s", names[seriesDrawn+i], count(len(o.Runs), "run"), o.Runs[len(o.Runs)-1].Started.UTC().Format("2006-01-02")))
+		s.Items = append(s.Items, fmt.Sprintf("%s: %s, the last on %s", names[seriesDrawn+i], Count(len(o.Runs), "run"), o.Runs[len(o.Runs)-1].Started.UTC().Format("2006-01-02")))
 	}
 	return s
 }
@@ -243,7 +243,7 @@ func newSeriesView(s *analysis.HistorySeries, name, id string, room *int) *serie
 	}
 	rowName := rowNames(ids)
 	v.label = func(id string) string {
-		if name := rowName(analysis.CompareRow{Case: id}); name != plain(id, 60) {
+		if name := rowName(analysis.CompareRow{Case: id}); name != Plain(id, 60) {
 			return name
 		}
 		return caseText(id) // of one case there is nothing to tell it from
@@ -258,7 +258,7 @@ func newSeriesView(s *analysis.HistorySeries, name, id string, room *int) *serie
 	for _, p := range s.Runs {
 		kinds := []string{}
 		for _, w := range p.Warnings {
-			kinds = appendNew(kinds, w.Kind)
+			kinds = AppendNew(kinds, w.Kind)
 		}
 		for _, k := range kinds {
 			v.runWarned[k]++
@@ -278,24 +278,24 @@ func (v *seriesView) choose() {
 	if v.s.Newest == nil {
 		return
 	}
-	of := &view{result: v.s.Newest, order: map[string]int{}}
+	of := &View{Result: v.s.Newest, Order: map[string]int{}}
 	for i, c := range v.s.Newest.Cases {
-		of.order[c.ID] = i
+		of.Order[c.ID] = i
 	}
 	for _, k := range figureKinds {
-		if f := of.figuresIn(k.units); len(f.keys) > 0 {
-			of.sections = append(of.sections, section{id: k.id, figures: f})
+		if f := of.figuresIn(k.units); len(f.Keys) > 0 {
+			of.Sections = append(of.Sections, FigureSection{ID: k.id, Figures: f})
 		}
 	}
-	main, key := of.mainFigures()
-	for _, op := range main.ops {
-		v.take(op, key.phase, key.cycle)
+	main, key := of.MainFigures()
+	for _, op := range main.Ops {
+		v.take(op, key.Phase, key.Cycle)
 	}
 	const space = "allocated"
-	if slices.Contains(main.ops, space) {
+	if slices.Contains(main.Ops, space) {
 		return
 	}
-	at := slices.IndexFunc(v.s.Rows, func(r analysis.HistoryRow) bool { return r.Op == space && r.Phase == key.phase && r.Cycle == key.cycle })
+	at := slices.IndexFunc(v.s.Rows, func(r analysis.HistoryRow) bool { return r.Op == space && r.Phase == key.Phase && r.Cycle == key.Cycle })
 	if at < 0 { // it is measured in a phase of its own
 		at = slices.IndexFunc(v.s.Rows, func(r analysis.HistoryRow) bool { return r.Op == space })
 	}
@@ -328,11 +328,11 @@ func everyRun(list []*analysis.HistoryValue) []string {
 		values++
 		kinds := []string{}
 		for _, w := range value.Warnings {
-			kinds = appendNew(kinds, w.Kind)
+			kinds = AppendNew(kinds, w.Kind)
 		}
 		for _, k := range kinds {
 			seen[k]++
-			order = appendNew(order, k)
+			order = AppendNew(order, k)
 		}
 	}
 	return slices.DeleteFunc(order, func(k string) bool { return seen[k]*2 < values || seen[k] < 2 })
@@ -349,7 +349,7 @@ func (v *seriesView) shared() (out []string) {
 	for _, p := range v.parts {
 		for _, row := range p.rows {
 			for _, kind := range v.common[[2]string{row.Case, row.Op}] {
-				out = appendNew(out, plain(kind, 40))
+				out = AppendNew(out, Plain(kind, 40))
 			}
 		}
 	}
@@ -363,7 +363,7 @@ func (v *seriesView) open(run int, id string) string {
 		return "the run is not finished: it may change"
 	}
 	if c, ok := p.Cases[id]; ok && c.Status != result.Done {
-		return "the case was " + firstOf(plain(c.Status, 40), "not finished")
+		return "the case was " + FirstOf(Plain(c.Status, 40), "not finished")
 	}
 	return ""
 }

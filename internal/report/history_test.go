@@ -45,7 +45,7 @@ func TestGoldenHistory(t *testing.T) {
 	golden(t, "history.txt", []byte(historyWords(t, h)))
 	golden(t, "history.md", []byte(historyMarkdown(t, h)))
 	for line := range strings.Lines(historyWords(t, h)) {
-		assert.LessOrEqual(t, width(strings.TrimRight(line, "\n")), 80, line)
+		assert.LessOrEqual(t, Width(strings.TrimRight(line, "\n")), 80, line)
 	}
 }
 
@@ -61,12 +61,12 @@ func TestHistoryChart(t *testing.T) {
 	}
 	assert.Equal(t, []string{"write new", "read new", "allocated new"}, ops)
 	c := v.charts(v.parts[0])[0]
-	roles := map[string]series{}
-	for _, s := range c.series {
-		roles[s.role+" "+s.name] = s
+	roles := map[string]Series{}
+	for _, s := range c.Series {
+		roles[s.Role+" "+s.Name] = s
 	}
 	line := roles["line UDSB, AES-256"]
-	require.Len(t, line.points, len(runs))
+	require.Len(t, line.Points, len(runs))
 	for i, r := range runs {
 		want := 0.0
 		for _, s := range r.Summaries {
@@ -75,30 +75,30 @@ func TestHistoryChart(t *testing.T) {
 			}
 		}
 		if r.Status == result.Unfinished {
-			assert.Equal(t, []any{nil, nil}, line.points[i])
-			assert.Contains(t, roles["uncomparable not finished, or failed"].points, any([]any{float64(i), digits(want)}))
+			assert.Equal(t, []any{nil, nil}, line.Points[i])
+			assert.Contains(t, roles["uncomparable not finished, or failed"].Points, any([]any{float64(i), digits(want)}))
 			continue
 		}
-		assert.Equal(t, []any{float64(i), digits(want)}, line.points[i])
-		assert.Contains(t, line.tips[i], human(want, "B/s"))
+		assert.Equal(t, []any{float64(i), digits(want)}, line.Points[i])
+		assert.Contains(t, line.Tips[i], Human(want, "B/s"))
 	}
-	assert.Len(t, roles["thin UDSB, AES-256"].points, len(runs)-1)
-	assert.Len(t, roles["warned with an unusual warning"].points, 1)
+	assert.Len(t, roles["thin UDSB, AES-256"].Points, len(runs)-1)
+	assert.Len(t, roles["warned with an unusual warning"].Points, 1)
 	assert.Equal(t, []int{4, 9, 12, 17}, trendTurns(c))
-	assert.Equal(t, []any{7.0, *c.y.low}, roles["ideal baseline run"].points[0])
-	assert.Equal(t, "macOS 26.2\ndmgbench 0.4.0", c.x.names[1])
-	assert.Equal(t, "26.2\n0.4.0", c.x.brief[1])
-	assert.Equal(t, "dmgbench 0.5.0", c.x.names[10])
+	assert.Equal(t, []any{7.0, *c.Y.Low}, roles["ideal baseline run"].Points[0])
+	assert.Equal(t, "macOS 26.2\ndmgbench 0.4.0", c.X.Names[1])
+	assert.Equal(t, "26.2\n0.4.0", c.X.Brief[1])
+	assert.Equal(t, "dmgbench 0.5.0", c.X.Names[10])
 
 	svg := newEngine(t).draw(t, c, 900, "LIGHT")
 	require.NoError(t, wellFormed(svg))
 	for _, text := range []string{"macOS 26.4", "macOS 26.5", "dmgbench 0.5.0", "baseline run", "UDSB, AES-256", "95 % t over rounds", "Apple M4 Pro", "SHA-256"} {
 		assert.Contains(t, svg, text)
 	}
-	assert.Len(t, c.table.Rows, len(runs))
-	assert.Contains(t, c.table.Rows[10][0].Text, "run-08 (baseline)")
-	assert.Equal(t, "muted", c.table.Rows[2][3].Class, "of a run that is not finished")
-	assert.Equal(t, "warn", c.table.Rows[11][4].Class)
+	assert.Len(t, c.Table.Rows, len(runs))
+	assert.Contains(t, c.Table.Rows[10][0].Text, "run-08 (baseline)")
+	assert.Equal(t, "muted", c.Table.Rows[2][3].Class, "of a run that is not finished")
+	assert.Equal(t, "warn", c.Table.Rows[11][4].Class)
 }
 
 // The text fits 80 columns, also where the names of versions are long.
@@ -114,7 +114,7 @@ func TestHistoryTextFitsTheScreen(t *testing.T) {
 	text := historyWords(t, pastOf(runs))
 	assert.Contains(t, text, "first run")
 	for line := range strings.Lines(text) {
-		assert.LessOrEqual(t, width(strings.TrimRight(line, "\n")), 80, line)
+		assert.LessOrEqual(t, Width(strings.TrimRight(line, "\n")), 80, line)
 	}
 }
 

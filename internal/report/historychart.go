@@ -10,14 +10,14 @@ import (
 )
 
 // charts draw one quantity of a series, run after run; many cases make more pictures.
-func (v *seriesView) charts(p seriesPart) []chart {
-	var out []chart
+func (v *seriesView) charts(p seriesPart) []Chart {
+	var out []Chart
 	chunks := slices.Collect(slices.Chunk(p.rows, casesInChart))
 	for i, rows := range chunks {
 		c := v.chart(p, rows)
-		c.id = fmt.Sprintf("%s-%s-%d", v.id, slug(p.op), i+1)
+		c.ID = fmt.Sprintf("%s-%s-%d", v.id, slug(p.op), i+1)
 		if len(chunks) > 1 {
-			c.heading += fmt.Sprintf(" (%d of %d)", i+1, len(chunks))
+			c.Heading += fmt.Sprintf(" (%d of %d)", i+1, len(chunks))
 		}
 		out = append(out, c)
 	}
@@ -27,62 +27,62 @@ func (v *seriesView) charts(p seriesPart) []chart {
 // barsMost is of how many runs intervals are drawn: more would be a hedge that hides the points.
 const barsMost = 80
 
-func (v *seriesView) chart(p seriesPart, rows []analysis.HistoryRow) chart {
+func (v *seriesView) chart(p seriesPart, rows []analysis.HistoryRow) Chart {
 	n := len(v.s.Runs) - v.first
 	unit := rows[0].Unit
-	c := chart{height: 280, trend: true, headed: true, heading: title(words(p.op)) + " over " + count(n, "run") + zero(p.phase != "" || p.cycle > 0, ", phase “"+cycled(p.phase, p.cycle)+"”"),
-		x: axis{name: "", unit: "1", low: pointer(-0.5), high: pointer(float64(n) - 0.5)}, y: axis{name: words(p.op), unit: unit}}
+	c := Chart{Height: 280, Trend: true, HeadedTips: true, Heading: Capitalize(QuantityName(p.op)) + " over " + Count(n, "run") + TextIf(p.phase != "" || p.cycle > 0, ", phase “"+PhaseName(p.phase, p.cycle)+"”"),
+		X: Axis{Name: "", Unit: "1", Low: pointer(-0.5), High: pointer(float64(n) - 0.5)}, Y: Axis{Name: QuantityName(p.op), Unit: unit}}
 	v.stretches(&c)
 	low, high := v.span(rows)
-	c.y.low, c.y.high, c.y.values = pointer(low), pointer(high), []float64{low, high}
-	open := series{role: "uncomparable", name: "not finished, or failed"}
-	doubtful := series{role: "warned", name: "with an unusual warning"}
+	c.Y.Low, c.Y.High, c.Y.Values = pointer(low), pointer(high), []float64{low, high}
+	open := Series{Role: "uncomparable", Name: "not finished, or failed"}
+	doubtful := Series{Role: "warned", Name: "with an unusual warning"}
 	for _, row := range rows {
-		line, bars := series{role: "line", name: v.label(row.Case)}, series{role: "thin", name: v.label(row.Case)}
+		line, bars := Series{Role: "line", Name: v.label(row.Case)}, Series{Role: "thin", Name: v.label(row.Case)}
 		for i, value := range row.Values[v.first:] {
 			x, run := float64(i), v.first+i
 			why := ""
-			if value != nil && finite(value.Value) {
+			if value != nil && IsFinite(value.Value) {
 				why = v.open(run, row.Case)
 			}
 			switch {
-			case value == nil || !finite(value.Value):
-				line.points, line.tips = append(line.points, []any{nil, nil}), append(line.tips, "")
+			case value == nil || !IsFinite(value.Value):
+				line.Points, line.Tips = append(line.Points, []any{nil, nil}), append(line.Tips, "")
 				continue
 			case why != "":
-				line.points, line.tips = append(line.points, []any{nil, nil}), append(line.tips, "")
-				open.points, open.tips = append(open.points, xy(x, value.Value)), append(open.tips, v.tip(row, run, why))
+				line.Points, line.Tips = append(line.Points, []any{nil, nil}), append(line.Tips, "")
+				open.Points, open.Tips = append(open.Points, xy(x, value.Value)), append(open.Tips, v.tip(row, run, why))
 				continue
 			}
-			line.points, line.tips = append(line.points, xy(x, value.Value)), append(line.tips, v.tip(row, run, ""))
-			if n <= barsMost && value.CI != nil && finite(value.CI.Low) && finite(value.CI.High) && value.CI.Low < value.CI.High {
-				bars.points = append(bars.points, []any{i, digits(value.CI.Low), digits(value.CI.High)})
+			line.Points, line.Tips = append(line.Points, xy(x, value.Value)), append(line.Tips, v.tip(row, run, ""))
+			if n <= barsMost && value.CI != nil && IsFinite(value.CI.Low) && IsFinite(value.CI.High) && value.CI.Low < value.CI.High {
+				bars.Points = append(bars.Points, []any{i, digits(value.CI.Low), digits(value.CI.High)})
 			}
 			if len(v.doubts(row, run)) > 0 {
-				doubtful.points, doubtful.tips = append(doubtful.points, xy(x, value.Value)), append(doubtful.tips, v.tip(row, run, ""))
+				doubtful.Points, doubtful.Tips = append(doubtful.Points, xy(x, value.Value)), append(doubtful.Tips, v.tip(row, run, ""))
 			}
 		}
-		c.series = append(c.series, line)
-		if len(bars.points) > 0 {
-			c.series = append(c.series, bars)
+		c.Series = append(c.Series, line)
+		if len(bars.Points) > 0 {
+			c.Series = append(c.Series, bars)
 		}
 	}
-	for _, s := range []series{open, doubtful} {
-		if len(s.points) > 0 {
-			c.series = append(c.series, s)
+	for _, s := range []Series{open, doubtful} {
+		if len(s.Points) > 0 {
+			c.Series = append(c.Series, s)
 		}
 	}
 	v.upright(&c, low, high)
-	c.sub = "Runs in the order of time, the oldest on the left; a dashed line is where system, program or engine changed." + zero(low > 0, " The axis does not begin at 0.")
-	c.notes = v.notes(rows)
-	c.table = v.chartTable(c.heading, rows)
+	c.Sub = "Runs in the order of time, the oldest on the left; a dashed line is where system, program or engine changed." + TextIf(low > 0, " The axis does not begin at 0.")
+	c.Notes = v.notes(rows)
+	c.Table = v.chartTable(c.Heading, rows)
 	return c
 }
 
 // stretches writes the version in the middle of the runs that have it, in what is new of it.
-func (v *seriesView) stretches(c *chart) {
+func (v *seriesView) stretches(c *Chart) {
 	n := len(v.s.Runs) - v.first
-	c.x.names, c.x.brief = make([]string, n), make([]string, n)
+	c.X.Names, c.X.Brief = make([]string, n), make([]string, n)
 	before := analysis.HistoryVersion{}
 	for from := 0; from < n; {
 		version := v.s.Runs[v.first+from].Version
@@ -91,10 +91,10 @@ func (v *seriesView) stretches(c *chart) {
 			to++
 		}
 		at := (from + to) / 2
-		c.x.ticks = append(c.x.ticks, float64(at))
+		c.X.Ticks = append(c.X.Ticks, float64(at))
 		now := v.s.Versions[version]
-		c.x.names[at] = stretchName(before, now)
-		c.x.brief[at] = briefName(c.x.names[at])
+		c.X.Names[at] = stretchName(before, now)
+		c.X.Brief[at] = briefName(c.X.Names[at])
 		before, from = now, to+1
 	}
 }
@@ -104,7 +104,7 @@ func stretchName(was, now analysis.HistoryVersion) string {
 	lines := []string{}
 	add := func(text, was string) {
 		if text != was && text != "" && len(lines) < 2 {
-			lines = append(lines, plain(text, 20))
+			lines = append(lines, Plain(text, 20))
 		}
 	}
 	system, build, _ := strings.Cut(now.System, " (")
@@ -112,7 +112,7 @@ func stretchName(was, now analysis.HistoryVersion) string {
 	add(system, systemWas)
 	if system == systemWas {
 		add(strings.TrimSuffix(build, ")"), strings.TrimSuffix(buildWas, ")"))
-		add(zero(now.Kernel != "", "kernel "+now.Kernel), zero(was.Kernel != "", "kernel "+was.Kernel))
+		add(TextIf(now.Kernel != "", "kernel "+now.Kernel), TextIf(was.Kernel != "", "kernel "+was.Kernel))
 	}
 	add(now.Tool, was.Tool)
 	if len(lines) == 0 {
@@ -127,17 +127,17 @@ func briefName(name string) string {
 	for line := range strings.SplitSeq(name, "\n") {
 		words := strings.Fields(line)
 		if len(words) > 0 {
-			out = append(out, plain(words[len(words)-1], 10))
+			out = append(out, Plain(words[len(words)-1], 10))
 		}
 	}
 	return strings.Join(out, "\n")
 }
 
 // upright draws the changes of version and the baseline.
-func (v *seriesView) upright(c *chart, low, high float64) {
-	changes, baseline := series{role: "faint", name: "another version"}, series{role: "ideal", name: "baseline run"}
-	line := func(s *series, x float64) {
-		s.points = append(s.points, xy(x, low), xy(x, high), []any{nil, nil})
+func (v *seriesView) upright(c *Chart, low, high float64) {
+	changes, baseline := Series{Role: "faint", Name: "another version"}, Series{Role: "ideal", Name: "baseline run"}
+	line := func(s *Series, x float64) {
+		s.Points = append(s.Points, xy(x, low), xy(x, high), []any{nil, nil})
 	}
 	for i := v.first; i < len(v.s.Runs); i++ {
 		if i > v.first && v.s.Runs[i].Version != v.s.Runs[i-1].Version {
@@ -147,9 +147,9 @@ func (v *seriesView) upright(c *chart, low, high float64) {
 			line(&baseline, float64(i-v.first))
 		}
 	}
-	for _, s := range []series{changes, baseline} {
-		if len(s.points) > 0 {
-			c.series = append(c.series, s)
+	for _, s := range []Series{changes, baseline} {
+		if len(s.Points) > 0 {
+			c.Series = append(c.Series, s)
 		}
 	}
 }
@@ -160,7 +160,7 @@ func (v *seriesView) span(rows []analysis.HistoryRow) (low, high float64) {
 	each := func(f func(*analysis.HistoryValue)) {
 		for _, row := range rows {
 			for _, value := range row.Values[v.first:] {
-				if value != nil && finite(value.Value) {
+				if value != nil && IsFinite(value.Value) {
 					f(value)
 				}
 			}
@@ -173,7 +173,7 @@ func (v *seriesView) span(rows []analysis.HistoryRow) (low, high float64) {
 	room := max((high-low)/2, math.Abs(high)*0.05)
 	bottom, top := low-room/4, high+room/4
 	each(func(value *analysis.HistoryValue) {
-		if len(v.s.Runs)-v.first <= barsMost && value.CI != nil && finite(value.CI.Low) && finite(value.CI.High) {
+		if len(v.s.Runs)-v.first <= barsMost && value.CI != nil && IsFinite(value.CI.Low) && IsFinite(value.CI.High) {
 			bottom, top = min(bottom, max(value.CI.Low, low-room)), max(top, min(value.CI.High, high+room))
 		}
 	})
@@ -202,15 +202,15 @@ func roundSpan(low, high float64) (float64, float64) {
 // tip says what a mark is, its run first.
 func (v *seriesView) tip(row analysis.HistoryRow, run int, why string) string {
 	p, value := v.s.Runs[run], row.Values[run]
-	lines := []string{v.runName(run), v.label(row.Case) + ": " + human(value.Value, row.Unit) + intervalText(value, row.Unit)}
+	lines := []string{v.runName(run), v.label(row.Case) + ": " + Human(value.Value, row.Unit) + intervalText(value, row.Unit)}
 	lines = append(lines, fmt.Sprintf("version %d, %s", p.Version+1, v.versionShort(p.Version)))
-	lines = append(lines, nonEmpty([]string{why, zero(p.Baseline, "the baseline")})...)
+	lines = append(lines, NonEmpty([]string{why, TextIf(p.Baseline, "the baseline")})...)
 	for i, w := range v.doubts(row, run) {
 		if i == 2 {
 			lines = append(lines, "and more warnings")
 			break
 		}
-		lines = append(lines, plain(w.Text, 100))
+		lines = append(lines, Plain(w.Text, 100))
 	}
 	return strings.Join(lines, "\n")
 }
@@ -219,7 +219,7 @@ func intervalText(value *analysis.HistoryValue, unit string) string {
 	if value.CI == nil {
 		return ""
 	}
-	return " (" + span(scaleOf(unit, value.Value), value.CI, unit) + ")"
+	return " (" + RangeText(ScaleOf(unit, value.Value), value.CI, unit) + ")"
 }
 
 // versionShort is what a version does not share with all others.
@@ -228,7 +228,7 @@ func (v *seriesView) versionShort(version int) string {
 	for i := range all {
 		all[i] = i
 	}
-	return plain(v.s.VersionName(version, all...), 60)
+	return Plain(v.s.VersionName(version, all...), 60)
 }
 
 // notes are printed inside the picture: what the marks are, and where the numbers come from.
@@ -240,9 +240,9 @@ func (v *seriesView) notes(rows []analysis.HistoryRow) []string {
 			if value == nil {
 				continue
 			}
-			estimators = appendNew(estimators, plain(strings.ReplaceAll(value.Estimate, "-", " "), 40))
+			estimators = AppendNew(estimators, Plain(strings.ReplaceAll(value.Estimate, "-", " "), 40))
 			if value.CI != nil && value.CI.Low < value.CI.High {
-				intervals = appendNew(intervals, ciText(value.CI))
+				intervals = AppendNew(intervals, DescribeInterval(value.CI))
 			}
 			n := v.s.Runs[v.first+i].Rounds
 			few, many = min(few, n), max(many, n)
@@ -250,21 +250,21 @@ func (v *seriesView) notes(rows []analysis.HistoryRow) []string {
 	}
 	slices.Sort(estimators)
 	slices.Sort(intervals)
-	rounds := count(many, "round")
+	rounds := Count(many, "round")
 	if few < many {
 		rounds = fmt.Sprintf("%d to %s", few, rounds)
 	}
 	s := v.s
 	return []string{
-		"Points: " + several(estimators) + " of each run, as its report has it (" + rounds + ")." + zero(len(intervals) > 0, map[bool]string{true: " Bars: ", false: " Intervals, in tips and table: "}[len(v.s.Runs)-v.first <= barsMost]+several(intervals)+
+		"Points: " + several(estimators) + " of each run, as its report has it (" + rounds + ")." + TextIf(len(intervals) > 0, map[bool]string{true: " Bars: ", false: " Intervals, in tips and table: "}[len(v.s.Runs)-v.first <= barsMost]+several(intervals)+
 			"; they say how far the rounds of a run differ, not how far runs do: bars that do not overlap are no proof that a version changed anything."),
-		strings.Join(nonEmpty([]string{plain(s.Machine, 120), plain(engineShort(s.Engine), 60), "plan “" + plain(s.Plan, 60) + "”" + digestText(s.Digest), plain(strings.Join(s.Scale, "; "), 120)}), " · "),
+		strings.Join(NonEmpty([]string{Plain(s.Machine, 120), Plain(engineShort(s.Engine), 60), "plan “" + Plain(s.Plan, 60) + "”" + digestText(s.Digest), Plain(strings.Join(s.Scale, "; "), 120)}), " · "),
 	}
 }
 
 // chartTable has a row a run, the newest first, and a column a case.
-func (v *seriesView) chartTable(caption string, rows []analysis.HistoryRow) table {
-	t := table{Caption: caption, Columns: []column{{"", "run", true}, {"", "version", false}}}
+func (v *seriesView) chartTable(caption string, rows []analysis.HistoryRow) Table {
+	t := Table{Caption: caption, Columns: []Column{{"", "run", true}, {"", "version", false}}}
 	unit := rows[0].Unit
 	var values []float64
 	for _, row := range rows {
@@ -274,14 +274,14 @@ func (v *seriesView) chartTable(caption string, rows []analysis.HistoryRow) tabl
 			}
 		}
 	}
-	one := columnScale(unit, values...) // for all columns, so that a row can be read across
+	one := ColumnScale(unit, values...) // for all columns, so that a row can be read across
 	for _, row := range rows {
-		t.Columns = append(t.Columns, column{"", withUnit(v.label(row.Case), one), false})
+		t.Columns = append(t.Columns, Column{"", WithUnit(v.label(row.Case), one), false})
 	}
 	for i := range slices.Backward(v.s.Runs[v.first:]) {
 		run := v.first + i
 		p := v.s.Runs[run]
-		line := []cell{{Text: v.runName(run) + zero(p.Baseline, " (baseline)"), Class: "head"}, {Text: fmt.Sprint(p.Version + 1)}}
+		line := []Cell{{Text: v.runName(run) + TextIf(p.Baseline, " (baseline)"), Class: "head"}, {Text: fmt.Sprint(p.Version + 1)}}
 		for _, row := range rows {
 			line = append(line, v.figure(row, run, one))
 		}

@@ -10,8 +10,8 @@ import (
 )
 
 // sections are all that is said of one series.
-func (v *seriesView) sections() []docSection {
-	head := docSection{ID: v.id, Heading: v.name, Lead: v.lead(), After: v.after()}
+func (v *seriesView) sections() []Section {
+	head := Section{ID: v.id, Heading: v.name, Lead: v.lead(), After: v.after()}
 	if len(v.s.Runs) == 1 {
 		head.Table = v.single()
 	} else {
@@ -19,7 +19,7 @@ func (v *seriesView) sections() []docSection {
 			head.Charts = append(head.Charts, v.charts(p)...)
 		}
 	}
-	out := []docSection{head, v.versions()}
+	out := []Section{head, v.versions()}
 	drawn := false
 	var last *analysis.Comparison
 	for i, c := range slices.Backward(v.s.Changes) {
@@ -35,11 +35,11 @@ func (v *seriesView) sections() []docSection {
 }
 
 // single is the table of a series of one run, of which a picture would be one column of marks: a row a case, nil without numbers.
-func (v *seriesView) single() *table {
+func (v *seriesView) single() *Table {
 	if len(v.parts) == 0 {
 		return nil
 	}
-	t := &table{Caption: v.name, Columns: []column{{"", "case", true}}}
+	t := &Table{Caption: v.name, Columns: []Column{{"", "case", true}}}
 	at := map[string]int{}
 	for k, p := range v.parts {
 		var values []float64
@@ -48,14 +48,14 @@ func (v *seriesView) single() *table {
 				values = append(values, row.Values[0].Value)
 			}
 		}
-		one := columnScale(p.rows[0].Unit, values...)
-		t.Columns = append(t.Columns, column{"", withUnit(words(p.op)+zero(p.phase != "" || p.cycle > 0, ", "+cycled(p.phase, p.cycle)), one), false})
+		one := ColumnScale(p.rows[0].Unit, values...)
+		t.Columns = append(t.Columns, Column{"", WithUnit(QuantityName(p.op)+TextIf(p.phase != "" || p.cycle > 0, ", "+PhaseName(p.phase, p.cycle)), one), false})
 		for _, row := range p.rows {
 			n, ok := at[row.Case]
 			if !ok {
 				n = len(t.Rows)
 				at[row.Case] = n
-				t.Rows = append(t.Rows, append([]cell{{Text: v.label(row.Case), Class: "head"}}, make([]cell, len(v.parts))...))
+				t.Rows = append(t.Rows, append([]Cell{{Text: v.label(row.Case), Class: "head"}}, make([]Cell, len(v.parts))...))
 			}
 			t.Rows[n][k+1] = v.figure(row, 0, one)
 		}
@@ -64,14 +64,14 @@ func (v *seriesView) single() *table {
 }
 
 // figure is a value in a table, marked as what it is.
-func (v *seriesView) figure(row analysis.HistoryRow, run int, in scale) (c cell) {
+func (v *seriesView) figure(row analysis.HistoryRow, run int, in Scale) (c Cell) {
 	value := row.Values[run]
-	if value == nil || !finite(value.Value) {
+	if value == nil || !IsFinite(value.Value) {
 		return c
 	}
-	c.Text = in.number(value.Value)
+	c.Text = in.Number(value.Value)
 	if value.CI != nil {
-		c.Text += " (" + span(in, value.CI, row.Unit) + ")"
+		c.Text += " (" + RangeText(in, value.CI, row.Unit) + ")"
 	}
 	if why := v.open(run, row.Case); why != "" {
 		c.Class, c.Title = "muted", why
@@ -91,9 +91,9 @@ func (v *seriesView) lead() []string {
 	if day := last.Format("2006-01-02"); day != when {
 		when += " to " + day
 	}
-	out := []string{fmt.Sprintf("%s, %s; %s, each a system, a program and an engine.", count(len(s.Runs), "run"), when, count(len(s.Versions), "version")),
-		strings.Join(nonEmpty([]string{"Plan “" + plain(s.Plan, 80) + "”" + digestText(s.Digest), plain(strings.Join(s.Scale, "; "), 300),
-			fmt.Sprintf("seed %d", s.Seed), count(s.Rounds, "round"), plain(s.Machine, 160), plain(s.Engine, 120)}), " · ")}
+	out := []string{fmt.Sprintf("%s, %s; %s, each a system, a program and an engine.", Count(len(s.Runs), "run"), when, Count(len(s.Versions), "version")),
+		strings.Join(NonEmpty([]string{"Plan “" + Plain(s.Plan, 80) + "”" + digestText(s.Digest), Plain(strings.Join(s.Scale, "; "), 300),
+			fmt.Sprintf("seed %d", s.Seed), Count(s.Rounds, "round"), Plain(s.Machine, 160), Plain(s.Engine, 120)}), " · ")}
 	if len(v.parts) == 0 {
 		out = append(out, "No run of it has a number yet.")
 	}
@@ -104,7 +104,7 @@ func (v *seriesView) lead() []string {
 func (v *seriesView) after() (out []string) {
 	if v.first > 0 && len(v.parts) > 0 {
 		out = append(out, fmt.Sprintf("Drawn are the newest %s; %s left out of pictures and their tables. --since chooses others; history --format csv has every run.",
-			count(len(v.s.Runs)-v.first, "run"), count(v.first, "older run")+map[bool]string{true: " is", false: " are"}[v.first == 1]))
+			Count(len(v.s.Runs)-v.first, "run"), Count(v.first, "older run")+map[bool]string{true: " is", false: " are"}[v.first == 1]))
 	}
 	if v.cases > casesDrawn {
 		out = append(out, fmt.Sprintf("Drawn are the first %d of %d cases.", casesDrawn, v.cases))
@@ -127,21 +127,21 @@ func (v *seriesView) after() (out []string) {
 const versionsListed = 40
 
 // versions is the table of the versions by number.
-func (v *seriesView) versions() docSection {
-	t := &table{Caption: "versions", Columns: []column{{"", "version", true}, {"", "first run", true}, {"", "runs", false}, {"", "system", true}, {"", "program", true}}}
+func (v *seriesView) versions() Section {
+	t := &Table{Caption: "versions", Columns: []Column{{"", "version", true}, {"", "first run", true}, {"", "runs", false}, {"", "system", true}, {"", "program", true}}}
 	engines := slices.ContainsFunc(v.s.Versions, func(o analysis.HistoryVersion) bool { return !strings.Contains(o.Engine, "(Apple") }) // else they come with the system
 	if engines {
-		t.Columns = append(t.Columns, column{"", "engine", true})
+		t.Columns = append(t.Columns, Column{"", "engine", true})
 	}
-	s := docSection{ID: v.id + "-versions", Heading: "Versions", Sub: true, Table: t}
+	s := Section{ID: v.id + "-versions", Heading: "Versions", Sub: true, Table: t}
 	for i, o := range slices.Backward(v.s.Versions) {
 		if len(t.Rows) == versionsListed {
-			s.After = append(s.After, fmt.Sprintf("%s left out.", count(i+1, "older version")))
+			s.After = append(s.After, fmt.Sprintf("%s left out.", Count(i+1, "older version")))
 			break
 		}
-		row := []cell{{Text: fmt.Sprint(i + 1), Class: "head"}, {Text: o.First.UTC().Format("2006-01-02")}, {Text: grouped(int64(o.Runs))}, {Text: plain(o.System, 80) + zero(o.Kernel != "", ", kernel "+plain(o.Kernel, 40))}, {Text: plain(o.Tool, 60)}}
+		row := []Cell{{Text: fmt.Sprint(i + 1), Class: "head"}, {Text: o.First.UTC().Format("2006-01-02")}, {Text: Grouped(int64(o.Runs))}, {Text: Plain(o.System, 80) + TextIf(o.Kernel != "", ", kernel "+Plain(o.Kernel, 40))}, {Text: Plain(o.Tool, 60)}}
 		if engines {
-			row = append(row, cell{Text: plain(o.Engine, 100)})
+			row = append(row, Cell{Text: Plain(o.Engine, 100)})
 		}
 		t.Rows = append(t.Rows, row)
 	}
@@ -159,7 +159,7 @@ func (v *seriesView) versions() docSection {
 					why = c.Why // of the newest of them
 				}
 			}
-			s.After = append(s.After, fmt.Sprintf("Of %s, %d not looked into: %s.", count(n, "change"), left, plain(why, 300)))
+			s.After = append(s.After, fmt.Sprintf("Of %s, %d not looked into: %s.", Count(n, "change"), left, Plain(why, 300)))
 		}
 	}
 	return s
@@ -170,14 +170,14 @@ const changeRowsMost = 12
 
 // change is what one version changed: what differs before any number. The table of one that changed nothing is
 // left to compare, unless it is the newest.
-func (v *seriesView) change(c analysis.HistoryChange, newest bool, drawn *bool) docSection {
+func (v *seriesView) change(c analysis.HistoryChange, newest bool, drawn *bool) Section {
 	cmp := c.Comparison
-	s := docSection{ID: fmt.Sprintf("%s-change-%d", v.id, c.To), Sub: true, Heading: changeName(v.s, c)}
-	lead := fmt.Sprintf("%s before and %s after the change", count(c.Used[0], "run"), grouped(int64(c.Used[1])))
+	s := Section{ID: fmt.Sprintf("%s-change-%d", v.id, c.To), Sub: true, Heading: changeName(v.s, c)}
+	lead := fmt.Sprintf("%s before and %s after the change", Count(c.Used[0], "run"), Grouped(int64(c.Used[1])))
 	if c.Used != c.Ended {
 		lead += fmt.Sprintf(", those next to it of %d and %d", c.Ended[0], c.Ended[1])
 	}
-	s.Lead = []string{lead + ". " + title(changeAnswer(c)) + "."}
+	s.Lead = []string{lead + ". " + Capitalize(changeAnswer(c)) + "."}
 	for _, item := range differsSection(cmp).Items {
 		s.Items = append(s.Items, item)
 	}
@@ -186,31 +186,31 @@ func (v *seriesView) change(c analysis.HistoryChange, newest bool, drawn *bool) 
 	}
 	worse, better, _ := found(c)
 	if worse+better == 0 && !newest {
-		s.After = append(s.After, count(len(cmp.Rows), "row")+" not shown: nothing was found to have changed.")
+		s.After = append(s.After, Count(len(cmp.Rows), "row")+" not shown: nothing was found to have changed.")
 		return s
 	}
 	name := rowNames(cmp.Rows)
 	shown, more := v.shownRows(cmp)
 	part := *cmp
 	part.Rows = shown
-	s.Table = &table{Caption: s.Heading, Columns: []column{{"", "", true}, {"", "before", false}, {"", "after", false}, {"", "change", true}}}
+	s.Table = &Table{Caption: s.Heading, Columns: []Column{{"", "", true}, {"", "before", false}, {"", "after", false}, {"", "change", true}}}
 	side := cmp.Sides[1].Name
 	for _, op := range cmp.Ops {
 		rows := rowSection(&part, op, side, name)
 		for _, row := range rows.Table.Rows {
-			row[0].Text = words(op) + ": " + row[0].Text
+			row[0].Text = QuantityName(op) + ": " + row[0].Text
 			s.Table.Rows = append(s.Table.Rows, row)
 		}
 		for _, text := range rows.After {
-			s.After = appendNew(s.After, text)
+			s.After = AppendNew(s.After, text)
 		}
 		if !*drawn && slices.ContainsFunc(rowsOf(&part, op), func(r analysis.CompareRow) bool { return r.Status == analysis.RowChanged }) {
-			s.Charts = append(s.Charts, forests(&part, op, side, words(op), "forest-"+s.ID+"-"+slug(op), name)...)
+			s.Charts = append(s.Charts, forests(&part, op, side, QuantityName(op), "forest-"+s.ID+"-"+slug(op), name)...)
 		}
 	}
 	*drawn = *drawn || len(s.Charts) > 0
 	if more > 0 {
-		s.After = append(s.After, fmt.Sprintf("%s not shown, of phases that are not drawn; Holm's correction is over all rows.", count(more, "more row")))
+		s.After = append(s.After, fmt.Sprintf("%s not shown, of phases that are not drawn; Holm's correction is over all rows.", Count(more, "more row")))
 	}
 	if len(s.Table.Rows) == 0 {
 		s.Table = nil
@@ -242,24 +242,24 @@ func (v *seriesView) shownRows(c *analysis.Comparison) (shown []analysis.Compare
 }
 
 // runs is the list of runs, the newest first.
-func (v *seriesView) runs() docSection {
-	t := &table{Caption: "runs", Columns: []column{{"", "run", true}, {"", "version", false}, {"", "status", true}, {"", "sessions", false}, {"", "rounds", false},
+func (v *seriesView) runs() Section {
+	t := &Table{Caption: "runs", Columns: []Column{{"", "run", true}, {"", "version", false}, {"", "status", true}, {"", "sessions", false}, {"", "rounds", false},
 		{"", "warnings of its own", true}}}
-	s := docSection{ID: v.id + "-runs", Heading: "Runs", Sub: true, Page: true, Table: t}
+	s := Section{ID: v.id + "-runs", Heading: "Runs", Sub: true, Page: true, Table: t}
 	for i := range slices.Backward(v.s.Runs) {
 		p := v.s.Runs[i]
 		if len(t.Rows) >= runsListed && !p.Baseline {
 			continue
 		}
-		status := cell{Text: runStatus(p)}
+		status := Cell{Text: runStatus(p)}
 		if p.Status != result.Done {
 			status.Class = "warn"
 		}
-		t.Rows = append(t.Rows, []cell{{Text: v.runName(i) + zero(p.Baseline, " (baseline)"), Class: "head", Link: linkTo(p.Path)}, {Text: fmt.Sprint(p.Version + 1)}, status,
-			{Text: grouped(int64(p.Sessions))}, {Text: grouped(int64(p.Rounds))}, {Text: v.runDoubts(i)}})
+		t.Rows = append(t.Rows, []Cell{{Text: v.runName(i) + TextIf(p.Baseline, " (baseline)"), Class: "head", Link: linkTo(p.Path)}, {Text: fmt.Sprint(p.Version + 1)}, status,
+			{Text: Grouped(int64(p.Sessions))}, {Text: Grouped(int64(p.Rounds))}, {Text: v.runDoubts(i)}})
 	}
 	if n := len(v.s.Runs) - len(t.Rows); n > 0 {
-		s.After = append(s.After, fmt.Sprintf("%s not listed; history --format csv has every run.", count(n, "older run")))
+		s.After = append(s.After, fmt.Sprintf("%s not listed; history --format csv has every run.", Count(n, "older run")))
 	}
 	return s
 }
@@ -267,7 +267,7 @@ func (v *seriesView) runs() docSection {
 // runName is when a run began and what it is called: no two of a history share it.
 func (v *seriesView) runName(run int) string {
 	p := v.s.Runs[run]
-	return p.Started.UTC().Format(minute) + " " + plain(p.Name, 80)
+	return p.Started.UTC().Format(minute) + " " + Plain(p.Name, 80)
 }
 
 // runStatus is how a run ended, with the cases that were not measured.
@@ -276,10 +276,10 @@ func runStatus(p analysis.HistoryPoint) string {
 	for _, c := range p.Cases {
 		counts[c.Status]++
 	}
-	out := []string{firstOf(plain(p.Status, 40), "unknown")}
+	out := []string{FirstOf(Plain(p.Status, 40), "unknown")}
 	for _, status := range []string{result.Failed, result.Discarded, result.Skipped} {
 		if counts[status] > 0 {
-			out = append(out, count(counts[status], "case")+" "+status)
+			out = append(out, Count(counts[status], "case")+" "+status)
 		}
 	}
 	return strings.Join(out, ", ")
@@ -290,14 +290,14 @@ func (v *seriesView) runDoubts(run int) string {
 	var kinds []string
 	for _, w := range v.s.Runs[run].Warnings {
 		if n := v.runWarned[w.Kind]; n*2 < len(v.s.Runs) || n < 2 {
-			kinds = appendNew(kinds, plain(w.Kind, 40))
+			kinds = AppendNew(kinds, Plain(w.Kind, 40))
 		}
 	}
 	for _, p := range v.parts {
 		for _, row := range p.rows {
 			if row.Values[run] != nil {
 				for _, w := range v.doubts(row, run) {
-					kinds = appendNew(kinds, plain(w.Kind, 40))
+					kinds = AppendNew(kinds, Plain(w.Kind, 40))
 				}
 			}
 		}

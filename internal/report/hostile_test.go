@@ -60,7 +60,7 @@ func TestTerminalKeepsWidth(t *testing.T) {
 				if name == "hostile" && !strings.Contains(line, " ") {
 					continue // one word longer than the line
 				}
-				if w := width(line); w > columns && name != "hostile" {
+				if w := Width(line); w > columns && name != "hostile" {
 					t.Errorf("%s at %d columns: %d in %q", name, columns, w, line)
 				}
 			}
@@ -85,14 +85,14 @@ func TestCleanInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := rapid.OneOf(rapid.String(), rapid.SampledFrom(reporttest.Nasty), rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) })).Draw(t, "text")
 		limit := rapid.IntRange(1, 50).Draw(t, "limit")
-		out := clean(s)
+		out := Clean(s)
 		require.True(t, utf8.ValidString(out))
-		require.Equal(t, out, clean(out), "cleaning twice changes nothing")
-		require.LessOrEqual(t, utf8.RuneCountInString(shorten(s, limit)), limit)
+		require.Equal(t, out, Clean(out), "cleaning twice changes nothing")
+		require.LessOrEqual(t, utf8.RuneCountInString(Shorten(s, limit)), limit)
 		for _, r := range out {
 			require.False(t, unicode.IsControl(r) || hidden(r), "%U", r)
 		}
-		require.GreaterOrEqual(t, width(out), 0)
+		require.GreaterOrEqual(t, Width(out), 0)
 	})
 }
 
@@ -100,9 +100,9 @@ func TestClean(t *testing.T) {
 	for in, want := range map[string]string{
 		"a\nb\tc  d": "a b c d", "\u202Egpj.exe": "gpj.exe", "x\x1b[31my": "x[31my", "👩‍🚀": "👩‍🚀", "  a ": "a", "a\u200Bb": "ab", "\u2028": "",
 	} {
-		assert.Equal(t, want, clean(in), "%q", in)
+		assert.Equal(t, want, Clean(in), "%q", in)
 	}
-	assert.Equal(t, "abc…", shorten("abcdefgh", 4))
-	assert.Equal(t, "\u2068עברית\u2069", plain("עברית", 20))
-	assert.Equal(t, 4, width("漢字"))
+	assert.Equal(t, "abc…", Shorten("abcdefgh", 4))
+	assert.Equal(t, "\u2068עברית\u2069", Plain("עברית", 20))
+	assert.Equal(t, 4, Width("漢字"))
 }

@@ -46,23 +46,23 @@ type page struct {
 	Title    string
 	Source   string
 	Summary  string
-	Facts    []pair
-	Answer   firstView
+	Facts    []Pair
+	Answer   FirstScreen
 	Tally    string
-	Claims   []claimGroup
-	Departs  []departureView
+	Claims   []ClaimGroup
+	Departs  []Deviation
 	Departed string  // heading of the departures
-	Tables   []table // of the plan
+	Tables   []Table // of the plan
 	Printed  bool    // the source prints figures of these tables
-	First    *table
+	First    *Table
 
 	FirstHeading string
 	Sections     []pageSection
-	Warnings     []warningView
-	NotDone      []pair
-	Legend       []pair
-	Settings     []pair
-	Hosts        [][]pair
+	Warnings     []Warning
+	NotDone      []Pair
+	Legend       []Pair
+	Settings     []Pair
+	Hosts        [][]Pair
 	Repeat       string
 	Plan         string
 	Charts       string // name and version of the library
@@ -73,7 +73,7 @@ type pageSection struct {
 	ID, Heading, Lead string
 	Side              bool // charts stand side by side where there is room
 	Charts            []pageChart
-	Tables            []table
+	Tables            []Table
 }
 
 // pageChart is a chart as the page needs it.
@@ -81,11 +81,11 @@ type pageChart struct {
 	ID, Heading, Description string
 	Height                   int
 	Spec                     template.JS // JSON with <, > and & escaped: safe inside a script element
-	Table                    table
+	Table                    Table
 }
 
 // renderPage prints the page; the chart library is known to panic on odd input, which ends as an error here.
-func renderPage(w io.Writer, v *view) (err error) {
+func renderPage(w io.Writer, v *View) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("building charts: %v", r)
@@ -98,14 +98,14 @@ func renderPage(w io.Writer, v *view) (err error) {
 	p := page{
 		Policy: policy(echarts.Script, scriptSource), Style: template.CSS(styleSource),
 		Library: template.JS(echarts.Script), Script: template.JS(scriptSource),
-		Title: v.title, Source: v.source, Summary: v.summary, Facts: v.facts, Tally: verdictCount(v.claims), Claims: v.claims,
-		Departs: v.departures, Departed: v.departed, Answer: v.first, Tables: v.otherTables(), Printed: v.source != "" && v.printsTables(), Sections: sections, Warnings: v.warnings, NotDone: v.notDone, Legend: v.legend,
-		Settings: v.settings, Hosts: v.hosts, Repeat: strings.Join(v.repeat, "\n"), Plan: v.canonical, Charts: echarts.Version(),
+		Title: v.Title, Source: v.Source, Summary: v.Summary, Facts: v.Facts, Tally: CountVerdicts(v.Claims), Claims: v.Claims,
+		Departs: v.Deviations, Departed: v.DeviationsHeading, Answer: v.First, Tables: v.OtherTables(), Printed: v.Source != "" && v.PrintsTables(), Sections: sections, Warnings: v.Warnings, NotDone: v.NotDone, Legend: v.Legend,
+		Settings: v.Settings, Hosts: v.Hosts, Repeat: strings.Join(v.Repeat, "\n"), Plan: v.Canonical, Charts: echarts.Version(),
 	}
-	if len(v.sections) > 0 {
-		p.First, p.FirstHeading = &v.sections[0].tables[0], "Measured"
-		f := v.sections[0].figures
-		if slices.ContainsFunc(f.ops, func(op string) bool { return len(f.publishedOn(op)) > 0 }) {
+	if len(v.Sections) > 0 {
+		p.First, p.FirstHeading = &v.Sections[0].Tables[0], "Measured"
+		f := v.Sections[0].Figures
+		if slices.ContainsFunc(f.Ops, func(op string) bool { return len(f.PublishedOn(op)) > 0 }) {
 			p.FirstHeading = "Measured beside published"
 		}
 	}
@@ -126,7 +126,7 @@ func policy(scripts ...string) string {
 }
 
 // pageSections arranges charts and tables under headings; a section without either is left out.
-func (v *view) pageSections() ([]pageSection, error) {
+func (v *View) pageSections() ([]pageSection, error) {
 	sections := []pageSection{
 		{ID: "speed", Heading: "Speed"},
 		{ID: "encryption", Heading: "What encryption costs"},
@@ -145,33 +145,33 @@ func (v *view) pageSections() ([]pageSection, error) {
 	}
 	ids := map[string]int{}
 	for _, c := range v.charts() {
-		if ids[c.id]++; ids[c.id] > 1 { // odd names of quantities may give the same id
-			c.id += fmt.Sprintf("-again-%d", ids[c.id])
+		if ids[c.ID]++; ids[c.ID] > 1 { // odd names of quantities may give the same id
+			c.ID += fmt.Sprintf("-again-%d", ids[c.ID])
 		}
 		text, err := c.spec()
 		if err != nil {
 			return nil, err
 		}
-		drawn := pageChart{c.id, c.heading, c.description(), c.height + 160, template.JS(text), c.table}
-		if c.section == "first" {
-			v.first.Chart = &drawn
+		drawn := pageChart{c.ID, c.Heading, c.description(), c.Height + 160, template.JS(text), c.Table}
+		if c.Section == "first" {
+			v.First.Chart = &drawn
 			continue
 		}
-		at[c.section].Charts = append(at[c.section].Charts, drawn)
+		at[c.Section].Charts = append(at[c.Section].Charts, drawn)
 	}
-	for i, s := range v.sections {
+	for i, s := range v.Sections {
 		from := 0
 		if i == 0 { // its first table stands on the first screen
 			from = 1
 		}
-		at["figures"].Tables = append(at["figures"].Tables, s.tables[from:]...)
+		at["figures"].Tables = append(at["figures"].Tables, s.Tables[from:]...)
 	}
 	at["size"].Lead += v.undrawn()
 	at["files"].Lead += v.undrawn()
-	for _, f := range v.fits {
-		at["sweep"].Tables = append(at["sweep"].Tables, f.table)
+	for _, f := range v.Fits {
+		at["sweep"].Tables = append(at["sweep"].Tables, f.Table)
 	}
-	at["relations"].Tables = v.relations
+	at["relations"].Tables = v.Relations
 	kept := sections[:0]
 	for _, s := range sections {
 		s.Side = s.ID != "speed" && len(s.Charts) > 1

@@ -14,13 +14,13 @@ type htmlRow struct {
 }
 
 type htmlCell struct {
-	cell
+	Cell
 	Class string
 	Head  bool
 }
 
 // Groups are the headings over groups of columns; none if no column has one.
-func (t table) Groups() []spanned {
+func (t Table) Groups() []spanned {
 	var out []spanned
 	named := false
 	for i, c := range t.Columns {
@@ -38,16 +38,16 @@ func (t table) Groups() []spanned {
 }
 
 // HTMLRows are the rows with classes; a head cell that repeats the row above is left empty.
-func (t table) HTMLRows() []htmlRow {
+func (t Table) HTMLRows() []htmlRow {
 	out := make([]htmlRow, len(t.Rows))
 	last := ""
 	for i, row := range t.Rows {
 		r := &out[i]
 		for j, c := range row {
-			h := htmlCell{cell: c, Class: c.Class}
+			h := htmlCell{Cell: c, Class: c.Class}
 			switch {
 			case c.Class == "head" && c.Text == last && j == 0:
-				h.cell.Text, h.Class = "", ""
+				h.Cell.Text, h.Class = "", ""
 			case c.Class == "head":
 				h.Head, r.Rule = true, i > 0
 				if j == 0 {

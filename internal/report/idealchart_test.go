@@ -10,8 +10,8 @@ import (
 	"dmgbench/internal/result"
 )
 
-func role(c chart, name string) []series {
-	return slices.DeleteFunc(slices.Clone(c.series), func(s series) bool { return s.role != name })
+func role(c Chart, name string) []Series {
+	return slices.DeleteFunc(slices.Clone(c.Series), func(s Series) bool { return s.Role != name })
 }
 
 // Points stand whether or not the plan fits anything, beside what ideal scaling would give.
@@ -20,15 +20,15 @@ func TestThreadsWithoutFits(t *testing.T) {
 	r.Fits = nil
 	c := chartOf(t, p, r, "sweep-threads-stream")
 	require.Len(t, role(c, "line"), 1)
-	assert.Len(t, role(c, "line")[0].points, 9)
+	assert.Len(t, role(c, "line")[0].Points, 9)
 	ideal := role(c, "ideal")
 	require.Len(t, ideal, 1)
-	first := role(c, "line")[0].points[0].([]any)[1].(float64)
-	assert.Equal(t, []any{1.0, first}, ideal[0].points[0])
-	last := ideal[0].points[40].([]any)
+	first := role(c, "line")[0].Points[0].([]any)[1].(float64)
+	assert.Equal(t, []any{1.0, first}, ideal[0].Points[0])
+	last := ideal[0].Points[40].([]any)
 	assert.InEpsilon(t, 14*first, last[1].(float64), 1e-5, "fourteen threads, fourteen times the rate")
-	assert.Contains(t, c.sub, "ideal scaling")
-	assert.Equal(t, 2*slices.Max(c.y.values) < 14*first, c.y.high != nil, "an ideal far off does not press what was measured flat")
+	assert.Contains(t, c.Sub, "ideal scaling")
+	assert.Equal(t, 2*slices.Max(c.Y.Values) < 14*first, c.Y.High != nil, "an ideal far off does not press what was measured flat")
 }
 
 // A rate along an axis comes with the time that it is the inverse of; other times only where something is said about them.
@@ -45,11 +45,11 @@ func TestSweepsHaveTimeAndRate(t *testing.T) {
 		}
 	}
 	c := chartOf(t, p, r, "sweep-threads-stream_time")
-	assert.Equal(t, "s", c.y.unit)
-	ideal := role(c, "ideal")[0].points
+	assert.Equal(t, "s", c.Y.Unit)
+	ideal := role(c, "ideal")[0].Points
 	first, last := ideal[0].([]any)[1].(float64), ideal[40].([]any)[1].(float64)
 	assert.InEpsilon(t, first/14, last, 1e-5)
-	assert.Negative(t, index(newView(p, r).charts(), "sweep-threads-detach_time"))
+	assert.Negative(t, index(NewView(p, r).charts(), "sweep-threads-detach_time"))
 	r.Fits[0].Op, r.Fits[0].Along = "detach_time", "threads"
-	assert.GreaterOrEqual(t, index(newView(p, r).charts(), "sweep-threads-detach_time"), 0)
+	assert.GreaterOrEqual(t, index(NewView(p, r).charts(), "sweep-threads-detach_time"), 0)
 }

@@ -12,22 +12,22 @@ import (
 // spoken are the keys whose values speak for themselves; others are shown with their key.
 var spoken = []string{"format", "encryption", "filesystem", "place", "backend", "codec", "target"}
 
-// nativeFolder is the name of the case without an image.
-const nativeFolder = "native folder"
+// NativeFolder is the name of the case without an image.
+const NativeFolder = "native folder"
 
 // labels gives every case the shortest name that tells it from the others: the
 // values of the keys in which cases differ. Full ids are in the table of cases.
 func labels(cases []result.Case) map[string]string {
 	out := map[string]string{}
 	taken := map[string]bool{}
-	vary := varying(cases)
+	vary := VaryingKeys(cases)
 	for _, c := range cases {
 		name := label(c, vary)
 		if taken[name] || name == "" {
-			name = plain(c.ID, 60)
+			name = Plain(c.ID, 60)
 		}
 		for n := 2; taken[name]; n++ { // ids may differ only in what cleaning removed
-			name = plain(c.ID, 56) + " #" + human(float64(n), "1")
+			name = Plain(c.ID, 56) + " #" + Human(float64(n), "1")
 		}
 		taken[name] = true
 		out[c.ID] = name
@@ -51,38 +51,38 @@ func CaseNames(p *plan.Plan) map[string]string {
 func label(c result.Case, vary []string) string {
 	var parts []string
 	if c.Baseline {
-		parts = append(parts, nativeFolder)
+		parts = append(parts, NativeFolder)
 	}
 	for _, kv := range c.Keys {
 		if !slices.Contains(vary, kv[0]) || c.Baseline && (kv[0] == "target" || kv[0] == "format") {
 			continue
 		}
-		parts = append(parts, caseValue(kv[0], kv[1]))
+		parts = append(parts, CaseValue(kv[0], kv[1]))
 	}
 	if len(parts) == 0 {
 		if c.Target.Kind == "directory" {
-			parts = append(parts, nativeFolder)
+			parts = append(parts, NativeFolder)
 		} else {
-			parts = append(parts, plan.FormatName(plain(firstOf(c.Target.Format, c.Target.Kind), 24)))
+			parts = append(parts, plan.FormatName(Plain(FirstOf(c.Target.Format, c.Target.Kind), 24)))
 		}
 	}
 	if _, here := plan.HereFor(c.Target.Place); here && !slices.Contains(vary, "place") {
-		parts = append(parts, keyValue("place", c.Target.Place)) // even where all cases share it
+		parts = append(parts, KeyValue("place", c.Target.Place)) // even where all cases share it
 	}
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), " · ")
 }
 
-// caseValue writes one setting for the name of a case, formats in words.
-func caseValue(key, value string) string {
+// CaseValue writes one setting for the name of a case, formats in words.
+func CaseValue(key, value string) string {
 	if key == "format" {
-		return plan.FormatName(plain(value, 40))
+		return plan.FormatName(Plain(value, 40))
 	}
-	return keyValue(key, value)
+	return KeyValue(key, value)
 }
 
-// keyValue writes one setting in words: "AES-256", "unencrypted", "workers 4".
-func keyValue(key, value string) string {
-	value = plain(value, 40)
+// KeyValue writes one setting in words: "AES-256", "unencrypted", "workers 4".
+func KeyValue(key, value string) string {
+	value = Plain(value, 40)
 	switch {
 	case key == "encryption" && value == "none":
 		return "unencrypted"
@@ -90,16 +90,16 @@ func keyValue(key, value string) string {
 		return map[bool]string{true: "preallocated", false: "as it grows"}[value == "true"]
 	case slices.Contains(spoken, key):
 		return value
-	case len(value) > 8 && inBytes(key): // 15400448 B
+	case len(value) > 8 && IsByteAxis(key): // 15400448 B
 		if b, err := units.ParseBytes(value); err == nil {
-			value = human(float64(b), "B")
+			value = Human(float64(b), "B")
 		}
 	}
-	return plain(strings.ReplaceAll(key, "_", " "), 24) + " " + value
+	return Plain(strings.ReplaceAll(key, "_", " "), 24) + " " + value
 }
 
-// varying lists the keys that do not have one value in all cases; what a baseline lacks makes no difference.
-func varying(cases []result.Case) []string {
+// VaryingKeys lists the keys that do not have one value in all cases; what a baseline lacks makes no difference.
+func VaryingKeys(cases []result.Case) []string {
 	var order []string
 	values := map[string]map[string]bool{}
 	images := 0
@@ -124,17 +124,17 @@ func varying(cases []result.Case) []string {
 	})
 }
 
-// cycled adds the cycle to the name of a phase.
-func cycled(phase string, cycle int) string {
-	phase = plain(phase, 40)
+// PhaseName adds the cycle to the name of a phase.
+func PhaseName(phase string, cycle int) string {
+	phase = Plain(phase, 40)
 	if cycle > 0 {
-		return strings.Join(nonEmpty([]string{phase, "cycle " + human(float64(cycle), "1")}), " · ")
+		return strings.Join(NonEmpty([]string{phase, "cycle " + Human(float64(cycle), "1")}), " · ")
 	}
 	return phase
 }
 
-// words turns the name of a quantity into words: "attach_time" is "time to attach".
-func words(op string) string {
+// QuantityName turns the name of a quantity into words: "attach_time" is "time to attach".
+func QuantityName(op string) string {
 	switch op {
 	case "free":
 		return "free on volume"
@@ -158,7 +158,7 @@ func words(op string) string {
 		return "full bands"
 	}
 	if do, ok := strings.CutSuffix(op, "_time"); ok {
-		return "time to " + plain(do, 40)
+		return "time to " + Plain(do, 40)
 	}
-	return plain(strings.ReplaceAll(op, "_", " "), 40)
+	return Plain(strings.ReplaceAll(op, "_", " "), 40)
 }

@@ -21,36 +21,36 @@ func LedgerMarkdown(w io.Writer, l *analysis.Ledger) error { return ledgerDoc(l)
 // its evidence. Links to the reports of runs are relative to the page.
 func LedgerHTML(w io.Writer, l *analysis.Ledger) error { return ledgerDoc(l).html(w) }
 
-func ledgerDoc(l *analysis.Ledger) doc {
-	d := doc{Kicker: "Ledger", Title: "Is it still true?",
-		Lead: []string{fmt.Sprintf("%s on %s of system, machine and engine.", count(len(l.Rows), "claim"), count(len(l.Columns), "combination"))}}
-	d.Sections = append(d.Sections, docSection{ID: "answer", Heading: "Result", Items: cleaned(l.Answers, 1200)})
+func ledgerDoc(l *analysis.Ledger) Document {
+	d := Document{Kicker: "Ledger", Title: "Is it still true?",
+		Lead: []string{fmt.Sprintf("%s on %s of system, machine and engine.", Count(len(l.Rows), "claim"), Count(len(l.Columns), "combination"))}}
+	d.Sections = append(d.Sections, Section{ID: "answer", Heading: "Result", Items: cleaned(l.Answers, 1200)})
 	if len(l.Rows) > 0 {
-		d.Sections = append(d.Sections, docSection{ID: "claims", Heading: "Claims", Grid: ledgerGrid(l), After: []string{
+		d.Sections = append(d.Sections, Section{ID: "claims", Heading: "Claims", Grid: ledgerGrid(l), After: []string{
 			"A verdict is the one that the runs of a cell agree in; where they contradict each other it cannot be told. " +
 				"Letters say which plan as executed was run. Where scaled and unscaled runs share a cell, the unscaled ones decide; “scaled” says that there are none."}})
 	}
-	variants := docSection{ID: "plans", Heading: "Plans as executed"}
+	variants := Section{ID: "plans", Heading: "Plans as executed"}
 	for _, v := range l.Variants {
-		variants.Items = append(variants.Items, fmt.Sprintf("%s: %s, SHA-256 %.12s, seed %d, %s, %s", v.Mark, plain(v.Plan, 80), plain(v.Digest, 80), v.Seed,
-			count(v.Rounds, "round"), strings.Join(cleaned(v.Scale, 200), "; ")))
+		variants.Items = append(variants.Items, fmt.Sprintf("%s: %s, SHA-256 %.12s, seed %d, %s, %s", v.Mark, Plain(v.Plan, 80), Plain(v.Digest, 80), v.Seed,
+			Count(v.Rounds, "round"), strings.Join(cleaned(v.Scale, 200), "; ")))
 	}
 	if len(variants.Items) > 0 {
 		d.Sections = append(d.Sections, variants)
 	}
 	if len(l.LeftOut) > 0 {
-		d.Sections = append(d.Sections, docSection{ID: "left-out", Heading: "Not in this ledger", Items: cleaned(l.LeftOut, 400)})
+		d.Sections = append(d.Sections, Section{ID: "left-out", Heading: "Not in this ledger", Items: cleaned(l.LeftOut, 400)})
 	}
 	return d
 }
 
-func ledgerGrid(l *analysis.Ledger) *docGrid {
-	g := &docGrid{Caption: "claim"}
+func ledgerGrid(l *analysis.Ledger) *Grid {
+	g := &Grid{Caption: "claim"}
 	for _, c := range l.Columns {
-		g.Columns = append(g.Columns, plain(c.Name(), 200))
+		g.Columns = append(g.Columns, Plain(c.Name(), 200))
 	}
 	for _, row := range l.Rows {
-		r := docGridRow{Name: plain(row.Says, 300), Note: claimant(row.By) + ", plan " + plain(row.Plan, 60)}
+		r := GridRow{Name: Plain(row.Says, 300), Note: claimant(row.By) + ", plan " + Plain(row.Plan, 60)}
 		for _, c := range row.Cells {
 			r.Cells = append(r.Cells, ledgerCell(l, c))
 		}
@@ -65,11 +65,11 @@ func ledgerGrid(l *analysis.Ledger) *docGrid {
 const fullEvidence = 3
 
 // ledgerEvidence are the entries of a cell: whole ones, and those that are named behind them.
-func ledgerEvidence(list []analysis.LedgerEntry) (out []docEntry) {
+func ledgerEvidence(list []analysis.LedgerEntry) (out []GridEntry) {
 	newest := slices.Clone(list)
 	slices.SortStableFunc(newest, func(a, b analysis.LedgerEntry) int { return b.Started.Compare(a.Started) })
 	whole := map[string]int{} // by what they say
-	var rest []docEntry
+	var rest []GridEntry
 	for _, e := range newest {
 		_, word := verdictOf(e.Claim.Verdict)
 		title := fmt.Sprintf("(%s): %s", e.Mark, word)
@@ -77,17 +77,17 @@ func ledgerEvidence(list []analysis.LedgerEntry) (out []docEntry) {
 			title += ", at another scale: not counted"
 		}
 		if whole[title]++; whole[title] <= fullEvidence {
-			out = append(out, docEntry{Title: "run " + plain(e.Run, 80) + " " + title, Link: linkTo(e.Path), Lines: claimLines(e.Claim)})
+			out = append(out, GridEntry{Title: "run " + Plain(e.Run, 80) + " " + title, Link: linkTo(e.Path), Lines: claimLines(e.Claim)})
 			continue
 		}
-		i := slices.IndexFunc(rest, func(d docEntry) bool { return d.Title == title })
+		i := slices.IndexFunc(rest, func(d GridEntry) bool { return d.Title == title })
 		if i < 0 {
-			i, rest = len(rest), append(rest, docEntry{Title: title})
+			i, rest = len(rest), append(rest, GridEntry{Title: title})
 		}
-		rest[i].More = append(rest[i].More, docLink{Name: plain(e.Run, 80), Link: linkTo(e.Path)})
+		rest[i].More = append(rest[i].More, Link{Name: Plain(e.Run, 80), Link: linkTo(e.Path)})
 	}
 	for i, d := range rest {
-		rest[i].Title = count(len(d.More), "earlier run") + " " + d.Title + "; their reports have the evidence"
+		rest[i].Title = Count(len(d.More), "earlier run") + " " + d.Title + "; their reports have the evidence"
 	}
 	return append(out, rest...)
 }
@@ -97,24 +97,24 @@ func linkTo(path string) string { return (&url.URL{Path: path}).String() }
 
 // claimLines are why a claim was judged so.
 func claimLines(k result.Claim) []string {
-	lines := nonEmpty([]string{plain(k.Reason, 800)})
+	lines := NonEmpty([]string{Plain(k.Reason, 800)})
 	if k.Robustness != nil {
-		lines = append(lines, nonEmpty([]string{plain(k.Robustness.Text, 400)})...)
+		lines = append(lines, NonEmpty([]string{Plain(k.Robustness.Text, 400)})...)
 	}
 	if k.Here != "" {
-		lines = append(lines, "Here: "+plain(k.Here, 800))
+		lines = append(lines, "Here: "+Plain(k.Here, 800))
 	}
 	for _, line := range k.Evidence {
-		lines = append(lines, plain(line, 600))
+		lines = append(lines, Plain(line, 600))
 	}
 	return lines
 }
 
-func ledgerCell(l *analysis.Ledger, c analysis.LedgerCell) docCell {
+func ledgerCell(l *analysis.Ledger, c analysis.LedgerCell) GridCell {
 	if c.Verdict == "" {
-		return docCell{}
+		return GridCell{}
 	}
-	var out docCell
+	var out GridCell
 	out.Class, out.Word = verdictOf(c.Verdict)
 	counted := map[string]int{}
 	runs := 0
@@ -125,7 +125,7 @@ func ledgerCell(l *analysis.Ledger, c analysis.LedgerCell) docCell {
 		}
 	}
 	out.Entries = ledgerEvidence(c.Entries)
-	notes := []string{count(runs, "run")}
+	notes := []string{Count(runs, "run")}
 	if len(counted) > 1 {
 		notes[0] = fmt.Sprintf("%d of %d runs", counted[c.Verdict], runs)
 		if h, n := counted[result.Holds], counted[result.DoesNotHold]; h > 0 && n > 0 {
@@ -142,7 +142,7 @@ func ledgerCell(l *analysis.Ledger, c analysis.LedgerCell) docCell {
 		notes = append(notes, strings.Join(c.Marks, " "))
 	}
 	if c.Changed != "" {
-		notes = append(notes, "turned round since "+plain(c.Changed, 80))
+		notes = append(notes, "turned round since "+Plain(c.Changed, 80))
 	}
 	out.Note = strings.Join(notes, "; ")
 	return out

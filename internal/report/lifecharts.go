@@ -17,7 +17,7 @@ type moment struct {
 }
 
 // lifeCharts draw what a container occupies over the steps of the protocol.
-func (v *view) lifeCharts() []chart {
+func (v *View) lifeCharts() []Chart {
 	kinds := []struct {
 		id, heading, name, unit string
 		of                      func(*result.DiskUse) float64
@@ -27,55 +27,55 @@ func (v *view) lifeCharts() []chart {
 		{"free", "Free space of the volume over the steps", "free on the volume", "B", func(d *result.DiskUse) float64 { return known(d.VolumeFree) }},
 	}
 	moments := v.moments()
-	if len(moments) < 2 || len(v.result.Cases) == 1 { // one case has it all in one picture
+	if len(moments) < 2 || len(v.Result.Cases) == 1 { // one case has it all in one picture
 		return nil
 	}
-	var out []chart
+	var out []Chart
 	for _, k := range kinds {
-		c := chart{id: "life-" + k.id, section: "life", height: 280, heading: k.heading, y: axis{name: k.name, unit: k.unit, low: pointer(0)}}
-		c.table = table{Caption: c.heading, Columns: []column{{"", "case", true}}}
+		c := Chart{ID: "life-" + k.id, Section: "life", Height: 280, Heading: k.heading, Y: Axis{Name: k.name, Unit: k.unit, Low: pointer(0)}}
+		c.Table = Table{Caption: c.Heading, Columns: []Column{{"", "case", true}}}
 		for _, m := range moments {
-			label := firstOf(cycled(m.phase, m.cycle), "step "+strconv.Itoa(m.index+1))
-			c.x.categories = append(c.x.categories, label)
-			c.table.Columns = append(c.table.Columns, column{"", label, false})
+			label := FirstOf(PhaseName(m.phase, m.cycle), "step "+strconv.Itoa(m.index+1))
+			c.X.Categories = append(c.X.Categories, label)
+			c.Table.Columns = append(c.Table.Columns, Column{"", label, false})
 		}
-		for i := range v.result.Cases {
-			cs := &v.result.Cases[i]
+		for i := range v.Result.Cases {
+			cs := &v.Result.Cases[i]
 			values := medians(cs, moments, func(s *result.Step) float64 { return k.of(s.Disk) })
-			if !slices.ContainsFunc(values, finite) || k.id == "free" && cs.Target.Kind == "directory" && v.hasImages() {
+			if !slices.ContainsFunc(values, IsFinite) || k.id == "free" && cs.Target.Kind == "directory" && v.HasImages() {
 				continue // what the host has free would press the volumes flat
 			}
-			c.addRow("line", v.name(cs.ID), k.unit, values)
+			c.addRow("line", v.CaseName(cs.ID), k.unit, values)
 		}
 		c.mergeLines()
 		if k.id == "allocated" {
 			v.addLive(&c, moments)
 		}
 		if len(moments) > 12 {
-			c.table = c.table.transposed()
+			c.Table = c.Table.transposed()
 		}
-		if len(c.series) > 0 {
-			c.sub = "Median of " + count(v.result.Rounds, "round") + " at each point where sizes were taken."
-			c.notes = []string{"Points are medians without an interval. Cases that differ by less than 0.5 % of the largest value share a line.", v.provenance}
+		if len(c.Series) > 0 {
+			c.Sub = "Median of " + Count(v.Result.Rounds, "round") + " at each point where sizes were taken."
+			c.Notes = []string{"Points are medians without an interval. Cases that differ by less than 0.5 % of the largest value share a line.", v.Provenance}
 			out = append(out, c)
 		}
 	}
 	return out
 }
 
-// hasImages reports whether anything but directories was measured.
-func (v *view) hasImages() bool {
-	return slices.ContainsFunc(v.result.Cases, func(c result.Case) bool { return c.Target.Kind == "image" })
+// HasImages reports whether anything but directories was measured.
+func (v *View) HasImages() bool {
+	return slices.ContainsFunc(v.Result.Cases, func(c result.Case) bool { return c.Target.Kind == "image" })
 }
 
 // transposed has a row for each column, for tables that would grow to the side.
-func (t table) transposed() table {
-	out := table{ID: t.ID, Caption: t.Caption, Notes: t.Notes, Columns: []column{{"", "step", true}}}
+func (t Table) transposed() Table {
+	out := Table{ID: t.ID, Caption: t.Caption, Notes: t.Notes, Columns: []Column{{"", "step", true}}}
 	for _, row := range t.Rows {
-		out.Columns = append(out.Columns, column{"", row[0].Text, false})
+		out.Columns = append(out.Columns, Column{"", row[0].Text, false})
 	}
 	for i, c := range t.Columns[1:] {
-		row := []cell{{Text: c.Title, Class: "head"}}
+		row := []Cell{{Text: c.Title, Class: "head"}}
 		for _, old := range t.Rows {
 			row = append(row, old[i+1])
 		}
@@ -86,9 +86,9 @@ func (t table) transposed() table {
 
 // mergeLines lets cases that cannot be told apart in the picture share a line, so
 // that none is hidden under another. The table keeps them apart.
-func (c *chart) mergeLines() {
+func (c *Chart) mergeLines() {
 	top := 0.0
-	for _, y := range c.y.values {
+	for _, y := range c.Y.Values {
 		top = max(top, math.Abs(y))
 	}
 	close := func(a, b any) bool {
@@ -96,16 +96,16 @@ func (c *chart) mergeLines() {
 		y, okY := b.(float64)
 		return okX == okY && math.Abs(x-y) <= top*0.005
 	}
-	var kept []series
-	for _, s := range c.series {
-		at := slices.IndexFunc(kept, func(k series) bool { return slices.EqualFunc(k.points, s.points, close) })
+	var kept []Series
+	for _, s := range c.Series {
+		at := slices.IndexFunc(kept, func(k Series) bool { return slices.EqualFunc(k.Points, s.Points, close) })
 		if at < 0 {
 			kept = append(kept, s)
 			continue
 		}
-		kept[at].name += ", " + s.name
+		kept[at].Name += ", " + s.Name
 	}
-	c.series = kept
+	c.Series = kept
 }
 
 func positive(n int) float64 {
@@ -123,47 +123,47 @@ func known(n int64) float64 {
 }
 
 // addRow adds one case as a line and as a row of the table.
-func (c *chart) addRow(role, name, unit string, values []float64) {
-	s := series{role: role, name: name}
-	row := []cell{{Text: name, Class: "head"}}
+func (c *Chart) addRow(role, name, unit string, values []float64) {
+	s := Series{Role: role, Name: name}
+	row := []Cell{{Text: name, Class: "head"}}
 	for _, value := range values {
-		s.points = append(s.points, orNull(value))
+		s.Points = append(s.Points, orNull(value))
 		text := ""
-		if finite(value) {
-			text = human(value, unit)
-			c.y.values = append(c.y.values, value)
+		if IsFinite(value) {
+			text = Human(value, unit)
+			c.Y.Values = append(c.Y.Values, value)
 		}
-		row = append(row, cell{Text: text})
+		row = append(row, Cell{Text: text})
 	}
-	c.series = append(c.series, s)
-	c.table.Rows = append(c.table.Rows, row)
+	c.Series = append(c.Series, s)
+	c.Table.Rows = append(c.Table.Rows, row)
 }
 
 // addLive draws the bytes of the files on the volume, if all cases held the same.
-func (v *view) addLive(c *chart, moments []moment) {
+func (v *View) addLive(c *Chart, moments []moment) {
 	var live []float64
-	for i := range v.result.Cases {
-		values := medians(&v.result.Cases[i], moments, func(s *result.Step) float64 { return float64(s.Live) })
-		if !slices.ContainsFunc(values, finite) {
+	for i := range v.Result.Cases {
+		values := medians(&v.Result.Cases[i], moments, func(s *result.Step) float64 { return float64(s.Live) })
+		if !slices.ContainsFunc(values, IsFinite) {
 			continue
 		}
-		if live != nil && !slices.EqualFunc(live, values, func(a, b float64) bool { return a == b || !finite(a) || !finite(b) }) {
+		if live != nil && !slices.EqualFunc(live, values, func(a, b float64) bool { return a == b || !IsFinite(a) || !IsFinite(b) }) {
 			return
 		}
 		if live == nil {
 			live = values
 		}
 	}
-	if slices.ContainsFunc(live, func(x float64) bool { return finite(x) && x > 0 }) {
+	if slices.ContainsFunc(live, func(x float64) bool { return IsFinite(x) && x > 0 }) {
 		c.addRow("live", "live files", "B", live)
 	}
 }
 
 // moments lists the steps with sizes over all cases, in protocol order.
-func (v *view) moments() []moment {
+func (v *View) moments() []moment {
 	var out []moment
-	for i := range v.result.Cases {
-		for _, s := range v.result.Cases[i].Steps {
+	for i := range v.Result.Cases {
+		for _, s := range v.Result.Cases[i].Steps {
 			m := moment{s.Phase, s.Cycle, s.Index}
 			same := func(o moment) bool {
 				return o.phase == m.phase && o.cycle == m.cycle && (m.phase != "" || o.index == m.index)
@@ -184,10 +184,10 @@ func medians(c *result.Case, moments []moment, of func(*result.Step) float64) []
 		var values []float64
 		for j := range c.Steps {
 			s := &c.Steps[j]
-			if s.Disk == nil || s.Phase != m.phase || s.Cycle != m.cycle || m.phase == "" && s.Index != m.index || !counts(c, s) {
+			if s.Disk == nil || s.Phase != m.phase || s.Cycle != m.cycle || m.phase == "" && s.Index != m.index || !IsShown(c, s) {
 				continue
 			}
-			if x := of(s); finite(x) {
+			if x := of(s); IsFinite(x) {
 				values = append(values, x)
 			}
 		}

@@ -22,15 +22,15 @@ type lifeStep struct {
 
 // lifeCycles draw, one picture a container, all that it occupies over its protocol:
 // size on disk, live files, bands and what is free in the volume.
-func (v *view) lifeCycles() []chart {
-	var out []chart
-	for i := range v.result.Cases {
-		c := &v.result.Cases[i]
-		if c.Target.Kind == "directory" && v.hasImages() || len(out) == maxLives {
+func (v *View) lifeCycles() []Chart {
+	var out []Chart
+	for i := range v.Result.Cases {
+		c := &v.Result.Cases[i]
+		if c.Target.Kind == "directory" && v.HasImages() || len(out) == maxLives {
 			continue
 		}
 		if made, ok := v.lifeCycle(c); ok {
-			made.id = "life-case-" + strconv.Itoa(i+1)
+			made.ID = "life-case-" + strconv.Itoa(i+1)
 			out = append(out, made)
 		}
 	}
@@ -72,17 +72,17 @@ type lifeKind struct {
 	of               func(*result.Step) float64
 }
 
-func (v *view) lifeCycle(c *result.Case) (chart, bool) {
+func (v *View) lifeCycle(c *result.Case) (Chart, bool) {
 	steps := lifeSteps(c)
 	if len(steps) < 2 {
-		return chart{}, false
+		return Chart{}, false
 	}
-	out := chart{section: "life", height: 300, heading: "Life of the container: " + v.name(c.ID), y: axis{name: "bytes", unit: "B", low: pointer(0)},
-		count: float64(c.Target.BandSizeUsed)}
-	out.table = table{Caption: out.heading, Columns: []column{{"", "step", true}}}
+	out := Chart{Section: "life", Height: 300, Heading: "Life of the container: " + v.CaseName(c.ID), Y: Axis{Name: "bytes", Unit: "B", Low: pointer(0)},
+		Count: float64(c.Target.BandSizeUsed)}
+	out.Table = Table{Caption: out.Heading, Columns: []Column{{"", "step", true}}}
 	for _, s := range steps {
-		out.x.categories = append(out.x.categories, s.label)
-		out.table.Rows = append(out.table.Rows, []cell{{Text: s.label, Class: "head"}})
+		out.X.Categories = append(out.X.Categories, s.label)
+		out.Table.Rows = append(out.Table.Rows, []Cell{{Text: s.label, Class: "head"}})
 	}
 	banded := false
 	for _, k := range lifeKinds(c) {
@@ -90,44 +90,44 @@ func (v *view) lifeCycle(c *result.Case) (chart, bool) {
 		for i, s := range steps {
 			values[i] = medianAt(c, s.index, k.of)
 		}
-		if !slices.ContainsFunc(values, finite) {
+		if !slices.ContainsFunc(values, IsFinite) {
 			continue
 		}
 		banded = banded || k.role == "bands"
 		out.addLife(k, values)
 	}
-	sized := slices.IndexFunc(out.table.Columns, func(col column) bool { return col.Title == "size on disk" })
+	sized := slices.IndexFunc(out.Table.Columns, func(col Column) bool { return col.Title == "size on disk" })
 	if sized < 0 {
-		return chart{}, false
+		return Chart{}, false
 	}
-	taken := len(slices.DeleteFunc(slices.Clone(out.table.Rows), func(row []cell) bool { return row[sized].Text == "" }))
+	taken := len(slices.DeleteFunc(slices.Clone(out.Table.Rows), func(row []Cell) bool { return row[sized].Text == "" }))
 	if taken < 2 {
-		return chart{}, false
+		return Chart{}, false
 	}
-	out.sub = "Median of " + count(v.result.Rounds, "round") + " at " + count(len(steps), "step") + " at which sizes were taken or files came or went."
-	out.notes = []string{"Marks: where sizes were taken; dotted in between: not known. Live files are known at every step. Intervals are in the tables of figures." +
-		zero(banded, " Bands are drawn as what they can hold, "+human(out.count, "B")+" each; their number stands beside."), v.provenance}
+	out.Sub = "Median of " + Count(v.Result.Rounds, "round") + " at " + Count(len(steps), "step") + " at which sizes were taken or files came or went."
+	out.Notes = []string{"Marks: where sizes were taken; dotted in between: not known. Live files are known at every step. Intervals are in the tables of figures." +
+		TextIf(banded, " Bands are drawn as what they can hold, "+Human(out.Count, "B")+" each; their number stands beside."), v.Provenance}
 	return out, true
 }
 
 // addLife adds one line and one column.
-func (c *chart) addLife(k lifeKind, values []float64) {
-	s := series{role: k.role, name: k.name}
-	c.table.Columns = append(c.table.Columns, column{"", k.name, false})
+func (c *Chart) addLife(k lifeKind, values []float64) {
+	s := Series{Role: k.role, Name: k.name}
+	c.Table.Columns = append(c.Table.Columns, Column{"", k.name, false})
 	for i, value := range values {
 		text, drawn := "", value*k.each
-		if finite(value) {
-			text = human(value, k.unit)
-			c.y.values = append(c.y.values, drawn)
+		if IsFinite(value) {
+			text = Human(value, k.unit)
+			c.Y.Values = append(c.Y.Values, drawn)
 		}
-		s.points = append(s.points, orNull(drawn))
-		s.tips = append(s.tips, c.x.categories[i]+"\n"+text)
-		c.table.Rows[i] = append(c.table.Rows[i], cell{Text: text})
+		s.Points = append(s.Points, orNull(drawn))
+		s.Tips = append(s.Tips, c.X.Categories[i]+"\n"+text)
+		c.Table.Rows[i] = append(c.Table.Rows[i], Cell{Text: text})
 	}
-	if gaps(s.points) { // a line through steps at which nothing was taken would say too much
-		c.series = append(c.series, series{role: "gap", name: s.name, points: s.points})
+	if gaps(s.Points) { // a line through steps at which nothing was taken would say too much
+		c.Series = append(c.Series, Series{Role: "gap", Name: s.Name, Points: s.Points})
 	}
-	c.series = append(c.series, s)
+	c.Series = append(c.Series, s)
 }
 
 // gaps reports whether something is missing between two points.
@@ -146,7 +146,7 @@ func lifeSteps(c *result.Case) []lifeStep {
 	first := map[int]*result.Step{}
 	var order []*result.Step
 	for i := range c.Steps {
-		if s := &c.Steps[i]; counts(c, s) && first[s.Index] == nil {
+		if s := &c.Steps[i]; IsShown(c, s) && first[s.Index] == nil {
 			first[s.Index] = s
 			order = append(order, s)
 		}
@@ -158,9 +158,9 @@ func lifeSteps(c *result.Case) []lifeStep {
 		changed := s.Live != live
 		live = s.Live
 		if s.Disk != nil {
-			out = append(out, lifeStep{s.Index, firstOf(cycled(zero(s.Phase != "", s.Phase), s.Cycle), plain(s.Do, 30)+" "+strconv.Itoa(s.Index+1))})
+			out = append(out, lifeStep{s.Index, FirstOf(PhaseName(TextIf(s.Phase != "", s.Phase), s.Cycle), Plain(s.Do, 30)+" "+strconv.Itoa(s.Index+1))})
 		} else if changed && !measuredNext(order[i+1:], live) {
-			out = append(out, lifeStep{s.Index, strings.TrimSpace(plain(s.Do, 30) + " " + cycled(zero(s.Cycle == 0 && s.Phase != s.Do, s.Phase), s.Cycle))})
+			out = append(out, lifeStep{s.Index, strings.TrimSpace(Plain(s.Do, 30) + " " + PhaseName(TextIf(s.Cycle == 0 && s.Phase != s.Do, s.Phase), s.Cycle))})
 		}
 	}
 	return out
@@ -183,8 +183,8 @@ func measuredNext(rest []*result.Step, live int64) bool {
 func medianAt(c *result.Case, index int, of func(*result.Step) float64) float64 {
 	var values []float64
 	for i := range c.Steps {
-		if s := &c.Steps[i]; s.Index == index && counts(c, s) {
-			if x := of(s); finite(x) {
+		if s := &c.Steps[i]; s.Index == index && IsShown(c, s) {
+			if x := of(s); IsFinite(x) {
 				values = append(values, x)
 			}
 		}

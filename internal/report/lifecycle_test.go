@@ -34,25 +34,25 @@ func living() (*plan.Plan, *result.Result) {
 func TestLifeCycleHasAllFour(t *testing.T) {
 	p, r := living()
 	c := chartOf(t, p, r, "life-case-1")
-	assert.Equal(t, []string{"created", "full", "delete half", "end"}, c.x.categories, "a write that sizes are taken after is not a step of its own")
-	by := map[string]series{}
-	for _, s := range c.series {
-		if s.role != "gap" {
-			by[s.name] = s
+	assert.Equal(t, []string{"created", "full", "delete half", "end"}, c.X.Categories, "a write that sizes are taken after is not a step of its own")
+	by := map[string]Series{}
+	for _, s := range c.Series {
+		if s.Role != "gap" {
+			by[s.Name] = s
 		}
 	}
 	assert.Len(t, role(c, "gap"), 2, "size and bands were not taken after the deletion; of the free space there is one point")
-	assert.Equal(t, []any{1e6, 62e6, nil, 91e6}, by["size on disk"].points)
-	assert.Equal(t, []any{0.0, 60e6, 30e6, 90e6}, by["live files"].points)
-	assert.Equal(t, []any{nil, 40e6, nil, nil}, by["free on the volume"].points)
-	assert.Equal(t, []any{8e6, 64e6, nil, 96e6}, by["bands"].points, "drawn as what they can hold")
-	require.Len(t, c.table.Columns, 5)
-	assert.Equal(t, []string{"end", "91.0 MB", "90.0 MB", "", "12"}, texts(c.table.Rows[3]))
+	assert.Equal(t, []any{1e6, 62e6, nil, 91e6}, by["size on disk"].Points)
+	assert.Equal(t, []any{0.0, 60e6, 30e6, 90e6}, by["live files"].Points)
+	assert.Equal(t, []any{nil, 40e6, nil, nil}, by["free on the volume"].Points)
+	assert.Equal(t, []any{8e6, 64e6, nil, 96e6}, by["bands"].Points, "drawn as what they can hold")
+	require.Len(t, c.Table.Columns, 5)
+	assert.Equal(t, []string{"end", "91.0 MB", "90.0 MB", "", "12"}, texts(c.Table.Rows[3]))
 	svg := newEngine(t).draw(t, c, 900, "LIGHT")
 	assert.Contains(t, svg, ">12</text>", "the number of bands stands beside its mark")
 }
 
-func texts(row []cell) []string {
+func texts(row []Cell) []string {
 	out := make([]string, len(row))
 	for i, c := range row {
 		out[i] = c.Text
@@ -64,17 +64,17 @@ func texts(row []cell) []string {
 func TestLifeCycleNeedsTwoSizes(t *testing.T) {
 	p, r := living()
 	r.Cases[0].Steps[2].Disk, r.Cases[0].Steps[6].Disk = nil, nil
-	assert.Negative(t, index(newView(p, r).charts(), "life-case-1"))
+	assert.Negative(t, index(NewView(p, r).charts(), "life-case-1"))
 	p, r = makers["sample"]()
-	charts := newView(p, r).charts()
+	charts := NewView(p, r).charts()
 	assert.GreaterOrEqual(t, index(charts, "life-case-4"), 0)
 	assert.Negative(t, index(charts, "life-case-5"), "the native directory")
 }
 
 // A cycle of steps without a phase is called by its number alone.
 func TestCycled(t *testing.T) {
-	assert.Equal(t, "used · cycle 1200", cycled("used", 1200))
-	assert.Equal(t, "cycle 2", cycled("", 2))
-	assert.Equal(t, "used", cycled("used", 0))
-	assert.Empty(t, cycled("", 0))
+	assert.Equal(t, "used · cycle 1200", PhaseName("used", 1200))
+	assert.Equal(t, "cycle 2", PhaseName("", 2))
+	assert.Equal(t, "used", PhaseName("used", 0))
+	assert.Empty(t, PhaseName("", 0))
 }

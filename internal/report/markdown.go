@@ -14,61 +14,61 @@ var escapeMarkdown = strings.NewReplacer(
 
 func md(s string) string { return escapeMarkdown.Replace(s) }
 
-func renderMarkdown(v *view) []byte {
+func renderMarkdown(v *View) []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "# %s\n\n", md(v.title))
-	if v.source != "" {
-		fmt.Fprintf(&b, "After %s.\n\n", md(v.source))
+	fmt.Fprintf(&b, "# %s\n\n", md(v.Title))
+	if v.Source != "" {
+		fmt.Fprintf(&b, "After %s.\n\n", md(v.Source))
 	}
-	if v.summary != "" {
-		fmt.Fprintf(&b, "%s\n\n", md(v.summary))
+	if v.Summary != "" {
+		fmt.Fprintf(&b, "%s\n\n", md(v.Summary))
 	}
-	pairsMarkdown(&b, v.facts)
-	v.first.markdown(&b)
-	claimsMarkdown(&b, v.claims)
-	listMarkdown(&b, v.departed, len(v.departures), func(i int) string {
-		d := v.departures[i]
-		return md(d.Text) + zero(d.Cases != "", " *("+md(d.Cases)+")*")
+	pairsMarkdown(&b, v.Facts)
+	v.First.markdown(&b)
+	claimsMarkdown(&b, v.Claims)
+	listMarkdown(&b, v.DeviationsHeading, len(v.Deviations), func(i int) string {
+		d := v.Deviations[i]
+		return md(d.Text) + TextIf(d.Cases != "", " *("+md(d.Cases)+")*")
 	})
-	for _, t := range v.otherTables() {
+	for _, t := range v.OtherTables() {
 		tableMarkdown(&b, t.unfolded().ungrouped())
 	}
-	for _, s := range v.sections {
-		for _, t := range s.tables {
+	for _, s := range v.Sections {
+		for _, t := range s.Tables {
 			tableMarkdown(&b, t)
 		}
 	}
-	for _, f := range v.fits {
-		tableMarkdown(&b, f.table)
+	for _, f := range v.Fits {
+		tableMarkdown(&b, f.Table)
 	}
-	for _, t := range v.relations {
+	for _, t := range v.Relations {
 		tableMarkdown(&b, t)
 	}
 	chartsMarkdown(&b, v.charts())
-	listMarkdown(&b, "Not measured, or not in full", len(v.notDone), func(i int) string {
-		return "**" + md(v.notDone[i].Name) + "**: " + md(v.notDone[i].Value)
+	listMarkdown(&b, "Not measured, or not in full", len(v.NotDone), func(i int) string {
+		return "**" + md(v.NotDone[i].Name) + "**: " + md(v.NotDone[i].Value)
 	})
-	listMarkdown(&b, "Warnings", len(v.warnings), func(i int) string {
-		return md(v.warnings[i].Text) + " *(" + md(v.warnings[i].Where) + ")*"
+	listMarkdown(&b, "Warnings", len(v.Warnings), func(i int) string {
+		return md(v.Warnings[i].Text) + " *(" + md(v.Warnings[i].Where) + ")*"
 	})
-	listMarkdown(&b, "Formats", len(v.legend), func(i int) string {
-		return "**" + v.legend[i].Name + "**: " + md(v.legend[i].Value)
+	listMarkdown(&b, "Formats", len(v.Legend), func(i int) string {
+		return "**" + v.Legend[i].Name + "**: " + md(v.Legend[i].Value)
 	})
 	fmt.Fprint(&b, "## Settings\n\n")
-	pairsMarkdown(&b, v.settings)
-	for _, h := range v.hosts {
+	pairsMarkdown(&b, v.Settings)
+	for _, h := range v.Hosts {
 		pairsMarkdown(&b, h)
 	}
 	fmt.Fprint(&b, "## How to repeat\n\n")
-	codeMarkdown(&b, "sh", strings.Join(v.repeat, "\n"))
-	if v.canonical != "" {
+	codeMarkdown(&b, "sh", strings.Join(v.Repeat, "\n"))
+	if v.Canonical != "" {
 		fmt.Fprint(&b, "## The plan as executed\n\n")
-		codeMarkdown(&b, "toml", v.canonical)
+		codeMarkdown(&b, "toml", v.Canonical)
 	}
 	return append(bytes.TrimRight(b.Bytes(), "\n"), '\n')
 }
 
-func pairsMarkdown(b *bytes.Buffer, pairs []pair) {
+func pairsMarkdown(b *bytes.Buffer, pairs []Pair) {
 	if len(pairs) == 0 {
 		return
 	}
@@ -91,7 +91,7 @@ func listMarkdown(b *bytes.Buffer, heading string, n int, item func(int) string)
 }
 
 // claimsMarkdown lists the verdicts; claims that share a reason are a list below it.
-func claimsMarkdown(b *bytes.Buffer, groups []claimGroup) {
+func claimsMarkdown(b *bytes.Buffer, groups []ClaimGroup) {
 	listMarkdown(b, "Verdicts", len(groups), func(i int) string {
 		g := groups[i]
 		word := "**" + md(g.Word) + "**"
@@ -109,9 +109,9 @@ func claimsMarkdown(b *bytes.Buffer, groups []claimGroup) {
 	})
 }
 
-func claimMarkdown(c claimView, item string) string {
-	text := md(c.Says) + " *(" + md(strings.Join(nonEmpty([]string{c.By, c.Scope}), ", ")) + ")*"
-	for _, line := range nonEmpty([]string{c.Reason, c.Robust, zero(c.Here != "", "Here: "+c.Here)}) {
+func claimMarkdown(c ClaimView, item string) string {
+	text := md(c.Says) + " *(" + md(strings.Join(NonEmpty([]string{c.By, c.Scope}), ", ")) + ")*"
+	for _, line := range NonEmpty([]string{c.Reason, c.Robust, TextIf(c.Here != "", "Here: "+c.Here)}) {
 		text += item + md(line)
 	}
 	for _, e := range c.Evidence {
@@ -120,7 +120,7 @@ func claimMarkdown(c claimView, item string) string {
 	return text
 }
 
-func tableMarkdown(b *bytes.Buffer, t table) {
+func tableMarkdown(b *bytes.Buffer, t Table) {
 	fmt.Fprintf(b, "## %s\n\n", md(t.Caption))
 	for _, c := range t.Columns {
 		fmt.Fprintf(b, "| %s ", md(strings.TrimSpace(c.Group+" "+c.Title)))

@@ -20,7 +20,7 @@ func TestMethods(t *testing.T) {
 		assert.Contains(t, one, part)
 	}
 	for line := range strings.Lines(b.String()) {
-		assert.LessOrEqual(t, width(strings.TrimSuffix(line, "\n")), 80, line)
+		assert.LessOrEqual(t, Width(strings.TrimSuffix(line, "\n")), 80, line)
 	}
 	for name, m := range makers {
 		p, r := m()

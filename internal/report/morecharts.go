@@ -8,7 +8,7 @@ import (
 )
 
 // charts are all pictures of the report in page order.
-func (v *view) charts() []chart {
+func (v *View) charts() []Chart {
 	sets := v.fileSets()
 	first, bars := v.firstChart(v.barCharts())
 	out := slices.Concat(first, bars, v.encryptionCharts(), v.costCharts(sets), v.sweepCharts(), v.sizeCharts(sets), v.heatCharts(sets), v.timeCharts(sets), v.residualCharts(sets), v.stripCharts(sets),
@@ -18,15 +18,15 @@ func (v *view) charts() []chart {
 }
 
 // cycleCharts draw each rate along the cycles of a repeat block.
-func (v *view) cycleCharts() []chart {
-	var out []chart
-	for _, s := range v.sections {
-		if s.id != "speeds" {
+func (v *View) cycleCharts() []Chart {
+	var out []Chart
+	for _, s := range v.Sections {
+		if s.ID != "speeds" {
 			continue
 		}
-		for _, op := range s.figures.ops {
-			c := v.cycleChart(op, s.figures)
-			if len(c.series) > 0 {
+		for _, op := range s.Figures.Ops {
+			c := v.cycleChart(op, s.Figures)
+			if len(c.Series) > 0 {
 				out = append(out, c)
 			}
 		}
@@ -34,45 +34,45 @@ func (v *view) cycleCharts() []chart {
 	return out
 }
 
-func (v *view) cycleChart(op string, f figures) chart {
+func (v *View) cycleChart(op string, f Figures) Chart {
 	type curve struct{ caseID, phase string }
-	points := map[curve][]figureKey{}
+	points := map[curve][]FigureKey{}
 	var order []curve
-	for _, k := range f.keys {
-		if k.cycle > 0 && f.by[k][op] != nil {
-			id := curve{k.caseID, k.phase}
+	for _, k := range f.Keys {
+		if k.Cycle > 0 && f.By[k][op] != nil {
+			id := curve{k.CaseID, k.Phase}
 			if points[id] == nil {
 				order = append(order, id)
 			}
 			points[id] = append(points[id], k)
 		}
 	}
-	c := chart{id: "cycles-" + slug(op), section: "sweep", height: 320, heading: title(words(op)) + " along the cycles",
-		x: axis{name: "cycle", unit: "1"}, y: axis{name: words(op), unit: "B/s", low: pointer(0)}}
-	c.table = table{Caption: c.heading, Columns: []column{{"", "curve", true}, {"", "cycle", false}, {"", "measured", false}, {"", "interval", false}}}
+	c := Chart{ID: "cycles-" + slug(op), Section: "sweep", Height: 320, Heading: Capitalize(QuantityName(op)) + " along the cycles",
+		X: Axis{Name: "cycle", Unit: "1"}, Y: Axis{Name: QuantityName(op), Unit: "B/s", Low: pointer(0)}}
+	c.Table = Table{Caption: c.Heading, Columns: []Column{{"", "curve", true}, {"", "cycle", false}, {"", "measured", false}, {"", "interval", false}}}
 	var ns []string
 	for _, id := range order {
 		keys := points[id]
 		if len(keys) < minSweep {
 			continue
 		}
-		slices.SortFunc(keys, func(a, b figureKey) int { return cmp.Compare(a.cycle, b.cycle) })
-		line := series{role: "line", name: strings.Join(nonEmpty([]string{v.name(id.caseID), plain(id.phase, 40)}), " · ")}
+		slices.SortFunc(keys, func(a, b FigureKey) int { return cmp.Compare(a.Cycle, b.Cycle) })
+		line := Series{Role: "line", Name: strings.Join(NonEmpty([]string{v.CaseName(id.caseID), Plain(id.phase, 40)}), " · ")}
 		for _, k := range keys {
-			s := f.by[k][op]
-			h := headline(s)
-			ns = appendNew(ns, counted(s))
-			line.points = append(line.points, xy(float64(k.cycle), h.Value))
-			c.y.values = append(c.y.values, h.Value)
+			s := f.By[k][op]
+			h := Headline(s)
+			ns = AppendNew(ns, SampleSize(s))
+			line.Points = append(line.Points, xy(float64(k.Cycle), h.Value))
+			c.Y.Values = append(c.Y.Values, h.Value)
 			interval := ""
 			if h.CI != nil {
-				interval = human(h.CI.Low, h.Unit) + "–" + human(h.CI.High, h.Unit)
+				interval = Human(h.CI.Low, h.Unit) + "–" + Human(h.CI.High, h.Unit)
 			}
-			c.table.Rows = append(c.table.Rows, []cell{{Text: line.name, Class: "head"}, {Text: strconv.Itoa(k.cycle)}, {Text: human(h.Value, h.Unit)}, {Text: interval}})
+			c.Table.Rows = append(c.Table.Rows, []Cell{{Text: line.Name, Class: "head"}, {Text: strconv.Itoa(k.Cycle)}, {Text: Human(h.Value, h.Unit)}, {Text: interval}})
 		}
-		c.series = append(c.series, line)
+		c.Series = append(c.Series, line)
 	}
-	c.sub = strings.Join(ns, " / ") + " a point."
-	c.notes = []string{"The intervals are in the table.", v.provenance}
+	c.Sub = strings.Join(ns, " / ") + " a point."
+	c.Notes = []string{"The intervals are in the table.", v.Provenance}
 	return c
 }

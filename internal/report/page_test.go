@@ -157,17 +157,17 @@ func TestChartsOfPage(t *testing.T) {
 // What must be inside of every picture, in case it is the only one that somebody sees.
 func TestPicturesSayWhereTheyComeFrom(t *testing.T) {
 	p, r := reporttest.Sample()
-	charts := newView(p, r).charts()
+	charts := NewView(p, r).charts()
 	require.NotEmpty(t, charts)
 	for _, c := range charts {
-		last := c.notes[len(c.notes)-1]
+		last := c.Notes[len(c.Notes)-1]
 		for _, part := range []string{"Example workstation", "Debian GNU/Linux 13", "in-process", "performance-2024", "0.1.0"} {
-			assert.Contains(t, last, part, c.id)
+			assert.Contains(t, last, part, c.ID)
 		}
-		assert.Regexp(t, `\d`, c.sub, "%s: n", c.id)
-		assert.NotEmpty(t, c.table.Rows, c.id)
-		for _, row := range c.table.Rows {
-			assert.Len(t, row, len(c.table.Columns), c.id)
+		assert.Regexp(t, `\d`, c.Sub, "%s: n", c.ID)
+		assert.NotEmpty(t, c.Table.Rows, c.ID)
+		for _, row := range c.Table.Rows {
+			assert.Len(t, row, len(c.Table.Columns), c.ID)
 		}
 	}
 }
@@ -175,9 +175,9 @@ func TestPicturesSayWhereTheyComeFrom(t *testing.T) {
 func TestTablesAreRectangles(t *testing.T) {
 	for name, m := range makers {
 		p, r := m()
-		v := newView(p, r)
-		for _, s := range v.sections {
-			for _, tb := range s.tables {
+		v := NewView(p, r)
+		for _, s := range v.Sections {
+			for _, tb := range s.Tables {
 				for _, row := range tb.Rows {
 					assert.Len(t, row, len(tb.Columns), "%s %s", name, tb.ID)
 				}
@@ -190,16 +190,16 @@ func TestTablesAreRectangles(t *testing.T) {
 func TestManyFilesAreThinned(t *testing.T) {
 	t.Parallel()
 	p, r := reporttest.Large(10_000)
-	charts := newView(p, r).charts()
+	charts := NewView(p, r).charts()
 	thinned := 0
 	for _, c := range charts {
-		assert.LessOrEqual(t, c.size(), pointsPerChart+200, c.id)
-		if strings.Contains(c.sub, "drawn") {
+		assert.LessOrEqual(t, c.size(), pointsPerChart+200, c.ID)
+		if strings.Contains(c.Sub, "drawn") {
 			thinned++
 		}
 	}
 	assert.Positive(t, thinned)
-	assert.True(t, slices.ContainsFunc(charts, func(c chart) bool { return c.size() >= canvasFrom }), "one chart is drawn on a canvas")
+	assert.True(t, slices.ContainsFunc(charts, func(c Chart) bool { return c.size() >= canvasFrom }), "one chart is drawn on a canvas")
 	assert.Less(t, len(html(t, makers["large"])), 2_500_000)
 }
 

@@ -10,15 +10,15 @@ import (
 const maxPictureName = 80
 
 // nameFiles gives every chart a file name of its own that is made of its heading: "write-speed-of-each-case".
-func nameFiles(charts []chart) {
+func nameFiles(charts []Chart) {
 	taken := map[string]bool{}
 	for i := range charts {
-		name := pictureName(charts[i].heading)
+		name := pictureName(charts[i].Heading)
 		unique := name
 		for n := 2; taken[unique]; n++ {
 			unique = fmt.Sprintf("%s-%d", name, n)
 		}
-		taken[unique], charts[i].file = true, unique
+		taken[unique], charts[i].File = true, unique
 	}
 }
 
@@ -34,5 +34,5 @@ func pictureName(heading string) string {
 		}
 		name = strings.TrimPrefix(name+"-"+word, "-")
 	}
-	return firstOf(name, "chart")
+	return FirstOf(name, "chart")
 }

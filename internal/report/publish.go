@@ -12,8 +12,8 @@ import (
 // This file arranges the tables that a plan declares as its article prints them:
 // the measured figure, below it its interval, below that the published one.
 
-// under is a line below a figure.
-type under struct{ Name, Text, Class string }
+// Under is a line below a figure.
+type Under struct{ Name, Text, Class string }
 
 // The lines below a figure, in their order.
 const (
@@ -22,32 +22,32 @@ const (
 )
 
 // publishedTables are the tables of the plan, filled in.
-func (v *view) publishedTables() []table {
-	var out []table
-	for i := range v.result.Tables {
-		t := v.publishedTable(&v.result.Tables[i])
+func (v *View) publishedTables() []Table {
+	var out []Table
+	for i := range v.Result.Tables {
+		t := v.publishedTable(&v.Result.Tables[i])
 		t.Forms = t.forms()
 		out = append(out, t)
 	}
 	return out
 }
 
-// printsTables reports whether the source has printed any figure of the tables,
+// PrintsTables reports whether the source has printed any figure of the tables,
 // so that they are its own.
-func (v *view) printsTables() bool {
-	return slices.ContainsFunc(v.result.Tables, func(t result.Table) bool {
+func (v *View) PrintsTables() bool {
+	return slices.ContainsFunc(v.Result.Tables, func(t result.Table) bool {
 		return slices.ContainsFunc(t.Cells, func(row []result.TableCell) bool {
 			return slices.ContainsFunc(row, func(c result.TableCell) bool { return c.Published != nil })
 		})
 	})
 }
 
-func (v *view) publishedTable(from *result.Table) table {
-	t := table{ID: "published-" + slug(from.Name), Caption: plain(from.Title, 200), Columns: []column{{"", "", true}}, File: fileName(from.Name)}
+func (v *View) publishedTable(from *result.Table) Table {
+	t := Table{ID: "published-" + slug(from.Name), Caption: Plain(from.Title, 200), Columns: []Column{{"", "", true}}, File: fileName(from.Name)}
 	scales := make([]lineScale, len(from.Columns))
 	for i, c := range from.Columns {
 		scales[i] = scaleOfLine(c, columnCells(from, i))
-		t.Columns = append(t.Columns, column{plain(c.Group, 80), scales[i].head(plain(c.Title, 80), c.Op), c.Op == result.OpOutcome})
+		t.Columns = append(t.Columns, Column{Plain(c.Group, 80), scales[i].head(Plain(c.Title, 80), c.Op), c.Op == result.OpOutcome})
 	}
 	same := alikeCells(from)
 	var book notes
@@ -56,8 +56,8 @@ func (v *view) publishedTable(from *result.Table) table {
 			continue // a result that somebody else made
 		}
 		own := scaleOfLine(l, from.Cells[i])
-		name := strings.Join(nonEmpty([]string{plain(l.Group, 80), plain(l.Title, 120)}), " · ")
-		row := []cell{{Text: own.head(name, l.Op), Class: "head"}}
+		name := strings.Join(NonEmpty([]string{Plain(l.Group, 80), Plain(l.Title, 120)}), " · ")
+		row := []Cell{{Text: own.head(name, l.Op), Class: "head"}}
 		for k := range from.Cells[i] {
 			s, names := scales[k], from.Columns[k]
 			if l.Op != "" {
@@ -77,7 +77,7 @@ func (v *view) publishedTable(from *result.Table) table {
 
 // lineScale prints the figures of one row or column.
 type lineScale struct {
-	scale
+	Scale
 	digits *int
 }
 
@@ -95,48 +95,48 @@ func scaleOfLine(l result.TableLine, cells []result.TableCell) lineScale {
 		if suffix == "1" {
 			suffix = ""
 		}
-		return lineScale{scale{factor: factor, suffix: suffix}, l.Digits}
+		return lineScale{Scale{Factor: factor, Suffix: suffix}, l.Digits}
 	}
-	return lineScale{columnScale(base, values...), l.Digits}
+	return lineScale{ColumnScale(base, values...), l.Digits}
 }
 
 // head is a title with the unit of the figures under it, unless it says that itself.
 func (s lineScale) head(title, op string) string {
-	if op == "" || s.suffix == "" || title == s.suffix || strings.HasSuffix(title, " "+s.suffix) {
+	if op == "" || s.Suffix == "" || title == s.Suffix || strings.HasSuffix(title, " "+s.Suffix) {
 		return title
 	}
-	return title + ", " + s.suffix
+	return title + ", " + s.Suffix
 }
 
 func (s lineScale) number(v float64) string {
-	if s.digits == nil || s.mixed != "" || !finite(v) {
-		return s.scale.number(v)
+	if s.digits == nil || s.Mixed != "" || !IsFinite(v) {
+		return s.Scale.Number(v)
 	}
-	text := strconv.FormatFloat(v/s.factor, 'f', *s.digits, 64)
+	text := strconv.FormatFloat(v/s.Factor, 'f', *s.digits, 64)
 	if v != 0 && len(strings.TrimLeft(text, "-0.")) < 2 && *s.digits > 0 { // nothing left of it, or next to nothing
-		return s.scale.number(v)
+		return s.Scale.Number(v)
 	}
 	return text
 }
 
-func (s lineScale) cell(from *result.TableCell, same sameForAll, book *notes) cell {
-	var c cell
+func (s lineScale) cell(from *result.TableCell, same sameForAll, book *notes) Cell {
+	var c Cell
 	switch e := from.Estimate; {
 	case from.Outcome != nil:
-		c = cell{Text: plain(from.Outcome.Text, 120), Title: plain(from.Case, 300)}
+		c = Cell{Text: Plain(from.Outcome.Text, 120), Title: Plain(from.Case, 300)}
 	case e != nil:
-		c = cell{Text: s.number(e.Value), Title: plain(from.Case, 300)}
+		c = Cell{Text: s.number(e.Value), Title: Plain(from.Case, 300)}
 		if e.CI != nil {
-			c.Under = append(c.Under, under{Name: underInterval, Text: s.span(e.CI, e.Unit)})
+			c.Under = append(c.Under, Under{Name: underInterval, Text: s.span(e.CI, e.Unit)})
 		}
 		if same.weakenedBeyond(from.Warnings) {
 			c.Class, c.Marks = "warn", []int{book.mark("Has warnings, see the full table.")}
 		}
 	case from.Why != "":
-		c = cell{Text: "—", Class: "muted", Marks: []int{book.mark("Not measured: " + plain(from.Why, 300) + ".")}}
+		c = Cell{Text: "—", Class: "muted", Marks: []int{book.mark("Not measured: " + Plain(from.Why, 300) + ".")}}
 	}
 	if p := from.Published; p != nil {
-		u := under{Name: underPublished, Text: s.printed(p)}
+		u := Under{Name: underPublished, Text: s.printed(p)}
 		if from.Estimate != nil && !p.Comparable {
 			u.Class = "greyed"
 		}
@@ -146,17 +146,17 @@ func (s lineScale) cell(from *result.TableCell, same sameForAll, book *notes) ce
 }
 
 // printedCell is a figure for which nothing is measured.
-func (s lineScale) printedCell(from *result.TableCell, book *notes) cell {
+func (s lineScale) printedCell(from *result.TableCell, book *notes) Cell {
 	if from.Published == nil {
-		return cell{Text: "—", Class: "muted", Marks: []int{book.mark("Not printed by the source.")}}
+		return Cell{Text: "—", Class: "muted", Marks: []int{book.mark("Not printed by the source.")}}
 	}
-	return cell{Text: s.printed(from.Published), Marks: []int{book.mark("As printed: " + plain(firstOf(from.Published.On, "by the source"), 200) + ".")}}
+	return Cell{Text: s.printed(from.Published), Marks: []int{book.mark("As printed: " + Plain(FirstOf(from.Published.On, "by the source"), 200) + ".")}}
 }
 
 // span is an interval with the digits of its figure.
 func (s lineScale) span(ci *result.CI, unit string) string {
-	if s.digits == nil || s.mixed != "" || ci.Low < 0 {
-		return span(s.scale, ci, unit)
+	if s.digits == nil || s.Mixed != "" || ci.Low < 0 {
+		return RangeText(s.Scale, ci, unit)
 	}
 	low, high := s.number(ci.Low), s.number(ci.High)
 	if low == high {
@@ -167,9 +167,9 @@ func (s lineScale) span(ci *result.CI, unit string) string {
 
 // printed is a figure of the source as it stands there, without the unit of its column.
 func (s lineScale) printed(p *result.PublishedValue) string {
-	text := publishedText(*p)
-	if s.suffix != "" && s.mixed == "" {
-		text = strings.ReplaceAll(text, " "+s.suffix, "")
+	text := PublishedText(*p)
+	if s.Suffix != "" && s.Mixed == "" {
+		text = strings.ReplaceAll(text, " "+s.Suffix, "")
 	}
 	return text
 }
@@ -239,45 +239,45 @@ func ratesOfFiles(t *result.Table, row, column int) bool {
 
 // tableNotes say under a table what its figures are, so that it stays honest
 // where it is pasted.
-func (v *view) tableNotes(t *result.Table, same sameForAll) []note {
+func (v *View) tableNotes(t *result.Table, same sameForAll) []Note {
 	var stats, ns, cis, whys, on []string
 	greyed := false
 	for i, row := range t.Cells {
 		for k, c := range row {
 			if p := c.Published; p != nil {
-				on, greyed = appendNew(on, plain(p.On, 200)), greyed || c.Estimate != nil && !p.Comparable
+				on, greyed = AppendNew(on, Plain(p.On, 200)), greyed || c.Estimate != nil && !p.Comparable
 			}
 			if c.Rounds > 0 {
-				ns = appendNew(ns, count(c.Rounds, "round"))
+				ns = AppendNew(ns, Count(c.Rounds, "round"))
 			}
 			if c.Estimate == nil {
 				continue
 			}
 			if ratesOfFiles(t, i, k) {
 				name, _, _ := strings.Cut(c.Estimate.Name, "@") // which files, the line says
-				stats = appendNew(stats, statistic(name))
+				stats = AppendNew(stats, StatisticName(name))
 			}
 			if c.Estimate.CI != nil {
-				cis = appendNew(cis, ciText(c.Estimate.CI))
+				cis = AppendNew(cis, DescribeInterval(c.Estimate.CI))
 			} else if c.Estimate.Why != "" {
-				whys = appendNew(whys, plain(c.Estimate.Why, 200))
+				whys = AppendNew(whys, Plain(c.Estimate.Why, 200))
 			}
 		}
 	}
-	var out []note
+	var out []Note
 	add := func(text string) {
 		if text != "" {
-			out = append(out, note{Text: text})
+			out = append(out, Note{Text: text})
 		}
 	}
-	said := func(head string, list []string) { add(zero(len(list) > 0, head+strings.Join(list, "; ")+".")) }
-	add(plain(t.Caption, 600))
+	said := func(head string, list []string) { add(TextIf(len(list) > 0, head+strings.Join(list, "; ")+".")) }
+	add(Plain(t.Caption, 600))
 	said("Rates: ", stats)
 	said("n: ", ns)
 	said("Intervals: ", cis)
 	said("Where there is no interval: ", whys)
 	if len(on) == 1 {
-		said("Published: ", nonEmpty(on))
+		said("Published: ", NonEmpty(on))
 	}
 	switch {
 	case same.uncomparable:
@@ -286,6 +286,6 @@ func (v *view) tableNotes(t *result.Table, same sameForAll) []note {
 		add("Published figures in grey are not comparable; see the deviations.")
 	}
 	add(same.weakened())
-	add(zero(len(ns)+len(cis) > 0, "Measured on "+v.provenance+"."))
+	add(TextIf(len(ns)+len(cis) > 0, "Measured on "+v.Provenance+"."))
 	return out
 }

@@ -21,7 +21,7 @@ import (
 // same result gives the same bytes.
 func Tables(p *plan.Plan, r *result.Result, save func(name string, text []byte) error) error {
 	taken := map[string]int{}
-	for _, t := range newView(p, r).published {
+	for _, t := range NewView(p, r).PlanTables {
 		name := t.File
 		if taken[t.File]++; taken[t.File] > 1 {
 			name += fmt.Sprintf("-again-%d", taken[t.File])
@@ -42,12 +42,12 @@ func fileName(name string) string {
 			return r
 		}
 		return -1
-	}, shorten(name, 64))
+	}, Shorten(name, 64))
 	return cmp.Or(strings.TrimLeft(name, ".-"), "table")
 }
 
 // forms is what the page's copy buttons hand out, as JSON.
-func (t table) forms() template.JS {
+func (t Table) forms() template.JS {
 	text, err := json.Marshal(map[string]string{"HTML": t.html(), "Markdown": t.markdown(), "TSV": t.tsv()})
 	if err != nil {
 		panic("a map of strings is JSON: " + err.Error())
@@ -56,11 +56,11 @@ func (t table) forms() template.JS {
 }
 
 // underNames are the lines that stand below any figure of the table.
-func (t table) underNames() []string {
+func (t Table) underNames() []string {
 	var out []string
 	for _, name := range []string{underInterval, underPublished} {
-		if slices.ContainsFunc(t.Rows, func(row []cell) bool {
-			return slices.ContainsFunc(row, func(c cell) bool { return c.under(name) != "" })
+		if slices.ContainsFunc(t.Rows, func(row []Cell) bool {
+			return slices.ContainsFunc(row, func(c Cell) bool { return c.under(name) != "" })
 		}) {
 			out = append(out, name)
 		}
@@ -69,7 +69,7 @@ func (t table) underNames() []string {
 }
 
 // under is the text of one line below a figure.
-func (c cell) under(name string) string {
+func (c Cell) under(name string) string {
 	for _, u := range c.Under {
 		if u.Name == name {
 			return u.Text
@@ -79,7 +79,7 @@ func (c cell) under(name string) string {
 }
 
 // html is the table alone, without classes: what a page of somebody else takes.
-func (t table) html() string {
+func (t Table) html() string {
 	var b strings.Builder
 	e := template.HTMLEscapeString
 	fmt.Fprintf(&b, "<table>\n<caption>%s</caption>\n<thead>\n", e(t.Caption))
@@ -115,38 +115,38 @@ func (t table) html() string {
 	}
 	b.WriteString("</tbody>\n</table>\n")
 	for _, n := range t.Notes {
-		fmt.Fprintf(&b, "<p>%s<small>%s</small></p>\n", zero(n.Mark > 0, fmt.Sprintf("<sup>%d</sup> ", n.Mark)), e(n.Text))
+		fmt.Fprintf(&b, "<p>%s<small>%s</small></p>\n", TextIf(n.Mark > 0, fmt.Sprintf("<sup>%d</sup> ", n.Mark)), e(n.Text))
 	}
 	return b.String()
 }
 
 // text names a published figure; an interval needs no name.
-func (u under) text() string {
+func (u Under) text() string {
 	if u.Name == underPublished {
 		return "published " + u.Text
 	}
 	return u.Text
 }
 
-func (t table) markdown() string {
+func (t Table) markdown() string {
 	var b bytes.Buffer
 	tableMarkdown(&b, t.unfolded().ungrouped())
 	return strings.TrimRight(b.String(), "\n") + "\n"
 }
 
 // unfolded has a row of its own for each kind of line below the figures.
-func (t table) unfolded() table {
+func (t Table) unfolded() Table {
 	out := t
 	out.Rows = nil
 	for _, row := range t.Rows {
 		out.Rows = append(out.Rows, row)
 		for _, name := range t.underNames() {
-			below := make([]cell, len(row))
-			below[0] = cell{Text: name, Class: "muted"}
+			below := make([]Cell, len(row))
+			below[0] = Cell{Text: name, Class: "muted"}
 			some := false
 			for i, c := range row[1:] {
 				if text := c.under(name); text != "" {
-					below[i+1], some = cell{Text: text, Class: "muted"}, true
+					below[i+1], some = Cell{Text: text, Class: "muted"}, true
 				}
 			}
 			if some {
@@ -158,12 +158,12 @@ func (t table) unfolded() table {
 }
 
 // heading is a column's title with that of its group before it, as the titles of rows have it.
-func (c column) heading() string {
-	return strings.Join(nonEmpty([]string{c.Group, c.Title}), " · ")
+func (c Column) heading() string {
+	return strings.Join(NonEmpty([]string{c.Group, c.Title}), " · ")
 }
 
 // ungrouped has one line of headings, which is all that Markdown knows.
-func (t table) ungrouped() table {
+func (t Table) ungrouped() Table {
 	t.Columns = slices.Clone(t.Columns)
 	for i, c := range t.Columns {
 		t.Columns[i].Group, t.Columns[i].Title = "", c.heading()
@@ -173,7 +173,7 @@ func (t table) ungrouped() table {
 
 // tsv has a column of its own for each kind of line below a column's figures: a
 // row is a row of the table.
-func (t table) tsv() string {
+func (t Table) tsv() string {
 	var b strings.Builder
 	line := func(cells []string) {
 		for i, c := range cells {
@@ -187,7 +187,7 @@ func (t table) tsv() string {
 		title := c.heading()
 		head = append(head, title)
 		for _, name := range []string{underInterval, underPublished} {
-			if slices.ContainsFunc(t.Rows, func(row []cell) bool { return row[i].under(name) != "" }) {
+			if slices.ContainsFunc(t.Rows, func(row []Cell) bool { return row[i].under(name) != "" }) {
 				head, below[i] = append(head, title+", "+name), append(below[i], name)
 			}
 		}
@@ -207,7 +207,7 @@ func (t table) tsv() string {
 }
 
 // published prints a table of the plan, in parts where the terminal is too narrow for all columns.
-func (w *textWriter) published(t table) {
+func (w *textWriter) published(t Table) {
 	w.heading(t.Caption)
 	t = t.unfolded()
 	for from := 1; from < len(t.Columns); {
@@ -224,27 +224,27 @@ func (w *textWriter) published(t table) {
 		from = to
 	}
 	for _, n := range t.Notes {
-		w.wrapped("  ", zero(n.Mark > 0, fmt.Sprintf("(%d) ", n.Mark))+n.Text)
+		w.wrapped("  ", TextIf(n.Mark > 0, fmt.Sprintf("(%d) ", n.Mark))+n.Text)
 	}
 }
 
-func (w *textWriter) columnWidth(t table, at int) int {
+func (w *textWriter) columnWidth(t Table, at int) int {
 	most := 0
 	for _, row := range t.textRows(at, at+1) {
-		most = max(most, width(row[len(row)-1]))
+		most = max(most, Width(row[len(row)-1]))
 	}
 	return most
 }
 
 // textRows are some of the columns behind the first, with two lines of headings.
-func (t table) textRows(from, to int) [][]string {
+func (t Table) textRows(from, to int) [][]string {
 	groups, head := []string{""}, []string{""}
 	for _, c := range t.Columns[from:to] {
 		groups, head = append(groups, c.Group), append(head, c.Title)
 	}
 	out := [][]string{groups, head}
 	for _, row := range t.Rows {
-		line := []string{zero(row[0].Class == "muted", "  ") + row[0].Text}
+		line := []string{TextIf(row[0].Class == "muted", "  ") + row[0].Text}
 		for _, c := range row[from:to] {
 			text := c.Text
 			for _, m := range c.Marks {

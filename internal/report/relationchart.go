@@ -13,47 +13,47 @@ import (
 
 // relationCharts set one quantity against another: a named point for each case with
 // its two ranks, the line that outliers are told by, and the outliers ringed.
-func (v *view) relationCharts() []chart {
-	var out []chart
-	for i, r := range v.result.Relations {
+func (v *View) relationCharts() []Chart {
+	var out []Chart
+	for i, r := range v.Result.Relations {
 		if len(r.Points) == 0 {
 			continue
 		}
-		c := chart{id: "relation-" + strconv.Itoa(i+1), section: "relations", height: 340, heading: title(words(r.YOp)) + " against " + words(r.XOp),
-			x: axis{name: words(r.XOp), unit: plan.Quantity(r.XOp).Unit()}, y: axis{name: words(r.YOp), unit: plan.Quantity(r.YOp).Unit()}, table: v.relations[i]}
-		ring := series{role: "warned", name: "off the line"}
+		c := Chart{ID: "relation-" + strconv.Itoa(i+1), Section: "relations", Height: 340, Heading: Capitalize(QuantityName(r.YOp)) + " against " + QuantityName(r.XOp),
+			X: Axis{Name: QuantityName(r.XOp), Unit: plan.Quantity(r.XOp).Unit()}, Y: Axis{Name: QuantityName(r.YOp), Unit: plan.Quantity(r.YOp).Unit()}, Table: v.Relations[i]}
+		ring := Series{Role: "warned", Name: "off the line"}
 		for _, p := range r.Points {
-			if finite(p.X) && finite(p.Y) {
-				c.x.values, c.y.values = append(c.x.values, p.X), append(c.y.values, p.Y)
+			if IsFinite(p.X) && IsFinite(p.Y) {
+				c.X.Values, c.Y.Values = append(c.X.Values, p.X), append(c.Y.Values, p.Y)
 			}
-			name := plain(p.Label, 60) + " (" + strconv.Itoa(p.RankX) + " → " + strconv.Itoa(p.RankY) + ")"
-			tip := words(r.XOp) + " " + human(p.X, c.x.unit) + ", rank " + strconv.Itoa(p.RankX) + "\n" +
-				words(r.YOp) + " " + human(p.Y, c.y.unit) + ", rank " + strconv.Itoa(p.RankY) + zero(p.Outlier, "\noff the line of the others")
-			c.series = append(c.series, series{role: "named", name: name, points: []any{xy(p.X, p.Y)}, tips: []string{tip}})
+			name := Plain(p.Label, 60) + " (" + strconv.Itoa(p.RankX) + " → " + strconv.Itoa(p.RankY) + ")"
+			tip := QuantityName(r.XOp) + " " + Human(p.X, c.X.Unit) + ", rank " + strconv.Itoa(p.RankX) + "\n" +
+				QuantityName(r.YOp) + " " + Human(p.Y, c.Y.Unit) + ", rank " + strconv.Itoa(p.RankY) + TextIf(p.Outlier, "\noff the line of the others")
+			c.Series = append(c.Series, Series{Role: "named", Name: name, Points: []any{xy(p.X, p.Y)}, Tips: []string{tip}})
 			if p.Outlier {
-				ring.points, ring.tips = append(ring.points, xy(p.X, p.Y)), append(ring.tips, name+"\n"+tip)
+				ring.Points, ring.Tips = append(ring.Points, xy(p.X, p.Y)), append(ring.Tips, name+"\n"+tip)
 			}
 		}
 		drawn := c.addRelationLine(r)
-		if len(ring.points) > 0 {
-			c.series = append(c.series, ring)
+		if len(ring.Points) > 0 {
+			c.Series = append(c.Series, ring)
 		}
-		c.x.low, c.x.high, c.x.ticks = padded(c.x.values)
-		c.y.low, c.y.high, c.y.ticks = padded(c.y.values)
-		c.sub = count(len(r.Points), "case") + "; in brackets the rank by " + words(r.XOp) + " → by " + words(r.YOp) + ", 1 is the largest; " +
-			firstOf(plain(r.Reason, 200), "Spearman’s rank correlation "+units.Significant(r.Spearman, 3)) + "."
-		c.notes = []string{"Points are headline figures; their intervals are in the tables of figures. The axes need not begin at 0." +
-			zero(drawn, " Line: Theil–Sen without what lies off it.") + zero(len(ring.points) > 0, " Rings: off that line, which is a description and no test."), v.provenance}
+		c.X.Low, c.X.High, c.X.Ticks = padded(c.X.Values)
+		c.Y.Low, c.Y.High, c.Y.Ticks = padded(c.Y.Values)
+		c.Sub = Count(len(r.Points), "case") + "; in brackets the rank by " + QuantityName(r.XOp) + " → by " + QuantityName(r.YOp) + ", 1 is the largest; " +
+			FirstOf(Plain(r.Reason, 200), "Spearman’s rank correlation "+units.Significant(r.Spearman, 3)) + "."
+		c.Notes = []string{"Points are headline figures; their intervals are in the tables of figures. The axes need not begin at 0." +
+			TextIf(drawn, " Line: Theil–Sen without what lies off it.") + TextIf(len(ring.Points) > 0, " Rings: off that line, which is a description and no test."), v.Provenance}
 		out = append(out, c)
 	}
 	return out
 }
 
 // addRelationLine draws the line of the points that are no outliers, from three on.
-func (c *chart) addRelationLine(r result.Relation) bool {
+func (c *Chart) addRelationLine(r result.Relation) bool {
 	var xs, ys []float64
 	for _, p := range r.Points {
-		if !p.Outlier && finite(p.X) && finite(p.Y) {
+		if !p.Outlier && IsFinite(p.X) && IsFinite(p.Y) {
 			xs, ys = append(xs, p.X), append(ys, p.Y)
 		}
 	}
@@ -65,7 +65,7 @@ func (c *chart) addRelationLine(r result.Relation) bool {
 		return false
 	}
 	low, high := slices.Min(xs), slices.Max(xs)
-	c.series = append(c.series, series{role: "faint", name: "line", points: []any{xy(low, l.At(low)), xy(high, l.At(high))}})
+	c.Series = append(c.Series, Series{Role: "faint", Name: "line", Points: []any{xy(low, l.At(low)), xy(high, l.At(high))}})
 	return true
 }
 
@@ -83,7 +83,7 @@ func padded(values []float64) (low, high *float64, ticks []float64) {
 		from = 0
 	}
 	step := tickStep(to - from)
-	if !finite(step) || !finite(to) || !finite(from) {
+	if !IsFinite(step) || !IsFinite(to) || !IsFinite(from) {
 		return nil, nil, nil
 	}
 	for k := math.Floor(from / step); len(ticks) == 0 || ticks[len(ticks)-1] <= to; k++ {

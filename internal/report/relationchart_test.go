@@ -18,15 +18,15 @@ func TestRelationShowsRanksAndOutliers(t *testing.T) {
 	other.Label, other.X, other.Y = "ASIF", 1.5, 2.5e9
 	rel.Points = append(rel.Points, other)
 	c := chartOf(t, p, r, "relation-1")
-	assert.Equal(t, "UDSB (1 → 1)", c.series[1].name)
+	assert.Equal(t, "UDSB (1 → 1)", c.Series[1].Name)
 	rings := role(c, "warned")
 	require.Len(t, rings, 1)
-	require.Len(t, rings[0].points, 1)
-	assert.Equal(t, role(c, "named")[2].points[0], rings[0].points[0], "the outlier's own point")
+	require.Len(t, rings[0].Points, 1)
+	assert.Equal(t, role(c, "named")[2].Points[0], rings[0].Points[0], "the outlier's own point")
 	line := role(c, "faint")
 	require.Len(t, line, 1)
-	assert.Equal(t, 1.2, line[0].points[0].([]any)[0], "the line leaves the outlier out, and ends with the others")
-	assert.Equal(t, 1.9, line[0].points[1].([]any)[0])
+	assert.Equal(t, 1.2, line[0].Points[0].([]any)[0], "the line leaves the outlier out, and ends with the others")
+	assert.Equal(t, 1.9, line[0].Points[1].([]any)[0])
 	svg := newEngine(t).draw(t, c, 900, "LIGHT")
 	for _, text := range []string{"UDSP (2 → 3)", "off the line", "rank by ratio → by stream", "Theil–Sen"} {
 		assert.Contains(t, svg, text)
@@ -74,7 +74,7 @@ func TestRelationAxisLabelsAreApart(t *testing.T) {
 			labels = append(labels, m[1])
 		}
 		var want []string
-		for _, v := range c.y.ticks {
+		for _, v := range c.Y.Ticks {
 			want = append(want, strconv.FormatFloat(digits(v/1e9), 'f', -1, 64))
 		}
 		assert.Equal(t, want, labels, "axis %d", i)

@@ -23,7 +23,7 @@ import (
 // Nothing is written unless the whole page could be made.
 func HTML(w io.Writer, p *plan.Plan, r *result.Result) error {
 	var page bytes.Buffer
-	if err := renderPage(&page, newView(p, r)); err != nil {
+	if err := renderPage(&page, NewView(p, r)); err != nil {
 		return fmt.Errorf("rendering the report of run %q: %w", r.Run, err)
 	}
 	return deliver(w, page.Bytes(), "report", r.Run)
@@ -32,12 +32,12 @@ func HTML(w io.Writer, p *plan.Plan, r *result.Result) error {
 // Text writes what `dmgbench run` prints at its end: one screen, or with Verbose
 // all deviations, verdicts, measured and published figures, sizes and warnings.
 func Text(w io.Writer, p *plan.Plan, r *result.Result, o TextOptions) error {
-	return deliver(w, renderText(newView(p, r), o), "summary", r.Run)
+	return deliver(w, renderText(NewView(p, r), o), "summary", r.Run)
 }
 
 // Markdown writes the report without pictures, for a repository or an issue.
 func Markdown(w io.Writer, p *plan.Plan, r *result.Result) error {
-	return deliver(w, renderMarkdown(newView(p, r)), "report", r.Run)
+	return deliver(w, renderMarkdown(NewView(p, r)), "report", r.Run)
 }
 
 func deliver(w io.Writer, text []byte, what, run string) error {

@@ -15,20 +15,20 @@ const residualRange = 1.25
 
 // residualCharts draw what the weighted lines of the charts of time leave: every
 // file's time over the line's, so that a bend, two modes or a few far files show.
-func (v *view) residualCharts(sets []fileSet) []chart {
-	var out []chart
+func (v *View) residualCharts(sets []fileSet) []Chart {
+	var out []Chart
 	limit := pointsOf(sets)
 	for n, p := range drawn(sets) {
 		for part, some := range pictureSets(sets, p) {
-			c := residualChart(chartID("residuals", n, part), "files", title(words(p.op))+" time over the fitted line"+phaseText(p.phase), some)
+			c := residualChart(chartID("residuals", n, part), "files", Capitalize(QuantityName(p.op))+" time over the fitted line"+PhaseSuffix(p.phase), some)
 			for _, s := range some {
 				l, err := bySizeSquared(s.columns())
 				if err != nil { // no line, nothing over it: the chart of time says so
 					continue
 				}
-				c.addResiduals(v.name(s.caseID), s.files, l.At, limit/len(some))
+				c.addResiduals(v.CaseName(s.caseID), s.files, l.At, limit/len(some))
 			}
-			if c.closeResiduals("weighted by 1/size²", workersText(some), v.provenance) {
+			if c.closeResiduals("weighted by 1/size²", workersText(some), v.Provenance) {
 				out = append(out, c)
 			}
 		}
@@ -37,7 +37,7 @@ func (v *view) residualCharts(sets []fileSet) []chart {
 }
 
 // fitResiduals draw the same for a fit of the plan along the file size, whose line is another one.
-func (v *view) fitResiduals(i int, f result.Fit) []chart {
+func (v *View) fitResiduals(i int, f result.Fit) []Chart {
 	at := model(f, func(k result.Coefficient) (float64, bool) { return k.Value, true })
 	if at == nil || f.Along != "file_size" || f.Op != "write_time" && f.Op != "read_time" || f.Reason != "" {
 		return nil
@@ -51,12 +51,12 @@ func (v *view) fitResiduals(i int, f result.Fit) []chart {
 	if len(files) == 0 {
 		return nil
 	}
-	c := residualChart("fit-"+strconv.Itoa(i+1)+"-residuals", "sweep", title(words(f.Op))+" over the fit “"+plain(f.Name, 60)+"”", []fileSet{{files: files}})
+	c := residualChart("fit-"+strconv.Itoa(i+1)+"-residuals", "sweep", Capitalize(QuantityName(f.Op))+" over the fit “"+Plain(f.Name, 60)+"”", []fileSet{{files: files}})
 	c.addResiduals("measured", files, at, pointsPerChart)
-	if !c.closeResiduals("of the fit", "", v.provenance) {
+	if !c.closeResiduals("of the fit", "", v.Provenance) {
 		return nil
 	}
-	return []chart{c}
+	return []Chart{c}
 }
 
 // columns are sizes and times, as fits take them.
@@ -67,16 +67,16 @@ func (s fileSet) columns() (size, seconds []float64) {
 	return size, seconds
 }
 
-func residualChart(id, section, heading string, sets []fileSet) chart {
-	c := chart{id: id, section: section, height: 240, heading: heading, x: sizeAxis(sets), y: axis{name: "time ÷ time of the line", unit: "1", log: true}}
-	c.table = table{Caption: heading, Columns: []column{{"", "case", true}, {"", "least", false}, {"", "5 % are below", false}, {"", "median", false},
+func residualChart(id, section, heading string, sets []fileSet) Chart {
+	c := Chart{ID: id, Section: section, Height: 240, Heading: heading, X: sizeAxis(sets), Y: Axis{Name: "time ÷ time of the line", Unit: "1", Log: true}}
+	c.Table = Table{Caption: heading, Columns: []Column{{"", "case", true}, {"", "least", false}, {"", "5 % are below", false}, {"", "median", false},
 		{"", "5 % are above", false}, {"", "most", false}, {"", "at", false}, {"", "files", false}}}
 	return c
 }
 
 // addResiduals adds the points of one line and their distribution. A file at whose
 // size the line is not above nought has no ratio, and is counted in the table.
-func (c *chart) addResiduals(name string, files []timedFile, at func(float64) float64, limit int) {
+func (c *Chart) addResiduals(name string, files []timedFile, at func(float64) float64, limit int) {
 	var over []timedFile // seconds is the ratio
 	for _, f := range files {
 		if y := at(f.bytes); y > 0 {
@@ -87,42 +87,42 @@ func (c *chart) addResiduals(name string, files []timedFile, at func(float64) fl
 		return
 	}
 	kept, every := thin(over, limit)
-	pts := series{role: "points", name: name}
+	pts := Series{Role: "points", Name: name}
 	for _, f := range kept {
-		pts.points = append(pts.points, xy(f.bytes, f.seconds))
+		pts.Points = append(pts.Points, xy(f.bytes, f.seconds))
 	}
-	c.series = append(c.series, pts)
+	c.Series = append(c.Series, pts)
 	ratios, most := make([]float64, len(over)), over[0]
 	for i, f := range over {
 		ratios[i] = f.seconds
-		c.y.values = append(c.y.values, f.seconds)
+		c.Y.Values = append(c.Y.Values, f.seconds)
 		if f.seconds > most.seconds {
 			most = f
 		}
 	}
-	row := []cell{{Text: name + zero(every > 1, " (one of "+strconv.Itoa(every)+" drawn)"), Class: "head"}}
+	row := []Cell{{Text: name + TextIf(every > 1, " (one of "+strconv.Itoa(every)+" drawn)"), Class: "head"}}
 	for _, p := range []float64{0, 0.05, 0.5, 0.95, 1} {
 		q, _ := stats.Quantile(ratios, p) // there is at least one
-		row = append(row, cell{Text: human3(q)})
+		row = append(row, Cell{Text: human3(q)})
 	}
 	left := len(files) - len(over)
-	c.table.Rows = append(c.table.Rows, append(row, cell{Text: brief(most.bytes, "B")},
-		cell{Text: strconv.Itoa(len(over)) + zero(left > 0, fmt.Sprintf(" (and %d where the line is not above 0)", left))}))
+	c.Table.Rows = append(c.Table.Rows, append(row, Cell{Text: Brief(most.bytes, "B")},
+		Cell{Text: strconv.Itoa(len(over)) + TextIf(left > 0, fmt.Sprintf(" (and %d where the line is not above 0)", left))}))
 }
 
 // closeResiduals sets the scale, the line at 1 and the notes; false if nothing is drawn.
-func (c *chart) closeResiduals(line, workers, provenance string) bool {
-	if len(c.series) == 0 {
+func (c *Chart) closeResiduals(line, workers, provenance string) bool {
+	if len(c.Series) == 0 {
 		return false
 	}
-	low, high := slices.Min(c.y.values), slices.Max(c.y.values)
+	low, high := slices.Min(c.Y.Values), slices.Max(c.Y.Values)
 	low, high = min(low/1.05, 1/residualRange), max(high*1.05, residualRange)
-	c.y.low, c.y.high, c.y.ticks = pointer(digits(low)), pointer(digits(high)), ratioTicks(low, high)
-	one := series{role: "level", name: "the line"}
-	one.points = []any{xy(*c.x.low, 1), xy(*c.x.high, 1)}
-	c.series = append(c.series, one)
-	c.sub = count(len(c.y.values), "file") + "; 1 is what the line gives, above it is slower."
-	c.notes = []string{"Line: least squares " + line + ". Points scattered evenly about 1 at every size mean that latency and rate tell all; a bend or a second band means that they do not." +
+	c.Y.Low, c.Y.High, c.Y.Ticks = pointer(digits(low)), pointer(digits(high)), ratioTicks(low, high)
+	one := Series{Role: "level", Name: "the line"}
+	one.Points = []any{xy(*c.X.Low, 1), xy(*c.X.High, 1)}
+	c.Series = append(c.Series, one)
+	c.Sub = Count(len(c.Y.Values), "file") + "; 1 is what the line gives, above it is slower."
+	c.Notes = []string{"Line: least squares " + line + ". Points scattered evenly about 1 at every size mean that latency and rate tell all; a bend or a second band means that they do not." +
 		workers, provenance}
 	return true
 }

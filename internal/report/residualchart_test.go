@@ -31,9 +31,9 @@ func lawful(rounds, files int) (*plan.Plan, *result.Result) {
 	return p, r
 }
 
-func chartOf(t *testing.T, p *plan.Plan, r *result.Result, id string) chart {
+func chartOf(t *testing.T, p *plan.Plan, r *result.Result, id string) Chart {
 	t.Helper()
-	charts := newView(p, r).charts()
+	charts := NewView(p, r).charts()
 	i := index(charts, id)
 	require.GreaterOrEqual(t, i, 0, "no chart %s", id)
 	return charts[i]
@@ -42,19 +42,19 @@ func chartOf(t *testing.T, p *plan.Plan, r *result.Result, id string) chart {
 // Files that obey a line lie on it; the one that takes three times as long stands out by about that.
 func TestResidualsAreTimesOverTheLine(t *testing.T) {
 	p, r := lawful(1, 40)
-	for _, one := range chartOf(t, p, r, "residuals-1-1").series[0].points {
+	for _, one := range chartOf(t, p, r, "residuals-1-1").Series[0].Points {
 		assert.InDelta(t, 1, one.([]any)[1].(float64), 1e-6)
 	}
 	r.Cases[0].Steps[0].Samples[3].DurationNS *= 3
 	c := chartOf(t, p, r, "residuals-1-1")
-	row := c.table.Rows[0]
+	row := c.Table.Rows[0]
 	assert.Equal(t, "8 MB", row[6].Text, "the size of the farthest file")
-	far := c.series[0].points[3].([]any)[1].(float64)
+	far := c.Series[0].Points[3].([]any)[1].(float64)
 	assert.InDelta(t, 3, far, 0.4)
 	assert.Equal(t, human3(far), row[5].Text)
-	assert.Greater(t, *c.y.high, far)
-	assert.Less(t, *c.y.low, 1/residualRange+1e-9)
-	assert.Equal(t, "level", c.series[len(c.series)-1].role)
+	assert.Greater(t, *c.Y.High, far)
+	assert.Less(t, *c.Y.Low, 1/residualRange+1e-9)
+	assert.Equal(t, "level", c.Series[len(c.Series)-1].Role)
 }
 
 // The R² of the weighted line is one of weighted squares: table and picture say so.
@@ -65,14 +65,14 @@ func TestTimeChartsSayWhatTheirR2IsOf(t *testing.T) {
 			s.DurationNS += s.DurationNS / 5
 		}
 	}
-	v := newView(p, r)
+	v := NewView(p, r)
 	c := v.timeCharts(v.fileSets())[0]
-	at := slices.IndexFunc(c.table.Columns, func(k column) bool { return strings.HasPrefix(k.Title, "R²") })
+	at := slices.IndexFunc(c.Table.Columns, func(k Column) bool { return strings.HasPrefix(k.Title, "R²") })
 	require.Equal(t, 4, at)
-	assert.Contains(t, c.table.Columns[at].Title, "weights of the line")
-	assert.Contains(t, strings.Join(c.notes, " "), "weighted by 1/size²")
-	require.Len(t, c.table.Rows, 2)
-	assert.NotEqual(t, c.table.Rows[0][at].Text, c.table.Rows[1][at].Text)
+	assert.Contains(t, c.Table.Columns[at].Title, "weights of the line")
+	assert.Contains(t, strings.Join(c.Notes, " "), "weighted by 1/size²")
+	require.Len(t, c.Table.Rows, 2)
+	assert.NotEqual(t, c.Table.Rows[0][at].Text, c.Table.Rows[1][at].Text)
 }
 
 // A fit of the plan has residuals of its own line.
@@ -81,9 +81,9 @@ func TestFitsAlongFileSizeHaveResiduals(t *testing.T) {
 	r.Fits = []result.Fit{{Name: "line", Model: "line", Along: "file_size", Op: "write_time", Points: [][2]float64{{1e6, 2}, {2e6, 6}},
 		Coefficients: []result.Coefficient{{Name: "intercept", Value: 0}, {Name: "slope", Value: 2e-6}}}}
 	c := chartOf(t, p, r, "fit-1-residuals")
-	assert.Equal(t, []any{[]any{1e6, 1.0}, []any{2e6, 1.5}}, c.series[0].points)
+	assert.Equal(t, []any{[]any{1e6, 1.0}, []any{2e6, 1.5}}, c.Series[0].Points)
 	r.Fits[0].Reason = "too few files"
-	assert.Negative(t, index(newView(p, r).charts(), "fit-1-residuals"))
+	assert.Negative(t, index(NewView(p, r).charts(), "fit-1-residuals"))
 }
 
 // An interval rests on rounds from three on, on the files of a single mount, and on nothing where n is too small.
@@ -105,11 +105,11 @@ func TestIntervalsOfSizes(t *testing.T) {
 			}
 		}
 		got := chartOf(t, p, r, "size-1-1")
-		assert.Contains(t, got.notes[0], c.note)
+		assert.Contains(t, got.Notes[0], c.note)
 		bars := 0
-		for _, s := range got.series {
-			if s.role == "error" {
-				bars = len(s.points)
+		for _, s := range got.Series {
+			if s.Role == "error" {
+				bars = len(s.Points)
 			}
 		}
 		if strings.HasPrefix(c.note, "No") {
@@ -118,7 +118,7 @@ func TestIntervalsOfSizes(t *testing.T) {
 		}
 		assert.Equal(t, 4, bars, "one for each size")
 		if c.rounds == 3 { // rates 1, 1/2, 1/3 GB/s: geometric mean 6^(-1/3), and t of their logarithms
-			y := got.series[0].points[0].([]any)[1].(float64)
+			y := got.Series[0].Points[0].([]any)[1].(float64)
 			assert.InEpsilon(t, 1e9*math.Pow(6, -1.0/3), y, 1e-5)
 			logs := []float64{0, math.Log(0.5), math.Log(1.0 / 3)}
 			mean, sum := (logs[0]+logs[1]+logs[2])/3, 0.0
@@ -126,7 +126,7 @@ func TestIntervalsOfSizes(t *testing.T) {
 				sum += (l - mean) * (l - mean)
 			}
 			low := 1e9 * math.Exp(mean-4.302653*math.Sqrt(sum/2/3))
-			assert.InEpsilon(t, low, got.series[1].points[0].([]any)[1].(float64), 1e-4)
+			assert.InEpsilon(t, low, got.Series[1].Points[0].([]any)[1].(float64), 1e-4)
 		}
 	}
 }

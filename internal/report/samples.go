@@ -27,13 +27,13 @@ type fileSet struct {
 }
 
 // fileSets gathers the samples of writing and reading, in the order of cases and of the protocol.
-func (v *view) fileSets() []fileSet {
+func (v *View) fileSets() []fileSet {
 	at := map[[3]string]int{}
 	var out []fileSet
-	for i := range v.result.Cases {
-		c := &v.result.Cases[i]
+	for i := range v.Result.Cases {
+		c := &v.Result.Cases[i]
 		for _, s := range c.Steps {
-			if len(s.Samples) == 0 || !counts(c, &s) || s.Op != "write" && s.Op != "read" {
+			if len(s.Samples) == 0 || !IsShown(c, &s) || s.Op != "write" && s.Op != "read" {
 				continue
 			}
 			k := [3]string{c.ID, s.Phase, s.Op}
@@ -53,13 +53,13 @@ func (v *view) fileSets() []fileSet {
 	return out
 }
 
-// canary reports whether a step is the short native write or read before a case,
+// IsCanary reports whether a step is the short native write or read before a case,
 // which tells of the machine and is no part of what the case shows.
-func canary(s *result.Step) bool { return s.Do == "canary" }
+func IsCanary(s *result.Step) bool { return s.Do == "canary" }
 
-// counts reports whether a step's figures are shown: those of its round are, and the step did not fail.
-func counts(c *result.Case, s *result.Step) bool {
-	return !canary(s) && s.Error == "" && (c.Shows(s.Round) || len(c.Rounds) == 0 && c.Status == result.Done)
+// IsShown reports whether a step's figures are shown: those of its round are, and the step did not fail.
+func IsShown(c *result.Case, s *result.Step) bool {
+	return !IsCanary(s) && s.Error == "" && (c.Shows(s.Round) || len(c.Rounds) == 0 && c.Status == result.Done)
 }
 
 // picture names one combination of direction and phase.
@@ -104,7 +104,7 @@ func pointsOf(sets []fileSet) int {
 }
 
 // undrawn says which pictures there is no room for.
-func (v *view) undrawn() string {
+func (v *View) undrawn() string {
 	all := pictures(v.fileSets())
 	if len(all) <= maxPictures {
 		return ""
@@ -121,7 +121,7 @@ type bySize struct {
 	size           float64
 	n              int
 	low, top       float64 // slowest and fastest
-	middle         float64 // rate, see [view.middle]
+	middle         float64 // rate, see [View.middle]
 	interval       *result.CI
 	withoutBecause string // why there is no interval
 }
@@ -139,7 +139,7 @@ const (
 // middle is the rate of files of one size: with three rounds or more their mean of
 // the medians of each round, with its t interval; else the median of all files, and
 // of a single mount its exact interval over the files.
-func (v *view) middle(files []timedFile) (b bySize) {
+func (v *View) middle(files []timedFile) (b bySize) {
 	b.n = len(files)
 	byRound, all := map[int][]float64{}, make([]float64, len(files))
 	for i, f := range files {
@@ -152,7 +152,7 @@ func (v *view) middle(files []timedFile) (b bySize) {
 		for round, rates := range byRound {
 			medians[round], _ = stats.Median(rates) // none is empty
 		}
-		e := analysis.MeanOverRounds(v.result, "B/s", medians)
+		e := analysis.MeanOverRounds(v.Result, "B/s", medians)
 		b.middle, b.interval, b.withoutBecause = e.Value, e.CI, e.Why
 		return b
 	}
@@ -161,7 +161,7 @@ func (v *view) middle(files []timedFile) (b bySize) {
 	case len(byRound) > 1:
 		b.withoutBecause = "2 rounds, and an interval needs 3"
 	case err != nil:
-		b.withoutBecause = "1 round of " + count(b.n, "file") + ", and an interval over files takes " + strconv.Itoa(minFiles)
+		b.withoutBecause = "1 round of " + Count(b.n, "file") + ", and an interval over files takes " + strconv.Itoa(minFiles)
 	default:
 		b.interval = &result.CI{Low: iv.Low, High: iv.High, Level: iv.Level, Method: iv.Method, Unit: "file within one mount"}
 	}
@@ -169,7 +169,7 @@ func (v *view) middle(files []timedFile) (b bySize) {
 }
 
 // sizesOf groups files by size, or by thirds of an octave if there are too many sizes.
-func (v *view) sizesOf(files []timedFile) (out []bySize, binned bool) {
+func (v *View) sizesOf(files []timedFile) (out []bySize, binned bool) {
 	columns, binned := sizeColumns([]fileSet{{files: files}})
 	bins := map[float64][]timedFile{}
 	for _, f := range files {

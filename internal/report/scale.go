@@ -8,23 +8,23 @@ import (
 	"dmgbench/internal/units"
 )
 
-// scale is the unit that a whole column or axis is printed in, so that its numbers compare at a glance.
+// Scale is the unit that a whole column or axis is printed in, so that its numbers compare at a glance.
 // A column whose values are too far apart for one unit has no suffix, and each cell its own: mixed is their base unit.
-type scale struct {
-	factor float64
-	suffix string
-	mixed  string
+type Scale struct {
+	Factor float64
+	Suffix string
+	Mixed  string
 }
 
-var scales = map[string][]scale{
-	"B":   {{factor: 1e12, suffix: "TB"}, {factor: 1e9, suffix: "GB"}, {factor: 1e6, suffix: "MB"}, {factor: 1e3, suffix: "kB"}, {factor: 1, suffix: "B"}},
-	"B/s": {{factor: 1e12, suffix: "TB/s"}, {factor: 1e9, suffix: "GB/s"}, {factor: 1e6, suffix: "MB/s"}, {factor: 1e3, suffix: "kB/s"}, {factor: 1, suffix: "B/s"}},
-	"s":   {{factor: 3600, suffix: "h"}, {factor: 60, suffix: "min"}, {factor: 1, suffix: "s"}, {factor: 1e-3, suffix: "ms"}, {factor: 1e-6, suffix: "µs"}, {factor: 1e-9, suffix: "ns"}},
+var scales = map[string][]Scale{
+	"B":   {{Factor: 1e12, Suffix: "TB"}, {Factor: 1e9, Suffix: "GB"}, {Factor: 1e6, Suffix: "MB"}, {Factor: 1e3, Suffix: "kB"}, {Factor: 1, Suffix: "B"}},
+	"B/s": {{Factor: 1e12, Suffix: "TB/s"}, {Factor: 1e9, Suffix: "GB/s"}, {Factor: 1e6, Suffix: "MB/s"}, {Factor: 1e3, Suffix: "kB/s"}, {Factor: 1, Suffix: "B/s"}},
+	"s":   {{Factor: 3600, Suffix: "h"}, {Factor: 60, Suffix: "min"}, {Factor: 1, Suffix: "s"}, {Factor: 1e-3, Suffix: "ms"}, {Factor: 1e-6, Suffix: "µs"}, {Factor: 1e-9, Suffix: "ns"}},
 }
 
-// scaleOf picks the unit in which the largest value has a whole part. Minutes and
+// ScaleOf picks the unit in which the largest value has a whole part. Minutes and
 // hours are left to times that nobody would say in seconds.
-func scaleOf(unit string, values ...float64) scale {
+func ScaleOf(unit string, values ...float64) Scale {
 	top := 0.0
 	for _, v := range values {
 		if !math.IsNaN(v) && !math.IsInf(v, 0) {
@@ -33,71 +33,71 @@ func scaleOf(unit string, values ...float64) scale {
 	}
 	steps, ok := scales[unit]
 	if !ok {
-		return scale{factor: 1}
+		return Scale{Factor: 1}
 	}
 	for _, s := range steps {
-		if top < s.factor*0.9995 || s.factor == 60 && top < 600 || s.factor == 3600 && top < 36000 {
+		if top < s.Factor*0.9995 || s.Factor == 60 && top < 600 || s.Factor == 3600 && top < 36000 {
 			continue
 		}
 		return s
 	}
 	if top == 0 {
-		return scale{factor: 1, suffix: unit}
+		return Scale{Factor: 1, Suffix: unit}
 	}
 	return steps[len(steps)-1]
 }
 
-// columnScale is the scale of a column of a table: the unit of the largest value if all
+// ColumnScale is the scale of a column of a table: the unit of the largest value if all
 // the others can be read in it, else a unit for each cell. Nought is "0 B" in any column.
-func columnScale(unit string, values ...float64) scale {
-	s := scaleOf(unit, values...)
+func ColumnScale(unit string, values ...float64) Scale {
+	s := ScaleOf(unit, values...)
 	for _, v := range values {
-		if s.suffix != "" && finite(v) && !s.legible(v) {
-			return scale{factor: 1, mixed: unit}
+		if s.Suffix != "" && IsFinite(v) && !s.legible(v) {
+			return Scale{Factor: 1, Mixed: unit}
 		}
 	}
 	return s
 }
 
 // legible reports whether v, in this unit, has neither zeros before its digits nor too many digits.
-func (s scale) legible(v float64) bool {
-	size := math.Abs(v) / s.factor
-	return s.suffix == "" || size >= 0.0995 && size < 1e5
+func (s Scale) legible(v float64) bool {
+	size := math.Abs(v) / s.Factor
+	return s.Suffix == "" || size >= 0.0995 && size < 1e5
 }
 
-// number writes v with three significant digits in the scale, without the unit.
-func (s scale) number(v float64) string {
+// Number writes v with three significant digits in the scale, without the unit.
+func (s Scale) Number(v float64) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return "—"
 	}
-	if s.mixed != "" {
-		return human(v, s.mixed)
+	if s.Mixed != "" {
+		return Human(v, s.Mixed)
 	}
-	if s.suffix == "" && v == math.Trunc(v) && math.Abs(v) < 1e15 {
+	if s.Suffix == "" && v == math.Trunc(v) && math.Abs(v) < 1e15 {
 		return strconv.FormatFloat(v, 'f', -1, 64) // a count is exact
 	}
-	return units.Significant(v/s.factor, 3)
+	return units.Significant(v/s.Factor, 3)
 }
 
-// text is the number with its unit.
-func (s scale) text(v float64) string {
-	if s.suffix == "" {
-		return s.number(v)
+// Text is the number with its unit.
+func (s Scale) Text(v float64) string {
+	if s.Suffix == "" {
+		return s.Number(v)
 	}
-	return s.number(v) + " " + s.suffix
+	return s.Number(v) + " " + s.Suffix
 }
 
-// human writes one value on its own, in the unit that suits it.
-func human(v float64, unit string) string {
+// Human writes one value on its own, in the unit that suits it.
+func Human(v float64, unit string) string {
 	if unit == "1" && v == math.Trunc(v) && math.Abs(v) < 1e15 {
 		return strconv.FormatFloat(v, 'f', -1, 64)
 	}
-	return scaleOf(unit, v).text(v)
+	return ScaleOf(unit, v).Text(v)
 }
 
-// brief is [human] without the zeros that a round value ends in: "2 MB", "1.5 GB/s".
-func brief(v float64, unit string) string {
-	number, suffix, found := strings.Cut(human(v, unit), " ")
+// Brief is [human] without the zeros that a round value ends in: "2 MB", "1.5 GB/s".
+func Brief(v float64, unit string) string {
+	number, suffix, found := strings.Cut(Human(v, unit), " ")
 	if !found {
 		return number
 	}
@@ -107,13 +107,13 @@ func brief(v float64, unit string) string {
 	return number + " " + suffix
 }
 
-// percent writes a share or a confidence level: "95 %", "99.2 %".
-func percent(share float64) string {
+// Percent writes a share or a confidence level: "95 %", "99.2 %".
+func Percent(share float64) string {
 	return strconv.FormatFloat(math.Round(share*1000)/10, 'f', -1, 64) + " %"
 }
 
-// ratio writes measured over published, without a row of zeros before its digits.
-func ratio(v float64) string {
+// Ratio writes measured over published, without a row of zeros before its digits.
+func Ratio(v float64) string {
 	if v <= 0 || math.IsNaN(v) || math.IsInf(v, 0) {
 		return "—"
 	}
@@ -124,8 +124,8 @@ func ratio(v float64) string {
 	return units.Significant(v, 3) + "×"
 }
 
-// grouped writes an integer with thin spaces between thousands.
-func grouped(n int64) string {
+// Grouped writes an integer with thin spaces between thousands.
+func Grouped(n int64) string {
 	s := strconv.FormatInt(n, 10)
 	out := ""
 	for len(s) > 3 && s[len(s)-4] != '-' {

@@ -29,10 +29,10 @@ func TestColumnsHaveOneUnitWhereItReads(t *testing.T) {
 		{"B/s", []float64{2e9, 90e6}, "2.00 GB/s, 90.0 MB/s"},
 		{"1", []float64{18, 0}, "18, 0"},
 	} {
-		sc := columnScale(c.unit, c.values...)
+		sc := ColumnScale(c.unit, c.values...)
 		var got []string
 		for _, v := range c.values {
-			got = append(got, sc.text(v))
+			got = append(got, sc.Text(v))
 		}
 		assert.Equal(t, c.want, strings.Join(got, ", "))
 	}
@@ -40,16 +40,16 @@ func TestColumnsHaveOneUnitWhereItReads(t *testing.T) {
 
 func TestSpanHasTheUnitsThatItNeeds(t *testing.T) {
 	t.Parallel()
-	one, mixed := columnScale("B", 5e6), columnScale("B", 5e6, 4096)
+	one, mixed := ColumnScale("B", 5e6), ColumnScale("B", 5e6, 4096)
 	for _, c := range []struct {
-		sc        scale
+		sc        Scale
 		low, high float64
 		want      string
 	}{
 		{one, 4e6, 6e6, "4.00–6.00"}, {one, 0, 6e6, "0–6.00"}, {one, 4096, 6e6, "4.10 kB–6.00 MB"}, {one, -1e6, 2e6, "-1.00 to 2.00"},
 		{mixed, 4000, 4200, "4.00–4.20 kB"}, {mixed, 4000, 6e6, "4.00 kB–6.00 MB"}, {mixed, 7, 7, "no spread"}, {mixed, 0, 0, "no spread"},
 	} {
-		assert.Equal(t, c.want, span(c.sc, &result.CI{Low: c.low, High: c.high}, "B"))
+		assert.Equal(t, c.want, RangeText(c.sc, &result.CI{Low: c.low, High: c.high}, "B"))
 	}
 }
 
@@ -62,9 +62,9 @@ func TestEveryCellReads(t *testing.T) {
 		values := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) float64 {
 			return float64(rapid.Int64Range(-1<<rapid.IntRange(0, 50).Draw(t, "power"), 1<<50).Draw(t, "value"))
 		}), 1, 6).Draw(t, "values")
-		sc := columnScale(unit, values...)
+		sc := ColumnScale(unit, values...)
 		for _, v := range values {
-			text := sc.text(v)
+			text := sc.Text(v)
 			if zeros.MatchString(text) || len(text) > 12 || v == 0 && text != "0 "+unit {
 				t.Fatalf("%v of %v is printed as %q", v, values, text)
 			}
@@ -94,14 +94,14 @@ func TestSmallSizesAreReadableInEveryRendering(t *testing.T) {
 		assert.False(t, unreadable.MatchString(out), "%s: %q", what, unreadable.FindString(out))
 	}
 	for line := range strings.Lines(text(t, m, TextOptions{Verbose: true})) {
-		require.LessOrEqual(t, width(strings.TrimRight(line, "\n")), 80, line)
+		require.LessOrEqual(t, Width(strings.TrimRight(line, "\n")), 80, line)
 	}
 }
 
 func TestRatiosWithoutRowsOfZeros(t *testing.T) {
 	t.Parallel()
-	assert.Equal(t, "0.421×", ratio(0.421))
-	assert.Equal(t, "0.00642×", ratio(0.00642))
-	assert.Equal(t, "6.59e-5×", ratio(0.0000659))
-	assert.Equal(t, "1.00e-10×", ratio(1e-10))
+	assert.Equal(t, "0.421×", Ratio(0.421))
+	assert.Equal(t, "0.00642×", Ratio(0.00642))
+	assert.Equal(t, "6.59e-5×", Ratio(0.0000659))
+	assert.Equal(t, "1.00e-10×", Ratio(1e-10))
 }

@@ -31,10 +31,10 @@ func newEngine(t *testing.T) *engine {
 }
 
 // draw returns the picture of a chart as SVG.
-func (e *engine) draw(t *testing.T, c chart, width int, theme string) string {
+func (e *engine) draw(t *testing.T, c Chart, width int, theme string) string {
 	t.Helper()
 	svg, err := e.drawer.draw(c, width, theme)
-	require.NoError(t, err, c.id)
+	require.NoError(t, err, c.ID)
 	return svg
 }
 
@@ -66,16 +66,16 @@ func TestEveryChartDraws(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p, r := m()
 			thinOut(r)
-			for _, c := range newView(p, r).charts() {
-				if laterPhase.MatchString(c.id) {
+			for _, c := range NewView(p, r).charts() {
+				if laterPhase.MatchString(c.ID) {
 					continue
 				}
 				svg := e.draw(t, c, 900, "LIGHT")
-				assert.True(t, strings.HasPrefix(svg, "<svg"), c.id)
-				assert.NotContains(t, svg, "NaN", c.id)
-				assert.NotContains(t, svg, "undefined", c.id)
-				assert.NotContains(t, strings.ToLower(svg), "<script", c.id)
-				require.NoError(t, wellFormed(svg), c.id)
+				assert.True(t, strings.HasPrefix(svg, "<svg"), c.ID)
+				assert.NotContains(t, svg, "NaN", c.ID)
+				assert.NotContains(t, svg, "undefined", c.ID)
+				assert.NotContains(t, strings.ToLower(svg), "<script", c.ID)
+				require.NoError(t, wellFormed(svg), c.ID)
 			}
 		})
 	}
@@ -85,7 +85,7 @@ func TestPictureShowsWhatItShould(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t)
 	p, r := makers["sample"]()
-	charts := newView(p, r).charts()
+	charts := NewView(p, r).charts()
 	svg := e.draw(t, charts[index(charts, "speed-write")], 900, "LIGHT")
 	for _, text := range []string{"Write speed of each case", "sparse bundle (UDSB) · AES-256", "native folder", "speed, GB/s", "95 % t over rounds", "not comparable",
 		"Example workstation", "2.31", "7.62"} {
@@ -105,9 +105,9 @@ func TestPictureShowsWhatItShould(t *testing.T) {
 // A name such as "fn:tip" must stay a name.
 func TestFunctionsAreBoundByKeyOnly(t *testing.T) {
 	e := newEngine(t)
-	c := chart{id: "x", heading: "fn:tip", sub: "1", notes: []string{"__f__alert(1)__f__"}, height: 200,
-		x: axis{name: "fn:x", categories: []string{"fn:y", "{b}", "{a|rich}"}}, y: axis{name: "fn:y", unit: "B"},
-		series: []series{{role: "line", name: "fn:tip", points: []any{1.0, 2.0, 3.0}}}}
+	c := Chart{ID: "x", Heading: "fn:tip", Sub: "1", Notes: []string{"__f__alert(1)__f__"}, Height: 200,
+		X: Axis{Name: "fn:x", Categories: []string{"fn:y", "{b}", "{a|rich}"}}, Y: Axis{Name: "fn:y", Unit: "B"},
+		Series: []Series{{Role: "line", Name: "fn:tip", Points: []any{1.0, 2.0, 3.0}}}}
 	svg := e.draw(t, c, 600, "LIGHT")
 	for _, text := range []string{"fn:tip", "fn:y", "{b}", "{a|rich}", "__f__alert(1)__f__"} {
 		assert.Contains(t, svg, text)
@@ -125,7 +125,7 @@ func TestScriptWritesNumbersLikeGo(t *testing.T) {
 		for _, v := range []float64{0, 1, 12.5, 999.4, 999.6, 1e3, 1.234e6, 53.3e9, 2.5e13} {
 			got, err := f(goja.Undefined(), e.vm.ToValue(v), e.vm.ToValue(unit))
 			require.NoError(t, err)
-			want := human(v, unit)
+			want := Human(v, unit)
 			if unit == "s" && v >= 60 {
 				continue // a time on an axis is said in minutes sooner than in a table
 			}
@@ -148,8 +148,8 @@ func wellFormed(svg string) error {
 
 func TestPageFailsWhole(t *testing.T) {
 	p, r := makers["sample"]()
-	v := newView(p, r)
-	v.sections[0].figures.ops = []string{"\xff"}
+	v := NewView(p, r)
+	v.Sections[0].Figures.Ops = []string{"\xff"}
 	var b bytes.Buffer
 	require.NoError(t, renderPage(&b, v), "odd quantities only make odd headings")
 }

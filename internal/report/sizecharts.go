@@ -8,13 +8,13 @@ import (
 )
 
 // sizeCharts draw speed against file size: a line for each case, with an interval at each point where n allows.
-func (v *view) sizeCharts(sets []fileSet) []chart {
-	var out []chart
+func (v *View) sizeCharts(sets []fileSet) []Chart {
+	var out []Chart
 	for n, p := range drawn(sets) {
 		for part, some := range pictureSets(sets, p) {
-			c := chart{id: chartID("size", n, part), section: "size", height: 300, x: sizeAxis(some),
-				heading: title(words(p.op)) + " speed against file size" + phaseText(p.phase), y: axis{name: "speed of a file", unit: "B/s", low: pointer(0)}}
-			c.table = table{Caption: c.heading, Columns: []column{{"", "case", true}, {"", "file size", false}, {"", "middle", false}, {"", "interval", false},
+			c := Chart{ID: chartID("size", n, part), Section: "size", Height: 300, X: sizeAxis(some),
+				Heading: Capitalize(QuantityName(p.op)) + " speed against file size" + PhaseSuffix(p.phase), Y: Axis{Name: "speed of a file", Unit: "B/s", Low: pointer(0)}}
+			c.Table = Table{Caption: c.Heading, Columns: []Column{{"", "case", true}, {"", "file size", false}, {"", "middle", false}, {"", "interval", false},
 				{"", "slowest", false}, {"", "fastest", false}, {"", "files", false}}}
 			var kinds, lacking []string
 			files, binned := 0, false
@@ -23,18 +23,18 @@ func (v *view) sizeCharts(sets []fileSet) []chart {
 				binned = binned || b
 				files += len(s.files)
 				apart := math.Pow(1.025, float64(i)-float64(len(some)-1)/2)
-				c.addSizes(v.name(s.caseID), rows, apart)
+				c.addSizes(v.CaseName(s.caseID), rows, apart)
 				for _, r := range rows {
 					if r.interval != nil {
-						kinds = appendNew(kinds, ciText(r.interval))
+						kinds = AppendNew(kinds, DescribeInterval(r.interval))
 					} else {
-						lacking = appendNew(lacking, r.withoutBecause)
+						lacking = AppendNew(lacking, r.withoutBecause)
 					}
 				}
 			}
 			clipped := c.thinIntervals()
-			c.sub = "Each point: " + v.middleText() + zero(binned, " (sizes taken together by thirds of an octave)") + "; " + count(files, "file") + "."
-			c.notes = []string{intervalNote(kinds, lacking, clipped) + zero(len(some) > 1, " Cases stand a little apart sideways.") + workersText(some), v.provenance}
+			c.Sub = "Each point: " + v.middleText() + TextIf(binned, " (sizes taken together by thirds of an octave)") + "; " + Count(files, "file") + "."
+			c.Notes = []string{intervalNote(kinds, lacking, clipped) + TextIf(len(some) > 1, " Cases stand a little apart sideways.") + workersText(some), v.Provenance}
 			out = append(out, c)
 		}
 	}
@@ -42,42 +42,42 @@ func (v *view) sizeCharts(sets []fileSet) []chart {
 }
 
 // addSizes adds the line of one case with its intervals; apart moves it sideways, so that they do not hide each other.
-func (c *chart) addSizes(name string, rows []bySize, apart float64) {
-	line, bars := series{role: "line", name: name}, series{role: "error", name: name}
+func (c *Chart) addSizes(name string, rows []bySize, apart float64) {
+	line, bars := Series{Role: "line", Name: name}, Series{Role: "error", Name: name}
 	for _, r := range rows {
-		line.points = append(line.points, xy(r.size*apart, r.middle))
-		line.tips = append(line.tips, strings.Join(append([]string{brief(r.size, "B")}, r.lines()...), "\n"))
-		c.y.values = append(c.y.values, r.middle)
-		interval := cell{Text: "—", Class: "muted", Title: r.withoutBecause}
-		if ci := r.interval; ci != nil && finite(ci.Low) && finite(ci.High) {
-			bars.points = append(bars.points, []any{digits(r.size * apart), digits(ci.Low), digits(ci.High)})
-			interval = cell{Text: human(ci.Low, "B/s") + "–" + human(ci.High, "B/s"), Title: ciText(ci)}
+		line.Points = append(line.Points, xy(r.size*apart, r.middle))
+		line.Tips = append(line.Tips, strings.Join(append([]string{Brief(r.size, "B")}, r.lines()...), "\n"))
+		c.Y.Values = append(c.Y.Values, r.middle)
+		interval := Cell{Text: "—", Class: "muted", Title: r.withoutBecause}
+		if ci := r.interval; ci != nil && IsFinite(ci.Low) && IsFinite(ci.High) {
+			bars.Points = append(bars.Points, []any{digits(r.size * apart), digits(ci.Low), digits(ci.High)})
+			interval = Cell{Text: Human(ci.Low, "B/s") + "–" + Human(ci.High, "B/s"), Title: DescribeInterval(ci)}
 		}
-		c.table.Rows = append(c.table.Rows, []cell{{Text: name, Class: "head"}, {Text: brief(r.size, "B")}, {Text: human(r.middle, "B/s")}, interval,
-			{Text: human(r.low, "B/s")}, {Text: human(r.top, "B/s")}, {Text: strconv.Itoa(r.n)}})
+		c.Table.Rows = append(c.Table.Rows, []Cell{{Text: name, Class: "head"}, {Text: Brief(r.size, "B")}, {Text: Human(r.middle, "B/s")}, interval,
+			{Text: Human(r.low, "B/s")}, {Text: Human(r.top, "B/s")}, {Text: strconv.Itoa(r.n)}})
 	}
-	c.series = append(c.series, line)
-	if len(bars.points) > 0 {
-		c.series = append(c.series, bars)
+	c.Series = append(c.Series, line)
+	if len(bars.Points) > 0 {
+		c.Series = append(c.Series, bars)
 	}
 }
 
 // manyBars is the number of intervals from which they are drawn thin and light, so that the lines show through.
 const manyBars = 48
 
-// thinIntervals makes intervals recede where they are many, and ends the axis as [chart.capIntervals] does, sooner in that case.
-func (c *chart) thinIntervals() (clipped bool) {
+// thinIntervals makes intervals recede where they are many, and ends the axis as [Chart.capIntervals] does, sooner in that case.
+func (c *Chart) thinIntervals() (clipped bool) {
 	bars := 0
-	for _, s := range c.series {
-		bars += bit(s.role == "error") * len(s.points)
+	for _, s := range c.Series {
+		bars += bit(s.Role == "error") * len(s.Points)
 	}
 	if bars <= manyBars {
 		return c.capIntervals(3)
 	}
 	clipped = c.capIntervals(1.5)
-	for i, s := range c.series {
-		if s.role == "error" {
-			c.series[i].role = "thin"
+	for i, s := range c.Series {
+		if s.Role == "error" {
+			c.Series[i].Role = "thin"
 		}
 	}
 	return clipped
@@ -85,20 +85,20 @@ func (c *chart) thinIntervals() (clipped bool) {
 
 // lines say a middle in words, for tips.
 func (b bySize) lines() []string {
-	out := []string{human(b.middle, "B/s") + ", " + count(b.n, "file")}
+	out := []string{Human(b.middle, "B/s") + ", " + Count(b.n, "file")}
 	if b.interval != nil {
-		out = append(out, human(b.interval.Low, "B/s")+"–"+human(b.interval.High, "B/s")+", "+ciText(b.interval))
+		out = append(out, Human(b.interval.Low, "B/s")+"–"+Human(b.interval.High, "B/s")+", "+DescribeInterval(b.interval))
 	}
 	if b.n > 1 {
-		out = append(out, "slowest "+human(b.low, "B/s")+", fastest "+human(b.top, "B/s"))
+		out = append(out, "slowest "+Human(b.low, "B/s")+", fastest "+Human(b.top, "B/s"))
 	}
 	return out
 }
 
-// middleText says what [view.middle] is in this run.
-func (v *view) middleText() string {
-	if v.result.Rounds >= minRounds {
-		return "geometric mean over " + count(v.result.Rounds, "round") + " of the median file of each size"
+// middleText says what [View.middle] is in this run.
+func (v *View) middleText() string {
+	if v.Result.Rounds >= minRounds {
+		return "geometric mean over " + Count(v.Result.Rounds, "round") + " of the median file of each size"
 	}
 	return "median file of each size"
 }
@@ -108,9 +108,9 @@ func intervalNote(kinds, lacking []string, clipped bool) string {
 	slices.Sort(lacking)
 	switch {
 	case len(kinds) == 0:
-		return "No interval: " + firstOf(strings.Join(nonEmpty(lacking), "; "), "too few rounds") + "."
+		return "No interval: " + FirstOf(strings.Join(NonEmpty(lacking), "; "), "too few rounds") + "."
 	case len(kinds) > 3: // exact levels differ with n
 		kinds = append(kinds[:2:2], "and the like")
 	}
-	return "Bars: " + strings.Join(kinds, "; ") + "." + zero(len(lacking) > 0, " No bar: too few files.") + zero(clipped, " An arrow goes on beyond the scale.")
+	return "Bars: " + strings.Join(kinds, "; ") + "." + TextIf(len(lacking) > 0, " No bar: too few files.") + TextIf(clipped, " An arrow goes on beyond the scale.")
 }

@@ -20,7 +20,7 @@ const pictureWidth = 900
 // of a chart: the page's own script and library draw it here too, in an
 // interpreter without network, files or clock. The same result gives the same bytes.
 func SVG(p *plan.Plan, r *result.Result, save func(name string, svg []byte) error) error {
-	charts := newView(p, r).charts()
+	charts := NewView(p, r).charts()
 	if len(charts) == 0 {
 		return nil
 	}
@@ -33,8 +33,8 @@ func SVG(p *plan.Plan, r *result.Result, save func(name string, svg []byte) erro
 		if err != nil {
 			return err
 		}
-		if err := save(c.file+".svg", append([]byte(svg), '\n')); err != nil {
-			return fmt.Errorf("saving picture %q: %w", c.file, err)
+		if err := save(c.File+".svg", append([]byte(svg), '\n')); err != nil {
+			return fmt.Errorf("saving picture %q: %w", c.File, err)
 		}
 	}
 	return nil
@@ -86,18 +86,18 @@ const drawSource = `function draw(text, width, theme) {
 }`
 
 // draw returns the picture of a chart as SVG.
-func (d *drawer) draw(c chart, width int, theme string) (string, error) {
+func (d *drawer) draw(c Chart, width int, theme string) (string, error) {
 	text, err := c.spec()
 	if err != nil {
 		return "", err
 	}
 	f, ok := goja.AssertFunction(d.Get("draw"))
 	if !ok {
-		return "", fmt.Errorf("drawing chart %q: the page's script has no such function", c.id)
+		return "", fmt.Errorf("drawing chart %q: the page's script has no such function", c.ID)
 	}
 	value, err := f(goja.Undefined(), d.ToValue(string(text)), d.ToValue(width), d.ToValue(theme))
 	if err != nil {
-		return "", fmt.Errorf("drawing chart %q: %w", c.id, err)
+		return "", fmt.Errorf("drawing chart %q: %w", c.ID, err)
 	}
 	return string(bytes.TrimSpace([]byte(value.String()))), nil
 }

@@ -17,23 +17,23 @@ const minSweep = 3
 
 // sweepCharts draw each rate along each numeric axis of the plan, with the fits
 // that belong to it, and then the fits that found no axis.
-func (v *view) sweepCharts() []chart {
-	var out []chart
+func (v *View) sweepCharts() []Chart {
+	var out []Chart
 	drawn := map[int]bool{}
 	for _, key := range v.numericAxes() {
-		for _, s := range v.sections {
-			for _, op := range s.figures.ops {
+		for _, s := range v.Sections {
+			for _, op := range s.Figures.Ops {
 				if !v.swept(key, op, s) {
 					continue
 				}
-				if c, ok := v.sweepChart(key, op, s.figures, drawn); ok {
+				if c, ok := v.sweepChart(key, op, s.Figures, drawn); ok {
 					out = append(out, c)
 				}
 			}
 		}
 	}
 	out = append(out, v.cycleCharts()...)
-	for i, f := range v.result.Fits {
+	for i, f := range v.Result.Fits {
 		if !drawn[i] && len(f.Points) > 0 {
 			out = append(append(out, v.fitChart(i, f)), v.fitResiduals(i, f)...)
 		}
@@ -43,24 +43,24 @@ func (v *view) sweepCharts() []chart {
 
 // swept reports whether a quantity is drawn along an axis: every rate with the time that
 // it is the inverse of, what is swept for (bands, size, ratio), and whatever a fit or a published figure is about.
-func (v *view) swept(key, op string, s section) bool {
+func (v *View) swept(key, op string, s FigureSection) bool {
 	switch {
-	case s.id == "speeds" || op == "bands" || op == "allocated" || op == "ratio":
+	case s.ID == "speeds" || op == "bands" || op == "allocated" || op == "ratio":
 		return true
 	case op == "stream_time" || op == "write_time" || op == "read_time":
 		return true
-	case slices.ContainsFunc(v.result.Fits, func(f result.Fit) bool { return fitsCurve(f, key, op) }):
+	case slices.ContainsFunc(v.Result.Fits, func(f result.Fit) bool { return fitsCurve(f, key, op) }):
 		return true
 	}
-	return s.id == "times" && s.figures.some(op, func(sum *result.Summary) bool { return len(sum.Published) > 0 })
+	return s.ID == "times" && s.Figures.Any(op, func(sum *result.Summary) bool { return len(sum.Published) > 0 })
 }
 
 // numericAxes are the keys whose values are numbers in at least minSweep cases.
-func (v *view) numericAxes() []string {
+func (v *View) numericAxes() []string {
 	values := map[string]map[float64]bool{}
 	var order []string
-	for i := range v.result.Cases {
-		for _, kv := range v.result.Cases[i].Keys {
+	for i := range v.Result.Cases {
+		for _, kv := range v.Result.Cases[i].Keys {
 			x, _, ok := numeric(kv[0], kv[1])
 			if !ok {
 				continue
@@ -81,7 +81,7 @@ func numeric(key, value string) (x float64, unit string, ok bool) {
 		return float64(b), "B", true
 	}
 	f, err := strconv.ParseFloat(value, 64)
-	if err != nil || !finite(f) || key == "encryption" {
+	if err != nil || !IsFinite(f) || key == "encryption" {
 		return 0, "", false
 	}
 	return f, "1", true
@@ -108,53 +108,53 @@ type curvePoint struct {
 }
 
 // curves groups the figures of a quantity by everything but the axis.
-func (v *view) curves(key, op string, f figures) (names []string, by map[string][]curvePoint, unit string) {
+func (v *View) curves(key, op string, f Figures) (names []string, by map[string][]curvePoint, unit string) {
 	by = map[string][]curvePoint{}
-	vary := slices.DeleteFunc(varying(v.result.Cases), func(k string) bool { return k == key })
-	for _, k := range f.keys {
-		s := f.by[k][op]
-		at := v.order[k.caseID]
-		if s == nil || k.cycle != 0 || at >= len(v.result.Cases) || v.result.Cases[at].ID != k.caseID {
+	vary := slices.DeleteFunc(VaryingKeys(v.Result.Cases), func(k string) bool { return k == key })
+	for _, k := range f.Keys {
+		s := f.By[k][op]
+		at := v.Order[k.CaseID]
+		if s == nil || k.Cycle != 0 || at >= len(v.Result.Cases) || v.Result.Cases[at].ID != k.CaseID {
 			continue
 		}
-		c := &v.result.Cases[at]
+		c := &v.Result.Cases[at]
 		x, u, ok := sweepValue(c, key)
 		if !ok {
 			continue
 		}
 		unit = u
-		parts := []string{zero(c.Baseline, nativeFolder)}
+		parts := []string{TextIf(c.Baseline, NativeFolder)}
 		for _, kv := range c.Keys {
 			if slices.Contains(vary, kv[0]) {
-				parts = append(parts, caseValue(kv[0], kv[1]))
+				parts = append(parts, CaseValue(kv[0], kv[1]))
 			}
 		}
-		parts = append(parts, plain(k.phase, 40))
-		name := firstOf(strings.Join(nonEmpty(parts), " · "), words(op))
+		parts = append(parts, Plain(k.Phase, 40))
+		name := FirstOf(strings.Join(NonEmpty(parts), " · "), QuantityName(op))
 		if by[name] == nil {
 			names = append(names, name)
 		}
-		by[name] = append(by[name], curvePoint{x, headline(s), s})
+		by[name] = append(by[name], curvePoint{x, Headline(s), s})
 	}
 	return names, by, unit
 }
 
-func (v *view) sweepChart(key, op string, f figures, drawn map[int]bool) (chart, bool) {
+func (v *View) sweepChart(key, op string, f Figures, drawn map[int]bool) (Chart, bool) {
 	names, by, xUnit := v.curves(key, op, f)
 	names = slices.DeleteFunc(names, func(n string) bool { return len(by[n]) < minSweep })
 	if len(names) == 0 {
-		return chart{}, false
+		return Chart{}, false
 	}
 	unit := by[names[0]][0].e.Unit
-	keyWords := plain(strings.ReplaceAll(key, "_", " "), 40)
-	c := chart{id: "sweep-" + slug(key) + "-" + slug(op), section: "sweep", height: 320,
-		heading: title(words(op)) + " along " + keyWords, y: axis{name: words(op), unit: unit, low: pointer(0)}}
-	c.table = table{Caption: c.heading, Columns: []column{{"", "curve", true}, {"", keyWords, false}, {"", "measured", false}, {"", "interval", false}, {"", "published", false}, {"", "n", true}}}
+	keyWords := Plain(strings.ReplaceAll(key, "_", " "), 40)
+	c := Chart{ID: "sweep-" + slug(key) + "-" + slug(op), Section: "sweep", Height: 320,
+		Heading: Capitalize(QuantityName(op)) + " along " + keyWords, Y: Axis{Name: QuantityName(op), Unit: unit, Low: pointer(0)}}
+	c.Table = Table{Caption: c.Heading, Columns: []Column{{"", "curve", true}, {"", keyWords, false}, {"", "measured", false}, {"", "interval", false}, {"", "published", false}, {"", "n", true}}}
 	var intervals, ns []string
 	var xs []float64
 	role := "line"
 	fits := 0
-	for _, f := range v.result.Fits {
+	for _, f := range v.Result.Fits {
 		fits += bit(fitsCurve(f, key, op))
 	}
 	if fits >= len(names) {
@@ -163,57 +163,57 @@ func (v *view) sweepChart(key, op string, f figures, drawn map[int]bool) (chart,
 	for _, name := range names {
 		points := by[name]
 		slices.SortStableFunc(points, func(a, b curvePoint) int { return cmp.Compare(a.x, b.x) })
-		line, bars := series{role: role, name: name}, series{role: "error", name: name}
+		line, bars := Series{Role: role, Name: name}, Series{Role: "error", Name: name}
 		for _, p := range points {
-			xs, ns = append(xs, p.x), appendNew(ns, counted(p.s))
-			c.y.values = append(c.y.values, p.e.Value)
-			line.points = append(line.points, xy(p.x, p.e.Value))
+			xs, ns = append(xs, p.x), AppendNew(ns, SampleSize(p.s))
+			c.Y.Values = append(c.Y.Values, p.e.Value)
+			line.Points = append(line.Points, xy(p.x, p.e.Value))
 			interval := ""
-			if ci := p.e.CI; ci != nil && finite(ci.Low) && finite(ci.High) {
-				intervals = appendNew(intervals, ciText(ci))
-				bars.points = append(bars.points, []any{digits(p.x), digits(ci.Low), digits(ci.High)})
-				interval = human(ci.Low, unit) + "–" + human(ci.High, unit)
+			if ci := p.e.CI; ci != nil && IsFinite(ci.Low) && IsFinite(ci.High) {
+				intervals = AppendNew(intervals, DescribeInterval(ci))
+				bars.Points = append(bars.Points, []any{digits(p.x), digits(ci.Low), digits(ci.High)})
+				interval = Human(ci.Low, unit) + "–" + Human(ci.High, unit)
 			}
-			row, _, _ := textRow(p.s, "", scaleOf(unit, p.e.Value), sameForAll{})
-			line.tips = append(line.tips, keyWords+" "+human(p.x, xUnit)+"\n"+tip(row))
-			c.table.Rows = append(c.table.Rows, []cell{{Text: name, Class: "head"}, {Text: human(p.x, xUnit)}, {Text: human(p.e.Value, unit)}, {Text: interval}, {Text: row[4]}, {Text: row[6], Class: "muted"}})
+			row, _, _ := textRow(p.s, "", ScaleOf(unit, p.e.Value), sameForAll{})
+			line.Tips = append(line.Tips, keyWords+" "+Human(p.x, xUnit)+"\n"+tip(row))
+			c.Table.Rows = append(c.Table.Rows, []Cell{{Text: name, Class: "head"}, {Text: Human(p.x, xUnit)}, {Text: Human(p.e.Value, unit)}, {Text: interval}, {Text: row[4]}, {Text: row[6], Class: "muted"}})
 		}
-		c.series = append(c.series, line)
-		if len(bars.points) > 0 {
-			c.series = append(c.series, bars)
+		c.Series = append(c.Series, line)
+		if len(bars.Points) > 0 {
+			c.Series = append(c.Series, bars)
 		}
 	}
 	clipped := c.capIntervals(3)
 	ideal := c.addIdeal(key, unit, names, by)
 	fitted, off := false, ""
-	for i, fit := range v.result.Fits {
+	for i, fit := range v.Result.Fits {
 		if fitsCurve(fit, key, op) {
 			xs = append(xs, c.addFit(fit)...)
 			drawn[i], fitted = true, true
 			off += offScaleText(fit)
 		}
 	}
-	c.x = sweepAxis(keyWords, xUnit, xs)
-	c.sub = strings.Join(ns, " / ") + " a point." + zero(fitted, " Thin line: the fit; hollow: what it predicts; dashed: as published.") +
-		zero(ideal, " Dotted: "+idealText(unit)+".")
+	c.X = sweepAxis(keyWords, xUnit, xs)
+	c.Sub = strings.Join(ns, " / ") + " a point." + TextIf(fitted, " Thin line: the fit; hollow: what it predicts; dashed: as published.") +
+		TextIf(ideal, " Dotted: "+idealText(unit)+".")
 	whiskers := "No interval: too few rounds."
 	if len(intervals) > 0 {
-		whiskers = "Bars: " + strings.Join(intervals, "; ") + "." + zero(clipped, " An arrow goes on beyond the scale.")
+		whiskers = "Bars: " + strings.Join(intervals, "; ") + "." + TextIf(clipped, " An arrow goes on beyond the scale.")
 	}
-	c.notes = []string{whiskers + off, v.provenance}
+	c.Notes = []string{whiskers + off, v.Provenance}
 	return c, true
 }
 
 // capIntervals ends the y axis at a multiple of the largest value where an interval
 // goes beyond, since it would press all values flat.
-func (c *chart) capIntervals(times float64) bool {
+func (c *Chart) capIntervals(times float64) bool {
 	top, most := 0.0, 0.0
-	for _, y := range c.y.values {
+	for _, y := range c.Y.Values {
 		top = max(top, y)
 	}
-	for _, s := range c.series {
-		for _, p := range s.points {
-			if s.role == "error" {
+	for _, s := range c.Series {
+		for _, p := range s.Points {
+			if s.Role == "error" {
 				most = max(most, p.([]any)[2].(float64))
 			}
 		}
@@ -221,8 +221,8 @@ func (c *chart) capIntervals(times float64) bool {
 	if top <= 0 || most <= times*top {
 		return false
 	}
-	c.y.high = pointer(roundUp(times * top))
-	return most > *c.y.high
+	c.Y.High = pointer(roundUp(times * top))
+	return most > *c.Y.High
 }
 
 // fitsCurve reports whether a fit can be drawn along this axis.
@@ -232,15 +232,15 @@ func fitsCurve(f result.Fit, key, op string) bool {
 
 // sweepAxis is logarithmic where the values span more than a decade and a half of
 // the same sign, with a tick at each value.
-func sweepAxis(name, unit string, xs []float64) axis {
-	a := axis{name: name, unit: unit, human: unit == "B", values: xs}
+func sweepAxis(name, unit string, xs []float64) Axis {
+	a := Axis{Name: name, Unit: unit, Human: unit == "B", Values: xs}
 	low, high := slices.Min(xs), slices.Max(xs)
 	if low > 0 && high/low >= 32 {
-		a.log = true
-		a.low, a.high = pointer(digits(low/1.2)), pointer(digits(high*1.2))
-		a.ticks = slices.Clone(xs)
-		slices.Sort(a.ticks)
-		a.ticks = slices.Compact(a.ticks)
+		a.Log = true
+		a.Low, a.High = pointer(digits(low/1.2)), pointer(digits(high*1.2))
+		a.Ticks = slices.Clone(xs)
+		slices.Sort(a.Ticks)
+		a.Ticks = slices.Compact(a.Ticks)
 	}
 	return a
 }
@@ -249,7 +249,7 @@ func sweepAxis(name, unit string, xs []float64) axis {
 func model(f result.Fit, value func(result.Coefficient) (float64, bool)) func(x float64) float64 {
 	k := map[string]float64{}
 	for _, c := range f.Coefficients {
-		if x, ok := value(c); ok && finite(x) {
+		if x, ok := value(c); ok && IsFinite(x) {
 			k[c.Name] = x
 		}
 	}
@@ -303,62 +303,62 @@ func offScaleText(f result.Fit) string {
 }
 
 // addFit draws a fit's curve, the published one and the predictions, and returns the x that have to fit on the axis.
-func (c *chart) addFit(f result.Fit) []float64 {
-	name := "fit " + plain(f.Name, 60)
+func (c *Chart) addFit(f result.Fit) []float64 {
+	name := "fit " + Plain(f.Name, 60)
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, p := range slices.Concat(f.Points, f.Predictions) {
 		low, high = min(low, p[0]), max(high, p[0])
 	}
 	curve := func(role, name string, at func(float64) float64) {
-		if at == nil || !finite(low) || !finite(high) {
+		if at == nil || !IsFinite(low) || !IsFinite(high) {
 			return
 		}
-		s := series{role: role, name: name}
+		s := Series{Role: role, Name: name}
 		for i := range 61 {
 			x := low + (high-low)*float64(i)/60
 			if low > 0 && high/low >= 32 {
 				x = low * math.Pow(high/low, float64(i)/60)
 			}
-			s.points = append(s.points, xy(x, at(x)))
+			s.Points = append(s.Points, xy(x, at(x)))
 		}
-		c.series = append(c.series, s)
+		c.Series = append(c.Series, s)
 	}
 	curve("fit", name, model(f, func(k result.Coefficient) (float64, bool) { return k.Value, true }))
 	if at := publishedModel(f); !offScale(f, at) {
 		curve("faint", "published "+name, at)
 	}
 	if len(f.Predictions) > 0 {
-		s := series{role: "prediction", name: "prediction of " + name}
+		s := Series{Role: "prediction", Name: "prediction of " + name}
 		for _, p := range f.Predictions {
-			s.points = append(s.points, xy(p[0], p[1]))
-			c.y.values = append(c.y.values, p[1])
+			s.Points = append(s.Points, xy(p[0], p[1]))
+			c.Y.Values = append(c.Y.Values, p[1])
 		}
-		c.series = append(c.series, s)
+		c.Series = append(c.Series, s)
 	}
 	return []float64{low, high}
 }
 
 // fitChart draws a fit on its own points, for axes that are no key of cases (file size, cycle).
-func (v *view) fitChart(i int, f result.Fit) chart {
+func (v *View) fitChart(i int, f result.Fit) Chart {
 	unit := plan.Quantity(f.Op).Unit()
-	c := chart{id: "fit-" + strconv.Itoa(i+1), section: "sweep", height: 320, heading: title(words(f.Op)) + " along " + plain(strings.ReplaceAll(f.Along, "_", " "), 40),
-		y: axis{name: words(f.Op), unit: unit}, table: v.fits[i].table}
-	pts := series{role: "points", name: "measured"}
+	c := Chart{ID: "fit-" + strconv.Itoa(i+1), Section: "sweep", Height: 320, Heading: Capitalize(QuantityName(f.Op)) + " along " + Plain(strings.ReplaceAll(f.Along, "_", " "), 40),
+		Y: Axis{Name: QuantityName(f.Op), Unit: unit}, Table: v.Fits[i].Table}
+	pts := Series{Role: "points", Name: "measured"}
 	every := (len(f.Points) + pointsPerChart - 1) / pointsPerChart
 	var xs []float64
 	for n, p := range f.Points {
 		if n%every == 0 {
-			pts.points, xs = append(pts.points, xy(p[0], p[1])), append(xs, p[0])
-			c.y.values = append(c.y.values, p[1])
+			pts.Points, xs = append(pts.Points, xy(p[0], p[1])), append(xs, p[0])
+			c.Y.Values = append(c.Y.Values, p[1])
 		}
 	}
-	c.series = append(c.series, pts)
+	c.Series = append(c.Series, pts)
 	xs = append(xs, c.addFit(f)...)
-	c.x = sweepAxis(plain(strings.ReplaceAll(f.Along, "_", " "), 40), alongUnit(f.Along), slices.DeleteFunc(xs, func(x float64) bool { return !finite(x) }))
-	if c.x.log {
-		c.x.ticks = sizeTicks(*c.x.low, *c.x.high)
+	c.X = sweepAxis(Plain(strings.ReplaceAll(f.Along, "_", " "), 40), AxisUnit(f.Along), slices.DeleteFunc(xs, func(x float64) bool { return !IsFinite(x) }))
+	if c.X.Log {
+		c.X.Ticks = sizeTicks(*c.X.Low, *c.X.High)
 	}
-	c.sub = count(len(f.Points), "point") + zero(every > 1, ", one of "+strconv.Itoa(every)+" drawn") + ". Model: " + modelText(f.Model) + "."
-	c.notes = []string{firstOf(zero(f.Reason != "", "No fit: "+plain(f.Reason, 200)+"."), "Thin line: the fit; hollow: what it predicts; dashed: as published.") + offScaleText(f), v.provenance}
+	c.Sub = Count(len(f.Points), "point") + TextIf(every > 1, ", one of "+strconv.Itoa(every)+" drawn") + ". Model: " + ModelName(f.Model) + "."
+	c.Notes = []string{FirstOf(TextIf(f.Reason != "", "No fit: "+Plain(f.Reason, 200)+"."), "Thin line: the fit; hollow: what it predicts; dashed: as published.") + offScaleText(f), v.Provenance}
 	return c
 }

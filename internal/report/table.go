@@ -11,42 +11,42 @@ import (
 	"dmgbench/internal/result"
 )
 
-// table is one printed table. All renderers print the same cells.
-type table struct {
+// Table is one printed table. All renderers print the same cells.
+type Table struct {
 	ID      string
 	Caption string
-	Columns []column
-	Rows    [][]cell
-	Notes   []note
+	Columns []Column
+	Rows    [][]Cell
+	Notes   []Note
 	File    string      // name for files, of the tables of the plan
 	Forms   template.JS // JSON: what the copy buttons hand out; "" leaves that to the page
 }
 
-// column has a group heading ("write") over its own ("measured, GB/s").
-type column struct {
+// Column has a group heading ("write") over its own ("measured, GB/s").
+type Column struct {
 	Group, Title string
 	Text         bool // left-aligned words; otherwise a number
 }
 
-// cell is one entry; Class is "", muted, warn or head.
-type cell struct {
+// Cell is one entry; Class is "", muted, warn or head.
+type Cell struct {
 	Text, Class, Title string
 	Sub                string  // a second line in small print: an interval, a ratio
-	Under              []under // further lines, each with a name
+	Under              []Under // further lines, each with a name
 	Bar                float64 // length of the bar behind it in percent; 0 is none
 	Marks              []int   // footnotes
 	Link               string  // of the first cell of a row on a page of documents: where it leads, relative to the page
 }
 
-// note is a footnote; Mark 0 belongs to the whole table.
-type note struct {
+// Note is a footnote; Mark 0 belongs to the whole table.
+type Note struct {
 	Mark int
 	Text string
 }
 
 // notes collects footnotes, each text once.
 type notes struct {
-	list []note
+	list []Note
 	next int
 }
 
@@ -57,12 +57,12 @@ func (n *notes) mark(text string) int {
 		}
 	}
 	n.next++
-	n.list = append(n.list, note{n.next, text})
+	n.list = append(n.list, Note{n.next, text})
 	return n.next
 }
 
 func (n *notes) general(text string) {
-	n.list = slices.Insert(n.list, n.generals(), note{0, text})
+	n.list = slices.Insert(n.list, n.generals(), Note{0, text})
 }
 
 func (n *notes) generals() int {
@@ -75,42 +75,42 @@ func (n *notes) generals() int {
 	return count
 }
 
-// figureKey is one row of figures: what a case showed in a phase.
-type figureKey struct {
-	caseID, phase string
-	cycle         int
+// FigureKey is one row of figures: what a case showed in a phase.
+type FigureKey struct {
+	CaseID, Phase string
+	Cycle         int
 }
 
-// figures is a set of quantities by row, in the order of cases, protocol and cycles.
-type figures struct {
-	keys []figureKey
-	by   map[figureKey]map[string]*result.Summary
-	ops  []string
+// Figures is a set of quantities by row, in the order of cases, protocol and cycles.
+type Figures struct {
+	Keys []FigureKey
+	By   map[FigureKey]map[string]*result.Summary
+	Ops  []string
 }
 
-// figuresOf gathers the summaries whose quantity is accepted.
-func (v *view) figuresOf(accept func(op string) bool) figures {
-	f := figures{by: map[figureKey]map[string]*result.Summary{}}
-	for i := range v.result.Summaries {
-		s := &v.result.Summaries[i]
-		if !accept(s.Op) || headline(s) == nil {
+// FiguresOf gathers the summaries whose quantity is accepted.
+func (v *View) FiguresOf(accept func(op string) bool) Figures {
+	f := Figures{By: map[FigureKey]map[string]*result.Summary{}}
+	for i := range v.Result.Summaries {
+		s := &v.Result.Summaries[i]
+		if !accept(s.Op) || Headline(s) == nil {
 			continue
 		}
-		k := figureKey{s.Case, s.Phase, s.Cycle}
-		if f.by[k] == nil {
-			f.by[k] = map[string]*result.Summary{}
-			f.keys = append(f.keys, k)
+		k := FigureKey{s.Case, s.Phase, s.Cycle}
+		if f.By[k] == nil {
+			f.By[k] = map[string]*result.Summary{}
+			f.Keys = append(f.Keys, k)
 		}
-		f.by[k][s.Op] = s
-		if !slices.Contains(f.ops, s.Op) {
-			f.ops = append(f.ops, s.Op)
+		f.By[k][s.Op] = s
+		if !slices.Contains(f.Ops, s.Op) {
+			f.Ops = append(f.Ops, s.Op)
 		}
 	}
 	phases := v.phaseOrder()
-	slices.SortStableFunc(f.keys, func(a, b figureKey) int {
-		return cmp.Or(v.order[a.caseID]-v.order[b.caseID], phases[a.phase]-phases[b.phase], a.cycle-b.cycle)
+	slices.SortStableFunc(f.Keys, func(a, b FigureKey) int {
+		return cmp.Or(v.Order[a.CaseID]-v.Order[b.CaseID], phases[a.Phase]-phases[b.Phase], a.Cycle-b.Cycle)
 	})
-	slices.SortStableFunc(f.ops, func(a, b string) int { return opRank(a) - opRank(b) })
+	slices.SortStableFunc(f.Ops, func(a, b string) int { return opRank(a) - opRank(b) })
 	return f
 }
 
@@ -125,9 +125,9 @@ func opRank(op string) int {
 }
 
 // phaseOrder numbers the phases as the protocol meets them.
-func (v *view) phaseOrder() map[string]int {
+func (v *View) phaseOrder() map[string]int {
 	first := map[string]int{}
-	for _, c := range v.result.Cases {
+	for _, c := range v.Result.Cases {
 		for _, s := range c.Steps {
 			if at, ok := first[s.Phase]; !ok || s.Index < at {
 				first[s.Phase] = s.Index
@@ -137,26 +137,26 @@ func (v *view) phaseOrder() map[string]int {
 	return first
 }
 
-// headline is the estimate to quote, nil if there is none.
-func headline(s *result.Summary) *result.Estimate {
+// Headline is the estimate to quote, nil if there is none.
+func Headline(s *result.Summary) *result.Estimate {
 	for i := range s.Estimates {
-		if s.Estimates[i].Name == s.Headline && finite(s.Estimates[i].Value) {
+		if s.Estimates[i].Name == s.Headline && IsFinite(s.Estimates[i].Value) {
 			return &s.Estimates[i]
 		}
 	}
 	for i := range s.Estimates {
-		if s.Headline == "" && finite(s.Estimates[i].Value) {
+		if s.Headline == "" && IsFinite(s.Estimates[i].Value) {
 			return &s.Estimates[i]
 		}
 	}
 	return nil
 }
 
-func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+func IsFinite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// ciText says what an interval is: "95 % t over rounds".
-func ciText(ci *result.CI) string {
-	return strings.Join(nonEmpty([]string{percent(ci.Level), plain(ci.Method, 80), "over " + replicated(ci.Unit)}), " ")
+// DescribeInterval says what an interval is: "95 % t over rounds".
+func DescribeInterval(ci *result.CI) string {
+	return strings.Join(NonEmpty([]string{Percent(ci.Level), Plain(ci.Method, 80), "over " + replicated(ci.Unit)}), " ")
 }
 
 func replicated(unit string) string {
@@ -166,15 +166,15 @@ func replicated(unit string) string {
 	case "":
 		return "an unnamed unit"
 	}
-	noun, rest, _ := strings.Cut(plain(unit, 40), " ") // "round within one session a side"
+	noun, rest, _ := strings.Cut(Plain(unit, 40), " ") // "round within one session a side"
 	return strings.TrimSpace(noun + "s " + rest)
 }
 
-// publishedOn lists the machines that figures of one quantity were published for.
-func (f figures) publishedOn(op string) []string {
+// PublishedOn lists the machines that figures of one quantity were published for.
+func (f Figures) PublishedOn(op string) []string {
 	var out []string
-	for _, k := range f.keys {
-		if s := f.by[k][op]; s != nil {
+	for _, k := range f.Keys {
+		if s := f.By[k][op]; s != nil {
 			for _, p := range s.Published {
 				if !slices.Contains(out, p.On) {
 					out = append(out, p.On)
@@ -186,69 +186,69 @@ func (f figures) publishedOn(op string) []string {
 }
 
 // scaleFor is the scale of a quantity over all rows.
-func (f figures) scaleFor(op string) scale {
+func (f Figures) scaleFor(op string) Scale {
 	var values []float64
 	unit := ""
-	for _, k := range f.keys {
-		s := f.by[k][op]
+	for _, k := range f.Keys {
+		s := f.By[k][op]
 		if s == nil {
 			continue
 		}
-		h := headline(s)
+		h := Headline(s)
 		unit = h.Unit
 		values = append(values, h.Value)
 	}
-	return columnScale(unit, values...)
+	return ColumnScale(unit, values...)
 }
 
-// some reports whether any row satisfies test for a quantity.
-func (f figures) some(op string, test func(*result.Summary) bool) bool {
-	for _, k := range f.keys {
-		if s := f.by[k][op]; s != nil && test(s) {
+// Any reports whether any row satisfies test for a quantity.
+func (f Figures) Any(op string, test func(*result.Summary) bool) bool {
+	for _, k := range f.Keys {
+		if s := f.By[k][op]; s != nil && test(s) {
 			return true
 		}
 	}
 	return false
 }
 
-// publishedText is the figure as printed in the source; with several columns the machine is in the heading.
-func publishedText(p result.PublishedValue) string {
+// PublishedText is the figure as printed in the source; with several columns the machine is in the heading.
+func PublishedText(p result.PublishedValue) string {
 	if p.Text != "" {
-		return plain(p.Text, 40)
+		return Plain(p.Text, 40)
 	}
-	text := human(midpoint(p), p.Unit)
+	text := Human(Midpoint(p), p.Unit)
 	switch p.Kind {
 	case "range":
-		return human(p.Low, p.Unit) + " to " + human(p.High, p.Unit)
+		return Human(p.Low, p.Unit) + " to " + Human(p.High, p.Unit)
 	case "about", "below", "above":
 		return p.Kind + " " + text
 	}
 	return text
 }
 
-// midpoint is the number that a ratio was taken with: of a bound the end that is known.
-func midpoint(p result.PublishedValue) float64 {
+// Midpoint is the number that a ratio was taken with: of a bound the end that is known.
+func Midpoint(p result.PublishedValue) float64 {
 	switch {
-	case !finite(p.Low) || p.Kind == "below":
+	case !IsFinite(p.Low) || p.Kind == "below":
 		return p.High
-	case !finite(p.High) || p.Kind == "above":
+	case !IsFinite(p.High) || p.Kind == "above":
 		return p.Low
 	}
 	return (p.Low + p.High) / 2
 }
 
-// comparedWith is the estimate that a ratio to a published figure was taken with:
+// ComparedEstimate is the estimate that a ratio to a published figure was taken with:
 // the source may name a statistic, or a single file size, that is not the headline.
 // It is nil where that cannot be told.
-func comparedWith(s *result.Summary, p result.PublishedValue) *result.Estimate {
+func ComparedEstimate(s *result.Summary, p result.PublishedValue) *result.Estimate {
 	for i := range s.Estimates {
 		if p.Estimate != "" && s.Estimates[i].Name == p.Estimate {
 			return &s.Estimates[i]
 		}
 	}
-	want := p.Ratio * midpoint(p) // results of older versions do not name it
+	want := p.Ratio * Midpoint(p) // results of older versions do not name it
 	near := func(e *result.Estimate) bool { return math.Abs(e.Value-want) <= 1e-9*math.Abs(want) }
-	if h := headline(s); h != nil && near(h) {
+	if h := Headline(s); h != nil && near(h) {
 		return h
 	}
 	for i := range s.Estimates {
@@ -259,17 +259,17 @@ func comparedWith(s *result.Summary, p result.PublishedValue) *result.Estimate {
 	return nil
 }
 
-// counted is "480 files in 3 rounds" of a summary.
-func counted(s *result.Summary) string {
+// SampleSize is "480 files in 3 rounds" of a summary.
+func SampleSize(s *result.Summary) string {
 	switch {
 	case s.Rounds > 0 && s.N > s.Rounds:
 		noun := "value"
 		if s.Op == "write" || s.Op == "read" {
 			noun = "file"
 		}
-		return count(s.N, noun) + " in " + count(s.Rounds, "round")
+		return Count(s.N, noun) + " in " + Count(s.Rounds, "round")
 	case s.Rounds > 0:
-		return count(s.Rounds, "round")
+		return Count(s.Rounds, "round")
 	}
 	return strconv.Itoa(s.N)
 }

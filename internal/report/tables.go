@@ -12,11 +12,11 @@ import (
 // maxRows keeps a table readable; what is left out is counted, and is in the exports.
 const maxRows = 240
 
-// section is one kind of figures with its table.
-type section struct {
-	id, caption string
-	figures     figures
-	tables      []table // several where one would be too wide
+// FigureSection is one kind of figures with its tables.
+type FigureSection struct {
+	ID, Caption string
+	Figures     Figures
+	Tables      []Table // several where one would be too wide
 }
 
 // opsPerTable is how many quantities stand side by side; the first table, of speeds, has all of its own.
@@ -34,52 +34,52 @@ var figureKinds = []struct {
 }
 
 // figuresIn are the figures of all quantities in some units.
-func (v *view) figuresIn(units []string) figures {
+func (v *View) figuresIn(units []string) Figures {
 	unitOf := map[string]string{}
-	for i := range v.result.Summaries {
-		if h := headline(&v.result.Summaries[i]); h != nil {
-			unitOf[v.result.Summaries[i].Op] = h.Unit
+	for i := range v.Result.Summaries {
+		if h := Headline(&v.Result.Summaries[i]); h != nil {
+			unitOf[v.Result.Summaries[i].Op] = h.Unit
 		}
 	}
-	return v.figuresOf(func(op string) bool { return slices.Contains(units, unitOf[op]) })
+	return v.FiguresOf(func(op string) bool { return slices.Contains(units, unitOf[op]) })
 }
 
 // tables makes the table of the first screen and those of sizes, times and pure numbers.
-func (v *view) tables() {
+func (v *View) tables() {
 	for _, k := range figureKinds {
 		f := v.figuresIn(k.units)
-		if len(f.keys) == 0 {
+		if len(f.Keys) == 0 {
 			continue
 		}
-		v.sections = append(v.sections, section{k.id, k.caption, f, v.figureTables(k.id, k.caption, f)})
+		v.Sections = append(v.Sections, FigureSection{k.id, k.caption, f, v.figureTables(k.id, k.caption, f)})
 	}
 	if t := v.sessionTable(); len(t.Rows) > 0 {
-		v.sections = append(v.sections, section{"sessions", t.Caption, figures{}, []table{t}})
+		v.Sections = append(v.Sections, FigureSection{"sessions", t.Caption, Figures{}, []Table{t}})
 	}
-	for _, r := range v.result.Relations {
-		v.relations = append(v.relations, relationTable(r))
+	for _, r := range v.Result.Relations {
+		v.Relations = append(v.Relations, relationTable(r))
 	}
 }
 
 // figureTables prints the figures in tables that are no wider than a page, each
 // with the rows that have something in it.
-func (v *view) figureTables(id, caption string, f figures) []table {
+func (v *View) figureTables(id, caption string, f Figures) []Table {
 	if id == "speeds" {
-		return []table{v.figureTable(id, caption, f)}
+		return []Table{v.figureTable(id, caption, f)}
 	}
-	var out []table
-	chunks := slices.Collect(slices.Chunk(f.ops, opsPerTable))
+	var out []Table
+	chunks := slices.Collect(slices.Chunk(f.Ops, opsPerTable))
 	for i, ops := range chunks {
-		part := figures{by: f.by, ops: ops}
-		for _, k := range f.keys {
-			if slices.ContainsFunc(ops, func(op string) bool { return f.by[k][op] != nil }) {
-				part.keys = append(part.keys, k)
+		part := Figures{By: f.By, Ops: ops}
+		for _, k := range f.Keys {
+			if slices.ContainsFunc(ops, func(op string) bool { return f.By[k][op] != nil }) {
+				part.Keys = append(part.Keys, k)
 			}
 		}
 		name, title := id, caption
 		if len(chunks) > 1 {
-			name += "-" + human(float64(i+1), "1")
-			title += " (" + human(float64(i+1), "1") + " of " + human(float64(len(chunks)), "1") + ")"
+			name += "-" + Human(float64(i+1), "1")
+			title += " (" + Human(float64(i+1), "1") + " of " + Human(float64(len(chunks)), "1") + ")"
 		}
 		out = append(out, v.figureTable(name, title, part))
 	}
@@ -88,38 +88,38 @@ func (v *view) figureTables(id, caption string, f figures) []table {
 
 // figureTable prints rows of case × phase; each quantity is a group of columns:
 // measured, interval, one published column a machine, ratio.
-func (v *view) figureTable(id, caption string, f figures) table {
-	t := table{ID: id, Caption: caption, Columns: []column{{"", "case", true}, {"", "phase", true}}}
+func (v *View) figureTable(id, caption string, f Figures) Table {
+	t := Table{ID: id, Caption: caption, Columns: []Column{{"", "case", true}, {"", "phase", true}}}
 	var book notes
-	groups := make([]opColumns, len(f.ops))
-	for i, op := range f.ops {
+	groups := make([]opColumns, len(f.Ops))
+	for i, op := range f.Ops {
 		groups[i] = columnsOf(f, op)
 		t.Columns = append(t.Columns, groups[i].columns()...)
 	}
 	same := v.sharedText(f)
-	same.all = alike(f, f.ops)
+	same.all = alike(f, f.Ops)
 	if same.n == "" {
-		t.Columns = append(t.Columns, column{"", "n", true})
+		t.Columns = append(t.Columns, Column{"", "n", true})
 	}
 	for _, general := range same.general {
 		book.general(general)
 	}
-	for i, k := range f.keys {
+	for i, k := range f.Keys {
 		if i == maxRows {
-			book.general("Only the first " + grouped(maxRows) + " of " + grouped(int64(len(f.keys))) + " rows are shown; `export` writes all.")
+			book.general("Only the first " + Grouped(maxRows) + " of " + Grouped(int64(len(f.Keys))) + " rows are shown; `export` writes all.")
 			break
 		}
-		row := []cell{{Text: v.name(k.caseID), Class: "head", Title: plain(k.caseID, 300)}, {Text: cycled(k.phase, k.cycle)}}
+		row := []Cell{{Text: v.CaseName(k.CaseID), Class: "head", Title: Plain(k.CaseID, 300)}, {Text: PhaseName(k.Phase, k.Cycle)}}
 		var ns []string
-		for j, op := range f.ops {
-			s := f.by[k][op]
+		for j, op := range f.Ops {
+			s := f.By[k][op]
 			row = append(row, groups[j].cells(s, same, &book)...)
-			if s != nil && !slices.Contains(ns, counted(s)) {
-				ns = append(ns, counted(s))
+			if s != nil && !slices.Contains(ns, SampleSize(s)) {
+				ns = append(ns, SampleSize(s))
 			}
 		}
 		if same.n == "" {
-			row = append(row, cell{Text: strings.Join(ns, "; "), Class: "muted"})
+			row = append(row, Cell{Text: strings.Join(ns, "; "), Class: "muted"})
 		}
 		t.Rows = append(t.Rows, row)
 	}
@@ -130,7 +130,7 @@ func (v *view) figureTable(id, caption string, f figures) table {
 		book.general(text)
 	}
 	t.Notes = book.list
-	if !slices.ContainsFunc(t.Rows, func(row []cell) bool { return row[1].Text != "" }) {
+	if !slices.ContainsFunc(t.Rows, func(row []Cell) bool { return row[1].Text != "" }) {
 		t.Columns = slices.Delete(t.Columns, 1, 2) // no row has a phase
 		for i := range t.Rows {
 			t.Rows[i] = slices.Delete(t.Rows[i], 1, 2)
@@ -142,54 +142,54 @@ func (v *view) figureTable(id, caption string, f figures) table {
 // opColumns is what one quantity needs: a column appears only if a row fills it.
 type opColumns struct {
 	op       string
-	scale    scale
+	scale    Scale
 	interval bool
 	on       []string // one published column each
 	ratios   bool
 }
 
-func columnsOf(f figures, op string) opColumns {
-	o := opColumns{op: op, scale: f.scaleFor(op), on: f.publishedOn(op)}
-	o.interval = f.some(op, func(s *result.Summary) bool { return headline(s).CI != nil })
-	o.ratios = f.some(op, func(s *result.Summary) bool {
+func columnsOf(f Figures, op string) opColumns {
+	o := opColumns{op: op, scale: f.scaleFor(op), on: f.PublishedOn(op)}
+	o.interval = f.Any(op, func(s *result.Summary) bool { return Headline(s).CI != nil })
+	o.ratios = f.Any(op, func(s *result.Summary) bool {
 		return slices.ContainsFunc(s.Published, func(p result.PublishedValue) bool { return p.Ratio > 0 })
 	})
 	return o
 }
 
-func (o opColumns) columns() []column {
+func (o opColumns) columns() []Column {
 	unit := ""
-	if o.scale.suffix != "" {
-		unit = ", " + o.scale.suffix
+	if o.scale.Suffix != "" {
+		unit = ", " + o.scale.Suffix
 	}
-	group := words(o.op)
-	out := []column{{group, "measured" + unit, false}}
+	group := QuantityName(o.op)
+	out := []Column{{group, "measured" + unit, false}}
 	if o.interval {
-		out = append(out, column{group, "interval", false})
+		out = append(out, Column{group, "interval", false})
 	}
 	for _, on := range o.on {
 		title := "published"
 		if len(o.on) > 1 && on != "" {
-			title += ": " + plain(on, 60)
+			title += ": " + Plain(on, 60)
 		}
-		out = append(out, column{group, title, false})
+		out = append(out, Column{group, title, false})
 		if o.ratios {
-			out = append(out, column{group, "ratio", false})
+			out = append(out, Column{group, "ratio", false})
 		}
 	}
 	return out
 }
 
 // cells are the entries of one row for this quantity.
-func (o opColumns) cells(s *result.Summary, same shared, book *notes) []cell {
-	out := make([]cell, len(o.columns()))
+func (o opColumns) cells(s *result.Summary, same shared, book *notes) []Cell {
+	out := make([]Cell, len(o.columns()))
 	if s == nil {
 		return out
 	}
-	h := headline(s)
-	out[0] = cell{Text: o.scale.number(h.Value)}
+	h := Headline(s)
+	out[0] = Cell{Text: o.scale.Number(h.Value)}
 	if same.statistic == "" && s.Headline != "" && h.Unit == "B/s" {
-		out[0].Marks = append(out[0].Marks, book.mark("Statistic: "+statistic(s.Headline)+"."))
+		out[0].Marks = append(out[0].Marks, book.mark("Statistic: "+StatisticName(s.Headline)+"."))
 	}
 	if same.all.weakenedBeyond(s.Warnings) {
 		out[0].Class = "warn"
@@ -200,7 +200,7 @@ func (o opColumns) cells(s *result.Summary, same shared, book *notes) []cell {
 		out[at] = o.intervalCell(h, same, book)
 		at++
 	} else if h.Why != "" && same.why == "" {
-		out[0].Marks = append(out[0].Marks, book.mark("No interval: "+plain(h.Why, 200)+"."))
+		out[0].Marks = append(out[0].Marks, book.mark("No interval: "+Plain(h.Why, 200)+"."))
 	}
 	for _, on := range o.on {
 		out[at], at = o.publishedCell(s, on), at+1
@@ -211,32 +211,32 @@ func (o opColumns) cells(s *result.Summary, same shared, book *notes) []cell {
 	return out
 }
 
-func (o opColumns) intervalCell(h *result.Estimate, same shared, book *notes) cell {
+func (o opColumns) intervalCell(h *result.Estimate, same shared, book *notes) Cell {
 	if h.CI == nil {
-		c := cell{Text: "none", Class: "muted"}
+		c := Cell{Text: "none", Class: "muted"}
 		if h.Why != "" && same.why == "" {
-			c.Marks = []int{book.mark("No interval: " + plain(h.Why, 200) + ".")}
+			c.Marks = []int{book.mark("No interval: " + Plain(h.Why, 200) + ".")}
 		}
 		return c
 	}
-	c := cell{Text: span(o.scale, h.CI, h.Unit), Title: ciText(h.CI)}
+	c := Cell{Text: RangeText(o.scale, h.CI, h.Unit), Title: DescribeInterval(h.CI)}
 	if same.ci == "" {
-		c.Marks = []int{book.mark("Interval: " + ciText(h.CI) + ".")}
+		c.Marks = []int{book.mark("Interval: " + DescribeInterval(h.CI) + ".")}
 	}
 	return c
 }
 
-// span is an interval in words; where all values are one there is nothing to span.
-func span(s scale, ci *result.CI, unit string) string {
-	if s.mixed != "" {
-		s = scaleOf(unit, ci.Low, ci.High)
+// RangeText is an interval in words; where all values are one there is nothing to span.
+func RangeText(s Scale, ci *result.CI, unit string) string {
+	if s.Mixed != "" {
+		s = ScaleOf(unit, ci.Low, ci.High)
 		if (ci.Low == 0 || s.legible(ci.Low)) && ci.Low != ci.High {
-			return span(s, ci, unit) + " " + s.suffix
+			return RangeText(s, ci, unit) + " " + s.Suffix
 		}
 	}
-	low, high := s.number(ci.Low), s.number(ci.High)
+	low, high := s.Number(ci.Low), s.Number(ci.High)
 	if ci.Low != 0 && !s.legible(ci.Low) || ci.High != 0 && !s.legible(ci.High) {
-		low, high = human(ci.Low, unit), human(ci.High, unit)
+		low, high = Human(ci.Low, unit), Human(ci.High, unit)
 	}
 	switch {
 	case ci.Low == ci.High:
@@ -247,34 +247,34 @@ func span(s scale, ci *result.CI, unit string) string {
 	return low + "–" + high
 }
 
-func (o opColumns) publishedCell(s *result.Summary, on string) cell {
+func (o opColumns) publishedCell(s *result.Summary, on string) Cell {
 	var texts, titles []string
 	muted := ""
 	for _, p := range s.Published {
 		if p.On != on {
 			continue
 		}
-		texts = append(texts, publishedText(p))
+		texts = append(texts, PublishedText(p))
 		if p.Statistic != "" {
-			titles = append(titles, "published as "+statistic(p.Statistic))
+			titles = append(titles, "published as "+StatisticName(p.Statistic))
 		}
 		if !p.Comparable {
 			muted = "muted"
 		}
 	}
-	return cell{Text: strings.Join(texts, "; "), Class: muted, Title: strings.Join(titles, "; ")}
+	return Cell{Text: strings.Join(texts, "; "), Class: muted, Title: strings.Join(titles, "; ")}
 }
 
-func (o opColumns) ratioCell(s *result.Summary, on string, book *notes) cell {
+func (o opColumns) ratioCell(s *result.Summary, on string, book *notes) Cell {
 	var texts []string
-	c := cell{}
+	c := Cell{}
 	for _, p := range s.Published {
 		if p.On != on || p.Ratio <= 0 {
 			continue
 		}
-		texts = append(texts, ratio(p.Ratio))
-		if e := comparedWith(s, p); e != nil && e.Name != headline(s).Name {
-			c.Marks = append(c.Marks, book.mark("Ratio of another statistic than the one shown: "+statistic(e.Name)+", measured "+human(e.Value, e.Unit)+"."))
+		texts = append(texts, Ratio(p.Ratio))
+		if e := ComparedEstimate(s, p); e != nil && e.Name != Headline(s).Name {
+			c.Marks = append(c.Marks, book.mark("Ratio of another statistic than the one shown: "+StatisticName(e.Name)+", measured "+Human(e.Value, e.Unit)+"."))
 		}
 		if !p.Comparable {
 			c.Class = "muted"
@@ -287,21 +287,21 @@ func (o opColumns) ratioCell(s *result.Summary, on string, book *notes) cell {
 
 // departed says why a ratio to what was published for on is not comparable; a long list is on the first screen anyway.
 func departed(list []string, on string) string {
-	to := "published for " + cmp.Or(plain(on, 200), "other conditions")
+	to := "published for " + cmp.Or(Plain(on, 200), "other conditions")
 	switch {
 	case len(list) > 4:
 		return to + ", see the deviations"
 	case len(list) == 0:
 		return to
 	}
-	return to + "; " + plain(strings.Join(list, "; "), 400)
+	return to + "; " + Plain(strings.Join(list, "; "), 400)
 }
 
-// statistic names an estimator in words.
-func statistic(name string) string {
+// StatisticName names an estimator in words.
+func StatisticName(name string) string {
 	name, part, parted := strings.Cut(name, "@")
 	if parted { // of files of one size only
-		return statistic(name) + ", " + plain(part, 60) + " files only"
+		return StatisticName(name) + ", " + Plain(part, 60) + " files only"
 	}
 	switch name {
 	case "aggregate":
@@ -317,7 +317,7 @@ func statistic(name string) string {
 	case "weighted":
 		return "weighted least-squares slope of time on size"
 	}
-	return plain(name, 60)
+	return Plain(name, 60)
 }
 
 // shared is what all rows have in common and is said once under the table.
@@ -327,22 +327,22 @@ type shared struct {
 	all                   sameForAll
 }
 
-func (v *view) sharedText(f figures) shared {
+func (v *View) sharedText(f Figures) shared {
 	var stats, cis, whys, ns []string
 	on := map[string]bool{}
 	missing, having := 0, 0
-	for _, k := range f.keys {
-		for _, op := range f.ops {
-			s := f.by[k][op]
+	for _, k := range f.Keys {
+		for _, op := range f.Ops {
+			s := f.By[k][op]
 			if s == nil {
 				continue
 			}
-			h := headline(s)
-			stats, ns = appendNew(stats, h.Name), appendNew(ns, counted(s))
+			h := Headline(s)
+			stats, ns = AppendNew(stats, h.Name), AppendNew(ns, SampleSize(s))
 			if h.CI != nil {
-				cis, having = appendNew(cis, ciText(h.CI)), having+1
+				cis, having = AppendNew(cis, DescribeInterval(h.CI)), having+1
 			} else if missing++; h.Why != "" {
-				whys = appendNew(whys, plain(h.Why, 200))
+				whys = AppendNew(whys, Plain(h.Why, 200))
 			}
 			for _, p := range s.Published {
 				on[p.On] = true
@@ -350,8 +350,8 @@ func (v *view) sharedText(f figures) shared {
 		}
 	}
 	out := shared{}
-	if len(stats) == 1 && slices.ContainsFunc(f.ops, func(op string) bool { return plan.Quantity(op).Unit() == "B/s" }) {
-		out.statistic = statistic(stats[0])
+	if len(stats) == 1 && slices.ContainsFunc(f.Ops, func(op string) bool { return plan.Quantity(op).Unit() == "B/s" }) {
+		out.statistic = StatisticName(stats[0])
 		out.general = append(out.general, "Measured: "+out.statistic+".")
 	}
 	if len(cis) == 1 {
@@ -372,7 +372,7 @@ func (v *view) sharedText(f figures) shared {
 	if len(on) == 1 {
 		for text := range on {
 			if text != "" {
-				out.general = append(out.general, "Published: "+plain(text, 200)+".")
+				out.general = append(out.general, "Published: "+Plain(text, 200)+".")
 			}
 		}
 	}
@@ -380,11 +380,11 @@ func (v *view) sharedText(f figures) shared {
 }
 
 // ratios reports whether anything measured stands against a published figure.
-func (f figures) ratios() bool {
-	return slices.ContainsFunc(f.ops, func(op string) bool { return columnsOf(f, op).ratios })
+func (f Figures) ratios() bool {
+	return slices.ContainsFunc(f.Ops, func(op string) bool { return columnsOf(f, op).ratios })
 }
 
-func appendNew(list []string, s string) []string {
+func AppendNew(list []string, s string) []string {
 	if slices.Contains(list, s) {
 		return list
 	}

@@ -24,32 +24,32 @@ type textWriter struct {
 	color bool
 }
 
-func renderText(v *view, o TextOptions) []byte {
+func renderText(v *View, o TextOptions) []byte {
 	w := &textWriter{width: max(60, cmp.Or(o.Width, 80)), color: o.Color}
 	if !o.Verbose {
 		w.brief(v)
 		return w.Bytes()
 	}
 	w.facts(v)
-	v.first.text(w)
-	for _, t := range v.otherTables() {
+	v.First.text(w)
+	for _, t := range v.OtherTables() {
 		w.published(t)
 	}
 	for _, s := range v.terminalSections() {
 		w.section(v, s)
 	}
-	w.fits(v.fits)
+	w.fits(v.Fits)
 	w.charts(v.charts())
-	w.claims(v.claims)
-	if len(v.departures) > 0 {
-		w.heading(fmt.Sprintf("%s (%d)", v.departed, len(v.departures)))
-		for _, d := range v.departures {
-			w.wrapped("  • ", d.Text+zero(d.Cases != "", " ["+d.Cases+"]"))
+	w.claims(v.Claims)
+	if len(v.Deviations) > 0 {
+		w.heading(fmt.Sprintf("%s (%d)", v.DeviationsHeading, len(v.Deviations)))
+		for _, d := range v.Deviations {
+			w.wrapped("  • ", d.Text+TextIf(d.Cases != "", " ["+d.Cases+"]"))
 		}
 	}
-	if len(v.notDone) > 0 {
+	if len(v.NotDone) > 0 {
 		w.heading("Not measured, or not in full")
-		for _, p := range v.notDone {
+		for _, p := range v.NotDone {
 			w.wrapped("  • ", p.Name+": "+p.Value)
 		}
 	}
@@ -58,10 +58,10 @@ func renderText(v *view, o TextOptions) []byte {
 }
 
 // facts say what was measured, on what and when.
-func (w *textWriter) facts(v *view) {
-	w.wrapped("", w.paint("1", v.title))
-	w.wrapped("  ", zero(v.source != "", "first published by "+v.source))
-	for _, f := range v.facts {
+func (w *textWriter) facts(v *View) {
+	w.wrapped("", w.paint("1", v.Title))
+	w.wrapped("  ", TextIf(v.Source != "", "first published by "+v.Source))
+	for _, f := range v.Facts {
 		w.wrapped(fmt.Sprintf("  %-9s ", strings.ToLower(f.Name)), f.Value)
 	}
 }
@@ -104,26 +104,26 @@ func visible(s string) int {
 	for {
 		at := strings.Index(s, "\x1b[")
 		if at < 0 {
-			return width(s)
+			return Width(s)
 		}
 		end := strings.IndexByte(s[at:], 'm')
 		if end < 0 {
-			return width(s)
+			return Width(s)
 		}
 		s = s[:at] + s[at+end+1:]
 	}
 }
 
 // section prints figures: a line for each case, below it one for each phase and quantity.
-func (w *textWriter) section(v *view, s section) {
-	f := s.figures
-	ops := slices.DeleteFunc(slices.Clone(f.ops), func(op string) bool { return !onTerminal(op, f) })
+func (w *textWriter) section(v *View, s FigureSection) {
+	f := s.Figures
+	ops := slices.DeleteFunc(slices.Clone(f.Ops), func(op string) bool { return !onTerminal(op, f) })
 	if len(ops) == 0 {
 		return
 	}
-	w.heading(s.caption)
+	w.heading(s.Caption)
 	same := v.sharedText(f)
-	if s.id != "speeds" && !f.published() {
+	if s.ID != "speeds" && !f.published() {
 		w.compact(v, f, ops)
 		return
 	}
@@ -131,16 +131,16 @@ func (w *textWriter) section(v *view, s section) {
 	grid := [][]string{{"", "", "measured", "interval", "published", "ratio", "n"}}
 	heads := map[int]string{}
 	last, greyed, warned := "", false, false
-	for _, k := range f.keys {
+	for _, k := range f.Keys {
 		for _, op := range ops {
-			sum := f.by[k][op]
+			sum := f.By[k][op]
 			if sum == nil {
 				continue
 			}
-			if k.caseID != last {
-				heads[len(grid)], last = v.name(k.caseID), k.caseID
+			if k.CaseID != last {
+				heads[len(grid)], last = v.CaseName(k.CaseID), k.CaseID
 			}
-			row, grey, warn := textRow(sum, cycled(k.phase, k.cycle), f.scaleFor(op), all)
+			row, grey, warn := textRow(sum, PhaseName(k.Phase, k.Cycle), f.scaleFor(op), all)
 			if same.n != "" {
 				row[len(row)-1] = ""
 			}
@@ -164,19 +164,19 @@ func (w *textWriter) section(v *view, s section) {
 func (w *textWriter) marks(all sameForAll, marked bool) {
 	w.wrapped("  ", all.weakened())
 	if marked {
-		w.wrapped("  ", "! marks a figure with "+zero(len(all.warnings) > 0, "further ")+"warnings: see the report.")
+		w.wrapped("  ", "! marks a figure with "+TextIf(len(all.warnings) > 0, "further ")+"warnings: see the report.")
 	}
 }
 
 // terminalSections are the sections with sizes and counts in one table, if both
 // stand without published figures.
-func (v *view) terminalSections() []section {
-	var out []section
-	for _, s := range v.sections {
-		if last := len(out) - 1; s.id == "counts" && last >= 0 && out[last].id == "sizes" && !s.figures.published() && !out[last].figures.published() {
-			both := append(slices.Clone(out[last].figures.ops), s.figures.ops...)
-			out[last].figures = v.figuresOf(func(op string) bool { return slices.Contains(both, op) })
-			out[last].caption = "Sizes, bands and ratios"
+func (v *View) terminalSections() []FigureSection {
+	var out []FigureSection
+	for _, s := range v.Sections {
+		if last := len(out) - 1; s.ID == "counts" && last >= 0 && out[last].ID == "sizes" && !s.Figures.published() && !out[last].Figures.published() {
+			both := append(slices.Clone(out[last].Figures.Ops), s.Figures.Ops...)
+			out[last].Figures = v.FiguresOf(func(op string) bool { return slices.Contains(both, op) })
+			out[last].Caption = "Sizes, bands and ratios"
 			continue
 		}
 		out = append(out, s)
@@ -185,33 +185,33 @@ func (v *view) terminalSections() []section {
 }
 
 // published reports whether anything published stands beside what the terminal shows.
-func (f figures) published() bool {
-	return slices.ContainsFunc(f.ops, func(op string) bool { return onTerminal(op, f) && len(f.publishedOn(op)) > 0 })
+func (f Figures) published() bool {
+	return slices.ContainsFunc(f.Ops, func(op string) bool { return onTerminal(op, f) && len(f.PublishedOn(op)) > 0 })
 }
 
 // compact prints figures that have nothing published beside them: a column for
 // each quantity, as many as fit.
-func (w *textWriter) compact(v *view, f figures, ops []string) {
+func (w *textWriter) compact(v *View, f Figures, ops []string) {
 	head := []string{""}
 	for _, op := range ops {
-		head = append(head, words(op))
+		head = append(head, QuantityName(op))
 	}
 	grid, heads, last, warned := [][]string{head}, map[int]string{}, "", false
 	all := alike(f, ops)
-	for _, k := range f.keys {
-		row := []string{cycled(k.phase, k.cycle)}
+	for _, k := range f.Keys {
+		row := []string{PhaseName(k.Phase, k.Cycle)}
 		for _, op := range ops {
 			text := ""
-			if s := f.by[k][op]; s != nil {
-				text = f.scaleFor(op).text(headline(s).Value)
+			if s := f.By[k][op]; s != nil {
+				text = f.scaleFor(op).Text(Headline(s).Value)
 				if all.weakenedBeyond(s.Warnings) {
 					text, warned = "! "+text, true
 				}
 			}
 			row = append(row, text)
 		}
-		if k.caseID != last {
-			heads[len(grid)], last = v.name(k.caseID), k.caseID
+		if k.CaseID != last {
+			heads[len(grid)], last = v.CaseName(k.CaseID), k.CaseID
 		}
 		grid = append(grid, row)
 	}
@@ -221,43 +221,43 @@ func (w *textWriter) compact(v *view, f figures, ops []string) {
 }
 
 // fits prints the coefficients of each fit beside the published ones.
-func (w *textWriter) fits(fits []fitView) {
+func (w *textWriter) fits(fits []FitView) {
 	for _, f := range fits {
-		w.heading(f.table.Caption)
+		w.heading(f.Table.Caption)
 		grid := [][]string{{"", "measured", "interval", "published"}}
-		for _, row := range f.table.Rows {
+		for _, row := range f.Table.Rows {
 			grid = append(grid, []string{row[0].Text, row[1].Text, row[2].Text, row[3].Text})
 		}
 		w.narrow(w.grid(grid, nil, 1))
-		for _, n := range f.table.Notes {
+		for _, n := range f.Table.Notes {
 			w.wrapped("  ", n.Text)
 		}
 	}
 }
 
 // onTerminal leaves the times of steps, and what says little without a picture, to the report.
-func onTerminal(op string, f figures) bool {
+func onTerminal(op string, f Figures) bool {
 	if strings.HasSuffix(op, "_time") {
-		return len(f.publishedOn(op)) > 0
+		return len(f.PublishedOn(op)) > 0
 	}
 	return !slices.Contains([]string{"apparent", "host_free", "bands_full", "stream_out"}, op)
 }
 
 // textRow is a figure in words; one with a warning beyond those that are said elsewhere for all is marked.
-func textRow(s *result.Summary, phase string, sc scale, all sameForAll) (row []string, greyed, warned bool) {
-	h := headline(s)
-	row = []string{phase, words(s.Op), sc.text(h.Value), "", "", "", counted(s)}
+func textRow(s *result.Summary, phase string, sc Scale, all sameForAll) (row []string, greyed, warned bool) {
+	h := Headline(s)
+	row = []string{phase, QuantityName(s.Op), sc.Text(h.Value), "", "", "", SampleSize(s)}
 	if warned = all.weakenedBeyond(s.Warnings); warned {
 		row[2] = "! " + row[2]
 	}
 	if h.CI != nil {
-		row[3] = span(sc, h.CI, h.Unit)
+		row[3] = RangeText(sc, h.CI, h.Unit)
 	}
 	var texts, ratios []string
 	for _, p := range s.Published {
-		texts = append(texts, publishedText(p))
-		r := ratio(p.Ratio)
-		if e := comparedWith(s, p); e != nil && e.Name != h.Name {
+		texts = append(texts, PublishedText(p))
+		r := Ratio(p.Ratio)
+		if e := ComparedEstimate(s, p); e != nil && e.Name != h.Name {
 			r += "*"
 		}
 		if p.Ratio > 0 && !p.Comparable {
@@ -275,13 +275,13 @@ func (w *textWriter) grid(rows [][]string, heads map[int]string, left int) (drop
 	wide := make([]int, len(rows[0]))
 	for _, row := range rows[1:] {
 		for i, c := range row {
-			wide[i] = max(wide[i], width(c))
+			wide[i] = max(wide[i], Width(c))
 		}
 	}
 	total := 3
 	for i, c := range rows[0] {
 		if wide[i] > 0 {
-			wide[i] = max(wide[i], width(c))
+			wide[i] = max(wide[i], Width(c))
 			if total += wide[i] + 2; i > left && total > w.width {
 				wide[i], total, dropped = 0, w.width, append(dropped, c)
 			}
@@ -297,7 +297,7 @@ func (w *textWriter) grid(rows [][]string, heads map[int]string, left int) (drop
 				continue
 			}
 			empty = empty && (j < left || c == "")
-			pad := strings.Repeat(" ", max(wide[j]-width(c), 0))
+			pad := strings.Repeat(" ", max(wide[j]-Width(c), 0))
 			if j < left {
 				line += " " + c + pad + " "
 			} else {
@@ -320,11 +320,11 @@ func (w *textWriter) narrow(dropped []string) {
 
 var verdictStyle = map[string]string{result.Holds: "32", result.DoesNotHold: "31", result.CannotTell: "33", result.NotMeasured: "2"}
 
-func (w *textWriter) claims(groups []claimGroup) {
+func (w *textWriter) claims(groups []ClaimGroup) {
 	if len(groups) == 0 {
 		return
 	}
-	w.heading("Verdicts: " + verdictCount(groups))
+	w.heading("Verdicts: " + CountVerdicts(groups))
 	indent := strings.Repeat(" ", 17)
 	for _, g := range groups {
 		first, hang := "  "+w.pad(g)+" ", indent
@@ -336,25 +336,25 @@ func (w *textWriter) claims(groups []claimGroup) {
 			w.wrapped(first, c.Says+" ("+c.By+")")
 			w.wrapped(hang, c.Reason)
 			w.wrapped(hang, c.Robust)
-			w.wrapped(hang, zero(c.Here != "", "here: "+c.Here))
+			w.wrapped(hang, TextIf(c.Here != "", "here: "+c.Here))
 		}
 	}
 }
 
 // pad is the verdict in a column of its own.
-func (w *textWriter) pad(g claimGroup) string {
-	return w.paint(verdictStyle[g.Verdict], g.Word) + strings.Repeat(" ", max(14-width(g.Word), 0))
+func (w *textWriter) pad(g ClaimGroup) string {
+	return w.paint(verdictStyle[g.Verdict], g.Word) + strings.Repeat(" ", max(14-Width(g.Word), 0))
 }
 
-func (w *textWriter) warnings(v *view) {
-	if len(v.warnings) == 0 {
+func (w *textWriter) warnings(v *View) {
+	if len(v.Warnings) == 0 {
 		return
 	}
-	w.heading("Warnings: " + grouped(int64(len(v.warnings))))
+	w.heading("Warnings: " + Grouped(int64(len(v.Warnings))))
 	const most = 8
-	for i, n := range v.warnings {
+	for i, n := range v.Warnings {
 		if i == most {
-			w.wrapped("  ", "… and "+grouped(int64(len(v.warnings)-most))+" more in the report.")
+			w.wrapped("  ", "… and "+Grouped(int64(len(v.Warnings)-most))+" more in the report.")
 			break
 		}
 		w.wrapped("  • ", n.Text+" ["+n.Where+"]")

@@ -8,7 +8,7 @@ import (
 	"dmgbench/internal/result"
 )
 
-func firstOf(options ...string) string {
+func FirstOf(options ...string) string {
 	for _, s := range options {
 		if strings.TrimSpace(s) != "" {
 			return s
@@ -17,12 +17,12 @@ func firstOf(options ...string) string {
 	return ""
 }
 
-func nonEmpty(in []string) []string {
+func NonEmpty(in []string) []string {
 	return slices.DeleteFunc(in, func(s string) bool { return s == "" })
 }
 
-func drop(in []pair) []pair {
-	return slices.DeleteFunc(in, func(p pair) bool { return p.Value == "" })
+func drop(in []Pair) []Pair {
+	return slices.DeleteFunc(in, func(p Pair) bool { return p.Value == "" })
 }
 
 func quoted(s string) string {
@@ -32,15 +32,15 @@ func quoted(s string) string {
 	return "“" + s + "”"
 }
 
-func count(n int, noun string) string {
+func Count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
-	return grouped(int64(n)) + " " + noun + "s"
+	return Grouped(int64(n)) + " " + noun + "s"
 }
 
 func goVersion(t result.Tool) string {
-	parts := nonEmpty([]string{plain(t.Go, 30), strings.Trim(plain(t.OS, 20)+"/"+plain(t.Arch, 20), "/")})
+	parts := NonEmpty([]string{Plain(t.Go, 30), strings.Trim(Plain(t.OS, 20)+"/"+Plain(t.Arch, 20), "/")})
 	if len(parts) == 0 {
 		return ""
 	}
@@ -51,7 +51,7 @@ func digestText(digest string) string {
 	if digest == "" {
 		return ""
 	}
-	return ", SHA-256 " + shorten(digest, 13)
+	return ", SHA-256 " + Shorten(digest, 13)
 }
 
 // status says in words how the run ended; a run that is done needs none.
@@ -66,11 +66,11 @@ func status(r *result.Result) string {
 	case result.Skipped:
 		return "nothing was measured"
 	}
-	return plain(r.Status, 60)
+	return Plain(r.Status, 60)
 }
 
 // formatNames is the legend of Apple's four-letter names.
-var formatNames = []pair{
+var formatNames = []Pair{
 	{"UDRW", "read/write image of fixed size (RAW); allocated in full when made, sparse after a trim"},
 	{"UDSB", "sparse bundle: a folder of band files that come and go with the contents"},
 	{"UDSP", "sparse image: one file that grows"},
@@ -86,7 +86,7 @@ var formatNames = []pair{
 }
 
 // formatLegend explains the names that occur in the result.
-func formatLegend(r *result.Result) []pair {
+func formatLegend(r *result.Result) []Pair {
 	used := map[string]bool{}
 	for _, c := range r.Cases {
 		used[c.Target.Format] = true
@@ -94,7 +94,7 @@ func formatLegend(r *result.Result) []pair {
 			used[kv[1]] = true
 		}
 	}
-	var out []pair
+	var out []Pair
 	for _, f := range formatNames {
 		if used[f.Name] || f.Name == "UDRW" && used["RAW"] {
 			out = append(out, f)
@@ -108,7 +108,7 @@ func canonical(p *plan.Plan) string {
 	var lines []string
 	for line := range strings.Lines(string(p.Canonical())) {
 		indent := line[:len(line)-len(strings.TrimLeft(line, " "))]
-		lines = append(lines, indent+clean(line))
+		lines = append(lines, indent+Clean(line))
 	}
 	return strings.Join(lines, "\n")
 }
