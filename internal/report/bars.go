@@ -181,8 +181,7 @@ func (v *View) bars(c *Chart, f Figures, groups []group, cases []string) {
 		}
 	}
 	sc := ColumnScale(c.X.Unit, values...)
-	t := Table{ID: c.ID + "-table", Caption: c.Heading, Columns: []Column{{"", "case", true}, {"", "bars", true},
-		{"", WithUnit("measured", sc), false}, {"", "interval", false}, {"", "published", false}, {"", "n", true}}}
+	t := Table{ID: c.ID + "-table", Caption: c.Heading, Columns: Columns("<case", "<bars", WithUnit("measured", sc), "interval", "published", "<n")}
 	for slot, g := range groups {
 		bar, whisker := Series{Role: "bar", Name: g.name}, Series{Role: "whisker", Name: g.name}
 		for i, caseID := range cases {

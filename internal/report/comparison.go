@@ -165,7 +165,7 @@ func undecidedText(c *analysis.Comparison) string {
 
 func sidesSection(c *analysis.Comparison) Section {
 	numbered := len(c.Sides) > 2 && columnNames(sideNames(c)) == nil
-	t := &Table{Caption: "Sides", Columns: []Column{{"", "", true}, {"", "sessions", false}, {"", "rounds", false}, {"", "runs", true}}}
+	t := &Table{Caption: "Sides", Columns: Columns("<", "sessions", "rounds", "<runs")}
 	for i, s := range c.Sides {
 		runs := make([]string, len(s.Runs))
 		for k, r := range s.Runs {
@@ -300,7 +300,7 @@ func caseKey(key, value string) string {
 }
 
 func claimChanges(c *analysis.Comparison) Section {
-	s := Section{ID: "claims", Heading: "Verdicts that differ", Table: &Table{Caption: "claims", Columns: []Column{{"", "", true}, {"", "", true}}}}
+	s := Section{ID: "claims", Heading: "Verdicts that differ", Table: &Table{Caption: "claims", Columns: Columns("<", "<")}}
 	same := 0
 	for _, k := range c.Claims {
 		if k.Text == "" {

@@ -175,7 +175,7 @@ func TestComparisonOfVersionsIsOneTable(t *testing.T) {
 	sections := rowSections(c)
 	require.Len(t, sections, 2, "writing and reading")
 	write := sections[0].Table
-	assert.Equal(t, []Column{{"", "", true}, {"", "macOS 26.0", false}, {"", "macOS 26.1", false}, {"", "macOS 26.2", false}, {"", "macOS 26.3", false}}, write.Columns)
+	assert.Equal(t, Columns("<", "macOS 26.0", "macOS 26.1", "macOS 26.2", "macOS 26.3"), write.Columns)
 	var texts [][]string
 	for _, row := range write.Rows {
 		var line []string

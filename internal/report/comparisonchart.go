@@ -144,7 +144,7 @@ func forestTicks(low, high float64) []float64 {
 }
 
 func forestTable(rows []analysis.CompareRow, name func(analysis.CompareRow) string) Table {
-	t := Table{Caption: "ratios", Columns: []Column{{"", "", true}, {"", "ratio", false}, {"", "interval", false}, {"", "sessions", true}, {"", "p after Holm", false}, {"", "change", true}}}
+	t := Table{Caption: "ratios", Columns: Columns("<", "ratio", "interval", "<sessions", "p after Holm", "<change")}
 	for _, r := range rows {
 		interval, p := "none", ""
 		if r.CI != nil {

@@ -48,7 +48,7 @@ func rowSection(c *analysis.Comparison, op, side string, name func(analysis.Comp
 		left, right = heads[0], heads[1]
 	}
 	s := Section{Heading: Capitalize(QuantityName(op)), Table: &Table{Caption: QuantityName(op),
-		Columns: []Column{{"", "", true}, {"", left, false}, {"", right, false}, {"", "change", true}}}}
+		Columns: Columns("<", left, right, "<change")}}
 	for _, r := range c.Rows {
 		if r.Op != op || r.Side != side {
 			continue
@@ -69,7 +69,7 @@ func versionsSection(c *analysis.Comparison, op string, sides []analysis.Compare
 		names = append(names, side.Name)
 	}
 	heads := columnNames(names)
-	s := Section{Heading: Capitalize(QuantityName(op)), Table: &Table{Caption: QuantityName(op), Columns: []Column{{"", "", true}}}}
+	s := Section{Heading: Capitalize(QuantityName(op)), Table: &Table{Caption: QuantityName(op), Columns: Columns("<")}}
 	if heads == nil { // as the table of the sides has them
 		for _, n := range names {
 			heads = append(heads, fmt.Sprintf("[%d]", sideNumber(c, n)))
@@ -79,7 +79,7 @@ func versionsSection(c *analysis.Comparison, op string, sides []analysis.Compare
 		s.Heading += ", sides " + fmt.Sprintf("%d to %d", sideNumber(c, names[1]), sideNumber(c, names[len(names)-1]))
 	}
 	for _, head := range heads {
-		s.Table.Columns = append(s.Table.Columns, Column{"", head, false})
+		s.Table.Columns = append(s.Table.Columns, Column{Title: head})
 	}
 	type key struct {
 		id, phase string

@@ -46,8 +46,7 @@ func (v *View) costChart(id string, p picture, cases []costCase) Chart {
 	c := Chart{ID: id, Section: "cost", Flipped: true, HeadedTips: true, Heading: "Where the time went: " + QuantityName(p.op) + PhaseSuffix(p.phase),
 		Height: 30 + len(cases)*(18*slots+14), X: Axis{Name: "time", Unit: "s", Low: pointer(0), High: pointer(roundUp(top * 1.12)), Values: []float64{top}},
 		Y: Axis{Categories: []string{}}}
-	c.Table = Table{Caption: c.Heading, Columns: []Column{{"", "case", true}, {"", "part", true}, {"", "time", false}, {"", "of the time inside the clock", false},
-		{"", "interval", false}, {"", "rounds", false}}}
+	c.Table = Table{Caption: c.Heading, Columns: Columns("<case", "<part", "time", "of the time inside the clock", "interval", "rounds")}
 	by, names := map[string]*Series{}, partNames(cases)
 	for _, name := range names {
 		by[name] = &Series{Role: "part", Name: name}

@@ -61,8 +61,7 @@ func (v *View) driftChart() []Chart {
 	}
 	out := Chart{ID: "drift", Section: "drift", Height: 280, Heading: "Speed along the run",
 		X: Axis{Name: "time since the start", Unit: "s"}, Y: Axis{Name: "speed ÷ median of its kind", Unit: "1"}}
-	out.Table = Table{Caption: out.Heading, Columns: []Column{{"", "case", true}, {"", "step", true}, {"", "slowest ÷ median", false},
-		{"", "fastest ÷ median", false}, {"", "times", false}, {"", "warnings", true}}}
+	out.Table = Table{Caption: out.Heading, Columns: Columns("<case", "<step", "slowest ÷ median", "fastest ÷ median", "times", "<warnings")}
 	drawn := 0
 	for _, name := range append(names, canaryName) {
 		drawn += out.addDrift(name, steps, kinds)

@@ -84,8 +84,7 @@ func (v *View) encryptionChart(op string, p FigureKey, f Figures) (Chart, bool) 
 	c := Chart{ID: "encryption-" + slug(op) + "-" + slug(PhaseName(p.Phase, p.Cycle)), Section: "encryption", FixedLegend: true, Flipped: true,
 		Heading: "What encryption costs: " + QuantityName(op) + PhaseSuffix(PhaseName(p.Phase, p.Cycle)), Height: 34 + len(rows)*(14+18*len(values)),
 		X: Axis{Name: "speed", Unit: "B/s", Low: pointer(0), High: pointer(roundUp(top * 1.03)), Values: []float64{top}}}
-	c.Table = Table{Caption: c.Heading, Columns: []Column{{"", "image", true}, {"", "encryption", true}, {"", "measured", false}, {"", "interval", false},
-		{"", "published", false}, {"", "n", true}}}
+	c.Table = Table{Caption: c.Heading, Columns: Columns("<image", "<encryption", "measured", "interval", "published", "<n")}
 	var intervals, ns []string
 	published, uncomparable, bare, clipped := false, false, false, false
 	for _, r := range rows {

@@ -67,8 +67,7 @@ func (v *View) timeCharts(sets []fileSet) []Chart {
 			low, high := extent(some, func(f timedFile) float64 { return f.seconds })
 			c.Y.Low, c.Y.High = pointer(digits(low/1.2)), pointer(digits(high*1.2))
 			c.Y.Ticks = sizeTicks(*c.Y.Low, *c.Y.High)
-			c.Table = Table{Caption: c.Heading, Columns: []Column{{"", "case", true}, {"", "line", true}, {"", "time of an empty file", false},
-				{"", "speed of growth", false}, {"", "R² with the weights of the line", false}, {"", "files", false}}}
+			c.Table = Table{Caption: c.Heading, Columns: Columns("<case", "<line", "time of an empty file", "speed of growth", "R² with the weights of the line", "files")}
 			every := 1
 			for _, s := range some {
 				kept, k := thin(s.files, limit/len(some))
@@ -159,8 +158,7 @@ func (v *View) stripChart(sets []fileSet, op string, cases, phases []string, par
 	for i, id := range cases {
 		c.Y.Names, c.Y.Ticks = append(c.Y.Names, v.CaseName(id)), append(c.Y.Ticks, float64(i))
 	}
-	c.Table = Table{Caption: c.Heading, Columns: []Column{{"", "case", true}, {"", "phase", true}, {"", "slowest", false}, {"", "5 % are slower", false},
-		{"", "median", false}, {"", "5 % are faster", false}, {"", "fastest", false}, {"", "files", false}}}
+	c.Table = Table{Caption: c.Heading, Columns: Columns("<case", "<phase", "slowest", "5 % are slower", "median", "5 % are faster", "fastest", "files")}
 	files, every := 0, 1
 	for lane, phase := range phases {
 		pts := Series{Role: "points", Name: FirstOf(Plain(phase, 40), QuantityName(op))}

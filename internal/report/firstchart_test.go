@@ -144,7 +144,7 @@ func TestSavedPicturesHaveMargins(t *testing.T) {
 func TestBarsGiveWayToIntervals(t *testing.T) {
 	t.Parallel()
 	row := []Cell{{Text: "read-write image · AES-256"}, {Text: "1.25 GB/s", Sub: "0.946–2.35 GB/s", Bar: 100}}
-	tb := Table{Columns: []Column{{"", "case", true}, {"write", "measured", false}}, Rows: [][]Cell{row}}
+	tb := Table{Columns: []Column{{Title: "case", Text: true}, {Group: "write", Title: "measured"}}, Rows: [][]Cell{row}}
 	for _, width := range []int{70, 80, 120} {
 		w := &textWriter{width: width}
 		w.briefNumbers(tb)

@@ -23,7 +23,7 @@ func (v *View) fitViews() []FitView {
 	for i, f := range v.Result.Fits {
 		fv := FitView{Fit: f, Title: Plain(f.Name, 120), Unit: plan.Quantity(f.Op).Unit()}
 		t := Table{ID: "fit-" + Human(float64(i+1), "1"), Caption: "Fit “" + fv.Title + "”: " + QuantityName(f.Op) + " along " + Plain(strings.ReplaceAll(f.Along, "_", " "), 40),
-			Columns: []Column{{"", "coefficient", true}, {"", "measured", false}, {"", "interval", false}, {"", "published", false}}}
+			Columns: Columns("<coefficient", "measured", "interval", "published")}
 		for _, c := range f.Coefficients {
 			row := []Cell{{Text: Plain(c.Name, 60), Class: "head"}, {Text: TextIf(f.Reason == "", coefficient(f, c.Name, c.Value))}, {}, {}}
 			if c.CI != nil {
@@ -124,8 +124,7 @@ func relationTable(r result.Relation) Table {
 	}
 	sx, sy := ColumnScale(plan.Quantity(r.XOp).Unit(), xs...), ColumnScale(plan.Quantity(r.YOp).Unit(), ys...)
 	t := Table{ID: "relation-" + Plain(r.Name, 40), Caption: Plain(r.Name, 120) + ": " + QuantityName(r.YOp) + " against " + QuantityName(r.XOp),
-		Columns: []Column{{"", "case", true}, {"", WithUnit(QuantityName(r.XOp), sx), false}, {"", "rank", false}, {"", WithUnit(QuantityName(r.YOp), sy), false},
-			{"", "rank", false}, {"", "", true}}}
+		Columns: Columns("<case", WithUnit(QuantityName(r.XOp), sx), "rank", WithUnit(QuantityName(r.YOp), sy), "rank", "<")}
 	for _, p := range r.Points {
 		mark := Cell{}
 		if p.Outlier {

@@ -153,7 +153,7 @@ func TestDriftCountsFromTheFirstSession(t *testing.T) {
 }
 
 func TestTransposed(t *testing.T) {
-	in := Table{Columns: []Column{{"", "case", true}, {"", "a", false}, {"", "b", false}},
+	in := Table{Columns: Columns("<case", "a", "b"),
 		Rows: [][]Cell{{{Text: "x"}, {Text: "1"}, {Text: "2"}}}}
 	out := in.transposed()
 	assert.Equal(t, "x", out.Columns[1].Title)

@@ -178,14 +178,14 @@ func className(limits []float64, i int) string {
 
 // heatTable has a row for each size: sizes are many, cases few.
 func heatTable(c Chart, cells []heatCell, sc Scale) Table {
-	t := Table{Caption: c.Heading + TextIf(sc.Suffix != "", ", "+sc.Suffix), Columns: []Column{{"", "file size", true}}}
+	t := Table{Caption: c.Heading + TextIf(sc.Suffix != "", ", "+sc.Suffix), Columns: Columns("<file size")}
 	t.Rows = make([][]Cell, len(c.X.Categories))
 	for i, size := range c.X.Categories {
 		t.Rows[i] = make([]Cell, 1+len(c.Y.Categories))
 		t.Rows[i][0] = Cell{Text: size, Class: "head"}
 	}
 	for _, name := range c.Y.Categories {
-		t.Columns = append(t.Columns, Column{"", name, false})
+		t.Columns = append(t.Columns, Column{Title: name})
 	}
 	for _, m := range cells {
 		t.Rows[m.column][m.row+1] = Cell{Text: sc.Number(m.middle), Sub: Count(m.n, "file")}

@@ -264,7 +264,7 @@ func (v *seriesView) notes(rows []analysis.HistoryRow) []string {
 
 // chartTable has a row a run, the newest first, and a column a case.
 func (v *seriesView) chartTable(caption string, rows []analysis.HistoryRow) Table {
-	t := Table{Caption: caption, Columns: []Column{{"", "run", true}, {"", "version", false}}}
+	t := Table{Caption: caption, Columns: Columns("<run", "version")}
 	unit := rows[0].Unit
 	var values []float64
 	for _, row := range rows {
@@ -276,7 +276,7 @@ func (v *seriesView) chartTable(caption string, rows []analysis.HistoryRow) Tabl
 	}
 	one := ColumnScale(unit, values...) // for all columns, so that a row can be read across
 	for _, row := range rows {
-		t.Columns = append(t.Columns, Column{"", WithUnit(v.label(row.Case), one), false})
+		t.Columns = append(t.Columns, Column{Title: WithUnit(v.label(row.Case), one)})
 	}
 	for i := range slices.Backward(v.s.Runs[v.first:]) {
 		run := v.first + i

@@ -39,7 +39,7 @@ func (v *seriesView) single() *Table {
 	if len(v.parts) == 0 {
 		return nil
 	}
-	t := &Table{Caption: v.name, Columns: []Column{{"", "case", true}}}
+	t := &Table{Caption: v.name, Columns: Columns("<case")}
 	at := map[string]int{}
 	for k, p := range v.parts {
 		var values []float64
@@ -49,7 +49,7 @@ func (v *seriesView) single() *Table {
 			}
 		}
 		one := ColumnScale(p.rows[0].Unit, values...)
-		t.Columns = append(t.Columns, Column{"", WithUnit(QuantityName(p.op)+TextIf(p.phase != "" || p.cycle > 0, ", "+PhaseName(p.phase, p.cycle)), one), false})
+		t.Columns = append(t.Columns, Column{Title: WithUnit(QuantityName(p.op)+TextIf(p.phase != "" || p.cycle > 0, ", "+PhaseName(p.phase, p.cycle)), one)})
 		for _, row := range p.rows {
 			n, ok := at[row.Case]
 			if !ok {
@@ -128,10 +128,10 @@ const versionsListed = 40
 
 // versions is the table of the versions by number.
 func (v *seriesView) versions() Section {
-	t := &Table{Caption: "versions", Columns: []Column{{"", "version", true}, {"", "first run", true}, {"", "runs", false}, {"", "system", true}, {"", "program", true}}}
+	t := &Table{Caption: "versions", Columns: Columns("<version", "<first run", "runs", "<system", "<program")}
 	engines := slices.ContainsFunc(v.s.Versions, func(o analysis.HistoryVersion) bool { return !strings.Contains(o.Engine, "(Apple") }) // else they come with the system
 	if engines {
-		t.Columns = append(t.Columns, Column{"", "engine", true})
+		t.Columns = append(t.Columns, Column{Title: "engine", Text: true})
 	}
 	s := Section{ID: v.id + "-versions", Heading: "Versions", Sub: true, Table: t}
 	for i, o := range slices.Backward(v.s.Versions) {
@@ -193,7 +193,7 @@ func (v *seriesView) change(c analysis.HistoryChange, newest bool, drawn *bool) 
 	shown, more := v.shownRows(cmp)
 	part := *cmp
 	part.Rows = shown
-	s.Table = &Table{Caption: s.Heading, Columns: []Column{{"", "", true}, {"", "before", false}, {"", "after", false}, {"", "change", true}}}
+	s.Table = &Table{Caption: s.Heading, Columns: Columns("<", "before", "after", "<change")}
 	side := cmp.Sides[1].Name
 	for _, op := range cmp.Ops {
 		rows := rowSection(&part, op, side, name)
@@ -243,8 +243,7 @@ func (v *seriesView) shownRows(c *analysis.Comparison) (shown []analysis.Compare
 
 // runs is the list of runs, the newest first.
 func (v *seriesView) runs() Section {
-	t := &Table{Caption: "runs", Columns: []Column{{"", "run", true}, {"", "version", false}, {"", "status", true}, {"", "sessions", false}, {"", "rounds", false},
-		{"", "warnings of its own", true}}}
+	t := &Table{Caption: "runs", Columns: Columns("<run", "version", "<status", "sessions", "rounds", "<warnings of its own")}
 	s := Section{ID: v.id + "-runs", Heading: "Runs", Sub: true, Page: true, Table: t}
 	for i := range slices.Backward(v.s.Runs) {
 		p := v.s.Runs[i]

@@ -33,11 +33,11 @@ func (v *View) lifeCharts() []Chart {
 	var out []Chart
 	for _, k := range kinds {
 		c := Chart{ID: "life-" + k.id, Section: "life", Height: 280, Heading: k.heading, Y: Axis{Name: k.name, Unit: k.unit, Low: pointer(0)}}
-		c.Table = Table{Caption: c.Heading, Columns: []Column{{"", "case", true}}}
+		c.Table = Table{Caption: c.Heading, Columns: Columns("<case")}
 		for _, m := range moments {
 			label := FirstOf(PhaseName(m.phase, m.cycle), "step "+strconv.Itoa(m.index+1))
 			c.X.Categories = append(c.X.Categories, label)
-			c.Table.Columns = append(c.Table.Columns, Column{"", label, false})
+			c.Table.Columns = append(c.Table.Columns, Column{Title: label})
 		}
 		for i := range v.Result.Cases {
 			cs := &v.Result.Cases[i]
@@ -70,9 +70,9 @@ func (v *View) HasImages() bool {
 
 // transposed has a row for each column, for tables that would grow to the side.
 func (t Table) transposed() Table {
-	out := Table{ID: t.ID, Caption: t.Caption, Notes: t.Notes, Columns: []Column{{"", "step", true}}}
+	out := Table{ID: t.ID, Caption: t.Caption, Notes: t.Notes, Columns: Columns("<step")}
 	for _, row := range t.Rows {
-		out.Columns = append(out.Columns, Column{"", row[0].Text, false})
+		out.Columns = append(out.Columns, Column{Title: row[0].Text})
 	}
 	for i, c := range t.Columns[1:] {
 		row := []Cell{{Text: c.Title, Class: "head"}}

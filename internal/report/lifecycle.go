@@ -79,7 +79,7 @@ func (v *View) lifeCycle(c *result.Case) (Chart, bool) {
 	}
 	out := Chart{Section: "life", Height: 300, Heading: "Life of the container: " + v.CaseName(c.ID), Y: Axis{Name: "bytes", Unit: "B", Low: pointer(0)},
 		Count: float64(c.Target.BandSizeUsed)}
-	out.Table = Table{Caption: out.Heading, Columns: []Column{{"", "step", true}}}
+	out.Table = Table{Caption: out.Heading, Columns: Columns("<step")}
 	for _, s := range steps {
 		out.X.Categories = append(out.X.Categories, s.label)
 		out.Table.Rows = append(out.Table.Rows, []Cell{{Text: s.label, Class: "head"}})
@@ -113,7 +113,7 @@ func (v *View) lifeCycle(c *result.Case) (Chart, bool) {
 // addLife adds one line and one column.
 func (c *Chart) addLife(k lifeKind, values []float64) {
 	s := Series{Role: k.role, Name: k.name}
-	c.Table.Columns = append(c.Table.Columns, Column{"", k.name, false})
+	c.Table.Columns = append(c.Table.Columns, Column{Title: k.name})
 	for i, value := range values {
 		text, drawn := "", value*k.each
 		if IsFinite(value) {

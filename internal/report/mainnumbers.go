@@ -18,7 +18,7 @@ func (v *View) mainNumbers() (*Table, string) {
 	if len(ops) == 0 {
 		return nil, ""
 	}
-	t := Table{ID: "main", Caption: "Main numbers" + TextIf(key.Phase != "" || key.Cycle > 0, ", phase “"+PhaseName(key.Phase, key.Cycle)+"”"), Columns: []Column{{"", "case", true}}}
+	t := Table{ID: "main", Caption: "Main numbers" + TextIf(key.Phase != "" || key.Cycle > 0, ", phase “"+PhaseName(key.Phase, key.Cycle)+"”"), Columns: Columns("<case")}
 	var book notes
 	all := alike(part, ops)
 	groups := make([]mainColumns, len(ops))
@@ -186,9 +186,9 @@ func mainColumnsOf(f Figures, op string) mainColumns {
 }
 
 func (m mainColumns) columns(all sameForAll) []Column {
-	out := []Column{{QuantityName(m.op), "measured" + TextIf(all.uncomparable && m.published, " here"), false}}
+	out := []Column{{Group: QuantityName(m.op), Title: "measured" + TextIf(all.uncomparable && m.published, " here")}}
 	if m.published {
-		out = append(out, Column{QuantityName(m.op), "published" + TextIf(all.uncomparable, " elsewhere, not comparable"), false})
+		out = append(out, Column{Group: QuantityName(m.op), Title: "published" + TextIf(all.uncomparable, " elsewhere, not comparable")})
 	}
 	return out
 }

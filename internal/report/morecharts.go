@@ -49,7 +49,7 @@ func (v *View) cycleChart(op string, f Figures) Chart {
 	}
 	c := Chart{ID: "cycles-" + slug(op), Section: "sweep", Height: 320, Heading: Capitalize(QuantityName(op)) + " along the cycles",
 		X: Axis{Name: "cycle", Unit: "1"}, Y: Axis{Name: QuantityName(op), Unit: "B/s", Low: pointer(0)}}
-	c.Table = Table{Caption: c.Heading, Columns: []Column{{"", "curve", true}, {"", "cycle", false}, {"", "measured", false}, {"", "interval", false}}}
+	c.Table = Table{Caption: c.Heading, Columns: Columns("<curve", "cycle", "measured", "interval")}
 	var ns []string
 	for _, id := range order {
 		keys := points[id]

@@ -43,11 +43,11 @@ func (v *View) PrintsTables() bool {
 }
 
 func (v *View) publishedTable(from *result.Table) Table {
-	t := Table{ID: "published-" + slug(from.Name), Caption: Plain(from.Title, 200), Columns: []Column{{"", "", true}}, File: fileName(from.Name)}
+	t := Table{ID: "published-" + slug(from.Name), Caption: Plain(from.Title, 200), Columns: Columns("<"), File: fileName(from.Name)}
 	scales := make([]lineScale, len(from.Columns))
 	for i, c := range from.Columns {
 		scales[i] = scaleOfLine(c, columnCells(from, i))
-		t.Columns = append(t.Columns, Column{Plain(c.Group, 80), scales[i].head(Plain(c.Title, 80), c.Op), c.Op == result.OpOutcome})
+		t.Columns = append(t.Columns, Column{Group: Plain(c.Group, 80), Title: scales[i].head(Plain(c.Title, 80), c.Op), Text: c.Op == result.OpOutcome})
 	}
 	same := alikeCells(from)
 	var book notes

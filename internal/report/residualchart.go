@@ -69,8 +69,7 @@ func (s fileSet) columns() (size, seconds []float64) {
 
 func residualChart(id, section, heading string, sets []fileSet) Chart {
 	c := Chart{ID: id, Section: section, Height: 240, Heading: heading, X: sizeAxis(sets), Y: Axis{Name: "time ÷ time of the line", Unit: "1", Log: true}}
-	c.Table = Table{Caption: heading, Columns: []Column{{"", "case", true}, {"", "least", false}, {"", "5 % are below", false}, {"", "median", false},
-		{"", "5 % are above", false}, {"", "most", false}, {"", "at", false}, {"", "files", false}}}
+	c.Table = Table{Caption: heading, Columns: Columns("<case", "least", "5 % are below", "median", "5 % are above", "most", "at", "files")}
 	return c
 }
 

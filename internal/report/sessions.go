@@ -13,11 +13,11 @@ func (v *View) sessionTable() Table {
 	if len(v.Result.Runs) == 0 {
 		return t
 	}
-	t.Columns = []Column{{"", "case", true}, {"", "figure", true}}
+	t.Columns = Columns("<case", "<figure")
 	for i, run := range v.Result.Runs {
-		t.Columns = append(t.Columns, Column{"", "run " + Human(float64(i+1), "1") + ": " + Plain(run.Run, 40), false})
+		t.Columns = append(t.Columns, Column{Title: "run " + Human(float64(i+1), "1") + ": " + Plain(run.Run, 40)})
 	}
-	t.Columns = append(t.Columns, Column{"", "largest ÷ smallest", false})
+	t.Columns = append(t.Columns, Column{Title: "largest ÷ smallest"})
 	for i := range v.Result.Summaries {
 		s := &v.Result.Summaries[i]
 		h := Headline(s)

@@ -14,8 +14,7 @@ func (v *View) sizeCharts(sets []fileSet) []Chart {
 		for part, some := range pictureSets(sets, p) {
 			c := Chart{ID: chartID("size", n, part), Section: "size", Height: 300, X: sizeAxis(some),
 				Heading: Capitalize(QuantityName(p.op)) + " speed against file size" + PhaseSuffix(p.phase), Y: Axis{Name: "speed of a file", Unit: "B/s", Low: pointer(0)}}
-			c.Table = Table{Caption: c.Heading, Columns: []Column{{"", "case", true}, {"", "file size", false}, {"", "middle", false}, {"", "interval", false},
-				{"", "slowest", false}, {"", "fastest", false}, {"", "files", false}}}
+			c.Table = Table{Caption: c.Heading, Columns: Columns("<case", "file size", "middle", "interval", "slowest", "fastest", "files")}
 			var kinds, lacking []string
 			files, binned := 0, false
 			for i, s := range some {

@@ -149,7 +149,7 @@ func (v *View) sweepChart(key, op string, f Figures, drawn map[int]bool) (Chart,
 	keyWords := Plain(strings.ReplaceAll(key, "_", " "), 40)
 	c := Chart{ID: "sweep-" + slug(key) + "-" + slug(op), Section: "sweep", Height: 320,
 		Heading: Capitalize(QuantityName(op)) + " along " + keyWords, Y: Axis{Name: QuantityName(op), Unit: unit, Low: pointer(0)}}
-	c.Table = Table{Caption: c.Heading, Columns: []Column{{"", "curve", true}, {"", keyWords, false}, {"", "measured", false}, {"", "interval", false}, {"", "published", false}, {"", "n", true}}}
+	c.Table = Table{Caption: c.Heading, Columns: Columns("<curve", keyWords, "measured", "interval", "published", "<n")}
 	var intervals, ns []string
 	var xs []float64
 	role := "line"

@@ -28,6 +28,17 @@ type Column struct {
 	Text         bool // left-aligned words; otherwise a number
 }
 
+// Columns are columns without groups. A title that begins with "<" is that of a column of words, which is aligned
+// to the left; the others are of numbers.
+func Columns(titles ...string) []Column {
+	out := make([]Column, len(titles))
+	for i, title := range titles {
+		name, words := strings.CutPrefix(title, "<")
+		out[i] = Column{Title: name, Text: words}
+	}
+	return out
+}
+
 // Cell is one entry; Class is "", muted, warn or head.
 type Cell struct {
 	Text, Class, Title string

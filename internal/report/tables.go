@@ -89,7 +89,7 @@ func (v *View) figureTables(id, caption string, f Figures) []Table {
 // figureTable prints rows of case × phase; each quantity is a group of columns:
 // measured, interval, one published column a machine, ratio.
 func (v *View) figureTable(id, caption string, f Figures) Table {
-	t := Table{ID: id, Caption: caption, Columns: []Column{{"", "case", true}, {"", "phase", true}}}
+	t := Table{ID: id, Caption: caption, Columns: Columns("<case", "<phase")}
 	var book notes
 	groups := make([]opColumns, len(f.Ops))
 	for i, op := range f.Ops {
@@ -99,7 +99,7 @@ func (v *View) figureTable(id, caption string, f Figures) Table {
 	same := v.sharedText(f)
 	same.all = alike(f, f.Ops)
 	if same.n == "" {
-		t.Columns = append(t.Columns, Column{"", "n", true})
+		t.Columns = append(t.Columns, Column{Title: "n", Text: true})
 	}
 	for _, general := range same.general {
 		book.general(general)
@@ -163,18 +163,18 @@ func (o opColumns) columns() []Column {
 		unit = ", " + o.scale.Suffix
 	}
 	group := QuantityName(o.op)
-	out := []Column{{group, "measured" + unit, false}}
+	out := []Column{{Group: group, Title: "measured" + unit}}
 	if o.interval {
-		out = append(out, Column{group, "interval", false})
+		out = append(out, Column{Group: group, Title: "interval"})
 	}
 	for _, on := range o.on {
 		title := "published"
 		if len(o.on) > 1 && on != "" {
 			title += ": " + Plain(on, 60)
 		}
-		out = append(out, Column{group, title, false})
+		out = append(out, Column{Group: group, Title: title})
 		if o.ratios {
-			out = append(out, Column{group, "ratio", false})
+			out = append(out, Column{Group: group, Title: "ratio"})
 		}
 	}
 	return out
