@@ -46,6 +46,7 @@ var layers = [][]string{
 	{"internal/result"},
 	{"internal/plan"},
 	{"internal/stats"},
+	{"internal/image"},
 	{"internal/units", "internal/clock", "plans", "scripts", "third_party/..."},
 	{"internal/archtest"},
 }

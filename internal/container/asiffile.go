@@ -4,6 +4,8 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"fmt"
+
+	"dmgbench/internal/image"
 )
 
 // The layout of ASIF. Source: blank images of macOS 26 for header, geometry
@@ -111,7 +113,7 @@ func parseASIF(b []byte) (h asifHead, err error) {
 		return h, unknown("Apple sparse image format (ASIF) with chunks of %d bytes and blocks of %d", h.chunk, h.block)
 	}
 	for _, at := range []int{0x10, 0x18, 0x30, 0x38, 0x48} {
-		if u64(at) > maxImageSize {
+		if u64(at) > image.MaxSize {
 			return h, corrupt("reading ASIF image: %#x at %#x of the header", u64(at), at)
 		}
 	}
@@ -122,7 +124,7 @@ func parseASIF(b []byte) (h asifHead, err error) {
 }
 
 func (h *asifHead) check() error {
-	if h.most > maxImageSize/h.block || h.blocks > h.most {
+	if h.most > image.MaxSize/h.block || h.blocks > h.most {
 		return corrupt("reading ASIF image: %d of at most %d blocks", h.blocks, h.most)
 	}
 	h.derive()

@@ -167,7 +167,7 @@ func (l load) image(b *testing.B, base *hostio.Dir, bufs [][]byte) spans {
 	defer d.Close()
 	// Each worker works in bands of its own, as volumes arrange it.
 	stride := (l.file + 4095) / 4096 * 4096
-	own := (int64(l.files)*stride/DefaultBandSize + 1) * DefaultBandSize
+	own := (int64(l.files)*stride/(8<<20) + 1) * (8 << 20)
 	require.NoError(b, Create(d, "i", Spec{Format: l.format, Size: int64(l.workers) * own}))
 	img, err := Open(d, "i", OpenOptions{Cache: hostio.CacheDirect, Sync: hostio.SyncFsync})
 	require.NoError(b, err)

@@ -75,7 +75,7 @@ func TestCreateLaysOutWhatAppleDoes(t *testing.T) {
 	img, err := Open(d, "b", OpenOptions{})
 	require.NoError(t, err)
 	defer img.Close()
-	assert.EqualValues(t, DefaultBandSize, img.BandSize())
+	assert.EqualValues(t, 8<<20, img.BandSize())
 
 	_, err = img.ReadAt(make([]byte, 50<<20), 0)
 	require.NoError(t, err)

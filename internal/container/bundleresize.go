@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+
+	"dmgbench/internal/image"
 )
 
 // Resize puts the size into both property lists and keeps what else is in them; see [Image]. What an earlier, larger
@@ -17,7 +19,7 @@ func (b *bundle) Resize(newSize int64) error {
 	}
 	next := b.info
 	next.size = newSize
-	if err := errors.Join(b.writable(), checkSize(newSize)); err != nil {
+	if err := errors.Join(b.writable(), image.CheckSize(newSize)); err != nil {
 		return fmt.Errorf("resizing %q: %w", b.path, err)
 	}
 	if n := next.bandCount(); n > maxBands {

@@ -31,28 +31,19 @@ import (
 	"dmgbench/internal/blockdev"
 	"dmgbench/internal/container/crypt"
 	"dmgbench/internal/hostio"
+	"dmgbench/internal/image"
 )
 
 // The formats that Create makes.
 const (
-	UDRW = "UDRW" // read-write image, plain sectors in one file
-	UDSB = "UDSB" // sparse bundle
-	UDSP = "UDSP" // sparse image
-	ASIF = "ASIF" // Apple sparse image format
+	UDRW = image.UDRW // read-write image, plain sectors in one file
+	UDSB = image.UDSB // sparse bundle
+	UDSP = image.UDSP // sparse image
+	ASIF = image.ASIF // Apple sparse image format
 )
 
 // SectorSize is the unit of sizes and band sizes, in bytes.
-const SectorSize = 512
-
-// Limits of the band size of new bundles and sparse images in bytes, those of
-// `hdiutil create -imagekey sparse-band-size` (2048 to 16777216 sectors), and
-// its defaults.
-const (
-	MinBandSize          = 1 << 20
-	MaxBandSize          = 8 << 30
-	DefaultBandSize      = 8 << 20 // of bundles
-	DefaultImageBandSize = 1 << 20 // of sparse images
-)
+const SectorSize = image.SectorSize
 
 // Image is an open container as a block device. Reads, writes and discards
 // are safe for concurrent use, and two of them never wait for each other's
@@ -123,7 +114,7 @@ func (u *Usage) settle() {
 type Spec struct {
 	Format   string // UDRW, UDSB, UDSP or ASIF
 	Size     int64  // of the device, bytes, a multiple of 512
-	BandSize int64  // UDSB, UDSP: a multiple of 512 from MinBandSize to MaxBandSize; 0 means the default
+	BandSize int64  // UDSB, UDSP: as [image.Spec] has it
 	// ID is the identifier that ASIF images carry; zero means a random one.
 	ID [16]byte
 	// Encryption of the content; of ASIF its layout is not known, which is an
@@ -193,15 +184,9 @@ func (e *UnsupportedError) Is(target error) bool { return target == errors.ErrUn
 
 // Extension returns the file name extension of a format, such as ".dmg"; empty for formats that Create does not make.
 func Extension(format string) string {
-	switch format {
-	case UDRW:
-		return ".dmg"
-	case UDSB:
-		return ".sparsebundle"
-	case UDSP:
-		return ".sparseimage"
-	case ASIF:
-		return ".asif"
+	f, _ := image.FormatNamed(format)
+	if f.ReadOnly {
+		return ""
 	}
-	return ""
+	return f.Extension
 }

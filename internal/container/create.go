@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"dmgbench/internal/hostio"
+	"dmgbench/internal/image"
 )
 
 // Create makes a container and flushes it. name must not exist; it is used as
@@ -14,66 +15,27 @@ import (
 // host; a sparse bundle has no bands at first. What a failed Create had made
 // is deleted again.
 func Create(dir *hostio.Dir, name string, s Spec) error {
-	err := checkSize(s.Size)
-	if err == nil && s.Size == 0 {
-		err = errors.New("size is 0")
-	}
+	err := image.Spec{Format: s.Format, Size: s.Size, BandSize: s.BandSize}.Validate()
 	if err == nil {
 		err = s.Encryption.check(s.Format, s.Size)
 	}
-	if err == nil {
-		switch s.Format {
-		case UDRW:
-			if s.BandSize != 0 {
-				err = fmt.Errorf("band size of %d bytes: %s has no bands", s.BandSize, UDRW)
-				break
-			}
-			return createRaw(dir, name, s)
-		case UDSP:
-			if s.BandSize == 0 {
-				s.BandSize = DefaultImageBandSize
-			}
-			if err = checkBandSize(s.BandSize); err == nil {
-				if ceil(s.Size, s.BandSize) <= udspMaxBands {
-					return createUDSP(dir, name, s.Size, s.BandSize, s.Encryption)
-				}
-				err = errBadSize
-			}
-		case ASIF:
-			if s.BandSize != 0 {
-				err = fmt.Errorf("band size of %d bytes: %s has chunks of %d always", s.BandSize, ASIF, asifChunk)
-				break
-			}
-			if s.Size <= asifMaxSize {
-				return createASIF(dir, name, s.Size, s.ID)
-			}
-			err = errBadSize
-		case UDSB:
-			if s.BandSize == 0 {
-				s.BandSize = DefaultBandSize
-			}
-			if err = checkBandSize(s.BandSize); err == nil {
-				return createBundle(dir, name, info{version: 1, bandSize: s.BandSize, size: s.Size}, s.Encryption)
-			}
-		default:
-			return &UnsupportedError{Path: filepath.Join(dir.Path(), name), Found: fmt.Sprintf("format %.20q", s.Format), Doing: "creating"}
-		}
+	if err != nil && !errors.Is(err, image.ErrUnknownFormat) {
+		return fmt.Errorf("creating %q: %w", filepath.Join(dir.Path(), name), err)
 	}
-	return fmt.Errorf("creating %q: %w", filepath.Join(dir.Path(), name), err)
-}
-
-func checkSize(n int64) error {
-	if n < 0 || n > maxImageSize || n%SectorSize != 0 {
-		return fmt.Errorf("size of %d bytes, want a multiple of %d up to %d", n, SectorSize, int64(maxImageSize))
+	f, _ := image.FormatNamed(s.Format)
+	s.BandSize = f.BandSize(s.BandSize)
+	switch s.Format {
+	case UDRW:
+		return createRaw(dir, name, s)
+	case UDSP:
+		return createUDSP(dir, name, s.Size, s.BandSize, s.Encryption)
+	case ASIF:
+		return createASIF(dir, name, s.Size, s.ID)
+	case UDSB:
+		return createBundle(dir, name, info{version: 1, bandSize: s.BandSize, size: s.Size}, s.Encryption)
 	}
-	return nil
-}
-
-func checkBandSize(n int64) error {
-	if n < MinBandSize || n > MaxBandSize || n%SectorSize != 0 {
-		return fmt.Errorf("band size of %d bytes, want a multiple of %d from %d to %d", n, SectorSize, MinBandSize, int64(MaxBandSize))
-	}
-	return nil
+	return &UnsupportedError{Path: filepath.Join(dir.Path(), name), Found: fmt.Sprintf("format %.20q", s.Format),
+		Doing: "creating"}
 }
 
 // createRaw writes every block of an encrypted image, as Apple's tools do: in

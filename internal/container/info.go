@@ -9,15 +9,14 @@ import (
 	"unicode/utf16"
 
 	"howett.net/plist"
+
+	"dmgbench/internal/image"
 )
 
 const (
 	bundleType = "com.apple.diskimage.sparsebundle"
 	// infoLimit bounds Info.plist in bytes; Apple writes 494 to 496.
 	infoLimit = 64 << 10
-	// maxImageSize bounds sizes read from files, so that offsets and sums
-	// of them cannot overflow.
-	maxImageSize = 1 << 60
 	maxBands     = 1 << 40
 )
 
@@ -70,8 +69,8 @@ func parseInfo(data []byte) (info, error) {
 		unit     int64
 	}{
 		{"bundle-backingstore-version", &i.version, 1, math.MaxInt32, 1},
-		{"band-size", &i.bandSize, SectorSize, maxImageSize, SectorSize},
-		{"size", &i.size, 0, maxImageSize, SectorSize},
+		{"band-size", &i.bandSize, SectorSize, image.MaxSize, SectorSize},
+		{"size", &i.size, 0, image.MaxSize, SectorSize},
 	} {
 		v, err := integer(dict, field.key)
 		if err != nil {

@@ -12,12 +12,14 @@ import (
 	"github.com/stretchr/testify/require"
 	"howett.net/plist"
 	"pgregory.net/rapid"
+
+	"dmgbench/internal/image"
 )
 
 func TestInfoRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := info{version: 1, bandSize: 512 * rapid.Int64Range(1<<11, 1<<24).Draw(t, "band"),
-			size: 512 * rapid.Int64Range(0, maxImageSize/512).Draw(t, "size")}
+			size: 512 * rapid.Int64Range(0, image.MaxSize/512).Draw(t, "size")}
 		got, err := parseInfo(want.encode())
 		require.NoError(t, err)
 		require.Equal(t, want, got)

@@ -8,6 +8,7 @@ import (
 
 	"dmgbench/internal/blockdev"
 	"dmgbench/internal/hostio"
+	"dmgbench/internal/image"
 )
 
 // Discard drops the chunks that lie wholly in the range, where the layout can,
@@ -213,7 +214,7 @@ func (m *mapped) zero(i int64, buf []byte) (bool, error) {
 
 // Resize changes the length of the device; see [Image].
 func (m *mapped) Resize(newSize int64) error {
-	if err := checkSize(newSize); err != nil {
+	if err := image.CheckSize(newSize); err != nil {
 		return fmt.Errorf("resizing %q: %w", m.path, err)
 	}
 	if err := m.alone("resizing"); err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"dmgbench/internal/blockdev"
 	"dmgbench/internal/hostio"
+	"dmgbench/internal/image"
 )
 
 func tempDir(t testing.TB, opts ...hostio.Option) *hostio.Dir {
@@ -137,10 +138,10 @@ func TestImageAgainstModel(t *testing.T) {
 		bandSize int64
 		block    int // of the encryption, 0 for none
 	}{
-		{UDRW, 0, 0}, {UDSB, 512 * 3, 0}, {UDSB, 64 << 10, 0}, {UDSB, 1<<20 - 512, 0}, {UDSB, MinBandSize, 0},
-		{UDSP, 512, 0}, {UDSP, 512 * 3, 0}, {UDSP, 64 << 10, 0}, {UDSP, MinBandSize, 0}, {ASIF, 0, 0},
+		{UDRW, 0, 0}, {UDSB, 512 * 3, 0}, {UDSB, 64 << 10, 0}, {UDSB, 1<<20 - 512, 0}, {UDSB, image.MinBandSize, 0},
+		{UDSP, 512, 0}, {UDSP, 512 * 3, 0}, {UDSP, 64 << 10, 0}, {UDSP, image.MinBandSize, 0}, {ASIF, 0, 0},
 		{UDRW, 0, 512}, {UDRW, 0, 4096}, {UDSB, 512 * 3, 512}, {UDSB, 64 << 10, 4096}, {UDSB, 1<<20 - 512, 512},
-		{UDSP, 512, 512}, {UDSP, 512 * 3, 4096}, {UDSP, 64 << 10, 4096}, {UDSP, MinBandSize, 512},
+		{UDSP, 512, 512}, {UDSP, 512 * 3, 4096}, {UDSP, 64 << 10, 4096}, {UDSP, image.MinBandSize, 512},
 	} {
 		for _, cache := range []hostio.CacheMode{hostio.CacheBuffered, hostio.CacheDirect} {
 			if c.block > 0 && (c.block+int(c.bandSize))%1024 == 0 == (cache == hostio.CacheDirect) {

@@ -8,6 +8,7 @@ import (
 
 	"dmgbench/internal/blockdev"
 	"dmgbench/internal/hostio"
+	"dmgbench/internal/image"
 )
 
 // raw is a UDRW or UDTO image: the sectors of the device and nothing else.
@@ -166,7 +167,7 @@ func (r *raw) Resize(newSize int64) error {
 	if r.closed {
 		return fmt.Errorf("resizing %q: %w", r.path, fs.ErrClosed)
 	}
-	if err := errors.Join(r.writable(), checkSize(newSize)); err != nil {
+	if err := errors.Join(r.writable(), image.CheckSize(newSize)); err != nil {
 		return fmt.Errorf("resizing %q: %w", r.path, err)
 	}
 	if err := r.f.Check(); err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"dmgbench/internal/container/crypt"
 	"dmgbench/internal/hostio"
+	"dmgbench/internal/image"
 )
 
 // The ciphers of an [Encryption].
@@ -63,7 +64,7 @@ func (e Encryption) check(format string, size int64) error {
 	if format == ASIF {
 		return &UnsupportedError{Found: "encrypted ASIF, of which the layout is not known", Doing: "creating"}
 	}
-	if format != UDSB && size > math.MaxUint32*SectorSize-MaxBandSize {
+	if format != UDSB && size > math.MaxUint32*SectorSize-image.MaxBandSize {
 		return fmt.Errorf("size of %d bytes: an encrypted file counts its blocks in 32 bits: %w", size, errBadSize)
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 
 	"dmgbench/internal/container/crypt"
 	"dmgbench/internal/hostio"
+	"dmgbench/internal/image"
 )
 
 // sealedStore is what the encryption of a file hides: the store of the layout
@@ -112,7 +113,7 @@ func (c *sealedStore) writable(end int64) error {
 // room is the error for a device of so many bytes that is more than the encryption of f counts, with what a layout adds.
 func room(f store, size int64) error {
 	if c, ok := f.(*sealedStore); ok {
-		return c.writable(size + MaxBandSize)
+		return c.writable(size + image.MaxBandSize)
 	}
 	return nil
 }

@@ -3,6 +3,8 @@ package container
 import (
 	"encoding/binary"
 	"math"
+
+	"dmgbench/internal/image"
 )
 
 // The layout of a sparse image: a header node, bands, and where those are more
@@ -83,11 +85,11 @@ func parseUDSPHead(b []byte) (h udspHead, err error) {
 	switch {
 	case u32(8) == 0:
 		return h, corrupt("reading sparse image: bands of 0 sectors")
-	case sectors > maxImageSize/SectorSize:
+	case sectors > image.MaxSize/SectorSize:
 		return h, corrupt("reading sparse image: %d sectors", sectors)
 	case low != 0 && uint64(low) != sectors, low == 0 && sectors != 0 && sectors <= math.MaxUint32:
 		return h, corrupt("reading sparse image: its header says both %d and %d sectors", low, sectors)
-	case next > maxImageSize:
+	case next > image.MaxSize:
 		return h, corrupt("reading sparse image: next node at %d", next)
 	}
 	h = udspHead{band: int64(u32(8)) * SectorSize, size: int64(sectors) * SectorSize, next: int64(next)}
@@ -106,7 +108,7 @@ func parseUDSPIndex(b []byte) (next int64, err error) {
 		return 0, unknown("sparse image (UDSP) with index flags %#x", f)
 	}
 	v := binary.BigEndian.Uint64(b[0x0c:])
-	if v > maxImageSize {
+	if v > image.MaxSize {
 		return 0, corrupt("reading sparse image: next node at %d", v)
 	}
 	for _, v := range b[0x14:udspIndexAt] {

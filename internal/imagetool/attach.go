@@ -11,6 +11,7 @@ import (
 
 	"dmgbench/internal/attach"
 	"dmgbench/internal/container/udif"
+	diskimage "dmgbench/internal/image"
 )
 
 // attach is the verb of hdiutil.
@@ -175,7 +176,7 @@ func (c *call) inspectForAttach(p place, verify bool) (i *image, info *attach.Im
 		return nil, nil, err
 	}
 	defer func() { err = errors.Join(err, i.Close()) }()
-	if i.Format() == "ASIF" && c.tool == "hdiutil" {
+	if i.Format() == diskimage.ASIF && c.tool == "hdiutil" {
 		return i, nil, refuse("this image format is not supported by hdiutil. Please use 'diskutil image attach'")
 	}
 	if err := errors.Join(c.warnOfRaw(i), c.checkSourceKeys(i)); err != nil {

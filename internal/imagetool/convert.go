@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"dmgbench/internal/container"
+	diskimage "dmgbench/internal/image"
 )
 
 // convert is the verb of hdiutil.
@@ -134,16 +135,16 @@ func (c *call) targetKeys(f formatInfo) (band int64, err error) {
 			return 0, refuse("image key %q is not known: want sparse-band-size=SECTORS", v)
 		case f.name != container.UDSB && f.name != container.UDSP:
 			return 0, refuse("image key sparse-band-size is for sparse bundles and sparse images; this is %s", f.name)
-		case err != nil || band < container.MinBandSize || band > container.MaxBandSize:
-			return 0, refuse("bands of %s sectors: want %d to %d", count, container.MinBandSize/sector,
-				int64(container.MaxBandSize)/sector)
+		case err != nil || band < diskimage.MinBandSize || band > diskimage.MaxBandSize:
+			return 0, refuse("bands of %s sectors: want %d to %d", count, diskimage.MinBandSize/sector,
+				int64(diskimage.MaxBandSize)/sector)
 		}
 	}
 	return band, nil
 }
 
 // levelKeys are the formats with levels, by the image keys that choose them.
-var levelKeys = map[string]string{"zlib-level": "UDZO", "bzip2-level": "UDBZ"}
+var levelKeys = map[string]string{"zlib-level": diskimage.UDZO, "bzip2-level": diskimage.UDBZ}
 
 // compression reads how a read-only image is compressed: its level, 0 for the usual, and how many chunks at once.
 func (c *call) compression(f formatInfo) (level, tasks int, err error) {

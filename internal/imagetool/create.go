@@ -14,6 +14,7 @@ import (
 	"dmgbench/internal/container"
 	"dmgbench/internal/exfat"
 	"dmgbench/internal/gpt"
+	diskimage "dmgbench/internal/image"
 )
 
 // newImage describes a new image.
@@ -154,7 +155,7 @@ func (c *call) createFormat() (formatInfo, error) {
 	case c.has("-type"):
 		return formatNamed(c.value("-type"), byType)
 	case filled && f.name == container.UDRW:
-		return formatNamed("UDZO", byConversion)
+		return formatNamed(diskimage.UDZO, byConversion)
 	case f.typ == "":
 		return f, refuse("format %s, of the name %q, is not made by this verb%s", f.name, c.operands[0], f.otherMaker())
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"dmgbench/internal/container"
+	diskimage "dmgbench/internal/image"
 )
 
 // formatInfo is a format in the words of the tools.
@@ -19,50 +20,38 @@ type formatInfo struct {
 	class       string
 	store       string // backing store
 	attached    string // what info calls an attached one
-	readOnly    bool   // made only by convert, never changed
+	readOnly    bool   // UDIF, made only by convert
 }
 
 // formats are the formats that can be made; UDRW is the default and therefore first.
-var formats = []formatInfo{
-	{"UDRW", "UDIF", "RAW", ".dmg", "raw read/write", "CRawDiskImage", "CBSDBackingStore", "read/write", false},
-	{"UDSB", "SPARSEBUNDLE", "UDSB", ".sparsebundle", "sparse bundle", "CSparseBundleDiskImage",
-		"CBundleBackingStore", "sparse bundle disk image", false},
-	{"UDTO", "UDTO", "", ".cdr", "DVD/CD-R master", "CRawDiskImage", "CBSDBackingStore", "CD-R master", false},
-	{"UDSP", "SPARSE", "", ".sparseimage", "sparse", "CSparseDiskImage", "CBSDBackingStore",
-		"sparse disk image", false},
-	{"ASIF", "", "ASIF", ".asif", "Apple sparse image format", "ASIF", "CBSDBackingStore",
-		"Apple sparse image format", false},
-	readOnlyFormat("UDRO", "UDIF read-only"), readOnlyFormat("UDZO", "UDIF read-only compressed (zlib)"),
-	readOnlyFormat("UDCO", "UDIF read-only compressed (ADC)"),
-	readOnlyFormat("UDBZ", "UDIF read-only compressed (bzip2)"),
-	readOnlyFormat("ULFO", "UDIF read-only compressed (lzfse)"),
-	readOnlyFormat("ULMO", "UDIF read-only compressed (lzma)"),
-	readOnlyFormat("UFBI", "UDIF entire image with MD5 checksum"),
-}
-
-// readOnlyFormat is a row of a UDIF format, which only convert makes.
-func readOnlyFormat(name, description string) formatInfo {
-	return formatInfo{name: name, extension: ".dmg", description: description, class: "CUDIFDiskImage",
-		store: "CUDIFEncoding", attached: description, readOnly: true}
-}
+var formats = func() (rows []formatInfo) {
+	for _, f := range diskimage.Formats {
+		rows = append(rows, formatInfo{f.Name, f.CreateType, f.ImageType, f.Extension, f.Description, f.Class, f.Store,
+			f.Attached, f.ReadOnly && f.Name != diskimage.UDTO})
+	}
+	return rows
+}()
 
 // containerFormat is what the container package calls a format: UDTO is a UDRW of another name.
 func containerFormat(name string) string {
-	if name == "UDTO" {
+	if name == diskimage.UDTO {
 		return container.UDRW
 	}
 	return name
 }
 
 // Columns of the table: the names of the formats that a verb makes, "" for the others.
-func byType(f formatInfo) string  { return f.typ }
-func byImage(f formatInfo) string { return f.image }
+func byType(f formatInfo) string { return f.typ }
+
+func byImage(f formatInfo) string {
+	if f.readOnly {
+		return ""
+	}
+	return f.image
+}
 
 // byFrom are the names of formats that `diskutil image create from` makes, as Apple's does.
 func byFrom(f formatInfo) string {
-	if slices.Contains([]string{"UDRO", "UDZO", "ULFO", "ULMO"}, f.name) {
-		return f.name
-	}
 	return f.image
 }
 
@@ -101,7 +90,7 @@ func formatNamed(word string, column func(formatInfo) string) (formatInfo, error
 
 // otherMaker is a hint at the maker of a format that only diskutil makes.
 func (f formatInfo) otherMaker() string {
-	if f.typ != "" || f.image == "" {
+	if f.typ != "" || byImage(f) == "" {
 		return ""
 	}
 	return fmt.Sprintf("; %s is made by 'diskutil image create'", f.image)
@@ -118,7 +107,7 @@ func byExtension(name string) formatInfo {
 func (i *image) formatInfo() formatInfo {
 	name := i.Format()
 	if name == container.UDRW && strings.EqualFold(filepath.Ext(i.name), ".cdr") {
-		name = "UDTO"
+		name = diskimage.UDTO
 	}
 	return formatInfoOf(name)
 }

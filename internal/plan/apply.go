@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"dmgbench/internal/image"
 	"dmgbench/internal/units"
 )
 
@@ -202,6 +203,7 @@ func (p *Plan) applyFilesystem(o Overrides) error {
 	if o.Filesystem == "" {
 		return nil
 	}
+	filesystems := image.FilesystemNames()
 	i := slices.IndexFunc(filesystems, func(f string) bool { return strings.EqualFold(f, o.Filesystem) })
 	if i < 0 {
 		return &OverrideError{"fs", strconv.Quote(o.Filesystem), "accepted: " + strings.Join(filesystems, ", ")}

@@ -197,9 +197,9 @@ func (c *checker) settings() {
 		}
 		c.bands(s)
 		c.checkMinimumSize(s)
-		if s.Format == "ASIF" && s.Backend == "hdiutil" && c.first("backend", "") {
-			c.problem(c.settingAt("backend").off, "backend", "hdiutil cannot make ASIF, which the case %q asks for",
-				c.cases[i].ID).
+		if formatOf(s.Format).ImageType != "" && formatOf(s.Format).CreateType == "" && s.Backend == "hdiutil" && c.first("backend", "") {
+			c.problem(c.settingAt("backend").off, "backend", "hdiutil cannot make %s, the format of the case %q",
+				s.Format, c.cases[i].ID).
 				hintf("backend = \"diskutil\" or \"auto\"")
 		}
 	}
@@ -208,17 +208,15 @@ func (c *checker) settings() {
 // bands warns of bundles of very many bands, and of band sizes without bundle.
 func (c *checker) bands(s *Settings) {
 	at := c.settingAt("band_size")
-	if s.Format != "UDSB" {
+	f := formatOf(s.Format)
+	if !f.Folder {
 		if s.BandSize > 0 && c.first("no bands", s.Format) {
 			c.warn(at.key, "band_size", "band_size has no meaning for %s", s.Format).
 				hintf("leave these cells out with exclude, or use [[case]]")
 		}
 		return
 	}
-	band := s.BandSize
-	if band == 0 {
-		band = DefaultBand
-	}
+	band := units.Bytes(f.BandSize(int64(s.BandSize)))
 	if n := roundUp(s.Size, band) / band; n > safeBands && !s.ManyBands && c.first("many", [2]units.Bytes{s.Size, band}) {
 		c.warn(at.off, "band_size", "%s in bands of %s are %d bands when full; above about 100,000 sparse bundles have been found unsafe", s.Size, band, n).
 			hintf("use larger bands, or set allow_many_bands = true in [image]")

@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 
+	"dmgbench/internal/image"
 	"dmgbench/internal/units"
 )
 
@@ -226,17 +227,17 @@ func (f *stepChecker) state(s *Step, need state, b *containerState) bool {
 		return bad("state", before("detach")+", or attach with mount = false", "%s while the volume is mounted", s.Do)
 	case b.readOnly && slices.Contains([]string{"write", "delete", "mkdir", "copy", "stream", "trim"}, s.Do):
 		return bad("state", "attach without read_only = true", "%s while the volume is mounted read-only", s.Do)
-	case slices.Contains(readOnlyFormats, b.format) &&
+	case formatOf(b.format).ReadOnly &&
 		slices.Contains([]string{"write", "delete", "mkdir", "copy", "stream", "trim", "compact", "resize"}, s.Do):
 		return bad("sealed", "convert to a format that can be written to: "+joinNames(writableFormats),
 			"%s: %s images cannot be changed", s.Do, b.format)
-	case slices.Contains(readOnlyFormats, b.format) && s.Repair:
+	case formatOf(b.format).ReadOnly && s.Repair:
 		return bad("sealed", "convert to a format that can be written to: "+joinNames(writableFormats),
 			"check: %s images cannot be repaired", b.format)
-	case slices.Contains(readOnlyFormats, b.format) && b.format != "UDTO" && s.Do == "damage" && s.Kind == "table":
+	case formatOf(b.format).UDIF && s.Do == "damage" && s.Kind == "table":
 		return bad("sealed", "kinds for read-only images: header, volume, truncated",
 			"damage: the partition table of %s images cannot be harmed by itself", b.format)
-	case s.Do == "damage" && s.Kind == "band-missing" && b.format != "UDSB":
+	case s.Do == "damage" && s.Kind == "band-missing" && !formatOf(b.format).Folder:
 		return bad("no bands", "kinds for every format: header, truncated, volume", "damage: %s has no bands", b.format)
 	}
 	return true
@@ -282,8 +283,11 @@ func (f *stepChecker) room(s *Step, native bool) {
 		s.Do, b.live, b.size, f.p.Run.FitsIn, f.k.ID).hintf("make the image larger, or write fewer or smaller files")
 }
 
-// readOnlyFormats are the formats whose images hold what they held when they were made.
-var readOnlyFormats = []string{"UDRO", "UDCO", "UDZO", "UDBZ", "ULFO", "ULMO", "UFBI", "UDTO"}
+// formatOf is the registry's row of a format; no format gives the zero row.
+func formatOf(name string) image.Format {
+	f, _ := image.FormatNamed(name)
+	return f
+}
 
 // makes is the format that a convert step makes in a case, "" of other steps and
 // where neither the step nor the case names one.
@@ -339,7 +343,7 @@ func (f *stepChecker) converts(s *Step) {
 	case to == "" && !f.invalid["settings"]:
 		f.atStep(s, "format", "convert: nothing says to which format (case %q)", f.k.ID).
 			hintf("give format = \"…\" here, or convert_to in [image]")
-	case s.BandSize > 0 && to != "" && to != "UDSB":
+	case s.BandSize > 0 && to != "" && !formatOf(to).Folder:
 		f.atStep(s, "band_size", "convert: only UDSB has bands, the case %q converts to %s", f.k.ID, to)
 	}
 }
@@ -475,7 +479,7 @@ func (b *containerState) recordDamage(s *Step) {
 	if s.Do != "damage" {
 		return
 	}
-	if s.Kind == "header" || s.Kind == "truncated" && !slices.Contains([]string{"UDRW", "UDSB"}, b.format) {
+	if s.Kind == "header" || s.Kind == "truncated" && !slices.Contains([]string{image.UDRW, image.UDSB}, b.format) {
 		b.damage = s.Kind
 	}
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"dmgbench/internal/image"
 )
 
 // documented is one key as docs/plan-language.md describes it.
@@ -135,7 +137,7 @@ func TestDocs(t *testing.T) {
 		delete(have, heading)
 	}
 	assert.Empty(t, have, "sections with keys that are no part of the language")
-	for _, words := range [][]string{settingNames(), quantityNames(), stepNames(), testNames(), estimators, allFormats, filesystems, encryptions, syncs, caches, codecs, qualities} {
+	for _, words := range [][]string{settingNames(), quantityNames(), stepNames(), testNames(), estimators, image.FormatNames(nil), image.FilesystemNames(), image.Encryptions, syncs, caches, codecs, qualities} {
 		for _, w := range words {
 			assert.Contains(t, text, "`"+w+"`", "the page lacks %q", w)
 		}

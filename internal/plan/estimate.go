@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"dmgbench/internal/image"
 	"dmgbench/internal/units"
 )
 
@@ -64,7 +65,7 @@ type containerEstimate struct {
 }
 
 func newContainerEstimate(native bool, format string, size, band units.Bytes) *containerEstimate {
-	return &containerEstimate{native: native, format: format, size: size, band: cmp.Or(band, DefaultBand),
+	return &containerEstimate{native: native, format: format, size: size, band: band,
 		named: map[string]units.Bytes{}}
 }
 
@@ -317,7 +318,7 @@ func (e *estimator) deriveContainer(s *Step, b *containerEstimate, t *StepTotal)
 		made.named[name] = size
 	}
 	if s.Do == "convert" {
-		made.format, made.band = s.makes(&e.c.Settings), cmp.Or(s.BandSize, DefaultBand)
+		made.format, made.band = s.makes(&e.c.Settings), s.BandSize
 	}
 	made.held, made.peak = b.live, b.live
 	t.Bytes = made.host()
@@ -326,15 +327,18 @@ func (e *estimator) deriveContainer(s *Step, b *containerEstimate, t *StepTotal)
 
 // host is what a container can occupy at most so far.
 func (b *containerEstimate) host() units.Bytes {
-	switch {
-	case b.native:
+	if b.native {
 		return b.peak
-	case b.format == "UDRW" || b.format == "UDTO" || b.format == "UFBI":
+	}
+	switch f := formatOf(b.format); f.Allocation {
+	case image.AllocateAll:
 		return b.size
-	case b.format == "UDSB":
-		return min(roundUp(b.peak, b.band), roundUp(b.size, b.band))
-	case b.format == "UDSP" || b.format == "ASIF":
-		return min(roundUp(b.peak, 1<<20), roundUp(b.size, 1<<20))
+	case image.AllocateUnits:
+		unit := units.Bytes(f.Unit)
+		if f.Folder { // the tools choose the bands of sparse images
+			unit = units.Bytes(f.BandSize(int64(b.band)))
+		}
+		return min(roundUp(b.peak, unit), roundUp(b.size, unit))
 	}
 	return b.live
 }

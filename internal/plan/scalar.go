@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"dmgbench/internal/image"
 	"dmgbench/internal/units"
 )
 
@@ -221,27 +222,12 @@ var (
 	shareType = unitType("share", readShare)
 )
 
-// Limits of hdiutil for the bands of a sparse bundle, in 512-byte sectors
-// (hdiutil(1), sparse-band-size: "[2048, 16777216] sectors").
-const (
-	minBand  = units.Bytes(1) << 20
-	maxBand  = units.Bytes(8) << 30
-	bandUnit = units.Bytes(512)
-)
-
 func readBand(s string) (string, error) {
 	v, err := units.ParseBytes(s)
-	switch {
-	case err != nil:
-		return "", err
-	case v < minBand || v > maxBand:
-		return "", fmt.Errorf("a band of %s is not possible; want a multiple of 512 B from %s to %s", v, minBand, maxBand)
-	case v%bandUnit != 0:
-		low := v / bandUnit * bandUnit
-		return "", fmt.Errorf("a band of %s is no multiple of 512 B; want %d B or %d B, the neighbours",
-			v, low, low+bandUnit)
+	if err == nil {
+		err = image.CheckBandSize(int64(v))
 	}
-	return v.String(), nil
+	return v.String(), err
 }
 
 // Nearest is the word of words that is within a third of its length in edits of word, or "" if there is none.

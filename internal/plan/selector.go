@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"dmgbench/internal/image"
 	"dmgbench/internal/units"
 )
 
@@ -17,7 +18,7 @@ type selectorKey struct {
 }
 
 var (
-	anyFormatType = enumType(formatAlias, allFormats...)
+	anyFormatType = enumType(formatAlias, image.FormatNames(nil)...)
 	countType     = numberType(0, 1<<40)
 	// looseType takes what a manual axis can hold: a name or a number.
 	looseType = &scalar{name: "text or number", json: map[string]any{"type": []string{"string", "number"}},
@@ -235,7 +236,7 @@ func sameNumber(a, b string) bool {
 
 func bandText(s string) string {
 	if s == "default" || s == "" {
-		return DefaultBand.String()
+		return units.Bytes(formatOf(image.UDSB).Unit).String()
 	}
 	return s
 }

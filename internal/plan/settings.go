@@ -3,12 +3,9 @@ package plan
 import (
 	"strings"
 
+	"dmgbench/internal/image"
 	"dmgbench/internal/units"
 )
-
-// DefaultBand is what a sparse bundle gets without a band size of its own:
-// 16,384 sectors of 512 B, as measured on Apple's bundles.
-const DefaultBand = units.Bytes(8) << 20
 
 // setting is one settings key: a key of a case, and so a possible axis.
 type setting struct {
@@ -22,19 +19,15 @@ type setting struct {
 
 // Words of the enumerated settings.
 var (
-	writableFormats = []string{"UDRW", "UDSB", "UDSP", "ASIF"}
-	allFormats      = append(append([]string{}, writableFormats...), "UDRO", "UDCO", "UDZO", "UDBZ", "ULFO", "ULMO",
-		"UDTO", "UFBI")
-	formatAlias = map[string]string{"RAW": "UDRW"}
-	encryptions = []string{"none", "AES-128", "AES-256"}
-	filesystems = []string{"APFS", "HFS+", "exFAT", "FAT32", "ext4", "XFS", "btrfs"}
-	syncs       = []string{"none", "fsync", "full"}
-	caches      = []string{"direct", "buffered", "cold"}
-	codecs      = []string{"zstd", "s2", "gzip", "lzfse"}
-	qualities   = []string{"default", "utility", "background"}
+	writableFormats = image.FormatNames(image.Format.Writable)
+	formatAlias     = formatAliases()
+	syncs           = []string{"none", "fsync", "full"}
+	caches          = []string{"direct", "buffered", "cold"}
+	codecs          = []string{"zstd", "s2", "gzip", "lzfse"}
+	qualities       = []string{"default", "utility", "background"}
 
 	formatType     = enumType(formatAlias, writableFormats...)
-	filesystemType = enumType(nil, filesystems...)
+	filesystemType = enumType(nil, image.FilesystemNames()...)
 	workersType    = numberType(1, 1024)
 	levelType      = numberType(0, 22)
 	threadsType    = numberType(0, 1024)
@@ -87,7 +80,7 @@ var settingKeys = []setting{
 		get: func(s *Settings) string { return boolText(s.Preallocate) }},
 	textSetting("image", "format", formatType, func(s *Settings) *string { return &s.Format }),
 	textSetting("image", "convert_to", anyFormatType, func(s *Settings) *string { return &s.ConvertTo }),
-	textSetting("image", "encryption", enumType(nil, encryptions...),
+	textSetting("image", "encryption", enumType(nil, image.Encryptions...),
 		func(s *Settings) *string { return &s.Encryption }).or(`"none"`),
 	{key: filesystemKey, group: "image", value: filesystemType,
 		set: func(s *Settings, v string) { s.Filesystems = []string{v} }, get: firstFilesystem},
@@ -218,20 +211,25 @@ func (s *Settings) value(name string) (string, bool) {
 	return "", false
 }
 
-// formatNames are the words for the values of the key format.
-var formatNames = map[string]string{
-	"UDRW": "read-write image", "RAW": "read-write image", "UDSB": "sparse bundle", "UDSP": "sparse image",
-	"ASIF": "Apple sparse image",
-	"UDRO": "read-only image", "UDCO": "ADC image", "UDZO": "zlib image", "UDBZ": "bzip2 image", "ULFO": "LZFSE image",
-	"ULMO": "LZMA image",
-	"UDTO": "CD/DVD master", "UFBI": "entire image",
+// formatAliases are the names that diskutil has for formats, where they differ.
+func formatAliases() map[string]string {
+	out := map[string]string{}
+	for _, f := range image.Formats {
+		if f.ImageType != "" && f.ImageType != f.Name {
+			out[f.ImageType] = f.Name
+		}
+	}
+	return out
 }
 
 // formatCodes replaces every name of a format by its code alone.
 var formatCodes = func() *strings.Replacer {
 	var pairs []string
-	for code := range formatNames {
-		pairs = append(pairs, FormatName(code), code)
+	for _, f := range image.Formats {
+		pairs = append(pairs, FormatName(f.Name), f.Name)
+	}
+	for alias := range formatAlias {
+		pairs = append(pairs, FormatName(alias), alias)
 	}
 	return strings.NewReplacer(pairs...)
 }()
@@ -241,8 +239,8 @@ func FormatCodes(text string) string { return formatCodes.Replace(text) }
 
 // FormatName is the name of an image format with its code: "sparse bundle (UDSB)". A format without a name is its code.
 func FormatName(format string) string {
-	if name, ok := formatNames[format]; ok {
-		return name + " (" + format + ")"
+	if f, ok := image.FormatNamed(format); ok {
+		return f.Title + " (" + format + ")"
 	}
 	return format
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"dmgbench/internal/image"
 	"dmgbench/internal/units"
 )
 
@@ -107,7 +108,7 @@ func init() {
 		{do: "resize", state: detached, keys: []key[Step]{stepSize}},
 		{do: "convert", state: detached, keys: []key[Step]{
 			stepAs, textKey("format", anyFormatType, func(s *Step) *string { return &s.Format }),
-			enumKey("encryption", func(s *Step) *string { return &s.Encryption }, encryptions...).or(`"none"`),
+			enumKey("encryption", func(s *Step) *string { return &s.Encryption }, image.Encryptions...).or(`"none"`),
 			sizeKey("band_size", bandType, func(s *Step) *units.Bytes { return &s.BandSize }).or(`"default"`), stepPlace},
 			finish: finishConvert},
 		{do: "transfer", state: detached, keys: []key[Step]{stepAs, stepPlace}},
@@ -261,7 +262,7 @@ func finishDelete(r *reader, n *node, s *Step) {
 }
 
 func finishConvert(r *reader, n *node, s *Step) {
-	if s.BandSize > 0 && s.Format != "UDSB" && s.Format != "" {
+	if s.BandSize > 0 && s.Format != "" && !formatOf(s.Format).Folder {
 		r.problem(n.get("band_size").key, "band_size", "only UDSB has bands, this converts to %s", s.Format)
 	}
 }

@@ -2,12 +2,13 @@ package hdiutil
 
 import (
 	"dmgbench/internal/engine"
+	diskimage "dmgbench/internal/image"
 	"dmgbench/internal/workload"
 )
 
 // Allows refuses what the tools cannot do to an image of the spec.
 func (e *Engine) Allows(s engine.Spec, a engine.Action) error {
-	f, _ := formatNamed(s.Format)
+	f, _ := diskimage.FormatNamed(s.Format)
 	c, err := e.chooseFormat(s, f)
 	if err != nil {
 		return err
@@ -20,15 +21,15 @@ func (e *Engine) allows(c choice, a engine.Action) error {
 	switch a.Do {
 	case "compact":
 		switch {
-		case c.format.createType != "SPARSE" && c.format.createType != "SPARSEBUNDLE":
-			return e.refuse(c.backend, "compacting "+c.format.name, "use UDSB or UDSP, or let attaching trim the image")
+		case c.format.CreateType != "SPARSE" && c.format.CreateType != "SPARSEBUNDLE":
+			return e.refuse(c.backend, "compacting "+c.format.Name, "use UDSB or UDSP, or let attaching trim the image")
 		case !e.can.hdiutil:
 			return e.refuse(c.backend, "compacting", "only hdiutil compacts")
 		}
 	case "resize":
 		switch {
-		case c.format.readOnly:
-			return e.refuse(c.backend, "resizing "+c.format.name, "convert it to UDRW first")
+		case c.format.ReadOnly:
+			return e.refuse(c.backend, "resizing "+c.format.Name, "convert it to UDRW first")
 		case c.backend != backendDiskutil && !e.resizesByHdiutil(c.fs) && !(c.fs.isType("apfs") && e.can.diskutil):
 			return e.refuse(c.backend, "resizing "+c.fs.name, "use APFS with diskutil, or HFS+")
 		}
@@ -37,7 +38,7 @@ func (e *Engine) allows(c choice, a engine.Action) error {
 		return err
 	case "damage":
 		if !canDamage(c.format, a.Kind) {
-			return e.refuse(c.backend, "damage "+a.Kind+" of "+c.format.name,
+			return e.refuse(c.backend, "damage "+a.Kind+" of "+c.format.Name,
 				"the kinds are header, volume, truncated, band-missing for UDSB, and table for images that can be written to")
 		}
 	case "stream":
@@ -59,9 +60,9 @@ func canDamage(f format, kind string) bool {
 	case "header", "truncated", "volume":
 		return true
 	case "table":
-		return !f.checksum
+		return !f.UDIF
 	}
-	return kind == "band-missing" && f.name == "UDSB"
+	return kind == "band-missing" && f.Folder
 }
 
 // Ideal returns engines with the newest tools of each vendor on a machine with everything installed, Apple's last.
@@ -71,8 +72,8 @@ func Ideal() []*Engine {
 	for _, vendor := range []string{vendorOwn, vendorApple} {
 		can := capabilities{hdiutil: true, diskutil: true, encrypts: true, diskutilFS: true,
 			hdiutilFormats: map[string]bool{}, diskutilFormats: map[string]bool{}, filesystems: map[string]bool{}}
-		for _, f := range formats {
-			can.hdiutilFormats[f.name], can.diskutilFormats[f.name] = f.createType != "" || f.readOnly, f.diskutilType != ""
+		for _, f := range diskimage.Formats {
+			can.hdiutilFormats[f.Name], can.diskutilFormats[f.Name] = f.CreateType != "" || f.ReadOnly, f.ImageType != ""
 		}
 		for _, f := range filesystems {
 			can.filesystems[f.name] = f.apple == (vendor == vendorApple) || f.name == "exFAT" || f.name == "FAT32" || f.name == "none"

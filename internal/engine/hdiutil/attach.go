@@ -50,7 +50,7 @@ func (c *image) Attach(ctx context.Context, o engine.AttachOptions) (engine.Atta
 	if err := c.checkDetached(ctx, "attaching"); err != nil {
 		return nil, err
 	}
-	a := &attachment{c: c, readOnly: o.ReadOnly || c.format.readOnly, start: c.e.d.clock.Wall()}
+	a := &attachment{c: c, readOnly: o.ReadOnly || c.format.ReadOnly, start: c.e.d.clock.Wall()}
 	if !o.NoMount {
 		var err error
 		if a.point, err = c.e.makeMountPoint(); err != nil {
@@ -84,7 +84,7 @@ func (a *attachment) attach(ctx context.Context, o engine.AttachOptions) error {
 	if served == auto {
 		served = ""
 	}
-	verify := !o.NoVerify && c.format.checksum
+	verify := !o.NoVerify && c.format.UDIF
 	ao := command.AttachOptions{Image: c.path(), MountPoint: a.point, ReadOnly: a.readOnly, Verify: verify,
 		ServedBy: served, Passphrase: c.passphrase()}
 	k := call{doing: "attaching", object: c.File, cmd: command.Attach(ao)}

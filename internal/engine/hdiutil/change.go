@@ -13,6 +13,7 @@ import (
 	"dmgbench/internal/engine/hdiutil/command"
 	"dmgbench/internal/gpt"
 	"dmgbench/internal/hostio"
+	diskimage "dmgbench/internal/image"
 )
 
 // change runs a command that changes the container in place. Freed is computed from the host's blocks, whatever the
@@ -148,19 +149,19 @@ func (c *image) Convert(ctx context.Context, dir *hostio.Dir, name string, s eng
 	if err != nil {
 		return nil, fmt.Errorf("converting %q: %w", c.File, err)
 	}
-	file := withExtension(name, f.ext)
+	file := withExtension(name, f.Extension)
 	o := command.ConvertOptions{Source: c.path(), Target: filepath.Join(dir.Path(), file), SourcePass: c.passphrase(),
 		TargetPass: target}
 	var cmd command.Command
 	if to.backend == backendDiskutil {
-		o.Format = f.diskutilType
+		o.Format = f.ImageType
 		cmd = command.CreateFrom(o)
 	} else {
-		o.Format = f.name
+		o.Format = f.Name
 		if target != nil {
 			o.Encryption = s.Encryption
 		}
-		if f.name == "UDSB" {
+		if f.Folder {
 			o.Band = s.BandSize
 		}
 		cmd = command.Convert(o)
@@ -171,12 +172,12 @@ func (c *image) Convert(ctx context.Context, dir *hostio.Dir, name string, s eng
 // chooseTarget chooses the tool of a conversion. The file system comes with the content, whether or not the tool could
 // make it. hdiutil cannot read ASIF.
 func (e *Engine) chooseTarget(from choice, s engine.Spec) (choice, error) {
-	f, ok := formatNamed(s.Format)
+	f, ok := diskimage.FormatNamed(s.Format)
 	if !ok {
-		return choice{}, e.refuse(from.backend, "format "+s.Format, hintFormats)
+		return choice{}, e.refuse(from.backend, "format "+s.Format, hintFormats())
 	}
 	s.Filesystems = []string{"none"}
-	if from.format.name == "ASIF" || f.name == "ASIF" {
+	if from.format.Name == diskimage.ASIF || f.Name == diskimage.ASIF {
 		if s.Backend == backendHdiutil {
 			return choice{}, e.refuse(backendHdiutil, "converting ASIF", "backend = \"auto\"")
 		}

@@ -14,6 +14,7 @@ import (
 	"dmgbench/internal/engine"
 	"dmgbench/internal/engine/hdiutil/command"
 	"dmgbench/internal/gpt"
+	diskimage "dmgbench/internal/image"
 )
 
 // Check checks the container ("container"), the volume ("volume"), or both (""). The image may be attached without a
@@ -44,11 +45,11 @@ func (c *image) Check(ctx context.Context, o engine.CheckOptions) (engine.Report
 // checkContainer verifies the stored checksum of formats that have one. Of the others it checks encryption and
 // structure, and whether the tool can read what describes the image.
 func (c *image) checkContainer(ctx context.Context, t *reportBuilder) error {
-	if c.format.checksum && c.e.can.hdiutil {
+	if c.format.UDIF && c.e.can.hdiutil {
 		return c.ask(ctx, t, call{doing: "verifying", cmd: command.Verify(c.path(), c.passphrase()), bytes: c.size})
 	}
-	t.note("verify", "not applicable: "+c.format.name+" stores no checksum")
-	if c.passphrase() != nil && c.e.can.hdiutil && c.format.name != "ASIF" {
+	t.note("verify", "not applicable: "+c.format.Name+" stores no checksum")
+	if c.passphrase() != nil && c.e.can.hdiutil && c.format.Name != diskimage.ASIF {
 		encrypted := true
 		err := c.ask(ctx, t,
 			call{doing: "checking", cmd: command.IsEncrypted(c.path()), check: func(out []byte) (err error) {

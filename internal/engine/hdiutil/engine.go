@@ -24,6 +24,7 @@ import (
 	"dmgbench/internal/engine"
 	"dmgbench/internal/engine/hdiutil/command"
 	"dmgbench/internal/hostio"
+	diskimage "dmgbench/internal/image"
 )
 
 // Paths of Apple's tools.
@@ -196,16 +197,13 @@ const slack = 64 << 20
 // PeakBytes is the whole size for formats that are written in full. For formats that grow it is the live bytes in
 // whole bands, with four bands, a thousandth of the size and 64 MiB for tables.
 func (e *Engine) PeakBytes(s engine.Spec, live int64) int64 {
-	unit := int64(1 << 20)
-	switch f, _ := formatNamed(s.Format); f.name {
-	case "UDSB":
-		unit = s.BandSize
-		if unit == 0 {
-			unit = 8 << 20
-		}
-	case "UDSP", "ASIF":
-	default:
+	f, _ := diskimage.FormatNamed(s.Format)
+	if !f.Grows() {
 		return s.Size
+	}
+	unit := f.Unit
+	if f.Folder { // the tools choose the bands of sparse images
+		unit = f.BandSize(s.BandSize)
 	}
 	tables := s.Size/1000 + slack
 	return min(roundUp(live, unit)+4*unit, s.Size) + tables
@@ -213,12 +211,12 @@ func (e *Engine) PeakBytes(s engine.Spec, live int64) int64 {
 
 // Open opens a container that Create, Convert or Transfer made; name may end in the extension.
 func (e *Engine) Open(_ context.Context, dir *hostio.Dir, name string, s engine.Spec) (engine.Container, error) {
-	f, _ := formatNamed(s.Format)
+	f, _ := diskimage.FormatNamed(s.Format)
 	c, err := e.chooseFormat(s, f)
 	if err != nil {
 		return nil, err
 	}
-	return asContainer(e.openImage(dir, withExtension(name, c.format.ext), e.withPassphrase(s), c))
+	return asContainer(e.openImage(dir, withExtension(name, c.format.Extension), e.withPassphrase(s), c))
 }
 
 // withPassphrase gives a spec without a passphrase that of the run.

@@ -125,10 +125,10 @@ func TestConvert(t *testing.T) {
 		assert.Equal(t, "p-"+format+ext, c.Name())
 		assert.Equal(t, "hdiutil convert PLACE/src.dmg -format "+format+" -o PLACE/p-"+format+ext, r.last("convert"))
 		a := r.attach(c, engine.AttachOptions{})
-		if formatOf(format).readOnly {
+		if formatOf(format).ReadOnly {
 			assert.Contains(t, r.last("attach"), "-readonly")
 		}
-		if formatOf(format).checksum {
+		if formatOf(format).UDIF {
 			assert.Contains(t, r.last("attach"), " -verify ")
 		}
 		_, err = a.Detach(t.Context(), false)
@@ -222,7 +222,7 @@ func TestSupports(t *testing.T) {
 	}
 	created := brief.create("real", spec("ASIF"))
 	assert.Contains(t, brief.last("image create blank"), "--format ASIF")
-	assert.Equal(t, "ASIF", created.format.name)
+	assert.Equal(t, "ASIF", created.format.Name)
 	assert.Equal(t, engine.Info{Name: "hdiutil", Vendor: "Apple", Version: "macOS 26.4 (DiskImages 683.100.3)", Title: "hdiutil (Apple, macOS 26.4)"}, r.e.Info())
 	assert.Equal(t, "hdiutil (dmgbench work-alike)", alike.e.Info().Title)
 	c := alike.create("x", spec("UDRW", on("APFS", "ext4")))

@@ -6,6 +6,7 @@ import (
 
 	"dmgbench/internal/engine"
 	"dmgbench/internal/engine/hdiutil/command"
+	diskimage "dmgbench/internal/image"
 )
 
 // Values of the plan's keys backend and served_by.
@@ -17,41 +18,8 @@ const (
 	helper          = "helper"
 )
 
-// format is a format of images.
-type format struct {
-	name         string // Apple's four letters
-	ext          string // of the file name
-	createType   string // -type of `hdiutil create`, "" if it cannot make an empty one
-	diskutilType string // --format of `diskutil image`, "" if it does not know the format
-	readOnly     bool   // made by converting
-	checksum     bool   // stores a checksum, so that it can be verified
-}
-
-// formats are all formats. diskutil calls UDRW "RAW".
-var formats = []format{
-	{name: "UDRW", ext: ".dmg", createType: "UDIF", diskutilType: "RAW"},
-	{name: "UDSP", ext: ".sparseimage", createType: "SPARSE"},
-	{name: "UDSB", ext: ".sparsebundle", createType: "SPARSEBUNDLE", diskutilType: "UDSB"},
-	{name: "ASIF", ext: ".asif", diskutilType: "ASIF"},
-	{name: "UDRO", ext: ".dmg", diskutilType: "UDRO", readOnly: true, checksum: true},
-	{name: "UDCO", ext: ".dmg", readOnly: true, checksum: true},
-	{name: "UDZO", ext: ".dmg", diskutilType: "UDZO", readOnly: true, checksum: true},
-	{name: "UDBZ", ext: ".dmg", readOnly: true, checksum: true},
-	{name: "ULFO", ext: ".dmg", diskutilType: "ULFO", readOnly: true, checksum: true},
-	{name: "ULMO", ext: ".dmg", diskutilType: "ULMO", readOnly: true, checksum: true},
-	{name: "UFBI", ext: ".dmg", readOnly: true, checksum: true},
-	{name: "UDTO", ext: ".cdr", readOnly: true},
-}
-
-// formatNamed finds a format by its name in any case; RAW is UDRW.
-func formatNamed(name string) (format, bool) {
-	for _, f := range formats {
-		if strings.EqualFold(f.name, name) || strings.EqualFold(name, "RAW") && f.name == "UDRW" {
-			return f, true
-		}
-	}
-	return format{}, false
-}
+// format is the registry's row of a format; the zero value is an unknown format.
+type format = diskimage.Format
 
 // filesystem is a file system by the name that plans use.
 type filesystem struct {
@@ -145,10 +113,15 @@ func (f filesystem) labelFor(name string) string {
 
 // Hints of several refusals.
 const (
-	hintFormats = "use UDRW, UDSB, UDSP or ASIF, or convert to UDRO, UDCO, UDZO, UDBZ, ULFO, ULMO, UFBI or UDTO"
-	hintOther   = "the help of this tool does not name it: use another format or a newer tool, or --engine inprocess"
-	hintASIF    = "the layout of encrypted ASIF images is not published: use UDSB, or Apple's diskutil on a Mac"
+	hintOther        = "the help of this tool does not name it: use another format or a newer tool, or --engine inprocess"
+	hintNotPublished = "the layout of such images is not published: use UDSB, or Apple's diskutil on a Mac"
 )
+
+// hintFormats names the formats that the tools make.
+func hintFormats() string {
+	return "use " + strings.Join(diskimage.FormatNames(format.Writable), ", ") + ", or convert to " +
+		strings.Join(diskimage.FormatNames(func(f format) bool { return f.ReadOnly }), ", ")
+}
 
 // choice is how an image of a spec is made.
 type choice struct {
@@ -161,9 +134,9 @@ type choice struct {
 // choose finds the tool and the file system for a spec of an empty image. With backend auto it tries hdiutil first,
 // since hdiutil makes nearly all formats; only diskutil makes ASIF.
 func (e *Engine) choose(s engine.Spec) (choice, error) {
-	f, ok := formatNamed(s.Format)
-	if ok && f.readOnly {
-		return choice{}, e.refuse(backendHdiutil, "making an empty "+f.name+" image",
+	f, _ := diskimage.FormatNamed(s.Format)
+	if f.ReadOnly {
+		return choice{}, e.refuse(backendHdiutil, "making an empty "+f.Name+" image",
 			"make a UDRW image and convert it")
 	}
 	return e.chooseFormat(s, f)
@@ -171,14 +144,14 @@ func (e *Engine) choose(s engine.Spec) (choice, error) {
 
 // chooseFormat is choose also for formats that are made by converting. The zero format is refused.
 func (e *Engine) chooseFormat(s engine.Spec, f format) (choice, error) {
-	if f.name == "" {
-		return choice{}, e.refuse(backendHdiutil, "format "+s.Format, hintFormats)
+	if f.Name == "" {
+		return choice{}, e.refuse(backendHdiutil, "format "+s.Format, hintFormats())
 	}
 	backends := []string{backendHdiutil, backendDiskutil}
 	switch {
 	case s.Backend != "" && s.Backend != auto:
 		backends = []string{s.Backend}
-	case f.name == "ASIF":
+	case f.CreateType == "" && !f.ReadOnly:
 		backends = []string{backendDiskutil}
 	}
 	var first error
@@ -205,10 +178,10 @@ func (e *Engine) chooseBackend(backend string, s engine.Spec, f format) (choice,
 		err = e.checkEncryption(backend, s, f)
 	}
 	switch {
-	case err != nil || f.name != "UDSB" || s.BandSize == 0:
+	case err != nil || !f.Folder || s.BandSize == 0:
 	case backend == backendDiskutil:
 		err = e.refuse(backend, "a band size of one's own", "backend = \"hdiutil\"")
-	case command.CheckBand(s.BandSize) != nil:
+	case diskimage.CheckBandSize(s.BandSize) != nil:
 		err = e.refuse(backend, fmt.Sprintf("bands of %d bytes", s.BandSize), "1 MiB to 8 GiB")
 	}
 	if err == nil {
@@ -226,9 +199,9 @@ func (e *Engine) checkFormat(backend string, f format) error {
 	known, present := false, false
 	switch backend {
 	case backendHdiutil:
-		present, known = e.can.hdiutil, e.can.hdiutilFormats[f.name]
+		present, known = e.can.hdiutil, e.can.hdiutilFormats[f.Name]
 	case backendDiskutil:
-		present, known = e.can.diskutil, e.can.diskutilFormats[f.name]
+		present, known = e.can.diskutil, e.can.diskutilFormats[f.Name]
 	default:
 		return e.refuse(backendHdiutil, "backend "+backend, "hdiutil, diskutil or auto")
 	}
@@ -237,12 +210,12 @@ func (e *Engine) checkFormat(backend string, f format) error {
 		return e.refuse(backendHdiutil, "backend "+backend, "this machine has no such tool, or an old one")
 	case known:
 		return nil
-	case f.name == "ASIF" && backend == backendHdiutil:
-		return e.refuse(backend, "format ASIF", "backend = \"diskutil\" or \"auto\"")
-	case f.name == "ASIF":
-		return e.refuse(backend, "format ASIF", "macOS 26 or later makes it")
+	case f.CreateType == "" && !f.ReadOnly && backend == backendHdiutil:
+		return e.refuse(backend, "format "+f.Name, "backend = \"diskutil\" or \"auto\"")
+	case f.MacOS > 0:
+		return e.refuse(backend, "format "+f.Name, fmt.Sprintf("macOS %d or later makes it", f.MacOS))
 	}
-	return e.refuse(backend, "format "+f.name, hintOther)
+	return e.refuse(backend, "format "+f.Name, hintOther)
 }
 
 func isEncrypted(s engine.Spec) bool { return s.Encryption != "" && s.Encryption != "none" }
@@ -254,8 +227,8 @@ func (e *Engine) checkEncryption(backend string, s engine.Spec, f format) error 
 		return nil
 	case s.Encryption != "AES-128" && s.Encryption != "AES-256":
 		return e.refuse(backend, what, "AES-128 or AES-256")
-	case f.name == "ASIF" && !e.isApple():
-		return e.refuse(backend, "encryption of ASIF images", hintASIF)
+	case !f.Encrypted && !e.isApple():
+		return e.refuse(backend, "encryption of "+f.Name+" images", hintNotPublished)
 	case !e.can.encrypts:
 		return e.refuse(backend, what,
 			"the help of this tool does not name AES-256: use a newer one, or --engine inprocess")
@@ -268,10 +241,10 @@ func (e *Engine) checkEncryption(backend string, s engine.Spec, f format) error 
 // checkServedBy refuses images that cannot be attached as requested: by the kernel alone, through a helper process, or
 // as the tool does it.
 func (e *Engine) checkServedBy(backend string, s engine.Spec, f format) error {
-	raw := f.name == "UDRW" && !isEncrypted(s)
+	raw := f.Name == diskimage.UDRW && !isEncrypted(s)
 	kernelServes, names := raw, "plain UDRW"
 	if e.isApple() {
-		kernelServes, names = f.name != "UDSB", "UDRW, UDRO, UDZO, ULFO and UDSP"
+		kernelServes, names = !f.Folder, "UDRW, UDRO, UDZO, ULFO and UDSP"
 	}
 	switch by := s.ServedBy; {
 	case e.can.noFUSE != "" && (!raw || by == helper):

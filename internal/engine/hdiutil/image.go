@@ -13,6 +13,7 @@ import (
 	"dmgbench/internal/engine"
 	"dmgbench/internal/engine/hdiutil/command"
 	"dmgbench/internal/hostio"
+	diskimage "dmgbench/internal/image"
 )
 
 // image is one container in a place.
@@ -41,7 +42,7 @@ func (e *Engine) Create(ctx context.Context, dir *hostio.Dir, name string, s eng
 		return nil, err
 	}
 	s = e.withPassphrase(s)
-	file := withExtension(name, c.format.ext)
+	file := withExtension(name, c.format.Extension)
 	cmd, err := e.createCommand(filepath.Join(dir.Path(), file), s, c)
 	if err != nil {
 		return nil, fmt.Errorf("creating %q: %w", file, err)
@@ -56,7 +57,7 @@ func (e *Engine) createCommand(path string, s engine.Spec, c choice) (command.Co
 	}
 	o := command.CreateOptions{Image: path, Size: c.size, Volume: c.fs.labelFor(s.VolumeName), Passphrase: pass}
 	if c.backend == backendDiskutil {
-		o.Type, o.Filesystem = c.format.diskutilType, c.fs.diskutil
+		o.Type, o.Filesystem = c.format.ImageType, c.fs.diskutil
 		if !e.can.diskutilFS && c.fs.name == "none" {
 			return command.Command{}, e.refuse(c.backend, "images without a file system", "backend = \"hdiutil\"")
 		}
@@ -65,8 +66,8 @@ func (e *Engine) createCommand(path string, s engine.Spec, c choice) (command.Co
 		}
 		return command.CreateBlank(o), nil
 	}
-	o.Type, o.Filesystem, o.NoSpotlight = c.format.createType, c.fs.hdiutil, e.can.noSpotlight
-	if c.format.name == "UDSB" {
+	o.Type, o.Filesystem, o.NoSpotlight = c.format.CreateType, c.fs.hdiutil, e.can.noSpotlight
+	if c.format.Folder {
 		o.Band = s.BandSize
 	}
 	if pass != nil {
@@ -140,7 +141,7 @@ func (e *Engine) openImage(dir *hostio.Dir, file string, s engine.Spec, c choice
 	if i.size == 0 {
 		i.size = c.size
 	}
-	if c.format.name != "UDSB" {
+	if !c.format.Folder {
 		i.spec.BandSize = 0
 	}
 	return i, nil
@@ -158,7 +159,7 @@ func asContainer(i *image, err error) (engine.Container, error) {
 // such a file is never the device's.
 func (c *image) inspect() (fileInfo, error) {
 	i, err := inspectContainer(c.Dir, c.File)
-	if c.format.name == "ASIF" && i.format == "UDRW" {
+	if c.format.Name == diskimage.ASIF && i.format == diskimage.UDRW {
 		i.size, i.layout = 0, ""
 	}
 	return i, err
@@ -220,7 +221,7 @@ func (c *image) Transfer(ctx context.Context, dir *hostio.Dir, name string) (eng
 	if err := c.checkDetached(ctx, "copying"); err != nil {
 		return nil, err
 	}
-	to := withExtension(name, c.format.ext)
+	to := withExtension(name, c.format.Extension)
 	if err := files.Copy(ctx, c.Dir, c.File, dir, to); err != nil {
 		return nil, fmt.Errorf("copying %q: %w", c.File, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"dmgbench/internal/engine/hdiutil/command"
+	diskimage "dmgbench/internal/image"
 )
 
 // capabilities are the features of the tools, as their answers and help texts name them.
@@ -77,8 +78,8 @@ func (e *Engine) readCreateHelp(help string) {
 	if len(types) == 0 {
 		types = all
 	}
-	for _, f := range formats {
-		e.can.hdiutilFormats[f.name] = e.can.hdiutilFormats[f.name] || slices.Contains(types, f.createType)
+	for _, f := range diskimage.Formats {
+		e.can.hdiutilFormats[f.Name] = e.can.hdiutilFormats[f.Name] || slices.Contains(types, f.CreateType)
 	}
 	listed := findFilesystems(command.FindSection(help, "-fs"))
 	if len(listed) == 0 {
@@ -111,22 +112,22 @@ func findFilesystems(text string) (list []string) {
 
 func (e *Engine) readConvertHelp(help string) {
 	var names []string
-	for _, f := range formats {
-		names = append(names, f.name)
+	for _, f := range diskimage.Formats {
+		names = append(names, f.Name)
 	}
 	listed := command.FindNames(command.FindSection(help, "-format"), names)
 	if len(listed) == 0 {
 		listed = command.FindNames(help, names)
 	}
-	for _, f := range formats {
-		if f.readOnly {
-			e.can.hdiutilFormats[f.name] = slices.Contains(listed, f.name) || len(listed) == 0 && e.isApple()
+	for _, f := range diskimage.Formats {
+		if f.ReadOnly {
+			e.can.hdiutilFormats[f.Name] = slices.Contains(listed, f.Name) || len(listed) == 0 && e.isApple()
 		}
 	}
 }
 
-// withASIF is the macOS from which diskutil(8) has ASIF and --fs.
-const withASIF = 26
+// withDiskutilFS is the macOS from which diskutil(8) has --fs.
+const withDiskutilFS = 26
 
 // macOS is the major version in the system's name; without one the newest is assumed.
 func (e *Engine) macOS() int {
@@ -152,7 +153,7 @@ func (e *Engine) probeDiskutil(ctx context.Context) error {
 	e.can.diskutilFS = strings.Contains(help, "-fs")
 	if !e.readDiskutilHelp(help, false) && ok {
 		e.assumeDiskutil(false)
-		e.can.diskutilFS = e.macOS() >= withASIF
+		e.can.diskutilFS = e.macOS() >= withDiskutilFS
 	}
 	help, ok, _ = e.helpDiskutil(ctx, "image create from")
 	if !e.readDiskutilHelp(help, true) && ok {
@@ -183,10 +184,10 @@ func (e *Engine) helpDiskutil(ctx context.Context, verb string) (help string, ok
 // readDiskutilHelp looks for formats, read-only ones or others, in a help text of `diskutil image create`, and reports
 // whether it names any.
 func (e *Engine) readDiskutilHelp(help string, readOnly bool) (found bool) {
-	for _, f := range formats {
-		if f.readOnly == readOnly && f.diskutilType != "" && len(command.FindNames(help,
-			[]string{f.diskutilType})) > 0 {
-			e.can.diskutilFormats[f.name], found = true, true
+	for _, f := range diskimage.Formats {
+		if f.ReadOnly == readOnly && f.ImageType != "" && len(command.FindNames(help,
+			[]string{f.ImageType})) > 0 {
+			e.can.diskutilFormats[f.Name], found = true, true
 		}
 	}
 	return found
@@ -195,9 +196,9 @@ func (e *Engine) readDiskutilHelp(help string, readOnly bool) (found bool) {
 // assumeDiskutil takes the formats of the manual page, since the help succeeded without naming any: the command that
 // makes an image decides.
 func (e *Engine) assumeDiskutil(readOnly bool) {
-	for _, f := range formats {
-		if f.readOnly == readOnly && f.diskutilType != "" && (f.name != "ASIF" || e.macOS() >= withASIF) {
-			e.can.diskutilFormats[f.name] = true
+	for _, f := range diskimage.Formats {
+		if f.ReadOnly == readOnly && f.ImageType != "" && e.macOS() >= f.MacOS {
+			e.can.diskutilFormats[f.Name] = true
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"dmgbench/internal/engine/hdiutil/command"
 	"dmgbench/internal/hostio"
+	diskimage "dmgbench/internal/image"
 )
 
 // fileInfo is what the files of a container show. No tool is asked, so that inspecting costs little inside a timed
@@ -64,13 +65,13 @@ func inspectFile(r io.ReaderAt, size int64) (fileInfo, error) {
 	case bytes.HasSuffix(tail, []byte("cdsaencr")):
 		return fileInfo{cipher: "encrypted"}, nil
 	case bytes.HasPrefix(head, []byte("sprs")):
-		return fileInfo{format: "UDSP"}, nil
+		return fileInfo{format: diskimage.UDSP}, nil
 	case bytes.HasPrefix(head, []byte("shdw")):
-		return fileInfo{format: "ASIF"}, nil
+		return fileInfo{format: diskimage.ASIF}, nil
 	case len(tail) == 512 && bytes.HasPrefix(tail, []byte("koly")):
 		return inspectTrailer(head, tail, size), nil
 	}
-	return fileInfo{format: "UDRW", size: size, layout: layoutOf(head)}, nil
+	return fileInfo{format: diskimage.UDRW, size: size, layout: layoutOf(head)}, nil
 }
 
 // inspectTrailer distinguishes read-only formats from raw data with an empty trailer, as old tools wrote it after
@@ -78,7 +79,7 @@ func inspectFile(r io.ReaderAt, size int64) (fileInfo, error) {
 func inspectTrailer(head, tail []byte, size int64) fileInfo {
 	u64 := func(at int) uint64 { return binary.BigEndian.Uint64(tail[at:]) }
 	if data := u64(32); u64(48) == 0 && u64(224) == 0 && data > 0 && data <= uint64(size-512) {
-		return fileInfo{format: "UDRW", size: int64(data), layout: layoutOf(head)}
+		return fileInfo{format: diskimage.UDRW, size: int64(data), layout: layoutOf(head)}
 	}
 	return fileInfo{format: "UDIF"}
 }
@@ -114,7 +115,7 @@ func inspectBundle(dir *hostio.Dir, name string) (fileInfo, error) {
 	if err != nil {
 		return fileInfo{}, fmt.Errorf("reading %q: %w", list, err)
 	}
-	b := fileInfo{format: "UDSB"}
+	b := fileInfo{format: diskimage.UDSB}
 	b.size, _ = d.Int("size")
 	b.band, _ = d.Int("band-size")
 	b.version, _ = d.Int("bundle-backingstore-version")
@@ -165,18 +166,18 @@ func readPart(r io.ReaderAt, off int64, n int) ([]byte, error) {
 func (i fileInfo) checkMade(f format, encryption string) error {
 	encrypted := encryption != "" && encryption != "none"
 	switch {
-	case encrypted && i.cipher == "" && f.name != "ASIF": // where ASIF keeps its keys is not known
+	case encrypted && i.cipher == "" && f.Name != diskimage.ASIF: // where ASIF keeps its keys is not known
 		return fmt.Errorf("%w: the image is not encrypted", ErrNoResult)
 	case !encrypted && i.cipher != "":
 		return fmt.Errorf("%w: the image is encrypted", ErrNoResult)
 	case encrypted && i.cipher != "" && i.cipher != "encrypted" && i.cipher != encryption:
 		return fmt.Errorf("%w: the image is encrypted with %s", ErrNoResult, i.cipher)
-	case i.format == "" || i.format == f.name:
+	case i.format == "" || i.format == f.Name:
 		return nil
 	// encrypted ASIF has no known magic number
-	case encrypted && f.name == "ASIF" && i.format == "UDRW" && i.layout != "GPT":
+	case encrypted && f.Name == diskimage.ASIF && i.format == diskimage.UDRW && i.layout != "GPT":
 		return nil
-	case f.name == "UDTO" && i.format == "UDRW", f.readOnly && f.name != "UDTO" && i.format == "UDIF":
+	case f.Name == diskimage.UDTO && i.format == diskimage.UDRW, f.ReadOnly && f.Name != diskimage.UDTO && i.format == "UDIF":
 		return nil
 	}
 	return fmt.Errorf("%w: the image is %s", ErrNoResult, i.format)

@@ -17,6 +17,7 @@ import (
 	"dmgbench/internal/engine"
 	"dmgbench/internal/engine/hdiutil/command"
 	"dmgbench/internal/hostio"
+	diskimage "dmgbench/internal/image"
 	"dmgbench/internal/workload"
 )
 
@@ -215,6 +216,6 @@ func (r *rig) file(name string) string { return filepath.Join(r.dir.Path(), name
 
 // formatOf is the row of a format.
 func formatOf(name string) format {
-	f, _ := formatNamed(name)
+	f, _ := diskimage.FormatNamed(name)
 	return f
 }

@@ -10,6 +10,7 @@ import (
 
 	"dmgbench/internal/engine"
 	"dmgbench/internal/engine/hdiutil/command"
+	diskimage "dmgbench/internal/image"
 )
 
 // errNoTrim means that the system has no call for it, or refuses it.
@@ -44,7 +45,7 @@ func (a *attachment) Trim(ctx context.Context) (engine.Report, error) {
 	}
 	unsupported := errors.Is(err, errors.ErrUnsupported)
 	switch {
-	case unsupported && c.passphrase() != nil && c.format.name == "UDRW":
+	case unsupported && c.passphrase() != nil && c.format.Name == diskimage.UDRW:
 		t.warn("free space was not given back: every block of an encrypted raw image is written when it is made")
 		err = nil
 	case unsupported:

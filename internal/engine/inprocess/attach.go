@@ -37,7 +37,7 @@ func (c *image) Attach(ctx context.Context, o engine.AttachOptions) (engine.Atta
 	if cache == "" {
 		cache = c.spec.Cache
 	}
-	readOnly := o.ReadOnly || isReadOnly(c.spec.Format)
+	readOnly := o.ReadOnly || formatOf(c.spec.Format).ReadOnly
 	if !o.NoVerify {
 		if err := c.verifyChecksums(ctx); err != nil {
 			return nil, fmt.Errorf("attaching %q: %w", c.File, engine.Gone(err))

@@ -12,6 +12,7 @@ import (
 	"dmgbench/internal/exfat"
 	"dmgbench/internal/gpt"
 	"dmgbench/internal/hostio"
+	diskimage "dmgbench/internal/image"
 )
 
 // Resize changes the length of device, partition and volume to size bytes,
@@ -158,9 +159,9 @@ func (e *Engine) convert(ctx context.Context, src container.Image, dir *hostio.D
 	s engine.Spec) (err error) {
 	spec := e.containerSpec(seed, s)
 	switch {
-	case s.Format == udto:
+	case s.Format == diskimage.UDTO:
 		spec.Format = container.UDRW
-	case isReadOnly(s.Format):
+	case formatOf(s.Format).ReadOnly:
 		return container.CreateUDIF(ctx, dir, file, src,
 			container.UDIFSpec{Format: s.Format, Encryption: spec.Encryption})
 	}
@@ -193,7 +194,7 @@ func (c *image) Damage(ctx context.Context, kind string) error {
 	}
 	switch {
 	case kind == "header":
-		return c.damaged(files.RuinHeader(c.Dir, c.File, isUDIF(c.spec.Format)))
+		return c.damaged(files.RuinHeader(c.Dir, c.File, formatOf(c.spec.Format).UDIF))
 	case kind == "truncated":
 		return c.damaged(files.Truncate(ctx, c.Dir, c.File))
 	case kind == "band-missing":
@@ -202,7 +203,7 @@ func (c *image) Damage(ctx context.Context, kind string) error {
 		return c.overwrite(ctx, func(img container.Image) ([]int64, int, error) {
 			return []int64{512, img.Size() - 33*512}, 33 * 512, nil
 		})
-	case isUDIF(c.spec.Format):
+	case formatOf(c.spec.Format).UDIF:
 		return c.damaged(c.ruinStored(ctx))
 	}
 	return c.overwrite(ctx, func(img container.Image) ([]int64, int, error) {

@@ -151,7 +151,7 @@ func inspectVolume(part blockdev.Device, o engine.CheckOptions, r *engine.Report
 
 // verifyChecksums computes the checksums that the image carries; other images have none.
 func (c *image) verifyChecksums(ctx context.Context) error {
-	if !isUDIF(c.spec.Format) {
+	if !formatOf(c.spec.Format).UDIF {
 		return nil
 	}
 	list, err := container.VerifyWith(c.Dir, c.File, container.OpenOptions{Passphrase: passphraseOf(c.spec)})

@@ -26,6 +26,7 @@ import (
 	"dmgbench/internal/exfat"
 	"dmgbench/internal/gpt"
 	"dmgbench/internal/hostio"
+	diskimage "dmgbench/internal/image"
 	"dmgbench/internal/workload"
 )
 
@@ -79,15 +80,15 @@ func (*Engine) Allows(s engine.Spec, a engine.Action) error {
 	}
 	switch a.Do {
 	case "compact":
-		if s.Format == container.UDRW || isReadOnly(s.Format) {
+		if !formatOf(s.Format).Grows() {
 			err = refuse("compacting "+s.Format, "use a sparse format, or let attaching trim the image")
 		}
 	case "resize":
-		if isReadOnly(s.Format) {
+		if formatOf(s.Format).ReadOnly {
 			err = refuse("resizing "+s.Format, "convert it to UDRW first")
 		}
 	case "check":
-		if a.Repair && isReadOnly(s.Format) {
+		if a.Repair && formatOf(s.Format).ReadOnly {
 			err = refuse("repairing "+s.Format, "convert it to UDRW first")
 		}
 	case "convert":
@@ -112,15 +113,15 @@ func canDamage(format, kind string) bool {
 	case "header", "truncated", "volume":
 		return true
 	case "table":
-		return !isUDIF(format)
+		return !formatOf(format).UDIF
 	}
-	return kind == "band-missing" && format == container.UDSB
+	return kind == "band-missing" && formatOf(format).Folder
 }
 
 // normalizeEmpty is normalize for an image that is made empty.
 func normalizeEmpty(s engine.Spec) (engine.Spec, error) {
 	s, err := normalize(s)
-	if err == nil && isReadOnly(s.Format) {
+	if err == nil && formatOf(s.Format).ReadOnly {
 		err = refuse("making an empty "+s.Format+" image", "make a UDRW image and convert it")
 	}
 	return s, err
@@ -128,18 +129,17 @@ func normalizeEmpty(s engine.Spec) (engine.Spec, error) {
 
 // normalize returns the spec with format, size and band size as they are made, or refuses it.
 func normalize(s engine.Spec) (engine.Spec, error) {
-	if strings.EqualFold(s.Format, "RAW") {
-		s.Format = container.UDRW
+	f, known := diskimage.FormatNamed(s.Format)
+	if !known {
+		return s, refuse("format "+s.Format, "this engine makes "+
+			strings.Join(diskimage.FormatNames(diskimage.Format.Writable), ", ")+", and converts to UDIF and UDTO")
 	}
-	if extensionOf(s.Format) == "" {
-		return s, refuse("format "+s.Format,
-			"this engine makes UDRW, UDSB, UDSP and ASIF, and converts to UDIF and UDTO")
-	}
+	s.Format = f.Name
 	if e, err := container.ParseEncryption(cmp.Or(s.Encryption, container.EncryptionNone)); err != nil {
 		return s, refuse("encryption "+s.Encryption, container.AES128+" or "+container.AES256)
-	} else if e != container.EncryptionNone && s.Format == container.ASIF {
-		return s, refuse("encrypted ASIF, of which the layout is not known",
-			"its layout is not published: use UDSB, UDRW or UDSP, or Apple's diskutil on a Mac")
+	} else if e != container.EncryptionNone && !f.Encrypted {
+		return s, refuse("encrypted "+f.Name+", which has no published layout",
+			"use UDSB, UDRW or UDSP, or Apple's diskutil on a Mac")
 	}
 	if b := s.Backend; b != "" && b != "auto" && b != backend {
 		return s, refuse("backend "+b, "use --engine hdiutil, which on Linux needs root: sudo dmgbench …")
@@ -153,13 +153,8 @@ func normalize(s engine.Spec) (engine.Spec, error) {
 			"add exFAT to the file systems that are accepted, or use --engine hdiutil, which on Linux needs root: sudo dmgbench …")
 	}
 	s.Size = (s.Size + container.SectorSize - 1) / container.SectorSize * container.SectorSize
-	switch {
-	case s.Format == container.UDRW || s.Format == container.ASIF || isReadOnly(s.Format):
-		s.BandSize = 0
-	case s.BandSize == 0 && s.Format == container.UDSP:
-		s.BandSize = container.DefaultImageBandSize
-	case s.BandSize == 0:
-		s.BandSize = container.DefaultBandSize
+	if s.BandSize = f.BandSize(s.BandSize); !f.AnyBand {
+		s.BandSize = 0 // the format has no choice
 	}
 	return s, nil
 }
@@ -173,21 +168,19 @@ func offers(preference []string) bool {
 	return len(preference) == 0
 }
 
-// asifChunk is what ASIF images grow by, in bytes.
-const asifChunk = 1 << 20
-
-// PeakBytes is the whole size for UDRW, which is allocated at once. The others
+// PeakBytes is the whole size for formats that do not grow. The others
 // occupy their live bytes in whole bands, at most their size, and in addition
 // four bands that tables and metadata touch, the four chunks of an empty ASIF
 // image and its table, and a thousandth for the FAT.
 func (*Engine) PeakBytes(s engine.Spec, live int64) int64 {
 	s, err := normalize(s)
-	if err != nil || s.Format == container.UDRW {
+	f := formatOf(s.Format)
+	if err != nil || !f.Grows() {
 		return s.Size
 	}
-	band, fixed := s.BandSize, int64(0)
+	band, fixed := f.BandSize(s.BandSize), int64(0)
 	if s.Format == container.ASIF {
-		band, fixed = asifChunk, 5*asifChunk
+		fixed = 5 * band
 	}
 	bands := (live + band - 1) / band * band
 	return min(s.Size, bands) + 4*band + s.Size/1000 + fixed
@@ -330,7 +323,7 @@ func (e *Engine) openImage(dir *hostio.Dir, file string, s engine.Spec) (*image,
 
 // withExtension adds the extension of the format unless the name has it.
 func withExtension(name, format string) string {
-	ext := extensionOf(format)
+	ext := formatOf(format).Extension
 	return strings.TrimSuffix(name, ext) + ext
 }
 

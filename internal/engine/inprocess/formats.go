@@ -5,41 +5,22 @@ import (
 
 	"dmgbench/internal/container"
 	"dmgbench/internal/engine"
+	diskimage "dmgbench/internal/image"
 )
 
-// udto is the copy of a device from which discs are made: a read-only UDRW with another extension.
-const udto = "UDTO"
-
-// isReadOnly reports whether images of the format are made by converting and attached read-only.
-func isReadOnly(format string) bool {
-	switch format {
-	case "UDRO", "UDCO", "UDZO", "UDBZ", "ULFO", "ULMO", "UFBI", udto:
-		return true
-	}
-	return false
-}
-
-// isUDIF reports whether images of the format are UDIF files with chunk tables.
-func isUDIF(format string) bool { return isReadOnly(format) && format != udto }
-
-// extensionOf is the extension of file names, "" for an unknown format.
-func extensionOf(format string) string {
-	switch {
-	case format == udto:
-		return ".cdr"
-	case isReadOnly(format):
-		return ".dmg"
-	}
-	return container.Extension(format)
+// formatOf is the registry's row of a format; an unknown format gives the zero row.
+func formatOf(name string) diskimage.Format {
+	f, _ := diskimage.FormatNamed(name)
+	return f
 }
 
 // hasFormat reports whether an open container has the format. UDIF images do not store their format: their chunks show
 // the compression, unless no chunk could be compressed.
 func hasFormat(img container.Image, format string) bool {
 	if _, udif := img.(container.Tabled); udif {
-		return isUDIF(format)
+		return formatOf(format).UDIF
 	}
-	return img.Format() == format || format == udto && img.Format() == container.UDRW
+	return img.Format() == format || format == diskimage.UDTO && img.Format() == container.UDRW
 }
 
 // withPassphrase gives an encrypted spec without a passphrase that of the run, and removes it from others.

@@ -16,6 +16,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"dmgbench/internal/image"
 )
 
 // Tool is the program that a command runs.
@@ -56,11 +58,9 @@ func (c Command) String() string {
 
 // Limits of the tools, in bytes.
 const (
-	Sector        = 512
-	MinBand       = 2048 * Sector     // 1 MiB
-	MaxBand       = 16777216 * Sector // 8 GiB
-	DiskutilUnit  = 4096              // sizes given to diskutil are multiples of it
-	maxPassphrase = 1024              // two of them fit into a pipe
+	Sector        = image.SectorSize
+	DiskutilUnit  = 4096 // sizes given to diskutil are multiples of it
+	maxPassphrase = 1024 // two of them fit into a pipe
 )
 
 // hdiutil starts a command of hdiutil; the first of the errors that is not nil makes it invalid.
@@ -144,21 +144,15 @@ func checkSize(size, unit int64) error {
 	return nil
 }
 
-// CheckBand reports a band size that the tools do not accept; 0 stands for their default.
-func CheckBand(size int64) error {
-	if size != 0 && (size < MinBand || size > MaxBand || size%Sector != 0) {
-		return fmt.Errorf("bands of %d bytes: want a multiple of %d from %d to %d", size, Sector, int64(MinBand),
-			int64(MaxBand))
-	}
-	return nil
-}
-
-// checkBand also requires that images of the type have bands.
+// checkBand requires that images of the type have bands, and of this size; 0 means the tool's default.
 func checkBand(size int64, kind, banded string) error {
-	if size != 0 && kind != banded {
+	switch {
+	case size == 0:
+		return nil
+	case kind != banded:
 		return fmt.Errorf("bands of a %s image: only %s has them", kind, banded)
 	}
-	return CheckBand(size)
+	return image.CheckBandSize(size)
 }
 
 func checkEncryption(kind string, passphrase []byte) error {

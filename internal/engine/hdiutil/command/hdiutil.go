@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+
+	"dmgbench/internal/image"
 )
 
 // CreateOptions describe a new empty image.
@@ -145,7 +147,7 @@ type ConvertOptions struct {
 
 // Convert is `hdiutil convert`. Of two passphrases the source's comes first.
 func Convert(o ConvertOptions) Command {
-	return hdiutil("convert", checkPath(o.Source), checkPath(o.Target), checkBand(o.Band, o.Format, "UDSB"),
+	return hdiutil("convert", checkPath(o.Source), checkPath(o.Target), checkBand(o.Band, o.Format, image.UDSB),
 		checkEncryption(o.Encryption, o.TargetPass)).
 		with(o.Source, "-format", o.Format, "-o", o.Target).
 		withIf(o.Band != 0, "-tgtimagekey", "sparse-band-size="+sectors(o.Band)).

@@ -1,0 +1,52 @@
+package image
+
+const mib = 1 << 20
+
+// Filesystem is one row of the registry of file systems. Sizes are bytes.
+type Filesystem struct {
+	Name    string // as plans name it
+	MinSize int64  // of the volume: no program makes the file system in less
+	// UsefulSize is the smallest image that is worth measuring, with room for journals and checkpoints: scaling a plan
+	// down stops there.
+	UsefulSize int64
+	// RepairableSize is the smallest image whose volume can be repaired when its start is overwritten, 0: UsefulSize.
+	RepairableSize int64
+	MaxFile        int64 // largest file, 0: larger than any volume
+}
+
+// Filesystems are all file systems that a plan can name. Smallest sizes: mkfs.xfs (xfsprogs 5.19 and later) refuses
+// less than 300 MiB, mkfs.btrfs 114,294,784 B with its default profiles; FAT32 needs 65,525 clusters of 512 B and its
+// two tables (Microsoft, FAT32 File System Specification 1.03), with alignment 34 MiB, and its files have lengths of
+// 32 bits (DIR_FileSize there); the others can be made in 1 MiB.
+var Filesystems = []Filesystem{
+	{Name: "APFS", MinSize: mib, UsefulSize: 32 * mib},
+	{Name: "HFS+", MinSize: mib, UsefulSize: 32 * mib},
+	{Name: "exFAT", MinSize: mib, UsefulSize: 8 * mib},
+	{Name: "FAT32", MinSize: 34 * mib, UsefulSize: 40 * mib, MaxFile: 1<<32 - 1},
+	{Name: "ext4", MinSize: mib, UsefulSize: 16 * mib, RepairableSize: 160 * mib},
+	{Name: "XFS", MinSize: 300 * mib, UsefulSize: 384 * mib},
+	{Name: "btrfs", MinSize: 114_294_784, UsefulSize: 128 * mib},
+}
+
+// FilesystemNamed finds a file system by its name; an unknown name gives the zero row.
+func FilesystemNamed(name string) Filesystem {
+	for _, f := range Filesystems {
+		if f.Name == name {
+			return f
+		}
+	}
+	return Filesystem{}
+}
+
+// FilesystemNames are the names of all file systems.
+func FilesystemNames() []string {
+	names := make([]string, len(Filesystems))
+	for i, f := range Filesystems {
+		names[i] = f.Name
+	}
+	return names
+}
+
+// PartitionTableSize is what a GUID partition table takes of an image in addition to its one volume, in bytes: the
+// first MiB, to which the volume is aligned, and the 33 sectors of the copy at the end (UEFI 2.10, section 5.3).
+const PartitionTableSize = mib + 33*SectorSize
