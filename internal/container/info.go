@@ -17,7 +17,7 @@ const (
 	bundleType = "com.apple.diskimage.sparsebundle"
 	// infoLimit bounds Info.plist in bytes; Apple writes 494 to 496.
 	infoLimit = 64 << 10
-	maxBands     = 1 << 40
+	maxBands  = 1 << 40
 )
 
 // info is the content of a bundle's Info.plist.
