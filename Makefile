@@ -21,7 +21,7 @@ REPRODUCE := $(patsubst plans/%.toml,reproduce-%,$(sort $(wildcard plans/*.toml)
 
 .DEFAULT_GOAL := help
 .PHONY: help need-go build run test test-race test-long test-interop lint lint-format lint-vet lint-darwin lint-modules \
-	lint-tree fuzz fuzz-hours fuzz-keep accuracy bench bench-mounted bench-go crosscheck assets clean $(REPRODUCE)
+	lint-tree fuzz fuzz-hours accuracy bench bench-mounted bench-formats bench-go crosscheck assets clean $(REPRODUCE)
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' Makefile | awk -F ':.*## ' '{ printf "%-13s %s\n", $$1, $$2 }'
@@ -102,29 +102,25 @@ lint-tree: need-go
 	@log=$$($(GO) test -count=1 ./internal/archtest 2>&1) || { echo "$$log" >&2; exit 1; }
 
 fuzz: need-go ## every fuzz target for FUZZTIME (10s)
-	@$(GO) run ./internal/cmd/fuzzing -each "$(FUZZTIME)"
+	@$(GO) run ./tools/fuzz -each "$(FUZZTIME)"
 
-fuzz-hours: need-go ## fuzz for FUZZFOR (1h), least served first, and keep the account in docs/fuzzing.md
-	@$(GO) run ./internal/cmd/fuzzing -ledger docs/fuzzing.md -for "$(FUZZFOR)" -each 2m -jobs 2 $(FUZZBELOW)
-
-fuzz-keep: need-go ## put the few inputs of go's fuzz cache that reach new code into testdata; FUZZBELOW= as for fuzz-hours
-	@$(GO) run ./internal/cmd/fuzzing -keep 24 $(FUZZBELOW)
+fuzz-hours: need-go ## fuzz for FUZZFOR (1h), least CPU time first, and keep the account in docs/fuzzing.md
+	@$(GO) run ./tools/fuzz -ledger docs/fuzzing.md -for "$(FUZZFOR)" -each 2m -workers 2 $(FUZZBELOW)
 
 accuracy: need-go ## every study of docs/accuracy.md, in full: some minutes; the page is made anew
-	@$(GO) run ./internal/cmd/accuracy -o docs
+	@$(GO) run ./tools/accuracy -o docs
 
-bench: need-go ## the in-process engine beside plain directories; ON= folder on the disk to use, FLAGS= see docs/benchmarks.md
-	@$(GO) run ./internal/cmd/sidebyside engines $(if $(ON),--dir "$(ON)") $(FLAGS)
+bench: build ## the in-process engine against native folders; ON= folder on the disk to use, FLAGS= flags of dmgbench run
+	@bin/dmgbench run tools/bench/engines.toml --engine inprocess $(if $(ON),--on "$(ON)") $(FLAGS)
 
-bench-mounted: need-go ## Linux, root: mounted images beside plain directories, on the disk of ON= and in memory; FLAGS= as for bench
-	@$(GO) run ./internal/cmd/sidebyside mounted $(if $(ON),--dir "$(ON)") $(FLAGS)
+bench-mounted: build ## Linux, root: mounted images against native folders; ON= and FLAGS= as for bench
+	@bin/dmgbench run tools/bench/mounted.toml --engine hdiutil $(if $(ON),--on "$(ON)") $(FLAGS)
 
-crosscheck: need-go ## the plain directory beside fio, the same files, calls and flushes; ON= and FLAGS= as for bench
-	@$(GO) run ./internal/cmd/sidebyside fio $(if $(ON),--dir "$(ON)") $(FLAGS)
+crosscheck: need-go ## the native folder against fio, the same files, calls and flushes; ON= folder, FLAGS= see docs/benchmarks.md
+	@$(GO) run ./tools/sidebyside fio $(if $(ON),--dir "$(ON)") $(FLAGS)
 
-.PHONY: bench-formats
-bench-formats: need-go ## conversions beside qemu-img, 7zz and fstool, the cipher beside OpenSSL; ON= and FLAGS= as for bench
-	@$(GO) run ./internal/cmd/sidebyside formats $(if $(ON),--dir "$(ON)") $(FLAGS)
+bench-formats: need-go ## conversions against qemu-img, dmg2img, 7zz and fstool, the cipher against OpenSSL; ON= and FLAGS= as for crosscheck
+	@$(GO) run ./tools/sidebyside formats $(if $(ON),--dir "$(ON)") $(FLAGS)
 
 bench-go: need-go ## Go benchmarks of the containers, the file system and the timed work; BENCH= selects
 	@$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -timeout 30m -p 1 \

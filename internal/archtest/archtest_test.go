@@ -23,7 +23,7 @@ const module = "dmgbench"
 // layers lists the packages of the module from the top down. A package imports only what stands on a lower line;
 // an entry that ends in /... means every package below that folder.
 var layers = [][]string{
-	{"cmd/...", "internal/cmd/..."},
+	{"cmd/...", "tools/..."},
 	{"internal/cli", "internal/cli/..."},
 	{"internal/report/..."}, // test support of the report: may use the report
 	{"internal/report"},

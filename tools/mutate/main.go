@@ -1,0 +1,126 @@
+// Command mutate changes one line of a package at a time and reports how many of the changes its tests notice. It is a tool
+// for developers of this project:
+//
+//	go run ./tools/mutate -n 30 ./internal/gpt
+//
+// Mutations negate a condition, swap an operator, replace a returned error by nil, or drop a statement, at places drawn from
+// a seed. Each runs `go test` with an overlay, so that no source file is touched. A mutation that survives is printed with
+// its place: either a test is missing, or the mutation does not change behaviour.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+func main() {
+	n := flag.Int("n", 30, "mutations per package")
+	seed := flag.Uint64("seed", 1, "`number` that the places are drawn from")
+	limit := flag.Duration("timeout", 3*time.Minute, "time per mutation; one that takes longer counts as noticed")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	for _, folder := range flag.Args() {
+		if err := mutatePackage(ctx, os.Stdout, folder, *n, *seed, *limit); err != nil {
+			fmt.Fprintln(os.Stderr, "mutate:", err)
+			os.Exit(1)
+		}
+	}
+}
+
+// mutatePackage tests n mutations of a package and prints those that survive, and the count.
+func mutatePackage(ctx context.Context, w io.Writer, folder string, n int, seed uint64, limit time.Duration) error {
+	names, err := sourceFiles(ctx, folder)
+	if err != nil {
+		return err
+	}
+	var all []mutation
+	for _, name := range names {
+		found, err := findMutations(name)
+		if err != nil {
+			return err
+		}
+		all = append(all, found...)
+	}
+	r := rand.New(rand.NewPCG(seed, 0))
+	r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	tested, noticed := 0, 0
+	for _, m := range all {
+		if tested == n {
+			break
+		}
+		result, err := testMutation(ctx, folder, m, limit)
+		if err != nil {
+			return err
+		}
+		switch result {
+		case doesNotCompile:
+			continue
+		case testsFail:
+			noticed++
+		case testsPass:
+			fmt.Fprintf(w, "survives  %s:%d  %s\n", m.file, m.line, m.text)
+		}
+		tested++
+	}
+	fmt.Fprintf(w, "%s: the tests notice %d of %d mutations\n", folder, noticed, tested)
+	return nil
+}
+
+// sourceFiles lists the Go files of a package on this system, without tests.
+func sourceFiles(ctx context.Context, folder string) ([]string, error) {
+	const format = `{{$d := .Dir}}{{range .GoFiles}}{{$d}}/{{.}}{{"\n"}}{{end}}`
+	out, err := exec.CommandContext(ctx, "go", "list", "-f", format, folder).Output()
+	if err != nil {
+		return nil, fmt.Errorf("listing %s: %w", folder, err)
+	}
+	return strings.Fields(string(out)), nil
+}
+
+// outcome is what the tests made of a mutation.
+type outcome int
+
+const (
+	doesNotCompile outcome = iota
+	testsFail
+	testsPass
+)
+
+// testMutation runs the tests of a package with one mutation.
+func testMutation(ctx context.Context, folder string, m mutation, limit time.Duration) (outcome, error) {
+	dir, err := os.MkdirTemp("", "mutate-")
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(dir)
+	changed, overlay := filepath.Join(dir, "mutated.go"), filepath.Join(dir, "overlay.json")
+	text, err := json.Marshal(map[string]map[string]string{"Replace": {m.file: changed}})
+	if err == nil {
+		err = errors.Join(os.WriteFile(changed, m.source, 0o600), os.WriteFile(overlay, text, 0o600))
+	}
+	if err != nil {
+		return 0, err
+	}
+	build := exec.CommandContext(ctx, "go", "test", "-vet=off", "-overlay", overlay, "-run", "^$", folder)
+	if build.Run() != nil {
+		return doesNotCompile, ctx.Err()
+	}
+	short, stop := context.WithTimeout(ctx, limit)
+	defer stop()
+	test := exec.CommandContext(short, "go", "test", "-vet=off", "-failfast", "-overlay", overlay, folder)
+	if test.Run() != nil {
+		return testsFail, ctx.Err()
+	}
+	return testsPass, nil
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestCommandLine(t *testing.T) {
+	for _, args := range [][]string{
+		{}, {"disks"}, {"fio", "--pairs", "6"}, {"fio", "--sizes", "5"}, {"fio", "--sizes", "100 B"}, {"fio", "--sizes", "2 GiB"},
+		{"fio", "--workers", "0"}, {"fio", "--workers", "x"}, {"fio", "--cache", "cold"}, {"fio", "--sync", "never"},
+		{"fio", "--block", "x"}, {"fio", "--sizes", "2 MB"}, {"fio", "--sizes", "2 MiB", "--block", "3 MiB"}, {"fio", "extra"},
+		{"formats", "--pairs", "6"}, {"formats", "--size", "100 kB"}, {"formats", "--size", "2 MiB", "--encode", "4 MiB"},
+		{"formats", "--size", "x"}, {"formats", "--parts", "decode,sleep"}, {"formats", "extra"}, {"formats", "--nonsense"},
+	} {
+		var stdout, stderr bytes.Buffer
+		assert.Equal(t, 2, run(t.Context(), args, &stdout, &stderr), "%q: %s", args, &stderr)
+		assert.Empty(t, stdout.String())
+	}
+	assert.Zero(t, run(t.Context(), []string{"fio", "-h"}, &bytes.Buffer{}, &bytes.Buffer{}))
+	assert.Zero(t, run(t.Context(), []string{"formats", "-h"}, &bytes.Buffer{}, &bytes.Buffer{}))
+}
+
+func TestMissingFio(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	assert.Equal(t, 1, run(t.Context(), []string{"fio", "--fio", filepath.Join(t.TempDir(), "fio")}, &stdout, &stderr))
+	assert.Contains(t, stderr.String(), "apt-get install fio")
+	assert.Empty(t, stdout.String())
+}
+
+// fakeFio answers --version, so that an interruption is tested without fio.
+func fakeFio(t *testing.T) string {
+	path := filepath.Join(t.TempDir(), "fio")
+	require.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\necho fio-3\n"), 0o700))
+	return path
+}
+
+func TestInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var stdout, stderr bytes.Buffer
+	dir := t.TempDir()
+	assert.Equal(t, 130, run(ctx, []string{"fio", "--fio", fakeFio(t), "--dir", dir, "--sizes", "64 KiB"}, &stdout, &stderr))
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	assert.Empty(t, left)
+}
+
+func TestFioComparesAndRemovesItsFiles(t *testing.T) {
+	if os.Getenv("DMGBENCH_LONG") == "" {
+		t.Skip("long: set DMGBENCH_LONG=1 (make test-long)")
+	}
+	if _, err := exec.LookPath("fio"); err != nil {
+		t.Skip("fio is not installed")
+	}
+	dir := t.TempDir()
+	r, err := compareFio(t.Context(), []string{"--dir", dir, "--pairs", "7", "--sizes", "64 KiB", "--megabytes", "1",
+		"--cache", "buffered"}, &bytes.Buffer{})
+	require.NoError(t, err)
+	assert.GreaterOrEqual(t, len(r.rows), 2*2*2, "rate and gross cost; so little work may cost fio no time that it counts")
+	for _, row := range r.rows {
+		assert.Positive(t, row.ratio.Median)
+		assert.Equal(t, 7, row.ratio.Pairs)
+	}
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	assert.Empty(t, left)
+}
