@@ -20,7 +20,7 @@ RUN = set -f --; IFS=';'; for on in $$ON; do set -- "$$@" --on "$$on"; done; uns
 REPRODUCE := $(patsubst plans/%.toml,reproduce-%,$(sort $(wildcard plans/*.toml)))
 
 .DEFAULT_GOAL := help
-.PHONY: help need-go build run test test-race test-long test-interop lint lint-format lint-vet lint-darwin lint-modules \
+.PHONY: help need-go build run test test-race test-long test-interop lint lint-format lint-vet lint-static lint-darwin lint-modules \
 	lint-tree fuzz fuzz-hours accuracy bench bench-mounted bench-formats bench-go crosscheck assets clean $(REPRODUCE)
 
 help: ## list the targets
@@ -74,8 +74,8 @@ test-interop: need-go ## others read what we write: installs 7-Zip, fstool and o
 		./internal/container ./internal/container/udif ./internal/container/codec/lzfse ./internal/result
 	@PYTHONDONTWRITEBYTECODE=1 $$(scripts/interop/setup.sh --python) -m unittest discover -q -s scripts/interop
 
-lint: lint-format lint-vet lint-darwin lint-modules lint-tree ## format, vet on three targets, layers, lengths, words
-	@echo "lint: nothing to complain about"
+lint: lint-format lint-vet lint-static lint-darwin lint-modules lint-tree ## format, vet on three targets, staticcheck, dead code, layers, lengths, names
+	@echo "lint: no findings"
 
 lint-format: need-go
 	@unformatted=$$(gofmt -l $$($(GO) list -f '{{.Dir}}' ./...)) || exit 1; \
@@ -86,6 +86,14 @@ lint-vet: need-go
 	@GOOS=linux GOARCH=amd64 $(GO) vet ./...
 	@GOOS=darwin GOARCH=arm64 $(GO) vet ./...
 	@GOOS=darwin GOARCH=amd64 $(GO) vet ./...
+
+# A function is dead if no program reaches it on Linux nor on a Mac.
+lint-static: need-go
+	@$(GO) tool staticcheck ./...
+	@tool=$$($(GO) tool -n deadcode) && linux=$$(GOOS=linux GOARCH=amd64 "$$tool" ./cmd/... ./tools/...) && \
+		darwin=$$(GOOS=darwin GOARCH=arm64 "$$tool" ./cmd/... ./tools/...) && \
+		dead=$$(printf '%s\n' "$$linux" "$$darwin" | sort | uniq -d) && \
+		if [ -n "$$dead" ]; then echo "$$dead" >&2; exit 1; fi
 
 # Links every program and every test binary for a Mac without running one: vet alone does not see a missing symbol.
 lint-darwin: need-go

@@ -260,7 +260,8 @@ func TestDependenciesAreNamed(t *testing.T) {
 		if len(fields) < 2 || !strings.HasPrefix(fields[1], "v") {
 			continue
 		}
-		imported := slices.ContainsFunc(files, func(f goFile) bool {
+		_, tools, _ := strings.Cut(string(gomod), "\ntool (")
+		imported := strings.Contains(tools, "\t"+fields[0]+"/") || slices.ContainsFunc(files, func(f goFile) bool {
 			return slices.ContainsFunc(f.imports, func(name string) bool {
 				return name == fields[0] || strings.HasPrefix(name, fields[0]+"/")
 			})

@@ -85,9 +85,6 @@ func macBackup(out string) bool {
 	return false
 }
 
-// indexing is the share of a processor from which Spotlight counts as at work.
-const indexing = 10
-
 // macSpotlight adds up what the indexers take in `ps -Aceo pcpu,comm`, in percent
 // of one processor.
 func macSpotlight(out string) float64 {

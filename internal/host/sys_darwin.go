@@ -17,6 +17,9 @@ import (
 	"dmgbench/internal/result"
 )
 
+// indexing is the processor share of its indexers, in percent, from which Spotlight counts as busy.
+const indexing = 10
+
 // toolDeadline bounds each command that is asked for facts.
 const toolDeadline = 5 * time.Second
 

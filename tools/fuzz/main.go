@@ -88,9 +88,9 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 		return err
 	}
 	defer os.RemoveAll(f.dir)
-	turns, err := takeTurns(ctx, o, targets, l, f.fuzz)
+	count, err := takeTurns(ctx, o, targets, l, f.fuzz)
 	if err == nil {
-		fmt.Fprintf(stdout, "fuzz: %d turns of %d targets, no failure\n", turns, len(targets))
+		fmt.Fprintf(stdout, "fuzz: %d turns of %d targets, no failure\n", count, len(targets))
 	}
 	return err
 }
@@ -98,7 +98,7 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 // takeTurns runs the targets one after the other and adds each turn to the ledger. It returns the number of turns and the
 // errors of all targets that failed. An interruption ends it without an error.
 func takeTurns(ctx context.Context, o options, targets []target, l *ledger,
-	fuzz func(context.Context, target, time.Duration) (usage, error)) (turns int, err error) {
+	fuzz func(context.Context, target, time.Duration) (usage, error)) (count int, err error) {
 	left, end := slices.Clone(targets), time.Now().Add(o.total)
 	for ctx.Err() == nil && len(left) > 0 && (o.total == 0 || time.Now().Before(end)) {
 		t := left[0]
@@ -110,7 +110,7 @@ func takeTurns(ctx context.Context, o options, targets []target, l *ledger,
 		}
 		u, turnErr := fuzz(ctx, t, o.each)
 		if turnErr == nil {
-			turns++
+			count++
 			turnErr = l.add(t, u)
 		}
 		err = errors.Join(err, turnErr)
@@ -118,7 +118,7 @@ func takeTurns(ctx context.Context, o options, targets []target, l *ledger,
 			left = slices.DeleteFunc(left, func(other target) bool { return other == t })
 		}
 	}
-	return turns, err
+	return count, err
 }
 
 // target is one fuzz function: the folder of its package, relative to the module with slashes, and its name.
