@@ -45,7 +45,7 @@ func TestAutoRoundsKeepTheirCoverage(t *testing.T) {
 	s, err := newStage()
 	require.NoError(t, err)
 	defer s.close()
-	m := lawOf("write = 5 GB/s; read = 5 GB/s; mount_noise = 5%")
+	m := law("write = 5 GB/s; read = 5 GB/s; mount_noise = 5%")
 	for _, precision := range []string{"5%", "10%"} {
 		p, problems := plan.Parse("auto", fmt.Appendf(nil, autoPlan, precision))
 		require.Nil(t, problems)
@@ -68,7 +68,8 @@ func TestAutoRoundsKeepTheirCoverage(t *testing.T) {
 			return nil
 		}))
 		got, n := float64(held.Load())/float64(2*runs), float64(2*runs)
-		t.Logf("± %s: coverage %.1f %%, %d of %d runs precise enough, %.1f rounds", precision, 100*got, early.Load(), runs, float64(rounds.Load())/float64(runs))
+		t.Logf("± %s: coverage %.1f %%, %d of %d runs precise enough, %.1f rounds", precision, 100*got,
+			early.Load(), runs, float64(rounds.Load())/float64(runs))
 		assert.GreaterOrEqual(t, got, 0.95-3*math.Sqrt(0.95*0.05/n))
 		assert.Greater(t, int(early.Load()), runs/2, "the rule has to be what ends runs here")
 	}

@@ -24,13 +24,20 @@ type Report struct {
 // studies are all of them, in the order of the page.
 var studies = []struct {
 	id string
-	do func(*Exam, context.Context) (Study, error)
+	do func(*exam, context.Context, *draft) error
 }{
-	{"recovery", (*Exam).recovery}, {"files", (*Exam).fileIntervals}, {"rounds", (*Exam).roundIntervals},
-	{"speeds", (*Exam).twoSpeedIntervals},
-	{"auto", (*Exam).autoRounds}, {"verdicts", (*Exam).falseAlarms}, {"power", (*Exam).power}, {"compare", (*Exam).comparing},
-	{"require", (*Exam).requiring},
-	{"warnings", (*Exam).fileWarnings}, {"drift", (*Exam).drift}, {"overhead", (*Exam).overhead},
+	{"recovery", (*exam).recovery},
+	{"files", (*exam).fileIntervals},
+	{"rounds", (*exam).roundIntervals},
+	{"speeds", (*exam).twoSpeedIntervals},
+	{"auto", (*exam).autoRounds},
+	{"verdicts", (*exam).falseVerdicts},
+	{"power", (*exam).power},
+	{"compare", (*exam).comparisons},
+	{"require", (*exam).requiredClaims},
+	{"warnings", (*exam).fileWarnings},
+	{"drift", (*exam).drift},
+	{"overhead", (*exam).overhead},
 }
 
 // IDs are the names of all studies.
@@ -46,21 +53,23 @@ func IDs() []string {
 type Options struct {
 	Seed uint64 // of all simulated runs
 	Full bool   // every law and design of docs/accuracy.md, minutes; else a short form of seconds
-	// Only are the studies to go through, by their names ([IDs]); none are all, a name of no study is an error.
+	// Only are the studies to go through, by their names ([IDs]). The empty list means all of them; an unknown name is
+	// an error.
 	Only []string
 	// Done is called with each study as it ends; nil is allowed.
 	Done func(Study, time.Duration)
 }
 
-// scarceGC is how much the heap may grow between collections, in per cent: it is small, and
-// a quarter of the time would else go into collecting it.
-const scarceGC = 400
+// gcPercent is how much the heap may grow between collections, in per cent: the heap is small, and
+// collecting it would else take a quarter of the time.
+const gcPercent = 400
 
 // Run goes through the studies.
 func Run(ctx context.Context, o Options) (r Report, err error) {
 	for _, id := range o.Only {
 		if !slices.Contains(IDs(), id) {
-			return Report{}, fmt.Errorf("choosing studies: there is no study %q, only %s", id, strings.Join(IDs(), ", "))
+			return Report{}, fmt.Errorf("choosing studies: there is no study %q, only %s", id,
+				strings.Join(IDs(), ", "))
 		}
 	}
 	st, err := newStage()
@@ -68,18 +77,19 @@ func Run(ctx context.Context, o Options) (r Report, err error) {
 		return Report{}, err
 	}
 	defer func() { err = errors.Join(err, st.close()) }()
-	defer debug.SetGCPercent(debug.SetGCPercent(scarceGC)) // thousands of short runs that keep nothing
-	x := &Exam{Seed: o.Seed, Full: o.Full, stage: st}
+	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
+	x := &exam{seed: o.Seed, full: o.Full, stage: st}
 	r = Report{Seed: o.Seed, Full: o.Full, Kept: true}
 	for _, one := range studies {
 		if len(o.Only) > 0 && !slices.Contains(o.Only, one.id) {
 			continue
 		}
 		from := time.Now()
-		s, err := one.do(x, ctx)
-		if err != nil {
+		d := newDraft(one.id)
+		if err := one.do(x, ctx, d); err != nil {
 			return r, fmt.Errorf("study %q: %w", one.id, err)
 		}
+		s := d.finish()
 		for _, p := range s.Promises {
 			r.Kept = r.Kept && p.Kept
 		}
@@ -92,25 +102,33 @@ func Run(ctx context.Context, o Options) (r Report, err error) {
 	return r, nil
 }
 
-// Exam is one pass over the studies.
-type Exam struct {
-	Seed  uint64
-	Full  bool      // every law and design of docs/accuracy.md, else a short form
-	cost  *Overhead // once it is measured
+// exam is one pass over the studies.
+type exam struct {
+	seed  uint64
+	full  bool      // every law and design of docs/accuracy.md, else a short form
+	cost  *Overhead // nil before it is measured
 	stage *stage
 }
 
-// runs is how many runs a figure rests on.
-func (x *Exam) runs(full, short int) int {
-	if x.Full {
+// runs is how many runs a figure has in the full form and in the short one.
+func (x *exam) runs(full, short int) int {
+	if x.full {
 		return full
 	}
 	return short
 }
 
-// seed is the seed of one run of a study.
-func (x *Exam) seed(names ...any) uint64 {
+// choose is the full list, or the short one.
+func choose[T any](x *exam, full, short []T) []T {
+	if x.full {
+		return full
+	}
+	return short
+}
+
+// runSeed is the seed of one run of a study.
+func (x *exam) runSeed(names ...any) uint64 {
 	h := fnv.New64a()
-	fmt.Fprint(h, x.Seed, names)
+	fmt.Fprint(h, x.seed, names)
 	return h.Sum64()
 }

@@ -14,7 +14,8 @@ import (
 // The short form of every study, on which the gate stands: all that is simulated
 // follows from the seed, and what is measured on this machine is left out.
 func TestEveryPromiseIsKeptInShort(t *testing.T) {
-	r, err := Run(t.Context(), Options{Seed: 1, Done: func(s Study, took time.Duration) { t.Logf("%-10s %s", s.ID, took) }})
+	done := func(s Study, took time.Duration) { t.Logf("%-10s %s", s.ID, took) }
+	r, err := Run(t.Context(), Options{Seed: 1, Done: done})
 	require.NoError(t, err)
 	require.Len(t, r.Studies, len(studies))
 	for _, s := range r.Studies {
@@ -45,10 +46,21 @@ func TestEveryPromiseIsKeptInShort(t *testing.T) {
 	require.ErrorIs(t, err, io.EOF)
 }
 
+// studies.toml has the words of every study, in the order of the page.
+func TestStudyTexts(t *testing.T) {
+	var ids []string
+	for _, s := range studyTexts() {
+		ids = append(ids, s.ID)
+		assert.NotEmpty(t, s.Promises, s.ID)
+	}
+	assert.Equal(t, IDs(), ids)
+}
+
 // A bound is broken by a figure that its error does not excuse, and by no figure at all.
 func TestBounds(t *testing.T) {
+	low, one, five, high := 93.0, 1.0, 5.0, 97.0
 	at := func(v, err float64) bool {
-		b := within("x", "%", 93, 97)
+		b := newBound(Promise{Low: &low, High: &high})
 		b.take("here", v, err, 100)
 		return b.promise().Kept
 	}
@@ -56,8 +68,8 @@ func TestBounds(t *testing.T) {
 	assert.True(t, at(98, 0.6))
 	assert.False(t, at(98, 0.4))
 	assert.False(t, at(90, 1))
-	assert.False(t, within("x", "%", 0, 1).promise().Kept)
-	b := within("x", "%", -none, 5)
+	assert.False(t, newBound(Promise{High: &one}).promise().Kept)
+	b := newBound(Promise{Unit: "%", High: &five})
 	b.take("good", 1, 0.5, 100)
 	b.take("bad", 8, 0.5, 100)
 	b.take("good again", 4, 0.5, 100)
@@ -69,8 +81,8 @@ func TestBounds(t *testing.T) {
 
 // People read 0.00009, not 9e-05; of rounding errors the size is enough.
 func TestNumbersAsPeopleReadThem(t *testing.T) {
-	for v, want := range map[float64]string{0: "0", 5: "5", 0.01: "0.01", 0.0001: "0.0001", 9e-5: "0.00009", 9.7e-5: "0.0001", 1.2e-6: "0.000001",
-		3e-9: "below 0.000001", -2.5: "-2.5", 97.66: "97.66"} {
+	for v, want := range map[float64]string{0: "0", 5: "5", 0.01: "0.01", 0.0001: "0.0001", 9e-5: "0.00009",
+		9.7e-5: "0.0001", 1.2e-6: "0.000001", 3e-9: "below 0.000001", -2.5: "-2.5", 97.66: "97.66"} {
 		assert.Equal(t, want, plainNumber(v))
 	}
 }
@@ -80,12 +92,10 @@ func TestStudiesCanFail(t *testing.T) {
 	st, err := newStage()
 	require.NoError(t, err)
 	defer st.close()
-	x := &Exam{Seed: 1, stage: st}
-	d := fileDesigns(false)[1]
-	l := fileLaws()[0]
-	l.calm.Write *= 0.9 // what is held true is another law
-	cover, given, level := keyed{}, keyed{}, map[[2]string]float64{}
-	require.NoError(t, x.coverFiles(t.Context(), l, d, cover, given, level))
-	assert.Less(t, cover.at("mean", d.title()).rate(), 50.0)
-	assert.Greater(t, cover.at("median", d.title()).rate(), 90.0)
+	x := &exam{seed: 1, stage: st}
+	sample := design{sizes: []int64{100e6}, sets: 20, rounds: 1}
+	covered, given := newGrid("", ""), newGrid("", "")
+	require.NoError(t, x.coverFiles(t.Context(), "x", "file_noise = 3%", "outliers = 20% x 8", sample, covered, given, map[[2]string]float64{}))
+	assert.Less(t, covered.at("mean", sample.sizesText()).rate(), 50.0)
+	assert.Greater(t, covered.at("median", sample.sizesText()).rate(), 90.0)
 }

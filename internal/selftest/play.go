@@ -46,8 +46,10 @@ func (s *stage) close() error { return os.RemoveAll(s.dir) }
 
 // play takes a plan through the whole program on the simulated device, as one
 // session: runner, journal, folding, analysis. Only the device and its clock are
-// not real, and how far verdicts depend on the way of analysing is left out.
-func (s *stage) play(ctx context.Context, p *plan.Plan, m simulated.Machine, seed uint64, session int) (*result.Result, error) {
+// not real, and the robustness of verdicts is left out.
+func (s *stage) play(
+	ctx context.Context, p *plan.Plan, m simulated.Machine, seed uint64, session int,
+) (*result.Result, error) {
 	r, err := s.measured(ctx, p, m, seed, session)
 	if err != nil {
 		return nil, err
@@ -56,7 +58,9 @@ func (s *stage) play(ctx context.Context, p *plan.Plan, m simulated.Machine, see
 }
 
 // measured is play without the analysis, for runs that are pooled or compared first.
-func (s *stage) measured(ctx context.Context, p *plan.Plan, m simulated.Machine, seed uint64, session int) (*result.Result, error) {
+func (s *stage) measured(
+	ctx context.Context, p *plan.Plan, m simulated.Machine, seed uint64, session int,
+) (*result.Result, error) {
 	dir := filepath.Join(s.dir, fmt.Sprint(s.next.Add(1)))
 	defer os.RemoveAll(dir)
 	v := clock.NewVirtual(epoch.AddDate(0, 0, session))
@@ -64,8 +68,8 @@ func (s *stage) measured(ctx context.Context, p *plan.Plan, m simulated.Machine,
 	if err != nil {
 		return nil, err
 	}
-	out, err := runner.Run(ctx, runner.Config{Plan: p, Tool: result.Tool{Name: "dmgbench", Version: "selftest"}, Out: dir, Engine: dev,
-		Why: dev.Simulated(), Clock: v, Volatile: true})
+	out, err := runner.Run(ctx, runner.Config{Plan: p, Tool: result.Tool{Name: "dmgbench", Version: "selftest"},
+		Out: dir, Engine: dev, Why: dev.Simulated(), Clock: v, Volatile: true})
 	if err != nil {
 		return nil, err
 	}
@@ -85,25 +89,6 @@ func (s *stage) measured(ctx context.Context, p *plan.Plan, m simulated.Machine,
 	return r, err
 }
 
-// sessions plays a plan in n sessions and analyses them, pooled where n is more than one.
-func (x *Exam) sessions(ctx context.Context, p *plan.Plan, m simulated.Machine, n int, names ...any) (*result.Result, error) {
-	runs := make([]*result.Result, n)
-	for k := range runs {
-		var err error
-		if runs[k], err = x.stage.measured(ctx, p, m, x.seed(names...), k+1); err != nil {
-			return nil, err
-		}
-	}
-	r := runs[0]
-	if n > 1 {
-		var err error
-		if r, err = result.Pool(runs); err != nil {
-			return nil, err
-		}
-	}
-	return r, analysis.Analyze(p, r, analysis.Options{SkipRobustness: true})
-}
-
 func reasonOf(r *result.Result) string {
 	for _, c := range r.Cases {
 		if c.Reason != "" {
@@ -111,6 +96,65 @@ func reasonOf(r *result.Result) string {
 		}
 	}
 	return "no reason given"
+}
+
+// trial is runs of one plan under one law, which differ in their seed alone.
+type trial struct {
+	design design
+	law    simulated.Machine
+	runs   int
+	seed   []any // of the runs; the number of each is added
+	pooled int   // sessions that make a run; 0 is one
+	varied bool  // the number of the session is that of the run, not 1
+}
+
+// observe plays the runs of a trial on all processors, and reports what see makes of each, in their order.
+func observe[T any](ctx context.Context, x *exam, t trial, see func(*result.Result) T) ([]T, error) {
+	p, err := t.design.plan()
+	if err != nil {
+		return nil, err
+	}
+	out := make([]T, t.runs)
+	err = each(ctx, t.runs, func(ctx context.Context, i int) error {
+		seed, first := x.runSeed(append(t.seed[:len(t.seed):len(t.seed)], i)...), 1
+		if t.varied {
+			first = i
+		}
+		runs := make([]*result.Result, max(t.pooled, 1))
+		for k := range runs {
+			var err error
+			if runs[k], err = x.stage.measured(ctx, p, t.law, seed, first+k); err != nil {
+				return err
+			}
+		}
+		r := runs[0]
+		if len(runs) > 1 {
+			var err error
+			if r, err = result.Pool(runs); err != nil {
+				return err
+			}
+		}
+		if err := analysis.Analyze(p, r, analysis.Options{SkipRobustness: true}); err != nil {
+			return err
+		}
+		out[i] = see(r)
+		return nil
+	})
+	return out, err
+}
+
+// count plays the runs of a trial, and adds what see reports of each to the shares, in their order.
+func (x *exam) count(ctx context.Context, t trial, see func(*result.Result) []bool, shares ...*share) error {
+	all, err := observe(ctx, x, t, see)
+	if err != nil {
+		return err
+	}
+	for _, hits := range all {
+		for k, s := range shares {
+			s.add(hits[k])
+		}
+	}
+	return nil
 }
 
 // each does n independent things on all processors, and ends at the first error.
@@ -137,72 +181,7 @@ func each(ctx context.Context, n int, do func(ctx context.Context, i int) error)
 	return context.Cause(ctx)
 }
 
-// goldSizes are the sixteen sizes of the gold standard set, in bytes.
-var goldSizes = []int64{2e6, 4e6, 6e6, 8e6, 10e6, 20e6, 40e6, 60e6, 80e6, 100e6, 200e6, 400e6, 600e6, 800e6, 1000e6, 2000e6}
-
-// design is the part of a plan that studies vary.
-type design struct {
-	formats []string
-	sizes   []int64
-	sets    int
-	rounds  int
-	auto    string // keys of [run] for rounds = "auto" instead of rounds, TOML
-	canary  bool
-	read    bool
-	claims  string // TOML
-}
-
-func (d design) plan() (*plan.Plan, error) {
-	quoted := func(s []string) string { return `"` + strings.Join(s, `", "`) + `"` }
-	var sizes []string
-	for _, n := range d.sizes {
-		sizes = append(sizes, fmt.Sprintf("%d B", n))
-	}
-	read := ""
-	if d.read {
-		read = `{ do = "read", phase = "new" },`
-	}
-	rounds := fmt.Sprintf("rounds = %d", d.rounds)
-	if d.auto != "" {
-		rounds = "rounds = \"auto\"\n" + d.auto
-	}
-	text := fmt.Sprintf(`schema = 1
-title = "A plan of the selftest"
-[image]
-size = "200 GB"
-filesystem_preference = ["exFAT"]
-[run]
-%s
-canary = %v
-baseline = false
-[matrix]
-format = [%s]
-[files.all]
-sizes = [%s]
-sets = %d
-[[protocol]]
-steps = [{ do = "create" }, { do = "attach" }, { do = "write", phase = "new" }, %s { do = "detach" }]
-%s`, rounds, d.canary, quoted(d.formats), quoted(sizes), d.sets, read, d.claims)
-	p, problems := plan.Parse("selftest", []byte(text))
-	if problems != nil {
-		return nil, fmt.Errorf("reading a plan of the selftest: %w", problems)
-	}
-	return p, nil
-}
-
-// files is how many files a step times.
-func (d design) files() int { return len(d.sizes) * d.sets }
-
-// lawOf reads a law that is written in this package, its lines set apart by semicolons.
-func lawOf(text string) simulated.Machine {
-	m, err := simulated.Parse(strings.ReplaceAll(text, ";", "\n"))
-	if err != nil {
-		panic("a law of the selftest is none: " + err.Error())
-	}
-	return m
-}
-
-// estimateOf finds an estimate of a case's written or read rate.
+// estimateOf finds an estimate of the rate of a case that is written (or read); kind is a part of the case's id.
 func estimateOf(r *result.Result, kind, op, name string) (result.Estimate, bool) {
 	for _, s := range r.Summaries {
 		if s.Op != op || !strings.Contains(s.Case, kind) {
@@ -217,15 +196,25 @@ func estimateOf(r *result.Result, kind, op, name string) (result.Estimate, bool)
 	return result.Estimate{}, false
 }
 
-// verdictOf finds the verdict of a claim.
-func verdictOf(r *result.Result, id string) string {
-	for _, c := range r.Claims {
-		if c.ID == id {
-			return c.Verdict
-		}
-	}
-	return ""
+// cover is whether an estimate of writing has an interval, and whether that contains the truth.
+type cover struct {
+	given, holds bool
+	ci           result.CI
 }
 
-// decided reports whether a verdict takes a side.
-func decided(verdict string) bool { return verdict == result.Holds || verdict == result.DoesNotHold }
+func coverOf(r *result.Result, kind, name string, truth float64) cover {
+	e, ok := estimateOf(r, kind, "write", name)
+	if !ok || e.CI == nil {
+		return cover{}
+	}
+	return cover{true, e.CI.Low <= truth && truth <= e.CI.High, *e.CI}
+}
+
+// coversOf is the cover of each of the names, in their order.
+func coversOf(r *result.Result, kind string, names []string, truth map[string]float64) []cover {
+	out := make([]cover, len(names))
+	for k, name := range names {
+		out[k] = coverOf(r, kind, name, truth[name])
+	}
+	return out
+}

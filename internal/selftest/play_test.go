@@ -25,7 +25,10 @@ format = ["UDRW", "UDSB"]
 sizes = ["2 MB", "2000 MB"]
 sets = 3
 [[protocol]]
-steps = [{ do = "create" }, { do = "attach" }, { do = "write", phase = "new" }, { do = "remount" }, { do = "read", phase = "new" }]
+steps = [
+  { do = "create" }, { do = "attach" }, { do = "write", phase = "new" },
+  { do = "remount" }, { do = "read", phase = "new" },
+]
 `
 
 func TestPlayIsDeterministicAndLeavesNothing(t *testing.T) {

@@ -33,7 +33,7 @@ func TestShippedPlansKeepTheirNumbers(t *testing.T) {
 	s, err := newStage()
 	require.NoError(t, err)
 	defer s.close()
-	law := lawOf("write = 5 GB/s;read = 6 GB/s;latency = 200 us;step = 20 ms;file_noise = 5%;mount_noise = 2%;outliers = 2% x 4")
+	device := law(withLatency + "file_noise = 5%;mount_noise = 2%;outliers = 2% x 4")
 	got := map[string]shippedRecord{}
 	for _, name := range plans.Names() {
 		text, _ := plans.Get(name)
@@ -42,7 +42,7 @@ func TestShippedPlansKeepTheirNumbers(t *testing.T) {
 		p, _, err := p.Apply(plan.Overrides{Sets: 1, Rounds: 3, Scale: 0.001})
 		require.NoError(t, err, name)
 		// Steps that the simulated device cannot do end their cases early; what was measured before them counts.
-		r, err := s.measured(t.Context(), p, law, 1, 1)
+		r, err := s.measured(t.Context(), p, device, 1, 1)
 		if err != nil {
 			t.Logf("%s: %v", name, err)
 		}
@@ -54,10 +54,12 @@ func TestShippedPlansKeepTheirNumbers(t *testing.T) {
 		}
 		lines := numbersOf(t, r)
 		if dir := os.Getenv("DMGBENCH_SHIPPED_DIR"); dir != "" {
-			require.NoError(t, os.WriteFile(filepath.Join(dir, name+".txt"), []byte(strings.Join(lines, "\n")+"\n"), 0o666))
+			text := []byte(strings.Join(lines, "\n") + "\n")
+			require.NoError(t, os.WriteFile(filepath.Join(dir, name+".txt"), text, 0o666))
 		}
 		sum := sha256.Sum256([]byte(strings.Join(lines, "\n")))
-		got[name] = shippedRecord{Plan: r.Plan.Digest, Result: fmt.Sprintf("%x", sum[:8]), Lines: len(lines)}
+		digest := fmt.Sprintf("%x", sum[:8])
+		got[name] = shippedRecord{Plan: r.Plan.Digest, Result: digest, Lines: len(lines)}
 	}
 	golden := filepath.Join("testdata", "shipped.json")
 	if os.Getenv("DMGBENCH_UPDATE") != "" {

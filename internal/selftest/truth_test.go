@@ -19,9 +19,9 @@ func TestTruthsAreLimits(t *testing.T) {
 }
 
 func checkTruths(t *testing.T, slow string) {
-	law := lawOf("write = 5 GB/s;read = 5 GB/s;latency = 200 us;file_noise = 20%;outliers = 3% x 4" + slow).Law
+	device := law("write = 5 GB/s;read = 5 GB/s;latency = 200 us;file_noise = 20%;outliers = 3% x 4" + slow).Law
 	sizes := []int64{2e6, 10e6, 100e6}
-	want := truths(law, sizes)
+	want := truths(device, sizes)
 	rng := rand.New(rand.NewPCG(1, 1))
 	var size, time, rate []float64
 	for i := range 120_000 {
@@ -30,8 +30,8 @@ func checkTruths(t *testing.T, slow string) {
 		if rng.Float64() < 0.03 {
 			f *= 4
 		}
-		if rng.Float64() < law.Slow {
-			f *= law.SlowFactor
+		if rng.Float64() < device.Slow {
+			f *= device.SlowFactor
 		}
 		d := (200e-6 + s/5e9) * f
 		size, time, rate = append(size, s), append(time, d), append(rate, s/d)

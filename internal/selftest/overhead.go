@@ -10,7 +10,6 @@ import (
 	"dmgbench/internal/engine"
 	"dmgbench/internal/engine/simulated"
 	"dmgbench/internal/hostio"
-	"dmgbench/internal/result"
 	"dmgbench/internal/stats"
 	"dmgbench/internal/workload"
 )
@@ -21,7 +20,7 @@ type Overhead struct {
 	File     float64 `json:"file_ns"`      // a file of one call, median
 	File95   float64 `json:"file_p95_ns"`  // the same, 95th percentile
 	Call     float64 `json:"call_ns"`      // each further call of a file
-	Byte     float64 `json:"byte_ns"`      // each byte beside what the device takes, from the largest files
+	Byte     float64 `json:"byte_ns"`      // each byte, in addition to what the device takes, from the largest files
 	Tick     float64 `json:"tick_ns"`      // between two readings of the clock, median
 	Files    int     `json:"files"`        // timed
 	Smallest int64   `json:"smallest_10g"` // smallest honest file in bytes on a device of 10 GB/s
@@ -30,9 +29,6 @@ type Overhead struct {
 // honestTimes is how many times the harness's own cost a file has to take: five
 // per cent of its time are then not the device's. The warning small-files has the same.
 const honestTimes = 20
-
-// allowedCost is what the warning small-files allows for a file, in nanoseconds.
-const allowedCost = 1000
 
 // SmallestHonest is the size in bytes from which on a file takes so long at rate
 // (bytes per second) that what the harness adds is at most one part in twenty.
@@ -46,15 +42,15 @@ func (o Overhead) SmallestHonest(rate float64) int64 {
 func measureOverhead(ctx context.Context, files int) (Overhead, error) {
 	c := clock.NewReal()
 	o := Overhead{Tick: tick(c)}
-	small, err := excessTimes(ctx, c, 64<<10, 0, files)
+	small, err := timesAboveLaw(ctx, c, 64<<10, 0, files)
 	if err != nil {
 		return o, err
 	}
-	blocks, err := excessTimes(ctx, c, 64<<10, 4<<10, files)
+	blocks, err := timesAboveLaw(ctx, c, 64<<10, 4<<10, files)
 	if err != nil {
 		return o, err
 	}
-	large, err := excessTimes(ctx, c, largeFile, 0, max(files/20, 20))
+	large, err := timesAboveLaw(ctx, c, largeFile, 0, max(files/20, 20))
 	if err != nil {
 		return o, err
 	}
@@ -88,11 +84,10 @@ func tick(c clock.Clock) float64 {
 	return m
 }
 
-// excessTimes writes files of one size and gives what each took beyond the law, in nanoseconds.
-func excessTimes(ctx context.Context, c clock.Clock, size, block int64, n int) ([]float64, error) {
+// timesAboveLaw writes files of one size and reports what each took more than the law, in nanoseconds.
+func timesAboveLaw(ctx context.Context, c clock.Clock, size, block int64, n int) ([]float64, error) {
 	const rate = 10e9
-	law := simulated.Law{Write: rate, Read: rate}
-	dev, err := simulated.New(simulated.Machine{Law: law}, c, 1, 1)
+	dev, err := simulated.New(simulated.Machine{Law: simulated.Law{Write: rate, Read: rate}}, c, 1, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -112,59 +107,50 @@ func excessTimes(ctx context.Context, c clock.Clock, size, block int64, n int) (
 	for i := range items {
 		items[i] = workload.Item{Name: fmt.Sprintf("%06d", i), Size: size, Set: 1}
 	}
-	out, err := workload.Write(ctx, att.Volume(), items, workload.Options{Clock: c, Data: data, Block: block, Sync: hostio.SyncNone, Cache: workload.CacheDirect})
+	out, err := workload.Write(ctx, att.Volume(), items,
+		workload.Options{Clock: c, Data: data, Block: block, Sync: hostio.SyncNone, Cache: workload.CacheDirect})
 	if err != nil {
 		return nil, err
 	}
-	return beyond(out.Samples, rate, block), nil
-}
-
-// beyond is what samples took more than their calls at a rate.
-func beyond(samples []result.Sample, rate float64, block int64) []float64 {
-	out := make([]float64, len(samples))
-	for i, s := range samples {
+	above := make([]float64, len(out.Samples))
+	for i, s := range out.Samples {
 		calls, each := int64(1), s.Bytes
 		if block > 0 {
 			calls, each = s.Bytes/block, block
 		}
-		law := float64(calls) * math.Round(float64(each)/rate*float64(time.Second))
-		out[i] = float64(s.DurationNS) - law
+		above[i] = float64(s.DurationNS) - float64(calls)*math.Round(float64(each)/rate*float64(time.Second))
 	}
-	return out
+	return above, nil
 }
 
 // overhead: what does the harness itself cost?
-func (x *Exam) overhead(ctx context.Context) (Study, error) {
-	s := Study{ID: "overhead", Title: "What the harness itself costs",
-		Asks: "Between start and stop of a file's clock stand our own calls. What do they add, and how small may a file be?"}
+func (x *exam) overhead(ctx context.Context, d *draft) error {
 	o, err := measureOverhead(ctx, x.runs(2000, 400))
 	if err != nil {
-		return s, err
+		return err
 	}
 	x.cost = &o
+	d.fillHow(o.Files)
 	ns := func(v float64) string { return fmt.Sprintf("%.0f ns", v) }
-	s.How = fmt.Sprintf("Measured on the machine that made this page, not simulated: %d files on the simulated device with the real clock, which spins for the time of its law; "+
-		"what files take beyond that is the harness's, and one reading of the clock.", o.Files)
-	s.Tables = []Table{{Title: "Cost of the harness", Head: []string{"what", "cost"}, Rows: [][]string{
-		{"a file of one call, median", ns(o.File)}, {"a file of one call, 95th percentile", ns(o.File95)},
-		{"each further call of a file", ns(o.Call)}, {"each byte", fmt.Sprintf("%.5f ns", o.Byte)}, {"two readings of the clock", ns(o.Tick)}}},
-		{Title: "Smallest honest file: at most one part in twenty of its time is the harness's", Head: []string{"device", "size"}, Rows: honestRows(o)}}
-	b := within("a file costs the harness at most the 1 µs that the warning small-files allows for", "ns", -none, allowedCost)
-	b.take("median file", o.File, 0, o.Files)
-	perByte := within("each byte costs the harness at most 0.001 ns, one part in a hundred at 10 GB/s", "ns", -none, 0.001)
-	perByte.take("files of 16 MiB", o.Byte, 0, o.Files)
-	s.Promises = []Promise{b.promise(), perByte.promise()}
-	s.Says = []string{"`run` refuses files below 64 kB unless sizes are scaled; scaling stops at 64 KiB. Whatever a run then measures, files that took " +
-		"less than twenty times the cost of a file are named by the warning `small-files`."}
-	return s, nil
-}
-
-func honestRows(o Overhead) (rows [][]string) {
-	for _, d := range []struct {
-		name string
-		rate float64
-	}{{"500 MB/s", 0.5e9}, {"1 GB/s", 1e9}, {"5 GB/s", 5e9}, {"10 GB/s", 10e9}} {
-		rows = append(rows, []string{d.name, fmt.Sprintf("%.1f kB", float64(o.SmallestHonest(d.rate))/1e3)})
+	cost := Table{Title: "Cost of the harness", Head: []string{"what", "cost"}, Rows: [][]string{
+		{"a file of one call, median", ns(o.File)},
+		{"a file of one call, 95th percentile", ns(o.File95)},
+		{"each further call of a file", ns(o.Call)},
+		{"each byte", fmt.Sprintf("%.5f ns", o.Byte)},
+		{"two readings of the clock", ns(o.Tick)},
+	}}
+	smallest := Table{Title: "Smallest honest file: at most one part in twenty of its time is the harness's",
+		Head: []string{"device", "size"}}
+	for _, rate := range []float64{0.5e9, 1e9, 5e9, 10e9} {
+		device := fmt.Sprintf("%g GB/s", rate/1e9)
+		if rate < 1e9 {
+			device = fmt.Sprintf("%g MB/s", rate/1e6)
+		}
+		size := fmt.Sprintf("%.1f kB", float64(o.SmallestHonest(rate))/1e3)
+		smallest.Rows = append(smallest.Rows, []string{device, size})
 	}
-	return rows
+	d.Tables = []Table{cost, smallest}
+	d.bounds[0].take("median file", o.File, 0, o.Files)
+	d.bounds[1].take("files of 16 MiB", o.Byte, 0, o.Files)
+	return nil
 }
