@@ -68,8 +68,8 @@ func (s *store) begin(id string, req Request) (*record, *ImageInfo, error) {
 	}
 	r := &record{Boot: bootID(), Loop: -1}
 	r.ID, r.Image, r.Format, r.Size = id, req.Image, info.format, info.size
-	r.ReadOnly, r.Since, r.Warnings = req.ReadOnly, wall.Wall(), info.warnings
-	r.Filesystem, r.VolumeName, r.Encrypted = info.found.Kernel, info.found.Label, info.keys != nil
+	r.ReadOnly, r.Since, r.Warnings = req.ReadOnly, wall.Wall(), info.notes()
+	r.Filesystem, r.VolumeName, r.Encrypted = info.volume().Kernel, info.volume().Label, info.keys != nil
 	r.Offset, _ = info.extent()
 	if req.Temporary {
 		r.ForPID = os.Getpid()
@@ -78,8 +78,8 @@ func (s *store) begin(id string, req Request) (*record, *ImageInfo, error) {
 	fs, known := FilesystemOf(r.Filesystem)
 	r.Owners = known && fs.Owners
 	if r.Mode, err = modeOf(r, req, fs, known); err != nil {
-		if info.damage != nil {
-			err = fmt.Errorf("%w (%w)", err, info.damage)
+		if info.Damage != nil {
+			err = fmt.Errorf("%w (%w)", err, info.Damage)
 		}
 		return nil, info, err
 	}
@@ -246,11 +246,12 @@ func (s *store) serve(ctx context.Context, r *record, req Request, info *ImageIn
 		}
 	}
 	uid, gid := owner()
-	o := order{Image: r.Image, ReadOnly: r.ReadOnly, MountAt: at, Volume: volume, Parts: info.sections(),
-		End:    s.path(r.ID + ".end"),
+	o := order{Image: r.Image, ReadOnly: r.ReadOnly, MountAt: at, Volume: volume, End: s.path(r.ID + ".end"),
 		Others: volume && os.Geteuid() == 0, UID: uint32(uid), GID: uint32(gid)}
-	if volume && info.volume >= 0 {
-		o.Parts = o.Parts[info.volume : info.volume+1]
+	for _, p := range info.partitions() {
+		if !volume || p.Index+1 == info.Regions[info.mount].Number {
+			o.Parts = append(o.Parts, sectionOf(p))
+		}
 	}
 	r.FUSEDir = at
 	a, err := spawn(ctx, s, r, req.HelperArgs, o, info.keys)
@@ -275,8 +276,8 @@ func (s *store) serveAlone(ctx context.Context, r *record, req Request, info *Im
 		}
 		r.Device = filepath.Join(r.FUSEDir, deviceName)
 		r.Partition = r.Device
-		if info.volume >= 0 {
-			r.Partition = filepath.Join(r.FUSEDir, info.sections()[info.volume].Name)
+		if info.mount >= 0 {
+			r.Partition = filepath.Join(r.FUSEDir, sectionOf(*info.Regions[info.mount].Part).Name)
 		}
 		return nil
 	}

@@ -37,23 +37,15 @@ type FS struct {
 	Present           bool // it can be made
 	MountableByKernel bool // the kernel has a driver, loaded or as a module
 
-	marks      []mark
-	onlyNamed  bool                                      // recognised, and neither made nor mounted
-	makeArgs   func(label string, uid, gid int) []string // of Tool, without the device
-	mountData  string                                    // options of mount(2)
-	userOwned  bool                                      // mount(2) takes the owner of all files
-	replayless string                                    // options for a read-only mount that does not replay the log
-	growTool   []string                                  // program, package, and arguments before the operand
-	growOn     growTarget
+	marks       []mark
+	onlyNamed   bool                                      // recognised, and neither made nor mounted
+	makeArgs    func(label string, uid, gid int) []string // of Tool, without the device
+	mountData   string                                    // options of mount(2)
+	userOwned   bool                                      // mount(2) takes the owner of all files
+	replayless  string                                    // options for a read-only mount that does not replay the log
+	growTool    []string                                  // program, package, and arguments before the operand
+	growMounted bool                                      // the program takes the mount point, not the device
 }
-
-// growTarget is what the program that grows a file system takes.
-type growTarget int
-
-const (
-	growDevice growTarget = iota // the unmounted device
-	growMount                    // the mount point
-)
 
 // mark is a signature in the first blocks of a volume, and where its label is. Sources: the kernel's ext4/super,
 // xfs_format.h and btrfs_tree.h; Microsoft's exFAT and FAT (fatgen103) specifications; Apple's TN1150 and APFS
@@ -88,7 +80,7 @@ var filesystems = []FS{
 		// XFS refuses a second volume of the same identifier, such as a copy of the image, or one that a process still
 		// has open after a forced unmount.
 		mountData: "nouuid", replayless: "nouuid,norecovery",
-		growTool: []string{"xfs_growfs", "xfsprogs"}, growOn: growMount},
+		growTool: []string{"xfs_growfs", "xfsprogs"}, growMounted: true},
 	{Name: "btrfs", AppleName: "btrfs", Kind: "btrfs", Hint: "Linux", Kernel: "btrfs",
 		Tool: "mkfs.btrfs", Package: "btrfs-progs", Type: gpt.LinuxData, Owners: true, MinSize: 114_294_784,
 		marks: []mark{{at: 64<<10 + 64, magic: "_BHRfS_M", label: 64<<10 + 299, length: 256}},
@@ -96,7 +88,7 @@ var filesystems = []FS{
 			return []string{"-q", "-f", "--nodiscard", "-L", cut(label, 255, false)}
 		},
 		replayless: "rescue=nologreplay",
-		growTool:   []string{"btrfs", "btrfs-progs", "filesystem", "resize", "max"}, growOn: growMount},
+		growTool:   []string{"btrfs", "btrfs-progs", "filesystem", "resize", "max"}, growMounted: true},
 	{Name: "FAT32", Aliases: []string{"MS-DOS FAT32", "MS-DOS", "vfat"}, AppleName: "MS-DOS FAT32", Kind: "msdos",
 		Hint:   "DOS_FAT_32",
 		Kernel: "vfat", Tool: "mkfs.vfat", Package: "dosfstools", Type: gpt.BasicData, MinSize: 34 << 20, marks: []mark{
@@ -167,15 +159,15 @@ type Volume struct {
 
 // Identify recognises the volume on a device by its signature alone. A device that cannot be read is not recognised.
 func Identify(dev blockdev.Device) Volume {
-	head := make([]byte, min(128<<10, dev.Size()))
-	n, err := dev.ReadAt(head, 0)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return Volume{}
-	}
-	head = head[:n]
+	v, _ := identify(dev)
+	return v
+}
+
+// recognize is the volume that starts with head.
+func recognize(dev blockdev.Device, head []byte) Volume {
 	for _, f := range filesystems {
 		for _, m := range f.marks {
-			if m.at >= int64(n) || !bytes.HasPrefix(head[m.at:], []byte(m.magic)) {
+			if m.at >= int64(len(head)) || !bytes.HasPrefix(head[m.at:], []byte(m.magic)) {
 				continue
 			}
 			v := Volume{FS: f, Label: m.readLabel(head)}

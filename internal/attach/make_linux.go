@@ -60,8 +60,21 @@ func makeExFAT(path, label string) error {
 	return nil
 }
 
+// CanGrow returns why the file system of that name cannot be grown on this machine, nil if it can. A missing program is
+// found by Grow.
+func CanGrow(filesystem string) error {
+	fs, _ := FilesystemOf(filesystem)
+	switch {
+	case fs.growTool == nil:
+		return errors.New("they cannot be resized here")
+	case !Loops():
+		return errors.New("growing them needs loop devices and the rights of root")
+	}
+	return nil
+}
+
 // Grow enlarges the file system of an attached image to fill its partition, after image and partition were enlarged.
-// Some file systems grow unmounted, others mounted, as their programs require.
+// Those that only grow while mounted are mounted on a temporary folder for that, if they are not mounted.
 func Grow(ctx context.Context, a Attached) error {
 	fs, ok := FilesystemOf(a.Filesystem)
 	switch {
@@ -69,19 +82,33 @@ func Grow(ctx context.Context, a Attached) error {
 		return growExFAT(a.Partition)
 	case !ok || fs.growTool == nil:
 		return fmt.Errorf("growing %q: %w", a.Filesystem, errors.ErrUnsupported)
-	case fs.growOn == growMount && a.MountPoint == "":
-		return fmt.Errorf("growing %s: it has to be mounted for that", a.Filesystem)
-	case fs.growOn == growMount:
-		return runTool(ctx, fs.growTool[0], fs.growTool[1], append(slices.Clone(fs.growTool[2:]), a.MountPoint)...)
+	case fs.growMounted && a.MountPoint == "":
+		return growMounted(ctx, a)
 	}
-	if a.Filesystem == "ext4" {
+	target := a.MountPoint
+	if !fs.growMounted {
+		target = a.Partition
 		// Without a check resize2fs refuses; status 1 of e2fsck: it corrected something.
-		err := runTool(ctx, "e2fsck", fs.Package, "-f", "-p", a.Partition)
+		err := runTool(ctx, "e2fsck", fs.Package, "-f", "-p", target)
 		if exit, ok := errors.AsType[*exec.ExitError](err); err != nil && (!ok || exit.ExitCode() != 1) {
 			return err
 		}
 	}
-	return runTool(ctx, fs.growTool[0], fs.growTool[1], a.Partition)
+	return runTool(ctx, fs.growTool[0], fs.growTool[1], append(slices.Clone(fs.growTool[2:]), target)...)
+}
+
+// growMounted grows a volume on a temporary mount point.
+func growMounted(ctx context.Context, a Attached) (err error) {
+	point, err := os.MkdirTemp("", "dmgbench-grow-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.Remove(point)) }()
+	mounted, err := Mount(ctx, a, Request{Image: a.Image, MountPoint: point, NoTrim: true})
+	if err != nil {
+		return err
+	}
+	return errors.Join(Grow(ctx, mounted), Unmount(context.WithoutCancel(ctx), mounted, false))
 }
 
 // growExFAT grows the unmounted volume to the size of the partition.

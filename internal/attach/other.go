@@ -56,6 +56,9 @@ func Make(context.Context, string, string, string) error {
 // Grow refuses.
 func Grow(context.Context, Attached) error { return refuse("growing a file system") }
 
+// CanGrow refuses.
+func CanGrow(string) error { return refuse("growing a file system") }
+
 // HelperMain refuses.
 func HelperMain([]string) int {
 	fmt.Fprintln(os.Stderr, refuse("serving an image"))

@@ -13,7 +13,7 @@ import (
 // findPartition finds the device node of the volume.
 func (s *store) findPartition(r *record, info *ImageInfo) error {
 	r.Partition = r.Device
-	if len(info.parts) == 0 {
+	if len(info.partitions()) == 0 {
 		// No GUID table; the kernel may know others.
 		parts, err := loopParts(r.Loop)
 		if err != nil || len(parts) == 0 {
@@ -22,12 +22,12 @@ func (s *store) findPartition(r *record, info *ImageInfo) error {
 		r.Partition, r.Offset = parts[0].path, parts[0].offset
 		return s.identifyPart(r)
 	}
-	if info.volume < 0 {
+	if info.mount < 0 {
 		return s.save(r)
 	}
 	parts, err := loopParts(r.Loop)
-	if err == nil && len(parts) < len(info.parts) {
-		parts, err = addParts(r.Loop, info.parts, parts)
+	if err == nil && len(parts) < len(info.partitions()) {
+		parts, err = addParts(r.Loop, info.partitions(), parts)
 	}
 	if err != nil {
 		return err

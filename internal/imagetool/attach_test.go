@@ -123,11 +123,11 @@ func TestAttachRefuses(t *testing.T) {
 		{"http images are not supported", "attach http://example.org/x.dmg"},
 		{"both -readonly and -readwrite", "attach -readonly -readwrite a.dmg"},
 		{"a place to mount, and no mounting", "attach -nomount -mountpoint . a.dmg"},
-		{"more than one of -mountpoint", "attach -mountpoint . -mountroot . a.dmg"},
+		{"both -mountpoint and -mountroot", "attach -mountpoint . -mountroot . a.dmg"},
 		{"hdiutil: attach failed - No such file or directory\n", "attach -mountpoint nowhere/point a.dmg"},
 		{`option -owners: "perhaps" is none of on, off`, "attach -owners perhaps a.dmg"},
 		{`image key "diskimage-class=CUDIFDiskImage"`, "attach -imagekey diskimage-class=CUDIFDiskImage a.dmg"},
-		{"conflict with noMount", "diskutil image attach --noMount --mountPoint . a.dmg"},
+		{"a place to mount, and no mounting", "diskutil image attach --noMount --mountPoint . a.dmg"},
 		{`mount option "async" is not known`, "diskutil image attach --mountOptions async a.dmg"},
 	} {
 		m.refused(1, test.words, test.line)

@@ -2,11 +2,11 @@ package imagetool
 
 import (
 	"cmp"
+	"context"
 	"crypto/md5"
 	"crypto/sha1"
 	"crypto/sha256"
 	"crypto/sha512"
-	"errors"
 	"fmt"
 	"hash"
 	"hash/crc32"
@@ -17,41 +17,40 @@ import (
 	"dmgbench/internal/container/udif"
 )
 
-// tablesOf returns the tables of a UDIF image, nil for other images.
-func tablesOf(i *image) *udif.Image {
-	if t, ok := i.Image.(container.Tabled); ok {
-		return t.UDIF()
-	}
-	return nil
-}
-
 // keepSums prepares checkRead, before the image is read.
-func keepSums(i *image) {
-	if im := tablesOf(i); im != nil {
+func keepSums(i *imageFile) {
+	if im := i.tables(); im != nil {
 		im.KeepSums()
 	}
 }
 
 // checkRead compares what was read of an image with its stored checksums; it reads what was not read yet. With
 // -noverify a difference is a warning.
-func (c *call) checkRead(i *image) error {
-	im := tablesOf(i)
-	if im == nil {
-		return nil
-	}
-	report, err := im.VerifyRead(c.ctx, udif.StreamOptions{})
-	if err != nil {
-		return err
-	}
-	bad := report.Err()
-	if bad != nil && c.has("-noverify") {
-		c.warn("%v", bad)
-		bad = nil
-	}
+func (c *call) checkRead(i *imageFile) error {
+	bad, err := c.compareSums(i, "noverify", (*udif.Image).VerifyRead)
 	if bad != nil {
 		return fmt.Errorf("%w: %w", container.ErrData, bad)
 	}
-	return nil
+	return err
+}
+
+// compareSums computes the checksums of a UDIF image and returns how they differ from those stored. With the option
+// allow a difference is a warning.
+func (c *call) compareSums(i *imageFile, allow string,
+	verify func(*udif.Image, context.Context, udif.StreamOptions) (*udif.Report, error)) (bad, err error) {
+	im := i.tables()
+	if im == nil {
+		return nil, nil
+	}
+	report, err := verify(im, c.ctx, udif.StreamOptions{})
+	if err != nil {
+		return nil, err
+	}
+	if bad = report.Err(); bad != nil && c.has(allow) {
+		c.warn("%v", bad)
+		return nil, nil
+	}
+	return bad, nil
 }
 
 // hashes are the checksum types of hdiutil(1) but for UDIF-CRC32 and UDIF-MD5, which are of the parts first.
@@ -62,27 +61,23 @@ var hashes = map[string]func() hash.Hash{
 
 // checksum computes a checksum of the device.
 func (c *call) checksum() error {
-	if !c.has("-type") {
-		o, _ := c.verb.option("-type")
-		return misused("no type: want -type, one of %s", o.values)
-	}
-	kind := strings.ToUpper(c.value("-type"))
+	kind := strings.ToUpper(c.value("type"))
 	name, ofParts := strings.CutPrefix(kind, "UDIF-")
 	newHash := hashes[name]
-	return c.withImage(c.operands[0], read, func(i *image) (err error) {
+	return c.withImage(c.operands[0], read, func(i *imageFile) (err error) {
 		parts, tables := []udif.Region{{Sectors: uint64(i.Size() / sector)}}, (*udif.Image)(nil)
 		if ofParts {
 			if parts, tables, err = summedParts(i); err != nil {
 				return err
 			}
 		}
-		r := &deviceReader{c: c, progress: c.newProgress(i.Size()), dev: i.Image, tables: tables}
+		p := c.newProgress(i.Size())
 		sums := newHash()
 		var sum []byte
-		for _, p := range parts {
-			r.at, r.end = int64(p.First)*sector, int64(p.First+p.Sectors)*sector
+		for _, part := range parts {
 			h := newHash()
-			if _, err := io.CopyBuffer(h, r, make([]byte, 1<<20)); err != nil {
+			at := int64(part.First) * sector
+			if err := c.hashPart(h, i.Image, tables, at, at+int64(part.Sectors)*sector, p); err != nil {
 				return err
 			}
 			sum = h.Sum(nil)
@@ -98,58 +93,71 @@ func (c *call) checksum() error {
 
 // summedParts are the parts with checksums of their own in a UDIF image, and its tables, which leave space out of them;
 // of other images the parts that convert would cut, with nil.
-func summedParts(i *image) ([]udif.Region, *udif.Image, error) {
-	if im := tablesOf(i); im != nil && len(im.Regions()) > 0 {
+func summedParts(i *imageFile) ([]udif.Region, *udif.Image, error) {
+	if im := i.tables(); im != nil && len(im.Regions()) > 0 {
 		return im.Regions(), im, nil
 	}
 	layout, err := udif.ProbeLayout(i.Image, i.Size())
 	return layout.Regions, nil, err
 }
 
-// deviceReader reads a part of a device without the stretches that tables, if there are any, leave out.
-type deviceReader struct {
-	c        *call
-	progress *progress
-	dev      io.ReaderAt
-	tables   *udif.Image
-	at, end  int64 // bytes
-	done     int64 // of all parts
+// hashPart adds the bytes of a device from at to end to a hash, without the stretches that tables, if there are any,
+// leave out.
+func (c *call) hashPart(h hash.Hash, dev io.ReaderAt, tables *udif.Image, at, end int64, p *progress) error {
+	buf := make([]byte, 1<<20)
+	for at < end {
+		next, state := end, udif.StateData
+		if tables != nil {
+			next, state = tables.Next(at)
+			next = min(next, end)
+		}
+		if state != udif.StateUnallocated {
+			err := c.readPieces(dev, buf, at, next, func(b []byte, off int64) error {
+				_, err := h.Write(b)
+				p.at(off + int64(len(b)))
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
+		at = next
+		p.at(at)
+	}
+	return nil
 }
 
-// Read reads the next stretch. It ends with the context of the command.
-func (r *deviceReader) Read(p []byte) (n int, err error) {
-	for r.at < r.end {
-		if err := r.c.canceled(); err != nil {
-			return 0, err
+// readPieces calls take with each piece of src from at to end and with its offset. It reads into buf, and ends with the
+// context of the command.
+func (c *call) readPieces(src io.ReaderAt, buf []byte, at, end int64, take func(b []byte, off int64) error) error {
+	for ; at < end; at += int64(len(buf)) {
+		if err := c.canceled(); err != nil {
+			return err
 		}
-		n, skip := min(int64(len(p)), r.end-r.at), false
-		if r.tables != nil {
-			stretch, state := r.tables.Next(r.at)
-			if skip = state == udif.StateUnallocated; skip {
-				n = r.end - r.at
-			}
-			n = min(n, stretch-r.at)
+		piece := buf[:min(int64(len(buf)), end-at)]
+		if n, err := src.ReadAt(piece, at); n < len(piece) {
+			return &unreadableError{fmt.Errorf("reading %d bytes at %d: %w", len(piece), at, err)}
 		}
-		if !skip {
-			if got, err := r.dev.ReadAt(p[:n], r.at); err != nil && (got < int(n) || !errors.Is(err, io.EOF)) {
-				return 0, fmt.Errorf("reading %d bytes at %d: %w", n, r.at, err)
-			}
-		}
-		r.at, r.done = r.at+n, r.done+n
-		if r.progress.at(r.done); !skip {
-			return int(n), nil
+		if err := take(piece, at); err != nil {
+			return err
 		}
 	}
-	return 0, io.EOF
+	return nil
 }
+
+// unreadableError is the error of a file or folder on an image, not of the host it is copied to.
+type unreadableError struct{ err error }
+
+func (e *unreadableError) Error() string { return e.err.Error() }
+func (e *unreadableError) Unwrap() error { return e.err }
 
 // verify checks the stored checksums, which only UDIF images with tables have; of other images it checks the structure.
 func (c *call) verify() error {
-	err := c.withImage(c.operands[0], peek, func(i *image) error {
+	err := c.withImage(c.operands[0], peek, func(i *imageFile) error {
 		if err := c.warnOfRaw(i); err != nil {
 			return err
 		}
-		if im := tablesOf(i); im != nil {
+		if im := i.tables(); im != nil {
 			return c.verifyTables(i, im)
 		}
 		findings, err := container.VerifyWith(i.dir, i.name, container.OpenOptions{Keys: c.secrets.keys[i.path]})
@@ -173,17 +181,17 @@ func (c *call) verify() error {
 	return err
 }
 
-// reportNoChecksum is the result of verify for an image without a checksum of some kind: status 1, as from Apple's tool.
-func (c *call) reportNoChecksum(i *image, which string) error {
+// reportNoChecksum is the result of verify for an image without a checksum of some kind: status 1, as from Apple's
+// tool.
+func (c *call) reportNoChecksum(i *imageFile, which string) error {
 	c.printf("%q has no checksum%s.", i.name, which)
 	return &exitStatus{1}
 }
 
 // verifyTables computes and compares every checksum of a UDIF image. Findings go to stderr, as from Apple's tool.
-func (c *call) verifyTables(i *image, im *udif.Image) error {
-	progress := c.newProgress(im.Size())
-	o := udif.StreamOptions{Progress: func(done, _ int64) { progress.at(done) }}
-	report, err := im.Verify(c.ctx, o)
+func (c *call) verifyTables(i *imageFile, im *udif.Image) error {
+	p := c.newProgress(im.Size())
+	report, err := im.Verify(c.ctx, udif.StreamOptions{Progress: func(done, _ int64) { p.at(done) }})
 	if err != nil {
 		return err
 	}
@@ -191,37 +199,21 @@ func (c *call) verifyTables(i *image, im *udif.Image) error {
 		c.warn("the last %d of %d sectors are in no table and have no checksum: the device is shorter, or sectors are "+
 			"lost", n, im.Size()/sector)
 	}
-	known, unknown := 0, 0
-	for _, check := range report.Checks {
-		kind := checksumName(check.Type)
-		switch check.Result {
-		case udif.Agrees:
-			known++
-			if c.has("-verbose") {
-				fmt.Fprintf(c.err, "   verified   %s $%X %s\n", kind, check.Want, check.What)
-			}
-		case udif.Differs:
-			c.printf("%s: %s is $%X, should be $%X", check.What, kind, check.Got, check.Want)
-		case udif.Unreadable:
-			c.printf("%s: %v", check.What, check.Err)
-		case udif.Unchecked:
-			unknown++
-			c.printf("%s: its checksum (%s) is not checked here", check.What, kind)
-		}
-	}
+	known, unknown := c.printChecks(report)
 	valid := report.Err() == nil
-	switch {
-	case known == 0 && unknown > 0 && valid:
-		return c.reportNoChecksum(i, " that is checked here")
-	case known == 0 && valid:
-		return c.reportNoChecksum(i, "")
+	if known == 0 && valid {
+		which := ""
+		if unknown > 0 {
+			which = " that is checked here"
+		}
+		return c.reportNoChecksum(i, which)
 	}
-	if c.has("-plist") {
+	if c.has("plist") {
 		d := dict{"verified": valid}
 		if sum := im.Trailer().Master; sum.Type != udif.ChecksumNone {
 			d["checksum-type"], d["checksum-value"] = checksumName(sum.Type), fmt.Sprintf("%x", sum.Value())
 		}
-		if err := c.printPlist(d); err != nil {
+		if err := c.printResult(d, ""); err != nil {
 			return err
 		}
 	}
@@ -233,6 +225,29 @@ func (c *call) verifyTables(i *image, im *udif.Image) error {
 	return nil
 }
 
+// printChecks prints what is wrong with checksums, and those of types that are not computed here. It returns how many
+// agree, and how many were not computed.
+func (c *call) printChecks(report *udif.Report) (known, unknown int) {
+	for _, check := range report.Checks {
+		kind := checksumName(check.Type)
+		switch check.Result {
+		case udif.Agrees:
+			known++
+			if c.has("verbose") {
+				fmt.Fprintf(c.err, "   verified   %s $%X %s\n", kind, check.Want, check.What)
+			}
+		case udif.Differs:
+			c.printf("%s: %s is $%X, should be $%X", check.What, kind, check.Got, check.Want)
+		case udif.Unreadable:
+			c.printf("%s: %v", check.What, check.Err)
+		case udif.Unchecked:
+			unknown++
+			c.printf("%s: its checksum (%s) is not checked here", check.What, kind)
+		}
+	}
+	return known, unknown
+}
+
 // checksumName is the name of a checksum type in messages and lists.
 func checksumName(typ uint32) string {
 	names := map[uint32]string{udif.ChecksumNone: "none", udif.ChecksumCRC32: "CRC32", udif.ChecksumMD5: "MD5"}
@@ -240,8 +255,8 @@ func checksumName(typ uint32) string {
 }
 
 // storedChecksum is the checksum over the whole image: its kind, and its value, "" if there is none.
-func storedChecksum(i *image) (kind, value string) {
-	im := tablesOf(i)
+func storedChecksum(i *imageFile) (kind, value string) {
+	im := i.tables()
 	if im == nil || im.Trailer().Master.Type == udif.ChecksumNone {
 		return "none", ""
 	}

@@ -43,6 +43,29 @@ type Env struct {
 // HelperVerb is the hidden verb under which package attach starts this program again.
 const HelperVerb = attach.HelperVerb
 
+// Attacher has the functions of package attach that need privileges; tests replace them. Errors wrap EBUSY for what is
+// in use, EAGAIN for an image that another process has open, and [attach.ErrNoFileSystem].
+type Attacher struct {
+	Attach      func(ctx context.Context, r attach.Request) (attach.Attached, error)
+	Detach      func(ctx context.Context, a attach.Attached, force bool) (attach.Lost, error)
+	List        func(ctx context.Context) ([]attach.Attached, error)
+	Mount       func(ctx context.Context, a attach.Attached, r attach.Request) (attach.Attached, error)
+	Unmount     func(ctx context.Context, a attach.Attached, force bool) error
+	Trim        func(ctx context.Context, mountPoint string) (int64, error)
+	Filesystems func() []attach.FS
+	Make        func(ctx context.Context, device, filesystem, label string) error
+	CanGrow     func(filesystem string) error                      // why Grow would fail for a file system
+	Grow        func(ctx context.Context, a attach.Attached) error // the volume takes the whole partition
+	Loops       func() bool
+}
+
+// system attaches for real.
+var system = Attacher{
+	Attach: attach.Attach, Detach: attach.Detach, List: attach.List, Mount: attach.Mount, Unmount: attach.Unmount,
+	Trim: attach.Trim, Filesystems: attach.Filesystems, Make: attach.Make, CanGrow: attach.CanGrow, Grow: attach.Grow,
+	Loops: attach.Loops,
+}
+
 // System is the environment of the process.
 func System() Env {
 	version := "(devel)"
@@ -70,7 +93,7 @@ type call struct {
 	env      Env
 	tool     string // hdiutil or diskutil
 	verb     *verb
-	opts     map[string][]string // values by the option's first name; a flag has one empty value
+	opts     map[string][]string // values by the key of the option; a flag has one empty value
 	operands []string
 	out, err io.Writer
 	secrets  secrets
@@ -93,6 +116,9 @@ func Main(ctx context.Context, args []string, env Env) int {
 	c.out, c.err = out, c.env.Stderr
 	err := c.parse(args)
 	if err == nil {
+		err = c.checkRules()
+	}
+	if err == nil {
 		err = cmp.Or(c.verb.run(c), out.err)
 	}
 	if errors.Is(out.err, syscall.EPIPE) && errors.Is(err, syscall.EPIPE) {
@@ -101,12 +127,12 @@ func Main(ctx context.Context, args []string, env Env) int {
 	return c.reportError(err)
 }
 
-// has reports whether an option was given, by its first name.
-func (c *call) has(name string) bool { return len(c.opts[name]) > 0 }
+// has reports whether an option was given, by its key.
+func (c *call) has(key string) bool { return len(c.opts[key]) > 0 }
 
 // value is the last value given, as in getopt.
-func (c *call) value(name string) string {
-	if list := c.opts[name]; len(list) > 0 {
+func (c *call) value(key string) string {
+	if list := c.opts[key]; len(list) > 0 {
 		return list[len(list)-1]
 	}
 	return ""

@@ -2,11 +2,14 @@ package imagetool
 
 import (
 	"cmp"
+	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"dmgbench/internal/attach"
@@ -14,12 +17,12 @@ import (
 	"dmgbench/internal/container"
 	"dmgbench/internal/exfat"
 	"dmgbench/internal/gpt"
-	diskimage "dmgbench/internal/image"
+	"dmgbench/internal/image"
 )
 
 // newImage describes a new image.
 type newImage struct {
-	format     formatInfo
+	format     image.Format
 	size, band int64  // bytes; 0 for the usual
 	bare       bool   // no partition table
 	filesystem string // "" for none
@@ -28,15 +31,9 @@ type newImage struct {
 	encryption container.Encryption
 }
 
-// spec is the container of the image.
-func (b newImage) spec() container.Spec {
-	return container.Spec{Format: containerFormat(b.format.name), Size: b.size, BandSize: b.band,
-		Encryption: b.encryption}
-}
-
-// create is the verb of hdiutil.
+// create is the verb of hdiutil, and `diskutil image create blank`.
 func (c *call) create() error {
-	b, err := c.createSpec()
+	b, err := c.describeNew()
 	if err != nil {
 		return err
 	}
@@ -44,58 +41,10 @@ func (c *call) create() error {
 	if err != nil {
 		return err
 	}
-	if c.has("-attach") {
+	if c.has("attach") {
 		return c.attachMade(path, b.encryption.Passphrase)
 	}
 	return c.printMade(path)
-}
-
-// createBlank is `diskutil image create blank`.
-func (c *call) createBlank() error {
-	b := newImage{label: "Untitled"}
-	var err error
-	if b.format, err = c.imageFormat(c.operands[0], byImage); err != nil {
-		return err
-	}
-	if !c.has("--size") {
-		return misused("no size: want --size")
-	}
-	if b.encryption, err = c.newEncryption(); err != nil {
-		return err
-	}
-	if b.size, err = c.readSize(sizeOption{"--size", parseDiskutilSize}); err != nil {
-		return err
-	}
-	if c.has("--volumeName") {
-		b.label = c.value("--volumeName")
-	}
-	switch name := c.value("--fs"); {
-	case strings.EqualFold(name, "none"):
-		b.bare = true
-	case c.has("--fs"):
-		b.filesystem, err = c.chooseFilesystem(name)
-	default:
-		b.filesystem = c.defaultFilesystem()
-	}
-	if err != nil {
-		return err
-	}
-	path, err := c.makeImage(b, c.operands[0])
-	if err != nil {
-		return err
-	}
-	return c.printMade(path)
-}
-
-// imageFormat is the format of `diskutil image create`; column has its names.
-func (c *call) imageFormat(operand string, column func(formatInfo) string) (formatInfo, error) {
-	if c.has("--format") {
-		return formatNamed(c.value("--format"), column)
-	}
-	if f := byExtension(operand); f.image != "" {
-		return f, nil
-	}
-	return formats[0], nil
 }
 
 // printMade prints the path of a new image.
@@ -106,8 +55,8 @@ func (c *call) printMade(path string) error {
 	return c.printResult([]string{path}, "created: %s\n", path)
 }
 
-// createSpec reads the options of create.
-func (c *call) createSpec() (b newImage, err error) {
+// describeNew reads the options of create.
+func (c *call) describeNew() (b newImage, err error) {
 	if b.format, err = c.createFormat(); err != nil {
 		return b, err
 	}
@@ -117,22 +66,17 @@ func (c *call) createSpec() (b newImage, err error) {
 	if b.band, err = c.targetKeys(b.format); err != nil {
 		return b, err
 	}
-	for _, folder := range c.opts["-srcfolder"] {
+	for _, folder := range c.opts["srcfolder"] {
 		path, err := c.absolute(folder)
 		if err != nil {
 			return b, err
 		}
 		b.folders = append(b.folders, path)
 	}
-	b.size, err = c.readSize(sizeOption{"-size", parseSize}, sizeOption{"-sectors", parseSectors},
-		sizeOption{"-megabytes", parseMegabytes})
-	if err == nil && b.size == 0 && len(b.folders) == 0 {
-		err = misused("no size: want -size, -sectors, -megabytes or -srcfolder")
-	}
-	if err != nil {
+	if b.size, _, err = c.readSize(); err != nil {
 		return b, err
 	}
-	switch layout := strings.ToUpper(c.value("-layout")); layout {
+	switch layout := strings.ToUpper(c.value("layout")); layout {
 	case "", "GPTSPUD":
 	case "NONE":
 		b.bare = true
@@ -142,37 +86,56 @@ func (c *call) createSpec() (b newImage, err error) {
 	return b, c.chooseContents(&b)
 }
 
-// createFormat is the format of create: -type is for empty images, -format for those with files.
-func (c *call) createFormat() (formatInfo, error) {
-	f := byExtension(c.operands[0])
-	switch filled := c.has("-srcfolder"); {
-	case c.has("-format") && !filled:
+// createFormat is the format of create. For hdiutil -type is for empty images, -format for those with files.
+func (c *call) createFormat() (image.Format, error) {
+	f, filled := byExtension(c.operands[0]), c.has("srcfolder")
+	switch {
+	case c.tool == "diskutil":
+		return c.imageFormat(c.operands[0], byImage)
+	case c.has("format") && !filled:
 		return f, refuse("-format is for images with a -srcfolder; -type is for empty ones")
-	case c.has("-type") && filled:
+	case c.has("type") && filled:
 		return f, refuse("-type is for empty images; -format is for those with a -srcfolder")
-	case c.has("-format"):
-		return formatNamed(c.value("-format"), byConversion)
-	case c.has("-type"):
-		return formatNamed(c.value("-type"), byType)
-	case filled && f.name == container.UDRW:
-		return formatNamed(diskimage.UDZO, byConversion)
-	case f.typ == "":
-		return f, refuse("format %s, of the name %q, is not made by this verb%s", f.name, c.operands[0], f.otherMaker())
+	case c.has("format"):
+		return formatNamed(c.value("format"), byConversion)
+	case c.has("type"):
+		return formatNamed(c.value("type"), byType)
+	case filled && f.Name == image.UDRW:
+		return formatNamed(image.UDZO, byConversion)
+	case f.CreateType == "":
+		return f, refuse("format %s, of the name %q, is not made by this verb%s", f.Name, c.operands[0], otherMaker(f))
 	}
 	return f, nil
 }
 
-// labelLimits are the longest labels in bytes; package attach cuts longer ones.
+// imageFormat is the format of `diskutil image create`.
+func (c *call) imageFormat(operand string, name formatNamer) (image.Format, error) {
+	if c.has("format") {
+		return formatNamed(c.value("format"), name)
+	}
+	if f := byExtension(operand); f.ImageType != "" {
+		return f, nil
+	}
+	return image.Formats[0], nil
+}
+
+// Longest labels of volumes. Package attach cuts those that are longer than labelLimits, in bytes; maxExFATLabel is in
+// UTF-16 units.
+const maxExFATLabel = 11
+
 var labelLimits = map[string]int{"ext4": 16, "xfs": 12, "btrfs": 255, "FAT32": 11}
 
 // chooseContents chooses the file system and the label of the volume.
 func (c *call) chooseContents(b *newImage) (err error) {
-	switch {
-	case c.has("-fs"):
-		b.filesystem, err = c.chooseFilesystem(c.value("-fs"))
+	switch name := c.value("fs"); {
+	case c.tool == "diskutil" && strings.EqualFold(name, "none"):
+		b.bare = true
+		return nil
+	case c.has("fs"):
+		b.filesystem, err = c.chooseFilesystem(name)
 	case len(b.folders) > 0:
 		b.filesystem = ours
-	case !c.has("-layout"):
+	case !c.has("layout"):
 		b.filesystem = c.defaultFilesystem()
 	}
 	switch {
@@ -181,12 +144,14 @@ func (c *call) chooseContents(b *newImage) (err error) {
 	case len(b.folders) > 0 && b.filesystem != ours:
 		return refuse("a -srcfolder can be copied only into %s, not into %s: attach an empty image and copy into that",
 			ours, b.filesystem)
-	case b.filesystem == "" && c.has("-volname"):
+	case b.filesystem == "" && c.has("volname"):
 		return refuse("a volume's name without a file system: give -fs")
-	case c.has("-volname"):
-		b.label = c.value("-volname")
+	case c.has("volname") || c.has("volumename"):
+		b.label = cmp.Or(c.value("volname"), c.value("volumename"))
 	case len(b.folders) == 1:
 		b.label = folderLabel(b.folders[0])
+	case c.tool == "diskutil":
+		b.label = "Untitled"
 	default:
 		b.label = "untitled"
 	}
@@ -198,7 +163,7 @@ func (c *call) chooseContents(b *newImage) (err error) {
 
 // makeImage makes the image under a temporary name and gives it its own name when it is complete.
 func (c *call) makeImage(b newImage, operand string) (path string, err error) {
-	p, err := c.target(operand, b.format.extension)
+	p, err := c.target(operand, b.format.Extension)
 	if err != nil {
 		return "", err
 	}
@@ -214,7 +179,7 @@ func (c *call) makeImage(b newImage, operand string) (path string, err error) {
 	}
 	c.newProgress(0)
 	err = c.replace(p, func(tmp place) error {
-		if b.format.readOnly {
+		if b.format.UDIF {
 			return c.makeReadOnly(tmp, b, t)
 		}
 		return c.makeFilled(tmp, b, t)
@@ -231,7 +196,7 @@ func (c *call) makeReadOnly(p place, b newImage, t tree) (err error) {
 		}
 	}()
 	f := b.format
-	b.format = formatInfoOf(container.UDRW)
+	b.format = image.Formats[0]
 	if err := c.makeFilled(raw, b, t); err != nil {
 		return err
 	}
@@ -243,30 +208,55 @@ func (c *call) makeReadOnly(p place, b newImage, t tree) (err error) {
 	return errors.Join(c.writeUDIF(p, img, f, b.encryption), img.Close())
 }
 
+// makeContainer makes the empty container.
+func (b newImage) makeContainer(p place) error {
+	spec := container.Spec{Format: b.format.Name, Size: b.size, BandSize: b.band, Encryption: b.encryption}
+	if spec.Format == image.UDTO { // the bytes of both are the same
+		spec.Format = image.UDRW
+	}
+	return container.Create(p.dir, p.name, spec)
+}
+
+// open opens what makeContainer has made.
+func (b newImage) open(p place) (container.Image, error) {
+	return container.Open(p.dir, p.name, container.OpenOptions{Passphrase: b.encryption.Passphrase})
+}
+
 // makeFilled makes a container, partitions and formats it, and copies the folders into it.
 func (c *call) makeFilled(p place, b newImage, t tree) error {
-	if err := container.Create(p.dir, p.name, b.spec()); err != nil || b.bare && b.filesystem == "" {
+	if err := b.makeContainer(p); err != nil || b.bare && b.filesystem == "" {
 		return err
 	}
-	img, err := container.Open(p.dir, p.name, container.OpenOptions{Passphrase: b.encryption.Passphrase})
+	img, err := b.open(p)
 	if err != nil {
 		return err
 	}
-	part, err := c.partition(img, b)
-	if err == nil && b.filesystem == ours {
-		if err = c.formatExFAT(part, b.label); err == nil {
-			err = t.copyTo(c, part)
-		}
-	} else if f, ok := c.filesystem(b.filesystem); err == nil && ok && part.Size() < f.MinSize {
-		err = refuse("%s needs %d bytes at least, the image has %d for it", appleName(f), f.MinSize, part.Size())
-	}
-	if err = errors.Join(err, img.Close()); err != nil || b.filesystem == "" || b.filesystem == ours {
+	err = errors.Join(c.fill(img, b, t), img.Close())
+	if err != nil || b.filesystem == "" || b.filesystem == ours {
 		return err
 	}
 	r := attach.Request{Image: p.path, Passphrase: b.encryption.Passphrase}
 	return c.withDevice(r, "making its file system", func(a attach.Attached) error {
 		return c.env.Attacher.Make(c.ctx, a.Partition, b.filesystem, b.label)
 	})
+}
+
+// fill writes the partition table and what this process can make of the volume.
+func (c *call) fill(img container.Image, b newImage, t tree) error {
+	part, err := c.partition(img, b)
+	if err != nil {
+		return err
+	}
+	if b.filesystem == ours {
+		if err := c.formatExFAT(part, b.label); err != nil {
+			return err
+		}
+		return t.copyTo(c, part)
+	}
+	if f, ok := c.filesystem(b.filesystem); ok && part.Size() < f.MinSize {
+		return refuse("%s needs %d bytes at least, the image has %d for it", appleName(f), f.MinSize, part.Size())
+	}
+	return nil
 }
 
 // partition writes the partition table and returns its partition, or the whole device where there is to be no table.
@@ -294,8 +284,8 @@ func (c *call) partition(img container.Image, b newImage) (blockdev.Device, erro
 // growth is how many times its first size an ExFAT volume can grow to: its FAT is made that long.
 const growth = 4
 
-// formatExFAT makes an empty ExFAT volume with a random serial number. Its allocation table has room for growth, because
-// a resize cannot move the clusters that follow the table.
+// formatExFAT makes an empty ExFAT volume with a random serial number. Its allocation table has room for growth,
+// because a resize cannot move the clusters that follow the table.
 func (c *call) formatExFAT(part blockdev.Device, label string) error {
 	if !utf8.ValidString(label) {
 		return refuse("the name %q is not valid UTF-8", label)
@@ -312,4 +302,23 @@ func (c *call) formatExFAT(part blockdev.Device, label string) error {
 		o.PartitionOffset = ph.ExtentPhase()
 	}
 	return exfat.Format(part, o)
+}
+
+// utf16Len is the length of a name in UTF-16 units.
+func utf16Len(s string) int { return len(utf16.Encode([]rune(s))) }
+
+// withDevice attaches an image without mounting it, calls f, and detaches it. It is for programs of the host that need
+// a device. doing describes the work in errors.
+func (c *call) withDevice(r attach.Request, doing string, f func(a attach.Attached) error) (err error) {
+	r.NoMount, r.Temporary = true, true
+	a, err := c.env.Attacher.Attach(c.ctx, r)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if _, e := c.env.Attacher.Detach(context.WithoutCancel(c.ctx), a, err != nil); e != nil {
+			err = errors.Join(err, fmt.Errorf("detaching %q after %s: %w", r.Image, doing, e))
+		}
+	}()
+	return f(a)
 }

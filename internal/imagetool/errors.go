@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -47,34 +48,41 @@ func (e *exitStatus) Error() string { return fmt.Sprintf("status %d", e.status) 
 
 // Exit statuses of single conditions, as Apple's tools have them.
 const (
-	statusAuth   = 80 // EAUTH of macOS: the passphrase is wrong or missing
-	statusBusy   = 16
-	statusLocked = 35
-	statusPipe   = 141 // what a shell makes of SIGPIPE
+	statusAuth     = 80 // EAUTH of macOS: the passphrase is wrong or missing
+	statusBusy     = 16
+	statusLocked   = 35
+	statusCanceled = 130
+	statusPipe     = 141 // what a shell makes of SIGPIPE
 )
 
 // errnoTexts are the texts of error numbers as macOS prints them, on every host.
-var errnoTexts = []struct {
-	errno syscall.Errno
-	text  string
-}{
-	{syscall.EBUSY, "Resource busy"}, {syscall.EAGAIN, "Resource temporarily unavailable"},
-	{syscall.EEXIST, "File exists"}, {syscall.ENOENT, "No such file or directory"},
-	{syscall.EACCES, "Permission denied"}, {syscall.EPERM, "Operation not permitted"},
-	{syscall.ENOSPC, "No space left on device"}, {syscall.EFBIG, "File too large"},
-	{syscall.EINVAL, "Invalid argument"}, {syscall.EROFS, "Read-only file system"},
-	{syscall.ENXIO, "Device not configured"}, {syscall.ENODEV, "Operation not supported by device"},
-	{syscall.EIO, "Input/output error"}, {syscall.ENOTDIR, "Not a directory"}, {syscall.EISDIR, "Is a directory"},
-	{syscall.ENOMEM, "Cannot allocate memory"}, {syscall.EMFILE, "Too many open files"},
-	{syscall.ENAMETOOLONG, "File name too long"}, {syscall.ELOOP, "Too many levels of symbolic links"},
-	{syscall.EDQUOT, "Disc quota exceeded"}, {syscall.EOPNOTSUPP, "Operation not supported"},
+var errnoTexts = map[syscall.Errno]string{
+	syscall.EBUSY: "Resource busy", syscall.EAGAIN: "Resource temporarily unavailable",
+	syscall.EEXIST: "File exists", syscall.ENOENT: "No such file or directory",
+	syscall.EACCES: "Permission denied", syscall.EPERM: "Operation not permitted",
+	syscall.ENOSPC: "No space left on device", syscall.EFBIG: "File too large",
+	syscall.EINVAL: "Invalid argument", syscall.EROFS: "Read-only file system",
+	syscall.ENXIO: "Device not configured", syscall.ENODEV: "Operation not supported by device",
+	syscall.EIO: "Input/output error", syscall.ENOTDIR: "Not a directory", syscall.EISDIR: "Is a directory",
+	syscall.ENOMEM: "Cannot allocate memory", syscall.EMFILE: "Too many open files",
+	syscall.ENAMETOOLONG: "File name too long", syscall.ELOOP: "Too many levels of symbolic links",
+	syscall.EDQUOT: "Disc quota exceeded", syscall.EOPNOTSUPP: "Operation not supported",
 }
 
-// errnoOfLayer are errors of the layers below as error numbers, errnoOfFS the general ones, which errors with a number
-// of their own match too.
+// completeTexts are the numbers with texts that need no more words.
+var completeTexts = []syscall.Errno{syscall.EEXIST, syscall.ENOENT, syscall.EBUSY, syscall.EAGAIN}
+
+// errnoRow maps an error to a number.
+type errnoRow struct {
+	err   error
+	errno syscall.Errno
+}
+
+// Error numbers of the layers below, which win over the number that an error carries, and of the general errors, which
+// errors with a number of their own match too.
 var (
 	errnoOfLayer = []errnoRow{
-		{container.ErrInUse, syscall.EAGAIN}, {hostio.ErrLocked, syscall.EAGAIN},
+		{container.ErrInUse, syscall.EAGAIN}, {hostio.ErrLocked, syscall.EAGAIN}, {syscall.EBUSY, syscall.EBUSY},
 		{container.ErrReadOnly, syscall.EROFS},
 		{exfat.ErrReadOnly, syscall.EROFS}, {exfat.ErrNoSpace, syscall.ENOSPC}, {exfat.ErrBusy, syscall.EBUSY},
 		{exfat.ErrIsDir, syscall.EISDIR}, {exfat.ErrNotDir, syscall.ENOTDIR}, {exfat.ErrName, syscall.EINVAL},
@@ -86,24 +94,21 @@ var (
 	}
 )
 
-// errnoRow maps an error to a number.
-type errnoRow struct {
-	err   error
-	errno syscall.Errno
-}
-
 // errnoOf is the error number of an error, 0 if it has none.
 func errnoOf(err error) syscall.Errno {
-	rows := errnoOfLayer
-	for _, t := range errnoTexts {
-		rows = append(rows, errnoRow{t.errno, t.errno})
-	}
-	for _, r := range append(rows, errnoOfFS...) {
-		if errors.Is(err, r.err) {
-			return r.errno
+	find := func(rows []errnoRow) syscall.Errno {
+		if i := slices.IndexFunc(rows, func(r errnoRow) bool { return errors.Is(err, r.err) }); i >= 0 {
+			return rows[i].errno
 		}
+		return 0
 	}
-	return 0
+	if errno := find(errnoOfLayer); errno != 0 {
+		return errno
+	}
+	if errno, ok := errors.AsType[syscall.Errno](err); ok && errnoTexts[errno] != "" {
+		return errno
+	}
+	return find(errnoOfFS)
 }
 
 // describeError returns the text after "failed -", the error number (0 for none), and whether the text is complete
@@ -122,7 +127,7 @@ func describeError(err error) (text string, errno syscall.Errno, complete bool) 
 	case errors.Is(err, attach.ErrNoFileSystem):
 		return attach.ErrNoFileSystem.Error(), 0, err == attach.ErrNoFileSystem
 	case unsupported && found.Doing == "compacting":
-		return "Operation not supported", syscall.EOPNOTSUPP, false
+		return errnoTexts[syscall.EOPNOTSUPP], syscall.EOPNOTSUPP, false
 	case unsupported && found.Doing == "opening for writing":
 		return found.Found + ": it cannot be changed", 0, true
 	case errors.Is(err, container.ErrData):
@@ -133,14 +138,10 @@ func describeError(err error) (text string, errno syscall.Errno, complete bool) 
 		return found.Found + ": images of other programs are not read", 0, true
 	case unsupported:
 		return found.Found + ": this kind of image is not supported yet", 0, true
+	case errno != 0:
+		return errnoTexts[errno], errno, slices.Contains(completeTexts, errno)
 	}
-	for _, t := range errnoTexts {
-		if t.errno == errno {
-			return t.text, errno, errno == syscall.EEXIST || errno == syscall.ENOENT || errno == syscall.EBUSY ||
-				errno == syscall.EAGAIN
-		}
-	}
-	return err.Error(), errno, true
+	return err.Error(), 0, true
 }
 
 // isNoImage reports whether an error of opening means that the file is not an image, or not a whole one.
@@ -150,13 +151,18 @@ func isNoImage(err error) bool {
 		ok && (strings.HasPrefix(found.Found, "file of") || strings.HasPrefix(found.Found, "folder that"))
 }
 
-// printf prints a line about the verb on stderr.
-func (c *call) printf(format string, args ...any) {
-	fmt.Fprintf(c.err, "%s: %s: %s\n", c.tool, strings.TrimPrefix(c.verb.name, "image "), fmt.Sprintf(format, args...))
+// isForeign reports whether an error of opening means that the file is the image of another program.
+func isForeign(err error) bool {
+	found, ok := errors.AsType[*container.UnsupportedError](err)
+	return ok && found.Foreign
 }
 
-// warn prints a warning on stderr. A warning does not change the exit status.
-func (c *call) warn(format string, args ...any) { c.printf("WARNING: "+format, args...) }
+// diskutilFailures are the first words of diskutil's failures.
+var diskutilFailures = map[string]string{
+	"create blank": "Failed to create disk image", "create from": "Failed to create disk image",
+	"attach": "Failed to attach disk image", "info": "Failed to get disk image info",
+	"resize": "Failed to resize disk image", "chpass": "Failed to change the passphrase", "eject": "Failed to eject",
+}
 
 // reportError prints a failure and returns the exit status.
 func (c *call) reportError(err error) int {
@@ -174,23 +180,23 @@ func (c *call) reportError(err error) int {
 	if errno == syscall.ENOENT && complete {
 		complete = !c.isAboutOtherFile(err)
 	}
-	name, status := strings.TrimPrefix(c.verb.name, "image "), 1
+	name, status := c.verbName(), 1
 	switch {
 	case errors.Is(err, context.Canceled):
-		status = 130
+		status = statusCanceled
 	case errors.Is(err, container.ErrPassphrase) && name != "attach": // the status of Apple's attach is known to be 1
 		status = statusAuth
 	}
 	switch {
 	case c.tool == "diskutil":
-		fmt.Fprintf(c.err, "Error: %s: %s\n", diskutilFailures[c.verb.name], text)
+		fmt.Fprintf(c.err, "Error: %s: %s\n", diskutilFailures[name], text)
 	case name == "resize" && errno == syscall.EAGAIN:
 		status = statusLocked
 		c.printf("failed. %s (%d)", text, statusLocked)
 	default:
 		fmt.Fprintf(c.err, "hdiutil: %s failed - %s\n", name, text)
 	}
-	if detail := err.Error(); detail != text && (!complete || c.has("-verbose")) {
+	if detail := err.Error(); detail != text && (!complete || c.has("verbose")) {
 		c.printf("%s", detail)
 	}
 	c.printHints(err, errno)
@@ -202,13 +208,12 @@ func (c *call) printHints(err error, errno syscall.Errno) {
 	if errno == syscall.EAGAIN && c.isOperandAttached() {
 		c.printf("hint: it is attached: detach it first")
 	}
-	if found, ok := errors.AsType[*container.UnsupportedError](err); ok && found.Foreign {
+	if isForeign(err) {
 		c.printf("hint: qemu-img convert -O raw makes a raw image of it; the extension .raw, or for hdiutil "+
 			"-srcimagekey %s, takes its bytes for sectors as they are", rawClass)
 	}
 	if e, ok := errors.AsType[*attach.NoDriverError](err); ok && otherReaders[e.Filesystem] != "" {
-		flag := map[string]string{"diskutil": "--noMount", "hdiutil": "-nomount"}[c.tool]
-		c.printf("hint: attach it with %s, then %s", flag, otherReaders[e.Filesystem])
+		c.printf("hint: attach it with %s, then %s", c.verb.optionName("nomount"), otherReaders[e.Filesystem])
 	}
 	if errors.Is(err, container.ErrPassphrase) {
 		c.printf("hint: the passphrase comes by %s, where a line end is part of it: printf %%s rather than echo",
@@ -227,14 +232,12 @@ func (c *call) isOperandAttached() bool {
 	if len(c.operands) == 0 {
 		return false
 	}
-	path, err := c.absolute(c.operands[0])
-	if err == nil {
-		path, err = evalLinks(path)
-	}
+	p, err := c.existing(c.operands[0])
 	if err != nil {
 		return false
 	}
-	a, err := c.findImage(path)
+	defer p.close()
+	a, err := c.findImage(p.path)
 	return err == nil && a != nil
 }
 
@@ -249,12 +252,4 @@ func (c *call) isAboutOtherFile(err error) bool {
 	}
 	path, _ := c.absolute(c.operands[0])
 	return !strings.Contains(err.Error(), strconv.Quote(path))
-}
-
-// diskutilFailures are the first words of diskutil's failures.
-var diskutilFailures = map[string]string{
-	"image create blank": "Failed to create disk image", "image create from": "Failed to create disk image",
-	"image attach": "Failed to attach disk image", "image info": "Failed to get disk image info",
-	"image resize": "Failed to resize disk image", "image chpass": "Failed to change the passphrase",
-	"eject": "Failed to eject",
 }

@@ -2,21 +2,22 @@ package imagetool
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path"
 	"slices"
 	"strings"
 
+	"dmgbench/internal/attach"
 	"dmgbench/internal/exfat"
 	"dmgbench/internal/hostio"
 )
 
 // withVolume mounts the ExFAT volume of an image in this process and calls f.
-func (c *call) withVolume(f func(i *image, v *exfat.Volume) error) error {
-	return c.withImage(c.operands[0], read, func(i *image) error {
+func (c *call) withVolume(f func(i *imageFile, v *exfat.Volume) error) error {
+	return c.withImage(c.operands[0], read, func(i *imageFile) error {
 		keepSums(i)
 		v, err := i.mountExFAT()
 		if err != nil {
@@ -24,6 +25,34 @@ func (c *call) withVolume(f func(i *image, v *exfat.Volume) error) error {
 		}
 		return errors.Join(f(i, v), v.Unmount())
 	})
+}
+
+// mountExFAT mounts the last ExFAT volume of an image in this process, without writing.
+func (i *imageFile) mountExFAT() (*exfat.Volume, error) {
+	info, err := i.inspect()
+	if err != nil {
+		return nil, err
+	}
+	var found attach.Region
+	var unreadable error // which is not the same as missing
+	for _, r := range info.Regions {
+		if kind := r.Volume.AppleName; kind == ours || kind != "" && found.Volume.AppleName != ours {
+			found = r
+		}
+		unreadable = cmp.Or(unreadable, r.Err)
+	}
+	switch kind := found.Volume.AppleName; kind {
+	case ours:
+		vol, err := found.Section(i.Image)
+		if err != nil {
+			return nil, err
+		}
+		return exfat.Mount(vol, exfat.MountOptions{ReadOnly: true})
+	case "":
+		return nil, cmp.Or(unreadable, refuse("no ExFAT volume on the image"))
+	default:
+		return nil, refuse("%s volumes cannot be read without mounting", kind)
+	}
 }
 
 // volumePath is a path on a volume as package exfat takes it: clean, without a slash in front.
@@ -39,16 +68,15 @@ func (c *call) operandPath() string {
 
 // list prints the names on a volume.
 func (c *call) list() error {
-	return c.withVolume(func(_ *image, v *exfat.Volume) error {
+	return c.withVolume(func(_ *imageFile, v *exfat.Volume) error {
 		at := c.operandPath()
 		i, err := v.Stat(at)
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
-		}
-		if !i.Dir {
+		case !i.Dir:
 			return c.printEntry(at, i)
-		}
-		if c.has("-R") {
+		case c.has("r"):
 			return v.Walk(at, func(p string, i exfat.Info) error {
 				return errors.Join(c.printEntry(p, i), c.canceled())
 			})
@@ -68,21 +96,21 @@ func (c *call) list() error {
 }
 
 // printEntry prints one name.
-func (c *call) printEntry(name string, i exfat.Info) (err error) {
+func (c *call) printEntry(name string, i exfat.Info) error {
 	name, kind := printable(name), "-"
 	if i.Dir {
 		name, kind = name+"/", "d"
 	}
-	if c.has("-l") {
-		_, err = fmt.Fprintf(c.out, "%s %12d %s ", kind, i.Size, i.Modified.Format("2006-01-02 15:04:05"))
+	if c.has("l") {
+		name = fmt.Sprintf("%s %12d %s %s", kind, i.Size, i.Modified.Format("2006-01-02 15:04:05"), name)
 	}
-	_, e := fmt.Fprintln(c.out, name)
-	return errors.Join(err, e)
+	_, err := fmt.Fprintln(c.out, name)
+	return err
 }
 
 // cat prints files.
 func (c *call) cat() error {
-	return c.withVolume(func(_ *image, v *exfat.Volume) error {
+	return c.withVolume(func(_ *imageFile, v *exfat.Volume) error {
 		for _, p := range c.operands[1:] {
 			err := c.readFile(v, volumePath(p), func(b []byte, _ int64) error {
 				_, err := c.out.Write(b)
@@ -97,46 +125,23 @@ func (c *call) cat() error {
 }
 
 // readFile reads a file of a volume and calls take with each piece and its offset.
-func (c *call) readFile(v *exfat.Volume, p string, take func(b []byte, off int64) error) (err error) {
+func (c *call) readFile(v *exfat.Volume, p string, take func(b []byte, off int64) error) error {
 	f, err := v.Open(p)
 	if err != nil {
 		return &unreadableError{err}
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	buf := make([]byte, 1<<20)
-	for off := int64(0); off < f.Size(); off += int64(len(buf)) {
-		if err := c.canceled(); err != nil {
-			return err
-		}
-		piece := buf[:min(int64(len(buf)), f.Size()-off)]
-		if n, err := f.ReadAt(piece, off); err != nil && (n < len(piece) || !errors.Is(err, io.EOF)) {
-			return &unreadableError{err}
-		}
-		if err := take(piece, off); err != nil {
-			return err
-		}
-	}
-	return nil
+	return errors.Join(c.readPieces(f, make([]byte, 1<<20), 0, f.Size(), take), f.Close())
 }
-
-// unreadableError is the error of a file or folder on an image, not of the host it is copied to.
-type unreadableError struct{ err error }
-
-func (e *unreadableError) Error() string { return e.err.Error() }
-func (e *unreadableError) Unwrap() error { return e.err }
 
 // extract copies a file, a folder with its contents, or everything, into a folder of the host. Names come from the
 // image: one that would leave the folder is an error, never followed.
 func (c *call) extract() error {
-	folder, err := c.absolute(".")
-	if c.has("-d") {
-		folder, err = c.absolute(c.value("-d"))
-	}
+	folder, err := c.absolute(cmp.Or(c.value("d"), "."))
 	if err != nil {
 		return err
 	}
-	return c.withVolume(func(i *image, v *exfat.Volume) error {
-		if err := c.extractTo(v, folder); err != nil || c.has("-noverify") {
+	return c.withVolume(func(i *imageFile, v *exfat.Volume) error {
+		if err := c.extractTo(v, folder); err != nil || c.has("noverify") {
 			return err
 		}
 		return c.checkRead(i)
@@ -156,10 +161,7 @@ func (c *call) extractTo(v *exfat.Volume, folder string) error {
 		return err
 	}
 	defer to.Close()
-	base := "" // of the root
-	if at != "" {
-		base = path.Base(at)
-	}
+	base := strings.TrimPrefix(path.Base("/"+at), "/") // "" of the root
 	if !i.Dir {
 		return c.extractFile(v, at, to, base)
 	}
@@ -228,7 +230,7 @@ func (c *call) extractFile(v *exfat.Volume, p string, to *hostio.Dir, name strin
 	if err != nil {
 		return &unreadableError{err}
 	}
-	f, err := to.Open(name, hostio.OpenOptions{Write: true, Create: true, Exclusive: !c.has("-ov")})
+	f, err := to.Open(name, hostio.OpenOptions{Write: true, Create: true, Exclusive: !c.has("ov")})
 	switch {
 	case errors.Is(err, fs.ErrExist):
 		return &refusal{words: fmt.Sprintf("File exists: %q", name), err: err}

@@ -14,7 +14,9 @@ import (
 	"time"
 
 	"dmgbench/internal/attach"
+	"dmgbench/internal/blockdev"
 	"dmgbench/internal/container"
+	"dmgbench/internal/gpt"
 
 	"github.com/stretchr/testify/require"
 )
@@ -177,7 +179,7 @@ func (m *machine) write(name, content string) {
 // hold opens an image for writing, as somebody else would, until the test ends.
 func (m *machine) hold(name string) {
 	m.t.Helper()
-	p, err := at(m.path(name))
+	p, err := placeAt(m.path(name))
 	require.NoError(m.t, err)
 	img, err := container.Open(p.dir, p.name, container.OpenOptions{})
 	require.NoError(m.t, err)
@@ -190,4 +192,14 @@ func (m *machine) leftovers() []string {
 	list, err := filepath.Glob(m.path(".*"))
 	require.NoError(m.t, err)
 	return list
+}
+
+// lastVolume is the device of the last partition, or the whole one.
+func lastVolume(img container.Image) (blockdev.Device, *gpt.Partition, error) {
+	info, err := attach.Inspect(img)
+	if err != nil || info.Last() == nil {
+		return img, nil, err
+	}
+	vol, err := info.Last().Section(img)
+	return vol, info.Last().Part, err
 }

@@ -6,116 +6,159 @@ import (
 	"slices"
 	"strings"
 
-	"dmgbench/internal/container"
-	diskimage "dmgbench/internal/image"
+	"dmgbench/internal/attach"
+	"dmgbench/internal/gpt"
+	"dmgbench/internal/image"
 )
 
-// formatInfo is a format in the words of the tools.
-type formatInfo struct {
-	name        string // four letters
-	typ         string // of `create -type`, "" if hdiutil does not make it
-	image       string // of `diskutil image create`, "" if that does not
-	extension   string
-	description string // of imageinfo
-	class       string
-	store       string // backing store
-	attached    string // what info calls an attached one
-	readOnly    bool   // UDIF, made only by convert
-}
+// formatNamer is the name that a verb has for a format, "" for a format that it does not make.
+type formatNamer func(f image.Format) string
 
-// formats are the formats that can be made; UDRW is the default and therefore first.
-var formats = func() (rows []formatInfo) {
-	for _, f := range diskimage.Formats {
-		rows = append(rows, formatInfo{f.Name, f.CreateType, f.ImageType, f.Extension, f.Description, f.Class, f.Store,
-			f.Attached, f.ReadOnly && f.Name != diskimage.UDTO})
-	}
-	return rows
-}()
+// byType are the names of `hdiutil create -type`.
+func byType(f image.Format) string { return f.CreateType }
 
-// containerFormat is what the container package calls a format: UDTO is a UDRW of another name.
-func containerFormat(name string) string {
-	if name == diskimage.UDTO {
-		return container.UDRW
-	}
-	return name
-}
+// byFrom are the names of `diskutil image create from --format`.
+func byFrom(f image.Format) string { return f.ImageType }
 
-// Columns of the table: the names of the formats that a verb makes, "" for the others.
-func byType(f formatInfo) string { return f.typ }
-
-func byImage(f formatInfo) string {
-	if f.readOnly {
+// byImage are the names of `diskutil image create blank --format`.
+func byImage(f image.Format) string {
+	if f.UDIF {
 		return ""
 	}
-	return f.image
+	return f.ImageType
 }
 
-// byFrom are the names of formats that `diskutil image create from` makes, as Apple's does.
-func byFrom(f formatInfo) string {
-	return f.image
-}
-
-// byConversion are the names of formats that hdiutil converts images to.
-func byConversion(f formatInfo) string {
-	if f.readOnly || f.typ != "" {
-		return f.name
+// byConversion are the names of `hdiutil convert -format`.
+func byConversion(f image.Format) string {
+	if f.UDIF || f.CreateType != "" {
+		return f.Name
 	}
 	return ""
 }
 
 // formatWords lists the formats that a verb makes, for help and messages.
-func formatWords(column func(formatInfo) string) string {
+func formatWords(name formatNamer) string {
 	var words []string
-	for _, f := range formats {
-		if w := column(f); w != "" {
+	for _, f := range image.Formats {
+		if w := name(f); w != "" {
 			words = append(words, w)
 		}
 	}
 	return strings.Join(words, ", ")
 }
 
-// formatNamed finds a format by one of its names: column returns the word of the verb.
-func formatNamed(word string, column func(formatInfo) string) (formatInfo, error) {
-	for _, f := range formats {
-		if n := column(f); n != "" && strings.EqualFold(n, word) {
+// formatNamed finds a format by the name that a verb has for it.
+func formatNamed(word string, name formatNamer) (image.Format, error) {
+	for _, f := range image.Formats {
+		if n := name(f); n != "" && strings.EqualFold(n, word) {
 			return f, nil
 		}
 	}
-	if f := formatInfoOf(strings.ToUpper(word)); f.class != "unknown" {
-		return formatInfo{}, refuse("format %s is not made by this verb: want one of %s%s", f.name, formatWords(column),
-			f.otherMaker())
+	if f, ok := image.FormatNamed(word); ok {
+		return f, refuse("format %s is not made by this verb: want one of %s%s", f.Name, formatWords(name),
+			otherMaker(f))
 	}
-	return formatInfo{}, refuse("format %q is not known: want one of %s", word, formatWords(column))
+	return image.Format{}, refuse("format %q is not known: want one of %s", word, formatWords(name))
 }
 
 // otherMaker is a hint at the maker of a format that only diskutil makes.
-func (f formatInfo) otherMaker() string {
-	if f.typ != "" || byImage(f) == "" {
+func otherMaker(f image.Format) string {
+	if byConversion(f) != "" {
 		return ""
 	}
-	return fmt.Sprintf("; %s is made by 'diskutil image create'", f.image)
+	return fmt.Sprintf("; %s is made by 'diskutil image create'", f.ImageType)
 }
 
 // byExtension is the format that belongs to a file name, else UDRW.
-func byExtension(name string) formatInfo {
+func byExtension(name string) image.Format {
 	extension := filepath.Ext(filepath.Clean(name)) // of "x.sparsebundle/" too, as shells complete it
-	i := slices.IndexFunc(formats, func(f formatInfo) bool { return strings.EqualFold(extension, f.extension) })
-	return formats[max(i, 0)]
+	i := slices.IndexFunc(image.Formats, func(f image.Format) bool { return strings.EqualFold(extension, f.Extension) })
+	return image.Formats[max(i, 0)]
 }
 
-// formatInfo is the format of an image. UDTO differs from UDRW only by the file's name: their bytes are the same.
-func (i *image) formatInfo() formatInfo {
-	name := i.Format()
-	if name == container.UDRW && strings.EqualFold(filepath.Ext(i.name), ".cdr") {
-		name = diskimage.UDTO
-	}
-	return formatInfoOf(name)
+// ours is the file system that this process makes without privileges.
+const ours = "ExFAT"
+
+// properNames are the names of file systems that Apple's -fs takes, and the names in messages.
+var properNames = map[string]string{
+	"exfat": "ExFAT", "ms-dos fat32": "MS-DOS FAT32", "fat32": "MS-DOS FAT32", "ms-dos": "MS-DOS FAT32",
+	"ms-dos fat16": "MS-DOS FAT16", "ms-dos fat12": "MS-DOS FAT12", "udf": "UDF", "apfs": "APFS",
+	"case-sensitive apfs": "Case-sensitive APFS", "hfs+": "HFS+", "hfs+j": "Journaled HFS+",
+	"jhfs+": "Journaled HFS+", "journaled hfs+": "Journaled HFS+", "hfsx": "Case-sensitive HFS+",
+	"case-sensitive hfs+": "Case-sensitive HFS+", "jhfs+x": "Case-sensitive Journaled HFS+",
+	"case-sensitive journaled hfs+": "Case-sensitive Journaled HFS+", "ext4": "ext4", "xfs": "xfs", "btrfs": "btrfs",
 }
 
-// formatInfoOf is what is known of a format, at least its name.
-func formatInfoOf(name string) formatInfo {
-	if i := slices.IndexFunc(formats, func(f formatInfo) bool { return f.name == name }); i >= 0 {
-		return formats[i]
+// appleName is what -fs calls a file system of package attach.
+func appleName(f attach.FS) string {
+	if proper, ok := properNames[strings.ToLower(f.Name)]; ok {
+		return proper
 	}
-	return formatInfo{name: name, description: name, class: "unknown", store: "CBSDBackingStore", attached: name}
+	return f.Name
+}
+
+// chooseFilesystem returns the file system of a name, or why it cannot be made.
+func (c *call) chooseFilesystem(name string) (string, error) {
+	proper, known := properNames[strings.ToLower(name)]
+	if proper == ours {
+		return ours, nil
+	}
+	possible := strings.Join(c.makeable(), ", ")
+	f, ok := c.filesystem(name, proper)
+	switch {
+	case !ok && known:
+		return "", refuse("file system %s cannot be made on this system; possible here: %s", proper, possible)
+	case !ok:
+		return "", refuse("file system %q is not known; possible here: %s", name, possible)
+	case !f.Present && f.Tool != "":
+		return "", refuse("file system %s needs the program %s, of the package %s", appleName(f), f.Tool, f.Package)
+	case !c.env.Attacher.Loops():
+		return "", refuse("file system %s needs loop devices and the rights of root; %s needs neither", appleName(f),
+			ours)
+	}
+	return f.Name, nil
+}
+
+// filesystem finds a file system of the attacher by one of several names.
+func (c *call) filesystem(names ...string) (attach.FS, bool) {
+	for _, f := range c.env.Attacher.Filesystems() {
+		for _, n := range append([]string{f.Name}, f.Aliases...) {
+			if slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(n, name) }) {
+				return f, true
+			}
+		}
+	}
+	return attach.FS{}, false
+}
+
+// makeable are the file systems that create can make and attach can mount on this machine. A file system that the
+// kernel does not mount can still be made, for other machines.
+func (c *call) makeable() []string {
+	list := []string{ours}
+	for _, f := range c.env.Attacher.Filesystems() {
+		if name := appleName(f); f.Present && f.MountableByKernel && name != ours && c.env.Attacher.Loops() {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// defaultFilesystem is ext4 for root with loop devices and mkfs.ext4, where the kernel mounts it; else ExFAT.
+func (c *call) defaultFilesystem() string {
+	if c.env.UID == 0 && slices.Contains(c.makeable(), "ext4") {
+		return "ext4"
+	}
+	return ours
+}
+
+// partitionType is the type of the partition of a file system.
+func (c *call) partitionType(filesystem string) gpt.GUID {
+	f, _ := c.filesystem(filesystem)
+	switch {
+	case filesystem == ours:
+		return gpt.BasicData
+	case f.Type != gpt.GUID{}:
+		return f.Type
+	}
+	return gpt.LinuxData
 }

@@ -1,10 +1,192 @@
 package imagetool
 
 import (
+	_ "embed"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
 )
+
+// support is what an option does here.
+type support int
+
+// The kinds of support.
+const (
+	works   support = iota
+	ignored         // accepted without effect; help has the reason
+	refused         // an option of Apple's tool that this one does not support; help has the reason
+)
+
+// option is one option of a verb.
+type option struct {
+	names    []string // with their dashes, as messages print them
+	arg      string   // the name of its value; "" for a flag
+	values   []string // the accepted values; nil for any
+	optional bool     // the value may be left out: see isValue
+	help     string   // what it does; why it is ignored or refused
+	support  support
+}
+
+// key is the name of an option in this program: its first name in small letters and without dashes, so that --noMount
+// of diskutil and -nomount of hdiutil are one.
+func (o option) key() string { return keyOf(o.names[0]) }
+
+// keyOf is the key of an option's name.
+func keyOf(name string) string { return strings.ToLower(strings.ReplaceAll(name, "-", "")) }
+
+// verb is one verb of one tool.
+type verb struct {
+	tool      string
+	name      string
+	also      []string
+	short     string // what it does, in a line
+	operands  string // as usage shows them
+	min, max  int    // how many operands
+	options   []option
+	needs     []string // what has to be given, and the options that give it: "size: -size or -sectors"
+	excludes  []string // options of which one may be given, separated by blanks
+	notes     string   // of help and manual page
+	extension bool     // not one of Apple's
+	run       func(*call) error
+}
+
+// handlers are the functions of the verbs in verbs.txt.
+var handlers = map[string]func(*call) error{
+	"hdiutil create": (*call).create, "hdiutil attach": (*call).attach, "hdiutil detach": (*call).detach,
+	"hdiutil info": (*call).info, "hdiutil imageinfo": (*call).imageinfo, "hdiutil compact": (*call).compact,
+	"hdiutil resize": (*call).resize, "hdiutil convert": (*call).convert, "hdiutil verify": (*call).verify,
+	"hdiutil checksum": (*call).checksum, "hdiutil isencrypted": (*call).isencrypted, "hdiutil chpass": (*call).chpass,
+	"hdiutil unmount": (*call).unmount, "hdiutil mountvol": (*call).mountvol, "hdiutil pmap": (*call).pmap,
+	"hdiutil ls": (*call).list, "hdiutil cat": (*call).cat, "hdiutil extract": (*call).extract,
+	"hdiutil trim": (*call).trim, "hdiutil man": (*call).manual, "hdiutil help": (*call).help,
+
+	"diskutil image create blank": (*call).create, "diskutil image create from": (*call).convert,
+	"diskutil image attach": (*call).attach, "diskutil image info": (*call).infoImage,
+	"diskutil image resize": (*call).resize, "diskutil image chpass": (*call).chpass,
+	"diskutil eject": (*call).detach, "diskutil help": (*call).help,
+}
+
+//go:embed verbs.txt
+var verbsText string
+
+// verbs and groups are the content of verbs.txt. init fills them in, since the verb help reads them.
+var (
+	verbs  []*verb
+	groups = map[string][]option{}
+)
+
+// init reads verbs.txt; an error in it is a mistake in the program.
+func init() {
+	for block := range strings.SplitSeq(strings.ReplaceAll(verbsText, "\n\t", " "), "\n\n") {
+		parseBlock(strings.Split(strings.TrimSpace(block), "\n"))
+	}
+	for _, v := range verbs {
+		v.options = append(v.options, groups[v.tool]...)
+	}
+}
+
+// parseBlock reads a verb or a group of options; verbs.txt describes the lines.
+func parseBlock(lines []string) {
+	v, group := &verb{}, ""
+	for _, line := range lines {
+		word, rest, _ := strings.Cut(line, " ")
+		switch word {
+		case "verb":
+			v.parseNames(rest)
+		case "group":
+			group = rest
+		case "short":
+			v.short = rest
+		case "notes":
+			v.notes = rest
+		case "needs":
+			v.needs = append(v.needs, rest)
+		case "excludes":
+			v.excludes = append(v.excludes, rest)
+		case "extension":
+			v.extension = true
+		case "use":
+			for name := range strings.FieldsSeq(rest) {
+				v.options = append(v.options, groups[name]...)
+			}
+		case "option":
+			v.parseOptions(works, rest)
+		case "ignored":
+			v.parseOptions(ignored, rest)
+		case "refused":
+			v.parseOptions(refused, rest)
+		default:
+			if !strings.HasPrefix(word, "#") {
+				panic(fmt.Sprintf("verbs.txt: unknown line %q", line))
+			}
+		}
+	}
+	if v.name != "" {
+		verbs = append(verbs, v)
+	} else {
+		groups[group] = v.options
+	}
+}
+
+// parseNames reads the line "verb". Operands in brackets may be left out, dots allow any number.
+func (v *verb) parseNames(text string) {
+	names, operands, _ := strings.Cut(text, ":")
+	v.tool, names, _ = strings.Cut(names, " ")
+	list := strings.Split(names, ", ")
+	v.name, v.also, v.operands = list[0], list[1:], strings.TrimSpace(operands)
+	v.run = handlers[v.tool+" "+v.name]
+	v.max = len(strings.Fields(operands))
+	v.min = v.max - strings.Count(operands, "[")
+	if strings.Contains(operands, "...") {
+		v.max = 1 << 20
+	}
+}
+
+// parseOptions reads the options of one line, which share their help.
+func (v *verb) parseOptions(kind support, line string) {
+	names, help, _ := strings.Cut(line, ": ")
+	for text := range strings.SplitSeq(names, "; ") {
+		o := option{help: help, support: kind}
+		for word := range strings.FieldsSeq(text) {
+			if strings.HasPrefix(word, "-") {
+				o.names = append(o.names, strings.TrimSuffix(word, ","))
+				continue
+			}
+			arg, values, _ := strings.Cut(strings.Trim(word, "[]"), "=")
+			o.optional = strings.HasPrefix(word, "[")
+			if o.arg = arg; values == "VALUE" { // KEY=VALUE is the name of an argument, not a list
+				o.arg = word
+			} else if values != "" {
+				o.values = strings.Split(values, "|")
+			}
+		}
+		v.options = append(v.options, o)
+	}
+}
+
+// option returns the option of a name. hdiutil ignores case: munki, for one, writes -mountRandom.
+func (v *verb) option(word string) (option, bool) {
+	i := slices.IndexFunc(v.options, func(o option) bool {
+		return slices.ContainsFunc(o.names, func(name string) bool {
+			return name == word || v.tool == "hdiutil" && strings.EqualFold(name, word)
+		})
+	})
+	if i < 0 {
+		return option{}, false
+	}
+	return v.options[i], true
+}
+
+// optionName is the name of an option in this tool, by its key; "" if the verb does not have it.
+func (v *verb) optionName(key string) string {
+	for _, o := range v.options {
+		if o.key() == key {
+			return o.names[0]
+		}
+	}
+	return ""
+}
 
 // findVerb returns the verb that the arguments start with, and the rest of them. Options of `diskutil image` may come
 // between the words of the verb: they stay in front.
@@ -37,6 +219,11 @@ func cutWords(name, args []string) ([]string, bool) {
 	return flags, len(name) == 0
 }
 
+// isHelp reports whether a word asks for help.
+func (c *call) isHelp(word string) bool {
+	return word == "-help" || word == "--help" || c.tool == "diskutil" && word == "-h"
+}
+
 // parse fills in verb, options and operands.
 func (c *call) parse(args []string) error {
 	if len(args) == 0 {
@@ -46,10 +233,7 @@ func (c *call) parse(args []string) error {
 	if v == nil {
 		return c.unknownVerb(args)
 	}
-	c.verb = v
-	if slices.ContainsFunc(rest, func(a string) bool {
-		return a == "-help" || a == "--help" || c.tool == "diskutil" && a == "-h"
-	}) {
+	if c.verb = v; slices.ContainsFunc(rest, c.isHelp) {
 		c.verb = &verb{tool: v.tool, name: v.name, run: func(c *call) error {
 			_, err := io.WriteString(c.out, c.helpText(v))
 			return err
@@ -64,24 +248,29 @@ func (c *call) parse(args []string) error {
 		return misused("%s is missing", strings.Fields(v.operands)[n])
 	case n > v.max:
 		return misused("unexpected argument %q", c.operands[v.max])
+	case c.has("debug"):
+		c.opts["verbose"] = []string{""}
 	}
-	c.applyQuiet()
+	if c.has("quiet") && !c.has("verbose") {
+		c.out, c.err = io.Discard, io.Discard
+	}
 	return nil
 }
 
 // parseOptions sorts the arguments into options and operands, which come in any order; "--" ends the options.
 func (c *call) parseOptions(args []string) error {
 	c.opts = map[string][]string{}
-	for n := 0; n < len(args); n++ {
-		word, value, joined := args[n], "", false
-		if word == "--" {
-			c.operands = append(c.operands, args[n+1:]...)
+	for len(args) > 0 {
+		word := args[0]
+		if args = args[1:]; word == "--" {
+			c.operands = append(c.operands, args...)
 			return nil
 		}
 		if len(word) < 2 || word[0] != '-' {
 			c.operands = append(c.operands, word)
 			continue
 		}
+		value, joined := "", false
 		if c.tool == "diskutil" && strings.HasPrefix(word, "--") {
 			word, value, joined = strings.Cut(word, "=")
 		}
@@ -93,45 +282,53 @@ func (c *call) parseOptions(args []string) error {
 			return refuse("option %s: %s", word, o.help)
 		case o.arg == "" && joined:
 			return misused("option %s takes no value", word)
-		case o.arg != "" && o.optional:
-			if n+1 < len(args) && o.isValue(args[n+1]) {
-				n++
-				value = args[n]
-			}
-		case o.arg != "" && !joined:
-			if n++; n == len(args) {
-				return misused("option %s needs a value: %s", word, o.arg)
-			}
-			value = args[n]
+		case o.arg == "" || joined || o.optional && (len(args) == 0 || !o.isValue(args[0])): // no value follows
+		case len(args) == 0:
+			return misused("option %s needs a value: %s", word, o.arg)
+		default:
+			value, args = args[0], args[1:]
 		}
-		list := strings.Fields(o.values)
-		if len(list) > 0 && !(o.optional && value == "") &&
-			!slices.ContainsFunc(list, func(v string) bool { return strings.EqualFold(v, value) }) {
-			return misused("option %s: %q is none of %s", word, value, strings.Join(list, ", "))
+		if !o.accepts(value) {
+			return misused("option %s: %q is none of %s", word, value, strings.Join(o.values, ", "))
 		}
-		c.opts[o.name] = append(c.opts[o.name], value)
+		c.opts[o.key()] = append(c.opts[o.key()], value)
 	}
 	return nil
+}
+
+// accepts reports whether an option may have a value.
+func (o option) accepts(value string) bool {
+	return o.values == nil || o.optional && value == "" ||
+		slices.ContainsFunc(o.values, func(v string) bool { return strings.EqualFold(v, value) })
 }
 
 // isValue reports whether a word is the value of an option that may have none: it is in the list, or starts like an
 // entry of it, so that AES-512 is a value that is refused and not the name of an image.
 func (o option) isValue(word string) bool {
-	return slices.ContainsFunc(strings.Fields(o.values), func(v string) bool {
+	return slices.ContainsFunc(o.values, func(v string) bool {
 		kind, _, _ := strings.Cut(v, "-")
 		return strings.EqualFold(v, word) || len(word) > len(kind) && strings.EqualFold(word[:len(kind)], kind) &&
 			strings.Trim(word[len(kind):], "-0123456789") == ""
 	})
 }
 
-// applyQuiet closes the outputs that -quiet closes.
-func (c *call) applyQuiet() {
-	if c.has("-debug") {
-		c.opts["-verbose"] = []string{""}
+// checkRules checks which options must be given and which exclude each other.
+func (c *call) checkRules() error {
+	for _, names := range c.verb.excludes {
+		given := slices.DeleteFunc(strings.Fields(names), func(name string) bool { return !c.has(keyOf(name)) })
+		if len(given) > 1 {
+			return misused("both %s and %s", given[0], given[1])
+		}
 	}
-	if c.has("-quiet") && !c.has("-verbose") {
-		c.out, c.err = io.Discard, io.Discard
+	for _, line := range c.verb.needs {
+		what, names, _ := strings.Cut(line, ": ")
+		if !slices.ContainsFunc(strings.Fields(names), func(name string) bool {
+			return c.has(keyOf(strings.TrimSuffix(name, ",")))
+		}) {
+			return misused("no %s: want %s", what, names)
+		}
 	}
+	return nil
 }
 
 // unsupportedVerbs are verbs of Apple's hdiutil that this one does not have.
@@ -142,7 +339,7 @@ var unsupportedVerbs = strings.Fields("burn erasekeys flatten fsid hfsanalyze in
 func (c *call) unknownVerb(args []string) error {
 	c.verb = &verb{tool: c.tool}
 	switch {
-	case slices.Contains([]string{"-help", "--help", "-h"}, args[0]):
+	case c.isHelp(args[0]), args[0] == "-h":
 		c.verb = &verb{tool: c.tool, name: "help", run: (*call).help}
 		return nil
 	case c.tool == "hdiutil" && slices.Contains(unsupportedVerbs, args[0]):

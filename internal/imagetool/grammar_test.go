@@ -29,15 +29,15 @@ func TestTable(t *testing.T) {
 		help := (&call{env: Env{}.withDefaults()}).helpText(v)
 		words := map[string]bool{}
 		for _, o := range v.options {
-			for _, w := range append([]string{o.name}, o.also...) {
+			for _, w := range o.names {
 				assert.True(t, strings.HasPrefix(w, "-"), w)
 				assert.False(t, words[w], "%s: %s twice", v.name, w)
 				words[w] = true
 				assert.Contains(t, page, Roff(w), "manual page, %s", v.name)
 				assert.Equal(t, o.support != refused, strings.Contains(help, "\t"+w) || strings.Contains(help, ", "+w), "help of %s: %s", v.name, w)
 			}
-			assert.NotEmpty(t, o.help, "%s %s", v.name, o.name)
-			assert.False(t, strings.HasSuffix(o.help, "."), "%s %s ends in a full stop", v.name, o.name)
+			assert.NotEmpty(t, o.help, "%s %s", v.name, o.names[0])
+			assert.False(t, strings.HasSuffix(o.help, "."), "%s %s ends in a full stop", v.name, o.names[0])
 		}
 	}
 	for _, v := range unsupportedVerbs {
@@ -57,12 +57,12 @@ func TestEveryOption(t *testing.T) {
 		words := strings.Fields(v.name)
 		operands := slices.Repeat([]string{"x"}, v.min)
 		for _, o := range v.options {
-			for _, name := range append([]string{o.name}, o.also...) {
+			for _, name := range o.names {
 				option := []string{name}
 				if o.arg != "" && !o.optional {
 					value := "v"
-					if o.values != "" {
-						value = strings.Fields(o.values)[0]
+					if o.values != nil {
+						value = o.values[0]
 					}
 					option = append(option, value)
 				}
@@ -76,7 +76,7 @@ func TestEveryOption(t *testing.T) {
 					}
 					require.NoError(t, err, "%v", line)
 					if !strings.Contains(name, "help") && name != "-h" {
-						assert.True(t, c.has(o.name), "%v", line)
+						assert.True(t, c.has(o.key()), "%v", line)
 						assert.Equal(t, operands, append([]string{}, c.operands...), "%v", line)
 					}
 				}

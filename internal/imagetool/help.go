@@ -19,14 +19,14 @@ func (v *verb) usage() string {
 
 // usage is the option with its names and its value.
 func (o option) usage() string {
-	text, arg := strings.Join(append([]string{o.name}, o.also...), ", "), o.arg
-	if o.values != "" {
-		arg = strings.ReplaceAll(o.values, " ", "|")
+	arg := o.arg
+	if o.values != nil {
+		arg = strings.Join(o.values, "|")
 	}
 	if o.optional {
 		arg = "[" + arg + "]"
 	}
-	return strings.TrimSpace(text + " " + arg)
+	return strings.TrimSpace(strings.Join(o.names, ", ") + " " + arg)
 }
 
 // usageText is the message about arguments that were not understood.
@@ -46,34 +46,35 @@ func (c *call) usageText(problem string) string {
 		c.tool, c.verb.name, problem, c.verb.usage(), c.tool, c.verb.name, help)
 }
 
+// extensionText is about verbs of this program alone.
+const extensionText = "an extension: Apple's tool does not have it."
+
 // helpText is the help of one verb. It names only what is possible on this machine: programs search it for what they
 // can request.
 func (c *call) helpText(v *verb) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s\nUsage: %s\n", v.name, v.short, v.usage())
 	if v.extension {
-		b.WriteString("This verb is an extension: Apple's tool does not have it.\n")
+		b.WriteString("This verb is " + extensionText + "\n")
 	}
 	if len(v.also) > 0 {
 		fmt.Fprintf(&b, "Also: %s\n", strings.Join(v.also, ", "))
 	}
-	var idle []string
-	for n, o := range v.options {
-		if n == 0 {
-			b.WriteString("Options:\n")
-		}
+	idle := ""
+	b.WriteString("Options:\n") // every verb has -help
+	for _, o := range v.options {
 		switch o.support {
 		case works:
 			fmt.Fprintf(&b, "\t%s\n\t\t%s\n", o.usage(), c.fillIn(o.help))
 		case ignored:
-			idle = append(idle, o.usage())
+			idle += "\t" + o.usage() + "\n"
 		}
 	}
-	if len(idle) > 0 {
-		fmt.Fprintf(&b, "Understood and without effect here:\n\t%s\n", strings.Join(idle, "\n\t"))
+	if idle != "" {
+		b.WriteString("Understood and without effect here:\n" + idle)
 	}
 	if v.notes != "" {
-		fmt.Fprintf(&b, "%s\n", c.fillIn(v.notes))
+		b.WriteString(c.fillIn(v.notes) + "\n")
 	}
 	return b.String()
 }
@@ -129,22 +130,21 @@ func (c *call) manual() error {
 
 // manualPage is manual.roff with the verbs and options filled in.
 func manualPage() string {
-	var synopsis strings.Builder
-	pages := map[string]*strings.Builder{"hdiutil": {}, "diskutil": {}}
+	synopsis, pages := "", map[string]string{}
 	for _, v := range verbs {
-		fmt.Fprintf(&synopsis, ".B %s\n.br\n", Roff(v.usage()))
-		v.roff(pages[v.tool])
+		synopsis += ".B " + Roff(v.usage()) + "\n.br\n"
+		pages[v.tool] += v.roff()
 	}
-	return strings.NewReplacer("{synopsis}", synopsis.String(), "{hdiutil}", pages["hdiutil"].String(),
-		"{diskutil}", pages["diskutil"].String(), "{hdiutil options}", roffOptions(groups["hdiutil"]),
-		"{diskutil options}", roffOptions(groups["diskutil"])).Replace(manualText)
+	return strings.NewReplacer("{synopsis}", synopsis, "{hdiutil}", pages["hdiutil"], "{diskutil}", pages["diskutil"],
+		"{hdiutil options}", roffOptions(groups["hdiutil"]), "{diskutil options}", roffOptions(groups["diskutil"]),
+	).Replace(manualText)
 }
 
-// roff writes one verb.
-func (v *verb) roff(b *strings.Builder) {
+// roff is the section of one verb.
+func (v *verb) roff() string {
 	text := strings.ToUpper(v.short[:1]) + v.short[1:] + "."
 	if v.extension {
-		text += " This is an extension: Apple's tool does not have it."
+		text += " This is " + extensionText
 	}
 	if len(v.also) > 0 {
 		text += " Also: " + strings.Join(v.also, ", ") + "."
@@ -153,10 +153,10 @@ func (v *verb) roff(b *strings.Builder) {
 		text += " " + generalize.Replace(v.notes)
 	}
 	own := len(v.options) - len(groups[v.tool])
-	fmt.Fprintf(b, ".SS \"%s\"\n%s\n%s", Roff(v.usage()), Roff(text), roffOptions(v.options[:own]))
+	return fmt.Sprintf(".SS \"%s\"\n%s\n%s", Roff(v.usage()), Roff(text), roffOptions(v.options[:own]))
 }
 
-// roffOptions writes the options of a verb or group.
+// roffOptions are the options of a verb or group.
 func roffOptions(options []option) string {
 	var b strings.Builder
 	prefix := map[support]string{ignored: "Understood and without effect: ", refused: "Refused: "}

@@ -8,8 +8,11 @@ import (
 	"slices"
 	"strings"
 
+	"dmgbench/internal/attach"
 	"dmgbench/internal/container"
+	"dmgbench/internal/container/udif"
 	"dmgbench/internal/hostio"
+	"dmgbench/internal/image"
 )
 
 // place is a container on the host: a name in an opened folder. path is resolved, as Apple's tools print it.
@@ -61,7 +64,7 @@ func (c *call) existing(operand string) (place, error) {
 	if err != nil {
 		return place{}, err
 	}
-	return at(path)
+	return placeAt(path)
 }
 
 // target returns the place of an image that is to be made. The folder must exist.
@@ -81,16 +84,13 @@ func (c *call) target(operand, extension string) (place, error) {
 	if err != nil {
 		return place{}, err
 	}
-	return at(filepath.Join(folder, filepath.Base(path)))
+	return placeAt(filepath.Join(folder, filepath.Base(path)))
 }
 
-// at opens the folder of an absolute path; the name in it need not exist.
-func at(path string) (place, error) {
+// placeAt opens the folder of an absolute path; the name in it need not exist.
+func placeAt(path string) (place, error) {
 	dir, err := hostio.OpenDir(filepath.Dir(path))
-	if err != nil {
-		return place{}, err
-	}
-	return place{dir: dir, name: filepath.Base(path), path: path}, nil
+	return place{dir: dir, name: filepath.Base(path), path: path}, err
 }
 
 // lockFiles opens the files that carry the locks of an image. A file that cannot be opened counts as unlocked.
@@ -107,9 +107,9 @@ func (p place) lockFiles() (files []*hostio.File) {
 	return files
 }
 
-// lockShared keeps writers away until release is called, so that the image does not change while it is read; an image
-// that is attached read-only may be read.
-func (p place) lockShared() (release func(), err error) {
+// lock takes the locks of an image with take, and returns the function that releases them. The error is
+// [hostio.ErrLocked] if another process has one.
+func (p place) lock(take func(*hostio.File) error) (release func(), err error) {
 	files := p.lockFiles()
 	release = func() {
 		for _, f := range files {
@@ -117,7 +117,7 @@ func (p place) lockShared() (release func(), err error) {
 		}
 	}
 	for _, f := range files {
-		if err := f.TryLockShared(); errors.Is(err, hostio.ErrLocked) {
+		if err := take(f); errors.Is(err, hostio.ErrLocked) {
 			release()
 			return nil, err
 		}
@@ -127,32 +127,44 @@ func (p place) lockShared() (release func(), err error) {
 
 // isUnused reports whether no process has the image open, not even attached read-only.
 func (p place) isUnused() bool {
-	free := true
-	for _, f := range p.lockFiles() {
-		free = free && !errors.Is(f.TryLock(), hostio.ErrLocked)
-		f.Close()
+	release, err := p.lock((*hostio.File).TryLock)
+	if err == nil {
+		release()
 	}
-	return free
+	return err == nil
 }
 
-// image is an opened image with what was found out about it. Its partition map is read once, when a verb first asks.
-type image struct {
+// imageFile is an open image with what was found out about it.
+type imageFile struct {
 	container.Image
 	place
-	regions []region
-	scheme  string // GUID, fdisk, Apple or none
-	mapErr  error
-	mapped  bool // the three above are set
+	info *attach.ImageInfo // set by inspect
 }
 
-// partitionMap returns the regions of the device and the scheme that divides it. After a change of the device it is
-// out of date.
-func (i *image) partitionMap() ([]region, string, error) {
-	if !i.mapped {
-		i.regions, i.scheme, i.mapErr = readRegions(i.Image)
-		i.mapped = true
+// inspect finds out once how the device is divided. After a change of the device it is out of date.
+func (i *imageFile) inspect() (info *attach.ImageInfo, err error) {
+	if i.info == nil {
+		i.info, err = attach.Inspect(i.Image)
 	}
-	return i.regions, i.scheme, i.mapErr
+	return i.info, err
+}
+
+// format is the format of an image. UDTO differs from UDRW only by the file's name: their bytes are the same.
+func (i *imageFile) format() image.Format {
+	name := i.Format()
+	if name == image.UDRW && strings.EqualFold(filepath.Ext(i.name), ".cdr") {
+		name = image.UDTO
+	}
+	f, _ := image.FormatNamed(name)
+	return f
+}
+
+// tables are those of a UDIF image, nil for other images.
+func (i *imageFile) tables() *udif.Image {
+	if t, ok := i.Image.(container.Tabled); ok {
+		return t.UDIF()
+	}
+	return nil
 }
 
 // access is how a verb opens an image.
@@ -165,7 +177,7 @@ const (
 )
 
 // withImage opens an image and calls f.
-func (c *call) withImage(operand string, how access, f func(i *image) error) (err error) {
+func (c *call) withImage(operand string, how access, f func(i *imageFile) error) (err error) {
 	p, err := c.existing(operand)
 	if err != nil {
 		return err
@@ -190,11 +202,12 @@ func (c *call) withImage(operand string, how access, f func(i *image) error) (er
 	return f(img)
 }
 
-// openLocked opens an image; no other process changes it until release is called, unless how is peek.
-func (c *call) openLocked(p place, how access) (img *image, release func(), err error) {
+// openLocked opens an image; no other process changes it until release is called, unless how is peek. An image that is
+// attached read-only may be read.
+func (c *call) openLocked(p place, how access) (img *imageFile, release func(), err error) {
 	release = func() {}
 	if how == read {
-		if release, err = p.lockShared(); err != nil {
+		if release, err = p.lock((*hostio.File).TryLockShared); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -205,9 +218,9 @@ func (c *call) openLocked(p place, how access) (img *image, release func(), err 
 }
 
 // open opens an image, with the passphrase from stdin where it needs one and the options name stdin. It refuses an
-// image of another program, because its bytes are not sectors, unless an image key or the extension .raw declares that they
-// are. Other extensions do not: images of QEMU are often called .img.
-func (c *call) open(p place, readOnly bool) (*image, error) {
+// image of another program, because its bytes are not sectors, unless an image key or the extension .raw declares that
+// they are. Other extensions do not: images of QEMU are often called .img.
+func (c *call) open(p place, readOnly bool) (*imageFile, error) {
 	img, err := c.openContainer(p, readOnly)
 	if err != nil {
 		return nil, err
@@ -219,7 +232,7 @@ func (c *call) open(p place, readOnly bool) (*image, error) {
 	if err != nil {
 		return nil, errors.Join(err, img.Close())
 	}
-	return &image{Image: img, place: p}, nil
+	return &imageFile{Image: img, place: p}, nil
 }
 
 // openContainer opens an image of any kind, images of other programs as raw ones. It derives the keys of an encrypted
@@ -248,23 +261,22 @@ func (c *call) openContainer(p place, readOnly bool) (container.Image, error) {
 // rawClass is the image key that takes a file for a raw image.
 const rawClass = "diskimage-class=CRawDiskImage"
 
-// sourceKeys are the image keys that are about the image which is read.
-func (c *call) sourceKeys() (keys []string) {
-	for _, name := range []string{"-srcimagekey", "-imagekey"} {
-		if o, ok := c.verb.option(name); ok && len(o.also) == 0 { // that of a new image is called -tgtimagekey, too
-			keys = append(keys, c.opts[name]...)
-		}
+// sourceKeys are the image keys that are about the image which is read: -imagekey, unless that of the verb is about the
+// new one.
+func (c *call) sourceKeys() []string {
+	if o, ok := c.verb.option("-imagekey"); ok && len(o.names) == 1 {
+		return slices.Concat(c.opts["srcimagekey"], c.opts["imagekey"])
 	}
-	return keys
+	return c.opts["srcimagekey"]
 }
 
 // isForcedRaw reports whether an image key takes the file for a raw image.
 func (c *call) isForcedRaw() bool { return slices.Contains(c.sourceKeys(), rawClass) }
 
 // checkSourceKeys checks the image keys of verbs that read.
-func (c *call) checkSourceKeys(img *image) error {
+func (c *call) checkSourceKeys(img *imageFile) error {
 	for _, v := range c.sourceKeys() {
-		if v != rawClass || img.Format() != container.UDRW {
+		if v != rawClass || img.Format() != image.UDRW {
 			return refuse("image key %q: only %s is known, for raw images", v, rawClass)
 		}
 	}

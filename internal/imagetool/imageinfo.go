@@ -8,21 +8,23 @@ import (
 	"net/url"
 	"path/filepath"
 
+	"dmgbench/internal/attach"
 	"dmgbench/internal/container"
 	"dmgbench/internal/container/udif"
+	"dmgbench/internal/image"
 )
 
 // imageinfo describes an image file.
 func (c *call) imageinfo() error {
-	return c.withImage(c.operands[0], peek, func(i *image) error {
+	return c.withImage(c.operands[0], peek, func(i *imageFile) error {
 		if err := c.warnOfRaw(i); err != nil {
 			return err
 		}
 		switch {
-		case c.has("-format"):
-			fmt.Fprintln(c.out, i.formatInfo().name)
+		case c.has("format"):
+			fmt.Fprintln(c.out, i.format().Name)
 			return nil
-		case c.has("-checksum"):
+		case c.has("checksum"):
 			_, value := storedChecksum(i)
 			fmt.Fprintln(c.out, cmp.Or(value, "none"))
 			return nil
@@ -31,37 +33,37 @@ func (c *call) imageinfo() error {
 		if err != nil {
 			return err
 		}
-		return c.printResult(d, "%s", formatTree(d, ""))
+		return c.printTree(d)
 	})
 }
 
 // describeImage is the dictionary of imageinfo.
-func describeImage(i *image) (dict, error) {
-	f := i.formatInfo()
+func describeImage(i *imageFile) (dict, error) {
+	f := i.format()
 	full, err := nonEmptyBytes(i)
 	if err != nil {
 		return nil, err
 	}
-	parts, scheme, err := describePartitions(i)
+	info, err := i.inspect()
 	if err != nil {
 		return nil, err
 	}
-	store := dict{"Class Name": f.store, "Name": i.name, "URL": (&url.URL{Scheme: "file", Path: i.path}).String()}
+	store := dict{"Class Name": f.Store, "Name": i.name, "URL": (&url.URL{Scheme: "file", Path: i.path}).String()}
 	properties := dict{"Checksummed": false, "Compressed": "no", "Encrypted": false, "Kernel Compatible": true,
-		"Partitioned": scheme != "none", "Software License Agreement": false}
+		"Partitioned": info.Scheme != attach.SchemeNone, "Software License Agreement": false}
 	sizes := dict{"Total Bytes": i.Size(), "Sector Count": i.Size() / sector, "Total Non-Empty Bytes": full,
 		"Total Empty Bytes": i.Size() - full, "Compressed Bytes": full, "Compressed Ratio": 1.0}
 	d := dict{
-		"Format": f.name, "Format Description": f.description, "Class Name": f.class, "Checksum Type": "none",
+		"Format": f.Name, "Format Description": f.Description, "Class Name": f.Class, "Checksum Type": "none",
 		"Backing Store Information": store, "Properties": properties, "Size Information": sizes,
-		"partitions": dict{"partition-scheme": scheme, "block-size": sector, "appendable": false, "burnable": false,
-			"partitions": parts},
+		"partitions": dict{"partition-scheme": info.Scheme, "block-size": sector, "appendable": false,
+			"burnable": false, "partitions": describePartitions(info)},
 		"Segments": dict{"0": i.path},
 	}
 	if b := i.BandSize(); b > 0 {
 		d["band-size"] = b
 	}
-	if im := tablesOf(i); im != nil {
+	if im := i.tables(); im != nil {
 		describeTables(im, properties, sizes)
 		kind, value := storedChecksum(i)
 		if d["Checksum Type"] = kind; value != "" {
@@ -94,11 +96,11 @@ func describeTables(im *udif.Image, properties, sizes dict) {
 
 // nonEmptyBytes is how much of the device is stored: the bands of a bundle, the file of other sparse kinds, and all of
 // a raw image.
-func nonEmptyBytes(i *image) (int64, error) {
+func nonEmptyBytes(i *imageFile) (int64, error) {
 	switch {
 	case i.BandSize() == 0:
 		return i.Size(), nil
-	case i.Format() != container.UDSB:
+	case i.Format() != image.UDSB:
 		usage, err := container.UsageOf(i.dir, i.name)
 		return min(i.Size(), usage.Apparent), err
 	}
@@ -115,60 +117,57 @@ func nonEmptyBytes(i *image) (int64, error) {
 	return min(i.Size(), sum), err
 }
 
-// describePartitions is the list of the parts of a device in imageinfo, and the scheme.
-func describePartitions(i *image) ([]dict, string, error) {
-	regions, scheme, err := i.partitionMap()
-	if err != nil {
-		return nil, "", err
-	}
-	var out []dict
-	for _, r := range regions {
-		d := dict{"partition-name": r.name, "partition-start": r.first, "partition-length": r.count,
-			"partition-hint": r.hint}
-		if !r.content || scheme == "none" {
+// describePartitions is the list of the parts of a device in imageinfo.
+func describePartitions(info *attach.ImageInfo) (list []dict) {
+	for _, r := range info.Regions {
+		d := dict{"partition-name": r.Name, "partition-start": r.First, "partition-length": r.Count,
+			"partition-hint": r.Hint}
+		if !r.Content || info.Scheme == attach.SchemeNone {
 			d["partition-synthesized"] = true
 		}
-		if r.part != nil {
-			d["partition-number"], d["partition-UUID"] = r.number, r.part.ID.String()
+		if r.Part != nil {
+			d["partition-number"], d["partition-UUID"] = r.Number, r.Part.ID.String()
 		}
-		if r.volume.AppleName != "" {
-			d["partition-filesystems"] = dict{r.volume.AppleName: r.volume.Label}
+		if r.Volume.AppleName != "" {
+			d["partition-filesystems"] = dict{r.Volume.AppleName: r.Volume.Label}
 		}
-		out = append(out, d)
+		list = append(list, d)
 	}
-	return out, scheme, nil
+	return list
+}
+
+// schemes are the partition schemes: their content hint in lists of devices, and their line in pmap.
+var schemes = map[string]struct{ hint, title string }{
+	attach.SchemeGUID: {"GUID_partition_scheme", `1 GPT, "GPT Partition Scheme"`},
+	"fdisk":           {"FDisk_partition_scheme", `1 FDISK, "FDisk Partition Scheme"`},
+	"Apple":           {"Apple_partition_scheme", `1 APM, "Apple Partition Scheme"`},
+	attach.SchemeNone: {"", `0 NONE, "no partition map"`},
 }
 
 // pmap shows the partition map.
 func (c *call) pmap() error {
-	return c.withImage(c.operands[0], peek, func(i *image) error {
-		regions, scheme, err := i.partitionMap()
+	return c.withImage(c.operands[0], peek, func(i *imageFile) error {
+		info, err := i.inspect()
 		if err != nil {
 			return err
 		}
-		titles := map[string]string{"GUID": `1 GPT, "GPT Partition Scheme"`, "none": `0 NONE, "no partition map"`}
-		for _, other := range otherSchemes {
-			if other.name == scheme {
-				titles[scheme] = other.title
-			}
-		}
 		fmt.Fprintf(c.out, "MEDIA: %q; Size %s [%d x %d]\nSCHEME: %s\n", i.name, appleSize(i.Size()), i.Size()/sector,
-			sector, titles[scheme])
+			sector, schemes[info.Scheme].title)
 		fmt.Fprint(c.out, "ID Type                 Offset       Size             Name\n"+
 			"-- -------------------- ------------ ---------------- -------------------------\n")
-		for _, r := range regions {
-			if c.has("-simple") && !r.content {
+		for _, r := range info.Regions {
+			if c.has("simple") && !r.Content {
 				continue
 			}
-			id := "  "
-			if r.number > 0 {
-				id = fmt.Sprintf("%2d", r.number)
+			id := ""
+			if r.Number > 0 {
+				id = fmt.Sprint(r.Number)
 			}
-			fmt.Fprintf(c.out, "%s %-20s %12d %-16s %s\n", id, r.hint, r.first, appleSize(r.count*sector),
-				printable(r.name))
-			if c.has("-complete") && r.part != nil {
-				fmt.Fprintf(c.out, "   type %s, identifier %s, attributes %#x, sectors %d to %d\n", r.part.Type,
-					r.part.ID, r.part.Attributes, r.part.First, r.part.Last)
+			fmt.Fprintf(c.out, "%2s %-20s %12d %-16s %s\n", id, r.Hint, r.First, appleSize(r.Count*sector),
+				printable(r.Name))
+			if c.has("complete") && r.Part != nil {
+				fmt.Fprintf(c.out, "   type %s, identifier %s, attributes %#x, sectors %d to %d\n", r.Part.Type,
+					r.Part.ID, r.Part.Attributes, r.Part.First, r.Part.Last)
 			}
 		}
 		return nil
@@ -177,18 +176,18 @@ func (c *call) pmap() error {
 
 // infoImage is `diskutil image info`.
 func (c *call) infoImage() error {
-	return c.withImage(c.operands[0], peek, func(i *image) error {
-		f := i.formatInfo()
-		d := dict{"Image Format": cmp.Or(f.image, f.name), "Format Description": f.description,
+	return c.withImage(c.operands[0], peek, func(i *imageFile) error {
+		f := i.format()
+		d := dict{"Image Format": cmp.Or(f.ImageType, f.Name), "Format Description": f.Description,
 			"Encryption Info": dict{"Is Encrypted": c.secrets.encrypted},
 			"Size Info":       dict{"Total Bytes": i.Size(), "Sector Count": i.Size() / sector}}
-		if c.has("--extra") {
-			parts, scheme, err := describePartitions(i)
+		if c.has("extra") {
+			info, err := i.inspect()
 			if err != nil {
 				return err
 			}
-			d["Partition Info"] = dict{"partition-scheme": scheme, "partitions": parts}
+			d["Partition Info"] = dict{"partition-scheme": info.Scheme, "partitions": describePartitions(info)}
 		}
-		return c.printResult(d, "%s", formatTree(d, ""))
+		return c.printTree(d)
 	})
 }

@@ -1,6 +1,7 @@
 package imagetool
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -14,96 +15,89 @@ import (
 	"dmgbench/internal/blockdev"
 	"dmgbench/internal/container"
 	"dmgbench/internal/gpt"
+	"dmgbench/internal/image"
 )
 
 // entity is one device of an attached image, as both tools list them.
 type entity struct {
+	attach.Attached
 	device, hint, guid string // hint for people, guid of the partition type
 	volume             bool   // has the file system
 }
 
 // rawHint is the hint of the info list: GUIDs as they are on the disk.
 func (e entity) rawHint() string {
-	if e.guid != "" && e.guid != (gpt.GUID{}).String() {
-		return e.guid
+	if e.guid == (gpt.GUID{}).String() {
+		return e.hint
 	}
-	return e.hint
+	return cmp.Or(e.guid, e.hint)
 }
 
 // entities are the devices of an attached image, the whole disk first. Where neither the device nor the image can be
-// read, or another file has the image's name by now, they lack hints and GUIDs. i is the image if it is known already.
-func (c *call) entities(a attach.Attached, i *image) []entity {
-	var regions []region
-	var scheme string
-	if i != nil {
-		regions, scheme = i.regions, i.scheme
-	} else {
-		regions, scheme = c.attachedRegions(a)
+// read, or another file has the image's name by now, they lack hints and GUIDs. info is what is known of the image, or
+// nil.
+func (c *call) entities(a attach.Attached, info *attach.ImageInfo) []entity {
+	if info == nil {
+		info = c.inspectAttached(a)
 	}
-	disk := entity{device: deviceName(a)}
-	disk.volume = a.Partition == "" || a.Partition == disk.device || a.Mode == attach.ModeFUSE
-	if scheme == "none" {
-		disk.hint = regions[0].hint
+	whole := deviceName(a)
+	scheme := schemes[info.Scheme].hint
+	list := []entity{{Attached: a, device: whole, hint: scheme, guid: scheme, volume: whole == a.Partition}}
+	if info.Scheme == attach.SchemeNone {
+		list[0].hint = info.Regions[0].Hint
 	}
-	for _, other := range otherSchemes {
-		if other.name == scheme {
-			disk.hint, disk.guid = other.hint, other.hint
+	for _, r := range info.Regions {
+		if r.Part != nil {
+			device := fmt.Sprintf("%sp%d", whole, r.Number)
+			list = append(list, entity{a, device, r.Hint, r.Part.Type.String(), device == a.Partition})
 		}
 	}
-	list := []entity{disk}
-	if scheme == "GUID" {
-		list[0] = entity{device: disk.device, hint: "GUID_partition_scheme", guid: "GUID_partition_scheme",
-			volume: disk.device == a.Partition}
-		for _, r := range regions {
-			if r.part != nil {
-				device := fmt.Sprintf("%sp%d", disk.device, r.number)
-				list = append(list, entity{device, r.hint, r.part.Type.String(), device == a.Partition})
-			}
-		}
-		if len(list) > 1 && (a.Partition == "" || a.Mode == attach.ModeFUSE) {
-			list[len(list)-1].volume = true
-		}
-	}
-	hasVolume := func(e entity) bool { return e.volume }
-	if a.Mode != attach.ModeFUSE && a.Partition != "" && !slices.ContainsFunc(list, hasVolume) {
-		list = append(list, entity{device: a.Partition, volume: true})
+	switch last := &list[len(list)-1]; {
+	case a.Partition == "" || a.Mode == attach.ModeFUSE: // no partition has a device of its own
+		last.volume = true
+	case !slices.ContainsFunc(list, func(e entity) bool { return e.volume }):
+		list = append(list, entity{Attached: a, device: a.Partition, volume: true})
 	}
 	return list
 }
 
-// attachedRegions finds the regions of an attached image. Of an encrypted one, or one that was deleted or renamed, it
-// reads the device, which shows the content; without a device it needs the keys, if the command got the passphrase.
-func (c *call) attachedRegions(a attach.Attached) ([]region, string) {
+// inspectAttached finds out how an attached image is divided. Of an encrypted one, or one that was deleted or renamed,
+// it reads the device, which shows the content; without a device it needs the keys, if the command got the passphrase.
+func (c *call) inspectAttached(a attach.Attached) *attach.ImageInfo {
 	if a.Encrypted {
-		if regions, scheme, err := deviceRegions(a.Device); err == nil {
-			return regions, scheme
+		if info, err := inspectDevice(a.Device); err == nil {
+			return info
 		}
 	}
-	if p, err := at(a.Image); err == nil {
+	if p, err := placeAt(a.Image); err == nil {
 		defer p.close()
 		o := container.OpenOptions{ReadOnly: true, Keys: c.secrets.keys[p.path]}
 		if img, err := container.Open(p.dir, p.name, o); err == nil {
 			defer img.Close()
-			regions, scheme, _ := readRegions(img)
-			return regions, scheme
+			if info, err := attach.Inspect(img); err == nil {
+				return info
+			}
 		}
 	}
-	regions, scheme, _ := deviceRegions(a.Device)
-	return regions, scheme
+	info, err := inspectDevice(a.Device)
+	if err != nil {
+		return &attach.ImageInfo{}
+	}
+	return info
 }
 
-// deviceRegions reads the regions of the device of an attached image.
-func deviceRegions(path string) ([]region, string, error) {
+// inspectDevice inspects the device of an attached image.
+func inspectDevice(path string) (*attach.ImageInfo, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	defer f.Close()
 	size, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	return readRegions(blockdev.ReadOnly(f, size))
+	return attach.Inspect(blockdev.ReadOnly(f, size))
 }
 
 // deviceName is the device of the whole image. Without a loop device only a process serves the image, which is then
@@ -118,61 +112,64 @@ func deviceName(a attach.Attached) string {
 // shortName is a device in messages.
 func shortName(a attach.Attached) string { return strings.TrimPrefix(deviceName(a), "/dev/") }
 
-// printAttached prints the result of attach: a line for each device, or the list in the tool's dialect.
-func (c *call) printAttached(a attach.Attached, i *image) error {
-	entities := c.entities(a, i)
+// printAttached prints the warnings and the result of attach: a line for each device, or the list in the tool's
+// dialect.
+func (c *call) printAttached(a attach.Attached, info *attach.ImageInfo) error {
+	for _, w := range a.Warnings {
+		c.warn("%s", w)
+	}
+	if a.Mode == attach.ModeFUSE && a.MountPoint == "" {
+		c.printf("no loop device: the device is the file %s", a.Device)
+	}
 	var list []dict
 	var text strings.Builder
-	for n, e := range entities {
+	for n, e := range c.entities(a, info) {
 		if c.tool == "hdiutil" {
-			list = append(list, hdiutilEntity(a, e))
-			text.WriteString(formatEntity(a, e, e.hint))
+			list = append(list, e.hdiutilDict())
+			text.WriteString(e.format(e.hint))
 		} else {
-			list = append(list, diskutilEntity(a, e, n == 0))
+			list = append(list, e.diskutilDict(n == 0))
 			fmt.Fprintln(&text, e.device)
 		}
 	}
 	return c.printResult(dict{"system-entities": list}, "%s", text.String())
 }
 
-// formatEntity is the line of a device in attach and info. Programs cut it at the TABs; hints are cut at 31 characters.
-func formatEntity(a attach.Attached, e entity, hint string) string {
+// format is the line of a device in attach and info. Programs cut it at the TABs; hints are cut at 31 characters.
+func (e entity) format(hint string) string {
 	point := ""
 	if e.volume {
-		point = a.MountPoint
+		point = e.MountPoint
 	}
 	return fmt.Sprintf("%-20s\t%-31.31s\t%s\n", e.device, hint, point)
 }
 
-// hdiutilEntity is an entry of system-entities in hdiutil's dialect.
-func hdiutilEntity(a attach.Attached, e entity) dict {
-	d := dict{"dev-entry": e.device, "content-hint": e.hint, "unmapped-content-hint": e.guid,
-		"potentially-mountable": e.volume && a.Filesystem != ""}
-	if e.volume && a.Filesystem != "" {
-		d["volume-kind"], _ = attach.AppleNames(a.Filesystem)
-	}
-	if e.volume && a.MountPoint != "" {
-		d["mount-point"] = a.MountPoint
+// setVolume adds what is known of the volume of a device; keys without a value are left out.
+func (e entity) setVolume(d dict, values dict) dict {
+	values["mount-point"] = e.MountPoint
+	for key, v := range values {
+		if e.volume && v != "" {
+			d[key] = v
+		}
 	}
 	return d
 }
 
-// diskutilEntity is the same in diskutil's dialect: no /dev/, other keys.
-func diskutilEntity(a attach.Attached, e entity, first bool) dict {
+// hdiutilDict is an entry of system-entities in hdiutil's dialect.
+func (e entity) hdiutilDict() dict {
+	kind, _ := attach.AppleNames(e.Filesystem)
+	return e.setVolume(dict{"dev-entry": e.device, "content-hint": e.hint, "unmapped-content-hint": e.guid,
+		"potentially-mountable": e.volume && e.Filesystem != ""}, dict{"volume-kind": kind})
+}
+
+// diskutilDict is the same in diskutil's dialect: no /dev/, other keys.
+func (e entity) diskutilDict(first bool) dict {
 	d := dict{"dev-entry": filepath.Base(e.device), "content-hint": e.hint}
-	if first && a.Size > 0 {
-		d["size"] = a.Size
+	if first && e.Size > 0 {
+		d["size"] = e.Size
 	}
-	if e.volume && a.Filesystem != "" {
-		d["filesystem-type"], d["filesystem-name"] = attach.AppleNames(a.Filesystem)
-	}
-	if e.volume && a.VolumeName != "" {
-		d["volume-name"] = a.VolumeName
-	}
-	if e.volume && a.MountPoint != "" {
-		d["mount-point"] = a.MountPoint
-	}
-	return d
+	kind, name := attach.AppleNames(e.Filesystem)
+	return e.setVolume(d, dict{"filesystem-type": kind, "filesystem-name": name, "volume-name": e.VolumeName})
 }
 
 // info lists the attached images.
@@ -182,65 +179,62 @@ func (c *call) info() error {
 		return err
 	}
 	var lost []dict
-	var text strings.Builder
 	images := []dict{}
-	fmt.Fprintf(&text, "framework       : %s\ndriver          : dmgbench\n", c.env.Version)
+	text := fmt.Sprintf("framework       : %s\ndriver          : dmgbench\n", c.env.Version)
 	for _, a := range all {
-		text.WriteString(strings.Repeat("=", 48) + "\n")
+		text += strings.Repeat("=", 48) + "\n"
 		if a.Dead {
-			fmt.Fprintf(&text, "image-path      : %s\nlost            : %s\n", a.Image, describeDeath(a))
+			text += fmt.Sprintf("image-path      : %s\nlost            : %s\n", a.Image, describeDeath(a))
 			lost = append(lost, dict{"image-path": a.Image, "dev-entry": deviceName(a), "hdid-pid": a.HelperPID})
 			continue
 		}
-		entities := c.entities(a, nil)
-		images = append(images, c.infoOfImage(a, entities))
-		c.formatInfoOfImage(&text, a)
-		for _, e := range entities {
-			text.WriteString(formatEntity(a, e, e.rawHint()))
+		var list []dict
+		text += c.formatInfo(a)
+		for _, e := range c.entities(a, nil) {
+			list = append(list, e.setVolume(dict{"dev-entry": e.device, "content-hint": e.rawHint()}, dict{}))
+			text += e.format(e.rawHint())
 		}
+		images = append(images, c.describeAttached(a, list))
 	}
 	d := dict{"framework": c.env.Version, "revision": c.env.Version, "vendor": "dmgbench", "images": images}
 	if lost != nil {
 		d["dmgbench-lost"] = lost
 	}
-	return c.printResult(d, "%s", text.String())
+	return c.printResult(d, "%s", text)
 }
 
-// infoOfImage is the dictionary of one image in info -plist. Keys without a meaning on Linux have Apple's usual values.
-func (c *call) infoOfImage(a attach.Attached, entities []entity) dict {
-	var list []dict
-	for _, e := range entities {
-		d := dict{"dev-entry": e.device, "content-hint": e.rawHint()}
-		if e.volume && a.MountPoint != "" {
-			d["mount-point"] = a.MountPoint
-		}
-		list = append(list, d)
-	}
+// describeAttached is the dictionary of one image in info -plist. Keys without a meaning on Linux have Apple's usual
+// values.
+func (c *call) describeAttached(a attach.Attached, entities []dict) dict {
+	f, _ := image.FormatNamed(a.Format)
 	return dict{
 		"autodiskmount": true, "blockcount": a.Size / sector, "blocksize": sector, "diskimages2": false,
 		"hdid-pid": a.HelperPID, "image-encrypted": a.Encrypted, "image-path": a.Image,
-		"image-type": formatInfoOf(a.Format).attached, "owner-uid": c.env.UID, "removable": true,
-		"system-entities": list, "writeable": !a.ReadOnly,
+		"image-type": f.Attached, "owner-uid": c.env.UID, "removable": true,
+		"system-entities": entities, "writeable": !a.ReadOnly,
 	}
 }
 
-// formatInfoOfImage writes the text of one image in info.
-func (c *call) formatInfoOfImage(text io.Writer, a attach.Attached) {
+// formatInfo is the text of one image in info.
+func (c *call) formatInfo(a attach.Attached) string {
 	upper := func(b bool) string { return strings.ToUpper(strconv.FormatBool(b)) }
+	f, _ := image.FormatNamed(a.Format)
 	name := strconv.Itoa(c.env.UID)
 	if u, err := user.LookupId(name); err == nil {
 		name = u.Username
 	}
+	var text strings.Builder
 	for _, l := range [][2]string{
 		{"image-path", a.Image}, {"image-alias", a.Image}, {"shadow-path", "<none>"}, {"icon-path", "<none>"},
-		{"image-type", formatInfoOf(a.Format).attached}, {"system-image", "FALSE"},
+		{"image-type", f.Attached}, {"system-image", "FALSE"},
 		{"blockcount", strconv.FormatInt(a.Size/sector, 10)}, {"blocksize", strconv.Itoa(sector)},
 		{"writeable", upper(!a.ReadOnly)}, {"autodiskmount", "TRUE"}, {"removable", "TRUE"},
 		{"image-encrypted", upper(a.Encrypted)}, {"mounting user", name}, {"served by", a.Mode},
 		{"process ID", strconv.Itoa(a.HelperPID)},
 	} {
-		fmt.Fprintf(text, "%-16s: %s\n", l[0], l[1])
+		fmt.Fprintf(&text, "%-16s: %s\n", l[0], l[1])
 	}
+	return text.String()
 }
 
 // describeDeath describes what a dead process has left of an attachment.

@@ -30,33 +30,32 @@ func (o *output) Write(p []byte) (int, error) {
 	return n, err
 }
 
+// printf prints a line about the verb on stderr.
+func (c *call) printf(format string, args ...any) {
+	fmt.Fprintf(c.err, "%s: %s: %s\n", c.tool, c.verbName(), fmt.Sprintf(format, args...))
+}
+
+// warn prints a warning on stderr. A warning does not change the exit status.
+func (c *call) warn(format string, args ...any) { c.printf("WARNING: "+format, args...) }
+
+// verbName is the verb in messages.
+func (c *call) verbName() string { return strings.TrimPrefix(c.verb.name, "image ") }
+
 // printResult prints a result: as a property list where the options ask for one, else as text.
 func (c *call) printResult(v any, format string, args ...any) error {
-	if c.has("-plist") || c.has("--plist") {
-		return c.printPlist(v)
-	}
-	_, err := fmt.Fprintf(c.out, format, args...)
-	return err
-}
-
-// printPlist prints a value as Apple's tools do.
-func (c *call) printPlist(v any) error {
-	text, err := plist.MarshalIndent(v, plist.XMLFormat, "\t")
-	if err != nil {
+	if !c.has("plist") {
+		_, err := fmt.Fprintf(c.out, format, args...)
 		return err
 	}
-	_, err = fmt.Fprintf(c.out, "%s\n", strings.TrimRight(string(text), "\n"))
+	text, err := plist.MarshalIndent(v, plist.XMLFormat, "\t")
+	if err == nil {
+		_, err = fmt.Fprintf(c.out, "%s\n", strings.TrimRight(string(text), "\n"))
+	}
 	return err
 }
 
-// printable is a text for one line: quoted where a character in it would end the line or control a terminal. Names come
-// from images, which are hostile.
-func printable(text string) string {
-	if utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return !strconv.IsPrint(r) }) {
-		return text
-	}
-	return strconv.Quote(text)
-}
+// printTree prints a dictionary: as a property list, or with each key and value in a line.
+func (c *call) printTree(d dict) error { return c.printResult(d, "%s", formatTree(d, "")) }
 
 // formatTree formats a dictionary as imageinfo does: "key: value", sections below "key:" indented by a TAB.
 func formatTree(d dict, indent string) string {
@@ -77,6 +76,15 @@ func formatTree(d dict, indent string) string {
 	return b.String()
 }
 
+// printable is a text for one line: quoted where a character in it would end the line or control a terminal. Names come
+// from images, which are hostile.
+func printable(text string) string {
+	if utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return !strconv.IsPrint(r) }) {
+		return text
+	}
+	return strconv.Quote(text)
+}
+
 // progress prints lines for programs when -puppetstrings asks for them.
 type progress struct {
 	c     *call
@@ -93,7 +101,7 @@ func (c *call) newProgress(total int64) *progress {
 
 // print prints one line in the format of hdiutil -puppetstrings.
 func (p *progress) print(percent float64) {
-	if p.c.has("-puppetstrings") {
+	if p.c.has("puppetstrings") {
 		fmt.Fprintf(p.c.out, "PERCENT:%f\n", percent)
 	}
 }

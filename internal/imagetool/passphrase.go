@@ -2,6 +2,7 @@ package imagetool
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -37,7 +38,7 @@ func (s *secrets) wipe() {
 
 // readsStdin reports whether an option names stdin as the source of passphrases.
 func (c *call) readsStdin() bool {
-	return slices.ContainsFunc([]string{"-stdinpass", "-oldstdinpass", "-newstdinpass", "--stdinpassphrase"}, c.has)
+	return slices.ContainsFunc([]string{"stdinpass", "oldstdinpass", "newstdinpass"}, c.has)
 }
 
 // passphrase returns passphrase n of stdin, counted from 0, without bytes if there is none. For hdiutil they end with a
@@ -121,8 +122,8 @@ func (c *call) deriveKeys(p place, pass []byte) error {
 
 // newEncryption is the encryption of a new image without a source, where a passphrase has no other purpose.
 func (c *call) newEncryption() (container.Encryption, error) {
-	if c.readsStdin() && !c.has("-encryption") && !c.has("--encrypt") {
-		want := map[string]string{"diskutil": "--encrypt", "hdiutil": "-encryption"}[c.tool]
+	if c.readsStdin() && !c.has("encryption") && !c.has("encrypt") {
+		want := cmp.Or(c.verb.optionName("encryption"), c.verb.optionName("encrypt"))
 		return container.Encryption{}, misused("a passphrase, and no encryption: want %s too", want)
 	}
 	return c.encryption()
@@ -132,19 +133,17 @@ func (c *call) newEncryption() (container.Encryption, error) {
 // image that is read.
 func (c *call) encryption() (e container.Encryption, err error) {
 	switch {
-	case c.tool == "diskutil" && c.has("--encrypt"):
+	case c.has("encrypt"): // of diskutil
 		e.Cipher = container.AES256
-	case c.has("-encryption"):
-		e.Cipher = container.AES128
-		if c.value("-encryption") != "" {
-			e.Cipher = strings.ToUpper(c.value("-encryption"))
-		}
+	case c.has("encryption"):
+		e.Cipher = cmp.Or(strings.ToUpper(c.value("encryption")), container.AES128)
 	default:
 		return e, nil
 	}
 	e.Iterations = c.env.iterations
 	if !c.readsStdin() {
-		return e, refuse("an encrypted image takes a passphrase, and this program has no prompt: want %s", c.stdinOption())
+		return e, refuse("an encrypted image takes a passphrase, and this program has no prompt: want %s",
+			c.stdinOption())
 	}
 	n := 0
 	if c.secrets.encrypted {
@@ -158,13 +157,7 @@ func (c *call) encryption() (e container.Encryption, err error) {
 
 // stdinOption is the option of the verb that reads the passphrase of an image from stdin, for messages.
 func (c *call) stdinOption() string {
-	switch {
-	case c.tool == "diskutil":
-		return "--stdinpassphrase"
-	case c.verb.name == "chpass":
-		return "-oldstdinpass"
-	}
-	return "-stdinpass"
+	return cmp.Or(c.verb.optionName("oldstdinpass"), c.verb.optionName("stdinpass"), "-stdinpass")
 }
 
 // isencrypted reads the header of encrypted images, which takes no passphrase.
@@ -180,7 +173,7 @@ func (c *call) isencrypted() error {
 	}
 	if h == nil {
 		i, err := c.open(p, true)
-		if found, ok := errors.AsType[*container.UnsupportedError](err); ok && found.Foreign {
+		if isForeign(err) {
 			return err
 		}
 		if err == nil {
@@ -216,7 +209,7 @@ func (c *call) chpass() error {
 		return err
 	case h == nil:
 		return refuse("Invalid argument: the image is not encrypted")
-	case c.tool == "hdiutil" && !(c.has("-oldstdinpass") && c.has("-newstdinpass")):
+	case c.tool == "hdiutil" && !(c.has("oldstdinpass") && c.has("newstdinpass")):
 		return refuse(noPrompt + "-oldstdinpass and -newstdinpass")
 	case !c.readsStdin():
 		return refuse(noPrompt+"%s", c.stdinOption())
@@ -229,10 +222,10 @@ func (c *call) chpass() error {
 	if err == nil && len(next) == 0 {
 		err = refuse("no new passphrase on stdin")
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		err = container.ChangePassphrase(p.dir, p.name, old, next)
 	}
-	if err := container.ChangePassphrase(p.dir, p.name, old, next); err != nil {
+	if err != nil {
 		return err
 	}
 	return c.printResult(dict{"image-path": p.path}, "")

@@ -82,22 +82,22 @@ func TestEncryptedVerbs(t *testing.T) {
 func TestKeysAreDerivedOnce(t *testing.T) {
 	m := newMachine(t)
 	m.told("pass", "create -size 8m -fs ExFAT -encryption -stdinpass a")
-	p, err := at(m.path("a.dmg"))
+	p, err := placeAt(m.path("a.dmg"))
 	require.NoError(t, err)
 	defer p.close()
-	c := &call{ctx: t.Context(), tool: "hdiutil", env: Env{Stdin: strings.NewReader("pass"), Attacher: m.at.attacher()}.withDefaults(), opts: map[string][]string{"-stdinpass": {""}}}
+	c := &call{ctx: t.Context(), tool: "hdiutil", env: Env{Stdin: strings.NewReader("pass"), Attacher: m.at.attacher()}.withDefaults(), verb: &verb{}, opts: map[string][]string{"stdinpass": {""}}}
 	for range 2 {
 		img, err := c.open(p, true)
 		require.NoError(t, err)
 		require.NoError(t, img.Close())
 		clear(c.secrets.raw)
 	}
-	regions, scheme := c.attachedRegions(attach.Attached{Image: p.path, Encrypted: true})
-	assert.Equal(t, "GUID", scheme)
-	assert.NotEmpty(t, regions)
+	info := c.inspectAttached(attach.Attached{Image: p.path, Encrypted: true})
+	assert.Equal(t, "GUID", info.Scheme)
+	assert.NotEmpty(t, info.Regions)
 	c.secrets.wipe()
-	regions, _ = c.attachedRegions(attach.Attached{Image: p.path, Encrypted: true})
-	assert.Len(t, regions, 1, "wiped keys show no partitions")
+	info = c.inspectAttached(attach.Attached{Image: p.path, Encrypted: true})
+	assert.Len(t, info.Regions, 1, "wiped keys show no partitions")
 }
 
 // TestConvertEncrypted goes from each kind to others and back.

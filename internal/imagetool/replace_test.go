@@ -27,7 +27,7 @@ func TestOldBundleThatCannotBeRemoved(t *testing.T) {
 	defer dir.Close()
 	faults.FailNth(hostio.OpRemoveAll, "", 1, syscall.EPERM)
 	p := place{dir: dir, name: "a.sparsebundle", path: m.path("a.sparsebundle")}
-	c := &call{opts: map[string][]string{"-ov": {""}}}
+	c := &call{opts: map[string][]string{"ov": {""}}}
 	err = c.replace(p, func(tmp place) error { return os.Rename(m.path("b.sparsebundle"), tmp.path) })
 	require.ErrorIs(t, err, container.ErrPartlyRemoved)
 	assert.ErrorContains(t, err, asideMark, "where the rest of the old one is")

@@ -15,77 +15,25 @@ import (
 	"dmgbench/internal/gpt"
 )
 
-// resizing is what the options of either tool request.
-type resizing struct {
-	limits    bool // only show them
-	imageOnly bool
-	smallest  bool
-	size      int64 // bytes
-	print     func(limits) error
-}
-
-// limits of an image's size, in bytes.
-type limits struct{ min, current, max int64 }
-
-// resize is the verb of hdiutil.
-func (c *call) resize() (err error) {
-	r := resizing{limits: c.has("-limits"), imageOnly: c.has("-imageonly"),
-		smallest: c.value("-size") == "min" || c.value("-sectors") == "min"}
-	given := c.has("-size") || c.has("-sectors")
-	switch {
-	case given && r.limits:
-		return misused("a size and -limits")
-	case !given && !r.limits:
-		return misused("no size: want -size, -sectors or -limits")
-	}
-	if r.size, err = c.readSize(sizeOption{"-size", parseSize}, sizeOption{"-sectors", parseSectors}); err != nil {
+// resize is the verb of both tools: it resizes the image or prints the limits of its size. A volume that a program of
+// the host grows is attached after the image and its partition have their new size.
+func (c *call) resize() error {
+	size, smallest, err := c.readSize()
+	if err != nil {
 		return err
 	}
-	r.print = func(l limits) error {
-		low, current, high := l.min/sector, l.current/sector, l.max/sector
-		return c.printResult(dict{"min": low, "current": current, "max": high}, "%d\t%d\t%d\n", low, current, high)
-	}
-	return c.resizeImageOperand(r)
-}
-
-// resizeImage is `diskutil image resize`.
-func (c *call) resizeImage() (err error) {
-	r := resizing{limits: !c.has("--size"), imageOnly: c.has("--image-only"), smallest: c.value("--size") == "min"}
-	if r.size, err = c.readSize(sizeOption{"--size", parseDiskutilSize}); err != nil {
-		return err
-	}
-	r.print = func(l limits) error {
-		return c.printResult(dict{"min": l.min, "current": l.current, "max": l.max},
-			"current: %d\nmin: %d\nmax: %d\n", l.current, l.min, l.max)
-	}
-	return c.resizeImageOperand(r)
-}
-
-// resizeImageOperand resizes the image or prints its limits. A volume that a program of the host grows is attached after
-// the image and its partition have their new size.
-func (c *call) resizeImageOperand(r resizing) error {
-	if r.limits {
-		return c.withImage(c.operands[0], read, func(i *image) error {
-			s, err := c.shapeOf(i, r.imageOnly)
-			if err != nil {
-				return err
-			}
-			if tablesOf(i) != nil { // a read-only image
-				s.min, s.max = s.current, s.current
-			}
-			return r.print(s.limits)
-		})
+	if c.has("limits") || !c.has("size") && !c.has("sectors") {
+		return c.printLimits()
 	}
 	var s shape
 	var path string
 	progress := c.newProgress(0)
-	err := c.withImage(c.operands[0], change, func(i *image) (err error) {
+	err = c.withImage(c.operands[0], change, func(i *imageFile) (err error) {
 		path = i.path
-		if s, err = c.shapeOf(i, r.imageOnly); err != nil {
+		if s, err = c.shapeOf(i, c.has("imageonly")); err != nil {
 			return err
 		}
-		size := r.size
-		if r.smallest {
+		if smallest {
 			size = s.min
 		}
 		switch {
@@ -99,34 +47,58 @@ func (c *call) resizeImageOperand(r resizing) error {
 		return s.grow(c, i.Image, size)
 	})
 	if err == nil && s.foreign != "" { // at its present size, too: a killed resize may have left the volume smaller
-		err = c.withDevice(attach.Request{Image: path, Keys: c.secrets.keys[path]}, "growing its volume",
-			func(a attach.Attached) error {
-				if err := c.env.Attacher.Grow(c.ctx, a); err != nil {
-					return fmt.Errorf("growing the volume (image and partition have their new size, the same resize "+
-						"tries again): %w", err)
-				}
-				return nil
-			})
+		err = c.growForeign(path)
 	}
 	if err != nil {
 		return err
 	}
 	progress.at(0)
-	if r.limits = c.has("-plist") || c.has("--plist"); r.limits {
-		return c.resizeImageOperand(r)
+	if c.has("plist") {
+		return c.printLimits()
 	}
 	return nil
 }
 
+// growForeign grows the volume with a program of the host.
+func (c *call) growForeign(path string) error {
+	r := attach.Request{Image: path, Keys: c.secrets.keys[path]}
+	return c.withDevice(r, "growing its volume", func(a attach.Attached) error {
+		if err := c.env.Attacher.Grow(c.ctx, a); err != nil {
+			return fmt.Errorf("growing the volume (image and partition have their new size, the same resize "+
+				"tries again): %w", err)
+		}
+		return nil
+	})
+}
+
+// printLimits prints the limits of the size: in sectors for hdiutil, in bytes for diskutil.
+func (c *call) printLimits() error {
+	return c.withImage(c.operands[0], read, func(i *imageFile) error {
+		s, err := c.shapeOf(i, c.has("imageonly"))
+		if err != nil {
+			return err
+		}
+		if i.tables() != nil { // a read-only image
+			s.min, s.max = s.current, s.current
+		}
+		unit, format := int64(1), "current: %[2]d\nmin: %[1]d\nmax: %[3]d\n"
+		if c.tool == "hdiutil" {
+			unit, format = sector, "%d\t%d\t%d\n"
+		}
+		low, current, high := s.min/unit, s.current/unit, s.max/unit
+		return c.printResult(dict{"min": low, "current": current, "max": high}, format, low, current, high)
+	})
+}
+
 // shape is how an image is divided, and what that means for its size.
 type shape struct {
-	limits
-	part    *gpt.Partition // nil: the volume takes the whole device
-	move    bool           // partition or volume are resized with the image
-	ours    bool           // an ExFAT volume is resized too
-	foreign string         // a file system that a program of the host grows
-	table   int64          // bytes that the backup table takes
-	backup  bool           // which is the only whole one
+	min, current, max int64          // sizes in bytes
+	part              *gpt.Partition // nil: the volume takes the whole device
+	move              bool           // partition or volume are resized with the image
+	ours              bool           // an ExFAT volume is resized too
+	foreign           string         // a file system that a program of the host grows
+	table             int64          // bytes that the backup table takes
+	backup            bool           // which is the only whole one
 }
 
 // reason is why the size of the image has limits.
@@ -143,69 +115,85 @@ func (s shape) reason() string {
 // shapeOf finds the limits: an ExFAT volume shrinks to its highest used cluster and grows as far as its allocation
 // table has room; other volumes grow where a program of the host can do it; -imageonly moves only the backup partition
 // table. Unknown contents are not cut: see usedSize.
-func (c *call) shapeOf(i *image, imageOnly bool) (s shape, err error) {
+func (c *call) shapeOf(i *imageFile, imageOnly bool) (s shape, err error) {
 	s.current, s.max, s.min = i.Size(), maxSize, sector
 	defer func() { // the present size is always possible, and limits are whole sectors
 		s.min, s.max = min(s.min, s.current), max(s.max, s.current)/sector*sector
 	}()
-	t, warnings, err := gpt.Read(i.Image)
-	if err != nil && !errors.Is(err, gpt.ErrNoTable) {
+	info, err := i.inspect()
+	if err == nil {
+		err = info.Damage
+	}
+	if err != nil {
 		return s, err
 	}
-	if t != nil {
+	kind := info.Whole.AppleName
+	if t := info.Table; t != nil {
 		s.table = int64(t.EntrySectors()+1) * sector
 		s.min = roundUp(sector+s.table, 4096) + s.table + 4096
-		s.backup = slices.Contains(warnings, gpt.WarnPrimary)
-		if err := checkStaleTable(i, t, warnings); err != nil {
+		s.backup = slices.Contains(info.Warnings, gpt.WarnPrimary)
+		if err := checkStaleTable(i, info); err != nil {
 			return s, err
 		}
+		last := info.Last()
+		if last == nil {
+			return s, nil
+		}
+		s.part, kind = last.Part, last.Volume.AppleName
 	}
-	vol, p, err := findVolume(i.Image)
-	if err != nil || vol == nil {
+	vol, err := s.volume(i.Image)
+	if err != nil {
 		return s, err
-	}
-	s.part = p
-	k := attach.Identify(vol)
-	start, end := int64(0), vol.Size()
-	if p != nil {
-		start, end = p.Offset(), p.Offset()+p.Size()
 	}
 	switch {
-	case p == nil && k.AppleName == "":
-		s.min, err = usedSize(i, imageOnly)
+	case s.part == nil && kind == "":
+		s.min, err = usedSize(i, info, imageOnly)
 		return s, err
 	case imageOnly:
-		s.min = end + s.table
-	case k.AppleName == ours:
+		s.min = s.start() + vol.Size() + s.table
+	case kind == ours:
 		v, err := exfat.Mount(vol, exfat.MountOptions{ReadOnly: true})
 		if err != nil {
 			return s, err
 		}
 		s.move, s.ours = true, true
-		s.min, s.max = roundUp(start+v.MinSize(), 4096)+s.table, (start+v.MaxSize())/4096*4096+s.table
+		s.min = roundUp(s.start()+v.MinSize(), 4096) + s.table
+		s.max = (s.start()+v.MaxSize())/4096*4096 + s.table
 		return s, v.Unmount()
-	case k.AppleName != "":
-		if err := c.env.Attacher.CanGrow(k.AppleName); err != nil {
-			return s, refuse("%s volumes: %v; -imageonly resizes the image alone", k.AppleName, err)
+	case kind != "":
+		if err := c.env.Attacher.CanGrow(kind); err != nil {
+			return s, refuse("%s volumes: %v; -imageonly resizes the image alone", kind, err)
 		}
-		s.move, s.foreign, s.min = true, k.AppleName, s.current
+		s.move, s.foreign, s.min = true, kind, s.current
 	default:
-		s.move, s.min = true, end+s.table
+		s.move, s.min = true, s.start()+vol.Size()+s.table
 	}
 	return s, nil
+}
+
+// start is where the volume starts, in bytes.
+func (s shape) start() int64 {
+	if s.part == nil {
+		return 0
+	}
+	return s.part.Offset()
+}
+
+// volume is the device of the volume.
+func (s shape) volume(dev blockdev.Device) (blockdev.Device, error) {
+	if s.part == nil {
+		return dev, nil
+	}
+	return blockdev.Section(dev, s.part.Offset(), s.part.Size())
 }
 
 // usedSize is the smallest size of a device that is not a volume and has no GUID table, in bytes: the end of the last
 // partition of another scheme, which is all that is known of it. Unknown contents are cut only with -imageonly, as its
 // user knows them; a blank device has no data to lose. A hybrid image has a CD's volume under the map, which extends
 // beyond the partitions.
-func usedSize(i *image, imageOnly bool) (int64, error) {
-	regions, scheme, err := i.partitionMap()
-	if err != nil {
-		return 0, err
-	}
+func usedSize(i *imageFile, info *attach.ImageInfo, imageOnly bool) (int64, error) {
 	end := int64(sector)
-	if scheme == "none" {
+	if info.Scheme == attach.SchemeNone {
 		blank, err := isBlank(i, 128<<10)
 		if err == nil && !blank && !imageOnly {
 			end = i.Size()
@@ -215,22 +203,22 @@ func usedSize(i *image, imageOnly bool) (int64, error) {
 	if hybrid, err := hasCDVolume(i); err != nil || hybrid && !imageOnly {
 		return i.Size(), err
 	}
-	for _, r := range regions {
-		if r.hint != udif.FreeType {
-			end = max(end, (r.first+r.count)*sector)
+	for _, r := range info.Regions {
+		if r.Hint != udif.FreeType {
+			end = max(end, (r.First+r.Count)*sector)
 		}
 	}
 	return end, nil
 }
 
 // hasCDVolume reports whether there is an ISO 9660 volume on the device, or one of UDF in the same place.
-func hasCDVolume(i *image) (bool, error) {
+func hasCDVolume(i *imageFile) (bool, error) {
 	const at = 16*2048 + 1 // after the type of the first volume descriptor
 	mark := make([]byte, 5)
 	if i.Size() < at+int64(len(mark)) {
 		return false, nil
 	}
-	if n, err := i.ReadAt(mark, at); err != nil && n < len(mark) {
+	if n, err := i.ReadAt(mark, at); n < len(mark) {
 		return false, err
 	}
 	return string(mark) == "CD001" || string(mark) == "BEA01", nil
@@ -238,28 +226,28 @@ func hasCDVolume(i *image) (bool, error) {
 
 // checkStaleTable refuses a table if only its backup is left, with other data in the place of the first: most
 // likely the whole device was given a file system, which restoring the table would overwrite.
-func checkStaleTable(i *image, t *gpt.Table, warnings []gpt.Warning) error {
-	if !slices.Contains(warnings, gpt.WarnPrimary) || !slices.Contains(warnings, gpt.WarnNoMBR) {
+func checkStaleTable(i *imageFile, info *attach.ImageInfo) error {
+	if !slices.Contains(info.Warnings, gpt.WarnPrimary) || !slices.Contains(info.Warnings, gpt.WarnNoMBR) {
 		return nil
 	}
-	if blank, err := isBlank(i, int64(2+t.EntrySectors())*sector); err != nil || blank {
+	if blank, err := isBlank(i, int64(2+info.Table.EntrySectors())*sector); err != nil || blank {
 		return err
 	}
-	return refuse("only the backup of the partition table is left at the end, and the data at the start is not a table: " +
-		"repair one of them first")
+	return refuse("only the backup of the partition table is left at the end, and the data at the start is not a " +
+		"table: repair one of them first")
 }
 
 // isBlank reports whether the first n bytes are zero, where file systems and partition tables have their signatures.
-func isBlank(i *image, n int64) (bool, error) {
+func isBlank(i *imageFile, n int64) (bool, error) {
 	head := make([]byte, min(n, i.Size()))
-	if n, err := i.ReadAt(head, 0); err != nil && (n < len(head) || !errors.Is(err, io.EOF)) {
+	if n, err := i.ReadAt(head, 0); n < len(head) || err != nil && !errors.Is(err, io.EOF) {
 		return false, err
 	}
 	return bytes.Count(head, []byte{0}) == len(head), nil
 }
 
 // resizeTable moves the backup table to the end of a device of that size, and with it the end of the last partition.
-func (s shape) resizeTable(dev blockdev.Device, size int64) error {
+func (s *shape) resizeTable(dev blockdev.Device, size int64) error {
 	if s.table == 0 {
 		return nil
 	}
@@ -267,18 +255,22 @@ func (s shape) resizeTable(dev blockdev.Device, size int64) error {
 	if s.part != nil && s.move {
 		index = s.part.Index
 	}
-	_, err := gpt.Resize(dev, size, index)
+	t, err := gpt.Resize(dev, size, index)
+	if err == nil && index >= 0 {
+		n := slices.IndexFunc(t.Partitions, func(p gpt.Partition) bool { return p.Index == index })
+		s.part = &t.Partitions[n]
+	}
 	return err
 }
 
 // shrink goes from the inside out, so that no layer ever reaches beyond the one below.
-func (s shape) shrink(c *call, img container.Image, size int64) error {
+func (s *shape) shrink(c *call, img container.Image, size int64) error {
 	if s.ours {
 		length := size
 		if s.part != nil {
 			length = (size-s.table)/4096*4096 - s.part.Offset()
 		}
-		if err := resizeExFAT(c, img, length); err != nil {
+		if err := s.resizeExFAT(c, img, length); err != nil {
 			return err
 		}
 	}
@@ -289,7 +281,7 @@ func (s shape) shrink(c *call, img container.Image, size int64) error {
 }
 
 // grow goes from the outside in.
-func (s shape) grow(c *call, img container.Image, size int64) error {
+func (s *shape) grow(c *call, img container.Image, size int64) error {
 	if s.backup { // it is found only at the end of the device, which will be elsewhere
 		if _, err := gpt.Grow(img); err != nil {
 			return err
@@ -301,12 +293,12 @@ func (s shape) grow(c *call, img container.Image, size int64) error {
 	if err := s.resizeTable(img, size); err != nil || !s.ours {
 		return err
 	}
-	return resizeExFAT(c, img, 0)
+	return s.resizeExFAT(c, img, 0)
 }
 
 // resizeExFAT resizes the volume, with size 0 to the whole partition.
-func resizeExFAT(c *call, img container.Image, size int64) error {
-	vol, _, err := findVolume(img)
+func (s *shape) resizeExFAT(c *call, img container.Image, size int64) error {
+	vol, err := s.volume(img)
 	if err != nil {
 		return err
 	}
@@ -322,19 +314,19 @@ func resizeExFAT(c *call, img container.Image, size int64) error {
 
 // compact deletes unused bands.
 func (c *call) compact() error {
-	return c.withImage(c.operands[0], change, func(i *image) error {
+	return c.withImage(c.operands[0], change, func(i *imageFile) error {
 		if i.BandSize() == 0 {
 			_, err := i.Compact(nil) // the error of a format without bands
 			return err
 		}
 		text := func(format string, args ...any) {
-			if !c.has("-plist") {
+			if !c.has("plist") {
 				fmt.Fprintf(c.out, format, args...)
 			}
 		}
 		text("Starting to compact…\n")
 		progress := c.newProgress(0)
-		free, possible, err := freeSpace(i.Image)
+		free, possible, err := freeSpace(i)
 		if err != nil {
 			return err
 		}
@@ -356,19 +348,24 @@ func (c *call) compact() error {
 	})
 }
 
-// freeSpace is what the ExFAT volume of a device does not use, with what is outside of every partition and table, and
-// how many bytes the volume has free. It is nil for other contents, and of a volume that was not unmounted cleanly,
-// because its bitmap may lack the clusters of a file: then only zeros are known to be unused.
-func freeSpace(dev blockdev.Device) (exfat.Spans, int64, error) {
-	vol, p, err := findVolume(dev)
-	if err != nil || vol == nil || attach.Identify(vol).AppleName != ours {
+// freeSpace is what the ExFAT volume of a device does not use, and how many bytes that is. It is nil for other
+// contents, and of a volume that was not unmounted cleanly, because its bitmap may lack the clusters of a file: then
+// only zeros are known to be unused.
+func freeSpace(i *imageFile) (exfat.Spans, int64, error) {
+	info, err := i.inspect()
+	if err != nil || info.Damage != nil {
 		return nil, 0, nil // an unknown table or content is left as it is
 	}
-	offset := int64(0)
-	if p != nil {
-		offset = p.Offset()
+	var s shape
+	kind := info.Whole.AppleName
+	if last := info.Last(); last != nil {
+		s.part, kind = last.Part, last.Volume.AppleName
 	}
-	free, possible, err := exfat.FreeSpace(vol, offset)
+	vol, err := s.volume(i.Image)
+	if err != nil || kind != ours {
+		return nil, 0, nil
+	}
+	free, possible, err := exfat.FreeSpace(vol, s.start())
 	if errors.Is(err, exfat.ErrNotExFAT) || errors.Is(err, exfat.ErrCorrupt) || errors.Is(err, exfat.ErrUnsupported) {
 		return nil, 0, nil
 	}

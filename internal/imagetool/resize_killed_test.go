@@ -16,7 +16,7 @@ import (
 // edit opens an image of the machine to be changed, and calls f.
 func (m *machine) edit(name string, f func(img container.Image) error) {
 	m.t.Helper()
-	p, err := at(m.path(name))
+	p, err := placeAt(m.path(name))
 	require.NoError(m.t, err)
 	defer p.close()
 	img, err := container.Open(p.dir, p.name, container.OpenOptions{})
@@ -62,7 +62,7 @@ func TestResizeGoesOnWhereOneWasKilled(t *testing.T) {
 			assert.Equal(t, []string{"CanGrow ext4", "Attach host.dmg nomount=true", "Grow /dev/loop1p1", "Detach /dev/loop1 force=false"}, m.at.calls)
 			assert.True(t, m.at.requests[len(m.at.requests)-1].Temporary, "what is attached for the work of a command does not outlive it")
 			m.edit("host.dmg", func(img container.Image) error {
-				_, p, err := findVolume(img)
+				_, p, err := lastVolume(img)
 				require.NoError(t, err)
 				assert.Greater(t, p.Size(), int64(30<<20))
 				return nil
@@ -74,7 +74,7 @@ func TestResizeGoesOnWhereOneWasKilled(t *testing.T) {
 // freeOn is the free space of the ExFAT volume, in bytes.
 func freeOn(m *machine, name string) (free int64) {
 	m.edit(name, func(img container.Image) error {
-		v, err := (&image{Image: img}).mountExFAT()
+		v, err := (&imageFile{Image: img}).mountExFAT()
 		require.NoError(m.t, err)
 		free = v.Free()
 		return v.Unmount()
@@ -112,7 +112,7 @@ func TestTheDeadAreReaped(t *testing.T) {
 		for _, line := range []string{"resize -limits a.dmg", "resize -size 12m a.dmg", "convert a.dmg -format UDTO -o b", "checksum -type MD5 a.dmg"} {
 			m := newMachine(t)
 			m.do("create -size 8m a")
-			p, err := at(m.path("a.dmg"))
+			p, err := placeAt(m.path("a.dmg"))
 			require.NoError(t, err)
 			img, err := container.Open(p.dir, p.name, container.OpenOptions{})
 			require.NoError(t, err)

@@ -16,81 +16,66 @@ const sector = container.SectorSize // bytes
 // maxSize bounds sizes in bytes: what containers and offsets can hold.
 const maxSize = 1 << 60
 
-// The sizes that the two tools accept. The numbers are bounded, so that hostile arguments cost no memory.
-var (
-	hdiutilSize  = regexp.MustCompile(`^([0-9]{1,30}(?:\.[0-9]{1,30})?)([bkmgtpeBKMGTPE]?)$`)
-	diskutilSize = regexp.MustCompile(`^([0-9]{1,30}(?:\.[0-9]{1,30})?)(B|S|UAM|[KMGTPE](?:i?B?)?)?$`)
-)
+// sizeStyle is how one tool reads sizes.
+type sizeStyle struct {
+	units map[string]int64 // bytes, by the name of the unit
+	step  int64            // sizes are rounded up to a multiple of this, in bytes
+	want  string           // after "is not a size: want"
+}
 
-// parseSize reads a size as hdiutil does, in the style of mkfile(8): a number, possibly with a fraction, and b for
-// sectors of 512 bytes or k, m, g, t, p, e for binary multiples; without a letter it is bytes. The result is in bytes,
-// rounded up to a whole sector.
-func parseSize(s string) (int64, error) {
-	m := hdiutilSize.FindStringSubmatch(s)
-	if short := strings.TrimRight(s, "iIbB"); m == nil && short != s && hdiutilSize.MatchString(short) {
+// sizeStyles are the styles of the two tools: hdiutil's is that of mkfile(8), in which all multiples are binary.
+var sizeStyles = map[string]sizeStyle{
+	"hdiutil": {map[string]int64{"": 1, "b": sector, "B": sector}, sector,
+		"a number and b (sectors of 512 bytes), k, m, g, t, p or e (binary multiples)"},
+	"diskutil": {map[string]int64{"": 1, "B": 1, "S": sector, "UAM": sector}, 4096,
+		"a number and B, K, M, G, T, P, E (decimal), Ki … Ei (binary) or S (sectors of 512 bytes)"},
+}
+
+// init adds the units that are multiples of each other.
+func init() {
+	binary, decimal := int64(1), int64(1)
+	for letter := range strings.SplitSeq("KMGTPE", "") {
+		binary, decimal = binary<<10, decimal*1000
+		sizeStyles["hdiutil"].units[letter] = binary
+		sizeStyles["hdiutil"].units[strings.ToLower(letter)] = binary
+		for suffix, unit := range map[string]int64{"": decimal, "B": decimal, "i": binary, "iB": binary} {
+			sizeStyles["diskutil"].units[letter+suffix] = unit
+		}
+	}
+}
+
+// sizePattern bounds the numbers, so that hostile arguments cost no memory.
+var sizePattern = regexp.MustCompile(`^([0-9]{1,30}(?:\.[0-9]{1,30})?)([A-Za-z]*)$`)
+
+// parseSize reads a size as a tool does: a number, possibly with a fraction, and a unit. The result is in bytes,
+// rounded up to whole steps of the tool. It is exact: no size passes through a floating-point number.
+func parseSize(tool, s string) (int64, error) {
+	style := sizeStyles[tool]
+	m := sizePattern.FindStringSubmatch(s)
+	if m == nil {
+		return 0, fmt.Errorf("%q is not a size: want %s", s, style.want)
+	}
+	unit, ok := style.units[m[2]]
+	if letter := strings.TrimRight(m[2], "iIbB"); !ok && letter != "" && style.units[letter] > 0 && tool == "hdiutil" {
 		return 0, fmt.Errorf("%q is not a size of hdiutil: want %s, which is in binary multiples", s,
-			strings.ToLower(short))
+			m[1]+strings.ToLower(letter))
 	}
-	if m == nil {
-		return 0, fmt.Errorf("%q is not a size: want a number and b (sectors of 512 bytes), k, m, g, t, p or e "+
-			"(binary multiples)", s)
+	number, isNumber := new(big.Rat).SetString(m[1])
+	if !ok || !isNumber {
+		return 0, fmt.Errorf("%q is not a size: want %s", s, style.want)
 	}
-	unit := int64(1)
-	switch l := strings.ToLower(m[2]); l {
-	case "":
-	case "b":
-		unit = sector
-	default:
-		unit = 1 << (10 * (strings.Index("kmgtpe", l) + 1))
-	}
-	return scaleSize(s, m[1], unit, sector)
-}
-
-// parseDiskutilSize reads a size as diskutil does: no unit or B for bytes, K, M, G, T, P, E for decimal and Ki … Ei for
-// binary multiples (with or without a B), S or UAM for sectors of 512 bytes. The result is in bytes, rounded up to
-// 4096.
-func parseDiskutilSize(s string) (int64, error) {
-	m := diskutilSize.FindStringSubmatch(s)
-	if m == nil {
-		return 0, fmt.Errorf("%q is not a size: want a number and B, K, M, G, T, P, E (decimal), Ki … Ei (binary) "+
-			"or S (sectors of 512 bytes)", s)
-	}
-	unit := int64(1)
-	switch u := strings.TrimSuffix(m[2], "B"); {
-	case u == "":
-	case u == "S" || u == "UAM":
-		unit = sector
-	default:
-		base := int64(1000)
-		if strings.HasSuffix(u, "i") {
-			base = 1024
-		}
-		for range strings.Index("KMGTPE", u[:1]) + 1 {
-			unit *= base
-		}
-	}
-	return scaleSize(s, m[1], unit, 4096)
-}
-
-// scaleSize multiplies a decimal number by a unit and rounds up to whole steps, all in bytes. It is exact: no size
-// passes through a floating-point number.
-func scaleSize(s, number string, unit, step int64) (int64, error) {
-	r, ok := new(big.Rat).SetString(number)
-	if !ok {
-		return 0, fmt.Errorf("%q is not a size", s)
-	}
-	r.Mul(r, big.NewRat(unit, step))
-	steps, rest := new(big.Int).QuoRem(r.Num(), r.Denom(), new(big.Int))
+	number.Mul(number, big.NewRat(unit, style.step))
+	steps, rest := new(big.Int).QuoRem(number.Num(), number.Denom(), new(big.Int))
 	if rest.Sign() > 0 {
 		steps.Add(steps, big.NewInt(1))
 	}
 	switch {
 	case steps.Sign() == 0:
 		return 0, fmt.Errorf("the size %s is zero", s)
-	case steps.Cmp(big.NewInt(maxSize/step)) > 0:
+	case steps.Cmp(big.NewInt(maxSize/style.step)) > 0:
 		return 0, fmt.Errorf("a size of %s is more than %d bytes", s, int64(maxSize))
 	}
-	return steps.Int64() * step, nil
+	return steps.Int64() * style.step, nil
 }
 
 // parseCount reads a positive whole number of units, such as sectors, and returns it in bytes.
@@ -105,35 +90,27 @@ func parseCount(s string, unit int64) (int64, error) {
 	return n * unit, nil
 }
 
-// parseSectors and parseMegabytes read counts of fixed units.
-func parseSectors(s string) (int64, error)   { return parseCount(s, sector) }
-func parseMegabytes(s string) (int64, error) { return parseCount(s, 1<<20) }
-
-// sizeOption is an option that has a size as its value.
-type sizeOption struct {
-	name string
-	read func(string) (int64, error)
-}
-
-// readSize returns the size in bytes of the one option of the list that is given, 0 if none is.
-func (c *call) readSize(options ...sizeOption) (size int64, err error) {
-	var given, names []string
-	for _, o := range options {
-		names = append(names, o.name)
-		if !c.has(o.name) {
+// readSize returns the size in bytes that the options name, 0 if none does, and whether it is the smallest possible
+// one, which resize takes.
+func (c *call) readSize() (size int64, smallest bool, err error) {
+	for _, key := range []string{"size", "sectors", "megabytes"} {
+		switch text := c.value(key); {
+		case !c.has(key):
 			continue
+		case text == "min" && strings.HasSuffix(c.verb.name, "resize"):
+			return 0, true, nil
+		case key == "size":
+			size, err = parseSize(c.tool, text)
+		case key == "sectors":
+			size, err = parseCount(text, sector)
+		default:
+			size, err = parseCount(text, 1<<20)
 		}
-		if given = append(given, o.name); c.value(o.name) == "min" && strings.HasSuffix(c.verb.name, "resize") {
-			continue // of resize: the smallest size
-		}
-		if size, err = o.read(c.value(o.name)); err != nil {
-			return 0, misused("option %s: %v", o.name, err)
+		if err != nil {
+			return 0, false, misused("option %s: %v", c.verb.optionName(key), err)
 		}
 	}
-	if len(given) > 1 {
-		return 0, misused("more than one of %s", strings.Join(names, ", "))
-	}
-	return size, nil
+	return size, false, nil
 }
 
 // roundUp returns the smallest multiple of unit that is at least v.

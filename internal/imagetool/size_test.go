@@ -20,23 +20,20 @@ func TestSizes(t *testing.T) {
 		{"0", 0, 0}, {"0m", 0, 0}, {"1E", 1 << 60, 1_000_000_000_000_000_000}, {"1Ei", 0, 1 << 60}, {"99999999999999999999g", 0, 0},
 		{"0x10m", 0, 0}, {"1_000", 0, 0}, {"1e3", 0, 0}, {"min", 0, 0}, {"1152921504606846976", 1 << 60, 1 << 60}, {"1152921504606846977", 0, 0},
 	} {
-		for name, try := range map[string]struct {
-			read func(string) (int64, error)
-			want int64
-		}{"hdiutil": {parseSize, test.hdiutil}, "diskutil": {parseDiskutilSize, test.diskutil}} {
-			got, err := try.read(test.text)
-			if try.want == 0 {
-				assert.Error(t, err, "%s %q gave %d", name, test.text, got)
+		for tool, want := range map[string]int64{"hdiutil": test.hdiutil, "diskutil": test.diskutil} {
+			got, err := parseSize(tool, test.text)
+			if want == 0 {
+				assert.Error(t, err, "%s %q gave %d", tool, test.text, got)
 				continue
 			}
-			require.NoError(t, err, "%s %q", name, test.text)
-			assert.Equal(t, try.want, got, "%s %q", name, test.text)
+			require.NoError(t, err, "%s %q", tool, test.text)
+			assert.Equal(t, want, got, "%s %q", tool, test.text)
 		}
 	}
 	// No size passes through a float: the last sector of a large size counts.
-	got, err := parseSize("9007199254740993.5b")
+	got, err := parseSize("hdiutil", "9007199254740993.5b")
 	require.Error(t, err, "%d", got)
-	got, err = parseSize("2251799813685247b")
+	got, err = parseSize("hdiutil", "2251799813685247b")
 	require.NoError(t, err)
 	assert.Equal(t, int64(2251799813685247*512), got)
 }
@@ -53,10 +50,10 @@ func FuzzSizes(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		if n, err := parseSize(s); err == nil && (n <= 0 || n%sector != 0 || n > maxSize) {
+		if n, err := parseSize("hdiutil", s); err == nil && (n <= 0 || n%sector != 0 || n > maxSize) {
 			t.Errorf("%q is %d bytes", s, n)
 		}
-		if n, err := parseDiskutilSize(s); err == nil && (n <= 0 || n%4096 != 0 || n > maxSize) {
+		if n, err := parseSize("diskutil", s); err == nil && (n <= 0 || n%4096 != 0 || n > maxSize) {
 			t.Errorf("%q is %d bytes for diskutil", s, n)
 		}
 	})

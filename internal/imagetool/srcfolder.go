@@ -1,6 +1,7 @@
 package imagetool
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,9 +18,6 @@ import (
 	"dmgbench/internal/exfat"
 	"dmgbench/internal/hostio"
 )
-
-// maxExFATLabel is the longest label of an ExFAT volume, in UTF-16 units.
-const maxExFATLabel = 11
 
 // tree lists the files of folders of the host that are to be copied into a volume.
 type tree struct {
@@ -80,11 +78,8 @@ func readTree(ctx context.Context, folders []string) (t tree, err error) {
 
 // readFolder adds what is below a folder. Symbolic links are counted, so that one error names how many there are.
 func (t *tree) readFolder(ctx context.Context, d *hostio.Dir, name, to string) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
 	entries, err := d.ReadDir(name)
-	if err != nil {
+	if err := cmp.Or(ctx.Err(), err); err != nil {
 		return err
 	}
 	for _, e := range entries {
@@ -105,8 +100,7 @@ func (t *tree) readFolder(ctx context.Context, d *hostio.Dir, name, to string) e
 		}
 		i.time = fi.ModTime()
 		t.lost.count(d, i.name, fi)
-		t.items = append(t.items, i)
-		if i.folder {
+		if t.items = append(t.items, i); i.folder {
 			if err := t.readFolder(ctx, d, i.name, i.to); err != nil {
 				return err
 			}
@@ -129,7 +123,9 @@ func (t tree) imageSize(bare bool) int64 {
 	if bare {
 		total -= 2 << 20
 	}
-	for _, c := range []struct{ cluster, limit int64 }{{4 << 10, 256 << 20}, {32 << 10, 32 << 30}, {128 << 10, maxSize}} {
+	for _, c := range []struct{ cluster, limit int64 }{
+		{4 << 10, 256 << 20}, {32 << 10, 32 << 30}, {128 << 10, maxSize},
+	} {
 		sum := total
 		for _, i := range t.items {
 			sum += roundUp(i.size, c.cluster) + c.cluster/8
@@ -180,11 +176,10 @@ func (t tree) copyTo(c *call, part blockdev.Device) (err error) {
 		if err := c.canceled(); err != nil {
 			return err
 		}
-		now = i.time
-		if i.folder {
+		if now = i.time; i.folder {
 			err = v.Mkdir(i.to)
 		} else {
-			err = i.copyTo(v, buf.Bytes())
+			err = i.copyTo(c, v, buf.Bytes())
 		}
 		switch {
 		case errors.Is(err, fs.ErrExist):
@@ -211,7 +206,7 @@ func (t tree) explainDuplicate(i item) error {
 }
 
 // copyTo copies a file.
-func (i item) copyTo(v *exfat.Volume, buf []byte) (err error) {
+func (i item) copyTo(c *call, v *exfat.Volume, buf []byte) error {
 	from, err := i.dir.Open(i.name, hostio.OpenOptions{})
 	if err != nil {
 		return err
@@ -221,20 +216,14 @@ func (i item) copyTo(v *exfat.Volume, buf []byte) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, to.Close()) }()
-	for off := int64(0); off < i.size; off += int64(len(buf)) {
-		piece := buf[:min(int64(len(buf)), i.size-off)]
-		if n, err := from.ReadAt(piece, off); n < len(piece) {
-			if errors.Is(err, io.EOF) {
-				err = fmt.Errorf("it became shorter while it was copied: %w", io.ErrUnexpectedEOF)
-			}
-			return err
-		}
-		if _, err := to.WriteAt(piece, off); err != nil {
-			return err
-		}
+	err = c.readPieces(from, buf, 0, i.size, func(b []byte, off int64) error {
+		_, err := to.WriteAt(b, off)
+		return err
+	})
+	if errors.Is(err, io.EOF) {
+		err = fmt.Errorf("it became shorter while it was copied: %w", io.ErrUnexpectedEOF)
 	}
-	return nil
+	return errors.Join(err, to.Close())
 }
 
 // losses counts what a volume without modes, owners, attributes and links does not keep of the files of a tree.
@@ -259,10 +248,7 @@ func (l *losses) count(d *hostio.Dir, name string, fi fs.FileInfo) {
 	if !fi.IsDir() && hostio.StatOf(fi).Links > 1 {
 		l.hardLinks++
 	}
-	list, err := files.Xattr(d, name, "list", "", "")
-	if err != nil {
-		return // a host without attributes
-	}
+	list, _ := files.Xattr(d, name, "list", "", "") // none on a host without attributes
 	for name := range list {
 		// Security labels and access control lists belong to the host, not to the file.
 		if !strings.HasPrefix(name, "security.") && !strings.HasPrefix(name, "system.") {

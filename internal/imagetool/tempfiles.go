@@ -69,7 +69,7 @@ func (c *call) checkFree(p place) error {
 		return nil
 	case err != nil:
 		return err
-	case !c.has("-ov"):
+	case !c.has("ov"):
 		return syscall.EEXIST
 	case !p.isUnused():
 		return syscall.EBUSY
@@ -94,7 +94,7 @@ func (c *call) rename(tmp, p place) error {
 		return e
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return err
-	case !c.has("-ov"):
+	case !c.has("ov"):
 		return renameNew(tmp, p, made.IsDir())
 	case err != nil, old.Mode().IsRegular() && made.Mode().IsRegular():
 		return errors.Join(p.dir.Rename(tmp.name, p.name), p.dir.Sync())
@@ -210,7 +210,7 @@ func (c *call) sweepStem(dir *hostio.Dir, stem string) {
 		if container.Remove(dir, image) != nil {
 			return
 		}
-		if c.has("-verbose") {
+		if c.has("verbose") {
 			fmt.Fprintf(c.err, "%s: removed what a killed process left: %q\n", c.tool, dir.Path()+"/"+image)
 		}
 	}

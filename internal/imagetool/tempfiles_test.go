@@ -109,7 +109,7 @@ func (m *machine) giveAway(name string) {
 // As long as an image is made nobody takes its files for leftovers.
 func TestWhatIsBeingMadeIsNotSweptAway(t *testing.T) {
 	m := newMachine(t)
-	p, err := at(m.path("x.dmg"))
+	p, err := placeAt(m.path("x.dmg"))
 	require.NoError(t, err)
 	defer p.close()
 	release := lockStem(p.dir, staleStem)

@@ -7,8 +7,10 @@ import (
 	"path/filepath"
 	"strings"
 
+	"dmgbench/internal/attach"
 	"dmgbench/internal/container"
 	"dmgbench/internal/container/codec"
+	"dmgbench/internal/image"
 )
 
 // streams are the first bytes of a chunk in a compressed UDIF image. ADC has no signature.
@@ -29,8 +31,8 @@ const (
 )
 
 // warnOfRaw warns of a file that is taken for a raw image and does not look like one.
-func (c *call) warnOfRaw(i *image) error {
-	if i.Format() != container.UDRW || c.isForcedRaw() {
+func (c *call) warnOfRaw(i *imageFile) error {
+	if i.Format() != image.UDRW || c.isForcedRaw() {
 		return nil
 	}
 	found, err := container.Foreign(i.Image)
@@ -65,9 +67,9 @@ var rawMarks = []struct {
 }
 
 // looksRaw reports whether a device has a partition map or a volume, or starts with zeros as a blank one does.
-func looksRaw(i *image) bool {
-	regions, scheme, err := i.partitionMap()
-	if err != nil || scheme != "none" || regions[0].volume.AppleName != "" {
+func looksRaw(i *imageFile) bool {
+	info, err := i.inspect()
+	if err != nil || info.Scheme != attach.SchemeNone || info.Whole.AppleName != "" {
 		return true // the verb reports what cannot be read
 	}
 	head := make([]byte, min(64<<10, i.Size()))

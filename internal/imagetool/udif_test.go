@@ -141,7 +141,7 @@ func TestReadOnlyFormats(t *testing.T) {
 
 // tellsDamage: a volume that cannot be read is not taken for none.
 func (m *machine) tellsDamage() {
-	p, err := at(m.path("xUDZO.dmg"))
+	p, err := placeAt(m.path("xUDZO.dmg"))
 	require.NoError(m.t, err)
 	defer p.close()
 	img, err := container.Open(p.dir, p.name, container.OpenOptions{ReadOnly: true})

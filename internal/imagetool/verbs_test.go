@@ -37,7 +37,7 @@ func (m *machine) limitsOf(image string) (low, now, high int64) {
 // sound checks table, volume and files of an image made from the folder src.
 func (m *machine) sound(image string, src string) {
 	m.t.Helper()
-	p, err := at(m.path(image))
+	p, err := placeAt(m.path(image))
 	require.NoError(m.t, err)
 	defer p.close()
 	img, err := container.Open(p.dir, p.name, container.OpenOptions{ReadOnly: true})
@@ -47,7 +47,7 @@ func (m *machine) sound(image string, src string) {
 	if err == nil {
 		require.Empty(m.t, warnings)
 	}
-	vol, part, err := findVolume(img)
+	vol, part, err := lastVolume(img)
 	require.NoError(m.t, err)
 	if part != nil {
 		require.LessOrEqual(m.t, part.Offset()+part.Size(), img.Size()-33*sector)
@@ -101,8 +101,8 @@ func TestResizeRefuses(t *testing.T) {
 	m := newMachine(t)
 	m.do("create -size 8m a")
 	m.refused(1, "no size: want", "resize a.dmg")
-	m.refused(1, "more than one of -size, -sectors", "resize -size 9m -sectors 5 a.dmg")
-	m.refused(1, "a size and -limits", "resize -size 9m -limits a.dmg")
+	m.refused(1, "both -size and -sectors", "resize -size 9m -sectors 5 a.dmg")
+	m.refused(1, "both -size and -limits", "resize -size 9m -limits a.dmg")
 	m.refused(1, `"tiny" is not a size`, "resize -size tiny a.dmg")
 	m.hold("a.dmg")
 	m.refused(35, "hdiutil: resize: failed. Resource temporarily unavailable (35)\n", "resize -size 9m a.dmg")
@@ -114,7 +114,7 @@ func TestResizeOfAVolumeOfTheHost(t *testing.T) {
 	m := newMachine(t)
 	m.at.fs, m.at.loops = []attach.FS{{Name: "ext4", Present: true}}, true
 	m.do("create -size 8m -fs ext4 a")
-	p, err := at(m.path("a.dmg"))
+	p, err := placeAt(m.path("a.dmg"))
 	require.NoError(t, err)
 	img, err := container.Open(p.dir, p.name, container.OpenOptions{})
 	require.NoError(t, err)
@@ -139,12 +139,12 @@ func TestCompact(t *testing.T) {
 	m := newMachine(t)
 	m.write("src/big", strings.Repeat("x", 20<<20))
 	m.do("create -srcfolder src -format UDSB -size 64m -imagekey sparse-band-size=2048 a")
-	p, err := at(m.path("a.sparsebundle"))
+	p, err := placeAt(m.path("a.sparsebundle"))
 	require.NoError(t, err)
 	defer p.close()
 	img, err := container.Open(p.dir, p.name, container.OpenOptions{})
 	require.NoError(t, err)
-	vol, _, err := findVolume(img)
+	vol, _, err := lastVolume(img)
 	require.NoError(t, err)
 	v, err := exfat.Mount(vol, exfat.MountOptions{})
 	require.NoError(t, err)
@@ -292,7 +292,7 @@ func TestAttachedReadOnlyIsAttached(t *testing.T) {
 	for _, name := range []string{"a.dmg", "a.sparsebundle", "a.sparseimage"} {
 		kind := map[string]string{"a.dmg": "UDIF", "a.sparsebundle": "SPARSEBUNDLE", "a.sparseimage": "SPARSE"}[name]
 		m.do("create -size 8m -fs ExFAT -type " + kind + " a")
-		p, err := at(m.path(name))
+		p, err := placeAt(m.path(name))
 		require.NoError(t, err)
 		img, err := container.Open(p.dir, p.name, container.OpenOptions{ReadOnly: true, Hold: true})
 		require.NoError(t, err)
