@@ -21,10 +21,10 @@ var (
 	option   = regexp.MustCompile(`^ --(\S+) (\S+)`)
 )
 
-// TestReadmeTable: the table of plans in README.md names every shipped plan,
+// TestPlansPage: the table of plans in docs/plans.md names every shipped plan,
 // where it comes from, and what the whole and the small run really write.
-func TestReadmeTable(t *testing.T) {
-	text, err := os.ReadFile("../README.md")
+func TestPlansPage(t *testing.T) {
+	text, err := os.ReadFile("../docs/plans.md")
 	require.NoError(t, err)
 	var names []string
 	for _, row := range tableRow.FindAllStringSubmatch(string(text), -1) {
@@ -40,7 +40,7 @@ func TestReadmeTable(t *testing.T) {
 		assert.Equal(t, name, row[5], "the command runs the plan of its row")
 		assert.Equal(t, volume(shortened(t, p, row[6])), row[7], "%s: written by the small run", name)
 	}
-	assert.Equal(t, plans.Names(), names, "README.md lists every plan once, in order")
+	assert.Equal(t, plans.Names(), names, "docs/plans.md lists every plan once, in order")
 }
 
 // origin is what the column of sources has to say.
