@@ -35,7 +35,7 @@ EXIT STATUS
 			lock := func() (func(), error) {
 				return lockHost(cmd.Context(), runner.Config{StateDir: dir, Clock: a.clock}, nil)
 			}
-			return runner.Clean(cmd.Context(), dir, runner.Cleaning{Release: a.release, Clock: a.clock, Lock: lock, Also: func(ctx context.Context, w io.Writer) error {
+			return runner.Clean(cmd.Context(), dir, runner.CleanOptions{Release: a.release, Clock: a.clock, Lock: lock, Also: func(ctx context.Context, w io.Writer) error {
 				return errors.Join(a.cleanMounts(ctx, dir, w), a.cleanSecrets(ctx, dir, w))
 			}}, a.out)
 		},

@@ -86,5 +86,5 @@ func (a *app) works(ctx context.Context, e engine.Engine, stateDir string) error
 }
 
 func probe(ctx context.Context, e engine.Engine, stateDir string, c clock.Clock) error {
-	return runner.Probing(stateDir, c.Wall(), func(dir *hostio.Dir) error { return engine.Probe(ctx, e, dir) })
+	return runner.WithProbeFolder(stateDir, c.Wall(), func(dir *hostio.Dir) error { return engine.Probe(ctx, e, dir) })
 }

@@ -28,8 +28,8 @@ func TestAnInterruptBeforeTheRunSaysWhatItMeans(t *testing.T) {
 func TestRunFoldersAreNamedAsTheUserDid(t *testing.T) {
 	abs, err := filepath.Abs("my runs/a")
 	require.NoError(t, err)
-	given := asGiven(&result.Error{Doing: "running", File: abs, Err: errors.New("x"), Hint: "go on with: dmgbench resume --keep " + abs}, "my runs/a")
-	assert.Equal(t, "go on with: dmgbench resume --keep 'my runs/a'", hint(given))
+	given := asGiven(&result.Error{Doing: "running", File: abs, Err: errors.New("x"), Hint: "continue with: dmgbench resume --keep " + abs}, "my runs/a")
+	assert.Equal(t, "continue with: dmgbench resume --keep 'my runs/a'", hint(given))
 	assert.Contains(t, given.Error(), `"my runs/a"`)
 	assert.Equal(t, "dmgbench resume a", resumeAsGiven("dmgbench resume <run>", "a"))
 }

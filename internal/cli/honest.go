@@ -20,7 +20,7 @@ func canRun(p *plan.Plan) error {
 	if err := honest(p); err != nil {
 		return err
 	}
-	if _, err := runner.Auto(p); err != nil {
+	if _, err := runner.AutoRounds(p); err != nil {
 		return &usageError{err: err, hint: "allow more with --max-written, or shorten a round with --sets 1"}
 	}
 	return nil

@@ -78,7 +78,7 @@ func diskFull(t *testing.T, bin string) {
 	e := p.wait()
 	assert.Equal(t, 4, e.code, e.err)
 	assert.Regexp(t, `is full|free, the case needs`, e.err)
-	assert.Contains(t, e.err, "hint: what was measured is kept; go on with: dmgbench resume")
+	assert.Contains(t, e.err, "hint: all measured data is kept; continue with: dmgbench resume")
 	require.NoError(t, os.Remove(filler))
 	e = w.run("resume", w.out)
 	require.Zero(t, e.code, e.err)
@@ -168,8 +168,8 @@ func placeVanishes(t *testing.T, bin string) {
 	require.NoError(t, os.RemoveAll(w.place+".away"))
 	e := p.wait()
 	assert.Equal(t, 4, e.code, e.err)
-	assert.Contains(t, e.err, "is there no more")
-	assert.Contains(t, e.err, `"hint":"what was measured is kept; go on with: dmgbench resume`)
+	assert.Contains(t, e.err, "is gone")
+	assert.Contains(t, e.err, `"hint":"all measured data is kept; continue with: dmgbench resume`)
 	for line := range strings.Lines(e.err) {
 		assert.True(t, json.Valid([]byte(line)), line)
 	}

@@ -67,7 +67,7 @@ func kept(t *testing.T, bin string) {
 	assert.Contains(t, e.out, `leftover images in folder "`)
 	w.complete()
 	e = w.run("clean")
-	assert.Equal(t, "nothing to clean\n", e.out)
+	assert.Equal(t, "no leftovers found\n", e.out)
 }
 
 // works executes a printed line as a person would. Root needs no sudo, and has none in a container.
@@ -119,7 +119,7 @@ func pausedCase(t *testing.T, bin string) {
 	w := newWorld(t, bin, pausePlan)
 	e := w.run(w.begin()...)
 	require.Equal(t, 130, e.code, e.err)
-	assert.Contains(t, e.err, "Restart the machine, then go on with: dmgbench resume "+w.out)
+	assert.Contains(t, e.err, "Restart the machine, then continue with: dmgbench resume "+w.out)
 	require.Len(t, names(t, w.work()), 2)
 	w.pathless()
 	e = w.run("resume", w.out)
@@ -133,7 +133,7 @@ func pausedCase(t *testing.T, bin string) {
 	require.NoError(t, err)
 	require.Len(t, list, 1)
 	require.NoError(t, os.Truncate(list[0], 6<<20))
-	w.failedWith(w.run("resume", w.out), "behind the pause: it was changed since: the container is gone or was replaced", "UDRW")
+	w.failedWith(w.run("resume", w.out), "after the pause: it was changed meanwhile: the container is gone or was replaced", "UDRW")
 	w.tidy()
 }
 

@@ -23,7 +23,7 @@ func signals(t *testing.T, bin string) {
 		require.NoError(t, p.cmd.Process.Signal(sig))
 		e := p.wait()
 		assert.Equal(t, 130, e.code, e.err)
-		assert.Contains(t, e.err, "go on with: dmgbench resume "+w.out)
+		assert.Contains(t, e.err, "continue with: dmgbench resume "+w.out)
 		assert.Empty(t, names(t, w.place))
 		w.pathless()
 		before := w.journal()

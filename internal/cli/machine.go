@@ -79,11 +79,11 @@ func prepare(ctx context.Context, c *runner.Config) (release func(), err error) 
 
 // lockHost takes the lock of measuring. A run that was killed a moment ago may still hold it.
 func lockHost(ctx context.Context, c runner.Config, say func(text string)) (release func(), err error) {
-	err = runner.Patiently(ctx, c.Clock, host.ErrBusy, say, func() (err error) {
+	err = runner.RetryWhileLocked(ctx, c.Clock, host.ErrBusy, say, func() (err error) {
 		release, err = host.Lock(c.StateDir)
 		return err
 	})
-	if going := runner.Going(c.StateDir); errors.Is(err, host.ErrBusy) && len(going) > 0 {
+	if going := runner.ActiveRuns(c.StateDir); errors.Is(err, host.ErrBusy) && len(going) > 0 {
 		err = fmt.Errorf("%w is going on in %s", err, quotedList(going))
 	}
 	return release, err

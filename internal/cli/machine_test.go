@@ -42,5 +42,5 @@ func TestTheLockOfMeasuringIsWaitedFor(t *testing.T) {
 	require.NoError(t, err)
 	release()
 	require.Len(t, said, 2)
-	assert.Contains(t, said[1], "another measuring run: waiting up to 2s for it to let go")
+	assert.Contains(t, said[1], "another measuring run: waiting up to 2s for it to end")
 }

@@ -116,7 +116,7 @@ func (a *app) cleanMount(ctx context.Context, root *hostio.Dir, id string, w io.
 		return err
 	}
 	defer lock.Close()
-	err = runner.Patiently(ctx, a.clock, hostio.ErrLocked, nil, lock.TryLock)
+	err = runner.RetryWhileLocked(ctx, a.clock, hostio.ErrLocked, nil, lock.TryLock)
 	switch {
 	case errors.Is(err, hostio.ErrLocked):
 		return nil

@@ -263,7 +263,7 @@ func (a *app) tellSpace(p *plan.Plan, o runOptions) error {
 	for _, s := range spaces {
 		fmt.Fprintln(a.err, printable(s.String()))
 	}
-	for _, err := range []error{askForPlaces(p, have), runner.Fit(spaces)} {
+	for _, err := range []error{askForPlaces(p, have), runner.CheckSpace(spaces)} {
 		if err != nil {
 			fmt.Fprintf(a.err, "this run would be refused: %s\nhint: %s\n", printable(err.Error()), printable(hint(err)))
 		}

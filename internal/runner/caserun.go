@@ -1,12 +1,14 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
-	"time"
 
 	"dmgbench/internal/engine"
 	"dmgbench/internal/hostio"
@@ -15,242 +17,294 @@ import (
 	"dmgbench/internal/workload"
 )
 
-// journalError is a journal that cannot be written: the run stops, the case does not count.
-type journalError struct{ err error }
-
-func (e *journalError) Error() string {
-	const doing = "writing the journal: "
-	return doing + strings.TrimPrefix(e.err.Error(), doing)
-}
-func (e *journalError) Unwrap() error { return e.err }
-
-// handle is one container of a case with the files that are on it.
+// handle is one container of a case with the files on it.
 type handle struct {
 	con   engine.Container
-	att   engine.Attachment
+	att   engine.Attachment // nil while detached
 	opts  engine.AttachOptions
-	spec  engine.Spec // what it was made as, to open it again by
-	place *place
-	books
+	spec  engine.Spec // as which it was made, to open it again
+	place *workFolder
+	liveFiles
 }
 
-// caseRun executes the steps of one case in one round.
+// caseRun is one attempt at one case in one round: all state that its steps share.
 type caseRun struct {
 	r     *run
 	c     plan.Case
 	round int
-	cycle int
-	// reopened says that containers of a pause may have been attached again.
-	reopened bool
-	// failing says that the steps are in a block that ends at the first one that fails.
-	failing bool
-	awake   int64 // how long the machine had slept when it began
-	kept    bool  // its containers stay, and it counts
-	index   int
-	ended   int // steps, canaries apart
-	skipTo  int
-	base    string
-	eng     engine.Engine
-	spec    engine.Spec
-	place   *place
-	main    *handle
-	named   map[string]*handle
-	undo    cleanup
-	gate    *workload.Gate
+	eng   engine.Engine
+	spec  engine.Spec
+	place *workFolder
+	base  string // name of the case's own container, without extension
+
+	main  *handle            // the case's own container, nil before it is created
+	named map[string]*handle // containers that steps derived from it, by the name in the plan
+	undo  undoStack
+	gate  *workload.Gate // of the parallel block that this step is in
+
+	cycle    int           // of the repeat block, from 1; 0 outside
+	mayFail  bool          // in a repeat block that ends at the first step that fails
+	index    int           // of the next step
+	executed int           // steps that have ended, without canaries
+	pause    *result.Pause // that this attempt continues; its first pause.Step steps are replayed
+	reopened bool          // containers of the pause may have been attached again
+	slept    int64         // suspended time of the machine at the start, in nanoseconds
+	counts   bool          // its containers are kept: a later sleep does not discard it
 }
 
-func newCaseRun(r *run, c plan.Case, round int, eng engine.Engine, spec engine.Spec) (*caseRun, error) {
-	p := r.places[c.Settings.Place]
-	if p == nil {
-		return nil, fmt.Errorf("running case %q: no folder was given for place %q; use --on %s=DIR", c.ID, c.Settings.Place, c.Settings.Place)
+// newCaseRun prepares an attempt. The name of the case's container contains the
+// number of the case in the plan and the round, so that it is unique in the run.
+func newCaseRun(r *run, c plan.Case, round int, eng engine.Engine) (*caseRun, error) {
+	f := r.places[c.Settings.Place]
+	if f == nil {
+		return nil, fmt.Errorf("running case %q: %w", c.ID, missingPlaceError(c.Settings.Place))
 	}
-	number := 0
-	for i := range r.cases {
-		if r.cases[i].ID == c.ID {
-			number = i + 1
-		}
-	}
+	number := 1 + slices.IndexFunc(r.cases, func(o plan.Case) bool { return o.ID == c.ID })
 	return &caseRun{
-		r: r, c: c, round: round, eng: eng, spec: spec, place: p, named: map[string]*handle{}, awake: r.suspended(),
-		base: fmt.Sprintf("case%02d-round%d", number, round),
+		r: r, c: c, round: round, eng: eng, spec: specOf(c.Settings), place: f, named: map[string]*handle{},
+		slept: r.suspended(), base: fmt.Sprintf("case%02d-round%d", number, round),
 	}, nil
 }
 
-// specOf is the image that the settings ask for.
+// missingPlaceError is the error of a step or case at a place that the user gave no
+// folder for.
+func missingPlaceError(name string) error {
+	return fmt.Errorf("no folder was given for place %q; use --on %s=DIR", name, name)
+}
+
+// specOf is the image that the settings request.
 func specOf(s plan.Settings) engine.Spec {
 	cache := hostio.CacheBuffered
 	if s.Cache == workload.CacheDirect {
 		cache = hostio.CacheDirect
 	}
 	return engine.Spec{
-		Format: s.Format, Encryption: s.Encryption, Filesystems: s.Filesystems, Size: int64(s.Size), BandSize: int64(s.BandSize),
-		VolumeName: s.VolumeName, Backend: s.Backend, ServedBy: s.ServedBy, Cache: cache, Preallocate: s.Preallocate,
+		Format: s.Format, Encryption: s.Encryption, Filesystems: s.Filesystems, Size: int64(s.Size),
+		BandSize: int64(s.BandSize), VolumeName: s.VolumeName, Backend: s.Backend, ServedBy: s.ServedBy, Cache: cache,
+		Preallocate: s.Preallocate,
 	}
 }
 
-// run executes the steps, behind a pause if there is one.
+// run executes the steps, those after a pause if pause is not nil.
 func (x *caseRun) run(ctx context.Context, pause *result.Pause) error {
-	if pause != nil {
-		x.skipTo = pause.Step
-	} else if x.r.p.Run.Canary {
+	x.pause = pause
+	if x.r.p.Run.Canary && pause == nil {
 		if err := x.canary(ctx); err != nil {
 			return err
 		}
 	}
 	if x.r.p.Run.Canary {
-		x.index = 2 // the canary's two steps come first
+		x.index = 2 // the canary's two steps have the first numbers
 	}
-	err := x.steps(ctx, x.c.Steps, pause)
+	err := x.runSteps(ctx, x.c.Steps)
 	if err == nil && x.r.c.Keep && x.main != nil && x.main.con != nil {
-		if x.slept() { // what does not count is not kept either
+		if x.hasSlept() { // images of an attempt that does not count are not kept
 			return errSlept
 		}
-		err = x.keep(ctx)
+		err = x.keepImages(ctx)
 	}
 	return err
 }
 
-// slept says that the machine did since the case began, or went on behind a pause. What is kept was asked before it was
-// detached: a sleep behind that touches nothing that was measured.
-func (x *caseRun) slept() bool { return !x.kept && x.r.suspended()-x.awake > slept }
+// hasSlept reports whether the machine slept since the attempt started. Kept images
+// are checked before they are detached: a later sleep affects no measured step.
+func (x *caseRun) hasSlept() bool { return !x.counts && x.r.suspended()-x.slept > sleepThreshold }
 
-// keep detaches the containers, leaves them, and says how to open them.
-func (x *caseRun) keep(ctx context.Context) error {
-	if err := x.leave(ctx); err != nil {
+// keepImages detaches the containers, leaves them, and collects the command lines
+// that open them.
+func (x *caseRun) keepImages(ctx context.Context) error {
+	if err := x.detachAll(ctx); err != nil {
 		return err
 	}
 	for _, h := range x.handles() {
 		x.r.kept = append(x.r.kept, h.con.OpenWith(filepath.Join(h.place.dir.Path(), h.con.Name()))...)
 	}
-	x.kept = true
+	x.counts = true
 	return nil
 }
 
-// finish undoes what is left, with a context of its own so that an interrupt cannot stop it.
+// detachAll detaches the containers and empties the undo stack, since they stay.
+func (x *caseRun) detachAll(ctx context.Context) error {
+	for _, h := range x.handles() {
+		if h.att == nil {
+			continue
+		}
+		s := &stepRun{x: x, h: h, rec: &result.Step{}}
+		if err := s.detach(ctx); err != nil {
+			return err
+		}
+	}
+	x.undo.todo = nil
+	return nil
+}
+
+// finish undoes what is left. It has its own context, so that an interrupt does not
+// stop it.
 func (x *caseRun) finish() {
 	ctx, cancel := context.WithTimeout(context.Background(), cleanupTime)
 	defer cancel()
 	for _, err := range x.undo.run(ctx) {
-		x.r.doubt = true
+		x.r.maybeAttached = true
 		x.r.warn(x.c.ID, "cleanup", err.Error())
 	}
 }
 
-// made is the target as it was really made, nil if nothing was.
-func (x *caseRun) made() *result.Target {
+// handles are the existing containers, the case's own first.
+func (x *caseRun) handles() []*handle {
+	var out []*handle
+	if x.main != nil && x.main.con != nil {
+		out = append(out, x.main)
+	}
+	for _, name := range slices.Sorted(maps.Keys(x.named)) {
+		out = append(out, x.named[name])
+	}
+	return out
+}
+
+// container finds the container that a step acts on, nil before the case's own is
+// created.
+func (x *caseRun) container(st plan.Step) (*handle, error) {
+	if st.On == "" {
+		return x.main, nil
+	}
+	if h := x.named[st.On]; h != nil {
+		return h, nil
+	}
+	return nil, fmt.Errorf("no step has made a container %q", st.On)
+}
+
+// adopt makes a handle of a new container, to be detached and removed when the case
+// ends.
+func (x *caseRun) adopt(con engine.Container, f *workFolder, spec engine.Spec) *handle {
+	h := &handle{con: con, place: f, spec: spec}
+	x.undo.push("removing the container", con.Remove)
+	x.undo.push("detaching the container", func(ctx context.Context) error {
+		if h.att == nil {
+			return nil
+		}
+		_, err := h.att.Detach(ctx, false)
+		if err != nil {
+			_, err = h.att.Detach(ctx, true)
+		}
+		if err != nil { // it may be detached now, but some writes were lost
+			_, still := h.att.Detach(ctx, true)
+			x.r.stillAttached = x.r.stillAttached || still != nil
+		}
+		h.att = nil
+		return err
+	})
+	return h
+}
+
+// actualTarget is the target as it was made, nil if none was.
+func (x *caseRun) actualTarget() *result.Target {
 	if x.main == nil || x.main.con == nil {
 		return nil
 	}
-	t, m := target(x.c.Settings), x.main.con.Made()
+	t, m := requestedTarget(x.c.Settings), x.main.con.Made()
 	t.Filesystem, t.BandSizeUsed = m.Filesystem, m.BandSize
-	t.Backend, t.ServedBy = cmpOr(m.Backend, t.Backend), m.ServedBy
+	t.Backend, t.ServedBy = cmp.Or(m.Backend, t.Backend), m.ServedBy
 	return &t
 }
 
-func (x *caseRun) steps(ctx context.Context, list []plan.Step, pause *result.Pause) error {
+// runSteps executes a list of steps in order. Steps before the pause that is
+// continued are replayed.
+func (x *caseRun) runSteps(ctx context.Context, list []plan.Step) error {
 	for _, st := range list {
-		if st.Do == "repeat" {
-			if err := x.repeat(ctx, st, pause); err != nil {
-				return err
-			}
-			continue
+		var err error
+		switch {
+		case st.Do == "repeat":
+			err = x.repeat(ctx, st)
+		case x.isReplaying():
+			err = x.replay(ctx, st)
+		case ctx.Err() != nil:
+			err = ctx.Err()
+		case st.Do == "pause":
+			err = x.pauseRun(ctx, st)
+		default:
+			err = x.execute(ctx, st)
 		}
-		if x.index < x.skipTo {
-			if err := x.replay(ctx, st, pause); err != nil {
-				return err
-			}
-			continue
-		}
-		if err := x.one(ctx, st); err != nil {
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// repeat executes a block in cycles. One that has to fail ends at its first
-// failing step, whatever comes behind that in the block.
-func (x *caseRun) repeat(ctx context.Context, st plan.Step, pause *result.Pause) error {
-	defer func() { x.cycle, x.failing = 0, false }()
-	x.failing = st.Expect == "fail"
-	for cycle := 1; cycle <= st.Times; cycle++ {
-		x.cycle = cycle
-		err := x.steps(ctx, st.Steps, pause)
-		if err != nil && x.failing && ctx.Err() == nil && !errors.As(err, new(*journalError)) {
+// repeat executes a block in cycles. A block that is expected to fail ends at its
+// first step that fails.
+func (x *caseRun) repeat(ctx context.Context, st plan.Step) error {
+	defer func() { x.cycle, x.mayFail = 0, false }()
+	x.mayFail = st.Expect == "fail"
+	for x.cycle = 1; x.cycle <= st.Times; x.cycle++ {
+		err := x.runSteps(ctx, st.Steps)
+		if err != nil && x.mayFail && ctx.Err() == nil && !errors.As(err, new(*journalError)) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
 	}
-	if x.failing {
+	if x.mayFail {
 		return fmt.Errorf("%s: a step in it was expected to fail and none did in %d cycles", stepName(st), st.Times)
 	}
 	return nil
 }
 
-// one executes one step, journals it and decides whether the case goes on.
-func (x *caseRun) one(ctx context.Context, st plan.Step) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if st.Do == "pause" {
-		return x.pause(ctx, st)
-	}
-	rec := x.record(st)
+// execute executes one step and records it.
+func (x *caseRun) execute(ctx context.Context, st plan.Step) error {
+	rec := x.newRecord(st)
 	start := &result.StepStart{Case: x.c.ID, Round: x.round, Index: rec.Index, Do: st.Do, Phase: st.Phase}
-	if err := errors.Join(x.r.append(result.Record{Kind: result.KindStepStart, StepStart: start}), x.r.dir.Flush()); err != nil {
+	err := errors.Join(x.r.append(result.Record{Kind: result.KindStepStart, StepStart: start}), x.r.dir.Flush())
+	if err != nil {
 		return &journalError{err}
 	}
-	x.r.holding = false // from here on the case can only be begun anew
-	x.r.status(x, st, workload.Progress{})
-	var err error
-	if st.Do == "parallel" {
-		err = x.parallel(ctx, st, &rec)
-	} else {
-		err = x.do(ctx, st, &rec)
-	}
-	return x.journal(ctx, st, rec, err)
+	x.r.pauseHeld = false // from now on the case can only be measured from its start
+	x.reportStatus(st, workload.Progress{})
+	err = x.do(ctx, st, &rec)
+	return x.record(ctx, st, rec, err)
 }
 
-// record begins a step's record.
-func (x *caseRun) record(st plan.Step) result.Step {
+// newRecord is the record of a step before it is executed. It takes the next index.
+func (x *caseRun) newRecord(st plan.Step) result.Step {
 	rec := result.Step{
 		Index: x.index, Do: st.Do, Phase: st.Phase, Round: x.round, Cycle: x.cycle, Session: x.r.session,
-		Expect: cmpOr(st.Expect, "ok"), StartNS: x.r.now(),
+		Expect: cmp.Or(st.Expect, "ok"), StartNS: x.r.now(),
 	}
-	switch st.Do {
-	case "write", "read", "stream":
+	if stepHandlers[st.Do].timesFiles {
 		rec.Op = st.Do
 	}
 	x.index++
 	return rec
 }
 
-// journal ends a step: its record is durable before anything else happens.
-func (x *caseRun) journal(ctx context.Context, st plan.Step, rec result.Step, err error) error {
+// record writes the record of a step and makes it durable before the next step. The
+// error ends the case.
+func (x *caseRun) record(ctx context.Context, st plan.Step, rec result.Step, err error) error {
 	rec.DurationNS = max(rec.DurationNS-rec.RetryNS, 0)
 	if err != nil {
 		rec.Error = err.Error()
-		if x.failing {
+		if x.mayFail {
 			rec.Expect = "fail"
 		}
 	}
 	for _, w := range rec.Warnings {
-		x.r.tell(x.c.ID, w.Text)
+		x.r.warnProgress(x.c.ID, w.Text)
 	}
-	n := wrote(&rec)
-	if x.r.spent += n; rec.Do != "canary" {
+	n := writtenBy(&rec)
+	if x.r.writtenByAll += n; rec.Do != "canary" {
 		x.r.written += n
-		x.ended++
+		x.executed++
 	}
-	if h, e := x.on(st); e == nil && h != nil {
-		rec.Live = workload.Total(h.live) + workload.Total(h.named)
+	if h, e := x.container(st); e == nil && h != nil {
+		rec.Live = h.size()
 	}
 	end := &result.StepEnd{Case: x.c.ID, Round: x.round, Step: rec}
-	e := errors.Join(x.r.append(result.Record{Kind: result.KindStep, Step: end}), x.r.dir.Sync())
-	if e != nil && (err == nil || st.Expect == "fail" || x.failing) {
-		return &journalError{e} // behind a failing step the case ends, and its end is where the journal has to be whole
+	// The flush is outside of every timed span and before the next step: a record
+	// that exists is complete and durable.
+	e := x.r.commit(result.Record{Kind: result.KindStep, Step: end})
+	if e != nil && (err == nil || st.Expect == "fail" || x.mayFail) {
+		return &journalError{e} // after a failed step the case ends, and writing its end reports the journal's error
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -265,36 +319,34 @@ func (x *caseRun) journal(ctx context.Context, st plan.Step, rec result.Step, er
 	return nil
 }
 
-func stepName(st plan.Step) string {
-	return strings.TrimSpace(st.Do + " " + st.Phase)
-}
-
-// now is the session's clock in nanoseconds since it began.
-func (r *run) now() int64 { return int64(r.c.Clock.Now() - r.started) }
-
-// timed measures what a step itself takes; book-keeping around it is outside.
-func (x *caseRun) timed(rec *result.Step, f func() error) error {
-	rec.StartNS = x.r.now()
-	err := f()
-	rec.DurationNS = x.r.now() - rec.StartNS
-	return err
-}
-
-// status tells the progress where the run stands.
-func (r *run) status(x *caseRun, st plan.Step, p workload.Progress) {
-	s := Status{
-		Plan: r.p.Name, Case: x.c.ID, Do: st.Do, Phase: st.Phase, Round: x.round, Rounds: r.aim,
-		CaseRound: r.finished, OfRounds: len(r.cases) * r.aim,
-		Files: p.Files, OfFiles: p.OfFiles, Bytes: p.Bytes, OfBytes: p.OfBytes, TimedNS: int64(p.Timed),
-		RunBytes: r.written, OfRunBytes: r.toWrite * int64(r.aim), ElapsedNS: r.now(),
+// writtenBy is how many bytes a step wrote to files, or the write step of a canary.
+func writtenBy(st *result.Step) (sum int64) {
+	switch {
+	case st.Stream != nil:
+		return st.Stream.Out
+	case st.Do == "write" || st.Do == "copy" || st.Do == "canary" && st.Op == "write":
+		if st.Span != nil {
+			return st.Span.Bytes
+		}
+		for _, s := range st.Samples {
+			sum += s.Bytes
+		}
 	}
-	r.forecast.fill(&s, x.ended, p, r.aim)
+	return sum
+}
+
+// stepName names a step in errors: its kind and its phase.
+func stepName(st plan.Step) string { return strings.TrimSpace(st.Do + " " + st.Phase) }
+
+// reportStatus sends how far the run has come to Progress.
+func (x *caseRun) reportStatus(st plan.Step, p workload.Progress) {
+	r := x.r
+	s := Status{
+		Plan: r.p.Name, Case: x.c.ID, Do: st.Do, Phase: st.Phase, Round: x.round, Rounds: r.goal,
+		CaseRound: r.finished, OfRounds: len(r.cases) * r.goal,
+		Files: p.Files, OfFiles: p.OfFiles, Bytes: p.Bytes, OfBytes: p.OfBytes, TimedNS: int64(p.Timed),
+		RunBytes: r.written, OfRunBytes: r.roundWrites * int64(r.goal), ElapsedNS: r.now(),
+	}
+	r.forecast.fill(&s, x.executed, p, r.goal)
 	r.c.Progress.Status(s)
 }
-
-func instruction(m plan.Manual, value string) string {
-	return strings.TrimRight(strings.ReplaceAll(m.Instructions, "{value}", value), ". ")
-}
-
-// elapsed since start on the run's clock.
-func (r *run) elapsed(start time.Duration) time.Duration { return r.c.Clock.Now() - start }

@@ -1,14 +1,50 @@
 // Package runner executes a plan: rounds in shuffled order, fresh containers,
-// steps, a journal after every one of them, and a clean-up stack that runs on
-// every path out.
+// steps, a journal record after each step, and a clean-up stack that runs on every
+// return path.
 //
-// It measures only the length of steps; files are timed by the workload. It
-// judges nothing and draws no report. What it writes lies in the run folder and
-// in a marked folder of its own at each place; nothing else is ever touched.
+// The runner measures only the duration of steps; the workload times files. It
+// judges no numbers and renders no report. It writes to the run folder and to a
+// marked folder of its own at each place, and to no other folder.
+//
+// # A session
+//
+// [Run] and [Resume] each execute one session (session.go): they register the run's
+// places, write the session record, open the places, measure what is left to
+// measure, and remove the images. The rounds of a session (rounds.go) go through
+// the combinations of the manual axes, then through rounds, then through the cases
+// in an order that depends on seed and round only. With rounds = "auto",
+// autorounds.go decides after each round whether there is another one.
+//
+// One attempt at one case in one round (attempt.go) is a caseRun (caserun.go): it
+// holds all state that the steps of the case share. Each kind of step is one row of
+// the table stepHandlers (steps.go): what the step needs, how it is executed, and
+// how it is replayed.
+//
+// # What survives a crash
+//
+// The order of writes makes every interruption recoverable:
+//
+//  1. The registry contains a run before its journal does (registry.go). So
+//     [Clean] finds the images of a run that was killed at any moment.
+//  2. A folder at a place is marked before the first image is made in it, and the
+//     marker is the last file that is deleted (workfolder.go). So each folder
+//     that a killed run leaves is recognized as its own, or is empty.
+//  3. The record of a step is flushed to the disk before the next step starts. A
+//     case-round counts from the moment its end record is flushed; without it,
+//     the next session measures the case-round again, with a fresh container.
+//  4. At a pause, the containers are detached before the pause record is written
+//     with their fingerprints. The next session replays the earlier steps
+//     without I/O (pause.go) and continues only if no fingerprint has changed.
+//
+// # Errors
+//
+// An error of a step ends its case, not the run. These end the session instead: a
+// full or missing place ([Stopped]), a journal that cannot be written, and an
+// interrupt. What the engine does not support is known before a case starts
+// (unsupported.go), and skips it.
 package runner
 
 import (
-	"context"
 	"fmt"
 	"strings"
 
@@ -19,66 +55,56 @@ import (
 	"dmgbench/internal/result"
 )
 
-// Place is a named folder that containers are put into; the place "" is the run folder.
-type Place struct{ Name, Path string }
-
-// title is what people call the place of a run with this folder.
-func (p Place) title(folder string) string {
-	switch {
-	case p.Name != "":
-		return fmt.Sprintf("place %q", p.Name)
-	case folder != "" && absolute(p.Path) == absolute(folder):
-		return "the run folder"
-	}
-	return fmt.Sprintf("folder %q", p.Path)
-}
-
-// Config is everything a run needs. The zero value of a field that is not
-// marked as required is usable.
+// Config is everything a run needs. The zero value of a field that is not marked as
+// required is usable.
 type Config struct {
 	Plan     *plan.Plan // required by Run, as executed
 	Tool     result.Tool
 	Out      string           // required: the run folder
-	Places   []Place          // besides the run folder
+	Places   []Place          // other than the run folder
 	Engine   engine.Engine    // required: makes the images
-	Why      string           // why this engine was picked
+	Why      string           // why this engine was chosen
 	Clock    clock.Clock      // required
 	Host     result.Host      // facts of this machine
-	Boot     string           // digest that tells two boots apart
+	Boot     string           // digest that identifies this boot of the machine
 	Memory   int64            // bytes the program may use
-	Virtual  bool             // a hypervisor may cache what the guest believes to be on a disk
+	Virtual  bool             // a hypervisor may cache data that the guest believes to be on a disk
 	Warnings []result.Warning // of the host
-	// Suspended is how long the machine has slept since boot in nanoseconds; nil: not known.
+	// Suspended is how long the machine has slept since boot in nanoseconds; nil:
+	// unknown.
 	Suspended func() (int64, error)
-	// Changes are what has happened to the machine since the session began, where that weakens
-	// numbers; it is asked once, behind the last case. nil: nobody looks.
+	// Changes reports how the machine changed during the session, as far as that
+	// weakens numbers. It is called once, after the last case. May be nil.
 	Changes  func() []result.Warning
 	Identify bool
-	// Volatile leaves the run folder to the system's memory: it does not survive a power cut. For simulations,
-	// whose runs are many and made again from their seed.
+	// Volatile keeps the run folder in the system's memory: it does not survive a
+	// power cut. For simulations, which can be repeated from their seed.
 	Volatile bool
-	Keep     bool // leave the images
-	// RetryFailed measures the case-rounds again that failed or were discarded; of Resume.
+	Keep     bool // keep the images
+	// RetryFailed makes Resume measure the case-rounds again that failed or were
+	// discarded.
 	RetryFailed bool
-	Inputs      map[string]string // files the plan asks for, by name
-	StateDir    string            // registry of runs; "": none is kept
-	Progress    Progress          // nil: none
-	Hook        hostio.Hook       // sees, and may fail, every operation at the places; nil: none
+	Inputs      map[string]string // paths of the files that the plan names as inputs, by name
+	StateDir    string            // contains the registry of runs; "": the run is not registered
+	Progress    Progress          // may be nil
+	Hook        hostio.Hook       // observes, and may fail, every operation at the places; may be nil
 }
 
-// Progress is told how a run goes on, never inside a timed span.
+// Progress receives the progress of a run, never inside a timed span.
 type Progress interface {
-	// Status replaces the last status.
+	// Status replaces the previous status.
 	Status(Status)
-	// Message is said once.
+	// Message is shown once.
 	Message(text string)
-	// Warning is a message about what weakens the numbers; it is in the result, too. What differs in its numbers only comes once a session.
+	// Warning is a message about a fact that weakens the numbers. The result
+	// contains it, too. Of warnings that differ only in their numbers, a session
+	// sends the first.
 	Warning(text string)
-	// Failure is a case that failed in a round, when it happens; it is in the result, too.
+	// Failure is sent when a case fails in a round. The result contains it, too.
 	Failure(Failure)
 }
 
-// Failure is how a case ended in one round where it was not measured.
+// Failure is a case-round that was not measured.
 type Failure struct {
 	Case   string `json:"case"`
 	Round  int    `json:"round"`
@@ -86,7 +112,7 @@ type Failure struct {
 	Reason string `json:"reason"`
 }
 
-// Status is where a run stands.
+// Status is how far a run has come.
 type Status struct {
 	Plan       string `json:"plan"` // its name
 	Case       string `json:"case"`
@@ -104,32 +130,35 @@ type Status struct {
 	RunBytes   int64  `json:"run_bytes"` // written by the run so far
 	OfRunBytes int64  `json:"of_run_bytes"`
 	ElapsedNS  int64  `json:"elapsed_ns"` // of the session
-	// Forecast, of all rounds and sessions: work in time at assumed speeds, and what the protocol prescribes to wait.
+	// The forecast covers all rounds and sessions: the work as time at assumed
+	// speeds, and the waiting that the protocol prescribes.
 	WorkNS   int64 `json:"work_ns"` // done
 	OfWorkNS int64 `json:"of_work_ns"`
 	WaitedNS int64 `json:"waited_ns"`
 	OfWaitNS int64 `json:"of_wait_ns"`
 }
 
-type silent struct{}
+// silentProgress is used where Config.Progress is nil, so that callers need not
+// check for it.
+type silentProgress struct{}
 
-func (silent) Status(Status)   {}
-func (silent) Message(string)  {}
-func (silent) Warning(string)  {}
-func (silent) Failure(Failure) {}
+func (silentProgress) Status(Status)   {}
+func (silentProgress) Message(string)  {}
+func (silentProgress) Warning(string)  {}
+func (silentProgress) Failure(Failure) {}
 
 // Outcome of a run or of one session of it.
 type Outcome struct {
 	Dir     string
 	Status  string   // done | failed | skipped | interrupted | paused
 	Message string   // what to do next
-	Kept    []string // command lines that open what --keep left
-	Folders []string // that it lies in
-	// Complete says that there was nothing to resume.
+	Kept    []string // command lines that open the images that --keep left
+	Folders []string // that contain those images
+	// Complete reports that the run had ended before: resuming it did not measure.
 	Complete bool
 }
 
-// How a run stands in [Outcome].
+// Values of the field Status of [Outcome].
 const (
 	StatusDone        = result.Done
 	StatusFailed      = result.Failed
@@ -138,7 +167,7 @@ const (
 	StatusPaused      = "paused"
 )
 
-// NotFitError says that the host is not fit to measure on; exit status 4.
+// NotFitError means that the host is not fit to measure on; exit status 4.
 type NotFitError struct {
 	Reasons []string
 	Hint    string
@@ -147,29 +176,4 @@ type NotFitError struct {
 // Error joins the reasons.
 func (e *NotFitError) Error() string {
 	return fmt.Sprintf("checking the host: %s", strings.Join(e.Reasons, "; "))
-}
-
-// cleanup is a stack of what has to be undone, last first.
-type cleanup struct{ todo []undo }
-
-type undo struct {
-	what string
-	do   func(context.Context) error
-}
-
-func (c *cleanup) push(what string, do func(context.Context) error) {
-	c.todo = append(c.todo, undo{what, do})
-}
-
-// run undoes everything and gives every error; it goes on after one.
-func (c *cleanup) run(ctx context.Context) []error {
-	var errs []error
-	for len(c.todo) > 0 {
-		u := c.todo[len(c.todo)-1]
-		c.todo = c.todo[:len(c.todo)-1]
-		if err := u.do(ctx); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", u.what, err))
-		}
-	}
-	return errs
 }

@@ -4,19 +4,21 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
 	"dmgbench/internal/units"
+	"dmgbench/internal/workload"
 )
 
-// DryRun prints what a run of the plan would do: every step of each case, cases with the same steps together, and for
-// the whole run its bytes and its time at rate. Nothing is made or written.
+// DryRun prints what a run of the plan would do: every step of each case, cases
+// with the same steps together, and for the whole run its bytes and its time at
+// rate. It makes no image.
 func DryRun(w io.Writer, p *plan.Plan, rate units.Rate) error {
-	auto, err := Auto(p)
+	auto, err := AutoRounds(p)
 	if err != nil {
 		return err
 	}
@@ -26,15 +28,15 @@ func DryRun(w io.Writer, p *plan.Plan, rate units.Rate) error {
 		}
 	}
 	if o := p.Run; o.Precondition == plan.Steady {
-		fmt.Fprintf(w, "before the rounds: files of %s at each place until the rate settles, at most %s and %s written\n",
-			o.SteadyFile.Human(), o.SteadyTime.Human(), o.SteadyWritten.Human())
+		fmt.Fprintf(w, "before the rounds: files of %s at each place until the rate settles, "+
+			"at most %s and %s written\n", o.SteadyFile.Human(), o.SteadyTime.Human(), o.SteadyWritten.Human())
 	}
-	kind, c := "total", EstimateCost(p, rate)
-	if auto != nil {
-		kind = "at least"
-		defer dryMost(w, p, auto, c)
+	c := EstimateCost(p, rate)
+	if auto == nil {
+		_, err = fmt.Fprintf(w, "total: %s\n", c)
+	} else {
+		_, err = fmt.Fprintf(w, "at least: %s\n%s\n", c, describeAuto(auto, c))
 	}
-	_, err = fmt.Fprintf(w, "%s: %s\n", kind, c)
 	return err
 }
 
@@ -44,22 +46,22 @@ type Cost struct {
 	Written, Read units.Bytes
 	Rate          units.Rate     // assumed
 	Transfer      units.Duration // of all bytes at that rate
-	Waiting       units.Duration // that steps wait at least
+	Waiting       units.Duration // of steps, at least
 }
 
 // EstimateCost adds up the cases of a plan, with the time of its bytes at rate.
 func EstimateCost(p *plan.Plan, rate units.Rate) Cost {
 	c := Cost{Rounds: max(p.Run.Rounds, 1), Rate: rate}
-	if auto, err := Auto(p); err == nil && auto != nil {
+	if auto, err := AutoRounds(p); err == nil && auto != nil {
 		c.Rounds = auto.Looks[0]
 	}
+	n := units.Bytes(c.Rounds)
 	for _, cs := range p.Cases() {
 		t := plan.Estimate(p, cs)
 		c.Cases++
-		c.Written, c.Read, c.Waiting = c.Written+t.BytesWritten, c.Read+t.BytesRead, c.Waiting+units.Duration(waiting(cs.Steps))
+		c.Written, c.Read = c.Written+n*t.BytesWritten, c.Read+n*t.BytesRead
+		c.Waiting += units.Duration(n) * units.Duration(waiting(cs.Steps))
 	}
-	n := units.Bytes(c.Rounds)
-	c.Written, c.Read, c.Waiting = c.Written*n, c.Read*n, c.Waiting*units.Duration(n)
 	c.Transfer = units.Duration(float64(c.Written+c.Read) / float64(max(rate, 1)) * float64(time.Second))
 	return c
 }
@@ -67,8 +69,10 @@ func EstimateCost(p *plan.Plan, rate units.Rate) Cost {
 // Total is the time of the bytes and of the waiting.
 func (c Cost) Total() time.Duration { return c.Transfer.Std() + c.Waiting.Std() }
 
+// String is one line for people.
 func (c Cost) String() string {
-	text := fmt.Sprintf("%s × %s, %s written, %s read, about ", count(c.Cases, "case"), count(c.Rounds, "round"), c.Written.Human(), c.Read.Human())
+	text := fmt.Sprintf("%s × %s, %s written, %s read, about ", count(c.Cases, "case"), count(c.Rounds, "round"),
+		c.Written.Human(), c.Read.Human())
 	if c.Waiting == 0 {
 		return text + fmt.Sprintf("%s at an assumed %s", c.Transfer.Human(), c.Rate)
 	}
@@ -76,46 +80,36 @@ func (c Cost) String() string {
 		units.Duration(c.Total()).Human(), c.Transfer.Human(), c.Rate, c.Waiting.Human())
 }
 
-// dryMost says what rounds = "auto" may come to.
-func dryMost(w io.Writer, p *plan.Plan, a *result.AutoRounds, c Cost) {
-	most := a.Looks[len(a.Looks)-1]
-	times := units.Bytes(most)
+// describeAuto is the most that rounds = "auto" allows.
+func describeAuto(a *result.AutoRounds, c Cost) string {
+	last := len(a.Looks) - 1
+	times := units.Bytes(a.Looks[last])
 	each := units.Bytes(c.Rounds)
-	fmt.Fprintf(w, "at most: %s, %s written, %s read; looked at after %s rounds, until every interval is within ± %s",
-		count(most, "round"), (c.Written / each * times).Human(), (c.Read / each * times).Human(), listed(a.Looks), units.Share(a.Precision))
+	looks := strings.Trim(strings.ReplaceAll(fmt.Sprint(a.Looks[:last]), " ", ", "), "[]")
+	if looks != "" {
+		looks += " and "
+	}
+	text := fmt.Sprintf("at most: %s, %s written, %s read; looked at after %s%d rounds, "+
+		"until every interval is within ± %s",
+		count(a.Looks[last], "round"), (c.Written / each * times).Human(), (c.Read / each * times).Human(), looks,
+		a.Looks[last], units.Share(a.Precision))
 	if a.MaxTimeNS > 0 {
-		fmt.Fprintf(w, ", for at most %s", units.Duration(a.MaxTimeNS).Human())
+		text += fmt.Sprintf(", for at most %s", units.Duration(a.MaxTimeNS).Human())
 	}
 	if a.MaxWritten > 0 {
-		fmt.Fprintf(w, ", writing at most %s (canaries included)", units.Bytes(a.MaxWritten).Human())
-	}
-	fmt.Fprintln(w)
-}
-
-// listed is "5, 9 and 17".
-func listed(ns []int) string {
-	text := ""
-	for i, n := range ns {
-		switch {
-		case i == 0:
-		case i == len(ns)-1:
-			text += " and "
-		default:
-			text += ", "
-		}
-		text += strconv.Itoa(n)
+		text += fmt.Sprintf(", writing at most %s (canaries included)", units.Bytes(a.MaxWritten).Human())
 	}
 	return text
 }
 
-// caseGroup is the cases of a plan whose steps do the same.
+// caseGroup is the cases of a plan with the same steps.
 type caseGroup struct {
 	ids   []string
 	peaks []units.Bytes // of each case at its place
 	plan.Totals
 }
 
-// groupCases puts cases together whose steps do the same to as many bytes.
+// groupCases groups the cases that do the same with as many bytes.
 func groupCases(p *plan.Plan) (groups []caseGroup) {
 	for _, c := range p.Cases() {
 		t := plan.Estimate(p, c)
@@ -132,6 +126,7 @@ func groupCases(p *plan.Plan) (groups []caseGroup) {
 	return groups
 }
 
+// print prints the group: its cases, its steps, and what each case adds up to.
 func (g caseGroup) print(w io.Writer) error {
 	tw := tabwriter.NewWriter(w, 2, 0, 2, ' ', 0)
 	for i, id := range g.ids {
@@ -141,7 +136,7 @@ func (g caseGroup) print(w io.Writer) error {
 		return err
 	}
 	for i, s := range g.Steps {
-		fmt.Fprintf(tw, "  %d\t%s\n", i+1, describe(s))
+		fmt.Fprintf(tw, "  %d\t%s\n", i+1, describeStep(s))
 	}
 	if err := tw.Flush(); err != nil {
 		return err
@@ -158,28 +153,24 @@ func (g caseGroup) print(w io.Writer) error {
 	return err
 }
 
-// describe is one step in one line: what it does, to how much, and what is live after it.
-func describe(s plan.StepTotal) string {
-	name := s.Do
-	if s.Phase != "" {
-		name += " " + s.Phase
-	}
+// describeStep is one step in one line: what it does, to how much, and what is live
+// after it.
+func describeStep(s plan.StepTotal) string {
+	cells := strings.TrimSpace(s.Do + " " + s.Phase)
 	if s.Cycle > 0 {
-		name += fmt.Sprintf(" (cycle %d)", s.Cycle)
-	}
-	wait := ""
-	if s.Wait > 0 {
-		wait = "waits " + s.Wait.Human()
+		cells += fmt.Sprintf(" (cycle %d)", s.Cycle)
 	}
 	switch {
-	case s.Files == 0 && s.Bytes == 0 && wait == "":
-		return name
-	case s.Files == 0 && s.Bytes == 0:
-		return fmt.Sprintf("%s\t%s", name, wait)
-	case s.Files == 0:
-		return fmt.Sprintf("%s\t\t%s\t%s in use", name, s.Bytes.Human(), s.Live.Human())
+	case s.Files > 0:
+		cells += "\t" + count(s.Files, "file")
+	case s.Bytes > 0:
+		cells += "\t"
+	case s.Wait > 0:
+		return cells + "\twaits " + s.Wait.Human()
+	default:
+		return cells
 	}
-	return fmt.Sprintf("%s\t%s\t%s\t%s in use", name, count(s.Files, "file"), s.Bytes.Human(), s.Live.Human())
+	return cells + fmt.Sprintf("\t%s\t%s in use", s.Bytes.Human(), s.Live.Human())
 }
 
 // count is a number with its noun.
@@ -190,17 +181,93 @@ func count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// waiting is how long steps settle at least, however fast the disk is.
+// Speeds that a forecast assumes until the run has measured its own.
+const (
+	assumedRate = 500e6                  // bytes per second: a SATA SSD
+	assumedStep = 200 * time.Millisecond // of each create, attach, detach and other step
+)
+
+// caseForecast is how long one round of a case takes at the assumed speeds.
+type caseForecast struct {
+	work []time.Duration // until the end of each step, without waiting
+	wait time.Duration   // that the protocol prescribes
+}
+
+// until is the work of the first n steps and a share of the next one.
+func (f caseForecast) until(n int, share float64) time.Duration {
+	var before time.Duration
+	if n > 0 && len(f.work) > 0 {
+		before = f.work[min(n, len(f.work))-1]
+	}
+	if n >= len(f.work) {
+		return before
+	}
+	return before + time.Duration(share*float64(f.work[n]-before))
+}
+
+// total is the work of all steps.
+func (f caseForecast) total() time.Duration { return f.until(len(f.work), 0) }
+
+// forecast adds up what a run has to do and has done. Work is the time at the
+// assumed speeds; progress corrects it by the ratio of the time that the work
+// really took.
+type forecast struct {
+	cases      map[string]caseForecast
+	work, wait time.Duration // of one round of all cases
+	done       time.Duration // work of the case-rounds that this or an earlier session has finished
+	waited     time.Duration // waiting of those
+	slept      time.Duration // waiting of the current case-round
+}
+
+// newForecast estimates every case of the plan.
+func newForecast(p *plan.Plan, cases []plan.Case) forecast {
+	f := forecast{cases: map[string]caseForecast{}}
+	for _, c := range cases {
+		cf := caseForecast{wait: waiting(c.Steps)}
+		var sum time.Duration
+		for _, s := range plan.Estimate(p, c).Steps {
+			sum += assumedStep
+			switch s.Do {
+			case "write", "read", "verify", "copy", "stream":
+				sum += time.Duration(float64(s.Bytes) / assumedRate * float64(time.Second))
+			}
+			cf.work = append(cf.work, sum)
+		}
+		f.cases[c.ID] = cf
+		f.work, f.wait = f.work+cf.total(), f.wait+cf.wait
+	}
+	return f
+}
+
+// finish adds a case-round that has ended, whatever its status.
+func (f *forecast) finish(id string) {
+	f.done += f.cases[id].total()
+	f.waited += f.cases[id].wait
+	f.slept = 0
+}
+
+// fill adds the forecast to a status of the current case, in which so many steps
+// have ended, in a run of goal rounds.
+func (f *forecast) fill(s *Status, steps int, p workload.Progress, goal int) {
+	share := 0.0
+	if p.OfBytes > 0 {
+		share = min(float64(p.Bytes)/float64(p.OfBytes), 1)
+	}
+	c := f.cases[s.Case]
+	s.WorkNS = int64(f.done + c.until(steps, share))
+	s.OfWorkNS = int64(f.work) * int64(goal)
+	s.WaitedNS = int64(f.waited + min(f.slept, c.wait))
+	s.OfWaitNS = int64(f.wait) * int64(goal)
+}
+
+// waiting is how long steps wait at least, however fast the disk is.
 func waiting(steps []plan.Step) (sum time.Duration) {
 	for _, st := range steps {
-		switch st.Do {
-		case "settle":
-			sum += st.AtLeast.Std()
-		case "remount":
-			sum += st.AtLeast.Std() * time.Duration(max(st.Times, 1))
-		case "repeat":
-			sum += waiting(st.Steps) * time.Duration(st.Times)
+		times := time.Duration(1)
+		if st.Do != "settle" { // remount and repeat
+			times = time.Duration(max(st.Times, 1))
 		}
+		sum += (st.AtLeast.Std() + waiting(st.Steps)) * times
 	}
 	return sum
 }

@@ -181,7 +181,7 @@ func TestTheRunsFolderVanishes(t *testing.T) {
 			if link {
 				require.NoError(t, os.Remove(own))
 			}
-			require.NoError(t, runner.Clean(t.Context(), c.StateDir, runner.Cleaning{}, os.Stderr))
+			require.NoError(t, runner.Clean(t.Context(), c.StateDir, runner.CleanOptions{}, os.Stderr))
 			untouched()
 		})
 	}

@@ -47,7 +47,7 @@ func TestKeptImagesOutliveAnInterrupt(t *testing.T) {
 		assert.Contains(t, strings.Join(out.Kept, "\n"), f.Name())
 	}
 
-	require.NoError(t, runner.Clean(t.Context(), c.StateDir, runner.Cleaning{}, new(strings.Builder)))
+	require.NoError(t, runner.Clean(t.Context(), c.StateDir, runner.CleanOptions{}, new(strings.Builder)))
 	nothingLeft(t, c)
 }
 

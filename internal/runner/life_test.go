@@ -138,8 +138,8 @@ func TestInterruptedRunFindsItsPlaceAgain(t *testing.T) {
 
 		// Cleaning takes nothing that a resume needs.
 		var said strings.Builder
-		require.NoError(t, runner.Clean(t.Context(), c.StateDir, runner.Cleaning{}, &said))
-		require.Equal(t, "nothing to clean\n", said.String())
+		require.NoError(t, runner.Clean(t.Context(), c.StateDir, runner.CleanOptions{}, &said))
+		require.Equal(t, "no leftovers found\n", said.String())
 
 		seen := ""
 		c.Plan, c.Places = nil, nil
@@ -238,6 +238,6 @@ func TestResumeWaitsForTheKilledToLetGo(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, runner.StatusDone, out.Status)
 	require.NotEmpty(t, told.said)
-	assert.Contains(t, told.said[0], "another process is running it: waiting up to 2s for it to let go")
+	assert.Contains(t, told.said[0], "another process is running it: waiting up to 2s for it to end")
 	nothingLeft(t, c)
 }

@@ -2,11 +2,9 @@ package runner
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"dmgbench/internal/engine"
 	"dmgbench/internal/plan"
@@ -14,206 +12,190 @@ import (
 	"dmgbench/internal/workload"
 )
 
-// pause is a checkpoint: the containers stay, the session ends.
-func (x *caseRun) pause(ctx context.Context, st plan.Step) error {
-	if x.slept() { // the next session could not tell
+// pauseRun is the step pause, a checkpoint: the containers stay, the session ends.
+func (x *caseRun) pauseRun(ctx context.Context, st plan.Step) error {
+	if x.hasSlept() { // the next session could not find out
 		return errSlept
 	}
-	p := &result.Pause{Case: x.c.ID, Round: x.round, Step: x.index + 1, Place: x.c.Settings.Place}
-	p.Message = fmt.Sprintf("%s, then go on with: dmgbench resume %s", strings.TrimRight(st.Message, ". "), x.r.dir.Path())
-	if err := x.leave(ctx); err != nil {
+	p := &result.Pause{Case: x.c.ID, Round: x.round, Step: x.index + 1, Place: x.c.Settings.Place,
+		Message: x.r.pauseMessage(st.Message)}
+	if err := x.detachAll(ctx); err != nil {
 		return err
 	}
-	if err := x.stand(p); err != nil {
+	if err := x.recordPause(p); err != nil {
 		return err
 	}
 	return &pausedError{p.Message}
 }
 
-// stand notes in the journal that the run waits, and which containers for.
-func (x *caseRun) stand(p *result.Pause) error {
-	p.Others = nil
+// recordPause writes to the journal that the run waits, with the containers that it
+// needs to continue.
+func (x *caseRun) recordPause(p *result.Pause) error {
+	p.Others = nil // a restored pause has the old list
 	if x.main != nil {
-		id, err := fingerprint(x.place, x.main.con.Name())
+		id, err := x.place.fingerprint(x.main.con.Name())
 		if err != nil {
 			return err
 		}
 		p.Container, p.Identity = x.main.con.Name(), id
 	}
-	for _, as := range slices.Sorted(maps.Keys(x.named)) {
-		h := x.named[as]
-		id, err := fingerprint(h.place, h.con.Name())
+	for _, name := range slices.Sorted(maps.Keys(x.named)) {
+		h := x.named[name]
+		id, err := h.place.fingerprint(h.con.Name())
 		if err != nil {
 			return err
 		}
-		p.Others = append(p.Others, result.PausedContainer{As: as, Place: h.place.name, Container: h.con.Name(), Identity: id})
+		p.Others = append(p.Others, result.PausedContainer{As: name, Place: h.place.name, Container: h.con.Name(),
+			Identity: id})
 	}
-	if err := errors.Join(x.r.append(result.Record{Kind: result.KindPause, Pause: p}), x.r.dir.Sync()); err != nil {
+	if err := x.r.commit(result.Record{Kind: result.KindPause, Pause: p}); err != nil {
 		return &journalError{err}
 	}
-	x.r.holding = p.Container != ""
+	x.r.pauseHeld = p.Container != ""
 	return nil
 }
 
-// handles are the containers that there are, the case's own first.
-func (x *caseRun) handles() []*handle {
-	var out []*handle
-	if x.main != nil && x.main.con != nil {
-		out = append(out, x.main)
+// restorePause returns to a pause after which no step was executed. If containers
+// were attached since, their fingerprints have changed and are recorded anew.
+func (x *caseRun) restorePause(ctx context.Context, pause result.Pause) error {
+	if err := x.detachAll(ctx); err != nil || !x.reopened {
+		return err
 	}
-	for _, as := range slices.Sorted(maps.Keys(x.named)) {
-		out = append(out, x.named[as])
-	}
-	return out
+	return x.recordPause(&pause)
 }
 
-// leave detaches the containers and owes nothing more, since they stay.
-func (x *caseRun) leave(ctx context.Context) error {
-	for _, h := range x.handles() {
-		if h.att == nil {
-			continue
-		}
-		if err := x.detach(ctx, h, &result.Step{}); err != nil {
-			return err
-		}
-	}
-	x.undo.todo = nil
-	return nil
-}
+// isReplaying reports whether the next step was executed before the pause that this
+// attempt continues.
+func (x *caseRun) isReplaying() bool { return x.pause != nil && x.index < x.pause.Step }
 
-// replay follows a step that an earlier session executed: the files that are on
-// the volumes and the state of the containers, without any I/O. Where a step made
-// a container it is opened again and has to be the one that was left.
-func (x *caseRun) replay(ctx context.Context, st plan.Step, pause *result.Pause) error {
-	x.index += 1 + len(st.Steps) // of parallel: every step behind the gate has a number
-	h, err := x.on(st)
+// replay follows a step that an earlier session executed, by [stepHandlers]. A
+// container that the step made is opened again and must be the one that was left.
+// After the last replayed step, containers are attached again.
+func (x *caseRun) replay(ctx context.Context, st plan.Step) error {
+	x.index += 1 + len(st.Steps) // the steps of a parallel block have numbers of their own
+	h, err := x.container(st)
 	if err != nil {
 		return err
 	}
-	if st.Expect == "fail" { // it left nothing behind but the number of its batch
-		if st.Do == "write" && h != nil {
-			h.batches++
-		}
-		return x.reopen(ctx)
+	if err := (&stepRun{x: x, st: st, h: h}).replay(ctx); err != nil || x.isReplaying() {
+		return err
 	}
-	switch st.Do {
-	case "create":
-		con, err := x.again(ctx, x.place, pause.Container, pause.Identity, x.spec)
-		if err != nil {
-			return err
-		}
-		x.adopt(&x.main, con, x.place, x.spec)
-	case "attach":
-		h.opts = x.attachOptions(st)
-		h.att = replayed{}
-	case "detach":
-		h.att = nil
-	case "convert", "transfer", "damage":
-		if err := x.replaySecond(ctx, h, st, pause); err != nil {
-			return err
-		}
-	case "parallel":
-		x.replayParallel(st)
-	default:
-		x.replayFiles(h, st)
-	}
-	return x.reopen(ctx)
+	return x.reattach(ctx)
 }
 
-// again opens a container that a pause left, if it is still the same.
-func (x *caseRun) again(ctx context.Context, p *place, name, identity string, spec engine.Spec) (engine.Container, error) {
-	con, err := x.eng.Open(ctx, p.dir, name, spec)
+// replay replays one step, also one of a parallel block.
+func (s *stepRun) replay(ctx context.Context) error {
+	if s.st.Expect == "fail" { // of a failed step, only the number of its batch remains
+		if s.st.Do == "write" && s.h != nil {
+			s.h.batches++
+		}
+		return nil
+	}
+	if f := stepHandlers[s.st.Do].replay; f != nil {
+		return f(s, ctx)
+	}
+	return nil
+}
+
+// replayAttach marks the container as attached; reattach attaches it if no later
+// step detached it.
+func (s *stepRun) replayAttach(context.Context) error {
+	s.h.opts, s.h.att = s.attachOptions(), replayedAttachment{}
+	return nil
+}
+
+// replayDetach marks the container as detached.
+func (s *stepRun) replayDetach(context.Context) error {
+	s.h.att = nil
+	return nil
+}
+
+// replayWrite draws the same files as the executed step, since names and sizes
+// depend on seed, round, step and batch only.
+func (s *stepRun) replayWrite(context.Context) error {
+	s.h.addBatch(s.drawBatch(), s.x.fileSet(s.st))
+	return nil
+}
+
+// replayDelete removes the same selection as the executed step.
+func (s *stepRun) replayDelete(context.Context) error {
+	s.h.remove(s.h.selected(s.st, s.key()))
+	return nil
+}
+
+// replayNamed adds the file of a copy or stream step; reattach finds its size.
+func (s *stepRun) replayNamed(context.Context) error {
+	s.h.named = append(s.h.named, workload.Item{Name: s.st.To})
+	return nil
+}
+
+// reopenMain opens the case's own container that the pause left.
+func (s *stepRun) reopenMain(ctx context.Context) error {
+	x := s.x
+	left := result.PausedContainer{Container: x.pause.Container, Identity: x.pause.Identity}
+	con, err := x.reopen(ctx, x.place, left, x.spec)
+	if err == nil {
+		x.main = x.adopt(con, x.place, x.spec)
+	}
+	return err
+}
+
+// reopenDerived opens a container that a convert, transfer or damage step made
+// before the pause.
+func (s *stepRun) reopenDerived(ctx context.Context) error {
+	others := s.x.pause.Others
+	i := slices.IndexFunc(others, func(o result.PausedContainer) bool { return o.As == s.derivedName() })
+	if i < 0 {
+		return fmt.Errorf("replaying %s: the journal has no container %q at the pause", s.st.Do, s.st.As)
+	}
+	f, spec, err := s.derivedSpec()
+	if err != nil {
+		return err
+	}
+	con, err := s.x.reopen(ctx, f, others[i], spec)
+	if err == nil {
+		s.registerDerived(con, f, spec)
+	}
+	return err
+}
+
+// reopen opens a container that a pause left, if it has not changed.
+func (x *caseRun) reopen(
+	ctx context.Context, f *workFolder, left result.PausedContainer, spec engine.Spec,
+) (engine.Container, error) {
+	con, err := x.eng.Open(ctx, f.dir, left.Container, spec)
 	if err != nil {
 		return nil, fmt.Errorf("opening the container that the pause left: %w", err)
 	}
-	id, err := fingerprint(p, con.Name())
+	id, err := f.fingerprint(con.Name())
 	if err != nil {
 		return nil, err
 	}
-	if id != identity {
-		return nil, fmt.Errorf("opening %q behind the pause: it was changed since: %w", con.Name(), engine.ErrGone)
+	if id != left.Identity {
+		return nil, fmt.Errorf("opening %q after the pause: it was changed meanwhile: %w", con.Name(), engine.ErrGone)
 	}
 	return con, nil
 }
 
-// replaySecond finds again what a convert, transfer or damage step made.
-func (x *caseRun) replaySecond(ctx context.Context, h *handle, st plan.Step, pause *result.Pause) error {
-	i := slices.IndexFunc(pause.Others, func(o result.PausedContainer) bool { return o.As == cmpOr(st.As, st.Do) })
-	if i < 0 {
-		return fmt.Errorf("replaying %s: the journal has no container %q at the pause", st.Do, st.As)
-	}
-	p, err := x.placeOf(st)
-	if err != nil {
-		return err
-	}
-	spec := x.specFrom(h, st)
-	con, err := x.again(ctx, p, pause.Others[i].Container, pause.Others[i].Identity, spec)
-	if err != nil {
-		return err
-	}
-	x.second(h, st, con, p, spec)
-	return nil
-}
-
-// replayFiles enters what a step on files did to the books of h.
-func (x *caseRun) replayFiles(h *handle, st plan.Step) {
-	switch st.Do {
-	case "write":
-		h.wrote(x.draw(h, st), x.fileSet(st))
-	case "copy", "stream":
-		h.named = append(h.named, workload.Item{Name: st.To})
-	case "delete":
-		h.removed(h.chosen(st, x.key(st, h.batches)))
-	}
-}
-
-// replayParallel numbers the batches of steps behind one gate as [caseRun.parallel] does.
-func (x *caseRun) replayParallel(st plan.Step) {
-	first, last := 0, 0
-	if x.main != nil {
-		first, last = x.main.batches, x.main.batches
-	}
-	for i, s := range st.Steps {
-		h, err := x.on(s)
-		if err != nil || h == nil {
-			continue
-		}
-		if s.On == "" {
-			h.batches = first + i
-		}
-		switch {
-		case s.Expect != "fail":
-			x.replayFiles(h, s)
-		case s.Do == "write":
-			h.batches++
-		}
-		if s.On == "" {
-			last = max(last, h.batches)
-			h.batches = last
-		}
-	}
-}
-
-// reopen attaches what was attached, behind the last step that is replayed, and
-// looks up what only the volume knows: the sizes of streamed files.
-func (x *caseRun) reopen(ctx context.Context) error {
-	if x.index < x.skipTo {
-		return nil
-	}
-	var wanted []*handle
+// reattach attaches the containers that were attached at the pause, and reads from
+// their volumes the sizes of the files that copy and stream steps made.
+func (x *caseRun) reattach(ctx context.Context) error {
+	var attached []*handle
 	for _, h := range x.handles() {
 		if h.att != nil {
-			h.att, wanted = nil, append(wanted, h)
+			h.att, attached = nil, append(attached, h)
 		}
 	}
-	if len(wanted) > 0 { // attaching changes containers: who is killed in it has no pause to come back to
+	if len(attached) > 0 {
+		// Attaching changes containers. A run that is killed meanwhile cannot
+		// continue at the pause: the record of a step start ends it.
 		start := &result.StepStart{Case: x.c.ID, Round: x.round, Index: x.index - 1, Do: "pause"}
-		if err := errors.Join(x.r.append(result.Record{Kind: result.KindStepStart, StepStart: start}), x.r.dir.Sync()); err != nil {
+		if err := x.r.commit(result.Record{Kind: result.KindStepStart, StepStart: start}); err != nil {
 			return &journalError{err}
 		}
 		x.reopened = true
 	}
-	for _, h := range wanted {
+	for _, h := range attached {
 		att, err := h.con.Attach(ctx, h.opts)
 		if err != nil {
 			return err
@@ -223,7 +205,7 @@ func (x *caseRun) reopen(ctx context.Context) error {
 			continue
 		}
 		for _, it := range slices.Clone(h.named) {
-			if err := h.put(att.Volume(), it.Name); err != nil {
+			if err := h.addNamed(att.Volume(), it.Name); err != nil {
 				return err
 			}
 		}
@@ -231,16 +213,11 @@ func (x *caseRun) reopen(ctx context.Context) error {
 	return nil
 }
 
-// replayed stands for an attachment of an earlier session while its steps are followed.
-type replayed struct{ engine.Attachment }
+// replayedAttachment represents an attachment of an earlier session while its steps
+// are replayed.
+type replayedAttachment struct{ engine.Attachment }
 
-// Detach has nothing to detach.
-func (replayed) Detach(context.Context, bool) (engine.Report, error) { return engine.Report{}, nil }
-
-// back returns to a pause behind which nothing was done. Containers that were attached in between are not as the pause left them.
-func (x *caseRun) back(ctx context.Context, pause result.Pause) error {
-	if err := x.leave(ctx); err != nil || !x.reopened {
-		return err
-	}
-	return x.stand(&pause)
+// Detach succeeds, as no image is attached.
+func (replayedAttachment) Detach(context.Context, bool) (engine.Report, error) {
+	return engine.Report{}, nil
 }

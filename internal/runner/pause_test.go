@@ -168,7 +168,7 @@ func TestInterruptingAResumeLaterBeginsTheCaseAnew(t *testing.T) {
 func TestCleanEndsAPause(t *testing.T) {
 	c, path := atPause(t)
 	var said strings.Builder
-	require.NoError(t, runner.Clean(t.Context(), c.StateDir, runner.Cleaning{}, &said))
+	require.NoError(t, runner.Clean(t.Context(), c.StateDir, runner.CleanOptions{}, &said))
 	assert.Contains(t, said.String(), `leftover images in folder "`)
 	require.NoDirExists(t, filepath.Dir(path))
 	out, err := resumed(t.Context(), t, c)

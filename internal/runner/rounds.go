@@ -4,76 +4,61 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 
-	"dmgbench/internal/engine"
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
 )
 
-// pausedError ends a session on purpose: the user has to do something.
-type pausedError struct{ message string }
-
-func (e *pausedError) Error() string { return "paused: " + e.message }
-
-// caseRoundKey names one case in one round.
-type caseRoundKey struct {
-	id    string
-	round int
-}
-
-// slept is how long a machine may seem to sleep from clock reading alone.
-const slept = int64(1e9)
-
-// rounds runs what is left to do: manual settings outermost, then rounds, then cases in shuffled order.
-func (r *run) rounds(ctx context.Context) error {
-	if r.state == nil {
-		r.state = &result.State{Orders: map[int][]string{}}
-	}
-	r.done = map[caseRoundKey]bool{}
+// runRounds measures the remaining case-rounds: by manual settings, then rounds,
+// then cases in shuffled order.
+func (r *run) runRounds(ctx context.Context) error {
 	if err := r.clearLeftovers(ctx); err != nil {
 		return err
 	}
-	r.recallKept(ctx)
-	if r.session > 1 && !r.holding { // what is held or kept already takes its space
+	r.findKeptImages(ctx)
+	if r.session > 1 && !r.pauseHeld { // images that are kept already occupy their space
 		c := r.c
 		c.Keep = false
-		if err := fits(c); err != nil {
+		if err := checkRunSpace(c); err != nil {
 			return err
 		}
 	}
 	for _, c := range r.cases {
-		t := plan.Estimate(r.p, c)
-		r.toWrite += int64(t.BytesWritten)
+		r.roundWrites += int64(plan.Estimate(r.p, c).BytesWritten)
 	}
 	r.forecast = newForecast(r.p, r.cases)
-	r.aim = r.p.Run.Rounds
-	r.recallSpent()
-	if p := r.state.Paused; p == nil || p.Container == "" {
+	r.goal = r.p.Run.Rounds
+	r.addEarlierWrites()
+	// A container that a pause left must not be disturbed by writes to its place.
+	paused := r.state.Paused
+	if paused == nil || paused.Container == "" {
 		if err := r.precondition(ctx); errors.Is(err, syscall.ENOSPC) {
 			return &stopError{err}
 		} else if err != nil {
 			return err
 		}
 	}
-	if p := r.state.Paused; p != nil && p.Case != "" {
-		if err := r.caseRound(ctx, p.Case, p.Round, p); err != nil {
+	if paused != nil && paused.Case != "" {
+		if err := r.runCaseRound(ctx, paused.Case, paused.Round, paused); err != nil {
 			return err
 		}
 	}
-	for _, turned := range r.manual() {
-		if err := r.turn(turned); err != nil {
+	for _, setting := range r.manualCombinations() {
+		if err := r.requireManual(setting); err != nil {
 			return err
 		}
 		for round := 1; ; round++ {
-			if more, err := r.another(round); err != nil {
+			if more, err := r.needsRound(round); err != nil {
 				return err
 			} else if !more {
 				break
 			}
-			if err := r.round(ctx, round, turned); err != nil {
+			if err := r.runRound(ctx, round, setting); err != nil {
 				return err
 			}
 		}
@@ -81,36 +66,38 @@ func (r *run) rounds(ctx context.Context) error {
 	return nil
 }
 
-// round runs the cases of one round that have not been measured yet.
-func (r *run) round(ctx context.Context, round int, turned []plan.KeyValue) error {
+// runRound runs the cases of one round and one manual setting that have not been
+// measured yet.
+func (r *run) runRound(ctx context.Context, round int, setting []plan.KeyValue) error {
 	if r.state.Orders[round] == nil {
-		r.state.Orders[round] = r.order(round)
-		rec := result.Record{Kind: result.KindRound, Round: &result.RoundStart{Round: round, Order: r.state.Orders[round]}}
-		if err := r.append(rec); err != nil {
+		r.state.Orders[round] = r.shuffledCases(round)
+		order := &result.RoundStart{Round: round, Order: r.state.Orders[round]}
+		if err := r.append(result.Record{Kind: result.KindRound, Round: order}); err != nil {
 			return err
 		}
 	}
 	for _, id := range r.state.Orders[round] {
-		c := r.find(id)
-		if c == nil || !slices.Equal(c.Settings.Turned, turned) {
+		c := r.findCase(id)
+		if c == nil || !slices.Equal(c.Settings.Turned, setting) {
 			continue
 		}
 		if r.done[caseRoundKey{id, round}] {
-			continue // measured behind the pause that this session began with
+			continue // measured after the pause that this session continued
 		}
-		if r.ended(id, round) {
+		if r.hasEnded(id, round) {
 			r.finished++
 			r.forecast.finish(id)
 			continue
 		}
-		if err := r.caseRound(ctx, id, round, nil); err != nil {
+		if err := r.runCaseRound(ctx, id, round, nil); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *run) find(id string) *plan.Case {
+// findCase is the case of that id, nil if the plan has none.
+func (r *run) findCase(id string) *plan.Case {
 	for i := range r.cases {
 		if r.cases[i].ID == id {
 			return &r.cases[i]
@@ -119,8 +106,28 @@ func (r *run) find(id string) *plan.Case {
 	return nil
 }
 
-// manual are the combinations of manual axes in plan order; one empty one where there are none.
-func (r *run) manual() [][]plan.KeyValue {
+// hasEnded reports whether this session need not measure a case-round: it ended
+// earlier, and is not to be repeated.
+func (r *run) hasEnded(id string, round int) bool {
+	a := r.state.Final(id, round)
+	return a != nil && a.End != nil && !(r.c.RetryFailed && a.Failed())
+}
+
+// isMeasured reports whether all rounds of a manual setting have ended.
+func (r *run) isMeasured(setting []plan.KeyValue) bool {
+	for _, c := range r.cases {
+		for round := 1; round <= r.p.Run.Rounds; round++ {
+			if slices.Equal(c.Settings.Turned, setting) && !r.hasEnded(c.ID, round) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// manualCombinations are the settings of the manual axes in plan order; one empty
+// setting without axes.
+func (r *run) manualCombinations() [][]plan.KeyValue {
 	var out [][]plan.KeyValue
 	for _, c := range r.cases {
 		if !slices.ContainsFunc(out, func(t []plan.KeyValue) bool { return slices.Equal(t, c.Settings.Turned) }) {
@@ -130,19 +137,20 @@ func (r *run) manual() [][]plan.KeyValue {
 	return out
 }
 
-// turn makes sure that the user has turned every manual axis, and pauses the run if not.
-func (r *run) turn(want []plan.KeyValue) error {
-	if r.groupDone(want) {
+// requireManual pauses the run unless the user has set every manual axis to its
+// wanted value.
+func (r *run) requireManual(want []plan.KeyValue) error {
+	if r.isMeasured(want) {
 		return nil
 	}
 	for _, kv := range want {
 		for _, m := range r.p.Manual {
-			if m.Name != kv.Key || r.turned(m, kv.Value) {
+			if m.Name != kv.Key || r.isSet(m, kv.Value) {
 				continue
 			}
-			text := fmt.Sprintf("%s, then go on with: dmgbench resume %s", instruction(m, kv.Value), r.dir.Path())
-			rec := result.Record{Kind: result.KindPause, Pause: &result.Pause{Message: text, Key: kv.Key, Value: kv.Value}}
-			if err := errors.Join(r.append(rec), r.dir.Sync()); err != nil {
+			text := r.pauseMessage(strings.ReplaceAll(m.Instructions, "{value}", kv.Value))
+			pause := &result.Pause{Message: text, Key: kv.Key, Value: kv.Value}
+			if err := r.commit(result.Record{Kind: result.KindPause, Pause: pause}); err != nil {
 				return err
 			}
 			return &pausedError{text}
@@ -151,20 +159,15 @@ func (r *run) turn(want []plan.KeyValue) error {
 	return nil
 }
 
-func (r *run) groupDone(turned []plan.KeyValue) bool {
-	for _, c := range r.cases {
-		for round := 1; round <= r.p.Run.Rounds; round++ {
-			if slices.Equal(c.Settings.Turned, turned) && !r.ended(c.ID, round) {
-				return false
-			}
-		}
-	}
-	return true
+// pauseMessage is an instruction with the command that continues the run.
+func (r *run) pauseMessage(instruction string) string {
+	return fmt.Sprintf("%s, then continue with: dmgbench resume %s", strings.TrimRight(instruction, ". "), r.dir.Path())
 }
 
-// turned says whether a manual axis stands at value: seen on the host where the
-// plan says how, else because the user resumed behind the pause that asked for it.
-func (r *run) turned(m plan.Manual, value string) bool {
+// isSet reports whether a manual axis has the value: by the facts of the host where
+// the plan names one, else because the user resumed the run after the pause that
+// requested it.
+func (r *run) isSet(m plan.Manual, value string) bool {
 	if _, err := strconv.ParseInt(value, 10, 64); err == nil {
 		switch m.Check {
 		case "cpus":
@@ -173,131 +176,104 @@ func (r *run) turned(m plan.Manual, value string) bool {
 			return strconv.FormatInt(r.c.Host.Memory, 10) == value
 		}
 	}
-	v, asked := r.asked[m.Name]
-	return asked && v == value
+	v, ok := r.manualSet[m.Name]
+	return ok && v == value
 }
 
-// askedFor are the manual settings that pauses have asked for, by axis: whoever
-// resumes behind a pause has turned it. Where a session was interrupted, nobody
-// knows how the axes stand now, and all is asked anew.
-func askedFor(recs []result.Record) map[string]string {
-	asked, paused := map[string]string{}, true
+// manualSettings are the values of manual axes that pauses requested, by axis: a
+// user who resumes after a pause has set it. After an interrupted session the
+// positions are unknown, and every axis is requested again.
+func manualSettings(recs []result.Record) map[string]string {
+	set, paused := map[string]string{}, true
 	for _, rec := range recs {
 		switch {
 		case rec.Session != nil && !paused:
-			clear(asked)
+			clear(set)
 		case rec.Session != nil:
 			paused = false
 		case rec.Pause != nil && rec.Pause.Key != "":
-			asked[rec.Pause.Key] = rec.Pause.Value
+			set[rec.Pause.Key] = rec.Pause.Value
 		case rec.SessionEnd != nil:
 			paused = rec.SessionEnd.End == result.Paused
 		}
 	}
 	if !paused {
-		clear(asked)
+		clear(set)
 	}
-	return asked
+	return set
 }
 
-// caseRound runs one case in one round, once more if the machine slept in the middle of it.
-func (r *run) caseRound(ctx context.Context, id string, round int, pause *result.Pause) error {
-	c := r.find(id)
-	if c == nil {
-		return fmt.Errorf("resuming: the plan has no case %q", id)
-	}
-	status, reason, made, err := r.attempt(ctx, *c, round, pause)
-	if errors.Is(err, errSlept) {
-		r.warn(id, "slept", "the machine slept during this case; it was measured again")
-		status, reason, made, err = r.attempt(ctx, *c, round, nil)
-	}
-	if errors.Is(err, errSlept) {
-		status, reason, err = result.Discarded, "the machine slept twice while this case was measured", nil
-	}
-	if err != nil {
-		return err
-	}
-	r.finished++
-	r.forecast.finish(id)
-	r.done[caseRoundKey{id, round}] = true
-	r.holding = false
-	if status == result.Failed || status == result.Discarded {
-		r.c.Progress.Failure(Failure{Case: id, Round: round, Status: status, Reason: reason})
-	}
-	end := result.Record{Kind: result.KindCaseEnd, CaseEnd: &result.CaseEnd{Case: id, Round: round, Status: status, Reason: reason, Target: made}}
-	return errors.Join(r.append(end), r.dir.Sync())
+// isContainerName reports whether name is the container base, with an extension or
+// as the container base-NAME that a step of the same case made.
+func isContainerName(name, base string) bool {
+	rest, ok := strings.CutPrefix(name, base)
+	return ok && base != "" && (rest == "" || rest[0] == '.' || rest[0] == '-')
 }
 
-var errSlept = errors.New("the machine slept")
-
-// attempt measures one case-round. The error stops the run; what only concerns the case is its status and reason.
-func (r *run) attempt(ctx context.Context, c plan.Case, round int, pause *result.Pause) (status, reason string, made *result.Target, err error) {
-	eng, spec := r.engineFor(c.Settings), specOf(c.Settings)
-	if u := unsupported(eng, c); u != nil { // known before anything is written
-		return result.Skipped, engine.Advised(u), nil, nil
-	}
-	x, err := newCaseRun(r, c, round, eng, spec)
-	if err != nil {
-		return "", "", nil, err
-	}
-	if pause == nil {
-		start := &result.CaseStart{Case: c.ID, Round: round, Target: target(c.Settings), Container: x.base, Place: c.Settings.Place}
-		if err := r.append(result.Record{Kind: result.KindCaseStart, CaseStart: start}); err != nil {
-			return "", "", nil, err
+// keptEarlier are the case-rounds of earlier sessions for which --keep keeps the
+// images.
+func (r *run) keptEarlier() []*result.Attempt {
+	var out []*result.Attempt
+	for _, a := range r.state.Attempts {
+		if r.c.Keep && a.End != nil && a.End.Status == result.Done {
+			out = append(out, a)
 		}
 	}
-	caseErr := x.run(ctx, pause)
-	made = x.made()
-	full := x.filled(caseErr)
-	var paused *pausedError
-	if errors.As(caseErr, &paused) {
-		return "", "", nil, caseErr
-	}
-	if ctx.Err() != nil && r.holding && x.main != nil && x.back(context.WithoutCancel(ctx), *pause) == nil {
-		return "", "", nil, &pausedError{pause.Message} // nothing was done behind the pause: it still stands
-	}
-	x.finish()
-	if full == "" && caseErr != nil {
-		full = x.tight()
-	}
-	switch {
-	case ctx.Err() != nil:
-		return "", "", nil, ctx.Err()
-	case full != "" && !x.slept(): // whatever is left would fail as well; with more space the run can go on
-		return "", "", nil, &stopError{fmt.Errorf("measuring case %q: %s: %w", c.ID, full, caseErr)}
-	case errors.As(caseErr, new(*journalError)):
-		if r.dir.Sync() != nil { // the disk may have been full of what is removed now
-			return "", "", nil, caseErr
+	return out
+}
+
+// clearLeftovers removes what an interrupted session left in the run's folders,
+// except the containers of a pause and kept images of finished cases. It detaches
+// what that session left attached first.
+func (r *run) clearLeftovers(ctx context.Context) error {
+	if r.session > 1 {
+		_, err := r.detachImages(ctx)
+		if r.maybeAttached = err != nil; err != nil {
+			return err
 		}
-		return result.Failed, caseErr.Error(), made, nil
-	case x.slept():
-		return "", "", nil, errSlept
-	case caseErr != nil && x.away() != nil: // whatever is left would fail as well; with its disk the run can go on
-		return "", "", nil, &stopError{fmt.Errorf("measuring case %q: %s is there no more: %w", c.ID, x.away().title, caseErr)}
-	case errors.As(caseErr, new(*engine.UnsupportedError)):
-		return result.Skipped, engine.Advised(caseErr), made, nil
-	case caseErr != nil:
-		return result.Failed, engine.Advised(caseErr), made, nil
 	}
-	return result.Done, "", made, nil
+	var keep []string
+	if p := r.state.Paused; p != nil {
+		keep = append(keep, p.Container)
+		for _, o := range p.Others {
+			keep = append(keep, o.Container)
+		}
+	}
+	for _, a := range r.keptEarlier() {
+		keep = append(keep, a.Start.Container)
+	}
+	for _, f := range r.places {
+		err := f.clear(func(name string) bool {
+			return slices.ContainsFunc(keep, func(base string) bool { return isContainerName(name, base) })
+		})
+		if err != nil {
+			return fmt.Errorf("removing leftovers in %s: %w", f.title, err)
+		}
+	}
+	return nil
 }
 
-func (r *run) suspended() int64 {
-	if r.c.Suspended == nil {
-		return 0
+// findKeptImages collects the command lines that open the images that earlier
+// sessions kept. It omits images that the user has removed since.
+func (r *run) findKeptImages(ctx context.Context) {
+	for _, a := range r.keptEarlier() {
+		c, f := r.findCase(a.Start.Case), r.places[a.Start.Place]
+		if c == nil || f == nil {
+			continue
+		}
+		list, err := f.dir.ReadDir(".")
+		if err != nil {
+			continue
+		}
+		for _, e := range list {
+			base, _, _ := strings.Cut(e.Name(), ".")
+			if base != a.Start.Container {
+				continue
+			}
+			con, err := engineFor(r.c.Engine, c.Settings).Open(ctx, f.dir, e.Name(), specOf(c.Settings))
+			if err == nil {
+				r.kept = append(r.kept, con.OpenWith(filepath.Join(f.dir.Path(), con.Name()))...)
+			}
+		}
 	}
-	ns, err := r.c.Suspended()
-	if err != nil {
-		return 0
-	}
-	return ns
-}
-
-// verdict folds the statuses of all cases into the status of the run.
-func (r *run) verdict() (string, error) {
-	res, err := r.folded()
-	if err != nil {
-		return "", err
-	}
-	return res.Outcome(), nil
 }

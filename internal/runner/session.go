@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -13,92 +11,191 @@ import (
 	"dmgbench/internal/result"
 )
 
-// cleanupTime bounds how long clean-up may take after an interrupt.
+// cleanupTime bounds the clean-up after an interrupt.
 const cleanupTime = 2 * time.Minute
 
-// drive runs one session: places, cases, clean-up, and how the session ended.
-func (r *run) drive(ctx context.Context) (Outcome, error) {
+// undoStack contains what has to be undone, last first.
+type undoStack struct{ todo []undo }
+
+// undo is one action that reverses another.
+type undo struct {
+	what string // completes an error: "removing the container"
+	do   func(context.Context) error
+}
+
+func (s *undoStack) push(what string, do func(context.Context) error) {
+	s.todo = append(s.todo, undo{what, do})
+}
+
+// run undoes everything, also after an error, and returns every error.
+func (s *undoStack) run(ctx context.Context) []error {
+	var errs []error
+	for len(s.todo) > 0 {
+		u := s.todo[len(s.todo)-1]
+		s.todo = s.todo[:len(s.todo)-1]
+		if err := u.do(ctx); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", u.what, err))
+		}
+	}
+	return errs
+}
+
+// pausedError ends a session on purpose: the user has to do something.
+type pausedError struct{ message string }
+
+func (e *pausedError) Error() string { return "paused: " + e.message }
+
+// runSession runs one session: places, cases, clean-up and the session's end.
+func (r *run) runSession(ctx context.Context) (Outcome, error) {
 	r.started = r.c.Clock.Now()
-	for _, p := range allPlaces(r.c) {
-		r.hide(absolute(p.Path), "<"+cmpOr(p.Name, "run")+">")
-	}
-	r.hide(r.c.StateDir, "<state>")
-	for name, path := range r.c.Inputs {
-		r.dir.Hide(path, "<"+name+">")
-		r.hide(absolute(path), "<"+name+">")
-	}
-	// The registry knows the run before its journal says that it began: whoever is
-	// killed in between leaves an entry too many, never a run whose places nobody knows.
+	r.hidePaths()
+	// The registry contains the run before its journal does: a run that is killed
+	// in between leaves a needless entry, never images at a place that the registry
+	// does not know.
 	if err := r.register(); err != nil {
 		return Outcome{}, err
 	}
 	if err := r.openSession(); err != nil {
 		return Outcome{}, err
 	}
-	r.tellUnsupported()
-	var undo cleanup
+	if text := DescribeUnsupported(UnsupportedCases(r.p, r.c.Engine), len(r.cases)); text != "" {
+		r.c.Progress.Message(text)
+	}
+	var undo undoStack
 	defer r.buffers.Free()
 	err := r.openPlaces(&undo)
 	if err == nil {
-		err = r.rounds(ctx)
+		err = r.runRounds(ctx)
 	}
-	out := Outcome{Dir: r.dir.Path(), Kept: r.kept}
-	if len(r.kept) > 0 {
-		for _, p := range r.places {
-			out.Folders = append(out.Folders, p.dir.Path())
-		}
+	out, end, err := r.sessionOutcome(ctx, err)
+	status := ""
+	if end == result.Clean && err == nil {
+		status = out.Status
 	}
-	end, status := result.Clean, ""
-	var pause *pausedError
-	switch {
-	case errors.As(err, &pause):
-		out.Status, out.Message, end = StatusPaused, pause.message, result.Paused
-		err = nil
-	case err != nil && ctx.Err() != nil:
-		out.Status, end = StatusInterrupted, result.Interrupted
-		out.Message = fmt.Sprintf("go on with: dmgbench resume %s%s", r.keepFlag(), r.dir.Path())
-		err = nil
-	case err == nil:
-		status, err = r.verdict()
-		out.Status = status
-	}
+	// Warnings about the machine belong to the session that they weaken, so they
+	// are written before its end record.
 	if r.c.Changes != nil {
 		for _, w := range r.c.Changes() {
 			r.warn("", w.Kind, w.Text)
 		}
 	}
-	clean := r.close(&undo, out.Status)
+	clean := r.cleanUp(&undo, out.Status == StatusPaused)
 	err = errors.Join(err, r.endSession(end, status, err))
 	if err != nil {
 		err = &result.Error{Doing: "running", File: r.dir.Path(), Err: err,
-			Hint: "what was measured is kept; go on with: dmgbench resume " + r.keepFlag() + r.dir.Path()}
+			Hint: "all measured data is kept; continue with: " + r.resumeCommand()}
 	} else if status != "" && clean {
 		unregisterEnded(r.c.StateDir, r.id)
 	}
 	return out, err
 }
 
-// hide keeps a path out of the journal, and the name that tools have for it, with links followed.
-func (r *run) hide(path, instead string) {
-	r.dir.Hide(path, instead)
-	if real, err := filepath.EvalSymlinks(path); err == nil && real != path {
-		r.dir.Hide(real, instead)
+// sessionOutcome is how the session ended, by the error of its rounds. A pause or
+// an interrupt is not an error.
+func (r *run) sessionOutcome(ctx context.Context, err error) (out Outcome, end string, _ error) {
+	out = Outcome{Dir: r.dir.Path(), Kept: r.kept}
+	if len(r.kept) > 0 {
+		for _, p := range r.places {
+			out.Folders = append(out.Folders, p.dir.Path())
+		}
+	}
+	if pause, ok := errors.AsType[*pausedError](err); ok {
+		out.Status, out.Message = StatusPaused, pause.message
+		return out, result.Paused, nil
+	}
+	if err != nil && ctx.Err() != nil {
+		out.Status, out.Message = StatusInterrupted, "continue with: "+r.resumeCommand()
+		return out, result.Interrupted, nil
+	}
+	if err == nil {
+		var res *result.Result
+		if res, err = r.foldJournal(); err == nil {
+			out.Status = res.Outcome()
+		}
+	}
+	return out, result.Clean, err
+}
+
+// resumeCommand is the command that continues the run. It repeats --keep for a run
+// that was started without it, since the journal contains the flags of the first
+// session only.
+func (r *run) resumeCommand() string {
+	flag := ""
+	if r.c.Keep && r.session > 1 && !r.state.Run.Keep {
+		flag = "--keep "
+	}
+	return "dmgbench resume " + flag + r.dir.Path()
+}
+
+// hidePaths keeps paths of this machine out of the journal, also in the form that
+// tools report: with symbolic links resolved.
+func (r *run) hidePaths() {
+	hide := func(path, instead string) {
+		r.dir.Hide(path, instead)
+		if real, err := filepath.EvalSymlinks(path); err == nil && real != path {
+			r.dir.Hide(real, instead)
+		}
+	}
+	for _, p := range allPlaces(r.c) {
+		name := p.Name
+		if name == "" {
+			name = "run"
+		}
+		hide(absolute(p.Path), "<"+name+">")
+	}
+	hide(r.c.StateDir, "<state>")
+	for name, path := range r.c.Inputs {
+		r.dir.Hide(path, "<"+name+">")
+		hide(absolute(path), "<"+name+">")
 	}
 }
 
-// close removes the run's folders unless something in them is still wanted or attached: a volume whose image is gone hangs
-// whoever uses it. It says whether nothing is left.
-func (r *run) close(undo *cleanup, status string) bool {
+// openSession writes the session record with host and engine, and the warnings
+// about the host. They are durable before the first image is made.
+func (r *run) openSession() error {
+	info := r.c.Engine.Info()
+	err := r.append(result.Record{Kind: result.KindSession, Session: &result.Session{
+		Index: r.session, Host: r.c.Host, Started: r.c.Clock.Wall(), Boot: r.c.Boot, RetryFailed: r.c.RetryFailed,
+		Engine: result.Engine{Name: info.Name, Vendor: info.Vendor, Version: info.Version, Title: info.Title,
+			Why: r.c.Why},
+	}})
+	for _, w := range append(slices.Clone(r.c.Warnings), r.changes()...) {
+		r.warn("", w.Kind, w.Text)
+	}
+	return errors.Join(err, r.dir.Sync())
+}
+
+// endSession writes how the session ended, and the end of the run where status is
+// set.
+func (r *run) endSession(end, status string, cause error) error {
+	rec := &result.SessionEnd{Session: r.session, End: end}
+	if cause != nil {
+		rec.Reason, rec.End = cause.Error(), result.Interrupted
+	}
+	err := r.append(result.Record{Kind: result.KindSessionEnd, SessionEnd: rec})
+	if status != "" && err == nil {
+		err = r.append(result.Record{Kind: result.KindRunEnd, RunEnd: &result.RunEnd{Status: status}})
+	}
+	return errors.Join(err, r.dir.Sync())
+}
+
+// cleanUp removes the run's folders unless an image in them is still needed or
+// attached: a process that uses a volume hangs if its image is deleted. It reports
+// whether everything was removed.
+func (r *run) cleanUp(undo *undoStack, paused bool) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), cleanupTime)
 	defer cancel()
-	wanted := status == StatusPaused || r.c.Keep || r.holding
-	if r.doubt && !wanted {
-		r.lastLook(ctx)
+	// Images are needed by a pause of this session or of an earlier one that was
+	// not continued, and by --keep.
+	keep := paused || r.c.Keep || r.pauseHeld
+	if r.maybeAttached && !keep {
+		r.detachBeforeRemoval(ctx)
 	}
-	if r.stuck {
-		r.warn("", "cleanup", "an image may still be attached, and was left as it is: close what uses its volume, then dmgbench clean detaches and removes it")
+	if r.stillAttached {
+		r.warn("", "cleanup", "an image may still be attached and was not deleted: close the programs that use "+
+			"its volume, then dmgbench clean detaches and removes it")
 	}
-	if wanted || r.stuck {
+	if keep || r.stillAttached {
 		for _, p := range r.places {
 			p.close()
 		}
@@ -111,58 +208,21 @@ func (r *run) close(undo *cleanup, status string) bool {
 	return len(errs) == 0
 }
 
-// keepFlag repeats --keep for a run that began without it: the journal knows
-// what the run was begun with, and no session's flags.
-func (r *run) keepFlag() string {
-	if r.c.Keep && r.state != nil && r.session > 1 && !r.state.Run.Keep {
-		return "--keep "
-	}
-	return ""
-}
+// now is the session's clock in nanoseconds since its start.
+func (r *run) now() int64 { return int64(r.c.Clock.Now() - r.started) }
 
-func (r *run) openSession() error {
-	info := r.c.Engine.Info()
-	return errors.Join(r.append(result.Record{Kind: result.KindSession, Session: &result.Session{
-		Index: r.session, Host: r.c.Host, Started: r.c.Clock.Wall(), Boot: r.c.Boot, RetryFailed: r.c.RetryFailed,
-		Engine: result.Engine{Name: info.Name, Vendor: info.Vendor, Version: info.Version, Title: info.Title, Why: r.c.Why},
-	}}), r.hostWarnings())
-}
-
-func (r *run) hostWarnings() error {
-	for _, w := range append(slices.Clone(r.c.Warnings), r.changed()...) {
-		r.warn("", w.Kind, w.Text)
+// foldJournal is the result of the journal as it is now.
+func (r *run) foldJournal() (*result.Result, error) {
+	if err := r.dir.Flush(); err != nil {
+		return nil, err
 	}
-	return r.dir.Sync()
-}
-
-func (r *run) endSession(end, status string, cause error) error {
-	reason := ""
-	if cause != nil {
-		reason, end = cause.Error(), result.Interrupted
+	recs, err := r.dir.Journal()
+	if err != nil {
+		return nil, err
 	}
-	err := r.append(result.Record{Kind: result.KindSessionEnd, SessionEnd: &result.SessionEnd{Session: r.session, End: end, Reason: reason}})
-	if status != "" && err == nil {
-		err = r.append(result.Record{Kind: result.KindRunEnd, RunEnd: &result.RunEnd{Status: status}})
+	res, err := result.Fold(recs)
+	if err != nil {
+		return nil, fmt.Errorf("folding the journal: %w", err)
 	}
-	return errors.Join(err, r.dir.Sync())
-}
-
-// register notes where this run keeps its images.
-func (r *run) register() error {
-	e := entry{Run: r.id, Folder: absolute(r.dir.Path()), Places: map[string]string{}, Inputs: absoluteAll(r.c.Inputs)}
-	var before entry
-	if r.session > 1 && r.c.StateDir != "" {
-		before, _ = readEntry(r.c.StateDir, r.id) // without one there is nothing to take over
-	}
-	for _, p := range allPlaces(r.c) {
-		path := absolute(p.Path)
-		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) && !before.knows(path) { // a slip of the pen holds nothing
-			if path = before.Places[p.Name]; path == "" {
-				continue
-			}
-		}
-		e.Places[p.Name] = path
-	}
-	e.after(before)
-	return register(r.c.StateDir, e)
+	return res, nil
 }

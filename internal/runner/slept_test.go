@@ -103,7 +103,7 @@ func TestCleanFindsTheFoldersOfEarlierSessions(t *testing.T) {
 		_, err = os.Lstat(left)
 		require.NoError(t, err)
 		var said strings.Builder
-		require.NoError(t, runner.Clean(t.Context(), c.StateDir, runner.Cleaning{}, &said))
+		require.NoError(t, runner.Clean(t.Context(), c.StateDir, runner.CleanOptions{}, &said))
 		_, err = os.Lstat(left)
 		assert.ErrorIs(t, err, fs.ErrNotExist, said.String())
 		c.Places = before

@@ -1,7 +1,9 @@
 package runner
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -10,349 +12,395 @@ import (
 	"dmgbench/internal/result"
 )
 
-// settlePoll is how often a settle looks at the allocated size.
-const settlePoll = time.Second
-
-// on finds the container that a step acts on.
-func (x *caseRun) on(st plan.Step) (*handle, error) {
-	if st.On == "" {
-		return x.main, nil
-	}
-	if h := x.named[st.On]; h != nil {
-		return h, nil
-	}
-	return nil, fmt.Errorf("no step has made a container %q", st.On)
+// stepRun is one step that is being executed or replayed.
+type stepRun struct {
+	x   *caseRun
+	st  plan.Step
+	h   *handle      // container that the step acts on; nil only for create and parallel
+	rec *result.Step // nil while the step is replayed
 }
 
-// do executes one step that is neither a repeat, a pause nor a parallel block.
-func (x *caseRun) do(ctx context.Context, st plan.Step, rec *result.Step) error {
-	if st.Do == "create" {
-		return x.create(ctx, rec)
-	}
-	h, err := x.on(st)
-	if err != nil {
-		return err
-	}
-	if h == nil || h.con == nil {
-		return fmt.Errorf("no container has been created")
-	}
-	switch st.Do {
-	case "attach":
-		return x.attach(ctx, h, st, rec)
-	case "detach":
-		return x.detach(ctx, h, rec)
-	case "remount":
-		return x.remount(ctx, h, st, rec)
-	case "settle":
-		return x.timed(rec, func() error { return x.settle(ctx, h, st, rec) })
-	case "measure":
-		return x.measure(ctx, h, rec)
-	case "compact":
-		return x.report(rec, func() (engine.Report, error) {
+// need is what a step needs of the container it acts on.
+type need int
+
+const (
+	needsContainer need = iota
+	needsVolume         // an attached and mounted container
+	needsNone           // no container
+)
+
+// stepHandler is one row of [stepHandlers].
+type stepHandler struct {
+	needs need
+	do    func(*stepRun, context.Context) error
+	// replay follows the step as an earlier session executed it, without I/O on
+	// files: it brings containers and liveFiles to the state that later steps need.
+	// It is nil for steps that do not change that state.
+	replay func(*stepRun, context.Context) error
+	// timesFiles marks steps with samples of files; their kind is the quantity
+	// group of the record.
+	timesFiles bool
+}
+
+// stepHandlers is how each kind of step is executed, except repeat and pause, which
+// [caseRun.runSteps] executes. It is filled by init because the handler of parallel
+// refers to it.
+var stepHandlers map[string]stepHandler
+
+func init() {
+	stepHandlers = map[string]stepHandler{
+		"create":   {needs: needsNone, do: (*stepRun).create, replay: (*stepRun).reopenMain},
+		"attach":   {do: (*stepRun).attach, replay: (*stepRun).replayAttach},
+		"detach":   {do: (*stepRun).detach, replay: (*stepRun).replayDetach},
+		"remount":  {do: (*stepRun).remount},
+		"settle":   {do: (*stepRun).settle},
+		"measure":  {do: (*stepRun).measure},
+		"convert":  {do: (*stepRun).deriveContainer, replay: (*stepRun).reopenDerived},
+		"transfer": {do: (*stepRun).deriveContainer, replay: (*stepRun).reopenDerived},
+		"damage":   {do: (*stepRun).deriveContainer, replay: (*stepRun).reopenDerived},
+		"parallel": {needs: needsNone, do: (*stepRun).parallel, replay: (*stepRun).replayParallel},
+
+		"compact": action(func(ctx context.Context, h *handle, st plan.Step) (engine.Report, error) {
 			return h.con.Compact(ctx, engine.CompactOptions{AllowBattery: st.Battery == "allow"})
-		})
-	case "resize":
-		return x.report(rec, func() (engine.Report, error) { return h.con.Resize(ctx, int64(st.Size)) })
-	case "convert", "transfer", "damage":
-		return x.another(ctx, h, st, rec)
-	case "check":
-		return x.report(rec, func() (engine.Report, error) {
+		}),
+		"resize": action(func(ctx context.Context, h *handle, st plan.Step) (engine.Report, error) {
+			return h.con.Resize(ctx, int64(st.Size))
+		}),
+		"check": action(func(ctx context.Context, h *handle, st plan.Step) (engine.Report, error) {
 			return h.con.Check(ctx, engine.CheckOptions{What: st.What, Repair: st.Repair})
-		})
-	case "xattr":
-		return x.report(rec, func() (engine.Report, error) { return h.con.Xattr(ctx, st.Action, st.Attr, st.Value) })
+		}),
+		"xattr": action(func(ctx context.Context, h *handle, st plan.Step) (engine.Report, error) {
+			return h.con.Xattr(ctx, st.Action, st.Attr, st.Value)
+		}),
+		"trim": onVolume(action(func(ctx context.Context, h *handle, _ plan.Step) (engine.Report, error) {
+			return h.att.Trim(ctx)
+		})),
+		"mkdir": onVolume(action(func(_ context.Context, h *handle, st plan.Step) (engine.Report, error) {
+			return engine.Report{}, h.att.Volume().Mkdir(st.Dir)
+		})),
+
+		"write":  {needsVolume, fileStep((*stepRun).write), (*stepRun).replayWrite, true},
+		"read":   {needsVolume, fileStep((*stepRun).read), nil, true},
+		"verify": {needsVolume, fileStep((*stepRun).verify), nil, false},
+		"delete": {needsVolume, fileStep((*stepRun).delete), (*stepRun).replayDelete, false},
+		"copy":   {needsVolume, fileStep((*stepRun).copy), (*stepRun).replayNamed, false},
+		"stream": {needsVolume, fileStep((*stepRun).stream), (*stepRun).replayNamed, true},
 	}
-	if h.att == nil || h.att.Volume() == nil {
-		return fmt.Errorf("the container is not mounted")
-	}
-	switch st.Do {
-	case "trim":
-		return x.report(rec, func() (engine.Report, error) { return h.att.Trim(ctx) })
-	case "mkdir":
-		return x.timed(rec, func() error { return h.att.Volume().Mkdir(st.Dir) })
-	}
-	return x.files(ctx, h, st, rec)
 }
 
-// create makes the case's container; its removal is the first thing owed.
-func (x *caseRun) create(ctx context.Context, rec *result.Step) error {
-	return x.timed(rec, func() error {
-		con, err := x.eng.Create(ctx, x.place.dir, x.base, x.spec)
-		if err != nil {
-			return err
-		}
-		x.adopt(&x.main, con, x.place, x.spec)
-		hear(rec, con)
-		return nil
-	})
+// action is the handler of a step that is one timed call of the engine.
+func action(call func(context.Context, *handle, plan.Step) (engine.Report, error)) stepHandler {
+	return stepHandler{do: func(s *stepRun, ctx context.Context) error {
+		return s.timeReport(func() (engine.Report, error) { return call(ctx, s.h, s.st) })
+	}}
 }
 
-// adopt registers a container and what it owes: detach, then remove.
-func (x *caseRun) adopt(slot **handle, con engine.Container, p *place, spec engine.Spec) *handle {
-	h := &handle{con: con, place: p, spec: spec}
-	*slot = h
-	x.undo.push("removing the container", func(ctx context.Context) error { return con.Remove(ctx) })
-	x.undo.push("detaching the container", func(ctx context.Context) error {
-		if h.att == nil {
-			return nil
-		}
-		_, err := h.att.Detach(ctx, false)
-		if err != nil {
-			_, err = h.att.Detach(ctx, true)
-		}
-		if err != nil { // it may have come off all the same, without all that was to be written
-			_, still := h.att.Detach(ctx, true)
-			x.r.stuck = x.r.stuck || still != nil
-		}
-		h.att = nil
-		return err
-	})
+// onVolume is the handler of a step that needs a mounted volume.
+func onVolume(h stepHandler) stepHandler {
+	h.needs = needsVolume
 	return h
 }
 
-func (x *caseRun) attach(ctx context.Context, h *handle, st plan.Step, rec *result.Step) error {
-	opts := x.attachOptions(st)
-	err := x.timed(rec, func() error {
-		att, err := h.con.Attach(ctx, opts)
-		if err == nil { // one that fails leaves the attachment that there is
-			h.att, h.opts = att, opts
+// do executes one step by its handler.
+func (x *caseRun) do(ctx context.Context, st plan.Step, rec *result.Step) error {
+	handler, ok := stepHandlers[st.Do]
+	if !ok {
+		return fmt.Errorf("the runner has no step %q", st.Do)
+	}
+	s := &stepRun{x: x, st: st, rec: rec}
+	if handler.needs != needsNone {
+		var err error
+		if s.h, err = x.container(st); err != nil {
+			return err
 		}
-		return err
-	})
-	hear(rec, h.att)
+		if s.h == nil || s.h.con == nil {
+			return errors.New("no container has been created")
+		}
+	}
+	if handler.needs == needsVolume && (s.h.att == nil || s.h.att.Volume() == nil) {
+		return errors.New("the container is not mounted")
+	}
+	return handler.do(s, ctx)
+}
+
+// timed measures what a step itself takes, without the bookkeeping around it.
+func (s *stepRun) timed(f func() error) error {
+	s.rec.StartNS = s.x.r.now()
+	err := f()
+	s.rec.DurationNS = s.x.r.now() - s.rec.StartNS
 	return err
 }
 
-func (x *caseRun) attachOptions(st plan.Step) engine.AttachOptions {
-	return engine.AttachOptions{
-		ReadOnly: st.ReadOnly != nil && *st.ReadOnly, NoMount: st.Mount != nil && !*st.Mount,
-		NoVerify: st.Verify != nil && !*st.Verify, Cache: x.spec.Cache,
-	}
-}
-
-// detach detaches and then, outside the clock, drops the container's pages from the host's cache.
-func (x *caseRun) detach(ctx context.Context, h *handle, rec *result.Step) error {
-	if h.att == nil {
-		return fmt.Errorf("the container is not attached")
-	}
-	err := x.report(rec, func() (engine.Report, error) { return h.att.Detach(ctx, false) })
-	if err != nil {
-		return err
-	}
-	if w, ok := h.att.(engine.PostDetachReporter); ok {
-		note(rec, w.ReportAfterDetach(ctx).Reported)
-	}
-	h.att = nil
-	if x.c.Settings.Cache == "buffered" {
-		return nil
-	}
-	if err := h.con.Evict(ctx); err != nil {
-		warn(rec, "cache", fmt.Sprintf("evicting the container: %v", err))
-	}
-	return nil
-}
-
-// remount detaches and attaches; its length is without the settling after each attach.
-func (x *caseRun) remount(ctx context.Context, h *handle, st plan.Step, rec *result.Step) error {
-	start, busy := x.r.now(), int64(0)
-	for range max(st.Times, 1) {
-		var part result.Step
-		if err := x.detach(ctx, h, &part); err != nil {
-			return err
-		}
-		busy += part.DurationNS
-		rec.RetryNS += part.RetryNS
-		rec.Warnings = append(rec.Warnings, part.Warnings...)
-		note(rec, part.Reported)
-		from := x.r.now()
-		att, err := h.con.Attach(ctx, h.opts)
-		if err != nil {
-			return err
-		}
-		h.att = att
-		busy += x.r.now() - from
-		hear(rec, att)
-		if err := x.wait(ctx, st); err != nil {
-			return err
-		}
-	}
-	rec.StartNS, rec.DurationNS = start, busy
-	return nil
-}
-
-// wait sleeps as long as the step prescribes.
-func (x *caseRun) wait(ctx context.Context, st plan.Step) error {
-	err := x.r.c.Clock.Sleep(ctx, st.AtLeast.Std())
-	x.r.forecast.slept += st.AtLeast.Std()
-	return err
-}
-
-// settle waits at least so long, then until the allocated size has stood still for three looks, at most so long.
-func (x *caseRun) settle(ctx context.Context, h *handle, st plan.Step, rec *result.Step) error {
-	start := x.r.c.Clock.Now()
-	if err := x.wait(ctx, st); err != nil || !st.UntilStable {
-		return err
-	}
-	last, same := int64(-1), 0
-	for same < 3 {
-		if limit := st.AtMost.Std(); limit > 0 && x.r.elapsed(start) >= limit {
-			warn(rec, "settle", fmt.Sprintf("the allocated size had not stood still after %s", st.AtMost))
-			return nil
-		}
-		u, err := h.con.Usage(ctx)
-		if err != nil {
-			return err
-		}
-		if u.Allocated == last {
-			same++
-		} else {
-			last, same = u.Allocated, 0
-		}
-		if err := x.r.c.Clock.Sleep(ctx, settlePoll); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// measure notes sizes on disk and free space, attached or not.
-func (x *caseRun) measure(ctx context.Context, h *handle, rec *result.Step) error {
-	return x.timed(rec, func() error {
-		u, err := h.con.Usage(ctx)
-		if err != nil {
-			return err
-		}
-		d := occupied(u)
-		d.Attached = h.att != nil
-		if h.att != nil && h.att.Volume() != nil {
-			if d.VolumeFree, err = h.att.Volume().Free(); err != nil {
-				return err
-			}
-		}
-		if simulated(x.r.c.Engine) {
-			rec.Disk = d
-			return nil
-		}
-		if free, _, _, err := h.place.dir.FreeSpace(); err == nil {
-			d.HostFree = free
-		}
-		rec.Disk = d
-		return nil
-	})
-}
-
-// occupied is what a detached container takes.
-func occupied(u engine.Usage) *result.DiskUse {
-	return &result.DiskUse{Allocated: u.Allocated, Apparent: u.Apparent, Sparse: u.Sparse, Bands: u.Bands, BandsFull: u.BandsFull, VolumeFree: -1, HostFree: -1}
-}
-
-// report times an action of the engine and keeps what it says of itself.
-func (x *caseRun) report(rec *result.Step, f func() (engine.Report, error)) error {
+// timeReport times a call of the engine and records its report.
+func (s *stepRun) timeReport(f func() (engine.Report, error)) error {
 	var rep engine.Report
-	err := x.timed(rec, func() (err error) {
+	err := s.timed(func() (err error) {
 		rep, err = f()
 		return err
 	})
-	keep(rec, rep)
-	if err == nil && rec.Do == "check" && len(rep.Findings) > 0 {
+	s.rec.BytesFreed = rep.Freed
+	s.recordReport(rep)
+	if err == nil && s.st.Do == "check" && len(rep.Findings) > 0 {
 		return fmt.Errorf("%d problems, first: %s", len(rep.Findings), rep.Findings[0])
 	}
 	return err
 }
 
-func keep(rec *result.Step, rep engine.Report) {
-	rec.BytesFreed, rec.Reported, rec.RetryNS = rep.Freed, rep.Reported, rec.RetryNS+int64(rep.Retried)
-	rec.Findings = append(rec.Findings, rep.Findings...)
-	for _, w := range rep.Warnings {
-		warn(rec, "engine", w)
-	}
-}
-
-// hear keeps what the making of a container or an attachment said of itself:
-// retries inside the timed step, and the tool's own figures.
-func hear(rec *result.Step, made any) {
-	t, ok := made.(engine.Reporter)
-	if !ok {
-		return
-	}
-	rep := t.TakeReport()
-	note(rec, rep.Reported)
-	rec.RetryNS += int64(rep.Retried)
-	for _, w := range rep.Warnings {
-		warn(rec, "engine", w)
-	}
-}
-
-func note(rec *result.Step, reported map[string]string) {
-	for k, v := range reported {
-		if rec.Reported == nil {
-			rec.Reported = map[string]string{}
+// recordReport adds to the record what the engine reported: findings, retries
+// inside the timed step, warnings, and the tool's own figures.
+func (s *stepRun) recordReport(rep engine.Report) {
+	for k, v := range rep.Reported {
+		if s.rec.Reported == nil {
+			s.rec.Reported = map[string]string{}
 		}
-		rec.Reported[k] = v
+		s.rec.Reported[k] = v
+	}
+	s.rec.RetryNS += int64(rep.Retried)
+	s.rec.Findings = append(s.rec.Findings, rep.Findings...)
+	for _, w := range rep.Warnings {
+		s.warn("engine", w)
 	}
 }
 
-func warn(rec *result.Step, kind, text string) {
-	rec.Warnings = append(rec.Warnings, result.Warning{Kind: kind, Text: text})
+// recordMade adds the report about a container or an attachment that was just made.
+func (s *stepRun) recordMade(made any) {
+	if t, ok := made.(engine.Reporter); ok {
+		rep := t.TakeReport()
+		rep.Findings = nil
+		s.recordReport(rep)
+	}
 }
 
-// another makes a second container out of h: converted, copied, or a copy that is harmed.
-func (x *caseRun) another(ctx context.Context, h *handle, st plan.Step, rec *result.Step) error {
-	p, err := x.placeOf(st)
+// warn adds a warning to the record of the step.
+func (s *stepRun) warn(kind, text string) {
+	s.rec.Warnings = append(s.rec.Warnings, result.Warning{Kind: kind, Text: text})
+}
+
+// create makes the case's own container.
+func (s *stepRun) create(ctx context.Context) error {
+	x := s.x
+	return s.timed(func() error {
+		con, err := x.eng.Create(ctx, x.place.dir, x.base, x.spec)
+		if err != nil {
+			return err
+		}
+		x.main = x.adopt(con, x.place, x.spec)
+		s.recordMade(con)
+		return nil
+	})
+}
+
+// attachOptions are the options of the step, with the defaults of the engine where
+// the plan does not set them.
+func (s *stepRun) attachOptions() engine.AttachOptions {
+	isSet := func(b *bool, value bool) bool { return b != nil && *b == value }
+	return engine.AttachOptions{
+		ReadOnly: isSet(s.st.ReadOnly, true), NoMount: isSet(s.st.Mount, false), NoVerify: isSet(s.st.Verify, false),
+		Cache: s.x.spec.Cache,
+	}
+}
+
+// attach attaches the container. A failed attach may have taken retries, which are
+// recorded, too.
+func (s *stepRun) attach(ctx context.Context) error {
+	opts := s.attachOptions()
+	err := s.timed(func() error {
+		att, err := s.h.con.Attach(ctx, opts)
+		if err == nil { // one that fails leaves an earlier attachment
+			s.h.att, s.h.opts = att, opts
+		}
+		return err
+	})
+	s.recordMade(s.h.att)
+	return err
+}
+
+// detach detaches the container. Then, outside the timed span, it drops the
+// container's pages from the host's cache.
+func (s *stepRun) detach(ctx context.Context) error {
+	h := s.h
+	if h.att == nil {
+		return errors.New("the container is not attached")
+	}
+	if err := s.timeReport(func() (engine.Report, error) { return h.att.Detach(ctx, false) }); err != nil {
+		return err
+	}
+	if p, ok := h.att.(engine.PostDetachReporter); ok {
+		s.recordReport(engine.Report{Reported: p.ReportAfterDetach(ctx).Reported})
+	}
+	h.att = nil
+	if s.x.c.Settings.Cache == "buffered" {
+		return nil
+	}
+	if err := h.con.Evict(ctx); err != nil {
+		s.warn("cache", fmt.Sprintf("evicting the container: %v", err))
+	}
+	return nil
+}
+
+// remount detaches and attaches. Its duration is without the waiting after each
+// attach.
+func (s *stepRun) remount(ctx context.Context) error {
+	start, busy := s.x.r.now(), int64(0)
+	for range max(s.st.Times, 1) {
+		// A record of its own, as detach sets its duration and findings.
+		part := &stepRun{x: s.x, st: s.st, h: s.h, rec: &result.Step{}}
+		if err := part.detach(ctx); err != nil {
+			return err
+		}
+		busy += part.rec.DurationNS
+		s.recordReport(engine.Report{Reported: part.rec.Reported, Retried: time.Duration(part.rec.RetryNS)})
+		s.rec.Warnings = append(s.rec.Warnings, part.rec.Warnings...)
+		from := s.x.r.now()
+		att, err := s.h.con.Attach(ctx, s.h.opts)
+		if err != nil {
+			return err
+		}
+		s.h.att = att
+		busy += s.x.r.now() - from
+		s.recordMade(att)
+		if err := s.wait(ctx); err != nil {
+			return err
+		}
+	}
+	s.rec.StartNS, s.rec.DurationNS = start, busy
+	return nil
+}
+
+// wait sleeps as long as the step prescribes.
+func (s *stepRun) wait(ctx context.Context) error {
+	r := s.x.r
+	err := r.c.Clock.Sleep(ctx, s.st.AtLeast.Std())
+	r.forecast.slept += s.st.AtLeast.Std()
+	return err
+}
+
+// How settle decides that the allocated size is stable: this many equal readings at
+// this interval.
+const (
+	settleReadings = 3
+	settlePoll     = time.Second
+)
+
+// settle waits at_least, then until the allocated size is stable, but not longer
+// than at_most.
+func (s *stepRun) settle(ctx context.Context) error {
+	clock := s.x.r.c.Clock
+	return s.timed(func() error {
+		start := clock.Now()
+		if err := s.wait(ctx); err != nil || !s.st.UntilStable {
+			return err
+		}
+		for last, same := int64(-1), 0; same < settleReadings; {
+			if limit := s.st.AtMost.Std(); limit > 0 && clock.Now()-start >= limit {
+				s.warn("settle", fmt.Sprintf("the allocated size still changed after %s", s.st.AtMost))
+				return nil
+			}
+			u, err := s.h.con.Usage(ctx)
+			if err != nil {
+				return err
+			}
+			if same++; u.Allocated != last {
+				last, same = u.Allocated, 0
+			}
+			if err := clock.Sleep(ctx, settlePoll); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// measure records sizes on disk and free space, whether the container is attached
+// or not.
+func (s *stepRun) measure(ctx context.Context) error {
+	return s.timed(func() error {
+		u, err := s.h.con.Usage(ctx)
+		if err != nil {
+			return err
+		}
+		d := diskUse(u)
+		d.Attached = s.h.att != nil
+		if d.Attached && s.h.att.Volume() != nil {
+			if d.VolumeFree, err = s.h.att.Volume().Free(); err != nil {
+				return err
+			}
+		}
+		if !isSimulated(s.x.r.c.Engine) {
+			if free, _, _, err := s.h.place.dir.FreeSpace(); err == nil {
+				d.HostFree = free
+			}
+		}
+		s.rec.Disk = d
+		return nil
+	})
+}
+
+// diskUse is what a container occupies; the free space of volume and host is
+// unknown.
+func diskUse(u engine.Usage) *result.DiskUse {
+	return &result.DiskUse{Allocated: u.Allocated, Apparent: u.Apparent, Sparse: u.Sparse, Bands: u.Bands,
+		BandsFull: u.BandsFull, VolumeFree: -1, HostFree: -1}
+}
+
+// deriveContainer makes another container from h: converted, copied, or a copy that
+// is then damaged.
+func (s *stepRun) deriveContainer(ctx context.Context) error {
+	f, spec, err := s.derivedSpec()
 	if err != nil {
 		return err
 	}
-	name, spec := x.base+"-"+cmpOr(st.As, st.Do), x.specFrom(h, st)
+	name := s.x.base + "-" + s.derivedName()
 	var con engine.Container
-	err = x.timed(rec, func() (err error) {
-		if st.Do == "convert" {
-			con, err = h.con.Convert(ctx, p.dir, name, spec)
+	err = s.timed(func() (err error) {
+		if s.st.Do == "convert" {
+			con, err = s.h.con.Convert(ctx, f.dir, name, spec)
 		} else {
-			con, err = h.con.Transfer(ctx, p.dir, name)
+			con, err = s.h.con.Transfer(ctx, f.dir, name)
 		}
 		if err != nil {
 			return err
 		}
-		x.second(h, st, con, p, spec)
-		hear(rec, con)
-		if st.Do == "damage" {
-			return con.Damage(ctx, st.Kind)
+		s.registerDerived(con, f, spec)
+		s.recordMade(con)
+		if s.st.Do == "damage" {
+			return con.Damage(ctx, s.st.Kind)
 		}
 		return nil
 	})
-	if err != nil || st.Do == "damage" {
+	if err != nil || s.st.Do == "damage" {
 		return err
 	}
 	u, err := con.Usage(ctx)
 	if err == nil {
-		rec.Made = occupied(u)
+		s.rec.Made = diskUse(u)
 	}
 	return err
 }
 
-// second enters a container that a step made out of h, with the files that are on both.
-func (x *caseRun) second(h *handle, st plan.Step, con engine.Container, p *place, spec engine.Spec) {
-	var made *handle
-	x.adopt(&made, con, p, spec)
-	made.books = h.books.clone()
-	x.named[cmpOr(st.As, st.Do)] = made
+// derivedName is the name by which later steps refer to the container that this one
+// makes.
+func (s *stepRun) derivedName() string { return cmp.Or(s.st.As, s.st.Do) }
+
+// derivedSpec is the place and the spec of the container that the step makes from
+// h.
+func (s *stepRun) derivedSpec() (*workFolder, engine.Spec, error) {
+	f, spec := s.x.place, s.h.spec
+	if s.st.Place != "" {
+		if f = s.x.r.places[s.st.Place]; f == nil {
+			return nil, spec, missingPlaceError(s.st.Place)
+		}
+	}
+	if s.st.Do == "convert" {
+		spec = convertedSpec(s.x.spec, s.x.c.Settings, s.st)
+	}
+	return f, spec, nil
 }
 
-// placeOf is where a step puts the container that it makes.
-func (x *caseRun) placeOf(st plan.Step) (*place, error) {
-	if st.Place == "" {
-		return x.place, nil
-	}
-	if p := x.r.places[st.Place]; p != nil {
-		return p, nil
-	}
-	return nil, fmt.Errorf("no folder was given for place %q; use --on %s=DIR", st.Place, st.Place)
-}
-
-// specFrom is what the container is that a step makes out of h.
-func (x *caseRun) specFrom(h *handle, st plan.Step) engine.Spec {
-	if st.Do != "convert" {
-		return h.spec
-	}
-	return converted(x.spec, x.c.Settings, st)
+// registerDerived adds a container that was derived from h, with the files that
+// both contain.
+func (s *stepRun) registerDerived(con engine.Container, f *workFolder, spec engine.Spec) {
+	derived := s.x.adopt(con, f, spec)
+	derived.liveFiles = s.h.clone()
+	s.x.named[s.derivedName()] = derived
 }

@@ -51,7 +51,7 @@ func TestFailedRoundsAreToldAndRepeated(t *testing.T) {
 	assert.Empty(t, n, reasons)
 	out, err = runner.Resume(t.Context(), c.Out, again)
 	require.NoError(t, err)
-	assert.Equal(t, "the run is complete; nothing is left to do", out.Message)
+	assert.Equal(t, "the run is complete; no work is left", out.Message)
 }
 
 // interrupter interrupts a run at its first write.

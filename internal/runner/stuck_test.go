@@ -57,7 +57,7 @@ func TestImagesThatStayAttachedAreNotDeleted(t *testing.T) {
 
 	var released []string
 	var said strings.Builder
-	require.NoError(t, runner.Clean(t.Context(), c.StateDir, runner.Cleaning{Release: func(_ context.Context, folder string) ([]string, error) {
+	require.NoError(t, runner.Clean(t.Context(), c.StateDir, runner.CleanOptions{Release: func(_ context.Context, folder string) ([]string, error) {
 		released = append(released, filepath.Dir(folder))
 		return nil, nil
 	}}, &said))

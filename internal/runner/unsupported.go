@@ -1,8 +1,10 @@
 package runner
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"dmgbench/internal/engine"
@@ -10,10 +12,11 @@ import (
 	"dmgbench/internal/plan"
 )
 
-// Unsupported is what keeps an engine from measuring a case: its image cannot be made, or a step cannot be done to it.
+// Unsupported is why an engine cannot measure a case: it cannot make the image, or
+// not execute a step on it.
 type Unsupported struct {
 	Case plan.Case
-	Step plan.Step // the step that cannot be done: create where the image cannot be made
+	Step plan.Step // the step that is not supported: create if the image cannot be made
 	Err  *engine.UnsupportedError
 }
 
@@ -27,18 +30,20 @@ func (u *Unsupported) Error() string {
 
 func (u *Unsupported) Unwrap() error { return u.Err }
 
-// UnsupportedCases are the cases of a plan that a run with the engine skips, each with the first reason. Whoever
-// asks, a check, a dry run or the run itself, hears what the engine says, and nothing is made to find out.
+// UnsupportedCases are the cases of a plan that a run with the engine skips, each
+// with the first reason. Checks, dry runs and runs all use it; it only calls
+// [engine.Engine.Supports] and Allows and makes no image.
 func UnsupportedCases(p *plan.Plan, e engine.Engine) (list []*Unsupported) {
 	for _, c := range p.Cases() {
-		if u := unsupported(engineOf(e, c.Settings), c); u != nil {
+		if u := unsupported(engineFor(e, c.Settings), c); u != nil {
 			list = append(list, u)
 		}
 	}
 	return list
 }
 
-// DescribeUnsupported says in lines how many of so many cases are skipped, and which for what reason; "" where none is.
+// DescribeUnsupported lists which of so many cases are skipped for which reason, ""
+// if none is.
 func DescribeUnsupported(list []*Unsupported, of int) string {
 	if len(list) == 0 {
 		return ""
@@ -59,48 +64,67 @@ func DescribeUnsupported(list []*Unsupported, of int) string {
 	return text
 }
 
-// engineOf is the engine of the images, or the native one for plain folders.
-func engineOf(e engine.Engine, s plan.Settings) engine.Engine {
-	if s.Target == "directory" && !simulated(e) {
-		return directory.Engine{}
+// isSimulated reports whether an engine simulates the disk itself.
+func isSimulated(e engine.Engine) bool {
+	_, ok := e.(engine.Simulator)
+	return ok
+}
+
+// engineFor is the engine of a case: e for images, the native one for folders.
+func engineFor(e engine.Engine, s plan.Settings) engine.Engine {
+	if s.Target == "directory" {
+		return nativeEngine(e)
 	}
 	return e
 }
 
-// unsupported is the first thing in a case that the engine cannot do, nil if it can do all.
+// nativeEngine is the engine of native folders in a run with the engine e.
+func nativeEngine(e engine.Engine) engine.Engine {
+	if isSimulated(e) {
+		return e
+	}
+	return directory.Engine{}
+}
+
+// unsupported is the first thing in a case that the engine does not support, nil if
+// it supports all.
 func unsupported(e engine.Engine, c plan.Case) *Unsupported {
 	spec := specOf(c.Settings)
 	if err := e.Supports(spec); err != nil {
-		return refused(c, plan.Step{Do: "create"}, err)
+		step := plan.Step{Do: "create"}
+		if i := slices.IndexFunc(c.Steps, func(s plan.Step) bool { return s.Do == "create" }); i >= 0 {
+			step = c.Steps[i]
+		}
+		return newUnsupported(c, step, err)
 	}
 	return unsupportedStep(e, c, c.Steps, map[string]engine.Spec{"": spec})
 }
 
-// unsupportedStep follows the steps with the specs of the containers that there are.
+// unsupportedStep follows the steps. specs are the existing containers by name; it
+// adds those that steps make.
 func unsupportedStep(e engine.Engine, c plan.Case, steps []plan.Step, specs map[string]engine.Spec) *Unsupported {
 	for _, st := range steps {
-		if st.Expect == "fail" { // that it cannot be done is what the plan wants to see
+		if st.Expect == "fail" { // the plan expects that it cannot be done
 			continue
 		}
-		from := specs[st.On]
-		to, makes := from, st.Do == "transfer" || st.Do == "damage"
-		if st.Do == "convert" {
-			to, makes = converted(specs[""], c.Settings, st), true
-		}
-		actions := []engine.Action{{Do: st.Do, To: to, Kind: st.Kind, Repair: st.Repair}}
+		spec := specs[st.On]
+		actions := []engine.Action{{Do: st.Do, To: spec, Kind: st.Kind, Repair: st.Repair}}
 		switch st.Do {
+		case "convert":
+			actions[0].To = convertedSpec(specs[""], c.Settings, st)
 		case "stream":
-			actions[0].Kind = cmpOr(st.Codec, c.Settings.Codec)
-		case "damage": // of a copy
+			actions[0].Kind = cmp.Or(st.Codec, c.Settings.Codec)
+		case "damage": // damages a copy
 			actions = append(actions, engine.Action{Do: "transfer"})
 		}
 		for _, a := range actions {
-			if err := e.Allows(from, a); err != nil {
-				return refused(c, st, err)
+			if err := e.Allows(spec, a); err != nil {
+				return newUnsupported(c, st, err)
 			}
 		}
-		if makes {
-			specs[cmpOr(st.As, st.Do)] = to
+		switch st.Do {
+		case "convert", "transfer", "damage":
+			specs[cmp.Or(st.As, st.Do)] = actions[0].To
 		}
 		if u := unsupportedStep(e, c, st.Steps, specs); u != nil {
 			return u
@@ -109,31 +133,19 @@ func unsupportedStep(e engine.Engine, c plan.Case, steps []plan.Step, specs map[
 	return nil
 }
 
-// refused keeps what an engine said. Whatever it cannot do is an [engine.UnsupportedError]; of any other error the step is told to the run.
-func refused(c plan.Case, st plan.Step, err error) *Unsupported {
-	no, ok := errors.AsType[*engine.UnsupportedError](err)
+// newUnsupported is nil unless err is an [engine.UnsupportedError]: the run reports
+// other errors when it executes the step.
+func newUnsupported(c plan.Case, st plan.Step, err error) *Unsupported {
+	e, ok := errors.AsType[*engine.UnsupportedError](err)
 	if !ok {
 		return nil
 	}
-	for _, s := range c.Steps { // where the plan asks for it
-		if s.Do == "create" && st.Do == "create" {
-			st = s
-			break
-		}
-	}
-	return &Unsupported{Case: c, Step: st, Err: no}
+	return &Unsupported{Case: c, Step: st, Err: e}
 }
 
-// converted is what a convert step makes in a case with the image of that spec.
-func converted(spec engine.Spec, s plan.Settings, st plan.Step) engine.Spec {
-	spec.Format, spec.BandSize = cmpOr(st.Format, cmpOr(s.ConvertTo, spec.Format)), int64(st.BandSize)
-	spec.Encryption = cmpOr(st.Encryption, spec.Encryption)
+// convertedSpec is what a convert step makes in a case with the image spec.
+func convertedSpec(spec engine.Spec, s plan.Settings, st plan.Step) engine.Spec {
+	spec.Format, spec.BandSize = cmp.Or(st.Format, s.ConvertTo, spec.Format), int64(st.BandSize)
+	spec.Encryption = cmp.Or(st.Encryption, spec.Encryption)
 	return spec
-}
-
-// tellUnsupported says at the start of a session which cases are skipped, and why.
-func (r *run) tellUnsupported() {
-	if text := DescribeUnsupported(UnsupportedCases(r.p, r.c.Engine), len(r.cases)); text != "" {
-		r.c.Progress.Message(text)
-	}
 }

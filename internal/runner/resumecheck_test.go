@@ -55,7 +55,7 @@ func TestARunGoesOnWithNoOtherEngine(t *testing.T) {
 	_, err = resumed(t.Context(), t, other)
 	var told *result.Error
 	require.ErrorAs(t, err, &told)
-	assert.Contains(t, told.Error(), "begun with in-process, and this is hdiutil (Apple)")
+	assert.Contains(t, told.Error(), "started with in-process, and this is hdiutil (Apple)")
 	after, err := os.ReadFile(filepath.Join(c.Out, result.JournalFile))
 	require.NoError(t, err)
 	require.Equal(t, before, after, "a refused resume wrote to the journal")
@@ -82,9 +82,9 @@ func TestWhatIsAnotherThanInTheSessionBeforeIsAWarning(t *testing.T) {
 		}
 	}
 	require.Len(t, texts, 3)
-	assert.Contains(t, texts[2], `the disk of place "" is "tmpfs" in session 2, and was "ext4" before`)
-	assert.Contains(t, texts[0], `the system of session 2 is "darwin 26.5", and was "" before`)
-	assert.Contains(t, texts[1], `the engine of session 2 is "inprocess 2", and was "inprocess`)
+	assert.Contains(t, texts[2], `the disk of place "" is "tmpfs" in session 2 and was "ext4" before`)
+	assert.Contains(t, texts[0], `the system is "darwin 26.5" in session 2 and was "" before`)
+	assert.Contains(t, texts[1], `the engine is "inprocess 2" in session 2 and was "inprocess`)
 }
 
 const brought = `
@@ -168,7 +168,7 @@ func TestAnEarlierPlanGoesOn(t *testing.T) {
 	path = filepath.Join(c.Out, result.PlanFile)
 	require.NoError(t, os.WriteFile(path, []byte(strings.Replace(string(text), "64 kB", "65 kB", 1)), 0o644))
 	_, err = resumed(t.Context(), t, c)
-	require.ErrorContains(t, err, "plan.toml was changed since the run began")
+	require.ErrorContains(t, err, "plan.toml was changed since the run started")
 }
 
 // withoutADefault is the canonical text of a plan without one line that says a default.
@@ -206,4 +206,40 @@ func TestTimesOfAStepAreOfOneClock(t *testing.T) {
 		}
 	}
 	assert.NotZero(t, seen)
+}
+
+// An input file that disappears or becomes another kind of file during the run fails
+// the copy step, and with it the case; it is never copied as an empty file.
+func TestAnInputThatCannotBeOpenedFailsItsCase(t *testing.T) {
+	for name, test := range map[string]struct {
+		harm   func(t *testing.T, file string)
+		reason string
+	}{
+		"deleted":        {func(t *testing.T, file string) { require.NoError(t, os.Remove(file)) }, "opening the input file: .*no such file"},
+		"folder deleted": {func(t *testing.T, file string) { require.NoError(t, os.RemoveAll(filepath.Dir(file))) }, "opening the input file: .*no such file"},
+		"a folder": {func(t *testing.T, file string) {
+			require.NoError(t, os.Remove(file))
+			require.NoError(t, os.Mkdir(file, 0o700))
+		}, "copy new: .*not a regular file"},
+		"a link to nowhere": {func(t *testing.T, file string) {
+			require.NoError(t, os.Remove(file))
+			require.NoError(t, os.Symlink("gone", file))
+		}, "opening the input file: .*no such file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := lived(t, strings.Replace(brought, `format = ["UDRW", "UDSB"]`, `format = ["UDSB"]`, 1))
+			file := filepath.Join(t.TempDir(), "folder", "file.bin")
+			require.NoError(t, os.Mkdir(filepath.Dir(file), 0o700))
+			require.NoError(t, os.WriteFile(file, make([]byte, 100_000), 0o600))
+			c.Inputs = map[string]string{"file": file}
+			c.Progress = &at{when: step("UDSB", "copy", "new"), do: func() { test.harm(t, file) }}
+			out, err := runner.Run(t.Context(), c)
+			require.NoError(t, err)
+			require.Equal(t, runner.StatusFailed, out.Status)
+			n, reasons := failed(t, c)
+			require.Equal(t, map[string]int{"UDSB": 1}, n)
+			assert.Regexp(t, test.reason, reasons[0])
+			nothingLeft(t, c)
+		})
+	}
 }

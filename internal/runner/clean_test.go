@@ -31,19 +31,19 @@ func TestCleanAndTheNextProbeRemoveWhatAKilledProbeLeft(t *testing.T) {
 	require.NoError(t, os.Mkdir(foreign, 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(foreign, "thesis.txt"), []byte("x"), 0o600))
 	var said strings.Builder
-	require.NoError(t, runner.Clean(t.Context(), state, runner.Cleaning{}, &said))
-	assert.Contains(t, said.String(), "probe-20260102T030405Z-000000: removed what it left")
+	require.NoError(t, runner.Clean(t.Context(), state, runner.CleanOptions{}, &said))
+	assert.Contains(t, said.String(), "probe-20260102T030405Z-000000: removed its leftovers")
 	require.NoDirExists(t, left)
 	require.FileExists(t, filepath.Join(foreign, "thesis.txt"))
 
 	state, left = killedProbe(t)
 	tried := ""
-	require.NoError(t, runner.Probing(state, time.Unix(0, 0), func(d *hostio.Dir) error {
+	require.NoError(t, runner.WithProbeFolder(state, time.Unix(0, 0), func(d *hostio.Dir) error {
 		tried = d.Path()
 		require.NoDirExists(t, left)
 		said.Reset()
-		require.NoError(t, runner.Clean(t.Context(), state, runner.Cleaning{}, &said))
-		assert.Equal(t, "nothing to clean\n", said.String(), "a probe that is going on is left alone")
+		require.NoError(t, runner.Clean(t.Context(), state, runner.CleanOptions{}, &said))
+		assert.Equal(t, "no leftovers found\n", said.String(), "a probe that is going on is left alone")
 		require.DirExists(t, tried)
 		return nil
 	}))

@@ -38,7 +38,7 @@ func TestAPlaceIsKnownAfterEveryMomentOfDeath(t *testing.T) {
 	for n := 0; ; n++ {
 		at := t.TempDir()
 		d := &dies{left: n}
-		p, err := openPlace(Place{Path: at}, someID, d)
+		p, err := openWorkFolder(Place{Path: at}, someID, d)
 		if err == nil {
 			if err = p.dir.Mkdir("bundle"); err == nil {
 				err = p.dir.WriteFileAtomic("image.dmg", []byte("image"), 0o600)
@@ -53,7 +53,7 @@ func TestAPlaceIsKnownAfterEveryMomentOfDeath(t *testing.T) {
 		}
 		require.ErrorIs(t, err, errDied)
 		died++
-		p, err = openPlace(Place{Path: at}, someID, nil)
+		p, err = openWorkFolder(Place{Path: at}, someID, nil)
 		require.NoError(t, err, "dead at change %d", n)
 		require.NoError(t, p.remove(someID), "dead at change %d", n)
 		left, e = os.ReadDir(at)
@@ -73,10 +73,10 @@ func TestAFolderOfTheRunsNameThatIsNotTheRuns(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			at := t.TempDir()
-			path := filepath.Join(at, workFolder(someID), file[0])
+			path := filepath.Join(at, workFolderName(someID), file[0])
 			require.NoError(t, os.Mkdir(filepath.Dir(path), 0o755))
 			require.NoError(t, os.WriteFile(path, []byte(file[1]), 0o600))
-			_, err := openPlace(Place{Path: at}, someID, nil)
+			_, err := openWorkFolder(Place{Path: at}, someID, nil)
 			require.ErrorContains(t, err, `opening the run's own folder in folder "`)
 			text, err := os.ReadFile(path)
 			require.NoError(t, err)
@@ -92,14 +92,14 @@ func TestAFolderOfTheRunsNameThatIsNotTheRuns(t *testing.T) {
 func TestPlacesOfOneFolderAreOne(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
-	p, err := openPlace(Place{Path: "."}, someID, nil)
+	p, err := openWorkFolder(Place{Path: "."}, someID, nil)
 	require.NoError(t, err)
 	defer p.close()
-	r := &run{places: map[string]*place{"": p}}
-	assert.Same(t, p, r.shared(dir))
-	assert.Same(t, p, r.shared("."))
-	assert.Nil(t, r.shared(filepath.Dir(dir)))
+	r := &run{places: map[string]*workFolder{"": p}}
+	assert.Same(t, p, r.placeIn(dir))
+	assert.Same(t, p, r.placeIn("."))
+	assert.Nil(t, r.placeIn(filepath.Dir(dir)))
 	link := filepath.Join(t.TempDir(), "link") // as /tmp on a Mac, where "Bench" is "bench" too
 	require.NoError(t, os.Symlink(dir, link))
-	assert.Same(t, p, r.shared(link))
+	assert.Same(t, p, r.placeIn(link))
 }

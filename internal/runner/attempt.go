@@ -1,0 +1,215 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+
+	"dmgbench/internal/engine"
+	"dmgbench/internal/plan"
+	"dmgbench/internal/result"
+	"dmgbench/internal/units"
+)
+
+// stopError ends the session because a place is full or gone, as an interrupt does:
+// no other case could be measured, and the run can be resumed when the place is
+// back or has space.
+type stopError struct{ err error }
+
+// Error is the text of the cause.
+func (e *stopError) Error() string { return e.err.Error() }
+func (e *stopError) Unwrap() error { return e.err }
+
+// Stopped reports whether a run ended early because a place was full or gone. Its
+// folder contains what was measured.
+func Stopped(err error) bool {
+	_, ok := errors.AsType[*stopError](err)
+	return ok
+}
+
+// journalError is a journal that cannot be written: the run stops, and the case
+// does not count.
+type journalError struct{ err error }
+
+// Error names the action once, also if the cause does so.
+func (e *journalError) Error() string {
+	const doing = "writing the journal: "
+	return doing + strings.TrimPrefix(e.err.Error(), doing)
+}
+func (e *journalError) Unwrap() error { return e.err }
+
+// errSlept is an attempt that does not count, because the machine slept in it.
+var errSlept = errors.New("the machine slept")
+
+// sleepThreshold is the reported sleep in nanoseconds from which on the machine has
+// really slept: less may be an effect of reading two clocks.
+const sleepThreshold = int64(1e9)
+
+// runCaseRound measures one case in one round, a second time if the machine slept
+// meanwhile.
+func (r *run) runCaseRound(ctx context.Context, id string, round int, pause *result.Pause) error {
+	c := r.findCase(id)
+	if c == nil {
+		return fmt.Errorf("resuming: the plan has no case %q", id)
+	}
+	end := &result.CaseEnd{Case: id, Round: round}
+	err := r.attempt(ctx, *c, end, pause)
+	if errors.Is(err, errSlept) {
+		r.warn(id, "slept", "the machine slept during this case; it was measured again")
+		err = r.attempt(ctx, *c, end, nil)
+	}
+	if errors.Is(err, errSlept) {
+		end.Status, end.Reason, err = result.Discarded, "the machine slept twice while this case was measured", nil
+	}
+	if err != nil {
+		return err
+	}
+	r.finished++
+	r.forecast.finish(id)
+	r.done[caseRoundKey{id, round}] = true
+	r.pauseHeld = false
+	if end.Status == result.Failed || end.Status == result.Discarded {
+		r.c.Progress.Failure(Failure{Case: id, Round: round, Status: end.Status, Reason: end.Reason})
+	}
+	return r.commit(result.Record{Kind: result.KindCaseEnd, CaseEnd: end})
+}
+
+// attempt measures one case-round and sets status, reason and target of end. The
+// error stops the run, except errSlept; errors that concern only the case are its
+// reason.
+func (r *run) attempt(ctx context.Context, c plan.Case, end *result.CaseEnd, pause *result.Pause) error {
+	eng, round := engineFor(r.c.Engine, c.Settings), end.Round
+	if u := unsupported(eng, c); u != nil { // known before the first byte is written
+		end.Status, end.Reason = result.Skipped, engine.Advised(u)
+		return nil
+	}
+	x, err := newCaseRun(r, c, round, eng)
+	if err != nil {
+		return err
+	}
+	if pause == nil {
+		start := &result.CaseStart{Case: c.ID, Round: round, Target: requestedTarget(c.Settings), Container: x.base,
+			Place: c.Settings.Place}
+		if err := r.append(result.Record{Kind: result.KindCaseStart, CaseStart: start}); err != nil {
+			return err
+		}
+	}
+	caseErr := x.run(ctx, pause)
+	// Before containers are removed: what was made, and whether a place was full.
+	end.Target = x.actualTarget()
+	full := x.fullPlace(caseErr)
+	if _, ok := errors.AsType[*pausedError](caseErr); ok {
+		return caseErr
+	}
+	if ctx.Err() != nil && r.pauseHeld && x.main != nil && x.restorePause(context.WithoutCancel(ctx), *pause) == nil {
+		return &pausedError{pause.Message} // no step was executed after the pause: it is still valid
+	}
+	x.finish()
+	if full == "" && caseErr != nil {
+		full = x.missingSpace()
+	}
+	if err := x.stopReason(ctx, caseErr, full); err != nil {
+		return err
+	}
+	switch {
+	case caseErr == nil:
+		end.Status, end.Reason = result.Done, ""
+	case errors.As(caseErr, new(*journalError)):
+		if r.dir.Sync() != nil { // the disk may have been full of files that are removed now
+			return caseErr
+		}
+		end.Status, end.Reason = result.Failed, caseErr.Error()
+	case errors.As(caseErr, new(*engine.UnsupportedError)):
+		end.Status, end.Reason = result.Skipped, engine.Advised(caseErr)
+	default:
+		end.Status, end.Reason = result.Failed, engine.Advised(caseErr)
+	}
+	return nil
+}
+
+// stopReason is the error that ends the session after a case, or errSlept; nil
+// where the error concerns only the case. full describes a place without space.
+func (x *caseRun) stopReason(ctx context.Context, caseErr error, full string) error {
+	stop := func(why string) error {
+		return &stopError{fmt.Errorf("measuring case %q: %s: %w", x.c.ID, why, caseErr)}
+	}
+	// The order matters: after an interrupt or a sleep, other errors of the case
+	// are likely to be their effects.
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case full != "" && !x.hasSlept():
+		return stop(full)
+	case errors.As(caseErr, new(*journalError)):
+		return nil
+	case x.hasSlept():
+		return errSlept
+	case caseErr == nil:
+		return nil
+	}
+	for _, f := range x.usedPlaces() {
+		if f.isGone() {
+			return stop(f.title + " is gone")
+		}
+	}
+	return nil
+}
+
+// usedPlaces are the places with containers of the case.
+func (x *caseRun) usedPlaces() []*workFolder {
+	out := []*workFolder{x.place}
+	for _, h := range x.handles() {
+		out = append(out, h.place)
+	}
+	return out
+}
+
+// fullBelow is the number of free bytes that a disk may report while it refuses to
+// write: it allocates in blocks and extents.
+const fullBelow = 1 << 20
+
+// fullPlace describes the place of the case that is full, after an error and before
+// containers are removed; "" if none is. A volume inside an image may also be full:
+// then the place has space.
+func (x *caseRun) fullPlace(err error) string {
+	if errors.Is(err, syscall.EDQUOT) {
+		return x.place.title + " is at its quota"
+	}
+	if !errors.Is(err, syscall.ENOSPC) || isSimulated(x.r.c.Engine) {
+		return ""
+	}
+	for _, f := range x.usedPlaces() {
+		if free, _, _, err := f.dir.FreeSpace(); err == nil && free < fullBelow {
+			return f.title + " is full"
+		}
+	}
+	return ""
+}
+
+// missingSpace describes the place of a failed case if it has too little space for
+// the case, although its containers were removed; else "".
+func (x *caseRun) missingSpace() string {
+	if isSimulated(x.r.c.Engine) {
+		return ""
+	}
+	need := plan.Estimate(x.r.p, x.c).HostPeak
+	if free, _, _, err := x.place.dir.FreeSpace(); err == nil && free < int64(need) {
+		return fmt.Sprintf("%s has %s free, the case needs %s", x.place.title, units.Bytes(free).Human(), need.Human())
+	}
+	return ""
+}
+
+// suspended is how long the machine has slept since boot in nanoseconds, 0 if
+// unknown.
+func (r *run) suspended() int64 {
+	if r.c.Suspended == nil {
+		return 0
+	}
+	ns, err := r.c.Suspended()
+	if err != nil {
+		return 0
+	}
+	return ns
+}
