@@ -57,7 +57,7 @@ func TestASIFEndsInsideAChunk(t *testing.T) {
 		bitmapLast bool
 		cut        int64
 	}{"data": {nil, false, smallChunk - 4096}, "bitmap": {nil, true, bitsEnd}, "whole": {nil, false, 0}} {
-		d, data := partlyAtEnd(t, asifPartly, c.written, c.bitmapLast, c.cut)
+		d, data := partlyAtEnd(t, asifPartial, c.written, c.bitmapLast, c.cut)
 		want := make([]byte, 5*smallChunk)
 		copy(want[3*smallChunk:], data)
 		check := func(o OpenOptions) Image {
@@ -98,11 +98,11 @@ func TestASIFEndsInsideAChunk(t *testing.T) {
 		bitmapLast bool
 		cut        int64
 	}{
-		"a written block":    {asifPartly, []int64{8}, false, smallChunk - 4096},
-		"the end of a block": {asifPartly, nil, false, smallChunk - 4095},
+		"a written block":    {asifPartial, []int64{8}, false, smallChunk - 4096},
+		"the end of a block": {asifPartial, nil, false, smallChunk - 4095},
 		"all written":        {asifWhole, nil, false, smallChunk - 4096},
-		"the bitmap":         {asifPartly, nil, true, bitsEnd + 1},
-		"the whole chunk":    {asifPartly, nil, false, smallChunk},
+		"the bitmap":         {asifPartial, nil, true, bitsEnd + 1},
+		"the whole chunk":    {asifPartial, nil, false, smallChunk},
 	} {
 		d, _ := partlyAtEnd(t, c.state, c.written, c.bitmapLast, c.cut)
 		for _, readOnly := range []bool{true, false} {

@@ -2,6 +2,7 @@ package container
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"strconv"
@@ -11,36 +12,51 @@ import (
 	"dmgbench/internal/hostio"
 )
 
-// bandBlock is what Apple's band files end on a multiple of, in bytes.
-const bandBlock = 4096
+// bandAlign is what the lengths of Apple's band files are multiples of, in bytes.
+const bandAlign = 4096
 
-// band is what is known of one band file. mu is held shared for transfers and
-// alone for changes of f, missing and the file's existence or length.
+// bandFile is an open band file: that of the host, or its decrypted content.
+type bandFile interface {
+	io.ReaderAt
+	WritePadded(p []byte, off int64, pad int) (int, error)
+	PunchHole(off, n int64) error
+	Truncate(n int64) error
+	EvictRange(off, n int64) error
+	Stat() (hostio.Stat, error)
+	Sync(mode hostio.SyncMode) (hostio.SyncMode, error)
+	Cache() hostio.CacheMode
+	Path() string
+	Close() error
+}
+
+// band is the state of one band file. mu is held shared for transfers, and exclusively for changes of f, missing and the
+// file's existence or length.
 type band struct {
-	index   int64
-	mu      sync.RWMutex
-	f       *hostio.File // nil: not open
-	missing bool         // no such file; only known after a look
-	dirty   atomic.Bool  // on the bundle's list of what to flush
-	odd     atomic.Bool  // may end inside a block
-	used    atomic.Int64 // when, on the bundle's count of uses
+	index     int64
+	mu        sync.RWMutex
+	f         bandFile     // nil: not open
+	missing   bool         // no such file; known only after an attempt to open it
+	dirty     atomic.Bool  // on the bundle's list of what to flush
+	unaligned atomic.Bool  // its length may be no multiple of bandAlign
+	used      atomic.Int64 // value of the bundle's count of uses at the last one
 }
 
 func bandName(i int64) string { return strconv.FormatInt(i, 16) }
 
-func (bd *band) name() string { return bandName(bd.index) }
+// bandNumber reads a band's file name: lower-case hexadecimal without leading zeros.
+func bandNumber(name string) (int64, bool) {
+	i, err := strconv.ParseInt(name, 16, 64)
+	return i, err == nil && i >= 0 && bandName(i) == name
+}
 
-// read fills p from in; what the file does not have is zeros.
-func (bd *band) read(b *bundle, p []byte, in int64) (int, error) {
+// read fills p from in; what the file lacks is zeros.
+func (bd *band) read(b *bundle, p []byte, in int64, _ int) (int, error) {
 	f, err := bd.share(b, false)
 	if err != nil {
 		return 0, err
 	}
 	defer bd.mu.RUnlock()
 	n := 0
-	if f != nil && b.seal != nil {
-		return b.seal.read(bd.sealed(), p, in)
-	}
 	if f != nil {
 		if n, err = f.ReadAt(p, in); err != nil && !errors.Is(err, io.EOF) {
 			return n, err
@@ -50,35 +66,29 @@ func (bd *band) read(b *bundle, p []byte, in int64) (int, error) {
 	return len(p), nil
 }
 
-// write puts p and pad zeros behind it into the band.
+// write writes p and then pad zeros into the band.
 func (bd *band) write(b *bundle, p []byte, in int64, pad int) (int, error) {
 	f, err := bd.share(b, true)
 	if err != nil {
 		return 0, err
 	}
 	defer bd.mu.RUnlock()
-	n, end := 0, in
-	if b.seal != nil {
-		n, err = b.seal.write(bd.sealed(), p, in, pad)
-		end = b.seal.up(in + int64(n+pad))
-	} else {
-		n, err = f.WritePadded(p, in, pad)
-		if end += int64(n); n == len(p) {
-			end += int64(pad)
-		}
+	n, err := f.WritePadded(p, in, pad)
+	end := in + int64(n)
+	if n == len(p) {
+		end += int64(pad)
 	}
-	if end%bandBlock != 0 {
-		bd.odd.Store(true)
+	if end%bandAlign != 0 {
+		bd.unaligned.Store(true)
 	}
-	// After the transfer, so that a flush in between does not take the mark
-	// away without having covered the data.
-	b.mark(bd)
+	// After the transfer, so that a flush in between does not remove the mark without having covered the data.
+	b.markDirty(bd)
 	return n, err
 }
 
-// share returns the open file with bd.mu held shared, or nil for a band that
-// is missing and not to be made. The lock is not held after an error.
-func (bd *band) share(b *bundle, create bool) (*hostio.File, error) {
+// share returns the open file with bd.mu held shared, or nil for a band that is missing and not to be made. After an
+// error the lock is not held.
+func (bd *band) share(b *bundle, create bool) (bandFile, error) {
 	for {
 		bd.mu.RLock()
 		if bd.f != nil {
@@ -89,20 +99,17 @@ func (bd *band) share(b *bundle, create bool) (*hostio.File, error) {
 			return nil, nil
 		}
 		bd.mu.RUnlock()
-		if err := bd.load(b, create); err != nil {
+		bd.mu.Lock()
+		err := bd.openLocked(b, create)
+		bd.mu.Unlock()
+		if err != nil {
 			return nil, err
 		}
 	}
 }
 
-// load opens the band file, or makes it, or finds that there is none.
-func (bd *band) load(b *bundle, create bool) error {
-	bd.mu.Lock()
-	defer bd.mu.Unlock()
-	return bd.loadLocked(b, create)
-}
-
-func (bd *band) loadLocked(b *bundle, create bool) error {
+// openLocked opens the band file, or makes it, or finds that it is missing.
+func (bd *band) openLocked(b *bundle, create bool) error {
 	if bd.f != nil || bd.missing && !create {
 		return nil
 	}
@@ -114,10 +121,10 @@ func (bd *band) loadLocked(b *bundle, create bool) error {
 	if bd.missing {
 		o.Create, o.Exclusive, o.Perm = true, true, b.perm()
 	}
-	f, err := b.bands.Open(bd.name(), o)
+	f, err := b.bands.Open(bandName(bd.index), o)
 	if errors.Is(err, fs.ErrNotExist) && !bd.missing {
 		bd.missing = true
-		return bd.loadLocked(b, create)
+		return bd.openLocked(b, create)
 	}
 	if err != nil {
 		return err
@@ -125,22 +132,33 @@ func (bd *band) loadLocked(b *bundle, create bool) error {
 	if bd.missing {
 		bd.missing = false
 		b.entries.Store(true)
-		b.mark(bd)
+		b.markDirty(bd)
 	}
 	bd.f = f
-	b.cache.Store(f.Cache())
+	if b.encrypter != nil {
+		bd.f = encryptedBand{f, b.encrypter, bd.index}
+	}
+	b.cacheMode.Store(f.Cache())
 	bd.used.Store(b.open.uses.Add(1))
-	// A transfer of this band has nothing to do with another one's failure to
-	// close, which may mean lost writes all the same: the next flush tells.
+	// A failure to close another band does not concern this transfer, but may mean lost writes: the next flush reports it.
 	if err := b.open.add(bd); err != nil {
-		b.fate.set(err)
+		b.failed.set(err)
 	}
 	return nil
 }
 
-// unlinkLocked deletes the band file.
-func (bd *band) unlinkLocked(b *bundle) error {
-	err := b.bands.Remove(bd.name())
+// statLocked opens the file, unless the band is missing, and returns its state.
+func (bd *band) statLocked(b *bundle) (st hostio.Stat, missing bool, err error) {
+	if err := bd.openLocked(b, false); err != nil || bd.missing {
+		return st, true, err
+	}
+	st, err = bd.f.Stat()
+	return st, false, err
+}
+
+// deleteLocked deletes the band file.
+func (bd *band) deleteLocked(b *bundle) error {
+	err := b.bands.Remove(bandName(bd.index))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -148,36 +166,134 @@ func (bd *band) unlinkLocked(b *bundle) error {
 		b.entries.Store(true)
 	}
 	bd.missing = true
-	return bd.closeLocked(b)
-}
-
-func (bd *band) closeLocked(b *bundle) error {
 	if bd.f == nil {
 		return nil
 	}
-	b.open.drop(bd)
+	b.open.remove(bd)
 	f := bd.f
 	bd.f = nil
 	return f.Close()
 }
 
-// mark puts the band on the list of what the next flush has to sync.
-func (b *bundle) mark(bd *band) {
-	if bd.dirty.Load() || !bd.dirty.CompareAndSwap(false, true) {
-		return
+// discard makes n bytes from in read as zeros; capacity is the band's share of the device.
+func (bd *band) discard(b *bundle, in, n, capacity int64) error {
+	bd.mu.Lock()
+	defer bd.mu.Unlock()
+	if in == 0 && n >= capacity {
+		if bd.missing {
+			return nil
+		}
+		return bd.deleteLocked(b)
 	}
-	b.dirtyMu.Lock()
-	b.dirty = append(b.dirty, bd)
-	b.dirtyMu.Unlock()
+	st, missing, err := bd.statLocked(b)
+	switch {
+	case missing || err != nil || in >= st.Size:
+		return err
+	case in+n < st.Size:
+		b.markDirty(bd)
+		return bd.f.PunchHole(in, n)
+	case in == 0:
+		return bd.deleteLocked(b)
+	}
+	b.markDirty(bd)
+	if err := bd.f.Truncate(in); err != nil {
+		return err
+	}
+	if aligned := min(roundUp(in, bandAlign), capacity); aligned > in {
+		return bd.f.Truncate(aligned)
+	}
+	return nil
 }
 
-// maxOpenBands bounds the band files open at once; in direct mode each has
-// two descriptors.
+// shorten cuts the file at the band's share of the device, and deletes a band without one.
+func (bd *band) shorten(b *bundle, capacity int64) error {
+	bd.mu.Lock()
+	defer bd.mu.Unlock()
+	if capacity == 0 {
+		return bd.deleteLocked(b)
+	}
+	st, missing, err := bd.statLocked(b)
+	if missing || err != nil || st.Size <= capacity {
+		return err
+	}
+	b.markDirty(bd)
+	return bd.f.Truncate(capacity)
+}
+
+// align lengthens a band that ends inside a block, as Apple's bands never do. Until Close it may: a truncation at each
+// flush would be measured as a part of the write.
+func (bd *band) align(b *bundle) error {
+	bd.mu.Lock()
+	defer bd.mu.Unlock()
+	st, missing, err := bd.statLocked(b)
+	if missing || err != nil {
+		return err
+	}
+	aligned := min(roundUp(st.Size, bandAlign), b.capacity(bd.index))
+	if aligned <= st.Size {
+		return nil
+	}
+	b.markDirty(bd)
+	return bd.f.Truncate(aligned)
+}
+
+// compact deletes the band and returns the bytes that it took; with onlyZeros only if its content is zeros. The content is
+// read for that: some hosts, network shares above all, report of every file that it takes no blocks.
+func (bd *band) compact(b *bundle, onlyZeros bool) (int64, error) {
+	bd.mu.Lock()
+	defer bd.mu.Unlock()
+	st, missing, err := bd.statLocked(b)
+	if missing || err != nil {
+		return 0, err
+	}
+	if onlyZeros {
+		zero, err := readsAsZeros(bd.f, st.Size)
+		if err != nil || !zero {
+			return 0, err
+		}
+	}
+	return st.Allocated, bd.deleteLocked(b)
+}
+
+func (bd *band) flush(b *bundle) error {
+	bd.dirty.Store(false)
+	f, err := bd.share(b, false)
+	if err != nil {
+		return err
+	}
+	defer bd.mu.RUnlock()
+	if f == nil {
+		return nil // deleted since; the folder's flush covers that
+	}
+	st, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if st.Links == 0 {
+		return fmt.Errorf("flushing %q: %w", f.Path(), hostio.ErrReplaced)
+	}
+	_, err = f.Sync(b.opts.sync())
+	return err
+}
+
+func (bd *band) evict(b *bundle, in, n int64) error {
+	f, err := bd.share(b, false)
+	if err != nil {
+		return err
+	}
+	defer bd.mu.RUnlock()
+	if f == nil {
+		return nil
+	}
+	return f.EvictRange(in, n)
+}
+
+// maxOpenBands bounds the band files open at once; in direct mode each has two descriptors.
 const maxOpenBands = 256
 
-// openSet is the bands with an open file. When there are too many, those
-// not used for longest and in no transfer are closed.
-type openSet struct {
+// openBands is the bands with an open file. When there are more than the limit, those that were not used for longest and
+// are in no transfer are closed.
+type openBands struct {
 	uses  atomic.Int64
 	limit int
 	mu    sync.Mutex
@@ -185,7 +301,7 @@ type openSet struct {
 }
 
 // add is called with bd.mu held; it never waits for another band's lock.
-func (s *openSet) add(bd *band) error {
+func (s *openBands) add(bd *band) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.set == nil {
@@ -194,7 +310,7 @@ func (s *openSet) add(bd *band) error {
 	s.set[bd] = struct{}{}
 	var errs error
 	for len(s.set) > s.limit {
-		closed, err := s.recycle(bd)
+		closed, err := s.closeOldest(bd)
 		if errs = errors.Join(errs, err); !closed {
 			break
 		}
@@ -202,9 +318,9 @@ func (s *openSet) add(bd *band) error {
 	return errs
 }
 
-// recycle closes one band other than keep. Bands in use are passed over: the
-// limit may be exceeded by as many as there are transfers.
-func (s *openSet) recycle(keep *band) (closed bool, err error) {
+// closeOldest closes one band other than keep. Bands in use are skipped: the limit may be exceeded by as many as there
+// are transfers.
+func (s *openBands) closeOldest(keep *band) (closed bool, err error) {
 	for skip := int64(-1); ; {
 		var oldest *band
 		for bd := range s.set {
@@ -219,8 +335,8 @@ func (s *openSet) recycle(keep *band) (closed bool, err error) {
 		if !oldest.mu.TryLock() {
 			continue
 		}
-		// Nothing is lost with the descriptor: the band stays on the list of
-		// what to flush, and fsync through a new one covers the same file.
+		// No data is lost with the descriptor: the band stays on the list of what to flush, and fsync through a new
+		// descriptor covers the same file.
 		if oldest.f != nil {
 			err = oldest.f.Close()
 			oldest.f = nil
@@ -231,7 +347,7 @@ func (s *openSet) recycle(keep *band) (closed bool, err error) {
 	}
 }
 
-func (s *openSet) drop(bd *band) {
+func (s *openBands) remove(bd *band) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.set, bd)

@@ -4,43 +4,43 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
 	"dmgbench/internal/blockdev"
+	"dmgbench/internal/container/udif"
 	"dmgbench/internal/hostio"
 )
 
-// bundle is a UDSB sparse bundle. Its bands are opened when first used. A
-// transfer holds the gate and its band's lock shared, so that no transfer
-// waits for another; only what changes a band's existence (first write,
-// discard, descriptor recycling) takes that one band's lock alone.
+// bundle is a UDSB sparse bundle: the device in band files, which are opened at their first use. A transfer holds the
+// device's lock and its band's lock shared, so that no transfer waits for another. A call that changes whether a band
+// exists or is open (first write, discard, closing of spare descriptors) takes that band's lock exclusively.
 type bundle struct {
-	gate
-	parent *hostio.Dir
-	name   string
-	path   string
-	opts   OpenOptions
-	dir    *hostio.Dir
-	bands  *hostio.Dir // nil: none, of a bundle that is only read
-	locks  []*hostio.File
-	info   info    // size is guarded by gate
-	list   []byte  // the property list that info is of; guarded by gate
-	backup bool    // info came from Info.bckup
-	seal   *sealer // of an encrypted one; else nil
+	device
+	parent    *hostio.Dir
+	name      string
+	dir       *hostio.Dir
+	bands     *hostio.Dir // nil: a bundle without bands that is opened read-only
+	locks     []*hostio.File
+	plist     []byte     // the property list in use; guarded by device.mu
+	backup    bool       // plist is that of Info.bckup
+	encrypter *encrypter // nil for an unencrypted bundle
 
 	tableMu sync.RWMutex
 	table   map[int64]*band
 
-	open  openSet
-	cache atomic.Value // hostio.CacheMode, of the last band opened
+	open      openBands
+	cacheMode atomic.Value // hostio.CacheMode, of the band opened last
 
 	dirtyMu sync.Mutex
-	dirty   []*band
-	flights []*flight   // flushes under way
-	entries atomic.Bool // bands were created or deleted since the last flush
-	fate    fate
+	dirty   []*band        // what the next flush syncs
+	flushes []*bundleFlush // those that run
+	entries atomic.Bool    // bands were created or deleted since the last flush
 }
 
 var (
@@ -50,13 +50,24 @@ var (
 	_ blockdev.Padder   = (*bundle)(nil)
 )
 
-func openBundle(parent *hostio.Dir, name string, k kind, o OpenOptions) (*bundle, error) {
-	b := &bundle{parent: parent, name: name, path: filepath.Join(parent.Path(), name), opts: o, info: k.info, list: k.list, backup: k.backup,
-		table: map[int64]*band{}}
+// newBundle makes a bundle that has no files open.
+func newBundle(parent *hostio.Dir, name string, c contents, o OpenOptions) *bundle {
+	b := &bundle{parent: parent, name: name, table: map[int64]*band{}}
+	b.path, b.opts, b.layout = filepath.Join(parent.Path(), name), o, b
 	b.open.limit = maxOpenBands
-	err := b.begin(k.encrypted)
-	if err == nil && k.encrypted != "" {
-		err = b.unlock(k.encrypted)
+	b.setContents(c)
+	return b
+}
+
+func (b *bundle) setContents(c contents) {
+	b.chunk, b.size, b.plist, b.backup = c.info.bandSize, c.info.size, c.plist, c.backup
+}
+
+func openBundle(parent *hostio.Dir, name string, c contents, o OpenOptions) (*bundle, error) {
+	b := newBundle(parent, name, c, o)
+	err := b.openFolders(c.encryption)
+	if err == nil && c.encryption != "" {
+		err = b.unlock(c)
 	}
 	b.opts.Passphrase, b.opts.Keys = nil, nil
 	if err != nil {
@@ -65,105 +76,79 @@ func openBundle(parent *hostio.Dir, name string, k kind, o OpenOptions) (*bundle
 	return b, nil
 }
 
-// begin opens the folders and takes the locks. The property list is read
-// again under the lock: a resize may have come between probe and lock.
-func (b *bundle) begin(encrypted string) (err error) {
+// openFolders opens the folders and takes the locks. The property list is read again under the lock: a resize may have
+// come between probe and lock.
+func (b *bundle) openFolders(encryption string) (err error) {
 	if b.dir, err = b.parent.Sub(b.name); err != nil {
 		return err
 	}
-	if err := b.ensureBands(); err != nil {
+	if err := b.makeBandsFolder(); err != nil {
 		return err
 	}
 	b.bands, err = b.dir.Sub("bands")
 	if err != nil && !(b.opts.ReadOnly && errors.Is(err, fs.ErrNotExist)) { // without bands it is all zeros
 		return err
 	}
-	take := b.take
-	if b.opts.ReadOnly {
-		take = b.hold
-	}
-	if err := take(); err != nil {
-		return err
+	for _, name := range []string{"token", "lock"} {
+		if err := b.lockFile(name); err != nil {
+			return err
+		}
 	}
 	if len(b.locks) > 0 {
-		if err := b.again(encrypted); err != nil {
+		if err := b.probeAgain(encryption); err != nil {
 			return err
 		}
 	}
-	return b.learnCache()
+	return b.probeCache()
 }
 
-// take takes the writer's locks.
-func (b *bundle) take() error {
-	for _, name := range []string{"token", "lock"} {
-		f, err := b.dir.Open(name, hostio.OpenOptions{Write: true, Create: name == "token"})
-		if name == "lock" && errors.Is(err, fs.ErrNotExist) {
-			continue // older bundles have none
-		}
-		if err != nil {
-			return err
-		}
-		b.locks = append(b.locks, f)
-		if err := b.lock(f, name); err != nil {
-			return err
-		}
+// lockFile locks a file of the bundle as the options require. A writer makes a missing token; older bundles have no lock.
+func (b *bundle) lockFile(name string) error {
+	write := !b.opts.ReadOnly
+	if !write && !b.opts.Hold {
+		return nil
 	}
-	return nil
-}
-
-// again reads the property list under the lock.
-func (b *bundle) again(encrypted string) error {
-	k, err := probeBundle(b.dir)
+	f, err := b.dir.Open(name, hostio.OpenOptions{Write: write, Create: write && name == "token"})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
-	if k.refused != "" || k.encrypted != encrypted || k.info.version != 1 && !b.opts.ReadOnly {
-		return fmt.Errorf("opening %q: %w", b.path, hostio.ErrReplaced)
+	b.locks = append(b.locks, f)
+	if !write {
+		return lockForReading(f)
 	}
-	b.info, b.list, b.backup = k.info, k.list, k.backup
-	return nil
-}
-
-// hold keeps writers away from a bundle that is read, if that is asked for.
-func (b *bundle) hold() error {
-	if !b.opts.Hold {
-		return nil
-	}
-	for _, name := range []string{"token", "lock"} {
-		f, err := b.dir.Open(name, hostio.OpenOptions{})
-		if errors.Is(err, fs.ErrNotExist) { // a writer makes the token, older bundles have no lock
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		b.locks = append(b.locks, f)
-		if err := hold(f); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// lock takes the lock of a file of the bundle. A change of the passphrase puts
-// another token in its place, whose lock nobody would have.
-func (b *bundle) lock(f *hostio.File, name string) error {
-	if err := lock(f); err != nil {
+	if err := lockExclusively(f, openingForWriting); err != nil {
 		return err
 	}
-	held, err := f.Stat()
+	// A change of the passphrase replaces the token: the lock of the old one excludes no other writer.
+	locked, err := f.Stat()
 	if err != nil {
 		return err
 	}
 	fi, err := b.dir.Lstat(name)
-	if err != nil || !held.Same(hostio.StatOf(fi)) {
+	if err != nil || !locked.Same(hostio.StatOf(fi)) {
 		return fmt.Errorf("opening %q for writing: %q was replaced: %w", b.path, name, ErrInUse)
 	}
 	return nil
 }
 
-// ensureBands makes the bands folder where tools left it out of a new bundle.
-func (b *bundle) ensureBands() error {
+// probeAgain reads the property list under the lock.
+func (b *bundle) probeAgain(encryption string) error {
+	c, err := probeBundle(b.dir)
+	if err != nil {
+		return err
+	}
+	if c.unsupported != "" || c.encryption != encryption || c.info.version != 1 && !b.opts.ReadOnly {
+		return fmt.Errorf("opening %q: %w", b.path, hostio.ErrReplaced)
+	}
+	b.setContents(c)
+	return nil
+}
+
+// makeBandsFolder makes the folder that some tools leave out of a new bundle.
+func (b *bundle) makeBandsFolder() error {
 	if b.opts.ReadOnly {
 		return nil
 	}
@@ -174,11 +159,11 @@ func (b *bundle) ensureBands() error {
 	if err := b.dir.Mkdir("bands"); err != nil {
 		return err
 	}
-	return b.dir.Sync() // flushes look at the bands, no longer at their folder
+	return b.dir.Sync() // flushes sync the bands and their folder only
 }
 
-// learnCache finds the achievable cache mode before the first band is opened.
-func (b *bundle) learnCache() error {
+// probeCache finds out the achievable cache mode before the first band is opened.
+func (b *bundle) probeCache() error {
 	f, err := b.dir.Open("Info.plist", hostio.OpenOptions{Cache: b.opts.Cache})
 	if errors.Is(err, fs.ErrNotExist) {
 		f, err = b.dir.Open("Info.bckup", hostio.OpenOptions{Cache: b.opts.Cache})
@@ -186,10 +171,31 @@ func (b *bundle) learnCache() error {
 	if err != nil {
 		return err
 	}
-	b.cache.Store(f.Cache())
+	b.cacheMode.Store(f.Cache())
 	return f.Close()
 }
 
+// unlock opens the encryption of the bundle.
+func (b *bundle) unlock(c contents) error {
+	h, err := readHeader(b.dir, ".", c)
+	if err != nil {
+		return encryptionError(b.path, c.encryption, err)
+	}
+	block := int64(h.BlockSize)
+	if b.chunk%block != 0 || b.chunk/block > math.MaxUint32 {
+		found := fmt.Sprintf("%s: bands of %d bytes, blocks of %d", c.encryption, b.chunk, block)
+		return &UnsupportedError{Path: b.path, Doing: "opening", Found: found}
+	}
+	cipher, err := unlockHeader(h, b.path, c.encryption, b.opts)
+	if err != nil {
+		return err
+	}
+	cipher.KeepIVs(uint32(b.chunk / block))
+	b.encrypter = newEncrypter(cipher)
+	return nil
+}
+
+// release closes everything that is open.
 func (b *bundle) release() error {
 	var errs []error
 	for _, bd := range b.table {
@@ -206,70 +212,47 @@ func (b *bundle) release() error {
 			errs = append(errs, d.Close())
 		}
 	}
-	if b.seal != nil {
-		b.seal.wipe()
+	if b.encrypter != nil {
+		b.encrypter.cipher.Wipe()
 	}
 	return errors.Join(errs...)
 }
 
-func (b *bundle) enter() error {
-	b.RLock()
-	if b.closed {
-		b.RUnlock()
-		return fmt.Errorf("using %q: %w", b.path, fs.ErrClosed)
+// perm are the permissions of the bundle's new files.
+func (b *bundle) perm() fs.FileMode {
+	if b.encrypter != nil {
+		return encryptedPerm
 	}
-	return nil
+	return 0o644
 }
 
-func (b *bundle) writable() error {
-	if b.opts.ReadOnly {
-		return fmt.Errorf("changing %q: %w", b.path, ErrReadOnly)
-	}
-	return nil
-}
-
-// change begins a call that changes n bytes from off.
-func (b *bundle) change(off, n int64) error {
-	if err := b.enter(); err != nil {
+// check returns hostio.ErrReplaced when the bundle is no longer where it was opened.
+func (b *bundle) check() error {
+	if err := b.dir.Verify(b.parent, b.name); err != nil {
 		return err
 	}
-	err := b.writable()
-	if err == nil {
-		err = blockdev.CheckRange(off, n, b.info.size)
+	if b.bands == nil {
+		return nil
 	}
-	if err != nil {
-		b.RUnlock()
-	}
-	return err
+	return b.bands.Verify(b.dir, "bands")
 }
 
-func (b *bundle) ReadAt(p []byte, off int64) (int, error) {
-	if err := b.enter(); err != nil {
-		return 0, err
+// Warnings implements [Warner].
+func (b *bundle) Warnings() []string {
+	if b.backup {
+		return []string{"Info.plist is missing or unreadable, Info.bckup was used"}
 	}
-	defer b.RUnlock()
-	p, cut, err := clip(p, off, b.info.size)
-	if err != nil {
-		return 0, err
-	}
-	n, err := b.spanning(p, off, func(bd *band, p []byte, in int64) (int, error) { return bd.read(b, p, in) })
-	return eof(cut, n, err)
+	return nil
 }
 
-func (b *bundle) WriteAt(p []byte, off int64) (int, error) {
-	if err := b.change(off, int64(len(p))); err != nil {
-		return 0, err
-	}
-	defer b.RUnlock()
-	return b.spanning(p, off, func(bd *band, p []byte, in int64) (int, error) { return bd.write(b, p, in, 0) })
-}
+// Format implements [Image].
+func (b *bundle) Format() string { return UDSB }
 
-// locate returns the band of off, the offset in it, and how many of n bytes
-// lie in it.
-func (b *bundle) locate(off, n int64) (i, in, part int64) {
-	i, in = off/b.info.bandSize, off%b.info.bandSize
-	return i, in, min(n, b.info.bandSize-in)
-}
+// Cache implements [Image].
+func (b *bundle) Cache() hostio.CacheMode { return b.cacheMode.Load().(hostio.CacheMode) }
+
+// PreferredExtent is the band size: two writers in one band share its inode.
+func (b *bundle) PreferredExtent() int64 { return b.chunk }
 
 // band returns the state of band i, which may not exist on the host.
 func (b *bundle) band(i int64) *band {
@@ -288,34 +271,274 @@ func (b *bundle) band(i int64) *band {
 	return bd
 }
 
-// check finds out whether the bundle is still where it was.
-func (b *bundle) check() error {
-	if err := b.dir.Verify(b.parent, b.name); err != nil {
-		return err
-	}
-	if b.bands == nil {
-		return nil
-	}
-	return b.bands.Verify(b.dir, "bands")
+func (b *bundle) readAt(p []byte, off int64) (int, error) { return b.transfer(p, off, 0, (*band).read) }
+
+func (b *bundle) writeAt(p []byte, off int64, pad int) (int, error) {
+	return b.transfer(p, off, pad, (*band).write)
 }
 
-func (b *bundle) Size() int64 {
-	b.RLock()
-	defer b.RUnlock()
-	return b.info.size
+// transfer moves p at off band by band, with pad zeros after the last byte. After an error it returns the bytes that were
+// moved before the first byte that was not.
+func (b *bundle) transfer(p []byte, off int64, pad int,
+	move func(bd *band, b *bundle, p []byte, in int64, pad int) (int, error)) (int, error) {
+	first, in, n := b.locate(off, int64(len(p)))
+	if n == int64(len(p)) {
+		return move(b.band(first), b, p, in, pad)
+	}
+	helpers := 0
+	if len(p) >= minParallel {
+		helpers = min(ioHelpers, b.open.limit/8) // each helper may keep one band open in addition to the limit
+	}
+	last := (off + int64(len(p)) - 1) / b.chunk
+	moved, err := runPieces(helpers, last-first+1, func(k int64) (int64, error) {
+		at := max((first+k)*b.chunk, off)
+		i, in, n := b.locate(at, off+int64(len(p))-at)
+		zeros := 0
+		if i == last {
+			zeros = pad
+		}
+		m, err := move(b.band(i), b, p[at-off:][:n], in, zeros)
+		return at - off + int64(m), err
+	})
+	if err != nil {
+		return int(moved), err
+	}
+	return len(p), nil
 }
 
-// Warnings implements [Warner].
-func (b *bundle) Warnings() []string {
-	if b.backup {
-		return []string{"Info.plist is missing or unreadable, Info.bckup was used"}
+// eachBand calls do for the parts of n bytes from off in each band.
+func (b *bundle) eachBand(off, n int64, do func(bd *band, in, n int64) error) error {
+	for n > 0 {
+		i, in, part := b.locate(off, n)
+		if err := do(b.band(i), in, part); err != nil {
+			return err
+		}
+		off, n = off+part, n-part
 	}
 	return nil
 }
 
-func (b *bundle) Cache() hostio.CacheMode { return b.cache.Load().(hostio.CacheMode) }
-func (b *bundle) Format() string          { return UDSB }
-func (b *bundle) BandSize() int64         { return b.info.bandSize }
+// discard deletes bands that are entirely in the range, and punches or cuts others.
+func (b *bundle) discard(off, n int64) error {
+	return b.eachBand(off, n, func(bd *band, in, n int64) error { return bd.discard(b, in, n, b.capacity(bd.index)) })
+}
 
-// PreferredExtent is the band size: two writers in one band share its inode.
-func (b *bundle) PreferredExtent() int64 { return b.info.bandSize }
+func (b *bundle) evict(off, n int64) error {
+	return b.eachBand(off, n, func(bd *band, in, n int64) error { return bd.evict(b, in, n) })
+}
+
+// flushWorkers is how many bands are synced at once: the journal of the host's file system merges what arrives together.
+var flushWorkers = max(4, 2*runtime.GOMAXPROCS(0))
+
+// bundleFlush is one flush that runs, with what it took off the lists of what is to be flushed. A flush that starts
+// meanwhile waits for it: it may have taken what the other caller wrote.
+type bundleFlush struct {
+	dirty   []*band
+	entries bool
+	before  []*bundleFlush
+	done    chan struct{}
+}
+
+// flush syncs the bands written since the last flush, in parallel, and then the folder that lists them.
+func (b *bundle) flush() error {
+	if err := b.failed.get(); err != nil {
+		return err
+	}
+	f := b.startFlush()
+	if err := f.run(b); err != nil {
+		b.failed.set(err)
+		b.endFlush(f)
+		return err
+	}
+	b.endFlush(f)
+	for _, other := range f.before {
+		<-other.done
+	}
+	// Writes of the caller that another flush had taken may be lost.
+	if err := b.failed.get(); err != nil {
+		return err
+	}
+	return b.check()
+}
+
+func (b *bundle) startFlush() *bundleFlush {
+	f := &bundleFlush{done: make(chan struct{})}
+	b.dirtyMu.Lock()
+	defer b.dirtyMu.Unlock()
+	f.dirty, b.dirty = b.dirty, nil
+	f.entries = b.entries.Swap(false)
+	f.before = slices.Clone(b.flushes)
+	b.flushes = append(b.flushes, f)
+	return f
+}
+
+func (f *bundleFlush) run(b *bundle) error {
+	err := inParallel(flushWorkers, int64(len(f.dirty)), func(i int64) error { return f.dirty[i].flush(b) })
+	if err == nil && f.entries {
+		err = b.bands.Sync()
+	}
+	return err
+}
+
+func (b *bundle) endFlush(f *bundleFlush) {
+	b.dirtyMu.Lock()
+	defer b.dirtyMu.Unlock()
+	b.flushes = slices.DeleteFunc(b.flushes, func(o *bundleFlush) bool { return o == f })
+	close(f.done)
+}
+
+// markDirty puts the band on the list of what the next flush has to sync.
+func (b *bundle) markDirty(bd *band) {
+	if bd.dirty.Load() || !bd.dirty.CompareAndSwap(false, true) {
+		return
+	}
+	b.dirtyMu.Lock()
+	b.dirty = append(b.dirty, bd)
+	b.dirtyMu.Unlock()
+}
+
+func (b *bundle) close() error {
+	err := b.failed.get()
+	for _, bd := range b.table {
+		if err == nil && bd.unaligned.Load() {
+			err = bd.align(b)
+		}
+	}
+	err = errors.Join(err, b.flushLocked())
+	return errors.Join(err, b.release())
+}
+
+// listBands returns the numbers of the bands on the host, in order. Names that are no band numbers are left out; Verify
+// reports them. Case does not matter: a file system without case may list a band by another name than it is opened by.
+func listBands(bands *hostio.Dir) ([]int64, error) {
+	names, err := bands.ReadDir(".")
+	if err != nil {
+		return nil, err
+	}
+	list := make([]int64, 0, len(names))
+	for _, e := range names {
+		if i, ok := bandNumber(strings.ToLower(e.Name())); ok {
+			list = append(list, i)
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list), nil
+}
+
+// Compact deletes bands; see [Image].
+func (b *bundle) Compact(used func(off, n int64) bool) (reclaimed int64, err error) {
+	if err := b.enterRange(0, 0, true); err != nil {
+		return 0, err
+	}
+	defer b.mu.RUnlock()
+	if err := b.check(); err != nil {
+		return 0, err
+	}
+	list, err := listBands(b.bands)
+	if err != nil {
+		return 0, err
+	}
+	for _, i := range list {
+		capacity := b.capacity(i)
+		if used != nil && capacity > 0 && used(i*b.chunk, capacity) {
+			continue
+		}
+		got, err := b.band(i).compact(b, used == nil && capacity > 0)
+		if reclaimed += got; err != nil {
+			return reclaimed, err
+		}
+	}
+	return reclaimed, b.flush()
+}
+
+// resize puts the size into both property lists and keeps their other keys. What an earlier, larger size left after the
+// end is deleted before a larger size can show it, and after a smaller size has hidden it, so that a crash shows neither.
+func (b *bundle) resize(size int64) error {
+	next := info{version: 1, bandSize: b.chunk, size: size}
+	if n := ceil(size, b.chunk); n > maxBands {
+		return fmt.Errorf("%d bands, more than %d", n, int64(maxBands))
+	}
+	plist, err := next.replaceSize(b.plist)
+	if err != nil {
+		return err
+	}
+	if err := b.check(); err != nil {
+		return err
+	}
+	if size > b.size {
+		// Durable first: the larger size must not outlive the deletions.
+		if err := errors.Join(b.deleteAfterEnd(), b.flush()); err != nil {
+			return err
+		}
+	}
+	for _, name := range []string{"Info.plist", "Info.bckup"} {
+		if err := b.dir.WriteFileAtomic(name, plist, b.perm()); err != nil {
+			return err
+		}
+	}
+	b.size, b.plist = size, plist
+	if err := b.deleteAfterEnd(); err != nil {
+		return err
+	}
+	return b.flush()
+}
+
+// deleteAfterEnd deletes bands after the end of the device and cuts the one across it.
+func (b *bundle) deleteAfterEnd() error {
+	list, err := listBands(b.bands)
+	if err != nil {
+		return err
+	}
+	for _, i := range list {
+		if capacity := b.capacity(i); capacity < b.chunk {
+			if err := b.band(i).shorten(b, capacity); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// usage counts all files of the bundle, not only the bands; folders are not counted.
+func (b *bundle) usage() (Usage, error) {
+	if err := b.check(); err != nil {
+		return Usage{}, err
+	}
+	return bundleUsage(b.dir, b.bands, b.capacity)
+}
+
+// bandMap lists the bands of a bundle in order; everything outside of them is zeros.
+type bandMap struct {
+	size, bandSize int64
+	bands          []int64
+}
+
+// bandMap returns nil, which means that everything may be data, if the bands cannot be listed.
+func (b *bundle) bandMap() udif.Map {
+	if b.enter() != nil {
+		return nil
+	}
+	defer b.mu.RUnlock()
+	m := &bandMap{size: b.size, bandSize: b.chunk}
+	if b.bands == nil {
+		return m
+	}
+	var err error
+	if m.bands, err = listBands(b.bands); err != nil {
+		return nil
+	}
+	return m
+}
+
+// Next implements [udif.Map].
+func (m *bandMap) Next(off int64) (end int64, state udif.State) {
+	i := off / m.bandSize
+	k, found := slices.BinarySearch(m.bands, i)
+	if !found {
+		if k == len(m.bands) || m.bands[k] >= ceil(m.size, m.bandSize) {
+			return m.size, udif.StateZero
+		}
+		return m.bands[k] * m.bandSize, udif.StateZero
+	}
+	return min((i+1)*m.bandSize, m.size), udif.StateData
+}

@@ -19,7 +19,7 @@ func TestCompactOnAFullDisk(t *testing.T) {
 	const band = 16 << 10
 	faults := hostiotest.NewFaults(clock.NewVirtual(time.Time{}))
 	d := tempDir(t, hostio.WithHook(faults))
-	require.NoError(t, createUDSP(d, "i", 1<<20, band, Encryption{}))
+	require.NoError(t, createUDSP(d, "i", Spec{Size: 1 << 20, BandSize: band}))
 	img, err := Open(d, "i", OpenOptions{})
 	require.NoError(t, err)
 	data := pattern(6*band, 1)

@@ -22,7 +22,9 @@ func TestMappedConcurrently(t *testing.T) {
 		format string
 		create func(d *hostio.Dir) error
 	}{
-		{UDSP, func(d *hostio.Dir) error { return createUDSP(d, "i", workers*region+512, 512*3, Encryption{}) }},
+		{UDSP, func(d *hostio.Dir) error {
+			return createUDSP(d, "i", Spec{Size: workers*region + 512, BandSize: 512 * 3})
+		}},
 		{ASIF, createSmallASIF},
 	} {
 		t.Run(c.format, func(t *testing.T) {
@@ -32,7 +34,7 @@ func TestMappedConcurrently(t *testing.T) {
 			var err error
 			f.b, err = d.ReadFile("i", 1<<30)
 			require.NoError(t, err)
-			img, err := openMapped(f, c.format, OpenOptions{})
+			img, err := openChunked(f, c.format, OpenOptions{})
 			require.NoError(t, err)
 			var all sync.WaitGroup
 			want := make([][]byte, workers)
@@ -42,7 +44,7 @@ func TestMappedConcurrently(t *testing.T) {
 			}
 			all.Wait()
 			require.NoError(t, img.Close())
-			img, err = openMapped(f, c.format, OpenOptions{ReadOnly: true})
+			img, err = openChunked(f, c.format, OpenOptions{ReadOnly: true})
 			require.NoError(t, err)
 			for w := range workers {
 				got := make([]byte, region)

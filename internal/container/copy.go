@@ -1,7 +1,6 @@
 package container
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,33 +11,32 @@ import (
 	"dmgbench/internal/hostio"
 )
 
-// copyBlock is the unit of copying, copyZeros that of leaving zeros out; bytes.
 const (
-	copyBlock = 4 << 20
-	copyZeros = 64 << 10
+	copyBlock = 4 << 20  // bytes read at once
+	copyZeros = 64 << 10 // bytes of zeros that are not copied
 )
 
-// CopyOptions says how Copy goes about it.
+// CopyOptions are the options of Copy.
 type CopyOptions struct {
-	// Present, if set, says whether anything of a range of the source can be other than zero.
+	// Present, if set, reports whether a range of the source can have bytes other than zero.
 	Present func(off, n int64) bool
-	// Progress, if set, is told of the bytes of the device that are done, from one goroutine.
+	// Progress, if set, is called with the bytes of the device that are done, from one goroutine.
 	Progress func(done int64)
 }
 
-// Copy copies what is not zero from src to the start of dst, which has to be as large and to read as zeros, and flushes
-// dst. Nothing may write to src meanwhile. The chunks of UDIF images are decoded by all processors; whoever has
-// decoded one writes it, into plain images in any order. Of other sources 4 MiB are in memory at a time, of these what
-// udif.StreamOptions says; where a sparse image holds nothing, nothing is read.
+// Copy copies the content of src to the start of dst, which must be as large and read as zeros, and flushes dst. Zeros are
+// not written, and ranges without a place in a sparse source are not read. No other call may write to src meanwhile. All
+// processors decode the chunks of a UDIF image; into a raw image each writes what it has decoded, in any order. Memory is
+// that of udif.StreamOptions, and 4 MiB for other sources.
 func Copy(ctx context.Context, dst, src blockdev.Device, o CopyOptions) error {
 	if o.Progress == nil {
 		o.Progress = func(int64) {}
 	}
 	var err error
 	if t, ok := src.(Tabled); ok {
-		err = copyTabled(ctx, dst, t.UDIF(), o)
+		err = copyUDIF(ctx, dst, t.UDIF(), o)
 	} else {
-		err = copyPlain(ctx, dst, src, o)
+		err = copyDevice(ctx, dst, src, o)
 	}
 	if err != nil {
 		return err
@@ -47,18 +45,17 @@ func Copy(ctx context.Context, dst, src blockdev.Device, o CopyOptions) error {
 	return dst.Flush()
 }
 
-// copyTabled copies a UDIF image. Images that grow get their bytes in order, which is the order that they will have there.
-func copyTabled(ctx context.Context, dst blockdev.Device, im *udif.Image, o CopyOptions) error {
-	zero := make([]byte, copyZeros)
+// copyUDIF copies a UDIF image. Images that grow are written in order, so that their chunks are in order in the file.
+func copyUDIF(ctx context.Context, dst blockdev.Device, im *udif.Image, o CopyOptions) error {
 	write := func(p udif.Piece) error {
 		if p.Data == nil {
 			return nil
 		}
-		return writeNonZero(dst, p.Data, p.Offset, zero)
+		return writeNonZero(dst, p.Data, p.Offset)
 	}
 	options := udif.StreamOptions{Progress: func(done, _ int64) { o.Progress(done) }}
 	pass := im.Stream
-	if _, plain := dst.(*raw); plain {
+	if _, isRaw := dst.(*raw); isRaw {
 		pass = im.Scatter
 	}
 	err := pass(ctx, options, write)
@@ -68,13 +65,12 @@ func copyTabled(ctx context.Context, dst blockdev.Device, im *udif.Image, o Copy
 	return err
 }
 
-func copyPlain(ctx context.Context, dst, src blockdev.Device, o CopyOptions) error {
+func copyDevice(ctx context.Context, dst, src blockdev.Device, o CopyOptions) error {
 	buf, err := hostio.AlignedBuffer(copyBlock)
 	if err != nil {
 		return err
 	}
 	defer buf.Free()
-	zero := make([]byte, copyZeros)
 	holes := mapOf(src)
 	for off := int64(0); off < src.Size(); off += copyBlock {
 		if err := ctx.Err(); err != nil {
@@ -97,7 +93,7 @@ func copyPlain(ctx context.Context, dst, src blockdev.Device, o CopyOptions) err
 		if n, err := src.ReadAt(part, off); err != nil && (n < len(part) || !errors.Is(err, io.EOF)) {
 			return fmt.Errorf("reading %d bytes at %d: %w", len(part), off, err)
 		}
-		if err := writeNonZero(dst, part, off, zero); err != nil {
+		if err := writeNonZero(dst, part, off); err != nil {
 			return err
 		}
 	}
@@ -105,25 +101,28 @@ func copyPlain(ctx context.Context, dst, src blockdev.Device, o CopyOptions) err
 }
 
 // writeNonZero writes runs of blocks that are not zero, each with one call.
-func writeNonZero(dst blockdev.Device, part []byte, off int64, zero []byte) error {
-	for at := 0; at < len(part); {
-		end := at
-		for end < len(part) {
-			piece := part[end:min(end+len(zero), len(part))]
-			if bytes.Equal(piece, zero[:len(piece)]) {
-				break
-			}
-			end += len(piece)
+func writeNonZero(dst blockdev.Device, p []byte, off int64) error {
+	for run, zero := range zeroRuns(p) {
+		if zero {
+			continue
 		}
-		if end > at {
-			if _, err := dst.WriteAt(part[at:end], off+int64(at)); err != nil {
-				return fmt.Errorf("writing %d bytes at %d: %w", end-at, off+int64(at), err)
-			}
+		if _, err := dst.WriteAt(p[run.from:run.to], off+int64(run.from)); err != nil {
+			return fmt.Errorf("writing %d bytes at %d: %w", run.to-run.from, off+int64(run.from), err)
 		}
-		at = max(end, at+1)
-		if end < len(part) {
-			at = min(end+len(zero), len(part))
-		}
+	}
+	return nil
+}
+
+// mapOf returns what is known of a device without reading it, nil if nothing is. A sparse image of a few bytes may have a
+// device of exabytes, which takes too long to read. No other call may write to the device while the map is in use.
+func mapOf(dev blockdev.Device) udif.Map {
+	switch d := dev.(type) {
+	case Tabled:
+		return d.UDIF()
+	case *chunked:
+		return d
+	case *bundle:
+		return d.bandMap()
 	}
 	return nil
 }

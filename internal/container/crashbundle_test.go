@@ -39,7 +39,7 @@ func TestBundleCrash(t *testing.T) {
 func crashBundle(t *testing.T, e Encryption, seed uint64, every int) (points int) {
 	rec := hostiotest.NewRecorder(true)
 	d := tempDir(t, hostio.WithHook(rec))
-	require.NoError(t, createBundle(d, "i", info{version: 1, bandSize: 8 << 10, size: 300 << 10}, e))
+	require.NoError(t, createBundle(d, "i", Spec{BandSize: 8 << 10, Size: 300 << 10, Encryption: e}))
 	created := len(rec.Ops())
 	img, err := Open(d, "i", OpenOptions{Sync: hostio.SyncFsync, Passphrase: []byte("secret")})
 	require.NoError(t, err)

@@ -220,14 +220,14 @@ type crashCase struct {
 // open opens the image in a file.
 func (c crashCase) open(f store, o OpenOptions) (Image, error) {
 	if !c.sealed {
-		return openMapped(f, c.format, o)
+		return openChunked(f, c.format, o)
 	}
 	o.Passphrase = []byte("secret")
-	s, k, err := decrypted(f, "", o)
+	s, k, err := decryptStore(f, "", o)
 	if err != nil {
 		return nil, err
 	}
-	return openContent(s, k, o)
+	return openContents(s, k, o)
 }
 
 // record lives a life and returns the file before it and what it did to that:
@@ -301,8 +301,10 @@ func crashCases() map[string]crashCase {
 		l.compact()
 	}
 	return map[string]crashCase{
-		"udsp":           {UDSP, func(d *hostio.Dir) error { return createUDSP(d, "i", 3000*512, 512, Encryption{}) }, false, udsp, 1},
-		"udsp encrypted": {UDSP, func(d *hostio.Dir) error { return createUDSP(d, "i", 3000*512, 512, secret(512)) }, true, udsp, 1},
+		"udsp": {UDSP, func(d *hostio.Dir) error { return createUDSP(d, "i", Spec{Size: 3000 * 512, BandSize: 512}) }, false, udsp, 1},
+		"udsp encrypted": {UDSP, func(d *hostio.Dir) error {
+			return createUDSP(d, "i", Spec{Size: 3000 * 512, BandSize: 512, Encryption: secret(512)})
+		}, true, udsp, 1},
 		"asif": {ASIF, createSmallASIF, false, func(l *life) {
 			for k := range int64(30) { // tables in several sectors of the directory, each in a version of its own
 				l.write((k%2*64+k)*(64<<20), 2048)

@@ -10,43 +10,35 @@ import (
 	"dmgbench/internal/image"
 )
 
-// Create makes a container and flushes it. name must not exist; it is used as
-// given, [Extension] tells the usual ending. UDRW is allocated in full on the
-// host; a sparse bundle has no bands at first. What a failed Create had made
-// is deleted again.
+// creators make the writable formats of package image.
+var creators = map[string]func(dir *hostio.Dir, name string, s Spec) error{
+	UDRW: createRaw, UDSB: createBundle, UDSP: createUDSP, ASIF: createASIF,
+}
+
+// Create makes a container and flushes it. name must not exist; it is used as given, [Extension] is the usual ending. UDRW
+// is allocated in full on the host; a sparse bundle has no bands at first. When Create fails it deletes what it made.
 func Create(dir *hostio.Dir, name string, s Spec) error {
+	path := filepath.Join(dir.Path(), name)
+	create := creators[s.Format]
+	if create == nil {
+		return &UnsupportedError{Path: path, Found: fmt.Sprintf("format %.20q", s.Format), Doing: "creating"}
+	}
 	err := image.Spec{Format: s.Format, Size: s.Size, BandSize: s.BandSize}.Validate()
 	if err == nil {
 		err = s.Encryption.check(s.Format, s.Size)
 	}
-	if err != nil && !errors.Is(err, image.ErrUnknownFormat) {
-		return fmt.Errorf("creating %q: %w", filepath.Join(dir.Path(), name), err)
+	if err != nil {
+		return fmt.Errorf("creating %q: %w", path, err)
 	}
 	f, _ := image.FormatNamed(s.Format)
 	s.BandSize = f.BandSize(s.BandSize)
-	switch s.Format {
-	case UDRW:
-		return createRaw(dir, name, s)
-	case UDSP:
-		return createUDSP(dir, name, s.Size, s.BandSize, s.Encryption)
-	case ASIF:
-		return createASIF(dir, name, s.Size, s.ID)
-	case UDSB:
-		return createBundle(dir, name, info{version: 1, bandSize: s.BandSize, size: s.Size}, s.Encryption)
-	}
-	return &UnsupportedError{Path: filepath.Join(dir.Path(), name), Found: fmt.Sprintf("format %.20q", s.Format),
-		Doing: "creating"}
+	return create(dir, name, s)
 }
 
-// createRaw writes every block of an encrypted image, as Apple's tools do: in
-// such images a block that was never written is noise to others.
-func createRaw(dir *hostio.Dir, name string, s Spec) error {
-	return s.Encryption.createFile(dir, name, s.Size, func(f target) error { return fill(f, 0, s.Size) })
-}
-
-// createFile makes a container of one file, with permissions or, with 0, those of ordinary files.
+// createFile makes a container of one file with these permissions, or with 0 those of ordinary files.
 func createFile(dir *hostio.Dir, name string, perm fs.FileMode, write func(f *hostio.File) error) error {
-	f, err := dir.Open(name, hostio.OpenOptions{Write: true, Create: true, Exclusive: true, Cache: hostio.CacheDirect, Perm: perm})
+	o := hostio.OpenOptions{Write: true, Create: true, Exclusive: true, Cache: hostio.CacheDirect, Perm: perm}
+	f, err := dir.Open(name, o)
 	if err != nil {
 		return err
 	}
@@ -66,14 +58,13 @@ func createFile(dir *hostio.Dir, name string, perm fs.FileMode, write func(f *ho
 	return nil
 }
 
-// target is what a new container is written to.
+// target is the file that a new container is written to.
 type target interface {
 	Allocate(off, n int64) error
 	WriteAt(p []byte, off int64) (int, error)
 }
 
-// fill gives n bytes from off host space that reads as zeros: by
-// preallocation, or where there is none by writing.
+// fill gives n bytes from off space on the host that reads as zeros: by preallocation, or on a host without by writing.
 func fill(f target, off, n int64) error {
 	err := f.Allocate(off, n)
 	if !errors.Is(err, hostio.ErrUnsupported) {
@@ -92,15 +83,15 @@ func fill(f target, off, n int64) error {
 	})
 }
 
-func createBundle(dir *hostio.Dir, name string, i info, e Encryption) error {
-	token, err := e.token()
+func createBundle(dir *hostio.Dir, name string, s Spec) error {
+	token, err := s.Encryption.token()
 	if err != nil {
 		return err
 	}
 	if err := dir.Mkdir(name); err != nil {
 		return err
 	}
-	err = fillBundle(dir, name, i, token)
+	err = fillBundle(dir, name, info{version: 1, bandSize: s.BandSize, size: s.Size}, token)
 	if err == nil {
 		err = dir.Sync()
 	}
@@ -110,8 +101,8 @@ func createBundle(dir *hostio.Dir, name string, i info, e Encryption) error {
 	return nil
 }
 
-// fillBundle writes the property lists last: without them the folder is no
-// bundle, and Open refuses what an interrupted Create left.
+// fillBundle writes the property lists last: a folder without them is no bundle, so Open refuses what an interrupted
+// Create left.
 func fillBundle(dir *hostio.Dir, name string, i info, token []byte) error {
 	b, err := dir.Sub(name)
 	if err != nil {
@@ -123,7 +114,7 @@ func fillBundle(dir *hostio.Dir, name string, i info, token []byte) error {
 	}
 	perm := fs.FileMode(0o644)
 	if token != nil {
-		perm = sealedPerm
+		perm = encryptedPerm
 	}
 	for _, file := range []struct {
 		name string

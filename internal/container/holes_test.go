@@ -15,7 +15,7 @@ import (
 func TestSparseHoles(t *testing.T) {
 	secret := Encryption{Cipher: AES128, Passphrase: []byte("secret"), Iterations: 1000}
 	for name, s := range map[string]Spec{
-		"bundle": {Format: UDSB, Size: 1 << 60}, "sparse": {Format: UDSP, Size: udspMaxBands << 20}, "asif": {Format: ASIF, Size: asifMaxSize},
+		"bundle": {Format: UDSB, Size: 1 << 60}, "sparse": {Format: UDSP, Size: udspMaxBands << 20}, "asif": {Format: ASIF, Size: asifMeta * asifChunk},
 		"small bands": {Format: UDSB, Size: 21<<20 + 512, BandSize: 1 << 20}, "odd bands": {Format: UDSP, Size: 21<<20 + 512, BandSize: 1<<20 + 512},
 		"small asif": {Format: ASIF, Size: 21<<20 + 512}, "encrypted": {Format: UDSP, Size: 21 << 20, Encryption: secret}, "empty": {Format: UDSP, Size: 21 << 20},
 	} {

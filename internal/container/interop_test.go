@@ -53,7 +53,7 @@ func TestOthersReadOurChains(t *testing.T) {
 	tool := interoptest.Fstool(t)
 	d := tempDir(t)
 	const size = 3000 * 4096
-	require.NoError(t, createUDSP(d, "i.sparseimage", size, 4096, Encryption{}))
+	require.NoError(t, createUDSP(d, "i.sparseimage", Spec{Size: size, BandSize: 4096}))
 	want := lived(t, d, "i.sparseimage", size)
 	img, err := Open(d, "i.sparseimage", OpenOptions{})
 	require.NoError(t, err)

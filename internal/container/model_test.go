@@ -160,9 +160,9 @@ func TestImageAgainstModel(t *testing.T) {
 					}
 					switch c.format {
 					case UDSB:
-						err = createBundle(d, "i", info{version: 1, bandSize: c.bandSize, size: size}, e)
+						err = createBundle(d, "i", Spec{BandSize: c.bandSize, Size: size, Encryption: e})
 					case UDSP:
-						err = createUDSP(d, "i", size, c.bandSize, e)
+						err = createUDSP(d, "i", Spec{BandSize: c.bandSize, Size: size, Encryption: e})
 					default:
 						err = Create(d, "i", Spec{Format: c.format, Size: size, Encryption: e})
 					}

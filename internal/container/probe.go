@@ -2,6 +2,7 @@ package container
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -10,85 +11,94 @@ import (
 	"dmgbench/internal/hostio"
 )
 
-// kind is what a probe found.
-type kind struct {
-	format  string // of those that Create makes, or UDIF
-	info    info   // of a bundle
-	list    []byte // the property list that info is of
-	backup  bool   // info came from Info.bckup
-	size    int64  // of the device, for UDRW
-	refused string // why it cannot be served; empty if it can
-	foreign bool   // refused is the format of another program
-	// encrypted is how, empty if it is not. Of a file nothing else is known then.
-	encrypted string
+// contents is the result of a probe.
+type contents struct {
+	format      string // one that Create makes, or formatUDIF; "" if unsupported is set or the format is encrypted
+	info        info   // of a bundle
+	plist       []byte // the property list that info was read from
+	backup      bool   // plist is that of Info.bckup
+	size        int64  // of the device, for UDRW
+	unsupported string // why it cannot be opened; empty if it can
+	foreign     bool   // unsupported names the format of another program
+	encryption  string // how it is encrypted, "" if it is not; of an encrypted file the rest is unknown
 }
 
-// udifFamily is the kind of all files with a UDIF trailer; which format one is
-// the runs in it say.
-const udifFamily = "UDIF"
+// openError is the error for contents that cannot be opened.
+func (c *contents) openError(path string) error {
+	return &UnsupportedError{Path: path, Found: c.unsupported, Doing: "opening", Foreign: c.foreign}
+}
 
-// probe finds out what a container is, without trusting its extension. The
-// order is that of Apple's tools: encryption first, then the layouts.
-func probe(dir *hostio.Dir, name string) (kind, error) {
+// formatUDIF stands for all formats with a UDIF trailer; the runs in the file show which one it is.
+const formatUDIF = "UDIF"
+
+// Descriptions of Apple's two encryptions.
+const (
+	encryptionV2 = "encrypted image (encrcdsa v2)"
+	encryptionV1 = "encrypted image (cdsaencr v1)"
+)
+
+// probe identifies a container by its content, not by its extension. The order is that of Apple's tools: encryption
+// first, then the formats.
+func probe(dir *hostio.Dir, name string) (contents, error) {
 	fi, err := dir.Lstat(name)
 	if err != nil {
-		return kind{}, err
+		return contents{}, err
 	}
 	switch {
 	case fi.IsDir():
 		sub, err := dir.Sub(name)
 		if err != nil {
-			return kind{}, err
+			return contents{}, err
 		}
 		defer sub.Close()
 		return probeBundle(sub)
 	case fi.Mode().IsRegular():
 		f, err := dir.Open(name, hostio.OpenOptions{})
 		if err != nil {
-			return kind{}, err
+			return contents{}, err
 		}
 		defer f.Close()
 		return probeFile(f)
 	}
-	return kind{}, fmt.Errorf("opening %q: %w: %s", dir.Path()+"/"+name, hostio.ErrNotRegular, fi.Mode().Type())
+	return contents{}, fmt.Errorf("opening %q: %w: %s", dir.Path()+"/"+name, hostio.ErrNotRegular, fi.Mode().Type())
 }
 
-func probeBundle(dir *hostio.Dir) (kind, error) {
-	k := kind{format: UDSB}
+func probeBundle(dir *hostio.Dir) (contents, error) {
+	c := contents{format: UDSB}
 	i, text, err := readInfo(dir, "Info.plist")
-	if err != nil && !unusable(err) {
-		return kind{}, err
+	if err != nil && !isUnusablePlist(err) {
+		return contents{}, err
 	}
 	if err != nil {
 		var second error
 		if i, text, second = readInfo(dir, "Info.bckup"); second != nil {
 			if errors.Is(err, fs.ErrNotExist) && errors.Is(second, fs.ErrNotExist) || errors.Is(err, errNotBundle) {
-				return kind{refused: "folder that is no sparse bundle"}, nil
+				return contents{unsupported: "folder that is no sparse bundle"}, nil
 			}
-			return kind{}, fmt.Errorf("%w (and the copy: %w)", err, second)
+			return contents{}, fmt.Errorf("%w (and the copy: %w)", err, second)
 		}
-		k.backup = true
+		c.backup = true
 	}
-	k.info, k.list = i, text
+	c.info, c.plist = i, text
 	token, err := dir.Open("token", hostio.OpenOptions{})
 	if errors.Is(err, fs.ErrNotExist) {
-		return k, nil
+		return c, nil
 	}
 	if err != nil {
-		return kind{}, err
+		return contents{}, err
 	}
 	defer token.Close()
 	st, err := token.Stat()
 	if err != nil {
-		return kind{}, err
+		return contents{}, err
 	}
-	k.encrypted, err = encryption(token, st.Size)
-	return k, err
+	c.encryption, err = probeEncryption(token, st.Size)
+	return c, err
 }
 
-// unusable says that err is about what a property list is, not about a host
-// that failed to read it: only then the copy may stand in.
-func unusable(err error) bool {
+// isUnusablePlist reports whether err is about a property list itself. Only then its copy is used: a host that fails to
+// read is an error.
+func isUnusablePlist(err error) bool {
 	for _, kind := range []error{fs.ErrNotExist, ErrCorrupt, errNotBundle, hostio.ErrTooLarge, hostio.ErrNotRegular} {
 		if errors.Is(err, kind) {
 			return true
@@ -97,83 +107,69 @@ func unusable(err error) bool {
 	return false
 }
 
-// readInfo reads a property list of a bundle: what it says, and its text.
-func readInfo(dir *hostio.Dir, name string) (i info, text []byte, err error) {
-	text, err = dir.ReadFile(name, infoLimit)
-	if err != nil {
-		return info{}, nil, err
-	}
-	i, err = parseInfo(text)
-	if err != nil {
-		return info{}, nil, fmt.Errorf("reading %q: %w", dir.Path()+"/"+name, err)
-	}
-	return i, text, nil
-}
-
-// encryption looks for Apple's encryption headers: encrcdsa (version 2) in
-// front, cdsaencr (version 1) at the end.
-func encryption(r io.ReaderAt, size int64) (string, error) {
+// probeEncryption looks for Apple's encryption headers: encrcdsa (version 2) at the start, cdsaencr (version 1) at the
+// end.
+func probeEncryption(r io.ReaderAt, size int64) (string, error) {
 	head, err := readExactly(r, 0, min(size, 8))
 	if err != nil {
 		return "", err
 	}
 	if string(head) == "encrcdsa" {
-		return "encrypted image (encrcdsa v2)", nil
+		return encryptionV2, nil
 	}
 	tail, err := readExactly(r, max(size-8, 0), min(size, 8))
-	if err != nil {
-		return "", err
+	if err == nil && string(tail) == "cdsaencr" {
+		return encryptionV1, nil
 	}
-	if string(tail) == "cdsaencr" {
-		return "encrypted image (cdsaencr v1)", nil
-	}
-	return "", nil
+	return "", err
 }
 
-func probeFile(f *hostio.File) (kind, error) {
+func probeFile(f *hostio.File) (contents, error) {
 	st, err := f.Stat()
 	if err != nil {
-		return kind{}, err
+		return contents{}, err
 	}
-	found, err := encryption(f, st.Size)
-	if err != nil || found != "" {
-		return kind{encrypted: found}, err
+	encryption, err := probeEncryption(f, st.Size)
+	if err != nil {
+		return contents{}, err
+	}
+	if encryption != "" {
+		return contents{encryption: encryption}, nil
 	}
 	return probeContent(f, st.Size)
 }
 
-// probeContent looks at a file that is not encrypted, or at what the
-// encryption hides.
-func probeContent(f io.ReaderAt, size int64) (kind, error) {
+// probeContent identifies an unencrypted file, or the content of an encrypted one.
+func probeContent(f io.ReaderAt, size int64) (contents, error) {
 	head, err := readExactly(f, 0, min(size, 4))
 	if err != nil {
-		return kind{}, err
+		return contents{}, err
 	}
 	switch string(head) {
 	case "sprs":
-		return kind{format: UDSP}, nil
+		return contents{format: UDSP}, nil
 	case "shdw":
-		return kind{format: ASIF}, nil
+		return contents{format: ASIF}, nil
 	case "koly":
-		return kind{refused: "very old UDIF with its trailer in front"}, nil
+		return contents{unsupported: "very old UDIF with its trailer in front"}, nil
 	}
 	trailer, err := readExactly(f, max(size-512, 0), min(size, 512))
 	if err != nil {
-		return kind{}, err
+		return contents{}, err
 	}
 	if bytes.HasPrefix(trailer, []byte("koly")) && len(trailer) == 512 {
-		return kind{format: udifFamily}, nil
+		return contents{format: formatUDIF}, nil
 	}
 	if size == 0 {
-		return kind{refused: "file of 0 bytes"}, nil
+		return contents{unsupported: "file of 0 bytes"}, nil
 	}
 	if size%SectorSize != 0 {
-		if name, err := foreign(f, size); err != nil || name != "" {
-			return kind{refused: name, foreign: true}, err
+		if name, err := foreignFormat(f, size); err != nil || name != "" {
+			return contents{unsupported: name, foreign: true}, err
 		}
-		return kind{refused: fmt.Sprintf("file of %d bytes, no multiple of %d", size, SectorSize)}, nil
+		return contents{unsupported: fmt.Sprintf("file of %d bytes, no multiple of %d", size, SectorSize)}, nil
 	}
-	return kind{format: UDRW, size: size}, nil
+	return contents{format: UDRW, size: size}, nil
 }
 
 func readExactly(r io.ReaderAt, off, n int64) ([]byte, error) {
@@ -182,4 +178,68 @@ func readExactly(r io.ReaderAt, off, n int64) ([]byte, error) {
 		return nil, err
 	}
 	return p, nil
+}
+
+// foreignFormats are disk image formats of other programs, by a mark in the first 128 bytes of their files. Sources:
+// QEMU's docs/interop (qcow2, qed_spec, parallels) and block drivers, VMware's "Virtual Disk Format 5.0", Microsoft's VHD
+// 1.0 and MS-VHDX.
+var foreignFormats = []struct {
+	at   int
+	mark string
+	name string
+}{
+	{0, "QFI\xfb\x00\x00\x00\x01", "QEMU image (qcow, version 1)"},
+	{0, "QFI\xfb\x00\x00\x00\x02", "QEMU image (qcow2, version 2)"},
+	{0, "QFI\xfb\x00\x00\x00\x03", "QEMU image (qcow2, version 3)"},
+	{0, "QED\x00", "QEMU image (QED)"},
+	{0, "KDMV", "VMware image (VMDK)"},
+	{0, "COWD", "VMware image (VMDK of ESX)"},
+	{0, "# Disk DescriptorFile", "VMware image (VMDK descriptor)"},
+	{0x40, "\x7f\x10\xda\xbe", "VirtualBox image (VDI)"},
+	{0, "conectix", "Virtual PC image (VHD)"},
+	{0, "vhdxfile", "Hyper-V image (VHDX)"},
+	{0, "WithoutFreeSpace", "Parallels image"},
+	{0, "WithouFreSpacExt", "Parallels image"},
+}
+
+// vhdVersion is the only version of the footer of VHD images, at byte 12 of it.
+const vhdVersion = 0x00010000
+
+// foreignFormat names the format of another program that a file has, "" if none. A VHD image of fixed size has its mark
+// only at the end.
+func foreignFormat(f io.ReaderAt, size int64) (string, error) {
+	head, err := readExactly(f, 0, min(size, 128))
+	if err != nil {
+		return "", err
+	}
+	for _, k := range foreignFormats {
+		if len(head) >= k.at && bytes.HasPrefix(head[k.at:], []byte(k.mark)) {
+			return k.name, nil
+		}
+	}
+	if size < SectorSize {
+		return "", nil
+	}
+	foot, err := readExactly(f, size-SectorSize, 16)
+	if err != nil {
+		return "", err
+	}
+	if string(foot[:8]) == "conectix" && binary.BigEndian.Uint32(foot[12:]) == vhdVersion {
+		return "Virtual PC image (VHD of fixed size)", nil
+	}
+	return "", nil
+}
+
+// Foreign names the format of another program that the content of a raw image has, "" for other images. Such a file is a
+// raw image only if the user states that.
+func Foreign(img Image) (string, error) {
+	r, ok := img.(*raw)
+	if !ok {
+		return "", nil
+	}
+	name, err := foreignFormat(r, r.Size())
+	if err != nil {
+		return "", fmt.Errorf("reading %q: %w", r.path, err)
+	}
+	return name, nil
 }

@@ -4,196 +4,77 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 
-	"dmgbench/internal/blockdev"
 	"dmgbench/internal/hostio"
-	"dmgbench/internal/image"
 )
 
-// raw is a UDRW or UDTO image: the sectors of the device and nothing else.
-type raw struct {
-	gate
-	path string
-	opts OpenOptions
-	f    store
-	size int64 // guarded by gate
-	fate fate
+// raw is a UDRW or UDTO image: the sectors of the device and no more.
+type raw struct{ fileDevice }
+
+var _ Image = (*raw)(nil)
+
+// openRaw takes f over.
+func openRaw(f store, size int64, o OpenOptions) (Image, error) {
+	r := &raw{fileDevice{device: device{path: f.Path(), opts: o, size: size}, f: f}}
+	r.layout = r
+	return r, nil
 }
 
-var (
-	_ Image           = (*raw)(nil)
-	_ blockdev.Padder = (*raw)(nil)
-)
-
-// enter begins a call under the shared gate; leave with r.RUnlock.
-func (r *raw) enter() error {
-	r.RLock()
-	if r.closed {
-		r.RUnlock()
-		return fmt.Errorf("using %q: %w", r.path, fs.ErrClosed)
-	}
-	return nil
+// createRaw writes every block of an encrypted image, as Apple's tools do: a block that was never written decrypts to
+// random bytes in other readers.
+func createRaw(dir *hostio.Dir, name string, s Spec) error {
+	return s.Encryption.createFile(dir, name, s.Size, func(f target) error { return fill(f, 0, s.Size) })
 }
 
-func (r *raw) writable() error {
-	if r.opts.ReadOnly {
-		return fmt.Errorf("changing %q: %w", r.path, ErrReadOnly)
-	}
-	return nil
-}
+// Format implements [Image].
+func (r *raw) Format() string { return UDRW }
 
-func (r *raw) ReadAt(p []byte, off int64) (int, error) {
-	if err := r.enter(); err != nil {
-		return 0, err
-	}
-	defer r.RUnlock()
-	p, cut, err := clip(p, off, r.size)
-	if err != nil || len(p) == 0 {
-		return eof(cut, 0, err)
-	}
+func (r *raw) readAt(p []byte, off int64) (int, error) {
 	n, err := r.f.ReadAt(p, off)
-	if errors.Is(err, io.EOF) && n < len(p) {
-		// Somebody cut the file: zeros here would be an invention.
-		return n, fmt.Errorf("reading %q: file ends at %d of %d: %w", r.path, off+int64(n), r.size, ErrCorrupt)
+	if n == len(p) {
+		return n, nil
 	}
-	return eof(cut, n, err)
+	if errors.Is(err, io.EOF) {
+		// The file was cut by another program: zeros would be invented data.
+		err = fmt.Errorf("reading %q: file ends at %d of %d: %w", r.path, off+int64(n), r.size, ErrCorrupt)
+	}
+	return n, err
 }
 
-func (r *raw) WriteAt(p []byte, off int64) (int, error) {
-	if err := r.enter(); err != nil {
-		return 0, err
-	}
-	defer r.RUnlock()
-	if err := r.writable(); err != nil {
-		return 0, err
-	}
-	if err := blockdev.CheckRange(off, int64(len(p)), r.size); err != nil {
-		return 0, err
-	}
-	return r.f.WriteAt(p, off)
-}
-
-// WritePadded implements [blockdev.Padder].
-func (r *raw) WritePadded(p []byte, off int64, pad int) (int, error) {
-	if err := r.enter(); err != nil {
-		return 0, err
-	}
-	defer r.RUnlock()
-	if err := r.writable(); err != nil {
-		return 0, err
-	}
-	if err := blockdev.CheckRange(off, int64(len(p))+int64(pad), r.size); err != nil {
-		return 0, err
+func (r *raw) writeAt(p []byte, off int64, pad int) (int, error) {
+	if pad == 0 {
+		return r.f.WriteAt(p, off)
 	}
 	return r.f.WritePadded(p, off, pad)
 }
 
-func (r *raw) Discard(off, n int64) error {
-	if err := r.enter(); err != nil {
-		return err
-	}
-	defer r.RUnlock()
-	if err := r.writable(); err != nil {
-		return err
-	}
-	if err := blockdev.CheckRange(off, n, r.size); err != nil {
-		return err
-	}
-	return r.f.PunchHole(off, n)
-}
-
-func (r *raw) Flush() error {
-	if err := r.enter(); err != nil {
-		return err
-	}
-	defer r.RUnlock()
-	return r.flush()
-}
+func (r *raw) discard(off, n int64) error { return r.f.PunchHole(off, n) }
+func (r *raw) evict(off, n int64) error   { return r.f.EvictRange(off, n) }
 
 func (r *raw) flush() error {
-	if r.opts.ReadOnly {
-		return nil
-	}
-	if err := r.fate.get(); err != nil {
+	if err := r.failed.get(); err != nil {
 		return err
 	}
 	if _, err := r.f.Sync(r.opts.sync()); err != nil {
-		return r.fate.set(err)
+		return r.failed.set(err)
 	}
 	return r.f.Check()
 }
 
-func (r *raw) Evict(off, n int64) error {
-	if err := r.enter(); err != nil {
-		return err
-	}
-	defer r.RUnlock()
-	if err := blockdev.CheckRange(off, n, r.size); err != nil || n == 0 {
-		return err
-	}
-	return r.f.EvictRange(off, n)
-}
-
-func (r *raw) Close() error {
-	r.Lock()
-	defer r.Unlock()
-	if r.closed {
-		return fmt.Errorf("closing %q: %w", r.path, fs.ErrClosed)
-	}
-	err := r.flush()
-	r.closed = true
-	return errors.Join(err, r.f.Close())
-}
-
-func (r *raw) Usage() (Usage, error) {
-	if err := r.enter(); err != nil {
-		return Usage{}, err
-	}
-	defer r.RUnlock()
-	if err := r.f.Check(); err != nil {
-		return Usage{}, err
-	}
-	return fileUsage(r.f)
-}
-
-func (r *raw) Compact(func(off, n int64) bool) (int64, error) {
-	return 0, &UnsupportedError{Path: r.path, Found: UDRW, Doing: "compacting"}
-}
-
-func (r *raw) Resize(newSize int64) error {
-	r.Lock()
-	defer r.Unlock()
-	if r.closed {
-		return fmt.Errorf("resizing %q: %w", r.path, fs.ErrClosed)
-	}
-	if err := errors.Join(r.writable(), image.CheckSize(newSize)); err != nil {
-		return fmt.Errorf("resizing %q: %w", r.path, err)
-	}
+func (r *raw) resize(size int64) error {
 	if err := r.f.Check(); err != nil {
 		return err
 	}
-	if newSize < r.size {
-		if err := r.f.Truncate(newSize); err != nil {
+	if size < r.size {
+		if err := r.f.Truncate(size); err != nil {
 			return err
 		}
-	} else if err := room(r.f, newSize); err != nil {
-		return fmt.Errorf("resizing %q: %w", r.path, err)
-	} else if err := fill(r.f, r.size, newSize-r.size); err != nil {
-		// Back to the old length: a half-grown file would probe as an image
-		// of some size in between.
+	} else if err := checkEncryptedSize(r.f, size); err != nil {
+		return err
+	} else if err := fill(r.f, r.size, size-r.size); err != nil {
+		// Back to the old length: a probe would take a half-grown file for an image of a size in between.
 		return errors.Join(err, r.f.Truncate(r.size))
 	}
-	r.size = newSize
+	r.size = size
 	return r.flush()
 }
-
-func (r *raw) Size() int64 {
-	r.RLock()
-	defer r.RUnlock()
-	return r.size
-}
-
-func (r *raw) Cache() hostio.CacheMode { return r.f.Cache() }
-func (r *raw) Format() string          { return UDRW }
-func (r *raw) BandSize() int64         { return 0 }

@@ -14,15 +14,13 @@ import (
 // bundleEntries are the names that tools put into a bundle.
 var bundleEntries = []string{"Info.plist", "Info.bckup", "token", "lock", "bands", "mapped"}
 
-// ErrPartlyRemoved is returned by Remove when the host failed in the middle of
-// a bundle: what is left of it is no container any more.
+// ErrPartlyRemoved is returned by Remove when the host failed after a part of a bundle was deleted: the rest is no
+// container.
 var ErrPartlyRemoved = errors.New("container is partly removed")
 
-// Remove deletes a container, even a half-made or damaged one. It refuses one
-// that is open for writing ([ErrInUse]), a link, and a folder with anything in
-// it that does not belong to a sparse bundle. A missing container is
-// fs.ErrNotExist. Unless it wraps [ErrPartlyRemoved], an error means that
-// nothing was deleted.
+// Remove deletes a container, even an incomplete or damaged one. It refuses one that is open for writing ([ErrInUse]), a
+// link, and a folder with entries that are no part of a sparse bundle. A missing container is fs.ErrNotExist. Unless the
+// error wraps [ErrPartlyRemoved], Remove has deleted nothing.
 func Remove(dir *hostio.Dir, name string) error {
 	fi, err := dir.Lstat(name)
 	if err != nil {
@@ -36,18 +34,10 @@ func Remove(dir *hostio.Dir, name string) error {
 		return err
 	}
 	defer f.Close()
-	if err := inUse(f); err != nil {
+	if err := lockExclusively(f, removing); err != nil {
 		return err
 	}
 	return dir.Remove(name)
-}
-
-func inUse(f *hostio.File) error {
-	err := f.TryLock()
-	if errors.Is(err, hostio.ErrLocked) {
-		return fmt.Errorf("removing %q: %w", f.Path(), ErrInUse)
-	}
-	return lockless(err)
 }
 
 func removeBundle(dir *hostio.Dir, name string) error {
@@ -56,7 +46,7 @@ func removeBundle(dir *hostio.Dir, name string) error {
 		return err
 	}
 	defer b.Close()
-	if err := onlyBundle(b); err != nil {
+	if err := checkBundleEntries(b); err != nil {
 		return fmt.Errorf("removing %q: %w", filepath.Join(dir.Path(), name), err)
 	}
 	for _, lock := range []string{"token", "lock"} {
@@ -68,7 +58,7 @@ func removeBundle(dir *hostio.Dir, name string) error {
 			return err
 		}
 		defer f.Close()
-		if err := inUse(f); err != nil {
+		if err := lockExclusively(f, removing); err != nil {
 			return err
 		}
 	}
@@ -78,22 +68,22 @@ func removeBundle(dir *hostio.Dir, name string) error {
 	return nil
 }
 
-// onlyBundle makes sure that a folder holds nothing that does not belong to a sparse bundle.
-func onlyBundle(b *hostio.Dir) error {
+// checkBundleEntries returns an error for a folder with entries that are no part of a sparse bundle.
+func checkBundleEntries(b *hostio.Dir) error {
 	list, err := b.ReadDir(".")
 	if err != nil {
 		return err
 	}
 	for _, e := range list {
-		if name := attributed(e.Name()); !slices.Contains(bundleEntries, name) && !isTemporary(name) {
-			return fmt.Errorf("it holds %q, which is no part of a sparse bundle: %w", e.Name(), fs.ErrInvalid)
+		if !slices.Contains(bundleEntries, appleDoubleOwner(e.Name())) && !isTemporary(e.Name()) {
+			return fmt.Errorf("it contains %q, which is no part of a sparse bundle: %w", e.Name(), fs.ErrInvalid)
 		}
 	}
 	return nil
 }
 
-// Removable says, before there is something to put in its place, whether Remove would refuse what has this name for what it
-// is: a link, or a folder that holds other things than a sparse bundle. That it is in use is not looked at.
+// Removable reports, before its replacement exists, whether Remove would refuse what has this name for its type: a link,
+// or a folder with entries that are no part of a sparse bundle. It does not check whether the container is in use.
 func Removable(dir *hostio.Dir, name string) error {
 	fi, err := dir.Lstat(name)
 	switch {
@@ -109,16 +99,14 @@ func Removable(dir *hostio.Dir, name string) error {
 		return err
 	}
 	defer b.Close()
-	return onlyBundle(b)
+	return checkBundleEntries(b)
 }
 
-// attributed is the file that "._token" has the extended attributes of: macOS keeps them in such files (AppleDouble)
-// where the file system has no place for them, as on exFAT, and many programs' files there have one. Other names are
-// their own.
-func attributed(name string) string { return strings.TrimPrefix(name, "._") }
+// appleDoubleOwner returns the name of the file of which "._name" contains the extended attributes; other names are
+// returned unchanged. macOS writes such files (AppleDouble) on file systems without attributes, as exFAT.
+func appleDoubleOwner(name string) string { return strings.TrimPrefix(name, "._") }
 
-// isTemporary knows what an interrupted atomic write of one of our files may
-// leave.
+// isTemporary reports whether an interrupted atomic write of one of our files may have left this name.
 func isTemporary(name string) bool {
 	rest, ok := strings.CutPrefix(name, ".")
 	base, _, tmp := strings.Cut(rest, ".tmp-")

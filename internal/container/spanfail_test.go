@@ -11,21 +11,15 @@ func TestWhatWasTakenIsDone(t *testing.T) {
 	for turn := range 3000 {
 		bad := int64(turn % 7)
 		done := make([]bool, 8)
-		s := shared{n: 8}
-		s.do = func(i int64) (int64, error) {
+		moved, err := runPieces(ioHelpers, 8, func(i int64) (int64, error) {
 			if i == bad {
 				return i, errBroken
 			}
 			done[i] = true
 			return i + 1, nil
-		}
-		for range spanHelpers {
-			s.helpers.Go(s.work)
-		}
-		s.work()
-		s.helpers.Wait()
-		require.ErrorIs(t, s.err, errBroken)
-		require.Equal(t, bad, s.upto)
+		})
+		require.ErrorIs(t, err, errBroken)
+		require.Equal(t, bad, moved)
 		for i := range bad {
 			require.True(t, done[i], "piece %d before the failed %d", i, bad)
 		}

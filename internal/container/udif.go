@@ -1,10 +1,12 @@
 package container
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
+	"io"
+	"path/filepath"
 
 	"dmgbench/internal/blockdev"
 	"dmgbench/internal/container/codec"
@@ -12,13 +14,15 @@ import (
 	"dmgbench/internal/hostio"
 )
 
-// chunkCodec brings package codec to package udif.
+// chunkCodec adapts package codec to package udif.
 type chunkCodec struct{}
 
+// Decode implements [udif.Codec].
 func (chunkCodec) Decode(id uint32, dst, src []byte) (int, error) {
 	return codec.Decode(codec.ID(id), dst, src)
 }
 
+// Encode implements [udif.Codec].
 func (chunkCodec) Encode(id uint32, dst, src []byte, level int) ([]byte, error) {
 	out, err := codec.Encode(codec.ID(id), dst, src, level)
 	if errors.Is(err, codec.ErrIncompressible) {
@@ -27,17 +31,13 @@ func (chunkCodec) Encode(id uint32, dst, src []byte, level int) ([]byte, error) 
 	return out, err
 }
 
-// Tabled is implemented by images that are UDIF with tables: what stands in
-// them beside the device, such as checksums, is asked of the result, which
-// works until the image is closed.
+// Tabled is implemented by UDIF images. The result gives access to their tables and checksums until the image is closed.
 type Tabled interface{ UDIF() *udif.Image }
 
-// udifImage is an open UDIF image. Nothing changes it.
+// udifImage is an open UDIF image, which is read-only.
 type udifImage struct {
-	gate
-	path string
-	f    store
-	im   *udif.Image
+	fileDevice
+	im *udif.Image
 }
 
 var (
@@ -60,76 +60,31 @@ func openUDIF(f store) (*udifImage, error) {
 	case err != nil:
 		return nil, fmt.Errorf("opening %q: %w", f.Path(), err)
 	}
-	return &udifImage{path: f.Path(), f: f, im: im}, nil
+	u := &udifImage{fileDevice{device: device{path: f.Path(), opts: OpenOptions{ReadOnly: true}, size: im.Size()}, f: f}, im}
+	u.layout = u
+	return u, nil
 }
 
+// UDIF implements [Tabled].
 func (u *udifImage) UDIF() *udif.Image { return u.im }
 
-func (u *udifImage) enter() error {
-	u.RLock()
-	if u.closed {
-		u.RUnlock()
-		return fmt.Errorf("using %q: %w", u.path, fs.ErrClosed)
-	}
-	return nil
-}
+// Format implements [Image].
+func (u *udifImage) Format() string { return string(u.im.Format()) }
 
-func (u *udifImage) ReadAt(p []byte, off int64) (int, error) {
-	if err := u.enter(); err != nil {
-		return 0, err
-	}
-	defer u.RUnlock()
-	p, cut, err := clip(p, off, u.im.Size())
-	if err != nil || len(p) == 0 {
-		return eof(cut, 0, err)
-	}
+func (u *udifImage) readAt(p []byte, off int64) (int, error) {
 	n, err := u.im.ReadAt(p, off)
 	if n == len(p) {
-		err = nil // the end of the device is said by cut
+		return n, nil
 	}
 	if errors.Is(err, udif.ErrCorrupt) {
 		err = fmt.Errorf("reading %q: %w: %w", u.path, ErrData, err)
 	}
-	return eof(cut, n, err)
+	return n, err
 }
 
-// refuse is the answer to everything that would change the image.
-func (u *udifImage) refuse() error {
-	if err := u.enter(); err != nil {
-		return err
-	}
-	defer u.RUnlock()
-	return fmt.Errorf("changing %q: %w", u.path, ErrReadOnly)
-}
-
-func (u *udifImage) WriteAt([]byte, int64) (int, error) { return 0, u.refuse() }
-func (u *udifImage) Discard(int64, int64) error         { return u.refuse() }
-func (u *udifImage) Resize(int64) error                 { return u.refuse() }
-
-func (u *udifImage) Compact(func(off, n int64) bool) (int64, error) {
-	return 0, &UnsupportedError{Path: u.path, Found: u.Format(), Doing: "compacting"}
-}
-
-// Flush has nothing to do.
-func (u *udifImage) Flush() error {
-	if err := u.enter(); err != nil {
-		return err
-	}
-	u.RUnlock()
-	return nil
-}
-
-// Evict drops the host's cached pages of the whole file: which of them a range
-// of the device came from does not matter to whoever wants to read cold. The
-// decoded chunks that the image keeps stay.
-func (u *udifImage) Evict(off, n int64) error {
-	if err := u.enter(); err != nil {
-		return err
-	}
-	defer u.RUnlock()
-	if err := blockdev.CheckRange(off, n, u.im.Size()); err != nil || n == 0 {
-		return err
-	}
+// evict drops the host's cached pages of the whole file, since all callers want to read without cache. The decoded chunks
+// that the image keeps stay.
+func (u *udifImage) evict(int64, int64) error {
 	size, err := u.f.Size()
 	if err != nil {
 		return err
@@ -137,42 +92,54 @@ func (u *udifImage) Evict(off, n int64) error {
 	return u.f.EvictRange(0, size)
 }
 
-func (u *udifImage) Usage() (Usage, error) {
-	if err := u.enter(); err != nil {
-		return Usage{}, err
-	}
-	defer u.RUnlock()
-	if err := u.f.Check(); err != nil {
-		return Usage{}, err
-	}
-	return fileUsage(u.f)
+func (u *udifImage) close() error { return errors.Join(u.im.Close(), u.f.Close()) }
+
+// The device calls none of these for a read-only image.
+
+func (u *udifImage) writeAt([]byte, int64, int) (int, error) { return 0, ErrReadOnly }
+func (u *udifImage) discard(int64, int64) error              { return ErrReadOnly }
+func (u *udifImage) resize(int64) error                      { return ErrReadOnly }
+func (u *udifImage) flush() error                            { return nil }
+
+// UDIFSpec describes an image for CreateUDIF.
+type UDIFSpec struct {
+	Format   string                  // UDRO, UDCO, UDZO, UDBZ, ULFO, ULMO or UFBI
+	Level    int                     // of compression, as in package codec; 0 is Apple's choice
+	Workers  int                     // chunks compressed at once; 0 is as many as there are processors
+	Progress func(done, total int64) // bytes of the device, if set; called from one goroutine
+	// Encryption encrypts the whole file, with tables and trailer.
+	Encryption Encryption
 }
 
-func (u *udifImage) Close() error {
-	u.Lock()
-	defer u.Unlock()
-	if u.closed {
-		return fmt.Errorf("closing %q: %w", u.path, fs.ErrClosed)
+// CreateUDIF writes the content of dev as a read-only image and flushes it; when it fails there is no image. name must not
+// exist. No other call may write to dev meanwhile. Space that the source marks as free stays free.
+func CreateUDIF(ctx context.Context, dir *hostio.Dir, name string, dev blockdev.Device, s UDIFSpec) error {
+	o := udif.WriteOptions{Format: udif.Format(s.Format), Codec: chunkCodec{}, Level: s.Level, Workers: s.Workers,
+		Progress: s.Progress, Map: mapOf(dev)}
+	path := filepath.Join(dir.Path(), name)
+	if err := s.Encryption.check(s.Format, 0); err != nil {
+		return fmt.Errorf("creating %q: %w", path, err)
 	}
-	u.closed = true
-	return errors.Join(u.im.Close(), u.f.Close())
+	return s.Encryption.createFile(dir, name, 0, func(f target) error {
+		w := bufio.NewWriterSize(io.NewOffsetWriter(f, 0), 1<<20)
+		_, err := udif.Write(ctx, w, readerAt(func(p []byte, off int64) (int, error) {
+			n, err := dev.ReadAt(p, off)
+			if n == len(p) && errors.Is(err, io.EOF) {
+				err = nil // the read was complete
+			}
+			return n, err
+		}), dev.Size(), o)
+		if err == nil {
+			err = w.Flush()
+		}
+		if err != nil {
+			return fmt.Errorf("writing %q: %w", path, err)
+		}
+		return nil
+	})
 }
 
-func (u *udifImage) Size() int64             { return u.im.Size() }
-func (u *udifImage) Cache() hostio.CacheMode { return u.f.Cache() }
-func (u *udifImage) Format() string          { return string(u.im.Format()) }
-func (u *udifImage) BandSize() int64         { return 0 }
-
-// verifyUDIF opens the image and computes its checksums.
-func verifyUDIF(f store) ([]Finding, error) {
-	img, err := openUDIF(f)
-	if err != nil {
-		return unreadable(err)
-	}
-	defer img.im.Close()
-	return checksumFindings(img.im)
-}
-
+// checksumFindings computes the checksums of the image.
 func checksumFindings(im *udif.Image) (list []Finding, err error) {
 	r, err := im.Verify(context.Background(), udif.StreamOptions{})
 	if err != nil {
@@ -181,11 +148,12 @@ func checksumFindings(im *udif.Image) (list []Finding, err error) {
 	for _, c := range r.Checks {
 		switch c.Result {
 		case udif.Differs:
-			list = append(list, Finding{Path: c.What, Problem: fmt.Sprintf("checksum is %x, not %x", c.Got, c.Want), Fatal: true})
+			problem := fmt.Sprintf("checksum is %x, not %x", c.Got, c.Want)
+			list = append(list, Finding{Path: c.What, Problem: problem, Fatal: true})
 		case udif.Unreadable:
 			list = append(list, Finding{Path: c.What, Problem: c.Err.Error(), Fatal: true})
 		case udif.Unchecked:
-			list = append(list, Finding{Path: c.What, Problem: fmt.Sprintf("checksum of type %d, which is not known", c.Type)})
+			list = append(list, Finding{Path: c.What, Problem: fmt.Sprintf("checksum of unknown type %d", c.Type)})
 		}
 	}
 	return list, nil

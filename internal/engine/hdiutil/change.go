@@ -8,7 +8,6 @@ import (
 	"strconv"
 
 	"dmgbench/internal/container"
-	"dmgbench/internal/container/files"
 	"dmgbench/internal/engine"
 	"dmgbench/internal/engine/hdiutil/command"
 	"dmgbench/internal/gpt"
@@ -204,53 +203,16 @@ func (c *image) Damage(ctx context.Context, kind string) error {
 	if err != nil {
 		return err
 	}
-	switch kind {
-	case "header":
-		err = files.RuinHeader(c.Dir, c.File, c.info.format == "UDIF")
-	case "table", "volume":
-		err = c.damageDevice(kind)
-	case "band-missing":
-		err = files.RemoveBand(ctx, c.Dir, c.File)
-	case "truncated":
-		err = files.Truncate(ctx, c.Dir, c.File)
+	err = container.Corrupt(c.Dir, c.File, container.Corruption{Kind: kind, UDIF: c.info.format == "UDIF",
+		Passphrase: c.passphrase(), Places: c.volumeStart})
+	if _, ok := errors.AsType[*container.UnsupportedError](err); ok {
+		err = c.e.refuse(c.backend, "damage "+kind+" of this container",
+			"the volume of an unencrypted image can be damaged, and the table of a writable one")
 	}
 	if err != nil {
 		return fmt.Errorf("damaging %q: %w", c.File, engine.Gone(err))
 	}
 	return nil
-}
-
-// damageDevice overwrites sectors of the device without the tool. Of read-only images it overwrites what stores the
-// volume's first data, so that the stored checksum is wrong.
-func (c *image) damageDevice(kind string) (err error) {
-	readOnly := c.info.format == "UDIF"
-	img, err := container.Open(c.Dir, c.File, container.OpenOptions{ReadOnly: readOnly, Passphrase: c.passphrase()})
-	if err == nil && readOnly && kind != "volume" { // no sectors store just its partition tables
-		err = errors.Join(errors.ErrUnsupported, img.Close())
-	}
-	if errors.Is(err, errors.ErrUnsupported) {
-		return c.e.refuse(c.backend, "damage "+kind+" of this container",
-			"the volume of an unencrypted image can be damaged, and the table of a writable one")
-	}
-	if err != nil {
-		return engine.Gone(err)
-	}
-	defer func() { err = errors.Join(err, img.Close()) }()
-	places, n := []int64{512, img.Size() - 33*512}, 33*512
-	if kind == "volume" {
-		if places, n, err = c.volumeStart(img); err != nil {
-			return err
-		}
-	}
-	if readOnly {
-		return engine.Gone(container.RuinStored(c.Dir, c.File, places[0], c.passphrase()))
-	}
-	for _, off := range places {
-		if _, err := img.WriteAt(files.Rubbish(n), off); err != nil {
-			return err
-		}
-	}
-	return img.Flush()
 }
 
 // ext4Copy is the offset of the first copy of an ext4 superblock in a volume with blocks of 4 KiB, in bytes. e2fsck

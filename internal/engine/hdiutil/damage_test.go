@@ -1,6 +1,7 @@
 package hdiutil
 
 import (
+	"bytes"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -9,7 +10,6 @@ import (
 	"dmgbench/internal/blockdev"
 	"dmgbench/internal/blockdev/blockdevtest"
 	"dmgbench/internal/container"
-	"dmgbench/internal/container/files"
 	"dmgbench/internal/engine"
 	"dmgbench/internal/gpt"
 )
@@ -46,7 +46,7 @@ func TestDamageOfVolumes(t *testing.T) {
 		_, err = img.ReadAt(got, 2048*512)
 		require.NoError(t, err)
 		require.NoError(t, img.Close())
-		assert.Equal(t, files.Rubbish(8), got, name)
+		assert.Equal(t, bytes.Repeat([]byte{0xdb}, 8), got, name)
 	}
 	var no *engine.UnsupportedError
 	require.ErrorAs(t, r.openRaw("little", 48<<20, "ext4").Damage(t.Context(), "volume"), &no)

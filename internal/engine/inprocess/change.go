@@ -7,7 +7,6 @@ import (
 
 	"dmgbench/internal/blockdev"
 	"dmgbench/internal/container"
-	"dmgbench/internal/container/files"
 	"dmgbench/internal/engine"
 	"dmgbench/internal/exfat"
 	"dmgbench/internal/gpt"
@@ -192,58 +191,16 @@ func (c *image) Damage(ctx context.Context, kind string) error {
 	if err := c.engine.Allows(c.spec, engine.Action{Do: "damage", Kind: kind}); err != nil {
 		return err
 	}
-	switch {
-	case kind == "header":
-		return c.damaged(files.RuinHeader(c.Dir, c.File, formatOf(c.spec.Format).UDIF))
-	case kind == "truncated":
-		return c.damaged(files.Truncate(ctx, c.Dir, c.File))
-	case kind == "band-missing":
-		return c.damaged(files.RemoveBand(ctx, c.Dir, c.File))
-	case kind == "table":
-		return c.overwrite(ctx, func(img container.Image) ([]int64, int, error) {
-			return []int64{512, img.Size() - 33*512}, 33 * 512, nil
-		})
-	case formatOf(c.spec.Format).UDIF:
-		return c.damaged(c.ruinStored(ctx))
-	}
-	return c.overwrite(ctx, func(img container.Image) ([]int64, int, error) {
-		p, _, _, err := openPartition(img)
-		return []int64{p.Offset()}, 512, err
-	})
-}
-
-func (c *image) overwrite(ctx context.Context, where func(container.Image) ([]int64, int, error)) error {
-	return c.with(ctx, "damaging", false, func(img container.Image) error {
-		list, n, err := where(img)
-		if err != nil {
-			return err
-		}
-		for _, off := range list {
-			if _, err := img.WriteAt(files.Rubbish(n), off); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-// ruinStored damages what a UDIF image stores of the start of its volume.
-func (c *image) ruinStored(ctx context.Context) error {
-	start := int64(0)
-	err := c.with(ctx, "damaging", true, func(img container.Image) error {
-		p, _, _, err := openPartition(img)
-		start = p.Offset()
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return container.RuinStored(c.Dir, c.File, start, passphraseOf(c.spec))
-}
-
-func (c *image) damaged(err error) error {
+	err := container.Corrupt(c.Dir, c.File, container.Corruption{Kind: kind, UDIF: formatOf(c.spec.Format).UDIF,
+		Passphrase: passphraseOf(c.spec), Places: volumeStart})
 	if err != nil {
 		return fmt.Errorf("damaging %q: %w", c.File, engine.Gone(err))
 	}
 	return nil
+}
+
+// volumeStart is the first sector of the volume.
+func volumeStart(img container.Image) (offsets []int64, n int, err error) {
+	p, _, _, err := openPartition(img)
+	return []int64{p.Offset()}, 512, err
 }

@@ -1,0 +1,155 @@
+package container
+
+import (
+	"encoding/binary"
+	"maps"
+	"math"
+	"strings"
+	"testing"
+	"unicode/utf16"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"howett.net/plist"
+	"pgregory.net/rapid"
+
+	"dmgbench/internal/image"
+)
+
+func TestInfoRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := info{version: 1, bandSize: 512 * rapid.Int64Range(1<<11, 1<<24).Draw(t, "band"),
+			size: 512 * rapid.Int64Range(0, image.MaxSize/512).Draw(t, "size")}
+		got, err := parseInfo(want.encode())
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+		n := ceil(got.size, got.bandSize)
+		require.Zero(t, got.capacity(n))
+		if n > 0 {
+			last := got.capacity(n - 1)
+			require.Greater(t, last, int64(0))
+			require.Equal(t, got.size, (n-1)*got.bandSize+last)
+		}
+	})
+}
+
+func TestParseInfoRefuses(t *testing.T) {
+	good := string(info{version: 1, bandSize: 1 << 20, size: 5 << 20}.encode())
+	_, err := parseInfo([]byte(good))
+	require.NoError(t, err)
+	change := func(old, new string) string {
+		require.Contains(t, good, old)
+		return strings.Replace(good, old, new, 1)
+	}
+	for name, text := range map[string]string{
+		"empty":           "",
+		"blank":           " \n",
+		"bare words":      "sparse bundle",
+		"OpenStep":        `{ "band-size" = 1048576; }`,
+		"cut off":         good[:len(good)-10],
+		"trailing":        good + "garbage",
+		"second":          good + good,
+		"binary":          "bplist00",
+		"not a dict":      `<?xml version="1.0"?><plist version="1.0"><array/></plist>`,
+		"other type":      change("sparsebundle", "sparse"),
+		"no band size":    change("<key>band-size</key>", "<key>band</key>"),
+		"text size":       change("<integer>5242880</integer>", "<string>5242880</string>"),
+		"negative":        change("<integer>5242880</integer>", "<integer>-512</integer>"),
+		"odd size":        change("<integer>5242880</integer>", "<integer>5242881</integer>"),
+		"overflowing":     change("<integer>5242880</integer>", "<integer>18446744073709551104</integer>"),
+		"beyond 64 bits":  change("<integer>5242880</integer>", "<integer>99999999999999999999999</integer>"),
+		"band of 0":       change("<integer>1048576</integer>", "<integer>0</integer>"),
+		"odd band":        change("<integer>1048576</integer>", "<integer>1000</integer>"),
+		"version 0":       change("<integer>1</integer>", "<integer>0</integer>"),
+		"too many bands":  strings.Replace(change("<integer>1048576</integer>", "<integer>512</integer>"), "5242880", "1152921504606846976", 1),
+		"nested":          "<?xml?><plist>" + strings.Repeat("<array>", 9000) + "</plist>",
+		"larger than all": good + strings.Repeat(" ", infoLimit),
+	} {
+		_, err := parseInfo([]byte(text))
+		assert.Error(t, err, name)
+	}
+	// What other writers of XML may begin with.
+	for name, text := range map[string]string{
+		"byte order mark": "\xef\xbb\xbf" + good,
+		"no declaration":  good[strings.Index(good, "<!DOCTYPE"):],
+		"list alone":      good[strings.Index(good, "<plist"):],
+		"comment":         "<!-- of the backup -->\n" + good[strings.Index(good, "<plist"):],
+		"binary":          binaryPlist(t, nil),
+		"binary, more":    binaryPlist(t, map[string]any{"ü": "ä", "long": strings.Repeat("x", 300), "list": []string{"a", "a"}, "n": -1, "on": true, "r": 1.5}),
+		"UTF-16, big":     utf16Text(strings.Replace(good, "UTF-8", "UTF-16", 1), binary.BigEndian),
+		"UTF-16, little":  utf16Text(good, binary.LittleEndian),
+	} {
+		got, err := parseInfo([]byte(text))
+		require.NoError(t, err, name)
+		assert.Equal(t, info{version: 1, bandSize: 1 << 20, size: 5 << 20}, got, name)
+	}
+}
+
+// binaryPlist is the list of a bundle with more in it.
+func binaryPlist(t testing.TB, more map[string]any) string {
+	dict := map[string]any{"CFBundleInfoDictionaryVersion": "6.0", "band-size": 1 << 20, "bundle-backingstore-version": 1,
+		"diskimage-bundle-type": bundleType, "size": 5 << 20}
+	maps.Copy(dict, more)
+	b, err := plist.Marshal(dict, plist.BinaryFormat)
+	require.NoError(t, err)
+	return string(b)
+}
+
+func utf16Text(text string, order binary.AppendByteOrder) string {
+	b := order.AppendUint16(nil, 0xFEFF)
+	for _, u := range utf16.Encode([]rune(text)) {
+		b = order.AppendUint16(b, u)
+	}
+	return string(b)
+}
+
+// TestBinaryPlistCutOff: no prefix and no list with a byte changed does more than fail.
+func TestBinaryPlistCutOff(t *testing.T) {
+	good := binaryPlist(t, map[string]any{"ü": "ä"})
+	for n := range len(good) {
+		_, err := parseInfo([]byte(good[:n]))
+		require.ErrorIs(t, err, ErrCorrupt, n)
+		for _, v := range []byte{0, 1, 0x7F, 0xFF, 0xD1, 0x5F} {
+			bad := []byte(good)
+			bad[n] = v
+			_, _ = parseInfo(bad)
+		}
+	}
+}
+
+func TestBandNames(t *testing.T) {
+	for n, name := range map[int64]string{0: "0", 10: "a", 255: "ff", 22205: "56bd", math.MaxInt64: "7fffffffffffffff"} {
+		assert.Equal(t, name, bandName(n))
+		got, ok := bandNumber(name)
+		assert.True(t, ok)
+		assert.Equal(t, n, got)
+	}
+	for _, name := range []string{"", "00", "0a", "A", "0x1", "-1", "+1", "1_0", "8000000000000000", ".0", "g"} {
+		_, ok := bandNumber(name)
+		assert.False(t, ok, name)
+	}
+}
+
+func FuzzInfoPlist(f *testing.F) {
+	good := info{version: 1, bandSize: 8 << 20, size: 100 << 30}.encode()
+	f.Add(good)
+	f.Add(good[:300])
+	f.Add([]byte("bplist00\x00"))
+	f.Add([]byte(binaryPlist(f, map[string]any{"ü": "ä", "list": []int{1}})))
+	f.Add([]byte(utf16Text(string(good), binary.BigEndian)))
+	f.Add([]byte(`<plist><dict><key>size</key><real>1e400</real></dict></plist>`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		i, err := parseInfo(data)
+		if err != nil {
+			return
+		}
+		if i.size < 0 || i.size%SectorSize != 0 || i.bandSize < SectorSize || i.bandSize%SectorSize != 0 || ceil(i.size, i.bandSize) > maxBands {
+			t.Fatalf("accepted %+v", i)
+		}
+		for _, n := range []int64{-1, 0, ceil(i.size, i.bandSize) - 1, ceil(i.size, i.bandSize), math.MaxInt64} {
+			if c := i.capacity(n); c < 0 || c > i.bandSize {
+				t.Fatalf("band %d of %+v holds %d", n, i, c)
+			}
+		}
+	})
+}

@@ -1,0 +1,100 @@
+package container
+
+import (
+	"encoding/binary"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"howett.net/plist"
+)
+
+// strangers are keys that other programs put into the list of a bundle.
+var strangers = map[string]any{"com.example.owner": "ü & <x>", "list": []any{"a", "a", map[string]any{"size": uint64(7)}}, "on": true, "r": 1.5}
+
+// A resize and a repair keep keys that they know nothing of, in the form that the list has.
+func TestResizeKeepsWhatElseIsInTheLists(t *testing.T) {
+	decoded := func(t *testing.T, text []byte) (out map[string]any, format int) {
+		format, err := plist.Unmarshal(text, &out)
+		require.NoError(t, err)
+		return out, format
+	}
+	own := string(info{version: 1, bandSize: 8 << 20, size: 8 << 20}.encode()) // binary lists may share the two numbers
+	more := "\t<key>list</key>\n\t<array><string>a</string><dict><key>size</key><integer>7</integer></dict></array>\n" +
+		"\t<!-- <key>size</key> --><key>data</key><data>AAEC</data>\n</dict>\n</plist>"
+	bundle, err := plist.Marshal(merge(map[string]any{"CFBundleInfoDictionaryVersion": "6.0", "band-size": 8 << 20, "size": 8 << 20,
+		"bundle-backingstore-version": 1, "diskimage-bundle-type": bundleType}, strangers), plist.BinaryFormat)
+	require.NoError(t, err)
+	for name, text := range map[string]string{
+		"Apple's own": own,
+		"XML":         strings.Replace(own, "</dict>\n</plist>", more, 1),
+		"UTF-16":      utf16Text(strings.Replace(own, "</dict>\n</plist>", more, 1), binary.BigEndian),
+		"binary":      string(bundle),
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := tempDir(t)
+			require.NoError(t, Create(d, "b", Spec{Format: UDSB, Size: 8 << 20, BandSize: 8 << 20}))
+			require.NoError(t, d.WriteFileAtomic("b/Info.plist", []byte(text), 0o644))
+			require.NoError(t, d.WriteFileAtomic("b/Info.bckup", []byte(text), 0o644))
+			want, format := decoded(t, toUTF8([]byte(text)))
+			img, err := Open(d, "b", OpenOptions{})
+			require.NoError(t, err)
+			for _, size := range []int64{20 << 20, 12 << 20} {
+				require.NoError(t, img.Resize(size))
+				for _, file := range []string{"b/Info.plist", "b/Info.bckup"} {
+					after, err := d.ReadFile(file, infoLimit)
+					require.NoError(t, err)
+					got, now := decoded(t, after)
+					want["size"] = uint64(size)
+					assert.Equal(t, want, got, file)
+					assert.Equal(t, format, now)
+				}
+			}
+			require.NoError(t, img.Close())
+			require.NoError(t, d.WriteFileAtomic("b/Info.plist", []byte("rubbish"), 0o644))
+			require.NoError(t, Repair(d, "b"))
+			after, err := d.ReadFile("b/Info.plist", infoLimit)
+			require.NoError(t, err)
+			got, _ := decoded(t, after)
+			assert.Equal(t, want, got, "a repair takes the copy")
+			require.NoError(t, d.WriteFileAtomic("b/Info.bckup", info{version: 1, bandSize: 8 << 20, size: 12 << 20}.encode(), 0o644))
+			found, err := Verify(d, "b")
+			require.NoError(t, err)
+			assert.Equal(t, len(want) > 5, len(found) > 0, "a copy without the keys of others")
+			require.NoError(t, Repair(d, "b"))
+			found, err = Verify(d, "b")
+			require.NoError(t, err)
+			assert.Empty(t, found)
+		})
+	}
+}
+
+func merge(a, b map[string]any) map[string]any {
+	for k, v := range b {
+		a[k] = v
+	}
+	return a
+}
+
+// What a list of Apple's becomes is Apple's, byte for byte, and binary lists stay in bounds however often they are resized.
+func TestResizedListsStayAsTheyWere(t *testing.T) {
+	i := info{version: 1, bandSize: 1 << 20, size: 5 << 20}
+	next := i
+	next.size = 900 << 20
+	got, err := next.replaceSize(i.encode())
+	require.NoError(t, err)
+	assert.Equal(t, string(next.encode()), string(got))
+
+	text := []byte(binaryPlist(t, strangers))
+	i, err = parseInfo(text)
+	require.NoError(t, err)
+	for n := range 200 {
+		i.size = int64(n) << 30
+		text, err = i.replaceSize(text)
+		require.NoError(t, err)
+	}
+	assert.Less(t, len(text), 8000)
+	_, err = i.replaceSize([]byte("<plist><dict/></plist>"))
+	assert.ErrorIs(t, err, errInfoKept)
+}

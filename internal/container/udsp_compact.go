@@ -1,0 +1,266 @@
+package container
+
+import (
+	"errors"
+	"fmt"
+)
+
+// compact implements layout.
+func (u *udsp) compact(keep func(i int64) (bool, error)) error {
+	dropped := map[int64]bool{}
+	for _, n := range u.nodes {
+		for _, v := range n.entries {
+			if v == 0 {
+				continue
+			}
+			ok, err := keep(int64(v) - 1)
+			if err != nil {
+				return err
+			}
+			if !ok {
+				dropped[int64(v)-1] = true
+			}
+		}
+	}
+	if len(dropped) == 0 {
+		return nil
+	}
+	return u.rewrite(func(i int64) bool { return !dropped[i] })
+}
+
+// slotRef is a slot by node and number.
+type slotRef struct{ node, i int }
+
+// move takes a band from the end of the file to a slot in front.
+type move struct {
+	band     uint32
+	from, to slotRef
+}
+
+// rewrite drops the bands for which keep is false, fills their slots with the
+// last ones, and cuts the file. At any moment one slot counts for each band:
+//
+//  1. slots that were dropped are interrupted as such,
+//  2. bands are copied into them (if that fails, the table is put back),
+//  3. these slots are interrupted as copies,
+//  4. the slots copied from are interrupted as not in use, by which the copies count,
+//  5. the table is written without marks and without the end.
+//
+// Each step is on the disk before the next, and inside a step the order of
+// writes does not matter.
+func (u *udsp) rewrite(keep func(i int64) bool) error {
+	bands := u.head.bands()
+	if bands > udspMarkBands {
+		return &UnsupportedError{Path: u.f.Path(), Found: fmt.Sprintf("sparse image of %d bands", bands), Doing: "compacting"}
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	table, left := u.marks(keep)
+	moves := u.plan(table, left)
+	steps := []func() error{
+		func() error { return u.putTables(table) },
+		func() error { return u.copyAll(moves) },
+		func() error {
+			for _, m := range moves {
+				table[m.to.node][m.to.i] = udspMark | m.band
+			}
+			return u.putTables(table)
+		},
+		func() error {
+			for _, m := range moves {
+				table[m.from.node][m.from.i] = udspMark
+			}
+			return u.putTables(table)
+		},
+		func() error {
+			for _, m := range moves {
+				table[m.to.node][m.to.i] = m.band
+			}
+			return u.cutTables(table, left)
+		},
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return err
+		}
+		if err := u.sync(); err != nil {
+			return err
+		}
+	}
+	u.rebuildIndex()
+	if err := u.f.Truncate(u.end); err != nil {
+		return err
+	}
+	return u.sync()
+}
+
+// marks is the table with dropped slots interrupted, and how many bands are left. A
+// copy that counts becomes a band again.
+func (u *udsp) marks(keep func(i int64) bool) (table [][]uint32, left int) {
+	table = make([][]uint32, len(u.nodes))
+	for k := range u.nodes {
+		n := &u.nodes[k]
+		table[k] = make([]uint32, len(n.entries))
+		for i, v := range n.entries {
+			if v == 0 {
+				v = u.copied[slotRef{k, i}]
+			}
+			table[k][i] = udspMark
+			if v != 0 && keep(int64(v)-1) {
+				table[k][i] = v
+				left++
+			}
+		}
+	}
+	return table, left
+}
+
+// plan finds what lies behind the first left slots, and where to.
+func (u *udsp) plan(table [][]uint32, left int) []move {
+	var free []slotRef
+	var moves []move
+	n := 0
+	for k := range table {
+		for i, v := range table[k] {
+			switch n++; {
+			case v == udspMark && n <= left:
+				free = append(free, slotRef{k, i})
+			case v != udspMark && n > left:
+				moves = append(moves, move{band: v, from: slotRef{k, i}, to: free[len(moves)]})
+			}
+		}
+	}
+	return moves
+}
+
+func (u *udsp) at(s slotRef) int64 { return u.nodes[s.node].slot(s.i, u.head.band) }
+
+// copyAll copies bands, or undoes the first step: holes take space when they are filled, and on a full disk an image with
+// marks could not be opened for writing any more.
+func (u *udsp) copyAll(moves []move) error {
+	for k, m := range moves {
+		if err := u.copyBytes(u.at(m.to), u.at(m.from), u.head.band); err != nil {
+			return errors.Join(fmt.Errorf("moving band %d: %w", m.band-1, err), u.restoreTable(moves[:k+1]))
+		}
+	}
+	return nil
+}
+
+// restoreTable makes the table what it was before the first step. What copies have overwritten was dropped, and becomes zeros.
+// The marks of an earlier compaction stay: what their slots held is not known.
+func (u *udsp) restoreTable(started []move) error {
+	if u.interrupted {
+		return nil
+	}
+	for _, m := range started {
+		if err := u.writeZeros(u.at(m.to), u.head.band); err != nil {
+			return err
+		}
+	}
+	if err := u.sync(); err != nil {
+		return err
+	}
+	var table [][]uint32
+	for _, n := range u.nodes {
+		table = append(table, n.entries)
+	}
+	if err := u.putTables(table); err != nil {
+		return err
+	}
+	return u.sync()
+}
+
+// putTables writes every node with a new table.
+func (u *udsp) putTables(table [][]uint32) error {
+	nodes := append([]udspNodeInfo(nil), u.nodes...)
+	for k := range nodes {
+		nodes[k].entries = table[k]
+	}
+	for k := range nodes {
+		if err := u.putNode(nodes, k, len(nodes)-1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cutTables writes the first left entries without marks, ends the chain behind
+// them, and makes them the table.
+func (u *udsp) cutTables(table [][]uint32, left int) error {
+	var nodes []udspNodeInfo
+	for k, n := range u.nodes {
+		n.entries = table[k][:min(len(table[k]), left)]
+		nodes = append(nodes, n)
+		if left -= len(n.entries); left == 0 {
+			break
+		}
+	}
+	_, nodes[len(nodes)-1].cap = udspTable(len(nodes) - 1) // no node follows
+	for k := range nodes {
+		if err := u.putNode(nodes, k, len(nodes)-1); err != nil {
+			return err
+		}
+	}
+	u.nodes = nodes
+	return nil
+}
+
+// rebuildIndex makes everything else follow from the nodes.
+func (u *udsp) rebuildIndex() {
+	u.places.clear()
+	u.bands, u.interrupted, u.copied = 0, false, nil
+	for k := range u.nodes {
+		n := &u.nodes[k]
+		for i, v := range n.entries {
+			u.places.set(int64(v)-1, n.slot(i, u.head.band))
+			u.bands++
+		}
+		u.end = n.slot(len(n.entries), u.head.band)
+	}
+	u.markSaved()
+}
+
+// resize implements layout. Bands behind a smaller size go before the header
+// says that size, since a table that names them would be damaged; what an
+// earlier, larger size left in the last band goes before a larger one can show it.
+func (u *udsp) resize(size int64) error {
+	next := u.head
+	next.size = size
+	if next.bands() > udspMaxBands {
+		return errBadSize
+	}
+	if next.bands() < u.head.bands() && u.hasBandFrom(next.bands()) {
+		if err := u.rewrite(func(i int64) bool { return i < next.bands() }); err != nil {
+			return err
+		}
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	// The end of the device is in this band, before and after.
+	at, in := u.places.get(u.head.size/u.head.band), u.head.size%u.head.band
+	if size > u.head.size && at != 0 && in > 0 {
+		if err := u.writeZeros(at+in, u.head.band-in); err != nil {
+			return err
+		}
+		if err := u.sync(); err != nil {
+			return err
+		}
+	}
+	u.head = next
+	if err := u.putNode(u.nodes, 0, len(u.nodes)-1); err != nil {
+		return err
+	}
+	return u.sync()
+}
+
+// hasBandFrom says whether a band from first on has a slot.
+func (u *udsp) hasBandFrom(first int64) bool {
+	for _, n := range u.nodes {
+		for _, v := range n.entries {
+			if int64(v)-1 >= first {
+				return true
+			}
+		}
+	}
+	return false
+}
