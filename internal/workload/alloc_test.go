@@ -35,36 +35,37 @@ func (nullFile) Close() error                                    { return nil }
 // Nothing inside a span allocates, nor does handing out files.
 func TestTimedSpansAllocateNothing(t *testing.T) {
 	var stop atomic.Bool
-	s := &step{o: Options{Clock: clock.NewReal()}, work: (*span).write}
+	s := &step{o: Options{Clock: clock.NewReal()}}
 	sp := &span{clock: s.o.Clock, call: 4096, stop: &stop, buf: make([]byte, 4096)}
 	w := &wave{left: make([]int64, 1)}
 	for range 16 {
-		w.jobs = append(w.jobs, &job{item: Item{Size: 100_000}, file: nullFile{}, buf: make([]byte, 100_000), asked: hostio.SyncFull})
+		w.jobs = append(w.jobs, &job{item: Item{Size: 100_000}, file: nullFile{}, buf: make([]byte, 100_000), sync: hostio.SyncFull})
 	}
-	for name, work := range map[string]func(*span, *job){"write": (*span).write, "read": (*span).read} {
-		s.work = work
+	for name, write := range map[string]bool{"write": true, "read": false} {
+		sp.write = write
 		assert.Zero(t, testing.AllocsPerRun(100, func() {
 			w.next.Store(0)
-			s.take(w, sp, 0)
+			s.work(w, sp, 0)
 		}), name)
 	}
 	for _, j := range w.jobs {
 		require.True(t, j.done)
 		require.NoError(t, j.err)
 	}
+	sp.write = true
 	full := make(chan []byte, 4)
 	r := &ring{full: full, empty: make(chan []byte, 4)}
-	j := &job{item: Item{Size: 4096}, file: nullFile{}, ring: r, asked: hostio.SyncFull}
+	j := &job{item: Item{Size: 4096}, file: nullFile{}, ring: r, sync: hostio.SyncFull}
 	block := make([]byte, 4096)
 	assert.Zero(t, testing.AllocsPerRun(100, func() {
 		full <- block
-		sp.write(j)
+		sp.transfer(j)
 		<-r.empty
 	}), "ring")
 }
 
-// BenchmarkWriteOverhead is what the harness itself costs over a volume that
-// costs nothing: outside the span ("ns/op" less the data), and inside it.
+// BenchmarkWriteOverhead is what the harness itself costs over a volume that costs
+// nothing: outside the span ("ns/op" less the data), and inside it.
 func BenchmarkWriteOverhead(b *testing.B) {
 	for _, c := range []struct {
 		name    string

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/binary"
 	"errors"
@@ -14,27 +15,27 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Codecs that this program brings along. [CodecLZFSE] is Apple's.
+// Names of codecs. [CodecLZFSE] is Apple's; the others are part of this program.
 const (
-	CodecZstd  = "zstd"  // levels 1 to 22, 0 is 3
+	CodecZstd  = "zstd"  // levels 1 to 22, default 3
 	CodecS2    = "s2"    // levels 1 (default), 2 (better), 3 (best)
-	CodecGzip  = "gzip"  // levels 1 to 9, 0 is 6
-	CodecLZFSE = "lzfse" // macOS only, through its compression_tool
+	CodecGzip  = "gzip"  // levels 1 to 9, default 6
+	CodecLZFSE = "lzfse" // macOS only, by its compression_tool
 )
 
-// frameInput is how much input makes one frame. Frames are independent, so that
-// any number of threads can make them; every codec's own tools read the result
+// frameInput is how many bytes of input make one frame. Frames are independent, so
+// that any number of threads can make them; every codec's own tools read the result
 // as one stream. Smaller frames scale further, larger ones compress better.
 const frameInput = 4 << 20
 
-// frameLimit is the largest frame that is decompressed, in bytes on either
-// side: a hostile file must not take all memory.
+// frameLimit is the largest frame that is decompressed, in bytes on either side: a
+// hostile file must not take all memory.
 const frameLimit = 64 << 20
 
-// errForeign is returned for a file that was not cut into frames that can be found without decompressing.
+// errForeign is a file with frames that cannot be found without decompressing.
 var errForeign = errors.New("not in independent frames")
 
-// codec makes and reads frames. Its values belong to one worker each.
+// codec makes and reads frames. A value belongs to one worker.
 type codec interface {
 	// encode appends the frame of src to dst.
 	encode(dst, src []byte) ([]byte, error)
@@ -42,19 +43,47 @@ type codec interface {
 	decode(dst, frame []byte) ([]byte, error)
 }
 
-func newCodec(name string, level int) (codec, error) {
-	switch name {
-	case CodecZstd:
-		return newZstd(level)
-	case CodecGzip:
-		return newGzip(level)
-	case CodecS2:
-		return newS2(level)
-	}
-	return nil, fmt.Errorf("unknown codec %q", name)
+// codecKind is one row of [codecs].
+type codecKind struct {
+	levels  int // highest level; the lowest is 1
+	level   int // used for level 0
+	newKind func(level int) (codec, error)
+	// next appends the next frame of a compressed file to dst without decompressing
+	// it; io.EOF at the end, errForeign if the file was not made by encode.
+	next func(f *framer, dst []byte) ([]byte, error)
+	// newReader decompresses a file of other programs on one thread.
+	newReader func(in io.Reader) (io.Reader, error)
 }
 
-// zstdCodec writes each frame after a skippable frame that holds its length, as
+// codecs are the codecs of this program by name.
+var codecs = map[string]codecKind{
+	CodecZstd: {22, 3, newZstd, (*framer).zstd, func(in io.Reader) (io.Reader, error) {
+		d, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1))
+		if err != nil {
+			return nil, err
+		}
+		return d.IOReadCloser(), nil
+	}},
+	CodecGzip: {9, 6, newGzip, (*framer).gzip, func(in io.Reader) (io.Reader, error) { return gzip.NewReader(in) }},
+	CodecS2:   {3, 1, newS2, (*framer).s2, func(in io.Reader) (io.Reader, error) { return s2.NewReader(in), nil }},
+}
+
+// newCodec makes a codec of [codecs] for one worker. It rejects unknown levels.
+func newCodec(name string, level int) (codec, error) {
+	k, ok := codecs[name]
+	if !ok {
+		return nil, fmt.Errorf("unknown codec %q", name)
+	}
+	if level < 0 || level > k.levels {
+		return nil, fmt.Errorf("%s has levels 1 to %d, not %d", name, k.levels, level)
+	}
+	if level == 0 {
+		level = k.level
+	}
+	return k.newKind(level)
+}
+
+// zstdCodec writes each frame after a skippable frame that contains its length, as
 // pzstd does (facebook/zstd contrib/pzstd): magic 0x184D2A50, length 4, 32 bits.
 type zstdCodec struct {
 	enc *zstd.Encoder
@@ -63,17 +92,13 @@ type zstdCodec struct {
 
 const (
 	zstdSkip   = 0x184D2A50
-	zstdPrefix = 12
+	zstdPrefix = 12 // bytes before the frame
 )
 
+// newZstd makes a codec with bounded memory.
 func newZstd(level int) (codec, error) {
-	if level < 0 || level > 22 {
-		return nil, fmt.Errorf("zstd has levels 1 to 22, not %d", level)
-	}
-	if level == 0 {
-		level = 3
-	}
-	enc, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.EncoderLevelFromZstd(level)), zstd.WithEncoderConcurrency(1))
+	speed := zstd.WithEncoderLevel(zstd.EncoderLevelFromZstd(level))
+	enc, err := zstd.NewWriter(nil, speed, zstd.WithEncoderConcurrency(1))
 	if err != nil {
 		return nil, err
 	}
@@ -84,6 +109,7 @@ func newZstd(level int) (codec, error) {
 	return &zstdCodec{enc, dec}, nil
 }
 
+// encode compresses into dst without a copy; the length is written afterwards.
 func (z *zstdCodec) encode(dst, src []byte) ([]byte, error) {
 	at := len(dst)
 	dst = binary.LittleEndian.AppendUint32(dst, zstdSkip)
@@ -96,33 +122,42 @@ func (z *zstdCodec) encode(dst, src []byte) ([]byte, error) {
 
 func (z *zstdCodec) decode(dst, frame []byte) ([]byte, error) { return z.dec.DecodeAll(frame, dst) }
 
-// gzipCodec writes members (RFC 1952) with an extra field "DB" that holds the length of the whole member.
+// gzipCodec writes members (RFC 1952) with an extra field "DB" that contains the
+// length of the whole member.
 type gzipCodec struct {
 	enc *flate.Writer
 	out bytes.Buffer
 	dec *gzip.Reader
 }
 
-const gzipPrefix = 20 // fixed header 10, XLEN 2, subfield 4 + 4
+// gzipPrefix is the header in bytes: 10 fixed, XLEN 2, subfield 4 and its value 4.
+const gzipPrefix = 20
 
 func newGzip(level int) (codec, error) {
-	if level < 0 || level > 9 {
-		return nil, fmt.Errorf("gzip has levels 1 to 9, not %d", level)
-	}
-	if level == 0 {
-		level = 6
-	}
 	enc, err := flate.NewWriter(io.Discard, level)
 	return &gzipCodec{enc: enc}, err
 }
 
-func (g *gzipCodec) encode(dst, src []byte) ([]byte, error) {
-	g.out.Reset()
-	g.enc.Reset(&g.out)
-	if _, err := g.enc.Write(src); err != nil {
-		return nil, err
+// encoder is a compressor that can be used for one stream after another.
+type encoder interface {
+	io.WriteCloser
+	Reset(io.Writer)
+}
+
+// compress compresses src as one stream into out.
+func compress(enc encoder, out *bytes.Buffer, src []byte) error {
+	out.Reset()
+	enc.Reset(out)
+	if _, err := enc.Write(src); err != nil {
+		return err
 	}
-	if err := g.enc.Close(); err != nil {
+	return enc.Close()
+}
+
+// encode writes header, deflated data, CRC-32 and length. The header has no time
+// and no file name, so that the same input gives the same bytes.
+func (g *gzipCodec) encode(dst, src []byte) ([]byte, error) {
+	if err := compress(g.enc, &g.out, src); err != nil {
 		return nil, err
 	}
 	dst = append(dst, 0x1f, 0x8b, 8, 4, 0, 0, 0, 0, 0, 255, 8, 0, 'D', 'B', 4, 0)
@@ -152,30 +187,21 @@ type s2Codec struct {
 	dec *s2.Reader
 }
 
+// newS2 writes blocks of 1 MiB, the default of s2c.
 func newS2(level int) (codec, error) {
 	options := []s2.WriterOption{s2.WriterConcurrency(1), s2.WriterBlockSize(1 << 20)}
 	switch level {
-	case 0, 1:
 	case 2:
 		options = append(options, s2.WriterBetterCompression())
 	case 3:
 		options = append(options, s2.WriterBestCompression())
-	default:
-		return nil, fmt.Errorf("s2 has levels 1 to 3, not %d", level)
 	}
 	return &s2Codec{enc: s2.NewWriter(nil, options...), dec: s2.NewReader(nil)}, nil
 }
 
 func (s *s2Codec) encode(dst, src []byte) ([]byte, error) {
-	s.out.Reset()
-	s.enc.Reset(&s.out)
-	if _, err := s.enc.Write(src); err != nil {
-		return nil, err
-	}
-	if err := s.enc.Close(); err != nil {
-		return nil, err
-	}
-	return append(dst, s.out.Bytes()...), nil
+	err := compress(s.enc, &s.out, src)
+	return append(dst, s.out.Bytes()...), err
 }
 
 func (s *s2Codec) decode(dst, frame []byte) ([]byte, error) {
@@ -183,7 +209,7 @@ func (s *s2Codec) decode(dst, frame []byte) ([]byte, error) {
 	return appendAll(dst, s.dec)
 }
 
-// appendAll reads r to its end, but no more than frameLimit.
+// appendAll reads r to its end, but no more than frameLimit bytes.
 func appendAll(dst []byte, r io.Reader) ([]byte, error) {
 	from := len(dst)
 	for {
@@ -199,7 +225,120 @@ func appendAll(dst []byte, r io.Reader) ([]byte, error) {
 			return nil, err
 		}
 		if len(dst)-from > frameLimit {
-			return nil, fmt.Errorf("a frame holds more than %d bytes", frameLimit)
+			return nil, fmt.Errorf("a frame has more than %d bytes", frameLimit)
 		}
 	}
+}
+
+// framer divides a file into the pieces that workers compress or decompress.
+type framer struct {
+	in    *bufio.Reader
+	id    []byte // s2: the last stream identifier
+	empty bool   // compressing an empty file
+	next  func(f *framer, dst []byte) ([]byte, error)
+}
+
+// peek returns the next n bytes without reading them; io.EOF at the end of the
+// file, errForeign if the file ends within them.
+func (f *framer) peek(n int) ([]byte, error) {
+	p, err := f.in.Peek(n)
+	switch {
+	case len(p) == 0 && errors.Is(err, io.EOF):
+		return nil, io.EOF
+	case errors.Is(err, io.EOF):
+		return nil, errForeign
+	}
+	return p, err
+}
+
+// take appends the next n bytes to dst.
+func (f *framer) take(dst []byte, n int) ([]byte, error) {
+	if n > frameLimit {
+		return nil, fmt.Errorf("a frame of %d bytes is larger than %d", n, frameLimit)
+	}
+	at := len(dst)
+	dst = append(dst, make([]byte, n)...)
+	if _, err := io.ReadFull(f.in, dst[at:]); err != nil {
+		return nil, io.ErrUnexpectedEOF
+	}
+	return dst, nil
+}
+
+// input returns the next frameInput bytes of a file that is to be compressed. An
+// empty file makes one empty frame, since no tool reads a file without one.
+func (f *framer) input(dst []byte) ([]byte, error) {
+	if f.empty {
+		f.empty = false
+		return dst, nil
+	}
+	n, err := io.ReadFull(f.in, dst[:min(frameInput, cap(dst))])
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		err = nil
+	}
+	return dst[:n], err
+}
+
+// zstd finds frames by the skippable frames of [zstdCodec].
+func (f *framer) zstd(dst []byte) ([]byte, error) {
+	p, err := f.peek(zstdPrefix)
+	if err != nil {
+		return nil, err
+	}
+	if binary.LittleEndian.Uint32(p) != zstdSkip || binary.LittleEndian.Uint32(p[4:]) != 4 {
+		return nil, errForeign
+	}
+	return f.take(dst, zstdPrefix+int(binary.LittleEndian.Uint32(p[8:])))
+}
+
+// gzip finds members by the extra field of [gzipCodec].
+func (f *framer) gzip(dst []byte) ([]byte, error) {
+	p, err := f.peek(gzipPrefix)
+	if err != nil {
+		return nil, err
+	}
+	n := int(binary.LittleEndian.Uint32(p[16:]))
+	if p[0] != 0x1f || p[1] != 0x8b || p[3] != 4 || p[10] != 8 || p[11] != 0 || string(p[12:16]) != "DB\x04\x00" ||
+		n < gzipPrefix+8 {
+		return nil, errForeign
+	}
+	return f.take(dst, n)
+}
+
+// The framing format that Snappy and S2 share (google/snappy framing_format.txt).
+const (
+	s2Identifier = 0xff    // type of the chunk that starts a stream
+	s2Batch      = 1 << 20 // chunks are handed out in frames of about this many bytes
+)
+
+// s2 collects chunks; each can be decoded alone after a stream identifier.
+func (f *framer) s2(dst []byte) ([]byte, error) {
+	from := len(dst)
+	for len(dst)-from < s2Batch {
+		p, err := f.peek(4)
+		if errors.Is(err, io.EOF) && len(dst) > from {
+			return dst, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		n := 4 + int(p[1]) + int(p[2])<<8 + int(p[3])<<16
+		switch {
+		case p[0] == s2Identifier && len(dst) > from:
+			return dst, nil
+		case p[0] == s2Identifier:
+			if dst, err = f.take(dst, n); err != nil {
+				return nil, err
+			}
+			f.id = append(f.id[:0], dst[from:]...)
+			continue
+		case f.id == nil:
+			return nil, errForeign
+		case len(dst) == from:
+			dst = append(dst, f.id...)
+		}
+		if dst, err = f.take(dst, n); err != nil {
+			return nil, err
+		}
+	}
+	return dst, nil
 }

@@ -11,17 +11,17 @@ import (
 	"dmgbench/internal/result"
 )
 
-// copyBlock is how much Copy and Stream move at a time, in bytes.
+// copyBlock is how many bytes Copy and Stream transfer at a time.
 const copyBlock = 4 << 20
 
-// Source is bytes to copy or to compress: a file that the user brought, a file
-// of a volume ([OpenSource]) or made data ([Generated]).
+// Source is bytes to copy or to compress: a file of the user, a file of a volume
+// ([OpenSource]) or generated data ([Generated]).
 type Source interface {
 	io.ReaderAt
 	Size() int64
 }
 
-// Truncater is a [File] whose length can be set. Stream needs it, since the
+// Truncater is a [File] with a length that can be set. Stream needs it, since the
 // length of its output is not known before.
 type Truncater interface{ Truncate(size int64) error }
 
@@ -34,10 +34,10 @@ type VolumeSource struct {
 // Size is the length of the file in bytes.
 func (s *VolumeSource) Size() int64 { return s.size }
 
-// OpenSource opens a file of the volume as a source and, if the options ask for
+// OpenSource opens a file of the volume as a source and, if the options request
 // direct or cold reading, evicts it. The caller closes it.
 func OpenSource(vol Volume, name string, o Options) (*VolumeSource, error) {
-	sizes, err := sizesOf(vol, []Item{{Name: name}})
+	sizes, err := fileSizes(vol, []Item{{Name: name}})
 	if err != nil {
 		return nil, err
 	}
@@ -46,42 +46,34 @@ func OpenSource(vol Volume, name string, o Options) (*VolumeSource, error) {
 		return nil, fmt.Errorf("opening file %q: %w", name, err)
 	}
 	if o.Cache == CacheDirect || o.Cache == CacheCold {
-		_ = f.Evict() // advice; what is left is looked at
+		_ = f.Evict() // advice: cacheBefore looks at the pages that are left
 	}
 	return &VolumeSource{File: f, size: sizes[path.Clean(name)]}, nil
 }
 
-// Generated is size bytes of the data that the named file would have.
+// Generated is size bytes of the data that the named file would contain.
 func Generated(d *Data, name string, size int64) Source {
-	return &generated{d: d, key: KeyOf(name), size: size}
+	return io.NewSectionReader(generated{d, KeyOf(name)}, 0, size)
 }
 
+// generated is the endless data of one file.
 type generated struct {
-	d    *Data
-	key  FileKey
-	size int64
+	d   *Data
+	key FileKey
 }
 
-func (g *generated) Size() int64 { return g.size }
-
-func (g *generated) ReadAt(p []byte, off int64) (int, error) {
-	if off >= g.size {
-		return 0, io.EOF
-	}
-	n := int(min(int64(len(p)), g.size-off))
-	g.d.FillAt(p[:n], g.key, off)
-	if n < len(p) {
-		return n, io.EOF
-	}
-	return n, nil
+// ReadAt never fails.
+func (g generated) ReadAt(p []byte, off int64) (int, error) {
+	g.d.FillAt(p, g.key, off)
+	return len(p), nil
 }
 
-// Copy copies src to a new file on the volume and flushes it by
-// Options.Sync. The one sample covers reading, writing and the flush; open and close
-// are outside. The folder of the file is made if it is missing.
+// Copy copies src to a new file on the volume and flushes it by Options.Sync. The
+// one sample covers reading, writing and the flush; open and close are outside. It
+// makes the folder of the file if that is missing.
 func Copy(ctx context.Context, src Source, vol Volume, to string, o Options) (Outcome, error) {
 	defer o.Gate.Leave()
-	o, err := o.settle()
+	o, err := o.withDefaults()
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -98,66 +90,60 @@ func Copy(ctx context.Context, src Source, vol Volume, to string, o Options) (Ou
 	if err != nil {
 		return Outcome{}, fmt.Errorf("copying to file %q: creating: %w", to, err)
 	}
-	done := timeOne(ctx, o, to, src.Size(), dst, func() error { return copyAll(ctx, src, dst, buf.Bytes()) })
-	if err := errors.Join(done.err, dst.Close()); err != nil {
+	out, err := timeOne(ctx, o, to, src.Size(), dst, func() error { return copyAll(ctx, src, dst, buf.Bytes()) })
+	if err != nil {
 		return Outcome{}, fmt.Errorf("copying to file %q: %w", to, err)
 	}
-	if err := vol.Sync(); err != nil {
-		return Outcome{}, fmt.Errorf("flushing the volume: %w", err)
-	}
-	return done.out, nil
+	return out, syncVolume(vol)
 }
 
+// copyAll copies src to dst in blocks of the size of buf.
 func copyAll(ctx context.Context, src Source, dst File, buf []byte) error {
 	size := src.Size()
-	for off := int64(0); off < size; {
+	for off := int64(0); off < size; off += int64(len(buf)) {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		part := buf[:min(int64(len(buf)), size-off)]
-		if n, err := src.ReadAt(part, off); n < len(part) {
-			if err == nil || errors.Is(err, io.EOF) {
-				err = io.ErrUnexpectedEOF
-			}
+		if err := readFull(src, part, off); err != nil {
 			return fmt.Errorf("reading at %d: %w", off, err)
 		}
-		if err := put(dst, part, off); err != nil {
+		if err := writeFull(dst, part, off); err != nil {
 			return fmt.Errorf("writing at %d: %w", off, err)
 		}
-		off += int64(len(part))
 	}
 	return nil
 }
 
-type timedOne struct {
-	out Outcome
-	err error
-}
-
-// timeOne times one piece of work on an open file, its flush included, on the
-// gate and with the collector off.
-func timeOne(ctx context.Context, o Options, name string, size int64, dst File, work func() error) (t timedOne) {
-	hostio.Warm(2) // one to read, one to write
-	defer quiet()()
+// timeOne times one piece of work that writes dst, with its flush, on the gate and
+// with the collector off. It closes dst after the clock has stopped. size is the
+// number of bytes of the sample.
+func timeOne(
+	ctx context.Context, o Options, name string, size int64, dst File, work func() error,
+) (out Outcome, err error) {
+	defer func() {
+		if err = errors.Join(err, dst.Close()); err != nil {
+			out = Outcome{}
+		}
+	}()
+	hostio.Warm(2) // threads: one to read, one to write
+	defer pauseGC()()
 	if err := o.Gate.wait(ctx); err != nil {
-		return timedOne{err: fmt.Errorf("waiting for the other steps: %w", err)}
+		return out, fmt.Errorf("waiting for the other steps: %w", err)
 	}
-	found := tally{}
+	var found achieved
 	start := int64(o.Clock.Now())
-	err := work()
+	err = work()
 	if err == nil && o.Sync != hostio.SyncNone {
 		var mode hostio.SyncMode
-		if mode, err = dst.Sync(o.Sync); err == nil {
-			found.flushed(mode)
-		}
+		mode, err = dst.Sync(o.Sync)
+		found.addSync(mode)
 	}
 	end := int64(o.Clock.Now())
-	if err != nil {
-		return timedOne{err: err}
-	}
-	t.out.Bytes = size
-	t.out.Samples = []result.Sample{{File: name, Bytes: size, StartNS: start, DurationNS: end - start}}
-	t.out.Span = &result.Span{GateNS: start, FirstDoneNS: end, LastDoneNS: end, Bytes: size, BusyNS: end - start, Waves: 1}
-	t.out.Sync = &result.Achieved{Asked: string(o.Sync), Achieved: string(found.sync(o.Sync))}
-	return t
+	out.Bytes = size
+	out.Samples = []result.Sample{{File: name, Bytes: size, StartNS: start, DurationNS: end - start}}
+	out.Span = &result.Span{GateNS: start, FirstDoneNS: end, LastDoneNS: end, Bytes: size, BusyNS: end - start,
+		Waves: 1}
+	out.Sync = found.sync(o.Sync)
+	return out, err
 }

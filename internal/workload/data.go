@@ -16,35 +16,35 @@ const (
 	DataRandom = "random" // incompressible, never repeated
 	DataZero   = "zero"
 	DataMixed  = "mixed" // a declared share of each 4 KiB is zero, the rest random
-	DataText   = "text"  // words by the law of text.go, which compress about as prose does
+	DataText   = "text"  // words by the law below, which compress about as prose does
 )
 
-// mixedUnit is what the compressible share refers to: the page and block size
-// that file systems and disk images compress, punch and deduplicate by.
+// mixedUnit is what the compressible share refers to: the page and block size that
+// file systems and disk images compress, punch and deduplicate by.
 const mixedUnit = 4096
 
 // FileKey distinguishes the data of one file from those of another.
 type FileKey uint64
 
-// KeyOf is the key of the file with that name on the volume. Two names share a
-// key with a probability of 2⁻⁶⁴.
+// KeyOf is the key of the file with that name on the volume. Two names share a key
+// with a probability of 2⁻⁶⁴.
 func KeyOf(name string) FileKey {
 	sum := sha256.Sum256([]byte("dmgbench file 1\x00" + name))
 	return FileKey(binary.BigEndian.Uint64(sum[:]))
 }
 
-// Data is what files are filled with: an AES-128-CTR keystream. Its key comes
-// from seed, round and case; its counter is the file's key and the offset
-// in blocks of 16 bytes. Any range of any file can be made again at any time.
-// It is safe for concurrent use.
+// Data is the content of files: an AES-128-CTR keystream. Its key depends on seed,
+// round and case; its counter is the file's key and the offset in blocks of 16
+// bytes. Any range of any file can be made again at any time. Data is safe for
+// concurrent use.
 type Data struct {
 	block cipher.Block
 	kind  string
 	zeros int // bytes of each mixedUnit that are zero
 }
 
-// NewData prepares the data of one case in one round. kind is [DataRandom]
-// (also ""), [DataZero], [DataMixed] or [DataText]; share is the zero part of each 4 KiB
+// NewData prepares the data of one case in one round. kind is [DataRandom] (also
+// ""), [DataZero], [DataMixed] or [DataText]; share is the zero part of each 4 KiB
 // with DataMixed, 0 to 1.
 func NewData(seed uint64, round int, caseID, kind string, share float64) (*Data, error) {
 	switch kind {
@@ -79,16 +79,16 @@ func (d *Data) FillAt(p []byte, file FileKey, off int64) {
 		clear(p)
 		return
 	case DataText:
-		d.write(p, file, off)
+		d.fillText(p, file, off)
 		return
 	}
 	d.keystream(p, file, off)
 	if d.zeros > 0 {
-		d.blank(p, off)
+		d.clearShare(p, off)
 	}
 }
 
-// keystream fills p with what the file's bytes are drawn from.
+// keystream fills p with the file's random bytes.
 func (d *Data) keystream(p []byte, file FileKey, off int64) {
 	var iv [aes.BlockSize]byte
 	binary.BigEndian.PutUint64(iv[:8], uint64(file))
@@ -103,8 +103,8 @@ func (d *Data) keystream(p []byte, file FileKey, off int64) {
 	}
 }
 
-// blank zeroes the last part of each 4 KiB of the file.
-func (d *Data) blank(p []byte, off int64) {
+// clearShare zeroes the last part of each 4 KiB of the file.
+func (d *Data) clearShare(p []byte, off int64) {
 	for unit := off - off%mixedUnit; unit < off+int64(len(p)); unit += mixedUnit {
 		from := max(unit+mixedUnit-int64(d.zeros)-off, 0)
 		to := min(unit+mixedUnit-off, int64(len(p)))
@@ -114,8 +114,8 @@ func (d *Data) blank(p []byte, off int64) {
 	}
 }
 
-// fillParallel fills p with all processors. It is for the time between files,
-// when no clock runs: the sooner it ends, the shorter the gap.
+// fillParallel fills p with all processors. It is for the time between files, when
+// no clock runs: the sooner it ends, the shorter the gap.
 func (d *Data) fillParallel(p []byte, file FileKey) {
 	const least = 4 << 20
 	parts := min(runtime.GOMAXPROCS(0), len(p)/least)
@@ -131,14 +131,15 @@ func (d *Data) fillParallel(p []byte, file FileKey) {
 	wg.Wait()
 }
 
-// The law of [DataText]; docs/plan-language.md states it for those who write plans.
+// The law of [DataText]; docs/plan-language.md describes it for authors of plans.
 const (
 	words    = 4096  // in the vocabulary
-	ranks    = 65536 // a draw of 16 bits picks one of so many places, shared out by rank
-	lineEnds = 16    // every so many words a line ends
-	// textUnit bytes are drawn for themselves, so that a file can be read anywhere.
+	ranks    = 65536 // 16 random bits choose one of these places; a word has places by its rank
+	lineEnds = 16    // words in a line
+	// textUnit bytes are drawn independently, so that any part of a file can be
+	// made.
 	textUnit = 4096
-	// wordSpace is what a word of 12 letters and its blank get in memory.
+	// wordSpace is the memory of a word in bytes: up to 12 letters and a blank.
 	wordSpace = 16
 )
 
@@ -149,21 +150,23 @@ var letters = []struct {
 	letter byte
 	places int
 }{
-	{'e', 122}, {'t', 91}, {'a', 81}, {'o', 77}, {'i', 73}, {'n', 70}, {'s', 63}, {'r', 60}, {'h', 59}, {'d', 43}, {'l', 40}, {'u', 29}, {'c', 27},
-	{'m', 26}, {'f', 23}, {'y', 21}, {'w', 21}, {'g', 20}, {'p', 18}, {'b', 15}, {'v', 11}, {'k', 7}, {'x', 1}, {'q', 1}, {'j', 1},
+	{'e', 122}, {'t', 91}, {'a', 81}, {'o', 77}, {'i', 73}, {'n', 70}, {'s', 63}, {'r', 60}, {'h', 59},
+	{'d', 43}, {'l', 40}, {'u', 29}, {'c', 27},
+	{'m', 26}, {'f', 23}, {'y', 21}, {'w', 21}, {'g', 20}, {'p', 18}, {'b', 15},
+	{'v', 11}, {'k', 7}, {'x', 1}, {'q', 1}, {'j', 1},
 }
 
-// vocabulary is what text is made of.
+// vocabulary is the words of a text and how often each is drawn.
 type vocabulary struct {
-	word   [words][wordSpace]byte // each with a blank behind it
+	word   [words][wordSpace]byte // each followed by a blank
 	length [words]uint8           // with the blank
 	at     [ranks]uint16          // word of a place
 }
 
 var vocabularyOnce = sync.OnceValue(newVocabulary)
 
-// newVocabulary makes different words from a generator that everybody can write
-// down: a linear congruential one with the multiplier of Knuth's MMIX, from 1.
+// newVocabulary makes different words from a generator that is easy to reproduce: a
+// linear congruential one with the multiplier of Knuth's MMIX, started at 1.
 func newVocabulary() *vocabulary {
 	v := new(vocabulary)
 	state := uint64(1)
@@ -197,6 +200,7 @@ func newVocabulary() *vocabulary {
 	return v
 }
 
+// letterAt is the letter with that one of the 1000 places.
 func letterAt(place int) byte {
 	for _, l := range letters {
 		if place -= l.places; place < 0 {
@@ -206,11 +210,12 @@ func letterAt(place int) byte {
 	return 'e'
 }
 
-// textBatch is how many units are drawn at once: starting the keystream has its price.
+// textBatch is how many units are drawn at once, since starting a keystream is
+// slow.
 const textBatch = 16
 
-// write fills p with the text of the file from offset off.
-func (d *Data) write(p []byte, file FileKey, off int64) {
+// fillText fills p with the text of the file from offset off.
+func (d *Data) fillText(p []byte, file FileKey, off int64) {
 	v := vocabularyOnce()
 	draws := make([]byte, min(textBatch, len(p)/textUnit+2)*textUnit)
 	var unit [textUnit]byte
@@ -233,13 +238,13 @@ func (d *Data) write(p []byte, file FileKey, off int64) {
 }
 
 // fill writes words until the unit is full; the last one is cut. Two bytes of the
-// draw choose a word, so that it is long enough for the shortest words.
+// draw choose a word, which suffices for the shortest words.
 func (v *vocabulary) fill(unit *[textUnit]byte, draw []byte) {
 	at := 0
 	for i := 0; at < textUnit; i++ {
 		id := v.at[binary.LittleEndian.Uint16(draw[2*i:])]
 		if at <= textUnit-wordSpace {
-			*(*[wordSpace]byte)(unit[at:]) = v.word[id] // what is too long is written over
+			*(*[wordSpace]byte)(unit[at:]) = v.word[id] // the next word overwrites the rest
 			at += int(v.length[id])
 		} else {
 			at += copy(unit[at:], v.word[id][:v.length[id]])

@@ -12,9 +12,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The data of a published run must be the same for ever: this is what
-// openssl enc -aes-128-ctr makes of zeros with key sha256("dmgbench data 1\x0042\x003\x00format=UDSB")[:16]
-// and counter sha256("dmgbench file 1\x00batch001/01-000-2MB.bin")[:8] followed by zeros.
+// The data of a published run must be the same for ever: this is what openssl enc
+// -aes-128-ctr makes of zeros with key sha256("dmgbench data
+// 1\x0042\x003\x00format=UDSB")[:16] and counter sha256("dmgbench file
+// 1\x00batch001/01-000-2MB.bin")[:8] followed by zeros.
 func TestDataNeverChanges(t *testing.T) {
 	d, err := NewData(42, 3, "format=UDSB", DataRandom, 0)
 	require.NoError(t, err)
@@ -86,8 +87,8 @@ func TestParallelFillIsTheSame(t *testing.T) {
 	}
 }
 
-// No block of 4 KiB is ever seen twice: not in a file, nor in two files,
-// rounds, cases or seeds.
+// No block of 4 KiB is ever seen twice: not in a file, nor in two files, rounds,
+// cases or seeds.
 func TestNoBlockRepeats(t *testing.T) {
 	seen := map[[32]byte]string{}
 	p := make([]byte, 1<<20)

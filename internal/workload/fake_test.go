@@ -16,7 +16,8 @@ import (
 
 func init() { onMac = false } // tests expect the same on every system
 
-// fakeVolume keeps files in memory and moves a virtual clock by what each call costs.
+// fakeVolume keeps files in memory and moves a virtual clock by what each call
+// costs.
 type fakeVolume struct {
 	mu    sync.Mutex
 	clock *clock.Virtual

@@ -226,7 +226,7 @@ func TestCollectorIsOffOnlyWhileTimed(t *testing.T) {
 	}, func(ctx context.Context, g *Gate) error {
 		o := o
 		o.Gate = g
-		_, err := Write(ctx, v, In("other", items(10, 20)), o)
+		_, err := Write(ctx, v, InFolder("other", items(10, 20)), o)
 		return err
 	})
 	require.NoError(t, err)
@@ -235,7 +235,8 @@ func TestCollectorIsOffOnlyWhileTimed(t *testing.T) {
 	assert.Equal(t, limit, debug.SetMemoryLimit(-1))
 }
 
-// Nobody's clock runs before all are ready; who fails before the gate does not hold the others.
+// Nobody's clock runs before all are ready; who fails before the gate does not hold
+// the others.
 func TestGateStartsTogether(t *testing.T) {
 	v := newFake()
 	var started, prepared sync.WaitGroup
@@ -265,7 +266,7 @@ func TestGateStartsTogether(t *testing.T) {
 	assert.False(t, early.Load())
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.ErrorIs(t, NewGates(2)[0].wait(ctx), context.Canceled)
+	require.ErrorIs(t, newGates(2)[0].wait(ctx), context.Canceled)
 	var none *Gate
 	none.Leave()
 	require.NoError(t, none.wait(ctx))

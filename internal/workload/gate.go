@@ -7,21 +7,22 @@ import (
 	"sync/atomic"
 )
 
-// Gate is one step's place before a start that several steps share, so that
-// their clocks start together once all of them are ready.
+// Gate is one step's part of a start that several steps share: their clocks start
+// together once all of them are ready.
 type Gate struct {
 	shared  *barrier
 	arrived atomic.Bool
 }
 
+// barrier is what the gates of one start share.
 type barrier struct {
 	parties int
 	missing atomic.Int64
 	open    chan struct{}
 }
 
-// NewGates gives n places before one start, one for each step.
-func NewGates(n int) []*Gate {
+// newGates are the n parts of one start, one for each step.
+func newGates(n int) []*Gate {
 	b := &barrier{parties: n, open: make(chan struct{})}
 	b.missing.Store(int64(n))
 	gates := make([]*Gate, n)
@@ -31,16 +32,16 @@ func NewGates(n int) []*Gate {
 	return gates
 }
 
-// Leave tells the gate that the step is not going to come, so that the others do not
-// wait for it. After the step has arrived it has no effect.
+// Leave removes the step from the start, so that the others do not wait for it. It
+// has no effect after the step has arrived.
 func (g *Gate) Leave() {
 	if g != nil && !g.arrived.Swap(true) && g.shared.missing.Add(-1) == 0 {
 		close(g.shared.open)
 	}
 }
 
-// wait arrives and blocks until all have, or ctx is done.
-// A step that has passed once is not held again. A nil gate is open.
+// wait arrives and blocks until all have, or ctx is done. A step waits only once. A
+// nil gate is open.
 func (g *Gate) wait(ctx context.Context) error {
 	if g == nil {
 		return nil
@@ -54,11 +55,11 @@ func (g *Gate) wait(ctx context.Context) error {
 	}
 }
 
-// Parallel runs steps at once. Each gets its place before one gate, which it
-// puts into its Options. It returns when all have ended, with all their errors;
-// a failing step does not stop the others.
+// Parallel executes steps at the same time. Each gets its part of one gate, which
+// it puts into its Options. Parallel returns when all have ended, with all their
+// errors; a failing step does not stop the others.
 func Parallel(ctx context.Context, steps ...func(ctx context.Context, g *Gate) error) error {
-	gates, errs := NewGates(len(steps)), make([]error, len(steps))
+	gates, errs := newGates(len(steps)), make([]error, len(steps))
 	var wg sync.WaitGroup
 	for i, step := range steps {
 		wg.Go(func() {

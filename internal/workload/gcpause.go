@@ -7,68 +7,70 @@ import (
 	"sync"
 )
 
-// While a step is timed the garbage collector is off: its workers would
-// compete with ours. A memory limit is the safety net, and garbage is
-// collected between files, when no clock runs.
+// The garbage collector is off while a step is timed: its threads would compete
+// with the workers. A memory limit bounds the heap, and garbage is collected
+// between files, when no clock runs.
 const (
-	quietRoom    = 1 << 30  // heap growth in bytes at which the collector may step in after all
-	quietCollect = 64 << 20 // heap growth in bytes that is collected between files
+	gcPauseRoom = 1 << 30  // heap growth in bytes after which the collector runs after all
+	gcCollectAt = 64 << 20 // heap growth in bytes that is collected between files
 )
 
-var silence struct {
+// gcPause is the state that nested pauses share, as the collector's settings are
+// those of the process.
+var gcPause struct {
 	sync.Mutex
-	depth   int
-	percent int
-	limit   int64
-	floor   uint64 // heap after the last collection
+	depth   int    // pauses that have not ended
+	percent int    // settings to restore
+	limit   int64  // in bytes
+	heap    uint64 // bytes after the last collection
 }
 
-// quiet turns the collector off until the function it returns is called. Calls nest.
-func quiet() (restore func()) {
-	s := &silence
-	s.Lock()
-	defer s.Unlock()
-	if s.depth++; s.depth == 1 {
+// pauseGC turns the collector off until the function it returns is called. Calls
+// nest.
+func pauseGC() (restore func()) {
+	p := &gcPause
+	p.Lock()
+	defer p.Unlock()
+	if p.depth++; p.depth == 1 {
 		runtime.GC()
-		s.floor = heapBytes()
-		s.percent = debug.SetGCPercent(-1)
-		s.limit = debug.SetMemoryLimit(-1)
-		debug.SetMemoryLimit(min(s.limit, runtimeBytes()+quietRoom))
+		p.heap = heapBytes()
+		p.percent = debug.SetGCPercent(-1)
+		p.limit = debug.SetMemoryLimit(-1)
+		debug.SetMemoryLimit(min(p.limit, runtimeBytes()+gcPauseRoom))
 	}
 	return sync.OnceFunc(func() {
-		s.Lock()
-		defer s.Unlock()
-		if s.depth--; s.depth == 0 {
-			debug.SetGCPercent(s.percent)
-			debug.SetMemoryLimit(s.limit)
+		p.Lock()
+		defer p.Unlock()
+		if p.depth--; p.depth == 0 {
+			debug.SetGCPercent(p.percent)
+			debug.SetMemoryLimit(p.limit)
 		}
 	})
 }
 
-// tidy collects what piled up since the last time. It is called between files,
-// and leaves it to others when their clocks may be running.
-func tidy() {
-	s := &silence
-	s.Lock()
-	defer s.Unlock()
-	if s.depth != 1 {
-		return
-	}
-	if heapBytes() > s.floor+quietCollect {
+// collectGarbage collects if the heap has grown since the last time. It is called
+// between files. While several steps run it collects none, as the clock of another
+// step may be running.
+func collectGarbage() {
+	p := &gcPause
+	p.Lock()
+	defer p.Unlock()
+	if p.depth == 1 && heapBytes() > p.heap+gcCollectAt {
 		runtime.GC()
-		s.floor = heapBytes()
+		p.heap = heapBytes()
 	}
 }
 
+// heapBytes is the memory of all objects on the heap, in bytes.
 func heapBytes() uint64 {
-	one := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
-	metrics.Read(one)
-	return one[0].Value.Uint64()
+	samples := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	metrics.Read(samples)
+	return samples[0].Value.Uint64()
 }
 
 // runtimeBytes is the memory that the limit counts, in bytes.
 func runtimeBytes() int64 {
-	two := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
-	metrics.Read(two)
-	return int64(two[0].Value.Uint64() - two[1].Value.Uint64())
+	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(samples)
+	return int64(samples[0].Value.Uint64() - samples[1].Value.Uint64())
 }

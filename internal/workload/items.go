@@ -18,14 +18,15 @@ import (
 
 // Orders in which files are written and read.
 const (
-	OrderShuffled      = "shuffled"        // within each set; of a read: afresh
+	OrderShuffled      = "shuffled"        // within each set; a read shuffles anew
 	OrderAsListed      = "as-listed"       // as the plan lists the sizes, set by set
 	OrderShuffledAll   = "shuffled-all"    // over all sets of the batch
 	OrderSameAsWritten = "same-as-written" // reads only
 )
 
-// Key is what the order of files depends on. The case is not in it, so that in
-// one round every case meets the same sizes in the same order and cases pair.
+// Key is what the order of files depends on. It does not contain the case: in one
+// round every case transfers the same sizes in the same order, so that cases can be
+// compared in pairs.
 type Key struct {
 	Seed  uint64
 	Round int    // from 1
@@ -42,18 +43,19 @@ type Item struct {
 	Index int    // position in its set as the plan lists it, from 0
 }
 
-// Folder is the folder that holds the files of a batch. [Write] makes it
-// before its clock starts.
-func Folder(batch int) string { return fmt.Sprintf("batch%03d", batch) }
+// BatchFolder is the folder of the files of a batch. [Write] makes it before its
+// clock starts.
+func BatchFolder(batch int) string { return fmt.Sprintf("batch%03d", batch) }
 
-// Items draws the files of one batch in the order in which they are to be
-// written. The same set and key give the same items, on any machine.
+// Items draws the files of one batch in the order in which they are to be written.
+// The same set and key give the same items, on any machine.
 func Items(set plan.FileSet, key Key) []Item {
 	var all []Item
 	for s, sizes := range set.Draw(key.Seed) {
 		one := make([]Item, len(sizes))
 		for i, size := range sizes {
-			one[i] = Item{Name: itemName(key.Batch, s+1, i, size), Size: int64(size), Batch: key.Batch, Set: s + 1, Index: i}
+			one[i] = Item{Size: int64(size), Batch: key.Batch, Set: s + 1, Index: i}
+			one[i].Name = itemName(one[i], size)
 		}
 		if set.Order == OrderShuffled || set.Order == "" {
 			shuffle(one, key.source("write", s+1))
@@ -66,14 +68,15 @@ func Items(set plan.FileSet, key Key) []Item {
 	return all
 }
 
-// itemName carries set, position and size: "batch001/02-007-200MB.bin".
-func itemName(batch, set, index int, size units.Bytes) string {
-	return path.Join(Folder(batch), fmt.Sprintf("%02d-%03d-%s.bin", set, index, strings.ReplaceAll(size.String(), " ", "")))
+// itemName contains set, position and size: "batch001/02-007-200MB.bin".
+func itemName(it Item, size units.Bytes) string {
+	compact := strings.ReplaceAll(size.String(), " ", "")
+	return path.Join(BatchFolder(it.Batch), fmt.Sprintf("%02d-%03d-%s.bin", it.Set, it.Index, compact))
 }
 
-// In gives the items under a folder of the volume. Their data change with
-// their names, so that the same items have to be used for writing and verifying.
-func In(dir string, items []Item) []Item {
+// InFolder are the items in a folder of the volume. The data of a file depends on
+// its name, so the same items must be used for writing and verifying.
+func InFolder(dir string, items []Item) []Item {
 	moved := slices.Clone(items)
 	for i := range moved {
 		moved[i].Name = path.Join(dir, moved[i].Name)
@@ -82,22 +85,19 @@ func In(dir string, items []Item) []Item {
 }
 
 // ReadOrder arranges items, given in the order in which they were written, for
-// reading: [OrderSameAsWritten] (also ""), [OrderAsListed] or [OrderShuffled],
-// which shuffles afresh within each set.
+// reading: [OrderSameAsWritten] (also ""), [OrderAsListed], [OrderShuffledAll] or
+// [OrderShuffled], which shuffles anew within each set.
 func ReadOrder(items []Item, order string, key Key) ([]Item, error) {
 	list := slices.Clone(items)
+	if order == OrderSameAsWritten || order == "" {
+		return list, nil
+	}
+	slices.SortStableFunc(list, asListed)
 	switch order {
-	case OrderSameAsWritten, "":
-		return list, nil
 	case OrderAsListed:
-		slices.SortStableFunc(list, asListed)
-		return list, nil
 	case OrderShuffledAll:
-		slices.SortStableFunc(list, asListed)
 		shuffle(list, key.source("read", 0))
-		return list, nil
 	case OrderShuffled:
-		slices.SortStableFunc(list, asListed)
 		for from := 0; from < len(list); {
 			to := from
 			for to < len(list) && list[to].Set == list[from].Set && list[to].Batch == list[from].Batch {
@@ -108,11 +108,13 @@ func ReadOrder(items []Item, order string, key Key) ([]Item, error) {
 			shuffle(list[from:to], k.source("read", list[from].Set))
 			from = to
 		}
-		return list, nil
+	default:
+		return nil, fmt.Errorf("ordering files: unknown order %q", order)
 	}
-	return nil, fmt.Errorf("ordering files: unknown order %q", order)
+	return list, nil
 }
 
+// asListed orders items as the plan lists them.
 func asListed(a, b Item) int {
 	return cmp.Or(cmp.Compare(a.Batch, b.Batch), cmp.Compare(a.Set, b.Set), cmp.Compare(a.Index, b.Index))
 }
@@ -134,8 +136,8 @@ func (k Key) source(use string, set int) *rand.PCG {
 	return rand.NewPCG(binary.BigEndian.Uint64(sum), binary.BigEndian.Uint64(sum[8:]))
 }
 
-// shuffle is Fisher and Yates' with PCG. The standard library's Shuffle may
-// change between Go releases; an order that was published must not.
+// shuffle is that of Fisher and Yates with PCG. The standard library's Shuffle may
+// change between Go releases; a published order must not.
 func shuffle[T any](list []T, src *rand.PCG) {
 	for i := len(list) - 1; i > 0; i-- {
 		j := below(src, uint64(i+1))
@@ -146,13 +148,13 @@ func shuffle[T any](list []T, src *rand.PCG) {
 // below draws uniformly from 0 … n-1 without bias (Lemire 2019).
 func below(src *rand.PCG, n uint64) int {
 	hi, lo := bits.Mul64(src.Uint64(), n)
-	for floor := -n % n; lo < floor; {
+	for smallest := -n % n; lo < smallest; {
 		hi, lo = bits.Mul64(src.Uint64(), n)
 	}
 	return int(hi)
 }
 
-// LastBatch gives those of the items that belong to the newest batch.
+// LastBatch is the items of the newest batch.
 func LastBatch(items []Item) []Item {
 	newest := 0
 	for _, it := range items {
@@ -161,11 +163,11 @@ func LastBatch(items []Item) []Item {
 	return slices.DeleteFunc(slices.Clone(items), func(it Item) bool { return it.Batch != newest })
 }
 
-// Select gives the items that a delete step takes away, in the order of live,
-// which is the order in which they were written: all of them, the last N sets,
-// the N largest (of equal ones the later), every other file, or a random share
-// of round(share × n) files. Sets and largest are those of the last batch;
-// the others look at the batch the step names, by default at all items.
+// Select is the items that a delete step deletes, in the order of live, which is
+// the order in which they were written: all of them, the last N sets, the N largest
+// (of equal ones the later), every other file, or a random share of round(share ×
+// n) files. Sets and largest are those of the last batch; the other selections are
+// among the batch that the step names, by default among all items.
 func Select(live []Item, st plan.Step, key Key) []Item {
 	pool := live
 	if st.Batch == "last" || st.LastSets > 0 || st.Largest > 0 {
@@ -190,6 +192,7 @@ func Select(live []Item, st plan.Step, key Key) []Item {
 	return nil
 }
 
+// lastSets is the items of the n sets with the highest numbers.
 func lastSets(pool []Item, n int) []Item {
 	top := 0
 	for _, it := range pool {
@@ -198,6 +201,7 @@ func lastSets(pool []Item, n int) []Item {
 	return slices.DeleteFunc(slices.Clone(pool), func(it Item) bool { return it.Set <= top-n })
 }
 
+// largest is the n largest items.
 func largest(pool []Item, n int) []Item {
 	at := positions(len(pool))
 	slices.SortFunc(at, func(a, b int) int {
@@ -206,6 +210,7 @@ func largest(pool []Item, n int) []Item {
 	return pick(pool, at[:min(n, len(at))])
 }
 
+// randomShare is round(share × n) items, chosen by the key.
 func randomShare(pool []Item, share float64, key Key) []Item {
 	at := positions(len(pool))
 	shuffle(at, key.source("delete", 0))
@@ -213,6 +218,7 @@ func randomShare(pool []Item, share float64, key Key) []Item {
 	return pick(pool, at[:n])
 }
 
+// positions is the list 0 … n-1.
 func positions(n int) []int {
 	at := make([]int, n)
 	for i := range at {
@@ -221,7 +227,7 @@ func positions(n int) []int {
 	return at
 }
 
-// pick gives the items at the positions, in the order of the pool.
+// pick is the items at the positions, in the order of the pool.
 func pick(pool []Item, at []int) []Item {
 	at = slices.Sorted(slices.Values(at))
 	picked := make([]Item, len(at))
@@ -231,7 +237,7 @@ func pick(pool []Item, at []int) []Item {
 	return picked
 }
 
-// Without gives the items that are not among gone.
+// Without is the items that are not among gone.
 func Without(items, gone []Item) []Item {
 	names := make(map[string]bool, len(gone))
 	for _, it := range gone {

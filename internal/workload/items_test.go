@@ -94,7 +94,7 @@ func TestAsListedIsAsListed(t *testing.T) {
 	all := Items(gold(OrderShuffledAll), Key{Seed: 1, Batch: 3})
 	assert.ElementsMatch(t, list, all)
 	assert.NotEqual(t, 1, all[0].Set*all[1].Set*all[2].Set*all[3].Set, "sets are mixed")
-	assert.Equal(t, "tests/batch003/01-000-2MB.bin", In("tests", list)[0].Name)
+	assert.Equal(t, "tests/batch003/01-000-2MB.bin", InFolder("tests", list)[0].Name)
 }
 
 // Every permutation is as likely as any other, within what 12,000 draws show.
@@ -111,8 +111,8 @@ func TestShuffleIsFair(t *testing.T) {
 	}
 }
 
-// The published choreography: delete the 40 largest of the batch just written,
-// or the last 8 of 10 sets; what remains is what was published.
+// The published choreography: delete the 40 largest of the batch just written, or
+// the last 8 of 10 sets; what remains is what was published.
 func TestSelectAsPublished(t *testing.T) {
 	k := Key{Seed: 1, Round: 1, Step: "s", Batch: 1}
 	live := Items(gold(OrderShuffled), k)

@@ -1,7 +1,10 @@
 package workload
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"dmgbench/internal/clock"
@@ -9,28 +12,12 @@ import (
 	"dmgbench/internal/result"
 )
 
-// How files are to be reached, as in plans.
-const (
-	CacheDirect   = "direct"   // past the page cache
-	CacheBuffered = "buffered" // through it, as it is
-	CacheCold     = "cold"     // through it, evicted before reading
-)
-
-// What was found of the cache.
-const (
-	FoundDirect   = "direct"            // transfers went past the page cache
-	FoundBuffered = "buffered"          // writes went through it
-	FoundCold     = "buffered-cold"     // reads went through it and nothing of the file was there
-	FoundResident = "buffered-resident" // reads went through it and found pages of the file there
-	FoundUnknown  = "unknown"           // cannot be seen, or a virtual machine hides the host's cache
-)
-
-// MaxCall is the most that one read or write call transfers, 1 GiB: Darwin
-// cannot move 2 GiB in one call.
+// MaxCall is the most bytes that one read or write call transfers: Darwin cannot
+// transfer 2 GiB in one call.
 const MaxCall = 1 << 30
 
-// DefaultMemory is the machine's memory in bytes that is assumed where Options
-// does not give it.
+// DefaultMemory is the assumed memory of the machine in bytes where Options does
+// not contain it.
 const DefaultMemory = 4 << 30
 
 // Options of one step.
@@ -45,15 +32,18 @@ type Options struct {
 	QoS     string // default | utility | background; "" is default
 
 	Preallocate bool
-	// Memory is what the program may use of the machine's, in bytes. Buffers take at most a quarter.
+	// Memory is how many bytes the program may use. Buffers take at most a quarter.
 	Memory int64
 	// Buffers are reused from step to step; nil maps and frees them in the call.
 	Buffers *Buffers
-	// Virtual is set where a hypervisor may cache what the guest believes to be on a disk.
+	// Virtual is set where a hypervisor may cache what the guest believes to be on
+	// a disk.
 	Virtual bool
-	// Gate, if not nil, holds the first timed span until every step of the gate is ready.
+	// Gate, if not nil, holds the first timed span until every step of the gate is
+	// ready.
 	Gate *Gate
-	// Progress, if not nil, is called between files when no clock of this step runs.
+	// Progress, if not nil, is called between files when no clock of this step
+	// runs.
 	Progress func(Progress)
 }
 
@@ -64,7 +54,8 @@ type Progress struct {
 	Timed          time.Duration // timed spans so far
 }
 
-// Outcome is what a step did. After an error it holds what was complete before it.
+// Outcome is what a step did. After an error it contains what was complete before
+// it.
 type Outcome struct {
 	Samples  []result.Sample // in the order of the items
 	Span     *result.Span    // nil if nothing was timed
@@ -78,46 +69,40 @@ type Outcome struct {
 	Flushes  int64 // calls of this process that flushed a file or folder of the host while files were timed
 }
 
-// warn keeps one warning of a kind and text.
+// warn adds a warning, once for each kind and text.
 func (o *Outcome) warn(kind, format string, args ...any) {
 	w := result.Warning{Kind: kind, Text: fmt.Sprintf(format, args...)}
-	for _, have := range o.Warnings {
-		if have == w {
-			return
-		}
+	if !slices.Contains(o.Warnings, w) {
+		o.Warnings = append(o.Warnings, w)
 	}
-	o.Warnings = append(o.Warnings, w)
 }
 
-// settle fills in defaults and refuses what cannot be.
-func (o Options) settle() (Options, error) {
+// withDefaults fills in defaults and rejects invalid options.
+func (o Options) withDefaults() (Options, error) {
 	o.Workers = max(o.Workers, 1)
-	if o.Memory <= 0 {
-		o.Memory = DefaultMemory
-	}
-	if o.Cache == "" {
-		o.Cache = CacheBuffered
-	}
-	if o.Sync == "" {
-		o.Sync = hostio.SyncNone
-	}
-	if o.QoS == "" {
-		o.QoS = QoSDefault
-	}
+	o.Memory = cmp.Or(max(o.Memory, 0), DefaultMemory)
+	o.Cache = cmp.Or(o.Cache, CacheBuffered)
+	o.Sync = cmp.Or(o.Sync, hostio.SyncNone)
+	o.QoS = cmp.Or(o.QoS, QoSDefault)
+	var err error
 	switch {
 	case o.Clock == nil:
-		return o, fmt.Errorf("preparing file I/O: no clock was given")
+		err = errors.New("no clock was given")
 	case o.Block < 0:
-		return o, fmt.Errorf("preparing file I/O: block of %d bytes", o.Block)
+		err = fmt.Errorf("block of %d bytes", o.Block)
 	case o.Cache != CacheDirect && o.Cache != CacheBuffered && o.Cache != CacheCold:
-		return o, fmt.Errorf("preparing file I/O: unknown cache mode %q", o.Cache)
+		err = fmt.Errorf("unknown cache mode %q", o.Cache)
 	case o.QoS != QoSDefault && o.QoS != QoSUtility && o.QoS != QoSBackground:
-		return o, fmt.Errorf("preparing file I/O: unknown quality of service %q", o.QoS)
+		err = fmt.Errorf("unknown quality of service %q", o.QoS)
 	}
-	return o, nil
+	if err != nil {
+		err = fmt.Errorf("preparing file I/O: %w", err)
+	}
+	return o, err
 }
 
-// budget is what the buffers of the step may take, in bytes.
+// budget is how many bytes the buffers of the step may take: a quarter of the
+// memory, shared by the steps of a gate.
 func (o Options) budget() int64 {
 	b := o.Memory / 4
 	if o.Gate != nil {
@@ -126,6 +111,7 @@ func (o Options) budget() int64 {
 	return b
 }
 
+// fileOptions are the options of one file that the worker is likely to transfer.
 func (o Options) fileOptions(worker int) FileOptions {
 	mode := hostio.CacheBuffered
 	if o.Cache == CacheDirect {

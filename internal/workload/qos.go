@@ -19,9 +19,9 @@ const (
 // taskpolicy is the tool of macOS that starts a program with a quality of service.
 const taskpolicy = "/usr/sbin/taskpolicy"
 
-// clamped is the command line of another program that is to have no more than that
-// quality of service, by taskpolicy(8).
-func clamped(qos, program string, args []string) []string {
+// withQoS is the command line of another program with at most that quality of
+// service, by taskpolicy(8).
+func withQoS(qos, program string, args []string) []string {
 	line := append([]string{program}, args...)
 	if qos == QoSDefault {
 		return line
@@ -29,13 +29,13 @@ func clamped(qos, program string, args []string) []string {
 	return append([]string{taskpolicy, "-c", qos}, line...)
 }
 
-// probeQoS tries the quality of service on a thread that ends with the try, and
-// returns what the system made of it: what the workers' threads will have. It is nil
-// where the default was requested and found.
+// probeQoS sets the quality of service on a thread that ends afterwards, and
+// returns what the system made of it: what the workers' threads will have. It is
+// nil where the default was requested and found.
 //
-// It is set on the threads that do the I/O and on no others, by the very policies
-// that taskpolicy(8) sets for a whole program: what else the program does,
-// and the tools that it starts, would be throttled too.
+// Only the threads that do the I/O get it, by the policies that taskpolicy(8) sets
+// for a whole program: other work of the program, and the tools that it starts,
+// would be throttled, too.
 func probeQoS(qos string) (found *result.Achieved, err error) {
 	found = &result.Achieved{Asked: qos}
 	var wg sync.WaitGroup
@@ -53,13 +53,14 @@ func probeQoS(qos string) (found *result.Achieved, err error) {
 	case err != nil && qos != QoSDefault:
 		return nil, fmt.Errorf("setting quality of service %q: %w", qos, err)
 	case err != nil || found.Achieved == found.Asked && qos == QoSDefault:
-		return nil, nil // not even asked for
+		return nil, nil // not requested
 	}
 	return found, nil
 }
 
-// What setpriority(2) and iopolicysys of macOS take: values of <sys/resource.h>, and of xnu's sys/resource_private.h
-// for the commands, which libSystem gives the system call of setiopolicy_np(3).
+// What setpriority(2) and iopolicysys of macOS take: values of <sys/resource.h>,
+// and of xnu's sys/resource_private.h for the commands, which libSystem gives the
+// system call of setiopolicy_np(3).
 const (
 	prioDarwinThread = 3      // PRIO_DARWIN_THREAD
 	prioDarwinProc   = 4      // PRIO_DARWIN_PROCESS

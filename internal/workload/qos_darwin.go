@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// setThreadQoS puts the thread where macOS puts work of that class: background
-// is throttled I/O on the efficiency cores, utility is the I/O tier below normal.
+// setThreadQoS puts the thread where macOS puts work of that class: background is
+// throttled I/O on the efficiency cores, utility is the I/O tier below normal.
 func setThreadQoS(qos string) error {
 	if qos == QoSBackground {
 		if err := unix.Setpriority(prioDarwinThread, 0, prioDarwinBG); err != nil {

@@ -7,14 +7,15 @@ import (
 )
 
 // Linux has no such classes. Utility and background are imitated with I/O and
-// processor priorities of the thread: ioprio_set(2) lowest best-effort and
-// idle, nice 10 and 19.
+// processor priorities of the thread: ioprio_set(2) lowest best-effort and idle,
+// nice 10 and 19.
 const (
 	ioprioThread     = 1       // IOPRIO_WHO_PROCESS, with id 0 the calling thread
 	ioprioBestEffort = 2 << 13 // IOPRIO_CLASS_BE
 	ioprioIdle       = 3 << 13 // IOPRIO_CLASS_IDLE
 )
 
+// setThreadQoS lowers the priorities of the calling thread.
 func setThreadQoS(qos string) error {
 	class, nice := ioprioBestEffort|7, 10
 	if qos == QoSBackground {
@@ -58,5 +59,5 @@ func qosNote(qos string) string {
 	if qos == QoSDefault {
 		return ""
 	}
-	return "Linux knows no quality of service: " + qos + " is imitated with the priorities of the thread"
+	return "Linux has no quality of service: " + qos + " is imitated by the priorities of the thread"
 }

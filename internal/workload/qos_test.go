@@ -10,12 +10,13 @@ import (
 	"dmgbench/internal/result"
 )
 
-func TestClamped(t *testing.T) {
-	assert.Equal(t, []string{"/bin/tool", "-x"}, clamped(QoSDefault, "/bin/tool", []string{"-x"}))
-	assert.Equal(t, []string{"/usr/sbin/taskpolicy", "-c", "background", "/bin/tool", "-x"}, clamped(QoSBackground, "/bin/tool", []string{"-x"}))
+func TestWithQoS(t *testing.T) {
+	assert.Equal(t, []string{"/bin/tool", "-x"}, withQoS(QoSDefault, "/bin/tool", []string{"-x"}))
+	assert.Equal(t, []string{"/usr/sbin/taskpolicy", "-c", "background", "/bin/tool", "-x"}, withQoS(QoSBackground, "/bin/tool", []string{"-x"}))
 }
 
-// The numbers as Apple's headers have them: a system call takes any, and a wrong command did nothing and said nothing.
+// The numbers as Apple's headers have them: a system call takes any, and a wrong
+// command did nothing and said nothing.
 func TestPoliciesOfMacOS(t *testing.T) {
 	for name, v := range map[string][2]int{
 		"PRIO_DARWIN_THREAD": {3, prioDarwinThread}, "PRIO_DARWIN_PROCESS": {4, prioDarwinProc}, "PRIO_DARWIN_BG": {0x1000, prioDarwinBG},

@@ -2,16 +2,18 @@ package workload
 
 import (
 	"bufio"
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"os/exec"
 	"path"
+	"runtime"
+	"strconv"
+	"strings"
 	"sync"
-
-	"github.com/klauspost/compress/gzip"
-	"github.com/klauspost/compress/s2"
-	"github.com/klauspost/compress/zstd"
 
 	"dmgbench/internal/hostio"
 	"dmgbench/internal/result"
@@ -29,26 +31,26 @@ type StreamSpec struct {
 	Direction string // compress (also "") | decompress
 	Codec     string
 	Level     int // the codec's own, 0 its default
-	Threads   int // compressing threads, 0 means 1; reading and writing have one each besides
+	Threads   int // of the codec, 0 means 1; reading and writing have one more each
 }
 
-// Stream reads From, compresses or decompresses it and writes To, both on the
-// same volume, in bounded memory. The one sample covers reading, the codec,
-// writing and the flush that Options.Sync names; its bytes are those of the
-// input, so that bytes over time is the rate of methodology.md P-G.
+// Stream reads From, compresses or decompresses it and writes To, both on the same
+// volume, in bounded memory. The one sample covers reading, the codec, writing and
+// the flush that Options.Sync names; its bytes are those of the input, so that
+// bytes over time is the rate of methodology.md P-G.
 func Stream(ctx context.Context, vol Volume, spec StreamSpec, o Options) (Outcome, error) {
 	defer o.Gate.Leave()
-	o, err := o.settle()
+	o, err := o.withDefaults()
 	if err != nil {
 		return Outcome{}, err
 	}
-	if spec, err = spec.settle(); err != nil {
+	if spec, err = spec.withDefaults(); err != nil {
 		return Outcome{}, fmt.Errorf("streaming file %q: %w", spec.From, err)
 	}
 	if err := makeFolders(vol, []Item{{Name: spec.To}}); err != nil {
 		return Outcome{}, err
 	}
-	run := streamHere
+	run := streamCodec
 	if spec.Codec == CodecLZFSE {
 		run = streamTool
 	}
@@ -58,20 +60,16 @@ func Stream(ctx context.Context, vol Volume, spec StreamSpec, o Options) (Outcom
 	}
 	if o.QoS != QoSDefault && out.QoS == nil {
 		out.QoS = &result.Achieved{Asked: o.QoS, Achieved: QoSDefault}
-		out.warn("qos", "%s was asked for, and the threads of a codec have the default quality of service", o.QoS)
+		out.warn("qos", "%s was requested, but the threads of a codec have the default quality of service", o.QoS)
 	}
-	if err := vol.Sync(); err != nil {
-		return out, fmt.Errorf("flushing the volume: %w", err)
-	}
-	return out, nil
+	return out, syncVolume(vol)
 }
 
-func (s StreamSpec) settle() (StreamSpec, error) {
+// withDefaults fills in defaults and rejects an invalid spec.
+func (s StreamSpec) withDefaults() (StreamSpec, error) {
 	s.Threads = max(s.Threads, 1)
 	s.From, s.To = path.Clean(s.From), path.Clean(s.To)
-	if s.Direction == "" {
-		s.Direction = Compress
-	}
+	s.Direction = cmp.Or(s.Direction, Compress)
 	if s.Direction != Compress && s.Direction != Decompress {
 		return s, fmt.Errorf("unknown direction %q", s.Direction)
 	}
@@ -82,8 +80,8 @@ func (s StreamSpec) settle() (StreamSpec, error) {
 	return s, err
 }
 
-// streamHere runs one of our own codecs.
-func streamHere(ctx context.Context, vol Volume, spec StreamSpec, o Options) (Outcome, error) {
+// streamCodec runs a codec of this program.
+func streamCodec(ctx context.Context, vol Volume, spec StreamSpec, o Options) (Outcome, error) {
 	src, err := OpenSource(vol, spec.From, o)
 	if err != nil {
 		return Outcome{}, err
@@ -91,7 +89,7 @@ func streamHere(ctx context.Context, vol Volume, spec StreamSpec, o Options) (Ou
 	defer src.Close()
 	expected := src.Size()
 	if spec.Direction == Compress {
-		expected += expected/64 + 4096 // what cannot be compressed grows a little
+		expected += expected/64 + 4096 // incompressible data grows a little
 	}
 	dst, err := vol.Create(spec.To, expected, o.fileOptions(0))
 	if err != nil {
@@ -101,20 +99,19 @@ func streamHere(ctx context.Context, vol Volume, spec StreamSpec, o Options) (Ou
 	if err != nil {
 		return Outcome{}, errors.Join(err, dst.Close())
 	}
-	defer p.free()
-	found := cacheOf(src)
-	done := timeOne(ctx, o, spec.To, src.Size(), dst, func() error {
+	defer p.out.buf.Free()
+	found := cacheBefore(src)
+	out, err := timeOne(ctx, o, spec.To, src.Size(), dst, func() error {
 		if err := p.run(ctx); err != nil {
 			return err
 		}
 		return p.out.finish()
 	})
-	found = cacheAfter(found, src)
-	if err := errors.Join(done.err, dst.Close()); err != nil {
+	if err != nil {
 		return Outcome{}, err
 	}
-	out := done.out
-	out.Stream = streamed(spec, src.Size(), p.out.off)
+	found = cacheAfter(found, src)
+	out.Stream = newStream(spec, src.Size(), p.out.off)
 	out.Cache = &result.Achieved{Asked: o.Cache, Achieved: found}
 	if o.Virtual && found != FoundResident {
 		out.Cache.Achieved = FoundUnknown
@@ -126,8 +123,8 @@ func streamHere(ctx context.Context, vol Volume, spec StreamSpec, o Options) (Ou
 	return out, nil
 }
 
-// streamed is what a stream made of its input.
-func streamed(spec StreamSpec, in, out int64) *result.Stream {
+// newStream is the record of a stream of in bytes to out bytes.
+func newStream(spec StreamSpec, in, out int64) *result.Stream {
 	s := &result.Stream{Codec: spec.Codec, Level: spec.Level, Threads: spec.Threads, In: in, Out: out}
 	original, packed := in, out
 	if spec.Direction == Decompress {
@@ -142,25 +139,96 @@ func streamed(spec StreamSpec, in, out int64) *result.Stream {
 	return s
 }
 
-// pipe is a reader, workers and a writer with a bounded number of pieces
-// between them, which keep the order of the file.
+// compressionTool is Apple's program with LZFSE and a number of threads. The flags
+// are those of its manual page of January 2023: -A turns on block compression,
+// which alone uses several threads; -b is the block.
+const (
+	compressionTool      = "/usr/bin/compression_tool"
+	compressionToolBlock = "4m"
+)
+
+// compressionArgs is the argument list for one stream, without the program.
+func compressionArgs(spec StreamSpec, from, to string) []string {
+	verb := "-encode"
+	if spec.Direction == Decompress {
+		verb = "-decode"
+	}
+	return []string{verb, "-A", spec.Codec, "-b", compressionToolBlock, "-t", strconv.Itoa(spec.Threads),
+		"-i", from, "-o", to}
+}
+
+// streamTool runs Apple's compression_tool, which only macOS has. The sample covers
+// the whole run of the program and the flush of its output.
+func streamTool(ctx context.Context, vol Volume, spec StreamSpec, o Options) (Outcome, error) {
+	unsupported := &UnsupportedError{What: "codec " + spec.Codec}
+	host, ok := vol.(HostPather)
+	switch {
+	case runtime.GOOS != "darwin":
+		unsupported.Why = compressionTool + " is part of macOS; use zstd, s2 or gzip"
+		return Outcome{}, unsupported
+	case !ok:
+		unsupported.Why = "the volume is not mounted, so that " + compressionTool + " cannot reach it"
+		return Outcome{}, unsupported
+	}
+	src, err := OpenSource(vol, spec.From, o)
+	if err != nil {
+		return Outcome{}, err
+	}
+	defer src.Close()
+	// Making the file first fails if the name exists, which the tool would
+	// overwrite.
+	dst, err := vol.Create(spec.To, 0, o.fileOptions(0))
+	if err != nil {
+		return Outcome{}, fmt.Errorf("creating: %w", err)
+	}
+	var stderr bytes.Buffer
+	line := withQoS(o.QoS, compressionTool, compressionArgs(spec, host.HostPath(spec.From), host.HostPath(spec.To)))
+	cmd := exec.CommandContext(ctx, line[0], line[1:]...)
+	cmd.Stderr = &stderr
+	found := cacheBefore(src)
+	out, err := timeOne(ctx, o, spec.To, src.Size(), dst, func() error {
+		if err := cmd.Run(); err != nil {
+			return fmt.Errorf("running %s: %w: %s", compressionTool, err, strings.TrimSpace(stderr.String()))
+		}
+		return nil
+	})
+	if err != nil {
+		return Outcome{}, err
+	}
+	sizes, err := fileSizes(vol, []Item{{Name: spec.To}})
+	if err != nil {
+		return Outcome{}, err
+	}
+	out.Stream = newStream(spec, src.Size(), sizes[spec.To])
+	out.Cache = &result.Achieved{Asked: o.Cache, Achieved: found}
+	if o.QoS != QoSDefault {
+		out.QoS = &result.Achieved{Asked: o.QoS, Achieved: "taskpolicy -c " + o.QoS}
+	}
+	out.warn("stream", "%s did the I/O: through the page cache, and its start is part of the time", compressionTool)
+	return out, nil
+}
+
+// pipe is a reader, workers and a writer with a bounded number of pieces between
+// them. The writer keeps the order of the file.
 type pipe struct {
 	spec   StreamSpec
 	src    *VolumeSource
-	out    *sink
+	out    *blockWriter
 	codecs []codec // one for each worker
 	pieces []*piece
-	serial bool
+	serial bool // the file was decompressed by one thread
 }
 
-// piece is one frame on its way; its buffers are used again and again.
+// piece is one frame with its input and output. Its buffers are used for one frame
+// after another.
 type piece struct {
 	in, out []byte
 	err     error
-	ready   chan struct{}
+	ready   chan struct{} // closed when out and err are set
 }
 
-// newPipe makes what the stream needs and touches its memory before the clock starts.
+// newPipe makes what the stream needs and touches its memory before the clock
+// starts.
 func newPipe(spec StreamSpec, src *VolumeSource, dst File) (*pipe, error) {
 	p := &pipe{spec: spec, src: src}
 	for range spec.Threads {
@@ -178,20 +246,22 @@ func newPipe(spec StreamSpec, src *VolumeSource, dst File) (*pipe, error) {
 		p.pieces = append(p.pieces, one)
 	}
 	var err error
-	p.out, err = newSink(dst)
+	p.out, err = newBlockWriter(dst)
 	return p, err
 }
 
-func (p *pipe) free() { p.out.buf.Free() }
+// input reads the source from its start.
+func (p *pipe) input() *bufio.Reader {
+	return bufio.NewReaderSize(io.NewSectionReader(p.src, 0, p.src.Size()), copyBlock)
+}
 
+// run streams the whole file.
 func (p *pipe) run(whole context.Context) error {
 	ctx, cancel := context.WithCancelCause(whole)
 	defer cancel(nil)
-	in := bufio.NewReaderSize(io.NewSectionReader(p.src, 0, p.src.Size()), copyBlock)
-	f := newFramer(p.spec.Codec, in)
+	f := &framer{in: p.input(), next: codecs[p.spec.Codec].next}
 	if p.spec.Direction == Compress {
-		f.next = f.input
-		f.empty = p.src.Size() == 0
+		f.next, f.empty = (*framer).input, p.src.Size() == 0
 	}
 	n := len(p.pieces)
 	idle, work, order := make(chan *piece, n), make(chan *piece, n), make(chan *piece, n)
@@ -200,15 +270,15 @@ func (p *pipe) run(whole context.Context) error {
 	}
 	var wg sync.WaitGroup
 	for _, c := range p.codecs {
-		wg.Go(func() { p.worker(c, work) })
+		wg.Go(func() { p.work(c, work) })
 	}
 	var readErr error
 	wg.Go(func() {
 		defer close(order)
 		defer close(work)
-		readErr = read(ctx, f, idle, work, order)
+		readErr = f.readAll(ctx, idle, work, order)
 	})
-	err := p.collect(order, idle)
+	err := p.writeInOrder(order, idle)
 	cancel(err)
 	for range order { // let the reader end
 	}
@@ -223,8 +293,8 @@ func (p *pipe) run(whole context.Context) error {
 	return err
 }
 
-// read hands pieces to the workers and, in the same order, to the writer.
-func read(ctx context.Context, f *framer, idle <-chan *piece, work, order chan<- *piece) error {
+// readAll hands pieces to the workers and, in the same order, to the writer.
+func (f *framer) readAll(ctx context.Context, idle <-chan *piece, work, order chan<- *piece) error {
 	for {
 		var p *piece
 		select {
@@ -233,10 +303,9 @@ func read(ctx context.Context, f *framer, idle <-chan *piece, work, order chan<-
 			return context.Cause(ctx)
 		}
 		var err error
-		if p.in, err = f.next(p.in[:0]); err != nil {
-			if errors.Is(err, io.EOF) {
-				return nil
-			}
+		if p.in, err = f.next(f, p.in[:0]); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
 			return fmt.Errorf("reading: %w", err)
 		}
 		p.ready = make(chan struct{})
@@ -245,39 +314,26 @@ func read(ctx context.Context, f *framer, idle <-chan *piece, work, order chan<-
 	}
 }
 
-// input gives the next frameInput bytes of a file that is to be compressed.
-// An empty file makes one empty frame, since no tool reads none.
-func (f *framer) input(dst []byte) ([]byte, error) {
-	if f.empty {
-		f.empty = false
-		return dst, nil
+// work compresses or decompresses pieces until the channel is closed.
+func (p *pipe) work(c codec, pieces <-chan *piece) {
+	transform := c.decode
+	if p.spec.Direction == Compress {
+		transform = c.encode
 	}
-	n, err := io.ReadFull(f.in, dst[:min(frameInput, cap(dst))])
-	if errors.Is(err, io.ErrUnexpectedEOF) {
-		err = nil
-	}
-	return dst[:n], err
-}
-
-func (p *pipe) worker(c codec, work <-chan *piece) {
-	for one := range work {
-		if p.spec.Direction == Compress {
-			one.out, one.err = c.encode(one.out[:0], one.in)
-		} else {
-			one.out, one.err = c.decode(one.out[:0], one.in)
-		}
+	for one := range pieces {
+		one.out, one.err = transform(one.out[:0], one.in)
 		close(one.ready)
 	}
 }
 
-// collect writes the pieces in their order.
-func (p *pipe) collect(order <-chan *piece, idle chan<- *piece) error {
+// writeInOrder writes the pieces in the order of the file.
+func (p *pipe) writeInOrder(order <-chan *piece, idle chan<- *piece) error {
 	for one := range order {
 		<-one.ready
 		if one.err != nil {
-			return fmt.Errorf("%s with %s: %w", p.spec.Direction+"ing", p.spec.Codec, one.err)
+			return fmt.Errorf("%sing with %s: %w", p.spec.Direction, p.spec.Codec, one.err)
 		}
-		if err := p.out.write(one.out); err != nil {
+		if _, err := p.out.Write(one.out); err != nil {
 			return err
 		}
 		idle <- one
@@ -285,99 +341,87 @@ func (p *pipe) collect(order <-chan *piece, idle chan<- *piece) error {
 	return nil
 }
 
-// decodeSerially decompresses what others have written in one piece.
+// decodeSerially decompresses a file that other programs wrote as one stream.
 func (p *pipe) decodeSerially(ctx context.Context) error {
-	in := bufio.NewReaderSize(io.NewSectionReader(p.src, 0, p.src.Size()), copyBlock)
-	var r io.Reader
-	switch p.spec.Codec {
-	case CodecZstd:
-		d, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1))
-		if err != nil {
-			return err
+	r, err := codecs[p.spec.Codec].newReader(p.input())
+	if err == nil {
+		if c, ok := r.(io.Closer); ok {
+			defer c.Close()
 		}
-		defer d.Close()
-		r = d
-	case CodecGzip:
-		d, err := gzip.NewReader(in)
-		if err != nil {
-			return fmt.Errorf("decompressing with gzip: %w", err)
-		}
-		r = d
-	default:
-		r = s2.NewReader(in)
+		_, err = io.Copy(&cancelWriter{ctx, p.out}, r)
 	}
-	if _, err := io.Copy(&stoppable{ctx, p.out}, r); err != nil {
+	if err != nil {
 		return fmt.Errorf("decompressing with %s: %w", p.spec.Codec, err)
 	}
 	return nil
 }
 
-// stoppable is a writer that ends with its context.
-type stoppable struct {
+// cancelWriter is a writer that fails when its context ends.
+type cancelWriter struct {
 	ctx context.Context
 	io.Writer
 }
 
-func (s *stoppable) Write(p []byte) (int, error) {
-	if s.ctx.Err() != nil {
-		return 0, context.Cause(s.ctx)
+func (w *cancelWriter) Write(p []byte) (int, error) {
+	if w.ctx.Err() != nil {
+		return 0, context.Cause(w.ctx)
 	}
-	return s.Writer.Write(p)
+	return w.Writer.Write(p)
 }
 
-// sink gathers output in aligned blocks, so that direct transfers stay direct,
-// and sets the length of the file at the end.
-type sink struct {
+// blockWriter gathers output in aligned blocks, so that direct transfers stay
+// direct, and sets the length of the file at the end.
+type blockWriter struct {
 	f   File
-	cut Truncater
 	buf *hostio.Buffer
 	n   int   // bytes in buf
 	off int64 // bytes in the file, after finish its length
 }
 
-func newSink(f File) (*sink, error) {
-	cut, ok := f.(Truncater)
-	if !ok {
+// newBlockWriter fails for a file with a fixed length.
+func newBlockWriter(f File) (*blockWriter, error) {
+	if _, ok := f.(Truncater); !ok {
 		return nil, fmt.Errorf("setting the length of a file: %w", hostio.ErrUnsupported)
 	}
 	buf, err := hostio.AlignedBuffer(copyBlock)
-	return &sink{f: f, cut: cut, buf: buf}, err
+	return &blockWriter{f: f, buf: buf}, err
 }
 
-// Write is write, for io.Copy.
-func (s *sink) Write(p []byte) (int, error) { return len(p), s.write(p) }
-
-func (s *sink) write(p []byte) error {
+// Write writes full blocks and keeps the rest.
+func (w *blockWriter) Write(p []byte) (int, error) {
+	size := len(p)
 	for len(p) > 0 {
-		k := copy(s.buf.Bytes()[s.n:], p)
-		s.n += k
+		k := copy(w.buf.Bytes()[w.n:], p)
+		w.n += k
 		p = p[k:]
-		if s.n == copyBlock {
-			if err := s.flush(); err != nil {
-				return err
+		if w.n == copyBlock {
+			if err := w.flush(); err != nil {
+				return size - len(p), err
 			}
 		}
 	}
-	return nil
+	return size, nil
 }
 
-func (s *sink) flush() error {
-	if err := put(s.f, s.buf.Bytes()[:s.n], s.off); err != nil {
-		return fmt.Errorf("writing at %d: %w", s.off, err)
+// flush writes the buffered bytes.
+func (w *blockWriter) flush() error {
+	if err := writeFull(w.f, w.buf.Bytes()[:w.n], w.off); err != nil {
+		return fmt.Errorf("writing at %d: %w", w.off, err)
 	}
-	s.off += int64(s.n)
-	s.n = 0
+	w.off += int64(w.n)
+	w.n = 0
 	return nil
 }
 
-func (s *sink) finish() error {
-	if s.n > 0 {
-		if err := s.flush(); err != nil {
+// finish writes the rest and sets the length of the file.
+func (w *blockWriter) finish() error {
+	if w.n > 0 {
+		if err := w.flush(); err != nil {
 			return err
 		}
 	}
-	if err := s.cut.Truncate(s.off); err != nil {
-		return fmt.Errorf("setting the length to %d: %w", s.off, err)
+	if err := w.f.(Truncater).Truncate(w.off); err != nil {
+		return fmt.Errorf("setting the length to %d: %w", w.off, err)
 	}
 	return nil
 }

@@ -28,8 +28,8 @@ func mixed(t testing.TB, share float64) *Data {
 	return d
 }
 
-// Compressed and decompressed again, every byte is back, for every codec and
-// number of threads, and however the sizes fall.
+// Compressed and decompressed again, every byte is back, for every codec and number
+// of threads, and however the sizes fall.
 func TestStreamRoundTrip(t *testing.T) {
 	for _, codec := range []string{CodecZstd, CodecS2, CodecGzip} {
 		for _, size := range []int64{0, 1, frameInput, frameInput + 12345} {
@@ -116,7 +116,8 @@ func TestStreamReadsForeignFiles(t *testing.T) {
 	}
 }
 
-// Time is reading, writing, the codec and the flush; what it costs to open and close is not.
+// Time is reading, writing, the codec and the flush; what it costs to open and
+// close is not.
 func TestStreamTimesItsWork(t *testing.T) {
 	v, d := newFake(), mixed(t, 0.5)
 	o := Options{Clock: v.clock, Sync: hostio.SyncFull, Cache: CacheCold}
@@ -214,27 +215,27 @@ func TestLZFSENeedsApple(t *testing.T) {
 // within the limit; what is cut is what was there.
 func FuzzDecompress(f *testing.F) {
 	names := []string{CodecZstd, CodecGzip, CodecS2}
-	codecs := make([]codec, len(names))
+	ready := make([]codec, len(names))
 	for i, name := range names {
 		c, err := newCodec(name, 1)
 		require.NoError(f, err)
-		codecs[i] = c
+		ready[i] = c
 		frame, err := c.encode(nil, []byte("some text, some text, some more text"))
 		require.NoError(f, err)
 		f.Add(byte(i), append(frame, frame...))
 	}
 	f.Fuzz(func(t *testing.T, which byte, packed []byte) {
 		i := int(which) % len(names)
-		cut := newFramer(names[i], bufio.NewReader(bytes.NewReader(packed)))
+		cut := &framer{in: bufio.NewReader(bytes.NewReader(packed)), next: codecs[names[i]].next}
 		var all, frame []byte
 		for {
 			var err error
-			if frame, err = cut.next(frame[:0]); err != nil {
+			if frame, err = cut.next(cut, frame[:0]); err != nil {
 				break
 			}
 			require.NotEmpty(t, frame)
 			all = append(all, frame...)
-			if out, err := codecs[i].decode(nil, frame); err == nil {
+			if out, err := ready[i].decode(nil, frame); err == nil {
 				require.LessOrEqual(t, len(out), 2*frameLimit)
 			}
 		}

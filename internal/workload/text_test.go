@@ -54,7 +54,8 @@ func TestTextLaw(t *testing.T) {
 	assert.InEpsilon(t, float64(whole)/lineEnds, bytes.Count(text, []byte("\n")), 0.1)
 }
 
-// TestTextStays: the same seed gives the same bytes for ever, or figures of different versions could not be compared.
+// TestTextStays: the same seed gives the same bytes for ever, or figures of
+// different versions could not be compared.
 func TestTextStays(t *testing.T) {
 	sum := sha256.Sum256(textOf(t, 1, "a", 100_000))
 	assert.Equal(t, "3dbe84f2db73578356fb314688897ffc3b96791173071bf6bbac69fb8437209b", hex.EncodeToString(sum[:]))

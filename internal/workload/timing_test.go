@@ -17,7 +17,7 @@ import (
 func items(sizes ...int64) []Item {
 	list := make([]Item, len(sizes))
 	for i, n := range sizes {
-		list[i] = Item{Name: fmt.Sprintf("%s/f%03d", Folder(1), i), Size: n, Batch: 1, Set: 1, Index: i}
+		list[i] = Item{Name: fmt.Sprintf("%s/f%03d", BatchFolder(1), i), Size: n, Batch: 1, Set: 1, Index: i}
 	}
 	return list
 }
@@ -66,7 +66,8 @@ func TestWriteWithoutFlushCallsNone(t *testing.T) {
 	assert.NotContains(t, strings.Join(v.log, "\n"), "\nsync")
 }
 
-// Of a read, only the read calls count; eviction and the look at the cache come before.
+// Of a read, only the read calls count; eviction and the look at the cache come
+// before.
 func TestReadTimesReadCallsOnly(t *testing.T) {
 	v := newFake()
 	o := Options{Clock: v.clock, Data: randomData(t), Block: 1000}
@@ -146,7 +147,8 @@ func TestNocacheMisses(t *testing.T) {
 	}
 }
 
-// F_NOCACHE of macOS does not hold for small or unaligned calls: what was written so is not called direct.
+// F_NOCACHE of macOS does not hold for small or unaligned calls: what was written
+// so is not called direct.
 func TestSmallCallsOnMacsMayBeCached(t *testing.T) {
 	onMac = true
 	defer func() { onMac = false }()

@@ -1,40 +1,42 @@
-// Package workload does the timed work: it draws file sets, makes their data,
-// writes, reads, verifies, deletes and streams files on a volume, and times
-// what is to be timed.
+// Package workload does the timed work: it draws file sets, makes their data, and
+// writes, reads, verifies, deletes, copies and streams files on a volume.
 //
-// It defines [File] and [Volume], which every target offers. What is timed is
-// fixed in one place: a write is all its write calls plus the flush that was
-// asked for, a read all its read calls; open, close, data, hashing and
-// book-keeping are outside. Files are timed in waves that a gate starts, on threads
-// of their own, with the collector off; see [Options] and [Outcome].
+// It defines [File] and [Volume], which every target implements. What is timed is
+// fixed in one place, span.transfer: the time of a write is that of all its write
+// calls and the requested flush, the time of a read that of all its read calls.
+// Open, close, data, hashing and bookkeeping are outside. Files are timed in waves
+// that a gate starts, on threads of their own, with the garbage collector off; see
+// [Options] and [Outcome].
 //
-// # What it refuses
+// # Limits
 //
-// The package makes no decision about images, keeps no results beyond the call,
-// writes no journal, adds up no rates of workers, and never makes data, shows
-// progress or collects garbage while a clock of the step runs, except where
-// memory cannot hold a file: then there is a warning.
+// The package makes no decision about images, keeps no results after a call, writes
+// no journal, and adds up no rates of workers. While a clock of the step runs it
+// makes no data, shows no progress and collects no garbage. The one exception is a
+// file that does not fit into memory: its data is made meanwhile, with a warning.
 package workload
 
 import (
 	"errors"
+	"fmt"
 	"io"
 
 	"dmgbench/internal/hostio"
 )
 
-// Volume is a file system that files can be put on. Names use "/" and are
+// Volume is a file system on which files can be made. Names use "/" and are
 // relative to its root. Methods are safe for concurrent use.
 type Volume interface {
 	Mkdir(name string) error
-	// Create makes a new file that is going to be size bytes long. It fails if the name exists
-	// (fs.ErrExist). Writing beyond size makes the file longer, see also [Truncater].
+	// Create makes a new file of an expected size in bytes. It fails if the name
+	// exists (fs.ErrExist). Writing beyond size makes the file longer, see also
+	// [Truncater].
 	Create(name string, size int64, o FileOptions) (File, error)
 	// Open opens an existing file for reading. A missing one is fs.ErrNotExist.
 	Open(name string, o FileOptions) (File, error)
 	// Remove deletes a file or an empty folder.
 	Remove(name string) error
-	// List gives the entries of one folder, sorted by name; "." is the root.
+	// List returns the entries of one folder, sorted by name; "." is the root.
 	List(dir string) ([]Entry, error)
 	// Free is the free space that the volume offers, in bytes.
 	Free() (int64, error)
@@ -49,31 +51,32 @@ type Entry struct {
 	Dir  bool
 }
 
-// FileOptions are how a file is to be reached.
+// FileOptions are how a file is opened.
 type FileOptions struct {
 	Cache       hostio.CacheMode
 	Preallocate bool // reserve the space at once
-	Worker      int  // who is likely to do the I/O, from 0; a hint for placement
+	Worker      int  // that is likely to do the I/O, from 0; a hint for placement
 }
 
 // File is one open file. Offsets and lengths are bytes.
 type File interface {
 	io.ReaderAt
 	io.WriterAt
-	// Sync makes what was written durable as far as mode asks, and returns how far that really went.
+	// Sync makes the written data durable as far as mode requests, and returns the
+	// achieved mode.
 	Sync(mode hostio.SyncMode) (hostio.SyncMode, error)
 	// Evict drops cached pages of the file as far as the volume can.
 	Evict() error
 	// Resident is the share of the file in the page cache, or ErrUnknown.
 	Resident() (float64, error)
-	// Cache is what the open really achieved.
+	// Cache is the mode that the open achieved.
 	Cache() hostio.CacheMode
 	Close() error
 }
 
-// Dataless is a [Volume] that may hold no bytes. Its files then get the lengths of
-// calls only ([Skipper]); data are neither made nor passed, and no buffer is
-// needed. Only a simulated device is one: what is timed there is its own stated law.
+// Dataless is a [Volume] that may hold no bytes. Its files then receive only the
+// lengths of calls ([Skipper]); no data and no buffers are made. Only a simulated
+// device is one: what is timed there is a given law.
 type Dataless interface {
 	Volume
 	// Dataless reports whether this volume holds no bytes.
@@ -89,9 +92,27 @@ type Skipper interface {
 
 // isDataless reports whether a volume holds no bytes.
 func isDataless(v Volume) bool {
-	h, ok := v.(Dataless)
-	return ok && h.Dataless()
+	d, ok := v.(Dataless)
+	return ok && d.Dataless()
 }
 
-// ErrUnknown is returned for a fact about the cache that is not known on this volume.
+// ErrUnknown is returned for a fact about the cache that is not known on this
+// volume.
 var ErrUnknown = errors.New("not known on this volume")
+
+// HostPather is a [Volume] that the system's own programs can reach.
+type HostPather interface{ HostPath(name string) string }
+
+// UnsupportedError is a kind of stream that this system does not support.
+type UnsupportedError struct {
+	What string // "codec lzfse"
+	Why  string
+}
+
+// Error names what is not supported and why.
+func (e *UnsupportedError) Error() string {
+	return fmt.Sprintf("%s is not supported: %s", e.What, e.Why)
+}
+
+// Unwrap makes it match [hostio.ErrUnsupported].
+func (*UnsupportedError) Unwrap() error { return hostio.ErrUnsupported }

@@ -40,7 +40,7 @@ func options(t *testing.T) workload.Options {
 func oddSizes() []workload.Item {
 	var list []workload.Item
 	for i, n := range []int64{0, 1, 511, 512, 513, 4095, 4096, 4097, 65537, 1 << 20, 1<<20 + 4095, 2_000_000} {
-		list = append(list, workload.Item{Name: fmt.Sprintf("%s/f%02d", workload.Folder(1), i), Size: n, Batch: 1, Set: 1, Index: i})
+		list = append(list, workload.Item{Name: fmt.Sprintf("%s/f%02d", workload.BatchFolder(1), i), Size: n, Batch: 1, Set: 1, Index: i})
 	}
 	return list
 }

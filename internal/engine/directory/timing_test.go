@@ -110,7 +110,7 @@ func TestReadWhileWriting(t *testing.T) {
 	vol, old, o := attach(t, c).Volume(), oddSizes(), options(t)
 	_, err = workload.Write(t.Context(), vol, old, o)
 	require.NoError(t, err)
-	fresh := workload.In("new", old)
+	fresh := workload.InFolder("new", old)
 	var read, written workload.Outcome
 	err = workload.Parallel(t.Context(), func(ctx context.Context, g *workload.Gate) (err error) {
 		o := o

@@ -154,7 +154,7 @@ func (r *rig) work(cache string) workload.Options {
 func batch(n int, sizes ...int64) []workload.Item {
 	var list []workload.Item
 	for i, size := range sizes {
-		list = append(list, workload.Item{Name: fmt.Sprintf("%s/f%02d", workload.Folder(n), i), Size: size, Batch: n, Set: 1, Index: i})
+		list = append(list, workload.Item{Name: fmt.Sprintf("%s/f%02d", workload.BatchFolder(n), i), Size: size, Batch: n, Set: 1, Index: i})
 	}
 	return list
 }

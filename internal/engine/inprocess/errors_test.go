@@ -21,8 +21,8 @@ func TestAFailedWriteNamesItsFileOnce(t *testing.T) {
 	require.NoError(t, a.Volume().Mkdir("first"), "the first change marks the volume as dirty")
 	data, err := workload.NewData(1, 1, "", "", 0)
 	require.NoError(t, err)
-	list := []workload.Item{{Name: workload.Folder(1) + "/f", Size: 1 << 20, Batch: 1, Set: 1}}
-	require.NoError(t, a.Volume().Mkdir(workload.Folder(1)))
+	list := []workload.Item{{Name: workload.BatchFolder(1) + "/f", Size: 1 << 20, Batch: 1, Set: 1}}
+	require.NoError(t, a.Volume().Mkdir(workload.BatchFolder(1)))
 	faults.FailFrom(hostio.OpWrite, "", 1, syscall.ENOSPC)
 	err = a.Volume().Mkdir("second")
 	require.ErrorIs(t, err, syscall.ENOSPC)

@@ -61,7 +61,7 @@ func TestLifeOfAnImage(t *testing.T) {
 			o := workload.Options{Clock: clock.NewReal(), Data: d, Sync: hostio.SyncFsync, Memory: 1 << 30, Workers: 2}
 			var list []workload.Item
 			for i, n := range []int64{0, 1, 4097, 2_000_000, 9 << 20} {
-				list = append(list, workload.Item{Name: fmt.Sprintf("%s/f%d", workload.Folder(1), i), Size: n, Batch: 1, Set: 1, Index: i})
+				list = append(list, workload.Item{Name: fmt.Sprintf("%s/f%d", workload.BatchFolder(1), i), Size: n, Batch: 1, Set: 1, Index: i})
 			}
 			a := attach(t, c)
 			_, err = workload.Write(ctx, a.Volume(), list, o)

@@ -1,6 +1,7 @@
-// Package folder is a folder of the host as a volume: the native baseline, and
-// every image that the system has mounted. Transfers go straight to the host's
-// files. It refuses to leave the folder, and neither mounts nor measures anything.
+// Package folder implements a volume by a folder of the host: the native baseline,
+// and every image that the system has mounted. Transfers are calls on the host's
+// files without a layer between. Names cannot leave the folder; the package neither
+// mounts nor measures.
 package folder
 
 import (
@@ -13,7 +14,7 @@ import (
 	"dmgbench/internal/workload"
 )
 
-// Volume is a folder as a file system that files can be put on.
+// Volume is a folder of the host as a [workload.Volume].
 type Volume struct {
 	dir *hostio.Dir
 	o   Options
@@ -30,38 +31,40 @@ var (
 	_ workload.HostPather = (*Volume)(nil)
 )
 
-// New makes a volume of an opened folder. The caller closes the folder when the volume is used no more.
+// New makes a volume of an open folder. The caller closes the folder after the last
+// use of the volume.
 func New(dir *hostio.Dir, o Options) *Volume { return &Volume{dir: dir, o: o} }
 
-// HostPath is where the host finds a file of the volume.
+// HostPath is the path of a file of the volume on the host.
 func (v *Volume) HostPath(name string) string { return path.Join(v.dir.Path(), name) }
 
-// Mkdir makes a folder, with those above it that are missing.
+// Mkdir makes a folder and the missing ones above it.
 func (v *Volume) Mkdir(name string) error {
 	if v.o.ReadOnly {
 		return syscall.EROFS
 	}
 	if up := path.Dir(path.Clean(name)); up != "." && up != "/" {
 		if err := v.dir.MkdirAll(up); err != nil {
-			return bare(err)
+			return withoutPath(err)
 		}
 	}
-	return bare(v.dir.Mkdir(name))
+	return withoutPath(v.dir.Mkdir(name))
 }
 
-// Create makes a new file of at last size bytes; it is reserved at once where that is asked for.
+// Create makes a new file of an expected size in bytes, which it reserves if the
+// options request that.
 func (v *Volume) Create(name string, size int64, o workload.FileOptions) (workload.File, error) {
 	if v.o.ReadOnly {
 		return nil, syscall.EROFS
 	}
 	f, err := v.dir.Open(name, hostio.OpenOptions{Write: true, Create: true, Exclusive: true, Cache: o.Cache})
 	if err != nil {
-		return nil, bare(err)
+		return nil, withoutPath(err)
 	}
 	if (v.o.Preallocate || o.Preallocate) && size > 0 {
 		if err := f.Allocate(0, size); err != nil {
 			f.Close()
-			return nil, errors.Join(bare(err), bare(v.dir.Remove(name)))
+			return nil, errors.Join(withoutPath(err), withoutPath(v.dir.Remove(name)))
 		}
 	}
 	return &file{f}, nil
@@ -71,7 +74,7 @@ func (v *Volume) Create(name string, size int64, o workload.FileOptions) (worklo
 func (v *Volume) Open(name string, o workload.FileOptions) (workload.File, error) {
 	f, err := v.dir.Open(name, hostio.OpenOptions{Cache: o.Cache})
 	if err != nil {
-		return nil, bare(err)
+		return nil, withoutPath(err)
 	}
 	return &file{f}, nil
 }
@@ -81,14 +84,14 @@ func (v *Volume) Remove(name string) error {
 	if v.o.ReadOnly {
 		return syscall.EROFS
 	}
-	return bare(v.dir.Remove(name))
+	return withoutPath(v.dir.Remove(name))
 }
 
-// List gives the entries of one folder, sorted by name.
+// List returns the entries of one folder, sorted by name.
 func (v *Volume) List(dir string) ([]workload.Entry, error) {
 	list, err := v.dir.ReadDir(path.Clean(dir))
 	if err != nil {
-		return nil, bare(err)
+		return nil, withoutPath(err)
 	}
 	entries := make([]workload.Entry, 0, len(list))
 	for _, e := range list {
@@ -108,13 +111,13 @@ func (v *Volume) List(dir string) ([]workload.Entry, error) {
 	return entries, nil
 }
 
-// Free is what an unprivileged user may still write, in bytes.
+// Free is how many bytes an unprivileged user may still write.
 func (v *Volume) Free() (int64, error) {
 	free, _, _, err := v.dir.FreeSpace()
-	return free, bare(err)
+	return free, withoutPath(err)
 }
 
-// Sync flushes every folder; the files were flushed as their writers asked.
+// Sync flushes every folder; the files are flushed by their writers.
 func (v *Volume) Sync() error {
 	if v.o.ReadOnly {
 		return nil
@@ -122,13 +125,14 @@ func (v *Volume) Sync() error {
 	return SyncTree(v.dir)
 }
 
-// SyncTree flushes the entries of a folder and of all folders below it. It passes over folders that
-// this user may not open and those that are gone meanwhile: systems keep such on volumes (macOS
-// ".fseventsd" and ".Trashes", ext4 "lost+found"), and no files of ours are in them.
+// SyncTree flushes the entries of a folder and of all folders below it. It omits
+// folders that this user may not open or that disappear meanwhile: systems have
+// such folders on volumes (macOS ".fseventsd" and ".Trashes", ext4 "lost+found"),
+// and they contain no files of this program.
 func SyncTree(d *hostio.Dir) error {
 	list, err := d.ReadDir(".")
 	if err != nil {
-		return bare(err)
+		return withoutPath(err)
 	}
 	for _, e := range list {
 		if !e.IsDir() {
@@ -139,7 +143,7 @@ func SyncTree(d *hostio.Dir) error {
 			continue
 		}
 		if err != nil {
-			return bare(err)
+			return withoutPath(err)
 		}
 		err = SyncTree(sub)
 		sub.Close()
@@ -147,40 +151,40 @@ func SyncTree(d *hostio.Dir) error {
 			return err
 		}
 	}
-	return bare(d.Sync())
+	return withoutPath(d.Sync())
 }
 
-// file is one host file. Its transfers go straight through.
+// file is one host file.
 type file struct{ *hostio.File }
 
 func (f *file) ReadAt(p []byte, off int64) (int, error) {
 	n, err := f.File.ReadAt(p, off)
-	return n, bare(err)
+	return n, withoutPath(err)
 }
 
 func (f *file) WriteAt(p []byte, off int64) (int, error) {
 	n, err := f.File.WriteAt(p, off)
-	return n, bare(err)
+	return n, withoutPath(err)
 }
 
 func (f *file) Sync(mode hostio.SyncMode) (hostio.SyncMode, error) {
 	done, err := f.File.Sync(mode)
-	return done, bare(err)
+	return done, withoutPath(err)
 }
 
-func (f *file) Evict() error { return bare(f.File.Evict()) }
+func (f *file) Evict() error { return withoutPath(f.File.Evict()) }
 
 func (f *file) Resident() (float64, error) {
 	share, err := f.File.Resident(0, 0)
 	if errors.Is(err, errors.ErrUnsupported) {
 		return 0, workload.ErrUnknown
 	}
-	return share, bare(err)
+	return share, withoutPath(err)
 }
 
-// bare takes the host's path off an error: the caller names the file as the
-// volume knows it, and results must not carry absolute paths.
-func bare(err error) error {
+// withoutPath removes the host's path from an error: the caller names the file as
+// the volume does, and results must not contain absolute paths.
+func withoutPath(err error) error {
 	if cause := errors.Unwrap(err); cause != nil && !errors.Is(cause, errors.ErrUnsupported) {
 		return cause
 	}

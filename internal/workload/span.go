@@ -1,0 +1,170 @@
+package workload
+
+import (
+	"errors"
+	"io"
+	"sync"
+	"sync/atomic"
+
+	"dmgbench/internal/clock"
+	"dmgbench/internal/hostio"
+)
+
+// errStopped is the error of a file at which the step stopped for another reason
+// than the file itself.
+var errStopped = errors.New("stopped")
+
+// span is one worker's view of a step: what it needs from start to stop of a file's
+// clock. Its methods do not allocate, lock, log or send.
+type span struct {
+	clock clock.Clock
+	call  int64           // most bytes of one call
+	done  <-chan struct{} // closed when the step is cancelled
+	stop  *atomic.Bool    // set when another file has failed
+	write bool
+	buf   []byte // reads: where calls put their bytes
+}
+
+// stopped is called between calls. A select on an open channel takes no lock.
+func (s *span) stopped() bool {
+	select {
+	case <-s.done:
+		return true
+	default:
+		return s.stop.Load()
+	}
+}
+
+// transfer times one file: its calls, and when writing its flush.
+func (s *span) transfer(j *job) {
+	j.start = int64(s.clock.Now())
+	if j.ring != nil {
+		j.err = j.ring.drain(j, s)
+	} else {
+		j.err = s.calls(j)
+	}
+	if s.write && j.err == nil && j.sync != hostio.SyncNone {
+		j.synced, j.err = j.file.Sync(j.sync)
+	}
+	j.end = int64(s.clock.Now())
+}
+
+// calls makes the read or write calls of a file.
+func (s *span) calls(j *job) (err error) {
+	for off := int64(0); off < j.item.Size; off += s.call {
+		if s.stopped() {
+			return errStopped
+		}
+		n := min(s.call, j.item.Size-off)
+		switch {
+		case j.skipper != nil:
+			err = j.skipper.Skip(s.write, off, n)
+		case s.write:
+			err = writeFull(j.file, j.buf[off:off+n], off)
+		default:
+			err = readFull(j.file, s.buf[:n], off)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeFull writes all of p.
+func writeFull(f io.WriterAt, p []byte, off int64) error {
+	n, err := f.WriteAt(p, off)
+	if err == nil && n < len(p) {
+		err = io.ErrShortWrite
+	}
+	return err
+}
+
+// readFull fills p. The end of the file before that is [io.ErrUnexpectedEOF].
+func readFull(f io.ReaderAt, p []byte, off int64) error {
+	n, err := f.ReadAt(p, off)
+	switch {
+	case n == len(p):
+		return nil
+	case err == nil || errors.Is(err, io.EOF):
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// ring supplies the data of one file that does not fit into memory: its own thread
+// fills blocks ahead of the worker that writes them.
+type ring struct {
+	full, empty chan []byte
+	quit        chan struct{}
+	closed      sync.Once
+	filler      sync.WaitGroup
+	waited      atomic.Int64 // ns that the writer waited for data
+}
+
+// newRing starts filling mem, which is divided into blocks, with the file's data.
+// It returns when every block is full or the file ends.
+func newRing(d *Data, it Item, mem []byte, block int) *ring {
+	n := len(mem) / block
+	r := &ring{full: make(chan []byte, n), empty: make(chan []byte, n), quit: make(chan struct{})}
+	key, off := KeyOf(it.Name), int64(0)
+	fill := func(b []byte) (more bool) {
+		b = b[:min(int64(block), it.Size-off)]
+		if len(b) > 0 {
+			d.FillAt(b, key, off)
+			off += int64(len(b))
+			r.full <- b
+		}
+		return off < it.Size
+	}
+	more := it.Size > 0
+	for i := 0; i < n && more; i++ {
+		more = fill(mem[i*block : (i+1)*block : (i+1)*block])
+	}
+	if !more {
+		return r
+	}
+	r.filler.Go(func() {
+		for {
+			select {
+			case b := <-r.empty:
+				if !fill(b[:block]) {
+					return
+				}
+			case <-r.quit:
+				return
+			}
+		}
+	})
+	return r
+}
+
+// drain writes the file from the ring. The wait for data is inside the file's span:
+// a rest for the disk that no clock measures would make it look faster.
+func (r *ring) drain(j *job, s *span) error {
+	for off := int64(0); off < j.item.Size; {
+		if s.stopped() {
+			return errStopped
+		}
+		var b []byte
+		select {
+		case b = <-r.full:
+		default:
+			from := s.clock.Now()
+			b = <-r.full
+			r.waited.Add(int64(s.clock.Now() - from))
+		}
+		if err := writeFull(j.file, b, off); err != nil {
+			return err
+		}
+		off += int64(len(b))
+		r.empty <- b
+	}
+	return nil
+}
+
+// close ends the filling thread, whether or not the file was written.
+func (r *ring) close() {
+	r.closed.Do(func() { close(r.quit) })
+	r.filler.Wait()
+}
