@@ -5,18 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"dmgbench/internal/hostio"
 )
 
-// asif is the table of an ASIF image.
+// asif is the chunk map of an ASIF image.
 //
-// New chunks are all written as "fully initialised": they are zeros in the
-// file from the start, so that what a bitmap would call not written reads as
-// zeros all the same, to readers that ignore bitmaps too. Bitmaps are read,
-// and a chunk that has one is completed with zeros before it is written.
+// All new chunks are written as "fully initialised": they are zeros in the file from the start, so that they read as zeros
+// in readers that ignore bitmaps, too. Bitmaps are read, and a partial chunk is completed with zeros before it is written.
 type asif struct {
 	syncStore
 	head asifHead
@@ -24,18 +24,18 @@ type asif struct {
 	groupsMu sync.RWMutex
 	groups   map[int64]asifGroup
 
-	mu      sync.Mutex // of what follows, and of changes of entries
-	dir     []int64    // tables
-	next    int64      // chunk behind the file's last
+	mu      sync.Mutex // of the fields below, and of changes of entries
+	dir     []int64    // chunk of the file of each table, 0 for none
+	next    int64      // chunk after the file's last
 	chunks  int        // of data, in use
 	changed map[int64]struct{}
-	moved   bool    // a table of dir is not in the file's directory
-	dropped []int64 // chunks given up since the last commit, all zeros
-	free    []int64 // chunks given up before, all zeros
+	moved   bool    // dir differs from the directory in the file
+	dropped []int64 // chunks of the file that were unmapped since the last commit, all zeros
+	free    []int64 // chunks that were unmapped before it, all zeros
 
-	// Of the directory in the file, for the one commit that runs.
+	// Of the directory in the file; used by the one commit that runs.
 	version uint64
-	active  int
+	active  int // 0 or 1
 }
 
 var (
@@ -43,9 +43,10 @@ var (
 	_ partialChunks = (*asif)(nil)
 )
 
+// createASIF makes a blank image.
 func createASIF(dir *hostio.Dir, name string, s Spec) error {
 	h := newASIF(s.Size, s.ID)
-	return createFile(dir, name, 0, func(f *hostio.File) error { return h.write(f) })
+	return createFile(dir, name, 0, h.write)
 }
 
 // write makes a new file a blank image.
@@ -61,41 +62,51 @@ func (h *asifHead) write(f *hostio.File) error {
 	return nil
 }
 
-// openASIF reads the tables of the image in s.
+// openASIF reads the tables of the image in s. For writing it makes the file end with a whole chunk, which all writing code
+// relies on.
 func openASIF(s syncStore, readOnly bool) (chunks chunkMap, chunk, size int64, err error) {
 	a, err := loadASIF(s)
-	if err == nil && !readOnly {
-		err = a.completeLastChunk()
-	}
 	if err != nil {
 		return nil, 0, 0, err
+	}
+	if !readOnly {
+		have, err := s.f.Size()
+		if end := a.next * a.head.chunk; err == nil && have < end {
+			err = s.f.Truncate(end)
+		}
+		if err != nil {
+			return nil, 0, 0, err
+		}
 	}
 	return a, a.head.chunk, a.head.size(), nil
 }
 
-// completeLastChunk makes the file end with a whole chunk, which all writing code relies on.
-func (a *asif) completeLastChunk() error {
-	size, err := a.f.Size()
-	if err != nil || size >= a.next*a.head.chunk {
-		return err
-	}
-	return a.f.Truncate(a.next * a.head.chunk)
-}
-
 func (a *asif) format() string { return ASIF }
 
+// group returns group n, nil if none of its chunks was ever mapped.
 func (a *asif) group(n int64) asifGroup {
 	a.groupsMu.RLock()
 	defer a.groupsMu.RUnlock()
 	return a.groups[n]
 }
 
+// ensureGroup makes group n.
+func (a *asif) ensureGroup(n int64) {
+	if a.group(n) != nil {
+		return
+	}
+	a.groupsMu.Lock()
+	defer a.groupsMu.Unlock()
+	a.groups[n] = make(asifGroup, a.head.perGroup+1)
+}
+
+// find implements chunkMap.
 func (a *asif) find(i int64) (at int64, partial bool) {
 	g := a.group(i / a.head.perGroup)
 	if g == nil {
 		return 0, false
 	}
-	state, n := asifState(g[i%a.head.perGroup].Load())
+	state, n := splitEntry(g[i%a.head.perGroup].Load())
 	return n * a.head.chunk, state == asifPartial
 }
 
@@ -116,33 +127,24 @@ func (a *asif) count() int {
 	return a.chunks
 }
 
-// slot numbers entries through all groups, bitmaps included.
+// slot is the number of the entry of chunk i. Slots count the entries of all groups, with those of bitmaps.
 func (a *asif) slot(i int64) int64 {
 	return i/a.head.perGroup*(a.head.perGroup+1) + i%a.head.perGroup
 }
 
-// entry is where the entry of a slot is kept.
-func (a *asif) entry(slot int64) *asifEntry {
-	g, i := slot/(a.head.perGroup+1), slot%(a.head.perGroup+1)
-	return &asifEntry{a.groups[g], i}
+// entry is the entry of a slot in memory; a.mu is held, or no other call runs.
+func (a *asif) entry(slot int64) *atomic.Uint64 {
+	return &a.groups[slot/(a.head.perGroup+1)][slot%(a.head.perGroup+1)]
 }
 
-type asifEntry struct {
-	group asifGroup
-	i     int64
-}
-
-func (e *asifEntry) get() uint64 { return e.group[e.i].Load() }
-
-// set changes an entry; a.mu is held.
-func (a *asif) set(slot int64, v uint64) {
-	e := a.entry(slot)
-	e.group[e.i].Store(v)
+// setEntry changes an entry; a.mu is held.
+func (a *asif) setEntry(slot int64, v uint64) {
+	a.entry(slot).Store(v)
 	a.changed[slot] = struct{}{}
 }
 
-// allocate takes chunks that were given up, and then new ones behind the file's
-// end. The file is made longer before anybody can find them.
+// allocate takes chunks that were unmapped, and then new ones after the end of the file. The file is lengthened before
+// another call can find them.
 func (a *asif) allocate(first, last int64) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -154,10 +156,10 @@ func (a *asif) allocate(first, last int64) error {
 			made = append(made, 0)
 			continue
 		}
-		if t, _ := a.head.where(i); a.dir[t] == 0 && tables[t] == 0 {
-			tables[t] = a.take()
+		if t, _ := a.head.entryOf(i); a.dir[t] == 0 && tables[t] == 0 {
+			tables[t] = a.takeFree()
 		}
-		made = append(made, a.take())
+		made = append(made, a.takeFree())
 	}
 	if a.next > next {
 		if err := a.f.Truncate(a.next * a.head.chunk); err != nil {
@@ -171,14 +173,15 @@ func (a *asif) allocate(first, last int64) error {
 	for k, n := range made {
 		if n != 0 {
 			a.ensureGroup((first + int64(k)) / a.head.perGroup)
-			a.set(a.slot(first+int64(k)), asifWhole|uint64(n))
+			a.setEntry(a.slot(first+int64(k)), asifWhole|uint64(n))
 			a.chunks++
 		}
 	}
 	return nil
 }
 
-func (a *asif) take() (n int64) {
+// takeFree returns a chunk of the file that is not in use.
+func (a *asif) takeFree() (n int64) {
 	if len(a.free) > 0 {
 		n, a.free = a.free[0], a.free[1:]
 		return n
@@ -187,17 +190,8 @@ func (a *asif) take() (n int64) {
 	return a.next - 1
 }
 
-func (a *asif) ensureGroup(n int64) {
-	if a.group(n) != nil {
-		return
-	}
-	a.groupsMu.Lock()
-	defer a.groupsMu.Unlock()
-	a.groups[n] = make(asifGroup, a.head.perGroup+1)
-}
-
-// drop marks chunk i as unmapped. Its place is used again only when that mark
-// is durable, and only if it was punched.
+// drop implements partialChunks. The place of the chunk is used again only when the change of its entry is durable, and
+// only if it was punched.
 func (a *asif) drop(i int64) error {
 	at, _ := a.find(i)
 	if at == 0 {
@@ -209,7 +203,7 @@ func (a *asif) drop(i int64) error {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.set(a.slot(i), asifUnmapped)
+	a.setEntry(a.slot(i), asifUnmapped)
 	a.chunks--
 	if err == nil {
 		a.dropped = append(a.dropped, at/a.head.chunk)
@@ -217,17 +211,15 @@ func (a *asif) drop(i int64) error {
 	return nil
 }
 
-// Codes of a sector in a bitmap.
+// Codes of a block in a bitmap, of two bits each.
 const (
-	asifUnwritten = 0
-	asifWritten   = 1
-	asifUnknown   = 2 // never seen; said to read as zeros
+	bitmapWritten  = 1
+	bitmapUnproven = 2 // in no image so far; documented as zeros
 )
 
-// written calls do for the runs of blocks of chunk i that are written or not,
-// by the bitmap, in bytes from the start of the chunk. strict refuses codes
-// that were never seen, of which one may be read as not written.
-func (a *asif) written(i int64, strict bool, do func(in, n int64, written bool) error) error {
+// eachWritten calls do for the runs of blocks of chunk i that its bitmap marks as written or not, in bytes from the start
+// of the chunk. strict refuses the code that is in no image so far; otherwise it counts as not written.
+func (a *asif) eachWritten(i int64, strict bool, do func(in, n int64, written bool) error) error {
 	group := a.group(i / a.head.perGroup)
 	blocks := a.head.chunk / a.head.block
 	first := i % a.head.perGroup * blocks
@@ -235,40 +227,41 @@ func (a *asif) written(i int64, strict bool, do func(in, n int64, written bool) 
 	if n, err := a.f.ReadAt(p, int64(group[a.head.perGroup].Load())*a.head.chunk+first/4); n < len(p) {
 		return unexpectedEOF(err)
 	}
-	is := func(b int64) (bool, error) {
+	isWritten := func(b int64) (bool, error) {
 		code := p[(first+b)/4-first/4] >> ((first + b) % 4 * 2) & 3
-		if code > asifUnknown || strict && code == asifUnknown {
-			return false, &UnsupportedError{Path: a.f.Path(), Doing: "reading", Found: fmt.Sprintf("Apple sparse image format (ASIF) with bitmap code %d", code)}
+		if code > bitmapUnproven || strict && code == bitmapUnproven {
+			found := fmt.Sprintf("Apple sparse image format (ASIF) with bitmap code %d", code)
+			return false, &UnsupportedError{Path: a.f.Path(), Doing: "reading", Found: found}
 		}
-		return code == asifWritten, nil
+		return code == bitmapWritten, nil
 	}
 	for b := int64(0); b < blocks; {
-		now, err := is(b)
+		written, err := isWritten(b)
 		from := b
-		for same := now; err == nil && same == now; {
+		for same := written; err == nil && same == written; {
 			if b++; b == blocks {
 				break
 			}
-			same, err = is(b)
+			same, err = isWritten(b)
+		}
+		if err == nil {
+			err = do(from*a.head.block, (b-from)*a.head.block, written)
 		}
 		if err != nil {
-			return err
-		}
-		if err := do(from*a.head.block, (b-from)*a.head.block, now); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// readPartial reads a chunk of which only those blocks count that are written.
+// readPartial implements partialChunks.
 func (a *asif) readPartial(i int64, p []byte, in int64) error {
 	at, _ := a.find(i)
 	have, err := a.f.ReadAt(p, at+in)
 	if have < len(p) && !errors.Is(err, io.EOF) {
 		return err
 	}
-	return a.written(i, false, func(from, n int64, written bool) error {
+	return a.eachWritten(i, false, func(from, n int64, written bool) error {
 		low, high := max(from, in), min(from+n, in+int64(len(p)))
 		switch {
 		case low >= high:
@@ -281,13 +274,13 @@ func (a *asif) readPartial(i int64, p []byte, in int64) error {
 	})
 }
 
-// complete completes a partial written chunk with zeros, so that all of it counts.
+// complete implements partialChunks.
 func (a *asif) complete(i int64) error {
 	at, partial := a.find(i)
 	if !partial {
-		return nil // another call did it
+		return nil // another call completed it
 	}
-	err := a.written(i, true, func(in, n int64, written bool) error {
+	err := a.eachWritten(i, true, func(in, n int64, written bool) error {
 		if written {
 			return nil
 		}
@@ -298,54 +291,51 @@ func (a *asif) complete(i int64) error {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.set(a.slot(i), asifWhole|uint64(at/a.head.chunk))
+	a.setEntry(a.slot(i), asifWhole|uint64(at/a.head.chunk))
 	return nil
 }
 
-// asifPart is what a commit took off the lists of what is to be written.
-type asifPart struct {
+// asifChanges is what a commit writes.
+type asifChanges struct {
 	slots   []int64
 	values  map[int64]uint64
 	dir     []int64 // nil: unchanged
 	dropped []int64
 }
 
-func (a *asif) part() asifPart {
+func (a *asif) takeChanges() asifChanges {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	p := asifPart{dropped: a.dropped, values: map[int64]uint64{}}
-	for s := range a.changed {
-		p.slots = append(p.slots, s)
-		p.values[s] = a.entry(s).get()
+	c := asifChanges{slots: slices.Sorted(maps.Keys(a.changed)), values: map[int64]uint64{}, dropped: a.dropped}
+	for _, s := range c.slots {
+		c.values[s] = a.entry(s).Load()
 	}
-	slices.Sort(p.slots)
 	clear(a.changed)
 	a.dropped = nil
 	if a.moved {
-		p.dir, a.moved = slices.Clone(a.dir), false
+		c.dir, a.moved = slices.Clone(a.dir), false
 	}
-	return p
+	return c
 }
 
-// commit syncs the data, writes the entries that changed to the tables, where
-// nothing may lead to yet, and then, if there are new tables, a new version of
-// the directory over the older one: all of it but the first sector, and that,
-// which holds the version, when the rest is on the disk.
+// commit syncs the data, and writes the changed entries to the tables, to new ones while no directory refers to them. If
+// there are new tables it then writes a new version of the directory over the older one: first all but its first sector,
+// and when that is durable the first sector, which contains the version.
 func (a *asif) commit() error {
-	p := a.part()
+	c := a.takeChanges()
 	if err := a.sync(); err != nil {
 		return err
 	}
-	if len(p.slots) == 0 && p.dir == nil {
+	if len(c.slots) == 0 && c.dir == nil {
 		return nil
 	}
-	if err := a.putEntries(p); err != nil {
+	if err := a.putEntries(c); err != nil {
 		return err
 	}
 	var raw []byte
 	at := a.head.dirs[1-a.active]
-	if p.dir != nil {
-		raw = a.encodeDir(p.dir, a.version+1)
+	if c.dir != nil {
+		raw = a.encodeDir(c.dir, a.version+1)
 		if err := a.put(raw[SectorSize:], at+SectorSize); err != nil {
 			return err
 		}
@@ -353,7 +343,7 @@ func (a *asif) commit() error {
 	if err := a.sync(); err != nil {
 		return err
 	}
-	if p.dir != nil {
+	if c.dir != nil {
 		if err := a.put(raw[:SectorSize], at); err != nil {
 			return err
 		}
@@ -364,28 +354,31 @@ func (a *asif) commit() error {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.free = append(slices.Clone(a.free), p.dropped...)
+	a.free = append(slices.Clone(a.free), c.dropped...)
 	slices.Sort(a.free)
 	return nil
 }
 
-// putEntries writes neighbours in one call.
-func (a *asif) putEntries(p asifPart) error {
-	for k := 0; k < len(p.slots); {
-		first := p.slots[k]
+// putEntries writes adjacent entries of a group with one call.
+func (a *asif) putEntries(c asifChanges) error {
+	isNext := func(k int, first int64, b []byte) bool {
+		return c.slots[k] == first+int64(len(b)/8) && (len(b) == 0 || c.slots[k]%(a.head.perGroup+1) != 0)
+	}
+	for k := 0; k < len(c.slots); {
+		first := c.slots[k]
 		var b []byte
-		for ; k < len(p.slots) && p.slots[k] == first+int64(len(b)/8) && (len(b) == 0 || p.slots[k]%(a.head.perGroup+1) != 0); k++ {
-			b = binary.BigEndian.AppendUint64(b, p.values[p.slots[k]])
+		for ; k < len(c.slots) && isNext(k, first, b); k++ {
+			b = binary.BigEndian.AppendUint64(b, c.values[c.slots[k]])
 		}
-		if err := a.put(b, a.entryAt(first)); err != nil {
+		if err := a.put(b, a.offsetOf(first)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// entryAt is where the entry of a slot lies in the file.
-func (a *asif) entryAt(slot int64) int64 {
+// offsetOf is the offset in the file of the entry of a slot.
+func (a *asif) offsetOf(slot int64) int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	group, i := slot/(a.head.perGroup+1), slot%(a.head.perGroup+1)
@@ -403,11 +396,9 @@ func (a *asif) encodeDir(dir []int64, version uint64) []byte {
 
 // findings checks the metadata, which no other call reads.
 func (a *asif) findings() (list []Finding, err error) {
-	report := func(problem string) { list = append(list, Finding{Path: "metadata", Problem: problem}) }
 	at, partial := a.find(a.head.meta)
 	if at == 0 {
-		report("missing")
-		return list, nil
+		return []Finding{{Path: "metadata", Problem: "missing"}}, nil
 	}
 	p := make([]byte, 0x400)
 	if partial {
@@ -415,11 +406,8 @@ func (a *asif) findings() (list []Finding, err error) {
 	} else {
 		_, err = a.f.ReadAt(p, at)
 	}
-	if err != nil {
-		return nil, err
+	if err == nil && string(p[:4]) != "meta" {
+		list = []Finding{{Path: "metadata", Problem: "no header"}}
 	}
-	if string(p[:4]) != "meta" {
-		report("no header")
-	}
-	return list, nil
+	return list, err
 }

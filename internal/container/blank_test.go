@@ -47,8 +47,8 @@ func TestBlankASIF(t *testing.T) {
 	assert.NotEqual(t, make([]byte, 16), b[0x20:0x30])
 	list = bytes.TrimRight(list, "\x00")
 	assert.Len(t, list, 351)
-	dict, err := parsePlist(list)
-	require.NoError(t, err)
+	var dict map[string]any
+	require.NoError(t, parsePlist(list, &dict))
 	assert.Contains(t, dict["internal metadata"], "stable uuid")
 	assert.Empty(t, dict["user metadata"])
 }

@@ -115,9 +115,9 @@ func FuzzASIF(f *testing.F) {
 	h := smallASIF(64 << 20)
 	h.most = 1 << 30 / 512
 	h.meta = h.most*h.block/h.chunk - 1
-	h.derive()
+	h.setGeometry()
 	h.dirs[1] = h.dirs[0] + h.dirLen
-	h.derive()
+	h.setGeometry()
 	entry := func(v uint64) []byte { return binary.BigEndian.AppendUint64(nil, v) }
 	table := slices.Concat(entry(asifWhole|5), entry(asifUnmapped), entry(asifPartial|6))
 	whole := h.encode()

@@ -352,8 +352,8 @@ func smallASIF(size int64) asifHead {
 	h := newASIF(size, [16]byte{})
 	h.chunk, h.most = smallChunk, 8<<30/512
 	h.meta = h.most*h.block/h.chunk - 1
-	h.derive()
+	h.setGeometry()
 	h.dirs[1] = h.dirs[0] + h.dirLen
-	h.derive()
+	h.setGeometry()
 	return h
 }

@@ -82,88 +82,79 @@ func (i info) capacity(n int64) int64 {
 
 // parseInfo reads a bundle's property list and refuses contradictions.
 func parseInfo(data []byte) (info, error) {
-	dict, err := parsePlist(data)
-	if err != nil {
+	var keys struct {
+		Type     string `plist:"diskimage-bundle-type"`
+		Version  *int64 `plist:"bundle-backingstore-version"`
+		BandSize *int64 `plist:"band-size"`
+		Size     *int64 `plist:"size"`
+	}
+	if err := parsePlist(data, &keys); err != nil {
 		return info{}, err
 	}
-	if found := dict["diskimage-bundle-type"]; found != bundleType {
-		return info{}, fmt.Errorf("diskimage-bundle-type is %.80q: %w", fmt.Sprint(found), errNotBundle)
+	if keys.Type != bundleType {
+		return info{}, fmt.Errorf("diskimage-bundle-type is %.80q: %w", keys.Type, errNotBundle)
 	}
-	var i info
 	for _, field := range []struct {
-		key      string
-		to       *int64
-		min, max int64
-		unit     int64
+		key            string
+		v              *int64
+		min, max, unit int64
 	}{
-		{"bundle-backingstore-version", &i.version, 1, math.MaxInt32, 1},
-		{"band-size", &i.bandSize, SectorSize, image.MaxSize, SectorSize},
-		{"size", &i.size, 0, image.MaxSize, SectorSize},
+		{"bundle-backingstore-version", keys.Version, 1, math.MaxInt32, 1},
+		{"band-size", keys.BandSize, SectorSize, image.MaxSize, SectorSize},
+		{"size", keys.Size, 0, image.MaxSize, SectorSize},
 	} {
-		v, err := plistInteger(dict, field.key)
-		if err != nil {
-			return info{}, err
+		switch {
+		case field.v == nil:
+			return info{}, corrupt("%s is missing", field.key)
+		case *field.v < field.min || *field.v > field.max || *field.v%field.unit != 0:
+			return info{}, corrupt("%s is %d, want a multiple of %d from %d to %d", field.key, *field.v, field.unit,
+				field.min, field.max)
 		}
-		if v < field.min || v > field.max || v%field.unit != 0 {
-			return info{}, corrupt("%s is %d, want a multiple of %d from %d to %d", field.key, v, field.unit, field.min,
-				field.max)
-		}
-		*field.to = v
 	}
+	i := info{version: *keys.Version, bandSize: *keys.BandSize, size: *keys.Size}
 	if n := ceil(i.size, i.bandSize); n > maxBands {
 		return info{}, corrupt("%d bands, more than %d", n, int64(maxBands))
 	}
 	return i, nil
 }
 
-// plistInteger takes a whole number out of a decoded dictionary. The decoder returns int64 for negative numbers, uint64
-// for others.
-func plistInteger(dict map[string]any, key string) (int64, error) {
-	switch v := dict[key].(type) {
-	case uint64:
-		if v <= math.MaxInt64 {
-			return int64(v), nil
-		}
-	case int64:
-		return v, nil
-	case nil:
-		return 0, corrupt("%s is missing", key)
-	}
-	return 0, corrupt("%s is %.80q, want an integer", key, fmt.Sprint(dict[key]))
-}
+// binaryMark starts a binary property list.
+const binaryMark = "bplist00"
 
-// parsePlist decodes a property list that is a dictionary: XML, as Apple writes into bundles, or binary, as `defaults
-// write` leaves it. The library's XML decoder takes empty input and bare words for OpenStep lists and ignores what follows
-// </plist>; both are refused here.
-func parsePlist(data []byte) (dict map[string]any, err error) {
-	if len(data) > infoLimit {
-		return nil, corrupt("reading property list: %d bytes, more than %d", len(data), infoLimit)
+// parsePlist decodes a property list that is a dictionary into the struct to: XML, as Apple writes into bundles, or binary,
+// as `defaults write` leaves it. The library takes empty input and bare words for OpenStep lists and ignores what follows
+// </plist>; both are refused here. Decoding into a struct bounds the memory: shared objects of other keys of a binary
+// list are not copied.
+func parsePlist(data []byte, to any) (err error) {
+	binaryList := bytes.HasPrefix(data, []byte(binaryMark))
+	text := data
+	if !binaryList {
+		text = bytes.TrimSpace(toUTF8(data))
 	}
-	if bytes.HasPrefix(data, []byte(binaryMark)) {
-		return parseBinaryPlist(data)
-	}
-	text := bytes.TrimSpace(toUTF8(data))
 	switch {
+	case len(data) > infoLimit:
+		return corrupt("reading property list: %d bytes, more than %d", len(data), infoLimit)
+	case binaryList:
 	case len(text) == 0:
-		return nil, corrupt("reading property list: it is empty")
+		return corrupt("reading property list: it is empty")
 	case !startsXMLPlist(text):
-		return nil, corrupt("reading property list: no XML")
+		return corrupt("reading property list: no XML")
 	case !bytes.HasSuffix(text, []byte("</plist>")) || bytes.Count(text, []byte("</plist>")) != 1:
-		return nil, corrupt("reading property list: cut off, or followed by more data")
+		return corrupt("reading property list: cut off, or followed by more data")
 	}
 	defer func() {
 		if r := recover(); r != nil {
-			dict, err = nil, corrupt("reading property list: %v", r)
+			err = corrupt("reading property list: %v", r)
 		}
 	}()
-	format, err := plist.Unmarshal(text, &dict)
+	format, err := plist.Unmarshal(text, to)
 	if err != nil {
-		return nil, fmt.Errorf("reading property list: %w: %w", ErrCorrupt, err)
+		return fmt.Errorf("reading property list: %w: %w", ErrCorrupt, err)
 	}
-	if format != plist.XMLFormat || dict == nil {
-		return nil, corrupt("reading property list: no XML dictionary")
+	if format != plist.XMLFormat && format != plist.BinaryFormat {
+		return corrupt("reading property list: neither XML nor binary")
 	}
-	return dict, nil
+	return nil
 }
 
 // startsXMLPlist reports whether text starts as an XML property list may: with a declaration, a comment, a document type
@@ -271,3 +262,68 @@ func findXMLSize(text []byte) (from, to int64, err error) {
 	}
 	return from, to, nil
 }
+
+// binaryTail is the length of the end of a binary property list (CoreFoundation, CFBinaryPList.c), which describes the table
+// of the objects' offsets before it.
+const binaryTail = 32
+
+// replaceBinarySize adds an integer to a binary property list and lets the key "size" refer to it: other keys may refer to
+// the old one. All other objects stay in their places. The list was parsed before, so that all offsets are inside it.
+func replaceBinarySize(data []byte, size int64) (out []byte, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = corrupt("changing binary property list: %v", r)
+		}
+	}()
+	end := bytes.Clone(data[len(data)-binaryTail:])
+	width, reference := int(end[6]), int(end[7]) // of an offset and of a reference to an object, in bytes
+	count, top := binary.BigEndian.Uint64(end[8:]), binary.BigEndian.Uint64(end[16:])
+	tableAt := int(binary.BigEndian.Uint64(end[24:]))
+	offset := func(i uint64) int { return int(bigEndian(data[tableAt+int(i)*width:][:width])) }
+	at := findBinarySize(data, offset(top), reference, offset)
+	if at < 0 || reference < 8 && count >= 1<<(8*reference) {
+		return nil, corrupt("changing binary property list: no key %q, or no reference for object %d", "size", count)
+	}
+	out = bytes.Clone(data[:tableAt])
+	copy(out[at:], lastBytes(count, reference))
+	const newWidth = 4 // bytes of an offset, since a list has less than infoLimit bytes
+	var table []byte
+	for i := range count {
+		table = append(table, lastBytes(uint64(offset(i)), newWidth)...)
+	}
+	table = append(table, lastBytes(uint64(len(out)), newWidth)...)
+	out = append(out, 0x13) // an integer of 8 bytes
+	out = binary.BigEndian.AppendUint64(out, uint64(size))
+	end[6] = newWidth
+	binary.BigEndian.PutUint64(end[8:], count+1)
+	binary.BigEndian.PutUint64(end[24:], uint64(len(out)))
+	return append(append(out, table...), end...), nil
+}
+
+// findBinarySize returns the position of the reference to the value of the last key "size" (decoders use the last one) in
+// the dictionary at byte at, -1 without that key.
+func findBinarySize(data []byte, at, reference int, offset func(i uint64) int) int {
+	n := int(data[at] & 15) // of a dictionary, 0xD in the upper half
+	if at++; n == 15 {      // the number of entries is an integer object
+		length := 1 << (data[at] & 15)
+		n, at = int(bigEndian(data[at+1:][:length])), at+1+length
+	}
+	found := -1
+	for k := range n {
+		key := offset(bigEndian(data[at+k*reference:][:reference]))
+		if bytes.HasPrefix(data[key:], []byte("\x54size")) { // an ASCII string of 4 bytes
+			found = at + (n+k)*reference
+		}
+	}
+	return found
+}
+
+func bigEndian(b []byte) (v uint64) {
+	for _, c := range b {
+		v = v<<8 | uint64(c)
+	}
+	return v
+}
+
+// lastBytes is v in n bytes, the most significant first.
+func lastBytes(v uint64, n int) []byte { return binary.BigEndian.AppendUint64(nil, v)[8-n:] }

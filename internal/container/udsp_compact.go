@@ -3,9 +3,10 @@ package container
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
-// compact implements layout.
+// compact implements chunkMap.
 func (u *udsp) compact(keep func(i int64) (bool, error)) error {
 	dropped := map[int64]bool{}
 	for _, n := range u.nodes {
@@ -28,38 +29,35 @@ func (u *udsp) compact(keep func(i int64) (bool, error)) error {
 	return u.rewrite(func(i int64) bool { return !dropped[i] })
 }
 
-// slotRef is a slot by node and number.
-type slotRef struct{ node, i int }
-
-// move takes a band from the end of the file to a slot in front.
-type move struct {
+// udspMove moves a band from the end of the file to a slot that is not in use.
+type udspMove struct {
 	band     uint32
 	from, to slotRef
 }
 
-// rewrite drops the bands for which keep is false, fills their slots with the
-// last ones, and cuts the file. At any moment one slot counts for each band:
+// rewrite drops the bands for which keep returns false, fills their slots with the last bands, and cuts the file. At any
+// moment one slot counts for each band:
 //
-//  1. slots that were dropped are interrupted as such,
-//  2. bands are copied into them (if that fails, the table is put back),
-//  3. these slots are interrupted as copies,
-//  4. the slots copied from are interrupted as not in use, by which the copies count,
-//  5. the table is written without marks and without the end.
+//  1. slots that were dropped are marked as such,
+//  2. bands are copied into them (if that fails, the table is restored),
+//  3. these slots are marked as copies,
+//  4. the slots copied from are marked as not in use, so that the copies count,
+//  5. the table is written without marks and without its end.
 //
-// Each step is on the disk before the next, and inside a step the order of
-// writes does not matter.
+// Each step is durable before the next, and the order of writes inside a step does not matter.
 func (u *udsp) rewrite(keep func(i int64) bool) error {
 	bands := u.head.bands()
 	if bands > udspMarkBands {
-		return &UnsupportedError{Path: u.f.Path(), Found: fmt.Sprintf("sparse image of %d bands", bands), Doing: "compacting"}
+		found := fmt.Sprintf("sparse image of %d bands", bands)
+		return &UnsupportedError{Path: u.f.Path(), Found: found, Doing: "compacting"}
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	table, left := u.marks(keep)
-	moves := u.plan(table, left)
+	table, left := u.markDropped(keep)
+	moves := planMoves(table, left)
 	steps := []func() error{
 		func() error { return u.putTables(table) },
-		func() error { return u.copyAll(moves) },
+		func() error { return u.copyBands(moves) },
 		func() error {
 			for _, m := range moves {
 				table[m.to.node][m.to.i] = udspMark | m.band
@@ -94,9 +92,8 @@ func (u *udsp) rewrite(keep func(i int64) bool) error {
 	return u.sync()
 }
 
-// marks is the table with dropped slots interrupted, and how many bands are left. A
-// copy that counts becomes a band again.
-func (u *udsp) marks(keep func(i int64) bool) (table [][]uint32, left int) {
+// markDropped returns the table with dropped slots marked, and how many bands are left. A copy that counts becomes a band.
+func (u *udsp) markDropped(keep func(i int64) bool) (table [][]uint32, left int) {
 	table = make([][]uint32, len(u.nodes))
 	for k := range u.nodes {
 		n := &u.nodes[k]
@@ -115,10 +112,10 @@ func (u *udsp) marks(keep func(i int64) bool) (table [][]uint32, left int) {
 	return table, left
 }
 
-// plan finds what lies behind the first left slots, and where to.
-func (u *udsp) plan(table [][]uint32, left int) []move {
+// planMoves moves the bands after the first left slots into the unused ones of those.
+func planMoves(table [][]uint32, left int) []udspMove {
 	var free []slotRef
-	var moves []move
+	var moves []udspMove
 	n := 0
 	for k := range table {
 		for i, v := range table[k] {
@@ -126,56 +123,46 @@ func (u *udsp) plan(table [][]uint32, left int) []move {
 			case v == udspMark && n <= left:
 				free = append(free, slotRef{k, i})
 			case v != udspMark && n > left:
-				moves = append(moves, move{band: v, from: slotRef{k, i}, to: free[len(moves)]})
+				moves = append(moves, udspMove{band: v, from: slotRef{k, i}, to: free[len(moves)]})
 			}
 		}
 	}
 	return moves
 }
 
-func (u *udsp) at(s slotRef) int64 { return u.nodes[s.node].slot(s.i, u.head.band) }
-
-// copyAll copies bands, or undoes the first step: holes take space when they are filled, and on a full disk an image with
-// marks could not be opened for writing any more.
-func (u *udsp) copyAll(moves []move) error {
+// copyBands copies bands. If that fails it undoes the first step: holes take space when they are filled, and on a full disk
+// an image with marks could not be opened for writing.
+func (u *udsp) copyBands(moves []udspMove) error {
 	for k, m := range moves {
-		if err := u.copyBytes(u.at(m.to), u.at(m.from), u.head.band); err != nil {
+		if err := u.copyBytes(u.offsetOf(m.to), u.offsetOf(m.from), u.head.band); err != nil {
 			return errors.Join(fmt.Errorf("moving band %d: %w", m.band-1, err), u.restoreTable(moves[:k+1]))
 		}
 	}
 	return nil
 }
 
-// restoreTable makes the table what it was before the first step. What copies have overwritten was dropped, and becomes zeros.
-// The marks of an earlier compaction stay: what their slots held is not known.
-func (u *udsp) restoreTable(started []move) error {
+// restoreTable writes the table as it was before the first step. What started copies have overwritten was dropped, and
+// becomes zeros. The marks of an earlier compaction stay: what their slots contained is not known.
+func (u *udsp) restoreTable(started []udspMove) error {
 	if u.interrupted {
 		return nil
 	}
 	for _, m := range started {
-		if err := u.writeZeros(u.at(m.to), u.head.band); err != nil {
+		if err := u.writeZeros(u.offsetOf(m.to), u.head.band); err != nil {
 			return err
 		}
 	}
 	if err := u.sync(); err != nil {
 		return err
 	}
-	var table [][]uint32
-	for _, n := range u.nodes {
-		table = append(table, n.entries)
-	}
-	if err := u.putTables(table); err != nil {
+	if err := u.putNodes(u.nodes); err != nil {
 		return err
 	}
 	return u.sync()
 }
 
-// putTables writes every node with a new table.
-func (u *udsp) putTables(table [][]uint32) error {
-	nodes := append([]udspNodeInfo(nil), u.nodes...)
-	for k := range nodes {
-		nodes[k].entries = table[k]
-	}
+// putNodes writes a whole chain.
+func (u *udsp) putNodes(nodes []udspNodeInfo) error {
 	for k := range nodes {
 		if err := u.putNode(nodes, k, len(nodes)-1); err != nil {
 			return err
@@ -184,8 +171,16 @@ func (u *udsp) putTables(table [][]uint32) error {
 	return nil
 }
 
-// cutTables writes the first left entries without marks, ends the chain behind
-// them, and makes them the table.
+// putTables writes every node with a new table.
+func (u *udsp) putTables(table [][]uint32) error {
+	nodes := slices.Clone(u.nodes)
+	for k := range nodes {
+		nodes[k].entries = table[k]
+	}
+	return u.putNodes(nodes)
+}
+
+// cutTables writes the first left entries without marks, ends the chain after them, and makes them the table.
 func (u *udsp) cutTables(table [][]uint32, left int) error {
 	var nodes []udspNodeInfo
 	for k, n := range u.nodes {
@@ -196,16 +191,14 @@ func (u *udsp) cutTables(table [][]uint32, left int) error {
 		}
 	}
 	_, nodes[len(nodes)-1].cap = udspTable(len(nodes) - 1) // no node follows
-	for k := range nodes {
-		if err := u.putNode(nodes, k, len(nodes)-1); err != nil {
-			return err
-		}
+	if err := u.putNodes(nodes); err != nil {
+		return err
 	}
 	u.nodes = nodes
 	return nil
 }
 
-// rebuildIndex makes everything else follow from the nodes.
+// rebuildIndex computes all other fields from the nodes.
 func (u *udsp) rebuildIndex() {
 	u.places.clear()
 	u.bands, u.interrupted, u.copied = 0, false, nil
@@ -220,9 +213,9 @@ func (u *udsp) rebuildIndex() {
 	u.markSaved()
 }
 
-// resize implements layout. Bands behind a smaller size go before the header
-// says that size, since a table that names them would be damaged; what an
-// earlier, larger size left in the last band goes before a larger one can show it.
+// resize implements chunkMap. Bands after a smaller size are removed before the header has that size, since a table that
+// refers to them would be damaged. What an earlier, larger size left in the last band is cleared before a larger size can
+// show it.
 func (u *udsp) resize(size int64) error {
 	next := u.head
 	next.size = size
@@ -253,14 +246,9 @@ func (u *udsp) resize(size int64) error {
 	return u.sync()
 }
 
-// hasBandFrom says whether a band from first on has a slot.
+// hasBandFrom reports whether a band from first on has a slot.
 func (u *udsp) hasBandFrom(first int64) bool {
-	for _, n := range u.nodes {
-		for _, v := range n.entries {
-			if int64(v)-1 >= first {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(u.nodes, func(n udspNodeInfo) bool {
+		return slices.ContainsFunc(n.entries, func(v uint32) bool { return int64(v)-1 >= first })
+	})
 }
