@@ -34,12 +34,12 @@ func Attach(ctx context.Context, req Request) (Attached, error) {
 		return Attached{}, err
 	}
 	if r != nil && r.alive() {
-		return r.view(), nil
+		return r.present(), nil
 	}
 	if r != nil {
 		s.clean(ctx, r)
 	}
-	r, info, err := s.begin(id, req)
+	r, info, err := s.newRecord(id, req)
 	if info != nil && req.Keys == nil {
 		defer info.keys.Wipe()
 	}
@@ -48,16 +48,16 @@ func Attach(ctx context.Context, req Request) (Attached, error) {
 	}
 	if err != nil {
 		if r != nil {
-			s.undo(r)
+			s.clean(ctx, r)
 		}
 		return Attached{}, fmt.Errorf("attaching %q: %w", req.Image, err)
 	}
-	return r.view(), nil
+	return r.present(), nil
 }
 
-// begin inspects the container and records what will be attached, before anything is. The caller wipes the keys in the
-// info, after an error too.
-func (s *store) begin(id string, req Request) (*record, *ImageInfo, error) {
+// newRecord inspects the container and records what will be attached, before anything is. The caller wipes the keys in
+// the info, after an error too.
+func (s *store) newRecord(id string, req Request) (*record, *ImageInfo, error) {
 	var info *ImageInfo
 	var err error
 	if req.Info != nil {
@@ -133,7 +133,7 @@ func (s *store) attach(ctx context.Context, r *record, req Request, info *ImageI
 		err = s.mount(r, req)
 	}
 	if err == nil && r.LastMountPoint != "" {
-		s.afterMount(ctx, r, req)
+		s.prepareMounted(ctx, r, req)
 	}
 	if err != nil {
 		return err
@@ -162,7 +162,7 @@ func openRaw(r *record) (file *os.File, direct bool, err error) {
 	}
 	err = retryEINTR(func() error { return unix.Flock(int(file.Fd()), lock|unix.LOCK_NB) })
 	if errors.Is(err, unix.EWOULDBLOCK) {
-		err = inUse{fmt.Errorf("locking %q: %w", r.Image, container.ErrInUse)}
+		err = inUseError{fmt.Errorf("locking %q: %w", r.Image, container.ErrInUse)}
 	}
 	if id, e := identity(r.Image); err == nil && (e != nil || id != r.ID) {
 		err = fmt.Errorf("opening %q: it was replaced by something else", r.Image)
@@ -173,6 +173,12 @@ func openRaw(r *record) (file *os.File, direct bool, err error) {
 	}
 	return file, direct, nil
 }
+
+// Largest requests to an image file and to a FUSE file, in KiB; the kernel cuts larger ones.
+const (
+	rawRequestKB    = 1280
+	servedRequestKB = maxRequest >> 10
+)
 
 // loopRaw attaches the image file itself.
 func (s *store) loopRaw(r *record) error {
@@ -190,16 +196,12 @@ func (s *store) loopRaw(r *record) error {
 	if err != nil {
 		return err
 	}
-	settings := loopSettings{tag: r.tag(), maxSectorsKB: rawRequestKB, readOnly: r.ReadOnly}
-	if info.Size() > r.Size {
-		// A trailer follows the sectors: such an image is read-only.
-		settings.size, settings.readOnly, r.ReadOnly = r.Size, true, true
+	settings := loopSettings{maxSectorsKB: rawRequestKB, direct: direct}
+	if info.Size() > r.Size { // a trailer follows the sectors: such an image is read-only
+		settings.size, r.ReadOnly = r.Size, true
 	}
-	return s.loop(r, file, direct, settings)
+	return s.loop(r, file, settings)
 }
-
-// rawRequestKB is the largest request to an image file, in KiB; the kernel cuts larger ones.
-const rawRequestKB = 1280
 
 // loopServed attaches the FUSE file.
 func (s *store) loopServed(r *record) error {
@@ -212,12 +214,13 @@ func (s *store) loopServed(r *record) error {
 		return fmt.Errorf("opening the served device: %w", err)
 	}
 	defer file.Close()
-	return s.loop(r, file, true, loopSettings{tag: r.tag(), maxSectorsKB: maxRequest >> 10, readOnly: r.ReadOnly})
+	return s.loop(r, file, loopSettings{maxSectorsKB: servedRequestKB, direct: true})
 }
 
 // loop makes a loop device of the file and records it.
-func (s *store) loop(r *record, file *os.File, direct bool, settings loopSettings) error {
-	n, err := setLoop(file, direct, settings)
+func (s *store) loop(r *record, file *os.File, settings loopSettings) error {
+	settings.tag, settings.readOnly = r.tag(), r.ReadOnly
+	n, err := setLoop(file, settings)
 	if err != nil {
 		return err
 	}
@@ -246,7 +249,7 @@ func (s *store) serve(ctx context.Context, r *record, req Request, info *ImageIn
 		}
 	}
 	uid, gid := owner()
-	o := order{Image: r.Image, ReadOnly: r.ReadOnly, MountAt: at, Volume: volume, End: s.path(r.ID + ".end"),
+	o := serveRequest{Image: r.Image, ReadOnly: r.ReadOnly, MountAt: at, Volume: volume, End: s.path(r.ID + ".end"),
 		Others: volume && os.Geteuid() == 0, UID: uint32(uid), GID: uint32(gid)}
 	for _, p := range info.partitions() {
 		if !volume || p.Index+1 == info.Regions[info.mount].Number {
@@ -254,7 +257,7 @@ func (s *store) serve(ctx context.Context, r *record, req Request, info *ImageIn
 		}
 	}
 	r.FUSEDir = at
-	a, err := spawn(ctx, s, r, req.HelperArgs, o, info.keys)
+	a, err := s.spawn(ctx, r, req.HelperArgs, o, info.keys)
 	if err != nil {
 		return err
 	}
@@ -268,7 +271,7 @@ func (s *store) serve(ctx context.Context, r *record, req Request, info *ImageIn
 	return s.save(r)
 }
 
-// serveAlone is mode fuse: the files of a volume, or the device as a file for whoever wants no mount.
+// serveAlone is mode fuse: the files of a volume, or without a mount the device as a file.
 func (s *store) serveAlone(ctx context.Context, r *record, req Request, info *ImageInfo) error {
 	if req.NoMount {
 		if err := s.serve(ctx, r, req, info, s.path(r.ID), false); err != nil {

@@ -62,7 +62,7 @@ func newRequests(t *testing.T) *requests {
 	dev := blockdevtest.NewMem(4 << 20)
 	require.NoError(t, exfat.Format(dev, exfat.FormatOptions{}))
 	count := &counted{Device: dev}
-	fs, err := openVolume(count, order{}, false, &failures{})
+	fs, err := openVolume(count, serveRequest{}, false, &failures{})
 	require.NoError(t, err)
 	r := &requests{T: t, dev: dev, count: count, fs: fs, raw: fs.raw(), time: &timers{set: map[*func()]time.Duration{}}}
 	fs.auto.after = r.time.after
@@ -94,7 +94,7 @@ func (r *requests) release(f fuse.CreateOut) {
 // found is what the next mount finds after the serving process was killed: files with their sizes, folders with -1.
 func (r *requests) found() map[string]int64 {
 	dev := r.dev.Clone()
-	fs, err := openVolume(dev, order{}, false, &failures{})
+	fs, err := openVolume(dev, serveRequest{}, false, &failures{})
 	require.NoError(r, err)
 	list, err := fs.volume.List("")
 	require.NoError(r, err)
@@ -221,7 +221,7 @@ func TestFailedFlushOfTheVolumeIsRepeated(t *testing.T) {
 	r.time.advance(flushDelay)
 	assert.Equal(t, map[string]int64{"a": 0}, r.found())
 	assert.Empty(t, r.time.set)
-	word := r.fs.fails.lastWord()
+	word := r.fs.fails.report()
 	assert.Equal(t, 1, word.Count, word.Failures)
 	r.release(a)
 	require.NoError(t, r.fs.close())

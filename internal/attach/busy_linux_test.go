@@ -58,7 +58,7 @@ func TestBusy(t *testing.T) {
 				_, err = Attach(t.Context(), Request{Image: path})
 				require.ErrorIs(t, err, unix.EAGAIN)
 				end()
-				require.NoError(t, waitUntil(t.Context(), patience, func() (bool, error) { return !anyLoopOf(path), nil }))
+				require.NoError(t, waitUntil(t.Context(), helperTimeout, func() bool { return !anyLoopOf(path) }))
 			}
 			a = attach(t, path)
 			requireFile(t, filepath.Join(a.MountPoint, "unflushed"), data)

@@ -99,9 +99,9 @@ func writeUntilKilled(t *testing.T, a Attached, round int, flushed map[string][]
 func kill(t *testing.T, pid int) {
 	t.Helper()
 	require.NoError(t, unix.Kill(pid, unix.SIGKILL))
-	require.NoError(t, waitUntil(t.Context(), patience, func() (bool, error) {
+	require.NoError(t, waitUntil(t.Context(), helperTimeout, func() bool {
 		_, lives := processStart(pid)
-		return !lives, nil
+		return !lives
 	}))
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -32,128 +33,88 @@ func Detach(ctx context.Context, a Attached, force bool) (Lost, error) {
 	case !r.alive():
 		return s.clean(ctx, r), nil
 	}
-	if force {
-		return s.force(ctx, r), nil
-	}
-	lost, err := s.polite(ctx, r)
+	lost, err := s.detach(ctx, r, detachment{force: force})
 	if err != nil {
 		return lost, fmt.Errorf("detaching %q: %w", r.Image, err)
 	}
 	return lost, nil
 }
 
-// polite undoes the attachment step by step, and stops at the first step that finds it in use.
-func (s *store) polite(ctx context.Context, r *record) (Lost, error) {
-	points, err := r.mountPoints()
+// Unmount unmounts the volume and leaves the image attached; it returns a [*BusyError] for one in use, unless force
+// takes it away from its users. In mode fuse an attachment is its mount: errors.ErrUnsupported.
+func Unmount(ctx context.Context, a Attached, force bool) error {
+	s, r, err := find(ctx, a)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	var lost Lost
-	for _, point := range points {
-		unsaved := r.unsaved(point)
-		if err := unmount(point); err != nil {
-			return unsaved, err
-		}
-		lost = append(lost, unsaved...)
+	defer s.close()
+	if r.Mode == ModeFUSE {
+		return fmt.Errorf("unmounting %q: without a block device, detach it: %w", r.Image, errors.ErrUnsupported)
 	}
-	if r.Loop >= 0 {
-		lost = append(lost, r.flushDevice(len(points) > 0)...)
-		if err := s.endLoop(ctx, r); err != nil {
-			return lost, err
-		}
+	d := detachment{store: s, r: r, force: force}
+	if err := d.unmountVolumes(ctx); err != nil {
+		return err
 	}
 	s.removeMountPoint(r)
-	if err := s.save(r); err != nil {
-		return lost, err
+	r.LastMountPoint = ""
+	err = s.save(r)
+	if d.mounted {
+		d.flushDevice()
 	}
-	served, err := r.servedMounts()
-	if err != nil {
-		return lost, err
-	}
-	for _, point := range served {
-		if err := unmount(point); err != nil {
-			return lost, err
-		}
-	}
-	if err := waitUntil(ctx, patience, func() (bool, error) { return !r.helperLives(), nil }); err != nil {
-		return lost, fmt.Errorf("waiting for process %d to flush and end: %w", r.HelperPID, err)
-	}
-	return append(lost, s.lastWord(r, false)...), s.forget(r.ID)
-}
-
-// unsaved flushes a volume that a kernel driver has mounted, and returns what failed: unmount(2) flushes too, but does
-// not report failed writes. In mode fuse the serving process reports them in its last word.
-func (r *record) unsaved(point string) Lost {
-	if r.Mode == ModeFUSE {
-		return nil
-	}
-	if err := syncVolume(point); err != nil {
-		return Lost{notSaved(point, err)}
-	}
-	return nil
-}
-
-// flushDevice flushes what unmounting wrote to the device, or programs if it was not mounted, and returns what failed,
-// earlier writeback by the kernel included.
-func (r *record) flushDevice(mounted bool) (lost Lost) {
-	if r.ReadOnly {
-		return nil
-	}
-	nodes := []string{r.Partition}
-	if !mounted && r.Device != r.Partition {
-		nodes = append(nodes, r.Device)
-	}
-	for _, node := range nodes {
-		f, err := os.Open(node)
-		if err == nil {
-			err = errors.Join(retryEINTR(f.Sync), f.Close())
-		}
-		if err != nil {
-			lost = append(lost, notSaved(node, err))
-		}
-	}
-	return lost
-}
-
-// notSaved is a line of Lost about a failed flush.
-func notSaved(what string, err error) string {
-	return fmt.Sprintf("what was written last to %q may not be in the image: %v", what, err)
-}
-
-// endLoop clears the device unless a process has it open. It checks first because the kernel does not take back a
-// request to clear.
-func (s *store) endLoop(ctx context.Context, r *record) error {
-	if by := holders(r.Device, r.Partition); len(by) > 0 {
-		return &BusyError{What: r.Device, Holders: by}
-	}
-	err := clearLoop(ctx, r, 10*time.Second)
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return &BusyError{What: r.Device, Holders: holders(r.Device)}
+	if err == nil && len(d.lost) > 0 && !force {
+		err = fmt.Errorf("unmounting %q: it is unmounted, but %s", r.Image, strings.Join(d.lost, "; "))
 	}
 	return err
 }
 
-// force undoes the attachment whoever uses it.
-func (s *store) force(ctx context.Context, r *record) Lost {
-	lost := s.forceVolumes(r, true)
-	return append(lost, s.release(ctx, r, false)...)
+// detachment is an attachment that is being undone.
+type detachment struct {
+	*store
+	r       *record
+	force   bool // take it away from its users: what fails is a loss, not an error
+	dead    bool // the serving process ended without a report
+	mounted bool // the volume was mounted
+	lost    Lost
 }
 
-// clean takes away what a dead process, a dead command or another boot left.
+// detachSteps undo what attach has done, in the opposite order, each as far as there is something to undo. Without
+// force the first step that finds the attachment in use ends the detach.
+var detachSteps = []func(d *detachment, ctx context.Context) error{
+	(*detachment).unmountVolumes, (*detachment).releaseLoop, (*detachment).unmountServed, (*detachment).awaitHelper,
+	(*detachment).readReport,
+}
+
+// detach undoes an attachment and forgets it.
+func (s *store) detach(ctx context.Context, r *record, d detachment) (Lost, error) {
+	d.store, d.r = s, r
+	for _, step := range detachSteps {
+		if err := step(&d, ctx); err != nil {
+			return d.lost, err
+		}
+	}
+	s.removeMountPoint(r)
+	err := s.forget(r.ID)
+	if d.force {
+		err = nil
+	}
+	return d.lost, err
+}
+
+// clean removes what a dead process, a dead command or another boot left.
 func (s *store) clean(ctx context.Context, r *record) Lost {
 	if r.Boot != bootID() {
 		s.removeMountPoint(r)
 		_ = s.forget(r.ID)
 		return nil
 	}
-	// Here it must not matter that whoever asked has given up meanwhile.
-	ctx = context.WithoutCancel(ctx)
 	if r.Loop < 0 && r.Mode != ModeFUSE {
-		r.adopt()
+		r.findLoop()
 	}
-	// If umount(8) ended its mount, it flushed and wrote its last word.
-	dead := r.HelperPID != 0 && !r.helperLives() && !s.ended(r)
-	lost := append(s.forceVolumes(r, !dead), s.release(ctx, r, dead)...)
+	// If umount(8) ended its mount, it flushed and wrote its report.
+	_, err := os.Stat(s.path(r.ID + ".end"))
+	dead := r.HelperPID != 0 && !r.helperLives() && err != nil
+	// It must not matter here that the caller was canceled meanwhile. With force the error is nil.
+	lost, _ := s.detach(context.WithoutCancel(ctx), r, detachment{force: true, dead: dead})
 	if dead && r.Complete {
 		const died = "the process that served the image had died: what was written and not flushed is lost"
 		lost = append(Lost{died}, lost...)
@@ -161,89 +122,193 @@ func (s *store) clean(ctx context.Context, r *record) Lost {
 	return lost
 }
 
-// undo is clean for an attach that did not come to its end.
-func (s *store) undo(r *record) { s.clean(context.Background(), r) }
-
-// forceVolumes takes the mounted volumes away from whoever uses them. In mode fuse the volume is the served mount,
-// which release ends: what was written has passed to the process already, and that flushes when it ends.
-func (s *store) forceVolumes(r *record, flush bool) (lost Lost) {
-	points, _ := r.mountPoints()
+// unmountVolumes unmounts the volume wherever it is mounted. In mode fuse the volume is the served mount, which
+// unmountServed ends with force: what was written has passed to the process already, and that flushes when it ends.
+func (d *detachment) unmountVolumes(context.Context) error {
+	points, err := d.r.mountPoints()
+	if err != nil && !d.force {
+		return err
+	}
+	d.mounted = len(points) > 0
 	for _, point := range points {
-		if r.Mode != ModeFUSE {
-			lost = append(lost, forceUnmount(point, flush)...)
+		switch {
+		case d.force && d.r.Mode == ModeFUSE:
+			for _, h := range holders(point) {
+				d.lost = append(d.lost, describeOpenFiles(h, point))
+			}
+		case d.force:
+			d.lost = append(d.lost, forceUnmount(point, !d.dead)...)
+		default:
+			// unmount(2) flushes too, but does not report failed writes. A serving process has them in its report.
+			if d.r.Mode != ModeFUSE {
+				d.addUnsaved(point, syncVolume(point))
+			}
+			if err := unmount(point); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// addUnsaved adds a failed flush to what is lost.
+func (d *detachment) addUnsaved(what string, err error) {
+	if err != nil {
+		d.lost = append(d.lost, describeUnsaved(what, err))
+	}
+}
+
+// describeUnsaved is the loss of a failed flush.
+func describeUnsaved(what string, err error) string {
+	return fmt.Sprintf("what was written last to %q may not be in the image: %v", what, err)
+}
+
+// describeOpenFiles is the loss of a process with open files.
+func describeOpenFiles(h Holder, point string) string {
+	return fmt.Sprintf("files that %s (process %d) has open on %q", h.Command, h.PID, point)
+}
+
+// flushDevice flushes what unmounting wrote to the device, or programs if it was not mounted. Failures include those of
+// earlier writeback by the kernel.
+func (d *detachment) flushDevice() {
+	nodes := []string{d.r.Partition}
+	if !d.mounted && d.r.Device != d.r.Partition {
+		nodes = append(nodes, d.r.Device)
+	}
+	for _, node := range nodes {
+		if d.r.ReadOnly {
 			continue
 		}
-		for _, h := range holders(point) {
-			lost = append(lost, openFiles(h, point))
+		f, err := os.Open(node)
+		if err == nil {
+			err = errors.Join(retryEINTR(f.Sync), f.Close())
 		}
+		d.addUnsaved(node, err)
 	}
-	return lost
 }
 
-// release ends device, mount and process, each as far as it exists, and forgets the attachment.
-func (s *store) release(ctx context.Context, r *record, dead bool) (lost Lost) {
-	if r.Loop >= 0 && r.ours() {
-		if err := clearLoop(ctx, r, time.Second); err != nil {
-			text := err.Error()
-			if by := holders(r.Device); errors.Is(err, os.ErrDeadlineExceeded) {
-				text = fmt.Sprintf("%q lives on until whoever uses it ends", r.Device)
-				if len(by) > 0 {
-					text = (&BusyError{What: r.Device, Holders: by}).Error()
-				}
-			}
-			lost = append(lost, text)
-		}
-	}
-	// MNT_FORCE ends the connection: requests in flight fail, and the process flushes and closes the container.
-	served, _ := r.servedMounts()
-	for _, point := range served {
-		_ = unix.Unmount(point, unix.MNT_FORCE|unix.UMOUNT_NOFOLLOW)
-		if err := unix.Unmount(point, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil && os.Geteuid() != 0 {
-			_ = fusermount(point, "-z")
-		}
-	}
-	if r.helperLives() {
-		err := waitUntil(ctx, patience, func() (bool, error) { return !r.helperLives(), nil })
-		if err != nil {
-			lost = append(lost, "the process that served the image did not end and was killed: "+
-				"what it had not flushed is lost")
-			_ = unix.Kill(r.HelperPID, unix.SIGKILL)
-			_ = waitUntil(ctx, patience, func() (bool, error) { return !r.helperLives(), nil })
-		}
-	}
-	lost = append(lost, s.lastWord(r, dead)...)
-	s.removeMountPoint(r)
-	_ = s.forget(r.ID)
-	return lost
-}
-
-// ended reports whether the process exited in the regular way.
-func (s *store) ended(r *record) bool {
-	_, err := os.Stat(s.path(r.ID + ".end"))
-	return err == nil
-}
-
-// lastWord reads the failures of the process. A missing file is a failure too, unless the process is known to have
-// died.
-func (s *store) lastWord(r *record, dead bool) (lost Lost) {
-	if r.HelperPID == 0 || dead {
+// releaseLoop clears the loop device. Without force it checks first whether a process has it open, because the kernel
+// does not take back a request to clear.
+func (d *detachment) releaseLoop(ctx context.Context) error {
+	r, limit := d.r, time.Second
+	if r.Loop < 0 {
 		return nil
 	}
-	data, err := s.dir.ReadFile(r.ID+".end", 1<<20)
-	var word lastWord
-	if err == nil {
-		err = json.Unmarshal(data, &word)
-	}
-	if err != nil {
-		if !r.Complete {
-			return nil
+	if !d.force {
+		limit = 10 * time.Second
+		d.flushDevice()
+		if by := holders(r.Device, r.Partition); len(by) > 0 {
+			return &BusyError{What: r.Device, Holders: by}
 		}
-		return Lost{fmt.Sprintf("the process that served the image ended without a word: %v", err)}
 	}
-	lost = append(lost, word.Failures...)
-	if more := word.Count - len(word.Failures); more > 0 {
-		lost = append(lost, fmt.Sprintf("and %d more failures", more))
+	err := r.clearLoop(ctx, limit)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = &BusyError{What: r.Device, Holders: holders(r.Device)}
 	}
+	if err != nil && d.force {
+		d.lost = append(d.lost, err.Error())
+		return nil
+	}
+	return err
+}
+
+// unmountServed unmounts the FUSE file system, which ends the serving process.
+func (d *detachment) unmountServed(context.Context) error {
+	served, err := d.r.servedMounts()
+	if err != nil && !d.force {
+		return err
+	}
+	for _, point := range served {
+		if !d.force {
+			if err := unmount(point); err != nil {
+				return err
+			}
+			continue
+		}
+		// MNT_FORCE ends the connection: requests in flight fail, and the process flushes and closes the container.
+		_ = unix.Unmount(point, unix.MNT_FORCE|unix.UMOUNT_NOFOLLOW)
+		unmountLazily(point)
+	}
+	return nil
+}
+
+// awaitHelper waits for the serving process to flush and end; with force it kills one that takes too long.
+func (d *detachment) awaitHelper(ctx context.Context) error {
+	ended := func() bool { return !d.r.helperLives() }
+	err := waitUntil(ctx, helperTimeout, ended)
+	switch {
+	case err == nil:
+		return nil
+	case !d.force:
+		return fmt.Errorf("waiting for process %d to flush and end: %w", d.r.HelperPID, err)
+	}
+	d.lost = append(d.lost,
+		"the process that served the image did not end and was killed: what it had not flushed is lost")
+	_ = unix.Kill(d.r.HelperPID, unix.SIGKILL)
+	_ = waitUntil(ctx, helperTimeout, ended)
+	return nil
+}
+
+// readReport adds the failures of the serving process to what is lost. A missing report is a loss too, unless the
+// process is known to have died.
+func (d *detachment) readReport(context.Context) error {
+	if d.r.HelperPID == 0 || d.dead {
+		return nil
+	}
+	data, err := d.dir.ReadFile(d.r.ID+".end", 1<<20)
+	var report exitReport
+	if err == nil {
+		err = json.Unmarshal(data, &report)
+	}
+	if err != nil && d.r.Complete {
+		d.lost = append(d.lost, fmt.Sprintf("the process that served the image ended without a report: %v", err))
+	}
+	d.lost = append(d.lost, report.Failures...)
+	if more := report.Count - len(report.Failures); more > 0 {
+		d.lost = append(d.lost, fmt.Sprintf("and %d more failures", more))
+	}
+	return nil
+}
+
+// unmount unmounts what is mounted on the folder; the error for a busy one names who holds it.
+func unmount(point string) error {
+	err := retryEINTR(func() error { return unix.Unmount(point, unix.UMOUNT_NOFOLLOW) })
+	switch {
+	case errors.Is(err, unix.EBUSY):
+		return fmt.Errorf("unmounting: %w", &BusyError{What: point, Holders: holders(point)})
+	case errors.Is(err, unix.EPERM) && os.Geteuid() != 0:
+		return fusermount(point)
+	case errors.Is(err, unix.EINVAL): // not mounted any more
+		return nil
+	case err != nil:
+		return fmt.Errorf("unmounting %q: %w", point, err)
+	}
+	return nil
+}
+
+// unmountLazily hides a mount at once; the kernel unmounts it when its last user is done.
+func unmountLazily(point string) {
+	if err := unix.Unmount(point, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil && os.Geteuid() != 0 {
+		_ = fusermount(point, "-z")
+	}
+}
+
+// forceUnmount unmounts a volume that is in use. It flushes first, and then shuts the file system down: until the last
+// user has closed it, it stays mounted without a mount point, and must not write to an image that is free.
+func forceUnmount(point string, flush bool) (lost Lost) {
+	if flush {
+		if err := within(30*time.Second, func() error { return syncVolume(point) }); err != nil {
+			lost = append(lost, describeUnsaved(point, err))
+		}
+	}
+	if err := unix.Unmount(point, unix.UMOUNT_NOFOLLOW); err == nil {
+		return lost
+	}
+	for _, h := range holders(point) {
+		lost = append(lost, describeOpenFiles(h, point))
+	}
+	_ = within(10*time.Second, func() error { return shutDown(point) })
+	unmountLazily(point)
 	return lost
 }
 
@@ -264,60 +329,4 @@ func fusermount(point string, flags ...string) error {
 		return fmt.Errorf("unmounting: %w", &BusyError{What: point, Holders: by})
 	}
 	return fmt.Errorf("unmounting %q: %w: %s", point, err, out)
-}
-
-// List returns the attachments. It cleans up dead ones, and returns each of them once more with Dead set, unless
-// somebody else released it without a loss.
-func List(ctx context.Context) ([]Attached, error) {
-	if _, err := os.Stat(RuntimeDir()); errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	if list, all, err := listAlive(); err != nil || all {
-		return list, err
-	}
-	s, err := openStore(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer s.close()
-	records, err := s.all()
-	if err != nil {
-		return nil, err
-	}
-	var list []Attached
-	for _, r := range records {
-		if r.alive() {
-			list = append(list, r.view())
-			continue
-		}
-		a := r.Attached
-		a.Dead, a.Unfinished, a.MountPoint = true, !r.Complete, r.LastMountPoint
-		lost := s.clean(ctx, r)
-		a.Warnings = append(a.Warnings, lost...)
-		if r.Boot == bootID() && (len(lost) > 0 || !r.Complete) {
-			list = append(list, a)
-		}
-	}
-	return list, nil
-}
-
-// listAlive lists the attachments without the lock, and reports whether all are alive: only dead and unfinished ones
-// have to wait for another command.
-func listAlive() (list []Attached, all bool, err error) {
-	s, err := openUnlocked()
-	if err != nil {
-		return nil, false, err
-	}
-	defer s.close()
-	records, err := s.all()
-	if err != nil {
-		return nil, false, err
-	}
-	for _, r := range records {
-		if !r.alive() {
-			return nil, false, nil
-		}
-		list = append(list, r.view())
-	}
-	return list, true, nil
 }

@@ -1,23 +1,15 @@
 package attach
 
 import (
-	"context"
 	"errors"
 	"io"
-	"io/fs"
-	"log"
 	"os"
-	"strings"
-	"sync"
-	"syscall"
 	"time"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
 
 	"dmgbench/internal/blockdev"
-	"dmgbench/internal/container"
-	"dmgbench/internal/exfat"
 	"dmgbench/internal/hostio"
 )
 
@@ -28,8 +20,8 @@ const (
 	deviceName = "image"
 	// discardUnit is what statfs answers as the block size; a loop device takes it as the granularity of discards.
 	discardUnit = 4096
-	// long is the time for which the kernel may cache names and sizes, which only it can change.
-	long = 24 * time.Hour
+	// cacheTime is how long the kernel may cache names and sizes, which only it can change.
+	cacheTime = 24 * time.Hour
 )
 
 // deviceFS is a FUSE file system of one folder: the device as a file, and each partition as another.
@@ -95,8 +87,8 @@ func (d *deviceFS) Lookup(_ <-chan struct{}, h *fuse.InHeader, name string, out 
 	for i, n := range d.nodes {
 		if h.NodeId == fuse.FUSE_ROOT_ID && n.name == name {
 			out.NodeId = uint64(i + 2)
-			out.SetEntryTimeout(long)
-			out.SetAttrTimeout(long)
+			out.SetEntryTimeout(cacheTime)
+			out.SetAttrTimeout(cacheTime)
 			return d.attr(out.NodeId, &out.Attr)
 		}
 	}
@@ -104,7 +96,7 @@ func (d *deviceFS) Lookup(_ <-chan struct{}, h *fuse.InHeader, name string, out 
 }
 
 func (d *deviceFS) GetAttr(_ <-chan struct{}, in *fuse.GetAttrIn, out *fuse.AttrOut) fuse.Status {
-	out.SetTimeout(long)
+	out.SetTimeout(cacheTime)
 	return d.attr(in.NodeId, &out.Attr)
 }
 
@@ -128,31 +120,15 @@ func (d *deviceFS) OpenDir(_ <-chan struct{}, in *fuse.OpenIn, _ *fuse.OpenOut) 
 	return fuse.OK
 }
 
-func (d *deviceFS) dirEntry(i int) fuse.DirEntry {
-	return fuse.DirEntry{Name: d.nodes[i].name, Mode: unix.S_IFREG, Ino: uint64(i + 2), Off: uint64(i + 1)}
-}
-
 func (d *deviceFS) ReadDir(_ <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEntryList) fuse.Status {
 	for i := int(in.Offset); i < len(d.nodes); i++ {
-		if !out.AddDirEntry(d.dirEntry(i)) {
+		e := fuse.DirEntry{Name: d.nodes[i].name, Mode: unix.S_IFREG, Ino: uint64(i + 2), Off: uint64(i + 1)}
+		if !out.AddDirEntry(e) {
 			break
 		}
 	}
 	return fuse.OK
 }
-
-func (d *deviceFS) ReadDirPlus(c <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEntryList) fuse.Status {
-	for i := int(in.Offset); i < len(d.nodes); i++ {
-		entry := out.AddDirLookupEntry(d.dirEntry(i))
-		if entry == nil {
-			break
-		}
-		d.Lookup(c, &in.InHeader, d.nodes[i].name, entry)
-	}
-	return fuse.OK
-}
-
-func (d *deviceFS) Access(<-chan struct{}, *fuse.AccessIn) fuse.Status { return fuse.OK }
 
 // Open bypasses the page cache: the loop device above has one of its own.
 func (d *deviceFS) Open(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
@@ -173,8 +149,7 @@ func (d *deviceFS) Read(_ <-chan struct{}, in *fuse.ReadIn, buf []byte) (fuse.Re
 	}
 	got, err := n.dev.ReadAt(buf, int64(in.Offset))
 	if err != nil && !errors.Is(err, io.EOF) {
-		d.fails.log("reading", err)
-		return nil, fuse.Status(number(err))
+		return nil, fuse.Status(d.fails.read("reading", err))
 	}
 	return fuse.ReadResultData(buf[:got]), fuse.OK
 }
@@ -186,7 +161,7 @@ func (d *deviceFS) Write(_ <-chan struct{}, in *fuse.WriteIn, data []byte) (uint
 	}
 	done, err := n.dev.WriteAt(data, int64(in.Offset))
 	if err != nil {
-		return 0, d.fails.status("writing", err)
+		return 0, fuse.Status(d.fails.change("writing", err))
 	}
 	return uint32(done), fuse.OK
 }
@@ -196,13 +171,8 @@ func (d *deviceFS) Fsync(_ <-chan struct{}, in *fuse.FsyncIn) fuse.Status {
 	if n == nil {
 		return fuse.OK
 	}
-	if err := n.dev.Flush(); err != nil {
-		return d.fails.status("flushing", err)
-	}
-	return fuse.OK
+	return fuse.Status(d.fails.change("flushing", n.dev.Flush()))
 }
-
-func (d *deviceFS) Flush(<-chan struct{}, *fuse.FlushIn) fuse.Status { return fuse.OK }
 
 // Fallocate frees ranges, both holes and ranges of zeros: a container does not distinguish them.
 func (d *deviceFS) Fallocate(_ <-chan struct{}, in *fuse.FallocateIn) fuse.Status {
@@ -223,10 +193,7 @@ func (d *deviceFS) Fallocate(_ <-chan struct{}, in *fuse.FallocateIn) fuse.Statu
 	if errors.Is(err, errors.ErrUnsupported) && in.Mode&unix.FALLOC_FL_ZERO_RANGE != 0 {
 		err = writeZeros(n.dev, off, length)
 	}
-	if err != nil {
-		return d.fails.status("discarding", err)
-	}
-	return fuse.OK
+	return fuse.Status(d.fails.change("discarding", err))
 }
 
 // writeZeros overwrites a range of a device that cannot discard.
@@ -251,79 +218,4 @@ func (d *deviceFS) StatFs(_ <-chan struct{}, _ *fuse.InHeader, out *fuse.StatfsO
 	out.Bsize, out.Frsize, out.NameLen = discardUnit, discardUnit, 255
 	out.Blocks = uint64(d.nodes[0].dev.Size()) / discardUnit
 	return fuse.OK
-}
-
-// failures collects changes that failed, for the caller of Detach.
-type failures struct {
-	mu    sync.Mutex
-	count int
-	first []string
-	reads int // failures that lost no data
-}
-
-// log writes a failure without data loss, such as that of a read, to the log only, and at most a limited number of
-// them.
-func (f *failures) log(doing string, err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.reads++; f.reads <= 10*mostFailures {
-		log.Printf("%s: %v", doing, err)
-	}
-}
-
-// add records a failed change, if err is one.
-func (f *failures) add(doing string, err error) {
-	if err == nil {
-		return
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.count++
-	if len(f.first) < mostFailures {
-		text := strings.ReplaceAll(err.Error(), "\n", "; ")
-		f.first = append(f.first, doing+": "+text)
-		log.Printf("%s: %s", doing, text)
-	}
-}
-
-// status notes a failure and gives it the number that the kernel passes on.
-func (f *failures) status(doing string, err error) fuse.Status {
-	errno := number(err)
-	if errno != syscall.EOPNOTSUPP && errno != syscall.EROFS {
-		f.add(doing, err)
-	}
-	return fuse.Status(errno)
-}
-
-// lastWord returns what was recorded.
-func (f *failures) lastWord() lastWord {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return lastWord{Failures: f.first, Count: f.count}
-}
-
-// number is the system's error number of an error of the layers below.
-func number(err error) syscall.Errno {
-	for _, known := range []struct {
-		err error
-		no  syscall.Errno
-	}{
-		{exfat.ErrNoSpace, syscall.ENOSPC}, {exfat.ErrNotEmpty, syscall.ENOTEMPTY}, {exfat.ErrIsDir, syscall.EISDIR},
-		{exfat.ErrNotDir, syscall.ENOTDIR}, {exfat.ErrBusy, syscall.EBUSY}, {exfat.ErrName, syscall.EINVAL},
-		{exfat.ErrReadOnly, syscall.EROFS}, {container.ErrReadOnly, syscall.EROFS},
-		{errors.ErrUnsupported, syscall.EOPNOTSUPP},
-		{fs.ErrNotExist, syscall.ENOENT}, {fs.ErrExist, syscall.EEXIST}, {exfat.ErrCorrupt, syscall.EUCLEAN},
-		{blockdev.ErrOutOfRange, syscall.EINVAL}, {context.Canceled, syscall.EINTR},
-	} {
-		if errors.Is(err, known.err) {
-			return known.no
-		}
-	}
-	if errno, ok := errors.AsType[syscall.Errno](err); ok && errno != 0 {
-		return errno
-	}
-	if errors.Is(err, fs.ErrInvalid) {
-		return syscall.EINVAL
-	}
-	return syscall.EIO
 }

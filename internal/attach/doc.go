@@ -4,7 +4,7 @@
 //
 // A raw image (UDRW) becomes a loop device as it is. Every other container is served by a process of its own as the one
 // file of a FUSE file system, and that file becomes the loop device. Partitions are the kernel's own scan of the
-// device. Where there are no loop devices, or the kernel has no driver for exFAT, the same process serves the files of
+// device. Without loop devices, or a driver for exFAT in the kernel, the same process serves the files of
 // an exFAT volume directly. [Attached].Mode is one of these three.
 //
 // Encrypted images, raw ones too, are always served: their process has the keys, the device shows the
@@ -13,7 +13,7 @@
 //
 // The state of attachments is in the runtime folder (see [RuntimeDir]), one JSON file each, all under
 // one lock; it is compared with the kernel before anything is done to a device. A serving process that
-// died is noticed by the next call of [List], [Attach] or [Detach], and what it left is taken away.
+// died is noticed by the next call of [List], [Attach] or [Detach], and its device and mounts are removed.
 //
 // # What it decides
 //
@@ -78,8 +78,8 @@ type Request struct {
 	// needed with it for an encrypted image.
 	Info       *ImageInfo
 	Passphrase []byte // of an encrypted image; it is left as it is
-	// Keys of an encrypted image, in place of the passphrase, for who has derived them already. They, or those that
-	// are derived here once, reach the serving process through a pipe, and are left as they are.
+	// Keys of an encrypted image, in place of the passphrase, for a caller that has derived them already. They, or
+	// those that are derived here once, reach the serving process through a pipe, and are left as they are.
 	Keys       *crypt.Keys
 	HelperArgs []string // how the program is called to reach [HelperMain]; nil: its own name and HelperVerb
 }
@@ -106,7 +106,7 @@ type Attached struct {
 	Encrypted  bool      // the image is encrypted
 	Trimmed    int64     // bytes the trim at this mount gave back, 0 if there was none
 	TrimTime   time.Duration
-	Warnings   []string // what whoever attached should know
+	Warnings   []string // for the user who attached
 }
 
 // Lost lists what a detach could not save, in words; empty if everything written before is in the container.

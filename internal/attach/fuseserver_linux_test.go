@@ -69,7 +69,7 @@ func linked(t *testing.T, dev blockdev.Device) (fd int) {
 	at := t.TempDir()
 	fs, err := newDeviceFS(dev, nil, false, &failures{})
 	require.NoError(t, err)
-	l, err := newLink(fs, at, mountOptions(order{Image: "x"}, false))
+	l, err := newFuseServer(fs, at, mountOptions(serveRequest{Image: "x"}, false))
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		unix.Close(fd)

@@ -22,92 +22,59 @@ import (
 	"dmgbench/internal/hostio"
 )
 
-// order is what the serving process reads from descriptor 3, as a line of JSON. The keys of an encrypted image follow,
-// up to the end.
-type order struct {
-	Image    string
-	ReadOnly bool
-	MountAt  string
-	Volume   bool      // serve the files of the exFAT volume in Parts[0], not the device
-	Parts    []section // the partitions
-	End      string    // where the last word goes
-	Others   bool      // everybody may look into the mount, not only who made it
-	UID, GID uint32    // of the files of a volume
-}
-
-// paths are what may be any bytes.
-func (o *order) paths() []*string { return []*string{&o.Image, &o.MountAt, &o.End} }
-
-// answer is what the process writes once to descriptor 4, when it serves or has failed.
-type answer struct {
-	Error    string // verbatim; empty: it serves
-	InUse    bool   // the error is that somebody else has the container open
-	NoFUSE   bool   // the error is that the system has no FUSE
-	ReadOnly bool   // it could only be opened for reading
-	Label    string // of a volume
-	Warnings []string
-}
-
-// lastWord is what the process writes to a file when it ends.
-type lastWord struct {
-	Failures []string // writes and flushes that did not succeed, at most a few
-	Count    int      // how many there were
-}
-
-const mostFailures = 8
-
 // HelperMain is the process that serves one image; the program calls it when it was started with [HelperVerb]. It ends
 // when its mount is gone. It writes the changes that failed to a file in the runtime folder; its exit status is 0 if
-// there are none. It reads its orders from descriptor 3 and answers on 4.
+// there are none. It reads its request from descriptor 3 and replies on 4.
 func HelperMain([]string) int {
 	log.SetFlags(log.LstdFlags | log.Lmicroseconds)
 	ready := os.NewFile(4, "ready")
-	o, secret, err := takeOrders(os.NewFile(3, "order"))
+	r, secret, err := readServeRequest(os.NewFile(3, "request"))
 	if err != nil || ready == nil {
 		fmt.Fprintln(os.Stderr, "this entry is only for the program itself")
 		return 2
 	}
-	protect()
-	s, a, err := start(o, secret)
+	lockMemory()
+	s, reply, err := start(r, secret)
 	clear(secret)
 	if err != nil {
-		a.Error = err.Error()
-		a.InUse = errors.Is(err, container.ErrInUse)
-		a.NoFUSE = errors.Is(err, ErrNoFUSE)
+		reply.Error = err.Error()
+		reply.InUse = errors.Is(err, container.ErrInUse)
+		reply.NoFUSE = errors.Is(err, ErrNoFUSE)
 	}
 	// The process that started this one may be dead; then the image would stay served for ever.
-	if e := json.NewEncoder(ready).Encode(a); e != nil && s != nil {
-		_ = unmount(o.MountAt)
+	if e := json.NewEncoder(ready).Encode(reply); e != nil && s != nil {
+		_ = unmount(r.MountAt)
 	}
 	ready.Close()
 	if err != nil {
 		log.Print(err)
 		return 1
 	}
-	return s.run(o)
+	return s.run(r.End)
 }
 
-// takeOrders reads orders and keys with as few copies of the keys as possible: the caller wipes the one there is.
-func takeOrders(f *os.File) (o order, secret []byte, err error) {
+// readServeRequest reads request and keys with as few copies of the keys as possible: the caller wipes the one there
+// is.
+func readServeRequest(f *os.File) (r serveRequest, secret []byte, err error) {
 	if f == nil {
-		return o, nil, fs.ErrInvalid
+		return r, nil, fs.ErrInvalid
 	}
 	defer f.Close()
-	all := make([]byte, mostOrders)
+	all := make([]byte, maxServeRequest)
 	n, err := io.ReadFull(f, all)
 	if !errors.Is(err, io.ErrUnexpectedEOF) {
-		return o, nil, errors.Join(err, fs.ErrInvalid)
+		return r, nil, errors.Join(err, fs.ErrInvalid)
 	}
 	line, secret, _ := bytes.Cut(all[:n], []byte("\n"))
-	err = json.Unmarshal(line, &o)
-	for _, p := range o.paths() {
+	err = json.Unmarshal(line, &r)
+	for _, p := range r.paths() {
 		*p = fromText(*p)
 	}
-	return o, secret, err
+	return r, secret, err
 }
 
-// mostOrders is one more than the most bytes of orders and keys.
-const mostOrders = 1 << 20
+// maxServeRequest is one more than the most bytes of a request and keys.
+const maxServeRequest = 1 << 20
 
 // server is a mounted FUSE file system with its container.
 type server struct {
@@ -119,7 +86,7 @@ type server struct {
 }
 
 // start opens the container and mounts the file system that serves it.
-func start(o order, secret []byte) (s *server, a answer, err error) {
+func start(r serveRequest, secret []byte) (s *server, reply serveReply, err error) {
 	s = &server{fails: &failures{}}
 	defer func() {
 		if err != nil {
@@ -127,43 +94,44 @@ func start(o order, secret []byte) (s *server, a answer, err error) {
 			s = nil
 		}
 	}()
-	if s.dir, err = hostio.OpenDir(filepath.Dir(o.Image)); err != nil {
-		return s, a, err
+	if s.dir, err = hostio.OpenDir(filepath.Dir(r.Image)); err != nil {
+		return s, reply, err
 	}
-	if s.image, a, err = openImage(s.dir, o, secret); err != nil {
-		return s, a, err
+	if s.image, reply, err = openImage(s.dir, r, secret); err != nil {
+		return s, reply, err
 	}
 	if _, err := os.Stat("/dev/fuse"); err != nil {
-		return s, a, fmt.Errorf("%w: %w", ErrNoFUSE, err)
+		return s, reply, fmt.Errorf("%w: %w", ErrNoFUSE, err)
 	}
 	var raw fuse.RawFileSystem
-	if o.Volume {
-		if s.volume, err = openVolume(s.image, o, a.ReadOnly, s.fails); err != nil {
-			return s, a, err
+	if r.Volume {
+		if s.volume, err = openVolume(s.image, r, reply.ReadOnly, s.fails); err != nil {
+			return s, reply, err
 		}
-		a.Label = s.volume.volume.Label()
-		a.Warnings = append(a.Warnings, s.volume.warnings...)
+		reply.Warnings = append(reply.Warnings, s.volume.warnings...)
 		raw = s.volume.raw()
-	} else if raw, err = newDeviceFS(s.image, o.Parts, a.ReadOnly, s.fails); err != nil {
-		return s, a, err
+	} else if raw, err = newDeviceFS(s.image, r.Parts, reply.ReadOnly, s.fails); err != nil {
+		return s, reply, err
 	}
-	return s, a, s.mount(raw, o, a.ReadOnly)
+	if err = s.mount(raw, r, reply.ReadOnly); err != nil {
+		err = fmt.Errorf("mounting on %q: %w", r.MountAt, err)
+	}
+	return s, reply, err
 }
 
 // mount shows the file system. A device that the kernel makes a disk of is served by our own loop.
-func (s *server) mount(raw fuse.RawFileSystem, o order, readOnly bool) error {
-	options := mountOptions(o, readOnly)
-	if !o.Volume && os.Geteuid() == 0 {
-		l, err := newLink(raw, o.MountAt, options)
-		if err != nil {
-			return fmt.Errorf("mounting on %q: %w", o.MountAt, err)
+func (s *server) mount(raw fuse.RawFileSystem, r serveRequest, readOnly bool) error {
+	options := mountOptions(r, readOnly)
+	if !r.Volume && os.Geteuid() == 0 {
+		f, err := newFuseServer(raw, r.MountAt, options)
+		if err == nil {
+			s.wait = f.wait
 		}
-		s.wait = l.wait
-		return nil
+		return err
 	}
-	f, err := fuse.NewServer(raw, o.MountAt, options)
+	f, err := fuse.NewServer(raw, r.MountAt, options)
 	if err != nil {
-		return fmt.Errorf("mounting on %q: %w", o.MountAt, err)
+		return err
 	}
 	s.wait = f.Wait
 	go f.Serve()
@@ -171,35 +139,35 @@ func (s *server) mount(raw fuse.RawFileSystem, o order, readOnly bool) error {
 }
 
 // openImage opens the container past the host's page cache; one that cannot be written is opened for reading.
-func openImage(dir *hostio.Dir, o order, secret []byte) (container.Image, answer, error) {
-	options := container.OpenOptions{ReadOnly: o.ReadOnly, Hold: true, Cache: hostio.CacheDirect}
+func openImage(dir *hostio.Dir, r serveRequest, secret []byte) (container.Image, serveReply, error) {
+	options := container.OpenOptions{ReadOnly: r.ReadOnly, Hold: true, Cache: hostio.CacheDirect}
 	if len(secret) > 0 {
 		keys, err := crypt.ParseKeys(secret)
 		if err != nil {
-			return nil, answer{}, err
+			return nil, serveReply{}, err
 		}
 		defer keys.Wipe()
 		options.Keys = keys
 	}
-	image, err := container.Open(dir, filepath.Base(o.Image), options)
-	a := answer{ReadOnly: o.ReadOnly}
-	if cannotWrite(err) && !o.ReadOnly {
+	image, err := container.Open(dir, filepath.Base(r.Image), options)
+	reply := serveReply{ReadOnly: r.ReadOnly}
+	if cannotWrite(err) && !r.ReadOnly {
 		options.ReadOnly = true
-		if second, e := container.Open(dir, filepath.Base(o.Image), options); e == nil {
-			a.ReadOnly = true
-			if _, sealed := second.(container.Tabled); !sealed { // these are read-only by nature
-				a.Warnings = []string{fmt.Sprintf("attached read-only: %v", err)}
+		if second, e := container.Open(dir, filepath.Base(r.Image), options); e == nil {
+			reply.ReadOnly = true
+			if _, tabled := second.(container.Tabled); !tabled { // these are read-only by nature
+				reply.Warnings = []string{fmt.Sprintf("attached read-only: %v", err)}
 			}
 			image, err = second, nil
 		}
 	}
 	if err != nil {
-		return nil, a, err
+		return nil, reply, err
 	}
 	if w, ok := image.(container.Warner); ok {
-		a.Warnings = append(a.Warnings, w.Warnings()...)
+		reply.Warnings = append(reply.Warnings, w.Warnings()...)
 	}
-	return image, a, nil
+	return image, reply, nil
 }
 
 // cannotWrite reports whether a container can only be opened for reading.
@@ -211,16 +179,17 @@ func cannotWrite(err error) bool {
 const fuseType = "fuse.dmgbench"
 
 // mountOptions are those that were measured to matter: large requests, many of them at once, no splicing.
-func mountOptions(o order, readOnly bool) *fuse.MountOptions {
+func mountOptions(r serveRequest, readOnly bool) *fuse.MountOptions {
 	options := &fuse.MountOptions{
-		AllowOther:          o.Others,
+		AllowOther:          r.Others,
 		MaxBackground:       64,
 		CongestionThreshold: 64,
 		MaxWrite:            maxRequest,
 		DisableSplice:       true,
 		DisableXAttrs:       true,
+		DisableReadDirPlus:  !r.Volume, // deviceFS has few files
 		EnableLocks:         false,
-		FsName:              "dmgbench:" + strings.Map(plainName, filepath.Base(o.Image)),
+		FsName:              "dmgbench:" + strings.Map(mountOptionRune, filepath.Base(r.Image)),
 		Name:                "dmgbench",
 		ExtraCapabilities:   fuse.CAP_ASYNC_DIO | fuse.CAP_IOCTL_DIR,
 		DirectMountStrict:   os.Geteuid() == 0,
@@ -240,37 +209,37 @@ func mountOptions(o order, readOnly bool) *fuse.MountOptions {
 	return options
 }
 
-// plainName replaces characters that have a meaning in mount options.
-func plainName(r rune) rune {
+// mountOptionRune replaces characters that have a meaning in mount options.
+func mountOptionRune(r rune) rune {
 	if r == ',' || r == '\\' || r < ' ' {
 		return '_'
 	}
 	return r
 }
 
-// run serves until the mount is gone.
-func (s *server) run(o order) int {
+// run serves until the mount is gone, and writes the report to the file end.
+func (s *server) run(end string) int {
 	// The terminal and the session are not ours; a request to end would leave a mount without a file system.
 	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGPIPE)
 	term := make(chan os.Signal, 1)
 	signal.Notify(term, unix.SIGTERM)
 	go func() {
 		for range term {
-			log.Print("asked to end: flushing, and serving on until the image is detached")
+			log.Print("asked to end: flushing, and serving until the image is detached")
 			s.fails.add("flushing", s.flush())
 		}
 	}()
 	s.wait()
 	s.fails.add("closing", s.release())
-	word := s.fails.lastWord()
-	data, err := json.Marshal(word)
+	report := s.fails.report()
+	data, err := json.Marshal(report)
 	if err == nil {
-		err = os.WriteFile(o.End, data, 0o600)
+		err = os.WriteFile(end, data, 0o600)
 	}
 	if err != nil {
 		log.Print(err)
 	}
-	if word.Count > 0 || err != nil {
+	if report.Count > 0 || err != nil {
 		return 1
 	}
 	return 0
@@ -285,44 +254,40 @@ func (s *server) flush() error {
 }
 
 // release closes volume, container and folder, each if it is open.
-func (s *server) release() error {
-	var errs []error
+func (s *server) release() (err error) {
 	if s.volume != nil {
-		errs = append(errs, s.volume.close())
+		err = s.volume.close()
 	}
 	if s.image != nil {
-		errs = append(errs, s.image.Close())
+		err = errors.Join(err, s.image.Close())
 	}
 	if s.dir != nil {
-		errs = append(errs, s.dir.Close())
+		err = errors.Join(err, s.dir.Close())
 	}
-	return errors.Join(errs...)
+	return err
 }
 
-// protect prevents deadlocks when memory is short: the pages of the process stay in memory, the kernel does not write
-// back through it to free memory for it, and it is killed last. Failures are written to the log, and the image is
+// lockMemory prevents deadlocks when memory is short: the pages of the process stay in memory, the kernel does not
+// write back through it to free memory for it, and it is killed last. Failures are written to the log, and the image is
 // served in any case.
-func protect() {
+func lockMemory() {
 	debug.SetGCPercent(400) // the buffers of requests are few and live long
-	note := func(what string, err error) {
-		if err != nil {
-			log.Printf("%s: %v", what, err)
-		}
+	if err := os.WriteFile("/proc/self/oom_score_adj", []byte("-1000"), 0); err != nil {
+		log.Printf("being killed last: %v", err)
 	}
-	note("being killed last", os.WriteFile("/proc/self/oom_score_adj", []byte("-1000"), 0))
-	if mayLock() {
-		note("staying in memory", unix.Mlockall(unix.MCL_CURRENT|unix.MCL_FUTURE|unix.MCL_ONFAULT))
-	} else {
-		log.Print("staying in memory: no CAP_IPC_LOCK")
+	err := error(unix.EPERM)
+	if hasUnlimitedLock() {
+		err = unix.Mlockall(unix.MCL_CURRENT | unix.MCL_FUTURE | unix.MCL_ONFAULT)
+	}
+	if err != nil {
+		log.Printf("staying in memory: %v", err)
 	}
 }
 
-// mayLock reports whether memory can be locked without a limit: with one, later allocations would fail.
-func mayLock() bool {
-	var header = unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+// hasUnlimitedLock reports whether memory can be locked without a limit (CAP_IPC_LOCK): with one, later allocations
+// would fail.
+func hasUnlimitedLock() bool {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
-	if unix.Capget(&header, &data[0]) != nil {
-		return false
-	}
-	return data[0].Effective&(1<<unix.CAP_IPC_LOCK) != 0
+	return unix.Capget(&header, &data[0]) == nil && data[0].Effective&(1<<unix.CAP_IPC_LOCK) != 0
 }

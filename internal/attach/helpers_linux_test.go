@@ -18,6 +18,7 @@ import (
 	"dmgbench/internal/container"
 	"dmgbench/internal/exfat"
 	"dmgbench/internal/gpt"
+	"dmgbench/internal/host"
 	"dmgbench/internal/hostio"
 )
 
@@ -77,11 +78,9 @@ func ownRuntime(t *testing.T) {
 				assert.NoError(t, err)
 			}
 		}
-		table, err := mounts()
+		left, err := mountPointsOf(func(m host.Mount) bool { return strings.HasPrefix(m.Point, dir) })
 		require.NoError(t, err)
-		for _, m := range table {
-			assert.False(t, strings.HasPrefix(m.point, dir), "%s is still mounted", m.point)
-		}
+		assert.Empty(t, left, "still mounted")
 		files, _ := filepath.Glob("/sys/block/loop*/loop/backing_file")
 		for _, f := range files {
 			b, _ := os.ReadFile(f)

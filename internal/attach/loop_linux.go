@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"dmgbench/internal/gpt"
+	"dmgbench/internal/host"
 )
 
 // Loops reports whether this user can use loop devices here.
@@ -30,17 +31,18 @@ func Loops() bool {
 // loopPath is the device node of a loop device.
 func loopPath(n int) string { return "/dev/loop" + strconv.Itoa(n) }
 
-// loopSettings are the queue settings of a loop device: they outlive it, so all are set at every attach.
+// loopSettings are the settings of a loop device. Those of its queue outlive it, so all are set at every attach.
 type loopSettings struct {
 	tag          string // kept by the kernel with the device, up to 63 bytes
 	maxSectorsKB int    // largest request in KiB
+	direct       bool   // the file was opened for direct I/O
 	readOnly     bool
-	size         int64 // bytes to be info, 0 for the whole file
+	size         int64 // bytes of the file that are the device, 0 for the whole file
 }
 
-// setLoop makes a loop device of the open file, with direct I/O if the file was opened for that, and with partitions.
-// The device holds the open file itself: a lock on it lasts as long as the device.
-func setLoop(file *os.File, direct bool, s loopSettings) (int, error) {
+// setLoop makes a loop device of the open file, with partitions. The device holds the open file itself: a lock on it
+// lasts as long as the device.
+func setLoop(file *os.File, s loopSettings) (int, error) {
 	control, err := os.OpenFile("/dev/loop-control", os.O_RDWR, 0)
 	if err != nil {
 		return -1, fmt.Errorf("getting a loop device: %w: %w", ErrNoLoop, err)
@@ -53,7 +55,7 @@ func setLoop(file *os.File, direct bool, s loopSettings) (int, error) {
 	if s.readOnly {
 		config.Info.Flags |= unix.LO_FLAGS_READ_ONLY
 	}
-	if direct {
+	if s.direct {
 		config.Info.Flags |= unix.LO_FLAGS_DIRECT_IO
 	}
 	// Another program may take the free device between the two calls.
@@ -107,27 +109,31 @@ func ensureNode(path string, dev uint64) error {
 	return nil
 }
 
-// queueFile is the path of a queue setting.
-func queueFile(n int, name string) string {
-	return fmt.Sprintf("/sys/block/loop%d/queue/%s", n, name)
-}
+// sysfs is the path of a file of a loop device in sysfs.
+func sysfs(n int, name string) string { return fmt.Sprintf("/sys/block/loop%d/%s", n, name) }
 
-// setQueue sets what is not so already: each change stops the queue for tens of milliseconds.
+// setQueue changes a queue setting that has another value: each change stops the queue for tens of milliseconds.
 func setQueue(n int, name, value string) error {
-	now, err := os.ReadFile(queueFile(n, name))
+	file := sysfs(n, "queue/"+name)
+	now, err := os.ReadFile(file)
 	if text := strings.TrimSpace(string(now)); err == nil && (text == value || strings.Contains(text, "["+value+"]")) {
 		return nil
 	}
-	return os.WriteFile(queueFile(n, name), []byte(value), 0)
+	return os.WriteFile(file, []byte(value), 0)
+}
+
+// openLoop opens a loop device without keeping it in use.
+func openLoop(n int) (*os.File, error) {
+	return os.OpenFile(loopPath(n), os.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 }
 
 // loopStatus returns the status of a loop device, and false if it is free.
 func loopStatus(n int) (*unix.LoopInfo64, bool) {
-	// Looking at sysfs first: opening a device of our own that is just ending would keep it from it.
-	if !bound(n) {
+	// sysfs first: opening a device of our own that is just ending would keep it from that.
+	if !hasFile(n) {
 		return nil, false
 	}
-	dev, err := os.OpenFile(loopPath(n), os.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	dev, err := openLoop(n)
 	if err != nil {
 		return nil, false
 	}
@@ -136,25 +142,37 @@ func loopStatus(n int) (*unix.LoopInfo64, bool) {
 	return info, err == nil
 }
 
-// ours reports whether the loop device of the record is still the one that was made for it. The kernel numbers each
+// hasFile reports whether a loop device has a file.
+func hasFile(n int) bool {
+	_, err := os.Stat(sysfs(n, "loop/backing_file"))
+	return err == nil
+}
+
+// loopSequence is the number of the present use of a loop device, 0 where the kernel gives none.
+func loopSequence(n int) int64 {
+	seq, _ := readNumber(sysfs(n, "diskseq"))
+	return seq
+}
+
+// ownsLoop reports whether the loop device of the record is still the one that was made for it. The kernel numbers each
 // use of a device (diskseq); before version 5.15 the file has to be compared, which fails when the process that served
 // it is gone.
-func (r *record) ours() bool {
-	if r.Loop < 0 {
+func (r *record) ownsLoop() bool {
+	switch {
+	case r.Loop < 0:
 		return false
-	}
-	if r.Sequence != 0 {
-		return bound(r.Loop) && loopSequence(r.Loop) == r.Sequence
+	case r.Sequence != 0:
+		return hasFile(r.Loop) && loopSequence(r.Loop) == r.Sequence
 	}
 	info, ok := loopStatus(r.Loop)
 	return ok && info.Device == r.BackingDev && info.Inode == r.BackingInode
 }
 
-// tag is by what a loop device is known to be of this attachment.
+// tag is the name under which the kernel has a loop device of this attachment.
 func (r *record) tag() string { return "dmgbench:" + r.ID }
 
-// adopt finds the loop device of a command that died before it could keep its number.
-func (r *record) adopt() {
+// findLoop finds the loop device of a command that died before it could record its number.
+func (r *record) findLoop() {
 	files, _ := filepath.Glob("/sys/block/loop*/loop/backing_file")
 	for _, file := range files {
 		n, err := strconv.Atoi(strings.TrimPrefix(strings.Split(file, "/")[3], "loop"))
@@ -175,52 +193,38 @@ func (r *record) adopt() {
 	}
 }
 
-// bound reports whether a loop device has a file.
-func bound(n int) bool {
-	_, err := os.Stat(fmt.Sprintf("/sys/block/loop%d/loop/backing_file", n))
-	return err == nil
-}
-
-// loopSequence is the number of the present use of a loop device, 0 where the kernel gives none.
-func loopSequence(n int) int64 {
-	seq, err := readNumber(fmt.Sprintf("/sys/block/loop%d/diskseq", n))
-	if err != nil {
-		return 0
-	}
-	return seq
-}
-
-// loopMounts returns where the device or one of its partitions is mounted, last first.
+// loopMounts returns the folders on which the device or one of its partitions is mounted, the last one first.
 func (r *record) loopMounts() ([]string, error) {
 	devs := []uint64{unix.Mkdev(7, uint32(r.Loop))}
 	parts, err := loopParts(r.Loop)
 	for _, p := range parts {
 		devs = append(devs, p.dev)
 	}
-	points, err2 := mountsOf(func(m mount) bool { return m.on(devs) })
+	points, err2 := mountPointsOf(func(m host.Mount) bool { return isMountOf(m, devs) })
 	return points, errors.Join(err, err2)
 }
 
-// clearLoop ends a loop device and waits until the kernel has let go of its file. A device that somebody has open ends
-// when it is closed; then the error wraps os.ErrDeadlineExceeded.
-func clearLoop(ctx context.Context, r *record, patience time.Duration) error {
-	if !r.ours() {
+// clearLoop ends the loop device of the record and waits until the kernel has let go of its file. A device that a
+// process has open ends when it is closed; then the error wraps os.ErrDeadlineExceeded.
+func (r *record) clearLoop(ctx context.Context, limit time.Duration) (err error) {
+	if !r.ownsLoop() {
 		return nil
 	}
-	dev, err := os.OpenFile(loopPath(r.Loop), os.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("ending %q: %w", loopPath(r.Loop), err)
+		}
+	}()
+	dev, err := openLoop(r.Loop)
 	if err != nil {
-		return fmt.Errorf("opening %q: %w", loopPath(r.Loop), err)
+		return err
 	}
 	err = retryEINTR(func() error { return unix.IoctlSetInt(int(dev.Fd()), unix.LOOP_CLR_FD, 0) })
 	dev.Close()
 	if err != nil && !errors.Is(err, unix.ENXIO) {
-		return fmt.Errorf("ending %q: %w", loopPath(r.Loop), err)
+		return err
 	}
-	err = waitUntil(ctx, patience, func() (bool, error) { return !r.ours(), nil })
-	if err != nil {
-		return fmt.Errorf("ending %q: %w", loopPath(r.Loop), err)
-	}
-	return nil
+	return waitUntil(ctx, limit, func() bool { return !r.ownsLoop() })
 }
 
 // part is a partition that the kernel found.
@@ -233,24 +237,24 @@ type part struct {
 
 // loopParts lists the partitions of a loop device in the order of their numbers, and makes missing nodes.
 func loopParts(n int) ([]part, error) {
-	dirs, err := filepath.Glob(fmt.Sprintf("/sys/block/loop%d/loop%dp*", n, n))
+	dirs, err := filepath.Glob(sysfs(n, fmt.Sprintf("loop%dp*", n)))
 	if err != nil {
 		return nil, err
 	}
 	var list []part
 	for _, dir := range dirs {
-		index, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(dir), fmt.Sprintf("loop%dp", n)))
+		name := filepath.Base(dir)
+		index, err := strconv.Atoi(strings.TrimPrefix(name, fmt.Sprintf("loop%dp", n)))
 		if err != nil {
 			continue
 		}
-		p := part{index: index, path: "/dev/" + filepath.Base(dir)}
 		start, err1 := readNumber(filepath.Join(dir, "start"))
 		size, err2 := readNumber(filepath.Join(dir, "size"))
 		dev, err3 := readDev(filepath.Join(dir, "dev"))
+		p := part{index: index, path: "/dev/" + name, dev: dev, offset: start * 512, size: size * 512}
 		if err := errors.Join(err1, err2, err3); err != nil {
 			return nil, fmt.Errorf("reading partition %q: %w", p.path, err)
 		}
-		p.offset, p.size, p.dev = start*512, size*512, dev
 		if err := ensureNode(p.path, dev); err != nil {
 			return nil, err
 		}
@@ -314,9 +318,9 @@ func addParts(n int, table []gpt.Partition, known []part) ([]part, error) {
 		}
 		new := blkpgPartition{start: p.Offset(), length: p.Size(), number: int32(p.Index + 1)}
 		arg := blkpgArg{op: blkpgAddPartition, length: int32(unsafe.Sizeof(new)), data: unsafe.Pointer(&new)}
-		_, _, e := unix.Syscall(unix.SYS_IOCTL, dev.Fd(), blkpg, uintptr(unsafe.Pointer(&arg)))
-		if e != 0 && e != unix.EBUSY { // busy: another process has just added it
-			return nil, fmt.Errorf("adding partition %d of %q: %w", p.Index+1, loopPath(n), e)
+		err := ioctl(dev, blkpg, unsafe.Pointer(&arg))
+		if err != nil && !errors.Is(err, unix.EBUSY) { // busy: another process has just added it
+			return nil, fmt.Errorf("adding partition %d of %q: %w", p.Index+1, loopPath(n), err)
 		}
 	}
 	return loopParts(n)

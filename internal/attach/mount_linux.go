@@ -2,18 +2,135 @@ package attach
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
+
+// Mount mounts the volume of an image that is attached. In mode fuse the volume is mounted as long as the image is
+// attached: errors.ErrUnsupported.
+func Mount(ctx context.Context, a Attached, req Request) (Attached, error) {
+	s, r, err := find(ctx, a)
+	if err != nil {
+		return Attached{}, err
+	}
+	defer s.close()
+	if r.Mode == ModeFUSE {
+		return Attached{}, fmt.Errorf("mounting %q: without a block device, detach it and attach it again: %w",
+			r.Image, errors.ErrUnsupported)
+	}
+	if now := r.present(); now.MountPoint != "" {
+		return now, nil
+	}
+	// A file system may have been made since.
+	if err := s.identifyPart(r); err != nil {
+		return Attached{}, err
+	}
+	if fs, ok := FilesystemOf(r.Filesystem); ok {
+		r.Owners = fs.Owners
+	}
+	if r.Filesystem == "exfat" && !kernelMounts("exfat") {
+		return Attached{}, fmt.Errorf("mounting %q: the kernel has no exFAT; detach the image and attach it again: %w",
+			r.Image, ErrNoFileSystem)
+	}
+	if err := s.mount(r, req); err != nil {
+		return Attached{}, errors.Join(err, s.save(r))
+	}
+	s.prepareMounted(ctx, r, req)
+	return r.present(), s.save(r)
+}
+
+// findPartition finds the device node of the volume.
+func (s *store) findPartition(r *record, info *ImageInfo) error {
+	parts, err := loopParts(r.Loop)
+	if err != nil {
+		return err
+	}
+	r.Partition = r.Device
+	switch {
+	case info.Table == nil && len(parts) > 0: // of a table that only the kernel knows
+		r.Partition, r.Offset = parts[0].path, parts[0].offset
+		return s.identifyPart(r)
+	case info.mount < 0:
+		return s.save(r)
+	case len(parts) < len(info.Table.Partitions):
+		if parts, err = addParts(r.Loop, info.Table.Partitions, parts); err != nil {
+			return err
+		}
+	}
+	off, size := info.extent()
+	for _, p := range parts {
+		if p.offset == off && p.size == size {
+			r.Partition = p.path
+			return s.save(r)
+		}
+	}
+	return fmt.Errorf("finding the partition at %d of %q: the kernel sees others than the table has", off, r.Device)
+}
+
+// identifyPart finds out which volume the partition has now.
+func (s *store) identifyPart(r *record) error {
+	dev, err := openDevice(r.Partition, os.O_RDONLY)
+	if err != nil {
+		return err
+	}
+	defer dev.Close()
+	found := Identify(dev)
+	r.Filesystem, r.VolumeName = found.Kernel, found.Label
+	return s.save(r)
+}
+
+// mount mounts the volume of a device.
+func (s *store) mount(r *record, req Request) error {
+	point, made, err := mountPoint(req, r.VolumeName, r.Image)
+	if err != nil {
+		return err
+	}
+	r.LastMountPoint, r.MadeMountPoint = point, made
+	if err := s.save(r); err != nil {
+		return err
+	}
+	err = mountDevice(r, point)
+	if err != nil {
+		s.removeMountPoint(r)
+		r.LastMountPoint = ""
+	}
+	return err
+}
+
+// prepareMounted makes a new volume usable, and trims one that was mounted before.
+func (s *store) prepareMounted(ctx context.Context, r *record, req Request) {
+	if r.ReadOnly {
+		return
+	}
+	if r.Owners {
+		chownEmptyRoot(r.LastMountPoint)
+	}
+	before := mountedBefore(r.ID, r.Image)
+	if req.NoTrim || !before {
+		return
+	}
+	began := wall.Now()
+	n, err := Trim(ctx, r.LastMountPoint)
+	r.Trimmed, r.TrimTime = n, wall.Now()-began
+	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		r.Warnings = append(r.Warnings, err.Error())
+	}
+}
+
+// removeMountPoint removes a folder that was made to mount on; one that holds anything stays.
+func (s *store) removeMountPoint(r *record) {
+	if r.MadeMountPoint && r.LastMountPoint != "" {
+		_ = os.Remove(r.LastMountPoint)
+	}
+	r.MadeMountPoint = false
+}
 
 // kernelDriver reports whether the kernel has a driver for the file system, built in, loaded or as a module.
 func kernelDriver(name string) bool {
@@ -37,7 +154,7 @@ func kernelDriver(name string) bool {
 	return false
 }
 
-// owner is whom volumes without owners belong to, and whom the root of a new volume is given to.
+// owner is the user that volumes without owners belong to, and that gets the root of a new volume.
 func owner() (uid, gid int) {
 	uid, gid = os.Geteuid(), os.Getegid()
 	if uid != 0 {
@@ -53,44 +170,38 @@ func owner() (uid, gid int) {
 
 // mountPoint returns the folder to mount on, as the kernel's table of mounts will have it, and whether it was made for
 // that.
-func mountPoint(req Request, label, image string) (string, bool, error) {
-	point, made, err := chooseMountPoint(req, label, image)
-	if err != nil {
-		return "", false, err
+func mountPoint(req Request, label, image string) (point string, made bool, err error) {
+	if req.MountPoint != "" {
+		point = filepath.Clean(req.MountPoint)
+		made = req.MakePoint && os.Mkdir(point, 0o755) == nil // else the Stat returns the error
+		var info os.FileInfo
+		if info, err = os.Stat(point); err == nil && !info.IsDir() {
+			err = unix.ENOTDIR
+		}
+	} else {
+		point, err = makeMountPoint(req, label, image)
+		made = true
 	}
-	real, err := filepath.EvalSymlinks(point)
+	if err == nil {
+		point, err = filepath.EvalSymlinks(point)
+	}
 	if err != nil {
 		return "", false, fmt.Errorf("mounting on %q: %w", point, err)
 	}
-	return real, made, nil
+	return point, made, nil
 }
 
-// chooseMountPoint returns the folder of the request, or makes one below the mount root.
-func chooseMountPoint(req Request, label, image string) (string, bool, error) {
-	if req.MountPoint != "" {
-		made := req.MakePoint && os.Mkdir(req.MountPoint, 0o755) == nil // else the Stat below returns the error
-		info, err := os.Stat(req.MountPoint)
-		if err == nil && !info.IsDir() {
-			err = unix.ENOTDIR
-		}
-		if err != nil {
-			return "", false, fmt.Errorf("mounting on %q: %w", req.MountPoint, err)
-		}
-		return filepath.Clean(req.MountPoint), made, nil
-	}
+// makeMountPoint makes a folder below the mount root, called like the volume.
+func makeMountPoint(req Request, label, image string) (string, error) {
 	root := req.MountRoot
 	if root == "" {
 		root = DefaultMountRoot()
 		if err := os.MkdirAll(root, 0o755); err != nil {
-			return "", false, fmt.Errorf("making the folder for volumes: %w", err)
+			return root, err
 		}
 	}
 	if req.RandomName {
-		path, err := os.MkdirTemp(root, "dmg.")
-		if err != nil {
-			return "", false, fmt.Errorf("making a mount point: %w", err)
-		}
-		return path, true, nil
+		return os.MkdirTemp(root, "dmg.")
 	}
 	name := folderName(label)
 	if name == "" {
@@ -99,20 +210,13 @@ func chooseMountPoint(req Request, label, image string) (string, bool, error) {
 	if name == "" {
 		name = "untitled"
 	}
-	for i := range 1000 {
-		path := filepath.Join(root, name)
-		if i > 0 {
-			path += " " + strconv.Itoa(i)
-		}
-		err := os.Mkdir(path, 0o755)
-		if err == nil {
-			return path, true, nil
-		}
-		if !errors.Is(err, os.ErrExist) {
-			return "", false, fmt.Errorf("making a mount point: %w", err)
-		}
+	path := filepath.Join(root, name)
+	err := os.Mkdir(path, 0o755)
+	for i := 1; i < 1000 && errors.Is(err, os.ErrExist); i++ {
+		path = filepath.Join(root, fmt.Sprintf("%s %d", name, i))
+		err = os.Mkdir(path, 0o755)
 	}
-	return "", false, fmt.Errorf("making a mount point in %q: every name is taken: %w", root, os.ErrExist)
+	return path, err
 }
 
 // folderName makes one component of a path of a label, whatever it holds.
@@ -127,6 +231,7 @@ func folderName(label string) string {
 	return cut(name, 200, false)
 }
 
+// mountFlags protect the host from what is on an image, and reads from being writes.
 const mountFlags = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOATIME
 
 // mountDevice mounts the partition of the record on the folder.
@@ -143,13 +248,14 @@ func mountDevice(r *record, point string) error {
 		uid, gid := owner()
 		data = fmt.Sprintf("uid=%d,gid=%d,umask=022", uid, gid)
 	}
-	err := retryEINTR(func() error { return unix.Mount(r.Partition, point, fs.Kernel, flags, data) })
-	if err != nil && r.ReadOnly && fs.replayless != "" {
-		// After an unclean unmount the volume can only be read as it is: the log cannot be replayed.
-		if retryEINTR(func() error { return unix.Mount(r.Partition, point, fs.Kernel, flags, fs.replayless) }) == nil {
-			r.Warnings = append(r.Warnings, "the volume was not unmounted cleanly, and its log was not replayed")
-			err = nil
-		}
+	mount := func(data string) error {
+		return retryEINTR(func() error { return unix.Mount(r.Partition, point, fs.Kernel, flags, data) })
+	}
+	err := mount(data)
+	// After an unclean unmount the volume can only be read as it is: the log cannot be replayed.
+	if err != nil && r.ReadOnly && fs.replayless != "" && mount(fs.replayless) == nil {
+		r.Warnings = append(r.Warnings, "the volume was not unmounted cleanly, and its log was not replayed")
+		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("mounting %q on %q as %s: %w", r.Partition, point, fs.Kernel, err)
@@ -165,8 +271,8 @@ func noDriver(fs string) error {
 	return &NoDriverError{fs}
 }
 
-// giveAway makes the empty root of a new volume belong to the user who called sudo.
-func giveAway(point string) {
+// chownEmptyRoot makes the empty root of a new volume belong to the user who called sudo.
+func chownEmptyRoot(point string) {
 	uid, gid := owner()
 	if uid == 0 {
 		return
@@ -183,51 +289,6 @@ func giveAway(point string) {
 	}
 }
 
-// unmount unmounts what is mounted on the folder; the error for a busy one names who holds it.
-func unmount(point string) error {
-	err := retryEINTR(func() error { return unix.Unmount(point, unix.UMOUNT_NOFOLLOW) })
-	switch {
-	case errors.Is(err, unix.EBUSY):
-		return fmt.Errorf("unmounting: %w", &BusyError{What: point, Holders: holders(point)})
-	case errors.Is(err, unix.EPERM) && os.Geteuid() != 0:
-		return fusermount(point)
-	case errors.Is(err, unix.EINVAL): // not mounted any more
-		return nil
-	case err != nil:
-		return fmt.Errorf("unmounting %q: %w", point, err)
-	}
-	return nil
-}
-
-// goingDown is EXT4_IOC_SHUTDOWN and XFS_IOC_GOINGDOWN, _IOR('X', 125, __u32); 1 writes the log back first.
-const goingDown = 0x8004587d
-
-// forceUnmount unmounts a volume that is in use. It flushes first, and then shuts the file system down: until the last
-// user has closed it, it stays mounted without a mount point, and must not write to an image that is free.
-func forceUnmount(point string, flush bool) (lost Lost) {
-	if flush {
-		if err := within(30*time.Second, func() error { return syncVolume(point) }); err != nil {
-			lost = append(lost, notSaved(point, err))
-		}
-	}
-	if err := unix.Unmount(point, unix.UMOUNT_NOFOLLOW); err == nil {
-		return lost
-	}
-	for _, h := range holders(point) {
-		lost = append(lost, openFiles(h, point))
-	}
-	_ = within(10*time.Second, func() error { return shutDown(point) })
-	if err := unix.Unmount(point, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil && os.Geteuid() != 0 {
-		_ = fusermount(point, "-z")
-	}
-	return lost
-}
-
-// openFiles is a line of Lost about a process with open files.
-func openFiles(h Holder, point string) string {
-	return fmt.Sprintf("files that %s (process %d) has open on %q", h.Command, h.PID, point)
-}
-
 // syncVolume flushes the mounted file system.
 func syncVolume(point string) error {
 	f, err := os.Open(point)
@@ -238,6 +299,16 @@ func syncVolume(point string) error {
 	return retryEINTR(func() error { return unix.Syncfs(int(f.Fd())) })
 }
 
+// Requests of <linux/fs.h> and of ext4 and XFS. goingDown is EXT4_IOC_SHUTDOWN and XFS_IOC_GOINGDOWN, _IOR('X', 125,
+// __u32); fitrim is FITRIM, _IOWR('X', 121, struct fstrim_range).
+const (
+	goingDown = 0x8004587d
+	fitrim    = 0xc0185879
+)
+
+// trimArgument is struct fstrim_range, in bytes. The length comes back as what was trimmed.
+type trimArgument struct{ start, length, smallest uint64 }
+
 // shutDown makes a file system write back its log and fail all further writes. Only ext4, XFS and a few others can.
 func shutDown(point string) error {
 	f, err := os.Open(point)
@@ -245,16 +316,9 @@ func shutDown(point string) error {
 		return err
 	}
 	defer f.Close()
-	how := uint32(1)
-	_, _, e := unix.Syscall(unix.SYS_IOCTL, f.Fd(), goingDown, uintptr(unsafe.Pointer(&how)))
-	if e != 0 {
-		return e
-	}
-	return nil
+	how := uint32(1) // writes the log back first
+	return ioctl(f, goingDown, unsafe.Pointer(&how))
 }
-
-// fitrim is FITRIM of <linux/fs.h>, _IOWR('X', 121, struct fstrim_range).
-const fitrim = 0xc0185879
 
 // Trim discards the unused blocks of the mounted volume and returns their size in bytes. It works for volumes that
 // this program serves, too. The error matches errors.ErrUnsupported if the file system or its device cannot trim.
@@ -267,29 +331,13 @@ func Trim(ctx context.Context, mountpoint string) (int64, error) {
 		return 0, fmt.Errorf("trimming %q: %w", mountpoint, err)
 	}
 	defer f.Close()
-	// start, length, shortest piece; the length comes back as what was trimmed.
-	arg := [3]uint64{0, ^uint64(0), 0}
-	err = retryEINTR(func() error {
-		_, _, e := unix.Syscall(unix.SYS_IOCTL, f.Fd(), fitrim, uintptr(unsafe.Pointer(&arg)))
-		if e != 0 {
-			return e
-		}
-		return nil
-	})
+	arg := trimArgument{length: ^uint64(0)}
+	err = ioctl(f, fitrim, unsafe.Pointer(&arg))
 	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOTTY) {
 		err = fmt.Errorf("%w: %w", errors.ErrUnsupported, err)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("trimming %q: %w", mountpoint, err)
 	}
-	return int64(arg[1]), nil
-}
-
-// trimRange reads the argument of FITRIM as the FUSE server gets it.
-func trimRange(b []byte) (start, length, smallest uint64, ok bool) {
-	if len(b) < 24 {
-		return 0, 0, 0, false
-	}
-	le := binary.NativeEndian
-	return le.Uint64(b), le.Uint64(b[8:]), le.Uint64(b[16:]), true
+	return int64(arg.length), nil
 }

@@ -22,7 +22,7 @@ func TestCrashAmidADeletion(t *testing.T) {
 		cut, written := at/2, at%2 == 1
 		dev := blockdevtest.NewMem(1 << 20)
 		require.NoError(t, exfat.Format(dev, exfat.FormatOptions{}))
-		s, err := openVolume(dev, order{}, false, &failures{})
+		s, err := openVolume(dev, serveRequest{}, false, &failures{})
 		require.NoError(t, err)
 		require.NoError(t, s.volume.Mkdir("d"))
 		f, err := s.volume.Create("d/x", 0)
@@ -58,7 +58,7 @@ func TestCrashAmidADeletion(t *testing.T) {
 				}
 			}
 		}
-		s, err = openVolume(dev, order{}, false, &failures{})
+		s, err = openVolume(dev, serveRequest{}, false, &failures{})
 		require.NoError(t, err)
 		list, err := s.volume.List("")
 		require.NoError(t, err)
@@ -84,7 +84,7 @@ func TestCrashAmidADeletion(t *testing.T) {
 func TestReplacedByAnotherSpelling(t *testing.T) {
 	dev := blockdevtest.NewMem(1 << 20)
 	require.NoError(t, exfat.Format(dev, exfat.FormatOptions{}))
-	s, err := openVolume(dev, order{}, false, &failures{})
+	s, err := openVolume(dev, serveRequest{}, false, &failures{})
 	require.NoError(t, err)
 	for _, name := range []string{"saved", "new"} {
 		f, err := s.volume.Create(name, 0)

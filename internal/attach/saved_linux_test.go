@@ -65,9 +65,9 @@ func TestUnmountedByHand(t *testing.T) {
 	for i := range 2 {
 		require.NoError(t, os.WriteFile(filepath.Join(a.MountPoint, "file"), data, 0o644))
 		require.NoError(t, unix.Unmount(a.MountPoint, 0))
-		require.NoError(t, waitUntil(t.Context(), patience, func() (bool, error) {
+		require.NoError(t, waitUntil(t.Context(), helperTimeout, func() bool {
 			_, lives := processStart(a.HelperPID)
-			return !lives, nil
+			return !lives
 		}))
 		if i == 0 {
 			detach(t, a)

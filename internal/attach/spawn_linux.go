@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -18,67 +19,96 @@ import (
 	"dmgbench/internal/container/crypt"
 )
 
-// patience is how long a process may take to open a container and to mount, and to end.
-const patience = 60 * time.Second
+// serveRequest is what the serving process reads from descriptor 3, as a line of JSON. The keys of an encrypted image
+// follow, up to the end.
+type serveRequest struct {
+	Image    string
+	ReadOnly bool
+	MountAt  string
+	Volume   bool      // serve the files of the exFAT volume in Parts[0], not the device
+	Parts    []section // the partitions
+	End      string    // the file for the exitReport
+	Others   bool      // all users may read the mount, not only the one who made it
+	UID, GID uint32    // of the files of a volume
+}
+
+// paths are those that may be any bytes.
+func (r *serveRequest) paths() []*string { return []*string{&r.Image, &r.MountAt, &r.End} }
+
+// serveReply is what the process writes once to descriptor 4, when it serves or has failed.
+type serveReply struct {
+	Error    string // verbatim; empty: it serves
+	InUse    bool   // the error is that another process has the container open
+	NoFUSE   bool   // the error is that the system has no FUSE
+	ReadOnly bool   // it could only be opened for reading
+	Warnings []string
+}
+
+// helperTimeout is how long a process may take to open a container and to mount, and to end.
+const helperTimeout = 60 * time.Second
 
 // helperMark is a variable in the environment of a serving process. A program that does not dispatch to HelperMain,
 // such as a test program of another package, would otherwise do its own work there, and start the next process.
 const helperMark = "DMGBENCH_ATTACH_HELPER"
 
-// inUse marks an error as that of a container which somebody else has open.
-type inUse struct{ error }
+// inUseError marks an error as that of a container which another process has open.
+type inUseError struct{ error }
 
-func (e inUse) Unwrap() error { return unix.EAGAIN }
+func (e inUseError) Unwrap() error { return unix.EAGAIN }
 
 // spawn starts the process that serves an image in a session of its own, and waits until it serves.
-func spawn(ctx context.Context, s *store, r *record, args []string, o order, keys *crypt.Keys) (answer, error) {
+func (s *store) spawn(
+	ctx context.Context, r *record, args []string, req serveRequest, keys *crypt.Keys,
+) (reply serveReply, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("serving %q: %w", req.Image, err)
+		}
+	}()
 	if os.Getenv(helperMark) != "" {
-		return answer{}, fmt.Errorf("starting the process that serves %q: this is one, and its program ignores %s",
-			o.Image, HelperVerb)
+		return reply, fmt.Errorf("this process serves an image, and its program ignores %s", HelperVerb)
 	}
 	if len(args) == 0 {
 		args = []string{"/proc/self/exe", HelperVerb}
 	}
 	logFile, err := os.OpenFile(s.path(r.ID+".log"), os.O_WRONLY|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
-		return answer{}, fmt.Errorf("making the log of the serving process: %w", err)
+		return reply, err
 	}
 	defer logFile.Close()
-	orders, tell, err := os.Pipe()
+	requestEnd, toHelper, err := os.Pipe()
 	if err != nil {
-		return answer{}, err
+		return reply, err
 	}
-	defer tell.Close()
-	hear, ready, err := os.Pipe()
+	defer toHelper.Close()
+	fromHelper, replyEnd, err := os.Pipe()
 	if err != nil {
-		orders.Close()
-		return answer{}, err
+		requestEnd.Close()
+		return reply, err
 	}
-	defer hear.Close()
+	defer fromHelper.Close()
 	cmd := exec.Command(args[0], args[1:]...)
-	cmd.Args = append(append([]string{"dmgbench"}, args[1:]...), o.Image) // what a list of processes shows
+	cmd.Args = slices.Concat([]string{"dmgbench"}, args[1:], []string{req.Image}) // what a list of processes shows
 	cmd.Dir, cmd.Env = "/", helperEnv()
 	cmd.Stdout, cmd.Stderr = logFile, logFile
-	cmd.ExtraFiles = []*os.File{orders, ready}
+	cmd.ExtraFiles = []*os.File{requestEnd, replyEnd}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	err = startAsFlusher(cmd)
-	orders.Close()
-	ready.Close()
+	requestEnd.Close()
+	replyEnd.Close()
 	if err != nil {
-		return answer{}, fmt.Errorf("starting the process that serves %q: %w", o.Image, err)
+		return reply, err
 	}
 	r.HelperPID = cmd.Process.Pid
 	r.HelperStart, _ = processStart(r.HelperPID)
-	go cmd.Wait() // whoever lives on after the attach shall not keep its remains
-	if err := s.save(r); err != nil {
-		cmd.Process.Kill()
-		return answer{}, err
+	go cmd.Wait() // a program that runs on after the attach must not keep its remains
+	if err = s.save(r); err == nil {
+		reply, err = handshake(ctx, toHelper, fromHelper, req, keys)
 	}
-	a, err := handshake(ctx, tell, hear, o, keys)
-	if err != nil && a.Error == "" {
+	if err != nil && reply.Error == "" {
 		cmd.Process.Kill()
 	}
-	return a, err
+	return reply, err
 }
 
 // startAsFlusher starts a process that the kernel does not let wait for its own writing back. The mark is that of the
@@ -96,55 +126,47 @@ func startAsFlusher(cmd *exec.Cmd) error {
 // program has.
 func helperEnv() []string {
 	env := []string{"LC_ALL=C", helperMark + "=1"}
-	for _, entry := range os.Environ() {
-		name, _, _ := strings.Cut(entry, "=")
-		if name == "PATH" || name == "GOCOVERDIR" || name == "DMGBENCH_RUNTIME_DIR" {
-			env = append(env, entry)
+	for _, name := range []string{"PATH", "GOCOVERDIR", "DMGBENCH_RUNTIME_DIR"} {
+		if value, ok := os.LookupEnv(name); ok {
+			env = append(env, name+"="+value)
 		}
 	}
 	return env
 }
 
-// handshake gives the orders and the keys, and waits for the answer.
-func handshake(ctx context.Context, tell, hear *os.File, o order, keys *crypt.Keys) (a answer, err error) {
-	coded := o
-	for _, p := range coded.paths() {
+// handshake sends the request and the keys, and waits for the reply.
+func handshake(
+	ctx context.Context, to, from *os.File, req serveRequest, keys *crypt.Keys,
+) (reply serveReply, err error) {
+	for _, p := range req.paths() {
 		*p = asText(*p)
 	}
-	err = json.NewEncoder(tell).Encode(coded)
+	err = json.NewEncoder(to).Encode(req)
 	if err == nil && keys != nil {
 		secret := keys.Marshal()
-		_, err = tell.Write(secret)
+		_, err = to.Write(secret)
 		clear(secret)
 	}
-	if err = errors.Join(err, tell.Close()); err != nil {
-		return a, fmt.Errorf("telling the process that serves %q: %w", o.Image, err)
+	if err = errors.Join(err, to.Close(), from.SetReadDeadline(time.Now().Add(helperTimeout))); err != nil {
+		return reply, err
 	}
-	stop := context.AfterFunc(ctx, func() { hear.SetReadDeadline(time.Now()) })
+	stop := context.AfterFunc(ctx, func() { from.SetReadDeadline(time.Now()) })
 	defer stop()
-	if err := hear.SetReadDeadline(time.Now().Add(patience)); err != nil {
-		return a, err
-	}
-	if ctx.Err() != nil {
-		return a, ctx.Err()
-	}
-	err = json.NewDecoder(hear).Decode(&a)
+	err = json.NewDecoder(from).Decode(&reply)
 	switch {
 	case ctx.Err() != nil:
-		return a, ctx.Err()
+		return reply, ctx.Err()
 	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
-		return a, fmt.Errorf("serving %q: the process ended without a word", o.Image)
-	case err != nil:
-		return a, fmt.Errorf("serving %q: %w", o.Image, err)
-	case a.Error == "":
-		return a, nil
+		return reply, errors.New("the process ended without a reply")
+	case err != nil || reply.Error == "":
+		return reply, err
 	}
-	err = errors.New(a.Error)
-	if a.InUse {
-		err = inUse{err}
+	err = errors.New(strings.TrimSpace(reply.Error))
+	if reply.InUse {
+		err = inUseError{err}
 	}
-	if a.NoFUSE {
+	if reply.NoFUSE {
 		err = fmt.Errorf("%w%.0w", err, ErrNoFUSE)
 	}
-	return a, err
+	return reply, err
 }

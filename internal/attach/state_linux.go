@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"dmgbench/internal/clock"
+	"dmgbench/internal/host"
 	"dmgbench/internal/hostio"
 )
 
@@ -35,13 +36,13 @@ type record struct {
 	BackingDev     uint64 // of the loop device's file, from the kernel
 	BackingInode   uint64
 	FUSEDir        string // where the FUSE file is mounted
-	FUSEConnection uint32 // minor number of that mount, 0 before anybody looked
+	FUSEConnection uint32 // minor number of that mount, 0 if it is not known yet
 	MadeMountPoint bool   // the mount point is our own folder
 	LastMountPoint string // where it was mounted last by us
 	Offset         int64  // of the partition, bytes
 }
 
-// paths are what may be any bytes.
+// paths are those that may be any bytes.
 func (r *record) paths() []*string {
 	return []*string{&r.Image, &r.Device, &r.Partition, &r.MountPoint, &r.FUSEDir, &r.LastMountPoint}
 }
@@ -124,7 +125,7 @@ func openUnlocked() (*store, error) {
 	}
 	// In a folder that others can write to, a stranger may have been first.
 	if st.Mode&unix.S_IFMT != unix.S_IFDIR || int(st.Uid) != os.Geteuid() {
-		return nil, fmt.Errorf("using %q: it belongs to somebody else: %w", path, fs.ErrPermission)
+		return nil, fmt.Errorf("using %q: it belongs to another user: %w", path, fs.ErrPermission)
 	}
 	if err := os.Chmod(path, 0o700); err != nil {
 		return nil, err
@@ -275,13 +276,13 @@ func mountedBefore(id, image string) bool {
 	}
 	_, err = f.WriteString(image)
 	if errors.Join(err, f.Close()) == nil {
-		forgetGone(dir)
+		removeStaleNotes(dir)
 	}
 	return false
 }
 
-// forgetGone removes the files of containers that no longer exist at their path.
-func forgetGone(dir string) {
+// removeStaleNotes removes the files of containers that no longer exist at their path.
+func removeStaleNotes(dir string) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
 		note := filepath.Join(dir, e.Name())
@@ -293,4 +294,131 @@ func forgetGone(dir string) {
 			_ = os.Remove(note)
 		}
 	}
+}
+
+// find returns the store, locked, and the living record of an attachment.
+func find(ctx context.Context, a Attached) (*store, *record, error) {
+	s, err := openStore(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	r, err := s.load(a.ID)
+	if err == nil && (r == nil || a.ID == "") {
+		err = fmt.Errorf("finding %q: %w", a.Image, ErrNotAttached)
+	}
+	if err == nil && !r.alive() {
+		s.clean(ctx, r)
+		err = fmt.Errorf("finding %q: what served it had died: %w", a.Image, ErrNotAttached)
+	}
+	if err != nil {
+		s.close()
+		return nil, nil, err
+	}
+	return s, r, nil
+}
+
+// alive reports whether the kernel still has the device, mount and process of the record.
+func (r *record) alive() bool {
+	if !r.Complete || r.Boot != bootID() {
+		return false
+	}
+	if r.Mode != ModeLoop && !r.helperLives() || r.ForPID != 0 && !isAlive(r.ForPID, r.ForStart) {
+		return false
+	}
+	return r.Mode == ModeFUSE || r.ownsLoop()
+}
+
+// helperLives reports whether the serving process exists.
+func (r *record) helperLives() bool { return isAlive(r.HelperPID, r.HelperStart) }
+
+// present is the attachment with its present mount point: users may unmount with umount(8).
+func (r *record) present() Attached {
+	a := r.Attached
+	a.MountPoint = ""
+	points, _ := r.mountPoints()
+	for _, p := range points {
+		if a.MountPoint == "" || p == r.LastMountPoint {
+			a.MountPoint = p
+		}
+	}
+	return a
+}
+
+// mountPoints returns the folders on which the volume is mounted, the last one first.
+func (r *record) mountPoints() ([]string, error) {
+	switch {
+	case r.ownsLoop():
+		return r.loopMounts()
+	case r.Loop >= 0 || r.LastMountPoint == "":
+		return nil, nil
+	}
+	return r.servedMounts()
+}
+
+// servedMounts returns where the FUSE file system of the record is mounted. The number alone would not do: the kernel
+// gives that of a mount that is gone to the next one.
+func (r *record) servedMounts() ([]string, error) {
+	if r.FUSEDir == "" {
+		return nil, nil
+	}
+	return mountPointsOf(func(m host.Mount) bool {
+		return m.Type == fuseType && m.Point == r.FUSEDir &&
+			(r.FUSEConnection == 0 || unix.Mkdev(m.Major, m.Minor) == unix.Mkdev(0, r.FUSEConnection))
+	})
+}
+
+// List returns the attachments. It cleans up dead ones, and returns each of them once more with Dead set, unless
+// another process released it without a loss.
+func List(ctx context.Context) ([]Attached, error) {
+	if _, err := os.Stat(RuntimeDir()); errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if list, all, err := listAlive(); err != nil || all {
+		return list, err
+	}
+	s, err := openStore(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+	records, err := s.all()
+	if err != nil {
+		return nil, err
+	}
+	var list []Attached
+	for _, r := range records {
+		if r.alive() {
+			list = append(list, r.present())
+			continue
+		}
+		a := r.Attached
+		a.Dead, a.Unfinished, a.MountPoint = true, !r.Complete, r.LastMountPoint
+		lost := s.clean(ctx, r)
+		a.Warnings = append(a.Warnings, lost...)
+		if r.Boot == bootID() && (len(lost) > 0 || !r.Complete) {
+			list = append(list, a)
+		}
+	}
+	return list, nil
+}
+
+// listAlive lists the attachments without the lock, and reports whether all are alive: only dead and unfinished ones
+// have to wait for another command.
+func listAlive() (list []Attached, all bool, err error) {
+	s, err := openUnlocked()
+	if err != nil {
+		return nil, false, err
+	}
+	defer s.close()
+	records, err := s.all()
+	if err != nil {
+		return nil, false, err
+	}
+	for _, r := range records {
+		if !r.alive() {
+			return nil, false, nil
+		}
+		list = append(list, r.present())
+	}
+	return list, true, nil
 }

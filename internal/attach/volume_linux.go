@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+	"unsafe"
 
 	fusefs "github.com/hanwen/go-fuse/v2/fs"
 	"github.com/hanwen/go-fuse/v2/fuse"
@@ -30,7 +31,7 @@ type volumeFS struct {
 	readOnly bool
 	fails    *failures
 	auto     *autoFlush
-	warnings []string // what whoever mounts should know
+	warnings []string // for the user who mounts
 	spelled  atomic.Uint64
 
 	mu      sync.Mutex
@@ -40,7 +41,7 @@ type volumeFS struct {
 }
 
 // openVolume repairs and mounts the exFAT volume that is to be served.
-func openVolume(dev blockdev.Device, o order, readOnly bool, fails *failures) (*volumeFS, error) {
+func openVolume(dev blockdev.Device, o serveRequest, readOnly bool, fails *failures) (*volumeFS, error) {
 	if len(o.Parts) > 0 {
 		part, err := blockdev.Section(dev, o.Parts[0].Off, o.Parts[0].Size)
 		if err != nil {
@@ -113,7 +114,7 @@ func (v *volumeFS) close() error {
 	}
 	clear(v.open)
 	v.mu.Unlock()
-	v.sweep()
+	v.removeClosedOrphans()
 	return errors.Join(append(errs, v.volume.Unmount())...)
 }
 
@@ -126,35 +127,11 @@ func (v *volumeFS) raw() fuse.RawFileSystem {
 		UID: v.uid, GID: v.gid})
 }
 
-// readErrno is the error number of a failed read, which loses no data.
-func (v *volumeFS) readErrno(doing string, err error) syscall.Errno {
-	if err == nil {
-		return 0
-	}
-	no := number(err)
-	if no == syscall.EIO || no == syscall.EUCLEAN {
-		v.fails.log(doing, err)
-	}
-	return no
-}
-
-// errno is the number of an error of changing the volume, noted when it is not one that users cause. It ends every
-// operation that may change it.
+// errno is the number of the error of a change, see [failures.change]. It ends every operation that may change the
+// volume.
 func (v *volumeFS) errno(doing string, err error) syscall.Errno {
 	v.auto.changed()
-	if err == nil {
-		return 0
-	}
-	no := number(err)
-	switch no {
-	case syscall.EIO, syscall.EUCLEAN, syscall.EROFS:
-		v.fails.add(doing, err)
-	case syscall.ENOSPC:
-		if !errors.Is(err, exfat.ErrNoSpace) { // the host is full, not the volume
-			v.fails.add(doing, err)
-		}
-	}
-	return no
+	return v.fails.change(doing, err)
 }
 
 // node is a file or folder, identified by its place in the tree.
@@ -164,21 +141,21 @@ type node struct {
 }
 
 // Everything that the kernel may ask of a node.
-var (
-	_ fusefs.NodeLookuper  = (*node)(nil)
-	_ fusefs.NodeReaddirer = (*node)(nil)
-	_ fusefs.NodeGetattrer = (*node)(nil)
-	_ fusefs.NodeSetattrer = (*node)(nil)
-	_ fusefs.NodeMkdirer   = (*node)(nil)
-	_ fusefs.NodeCreater   = (*node)(nil)
-	_ fusefs.NodeOpener    = (*node)(nil)
-	_ fusefs.NodeUnlinker  = (*node)(nil)
-	_ fusefs.NodeRmdirer   = (*node)(nil)
-	_ fusefs.NodeRenamer   = (*node)(nil)
-	_ fusefs.NodeStatfser  = (*node)(nil)
-	_ fusefs.NodeFsyncer   = (*node)(nil)
-	_ fusefs.NodeIoctler   = (*node)(nil)
-)
+var _ interface {
+	fusefs.NodeLookuper
+	fusefs.NodeReaddirer
+	fusefs.NodeGetattrer
+	fusefs.NodeSetattrer
+	fusefs.NodeMkdirer
+	fusefs.NodeCreater
+	fusefs.NodeOpener
+	fusefs.NodeUnlinker
+	fusefs.NodeRmdirer
+	fusefs.NodeRenamer
+	fusefs.NodeStatfser
+	fusefs.NodeFsyncer
+	fusefs.NodeIoctler
+} = (*node)(nil)
 
 // path is the path of a child on the volume; of the node itself if name is empty.
 func (n *node) path(name string) string { return path.Join(n.Path(nil), name) }
@@ -226,7 +203,7 @@ func (n *node) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (*fu
 		if errors.Is(err, exfat.ErrName) {
 			return nil, syscall.ENOENT
 		}
-		return nil, n.v.readErrno("looking up", err)
+		return nil, n.v.fails.read("looking up", err)
 	}
 	// The kernel knows a name by its case; the same node would be one file under two names. What it knows is another
 	// file where another spelling of the name has been given to one since.
@@ -241,7 +218,7 @@ func (n *node) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (*fu
 func (n *node) Readdir(context.Context) (fusefs.DirStream, syscall.Errno) {
 	list, err := n.v.volume.List(n.path(""))
 	if err != nil {
-		return nil, n.v.readErrno("listing", err)
+		return nil, n.v.fails.read("listing", err)
 	}
 	entries := make([]fuse.DirEntry, 0, len(list))
 	for _, i := range list {
@@ -264,7 +241,7 @@ func (n *node) Getattr(_ context.Context, f fusefs.FileHandle, out *fuse.AttrOut
 	}
 	i, err := n.v.volume.Stat(n.path(""))
 	if err != nil {
-		return n.v.readErrno("looking at", err)
+		return n.v.fails.read("looking at", err)
 	}
 	n.fill(i, &out.Attr)
 	return 0
@@ -366,18 +343,18 @@ func (n *node) Ioctl(
 	if cmd != fitrim {
 		return 0, syscall.ENOTTY
 	}
-	_, _, smallest, ok := trimRange(in)
-	if !ok || len(out) < 24 {
+	const size = unsafe.Sizeof(trimArgument{})
+	if len(in) < int(size) || len(out) < int(size) {
 		return 0, syscall.EINVAL
 	}
 	if n.v.readOnly {
 		return 0, syscall.EROFS
 	}
-	done, err := n.v.volume.Trim(int64(min(smallest, 1<<62)))
+	done, err := n.v.volume.Trim(int64(min(binary.NativeEndian.Uint64(in[16:]), 1<<62)))
 	if err != nil {
 		return 0, n.v.errno("trimming", err)
 	}
-	copy(out, in[:24])
+	copy(out, in[:size])
 	binary.NativeEndian.PutUint64(out[8:], uint64(done))
 	return 0, 0
 }
@@ -390,13 +367,14 @@ type handle struct {
 	mtime time.Time // as the volume had it at the opening
 }
 
-var (
-	_ fusefs.FileReader    = (*handle)(nil)
-	_ fusefs.FileWriter    = (*handle)(nil)
-	_ fusefs.FileReleaser  = (*handle)(nil)
-	_ fusefs.FileAllocater = (*handle)(nil)
-	_ fusefs.FileFlusher   = (*handle)(nil)
-)
+// Everything that the kernel may ask of an open file.
+var _ interface {
+	fusefs.FileReader
+	fusefs.FileWriter
+	fusefs.FileReleaser
+	fusefs.FileAllocater
+	fusefs.FileFlusher
+} = (*handle)(nil)
 
 // handle returns a handle of an open file, which close can find.
 func (n *node) handle(file *exfat.File, modified time.Time) *handle {
@@ -423,11 +401,11 @@ func (n *node) Open(_ context.Context, flags uint32) (fusefs.FileHandle, uint32,
 	name := n.path("")
 	file, err := n.v.volume.Open(name)
 	if err != nil {
-		return nil, 0, n.v.readErrno("opening", err)
+		return nil, 0, n.v.fails.read("opening", err)
 	}
 	i, err := n.v.volume.Stat(name)
 	if err != nil {
-		return nil, 0, n.v.readErrno("opening", errors.Join(err, file.Close()))
+		return nil, 0, n.v.fails.read("opening", errors.Join(err, file.Close()))
 	}
 	return n.handle(file, i.Modified), 0, 0
 }
@@ -451,7 +429,7 @@ func (n *node) Create(
 func (h *handle) Read(_ context.Context, dest []byte, off int64) (fuse.ReadResult, syscall.Errno) {
 	n, err := h.file.ReadAt(dest, off)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, h.v.readErrno("reading", err)
+		return nil, h.v.fails.read("reading", err)
 	}
 	return fuse.ReadResultData(dest[:n]), 0
 }
@@ -477,7 +455,7 @@ func (h *handle) Release(context.Context) syscall.Errno {
 		return 0
 	}
 	err := h.file.Close()
-	h.v.sweep()
+	h.v.removeClosedOrphans()
 	return h.v.errno("closing", err)
 }
 
@@ -496,7 +474,7 @@ func (h *handle) Allocate(_ context.Context, off, size uint64, mode uint32) sysc
 	return h.v.errno("allocating", h.file.Truncate(end))
 }
 
-// orphanPrefix starts the names of files that were deleted while somebody had them open. They are removed with the last
+// orphanPrefix starts the names of files that were deleted while they were open. They are removed with the last
 // handle, and those that a crash left when the volume is served next.
 const orphanPrefix = ".dmgbench-deleted-"
 
@@ -511,8 +489,8 @@ func (v *volumeFS) removeOrphans() {
 	v.fails.add("removing deleted files", err)
 }
 
-// sweep removes the deleted files that are no longer open.
-func (v *volumeFS) sweep() {
+// removeClosedOrphans removes the deleted files that were closed since.
+func (v *volumeFS) removeClosedOrphans() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	var left []string

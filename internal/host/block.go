@@ -1,6 +1,7 @@
 package host
 
 import (
+	"fmt"
 	"path"
 	"path/filepath"
 	"strconv"
@@ -9,27 +10,14 @@ import (
 	"dmgbench/internal/result"
 )
 
-// mount is the file system of a path.
-type mount struct{ fs, source, dev string }
-
-// mountOf finds the mount of an absolute path without links in proc/self/mountinfo
-// (proc_pid_mountinfo(5)): the longest mount point, the last one mounted there.
-func (t tree) mountOf(name string) (mount, bool) {
-	var best mount
-	longest := -1
-	for line := range strings.Lines(t.read("proc/self/mountinfo")) {
-		left, right, ok := strings.Cut(line, " - ")
-		l, r := strings.Fields(left), strings.Fields(right)
-		if !ok || len(l) < 5 || len(r) < 2 {
-			continue
+// mountOf finds the mount of an absolute path without links: the longest mount point, the last one mounted there.
+func (t tree) mountOf(name string) (best Mount, found bool) {
+	for _, m := range ParseMounts(t.read("proc/self/mountinfo")) {
+		if len(m.Point) >= len(best.Point) && below(name, m.Point) {
+			best, found = m, true
 		}
-		point := Unescape(l[4])
-		if len(point) < longest || !below(name, point) {
-			continue
-		}
-		longest, best = len(point), mount{fs: r[0], source: Unescape(r[1]), dev: l[2]}
 	}
-	return best, longest >= 0
+	return best, found
 }
 
 func below(name, dir string) bool {
@@ -62,17 +50,17 @@ func (t tree) under(name string) result.Disk {
 	if !ok {
 		return result.Disk{}
 	}
-	d := result.Disk{Filesystem: clean(m.fs)}
+	d := result.Disk{Filesystem: clean(m.Type)}
 	switch {
-	case m.fs == "tmpfs" || m.fs == "ramfs":
+	case m.Type == "tmpfs" || m.Type == "ramfs":
 		d.Medium = "memory"
-	case remote[m.fs]:
+	case remote[m.Type]:
 		d.Medium, d.Bus = "network", "network"
 	default:
 		// A file system of several devices (btrfs) has a number that is not a block device.
-		dir := t.blockDir("sys/dev/block/" + m.dev)
-		if dir == "" && strings.HasPrefix(m.source, "/dev/") {
-			dir = t.blockDir("sys/class/block/" + strings.ReplaceAll(strings.TrimPrefix(path.Clean(m.source), "/dev/"), "/", "!"))
+		dir := t.blockDir(fmt.Sprintf("sys/dev/block/%d:%d", m.Major, m.Minor))
+		if dir == "" && strings.HasPrefix(m.Source, "/dev/") {
+			dir = t.blockDir("sys/class/block/" + strings.ReplaceAll(strings.TrimPrefix(path.Clean(m.Source), "/dev/"), "/", "!"))
 		}
 		t.block(&d, dir, 8)
 	}

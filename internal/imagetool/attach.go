@@ -111,7 +111,7 @@ func (c *call) attachRequest() (r attach.Request, policy string, err error) {
 	return r, policy, err
 }
 
-// mountRequest reads the options of where to mount, of which one is given at most.
+// mountRequest reads the options of where to mount; at most one is given.
 func (c *call) mountRequest() (r attach.Request, err error) {
 	switch {
 	case c.has("mountpoint"):

@@ -45,7 +45,7 @@ type verb struct {
 	min, max  int    // how many operands
 	options   []option
 	needs     []string // what has to be given, and the options that give it: "size: -size or -sectors"
-	excludes  []string // options of which one may be given, separated by blanks
+	excludes  []string // options that exclude each other, separated by blanks
 	notes     string   // of help and manual page
 	extension bool     // not one of Apple's
 	run       func(*call) error

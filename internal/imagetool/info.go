@@ -240,7 +240,7 @@ func (c *call) formatInfo(a attach.Attached) string {
 // describeDeath describes what a dead process has left of an attachment.
 func describeDeath(a attach.Attached) string {
 	if a.Unfinished {
-		return "the command that attached it was ended before it was done; what it left was removed"
+		return "the command that attached it was ended before it was done; its device and mounts were removed"
 	}
 	return "the process that served " + deviceName(a) + " died; device and mount were released, unflushed data is lost"
 }

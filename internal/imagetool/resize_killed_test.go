@@ -106,8 +106,8 @@ func TestResizeTriesAgainWhatFailed(t *testing.T) {
 // tells what was lost, by name.
 func TestTheDeadAreReaped(t *testing.T) {
 	for want, dead := range map[string]attach.Attached{
-		"the process that served /dev/loop3 died; device and mount were released":               {Device: "/dev/loop3", HelperPID: 9},
-		"the command that attached it was ended before it was done; what it left was removed\n": {HelperPID: 9, Unfinished: true},
+		"the process that served /dev/loop3 died; device and mount were released":                         {Device: "/dev/loop3", HelperPID: 9},
+		"the command that attached it was ended before it was done; its device and mounts were removed\n": {HelperPID: 9, Unfinished: true},
 	} {
 		for _, line := range []string{"resize -limits a.dmg", "resize -size 12m a.dmg", "convert a.dmg -format UDTO -o b", "checksum -type MD5 a.dmg"} {
 			m := newMachine(t)
