@@ -105,10 +105,12 @@ func copyAll(ctx context.Context, src Source, dst File, buf []byte) error {
 			return context.Cause(ctx)
 		}
 		part := buf[:min(int64(len(buf)), size-off)]
-		if err := readFull(src, part, off); err != nil {
+		n, err := src.ReadAt(part, off)
+		if err = checkRead(n, int64(len(part)), err); err != nil {
 			return fmt.Errorf("reading at %d: %w", off, err)
 		}
-		if err := writeFull(dst, part, off); err != nil {
+		n, err = dst.WriteAt(part, off)
+		if err = checkWrite(n, int64(len(part)), err); err != nil {
 			return fmt.Errorf("writing at %d: %w", off, err)
 		}
 	}

@@ -55,14 +55,16 @@ func (s *span) calls(j *job) (err error) {
 		if s.stopped() {
 			return errStopped
 		}
-		n := min(s.call, j.item.Size-off)
+		size, n := min(s.call, j.item.Size-off), 0
 		switch {
 		case j.skipper != nil:
-			err = j.skipper.Skip(s.write, off, n)
+			err = j.skipper.Skip(s.write, off, size)
 		case s.write:
-			err = writeFull(j.file, j.buf[off:off+n], off)
+			n, err = j.file.WriteAt(j.buf[off:off+size], off)
+			err = checkWrite(n, size, err)
 		default:
-			err = readFull(j.file, s.buf[:n], off)
+			n, err = j.file.ReadAt(s.buf[:size], off)
+			err = checkRead(n, size, err)
 		}
 		if err != nil {
 			return err
@@ -71,22 +73,21 @@ func (s *span) calls(j *job) (err error) {
 	return nil
 }
 
-// writeFull writes all of p.
-func writeFull(f io.WriterAt, p []byte, off int64) error {
-	n, err := f.WriteAt(p, off)
-	if err == nil && n < len(p) {
+// checkWrite is the error of a call that wrote n bytes instead of want.
+func checkWrite(n int, want int64, err error) error {
+	if err == nil && int64(n) < want {
 		err = io.ErrShortWrite
 	}
 	return err
 }
 
-// readFull fills p. The end of the file before that is [io.ErrUnexpectedEOF].
-func readFull(f io.ReaderAt, p []byte, off int64) error {
-	n, err := f.ReadAt(p, off)
+// checkRead is the error of a call that read n bytes instead of want. The end of the
+// file before that is [io.ErrUnexpectedEOF].
+func checkRead(n int, want int64, err error) error {
 	switch {
-	case n == len(p):
+	case int64(n) == want:
 		return nil
-	case err == nil || errors.Is(err, io.EOF):
+	case err == nil || err == io.EOF:
 		return io.ErrUnexpectedEOF
 	}
 	return err
@@ -154,7 +155,8 @@ func (r *ring) drain(j *job, s *span) error {
 			b = <-r.full
 			r.waited.Add(int64(s.clock.Now() - from))
 		}
-		if err := writeFull(j.file, b, off); err != nil {
+		n, err := j.file.WriteAt(b, off)
+		if err = checkWrite(n, int64(len(b)), err); err != nil {
 			return err
 		}
 		off += int64(len(b))

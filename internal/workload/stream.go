@@ -405,7 +405,8 @@ func (w *blockWriter) Write(p []byte) (int, error) {
 
 // flush writes the buffered bytes.
 func (w *blockWriter) flush() error {
-	if err := writeFull(w.f, w.buf.Bytes()[:w.n], w.off); err != nil {
+	n, err := w.f.WriteAt(w.buf.Bytes()[:w.n], w.off)
+	if err = checkWrite(n, int64(w.n), err); err != nil {
 		return fmt.Errorf("writing at %d: %w", w.off, err)
 	}
 	w.off += int64(w.n)

@@ -292,7 +292,8 @@ func verifyFile(ctx context.Context, vol Volume, it Item, size int64, there bool
 	for off := int64(0); off < it.Size && ctx.Err() == nil; off += verifyBlock {
 		n := min(verifyBlock, it.Size-off)
 		got, want := mem[:n], mem[verifyBlock:verifyBlock+n]
-		if err := readFull(f, got, off); err != nil {
+		k, err := f.ReadAt(got, off)
+		if err = checkRead(k, n, err); err != nil {
 			return fmt.Sprintf("file %q: reading %d bytes at %d: %v", it.Name, n, off, err)
 		}
 		o.Data.FillAt(want, key, off)
