@@ -13,6 +13,7 @@ import (
 	"dmgbench/internal/analysis"
 	"dmgbench/internal/plan"
 	"dmgbench/internal/report"
+	"dmgbench/internal/report/text"
 	"dmgbench/internal/result"
 
 	"github.com/spf13/cobra"
@@ -268,11 +269,11 @@ func (a *app) renderComparison(c *analysis.Comparison, o compareOptions) error {
 	case "junit":
 		return report.ComparisonJUnit(a.out, c, report.JUnitOptions{Time: a.clock.Wall(), Strict: o.Strict})
 	case "summary":
-		return report.ComparisonSummary(a.out, c)
+		return text.DocumentMarkdown(a.out, report.SummaryDocument(c))
 	case "html":
 		return report.ComparisonHTML(a.out, c)
 	case "markdown":
-		return report.ComparisonMarkdown(a.out, c)
+		return text.DocumentMarkdown(a.out, report.ComparisonDocument(c))
 	case "json":
 		b, err := json.MarshalIndent(c, "", "  ")
 		if err != nil {
@@ -281,5 +282,5 @@ func (a *app) renderComparison(c *analysis.Comparison, o compareOptions) error {
 		_, err = a.out.Write(append(b, '\n'))
 		return err
 	}
-	return report.ComparisonText(a.out, c, a.textOptions())
+	return text.Document(a.out, report.ComparisonDocument(c), a.textOptions())
 }

@@ -6,6 +6,7 @@ import (
 
 	"dmgbench/internal/analysis"
 	"dmgbench/internal/report"
+	"dmgbench/internal/report/text"
 	"dmgbench/internal/result"
 )
 
@@ -35,9 +36,9 @@ func (a *app) historyPage(o historyOptions) error {
 	case "html":
 		return report.HistoryHTML(a.out, h)
 	case "markdown":
-		return report.HistoryMarkdown(a.out, h)
+		return text.DocumentMarkdown(a.out, report.HistoryDocument(h))
 	}
-	return report.HistoryText(a.out, h, a.textOptions())
+	return text.Document(a.out, report.HistoryDocument(h), a.textOptions())
 }
 
 // headlined is what a page shows of a run: the headlines of its result.json, or of what

@@ -8,6 +8,7 @@ import (
 	"dmgbench/internal/analysis"
 	"dmgbench/internal/plan"
 	"dmgbench/internal/report"
+	"dmgbench/internal/report/text"
 	"dmgbench/internal/result"
 
 	"golang.org/x/term"
@@ -85,12 +86,12 @@ func verdict(r *result.Result) int {
 }
 
 // textOptions fit the report to where it goes.
-func (a *app) textOptions() report.TextOptions {
+func (a *app) textOptions() text.Options {
 	f, ok := terminal(a.out)
 	if !ok {
-		return report.TextOptions{Verbose: a.verbose}
+		return text.Options{Verbose: a.verbose}
 	}
-	o := report.TextOptions{Verbose: a.verbose, Color: a.env["NO_COLOR"] == "" && a.env["TERM"] != "dumb"}
+	o := text.Options{Verbose: a.verbose, Color: a.env["NO_COLOR"] == "" && a.env["TERM"] != "dumb"}
 	if w, _, err := term.GetSize(int(f.Fd())); err == nil {
 		o.Width = w
 	}

@@ -11,6 +11,7 @@ import (
 
 	"dmgbench/internal/analysis"
 	"dmgbench/internal/report"
+	"dmgbench/internal/report/text"
 	"dmgbench/internal/result"
 )
 
@@ -68,9 +69,9 @@ func (a *app) runLedger(o reportOptions) error {
 	case "html":
 		return report.LedgerHTML(a.out, l)
 	case "markdown":
-		return report.LedgerMarkdown(a.out, l)
+		return text.DocumentMarkdown(a.out, report.LedgerDocument(l))
 	}
-	return report.LedgerText(a.out, l, a.textOptions())
+	return text.Document(a.out, report.LedgerDocument(l), a.textOptions())
 }
 
 var errLedgerRuns = errors.New("--ledger takes the runs below its folder, and no others")

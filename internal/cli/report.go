@@ -9,6 +9,7 @@ import (
 
 	"dmgbench/internal/plan"
 	"dmgbench/internal/report"
+	"dmgbench/internal/report/text"
 	"dmgbench/internal/result"
 
 	"github.com/spf13/cobra"
@@ -127,13 +128,13 @@ func (a *app) runReport(o reportOptions) error {
 		}
 	}
 	if o.Tables != "" {
-		err := a.save(o, o.Tables, "tables", func(save func(string, []byte) error) error { return report.Tables(p, r, save) })
+		err := a.save(o, o.Tables, "tables", func(save func(string, []byte) error) error { return text.Tables(p, r, save) })
 		if err != nil {
 			return err
 		}
 	}
 	if o.Methods {
-		return report.Methods(a.out, p, r)
+		return text.Methods(a.out, p, r)
 	}
 	if o.saved() {
 		return nil
@@ -185,7 +186,7 @@ func (a *app) render(p *plan.Plan, r *result.Result, format string) error {
 	case "html":
 		return report.HTML(a.out, p, r)
 	case "markdown":
-		return report.Markdown(a.out, p, r)
+		return text.RunMarkdown(a.out, p, r)
 	}
-	return report.Text(a.out, p, r, a.textOptions())
+	return text.Run(a.out, p, r, a.textOptions())
 }

@@ -86,7 +86,7 @@ func TestAnalysedResult(t *testing.T) {
 	m := func() (*plan.Plan, *result.Result) { return p, r }
 	out := text(t, m, TextOptions{Verbose: true})
 	assert.Contains(t, out, "7.62 GB/s")
-	assert.Contains(t, out, "*)", "the ratio is to another statistic, and not comparable")
+	assert.Contains(t, out, "Ratio of another statistic than the one shown")
 	assert.Contains(t, out, "Encrypted images are written to more slowly")
 	page := html(t, m)
 	assert.Contains(t, page, "Ratio of another statistic than the one shown: Theil–Sen slope of time on size")
@@ -94,9 +94,9 @@ func TestAnalysedResult(t *testing.T) {
 	elements, _ := parse(t, page)
 	assert.NotEmpty(t, elements)
 	v := NewView(p, r)
-	fit := index(v.charts(), "fit-1")
+	fit := index(v.Charts(), "fit-1")
 	require.GreaterOrEqual(t, fit, 0)
-	c := v.charts()[fit]
+	c := v.Charts()[fit]
 	require.Len(t, c.Series, 2, "points and their line")
 	assert.Len(t, c.Series[0].Points, 96)
 	var again bytes.Buffer

@@ -203,7 +203,7 @@ func (v *View) bars(c *Chart, f Figures, groups []group, cases []string) {
 			published, uncomparable = published || IsFinite(pub) && comparable, uncomparable || IsFinite(pub) && !comparable
 			stats, ns = AppendNew(stats, StatisticName(h.Name)), AppendNew(ns, SampleSize(s))
 			bar.Points = append(bar.Points, digits(h.Value))
-			row, _, _ := textRow(s, PhaseName(g.phase, g.cycle), sc, sameForAll{})
+			row := FigureRow(s, PhaseName(g.phase, g.cycle), sc)
 			bar.Tips = append(bar.Tips, tip(row))
 			whisker.Points = append(whisker.Points, []any{i, orNull(low), orNull(high), orNull(pub), bit(comparable), slot, len(groups), digits(h.Value), sc.Number(h.Value)})
 			t.Rows = append(t.Rows, []Cell{{Text: v.CaseName(caseID), Class: "head"}, {Text: g.name}, {Text: sc.Number(h.Value)}, {Text: row[3]}, {Text: row[4]}, {Text: row[6], Class: "muted"}})

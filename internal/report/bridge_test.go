@@ -38,7 +38,7 @@ func Made(t *testing.T) map[string]string {
 // hostileComparison is full of names that want to be markup.
 func hostileComparison(t *testing.T) *analysis.Comparison {
 	evil := `</script><img src=x onerror=alert(1)>` + "\u202e`|*\"'__f__ 🧨" + strings.Repeat("x", 300)
-	a, b := comparable("a"+evil, evil+"1", 100), comparable("b"+evil, evil+"2", 200)
+	a, b := comparableRun("a"+evil, evil+"1", 100), comparableRun("b"+evil, evil+"2", 200)
 	for _, r := range []*result.Result{a, b} {
 		r.Claims[0].Says, r.Claims[0].ID, r.Plan.Name = evil, evil, evil
 		r.Cases[0].ID = evil

@@ -9,21 +9,11 @@ import (
 	"dmgbench/internal/analysis"
 )
 
-// ComparisonText writes a comparison for a terminal.
-func ComparisonText(w io.Writer, c *analysis.Comparison, o TextOptions) error {
-	return comparisonDoc(c).text(w, o)
-}
-
-// ComparisonMarkdown writes a comparison for a repository or an issue.
-func ComparisonMarkdown(w io.Writer, c *analysis.Comparison) error {
-	return comparisonDoc(c).markdown(w)
-}
-
 // ComparisonHTML writes a comparison as one self-contained page.
-func ComparisonHTML(w io.Writer, c *analysis.Comparison) error { return comparisonDoc(c).html(w) }
+func ComparisonHTML(w io.Writer, c *analysis.Comparison) error { return ComparisonDocument(c).html(w) }
 
-// comparisonDoc arranges a comparison: what differs before any number.
-func comparisonDoc(c *analysis.Comparison) Document {
+// ComparisonDocument arranges a comparison: what differs before any number.
+func ComparisonDocument(c *analysis.Comparison) Document {
 	names := sideNames(c)
 	d := Document{Kicker: "Comparison", Title: Plain(names[0], 60)}
 	d.Title = several(names[1:]) + " against " + d.Title
@@ -40,7 +30,7 @@ func comparisonDoc(c *analysis.Comparison) Document {
 }
 
 func answerSection(c *analysis.Comparison) Section {
-	answer := Section{ID: "answer", Heading: "Result", Items: answerItems(c.Answers)}
+	answer := Section{ID: "answer", Heading: "Result", Items: Items(answerItems(c.Answers)...)}
 	switch {
 	case c.Regression:
 		answer.After = append(answer.After, regressionText(c))
@@ -50,9 +40,9 @@ func answerSection(c *analysis.Comparison) Section {
 	return answer
 }
 
-// ComparisonSummary writes what a build server shows of a comparison: Markdown without the lists of runs.
-func ComparisonSummary(w io.Writer, c *analysis.Comparison) error {
-	d := comparisonDoc(c)
+// SummaryDocument is what a build server shows of a comparison: the answer first, and no lists of runs.
+func SummaryDocument(c *analysis.Comparison) Document {
+	d := ComparisonDocument(c)
 	outcome := "No regression"
 	switch {
 	case c.Regression:
@@ -65,7 +55,7 @@ func ComparisonSummary(w io.Writer, c *analysis.Comparison) error {
 	answer := slices.IndexFunc(d.Sections, func(s Section) bool { return s.ID == "answer" })
 	first := d.Sections[answer]
 	d.Sections = slices.Insert(slices.Delete(d.Sections, answer, answer+1), 0, first)
-	return d.markdown(w)
+	return d
 }
 
 // manySides is from how many sides on they are not all named in a sentence.
@@ -73,7 +63,7 @@ const manySides = 6
 
 // several are names in a row; of many, the first and how many more.
 func several(names []string) string {
-	out := cleaned(names, 60)
+	out := plainList(names, 60)
 	if len(out) >= manySides {
 		out = append(out[:2:2], fmt.Sprintf("%d more", len(out)-2))
 	}
@@ -189,7 +179,7 @@ func differsSection(c *analysis.Comparison) Section {
 	}
 	var alike []string
 	for _, f := range c.Alike {
-		text := strings.Join(cleaned(f.Values, 80), " / ")
+		text := strings.Join(plainList(f.Values, 80), " / ")
 		if f.Name == "plan" {
 			text = "plan " + text
 		}
@@ -203,7 +193,7 @@ func differsSection(c *analysis.Comparison) Section {
 		for _, v := range f.Values {
 			text := "unknown"
 			if len(v) > 0 {
-				text = strings.Join(cleaned(v, 80), " / ")
+				text = strings.Join(plainList(v, 80), " / ")
 			}
 			values = append(values, text)
 		}
@@ -212,20 +202,12 @@ func differsSection(c *analysis.Comparison) Section {
 			slices.Sort(values)
 			text = several(slices.Compact(values))
 		}
-		s.Items = append(s.Items, Plain(strings.ReplaceAll(f.Fact, "_", " "), 40)+": "+text)
+		s.Items = append(s.Items, Item{Text: Plain(strings.ReplaceAll(f.Fact, "_", " "), 40) + ": " + text})
 	}
 	for _, n := range c.Notes {
-		s.Items = append(s.Items, Plain(n, 400))
+		s.Items = append(s.Items, Item{Text: Plain(n, 400)})
 	}
 	return s
-}
-
-func cleaned(list []string, limit int) []string {
-	out := make([]string, len(list))
-	for i, s := range list {
-		out[i] = Plain(s, limit)
-	}
-	return out
 }
 
 // rowTitle says what a row rests on.
@@ -342,7 +324,7 @@ func unpairedSection(c *analysis.Comparison) Section {
 		if len(what) > 6 {
 			what = append(what[:5:5], fmt.Sprintf("and %d more", len(what)-5))
 		}
-		s.Items = append(s.Items, reason+" ("+strings.Join(what, "; ")+")")
+		s.Items = append(s.Items, Item{Text: reason + " (" + strings.Join(what, "; ") + ")"})
 	}
 	return s
 }

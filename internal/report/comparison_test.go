@@ -18,8 +18,8 @@ import (
 	"dmgbench/third_party/echarts"
 )
 
-// comparable is a run of two cases and two phases at the rates given in MB/s.
-func comparable(run, system string, rates ...int64) *result.Result {
+// comparableRun is a run of two cases and two phases at the rates given in MB/s.
+func comparableRun(run, system string, rates ...int64) *result.Result {
 	r := &result.Result{Run: run, Rounds: 1, Plan: result.PlanRef{Name: "p", Digest: "0123456789abcdef"}, Status: result.Done,
 		Tool:     result.Tool{Name: "dmgbench", Version: "1.0"},
 		Sessions: []result.Session{{Index: 1, Host: result.Host{OS: "darwin", OSVersion: system, Model: "Mac16,11", CPU: "Apple M4 Pro"}, Engine: result.Engine{Title: "hdiutil (Apple, macOS " + system + ")"}}},
@@ -40,8 +40,8 @@ func comparable(run, system string, rates ...int64) *result.Result {
 func comparison(t *testing.T) *analysis.Comparison {
 	t.Helper()
 	runs := []*result.Result{
-		comparable("a1", "26.4", 5000, 6000, 1500, 2800), comparable("a2", "26.4", 5050, 6010, 1490, 2500), comparable("a3", "26.4", 4960, 5990, 1510, 3100),
-		comparable("b1", "26.5", 4300, 6005, 3100, 2600), comparable("b2", "26.5", 4350, 6000, 3150, 3000), comparable("b3", "26.5", 4310, 6012, 3090, 2900),
+		comparableRun("a1", "26.4", 5000, 6000, 1500, 2800), comparableRun("a2", "26.4", 5050, 6010, 1490, 2500), comparableRun("a3", "26.4", 4960, 5990, 1510, 3100),
+		comparableRun("b1", "26.5", 4300, 6005, 3100, 2600), comparableRun("b2", "26.5", 4350, 6000, 3150, 3000), comparableRun("b3", "26.5", 4310, 6012, 3090, 2900),
 	}
 	runs[3].Claims[0].Verdict, runs[5].Seed = result.DoesNotHold, 7
 	runs[4].Claims, runs[5].Claims = nil, nil
@@ -60,7 +60,7 @@ func comparison(t *testing.T) *analysis.Comparison {
 }
 
 func ledgerOf() *analysis.Ledger {
-	four, five := comparable("a1", "26.4", 5000), comparable("b1", "26.5", 4300)
+	four, five := comparableRun("a1", "26.4", 5000), comparableRun("b1", "26.5", 4300)
 	five.Claims[0].Verdict, five.Claims[0].Reason = result.DoesNotHold, "it is so no longer"
 	five.Claims[0].Robustness = &result.Robustness{Text: "holds in 2 of 48 analyses"}
 	five.Departures = []result.Departure{{Kind: "scale", Text: "sizes times 0.1"}}
@@ -78,10 +78,10 @@ func rendered(t *testing.T, f func(io.Writer) error) []byte {
 
 func TestGoldenComparison(t *testing.T) {
 	c, l := comparison(t), ledgerOf()
-	golden(t, "comparison.txt", rendered(t, func(w io.Writer) error { return ComparisonText(w, c, TextOptions{}) }))
-	golden(t, "comparison.md", rendered(t, func(w io.Writer) error { return ComparisonMarkdown(w, c) }))
-	golden(t, "ledger.txt", rendered(t, func(w io.Writer) error { return LedgerText(w, l, TextOptions{}) }))
-	golden(t, "ledger.md", rendered(t, func(w io.Writer) error { return LedgerMarkdown(w, l) }))
+	golden(t, "comparison.txt", rendered(t, func(w io.Writer) error { return Renderers.Document(w, ComparisonDocument(c), TextOptions{}) }))
+	golden(t, "comparison.md", rendered(t, func(w io.Writer) error { return Renderers.DocumentMarkdown(w, ComparisonDocument(c)) }))
+	golden(t, "ledger.txt", rendered(t, func(w io.Writer) error { return Renderers.Document(w, LedgerDocument(l), TextOptions{}) }))
+	golden(t, "ledger.md", rendered(t, func(w io.Writer) error { return Renderers.DocumentMarkdown(w, LedgerDocument(l)) }))
 }
 
 func TestCaseText(t *testing.T) {
@@ -91,7 +91,9 @@ func TestCaseText(t *testing.T) {
 
 // The text fits 80 columns, and no number stands before what differs.
 func TestComparisonText(t *testing.T) {
-	text := string(rendered(t, func(w io.Writer) error { return ComparisonText(w, comparison(t), TextOptions{}) }))
+	text := string(rendered(t, func(w io.Writer) error {
+		return Renderers.Document(w, ComparisonDocument(comparison(t)), TextOptions{})
+	}))
 	for line := range strings.Lines(text) {
 		assert.LessOrEqual(t, Width(strings.TrimRight(line, "\n")), 80, line)
 	}
@@ -108,7 +110,7 @@ var ourClasses = strings.Fields("skip kicker lead alert muted small chart data n
 // Foreign text stays text on the pages as well.
 func TestHostileComparison(t *testing.T) {
 	evil := `</script><img src=x onerror=alert(1)>` + "\u202e`|*\x1b[31m"
-	a, b := comparable("a"+evil, evil+"1", 100), comparable("b"+evil, evil+"2", 200)
+	a, b := comparableRun("a"+evil, evil+"1", 100), comparableRun("b"+evil, evil+"2", 200)
 	for i, r := range []*result.Result{a, b} {
 		r.Claims[0].Says, r.Claims[0].ID, r.Plan.Name = evil, evil, evil
 		r.Claims[0].Verdict = []string{result.Holds, evil}[i]
@@ -132,13 +134,13 @@ func TestHostileComparison(t *testing.T) {
 		}
 	}
 	for name, text := range map[string][]byte{
-		"comparison": rendered(t, func(w io.Writer) error { return ComparisonText(w, c, TextOptions{}) }),
-		"ledger":     rendered(t, func(w io.Writer) error { return LedgerText(w, l, TextOptions{}) }),
+		"comparison": rendered(t, func(w io.Writer) error { return Renderers.Document(w, ComparisonDocument(c), TextOptions{}) }),
+		"ledger":     rendered(t, func(w io.Writer) error { return Renderers.Document(w, LedgerDocument(l), TextOptions{}) }),
 	} {
 		assert.NotContains(t, string(text), "\x1b", name)
 		assert.NotContains(t, string(text), "\u202e", name)
 	}
-	md := string(rendered(t, func(w io.Writer) error { return ComparisonMarkdown(w, c) })) + string(rendered(t, func(w io.Writer) error { return LedgerMarkdown(w, l) }))
+	md := string(rendered(t, func(w io.Writer) error { return Renderers.DocumentMarkdown(w, ComparisonDocument(c)) })) + string(rendered(t, func(w io.Writer) error { return Renderers.DocumentMarkdown(w, LedgerDocument(l)) }))
 	assert.NotContains(t, md, "<img")
 }
 
@@ -146,11 +148,11 @@ func TestHostileComparison(t *testing.T) {
 func TestComparisonOfManySides(t *testing.T) {
 	var runs []*result.Result
 	for i := range 20 {
-		runs = append(runs, comparable(fmt.Sprintf("r%02d", i), fmt.Sprintf("26.%d", i), 5000))
+		runs = append(runs, comparableRun(fmt.Sprintf("r%02d", i), fmt.Sprintf("26.%d", i), 5000))
 	}
 	c, err := analysis.Compare(runs, analysis.CompareOptions{By: []string{"os"}})
 	require.NoError(t, err)
-	text := string(rendered(t, func(w io.Writer) error { return ComparisonMarkdown(w, c) }))
+	text := string(rendered(t, func(w io.Writer) error { return Renderers.DocumentMarkdown(w, ComparisonDocument(c)) }))
 	assert.True(t, strings.HasPrefix(text, "# macOS 26.1, macOS 26.2, 17 more against macOS 26.0\n"), text[:80])
 	assert.Equal(t, 1, strings.Count(text, "undecided: too few sessions"))
 	for i := range 20 {
@@ -163,7 +165,7 @@ func TestComparisonOfVersionsIsOneTable(t *testing.T) {
 	var runs []*result.Result
 	for i, rates := range [][]int64{{5000, 6000}, {4300, 6010}, {5010, 5990}, {10000, 6000}} {
 		for k := range int64(3) {
-			r := comparable(fmt.Sprintf("r%d-%d", i, k), fmt.Sprintf("26.%d", i), rates[0]+k*10, rates[1]+k)
+			r := comparableRun(fmt.Sprintf("r%d-%d", i, k), fmt.Sprintf("26.%d", i), rates[0]+k*10, rates[1]+k)
 			if i == 2 {
 				r.Cases = r.Cases[:1]
 			}
@@ -187,23 +189,23 @@ func TestComparisonOfVersionsIsOneTable(t *testing.T) {
 	assert.Equal(t, [][]string{{"UDSB", "5.01 GB/s", "4.31 GB/s (−14 % !)", "5.02 GB/s (=)", "10.0 GB/s (+100 %)"},
 		{"UDRW", "5.01 GB/s", "4.31 GB/s (−14 % !)", "–", "10.0 GB/s (+100 %)"}}, texts)
 	assert.Len(t, sections[0].Charts, 3)
-	for _, b := range [][]byte{rendered(t, func(w io.Writer) error { return ComparisonText(w, c, TextOptions{}) }),
-		rendered(t, func(w io.Writer) error { return ComparisonMarkdown(w, c) })} {
+	for _, b := range [][]byte{rendered(t, func(w io.Writer) error { return Renderers.Document(w, ComparisonDocument(c), TextOptions{}) }),
+		rendered(t, func(w io.Writer) error { return Renderers.DocumentMarkdown(w, ComparisonDocument(c)) })} {
 		assert.Equal(t, 2, strings.Count(string(b), "macOS 26.3 against"), "in the title and in the result, but no table of its own")
 	}
-	for line := range strings.Lines(string(rendered(t, func(w io.Writer) error { return ComparisonText(w, c, TextOptions{}) }))) {
+	for line := range strings.Lines(string(rendered(t, func(w io.Writer) error { return Renderers.Document(w, ComparisonDocument(c), TextOptions{}) }))) {
 		assert.LessOrEqual(t, Width(strings.TrimRight(line, "\n")), 80, line)
 	}
 }
 
 // The only case that two plans share keeps its name.
 func TestOnlyCaseKeepsItsName(t *testing.T) {
-	a, b := comparable("a", "26.4", 5000), comparable("b", "26.5", 5000)
+	a, b := comparableRun("a", "26.4", 5000), comparableRun("b", "26.5", 5000)
 	a.Cases, b.Cases = a.Cases[:1], b.Cases[:1]
 	c, err := analysis.Compare([]*result.Result{a, b}, analysis.CompareOptions{})
 	require.NoError(t, err)
 	assert.Equal(t, "UDSB, AES-256", rowSections(c)[0].Table.Rows[0][0].Text)
-	c, err = analysis.Compare([]*result.Result{comparable("c", "26.4", 5000)}, analysis.CompareOptions{By: []string{"format", "encryption"}})
+	c, err = analysis.Compare([]*result.Result{comparableRun("c", "26.4", 5000)}, analysis.CompareOptions{By: []string{"format", "encryption"}})
 	require.NoError(t, err)
 	assert.Equal(t, "new", rowSections(c)[0].Table.Rows[0][0].Text, "the keys of the case are the sides")
 }
@@ -255,6 +257,6 @@ func TestLedgerOfManyRunsStaysSmall(t *testing.T) {
 		assert.Equal(t, want, strings.Contains(page, fmt.Sprintf("%04d: a word", i)), i)
 	}
 	assert.Contains(t, page, "97 earlier runs (a): does not hold; their reports have the evidence")
-	text := string(rendered(t, func(w io.Writer) error { return LedgerMarkdown(w, l) }))
+	text := string(rendered(t, func(w io.Writer) error { return Renderers.DocumentMarkdown(w, LedgerDocument(l)) }))
 	assert.Contains(t, text, "run-0001")
 }

@@ -203,9 +203,9 @@ func forestProvenance(c *analysis.Comparison, side string, rows []analysis.Compa
 	var facts []string
 	for _, f := range c.Sides[at].Facts {
 		if slices.Contains([]string{"model", "cpu", "os", "engine", "plan", "tool"}, f.Name) && len(f.Values) > 0 {
-			values := cleaned(f.Values, 60)
+			values := plainList(f.Values, 60)
 			if i := slices.IndexFunc(c.Sides[0].Facts, func(b analysis.CompareFact) bool { return b.Name == f.Name }); i >= 0 && !slices.Equal(c.Sides[0].Facts[i].Values, f.Values) {
-				values = []string{strings.Join(cleaned(c.Sides[0].Facts[i].Values, 60), " / ") + " → " + strings.Join(values, " / ")}
+				values = []string{strings.Join(plainList(c.Sides[0].Facts[i].Values, 60), " / ") + " → " + strings.Join(values, " / ")}
 			}
 			facts = append(facts, f.Name+" "+strings.Join(values, " / "))
 		}

@@ -18,7 +18,7 @@ func TestForestPlot(t *testing.T) {
 	t.Parallel()
 	c := comparison(t)
 	var charts []Chart
-	for _, s := range comparisonDoc(c).Sections {
+	for _, s := range ComparisonDocument(c).Sections {
 		charts = append(charts, s.Charts...)
 	}
 	require.Len(t, charts, 2, "one for writing, one for reading")
@@ -158,7 +158,7 @@ func TestUnclearRowsSayWhy(t *testing.T) {
 	const why = "~ next to an interval that does not contain 0"
 	text := func() string {
 		var out bytes.Buffer
-		require.NoError(t, ComparisonMarkdown(&out, c))
+		require.NoError(t, Renderers.DocumentMarkdown(&out, ComparisonDocument(c)))
 		return out.String()
 	}
 	c.Rows[at].CI.Low, c.Rows[at].CI.High = 0.9, 1.1

@@ -81,8 +81,8 @@ func junitSuiteOf(c *analysis.Comparison, at int, side string, o JUnitOptions) j
 	s := junitSuite{ID: at - 1, Package: "dmgbench.compare", Name: Plain(side, 60) + " against " + Plain(c.Sides[0].Name, 60),
 		Timestamp: o.Time.UTC().Format("2006-01-02T15:04:05"), Hostname: "localhost", Time: "0"}
 	for _, d := range c.Differences {
-		s.Properties = append(s.Properties, junitProperty{Plain(d.Fact, 40), strings.Join(cleaned(d.Values[0], 80), " / ") + " → " +
-			strings.Join(cleaned(d.Values[at], 80), " / ")})
+		s.Properties = append(s.Properties, junitProperty{Plain(d.Fact, 40), strings.Join(plainList(d.Values[0], 80), " / ") + " → " +
+			strings.Join(plainList(d.Values[at], 80), " / ")})
 	}
 	add := func(name string, failed, undecided bool, message, text string) {
 		k := junitCase{Name: name, Classname: "dmgbench.compare." + Plain(side, 60), Time: "0"}

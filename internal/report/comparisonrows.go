@@ -161,7 +161,7 @@ func effectClass(r analysis.CompareRow) string {
 
 // rowNotes are what weakens a row, and why it is undecided.
 func rowNotes(r analysis.CompareRow) []string {
-	out := cleaned(r.Warnings, 300)
+	out := plainList(r.Warnings, 300)
 	if r.Status == analysis.RowUnclear && r.CI != nil && (r.CI.Low > 1 || r.CI.High < 1) {
 		out = append(out, "~ next to an interval that does not contain 0: all rows are tested together, and the change is not significant after Holm's correction")
 	}
@@ -176,7 +176,7 @@ const shortName = 16
 
 // columnNames are the names of sides as heads of columns; nil where one is too long for that.
 func columnNames(names []string) []string {
-	out := cleaned(names, 60)
+	out := plainList(names, 60)
 	if slices.ContainsFunc(out, func(n string) bool { return len([]rune(n)) > shortName }) {
 		return nil
 	}

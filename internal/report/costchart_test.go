@@ -134,7 +134,7 @@ func TestOnlyTheSameWorkIsSplit(t *testing.T) {
 		r.Cases[0].Steps[i].Workers = 2
 	}
 	v := NewView(p, r)
-	assert.Negative(t, index(v.charts(), "cost-1-1"))
+	assert.Negative(t, index(v.Charts(), "cost-1-1"))
 	sections, err := v.pageSections()
 	require.NoError(t, err)
 	lead := ""

@@ -151,7 +151,7 @@ func TestEdges(t *testing.T) {
 			for what, out := range map[string]string{"page": shown, "text": text(t, m, TextOptions{Verbose: true}), "markdown": markdown(t, m)} {
 				assert.NotRegexp(t, broken, out, what)
 			}
-			for _, c := range NewView(p, r).charts() {
+			for _, c := range NewView(p, r).Charts() {
 				assert.Positive(t, c.size(), c.ID)
 				assert.NotEmpty(t, c.Table.Rows, c.ID)
 				for _, a := range []Axis{c.X, c.Y} {

@@ -108,7 +108,7 @@ func (v *View) encryptionChart(op string, p FigureKey, f Figures) (Chart, bool) 
 			pub, comparable := firstPublished(s)
 			bare, ns = bare || h.CI == nil, AppendNew(ns, SampleSize(s))
 			published, uncomparable = published || IsFinite(pub) && comparable, uncomparable || IsFinite(pub) && !comparable
-			row, _, _ := textRow(s, PhaseName(p.Phase, p.Cycle), ScaleOf(h.Unit, h.Value), sameForAll{})
+			row := FigureRow(s, PhaseName(p.Phase, p.Cycle), ScaleOf(h.Unit, h.Value))
 			bar.Points, bar.Tips = append(bar.Points, digits(h.Value)), append(bar.Tips, tip(row))
 			whisker.Points = append(whisker.Points, []any{i, orNull(low), orNull(high), orNull(pub), bit(comparable), slot, len(values), digits(h.Value), sc.Number(h.Value)})
 			c.Table.Rows = append(c.Table.Rows, []Cell{{Text: r.name, Class: "head"}, {Text: value}, {Text: Human(h.Value, h.Unit)}, {Text: row[3]}, {Text: row[4]}, {Text: row[6], Class: "muted"}})

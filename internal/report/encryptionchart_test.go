@@ -14,7 +14,7 @@ import (
 func TestEncryptionChart(t *testing.T) {
 	t.Parallel()
 	p, r := reporttest.Sample()
-	charts := NewView(p, r).charts()
+	charts := NewView(p, r).Charts()
 	at := index(charts, "encryption-write-new")
 	require.GreaterOrEqual(t, at, 0)
 	c := charts[at]
@@ -32,7 +32,7 @@ func TestEncryptionChart(t *testing.T) {
 			h.CI = &result.CI{Low: h.Value / 2, High: 99 * h.Value, Level: 0.95, Method: "Student t of logarithms", Unit: "round"}
 		}
 	}
-	charts = NewView(p, r).charts()
+	charts = NewView(p, r).Charts()
 	c = charts[index(charts, "encryption-write-new")]
 	assert.Contains(t, c.legend(), "published")
 	assert.Contains(t, c.Notes[0], "An arrow goes on beyond the scale.")
@@ -48,5 +48,5 @@ func TestEncryptionChart(t *testing.T) {
 			}
 		}
 	}
-	assert.Negative(t, index(NewView(p, r).charts(), "encryption-write-new"))
+	assert.Negative(t, index(NewView(p, r).Charts(), "encryption-write-new"))
 }

@@ -34,11 +34,11 @@ func TestFirstChart(t *testing.T) {
 		moved bool
 	}{"sample": {reporttest.Sample, false}, "one phase": {onePhase, true}, "sweep": {reporttest.Sweep, false}} {
 		v := NewView(c.make())
-		charts := v.charts()
+		charts := v.Charts()
 		require.NotEmpty(t, charts, name)
 		first := charts[0]
 		assert.Equal(t, "first", first.Section, name)
-		assert.LessOrEqual(t, len(first.Y.Categories), rowsFirst, name)
+		assert.LessOrEqual(t, len(first.Y.Categories), mainRows, name)
 		assert.Contains(t, strings.Join(first.Notes, " "), "Example workstation", "%s: machine and plan are inside", name)
 		assert.Contains(t, first.Sub, "rounds", name)
 		assert.Contains(t, first.description(), first.Heading, name)
@@ -102,7 +102,7 @@ func TestOnlyDoubtsAboutAFigureColourIt(t *testing.T) {
 	}
 	assert.Zero(t, coloured())
 	v := NewView(p, r)
-	assert.Contains(t, v.First.Above(), "all rates: some files lie far off the rest")
+	assert.Contains(t, v.First.Above(), "all rates: some files differ much from the rest")
 	assert.Equal(t, r.Summaries[0].Warnings[0].Kind, "outliers", "the result is as it was")
 	r.Summaries[0].Warnings = append(r.Summaries[0].Warnings, result.Warning{Kind: "slow-first", Text: "x"})
 	assert.Equal(t, 1, coloured())
@@ -127,7 +127,7 @@ func TestSavedPicturesHaveMargins(t *testing.T) {
 	p, r := reporttest.Sample()
 	d, err := newDrawer(func(string) {})
 	require.NoError(t, err)
-	for _, c := range NewView(p, r).charts()[:3] {
+	for _, c := range NewView(p, r).Charts()[:3] {
 		svg, err := d.draw(c, pictureWidth, "LIGHT")
 		require.NoError(t, err)
 		for _, m := range regexp.MustCompile(`<text [^>]*text-anchor="start"[^>]*translate\((-?[\d.]+) (-?[\d.]+)\)`).FindAllStringSubmatch(svg, -1) {
@@ -137,19 +137,5 @@ func TestSavedPicturesHaveMargins(t *testing.T) {
 				assert.GreaterOrEqual(t, n, 24.0, "%s: %s", c.ID, m[0])
 			}
 		}
-	}
-}
-
-// Where a terminal has no room for both, the interval stays and the bar goes.
-func TestBarsGiveWayToIntervals(t *testing.T) {
-	t.Parallel()
-	row := []Cell{{Text: "read-write image · AES-256"}, {Text: "1.25 GB/s", Sub: "0.946–2.35 GB/s", Bar: 100}}
-	tb := Table{Columns: []Column{{Title: "case", Text: true}, {Group: "write", Title: "measured"}}, Rows: [][]Cell{row}}
-	for _, width := range []int{70, 80, 120} {
-		w := &textWriter{width: width}
-		w.briefNumbers(tb)
-		assert.Contains(t, w.String(), "0.946–2.35 GB/s", width)
-		assert.NotContains(t, w.String(), "No room for", width)
-		assert.Equal(t, width == 120, strings.Contains(w.String(), "█"), "%d: %s", width, w.String())
 	}
 }

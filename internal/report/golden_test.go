@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -47,7 +48,7 @@ func text(t *testing.T, m maker, o TextOptions) string {
 	t.Helper()
 	p, r := m()
 	var b bytes.Buffer
-	require.NoError(t, Text(&b, p, r, o))
+	require.NoError(t, Renderers.Run(&b, p, r, o))
 	return b.String()
 }
 
@@ -55,7 +56,7 @@ func markdown(t *testing.T, m maker) string {
 	t.Helper()
 	p, r := m()
 	var b bytes.Buffer
-	require.NoError(t, Markdown(&b, p, r))
+	require.NoError(t, Renderers.RunMarkdown(&b, p, r))
 	return b.String()
 }
 
@@ -83,7 +84,7 @@ func TestGoldenCharts(t *testing.T) {
 	}
 	for name, ids := range want {
 		p, r := makers[name]()
-		charts := NewView(p, r).charts()
+		charts := NewView(p, r).Charts()
 		for _, id := range ids {
 			i := index(charts, id)
 			require.GreaterOrEqual(t, i, 0, "%s has no chart %s", name, id)
@@ -124,8 +125,8 @@ func TestRenderingChangesNothing(t *testing.T) {
 	require.NoError(t, err)
 	v := NewView(p, r)
 	require.NoError(t, renderPage(&bytes.Buffer{}, v))
-	renderMarkdown(v)
-	renderText(v, TextOptions{})
+	require.NoError(t, Renderers.RunMarkdown(io.Discard, p, r))
+	require.NoError(t, Renderers.Run(io.Discard, p, r, TextOptions{}))
 	after, err := json.Marshal(r)
 	require.NoError(t, err)
 	assert.True(t, bytes.Equal(before, after))

@@ -17,7 +17,7 @@ import (
 func heats(t *testing.T, m maker) []Chart {
 	t.Helper()
 	p, r := m()
-	return slices.DeleteFunc(NewView(p, r).charts(), func(c Chart) bool { return c.Series[0].Role != "heat" })
+	return slices.DeleteFunc(NewView(p, r).Charts(), func(c Chart) bool { return c.Series[0].Role != "heat" })
 }
 
 // Every case meets every size once, in the class of its median, and the table has the same numbers.

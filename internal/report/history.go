@@ -10,17 +10,9 @@ import (
 	"dmgbench/internal/result"
 )
 
-// HistoryText writes a history for a terminal: its trends as lines of blocks.
-func HistoryText(w io.Writer, h *analysis.History, o TextOptions) error {
-	return historyDoc(h).text(w, o)
-}
-
-// HistoryMarkdown writes a history for a repository or an issue.
-func HistoryMarkdown(w io.Writer, h *analysis.History) error { return historyDoc(h).markdown(w) }
-
 // HistoryHTML writes a history as one self-contained page. Links to the reports of
 // runs are relative to the page.
-func HistoryHTML(w io.Writer, h *analysis.History) error { return historyDoc(h).html(w) }
+func HistoryHTML(w io.Writer, h *analysis.History) error { return HistoryDocument(h).html(w) }
 
 // The bounds of a page; what is beyond them is counted, or named.
 const (
@@ -33,8 +25,8 @@ const (
 	leftListed   = 40
 )
 
-// historyDoc arranges a history: what changed before any picture.
-func historyDoc(h *analysis.History) Document {
+// HistoryDocument arranges a history: what changed before any picture.
+func HistoryDocument(h *analysis.History) Document {
 	d := Document{Kicker: "History", Title: "What changed, and when?"}
 	runs := 0
 	for _, s := range h.Series {
@@ -59,9 +51,9 @@ func historyDoc(h *analysis.History) Document {
 		d.Sections = append(d.Sections, s)
 	}
 	if len(h.LeftOut) > 0 {
-		left := Section{ID: "left-out", Heading: "Not in this history", Items: cleaned(h.LeftOut[:min(len(h.LeftOut), leftListed)], 400)}
+		left := Section{ID: "left-out", Heading: "Not in this history", Items: Items(plainList(h.LeftOut[:min(len(h.LeftOut), leftListed)], 400)...)}
 		if n := len(h.LeftOut) - leftListed; n > 0 {
-			left.Items = append(left.Items, fmt.Sprintf("and %d more", n))
+			left.Items = append(left.Items, Items(fmt.Sprintf("and %d more", n))...)
 		}
 		d.Sections = append(d.Sections, left)
 	}
@@ -117,10 +109,10 @@ func historyAnswers(list []analysis.HistorySeries, names []string) Section {
 		series := &list[i]
 		head := TextIf(len(list) > 1, names[i]+": ")
 		if len(series.Changes) == 0 {
-			s.Items = append(s.Items, head+Count(len(series.Runs), "run")+" of one version: there is no change to look for")
+			s.Items = append(s.Items, Item{Text: head + Count(len(series.Runs), "run") + " of one version: there is no change to look for"})
 			continue
 		}
-		s.Items = append(s.Items, changeItems(series, head)...)
+		s.Items = append(s.Items, Items(changeItems(series, head)...)...)
 	}
 	return s
 }
@@ -202,10 +194,10 @@ func historyRest(h *analysis.History, names []string) Section {
 	s.Lead = []string{fmt.Sprintf("Only the %d series with the newest runs are shown. The filters --plan, --engine and --since choose others.", seriesDrawn)}
 	for i, o := range h.Series[seriesDrawn:] {
 		if i == leftListed {
-			s.Items = append(s.Items, fmt.Sprintf("and %d more", len(h.Series)-seriesDrawn-leftListed))
+			s.Items = append(s.Items, Item{Text: fmt.Sprintf("and %d more", len(h.Series)-seriesDrawn-leftListed)})
 			break
 		}
-		s.Items = append(s.Items, fmt.Sprintf("%s: %s, the last on %s", names[seriesDrawn+i], Count(len(o.Runs), "run"), o.Runs[len(o.Runs)-1].Started.UTC().Format("2006-01-02")))
+		s.Items = append(s.Items, Item{Text: fmt.Sprintf("%s: %s, the last on %s", names[seriesDrawn+i], Count(len(o.Runs), "run"), o.Runs[len(o.Runs)-1].Started.UTC().Format("2006-01-02"))})
 	}
 	return s
 }
@@ -282,11 +274,7 @@ func (v *seriesView) choose() {
 	for i, c := range v.s.Newest.Cases {
 		of.Order[c.ID] = i
 	}
-	for _, k := range figureKinds {
-		if f := of.figuresIn(k.units); len(f.Keys) > 0 {
-			of.Sections = append(of.Sections, FigureSection{ID: k.id, Figures: f})
-		}
-	}
+	of.Sections = of.figureSections()
 	main, key := of.MainFigures()
 	for _, op := range main.Ops {
 		v.take(op, key.Phase, key.Cycle)

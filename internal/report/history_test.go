@@ -32,12 +32,12 @@ func historyPage(t *testing.T, h *analysis.History) string {
 
 func historyWords(t *testing.T, h *analysis.History) string {
 	t.Helper()
-	return string(rendered(t, func(w io.Writer) error { return HistoryText(w, h, TextOptions{}) }))
+	return string(rendered(t, func(w io.Writer) error { return Renderers.Document(w, HistoryDocument(h), TextOptions{}) }))
 }
 
 func historyMarkdown(t *testing.T, h *analysis.History) string {
 	t.Helper()
-	return string(rendered(t, func(w io.Writer) error { return HistoryMarkdown(w, h) }))
+	return string(rendered(t, func(w io.Writer) error { return Renderers.DocumentMarkdown(w, HistoryDocument(h)) }))
 }
 
 func TestGoldenHistory(t *testing.T) {
@@ -84,7 +84,6 @@ func TestHistoryChart(t *testing.T) {
 	}
 	assert.Len(t, roles["thin UDSB, AES-256"].Points, len(runs)-1)
 	assert.Len(t, roles["warned with an unusual warning"].Points, 1)
-	assert.Equal(t, []int{4, 9, 12, 17}, trendTurns(c))
 	assert.Equal(t, []any{7.0, *c.Y.Low}, roles["ideal baseline run"].Points[0])
 	assert.Equal(t, "macOS 26.2\ndmgbench 0.4.0", c.X.Names[1])
 	assert.Equal(t, "26.2\n0.4.0", c.X.Brief[1])
@@ -246,7 +245,7 @@ func TestHostileHistory(t *testing.T) {
 func manyRuns(n, each, series int) []*result.Result {
 	out := make([]*result.Result, n)
 	for i := range out {
-		out[i] = comparable(fmt.Sprintf("r%04d", i), fmt.Sprintf("26.%d", i/series/each), 5000, 6000, 1500, 2800)
+		out[i] = comparableRun(fmt.Sprintf("r%04d", i), fmt.Sprintf("26.%d", i/series/each), 5000, 6000, 1500, 2800)
 		r := out[i]
 		r.Plan.Digest = fmt.Sprintf("%016d", i%series)
 		r.Sessions[0].Started = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC).AddDate(0, 0, i)
@@ -285,12 +284,12 @@ func TestHistoryOfManyRunsStaysSmall(t *testing.T) {
 
 // No run, or none with a number: a page that says so.
 func TestHistoryOfNothing(t *testing.T) {
-	for _, h := range []*analysis.History{pastOf(nil), pastOf([]*result.Result{comparable("a", "26.4", 100)})} {
+	for _, h := range []*analysis.History{pastOf(nil), pastOf([]*result.Result{comparableRun("a", "26.4", 100)})} {
 		for _, page := range []string{historyPage(t, h), historyMarkdown(t, h), historyWords(t, h)} {
 			assert.NotContains(t, page, "Points:")
 		}
 	}
-	r := comparable("a", "26.4", 100)
+	r := comparableRun("a", "26.4", 100)
 	r.Sessions[0].Started = time.Unix(1e9, 0)
 	assert.Contains(t, historyWords(t, pastOf([]*result.Result{r})), "No run of it has a number yet")
 }

@@ -144,7 +144,7 @@ func (v *View) pageSections() ([]pageSection, error) {
 		at[sections[i].ID] = &sections[i]
 	}
 	ids := map[string]int{}
-	for _, c := range v.charts() {
+	for _, c := range v.Charts() {
 		if ids[c.ID]++; ids[c.ID] > 1 { // odd names of quantities may give the same id
 			c.ID += fmt.Sprintf("-again-%d", ids[c.ID])
 		}

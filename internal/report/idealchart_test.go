@@ -49,7 +49,7 @@ func TestSweepsHaveTimeAndRate(t *testing.T) {
 	ideal := role(c, "ideal")[0].Points
 	first, last := ideal[0].([]any)[1].(float64), ideal[40].([]any)[1].(float64)
 	assert.InEpsilon(t, first/14, last, 1e-5)
-	assert.Negative(t, index(NewView(p, r).charts(), "sweep-threads-detach_time"))
+	assert.Negative(t, index(NewView(p, r).Charts(), "sweep-threads-detach_time"))
 	r.Fits[0].Op, r.Fits[0].Along = "detach_time", "threads"
-	assert.GreaterOrEqual(t, index(NewView(p, r).charts(), "sweep-threads-detach_time"), 0)
+	assert.GreaterOrEqual(t, index(NewView(p, r).Charts(), "sweep-threads-detach_time"), 0)
 }

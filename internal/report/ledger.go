@@ -11,20 +11,15 @@ import (
 	"dmgbench/internal/result"
 )
 
-// LedgerText writes a ledger for a terminal.
-func LedgerText(w io.Writer, l *analysis.Ledger, o TextOptions) error { return ledgerDoc(l).text(w, o) }
-
-// LedgerMarkdown writes a ledger for a repository or an issue.
-func LedgerMarkdown(w io.Writer, l *analysis.Ledger) error { return ledgerDoc(l).markdown(w) }
-
 // LedgerHTML writes a ledger as one self-contained page, each cell of which opens
 // its evidence. Links to the reports of runs are relative to the page.
-func LedgerHTML(w io.Writer, l *analysis.Ledger) error { return ledgerDoc(l).html(w) }
+func LedgerHTML(w io.Writer, l *analysis.Ledger) error { return LedgerDocument(l).html(w) }
 
-func ledgerDoc(l *analysis.Ledger) Document {
+// LedgerDocument arranges a ledger.
+func LedgerDocument(l *analysis.Ledger) Document {
 	d := Document{Kicker: "Ledger", Title: "Is it still true?",
 		Lead: []string{fmt.Sprintf("%s on %s of system, machine and engine.", Count(len(l.Rows), "claim"), Count(len(l.Columns), "combination"))}}
-	d.Sections = append(d.Sections, Section{ID: "answer", Heading: "Result", Items: cleaned(l.Answers, 1200)})
+	d.Sections = append(d.Sections, Section{ID: "answer", Heading: "Result", Items: Items(plainList(l.Answers, 1200)...)})
 	if len(l.Rows) > 0 {
 		d.Sections = append(d.Sections, Section{ID: "claims", Heading: "Claims", Grid: ledgerGrid(l), After: []string{
 			"A verdict is the one that the runs of a cell agree in; where they contradict each other it cannot be told. " +
@@ -32,14 +27,14 @@ func ledgerDoc(l *analysis.Ledger) Document {
 	}
 	variants := Section{ID: "plans", Heading: "Plans as executed"}
 	for _, v := range l.Variants {
-		variants.Items = append(variants.Items, fmt.Sprintf("%s: %s, SHA-256 %.12s, seed %d, %s, %s", v.Mark, Plain(v.Plan, 80), Plain(v.Digest, 80), v.Seed,
-			Count(v.Rounds, "round"), strings.Join(cleaned(v.Scale, 200), "; ")))
+		variants.Items = append(variants.Items, Item{Text: fmt.Sprintf("%s: %s, SHA-256 %.12s, seed %d, %s, %s", v.Mark, Plain(v.Plan, 80), Plain(v.Digest, 80), v.Seed,
+			Count(v.Rounds, "round"), strings.Join(plainList(v.Scale, 200), "; "))})
 	}
 	if len(variants.Items) > 0 {
 		d.Sections = append(d.Sections, variants)
 	}
 	if len(l.LeftOut) > 0 {
-		d.Sections = append(d.Sections, Section{ID: "left-out", Heading: "Not in this ledger", Items: cleaned(l.LeftOut, 400)})
+		d.Sections = append(d.Sections, Section{ID: "left-out", Heading: "Not in this ledger", Items: Items(plainList(l.LeftOut, 400)...)})
 	}
 	return d
 }

@@ -64,9 +64,9 @@ func texts(row []Cell) []string {
 func TestLifeCycleNeedsTwoSizes(t *testing.T) {
 	p, r := living()
 	r.Cases[0].Steps[2].Disk, r.Cases[0].Steps[6].Disk = nil, nil
-	assert.Negative(t, index(NewView(p, r).charts(), "life-case-1"))
+	assert.Negative(t, index(NewView(p, r).Charts(), "life-case-1"))
 	p, r = makers["sample"]()
-	charts := NewView(p, r).charts()
+	charts := NewView(p, r).Charts()
 	assert.GreaterOrEqual(t, index(charts, "life-case-4"), 0)
 	assert.Negative(t, index(charts, "life-case-5"), "the native directory")
 }

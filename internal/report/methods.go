@@ -1,72 +1,75 @@
 package report
 
 import (
-	"bytes"
 	"fmt"
-	"io"
+	"slices"
 	"strings"
 
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
 )
 
-// Methods writes the Methods paragraphs of what was really run, for an article:
-// machine, engine, cases that were measured and those that were not, files, every
-// step in a sentence, statistics, and all that departs from what was published.
-func Methods(w io.Writer, p *plan.Plan, r *result.Result) error {
-	return deliver(w, NewView(p, r).methods(), "methods", r.Run)
-}
-
-func (v *View) methods() []byte {
-	w := &textWriter{width: 80}
-	w.wrapped("", "Methods")
-	paragraph := func(sentences ...string) {
+// MethodsDocument has the Methods paragraphs of a run for an article: machine, engine, cases that were measured and those
+// that were not, files, every step in a sentence, statistics, and all deviations from what was published. Each paragraph
+// is a lead of its own; steps and deviations are lists.
+func MethodsDocument(p *plan.Plan, r *result.Result) Document {
+	v := NewView(p, r)
+	d := Document{Title: "Methods"}
+	paragraph := func(sentences []string) {
 		if text := strings.Join(NonEmpty(sentences), " "); text != "" {
-			fmt.Fprintln(w)
-			w.wrapped("", text)
+			d.Sections = append(d.Sections, Section{Lead: []string{text}})
 		}
 	}
-	paragraph(v.methodsWhere()...)
-	paragraph(v.methodsCases()...)
-	w.protocol(v.Plan)
-	paragraph(v.methodsFigures()...)
+	paragraph(v.methodsOfRun())
+	paragraph(v.methodsOfCases())
+	d.Sections = append(d.Sections, protocolSections(p)...)
+	paragraph(v.methodsOfFigures())
 	if len(v.Deviations) > 0 {
-		paragraph("What was run differs from " + TextIf(v.Source != "", "what was published") + TextIf(v.Source == "", "the plan as written") + " as follows.")
-		for _, d := range v.Deviations {
-			w.wrapped("  - ", d.Text+TextIf(d.Cases != "", " ("+d.Cases+")")+".")
+		from := "what was published"
+		if v.Source == "" {
+			from = "the plan as written"
 		}
+		s := Section{Lead: []string{"The run differs from " + from + " as follows."}}
+		for _, dev := range v.Deviations {
+			s.Items = append(s.Items, Item{Text: dev.Text + TextIf(dev.Cases != "", " ("+dev.Cases+")") + "."})
+		}
+		d.Sections = append(d.Sections, s)
 	}
-	return bytes.TrimLeft(w.Bytes(), "\n")
+	return d
 }
 
-// methodsWhere says who ran what on which machine and when.
-func (v *View) methodsWhere() []string {
+// methodsOfRun states which program ran the plan, when, and on which machine.
+func (v *View) methodsOfRun() []string {
 	r := v.Result
+	list := func(name string, of func(result.Host) string) string {
+		texts := v.distinct(of)
+		return TextIf(len(texts) > 0, name+": "+strings.Join(texts, "; ")+".")
+	}
 	return []string{
-		"The plan “" + Plain(FirstOf(r.Plan.Name, v.Plan.Name), 80) + "”" + TextIf(v.Source != "", ", after "+v.Source+",") + " was run by " +
-			Plain(strings.TrimSpace(r.Tool.Name+" "+r.Tool.Version), 80) + goVersion(r.Tool) + TextIf(v.when() != "", " on "+v.when()) + ".",
-		"Machine: " + strings.Join(v.distinct(machine), "; ") + ". System: " + strings.Join(v.distinct(system), "; ") + "." +
-			TextIf(len(v.distinct(disks)) > 0, " Disk: "+strings.Join(v.distinct(disks), "; ")+".") + " Engine: " + strings.Join(v.engines(), "; ") + ".",
+		"The plan “" + Plain(FirstOf(r.Plan.Name, v.Plan.Name), 80) + "”" + TextIf(v.Source != "", ", after "+v.Source+",") +
+			" was run by " + toolName(r.Tool) + goVersion(r.Tool) + TextIf(v.when() != "", " on "+v.when()) + ".",
+		list("Machine", machine), list("System", system), list("Disk", disks),
+		TextIf(len(v.engines()) > 0, "Engine: "+strings.Join(v.engines(), "; ")+"."),
 		v.engineNotice(),
-		TextIf(r.Plan.Digest != "", "SHA-256 of the plan as executed: "+Plain(r.Plan.Digest, 80)+"; seed "+fmt.Sprint(r.Seed)+"."),
+		TextIf(r.Plan.Digest != "", fmt.Sprintf("SHA-256 of the plan as executed: %s; seed %d.", Plain(r.Plan.Digest, 80), r.Seed)),
 	}
 }
 
-// methodsCases says what was measured, and what was not and why.
-func (v *View) methodsCases() []string {
-	var done, rest []string
+// methodsOfCases states what was measured, and what was not and why.
+func (v *View) methodsOfCases() []string {
+	var done, rest, out []string
 	for i := range v.Result.Cases {
 		c := &v.Result.Cases[i]
 		if c.Status == result.Done {
 			done = append(done, v.CaseName(c.ID))
-			continue
+		} else {
+			why := Plain(c.Status, 20) + TextIf(c.Reason != "", ": "+Plain(c.Reason, 300))
+			rest = append(rest, v.CaseName(c.ID)+" ("+why+")")
 		}
-		rest = append(rest, v.CaseName(c.ID)+" ("+Plain(c.Status, 20)+TextIf(c.Reason != "", ": "+Plain(c.Reason, 300))+")")
 	}
-	var out []string
 	if len(done) > 0 {
-		out = append(out, Count(len(done), "case")+" measured in "+Count(v.Result.Rounds, "round")+", each with a fresh container and in an order shuffled anew for each round: "+
-			strings.Join(done, "; ")+".")
+		out = append(out, fmt.Sprintf("%s measured in %s, each with a fresh container, in an order that was shuffled for each "+
+			"round: %s.", Count(len(done), "case"), Count(v.Result.Rounds, "round"), strings.Join(done, "; ")))
 	}
 	if len(rest) > 0 {
 		out = append(out, "Not measured in full: "+strings.Join(rest, "; ")+".")
@@ -77,29 +80,32 @@ func (v *View) methodsCases() []string {
 	}
 	for _, kind := range []string{"cache", "sync"} {
 		if text := v.achieved(kind); text != "" {
-			out = append(out, Capitalize(kind)+", asked → achieved: "+text+".")
+			out = append(out, Capitalize(kind)+", requested → achieved: "+text+".")
 		}
 	}
 	return out
 }
 
-// protocol prints the steps of the plan as numbered sentences, with the cases that go through them.
-func (w *textWriter) protocol(p *plan.Plan) {
+// protocolSections are the steps of the plan as numbered sentences, with the cases that they are for.
+func protocolSections(p *plan.Plan) []Section {
+	var out []Section
 	n := 0
 	for i := range p.Protocol {
 		b := &p.Protocol[i]
-		fmt.Fprintln(w)
-		w.wrapped("", "Each case "+TextIf(len(b.When) > 0, "where "+Clean(b.When.Prose())+" ")+"went through these steps"+TextIf(n > 0, " as well")+".")
+		where := TextIf(len(b.When) > 0, "where "+Clean(b.When.Prose())+" ")
+		s := Section{Lead: []string{"Each case " + where + "went through these steps" + TextIf(n > 0, " as well") + "."}}
 		for j := range b.Steps {
-			for _, s := range stepSentences(&b.Steps[j], "") {
+			for _, text := range stepSentences(&b.Steps[j], "") {
 				n++
-				w.wrapped(fmt.Sprintf("%3d. ", n), s)
+				s.Items = append(s.Items, Item{Label: fmt.Sprintf("%d.", n), Text: text})
 			}
 		}
+		out = append(out, s)
 	}
+	return out
 }
 
-// stepSentences is a step, and the steps that it repeats or runs at once.
+// stepSentences are a step, and the steps that it repeats or runs at once.
 func stepSentences(s *plan.Step, within string) []string {
 	text := strings.TrimSuffix(Clean(s.Prose()), ":") + TextIf(s.Phase != "", " (“"+Plain(s.Phase, 40)+"”)")
 	out := []string{Capitalize(within+text) + "."}
@@ -109,32 +115,28 @@ func stepSentences(s *plan.Step, within string) []string {
 	return out
 }
 
-// methodsFigures says what the figures are and what their intervals mean.
-func (v *View) methodsFigures() []string {
+// methodsOfFigures states what the figures are, what their intervals mean, and the warnings about the run.
+func (v *View) methodsOfFigures() []string {
 	files := 0
 	for i := range v.Result.Cases {
-		for j := range v.Result.Cases[i].Steps {
-			if s := &v.Result.Cases[i].Steps[j]; IsShown(&v.Result.Cases[i], s) {
-				files += len(s.Samples)
+		c := &v.Result.Cases[i]
+		for j := range c.Steps {
+			if IsShown(c, &c.Steps[j]) {
+				files += len(c.Steps[j].Samples)
 			}
 		}
 	}
 	out := []string{TextIf(files > 0, Count(files, "file")+" timed in rounds that count; no outlier was removed.")}
 	if len(v.Sections) > 0 {
-		for _, general := range v.sharedText(v.Sections[0].Figures).general {
-			if !strings.HasPrefix(general, "Published") && !strings.HasPrefix(general, "Ratio") {
-				out = append(out, general)
-			}
-		}
+		out = append(out, v.Sections[0].Figures.sharedNotes().method(false)...)
 	}
-	run := 0
+	single := slices.DeleteFunc(slices.Clone(v.Warnings), func(w Warning) bool { return w.Run })
 	for _, w := range v.Warnings {
 		if w.Run {
-			run++
 			out = append(out, Capitalize(w.Text)+".")
 		}
 	}
-	if n := len(v.Warnings) - run; n > 0 {
+	if n := len(single); n > 0 {
 		out = append(out, Count(n, "further warning")+" on single cases and figures: see the report.")
 	}
 	return out

@@ -8,7 +8,8 @@ import (
 )
 
 // charts are all pictures of the report in page order.
-func (v *View) charts() []Chart {
+// Charts are all charts of the report, in order.
+func (v *View) Charts() []Chart {
 	sets := v.fileSets()
 	first, bars := v.firstChart(v.barCharts())
 	out := slices.Concat(first, bars, v.encryptionCharts(), v.costCharts(sets), v.sweepCharts(), v.sizeCharts(sets), v.heatCharts(sets), v.timeCharts(sets), v.residualCharts(sets), v.stripCharts(sets),

@@ -157,7 +157,7 @@ func TestChartsOfPage(t *testing.T) {
 // What must be inside of every picture, in case it is the only one that somebody sees.
 func TestPicturesSayWhereTheyComeFrom(t *testing.T) {
 	p, r := reporttest.Sample()
-	charts := NewView(p, r).charts()
+	charts := NewView(p, r).Charts()
 	require.NotEmpty(t, charts)
 	for _, c := range charts {
 		last := c.Notes[len(c.Notes)-1]
@@ -190,7 +190,7 @@ func TestTablesAreRectangles(t *testing.T) {
 func TestManyFilesAreThinned(t *testing.T) {
 	t.Parallel()
 	p, r := reporttest.Large(10_000)
-	charts := NewView(p, r).charts()
+	charts := NewView(p, r).Charts()
 	thinned := 0
 	for _, c := range charts {
 		assert.LessOrEqual(t, c.size(), pointsPerChart+200, c.ID)

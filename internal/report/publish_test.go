@@ -18,7 +18,7 @@ func saved(t *testing.T, m maker) map[string]string {
 	t.Helper()
 	p, r := m()
 	out := map[string]string{}
-	require.NoError(t, Tables(p, r, func(name string, text []byte) error {
+	require.NoError(t, Renderers.Tables(p, r, func(name string, text []byte) error {
 		assert.NotContains(t, out, name)
 		assert.NoError(t, result.SafeName(name))
 		out[name] = string(text)
@@ -35,7 +35,7 @@ func TestTablesAsFiles(t *testing.T) {
 	assert.Len(t, files, 3)
 	p, r := makers["sample"]()
 	full := errors.New("no space left on device")
-	require.ErrorIs(t, Tables(p, r, func(string, []byte) error { return full }), full)
+	require.ErrorIs(t, Renderers.Tables(p, r, func(string, []byte) error { return full }), full)
 }
 
 // Every row of TSV has a cell for each column, and a cell is a number alone.

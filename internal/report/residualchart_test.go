@@ -33,7 +33,7 @@ func lawful(rounds, files int) (*plan.Plan, *result.Result) {
 
 func chartOf(t *testing.T, p *plan.Plan, r *result.Result, id string) Chart {
 	t.Helper()
-	charts := NewView(p, r).charts()
+	charts := NewView(p, r).Charts()
 	i := index(charts, id)
 	require.GreaterOrEqual(t, i, 0, "no chart %s", id)
 	return charts[i]
@@ -83,7 +83,7 @@ func TestFitsAlongFileSizeHaveResiduals(t *testing.T) {
 	c := chartOf(t, p, r, "fit-1-residuals")
 	assert.Equal(t, []any{[]any{1e6, 1.0}, []any{2e6, 1.5}}, c.Series[0].Points)
 	r.Fits[0].Reason = "too few files"
-	assert.Negative(t, index(NewView(p, r).charts(), "fit-1-residuals"))
+	assert.Negative(t, index(NewView(p, r).Charts(), "fit-1-residuals"))
 }
 
 // An interval rests on rounds from three on, on the files of a single mount, and on nothing where n is too small.

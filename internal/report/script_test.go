@@ -66,7 +66,7 @@ func TestEveryChartDraws(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p, r := m()
 			thinOut(r)
-			for _, c := range NewView(p, r).charts() {
+			for _, c := range NewView(p, r).Charts() {
 				if laterPhase.MatchString(c.ID) {
 					continue
 				}
@@ -85,7 +85,7 @@ func TestPictureShowsWhatItShould(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t)
 	p, r := makers["sample"]()
-	charts := NewView(p, r).charts()
+	charts := NewView(p, r).Charts()
 	svg := e.draw(t, charts[index(charts, "speed-write")], 900, "LIGHT")
 	for _, text := range []string{"Write speed of each case", "sparse bundle (UDSB) · AES-256", "native folder", "speed, GB/s", "95 % t over rounds", "not comparable",
 		"Example workstation", "2.31", "7.62"} {

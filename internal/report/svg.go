@@ -20,7 +20,7 @@ const pictureWidth = 900
 // of a chart: the page's own script and library draw it here too, in an
 // interpreter without network, files or clock. The same result gives the same bytes.
 func SVG(p *plan.Plan, r *result.Result, save func(name string, svg []byte) error) error {
-	charts := NewView(p, r).charts()
+	charts := NewView(p, r).Charts()
 	if len(charts) == 0 {
 		return nil
 	}

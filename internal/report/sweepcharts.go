@@ -174,7 +174,7 @@ func (v *View) sweepChart(key, op string, f Figures, drawn map[int]bool) (Chart,
 				bars.Points = append(bars.Points, []any{digits(p.x), digits(ci.Low), digits(ci.High)})
 				interval = Human(ci.Low, unit) + "–" + Human(ci.High, unit)
 			}
-			row, _, _ := textRow(p.s, "", ScaleOf(unit, p.e.Value), sameForAll{})
+			row := FigureRow(p.s, "", ScaleOf(unit, p.e.Value))
 			line.Tips = append(line.Tips, keyWords+" "+Human(p.x, xUnit)+"\n"+tip(row))
 			c.Table.Rows = append(c.Table.Rows, []Cell{{Text: name, Class: "head"}, {Text: Human(p.x, xUnit)}, {Text: Human(p.e.Value, unit)}, {Text: interval}, {Text: row[4]}, {Text: row[6], Class: "muted"}})
 		}

@@ -1,35 +1,32 @@
 package report
 
 import (
-	"cmp"
-	"html/template"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
-
-	"dmgbench/internal/result"
 )
 
-// Table is one printed table. All renderers print the same cells.
+// Table is one table of a report. The page, Markdown, the terminal and the published forms print the same cells; they
+// differ in where they put a column that is [Column.Below] another, and in what they do where there is no room.
 type Table struct {
-	ID      string
-	Caption string
-	Columns []Column
-	Rows    [][]Cell
-	Notes   []Note
-	File    string      // name for files, of the tables of the plan
-	Forms   template.JS // JSON: what the copy buttons hand out; "" leaves that to the page
+	ID, Caption string
+	Columns     []Column
+	Rows        [][]Cell
+	Notes       []Note
+	File        string // name of the files of a table of the plan, without a suffix
+	// PerQuantity is set where each group of columns is one quantity: a terminal prints a line for each of them.
+	PerQuantity bool
 }
 
-// Column has a group heading ("write") over its own ("measured, GB/s").
+// Column is a column with the heading of its group ("write"), its own ("measured") and the unit of its figures
+// ("GB/s"), where the cells do not have it.
 type Column struct {
-	Group, Title string
-	Text         bool // left-aligned words; otherwise a number
+	Group, Title, Unit string
+	Text               bool // words, aligned to the left; otherwise numbers
+	Below              bool // printed below the column before it where a table has to be narrow
 }
 
-// Columns are columns without groups. A title that begins with "<" is that of a column of words, which is aligned
-// to the left; the others are of numbers.
+// Columns are columns without groups. A title that begins with "<" is that of a column of words; the others are of
+// numbers.
 func Columns(titles ...string) []Column {
 	out := make([]Column, len(titles))
 	for i, title := range titles {
@@ -39,248 +36,87 @@ func Columns(titles ...string) []Column {
 	return out
 }
 
-// Cell is one entry; Class is "", muted, warn or head.
-type Cell struct {
-	Text, Class, Title string
-	Sub                string  // a second line in small print: an interval, a ratio
-	Under              []Under // further lines, each with a name
-	Bar                float64 // length of the bar behind it in percent; 0 is none
-	Marks              []int   // footnotes
-	Link               string  // of the first cell of a row on a page of documents: where it leads, relative to the page
+// Heading is the title with the unit of the figures, unless the title names it already.
+func (c Column) Heading() string {
+	if c.Unit == "" || c.Title == c.Unit || strings.HasSuffix(c.Title, " "+c.Unit) {
+		return c.Title
+	}
+	return strings.TrimPrefix(c.Title+", "+c.Unit, ", ")
 }
 
-// Note is a footnote; Mark 0 belongs to the whole table.
+// FullHeading is the heading with that of the group, for forms that have a single line of headings.
+func (c Column) FullHeading() string {
+	return strings.Join(NonEmpty([]string{c.Group, c.Heading()}), " · ")
+}
+
+// Cell is one entry of a table.
+type Cell struct {
+	Text  string
+	Class string  // "", head, muted, warn, good, or uncomparable for a value that must not be compared
+	Title string  // what a page shows when the cell is pointed at
+	Sub   string  // a second line in small print
+	Bar   float64 // length of the bar that a page draws under the figure, in percent; 0 is none
+	Marks []int   // footnotes
+	Link  string  // address that the first cell of a row leads to, relative to the page
+}
+
+// Note is a footnote; one with Mark 0 is about the whole table.
 type Note struct {
 	Mark int
 	Text string
 }
 
-// notes collects footnotes, each text once.
-type notes struct {
-	list []Note
-	next int
+// footnotes collects the notes of a table, each text once.
+type footnotes struct {
+	general, marked []Note
 }
 
-func (n *notes) mark(text string) int {
-	for _, have := range n.list {
-		if have.Text == text && have.Mark > 0 {
-			return have.Mark
+// mark is the number of the footnote with this text.
+func (n *footnotes) mark(text string) int {
+	at := slices.IndexFunc(n.marked, func(have Note) bool { return have.Text == text })
+	if at < 0 {
+		at = len(n.marked)
+		n.marked = append(n.marked, Note{at + 1, text})
+	}
+	return at + 1
+}
+
+// add appends notes about the whole table; empty texts are left out.
+func (n *footnotes) add(texts ...string) {
+	for _, text := range texts {
+		if text != "" {
+			n.general = append(n.general, Note{Text: text})
 		}
 	}
-	n.next++
-	n.list = append(n.list, Note{n.next, text})
-	return n.next
 }
 
-func (n *notes) general(text string) {
-	n.list = slices.Insert(n.list, n.generals(), Note{0, text})
-}
+func (n *footnotes) list() []Note { return slices.Concat(n.general, n.marked) }
 
-func (n *notes) generals() int {
-	count := 0
-	for _, have := range n.list {
-		if have.Mark == 0 {
-			count++
-		}
-	}
-	return count
-}
-
-// FigureKey is one row of figures: what a case showed in a phase.
-type FigureKey struct {
-	CaseID, Phase string
-	Cycle         int
-}
-
-// Figures is a set of quantities by row, in the order of cases, protocol and cycles.
-type Figures struct {
-	Keys []FigureKey
-	By   map[FigureKey]map[string]*result.Summary
-	Ops  []string
-}
-
-// FiguresOf gathers the summaries whose quantity is accepted.
-func (v *View) FiguresOf(accept func(op string) bool) Figures {
-	f := Figures{By: map[FigureKey]map[string]*result.Summary{}}
-	for i := range v.Result.Summaries {
-		s := &v.Result.Summaries[i]
-		if !accept(s.Op) || Headline(s) == nil {
+// dropEmptyColumns removes the columns, from the second on, in which no row has anything; with belowOnly it keeps
+// those that are not [Column.Below] another.
+func (t *Table) dropEmptyColumns(belowOnly bool) {
+	for i := len(t.Columns) - 1; i > 0; i-- {
+		used := slices.ContainsFunc(t.Rows, func(row []Cell) bool { return row[i].Text != "" })
+		if used || belowOnly && !t.Columns[i].Below {
 			continue
 		}
-		k := FigureKey{s.Case, s.Phase, s.Cycle}
-		if f.By[k] == nil {
-			f.By[k] = map[string]*result.Summary{}
-			f.Keys = append(f.Keys, k)
-		}
-		f.By[k][s.Op] = s
-		if !slices.Contains(f.Ops, s.Op) {
-			f.Ops = append(f.Ops, s.Op)
+		t.Columns = slices.Delete(t.Columns, i, i+1)
+		for k := range t.Rows {
+			t.Rows[k] = slices.Delete(t.Rows[k], i, i+1)
 		}
 	}
-	phases := v.phaseOrder()
-	slices.SortStableFunc(f.Keys, func(a, b FigureKey) int {
-		return cmp.Or(v.Order[a.CaseID]-v.Order[b.CaseID], phases[a.Phase]-phases[b.Phase], a.Cycle-b.Cycle)
-	})
-	slices.SortStableFunc(f.Ops, func(a, b string) int { return opRank(a) - opRank(b) })
-	return f
 }
 
-// opRank orders quantities as people ask for them.
-func opRank(op string) int {
-	order := []string{"write", "read", "stream", "convert", "create_time", "attach_time", "write_time", "read_time", "detach_time", "convert_time", "check_time", "allocated", "live",
-		"overhead", "convert_ratio", "bands", "bands_full", "free", "reclaimed", "trimmed"}
-	if i := slices.Index(order, op); i >= 0 {
-		return i
-	}
-	return len(order)
-}
+// belowLine is a value in small print below a figure.
+type belowLine struct{ Text, Class string }
 
-// phaseOrder numbers the phases as the protocol meets them.
-func (v *View) phaseOrder() map[string]int {
-	first := map[string]int{}
-	for _, c := range v.Result.Cases {
-		for _, s := range c.Steps {
-			if at, ok := first[s.Phase]; !ok || s.Index < at {
-				first[s.Phase] = s.Index
-			}
-		}
-	}
-	return first
-}
-
-// Headline is the estimate to quote, nil if there is none.
-func Headline(s *result.Summary) *result.Estimate {
-	for i := range s.Estimates {
-		if s.Estimates[i].Name == s.Headline && IsFinite(s.Estimates[i].Value) {
-			return &s.Estimates[i]
-		}
-	}
-	for i := range s.Estimates {
-		if s.Headline == "" && IsFinite(s.Estimates[i].Value) {
-			return &s.Estimates[i]
-		}
-	}
-	return nil
-}
-
-func IsFinite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
-
-// DescribeInterval says what an interval is: "95 % t over rounds".
-func DescribeInterval(ci *result.CI) string {
-	return strings.Join(NonEmpty([]string{Percent(ci.Level), Plain(ci.Method, 80), "over " + replicated(ci.Unit)}), " ")
-}
-
-func replicated(unit string) string {
-	switch unit {
-	case "file within one mount", "file":
-		return "files within one mount (not independent)"
-	case "":
-		return "an unnamed unit"
-	}
-	noun, rest, _ := strings.Cut(Plain(unit, 40), " ") // "round within one session a side"
-	return strings.TrimSpace(noun + "s " + rest)
-}
-
-// PublishedOn lists the machines that figures of one quantity were published for.
-func (f Figures) PublishedOn(op string) []string {
-	var out []string
-	for _, k := range f.Keys {
-		if s := f.By[k][op]; s != nil {
-			for _, p := range s.Published {
-				if !slices.Contains(out, p.On) {
-					out = append(out, p.On)
-				}
-			}
+// below are the values below the figure in column i of a row. An interval needs no name.
+func (t Table) below(row []Cell, i int) []belowLine {
+	var out []belowLine
+	for k := i + 1; k < len(t.Columns) && t.Columns[k].Below; k++ {
+		if text := row[k].Text; text != "" {
+			out = append(out, belowLine{TextIf(t.Columns[k].Title != "interval", t.Columns[k].Title+" ") + text, row[k].Class})
 		}
 	}
 	return out
-}
-
-// scaleFor is the scale of a quantity over all rows.
-func (f Figures) scaleFor(op string) Scale {
-	var values []float64
-	unit := ""
-	for _, k := range f.Keys {
-		s := f.By[k][op]
-		if s == nil {
-			continue
-		}
-		h := Headline(s)
-		unit = h.Unit
-		values = append(values, h.Value)
-	}
-	return ColumnScale(unit, values...)
-}
-
-// Any reports whether any row satisfies test for a quantity.
-func (f Figures) Any(op string, test func(*result.Summary) bool) bool {
-	for _, k := range f.Keys {
-		if s := f.By[k][op]; s != nil && test(s) {
-			return true
-		}
-	}
-	return false
-}
-
-// PublishedText is the figure as printed in the source; with several columns the machine is in the heading.
-func PublishedText(p result.PublishedValue) string {
-	if p.Text != "" {
-		return Plain(p.Text, 40)
-	}
-	text := Human(Midpoint(p), p.Unit)
-	switch p.Kind {
-	case "range":
-		return Human(p.Low, p.Unit) + " to " + Human(p.High, p.Unit)
-	case "about", "below", "above":
-		return p.Kind + " " + text
-	}
-	return text
-}
-
-// Midpoint is the number that a ratio was taken with: of a bound the end that is known.
-func Midpoint(p result.PublishedValue) float64 {
-	switch {
-	case !IsFinite(p.Low) || p.Kind == "below":
-		return p.High
-	case !IsFinite(p.High) || p.Kind == "above":
-		return p.Low
-	}
-	return (p.Low + p.High) / 2
-}
-
-// ComparedEstimate is the estimate that a ratio to a published figure was taken with:
-// the source may name a statistic, or a single file size, that is not the headline.
-// It is nil where that cannot be told.
-func ComparedEstimate(s *result.Summary, p result.PublishedValue) *result.Estimate {
-	for i := range s.Estimates {
-		if p.Estimate != "" && s.Estimates[i].Name == p.Estimate {
-			return &s.Estimates[i]
-		}
-	}
-	want := p.Ratio * Midpoint(p) // results of older versions do not name it
-	near := func(e *result.Estimate) bool { return math.Abs(e.Value-want) <= 1e-9*math.Abs(want) }
-	if h := Headline(s); h != nil && near(h) {
-		return h
-	}
-	for i := range s.Estimates {
-		if near(&s.Estimates[i]) {
-			return &s.Estimates[i]
-		}
-	}
-	return nil
-}
-
-// SampleSize is "480 files in 3 rounds" of a summary.
-func SampleSize(s *result.Summary) string {
-	switch {
-	case s.Rounds > 0 && s.N > s.Rounds:
-		noun := "value"
-		if s.Op == "write" || s.Op == "read" {
-			noun = "file"
-		}
-		return Count(s.N, noun) + " in " + Count(s.Rounds, "round")
-	case s.Rounds > 0:
-		return Count(s.Rounds, "round")
-	}
-	return strconv.Itoa(s.N)
 }

@@ -10,17 +10,6 @@ import (
 	"dmgbench/internal/result"
 )
 
-func TestFallBeginsWhereTheLastPartEnded(t *testing.T) {
-	for _, c := range []struct {
-		from, to float64
-		want     string
-	}{
-		{0, 50, "█████     "}, {50, 80, "     ███  "}, {80, 50, "     ░░░  "}, {100, 100, "          █"}, {0, 0.001, "█         "}, {-10, 20, "██        "},
-	} {
-		assert.Equal(t, c.want, fall(c.from, c.to, 100, 10))
-	}
-}
-
 // The terminal has the waterfall and the heat map of the page, from the same numbers.
 func TestTerminalDrawsCharts(t *testing.T) {
 	p, r := layered(layers, "directory", "UDRW none", "UDRW AES-256")

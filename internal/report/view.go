@@ -43,11 +43,6 @@ type Pair struct{ Name, Value string }
 
 type Deviation struct{ Kind, Text, Cases string }
 
-type Warning struct {
-	Where, Kind, Text string
-	Run               bool // about the run as a whole
-}
-
 // NewView arranges a result; nothing is computed that needs more than sorting and scaling.
 func NewView(p *plan.Plan, r *result.Result) *View {
 	v := &View{Plan: p, Result: r, label: labels(r.Cases), Order: map[string]int{}}
@@ -65,8 +60,8 @@ func NewView(p *plan.Plan, r *result.Result) *View {
 		v.DeviationsHeading = "Deviations from the plan as written"
 	}
 	v.Claims = claimGroups(r.Claims)
-	v.tables()
-	v.PlanTables = v.publishedTables()
+	v.addTables()
+	v.PlanTables = v.planTables()
 	v.Fits = v.fitViews()
 	v.NotDone = v.casesNotDone()
 	v.Legend = formatLegend(r)
@@ -96,7 +91,7 @@ func (v *View) head() {
 	if s := p.Source; s != nil {
 		parts := []string{Plain(s.Author, 120)}
 		if title := Plain(s.Title, 200); title != v.Title {
-			parts = append(parts, quoted(title))
+			parts = append(parts, TextIf(title != "", "“"+title+"”"))
 		}
 		if !s.Date.IsZero() {
 			parts = append(parts, s.Date.Format("2 January 2006"))
@@ -174,22 +169,24 @@ func machine(h result.Host) string {
 	return strings.Join(NonEmpty(parts), ", ")
 }
 
-func system(h result.Host) string {
-	name, version := Plain(h.OS, 40), Plain(h.OSVersion, 80)
-	switch name {
+// systemName is the name of a system as people write it.
+func systemName(os string) string {
+	switch os {
 	case "darwin":
-		name = "macOS"
+		return "macOS"
 	case "linux":
-		name = "Linux"
+		return "Linux"
 	}
+	return Plain(os, 40)
+}
+
+func system(h result.Host) string {
+	name, version := systemName(h.OS), Plain(h.OSVersion, 80)
 	if strings.Contains(strings.ToLower(version), strings.ToLower(name)) {
 		name = ""
 	}
 	name = strings.TrimSpace(name + " " + version)
-	if h.OSBuild != "" {
-		name += " (" + Plain(h.OSBuild, 40) + ")"
-	}
-	return name
+	return name + TextIf(h.OSBuild != "", " ("+Plain(h.OSBuild, 40)+")")
 }
 
 func disks(h result.Host) string {

@@ -17,6 +17,7 @@ import (
 
 	"dmgbench/internal/plan"
 	"dmgbench/internal/report"
+	"dmgbench/internal/report/text"
 	"dmgbench/internal/result"
 	"dmgbench/plans"
 )
@@ -192,8 +193,8 @@ func (s *shipped) checkPauses(name string) {
 func (s *shipped) checkReports() {
 	render := map[string]func(io.Writer) error{
 		"html":     func(w io.Writer) error { return report.HTML(w, s.p, s.r) },
-		"markdown": func(w io.Writer) error { return report.Markdown(w, s.p, s.r) },
-		"text":     func(w io.Writer) error { return report.Text(w, s.p, s.r, report.TextOptions{}) },
+		"markdown": func(w io.Writer) error { return text.RunMarkdown(w, s.p, s.r) },
+		"text":     func(w io.Writer) error { return text.Run(w, s.p, s.r, text.Options{}) },
 	}
 	for name, f := range render {
 		var one, two bytes.Buffer

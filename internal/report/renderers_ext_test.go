@@ -1,0 +1,21 @@
+package report_test
+
+import (
+	"io"
+
+	"dmgbench/internal/plan"
+	"dmgbench/internal/report"
+	"dmgbench/internal/report/text"
+	"dmgbench/internal/result"
+)
+
+func init() {
+	r := &report.Renderers
+	r.Run = func(w io.Writer, p *plan.Plan, res *result.Result, o report.TextOptions) error {
+		return text.Run(w, p, res, text.Options(o))
+	}
+	r.Document = func(w io.Writer, d report.Document, o report.TextOptions) error {
+		return text.Document(w, d, text.Options(o))
+	}
+	r.RunMarkdown, r.DocumentMarkdown, r.Methods, r.Tables = text.RunMarkdown, text.DocumentMarkdown, text.Methods, text.Tables
+}

@@ -1,0 +1,178 @@
+package report
+
+import (
+	"slices"
+	"strings"
+
+	"dmgbench/internal/result"
+)
+
+// sharedNotes collects what the figures of a table have in common, so that a note below the table states it once and
+// only exceptions need a mark.
+type sharedNotes struct {
+	figures, intervals       int
+	comparable, uncomparable int      // published values
+	ratios                   bool     // some figure has a ratio to a published value
+	warnings                 []string // short texts of the warnings that every figure has
+	// The different texts of the figures.
+	statistics, intervalKinds, reasons, sizes, machines []string
+}
+
+// add takes the next figure; statistic is "" for a quantity that has only one.
+func (n *sharedNotes) add(
+	e *result.Estimate, statistic, size string, ws []result.Warning, published ...result.PublishedValue,
+) {
+	var warnings []string
+	for _, w := range ws {
+		warnings = AppendNew(warnings, shortWarning(w))
+	}
+	if n.figures++; n.figures == 1 {
+		n.warnings = warnings
+	}
+	n.warnings = slices.DeleteFunc(n.warnings, func(text string) bool { return !slices.Contains(warnings, text) })
+	n.statistics, n.sizes = appendText(n.statistics, statistic), appendText(n.sizes, size)
+	if e.CI != nil {
+		n.intervals++
+		n.intervalKinds = AppendNew(n.intervalKinds, DescribeInterval(e.CI))
+	} else {
+		n.reasons = appendText(n.reasons, Plain(e.Why, 200))
+	}
+	for _, p := range published {
+		n.machines = AppendNew(n.machines, Plain(p.On, 200))
+		n.ratios = n.ratios || p.Ratio > 0
+		if p.Comparable {
+			n.comparable++
+		} else {
+			n.uncomparable++
+		}
+	}
+}
+
+// appendText appends a text that is neither empty nor listed.
+func appendText(list []string, text string) []string {
+	if text == "" {
+		return list
+	}
+	return AppendNew(list, text)
+}
+
+// sharedNotes are those of all figures.
+func (f Figures) sharedNotes() sharedNotes {
+	var n sharedNotes
+	for _, k := range f.Keys {
+		for _, op := range f.Ops {
+			if s := f.By[k][op]; s != nil {
+				h := Headline(s)
+				statistic := TextIf(h.Unit == "B/s", StatisticName(h.Name))
+				n.add(h, statistic, SampleSize(s), s.Warnings, s.Published...)
+			}
+		}
+	}
+	return n
+}
+
+// only is the text that all figures share, "" where they differ.
+func only(texts []string) string {
+	if len(texts) != 1 {
+		return ""
+	}
+	return texts[0]
+}
+
+// method describes how the figures were measured. With all it lists the variants where figures differ; without, the
+// figures have marks of their own.
+func (n sharedNotes) method(all bool) []string {
+	line := func(head string, texts []string) string {
+		return TextIf(len(texts) > 0 && (all || len(texts) == 1), head+": "+strings.Join(texts, "; ")+".")
+	}
+	return NonEmpty([]string{line("Measured", n.statistics), line("Interval", n.intervalKinds),
+		line("Where there is no interval", n.reasons), line("n", n.sizes)})
+}
+
+// publication describes the published values, and whether they may be compared.
+func (n sharedNotes) publication() []string {
+	out := []string{TextIf(n.ratios, "Ratio: measured ÷ published."), TextIf(only(n.machines) != "", "Published: "+only(n.machines)+".")}
+	switch {
+	case n.allUncomparable():
+		out = append(out, "Published values are not comparable (see Deviations).")
+	case n.uncomparable > 0:
+		out = append(out, "Published values in grey or in brackets are not comparable (see Deviations).")
+	}
+	return NonEmpty(out)
+}
+
+func (n sharedNotes) allUncomparable() bool { return n.uncomparable > 0 && n.comparable == 0 }
+
+// weakness names the warnings that every figure has.
+func (n sharedNotes) weakness() string {
+	return TextIf(len(n.warnings) > 0, "Weakens every figure here: "+Plain(strings.Join(n.warnings, "; "), 400)+".")
+}
+
+// doubt names the warnings of a figure that not all figures have, "" if there are none.
+func (n sharedNotes) doubt(ws []result.Warning) string {
+	var texts []string
+	for _, w := range ws {
+		if text := shortWarning(w); !slices.Contains(n.warnings, text) {
+			texts = AppendNew(texts, text)
+		}
+	}
+	return TextIf(len(texts) > 0, "Doubtful: "+strings.Join(texts, "; ")+".")
+}
+
+// shortWarnings are texts by the kind of warning, without numbers, so that the same doubt about two figures has the
+// same text. The list of warnings has the numbers.
+var shortWarnings = map[string]string{
+	"outliers":           "some files differ much from the rest",
+	"slow-first":         "a slow first file",
+	"faster-than-native": "faster than the native folder, so part of it was buffered",
+	"two-modes":          "speed changed part-way",
+	"bimodal":            "speed switched between two levels",
+	"transient":          "speed was still drifting",
+}
+
+func shortWarning(w result.Warning) string {
+	if text, found := shortWarnings[w.Kind]; found {
+		return text
+	}
+	return Plain(w.Text, 200)
+}
+
+// runKinds are the kinds of warnings about the machine or the run.
+var runKinds = strings.Fields(`battery low-power thermal cpu-quota quota busy virtual sleep translated memory-pressure
+	network image-host nearly-full swap snapshots few-rounds`)
+
+// withoutRunWarnings is a copy of a result whose figures keep only the warnings about themselves, and the warnings
+// that all rates share: these are shown once, on the first screen.
+func withoutRunWarnings(r *result.Result) (own *result.Result, shared []string) {
+	var rates sharedNotes
+	for i := range r.Summaries {
+		if h := Headline(&r.Summaries[i]); h != nil && h.Unit == "B/s" {
+			rates.add(h, "", "", r.Summaries[i].Warnings)
+		}
+	}
+	if rates.figures > 1 {
+		shared = rates.warnings
+	}
+	keep := func(ws []result.Warning) []result.Warning {
+		return slices.DeleteFunc(slices.Clone(ws), func(w result.Warning) bool {
+			return slices.Contains(runKinds, w.Kind) || slices.Contains(shared, shortWarning(w)) ||
+				slices.ContainsFunc(r.Warnings, func(o result.Warning) bool { return o.Text == w.Text })
+		})
+	}
+	out := *r
+	out.Summaries, out.Tables = slices.Clone(r.Summaries), slices.Clone(r.Tables)
+	for i, s := range r.Summaries {
+		out.Summaries[i].Warnings = keep(s.Warnings)
+	}
+	for i, t := range r.Tables {
+		out.Tables[i].Cells = slices.Clone(t.Cells)
+		for k, row := range t.Cells {
+			cells := slices.Clone(row)
+			for j, c := range row {
+				cells[j].Warnings = keep(c.Warnings)
+			}
+			out.Tables[i].Cells[k] = cells
+		}
+	}
+	return &out, shared
+}

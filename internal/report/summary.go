@@ -1,0 +1,231 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"dmgbench/internal/result"
+)
+
+// FirstScreen is the answer of a run in the order in which a reader asks for it: which tools were measured, what was
+// judged, the main numbers, and what weakens them. The rest of the report has all of it in full.
+type FirstScreen struct {
+	Chart   *pageChart // of the main numbers
+	Notice  string     // which tools were not measured; "" where Apple's were
+	Judged  []string
+	Claims  []ClaimView // first those that do not hold or are undecided
+	More    int         // number of claims that are not among them
+	Outcome *Table      // the subject of the plan, where that is no rate
+	Numbers *Table      // main numbers, nil where there is an outcome
+	Weak    []string    // what weakens the answer most, worst first
+	Shared  []string    // doubts about all rates
+	Counts  []string    // deviations and warnings, counted
+	Missing string      // cases that were not measured in full
+}
+
+// The bounds of the first screen.
+const (
+	firstClaims     = 4
+	firstWeaknesses = 4
+	namedCases      = 3
+)
+
+// Above is what weakens the answer most, as one text.
+func (f FirstScreen) Above() string {
+	return strings.Join(slices.Concat(f.Weak[:min(len(f.Weak), firstWeaknesses)], f.Shared), "; ")
+}
+
+func (v *View) firstScreen() FirstScreen {
+	f := FirstScreen{Notice: v.engineNotice(), Judged: v.judgedLines(), Weak: v.weaknesses(), Missing: v.missingCases()}
+	f.Counts = NonEmpty(append(v.weaknessCounts(), f.Missing))
+	var claims []ClaimView
+	for _, g := range v.Claims {
+		claims = append(claims, g.Claims...)
+	}
+	f.Claims = claimsToRead(claims)
+	f.More = len(claims) - len(f.Claims)
+	for _, text := range v.SharedDoubts { // Weak has the first warning of each kind, which may be one of these
+		listed := func(weak string) bool { return strings.HasPrefix(weak, withoutExplanation(text)) }
+		if !slices.ContainsFunc(f.Weak, listed) {
+			f.Shared = append(f.Shared, "all rates: "+text)
+		}
+	}
+	if t := v.Result.Tables; len(t) > 0 && len(t[0].Columns) > 0 && t[0].Columns[0].Op == result.OpOutcome {
+		f.Outcome = &v.PlanTables[0]
+	} else {
+		f.Numbers = v.mainNumbers()
+	}
+	return f
+}
+
+// claimsToRead are the claims of the first screen: those that do not hold, then undecided ones, then the others. A
+// list of claims that hold would be read as the whole answer.
+func claimsToRead(all []ClaimView) []ClaimView {
+	order := []string{result.DoesNotHold, result.CannotTell, result.Holds, result.NotMeasured}
+	out := slices.Clone(all)
+	slices.SortStableFunc(out, func(a, b ClaimView) int {
+		return cmp.Compare(slices.Index(order, a.Verdict), slices.Index(order, b.Verdict))
+	})
+	return out[:min(len(out), firstClaims)]
+}
+
+// engineNotice states that Apple's tools were not measured. Directories alone need no tools.
+func (v *View) engineNotice() string {
+	apple, other, simulated := false, "", false
+	var systems []string
+	for _, s := range v.Result.Sessions {
+		if s.Engine.Vendor == "Apple" {
+			apple = true
+			continue
+		}
+		other = FirstOf(other, Plain(FirstOf(s.Engine.Title, s.Engine.Name), 80))
+		simulated = simulated || s.Engine.Name == "simulated"
+		systems = AppendNew(systems, FirstOf(systemName(s.Host.OS), "this system"))
+	}
+	switch {
+	case simulated:
+		return "No disk was measured: the simulated engine drew the times from formulas, to test the program itself."
+	case other == "" || !v.HasImages():
+		return ""
+	case apple:
+		return "Apple’s tools ran in some sessions only: the others measured the engine “" + other + "”, which imitates them."
+	}
+	return "Apple’s tools were not measured. The engine “" + other + "” of this program made and attached the images on " +
+		joinAnd(systems) + "; it imitates Apple’s formats, so these numbers do not show how fast macOS is."
+}
+
+// judgedLines count the verdicts on the conclusions of the source, and on our own claims.
+func (v *View) judgedLines() []string {
+	var author, us []ClaimView
+	for _, g := range v.Claims {
+		for _, c := range g.Claims {
+			if c.By == claimant("us") {
+				us = append(us, c)
+			} else {
+				author = append(author, c)
+			}
+		}
+	}
+	return NonEmpty([]string{judgedLine("The", "published conclusion", author), judgedLine("Our", "claim", us)})
+}
+
+// judgedLine is "Our 5 claims: 2 hold, 3 undecided.", with the reason where none was judged.
+func judgedLine(lead, noun string, claims []ClaimView) string {
+	n := len(claims)
+	if n == 0 {
+		return ""
+	}
+	open, apple := 0, true
+	for _, c := range claims {
+		apple = apple && c.Scope == scopeText("apple")
+		if c.Verdict == result.NotMeasured {
+			open++
+		}
+	}
+	what, were, are := lead+" "+noun, "was", "it is"
+	if n > 1 {
+		what, were, are = fmt.Sprintf("%s %d %ss", lead, n, noun), "were", "they are"
+	}
+	if open == n {
+		return what + " " + were + " not judged here" + TextIf(apple, ": "+are+" about Apple’s tools, which did not run") + "."
+	}
+	if n == 1 {
+		return what + ": " + claims[0].Word + "."
+	}
+	return what + ": " + CountVerdicts([]ClaimGroup{{Claims: claims}}) + "."
+}
+
+// seriousKinds are the kinds of deviations and warnings that change an answer most, worst first.
+var seriousKinds = strings.Fields(`scale filesystem input codec drift two-modes bimodal sessions changed few-rounds
+	faster-than-native thermal battery busy quota cpu-quota sets cache virtual`)
+
+// weaknesses are what weakens the answer most, worst first, each kind once and with how often it was found.
+func (v *View) weaknesses() []string {
+	var out []string
+	for _, kind := range seriousKinds {
+		is := func(d result.Departure) bool { return d.Kind == kind }
+		if i := slices.IndexFunc(v.Result.Departures, is); i >= 0 {
+			out = AppendNew(out, Plain(v.Result.Departures[i].Text, 160))
+		}
+		if text, n := v.warningsOf(kind); n > 0 {
+			out = AppendNew(out, text+TextIf(n > 1, " ("+Grouped(int64(n))+" times)"))
+		}
+	}
+	return out
+}
+
+// warningsOf is the first warning of a kind, and how many steps, or cases, or runs have one, whichever is most.
+func (v *View) warningsOf(kind string) (text string, n int) {
+	count := func(n *int, ws []result.Warning) {
+		if i := slices.IndexFunc(ws, func(w result.Warning) bool { return w.Kind == kind }); i >= 0 {
+			*n++
+			text = FirstOf(text, withoutExplanation(Plain(ws[i].Text, 160)))
+		}
+	}
+	var runs, cases, steps int
+	count(&runs, v.Result.Warnings)
+	for _, c := range v.Result.Cases {
+		count(&cases, c.Warnings)
+		for _, s := range c.Steps {
+			count(&steps, s.Warnings)
+		}
+	}
+	return text, max(runs, cases, steps)
+}
+
+// withoutExplanation leaves the explanation after the colon to the full text of a warning.
+func withoutExplanation(s string) string {
+	before, after, found := strings.Cut(s, ": ")
+	for _, start := range []string{"the machine", "what ", "no "} {
+		if found && strings.HasPrefix(after, start) {
+			return before
+		}
+	}
+	return s
+}
+
+// weaknessCounts are the deviations and warnings in numbers; the report has full lists.
+func (v *View) weaknessCounts() []string {
+	choices, run := 0, 0
+	for _, d := range v.Deviations {
+		if d.Kind == "choice" {
+			choices++
+		}
+	}
+	for _, w := range v.Warnings {
+		if w.Run {
+			run++
+		}
+	}
+	var out []string
+	add := func(n int, noun, rest string) {
+		if n > 0 {
+			out = append(out, Count(n, noun)+rest)
+		}
+	}
+	add(len(v.Deviations)-choices, "deviation", " from the "+TextIf(v.Source != "", "published ")+"protocol")
+	add(choices, "choice", " where the published text is silent")
+	add(run, "warning", " about the run")
+	add(len(v.Warnings)-run, "warning", " on single figures")
+	return out
+}
+
+// missingCases counts and names the cases that were not measured in full.
+func (v *View) missingCases() string {
+	var names []string
+	for _, c := range v.Result.Cases {
+		if c.Status != result.Done {
+			names = append(names, v.CaseName(c.ID))
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	text := strings.Join(names[:min(len(names), namedCases)], "; ")
+	if more := len(names) - namedCases; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return fmt.Sprintf("%d of %s not measured in full: %s", len(names), Count(len(v.Result.Cases), "case"), text)
+}

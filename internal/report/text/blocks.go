@@ -1,0 +1,216 @@
+package text
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"dmgbench/internal/plan"
+	"dmgbench/internal/report"
+)
+
+// This file prints charts as tables of blocks, from the definitions that the page draws.
+
+// heights are the eight heights of a block.
+var heights = []rune("▁▂▃▄▅▆▇█")
+
+const (
+	picturesPerKind = 2  // waterfalls, and heat maps, that a terminal has; the others are in the report
+	trendBlocks     = 32 // of more runs a line of blocks has every second, third and so on
+	trendTableRows  = 20 // rows of the table that follows a trend in Markdown
+	waterfallWidth  = 26 // columns of a waterfall where the line is long enough
+	besideWaterfall = 48 // columns that names and times beside it take
+)
+
+// pictures are the waterfalls and heat maps of a run for a terminal of a width.
+func pictures(charts []report.Chart, width int) []report.Section {
+	var out []report.Section
+	more := 0
+	add := func(section string, draw func(report.Chart) report.Section) (last *report.Section) {
+		n := 0
+		for _, c := range charts {
+			if c.Section != section && !strings.HasPrefix(c.ID, section) {
+				continue
+			}
+			if n++; n > picturesPerKind {
+				more++
+				continue
+			}
+			out = append(out, draw(c))
+			last = &out[len(out)-1]
+		}
+		return last
+	}
+	var note string
+	last := add("cost", func(c report.Chart) report.Section {
+		note = "░ took less. " + c.Notes[0]
+		return waterfall(c, min(waterfallWidth, width-besideWaterfall))
+	})
+	if last != nil {
+		last.After = append(last.After, note)
+	}
+	last = cmp.Or(add("heat-", func(c report.Chart) report.Section { return heatMap(c, width) }), last)
+	if more > 0 {
+		last.After = append(last.After, report.Count(more, "picture")+" like these in the report.")
+	}
+	return out
+}
+
+// heatMap has a row for each case and a block for each size; the height is the rank of the class of the value.
+func heatMap(c report.Chart, width int) report.Section {
+	sizes := c.X.Categories
+	t := report.Table{Columns: report.Columns("<", "<", sizes[0], sizes[len(sizes)-1])}
+	room := max(width-len(sizes)-24, 10)
+	for _, name := range shortNames(c.Y.Categories, room) {
+		t.Rows = append(t.Rows, []report.Cell{{Text: report.Plain(name, room)}, {Text: strings.Repeat(" ", len(sizes))}, {}, {}})
+	}
+	height := func(class int) rune { return heights[class*(len(heights)-1)/max(len(c.Series)-1, 1)] }
+	var classes []string
+	for class, s := range c.Series {
+		classes = append(classes, string(height(class))+" "+s.Name)
+		for _, p := range s.Points {
+			at := p.([]any)
+			column, row := at[0].(int), t.Rows[at[1].(int)]
+			blocks := []rune(row[1].Text)
+			blocks[column] = height(class)
+			row[1].Text = string(blocks)
+			switch column {
+			case 0:
+				row[2].Text = at[2].(string)
+			case len(sizes) - 1:
+				row[3].Text = at[2].(string)
+			}
+		}
+	}
+	return report.Section{Heading: c.Heading, Table: &t,
+		After: []string{strings.Join(classes, ", ") + ".", strings.Replace(c.Sub, "Colour", "Height", 1)}}
+}
+
+// shortNames replaces the names of formats by their codes if a name is longer than a number of columns.
+func shortNames(names []string, columns int) []string {
+	out := slices.Clone(names)
+	if slices.ContainsFunc(out, func(s string) bool { return report.Width(s) > columns }) {
+		for i := range out {
+			out[i] = plan.FormatCodes(out[i])
+		}
+	}
+	return out
+}
+
+// waterfall has a row for each part of a case; each part begins where the one before ended.
+func waterfall(c report.Chart, columns int) report.Section {
+	t := report.Table{Columns: report.Columns("<", "<", "<", "time")}
+	type bar struct {
+		slot  int
+		cells []report.Cell
+	}
+	rows := make([][]bar, len(c.Y.Categories))
+	for _, s := range c.Series {
+		for _, p := range s.Points {
+			at := p.([]any)
+			row := at[0].(int)
+			blocks := part(at[1].(float64), at[2].(float64), *c.X.High, columns)
+			rows[row] = append(rows[row], bar{at[5].(int), []report.Cell{{Text: c.Y.Categories[row], Class: "head"},
+				{Text: s.Name}, {Text: blocks}, {Text: at[8].(string)}}})
+		}
+	}
+	for _, bars := range rows {
+		slices.SortFunc(bars, func(a, b bar) int { return a.slot - b.slot })
+		for _, b := range bars {
+			t.Rows = append(t.Rows, b.cells)
+		}
+	}
+	return report.Section{Heading: c.Heading, Table: &t, After: []string{c.Sub}}
+}
+
+// part is one bar of a waterfall; one that goes back is light.
+func part(from, to, top float64, columns int) string {
+	column := func(v float64) int { return int(math.Round(max(v, 0) / top * float64(columns))) }
+	a, b, block := column(from), column(to), "█"
+	if to < from {
+		a, b, block = b, a, "░"
+	}
+	return fmt.Sprintf("%-*s", columns, strings.Repeat(" ", a)+strings.Repeat(block, max(b-a, 1)))
+}
+
+// trendSection is a trend as lines of blocks, with their first and last values.
+func trendSection(c report.Chart) report.Section {
+	t := report.Table{Columns: report.Columns("<", "<trend", "first", "last")}
+	changes := changePlaces(c)
+	longest := 0
+	for _, s := range c.Series {
+		if s.Role != "line" {
+			continue
+		}
+		longest = max(longest, len(s.Points))
+		row := make([]report.Cell, 4)
+		row[0].Text = s.Name
+		each, changed := pointsPerBlock(len(s.Points)), false
+		for i, p := range s.Points {
+			changed = changed || i > 0 && slices.Contains(changes, i)
+			if (len(s.Points)-1-i)%each != 0 {
+				continue // the newest is always among the blocks
+			}
+			if changed && row[1].Text != "" {
+				row[1].Text += "│"
+			}
+			changed = false
+			y, ok := p.([]any)[1].(float64)
+			if !ok {
+				row[1].Text += "·"
+				continue
+			}
+			height := math.Round((y - *c.Y.Low) / (*c.Y.High - *c.Y.Low) * float64(len(heights)-1))
+			row[1].Text += string(heights[min(max(int(height), 0), len(heights)-1)])
+			row[3].Text = report.Human(y, c.Y.Unit)
+			row[2].Text = cmp.Or(row[2].Text, row[3].Text)
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	scale := fmt.Sprintf("▁ is %s, █ is %s, · is a run without a final value, │ is a change of system, program or engine; "+
+		"the oldest run on the left", report.Human(*c.Y.Low, c.Y.Unit), report.Human(*c.Y.High, c.Y.Unit))
+	if each := pointsPerBlock(longest); each > 1 {
+		scale += fmt.Sprintf(", one block for %d runs: the last of them", each)
+	}
+	return report.Section{Heading: c.Heading, Sub: true, Table: &t, After: []string{scale + "."}}
+}
+
+// pointsPerBlock is of how many points a line of blocks has one.
+func pointsPerBlock(points int) int { return max((points+trendBlocks-1)/trendBlocks, 1) }
+
+// changePlaces are the runs before which a vertical line stands: another version begins there.
+func changePlaces(c report.Chart) []int {
+	var out []int
+	for _, s := range c.Series {
+		for _, p := range s.Points {
+			if x, ok := p.([]any)[0].(float64); ok && s.Role == "faint" {
+				out = append(out, int(math.Ceil(x)))
+			}
+		}
+	}
+	return slices.Compact(out) // a line has two ends
+}
+
+// trend prints a chart that is one; the others are on the page.
+func (w *terminal) trend(c report.Chart) {
+	if c.Trend {
+		s := trendSection(c)
+		s.After = append(s.After, c.Notes[0])
+		w.section(s)
+	}
+}
+
+// trend prints a chart that is one as blocks and as its table.
+func (m *markdown) trend(c report.Chart) {
+	if !c.Trend {
+		return
+	}
+	m.section(trendSection(c))
+	t := c.Table
+	t.Rows = t.Rows[:min(len(t.Rows), trendTableRows)]
+	left := len(c.Table.Rows) - len(t.Rows)
+	m.section(report.Section{Table: &t, After: report.NonEmpty([]string{
+		report.TextIf(left > 0, report.Count(left, "older run")+" left out of this table."), strings.Join(c.Notes, " ")})})
+}

@@ -1,0 +1,277 @@
+package text
+
+import (
+	"io"
+	"slices"
+	"strings"
+
+	"dmgbench/internal/plan"
+	"dmgbench/internal/report"
+	"dmgbench/internal/result"
+)
+
+// form is a set of forms of the report of a run.
+type form int
+
+const (
+	screen   form = 1 << iota // one screen of a terminal
+	verbose                   // a terminal, in full
+	document                  // Markdown
+)
+
+// The most that the report on one screen has of each.
+const (
+	screenRows       = 6
+	screenNotDone    = 3
+	screenWeaknesses = 2
+)
+
+// terminalWarnings is the most warnings that a terminal shows.
+const terminalWarnings = 8
+
+// run is what the sections of a run's report are made from.
+type run struct {
+	*report.View
+	form  form
+	width int // of the terminal, in columns
+}
+
+// sections is the registry of the sections of a run's report, in order, with the forms that have them. A section
+// without any contents is not printed.
+var sections = []struct {
+	forms form
+	build func(run) []report.Section
+}{
+	{screen | verbose | document, head},
+	{screen | verbose | document, notice},
+	{verbose | document, judged},
+	{verbose | document, weaknesses},
+	{screen | verbose | document, mainNumbers},
+	{screen, screenVerdicts},
+	{verbose | document, verdicts},
+	{verbose | document, deviations},
+	{verbose | document, tables},
+	{verbose, blockPictures},
+	{document, chartTables},
+	{screen | verbose | document, notDone},
+	{screen, weaknesses},
+	{verbose | document, warnings},
+	{document, appendix},
+}
+
+// Run prints the report of a run for a terminal.
+func Run(w io.Writer, p *plan.Plan, r *result.Result, o Options) error {
+	t := newTerminal(o)
+	form := screen
+	if o.Verbose {
+		form = verbose
+	}
+	t.document(runDocument(report.NewView(p, r), form, t.width))
+	return deliver(w, t.Bytes(), "report of run "+r.Run)
+}
+
+// RunMarkdown prints the report of a run for a repository or an issue, without pictures.
+func RunMarkdown(w io.Writer, p *plan.Plan, r *result.Result) error {
+	m := &markdown{}
+	m.document(runDocument(report.NewView(p, r), document, 0))
+	return deliver(w, m.text(), "report of run "+r.Run)
+}
+
+func runDocument(v *report.View, form form, width int) report.Document {
+	d := report.Document{Title: v.Title}
+	for _, s := range sections {
+		if s.forms&form != 0 {
+			d.Sections = append(d.Sections, s.build(run{v, form, width})...)
+		}
+	}
+	d.Sections = slices.DeleteFunc(d.Sections, func(s report.Section) bool {
+		return len(s.Lead)+len(s.Pairs)+len(s.Items)+len(s.After)+len(s.Code) == 0 && s.Table == nil
+	})
+	return d
+}
+
+func one(s report.Section) []report.Section { return []report.Section{s} }
+
+// tableSections are tables with their captions as headings.
+func tableSections(tables ...report.Table) []report.Section {
+	out := make([]report.Section, len(tables))
+	for i := range tables {
+		out[i] = report.Section{Heading: tables[i].Caption, Table: &tables[i]}
+	}
+	return out
+}
+
+func head(r run) []report.Section {
+	s := report.Section{Pairs: r.Facts, Lead: report.NonEmpty([]string{report.TextIf(r.Source != "", "first published by "+r.Source)})}
+	if r.form == document {
+		s.Lead = report.NonEmpty([]string{report.TextIf(r.Source != "", "First published by "+r.Source+"."), r.Summary})
+	}
+	return one(s)
+}
+
+func notice(r run) []report.Section {
+	return one(report.Section{Alert: r.First.Notice != "", Lead: report.NonEmpty([]string{r.First.Notice})})
+}
+
+func judged(r run) []report.Section {
+	return one(report.Section{Heading: "What was judged", Lead: r.First.Judged})
+}
+
+// weaknesses are what weakens the answer most, and the rest in numbers.
+func weaknesses(r run) []report.Section {
+	s := report.Section{Heading: "What weakens the answer"}
+	counts := r.First.Counts
+	if r.form == screen {
+		s.Items = report.Items(r.First.Weak[:min(len(r.First.Weak), screenWeaknesses)]...)
+		counts = slices.DeleteFunc(slices.Clone(counts), func(text string) bool { return text == r.First.Missing }) // listed above
+	} else if above := r.First.Above(); above != "" {
+		s.Lead = []string{above + "."}
+	}
+	if len(counts) > 0 {
+		s.After = []string{"In all: " + strings.Join(counts, ", ") + "."}
+	}
+	return one(s)
+}
+
+// mainNumbers is the table of the first screen. One screen has the first of its rows, with the codes of formats and the
+// notes that explain the intervals.
+func mainNumbers(r run) []report.Section {
+	if r.First.Outcome != nil {
+		return tableSections(*r.First.Outcome)
+	}
+	if r.First.Numbers == nil {
+		return nil
+	}
+	t := *r.First.Numbers
+	if r.form != screen {
+		return tableSections(t)
+	}
+	left := len(t.Rows) - screenRows
+	t.Rows = slices.Clone(t.Rows[:min(len(t.Rows), screenRows)])
+	var names []string
+	for _, row := range t.Rows {
+		names = append(names, row[0].Text)
+	}
+	for i, name := range shortNames(names, nameColumns) {
+		t.Rows[i] = slices.Clone(t.Rows[i])
+		t.Rows[i][0].Text = name
+		for k := range t.Rows[i] {
+			t.Rows[i][k].Marks = nil
+		}
+	}
+	t.Notes = slices.DeleteFunc(slices.Clone(t.Notes), func(n report.Note) bool {
+		return !strings.HasPrefix(n.Text, "Interval") && !strings.HasPrefix(n.Text, "Published values")
+	})
+	s := tableSections(t)
+	if left > 0 {
+		s[0].After = []string{"… and " + report.Count(left, "case") + " more in the report."}
+	}
+	return s
+}
+
+// screenVerdicts counts the verdicts, and names the claims that do not hold or are undecided.
+func screenVerdicts(r run) []report.Section {
+	if len(r.First.Judged) == 0 {
+		return nil
+	}
+	s := report.Section{Heading: r.First.Judged[0], Lead: r.First.Judged[1:]}
+	for _, c := range r.First.Claims {
+		if c.Verdict == result.DoesNotHold || c.Verdict == result.CannotTell {
+			s.Items = append(s.Items, report.Item{Label: c.Word, Class: c.Verdict, Text: c.Says})
+		}
+	}
+	left := -len(s.Items)
+	for _, g := range r.Claims {
+		if g.Verdict == result.DoesNotHold || g.Verdict == result.CannotTell {
+			left += len(g.Claims)
+		}
+	}
+	if left > 0 {
+		s.After = []string{"… and " + report.Grouped(int64(left)) + " more in the report."}
+	}
+	return one(s)
+}
+
+func verdicts(r run) []report.Section {
+	return one(report.Section{Heading: "Verdicts: " + report.CountVerdicts(r.Claims), Items: report.ClaimItems(r.Claims)})
+}
+
+func deviations(r run) []report.Section {
+	s := report.Section{Heading: r.DeviationsHeading}
+	for _, d := range r.Deviations {
+		s.Items = append(s.Items, report.Item{Text: d.Text, Note: d.Cases})
+	}
+	return one(s)
+}
+
+// tables are the tables of the plan, of figures, fits and relations.
+func tables(r run) []report.Section {
+	all := slices.Clone(r.OtherTables())
+	for _, s := range r.Sections {
+		all = append(all, s.Tables...)
+	}
+	for _, f := range r.Fits {
+		all = append(all, f.Table)
+	}
+	return tableSections(append(all, r.Relations...)...)
+}
+
+func blockPictures(r run) []report.Section { return pictures(r.Charts(), r.width) }
+
+// chartTables are the tables of charts whose figures are in no other table. Others draw what a table of figures has,
+// or have so many rows that they belong into an export.
+func chartTables(r run) []report.Section {
+	var out []report.Section
+	for _, c := range r.Charts() {
+		own := c.Section == "cost" || c.Section == "drift" || strings.HasPrefix(c.ID, "heat-") || strings.HasPrefix(c.ID, "life-case-")
+		if !own || len(c.Table.Rows) == 0 {
+			continue
+		}
+		t := c.Table
+		notes := []report.Note{{Text: c.Sub}}
+		for _, text := range c.Notes[:len(c.Notes)-1] { // the last note is where the numbers come from
+			notes = append(notes, report.Note{Text: text})
+		}
+		t.Notes = append(notes, t.Notes...)
+		out = append(out, tableSections(t)...)
+	}
+	return out
+}
+
+func notDone(r run) []report.Section {
+	s := report.Section{Heading: "Not measured, or not in full"}
+	for _, p := range r.NotDone {
+		s.Items = append(s.Items, report.Item{Label: p.Name, Text: p.Value})
+	}
+	if left := len(s.Items) - screenNotDone; r.form == screen && left > 0 {
+		s.Items = s.Items[:screenNotDone]
+		s.After = []string{"… and " + report.Count(left, "case") + " more in the report."}
+	}
+	return one(s)
+}
+
+func warnings(r run) []report.Section {
+	s := report.Section{Heading: "Warnings: " + report.Grouped(int64(len(r.Warnings)))}
+	for _, w := range r.Warnings {
+		s.Items = append(s.Items, report.Item{Text: w.Text, Note: w.Where})
+	}
+	if left := len(s.Items) - terminalWarnings; r.form == verbose && left > 0 {
+		s.Items = s.Items[:terminalWarnings]
+		s.After = []string{"… and " + report.Grouped(int64(left)) + " more in the report."}
+	}
+	return one(s)
+}
+
+// appendix is the legend of formats, the settings, and what repeats the run.
+func appendix(r run) []report.Section {
+	legend := report.Section{Heading: "Formats"}
+	for _, p := range r.Legend {
+		legend.Items = append(legend.Items, report.Item{Label: p.Name, Text: p.Value})
+	}
+	out := []report.Section{legend, {Heading: "Settings", Pairs: r.Settings}}
+	for _, host := range r.Hosts {
+		out = append(out, report.Section{Pairs: host})
+	}
+	return append(out, report.Section{Heading: "How to repeat", Language: "sh", Code: strings.Join(r.Repeat, "\n")},
+		report.Section{Heading: "The plan as executed", Language: "toml", Code: r.Canonical})
+}

@@ -1,0 +1,75 @@
+package text
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"dmgbench/internal/report"
+)
+
+func TestBar(t *testing.T) {
+	t.Parallel()
+	assert.Equal(t, "████", bar(100, 4))
+	assert.Equal(t, "██", bar(50, 4))
+	assert.Equal(t, "▏", bar(0, 4))
+	assert.Equal(t, "█▌", bar(37.5, 4))
+}
+
+func TestPartBeginsWhereTheLastOneEnded(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		from, to float64
+		want     string
+	}{
+		{0, 50, "█████     "}, {50, 80, "     ███  "}, {80, 50, "     ░░░  "}, {100, 100, "          █"},
+		{0, 0.001, "█         "}, {-10, 20, "██        "},
+	} {
+		assert.Equal(t, c.want, part(c.from, c.to, 100, 10))
+	}
+}
+
+// Where a terminal has no room for both, the interval stays and the bar goes.
+func TestBarsGiveWayToIntervals(t *testing.T) {
+	t.Parallel()
+	table := report.Table{PerQuantity: true,
+		Columns: []report.Column{{Title: "case", Text: true}, {Group: "write", Title: "measured"}, {Group: "write", Title: "interval"}},
+		Rows:    [][]report.Cell{{{Text: "UDRW · AES-256"}, {Text: "1.25 GB/s", Bar: 100}, {Text: "0.946–2.35 GB/s"}}}}
+	for _, width := range []int{60, 70, 120} {
+		w := newTerminal(Options{Width: width})
+		w.table(table)
+		assert.Contains(t, w.String(), "0.946–2.35 GB/s", width)
+		assert.Equal(t, width > 60, strings.Contains(w.String(), "█"), "%d: %s", width, w.String())
+	}
+}
+
+// A table that is wider than the terminal loses no value: names go on lines of their own, then it is printed in parts.
+func TestWideTablesLoseNothing(t *testing.T) {
+	t.Parallel()
+	table := report.Table{Columns: report.Columns("<case", "<words")}
+	row := []report.Cell{{Text: "a case with a name that is rather long", Class: "head"}, {Text: "word"}}
+	for i := range 12 {
+		table.Columns = append(table.Columns, report.Column{Title: "column", Unit: "GB/s"})
+		row = append(row, report.Cell{Text: strings.Repeat(string(rune('a'+i)), 9), Marks: []int{i + 1}})
+	}
+	table.Rows = [][]report.Cell{row, row}
+	for _, width := range []int{60, 80, 200, 400} {
+		w := newTerminal(Options{Width: width, Color: true})
+		w.table(table)
+		for i := range 12 {
+			assert.Equal(t, 2, strings.Count(w.String(), strings.Repeat(string(rune('a'+i)), 9)), "%d columns", width)
+		}
+		for line := range strings.Lines(w.String()) {
+			assert.LessOrEqual(t, visibleWidth(strings.TrimSuffix(line, "\n")), width, line)
+		}
+	}
+}
+
+func TestChangePlaces(t *testing.T) {
+	t.Parallel()
+	point := func(x float64) any { return []any{x, 1.0} }
+	c := report.Chart{Series: []report.Series{{Role: "line", Points: []any{point(2)}},
+		{Role: "faint", Points: []any{point(3.5), point(3.5)}}, {Role: "faint", Points: []any{point(8.5), point(8.5)}}}}
+	assert.Equal(t, []int{4, 9}, changePlaces(c))
+}

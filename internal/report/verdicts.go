@@ -1,0 +1,182 @@
+package report
+
+import (
+	"slices"
+	"strings"
+
+	"dmgbench/internal/result"
+)
+
+// ClaimView is one judged sentence as printed.
+type ClaimView struct {
+	Verdict, Word, Says, By, Scope, Reason, Here string
+	Robust                                       string // "holds in 46 of 48 analyses"
+	Evidence                                     []string
+}
+
+// verdicts are the words of each verdict, of one claim and of several, in the order in which they are counted.
+var verdicts = []struct{ verdict, one, several string }{
+	{result.Holds, "holds", "hold"},
+	{result.DoesNotHold, "does not hold", "do not hold"},
+	{result.CannotTell, "undecided", "undecided"},
+	{result.NotMeasured, "not judged", "not judged"},
+}
+
+// verdictOf is the class and the word of a verdict. An unknown one decides nothing, but is shown.
+func verdictOf(verdict string) (class, word string) {
+	for _, v := range verdicts {
+		if v.verdict == verdict {
+			return verdict, v.one
+		}
+	}
+	return result.CannotTell, Plain(FirstOf(verdict, "no verdict"), 40)
+}
+
+// ClaimGroup is the claims that share a verdict and its reason: the reason is printed once, before the list. A claim
+// with a reason of its own is a group.
+type ClaimGroup struct {
+	Verdict, Word string
+	Reason        string   // shared by all; "" where the claim is alone and keeps its own
+	Common        []string // evidence that all claims by one claimant have
+	Claims        []ClaimView
+}
+
+// claimGroups words the claims, and groups them in the order in which the plan has the first of each.
+func claimGroups(claims []result.Claim) []ClaimGroup {
+	type key struct{ verdict, word, reason string }
+	at := map[key]int{}
+	var out []ClaimGroup
+	for _, c := range claims {
+		cv := newClaimView(c)
+		k := key{cv.Verdict, cv.Word, c.Reason}
+		i, ok := at[k]
+		if !ok || cv.Reason == "" {
+			i = len(out)
+			at[k] = i
+			out = append(out, ClaimGroup{Verdict: cv.Verdict, Word: cv.Word})
+		}
+		out[i].Claims = append(out[i].Claims, cv)
+	}
+	for i := range out {
+		if len(out[i].Claims) > 1 {
+			out[i].shareReason()
+		}
+	}
+	return out
+}
+
+// shareReason moves what all claims have in common to the group. Figures that the claim before has as well are not
+// printed again.
+func (g *ClaimGroup) shareReason() {
+	g.Reason = Count(len(g.Claims), "claim") + ": " + g.Claims[0].Reason
+	for _, by := range []string{claimant("author"), claimant("us")} {
+		g.Common = append(g.Common, takeCommonEvidence(g.Claims, by)...)
+	}
+	before := ""
+	for i := range g.Claims {
+		c := &g.Claims[i]
+		c.Reason = ""
+		if c.Here != "" && c.Here == before {
+			c.Here = "the same"
+			continue
+		}
+		before = c.Here
+	}
+}
+
+// takeCommonEvidence removes and returns the evidence that several claims by one claimant all have.
+func takeCommonEvidence(claims []ClaimView, by string) (common []string) {
+	var own []*ClaimView
+	for i := range claims {
+		if claims[i].By == by {
+			own = append(own, &claims[i])
+		}
+	}
+	if len(own) < 2 {
+		return nil
+	}
+	for _, e := range slices.Clone(own[0].Evidence) {
+		if slices.ContainsFunc(own, func(c *ClaimView) bool { return !slices.Contains(c.Evidence, e) }) {
+			continue
+		}
+		common = append(common, by+", each of "+Grouped(int64(len(own)))+": "+e)
+		for _, c := range own {
+			c.Evidence = slices.DeleteFunc(c.Evidence, func(x string) bool { return x == e })
+		}
+	}
+	return common
+}
+
+func newClaimView(c result.Claim) ClaimView {
+	verdict, word := verdictOf(c.Verdict)
+	cv := ClaimView{Verdict: verdict, Word: word, Says: Plain(c.Says, 400), By: claimant(c.By), Scope: scopeText(c.Scope),
+		Reason: Plain(c.Reason, 800), Here: Plain(c.Here, 800), Evidence: plainList(c.Evidence, 600)}
+	if c.Robustness != nil {
+		cv.Robust = Plain(c.Robustness.Text, 400)
+	}
+	return cv
+}
+
+func claimant(by string) string {
+	switch by {
+	case "author":
+		return "the author’s claim"
+	case "us":
+		return "our claim"
+	}
+	return Plain(by, 40)
+}
+
+func scopeText(scope string) string {
+	switch scope {
+	case "apple":
+		return "about Apple’s tools"
+	case "any":
+		return "about any engine"
+	}
+	return Plain(scope, 40)
+}
+
+// reasons are why a claim was judged so, in the order of importance.
+func (c ClaimView) reasons() []string {
+	return NonEmpty(append([]string{c.Reason, c.Robust, TextIf(c.Here != "", "Here: "+c.Here)}, c.Evidence...))
+}
+
+// ClaimItems are the verdicts as a list. Claims that share a reason are a list below it.
+func ClaimItems(groups []ClaimGroup) []Item {
+	var out []Item
+	for _, g := range groups {
+		var claims []Item
+		for _, c := range g.Claims {
+			claims = append(claims, Item{Text: c.Says, Note: joinFacts(c.By, c.Scope), Items: Items(c.reasons()...)})
+		}
+		group := Item{Text: g.Reason, Items: append(claims, Items(g.Common...)...)}
+		if g.Reason == "" {
+			group = claims[0]
+		}
+		group.Label, group.Class = g.Word, g.Verdict
+		out = append(out, group)
+	}
+	return out
+}
+
+// CountVerdicts is "3 hold, 1 does not hold, 2 not judged".
+func CountVerdicts(groups []ClaimGroup) string {
+	counts := map[string]int{}
+	for _, g := range groups {
+		for _, c := range g.Claims {
+			counts[c.Verdict]++
+		}
+	}
+	var parts []string
+	for _, v := range verdicts {
+		switch n := counts[v.verdict]; n {
+		case 0:
+		case 1:
+			parts = append(parts, "1 "+v.one)
+		default:
+			parts = append(parts, Grouped(int64(n))+" "+v.several)
+		}
+	}
+	return strings.Join(parts, ", ")
+}
