@@ -127,7 +127,9 @@ func (v *View) figureTable(id, caption string, f Figures, main bool) Table {
 	}
 	t.Notes = notes.list()
 	t.dropEmptyColumns(false)
-	t.nameSingleColumns()
+	if t.PerQuantity = main; !main {
+		t.nameSingleColumns()
+	}
 	return t
 }
 

@@ -36,8 +36,8 @@ type run struct {
 	width int // of the terminal, in columns
 }
 
-// sections is the registry of the sections of a run's report, in order, with the forms that have them. A section
-// without any contents is not printed.
+// sections is the registry of the sections of a run's report, in order, with the forms that have them. A section that
+// has neither contents nor an id is not printed.
 var sections = []struct {
 	forms form
 	build func(run) []report.Section
@@ -85,7 +85,7 @@ func runDocument(v *report.View, form form, width int) report.Document {
 		}
 	}
 	d.Sections = slices.DeleteFunc(d.Sections, func(s report.Section) bool {
-		return len(s.Lead)+len(s.Pairs)+len(s.Items)+len(s.After)+len(s.Code) == 0 && s.Table == nil
+		return s.ID == "" && len(s.Lead)+len(s.Pairs)+len(s.Items)+len(s.After)+len(s.Code) == 0 && s.Table == nil
 	})
 	return d
 }
@@ -174,7 +174,7 @@ func screenVerdicts(r run) []report.Section {
 	if len(r.First.Judged) == 0 {
 		return nil
 	}
-	s := report.Section{Heading: r.First.Judged[0], Lead: r.First.Judged[1:]}
+	s := report.Section{ID: "judged", Heading: r.First.Judged[0], Lead: r.First.Judged[1:]}
 	for _, c := range r.First.Claims {
 		if c.Verdict == result.DoesNotHold || c.Verdict == result.CannotTell {
 			s.Items = append(s.Items, report.Item{Label: c.Word, Class: c.Verdict, Text: c.Says})
