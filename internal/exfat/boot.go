@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// bootSectors is the length of one boot region in sectors (section 3): boot sector, 8 extended boot sectors, OEM parameters,
-	// reserved, checksum.
+	// bootSectors is the length of one boot region in sectors (section 3): boot sector, 8 extended boot sectors, OEM
+	// parameters, reserved, checksum.
 	bootSectors = 12
 	entryLen    = 32
 	firstData   = 2 // number of the first cluster
@@ -26,31 +26,35 @@ const (
 	minVolumeSize = 1 << 20
 )
 
-// geometry is the part of a boot sector that gives the layout of the volume (specification section 3.1). Offsets and
-// lengths are in sectors.
+// geometry is the part of a boot sector that gives the layout of the volume, field by field as on the disk from
+// geometryStart (specification section 3.1). Offsets and lengths are in sectors.
 type geometry struct {
-	partition     uint64 // PartitionOffset: informative
-	sectors       uint64 // VolumeLength
-	fatOffset     uint32
-	fatLength     uint32
-	heapOffset    uint32 // ClusterHeapOffset: of cluster 2
-	clusters      uint32 // ClusterCount
-	root          uint32 // FirstClusterOfRootDirectory
-	serial        uint32
-	flags         uint16
-	sectorShift   uint8 // the logarithm of the sector size in bytes, 9 to 12
-	clusterShift  uint8 // sectors per cluster
-	percentInUse  uint8
-	numberOfFATs  uint8
-	revisionMajor uint8
-	revisionMinor uint8
+	Partition     uint64 // PartitionOffset: informative
+	Sectors       uint64 // VolumeLength
+	FATOffset     uint32
+	FATLength     uint32
+	HeapOffset    uint32 // ClusterHeapOffset: of cluster 2
+	Clusters      uint32 // ClusterCount
+	Root          uint32 // FirstClusterOfRootDirectory
+	Serial        uint32
+	RevisionMinor uint8
+	RevisionMajor uint8
+	Flags         uint16
+	SectorShift   uint8 // the logarithm of the sector size in bytes, 9 to 12
+	ClusterShift  uint8 // sectors per cluster
+	NumberOfFATs  uint8
+	Drive         uint8 // for boot code
+	PercentInUse  uint8
 }
 
+// geometryStart is the place of the geometry in a boot sector, in bytes.
+const geometryStart = 64
+
 // Sizes and offsets of the layout, in bytes.
-func (g *geometry) sectorSize() int64  { return 1 << g.sectorShift }
-func (g *geometry) clusterSize() int64 { return 1 << (g.sectorShift + g.clusterShift) }
-func (g *geometry) fatStart() int64    { return int64(g.fatOffset) << g.sectorShift }
-func (g *geometry) heapStart() int64   { return int64(g.heapOffset) << g.sectorShift }
+func (g *geometry) sectorSize() int64  { return 1 << g.SectorShift }
+func (g *geometry) clusterSize() int64 { return 1 << (g.SectorShift + g.ClusterShift) }
+func (g *geometry) fatStart() int64    { return int64(g.FATOffset) << g.SectorShift }
+func (g *geometry) heapStart() int64   { return int64(g.HeapOffset) << g.SectorShift }
 
 // at is the device offset of a cluster, in bytes.
 func (g *geometry) at(cluster uint32) int64 {
@@ -64,36 +68,24 @@ func (g *geometry) cluster(off int64) uint32 {
 
 // valid reports whether the heap has a cluster of this number.
 func (g *geometry) valid(cluster uint32) bool {
-	return cluster >= firstData && cluster-firstData < g.clusters
+	return cluster >= firstData && cluster-firstData < g.Clusters
 }
 
 // clustersFor is the number of clusters that n bytes take.
 func (g *geometry) clustersFor(n int64) int64 {
-	return (n + g.clusterSize() - 1) >> (g.sectorShift + g.clusterShift)
+	return (n + g.clusterSize() - 1) >> (g.SectorShift + g.ClusterShift)
 }
 
 // encode fills in the boot sector b (section 3.1). Boot code and other fields of an earlier one stay.
 func (g *geometry) encode(b []byte) {
-	le := binary.LittleEndian
 	copy(b, "\xEB\x76\x90EXFAT   ")
-	le.PutUint64(b[64:], g.partition)
-	le.PutUint64(b[72:], g.sectors)
-	le.PutUint32(b[80:], g.fatOffset)
-	le.PutUint32(b[84:], g.fatLength)
-	le.PutUint32(b[88:], g.heapOffset)
-	le.PutUint32(b[92:], g.clusters)
-	le.PutUint32(b[96:], g.root)
-	le.PutUint32(b[100:], g.serial)
-	b[104], b[105] = g.revisionMinor, g.revisionMajor
-	le.PutUint16(b[106:], g.flags)
-	b[108], b[109], b[110], b[111], b[112] = g.sectorShift, g.clusterShift, g.numberOfFATs, 0x80, g.percentInUse
+	_, _ = binary.Encode(b[geometryStart:], binary.LittleEndian, g) // fails only if b is too short
 	b[510], b[511] = 0x55, 0xAA
 }
 
 // decodeBoot decodes a boot sector and checks it against the size of the device, in bytes. The error wraps ErrNotExFAT
 // if the sector is of another file system, and ErrCorrupt or ErrUnsupported if it cannot be used.
 func decodeBoot(b []byte, size int64) (geometry, error) {
-	le := binary.LittleEndian
 	if string(b[3:11]) != "EXFAT   " || b[510] != 0x55 || b[511] != 0xAA {
 		return geometry{}, fmt.Errorf("boot sector without the exFAT signature: %w", ErrNotExFAT)
 	}
@@ -102,40 +94,36 @@ func decodeBoot(b []byte, size int64) (geometry, error) {
 			return geometry{}, fmt.Errorf("boot sector with a BIOS parameter block: %w", ErrNotExFAT)
 		}
 	}
-	g := geometry{
-		partition: le.Uint64(b[64:]), sectors: le.Uint64(b[72:]),
-		fatOffset: le.Uint32(b[80:]), fatLength: le.Uint32(b[84:]),
-		heapOffset: le.Uint32(b[88:]), clusters: le.Uint32(b[92:]), root: le.Uint32(b[96:]), serial: le.Uint32(b[100:]),
-		revisionMinor: b[104], revisionMajor: b[105], flags: le.Uint16(b[106:]),
-		sectorShift: b[108], clusterShift: b[109],
-		numberOfFATs: b[110], percentInUse: b[112],
+	var g geometry
+	if _, err := binary.Decode(b[geometryStart:], binary.LittleEndian, &g); err != nil {
+		return g, err
 	}
 	return g, g.check(size)
 }
 
 // check applies the ranges of specification section 3.1.
 func (g *geometry) check(size int64) error {
-	if g.sectorShift < 9 || g.sectorShift > 12 || g.clusterShift > 25-g.sectorShift {
-		return fmt.Errorf("sector shift %d, cluster shift %d: %w", g.sectorShift, g.clusterShift, ErrCorrupt)
+	if g.SectorShift < 9 || g.SectorShift > 12 || g.ClusterShift > 25-g.SectorShift {
+		return fmt.Errorf("sector shift %d, cluster shift %d: %w", g.SectorShift, g.ClusterShift, ErrCorrupt)
 	}
-	fatNeed := (uint64(g.clusters) + firstData) * 4
-	heap := (g.sectors - uint64(g.heapOffset)) >> g.clusterShift
+	fatNeed := (uint64(g.Clusters) + firstData) * 4
+	heap := (g.Sectors - uint64(g.HeapOffset)) >> g.ClusterShift
 	switch {
-	case g.revisionMajor != 1:
-		return fmt.Errorf("revision %d.%02d: %w", g.revisionMajor, g.revisionMinor, ErrUnsupported)
-	case g.numberOfFATs != 1:
-		return fmt.Errorf("%d FATs: %w", g.numberOfFATs, ErrUnsupported)
-	case g.sectors > uint64(size)>>g.sectorShift:
-		return fmt.Errorf("volume of %d sectors on a device of %d bytes: %w", g.sectors, size, ErrCorrupt)
-	case g.fatOffset < 2*bootSectors || uint64(g.fatLength)<<g.sectorShift < fatNeed:
+	case g.RevisionMajor != 1:
+		return fmt.Errorf("revision %d.%02d: %w", g.RevisionMajor, g.RevisionMinor, ErrUnsupported)
+	case g.NumberOfFATs != 1:
+		return fmt.Errorf("%d FATs: %w", g.NumberOfFATs, ErrUnsupported)
+	case g.Sectors > uint64(size)>>g.SectorShift:
+		return fmt.Errorf("volume of %d sectors on a device of %d bytes: %w", g.Sectors, size, ErrCorrupt)
+	case g.FATOffset < 2*bootSectors || uint64(g.FATLength)<<g.SectorShift < fatNeed:
 		return fmt.Errorf("FAT of %d sectors at %d for %d clusters: %w",
-			g.fatLength, g.fatOffset, g.clusters, ErrCorrupt)
-	case uint64(g.heapOffset) < uint64(g.fatOffset)+uint64(g.fatLength) || uint64(g.heapOffset) >= g.sectors:
-		return fmt.Errorf("cluster heap at sector %d of %d: %w", g.heapOffset, g.sectors, ErrCorrupt)
-	case g.clusters == 0 || g.clusters > maxClusters || uint64(g.clusters) > heap:
-		return fmt.Errorf("%d clusters in a heap for %d: %w", g.clusters, heap, ErrCorrupt)
-	case !g.valid(g.root):
-		return fmt.Errorf("root directory at cluster %d of %d: %w", g.root, g.clusters, ErrCorrupt)
+			g.FATLength, g.FATOffset, g.Clusters, ErrCorrupt)
+	case uint64(g.HeapOffset) < uint64(g.FATOffset)+uint64(g.FATLength) || uint64(g.HeapOffset) >= g.Sectors:
+		return fmt.Errorf("cluster heap at sector %d of %d: %w", g.HeapOffset, g.Sectors, ErrCorrupt)
+	case g.Clusters == 0 || g.Clusters > maxClusters || uint64(g.Clusters) > heap:
+		return fmt.Errorf("%d clusters in a heap for %d: %w", g.Clusters, heap, ErrCorrupt)
+	case !g.valid(g.Root):
+		return fmt.Errorf("root directory at cluster %d of %d: %w", g.Root, g.Clusters, ErrCorrupt)
 	}
 	return nil
 }

@@ -1,8 +1,11 @@
 package exfat
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"dmgbench/internal/blockdev"
 )
@@ -15,24 +18,17 @@ type CheckOptions struct {
 	MetadataLimit int64
 }
 
-// checker reads a volume once, independently of Volume's own view of directories and allocation.
+// checker reads a volume once. It uses the functions by which Mount reads the structures of a volume, and a view of its
+// own of the clusters that something owns.
 type checker struct {
-	dev    blockdev.Device
-	g      geometry
-	fat    *fat
-	upcase *caseTable
-	limit  int64
-	report *Report
-	owned  *bitmap // clusters that something was found to own
-	bitmap struct {
-		found bool
-		first uint32
-		size  int64
-	}
-	names  map[uint32]firstName // by the first cluster
-	room   int64                // that more names may take, bytes
-	moved  bool                 // a directory will be known by another name than it was read by
-	unsure bool                 // something that may own clusters could not be read: lost clusters are not freed
+	*Volume // without bitmap and state
+	report  *Report
+	owned   *bitmap              // clusters that something was found to own
+	bitmap  *systemFile          // nil until it is found
+	names   map[uint32]firstName // by the first cluster
+	room    int64                // that more names may take, bytes
+	moved   bool                 // a directory will be known by another name than it was read by
+	unsure  bool                 // something that may own clusters could not be read: lost clusters are not freed
 }
 
 // Check reads all metadata of a volume that is not mounted and reports what is wrong with it. It returns an error for
@@ -40,10 +36,9 @@ type checker struct {
 // the largest directory, and a quarter of the limit for the names of clusters.
 func Check(dev blockdev.Device, o CheckOptions) (_ *Report, err error) {
 	defer annotate(&err, "checking volume")
-	c := &checker{dev: dev, report: &Report{}, upcase: standardCase(), limit: o.MetadataLimit}
-	if c.limit == 0 {
-		c.limit = DefaultMetadataLimit
-	}
+	v := &Volume{dev: dev, upcase: standardCase(), limit: cmp.Or(o.MetadataLimit, DefaultMetadataLimit),
+		dirs: map[*directory]struct{}{}}
+	c := &checker{Volume: v, report: &Report{}, names: map[uint32]firstName{}, room: v.limit / 4}
 	if err := c.run(); err != nil {
 		return nil, err
 	}
@@ -55,22 +50,6 @@ func Check(dev blockdev.Device, o CheckOptions) (_ *Report, err error) {
 	return c.report, nil
 }
 
-// quiesce writes all changes to the device, freed clusters included.
-func (v *Volume) quiesce() error {
-	if err := v.Sync(); err != nil || !v.marked.Load() {
-		return err
-	}
-	for range 2 { // the second writes the clusters that the first has freed
-		v.mu.Lock()
-		want := v.changed()
-		v.mu.Unlock()
-		if err := v.commit(want); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // run does the checks in the order in which they depend on each other: boot regions, FAT, names, tree, bitmap.
 func (c *checker) run() error {
 	if err := c.checkBoot(); err != nil {
@@ -80,16 +59,15 @@ func (c *checker) run() error {
 		return err
 	}
 	c.fat = newFAT(c.dev, &c.g)
-	c.owned = newBitmap(make([]byte, alignUp((int64(c.g.clusters)+7)/8, 8)), c.g.clusters)
+	c.owned = newBitmap(make([]byte, alignUp((int64(c.g.Clusters)+7)/8, 8)), c.g.Clusters)
 	c.owned.page = block
-	c.names, c.room = map[uint32]firstName{}, c.limit/4
-	for _, step := range []func() error{c.checkFATHead, c.loadUpcase, c.walkTree, c.checkBitmap} {
+	for _, step := range []func() error{c.checkFATHead, c.checkUpcase, c.walkTree, c.checkBitmap} {
 		if err := step(); err != nil {
 			return err
 		}
 	}
 	used := int64(c.owned.count()) * c.g.clusterSize()
-	c.report.Used, c.report.Free = used, int64(c.g.clusters)*c.g.clusterSize()-used
+	c.report.Used, c.report.Free = used, int64(c.g.Clusters)*c.g.clusterSize()-used
 	return nil
 }
 
@@ -106,10 +84,10 @@ func (c *checker) checkBoot() error {
 	} else if err := c.checkBackupBoot(region); err != nil {
 		return err
 	}
-	if g.flags&flagMedia != 0 {
+	if g.Flags&flagMedia != 0 {
 		c.report.add(Finding{Kind: MediaFailure})
 	}
-	if g.flags&flagDirty != 0 {
+	if g.Flags&flagDirty != 0 {
 		c.report.add(Finding{Kind: DirtyFlag, Detail: "the volume was not unmounted cleanly"})
 	}
 	return nil
@@ -163,65 +141,45 @@ func (c *checker) checkFATHead() error {
 
 // checkBitmap compares the bitmap on the device with what was found to be owned.
 func (c *checker) checkBitmap() error {
-	if !c.bitmap.found {
+	if c.bitmap == nil {
 		c.report.add(Finding{Kind: Bitmap, Detail: "the root directory does not name one"})
 		return nil
 	}
-	need := (int64(c.g.clusters) + 7) / 8
-	if c.bitmap.size < need {
-		detail := fmt.Sprintf("%d bytes for %d clusters", c.bitmap.size, c.g.clusters)
-		c.report.add(Finding{Kind: Bitmap, Detail: detail})
-		return nil
+	extents, data, err := c.readBitmap(*c.bitmap)
+	if err == nil {
+		return c.compareBitmaps(newBitmap(data, c.g.Clusters), extents)
 	}
-	view := &Volume{dev: c.dev, g: c.g, fat: c.fat}
-	runs, err := view.chain(c.bitmap.first, c.g.clustersFor(need), false, int64(c.g.clusters))
-	if err != nil && !structural(err) {
-		return err
-	}
-	if err != nil {
+	if structural(err) {
 		c.report.add(Finding{Kind: Bitmap, Detail: err.Error()})
 		return nil
 	}
-	extents := c.g.appendRuns(nil, runs)
-	data := make([]byte, len(c.owned.data))
-	if err := readExtents(c.dev, extents, data[:need]); err != nil {
-		return err
-	}
-	return c.compareBitmaps(newBitmap(data, c.g.clusters), extents, need)
+	return err
 }
 
 // compareBitmaps reports the differences, run by run.
-func (c *checker) compareBitmaps(disk *bitmap, extents []Extent, need int64) error {
+func (c *checker) compareBitmaps(disk *bitmap, extents []Extent) error {
 	done := false
 	rewrite := func() error {
 		if done {
 			return nil
 		}
 		done = true
-		right := append([]byte(nil), c.owned.data...)
+		right := bytes.Clone(c.owned.data[:(c.g.Clusters+7)/8])
 		for i := range right {
 			if c.unsure {
 				right[i] |= disk.data[i]
 			}
 		}
-		for _, x := range extents {
-			if x.File >= need {
-				break
-			}
-			if err := writeFull(c.dev, right[x.File:min(x.File+x.Length, need)], x.Device); err != nil {
-				return err
-			}
-		}
-		return nil
+		return writeExtents(c.dev, extents, right)
 	}
-	for at := uint32(0); at < c.g.clusters; {
+	for at := uint32(0); at < c.g.Clusters; {
 		if disk.word(at&^63) == c.owned.word(at&^63) {
 			at = at&^63 + 64
 			continue
 		}
 		marked, owned := disk.taken(at), c.owned.taken(at)
 		end := at + 1
-		for end < c.g.clusters && disk.taken(end) == marked && c.owned.taken(end) == owned {
+		for end < c.g.Clusters && disk.taken(end) == marked && c.owned.taken(end) == owned {
 			end++
 		}
 		if marked != owned {
@@ -272,18 +230,14 @@ func (c *checker) badRun(at, end uint32, marked bool) (bool, error) {
 // repair marks the volume dirty, applies the fixes of entries, chains and bitmap, and clears the flag last, if no
 // finding is left.
 func (c *checker) repair() error {
-	flags := c.g.flags
-	left := c.report.More > 0
-	work := false
-	for i := range c.report.Findings {
-		work = work || c.report.Findings[i].fix != nil
-	}
+	flags := c.g.Flags
+	left, dirty := c.report.More > 0, (*Finding)(nil)
+	work := slices.ContainsFunc(c.report.Findings, func(f Finding) bool { return f.fix != nil })
 	if work && flags&flagDirty == 0 {
 		if err := c.setFlags(flags | flagDirty); err != nil {
 			return err
 		}
 	}
-	dirty := -1
 	for i := range c.report.Findings {
 		f := &c.report.Findings[i]
 		switch {
@@ -293,7 +247,7 @@ func (c *checker) repair() error {
 			}
 			f.Repaired = true
 		case f.Kind == DirtyFlag:
-			dirty = i
+			dirty = f
 		default:
 			left = true
 		}
@@ -304,11 +258,11 @@ func (c *checker) repair() error {
 	if err := c.dev.Flush(); err != nil {
 		return err
 	}
-	if left || !work && dirty < 0 {
+	if left || !work && dirty == nil {
 		return nil
 	}
-	if dirty >= 0 {
-		c.report.Findings[dirty].Repaired = true
+	if dirty != nil {
+		dirty.Repaired = true
 	}
 	return c.setFlags(flags &^ flagDirty)
 }
@@ -389,12 +343,7 @@ type Report struct {
 
 // Clean reports whether the volume is right, perhaps after repairs.
 func (r *Report) Clean() bool {
-	for _, f := range r.Findings {
-		if !f.Repaired {
-			return false
-		}
-	}
-	return r.More == 0
+	return r.More == 0 && !slices.ContainsFunc(r.Findings, func(f Finding) bool { return !f.Repaired })
 }
 
 // add appends a finding, or counts it once the report is full.

@@ -189,7 +189,7 @@ func TestCheckFindsAndRepairs(t *testing.T) {
 			require.NoError(t, writeFull(dev, []byte{0xFE}, v.g.at(3)+200))
 		}, []Kind{Upcase}, true, false},
 		{"no bitmap", func(t *testing.T, dev *blockdevtest.MemDevice, v *Volume) {
-			require.NoError(t, writeFull(dev, []byte{1}, v.g.at(v.g.root)+entryLen))
+			require.NoError(t, writeFull(dev, []byte{1}, v.g.at(v.g.Root)+entryLen))
 		}, []Kind{Bitmap}, true, false},
 	}
 	for _, c := range cases {
@@ -234,7 +234,7 @@ func fsckIfThere(t *testing.T, dev *blockdevtest.MemDevice) {
 // it says that it cannot repair may be left.
 func TestRepairOfRandomDamage(t *testing.T) {
 	original, v := damaged(t)
-	end := v.g.at(v.g.root) + v.g.clusterSize()
+	end := v.g.at(v.g.Root) + v.g.clusterSize()
 	rapid.Check(t, func(t *rapid.T) {
 		dev := original.Clone()
 		for range rapid.IntRange(1, 6).Draw(t, "flips") {

@@ -56,7 +56,7 @@ type task struct {
 
 // walkTree reads all directories from the root.
 func (c *checker) walkTree() error {
-	runs, problem, err := c.claim(c.g.root, -1, false)
+	runs, problem, err := c.claim(c.g.Root, -1, false)
 	if err != nil {
 		return err
 	}
@@ -67,8 +67,9 @@ func (c *checker) walkTree() error {
 	for tasks := []task{{"/", runs}}; len(tasks) > 0; {
 		t := tasks[len(tasks)-1]
 		tasks = tasks[:len(tasks)-1]
-		d := &checkDir{c: c, path: t.path, extents: c.g.appendRuns(nil, t.runs), names: map[string]bool{}}
-		more, err := d.read()
+		extents, _ := cut(c.g.appendRuns(nil, t.runs), maxDirSize)
+		d := &checkDir{c: c, path: t.path, extents: extents, names: map[string]bool{}}
+		more, err := d.checkEntries()
 		if err != nil {
 			return err
 		}
@@ -107,38 +108,36 @@ func (c *checker) chainFinding(problem Kind, path string, runs []run, contiguous
 	return f
 }
 
-// loadUpcase finds the table in the root directory before names are judged by it.
-func (c *checker) loadUpcase() error {
-	view := &Volume{dev: c.dev, g: c.g, fat: c.fat, upcase: c.upcase, limit: c.limit, dirs: map[*directory]struct{}{}}
-	root, err := view.loadDir(nil)
-	if err != nil && !structural(err) {
+// checkUpcase finds the table in the root directory before names are judged by it.
+func (c *checker) checkUpcase() error {
+	root, err := c.loadDir(nil)
+	if err != nil {
+		if structural(err) {
+			return nil // the walk reports what is wrong with the root
+		}
 		return err
 	}
-	if err != nil {
-		return nil //nolint:nilerr // the walk reports what is wrong with the root
-	}
-	view.root = root
+	detail := "missing"
 	for i := range root.used {
-		e := root.data[i*entryLen:][:entryLen]
-		if e[0] != typeUpcase {
+		f := decodeSystem(root.data[i*entryLen:][:entryLen])
+		if root.data[i*entryLen] != typeUpcase {
 			continue
 		}
-		size := int64(binary.LittleEndian.Uint64(e[24:]))
-		if size <= 0 || size > 2<<16 {
+		if f.size <= 0 || f.size > 2<<16 {
 			break
 		}
-		b, err := view.readChain(binary.LittleEndian.Uint32(e[20:]), size)
-		if err == nil && tableChecksum(b) == binary.LittleEndian.Uint32(e[4:]) {
-			c.upcase = decodeCase(b)
+		t, err := c.readUpcase(f)
+		switch {
+		case t != nil:
+			c.upcase = t
 			return nil
-		}
-		if err != nil && !structural(err) {
+		case err != nil && !structural(err):
 			return err
 		}
-		c.report.add(Finding{Kind: Upcase, Detail: "damaged; names were judged by the standard table"})
-		return nil
+		detail = "damaged"
+		break
 	}
-	c.report.add(Finding{Kind: Upcase, Detail: "missing; names were judged by the standard table"})
+	c.report.add(Finding{Kind: Upcase, Detail: detail + "; names were judged by the standard table"})
 	return nil
 }
 
@@ -147,33 +146,17 @@ type checkDir struct {
 	c       *checker
 	path    string
 	extents []Extent
-	data    []byte
 	names   map[string]bool
 }
 
-// read loads the directory up to its end marker and checks every entry.
-func (d *checkDir) read() ([]task, error) {
-	total := min(extentsLen(d.extents), maxDirSize)
-	cluster := d.c.g.clusterSize()
-	ended := false
-	used := 0
-	for !ended && int64(len(d.data)) < total {
-		at := int64(len(d.data))
-		d.data = append(d.data, make([]byte, cluster)...)
-		e := d.extents[find(d.extents, at)]
-		if err := readFull(d.c.dev, d.data[at:], e.Device+at-e.File); err != nil {
-			return nil, err
-		}
-		for ; used < len(d.data)/entryLen && !ended; used++ {
-			ended = d.data[used*entryLen] == 0
-		}
+// checkEntries checks every entry of the directory and returns the directories in it.
+func (d *checkDir) checkEntries() (tasks []task, err error) {
+	data, used, err := d.c.readEntries(d.extents, maxDirSize)
+	if err != nil {
+		return nil, err
 	}
-	if ended {
-		used--
-	}
-	var tasks []task
 	for i := 0; i < used; {
-		n, more, err := d.entry(d.data[i*entryLen:used*entryLen], i)
+		n, more, err := d.entry(data[i*entryLen:used*entryLen], i)
 		if err != nil {
 			return nil, err
 		}
@@ -217,20 +200,20 @@ func (d *checkDir) broken(i int, problem string) {
 // system claims the clusters of bitmap or up-case table.
 func (d *checkDir) system(b []byte) error {
 	c := d.c
-	first, size := binary.LittleEndian.Uint32(b[20:]), int64(binary.LittleEndian.Uint64(b[24:]))
+	file := decodeSystem(b)
 	kind, name := Upcase, "up-case table"
 	if b[0] == typeBitmap {
 		kind, name = Bitmap, "allocation bitmap"
-		if b[1]&1 != 0 || c.bitmap.found {
+		if b[1]&1 != 0 || c.bitmap != nil {
 			return nil
 		}
-		c.bitmap.found, c.bitmap.first, c.bitmap.size = true, first, size
+		c.bitmap = &file
 	}
-	if size <= 0 || size > int64(c.g.clusters)*c.g.clusterSize() {
-		c.report.add(Finding{Kind: kind, Detail: fmt.Sprintf("has %d bytes", size)})
+	if file.size <= 0 || file.size > int64(c.g.Clusters)*c.g.clusterSize() {
+		c.report.add(Finding{Kind: kind, Detail: fmt.Sprintf("has %d bytes", file.size)})
 		return nil
 	}
-	runs, problem, err := c.claim(first, c.g.clustersFor(size), false)
+	runs, problem, err := c.claim(file.first, c.g.clustersFor(file.size), false)
 	if problem != "" {
 		f := c.chainFinding(problem, name, runs, false, nil)
 		if problem != ChainLong {
@@ -296,7 +279,7 @@ func (d *checkDir) file(i int, set []byte, rec *record, problem setProblem) ([]t
 // fit corrects impossible sizes of a record and returns what was wrong.
 func (r *record) fit(g *geometry) (detail string) {
 	size, valid, first := r.size, r.valid, r.first
-	r.size = max(0, min(r.size, int64(g.clusters)*g.clusterSize()))
+	r.size = max(0, min(r.size, int64(g.Clusters)*g.clusterSize()))
 	if r.isDir() {
 		r.size = min(alignUp(r.size, g.clusterSize()), maxDirSize)
 		r.valid = r.size
@@ -337,7 +320,7 @@ func (d *checkDir) vendor(set []byte, path string) error {
 		if size == 0 || size > math.MaxInt64/2 {
 			continue
 		}
-		clusters := min(d.c.g.clustersFor(int64(size)), int64(d.c.g.clusters)+1)
+		clusters := min(d.c.g.clustersFor(int64(size)), int64(d.c.g.Clusters)+1)
 		runs, broken, err := d.c.claim(first, clusters, set[1]&flagNoChain != 0)
 		if err != nil {
 			return err
@@ -377,9 +360,7 @@ func (d *checkDir) name(i int, set []byte, rec *record, path string, problem set
 // put writes an entry set back, entry by entry, since clusters of a directory need not be neighbours.
 func (d *checkDir) put(i int, set []byte) error {
 	for j := 0; j < len(set); j += entryLen {
-		off := int64(i*entryLen + j)
-		e := d.extents[find(d.extents, off)]
-		if err := writeFull(d.c.dev, set[j:j+entryLen], e.Device+off-e.File); err != nil {
+		if err := writeFull(d.c.dev, set[j:j+entryLen], deviceOffset(d.extents, int64(i*entryLen+j))); err != nil {
 			return err
 		}
 	}

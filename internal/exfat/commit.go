@@ -13,7 +13,7 @@ import (
 //
 // The order survives a crash at any point. Bitmap and FAT go first: since freed clusters are still marked in them,
 // they can only list more clusters than the directories on the device do. The flush after them covers the files' data
-// as well. Then follow the directory entries, flushed; directories that received entries from others go before the
+// as well. Then follow the directory entries, flushed; directories with entries from others go before the
 // rest. Only then are freed clusters available again.
 func (v *Volume) commit(want uint64) error {
 	v.commitMu.Lock()
@@ -26,17 +26,17 @@ func (v *Volume) commit(want uint64) error {
 	upto, freed := v.gen, v.pending
 	v.pending = nil
 	space := v.alloc.take(v.fat.take(nil))
-	var received, entries []chunk
+	var movedIn, entries []chunk
 	for _, d := range v.sortedDirs() {
-		if d.received > v.durable {
-			received = d.take(received)
+		if d.movedIn > v.durable {
+			movedIn = d.take(movedIn)
 		} else {
 			entries = d.take(entries)
 		}
 	}
 	v.mu.Unlock()
 
-	err := v.writeStages(space, received, entries)
+	err := v.writeStages(space, movedIn, entries)
 
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -48,7 +48,7 @@ func (v *Volume) commit(want uint64) error {
 		v.fat.remark(space)
 		v.alloc.remark(space)
 		for d := range v.dirs {
-			d.remark(received)
+			d.remark(movedIn)
 			d.remark(entries)
 		}
 		return err
@@ -58,6 +58,22 @@ func (v *Volume) commit(want uint64) error {
 		v.waiting -= r.count
 	}
 	v.alloc.release(freed)
+	return nil
+}
+
+// quiesce writes all changes to the device, freed clusters included.
+func (v *Volume) quiesce() error {
+	if err := v.Sync(); err != nil || !v.marked.Load() {
+		return err
+	}
+	for range 2 { // the second writes the clusters that the first has freed
+		v.mu.Lock()
+		want := v.changed()
+		v.mu.Unlock()
+		if err := v.commit(want); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

@@ -24,7 +24,7 @@ func (d *checkDir) recordName(i, n int, rec *record, path string) {
 		path = ""
 	}
 	cost := nameCost + int64(len(path))
-	if off+int64(n) > e.File+e.Length || cost > c.room {
+	if off+int64(n) > e.File+e.Length || cost > c.room { // a set in two pieces cannot be removed with one write
 		return
 	}
 	c.room -= cost
@@ -51,16 +51,16 @@ func (d *checkDir) secondName(i int, set []byte, rec *record, path string) (drop
 	switch before, now := was.accessed.time(), rec.accessed.time(); {
 	case now.Before(before):
 		return func() error {
-			unuse(set)
+			markFree(set)
 			return d.put(i, set)
 		}, nil
 	case !before.Before(now) || !c.mayDrop(had, rec, path):
 		return nil, nil
 	}
-	c.supersede(had, &was, rec)
+	c.withdraw(had, &was, rec)
 	d.recordName(i, len(set), rec, path)
 	return func() error {
-		unuse(other)
+		markFree(other)
 		return writeFull(c.dev, other, had.at)
 	}, nil
 }
@@ -78,9 +78,9 @@ func (c *checker) mayDrop(had firstName, rec *record, path string) bool {
 	return true
 }
 
-// supersede withdraws the findings about the older of two names where the newer differs, since the file was written
+// withdraw takes back the findings about the older of two names where the newer differs, since the file was written
 // after the move. Another check reports what is left.
-func (c *checker) supersede(had firstName, was, rec *record) {
+func (c *checker) withdraw(had firstName, was, rec *record) {
 	broken := false
 	if had.finding < len(c.report.Findings) {
 		f := &c.report.Findings[had.finding]
@@ -91,8 +91,8 @@ func (c *checker) supersede(had firstName, was, rec *record) {
 	c.unsure = c.unsure || broken || was.size != rec.size || was.noChain != rec.noChain
 }
 
-// unuse makes a set of entries free ones.
-func unuse(set []byte) {
+// markFree makes a set of entries free ones.
+func markFree(set []byte) {
 	for i := 0; i < len(set); i += entryLen {
 		set[i] &^= inUse
 	}

@@ -27,16 +27,17 @@ type directory struct {
 	entries map[string]*entry
 	used    int // entries before the end marker
 	hint    int // where to look for free entries
-	// received is the last change by which an entry came here from another directory, or what such an entry is found
-	// by: it must reach the device before the other directory, which gave it, forgets it.
-	received, gave uint64
+	// Changes by which entries moved between directories, 0 for none. The new directory has to reach the device before
+	// the old one, which removes the entry: movedIn is the last change that added an entry from another directory here,
+	// or the path to one; movedOut is the last one that removed such an entry.
+	movedIn, movedOut uint64
 }
 
 // loadDir reads a directory, cluster by cluster up to the end marker.
 func (v *Volume) loadDir(owner *entry) (*directory, error) {
 	d := &directory{v: v, owner: owner, entries: map[string]*entry{}}
 	cluster := v.g.clusterSize()
-	first, n, contiguous := v.g.root, int64(-1), false
+	first, n, contiguous := v.g.Root, int64(-1), false
 	if owner != nil {
 		if owner.size < 0 || owner.size > maxDirSize {
 			return nil, fmt.Errorf("directory of %d bytes: %w", owner.size, ErrCorrupt)
@@ -49,43 +50,47 @@ func (v *Volume) loadDir(owner *entry) (*directory, error) {
 	}
 	d.extents = v.g.appendRuns(nil, runs)
 	d.page = int(min(block, cluster))
-	d.at = func(off int64) int64 {
-		e := d.extents[find(d.extents, off)]
-		return e.Device + off - e.File
+	d.at = func(off int64) int64 { return deviceOffset(d.extents, off) }
+	if d.data, d.used, err = v.readEntries(d.extents, v.limit-v.dirBytes); err != nil {
+		return nil, err
 	}
-	total := extentsLen(d.extents)
-	for ended := false; !ended && int64(len(d.data)) < total; {
-		if v.dirBytes+int64(len(d.data))+cluster > v.limit {
-			return nil, fmt.Errorf("directories take more than %d bytes: %w", v.limit, ErrUnsupported)
-		}
-		at := len(d.data)
-		d.data = append(d.data, make([]byte, cluster)...)
-		if err := readFull(v.dev, d.data[at:], d.at(int64(at))); err != nil {
-			return nil, err
-		}
-		ended = d.findEnd(at)
-	}
+	d.clearRest()
 	d.parse()
 	v.dirBytes += int64(len(d.data))
 	v.dirs[d] = struct{}{}
 	return d, nil
 }
 
-// findEnd looks for the end marker from off on and clears the entries after it: they are unused by
-// definition, and have to be zero when the marker moves. They are written with the next change.
-func (d *directory) findEnd(off int) bool {
-	for ; off < len(d.data); off += entryLen {
-		if d.data[off] == 0 {
-			rest := d.data[off:]
-			if slices.ContainsFunc(rest, func(b byte) bool { return b != 0 }) {
-				clear(rest)
-				d.mark(off, len(rest))
-			}
-			return true
+// readEntries reads the clusters of a directory up to the one with the end marker, at most room bytes. It returns the
+// number of entries before the marker.
+func (v *Volume) readEntries(extents []Extent, room int64) (data []byte, used int, err error) {
+	cluster, total := v.g.clusterSize(), extentsLen(extents)
+	for ended := false; !ended && int64(len(data)) < total; {
+		at := int64(len(data))
+		if at+cluster > room {
+			return nil, 0, fmt.Errorf("directories take more than %d bytes: %w", v.limit, ErrUnsupported)
 		}
-		d.used++
+		data = append(data, make([]byte, cluster)...)
+		if err := readFull(v.dev, data[at:], deviceOffset(extents, at)); err != nil {
+			return nil, 0, err
+		}
+		for used*entryLen < len(data) && !ended {
+			if ended = data[used*entryLen] == 0; !ended {
+				used++
+			}
+		}
 	}
-	return false
+	return data, used, nil
+}
+
+// clearRest clears the entries after the end marker: they are unused by definition, and have to be zero when the marker
+// moves. They are written with the next change.
+func (d *directory) clearRest() {
+	rest := d.data[d.used*entryLen:]
+	if slices.ContainsFunc(rest, func(b byte) bool { return b != 0 }) {
+		clear(rest)
+		d.mark(d.used*entryLen, len(rest))
+	}
 }
 
 // parse fills in the entries. Sets that do not hold together are left out, and counted.
@@ -148,7 +153,7 @@ func (d *directory) insert(e *entry) error {
 // drop takes an entry set out of the directory.
 func (d *directory) drop(e *entry) {
 	set := e.bytes()
-	unuse(set)
+	markFree(set)
 	d.mark(e.index*entryLen, len(set))
 	d.hint = min(d.hint, e.index)
 	delete(d.entries, d.v.upcase.key(e.name))
@@ -217,11 +222,7 @@ func (d *directory) extend() error {
 func (d *directory) addCluster() error {
 	v := d.v
 	runs := v.g.runs(d.extents)
-	var last uint32
-	if len(runs) > 0 {
-		last = runs[len(runs)-1].end() - 1
-	}
-	more, err := v.alloc.allocate(1, last, 0, false)
+	more, err := v.alloc.allocate(1, lastCluster(runs), 0, false)
 	if err != nil {
 		return err
 	}
@@ -230,17 +231,10 @@ func (d *directory) addCluster() error {
 		// The root has neither a size nor, being full, an end marker: a link that survives a crash must lead to zeros.
 		err = v.dev.Flush()
 	}
-	switch {
-	case err != nil:
-	case d.owner != nil && d.owner.noChain:
-		err = v.fat.link(0, append(runs, more...))
-	default:
-		err = v.fat.link(last, more)
+	if err == nil {
+		err = v.fat.extendChain(runs, more, d.owner != nil && d.owner.noChain)
 	}
 	if err != nil {
-		if last != 0 && (d.owner == nil || !d.owner.noChain) {
-			_ = v.fat.set(last, endOfChain) // where the chain ended before; an error here leaves it so
-		}
 		v.alloc.release(more)
 		return err
 	}

@@ -6,25 +6,25 @@
 //
 // File data goes straight between the caller's buffer and the device, one device call for each contiguous extent,
 // without a copy, without metadata and without an exclusive lock: readers and writers of one file or of many run at
-// the speed of the device. Only when the last part of a file is written whose size is not a multiple of 4096 bytes, it
-// is padded with zeros, so that devices that are opened for direct I/O see whole blocks.
+// the speed of the device. Only the end of a file is special: if its size is not a multiple of 4096 bytes, its last
+// block is padded with zeros, so that devices that are opened for direct I/O see whole blocks.
 //
 // # Metadata and crashes
 //
 // Allocation bitmap, FAT and directories are held in memory and written back, by the 4 KiB page, at [File.Sync],
 // [Volume.Sync] and [Volume.Unmount], in an order that survives a crash at any point: data, FAT and bitmap first,
-// flushed, then directory entries, flushed. Clusters that were freed are given out again only after the directory
-// entry that named them is gone from the device, so that a crash can lose clusters but never mixes two files. The
-// VolumeDirty flag is set before the first change and cleared by a clean Unmount. New entry sets do not straddle
-// pages, so that a page written whole is a set written whole. There is no journal: a file that is being moved to
-// another directory when the power fails is found under its old name, its new one, or both; renamed within a directory
-// it may be lost if the new name takes another number of entries and a page of its own. A name whose file is replaced
-// has the old one or the new. Of two names of one file [Check] takes away the older, which has to be done before
-// anything is removed: a move counts as an access, so that the later access time identifies the newer name.
+// flushed, then directory entries, flushed. Clusters that were freed are given out again only after the directory entry
+// that named them is gone from the device, so that a crash can lose clusters but never mixes two files. The VolumeDirty
+// flag is set before the first change and cleared by a clean Unmount. New entry sets do not straddle pages, so that a
+// page written whole is a set written whole. exFAT has no journal: a file that is being moved to another directory when
+// the power fails is found under its old name, its new one, or both; renamed within a directory it may be lost if the
+// new name takes another number of entries and a page of its own. A name that a rename replaces has the old file or the
+// new. Of two names of one file [Check] takes away the older, which has to be done before anything is removed: a move
+// counts as an access, so that the later access time identifies the newer name.
 //
 // # What it refuses
 //
-// Volumes with two FATs (TexFAT), names that exFAT forbids, volumes whose FAT and bitmap would take more memory than
+// Volumes with two FATs (TexFAT), names that exFAT forbids, and volumes with more FAT and bitmap than fit into
 // [MountOptions.MetadataLimit]. Directories take at most 256 MiB each (a limit of the format) and, all loaded ones
 // together, at most that limit as well. It never follows a chain for longer than the volume has clusters. Names on
 // disk that are not valid UTF-16 are listed with U+FFFD and cannot be opened. Removing a file that is open is refused.

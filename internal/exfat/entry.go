@@ -27,6 +27,27 @@ const (
 	flagNoChain  = 0x02 // the clusters are contiguous, the FAT is not used
 )
 
+// systemFile is a file that the root directory names by an entry of its own (sections 7.1 and 7.2).
+type systemFile struct {
+	sum   uint32 // of an up-case table
+	first uint32
+	size  int64
+}
+
+// decodeSystem decodes the entry of an allocation bitmap or an up-case table.
+func decodeSystem(e []byte) systemFile {
+	le := binary.LittleEndian
+	return systemFile{sum: le.Uint32(e[4:]), first: le.Uint32(e[20:]), size: int64(le.Uint64(e[24:]))}
+}
+
+// encode fills in an entry.
+func (f systemFile) encode(e []byte) {
+	le := binary.LittleEndian
+	le.PutUint32(e[4:], f.sum)
+	le.PutUint32(e[20:], f.first)
+	le.PutUint64(e[24:], uint64(f.size))
+}
+
 // record is the decoded entry set of a file or a directory (specification sections 7.4, 7.6 and 7.7).
 type record struct {
 	attr                        uint16

@@ -22,7 +22,7 @@ type fat struct {
 // newFAT returns the table of a volume; it is read when entries are needed.
 func newFAT(dev blockdev.Device, g *geometry) *fat {
 	f := &fat{dev: dev, start: g.fatStart()}
-	f.resize(g.clusters)
+	f.resize(g.Clusters)
 	return f
 }
 
@@ -75,6 +75,20 @@ func (f *fat) set(cluster, next uint32) error {
 	return nil
 }
 
+// extendChain links more clusters to an allocation: to the end of its chain, or, where it is contiguous and has none,
+// to a chain that is made for all of it. After an error it is as before.
+func (f *fat) extendChain(runs, more []run, contiguous bool) error {
+	if contiguous {
+		return f.link(0, append(runs, more...))
+	}
+	last := lastCluster(runs)
+	err := f.link(last, more)
+	if err != nil && last != 0 {
+		_ = f.set(last, endOfChain) // its entry was loaded, so this cannot fail
+	}
+	return err
+}
+
 // link makes one chain of the runs, appended to the cluster `after` if that is not 0.
 func (f *fat) link(after uint32, runs []run) error {
 	prev := after
@@ -118,6 +132,14 @@ type run struct{ first, count uint32 }
 
 // end is the cluster after the run.
 func (r run) end() uint32 { return r.first + r.count }
+
+// lastCluster is the last cluster of the runs, 0 for none.
+func lastCluster(runs []run) uint32 {
+	if len(runs) == 0 {
+		return 0
+	}
+	return runs[len(runs)-1].end() - 1
+}
 
 // Extent is a contiguous part of a file. All fields are in bytes: where it starts in the file, where on the volume's
 // device, and its length. The last extent of a file reaches to the end of its last cluster.
@@ -185,6 +207,12 @@ func find(extents []Extent, off int64) int {
 	return sort.Search(len(extents), func(i int) bool { return extents[i].File+extents[i].Length > off })
 }
 
+// deviceOffset is the place on the device of a byte of the extents.
+func deviceOffset(extents []Extent, off int64) int64 {
+	e := &extents[find(extents, off)]
+	return e.Device + off - e.File
+}
+
 // readExtents reads len(b) bytes from the start of the extents.
 func readExtents(dev blockdev.Device, extents []Extent, b []byte) error {
 	for _, x := range extents {
@@ -198,17 +226,30 @@ func readExtents(dev blockdev.Device, extents []Extent, b []byte) error {
 	return nil
 }
 
+// writeExtents writes b to the start of the extents.
+func writeExtents(dev blockdev.Device, extents []Extent, b []byte) error {
+	for _, x := range extents {
+		if x.File >= int64(len(b)) {
+			break
+		}
+		if err := writeFull(dev, b[x.File:min(x.File+x.Length, int64(len(b)))], x.Device); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // chain collects the clusters of an allocation: n clusters from first, contiguous or along the FAT; n < 0 follows the
 // FAT to its end. It stops with ErrCorrupt at a link that leads nowhere or at a chain longer than limit clusters.
 func (v *Volume) chain(first uint32, n int64, contiguous bool, limit int64) ([]run, error) {
 	if n == 0 {
 		return nil, nil
 	}
-	if !v.g.valid(first) || n > int64(v.g.clusters) {
+	if !v.g.valid(first) || n > int64(v.g.Clusters) {
 		return nil, fmt.Errorf("chain of %d clusters from %d: %w", n, first, ErrCorrupt)
 	}
 	if contiguous {
-		if n < 0 || int64(first-firstData)+n > int64(v.g.clusters) {
+		if n < 0 || int64(first-firstData)+n > int64(v.g.Clusters) {
 			return nil, fmt.Errorf("%d contiguous clusters from %d: %w", n, first, ErrCorrupt)
 		}
 		return []run{{first, uint32(n)}}, nil
@@ -224,7 +265,7 @@ func (v *Volume) chain(first uint32, n int64, contiguous bool, limit int64) ([]r
 		if n < 0 && next == endOfChain {
 			break
 		}
-		if !v.g.valid(next) || next == mark || count >= min(limit, int64(v.g.clusters)) {
+		if !v.g.valid(next) || next == mark || count >= min(limit, int64(v.g.Clusters)) {
 			return nil, fmt.Errorf("chain from %d breaks after %d clusters at %#x: %w", first, count, next, ErrCorrupt)
 		}
 		if tail := &runs[len(runs)-1]; tail.end() == next {

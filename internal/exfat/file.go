@@ -112,8 +112,8 @@ func (v *Volume) mark() error {
 	return v.touch()
 }
 
-// Sync makes the file durable: data, then FAT and bitmap, then the directory entry. A file whose size and place did
-// not change costs one flush of the device, others two, and three after a move between directories. Sync does not wait
+// Sync makes the file durable: data, then FAT and bitmap, then the directory entry. A file with the same size and
+// place costs one flush of the device, others two, and three after a move between directories. Sync does not wait
 // for the modification time alone.
 func (f *File) Sync() (err error) {
 	defer annotate(&err, "synchronising %q", f.name)

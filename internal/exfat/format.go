@@ -49,9 +49,9 @@ func metadataSize(clusters int64) int64 { return clusters*4 + clusters/8 }
 
 // fitsMemory returns an error if FAT and bitmap take more than limit bytes.
 func (g *geometry) fitsMemory(limit int64) error {
-	if need := metadataSize(int64(g.clusters)); need > limit {
+	if need := metadataSize(int64(g.Clusters)); need > limit {
 		return fmt.Errorf("%d clusters take %d bytes of memory, at most %d are allowed: %w",
-			g.clusters, need, limit, ErrUnsupported)
+			g.Clusters, need, limit, ErrUnsupported)
 	}
 	return nil
 }
@@ -73,9 +73,9 @@ func (o FormatOptions) geometry(size int64) (geometry, error) {
 		return geometry{}, fmt.Errorf("partition offset %d is negative", o.PartitionOffset)
 	}
 	g := geometry{
-		partition: uint64(o.PartitionOffset) >> shift, sectors: uint64(size) >> shift, fatOffset: 2 * bootSectors,
-		sectorShift: shift, clusterShift: uint8(bits.TrailingZeros64(uint64(cluster)) - shift), numberOfFATs: 1,
-		revisionMajor: 1, serial: o.Serial,
+		Partition: uint64(o.PartitionOffset) >> shift, Sectors: uint64(size) >> shift, FATOffset: 2 * bootSectors,
+		SectorShift: shift, ClusterShift: uint8(bits.TrailingZeros64(uint64(cluster)) - shift), NumberOfFATs: 1,
+		Drive: 0x80, RevisionMajor: 1, Serial: o.Serial,
 	}
 	entries := min(max(size, o.MaxSize)/cluster, maxClusters) + firstData
 	fat := alignUp(entries*4, block)
@@ -83,9 +83,9 @@ func (o FormatOptions) geometry(size int64) (geometry, error) {
 	if heap+8*cluster > size {
 		return geometry{}, fmt.Errorf("%d bytes leave no room for clusters of %d aligned to %d", size, cluster, align)
 	}
-	g.fatLength = uint32(fat >> shift)
-	g.heapOffset = uint32(heap >> shift)
-	g.clusters = uint32(min((size-heap)/cluster, maxClusters))
+	g.FATLength = uint32(fat >> shift)
+	g.HeapOffset = uint32(heap >> shift)
+	g.Clusters = uint32(min((size-heap)/cluster, maxClusters))
 	return g, nil
 }
 
@@ -110,7 +110,7 @@ func Format(dev blockdev.Device, o FormatOptions) (err error) {
 // writeNew writes all metadata of a new volume.
 func (g *geometry) writeNew(dev blockdev.Device, label []uint16) error {
 	upcase := upcaseData
-	bitmapLen := (int64(g.clusters) + 7) / 8
+	bitmapLen := (int64(g.Clusters) + 7) / 8
 	lengths := []int64{bitmapLen, int64(len(upcase)), 1}
 	fat := binary.LittleEndian.AppendUint32(nil, 0xFFFFFFF8)
 	fat = binary.LittleEndian.AppendUint32(fat, endOfChain)
@@ -126,11 +126,11 @@ func (g *geometry) writeNew(dev blockdev.Device, label []uint16) error {
 		fat = binary.LittleEndian.AppendUint32(fat, endOfChain)
 	}
 	used := next - firstData
-	if used > g.clusters {
-		return fmt.Errorf("metadata takes %d of %d clusters", used, g.clusters)
+	if used > g.Clusters {
+		return fmt.Errorf("metadata takes %d of %d clusters", used, g.Clusters)
 	}
-	g.root = firsts[2]
-	g.percentInUse = uint8(uint64(used) * 100 / uint64(g.clusters))
+	g.Root = firsts[2]
+	g.PercentInUse = uint8(uint64(used) * 100 / uint64(g.Clusters))
 
 	// The boot sector is cleared first and written last: an interrupted Format leaves no half volume.
 	region := make([]byte, 2*bootSectors*g.sectorSize())
@@ -140,7 +140,7 @@ func (g *geometry) writeNew(dev blockdev.Device, label []uint16) error {
 	if err := g.writeHeap(dev, firsts, used, upcase, label); err != nil {
 		return err
 	}
-	if err := writeSparse(dev, fat, g.fatStart(), int64(g.fatLength)<<g.sectorShift); err != nil {
+	if err := writeSparse(dev, fat, g.fatStart(), int64(g.FATLength)<<g.SectorShift); err != nil {
 		return err
 	}
 	if err := dev.Flush(); err != nil {
@@ -157,26 +157,19 @@ func (g *geometry) writeHeap(dev blockdev.Device, firsts [3]uint32, used uint32,
 	for i := range used {
 		bitmap[i/8] |= 1 << (i % 8)
 	}
-	bitmapLen := (int64(g.clusters) + 7) / 8
+	bitmapLen := (int64(g.Clusters) + 7) / 8
 	root := make([]byte, 3*entryLen)
-	le := binary.LittleEndian
 	root[0] = typeLabel
 	if len(label) == 0 {
 		root[0] &^= inUse
 	}
 	root[1] = byte(len(label))
 	for i, u := range label {
-		le.PutUint16(root[2+2*i:], u)
+		binary.LittleEndian.PutUint16(root[2+2*i:], u)
 	}
-	e := root[entryLen:]
-	e[0] = typeBitmap
-	le.PutUint32(e[20:], firsts[0])
-	le.PutUint64(e[24:], uint64(bitmapLen))
-	e = root[2*entryLen:]
-	e[0] = typeUpcase
-	le.PutUint32(e[4:], tableChecksum(upcase))
-	le.PutUint32(e[20:], firsts[1])
-	le.PutUint64(e[24:], uint64(len(upcase)))
+	root[entryLen], root[2*entryLen] = typeBitmap, typeUpcase
+	systemFile{first: firsts[0], size: bitmapLen}.encode(root[entryLen:])
+	systemFile{sum: tableChecksum(upcase), first: firsts[1], size: int64(len(upcase))}.encode(root[2*entryLen:])
 	for i, b := range [][]byte{bitmap, upcase, root} {
 		length := max(int64(len(b)), 1)
 		if i == 0 {

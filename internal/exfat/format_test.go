@@ -28,10 +28,10 @@ func TestFormatIsDeterministicAndLeavesNoOldBytes(t *testing.T) {
 	g, _, backup, err := readBoot(a)
 	require.NoError(t, err)
 	assert.False(t, backup)
-	x, y := make([]byte, g.at(g.root)+g.clusterSize()), make([]byte, g.at(g.root)+g.clusterSize())
+	x, y := make([]byte, g.at(g.Root)+g.clusterSize()), make([]byte, g.at(g.Root)+g.clusterSize())
 	require.NoError(t, readFull(a, x, 0))
 	require.NoError(t, readFull(b, y, 0))
-	for _, part := range []struct{ from, to int64 }{{0, g.fatStart() + int64(g.fatLength)*512}, {g.heapStart(), int64(len(x))}} {
+	for _, part := range []struct{ from, to int64 }{{0, g.fatStart() + int64(g.FATLength)*512}, {g.heapStart(), int64(len(x))}} {
 		assert.True(t, bytes.Equal(x[part.from:part.to], y[part.from:part.to]))
 	}
 }
@@ -51,7 +51,7 @@ func TestFormatGeometry(t *testing.T) {
 		if c.heap != 0 {
 			assert.Equal(t, c.heap, g.heapStart())
 		}
-		assert.Less(t, c.size-g.at(g.clusters+2), g.clusterSize())
+		assert.Less(t, c.size-g.at(g.Clusters+2), g.clusterSize())
 		assert.Less(t, dev.Allocated(), int64(1<<20), "sparse containers stay sparse")
 	}
 }

@@ -47,7 +47,7 @@ func FuzzDirectory(f *testing.F) {
 		if seal {
 			sealSets(entries)
 		}
-		_, _ = dev.WriteAt(entries, v.g.at(v.g.root)+3*entryLen)
+		_, _ = dev.WriteAt(entries, v.g.at(v.g.Root)+3*entryLen)
 		_, _ = dev.WriteAt(fat[:min(len(fat), 4096)], v.g.fatStart()+20*4)
 		_, _ = dev.WriteAt(bits[:min(len(bits), 64)], v.bmExtent[0].Device+2)
 		if r, err := Check(dev.Clone(), CheckOptions{}); err == nil && r.Clean() {

@@ -160,31 +160,19 @@ func (n *node) extend(clusters int64) error {
 	return v.withSpace(func(whole bool) error {
 		old := *n.extents.Load()
 		runs := v.g.runs(old)
-		var last uint32
-		if len(runs) > 0 {
-			last = runs[len(runs)-1].end() - 1
-		}
+		last := lastCluster(runs)
 		more, err := v.alloc.allocate(uint32(clusters), last, n.stripe, whole)
 		if err != nil {
 			return err
 		}
 		inOne := len(more) == 1 && (last == 0 || n.noChain && more[0].first == last+1)
-		switch {
-		case inOne:
-			n.noChain = true
-		case n.noChain:
-			err = v.fat.link(0, append(runs, more...))
-			n.noChain = err != nil
-		default:
-			err = v.fat.link(last, more)
-		}
-		if err != nil {
-			if last != 0 && !n.noChain {
-				_ = v.fat.set(last, endOfChain) // the chain ended here before; loaded, so it cannot fail
+		if !inOne {
+			if err := v.fat.extendChain(runs, more, n.noChain); err != nil {
+				v.alloc.release(more)
+				return err
 			}
-			v.alloc.release(more)
-			return err
 		}
+		n.noChain = inOne
 		extents := v.g.appendRuns(old, more)
 		n.extents.Store(&extents)
 		v.changed()

@@ -168,10 +168,10 @@ func (v *Volume) Open(path string) (_ *File, err error) {
 
 // clusters are those of a file or directory, after a check of its sizes.
 func (v *Volume) clusters(e *entry) ([]run, error) {
-	if e.size < 0 || e.valid < 0 || e.valid > e.size || e.size > int64(v.g.clusters)*v.g.clusterSize() {
+	if e.size < 0 || e.valid < 0 || e.valid > e.size || e.size > int64(v.g.Clusters)*v.g.clusterSize() {
 		return nil, fmt.Errorf("size %d, valid to %d: %w", e.size, e.valid, ErrCorrupt)
 	}
-	return v.chain(e.first, v.g.clustersFor(e.size), e.noChain, int64(v.g.clusters))
+	return v.chain(e.first, v.g.clustersFor(e.size), e.noChain, int64(v.g.Clusters))
 }
 
 // Remove deletes a file that is not open, or an empty directory. Its clusters count as free at once, and are reused
@@ -203,7 +203,7 @@ func (v *Volume) remove(path string) error {
 	if err != nil {
 		return err
 	}
-	if !e.dir.lose(d) {
+	if !e.dir.canRemove(d) {
 		return errOrder
 	}
 	e.dir.drop(e)
@@ -212,7 +212,7 @@ func (v *Volume) remove(path string) error {
 	return nil
 }
 
-// forget lets go of the loaded content of a directory that is removed; nil is that of a file.
+// forget drops the loaded content of a directory that is removed; nil is that of a file.
 func (v *Volume) forget(d *directory) {
 	if d != nil {
 		v.dirBytes -= int64(len(d.data))

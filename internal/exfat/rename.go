@@ -47,11 +47,11 @@ func (v *Volume) rename(from, to string, replace bool) error {
 		if e == nil {
 			return fs.ErrInvalid
 		}
-		there := d.entries[v.upcase.key(units)]
-		if there == e {
-			there = nil
+		target := d.entries[v.upcase.key(units)]
+		if target == e {
+			target = nil
 		}
-		if there != nil && !replace {
+		if target != nil && !replace {
 			return fs.ErrExist
 		}
 		for up := d; up.owner != nil; up = up.owner.dir {
@@ -59,8 +59,8 @@ func (v *Volume) rename(from, to string, replace bool) error {
 				return fmt.Errorf("directory would contain itself: %w", fs.ErrInvalid)
 			}
 		}
-		if there != nil {
-			return e.supplant(there, units)
+		if target != nil {
+			return e.replace(target, units)
 		}
 		return e.move(d, units)
 	})
@@ -87,7 +87,7 @@ func (e *entry) move(d *directory, units []uint16) error {
 	if err := d.insert(&next); err != nil {
 		return err
 	}
-	if d != old.dir && !d.receive(old.dir) {
+	if d != old.dir && !d.orderBefore(old.dir) {
 		d.drop(&next)
 		return errOrder
 	}
@@ -97,67 +97,67 @@ func (e *entry) move(d *directory, units []uint16) error {
 	return nil
 }
 
-// receive notes that an entry has come to d from another directory: d, and whatever of the directories above it makes d
-// found, go to the device first. It returns false, without an effect, if one of them has to be written later.
-func (d *directory) receive(from *directory) bool {
+// orderBefore records that an entry has moved to d from another directory: d, and the new directories on the path to
+// it, go to the device first. It returns false, without an effect, if one of them has to be written later.
+func (d *directory) orderBefore(from *directory) bool {
 	v := d.v
 	first := []*directory{d}
 	for up := d.owner; up != nil && up.gen > v.durable; up = up.dir.owner {
 		first = append(first, up.dir)
 	}
 	for _, one := range first {
-		if one == from || one.gave > v.durable || from.received > v.durable {
+		if one == from || one.movedOut > v.durable || from.movedIn > v.durable {
 			return false
 		}
 	}
-	from.gave = v.changed()
+	from.movedOut = v.changed()
 	for _, one := range first {
-		one.received = from.gave
+		one.movedIn = from.movedOut
 	}
 	return true
 }
 
-// lose records that d removes a directory with this content (nil: a file). Entries that were in it may have moved
+// canRemove records that d removes a directory with this content (nil: a file). Entries that were in it may have moved
 // elsewhere and have to be on the device there first; false if that is impossible.
-func (d *directory) lose(content *directory) bool {
-	if content == nil || content.gave <= d.v.durable {
+func (d *directory) canRemove(content *directory) bool {
+	if content == nil || content.movedOut <= d.v.durable {
 		return true
 	}
-	if d.received > d.v.durable {
+	if d.movedIn > d.v.durable {
 		return false
 	}
-	d.gave = max(d.gave, content.gave)
+	d.movedOut = max(d.movedOut, content.movedOut)
 	return true
 }
 
-// supplant puts the entry into the place of another, so that one page holds either the new or the old.
-func (e *entry) supplant(there *entry, units []uint16) error {
-	d := there.dir
+// replace puts the entry into the place of another, so that one page holds either the new or the old.
+func (e *entry) replace(target *entry, units []uint16) error {
+	d := target.dir
 	v := d.v
-	content, err := there.replaceable(e)
+	content, err := target.replaceable(e)
 	if err != nil {
 		return err
 	}
-	runs, err := v.clusters(there)
+	runs, err := v.clusters(target)
 	if err != nil {
 		return err
 	}
-	if there.first == e.first { // two names of one file, as a crash may leave them
+	if target.first == e.first { // two names of one file, as a crash may leave them
 		runs = nil
 	}
-	if !d.lose(content) || d != e.dir && !d.receive(e.dir) {
+	if !d.canRemove(content) || d != e.dir && !d.orderBefore(e.dir) {
 		return errOrder
 	}
 	e.dir.drop(e)
-	place := there.bytes()
-	e.name, e.dir, e.index = units, d, there.index
+	place := target.bytes()
+	e.name, e.dir, e.index = units, d, target.index
 	e.renamed(v.now())
 	set := e.encode(v.upcase)
 	e.count = len(set) / entryLen
 	for i := copy(place, set); i < len(place); i += entryLen {
 		place[i] &^= inUse // entries of others that belonged to the old one
 	}
-	d.mark(there.index*entryLen, len(place))
+	d.mark(target.index*entryLen, len(place))
 	d.entries[v.upcase.key(units)] = e
 	e.gen = v.changed()
 	v.forget(content)

@@ -2,14 +2,13 @@ package exfat
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 )
 
 // MaxSize is the size in bytes up to which Resize can grow the volume: what its FAT has room for.
 func (v *Volume) MaxSize() int64 {
-	clusters := min(int64(v.g.fatLength)<<v.g.sectorShift/4-firstData, maxClusters)
+	clusters := min(int64(v.g.FATLength)<<v.g.SectorShift/4-firstData, maxClusters)
 	return v.g.heapStart() + clusters*v.g.clusterSize()
 }
 
@@ -22,7 +21,7 @@ func (v *Volume) MinSize() int64 {
 
 // minSize is MinSize under mu.
 func (v *Volume) minSize() int64 {
-	last := v.g.clusters
+	last := v.g.Clusters
 	for last > 0 && !v.alloc.taken(last-1) {
 		last--
 	}
@@ -48,7 +47,7 @@ func (v *Volume) Resize(size int64) (err error) {
 	if err := v.touch(); err != nil {
 		return err
 	}
-	if next.clusters >= v.g.clusters {
+	if next.Clusters >= v.g.Clusters {
 		err = v.grow(next)
 	} else {
 		err = v.shrink(next)
@@ -63,9 +62,9 @@ func (v *Volume) Resize(size int64) (err error) {
 // shrink writes the boot sector first: from then on the clusters that go are not part of the volume.
 func (v *Volume) shrink(next geometry) error {
 	former := v.g
-	v.g.sectors, v.g.clusters = next.sectors, next.clusters
+	v.g.Sectors, v.g.Clusters = next.Sectors, next.Clusters
 	err := v.writeBoot()
-	v.g.sectors, v.g.clusters = former.sectors, former.clusters
+	v.g.Sectors, v.g.Clusters = former.Sectors, former.Clusters
 	if err != nil {
 		return err
 	}
@@ -76,9 +75,9 @@ func (v *Volume) shrink(next geometry) error {
 // bitmap, it first grows to the clusters that the last cluster of the present bitmap can describe, and then has room.
 func (v *Volume) grow(next geometry) error {
 	err := v.setClusters(next)
-	if room := extentsLen(v.bmExtent) * 8; errors.Is(err, ErrNoSpace) && room > int64(v.g.clusters) {
+	if room := extentsLen(v.bmExtent) * 8; errors.Is(err, ErrNoSpace) && room > int64(v.g.Clusters) {
 		middle := next
-		middle.clusters = uint32(room)
+		middle.Clusters = uint32(room)
 		if err := v.setClusters(middle); err != nil {
 			return err
 		}
@@ -96,25 +95,25 @@ func (v *Volume) grow(next geometry) error {
 // resized is the geometry for a size, if it is possible.
 func (v *Volume) resized(size int64) (geometry, error) {
 	next := v.g
-	next.sectors = uint64(max(0, size)) >> v.g.sectorShift
+	next.Sectors = uint64(max(0, size)) >> v.g.SectorShift
 	switch {
 	case v.open > 0:
 		return next, fmt.Errorf("%d files are open: %w", v.open, ErrBusy)
 	case size > v.dev.Size():
 		return next, fmt.Errorf("device has %d bytes: %w", v.dev.Size(), ErrNoSpace)
-	case size > v.g.at(v.g.clusters+firstData) && size > v.MaxSize()+v.g.clusterSize()-1:
+	case size > v.g.at(v.g.Clusters+firstData) && size > v.MaxSize()+v.g.clusterSize()-1:
 		return next, fmt.Errorf("possible are %d bytes: %w", v.MaxSize(), ErrFATTooSmall)
 	case size < v.minSize():
 		return next, fmt.Errorf("possible are %d bytes: %w", v.minSize(), ErrShrinkUsed)
 	}
-	next.clusters = uint32(min((size-v.g.heapStart())/v.g.clusterSize(), maxClusters))
+	next.Clusters = uint32(min((size-v.g.heapStart())/v.g.clusterSize(), maxClusters))
 	return next, nil
 }
 
 // setClusters takes the new number of clusters over into FAT, bitmap and root directory, and writes them. After an
 // error the volume in memory is as before, and the next commit writes it back.
 func (v *Volume) setClusters(next geometry) (err error) {
-	need := (int64(next.clusters) + 7) / 8
+	need := (int64(next.Clusters) + 7) / 8
 	bits := append([]byte(nil), v.alloc.data...)
 	if grown := alignUp(need, 8) - int64(len(bits)); grown > 0 {
 		bits = append(bits, make([]byte, grown)...)
@@ -153,16 +152,16 @@ func (v *Volume) setClusters(next geometry) (err error) {
 		return err
 	}
 	// The other fields of the geometry are read without a lock and do not change.
-	v.g.sectors, v.g.clusters, v.bmExtent = next.sectors, next.clusters, extents
+	v.g.Sectors, v.g.Clusters, v.bmExtent = next.Sectors, next.Clusters, extents
 	v.fat = newFAT(v.dev, &v.g)
 	v.setBitmap(bits[:alignUp(need, 8)])
 	v.alloc.clearBeyond()
 	v.alloc.mark(0, len(v.alloc.data))
-	if err := v.flushNow(v.alloc); err != nil {
+	if err := v.writeNow(v.alloc); err != nil {
 		return err
 	}
 	v.nameBitmap(need)
-	if err := v.flushNow(v.root); err != nil {
+	if err := v.writeNow(v.root); err != nil {
 		return err
 	}
 	if cutAt != 0 {
@@ -174,14 +173,14 @@ func (v *Volume) setClusters(next geometry) (err error) {
 		}
 	}
 	v.alloc.release(former)
-	return v.flushNow(v.alloc)
+	return v.writeNow(v.alloc)
 }
 
 // checkpoint returns a function that undoes in memory what setClusters changes; a commit has to follow.
 func (v *Volume) checkpoint() (restore func()) {
 	g, extents, fat, alloc, named := v.g, v.bmExtent, v.fat, v.alloc, bytes.Clone(v.bitmapEntry())
 	return func() {
-		v.g.sectors, v.g.clusters, v.bmExtent, v.fat, v.alloc = g.sectors, g.clusters, extents, fat, alloc
+		v.g.Sectors, v.g.Clusters, v.bmExtent, v.fat, v.alloc = g.Sectors, g.Clusters, extents, fat, alloc
 		copy(v.bitmapEntry(), named)
 		v.root.mark(v.bmEntry*entryLen, entryLen)
 		v.alloc.mark(0, len(v.alloc.data))
@@ -194,9 +193,9 @@ func (v *Volume) bitmapEntry() []byte { return v.root.data[v.bmEntry*entryLen:][
 
 // nameBitmap makes the root directory name the present bitmap, of size bytes.
 func (v *Volume) nameBitmap(size int64) {
-	e := v.bitmapEntry()
-	binary.LittleEndian.PutUint32(e[20:], v.g.cluster(v.bmExtent[0].Device))
-	binary.LittleEndian.PutUint64(e[24:], uint64(size))
+	f := decodeSystem(v.bitmapEntry()) // whose reserved bytes stay
+	f.first, f.size = v.g.cluster(v.bmExtent[0].Device), size
+	f.encode(v.bitmapEntry())
 	v.root.mark(v.bmEntry*entryLen, entryLen)
 }
 
@@ -206,18 +205,8 @@ type metadata interface {
 	remark(chunks []chunk)
 }
 
-// writeNow writes the dirty pages of m, which stay dirty if that fails.
+// writeNow writes the dirty pages of m and flushes the device. They stay dirty if that fails.
 func (v *Volume) writeNow(m metadata) error {
-	chunks := m.take(nil)
-	err := writeChunks(v.dev, chunks)
-	if err != nil {
-		m.remark(chunks)
-	}
-	return err
-}
-
-// flushNow is writeNow and a flush of the device.
-func (v *Volume) flushNow(m metadata) error {
 	chunks := m.take(nil)
 	err := writeChunks(v.dev, chunks)
 	if err == nil {
@@ -246,7 +235,7 @@ func (v *Volume) writeBoot() error {
 		return err
 	}
 	g := v.g
-	g.flags |= flagDirty
+	g.Flags |= flagDirty
 	g.encode(region)
 	sealRegion(region, int(size))
 	if err := writeFlush(v.dev, region, bootSectors*size); err != nil {

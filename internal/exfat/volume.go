@@ -109,7 +109,7 @@ func (v *Volume) load() error {
 	}
 	v.g = g
 	v.pageable = g.clusterSize()%block == 0 && g.heapStart()%block == 0
-	v.state = State{Dirty: g.flags&flagDirty != 0, MediaFailure: g.flags&flagMedia != 0, BackupBoot: backup}
+	v.state = State{Dirty: g.Flags&flagDirty != 0, MediaFailure: g.Flags&flagMedia != 0, BackupBoot: backup}
 	v.head = make([]byte, min(block, g.fatStart()))
 	if err := readFull(v.dev, v.head, 0); err != nil {
 		return err
@@ -145,30 +145,30 @@ func (v *Volume) loadSystem() error {
 	if bitmap == nil {
 		return fmt.Errorf("no allocation bitmap in the root directory: %w", ErrCorrupt)
 	}
-	if err := v.loadBitmap(bitmap); err != nil {
+	extents, data, err := v.readBitmap(decodeSystem(bitmap))
+	if err != nil {
 		return fmt.Errorf("loading allocation bitmap: %w", err)
 	}
-	return v.loadUpcase(upcase)
+	v.bmExtent = extents
+	v.setBitmap(data)
+	if upcase == nil {
+		return nil // tolerated: the standard table is used; Check reports it
+	}
+	return v.loadUpcase(decodeSystem(upcase))
 }
 
-// loadBitmap reads the allocation bitmap, which the entry e describes.
-func (v *Volume) loadBitmap(e []byte) error {
-	need := (int64(v.g.clusters) + 7) / 8
-	first, size := binary.LittleEndian.Uint32(e[20:]), int64(binary.LittleEndian.Uint64(e[24:]))
-	if size < need {
-		return fmt.Errorf("%d bytes for %d clusters: %w", size, v.g.clusters, ErrCorrupt)
+// readBitmap reads the allocation bitmap, padded to 8 bytes.
+func (v *Volume) readBitmap(f systemFile) ([]Extent, []byte, error) {
+	need := (int64(v.g.Clusters) + 7) / 8
+	if f.size < need {
+		return nil, nil, fmt.Errorf("%d bytes for %d clusters: %w", f.size, v.g.Clusters, ErrCorrupt)
 	}
-	runs, err := v.chain(first, v.g.clustersFor(need), false, int64(v.g.clusters))
+	runs, err := v.chain(f.first, v.g.clustersFor(need), false, int64(v.g.Clusters))
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	v.bmExtent = v.g.appendRuns(nil, runs)
-	data := make([]byte, alignUp(need, 8))
-	if err := readExtents(v.dev, v.bmExtent, data[:need]); err != nil {
-		return err
-	}
-	v.setBitmap(data)
-	return nil
+	extents, data := v.g.appendRuns(nil, runs), make([]byte, alignUp(need, 8))
+	return extents, data, readExtents(v.dev, extents, data[:need])
 }
 
 // setBitmap makes an allocator of the bitmap's bytes, which lie at bmExtent. What is written is whole pages: the rest
@@ -177,12 +177,9 @@ func (v *Volume) setBitmap(data []byte) {
 	page := int(min(block, v.g.clusterSize()))
 	padded := make([]byte, alignUp(int64(len(data)), int64(page)))
 	copy(padded, data)
-	b := newBitmap(padded, v.g.clusters)
+	b := newBitmap(padded, v.g.Clusters)
 	b.page = page
-	b.at = func(off int64) int64 {
-		e := v.bmExtent[find(v.bmExtent, off)]
-		return e.Device + off - e.File
-	}
+	b.at = func(off int64) int64 { return deviceOffset(v.bmExtent, off) }
 	a := &allocator{bitmap: b, cluster: v.g.clusterSize(), phase: v.g.heapStart(), arenas: map[int]*arena{}}
 	if g, ok := v.dev.(blockdev.Geometry); ok {
 		a.extent = g.PreferredExtent()
@@ -196,42 +193,40 @@ func (v *Volume) setBitmap(data []byte) {
 	v.alloc = a
 }
 
-// loadUpcase reads the up-case table, which the entry e describes; the standard one need not be read.
-func (v *Volume) loadUpcase(e []byte) error {
-	if e == nil {
-		return nil // tolerated: the standard table is used; Check reports it
-	}
-	le := binary.LittleEndian
-	sum, first, size := le.Uint32(e[4:]), le.Uint32(e[20:]), le.Uint64(e[24:])
-	if size > 2*(1<<16) || size%2 != 0 {
-		return fmt.Errorf("up-case table of %d bytes: %w", size, ErrCorrupt)
-	}
-	if size == uint64(len(upcaseData)) && sum == upcaseChecksum {
+// loadUpcase reads the up-case table; the standard one need not be read.
+func (v *Volume) loadUpcase(f systemFile) error {
+	if f.size == int64(len(upcaseData)) && f.sum == upcaseChecksum {
 		v.state.StandardUpcase = true
 		return nil
 	}
-	b, err := v.readChain(first, int64(size))
-	if err != nil {
-		return fmt.Errorf("loading up-case table: %w", err)
+	t, err := v.readUpcase(f)
+	if err != nil || t == nil {
+		return err
 	}
-	if tableChecksum(b) != sum {
-		return nil
-	}
-	v.upcase = decodeCase(b)
+	v.upcase = t
 	clear(v.root.entries)
 	v.state.BadEntries = 0
 	v.root.parse()
 	return nil
 }
 
-// readChain reads a small system file along the FAT.
-func (v *Volume) readChain(first uint32, size int64) ([]byte, error) {
-	runs, err := v.chain(first, v.g.clustersFor(size), false, int64(v.g.clusters))
-	if err != nil {
-		return nil, err
+// readUpcase reads an up-case table. It is nil if its checksum differs.
+func (v *Volume) readUpcase(f systemFile) (*caseTable, error) {
+	if f.size < 0 || f.size > 2<<16 || f.size%2 != 0 {
+		return nil, fmt.Errorf("up-case table of %d bytes: %w", f.size, ErrCorrupt)
 	}
-	b := make([]byte, size)
-	return b, readExtents(v.dev, v.g.appendRuns(nil, runs), b)
+	runs, err := v.chain(f.first, v.g.clustersFor(f.size), false, int64(v.g.Clusters))
+	b := make([]byte, f.size)
+	if err == nil {
+		err = readExtents(v.dev, v.g.appendRuns(nil, runs), b)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("loading up-case table: %w", err)
+	}
+	if tableChecksum(b) != f.sum {
+		return nil, nil
+	}
+	return decodeCase(b), nil
 }
 
 // touch must be called, under mu, before anything is changed: it sets VolumeDirty on the device, once (section
@@ -245,7 +240,7 @@ func (v *Volume) touch() error {
 	case v.marked.Load():
 		return nil
 	}
-	if err := v.writeFlags(v.g.flags|flagDirty, v.g.percentInUse); err != nil {
+	if err := v.writeFlags(v.g.Flags|flagDirty, v.g.PercentInUse); err != nil {
 		return fmt.Errorf("marking volume dirty: %w", err)
 	}
 	v.marked.Store(true)
@@ -283,7 +278,7 @@ func (v *Volume) ClusterSize() int64 { return v.g.clusterSize() }
 func (v *Volume) Total() int64 {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return int64(v.g.clusters) * v.g.clusterSize()
+	return int64(v.g.Clusters) * v.g.clusterSize()
 }
 
 // Free is the capacity of the free clusters in bytes, those included that a commit will free.
@@ -361,8 +356,8 @@ func (v *Volume) Unmount() (err error) {
 		return fmt.Errorf("%d files were opened meanwhile: %w", v.open, ErrBusy)
 	}
 	if v.marked.Load() {
-		used := uint64(v.g.clusters-v.alloc.free) * 100 / uint64(v.g.clusters)
-		if err := v.writeFlags(v.g.flags, uint8(used)); err != nil {
+		used := uint64(v.g.Clusters-v.alloc.free) * 100 / uint64(v.g.Clusters)
+		if err := v.writeFlags(v.g.Flags, uint8(used)); err != nil {
 			return err
 		}
 	}
