@@ -1,168 +1,117 @@
 package udif
 
 import (
+	"container/list"
 	"math/bits"
 	"sync"
-	"sync/atomic"
 )
 
-// cacheShards is how many locks the cache has; neighbouring chunks lie in different shards.
-const cacheShards = 8
-
-// cache keeps decoded chunks by the index of their run, the latest used ones up to limit bytes. Each chunk is decoded
-// once however many ask for it at the same time.
+// cache keeps decoded chunks by the index of their run, those used last, up to limit bytes. A chunk is decoded once however
+// many callers ask for it at the same time.
 type cache struct {
-	limit  int64
-	used   atomic.Int64
-	shards [cacheShards]shard
-	spare  [maxClass + 1]sync.Pool // of *[]byte: buffers of dropped chunks, by class
+	limit   int64
+	mu      sync.Mutex // of the fields below, and of users and element of entries
+	used    int64      // bytes of the buffers of all entries
+	entries map[int]*entry
+	latest  list.List               // of *entry, the one used last first
+	spare   [maxClass + 1]sync.Pool // of *[]byte: buffers of dropped chunks, by class
 }
 
-// maxClass is the class of the largest chunks. Buffers are a power of two long: images with chunks of all lengths would
-// otherwise find no buffer of the right one, and discard so many that the heap grows to many times the cache.
+// maxClass is the class of the largest chunks. Buffers are a power of two long: images with chunks of many lengths would
+// otherwise find no buffer of the right length, and discard so many that the heap grows to many times the cache.
 const maxClass = 26
 
-// class is that of the buffers for so many bytes: 1 << class is the least power of two that holds them.
+// class is that of the buffers for length bytes: 1 << class is the least power of two that is not smaller.
 func class(length int64) int { return bits.Len64(uint64(max(length, 1) - 1)) }
 
-// shard is a part of the cache with a lock of its own.
-type shard struct {
-	mu      sync.Mutex
-	entries map[int]*entry
-	latest  entry // head of the ring of entries by use: next is the latest, prev the oldest
-}
-
-// entry is one chunk. data and err are set before ready is closed; the rest is guarded by the shard's lock.
+// entry is one chunk. data and err are set before ready is closed.
 type entry struct {
-	ready      chan struct{}
-	data       []byte
-	err        error
-	index      int
-	users      int
-	done       bool // ready is closed
-	dropped    bool // no longer in the cache, the last user frees it
-	prev, next *entry
+	ready   chan struct{}
+	data    []byte
+	err     error
+	index   int
+	users   int           // callers between acquire and release
+	element *list.Element // in latest; nil: no longer in the cache, the last user frees it
 }
 
 // init makes an empty cache of at most limit bytes.
-func (c *cache) init(limit int64) {
-	c.limit = limit
-	for i := range c.shards {
-		s := &c.shards[i]
-		s.entries = map[int]*entry{}
-		s.latest.prev, s.latest.next = &s.latest, &s.latest
-	}
-}
+func (c *cache) init(limit int64) { c.limit, c.entries = limit, map[int]*entry{} }
 
-// shard returns the part of the cache for a run.
-func (c *cache) shard(index int) *shard { return &c.shards[index%cacheShards] }
-
-// unlink takes the entry out of the ring. The caller holds the lock of the shard.
-func (e *entry) unlink() { e.prev.next, e.next.prev = e.next, e.prev }
-
-// linkLatest makes the entry the latest of the ring. The caller holds the lock of the shard.
-func (s *shard) linkLatest(e *entry) {
-	e.prev, e.next = &s.latest, s.latest.next
-	e.prev.next, e.next.prev = e, e
-}
-
-// acquire returns the entry of the chunk, and whether the caller has to decode it and publish the result. Whoever
-// acquires releases.
+// acquire returns the entry of the chunk, and whether the caller has to decode it and publish the result. Every caller
+// releases the entry.
 func (c *cache) acquire(index int) (e *entry, decode bool) {
-	s := c.shard(index)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if e = s.entries[index]; e != nil {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e = c.entries[index]; e != nil {
 		e.users++
-		e.unlink()
-		s.linkLatest(e)
+		c.latest.MoveToFront(e.element)
 		return e, false
 	}
 	e = &entry{ready: make(chan struct{}), index: index, users: 1}
-	s.entries[index] = e
-	s.linkLatest(e)
+	e.element = c.latest.PushFront(e)
+	c.entries[index] = e
 	return e, true
 }
 
-// has reports whether the chunk is there or being decoded.
+// has reports whether the chunk is in the cache or being decoded.
 func (c *cache) has(index int) bool {
-	s := c.shard(index)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.entries[index] != nil
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.entries[index] != nil
 }
 
-// publish hands the result to all who wait. Errors are not kept: the next one tries again.
+// publish gives the result to all callers that wait. Errors are not kept: the next caller tries again.
 func (c *cache) publish(e *entry, data []byte, err error) {
-	s := c.shard(e.index)
-	s.mu.Lock()
-	e.data, e.err, e.done = data, err, true
+	c.mu.Lock()
+	e.data, e.err = data, err
+	c.used += int64(cap(data))
 	if err != nil {
-		s.drop(e)
+		c.drop(e)
 	}
-	s.mu.Unlock()
-	if err == nil {
-		c.used.Add(int64(cap(data)))
-	}
+	c.mu.Unlock()
 	close(e.ready)
 }
 
-// drop takes the entry out of the shard. The caller holds the lock.
-func (s *shard) drop(e *entry) {
-	e.unlink()
-	delete(s.entries, e.index)
-	e.dropped = true
+// drop removes the entry from the cache; c.mu is held.
+func (c *cache) drop(e *entry) {
+	c.latest.Remove(e.element)
+	delete(c.entries, e.index)
+	e.element = nil
+	c.used -= int64(cap(e.data))
 }
 
-// release ends the caller's use of the entry, and makes room if the cache is too full.
+// release ends the caller's use of the entry, and drops the chunks used longest ago while the cache is too large.
 func (c *cache) release(e *entry) {
-	s := c.shard(e.index)
-	s.mu.Lock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	e.users--
-	free := e.dropped && e.users == 0
-	s.mu.Unlock()
-	if free {
+	if e.element == nil {
 		c.free(e)
 	}
-	c.trim(e.index)
+	c.trim(c.limit)
 }
 
-// trim drops the oldest idle chunks until the cache is within its limit, starting in the next shard.
-func (c *cache) trim(index int) {
-	for i := range cacheShards {
-		for c.used.Load() > c.limit && c.dropOldest(c.shard(index+1+i)) {
+// trim drops chunks that are not in use until at most limit bytes are left; c.mu is held.
+func (c *cache) trim(limit int64) {
+	for at := c.latest.Back(); at != nil && c.used > limit; {
+		e := at.Value.(*entry)
+		at = at.Prev()
+		if e.users == 0 {
+			c.drop(e)
+			c.free(e)
 		}
 	}
 }
 
-// dropOldest drops the shard's oldest chunk that is not in use.
-func (c *cache) dropOldest(s *shard) bool {
-	s.mu.Lock()
-	e := s.latest.prev
-	for e != &s.latest && (e.users > 0 || !e.done) {
-		e = e.prev
-	}
-	found := e != &s.latest
-	if found {
-		s.drop(e)
-	}
-	s.mu.Unlock()
-	if found {
-		c.used.Add(-int64(cap(e.data)))
-		c.free(e)
-	}
-	return found
-}
-
-// free keeps the buffer of a dropped chunk for the next one.
+// free keeps the buffer of a dropped chunk without users for another one; c.mu is held.
 func (c *cache) free(e *entry) {
-	if data := e.data; data != nil {
+	if data := e.data; data != nil && e.users == 0 {
 		e.data = nil
 		c.spare[class(int64(cap(data)))].Put(&data)
 	}
 }
 
-// buffer is a slice of that length, at most MaxChunk, with any content.
+// buffer is a slice of length bytes, at most MaxChunk, with any content.
 func (c *cache) buffer(length int64) []byte {
 	k := class(length)
 	if spare, _ := c.spare[k].Get().(*[]byte); spare != nil {
@@ -171,10 +120,9 @@ func (c *cache) buffer(length int64) []byte {
 	return make([]byte, length, 1<<k)
 }
 
-// clear drops everything that is idle.
+// clear drops all chunks that are not in use.
 func (c *cache) clear() {
-	for i := range c.shards {
-		for c.dropOldest(&c.shards[i]) {
-		}
-	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.trim(0)
 }

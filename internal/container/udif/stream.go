@@ -3,9 +3,6 @@ package udif
 import (
 	"context"
 	"fmt"
-	"hash/crc32"
-	"io"
-	"runtime"
 )
 
 // piece is the largest part of a raw run that is handled at once, in bytes: the length of Apple's chunks.
@@ -30,7 +27,7 @@ type StreamOptions struct {
 // defaultMemory is the usual bound of buffers of one pass, in bytes.
 const defaultMemory = 64 << 20
 
-// slot is a piece of work with its buffers. There are as many as memory allows, and they go round.
+// slot is a piece of work with its buffers, which are used again for later pieces.
 type slot struct {
 	Piece
 	run    *run
@@ -78,30 +75,22 @@ func (im *Image) Scatter(ctx context.Context, o StreamOptions, do func(Piece) er
 	return nil
 }
 
-// pass goes over the device in pieces: a compressed run is one piece, raw runs are cut, holes are one piece without data.
+// pass cuts the device into pieces, calls work for each on all workers and deliver in order: a compressed run is one piece,
+// raw runs are cut, holes are one piece without data.
 func (im *Image) pass(ctx context.Context, o StreamOptions, work func(*slot), deliver func(*slot) error) error {
-	size := max(im.chunk+im.payload, pieceSize)
-	count := slots(o.Memory, size, im.options.Workers)
-	free := make(chan *slot, count)
-	for range count {
-		free <- &slot{}
-	}
-	total := im.Size()
-	return ordered(ctx, min(im.options.Workers, count), count,
-		func(ctx context.Context, yield func(*slot) bool) error { return im.cut(ctx, free, yield) },
-		func(_ context.Context, s *slot) error { work(s); return nil },
+	count := slots(o.Memory, max(im.chunk+im.payload, pieceSize), im.options.Workers)
+	return pipeline(ctx, im.options.Workers, count, im.cut, func(s *slot) error { work(s); return nil },
 		func(s *slot) error {
 			err := deliver(s)
 			if err == nil && o.Progress != nil {
-				o.Progress(s.Offset+s.Length, total)
+				o.Progress(s.Offset+s.Length, im.Size())
 			}
-			free <- s
 			return err
 		})
 }
 
-// cut yields the pieces of the device in order.
-func (im *Image) cut(ctx context.Context, free chan *slot, yield func(*slot) bool) error {
+// cut submits the pieces of the device in order.
+func (im *Image) cut(submit func(fill func(*slot)) bool) {
 	for i := range im.runs {
 		r := &im.runs[i]
 		step := r.bytes()
@@ -109,19 +98,15 @@ func (im *Image) cut(ctx context.Context, free chan *slot, yield func(*slot) boo
 			step = pieceSize
 		}
 		for at := int64(0); at < r.bytes(); at += step {
-			s := takeFree(ctx, free)
-			if s == nil {
-				return nil
-			}
-			s.Piece = Piece{Offset: int64(r.start)*SectorSize + at, Length: min(step, r.bytes()-at),
-				Unallocated: r.kind == KindIgnore}
-			s.run, s.index, s.crc, s.err = r, i, 0, nil
-			if !yield(s) {
-				return nil
+			if !submit(func(s *slot) {
+				s.Piece = Piece{Offset: int64(r.start)*SectorSize + at, Length: min(step, r.bytes()-at),
+					Unallocated: r.kind == KindIgnore}
+				s.run, s.index, s.crc, s.err = r, i, 0, nil
+			}) {
+				return
 			}
 		}
 	}
-	return nil
 }
 
 // loadSlot fills in the data of the slot's piece.
@@ -147,44 +132,3 @@ func (im *Image) loadSlot(s *slot) error {
 
 // inside is where in its run the slot's piece starts, in bytes.
 func (s *slot) inside() int64 { return s.Offset - int64(s.run.start)*SectorSize }
-
-// sumRange is the CRC-32 of a stretch of src, computed by so many workers in pieces.
-func sumRange(ctx context.Context, src io.ReaderAt, offset, length int64, workers int) (uint32, error) {
-	type part struct {
-		at, length int64
-		buffer     []byte
-		crc        uint32
-	}
-	if workers <= 0 {
-		workers = runtime.GOMAXPROCS(0)
-	}
-	free := make(chan *part, 2*workers)
-	for range cap(free) {
-		free <- &part{buffer: make([]byte, min(pieceSize, length))}
-	}
-	sum := uint32(0)
-	err := ordered(ctx, workers, cap(free), func(ctx context.Context, yield func(*part) bool) error {
-		for at := int64(0); at < length; at += pieceSize {
-			p := takeFree(ctx, free)
-			if p == nil {
-				return nil
-			}
-			if p.at, p.length = at, min(pieceSize, length-at); !yield(p) {
-				return nil
-			}
-		}
-		return nil
-	}, func(_ context.Context, p *part) error {
-		data := p.buffer[:p.length]
-		if err := readFull(src, data, offset+p.at); err != nil {
-			return err
-		}
-		p.crc = crc32.ChecksumIEEE(data)
-		return nil
-	}, func(p *part) error {
-		sum = combineCRC(sum, p.crc, p.length)
-		free <- p
-		return nil
-	})
-	return sum, err
-}

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"hash"
 	"hash/crc32"
-	"io"
 	"slices"
 )
 
@@ -121,19 +120,7 @@ func crcBytes(sum uint32) []byte {
 // checkData checks the data fork as it is stored.
 func (im *Image) checkData(ctx context.Context) (Check, error) {
 	t := im.trailer
-	var got []byte
-	var err error
-	switch t.DataChecksum.Type {
-	case ChecksumCRC32:
-		var sum uint32
-		sum, err = sumRange(ctx, im.src, int64(t.DataOffset), int64(t.DataLength), im.options.Workers)
-		got = crcBytes(sum)
-	case ChecksumMD5:
-		sum := md5.New()
-		fork := io.NewSectionReader(im.src, int64(t.DataOffset), int64(t.DataLength))
-		_, err = io.Copy(sum, &contextReader{ctx, fork})
-		got = sum.Sum(nil)
-	}
+	got, err := im.sumFork(ctx, t.DataChecksum.Type)
 	if ctx.Err() != nil {
 		return Check{}, fmt.Errorf("verifying the image: %w", context.Cause(ctx))
 	}
@@ -144,18 +131,38 @@ func (im *Image) checkData(ctx context.Context) (Check, error) {
 	return c, nil
 }
 
-// contextReader ends with its context.
-type contextReader struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-// Read fails once the context has ended.
-func (r *contextReader) Read(p []byte) (int, error) {
-	if err := r.ctx.Err(); err != nil {
-		return 0, err
+// sumFork computes a checksum of the data fork, nil for an unknown type. It reads the whole sectors of the fork like the
+// device of an image with one raw run.
+func (im *Image) sumFork(ctx context.Context, typ uint32) ([]byte, error) {
+	if typ != ChecksumCRC32 && typ != ChecksumMD5 {
+		return nil, nil
 	}
-	return r.r.Read(p)
+	t, sum, digest := im.trailer, uint32(0), md5.New()
+	fork := &Image{src: im.src, options: im.options, sectors: t.DataLength / SectorSize}
+	fork.runs = []run{{count: fork.sectors, offset: t.DataOffset, length: t.DataLength, kind: KindRaw}}
+	err := fork.pass(ctx, StreamOptions{}, func(s *slot) {
+		if s.err = fork.loadSlot(s); s.err == nil && typ == ChecksumCRC32 {
+			s.crc = crc32.ChecksumIEEE(s.Data)
+		}
+	}, func(s *slot) error {
+		if s.err == nil && typ == ChecksumMD5 {
+			digest.Write(s.Data)
+		}
+		sum = combineCRC(sum, s.crc, s.Length)
+		return s.err
+	})
+	if err != nil {
+		return nil, err
+	}
+	tail := make([]byte, t.DataLength%SectorSize)
+	if err := readFull(im.src, tail, int64(t.DataOffset)+fork.Size()); err != nil {
+		return nil, err
+	}
+	if typ == ChecksumMD5 {
+		digest.Write(tail)
+		return digest.Sum(nil), nil
+	}
+	return crcBytes(crc32.Update(sum, crc32.IEEETable, tail)), nil
 }
 
 // checkMaster checks the checksum over the regions' checksums as they are stored.

@@ -138,27 +138,18 @@ func (w *writer) prepare() error {
 func (w *writer) payloads(ctx context.Context) error {
 	o := &w.options
 	count := slots(o.Memory, 2*int64(o.ChunkSectors)*SectorSize, o.Workers)
-	free := make(chan *chunk, count)
-	for range count {
-		free <- &chunk{}
-	}
-	return ordered(ctx, min(o.Workers, count), count,
-		func(ctx context.Context, yield func(*chunk) bool) error { return w.cut(ctx, free, yield) },
-		func(_ context.Context, c *chunk) error { return w.store(c) },
-		func(c *chunk) error {
-			err := w.append(c)
-			if err == nil && o.Progress != nil {
-				o.Progress(int64(c.first+c.count)*SectorSize, w.size)
-			}
-			free <- c
-			return err
-		})
+	return pipeline(ctx, o.Workers, count, w.cut, w.store, func(c *chunk) error {
+		err := w.append(c)
+		if err == nil && o.Progress != nil {
+			o.Progress(int64(c.first+c.count)*SectorSize, w.size)
+		}
+		return err
+	})
 }
 
-// cut yields the chunks of the device in order. Each region and each stretch after a hole starts a new one.
-func (w *writer) cut(ctx context.Context, free chan *chunk, yield func(*chunk) bool) error {
-	for i := range w.layout.Regions {
-		g := &w.layout.Regions[i]
+// cut submits the chunks of the device in order. Each region and each stretch after a hole starts a new chunk.
+func (w *writer) cut(submit func(fill func(*chunk)) bool) {
+	for i, g := range w.layout.Regions {
 		for at, end := g.First, g.First+g.Sectors; at < end; {
 			to, state := w.stretch(at, end)
 			for at < to {
@@ -166,18 +157,13 @@ func (w *writer) cut(ctx context.Context, free chan *chunk, yield func(*chunk) b
 				if state == StateData {
 					count = min(count, uint64(w.options.ChunkSectors))
 				}
-				c := takeFree(ctx, free)
-				if c == nil {
-					return nil
-				}
-				if c.region, c.first, c.count, c.state = i, at, count, state; !yield(c) {
-					return nil
+				if !submit(func(c *chunk) { c.region, c.first, c.count, c.state = i, at, count, state }) {
+					return
 				}
 				at += count
 			}
 		}
 	}
-	return nil
 }
 
 // stretch is the longest stretch from sector at that is stored in one way: a hole, or data up to a hole that is long
