@@ -6,9 +6,10 @@ import (
 	"slices"
 )
 
-// compact implements chunkMap. First it removes the entries of the dropped chunks. Then it copies the chunks at the end of
-// the file into the free ones and, when that is durable, changes their entries. Then it cuts the file. Each entry changes
-// by itself, so that after a crash a chunk is in one of its two places.
+// compact implements chunkMap. First it removes the entries of the dropped chunks. Then it copies
+// the chunks at the end of the file into the free ones and, when that is durable, changes their
+// entries. Then it cuts the file. The entries change one at a time, so that after a crash a chunk
+// is in one of its two places.
 func (a *asif) compact(keep func(i int64) (bool, error)) error {
 	chunks := ceil(a.head.size(), a.head.chunk)
 	for _, g := range a.groupNumbers() {
@@ -125,8 +126,8 @@ func (a *asif) moveDown(m asifMoves) error {
 	return a.sync()
 }
 
-// resize implements chunkMap. What an earlier, larger size left after the end is removed before a larger size can show it,
-// and after a smaller one has hidden it.
+// resize implements chunkMap. What an earlier, larger size left after the end is removed before a
+// larger size can show it, and after a smaller one has hidden it.
 func (a *asif) resize(size int64) error {
 	if size%a.head.block != 0 || size > min(a.head.most*a.head.block, a.head.meta*a.head.chunk) {
 		return fmt.Errorf("%d bytes in blocks of %d, up to %d of them: %w", size, a.head.block, a.head.most, errBadSize)

@@ -10,8 +10,9 @@ import (
 	"dmgbench/internal/image"
 )
 
-// The format of ASIF, all big-endian. Sources: blank images of macOS 26 for header, geometry and metadata; for the states
-// of entries the notes of huven/asif-format, whose author watched macOS write.
+// The format of ASIF, all big-endian. Sources: blank images of macOS 26 for header, geometry and
+// metadata; for the states of entries the notes in the repository huven/asif-format, made while
+// macOS wrote.
 const (
 	asifHeader = 0x200 // bytes
 	// What macOS writes into the header, and we write into new images.
@@ -20,15 +21,16 @@ const (
 	asifMaxBlocks = 1 << 43
 	asifMeta      = 1<<32 - 1 // the logical chunk that contains the metadata: the last one
 
-	// Limits of what is read, of which only the values above are known from images.
+	// Limits for reading. Only the values above are known from images.
 	asifMostChunk = 64 << 20
 	asifMostBlock = 64 << 10
 	asifMostDir   = 16 << 20 // bytes of a directory
-	// asifMostTables bounds the tables of an image. Each covers 126 GiB of the device in the images of macOS, and takes
-	// 1 MiB of memory at most, if all its groups are in use.
+	// asifMostTables bounds the tables of an image. Each covers 126 GiB of the device in the images
+	// of macOS, and takes 1 MiB of memory at most, if all its groups are in use.
 	asifMostTables = 4096
 
-	// An entry of a table is the number of a chunk of the file, and in its two highest bits the state of the chunk.
+	// An entry of a table is the number of a chunk of the file, and in its two highest bits the
+	// state of the chunk.
 	asifNumber   = 1<<55 - 1
 	asifNone     = 0 << 62
 	asifWhole    = 1 << 62
@@ -109,7 +111,8 @@ func unknownASIF(format string, args ...any) error {
 	return unknown("Apple sparse image format (ASIF) with "+format, args...)
 }
 
-// parseASIF reads the header. It refuses unknown versions and flags, segments, and data in the reserved part.
+// parseASIF reads the header. It refuses unknown versions and flags, segments, and data in the
+// reserved part.
 func parseASIF(b []byte) (h asifHead, err error) {
 	var f asifFields
 	if _, err := binary.Decode(b, binary.BigEndian, &f); err != nil || string(f.Magic[:]) != "shdw" {
@@ -176,8 +179,8 @@ func (h *asifHead) encode() []byte {
 	return b
 }
 
-// metadata is the chunk of metadata of a new image: a header and a property list of at most 512 bytes, because a field of
-// the header is either its offset or its padded length.
+// metadata is the chunk of metadata of a new image: a header and a property list of at most 512
+// bytes, because a field of the header is either its offset or its padded length.
 func (h *asifHead) metadata() []byte {
 	b := make([]byte, 0x400)
 	copy(b, "meta")
@@ -203,14 +206,15 @@ func (h *asifHead) metadata() []byte {
 	return b
 }
 
-// entryOf returns the table with the entry of logical chunk i, and the offset of the entry in the table.
+// entryOf returns the table with the entry of logical chunk i, and the offset of the entry in the
+// table.
 func (h *asifHead) entryOf(i int64) (table, at int64) {
 	group := i / h.perGroup
 	return group / h.groups, group%h.groups*h.groupLen + i%h.perGroup*8
 }
 
-// blank is the content of a new image by offset: header, directories, one table with the entry of the metadata, and the
-// bitmap of its group, which marks two sectors of the metadata as written.
+// blank is the content of a new image by offset: header, directories, one table with the entry of
+// the metadata, and the bitmap of its group, which marks two sectors of the metadata as written.
 func (h *asifHead) blank() map[int64][]byte {
 	number := func(v uint64) []byte { return binary.BigEndian.AppendUint64(nil, v) }
 	t, at := h.entryOf(h.meta)
@@ -240,8 +244,9 @@ type asifLoader struct {
 	seen   bitSet
 }
 
-// loadASIF reads header, the newer directory and all tables. It refuses reserved bits, a chunk in a state without chunks,
-// chunks outside the file or in the directories, and two entries with one chunk.
+// loadASIF reads header, the newer directory and all tables. It refuses reserved bits, a chunk in a
+// state without chunks, chunks outside the file or in the directories, and two entries with one
+// chunk.
 func loadASIF(s syncStore) (*asif, error) {
 	a := &asif{syncStore: s, groups: map[int64]asifGroup{}, changed: map[int64]struct{}{}}
 	l := asifLoader{asif: a}
@@ -316,8 +321,8 @@ func (l *asifLoader) loadDir() error {
 	return nil
 }
 
-// takeChunk records that chunk v of the file is in use. With cut it may be the last one, of which the file contains only a
-// part.
+// takeChunk records that chunk v of the file is in use. With cut it may be the last one, cut off by
+// the end of the file.
 func (l *asifLoader) takeChunk(v uint64, cut bool) error {
 	chunks := l.size / l.head.chunk
 	if cut {
@@ -352,7 +357,7 @@ func (l *asifLoader) loadTable(t, number int64) error {
 	return nil
 }
 
-// loadGroup reads one group, of which the first room entries can be in use.
+// loadGroup reads one group. Its first room entries can be in use.
 func (l *asifLoader) loadGroup(p []byte, group, room int64) error {
 	entries := make(asifGroup, l.head.perGroup+1)
 	bitmap := binary.BigEndian.Uint64(p[8*l.head.perGroup:])
@@ -393,9 +398,9 @@ func (l *asifLoader) loadGroup(p []byte, group, room int64) error {
 	return l.checkCut(group, entries)
 }
 
-// checkCut checks the part of a group in the last chunk of a file that ends inside that chunk: everything that is written
-// must be in the file, and the bitmap must say what is written. Whether macOS leaves such files is not known; they are
-// complete.
+// checkCut checks the part of a group in the last chunk of a file that ends inside that chunk:
+// everything that is written must be in the file, and so must the bits of all its blocks. Whether
+// macOS leaves such files is not known; they are complete.
 func (l *asifLoader) checkCut(group int64, entries asifGroup) error {
 	if l.size%l.head.chunk == 0 {
 		return nil

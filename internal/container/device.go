@@ -12,8 +12,9 @@ import (
 	"dmgbench/internal/image"
 )
 
-// device is the part of an open container that all formats share: it checks that the container is open and writable and
-// that a range lies inside, and then calls the layout. Each format embeds a device and is the layout of it.
+// device is the part of an open container that all formats share: it checks that the container is
+// open and writable and that a range is inside, and then calls the layout. Each format embeds a
+// device and is the layout of it.
 type device struct {
 	mu     sync.RWMutex // shared by transfers, flushes and usage; exclusive for Resize, Close and moving compactions
 	closed bool         // guarded by mu
@@ -25,17 +26,19 @@ type device struct {
 	layout layout
 }
 
-// layout stores the bytes of a device in the way of one format. The device holds its lock during each call, exclusively
-// for resize and close. Ranges lie inside the device and are not empty.
+// layout stores the bytes of a device in the way of one format. The device holds its lock during
+// each call, exclusively for resize and close. Ranges lie inside the device and are not empty.
 type layout interface {
 	Format() string
 	Cache() hostio.CacheMode
 	readAt(p []byte, off int64) (int, error)
-	// writeAt writes p and then pad zeros, which in formats with chunks end in the chunk in which p ends.
+	// writeAt writes p and then pad zeros, which in formats with chunks end in the chunk in which p
+	// ends.
 	writeAt(p []byte, off int64, pad int) (int, error)
 	discard(off, n int64) error
 	evict(off, n int64) error
-	// flush makes everything durable that was written before the call; called for writable containers only.
+	// flush makes everything durable that was written before the call; called for writable
+	// containers only.
 	flush() error
 	usage() (Usage, error)
 	// resize changes the size of a writable container and makes the change durable.
@@ -72,7 +75,8 @@ func (d *device) enterRange(off, n int64, change bool) error {
 	return err
 }
 
-// lockAlone starts a call that must run alone; the caller leaves with d.mu.Unlock unless there is an error.
+// lockAlone starts a call that must run alone; the caller leaves with d.mu.Unlock unless there is
+// an error.
 func (d *device) lockAlone(doing string) error {
 	d.mu.Lock()
 	err := d.checkWritable()
@@ -230,7 +234,8 @@ func (d *device) locate(off, n int64) (i, in, part int64) {
 	return i, in, min(n, d.chunk-in)
 }
 
-// capacity is how many bytes of the device chunk i contains: fewer than a chunk at the end, 0 after it.
+// capacity is how many bytes of the device chunk i contains: fewer than a chunk at the end, 0 after
+// it.
 func (d *device) capacity(i int64) int64 {
 	if i < 0 || i >= ceil(d.size, d.chunk) {
 		return 0

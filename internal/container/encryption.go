@@ -63,7 +63,7 @@ func (e Encryption) check(format string, size int64) error {
 		return err
 	}
 	if format == ASIF {
-		return &UnsupportedError{Found: "encrypted ASIF, of which the layout is not known", Doing: "creating"}
+		return &UnsupportedError{Found: "encrypted ASIF, a layout that is not known", Doing: "creating"}
 	}
 	if format != UDSB && size > math.MaxUint32*SectorSize-image.MaxBandSize {
 		return fmt.Errorf("size of %d bytes: an encrypted file counts its blocks in 32 bits: %w", size, errBadSize)
@@ -81,8 +81,9 @@ func (e Encryption) newHeader(length int64) (*crypt.Header, *crypt.Cipher, error
 	return crypt.New(o)
 }
 
-// createFile makes a container of one file, encrypted if e requires that. write fills it with a content of length bytes,
-// all of them unless the content is sparse: other blocks of an encrypted file are damage.
+// createFile makes a container of one file, encrypted if e requires that. write fills it with a
+// content of length bytes, all of them unless the content is sparse: other blocks of an encrypted
+// file are damage.
 func (e Encryption) createFile(dir *hostio.Dir, name string, length int64, write func(f target) error) error {
 	if e.none() {
 		return createFile(dir, name, 0, func(f *hostio.File) error { return write(f) })
@@ -119,8 +120,8 @@ func (e Encryption) token() ([]byte, error) {
 	return h.Marshal(), nil
 }
 
-// EncryptionOf reads the encryption header of a container, without a passphrase. It returns nil and no error for an
-// unencrypted container.
+// EncryptionOf reads the encryption header of a container, without a passphrase. It returns nil and
+// no error for an unencrypted container.
 func EncryptionOf(dir *hostio.Dir, name string) (*crypt.Header, error) {
 	c, err := probe(dir, name)
 	if err != nil {
@@ -172,8 +173,8 @@ func encryptionError(path, encryption string, err error) error {
 	return fmt.Errorf("opening %q: %s: %w", path, encryption, err)
 }
 
-// noPassphraseError is the error for an encrypted container without a passphrase. It matches ErrPassphrase without its
-// text, "wrong passphrase".
+// noPassphraseError is the error for an encrypted container without a passphrase. It matches
+// ErrPassphrase without its text, "wrong passphrase".
 type noPassphraseError struct{ path, encryption string }
 
 func (e *noPassphraseError) Error() string {
@@ -197,9 +198,9 @@ func unlockHeader(h *crypt.Header, path, encryption string, o OpenOptions) (c *c
 	return c, encryptionError(path, encryption, err)
 }
 
-// UnwrapKeys derives the keys of an encrypted container from its passphrase, for callers that open it more than once
-// ([OpenOptions].Keys). It returns nil and no error for an unencrypted container, and [ErrPassphrase] for a missing or
-// wrong passphrase. The caller wipes the keys.
+// UnwrapKeys derives the keys of an encrypted container from its passphrase, for callers that open
+// it more than once ([OpenOptions].Keys). It returns nil and no error for an unencrypted container,
+// and [ErrPassphrase] for a missing or wrong passphrase. The caller wipes the keys.
 func UnwrapKeys(dir *hostio.Dir, name string, pass []byte) (*crypt.Keys, error) {
 	h, err := EncryptionOf(dir, name)
 	if h == nil || err != nil {
@@ -219,9 +220,10 @@ func UnwrapKeys(dir *hostio.Dir, name string, pass []byte) (*crypt.Keys, error) 
 // ErrNotEncrypted is returned by [ChangePassphrase] for a container without a passphrase.
 var ErrNotEncrypted = crypt.ErrNotEncrypted
 
-// ChangePassphrase replaces the passphrase old of a container by next. It wraps the keys anew and leaves the data
-// unchanged. After a crash one of the two opens the container. A container that is open for writing is [ErrInUse], a
-// wrong old passphrase [ErrPassphrase]. Neither passphrase is kept or changed.
+// ChangePassphrase replaces the passphrase old of a container by next. It wraps the keys anew and
+// leaves the data unchanged. After a crash one of the two opens the container. A container that is
+// open for writing is [ErrInUse], a wrong old passphrase [ErrPassphrase]. Neither passphrase is
+// kept or changed.
 func ChangePassphrase(dir *hostio.Dir, name string, old, next []byte) error {
 	c, err := probe(dir, name)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"dmgbench/internal/hostio"
 )
 
-// Open opens the container name inside dir. dir must stay open as long as the image: Flush checks there that the
-// container was not replaced.
+// Open opens the container name inside dir. dir must stay open as long as the image: Flush checks
+// there that the container was not replaced.
 func Open(dir *hostio.Dir, name string, o OpenOptions) (Image, error) {
 	c, err := probe(dir, name)
 	if err != nil {
@@ -31,8 +31,8 @@ func Open(dir *hostio.Dir, name string, o OpenOptions) (Image, error) {
 	return openBundle(dir, name, c, o)
 }
 
-// checkWritableBundle refuses bundles that are opened read-only alone: those with other backing stores, and backups of
-// Time Machine.
+// checkWritableBundle refuses bundles that are opened read-only alone: those with other backing
+// stores, and backups of Time Machine.
 func checkWritableBundle(path string, c contents) error {
 	found := ""
 	switch {
@@ -74,8 +74,8 @@ func openFile(dir *hostio.Dir, name string, c contents, o OpenOptions) (Image, e
 	return openContents(f, c, o)
 }
 
-// probeLocked probes a raw image again when its size differs under the lock: another writer may have resized it between
-// probe and lock. Other formats record their size in the file.
+// probeLocked probes a raw image again when its size differs under the lock: another writer may
+// have resized it between probe and lock. Other formats record their size in the file.
 func probeLocked(f *hostStore, before contents) (contents, error) {
 	size, err := f.Size()
 	if err != nil || before.format != UDRW || size == before.size {

@@ -8,8 +8,8 @@ import (
 // pageLen is how many chunks a page of a table covers.
 const pageLen = 512
 
-// pagedTable maps chunks to numbers, 0 where none was stored. It takes memory only around stored numbers, and a lookup
-// waits for no store.
+// pagedTable maps chunks to numbers, 0 where none was stored. It takes memory only around stored
+// numbers, and a lookup waits for no store.
 type pagedTable struct {
 	mu    sync.RWMutex
 	pages map[int64]*[pageLen]atomic.Int64

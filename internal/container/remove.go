@@ -14,13 +14,14 @@ import (
 // bundleEntries are the names that tools put into a bundle.
 var bundleEntries = []string{"Info.plist", "Info.bckup", "token", "lock", "bands", "mapped"}
 
-// ErrPartlyRemoved is returned by Remove when the host failed after a part of a bundle was deleted: the rest is no
-// container.
+// ErrPartlyRemoved is returned by Remove when the host failed after a part of a bundle was deleted:
+// the rest is not a container.
 var ErrPartlyRemoved = errors.New("container is partly removed")
 
-// Remove deletes a container, even an incomplete or damaged one. It refuses one that is open for writing ([ErrInUse]), a
-// link, and a folder with entries that are no part of a sparse bundle. A missing container is fs.ErrNotExist. Unless the
-// error wraps [ErrPartlyRemoved], Remove has deleted nothing.
+// Remove deletes a container, even an incomplete or damaged one. It refuses one that is open for
+// writing ([ErrInUse]), a link, and a folder with entries that do not belong to a sparse bundle. A
+// missing container is fs.ErrNotExist. Unless the error wraps [ErrPartlyRemoved], the container is
+// unchanged.
 func Remove(dir *hostio.Dir, name string) error {
 	fi, err := dir.Lstat(name)
 	if err != nil {
@@ -68,7 +69,8 @@ func removeBundle(dir *hostio.Dir, name string) error {
 	return nil
 }
 
-// checkBundleEntries returns an error for a folder with entries that are no part of a sparse bundle.
+// checkBundleEntries returns an error for a folder with entries that do not belong to a sparse
+// bundle.
 func checkBundleEntries(b *hostio.Dir) error {
 	list, err := b.ReadDir(".")
 	if err != nil {
@@ -76,14 +78,15 @@ func checkBundleEntries(b *hostio.Dir) error {
 	}
 	for _, e := range list {
 		if !slices.Contains(bundleEntries, appleDoubleOwner(e.Name())) && !isTemporary(e.Name()) {
-			return fmt.Errorf("it contains %q, which is no part of a sparse bundle: %w", e.Name(), fs.ErrInvalid)
+			return fmt.Errorf("it contains %q, which does not belong to a sparse bundle: %w", e.Name(), fs.ErrInvalid)
 		}
 	}
 	return nil
 }
 
-// Removable reports, before its replacement exists, whether Remove would refuse what has this name for its type: a link,
-// or a folder with entries that are no part of a sparse bundle. It does not check whether the container is in use.
+// Removable reports, before its replacement exists, whether Remove would refuse what has this name
+// for its type: a link, or a folder with entries that do not belong to a sparse bundle. It does not
+// check whether the container is in use.
 func Removable(dir *hostio.Dir, name string) error {
 	fi, err := dir.Lstat(name)
 	switch {
@@ -102,11 +105,13 @@ func Removable(dir *hostio.Dir, name string) error {
 	return checkBundleEntries(b)
 }
 
-// appleDoubleOwner returns the name of the file of which "._name" contains the extended attributes; other names are
-// returned unchanged. macOS writes such files (AppleDouble) on file systems without attributes, as exFAT.
+// appleDoubleOwner returns the name of the file that the extended attributes in "._name" belong to;
+// other names are returned unchanged. macOS writes such files (AppleDouble) on file systems without
+// attributes, as exFAT.
 func appleDoubleOwner(name string) string { return strings.TrimPrefix(name, "._") }
 
-// isTemporary reports whether an interrupted atomic write of one of our files may have left this name.
+// isTemporary reports whether an interrupted atomic write of one of our files may have left this
+// name.
 func isTemporary(name string) bool {
 	rest, ok := strings.CutPrefix(name, ".")
 	base, _, tmp := strings.Cut(rest, ".tmp-")

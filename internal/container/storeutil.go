@@ -60,8 +60,8 @@ func (s syncStore) writeZeros(at, n int64) error {
 	return nil
 }
 
-// copyBytes copies n bytes inside the file. Blocks of copyZeros zero bytes become holes: a compaction must not make the
-// file take more space.
+// copyBytes copies n bytes inside the file. Blocks of copyZeros zero bytes become holes: a
+// compaction must not make the file take more space.
 func (s syncStore) copyBytes(to, from, n int64) error {
 	p := make([]byte, min(n, 1<<20))
 	for done := int64(0); done < n; done += int64(len(p)) {
@@ -87,8 +87,8 @@ func (s syncStore) copyBytes(to, from, n int64) error {
 // span is a range of a buffer.
 type span struct{ from, to int }
 
-// zeroRuns yields the runs of p that are zeros and those that are not, in blocks of copyZeros bytes, and whether a run
-// is zeros.
+// zeroRuns yields the runs of p that are zeros and those that are not, in blocks of copyZeros
+// bytes, and whether a run is zeros.
 func zeroRuns(p []byte) func(yield func(span, bool) bool) {
 	isZeroAt := func(from int) bool {
 		block := p[from:min(from+copyZeros, len(p))]
@@ -143,8 +143,8 @@ func unexpectedEOF(err error) error {
 	return err
 }
 
-// unknownError reports a container of a version or with features that this package does not know. The container may be
-// intact.
+// unknownError reports a container of a version or with features that this package does not know.
+// The container may be intact.
 type unknownError struct{ what string }
 
 func (e *unknownError) Error() string { return e.what }

@@ -31,7 +31,8 @@ func (chunkCodec) Encode(id uint32, dst, src []byte, level int) ([]byte, error) 
 	return out, err
 }
 
-// Tabled is implemented by UDIF images. The result gives access to their tables and checksums until the image is closed.
+// Tabled is implemented by UDIF images. The result gives access to their tables and checksums until
+// the image is closed.
 type Tabled interface{ UDIF() *udif.Image }
 
 // udifImage is an open UDIF image, which is read-only.
@@ -60,8 +61,8 @@ func openUDIF(f store) (*udifImage, error) {
 	case err != nil:
 		return nil, fmt.Errorf("opening %q: %w", f.Path(), err)
 	}
-	u := &udifImage{fileDevice{device: device{path: f.Path(), opts: OpenOptions{ReadOnly: true}, size: im.Size()}, f: f}, im}
-	u.layout = u
+	u := &udifImage{fileDevice: fileDevice{f: f}, im: im}
+	u.path, u.opts.ReadOnly, u.size, u.layout = f.Path(), true, im.Size(), u
 	return u, nil
 }
 
@@ -82,8 +83,8 @@ func (u *udifImage) readAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
-// evict drops the host's cached pages of the whole file, since all callers want to read without cache. The decoded chunks
-// that the image keeps stay.
+// evict drops the host's cached pages of the whole file, since all callers want to read without
+// cache. The decoded chunks that the image keeps stay.
 func (u *udifImage) evict(int64, int64) error {
 	size, err := u.f.Size()
 	if err != nil {
@@ -111,8 +112,9 @@ type UDIFSpec struct {
 	Encryption Encryption
 }
 
-// CreateUDIF writes the content of dev as a read-only image and flushes it; when it fails there is no image. name must not
-// exist. No other call may write to dev meanwhile. Space that the source marks as free stays free.
+// CreateUDIF writes the content of dev as a read-only image and flushes it; when it fails it leaves
+// no image. name must not exist. No other call may write to dev meanwhile. Space that the source
+// marks as free stays free.
 func CreateUDIF(ctx context.Context, dir *hostio.Dir, name string, dev blockdev.Device, s UDIFSpec) error {
 	o := udif.WriteOptions{Format: udif.Format(s.Format), Codec: chunkCodec{}, Level: s.Level, Workers: s.Workers,
 		Progress: s.Progress, Map: mapOf(dev)}

@@ -17,8 +17,9 @@ type Usage struct {
 	BandsFull int   // of these, as long as a band can be and without holes; in a sparse image all or none
 }
 
-// minHoles is the difference of length and allocation, in bytes, from which a file counts as sparse. File systems use a
-// few blocks per file for themselves, and compress or inline small files.
+// minHoles is the difference of length and allocation, in bytes, from which a file counts as
+// sparse. File systems use a few blocks per file for themselves, and compress or inline small
+// files.
 const minHoles = 64 << 10
 
 // add counts a file.
@@ -28,15 +29,17 @@ func (u *Usage) add(st hostio.Stat) {
 	u.Sparse = u.Apparent-u.Allocated >= minHoles
 }
 
-// UsageOf returns the space that a container takes on the host, open or not. Of a sparse image that is open for writing
-// elsewhere it counts the bands of the last flush. Of an encrypted one it counts none: that needs its table.
+// UsageOf returns the space that a container takes on the host, open or not. Of a sparse image that
+// is open for writing elsewhere it counts the bands of the last flush. Of an encrypted one it
+// counts none: that needs its table.
 func UsageOf(dir *hostio.Dir, name string) (Usage, error) {
 	c, err := probe(dir, name)
 	switch {
 	case err != nil:
 		return Usage{}, err
 	case c.unsupported != "":
-		return Usage{}, &UnsupportedError{Path: filepath.Join(dir.Path(), name), Found: c.unsupported, Doing: "measuring"}
+		path := filepath.Join(dir.Path(), name)
+		return Usage{}, &UnsupportedError{Path: path, Found: c.unsupported, Doing: "measuring"}
 	case c.format == UDSB:
 		return closedBundleUsage(dir, name, c.info)
 	case c.encryption != "":

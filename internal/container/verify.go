@@ -26,14 +26,15 @@ func (f Finding) String() string {
 	return f.Path + ": " + f.Problem
 }
 
-// Verify checks a closed container's structure, not the content of its device; but a UDIF image is read as a whole, and
-// its checksums are computed. An error means that the check could not be completed.
+// Verify checks a closed container's structure, not the content of its device; but a UDIF image is
+// read as a whole, and its checksums are computed. An error means that the check could not be
+// completed.
 func Verify(dir *hostio.Dir, name string) ([]Finding, error) {
 	return VerifyWith(dir, name, OpenOptions{})
 }
 
-// VerifyWith is Verify with the passphrase or the keys in o, without which an encrypted file is [ErrPassphrase]; the
-// structure of a bundle is not encrypted. Other options are ignored.
+// VerifyWith is Verify with the passphrase or the keys in o, without which an encrypted file is
+// [ErrPassphrase]; the structure of a bundle is not encrypted. Other options are ignored.
 func VerifyWith(dir *hostio.Dir, name string, o OpenOptions) ([]Finding, error) {
 	c, err := probe(dir, name)
 	switch {
@@ -125,7 +126,7 @@ func (v *bundleVerifier) run() error {
 	}
 	for _, e := range list {
 		if !slices.Contains(bundleEntries, appleDoubleOwner(e.Name())) {
-			v.report(e.Name(), false, "no part of a sparse bundle")
+			v.report(e.Name(), false, "does not belong to a sparse bundle")
 		}
 	}
 	return v.checkBands()
@@ -220,9 +221,9 @@ func (v *bundleVerifier) checkBand(path string, n int64, fi fs.FileInfo) {
 	}
 }
 
-// Repair makes those repairs that have only one possible result: it writes both property lists of a bundle anew from the
-// readable one, and completes what a crash interrupted in a sparse image, as every opening for writing does. Other
-// containers stay unchanged.
+// Repair makes those repairs that have only one possible result: it writes both property lists of a
+// bundle anew from the readable one, and completes what a crash interrupted in a sparse image, as
+// every opening for writing does. Other containers stay unchanged.
 func Repair(dir *hostio.Dir, name string) error { return RepairWith(dir, name, OpenOptions{}) }
 
 // RepairWith is Repair with the passphrase in o; other options are ignored.

@@ -30,30 +30,35 @@ var (
 	markV1 = []byte("cdsaencr")
 )
 
-// Header is the encryption header of an image. It keeps the whole header as it was read, so that Marshal gives
-// back records and fields that this package does not understand.
+// Header is the encryption header of an image. It keeps the whole header as it was read, so that
+// Marshal gives back records and fields that this package does not understand.
 type Header struct {
 	// Version is 2 for encrcdsa and 1 for cdsaencr.
 	Version int
 	// KeyBits is 128 or 256: the AES key of the data.
 	KeyBits int
-	// BlockSize is the number of bytes that are encrypted with one IV: a power of two from 512 to 65536.
+	// BlockSize is the number of bytes that are encrypted with one IV: a power of two from 512 to
+	// 65536.
 	BlockSize int
-	// DataOffset is where block 0 lies in the file: 0 in version 1. In the token of a bundle it is the token's length.
+	// DataOffset is where block 0 starts in the file: 0 in version 1. In the token of a bundle it
+	// is the token's length.
 	DataOffset int64
-	// DataLength is the plaintext length in bytes: 0 in the token of a bundle. An owner of a growing image may
-	// change it, and then writes LengthField (or Marshal) back. Version 1 ends its data where the trailer starts, not
-	// always at a whole block; the ciphertext may be filled up with zeros to a block to decrypt it.
+	// DataLength is the plaintext length in bytes: 0 in the token of a bundle. An owner of a
+	// growing image may change it, and then writes LengthField (or Marshal) back. Version 1 ends
+	// its data where the trailer starts, not always at a whole block; the ciphertext may be filled
+	// up with zeros to a block to decrypt it.
 	DataLength int64
 	// UUID identifies the image.
 	UUID [16]byte
-	// Iterations is the number of PBKDF2 rounds of the first passphrase record that can be used, 0 without one.
+	// Iterations is the number of PBKDF2 rounds of the first passphrase record that can be used, 0
+	// without one.
 	Iterations int
 	// Wrap is how that record keeps the keys.
 	Wrap Wrap
 	// Passphrases is the number of passphrase records.
 	Passphrases int
-	// Records are the key records in the order of the table, those of unknown kinds included. Version 1 has none.
+	// Records are the key records in the order of the table, those of unknown kinds included.
+	// Version 1 has none.
 	Records []Record
 
 	raw []byte // the header as a file has it; DataLength is put in by Marshal
@@ -63,12 +68,13 @@ type Header struct {
 type Record struct {
 	// Kind is 1 for a passphrase, 2 for a certificate, 3 for a key bag; others are kept unread.
 	Kind uint32
-	// Offset and Length say where the record lies in the header, in bytes.
+	// Offset and Length are the position of the record in the header, in bytes.
 	Offset, Length int64
 }
 
-// ReadHeader reads the header of the image, or the token of a bundle, of size bytes. The error wraps ErrNotEncrypted,
-// ErrDamaged or ErrUnsupported, or is that of r. It reads and keeps at most MaxHeader bytes.
+// ReadHeader reads the header of the image, or the token of a bundle, of size bytes. The error
+// wraps ErrNotEncrypted, ErrDamaged or ErrUnsupported, or is that of r. It reads and keeps at most
+// MaxHeader bytes.
 func ReadHeader(r io.ReaderAt, size int64) (*Header, error) {
 	h, err := readHeader(r, size)
 	if err != nil {
@@ -78,13 +84,13 @@ func ReadHeader(r io.ReaderAt, size int64) (*Header, error) {
 }
 
 func readHeader(r io.ReaderAt, size int64) (*Header, error) {
-	if marked(r, 0, size, markV2) {
+	if hasMark(r, 0, size, markV2) {
 		return readV2(r, size)
 	}
-	if size >= trailerSize && marked(r, size-int64(len(markV1)), size, markV1) {
+	if size >= trailerSize && hasMark(r, size-int64(len(markV1)), size, markV1) {
 		return readV1(r, size)
 	}
-	// A file that cannot be read is told apart from one without a mark.
+	// A file that cannot be read differs from one without a mark.
 	if size > 0 {
 		if _, err := r.ReadAt(make([]byte, 1), 0); err != nil && err != io.EOF {
 			return nil, err
@@ -93,8 +99,8 @@ func readHeader(r io.ReaderAt, size int64) (*Header, error) {
 	return nil, ErrNotEncrypted
 }
 
-// marked reports whether the mark stands at off.
-func marked(r io.ReaderAt, off, size int64, mark []byte) bool {
+// hasMark reports whether the mark is at off.
+func hasMark(r io.ReaderAt, off, size int64, mark []byte) bool {
 	if off < 0 || off > size-int64(len(mark)) {
 		return false
 	}
@@ -103,7 +109,7 @@ func marked(r io.ReaderAt, off, size int64, mark []byte) bool {
 	return n == len(b) && string(b) == string(mark)
 }
 
-// readFull reads all of b, and says which end of the file was missed.
+// readFull fills b; the end of the file is a damaged header.
 func readFull(r io.ReaderAt, b []byte, off int64) error {
 	n, err := r.ReadAt(b, off)
 	if n == len(b) {
@@ -144,7 +150,8 @@ func readV2(r io.ReaderAt, size int64) (*Header, error) {
 	return parseV2(raw)
 }
 
-// parseV2 takes over raw, the bytes in front of the data; their number and that of the records were checked.
+// parseV2 takes over raw, the bytes in front of the data; their number and that of the records were
+// checked.
 func parseV2(raw []byte) (*Header, error) {
 	u32 := func(off int) uint32 { return binary.BigEndian.Uint32(raw[off:]) }
 	for _, field := range []struct {
@@ -186,7 +193,8 @@ func (h *Header) setSizes(keyBits, block uint32) error {
 	return nil
 }
 
-// readTable reads the table of count key records, each of which lies in the header behind the table and by itself.
+// readTable reads the table of count key records, which must be inside the header, after the table,
+// and not overlap.
 func (h *Header) readTable(count int) error {
 	end := uint64(fixedSize + count*entrySize)
 	for i := range count {
@@ -194,7 +202,7 @@ func (h *Header) readTable(count int) error {
 		offset, length := binary.BigEndian.Uint64(line[4:]), binary.BigEndian.Uint64(line[12:])
 		limit := uint64(len(h.raw))
 		if offset < end || offset > limit || length > limit-offset {
-			return damaged("key record %d at %d with %d bytes lies outside the header", i, offset, length)
+			return damaged("key record %d at %d with %d bytes is outside the header", i, offset, length)
 		}
 		record := Record{Kind: binary.BigEndian.Uint32(line), Offset: int64(offset), Length: int64(length)}
 		for j, other := range h.Records {
@@ -213,8 +221,8 @@ func (h *Header) CipherLength(plain int64) int64 {
 	return (plain + block - 1) / block * block
 }
 
-// Fits checks that a file of size bytes holds all the data that the header states. Sparse images and tokens of
-// bundles need not.
+// Fits checks that a file of size bytes holds all the data that the header states. Sparse images
+// and tokens of bundles need not.
 func (h *Header) Fits(size int64) error {
 	need, room := h.DataLength, size-trailerSize
 	if h.Version == 2 {
@@ -227,8 +235,9 @@ func (h *Header) Fits(size int64) error {
 	return nil
 }
 
-// Marshal returns the header as it stands in a file in front of the data (of DataOffset bytes), or the trailer of
-// version 1. Everything but DataLength and what ChangePassphrase changed is as it was read.
+// Marshal returns the header as it is in a file before the data (of DataOffset bytes), or the
+// trailer of version 1. Everything but DataLength and what ChangePassphrase changed is as it was
+// read.
 func (h *Header) Marshal() []byte {
 	b := append([]byte(nil), h.raw...)
 	if h.Version == 2 {
@@ -237,8 +246,8 @@ func (h *Header) Marshal() []byte {
 	return b
 }
 
-// LengthField returns DataLength as a version 2 header has it, and where: an image that grows writes these eight bytes
-// instead of the whole header.
+// LengthField returns DataLength as a version 2 header has it, and where: an image that grows
+// writes these eight bytes instead of the whole header.
 func (h *Header) LengthField() (off int64, b []byte) {
 	return lengthAt, binary.BigEndian.AppendUint64(nil, uint64(h.DataLength))
 }

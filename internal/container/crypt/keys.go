@@ -9,7 +9,7 @@ import (
 	"io"
 )
 
-// Options say how a new image is encrypted.
+// Options configure the encryption of a new image.
 type Options struct {
 	// KeyBits is 128 or 256.
 	KeyBits int
@@ -55,7 +55,7 @@ func (o *Options) complete() error {
 	return checkPassphrase(o.Passphrase)
 }
 
-// errEmpty refuses what nobody means: an image that opens without a word.
+// errEmpty refuses an image that opens without a passphrase.
 var errEmpty = errors.New("the passphrase is empty")
 
 func checkPassphrase(pass []byte) error {
@@ -65,8 +65,8 @@ func checkPassphrase(pass []byte) error {
 	return nil
 }
 
-// New makes a version 2 header with new keys and one passphrase record, and the cipher for its blocks.
-// The error wraps ErrUnsupported where an option is out of range.
+// New makes a version 2 header with new keys and one passphrase record, and the cipher for its
+// blocks. The error wraps ErrUnsupported where an option is out of range.
 func New(o Options) (*Header, *Cipher, error) {
 	if err := o.complete(); err != nil {
 		return nil, nil, fmt.Errorf("making an encryption header: %w", err)
@@ -123,9 +123,9 @@ func (o *Options) layout(uuid [16]byte, p passRecord) []byte {
 	return raw
 }
 
-// Unlock returns the cipher of the image. The error wraps ErrPassphrase when the passphrase is wrong, ErrDamaged or
-// ErrUnsupported when no passphrase can be right. It does not change pass, which the caller wipes.
-// It takes some milliseconds for every 10,000 iterations.
+// Unlock returns the cipher of the image. The error wraps ErrPassphrase when the passphrase is
+// wrong, ErrDamaged or ErrUnsupported when no passphrase can be right. It does not change pass,
+// which the caller wipes. It takes some milliseconds for every 10,000 iterations.
 func (h *Header) Unlock(pass []byte) (*Cipher, error) {
 	k, err := h.Unwrap(pass)
 	if err != nil {
@@ -143,10 +143,11 @@ func (h *Header) keys(pass []byte) (keys, error) {
 	return k, err
 }
 
-// ChangePassphrase wraps the keys anew, under next, in the record that old opens; the data and all other records stay
-// as they are. The caller writes Marshal back. The record keeps its wrap, so that whoever could read the image still
-// can, and its iterations, raised to DefaultIterations where they were fewer. Version 1 is refused with
-// ErrUnsupported. The errors are those of Unlock; on any error the header is as before.
+// ChangePassphrase wraps the keys anew, under next, in the record that old opens; the data and all
+// other records stay as they are. The caller writes Marshal back. The record keeps its wrap, so
+// that whoever could read the image still can, and its iterations, raised to DefaultIterations
+// where they were fewer. Version 1 is refused with ErrUnsupported. The errors are those of Unlock;
+// on any error the header is as before.
 func (h *Header) ChangePassphrase(old, next []byte) error {
 	if err := h.rewrap(old, next, DefaultIterations, rand.Reader); err != nil {
 		return fmt.Errorf("changing the passphrase: %w", err)

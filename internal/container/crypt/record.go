@@ -14,7 +14,7 @@ const (
 	kekSize    = 24 // 192 bits for both wraps
 )
 
-// passRecord is what a passphrase record says. Slices point into the header.
+// passRecord is the content of a passphrase record. Slices point into the header.
 type passRecord struct {
 	iterations int
 	wrap       Wrap
@@ -95,11 +95,11 @@ func (p passRecord) encode(b []byte) {
 	copy(b[0x68:], p.blob)
 }
 
-// bytes is where the record lies in the header.
+// bytes returns the record in the header.
 func (h *Header) bytes(r Record) []byte { return h.raw[r.Offset:][:r.Length:r.Length] }
 
-// summarise fills in what the passphrase records say. One that cannot be used does not hinder the reading of the
-// header: Unlock says what is wrong with it.
+// summarise sets the fields that describe the passphrase records. One that cannot be used is no
+// error here: Unlock reports what is wrong with it.
 func (h *Header) summarise() error {
 	sum := 0
 	h.Iterations, h.Wrap, h.Passphrases = 0, "", 0
@@ -123,7 +123,8 @@ func (h *Header) summarise() error {
 	return nil
 }
 
-// open looks for the record that the passphrase opens, and returns it with the keys. The caller wipes them.
+// open looks for the record that the passphrase opens, and returns it with the keys. The caller
+// wipes them.
 func (h *Header) open(pass []byte) (Record, keys, error) {
 	refused, usable := unsupported("the header has no passphrase record"), false
 	for _, record := range h.Records {

@@ -19,7 +19,8 @@ const (
 // rfc3217IV starts the outer pass of the Triple-DES key wrap, RFC 3217 section 3.
 var rfc3217IV = []byte{0x4a, 0xdd, 0xa2, 0x2c, 0x79, 0xe8, 0x21, 0x05}
 
-// readV1 reads the trailer at the end of size bytes. Nothing but the trailer is the token of a bundle.
+// readV1 reads the trailer at the end of size bytes. A file of only the trailer is the token of a
+// bundle.
 func readV1(r io.ReaderAt, size int64) (*Header, error) {
 	raw := make([]byte, trailerSize)
 	if err := readFull(r, raw, size-trailerSize); err != nil {
@@ -28,7 +29,7 @@ func readV1(r io.ReaderAt, size int64) (*Header, error) {
 	return parseV1(raw, size-trailerSize)
 }
 
-// parseV1 takes over raw, a trailer that stands at byte start of its file.
+// parseV1 takes over raw, a trailer at byte start of its file.
 func parseV1(raw []byte, start int64) (*Header, error) {
 	u32 := func(off int) uint32 { return binary.BigEndian.Uint32(raw[off:]) }
 	for _, field := range []struct {
@@ -39,7 +40,8 @@ func parseV1(raw []byte, start int64) (*Header, error) {
 		{"trailer version", 0x4F0, 1}, {"wrap algorithm", 0x14, algorithm3DES}, {"wrap padding", 0x18, paddingPKCS7},
 		{"wrap mode", 0x1C, modeCBCPadded}, {"wrap key bits", 0x20, kekSize * 8}, {"wrap IV length", 0x24, wrapIVSize},
 		{"key derivation", 0x28, kdfPBKDF2}, {"pseudo-random function", 0x2C, 0}, {"IV size", 0x58, 16},
-		{"block mode", 0x5C, modeCBC}, {"block algorithm", slotAES, algorithmAES}, {"IV algorithm", slotHMAC, algorithmHMAC},
+		{"block mode", 0x5C, modeCBC}, {"block algorithm", slotAES, algorithmAES},
+		{"IV algorithm", slotHMAC, algorithmHMAC},
 		{"IV key bits", slotHMAC + 4, hmacKeySize * 8},
 	} {
 		if got := u32(field.off); got != field.expected {
@@ -62,7 +64,7 @@ func parseV1(raw []byte, start int64) (*Header, error) {
 	}
 	stated := binary.BigEndian.Uint64(raw[0x4E8:])
 	if stated != uint64(start) {
-		return nil, damaged("the trailer says it starts at byte %d and starts at %d", stated, start)
+		return nil, damaged("the trailer states that it starts at byte %d and starts at %d", stated, start)
 	}
 	h.DataLength = start
 	return h, nil
@@ -91,8 +93,9 @@ func (h *Header) openV1(pass []byte) (keys, error) {
 	return k, nil
 }
 
-// slot unwraps the key of size bytes in the slot at off as RFC 3217 says, section 3.2: decrypt, reverse, and decrypt
-// with the IV that the reversed bytes start with. Apple pads both passes and puts four zero bytes before the key.
+// slot unwraps the key of size bytes in the slot at off as in RFC 3217, section 3.2: decrypt,
+// reverse, and decrypt with the IV that the reversed bytes start with. Apple pads both passes and
+// puts four zero bytes before the key.
 func (h *Header) slot(block cipher.Block, off, size int) ([]byte, error) {
 	length := binary.BigEndian.Uint32(h.raw[off+40:])
 	if length == 0 || length > slotBlob || length%des.BlockSize != 0 {

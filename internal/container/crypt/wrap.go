@@ -20,13 +20,15 @@ func (k keys) wipe() {
 	clear(k.hmac)
 }
 
-// tail ends the plaintext of a wrapped key. The padding alone would let one wrong passphrase in 256 through.
+// tail ends the plaintext of a wrapped key. The padding alone would let one wrong passphrase in 256
+// through.
 var tail = []byte("CKIE\x00")
 
-// derive makes the key that wraps the keys: PBKDF2-HMAC-SHA1 (RFC 8018) over the bytes of the passphrase.
+// derive makes the key that wraps the keys: PBKDF2-HMAC-SHA1 (RFC 8018) over the bytes of the
+// passphrase.
 func derive(pass, salt []byte, iterations int) ([]byte, error) {
-	// A string made in the ordinary way would be one more copy of the passphrase that nobody can wipe. Nothing
-	// writes to pass while Key runs, and Key keeps no reference.
+	// A converted string would be one more copy of the passphrase that cannot be wiped. pass is not
+	// changed while Key runs, and Key keeps no reference.
 	kek, err := pbkdf2.Key(sha1.New, unsafe.String(unsafe.SliceData(pass), len(pass)), salt, iterations, kekSize)
 	if err != nil {
 		return nil, fmt.Errorf("deriving the key of the passphrase: %w", err)
@@ -34,7 +36,8 @@ func derive(pass, salt []byte, iterations int) ([]byte, error) {
 	return kek, nil
 }
 
-// blockOf returns the cipher of the wrap and the IV in its length: AES gets the eight bytes extended by zeros.
+// blockOf returns the cipher of the wrap and the IV in its length: AES gets the eight bytes
+// extended by zeros.
 func blockOf(wrap Wrap, kek, iv []byte) (cipher.Block, []byte, error) {
 	full := make([]byte, des.BlockSize, aes.BlockSize)
 	copy(full, iv)
@@ -46,8 +49,8 @@ func blockOf(wrap Wrap, kek, iv []byte) (cipher.Block, []byte, error) {
 	return block, full[:aes.BlockSize], err
 }
 
-// unwrap returns the keys of the record, of which the AES key has aesSize bytes. ErrPassphrase says that the passphrase
-// is not that of this record.
+// unwrap returns the keys of the record with an AES key of aesSize bytes. ErrPassphrase means that
+// the passphrase is not that of this record.
 func (p passRecord) unwrap(pass []byte, aesSize int) (keys, error) {
 	kek, err := derive(pass, p.salt, p.iterations)
 	if err != nil {
@@ -59,13 +62,14 @@ func (p passRecord) unwrap(pass []byte, aesSize int) (keys, error) {
 		return keys{}, fmt.Errorf("unwrapping the keys: %w", err)
 	}
 	if len(p.blob)%block.BlockSize() != 0 {
-		return keys{}, damaged("%d bytes of wrapped keys are no whole blocks of %s", len(p.blob), p.wrap)
+		return keys{}, damaged("%d bytes of wrapped keys are not whole blocks of %s", len(p.blob), p.wrap)
 	}
 	plain := make([]byte, len(p.blob))
 	defer clear(plain)
 	cipher.NewCBCDecrypter(block, iv).CryptBlocks(plain, p.blob)
 	body, ok := unpad(plain, block.BlockSize())
-	if !ok || len(body) != aesSize+hmacKeySize+len(tail) || subtle.ConstantTimeCompare(body[aesSize+hmacKeySize:], tail) != 1 {
+	if !ok || len(body) != aesSize+hmacKeySize+len(tail) ||
+		subtle.ConstantTimeCompare(body[aesSize+hmacKeySize:], tail) != 1 {
 		return keys{}, ErrPassphrase
 	}
 	return keys{append([]byte(nil), body[:aesSize]...), append([]byte(nil), body[aesSize:aesSize+hmacKeySize]...)}, nil
@@ -97,7 +101,8 @@ func pad(b []byte, size int) []byte {
 	return b
 }
 
-// wrapKeys makes a record with new salt and IV from random that opens with the passphrase and holds the keys.
+// wrapKeys makes a record with new salt and IV from random that opens with the passphrase and holds
+// the keys.
 func wrapKeys(k keys, pass []byte, wrap Wrap, iterations int, random io.Reader) (passRecord, error) {
 	p := passRecord{iterations: iterations, wrap: wrap, salt: make([]byte, saltSize), iv: make([]byte, wrapIVSize)}
 	for _, b := range [][]byte{p.salt, p.iv} {
@@ -114,7 +119,7 @@ func wrapKeys(k keys, pass []byte, wrap Wrap, iterations int, random io.Reader) 
 	if err != nil {
 		return passRecord{}, fmt.Errorf("wrapping the keys: %w", err)
 	}
-	plain := make([]byte, 0, 128) // enough that appending moves nothing and leaves no copy
+	plain := make([]byte, 0, 128) // enough that no append allocates and leaves a copy
 	plain = append(append(append(plain, k.aes...), k.hmac...), tail...)
 	plain = pad(plain, block.BlockSize())
 	defer clear(plain)

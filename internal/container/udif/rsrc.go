@@ -5,12 +5,12 @@ import (
 	"fmt"
 )
 
-// licenseType is the type of the resource with the languages of an image's licence agreement, which is shown
-// before it is attached.
+// licenseType is the type of the resource with the languages of an image's licence agreement, which
+// is shown before it is attached.
 const licenseType = "LPic"
 
-// parseFork reads a classic Macintosh resource fork (Inside Macintosh: More Macintosh Toolbox, 1-121) and hands its
-// blkx resources to emit in the order of the map.
+// parseFork reads a classic Macintosh resource fork (Inside Macintosh: More Macintosh Toolbox,
+// 1-121) and hands its blkx resources to emit in the order of the map.
 func parseFork(b []byte, emit func(resource) error, license func()) error {
 	u16, u32 := binary.BigEndian.Uint16, binary.BigEndian.Uint32
 	if len(b) < 16 {

@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// maxSums bounds how many pieces of an image the sums of what is read are kept for, at 8 bytes each: a sparse file may claim
-// any length of raw data.
+// maxSums bounds for how many pieces of an image sums are kept, at 8 bytes each: a sparse file may
+// claim any length of raw data.
 const maxSums = 16 << 20
 
 // readSums are the CRC-32s of the pieces of an image that were read, cut as pass cuts them.
@@ -20,8 +20,8 @@ type readSums struct {
 // summed marks a sum that was computed: a CRC-32 may be 0.
 const summed = 1 << 32
 
-// KeepSums makes the image sum up what is read from now on, so that VerifyRead need not read it again. It must not be called
-// while something reads. An image of too many pieces keeps no sums.
+// KeepSums makes the image sum up what is read from now on, so that VerifyRead need not read it
+// again. It must not be called while something reads. An image of too many pieces keeps no sums.
 func (im *Image) KeepSums() {
 	first, pieces := make([]int64, len(im.runs)), int64(0)
 	for i := range im.runs {
@@ -38,7 +38,8 @@ func (im *Image) KeepSums() {
 	}
 }
 
-// keepSum sums up data, which was read of run i from byte inside on: the pieces that are whole in it.
+// keepSum sums up data, which was read of run i from byte inside on: the pieces that are whole in
+// it.
 func (im *Image) keepSum(i int, inside int64, data []byte) {
 	if im.sums == nil {
 		return
@@ -53,7 +54,8 @@ func (im *Image) keepSum(i int, inside int64, data []byte) {
 		if at >= end || end > inside+int64(len(data)) {
 			return
 		}
-		im.sums.sums[im.sums.first[i]+at/pieceSize].Store(summed | uint64(crc32.ChecksumIEEE(data[at-inside:end-inside])))
+		sum := crc32.ChecksumIEEE(data[at-inside : end-inside])
+		im.sums.sums[im.sums.first[i]+at/pieceSize].Store(summed | uint64(sum))
 	}
 }
 
@@ -66,8 +68,8 @@ func (im *Image) keptSum(i int, inside int64) (sum uint32, ok bool) {
 	return uint32(kept), kept&summed != 0
 }
 
-// VerifyRead is Verify after the device was read with KeepSums: only what was not is read, and the data fork only where a
-// region has no checksum that is known.
+// VerifyRead is Verify after the device was read with KeepSums: only what was not is read, and the
+// data fork only where a region has no checksum that is known.
 func (im *Image) VerifyRead(ctx context.Context, o StreamOptions) (*Report, error) {
 	fork := len(im.listed) == 0 || slices.ContainsFunc(im.listed, func(g *Region) bool {
 		return g.Checksum.Type != ChecksumCRC32 && g.Checksum.Type != ChecksumMD5

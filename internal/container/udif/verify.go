@@ -18,7 +18,7 @@ type Result int
 // The outcomes. Absent is a valid state: an image need not carry every checksum.
 const (
 	Agrees     Result = iota
-	Differs           // the checksum does not match what is there
+	Differs           // the checksum does not match the content
 	Absent            // the image has none
 	Unchecked         // it is of a type that this package does not know
 	Unreadable        // what it covers cannot be read or decoded
@@ -33,8 +33,8 @@ type Check struct {
 	Err       error  // why it is Unreadable
 }
 
-// Report is what Verify found: the checks of the data fork, of every region as listed, and of the master checksum, which is over
-// the regions'.
+// Report is what Verify found: the checks of the data fork, of every region as listed, and of the
+// master checksum, which is over the regions'.
 type Report struct {
 	Checks []Check
 }
@@ -61,17 +61,17 @@ const (
 	CheckMaster = "master checksum"
 )
 
-// maxMD5Zeros bounds how many zeros are fed to MD5 for one region: unlike CRC-32 it cannot skip them, and an image of a few
-// bytes may claim exabytes of them.
+// maxMD5Zeros bounds how many zeros are fed to MD5 for one region: unlike CRC-32 it cannot skip
+// them, and an image of a few bytes may claim exabytes of them.
 const maxMD5Zeros = 64 << 30
 
-// Verify computes every checksum of the image. Chunks that cannot be read do not end it, they are findings; the
-// error is that of ctx. Memory is bounded as by Stream.
+// Verify computes every checksum of the image. Chunks that cannot be read do not end it, they are
+// findings; the error is that of ctx. Memory is bounded as by Stream.
 func (im *Image) Verify(ctx context.Context, o StreamOptions) (*Report, error) {
 	return im.verify(ctx, o, true)
 }
 
-// verify is Verify; fork tells whether to check the data fork as a whole too.
+// verify is Verify; fork also checks the data fork as a whole.
 func (im *Image) verify(ctx context.Context, o StreamOptions, fork bool) (*Report, error) {
 	report := &Report{}
 	if fork {
@@ -131,8 +131,8 @@ func (im *Image) checkData(ctx context.Context) (Check, error) {
 	return c, nil
 }
 
-// sumFork computes a checksum of the data fork, nil for an unknown type. It reads the whole sectors of the fork like the
-// device of an image with one raw run.
+// sumFork computes a checksum of the data fork, nil for an unknown type. It reads the whole sectors
+// of the fork like the device of an image with one raw run.
 func (im *Image) sumFork(ctx context.Context, typ uint32) ([]byte, error) {
 	if typ != ChecksumCRC32 && typ != ChecksumMD5 {
 		return nil, nil

@@ -1,9 +1,9 @@
-// Package adc reads and writes Apple Data Compression, the codec of UDCO images: literal runs and copies of up to 67
-// bytes from at most 64 KiB back, coded in whole bytes, without header, end mark or checksum. It turns one slice into
-// another and nothing else. The coding is that of docs/formats.md.
+// Package adc reads and writes Apple Data Compression, the codec of UDCO images: literal runs and
+// copies of up to 67 bytes from at most 64 KiB back, coded in whole bytes, without header, end mark
+// or checksum. It turns one slice into another. The coding is that of docs/formats.md.
 //
-// Both directions are safe for concurrent use and allocate nothing once their pool is warm, but for what dst has to
-// grow by.
+// Both directions are safe for concurrent use and allocate no memory once their pool is warm,
+// except to extend dst.
 package adc
 
 import (
@@ -11,7 +11,8 @@ import (
 	"fmt"
 )
 
-// ErrCorrupt is what every error of Decode wraps: the source is no ADC stream, or one of another size.
+// ErrCorrupt is what every error of Decode wraps: the source is not an ADC stream, or one of
+// another size.
 var ErrCorrupt = errors.New("corrupt adc stream")
 
 // MaxDistance is the longest distance, in bytes, that a copy can reach back.
@@ -27,9 +28,10 @@ const (
 	maxLong      = 67
 )
 
-// Decode decodes the stream at the start of src into dst, which has to have exactly the decoded length; it returns how
-// many bytes it has written, which is less than len(dst) with every error. The stream ends when dst is full: bytes
-// behind are not looked at. It takes time proportional to len(dst) + len(src).
+// Decode decodes the stream at the start of src into dst, which has to have exactly the decoded
+// length; it returns how many bytes it has written, which is less than len(dst) with every error.
+// The stream ends when dst is full: bytes after that are ignored. It takes time proportional to
+// len(dst) + len(src).
 func Decode(dst, src []byte) (int, error) {
 	at, in := 0, 0
 	for at < len(dst) {
@@ -74,7 +76,7 @@ func repeat(out, period []byte) {
 			done = copy(out, period)
 			continue
 		}
-		// What is there already holds whole periods, but for the last time.
+		// The bytes so far are whole periods, except the last time.
 		done += copy(out[done:], out[:done])
 	}
 }

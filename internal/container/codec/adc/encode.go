@@ -6,15 +6,16 @@ import (
 	"sync"
 )
 
-// Size of the match finder: buckets by the hash of three bytes, and how many earlier positions of a bucket it looks at.
+// Size of the match finder: buckets by the hash of three bytes, and how many earlier positions of a
+// bucket it looks at.
 const (
 	hashBits = 15
 	depth    = 12
 	maxSkip  = 15 // positions that are not looked at in noise, so that it passes quickly
 )
 
-// encoder finds matches through chains of positions with equal hashes. Positions are kept plus one, so that zero means
-// none; the chain is a ring over the last MaxDistance positions.
+// encoder finds matches through chains of positions with equal hashes. Positions are kept plus one,
+// so that zero means none; the chain is a ring over the last MaxDistance positions.
 type encoder struct {
 	src   []byte
 	head  [1 << hashBits]uint32
@@ -23,13 +24,14 @@ type encoder struct {
 
 var encoders = sync.Pool{New: func() any { return new(encoder) }}
 
-// copyOf is a copy that could stand at a position; saved counts the bytes that it saves against literals.
+// copyOf is a copy that is possible at a position; saved counts the bytes that it saves against
+// literals.
 type copyOf struct {
 	n, distance, saved int
 }
 
-// Encode appends src as an ADC stream to dst and returns the extended slice: at most len(src) + len(src)/128 + 1 bytes
-// more. A match waits for a better one that begins a byte later.
+// Encode appends src as an ADC stream to dst and returns the extended slice: at most len(src) +
+// len(src)/128 + 1 bytes more. A match is not taken when a better one starts at the next byte.
 func Encode(dst, src []byte) []byte {
 	e := encoders.Get().(*encoder)
 	defer encoders.Put(e)
@@ -69,7 +71,8 @@ func (e *encoder) insert(at int) uint32 {
 	return before
 }
 
-// find looks for the copy that saves the most at src[at:], where four bytes can be read, and makes the position known.
+// find looks for the copy that saves the most at src[at:], where four bytes can be read, and makes
+// the position known.
 func (e *encoder) find(at int) copyOf {
 	var best copyOf
 	limit := min(maxLong, len(e.src)-at)

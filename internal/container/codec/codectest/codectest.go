@@ -1,4 +1,5 @@
-// Package codectest makes the inputs that all codecs are tested and measured with. It is for tests only.
+// Package codectest makes the inputs that all codecs are tested and measured with. It is for tests
+// only.
 package codectest
 
 import (
@@ -21,18 +22,20 @@ type Vector struct {
 	Data []byte
 }
 
-// Vectors are the inputs that every codec has to bring back: nothing, single bytes, sizes around the limits of
-// formats, all kinds of content, and periods around every limit of a distance.
+// Vectors are the inputs that every codec must reproduce: no bytes, single bytes, sizes around the
+// limits of formats, all kinds of content, and periods around every limit of a distance.
 func Vectors() []Vector {
 	text, noise := Text(1<<20+1), Noise(1<<20+1, 7)
 	vectors := []Vector{{"empty", nil}, {"one byte", []byte{'x'}}, {"one zero", []byte{0}}}
-	for _, n := range []int{2, 3, 7, 8, 9, 511, 512, 4095, 4096, 4097, 65535, 65536, 65537, 1<<20 - 1, 1 << 20, 1<<20 + 1} {
+	for _, n := range []int{2, 3, 7, 8, 9, 511, 512, 4095, 4096, 4097, 65535, 65536, 65537, 1<<20 - 1, 1 << 20,
+		1<<20 + 1} {
 		vectors = append(vectors,
 			Vector{fmt.Sprintf("%d of text", n), text[:n]},
 			Vector{fmt.Sprintf("%d of noise", n), noise[:n]},
 			Vector{fmt.Sprintf("%d zeros", n), make([]byte, n)})
 	}
-	for _, d := range []int{1, 2, 3, 4, 7, 8, 15, 16, 17, 1023, 1024, 1025, 32767, 32768, 32769, 65534, 65535, 65536, 65537, 262138, 262139, 262140} {
+	for _, d := range []int{1, 2, 3, 4, 7, 8, 15, 16, 17, 1023, 1024, 1025, 32767, 32768, 32769, 65534, 65535, 65536,
+		65537, 262138, 262139, 262140} {
 		n := min(2*d+5000, 1<<20)
 		vectors = append(vectors, Vector{fmt.Sprintf("period %d", d), bytes.Repeat(noise[:d], n/d+1)[:n]})
 	}
@@ -68,7 +71,8 @@ func Text(n int) []byte {
 	return out.Bytes()[:n]
 }
 
-// Records is n bytes of numbered records of 64 bytes: short matches at one distance, as in tables of file systems.
+// Records is n bytes of numbered records of 64 bytes: short matches at one distance, as in tables
+// of file systems.
 func Records(n int) []byte {
 	out := make([]byte, 0, n+64)
 	for i := uint32(0); len(out) < n; i++ {
@@ -95,8 +99,8 @@ func Mixed(n int) []byte {
 	return out[:n]
 }
 
-// Program is up to n bytes of an executable, from its second MiB on, or nil where there is none to read: the running
-// test itself.
+// Program is up to n bytes of an executable, from its second MiB on, or nil where there is none to
+// read: the running test itself.
 func Program(n int) []byte {
 	name, err := os.Executable()
 	if err != nil {
@@ -109,7 +113,7 @@ func Program(n int) []byte {
 	return content[1<<20 : 1<<20+n]
 }
 
-// Decodes fails the test unless decode makes want of stream, and writes nothing behind it.
+// Decodes fails the test unless decode makes want of stream, and writes no byte after it.
 func Decodes(t require.TestingT, decode func(dst, src []byte) (int, error), want, stream []byte) {
 	got := make([]byte, len(want)+1)
 	got[len(want)] = 0xee
@@ -119,7 +123,7 @@ func Decodes(t require.TestingT, decode func(dst, src []byte) (int, error), want
 	if at := firstDifference(want, got[:n]); at < n {
 		require.FailNow(t, "decodes to other bytes", "first of %d at %d", n, at)
 	}
-	require.Equal(t, byte(0xee), got[len(want)], "wrote behind dst")
+	require.Equal(t, byte(0xee), got[len(want)], "wrote after dst")
 }
 
 func firstDifference(a, b []byte) int {
@@ -131,8 +135,9 @@ func firstDifference(a, b []byte) int {
 	return len(a)
 }
 
-// RoundTrip encodes behind bytes that have to stay, decodes again, and returns the stream.
-func RoundTrip(t require.TestingT, encode func(dst, src []byte) ([]byte, error), decode func(dst, src []byte) (int, error), src []byte) []byte {
+// RoundTrip encodes after bytes that must not change, decodes again, and returns the stream.
+func RoundTrip(t require.TestingT, encode func(dst, src []byte) ([]byte, error),
+	decode func(dst, src []byte) (int, error), src []byte) []byte {
 	stream, err := encode([]byte("before"), src)
 	require.NoError(t, err)
 	require.Equal(t, "before", string(stream[:6]))
@@ -140,7 +145,7 @@ func RoundTrip(t require.TestingT, encode func(dst, src []byte) ([]byte, error),
 	return stream[6:]
 }
 
-// BenchmarkDecode measures decode on every input of Bench, in bytes of what comes out.
+// BenchmarkDecode measures decode on every input of Bench, in decoded bytes.
 func BenchmarkDecode(b *testing.B, encode func(src []byte) []byte, decode func(dst, src []byte) (int, error)) {
 	for name, src := range Bench() {
 		b.Run(name, func(b *testing.B) {
@@ -156,7 +161,7 @@ func BenchmarkDecode(b *testing.B, encode func(src []byte) []byte, decode func(d
 	}
 }
 
-// BenchmarkEncode measures encode on every input of Bench, and tells what is left of each.
+// BenchmarkEncode measures encode on every input of Bench, and reports the ratio of the lengths.
 func BenchmarkEncode(b *testing.B, encode func(dst, src []byte) ([]byte, error)) {
 	for name, src := range Bench() {
 		b.Run(name, func(b *testing.B) {

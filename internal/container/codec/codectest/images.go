@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// Image is a UDIF image that Apple's tools made, taken apart just enough to test codecs with it: package udif is for
-// reading images, and imports codec.
+// Image is a UDIF image that Apple's tools made, taken apart just enough to test codecs with it:
+// package udif is for reading images, and imports codec.
 type Image struct {
 	Name   string
 	SHA256 string // of the device, in hexadecimal
@@ -36,7 +36,8 @@ func Images(folder string) ([]Image, error) {
 	var images []Image
 	for line := range strings.Lines(string(page)) {
 		columns := strings.Split(line, "|")
-		if len(columns) < 7 || strings.TrimSpace(columns[3]) != "-" || !strings.HasSuffix(strings.TrimSpace(columns[1]), ".dmg") {
+		if len(columns) < 7 || strings.TrimSpace(columns[3]) != "-" ||
+			!strings.HasSuffix(strings.TrimSpace(columns[1]), ".dmg") {
 			continue
 		}
 		im := Image{Name: strings.TrimSpace(columns[1]), SHA256: strings.Trim(columns[5], " `")}
@@ -50,7 +51,7 @@ func Images(folder string) ([]Image, error) {
 
 var tables = regexp.MustCompile(`<data>\s*(bWlza[A-Za-z0-9+/=\s]*)</data>`)
 
-// read lists the runs of the file, whose plist it does not parse: what begins with mish is a table.
+// read lists the runs of the file. It does not parse the property list: data with the mark mish is a table.
 func (im *Image) read(name string) error {
 	file, err := os.ReadFile(name)
 	if err != nil {
@@ -71,7 +72,8 @@ func (im *Image) read(name string) error {
 		first, offset := be.Uint64(mish[8:]), be.Uint64(mish[24:])+fork
 		for runs := mish[204:]; len(runs) >= 40; runs = runs[40:] {
 			at, length := offset+be.Uint64(runs[24:]), be.Uint64(runs[32:])
-			run := Run{Type: be.Uint32(runs), Start: int(first+be.Uint64(runs[8:])) * 512, Length: int(be.Uint64(runs[16:])) * 512}
+			run := Run{Type: be.Uint32(runs), Start: int(first+be.Uint64(runs[8:])) * 512,
+				Length: int(be.Uint64(runs[16:])) * 512}
 			if run.Type == 1 || run.Type >= 0x80000000 && run.Type < 0xffffffff {
 				run.Payload = file[at : at+length]
 			}

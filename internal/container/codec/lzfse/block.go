@@ -4,7 +4,7 @@ import "encoding/binary"
 
 // block collects the triples and literals of one bvx2 block.
 type block struct {
-	raw      int // bytes that it stands for
+	raw      int // bytes that it decodes to
 	literals int
 	matches  int
 	distance int // of the last match in this block; 0 before the first
@@ -63,7 +63,8 @@ func (b *block) countMatches() {
 	pushers(b.dPush[:], h.dFreq[:], dStates)
 }
 
-// countLiterals counts in four tables in turn: repeated bytes would otherwise wait for each other's increments.
+// countLiterals counts in four tables in turn: repeated bytes would otherwise wait for each other's
+// increments.
 func (b *block) countLiterals() {
 	clear(b.counts[:])
 	c := &b.counts
@@ -80,7 +81,8 @@ func (b *block) countLiterals() {
 	pushers(b.literalPush[:], b.head.literalFreq[:], literalStates)
 }
 
-// pushLiterals encodes the literals, last first, with four states in turn: 40 bits at most between two flushes.
+// pushLiterals encodes the literals, last first, with four states in turn: 40 bits at most between
+// two flushes.
 func (b *block) pushLiterals() []byte {
 	table := &b.literalPush
 	var acc uint64
@@ -110,8 +112,8 @@ func (b *block) pushLiterals() []byte {
 	return finish(b.literalStream[:], out, acc, have, &b.head.literalBits)
 }
 
-// pushMatches encodes the triples, last first: 54 bits at most between two flushes. The stream begins with eight zero
-// bytes, so that one who reads it backwards may read too far.
+// pushMatches encodes the triples, last first: 54 bits at most between two flushes. The stream
+// starts with eight zero bytes, so that a decoder that reads it backwards may read too far.
 func (b *block) pushMatches() []byte {
 	var acc uint64
 	var have int
@@ -153,7 +155,8 @@ func push(acc uint64, have int, s uint32, e pusher) (uint64, int, uint32) {
 	return acc, have + int(n), uint32(int32(s>>(n&31)) + e.next)
 }
 
-// finish writes the last bits of a stream, and to unused minus the number of bits that its last byte has left.
+// finish writes the last bits of a stream, and to unused minus the number of bits that its last
+// byte has left.
 func finish(stream []byte, out int, acc uint64, have int, unused *int) []byte {
 	*unused = 0
 	if have > 0 {

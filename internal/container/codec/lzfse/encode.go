@@ -22,7 +22,8 @@ const (
 	worth     = 8  // least score of a match, see score
 )
 
-// encoder is the state of one Encode, pooled: what the match finder knows, and the block that it is filling.
+// encoder is the state of one Encode, pooled: what the match finder knows, and the block that it is
+// filling.
 type encoder struct {
 	src   []byte
 	out   []byte
@@ -33,8 +34,8 @@ type encoder struct {
 
 var encoders = sync.Pool{New: func() any { return new(encoder) }}
 
-// Encode appends src as an LZFSE stream to dst and returns the extended slice. It is at most 12 bytes longer than
-// src, whose length is not limited; matches reach back MaxDistance at most.
+// Encode appends src as an LZFSE stream to dst and returns the extended slice. It is at most 12
+// bytes longer than src, of any length; matches reach back MaxDistance at most.
 func Encode(dst, src []byte) []byte {
 	e := encoders.Get().(*encoder)
 	e.src, e.out = src, dst
@@ -56,7 +57,7 @@ func Encode(dst, src []byte) []byte {
 	return out
 }
 
-// small writes the whole input as one bvxn block, or stores it when that is no longer.
+// small writes the whole input as one bvxn block, or stores it when that is as short.
 func (e *encoder) small() {
 	start := len(e.out)
 	e.out = append(e.out, make([]byte, 12)...)
@@ -72,7 +73,7 @@ func (e *encoder) small() {
 	le.PutUint32(e.out[start+8:], uint32(len(e.out)-start-12))
 }
 
-// store writes src[from:to] as bvx- blocks. Nothing at all makes no block.
+// store writes src[from:to] as bvx- blocks. No bytes make no block.
 func (e *encoder) store(from, to int) {
 	for from < to {
 		n := min(to-from, 1<<30)
@@ -86,14 +87,15 @@ func (e *encoder) store(from, to int) {
 // found is a match: length bytes from src[from:].
 type found struct{ from, length, score int }
 
-// score estimates the bits that a match saves: what its bytes cost as literals, less what tells its distance.
+// score estimates the bits that a match saves: what its bytes cost as literals, less the bits of
+// its distance.
 func score(length, distance int) int { return 6*length - bits.Len(uint(distance)) }
 
 // encode finds the matches of the whole input and writes them block by block.
 //
-// The best of the latest positions with the same four bytes is taken, unless the next byte begins a better match. The
-// previous distance is tried first, since it costs next to nothing. Where nothing matches, the steps grow, so that
-// random bytes pass quickly.
+// The best of the latest positions with the same four bytes is taken, unless a better match starts
+// at the next byte. The previous distance is tried first, since it costs almost no bits. Without
+// matches the steps grow, so that random bytes pass quickly.
 func (e *encoder) encode() {
 	clear(e.rows[:])
 	e.block.reset()
@@ -141,7 +143,7 @@ func (e *encoder) find(at, last int) (best found) {
 		if binary.LittleEndian.Uint32(src[from:]) != v || at-from > maxD || at == from {
 			continue
 		}
-		if best.length > 0 && at+best.length < len(src) && src[at+best.length] != src[from+best.length] && best.length > 8 {
+		if end := best.length; end > 8 && at+end < len(src) && src[at+end] != src[from+end] {
 			continue
 		}
 		n := 4 + common(src, at+4, from+4)
@@ -155,7 +157,7 @@ func (e *encoder) find(at, last int) (best found) {
 	return best
 }
 
-// insert makes positions known to the match finder: those of a long match only here and there.
+// insert makes positions known to the match finder: of a long match only some.
 func (e *encoder) insert(from, to int) {
 	step := 1 + (to-from)>>6
 	for at := from; at < to; at += step {
@@ -183,8 +185,8 @@ func common(src []byte, a, b int) int {
 	return a - start
 }
 
-// match adds l literals from src[anchor:] and m bytes at the distance behind them to the block, in as many triples
-// as the limits of L and M ask for.
+// match adds l literals from src[anchor:] and m bytes at the distance after them to the block, in
+// as many triples as the limits of L and M ask for.
 func (e *encoder) match(anchor, l, m, distance int) {
 	for l > maxL {
 		e.triple(anchor, maxL, 0, 0)
@@ -200,8 +202,8 @@ func (e *encoder) match(anchor, l, m, distance int) {
 	}
 }
 
-// triple adds one triple; a full block is written out first. Without a match the distance is free: any valid one
-// does, and that of before costs least.
+// triple adds one triple; a full block is written out first. Without a match the distance is free:
+// any valid one does, and that of before costs least.
 func (e *encoder) triple(anchor, l, m, distance int) {
 	b := &e.block
 	if b.matches == maxMatches || b.literals+l > maxLiterals {
@@ -231,8 +233,8 @@ func copyLiterals(dst, src []byte, n int) {
 	copy(dst[:n], src[:n])
 }
 
-// flush writes the block and begins another. One that does not shrink stays bvx2 all the same, as in Apple's encoder:
-// 7-Zip 26.02 fails on a bvx- block that follows another one.
+// flush writes the block and starts another. One that does not shrink stays bvx2, as in Apple's
+// encoder: 7-Zip 26.02 fails on a bvx- block that follows another one.
 func (e *encoder) flush() {
 	b := &e.block
 	if b.matches == 0 {

@@ -2,8 +2,9 @@ package lzfse
 
 import "encoding/binary"
 
-// decodeLZVN decodes the payload of a bvxn block to dst[at:] and reports whether it is valid and fills dst exactly. A
-// payload that ends without the end opcode, but with dst full, is accepted as the reference does.
+// decodeLZVN decodes the payload of a bvxn block to dst[at:] and reports whether it is valid and
+// fills dst exactly. A payload that ends without the end opcode, but with dst full, is accepted as
+// the reference does.
 func decodeLZVN(dst []byte, at int, src []byte) bool {
 	distance := 0
 	for len(src) > 0 {
@@ -36,8 +37,9 @@ func decodeLZVN(dst []byte, at int, src []byte) bool {
 	return at == len(dst)
 }
 
-// lzvnOp decodes the opcode at the start of src, which is not empty: its own length, how many literals follow it, the
-// length of its match and its distance, 0 for the previous one. It refuses undefined ones and those cut short.
+// lzvnOp decodes the opcode at the start of src, which is not empty: its own length, how many
+// literals follow it, the length of its match and its distance, 0 for the previous one. It refuses
+// undefined ones and those cut short.
 func lzvnOp(src []byte) (size, l, m, d int, ok bool) {
 	op := int(src[0])
 	switch {

@@ -2,7 +2,8 @@ package lzfse
 
 import "encoding/binary"
 
-// Limits of the LZVN encoder: its search, and the widest distances of the opcodes with 11, 14 and 16 bits.
+// Limits of the LZVN encoder: its search, and the widest distances of the opcodes with 11, 14 and
+// 16 bits.
 const (
 	lzvnBits   = 12
 	lzvnDepth  = 16
@@ -11,7 +12,8 @@ const (
 	lzvnLarge  = 0xffff
 )
 
-// lzvnEncoder finds matches through chains of positions with equal hashes; positions are kept plus one.
+// lzvnEncoder finds matches through chains of positions with equal hashes; positions are kept plus
+// one.
 type lzvnEncoder struct {
 	head  [1 << lzvnBits]int32
 	chain []int32
@@ -52,8 +54,8 @@ func (e *lzvnEncoder) insert(src []byte, at int) int {
 	return int(before) - 1
 }
 
-// find looks for the match at src[at:] that saves the most bytes, and makes the position known. It gives 0 when none
-// is shorter than the literals that it stands for.
+// find looks for the match at src[at:] that saves the most bytes, and makes the position known. It
+// gives 0 when none is shorter than the literals that it replaces.
 func (e *lzvnEncoder) find(src []byte, at int) (length, distance int) {
 	best := 0
 	for from, depth := e.insert(src, at), 0; from >= 0 && depth < lzvnDepth; depth++ {
@@ -77,7 +79,7 @@ func (e *lzvnEncoder) find(src []byte, at int) (length, distance int) {
 	return length, distance
 }
 
-// emit appends the opcodes for literals and the match of n bytes behind them.
+// emit appends the opcodes for literals and the match of n bytes after them.
 func (e *lzvnEncoder) emit(dst, literals []byte, n, distance int) []byte {
 	if len(literals) > 3 {
 		dst, literals = lzvnLiterals(dst, literals), nil

@@ -8,8 +8,8 @@ import (
 	"github.com/ulikunitz/xz/lzma"
 )
 
-// What Apple's streams say: a dictionary of 8 MiB, as the property byte of the LZMA2 filter and in bytes, and stream
-// flags for no integrity check.
+// Properties of Apple's streams: a dictionary of 8 MiB, as the property byte of the LZMA2 filter
+// and in bytes, and stream flags for no integrity check.
 const (
 	dictProperty = 0x16
 	dictSize     = 8 << 20
@@ -17,9 +17,10 @@ const (
 	blockHeader  = 16 // length at least, with its CRC
 )
 
-// Encode appends src, compressed, to dst as one xz stream in the form of Apple's: no check, one block with both sizes
-// in its header, LZMA2 with a dictionary of 8 MiB. Empty input makes a stream without blocks. The compressor takes
-// about 12 times len(src), at least 1 MiB, of memory for the call.
+// Encode appends src, compressed, to dst as one xz stream in the form of Apple's: no check, one
+// block with both sizes in its header, LZMA2 with a dictionary of 8 MiB. Empty input makes a stream
+// without blocks. The compressor takes about 12 times len(src), at least 1 MiB, of memory for the
+// call.
 func Encode(dst, src []byte) ([]byte, error) {
 	start := len(dst)
 	dst = append(dst, headerMagic+noCheck...)
@@ -63,7 +64,7 @@ func appendIndex(dst []byte, records ...record) []byte {
 	return append(append(dst, backward...), footerMagic...)
 }
 
-// pad appends zeros until what begins at start is a multiple of four bytes long.
+// pad appends zeros until the length from start is a multiple of four bytes.
 func pad(dst []byte, start int) []byte {
 	for (len(dst)-start)%4 != 0 {
 		dst = append(dst, 0)
@@ -71,13 +72,13 @@ func pad(dst []byte, start int) []byte {
 	return dst
 }
 
-// appendCRC appends the CRC-32 of what begins at start.
+// appendCRC appends the CRC-32 of the bytes from start.
 func appendCRC(dst []byte, start int) []byte {
 	return binary.LittleEndian.AppendUint32(dst, crc32.ChecksumIEEE(dst[start:]))
 }
 
-// compress gives src as LZMA2. The dictionary is no larger than src, whatever the header will say: nothing beyond it
-// could be used, and every byte of it is allocated and cleared.
+// compress encodes src with LZMA2. The dictionary is at most as large as src, in spite of the
+// larger one in the header: more could not be used, and every byte of it is allocated and cleared.
 func compress(src []byte) ([]byte, error) {
 	out := &sliceWriter{to: make([]byte, 0, len(src)/2+64)}
 	w, err := lzma.Writer2Config{DictCap: min(max(len(src), lzma.MinDictCap), dictSize)}.NewWriter2(out)

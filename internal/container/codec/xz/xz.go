@@ -1,9 +1,11 @@
-// Package xz reads and writes the xz streams of ULMO images, and reads bare .lzma streams (LZMA1 behind a header of 13
-// bytes), which some other writers put in their place. It turns one slice into another.
+// Package xz reads and writes the xz streams of ULMO images, and reads bare .lzma streams (LZMA1
+// after a header of 13 bytes), which some other writers put in their place. It turns one slice into
+// another.
 //
-// LZMA itself is github.com/ulikunitz/xz/lzma. The container around it is our own for two reasons: a dictionary is
-// never larger than the destination, whatever a header asks for, and the streams that are written look as Apple's do
-// (no check, one block with both sizes in its header), which that module does not write.
+// LZMA itself is github.com/ulikunitz/xz/lzma. The container around it is our own for two reasons:
+// a dictionary is never larger than the destination, whatever a header asks for, and the streams
+// that are written look as Apple's do (no check, one block with both sizes in its header), which
+// that module does not write.
 //
 // It refuses filters other than LZMA2, and more than one stream.
 package xz
@@ -22,8 +24,8 @@ import (
 	"github.com/ulikunitz/xz/lzma"
 )
 
-// ErrCorrupt is what every error of Decode wraps: the source is no xz or lzma stream, one of another size, or one with
-// filters that are not read.
+// ErrCorrupt is what every error of Decode wraps: the source is not an xz or lzma stream, one of
+// another size, or one with filters that are not read.
 var ErrCorrupt = errors.New("corrupt xz stream")
 
 const (
@@ -34,7 +36,8 @@ const (
 	lzma2Filter = 0x21
 )
 
-// checkSizes are the lengths of the integrity checks by their number; those that are not verified are skipped.
+// checkSizes are the lengths of the integrity checks by their number; those that are not verified
+// are skipped.
 var checkSizes = [16]int{0, 4, 4, 4, 8, 8, 8, 16, 16, 16, 32, 32, 32, 64, 64, 64}
 
 var crc64Table = crc64.MakeTable(crc64.ECMA)
@@ -49,9 +52,10 @@ type stream struct {
 	records []record
 }
 
-// Decode decodes the xz or .lzma stream at the start of src into dst, which must have exactly the decoded length; it
-// returns how many bytes it has written, which is less than len(dst) with every error. Bytes after the stream are
-// ignored. Time and memory are proportional to len(dst) + len(src).
+// Decode decodes the xz or .lzma stream at the start of src into dst, which must have exactly the
+// decoded length; it returns how many bytes it has written, which is less than len(dst) with every
+// error. Bytes after the stream are ignored. Time and memory are proportional to len(dst) +
+// len(src).
 func Decode(dst, src []byte) (int, error) {
 	s := &stream{dst: dst}
 	var err error
@@ -69,7 +73,8 @@ func Decode(dst, src []byte) (int, error) {
 	return s.at, nil
 }
 
-// dictCap is the dictionary for a stream that decodes to at most n bytes: no match reaches further back.
+// dictCap is the dictionary for a stream that decodes to at most n bytes: no match reaches further
+// back.
 func dictCap(n int) int { return max(n, lzma.MinDictCap) }
 
 // read copies all of r to the rest of dst; more than fits is an error.
@@ -102,8 +107,8 @@ func (s *stream) decodeLZMA2(src []byte) (used int, err error) {
 	return len(src) - in.Len(), nil
 }
 
-// decodeAlone decodes a .lzma stream: 13 bytes of properties, dictionary size and decoded length, then LZMA1. The
-// dictionary size is replaced, since the module allocates what the header asks for.
+// decodeAlone decodes a .lzma stream: 13 bytes of properties, dictionary size and decoded length,
+// then LZMA1. The dictionary size is replaced, since the module allocates what the header asks for.
 func (s *stream) decodeAlone(src []byte) error {
 	if len(src) < lzma.HeaderLen {
 		return corrupt("ends too early")
@@ -161,7 +166,7 @@ func crcFits(src []byte) bool {
 	return binary.LittleEndian.Uint32(src[n:]) == crc32.ChecksumIEEE(src[:n])
 }
 
-// block decodes the block at the start of src and says how long it is, with padding and check.
+// block decodes the block at the start of src and returns its length with padding and check.
 func (s *stream) block(src []byte, check int) (int, error) {
 	size := (int(src[0]) + 1) * 4
 	if size > len(src) || size < 8 || !crcFits(src[:size]) {
@@ -178,7 +183,7 @@ func (s *stream) block(src []byte, check int) (int, error) {
 	}
 	made := s.dst[start:s.at]
 	if packed >= 0 && packed != int64(used) || raw >= 0 && raw != int64(len(made)) {
-		return 0, corrupt("block of another size than its header says")
+		return 0, corrupt("block of another size than its header states")
 	}
 	at := size + used
 	s.records = append(s.records, record{uint64(at + checkSizes[check]), uint64(len(made))})
@@ -193,7 +198,7 @@ func (s *stream) block(src []byte, check int) (int, error) {
 	return at + checkSizes[check], nil
 }
 
-// blockSizes reads a block header behind its length: both sizes, −1 where they are not given.
+// blockSizes reads a block header after its length: both sizes, −1 where they are not given.
 func blockSizes(src []byte) (packed, raw int64, ok bool) {
 	flags := src[0]
 	packed, raw = -1, -1
@@ -225,7 +230,7 @@ func blockSizes(src []byte) (packed, raw int64, ok bool) {
 	return packed, raw, true
 }
 
-// checkFits verifies the check in front of which the content stands; those of unknown kinds pass.
+// checkFits verifies the check after the content; checks of unknown kinds pass.
 func checkFits(check int, content, sum []byte) bool {
 	switch check {
 	case 1:
@@ -238,7 +243,7 @@ func checkFits(check int, content, sum []byte) bool {
 	return true
 }
 
-// index reads the index at the start of src, whose records have to be those of the blocks, and says how long it is.
+// index reads the index at the start of src, which must list the blocks, and returns its length.
 func (s *stream) index(src []byte) (size int, ok bool) {
 	at := 1
 	next := func() uint64 {

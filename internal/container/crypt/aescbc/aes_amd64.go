@@ -7,7 +7,8 @@ var (
 	vaes512 = set{"vaes-512", (*Key).encryptVAES, (*Key).decryptVAES}
 )
 
-// supported lists the sets of this CPU. The cpu package says yes to AVX only when the system saves its registers, too.
+// supported lists the sets of this CPU. Package cpu reports AVX only if the system saves its
+// registers.
 func supported() []set {
 	sets := []set{generic}
 	if cpu.X86.HasAES && cpu.X86.HasAVX {
@@ -39,7 +40,8 @@ func (k *Key) encryptNI(dst, src, ivs []byte, unit int) {
 // fewVAES is the number of blocks up to which the kernel for twelve is quicker than the one for 32.
 const fewVAES = 12
 
-// encryptVAES encrypts 32 blocks at a time, and what is no multiple of four by the other kernel.
+// encryptVAES encrypts 32 blocks at a time, and the rest after a multiple of four with the other
+// kernel.
 func (k *Key) encryptVAES(dst, src, ivs []byte, unit int) {
 	n := len(ivs) / Size &^ 3
 	if unit%64 != 0 || n <= fewVAES {
@@ -53,7 +55,7 @@ func (k *Key) encryptVAES(dst, src, ivs []byte, unit int) {
 	}
 }
 
-// decryptNI decrypts one block after the other: inside a block nothing waits for anything.
+// decryptNI decrypts one block after the other: inside a block all steps are independent.
 func (k *Key) decryptNI(dst, src, ivs []byte, unit int) {
 	decryptUnits(&k.dec[0], k.rounds, &dst[0], &src[0], &ivs[0], unit, len(ivs)/Size)
 }

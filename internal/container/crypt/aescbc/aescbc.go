@@ -1,9 +1,11 @@
-// Package aescbc does the two things an encrypted image needs for every block: AES-CBC over many independent blocks
-// at once, and the IV of each block, the first 16 bytes of HMAC-SHA1 of its number. CBC chains within a block only,
-// so blocks are interleaved until the AES units are full; a CPU without such units is served by the standard library.
+// Package aescbc does the two things an encrypted image needs for every block: AES-CBC over many
+// independent blocks at once, and the IV of each block, the first 16 bytes of HMAC-SHA1 of its
+// number. CBC chains within a block only, so blocks are interleaved until the AES units are full; a
+// CPU without such units is served by the standard library.
 //
-// It holds all assembly of the module and knows no headers, no key wrapping and no passphrases (package crypt does).
-// It refuses partial blocks, and slices that overlap without being the same: both are mistakes of the caller and panic.
+// It holds all assembly of the module and knows no headers, no key wrapping and no passphrases
+// (package crypt does). It refuses partial blocks, and slices that overlap without being the same:
+// both are mistakes of the caller and panic.
 package aescbc
 
 import (
@@ -16,8 +18,9 @@ import (
 // Size is the length in bytes of an AES block, and of an IV.
 const Size = aes.BlockSize
 
-// kernel encrypts or decrypts len(ivs)/Size blocks of unit bytes each from src to dst, block i with ivs[i*Size:].
-// dst and src are exactly that long and either the same memory or disjoint; unit is a positive multiple of Size.
+// kernel encrypts or decrypts len(ivs)/Size blocks of unit bytes each from src to dst, block i with
+// ivs[i*Size:]. dst and src are exactly that long and either the same memory or disjoint; unit is a
+// positive multiple of Size.
 type kernel func(k *Key, dst, src, ivs []byte, unit int)
 
 // set is one way to do the work; the sets of a CPU are listed by supported, the best first.
@@ -28,8 +31,8 @@ type set struct {
 
 var generic = set{"generic", (*Key).encryptGeneric, (*Key).decryptGeneric}
 
-// Key is an expanded AES key. Its methods may be called at once from many goroutines, Wipe excepted.
-// Make one with NewKey: the zero Key has no key.
+// Key is an expanded AES key. Its methods may be called at once from many goroutines, Wipe
+// excepted. Make one with NewKey: the zero Key has no key.
 type Key struct {
 	rounds int
 	enc    [15 * Size]byte // round keys in the order of encryption
@@ -61,7 +64,8 @@ func newKey(key []byte, use set) (*Key, error) {
 	return k, nil
 }
 
-// Implementation names the set that new keys use on this CPU: "vaes-512", "aes-ni", "armv8-aes" or "generic".
+// Implementation names the set that new keys use on this CPU: "vaes-512", "aes-ni", "armv8-aes" or
+// "generic".
 func Implementation() string { return supported()[0].name }
 
 // Implementations lists the names of all sets of this CPU, the best first.
@@ -72,7 +76,8 @@ func Implementations() (names []string) {
 	return names
 }
 
-// NewKeyFor is NewKey with the named one of Implementations, for measuring and testing: NewKey takes the best.
+// NewKeyFor is NewKey with the named one of Implementations, for measuring and testing: NewKey
+// takes the best.
 func NewKeyFor(implementation string, key []byte) (*Key, error) {
 	for _, s := range supported() {
 		if s.name == implementation {
@@ -96,12 +101,12 @@ func (k *Key) Decrypt(dst, src, ivs []byte, unit int) {
 	}
 }
 
-// check returns the number of blocks, and panics where the package comment says so: an assembly loop must never
-// see lengths that do not fit.
+// check returns the number of blocks, and panics for the mistakes in the package comment: an
+// assembly loop must never see lengths that do not fit.
 func check(dst, src, ivs []byte, unit int) int {
 	switch {
 	case unit <= 0 || unit%Size != 0:
-		panic("aescbc: block length is no multiple of 16")
+		panic("aescbc: block length is not a multiple of 16")
 	case len(src)%unit != 0:
 		panic("aescbc: partial block")
 	case len(dst) < len(src):
@@ -114,8 +119,8 @@ func check(dst, src, ivs []byte, unit int) int {
 	return len(src) / unit
 }
 
-// Wipe overwrites the key. No other method may be running or be called afterwards. What the standard library
-// expanded for the generic set is out of reach and only let go of.
+// Wipe overwrites the key. No other method may be running or be called afterwards. What the
+// standard library expanded for the generic set is out of reach and only let go of.
 func (k *Key) Wipe() {
 	clear(k.enc[:])
 	clear(k.dec[:])

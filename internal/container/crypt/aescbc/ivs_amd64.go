@@ -12,8 +12,8 @@ func supportedIVs() []ivSet {
 	return []ivSet{genericIVs}
 }
 
-// hasSHANI reports the SHA instructions, which package cpu does not know. They need no more of the system than SSE.
-// CPUID leaf 7 exists where AVX2 does.
+// hasSHANI reports the SHA instructions, which package cpu does not know. They need no more of the
+// system than SSE. CPUID leaf 7 exists where AVX2 does.
 var hasSHANI = cpu.X86.HasAVX2 && leaf7()&(1<<29) != 0
 
 func leaf7() (ebx uint32)
