@@ -118,49 +118,40 @@ func decodeEntries(b []byte) ([]Partition, error) {
 	return parts, nil
 }
 
-const mbrTable = 446 // offset of the four entries of 16 bytes in sector 0
+// mbrTable is the offset of the four entries of 16 bytes in sector 0.
+const mbrTable = 446
 
-// protectiveMBR is sector 0 of a new table: one partition of type 0xEE over the whole device, which keeps tools without
-// GPT support from writing to it. The CHS fields are those of UEFI 2.10, table 5.4.
-func protectiveMBR(sectors uint64) []byte {
-	b := make([]byte, SectorSize)
-	e := b[mbrTable:]
+// updateMBR is the protective MBR of a device with the sector 0 b: one partition of type 0xEE over the whole device,
+// which keeps tools without GPT support from writing to it. The CHS fields are those of UEFI 2.10, table 5.4. Boot code
+// and disk signature of a protective MBR stay, and a hybrid MBR stays as it is, since other systems use its further
+// partitions.
+func updateMBR(b []byte, sectors uint64) []byte {
+	used, protective := mbrPartitions(b)
+	if protective && used > 1 {
+		return b
+	}
+	fresh := make([]byte, SectorSize)
+	if protective {
+		copy(fresh, b[:mbrTable])
+	}
+	e := fresh[mbrTable:]
 	copy(e, []byte{0, 0x00, 0x02, 0x00, 0xEE, 0xFF, 0xFF, 0xFF})
 	binary.LittleEndian.PutUint32(e[8:], 1)
 	binary.LittleEndian.PutUint32(e[12:], uint32(min(sectors-1, math.MaxUint32)))
-	b[510], b[511] = 0x55, 0xAA
-	return b
+	fresh[510], fresh[511] = 0x55, 0xAA
+	return fresh
 }
 
-// updateMBR is the protective MBR of a device whose sector 0 is b. Boot code and disk signature stay, and so does a
-// hybrid MBR, as other systems use its further partitions.
-func updateMBR(b []byte, sectors uint64) []byte {
-	fresh := protectiveMBR(sectors)
-	if !hasProtectiveMBR(b) {
-		return fresh
+// mbrPartitions counts the used entries of a boot record and reports whether one is of type 0xEE.
+func mbrPartitions(b []byte) (used int, protective bool) {
+	if b[510] != 0x55 || b[511] != 0xAA {
+		return 0, false
 	}
-	used := 0
 	for e := range slices.Chunk(b[mbrTable:510], 16) {
 		if e[4] != 0 {
 			used++
 		}
+		protective = protective || e[4] == 0xEE
 	}
-	if used > 1 {
-		return b
-	}
-	copy(fresh, b[:mbrTable])
-	return fresh
-}
-
-// hasProtectiveMBR reports whether one of the four entries is of type 0xEE.
-func hasProtectiveMBR(b []byte) bool {
-	if b[510] != 0x55 || b[511] != 0xAA {
-		return false
-	}
-	for e := range slices.Chunk(b[mbrTable:510], 16) {
-		if e[4] == 0xEE {
-			return true
-		}
-	}
-	return false
+	return used, protective
 }

@@ -9,7 +9,6 @@ package gpt
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -78,20 +77,11 @@ func (t *Table) EntrySectors() uint64 {
 	return (uint64(t.entries)*entrySize + SectorSize - 1) / SectorSize
 }
 
-// New returns an empty table for a device of size bytes, rounded down to whole sectors.
-func New(size int64, disk GUID) (*Table, error) {
-	t := &Table{Disk: disk, Sectors: uint64(max(size, 0)) / SectorSize, entries: entryCount}
-	if err := t.layout(); err != nil {
-		return nil, err
-	}
-	return t, nil
-}
-
 // layout computes the usable area from the number of sectors.
 func (t *Table) layout() error {
 	// Entries take whole sectors on disk; a table of an odd count, which other tools may make, is rounded up.
 	t.entries = (t.entries + 3) / 4 * 4
-	table := uint64(t.entries) * entrySize / SectorSize
+	table := t.EntrySectors()
 	if t.Sectors < 2*(table+2)+alignSectors {
 		return fmt.Errorf("laying out %d sectors: %w", t.Sectors, ErrTooSmall)
 	}
@@ -102,8 +92,8 @@ func (t *Table) layout() error {
 // Single returns a table with one partition of the given type that starts at sector first (0: [FirstDefault], or
 // [FirstApple] on a device below 4 MiB) and takes the rest of the device, ending on a multiple of 4096 bytes.
 func Single(size int64, disk, typ, id GUID, name string, first uint64) (*Table, error) {
-	t, err := New(size, disk)
-	if err != nil {
+	t := &Table{Disk: disk, Sectors: uint64(max(size, 0)) / SectorSize, entries: entryCount}
+	if err := t.layout(); err != nil {
 		return nil, err
 	}
 	if first == 0 {
@@ -112,32 +102,19 @@ func Single(size int64, disk, typ, id GUID, name string, first uint64) (*Table, 
 			first = FirstApple
 		}
 	}
-	return t, t.Add(Partition{Type: typ, ID: id, First: first, Last: t.lastAligned(), Name: name})
+	t.Partitions = []Partition{{Type: typ, ID: id, First: first, Last: t.lastAligned(), Name: name}}
+	if err := t.check(); err != nil {
+		return nil, fmt.Errorf("laying out partition %q: %w", name, err)
+	}
+	return t, nil
 }
 
 // lastAligned is the last sector that a partition can have so that it ends on a multiple of 4096 bytes.
 func (t *Table) lastAligned() uint64 { return (t.LastUsable+1)/alignSectors*alignSectors - 1 }
 
-// Add appends a partition; its Index is set to the first free place. The error wraps [ErrInvalid].
-func (t *Table) Add(p Partition) error {
-	p.Index = 0
-	for _, q := range t.Partitions {
-		if q.Index == p.Index {
-			p.Index++
-		}
-	}
-	next := append(slices.Clone(t.Partitions), p)
-	slices.SortFunc(next, func(a, b Partition) int { return a.Index - b.Index })
-	if err := t.check(next); err != nil {
-		return fmt.Errorf("adding partition %q: %w", p.Name, err)
-	}
-	t.Partitions = next
-	return nil
-}
-
 // check returns an error wrapping ErrInvalid unless the partitions fit the table.
-func (t *Table) check(parts []Partition) error {
-	for i, p := range parts {
+func (t *Table) check() error {
+	for i, p := range t.Partitions {
 		switch {
 		case p.Index < 0 || p.Index >= int(t.entries):
 			return fmt.Errorf("entry %d of a table of %d: %w", p.Index, t.entries, ErrInvalid)
@@ -151,7 +128,7 @@ func (t *Table) check(parts []Partition) error {
 			return fmt.Errorf("entry %d is named %q, at most %d UTF-16 units are possible: %w",
 				p.Index, p.Name, nameUnits, ErrInvalid)
 		}
-		for _, q := range parts[:i] {
+		for _, q := range t.Partitions[:i] {
 			if p.First <= q.Last && q.First <= p.Last {
 				return fmt.Errorf("entries %d and %d overlap: %w", q.Index, p.Index, ErrInvalid)
 			}

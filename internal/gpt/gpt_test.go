@@ -68,10 +68,10 @@ func TestSingleRoundTrip(t *testing.T) {
 }
 
 func TestAddRefuses(t *testing.T) {
-	table, err := New(16<<20, diskID)
+	table, err := newTable(16<<20, diskID)
 	require.NoError(t, err)
-	require.NoError(t, table.Add(Partition{Type: LinuxData, First: 2048, Last: 4095}))
-	require.NoError(t, table.Add(Partition{Type: EFISystem, First: 4096, Last: 8191, Name: "Ünïcödé 🎉"}))
+	require.NoError(t, table.add(Partition{Type: LinuxData, First: 2048, Last: 4095}))
+	require.NoError(t, table.add(Partition{Type: EFISystem, First: 4096, Last: 8191, Name: "Ünïcödé 🎉"}))
 	assert.Equal(t, 1, table.Partitions[1].Index)
 	for name, p := range map[string]Partition{
 		"overlap":      {Type: LinuxData, First: 8191, Last: 9000},
@@ -83,9 +83,9 @@ func TestAddRefuses(t *testing.T) {
 		"long name":    {Type: LinuxData, First: 9000, Last: 9001, Name: "1234567890123456789012345678901234567"},
 		"broken UTF-8": {Type: LinuxData, First: 9000, Last: 9001, Name: "a\xff"},
 	} {
-		assert.ErrorIs(t, table.Add(p), ErrInvalid, name)
+		assert.ErrorIs(t, table.add(p), ErrInvalid, name)
 	}
-	_, err = New(20<<10, diskID)
+	_, err = newTable(20<<10, diskID)
 	assert.ErrorIs(t, err, ErrTooSmall)
 	dev := blockdevtest.NewMem(16 << 20)
 	require.NoError(t, Write(dev, table))
@@ -180,7 +180,7 @@ func TestResize(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []Warning{WarnBackupMoved}, warnings)
 
-	got, err := Grow(dev)
+	got, err := Resize(dev, dev.Size(), -1)
 	require.NoError(t, err)
 	assert.Equal(t, table.Partitions, got.Partitions)
 	again, warnings, err := Read(dev)
@@ -230,7 +230,7 @@ func TestBootRecordKeepsWhatIsNotOurs(t *testing.T) {
 			_, err := dev.WriteAt(want, 0)
 			require.NoError(t, err)
 			dev.Resize(16 << 20)
-			_, err = Grow(dev)
+			_, err = Resize(dev, dev.Size(), -1)
 			require.NoError(t, err)
 			if !hybrid {
 				binary.LittleEndian.PutUint32(want[446+12:], 16<<20/512-1)
@@ -240,7 +240,7 @@ func TestBootRecordKeepsWhatIsNotOurs(t *testing.T) {
 			_, err = dev.WriteAt(want, 0)
 			require.NoError(t, err)
 			require.NoError(t, Write(dev, table))
-			assert.Equal(t, protectiveMBR(8<<20/512), sector(dev), "a record that is none goes")
+			assert.Equal(t, updateMBR(make([]byte, SectorSize), 8<<20/512), sector(dev), "a record that is none goes")
 		})
 	}
 }
@@ -261,7 +261,7 @@ func TestWriteInterrupted(t *testing.T) {
 			}
 			return nil
 		}
-		_, err := Grow(dev)
+		_, err := Resize(dev, dev.Size(), -1)
 		dev.Hook = nil
 		got, _, rerr := Read(dev)
 		require.NoError(t, rerr)
@@ -277,7 +277,7 @@ func TestWriteInterrupted(t *testing.T) {
 func TestRoundTripProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.Int64Range(1<<20, 1<<30).Draw(t, "size")
-		table, err := New(size, diskID)
+		table, err := newTable(size, diskID)
 		require.NoError(t, err)
 		next := table.FirstUsable
 		for range rapid.IntRange(0, 12).Draw(t, "n") {
@@ -289,10 +289,10 @@ func TestRoundTripProperty(t *testing.T) {
 			name := rapid.StringN(0, 18, 18).Draw(t, "name")
 			p := Partition{Type: LinuxData, First: first, Last: last, Attributes: rapid.Uint64().Draw(t, "attr"), Name: name}
 			if strings.ContainsRune(name, 0) {
-				require.ErrorIs(t, table.Add(p), ErrInvalid)
+				require.ErrorIs(t, table.add(p), ErrInvalid)
 				continue // a zero ends the name on disk
 			}
-			require.NoError(t, table.Add(p))
+			require.NoError(t, table.add(p))
 			next = last + 1
 		}
 		dev := blockdevtest.NewMem(size)
@@ -323,4 +323,27 @@ func TestTableOfAnOddCountIsWrittenBack(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, warnings)
 	assert.Equal(t, table.Partitions, again.Partitions)
+}
+
+// newTable is an empty table for a device of size bytes.
+func newTable(size int64, disk GUID) (*Table, error) {
+	t := &Table{Disk: disk, Sectors: uint64(max(size, 0)) / SectorSize, entries: entryCount}
+	return t, t.layout()
+}
+
+// add appends a partition in the first free place; the table stays as it was if it does not fit.
+func (t *Table) add(p Partition) error {
+	for _, q := range t.Partitions {
+		if q.Index == p.Index {
+			p.Index++
+		}
+	}
+	next := *t
+	next.Partitions = append(slices.Clone(t.Partitions), p)
+	slices.SortFunc(next.Partitions, func(a, b Partition) int { return a.Index - b.Index })
+	err := next.check()
+	if err == nil {
+		*t = next
+	}
+	return err
 }

@@ -30,7 +30,7 @@ func Write(dev blockdev.Device, t *Table) error {
 	if err := t.layout(); err != nil {
 		return err
 	}
-	if err := t.check(t.Partitions); err != nil {
+	if err := t.check(); err != nil {
 		return fmt.Errorf("writing partition table: %w", err)
 	}
 	if int64(t.Sectors)*SectorSize > dev.Size() {
@@ -41,10 +41,9 @@ func Write(dev blockdev.Device, t *Table) error {
 		return fmt.Errorf("reading protective MBR: %w", err)
 	}
 	entries := t.encodeEntries()
-	table := uint64(len(entries) / SectorSize)
 	h := header{
 		Self: t.Sectors - 1, Other: 1, FirstUsable: t.FirstUsable, LastUsable: t.LastUsable, Disk: t.Disk,
-		Table: t.Sectors - 1 - table, Entries: t.entries, EntrySize: entrySize, TableCRC: crc32.ChecksumIEEE(entries),
+		Table: t.Sectors - 1 - t.EntrySectors(), Entries: t.entries, EntrySize: entrySize, TableCRC: crc32.ChecksumIEEE(entries),
 	}
 	if err := put(dev, slices.Concat(entries, h.encode()), h.Table); err != nil {
 		return fmt.Errorf("writing backup partition table: %w", err)
@@ -77,7 +76,7 @@ func Read(dev blockdev.Device) (*Table, []Warning, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading protective MBR: %w", err)
 	}
-	if !hasProtectiveMBR(mbr) {
+	if _, protective := mbrPartitions(mbr); !protective {
 		warnings = append(warnings, WarnNoMBR)
 	}
 	primary, ph, perr := readAt(dev, 1, sectors)
@@ -149,7 +148,7 @@ func readAt(dev io.ReaderAt, self, sectors uint64) (*Table, header, error) {
 	if t.Sectors > sectors || t.Sectors == 0 {
 		t.Sectors = sectors
 	}
-	return t, h, t.check(t.Partitions)
+	return t, h, t.check()
 }
 
 // get reads n sectors.
@@ -161,15 +160,11 @@ func get(dev io.ReaderAt, sector, n uint64) ([]byte, error) {
 	return b, nil
 }
 
-// Grow moves the backup table to the end of a device after its size has changed; partitions stay as they are. It
-// returns the table as written. For a device that is about to shrink see [Resize].
-func Grow(dev blockdev.Device) (*Table, error) { return Resize(dev, dev.Size(), -1) }
-
 // Resize rewrites the table for a device of size bytes, at most the present size: call it before a device shrinks and
 // after it grew. If index is not negative, that partition, which must be the last on the device, is made to end with
 // the usable area (on a multiple of 4096 bytes). Partitions that no longer fit are an error wrapping [ErrInvalid],
-// before anything is written. Once the new table is durable, the former backup is cleared if it is outside all
-// partitions.
+// before anything is written. A negative index leaves all partitions as they are. Once the new table is durable, the
+// former backup is cleared if it is outside all partitions.
 func Resize(dev blockdev.Device, size int64, index int) (*Table, error) {
 	t, _, err := Read(dev)
 	if err != nil {
@@ -181,9 +176,11 @@ func Resize(dev blockdev.Device, size int64, index int) (*Table, error) {
 		return nil, fmt.Errorf("resizing partition table: %w", err)
 	}
 	if index >= 0 {
-		if err := t.stretch(index); err != nil {
-			return nil, err
+		i := slices.IndexFunc(t.Partitions, func(p Partition) bool { return p.Index == index })
+		if i < 0 {
+			return nil, fmt.Errorf("resizing partition %d: %w", index, ErrInvalid)
 		}
+		t.Partitions[i].Last = t.lastAligned()
 	}
 	if err := Write(dev, t); err != nil {
 		return nil, err
@@ -191,26 +188,14 @@ func Resize(dev blockdev.Device, size int64, index int) (*Table, error) {
 	return t, wipeOld(dev, old, t)
 }
 
-// stretch extends or cuts the partition to the end of the usable area.
-func (t *Table) stretch(index int) error {
-	for i := range t.Partitions {
-		if t.Partitions[i].Index == index {
-			t.Partitions[i].Last = t.lastAligned()
-			return nil
-		}
-	}
-	return fmt.Errorf("resizing partition %d: %w", index, ErrInvalid)
-}
-
 // wipeOld clears the backup of the former table where that overlaps neither the new table nor a partition.
 func wipeOld(dev blockdev.Device, old Table, t *Table) error {
-	n := uint64(old.entries)*entrySize/SectorSize + 1
+	n := old.EntrySectors() + 1
 	if old.Sectors == t.Sectors || old.Sectors < n+2 {
 		return nil
 	}
 	first, last := old.Sectors-n, old.Sectors-1
-	newTable := t.Sectors - uint64(t.entries)*entrySize/SectorSize - 1
-	if last >= newTable && first < t.Sectors || first < t.FirstUsable || last*SectorSize >= uint64(dev.Size()) {
+	if last >= t.Sectors-t.EntrySectors()-1 && first < t.Sectors || first < t.FirstUsable || last*SectorSize >= uint64(dev.Size()) {
 		return nil
 	}
 	for _, p := range t.Partitions {

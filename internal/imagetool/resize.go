@@ -283,7 +283,7 @@ func (s *shape) shrink(c *call, img container.Image, size int64) error {
 // grow goes from the outside in.
 func (s *shape) grow(c *call, img container.Image, size int64) error {
 	if s.backup { // it is found only at the end of the device, which will be elsewhere
-		if _, err := gpt.Grow(img); err != nil {
+		if _, err := gpt.Resize(img, img.Size(), -1); err != nil {
 			return err
 		}
 	}

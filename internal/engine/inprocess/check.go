@@ -119,7 +119,7 @@ func inspect(img container.Image, o engine.CheckOptions, r *engine.Report) error
 // repairTable writes both tables anew, the second one at the end of the device.
 func repairTable(img container.Image, t *gpt.Table, list []gpt.Warning) error {
 	if slices.Contains(list, gpt.WarnBackupMoved) {
-		_, err := gpt.Grow(img)
+		_, err := gpt.Resize(img, img.Size(), -1)
 		return err
 	}
 	return gpt.Write(img, t)
