@@ -25,6 +25,7 @@ const module = "dmgbench"
 var layers = [][]string{
 	{"cmd/...", "tools/..."},
 	{"internal/cli", "internal/cli/..."},
+	{"internal/runfolders"},
 	{"internal/report/..."}, // test support of the report: may use the report
 	{"internal/report"},
 	{"internal/selftest"}, // plays whole runs and judges what comes out

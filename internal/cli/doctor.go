@@ -5,221 +5,243 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
+	"os/exec"
+	"runtime"
 	"strings"
+	"time"
 
+	"dmgbench/internal/engine/hdiutil"
 	"dmgbench/internal/host"
+	"dmgbench/internal/hostio"
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
 	"dmgbench/internal/units"
-
-	"github.com/spf13/cobra"
+	"dmgbench/scripts"
 )
 
-type doctorOptions struct {
-	On       []string
-	Identify bool
-	Capture  string
-}
-
-func (a *app) newDoctorCommand() *cobra.Command {
-	var o doctorOptions
-	cmd := &cobra.Command{
-		Use: "doctor", GroupID: "maintain", Args: between(0, 0, ""),
-		Short: "say what this machine can do, and what would spoil a measurement",
-		Long: `Say what this machine is and how much space there is, which engines work and
-which one a run would take, what can be measured with it, which tools that open
-or check images are missing, which settings are in force and where each comes
-from (flag, environment, settings file), whether the disk's counters and APFS's
-log can be read, what would spoil a measurement now, and what earlier runs left,
-with the command that removes it. A fact that the system does not tell is
-"unknown". Nothing is left behind.
-
-With --capture a script (scripts/capture.sh) asks the disk image tools
-everything that this program depends on, with small images of every format, and
-keeps output and status of each command. It takes a few minutes on a Mac.
-Passphrases, names of the user and of the machine, and paths of other images are
-replaced; check the folder before you send it to anybody.
-
-EXIT STATUS
-  0  an engine works
-  1  none does, or another error
-  2  bad usage`,
-		Example: "  dmgbench doctor\n  dmgbench doctor --on /mnt/fast\n  dmgbench doctor --capture answers",
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.runDoctor(cmd, o) },
+// runDoctor is the command "doctor".
+func (a *app) runDoctor(ctx context.Context, _ []string) error {
+	if dir := a.text("capture"); dir != "" {
+		return a.captureAnswers(ctx, dir)
 	}
-	cmd.Flags().StringArrayVar(&o.On, "on", nil, "look at the disk under a folder too, as `[NAME=]DIR`; repeatable")
-	cmd.Flags().StringVar(&o.Capture, "capture", "", "keep what the disk image tools answer in a new or empty `folder`")
-	cmd.Flags().BoolVar(&o.Identify, "identify", false, "print host name, user and paths")
-	return cmd
-}
-
-func (a *app) runDoctor(cmd *cobra.Command, o doctorOptions) error {
-	ctx := cmd.Context()
-	if o.Capture != "" {
-		return a.capture(ctx, o.Capture)
-	}
-	given, err := readPlaces(o.On)
+	given, err := a.locations()
 	if err != nil {
 		return err
 	}
 	if len(given.here) > 0 {
-		return &usageError{err: fmt.Errorf("reading --on %s=%s: it is for run", given.here[0], plan.Here), hint: "give a folder"}
+		return usageError("give a folder", "reading --on %s=%s: it is for run", given.here[0], plan.Here)
 	}
-	asked := []host.Place{{Name: "this folder", Path: existing(".")}}
-	for i, p := range given.dirs {
-		asked = append(asked, host.Place{Name: cmp.Or(p.Name, o.On[i]), Path: p.Path})
+	places := []host.Place{{Name: "this folder", Path: existing(".")}}
+	for i, p := range given.places {
+		places = append(places, host.Place{Name: cmp.Or(p.Name, a.list("on")[i]), Path: p.Path})
 	}
 	limited, cancel := context.WithTimeout(ctx, factsTime)
-	h := host.Gather(limited, asked, o.Identify)
+	h := host.Gather(limited, places, a.isSet("identify"))
 	cancel()
 	tuning := host.Tune()
-	s := &sheet{w: a.out}
-	writeMachine(s, h, tuning)
-	s.line("user", a.owner())
-	if seen := console(); seen != "" {
-		s.line("console", seen)
+	t := &factTable{w: a.stdout}
+	doctorMachine(t, h, tuning)
+	t.add("user", a.owner())
+	if runtime.GOOS == "darwin" {
+		t.add("console", consoleUser())
 	}
-	writeDisks(s, h.Disks)
-	a.writeSettings(s, cmd, o.Identify)
-	err = a.writeEngines(ctx, s)
-	writeTools(s, a.env["PATH"])
-	writeSpoilers(s, h, tuning)
-	a.writeLeftovers(ctx, s)
-	return cmp.Or(s.err, err)
+	doctorDisks(t, h.Disks)
+	a.doctorSettings(t)
+	err = a.doctorEngines(ctx, t)
+	doctorTools(t, a.env["PATH"])
+	doctorWarnings(t, h, tuning)
+	a.doctorLeftovers(ctx, t)
+	return cmp.Or(t.err, err)
 }
 
-// sheet writes lines of a name and a value, the value wrapped at 80 columns.
-type sheet struct {
+// factTable prints lines of a name and a value. Values are wrapped after the column of the names.
+type factTable struct {
 	w   io.Writer
-	err error // of the first write that did not succeed
+	err error // of the first write that failed
 }
 
+// Widths in characters.
 const (
-	sheetWidth = 80
-	nameWidth  = 14
+	factWidth = 80
+	nameWidth = 15
 )
 
-func (s *sheet) line(name, value string) {
-	words := strings.Fields(printable(cmp.Or(value, "unknown")))
-	text, column := fmt.Sprintf("%-*s", nameWidth, printable(name)), max(len([]rune(name)), nameWidth)
-	for _, word := range words {
-		n := len([]rune(word))
-		if column > nameWidth && column+1+n > sheetWidth {
-			text, column = text+"\n"+strings.Repeat(" ", nameWidth), nameWidth
-		}
-		text, column = text+" "+word, column+1+n
-	}
-	if _, err := fmt.Fprintln(s.w, text); s.err == nil {
-		s.err = err
+// add prints a fact; an empty value is unknown.
+func (t *factTable) add(name, value string) {
+	line := wrap(fmt.Sprintf("%-*s", nameWidth, printable(name)), cmp.Or(value, "unknown"), nameWidth, factWidth)
+	if _, err := fmt.Fprintln(t.w, line); t.err == nil {
+		t.err = err
 	}
 }
 
-func writeMachine(s *sheet, h result.Host, tuning host.Tuning) {
-	t := tool()
-	s.line("program", t.Name+" "+t.Version+", "+t.Go)
-	s.line("system", strings.Join(strings.Fields(h.OS+" "+h.OSVersion+" "+h.OSBuild), " ")+", "+h.Arch)
-	s.line("kernel", h.Kernel)
-	s.line("model", h.Model)
-	s.line("processor", strings.TrimSpace(h.CPU+", "+count(h.CPUs, "processor")+" usable"))
+// addHint prints what to do about the fact above, if there is a way.
+func (t *factTable) addHint(hint string) {
+	if hint != "" {
+		t.add("", "hint: "+hint)
+	}
+}
+
+// addPackages prints the command that installs packages.
+func (t *factTable) addPackages(packages []string, remark string) {
+	if len(packages) > 0 {
+		t.addHint("apt install " + strings.Join(packages, " ") + " (Debian, Ubuntu)" + remark)
+	}
+}
+
+// doctorMachine prints the facts of the machine that do not depend on a disk.
+func doctorMachine(t *factTable, h result.Host, tuning host.Tuning) {
+	program := tool()
+	t.add("program", program.Name+" "+program.Version+", "+program.Go)
+	t.add("system", strings.TrimSpace(h.OS+" "+h.OSVersion+" "+h.OSBuild)+", "+h.Arch)
+	t.add("kernel", h.Kernel)
+	t.add("model", h.Model)
+	t.add("processor", h.CPU+", "+count(h.CPUs, "processor")+" usable")
 	if h.OS == "linux" {
-		s.line("governor", strings.Trim(tuning.Governor+" ("+tuning.Driver+")", " ()"))
-		s.line("huge pages", tuning.HugePages)
+		t.add("governor", strings.Trim(tuning.Governor+" ("+tuning.Driver+")", " ()"))
+		t.add("huge pages", tuning.HugePages)
 	}
-	s.line("memory", bytesOr(h.Memory))
-	s.line("limits", limits(h))
-	if h.Name != "" {
-		s.line("host", h.Name+", user "+h.User)
-	}
-	s.line("virtual", cmp.Or(h.Virtual, "no sign of it"))
-	s.line("power", h.Power)
-	if h.OS == "darwin" {
-		s.line("FileVault", h.FileVault)
-	}
-	s.line("memory use", strings.TrimPrefix(h.MemoryPressure+" pressure; ", " pressure; ")+cmp.Or(bytesUsed(h.SwapUsed), "no")+" swap in use")
-}
-
-// limits are those of the control group that the program runs in.
-func limits(h result.Host) string {
-	var list []string
+	t.add("memory", sizeOr(h.Memory, "unknown"))
+	var limits []string
 	if h.CPUQuota > 0 {
-		list = append(list, fmt.Sprintf("a control group allows %.3g processors", h.CPUQuota))
+		limits = append(limits, fmt.Sprintf("a control group allows %.3g processors", h.CPUQuota))
 	}
 	if h.MemoryLimit > 0 {
-		list = append(list, "a control group allows "+units.Bytes(h.MemoryLimit).Human()+" of memory")
+		limits = append(limits, "a control group allows "+sizeOr(h.MemoryLimit, "")+" of memory")
 	}
-	return cmp.Or(strings.Join(list, "; "), "none seen")
+	t.add("limits", cmp.Or(strings.Join(limits, "; "), "none found"))
+	if h.Name != "" {
+		t.add("host", h.Name+", user "+h.User)
+	}
+	t.add("virtual", cmp.Or(h.Virtual, "no sign of it"))
+	t.add("power", h.Power)
+	if h.OS == "darwin" {
+		t.add("FileVault", h.FileVault)
+	}
+	pressure := ""
+	if h.MemoryPressure != "" {
+		pressure = h.MemoryPressure + " pressure; "
+	}
+	t.add("memory use", pressure+sizeOr(h.SwapUsed, "no")+" swap in use")
 }
 
-func writeDisks(s *sheet, disks []result.Disk) {
-	for i, d := range disks {
-		s.line([]string{"disk here", "disk"}[min(i, 1)], fmt.Sprintf("%s%s free of %s; %s on %s (medium %s)", map[bool]string{true: d.Place + ": "}[i > 0],
-			bytesOr(d.Free), bytesOr(d.Total), cmp.Or(d.Filesystem, "unknown file system"),
-			cmp.Or(d.Device, strings.TrimSpace(cmp.Or(d.Bus, "unknown")+" device")), cmp.Or(d.Medium, "unknown")))
-		if d.Encrypted != "" {
-			s.line("", "encrypted: "+d.Encrypted)
-		}
-		if d.Indexed != "" {
-			s.line("", fmt.Sprintf("%s; Spotlight's indexing is %s; %d local snapshots", cmp.Or(d.Location, "location unknown"), d.Indexed, d.Snapshots))
-		}
-		if d.Path != "" {
-			s.line("", d.Path)
-		}
-	}
-}
-
-func bytesUsed(n int64) string {
+// sizeOr formats a number of bytes, with otherwise for 0.
+func sizeOr(n int64, otherwise string) string {
 	if n <= 0 {
-		return ""
-	}
-	return units.Bytes(n).Human() + " of"
-}
-
-func bytesOr(n int64) string {
-	if n <= 0 {
-		return "unknown"
+		return otherwise
 	}
 	return units.Bytes(n).Human()
 }
 
-// writeSpoilers lists what the facts say against measuring now, each with what helps against it.
-// writeLeftovers lists what earlier runs left.
-func (a *app) writeLeftovers(ctx context.Context, s *sheet) {
-	state, err := a.stateDir()
-	if err != nil {
-		return // the settings say why
+// owner explains who owns the files that the program makes.
+func (a *app) owner() string {
+	uid, _, ok := a.sudoCaller()
+	switch {
+	case ok:
+		return fmt.Sprintf("root by sudo: files made in folders of user %d, who called it, will belong to that user", uid)
+	case os.Geteuid() == 0:
+		return "root, not by sudo: files belong to root"
 	}
-	for _, l := range a.leftovers(ctx, state) {
-		s.line("left over", l.text)
-		s.line("", "hint: "+l.hint)
+	return fmt.Sprintf("%d, not root", os.Geteuid())
+}
+
+// consoleUser reports whether a user is logged in at the screen of a Mac, because the services of a session work in
+// the background.
+func consoleUser() string {
+	fi, err := os.Stat("/dev/console")
+	if err != nil {
+		return ""
+	}
+	if uid, ok := hostio.Owner(fi); ok && uid == 0 {
+		return "no user is logged in: published figures are from Macs with a user logged in"
+	}
+	return "a user is logged in"
+}
+
+func doctorDisks(t *factTable, disks []result.Disk) {
+	for i, d := range disks {
+		name, place := "disk here", ""
+		if i > 0 {
+			name, place = "disk", d.Place+": "
+		}
+		device := cmp.Or(d.Device, cmp.Or(d.Bus, "unknown")+" device")
+		t.add(name, fmt.Sprintf("%s%s free of %s; %s on %s (medium %s)", place, sizeOr(d.Free, "unknown"),
+			sizeOr(d.Total, "unknown"), cmp.Or(d.Filesystem, "unknown file system"), device, cmp.Or(d.Medium, "unknown")))
+		if d.Encrypted != "" {
+			t.add("", "encrypted: "+d.Encrypted)
+		}
+		if d.Indexed != "" {
+			t.add("", fmt.Sprintf("%s; Spotlight's indexing is %s; %d local snapshots", cmp.Or(d.Location, "location unknown"),
+				d.Indexed, d.Snapshots))
+		}
+		if d.Path != "" {
+			t.add("", d.Path)
+		}
 	}
 }
 
-func writeSpoilers(s *sheet, h result.Host, tuning host.Tuning) {
-	help := map[string]string{
-		"battery":         "connect the power supply",
-		"low-power":       "switch low power mode off in the system's settings",
-		"thermal":         "let the machine cool down",
-		"cpu-quota":       "raise the limit of the container, or run outside it",
-		"busy":            "wait until the other work is done, or stop it",
-		"translated":      "use the program that is made for this processor",
-		"memory-pressure": "end other programs",
-		"nearly-full":     "make room on the disk, or measure on another",
-		"image-host":      "measure on a real disk: --on DIR",
-		"network":         "measure on a disk of this machine: --on DIR",
-		"virtual":         "results stand beside each other, not beside those of a real disk",
+// warningHints are what to do about the warnings of package host, by kind.
+var warningHints = map[string]string{
+	"battery":         "connect the power supply",
+	"low-power":       "switch low power mode off in the system's settings",
+	"thermal":         "let the machine cool down",
+	"cpu-quota":       "raise the limit of the container, or run outside it",
+	"busy":            "wait until the other work is done, or stop it",
+	"translated":      "use the program that is made for this processor",
+	"memory-pressure": "end other programs",
+	"nearly-full":     "make room on the disk, or measure on another",
+	"image-host":      "measure on a real disk: --on DIR",
+	"network":         "measure on a disk of this machine: --on DIR",
+	"virtual":         "compare only with runs on the same virtual machine",
+}
+
+// doctorWarnings prints what would disturb a measurement now.
+func doctorWarnings(t *factTable, h result.Host, tuning host.Tuning) {
+	warnings := host.Warnings(h)
+	for _, w := range warnings {
+		t.add("spoiler", w.Text)
+		t.addHint(warningHints[w.Kind])
 	}
-	list := host.Warnings(h)
+	hints := tuning.Hints()
 	for i, w := range tuning.Warnings() {
-		help[w.Kind] = tuning.Hints()[i]
-		list = append(list, w)
+		t.add("spoiler", w.Text)
+		t.addHint(hints[i])
 	}
-	if len(list) == 0 {
-		s.line("spoilers", "nothing seen that would spoil a measurement now")
+	if len(warnings)+len(hints) == 0 {
+		t.add("spoilers", "none found")
 	}
-	for _, w := range list {
-		s.line("spoiler", w.Text)
-		if help[w.Kind] != "" {
-			s.line("", "hint: "+help[w.Kind])
-		}
+}
+
+// doctorLeftovers prints what earlier runs left.
+func (a *app) doctorLeftovers(ctx context.Context, t *factTable) {
+	state, err := a.stateDir()
+	if err != nil {
+		return // the error of the engines names it
 	}
+	for _, l := range a.leftovers(ctx, state) {
+		t.add("left over", l.text)
+		t.addHint(l.hint)
+	}
+}
+
+// captureAnswers runs scripts/capture.sh, which records the answers of the disk image tools in a folder.
+func (a *app) captureAnswers(ctx context.Context, dir string) error {
+	o, err := a.hdiutilOptions()
+	if err != nil {
+		return fmt.Errorf("capturing: %w", err)
+	}
+	a.chownAtExit(dir)
+	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", scripts.Capture, "capture.sh", dir)
+	cmd.Stdout, cmd.Stderr = a.stdout, a.stderr
+	cmd.Env = os.Environ()
+	if program := o.Hdiutil[0]; program != hdiutil.AppleHdiutil {
+		cmd.Env = append(cmd.Env, "DMGBENCH="+program)
+	}
+	// The script detaches its images when it is interrupted.
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = time.Minute
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("capturing into %q: %w", dir, err)
+	}
+	return nil
 }

@@ -5,62 +5,53 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"syscall"
 
 	"dmgbench/internal/engine"
 	"dmgbench/internal/engine/hdiutil"
+	"dmgbench/internal/host"
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
+	"dmgbench/internal/runner"
 )
 
-// Exit statuses.
+// Exit statuses, as docs/architecture.md explains them.
 const (
 	exitError       = 1
 	exitUsage       = 2
-	exitCases       = 3
-	exitNotFit      = 4
+	exitCases       = 3 // failed or discarded cases, or all images skipped
+	exitNotFit      = 4 // the host, or a place
+	exitRegression  = 5 // of compare
+	exitUndecided   = 6 // of compare --strict
 	exitInterrupted = 130
 )
 
-// usageError is a command line or a plan that cannot be executed: exit 2.
-type usageError struct {
-	err  error
-	hint string
-}
-
-func (e *usageError) Error() string { return e.err.Error() }
-func (e *usageError) Unwrap() error { return e.err }
-
-// hintedError is an error whose cause has no hint of its own.
+// hintedError is an error with advice for the user and, where it is not 0, an exit status.
 type hintedError struct {
 	err  error
 	hint string
+	exit int
 }
 
 func (e *hintedError) Error() string { return e.err.Error() }
 func (e *hintedError) Unwrap() error { return e.err }
 
-// statusError ends the program with a status when everything has been said.
+// usageError is an error in the command line, the settings or a plan: exit status 2. hint may be empty.
+func usageError(hint, format string, args ...any) error {
+	return &hintedError{fmt.Errorf(format, args...), hint, exitUsage}
+}
+
+// withHint adds advice to an error, whose exit status stays.
+func withHint(err error, hint string) error { return &hintedError{err: err, hint: hint} }
+
+// statusError ends the program with a status after everything was printed.
 type statusError struct{ code int }
 
 func (e *statusError) Error() string { return fmt.Sprintf("exit status %d", e.code) }
 
-// calledOff is an interrupt before there was anything to clean up or to resume.
-type calledOff struct{ text string }
-
-func (e *calledOff) Error() string { return e.text }
-func (e *calledOff) Unwrap() error { return context.Canceled }
-
-// unlessInterrupted says what an interrupt means where err says no more than that there was one.
-func unlessInterrupted(err error, text string) error {
-	if _, told := errors.AsType[*statusError](err); !told && errors.Is(err, context.Canceled) {
-		return &calledOff{text}
-	}
-	return err
-}
-
-// status is nil for 0.
+// status is the error that ends the program with a status, nil for 0.
 func status(code int) error {
 	if code == 0 {
 		return nil
@@ -68,98 +59,108 @@ func status(code int) error {
 	return &statusError{code}
 }
 
-// exitStatus is the one place where errors become statuses.
+// explainInterrupt replaces the error of a cancelled context by text, which explains what was and was not done.
+func explainInterrupt(err error, text string) error {
+	if _, ok := errors.AsType[*statusError](err); !ok && errors.Is(err, context.Canceled) {
+		return &hintedError{err: errors.New(text), exit: exitInterrupted}
+	}
+	return err
+}
+
+// exitStatus is the exit status of an error. All other code leaves statuses to it.
 func exitStatus(err error) int {
 	if err == nil {
 		return 0
 	}
-	if s, ok := errors.AsType[*statusError](err); ok {
-		return s.code
+	if e, ok := errors.AsType[*statusError](err); ok {
+		return e.code
 	}
-	if notFit(err) {
+	if e, ok := errors.AsType[*hintedError](err); ok && e.exit != 0 {
+		return e.exit
+	}
+	switch {
+	case isNotFit(err):
 		return exitNotFit
-	}
-	if errors.Is(err, context.Canceled) {
+	case errors.Is(err, context.Canceled):
 		return exitInterrupted
-	}
-	if badUsage(err) {
+	case isPlanError(err):
 		return exitUsage
 	}
 	return exitError
 }
 
-func badUsage(err error) bool {
-	_, usage := errors.AsType[*usageError](err)
+// isNotFit reports whether an error means that the host or a place cannot be measured on now.
+func isNotFit(err error) bool {
+	_, notFit := errors.AsType[*runner.NotFitError](err)
+	return notFit || runner.Stopped(err) || errors.Is(err, result.ErrBusy) || errors.Is(err, host.ErrBusy)
+}
+
+func isPlanError(err error) bool {
 	_, problems := errors.AsType[*plan.Problems](err)
 	_, override := errors.AsType[*plan.OverrideError](err)
 	_, selector := errors.AsType[*plan.SelectorError](err)
-	return usage || problems || override || selector
+	return problems || override || selector
 }
 
-// tell prints an error and its hint; of a plan's problems, all of them.
-func (a *app) tell(err error) {
-	if err == nil {
-		return
-	}
-	if _, ok := errors.AsType[*statusError](err); ok {
-		return
-	}
-	if a.json {
-		a.tellJSON(notice{Kind: "error", Text: err.Error(), Hint: a.hint(err), Exit: exitStatus(err)})
-		return
-	}
-	if ps, ok := errors.AsType[*plan.Problems](err); ok {
-		fmt.Fprintln(a.err, printable(ps.Error()))
-		return
-	}
-	fmt.Fprintf(a.err, "dmgbench: %s\n", printable(err.Error()))
-	if h := a.hint(err); h != "" {
-		fmt.Fprintf(a.err, "hint: %s\n", printable(h))
-	}
-}
-
-// notice is a line on stderr under --format json that is no progress.
+// notice is a line of JSON on stderr that is not about progress.
 type notice struct {
-	Kind string `json:"kind"` // error | warning
+	Kind string `json:"kind"` // error | warning | message
 	Text string `json:"text"`
 	Hint string `json:"hint,omitempty"`
 	Exit int    `json:"exit,omitempty"`
 }
 
-func (a *app) tellJSON(n notice) {
-	if b, err := json.Marshal(n); err == nil {
-		fmt.Fprintf(a.err, "%s\n", b)
-	}
-}
-
-// warn prints what a plan is warned of.
-func (a *app) warn(text string) {
-	if a.json {
-		a.tellJSON(notice{Kind: "warning", Text: text})
+// printError prints an error and its hint; of an invalid plan, all problems.
+func (a *app) printError(err error) {
+	if _, ok := errors.AsType[*statusError](err); ok || err == nil {
 		return
 	}
-	fmt.Fprintln(a.err, printable(text))
+	if a.json {
+		printJSON(a.stderr, notice{Kind: "error", Text: err.Error(), Hint: a.hint(err), Exit: exitStatus(err)})
+		return
+	}
+	if problems, ok := errors.AsType[*plan.Problems](err); ok {
+		fmt.Fprintln(a.stderr, printable(problems.Error()))
+		return
+	}
+	fmt.Fprintf(a.stderr, "dmgbench: %s\n", printable(err.Error()))
+	if h := a.hint(err); h != "" {
+		fmt.Fprintf(a.stderr, "hint: %s\n", printable(h))
+	}
 }
 
-// hint is what the error carries to help against it, and where a wrong value was said that nobody typed.
+// warn prints a warning about a plan, a run folder or the program's own files.
+func (a *app) warn(text string) {
+	if a.json {
+		printJSON(a.stderr, notice{Kind: "warning", Text: text})
+		return
+	}
+	fmt.Fprintln(a.stderr, printable(text))
+}
+
+// printJSON prints a value in one line.
+func printJSON(w io.Writer, v any) {
+	if b, err := json.Marshal(v); err == nil {
+		fmt.Fprintf(w, "%s\n", b)
+	}
+}
+
+// hint is the advice for an error. For a bad value that nobody typed it also names where the value comes from.
 func (a *app) hint(err error) string {
 	h := hint(err)
-	if !badUsage(err) {
+	if exitStatus(err) != exitUsage {
 		return h
 	}
-	from := a.whence(err.Error())
-	if h != "" && from != "" {
+	source := a.valueSource(err.Error())
+	if h != "" && source != "" {
 		h += "; "
 	}
-	return h + from
+	return h + source
 }
 
-// hint is what the error carries to help against it.
+// hint is the advice that an error carries, or the usual one for its cause.
 func hint(err error) string {
-	if e, ok := errors.AsType[*usageError](err); ok && e.hint != "" {
-		return e.hint
-	}
-	if e, ok := errors.AsType[*hintedError](err); ok {
+	if e, ok := errors.AsType[*hintedError](err); ok && e.hint != "" {
 		return e.hint
 	}
 	if e, ok := errors.AsType[*result.Error](err); ok && e.Hint != "" {
@@ -171,16 +172,32 @@ func hint(err error) string {
 	if e, ok := errors.AsType[*hdiutil.ToolError](err); ok && e.Hint != "" {
 		return e.Hint
 	}
-	if errors.Is(err, syscall.ENOSPC) {
-		return "make room on that disk, or choose a folder on another one; a run that had begun goes on with dmgbench resume"
+	if e, ok := errors.AsType[*runner.NotFitError](err); ok {
+		return e.Hint
 	}
-	if errors.Is(err, syscall.EROFS) {
-		return "choose a folder that can be written"
+	for _, cause := range []struct {
+		err  error
+		hint string
+	}{
+		{syscall.ENOSPC, "make room on that disk, or choose a folder on another one; dmgbench resume continues a " +
+			"started run"},
+		{syscall.EROFS, "choose a folder that can be written"},
+		{fs.ErrPermission, "check who may write there, or choose another folder"},
+		{host.ErrBusy, "wait until it has ended, or end it with Ctrl-C: two runs at once measure each other"},
+	} {
+		if errors.Is(err, cause.err) {
+			return cause.hint
+		}
 	}
-	if errors.Is(err, fs.ErrPermission) {
-		return "check who may write there, or choose another folder"
-	}
-	return hostHint(err)
+	return ""
 }
 
-var errPlanChanged = errors.New("it is not the plan that the journal names")
+// outcomeStatus is the exit status of a run that ended without an error.
+func outcomeStatus(o runner.Outcome, r *result.Result) int {
+	switch o.Status {
+	case runner.StatusInterrupted, runner.StatusPaused:
+		return exitInterrupted
+	}
+	failed := o.Status == runner.StatusFailed || o.Status == runner.StatusSkipped || r.Outcome() != result.Done
+	return map[bool]int{true: exitCases}[failed]
+}

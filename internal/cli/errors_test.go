@@ -12,26 +12,27 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"dmgbench/internal/result"
+	"dmgbench/internal/runfolders"
 	"dmgbench/plans"
 )
 
 func TestAnInterruptBeforeTheRunSaysWhatItMeans(t *testing.T) {
-	err := unlessInterrupted(fmt.Errorf("probing: %w", context.Canceled), "interrupted before the run began")
+	err := explainInterrupt(fmt.Errorf("probing: %w", context.Canceled), "interrupted before the run began")
 	require.EqualError(t, err, "interrupted before the run began")
 	assert.Equal(t, exitInterrupted, exitStatus(err))
-	require.NoError(t, unlessInterrupted(nil, "x"))
-	assert.Equal(t, exitCases, exitStatus(unlessInterrupted(status(exitCases), "x")))
+	require.NoError(t, explainInterrupt(nil, "x"))
+	assert.Equal(t, exitCases, exitStatus(explainInterrupt(status(exitCases), "x")))
 	other := errors.New("broken")
-	assert.Equal(t, other, unlessInterrupted(other, "x"))
+	assert.Equal(t, other, explainInterrupt(other, "x"))
 }
 
 func TestRunFoldersAreNamedAsTheUserDid(t *testing.T) {
 	abs, err := filepath.Abs("my runs/a")
 	require.NoError(t, err)
-	given := asGiven(&result.Error{Doing: "running", File: abs, Err: errors.New("x"), Hint: "continue with: dmgbench resume --keep " + abs}, "my runs/a")
+	given := withGivenFolder(&result.Error{Doing: "running", File: abs, Err: errors.New("x"), Hint: "continue with: dmgbench resume --keep " + abs}, "my runs/a")
 	assert.Equal(t, "continue with: dmgbench resume --keep 'my runs/a'", hint(given))
 	assert.Contains(t, given.Error(), `"my runs/a"`)
-	assert.Equal(t, "dmgbench resume a", resumeAsGiven("dmgbench resume <run>", "a"))
+	assert.Equal(t, "dmgbench resume a", namedAsGiven("dmgbench resume <run>", "a"))
 }
 
 // docs/architecture.md names every exit status, every variable that stands for no flag, and every file of a run folder.
@@ -39,13 +40,13 @@ func TestWhatLiesWhereIsDocumented(t *testing.T) {
 	raw, err := os.ReadFile("../../docs/architecture.md")
 	require.NoError(t, err)
 	page := string(raw)
-	for _, v := range ownVariables {
-		assert.Contains(t, page, "`"+v.name+"`")
+	for name := range ownVariables {
+		assert.Contains(t, page, "`"+name+"`")
 	}
-	for _, code := range []int{exitError, exitUsage, exitCases, exitNotFit, exitRegression, exitInterrupted} {
+	for _, code := range []int{exitError, exitUsage, exitCases, exitNotFit, exitRegression, exitUndecided, exitInterrupted} {
 		assert.Contains(t, page, fmt.Sprintf("\n| %d | ", code))
 	}
-	for _, name := range []string{result.PlanFile, result.JournalFile, result.ResultFile, result.ReportFile, secretsFolder, mountsFolder, baselineFile} {
+	for _, name := range []string{result.PlanFile, result.JournalFile, result.ResultFile, result.ReportFile, passphraseFolder, mountsFolder, runfolders.BaselineFile} {
 		assert.Contains(t, page, "`"+name+"`")
 	}
 }

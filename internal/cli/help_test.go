@@ -2,19 +2,16 @@ package cli
 
 import (
 	"bytes"
-	"context"
 	"io"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
-	"dmgbench/internal/clock"
-
 	"github.com/spf13/cobra"
-	"github.com/spf13/viper"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -28,7 +25,7 @@ func call(t *testing.T, env []string, args ...string) (code int, stdout, stderr 
 }
 
 func TestHelp(t *testing.T) {
-	a := &app{in: strings.NewReader(""), out: io.Discard, err: io.Discard}
+	a := newApp(strings.NewReader(""), io.Discard, io.Discard, nil)
 	seen := 0
 	var walk func(*cobra.Command)
 	walk = func(c *cobra.Command) {
@@ -58,89 +55,110 @@ func TestHelp(t *testing.T) {
 	assert.Greater(t, seen, 12)
 }
 
-// seam gives what a command makes of its arguments, environment and settings, and executes nothing.
-func seam[O any](t *testing.T, env []string, build func(*app, func(O) error) *cobra.Command, args ...string) (got O, ran bool, err error) {
+// parse gives the flags of a command line, from arguments, environment and settings, without executing the command.
+func parse(t *testing.T, env []string, args ...string) (*app, error) {
 	t.Helper()
-	a := &app{in: strings.NewReader(""), out: io.Discard, err: io.Discard, env: environment(env), settings: viper.New(), clock: clock.NewReal()}
+	a := newApp(strings.NewReader(""), io.Discard, io.Discard, env)
 	root := a.newRootCommand()
-	cmd := build(a, func(o O) error { got, ran = o, true; return nil })
-	for _, c := range root.Commands() {
-		if c.Name() == cmd.Name() {
-			root.RemoveCommand(c)
+	cmd, _, err := root.Find(args)
+	require.NoError(t, err)
+	cmd.RunE = func(*cobra.Command, []string) error { return nil }
+	root.SetArgs(args)
+	return a, root.ExecuteContext(t.Context())
+}
+
+func TestFlagsHaveTheTypeOfTheirRow(t *testing.T) {
+	a, err := parse(t, nil, "run", "quick", "gold-standard", "--on", "/a b", "--on", "x=/c", "--sets", "2", "--yes", "--seed", "0", "--format", "json")
+	require.NoError(t, err)
+	assert.Equal(t, []string{"/a b", "x=/c"}, a.list("on"))
+	assert.Equal(t, 2, a.number("sets"))
+	assert.Equal(t, []string{"auto", "json", "0"}, []string{a.text("engine"), a.text("format"), a.text("seed")})
+	assert.True(t, a.isSet("yes"))
+	assert.False(t, a.isSet("keep"))
+	assert.True(t, a.json)
+	assert.True(t, a.isGiven("seed"))
+	assert.False(t, a.isGiven("out"))
+	assert.Panics(t, func() { a.text("retry-failed") }, "a flag of another command")
+
+	a, err = parse(t, nil, "history", "--status", "done,failed", "--plan", "a", "--plan", "b")
+	require.NoError(t, err)
+	assert.Equal(t, []string{"done", "failed"}, a.list("status"))
+	assert.Equal(t, []string{"a", "b"}, a.list("plan"))
+}
+
+func TestFlagsAreChecked(t *testing.T) {
+	for line, wrong := range map[string]string{
+		"run quick --workers 0":             "reading --workers: 0 is not greater than 0",
+		"run quick --max-rounds -1":         "reading --max-rounds: -1 is not greater than 0",
+		"run quick --scale 0":               "reading --scale: 0 is not greater than 0",
+		"run quick --scale NaN":             "reading --scale: NaN is not greater than 0",
+		"run quick --engine floppy":         `reading --engine: "floppy" is not one of auto, hdiutil, inprocess`,
+		"history --status done,perhaps":     `reading --status: "perhaps" is not one of done, failed, skipped, unfinished`,
+		"selftest --seed -1":                `reading --seed: "-1" is not a whole number`,
+		"export a --table cells":            `reading --table: "cells" is not one of`,
+		"history --engine anything":         "",
+		"compare a b --by format":           "",
+		"selftest --study drift --seed 7":   "",
+		"run quick --precondition whatever": "", // the plan refuses it
+	} {
+		_, err := parse(t, nil, strings.Fields(line)...)
+		if wrong == "" {
+			assert.NoError(t, err, line)
+			continue
 		}
+		assert.ErrorContains(t, err, wrong)
+		assert.Equal(t, exitUsage, exitStatus(err), line)
 	}
-	root.AddCommand(cmd)
-	root.SetArgs(append([]string{cmd.Name()}, args...))
-	err = root.ExecuteContext(t.Context())
-	return got, ran, err
-}
-
-func buildRun(a *app, f func(runOptions) error) *cobra.Command {
-	return a.newRunCommand(func(_ context.Context, o runOptions) error { return f(o) })
-}
-
-func buildResume(a *app, f func(resumeOptions) error) *cobra.Command {
-	return a.newResumeCommand(func(_ context.Context, o resumeOptions) error { return f(o) })
-}
-
-func TestFlagsBecomeOptions(t *testing.T) {
-	run, ran, err := seam(t, nil, buildRun, "quick", "gold-standard", "--on", "/a b", "--on", "x=/c", "--sets", "2", "--yes", "--seed", "0", "--format", "json")
-	require.NoError(t, err)
-	require.True(t, ran)
-	assert.Equal(t, runOptions{sessionOptions: sessionOptions{Engine: "auto", Format: "json", On: []string{"/a b", "x=/c"}},
-		Plans: []string{"quick", "gold-standard"}, Sets: 2, Yes: true, Seed: "0"}, run)
-	_, ran, err = seam(t, nil, buildRun, "quick", "--workers", "0")
-	assert.Error(t, err)
-	assert.False(t, ran)
-
-	resume, ran, err := seam(t, nil, buildResume, "runs/x", "--keep")
-	require.NoError(t, err)
-	require.True(t, ran)
-	assert.Equal(t, resumeOptions{sessionOptions: sessionOptions{Engine: "auto", Format: "text", Keep: true}, Dir: "runs/x"}, resume)
-
-	report, _, err := seam(t, nil, (*app).newReportCommand, "a", "b", "--format", "html")
-	require.NoError(t, err)
-	assert.Equal(t, reportOptions{Dirs: []string{"a", "b"}, Format: "html"}, report)
-
-	export, _, err := seam(t, []string{"DMGBENCH_EXPORT_TABLE=steps"}, (*app).newExportCommand, "a")
-	require.NoError(t, err)
-	assert.Equal(t, exportOptions{Dirs: []string{"a"}, Format: "csv", Table: "steps"}, export)
 }
 
 func TestSettingsFillFlags(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "dmgbench", "config.toml")
 	require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
-	text := "[run]\non = [\"/a b\", \"x=/c\"]\nrounds = 5\nscale = 0.5\nyes = true\nsets = 2\n[resume]\nkeep = true\n"
+	text := "[run]\non = [\"/a b\", \"x=/c\"]\nrounds = 5\nscale = 0.5\nyes = true\nsets = 2\n[resume]\nkeep = true\n[history]\nplan = \"a,b\"\n[history.prune]\nkeep = 3\n"
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o644))
-	env := []string{"DMGBENCH_CONFIG=" + file, "DMGBENCH_RUN_ROUNDS=7", "DMGBENCH_RUN_SETS=3"}
-	run, _, err := seam(t, env, buildRun, "quick", "--sets", "4")
+	env := []string{"DMGBENCH_CONFIG=" + file, "DMGBENCH_RUN_ROUNDS=7", "DMGBENCH_RUN_SETS=3", "DMGBENCH_HISTORY_STATUS=done,failed"}
+	a, err := parse(t, env, "run", "quick", "--sets", "4")
 	require.NoError(t, err)
-	assert.Equal(t, runOptions{sessionOptions: sessionOptions{Engine: "auto", Format: "text", On: []string{"/a b", "x=/c"}},
-		Plans: []string{"quick"}, Scale: 0.5, Yes: true, Rounds: "7", Sets: 4}, run)
-	resume, _, err := seam(t, env, buildResume, "x")
+	assert.Equal(t, []string{"/a b", "x=/c"}, a.list("on"))
+	assert.Equal(t, []string{"0.5", "true", "7", "4"}, []string{a.text("scale"), a.text("yes"), a.text("rounds"), a.text("sets")})
+	a, err = parse(t, env, "resume", "x")
 	require.NoError(t, err)
-	assert.True(t, resume.Keep)
+	assert.True(t, a.isSet("keep"))
+	a, err = parse(t, env, "history")
+	require.NoError(t, err)
+	assert.Equal(t, []string{"a", "b"}, a.list("plan"))
+	assert.Equal(t, []string{"done", "failed"}, a.list("status"))
+	a, err = parse(t, env, "history", "prune")
+	require.NoError(t, err)
+	assert.Equal(t, 3, a.number("keep"))
 
 	// A folder with blanks in the environment is one folder.
-	run, _, err = seam(t, []string{"DMGBENCH_RUN_ON=/my disk"}, buildRun, "quick")
+	a, err = parse(t, []string{"DMGBENCH_RUN_ON=/my disk, the second"}, "run", "quick")
 	require.NoError(t, err)
-	assert.Equal(t, []string{"/my disk"}, run.On)
+	assert.Equal(t, []string{"/my disk, the second"}, a.list("on"))
 	if runtime.GOOS == "linux" { // without DMGBENCH_CONFIG the user's own file is read
-		run, _, err = seam(t, []string{"XDG_CONFIG_HOME=" + dir}, buildRun, "quick")
+		a, err = parse(t, []string{"XDG_CONFIG_HOME=" + dir}, "run", "quick")
 		require.NoError(t, err)
-		assert.Equal(t, "5", run.Rounds)
+		assert.Equal(t, "5", a.text("rounds"))
 	}
-	for variable, says := range map[string]string{
+	for variable, wrong := range map[string]string{
 		"DMGBENCH_RUN_ROUNDS=many":   `reading --rounds: "many" is neither a whole number nor auto`,
 		"DMGBENCH_RUN_SETS=many":     `reading DMGBENCH_RUN_SETS: "many" is not a whole number`,
 		"DMGBENCH_RUN_YES=perhaps":   `reading DMGBENCH_RUN_YES: "perhaps" is not true or false`,
 		"DMGBENCH_RUN_ENGINE=floppy": "reading --engine: ",
 	} {
-		_, ran, err := seam(t, []string{variable}, buildRun, "quick")
-		assert.ErrorContains(t, err, says)
-		assert.False(t, ran)
-		code, _, _ := call(t, []string{variable, "HOME=" + dir}, "run", "quick", "--dry-run")
+		code, _, errs := call(t, []string{variable, "HOME=" + dir}, "run", "quick", "--dry-run")
 		assert.Equal(t, exitUsage, code, variable)
+		assert.Contains(t, errs, wrong)
+	}
+}
+
+// Every flag of the registry belongs to a command that exists.
+func TestFlagRowsNameCommands(t *testing.T) {
+	for _, row := range flagRows {
+		for path := range strings.SplitSeq(row.commands, ",") {
+			assert.True(t, slices.ContainsFunc(commandRows, func(c commandRow) bool { return c.path == path }), path)
+		}
 	}
 }

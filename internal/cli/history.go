@@ -1,66 +1,111 @@
 package cli
 
 import (
+	"cmp"
+	"context"
+	"encoding/csv"
+	"errors"
 	"fmt"
+	"io"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"dmgbench/internal/report"
 	"dmgbench/internal/result"
-
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
+	"dmgbench/internal/runfolders"
+	"dmgbench/internal/units"
 )
 
-var (
-	historyFormats  = []string{"text", "json", "csv", "trends", "markdown", "html"}
-	historyStatuses = []string{result.Done, result.Failed, result.Skipped, result.Unfinished}
-)
-
-// runsDir is where run puts its folders unless told otherwise.
+// runsDir is the folder of run folders unless the user chooses another one.
 const runsDir = "runs"
 
-type historyOptions struct {
-	Dir      string
-	Plans    []string
-	Engines  []string
-	Statuses []string
-	Since    string
-	Format   string
-	since    time.Time
-}
-
-func (o *historyOptions) AddFlags(f *pflag.FlagSet) {
-	f.StringSliceVar(&o.Plans, "plan", nil, "only runs of the plan with this `name`; repeatable")
-	f.StringSliceVar(&o.Engines, "engine", nil, "only runs on the engine with this `name`, such as inprocess, or whose title contains it")
-	f.StringSliceVar(&o.Statuses, "status", nil, "only runs of this `status`: done, failed, skipped or unfinished")
-	f.StringVar(&o.Since, "since", "", "only runs begun at this `time` or later: 2026-01-31, 2026-01-31T12:00:00Z, or 36h, 30d, 8w ago")
-	f.StringVar(&o.Format, "format", "text", "`form` of what is printed: text, json or csv, or, run after run in the order of time: trends, markdown or html")
-}
-
-func (o *historyOptions) validate(now time.Time) error {
-	if !slices.Contains(historyFormats, o.Format) {
-		return want("format", o.Format, historyFormats)
+// listHistory is the command "history".
+func (a *app) listHistory(_ context.Context, args []string) error {
+	dir, format := append(args, runsDir)[0], a.text("format")
+	page := slices.Contains([]string{"trends", "markdown", "html"}, format)
+	runs, err := a.filteredRuns(dir, page)
+	if err != nil {
+		return err
 	}
-	for _, s := range o.Statuses {
-		if !slices.Contains(historyStatuses, s) {
-			return want("status", s, historyStatuses)
+	if page {
+		return a.printHistoryPage(dir, runs, format)
+	}
+	switch format {
+	case "json":
+		return a.writeJSON(append([]runfolders.Run{}, runs...)) // [] instead of null
+	case "csv":
+		return historyCSV(a.stdout, runs)
+	}
+	return historyText(a.stdout, runs, a.textOptions().Width)
+}
+
+// printHistoryPage prints the headlines of the runs in the order of time.
+func (a *app) printHistoryPage(dir string, runs []runfolders.Run, format string) error {
+	h, err := a.runs.History(dir, runs)
+	if err != nil {
+		return err
+	}
+	if format == "html" {
+		return report.HistoryHTML(a.stdout, h)
+	}
+	return a.printDocument(report.HistoryDocument(h))
+}
+
+// filteredRuns lists the runs below a folder that pass the filters of the command, newest first. It warns of folders
+// that cannot be read.
+func (a *app) filteredRuns(dir string, headlines bool) ([]runfolders.Run, error) {
+	pass, err := a.historyFilter()
+	if err != nil {
+		return nil, err
+	}
+	runs, unread, err := a.runs.List(dir, headlines)
+	if err != nil {
+		return nil, err
+	}
+	for _, reason := range unread {
+		a.warn("not listed: " + reason)
+	}
+	all := len(runs)
+	runs = slices.DeleteFunc(runs, func(r runfolders.Run) bool { return !pass(r) })
+	switch {
+	case all == 0:
+		a.warn(fmt.Sprintf("no run found below %q", dir))
+	case len(runs) == 0:
+		a.warn(fmt.Sprintf("none of %s below %q passes the filters", count(all, "run"), dir))
+	}
+	return runs, nil
+}
+
+// historyFilter reports whether a run passes the filters that were given; history prune has --plan alone.
+func (a *app) historyFilter() (func(runfolders.Run) bool, error) {
+	plans := a.list("plan")
+	byPlan := func(r runfolders.Run) bool { return len(plans) == 0 || slices.Contains(plans, r.Plan) }
+	if a.command.Name() != "history" {
+		return byPlan, nil
+	}
+	engines, statuses := a.list("engine"), a.list("status")
+	var since time.Time
+	if text := a.text("since"); text != "" {
+		var err error
+		if since, err = parseSince(text, a.clock.Wall()); err != nil {
+			return nil, usageError("a day such as 2026-01-31 (UTC), a time such as 2026-01-31T12:00:00Z, or an age such as "+
+				"36h, 30d, 8w", "reading --since: %w", err)
 		}
 	}
-	if o.Since == "" {
-		return nil
-	}
-	since, err := sinceWhen(o.Since, now)
-	if err != nil {
-		return &usageError{err: fmt.Errorf("reading --since: %w", err), hint: "a day such as 2026-01-31 (UTC), a time such as 2026-01-31T12:00:00Z, or an age such as 36h, 30d, 8w"}
-	}
-	o.since = since
-	return nil
+	return func(r runfolders.Run) bool {
+		byEngine := func(name string) bool {
+			return name == r.EngineName || strings.Contains(strings.ToLower(r.Engine), strings.ToLower(name))
+		}
+		return byPlan(r) && (len(engines) == 0 || slices.ContainsFunc(engines, byEngine)) &&
+			(len(statuses) == 0 || slices.Contains(statuses, r.Status)) && !r.Started.Before(since)
+	}, nil
 }
 
-// sinceWhen is a day, a moment, or how long ago.
-func sinceWhen(text string, now time.Time) (time.Time, error) {
+// parseSince parses a day, a time, or an age before now.
+func parseSince(text string, now time.Time) (time.Time, error) {
 	for _, layout := range []string{time.DateOnly, time.RFC3339} {
 		if t, err := time.Parse(layout, text); err == nil {
 			return t, nil
@@ -68,7 +113,7 @@ func sinceWhen(text string, now time.Time) (time.Time, error) {
 	}
 	for suffix, hours := range map[string]int{"d": 24, "w": 7 * 24} {
 		digits, ok := strings.CutSuffix(text, suffix)
-		if n, err := strconv.Atoi(digits); ok && err == nil && n > 0 && n < 100_000 {
+		if n, err := strconv.Atoi(digits); ok && err == nil && n > 0 && n < 100_000 { // less than a time.Duration holds
 			return now.Add(-time.Duration(n*hours) * time.Hour), nil
 		}
 	}
@@ -78,98 +123,168 @@ func sinceWhen(text string, now time.Time) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is neither a time nor an age", text)
 }
 
-// takes reports whether a run passes the filters.
-func (o *historyOptions) takes(p pastRun) bool {
-	engine := func(name string) bool {
-		return name == p.EngineName || strings.Contains(strings.ToLower(p.Engine), strings.ToLower(name))
-	}
-	return (len(o.Plans) == 0 || slices.Contains(o.Plans, p.Plan)) &&
-		(len(o.Engines) == 0 || slices.ContainsFunc(o.Engines, engine)) &&
-		(len(o.Statuses) == 0 || slices.Contains(o.Statuses, p.Status)) &&
-		(o.since.IsZero() || !p.Started.Before(o.since))
+// historyColumns are the columns of the CSV, which docs/metrics.md describes.
+var historyColumns = []struct {
+	name string
+	cell func(runfolders.Run) any
+}{
+	{"dir", func(r runfolders.Run) any { return r.Dir }},
+	{"run", func(r runfolders.Run) any { return r.Run }},
+	{"started", func(r runfolders.Run) any { return r.Started }},
+	{"finished", func(r runfolders.Run) any { return r.Finished }},
+	{"plan", func(r runfolders.Run) any { return r.Plan }},
+	{"title", func(r runfolders.Run) any { return r.Title }},
+	{"digest", func(r runfolders.Run) any { return r.Digest }},
+	{"engine", func(r runfolders.Run) any { return r.Engine }},
+	{"engine_name", func(r runfolders.Run) any { return r.EngineName }},
+	{"system", func(r runfolders.Run) any { return r.System }},
+	{"machine", func(r runfolders.Run) any { return r.Machine }},
+	{"status", func(r runfolders.Run) any { return r.Status }},
+	{"baseline", func(r runfolders.Run) any { return r.Baseline }},
+	{"sessions", func(r runfolders.Run) any { return r.Sessions }},
+	{"rounds", func(r runfolders.Run) any { return r.Rounds }},
+	{"cases_done", func(r runfolders.Run) any { return r.Cases[result.Done] }},
+	{"cases_failed", func(r runfolders.Run) any { return r.Cases[result.Failed] }},
+	{"cases_discarded", func(r runfolders.Run) any { return r.Cases[result.Discarded] }},
+	{"cases_skipped", func(r runfolders.Run) any { return r.Cases[result.Skipped] }},
+	{"holds", func(r runfolders.Run) any { return r.Verdicts[result.Holds] }},
+	{"does_not_hold", func(r runfolders.Run) any { return r.Verdicts[result.DoesNotHold] }},
+	{"cannot_tell", func(r runfolders.Run) any { return r.Verdicts[result.CannotTell] }},
+	{"not_measured", func(r runfolders.Run) any { return r.Verdicts[result.NotMeasured] }},
+	{"departures", func(r runfolders.Run) any { return r.Departures }},
+	{"headline_case", func(r runfolders.Run) any { return headline(r).Case }},
+	{"headline_phase", func(r runfolders.Run) any { return headline(r).Phase }},
+	{"headline_op", func(r runfolders.Run) any { return headline(r).Op }},
+	{"headline_bytes_per_second", func(r runfolders.Run) any {
+		if r.Headline == nil {
+			return ""
+		}
+		return r.Headline.Value
+	}},
+	{"headline_ci_low_bytes_per_second", func(r runfolders.Run) any { return headline(r).Low }},
+	{"headline_ci_high_bytes_per_second", func(r runfolders.Run) any { return headline(r).High }},
 }
 
-func (a *app) newHistoryCommand() *cobra.Command {
-	var o historyOptions
-	cmd := &cobra.Command{
-		Use: "history [DIR]", GroupID: "report", Args: between(0, 1, ""),
-		Short: "list the runs of a folder, newest first",
-		Long: `List all runs below DIR (default runs), newest first, in a line each: when (UTC)
-and where, plan, status, the headline (the first rate of the first image),
-cases, verdicts, system and machine, engine. --format json and csv have every
-field; docs/metrics.md describes them. What cannot be read is named on stderr
-and keeps no other run out.
-
---format html answers "what changed from 26.4 to 26.5?": a page of the main
-numbers of run after run, in the order of time, for each plan as executed,
-machine and engine, with the versions of system, program and engine where they
-change, the baseline, what is not finished and what carries a warning. Whether a
-version changed anything is said as compare says it: one run on each side
-decides nothing. Its links lead to the reports if the page lies in DIR. markdown
-and trends have the same for a repository and for a terminal.
-
-EXIT STATUS
-  0  listed; also when there is none
-  1  error, such as a folder that is not there
-  2  bad usage`,
-		Example: "  dmgbench history\n  dmgbench history /data/runs --plan quick --since 30d --status done\n" +
-			"  dmgbench history --format csv > runs.csv\n" +
-			"  dmgbench history --plan quick --format html > runs/history.html",
-		RunE: func(_ *cobra.Command, args []string) error {
-			o.Dir = runsDir
-			if len(args) > 0 {
-				o.Dir = args[0]
-			}
-			return a.runHistory(o)
-		},
-	}
-	o.AddFlags(cmd.Flags())
-	oneOf(cmd, "format", historyFormats)
-	oneOf(cmd, "status", historyStatuses)
-	oneOf(cmd, "engine", engineNames)
-	cmd.AddCommand(a.newHistoryBaselineCommand(), a.newHistoryPruneCommand())
-	return cmd
+// headline is that of a run, with empty texts where no rate was measured.
+func headline(r runfolders.Run) runfolders.Headline {
+	return *cmp.Or(r.Headline, &runfolders.Headline{})
 }
 
-var engineNames = []string{"hdiutil", "inprocess", "directory", "simulated"}
+// csvCell formats a value for a cell; unknown times and numbers are empty.
+func csvCell(v any) string {
+	switch v := v.(type) {
+	case time.Time:
+		if v.IsZero() {
+			return ""
+		}
+		return v.Format(time.RFC3339)
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	case *float64:
+		if v == nil {
+			return ""
+		}
+		return csvCell(*v)
+	}
+	return result.PlainCell(fmt.Sprint(v))
+}
 
-func (a *app) runHistory(o historyOptions) error {
-	if err := o.validate(a.clock.Wall()); err != nil {
-		return err
+// historyCSV writes the runs as CSV of RFC 4180.
+func historyCSV(w io.Writer, runs []runfolders.Run) error {
+	out := csv.NewWriter(w)
+	out.UseCRLF = true
+	row := make([]string, len(historyColumns))
+	for i, c := range historyColumns {
+		row[i] = c.name
 	}
-	if slices.Contains(historyPages, o.Format) {
-		return a.historyPage(o)
+	err := out.Write(row)
+	for _, r := range runs {
+		for i, c := range historyColumns {
+			row[i] = csvCell(c.cell(r))
+		}
+		err = errors.Join(err, out.Write(row))
 	}
-	runs, err := a.past(o, a.glanced)
+	out.Flush()
+	return errors.Join(err, out.Error())
+}
+
+// historyText prints a line for each run, the columns that people search by first.
+func historyText(w io.Writer, runs []runfolders.Run, width int) error {
+	rows := make([][]string, len(runs))
+	for i, r := range runs {
+		rows[i] = historyRow(r)
+	}
+	return printTable(w, rows, width)
+}
+
+func historyRow(r runfolders.Run) []string {
+	when := "time unknown"
+	if !r.Started.IsZero() {
+		when = r.Started.Format("2006-01-02 15:04")
+	}
+	status := cmp.Or(r.Status, "status unknown")
+	if r.Baseline {
+		status += ", baseline"
+	}
+	rate := "no rate"
+	if h := r.Headline; h != nil {
+		rate = strings.Join(strings.Fields(h.Op+" "+h.Phase), " ") + " " + units.Rate(h.Value).Human() + ", " + h.Case
+	}
+	if r.Status == result.Unfinished && r.Pooled == 0 {
+		rate = "to continue: dmgbench resume " + quoted(r.Path)
+		if result.Running(r.Path) {
+			rate = "still running"
+		}
+	}
+	return []string{when, r.Dir, cmp.Or(r.Plan, "plan unknown"), status, rate,
+		tally(r.Cases, "case", [][3]string{{result.Done, "done", "done"}, {result.Failed, "failed", "failed"},
+			{result.Discarded, "discarded", "discarded"}, {result.Skipped, "skipped", "skipped"}}),
+		tally(r.Verdicts, "claim", [][3]string{{result.Holds, "holds", "hold"},
+			{result.DoesNotHold, "does not hold", "do not hold"}, {result.CannotTell, "undecided", "undecided"},
+			{result.NotMeasured, "not measured", "not measured"}}),
+		cmp.Or(strings.Trim(r.System+", "+r.Machine, ", "), "system and machine unknown"), cmp.Or(r.Engine, "engine unknown")}
+}
+
+// tally is "3 claims (2 hold, 1 undecided)". kinds are keys of counts with their singular and plural.
+func tally(counts map[string]int, noun string, kinds [][3]string) string {
+	var parts []string
+	total := 0
+	for _, k := range kinds {
+		if n := counts[k[0]]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, k[1+min(n-1, 1)]))
+			total += n
+		}
+	}
+	if total == 0 {
+		return "no " + noun + "s"
+	}
+	return count(total, noun) + " (" + strings.Join(parts, ", ") + ")"
+}
+
+// markBaseline is the command "history baseline".
+func (a *app) markBaseline(_ context.Context, args []string) error {
+	run, err := filepath.Abs(args[0])
+	if err != nil {
+		return fmt.Errorf("finding run %q: %w", args[0], err)
+	}
+	a.chownAtExit(filepath.Join(filepath.Dir(run), runfolders.BaselineFile))
+	remove := a.isSet("clear")
+	m, err := runfolders.MarkBaseline(run, remove)
 	if err != nil {
 		return err
 	}
-	switch o.Format {
-	case "json":
-		return historyJSON(a.out, runs)
-	case "csv":
-		return historyCSV(a.out, runs)
-	}
-	return historyText(a.out, runs, a.textOptions().Width)
-}
-
-// past are the runs below a folder that pass the filters, newest first; what cannot be read is told.
-func (a *app) past(o historyOptions, read func(path string) (pastRun, error)) ([]pastRun, error) {
-	runs, lost, err := pastRuns(o.Dir, read)
-	if err != nil {
-		return nil, err
-	}
-	for _, l := range lost {
-		a.warn("not listed: " + l)
-	}
-	all := len(runs)
-	runs = slices.DeleteFunc(runs, func(p pastRun) bool { return !o.takes(p) })
+	text := fmt.Sprintf("%s is the baseline of plan %s", m.Run, m.Plan)
 	switch {
-	case len(runs) > 0:
-	case all > 0:
-		a.warn(fmt.Sprintf("none of %s below %q passes the filters", count(all, "run"), o.Dir))
-	default:
-		a.warn(fmt.Sprintf("no run is below %q", o.Dir))
+	case remove && m.Before:
+		text = fmt.Sprintf("%s is no longer the baseline of plan %s", m.Run, m.Plan)
+	case remove:
+		text = m.Run + " was no baseline"
+	case m.Before:
+		text += " already"
 	}
-	return runs, nil
+	if len(m.Replaced) > 0 {
+		text += ", instead of " + strings.Join(m.Replaced, ", ")
+	}
+	_, err = fmt.Fprintln(a.stdout, printable(text))
+	return err
 }

@@ -110,9 +110,9 @@ func leftOver(t *testing.T, bin string) {
 	words := func(text string) string { return strings.Join(strings.Fields(text), " ") }
 	e := w.run("doctor")
 	assert.Contains(t, words(e.out), "left over "+w.out+" was killed: images in ")
-	assert.Contains(t, words(e.out), "hint: dmgbench resume "+w.out+" goes on with it; dmgbench clean deletes its images")
+	assert.Contains(t, words(e.out), "hint: dmgbench resume "+w.out+" continues it; dmgbench clean deletes its images")
 	e = w.run("history", w.out)
-	assert.Contains(t, e.out, "to go on: dmgbench resume "+w.out)
+	assert.Contains(t, e.out, "to continue: dmgbench resume "+w.out)
 	next := filepath.Join(filepath.Dir(w.out), "next")
 	e = w.run("run", filepath.Join(w.out, result.PlanFile), "--out", next)
 	require.Zero(t, e.code, e.err)

@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"dmgbench/internal/imagetool"
@@ -12,71 +14,56 @@ import (
 	"github.com/spf13/pflag"
 )
 
-func (a *app) newManCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "man DIR", GroupID: "maintain", Args: between(1, 1, "DIR"), Hidden: true,
-		Short: "write the manual pages",
-		Long: `Write a manual page for each command, made of its help, into the folder DIR,
-which is made if need be. The page of the work-alike is printed by dmgbench
-hdiutil man.
-
-EXIT STATUS
-  0  written
-  1  error
-  2  bad usage`,
-		Example: "  dmgbench man dist/man",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			a.leaves(args[0])
-			if err := os.MkdirAll(args[0], 0o755); err != nil {
-				return fmt.Errorf("making folder %q: %w", args[0], err)
-			}
-			return eachPage(cmd.Root(), func(name, page string) error {
-				if err := os.WriteFile(filepath.Join(args[0], name), []byte(page), 0o644); err != nil {
-					return fmt.Errorf("writing manual page %q: %w", name, err)
-				}
-				return nil
-			})
-		},
+// writeManPages is the command "man".
+func (a *app) writeManPages(_ context.Context, args []string) error {
+	a.chownAtExit(args[0])
+	if err := os.MkdirAll(args[0], 0o755); err != nil {
+		return fmt.Errorf("making folder %q: %w", args[0], err)
 	}
-}
-
-// eachPage gives the manual page of every command that the help lists; equal programs give equal bytes.
-func eachPage(root *cobra.Command, write func(name, page string) error) error {
-	var walk func(*cobra.Command) error
-	walk = func(c *cobra.Command) error {
-		if err := write(pageName(c)+".1", manPage(c)); err != nil {
-			return err
-		}
-		for _, sub := range listed(c) {
-			if sub.Name() == "completion" || sub.Name() == "help" { // cobra's own, in a form of its own
-				continue
-			}
-			if err := walk(sub); err != nil {
-				return err
-			}
+	return eachManPage(a.command.Root(), func(name, page string) error {
+		if err := os.WriteFile(filepath.Join(args[0], name), []byte(page), 0o644); err != nil {
+			return fmt.Errorf("writing manual page %q: %w", name, err)
 		}
 		return nil
-	}
-	return walk(root)
+	})
 }
 
-func pageName(c *cobra.Command) string { return strings.ReplaceAll(c.CommandPath(), " ", "-") }
-
-func listed(c *cobra.Command) []*cobra.Command {
-	var out []*cobra.Command
-	for _, sub := range c.Commands() {
-		if !sub.Hidden && (sub.IsAvailableCommand() || sub.Name() == "help") {
-			out = append(out, sub)
+// eachManPage calls write with the manual page of c and of every listed command below it.
+func eachManPage(c *cobra.Command, write func(name, page string) error) error {
+	if err := write(pageName(c)+".1", manPage(c)); err != nil {
+		return err
+	}
+	for _, sub := range documented(c) {
+		if err := eachManPage(sub, write); err != nil {
+			return err
 		}
 	}
-	return out
+	return nil
 }
 
-// manPage is the page of one command: its help in the sections that man(7) names.
+// pageName is the name of a manual page without its section.
+func pageName(c *cobra.Command) string { return strings.ReplaceAll(c.CommandPath(), " ", "-") }
+
+// listed are the subcommands that the help lists.
+func listed(c *cobra.Command) []*cobra.Command {
+	return slices.DeleteFunc(slices.Clone(c.Commands()), func(sub *cobra.Command) bool {
+		return sub.Hidden || !sub.IsAvailableCommand() && sub.Name() != "help"
+	})
+}
+
+// documented are the subcommands with a manual page: cobra's own have none.
+func documented(c *cobra.Command) []*cobra.Command {
+	return slices.DeleteFunc(listed(c), func(sub *cobra.Command) bool {
+		return sub.Name() == "completion" || sub.Name() == "help"
+	})
+}
+
+// manPage is the manual page of one command: its help in the sections that man(7) requires.
 func manPage(c *cobra.Command) string {
 	var b strings.Builder
 	name := pageName(c)
-	fmt.Fprintf(&b, ".\\\" Made from the help of the command: dmgbench man\n.TH %s 1 \"\" dmgbench \"User Commands\"\n.SH NAME\n%s \\- %s\n",
+	b.WriteString(".\\\" Made from the help of the command: dmgbench man\n")
+	fmt.Fprintf(&b, ".TH %s 1 \"\" dmgbench \"User Commands\"\n.SH NAME\n%s \\- %s\n",
 		imagetool.Roff(strings.ToUpper(name)), imagetool.Roff(name), imagetool.Roff(c.Short))
 	fmt.Fprintf(&b, ".SH SYNOPSIS\n.B %s\n", imagetool.Roff(c.UseLine()))
 	text, exits, _ := strings.Cut(c.Long, "EXIT STATUS\n")
@@ -102,7 +89,7 @@ func manPage(c *cobra.Command) string {
 	return b.String()
 }
 
-// roffText writes paragraphs; lines that begin with blanks stand as they are.
+// roffText writes paragraphs; those that start with a blank keep their lines.
 func roffText(b *strings.Builder, text string) {
 	for i, paragraph := range strings.Split(strings.TrimSpace(text), "\n\n") {
 		if i > 0 {
@@ -118,13 +105,14 @@ func roffText(b *strings.Builder, text string) {
 	}
 }
 
+// roffLines writes lines, escaped.
 func roffLines(b *strings.Builder, text string) {
 	for line := range strings.Lines(text) {
 		b.WriteString(imagetool.Roff(strings.TrimRight(line, "\n")) + "\n")
 	}
 }
 
-// roffExits writes a list of numbers and meanings, with what follows behind it.
+// roffExits writes a list of exit statuses and their meanings, and the text after it.
 func roffExits(b *strings.Builder, text string) {
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, "\n")
@@ -140,6 +128,7 @@ func roffExits(b *strings.Builder, text string) {
 	}
 }
 
+// roffFlags writes the section of the flags.
 func roffFlags(b *strings.Builder, c *cobra.Command) {
 	first := true
 	c.LocalFlags().VisitAll(func(f *pflag.Flag) {
@@ -163,22 +152,17 @@ func roffFlags(b *strings.Builder, c *cobra.Command) {
 	})
 }
 
+// roffSeeAlso writes the pages of the parent and of the subcommands.
 func roffSeeAlso(b *strings.Builder, c *cobra.Command) {
 	var pages []string
 	if c.HasParent() {
 		pages = append(pages, pageName(c.Parent()))
 	}
-	for _, sub := range listed(c) {
-		if sub.Name() != "completion" && sub.Name() != "help" {
-			pages = append(pages, pageName(sub))
-		}
+	for _, sub := range documented(c) {
+		pages = append(pages, pageName(sub))
 	}
 	b.WriteString(".SH \"SEE ALSO\"\n")
 	for i, p := range pages {
-		end := ","
-		if i == len(pages)-1 {
-			end = ""
-		}
-		fmt.Fprintf(b, ".BR %s (1)%s\n", imagetool.Roff(p), end)
+		fmt.Fprintf(b, ".BR %s (1)%s\n", imagetool.Roff(p), map[bool]string{true: ","}[i < len(pages)-1])
 	}
 }

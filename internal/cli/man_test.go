@@ -15,11 +15,11 @@ import (
 // TestManPages: each command has a page with its flags, no line of text is taken for
 // a request, and groff, where there is one, has nothing to complain about.
 func TestManPages(t *testing.T) {
-	a := &app{in: strings.NewReader(""), out: io.Discard, err: io.Discard}
+	a := newApp(strings.NewReader(""), io.Discard, io.Discard, nil)
 	root := a.newRootCommand()
 	request := regexp.MustCompile(`^\.(\\" |TH |SH |TP$|B |BR |PP$|nf$|fi$)`)
 	pages := map[string]string{}
-	require.NoError(t, eachPage(root, func(name, page string) error { pages[name] = page; return nil }))
+	require.NoError(t, eachManPage(root, func(name, page string) error { pages[name] = page; return nil }))
 	for _, c := range root.Commands() {
 		if !c.Hidden && c.Name() != "completion" && c.Name() != "help" {
 			assert.Contains(t, pages, "dmgbench-"+c.Name()+".1")

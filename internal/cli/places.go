@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -13,28 +14,28 @@ import (
 	"dmgbench/internal/runner"
 )
 
-// givenPlaces are the values of --on: folders, and places that are measured in the run's own folder.
-type givenPlaces struct {
-	dirs []runner.Place
-	here []string
+// locations are the parsed values of --on and --input.
+type locations struct {
+	places []runner.Place    // folders; a place without a name is for plans with one place
+	here   []string          // names of places that are measured in the run folder
+	inputs map[string]string // files, by the name that the plan gives them
 }
 
-// readPlaces reads --on: NAME=DIR, NAME=here, or DIR for the place without a name. A folder
-// whose path has an equals sign is given as =DIR or ./DIR, one that is called "here" as ./here.
-func readPlaces(args []string) (givenPlaces, error) {
-	var given givenPlaces
+// locations parses --on and, where the command has it, --input. A path of --on that contains an equals sign is
+// written as =DIR or ./DIR, a folder that is named "here" as ./here.
+func (a *app) locations() (l locations, err error) {
 	seen := map[string]bool{}
-	for _, arg := range args {
+	for _, arg := range a.list("on") {
 		name, dir, ok := strings.Cut(arg, "=")
 		if !ok || strings.ContainsAny(name, `/\`) {
 			name, dir = "", arg
 		}
 		if seen[name] {
-			return given, &usageError{err: fmt.Errorf("reading --on: place %q is given twice", name)}
+			return l, usageError("", "reading --on: place %q is given twice", name)
 		}
 		seen[name] = true
 		if name != "" && dir == plan.Here {
-			given.here = append(given.here, name)
+			l.here = append(l.here, name)
 			continue
 		}
 		fi, err := os.Stat(dir)
@@ -42,56 +43,92 @@ func readPlaces(args []string) (givenPlaces, error) {
 			err = errors.New("it is not a folder")
 		}
 		if err != nil {
-			return given, &usageError{err: fmt.Errorf("reading --on %q: %w", arg, err), hint: "give a folder that is there"}
+			return l, usageError("give an existing folder", "reading --on %q: %w", arg, err)
 		}
 		abs, err := filepath.Abs(dir)
 		if err != nil {
-			return given, err
+			return l, err
 		}
-		given.dirs = append(given.dirs, runner.Place{Name: name, Path: abs})
+		l.places = append(l.places, runner.Place{Name: name, Path: abs})
 	}
-	return given, nil
+	if a.command.Name() != "doctor" {
+		l.inputs, err = parseInputs(a.list("input"))
+	}
+	return l, err
 }
 
-// placesOf are the folders for the places of a plan. A folder without a name is that
-// of the only place of a plan whose cases are all there. A place that no case uses is refused: it would be measured nowhere.
-func placesOf(p *plan.Plan, given []runner.Place) ([]runner.Place, error) {
-	out, names := slices.Clone(given), p.Places()
-	for i, pl := range out {
-		if pl.Name != "" && !slices.Contains(names, pl.Name) {
-			return nil, &usageError{err: fmt.Errorf("running plan %q: no case of it is at place %q", p.Name, pl.Name), hint: placesHint(names)}
+// parseInputs parses NAME=PATH values.
+func parseInputs(args []string) (map[string]string, error) {
+	inputs := map[string]string{}
+	for _, arg := range args {
+		name, path, _ := strings.Cut(arg, "=")
+		if name == "" || path == "" {
+			return nil, usageError("", "reading --input: %q is not NAME=PATH", arg)
 		}
-		_, here := plan.HereFor(strings.Join(names, " "))
-		if pl.Name == "" && len(given) == 1 && len(names) == 1 && !here && !atRunFolder(p) {
+		if inputs[name] != "" {
+			return nil, usageError("", "reading --input: %q is given twice", name)
+		}
+		inputs[name] = path
+	}
+	return inputs, nil
+}
+
+// matchInputs compares the given files with those that a plan declares.
+func matchInputs(p *plan.Plan, inputs map[string]string) error {
+	for _, in := range p.Inputs {
+		if !in.Optional && inputs[in.Name] == "" {
+			return usageError("give it with --input "+in.Name+"=PATH", "running plan %q: it needs the file %q: %s",
+				p.Name, in.Name, cmp.Or(in.About, "an input"))
+		}
+	}
+	for name := range inputs {
+		if !slices.ContainsFunc(p.Inputs, func(in plan.Input) bool { return in.Name == name }) {
+			return usageError("", "running plan %q: it asks for no file %q", p.Name, name)
+		}
+	}
+	return nil
+}
+
+// matchPlaces gives the folders of --on the names of a plan's places. A folder without a name is for the only place
+// of a plan whose cases are all there. A place that no case uses is refused.
+func matchPlaces(p *plan.Plan, given []runner.Place) ([]runner.Place, error) {
+	out, names := slices.Clone(given), p.Places()
+	for i, place := range out {
+		if place.Name != "" && !slices.Contains(names, place.Name) {
+			hint := "its places are " + strings.Join(names, ", ")
+			if len(names) == 0 {
+				hint = "the plan names no place; --on DIR without a name moves the images that are in the run folder otherwise"
+			}
+			return nil, usageError(hint, "running plan %q: no case of it is at place %q", p.Name, place.Name)
+		}
+		if place.Name == "" && len(given) == 1 && len(names) == 1 && !isHere(names[0]) && !usesRunFolder(p) {
 			out[i].Name = names[0]
 		}
 	}
 	return out, nil
 }
 
-// placesHint names the places of a plan.
-func placesHint(names []string) string {
-	if len(names) == 0 {
-		return "the plan names no place; --on DIR without a name moves the images that are in the run folder otherwise"
-	}
-	return "its places are " + strings.Join(names, ", ")
+// isHere reports whether a place is measured in the run folder with the user's consent.
+func isHere(place string) bool {
+	_, here := plan.HereFor(place)
+	return here
 }
 
-// atRunFolder reports whether some case of the plan is at no named place.
-func atRunFolder(p *plan.Plan) bool {
+// usesRunFolder reports whether a case of the plan has no named place.
+func usesRunFolder(p *plan.Plan) bool {
 	return slices.ContainsFunc(p.Cases(), func(c plan.Case) bool { return c.Settings.Place == "" })
 }
 
-// missingPlaces are the places of a plan for which there is neither a folder nor consent to do without.
+// missingPlaces are the places of a plan without a folder.
 func missingPlaces(p *plan.Plan, have []runner.Place) []string {
 	return slices.DeleteFunc(p.Places(), func(name string) bool {
-		_, here := plan.HereFor(name)
-		return here || slices.ContainsFunc(have, func(pl runner.Place) bool { return pl.Name == name })
+		return isHere(name) || slices.ContainsFunc(have, func(pl runner.Place) bool { return pl.Name == name })
 	})
 }
 
-// askForPlaces refuses to measure a place that nobody gave: its figures would carry the name of a disk that they are not of.
-func askForPlaces(p *plan.Plan, have []runner.Place) error {
+// requirePlaces refuses a plan without a folder for each place: measured elsewhere, the values would have the name
+// of a disk that they are not from.
+func requirePlaces(p *plan.Plan, have []runner.Place) error {
 	missing := missingPlaces(p, have)
 	if len(missing) == 0 {
 		return nil
@@ -100,11 +137,12 @@ func askForPlaces(p *plan.Plan, have []runner.Place) error {
 	if len(missing) > 1 {
 		places = "places " + quotedList(missing)
 	}
-	return &usageError{err: fmt.Errorf("running plan %q: no folder was given for %s", p.Name, places),
-		hint: fmt.Sprintf("add %s; or %s to measure in the run folder, which is a deviation", onFlags(missing, "DIR"), onFlags(missing, plan.Here))}
+	hint := fmt.Sprintf("add %s; or %s to measure in the run folder, which is a deviation",
+		onFlags(missing, "DIR"), onFlags(missing, plan.Here))
+	return usageError(hint, "running plan %q: no folder was given for %s", p.Name, places)
 }
 
-// onFlags is what to type for some places.
+// onFlags are the flags that give every place the folder dir.
 func onFlags(names []string, dir string) string {
 	flags := make([]string, len(names))
 	for i, name := range names {
@@ -113,19 +151,26 @@ func onFlags(names []string, dir string) string {
 	return strings.Join(flags, " ")
 }
 
-// resumePlaces gives the folders of --on the names that the run has for them, and refuses to change where a place is measured.
-func resumePlaces(c *runner.Config, here []string, run result.RunStart) error {
-	for _, name := range here {
-		if !slices.Contains(c.Plan.Places(), plan.HereName(name)) {
-			return &usageError{err: fmt.Errorf("resuming with --on %s=%s: the run was not begun with it", name, plan.Here),
-				hint: "give the folder that the place is in now: --on " + name + "=DIR"}
+// quotedList is `"a" and "b"`.
+func quotedList(names []string) string {
+	quoted := make([]string, len(names))
+	for i, name := range names {
+		quoted[i] = fmt.Sprintf("%q", name)
+	}
+	return strings.Join(quoted, " and ")
+}
+
+// resumePlaces gives the folders of --on the names that a run has for them. A place cannot change to the run folder
+// or back.
+func resumePlaces(p *plan.Plan, l locations, run result.RunStart) ([]runner.Place, error) {
+	for _, name := range l.here {
+		if !slices.Contains(p.Places(), plan.HereName(name)) {
+			return nil, usageError("give the folder that the place is in now: --on "+name+"=DIR",
+				"resuming with --on %s=%s: the run was not started with it", name, plan.Here)
 		}
 	}
-	unnamed := slices.IndexFunc(run.Places, func(p result.Place) bool { return p.Name == "" && p.Given })
-	if unnamed >= 0 {
-		return nil
+	if slices.ContainsFunc(run.Places, func(p result.Place) bool { return p.Name == "" && p.Given }) {
+		return l.places, nil
 	}
-	var err error
-	c.Places, err = placesOf(c.Plan, c.Places)
-	return err
+	return matchPlaces(p, l.places)
 }

@@ -1,158 +1,202 @@
 package cli
 
 import (
+	"bytes"
+	"context"
+	_ "embed" // for plannew.toml
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"text/template"
 
+	"dmgbench/internal/plan"
+	"dmgbench/internal/runfolders"
 	"dmgbench/plans"
-
-	"github.com/spf13/cobra"
 )
 
-func (a *app) newPlansCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "plans", GroupID: "measure", Args: between(0, 0, ""),
-		Short: "list the built-in plans",
-		Long: `List the built-in plans: the name that run, check and plans show take, and the
-title. A year in the name is that of the publication.
-
-` + exitPrinted,
-		Example: "  dmgbench plans\n  dmgbench plans show quick\n  dmgbench plans copy quick mine.toml",
-		RunE:    func(*cobra.Command, []string) error { return a.listPlans() },
-	}
-	list := &cobra.Command{
-		Use: "list", Args: between(0, 0, ""),
-		Short: "list the built-in plans", Long: "List the built-in plans, as plans alone does.\n\n" + exitPrinted,
-		Example: "  dmgbench plans list",
-		RunE:    func(*cobra.Command, []string) error { return a.listPlans() },
-	}
-	cmd.AddCommand(list, a.newPlansShowCommand(), a.newPlansCopyCommand(), a.newPlansNewCommand())
-	return cmd
-}
-
-func (a *app) newPlansShowCommand() *cobra.Command {
-	asTOML := false
-	cmd := &cobra.Command{
-		Use: "show PLAN", Args: between(1, 1, "PLAN"), ValidArgsFunction: completePlans,
-		Short: "print a plan's protocol in numbered steps",
-		Long: `Print what a plan does, as an article prints its method: the cases, the files,
-the steps with their numbers, and what is judged. PLAN is the name of a built-in
-plan or the path of a plan file. --toml prints a built-in plan as it is written,
-comments included.
-
-` + exitPrinted,
-		Example: "  dmgbench plans show quick\n  dmgbench plans show encryption-cost-2026 --toml",
-		RunE:    func(_ *cobra.Command, args []string) error { return a.showPlan(args[0], asTOML) },
-	}
-	cmd.Flags().BoolVar(&asTOML, "toml", false, "print the plan as it is written")
-	return cmd
-}
-
-func (a *app) showPlan(name string, asTOML bool) error {
-	if asTOML {
-		text, err := builtIn(name)
+// listPlans is the command "plans".
+func (a *app) listPlans(context.Context, []string) error {
+	var rows [][]string
+	for _, name := range plans.Names() {
+		p, _, err := loadPlan(name)
 		if err != nil {
 			return err
 		}
-		_, err = a.out.Write(text)
-		return err
+		rows = append(rows, []string{name, p.Title})
 	}
-	p, _, err := load(name)
-	if err != nil {
-		return err
-	}
-	t := &protocol{w: a.out, width: protocolWidth}
-	if width := a.textOptions().Width; width > 0 {
-		t.width = min(width, 100)
-	}
-	return t.plan(p)
+	return printTable(a.stdout, rows, a.textOptions().Width)
 }
 
-func (a *app) newPlansCopyCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "copy NAME [FILE]", Args: between(1, 2, "NAME"), ValidArgsFunction: completePlans,
-		Short: "copy a built-in plan into a file to change it",
-		Long: `Copy a built-in plan into FILE, or NAME.toml, and print the file's name. A file
-that is there is never replaced. Its first line names the schema for editors
-with Taplo (Even Better TOML): dmgbench schema plan > plan.schema.json.
-
-EXIT STATUS
-  0  copied
-  1  error, such as a file that is there
-  2  bad usage`,
-		Example: "  dmgbench plans copy quick mine.toml",
-		RunE:    func(_ *cobra.Command, args []string) error { return a.copyPlan(args) },
-	}
-}
-
-func (a *app) listPlans() error {
-	names, widest := plans.Names(), 0
-	for _, name := range names {
-		widest = max(widest, len(name))
-	}
-	width := a.textOptions().Width // 0: no terminal, and nothing is cut
-	for _, name := range names {
-		p, _, err := load(name)
+// showPlan is the command "plans show".
+func (a *app) showPlan(_ context.Context, args []string) error {
+	if a.isSet("toml") {
+		text, err := builtInPlan(args[0])
 		if err != nil {
 			return err
 		}
-		text := fmt.Sprintf("%-*s  %s", widest, name, p.Title)
-		if width > 0 {
-			text = cut(text, width)
-		}
-		if _, err := fmt.Fprintln(a.out, text); err != nil {
-			return err
-		}
+		_, err = a.stdout.Write(text)
+		return err
 	}
-	return nil
-}
-
-func (a *app) copyPlan(args []string) error {
-	text, err := builtIn(args[0])
+	p, _, err := loadPlan(args[0])
 	if err != nil {
 		return err
 	}
-	path := args[0] + ".toml"
-	if len(args) > 1 {
-		path = args[1]
+	width := protocolWidth
+	if w := a.textOptions().Width; w > 0 {
+		width = min(w, maxProtocolWidth)
 	}
-	a.leaves(path)
-	if err := writeNew(path, append([]byte(schemaLine), text...)); err != nil {
-		err = fmt.Errorf("copying plan %q: %w", args[0], err)
-		if errors.Is(err, fs.ErrExist) {
-			return &hintedError{err, "give another name: dmgbench plans copy " + args[0] + " FILE"}
-		}
-		return err
-	}
-	_, err = fmt.Fprintln(a.out, path)
-	return err
+	return printProtocol(a.stdout, p, width)
 }
 
-// schemaLine is for editors: the directive of Taplo, which Even Better TOML is made with, has to stand before all else.
+// copyPlan is the command "plans copy".
+func (a *app) copyPlan(_ context.Context, args []string) error {
+	text, err := builtInPlan(args[0])
+	if err != nil {
+		return err
+	}
+	path := append(args, args[0]+".toml")[1]
+	return a.writePlan(path, append([]byte(schemaLine), text...), fmt.Sprintf("copying plan %q", args[0]),
+		"give another name: dmgbench plans copy "+args[0]+" FILE")
+}
+
+// schemaLine is a directive for editors with Taplo, such as Even Better TOML; it has to be the first line.
 const schemaLine = `#:schema ./plan.schema.json
 # Editors that know Taplo complete and check the plan by that file: dmgbench schema plan > plan.schema.json
 `
 
-// writeNew makes a file that was not there.
-func writeNew(path string, text []byte) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+// writePlan makes a plan file and prints its name. existsHint is the hint where there is a file of that name.
+func (a *app) writePlan(path string, text []byte, doing, existsHint string) error {
+	a.chownAtExit(path)
+	if err := runfolders.WriteNew(path, text); err != nil {
+		err = fmt.Errorf("%s: %w", doing, err)
+		if errors.Is(err, fs.ErrExist) {
+			return withHint(err, existsHint)
+		}
+		return err
+	}
+	_, err := fmt.Fprintln(a.stdout, path)
+	return err
+}
+
+// newPlanTemplate is the text of a new plan. The values of the flags are inserted as they were typed, and the check
+// of the plan finds what is wrong with them.
+//
+//go:embed plannew.toml
+var newPlanTemplate string
+
+// newPlanKeys are the flags of "plans new" by the key of the plan that they set.
+var newPlanKeys = map[string]string{"title": "title", "size": "size", "filesystem_preference": "filesystem",
+	"format": "format", "encryption": "encryption", "sizes": "files", "sets": "sets", "rounds": "rounds"}
+
+// goldSizes are the file sizes of the plan gold-standard.
+const goldSizes = "2 MB,4 MB,6 MB,8 MB,10 MB,20 MB,40 MB,60 MB,80 MB,100 MB,200 MB,400 MB,600 MB,800 MB,1000 MB,2000 MB"
+
+// newPlan is the command "plans new".
+func (a *app) newPlan(_ context.Context, args []string) error {
+	text, err := a.newPlanText()
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(text)
-	return errors.Join(err, f.Close())
-}
-
-func builtIn(name string) ([]byte, error) {
-	text, ok := plans.Get(name)
-	if !ok {
-		return nil, noPlan(name)
+	p, problems := plan.Parse(filepath.Base(args[0]), text)
+	if errs := problems.Errors(); len(errs) > 0 {
+		return badPlanFlags(string(text), errs)
 	}
-	return text, nil
+	if err := checkRunnable(p); err != nil {
+		return err
+	}
+	for _, w := range problems.Warnings() {
+		a.warn(w.String())
+	}
+	return a.writePlan(args[0], text, fmt.Sprintf("making plan %q", args[0]),
+		"give another name: an existing file is never replaced")
 }
 
-func completePlans(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return plans.Names(), cobra.ShellCompDirectiveDefault
+// newPlanText inserts the flags into the template.
+func (a *app) newPlanText() ([]byte, error) {
+	values := map[string]any{"schemaLine": schemaLine}
+	for _, flag := range newPlanKeys {
+		values[flag] = a.text(flag)
+	}
+	if strings.EqualFold(a.text("files"), "gold") {
+		values["files"] = goldSizes
+	}
+	t := template.Must(template.New("plan").Funcs(template.FuncMap{
+		"text": tomlText, "list": tomlList, "number": tomlNumber, "split": splitList}).Parse(newPlanTemplate))
+	var b bytes.Buffer
+	err := t.Execute(&b, values)
+	return b.Bytes(), err
 }
+
+// tomlText quotes a value, without its control characters, for which TOML and Go have different escapes.
+func tomlText(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(s, "\uFFFD"))
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
+}
+
+// splitList are the items of a list with commas.
+func splitList(s string) []string {
+	list := strings.Split(s, ",")
+	for i := range list {
+		list[i] = strings.TrimSpace(list[i])
+	}
+	return nonempty(list...)
+}
+
+func tomlList(s string) string {
+	list := splitList(s)
+	for i, item := range list {
+		list[i] = tomlText(item)
+	}
+	return "[" + strings.Join(list, ", ") + "]"
+}
+
+// tomlNumber quotes a value that is no number, so that the check of the plan refuses it.
+func tomlNumber(s string) string {
+	if n, err := strconv.Atoi(s); err == nil {
+		return strconv.Itoa(n)
+	}
+	return tomlText(s)
+}
+
+// badPlanFlags turns the problems of a new plan, whose text the user does not see, into errors of the flags.
+// Problems of other lines follow from them and are printed only where no flag is wrong alone.
+func badPlanFlags(text string, problems []plan.Problem) error {
+	lines := strings.Split(text, "\n")
+	var wrong, other, hints, allHints []string
+	for _, p := range problems {
+		key := ""
+		if p.Line >= 1 && p.Line <= len(lines) {
+			key, _, _ = strings.Cut(lines[p.Line-1], "=")
+			key = strings.TrimSpace(key)
+		}
+		allHints = append(allHints, p.Hint)
+		flag, ok := newPlanKeys[key]
+		if !ok {
+			other = append(other, p.Message)
+			continue
+		}
+		message := strings.TrimPrefix(strings.TrimPrefix(p.Message, key+": "), key+" ")
+		wrong = append(wrong, fmt.Sprintf("reading --%s: %s", flag, message))
+		if p.Hint != "" {
+			hints = append(hints, "--"+flag+": "+p.Hint)
+		}
+	}
+	if len(wrong) == 0 {
+		return usageError(joinUnique(allHints), "making the plan: these flags together cannot be run: %s", joinUnique(other))
+	}
+	if len(wrong) == 1 && len(hints) == 1 { // the message names the flag
+		_, hints[0], _ = strings.Cut(hints[0], ": ")
+	}
+	return usageError(joinUnique(hints), "%s", joinUnique(wrong))
+}
+
+// joinUnique joins the different texts of a list with semicolons.
+func joinUnique(texts []string) string { return strings.Join(unique(texts), "; ") }

@@ -2,53 +2,63 @@ package cli
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
+	"os"
+	"os/signal"
+	"runtime"
+	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 	"unicode/utf8"
 
 	"dmgbench/internal/clock"
+	"dmgbench/internal/result"
 	"dmgbench/internal/runner"
 	"dmgbench/internal/units"
 
 	"golang.org/x/term"
 )
 
-// refresh is the least time between two pictures of progress.
-const refresh = 250 * time.Millisecond
+const (
+	// refresh is the shortest time between two updates of the status line.
+	refresh = 250 * time.Millisecond
 
-// erase takes the status line away.
-const erase = "\r\x1b[K"
+	// erase removes the status line.
+	erase = "\r\x1b[K"
 
-// progress shows how a run goes on: one line on a terminal, lines of JSON, or
-// messages alone. It is safe for concurrent use. The runner calls it between
-// timed spans only, and it has no timer of its own: while a file is timed, nothing here runs.
+	// maxRates is the number of rates in a spark line.
+	maxRates = 12
+
+	// assumedWeight is the share of the work of a run for which assumed speeds count as much as measured ones. It
+	// keeps the time left from jumping at the start of a run.
+	assumedWeight = 0.05
+)
+
+// progress prints the progress of a run: one line on a terminal, lines of JSON, or only messages. It may be used
+// from several goroutines. It has no timer of its own, and the runner calls it only between timed files: while a
+// file is timed no code here runs.
 type progress struct {
-	mu    sync.Mutex
-	w     io.Writer
-	clock clock.Clock
-	json  bool
-	width func() int // columns of the terminal; nil: there is none, and so no status line
-	last  time.Duration
-	told  bool // last is set
-	shown bool // the status line stands
-	now   runner.Status
-	// before is the first status: what earlier sessions had done.
-	before runner.Status
-	// names of the cases as the report has them, by id
-	names map[string]string
-	rates rates
-	asked bool // somebody wants to know where the run stands
+	mu        sync.Mutex
+	w         io.Writer
+	clock     clock.Clock
+	json      bool
+	width     func() int        // columns of the terminal; nil without a terminal
+	names     map[string]string // of cases in the report, by id
+	now       runner.Status
+	before    runner.Status // the first status: the work of earlier sessions
+	rates     rates
+	updated   time.Duration // time of the last update, on the clock; 0 before the first
+	shown     bool          // the status line is on the screen
+	requested bool          // the user asked for the progress
 }
 
-var _ runner.Progress = (*progress)(nil)
-
 func (a *app) newProgress() *progress {
-	p := &progress{w: a.err, json: a.json, clock: a.clock}
-	if f, ok := terminal(a.err); ok && a.env["TERM"] != "dumb" {
+	p := &progress{w: a.stderr, json: a.json, clock: a.clock}
+	if f, ok := terminal(a.stderr); ok && a.env["TERM"] != "dumb" {
 		p.width = func() int {
 			width, _, err := term.GetSize(int(f.Fd()))
 			if err != nil || width < 20 {
@@ -60,72 +70,77 @@ func (a *app) newProgress() *progress {
 	return p
 }
 
-// Status replaces the status line, at most four times a second.
+// message prints a line that stays.
+func (a *app) message(text string) { a.newProgress().Message(text) }
+
+// Status updates the status line, at most four times a second.
 func (p *progress) Status(s runner.Status) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	now := p.clock.Now()
 	if p.now == (runner.Status{}) {
 		p.before = s
 	}
 	p.rates.add(p.now, s)
 	p.now = s
-	if p.asked {
-		p.answer()
+	if p.requested {
+		p.printNow()
 	}
-	if !p.json && p.width == nil || p.told && now-p.last < refresh {
+	now := p.clock.Now()
+	if !p.json && p.width == nil || p.updated > 0 && now-p.updated < refresh {
 		return
 	}
-	p.last, p.told = now, true
-	left := p.left(s)
+	p.updated = max(now, 1)
 	if p.json {
-		p.line(struct {
+		printJSON(p.w, struct {
 			Kind string `json:"kind"`
 			runner.Status
 			LeftNS int64 `json:"left_ns,omitempty"`
-		}{"status", s, int64(left)})
+		}{"status", s, int64(p.left(s))})
 		return
 	}
-	fmt.Fprint(p.w, erase+statusText(p.named(s), p.rates, left, p.width()-1))
+	fmt.Fprint(p.w, erase+p.statusText(s, p.width()-1))
 	p.shown = true
 }
 
-// Ask prints where the run stands as soon as nothing is timed: at once while the
-// run waits, else behind the file or the step that is under way.
-func (p *progress) Ask() {
+// answerSignal prints the progress at each SIGINFO (Ctrl-T), on Linux SIGUSR1, until stop is called.
+func (p *progress) answerSignal() (stop func()) {
+	number := syscall.Signal(29) // SIGINFO, which package syscall has on BSD systems only
+	if runtime.GOOS == "linux" {
+		number = syscall.SIGUSR1
+	}
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, number)
+	go func() {
+		for range c {
+			p.Request()
+		}
+	}()
+	return func() { signal.Stop(c); close(c) }
+}
+
+// Request prints the progress as soon as no file is timed: at once while the run waits, else at the next status.
+func (p *progress) Request() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.asked = true
+	p.requested = true
 	if p.now.Do == "settle" {
-		p.answer()
+		p.printNow()
 	}
 }
 
-// answer prints all that is known in one line that stays.
-func (p *progress) answer() {
-	p.asked = false
-	if p.json { // whoever reads those has every status
+// printNow prints the whole status in a line that stays. Readers of JSON have it already.
+func (p *progress) printNow() {
+	p.requested = false
+	if p.json {
 		return
 	}
 	p.clear()
-	fmt.Fprintln(p.w, statusText(p.named(p.now), p.rates, p.left(p.now), whole))
+	const unlimitedWidth = 1 << 12
+	fmt.Fprintln(p.w, p.statusText(p.now, unlimitedWidth))
 }
 
-// named has the case's name in place of its id.
-func (p *progress) named(s runner.Status) runner.Status {
-	s.Case = cmp.Or(p.names[s.Case], s.Case)
-	return s
-}
-
-// whole is a width that nothing gives way for.
-const whole = 1 << 12
-
-// trust is the share of the run's work for which the assumed speeds count as much as the measured ones: the time left
-// neither jumps nor is missing when a run begins.
-const trust = 0.05
-
-// left is how long the whole run will still take: the waiting that the protocol prescribes, and the work at the speed of
-// this session, which is an assumed one at first. It is 0 while the runner has given no forecast.
+// left estimates the time until the run ends: the waiting that the protocol prescribes, and the work at the speed
+// of this session, which is an assumed one at first. It is 0 without a forecast of the runner.
 func (p *progress) left(s runner.Status) time.Duration {
 	work := float64(s.OfWorkNS - p.before.WorkNS)
 	if work <= 0 {
@@ -133,54 +148,47 @@ func (p *progress) left(s runner.Status) time.Duration {
 	}
 	share := min(float64(s.WorkNS-p.before.WorkNS)/work, 1)
 	took := float64(s.ElapsedNS - p.before.ElapsedNS - (s.WaitedNS - p.before.WaitedNS))
-	whole := (max(took, 0) + trust*work) / (share + trust)
+	whole := (max(took, 0) + assumedWeight*work) / (share + assumedWeight)
 	return time.Duration(whole*(1-share)) + time.Duration(max(s.OfWaitNS-s.WaitedNS, 0))
 }
 
 // Message prints a line that stays.
-func (p *progress) Message(text string) {
+func (p *progress) Message(text string) { p.print(notice{Kind: "message", Text: text}, text) }
+
+// Warning prints a warning about the measurement; text starts with the id of a case, or with none.
+func (p *progress) Warning(text string) {
+	line := text
+	if id, rest, ok := strings.Cut(text, ": "); ok && p.names[id] != "" {
+		line = p.names[id] + ": " + rest
+	}
+	line = "warning: " + line
+	if p.width != nil {
+		line = wrap("", line, 2, p.width())
+	}
+	p.print(notice{Kind: "warning", Text: text}, line)
+}
+
+// Failure prints that a case failed in a round.
+func (p *progress) Failure(f runner.Failure) {
+	p.print(struct {
+		Kind string `json:"kind"`
+		runner.Failure
+	}{"failure", f}, fmt.Sprintf("%s: %s, round %d: %s", f.Status, f.Case, f.Round, f.Reason))
+}
+
+// print prints v as JSON, or the line of text.
+func (p *progress) print(v any, text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.clear()
 	if p.json {
-		p.line(map[string]string{"kind": "message", "text": text})
+		printJSON(p.w, v)
 		return
 	}
 	fmt.Fprintln(p.w, printable(text))
 }
 
-// Warning prints what weakens the numbers, the case by its name in the report.
-func (p *progress) Warning(text string) {
-	if !p.json {
-		if id, rest, ok := strings.Cut(text, ": "); ok && p.names[id] != "" {
-			text = p.names[id] + ": " + rest
-		}
-		text = "warning: " + printable(text)
-		if p.width != nil {
-			text = wrapped(text, p.width())
-		}
-		p.Message(text)
-		return
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.line(notice{Kind: "warning", Text: text})
-}
-
-// Failure prints that a case failed in a round.
-func (p *progress) Failure(f runner.Failure) {
-	if !p.json {
-		p.Message(fmt.Sprintf("%s: %s, round %d: %s", f.Status, f.Case, f.Round, f.Reason))
-		return
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.line(struct {
-		Kind string `json:"kind"`
-		runner.Failure
-	}{"failure", f})
-}
-
+// done removes the status line at the end of a session.
 func (p *progress) done() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -194,29 +202,23 @@ func (p *progress) clear() {
 	}
 }
 
-func (p *progress) line(v any) {
-	if b, err := json.Marshal(v); err == nil {
-		fmt.Fprintf(p.w, "%s\n", b)
-	}
-}
-
-// statusText is the status in one line of at most width characters. What is not
-// needed is left out where there is no room for it: first the plan, then what was
-// written, then the spark line. The case, whose name may be long, gives way next.
-func statusText(s runner.Status, r rates, left time.Duration, width int) string {
+// statusText is a status in one line of at most width characters. Without room it omits first the plan, then the
+// bytes written, then the spark line; after that it shortens the name of the case.
+func (p *progress) statusText(s runner.Status, width int) string {
 	head := fmt.Sprintf("[%d/%d] ", min(s.CaseRound+1, s.OfRounds), s.OfRounds)
+	name := cmp.Or(p.names[s.Case], s.Case)
 	step := "  " + strings.TrimSpace(s.Do+" "+s.Phase)
 	if s.OfFiles > 0 {
 		step += fmt.Sprintf(" %d/%d", s.Files, s.OfFiles)
 	}
-	if rate := r.current(s); rate > 0 {
+	if rate := p.rates.current(s); rate > 0 {
 		step += "  " + units.Rate(rate).Human()
 	}
-	end := "  " + roughly(time.Duration(s.ElapsedNS)) + " so far"
-	if left > 0 {
-		end = "  " + roughly(left) + " left"
+	end := "  " + roughTime(time.Duration(s.ElapsedNS)) + " so far"
+	if left := p.left(s); left > 0 {
+		end = "  " + roughTime(left) + " left"
 	}
-	room := width - utf8.RuneCountInString(head+s.Case+step+end)
+	room := width - utf8.RuneCountInString(head+name+step+end)
 	optional := func(text string) string {
 		n := utf8.RuneCountInString(text)
 		if n > room {
@@ -225,66 +227,67 @@ func statusText(s runner.Status, r rates, left time.Duration, width int) string 
 		room -= n
 		return text
 	}
-	spark := optional(r.spark())
-	total := ""
-	if n := written(s); n > 0 {
+	tail := step + optional(p.rates.spark())
+	if n := bytesWritten(s); n > 0 {
 		text := "  " + units.Bytes(n).Human() + " written"
-		if of := s.OfRunBytes; of >= n {
-			text = fmt.Sprintf("  %d %%, %s of %s written", 100*n/of, units.Bytes(n).Human(), units.Bytes(of).Human())
+		if total := s.OfRunBytes; total >= n {
+			text = fmt.Sprintf("  %d %%, %s of %s written", 100*n/total, units.Bytes(n).Human(), units.Bytes(total).Human())
 		}
-		total = optional(text)
+		tail += optional(text)
 	}
-	plan := ""
 	if s.Plan != "" {
-		plan = optional(s.Plan + " ")
+		head = optional(s.Plan+" ") + head
 	}
-	tail := step + spark + total + end
-	name := cut(printable(s.Case), max(width-utf8.RuneCountInString(plan+head+tail), 8))
-	return cut(printable(plan)+head+name+printable(tail), width)
+	tail += end
+	name = cut(printable(name), max(width-utf8.RuneCountInString(head+tail), 8))
+	return cut(printable(head)+name+printable(tail), width)
 }
 
-// written are the bytes that the run has written, those of the step under way too.
-func written(s runner.Status) int64 {
-	if s.Do == "write" { // RunBytes is of the steps that have ended
+// summary is the end of a run in one line: cases by status, rounds, bytes and the time of the session.
+func (p *progress) summary(r *result.Result) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	by, cases := casesByStatus(r), count(len(r.Cases), "case")
+	delete(by, "")
+	var parts []string
+	for _, status := range slices.Sorted(maps.Keys(by)) {
+		parts = append(parts, fmt.Sprintf("%d %s", by[status], status))
+	}
+	text := strings.Join(parts, ", ") + " of " + cases
+	switch {
+	case len(parts) == 0:
+		text = "none ended of " + cases
+	case by[result.Done] == len(r.Cases):
+		text = fmt.Sprintf("%d of %s done", by[result.Done], cases)
+	}
+	text += ", " + count(r.Rounds, "round")
+	if n := bytesWritten(p.now); n > 0 {
+		text += ", " + units.Bytes(n).Human() + " written"
+	}
+	preconditioned := units.Bytes(0) // by the last session
+	for _, c := range r.Preconditions {
+		for _, s := range c.Samples {
+			if c.Session == len(r.Sessions) {
+				preconditioned += units.Bytes(s.Bytes)
+			}
+		}
+	}
+	if preconditioned > 0 {
+		text += ", " + preconditioned.Human() + " before the rounds"
+	}
+	return text + ", in " + roughTime(time.Duration(p.now.ElapsedNS))
+}
+
+// bytesWritten are the bytes that the run has written. RunBytes counts only steps that have ended.
+func bytesWritten(s runner.Status) int64 {
+	if s.Do == "write" {
 		return s.RunBytes + s.Bytes
 	}
 	return s.RunBytes
 }
 
-// wrapped breaks text between words into lines of at most width characters, all but the first indented. A word that
-// is longer has a line of its own.
-func wrapped(text string, width int) string {
-	const indent = "  "
-	var b strings.Builder
-	column := 0
-	for i, word := range strings.Fields(text) {
-		n := utf8.RuneCountInString(word)
-		switch {
-		case i == 0:
-		case column+1+n > width:
-			b.WriteString("\n" + indent)
-			column = len(indent)
-		default:
-			b.WriteByte(' ')
-			column++
-		}
-		b.WriteString(word)
-		column += n
-	}
-	return b.String()
-}
-
-// cut shortens text to at most n characters, the last of which says so.
-func cut(text string, n int) string {
-	r := []rune(text)
-	if len(r) <= n {
-		return text
-	}
-	return string(r[:max(n-1, 0)]) + "…"
-}
-
-// roughly is a duration as precise as an estimate of it can be.
-func roughly(d time.Duration) string {
+// roughTime is a duration in the precision of an estimate.
+func roughTime(d time.Duration) string {
 	switch {
 	case d >= time.Hour:
 		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
@@ -292,4 +295,47 @@ func roughly(d time.Duration) string {
 		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
 	}
 	return fmt.Sprintf("%ds", int(d.Seconds()))
+}
+
+// rates are the last rates of the current step, in bytes per second.
+type rates []float64
+
+// add adds the rate between two statuses. It starts again when the step changes.
+func (r *rates) add(before, now runner.Status) {
+	same := before.Case == now.Case && before.Do == now.Do && before.Phase == now.Phase && before.Round == now.Round
+	if !same || now.Bytes < before.Bytes || now.TimedNS < before.TimedNS {
+		*r, before = (*r)[:0], runner.Status{}
+	}
+	bytes, ns := now.Bytes-before.Bytes, now.TimedNS-before.TimedNS
+	if bytes <= 0 || ns <= 0 {
+		return
+	}
+	if len(*r) == maxRates {
+		*r = slices.Delete(*r, 0, 1)
+	}
+	*r = append(*r, float64(bytes)/float64(ns)*1e9)
+}
+
+// current is the last rate, or that of the whole step; 0 before the first transfer.
+func (r rates) current(s runner.Status) float64 {
+	switch {
+	case len(r) > 0:
+		return r[len(r)-1]
+	case s.TimedNS > 0 && s.Bytes > 0:
+		return float64(s.Bytes) / float64(s.TimedNS) * 1e9
+	}
+	return 0
+}
+
+// spark draws the rates on a scale from 0 to the highest, after a blank; "" for fewer than two.
+func (r rates) spark() string {
+	if len(r) < 2 {
+		return ""
+	}
+	bars := []rune("▁▂▃▄▅▆▇█")
+	top, out := slices.Max(r), []rune{' '}
+	for _, rate := range r {
+		out = append(out, bars[min(int(rate/top*float64(len(bars))), len(bars)-1)])
+	}
+	return string(out)
 }

@@ -17,6 +17,7 @@ import (
 	"dmgbench/internal/engine/inprocess"
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
+	"dmgbench/internal/runfolders"
 	"dmgbench/internal/runner"
 )
 
@@ -46,7 +47,7 @@ func TestAtMostFourUpdatesASecond(t *testing.T) {
 
 func TestNoTerminalNoProgress(t *testing.T) {
 	var w bytes.Buffer
-	a := &app{err: &w, clock: clock.NewVirtual(time.Unix(0, 0))}
+	a := &app{stderr: &w, clock: clock.NewVirtual(time.Unix(0, 0))}
 	p := a.newProgress()
 	p.Status(someStatus)
 	p.done()
@@ -66,34 +67,41 @@ func TestWarningsAreWrapped(t *testing.T) {
 	p.width = nil
 	p.Warning("no terminal: " + strings.Repeat("as long as it is ", 9))
 	assert.Equal(t, 1, strings.Count(w.String(), "\n"), "a file has whole lines")
-	assert.Equal(t, "a\n  bbbbbbbbb\n  c d", wrapped("a bbbbbbbbb c d", 6))
+	assert.Equal(t, "a\n  bbbbbbbbb\n  c d", wrap("", "a bbbbbbbbb c d", 2, 6))
 	named := someStatus
 	named.Case = "format=UDRW"
-	assert.Equal(t, "read-write image (UDRW)", p.named(named).Case)
-	assert.Equal(t, someStatus, p.named(someStatus))
+	assert.Contains(t, p.statusText(named, 120), "[3/9] read-write image (UDRW)  write")
+	assert.Contains(t, p.statusText(someStatus, 120), someStatus.Case)
 }
 
 func TestStatusLine(t *testing.T) {
 	const full = "quick [3/9] format=UDSB,encryption=AES-256,band_size=8 MiB  write new 12/45  250 MB/s ▅█▂▅  25 %, 2.00 GB of 8.00 GB written  1m30s left"
+	// statusText is the line of a status with 90 s left.
+	statusText := func(s runner.Status, r rates, width int) string {
+		s.ElapsedNS, s.WorkNS, s.OfWorkNS, s.OfWaitNS = 30e9, 0, 90e9, 0
+		before := s
+		before.ElapsedNS, before.WorkNS = 30e9, 0
+		return (&progress{rates: r, before: before}).statusText(s, width)
+	}
 	named, four := someStatus, rates{250e6, 500e6, 100e6, 250e6}
 	named.Plan = "quick"
-	assert.Equal(t, full, statusText(named, four, 90*time.Second, 200))
+	assert.Equal(t, full, statusText(named, four, 200))
 	n := utf8.RuneCountInString(full)
-	assert.Equal(t, full, statusText(named, four, 90*time.Second, n))
-	assert.Equal(t, strings.TrimPrefix(full, "quick "), statusText(named, four, 90*time.Second, n-1), "the plan is left out first")
-	assert.NotContains(t, statusText(named, four, 90*time.Second, n-7), "written")
-	assert.Contains(t, statusText(named, four, 90*time.Second, n-38), "▅█▂▅")
+	assert.Equal(t, full, statusText(named, four, n))
+	assert.Equal(t, strings.TrimPrefix(full, "quick "), statusText(named, four, n-1), "the plan is left out first")
+	assert.NotContains(t, statusText(named, four, n-7), "written")
+	assert.Contains(t, statusText(named, four, n-38), "▅█▂▅")
 	assert.Equal(t, "[3/9] format=UDSB,encryption=AES-256,band_size=8 MiB  write new 12/45  500 MB/s  25 %, 2.00 GB of 8.00 GB written  1m30s left",
-		statusText(someStatus, nil, 90*time.Second, 200))
+		statusText(someStatus, nil, 200))
 	for width := 20; width < 120; width++ {
-		line := statusText(someStatus, rates{1, 2, 3}, 90*time.Second, width)
+		line := statusText(someStatus, rates{1, 2, 3}, width)
 		assert.LessOrEqual(t, utf8.RuneCountInString(line), width)
 	}
-	assert.Equal(t, "[3/9] format=UDSB,encryption=AES…  write new 12/45  500 MB/s  1m30s left", statusText(someStatus, nil, 90*time.Second, 72))
+	assert.Equal(t, "[3/9] format=UDSB,encryption=AES…  write new 12/45  500 MB/s  1m30s left", statusText(someStatus, nil, 72))
 	hostile := runner.Status{Case: "a\x1b]0;b", Do: "write", OfRounds: 1, ElapsedNS: 5e9}
-	assert.Equal(t, "[1/1] a\ufffd]0;b  write  5s so far", statusText(hostile, nil, 0, 80))
+	assert.Equal(t, "[1/1] a\ufffd]0;b  write  5s so far", (&progress{}).statusText(hostile, 80))
 	for d, want := range map[time.Duration]string{59 * time.Second: "59s", 61 * time.Second: "1m01s", 3725 * time.Second: "1h02m"} {
-		assert.Equal(t, want, roughly(d))
+		assert.Equal(t, want, roughTime(d))
 	}
 }
 
@@ -115,7 +123,7 @@ func TestRatesAreOfOneStep(t *testing.T) {
 	for i := range int64(20) {
 		add(500+100*(i+1), 2e9+1e9*(i+1))
 	}
-	assert.Len(t, r, mostRates)
+	assert.Len(t, r, maxRates)
 	before := s
 	s.Do, s.Bytes, s.TimedNS = "read", 7, 1e9
 	r.add(before, s)
@@ -127,7 +135,7 @@ func TestAsked(t *testing.T) {
 	var w bytes.Buffer
 	p := &progress{w: &w, clock: clock.NewVirtual(time.Unix(0, 0))}
 	p.Status(someStatus)
-	p.Ask()
+	p.Request()
 	assert.Empty(t, w.String(), "a file may be timed now")
 	p.Status(someStatus)
 	assert.Contains(t, w.String(), "write new 12/45")
@@ -137,7 +145,7 @@ func TestAsked(t *testing.T) {
 	waits := someStatus
 	waits.Do = "settle"
 	p.Status(waits)
-	p.Ask()
+	p.Request()
 	assert.Equal(t, 2, strings.Count(w.String(), "\n"), "nothing is timed while the run waits")
 	r := &result.Result{Rounds: 1, Cases: []result.Case{{Status: "done"}, {Status: "skipped"}, {Status: "done"}}}
 	assert.Equal(t, "2 done, 1 skipped of 3 cases, 1 round, 1.50 GB written, in 30s", p.summary(r))
@@ -217,7 +225,7 @@ func TestNothingIsShownWhileAFileIsTimed(t *testing.T) {
 	got, err := runner.Run(t.Context(), runner.Config{Plan: p, Out: out, Tool: tool(), Engine: inprocess.New(c.Wall), Clock: c, Progress: w})
 	require.NoError(t, err)
 	require.Equal(t, runner.StatusDone, got.Status)
-	_, r, err := finish(out)
+	_, r, err := runfolders.Update(out)
 	require.NoError(t, err)
 	files := 0
 	for _, cs := range r.Cases {
@@ -238,15 +246,15 @@ func TestNothingIsShownWhileAFileIsTimed(t *testing.T) {
 
 func TestProgressAsJSON(t *testing.T) {
 	var w bytes.Buffer
-	a := &app{err: &w, clock: clock.NewVirtual(time.Unix(0, 0)), json: true}
+	a := &app{stderr: &w, clock: clock.NewVirtual(time.Unix(0, 0)), json: true}
 	p := a.newProgress()
 	p.Status(someStatus)
 	p.Message("two\nlines")
 	p.done()
 	p.Warning("as it happens")
 	a.warn("a warning")
-	a.tell(&runner.NotFitError{Reasons: []string{"no space"}, Hint: "make some"})
-	a.tell(context.Canceled)
+	a.printError(&runner.NotFitError{Reasons: []string{"no space"}, Hint: "make some"})
+	a.printError(context.Canceled)
 	var kinds []string
 	for line := range strings.Lines(w.String()) {
 		var v map[string]any

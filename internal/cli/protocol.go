@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -11,87 +12,65 @@ import (
 	"dmgbench/internal/units"
 )
 
-// protocolWidth is how many columns the text takes where no terminal says otherwise.
-const protocolWidth = 80
+// protocolWidth is the width of the text in characters where stdout is no terminal, maxProtocolWidth the largest.
+const (
+	protocolWidth    = 80
+	maxProtocolWidth = 100
+)
 
-// protocol writes a plan as an article prints it: what is measured, the files, and the steps with their numbers.
+// protocol prints a plan as an article prints its method: what is measured, the files, and the steps with numbers.
 type protocol struct {
+	plan  *plan.Plan
 	w     io.Writer
 	width int
-	steps int // numbered so far
-	// folder says that there are no images, parted that the steps before are of some cases only.
-	folder, parted bool
-	err            error
+	steps int   // numbered so far
+	err   error // of the first write that failed
 }
 
-func (t *protocol) line(format string, args ...any) {
-	if t.err == nil {
-		_, t.err = fmt.Fprintf(t.w, format+"\n", args...)
-	}
-}
-
-// item writes text behind a prefix, its further lines below the text.
-func (t *protocol) item(prefix, text string) {
-	hang := strings.Repeat(" ", utf8.RuneCountInString(prefix))
-	line := prefix
-	for i, word := range strings.Fields(printable(text)) {
-		switch {
-		case i == 0:
-			line += word
-		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > t.width:
-			t.line("%s", line)
-			line = hang + word
-		default:
-			line += " " + word
-		}
-	}
-	t.line("%s", line)
-}
-
-func (t *protocol) plan(p *plan.Plan) error {
+// printProtocol prints a plan in lines of at most width characters.
+func printProtocol(w io.Writer, p *plan.Plan, width int) error {
+	t := &protocol{plan: p, w: w, width: width}
 	t.item("", p.Title)
 	if s := p.Source; s != nil {
-		t.item("", "after "+strings.Join(nonempty(s.Author, "“"+s.Title+"”", day(s)), ", "))
+		date := ""
+		if !s.Date.IsZero() {
+			date = s.Date.Format("2 January 2006")
+		}
+		t.item("", "after "+strings.Join(nonempty(s.Author, "“"+s.Title+"”", date), ", "))
 		if s.URL != "" {
-			t.line("%s", printable(s.URL))
+			t.line(printable(s.URL))
 		}
 	}
 	if p.Summary != "" {
 		t.line("")
 		t.item("", p.Summary)
 	}
-	t.cases(p)
-	t.files(p)
-	t.line("\nPROTOCOL (in brackets: the phase by which tables and claims find a step)")
-	for i := range p.Protocol {
-		t.block(&p.Protocol[i])
+	t.printCases()
+	if len(p.Files) > 0 || t.has("stream") {
+		t.printFiles()
 	}
-	t.fits(p)
-	t.tables(p)
-	t.judged(p)
+	t.line("\nPROTOCOL (in brackets: the phase by which tables and claims find a step)")
+	t.printSteps()
+	t.printFits()
+	t.printTables()
+	t.printClaims()
 	return t.err
 }
 
-func day(s *plan.Source) string {
-	if s.Date.IsZero() {
-		return ""
+func (t *protocol) line(text string) {
+	if t.err == nil {
+		_, t.err = fmt.Fprintln(t.w, text)
 	}
-	return s.Date.Format("2 January 2006")
 }
 
-func nonempty(parts ...string) []string {
-	var kept []string
-	for _, p := range parts {
-		if p != "" {
-			kept = append(kept, p)
-		}
-	}
-	return kept
+// item prints text after a prefix, the next lines indented as far.
+func (t *protocol) item(prefix, text string) {
+	t.line(wrap(prefix, text, utf8.RuneCountInString(prefix), t.width))
 }
 
-func (t *protocol) cases(p *plan.Plan) {
-	cases := p.Cases()
-	t.line("\nCASES: %d, in %s, each with a fresh container", len(cases), p.Run.RoundsText())
+func (t *protocol) printCases() {
+	p, cases := t.plan, t.plan.Cases()
+	t.line(fmt.Sprintf("\nCASES: %d, in %s, each with a fresh container", len(cases), p.Run.RoundsText()))
 	for _, a := range p.Axes {
 		t.item("  "+a.Key+": ", strings.Join(a.Values, ", "))
 	}
@@ -114,22 +93,56 @@ func (t *protocol) cases(p *plan.Plan) {
 	if names := p.Places(); len(names) > 0 {
 		t.item("  places: ", strings.Join(names, ", ")+"; run needs "+onFlags(names, "DIR"))
 	}
-	t.folder = onlyFolders(cases)
-	t.image(p)
+	if t.onlyFolders() {
+		t.item("  in ", "a native folder, without an image")
+	} else if image := imageText(p.Defaults); image != "" {
+		t.item("  image, by default: ", image)
+	}
 	for _, in := range p.Inputs {
 		t.item("  to bring, "+in.Name+": ", in.About)
 	}
 }
 
-func (t *protocol) files(p *plan.Plan) {
-	if len(p.Files) == 0 && !does(p, "stream") {
-		return
+// onlyFolders reports whether the plan makes no image.
+func (t *protocol) onlyFolders() bool {
+	return !slices.ContainsFunc(t.plan.Cases(), func(c plan.Case) bool { return c.Settings.Target != "directory" })
+}
+
+// imageText describes the image that cases have unless an axis changes it.
+func imageText(d plan.Settings) string {
+	parts := nonempty(d.Format)
+	if d.Size > 0 {
+		parts = append(parts, d.Size.String())
 	}
+	if d.Encryption != "none" {
+		parts = append(parts, d.Encryption)
+	}
+	if d.BandSize > 0 {
+		parts = append(parts, "bands of "+d.BandSize.String())
+	}
+	parts = append(parts, strings.Join(d.Filesystems, ", else "))
+	if d.Place != "" {
+		parts = append(parts, "at the place “"+d.Place+"”")
+	}
+	return strings.Join(nonempty(parts...), ", ")
+}
+
+// has reports whether the protocol contains a step of one of these kinds.
+func (t *protocol) has(kinds ...string) bool {
+	var within func([]plan.Step) bool
+	within = func(steps []plan.Step) bool {
+		return slices.ContainsFunc(steps, func(s plan.Step) bool { return slices.Contains(kinds, s.Do) || within(s.Steps) })
+	}
+	return slices.ContainsFunc(t.plan.Protocol, func(b plan.Block) bool { return within(b.Steps) })
+}
+
+// printFiles prints the file sets, and how files are written, read and compressed unless a step differs.
+func (t *protocol) printFiles() {
 	t.line("\nFILES")
-	for i := range p.Files {
-		f := &p.Files[i]
+	for i := range t.plan.Files {
+		f := &t.plan.Files[i]
 		n, bytes := 0, units.Bytes(0)
-		for _, set := range f.Draw(p.Run.Seed) {
+		for _, set := range f.Draw(t.plan.Run.Seed) {
 			n += len(set)
 			for _, size := range set {
 				bytes += size
@@ -137,77 +150,143 @@ func (t *protocol) files(p *plan.Plan) {
 		}
 		t.item("  "+f.Name+": ", fmt.Sprintf("%s; %d in all, %s", f.Prose(), n, bytes.Human()))
 	}
-	t.timed(p)
+	d := t.plan.Defaults
+	if t.has("write", "read") {
+		t.printSettings("  timed: ", [][2]string{
+			{"workers", numberText(d.Workers > 1, "%d files at once", d.Workers, "one file at a time")},
+			{"block", numberText(d.Block > 0, "in calls of %s", d.Block, "each in one call")},
+			{"sync", map[string]string{"none": "not flushed", "fsync": "each write with its fsync",
+				"full": "each write flushed to the medium"}[d.Sync]},
+			{"cache", map[string]string{"direct": "uncached", "buffered": "through the cache",
+				"cold": "through the cache, from which files are evicted before they are read"}[d.Cache]},
+		})
+	}
+	if t.has("stream") {
+		t.printSettings("  compressed: ", [][2]string{
+			{"codec", "by " + d.Codec},
+			{"level", numberText(d.Level > 0, "at level %d", d.Level, "at its default level")},
+			{"threads", numberText(d.Threads > 0, "%d threads", d.Threads, "one thread a CPU")},
+		})
+	}
 }
 
-func (t *protocol) block(b *plan.Block) {
-	switch {
-	case len(b.When) > 0:
-		t.line("")
-		t.item("  ", "Only where "+b.When.Prose()+":")
-	case t.parted:
-		t.line("\n  In all cases again:")
+// numberText is format with the number where the setting is given, else what happens by default.
+func numberText(given bool, format string, number any, otherwise string) string {
+	if given {
+		return fmt.Sprintf(format, number)
 	}
-	t.parted = len(b.When) > 0
-	for i := range b.Steps {
-		t.steps++
-		t.step(fmt.Sprintf("%4d. ", t.steps), &b.Steps[i])
+	return otherwise
+}
+
+// printSettings prints the texts of keys that are no axis.
+func (t *protocol) printSettings(prefix string, texts [][2]string) {
+	var parts []string
+	for _, one := range texts {
+		if !slices.ContainsFunc(t.plan.Axes, func(a plan.Axis) bool { return a.Key == one[0] }) {
+			parts = append(parts, one[1])
+		}
+	}
+	t.item(prefix, strings.Join(nonempty(parts...), ", "))
+}
+
+// printSteps numbers the steps through all blocks.
+func (t *protocol) printSteps() {
+	conditional := false // the block before is of some cases only
+	for i := range t.plan.Protocol {
+		b := &t.plan.Protocol[i]
+		switch {
+		case len(b.When) > 0:
+			t.line("")
+			t.item("  ", "Only where "+b.When.Prose()+":")
+		case conditional:
+			t.line("\n  In all cases again:")
+		}
+		conditional = len(b.When) > 0
+		for i := range b.Steps {
+			t.steps++
+			t.printStep(fmt.Sprintf("%4d. ", t.steps), &b.Steps[i])
+		}
 	}
 }
 
-// step writes a step, and the steps inside it below it with letters.
-func (t *protocol) step(number string, s *plan.Step) {
-	text, opens := strings.CutSuffix(s.Prose(), ":")
-	if t.folder {
+// folderProse is the text of steps that differ where the plan makes no image.
+var folderProse = map[string]string{"create": "make the folder", "attach": "open the folder",
+	"detach": "leave the folder", "remount": "open the folder again"}
+
+// printStep prints a step, and the steps inside it with letters.
+func (t *protocol) printStep(number string, s *plan.Step) {
+	text, end := s.Prose(), "."
+	if before, ok := strings.CutSuffix(text, ":"); ok {
+		text, end = before, ":"
+	}
+	if t.onlyFolders() {
 		text = strings.ReplaceAll(cmp.Or(folderProse[s.Do], text), "the image", "the folder")
 	}
 	if s.Phase != "" {
 		text += " (" + s.Phase + ")"
 	}
-	text += map[bool]string{true: ":", false: "."}[opens]
 	first, size := utf8.DecodeRuneInString(text)
-	t.item(number, strings.ToUpper(string(first))+text[size:])
+	t.item(number, strings.ToUpper(string(first))+text[size:]+end)
 	for i := range s.Steps {
-		t.step(strings.Repeat(" ", len(number))+string(rune('a'+i%26))+". ", &s.Steps[i])
+		t.printStep(strings.Repeat(" ", len(number))+string(rune('a'+i%26))+". ", &s.Steps[i])
 	}
 }
 
-// tables names what the report prints as the article does.
-func (t *protocol) tables(p *plan.Plan) {
-	if len(p.Tables) == 0 {
+// printFits prints the models that are fitted to the measurements.
+func (t *protocol) printFits() {
+	if len(t.plan.Fits) == 0 {
+		return
+	}
+	t.line("\nFITTED")
+	models := map[string]string{"line": "a straight line", "power": "a power law", "two-lines": "two straight lines"}
+	for i := range t.plan.Fits {
+		f := &t.plan.Fits[i]
+		of := strings.ReplaceAll(fmt.Sprintf("%s over %s", f.Quantity, f.Along), "_", " ")
+		text := strings.TrimSpace(fmt.Sprintf("%s: %s of %s %s", f.Name, models[f.Model], of, strings.Join(f.Points, ", ")))
+		if len(f.Where) > 0 {
+			text += ", where " + f.Where.Prose()
+		}
+		if len(f.Predict) > 0 {
+			text += "; it predicts " + strings.Join(f.Predict, ", ")
+		}
+		t.item("  - ", text)
+	}
+}
+
+// printTables names the tables of the report.
+func (t *protocol) printTables() {
+	if len(t.plan.Tables) == 0 {
 		return
 	}
 	t.line("\nTABLES")
-	heads := func(lines []plan.TableLine) string {
+	headings := func(lines []plan.TableLine) string {
 		out := make([]string, len(lines))
 		for i := range lines {
 			out[i] = strings.Join(nonempty(lines[i].Group, lines[i].Heading()), " · ")
 		}
 		return strings.Join(out, "; ")
 	}
-	for i := range p.Tables {
-		one := &p.Tables[i]
-		t.item("  - ", one.Title)
-		t.item("    columns: ", heads(one.Columns))
-		t.item("    rows: ", heads(one.Rows))
+	for i := range t.plan.Tables {
+		table := &t.plan.Tables[i]
+		t.item("  - ", table.Title)
+		t.item("    columns: ", headings(table.Columns))
+		t.item("    rows: ", headings(table.Rows))
 	}
 }
 
-func (t *protocol) judged(p *plan.Plan) {
-	if len(p.Choices) > 0 {
+// printClaims prints the choices that the source leaves open, and the claims.
+func (t *protocol) printClaims() {
+	if len(t.plan.Choices) > 0 {
 		t.line("\nLEFT OPEN BY THE SOURCE, CHOSEN HERE")
-		for _, c := range p.Choices {
+		for _, c := range t.plan.Choices {
 			t.item("  - ", c)
 		}
 	}
-	if len(p.Claims) > 0 {
-		t.line("\nJUDGED: %d published figures, %d claims", len(p.Published), len(p.Claims))
-		for _, c := range p.Claims {
-			by := ""
-			if c.By == "us" {
-				by = " (ours)"
-			}
-			t.item("  - ", c.Says+by)
-		}
+	if len(t.plan.Claims) == 0 {
+		return
+	}
+	t.line(fmt.Sprintf("\nJUDGED: %d published figures, %d claims", len(t.plan.Published), len(t.plan.Claims)))
+	for _, c := range t.plan.Claims {
+		t.item("  - ", c.Says+map[bool]string{true: " (ours)"}[c.By == "us"])
 	}
 }

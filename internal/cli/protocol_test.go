@@ -15,7 +15,7 @@ func shownProtocol(t *testing.T, text string) string {
 	p, problems := plan.Parse("x", []byte(text))
 	require.NotNil(t, p, "%v", problems)
 	var b bytes.Buffer
-	require.NoError(t, (&protocol{w: &b, width: protocolWidth}).plan(p))
+	require.NoError(t, printProtocol(&b, p, protocolWidth))
 	return b.String()
 }
 
@@ -53,8 +53,8 @@ along = "file_size"
 model = "line"
 `)
 	for _, want := range []string{
-		"\n  one where workers is 1\n  one where workers is 4, block is 1 MiB\n", "image, where nothing else is said: UDSB, 1 GB, AES-256, bands of 16 MiB,",
-		"  timed: one file at a time, each in one call, each write flushed to the medium,\n         through the cache, of which files are evicted before they are read\n",
+		"\n  one where workers is 1\n  one where workers is 4, block is 1 MiB\n", "image, by default: UDSB, 1 GB, AES-256, bands of 16 MiB,",
+		"  timed: one file at a time, each in one call, each write flushed to the medium,\n         through the cache, from which files are evicted before they are read\n",
 		"  Only where workers is 4:\n   4. Read the files that were written last, each timed (new).\n\n  In all cases again:\n   5. Unmount and detach the image.\n",
 		"\nFITTED\n  - line: a straight line of write time over file size, where phase is new\n",
 	} {
@@ -79,7 +79,7 @@ size = "1 GB"
 [[protocol]]
 steps = [{ do = "create" }, { do = "attach" }, { do = "copy", from = "big", to = "a" }, { do = "stream", from = "a", to = "b" }, { do = "measure", phase = "end" }, { do = "detach" }]
 `)
-	assert.Contains(t, text, "\n  in a native folder: there is no image\n")
+	assert.Contains(t, text, "\n  in a native folder, without an image\n")
 	assert.Contains(t, text, "\n  compressed: by zstd, at level 3\n", "the threads are an axis")
 	assert.Contains(t, text, "\n   1. Make the folder.\n   2. Open the folder.\n")
 	assert.Contains(t, text, "Note the size on disk of the folder")

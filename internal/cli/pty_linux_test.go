@@ -145,7 +145,7 @@ func TestDumbTerminalHasNoStatusLine(t *testing.T) {
 // TestLargeRunsAsk uses a plan that no disk has the space for: what is answered shows in the exit status.
 func TestLargeRunsAsk(t *testing.T) {
 	large := planFile(t, strings.NewReplacer(`"32 MB"`, `"900 TB"`, `"UDSB"`, `"UDRW"`, `"1 MB"]`, `"800 GB"]`).Replace(watched))
-	const question = "Go on? [y/N] "
+	const question = "Continue? [y/N] "
 	tests := map[string]struct {
 		typed string
 		args  []string

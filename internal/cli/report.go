@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"slices"
@@ -11,147 +13,84 @@ import (
 	"dmgbench/internal/report"
 	"dmgbench/internal/report/text"
 	"dmgbench/internal/result"
-
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
+	"dmgbench/internal/runfolders"
 )
 
-var reportFormats = []string{"text", "markdown", "html"}
-
-type reportOptions struct {
-	Dirs    []string
-	Format  string
-	Out     string
-	Ledger  string
-	SVG     string
-	Tables  string
-	Methods bool
-	Verbose bool
-}
-
-func (o *reportOptions) AddFlags(f *pflag.FlagSet) {
-	f.StringVar(&o.Format, "format", "text", "output `format`: text, markdown or html")
-	f.StringVar(&o.Out, "out", "", "new `folder` for the pooled report of several runs")
-	f.StringVar(&o.SVG, "svg", "", "save every chart as SVG into a `folder` instead of printing text")
-	f.StringVar(&o.Tables, "tables", "", "save every table of the plan as HTML, Markdown and TSV into a `folder` instead of printing text")
-	f.BoolVar(&o.Verbose, "verbose", false, "print the whole report")
-	f.BoolVar(&o.Methods, "methods", false, "print the Methods paragraphs of what was run instead of the report")
-	f.StringVar(&o.Ledger, "ledger", "", "verdicts of all runs below a `folder`, by claim, system, machine and engine")
-}
-
-// saved reports whether files are all that is wanted.
-func (o *reportOptions) saved() bool { return (o.SVG != "" || o.Tables != "") && o.Format == "text" }
-
-func (o *reportOptions) validate() error {
-	if !slices.Contains(reportFormats, o.Format) {
-		return want("format", o.Format, reportFormats)
+// reportRuns is the command "report".
+func (a *app) reportRuns(_ context.Context, dirs []string) error {
+	if err := a.checkReportFlags(len(dirs)); err != nil {
+		return err
 	}
-	switch {
-	case o.Ledger != "" && (o.SVG != "" || o.Tables != "" || o.Methods):
-		return &usageError{err: errors.New("--svg, --tables and --methods are of a run, not of --ledger"), hint: "dmgbench report RUN --svg DIR"}
-	case o.Ledger != "" && len(o.Dirs) > 0:
-		return &usageError{err: errLedgerRuns, hint: "leave the runs out, or --ledger"}
-	case o.Ledger == "" && len(o.Dirs) == 0:
-		return &usageError{err: errors.New("reading the arguments of report: RUN is missing"), hint: "dmgbench report RUN, or --ledger DIR for all runs below a folder"}
+	if dir := a.text("ledger"); dir != "" {
+		return a.printLedger(dir)
 	}
-	if o.Out != "" && len(o.Dirs) < 2 {
-		return &usageError{err: errors.New("--out needs several runs"), hint: "the report of one run is in its own folder"}
+	out, format, methods := a.text("out"), a.text("format"), a.isSet("methods")
+	for _, path := range append(slices.Clone(dirs), out, a.text("svg"), a.text("tables")) {
+		a.chownAtExit(path)
 	}
-	return nil
-}
-
-func (a *app) newReportCommand(runF func(reportOptions) error) *cobra.Command {
-	var o reportOptions
-	cmd := &cobra.Command{
-		Use: "report RUN...", GroupID: "report", Args: between(0, -1, "RUN"),
-		Short: "render the report of a run, or pool several runs of one plan",
-		Long: `Render the report of a run again. result.json and report.html are made anew
-from plan.toml and journal.jsonl of the run folder alone: the same two files
-give the same bytes. A summary of one screen is also printed, with --verbose all
-of the report, or the report in another --format.
-
-Several runs are pooled into one report if they are repetitions: the same plan
-as executed, machine, system and engine. Every run keeps its own rounds and
-sessions. From three runs on, each run counts as one value, since the rounds of
-a session share whatever that session was like; the rounds of two runs are
-taken together, with a warning where the two differ. The run folders stay as
-they are; --out puts plan.toml, result.json and report.html into a new folder.
-
---ledger DIR answers "is it still true in 26.5?": the verdicts of all runs below
-DIR, a row for each claim and a column for each system, machine and engine. In
-HTML each cell opens its evidence, and leads to the reports if the page lies in
-DIR.
-
---svg saves every chart as a picture for an article, as the page draws it, with
-machine, system, engine, plan and the meaning of its bars inside; --tables saves
-every [[table]] of the plan as HTML, Markdown and TSV. Both write over their own
-files in the folder, and print how many they are in place of the summary.
---methods prints the paragraphs that an article needs of what was run.
-
-EXIT STATUS
-  0  rendered, whatever the report says
-  1  error, such as a damaged journal, or runs that are no repetitions
-  2  bad usage`,
-		Example: "  dmgbench report runs/quick-20260101T120000Z\n" +
-			"  dmgbench report runs/quick-20260101T120000Z --format markdown > quick.md\n" +
-			"  dmgbench run runs/quick-20260101T120000Z/plan.toml --out runs/again\n" +
-			"  dmgbench report runs/quick-20260101T120000Z runs/again --out runs/pooled\n" +
-			"  dmgbench report --ledger runs --format html > runs/ledger.html",
-		RunE: func(_ *cobra.Command, args []string) error {
-			o.Dirs, a.verbose = args, o.Verbose
-			if err := o.validate(); err != nil {
-				return err
-			}
-			return runF(o)
-		},
-	}
-	o.AddFlags(cmd.Flags())
-	oneOf(cmd, "format", reportFormats)
-	return cmd
-}
-
-func (a *app) runReport(o reportOptions) error {
-	if o.Ledger != "" {
-		return a.runLedger(o)
-	}
-	for _, path := range append(slices.Clone(o.Dirs), o.Out, o.SVG, o.Tables) {
-		a.leaves(path)
-	}
-	p, r, err := reported(o)
+	p, r, err := reportedResult(dirs, out)
 	if err != nil {
 		return err
 	}
-	if o.SVG != "" {
-		err := a.save(o, o.SVG, "pictures", func(save func(string, []byte) error) error { return report.SVG(p, r, save) })
-		if err != nil {
-			return err
+	saved := (a.text("svg") != "" || a.text("tables") != "") && format == "text"
+	counts := a.stdout
+	if !saved || methods { // another document is printed there
+		counts = a.stderr
+	}
+	save := func(flag, what string, files func(*plan.Plan, *result.Result, func(string, []byte) error) error) error {
+		if a.text(flag) == "" {
+			return nil
 		}
+		return saveFiles(counts, a.text(flag), what, func(save func(string, []byte) error) error { return files(p, r, save) })
 	}
-	if o.Tables != "" {
-		err := a.save(o, o.Tables, "tables", func(save func(string, []byte) error) error { return text.Tables(p, r, save) })
-		if err != nil {
-			return err
-		}
-	}
-	if o.Methods {
-		return text.Methods(a.out, p, r)
-	}
-	if o.saved() {
-		return nil
-	}
-	if err := a.render(p, r, o.Format); err != nil || o.Format != "text" {
+	if err := errors.Join(save("svg", "pictures", report.SVG), save("tables", "tables", text.Tables)); err != nil {
 		return err
 	}
-	if len(o.Dirs) == 1 {
-		a.nameReport(o.Dirs[0])
-	} else if o.Out != "" {
-		a.nameReport(o.Out)
+	if methods {
+		return text.Methods(a.stdout, p, r)
+	}
+	if saved {
+		return nil
+	}
+	if err := a.render(p, r, format); err != nil || format != "text" {
+		return err
+	}
+	if len(dirs) == 1 {
+		out = dirs[0]
+	}
+	if out != "" {
+		a.printReportPath(out)
 	}
 	return nil
 }
 
-// save writes files into a folder, over those of the same names, and prints how many.
-func (a *app) save(o reportOptions, dir, what string, write func(save func(name string, text []byte) error) error) error {
+// reportedResult is the result of one run, whose folder is updated, or the pooled result of several.
+func reportedResult(dirs []string, out string) (*plan.Plan, *result.Result, error) {
+	if len(dirs) == 1 {
+		return runfolders.Update(dirs[0])
+	}
+	return runfolders.Pool(dirs, out)
+}
+
+// checkReportFlags refuses combinations of flags and a number of runs.
+func (a *app) checkReportFlags(runs int) error {
+	ledger := a.text("ledger") != ""
+	switch {
+	case ledger && (a.text("svg") != "" || a.text("tables") != "" || a.isSet("methods")):
+		return usageError("dmgbench report RUN --svg DIR", "--svg, --tables and --methods are of a run, not of --ledger")
+	case ledger && runs > 0:
+		return usageError("leave the runs out, or --ledger", "--ledger takes the runs below its folder, and no others")
+	case !ledger && runs == 0:
+		return usageError("dmgbench report RUN, or --ledger DIR for all runs below a folder",
+			"reading the arguments of report: RUN is missing")
+	case a.text("out") != "" && runs < 2:
+		return usageError("the report of one run is in its own folder", "--out needs several runs")
+	}
+	return nil
+}
+
+// saveFiles writes files into a folder, replaces those of the same names, and prints their number to w.
+func saveFiles(w io.Writer, dir, what string, write func(save func(name string, data []byte) error) error) error {
 	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("making the folder of %s: %w", what, err)
 	}
@@ -161,32 +100,46 @@ func (a *app) save(o reportOptions, dir, what string, write func(save func(name 
 	}
 	defer root.Close()
 	n := 0
-	if err := write(func(name string, text []byte) error { n++; return root.WriteFile(name, text, 0o644) }); err != nil {
+	if err := write(func(name string, data []byte) error { n++; return root.WriteFile(name, data, 0o644) }); err != nil {
 		return err
 	}
-	to := a.out
-	if !o.saved() || o.Methods { // what is printed there is another document
-		to = a.err
-	}
-	_, err = fmt.Fprintf(to, "%s in %s\n", count(n, "file"), printable(dir))
+	_, err = fmt.Fprintf(w, "%s in %s\n", count(n, "file"), printable(dir))
 	return err
 }
 
-// reported is the result to print: of one run, whose folder is brought up to date,
-// or of several together.
-func reported(o reportOptions) (*plan.Plan, *result.Result, error) {
-	if len(o.Dirs) == 1 {
-		return finish(o.Dirs[0])
-	}
-	return pool(o.Dirs, o.Out)
-}
-
+// render prints the report of a run to stdout.
 func (a *app) render(p *plan.Plan, r *result.Result, format string) error {
 	switch format {
 	case "html":
-		return report.HTML(a.out, p, r)
+		return report.HTML(a.stdout, p, r)
 	case "markdown":
-		return text.RunMarkdown(a.out, p, r)
+		return text.RunMarkdown(a.stdout, p, r)
 	}
-	return text.Run(a.out, p, r, a.textOptions())
+	return text.Run(a.stdout, p, r, a.textOptions())
+}
+
+// printLedger prints the verdicts of all runs below a folder.
+func (a *app) printLedger(dir string) error {
+	l, err := a.runs.Ledger(dir)
+	if err != nil {
+		return err
+	}
+	if a.text("format") == "html" {
+		return report.LedgerHTML(a.stdout, l)
+	}
+	return a.printDocument(report.LedgerDocument(l))
+}
+
+// printDocument prints a document as Markdown or text, as --format requests it.
+func (a *app) printDocument(d report.Document) error {
+	if a.text("format") == "markdown" {
+		return text.DocumentMarkdown(a.stdout, d)
+	}
+	return text.Document(a.stdout, d, a.textOptions())
+}
+
+// warnOutdated warns that a result.json was not used.
+func (a *app) warnOutdated(dir string) {
+	a.warn(fmt.Sprintf("%s: %s does not belong to the present plan and journal: analyzed again\n"+
+		"  hint: dmgbench report %s writes it again", dir, result.ResultFile, quoted(dir)))
 }

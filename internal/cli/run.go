@@ -3,308 +3,233 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"dmgbench/internal/plan"
 	"dmgbench/internal/runner"
 	"dmgbench/internal/units"
-
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
 
-var runFormats = []string{"text", "json"}
+const (
+	// assumedRate is the rate of estimates before a run, in bytes per second: that of a SATA SSD, so that estimates
+	// are too long rather than too short on newer disks.
+	assumedRate units.Rate = 500_000_000
 
-// assumedRate is what --dry-run reckons times with, bytes per second: a SATA SSD,
-// so that the time is an upper guess on anything newer.
-const assumedRate units.Rate = 500_000_000
+	// longRun is the shortest estimate that is printed at the start of a run.
+	longRun = 10 * time.Second
 
-// longRun is from which estimate on a run tells at its start how long it takes.
-const longRun = 10 * time.Second
+	// largeRun is the number of bytes to write from which a run has to be confirmed: it takes time and wears the disk.
+	largeRun = 20 * units.Bytes(1e9)
+)
 
-// runOptions are the flags of run.
-type runOptions struct {
-	sessionOptions
-	Plans                 []string
-	Out, Filesystem, Only string
-	Sets, Workers         int
-	Rounds                string
-	Precision, MaxTime    string
-	MaxWritten            string
-	MaxRounds             int
-	Precondition          string
-	Scale                 float64
-	Seed                  string
-	DryRun, Yes, Identify bool
-	Repeat                repeatOptions
+// runPlans is the command "run". All plans are checked before the first one is executed.
+func (a *app) runPlans(ctx context.Context, args []string) error {
+	const interrupted = "interrupted before the run started: nothing was measured, and no file was left"
+	return explainInterrupt(a.prepareRuns(ctx, args), interrupted)
 }
 
-// sessionOptions are those that resume has too.
-type sessionOptions struct {
-	Engine, Format string
-	On, Input      []string
-	Keep, Verbose  bool
-}
-
-func (o *sessionOptions) AddFlags(f *pflag.FlagSet) {
-	f.StringVar(&o.Engine, "engine", "auto", "`engine` that makes the images: auto, hdiutil or inprocess")
-	f.StringArrayVar(&o.On, "on", nil, "put the images of a place into a folder, as `[NAME=]DIR`, or NAME=here: into the run folder, a deviation; repeatable")
-	f.StringArrayVar(&o.Input, "input", nil, "a file that the plan asks for, as `NAME=PATH`; repeatable")
-	f.BoolVar(&o.Keep, "keep", false, "leave the images and print how to open them")
-	f.StringVar(&o.Format, "format", "text", "output `format`: text or json")
-	f.BoolVar(&o.Verbose, "verbose", false, "print the whole report")
-}
-
-func (o *sessionOptions) validate() error {
-	switch {
-	case !slices.Contains(runFormats, o.Format):
-		return want("format", o.Format, runFormats)
-	case !slices.Contains(engines, o.Engine):
-		return want("engine", o.Engine, engines)
+func (a *app) prepareRuns(ctx context.Context, names []string) error {
+	if a.isSet("dry-run") && a.json {
+		return usageError("", "reading --format: --dry-run prints text only")
 	}
-	return nil
-}
-
-func (o *runOptions) AddFlags(f *pflag.FlagSet) {
-	o.sessionOptions.AddFlags(f)
-	f.StringVar(&o.Out, "out", "", "the run `folder`, new or empty (default runs/<plan>-<UTC time>)")
-	f.IntVar(&o.Sets, "sets", 0, "at most `N` sets of the published sizes each: the honest way to shorten")
-	f.Float64Var(&o.Scale, "scale", 0, "multiply all sizes by this `factor`; a deviation")
-	f.StringVar(&o.Rounds, "rounds", "", "measure every case `N` times, each with a fresh image (intervals need 3), or auto: until intervals are narrow")
-	f.StringVar(&o.Precision, "precision", "", "target half-width of intervals, as a `share` of the value (default 5% with --rounds auto)")
-	f.IntVar(&o.MaxRounds, "max-rounds", 0, "with --rounds auto: at most `N` (default 30)")
-	f.StringVar(&o.Precondition, "precondition", "", "`how` to prepare the disk: none, or steady: write to each place until its rate settles, before the rounds")
-	f.StringVar(&o.MaxTime, "max-time", "", "with --rounds auto: begin no round that would end after this `time`, such as \"2 h\"")
-	f.StringVar(&o.MaxWritten, "max-written", "", "with --rounds auto: begin no round that would write beyond this `size`, such as \"200 GB\"")
-	f.StringVar(&o.Seed, "seed", "", "the `number` that data and orders are drawn from")
-	f.IntVar(&o.Workers, "workers", 0, "read and write with `N` goroutines")
-	o.Repeat.AddFlags(f)
-	f.StringVar(&o.Only, "only", "", "only the cases with `key=value[,...]`")
-	f.StringVar(&o.Filesystem, "fs", "", "`name` of the file system in the images, such as exFAT")
-	f.BoolVar(&o.DryRun, "dry-run", false, "print what would be done, and do nothing")
-	f.BoolVar(&o.Identify, "identify", false, "record host name, user and paths")
-	f.BoolVar(&o.Yes, "yes", false, "do not ask before a large run")
-}
-
-func (o *runOptions) validate(changed func(string) bool) error {
-	for name, n := range map[string]int{"sets": o.Sets, "max-rounds": o.MaxRounds, "workers": o.Workers} {
-		if changed(name) && n < 1 {
-			return &usageError{err: fmt.Errorf("reading --%s: %d is less than 1", name, n)}
-		}
-	}
-	if err := cmp.Or(o.rounds(&plan.Overrides{}), o.Repeat.validate(changed)); err != nil {
+	s, err := a.sessionPlan()
+	if err != nil {
 		return err
 	}
-	if changed("scale") && !(o.Scale > 0) {
-		return &usageError{err: fmt.Errorf("reading --scale: %v is not more than 0", o.Scale)}
-	}
-	if o.DryRun && o.Format == "json" {
-		return &usageError{err: fmt.Errorf("reading --format: --dry-run prints text only")}
-	}
-	return o.sessionOptions.validate()
-}
-
-func (a *app) newRunCommand(runF func(context.Context, runOptions) error) *cobra.Command {
-	var o runOptions
-	cmd := &cobra.Command{
-		Use: "run PLAN...", GroupID: "measure", Args: between(1, -1, "PLAN"), ValidArgsFunction: completePlans,
-		Short: "execute plans",
-		Long: `Execute plans: paths, or names of built-in plans. The run folder holds
-plan.toml, journal.jsonl, result.json and report.html. A summary of one screen
-is printed, with --verbose the whole report. Whatever makes the run another one
-than was published is in the report as a deviation.
-
-A plan may name places, such as "internal" and "usb4" (dmgbench plans show).
-Each needs a folder: --on usb4=/Volumes/Fast. --on usb4=here agrees to measure
-it in the run folder instead (or in that of --on DIR): its cases are then
-labelled "here (not usb4)" everywhere, and that is a deviation. For a plan with
-one place --on DIR is enough. A folder that is called "here" is ./here.
-
-The engine hdiutil drives Apple's hdiutil and diskutil on a Mac, and on Linux
-this program's own ("dmgbench hdiutil"), which mounts real file systems and
-needs root; inprocess needs neither. Encrypted images get the passphrase in the
-file that DMGBENCH_PASSPHRASE_FILE names, or in DMGBENCH_PASSPHRASE, else one
-that is made for the run and forgotten when it ends.
-
-With --format json a line of JSON on stdout tells how each run ended and counts
-its cases; progress, warnings and errors are lines of JSON on stderr. With text,
-progress is one line on stderr, on a terminal only: plan, share of the whole,
-case, step, file, the rate of the last files, what was written of the whole, and
-the time left. Warnings are printed as they happen. Nothing is printed while a
-file is timed. Ctrl-T (on Linux the signal USR1) has all of it printed in a line
-that stays, with or without a terminal.
-Ctrl-C cleans up and says how to go on.
-
-` + exitText,
-		Example: "  dmgbench run quick\n  dmgbench run gold-standard --sets 1 --on /mnt/fast\n" +
-			"  dmgbench run quick --dry-run\n" +
-			"  dmgbench run performance-2024 --on internal=. --on usb4=/mnt/fast",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Plans, a.json, a.verbose = args, o.Format == "json", o.Verbose
-			if err := o.validate(cmd.Flags().Changed); err != nil {
-				return err
-			}
-			return unlessInterrupted(runF(cmd.Context(), o), "interrupted before the run began: nothing was measured, and nothing is left behind")
-		},
-	}
-	o.AddFlags(cmd.Flags())
-	oneOf(cmd, "format", runFormats)
-	oneOf(cmd, "engine", engines)
-	_ = cmd.RegisterFlagCompletionFunc("only", completeOnly) // fails only for a flag that is not there
-	return cmd
-}
-
-// overrides are the flags that change the plan.
-func (o *runOptions) overrides(p *plan.Plan) (plan.Overrides, error) {
-	v := plan.Overrides{Sets: o.Sets, Scale: o.Scale, Workers: o.Workers, Filesystem: o.Filesystem}
-	given, err := readPlaces(o.On)
+	given, err := a.locations()
 	if err != nil {
-		return v, err
+		return err
 	}
-	v.Here = given.here
-	if err := o.rounds(&v); err != nil {
-		return v, err
-	}
-	if o.Seed != "" {
-		n, err := strconv.ParseUint(o.Seed, 10, 64)
-		if err != nil {
-			return v, &usageError{err: fmt.Errorf("reading --seed: %q is not a whole number from 0", o.Seed)}
-		}
-		v.Seed = &n
-	}
-	if o.Only != "" {
-		v.Only, err = p.ParseSelector(o.Only)
-	}
-	return v, err
-}
-
-// runPlans makes sure that all plans can be executed before the first one is.
-func (a *app) runPlans(ctx context.Context, o runOptions) error {
-	ps, err := a.loadAll(o.Plans)
+	ps, err := a.loadPlans(names)
 	if err != nil {
 		return err
 	}
 	for i, p := range ps {
-		v, err := o.overrides(p)
+		o, err := a.overrides(p, given)
 		if err != nil {
 			return err
 		}
-		if ps[i], _, err = p.Apply(v); err != nil {
+		if ps[i], _, err = p.Apply(o); err != nil {
 			return err
 		}
-		if err := canRun(ps[i]); err != nil {
+		if err := checkRunnable(ps[i]); err != nil {
 			return err
 		}
 	}
-	if o.DryRun {
-		for _, p := range ps {
-			if err := matched(p, o); err != nil {
-				return err
-			}
-			if err := runner.DryRun(a.out, p, assumedRate); err != nil {
-				return err
-			}
-			if err := a.tellUnsupported(ctx, p, o.Engine); err != nil {
-				return err
-			}
-			if err := o.Repeat.describe(a.out); err != nil {
-				return err
-			}
-			if err := a.tellSpace(p, o); err != nil {
-				return err
-			}
-		}
-		return nil
+	if !a.isSet("dry-run") {
+		return a.execute(ctx, ps, given, s)
 	}
-	return a.execute(ctx, ps, o)
-}
-
-// matched checks that the files and folders that are given are what a plan asks for. Without files it is shown all the same.
-func matched(p *plan.Plan, o runOptions) error {
-	files, err := pairs("input", o.Input)
-	if err != nil {
-		return err
-	}
-	at, err := readPlaces(o.On)
-	if err != nil {
-		return err
-	}
-	if len(files) > 0 {
-		err = matchInputs(p, files)
-	}
-	_, misplaced := placesOf(p, at.dirs)
-	return cmp.Or(err, misplaced)
-}
-
-// tellSpace prints what the run of a plan needs at each place and what is free there, and warns where it would be refused.
-// It is about this machine, so that it is no part of what stdout has of the plan.
-func (a *app) tellSpace(p *plan.Plan, o runOptions) error {
-	at, err := readPlaces(o.On)
-	if err != nil {
-		return err
-	}
-	have, err := placesOf(p, at.dirs)
-	if err != nil {
-		return err
-	}
-	c := runner.Config{Plan: p, Places: have, Out: cmp.Or(o.Out, runsDir), Keep: o.Keep}
-	spaces, err := runner.Spaces(c)
-	if err != nil {
-		return err
-	}
-	missing := missingPlaces(p, have)
-	spaces = slices.DeleteFunc(spaces, func(s runner.Space) bool { return slices.Contains(missing, s.Place.Name) })
-	for _, s := range spaces {
-		fmt.Fprintln(a.err, printable(s.String()))
-	}
-	for _, err := range []error{askForPlaces(p, have), runner.CheckSpace(spaces)} {
-		if err != nil {
-			fmt.Fprintf(a.err, "this run would be refused: %s\nhint: %s\n", printable(err.Error()), printable(hint(err)))
+	for _, p := range ps {
+		if err := a.dryRun(ctx, p, given, s); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-func (a *app) execute(ctx context.Context, ps []*plan.Plan, o runOptions) error {
-	c, err := a.config(ctx, o.sessionOptions)
+// overrides are the flags that change the plan.
+func (a *app) overrides(p *plan.Plan, given locations) (o plan.Overrides, err error) {
+	o = plan.Overrides{Sets: a.number("sets"), Workers: a.number("workers"), MaxRounds: a.number("max-rounds"),
+		Filesystem: a.text("fs"), Precondition: a.text("precondition"), Here: given.here}
+	o.Scale, _ = a.command.Flags().GetFloat64("scale")
+	switch rounds := a.text("rounds"); rounds {
+	case "":
+	case "auto":
+		o.Auto = true
+	default:
+		if o.Rounds, err = strconv.Atoi(rounds); err != nil {
+			return o, usageError("", "reading --rounds: %q is neither a whole number nor auto", rounds)
+		}
+		if o.Rounds < 1 {
+			return o, usageError("", "reading --rounds: %d is not greater than 0", o.Rounds)
+		}
+	}
+	if seed := a.text("seed"); seed != "" {
+		n, err := strconv.ParseUint(seed, 10, 64)
+		if err != nil {
+			return o, usageError("", "reading --seed: %q is not a whole number of 0 or more", seed)
+		}
+		o.Seed = &n
+	}
+	var errs [4]error
+	o.Precision, errs[0] = positiveQuantity(a, "precision", units.ParseShare)
+	o.MaxTime, errs[1] = positiveQuantity(a, "max-time", units.ParseDuration)
+	o.MaxWritten, errs[2] = positiveQuantity(a, "max-written", units.ParseBytes)
+	if only := a.text("only"); only != "" {
+		o.Only, errs[3] = p.ParseSelector(only)
+	}
+	return o, cmp.Or(errs[:]...)
+}
+
+// positiveQuantity parses the value of a flag with a unit; 0 is the value of a flag that was not given.
+func positiveQuantity[T ~int64 | ~float64](a *app, name string, parse func(string) (T, error)) (T, error) {
+	text := a.text(name)
+	if text == "" {
+		return 0, nil
+	}
+	v, err := parse(text)
+	if err == nil && v <= 0 {
+		err = fmt.Errorf("%q is not greater than 0", text)
+	}
+	if err != nil {
+		return 0, usageError("", "reading --%s: %w", name, err)
+	}
+	return v, nil
+}
+
+// dryRun prints what a run of the plan would do to stdout, and what depends on this machine to stderr.
+func (a *app) dryRun(ctx context.Context, p *plan.Plan, given locations, s sessionPlan) error {
+	if len(given.inputs) > 0 { // a plan is shown without its files, too
+		if err := matchInputs(p, given.inputs); err != nil {
+			return err
+		}
+	}
+	places, err := matchPlaces(p, given.places)
 	if err != nil {
 		return err
 	}
-	c.Identify = o.Identify
-	for _, p := range ps {
-		if err := matchInputs(p, c.Inputs); err != nil {
-			return err
-		}
-		have, err := placesOf(p, c.Places)
+	if err := runner.DryRun(a.stdout, p, assumedRate); err != nil {
+		return err
+	}
+	if err := a.printUnsupported(ctx, p); err != nil {
+		return err
+	}
+	if s.count > 1 {
+		_, err := fmt.Fprintf(a.stdout, "\nSESSIONS: all of this %d times, with a pause of %s in between\n", s.count, s.pause)
 		if err != nil {
 			return err
 		}
-		if err := askForPlaces(p, have); err != nil {
+	}
+	return a.printSpace(p, places)
+}
+
+// printSpace prints what the plan needs and what is free at each place, and why the run would be refused.
+func (a *app) printSpace(p *plan.Plan, places []runner.Place) error {
+	spaces, err := runner.Spaces(runner.Config{Plan: p, Places: places, Out: cmp.Or(a.text("out"), runsDir),
+		Keep: a.isSet("keep")})
+	if err != nil {
+		return err
+	}
+	missing := missingPlaces(p, places)
+	spaces = slices.DeleteFunc(spaces, func(s runner.Space) bool { return slices.Contains(missing, s.Place.Name) })
+	for _, s := range spaces {
+		fmt.Fprintln(a.stderr, printable(s.String()))
+	}
+	for _, err := range []error{requirePlaces(p, places), runner.CheckSpace(spaces)} {
+		if err != nil {
+			fmt.Fprintf(a.stderr, "this run would be refused: %s\nhint: %s\n", printable(err.Error()), printable(hint(err)))
+		}
+	}
+	return nil
+}
+
+// execute runs the plans, in several sessions if --sessions asks for them.
+func (a *app) execute(ctx context.Context, ps []*plan.Plan, given locations, s sessionPlan) error {
+	for _, p := range ps {
+		if err := matchInputs(p, given.inputs); err != nil {
+			return err
+		}
+		places, err := matchPlaces(p, given.places)
+		if err != nil {
+			return err
+		}
+		if err := requirePlaces(p, places); err != nil {
 			return err
 		}
 	}
-	if err := a.ask(ctx, ps, o); err != nil {
+	c, err := a.runConfig(ctx, given, a.text("engine"))
+	if err != nil {
 		return err
 	}
-	dirs := outFolders(o.Out, ps, c.Clock.Wall().Format("20060102T150405Z"))
-	return a.repeat(ctx, c.Clock, o.Repeat, dirs, func(dirs []string) (int, error) { return a.runAll(ctx, c, ps, dirs) })
+	c.Identify = a.isSet("identify")
+	if err := a.confirmLargeRun(ctx, ps, s); err != nil {
+		return err
+	}
+	dirs := outFolders(a.text("out"), ps, c.Clock.Wall().Format("20060102T150405Z"))
+	return a.runSessions(ctx, s, dirs, func(dirs []string) (int, error) { return a.runAll(ctx, c, ps, dirs) })
 }
 
-// runAll runs each plan into its folder.
+// confirmLargeRun asks a user at a terminal before a large run.
+func (a *app) confirmLargeRun(ctx context.Context, ps []*plan.Plan, s sessionPlan) error {
+	if !a.canAsk() || a.isSet("yes") {
+		return nil
+	}
+	var total units.Bytes
+	upTo := ""
+	for _, p := range ps {
+		if p.Run.Auto {
+			upTo = "up to "
+		}
+		for _, c := range p.Cases() {
+			total += plan.Estimate(p, c).BytesWritten * units.Bytes(p.Run.AtMost()) * units.Bytes(s.count)
+		}
+	}
+	if total < largeRun {
+		return nil
+	}
+	yes, err := a.confirm(ctx, fmt.Sprintf("This writes %s%s in total. Continue?", upTo, total.Human()))
+	if yes || err != nil {
+		return err
+	}
+	return &hintedError{errors.New("aborted"), "--dry-run shows what it would do, --sets 1 shortens it, --yes does not ask",
+		exitUsage}
+}
+
+// runAll runs each plan into its folder and returns the highest exit status.
 func (a *app) runAll(ctx context.Context, c runner.Config, ps []*plan.Plan, dirs []string) (code int, err error) {
+	given := c.Places
 	for i, dir := range dirs {
-		c := c
 		c.Plan, c.Out = ps[i], dir
-		if c.Places, err = placesOf(c.Plan, c.Places); err != nil {
+		if c.Places, err = matchPlaces(c.Plan, given); err != nil {
 			return code, err
 		}
-		if err := a.tellCost(c); err != nil {
+		if err := a.printCost(c); err != nil {
 			return code, err
 		}
 		got, err := a.session(ctx, c, func(c runner.Config) (runner.Outcome, error) { return runner.Run(ctx, c) })
@@ -318,8 +243,8 @@ func (a *app) runAll(ctx context.Context, c runner.Config, ps []*plan.Plan, dirs
 	return code, nil
 }
 
-// tellCost prints what a run that is not short will take, and the space that it needs.
-func (a *app) tellCost(c runner.Config) error {
+// printCost prints how long a run takes and how much space it needs, unless it is short.
+func (a *app) printCost(c runner.Config) error {
 	cost := runner.EstimateCost(c.Plan, assumedRate)
 	if cost.Total() < longRun {
 		return nil
@@ -328,20 +253,19 @@ func (a *app) tellCost(c runner.Config) error {
 	if err != nil {
 		return err
 	}
-	pr := a.newProgress()
-	pr.Message(c.Plan.Name + ": " + cost.String())
+	a.message(c.Plan.Name + ": " + cost.String())
 	for _, s := range spaces {
-		pr.Message(s.String())
+		a.message(s.String())
 	}
 	return nil
 }
 
-// outFolders are the run folders of the plans; those that nobody chose get a number where
-// the name is taken, as a run of less than a second leaves it to the next one.
+// outFolders are the run folders of the plans. Default names get a number where the folder exists, as a run of less
+// than a second leaves its name to the next run.
 func outFolders(out string, ps []*plan.Plan, now string) []string {
 	var dirs []string
 	for _, p := range ps {
-		dir := filepath.Join("runs", p.Name+"-"+now)
+		dir := filepath.Join(runsDir, p.Name+"-"+now)
 		if out != "" {
 			dir = out
 			if len(ps) > 1 {
@@ -349,7 +273,7 @@ func outFolders(out string, ps []*plan.Plan, now string) []string {
 			}
 		}
 		name := dir
-		for n := 2; slices.Contains(dirs, name) || out == "" && isThere(name); n++ {
+		for n := 2; slices.Contains(dirs, name) || out == "" && exists(name); n++ {
 			name = dir + "-" + strconv.Itoa(n)
 		}
 		dirs = append(dirs, name)
@@ -357,39 +281,21 @@ func outFolders(out string, ps []*plan.Plan, now string) []string {
 	return dirs
 }
 
-func isThere(path string) bool {
+func exists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
 }
 
-// pairs reads NAME=VALUE arguments.
-func pairs(flag string, args []string) (map[string]string, error) {
-	m := map[string]string{}
-	for _, arg := range args {
-		name, value, ok := strings.Cut(arg, "=")
-		if !ok || name == "" || value == "" {
-			return nil, &usageError{err: fmt.Errorf("reading --%s: %q is not NAME=PATH", flag, arg)}
-		}
-		if m[name] != "" {
-			return nil, &usageError{err: fmt.Errorf("reading --%s: %q is given twice", flag, name)}
-		}
-		m[name] = value
+// printUnsupported prints which cases of a plan a run would skip.
+func (a *app) printUnsupported(ctx context.Context, p *plan.Plan) error {
+	e, err := a.likelyEngine(ctx, a.text("engine"))
+	if err != nil {
+		a.warn(fmt.Sprintf("warning: cannot list the cases that would be skipped: %v", err))
+		return nil
 	}
-	return m, nil
-}
-
-// matchInputs compares the files that are brought with those that are asked for.
-func matchInputs(p *plan.Plan, inputs map[string]string) error {
-	for _, in := range p.Inputs {
-		if !in.Optional && inputs[in.Name] == "" {
-			return &usageError{err: fmt.Errorf("running plan %q: it needs the file %q: %s", p.Name, in.Name, cmp.Or(in.About, "an input")),
-				hint: "give it with --input " + in.Name + "=PATH"}
-		}
+	text := runner.DescribeUnsupported(runner.UnsupportedCases(p, e), len(p.Cases()))
+	if text != "" {
+		_, err = fmt.Fprintln(a.stdout, printable(text))
 	}
-	for name := range inputs {
-		if !slices.ContainsFunc(p.Inputs, func(in plan.Input) bool { return in.Name == name }) {
-			return &usageError{err: fmt.Errorf("running plan %q: it asks for no file %q", p.Name, name)}
-		}
-	}
-	return nil
+	return err
 }

@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) {
 	// Engines start this program again as the work-alike of hdiutil: it must not run the tests then.
-	if imageTool(os.Args[1:]) {
+	if isImageTool(os.Args[1:]) {
 		os.Exit(Main(context.Background(), os.Stdin, os.Stdout, os.Stderr, os.Args[1:], os.Environ()))
 	}
 	executable = os.Executable

@@ -7,13 +7,16 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"dmgbench/internal/report"
 	"dmgbench/internal/result"
+	"dmgbench/internal/runfolders"
 	"dmgbench/internal/runner"
+	"dmgbench/internal/units"
 )
 
-// answer is what --format json prints of one run.
+// answer is the JSON of one run on stdout.
 type answer struct {
 	Run     string     `json:"run"` // run id
 	Dir     string     `json:"dir"` // the run folder
@@ -22,132 +25,150 @@ type answer struct {
 	Message string     `json:"message,omitempty"`
 	Rounds  string     `json:"rounds,omitempty"`          // how --rounds auto ended
 	Kept    []string   `json:"kept,omitempty"`            // commands that open the images
-	Secret  string     `json:"passphrase_file,omitempty"` // of those that are encrypted
+	Secret  string     `json:"passphrase_file,omitempty"` // of kept images that are encrypted
 	Exit    int        `json:"exit"`
 }
 
-// caseCounts is the cases of a run by how they ended.
+// caseCounts counts the cases of a run by their status.
 type caseCounts struct {
 	Done        int `json:"done"`
 	Failed      int `json:"failed"`
 	Skipped     int `json:"skipped"`
 	Discarded   int `json:"discarded"`
-	NotFinished int `json:"not_finished"` // that resume goes on with
+	NotFinished int `json:"not_finished"` // resume continues them
 }
 
-// countCases counts the cases of a result.
-func countCases(r *result.Result) (n caseCounts) {
-	of := map[string]*int{result.Done: &n.Done, result.Failed: &n.Failed, result.Skipped: &n.Skipped, result.Discarded: &n.Discarded,
-		result.NotFinished: &n.NotFinished}
-	for i := range r.Cases {
-		if c := of[r.DisplayStatus(&r.Cases[i])]; c != nil {
-			*c++
-		}
-	}
-	return n
-}
-
-// session runs or resumes, writes result and report, prints the answer and gives
-// the exit status of this run.
+// session executes do, which runs or resumes c, writes result.json and the report, prints the answer and returns
+// the exit status of the run.
 func (a *app) session(ctx context.Context, c runner.Config, do func(runner.Config) (runner.Outcome, error)) (int, error) {
-	a.leaves(c.Out)
+	a.chownAtExit(c.Out)
 	pr := a.newProgress()
-	if c.Plan != nil { // resuming a finished run reads none
+	if c.Plan != nil { // a finished run is resumed without its plan
 		pr.names = report.CaseNames(c.Plan)
 	}
 	c.Progress = pr
-	still := context.AfterFunc(ctx, func() {
-		pr.Message("interrupted: cleaning up; a second interrupt ends it at once, and dmgbench clean tidies up then")
+	stop := context.AfterFunc(ctx, func() {
+		pr.Message("interrupted: cleaning up; a second interrupt exits at once, and dmgbench clean removes the rest")
 	})
-	defer still()
-	a.warnOfLeftovers(ctx, c.StateDir, c.Out)
-	release, err := prepare(ctx, &c)
+	defer stop()
+	a.warnLeftovers(ctx, c.StateDir, c.Out)
+	release, err := prepareHost(ctx, &c)
 	if err != nil {
 		return 0, err
 	}
-	if err := a.keepSecret(c); err != nil {
+	if err := a.savePassphrase(c); err != nil {
 		release()
 		return 0, err
 	}
-	deaf := pr.listen()
+	ignoreSignal := pr.answerSignal()
 	out, err := do(c)
-	deaf()
-	still()
+	ignoreSignal()
+	stop()
 	pr.done()
 	release()
 	if err != nil {
-		if runner.Stopped(err) { // as after an interrupt, what was measured has a report; a full disk may have no room for it
-			if _, r, no := finish(c.Out); no == nil {
+		if runner.Stopped(err) { // what was measured has a report; a full disk may have no space for it
+			if _, r, noReport := runfolders.Update(c.Out); noReport == nil {
 				pr.Message(pr.summary(r))
 			}
 		}
-		return 0, asGiven(err, c.Out)
+		return 0, withGivenFolder(err, c.Out)
 	}
 	for _, folder := range out.Folders {
-		a.leaves(folder)
+		a.chownAtExit(folder)
 	}
-	secret := a.settleSecret(c, out)
-	out.Message = resumeAsGiven(out.Message, c.Out)
-	p, r, err := finish(c.Out)
+	secret := a.dropPassphrase(c, out)
+	out.Message = namedAsGiven(out.Message, c.Out)
+	return a.printOutcome(c, out, pr, secret)
+}
+
+// printOutcome analyzes the run, prints its report and what to do next, and returns its exit status. secret is the
+// passphrase file of kept images.
+func (a *app) printOutcome(c runner.Config, out runner.Outcome, pr *progress, secret string) (int, error) {
+	p, r, err := runfolders.Update(c.Out)
 	if err != nil {
 		return 0, err
 	}
 	code := outcomeStatus(out, r)
 	if a.json {
-		b, err := json.Marshal(answer{r.Run, c.Out, out.Status, countCases(r), out.Message, foundRounds(r), out.Kept, secret, code})
+		by := casesByStatus(r)
+		counts := caseCounts{by[result.Done], by[result.Failed], by[result.Skipped], by[result.Discarded],
+			by[result.NotFinished]}
+		b, err := json.Marshal(answer{r.Run, c.Out, out.Status, counts, out.Message, endOfRounds(r), out.Kept, secret, code})
 		if err != nil {
 			return 0, err
 		}
-		_, err = fmt.Fprintf(a.out, "%s\n", b)
+		_, err = fmt.Fprintf(a.stdout, "%s\n", b)
 		return code, err
 	}
 	if out.Complete {
-		_, err = fmt.Fprintf(a.out, "%s\nreport: %s\n", printable(out.Message), printable(filepath.Join(c.Out, result.ReportFile)))
+		_, err = fmt.Fprintf(a.stdout, "%s\nreport: %s\n", printable(out.Message),
+			printable(filepath.Join(c.Out, result.ReportFile)))
 		return code, err
 	}
-	unsaid := a.render(p, r, "text") // what to do next is said all the same
-	if text := foundRounds(r); text != "" {
-		fmt.Fprintln(a.err, printable(text))
+	unprinted := a.render(p, r, "text") // what to do next is printed nevertheless
+	if text := endOfRounds(r); text != "" {
+		fmt.Fprintln(a.stderr, printable(text))
 	}
-	fmt.Fprintln(a.err, pr.summary(r))
-	a.nameReport(c.Out)
+	fmt.Fprintln(a.stderr, pr.summary(r))
+	a.printReportPath(c.Out)
 	if out.Message != "" {
-		fmt.Fprintln(a.err, printable(out.Message))
+		fmt.Fprintln(a.stderr, printable(out.Message))
 	}
 	if len(out.Kept) > 0 {
-		fmt.Fprintln(a.err, "The images are kept until dmgbench clean. To open them:")
+		fmt.Fprintln(a.stderr, "The images are kept until dmgbench clean. To open them:")
 	}
-	for _, k := range out.Kept {
-		fmt.Fprintf(a.err, "  %s\n", printable(k))
+	for _, command := range out.Kept {
+		fmt.Fprintf(a.stderr, "  %s\n", printable(command))
 	}
 	if secret != "" {
-		fmt.Fprintf(a.err, "The passphrase of those that are encrypted is in %s\n", printable(secret))
+		fmt.Fprintf(a.stderr, "The passphrase of the encrypted images is in %s\n", printable(secret))
 	}
-	return code, unsaid
+	return code, unprinted
 }
 
-// nameReport says where the report of a run is and what prints the rest of it.
-func (a *app) nameReport(dir string) {
-	fmt.Fprintf(a.err, "report: %s\n", printable(filepath.Join(dir, result.ReportFile)))
-	if !a.verbose {
-		fmt.Fprintf(a.err, "all figures: dmgbench report %s --verbose\n", printable(quoted(dir)))
+// casesByStatus counts the cases of a result; see [result.Result.DisplayStatus].
+func casesByStatus(r *result.Result) map[string]int {
+	by := map[string]int{}
+	for i := range r.Cases {
+		by[r.DisplayStatus(&r.Cases[i])]++
+	}
+	return by
+}
+
+// endOfRounds is how --rounds auto ended, "" where the number was fixed or the run has not ended.
+func endOfRounds(r *result.Result) string {
+	if r.Auto == nil || len(r.Auto.Decisions) == 0 {
+		return ""
+	}
+	if last := r.Auto.Decisions[len(r.Auto.Decisions)-1]; last.Stop != "" {
+		return "rounds " + last.Text
+	}
+	return ""
+}
+
+// printReportPath prints where the report of a run is, and the command that prints all of it.
+func (a *app) printReportPath(dir string) {
+	fmt.Fprintf(a.stderr, "report: %s\n", printable(filepath.Join(dir, result.ReportFile)))
+	if !a.isSet("verbose") {
+		fmt.Fprintf(a.stderr, "all figures: dmgbench report %s --verbose\n", printable(quoted(dir)))
 	}
 }
 
-// asGiven names the run folder in an error and its hint as the user did.
-func asGiven(err error, dir string) error {
+// withGivenFolder names the run folder in an error and its hint as the user typed it.
+func withGivenFolder(err error, dir string) error {
 	if e, ok := errors.AsType[*result.Error](err); ok {
-		e.Hint = resumeAsGiven(e.Hint, dir)
-		if abs, no := filepath.Abs(dir); no == nil && e.File == abs {
+		e.Hint = namedAsGiven(e.Hint, dir)
+		if abs, failed := filepath.Abs(dir); failed == nil && e.File == abs {
 			e.File = dir
 		}
 	}
 	return err
 }
 
-// resumeAsGiven names the run folder as the user did in a command that goes on
-// with it; texts of the journal have no path at all.
-func resumeAsGiven(text, dir string) string {
+// namedAsGiven names the run folder in resume commands as the user typed it. Texts of a journal contain "<run>"
+// instead of a path.
+func namedAsGiven(text, dir string) string {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
 		return text
@@ -160,27 +181,92 @@ func resumeAsGiven(text, dir string) string {
 	return text
 }
 
-// outcomeStatus is the exit status of a run that ended without an error of its own.
-func outcomeStatus(o runner.Outcome, r *result.Result) int {
-	switch o.Status {
-	case runner.StatusInterrupted, runner.StatusPaused:
-		return exitInterrupted
-	case runner.StatusFailed, runner.StatusSkipped:
-		return exitCases
-	}
-	return verdict(r)
+// sessionPlan is how often run executes its plans, and how long it waits in between.
+type sessionPlan struct {
+	count int
+	pause time.Duration
 }
 
-// quoted is a path as a shell and a command take it; plain ones stay as they are.
-func quoted(path string) string {
-	if strings.HasPrefix(path, "-") { // or it would be a flag
-		path = "./" + path
+// sessionPlan parses --sessions and --pause.
+func (a *app) sessionPlan() (s sessionPlan, err error) {
+	s.count = max(a.number("sessions"), 1)
+	text := a.text("pause")
+	if s.count == 1 {
+		if text != "" {
+			return s, usageError("add --sessions N", "reading --pause: there is one session only")
+		}
+		return s, nil
 	}
-	odd := func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-+=.,:/@%", r))
+	if text == "" {
+		text = defaultPause
 	}
-	if path != "" && !strings.ContainsFunc(path, odd) {
-		return path
+	d, err := units.ParseDuration(text)
+	if err == nil && d < 0 {
+		err = fmt.Errorf("%q is less than 0", text)
 	}
-	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+	if err != nil {
+		return s, usageError("a time such as 90 s, 10 min or 1 h", "reading --pause: %w", err)
+	}
+	s.pause = time.Duration(d)
+	return s, nil
+}
+
+// folder is the run folder of a session, from 1, in the folder of all sessions. Names sort in the order of numbers.
+func (s sessionPlan) folder(dir string, session int) string {
+	return filepath.Join(dir, fmt.Sprintf("%0*d", len(fmt.Sprint(s.count)), session))
+}
+
+// runSessions calls do, which runs every plan once into the folders given, for each session.
+func (a *app) runSessions(ctx context.Context, s sessionPlan, dirs []string, do func(dirs []string) (int, error)) error {
+	if s.count == 1 {
+		code, err := do(dirs)
+		if err != nil {
+			return err
+		}
+		return status(code)
+	}
+	code := 0
+	for n := 1; n <= s.count; n++ {
+		if n > 1 {
+			next := a.clock.Wall().Add(s.pause).Format("15:04")
+			a.message(fmt.Sprintf("session %d of %d is done; the next starts at %s UTC", n-1, s.count, next))
+			if err := a.clock.Sleep(ctx, s.pause); err != nil {
+				a.printMissingSessions(s, dirs, n)
+				return status(exitInterrupted)
+			}
+		}
+		own := make([]string, len(dirs))
+		for i, dir := range dirs {
+			own[i] = s.folder(dir, n)
+		}
+		got, err := do(own)
+		if err != nil {
+			return err
+		}
+		if code = max(code, got); code == exitInterrupted {
+			a.printMissingSessions(s, dirs, n+1)
+			return status(code)
+		}
+	}
+	for _, dir := range dirs {
+		if !a.json {
+			a.message(fmt.Sprintf("%d sessions are in %s: dmgbench compare BEFORE %s, or dmgbench report %s/*", s.count,
+				dir, quoted(dir), quoted(dir)))
+		}
+	}
+	return status(code)
+}
+
+// printMissingSessions prints the commands that measure the sessions from first on.
+func (a *app) printMissingSessions(s sessionPlan, dirs []string, first int) {
+	text := "interrupted: these sessions are not measured yet (give --on and --engine as before):"
+	for n := first; n <= s.count; n++ {
+		for _, dir := range dirs {
+			text += "\n  dmgbench run " + quoted(filepath.Join(s.folder(dir, 1), result.PlanFile)) +
+				" --out " + quoted(s.folder(dir, n))
+		}
+	}
+	if first <= s.count {
+		a.message(text)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -15,99 +16,101 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// configure fills the flags that were not given from the environment, and what
-// that does not say from the settings file.
-func (a *app) configure(cmd *cobra.Command) error {
-	if err := a.readSettings(cmd.Root()); err != nil {
-		return err
-	}
-	var first error
-	a.untyped = map[string]string{}
-	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
-		key := settingKey(cmd, f.Name)
-		variable := variableOf(key)
-		from := "the settings file, " + key
-		if v := a.env[variable]; v != "" { // an empty one says nothing, as everywhere
-			a.settings.Set(key, v)
-			from = variable
-		}
-		if f.Changed || first != nil || f.Name == "help" || !a.settings.IsSet(key) {
-			return
-		}
-		if err := a.fill(f, key); err != nil {
-			first = &usageError{err: fmt.Errorf("reading %s: %w", from, err)}
-			return
-		}
-		a.untyped[f.Name] = from
-	})
-	return first
+// ownVariables are the environment variables that set no flag. doctor prints the values of those that are true here.
+var ownVariables = map[string]bool{
+	"DMGBENCH_CONFIG": true, "DMGBENCH_STATE": true, "DMGBENCH_RUNTIME_DIR": true,
+	"DMGBENCH_PASSPHRASE_FILE": true, "DMGBENCH_PASSPHRASE": false, "NO_COLOR": true,
 }
 
-func (a *app) fill(f *pflag.Flag, key string) error {
-	if err := shaped(f, a.settings.Get(key)); err != nil {
+// configure prepares the execution of cmd: flags that were not typed get their values from the environment, else
+// from the settings file, and all values are checked.
+func (a *app) configure(cmd *cobra.Command) error {
+	if err := a.readSettings(); err != nil {
 		return err
 	}
-	if s, ok := f.Value.(pflag.SliceValue); ok {
-		list := a.settings.GetStringSlice(key)
-		if one, ok := a.settings.Get(key).(string); ok { // a folder's name may have blanks
-			list = []string{one}
+	a.command, a.valueSources = cmd, map[string]string{}
+	rows := flagsOf(commandPath(cmd))
+	for _, row := range rows {
+		f, key := a.flag(row.name), settingKey(commandPath(cmd), row.name)
+		value, source := a.settings.Get(key), "the settings file, "+key
+		if v := a.env[variableName(key)]; v != "" { // an empty variable counts as not set
+			value, source = v, variableName(key)
 		}
-		if err := s.Replace(list); err != nil {
-			return err
+		if f.Changed || value == nil {
+			continue
 		}
-	} else if err := f.Value.Set(a.settings.GetString(key)); err != nil {
-		return wrongValue(f, a.settings.GetString(key), err)
+		if err := setFlag(f, value); err != nil {
+			return usageError("", "reading %s: %w", source, err)
+		}
+		f.Changed = true
+		a.valueSources[f.Name] = source
 	}
-	f.Changed = true
+	if name := cmd.Name(); name == "run" || name == "resume" {
+		a.json = a.text("format") == "json"
+	}
+	a.parsed = true
+	for _, row := range rows {
+		if f := a.flag(row.name); f.Changed {
+			if err := row.checkValue(f); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
 }
 
-var flagName = regexp.MustCompile(`--([a-z][a-z-]*)`)
-
-// whence says where the flags that a text names have their values from, if nobody typed them.
-func (a *app) whence(text string) string {
-	var out []string
-	for _, m := range flagName.FindAllStringSubmatch(text, -1) {
-		if from, ok := a.untyped[m[1]]; ok {
-			out = append(out, m[0]+" comes from "+from)
+// setFlag sets a flag to a value of the settings file or of the environment. Lists of settings are only for flags
+// that take several values: viper would make an empty text of others.
+func setFlag(f *pflag.Flag, value any) error {
+	list, isList := value.([]any)
+	if !isList {
+		if err := f.Value.Set(fmt.Sprint(value)); err != nil {
+			return wrongValue(f, fmt.Sprint(value), err)
 		}
-	}
-	slices.Sort(out)
-	return strings.Join(slices.Compact(out), "; ")
-}
-
-// shaped refuses a list where one value is wanted, and one of lists: viper takes either for nothing.
-func shaped(f *pflag.Flag, value any) error {
-	list, ok := value.([]any)
-	if !ok {
 		return nil
 	}
-	if _, ok := f.Value.(pflag.SliceValue); !ok {
+	to, ok := f.Value.(pflag.SliceValue)
+	if !ok {
 		return errors.New("want one value, this is a list")
 	}
+	var values []string
 	for _, v := range list {
 		switch v.(type) {
 		case []any, map[string]any:
 			return errors.New("want a list of values, this is one of lists or tables")
 		}
+		values = append(values, fmt.Sprint(v))
 	}
-	return nil
+	return to.Replace(values)
 }
 
-// variableOf is the variable of the environment that stands for a setting.
-func variableOf(key string) string {
+// commandPath is the path of a command without the program's name: "history prune".
+func commandPath(cmd *cobra.Command) string {
+	return strings.TrimPrefix(strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()), " ")
+}
+
+// settingKey is the setting of a flag: "history.prune.keep".
+func settingKey(path, flag string) string { return strings.ReplaceAll(path, " ", ".") + "." + flag }
+
+// variableName is the environment variable of a setting: "DMGBENCH_HISTORY_PRUNE_KEEP".
+func variableName(key string) string {
 	return "DMGBENCH_" + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(key))
 }
 
-// settingKey is "run.sets" for the flag --sets of run.
-func settingKey(cmd *cobra.Command, flag string) string {
-	return strings.ReplaceAll(strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" "), " ", ".") + "." + flag
+// settingKeys are all settings, in the order of the flags.
+func settingKeys() (keys []string) {
+	for _, row := range flagRows {
+		for path := range strings.SplitSeq(row.commands, ",") {
+			keys = append(keys, settingKey(path, row.name))
+		}
+	}
+	return keys
 }
 
-// readSettings reads the settings file if there is one. A key that is no flag is
-// an error: a misspelt setting that is passed over changes a measurement silently.
-func (a *app) readSettings(root *cobra.Command) error {
-	path, must := a.settingsPath()
+// readSettings reads the settings file if there is one. An unknown key is an error, because a misspelt setting that
+// is ignored changes a measurement without notice.
+func (a *app) readSettings() error {
+	path, required := a.settingsPath()
 	if path == "" {
 		return nil
 	}
@@ -115,23 +118,23 @@ func (a *app) readSettings(root *cobra.Command) error {
 	a.settings.SetConfigType("toml")
 	err := a.settings.ReadInConfig()
 	switch {
-	case err != nil && !must && errors.Is(err, fs.ErrNotExist):
+	case err != nil && !required && errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
-		return &usageError{err: fmt.Errorf("reading settings %q: %w", path, err)}
+		return usageError("", "reading settings %q: %w", path, err)
 	}
-	known := knownSettings(root)
+	known := settingKeys()
 	for _, key := range a.settings.AllKeys() {
 		if !slices.Contains(known, key) {
-			return &usageError{err: fmt.Errorf("reading settings %q: no setting is called %q", path, key),
-				hint: "a table is a command, its keys are flags: [run] and engine = \"inprocess\""}
+			return usageError("a table is a command, its keys are flags: [run] and engine = \"inprocess\"",
+				"reading settings %q: no setting is called %q", path, key)
 		}
 	}
 	return nil
 }
 
-// settingsPath is the settings file, and whether it has to be there.
-func (a *app) settingsPath() (path string, must bool) {
+// settingsPath is the path of the settings file, "" without one, and whether the user requires the file.
+func (a *app) settingsPath() (path string, required bool) {
 	if p := a.env["DMGBENCH_CONFIG"]; p != "" {
 		return p, true
 	}
@@ -152,17 +155,73 @@ func (a *app) settingsPath() (path string, must bool) {
 	return path, false
 }
 
-func knownSettings(root *cobra.Command) []string {
-	var keys []string
-	var walk func(*cobra.Command)
-	walk = func(c *cobra.Command) {
-		if c != root {
-			c.LocalFlags().VisitAll(func(f *pflag.Flag) { keys = append(keys, strings.ToLower(settingKey(c, f.Name))) })
-		}
-		for _, sub := range c.Commands() {
-			walk(sub)
+var flagName = regexp.MustCompile(`--([a-z][a-z-]*)`)
+
+// valueSource explains where the flags that a text names got their values, "" if they were typed.
+func (a *app) valueSource(text string) string {
+	var out []string
+	for _, m := range flagName.FindAllStringSubmatch(text, -1) {
+		if source, ok := a.valueSources[m[1]]; ok {
+			out = append(out, m[0]+" comes from "+source)
 		}
 	}
-	walk(root)
-	return keys
+	slices.Sort(out)
+	return strings.Join(slices.Compact(out), "; ")
+}
+
+// doctorSettings prints the settings in effect and where each comes from, and variables that have no effect.
+func (a *app) doctorSettings(t *factTable) {
+	path, _ := a.settingsPath()
+	file := "none"
+	if path != "" {
+		file = a.redacted(path)
+	}
+	t.add("settings file", file)
+	var lines []string
+	known := maps.Clone(ownVariables)
+	for _, key := range settingKeys() {
+		variable := variableName(key)
+		known[variable] = true
+		name, typed := strings.CutPrefix(key, "doctor.")
+		switch value := a.env[variable]; {
+		case typed && a.isGiven(name) && a.valueSources[name] == "":
+			lines = append(lines, fmt.Sprintf("%s = %s (flag --%s)", key, a.redacted(a.text(name)), name))
+		case value != "":
+			lines = append(lines, fmt.Sprintf("%s = %s (environment, %s)", key, a.redacted(value), variable))
+		case a.settings.InConfig(key):
+			value = a.redacted(fmt.Sprint(a.settings.Get(key)))
+			lines = append(lines, fmt.Sprintf("%s = %s (settings file)", key, value))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(ownVariables)) {
+		value := a.env[name]
+		switch {
+		case value == "":
+			continue
+		case ownVariables[name]:
+			value = a.redacted(value)
+		default:
+			value = "set, not shown"
+		}
+		lines = append(lines, fmt.Sprintf("%s (environment, %s)", value, name))
+	}
+	for _, line := range lines {
+		t.add("setting", line)
+	}
+	if len(lines) == 0 {
+		t.add("settings", "every flag has its default")
+	}
+	for _, name := range slices.Sorted(maps.Keys(a.env)) {
+		if _, ok := known[name]; !ok && strings.HasPrefix(name, "DMGBENCH_") {
+			t.add("no setting", "unknown environment variable "+name+" (ignored)")
+		}
+	}
+}
+
+// redacted hides paths, which may contain names of people and machines, unless doctor got --identify.
+func (a *app) redacted(value string) string {
+	if !a.isSet("identify") && strings.ContainsAny(value, `/\`) {
+		return "a path, shown with --identify"
+	}
+	return value
 }

@@ -12,33 +12,24 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// spoken makes cobra speak like the rest: help of 80 columns, and errors of the
-// form that all errors here have.
-func spoken(root *cobra.Command) {
-	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 80"))
-	root.SetFlagErrorFunc(flagError)
-	root.DisableSuggestions = true // they come as hints
-}
-
-// notUnderstood is the error of a command line that no command was begun for.
-func notUnderstood(root *cobra.Command, args []string, err error) error {
-	if _, ok := errors.AsType[*usageError](err); ok {
+// commandLineError turns an error of cobra, before any command was executed, into one with a hint.
+func commandLineError(root *cobra.Command, args []string, err error) error {
+	if _, ok := errors.AsType[*hintedError](err); ok {
 		return err
 	}
-	e := &usageError{err: err}
-	if len(args) > 0 && strings.HasPrefix(err.Error(), "unknown command") {
-		e.err = fmt.Errorf("unknown command %q", args[0])
-		e.hint = "dmgbench --help lists the commands"
-		if near := nearestCommand(root, args[0]); near != "" {
-			e.hint = "did you mean " + near + "?"
-		}
+	if len(args) == 0 || !strings.HasPrefix(err.Error(), "unknown command") {
+		return usageError("", "%w", err)
 	}
-	return e
+	hint := "dmgbench --help lists the commands"
+	if near := nearestCommand(root, args[0]); near != "" {
+		hint = "did you mean " + near + "?"
+	}
+	return usageError(hint, "unknown command %q", args[0])
 }
 
-// saysJSON reports whether a command line that could not be read wants its errors as lines of JSON:
-// the flag may stand behind the one that is wrong.
-func saysJSON(cmd *cobra.Command, args []string) bool {
+// requestsJSON reports whether an invalid command line asks for errors as JSON: cobra stops at the first bad flag,
+// so --format may not have been parsed yet.
+func requestsJSON(cmd *cobra.Command, args []string) bool {
 	if cmd.Name() != "run" && cmd.Name() != "resume" {
 		return false
 	}
@@ -46,7 +37,7 @@ func saysJSON(cmd *cobra.Command, args []string) bool {
 	return slices.Contains(args, "--format=json") || i >= 0 && i+1 < len(args) && args[i+1] == "json"
 }
 
-// nearestCommand is the command below cmd that word was probably meant to be, or "".
+// nearestCommand is the subcommand of cmd whose name is most like word, or "".
 func nearestCommand(cmd *cobra.Command, word string) string {
 	var names []string
 	for _, c := range cmd.Commands() {
@@ -55,84 +46,81 @@ func nearestCommand(cmd *cobra.Command, word string) string {
 	return plan.Nearest(word, names)
 }
 
-// refuseUnknown makes an error of what cobra's own commands print their help for, with status 0.
-func refuseUnknown(root *cobra.Command) {
+// refuseUnknownOperands makes usage errors of operands for which cobra's own commands print their help and exit
+// with 0.
+func refuseUnknownOperands(root *cobra.Command) {
 	for _, c := range root.Commands() {
 		switch c.Name() {
 		case "help":
 			c.Args = func(_ *cobra.Command, args []string) error {
 				_, _, err := root.Find(args)
 				if err != nil {
-					err = notUnderstood(root, args, err)
+					err = commandLineError(root, args, err)
 				}
 				return err
 			}
 		case "completion":
 			for _, shell := range c.Commands() {
-				shell.Args, shell.Example = between(0, 0, ""), "  source <(dmgbench completion bash)"
+				shell.Args, shell.Example = commandRow{}.checkArgs, "  source <(dmgbench completion bash)"
 			}
 			c.Args = cobra.ArbitraryArgs
 			c.RunE = func(c *cobra.Command, args []string) error {
 				if len(args) == 0 {
 					return c.Help()
 				}
-				return &usageError{err: fmt.Errorf("writing completions for %q: want bash, zsh, fish or powershell", args[0])}
+				return usageError("", "writing completions for %q: want bash, zsh, fish or powershell", args[0])
 			}
 		}
 	}
 }
 
-// flagError says what is wrong with a flag, without the words of a library.
+// flagError rewords errors of pflag and adds the name that was probably meant.
 func flagError(cmd *cobra.Command, err error) error {
-	help := fmt.Sprintf("%s --help lists the flags", cmd.CommandPath())
+	hint := fmt.Sprintf("%s --help lists the flags", cmd.CommandPath())
 	if e, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		var names []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 		if near := plan.Nearest(e.GetSpecifiedName(), names); near != "" {
-			help = "did you mean --" + near + "?"
+			hint = "did you mean --" + near + "?"
 		} else if near := nearestCommand(cmd, e.GetSpecifiedName()); near != "" {
-			help = "did you mean " + cmd.CommandPath() + " " + near + "?"
+			hint = "did you mean " + cmd.CommandPath() + " " + near + "?"
 		}
-		return &usageError{err: errors.New(err.Error()), hint: help}
 	}
 	if e, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
-		return &usageError{err: fmt.Errorf("reading --%s: %w", e.GetFlag().Name, wrongValue(e.GetFlag(), e.GetValue(), err)), hint: help}
+		return usageError(hint, "reading --%s: %w", e.GetFlag().Name, wrongValue(e.GetFlag(), e.GetValue(), err))
 	}
-	return &usageError{err: err, hint: help}
+	return usageError(hint, "%s", err)
 }
 
-// wrongValue says what the flag takes instead; err is what to say where that is not known.
+// wrongValue names the type of value that a flag takes; err is the error where the type has no such name.
 func wrongValue(f *pflag.Flag, value string, err error) error {
-	kinds := map[string]string{"int": "a whole number", "float64": "a number", "bool": "true or false"}
-	if kind := kinds[f.Value.Type()]; kind != "" {
-		return fmt.Errorf("%q is not %s", value, kind)
+	types := map[string]string{"int": "a whole number", "uint64": "a whole number", "float64": "a number",
+		"bool": "true or false"}
+	if name := types[f.Value.Type()]; name != "" {
+		return fmt.Errorf("%q is not %s", value, name)
 	}
 	return err
 }
 
-// between wants least to most arguments, of which names says what they are; most
-// below 0 is any number.
-func between(least, most int, names string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		doing := "reading the arguments of " + strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" ")
-		hint := "for example:" + strings.TrimPrefix(firstLine(cmd.Example), " ")
-		switch {
-		case len(args) < least:
-			return &usageError{err: fmt.Errorf("%s: %s is missing", doing, names), hint: hint}
-		case most >= 0 && len(args) > most:
-			if cmd.HasAvailableSubCommands() {
-				hint = cmd.CommandPath() + " --help lists its commands"
-				if near := nearestCommand(cmd, args[most]); near != "" {
-					hint = "did you mean " + cmd.CommandPath() + " " + near + "?"
-				}
+// checkArgs checks the number of arguments of a command.
+func (row commandRow) checkArgs(cmd *cobra.Command, args []string) error {
+	name := commandPath(cmd)
+	switch {
+	case len(args) < row.min:
+		missing, _, _ := strings.Cut(row.args, " ")
+		example, _, _ := strings.Cut(cmd.Example, "\n")
+		return usageError("for example:"+strings.TrimPrefix(example, " "), "reading the arguments of %s: %s is missing",
+			name, strings.TrimSuffix(missing, "..."))
+	case row.max != unlimited && len(args) > row.max:
+		example, _, _ := strings.Cut(cmd.Example, "\n")
+		hint := "for example:" + strings.TrimPrefix(example, " ")
+		if cmd.HasAvailableSubCommands() {
+			hint = cmd.CommandPath() + " --help lists its commands"
+			if near := nearestCommand(cmd, args[row.max]); near != "" {
+				hint = "did you mean " + cmd.CommandPath() + " " + near + "?"
 			}
-			return &usageError{err: fmt.Errorf("%s: %q is one too many", doing, args[most]), hint: hint}
 		}
-		return nil
+		return usageError(hint, "reading the arguments of %s: %q is one too many", name, args[row.max])
 	}
-}
-
-func firstLine(text string) string {
-	line, _, _ := strings.Cut(text, "\n")
-	return line
+	return nil
 }

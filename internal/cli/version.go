@@ -2,40 +2,32 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"runtime"
 	"runtime/debug"
 	"strings"
 
 	"dmgbench/internal/result"
-
-	"github.com/spf13/cobra"
 )
 
-func (a *app) newVersionCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "version", GroupID: "maintain", Args: between(0, 0, ""),
-		Short:   "print version, Go, system and commit",
-		Long:    "Print the program's version, the Go it was built with, the system and the\ncommit.\n\n" + exitPrinted,
-		Example: "  dmgbench version",
-		RunE: func(*cobra.Command, []string) error {
-			t := tool()
-			_, err := fmt.Fprintf(a.out, "%s %s\n%s %s/%s\ncommit %s\n", t.Name, t.Version, t.Go, t.OS, t.Arch, commit())
-			return err
-		},
-	}
+// printVersion is the command "version".
+func (a *app) printVersion(context.Context, []string) error {
+	t := tool()
+	_, err := fmt.Fprintf(a.stdout, "%s %s\n%s %s/%s\ncommit %s\n", t.Name, t.Version, t.Go, t.OS, t.Arch, commit())
+	return err
 }
 
-// released is the version that a build without version control is of; the linker sets it:
+// released is the version of a build without version control, such as that of a package manager. The linker sets it:
 // -X dmgbench/internal/cli.released=1.2.3.
 var released string
 
-// sources is "unchanged" where the Makefile found every file that goes into the
-// program as it was committed: -X dmgbench/internal/cli.sources=unchanged. Go itself
-// calls a build modified for any file in the clone that is not committed, such as a plan.
+// sources is "unchanged" where the Makefile found every file of the program as it was committed; the linker sets it:
+// -X dmgbench/internal/cli.sources=unchanged. Go itself marks a build as modified for any changed file in the clone,
+// such as a new plan.
 var sources string
 
-// tool is this program as results name it.
+// tool identifies this program in results.
 func tool() result.Tool {
 	version := cmp.Or(released, "(devel)")
 	if b, ok := debug.ReadBuildInfo(); ok && released == "" {
@@ -44,7 +36,7 @@ func tool() result.Tool {
 	return result.Tool{Name: "dmgbench", Version: version, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
 }
 
-// versionOf is the version that Go stamped, without its mark of a modified clone where the sources are unchanged.
+// versionOf is the version that Go stamped, without the mark of a modified clone where the sources are unchanged.
 func versionOf(stamped, sources string) string {
 	if sources == "unchanged" {
 		return strings.TrimSuffix(strings.TrimSuffix(stamped, "+dirty"), ".dirty")
@@ -52,7 +44,7 @@ func versionOf(stamped, sources string) string {
 	return stamped
 }
 
-// commit is what the program was built from, as far as the build knows.
+// commit is the revision of the build, marked as changed unless the sources were unchanged.
 func commit() string {
 	b, ok := debug.ReadBuildInfo()
 	if !ok {

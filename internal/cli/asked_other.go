@@ -1,8 +1,0 @@
-//go:build !darwin && !linux
-
-package cli
-
-import "os"
-
-// askSignal is none.
-var askSignal os.Signal

@@ -1,0 +1,176 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+
+	"dmgbench/internal/attach"
+	"dmgbench/internal/engine"
+	"dmgbench/internal/engine/hdiutil"
+	"dmgbench/internal/engine/inprocess"
+	"dmgbench/internal/host"
+	"dmgbench/internal/hostio"
+	"dmgbench/internal/runner"
+)
+
+// engineConfig is what engines are made with. Without a state folder they can only be asked what they support.
+type engineConfig struct {
+	state      string
+	passphrase []byte
+	auto       bool // the engine is chosen by the program
+}
+
+// engineChoice is an engine of --engine. name is that of results, title that before the engine is made.
+type engineChoice struct {
+	name, title string
+	make        func(*app, context.Context, engineConfig) (engine.Engine, error)
+}
+
+// engineChoices are in the order in which auto tries them.
+var engineChoices = []engineChoice{
+	{"hdiutil", "hdiutil", (*app).newHdiutil},
+	{"inprocess", "in-process", func(a *app, _ context.Context, c engineConfig) (engine.Engine, error) {
+		return &inprocess.Engine{Now: a.clock.Wall, Passphrase: c.passphrase}, nil
+	}},
+}
+
+// chooseEngine makes the engine of a name, or for "auto" the first one that works, and explains the choice.
+func (a *app) chooseEngine(ctx context.Context, name string, c engineConfig) (engine.Engine, string, error) {
+	c.auto = name == "auto"
+	var errs []error
+	why := "auto: it made, attached, wrote to and detached a small image"
+	for _, choice := range engineChoices {
+		if !c.auto && name != choice.name {
+			continue
+		}
+		e, title, err := a.makeEngine(ctx, choice, c)
+		if !c.auto {
+			if err != nil {
+				err = fmt.Errorf("choosing engine %q: %w", name, err)
+				if hint(err) == "" {
+					err = withHint(err, "use --engine inprocess, which needs no tool of the system; dmgbench doctor lists the "+
+						"engines that work")
+				}
+			}
+			return e, "requested with --engine " + name, err
+		}
+		if err == nil {
+			return e, why, nil
+		}
+		if ctx.Err() != nil {
+			return nil, "", ctx.Err()
+		}
+		errs = append(errs, err)
+		why += fmt.Sprintf("; %s did not work: %v", title, err)
+	}
+	return nil, "", noEngineError(errs)
+}
+
+func noEngineError(errs []error) error {
+	return fmt.Errorf("choosing an engine: none works here: %w", errors.Join(errs...))
+}
+
+// makeEngine makes an engine and, for auto, tries it.
+func (a *app) makeEngine(ctx context.Context, choice engineChoice, c engineConfig) (engine.Engine, string, error) {
+	e, err := choice.make(a, ctx, c)
+	if err != nil {
+		return nil, choice.title, err
+	}
+	if c.auto {
+		err = a.probe(ctx, e, c.state)
+	}
+	return e, e.Info().Title, err
+}
+
+// probe makes, attaches and writes to a small image in the state folder.
+func (a *app) probe(ctx context.Context, e engine.Engine, state string) error {
+	return runner.WithProbeFolder(state, a.clock.Wall(), func(dir *hostio.Dir) error { return engine.Probe(ctx, e, dir) })
+}
+
+// likelyEngine is the engine that a run would try first. It is not probed: a dry run leaves no files.
+func (a *app) likelyEngine(ctx context.Context, name string) (engine.Engine, error) {
+	var failed error
+	for _, choice := range engineChoices {
+		if name != "auto" && name != choice.name {
+			continue
+		}
+		e, err := choice.make(a, ctx, engineConfig{auto: name == "auto"})
+		if err == nil {
+			return e, nil
+		}
+		failed = err
+	}
+	return nil, failed
+}
+
+// executable is the path of this program, which is started again as hdiutil for Linux. A test binary would run its
+// tests instead; the tests of this package, which can be both, replace the variable.
+var executable = func() (string, error) {
+	self, err := os.Executable()
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("finding this program: %w", err)
+	case strings.HasSuffix(self, ".test"):
+		return "", fmt.Errorf("this program is no hdiutil but a test: %w", errors.ErrUnsupported)
+	}
+	return self, nil
+}
+
+// hdiutilOptions are the tools that the engine hdiutil drives here: Apple's on macOS, this program on Linux.
+func (a *app) hdiutilOptions() (hdiutil.Options, error) {
+	switch runtime.GOOS {
+	case "darwin":
+		return hdiutil.Apple(strings.TrimSpace("macOS "+host.OSVersion()), a.clock), nil
+	case "linux":
+		self, err := executable()
+		if err != nil {
+			return hdiutil.Options{}, err
+		}
+		return hdiutil.WorkAlike(a.clock, self, imageToolName), nil
+	}
+	return hdiutil.Options{}, fmt.Errorf("there is no hdiutil for %s: %w", runtime.GOOS, errors.ErrUnsupported)
+}
+
+// errNoLoops keeps auto from choosing hdiutil where it can only serve exFAT over FUSE, which is slower than mounts
+// by the kernel.
+var errNoLoops = errors.New("without root it works only over FUSE and with exFAT; choose it with --engine hdiutil")
+
+// newHdiutil makes the engine hdiutil with a folder for its mount points.
+func (a *app) newHdiutil(ctx context.Context, c engineConfig) (engine.Engine, error) {
+	o, err := a.hdiutilOptions()
+	if err != nil {
+		return nil, err
+	}
+	if c.auto && runtime.GOOS == "linux" && !attach.Loops() {
+		return nil, errNoLoops
+	}
+	remove := func() error { return nil }
+	if c.state != "" {
+		if o.WorkDir, remove, err = makeMountFolder(c.state); err != nil {
+			return nil, err
+		}
+	}
+	o.Passphrase = c.passphrase
+	e, err := hdiutil.New(ctx, o)
+	if err != nil {
+		return nil, errors.Join(err, remove())
+	}
+	a.atExit = append(a.atExit, remove, e.Close)
+	return e, nil
+}
+
+// detachBelow detaches the images below a folder and returns their names.
+func (a *app) detachBelow(ctx context.Context, folder string) ([]string, error) {
+	o, err := a.hdiutilOptions()
+	if errors.Is(err, errors.ErrUnsupported) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return hdiutil.Release(ctx, o, folder)
+}

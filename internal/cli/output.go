@@ -1,0 +1,197 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"unicode"
+	"unicode/utf8"
+
+	"dmgbench/internal/engine"
+	"dmgbench/internal/report/text"
+
+	"golang.org/x/term"
+)
+
+// printable replaces control and format characters, so that no name in a run folder can control the terminal.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r)) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, s)
+}
+
+// wrap breaks text between words into lines of at most width characters after a prefix on the first line and an
+// indentation of indent blanks on the others. A longer word gets a line of its own.
+func wrap(prefix, text string, indent, width int) string {
+	var b strings.Builder
+	b.WriteString(prefix)
+	column := utf8.RuneCountInString(prefix)
+	for i, word := range strings.Fields(printable(text)) {
+		n := utf8.RuneCountInString(word)
+		switch {
+		case i == 0:
+		case column+1+n > width:
+			b.WriteString("\n" + strings.Repeat(" ", indent))
+			column = indent
+		default:
+			b.WriteByte(' ')
+			column++
+		}
+		b.WriteString(word)
+		column += n
+	}
+	return b.String()
+}
+
+// printTable prints rows of cells in aligned columns. Lines are cut at width characters; 0 does not cut.
+func printTable(w io.Writer, rows [][]string, width int) error {
+	var text strings.Builder
+	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		for i, cell := range row {
+			row[i] = strings.NewReplacer("\n", " ", "\t", " ").Replace(printable(cell))
+		}
+		fmt.Fprintln(table, strings.Join(row, "\t"))
+	}
+	table.Flush()
+	for line := range strings.Lines(text.String()) {
+		line = strings.TrimRight(line, " \n")
+		if width > 0 {
+			line = cut(line, width)
+		}
+		if _, err := fmt.Fprintln(w, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cut shortens text to n characters; an ellipsis marks what was removed.
+func cut(text string, n int) string {
+	r := []rune(text)
+	if len(r) <= n {
+		return text
+	}
+	return string(r[:max(n-1, 0)]) + "…"
+}
+
+// count is "1 case" or "2 cases".
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// quoted is a path as a shell takes it, without quotes where none are needed.
+func quoted(path string) string {
+	const safe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,:/@%"
+	if path == "" || strings.Trim(path, safe) != "" {
+		return engine.ShellQuote(path)
+	}
+	if strings.HasPrefix(path, "-") { // not a flag
+		return "./" + path
+	}
+	return path
+}
+
+// shortPath is an absolute path relative to the working folder where it is below that.
+func shortPath(path string) string {
+	if here, err := filepath.Abs("."); err == nil {
+		if rel, err := filepath.Rel(here, path); err == nil && filepath.IsLocal(rel) {
+			return rel
+		}
+	}
+	return path
+}
+
+// existing is path, or the nearest folder above it that exists.
+func existing(path string) string {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return path
+	}
+	for {
+		if _, err := os.Stat(abs); err == nil || filepath.Dir(abs) == abs {
+			return abs
+		}
+		abs = filepath.Dir(abs)
+	}
+}
+
+// nonempty are the texts that are not empty.
+func nonempty(parts ...string) (kept []string) {
+	for _, p := range parts {
+		if p != "" {
+			kept = append(kept, p)
+		}
+	}
+	return kept
+}
+
+// unique are the different texts in the order of their first occurrence, without empty ones.
+func unique(texts []string) (out []string) {
+	for _, text := range nonempty(texts...) {
+		if !slices.Contains(out, text) {
+			out = append(out, text)
+		}
+	}
+	return out
+}
+
+// terminal is the file of a stream that is a terminal.
+func terminal(stream any) (*os.File, bool) {
+	f, ok := stream.(*os.File)
+	return f, ok && term.IsTerminal(int(f.Fd()))
+}
+
+// textOptions adapt reports to stdout: its width and colours on a terminal, neither elsewhere.
+func (a *app) textOptions() text.Options {
+	var o text.Options
+	if f := a.command.Flags().Lookup("verbose"); f != nil {
+		o.Verbose = a.isSet("verbose")
+	}
+	f, ok := terminal(a.stdout)
+	if !ok {
+		return o
+	}
+	o.Color = a.env["NO_COLOR"] == "" && a.env["TERM"] != "dumb"
+	if w, _, err := term.GetSize(int(f.Fd())); err == nil {
+		o.Width = w
+	}
+	return o
+}
+
+// canAsk reports whether stdin and stderr are terminals, so that a question can be asked.
+func (a *app) canAsk() bool {
+	_, in := terminal(a.stdin)
+	_, out := terminal(a.stderr)
+	return in && out
+}
+
+// confirm asks a question and reports whether the answer was yes.
+func (a *app) confirm(ctx context.Context, question string) (bool, error) {
+	fmt.Fprintf(a.stderr, "%s [y/N] ", question)
+	typed := make(chan string, 1)
+	go func() { // a read of a terminal cannot be cancelled; the program ends instead
+		line, _ := bufio.NewReader(a.stdin).ReadString('\n')
+		typed <- line
+	}()
+	select {
+	case <-ctx.Done():
+		fmt.Fprintln(a.stderr)
+		return false, ctx.Err()
+	case line := <-typed:
+		answer := strings.ToLower(strings.TrimSpace(line))
+		return answer == "y" || answer == "yes", nil
+	}
+}

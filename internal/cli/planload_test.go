@@ -1,0 +1,46 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"dmgbench/internal/plan"
+	"dmgbench/internal/result"
+)
+
+// The plan of a run folder keeps the name it was run under, unless it was changed.
+func TestThePlanOfARunFolderKeepsItsName(t *testing.T) {
+	quick, _, err := loadPlan("quick")
+	require.NoError(t, err)
+	dir := filepath.Join(t.TempDir(), "run")
+	d, err := result.CreateRun(dir, "r1")
+	require.NoError(t, err)
+	require.NoError(t, d.WriteFile(result.PlanFile, quick.Canonical()))
+	require.NoError(t, d.Append(result.Record{At: time.Unix(0, 0), Kind: result.KindRun, Run: &result.RunStart{ID: "r1", Rounds: 3,
+		Plan: result.PlanRef{Name: quick.Name, Title: quick.Title, Digest: quick.Digest()}}}))
+	require.NoError(t, d.Close())
+	path := filepath.Join(dir, result.PlanFile)
+	p, _, err := loadPlan(path)
+	require.NoError(t, err)
+	assert.Equal(t, "quick", p.Name)
+	require.NoError(t, os.WriteFile(path, append([]byte("summary = \"another\"\n"), []byte("schema = 1\ntitle = \"Other\"\n[target]\nkind = \"directory\"\n[files.a]\nsizes = [\"64 kB\"]\n[[protocol]]\nsteps = [{ do = \"create\" }, { do = \"attach\" }, { do = \"write\" }]\n")...), 0o644))
+	p, _, err = loadPlan(path)
+	require.NoError(t, err)
+	assert.Equal(t, "plan", p.Name)
+}
+
+// A run of less than a second leaves its second, and so its name, to the next one.
+func TestAFolderThatNobodyChoseIsANewOne(t *testing.T) {
+	t.Chdir(t.TempDir())
+	ps := []*plan.Plan{{Name: "quick"}, {Name: "quick"}}
+	want := []string{filepath.Join("runs", "quick-now"), filepath.Join("runs", "quick-now-2")}
+	assert.Equal(t, want, outFolders("", ps, "now"))
+	require.NoError(t, os.MkdirAll(want[0], 0o755))
+	assert.Equal(t, []string{want[1], filepath.Join("runs", "quick-now-3")}, outFolders("", ps, "now"))
+	assert.Equal(t, []string{want[0]}, outFolders(want[0], ps[:1], "now"), "one that somebody chose is taken or refused")
+}

@@ -1,0 +1,193 @@
+// Package runfolders reads run folders: it computes the result of a run from its plan and its journal, pools the runs
+// of one plan, finds all runs below a folder and keeps the list of baselines.
+//
+// A result follows from plan.toml and journal.jsonl alone. Because result.json and summary.json are copies of it,
+// a [Reader] uses them only while they are newer than the two files. The package neither measures nor prints.
+package runfolders
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"dmgbench/internal/analysis"
+	"dmgbench/internal/plan"
+	"dmgbench/internal/report"
+	"dmgbench/internal/result"
+)
+
+var errPlanChanged = errors.New("it is not the plan that the journal names")
+
+// parse reads the plan and the journal of a run folder. The result has no conclusions yet.
+func parse(d *result.RunDir) (*plan.Plan, *result.Result, error) {
+	// The digests come first: records that a running session appends later make the result outdated. Errors of
+	// the files themselves are reported before an error of the digests, as they have hints.
+	sources, unread := d.Sources()
+	records, err := d.Journal()
+	if err != nil {
+		return nil, nil, err
+	}
+	r, err := result.Fold(records)
+	if err != nil {
+		return nil, nil, err
+	}
+	r.Sources = sources
+	for _, w := range d.Warnings() {
+		if w.Kind != "lock" { // a lock is a fact of this moment, a torn line one of the journal
+			r.Warnings = append(r.Warnings, w)
+		}
+	}
+	text, err := d.ReadFile(result.PlanFile, plan.MaxSize)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, problems := plan.Parse(r.Plan.Name+".toml", text)
+	if len(problems.Errors()) > 0 {
+		return nil, nil, problems
+	}
+	if !p.Is(r.Plan.Digest, text) {
+		return nil, nil, &result.Error{Doing: "reading plan", File: result.PlanFile, Err: errPlanChanged,
+			Hint: "the journal was measured by another plan: put the run's own plan.toml back"}
+	}
+	return p, r, unread
+}
+
+// open calls use with the opened run folder, its plan and its analyzed result.
+func open(dir string, use func(*result.RunDir, *plan.Plan, *result.Result) error) (*plan.Plan, *result.Result, error) {
+	d, err := result.OpenRun(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer d.Close()
+	p, r, err := parse(d)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := analysis.Analyze(p, r, analysis.Options{}); err != nil {
+		return nil, nil, err
+	}
+	return p, r, use(d, p, r)
+}
+
+// Analyze computes the result of a run folder. Equal files give an equal result on every machine.
+func Analyze(dir string) (*plan.Plan, *result.Result, error) {
+	return open(dir, func(*result.RunDir, *plan.Plan, *result.Result) error { return nil })
+}
+
+// Update computes the result of a run folder and writes result.json, summary.json and report.html.
+func Update(dir string) (*plan.Plan, *result.Result, error) {
+	return open(dir, func(d *result.RunDir, p *plan.Plan, r *result.Result) error {
+		if err := d.WriteResult(r); err != nil {
+			return err
+		}
+		var page bytes.Buffer
+		if err := report.HTML(&page, p, r); err != nil {
+			return err
+		}
+		return d.WriteFile(result.ReportFile, page.Bytes())
+	})
+}
+
+// State replays the journal of a run folder.
+func State(dir string) (*result.State, error) {
+	d, err := result.OpenRun(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	records, err := d.Journal()
+	if err != nil {
+		return nil, err
+	}
+	state, err := result.Replay(records)
+	if err != nil {
+		return nil, fmt.Errorf("reading the journal of %q: %w", dir, err)
+	}
+	return state, nil
+}
+
+// Plan reads the plan that a run executed, nil where its folder does not have it. path is a run folder or the
+// result.json in it.
+func Plan(path string, r *result.Result) *plan.Plan {
+	if fi, err := os.Stat(path); err != nil {
+		return nil
+	} else if !fi.IsDir() {
+		path = filepath.Dir(path)
+	}
+	path = filepath.Join(path, result.PlanFile)
+	if fi, err := os.Stat(path); err != nil || !fi.Mode().IsRegular() || fi.Size() > plan.MaxSize {
+		return nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil
+	}
+	p, problems := plan.Parse(r.Plan.Name+".toml", text)
+	if len(problems.Errors()) > 0 || !p.Is(r.Plan.Digest, text) {
+		return nil
+	}
+	return p
+}
+
+// Reader reads results, from result.json where that belongs to plan and journal, and by analysis otherwise. It may
+// be used from several goroutines.
+type Reader struct {
+	Outdated func(dir string) // called once for each folder whose result.json was not used
+
+	mu       sync.Mutex
+	outdated map[string]bool
+}
+
+// Result is the whole result of a run folder or of a result.json.
+func (rd *Reader) Result(path string) (*result.Result, error) {
+	if fi, err := os.Stat(path); err != nil || !fi.IsDir() {
+		return result.ReadResult(path)
+	}
+	r, err := rd.read(path, result.ReadResult)
+	if err != nil && !strings.Contains(err.Error(), path) {
+		err = fmt.Errorf("reading run %q: %w", path, err)
+	}
+	return r, err
+}
+
+// Summary is the part of a result that lists of runs show; see [result.ReadSummary].
+func (rd *Reader) Summary(path string) (*result.Result, error) {
+	return rd.read(path, result.ReadSummary)
+}
+
+// read analyzes the run where there is no result.json.
+func (rd *Reader) read(path string, read func(dir string) (*result.Result, error)) (*result.Result, error) {
+	if _, err := os.Lstat(filepath.Join(path, result.ResultFile)); errors.Is(err, os.ErrNotExist) {
+		_, r, err := Analyze(path)
+		return r, err
+	}
+	return rd.current(path, read)
+}
+
+// current analyzes the run where plan or journal changed after result.json was written.
+func (rd *Reader) current(path string, read func(dir string) (*result.Result, error)) (*result.Result, error) {
+	r, err := read(path)
+	if err != nil {
+		return nil, err
+	}
+	if old, err := result.Outdated(path, r); err != nil || !old {
+		return r, err
+	}
+	if _, r, err = Analyze(path); err != nil {
+		return nil, err
+	}
+	rd.mu.Lock()
+	defer rd.mu.Unlock()
+	if !rd.outdated[path] && rd.Outdated != nil {
+		rd.Outdated(path)
+	}
+	if rd.outdated == nil {
+		rd.outdated = map[string]bool{}
+	}
+	rd.outdated[path] = true
+	return r, nil
+}

@@ -1,0 +1,216 @@
+package runfolders
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"dmgbench/internal/analysis"
+	"dmgbench/internal/result"
+)
+
+// Run is one run of a history; history --format json prints it.
+type Run struct {
+	Dir        string         `json:"dir"` // relative to the folder of the history, with slashes
+	Run        string         `json:"run"` // run id
+	Plan       string         `json:"plan"`
+	Title      string         `json:"title"`
+	Digest     string         `json:"digest"`
+	Status     string         `json:"status"`
+	Started    time.Time      `json:"started"`
+	Finished   time.Time      `json:"finished"` // of the last session; the zero time if it is not known
+	Engine     string         `json:"engine"`   // its title
+	EngineName string         `json:"engine_name"`
+	System     string         `json:"system"`
+	Machine    string         `json:"machine"`
+	Sessions   int            `json:"sessions"`
+	Rounds     int            `json:"rounds"`
+	Cases      map[string]int `json:"cases"`    // number by status
+	Verdicts   map[string]int `json:"verdicts"` // number by verdict
+	Departures int            `json:"departures"`
+	Headline   *Headline      `json:"headline"` // null if no rate was measured
+	Baseline   bool           `json:"baseline"`
+	Pooled     int            `json:"pooled,omitempty"` // number of runs that the result was pooled from
+
+	Path   string         `json:"-"` // of the run folder
+	Result *result.Result `json:"-"` // only with headlines, see [Reader.List]
+}
+
+// Headline is the first rate of the first image, the one number that identifies a run in a list.
+type Headline struct {
+	Case  string   `json:"case"`
+	Phase string   `json:"phase"`
+	Op    string   `json:"op"`
+	Value float64  `json:"value"` // B/s
+	Low   *float64 `json:"ci_low"`
+	High  *float64 `json:"ci_high"`
+}
+
+// List reads the runs below a folder, newest first; unread names the folders that cannot be read, with the reason.
+// With headlines each run keeps the part of its result that [Reader.History] needs.
+func (rd *Reader) List(dir string, headlines bool) (list []Run, unread []string, err error) {
+	root, err := resolveFolder(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	list, unread, err = Walk(root, func(path string) (Run, error) {
+		run, err := rd.listed(path, headlines)
+		run.Path, run.Dir = path, slashPath(root, path)
+		return run, err
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	marks := map[string][]string{} // baselines by the folder that lists them
+	for i := range list {
+		// A folder of run --sessions is marked as a whole.
+		for _, path := range []string{list[i].Path, filepath.Dir(list[i].Path)} {
+			parent := filepath.Dir(path)
+			if _, read := marks[parent]; !read {
+				if marks[parent], err = Baselines(parent); err != nil {
+					return nil, nil, err
+				}
+			}
+			list[i].Baseline = list[i].Baseline || slices.Contains(marks[parent], filepath.Base(path))
+		}
+	}
+	slices.SortStableFunc(list, func(a, b Run) int {
+		return cmp.Or(b.Started.Compare(a.Started), strings.Compare(a.Dir, b.Dir))
+	})
+	return list, unread, nil
+}
+
+// listed reads one run. A list shows unfinished runs as their journals are; headlines need an analysis, unless the
+// plan of an unfinished run is lost.
+func (rd *Reader) listed(path string, headlines bool) (Run, error) {
+	var r *result.Result
+	err := os.ErrNotExist
+	if headlines && !isFile(filepath.Join(path, result.ResultFile)) {
+		_, r, err = Analyze(path)
+	}
+	if err != nil {
+		if r, err = rd.current(path, result.ReadSummary); err != nil {
+			return Run{}, err
+		}
+	}
+	run := newRun(r)
+	if headlines {
+		// The runs of a page may be a thousand: only their headlines stay in memory.
+		for i := range r.Cases {
+			r.Cases[i].Steps = nil
+		}
+		r.Claims, r.Fits, r.Relations, r.Tables = nil, nil, nil, nil
+		run.Result = r
+	}
+	return run, nil
+}
+
+func newRun(r *result.Result) Run {
+	run := Run{Run: r.Run, Plan: r.Plan.Name, Title: r.Plan.Title, Digest: r.Plan.Digest, Status: r.Status,
+		Sessions: len(r.Sessions), Rounds: r.Rounds, Departures: len(r.Departures), Pooled: len(r.Runs),
+		Cases: map[string]int{}, Verdicts: map[string]int{}, Headline: findHeadline(r)}
+	for _, c := range r.Cases {
+		run.Cases[c.Status]++
+	}
+	for _, c := range r.Claims {
+		run.Verdicts[c.Verdict]++
+	}
+	if n := len(r.Sessions); n > 0 {
+		first, host := r.Sessions[0], r.Sessions[0].Host
+		run.Started, run.Finished = first.Started.UTC(), r.Sessions[n-1].Finished.UTC()
+		run.Engine, run.EngineName = first.Engine.Title, first.Engine.Name
+		run.System = strings.Join(strings.Fields(host.OS+" "+host.OSVersion+" "+host.OSBuild), " ")
+		run.Machine = strings.Trim(host.Model+", "+host.CPU, ", ")
+	}
+	return run
+}
+
+// findHeadline prefers the rate of an image to that of a native folder.
+func findHeadline(r *result.Result) *Headline {
+	native := map[string]bool{}
+	for _, c := range r.Cases {
+		native[c.ID] = c.Baseline
+	}
+	var headline *Headline
+	for _, s := range r.Summaries {
+		if headline != nil && native[s.Case] {
+			continue
+		}
+		for _, e := range s.Estimates {
+			if e.Name != s.Headline || e.Unit != "B/s" {
+				continue
+			}
+			headline = &Headline{Case: s.Case, Phase: s.Phase, Op: s.Op, Value: e.Value}
+			if e.CI != nil {
+				headline.Low, headline.High = &e.CI.Low, &e.CI.High
+			}
+			if !native[s.Case] {
+				return headline
+			}
+		}
+	}
+	return headline
+}
+
+// History sorts listed runs into series of one plan, machine and engine. dir is the folder that was listed.
+func (rd *Reader) History(dir string, list []Run) (*analysis.History, error) {
+	root, err := resolveFolder(dir)
+	if err != nil {
+		return nil, err
+	}
+	entries := make([]analysis.HistoryRun, len(list))
+	for i, run := range list {
+		entries[i] = analysis.HistoryRun{Result: run.Result, Name: run.Dir, Baseline: run.Baseline,
+			Path: reportLink(root, run.Path)}
+	}
+	return analysis.NewHistory(entries, func(r analysis.HistoryRun) (*result.Result, error) {
+		return rd.Result(filepath.Join(root, filepath.FromSlash(r.Name)))
+	}), nil
+}
+
+// reportLink is the path of a run's report relative to root, "" where the run has no report.
+func reportLink(root, run string) string {
+	if page := filepath.Join(run, result.ReportFile); isFile(page) {
+		return slashPath(root, page)
+	}
+	return ""
+}
+
+// Ledger collects the verdicts of all runs below a folder. Runs that cannot be read are listed as left out.
+func (rd *Reader) Ledger(dir string) (*analysis.Ledger, error) {
+	root, err := resolveFolder(dir)
+	if err != nil {
+		return nil, err
+	}
+	list, unread, err := Walk(root, func(path string) (analysis.LedgerRun, error) {
+		r, err := rd.Summary(path)
+		if err != nil {
+			return analysis.LedgerRun{}, err
+		}
+		r.Cases, r.Summaries = nil, nil // a ledger of a thousand runs needs their verdicts only
+		return analysis.LedgerRun{Result: r, Name: slashPath(root, path), Path: reportLink(root, path)}, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(list) == 0 {
+		err := errors.New("no run found below it")
+		if len(unread) > 0 {
+			err = fmt.Errorf("no readable run found below it: %s", strings.Join(unread, "; "))
+		}
+		return nil, &result.Error{Doing: "reading folder", File: dir, Err: err,
+			Hint: "give a folder that contains run folders, such as runs"}
+	}
+	// Of two copies of one run the first counts: copies with a report come first.
+	slices.SortStableFunc(list, func(a, b analysis.LedgerRun) int {
+		return cmp.Compare(min(len(b.Path), 1), min(len(a.Path), 1))
+	})
+	l := analysis.NewLedger(list)
+	l.LeftOut = append(l.LeftOut, unread...)
+	return l, nil
+}
