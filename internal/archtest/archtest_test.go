@@ -44,6 +44,7 @@ var layers = [][]string{
 	{"internal/gpt"},
 	{"internal/hostio", "internal/hostio/...", "internal/blockdev", "internal/blockdev/..."},
 	{"internal/host"}, // fills in result.Host and reads what a plan requires of it
+	{"internal/result/export"},
 	{"internal/result"},
 	{"internal/plan"},
 	{"internal/stats"},

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"dmgbench/internal/result"
+	"dmgbench/internal/result/export"
 	"dmgbench/internal/runfolders"
 )
 
@@ -24,8 +25,8 @@ func (a *app) exportRuns(_ context.Context, dirs []string) error {
 		}
 		all = append(all, r)
 	}
-	err := result.ExportAll(a.stdout, all, format, result.ExportOptions{Table: table})
-	if errors.Is(err, result.ErrOneRun) {
+	err := export.Write(a.stdout, all, format, table)
+	if errors.Is(err, export.ErrOneRun) {
 		return usageError("", "%w", err)
 	}
 	return err

@@ -7,6 +7,7 @@ import (
 
 	"dmgbench/internal/analysis"
 	"dmgbench/internal/result"
+	"dmgbench/internal/result/export"
 	"dmgbench/internal/selftest"
 
 	"github.com/spf13/cobra"
@@ -116,9 +117,9 @@ var flagRows = []flagRow{
 	{"history prune", "keep", 0, "keep the newest `n` runs of each plan that have ended", nil, free},
 	{"history prune", "yes", false, "do not ask", nil, free},
 
-	{"export", "format", "csv", "output `format`: csv, json, jsonl, benchfmt or openmetrics", result.Formats, oneOf},
+	{"export", "format", "csv", "output `format`: csv, json, jsonl, benchfmt or openmetrics", export.Formats, oneOf},
 	{"export", "table", "", "the `table` that csv contains: samples, summaries, steps or tables (default samples)",
-		result.Tables, oneOf},
+		export.Tables, oneOf},
 
 	{"doctor", "on", repeated{}, "check the disk of a folder too, as `[NAME=]DIR`; repeatable", nil, free},
 	{"doctor", "capture", "", "record the answers of the disk image tools in a new or empty `folder`", nil, free},

@@ -15,6 +15,7 @@ import (
 
 	"dmgbench/internal/report"
 	"dmgbench/internal/result"
+	"dmgbench/internal/result/export"
 	"dmgbench/internal/runfolders"
 	"dmgbench/internal/units"
 )
@@ -186,7 +187,7 @@ func csvCell(v any) string {
 		}
 		return csvCell(*v)
 	}
-	return result.PlainCell(fmt.Sprint(v))
+	return export.PlainCell(fmt.Sprint(v))
 }
 
 // historyCSV writes the runs as CSV of RFC 4180.

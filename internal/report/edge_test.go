@@ -16,6 +16,7 @@ import (
 	"dmgbench/internal/plan"
 	"dmgbench/internal/report/reporttest"
 	"dmgbench/internal/result"
+	"dmgbench/internal/result/export"
 )
 
 // keepRounds leaves the first n rounds of every case.
@@ -163,8 +164,8 @@ func TestEdges(t *testing.T) {
 			}
 			_, err := r.MarshalIndent()
 			require.NoError(t, err)
-			for _, format := range result.Formats {
-				assert.NoError(t, result.Export(io.Discard, r, format, result.ExportOptions{}), format)
+			for _, format := range export.Formats {
+				assert.NoError(t, export.Write(io.Discard, []*result.Result{r}, format, ""), format)
 			}
 		})
 	}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"dmgbench/internal/result"
+	"dmgbench/internal/result/export"
 )
 
 // Form is a table in a form for other programs: the name of the form and the suffix of its files.
@@ -150,7 +150,7 @@ func (t Table) tsv() string {
 	var b strings.Builder
 	line := func(cells []string) {
 		for i, c := range cells {
-			cells[i] = result.PlainCell(strings.Join(strings.Fields(c), " "))
+			cells[i] = export.PlainCell(strings.Join(strings.Fields(c), " "))
 		}
 		b.WriteString(strings.Join(cells, "\t") + "\n")
 	}

@@ -3,7 +3,6 @@ package result
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -311,11 +310,6 @@ func FuzzParseResult(f *testing.F) {
 		}
 		if last, err := back.MarshalIndent(); err != nil || !bytes.Equal(last, again) {
 			t.Fatalf("not stable: %v", err)
-		}
-		for _, format := range Formats {
-			if err := Export(io.Discard, r, format, ExportOptions{}); err != nil {
-				t.Fatal(err)
-			}
 		}
 	})
 }

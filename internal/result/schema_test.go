@@ -3,6 +3,7 @@ package result
 import (
 	"encoding/json"
 	"maps"
+	"os"
 	"reflect"
 	"slices"
 	"testing"
@@ -118,4 +119,17 @@ func TestDescriptionsAreComplete(t *testing.T) {
 	for key := range enums {
 		assert.Contains(t, want, key)
 	}
+}
+
+// goldenResult is the result that the exports have in their golden files.
+func goldenResult() *Result {
+	b, err := os.ReadFile("export/testdata/result.json")
+	if err != nil {
+		panic(err)
+	}
+	r, err := ParseResult("result.json", b)
+	if err != nil {
+		panic(err)
+	}
+	return r
 }

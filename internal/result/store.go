@@ -18,14 +18,22 @@ import (
 // fields have a fixed order, and a missing list is []. A number that JSON
 // cannot hold is an error that names it.
 func (r *Result) MarshalIndent() ([]byte, error) {
-	if where := notFinite(r); where != "" {
-		return nil, fmt.Errorf("encoding the result: %s is not a finite number", where)
+	if err := r.CheckFinite(); err != nil {
+		return nil, fmt.Errorf("encoding the result: %w", err)
 	}
 	b, err := json.MarshalIndent(complete(r), "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("encoding the result: %w", err)
 	}
 	return append(b, '\n'), nil
+}
+
+// CheckFinite fails if a number of the result is not finite, and names the number.
+func (r *Result) CheckFinite() error {
+	if where := notFinite(r); where != "" {
+		return fmt.Errorf("%s is not a finite number", where)
+	}
+	return nil
 }
 
 // WriteResult puts the result into the run folder dir.

@@ -1,11 +1,13 @@
-package result
+package export
 
 import (
-	"bufio"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
+
+	"dmgbench/internal/result"
 )
 
 // family is one metric with its samples, which have to be adjacent.
@@ -16,7 +18,8 @@ type family struct {
 	seen             map[string]bool
 }
 
-// add adds a sample; a second one with the same labels would spoil the whole file and is left out.
+// add adds a sample; a second one with the same labels would spoil the whole file
+// and is left out.
 func (f *family) add(value string, labels ...string) {
 	var b strings.Builder
 	for i := 0; i < len(labels); i += 2 {
@@ -41,47 +44,51 @@ func (f *family) add(value string, labels ...string) {
 
 var labelEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
+// escapeLabel escapes a label value; invalid UTF-8 is replaced.
 func escapeLabel(s string) string { return labelEscapes.Replace(strings.ToValidUTF8(s, "\uFFFD")) }
 
-// OpenMetrics writes the headline estimates, verdicts and states in the text
-// format of OpenMetrics 1.0. Everything is a gauge without a time stamp, which
-// is what node_exporter's textfile collector takes too.
-func OpenMetrics(w io.Writer, r *Result) error {
-	b := bufio.NewWriter(w)
-	for _, f := range metricFamilies(r) {
+// writeOpenMetrics writes the headline estimates, verdicts and states in the text
+// format of OpenMetrics 1.0. Everything is a gauge without a time stamp, which is
+// what node_exporter's textfile collector takes too.
+func writeOpenMetrics(w io.Writer, rs []*result.Result, _ string) error {
+	for _, f := range metricFamilies(rs[0]) {
 		if len(f.lines) == 0 {
 			continue
 		}
-		fmt.Fprintf(b, "# HELP %s %s\n# TYPE %s gauge\n", f.name, f.help, f.name)
+		fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s gauge\n", f.name, f.help, f.name)
 		if f.unit != "" {
-			fmt.Fprintf(b, "# UNIT %s %s\n", f.name, f.unit)
+			fmt.Fprintf(w, "# UNIT %s %s\n", f.name, f.unit)
 		}
 		for _, l := range f.lines {
-			fmt.Fprintln(b, l)
+			fmt.Fprintln(w, l)
 		}
 	}
-	fmt.Fprintln(b, "# EOF")
-	return b.Flush()
+	_, err := fmt.Fprintln(w, "# EOF")
+	return err
 }
 
-func metricFamilies(r *Result) []*family {
-	families := []*family{runInfo(r), runTimes(r)}
-	return append(append(families, estimateFamilies(r)...), stateFamilies(r)...)
+// metricFamilies are all families in the order of the file, also those without samples.
+func metricFamilies(r *result.Result) []*family {
+	return slices.Concat([]*family{runInfo(r), runTimes(r)}, estimateFamilies(r), stateFamilies(r))
 }
 
-func runInfo(r *Result) *family {
+// runInfo is a metric with the facts of the run as labels, the usual form for text in
+// Prometheus.
+func runInfo(r *result.Result) *family {
 	f := &family{name: "dmgbench_run_info", help: "The run, always 1."}
-	s := &Session{}
+	s := &result.Session{}
 	if len(r.Sessions) > 0 {
 		s = &r.Sessions[0]
 	}
-	f.add("1", "plan", r.Plan.Name, "digest", r.Plan.Digest, "run", r.Run, "status", r.Status, "version", r.Tool.Version,
-		"engine", s.Engine.Title, "os", hostOS(s.Host), "model", s.Host.Model)
+	f.add("1", "plan", r.Plan.Name, "digest", r.Plan.Digest, "run", r.Run, "status", r.Status,
+		"version", r.Tool.Version, "engine", s.Engine.Title, "os", osName(s.Host), "model", s.Host.Model)
 	return f
 }
 
-func runTimes(r *Result) *family {
-	f := &family{name: "dmgbench_run_end_timestamp_seconds", unit: "seconds", help: "When the last session ended, Unix time."}
+// runTimes is when the run ended; a run that has not ended has no sample.
+func runTimes(r *result.Result) *family {
+	f := &family{name: "dmgbench_run_end_timestamp_seconds", unit: "seconds",
+		help: "When the last session ended, Unix time."}
 	if n := len(r.Sessions); n > 0 && !r.Sessions[n-1].Finished.IsZero() {
 		f.add(strconv.FormatInt(r.Sessions[n-1].Finished.Unix(), 10), "plan", r.Plan.Name)
 	}
@@ -97,7 +104,7 @@ var metricOf = []struct{ unit, name, suffix, what string }{
 }
 
 // estimateFamilies are the headline of every summary, with its interval.
-func estimateFamilies(r *Result) []*family {
+func estimateFamilies(r *result.Result) []*family {
 	var out []*family
 	for _, m := range metricOf {
 		gauge := func(part, help string) *family {
@@ -129,8 +136,9 @@ func estimateFamilies(r *Result) []*family {
 	return out
 }
 
-// stateFamilies are the statuses of cases, the verdicts of claims, and how many warnings and deviations there are.
-func stateFamilies(r *Result) []*family {
+// stateFamilies are the statuses of cases, the verdicts of claims, and how many
+// warnings and deviations there are.
+func stateFamilies(r *result.Result) []*family {
 	cases := &family{name: "dmgbench_case_status", help: "Status of a case, always 1."}
 	claims := &family{name: "dmgbench_claim_verdict", help: "Verdict on a claim, always 1."}
 	notes := &family{name: "dmgbench_warnings", help: "Warnings of the run and of its summaries."}

@@ -1,4 +1,4 @@
-package result
+package export
 
 import (
 	"fmt"
@@ -8,9 +8,11 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"dmgbench/internal/result"
 )
 
-const metricsPage = "../../docs/metrics.md"
+const metricsPage = "../../../docs/metrics.md"
 
 // exportTables is the part of docs/metrics.md that the code decides: a table for
 // each table of csv, and one of the metric families.
@@ -19,8 +21,8 @@ func exportTables() string {
 	row := func(name, doc string) { fmt.Fprintf(&b, "| `%s` | %s |\n", name, strings.ReplaceAll(doc, "|", "\\|")) }
 	head := func(title string) { fmt.Fprintf(&b, "### %s\n\n| name | meaning |\n|---|---|\n", title) }
 	head("CSV: first in every row of samples, summaries and steps")
-	shared := Columns(&Result{}, Tables[0])
-	for _, c := range shared[:len(shared)-len(ownColumns[Tables[0]])] {
+	shared := Columns(&result.Result{}, Tables[0])
+	for _, c := range shared[:len(shared)-len(ownColumns(Tables[0]))] {
 		row(c.Name, c.Doc)
 		if c.Name == "case" {
 			row("key_…", "values of the case's keys, as the plan writes them")
@@ -29,7 +31,7 @@ func exportTables() string {
 	for _, table := range Tables {
 		fmt.Fprintln(&b)
 		head("CSV: table " + table)
-		for _, c := range ownColumns[table] {
+		for _, c := range ownColumns(table) {
 			row(c.Name, c.Doc)
 		}
 	}
@@ -42,18 +44,18 @@ func exportTables() string {
 }
 
 // everyUnit has an estimate with an interval in each unit, so that no family is without samples.
-func everyUnit() *Result {
+func everyUnit() *result.Result {
 	r := goldenResult()
 	for _, m := range metricOf {
-		r.Summaries = append(r.Summaries, Summary{Case: r.Cases[0].ID, Phase: "x", Op: m.name, Headline: "mean",
-			Estimates: []Estimate{{Name: "mean", Value: 1.5, Unit: m.unit, CI: &CI{1, 2, 0.95, "t", "round"}}}})
+		r.Summaries = append(r.Summaries, result.Summary{Case: r.Cases[0].ID, Phase: "x", Op: m.name, Headline: "mean",
+			Estimates: []result.Estimate{{Name: "mean", Value: 1.5, Unit: m.unit, CI: &result.CI{Low: 1, High: 2, Level: 0.95, Method: "t", Unit: "round"}}}})
 	}
 	return r
 }
 
 // TestExportsAreDocumented holds code and page together; -update writes the page.
 func TestExportsAreDocumented(t *testing.T) {
-	const begin, end = "<!-- exports: made by the tests of internal/result -->\n", "<!-- end of exports -->\n"
+	const begin, end = "<!-- exports: made by the tests of internal/result/export -->\n", "<!-- end of exports -->\n"
 	b, err := os.ReadFile(metricsPage)
 	require.NoError(t, err)
 	before, rest, ok := strings.Cut(string(b), begin)
@@ -68,5 +70,5 @@ func TestExportsAreDocumented(t *testing.T) {
 		require.NoError(t, os.WriteFile(metricsPage, []byte(before+begin+want+end+after), 0o644))
 		return
 	}
-	assert.Equal(t, want, have, "make it anew: go test ./internal/result -run TestExportsAreDocumented -update")
+	assert.Equal(t, want, have, "make it anew: go test ./internal/result/export -run TestExportsAreDocumented -update")
 }

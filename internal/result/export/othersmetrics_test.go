@@ -1,4 +1,4 @@
-package result
+package export
 
 import (
 	"encoding/json"
@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"dmgbench/internal/interoptest"
+
+	"dmgbench/internal/result"
 )
 
 // metrics are what another program understood of an export.
@@ -40,7 +42,7 @@ func understood(t *testing.T, parser, text string) (metrics, string) {
 }
 
 // hostileMetrics has names that would end a label, a line or a file if they were not escaped.
-func hostileMetrics() *Result {
+func hostileMetrics() *result.Result {
 	r := everyUnit()
 	r.Plan.Name = `a"b\c` + "\nd\n# EOF\n" + `dmgbench_forged{plan="x"} 1` + "\r\u2028\t{},=\\" + strings.Repeat("Ω", 300)
 	r.Sessions[0].Engine.Title, r.Sessions[0].Host.Model = `\"`, "\xff\u202eתוכנית 🧨\x00"
@@ -82,7 +84,7 @@ func TestOthersReadTheMetrics(t *testing.T) {
 }
 
 // assertMetrics looks for values and labels of the result itself, not of what was printed of it.
-func assertMetrics(t *testing.T, r *Result, got metrics) {
+func assertMetrics(t *testing.T, r *result.Result, got metrics) {
 	t.Helper()
 	byName := map[string]int{}
 	for i, f := range got {

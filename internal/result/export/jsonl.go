@@ -1,8 +1,10 @@
-package result
+package export
 
 import (
 	"encoding/json"
 	"io"
+
+	"dmgbench/internal/result"
 )
 
 // sampleLine is one line of the jsonl export: a sample with all that describes it.
@@ -20,7 +22,7 @@ type sampleLine struct {
 	Case       string            `json:"case"`
 	Keys       map[string]string `json:"keys"`
 	Baseline   bool              `json:"baseline"`
-	Target     *Target           `json:"target"`
+	Target     *result.Target    `json:"target"`
 	Round      int               `json:"round"`
 	Counts     bool              `json:"counts"`
 	Session    int               `json:"session"`
@@ -40,14 +42,24 @@ type sampleLine struct {
 	StartNS    int64             `json:"start_ns"`
 	DurationNS int64             `json:"duration_ns"`
 	Rate       *float64          `json:"rate"` // B/s; null where no time was measured
-	Warnings   []Warning         `json:"warnings"`
+	Warnings   []result.Warning  `json:"warnings"`
 }
 
-// JSONL writes one line per timed file, each of which can be understood alone.
-// Lines of rounds that do not count have "counts": false.
-func JSONL(w io.Writer, r *Result) error {
+// writeJSONL writes one line for each timed file. A line can be understood without
+// the others. Lines of rounds that do not count have "counts": false.
+func writeJSONL(w io.Writer, rs []*result.Result, _ string) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
+	for _, r := range rs {
+		if err := writeSamples(enc, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeSamples writes the lines of one run.
+func writeSamples(enc *json.Encoder, r *result.Result) error {
 	for ci := range r.Cases {
 		c := &r.Cases[ci]
 		keys := make(map[string]string, len(c.Keys))
@@ -55,7 +67,7 @@ func JSONL(w io.Writer, r *Result) error {
 			keys[kv[0]] = kv[1]
 		}
 		for si := range c.Steps {
-			line := stepLine(r, c, &c.Steps[si])
+			line := newSampleLine(r, c, &c.Steps[si])
 			line.Keys = keys
 			for _, f := range c.Steps[si].Samples {
 				line.File, line.Set, line.Order, line.Worker = f.File, f.Set, f.Order, f.Worker
@@ -72,16 +84,16 @@ func JSONL(w io.Writer, r *Result) error {
 	return nil
 }
 
-// stepLine fills in what the samples of a step share.
-func stepLine(r *Result, c *Case, s *Step) *sampleLine {
-	at := r.session(s.Session)
+// newSampleLine fills in what the samples of a step have in common.
+func newSampleLine(r *result.Result, c *result.Case, s *result.Step) *sampleLine {
+	at := sessionOf(r, s.Session)
 	line := &sampleLine{
 		Schema: r.Schema, Run: r.Run, Plan: r.Plan.Name, Digest: r.Plan.Digest, Seed: r.Seed,
 		Tool: r.Tool.Name + " " + r.Tool.Version, Engine: at.Engine.Title,
-		OS: hostOS(at.Host), Arch: at.Host.Arch, Model: at.Host.Model,
+		OS: osName(at.Host), Arch: at.Host.Arch, Model: at.Host.Model,
 		Case: c.ID, Baseline: c.Baseline, Target: &c.Target, Round: s.Round, Counts: c.Counts(s.Round),
 		Session: s.Session, Step: s.Index, Do: s.Do, Phase: s.Phase, Op: s.Op, Cycle: s.Cycle, Workers: s.Workers,
-		Warnings: append([]Warning{}, s.Warnings...),
+		Warnings: append([]result.Warning{}, s.Warnings...),
 	}
 	if s.Cache != nil {
 		line.Cache = s.Cache.Achieved

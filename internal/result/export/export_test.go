@@ -1,4 +1,4 @@
-package result
+package export
 
 import (
 	"bytes"
@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -18,76 +19,80 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/perf/benchfmt"
 	"pgregory.net/rapid"
+
+	"dmgbench/internal/result"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
 // goldenResult is small and has one of everything, hostile names included.
-func goldenResult() *Result {
-	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
-	write := func(round int, ns int64) Step {
-		return Step{Index: 4, Do: "write", Phase: "new", Op: "write", Round: round, Session: 1, StartNS: 5e9, DurationNS: ns + 1e6,
-			Expect: "ok", Workers: 1, Live: 6_000_000, Cache: &Achieved{"direct", "direct"}, Sync: &Achieved{"fsync", "full"},
-			Span:   &Span{GateNS: 5e9, FirstDoneNS: 5e9 + ns, LastDoneNS: 5e9 + ns, Bytes: 6_000_000, BusyNS: ns - 1000, IdleNS: 1000},
-			Device: &DeviceBytes{Read: 4096, Written: 6_291_456},
-			Samples: []Sample{
+func goldenResult() *result.Result {
+	at := func(s int) time.Time {
+		return time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC).Add(time.Duration(s) * time.Second)
+	}
+	write := func(round int, ns int64) result.Step {
+		return result.Step{Index: 4, Do: "write", Phase: "new", Op: "write", Round: round, Session: 1, StartNS: 5e9, DurationNS: ns + 1e6,
+			Expect: "ok", Workers: 1, Live: 6_000_000, Cache: &result.Achieved{Asked: "direct", Achieved: "direct"}, Sync: &result.Achieved{Asked: "fsync", Achieved: "full"},
+			Span:   &result.Span{GateNS: 5e9, FirstDoneNS: 5e9 + ns, LastDoneNS: 5e9 + ns, Bytes: 6_000_000, BusyNS: ns - 1000, IdleNS: 1000},
+			Device: &result.DeviceBytes{Read: 4096, Written: 6_291_456},
+			Samples: []result.Sample{
 				{File: "new/0001.bin", Bytes: 2_000_000, StartNS: 5e9, DurationNS: ns / 3, Order: 0, Set: 1},
 				{File: "=cmd|' /C calc'!A0", Bytes: 4_000_000, StartNS: 5e9 + ns/3, DurationNS: ns/3*2 - 1000, Order: 1, Set: 1},
-			}, Warnings: []Warning{{"slow_first", "the first file took twice the median"}}}
+			}, Warnings: []result.Warning{{Kind: "slow_first", Text: "the first file took twice the median"}}}
 	}
-	measure := Step{Index: 6, Do: "measure", Phase: "new", Round: 1, Session: 1, DurationNS: 2e6, Expect: "ok", Live: 6_000_000,
-		Disk: &DiskUse{Allocated: 8_400_896, Apparent: 104_857_600, Sparse: true, Bands: 3, BandsFull: 1, VolumeFree: -1, HostFree: 5e9}}
+	measure := result.Step{Index: 6, Do: "measure", Phase: "new", Round: 1, Session: 1, DurationNS: 2e6, Expect: "ok", Live: 6_000_000,
+		Disk: &result.DiskUse{Allocated: 8_400_896, Apparent: 104_857_600, Sparse: true, Bands: 3, BandsFull: 1, VolumeFree: -1, HostFree: 5e9}}
 	keys := func(format, enc string) [][2]string { return [][2]string{{"format", format}, {"encryption", enc}} }
-	udsb := Case{ID: "format=UDSB,encryption=AES-256", Keys: keys("UDSB", "AES-256"), Status: Done,
-		Target: Target{Kind: "image", Place: "external", Format: "UDSB", Encryption: "AES-256", Filesystem: "exFAT",
+	udsb := result.Case{ID: "format=UDSB,encryption=AES-256", Keys: keys("UDSB", "AES-256"), Status: result.Done,
+		Target: result.Target{Kind: "image", Place: "external", Format: "UDSB", Encryption: "AES-256", Filesystem: "exFAT",
 			Size: 100e6, BandSizeUsed: 8 << 20, Backend: "in-process"},
-		Steps: []Step{
+		Steps: []result.Step{
 			{Index: 1, Do: "attach", Round: 1, Session: 1, DurationNS: 12_500_000, Expect: "ok"}, write(1, 3_000_000), measure,
 			{Index: 7, Do: "compact", Phase: "end", Round: 1, Session: 1, DurationNS: 70e6, Expect: "ok", BytesFreed: 8 << 20},
 			{Index: 8, Do: "resize", Round: 1, Session: 1, DurationNS: 1e6, Expect: "fail", Error: "resizing: no"},
 			write(2, 6_000_000)},
-		Rounds: []CaseRound{{Round: 1, Status: Done}, {Round: 2, Status: Done}}}
-	raw := Case{ID: "format=UDRW,encryption=none", Keys: keys("UDRW", "none"), Status: Discarded, Reason: "round 2: interrupted in step 3",
-		Target: Target{Kind: "image", Format: "UDRW", Encryption: "none", Filesystem: "exFAT", Size: 100e6},
-		Steps:  []Step{write(1, 4_000_000), write(2, 9_000_000)},
-		Rounds: []CaseRound{{Round: 1, Status: Done}, {Round: 2, Status: Discarded, Reason: "interrupted in step 3"}}}
-	native := Case{ID: "target=directory", Keys: [][2]string{{"target", "directory"}}, Baseline: true, Status: Skipped,
-		Reason: "-no space", Target: Target{Kind: "directory"}, Rounds: []CaseRound{{Round: 1, Status: Skipped, Reason: "-no space"}}}
+		Rounds: []result.CaseRound{{Round: 1, Status: result.Done}, {Round: 2, Status: result.Done}}}
+	raw := result.Case{ID: "format=UDRW,encryption=none", Keys: keys("UDRW", "none"), Status: result.Discarded, Reason: "round 2: interrupted in step 3",
+		Target: result.Target{Kind: "image", Format: "UDRW", Encryption: "none", Filesystem: "exFAT", Size: 100e6},
+		Steps:  []result.Step{write(1, 4_000_000), write(2, 9_000_000)},
+		Rounds: []result.CaseRound{{Round: 1, Status: result.Done}, {Round: 2, Status: result.Discarded, Reason: "interrupted in step 3"}}}
+	native := result.Case{ID: "target=directory", Keys: [][2]string{{"target", "directory"}}, Baseline: true, Status: result.Skipped,
+		Reason: "-no space", Target: result.Target{Kind: "directory"}, Rounds: []result.CaseRound{{Round: 1, Status: result.Skipped, Reason: "-no space"}}}
 	two := 2
-	table := Table{Name: "rates", Title: "Rates, as printed", Caption: "-state 1", Columns: []TableLine{{Title: "write", Group: "new", Op: "write", Unit: "GB/s", Digits: &two},
-		{Title: "=read", Op: "read"}, {Title: "mounts", Op: OpOutcome}}, Rows: []TableLine{{Title: "bundle"}, {Title: "native"}}, Cells: [][]TableCell{
-		{{Case: udsb.ID, Phase: "new", Rounds: 2, Estimate: &Estimate{Name: "aggregate", Value: 1.5e9, Unit: "B/s", N: 2, CI: &CI{1.25e9, 1.75e9, 0.95, "t on log ratios", "round"}},
-			Published: &PublishedValue{Text: "7.62 GB/s", Kind: "is", Low: 7.62e9, High: 7.62e9, Unit: "B/s", Ratio: 0.2, On: "Mac"}, Warnings: []Warning{{"rounds", "only 2 rounds"}}},
-			{Why: "not part of the protocol"}, {Case: udsb.ID, Phase: "again", Rounds: 2, Outcome: &TableOutcome{Do: "attach", Text: "yes 1 of 2 times, no 1", OK: 1, Failed: 1}}},
-		{{Case: native.ID, Why: "case target=directory was skipped"}, {Published: &PublishedValue{Text: "about 3 GB/s", Kind: "about", Low: 3e9, High: 3e9, Unit: "B/s"}}, {Fit: "line", Estimate: &Estimate{Name: "r2", Value: 0.99, Unit: "1"}}}}}
-	return &Result{
-		Tables: []Table{table},
-		Schema: 1, Tool: Tool{"dmgbench", "0.1.0", "go1.26.0", "linux", "amd64"}, Run: "quick-1", Status: Failed,
-		Plan: PlanRef{"quick", "Quick \"tour\"", strings.Repeat("ab", 32)}, Seed: 18446744073709551615, Rounds: 2,
-		Sessions: []Session{{Index: 1, Started: at(0), Finished: at(90), Boot: "b1", End: Clean,
-			Host: Host{OS: "linux", OSVersion: "6.12", Arch: "amd64", Model: "Board\nX", CPU: "8 × core", CPUs: 2, Memory: 8e9,
-				Disks: []Disk{{Filesystem: "ext4", Medium: "ssd", Free: 5e9, Total: 9e9}}},
-			Engine: Engine{Name: "inprocess", Vendor: "dmgbench", Version: "0.1.0", Title: "in-process", Why: "hdiutil cannot work here"}}},
-		Departures: []Departure{{Kind: "sets", Text: "1 set instead of 10"}},
-		Warnings:   []Warning{{"power", "on battery"}},
-		Cases:      []Case{udsb, raw, native},
-		Summaries: []Summary{{Case: udsb.ID, Phase: "new", Op: "write", N: 2, Rounds: 2, Bytes: 12e6, Headline: "aggregate",
-			Estimates: []Estimate{
-				{Name: "aggregate", Value: 1.5e9, Unit: "B/s", N: 2, CI: &CI{1.25e9, 1.75e9, 0.95, "t on log ratios", "round"}},
+	table := result.Table{Name: "rates", Title: "Rates, as printed", Caption: "-state 1", Columns: []result.TableLine{{Title: "write", Group: "new", Op: "write", Unit: "GB/s", Digits: &two},
+		{Title: "=read", Op: "read"}, {Title: "mounts", Op: result.OpOutcome}}, Rows: []result.TableLine{{Title: "bundle"}, {Title: "native"}}, Cells: [][]result.TableCell{
+		{{Case: udsb.ID, Phase: "new", Rounds: 2, Estimate: &result.Estimate{Name: "aggregate", Value: 1.5e9, Unit: "B/s", N: 2, CI: &result.CI{Low: 1.25e9, High: 1.75e9, Level: 0.95, Method: "t on log ratios", Unit: "round"}},
+			Published: &result.PublishedValue{Text: "7.62 GB/s", Kind: "is", Low: 7.62e9, High: 7.62e9, Unit: "B/s", Ratio: 0.2, On: "Mac"}, Warnings: []result.Warning{{Kind: "rounds", Text: "only 2 rounds"}}},
+			{Why: "not part of the protocol"}, {Case: udsb.ID, Phase: "again", Rounds: 2, Outcome: &result.TableOutcome{Do: "attach", Text: "yes 1 of 2 times, no 1", OK: 1, Failed: 1}}},
+		{{Case: native.ID, Why: "case target=directory was skipped"}, {Published: &result.PublishedValue{Text: "about 3 GB/s", Kind: "about", Low: 3e9, High: 3e9, Unit: "B/s"}}, {Fit: "line", Estimate: &result.Estimate{Name: "r2", Value: 0.99, Unit: "1"}}}}}
+	return &result.Result{
+		Tables: []result.Table{table},
+		Schema: 1, Tool: result.Tool{Name: "dmgbench", Version: "0.1.0", Go: "go1.26.0", OS: "linux", Arch: "amd64"}, Run: "quick-1", Status: result.Failed,
+		Plan: result.PlanRef{Name: "quick", Title: "Quick \"tour\"", Digest: strings.Repeat("ab", 32)}, Seed: 18446744073709551615, Rounds: 2,
+		Sessions: []result.Session{{Index: 1, Started: at(0), Finished: at(90), Boot: "b1", End: result.Clean,
+			Host: result.Host{OS: "linux", OSVersion: "6.12", Arch: "amd64", Model: "Board\nX", CPU: "8 × core", CPUs: 2, Memory: 8e9,
+				Disks: []result.Disk{{Filesystem: "ext4", Medium: "ssd", Free: 5e9, Total: 9e9}}},
+			Engine: result.Engine{Name: "inprocess", Vendor: "dmgbench", Version: "0.1.0", Title: "in-process", Why: "hdiutil cannot work here"}}},
+		Departures: []result.Departure{{Kind: "sets", Text: "1 set instead of 10"}},
+		Warnings:   []result.Warning{{Kind: "power", Text: "on battery"}},
+		Cases:      []result.Case{udsb, raw, native},
+		Summaries: []result.Summary{{Case: udsb.ID, Phase: "new", Op: "write", N: 2, Rounds: 2, Bytes: 12e6, Headline: "aggregate",
+			Estimates: []result.Estimate{
+				{Name: "aggregate", Value: 1.5e9, Unit: "B/s", N: 2, CI: &result.CI{Low: 1.25e9, High: 1.75e9, Level: 0.95, Method: "t on log ratios", Unit: "round"}},
 				{Name: "median", Value: 1.4e9, Unit: "B/s", N: 4, Why: "n is too small"}},
-			Published:  []PublishedValue{{Text: "7.62 GB/s", Kind: "is", Low: 7.62e9, High: 7.62e9, Unit: "B/s", Ratio: 0.2}},
-			Departures: []string{"engine", "=sets"}, Warnings: []Warning{{"rounds", "only 2 rounds"}}},
+			Published:  []result.PublishedValue{{Text: "7.62 GB/s", Kind: "is", Low: 7.62e9, High: 7.62e9, Unit: "B/s", Ratio: 0.2}},
+			Departures: []string{"engine", "=sets"}, Warnings: []result.Warning{{Kind: "rounds", Text: "only 2 rounds"}}},
 			{Case: udsb.ID, Phase: "new", Op: "allocated", N: 1, Rounds: 1, Headline: "median",
-				Estimates: []Estimate{{Name: "median", Value: 8400896, Unit: "B", N: 1}}},
+				Estimates: []result.Estimate{{Name: "median", Value: 8400896, Unit: "B", N: 1}}},
 			{Case: udsb.ID, Phase: `a"b\c` + "\nd", Op: "bands", N: 1, Rounds: 1, Headline: "median",
-				Estimates: []Estimate{{Name: "median", Value: 3, Unit: "1", N: 1}}}},
-		Claims: []Claim{{ID: "twice", Says: "at least twice", By: "author", Scope: "apple", Verdict: NotMeasured, Reason: "this engine imitates it"}},
+				Estimates: []result.Estimate{{Name: "median", Value: 3, Unit: "1", N: 1}}}},
+		Claims: []result.Claim{{ID: "twice", Says: "at least twice", By: "author", Scope: "apple", Verdict: result.NotMeasured, Reason: "this engine imitates it"}},
 	}
 }
 
-func exported(t require.TestingT, r *Result, format, table string) string {
+func exported(t require.TestingT, r *result.Result, format, table string) string {
 	var b bytes.Buffer
-	require.NoError(t, Export(&b, r, format, ExportOptions{Table: table}))
+	require.NoError(t, Write(&b, []*result.Result{r}, format, table))
 	return b.String()
 }
 
@@ -110,18 +115,18 @@ func TestGoldenExports(t *testing.T) {
 
 func TestExportRefuses(t *testing.T) {
 	var b bytes.Buffer
-	require.ErrorContains(t, Export(&b, &Result{}, "xml", ExportOptions{}), `exporting "xml": not one of csv, json`)
-	require.ErrorContains(t, Export(&b, &Result{}, "csv", ExportOptions{Table: "all"}), `table "all" is none of samples`)
-	require.ErrorContains(t, Export(&b, &Result{}, "json", ExportOptions{Table: "steps"}), "only csv has tables")
+	require.ErrorContains(t, Write(&b, []*result.Result{{}}, "xml", ""), `exporting "xml": not one of csv, json`)
+	require.ErrorContains(t, Write(&b, []*result.Result{{}}, "csv", "all"), `table "all" is none of samples`)
+	require.ErrorContains(t, Write(&b, []*result.Result{{}}, "json", "steps"), "only csv has tables")
 	r := goldenResult()
 	r.Summaries[0].Estimates[0].Value = math.NaN()
 	for _, f := range Formats {
-		require.ErrorContains(t, Export(&b, r, f, ExportOptions{}), "summaries[0].estimates[0].value is not a finite number")
+		require.ErrorContains(t, Write(&b, []*result.Result{r}, f, ""), "summaries[0].estimates[0].value is not a finite number")
 	}
 	require.Empty(t, b.String())
 	full := errors.New("pipe closed")
 	for _, f := range Formats {
-		require.ErrorIs(t, Export(failing{full}, goldenResult(), f, ExportOptions{}), full, f)
+		require.ErrorIs(t, Write(failing{full}, []*result.Result{goldenResult()}, f, ""), full, f)
 	}
 }
 
@@ -133,7 +138,7 @@ func (f failing) Write([]byte) (int, error) { return 0, f.err }
 // and every row has a cell for every column.
 func TestCSVCellsAreHarmless(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		r := randomOf[Result](rt)
+		r := randomOf[result.Result](rt)
 		evil := rapid.StringMatching(`[=+@\t\r\n＝-][a-z0-9"',;\n]{0,4}`)
 		for i := range r.Cases {
 			r.Cases[i].ID = evil.Draw(rt, "id")
@@ -242,7 +247,7 @@ func TestExportOfSeveralRuns(t *testing.T) {
 	two.Run = "another"
 	all := func(format, table string) (string, error) {
 		var b bytes.Buffer
-		err := ExportAll(&b, []*Result{one, two}, format, ExportOptions{Table: table})
+		err := Write(&b, []*result.Result{one, two}, format, table)
 		return b.String(), err
 	}
 	text, err := all("benchfmt", "")
@@ -279,7 +284,7 @@ func TestExportOfSeveralRuns(t *testing.T) {
 
 // The baseline is named once, also where the plan's case has it as a key, as cases of plans do.
 func TestBenchmarkNamesTheBaselineOnce(t *testing.T) {
-	names := benchNames(&Result{Cases: []Case{{Baseline: true, Keys: [][2]string{{"baseline", "true"}}}, {Baseline: true, Keys: [][2]string{{"format", "UDRW"}}}}})
+	names := benchNames(&result.Result{Cases: []result.Case{{Baseline: true, Keys: [][2]string{{"baseline", "true"}}}, {Baseline: true, Keys: [][2]string{{"format", "UDRW"}}}}})
 	assert.Equal(t, []string{"/baseline=true", "/format=UDRW/baseline=true"}, names)
 }
 
@@ -312,7 +317,7 @@ func TestBenchmarkNamesAreSound(t *testing.T) {
 // labels and values are well formed, no series comes twice, and the end is there.
 func TestOpenMetricsIsWellFormed(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		r := randomOf[Result](rt)
+		r := randomOf[result.Result](rt)
 		text := exported(rt, &r, "openmetrics", "")
 		lines := strings.Split(text, "\n")
 		require.Equal(rt, []string{"# EOF", ""}, lines[len(lines)-2:])
@@ -349,7 +354,7 @@ func TestBenchmarksOfTheCanaryAreTwo(t *testing.T) {
 	step.Do, step.Phase = "canary", "canary"
 	read := step
 	read.Op = "read"
-	r.Cases[0].Steps = []Step{step, read}
+	r.Cases[0].Steps = []result.Step{step, read}
 	var names []string
 	for _, b := range parse(t, exported(t, r, "benchfmt", "")) {
 		if strings.HasPrefix(string(b.Name), "Canary") {
@@ -370,4 +375,25 @@ func TestUnknownSpaceOfTheHostIsNoNumber(t *testing.T) {
 	for _, row := range rows[1:] {
 		assert.Empty(t, row[at])
 	}
+}
+
+// Every result that can be read can be written in every format.
+func FuzzWrite(f *testing.F) {
+	b, err := goldenResult().MarshalIndent()
+	require.NoError(f, err)
+	f.Add(b)
+	f.Add([]byte(`{"schema":1,"cases":[{"status":"done","steps":[{"span":{}},{"stream":{"ratio":1e308}}]}]}`))
+	f.Add([]byte(`{"schema":1,"sessions":null,"tables":[{"cells":[[{}],[{}]],"rows":[{}],"columns":[]}]}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r, err := result.ParseResult("r", data)
+		if err != nil {
+			return
+		}
+		for _, format := range Formats {
+			require.NoError(t, Write(io.Discard, []*result.Result{r}, format, ""))
+		}
+		for _, table := range Tables {
+			require.NoError(t, Write(io.Discard, []*result.Result{r}, "csv", table))
+		}
+	})
 }

@@ -1,0 +1,346 @@
+package export
+
+import (
+	_ "embed"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"dmgbench/internal/result"
+)
+
+// Tables are the tables that csv can write. The first is the default.
+var Tables = []string{"samples", "summaries", "steps", "tables"}
+
+//go:embed columns.txt
+var columnsText string
+
+// Column is one column of a csv table.
+type Column struct {
+	Name string
+	Doc  string // meaning, with the unit where the name does not contain it
+	// value is the content of the cell: text, number, boolean, list, or nil for an
+	// empty cell.
+	value func(row *csvRow) any
+}
+
+// columnGroups are the columns of columns.txt by section.
+var columnGroups = parseColumns(columnsText)
+
+// parseColumns reads columns.txt. A line +NAME includes an earlier section. It
+// panics at an unknown path, which every test of the package would notice.
+func parseColumns(text string) map[string][]Column {
+	groups, section := map[string][]Column{}, ""
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		switch {
+		case line == "" || line[0] == '#':
+		case line[0] == '[':
+			section = strings.Trim(line, "[]")
+		case line[0] == '+':
+			groups[section] = append(groups[section], groups[line[1:]]...)
+		default:
+			f := strings.SplitN(line, " | ", 3)
+			groups[section] = append(groups[section], Column{f[0], f[2], cellValue(f[1])})
+		}
+	}
+	return groups
+}
+
+// cellValue is the function that follows a path of columns.txt.
+func cellValue(path string) func(row *csvRow) any {
+	if name, ok := strings.CutSuffix(path, "()"); ok {
+		m, ok := reflect.TypeFor[*csvRow]().MethodByName(name)
+		if !ok {
+			panic("csv column: no method " + path)
+		}
+		return m.Func.Interface().(func(*csvRow) any)
+	}
+	var fields [][]int
+	t := reflect.TypeFor[csvRow]()
+	for name := range strings.SplitSeq(path, ".") {
+		f, ok := t.FieldByName(name)
+		if !ok {
+			panic("csv column: no field " + path)
+		}
+		fields = append(fields, f.Index)
+		if t = f.Type; t.Kind() == reflect.Pointer {
+			t = t.Elem()
+		}
+	}
+	return func(row *csvRow) any {
+		v := reflect.ValueOf(row)
+		for _, f := range fields {
+			if v.Kind() == reflect.Pointer {
+				if v.IsNil() {
+					return nil
+				}
+				v = v.Elem()
+			}
+			v = v.FieldByIndex(f)
+		}
+		return v.Interface()
+	}
+}
+
+// Columns are the columns of a csv table for this result, nil for an unknown table.
+func Columns(r *result.Result, table string) []Column {
+	own := ownColumns(table)
+	if own == nil || table == "tables" { // its rows are about cells of several cases
+		return own
+	}
+	cols := slices.Clone(columnGroups["run"])
+	for _, k := range keyNames(r) {
+		doc := "value of the case's key " + k + ", as the plan writes it"
+		cols = append(cols, Column{"key_" + k, doc, func(row *csvRow) any { return keyValue(row.Case, k) }})
+	}
+	return slices.Concat(cols, columnGroups["case"], own)
+}
+
+// ownColumns are the columns that a table does not share with all tables.
+func ownColumns(table string) []Column {
+	switch {
+	case !slices.Contains(Tables, table):
+		return nil
+	case table == "samples" || table == "steps":
+		return slices.Concat(columnGroups["step"], columnGroups[table])
+	}
+	return columnGroups[table]
+}
+
+// csvRow is what a row is about. The table decides which fields are set. Methods
+// without parameters compute cells.
+type csvRow struct {
+	Run      *result.Result
+	Case     *result.Case
+	Step     *result.Step
+	Sample   *result.Sample
+	Summary  *result.Summary
+	Estimate *result.Estimate
+
+	Table       *result.Table
+	Row, Column *result.TableLine // headings of the cell
+	Cell        *result.TableCell
+}
+
+// Methods of csvRow are used by columns.txt.
+
+func (x *csvRow) Counts() any     { return x.Case.Counts(x.Step.Round) }
+func (x *csvRow) IsHeadline() any { return x.Estimate.Name == x.Summary.Headline }
+func (x *csvRow) TableOp() any    { return x.Row.Op + x.Column.Op }
+func (x *csvRow) SampleRate() any { return rateCell(x.Sample.Bytes, x.Sample.DurationNS) }
+
+// SpanNS is nil for a step without workers, as are FirstDoneNS and SpanRate.
+func (x *csvRow) SpanNS() any {
+	if p := x.Step.Span; p != nil {
+		return p.LastDoneNS - p.GateNS
+	}
+	return nil
+}
+
+// FirstDoneNS is from the gate to the first worker without work.
+func (x *csvRow) FirstDoneNS() any {
+	if p := x.Step.Span; p != nil {
+		return p.FirstDoneNS - p.GateNS
+	}
+	return nil
+}
+
+// SpanRate is all bytes over gate to last done.
+func (x *csvRow) SpanRate() any {
+	if p := x.Step.Span; p != nil {
+		return rateCell(p.Bytes, p.LastDoneNS-p.GateNS)
+	}
+	return nil
+}
+
+// VolumeFree is nil while it is unknown, as is HostFree.
+func (x *csvRow) VolumeFree() any {
+	if d := x.Step.Disk; d != nil && d.VolumeFree >= 0 {
+		return d.VolumeFree
+	}
+	return nil
+}
+
+// HostFree is nil on the simulated device.
+func (x *csvRow) HostFree() any {
+	if d := x.Step.Disk; d != nil && d.HostFree >= 0 {
+		return d.HostFree
+	}
+	return nil
+}
+
+// PublishedRatio is nil without a published figure or a measured value.
+func (x *csvRow) PublishedRatio() any {
+	if p := x.Cell.Published; p != nil && p.Ratio > 0 {
+		return p.Ratio
+	}
+	return nil
+}
+
+// Comparable is nil where no value is compared.
+func (x *csvRow) Comparable() any {
+	if p := x.Cell.Published; p != nil && x.Cell.Estimate != nil {
+		return p.Comparable
+	}
+	return nil
+}
+
+// rateCell is bytes per second, nil where no time was measured.
+func rateCell(bytes, ns int64) any {
+	if v, ok := rate(bytes, ns); ok {
+		return v
+	}
+	return nil
+}
+
+// formatCell formats a value. Text is made harmless for spreadsheets, numbers are
+// exact, lists are joined by "; ".
+func formatCell(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case string:
+		return PlainCell(v)
+	case float64:
+		return number(v)
+	case bool:
+		return strconv.FormatBool(v)
+	case []string:
+		return PlainCell(strings.Join(v, "; "))
+	case []result.Warning:
+		return joinCell(v, func(w result.Warning) string { return w.Kind + ": " + w.Text })
+	case []result.PublishedValue:
+		return joinCell(v, func(p result.PublishedValue) string {
+			if p.Statistic == "" {
+				return p.Text
+			}
+			return p.Text + " (" + p.Statistic + ")"
+		})
+	}
+	return fmt.Sprint(v) // integers
+}
+
+// joinCell is a list as one cell.
+func joinCell[T any](list []T, format func(T) string) string {
+	texts := make([]string, len(list))
+	for i, v := range list {
+		texts[i] = format(v)
+	}
+	return PlainCell(strings.Join(texts, "; "))
+}
+
+// PlainCell makes text a cell that a spreadsheet does not take for a formula: text
+// that starts with = + - @ (ASCII or full width), tab or line break gets a leading
+// '.
+func PlainCell(s string) string {
+	if first, _ := utf8.DecodeRuneInString(s); s != "" && strings.ContainsRune("=+-@\t\r\n＝＋－＠", first) {
+		return "'" + s
+	}
+	return s
+}
+
+// writeCSV writes one table of runs with the same columns: "samples" (a row for
+// each timed file), "steps" (for each executed step), "summaries" (for each
+// estimate) or "tables" (for each cell of the tables of the plan). The first row
+// names the columns, see [Columns]; the keys of the plan's cases are in columns
+// key_…. A quantity's unit is in its name: _ns, bytes, _bytes_per_second. The
+// format is RFC 4180 in UTF-8 without a byte order mark.
+func writeCSV(w io.Writer, rs []*result.Result, table string) error {
+	if table == "" {
+		table = Tables[0]
+	}
+	cols := Columns(rs[0], table)
+	if cols == nil {
+		return fmt.Errorf("table %q is none of %s", table, strings.Join(Tables, ", "))
+	}
+	sameName := func(a, b Column) bool { return a.Name == b.Name }
+	for _, r := range rs[1:] {
+		if !slices.EqualFunc(cols, Columns(r, table), sameName) {
+			return fmt.Errorf("run %s has other columns than run %s: %w", r.Run, rs[0].Run, ErrOneRun)
+		}
+	}
+	cw := csv.NewWriter(w)
+	cw.UseCRLF = true // RFC 4180
+	cells := make([]string, len(cols))
+	for i, c := range cols {
+		cells[i] = PlainCell(c.Name)
+	}
+	err := cw.Write(cells)
+	for _, r := range rs {
+		forEachRow(r, table, func(x *csvRow) {
+			for i, c := range cols {
+				cells[i] = formatCell(c.value(x))
+			}
+			if err == nil {
+				err = cw.Write(cells)
+			}
+		})
+	}
+	if cw.Flush(); err != nil {
+		return err
+	}
+	return cw.Error()
+}
+
+// forEachRow calls do with each row of a table.
+func forEachRow(r *result.Result, table string, do func(x *csvRow)) {
+	switch table {
+	case "tables":
+		forEachTableCell(r, do)
+		return
+	case "summaries":
+		for si := range r.Summaries {
+			s := &r.Summaries[si]
+			c := &result.Case{ID: s.Case}
+			if i := slices.IndexFunc(r.Cases, func(c result.Case) bool { return c.ID == s.Case }); i >= 0 {
+				c = &r.Cases[i]
+			}
+			for ei := range s.Estimates {
+				do(&csvRow{Run: r, Case: c, Summary: s, Estimate: &s.Estimates[ei]})
+			}
+		}
+		return
+	}
+	for ci := range r.Cases {
+		c := &r.Cases[ci]
+		for si := range c.Steps {
+			row := csvRow{Run: r, Case: c, Step: &c.Steps[si]}
+			if table == "steps" {
+				do(&row)
+				continue
+			}
+			for fi := range row.Step.Samples {
+				row.Sample = &row.Step.Samples[fi]
+				do(&row)
+			}
+		}
+	}
+}
+
+// forEachTableCell calls do with the cells of the plan's tables. A cell without an
+// estimate gets an empty one, with the reason. Cells without headings, in results
+// of other programs, are omitted.
+func forEachTableCell(r *result.Result, do func(x *csvRow)) {
+	for ti := range r.Tables {
+		t := &r.Tables[ti]
+		for i, cells := range t.Cells[:min(len(t.Cells), len(t.Rows))] {
+			for k := range cells[:min(len(cells), len(t.Columns))] {
+				c := &cells[k]
+				e := c.Estimate
+				if e == nil {
+					e = &result.Estimate{Why: c.Why}
+					if c.Published != nil {
+						e.Unit = c.Published.Unit
+					}
+				}
+				do(&csvRow{Run: r, Table: t, Row: &t.Rows[i], Column: &t.Columns[k], Cell: c, Estimate: e})
+			}
+		}
+	}
+}

@@ -1,0 +1,145 @@
+// Package export writes results in formats of other programs: spreadsheets,
+// benchstat, Prometheus, and JSON by file or by sample.
+//
+// Equal results give equal bytes. The formats are rows of one table; a new format
+// is one row and its writer. The package computes only rates of samples and spans;
+// every other number is in the result.
+package export
+
+import (
+	"bufio"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"dmgbench/internal/result"
+)
+
+// format is one row of [formats].
+type format struct {
+	name   string
+	single bool // contains one run
+	// write writes one or more runs. The table is that of csv, else "".
+	write func(w io.Writer, rs []*result.Result, table string) error
+}
+
+var formats = []format{
+	{"csv", false, writeCSV},
+	{"json", true, writeJSON},
+	{"jsonl", false, writeJSONL},
+	{"benchfmt", false, writeBenchfmt},
+	{"openmetrics", true, writeOpenMetrics},
+}
+
+// Formats are the names of the formats that [Write] accepts.
+var Formats = formatNames()
+
+// formatNames is in the order of the table.
+func formatNames() []string {
+	var names []string
+	for _, f := range formats {
+		names = append(names, f.name)
+	}
+	return names
+}
+
+// ErrOneRun is the error of an export of several runs that can contain only one.
+var ErrOneRun = errors.New("export each run separately")
+
+// Write writes results of one or more runs in one of [Formats]. table is one of
+// [Tables] for csv, else ""; csv without a table writes samples. Several runs are
+// repetitions of each other; csv needs runs with the same keys of cases. A number
+// that is not finite is an error that names it: no format can represent it.
+func Write(w io.Writer, rs []*result.Result, formatName, table string) error {
+	i := slices.IndexFunc(formats, func(f format) bool { return f.name == formatName })
+	switch {
+	case i < 0:
+		return fmt.Errorf("exporting %q: not one of %s", formatName, strings.Join(Formats, ", "))
+	case table != "" && formatName != "csv":
+		return fmt.Errorf("exporting %s: only csv has tables", formatName)
+	case len(rs) > 1 && (formats[i].single || table == "tables"):
+		return fmt.Errorf("exporting %d runs: %s contains one run: %w", len(rs), cmp.Or(table, formatName), ErrOneRun)
+	}
+	for _, r := range rs {
+		if err := r.CheckFinite(); err != nil {
+			return fmt.Errorf("exporting %s of run %s: %w", formatName, r.Run, err)
+		}
+	}
+	b := bufio.NewWriter(w)
+	err := formats[i].write(b, rs, table)
+	if err == nil {
+		err = b.Flush()
+	}
+	if err != nil {
+		return fmt.Errorf("exporting %s: %w", formatName, err)
+	}
+	return nil
+}
+
+// writeJSON writes the bytes of result.json.
+func writeJSON(w io.Writer, rs []*result.Result, _ string) error {
+	b, err := rs[0].MarshalIndent()
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(b)
+	return err
+}
+
+// keyValue is the value of one of the case's keys, "" if it has none of that name.
+func keyValue(c *result.Case, name string) string {
+	for _, kv := range c.Keys {
+		if kv[0] == name {
+			return kv[1]
+		}
+	}
+	return ""
+}
+
+// keyNames are the names of all keys of all cases, in order of appearance.
+func keyNames(r *result.Result) []string {
+	var out []string
+	for _, c := range r.Cases {
+		for _, kv := range c.Keys {
+			if !slices.Contains(out, kv[0]) {
+				out = append(out, kv[0])
+			}
+		}
+	}
+	return out
+}
+
+// sessionOf finds a session by its index; an unknown one is empty.
+func sessionOf(r *result.Result, index int) *result.Session {
+	for i := range r.Sessions {
+		if r.Sessions[i].Index == index {
+			return &r.Sessions[i]
+		}
+	}
+	return &result.Session{}
+}
+
+// osName is the system and its version.
+func osName(h result.Host) string { return strings.TrimSpace(h.OS + " " + h.OSVersion) }
+
+// rate is bytes per second, and whether the time was long enough to have one.
+func rate(bytes, ns int64) (float64, bool) {
+	if ns <= 0 {
+		return 0, false
+	}
+	return float64(bytes) / float64(ns) * 1e9, true
+}
+
+// number formats a float exactly, without an exponent in the range where people use
+// none.
+func number(v float64) string {
+	if a := math.Abs(v); a == 0 || a >= 1e-6 && a < 1e15 {
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	}
+	return strconv.FormatFloat(v, 'g', -1, 64)
+}
