@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,7 +14,7 @@ import (
 
 // Overrides are the flags of `run` that change a plan. Zero values change nothing.
 type Overrides struct {
-	Sets         int     // at most so many sets of each file set
+	Sets         int     // most sets of each file set
 	Scale        float64 // factor on file and image sizes
 	Rounds       int
 	Auto         bool // rounds are added until intervals are narrow
@@ -29,111 +30,175 @@ type Overrides struct {
 	Here         []string // places whose cases are measured in the run's own folder
 }
 
-// Apply gives the plan as executed and how it departs from the published one.
-// p itself stays as it is. Flags that cannot be applied are *OverrideError, a
-// selection that selects nothing is *SelectorError: both are bad usage.
+// Change is one way in which the plan as executed deviates from the plan as published: fewer sets, other sizes, another
+// file system.
+type Change struct {
+	Kind string // sets | scale | rounds | precondition | workers | fs | only | place
+	Text string // one sentence for people
+}
+
+// changeTable describes [[change]], which only the canonical form of an executed plan has: `report` and `resume` read
+// the deviations from it.
+var changeTable = table[Change]{name: "[[change]]", keys: []key[Change]{
+	field("kind", enum("sets", "scale", "rounds", "precondition", "workers", "fs", "only", "place"),
+		func(c *Change) *string { return &c.Kind }).must().doc("the flag (`place`: `--on NAME=here`)"),
+	field("text", someText, func(c *Change) *string { return &c.Text }).must().doc("one sentence"),
+}}
+
+// Apply gives the plan as executed and its changes against the published one; p stays as it is. A flag that cannot be
+// applied is an *OverrideError, a selection of no case a *SelectorError: both are bad usage.
 func (p *Plan) Apply(o Overrides) (*Plan, []Change, error) {
-	q := p.clone()
+	q := *p
+	deepCopy(reflect.ValueOf(&q).Elem())
 	for _, apply := range []func(*Plan, Overrides) error{
-		(*Plan).applyOnly, (*Plan).applyHere, (*Plan).applyRun, (*Plan).applyFilesystem, (*Plan).applySets,
-		(*Plan).applyScale,
+		(*Plan).applyOnly, (*Plan).applyHere, (*Plan).applySeed, (*Plan).applyRounds, (*Plan).applyPrecondition,
+		(*Plan).applyWorkers, (*Plan).applyFilesystem, (*Plan).applySets, (*Plan).applyScale,
 	} {
-		if err := apply(q, o); err != nil {
+		if err := apply(&q, o); err != nil {
 			return nil, nil, err
 		}
 	}
 	if len(q.Changes) == 0 {
-		return q, nil, nil
+		return &q, nil, nil
 	}
-	executed, problems := Parse(p.Name, q.Canonical())
-	if errs := problems.Errors(); len(errs) > 0 {
-		return nil, nil, &OverrideError{Flag: q.Changes[len(q.Changes)-1].Kind, Value: "", Cause: errs[0].Message}
+	if bad := q.checkChanged(); bad != nil {
+		return nil, nil, &OverrideError{Flag: q.Changes[len(q.Changes)-1].Kind, Cause: bad.Message}
 	}
-	return executed, executed.Changes, nil
+	return &q, q.Changes, nil
 }
 
-// clone is a copy that shares no slice that Apply changes: single values behind pointers are never changed.
-func (p *Plan) clone() *Plan {
-	q := *p
-	q.Defaults.Filesystems = slices.Clone(p.Defaults.Filesystems)
-	q.Axes = cloneEach(p.Axes, func(a *Axis) { a.Values = slices.Clone(a.Values) })
-	q.Manual = cloneEach(p.Manual, func(m *Manual) { m.Values = slices.Clone(m.Values) })
-	q.Exclude, q.Extra = cloneSelectors(p.Exclude), cloneSelectors(p.Extra)
-	q.Files = cloneEach(p.Files, func(f *FileSet) {
-		f.Parts = cloneEach(f.Parts, func(part *FilePart) { part.Sizes = slices.Clone(part.Sizes) })
-	})
-	q.Protocol = cloneEach(p.Protocol, func(b *Block) { b.When, b.Steps = b.When.clone(), cloneSteps(b.Steps) })
-	q.Run.Require = slices.Clone(p.Run.Require)
-	q.Inputs = slices.Clone(p.Inputs)
-	q.Published = cloneEach(p.Published, func(f *Published) { f.Where = f.Where.clone() })
-	q.Claims = cloneEach(p.Claims, func(c *Claim) { c.Assert = c.Assert.clone() })
-	q.Fits = cloneEach(p.Fits, func(f *Fit) {
-		f.Where, f.Points, f.Predict = f.Where.clone(), slices.Clone(f.Points), slices.Clone(f.Predict)
-	})
-	q.Relations = cloneEach(p.Relations, func(l *Relation) {
-		l.X.Where, l.Y.Where, l.Over = l.X.Where.clone(), l.Y.Where.clone(), cloneSelectors(l.Over)
-	})
-	q.Tables = cloneEach(p.Tables, func(t *Table) {
-		t.Columns, t.Rows = cloneEach(t.Columns, (*TableLine).cloneWhere), cloneEach(t.Rows, (*TableLine).cloneWhere)
-	})
-	q.Changes = slices.Clone(p.Changes)
-	return &q
-}
-
-// cloneEach copies a list and gives each copy slices of its own.
-func cloneEach[T any](list []T, own func(*T)) []T {
-	out := slices.Clone(list)
-	for i := range out {
-		own(&out[i])
+// deepCopy gives v slices of its own. Values behind pointers stay shared: they are never changed.
+func deepCopy(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Slice:
+		if v.IsNil() {
+			return
+		}
+		c := reflect.MakeSlice(v.Type(), v.Len(), v.Len())
+		reflect.Copy(c, v)
+		v.Set(c)
+		for i := range v.Len() {
+			deepCopy(v.Index(i))
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if f := v.Field(i); f.CanSet() {
+				deepCopy(f)
+			}
+		}
 	}
-	return out
 }
 
-func cloneSelectors(list []Selector) []Selector {
-	return cloneEach(list, func(s *Selector) { *s = s.clone() })
-}
-
-func cloneSteps(steps []Step) []Step {
-	return cloneEach(steps, func(s *Step) { s.Steps = cloneSteps(s.Steps) })
-}
-
-func (l *TableLine) cloneWhere() { l.Where = l.Where.clone() }
-
-func (a *Assert) clone() Assert {
-	out := *a
-	out.Left.Where, out.Right.Where, out.Where = a.Left.Where.clone(), a.Right.Where.clone(), a.Where.clone()
-	out.Of = cloneEach(a.Of, func(o *Operand) { o.Where = o.Where.clone() })
-	out.At = slices.Clone(a.At)
-	out.Parts = cloneEach(a.Parts, func(part *Assert) { *part = part.clone() })
-	return out
-}
-
-func (p *Plan) changed(kind, format string, args ...any) {
+func (p *Plan) addChange(kind, format string, args ...any) {
 	p.Changes = append(p.Changes, Change{Kind: kind, Text: fmt.Sprintf(format, args...)})
 }
 
-func (p *Plan) applyRun(o Overrides) error {
-	if o.Seed != nil {
-		if *o.Seed > math.MaxInt64 {
-			return &OverrideError{"seed", strconv.FormatUint(*o.Seed, 10), "a seed is at most 9223372036854775807"}
-		}
-		p.Run.Seed = *o.Seed
+// checkNumber refuses a flag outside of [1, high]; 0 is a flag that is not given.
+func checkNumber(flag string, n, high int) error {
+	if n < 0 || n > high {
+		return &OverrideError{flag, strconv.Itoa(n), fmt.Sprintf("want 1 to %d", high)}
 	}
-	if err := p.applyRounds(o); err != nil {
-		return err
-	}
-	if err := p.applyPrecondition(o); err != nil {
-		return err
-	}
-	return p.applyWorkers(o.Workers)
+	return nil
 }
 
-func (p *Plan) applyWorkers(n int) error {
-	if n == 0 {
-		return nil
+func (p *Plan) applySeed(o Overrides) error {
+	switch {
+	case o.Seed == nil:
+	case *o.Seed > math.MaxInt64:
+		return &OverrideError{"seed", strconv.FormatUint(*o.Seed, 10), "a seed is at most 9223372036854775807"}
+	default:
+		p.Run.Seed = *o.Seed
 	}
-	if n < 0 || n > 1024 {
-		return &OverrideError{"workers", itoa(n), "want 1 to 1024"}
+	return nil
+}
+
+// applyRounds applies the flags about rounds.
+func (p *Plan) applyRounds(o Overrides) error {
+	before, run := p.Run, &p.Run
+	if o.Auto && o.Rounds > 0 {
+		return &OverrideError{"rounds", strconv.Itoa(o.Rounds), "want a number or auto"}
+	}
+	if err := checkNumber("rounds", o.Rounds, maxRounds); err != nil {
+		return err
+	}
+	if err := checkNumber("max-rounds", o.MaxRounds, maxRounds); err != nil {
+		return err
+	}
+	if o.Rounds > 0 {
+		run.Auto, run.Rounds, run.MaxRounds, run.MaxTime, run.MaxWritten = false, o.Rounds, 0, 0, 0
+	}
+	overrideBy(&run.Precision, o.Precision)
+	if o.Auto || run.Auto {
+		if len(p.Manual) > 0 {
+			return &OverrideError{"rounds", auto, "the plan has a manual axis, which the user would have to set in every round"}
+		}
+		overrideBy(&run.MaxRounds, o.MaxRounds)
+		overrideBy(&run.MaxTime, o.MaxTime)
+		overrideBy(&run.MaxWritten, o.MaxWritten)
+		run.setAuto()
+	} else {
+		for _, limit := range []struct {
+			flag  string
+			given bool
+		}{{"max-rounds", o.MaxRounds > 0}, {"max-time", o.MaxTime > 0}, {"max-written", o.MaxWritten > 0}} {
+			if limit.given {
+				return &OverrideError{limit.flag, "", fmt.Sprintf(
+					"it is a limit of --rounds auto, and the plan has %s; add --rounds auto", run.RoundsText())}
+			}
+		}
+	}
+	was, now := describeRounds(before), describeRounds(*run)
+	if was != now {
+		if !before.Auto && !run.Auto {
+			was = strconv.Itoa(before.Rounds)
+		}
+		p.addChange("rounds", "%s, not %s", now, was)
+	}
+	return nil
+}
+
+// overrideBy sets the value of a flag, if it is given.
+func overrideBy[V comparable](at *V, flag V) {
+	var zero V
+	if flag != zero {
+		*at = flag
+	}
+}
+
+func describeRounds(o RunOptions) string {
+	if !o.Auto {
+		return o.RoundsText()
+	}
+	text := fmt.Sprintf("%s, until every interval is within ± %s", o.RoundsText(), o.Precision)
+	if o.MaxTime > 0 {
+		text += fmt.Sprintf(", for at most %s", o.MaxTime)
+	}
+	if o.MaxWritten > 0 {
+		text += fmt.Sprintf(", writing at most %s", o.MaxWritten)
+	}
+	return text
+}
+
+func (p *Plan) applyPrecondition(o Overrides) error {
+	switch run := &p.Run; {
+	case o.Precondition == "" || o.Precondition == run.Precondition || o.Precondition == "none" && run.Precondition == "":
+	case o.Precondition == Steady:
+		run.setSteady()
+		p.addChange("precondition", "the disk is written to until its rate settles")
+	case o.Precondition == "none":
+		run.Precondition, run.SteadyWindow, run.SteadyLimit, run.SteadyFile = "", 0, 0, 0
+		run.SteadyTime, run.SteadyWritten = 0, 0
+		p.addChange("precondition", "the disk is not written to until its rate settles")
+	default:
+		return &OverrideError{"precondition", o.Precondition, "want none or steady"}
+	}
+	return nil
+}
+
+func (p *Plan) applyWorkers(o Overrides) error {
+	n := o.Workers
+	if err := checkNumber("workers", n, 1024); err != nil || n == 0 {
+		return err
 	}
 	same := p.Defaults.Workers == n
 	p.Defaults.Workers = n
@@ -145,180 +210,136 @@ func (p *Plan) applyWorkers(n int) error {
 			}
 		})
 	}
-	if !p.fix("workers", itoa(n)) || !same {
-		p.changed("workers", "%s throughout", plural(n, "worker"))
+	if !p.setEverywhere("workers", strconv.Itoa(n)) || !same {
+		p.addChange("workers", "%s throughout", plural(n, "worker"))
 	}
 	return nil
 }
 
-// fix gives an axis and [[case]] tables one value, and reports whether they had it already.
-func (p *Plan) fix(key, value string) bool {
+// setEverywhere gives an axis and [[case]] tables one value, and reports whether they had it already.
+func (p *Plan) setEverywhere(key, value string) bool {
 	same := true
-	for i, a := range p.Axes {
-		if a.Key == key {
-			same = same && len(a.Values) == 1 && sameValue(key, a.Values[0], value)
-			p.Axes[i].Values = []string{value}
+	set := func(values *[]string) {
+		same = same && len(*values) == 1 && sameValue(key, (*values)[0], value)
+		*values = []string{value}
+	}
+	for i := range p.Axes {
+		if p.Axes[i].Key == key {
+			set(&p.Axes[i].Values)
 		}
 	}
 	for _, s := range p.Extra {
-		for j := range s {
-			if s[j].Key == key {
-				same = same && sameValue(key, s[j].Values[0], value)
-				s[j].Values = []string{value}
-			}
+		if k := s.find(key); k != nil {
+			set(&k.Values)
 		}
 	}
 	if !same {
-		p.unique()
+		p.dropRedundant()
 	}
 	return same
 }
 
-// unique drops [[case]] tables that have become the same as others, and
-// exclusions that no longer leave out anything.
-func (p *Plan) unique() {
+// dropRedundant drops [[case]] tables that have become the same as others, and exclusions that match no cell any more.
+func (p *Plan) dropRedundant() {
 	seen := map[string]bool{}
-	for _, pairs := range p.product() {
-		seen[caseID(pairs)] = true
+	for _, cell := range p.matrixCells() {
+		seen[caseID(cell)] = true
 	}
 	p.Extra = slices.DeleteFunc(p.Extra, func(s Selector) bool {
 		id := s.String()
-		old := seen[id]
+		known := seen[id]
 		seen[id] = true
-		return old
+		return known
 	})
-	p.Exclude = slices.DeleteFunc(p.Exclude, func(s Selector) bool {
-		for _, turned := range p.turns() {
-			for _, pairs := range p.product() {
-				if c := p.build(pairs, turned); s.matchAll(c.Value) {
-					return false
-				}
-			}
-		}
-		return true
-	})
+	p.Exclude = slices.DeleteFunc(p.Exclude, func(s Selector) bool { return !p.excludes(s) })
 }
 
 func (p *Plan) applyFilesystem(o Overrides) error {
 	if o.Filesystem == "" {
 		return nil
 	}
-	filesystems := image.FilesystemNames()
-	i := slices.IndexFunc(filesystems, func(f string) bool { return strings.EqualFold(f, o.Filesystem) })
+	names := image.FilesystemNames()
+	i := slices.IndexFunc(names, func(f string) bool { return strings.EqualFold(f, o.Filesystem) })
 	if i < 0 {
-		return &OverrideError{"fs", strconv.Quote(o.Filesystem), "accepted: " + strings.Join(filesystems, ", ")}
+		return &OverrideError{"fs", strconv.Quote(o.Filesystem), "accepted: " + strings.Join(names, ", ")}
 	}
-	fs := filesystems[i]
-	same := p.Defaults.Filesystems[0] == fs
-	p.Defaults.Filesystems = []string{fs}
-	if same = p.fix("filesystem", fs) && same; !same {
-		p.changed("fs", "file system %s", fs)
+	same := p.Defaults.Filesystems[0] == names[i]
+	p.Defaults.Filesystems = []string{names[i]}
+	if !p.setEverywhere("filesystem", names[i]) || !same {
+		p.addChange("fs", "file system %s", names[i])
 	}
 	return nil
 }
 
-// applyOnly keeps the cases that the selector selects. Every key of a case has
-// one value, so that keeping values of axes is equivalent.
+// applyOnly keeps the cases that the selector selects.
 func (p *Plan) applyOnly(o Overrides) error {
 	if len(o.Only) == 0 {
 		return nil
 	}
-	none := &SelectorError{Text: o.Only.String(), Cause: "no case of the plan is that"}
 	if o.Only.names("baseline") {
-		none.Cause = "the baseline stands beside other cases and cannot be selected alone"
-		return none
+		return &SelectorError{o.Only.String(), "baseline cases accompany other cases and cannot be selected alone"}
 	}
-	var kept []Case
-	all := 0
+	kept, all := 0, 0
 	for _, c := range p.Cases() {
-		if c.Baseline {
-			continue
-		}
-		all++
-		if o.Only.Match(c.Value) {
-			kept = append(kept, c)
+		if !c.Baseline {
+			all++
+			if o.Only.Match(c.Value) {
+				kept++
+			}
 		}
 	}
 	switch {
-	case len(kept) == 0:
-		if values := p.selectable(o.Only); values != "" {
-			none.Cause += "; there are " + values
+	case kept == 0:
+		cause := "no case of the plan matches"
+		if values := p.selectable(o.Only); len(values) > 0 {
+			cause += "; there are " + values.String()
 		}
-		return none
-	case len(kept) == all:
-		return nil
+		return &SelectorError{o.Only.String(), cause}
+	case kept < all:
+		p.keepOnly(o.Only)
+		p.addChange("only", "only %s: %d of %d cases", o.Only, kept, all)
 	}
-	p.keep(o.Only)
-	p.changed("only", "only %s: %d of %d cases", o.Only, len(kept), all)
 	return nil
 }
 
-// selectable lists what the cases have of the keys of a selector, or of all keys where they have none of these.
-func (p *Plan) selectable(only Selector) string {
-	values := p.CaseValues()
-	var parts []string
-	for _, v := range values {
-		if only.names(v.Key) {
-			parts = append(parts, v.Key+"="+strings.Join(v.Values, "|"))
-		}
+// selectable is the values of the keys of a selector that cases have, or of all keys where they have none of these.
+func (p *Plan) selectable(only Selector) Selector {
+	all := p.CaseValues()
+	named := slices.DeleteFunc(slices.Clone(all), func(c Choice) bool { return !only.names(c.Key) })
+	if len(named) > 0 {
+		return named
 	}
-	if len(parts) == 0 {
-		for _, v := range values {
-			parts = append(parts, v.Key+"="+strings.Join(v.Values, "|"))
-		}
-	}
-	return strings.Join(parts, ", ")
+	return all
 }
 
-// CaseValues are the keys of the cases with their values, as --only takes them.
-func (p *Plan) CaseValues() []Choice {
-	var out []Choice
-	for _, c := range p.Cases() {
-		for _, kv := range c.Keys {
-			i := slices.IndexFunc(out, func(o Choice) bool { return o.Key == kv.Key })
-			if i < 0 {
-				i = len(out)
-				out = append(out, Choice{Key: kv.Key})
-			}
-			if !c.Baseline && !slices.Contains(out[i].Values, kv.Value) {
-				out[i].Values = append(out[i].Values, kv.Value)
-			}
-		}
-	}
-	return slices.DeleteFunc(out, func(c Choice) bool { return len(c.Values) == 0 })
-}
-
-func (p *Plan) keep(only Selector) {
-	wants := func(key, value string) bool {
-		i := slices.IndexFunc(only, func(c Choice) bool { return c.Key == key })
-		return i < 0 || slices.ContainsFunc(only[i].Values, func(v string) bool { return sameValue(key, value, v) })
-	}
+// keepOnly drops values of axes, which is the same as dropping cases: every key of a case has one value.
+func (p *Plan) keepOnly(only Selector) {
 	p.Extra = slices.DeleteFunc(p.Extra, func(s Selector) bool {
-		for _, turned := range p.turns() {
-			if c, ok := p.extra(s, turned); ok && only.matchAll(c.Value) {
-				return false
-			}
+		return !slices.ContainsFunc(p.manualCells(), func(manual []KeyValue) bool {
+			c, ok := p.makeExtra(s, manual)
+			return ok && only.matchAll(c.Value)
+		})
+	})
+	plain := p.makeCase(nil, nil)
+	lost := slices.ContainsFunc(only, func(c Choice) bool { // a key that is not an axis has one value everywhere
+		return !p.varies(c.Key) && !(Selector{c}).matchAll(plain.Value)
+	})
+	keep := func(key string, values *[]string) {
+		if c := only.find(key); c != nil {
+			*values = slices.DeleteFunc(*values, func(v string) bool { return !c.matches(v) })
 		}
-		return true
-	})
-	drop := func(a Axis) []string {
-		return slices.DeleteFunc(slices.Clone(a.Values), func(v string) bool { return !wants(a.Key, v) })
 	}
-	bare := p.build(nil, nil)
-	lost := slices.ContainsFunc(only, func(c Choice) bool { // a key that is no axis has one value everywhere
-		return !p.varies(c.Key) && !(Selector{c}).matchAll(bare.Value)
-	})
-	for i, a := range p.Axes {
-		p.Axes[i].Values = drop(a)
+	for i := range p.Axes {
+		keep(p.Axes[i].Key, &p.Axes[i].Values)
 		lost = lost || len(p.Axes[i].Values) == 0
 	}
-	for i, m := range p.Manual {
-		p.Manual[i].Values = drop(Axis{m.Name, m.Values})
+	for i := range p.Manual {
+		keep(p.Manual[i].Name, &p.Manual[i].Values)
 	}
 	if lost {
 		p.Axes = nil
 	}
-	p.unique()
+	p.dropRedundant()
 }
 
 // varies reports whether a key is an axis, of the matrix or manual.
@@ -327,73 +348,56 @@ func (p *Plan) varies(key string) bool {
 		slices.ContainsFunc(p.Manual, func(m Manual) bool { return m.Name == key })
 }
 
-// applySets lowers the number of sets. Steps that delete a number of sets or of
-// the largest files delete the same share of what is left.
+// applySets lowers the number of sets. Steps that delete a number of sets or of the largest files delete the same share
+// of the smaller number.
 func (p *Plan) applySets(o Overrides) error {
+	if o.Sets < 0 {
+		return &OverrideError{"sets", strconv.Itoa(o.Sets), "want 1 or more"}
+	}
 	if o.Sets == 0 {
 		return nil
 	}
-	if o.Sets < 0 {
-		return &OverrideError{"sets", itoa(o.Sets), "want 1 or more"}
-	}
-	before, after := map[string]FileSet{}, map[string]FileSet{}
-	var parts []string
-	for i, f := range p.Files {
-		before[f.Name] = FileSet{Name: f.Name, Parts: slices.Clone(f.Parts)}
+	type counts struct{ sets, files int }
+	before, after := map[string]counts{}, map[string]counts{}
+	var changes []string
+	for _, f := range p.Files {
+		was := counts{f.sets(), f.count()}
 		for j := range f.Parts {
-			p.Files[i].Parts[j].Sets = min(f.Parts[j].Sets, o.Sets)
+			f.Parts[j].Sets = min(f.Parts[j].Sets, o.Sets)
 		}
-		after[f.Name] = p.Files[i]
-		if was, is := before[f.Name].sets(), p.Files[i].sets(); is != was {
-			parts = append(parts, fmt.Sprintf("%s of %s, not %d", plural(is, "set"), f.Name, was))
+		now := counts{f.sets(), f.count()}
+		before[f.Name], after[f.Name] = was, now
+		if now.sets != was.sets {
+			changes = append(changes, fmt.Sprintf("%s of %s, not %d", plural(now.sets, "set"), f.Name, was.sets))
 		}
 	}
-	if len(parts) == 0 {
+	if len(changes) == 0 {
 		return nil
 	}
 	written := p.Defaults.Files
 	for _, b := range p.Protocol {
 		walk(b.Steps, func(s *Step) {
-			if s.Do == "write" && s.Files != "" {
-				written = s.Files
+			if s.Do == "write" {
+				written = firstWord(s.Files, written)
 			}
-			old, ok := before[written]
+			was, ok := before[written]
 			if s.Do != "delete" || !ok {
 				return
 			}
 			now := after[written]
-			if s.LastSets > 0 && s.LastSets < old.sets() && now.sets() == 1 {
-				parts = append(parts, fmt.Sprintf("deleting %d of %d sets deletes the only one that is left", s.LastSets,
-					old.sets()))
+			if s.LastSets > 0 && s.LastSets < was.sets && now.sets == 1 {
+				changes = append(changes, fmt.Sprintf("deleting %d of %d sets deletes the only one that is left", s.LastSets,
+					was.sets))
 			}
-			s.LastSets = shrink(s.LastSets, old.sets(), now.sets())
-			s.Largest = shrink(s.Largest, old.count(), now.count())
+			s.LastSets = shrink(s.LastSets, was.sets, now.sets)
+			s.Largest = shrink(s.Largest, was.files, now.files)
 		})
 	}
-	p.changed("sets", "%s", strings.Join(parts, "; "))
+	p.addChange("sets", "%s", strings.Join(changes, "; "))
 	return nil
 }
 
-// sets is the number of sets of the part that has most.
-func (fs FileSet) sets() int {
-	n := 0
-	for _, p := range fs.Parts {
-		n = max(n, p.Sets)
-	}
-	return n
-}
-
-// count is the number of files of one write.
-func (fs FileSet) count() int {
-	n := 0
-	for _, p := range fs.Parts {
-		n += (len(p.Sizes) + p.Count) * p.Sets
-	}
-	return n
-}
-
-// shrink keeps n the same share of now as it was of old: at least one, and not
-// all unless it was.
+// shrink keeps n the same share of now as it was of old: at least one, and not all unless it was.
 func shrink(n, old, now int) int {
 	if n == 0 || old == now {
 		return n
@@ -404,37 +408,20 @@ func shrink(n, old, now int) int {
 	return max(min(int(math.Round(float64(n)*float64(now)/float64(old))), now-1), 1)
 }
 
-// Change is one way in which the plan as executed departs from the plan as
-// published: fewer sets, other sizes, another file system.
-type Change struct {
-	Kind string // sets | scale | rounds | precondition | workers | fs | only | place
-	Text string // one sentence for people
-}
-
-// changeTable describes [[change]], which only the canonical form of an executed
-// plan holds: `report` and `resume` read the departures from it.
-var changeTable = table[Change]{name: "[[change]]", keys: []key[Change]{
-	enumKey("kind", func(c *Change) *string { return &c.Kind }, "sets", "scale", "rounds", "precondition", "workers",
-		"fs", "only", "place").must(),
-	textKey("text", someText, func(c *Change) *string { return &c.Text }).must(),
-}}
-
-// Here is what the user writes instead of a folder, as in --on usb4=here, to have
-// the cases of a place measured in the run's own folder.
+// Here is the folder in --on usb4=here: the cases of the place are measured in the run's own folder.
 const Here = "here"
 
-// HereName is the name that a place has in the plan as executed if its cases are
-// measured in the run's own folder. Cases, tables and charts take their labels from
-// it, so that figures of another disk never carry the name of the place.
+// HereName is the name that such a place has in the plan as executed. Cases, tables and charts take their labels from it,
+// so that figures of another disk never have the name of the place.
 func HereName(place string) string { return Here + " (not " + place + ")" }
 
 // HereFor is the place of the published plan for a name of [HereName].
 func HereFor(name string) (place string, ok bool) {
-	rest, ok := strings.CutPrefix(name, Here+" (not ")
+	place, ok = strings.CutPrefix(name, Here+" (not ")
 	if !ok {
 		return "", false
 	}
-	place, ok = strings.CutSuffix(rest, ")")
+	place, ok = strings.CutSuffix(place, ")")
 	return place, ok && nameRule.MatchString(place)
 }
 
@@ -450,15 +437,11 @@ func (c *Case) AtHere() bool {
 
 // applyHere renames places, wherever the plan mentions them.
 func (p *Plan) applyHere(o Overrides) error {
-	if len(o.Here) == 0 {
-		return nil
-	}
-	places := p.Places()
 	var quoted []string
 	for _, name := range o.Here {
-		switch {
+		switch places := p.Places(); {
 		case slices.Contains(places, name):
-			quoted = append(quoted, fmt.Sprintf("%q", name))
+			quoted = append(quoted, strconv.Quote(name))
 		case !slices.Contains(places, HereName(name)): // else it is the plan of such a run
 			return &OverrideError{"on", name + "=" + Here, "no case of the plan is at that place"}
 		}
@@ -466,21 +449,17 @@ func (p *Plan) applyHere(o Overrides) error {
 	if len(quoted) == 0 {
 		return nil
 	}
-	rename := func(names []string) []string {
-		out := slices.Clone(names)
-		for i, name := range out {
-			if slices.Contains(o.Here, name) {
-				out[i] = HereName(name)
-			}
+	rename := func(name string) string {
+		if slices.Contains(o.Here, name) {
+			return HereName(name)
 		}
-		return out
+		return name
 	}
-	p.Defaults.Place = rename([]string{p.Defaults.Place})[0]
-	p.replaceInCases("place", rename)
+	p.Defaults.Place = rename(p.Defaults.Place)
 	for _, b := range p.Protocol {
-		walk(b.Steps, func(s *Step) { s.Place = rename([]string{s.Place})[0] })
+		walk(b.Steps, func(s *Step) { s.Place = rename(s.Place) })
 	}
-	p.reselect("place", rename)
-	p.changed("place", "cases of place %s were measured in the run's own folder", strings.Join(quoted, " and "))
+	p.replaceValues("place", rename)
+	p.addChange("place", "cases of place %s were measured in the run's own folder", strings.Join(quoted, " and "))
 	return nil
 }

@@ -2,44 +2,54 @@ package plan
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 )
 
 // maxCases bounds the product of the axes.
 const maxCases = 10_000
 
-// Value is what selectors see of a case: settings keys, manual axes and baseline.
-// Keys that pick samples (phase, cycle, …) are unknown to it.
+// Case is one cell of the plan's matrix with the steps that apply to it.
+type Case struct {
+	// ID is "key=value,…" in axis order; stable across runs of the plan.
+	ID       string
+	Keys     []KeyValue
+	Settings Settings
+	Steps    []Step
+	Baseline bool // the native folder that accompanies the images
+}
+
+// Value is what selectors see of a case: settings keys, manual axes and baseline. Keys that pick samples (phase, cycle,
+// …) are unknown to it.
 func (c *Case) Value(key string) (string, bool) {
 	if key == "baseline" {
-		return boolText(c.Baseline), true
+		return strconv.FormatBool(c.Baseline), true
 	}
 	return c.Settings.value(key)
 }
 
-// Cases expands the plan: manual axes outermost, then the matrix in the order of
-// its axes without what exclude names, then [[case]] tables, then the baseline.
-// Each case carries the steps of the protocol blocks that select it; cases with
-// the same protocol share them.
+// Cases expands the plan: manual axes outermost, then the matrix in the order of its axes without the excluded cells,
+// then [[case]] tables, then the baseline. Each case has the steps of the protocol blocks that select it; cases with the
+// same protocol share them.
 func (p *Plan) Cases() []Case {
-	turns := p.turns()
+	cells := p.matrixCells()
 	var out []Case
-	for _, turned := range turns {
+	for _, manual := range p.manualCells() {
 		var group []Case
-		for _, pairs := range p.product() {
-			c := p.build(pairs, turned)
+		for _, cell := range cells {
+			c := p.makeCase(cell, manual)
 			if !slices.ContainsFunc(p.Exclude, func(s Selector) bool { return s.matchAll(c.Value) }) {
 				group = append(group, c)
 			}
 		}
 		for _, extra := range p.Extra {
-			if c, ok := p.extra(extra, turned); ok {
+			if c, ok := p.makeExtra(extra, manual); ok {
 				group = append(group, c)
 			}
 		}
 		out = append(out, group...)
 		if p.Run.Baseline {
-			out = append(out, p.baselines(group)...)
+			out = append(out, baselineCases(group)...)
 		}
 	}
 	protocols := map[string][]Step{}
@@ -68,30 +78,46 @@ func (p *Plan) Places() []string {
 	return out
 }
 
+// CaseValues are the keys of the cases with their values, as --only takes them.
+func (p *Plan) CaseValues() []Choice {
+	var out Selector
+	for _, c := range p.Cases() {
+		for _, kv := range c.Keys {
+			if out.find(kv.Key) == nil {
+				out = append(out, Choice{Key: kv.Key})
+			}
+			if k := out.find(kv.Key); !c.Baseline && !slices.Contains(k.Values, kv.Value) {
+				k.Values = append(k.Values, kv.Value)
+			}
+		}
+	}
+	return slices.DeleteFunc(out, func(c Choice) bool { return len(c.Values) == 0 })
+}
+
 // protocolID is the same for cases with the same steps.
 func (p *Plan) protocolID(c *Case) string {
 	id := []byte(c.Settings.Target)
 	for _, b := range p.Protocol {
+		selected := byte('0')
 		if b.When.matchAll(c.Value) {
-			id = append(id, '1')
-		} else {
-			id = append(id, '0')
+			selected = '1'
 		}
+		id = append(id, selected)
 	}
 	return string(id)
 }
 
-// turns is every combination of the manual axes; one empty combination if there are none.
-func (p *Plan) turns() [][]KeyValue {
+// manualCells is every combination of the manual axes; one empty combination if there are none.
+func (p *Plan) manualCells() [][]KeyValue {
 	axes := make([]Axis, len(p.Manual))
 	for i, m := range p.Manual {
-		axes[i] = Axis{Key: m.Name, Values: m.Values}
+		axes[i] = Axis{m.Name, m.Values}
 	}
 	return product(axes)
 }
 
-// product of the matrix; nil if the plan has only [[case]] tables.
-func (p *Plan) product() [][]KeyValue {
+// matrixCells is every cell of the matrix before exclude; nil if the plan has only [[case]] tables.
+func (p *Plan) matrixCells() [][]KeyValue {
 	if len(p.Axes) == 0 && len(p.Extra) > 0 {
 		return nil
 	}
@@ -112,11 +138,11 @@ func product(axes []Axis) [][]KeyValue {
 	return out
 }
 
-// count is the number of cells before exclude, saturating past maxCases.
-func (p *Plan) count() int {
-	turns, cells := 1, 1
+// cellCount is the number of cells before exclude; it stops growing above maxCases.
+func (p *Plan) cellCount() int {
+	manual, cells := 1, 1
 	for _, m := range p.Manual {
-		turns = min(turns*max(len(m.Values), 1), maxCases*10)
+		manual = min(manual*max(len(m.Values), 1), maxCases*10)
 	}
 	for _, a := range p.Axes {
 		cells = min(cells*len(a.Values), maxCases*10)
@@ -124,34 +150,34 @@ func (p *Plan) count() int {
 	if len(p.Axes) == 0 && len(p.Extra) > 0 {
 		cells = 0
 	}
-	return turns * (cells + len(p.Extra))
+	return manual * (cells + len(p.Extra))
 }
 
-// build makes the case of some keys; the settings that they do not name are the plan's.
-func (p *Plan) build(pairs, turned []KeyValue) Case {
-	c := Case{Settings: p.Defaults, Keys: slices.Concat(turned, pairs)}
-	c.Settings.Turned = turned
-	for _, kv := range pairs {
+// makeCase is the case of some keys; the settings that they do not name are the plan's.
+func (p *Plan) makeCase(cell, manual []KeyValue) Case {
+	c := Case{Settings: p.Defaults, Keys: slices.Concat(manual, cell)}
+	c.Settings.Manual = manual
+	for _, kv := range cell {
 		findSetting(kv.Key).set(&c.Settings, kv.Value)
 	}
 	if c.Settings.Target == "directory" {
-		clearImageSettings(&c.Settings)
+		c.Settings.clearImage()
 	}
-	if len(c.Keys) == 0 {
+	switch {
+	case len(c.Keys) > 0:
+	case c.Settings.Target == "image":
+		c.Keys = []KeyValue{{"format", c.Settings.Format}}
+	default:
 		c.Keys = []KeyValue{{"target", c.Settings.Target}}
-		if c.Settings.Target == "image" {
-			c.Keys = []KeyValue{{"format", c.Settings.Format}}
-		}
 	}
 	c.ID = caseID(c.Keys)
 	return c
 }
 
-// clearImageSettings clears what a plain directory has not.
-func clearImageSettings(s *Settings) {
-	s.Format, s.ConvertTo, s.Size, s.BandSize, s.Filesystems, s.VolumeName, s.Backend, s.ServedBy = "", "", 0, 0, nil,
-		"", "", ""
-	s.Encryption = "none"
+// clearImage clears the settings that a native folder does not have.
+func (s *Settings) clearImage() {
+	s.Format, s.ConvertTo, s.VolumeName, s.Backend, s.ServedBy = "", "", "", "", ""
+	s.Size, s.BandSize, s.Filesystems, s.Encryption = 0, 0, nil, "none"
 }
 
 func caseID(keys []KeyValue) string {
@@ -162,67 +188,64 @@ func caseID(keys []KeyValue) string {
 	return strings.Join(parts, ",")
 }
 
-// extra makes the case of a [[case]] table, if it is there for these turns.
-func (p *Plan) extra(s Selector, turned []KeyValue) (Case, bool) {
-	var pairs []KeyValue
-	for _, c := range s {
-		i := slices.IndexFunc(turned, func(t KeyValue) bool { return t.Key == c.Key })
+// makeExtra is the case of a [[case]] table, unless that is for other values of the manual axes.
+func (p *Plan) makeExtra(s Selector, manual []KeyValue) (c Case, ok bool) {
+	var cell []KeyValue
+	for _, choice := range s {
+		i := slices.IndexFunc(manual, func(kv KeyValue) bool { return kv.Key == choice.Key })
 		switch {
 		case i < 0:
-			pairs = append(pairs, KeyValue{c.Key, c.Values[0]})
-		case !sameValue(c.Key, turned[i].Value, c.Values[0]):
+			cell = append(cell, KeyValue{choice.Key, choice.Values[0]})
+		case !choice.matches(manual[i].Value):
 			return Case{}, false
 		}
 	}
-	return p.build(pairs, turned), true
+	return p.makeCase(cell, manual), true
 }
 
-// nativeKeys are the settings that mean something for a plain directory; a
-// baseline case accompanies each combination of them.
+// nativeKeys are the settings with a meaning for a native folder; a baseline case accompanies each combination of them.
 var nativeKeys = []string{"place", "files", "workers", "sync", "cache", "block", "qos", "codec", "level", "threads"}
 
-// baselines are the native cases that accompany the images of one turn: one for each
-// place and each way of working that an axis sets. Where the plan has that
-// directory case itself, it is not measured twice.
-func (p *Plan) baselines(group []Case) []Case {
-	varied := []string{}
-	for _, k := range nativeKeys {
-		if slices.ContainsFunc(group, func(c Case) bool { return slices.ContainsFunc(c.Keys, func(kv KeyValue) bool { return kv.Key == k }) }) {
-			varied = append(varied, k)
+// baselineCases are the native cases that accompany the images of a group: one for each place and each combination of
+// native settings. A directory case of the plan is not measured twice.
+func baselineCases(group []Case) []Case {
+	var varied []string
+	for _, key := range nativeKeys {
+		if slices.ContainsFunc(group, func(c Case) bool {
+			return slices.ContainsFunc(c.Keys, func(kv KeyValue) bool { return kv.Key == key })
+		}) {
+			varied = append(varied, key)
 		}
 	}
 	seen := map[string]bool{}
 	for i := range group {
 		if group[i].Settings.Target == "directory" && !group[i].Settings.Preallocate {
-			seen[nativeID(&group[i].Settings)] = true
+			seen[group[i].Settings.nativeID()] = true
 		}
 	}
 	var out []Case
 	for i := range group {
 		s := group[i].Settings
-		id := nativeID(&s)
-		if s.Target == "directory" || seen[id] {
-			continue
+		if id := s.nativeID(); s.Target != "directory" && !seen[id] {
+			seen[id] = true
+			out = append(out, baselineCase(s, varied))
 		}
-		seen[id] = true
-		out = append(out, baselineCase(s, varied))
 	}
 	return out
 }
 
-func nativeID(s *Settings) string {
+func (s *Settings) nativeID() string {
 	var b strings.Builder
 	for _, k := range nativeKeys {
-		b.WriteString(findSetting(k).get(s))
-		b.WriteByte(0)
+		b.WriteString(findSetting(k).get(s) + "\x00")
 	}
 	return b.String()
 }
 
 func baselineCase(s Settings, varied []string) Case {
 	s.Target, s.Preallocate = "directory", false
-	clearImageSettings(&s)
-	c := Case{Settings: s, Baseline: true, Keys: append([]KeyValue{{"baseline", "true"}}, s.Turned...)}
+	s.clearImage()
+	c := Case{Settings: s, Baseline: true, Keys: append([]KeyValue{{"baseline", "true"}}, s.Manual...)}
 	for _, k := range varied {
 		c.Keys = append(c.Keys, KeyValue{k, findSetting(k).get(&s)})
 	}
@@ -244,14 +267,12 @@ func (p *Plan) stepsFor(c *Case) []Step {
 	return out
 }
 
-// nativeSteps keeps what means something for a plain directory: work on files,
-// and attach and detach, which a directory answers at once. What makes another
-// container or acts on one is dropped.
+// nativeSteps keeps the steps that have a meaning for a native folder: work on files, and attach and detach, which a
+// folder does at once. Steps that make another container or act on one are dropped.
 func nativeSteps(steps []Step) []Step {
 	var out []Step
 	for _, s := range steps {
-		k := findStepKind(s.Do)
-		if k == nil || !k.native || s.On != "" || s.Expect == "fail" {
+		if k := findStepKind(s.Do); k == nil || k.imageOnly || s.On != "" || s.Expect == "fail" {
 			continue
 		}
 		if len(s.Steps) > 0 {

@@ -83,7 +83,7 @@ func TestCases(t *testing.T) {
 	assert.Len(t, cases[8].Steps, 4, "a folder is not encrypted: the baseline reads as well")
 	assert.Len(t, cases[11].Steps, 5)
 	assert.Equal(t, "2 GB", cases[7].Settings.Size.String())
-	assert.Equal(t, []plan.KeyValue{{Key: "cores", Value: "4"}}, cases[19].Settings.Turned)
+	assert.Equal(t, []plan.KeyValue{{Key: "cores", Value: "4"}}, cases[19].Settings.Manual)
 	assert.Equal(t, "1 GB", cases[19].Settings.Size.String())
 }
 

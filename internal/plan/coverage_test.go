@@ -46,12 +46,12 @@ func (w *schemaWalk) resolve(s map[string]any, path string) (map[string]any, str
 
 // shape picks the alternative that the value is meant to be.
 func shape(s map[string]any, n *node) (map[string]any, string) {
-	for _, one := range list(s["oneOf"]) { // a step: its do says which
+	for _, one := range alternatives(s["oneOf"]) { // a step: its do says which
 		if do := n.get("do"); do != nil && one["properties"].(map[string]any)["do"].(map[string]any)["const"] == do.text {
 			return one, "." + do.text
 		}
 	}
-	for _, one := range list(s["anyOf"]) { // a value or a list of them
+	for _, one := range alternatives(s["anyOf"]) { // a value or a list of them
 		if (one["type"] == "array") == (n.kind == arrayNode) {
 			return one, ""
 		}
@@ -59,7 +59,7 @@ func shape(s map[string]any, n *node) (map[string]any, string) {
 	return s, ""
 }
 
-func list(v any) []map[string]any {
+func alternatives(v any) []map[string]any {
 	var out []map[string]any
 	if items, ok := v.([]any); ok {
 		for _, it := range items {
@@ -100,10 +100,10 @@ func (w *schemaWalk) keys(s map[string]any, path string, out map[string]bool) {
 	if _, ref := s["$ref"]; ref {
 		return // each definition is listed once
 	}
-	for _, one := range list(s["oneOf"]) {
+	for _, one := range alternatives(s["oneOf"]) {
 		w.keys(one, path+"."+one["properties"].(map[string]any)["do"].(map[string]any)["const"].(string), out)
 	}
-	for _, one := range list(s["anyOf"]) {
+	for _, one := range alternatives(s["anyOf"]) {
 		w.keys(one, path, out)
 	}
 	for _, inner := range []string{"items", "additionalProperties"} {

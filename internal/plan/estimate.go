@@ -10,8 +10,8 @@ import (
 	"dmgbench/internal/units"
 )
 
-// maxFailing bounds how many cycles of a block that has to fail are looked at.
-const maxFailing = 1000
+// maxFailingCycles bounds how many cycles of a block that has to fail are followed.
+const maxFailingCycles = 1000
 
 // Totals is what one case does in one round.
 type Totals struct {
@@ -21,8 +21,7 @@ type Totals struct {
 	LivePeak     units.Bytes // most bytes of files on the case's own volume at any time
 	HostPeak     units.Bytes // most bytes that its containers can occupy together
 	Steps        []StepTotal
-	// Approximate says that a random choice decides some of it.
-	Approximate bool
+	Approximate  bool // a random choice or the ratio of a compression decides some of it
 }
 
 // StepTotal is one step of a case, cycles unrolled.
@@ -32,15 +31,14 @@ type StepTotal struct {
 	Files     int            // that the step touches
 	Bytes     units.Bytes    // that it moves or deletes
 	Live      units.Bytes    // on the volume after it
-	Wait      units.Duration // that it waits at least
+	Wait      units.Duration // shortest time that it waits
 }
 
-// Estimate adds up the steps of a case without running them. A new UDRW counts
-// in full; formats that grow hold what was written since free space was last
-// given back, in whole bands, and never more than their size.
+// Estimate adds up the steps of a case without running them. A new UDRW counts in full; formats that grow occupy what
+// was written since free space was last given back, in whole bands, and never more than their size.
 func Estimate(p *Plan, c Case) Totals {
 	e := newEstimator(p, c)
-	e.run(c.Steps, 0)
+	e.addSteps(c.Steps, 0)
 	e.Files = e.written
 	return e.Totals
 }
@@ -54,87 +52,64 @@ type liveFile struct {
 // containerEstimate is one container with its files.
 type containerEstimate struct {
 	native bool
-	format string
+	format image.Format
 	size   units.Bytes // nominal
 	band   units.Bytes
 	files  []liveFile
 	named  map[string]units.Bytes // made by copy and stream
-	live   units.Bytes
-	held   units.Bytes // written and not given back
-	peak   units.Bytes // most that was held
-}
-
-func newContainerEstimate(native bool, format string, size, band units.Bytes) *containerEstimate {
-	return &containerEstimate{native: native, format: format, size: size, band: band,
-		named: map[string]units.Bytes{}}
+	live   units.Bytes            // bytes of files
+	held   units.Bytes            // written and not given back to the host
+	peak   units.Bytes            // largest held
 }
 
 type estimator struct {
 	Totals
 	p          *Plan
 	c          Case
-	containers map[string]*containerEstimate
+	containers map[string]*containerEstimate // by the name that steps use
 	batch      int
-	written    int
+	written    int // files
 	draws      map[string][][]units.Bytes
 }
 
 func newEstimator(p *Plan, c Case) *estimator {
-	e := &estimator{p: p, c: c, containers: map[string]*containerEstimate{}, draws: map[string][][]units.Bytes{}}
-	e.containers[""] = newContainerEstimate(c.Settings.Target == "directory", c.Settings.Format, c.Settings.Size,
-		c.Settings.BandSize)
-	return e
+	own := &containerEstimate{native: c.Settings.Target == "directory", format: formatOf(c.Settings.Format),
+		size: c.Settings.Size, band: c.Settings.BandSize, named: map[string]units.Bytes{}}
+	return &estimator{p: p, c: c, containers: map[string]*containerEstimate{"": own}, draws: map[string][][]units.Bytes{}}
 }
 
-// draw is the sizes of a set, kept for the next write of it.
-func (e *estimator) draw(set *FileSet) [][]units.Bytes {
-	if e.draws[set.Name] == nil {
-		e.draws[set.Name] = set.Draw(e.p.Run.Seed)
-	}
-	return e.draws[set.Name]
-}
-
-func (e *estimator) run(steps []Step, cycle int) {
+func (e *estimator) addSteps(steps []Step, cycle int) {
 	for i := range steps {
-		s := &steps[i]
-		switch s.Do {
-		case "repeat":
-			if s.Expect == "fail" {
-				e.failing(s)
-				continue
+		switch s := &steps[i]; {
+		case s.Do == "repeat" && s.Expect == "fail":
+			e.addFailing(s)
+		case s.Do == "repeat":
+			for n := range s.Times {
+				e.addSteps(s.Steps, n+1)
 			}
-			for turn := range s.Times {
-				e.run(s.Steps, turn+1)
-			}
-			continue
-		case "parallel":
-			if s.Expect != "fail" {
-				e.run(s.Steps, cycle)
-			}
-			continue
+		case s.Do == "parallel" && s.Expect != "fail":
+			e.addSteps(s.Steps, cycle)
+		case s.Do != "parallel":
+			e.addStep(s, cycle)
 		}
-		e.addStep(s, cycle)
 	}
 }
 
-// failing takes a block into account that has to fail: what its containers may
-// come to occupy counts, up to where one of them is overfull and something has
-// failed for certain. What it leaves is not known.
-func (e *estimator) failing(s *Step) {
+// addFailing adds a block that has to fail: what its containers may come to occupy counts, up to the cycle in which one
+// of them is overfull, so that a step has failed for certain. Its result is not known.
+func (e *estimator) addFailing(s *Step) {
 	live, before := e.LivePeak, map[string]*containerEstimate{}
 	for name, b := range e.containers {
-		kept := *b
-		kept.files, kept.named = slices.Clone(b.files), maps.Clone(b.named)
-		before[name] = &kept
+		before[name] = b.clone()
 	}
 	e.Approximate = true
-	for turn := range s.Times {
-		e.run(s.Steps, turn+1)
+	for n := range s.Times {
+		e.addSteps(s.Steps, n+1)
 		overfull := false
 		for _, b := range e.containers {
 			overfull = overfull || !b.native && b.live > b.size
 		}
-		if overfull || turn >= maxFailing || e.written >= maxWork {
+		if overfull || n >= maxFailingCycles || e.written >= maxWork {
 			break
 		}
 	}
@@ -145,65 +120,59 @@ func (e *estimator) failing(s *Step) {
 	}
 }
 
+func (b *containerEstimate) clone() *containerEstimate {
+	c := *b
+	c.files, c.named = slices.Clone(b.files), maps.Clone(b.named)
+	return &c
+}
+
 // cost is roughly how many files must be looked at to follow a step.
 func (e *estimator) cost(s *Step) int {
 	n := 1
-	if set := e.p.fileSet(cmp.Or(s.Files, e.c.Settings.Files)); s.Do == "write" && set != nil {
+	if set := e.fileSet(s); s.Do == "write" && set != nil {
 		n += set.count()
 	}
-	if b := e.containers[s.On]; b != nil && (s.Do == "read" || s.Do == "verify" || s.Do == "delete" || s.As != "") {
+	if b := e.containers[s.On]; b != nil && (s.Batch != "" || s.As != "") {
 		n += len(b.files)
 	}
 	return n
 }
 
-// addStep takes one step into account and returns what it did.
-func (e *estimator) addStep(s *Step, cycle int) StepTotal {
+// fileSet is the set that a write step writes, nil if it does not exist.
+func (e *estimator) fileSet(s *Step) *FileSet {
+	return e.p.fileSet(cmp.Or(s.Files, e.c.Settings.Files))
+}
+
+// addStep adds one step.
+func (e *estimator) addStep(s *Step, cycle int) {
 	t := StepTotal{Do: s.Do, Phase: s.Phase, Cycle: cycle, Wait: s.AtLeast * units.Duration(max(s.Times, 1))}
 	b := e.containers[s.On]
 	if b == nil {
-		return t
+		return
 	}
-	if s.Expect != "fail" {
-		e.step(s, b, &t)
+	if k := findStepKind(s.Do); k.estimate != nil && s.Expect != "fail" {
+		k.estimate(e, s, b, &t)
 	}
 	t.Live = b.live
 	e.Steps = append(e.Steps, t)
 	e.LivePeak = max(e.LivePeak, e.containers[""].live)
-	e.HostPeak = max(e.HostPeak, e.host())
-	return t
-}
-
-func (e *estimator) step(s *Step, b *containerEstimate, t *StepTotal) {
-	switch s.Do {
-	case "write":
-		e.write(s, b, t)
-	case "read", "verify":
-		for _, f := range b.pool(s.Batch) {
-			t.Files++
-			t.Bytes = plus(t.Bytes, f.size)
-		}
-		e.BytesRead = plus(e.BytesRead, t.Bytes)
-	case "delete":
-		e.remove(s, b, t)
-	case "trim", "attach", "remount", "compact":
-		b.held = b.live
-	case "copy", "stream":
-		e.move(s, b, t)
-	case "convert", "transfer", "damage":
-		e.deriveContainer(s, b, t)
-	case "resize":
-		b.size = s.Size
+	var host units.Bytes
+	for _, b := range e.containers {
+		host = plus(host, b.hostBytes())
 	}
+	e.HostPeak = max(e.HostPeak, host)
 }
 
 func (e *estimator) write(s *Step, b *containerEstimate, t *StepTotal) {
-	set := e.p.fileSet(cmp.Or(s.Files, e.c.Settings.Files))
+	set := e.fileSet(s)
 	if set == nil {
 		return
 	}
 	e.batch++
-	for i, sizes := range e.draw(set) {
+	if e.draws[set.Name] == nil {
+		e.draws[set.Name] = set.Draw(e.p.Run.Seed)
+	}
+	for i, sizes := range e.draws[set.Name] {
 		for _, size := range sizes {
 			b.files = append(b.files, liveFile{size, i + 1, e.batch})
 			t.Files++
@@ -220,6 +189,18 @@ func (b *containerEstimate) add(n units.Bytes) {
 	b.peak = max(b.peak, b.held)
 }
 
+// read is read and verify.
+func (e *estimator) read(s *Step, b *containerEstimate, t *StepTotal) {
+	for _, f := range b.pool(s.Batch) {
+		t.Files++
+		t.Bytes = plus(t.Bytes, f.size)
+	}
+	e.BytesRead = plus(e.BytesRead, t.Bytes)
+}
+
+// trim is every step that gives free space back to the host.
+func (*estimator) trim(_ *Step, b *containerEstimate, _ *StepTotal) { b.held = b.live }
+
 // pool is the files of the last batch that has any, or all.
 func (b *containerEstimate) pool(batch string) []liveFile {
 	if batch != "last" {
@@ -232,15 +213,14 @@ func (b *containerEstimate) pool(batch string) []liveFile {
 	return slices.DeleteFunc(slices.Clone(b.files), func(f liveFile) bool { return f.batch != last })
 }
 
-// remove takes files away. Which ones a random share hits is not known here: it
-// is taken evenly over the sizes, and the totals are marked approximate.
+// remove deletes files. A random share is taken evenly over the sizes, and makes the totals approximate.
 func (e *estimator) remove(s *Step, b *containerEstimate, t *StepTotal) {
 	pool := slices.Clone(b.pool(s.Batch))
 	slices.SortStableFunc(pool, func(x, y liveFile) int { return cmp.Compare(y.size, x.size) })
-	var gone []liveFile
+	var removed []liveFile
 	switch {
 	case s.All:
-		gone = pool
+		removed = pool
 		if s.Batch != "last" {
 			for _, size := range b.named {
 				t.Bytes += size
@@ -254,49 +234,44 @@ func (e *estimator) remove(s *Step, b *containerEstimate, t *StepTotal) {
 		for _, f := range pool {
 			top = max(top, f.set)
 		}
-		gone = slices.DeleteFunc(pool, func(f liveFile) bool { return f.set <= top-s.LastSets })
+		removed = slices.DeleteFunc(pool, func(f liveFile) bool { return f.set <= top-s.LastSets })
 	case s.Largest > 0:
-		gone = pool[:min(s.Largest, len(pool))]
+		removed = pool[:min(s.Largest, len(pool))]
 	default:
-		share := float64(s.Share)
-		n := int(math.Round(min(share, 1) * float64(len(pool))))
+		n := int(math.Round(min(float64(s.Share), 1) * float64(len(pool))))
 		if s.Every {
 			n = len(pool) / 2
 		}
 		e.Approximate = e.Approximate || len(pool) > 0 && pool[0].size != pool[len(pool)-1].size
 		for i := range n {
-			gone = append(gone, pool[(2*i+1)*len(pool)/(2*n)])
+			removed = append(removed, pool[(2*i+1)*len(pool)/(2*n)])
 		}
 	}
-	b.drop(gone, t)
+	b.drop(removed, t)
 	if b.native { // a folder gives space back at once, an image when it is trimmed
 		b.held = b.live
 	}
 }
 
-func (b *containerEstimate) drop(gone []liveFile, t *StepTotal) {
+func (b *containerEstimate) drop(removed []liveFile, t *StepTotal) {
 	left := map[liveFile]int{}
-	for _, f := range gone {
+	for _, f := range removed {
 		left[f]++
 		t.Files++
 		t.Bytes += f.size
 		b.live -= f.size
 	}
 	b.files = slices.DeleteFunc(b.files, func(f liveFile) bool {
-		if left[f] == 0 {
-			return false
-		}
 		left[f]--
-		return true
+		return left[f] >= 0
 	})
 }
 
-// move is copy and stream; what a stream puts out is at most taken to be as
-// large as what it reads.
-func (e *estimator) move(s *Step, b *containerEstimate, t *StepTotal) {
+// copyFile is copy and stream. The output of a stream counts with the size of its input, which is the most it can be.
+func (e *estimator) copyFile(s *Step, b *containerEstimate, t *StepTotal) {
 	size, onVolume := b.named[s.From]
-	if s.Do == "copy" && slices.ContainsFunc(e.p.Inputs, func(in Input) bool { return in.Name == s.From }) {
-		size, onVolume = e.p.inputSize(s.From), false // the name of an input comes first
+	if in := e.p.input(s.From); s.Do == "copy" && in != nil {
+		size, onVolume = in.Size, false // names of inputs take precedence
 	}
 	t.Files, t.Bytes = 1, size
 	if onVolume {
@@ -310,42 +285,37 @@ func (e *estimator) move(s *Step, b *containerEstimate, t *StepTotal) {
 	b.add(size)
 }
 
-// deriveContainer is a step that makes a container out of one.
+// deriveContainer is a step that makes a container from another one.
 func (e *estimator) deriveContainer(s *Step, b *containerEstimate, t *StepTotal) {
-	made := *b
-	made.files, made.named = slices.Clone(b.files), map[string]units.Bytes{}
-	for name, size := range b.named {
-		made.named[name] = size
-	}
+	made := b.clone()
 	if s.Do == "convert" {
-		made.format, made.band = s.makes(&e.c.Settings), s.BandSize
+		made.format, made.band = formatOf(s.makes(&e.c.Settings)), s.BandSize
 	}
 	made.held, made.peak = b.live, b.live
-	t.Bytes = made.host()
-	e.containers[s.As] = &made
+	t.Bytes = made.hostBytes()
+	e.containers[s.As] = made
 }
 
-// host is what a container can occupy at most so far.
-func (b *containerEstimate) host() units.Bytes {
-	if b.native {
+// hostBytes is what a container can have occupied at most so far.
+func (b *containerEstimate) hostBytes() units.Bytes {
+	switch {
+	case b.native:
 		return b.peak
-	}
-	switch f := formatOf(b.format); f.Allocation {
-	case image.AllocateAll:
+	case b.format.Name == "" || b.format.Allocation == image.AllocateContent:
+		return b.live
+	case b.format.Allocation == image.AllocateAll:
 		return b.size
-	case image.AllocateUnits:
-		unit := units.Bytes(f.Unit)
-		if f.Folder { // the tools choose the bands of sparse images
-			unit = units.Bytes(f.BandSize(int64(b.band)))
-		}
-		return min(roundUp(b.peak, unit), roundUp(b.size, unit))
 	}
-	return b.live
+	unit := units.Bytes(b.format.Unit)
+	if b.format.Folder { // band_size is for bundles; tools choose the bands of sparse images
+		unit = bandSizeOf(b.format, b.band)
+	}
+	return roundUp(min(b.peak, b.size), unit)
 }
 
 func roundUp(n, to units.Bytes) units.Bytes { return plus(n, to-1) / to * to }
 
-// plus adds sizes and stops at the largest: what never fits must not come out small.
+// plus adds sizes and stops at the largest: a sum that never fits must not wrap to a small one.
 func plus(a, b units.Bytes) units.Bytes {
 	if a > math.MaxInt64-b {
 		return math.MaxInt64
@@ -353,20 +323,18 @@ func plus(a, b units.Bytes) units.Bytes {
 	return a + b
 }
 
-func (e *estimator) host() units.Bytes {
-	var sum units.Bytes
-	for _, b := range e.containers {
-		sum = plus(sum, b.host())
-	}
-	return sum
-}
-
 // fileSet is the file set of that name, or nil.
 func (p *Plan) fileSet(name string) *FileSet {
-	for i := range p.Files {
-		if p.Files[i].Name == name {
-			return &p.Files[i]
-		}
+	if i := slices.IndexFunc(p.Files, func(f FileSet) bool { return f.Name == name }); i >= 0 {
+		return &p.Files[i]
+	}
+	return nil
+}
+
+// input is the input of that name, or nil.
+func (p *Plan) input(name string) *Input {
+	if i := slices.IndexFunc(p.Inputs, func(in Input) bool { return in.Name == name }); i >= 0 {
+		return &p.Inputs[i]
 	}
 	return nil
 }

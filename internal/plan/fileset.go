@@ -1,17 +1,19 @@
 package plan
 
 import (
+	"fmt"
 	"hash/fnv"
 	"math"
 	"math/rand/v2"
+	"slices"
+	"strings"
 
 	"dmgbench/internal/units"
 )
 
-// Draw gives the sizes of each set in listed order. Explicit sizes stay as
-// written; draws from a range come from seed and the file set's name alone, so
-// that every case and every machine gets the same sizes. A part with fewer sets
-// than others is missing from the later ones.
+// Draw gives the sizes of each set in listed order. Explicit sizes stay as written; draws from a range depend on the seed
+// and the file set's name alone, so that every case and every machine gets the same sizes. A part with fewer sets than
+// others is missing from the later ones.
 func (fs FileSet) Draw(seed uint64) [][]units.Bytes {
 	var sets [][]units.Bytes
 	for i, p := range fs.Parts {
@@ -44,9 +46,8 @@ func (p FilePart) draw(source *rand.Rand) units.Bytes {
 	return min(max(geometric(p.Low, p.High, source.Uint64()), p.Low), p.High)
 }
 
-// geometric is low·(high/low)^u for the fraction u that the bits give. It halves
-// the range at its geometric mean, bit by bit: square roots are rounded the same
-// on every processor, which exponentials and logarithms are not.
+// geometric is low·(high/low)^u for the fraction u with these bits. It halves the range at its geometric mean, bit by bit:
+// square roots are rounded the same on every processor, exponentials and logarithms are not.
 func geometric(low, high units.Bytes, bits uint64) units.Bytes {
 	a, b := math.Sqrt(float64(low)), math.Sqrt(float64(high))
 	for i := range 53 {
@@ -71,72 +72,83 @@ func (fs FileSet) Count(seed uint64) (files int, size units.Bytes) {
 	return files, size
 }
 
+// sets is the number of sets of the part that has most.
+func (fs FileSet) sets() int {
+	n := 0
+	for _, p := range fs.Parts {
+		n = max(n, p.Sets)
+	}
+	return n
+}
+
+// count is the number of files of one write.
+func (fs FileSet) count() int {
+	n := 0
+	for _, p := range fs.Parts {
+		n += (len(p.Sizes) + p.Count) * p.Sets
+	}
+	return n
+}
+
 // fileForm is a file set as written: sizes are in the table itself or in parts.
 type fileForm struct {
 	FileSet
 	one FilePart
 }
 
+// rangeField is the range of a part: two sizes.
+func rangeField[T any](at func(*T) *FilePart) key[T] {
+	sizes := listField("range", sizeKind, 0, func(s *[]units.Bytes) *[]units.Bytes { return s })
+	return key[T]{name: "range", typ: "two sizes", json: sizes.json, about: "draws between these, both included; needs `count`",
+		decode: func(r *reader, n *node, dst *T) {
+			var s []units.Bytes
+			if sizes.decode(r, n, &s); len(s) == 2 {
+				at(dst).Low, at(dst).High = s[0], s[1]
+			}
+		},
+		encode: func(src *T) (string, bool) {
+			p := at(src)
+			text, _ := sizes.encode(&[]units.Bytes{p.Low, p.High})
+			return text, p.High > 0
+		}}
+}
+
 func partKeys[T any](at func(*T) *FilePart) []key[T] {
 	return []key[T]{
-		listKey("sizes", sizeType, func(t *T, v []string) { at(t).Sizes = parseSizes(v) },
-			func(t *T) []string { return sizeTexts(at(t).Sizes) }),
-		listKey("range", sizeType, func(t *T, v []string) {
-			if s := parseSizes(v); len(s) == 2 {
-				at(t).Low, at(t).High = s[0], s[1]
-			}
-		}, func(t *T) []string {
-			if at(t).High == 0 {
-				return nil
-			}
-			return sizeTexts([]units.Bytes{at(t).Low, at(t).High})
-		}),
-		numberKey("count", 1, 1000000, func(t *T) *int { return &at(t).Count }),
-		enumKey("spread", func(t *T) *string { return &at(t).Spread }, "log", "linear"),
-		numberKey("sets", 1, 100000, func(t *T) *int { return &at(t).Sets }),
+		listField("sizes", sizeKind, 1, func(t *T) *[]units.Bytes { return &at(t).Sizes }).
+			doc("explicit sizes of one set; `run` refuses files below 64 kB, whose time would be mostly that of the program " +
+				"itself ([accuracy](accuracy.md#what-the-harness-itself-costs))"),
+		rangeField(at),
+		field("count", number[int](1, 1000000), func(t *T) *int { return &at(t).Count }).doc("draws a set"),
+		field("spread", enum("log", "linear"), func(t *T) *string { return &at(t).Spread }).otherwise("`log`").
+			doc("how draws are spread over the range"),
+		field("sets", number[int](1, 100000), func(t *T) *int { return &at(t).Sets }).otherwise("`1`").
+			doc("how often; a set of a mixture has a set of every part that still has one"),
 	}
-}
-
-func parseSizes(list []string) []units.Bytes {
-	out := make([]units.Bytes, len(list))
-	for i, s := range list {
-		out[i], _ = units.ParseBytes(s)
-	}
-	return out
-}
-
-func sizeTexts(list []units.Bytes) []string {
-	out := make([]string, len(list))
-	for i, s := range list {
-		out[i] = s.String()
-	}
-	return out
 }
 
 var partTable = table[FilePart]{name: "part", keys: partKeys(func(p *FilePart) *FilePart { return p }),
 	finish: finishPart}
 
 func finishPart(r *reader, n *node, p *FilePart) {
-	sizes, span, count := n.get("sizes"), n.get("range"), n.get("count")
+	sizes, span := n.get("sizes"), n.get("range")
 	switch {
 	case r.broken:
 	case sizes == nil && span == nil:
 		r.problem(n.key, "sizes", "no file sizes").hintf("give sizes = [ … ], or range = [ … ] and count")
 	case sizes != nil && span != nil:
-		r.problem(span.key, "range", "sizes and range contradict each other").
+		r.badKey(span, "sizes and range contradict each other").
 			hintf("use parts = [ { sizes = … }, { range = … } ] for a mixture")
-	case sizes != nil && len(sizes.items) == 0 && sizes.kind == arrayNode:
-		r.problem(sizes.off, "sizes", "sizes: the list is empty")
 	case span != nil && span.kind == arrayNode && len(span.items) != 2:
-		r.problem(span.off, "range", "range: want two sizes, these are %d", len(span.items))
+		r.bad(span, "range: want two sizes, these are %d", len(span.items))
 	case span != nil && p.Low > p.High:
-		r.problem(span.off, "range", "range: %s is more than %s", p.Low, p.High)
-	case span != nil && count == nil:
+		r.bad(span, "range: %s is more than %s", p.Low, p.High)
+	case span != nil && n.get("count") == nil:
 		r.problem(n.key, "count", "range needs count, the number of draws")
 	}
 	for _, name := range []string{"count", "spread"} {
 		if k := n.get(name); k != nil && span == nil {
-			r.problem(k.key, name, "%s has no meaning without range", name)
+			r.badKey(k, "%s has no meaning without range", name)
 		}
 	}
 	p.Sets = max(p.Sets, 1)
@@ -146,14 +158,17 @@ func finishPart(r *reader, n *node, p *FilePart) {
 }
 
 var fileTable = table[fileForm]{name: "file set", keys: append(partKeys(func(f *fileForm) *FilePart { return &f.one }),
-	tablesKey("parts", func() *table[FilePart] { return &partTable }, func(f *fileForm) *[]FilePart { return &f.Parts }),
-	enumKey("order", func(f *fileForm) *string { return &f.Order }, "shuffled", "as-listed",
-		"shuffled-all").or(`"shuffled"`),
-	enumKey("data", func(f *fileForm) *string { return &f.Data }, "random", "zero", "mixed", "text").or(`"random"`),
-	shareKey("compressible", func(f *fileForm) *units.Share { return &f.Compressible }),
+	tables("parts", "tables", &partTable, func(f *fileForm) *[]FilePart { return &f.Parts }).key().
+		doc("a mixture: tables of `sizes`, `range`, `count`, `spread`, `sets`; then none of these is outside"),
+	field("order", enum("shuffled", "as-listed", "shuffled-all"), func(f *fileForm) *string { return &f.Order }).
+		or(`"shuffled"`).doc("`shuffled`: within each set, one set after the other"),
+	field("data", enum("random", "zero", "mixed", "text"), func(f *fileForm) *string { return &f.Data }).
+		or(`"random"`).doc("`random` cannot be compressed; `text` is words, see below"),
+	field("compressible", shareKind, func(f *fileForm) *units.Share { return &f.Compressible }).otherwise("`\"0%\"`").
+		doc("share of each 4 KiB that is zeros; only and always with `data = \"mixed\"`"),
 ), finish: finishFiles}
 
-// maxFiles bounds one file set: a plan is no place for a denial of service.
+// maxFiles bounds one file set, since its draws are kept in memory.
 const maxFiles = 1_000_000
 
 func finishFiles(r *reader, n *node, f *fileForm) {
@@ -163,54 +178,79 @@ func finishFiles(r *reader, n *node, f *fileForm) {
 	} else {
 		for _, name := range []string{"sizes", "range", "count", "spread", "sets"} {
 			if k := n.get(name); k != nil {
-				r.problem(k.key, name, "%s and parts contradict each other", name).hintf("move %s into a part", name)
+				r.badKey(k, "%s and parts contradict each other", name).hintf("move %s into a part", name)
 			}
 		}
 		if len(parts.items) == 0 && parts.kind == arrayNode {
-			r.problem(parts.off, "parts", "parts: the list is empty")
+			r.bad(parts, "parts: the list is empty")
 		}
 	}
-	total := 0
+	files, size := 0, 0.0 // the sum of a careless plan may not be an integer
 	for _, p := range f.Parts {
-		total += min((len(p.Sizes)+p.Count)*p.Sets, 1<<40)
+		files += min((len(p.Sizes)+p.Count)*p.Sets, 1<<40)
+		one := float64(p.High) * float64(p.Count)
+		for _, s := range p.Sizes {
+			one += float64(s)
+		}
+		size += one * float64(p.Sets)
 	}
-	if bytes := f.bytes(); bytes > float64(maxSize) {
-		r.problem(n.key, f.Name, "file set %q holds up to %.3g EB, more than %s", f.Name, bytes/1e18, maxSize)
+	if size > float64(maxSize) {
+		r.problem(n.key, n.name, "file set %q has up to %.3g EB, more than %s", n.name, size/1e18, maxSize)
 	}
-	if total > maxFiles {
-		r.problem(n.key, f.Name, "file set %q holds %d files, more than %d", f.Name, total, maxFiles)
+	if files > maxFiles {
+		r.problem(n.key, n.name, "file set %q has %d files, more than %d", n.name, files, maxFiles)
 	}
 	share := n.get("compressible")
 	switch {
 	case f.Data == "mixed" && f.Compressible == 0:
 		r.problem(n.key, "compressible", "data = \"mixed\" needs compressible, the share of zeros")
 	case f.Data != "mixed" && share != nil && f.Compressible != 0:
-		r.problem(share.key, "compressible", "compressible has no meaning with data = %q", f.Data).
-			hintf("set data = \"mixed\"")
+		r.badKey(share, "compressible has no meaning with data = %q", f.Data).hintf("set data = \"mixed\"")
 	case f.Compressible > 1:
-		r.problem(share.off, "compressible", "compressible: %s is more than all", f.Compressible)
+		r.bad(share, "compressible: %s is more than all", f.Compressible)
 	}
 }
 
-// bytes is the most that one write of the set can put on a volume. It is no
-// integer because the sum of a careless plan need not be one.
-func (f *fileForm) bytes() float64 {
-	total := 0.0
-	for _, p := range f.Parts {
-		one := float64(p.High) * float64(p.Count)
-		for _, s := range p.Sizes {
-			one += float64(s)
-		}
-		total += one * float64(p.Sets)
-	}
-	return total
-}
-
-// form is the file set as it is written.
-func (fs FileSet) form() fileForm {
+// lines are the lines of the canonical form.
+func (fs FileSet) lines() []string {
 	f := fileForm{FileSet: fs}
 	if len(fs.Parts) == 1 {
 		f.one, f.Parts = fs.Parts[0], nil
 	}
-	return f
+	return fileTable.lines(&f)
+}
+
+// Prose describes a file set: how many files of which sizes, in which order and of which data.
+func (f *FileSet) Prose() string {
+	parts := make([]string, len(f.Parts))
+	for i := range f.Parts {
+		parts[i] = f.Parts[i].prose()
+	}
+	data := "; of random bytes"
+	switch f.Data {
+	case "mixed":
+		data = fmt.Sprintf("; %s of each 4 KiB zeros, the rest random", f.Compressible)
+	case "zero":
+		data = "; of zeros"
+	case "text":
+		data = "; of words, which compress"
+	}
+	return strings.Join(parts, "; ") + map[string]string{"shuffled": "; in random order within each set",
+		"shuffled-all": "; in random order", "as-listed": "; in the order of the list"}[f.Order] + data
+}
+
+func (p *FilePart) prose() string {
+	sets := ""
+	if p.Sets > 1 {
+		sets = fmt.Sprintf("%d sets of ", p.Sets)
+	}
+	switch {
+	case len(p.Sizes) == 0:
+		return fmt.Sprintf("%s%d files of random size from %s to %s (%s)", sets, p.Count, p.Low, p.High, p.Spread)
+	case len(p.Sizes) > 1:
+		return fmt.Sprintf("%s%d files of %s to %s", sets, len(p.Sizes), slices.Min(p.Sizes), slices.Max(p.Sizes))
+	case p.Sets > 1:
+		return fmt.Sprintf("%d files of %s", p.Sets, p.Sizes[0])
+	}
+	return "one file of " + p.Sizes[0].String()
 }

@@ -1,11 +1,13 @@
 // Package plan reads plans: what images to make, what to do to them, and what
 // the author published.
 //
-// A plan is one TOML file. Reading it happens in three passes: the text becomes
-// a tree that keeps positions, the tree becomes a [Plan], and the plan is
-// checked as a whole; everything wrong is reported in one go, each finding with
-// file, line and column. The package never touches a disk beyond the plan file,
-// does not run or judge plans.
+// A plan is one TOML file. [Parse] reads it in three passes: the text becomes a tree that keeps positions (tree.go), the
+// rows of the tables of keys (key.go) decode the tree into a [Plan], and the plan is checked as a whole (check.go). All
+// errors are reported at once, each with file, line and column.
+//
+// The language is declared in registries: value types (kind.go), settings and axes (settings.go), kinds of step
+// (stepkinds.go), quantities (quantity.go), tests of claims (claim.go). Decoder, hints, canonical form, JSON Schema and
+// docs/plan-language.md all derive from their rows.
 package plan
 
 import (
@@ -28,21 +30,21 @@ type Plan struct {
 	Defaults Settings
 	Axes     []Axis
 	Exclude  []Selector
-	Extra    []Selector // [[case]]: combinations that are no product
+	Extra    []Selector // [[case]]: combinations in addition to the product
 	Manual   []Manual
 	Files    []FileSet
 	Protocol []Block
 	Run      RunOptions
 	// Inputs are files the user has to bring with --input NAME=PATH.
 	Inputs []Input
-	// Choices are what the source leaves open and this plan chose; each is a departure.
+	// Choices are what the source leaves open and this plan chose; each is a deviation.
 	Choices   []string
 	Published []Published
 	Claims    []Claim
 	Fits      []Fit
 	Relations []Relation
 	Tables    []Table
-	// Changes are how this plan departs from the published one; [Plan.Apply] makes them.
+	// Changes are how this plan deviates from the published one; [Plan.Apply] makes them.
 	Changes []Change
 }
 
@@ -65,9 +67,9 @@ type Settings struct {
 	Target      string      // image | directory
 	Place       string      // named folder; "" is the run folder
 	Format      string      // UDRW, UDSB, UDSP, ASIF, …
-	ConvertTo   string      // what convert steps make unless they say it; "": each says it
+	ConvertTo   string      // what convert steps without a format make; "": each has one
 	Encryption  string      // none | AES-128 | AES-256
-	Filesystems []string    // preference, first is asked for
+	Filesystems []string    // preference: the first one that the engine can make is used
 	Size        units.Bytes // nominal size of the image
 	BandSize    units.Bytes // 0: the tool's default
 	VolumeName  string      // label of the file system
@@ -84,7 +86,7 @@ type Settings struct {
 	Codec       string      // stream: zstd | s2 | gzip | lzfse
 	Level       int         // stream: codec's own level, 0 its default
 	Threads     int         // stream: compressing threads
-	Turned      []KeyValue  // values of manual axes, in plan order
+	Manual      []KeyValue  // values of manual axes, in plan order
 }
 
 // KeyValue is one key of a case with its value as the plan writes it.
@@ -96,18 +98,7 @@ type Axis struct {
 	Values []string
 }
 
-// Selector picks cases, steps or samples: every pair must match. Keys are
-// settings keys, manual axes, baseline, and phase, cycle, file_size, set.
-// A key may hold several values, any of which matches.
-type Selector []Choice
-
-// Choice is one key of a selector with the values that match.
-type Choice struct {
-	Key    string
-	Values []string
-}
-
-// Manual is an axis that the user turns (number of virtual cores): the run pauses before each value.
+// Manual is an axis that the user sets (number of virtual cores): the run pauses before each value.
 type Manual struct {
 	Name         string
 	Values       []string
@@ -119,10 +110,9 @@ type Manual struct {
 type Input struct {
 	Name, About string
 	Size        units.Bytes // expected, 0 if any will do
-	Optional    bool        // without it a generated file of Size stands in, a departure
+	Optional    bool        // without it a generated file of Size is used, a deviation
 
-	// PublishedSize is the size of the author's file where Size is another one, 0 where it is Size: printed times are of
-	// that.
+	// PublishedSize is the size of the author's file where Size is another one, else 0: printed times belong to it.
 	PublishedSize units.Bytes
 }
 
@@ -152,11 +142,11 @@ type Block struct {
 	Steps []Step
 }
 
-// RunOptions are how the plan wants to be run.
+// RunOptions are the table [run]: how the plan is run.
 type RunOptions struct {
-	Rounds     int  // with Auto the least number: that of the first look
+	Rounds     int  // with Auto the smallest number: that of the first look
 	Auto       bool // rounds are added until every interval is as narrow as Precision
-	MaxRounds  int  // the limits of Auto; 0 of the other two is none
+	MaxRounds  int  // limit of Auto, as are the next two, which 0 turns off
 	MaxTime    units.Duration
 	MaxWritten units.Bytes
 	Baseline   bool // a native directory case beside the images of each place
@@ -166,13 +156,13 @@ type RunOptions struct {
 	Estimator  string     // headline: aggregate | mean | median | trimmed | theil-sen | least-squares | weighted
 	// FitsIn is the share of the volume that live files may fill.
 	FitsIn units.Share
-	// Precision is the wanted half-width of the headline's interval as a share of it; 0 asks for none.
+	// Precision is the target half-width of the headline's interval as a share of it; 0: none.
 	Precision units.Share
-	// Precondition is "steady" where places are written to before the rounds until their rate settles, else "".
+	// Precondition is [Steady] if places are written to before the rounds until their rate is steady, else "".
 	Precondition  string
-	SteadyWindow  int         // samples that the slope is taken over
-	SteadyLimit   units.Share // of the mean, by sample, below which the slope is settled
-	SteadyFile    units.Bytes // of a sample
+	SteadyWindow  int         // samples over which the slope is computed
+	SteadyLimit   units.Share // slope by sample as a share of the mean, below which the rate is steady
+	SteadyFile    units.Bytes // size of a sample
 	SteadyTime    units.Duration
 	SteadyWritten units.Bytes
 }
@@ -181,18 +171,13 @@ type RunOptions struct {
 type Published struct {
 	Quantity  Quantity
 	Where     Selector
-	Statistic string // as the source names it: "" if it is silent
+	Statistic string // as the source names it, "" if it names none
 	Value     Figure
-	On        On // where it differs from the source's
+	On        On // where it differs from that of the source
 	Note      string
-	// Unmeasured figures belong to no case; they are kept for claims about published figures.
+	// Unmeasured figures belong to no case: they serve claims about published figures.
 	Unmeasured bool
 }
-
-// Quantity names what is measured: a rate (write, read, stream), a time
-// (attach_time …), a size (allocated, free, reclaimed …), a count (bands) or a
-// pure number (ratio, saving, a fit's coefficient). [Quantities] lists them.
-type Quantity string
 
 // Figure is a number as printed: exact, about, below, above or a range, in base units.
 type Figure struct {
@@ -207,8 +192,8 @@ type Operand struct {
 	Quantity  Quantity
 	Where     Selector
 	Statistic string // overrides the headline estimator
-	Published bool   // take the published figure, not the measured one
-	On        On     // with Published: the figure that was taken there; zero is the source's own
+	Published bool   // the published figure, not the measured one
+	On        On     // with Published: the figure that was taken there; zero: that of the source
 	Constant  *Figure
 }
 
@@ -219,7 +204,7 @@ type Claim struct {
 	By    string // author | us
 	Scope string // apple | any
 	Note  string
-	// Require makes a comparison of runs fail where the verdict turns round.
+	// Require makes a comparison of runs fail where the verdict is the opposite.
 	Require bool
 	Assert  Assert
 }
@@ -285,7 +270,7 @@ type Coefficient struct {
 	Text  string
 }
 
-// Relation sets one quantity against another over cases.
+// Relation compares one quantity with another over cases.
 type Relation struct {
 	Name string
 	Says string
@@ -298,7 +283,7 @@ type Step struct {
 	Do     string
 	Phase  string
 	Expect string // ok | fail
-	// On names the container the step acts on: "" is the case's own, else the As of an earlier step.
+	// On names the container that the step acts on: "" is the case's own, else the As of an earlier step.
 	On string
 	// As names the container that convert, transfer and damage make.
 	As string
@@ -347,16 +332,6 @@ type Step struct {
 	Message string // pause
 	Steps   []Step // repeat, parallel
 
-	// Position in the plan file, for messages.
+	// Position in the text of the plan, for messages.
 	Line, Column int
-}
-
-// Case is one cell of the plan's matrix with the steps that apply to it.
-type Case struct {
-	// ID is "key=value,…" in axis order; stable across runs of the plan.
-	ID       string
-	Keys     []KeyValue
-	Settings Settings
-	Steps    []Step
-	Baseline bool // the native directory beside the images
 }

@@ -86,12 +86,11 @@ type reader struct {
 	lines       []int    // offset of each line's first byte
 	manual      []string // names of the manual axes
 	publishedAt []*node  // the table of each published figure
-	broken      bool     // the syntax is wrong somewhere: the tree has holes
+	broken      bool     // the syntax has errors: parts of the tree are missing
 	found       []*Problem
-	seen        map[string]bool
-	leftOver    int
-	// invalid are the parts of the plan in which errors were found while decoding.
-	invalid map[string]bool
+	seen        map[string]bool // texts of found
+	omitted     int             // findings after maxProblems
+	invalid     map[string]bool // parts of the plan with errors, see recordErrors
 }
 
 func newReader(file string, text []byte) *reader {
@@ -124,6 +123,15 @@ func (r *reader) problem(off int, key, format string, args ...any) *Problem {
 	return r.report(&Problem{Line: line, Column: column, Key: key, Message: fmt.Sprintf(format, args...)})
 }
 
+// bad reports an error at a value, and badKey at its key.
+func (r *reader) bad(n *node, format string, args ...any) *Problem {
+	return r.problem(n.off, n.name, format, args...)
+}
+
+func (r *reader) badKey(n *node, format string, args ...any) *Problem {
+	return r.problem(n.key, n.name, format, args...)
+}
+
 // warn reports what does not keep the plan from being run.
 func (r *reader) warn(off int, key, format string, args ...any) *Problem {
 	line, column := r.place(off)
@@ -137,7 +145,7 @@ func (r *reader) report(p *Problem) *Problem {
 	}
 	r.seen[id] = true
 	if len(r.found) >= maxProblems {
-		r.leftOver++
+		r.omitted++
 		return p
 	}
 	p.Message = shorten(p.Message)
@@ -146,7 +154,7 @@ func (r *reader) report(p *Problem) *Problem {
 	return p
 }
 
-// In is a finding that was made outside of this package with the file and the line of the plan's text that it is about.
+// In adds to a finding that another package made the file and the line of the text that it is about.
 func (p Problem) In(file string, text []byte) Problem {
 	return *newReader(file, text).report(&p)
 }
@@ -161,9 +169,9 @@ func shorten(s string) string {
 	return string(runes[:most/2]) + " … " + string(runes[len(runes)-most/2:])
 }
 
-// columns is how many columns of a terminal a character takes: none if it
+// columnsOf is how many columns of a terminal a character takes: none if it
 // combines with the one before it, two if it is wide (Unicode, UAX #11).
-func columns(c rune) int {
+func columnsOf(c rune) int {
 	switch {
 	case unicode.In(c, unicode.Mn, unicode.Me):
 		return 0
@@ -220,7 +228,7 @@ func (r *reader) excerpt(line, column int) string {
 func widthBefore(line []rune, column int) int {
 	width := max(column-1-len(line), 0)
 	for _, c := range line[:min(max(column-1, 0), len(line))] {
-		width += columns(c)
+		width += columnsOf(c)
 	}
 	return width
 }
@@ -237,9 +245,9 @@ func (r *reader) problems() *Problems {
 	slices.SortStableFunc(out.Items, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Message, b.Message))
 	})
-	if r.leftOver > 0 {
+	if r.omitted > 0 {
 		last := &out.Items[len(out.Items)-1]
-		last.Hint = strings.TrimPrefix(last.Hint+fmt.Sprintf("; %d more problems are not shown", r.leftOver), "; ")
+		last.Hint = strings.TrimPrefix(last.Hint+fmt.Sprintf("; %d more problems are not shown", r.omitted), "; ")
 	}
 	return out
 }

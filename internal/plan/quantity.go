@@ -1,64 +1,60 @@
 package plan
 
-// QuantityInfo describes one quantity.
+// Quantity names what is measured: a rate (write, read, stream), a time (attach_time …), a size (allocated, free,
+// reclaimed …), a count (bands) or a pure number (ratio, saving, a fit's coefficient). [Quantities] lists them.
+type Quantity string
+
+// QuantityInfo is one row of the registry of quantities.
 type QuantityInfo struct {
 	Name Quantity
 	Unit string // B/s | s | B | 1
 	// Do is the kind of step that yields it: "write", "measure", "stream", …
-	Do string
-	// HigherIsBetter is the direction of an improvement; sizes, times and overhead fall.
+	Do             string
 	HigherIsBetter bool
 	Doc            string
 }
 
-// Quantities lists every quantity that figures, claims, fits and summaries can name.
-var Quantities = quantities()
+// Quantities lists every quantity that figures, claims, fits and summaries can name. Each timed kind of step has the
+// quantity DO_time. Initialized by init of registry.go.
+var Quantities []QuantityInfo
 
-// timedSteps are the kinds of step whose duration is a quantity.
-var timedSteps = []string{
-	"create", "attach", "detach", "remount", "settle", "mkdir", "write", "read", "verify", "delete", "trim", "compact",
-	"resize",
-	"convert", "transfer", "check", "copy", "stream", "parallel",
-}
+var quantityIndex = map[Quantity]QuantityInfo{}
 
-func quantities() []QuantityInfo {
-	out := []QuantityInfo{
+func registerQuantities() {
+	Quantities = []QuantityInfo{
 		{"write", "B/s", "write", true, "rate of writing files"},
 		{"read", "B/s", "read", true, "rate of reading files"},
 		{"stream", "B/s", "stream", true, "rate of compressing or decompressing: input bytes over time"},
 	}
-	for _, do := range timedSteps {
-		out = append(out, QuantityInfo{Quantity(do + "_time"), "s", do, false, "time of the step " + do})
+	for _, k := range stepKinds {
+		if !k.untimed {
+			Quantities = append(Quantities, QuantityInfo{Quantity(k.do + "_time"), "s", k.do, false, "time of the step " + k.do})
+		}
 	}
-	return append(out,
-		QuantityInfo{"convert", "B/s", "convert", true, "rate of converting: bytes of the files on the volume over time"},
-		QuantityInfo{"convert_ratio", "1", "convert", true,
+	Quantities = append(Quantities, []QuantityInfo{
+		{"convert", "B/s", "convert", true, "rate of converting: bytes of the files on the volume over time"},
+		{"convert_ratio", "1", "convert", true,
 			"bytes of the files on the volume over bytes that the new container occupies"},
-		QuantityInfo{"allocated", "B", "measure", false, "bytes that the container occupies on the host"},
-		QuantityInfo{"apparent", "B", "measure", false, "bytes that the container pretends to have"},
-		QuantityInfo{"free", "B", "measure", true, "free space of the volume"},
-		QuantityInfo{"host_free", "B", "measure", true, "free space of the host's file system"},
-		QuantityInfo{"live", "B", "measure", false, "bytes of the files on the volume"},
-		QuantityInfo{"bands", "1", "measure", false, "band files"},
-		QuantityInfo{"bands_full", "1", "measure", false, "band files of full size"},
-		QuantityInfo{"overhead", "1", "measure", false, "allocated over live bytes"},
-		QuantityInfo{"reclaimed", "B", "compact", true, "bytes that compacting gave back to the host"},
-		QuantityInfo{"trimmed", "B", "trim", true, "bytes that trimming gave back to the host"},
-		QuantityInfo{"stream_out", "B", "stream", false, "bytes of output"},
-		QuantityInfo{"ratio", "1", "stream", true, "compression ratio: original over compressed bytes"},
-		QuantityInfo{"saving", "1", "stream", true, "share saved by compression: 1 - compressed over original"},
-	)
+		{"allocated", "B", "measure", false, "bytes that the container occupies on the host"},
+		{"apparent", "B", "measure", false, "bytes that the container pretends to have"},
+		{"free", "B", "measure", true, "free space of the volume"},
+		{"host_free", "B", "measure", true, "free space of the host's file system"},
+		{"live", "B", "measure", false, "bytes of the files on the volume"},
+		{"bands", "1", "measure", false, "band files"},
+		{"bands_full", "1", "measure", false, "band files of full size"},
+		{"overhead", "1", "measure", false, "allocated over live bytes"},
+		{"reclaimed", "B", "compact", true, "bytes that compacting gave back to the host"},
+		{"trimmed", "B", "trim", true, "bytes that trimming gave back to the host"},
+		{"stream_out", "B", "stream", false, "bytes of output"},
+		{"ratio", "1", "stream", true, "compression ratio: original over compressed bytes"},
+		{"saving", "1", "stream", true, "share saved by compression: 1 - compressed over original"},
+	}...)
+	for _, q := range Quantities {
+		quantityIndex[q.Name] = q
+	}
 }
 
-var quantityIndex = func() map[Quantity]QuantityInfo {
-	out := map[Quantity]QuantityInfo{}
-	for _, q := range Quantities {
-		out[q.Name] = q
-	}
-	return out
-}()
-
-// Info describes the quantity; ok is false for a name that is none.
+// Info describes the quantity; ok is false for an unknown name.
 func (q Quantity) Info() (info QuantityInfo, ok bool) {
 	info, ok = quantityIndex[q]
 	return info, ok
@@ -74,3 +70,6 @@ func quantityNames() []string {
 	}
 	return out
 }
+
+// unitWords name the base units in messages.
+var unitWords = map[string]string{"B/s": "rate", "s": "time", "B": "size", "1": "pure number"}

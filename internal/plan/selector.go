@@ -9,63 +9,54 @@ import (
 	"dmgbench/internal/units"
 )
 
-// selectorKey is what a selector may name, with the type of its values.
+// Selector picks cases, steps or samples: every pair must match. Keys are settings keys, manual axes, baseline, and
+// phase, cycle, file_size, set. A key may have several values, any of which matches.
+type Selector []Choice
+
+// Choice is one key of a selector with the values that match.
+type Choice struct {
+	Key    string
+	Values []string
+}
+
+// selectorKey is a key of selectors with the type of its values.
 type selectorKey struct {
-	name  string
-	value *scalar
-	// samples keys pick steps or samples of a case, not cases.
-	samples bool
+	name    string
+	value   *scalar
+	samples bool // picks steps or samples of a case, not cases
 }
 
-var (
-	anyFormatType = enumType(formatAlias, image.FormatNames(nil)...)
-	countType     = numberType(0, 1<<40)
-	// looseType takes what a manual axis can hold: a name or a number.
-	looseType = &scalar{name: "text or number", json: map[string]any{"type": []string{"string", "number"}},
-		parse: parseLoose}
-)
-
-func parseLoose(n *node) (string, *fault) {
-	switch n.kind {
-	case stringNode:
-		if n.text == "" || len(n.text) > 64 || !printable(n.text) || strings.ContainsAny(n.text, ",=\n\t") {
-			return "", &fault{strconv.Quote(n.text) + " cannot name a value", "want 1 to 64 characters, without , and ="}
-		}
-		return n.text, nil
-	case intNode, floatNode:
-		text := strings.TrimPrefix(strings.ReplaceAll(n.text, "_", ""), "+")
-		if !plainNumber(strings.TrimPrefix(text, "-")) {
-			return "", &fault{n.text + " is no plain number", ""}
-		}
-		return text, nil
-	}
-	return "", wrongType(n, "text or a number")
-}
+var countKind = number[int](0, 1<<40)
 
 var sampleKeys = []selectorKey{
-	{"phase", nameText, true}, {"cycle", countType, true}, {"file_size", sizeType, true}, {"set", countType, true},
+	{"phase", nameText.scalar, true}, {"cycle", countKind.scalar, true}, {"file_size", sizeKind.scalar, true},
+	{"set", countKind.scalar, true},
 }
 
-// findSelectorKey is the key of that name, with the manual axes of this plan.
-func (r *reader) findSelectorKey(name string) (selectorKey, bool) {
-	if name == "baseline" {
-		return selectorKey{name, flagType, false}, true
-	}
-	if name == "format" {
-		return selectorKey{name, anyFormatType, false}, true
-	}
-	if s := findSetting(name); s != nil {
+// findSelectorKey is the key of that name; manual are the manual axes of the plan.
+func findSelectorKey(name string, manual []string) (k selectorKey, ok bool) {
+	switch s := findSetting(name); {
+	case name == "baseline":
+		return selectorKey{name, flagKind.scalar, false}, true
+	case name == "format":
+		return selectorKey{name, anyFormat.scalar, false}, true
+	case s != nil:
 		return selectorKey{name, s.value, false}, true
+	case slices.Contains(manual, name):
+		return selectorKey{name, looseKind.scalar, false}, true
 	}
-	for _, k := range sampleKeys {
-		if k.name == name {
-			return k, true
-		}
-	}
-	if slices.Contains(r.manual, name) {
-		return selectorKey{name, looseType, false}, true
+	if i := slices.IndexFunc(sampleKeys, func(k selectorKey) bool { return k.name == name }); i >= 0 {
+		return sampleKeys[i], true
 	}
 	return selectorKey{}, false
+}
+
+// valueKind is the type of a selector key's values; a key that is unknown is a manual axis.
+func valueKind(key string) *scalar {
+	if k, ok := findSelectorKey(key, nil); ok {
+		return k.value
+	}
+	return looseKind.scalar
 }
 
 func (r *reader) selectorNames(samples bool) []string {
@@ -78,20 +69,20 @@ func (r *reader) selectorNames(samples bool) []string {
 	return append(out, r.manual...)
 }
 
-// selector reads a table of choices; samples is whether keys like phase are accepted.
+// selector reads a table of choices; samples is whether keys such as phase are accepted.
 func (r *reader) selector(n *node, what string, samples bool) Selector {
 	if n.kind != tableNode {
-		r.problem(n.off, n.name, "%s: want a selector such as { format = \"UDSB\" }, this is %s", what, n.kind)
+		r.bad(n, "%s: want a selector such as { format = \"UDSB\" }, this is %s", what, n.kind)
 		return nil
 	}
 	var out Selector
 	for _, p := range n.pairs {
-		k, ok := r.findSelectorKey(p.name)
+		k, ok := findSelectorKey(p.name, r.manual)
 		switch {
 		case !ok:
-			r.unknownSelector(p, what, samples)
+			r.badKey(p, "%s: unknown selector key %q", what, p.name).suggest(p.name, "accepted: ", r.selectorNames(samples))
 		case k.samples && !samples:
-			r.problem(p.key, p.name, "%s: %q picks samples, not cases", what, p.name).
+			r.badKey(p, "%s: %q picks samples, not cases", what, p.name).
 				hintf("accepted: %s", strings.Join(r.selectorNames(false), ", "))
 		default:
 			if c, ok := r.choice(p, k); ok {
@@ -102,24 +93,14 @@ func (r *reader) selector(n *node, what string, samples bool) Selector {
 	return out
 }
 
-func (r *reader) unknownSelector(n *node, what string, samples bool) {
-	p := r.problem(n.key, n.name, "%s: %q is nothing that can be selected", what, n.name)
-	if near := Nearest(n.name, r.selectorNames(samples)); near != "" {
-		p.hintf("did you mean %q?", near)
-	} else {
-		p.hintf("accepted: %s", strings.Join(r.selectorNames(samples), ", "))
-	}
-}
-
 func (r *reader) choice(n *node, k selectorKey) (Choice, bool) {
 	items := []*node{n}
 	if n.kind == arrayNode {
-		items = n.items
-		if len(items) == 0 {
-			r.problem(n.off, n.name, "%s: an empty list matches nothing", n.name)
+		if items = n.items; len(items) == 0 {
+			r.bad(n, "%s: an empty list matches no case", n.name)
 			return Choice{}, false
 		}
-		r.distinct(n, n.name)
+		r.checkDistinct(n, n.name)
 	}
 	c := Choice{Key: k.name}
 	for _, it := range items {
@@ -134,12 +115,8 @@ func (r *reader) choice(n *node, k selectorKey) (Choice, bool) {
 func (s Selector) toml() string {
 	lines := make([]string, len(s))
 	for i, c := range s {
-		values := make([]string, len(c.Values))
-		for j, v := range c.Values {
-			values[j] = choiceType(c.Key).toml(v)
-		}
-		text := strings.Join(values, ", ")
-		if len(values) != 1 {
+		text := c.valuesTOML()
+		if len(c.Values) != 1 {
 			text = "[" + text + "]"
 		}
 		lines[i] = tomlKey(c.Key) + " = " + text
@@ -147,27 +124,36 @@ func (s Selector) toml() string {
 	return inlineOf(lines)
 }
 
-// choiceType is the type of a selector key's values; what is unknown is a manual axis.
-func choiceType(key string) *scalar {
-	if k, ok := (&reader{}).findSelectorKey(key); ok {
-		return k.value
+// valuesTOML are the values as a plan writes them.
+func (c Choice) valuesTOML() string {
+	out := make([]string, len(c.Values))
+	for i, v := range c.Values {
+		out[i] = valueKind(c.Key).toml(v)
 	}
-	return looseType
+	return strings.Join(out, ", ")
 }
 
 // String is the selector as --only takes it: "format=UDSB,phase=new".
 func (s Selector) String() string {
-	var out []string
-	for _, c := range s {
-		out = append(out, c.Key+"="+strings.Join(c.Values, "|"))
+	out := make([]string, len(s))
+	for i, c := range s {
+		out[i] = c.Key + "=" + strings.Join(c.Values, "|")
 	}
 	return strings.Join(out, ",")
 }
 
-// Match reports whether every choice matches what get returns for a case, step or
-// sample; a key that get does not know does not match. Values are compared as
-// what they are: "8 MiB" equals "8388608 B", RAW equals UDRW. A selector that
-// names neither baseline nor target never matches a baseline case.
+// Prose writes the selector in words: "format is UDRW or UDSB, encryption is none".
+func (s Selector) Prose() string {
+	parts := make([]string, len(s))
+	for i, c := range s {
+		parts[i] = c.Key + " is " + strings.Join(c.Values, " or ")
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Match reports whether every choice matches what get returns for a case, step or sample; a key that get does not know
+// does not match. Values are compared by meaning: "8 MiB" equals "8388608 B", RAW equals UDRW. A selector that names
+// neither baseline nor target never matches a baseline case.
 func (s Selector) Match(get func(key string) (string, bool)) bool {
 	if v, ok := get("baseline"); ok && v == "true" && !s.names("baseline") && !s.names("target") {
 		return false
@@ -175,14 +161,49 @@ func (s Selector) Match(get func(key string) (string, bool)) bool {
 	return s.matchAll(get)
 }
 
+// matchAll is Match with the baseline cases.
 func (s Selector) matchAll(get func(key string) (string, bool)) bool {
 	for _, c := range s {
 		have, ok := get(c.Key)
-		if !ok || !slices.ContainsFunc(c.Values, func(want string) bool { return sameValue(c.Key, have, want) }) {
+		if !ok || !c.matches(have) {
 			return false
 		}
 	}
 	return true
+}
+
+func (c Choice) matches(value string) bool {
+	return slices.ContainsFunc(c.Values, func(want string) bool { return sameValue(c.Key, value, want) })
+}
+
+// find is the choice of the key, or nil.
+func (s Selector) find(key string) *Choice {
+	if i := slices.IndexFunc(s, func(c Choice) bool { return c.Key == key }); i >= 0 {
+		return &s[i]
+	}
+	return nil
+}
+
+func (s Selector) names(key string) bool { return s.find(key) != nil }
+
+// isNative reports whether the selector names the native folder.
+func (s Selector) isNative() bool {
+	baseline, target := s.find("baseline"), s.find("target")
+	return baseline != nil && slices.Contains(baseline.Values, "true") ||
+		target != nil && slices.Contains(target.Values, "directory")
+}
+
+// split divides a selector into what picks cases and what picks samples of them.
+func (s Selector) split() (cases Selector, samples map[string][]string) {
+	samples = map[string][]string{}
+	for _, c := range s {
+		if k, _ := findSelectorKey(c.Key, nil); k.samples {
+			samples[c.Key] = c.Values
+		} else {
+			cases = append(cases, c)
+		}
+	}
+	return cases, samples
 }
 
 // clone is a deep copy.
@@ -194,29 +215,24 @@ func (s Selector) clone() Selector {
 	return out
 }
 
-func (s Selector) names(key string) bool {
-	return slices.ContainsFunc(s, func(c Choice) bool { return c.Key == key })
-}
-
 // sameValue compares two texts of one key by meaning.
 func sameValue(key, a, b string) bool {
 	if a == b {
 		return true
 	}
-	t := choiceType(key)
-	switch {
-	case t == bandType:
-		a, b = bandText(a), bandText(b)
-	case t.enum != nil:
+	switch t := valueKind(key); {
+	case t == bandKind.scalar:
+		return sameSize(bandText(a), bandText(b))
+	case t.words != nil:
 		return strings.EqualFold(unalias(a), unalias(b))
-	case t.bare:
+	case t.node == intNode:
 		return sameNumber(a, b)
-	case t == looseType:
+	case t == looseKind.scalar:
 		return sameNumber(a, b) || sameSize(a, b)
-	case t != sizeType && t != blockType:
-		return false
+	case t.name == sizeKind.name:
+		return sameSize(a, b)
 	}
-	return sameSize(a, b)
+	return false
 }
 
 func sameSize(a, b string) bool {
@@ -242,14 +258,14 @@ func bandText(s string) string {
 }
 
 func unalias(format string) string {
-	if to, ok := formatAlias[strings.ToUpper(format)]; ok {
+	if to, ok := formatAliases[strings.ToUpper(format)]; ok {
 		return to
 	}
 	return format
 }
 
-// ParseSelector reads "key=value[,key=value…]" as the flag --only takes it;
-// values of one key may be joined by "|", and p gives the manual axes.
+// ParseSelector reads "key=value[,key=value…]" as the flag --only takes it; values of one key may be joined by "|". The
+// error is a *SelectorError.
 func (p *Plan) ParseSelector(text string) (Selector, error) {
 	r := newReader("--only", nil)
 	for _, m := range p.Manual {
@@ -262,11 +278,11 @@ func (p *Plan) ParseSelector(text string) (Selector, error) {
 		if !ok || root.get(key) != nil {
 			return nil, &SelectorError{Text: text, Cause: "want key=value[,key=value…], each key once"}
 		}
-		list := &node{kind: arrayNode, name: key}
+		values := &node{kind: arrayNode, name: key}
 		for v := range strings.SplitSeq(value, "|") {
-			list.items = append(list.items, flagNode(key, strings.TrimSpace(v)))
+			values.items = append(values.items, flagNode(key, strings.TrimSpace(v)))
 		}
-		root.add(list)
+		root.add(values)
 	}
 	s := r.selector(root, "--only", false)
 	if ps := r.problems(); ps != nil {
@@ -279,25 +295,12 @@ func (p *Plan) ParseSelector(text string) (Selector, error) {
 	return s, nil
 }
 
-// flagNode is a value of the command line, where numbers and yes/no carry no type.
+// flagNode is a value of the command line, where numbers and yes/no have no type.
 func flagNode(key, value string) *node {
-	t := choiceType(key)
-	kind := stringNode
-	switch {
-	case t == flagType:
-		if value == "true" || value == "false" {
-			kind = boolNode
-		}
-	case t.bare && plainNumber(value):
-		kind = intNode
+	t := valueKind(key)
+	n := &node{kind: stringNode, text: value}
+	if t.node == boolNode && (value == "true" || value == "false") || t.node == intNode && isPlainNumber(value) {
+		n.kind = t.node
 	}
-	return &node{kind: kind, text: value}
-}
-
-// selectorKeyOf is a key that holds a selector.
-func selectorKeyOf[T any](name string, samples bool, f func(*T) *Selector) key[T] {
-	return key[T]{name: name, typ: "selector",
-		decode: func(r *reader, n *node, dst *T) { *f(dst) = r.selector(n, name, samples) },
-		encode: func(src *T) (string, bool) { return f(src).toml(), len(*f(src)) > 0 },
-		json:   func() map[string]any { return map[string]any{"$ref": "#/$defs/selector"} }}
+	return n
 }

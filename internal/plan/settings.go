@@ -1,208 +1,190 @@
 package plan
 
 import (
+	"slices"
 	"strings"
 
 	"dmgbench/internal/image"
 	"dmgbench/internal/units"
 )
 
-// setting is one settings key: a key of a case, and so a possible axis.
+// setting is one row of the settings: a key of a case, and so a possible axis.
 type setting struct {
 	key[Settings]
-	group string // table that it stands in: target, image, io, stream
+	group string // its table: target, image, io, stream
 	own   string // its key there, where that differs from its name as an axis
-	value *scalar
-	set   func(*Settings, string)
-	get   func(*Settings) string
+	set   func(s *Settings, text string)
+	get   func(s *Settings) (text string)
 }
 
-// Words of the enumerated settings.
-var (
-	writableFormats = image.FormatNames(image.Format.Writable)
-	formatAlias     = formatAliases()
-	syncs           = []string{"none", "fsync", "full"}
-	caches          = []string{"direct", "buffered", "cold"}
-	codecs          = []string{"zstd", "s2", "gzip", "lzfse"}
-	qualities       = []string{"default", "utility", "background"}
+func newSetting[V comparable](group, name string, k kind[V], fallback, about string, at func(*Settings) *V) setting {
+	f := field(name, k, at).or(fallback).doc(about)
+	if k.node != stringNode {
+		f = f.always()
+	}
+	return setting{key: f, group: group,
+		set: func(s *Settings, text string) { *at(s) = k.of(text) },
+		get: func(s *Settings) string { return k.text(*at(s)) }}
+}
 
-	formatType     = enumType(formatAlias, writableFormats...)
-	filesystemType = enumType(nil, image.FilesystemNames()...)
-	workersType    = numberType(1, 1024)
-	levelType      = numberType(0, 22)
-	threadsType    = numberType(0, 1024)
+func (s setting) omitDefault() setting                     { s.key = s.key.omitDefault(); return s }
+func (s setting) otherwise(text string) setting            { s.key = s.key.otherwise(text); return s }
+func (s setting) ownName(name string) setting              { s.own = name; return s }
+func (s setting) nameInTable() string                      { return firstWord(s.own, s.name) }
+func firstWord(words ...string) string                     { return words[max(slices.IndexFunc(words, hasWord), 0)] }
+func formatOf(name string) image.Format                    { f, _ := image.FormatNamed(name); return f }
+func bandSizeOf(f image.Format, b units.Bytes) units.Bytes { return units.Bytes(f.BandSize(int64(b))) }
+
+// formatAliases are the names that diskutil has for formats, where they differ.
+var formatAliases = func() map[string]string {
+	out := map[string]string{}
+	for _, f := range image.Formats {
+		if f.ImageType != "" && f.ImageType != f.Name {
+			out[f.ImageType] = f.Name
+		}
+	}
+	return out
+}()
+
+var (
+	writableFormat = enumWithAliases(formatAliases, image.FormatNames(image.Format.Writable))
+	anyFormat      = enumWithAliases(formatAliases, image.FormatNames(nil))
+	encryptionKind = enum(image.Encryptions...)
+	filesystemKind = enum(image.FilesystemNames()...)
+	syncKind       = enum("none", "fsync", "full")
+	cacheKind      = enum("direct", "buffered", "cold")
+	codecKind      = enum("zstd", "s2", "gzip", "lzfse")
+	workersKind    = number[int](1, 1024)
 )
 
-func textSetting(group, name string, typ *scalar, f func(*Settings) *string) setting {
-	return setting{key: textKey(name, typ, f), group: group, value: typ,
-		set: func(s *Settings, v string) { *f(s) = v }, get: func(s *Settings) string { return *f(s) }}
+// settings are the keys of a case in the order of the canonical form.
+var settings = []setting{
+	newSetting("target", "target", enum("image", "directory"), `"image"`,
+		"an image, or a native folder. As an axis or in a selector this key is called `target`",
+		func(s *Settings) *string { return &s.Target }).ownName("kind"),
+	newSetting("target", "place", placeText, "", "name of the folder for containers: `--on NAME=DIR` says which it is, "+
+		"`--on NAME=here` measures in the run folder, and the place is then called `here (not NAME)`; `\"\"` is the run folder",
+		func(s *Settings) *string { return &s.Place }).otherwise("`\"\"`"),
+	newSetting("target", "preallocate", flagKind, "false", "directory: reserve a file's space before its timed write",
+		func(s *Settings) *bool { return &s.Preallocate }),
+	newSetting("image", "format", writableFormat, "", "`RAW` is accepted for UDRW",
+		func(s *Settings) *string { return &s.Format }).otherwise("required unless an axis or case gives it"),
+	newSetting("image", "convert_to", anyFormat, "", "what `convert` steps without a format make: this is how a read-only "+
+		"format becomes an axis", func(s *Settings) *string { return &s.ConvertTo }),
+	newSetting("image", "encryption", encryptionKind, `"none"`, "",
+		func(s *Settings) *string { return &s.Encryption }),
+	{key: filesystemKey, group: "image",
+		set: func(s *Settings, text string) { s.Filesystems = []string{text} },
+		get: func(s *Settings) string { return strings.Join(s.Filesystems[:min(len(s.Filesystems), 1)], "") }},
+	newSetting("image", "size", sizeKind, "", "nominal size of the image; at least what its file system can be made in: the "+
+		"volume (1 MiB; FAT32 34 MiB, btrfs 114,294,784 B, XFS 300 MiB) and 1,065,472 B for the partition table. A warning "+
+		"names the preferred file systems that need more",
+		func(s *Settings) *units.Bytes { return &s.Size }).otherwise("required for images"),
+	newSetting("image", "band_size", bandKind, `"default"`,
+		"sparse bundles: a multiple of 512 B from 1 MiB to 8 GiB, or `default` (8 MiB)",
+		func(s *Settings) *units.Bytes { return &s.BandSize }),
+	newSetting("image", "volume_name", volumeText, `"BENCH"`,
+		"label of the volume, at most 11 letters, digits, `_` or `-`", func(s *Settings) *string { return &s.VolumeName }),
+	newSetting("image", "backend", enum("auto", "hdiutil", "diskutil"), `"auto"`, "which tool makes the image",
+		func(s *Settings) *string { return &s.Backend }),
+	newSetting("image", "served_by", enum("auto", "kernel", "helper"), `"auto"`, "what serves the attached image: "+
+		"`hdiutil attach -kernel` and `-nokernel`. The kernel alone serves unencrypted `UDRW` on Linux, on a Mac also the "+
+		"formats without bands; cases that cannot be served so are skipped, with the reason. `UDRW` served by the kernel and "+
+		"by a helper shows what the helper (on Linux: FUSE) costs",
+		func(s *Settings) *string { return &s.ServedBy }).omitDefault(),
+	newSetting("io", "files", nameText, "", "file set that `write` writes unless it names another",
+		func(s *Settings) *string { return &s.Files }).otherwise("the only file set, if there is one"),
+	newSetting("io", "workers", workersKind, "1", "files in work at once",
+		func(s *Settings) *int { return &s.Workers }),
+	newSetting("io", "sync", syncKind, `"fsync"`, "flush inside the timed write; `full` reaches the medium",
+		func(s *Settings) *string { return &s.Sync }),
+	newSetting("io", "cache", cacheKind, `"direct"`, "past the cache, through it, or through it after eviction",
+		func(s *Settings) *string { return &s.Cache }),
+	newSetting("io", "block", blockKind, `"whole"`, "bytes a call; `whole` is one call a file, up to 1 GiB",
+		func(s *Settings) *units.Bytes { return &s.Block }),
+	newSetting("io", "qos", enum("default", "utility", "background"), `"default"`, "quality of service of the workers' "+
+		"threads: on macOS by the policies of taskpolicy(8) (`utility`: of disk I/O), on Linux imitated by nice and I/O "+
+		"priorities, with a warning; the record has what was achieved. Threads of codecs keep the default, and the record "+
+		"notes it; LZFSE runs under taskpolicy", func(s *Settings) *string { return &s.QoS }),
+	newSetting("stream", "codec", codecKind, `"zstd"`, "`lzfse` needs macOS",
+		func(s *Settings) *string { return &s.Codec }),
+	newSetting("stream", "level", number[int](0, 22), "0", "the codec's own level, 0 is its default",
+		func(s *Settings) *int { return &s.Level }),
+	newSetting("stream", "threads", number[int](0, 1024), "0", "compressing threads, 0 is one a CPU",
+		func(s *Settings) *int { return &s.Threads }),
 }
 
-func numberSetting(group, name string, typ *scalar, f func(*Settings) *int) setting {
-	set := func(s *Settings, v string) { *f(s) = atoi(v) }
-	get := func(s *Settings) string { return itoa(*f(s)) }
-	k := scalarKey(name, typ, set, func(s *Settings) (string, bool) { return get(s), true })
-	return setting{key: k, group: group, value: typ, set: set, get: get}
-}
+// filesystemKey is the exact file system. The canonical form writes it as a preference of one.
+var filesystemKey = key[Settings]{name: "filesystem", value: filesystemKind.scalar,
+	about: "exactly this file system; not together with `filesystem_preference`",
+	decode: func(r *reader, n *node, s *Settings) {
+		if text, ok := r.scalar(n, "filesystem", filesystemKind.scalar); ok {
+			s.Filesystems = []string{text}
+		}
+	},
+	encode: func(*Settings) (string, bool) { return "", false },
+	json:   func() map[string]any { return filesystemKind.json }}
 
-func sizeSetting(group, name string, typ *scalar, f func(*Settings) *units.Bytes) setting {
-	k := sizeKey(name, typ, f)
-	return setting{key: k, group: group, value: typ,
-		set: func(s *Settings, v string) { *f(s), _ = units.ParseBytes(v) },
-		get: func(s *Settings) string {
-			text, _ := k.encode(s)
-			return strings.Trim(text, `"`)
-		}}
-}
+// findSetting is the setting of that name, or nil.
+func findSetting(name string) *setting { return settingIndex[name] }
 
-func (s setting) or(toml string) setting { s.key = s.key.or(toml); return s }
-
-// omitDefault is a key that came after plans were run: at its default it is left out of the canonical form, so that the
-// digests in their journals stay true.
-func (s setting) omitDefault() setting {
-	encode, fallback := s.key.encode, s.key.fallback
-	s.key.encode = func(src *Settings) (string, bool) {
-		text, ok := encode(src)
-		return text, ok && text != fallback
-	}
-	return s
-}
-
-// settingKeys lists the keys of a case in the order of the canonical form.
-var settingKeys = []setting{
-	{key: textKey("target", enumType(nil, "image", "directory"), targetOf).or(`"image"`), group: "target", own: "kind",
-		value: enumType(nil, "image", "directory"),
-		set:   func(s *Settings, v string) { s.Target = v }, get: func(s *Settings) string { return s.Target }},
-	textSetting("target", "place", placeText, func(s *Settings) *string { return &s.Place }),
-	{key: flagKey("preallocate", func(s *Settings) *bool { return &s.Preallocate }).or("false").always(),
-		group: "target", value: flagType,
-		set: func(s *Settings, v string) { s.Preallocate = v == "true" },
-		get: func(s *Settings) string { return boolText(s.Preallocate) }},
-	textSetting("image", "format", formatType, func(s *Settings) *string { return &s.Format }),
-	textSetting("image", "convert_to", anyFormatType, func(s *Settings) *string { return &s.ConvertTo }),
-	textSetting("image", "encryption", enumType(nil, image.Encryptions...),
-		func(s *Settings) *string { return &s.Encryption }).or(`"none"`),
-	{key: filesystemKey, group: "image", value: filesystemType,
-		set: func(s *Settings, v string) { s.Filesystems = []string{v} }, get: firstFilesystem},
-	sizeSetting("image", "size", sizeType, func(s *Settings) *units.Bytes { return &s.Size }),
-	sizeSetting("image", "band_size", bandType, func(s *Settings) *units.Bytes { return &s.BandSize }).or(`"default"`),
-	textSetting("image", "volume_name", volumeText, func(s *Settings) *string { return &s.VolumeName }).or(`"BENCH"`),
-	textSetting("image", "backend", enumType(nil, "auto", "hdiutil", "diskutil"),
-		func(s *Settings) *string { return &s.Backend }).or(`"auto"`),
-	textSetting("image", "served_by", enumType(nil, "auto", "kernel", "helper"),
-		func(s *Settings) *string { return &s.ServedBy }).or(`"auto"`).omitDefault(),
-	textSetting("io", "files", nameText, func(s *Settings) *string { return &s.Files }),
-	numberSetting("io", "workers", workersType, func(s *Settings) *int { return &s.Workers }).or("1"),
-	textSetting("io", "sync", enumType(nil, syncs...), func(s *Settings) *string { return &s.Sync }).or(`"fsync"`),
-	textSetting("io", "cache", enumType(nil, caches...), func(s *Settings) *string { return &s.Cache }).or(`"direct"`),
-	sizeSetting("io", "block", blockType, func(s *Settings) *units.Bytes { return &s.Block }).or(`"whole"`),
-	textSetting("io", "qos", enumType(nil, qualities...), func(s *Settings) *string { return &s.QoS }).or(`"default"`),
-	textSetting("stream", "codec", enumType(nil, codecs...), func(s *Settings) *string { return &s.Codec }).or(`"zstd"`),
-	numberSetting("stream", "level", levelType, func(s *Settings) *int { return &s.Level }).or("0"),
-	numberSetting("stream", "threads", threadsType, func(s *Settings) *int { return &s.Threads }).or("0"),
-}
-
-func targetOf(s *Settings) *string { return &s.Target }
-
-func firstFilesystem(s *Settings) string {
-	if len(s.Filesystems) == 0 {
-		return ""
-	}
-	return s.Filesystems[0]
-}
-
-// filesystemKey is the exact file system; the preference is the other key for it.
-var filesystemKey = scalarKey("filesystem", filesystemType,
-	func(s *Settings, v string) { s.Filesystems = []string{v} },
-	func(*Settings) (string, bool) { return "", false })
-
-var preferenceKey = listKey("filesystem_preference", filesystemType,
-	func(s *Settings, v []string) { s.Filesystems = v }, func(s *Settings) []string { return s.Filesystems })
-
-// findSetting is the settings key of that name, or nil.
-func findSetting(name string) *setting {
-	if i, ok := settingIndex[name]; ok {
-		return &settingKeys[i]
-	}
-	return nil
-}
-
-var settingIndex = func() map[string]int {
-	out := map[string]int{}
-	for i := range settingKeys {
-		out[settingKeys[i].name] = i
+var settingIndex = func() map[string]*setting {
+	out := map[string]*setting{}
+	for i := range settings {
+		out[settings[i].name] = &settings[i]
 	}
 	return out
 }()
 
 func settingNames() []string {
-	out := make([]string, len(settingKeys))
-	for i, s := range settingKeys {
-		out[i] = s.name
+	out := make([]string, len(settings))
+	for i := range settings {
+		out[i] = settings[i].name
 	}
 	return out
 }
 
-// groupTable is one of the tables [target], [image], [io], [stream].
-func groupTable(group string) *table[Settings] {
+// settingTables are the tables [target], [image], [io] and [stream].
+var settingTables = map[string]*table[Settings]{
+	"target": settingTable("target"), "image": settingTable("image"), "io": settingTable("io"),
+	"stream": settingTable("stream"),
+}
+
+func settingTable(group string) *table[Settings] {
 	t := &table[Settings]{name: "[" + group + "]"}
-	for _, s := range settingKeys {
-		if s.group != group {
-			continue
-		}
-		k := s.key
-		if s.own != "" {
-			k = k.named(s.own)
-		}
-		t.keys = append(t.keys, k)
-		if s.name == "filesystem" {
-			t.keys = append(t.keys, preferenceKey)
+	for _, s := range settings {
+		if s.group == group {
+			t.keys = append(t.keys, s.key.named(s.nameInTable()))
 		}
 	}
 	if group == "image" {
-		t.keys = append(t.keys, flagKey("allow_many_bands", func(s *Settings) *bool { return &s.ManyBands }).or("false").always())
+		at := slices.IndexFunc(t.keys, func(k key[Settings]) bool { return k.name == "filesystem" })
+		t.keys = slices.Insert(t.keys, at+1, listField("filesystem_preference", filesystemKind, 1,
+			func(s *Settings) *[]string { return &s.Filesystems }).otherwise(`["APFS", "ext4", "exFAT"]`).
+			doc("the first one that the engine can make is used; another than the first is a deviation"))
+		t.keys = append(t.keys, field("allow_many_bands", flagKind, func(s *Settings) *bool { return &s.ManyBands }).
+			or("false").always().doc("silences the warning past 100,000 bands; cannot be an axis"))
 		t.finish = finishImage
 	}
 	return t
 }
 
-var defaultFilesystems = []string{"APFS", "ext4", "exFAT"}
-
 func finishImage(r *reader, n *node, s *Settings) {
 	exact, preference := n.get("filesystem"), n.get("filesystem_preference")
-	switch {
-	case exact != nil && preference != nil:
-		r.problem(exact.key, "filesystem", "filesystem and filesystem_preference contradict each other").
-			hintf("keep one of them")
-	case preference != nil && preference.kind == arrayNode:
-		r.distinct(preference, "filesystem_preference")
-		if len(preference.items) == 0 {
-			r.problem(preference.off, "filesystem_preference", "filesystem_preference is empty")
-		}
+	if exact != nil && preference != nil {
+		r.badKey(exact, "filesystem and filesystem_preference contradict each other").hintf("keep one of them")
 	}
+	r.checkDistinct(preference, "filesystem_preference")
 	if len(s.Filesystems) == 0 {
-		s.Filesystems = append([]string{}, defaultFilesystems...)
+		s.Filesystems = []string{"APFS", "ext4", "exFAT"}
 	}
 }
 
-// distinct reports values that a list holds twice.
-func (r *reader) distinct(list *node, name string) {
-	seen := map[string]bool{}
-	for _, it := range list.items {
-		id := it.kind.String() + it.text
-		if seen[id] && it.kind != tableNode {
-			r.problem(it.off, name, "%s: %s is listed twice", name, it.text)
-		}
-		seen[id] = true
-	}
-}
-
-// value is the text of one key of a case as selectors see it; ok is false for a
-// key that is not a settings key.
-func (s *Settings) value(name string) (string, bool) {
-	for _, t := range s.Turned {
-		if t.Key == name {
-			return t.Value, true
+// value is the text of one key of a case as selectors see it; ok is false for a key that is not a settings key.
+func (s *Settings) value(name string) (text string, ok bool) {
+	for _, m := range s.Manual {
+		if m.Key == name {
+			return m.Value, true
 		}
 	}
 	if k := findSetting(name); k != nil {
@@ -211,33 +193,19 @@ func (s *Settings) value(name string) (string, bool) {
 	return "", false
 }
 
-// formatAliases are the names that diskutil has for formats, where they differ.
-func formatAliases() map[string]string {
-	out := map[string]string{}
-	for _, f := range image.Formats {
-		if f.ImageType != "" && f.ImageType != f.Name {
-			out[f.ImageType] = f.Name
-		}
-	}
-	return out
-}
-
 // formatCodes replaces every name of a format by its code alone.
 var formatCodes = func() *strings.Replacer {
 	var pairs []string
-	for _, f := range image.Formats {
-		pairs = append(pairs, FormatName(f.Name), f.Name)
-	}
-	for alias := range formatAlias {
-		pairs = append(pairs, FormatName(alias), alias)
+	for _, code := range append(image.FormatNames(nil), "RAW") {
+		pairs = append(pairs, FormatName(code), code)
 	}
 	return strings.NewReplacer(pairs...)
 }()
 
-// FormatCodes is text with the codes of image formats in place of their names, for lines that are too short for these.
+// FormatCodes is text with the codes of image formats in place of their names, for short lines.
 func FormatCodes(text string) string { return formatCodes.Replace(text) }
 
-// FormatName is the name of an image format with its code: "sparse bundle (UDSB)". A format without a name is its code.
+// FormatName is the name of an image format with its code: "sparse bundle (UDSB)". An unknown format is its code.
 func FormatName(format string) string {
 	if f, ok := image.FormatNamed(format); ok {
 		return f.Title + " (" + format + ")"

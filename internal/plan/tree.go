@@ -43,8 +43,7 @@ type node struct {
 	pairs []*node // of a table, in the order written
 	index map[string]*node
 
-	// How a table came to be decides what may still be added to it.
-	origin tableOrigin
+	origin tableOrigin // decides what may still be added to a table
 }
 
 type tableOrigin int
@@ -75,9 +74,12 @@ func (n *node) add(child *node) *node {
 	return child
 }
 
-// at walks keys (string) and indexes (int) and returns the deepest value that
-// exists on the way, so that a problem always has a place.
+// at walks keys (string) and indexes (int) and returns the deepest value that exists on the way, so that a problem
+// always has a place: the start of the text where there is no tree.
 func (n *node) at(path ...any) *node {
+	if n == nil {
+		return &node{}
+	}
 	here := n
 	for _, step := range path {
 		var next *node
@@ -97,33 +99,32 @@ func (n *node) at(path ...any) *node {
 	return here
 }
 
-// treeBuilder builds the tree while the parser walks over the text, and enforces the
-// rules of TOML that a parser of single expressions cannot see: no key twice,
-// no table opened twice, no key added to a closed value.
+// treeBuilder builds the tree from the parser's expressions, and enforces the rules of TOML that a parser of single
+// expressions cannot see: no key twice, no table opened twice, no key added to a closed value.
 type treeBuilder struct {
-	r    *reader
-	p    unstable.Parser
-	base int   // offset of the parser's input in the text
-	root *node // of the whole file
-	here *node // table that key-value lines go to; nil after a bad header
+	r      *reader
+	parser unstable.Parser
+	base   int   // offset of the parser's input in the text
+	root   *node // of the whole file
+	table  *node // that key-value lines go to; nil after an invalid header
 }
 
-// grow turns the text into a tree. Syntax errors are reported, and reading goes
-// on at the next table header, so that one slip does not hide the others.
+// parseTree turns the text into a tree. After a syntax error, which is reported, it continues at the next table header,
+// so that one mistake does not hide the others.
 func (r *reader) parseTree() *node {
 	g := treeBuilder{r: r, root: &node{kind: tableNode, origin: headerTable}}
-	g.here = g.root
+	g.table = g.root
 	for g.base = r.bom; g.base < len(r.text); {
-		g.p.Reset(r.text[g.base:])
-		for g.p.NextExpression() {
-			g.expression(g.p.Expression())
+		g.parser.Reset(r.text[g.base:])
+		for g.parser.NextExpression() {
+			g.addExpression(g.parser.Expression())
 		}
-		err := g.p.Error()
+		err := g.parser.Error()
 		if err == nil {
 			break
 		}
 		r.broken = true
-		at := g.syntax(err)
+		at := g.reportSyntax(err)
 		next := nextHeader(r.text, at)
 		if next < 0 {
 			break
@@ -134,12 +135,12 @@ func (r *reader) parseTree() *node {
 }
 
 // syntax reports a parser error and returns its offset in the text.
-func (g *treeBuilder) syntax(err error) int {
+func (g *treeBuilder) reportSyntax(err error) int {
 	at := len(g.r.text)
 	message := err.Error()
 	if pe, ok := errors.AsType[*unstable.ParserError](err); ok {
 		message = pe.Message
-		if off, ok := subslice(g.p.Data(), pe.Highlight); ok {
+		if off, ok := subslice(g.parser.Data(), pe.Highlight); ok {
 			at = g.base + off
 		}
 	}
@@ -147,7 +148,7 @@ func (g *treeBuilder) syntax(err error) int {
 	if c, n := utf8.DecodeRune(g.r.text[at:]); n > 1 { // the parser names the first byte of what is one character
 		message = oneByte.ReplaceAllLiteralString(message, fmt.Sprintf("%#U", c))
 	}
-	g.r.problem(at, "", "the text is no valid TOML: %s", message).Hint = syntaxHint(g.r.text, at, message)
+	g.r.problem(at, "", "the text is not valid TOML: %s", message).Hint = syntaxHint(g.r.text, at, message)
 	return at
 }
 
@@ -164,9 +165,9 @@ func syntaxHint(text []byte, at int, message string) string {
 	case bytes.HasPrefix(text[at:], []byte("True")) || bytes.HasPrefix(text[at:], []byte("False")):
 		return "write true or false"
 	case strings.Contains(message, "expected newline") && unicode.IsLetter(c):
-		return "a value of several words stands in quotes, such as \"100 GB\""
+		return "write a value of several words in quotes, such as \"100 GB\""
 	case strings.HasSuffix(line, "=") && (unicode.IsLetter(c) || unicode.IsDigit(c)):
-		return "text stands in quotes: \"…\""
+		return "write text in quotes: \"…\""
 	case (strings.Contains(message, "start of key") || strings.Contains(message, "after key")) && c > unicode.MaxASCII:
 		return "keys are made of letters a to z, digits, _ and -"
 	}
@@ -199,38 +200,38 @@ func nextHeader(text []byte, at int) int {
 	return -1
 }
 
-func (g *treeBuilder) expression(n *unstable.Node) {
+func (g *treeBuilder) addExpression(n *unstable.Node) {
 	switch n.Kind {
 	case unstable.KeyValue:
-		if g.here != nil {
-			g.keyValue(g.here, n)
+		if g.table != nil {
+			g.addKeyValue(g.table, n)
 		}
 	case unstable.Table:
-		g.here = g.header(n, false)
+		g.table = g.openTable(n, false)
 	case unstable.ArrayTable:
-		g.here = g.header(n, true)
+		g.table = g.openTable(n, true)
 	}
 }
 
-// part is one piece of a dotted key.
-type part struct {
+// keyPart is one piece of a dotted key with its place in the text.
+type keyPart struct {
 	name     string
 	off, end int
 }
 
-func (g *treeBuilder) parts(it unstable.Iterator) []part {
-	var out []part
+func (g *treeBuilder) keyParts(it unstable.Iterator) []keyPart {
+	var out []keyPart
 	for it.Next() {
 		k := it.Node()
 		off := g.base + int(k.Raw.Offset)
-		out = append(out, part{string(k.Data), off, off + int(k.Raw.Length)})
+		out = append(out, keyPart{string(k.Data), off, off + int(k.Raw.Length)})
 	}
 	return out
 }
 
-// header opens [a.b] or adds an item to [[a.b]] and returns the table.
-func (g *treeBuilder) header(n *unstable.Node, list bool) *node {
-	parts := g.parts(n.Key())
+// openTable opens [a.b] or adds an item to [[a.b]] and returns the table.
+func (g *treeBuilder) openTable(n *unstable.Node, list bool) *node {
+	parts := g.keyParts(n.Key())
 	t := g.root
 	for _, p := range parts[:len(parts)-1] {
 		next := t.get(p.name)
@@ -240,7 +241,7 @@ func (g *treeBuilder) header(n *unstable.Node, list bool) *node {
 		case next.origin == tableList:
 			next = next.items[len(next.items)-1]
 		case next.kind != tableNode || next.origin == inlineTable:
-			g.taken(p, next)
+			g.reportTaken(p, next)
 			return nil
 		}
 		t = next
@@ -248,25 +249,25 @@ func (g *treeBuilder) header(n *unstable.Node, list bool) *node {
 	last := parts[len(parts)-1]
 	old := t.get(last.name)
 	if list {
-		return g.item(t, old, last)
+		return g.addItem(t, old, last)
 	}
 	if old == nil {
 		return t.add(&node{kind: tableNode, name: last.name, key: last.off, off: last.off, origin: headerTable})
 	}
 	if old.kind != tableNode || old.origin != implicitTable {
-		g.taken(last, old)
+		g.reportTaken(last, old)
 		return nil
 	}
 	old.origin, old.key, old.off = headerTable, last.off, last.off
 	return old
 }
 
-func (g *treeBuilder) item(t, old *node, p part) *node {
+func (g *treeBuilder) addItem(t, old *node, p keyPart) *node {
 	if old == nil {
 		old = t.add(&node{kind: arrayNode, name: p.name, key: p.off, off: p.off, origin: tableList})
 	}
 	if old.origin != tableList {
-		g.taken(p, old)
+		g.reportTaken(p, old)
 		return nil
 	}
 	it := &node{kind: tableNode, key: p.off, off: p.off, origin: headerTable}
@@ -274,31 +275,31 @@ func (g *treeBuilder) item(t, old *node, p part) *node {
 	return it
 }
 
-func (g *treeBuilder) taken(p part, old *node) {
+func (g *treeBuilder) reportTaken(p keyPart, old *node) {
 	line, _ := g.r.place(old.key)
-	g.r.problem(p.off, p.name, "%q is there already", p.name).hintf("it was first given on line %d", line)
+	g.r.problem(p.off, p.name, "%q is given twice", p.name).hintf("the first is on line %d", line)
 }
 
-// keyValue adds key = value to table t; the key may be dotted.
-func (g *treeBuilder) keyValue(t *node, n *unstable.Node) {
-	parts := g.parts(n.Key())
+// addKeyValue adds key = value to table t; the key may be dotted.
+func (g *treeBuilder) addKeyValue(t *node, n *unstable.Node) {
+	parts := g.keyParts(n.Key())
 	for _, p := range parts[:len(parts)-1] {
 		next := t.get(p.name)
 		switch {
 		case next == nil:
 			next = t.add(&node{kind: tableNode, name: p.name, key: p.off, off: p.off, origin: dottedTable})
 		case next.kind != tableNode || next.origin != dottedTable:
-			g.taken(p, next)
+			g.reportTaken(p, next)
 			return
 		}
 		t = next
 	}
 	last := parts[len(parts)-1]
 	if old := t.get(last.name); old != nil {
-		g.taken(last, old)
+		g.reportTaken(last, old)
 		return
 	}
-	v := g.value(n.Value(), g.afterEquals(last.end))
+	v := g.convert(n.Value(), g.afterEquals(last.end))
 	v.name, v.key = last.name, last.off
 	t.add(v)
 }
@@ -325,20 +326,20 @@ var scalarKinds = map[unstable.Kind]nodeKind{
 	unstable.DateTime: timeNode,
 }
 
-// value copies one value out of the parser's memory.
-func (g *treeBuilder) value(n *unstable.Node, off int) *node {
+// convert copies one value out of the parser's memory.
+func (g *treeBuilder) convert(n *unstable.Node, off int) *node {
 	switch n.Kind {
 	case unstable.Array:
 		out := &node{kind: arrayNode, off: off, key: off, origin: plainList}
 		for it := n.Children(); it.Next(); {
-			out.items = append(out.items, g.value(it.Node(), off))
+			out.items = append(out.items, g.convert(it.Node(), off))
 		}
 		return out
 	case unstable.InlineTable:
 		off = g.base + int(n.Raw.Offset)
 		out := &node{kind: tableNode, off: off, key: off, origin: inlineTable}
 		for it := n.Children(); it.Next(); {
-			g.keyValue(out, it.Node())
+			g.addKeyValue(out, it.Node())
 		}
 		return out
 	}

@@ -59,7 +59,7 @@ func TestTreeAgreesWithDecoder(t *testing.T) {
 func TestPlaces(t *testing.T) {
 	text := "\ufefftop = 1\r\n[a]\r\n  \"größe\" = \t\"ä\" # note\n[[list]]\nx.y = [ 1,\n  { z = true } ]\nempty = []\n"
 	r := newReader("t.toml", []byte(text))
-	require.True(t, r.encoded())
+	require.True(t, r.checkEncoding())
 	root := r.parseTree()
 	require.Empty(t, r.found)
 	for _, c := range []struct {
@@ -112,9 +112,9 @@ func TestNearest(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := rapid.StringMatching(`[a-c]{0,6}`).Draw(t, "a"), rapid.StringMatching(`[a-c]{0,6}`).Draw(t, "b")
-		require.Equal(t, distance(a, b), distance(b, a))
-		require.Equal(t, a == b, distance(a, b) == 0)
-		require.LessOrEqual(t, distance(a, b), max(len(a), len(b)))
+		require.Equal(t, editDistance(a, b), editDistance(b, a))
+		require.Equal(t, a == b, editDistance(a, b) == 0)
+		require.LessOrEqual(t, editDistance(a, b), max(len(a), len(b)))
 	})
 }
 
@@ -128,7 +128,7 @@ func TestLongTextIsCut(t *testing.T) {
 // TestSyntaxHints: slips of people who write their first TOML.
 func TestSyntaxHints(t *testing.T) {
 	for line, hint := range map[string]string{
-		"format = UDSB": "text stands in quotes: \"…\"", "format = “UDSB”": "write straight quotes: \"", "size = 100 GB": "a value of several words stands in quotes, such as \"100 GB\"",
+		"format = UDSB": "write text in quotes: \"…\"", "format = “UDSB”": "write straight quotes: \"", "size = 100 GB": "write a value of several words in quotes, such as \"100 GB\"",
 		"größe = 1": "keys are made of letters a to z, digits, _ and -", "日 = 1": "keys are made of letters a to z, digits, _ and -",
 		"flag = True": "write true or false", "x = [1": "",
 	} {
