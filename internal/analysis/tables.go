@@ -52,8 +52,8 @@ func lineOf(t *plan.Table, l plan.TableLine) result.TableLine {
 	case l.Step != "":
 		out.Op = result.OpOutcome
 	}
-	if l.Asks() {
-		out.Unit, out.Digits = t.Shown(l, plan.TableLine{})
+	if l.HasValue() {
+		out.Unit, out.Digits = t.DisplayFormat(l, plan.TableLine{})
 		out.Printed = l.Published
 	}
 	return out

@@ -272,7 +272,7 @@ func sameWork(a, b *caseData) bool {
 			return false
 		}
 	}
-	for _, t := range b.plan.Settings.Turned {
+	for _, t := range b.plan.Settings.Manual {
 		if v, _ := a.value(t.Key); v != t.Value {
 			return false
 		}

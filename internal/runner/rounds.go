@@ -78,7 +78,7 @@ func (r *run) runRound(ctx context.Context, round int, setting []plan.KeyValue) 
 	}
 	for _, id := range r.state.Orders[round] {
 		c := r.findCase(id)
-		if c == nil || !slices.Equal(c.Settings.Turned, setting) {
+		if c == nil || !slices.Equal(c.Settings.Manual, setting) {
 			continue
 		}
 		if r.done[caseRoundKey{id, round}] {
@@ -117,7 +117,7 @@ func (r *run) hasEnded(id string, round int) bool {
 func (r *run) isMeasured(setting []plan.KeyValue) bool {
 	for _, c := range r.cases {
 		for round := 1; round <= r.p.Run.Rounds; round++ {
-			if slices.Equal(c.Settings.Turned, setting) && !r.hasEnded(c.ID, round) {
+			if slices.Equal(c.Settings.Manual, setting) && !r.hasEnded(c.ID, round) {
 				return false
 			}
 		}
@@ -130,8 +130,8 @@ func (r *run) isMeasured(setting []plan.KeyValue) bool {
 func (r *run) manualCombinations() [][]plan.KeyValue {
 	var out [][]plan.KeyValue
 	for _, c := range r.cases {
-		if !slices.ContainsFunc(out, func(t []plan.KeyValue) bool { return slices.Equal(t, c.Settings.Turned) }) {
-			out = append(out, c.Settings.Turned)
+		if !slices.ContainsFunc(out, func(t []plan.KeyValue) bool { return slices.Equal(t, c.Settings.Manual) }) {
+			out = append(out, c.Settings.Manual)
 		}
 	}
 	return out
