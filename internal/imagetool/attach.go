@@ -27,6 +27,10 @@ var mountPolicies = map[string]string{"forcemount": mountRequired, "automount": 
 	"nomount": mountSuppressed}
 
 // attach is the verb of both tools: it attaches the image that is named first and prints its devices.
+//
+// The image is opened once, before anything is attached: for its partition map and volumes, which the attacher and the
+// list of devices take over, and for its checksums. An image that is attached already is not attached again: its
+// present devices are printed, its volume is mounted if it is not, and warnings name what differs from the request.
 func (c *call) attach() error {
 	r, policy, err := c.attachRequest()
 	if err != nil {
@@ -76,7 +80,8 @@ func (c *call) attach() error {
 	return c.printAttached(got, r.Info)
 }
 
-// attachRequest reads the options of attach.
+// attachRequest reads the options of attach, of both tools, and the policy about images without a volume to mount. An
+// error is a misuse or a folder that is missing: nothing has been opened yet.
 func (c *call) attachRequest() (r attach.Request, policy string, err error) {
 	r, err = c.mountRequest()
 	r.ReadOnly, r.Browse = c.has("readonly"), !c.has("nobrowse")
@@ -198,7 +203,8 @@ func (c *call) attachAgain(a attach.Attached, r attach.Request, policy string) e
 	return c.printAttached(a, nil)
 }
 
-// attachMade attaches what create has made. An image without a volume to mount stays.
+// attachMade attaches what create has made. If that fails, for instance since the image has no volume to mount, the
+// image stays, and the error says that it was created.
 func (c *call) attachMade(path string, pass []byte) error {
 	p, err := placeAt(path)
 	if err != nil {
@@ -261,7 +267,9 @@ func (c *call) findImage(path string) (*attach.Attached, error) {
 	return nil, err
 }
 
-// findAttached returns the attachment of a device or a mount point; names of devices may lack /dev/.
+// findAttached returns the attachment of a device or a mount point; names of devices may lack /dev/. The operand may be
+// the whole disk, any of its partitions, or in mode fuse the name by which attach and info print it. Links in the path
+// of a mount point are followed. The error is fs.ErrNotExist if no attachment fits.
 func (c *call) findAttached(operand string) (attach.Attached, error) {
 	list, err := c.listLiving()
 	if err != nil {

@@ -59,7 +59,8 @@ var hashes = map[string]func() hash.Hash{
 	"SHA256": sha256.New, "SHA384": sha512.New384, "SHA512": sha512.New,
 }
 
-// checksum computes a checksum of the device.
+// checksum computes a checksum of the device. Types that start with UDIF- are what a read-only image stores: a checksum
+// over the checksums of its parts, in binary form. Of other images it is what convert would store.
 func (c *call) checksum() error {
 	kind := strings.ToUpper(c.value("type"))
 	name, ofParts := strings.CutPrefix(kind, "UDIF-")
@@ -152,6 +153,8 @@ func (e *unreadableError) Error() string { return e.err.Error() }
 func (e *unreadableError) Unwrap() error { return e.err }
 
 // verify checks the stored checksums, which only UDIF images with tables have; of other images it checks the structure.
+// As from Apple's tool the status is 1 for an image without a checksum, and the message names what differs. A file that
+// is not an image has a message of its own.
 func (c *call) verify() error {
 	err := c.withImage(c.operands[0], peek, func(i *imageFile) error {
 		if err := c.warnOfRaw(i); err != nil {
@@ -188,7 +191,9 @@ func (c *call) reportNoChecksum(i *imageFile, which string) error {
 	return &exitStatus{1}
 }
 
-// verifyTables computes and compares every checksum of a UDIF image. Findings go to stderr, as from Apple's tool.
+// verifyTables computes and compares every checksum of a UDIF image. Findings go to stderr, as from Apple's tool, and
+// the result to the property list if there is one. Checksums of an unknown type are neither valid nor missing: if an
+// image has no others, the status is 1.
 func (c *call) verifyTables(i *imageFile, im *udif.Image) error {
 	p := c.newProgress(im.Size())
 	report, err := im.Verify(c.ctx, udif.StreamOptions{Progress: func(done, _ int64) { p.at(done) }})

@@ -26,18 +26,29 @@ import (
 	"dmgbench/internal/attach"
 )
 
-// Env is everything that a command takes from outside, so that tests need no privileges.
+// Env is everything that a command takes from outside, so that tests need no privileges. The zero value reads an empty
+// stdin, discards the output and attaches for real; [System] is that of the process.
 type Env struct {
-	Stdin          io.Reader
+	// Stdin is read for passphrases, and only if an option names it.
+	Stdin io.Reader
+	// Stdout gets results, Stderr messages and warnings.
 	Stdout, Stderr io.Writer
-	Attacher       *Attacher               // nil: the system's
-	Helper         func(args []string) int // runs the process that serves an attached image, see HelperVerb
-	Now            func() time.Time        // of files put into volumes; nil: the clock of the host
-	Random         io.Reader               // for identifiers; nil: the system's
-	Dir            string                  // relative paths start here; "": the working folder
-	Version        string                  // that info prints
-	UID            int                     // of the user
-	iterations     int                     // of the key derivation of new images; 0: as many as is safe
+	// Attacher attaches and mounts; nil is package attach.
+	Attacher *Attacher
+	// Helper runs the process that serves an attached image, with the arguments after [HelperVerb].
+	Helper func(args []string) int
+	// Now is the modification time of files that are put into volumes; nil is the clock of the host.
+	Now func() time.Time
+	// Random gives identifiers and serial numbers; nil is the random source of the system.
+	Random io.Reader
+	// Dir is the folder in which relative paths start; "" is the working folder.
+	Dir string
+	// Version is what info prints as the version of the driver.
+	Version string
+	// UID is the user: root gets another default file system, as only root can mount it.
+	UID int
+	// iterations of the key derivation of new images; 0 is as many as is safe. Tests take few.
+	iterations int
 }
 
 // HelperVerb is the hidden verb under which package attach starts this program again.
@@ -54,9 +65,12 @@ type Attacher struct {
 	Trim        func(ctx context.Context, mountPoint string) (int64, error)
 	Filesystems func() []attach.FS
 	Make        func(ctx context.Context, device, filesystem, label string) error
-	CanGrow     func(filesystem string) error                      // why Grow would fail for a file system
-	Grow        func(ctx context.Context, a attach.Attached) error // the volume takes the whole partition
-	Loops       func() bool
+	// CanGrow returns why Grow would fail for a file system, so that nothing is changed before it fails.
+	CanGrow func(filesystem string) error
+	// Grow makes the volume take the whole partition.
+	Grow func(ctx context.Context, a attach.Attached) error
+	// Loops reports whether there are loop devices for this user.
+	Loops func() bool
 }
 
 // system attaches for real.
@@ -87,14 +101,17 @@ func (e Env) withDefaults() Env {
 	return e
 }
 
-// call is one command line.
+// call is one command line, from its words to its output. Every verb is a method of it.
 type call struct {
-	ctx      context.Context
-	env      Env
-	tool     string // hdiutil or diskutil
-	verb     *verb
-	opts     map[string][]string // values by the key of the option; a flag has one empty value
+	ctx context.Context
+	env Env
+	// tool is hdiutil or diskutil: they differ in grammar, messages and property lists.
+	tool string
+	verb *verb
+	// opts are the values by the key of the option, in the order of the command line; a flag has one empty value.
+	opts     map[string][]string
 	operands []string
+	// out and err are stdout and stderr, or discard everything with -quiet.
 	out, err io.Writer
 	secrets  secrets
 }

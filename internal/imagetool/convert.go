@@ -3,6 +3,8 @@ package imagetool
 import (
 	"cmp"
 	"errors"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -10,14 +12,16 @@ import (
 	"dmgbench/internal/image"
 )
 
-// convert is the verb of hdiutil, and `diskutil image create from`: it makes another image with the same device.
+// convert is the verb of hdiutil, and `diskutil image create from`: it makes another image with the same device. Every
+// byte of the device is copied, free space of volumes included. Afterwards the checksums that a UDIF source stores are
+// compared with what was read; with a difference the new image is deleted, unless -noverify keeps it.
 func (c *call) convert() (err error) {
 	b, to := newImage{}, c.value("o")
 	if c.tool == "diskutil" {
 		to = c.operands[1]
 		b.format, err = c.imageFormat(to, byFrom)
 	} else if b.format, err = formatNamed(c.value("format"), byConversion); err == nil {
-		b.band, err = c.targetKeys(b.format)
+		err = c.setImageKeys(&b)
 	}
 	if err != nil {
 		return err
@@ -42,7 +46,7 @@ func (c *call) convert() (err error) {
 		keepSums(src)
 		return c.replace(p, func(tmp place) error {
 			if b.format.UDIF {
-				err = c.writeUDIF(tmp, src.Image, b.format, b.encryption)
+				err = c.writeUDIF(tmp, src.Image, b)
 			} else {
 				err = c.writeContainer(tmp, src, b)
 			}
@@ -92,61 +96,51 @@ func storedRanges(i *imageFile) func(off, n int64) bool {
 	}
 }
 
-// writeUDIF makes a read-only image.
-func (c *call) writeUDIF(to place, img container.Image, f image.Format, e container.Encryption) error {
-	level, tasks, err := c.compression(f)
-	if err != nil {
-		return err
+// writeUDIF makes a read-only image of the device of img.
+func (c *call) writeUDIF(to place, img container.Image, b newImage) error {
+	tasks := 0 // as many as there are processors
+	if c.has("tasks") {
+		var err error
+		if tasks, err = strconv.Atoi(c.value("tasks")); err != nil || tasks < 1 || tasks > 1024 {
+			return refuse("tasks %q: want a number from 1 to 1024", c.value("tasks"))
+		}
 	}
 	p := c.newProgress(img.Size())
-	return container.CreateUDIF(c.ctx, to.dir, to.name, img, container.UDIFSpec{Format: f.Name, Level: level,
-		Workers: tasks, Encryption: e, Progress: func(done, _ int64) { p.at(done) }})
+	return container.CreateUDIF(c.ctx, to.dir, to.name, img, container.UDIFSpec{Format: b.format.Name, Level: b.level,
+		Workers: tasks, Encryption: b.encryption, Progress: func(done, _ int64) { p.at(done) }})
 }
 
-// targetKeys checks the image keys of a new image and returns the size of its bands in bytes, 0 for the usual.
-func (c *call) targetKeys(f image.Format) (band int64, err error) {
-	if f.UDIF {
-		_, _, err = c.compression(f)
-		return 0, err
-	}
-	for _, v := range c.opts["imagekey"] {
-		key, count, _ := strings.Cut(v, "=")
-		band, err = parseCount(count, sector)
-		switch {
-		case key != "sparse-band-size":
-			return 0, refuse("image key %q is not known: want sparse-band-size=SECTORS", v)
-		case !f.AnyBand:
-			return 0, refuse("image key sparse-band-size is for sparse bundles and sparse images; this is %s", f.Name)
-		case err != nil || image.CheckBandSize(band) != nil:
-			return 0, refuse("bands of %s sectors: want %d to %d", count, image.MinBandSize/sector,
-				int64(image.MaxBandSize)/sector)
-		}
-	}
-	return band, nil
+// imageKeys are the image keys of new images: the formats that have them, and the range of their values, as of
+// hdiutil(1). Sizes of bands are in sectors.
+var imageKeys = map[string]struct {
+	formats   string
+	low, high int64
+}{
+	"sparse-band-size": {"sparse bundles and sparse images", image.MinBandSize / sector, image.MaxBandSize / sector},
+	"zlib-level":       {image.UDZO, 1, 9},
+	"bzip2-level":      {image.UDBZ, 1, 9},
 }
 
-// levelKeys are the formats with levels, by the image keys that choose them.
-var levelKeys = map[string]string{"zlib-level": image.UDZO, "bzip2-level": image.UDBZ}
-
-// compression reads how a read-only image is compressed: its level, 0 for the usual, and how many chunks at once.
-func (c *call) compression(f image.Format) (level, tasks int, err error) {
+// setImageKeys takes over the image keys of a new image. Keys that do not fit the format are errors: the user would
+// measure or ship another image than requested.
+func (c *call) setImageKeys(b *newImage) error {
 	for _, v := range c.opts["imagekey"] {
-		key, value, _ := strings.Cut(v, "=")
-		level, err = strconv.Atoi(value)
+		key, text, _ := strings.Cut(v, "=")
+		k, known := imageKeys[key]
+		n, err := strconv.ParseInt(text, 10, 64)
 		switch {
-		case levelKeys[key] == "":
-			return 0, 0, refuse("image key %q is not known: want zlib-level=1 to 9, for UDZO, or bzip2-level=1 to 9, "+
-				"for UDBZ", v)
-		case f.Name != levelKeys[key]:
-			return 0, 0, refuse("image key %s is for %s; this is %s", key, levelKeys[key], f.Name)
-		case err != nil || level < 1 || level > 9:
-			return 0, 0, refuse("%s %q: want 1 to 9", key, value)
+		case !known:
+			return refuse("image key %q is not known: want %s", v,
+				strings.Join(slices.Sorted(maps.Keys(imageKeys)), ", "))
+		case k.formats != b.format.Name && !(key == "sparse-band-size" && b.format.AnyBand):
+			return refuse("image key %s is for %s; this is %s", key, k.formats, b.format.Name)
+		case err != nil || n < k.low || n > k.high:
+			return refuse("%s %q: want %d to %d", key, text, k.low, k.high)
+		case key == "sparse-band-size":
+			b.band = n * sector
+		default:
+			b.level = int(n)
 		}
 	}
-	if c.has("tasks") {
-		if tasks, err = strconv.Atoi(c.value("tasks")); err != nil || tasks < 1 || tasks > 1024 {
-			return 0, 0, refuse("tasks %q: want a number from 1 to 1024", c.value("tasks"))
-		}
-	}
-	return level, tasks, nil
+	return nil
 }

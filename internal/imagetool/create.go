@@ -20,14 +20,20 @@ import (
 	"dmgbench/internal/image"
 )
 
-// newImage describes a new image.
+// newImage describes a new image, as the options of create and convert request it.
 type newImage struct {
-	format     image.Format
-	size, band int64  // bytes; 0 for the usual
-	bare       bool   // no partition table
-	filesystem string // "" for none
+	format image.Format
+	// size of the device and of its bands in bytes. A size of 0 is as large as the folders need, a band of 0 the usual.
+	size, band int64
+	// level of the compression of a read-only image, 0 for the usual.
+	level int
+	// bare means no partition table: the volume takes the whole device.
+	bare bool
+	// filesystem is a name of package attach or ours; "" for none.
+	filesystem string
 	label      string
-	folders    []string // to be copied into it
+	// folders of the host that are copied into the volume, as absolute paths.
+	folders    []string
 	encryption container.Encryption
 }
 
@@ -63,7 +69,7 @@ func (c *call) describeNew() (b newImage, err error) {
 	if b.encryption, err = c.newEncryption(); err != nil {
 		return b, err
 	}
-	if b.band, err = c.targetKeys(b.format); err != nil {
+	if err = c.setImageKeys(&b); err != nil {
 		return b, err
 	}
 	for _, folder := range c.opts["srcfolder"] {
@@ -161,7 +167,9 @@ func (c *call) chooseContents(b *newImage) (err error) {
 	return nil
 }
 
-// makeImage makes the image under a temporary name and gives it its own name when it is complete.
+// makeImage makes the image under a temporary name and gives it its own name when it is complete. The folders are
+// listed before anything is made, so that a link in them, or a folder that is missing, leaves no trace. It returns the
+// absolute path of the image.
 func (c *call) makeImage(b newImage, operand string) (path string, err error) {
 	p, err := c.target(operand, b.format.Extension)
 	if err != nil {
@@ -195,9 +203,9 @@ func (c *call) makeReadOnly(p place, b newImage, t tree) (err error) {
 			err = errors.Join(err, e)
 		}
 	}()
-	f := b.format
-	b.format = image.Formats[0]
-	if err := c.makeFilled(raw, b, t); err != nil {
+	rw := b
+	rw.format = image.Formats[0]
+	if err := c.makeFilled(raw, rw, t); err != nil {
 		return err
 	}
 	o := container.OpenOptions{ReadOnly: true, Passphrase: b.encryption.Passphrase}
@@ -205,7 +213,7 @@ func (c *call) makeReadOnly(p place, b newImage, t tree) (err error) {
 	if err != nil {
 		return err
 	}
-	return errors.Join(c.writeUDIF(p, img, f, b.encryption), img.Close())
+	return errors.Join(c.writeUDIF(p, img, b), img.Close())
 }
 
 // makeContainer makes the empty container.
@@ -222,7 +230,9 @@ func (b newImage) open(p place) (container.Image, error) {
 	return container.Open(p.dir, p.name, container.OpenOptions{Passphrase: b.encryption.Passphrase})
 }
 
-// makeFilled makes a container, partitions and formats it, and copies the folders into it.
+// makeFilled makes a container, partitions and formats it, and copies the folders into it. ExFAT is made in this
+// process through the open container; for other file systems the image is attached without mounting, and a program of
+// the host formats the partition.
 func (c *call) makeFilled(p place, b newImage, t tree) error {
 	if err := b.makeContainer(p); err != nil || b.bare && b.filesystem == "" {
 		return err
@@ -260,6 +270,7 @@ func (c *call) fill(img container.Image, b newImage, t tree) error {
 }
 
 // partition writes the partition table and returns its partition, or the whole device where there is to be no table.
+// The partition starts at 1 MiB (20 KiB in images below 4 MiB) and ends on a multiple of 4096 bytes.
 func (c *call) partition(img container.Image, b newImage) (blockdev.Device, error) {
 	if b.bare {
 		return img, nil

@@ -112,7 +112,8 @@ func errnoOf(err error) syscall.Errno {
 }
 
 // describeError returns the text after "failed -", the error number (0 for none), and whether the text is complete
-// without the error.
+// without the error. Programs compare the texts, so that they are those of Apple's tools; the error with its paths
+// follows in a line of its own where the text does not contain all of it.
 func describeError(err error) (text string, errno syscall.Errno, complete bool) {
 	errno = errnoOf(err)
 	own, isOwn := errors.AsType[*refusal](err)
@@ -164,7 +165,8 @@ var diskutilFailures = map[string]string{
 	"resize": "Failed to resize disk image", "chpass": "Failed to change the passphrase", "eject": "Failed to eject",
 }
 
-// reportError prints a failure and returns the exit status.
+// reportError prints a failure and returns the exit status. The first line is that of Apple's tool: for hdiutil
+// "hdiutil: VERB failed - TEXT", for diskutil "Error: WORDS: TEXT". Details and hints follow.
 func (c *call) reportError(err error) int {
 	if err == nil {
 		return 0

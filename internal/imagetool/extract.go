@@ -27,7 +27,9 @@ func (c *call) withVolume(f func(i *imageFile, v *exfat.Volume) error) error {
 	})
 }
 
-// mountExFAT mounts the last ExFAT volume of an image in this process, without writing.
+// mountExFAT mounts the last ExFAT volume of an image in this process, without writing. On images of Apple's the last
+// partition is the one for files; an EFI partition with FAT comes before it. The error of an image with another file
+// system names that.
 func (i *imageFile) mountExFAT() (*exfat.Volume, error) {
 	info, err := i.inspect()
 	if err != nil {
@@ -224,7 +226,8 @@ func makeFolder(to *hostio.Dir, name string) error {
 	return err
 }
 
-// extractFile copies one file. Blocks of zeros become holes.
+// extractFile copies one file. Blocks of zeros become holes. A file that exists is an error without -ov; with it, what
+// is neither a file nor a folder (such as a link, which could lead out of the folder) is one still.
 func (c *call) extractFile(v *exfat.Volume, p string, to *hostio.Dir, name string) (err error) {
 	i, err := v.Stat(p)
 	if err != nil {

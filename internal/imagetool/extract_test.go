@@ -173,7 +173,7 @@ func TestReplacesImagesAlone(t *testing.T) {
 	m.do("create -size 8m -fs ExFAT a")
 	m.write("folder.dmg/thesis", "mine")
 	require.NoError(t, os.Symlink("a.dmg", m.path("link.dmg")))
-	for target, why := range map[string]string{"folder.dmg": "it holds \"thesis\"", "link.dmg": "not a regular file"} {
+	for target, why := range map[string]string{"folder.dmg": "it contains \"thesis\"", "link.dmg": "not a regular file"} {
 		for _, line := range []string{"convert -puppetstrings a.dmg -format UDZO -ov -o ", "create -size 8m -ov "} {
 			m.refused(1, " failed - File exists, and is not an image that could be replaced: \"DIR/"+target+"\": "+why, line+target)
 			assert.NotContains(t, m.out, "PERCENT:100", "nothing was made")

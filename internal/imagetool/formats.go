@@ -97,7 +97,8 @@ func appleName(f attach.FS) string {
 	return f.Name
 }
 
-// chooseFilesystem returns the file system of a name, or why it cannot be made.
+// chooseFilesystem returns the file system of a name, or why it cannot be made: it is never replaced by another one.
+// The error distinguishes names that are unknown, file systems of Apple's, missing programs and missing rights.
 func (c *call) chooseFilesystem(name string) (string, error) {
 	proper, known := properNames[strings.ToLower(name)]
 	if proper == ours {

@@ -18,14 +18,19 @@ const (
 	refused         // an option of Apple's tool that this one does not support; help has the reason
 )
 
-// option is one option of a verb.
+// option is one option of a verb: one entry of a line of verbs.txt.
 type option struct {
-	names    []string // with their dashes, as messages print them
-	arg      string   // the name of its value; "" for a flag
-	values   []string // the accepted values; nil for any
-	optional bool     // the value may be left out: see isValue
-	help     string   // what it does; why it is ignored or refused
-	support  support
+	// names start with the dashes of the tool, as messages print them. The first one is the key.
+	names []string
+	// arg is the name of the value in the help; "" for a flag.
+	arg string
+	// values are those that are accepted, in any case of letters; nil for any.
+	values []string
+	// optional means that the value may be left out: see isValue.
+	optional bool
+	// help is what the option does, or why it is ignored or refused.
+	help    string
+	support support
 }
 
 // key is the name of an option in this program: its first name in small letters and without dashes, so that --noMount
@@ -35,19 +40,26 @@ func (o option) key() string { return keyOf(o.names[0]) }
 // keyOf is the key of an option's name.
 func keyOf(name string) string { return strings.ToLower(strings.ReplaceAll(name, "-", "")) }
 
-// verb is one verb of one tool.
+// verb is one verb of one tool: one block of verbs.txt.
 type verb struct {
-	tool      string
-	name      string
-	also      []string
-	short     string // what it does, in a line
-	operands  string // as usage shows them
-	min, max  int    // how many operands
-	options   []option
-	needs     []string // what has to be given, and the options that give it: "size: -size or -sectors"
-	excludes  []string // options that exclude each other, separated by blanks
-	notes     string   // of help and manual page
-	extension bool     // not one of Apple's
+	tool string
+	// name may have several words, such as "image create blank"; also are other names of the verb.
+	name string
+	also []string
+	// short is what the verb does, in a line of the list of verbs.
+	short string
+	// operands are shown in the usage; min and max of them are accepted.
+	operands string
+	min, max int
+	options  []option
+	// needs is what has to be given, with the options that give it: "size: -size or -sectors".
+	needs []string
+	// excludes are options that exclude each other, separated by blanks.
+	excludes []string
+	// notes follow the options in the help and on the manual page.
+	notes string
+	// extension means that Apple's tool does not have the verb.
+	extension bool
 	run       func(*call) error
 }
 
@@ -86,46 +98,40 @@ func init() {
 	}
 }
 
-// parseBlock reads a verb or a group of options; verbs.txt describes the lines.
+// lineParsers take over the lines of a block, by their first word; verbs.txt describes them.
+var lineParsers = map[string]func(v *verb, rest string){
+	"verb":      (*verb).parseNames,
+	"group":     func(v *verb, rest string) { v.name = rest },
+	"short":     func(v *verb, rest string) { v.short = rest },
+	"notes":     func(v *verb, rest string) { v.notes = rest },
+	"needs":     func(v *verb, rest string) { v.needs = append(v.needs, rest) },
+	"excludes":  func(v *verb, rest string) { v.excludes = append(v.excludes, rest) },
+	"extension": func(v *verb, _ string) { v.extension = true },
+	"option":    func(v *verb, rest string) { v.parseOptions(works, rest) },
+	"ignored":   func(v *verb, rest string) { v.parseOptions(ignored, rest) },
+	"refused":   func(v *verb, rest string) { v.parseOptions(refused, rest) },
+	"use": func(v *verb, rest string) {
+		for name := range strings.FieldsSeq(rest) {
+			v.options = append(v.options, groups[name]...)
+		}
+	},
+}
+
+// parseBlock reads a verb, or a group of options, which has no tool.
 func parseBlock(lines []string) {
-	v, group := &verb{}, ""
+	v := &verb{}
 	for _, line := range lines {
 		word, rest, _ := strings.Cut(line, " ")
-		switch word {
-		case "verb":
-			v.parseNames(rest)
-		case "group":
-			group = rest
-		case "short":
-			v.short = rest
-		case "notes":
-			v.notes = rest
-		case "needs":
-			v.needs = append(v.needs, rest)
-		case "excludes":
-			v.excludes = append(v.excludes, rest)
-		case "extension":
-			v.extension = true
-		case "use":
-			for name := range strings.FieldsSeq(rest) {
-				v.options = append(v.options, groups[name]...)
-			}
-		case "option":
-			v.parseOptions(works, rest)
-		case "ignored":
-			v.parseOptions(ignored, rest)
-		case "refused":
-			v.parseOptions(refused, rest)
-		default:
-			if !strings.HasPrefix(word, "#") {
-				panic(fmt.Sprintf("verbs.txt: unknown line %q", line))
-			}
+		if parse, ok := lineParsers[word]; ok {
+			parse(v, rest)
+		} else if !strings.HasPrefix(word, "#") {
+			panic(fmt.Sprintf("verbs.txt: unknown line %q", line))
 		}
 	}
-	if v.name != "" {
+	if v.tool != "" {
 		verbs = append(verbs, v)
 	} else {
-		groups[group] = v.options
+		groups[v.name] = v.options
 	}
 }
 
@@ -224,7 +230,9 @@ func (c *call) isHelp(word string) bool {
 	return word == "-help" || word == "--help" || c.tool == "diskutil" && word == "-h"
 }
 
-// parse fills in verb, options and operands.
+// parse fills in verb, options and operands. It does not check which options belong together, see checkRules, so that
+// each can be parsed alone. A request for help wins over everything else on the command line, as with Apple's tools:
+// programs append -help to a verb to find out what it supports.
 func (c *call) parse(args []string) error {
 	if len(args) == 0 {
 		return misused("no verb given")
@@ -257,7 +265,9 @@ func (c *call) parse(args []string) error {
 	return nil
 }
 
-// parseOptions sorts the arguments into options and operands, which come in any order; "--" ends the options.
+// parseOptions sorts the arguments into options and operands, which come in any order; "--" ends the options. A word of
+// one dash alone is an operand. diskutil also takes --name=value. An option that is given twice has both values: verbs
+// use the last one, or all where several make sense, such as -srcfolder.
 func (c *call) parseOptions(args []string) error {
 	c.opts = map[string][]string{}
 	for len(args) > 0 {

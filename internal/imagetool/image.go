@@ -67,7 +67,8 @@ func (c *call) existing(operand string) (place, error) {
 	return placeAt(path)
 }
 
-// target returns the place of an image that is to be made. The folder must exist.
+// target returns the place of an image that is to be made. The extension of the format is added if it is missing, as
+// Apple's tools do. The folder must exist.
 func (c *call) target(operand, extension string) (place, error) {
 	path, err := c.absolute(operand)
 	if err != nil {
@@ -93,7 +94,8 @@ func placeAt(path string) (place, error) {
 	return place{dir: dir, name: filepath.Base(path), path: path}, err
 }
 
-// lockFiles opens the files that carry the locks of an image. A file that cannot be opened counts as unlocked.
+// lockFiles opens the files that carry the locks of an image: the file itself, or token and lock of a bundle, as
+// package container and Apple's tools lock them. A file that cannot be opened counts as unlocked.
 func (p place) lockFiles() (files []*hostio.File) {
 	names := []string{p.name}
 	if fi, err := p.dir.Lstat(p.name); err == nil && fi.IsDir() {
@@ -167,7 +169,8 @@ func (i *imageFile) tables() *udif.Image {
 	return nil
 }
 
-// access is how a verb opens an image.
+// access is how a verb opens an image. Verbs that only describe an image work on one that is attached; those that copy
+// its content must not see it change.
 type access int
 
 const (
@@ -176,7 +179,9 @@ const (
 	change               // for reading and writing
 )
 
-// withImage opens an image and calls f.
+// withImage opens an image and calls f. If it is in use, the attachments are listed once, which releases those of dead
+// processes, and the image is opened again. The errors of closing it are part of the result: they may be the first
+// report of a failed write.
 func (c *call) withImage(operand string, how access, f func(i *imageFile) error) (err error) {
 	p, err := c.existing(operand)
 	if err != nil {

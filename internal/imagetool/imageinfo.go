@@ -37,7 +37,8 @@ func (c *call) imageinfo() error {
 	})
 }
 
-// describeImage is the dictionary of imageinfo.
+// describeImage is the dictionary of imageinfo, with Apple's keys. What has no meaning here has the value that Apple's
+// tool prints for most images.
 func describeImage(i *imageFile) (dict, error) {
 	f := i.format()
 	full, err := nonEmptyBytes(i)

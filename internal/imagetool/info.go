@@ -21,8 +21,12 @@ import (
 // entity is one device of an attached image, as both tools list them.
 type entity struct {
 	attach.Attached
-	device, hint, guid string // hint for people, guid of the partition type
-	volume             bool   // has the file system
+	// device is the path of the device; in mode fuse no such device exists, and the path only names it.
+	device string
+	// hint is Apple's content-hint, guid the type of the partition as it is on the disk.
+	hint, guid string
+	// volume is set for the device with the file system that is or can be mounted.
+	volume bool
 }
 
 // rawHint is the hint of the info list: GUIDs as they are on the disk.
@@ -135,7 +139,8 @@ func (c *call) printAttached(a attach.Attached, info *attach.ImageInfo) error {
 	return c.printResult(dict{"system-entities": list}, "%s", text.String())
 }
 
-// format is the line of a device in attach and info. Programs cut it at the TABs; hints are cut at 31 characters.
+// format is the line of a device in attach and info. Programs cut it at the TABs; hints are cut at 31 characters, as
+// hdiutil does it. hint is that of attach for people, or the one of info.
 func (e entity) format(hint string) string {
 	point := ""
 	if e.volume {
@@ -172,7 +177,8 @@ func (e entity) diskutilDict(first bool) dict {
 	return e.setVolume(d, dict{"filesystem-type": kind, "filesystem-name": name, "volume-name": e.VolumeName})
 }
 
-// info lists the attached images.
+// info lists the attached images, and once those with a process that died. Programs find their images by the key
+// image-path and take the devices and mount points from system-entities, so that keys and types are Apple's.
 func (c *call) info() error {
 	all, err := c.env.Attacher.List(c.ctx)
 	if err != nil {
@@ -188,13 +194,15 @@ func (c *call) info() error {
 			lost = append(lost, dict{"image-path": a.Image, "dev-entry": deviceName(a), "hdid-pid": a.HelperPID})
 			continue
 		}
+		lines, d := c.describeAttached(a)
+		text += lines
 		var list []dict
-		text += c.formatInfo(a)
 		for _, e := range c.entities(a, nil) {
 			list = append(list, e.setVolume(dict{"dev-entry": e.device, "content-hint": e.rawHint()}, dict{}))
 			text += e.format(e.rawHint())
 		}
-		images = append(images, c.describeAttached(a, list))
+		d["system-entities"] = list
+		images = append(images, d)
 	}
 	d := dict{"framework": c.env.Version, "revision": c.env.Version, "vendor": "dmgbench", "images": images}
 	if lost != nil {
@@ -203,38 +211,36 @@ func (c *call) info() error {
 	return c.printResult(d, "%s", text)
 }
 
-// describeAttached is the dictionary of one image in info -plist. Keys without a meaning on Linux have Apple's usual
-// values.
-func (c *call) describeAttached(a attach.Attached, entities []dict) dict {
-	f, _ := image.FormatNamed(a.Format)
-	return dict{
-		"autodiskmount": true, "blockcount": a.Size / sector, "blocksize": sector, "diskimages2": false,
-		"hdid-pid": a.HelperPID, "image-encrypted": a.Encrypted, "image-path": a.Image,
-		"image-type": f.Attached, "owner-uid": c.env.UID, "removable": true,
-		"system-entities": entities, "writeable": !a.ReadOnly,
-	}
-}
-
-// formatInfo is the text of one image in info.
-func (c *call) formatInfo(a attach.Attached) string {
-	upper := func(b bool) string { return strings.ToUpper(strconv.FormatBool(b)) }
+// describeAttached is the text of one image in info, and its dictionary for -plist, which has some keys more. Keys
+// without a meaning on Linux have Apple's usual values.
+func (c *call) describeAttached(a attach.Attached) (text string, d dict) {
 	f, _ := image.FormatNamed(a.Format)
 	name := strconv.Itoa(c.env.UID)
 	if u, err := user.LookupId(name); err == nil {
 		name = u.Username
 	}
-	var text strings.Builder
-	for _, l := range [][2]string{
-		{"image-path", a.Image}, {"image-alias", a.Image}, {"shadow-path", "<none>"}, {"icon-path", "<none>"},
-		{"image-type", f.Attached}, {"system-image", "FALSE"},
-		{"blockcount", strconv.FormatInt(a.Size/sector, 10)}, {"blocksize", strconv.Itoa(sector)},
-		{"writeable", upper(!a.ReadOnly)}, {"autodiskmount", "TRUE"}, {"removable", "TRUE"},
-		{"image-encrypted", upper(a.Encrypted)}, {"mounting user", name}, {"served by", a.Mode},
-		{"process ID", strconv.Itoa(a.HelperPID)},
+	d = dict{"diskimages2": false, "hdid-pid": a.HelperPID, "owner-uid": c.env.UID}
+	for _, l := range []struct {
+		key   string
+		value any
+		plist bool
+	}{
+		{"image-path", a.Image, true}, {"image-alias", a.Image, false}, {"shadow-path", "<none>", false},
+		{"icon-path", "<none>", false}, {"image-type", f.Attached, true}, {"system-image", false, false},
+		{"blockcount", a.Size / sector, true}, {"blocksize", sector, true}, {"writeable", !a.ReadOnly, true},
+		{"autodiskmount", true, true}, {"removable", true, true}, {"image-encrypted", a.Encrypted, true},
+		{"mounting user", name, false}, {"served by", a.Mode, false}, {"process ID", a.HelperPID, false},
 	} {
-		fmt.Fprintf(&text, "%-16s: %s\n", l[0], l[1])
+		value := fmt.Sprint(l.value)
+		if _, ok := l.value.(bool); ok {
+			value = strings.ToUpper(value)
+		}
+		text += fmt.Sprintf("%-16s: %s\n", l.key, value)
+		if l.plist {
+			d[l.key] = l.value
+		}
 	}
-	return text.String()
+	return text, d
 }
 
 // describeDeath describes what a dead process has left of an attachment.

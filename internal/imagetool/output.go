@@ -57,7 +57,8 @@ func (c *call) printResult(v any, format string, args ...any) error {
 // printTree prints a dictionary: as a property list, or with each key and value in a line.
 func (c *call) printTree(d dict) error { return c.printResult(d, "%s", formatTree(d, "")) }
 
-// formatTree formats a dictionary as imageinfo does: "key: value", sections below "key:" indented by a TAB.
+// formatTree formats a dictionary as imageinfo does: "key: value", sections below "key:" indented by a TAB. Lists
+// number their entries from 0. Keys are sorted, which Apple's are not, so that equal images give equal text.
 func formatTree(d dict, indent string) string {
 	var b strings.Builder
 	for _, key := range slices.Sorted(maps.Keys(d)) {
@@ -87,9 +88,11 @@ func printable(text string) string {
 
 // progress prints lines for programs when -puppetstrings asks for them.
 type progress struct {
-	c     *call
-	total int64 // bytes
-	last  int   // in thousandths, -1 before the first
+	c *call
+	// total is the length of the work in bytes, 0 for work that has none.
+	total int64
+	// last is the share that was printed last, in thousandths; -1 before the first.
+	last int
 }
 
 // newProgress starts with an unknown share; total is 0 for work that is not measured in bytes.

@@ -19,13 +19,18 @@ import (
 // maxPassphrase bounds what is read of passphrases from stdin, in bytes.
 const maxPassphrase = 64 << 10
 
-// secrets are the passphrases of a command line: those on stdin, and the keys of its images.
+// secrets are the passphrases of a command line: those on stdin, and the keys of its images. They are in no argument,
+// no environment and no file, and are overwritten when the command ends.
 type secrets struct {
-	ended     bool // stdin is at its end
-	raw       []byte
-	list      [][]byte
-	encrypted bool                   // the image that is read is
-	keys      map[string]*crypt.Keys // of the images that have been opened, by path: deriving them takes long
+	// ended is set at the end of stdin.
+	ended bool
+	// raw is what was read of stdin; list are the passphrases in it, which share its memory.
+	raw  []byte
+	list [][]byte
+	// encrypted is set if the image that is read is: then the first passphrase belongs to it.
+	encrypted bool
+	// keys are those of the images that have been opened, by path: deriving them takes up to seconds by design.
+	keys map[string]*crypt.Keys
 }
 
 // wipe overwrites them.
@@ -88,7 +93,8 @@ func (c *call) readPassphrases(n int) error {
 	return nil
 }
 
-// readStdin is one read that an interrupt of the command ends.
+// readStdin is one read that an interrupt of the command ends. The read itself cannot be interrupted: its goroutine
+// stays until the process exits, with a buffer of its own.
 func (c *call) readStdin(p []byte) (int, error) {
 	buf, done := make([]byte, len(p)), make(chan error, 1)
 	n := 0

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 
 	"dmgbench/internal/attach"
@@ -90,15 +89,23 @@ func (c *call) printLimits() error {
 	})
 }
 
-// shape is how an image is divided, and what that means for its size.
+// shape is how an image is divided, and what that means for its size. From the outside in an image has a container, a
+// partition table with a backup at its end, a last partition and a volume; some of them may be missing.
 type shape struct {
-	min, current, max int64          // sizes in bytes
-	part              *gpt.Partition // nil: the volume takes the whole device
-	move              bool           // partition or volume are resized with the image
-	ours              bool           // an ExFAT volume is resized too
-	foreign           string         // a file system that a program of the host grows
-	table             int64          // bytes that the backup table takes
-	backup            bool           // which is the only whole one
+	// min, current and max are sizes of the device in bytes.
+	min, current, max int64
+	// part is the last partition; nil if the volume takes the whole device.
+	part *gpt.Partition
+	// move means that the partition, or the volume without one, is resized with the image.
+	move bool
+	// ours means that this process resizes an ExFAT volume too.
+	ours bool
+	// foreign is a file system that a program of the host grows; "" for others.
+	foreign string
+	// table is how many bytes the backup table takes at the end of the device.
+	table int64
+	// backup means that the backup table is the only whole one.
+	backup bool
 }
 
 // reason is why the size of the image has limits.
@@ -211,17 +218,12 @@ func usedSize(i *imageFile, info *attach.ImageInfo, imageOnly bool) (int64, erro
 	return end, nil
 }
 
-// hasCDVolume reports whether there is an ISO 9660 volume on the device, or one of UDF in the same place.
+// hasCDVolume reports whether there is an ISO 9660 volume on the device, or one of UDF in the same place: after the
+// type of the first volume descriptor, in sector 16 of 2048 bytes.
 func hasCDVolume(i *imageFile) (bool, error) {
-	const at = 16*2048 + 1 // after the type of the first volume descriptor
-	mark := make([]byte, 5)
-	if i.Size() < at+int64(len(mark)) {
-		return false, nil
-	}
-	if n, err := i.ReadAt(mark, at); n < len(mark) {
-		return false, err
-	}
-	return string(mark) == "CD001" || string(mark) == "BEA01", nil
+	const at = 16*2048 + 1
+	head, err := readHead(i, at+5)
+	return len(head) == at+5 && (string(head[at:]) == "CD001" || string(head[at:]) == "BEA01"), err
 }
 
 // checkStaleTable refuses a table if only its backup is left, with other data in the place of the first: most
@@ -239,11 +241,17 @@ func checkStaleTable(i *imageFile, info *attach.ImageInfo) error {
 
 // isBlank reports whether the first n bytes are zero, where file systems and partition tables have their signatures.
 func isBlank(i *imageFile, n int64) (bool, error) {
+	head, err := readHead(i, n)
+	return err == nil && bytes.Count(head, []byte{0}) == len(head), err
+}
+
+// readHead reads the first n bytes of an image, or all of a shorter one.
+func readHead(i *imageFile, n int64) ([]byte, error) {
 	head := make([]byte, min(n, i.Size()))
-	if n, err := i.ReadAt(head, 0); n < len(head) || err != nil && !errors.Is(err, io.EOF) {
-		return false, err
+	if n, err := i.ReadAt(head, 0); n < len(head) {
+		return nil, err
 	}
-	return bytes.Count(head, []byte{0}) == len(head), nil
+	return head, nil
 }
 
 // resizeTable moves the backup table to the end of a device of that size, and with it the end of the last partition.
@@ -263,7 +271,8 @@ func (s *shape) resizeTable(dev blockdev.Device, size int64) error {
 	return err
 }
 
-// shrink goes from the inside out, so that no layer ever reaches beyond the one below.
+// shrink goes from the inside out: volume, partition table, container. So no layer ever reaches beyond the one below,
+// and a resize that is killed between two of them can be repeated.
 func (s *shape) shrink(c *call, img container.Image, size int64) error {
 	if s.ours {
 		length := size
@@ -280,7 +289,7 @@ func (s *shape) shrink(c *call, img container.Image, size int64) error {
 	return img.Resize(size)
 }
 
-// grow goes from the outside in.
+// grow goes from the outside in, for the same reason as shrink.
 func (s *shape) grow(c *call, img container.Image, size int64) error {
 	if s.backup { // it is found only at the end of the device, which will be elsewhere
 		if _, err := gpt.Resize(img, img.Size(), -1); err != nil {
@@ -312,7 +321,8 @@ func (s *shape) resizeExFAT(c *call, img container.Image, size int64) error {
 	return errors.Join(v.Resize(size), v.Unmount())
 }
 
-// compact deletes unused bands.
+// compact deletes unused bands: those that an ExFAT volume does not use, and of other contents those that are all
+// zeros. The three lines that it prints, and the keys of its property list, are Apple's.
 func (c *call) compact() error {
 	return c.withImage(c.operands[0], change, func(i *imageFile) error {
 		if i.BandSize() == 0 {

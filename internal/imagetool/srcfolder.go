@@ -19,21 +19,27 @@ import (
 	"dmgbench/internal/hostio"
 )
 
-// tree lists the files of folders of the host that are to be copied into a volume.
+// tree lists the files of folders of the host that are to be copied into a volume. It is complete before the image is
+// made, because the size of the image follows from it.
 type tree struct {
-	dirs  []*hostio.Dir
+	// dirs are the folders, open until the copy is done.
+	dirs []*hostio.Dir
+	// items are the files and folders below them, parents before children.
 	items []item
 	lost  losses
 }
 
-// item is a file or folder: its name in a folder of the host and its path on the volume, parents before children.
+// item is a file or folder that is copied.
 type item struct {
+	// dir and name are its place on the host, to its path on the volume, with slashes.
 	dir    *hostio.Dir
 	name   string
 	to     string
 	folder bool
-	size   int64     // bytes
-	time   time.Time // of the last change
+	// size of a file in bytes. A file that has become shorter when it is copied is an error.
+	size int64
+	// time of the last change, which the copy gets.
+	time time.Time
 }
 
 // bundleExtensions are of folders that macOS shows as one file.
@@ -228,9 +234,11 @@ func (i item) copyTo(c *call, v *exfat.Volume, buf []byte) error {
 
 // losses counts what a volume without modes, owners, attributes and links does not keep of the files of a tree.
 type losses struct {
+	// modes other than 644 and 755, owners other than the user, files with extended attributes or several names.
 	modes, owners, attributes, hardLinks int
-	links                                int // symbolic, which are refused
-	firstLink                            string
+	// links are symbolic links, which are refused; firstLink is the path of the first one.
+	links     int
+	firstLink string
 }
 
 // count adds one file or folder.

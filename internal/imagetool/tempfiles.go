@@ -19,6 +19,16 @@ import (
 // Temporary names of an image that is being made: the stem, followed by "-" with the name of the image, or by ".cdr". A
 // lock of the same stem is held meanwhile, so that other processes can distinguish an image in the making from what a
 // killed process has left.
+//
+// A process that makes x.dmg writes, in this order:
+//
+//	.dmgbench-0123456789abcdef.lock     the lock, held with flock(2) until the end
+//	.dmgbench-0123456789abcdef-x.dmg    the new image
+//	.dmgbench-0123456789abcdef-x.dmg~   the old image, only where one of the two is a folder
+//
+// and renames. Killed at any point it leaves the old image whole, under its name or with the mark "~". The next command
+// that makes an image in the same folder removes the rest, see sweep; what has the mark is never removed, because it
+// may be the only copy.
 const (
 	stemPrefix = ".dmgbench-"
 	stemLength = len(stemPrefix) + 16
@@ -82,7 +92,8 @@ func (c *call) checkFree(p place) error {
 }
 
 // rename gives the finished image its name. An old image goes in the same rename, or, where one of the two is a folder,
-// moves aside first.
+// moves aside first: rename(2) replaces files alone. If the old image cannot be removed afterwards, both get their old
+// names back; if it is partly removed already, the new one stays.
 func (c *call) rename(tmp, p place) error {
 	if err := c.checkFree(p); err != nil {
 		return err
@@ -175,7 +186,8 @@ func lockStem(dir *hostio.Dir, stem string) (release func() error) {
 }
 
 // sweep removes from a folder what killed processes of this user have left: only if their lock shows that they ran
-// under this kernel and have ended. What cannot be decided or removed stays.
+// under this kernel and have ended. What cannot be decided or removed stays. A lock of another boot or kernel decides
+// nothing: in a shared folder its process may run on another machine, whose flock(2) is not visible here.
 func (c *call) sweep(dir *hostio.Dir) {
 	entries, err := dir.ReadDir(".")
 	if err != nil {

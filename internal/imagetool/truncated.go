@@ -2,8 +2,6 @@ package imagetool
 
 import (
 	"bytes"
-	"errors"
-	"io"
 	"path/filepath"
 	"strings"
 
@@ -30,7 +28,8 @@ const (
 	streamLimit = chunkLimit + 64<<10
 )
 
-// warnOfRaw warns of a file that is taken for a raw image and does not look like one.
+// warnOfRaw warns of a file that is taken for a raw image and does not look like one: a raw image has no signature, so
+// that every file of whole sectors can be one. The error is that of the device.
 func (c *call) warnOfRaw(i *imageFile) error {
 	if i.Format() != image.UDRW || c.isForcedRaw() {
 		return nil
@@ -72,8 +71,8 @@ func looksRaw(i *imageFile) bool {
 	if err != nil || info.Scheme != attach.SchemeNone || info.Whole.AppleName != "" {
 		return true // the verb reports what cannot be read
 	}
-	head := make([]byte, min(64<<10, i.Size()))
-	if n, err := i.ReadAt(head, 0); err != nil && n < len(head) {
+	head, err := readHead(i, 64<<10)
+	if err != nil {
 		return true
 	}
 	for _, m := range rawMarks {
@@ -85,26 +84,20 @@ func looksRaw(i *imageFile) bool {
 }
 
 // firstStream is the codec of the compressed sectors at the start of a device, "" if there are none.
-func firstStream(dev io.ReaderAt) string {
-	head := make([]byte, 6)
-	if n, err := dev.ReadAt(head, 0); n < len(head) || err != nil && !errors.Is(err, io.EOF) {
-		return ""
-	}
+func firstStream(i *imageFile) string {
+	head, err := readHead(i, 6)
 	for _, s := range streams {
-		if !strings.HasPrefix(string(head), s.start) {
+		if err != nil || !strings.HasPrefix(string(head), s.start) {
 			continue
 		}
-		src, dst := make([]byte, streamLimit), make([]byte, chunkLimit)
-		n, err := dev.ReadAt(src, 0)
-		if err != nil && !errors.Is(err, io.EOF) {
-			return ""
-		}
+		src, err := readHead(i, streamLimit)
+		dst := make([]byte, chunkLimit)
 		// The length is not known: the first call finds it, the second makes sure that the stream is whole.
-		length, _ := codec.Decode(s.id, dst, src[:n])
-		if length == 0 || length%sector != 0 {
+		length, _ := codec.Decode(s.id, dst, src)
+		if err != nil || length == 0 || length%sector != 0 {
 			return ""
 		}
-		if _, err := codec.Decode(s.id, dst[:length], src[:n]); err != nil {
+		if _, err := codec.Decode(s.id, dst[:length], src); err != nil {
 			return ""
 		}
 		return s.name
