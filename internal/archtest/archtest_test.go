@@ -27,6 +27,8 @@ var layers = [][]string{
 	{"internal/cli", "internal/cli/..."},
 	{"internal/runfolders"},
 	{"internal/report/..."}, // test support of the report: may use the report
+	{"internal/report/html", "internal/report/text"},
+	{"internal/report/chart"},
 	{"internal/report"},
 	{"internal/selftest"}, // plays whole runs and judges what comes out
 	{"internal/runner", "internal/runner/..."},
@@ -58,10 +60,10 @@ var reserved = map[string][]string{
 	"github.com/spf13/cobra":              {"internal/cli"},
 	"github.com/spf13/pflag":              {"internal/cli"},
 	"github.com/spf13/viper":              {"internal/cli"},
-	"github.com/go-echarts/go-echarts/v2": {"internal/report"},
+	"github.com/go-echarts/go-echarts/v2": {"internal/report/chart"},
 	"github.com/pelletier/go-toml/v2":     {"internal/plan"},
 	"github.com/stretchr/testify":         nil,
-	"github.com/dop251/goja":              {"internal/report"},
+	"github.com/dop251/goja":              {"internal/report/chart"},
 	"golang.org/x/perf":                   nil,
 	"gonum.org/v1/gonum":                  nil,
 	"pgregory.net/rapid":                  nil,

@@ -11,6 +11,7 @@ import (
 	"dmgbench/internal/analysis"
 	"dmgbench/internal/plan"
 	"dmgbench/internal/report"
+	"dmgbench/internal/report/html"
 	"dmgbench/internal/report/text"
 	"dmgbench/internal/result"
 	"dmgbench/internal/runfolders"
@@ -171,7 +172,7 @@ func (a *app) printComparison(c *analysis.Comparison) error {
 	case "summary":
 		return text.DocumentMarkdown(a.stdout, report.SummaryDocument(c))
 	case "html":
-		return report.ComparisonHTML(a.stdout, c)
+		return html.Document(a.stdout, report.ComparisonDocument(c))
 	case "json":
 		return a.writeJSON(c)
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"dmgbench/internal/report"
+	"dmgbench/internal/report/html"
 	"dmgbench/internal/result"
 	"dmgbench/internal/result/export"
 	"dmgbench/internal/runfolders"
@@ -50,7 +51,7 @@ func (a *app) printHistoryPage(dir string, runs []runfolders.Run, format string)
 		return err
 	}
 	if format == "html" {
-		return report.HistoryHTML(a.stdout, h)
+		return html.Document(a.stdout, report.HistoryDocument(h))
 	}
 	return a.printDocument(report.HistoryDocument(h))
 }

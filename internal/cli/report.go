@@ -11,6 +11,8 @@ import (
 
 	"dmgbench/internal/plan"
 	"dmgbench/internal/report"
+	"dmgbench/internal/report/chart"
+	"dmgbench/internal/report/html"
 	"dmgbench/internal/report/text"
 	"dmgbench/internal/result"
 	"dmgbench/internal/runfolders"
@@ -43,7 +45,7 @@ func (a *app) reportRuns(_ context.Context, dirs []string) error {
 		}
 		return saveFiles(counts, a.text(flag), what, func(save func(string, []byte) error) error { return files(p, r, save) })
 	}
-	if err := errors.Join(save("svg", "pictures", report.SVG), save("tables", "tables", text.Tables)); err != nil {
+	if err := errors.Join(save("svg", "pictures", chart.SVG), save("tables", "tables", text.Tables)); err != nil {
 		return err
 	}
 	if methods {
@@ -111,7 +113,7 @@ func saveFiles(w io.Writer, dir, what string, write func(save func(name string, 
 func (a *app) render(p *plan.Plan, r *result.Result, format string) error {
 	switch format {
 	case "html":
-		return report.HTML(a.stdout, p, r)
+		return html.Run(a.stdout, p, r)
 	case "markdown":
 		return text.RunMarkdown(a.stdout, p, r)
 	}
@@ -125,7 +127,7 @@ func (a *app) printLedger(dir string) error {
 		return err
 	}
 	if a.text("format") == "html" {
-		return report.LedgerHTML(a.stdout, l)
+		return html.Document(a.stdout, report.LedgerDocument(l))
 	}
 	return a.printDocument(report.LedgerDocument(l))
 }

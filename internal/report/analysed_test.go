@@ -93,14 +93,14 @@ func TestAnalysedResult(t *testing.T) {
 	assert.Contains(t, page, "all bytes over all time, 20 MB files only")
 	elements, _ := parse(t, page)
 	assert.NotEmpty(t, elements)
-	v := NewView(p, r)
-	fit := index(v.Charts(), "fit-1")
+	charts := Renderers.Charts(p, r)
+	fit := index(charts, "fit-1")
 	require.GreaterOrEqual(t, fit, 0)
-	c := v.Charts()[fit]
+	c := charts[fit]
 	require.Len(t, c.Series, 2, "points and their line")
-	assert.Len(t, c.Series[0].Points, 96)
+	assert.Len(t, c.Series[0].Marks, 96)
 	var again bytes.Buffer
-	require.NoError(t, HTML(&again, p, r))
+	require.NoError(t, Renderers.HTML(&again, p, r))
 	assert.Equal(t, page, again.String())
 	assert.Contains(t, page, "[[protocol]]", "the canonical text of the plan")
 }
@@ -110,7 +110,7 @@ func TestBarsHoldOnlyWholeFigures(t *testing.T) {
 	p, r := analysedSample(t)
 	marks := map[string]bool{}
 	for _, s := range r.Summaries {
-		if v, _ := firstPublished(&s); IsFinite(v) {
+		if v, _ := ComparableValue(&s); v > 0 {
 			marks[s.Case+" "+s.Op] = true
 		}
 	}

@@ -17,7 +17,7 @@ import (
 // This file is what the tests in a browser, which run the whole program and so stand outside of the package, need of its inside.
 
 // PictureWidth is how wide a saved picture is, in CSS pixels.
-const PictureWidth = pictureWidth
+const PictureWidth = 900
 
 // WellFormed reads a picture as XML.
 var WellFormed = wellFormed
@@ -29,7 +29,7 @@ func Made(t *testing.T) map[string]string {
 	c := hostileComparison(t)
 	return map[string]string{
 		"report that was changed":     fewFiles(t, makers["hostile"]),
-		"comparison that was changed": string(rendered(t, func(w io.Writer) error { return ComparisonHTML(w, c) })),
+		"comparison that was changed": string(rendered(t, func(w io.Writer) error { return Renderers.DocumentHTML(w, ComparisonDocument(c)) })),
 		"history that was changed":    historyPage(t, hostilePast()),
 		"history over versions":       historyPage(t, pastOf(reporttest.Past())),
 	}
@@ -65,6 +65,6 @@ func fewFiles(t *testing.T, m maker) string {
 	}
 	r.Summaries = slices.DeleteFunc(r.Summaries, func(s result.Summary) bool { return s.Phase != phase })
 	var b bytes.Buffer
-	require.NoError(t, HTML(&b, p, r))
+	require.NoError(t, Renderers.HTML(&b, p, r))
 	return b.String()
 }

@@ -1,26 +1,18 @@
 package report
 
 import (
-	"encoding/json"
-	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
-	"github.com/go-echarts/go-echarts/v2/charts"
-	"github.com/go-echarts/go-echarts/v2/opts"
-	"github.com/go-echarts/go-echarts/v2/types"
+	"dmgbench/internal/result"
 )
 
-// canvasFrom is the number of points from which a chart is drawn on a canvas: SVG elements would make the page slow.
-const canvasFrom = 2500
-
-// Chart is one picture with its table. Notes are printed inside the picture, so
-// that it stays honest when it is cut out of the page.
+// Chart is one picture with the table of its figures. Notes are printed inside the picture, so that it keeps its
+// conditions when somebody cuts it out of the page; the last note is where the numbers come from.
 type Chart struct {
 	ID, Section  string
-	File         string // name of its saved picture without a suffix, see [nameFiles]
+	File         string // name of the saved picture, without a suffix
 	Heading, Sub string
 	Notes        []string
 	Height       int // of the plot without headings, in CSS pixels
@@ -29,241 +21,137 @@ type Chart struct {
 	FixedLegend  bool    // the legend does not hide series
 	Flipped      bool    // categories run downwards on the y axis
 	HeadedTips   bool    // the first line of a tip is its heading
-	Trend        bool    // a series a line of blocks where nothing can be drawn
-	Count        float64 // bytes that one of what the role bands draws stands for
+	Trend        bool    // the terminal prints each line as a row of blocks
+	BandBytes    float64 // bytes in a full band, for the role bands
 	Table        Table
 }
 
-// Axis is one axis of a chart. With categories it has no scale.
+// Axis is one axis of a chart. With categories it has no unit.
 type Axis struct {
 	Name       string
-	Unit       string // base unit of the values
+	Unit       string // base unit of the values: B, B/s, s or 1
 	Categories []string
 	Log        bool
-	Human      bool      // labels choose their unit one by one, as file sizes do
-	Ticks      []float64 // explicit places of ticks, for log axes
+	Human      bool      // each label has a unit of its own, as file sizes do
+	Ticks      []float64 // places of ticks; nil leaves them to the library
 	Names      []string  // labels of the whole numbers from 0: categories with room between them
-	Brief      []string  // the same for a narrow screen, if they differ
-	Low, High  *float64
-	Values     []float64 // for the scale
+	Brief      []string  // the same for a narrow screen, where they differ
+	Low, High  *float64  // ends; nil leaves them to the library
 }
 
-// Series is one set of marks. role tells report.js how they look: bar, whisker,
-// error, thin (errors that recede), heat, part, line, gap (over what is missing in a line), bands, dots,
-// outcome (dots whose name says the colour), points, canary, warned, named, fit, fit2, faint, level, ideal, live, published, uncomparable, prediction.
+// Series is one set of marks. Role decides how report.js draws them: bar, heat, part, line, gap (over missing
+// points of a line), bands, dots, outcome (its name decides the colour), points, canary, warned, named, fit, fit2, faint,
+// level, ideal, live, published, uncomparable, prediction.
 type Series struct {
 	Role, Name string
-	Points     []any
-	Tips       []string
+	Marks      []Mark
+	Thin       bool // the intervals recede behind the lines
 }
 
-// spec is what the page's script reads.
-type spec struct {
-	ID      string         `json:"id"`
-	File    string         `json:"file"`
-	Notes   []string       `json:"notes"`
-	Height  int            `json:"height"`
-	Canvas  bool           `json:"canvas"`
-	Fixed   bool           `json:"fixed"`
-	Flipped bool           `json:"flipped"`
-	Headed  bool           `json:"headed,omitempty"`
-	Count   float64        `json:"count,omitempty"`
-	X       *specAxis      `json:"x"`
-	Y       *specAxis      `json:"y"`
-	Tips    [][]string     `json:"tips"`
-	Option  map[string]any `json:"option"`
+// Mark is one bar, point, interval or cell. On a flipped chart Y is the row; NaN leaves a gap.
+type Mark struct {
+	X, Y       float64
+	From       float64    // of a part of a waterfall: where it begins
+	CI         *result.CI // interval of the value; nil for none
+	Published  float64    // published value of the same figure; 0 for none
+	Comparable bool       // the published value may be compared
+	Slot       int        // of a part of a waterfall: its number within the row
+	Label, Tip string
+	N          string // sample size in words
 }
 
-type specAxis struct {
-	Unit   string  `json:"unit"`
-	Factor float64 `json:"factor"`
-	Suffix string  `json:"suffix"`
-	Human  bool    `json:"human"`
-	// Names stand for the whole numbers from 0.
-	Names []string `json:"names,omitempty"`
-	Brief []string `json:"brief,omitempty"`
+// Point is a mark without a tip of its own.
+func Point(x, y float64) Mark { return Mark{X: x, Y: y} }
+
+// Gap interrupts a line.
+func Gap() Mark { return Mark{X: math.NaN(), Y: math.NaN()} }
+
+// Drawn reports whether the mark has a place.
+func (m Mark) Drawn() bool { return IsFinite(m.X) && IsFinite(m.Y) }
+
+// Add appends series that have marks.
+func (c *Chart) Add(all ...Series) {
+	for _, s := range all {
+		if len(s.Marks) > 0 {
+			c.Series = append(c.Series, s)
+		}
+	}
 }
 
-// spec builds the options of the chart through go-echarts and adds what its structs lack.
-func (c Chart) spec() ([]byte, error) {
-	option, err := c.option()
-	if err != nil {
-		return nil, fmt.Errorf("building chart %q: %w", c.ID, err)
-	}
-	s := spec{ID: c.ID, File: FirstOf(c.File, c.ID), Notes: c.Notes, Height: c.Height, Canvas: c.size() >= canvasFrom, Fixed: c.FixedLegend, Flipped: c.Flipped, Headed: c.HeadedTips, Count: c.Count,
-		X: c.X.spec(), Y: c.Y.spec(), Option: option}
-	for _, one := range c.Series {
-		s.Tips = append(s.Tips, one.Tips)
-	}
-	out, err := json.Marshal(s)
-	if err != nil {
-		return nil, fmt.Errorf("building chart %q: %w", c.ID, err)
-	}
-	return out, nil
-}
-
-func (c Chart) size() int {
-	n := 0
-	for _, s := range c.Series {
-		n += len(s.Points)
-	}
-	return n
-}
-
-func (c Chart) option() (map[string]any, error) {
-	base := charts.NewCustom()
-	base.SetGlobalOptions(
-		charts.WithInitializationOpts(opts.Initialization{ChartID: c.ID}),
-		charts.WithTitleOpts(opts.Title{Title: c.Heading, Subtitle: c.Sub}),
-		charts.WithLegendOpts(opts.Legend{Data: c.legend()}),
-		charts.WithTooltipOpts(opts.Tooltip{Show: opts.Bool(true), Trigger: "item", Formatter: "fn:tip"}),
-		charts.WithAriaOpts(&opts.Aria{Enabled: opts.Bool(true), Label: &opts.AriaLabel{Description: c.description()}}),
-		charts.WithAnimation(false),
-		charts.WithXAxisOpts(c.X.x()), charts.WithYAxisOpts(c.Y.y(c.Flipped)),
-	)
-	if c.X.Categories != nil {
-		base.SetXAxis(c.X.Categories)
-	}
-	for i, s := range c.Series {
-		base.MultiSeries = append(base.MultiSeries, s.echarts(i))
-	}
-	base.Validate()
-	text, err := json.Marshal(base.JSON())
-	if err != nil {
-		return nil, err
-	}
-	var option map[string]any
-	if err := json.Unmarshal(text, &option); err != nil {
-		return nil, err
-	}
-	delete(option, "color") // the page picks colours that suit light and dark
-	delete(option, "toolbox")
-	c.X.extend(option, "xAxis", "fn:x")
-	c.Y.extend(option, "yAxis", "fn:y")
-	return option, nil
-}
-
-// description is the picture in one sentence, for those who do not see it.
-func (c Chart) description() string {
-	return c.Heading + ". " + c.Sub + " The figures are in the table below the chart; the arrow keys walk through its marks."
-}
-
-// legend names every series once, in order.
-func (c Chart) legend() []string {
+// Names are the names of all series, each once, in order.
+func (c *Chart) Names() []string {
 	names := []string{}
 	for _, s := range c.Series {
-		if s.Name != "" && !slices.Contains(names, s.Name) {
-			names = append(names, s.Name)
+		if s.Name != "" {
+			names = AppendNew(names, s.Name)
 		}
 	}
 	return names
 }
 
-func (s Series) echarts(i int) charts.SingleSeries {
-	out := charts.SingleSeries{Name: s.Name, Id: s.Role + ":" + strconv.Itoa(i), Type: types.ChartLine, Data: s.Points}
-	if s.Points == nil {
-		out.Data = []any{}
+// Size is the number of marks.
+func (c *Chart) Size() int {
+	n := 0
+	for _, s := range c.Series {
+		n += len(s.Marks)
 	}
-	switch s.Role {
-	case "bar":
-		out.Type = types.ChartBar
-		out.BarGap, out.BarCategoryGap = "12%", "30%"
-	case "whisker":
-		out.Type, out.RenderItem = types.ChartCustom, "fn:whisker"
-		out.Encode = &opts.Encode{X: []int{1, 2, 3}, Y: 0}
-	case "error", "thin":
-		out.Type, out.RenderItem = types.ChartCustom, "fn:error"
-		out.Encode = &opts.Encode{X: 0, Y: []int{1, 2}}
-	case "part":
-		out.Type, out.RenderItem = types.ChartCustom, "fn:part"
-		out.Encode = &opts.Encode{X: []int{1, 2, 4}, Y: 0}
-	case "heat":
-		out.Type, out.RenderItem = types.ChartCustom, "fn:heat"
-		out.Encode = &opts.Encode{X: 0, Y: 1}
-	case "points", "canary", "warned", "published", "uncomparable", "prediction", "named":
-		out.Type = types.ChartScatter
+	return n
+}
+
+// Marks are the marks of the series that show measured values, not lines that guide the eye.
+func (c *Chart) Marks() []Mark {
+	var out []Mark
+	for _, s := range c.Series {
+		if !slices.Contains([]string{"fit", "fit2", "faint", "level", "ideal", "gap"}, s.Role) {
+			out = append(out, s.Marks...)
+		}
 	}
 	return out
 }
 
-func (a Axis) kind() string {
-	switch {
-	case a.Categories != nil:
-		return "category"
-	case a.Log:
-		return "log"
-	}
-	return "value"
+// Description is the picture in one sentence, for people who do not see it.
+func (c *Chart) Description() string {
+	return c.Heading + ". " + c.Sub + " The figures are in the table below the chart; the arrow keys walk through its marks."
 }
 
-func (a Axis) x() opts.XAxis {
-	x := opts.XAxis{Type: a.kind(), Name: a.title(), NameLocation: "middle"}
-	if a.Low != nil {
-		x.Min = *a.Low
+// IntervalNote explains the intervals of the chart, drawn as bars or whiskers, or why it has none.
+func (c *Chart) IntervalNote(drawn string) string {
+	var kinds []string
+	bare, clipped := false, false
+	high := c.Y.High
+	if c.Flipped {
+		high = c.X.High
 	}
-	if a.High != nil {
-		x.Max = *a.High
-	}
-	return x
-}
-
-func (a Axis) y(inverse bool) opts.YAxis {
-	y := opts.YAxis{Type: a.kind(), Name: a.title(), Inverse: opts.Bool(inverse)}
-	if a.Categories != nil {
-		y.Data = a.Categories
-	}
-	if a.Low != nil {
-		y.Min = *a.Low
-	}
-	if a.High != nil {
-		y.Max = *a.High
-	}
-	return y
-}
-
-// title is the name of the axis with the unit of its labels.
-func (a Axis) title() string {
-	if a.Human || a.Categories != nil || a.Names != nil {
-		return a.Name
-	}
-	return WithUnit(a.Name, ScaleOf(a.Unit, a.Values...))
-}
-
-func (a Axis) spec() *specAxis {
-	if a.Categories != nil {
-		return nil
-	}
-	s := ScaleOf(a.Unit, a.Values...)
-	return &specAxis{a.Unit, s.Factor, s.Suffix, a.Human, a.Names, a.Brief}
-}
-
-// extend sets formatter and ticks, which the structs of go-echarts cannot carry.
-func (a Axis) extend(option map[string]any, key, formatter string) {
-	list, ok := option[key].([]any)
-	if !ok || len(list) == 0 || a.Categories != nil {
-		return
-	}
-	m := list[0].(map[string]any)
-	label := map[string]any{"formatter": formatter}
-	if a.Ticks != nil {
-		label["customValues"] = a.Ticks
-		m["axisTick"] = map[string]any{"customValues": a.Ticks}
-	}
-	m["axisLabel"] = label
-}
-
-// slug keeps letters and digits of a name for use in an id; it need not be unique.
-func slug(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' {
-			return r
+	for _, m := range c.Marks() {
+		if m.CI == nil {
+			bare = true
+			continue
 		}
-		return -1
-	}, Shorten(s, 40))
+		kinds = AppendNew(kinds, DescribeInterval(m.CI))
+		clipped = clipped || high != nil && m.CI.High > *high
+	}
+	switch {
+	case len(kinds) == 0:
+		return "No interval: too few rounds."
+	case len(kinds) > 3: // exact levels differ with n
+		kinds = append(kinds[:2], "and similar")
+	}
+	return drawn + ": " + strings.Join(kinds, "; ") + "." +
+		TextIf(bare, " No "+strings.ToLower(strings.TrimSuffix(drawn, "s"))+": no interval.") +
+		TextIf(clipped, " An arrow goes on beyond the scale.")
 }
 
-// digits rounds to six significant digits: more than a picture shows, and a smaller page.
-func digits(v float64) float64 {
+// TextRow is a row of a table: the name of the row, then its texts.
+func TextRow(head string, texts ...string) []Cell {
+	row := []Cell{{Text: head, Class: "head"}}
+	for _, t := range texts {
+		row = append(row, Cell{Text: t})
+	}
+	return row
+}
+
+// RoundDigits rounds to six significant digits: more than a picture shows, and a smaller page.
+func RoundDigits(v float64) float64 {
 	if !IsFinite(v) || v == 0 {
 		return v
 	}
@@ -274,20 +162,67 @@ func digits(v float64) float64 {
 	return math.Round(v*p) / p
 }
 
-// xy is one point, or nil (a gap) where it cannot be drawn.
-func xy(x, y float64) any {
-	if !IsFinite(x) || !IsFinite(y) {
-		return []any{nil, nil}
+// RoundUp is the next value at or above v that ends an axis on a tick.
+func RoundUp(v float64) float64 {
+	if v <= 0 || !IsFinite(v) {
+		return 1
 	}
-	return []any{digits(x), digits(y)}
+	power := math.Pow(10, math.Floor(math.Log10(v)))
+	step := power / 2
+	if v/power < 2.5 {
+		step = power / 5
+	}
+	return RoundDigits(math.Ceil(v/step-1e-9) * step)
 }
 
-// orNull makes a number or a gap.
-func orNull(v float64) any {
-	if !IsFinite(v) {
+// maxTicks is the number of ticks beyond which [RoundTicks] has only the decades.
+const maxTicks = 10
+
+// RoundTicks are the round values (1, 2 and 5 of each decade) from low to high for a logarithmic axis, or the decades
+// alone where these are too many.
+func RoundTicks(low, high float64) []float64 {
+	if low <= 0 || high < low {
 		return nil
 	}
-	return digits(v)
+	var fine, decades []float64
+	for power := math.Pow(10, math.Floor(math.Log10(low))); power <= high; power *= 10 {
+		for _, m := range []float64{1, 2, 5} {
+			t := RoundDigits(m * power)
+			if t < low*(1-1e-9) || t > high*(1+1e-9) {
+				continue
+			}
+			fine = append(fine, t)
+			if m == 1 {
+				decades = append(decades, t)
+			}
+		}
+	}
+	if len(fine) <= maxTicks || len(decades) < 2 {
+		return fine
+	}
+	return decades
 }
 
-func pointer(v float64) *float64 { return &v }
+// TickStep is the round number that fits into a span at most six times.
+func TickStep(span float64) float64 {
+	if span <= 0 {
+		return 1
+	}
+	power := math.Pow(10, math.Floor(math.Log10(span/6)))
+	for _, m := range []float64{1, 2, 5} {
+		if span <= 6*m*power {
+			return m * power
+		}
+	}
+	return 10 * power
+}
+
+// Slug keeps the letters a to z and A to Z, digits and underscores of a name for an id; it need not be unique.
+func Slug(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' {
+			return r
+		}
+		return -1
+	}, Shorten(s, 40))
+}

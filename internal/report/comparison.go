@@ -2,15 +2,11 @@ package report
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
 	"dmgbench/internal/analysis"
 )
-
-// ComparisonHTML writes a comparison as one self-contained page.
-func ComparisonHTML(w io.Writer, c *analysis.Comparison) error { return ComparisonDocument(c).html(w) }
 
 // ComparisonDocument arranges a comparison: what differs before any number.
 func ComparisonDocument(c *analysis.Comparison) Document {
@@ -215,7 +211,7 @@ func rowTitle(r analysis.CompareRow) string {
 	text := fmt.Sprintf("%s and %s, %s and %s", Count(len(r.Base.Sessions), "session"), Grouped(int64(len(r.Value.Sessions))),
 		Count(r.Base.Rounds, "round"), Grouped(int64(r.Value.Rounds)))
 	if r.CI != nil {
-		text += fmt.Sprintf("; 95 %% interval of the ratio %s to %s, %s over %s", human3(r.CI.Low), human3(r.CI.High), Plain(r.CI.Method, 80), replicated(r.CI.Unit))
+		text += fmt.Sprintf("; 95 %% interval of the ratio %s to %s, %s over %s", Human(r.CI.Low, "1"), Human(r.CI.High, "1"), Plain(r.CI.Method, 80), replicated(r.CI.Unit))
 	}
 	if r.P != nil && r.Holm != nil {
 		text += "; " + analysis.SayP(*r.P) + ", after Holm " + analysis.ShowP(*r.Holm)

@@ -105,7 +105,7 @@ func TestComparisonText(t *testing.T) {
 var classes = regexp.MustCompile(`class="([^"]*)"`)
 
 // ourClasses are all that the pages of comparisons and ledgers use.
-var ourClasses = strings.Fields("skip kicker lead alert muted small chart data number scroll ledger head warn bad good holds does_not_hold cannot_tell not_measured")
+var ourClasses = strings.Fields("document rule sub skip kicker lead alert muted small chart data number scroll ledger head warn bad good holds does_not_hold cannot_tell not_measured")
 
 // Foreign text stays text on the pages as well.
 func TestHostileComparison(t *testing.T) {
@@ -121,8 +121,8 @@ func TestHostileComparison(t *testing.T) {
 	require.NoError(t, err)
 	l := analysis.NewLedger([]analysis.LedgerRun{{Result: a, Path: "javascript:alert(1)"}, {Result: b, Path: `"><script>`}})
 	for name, page := range map[string][]byte{
-		"comparison": rendered(t, func(w io.Writer) error { return ComparisonHTML(w, c) }),
-		"ledger":     rendered(t, func(w io.Writer) error { return LedgerHTML(w, l) }),
+		"comparison": rendered(t, func(w io.Writer) error { return Renderers.DocumentHTML(w, ComparisonDocument(c)) }),
+		"ledger":     rendered(t, func(w io.Writer) error { return Renderers.DocumentHTML(w, LedgerDocument(l)) }),
 	} {
 		assert.NotContains(t, strings.Replace(string(page), echarts.Script, "", 1), "<img", name)
 		scripts := map[string]int{"comparison": 4}[name] // the data of two charts, the library and our own
@@ -248,7 +248,7 @@ func TestLedgerOfManyRunsStaysSmall(t *testing.T) {
 		runs = append(runs, analysis.LedgerRun{Result: r, Path: r.Run + "/report.html"})
 	}
 	l := analysis.NewLedger(runs)
-	page := string(rendered(t, func(w io.Writer) error { return LedgerHTML(w, l) }))
+	page := string(rendered(t, func(w io.Writer) error { return Renderers.DocumentHTML(w, LedgerDocument(l)) }))
 	assert.Less(t, len(page), 3<<20)
 	for i := range 1000 {
 		assert.Equal(t, 10, strings.Count(page, fmt.Sprintf(`href="run-%04d/report.html"`, i)), i)

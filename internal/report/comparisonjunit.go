@@ -74,7 +74,10 @@ func ComparisonJUnit(w io.Writer, c *analysis.Comparison, o JUnitOptions) error 
 	if err != nil {
 		return fmt.Errorf("encoding the comparison: %w", err)
 	}
-	return deliver(w, append([]byte(xml.Header), append(text, '\n')...), "comparison", "JUnit XML")
+	if _, err := fmt.Fprintf(w, "%s%s\n", xml.Header, text); err != nil {
+		return fmt.Errorf("writing the comparison as JUnit XML: %w", err)
+	}
+	return nil
 }
 
 func junitSuiteOf(c *analysis.Comparison, at int, side string, o JUnitOptions) junitSuite {

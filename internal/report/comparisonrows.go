@@ -30,7 +30,7 @@ func rowSections(c *analysis.Comparison) []Section {
 				if len(sides) > 1 {
 					id += fmt.Sprintf("-%d", i+1)
 				}
-				s.Charts = append(s.Charts, forests(c, op, side.Name, QuantityName(op), id, name)...)
+				s.Charts = append(s.Charts, forests(c, op, side.Name, id, name)...)
 			}
 			out = append(out, s)
 		}
@@ -126,7 +126,7 @@ func changeMark(r analysis.CompareRow) string {
 	case r.Status != analysis.RowChanged:
 		return "(~)"
 	}
-	text := "×" + human3(r.Ratio)
+	text := "×" + Human(r.Ratio, "1")
 	if r.Ratio < 2 && r.Ratio > 0.5 {
 		change, digits := 100*(r.Ratio-1), 0
 		if math.Abs(change) < 10 {

@@ -1,15 +1,5 @@
 package report
 
-import (
-	"bytes"
-	_ "embed"
-	"fmt"
-	"html/template"
-	"io"
-
-	"dmgbench/third_party/echarts"
-)
-
 // Document is a page of sections of sentences, lists and tables, which every form prints, and of charts, which the page
 // draws; of those that are trends the other forms print lines of blocks. Its strings are safe to print, see [Plain].
 type Document struct {
@@ -80,54 +70,3 @@ type GridEntry struct {
 
 // Link is a name that may lead somewhere, as the link of [GridEntry] does.
 type Link struct{ Name, Link string }
-
-//go:embed page/doc.tmpl
-var docSource string
-
-//go:embed page/doc.css
-var docStyle string
-
-var docTemplate = template.Must(template.New("doc").Parse(docSource))
-
-// docPolicy forbids everything: a page without charts has no script and loads nothing.
-const docPolicy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
-
-func (d Document) html(w io.Writer) (err error) {
-	defer func() { // the chart library is known to panic on odd input
-		if r := recover(); r != nil {
-			err = fmt.Errorf("rendering %q: building charts: %v", d.Title, r)
-		}
-	}()
-	page := struct {
-		Document
-		Policy   string
-		Style    template.CSS
-		Library  template.JS
-		Script   template.JS
-		Echarts  string
-		Drawings map[string][]pageChart // by section
-	}{Document: d, Policy: docPolicy, Style: template.CSS(styleSource + docStyle), Drawings: map[string][]pageChart{}}
-	var all []Chart
-	for _, s := range d.Sections {
-		all = append(all, s.Charts...)
-	}
-	nameFiles(all)
-	for _, s := range d.Sections {
-		for range s.Charts {
-			c := all[0]
-			all = all[1:]
-			text, err := c.spec()
-			if err != nil {
-				return fmt.Errorf("rendering %q: %w", d.Title, err)
-			}
-			page.Drawings[s.ID] = append(page.Drawings[s.ID], pageChart{c.ID, c.Heading, c.description(), c.Height + 160, template.JS(text), c.Table})
-			page.Policy = policy(echarts.Script, scriptSource)
-			page.Library, page.Script, page.Echarts = template.JS(echarts.Script), template.JS(scriptSource), echarts.Version()
-		}
-	}
-	var b bytes.Buffer
-	if err := docTemplate.Execute(&b, page); err != nil {
-		return fmt.Errorf("rendering %q: %w", d.Title, err)
-	}
-	return deliver(w, b.Bytes(), "page", d.Title)
-}

@@ -152,13 +152,13 @@ func TestEdges(t *testing.T) {
 			for what, out := range map[string]string{"page": shown, "text": text(t, m, TextOptions{Verbose: true}), "markdown": markdown(t, m)} {
 				assert.NotRegexp(t, broken, out, what)
 			}
-			for _, c := range NewView(p, r).Charts() {
-				assert.Positive(t, c.size(), c.ID)
+			for _, c := range Renderers.Charts(p, r) {
+				assert.Positive(t, c.Size(), c.ID)
 				assert.NotEmpty(t, c.Table.Rows, c.ID)
 				for _, a := range []Axis{c.X, c.Y} {
 					assert.False(t, a.Low != nil && a.High != nil && !(*a.High > *a.Low), "%s: axis from %v to %v", c.ID, a.Low, a.High)
 				}
-				spec, err := c.spec()
+				spec, err := Renderers.Encode(&c)
 				require.NoError(t, err, c.ID)
 				assert.NotRegexp(t, broken, string(spec), c.ID)
 			}
@@ -178,7 +178,7 @@ func TestManyFilesAreFast(t *testing.T) {
 	began := time.Now()
 	require.NoError(t, analysis.Analyze(p, r, analysis.Options{}))
 	var page bytes.Buffer
-	require.NoError(t, HTML(&page, p, r))
+	require.NoError(t, Renderers.HTML(&page, p, r))
 	assert.Less(t, page.Len(), 3_000_000)
 	assert.Less(t, time.Since(began), 20*time.Second, "a guard against squares, not a measurement")
 	t.Logf("%d bytes in %v", page.Len(), time.Since(began))

@@ -14,6 +14,14 @@ import (
 	"dmgbench/internal/result"
 )
 
+// The chart of the first screen is before the verdicts.
+func TestFirstChartComesBeforeVerdicts(t *testing.T) {
+	t.Parallel()
+	page := html(t, maker(reporttest.Sample))
+	assert.Less(t, strings.Index(page, "<figure>"), strings.Index(page, `id="h-claims"`))
+	assert.Equal(t, 1, strings.Count(page, `data-for="first"`))
+}
+
 // What a stranger has to see before anything else is in every rendering, in this order.
 func TestFirstScreenComesFirst(t *testing.T) {
 	t.Parallel()

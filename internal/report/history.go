@@ -2,17 +2,12 @@ package report
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
 	"dmgbench/internal/analysis"
 	"dmgbench/internal/result"
 )
-
-// HistoryHTML writes a history as one self-contained page. Links to the reports of
-// runs are relative to the page.
-func HistoryHTML(w io.Writer, h *analysis.History) error { return HistoryDocument(h).html(w) }
 
 // The bounds of a page; what is beyond them is counted, or named.
 const (

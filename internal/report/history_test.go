@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -27,7 +28,7 @@ func pastOf(runs []*result.Result) *analysis.History {
 
 func historyPage(t *testing.T, h *analysis.History) string {
 	t.Helper()
-	return string(rendered(t, func(w io.Writer) error { return HistoryHTML(w, h) }))
+	return string(rendered(t, func(w io.Writer) error { return Renderers.DocumentHTML(w, HistoryDocument(h)) }))
 }
 
 func historyWords(t *testing.T, h *analysis.History) string {
@@ -66,7 +67,7 @@ func TestHistoryChart(t *testing.T) {
 		roles[s.Role+" "+s.Name] = s
 	}
 	line := roles["line UDSB, AES-256"]
-	require.Len(t, line.Points, len(runs))
+	require.Len(t, line.Marks, len(runs))
 	for i, r := range runs {
 		want := 0.0
 		for _, s := range r.Summaries {
@@ -75,24 +76,31 @@ func TestHistoryChart(t *testing.T) {
 			}
 		}
 		if r.Status == result.Unfinished {
-			assert.Equal(t, []any{nil, nil}, line.Points[i])
-			assert.Contains(t, roles["uncomparable not finished, or failed"].Points, any([]any{float64(i), digits(want)}))
+			assert.False(t, line.Marks[i].Drawn())
+			open := roles["uncomparable not finished, or failed"].Marks
+			assert.True(t, slices.ContainsFunc(open, func(m Mark) bool { return m.X == float64(i) && m.Y == want }))
 			continue
 		}
-		assert.Equal(t, []any{float64(i), digits(want)}, line.Points[i])
-		assert.Contains(t, line.Tips[i], Human(want, "B/s"))
+		assert.Equal(t, []float64{float64(i), want}, []float64{line.Marks[i].X, line.Marks[i].Y})
+		assert.Contains(t, line.Marks[i].Tip, Human(want, "B/s"))
 	}
-	assert.Len(t, roles["thin UDSB, AES-256"].Points, len(runs)-1)
-	assert.Len(t, roles["warned with an unusual warning"].Points, 1)
-	assert.Equal(t, []any{7.0, *c.Y.Low}, roles["ideal baseline run"].Points[0])
+	assert.True(t, line.Thin)
+	intervals := 0
+	for _, m := range line.Marks {
+		if m.CI != nil {
+			intervals++
+		}
+	}
+	assert.Equal(t, len(runs)-1, intervals)
+	assert.Len(t, roles["warned with an unusual warning"].Marks, 1)
+	assert.Equal(t, Point(7, *c.Y.Low), roles["ideal baseline run"].Marks[0])
 	assert.Equal(t, "macOS 26.2\ndmgbench 0.4.0", c.X.Names[1])
 	assert.Equal(t, "26.2\n0.4.0", c.X.Brief[1])
 	assert.Equal(t, "dmgbench 0.5.0", c.X.Names[10])
 
-	svg := newEngine(t).draw(t, c, 900, "LIGHT")
-	require.NoError(t, wellFormed(svg))
+	drawn := strings.Join(slices.Concat(c.X.Names, c.Names(), c.Notes), "\n")
 	for _, text := range []string{"macOS 26.4", "macOS 26.5", "dmgbench 0.5.0", "baseline run", "UDSB, AES-256", "95 % t over rounds", "Apple M4 Pro", "SHA-256"} {
-		assert.Contains(t, svg, text)
+		assert.Contains(t, drawn, text)
 	}
 	assert.Len(t, c.Table.Rows, len(runs))
 	assert.Contains(t, c.Table.Rows[10][0].Text, "run-08 (baseline)")
@@ -161,7 +169,7 @@ func TestSeriesNames(t *testing.T) {
 	assert.Equal(t, "in-process", engineShort("in-process"))
 }
 
-func TestStretchName(t *testing.T) {
+func TestVersionName(t *testing.T) {
 	mac := func(version, build, tool string) analysis.HistoryVersion {
 		return analysis.HistoryVersion{System: "macOS " + version + " (" + build + ")", Tool: "dmgbench " + tool, Engine: "in-process " + tool}
 	}
@@ -176,16 +184,15 @@ func TestStretchName(t *testing.T) {
 		{analysis.HistoryVersion{System: "Debian 13", Kernel: "6.1"}, analysis.HistoryVersion{System: "Debian 13", Kernel: "6.12"}, "kernel 6.12"},
 		{analysis.HistoryVersion{Engine: "in-process 1"}, analysis.HistoryVersion{Engine: "in-process 2"}, "in-process 2"},
 	} {
-		assert.Equal(t, c.want, stretchName(c.was, c.now))
+		assert.Equal(t, c.want, versionName(c.was, c.now))
 	}
 }
 
-func TestRoundSpan(t *testing.T) {
-	for _, span := range [][2]float64{{0, 7.3e9}, {2.1e9, 2.15e9}, {117e6, 117e6}, {-3, 4}, {0, 0}, {0.1, 0.101}} {
-		low, high := roundSpan(span[0], span[1])
-		assert.LessOrEqual(t, low, span[0])
-		assert.GreaterOrEqual(t, high, span[1])
-		assert.Less(t, low, high)
+func TestTickStepFitsSixTimes(t *testing.T) {
+	for _, span := range []float64{7.3e9, 0.05e9, 117e6, 7, 0.001, 1, 6, 600} {
+		step := TickStep(span)
+		assert.LessOrEqual(t, span/step, 6+1e-9, span)
+		assert.Greater(t, span/step, 2.0, span)
 	}
 }
 

@@ -205,7 +205,7 @@ func (v *seriesView) change(c analysis.HistoryChange, newest bool, drawn *bool) 
 			s.After = AppendNew(s.After, text)
 		}
 		if !*drawn && slices.ContainsFunc(rowsOf(&part, op), func(r analysis.CompareRow) bool { return r.Status == analysis.RowChanged }) {
-			s.Charts = append(s.Charts, forests(&part, op, side, QuantityName(op), "forest-"+s.ID+"-"+slug(op), name)...)
+			s.Charts = append(s.Charts, forests(&part, op, side, "forest-"+s.ID+"-"+Slug(op), name)...)
 		}
 	}
 	*drawn = *drawn || len(s.Charts) > 0

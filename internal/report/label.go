@@ -3,6 +3,7 @@ package report
 import (
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
@@ -161,4 +162,18 @@ func QuantityName(op string) string {
 		return "time to " + Plain(do, 40)
 	}
 	return Plain(strings.ReplaceAll(op, "_", " "), 40)
+}
+
+// Capitalize starts a text with a capital.
+func Capitalize(s string) string {
+	if s == "" {
+		return ""
+	}
+	first, size := utf8.DecodeRuneInString(s)
+	return strings.ToUpper(string(first)) + s[size:]
+}
+
+// PhaseSuffix is ", phase “new”" for headings, "" without a phase.
+func PhaseSuffix(phase string) string {
+	return TextIf(phase != "", ", phase “"+Plain(phase, 40)+"”")
 }

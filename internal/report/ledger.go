@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"io"
 	"net/url"
 	"slices"
 	"strings"
@@ -10,10 +9,6 @@ import (
 	"dmgbench/internal/analysis"
 	"dmgbench/internal/result"
 )
-
-// LedgerHTML writes a ledger as one self-contained page, each cell of which opens
-// its evidence. Links to the reports of runs are relative to the page.
-func LedgerHTML(w io.Writer, l *analysis.Ledger) error { return LedgerDocument(l).html(w) }
 
 // LedgerDocument arranges a ledger.
 func LedgerDocument(l *analysis.Ledger) Document {

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"reflect"
 	"slices"
 
 	"dmgbench/internal/result"
@@ -53,33 +52,6 @@ func (f Figures) Rows(key FigureKey) (part Figures, left int) {
 	left = max(len(part.Keys)-mainRows, 0)
 	part.Keys = part.Keys[:len(part.Keys)-left]
 	return part, left
-}
-
-// firstChart draws the main numbers. Where one of the charts of speeds shows the same, it is that chart, which the
-// others then lack.
-func (v *View) firstChart(others []Chart) (first, rest []Chart) {
-	f, key := v.MainFigures()
-	part, left := f.Rows(key)
-	if len(part.Keys) == 0 || v.First.Outcome != nil {
-		return nil, others
-	}
-	var groups []group
-	for _, op := range part.Ops {
-		groups = append(groups, group{name: QuantityName(op), phase: key.Phase, cycle: key.Cycle, op: op})
-	}
-	if phase := Plain(key.Phase, 40); len(groups) == 1 && phase != "" {
-		groups[0].name = phase
-	}
-	first = v.barChart(part, "first", barTitle(part.Ops, part.unit(part.Ops[0]))+PhaseSuffix(PhaseName(key.Phase, key.Cycle)), groups)[:1]
-	same := func(c Chart) bool { return reflect.DeepEqual(c.Table.Rows, first[0].Table.Rows) }
-	if at := slices.IndexFunc(others, same); at >= 0 {
-		first, rest = []Chart{others[at]}, slices.Delete(slices.Clone(others), at, at+1)
-	} else {
-		rest = others
-		first[0].Sub += TextIf(left > 0, " Further below: "+Count(left, "other case")+".")
-	}
-	first[0].Section = "first"
-	return first, rest
 }
 
 // MainFigures picks the section, up to two quantities and the phase of the first screen. The section is that of

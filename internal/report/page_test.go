@@ -7,7 +7,6 @@ import (
 	"encoding/xml"
 	"io"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -144,31 +143,16 @@ func TestChartsOfPage(t *testing.T) {
 					assert.NotContains(t, block, "<")
 					continue
 				}
-				var s spec
+				var s struct {
+					Notes  []string
+					Option map[string]any
+				}
 				require.NoError(t, json.Unmarshal([]byte(block), &s))
 				assert.NotContains(t, block, "<")
 				require.NotEmpty(t, s.Notes)
 				assert.NotEmpty(t, s.Option["title"].(map[string]any)["text"])
 			}
 		})
-	}
-}
-
-// What must be inside of every picture, in case it is the only one that somebody sees.
-func TestPicturesSayWhereTheyComeFrom(t *testing.T) {
-	p, r := reporttest.Sample()
-	charts := NewView(p, r).Charts()
-	require.NotEmpty(t, charts)
-	for _, c := range charts {
-		last := c.Notes[len(c.Notes)-1]
-		for _, part := range []string{"Example workstation", "Debian GNU/Linux 13", "in-process", "performance-2024", "0.1.0"} {
-			assert.Contains(t, last, part, c.ID)
-		}
-		assert.Regexp(t, `\d`, c.Sub, "%s: n", c.ID)
-		assert.NotEmpty(t, c.Table.Rows, c.ID)
-		for _, row := range c.Table.Rows {
-			assert.Len(t, row, len(c.Table.Columns), c.ID)
-		}
 	}
 }
 
@@ -186,20 +170,9 @@ func TestTablesAreRectangles(t *testing.T) {
 	}
 }
 
-// A page of many files says that it draws only some of them, and stays small.
-func TestManyFilesAreThinned(t *testing.T) {
+// A page of many files stays small.
+func TestPageOfManyFilesIsSmall(t *testing.T) {
 	t.Parallel()
-	p, r := reporttest.Large(10_000)
-	charts := NewView(p, r).Charts()
-	thinned := 0
-	for _, c := range charts {
-		assert.LessOrEqual(t, c.size(), pointsPerChart+200, c.ID)
-		if strings.Contains(c.Sub, "drawn") {
-			thinned++
-		}
-	}
-	assert.Positive(t, thinned)
-	assert.True(t, slices.ContainsFunc(charts, func(c Chart) bool { return c.size() >= canvasFrom }), "one chart is drawn on a canvas")
 	assert.Less(t, len(html(t, makers["large"])), 2_500_000)
 }
 
@@ -209,7 +182,7 @@ func TestManyPicturesStaySmall(t *testing.T) {
 	many := func() (*plan.Plan, *result.Result) {
 		p, r := reporttest.Large(1_200)
 		steps := r.Cases[0].Steps
-		for i := 1; i < maxPictures/2; i++ {
+		for i := 1; i < 8; i++ {
 			for _, s := range steps {
 				s.Phase, s.Index = s.Phase+strings.Repeat("+", i), s.Index+100*i
 				r.Cases[0].Steps = append(r.Cases[0].Steps, s)

@@ -33,7 +33,7 @@ func (v *View) PrintsTables() bool {
 }
 
 func (v *View) planTable(from *result.Table) Table {
-	t := Table{ID: "published-" + slug(from.Name), Caption: Plain(from.Title, 200), Columns: Columns("<"), File: fileName(from.Name)}
+	t := Table{ID: "published-" + Slug(from.Name), Caption: Plain(from.Title, 200), Columns: Columns("<"), File: fileName(from.Name)}
 	scales := make([]lineScale, len(from.Columns))
 	for i, c := range from.Columns {
 		var cells []result.TableCell

@@ -12,8 +12,7 @@ import (
 // FirstScreen is the answer of a run in the order in which a reader asks for it: which tools were measured, what was
 // judged, the main numbers, and what weakens them. The rest of the report has all of it in full.
 type FirstScreen struct {
-	Chart   *pageChart // of the main numbers
-	Notice  string     // which tools were not measured; "" where Apple's were
+	Notice  string // which tools were not measured; "" where Apple's were
 	Judged  []string
 	Claims  []ClaimView // first those that do not hold or are undecided
 	More    int         // number of claims that are not among them

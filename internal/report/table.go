@@ -107,15 +107,44 @@ func (t *Table) dropEmptyColumns(belowOnly bool) {
 	}
 }
 
-// belowLine is a value in small print below a figure.
-type belowLine struct{ Text, Class string }
+// MainColumns are the columns of a page: all but those below others.
+func (t Table) MainColumns() []Column {
+	return slices.DeleteFunc(slices.Clone(t.Columns), func(c Column) bool { return c.Below })
+}
 
-// below are the values below the figure in column i of a row. An interval needs no name.
-func (t Table) below(row []Cell, i int) []belowLine {
-	var out []belowLine
+// ColumnGroup is a heading over several columns.
+type ColumnGroup struct {
+	Name string
+	Span int
+}
+
+// Groups are the headings over groups of columns; none if no column has one.
+func (t Table) Groups() []ColumnGroup {
+	var out []ColumnGroup
+	columns, named := t.MainColumns(), false
+	for i, c := range columns {
+		named = named || c.Group != ""
+		if i > 0 && columns[i-1].Group == c.Group {
+			out[len(out)-1].Span++
+		} else {
+			out = append(out, ColumnGroup{c.Group, 1})
+		}
+	}
+	if !named {
+		return nil
+	}
+	return out
+}
+
+// BelowLine is a value in small print below a figure.
+type BelowLine struct{ Text, Class string }
+
+// Below are the values below the figure in column i of a row. An interval needs no name.
+func (t Table) Below(row []Cell, i int) []BelowLine {
+	var out []BelowLine
 	for k := i + 1; k < len(t.Columns) && t.Columns[k].Below; k++ {
 		if text := row[k].Text; text != "" {
-			out = append(out, belowLine{TextIf(t.Columns[k].Title != "interval", t.Columns[k].Title+" ") + text, row[k].Class})
+			out = append(out, BelowLine{TextIf(t.Columns[k].Title != "interval", t.Columns[k].Title+" ") + text, row[k].Class})
 		}
 	}
 	return out

@@ -72,7 +72,7 @@ func (t Table) html() string {
 		b.WriteString("</tr>\n")
 	}
 	b.WriteString("<tr>")
-	for _, c := range t.HTMLColumns() {
+	for _, c := range t.MainColumns() {
 		fmt.Fprintf(&b, `<th scope="col">%s</th>`, e(c.Heading()))
 	}
 	b.WriteString("</tr>\n</thead>\n<tbody>\n")
@@ -86,7 +86,7 @@ func (t Table) html() string {
 			for _, m := range row[i].Marks {
 				fmt.Fprintf(&b, "<sup>%d</sup>", m)
 			}
-			for _, line := range t.below(row, i) {
+			for _, line := range t.Below(row, i) {
 				fmt.Fprintf(&b, "<br><small>%s</small>", e(line.Text))
 			}
 			b.WriteString("</td>")

@@ -37,6 +37,8 @@ type View struct {
 	Hosts             [][]Pair
 	Repeat            []string
 	Canonical         string
+	Charts            []Chart           // of package chart, in page order
+	ChartNotes        map[string]string // by section: what its charts leave out
 }
 
 type Pair struct{ Name, Value string }
@@ -277,4 +279,18 @@ func (v *View) CaseName(id string) string {
 		return l
 	}
 	return Plain(id, 60)
+}
+
+// HasImages reports whether anything but directories was measured.
+func (v *View) HasImages() bool {
+	return slices.ContainsFunc(v.Result.Cases, func(c result.Case) bool { return c.Target.Kind == "image" })
+}
+
+// IsCanary reports whether a step is the short native write or read before a case, which shows the state of the machine
+// and is no figure of the case.
+func IsCanary(s *result.Step) bool { return s.Do == "canary" }
+
+// IsShown reports whether the figures of a step are shown: those of its round are, and the step did not fail.
+func IsShown(c *result.Case, s *result.Step) bool {
+	return !IsCanary(s) && s.Error == "" && (c.Shows(s.Round) || len(c.Rounds) == 0 && c.Status == result.Done)
 }

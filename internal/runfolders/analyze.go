@@ -16,7 +16,7 @@ import (
 
 	"dmgbench/internal/analysis"
 	"dmgbench/internal/plan"
-	"dmgbench/internal/report"
+	"dmgbench/internal/report/html"
 	"dmgbench/internal/result"
 )
 
@@ -85,7 +85,7 @@ func Update(dir string) (*plan.Plan, *result.Result, error) {
 			return err
 		}
 		var page bytes.Buffer
-		if err := report.HTML(&page, p, r); err != nil {
+		if err := html.Run(&page, p, r); err != nil {
 			return err
 		}
 		return d.WriteFile(result.ReportFile, page.Bytes())

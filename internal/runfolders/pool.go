@@ -13,7 +13,7 @@ import (
 
 	"dmgbench/internal/analysis"
 	"dmgbench/internal/plan"
-	"dmgbench/internal/report"
+	"dmgbench/internal/report/html"
 	"dmgbench/internal/result"
 )
 
@@ -60,7 +60,7 @@ func started(r *result.Result) time.Time {
 
 func writePooled(p *plan.Plan, r *result.Result, out string) error {
 	var page bytes.Buffer
-	if err := report.HTML(&page, p, r); err != nil {
+	if err := html.Run(&page, p, r); err != nil {
 		return err
 	}
 	text, err := r.MarshalIndent()

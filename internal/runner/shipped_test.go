@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"dmgbench/internal/plan"
-	"dmgbench/internal/report"
+	reporthtml "dmgbench/internal/report/html"
 	"dmgbench/internal/report/text"
 	"dmgbench/internal/result"
 	"dmgbench/plans"
@@ -192,7 +192,7 @@ func (s *shipped) checkPauses(name string) {
 
 func (s *shipped) checkReports() {
 	render := map[string]func(io.Writer) error{
-		"html":     func(w io.Writer) error { return report.HTML(w, s.p, s.r) },
+		"html":     func(w io.Writer) error { return reporthtml.Run(w, s.p, s.r) },
 		"markdown": func(w io.Writer) error { return text.RunMarkdown(w, s.p, s.r) },
 		"text":     func(w io.Writer) error { return text.Run(w, s.p, s.r, text.Options{}) },
 	}

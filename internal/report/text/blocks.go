@@ -70,17 +70,16 @@ func heatMap(c report.Chart, width int) report.Section {
 	var classes []string
 	for class, s := range c.Series {
 		classes = append(classes, string(height(class))+" "+s.Name)
-		for _, p := range s.Points {
-			at := p.([]any)
-			column, row := at[0].(int), t.Rows[at[1].(int)]
+		for _, p := range s.Marks {
+			column, row := int(p.X), t.Rows[int(p.Y)]
 			blocks := []rune(row[1].Text)
 			blocks[column] = height(class)
 			row[1].Text = string(blocks)
 			switch column {
 			case 0:
-				row[2].Text = at[2].(string)
+				row[2].Text = p.Label
 			case len(sizes) - 1:
-				row[3].Text = at[2].(string)
+				row[3].Text = p.Label
 			}
 		}
 	}
@@ -108,12 +107,11 @@ func waterfall(c report.Chart, columns int) report.Section {
 	}
 	rows := make([][]bar, len(c.Y.Categories))
 	for _, s := range c.Series {
-		for _, p := range s.Points {
-			at := p.([]any)
-			row := at[0].(int)
-			blocks := part(at[1].(float64), at[2].(float64), *c.X.High, columns)
-			rows[row] = append(rows[row], bar{at[5].(int), []report.Cell{{Text: c.Y.Categories[row], Class: "head"},
-				{Text: s.Name}, {Text: blocks}, {Text: at[8].(string)}}})
+		for _, p := range s.Marks {
+			row := int(p.Y)
+			blocks := part(p.From, p.X, *c.X.High, columns)
+			rows[row] = append(rows[row], bar{p.Slot, []report.Cell{{Text: c.Y.Categories[row], Class: "head"},
+				{Text: s.Name}, {Text: blocks}, {Text: p.Label}}})
 		}
 	}
 	for _, bars := range rows {
@@ -144,21 +142,21 @@ func trendSection(c report.Chart) report.Section {
 		if s.Role != "line" {
 			continue
 		}
-		longest = max(longest, len(s.Points))
+		longest = max(longest, len(s.Marks))
 		row := make([]report.Cell, 4)
 		row[0].Text = s.Name
-		each, changed := pointsPerBlock(len(s.Points)), false
-		for i, p := range s.Points {
+		each, changed := pointsPerBlock(len(s.Marks)), false
+		for i, p := range s.Marks {
 			changed = changed || i > 0 && slices.Contains(changes, i)
-			if (len(s.Points)-1-i)%each != 0 {
+			if (len(s.Marks)-1-i)%each != 0 {
 				continue // the newest is always among the blocks
 			}
 			if changed && row[1].Text != "" {
 				row[1].Text += "│"
 			}
 			changed = false
-			y, ok := p.([]any)[1].(float64)
-			if !ok {
+			y := p.Y
+			if !p.Drawn() {
 				row[1].Text += "·"
 				continue
 			}
@@ -184,9 +182,9 @@ func pointsPerBlock(points int) int { return max((points+trendBlocks-1)/trendBlo
 func changePlaces(c report.Chart) []int {
 	var out []int
 	for _, s := range c.Series {
-		for _, p := range s.Points {
-			if x, ok := p.([]any)[0].(float64); ok && s.Role == "faint" {
-				out = append(out, int(math.Ceil(x)))
+		for _, p := range s.Marks {
+			if s.Role == "faint" && p.Drawn() {
+				out = append(out, int(math.Ceil(p.X)))
 			}
 		}
 	}

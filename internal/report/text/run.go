@@ -7,6 +7,7 @@ import (
 
 	"dmgbench/internal/plan"
 	"dmgbench/internal/report"
+	"dmgbench/internal/report/chart"
 	"dmgbench/internal/result"
 )
 
@@ -66,14 +67,18 @@ func Run(w io.Writer, p *plan.Plan, r *result.Result, o Options) error {
 	if o.Verbose {
 		form = verbose
 	}
-	t.document(runDocument(report.NewView(p, r), form, t.width))
+	v := report.NewView(p, r)
+	if o.Verbose { // one screen has no charts
+		v = chart.NewView(p, r)
+	}
+	t.document(runDocument(v, form, t.width))
 	return deliver(w, t.Bytes(), "report of run "+r.Run)
 }
 
 // RunMarkdown prints the report of a run for a repository or an issue, without pictures.
 func RunMarkdown(w io.Writer, p *plan.Plan, r *result.Result) error {
 	m := &markdown{}
-	m.document(runDocument(report.NewView(p, r), document, 0))
+	m.document(runDocument(chart.NewView(p, r), document, 0))
 	return deliver(w, m.text(), "report of run "+r.Run)
 }
 
@@ -216,13 +221,13 @@ func tables(r run) []report.Section {
 	return tableSections(append(all, r.Relations...)...)
 }
 
-func blockPictures(r run) []report.Section { return pictures(r.Charts(), r.width) }
+func blockPictures(r run) []report.Section { return pictures(r.Charts, r.width) }
 
 // chartTables are the tables of charts whose figures are in no other table. Others draw what a table of figures has,
 // or have so many rows that they belong into an export.
 func chartTables(r run) []report.Section {
 	var out []report.Section
-	for _, c := range r.Charts() {
+	for _, c := range r.Charts {
 		own := c.Section == "cost" || c.Section == "drift" || strings.HasPrefix(c.ID, "heat-") || strings.HasPrefix(c.ID, "life-case-")
 		if !own || len(c.Table.Rows) == 0 {
 			continue

@@ -1,0 +1,296 @@
+package chart
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"dmgbench/internal/report"
+	"dmgbench/internal/result"
+)
+
+// rowsPerChart keeps a picture short enough for a screen; more rows make more pictures.
+const rowsPerChart = 24
+
+// barGroup is what the bars of one colour show: a figure for each row, nil where it has none.
+type barGroup struct {
+	name   string
+	figure func(row int) *result.Summary
+}
+
+// bars draws a bar with its interval and its published value for each row and group. heads are the titles of the
+// first two columns of the table.
+func bars(c report.Chart, heads [2]string, rows []string, groups []barGroup) []report.Chart {
+	top, values := 0.0, []float64{}
+	for _, g := range groups {
+		for row := range rows {
+			s := g.figure(row)
+			if s == nil {
+				continue
+			}
+			h := report.Headline(s)
+			c.X.Unit, values = h.Unit, append(values, h.Value)
+			top = max(top, h.Value)
+			if h.CI != nil && report.IsFinite(h.CI.High) {
+				top = max(top, min(h.CI.High, 3*h.Value))
+			}
+			for _, p := range s.Published { // values far beyond the bars are named at the edge
+				if mid := report.Midpoint(p); report.IsFinite(mid) && (p.Comparable || mid <= 1.3*h.Value) {
+					top = max(top, mid)
+				}
+			}
+		}
+	}
+	c.X.Low, c.X.High = new(0.0), new(report.RoundUp(1.03*top))
+	c.FixedLegend, c.Flipped = true, true
+	sc := report.ColumnScale(c.X.Unit, append(values, top)...)
+	var out []report.Chart
+	parts := slices.Collect(slices.Chunk(rows, rowsPerChart))
+	for i, part := range parts {
+		one := c
+		if len(parts) > 1 {
+			one.ID += fmt.Sprintf("-%d", i+1)
+			one.Heading += fmt.Sprintf(" (%d of %d)", i+1, len(parts))
+		}
+		addBars(&one, heads, part, i*rowsPerChart, groups, sc)
+		out = append(out, one)
+	}
+	return out
+}
+
+// addBars draws some of the rows; offset is the number of the first one.
+func addBars(c *report.Chart, heads [2]string, rows []string, offset int, groups []barGroup, sc report.Scale) {
+	c.Height = 34 + len(rows)*(14+18*len(groups))
+	c.Y.Categories = rows
+	c.Table.Columns = report.Columns(heads[0], heads[1], report.WithUnit("measured", sc), "interval", "published", "<n")
+	var statistics, ns []string
+	published, uncomparable := false, false
+	for _, g := range groups {
+		s := report.Series{Role: "bar", Name: g.name}
+		for i, row := range rows {
+			figure := g.figure(offset + i)
+			if figure == nil {
+				continue
+			}
+			h := report.Headline(figure)
+			m := figureMark(figure, sc)
+			m.X, m.Y = h.Value, float64(i)
+			published, uncomparable = published || m.Published > 0 && m.Comparable, uncomparable || m.Published > 0 && !m.Comparable
+			statistics, ns = report.AppendNew(statistics, report.StatisticName(h.Name)), report.AppendNew(ns, m.N)
+			s.Marks = append(s.Marks, m)
+			t := report.TextOf(figure, sc)
+			cells := report.TextRow(row, g.name, m.Label, t.Interval, t.Published, t.N)
+			cells[5].Class = "muted"
+			c.Table.Rows = append(c.Table.Rows, cells)
+		}
+		c.Series = append(c.Series, s)
+	}
+	if c.Sub == "" {
+		c.Sub = report.Capitalize(strings.Join(statistics, " / "))
+	}
+	c.Sub += "; " + strings.Join(ns, " / ") + "."
+	c.Notes = []string{c.IntervalNote("Whiskers") + report.TextIf(uncomparable,
+		" Grey marks were published for other conditions (see deviations); those off the scale are at its edge.")}
+	if published { // entries of the legend; the marks are in the series of the bars
+		c.Series = append(c.Series, report.Series{Role: "published", Name: "published"})
+	}
+	if uncomparable {
+		c.Series = append(c.Series, report.Series{Role: "uncomparable", Name: "published, not comparable"})
+	}
+}
+
+// figureMark is a figure as a mark that has no place yet.
+func figureMark(s *result.Summary, sc report.Scale) report.Mark {
+	h := report.Headline(s)
+	m := report.Mark{CI: h.CI, Label: sc.Number(h.Value), Tip: report.FigureTip(s, sc), N: report.SampleSize(s)}
+	m.Published, m.Comparable = report.ComparableValue(s)
+	return m
+}
+
+// figureBars draws the figures of one or more groups for every case that has one of them.
+func (r *run) figureBars(c report.Chart, f report.Figures, ops []string, groups []figureGroup) []report.Chart {
+	var cases, rows []string
+	for _, k := range f.Keys {
+		if slices.ContainsFunc(groups, func(g figureGroup) bool { return g.of(f, k.CaseID) != nil }) && !slices.Contains(cases, k.CaseID) {
+			cases, rows = append(cases, k.CaseID), append(rows, r.CaseName(k.CaseID))
+		}
+	}
+	var list []barGroup
+	rates := false
+	for _, g := range groups {
+		list = append(list, barGroup{g.name, func(row int) *result.Summary { return g.of(f, cases[row]) }})
+		if len(cases) > 0 {
+			rates = rates || f.Any(g.op, func(s *result.Summary) bool { return report.Headline(s).Unit == "B/s" })
+		}
+	}
+	names := make([]string, len(ops))
+	for i, op := range ops {
+		names[i] = report.QuantityName(op)
+	}
+	few := report.TextIf(len(ops) < 3, strings.Join(names, " and "))
+	c.Heading = report.Capitalize(strings.TrimSpace(few+report.TextIf(rates, " speed")+" of each case")) + c.Heading
+	c.X.Name = "speed"
+	if !rates {
+		c.X.Name = strings.Join(names, ", ")
+	}
+	return bars(c, [2]string{"<case", "<bars"}, rows, list)
+}
+
+// figureGroup chooses the figure of a case that is drawn in one colour.
+type figureGroup struct {
+	name, op, phase string
+	cycle           int
+}
+
+func (g figureGroup) of(f report.Figures, caseID string) *result.Summary {
+	return f.By[report.FigureKey{CaseID: caseID, Phase: g.phase, Cycle: g.cycle}][g.op]
+}
+
+// firstChart draws the main numbers. Where one of the charts of speeds shows the same, it is that chart.
+func firstChart(r *run) []report.Chart {
+	f, key := r.MainFigures()
+	part, left := f.Rows(key)
+	if len(part.Keys) == 0 || r.First.Outcome != nil {
+		return nil
+	}
+	var groups []figureGroup
+	for _, op := range part.Ops {
+		groups = append(groups, figureGroup{report.QuantityName(op), op, key.Phase, key.Cycle})
+	}
+	if phase := report.Plain(key.Phase, 40); len(groups) == 1 && phase != "" {
+		groups[0].name = phase
+	}
+	c := report.Chart{ID: "first", Heading: report.PhaseSuffix(report.PhaseName(key.Phase, key.Cycle))}
+	first := r.figureBars(c, part, part.Ops, groups)[0]
+	others := speedCharts(r)
+	if at := slices.IndexFunc(others, func(c report.Chart) bool { return sameFigures(c, first) }); at >= 0 {
+		first = others[at]
+	} else {
+		first.Sub += report.TextIf(left > 0, " Further below: "+report.Count(left, "other case")+".")
+	}
+	r.main = &first
+	return []report.Chart{first}
+}
+
+func sameFigures(a, b report.Chart) bool { return reflect.DeepEqual(a.Table.Rows, b.Table.Rows) }
+
+// barCharts are the charts of speeds that are not on the first screen.
+func barCharts(r *run) []report.Chart {
+	return slices.DeleteFunc(speedCharts(r), func(c report.Chart) bool { return r.main != nil && sameFigures(c, *r.main) })
+}
+
+// speedCharts draw every rate by case and phase: one picture a quantity, or one for all where there is a single
+// phase. Cycles are drawn along time elsewhere.
+func speedCharts(r *run) []report.Chart {
+	f := r.speeds()
+	var phases []string
+	for _, k := range f.Keys {
+		if k.Cycle == 0 {
+			phases = report.AppendNew(phases, k.Phase)
+		}
+	}
+	if len(phases) == 1 && len(f.Ops) > 1 {
+		var groups []figureGroup
+		for _, op := range f.Ops {
+			groups = append(groups, figureGroup{name: report.QuantityName(op), op: op, phase: phases[0]})
+		}
+		return r.figureBars(report.Chart{ID: "speed", Heading: report.PhaseSuffix(phases[0])}, f, f.Ops, groups)
+	}
+	var out []report.Chart
+	for _, op := range f.Ops {
+		var groups []figureGroup
+		for _, phase := range phases {
+			if f.Any(op, func(s *result.Summary) bool { return s.Phase == phase && s.Cycle == 0 }) {
+				name := report.FirstOf(report.Plain(phase, 40), report.QuantityName(op))
+				groups = append(groups, figureGroup{name: name, op: op, phase: phase})
+			}
+		}
+		if len(groups) > 0 {
+			out = append(out, r.figureBars(report.Chart{ID: "speed-" + report.Slug(op)}, f, []string{op}, groups)...)
+		}
+	}
+	return out
+}
+
+// speeds are the figures whose unit is a rate; none if the run has none.
+func (r *run) speeds() report.Figures {
+	for _, s := range r.Sections {
+		if s.ID == "speeds" {
+			return s.Figures
+		}
+	}
+	return report.Figures{}
+}
+
+// encryptionCharts compare cases that differ in encryption alone, one picture a rate and phase.
+func encryptionCharts(r *run) []report.Chart {
+	var out []report.Chart
+	f := r.speeds()
+	for _, op := range f.Ops {
+		for _, p := range f.Phases([]string{op}) {
+			rows, values := r.encryptionRows(op, p, f)
+			if len(rows) == 0 {
+				continue
+			}
+			var names []string
+			for _, row := range rows {
+				names = append(names, row.name)
+			}
+			var groups []barGroup
+			for _, value := range values {
+				groups = append(groups, barGroup{value, func(i int) *result.Summary { return rows[i].by[value] }})
+			}
+			phase := report.PhaseName(p.Phase, p.Cycle)
+			c := report.Chart{ID: "encryption-" + report.Slug(op) + "-" + report.Slug(phase), X: report.Axis{Name: "speed"},
+				Heading: "What encryption costs: " + report.QuantityName(op) + report.PhaseSuffix(phase),
+				Sub:     "Images that differ in encryption alone"}
+			out = append(out, bars(c, [2]string{"<image", "<encryption"}, names, groups)...)
+		}
+	}
+	return out
+}
+
+// encryptedRow is one row of the picture of what encryption costs: cases that differ in nothing else.
+type encryptedRow struct {
+	name string
+	by   map[string]*result.Summary // by the value of the key
+}
+
+// encryptionRows pairs the cases; a row needs at least two values.
+func (r *run) encryptionRows(op string, p report.FigureKey, f report.Figures) (rows []encryptedRow, values []string) {
+	at := map[string]int{}
+	for _, k := range f.Keys {
+		s, c := f.By[k][op], r.caseOf(k.CaseID)
+		if s == nil || c == nil || k.Phase != p.Phase || k.Cycle != p.Cycle {
+			continue
+		}
+		value, rest := "", []string{}
+		for _, kv := range c.Keys {
+			if text := report.KeyValue(kv[0], kv[1]); kv[0] == "encryption" {
+				value = text
+			} else {
+				rest = append(rest, text)
+			}
+		}
+		if value == "" {
+			continue
+		}
+		name := report.FirstOf(strings.Join(report.NonEmpty(rest), " · "), "image")
+		if _, ok := at[name]; !ok {
+			at[name] = len(rows)
+			rows = append(rows, encryptedRow{name, map[string]*result.Summary{}})
+		}
+		rows[at[name]].by[value] = s
+		values = report.AppendNew(values, value)
+	}
+	return slices.DeleteFunc(rows, func(row encryptedRow) bool { return len(row.by) < 2 }), values
+}
+
+// caseOf is the case with an id, nil if the result has none.
+func (r *run) caseOf(id string) *result.Case {
+	if at, ok := r.Order[id]; ok && at < len(r.Result.Cases) && r.Result.Cases[at].ID == id {
+		return &r.Result.Cases[at]
+	}
+	return nil
+}

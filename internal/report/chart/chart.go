@@ -1,0 +1,119 @@
+// Package chart draws a result: it has one row for each kind of chart in a registry, and turns charts into the options
+// of the charting library and into SVG.
+//
+// The functions of the registry give series of marks, axes and captions; everything about the library is in option.go.
+package chart
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"unicode"
+
+	"dmgbench/internal/plan"
+	"dmgbench/internal/report"
+	"dmgbench/internal/result"
+)
+
+// kinds is the registry: every kind of chart, in the order of the page, with the section of the page that has it. build
+// returns no chart where the kind does not apply to the run; sections and provenance are added by [All].
+var kinds = []struct {
+	section string
+	build   func(*run) []report.Chart
+}{
+	{"first", firstChart},
+	{"speed", barCharts},
+	{"encryption", encryptionCharts},
+	{"cost", costCharts},
+	{"sweep", sweepCharts},
+	{"size", sizeCharts},
+	{"size", heatCharts},
+	{"files", timeCharts},
+	{"files", residualCharts},
+	{"files", stripCharts},
+	{"life", lifeCharts},
+	{"drift", driftChart},
+	{"relations", relationCharts},
+}
+
+// Section is one part of the page with its charts.
+type Section struct{ ID, Heading, Lead string }
+
+// Sections are the parts of the page that have charts, in order; the charts of the section "first" are on the first
+// screen.
+var Sections = []Section{
+	{"speed", "Speed", ""},
+	{"encryption", "What encryption costs", ""},
+	{"cost", "Where the time went", "The same files in the native folder and in the images of the same rounds: " +
+		"what harness, file system, format and encryption each took."},
+	{"sweep", "Along what the plan varies", ""},
+	{"size", "Speed and file size", "How the speed depends on the size of the file; intervals where rounds or files " +
+		"are enough, and in the tables how far the files spread."},
+	{"files", "Every file", "Nothing averaged: one point for each timed file."},
+	{"life", "Space over the steps", ""},
+	{"drift", "Drift along the run", "Each step against the median of its own kind: a level band means that nothing " +
+		"but the case changed."},
+	{"relations", "One quantity against another", ""},
+}
+
+// run is what the functions of the registry read.
+type run struct {
+	*report.View
+	sets []fileSet
+	main *report.Chart // chart of the first screen, nil without one
+}
+
+// NewView arranges a result with its charts, for every renderer. Each chart has an id and a file name of its own.
+func NewView(p *plan.Plan, r *result.Result) *report.View {
+	v := report.NewView(p, r)
+	in := &run{View: v, sets: fileSets(v)}
+	ids := map[string]int{}
+	for _, k := range kinds {
+		for _, c := range k.build(in) {
+			c.Section, c.Table.Caption = k.section, cmp.Or(c.Table.Caption, c.Heading)
+			c.Notes = append(c.Notes, v.Provenance)
+			if ids[c.ID]++; ids[c.ID] > 1 { // odd names of quantities may give the same id
+				c.ID += fmt.Sprintf("-again-%d", ids[c.ID])
+			}
+			v.Charts = append(v.Charts, c)
+		}
+	}
+	NameFiles(v.Charts)
+	v.ChartNotes = map[string]string{"size": in.undrawn(), "files": in.undrawn(), "cost": in.costLacking()}
+	return v
+}
+
+// maxFileName is the largest number of characters in the name of a picture.
+const maxFileName = 80
+
+// NameFiles gives every chart a file name of its own, made of its heading: "write-speed-of-each-case".
+func NameFiles(charts []report.Chart) {
+	taken := map[string]bool{}
+	for i := range charts {
+		name := fileName(charts[i].Heading)
+		unique := name
+		for n := 2; taken[unique]; n++ {
+			unique = fmt.Sprintf("%s-%d", name, n)
+		}
+		taken[unique], charts[i].File = true, unique
+	}
+}
+
+// fileName keeps the ASCII letters and digits of a heading, with hyphens between its words.
+func fileName(heading string) string {
+	words := strings.FieldsFunc(strings.ToLower(heading), func(r rune) bool {
+		return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	})
+	name := "chart"
+	for i, word := range words {
+		switch {
+		case i == 0:
+			name = word
+		case len(name)+1+len(word) > maxFileName:
+			return name
+		default:
+			name += "-" + word
+		}
+	}
+	return name
+}

@@ -1,0 +1,309 @@
+package chart
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"dmgbench/internal/analysis"
+	"dmgbench/internal/report"
+	"dmgbench/internal/result"
+)
+
+// The time that the same files take in the native folder, in an image, and in an image that has one thing more. A part
+// is a difference of two cases of the same round and work; what a run cannot tell apart stays one part.
+const (
+	partReserved = "space reserved beforehand"
+	partInside   = "harness, inside the clock"
+	partOutside  = "harness, outside the clock"
+)
+
+// casesPerCost is how many waterfalls one picture has.
+const casesPerCost = 8
+
+// work is what a case did in one round for one direction and phase.
+type work struct {
+	bytes                 int64
+	files, workers        int
+	busy, inside, outside float64 // seconds: files under way; workers between files; around the clock
+}
+
+// isSame reports whether two cases moved the same files in the same way.
+func (w work) isSame(o work) bool {
+	return w.bytes == o.bytes && w.files == o.files && w.workers == o.workers
+}
+
+// worksOf gathers what a case did, by round. Steps inside repeats are left out: their cycles are no replicates.
+func worksOf(c *result.Case, p picture) map[int]work {
+	out := map[int]work{}
+	for i := range c.Steps {
+		s := &c.Steps[i]
+		if s.Op != p.op || s.Phase != p.phase || s.Cycle != 0 || s.Span == nil || !report.IsShown(c, s) || s.Span.LastDoneNS <= s.Span.GateNS {
+			continue
+		}
+		w, n := out[s.Round], max(s.Workers, 1)
+		span, idle := float64(s.Span.LastDoneNS-s.Span.GateNS)/1e9, float64(s.Span.IdleNS)/1e9/float64(n)
+		w.bytes, w.files, w.workers = w.bytes+s.Span.Bytes, w.files+len(s.Samples), max(w.workers, n)
+		w.busy, w.inside = w.busy+span-idle, w.inside+idle
+		w.outside += max(float64(s.DurationNS)/1e9-span, 0)
+		out[s.Round] = w
+	}
+	return out
+}
+
+// costPart is one part of the time of a case: the mean over the rounds, in seconds.
+type costPart struct {
+	name   string
+	layers layer // 0 for directories and the harness
+	time   result.Estimate
+}
+
+// costCase is one case with its parts, first to last.
+type costCase struct {
+	c      *result.Case
+	parts  []costPart
+	rounds int
+	inside float64 // seconds inside the clock
+	work   work    // of each round
+}
+
+// costs splits the time of every case that has the same files in a native folder, by the number of that folder: cases
+// of one folder belong together.
+func (r *run) costs(p picture) map[string][]costCase {
+	all := map[string]map[int]work{}
+	for i := range r.Result.Cases {
+		all[r.Result.Cases[i].ID] = worksOf(&r.Result.Cases[i], p)
+	}
+	find := func(of *result.Case, accept func(c *result.Case) bool) *result.Case {
+		for i := range r.Result.Cases {
+			c := &r.Result.Cases[i]
+			if c.ID == of.ID || !accept(c) {
+				continue
+			}
+			for round, own := range all[of.ID] {
+				if w, ok := all[c.ID][round]; ok && w.isSame(own) {
+					return c
+				}
+			}
+		}
+		return nil
+	}
+	out := map[string][]costCase{}
+	for i := range r.Result.Cases {
+		c := &r.Result.Cases[i]
+		native := c
+		if !isNativeFolder(c) {
+			native = find(c, func(d *result.Case) bool { return isNativeFolder(d) && agree(c, d) })
+		}
+		if len(all[c.ID]) == 0 || native == nil {
+			continue
+		}
+		if split, ok := r.split(c, chainOf(c, native, find), all); ok {
+			out[native.ID] = append(out[native.ID], split)
+		}
+	}
+	return out
+}
+
+func isNativeFolder(c *result.Case) bool {
+	return c.Target.Kind == "directory" && !slices.Contains(c.Keys, [2]string{"preallocate", "true"})
+}
+
+// split takes the rounds in which all cases of the chain did the same, and the mean of each difference over them.
+func (r *run) split(c *result.Case, chain []link, all map[string]map[int]work) (costCase, bool) {
+	own := all[c.ID]
+	out := costCase{c: c}
+	var rounds []int
+	for _, round := range slices.Sorted(maps.Keys(own)) {
+		if !slices.ContainsFunc(chain, func(l link) bool { w, ok := all[l.c.ID][round]; return !ok || !w.isSame(own[round]) }) {
+			rounds, out.work = append(rounds, round), own[round]
+		}
+	}
+	out.rounds = len(rounds)
+	add := func(name string, layers layer, of func(round int) float64) {
+		values, known := map[int]float64{}, false
+		for _, round := range rounds {
+			values[round] = of(round)
+			known = known || values[round] != 0
+		}
+		if known { // without a unit these are plain means, which add up
+			out.parts = append(out.parts, costPart{name, layers, analysis.MeanOverRounds(r.Result, "", values)})
+		}
+	}
+	for i, l := range chain {
+		add(l.name, l.layers, func(round int) float64 {
+			t := all[l.c.ID][round].busy
+			if i > 0 {
+				t -= all[chain[i-1].c.ID][round].busy
+			}
+			return t
+		})
+	}
+	add(partInside, 0, func(round int) float64 { return own[round].inside })
+	for _, p := range out.parts {
+		out.inside += p.time.Value
+	}
+	add(partOutside, 0, func(round int) float64 { return own[round].outside })
+	return out, len(rounds) > 0
+}
+
+// costCharts draw where the time of the same files went, one waterfall a case.
+func costCharts(r *run) []report.Chart {
+	var out []report.Chart
+	for n, p := range r.drawnPictures() {
+		part, costs := 0, r.costs(p)
+		for i := range r.Result.Cases {
+			group := costs[r.Result.Cases[i].ID]
+			if len(group) < 2 { // a directory alone has nothing to be compared with
+				continue
+			}
+			for some := range slices.Chunk(group, casesPerCost) {
+				c := r.costChart(p, some)
+				part++
+				c.ID = fmt.Sprintf("cost-%d-%d", n+1, part)
+				out = append(out, c)
+			}
+		}
+	}
+	return out
+}
+
+func (r *run) costChart(p picture, cases []costCase) report.Chart {
+	c := report.Chart{Flipped: true, HeadedTips: true, Heading: "Where the time went: " + report.QuantityName(p.op) + report.PhaseSuffix(p.phase),
+		X: report.Axis{Name: "time", Unit: "s", Low: new(0.0)}}
+	c.Table.Columns = report.Columns("<case", "<part", "time", "of the time inside the clock", "interval", "rounds")
+	for _, name := range partNames(cases) {
+		c.Series = append(c.Series, report.Series{Role: "part", Name: name})
+	}
+	slots, top := 0, 0.0
+	var ns []string
+	for row, one := range cases {
+		c.Y.Categories = append(c.Y.Categories, r.CaseName(one.c.ID))
+		slots, ns = max(slots, len(one.parts)), report.AppendNew(ns, report.Count(one.rounds, "round"))
+		at := 0.0
+		for slot, part := range one.parts {
+			m := addPart(&c, one, row, slot, at)
+			if at += part.time.Value; m.CI != nil {
+				top = max(top, min(m.CI.High, 1.5*at))
+			}
+			top = max(top, at)
+		}
+	}
+	c.Height = 30 + len(cases)*(18*slots+14)
+	c.X.High = new(report.RoundUp(1.12 * top))
+	w := cases[0].work // of all rounds and cases
+	c.Sub = "The same " + report.Count(w.files, "file") + " (" + report.Human(float64(w.bytes), "B") +
+		") in the native folder and in each image; mean of " + strings.Join(ns, " / ") + "."
+	c.Notes = []string{"Each part is what one thing more took in the same rounds; hollow parts took less. Outside the clock the program opens and " +
+		"closes files and makes their data: that is in no rate. " + costIntervals(&c) + r.engineNotes() + unsplitNote(cases)}
+	return c
+}
+
+// costIntervals is the note about the whiskers of a waterfall.
+func costIntervals(c *report.Chart) string {
+	var kinds []string
+	cut := false
+	for _, m := range c.Marks() {
+		if m.CI != nil {
+			kinds = report.AppendNew(kinds, report.DescribeInterval(m.CI))
+			cut = cut || m.CI.Low < 0 || m.CI.High > *c.X.High
+		}
+	}
+	if len(kinds) == 0 {
+		return "No interval: too few rounds."
+	}
+	return "Whiskers, at the end of each part: " + strings.Join(kinds, "; ") + ", of that part." +
+		report.TextIf(cut, " One without a cap goes on beyond the scale.")
+}
+
+// partNames are the parts of all cases in the order of pictures and tables: from the lowest layer up, the harness last.
+func partNames(cases []costCase) []string {
+	rank := map[string]int{report.NativeFolder: -2, partReserved: -1, partInside: 1 << 8, partOutside: 1 << 9}
+	var out []string
+	for _, c := range cases {
+		for _, p := range c.parts {
+			if p.layers != 0 {
+				rank[p.name] = int(p.layers)
+			}
+			out = report.AppendNew(out, p.name)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b string) int { return rank[a] - rank[b] })
+	return out
+}
+
+// addPart adds one bar of a waterfall that begins at a time in seconds, with its row of the table.
+func addPart(c *report.Chart, one costCase, row, slot int, at float64) report.Mark {
+	part, name := one.parts[slot], c.Y.Categories[row]
+	m := report.Mark{X: at + part.time.Value, Y: float64(row), From: at, Slot: slot, Label: signedTime(part.time.Value, slot > 0)}
+	interval, share := "—", ""
+	if ci := part.time.CI; ci != nil {
+		moved := *ci
+		moved.Low, moved.High = at+ci.Low, at+ci.High
+		m.CI, interval = &moved, signedTime(ci.Low, false)+" to "+signedTime(ci.High, false)
+	}
+	if part.name != partOutside && one.inside > 0 {
+		share = report.Percent(part.time.Value / one.inside)
+	}
+	m.Tip = strings.Join(report.NonEmpty([]string{name, part.name, m.Label + report.TextIf(share != "", ", "+share+" of the time inside the clock"),
+		report.TextIf(m.CI != nil, interval), report.Count(one.rounds, "round")}), "\n")
+	s := &c.Series[slices.IndexFunc(c.Series, func(s report.Series) bool { return s.Name == part.name })]
+	s.Marks = append(s.Marks, m)
+	c.Table.Rows = append(c.Table.Rows, report.TextRow(name, part.name, m.Label, share, interval, strconv.Itoa(one.rounds)))
+	return m
+}
+
+// signedTime writes a time; a part on top of others has its sign.
+func signedTime(seconds float64, plus bool) string {
+	text := report.Human(seconds, "s")
+	if plus && seconds >= 0 {
+		return "+" + text
+	}
+	return strings.Replace(text, "-", "−", 1)
+}
+
+// engineNotes describe what is between a file and the container with the engines of this run.
+func (r *run) engineNotes() string {
+	var notes []string
+	for _, s := range r.Result.Sessions {
+		switch {
+		case s.Engine.Name == "simulated":
+			notes = report.AppendNew(notes, " The times were drawn from stated laws: no disk was measured.")
+		case s.Engine.Vendor == "Apple":
+			notes = report.AppendNew(notes, " macOS mounts the images: its driver, its mount and the file system cannot be told apart from outside, "+
+				"and there is no FUSE.")
+		case s.Engine.Name == "inprocess":
+			notes = report.AppendNew(notes, " In process there is no mount and no FUSE: the file system and the format run in this program. "+
+				"The engine hdiutil on Linux has both.")
+		case s.Engine.Name == "hdiutil":
+			unknown := slices.ContainsFunc(r.Result.Cases, func(c result.Case) bool { return c.Target.Kind == "image" && c.Target.ServedBy == "" })
+			notes = report.AppendNew(notes, " On Linux an unencrypted raw image is a loop device without a helper unless the plan requests one, and "+
+				"every other container is served by FUSE, usually to a loop device"+
+				report.TextIf(unknown, ": FUSE is part of the format, and of the encryption of a raw image")+". The engine inprocess has neither FUSE nor mount.")
+		}
+	}
+	return strings.Join(notes, "")
+}
+
+// costLacking explains why the report cannot tell apart where the time went, "" where no files were in images.
+func (r *run) costLacking() string {
+	images, directories := 0, 0
+	for _, s := range r.sets {
+		if c := r.caseOf(s.caseID); c != nil && c.Target.Kind == "image" {
+			images++
+		} else if c != nil && isNativeFolder(c) {
+			directories++
+		}
+	}
+	switch {
+	case images == 0:
+		return ""
+	case directories == 0:
+		return "This run has no native folder to compare its " + strconv.Itoa(images) + " sets of files in images with, so that the costs of harness, " +
+			"format and file system cannot be told apart: baseline = true in the plan's [run] adds one."
+	}
+	return "No round of this run has the same files in the native folder and in an image, so that the costs of harness, format and file system " +
+		"cannot be told apart."
+}

@@ -1,0 +1,180 @@
+package chart
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"dmgbench/internal/plan"
+	"dmgbench/internal/report"
+	"dmgbench/internal/result"
+)
+
+// layered makes cases that write the same 100 MB in three rounds, each in its own number of milliseconds, longer by 1 ms
+// a round, with 5 ms around the clock. A name is directory, preallocated, or format and encryption.
+func layered(ms map[string]int64, order ...string) (*plan.Plan, *result.Result) {
+	p, r := lawful(1, 4)
+	r.Cases, r.Summaries, r.Rounds = nil, nil, 3
+	for _, name := range order {
+		var format, encryption string
+		var by string
+		fmt.Sscanf(name, "%s %s %s", &format, &encryption, &by)
+		c := result.Case{ID: name, Status: result.Done, Keys: [][2]string{{"format", format}, {"encryption", encryption}},
+			Target: result.Target{Kind: "image", Format: format, Encryption: encryption, Filesystem: "exFAT", ServedBy: by}}
+		if by != "" {
+			c.Keys = append(c.Keys, [2]string{"served_by", by})
+		}
+		if format == "directory" || format == "preallocated" {
+			c.Keys, c.Target = [][2]string{{"target", "directory"}}, result.Target{Kind: "directory"}
+			if format == "preallocated" {
+				c.Keys = append(c.Keys, [2]string{"preallocate", "true"})
+			} else {
+				c.Baseline = true
+			}
+		}
+		for round := 1; round <= 3; round++ {
+			c.Rounds = append(c.Rounds, result.CaseRound{Round: round, Status: result.Done})
+			ns := (ms[name] + int64(round) - 2) * 1e6
+			c.Steps = append(c.Steps, result.Step{Do: "write", Op: "write", Phase: "new", Round: round, Workers: 1, DurationNS: ns + 5e6, Session: 1,
+				Span: &result.Span{LastDoneNS: ns, BusyNS: ns, Bytes: 100e6}, Samples: []result.Sample{{Bytes: 100e6, DurationNS: ns}}})
+		}
+		r.Cases = append(r.Cases, c)
+	}
+	return p, r
+}
+
+var layers = map[string]int64{"directory": 100, "preallocated": 90, "UDRW none": 130, "UDSB none": 150, "UDSB AES-256": 230, "UDRW AES-256": 120}
+
+// partsOf reads a picture's table as "part time" by case.
+func partsOf(c report.Chart) map[string][]string {
+	out := map[string][]string{}
+	for _, row := range c.Table.Rows {
+		out[row[0].Text] = append(out[row[0].Text], row[1].Text+" "+row[2].Text)
+	}
+	return out
+}
+
+func TestTimeIsSplitIntoWhatTheRunHolds(t *testing.T) {
+	p, r := layered(layers, "directory", "preallocated", "UDRW none", "UDSB none", "UDSB AES-256", "UDRW AES-256")
+	c := chartOf(t, p, r, "cost-1-1")
+	got := partsOf(c)
+	outside := "harness, outside the clock +5.00 ms"
+	native, raw := "native folder 100 ms", "raw image and file system +30.0 ms"
+	assert.Equal(t, []string{native, outside}, got["native folder"])
+	assert.Equal(t, []string{native, raw, "format +20.0 ms", "encryption +80.0 ms", outside}, got["sparse bundle (UDSB) · AES-256"])
+	assert.Equal(t, []string{native, raw, "encryption −10.0 ms", outside}, got["read-write image (UDRW) · AES-256"], "a part may take less")
+	assert.Contains(t, fmt.Sprint(got), "space reserved beforehand −10.0 ms")
+	assert.Contains(t, c.Notes[0], "In process there is no mount and no FUSE")
+	assert.NotContains(t, c.Notes[0], "one part")
+	for _, row := range c.Table.Rows { // all rounds move together, so that differences do not vary
+		if row[1].Text == "format" {
+			assert.Equal(t, "20.0 ms to 20.0 ms", row[4].Text)
+		}
+	}
+	svg := newEngine(t).draw(t, c, 900, "LIGHT")
+	for _, text := range []string{"+80.0 ms", "−10.0 ms", "Where the time went: write", "95 % Student t over rounds", "mean of 3 rounds"} {
+		assert.Contains(t, svg, text)
+	}
+}
+
+// What no case tells apart stays together, and the picture says so.
+func TestPartsThatCannotBeTold(t *testing.T) {
+	p, r := layered(layers, "directory", "UDSB AES-256")
+	c := chartOf(t, p, r, "cost-1-1")
+	assert.Contains(t, fmt.Sprint(partsOf(c)), "image as a whole +130 ms")
+	assert.Contains(t, c.Notes[0], "no unencrypted raw image")
+	p, r = layered(layers, "directory", "UDRW none", "UDSB AES-256")
+	c = chartOf(t, p, r, "cost-1-1")
+	assert.Contains(t, fmt.Sprint(partsOf(c)), "format and encryption +100 ms")
+	assert.Contains(t, c.Notes[0], "format and encryption are one part")
+}
+
+// Where the run says what served its images, FUSE is a part of its own, or named with what it cannot be told from.
+func TestHelperIsALayer(t *testing.T) {
+	ms := map[string]int64{"directory": 100, "UDRW none loop": 110, "UDRW none fuse+loop": 140, "UDSB none fuse+loop": 150,
+		"UDSB AES-256 fuse+loop": 180, "UDRW AES-256 fuse+loop": 165}
+	for name, c := range map[string]struct {
+		order      []string
+		parts      string
+		said, kept string
+	}{
+		"all":      {[]string{"directory", "UDRW none loop", "UDRW none fuse+loop", "UDSB none fuse+loop", "UDSB AES-256 fuse+loop"}, "native folder 100 ms, raw image and file system +10.0 ms, FUSE +30.0 ms, format +10.0 ms, encryption +30.0 ms", "", "one part"},
+		"raw":      {[]string{"directory", "UDRW none loop", "UDRW none fuse+loop", "UDRW AES-256 fuse+loop"}, "native folder 100 ms, raw image and file system +10.0 ms, FUSE +30.0 ms, encryption +25.0 ms", "", "one part"},
+		"no raw":   {[]string{"directory", "UDRW none loop", "UDSB none fuse+loop", "UDSB AES-256 fuse+loop"}, "native folder 100 ms, raw image and file system +10.0 ms, FUSE and format +40.0 ms, encryption +30.0 ms", "no raw image that a helper process serves", "no unencrypted image"},
+		"two":      {[]string{"directory", "UDRW none loop", "UDSB AES-256 fuse+loop"}, "native folder 100 ms, raw image and file system +10.0 ms, FUSE, format and encryption +70.0 ms", "format and encryption are one part", "no unencrypted raw"},
+		"no loop":  {[]string{"directory", "UDRW none fuse+loop", "UDSB none fuse+loop"}, "native folder 100 ms, raw image, FUSE and file system +40.0 ms, format +10.0 ms", "", "one part"},
+		"no below": {[]string{"directory", "UDSB AES-256 fuse+loop"}, "native folder 100 ms, image as a whole +80.0 ms", "no unencrypted raw image", "served_by"},
+	} {
+		p, r := layered(ms, c.order...)
+		made := chartOf(t, p, r, "cost-1-1")
+		rows := made.Table.Rows
+		var got []string
+		for _, row := range rows[len(rows)-1-strings.Count(c.parts, "ms"):] {
+			got = append(got, row[1].Text+" "+row[2].Text)
+		}
+		assert.Equal(t, c.parts+", harness, outside the clock +5.00 ms", strings.Join(got, ", "), name)
+		assert.Contains(t, made.Notes[0], c.said, name)
+		assert.NotContains(t, made.Notes[0], c.kept, name)
+	}
+	p, r := layered(map[string]int64{"directory": 1, "UDRW none kernel": 2, "UDRW none helper": 3}, "directory", "UDRW none kernel", "UDRW none helper")
+	assert.Contains(t, fmt.Sprint(partsOf(chartOf(t, p, r, "cost-1-1"))), "helper process +1.00 ms", "where the tool does not say more than it was asked")
+}
+
+// Rounds pair: one that did other work, or that the directory lacks, is left out, and none left is no picture but a sentence.
+func TestOnlyTheSameWorkIsSplit(t *testing.T) {
+	p, r := layered(layers, "directory", "UDSB none")
+	r.Cases[1].Steps[0].Span.Bytes--
+	c := chartOf(t, p, r, "cost-1-1")
+	assert.Equal(t, "2", c.Table.Rows[2][5].Text)
+	parts := (&run{View: report.NewView(p, r)}).costs(picture{"write", "new"})[r.Cases[0].ID][1].parts
+	assert.InDelta(t, 0.1005, parts[0].time.Value, 1e-9, "the mean of rounds 2 and 3")
+	for i := range r.Cases[0].Steps {
+		r.Cases[0].Steps[i].Workers = 2
+	}
+	v := NewView(p, r)
+	assert.Negative(t, index(v.Charts, "cost-1-1"))
+	assert.Contains(t, v.ChartNotes["cost"], "No round of this run has the same files")
+	p, r = layered(layers, "UDSB none")
+	assert.Contains(t, NewView(p, r).ChartNotes["cost"], "no native folder")
+	p, r = layered(layers, "directory")
+	assert.Empty(t, NewView(p, r).ChartNotes["cost"], "no image, nothing to miss")
+}
+
+func TestIdleWorkersAreTheHarness(t *testing.T) {
+	p, r := layered(layers, "directory", "UDSB none")
+	for i := range r.Cases {
+		for j := range r.Cases[i].Steps {
+			s := &r.Cases[i].Steps[j]
+			s.Workers, s.Span.IdleNS = 2, 8e6
+		}
+	}
+	got := partsOf(chartOf(t, p, r, "cost-1-1"))
+	assert.Contains(t, fmt.Sprint(got), "native folder 96.0 ms", "of two workers 4 ms each")
+	assert.Contains(t, fmt.Sprint(got), "harness, inside the clock +4.00 ms")
+}
+
+func TestEveryEngineSaysWhatItsPartsAre(t *testing.T) {
+	p, r := layered(layers, "directory", "UDSB none")
+	for engine, want := range map[result.Engine]string{
+		{Name: "hdiutil", Vendor: "Apple"}: "macOS mounts", {Name: "hdiutil", Vendor: "dmgbench"}: "served by FUSE", {Name: "simulated"}: "stated laws",
+	} {
+		r.Sessions[0].Engine = engine
+		assert.Contains(t, (&run{View: report.NewView(p, r)}).engineNotes(), want)
+	}
+}
+
+// A whisker that is cut at the edge has no cap, and the picture says what that means.
+func TestWaterfallSaysThatWhiskersGoOn(t *testing.T) {
+	p, r := layered(layers, "directory", "UDRW none", "UDSB none")
+	const goesOn = "One without a cap goes on beyond the scale"
+	assert.NotContains(t, strings.Join(chartOf(t, p, r, "cost-1-1").Notes, " "), goesOn)
+	for i := range r.Cases[0].Steps {
+		st := &r.Cases[0].Steps[i]
+		st.Samples[0].DurationNS = []int64{1e6, 5e6, 300e6}[i]
+		st.Span.LastDoneNS, st.Span.BusyNS = st.Samples[0].DurationNS, st.Samples[0].DurationNS
+		st.DurationNS = st.Span.LastDoneNS + 5e6
+	}
+	assert.Contains(t, strings.Join(chartOf(t, p, r, "cost-1-1").Notes, " "), goesOn)
+}

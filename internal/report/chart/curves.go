@@ -1,0 +1,340 @@
+package chart
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"dmgbench/internal/report"
+	"dmgbench/internal/result"
+	"dmgbench/internal/units"
+)
+
+// minCurve is the number of values from which an axis makes a curve.
+const minCurve = 3
+
+// intervalRoom is how far an axis reaches for intervals, in multiples of the largest value: longer ones, which would
+// press the values flat, are cut at the edge with an arrow.
+const intervalRoom = 3
+
+// curve is one quantity along an axis.
+type curve struct {
+	name   string
+	points []curvePoint
+}
+
+type curvePoint struct {
+	x      float64
+	figure *result.Summary
+}
+
+// curveSet collects curves by name, in the order in which they come.
+type curveSet struct{ curves []curve }
+
+func (s *curveSet) add(name string, x float64, figure *result.Summary) {
+	at := slices.IndexFunc(s.curves, func(c curve) bool { return c.name == name })
+	if at < 0 {
+		at, s.curves = len(s.curves), append(s.curves, curve{name: name})
+	}
+	s.curves[at].points = append(s.curves[at].points, curvePoint{x, figure})
+}
+
+// long are the curves with enough points, each sorted by x.
+func (s *curveSet) long() []curve {
+	out := slices.DeleteFunc(s.curves, func(c curve) bool { return len(c.points) < minCurve })
+	for _, c := range out {
+		slices.SortStableFunc(c.points, func(a, b curvePoint) int { return cmp.Compare(a.x, b.x) })
+	}
+	return out
+}
+
+// drawCurves draws curves along an axis and ends the y axis where intervals would press the values flat. role is line, or
+// dots where fits are the lines.
+func drawCurves(id, op, along, xUnit, role string, curves []curve) report.Chart {
+	unit := report.Headline(curves[0].points[0].figure).Unit
+	c := report.Chart{ID: id, Height: 320, Heading: report.Capitalize(report.QuantityName(op)) + " along " + along,
+		Y: report.Axis{Name: report.QuantityName(op), Unit: unit, Low: new(0.0)}}
+	c.Table.Columns = report.Columns("<curve", along, "measured", "interval", "published", "<n")
+	var ns []string
+	for _, one := range curves {
+		s := report.Series{Role: role, Name: one.name}
+		for _, p := range one.points {
+			value, x := report.Headline(p.figure).Value, report.Human(p.x, xUnit)
+			sc := report.ScaleOf(unit, value)
+			m := figureMark(p.figure, sc)
+			m.X, m.Y, m.Tip = p.x, value, along+" "+x+"\n"+m.Tip
+			s.Marks, ns = append(s.Marks, m), report.AppendNew(ns, m.N)
+			row := report.TextRow(one.name, x, report.Human(value, unit), rangeOf(m.CI, unit), report.TextOf(p.figure, sc).Published, m.N)
+			row[5].Class = "muted"
+			c.Table.Rows = append(c.Table.Rows, row)
+		}
+		c.Series = append(c.Series, s)
+	}
+	c.Sub = strings.Join(ns, " / ") + " a point."
+	capIntervals(&c, intervalRoom)
+	return c
+}
+
+// rangeOf is an interval in words, "" where there is none.
+func rangeOf(ci *result.CI, unit string) string {
+	if ci == nil || !report.IsFinite(ci.Low) || !report.IsFinite(ci.High) {
+		return ""
+	}
+	return report.Human(ci.Low, unit) + "–" + report.Human(ci.High, unit)
+}
+
+// capIntervals ends the y axis at a multiple of the largest value where an interval goes beyond.
+func capIntervals(c *report.Chart, times float64) {
+	top, most := 0.0, 0.0
+	for _, m := range c.Marks() {
+		top = max(top, m.Y)
+		if m.CI != nil && report.IsFinite(m.CI.High) {
+			most = max(most, m.CI.High)
+		}
+	}
+	if top > 0 && most > times*top {
+		c.Y.High = new(report.RoundUp(times * top))
+	}
+}
+
+// sweepCharts draw each rate along each numeric axis of the plan, with the fits that belong to it; then the rates
+// along the cycles of a repeat block, and the fits that found no axis.
+func sweepCharts(r *run) []report.Chart {
+	var out []report.Chart
+	drawn := map[int]bool{} // fits
+	for _, key := range r.numericKeys() {
+		for _, s := range r.Sections {
+			for _, op := range s.Figures.Ops {
+				if r.isSwept(key, op, s) {
+					out = append(out, r.sweepChart(key, op, s.Figures, drawn)...)
+				}
+			}
+		}
+	}
+	for _, op := range r.speeds().Ops {
+		out = append(out, r.cycleChart(op)...)
+	}
+	for i, f := range r.Result.Fits {
+		if !drawn[i] && len(f.Points) > 0 {
+			out = append(append(out, r.fitChart(i, f)), fitResiduals(i, f)...)
+		}
+	}
+	return out
+}
+
+// isSwept reports whether a quantity is drawn along an axis: every rate with the time that it is the inverse of, what
+// axes are varied for (bands, size, ratio), and what a fit or a published figure is about.
+func (r *run) isSwept(key, op string, s report.FigureSection) bool {
+	if s.ID == "speeds" || slices.Contains([]string{"bands", "allocated", "ratio", "stream_time", "write_time", "read_time"}, op) ||
+		slices.ContainsFunc(r.Result.Fits, func(f result.Fit) bool { return isFitAlong(f, key, op) }) {
+		return true
+	}
+	return s.ID == "times" && s.Figures.Any(op, func(sum *result.Summary) bool { return len(sum.Published) > 0 })
+}
+
+// isFitAlong reports whether a fit can be drawn along this axis.
+func isFitAlong(f result.Fit, key, op string) bool {
+	return f.Along == key && f.Op == op && len(f.Points) > 0 && f.Reason == ""
+}
+
+// numericKeys are the keys with at least minCurve different numbers as values.
+func (r *run) numericKeys() []string {
+	values := map[string]map[float64]bool{}
+	var order []string
+	for i := range r.Result.Cases {
+		for _, kv := range r.Result.Cases[i].Keys {
+			if x, _, ok := parseNumber(kv[0], kv[1]); ok {
+				if values[kv[0]] == nil {
+					values[kv[0]], order = map[float64]bool{}, append(order, kv[0])
+				}
+				values[kv[0]][x] = true
+			}
+		}
+	}
+	return slices.DeleteFunc(order, func(key string) bool { return len(values[key]) < minCurve })
+}
+
+// parseNumber reads the value of a key as a number with its base unit.
+func parseNumber(key, value string) (x float64, unit string, ok bool) {
+	if b, err := units.ParseBytes(value); err == nil {
+		return float64(b), "B", true
+	}
+	f, err := strconv.ParseFloat(value, 64)
+	return f, "1", err == nil && report.IsFinite(f) && key != "encryption"
+}
+
+// keyNumber is the place of a case on an axis; a band size is the one that was found.
+func keyNumber(c *result.Case, key string) (x float64, unit string, ok bool) {
+	for _, kv := range c.Keys {
+		if kv[0] == key {
+			x, unit, ok = parseNumber(kv[0], kv[1])
+		}
+	}
+	if ok && key == "band_size" && c.Target.BandSizeUsed > 0 {
+		x = float64(c.Target.BandSizeUsed)
+	}
+	return x, unit, ok
+}
+
+// sweepCurves groups the figures of a quantity by everything but the axis.
+func (r *run) sweepCurves(key, op string, f report.Figures) (curves []curve, unit string) {
+	var set curveSet
+	vary := slices.DeleteFunc(report.VaryingKeys(r.Result.Cases), func(k string) bool { return k == key })
+	for _, k := range f.Keys {
+		s, c := f.By[k][op], r.caseOf(k.CaseID)
+		if s == nil || c == nil || k.Cycle != 0 {
+			continue
+		}
+		x, u, ok := keyNumber(c, key)
+		if !ok {
+			continue
+		}
+		unit = u
+		parts := []string{report.TextIf(c.Baseline, report.NativeFolder)}
+		for _, kv := range c.Keys {
+			if slices.Contains(vary, kv[0]) {
+				parts = append(parts, report.CaseValue(kv[0], kv[1]))
+			}
+		}
+		name := strings.Join(report.NonEmpty(append(parts, report.Plain(k.Phase, 40))), " · ")
+		set.add(report.FirstOf(name, report.QuantityName(op)), x, s)
+	}
+	return set.long(), unit
+}
+
+// sweepChart is one quantity along one axis; the fits that are in the picture are marked as drawn.
+func (r *run) sweepChart(key, op string, f report.Figures, drawn map[int]bool) []report.Chart {
+	curves, xUnit := r.sweepCurves(key, op, f)
+	if len(curves) == 0 {
+		return nil
+	}
+	var fits []result.Fit
+	for i, fit := range r.Result.Fits {
+		if isFitAlong(fit, key, op) {
+			fits, drawn[i] = append(fits, fit), true
+		}
+	}
+	role := "line"
+	if len(fits) >= len(curves) {
+		role = "dots"
+	}
+	along := keyName(key)
+	c := drawCurves("sweep-"+report.Slug(key)+"-"+report.Slug(op), op, along, xUnit, role, curves)
+	var xs []float64
+	for _, m := range c.Marks() {
+		xs = append(xs, m.X)
+	}
+	note := c.IntervalNote("Bars")
+	ideal := addIdeal(&c, key, curves)
+	for _, fit := range fits {
+		low, high := addFit(&c, fit)
+		xs, note = append(xs, low, high), note+offScaleText(fit)
+	}
+	c.X = numberAxis(along, xUnit, xs)
+	c.Sub += report.TextIf(len(fits) > 0, " Thin line: the fit; hollow: what it predicts; dashed: as published.") + ideal
+	c.Notes = []string{note}
+	return []report.Chart{c}
+}
+
+// keyName writes a key of the plan in words.
+func keyName(key string) string { return report.Plain(strings.ReplaceAll(key, "_", " "), 40) }
+
+// cycleChart draws a rate along the cycles of a repeat block.
+func (r *run) cycleChart(op string) []report.Chart {
+	var set curveSet
+	f := r.speeds()
+	for _, k := range f.Keys {
+		if s := f.By[k][op]; s != nil && k.Cycle > 0 {
+			parts := report.NonEmpty([]string{r.CaseName(k.CaseID), report.Plain(k.Phase, 40)})
+			set.add(strings.Join(parts, " · "), float64(k.Cycle), s)
+		}
+	}
+	curves := set.long()
+	if len(curves) == 0 {
+		return nil
+	}
+	c := drawCurves("cycles-"+report.Slug(op), op, "cycle", "1", "line", curves)
+	c.Heading = report.Capitalize(report.QuantityName(op)) + " along the cycles"
+	c.X, c.Y.High = report.Axis{Name: "cycle", Unit: "1"}, nil
+	for _, s := range c.Series { // as many intervals as cycles would hide the lines
+		for i := range s.Marks {
+			s.Marks[i].CI = nil
+		}
+	}
+	c.Notes = []string{"The intervals are in the table."}
+	return []report.Chart{c}
+}
+
+// numberAxis is logarithmic, with a tick at each value, where the values span a factor of 32 or more.
+func numberAxis(name, unit string, xs []float64) report.Axis {
+	a := report.Axis{Name: name, Unit: unit, Human: unit == "B"}
+	low, high := slices.Min(xs), slices.Max(xs)
+	if isWide(low, high) {
+		a.Log = true
+		a.Low, a.High = new(report.RoundDigits(low/1.2)), new(report.RoundDigits(high*1.2))
+		a.Ticks = slices.Compact(slices.Sorted(slices.Values(xs)))
+	}
+	return a
+}
+
+func isWide(low, high float64) bool { return low > 0 && high/low >= 32 }
+
+// sample returns n+1 points of a function from low to high, evenly on the scale that the axis has.
+func sample(n int, low, high float64, log bool, f func(x float64) float64) []report.Mark {
+	out := make([]report.Mark, n+1)
+	for i := range out {
+		share := float64(i) / float64(n)
+		x := low + (high-low)*share
+		if log {
+			x = low * math.Pow(high/low, share)
+		}
+		out[i] = report.Point(x, f(x))
+	}
+	return out
+}
+
+// parallelKeys are the axes along which one would like the rate to grow in proportion.
+var parallelKeys = []string{"threads", "workers", "cores"}
+
+// addIdeal draws, for each curve along a number of threads, workers or cores, what its first point would become if
+// every further one did as much: the rate in proportion, the time inversely. It returns a sentence about the lines,
+// "" where there are none.
+func addIdeal(c *report.Chart, key string, curves []curve) string {
+	if !slices.Contains(parallelKeys, key) || c.Y.Unit != "B/s" && c.Y.Unit != "s" {
+		return ""
+	}
+	top, most := 0.0, 0.0
+	for _, m := range c.Marks() {
+		top = max(top, m.Y)
+	}
+	for _, one := range curves {
+		first := one.points[0]
+		if first.x <= 0 {
+			continue
+		}
+		value := report.Headline(first.figure).Value
+		// One name for all: the legend hides them together.
+		s := report.Series{Role: "ideal", Name: "ideal", Marks: sample(40, first.x, one.points[len(one.points)-1].x, false, func(x float64) float64 {
+			if c.Y.Unit == "s" {
+				return value * first.x / x
+			}
+			return value * x / first.x
+		})}
+		for _, m := range s.Marks {
+			most = max(most, m.Y)
+		}
+		c.Series = append(c.Series, s)
+	}
+	if c.Y.High == nil && top > 0 && most > 2*top { // the axis ends where the measured values are not pressed flat
+		c.Y.High = new(report.RoundUp(2 * top))
+	}
+	switch {
+	case most == 0:
+		return ""
+	case c.Y.Unit == "s":
+		return " Dotted: the first point’s time divided (ideal scaling)."
+	}
+	return " Dotted: the first point’s rate in proportion (ideal scaling)."
+}

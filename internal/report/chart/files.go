@@ -1,0 +1,302 @@
+package chart
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"dmgbench/internal/analysis"
+	"dmgbench/internal/report"
+	"dmgbench/internal/result"
+	"dmgbench/internal/stats"
+)
+
+// Bounds of the charts of single files.
+const (
+	casesPerChart  = 10     // series that can be told apart
+	pointsPerChart = 4000   // beyond it every k-th file is drawn, and the picture says so
+	pointsPerPage  = 40_000 // of all charts of time and residuals together: the page stays below 3 MB
+	maxPictures    = 16     // combinations of direction and phase; the section says where there are more
+	maxSizes       = 32     // different sizes up to which each is a class of its own
+)
+
+// timedFile is one sample with the round that it belongs to.
+type timedFile struct {
+	bytes, seconds float64
+	round          int
+}
+
+func (f timedFile) rate() float64 { return f.bytes / f.seconds }
+
+func (f timedFile) size() float64 { return f.bytes }
+
+func (f timedFile) time() float64 { return f.seconds }
+
+// picture is one combination of direction and phase.
+type picture struct{ op, phase string }
+
+// fileSet are the timed files of one case, phase and direction over all rounds that count.
+type fileSet struct {
+	picture
+	caseID  string
+	workers int
+	files   []timedFile
+}
+
+// columns are sizes in bytes and times in seconds, as fits take them.
+func (s fileSet) columns() (sizes, seconds []float64) {
+	return valuesOf(s.files, timedFile.size), valuesOf(s.files, timedFile.time)
+}
+
+func valuesOf(files []timedFile, of func(timedFile) float64) []float64 {
+	out := make([]float64, len(files))
+	for i, f := range files {
+		out[i] = of(f)
+	}
+	return out
+}
+
+// fileSets gathers the samples of writing and reading, in the order of cases and of the protocol.
+func fileSets(v *report.View) []fileSet {
+	var out []fileSet
+	for i := range v.Result.Cases {
+		c := &v.Result.Cases[i]
+		for _, s := range c.Steps {
+			if len(s.Samples) == 0 || !report.IsShown(c, &s) || s.Op != "write" && s.Op != "read" {
+				continue
+			}
+			p := picture{s.Op, s.Phase}
+			at := slices.IndexFunc(out, func(o fileSet) bool { return o.caseID == c.ID && o.picture == p })
+			if at < 0 {
+				at, out = len(out), append(out, fileSet{picture: p, caseID: c.ID})
+			}
+			set := &out[at]
+			set.workers = max(set.workers, s.Workers)
+			for _, f := range s.Samples {
+				if f.Bytes > 0 && f.DurationNS > 0 {
+					set.files = append(set.files, timedFile{float64(f.Bytes), float64(f.DurationNS) / 1e9, s.Round})
+				}
+			}
+		}
+	}
+	return slices.DeleteFunc(out, func(s fileSet) bool { return len(s.files) == 0 })
+}
+
+// pictures lists direction × phase in the order of the protocol, writes before reads of the same phase.
+func pictures(sets []fileSet) []picture {
+	var out []picture
+	for _, s := range sets {
+		if !slices.Contains(out, s.picture) {
+			out = append(out, s.picture)
+		}
+	}
+	first := func(p picture) int { return slices.IndexFunc(sets, func(s fileSet) bool { return s.phase == p.phase }) }
+	slices.SortStableFunc(out, func(a, b picture) int { return cmp.Or(first(a)-first(b), -cmp.Compare(a.op, b.op)) })
+	return out
+}
+
+// drawnPictures are the pictures that the report has.
+func (r *run) drawnPictures() []picture {
+	all := pictures(r.sets)
+	return all[:min(len(all), maxPictures)]
+}
+
+// undrawn is a sentence about the pictures that the report has no room for, "" where it has all.
+func (r *run) undrawn() string {
+	all := len(pictures(r.sets))
+	return report.TextIf(all > maxPictures, fmt.Sprintf(" Drawn are the first %d of %d combinations of direction and phase; "+
+		"`export` has every file.", maxPictures, all))
+}
+
+// perPicture builds charts for each direction and phase, of at most so many cases each. The charts get their ids here.
+func (r *run) perPicture(kind string, cases int, build func(p picture, sets []fileSet) []report.Chart) []report.Chart {
+	var out []report.Chart
+	for n, p := range r.drawnPictures() {
+		of := slices.DeleteFunc(slices.Clone(r.sets), func(s fileSet) bool { return s.picture != p })
+		for part, some := range slices.Collect(slices.Chunk(of, cases)) {
+			for _, c := range build(p, some) {
+				c.ID = fmt.Sprintf("%s-%d-%d", kind, n+1, part+1)
+				out = append(out, c)
+			}
+		}
+	}
+	return out
+}
+
+// pointLimit is how many points one chart of times or residuals may have.
+func (r *run) pointLimit() int {
+	charts := 0
+	for _, p := range r.drawnPictures() {
+		cases := 0
+		for _, s := range r.sets {
+			cases += bit(s.picture == p)
+		}
+		charts += 2 * ((cases + casesPerChart - 1) / casesPerChart) // times, and residuals
+	}
+	return min(pointsPerChart, pointsPerPage/max(charts, 1))
+}
+
+// thin keeps every k-th file so that at most limit remain, always the same ones.
+func thin(files []timedFile, limit int) (kept []timedFile, every int) {
+	every = max((len(files)+limit-1)/max(limit, 1), 1)
+	for i := 0; i < len(files); i += every {
+		kept = append(kept, files[i])
+	}
+	return kept, every
+}
+
+// countFiles is "480 files" of some sets.
+func countFiles(sets []fileSet) string {
+	n := 0
+	for _, s := range sets {
+		n += len(s.files)
+	}
+	return report.Count(n, "file")
+}
+
+// sizeAxis is file size on a logarithmic scale with round ticks.
+func sizeAxis(sets []fileSet) report.Axis {
+	a := logAxis("file size", "B", sets, timedFile.size, 1.15)
+	a.Human = true
+	return a
+}
+
+// logAxis holds a value of all files with some room on both sides.
+func logAxis(name, unit string, sets []fileSet, of func(timedFile) float64, room float64) report.Axis {
+	low, high := math.Inf(1), math.Inf(-1)
+	for _, s := range sets {
+		for _, f := range s.files {
+			low, high = min(low, of(f)), max(high, of(f))
+		}
+	}
+	low, high = report.RoundDigits(low/room), report.RoundDigits(high*room)
+	return report.Axis{Name: name, Unit: unit, Log: true, Human: true, Ticks: report.RoundTicks(low, high), Low: &low, High: &high}
+}
+
+// workersNote warns that the speed of a single file is not that of the volume.
+func workersNote(sets []fileSet) string {
+	n := 0
+	for _, s := range sets {
+		n = max(n, s.workers)
+	}
+	return report.TextIf(n > 1, " Up to "+strconv.Itoa(n)+" files were under way at once: the speed of one file is not that of the volume.")
+}
+
+// sizeClass is what the files of one size, or of one class of sizes, did.
+type sizeClass struct {
+	size, middle float64 // bytes; rate, see [run.middle]
+	low, high    float64 // slowest and fastest rate
+	n            int
+	ci           *result.CI
+	reason       string // why there is no interval
+}
+
+// Numbers from which there are intervals: rounds for one over rounds, files for one of 95 % over the files of a mount.
+const (
+	minRounds = 3
+	minFiles  = 6
+)
+
+// middle is the rate of files of one size. With three rounds or more it is their mean of the medians of each round, with
+// its t interval; else the median of all files, and of a single mount its exact interval over the files.
+func (r *run) middle(files []timedFile) sizeClass {
+	byRound, all := map[int][]float64{}, valuesOf(files, timedFile.rate)
+	for i, f := range files {
+		byRound[f.round] = append(byRound[f.round], all[i])
+	}
+	c := sizeClass{n: len(files), low: slices.Min(all), high: slices.Max(all)}
+	if len(byRound) >= minRounds {
+		medians := map[int]float64{}
+		for round, rates := range byRound {
+			medians[round], _ = stats.Median(rates) // none is empty
+		}
+		e := analysis.MeanOverRounds(r.Result, "B/s", medians)
+		c.middle, c.ci, c.reason = e.Value, e.CI, e.Why
+		return c
+	}
+	c.middle, _ = stats.Median(all)
+	switch iv, err := stats.MedianInterval(all, 0.95); {
+	case len(byRound) > 1:
+		c.reason = "2 rounds, and an interval needs 3"
+	case err != nil:
+		c.reason = "1 round of " + report.Count(c.n, "file") + ", and an interval over files takes " + strconv.Itoa(minFiles)
+	default:
+		c.ci = &result.CI{Low: iv.Low, High: iv.High, Level: iv.Level, Method: iv.Method, Unit: "file within one mount"}
+	}
+	return c
+}
+
+// tip is a class of sizes in lines.
+func (c sizeClass) tip() string {
+	out := report.Human(c.middle, "B/s") + ", " + report.Count(c.n, "file")
+	if c.ci != nil {
+		out += "\n" + report.Human(c.ci.Low, "B/s") + "–" + report.Human(c.ci.High, "B/s") + ", " + report.DescribeInterval(c.ci)
+	}
+	return out + report.TextIf(c.n > 1, "\nslowest "+report.Human(c.low, "B/s")+", fastest "+report.Human(c.high, "B/s"))
+}
+
+// middleName describes [run.middle] in this run.
+func (r *run) middleName() string {
+	if r.Result.Rounds >= minRounds {
+		return "geometric mean over " + report.Count(r.Result.Rounds, "round") + " of the median file of each size"
+	}
+	return "median file of each size"
+}
+
+// sizeClasses are the sizes of all sets in order, or thirds of an octave where there are too many sizes; key gives the
+// class of a size.
+type sizeClasses struct {
+	keys, sizes []float64 // size is the geometric mean of a third of an octave
+	binned      bool
+}
+
+func newSizeClasses(sets []fileSet) (c sizeClasses) {
+	distinct, logs := map[float64]bool{}, map[float64][]float64{}
+	for _, s := range sets {
+		for _, f := range s.files {
+			distinct[f.bytes] = true
+		}
+	}
+	c.binned = len(distinct) > maxSizes
+	for _, s := range sets {
+		for _, f := range s.files {
+			logs[c.key(f.bytes)] = append(logs[c.key(f.bytes)], math.Log(f.bytes))
+		}
+	}
+	for k := range logs {
+		c.keys = append(c.keys, k)
+	}
+	slices.Sort(c.keys)
+	c.sizes = slices.Clone(c.keys)
+	for i, k := range c.keys {
+		if mean, err := stats.Mean(logs[k]); c.binned && err == nil {
+			c.sizes[i] = math.Exp(mean)
+		}
+	}
+	return c
+}
+
+func (c sizeClasses) key(bytes float64) float64 {
+	if c.binned {
+		return math.Floor(3 * math.Log2(bytes))
+	}
+	return bytes
+}
+
+// split groups files by class; a class may be empty.
+func (c sizeClasses) split(files []timedFile) [][]timedFile {
+	out := make([][]timedFile, len(c.keys))
+	for _, f := range files {
+		if i, ok := slices.BinarySearch(c.keys, c.key(f.bytes)); ok {
+			out[i] = append(out[i], f)
+		}
+	}
+	return out
+}
+
+// note explains classes of several sizes.
+func (c sizeClasses) note() string {
+	return report.TextIf(c.binned, " (sizes taken together by thirds of an octave)")
+}

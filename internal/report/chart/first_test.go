@@ -1,0 +1,84 @@
+package chart
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"dmgbench/internal/plan"
+	"dmgbench/internal/report"
+	"dmgbench/internal/report/reporttest"
+	"dmgbench/internal/result"
+)
+
+// The first screen has a chart of the main numbers: one of those further down, which then are one less, or their first cases.
+func TestFirstChart(t *testing.T) {
+	t.Parallel()
+	onePhase := func() (*plan.Plan, *result.Result) {
+		p, r := reporttest.Sample()
+		r.Tables = nil
+		var kept []result.Summary
+		for _, s := range r.Summaries {
+			if s.Phase == "new" {
+				kept = append(kept, s)
+			}
+		}
+		r.Summaries = kept
+		return p, r
+	}
+	for name, c := range map[string]struct {
+		make  maker
+		moved bool
+	}{"sample": {reporttest.Sample, false}, "one phase": {onePhase, true}, "sweep": {reporttest.Sweep, false}} {
+		v := NewView(c.make())
+		charts := v.Charts
+		require.NotEmpty(t, charts, name)
+		first := charts[0]
+		assert.Equal(t, "first", first.Section, name)
+		assert.LessOrEqual(t, len(first.Y.Categories), 7, name)
+		assert.Contains(t, strings.Join(first.Notes, " "), "Example workstation", "%s: machine and plan are inside", name)
+		assert.Contains(t, first.Sub, "rounds", name)
+		assert.Contains(t, first.Description(), first.Heading, name)
+		before := speedCharts(&run{View: v})
+		assert.Equal(t, c.moved, index(before, first.ID) >= 0, "%s: %s", name, first.ID)
+		same := slices.DeleteFunc(slices.Clone(charts), func(c report.Chart) bool { return c.ID != first.ID })
+		assert.Len(t, same, 1, name)
+	}
+}
+
+func TestNamesOfPictures(t *testing.T) {
+	t.Parallel()
+	charts := []report.Chart{{Heading: "Write and read speed of each case, phase “new”"}, {Heading: "Size – on disk"}, {Heading: "Size on disk!"}, {Heading: "Größe/../x"},
+		{Heading: "“”"}, {Heading: strings.Repeat("word ", 40)}, {Heading: "size on disk 2"}}
+	NameFiles(charts)
+	want := []string{"write-and-read-speed-of-each-case-phase-new", "size-on-disk", "size-on-disk-2", "gr-e-x", "chart",
+		strings.TrimSuffix(strings.Repeat("word-", 16), "-"), "size-on-disk-2-2"}
+	for i, c := range charts {
+		assert.Equal(t, want[i], c.File)
+		assert.LessOrEqual(t, len(c.File), maxFileName)
+	}
+}
+
+// A saved picture has a margin on each side.
+func TestSavedPicturesHaveMargins(t *testing.T) {
+	t.Parallel()
+	p, r := reporttest.Sample()
+	d, err := newDrawer(func(string) {})
+	require.NoError(t, err)
+	for _, c := range NewView(p, r).Charts[:3] {
+		svg, err := d.draw(&c, pictureWidth, "LIGHT")
+		require.NoError(t, err)
+		for _, m := range regexp.MustCompile(`<text [^>]*text-anchor="start"[^>]*translate\((-?[\d.]+) (-?[\d.]+)\)`).FindAllStringSubmatch(svg, -1) {
+			for _, at := range m[1:] {
+				n, err := strconv.ParseFloat(at, 64)
+				require.NoError(t, err)
+				assert.GreaterOrEqual(t, n, 24.0, "%s: %s", c.ID, m[0])
+			}
+		}
+	}
+}

@@ -1,0 +1,309 @@
+package chart
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"dmgbench/internal/report"
+	"dmgbench/internal/result"
+	"dmgbench/internal/stats"
+)
+
+// Bounds of the charts of space.
+const (
+	maxLives     = 12 // cases with a chart of their own; the charts that compare them have all
+	maxStepNames = 12 // steps that head columns of a table; more of them head rows
+)
+
+// quantity is a line of the charts of space: a size or a count after a step, NaN where the step did not take it.
+type quantity struct {
+	id, heading string
+	name, role  string
+	unit        string
+	each        float64 // bytes that one unit is drawn as
+	of          func(*result.Step) float64
+}
+
+// diskQuantity reads a quantity of the sizes that were taken.
+func diskQuantity(of func(*result.DiskUse) (value int64, known bool)) func(*result.Step) float64 {
+	return func(s *result.Step) float64 {
+		if s.Disk != nil {
+			if value, known := of(s.Disk); known {
+				return float64(value)
+			}
+		}
+		return math.NaN()
+	}
+}
+
+var (
+	allocated = quantity{"allocated", "Size on disk over the steps", "size on disk", "line", "B", 1,
+		diskQuantity(func(d *result.DiskUse) (int64, bool) { return d.Allocated, true })}
+	bandFiles = quantity{"bands", "Band files over the steps", "band files", "line", "1", 1,
+		diskQuantity(func(d *result.DiskUse) (int64, bool) { return int64(d.Bands), d.Bands > 0 })}
+	volumeFree = quantity{"free", "Free space of the volume over the steps", "free on the volume", "line", "B", 1,
+		diskQuantity(func(d *result.DiskUse) (int64, bool) { return d.VolumeFree, d.VolumeFree >= 0 && d.Attached })}
+	liveFiles = quantity{"live", "", "live files", "live", "B", 1, func(s *result.Step) float64 { return float64(s.Live) }}
+)
+
+// lifeCharts draw what containers occupy over the steps of the protocol: each by itself, and one quantity of all.
+func lifeCharts(r *run) []report.Chart {
+	var out []report.Chart
+	for i := range r.Result.Cases {
+		c := &r.Result.Cases[i]
+		if len(out) < maxLives && (c.Target.Kind != "directory" || !r.HasImages()) {
+			out = append(out, r.lifeOf(c, i)...)
+		}
+	}
+	moments := r.moments()
+	if len(moments) < 2 || len(r.Result.Cases) == 1 { // a single case has it all in one picture
+		return out
+	}
+	for _, q := range []quantity{allocated, bandFiles, volumeFree} {
+		out = append(out, r.compareLives(q, moments)...)
+	}
+	return out
+}
+
+// lifeOf draws all that one container occupies: size on disk, live files, bands and free space.
+func (r *run) lifeOf(c *result.Case, number int) []report.Chart {
+	indexes, labels := lifeSteps(c)
+	out := lifeChart("case-"+strconv.Itoa(number+1), "Life of the container: "+r.CaseName(c.ID), report.Axis{Name: "bytes", Unit: "B"}, labels)
+	out.Height, out.BandBytes = 300, float64(c.Target.BandSizeUsed)
+	all := []quantity{allocated, liveFiles, volumeFree}
+	if out.BandBytes > 0 {
+		bands := bandFiles
+		bands.name, bands.role, bands.each = "bands", "bands", out.BandBytes
+		all = append(all, bands)
+	}
+	sized, banded := 0, false
+	for _, q := range all {
+		values := make([]float64, len(indexes))
+		for i, index := range indexes {
+			values[i] = medianStep(c, q.of, func(s *result.Step) bool { return s.Index == index })
+		}
+		known := slices.DeleteFunc(slices.Clone(values), math.IsNaN)
+		if q.id == allocated.id {
+			sized = len(known)
+		}
+		if len(known) > 0 {
+			banded = banded || q.role == "bands"
+			addLine(&out, q.role, q.name, q, values)
+		}
+	}
+	if sized < 2 {
+		return nil
+	}
+	addGaps(&out)
+	out.Sub = "Median of " + report.Count(r.Result.Rounds, "round") + " at " + report.Count(len(indexes), "step") +
+		" at which sizes were taken or files came or went."
+	out.Notes = []string{"Marks: where sizes were taken; dotted in between: not known. Live files are known at every step. Intervals are in " +
+		"the tables of figures." + report.TextIf(banded, " Bands are drawn as what they can hold, "+report.Human(out.BandBytes, "B")+
+		" each; their number is next to the mark.")}
+	return []report.Chart{out}
+}
+
+// lifeChart has a category and a row of its table for each step.
+func lifeChart(id, heading string, y report.Axis, steps []string) report.Chart {
+	y.Low = new(0.0)
+	c := report.Chart{ID: "life-" + id, Height: 280, Heading: heading, X: report.Axis{Categories: steps}, Y: y}
+	c.Table.Columns = report.Columns("<step")
+	for _, s := range steps {
+		c.Table.Rows = append(c.Table.Rows, report.TextRow(s))
+	}
+	return c
+}
+
+// addLine adds one line and one column; what is missing between two points of a solid line is dotted.
+func addLine(c *report.Chart, role, name string, q quantity, values []float64) {
+	s := report.Series{Role: role, Name: name}
+	c.Table.Columns = append(c.Table.Columns, report.Column{Title: name})
+	for i, value := range values {
+		text := report.TextIf(report.IsFinite(value), report.Human(value, q.unit))
+		s.Marks = append(s.Marks, report.Mark{X: float64(i), Y: value * q.each, Tip: c.X.Categories[i] + "\n" + text})
+		c.Table.Rows[i] = append(c.Table.Rows[i], report.Cell{Text: text})
+	}
+	c.Add(s)
+}
+
+// addGaps dots what is missing between two points of a line: a solid line would show sizes that nobody took.
+func addGaps(c *report.Chart) {
+	var out []report.Series
+	for _, s := range c.Series {
+		first := slices.IndexFunc(s.Marks, report.Mark.Drawn)
+		last := len(s.Marks)
+		for last > first && !s.Marks[last-1].Drawn() {
+			last--
+		}
+		if slices.ContainsFunc(s.Marks[first:last], func(m report.Mark) bool { return !m.Drawn() }) {
+			out = append(out, report.Series{Role: "gap", Name: s.Name, Marks: s.Marks})
+		}
+		out = append(out, s)
+	}
+	c.Series = out
+}
+
+// lifeSteps are the steps with sizes, and those at which files came or went that no sizes were taken after, in the order
+// of the protocol, with their names.
+func lifeSteps(c *result.Case) (indexes []int, labels []string) {
+	var order []*result.Step
+	for i := range c.Steps {
+		s := &c.Steps[i]
+		if report.IsShown(c, s) && !slices.ContainsFunc(order, func(o *result.Step) bool { return o.Index == s.Index }) {
+			order = append(order, s)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b *result.Step) int { return cmp.Compare(a.Index, b.Index) })
+	live := int64(0)
+	for i, s := range order {
+		changed, do := s.Live != live, report.Plain(s.Do, 30)
+		live = s.Live
+		switch {
+		case s.Disk != nil:
+			labels = append(labels, report.FirstOf(report.PhaseName(s.Phase, s.Cycle), do+" "+strconv.Itoa(s.Index+1)))
+		case changed && !isMeasuredNext(order[i+1:], live):
+			phase := report.TextIf(s.Cycle == 0 && s.Phase != s.Do, s.Phase)
+			labels = append(labels, strings.TrimSpace(do+" "+report.PhaseName(phase, s.Cycle)))
+		default:
+			continue
+		}
+		indexes = append(indexes, s.Index)
+	}
+	return indexes, labels
+}
+
+// isMeasuredNext reports whether sizes are taken before files come or go again.
+func isMeasuredNext(rest []*result.Step, live int64) bool {
+	for _, s := range rest {
+		if s.Live != live || s.Disk != nil {
+			return s.Live == live
+		}
+	}
+	return false
+}
+
+// medianStep is the median of a quantity over the rounds that count of the steps that match, NaN where none has it.
+func medianStep(c *result.Case, of func(*result.Step) float64, match func(*result.Step) bool) float64 {
+	var values []float64
+	for i := range c.Steps {
+		if s := &c.Steps[i]; match(s) && report.IsShown(c, s) {
+			if x := of(s); report.IsFinite(x) {
+				values = append(values, x)
+			}
+		}
+	}
+	m, err := stats.Median(values)
+	if err != nil {
+		return math.NaN()
+	}
+	return m
+}
+
+// moment is one place in the protocol where sizes were taken. Steps without a phase are told apart by their index.
+type moment struct {
+	phase        string
+	cycle, index int
+}
+
+func (m moment) matches(s *result.Step) bool {
+	return s.Disk != nil && s.Phase == m.phase && s.Cycle == m.cycle && (m.phase != "" || s.Index == m.index)
+}
+
+// moments lists the places with sizes over all cases, in the order of the protocol.
+func (r *run) moments() []moment {
+	var out []moment
+	for i := range r.Result.Cases {
+		for _, s := range r.Result.Cases[i].Steps {
+			if s.Disk != nil && !slices.ContainsFunc(out, func(m moment) bool { return m.matches(&s) }) {
+				out = append(out, moment{s.Phase, s.Cycle, s.Index})
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b moment) int { return cmp.Compare(a.index, b.index) })
+	return out
+}
+
+// compareLives draws one quantity of all cases.
+func (r *run) compareLives(q quantity, moments []moment) []report.Chart {
+	var labels []string
+	for _, m := range moments {
+		labels = append(labels, report.FirstOf(report.PhaseName(m.phase, m.cycle), "step "+strconv.Itoa(m.index+1)))
+	}
+	c := lifeChart(q.id, q.heading, report.Axis{Name: q.name, Unit: q.unit}, labels)
+	medians := func(cs *result.Case, of func(*result.Step) float64) []float64 {
+		values := make([]float64, len(moments))
+		for i, m := range moments {
+			values[i] = medianStep(cs, of, m.matches)
+		}
+		return values
+	}
+	var live []float64
+	agree := true
+	for i := range r.Result.Cases {
+		cs := &r.Result.Cases[i]
+		values := medians(cs, q.of)
+		// Free space of the host would press the volumes flat.
+		if slices.ContainsFunc(values, report.IsFinite) && (q.id != volumeFree.id || cs.Target.Kind != "directory" || !r.HasImages()) {
+			addLine(&c, "line", r.CaseName(cs.ID), q, values)
+		}
+		own := medians(cs, liveFiles.of)
+		if live == nil && slices.ContainsFunc(own, report.IsFinite) {
+			live = own
+		}
+		agree = agree && (live == nil || slices.EqualFunc(live, own, func(a, b float64) bool { return a == b || !report.IsFinite(a) || !report.IsFinite(b) }))
+	}
+	mergeLines(&c)
+	if q.id == allocated.id && agree && slices.ContainsFunc(live, func(v float64) bool { return v > 0 }) {
+		addLine(&c, liveFiles.role, liveFiles.name, liveFiles, live)
+	}
+	if len(c.Series) == 0 {
+		return nil
+	}
+	if len(moments) <= maxStepNames {
+		c.Table = transpose(c.Table)
+	}
+	c.Sub = "Median of " + report.Count(r.Result.Rounds, "round") + " at each point where sizes were taken."
+	c.Notes = []string{"Points are medians without an interval. Cases that differ by less than 0.5 % of the largest value share a line."}
+	return []report.Chart{c}
+}
+
+// transpose gives a table of steps a row for each case.
+func transpose(t report.Table) report.Table {
+	out := report.Table{Columns: report.Columns("<case")}
+	for _, row := range t.Rows {
+		out.Columns = append(out.Columns, report.Column{Title: row[0].Text})
+	}
+	for i, c := range t.Columns[1:] {
+		row := report.TextRow(c.Title)
+		for _, old := range t.Rows {
+			row = append(row, old[i+1])
+		}
+		out.Rows = append(out.Rows, row)
+	}
+	return out
+}
+
+// mergeLines lets cases that cannot be told apart in the picture share a line, so that none is hidden under another.
+// The table keeps them apart.
+func mergeLines(c *report.Chart) {
+	top := 0.0
+	for _, m := range c.Marks() {
+		top = max(top, math.Abs(m.Y))
+	}
+	isClose := func(a, b report.Mark) bool {
+		return a.Drawn() == b.Drawn() && (!a.Drawn() || math.Abs(a.Y-b.Y) <= top*0.005)
+	}
+	var kept []report.Series
+	for _, s := range c.Series {
+		at := slices.IndexFunc(kept, func(k report.Series) bool { return slices.EqualFunc(k.Marks, s.Marks, isClose) })
+		if at < 0 {
+			kept = append(kept, s)
+		} else {
+			kept[at].Name += ", " + s.Name
+		}
+	}
+	c.Series = kept
+}

@@ -1,0 +1,90 @@
+package chart
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"dmgbench/internal/plan"
+	"dmgbench/internal/report"
+	"dmgbench/internal/result"
+	"dmgbench/internal/stats"
+	"dmgbench/internal/units"
+)
+
+// relationCharts draw one quantity against another: a named point for each case with its two ranks, the line of the
+// cases that are no outliers, and rings around the outliers.
+func relationCharts(r *run) []report.Chart {
+	var out []report.Chart
+	for i, rel := range r.Result.Relations {
+		if len(rel.Points) > 0 {
+			c := relationChart(rel)
+			c.ID, c.Table = "relation-"+strconv.Itoa(i+1), r.Relations[i]
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+func relationChart(rel result.Relation) report.Chart {
+	x, y := report.QuantityName(rel.XOp), report.QuantityName(rel.YOp)
+	c := report.Chart{Height: 340, Heading: report.Capitalize(y) + " against " + x,
+		X: report.Axis{Name: x, Unit: plan.Quantity(rel.XOp).Unit()}, Y: report.Axis{Name: y, Unit: plan.Quantity(rel.YOp).Unit()}}
+	rings := report.Series{Role: "warned", Name: "off the line"}
+	var xs, ys, lineX, lineY []float64
+	for _, p := range rel.Points {
+		name := fmt.Sprintf("%s (%d → %d)", report.Plain(p.Label, 60), p.RankX, p.RankY)
+		m := report.Point(p.X, p.Y)
+		m.Tip = fmt.Sprintf("%s %s, rank %d\n%s %s, rank %d", x, report.Human(p.X, c.X.Unit), p.RankX, y, report.Human(p.Y, c.Y.Unit), p.RankY) +
+			report.TextIf(p.Outlier, "\noff the line of the others")
+		c.Add(report.Series{Role: "named", Name: name, Marks: []report.Mark{m}})
+		if m.Drawn() {
+			xs, ys = append(xs, p.X), append(ys, p.Y)
+			if !p.Outlier {
+				lineX, lineY = append(lineX, p.X), append(lineY, p.Y)
+			}
+		}
+		if p.Outlier {
+			m.Tip = name + "\n" + m.Tip
+			rings.Marks = append(rings.Marks, m)
+		}
+	}
+	line, err := stats.FitTheilSen(lineX, lineY)
+	drawn := len(lineX) >= 3 && err == nil
+	if drawn {
+		low, high := slices.Min(lineX), slices.Max(lineX)
+		c.Add(report.Series{Role: "faint", Name: "line", Marks: []report.Mark{report.Point(low, line.At(low)), report.Point(high, line.At(high))}})
+	}
+	c.Add(rings)
+	padAxis(&c.X, xs)
+	padAxis(&c.Y, ys)
+	c.Sub = report.Count(len(rel.Points), "case") + "; in brackets the rank by " + x + " → by " + y + ", 1 is the largest; " +
+		report.FirstOf(report.Plain(rel.Reason, 200), "Spearman’s rank correlation "+units.Significant(rel.Spearman, 3)) + "."
+	c.Notes = []string{"Points are headline figures; their intervals are in the tables of figures. The axes need not begin at 0." +
+		report.TextIf(drawn, " Line: Theil–Sen without what lies off it.") +
+		report.TextIf(len(rings.Marks) > 0, " Rings: off that line, which is a description and no test.")}
+	return c
+}
+
+// padAxis leaves room about points for their names and gives the axis its ticks, the first and the last at its ends: the
+// library would set its own next to an end that is none of them. An axis near 0 begins there.
+func padAxis(a *report.Axis, values []float64) {
+	if len(values) == 0 {
+		return
+	}
+	least, most := slices.Min(values), slices.Max(values)
+	room := max((most-least)*0.25, math.Abs(most)*0.02)
+	from, to := least-room, most+room
+	if least >= 0 && least < 0.4*most {
+		from = 0
+	}
+	step := report.TickStep(to - from)
+	if !report.IsFinite(step) || !report.IsFinite(to) || !report.IsFinite(from) {
+		return
+	}
+	for k := math.Floor(from / step); len(a.Ticks) == 0 || a.Ticks[len(a.Ticks)-1] <= to; k++ {
+		a.Ticks = append(a.Ticks, report.RoundDigits(k*step))
+	}
+	a.Low, a.High = &a.Ticks[0], &a.Ticks[len(a.Ticks)-1]
+}

@@ -1,0 +1,182 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"dmgbench/internal/analysis"
+	"dmgbench/internal/plan"
+)
+
+const (
+	forestRows = 28   // rows of one picture; more rows make more pictures
+	forestSpan = 1000 // an interval is cut at this ratio and its inverse: beyond, it narrows nothing down
+)
+
+// sessionUnit is the unit of intervals that cover how far sessions differ.
+const sessionUnit = "session"
+
+// outcomes are the series of a forest plot in the order of the legend, with the roles of their marks.
+var outcomes = []struct{ name, role string }{
+	{"better", "outcome"}, {"worse", "outcome"}, {"changed", "outcome"}, {"the same", "outcome"}, {undecided, "uncomparable"},
+}
+
+const undecided = "~ undecided"
+
+// outcomeOf is the series that a row belongs to.
+func outcomeOf(r analysis.CompareRow) string {
+	switch {
+	case r.Status == analysis.RowChanged && r.Better > 0:
+		return "better"
+	case r.Status == analysis.RowChanged && r.Better < 0:
+		return "worse"
+	case r.Status == analysis.RowChanged:
+		return "changed"
+	case r.Status == analysis.RowSame:
+		return "the same"
+	}
+	return undecided
+}
+
+// forests draw the ratios of one quantity on one side to the baseline as forest plots: a row for each case and phase, its
+// ratio as a point with its interval.
+func forests(c *analysis.Comparison, op, side, id string, name func(analysis.CompareRow) string) []Chart {
+	rows := slices.DeleteFunc(slices.Clone(c.Rows), func(r analysis.CompareRow) bool {
+		return r.Op != op || r.Side != side || r.Ratio <= 0 || !IsFinite(r.Ratio)
+	})
+	var out []Chart
+	for part, some := range slices.Collect(slices.Chunk(rows, forestRows)) {
+		one := forest(c, some, name)
+		one.ID = id
+		one.Heading = Capitalize(QuantityName(op)) + ": " + Plain(side, 60) + " against " + Plain(c.Sides[0].Name, 60)
+		if len(rows) > forestRows {
+			one.ID += fmt.Sprintf("-%d", part+1)
+			one.Heading += fmt.Sprintf(" (%d)", part+1)
+		}
+		one.Notes = append([]string{forestNote(some)}, forestProvenance(c, side)...)
+		out = append(out, one)
+	}
+	return out
+}
+
+func forest(c *analysis.Comparison, rows []analysis.CompareRow, name func(analysis.CompareRow) string) Chart {
+	top := float64(len(rows)) - 0.5
+	ch := Chart{Flipped: true, Height: 34 + 26*len(rows), X: Axis{Name: "ratio to the baseline", Unit: "1", Log: true},
+		Y:   Axis{Unit: "1", Low: new(-0.5), High: &top},
+		Sub: "A ratio of 1 is no change; to the right there is more than on the baseline."}
+	ch.Table = forestTable(rows, name)
+	intervals := Series{Role: "level", Name: "95 % interval"}
+	series := map[string]*Series{}
+	for _, o := range outcomes {
+		series[o.name] = &Series{Role: o.role, Name: o.name}
+	}
+	least, most := c.Within(plan.Quantity(rows[0].Op))
+	low, high := min(1, least), max(1, most)
+	for i, r := range rows {
+		y, s := float64(i), series[outcomeOf(r)]
+		ch.Y.Names, ch.Y.Ticks = append(ch.Y.Names, name(r)), append(ch.Y.Ticks, y)
+		s.Marks = append(s.Marks, Mark{X: r.Ratio, Y: y, Tip: name(r) + ": " + strings.Trim(Plain(r.Effect, 100)+"; "+rowTitle(r), "; ")})
+		low, high = min(low, r.Ratio), max(high, r.Ratio)
+		if r.CI != nil && r.CI.Low > 0 && IsFinite(r.CI.High) {
+			intervals.Marks = append(intervals.Marks, Point(r.CI.Low, y), Point(r.CI.High, y), Gap())
+			low, high = min(low, max(r.CI.Low, 1.0/forestSpan)), max(high, min(r.CI.High, forestSpan))
+		}
+	}
+	low, high = RoundDigits(low/1.03), RoundDigits(high*1.03)
+	ch.X.Low, ch.X.High, ch.X.Ticks = &low, &high, forestTicks(low, high)
+	ch.Add(uprights("ideal", "no change", -0.5, top, 1), uprights("faint", "threshold, "+Percent(c.Threshold), -0.5, top, least, most), intervals)
+	for _, o := range outcomes {
+		ch.Add(*series[o.name])
+	}
+	return ch
+}
+
+// uprights are upright lines from low to high.
+func uprights(role, name string, low, high float64, at ...float64) Series {
+	s := Series{Role: role, Name: name}
+	for _, x := range at {
+		s.Marks = append(s.Marks, Point(x, low), Point(x, high), Gap())
+	}
+	return s
+}
+
+// forestTicks are the round ratios from low to high, about eight of them.
+func forestTicks(low, high float64) []float64 {
+	for _, step := range []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5} {
+		if (high-low)/step <= 8 {
+			var out []float64
+			for k := math.Ceil(low / step); k*step <= high; k++ {
+				out = append(out, RoundDigits(k*step))
+			}
+			return out
+		}
+	}
+	return RoundTicks(low, high)
+}
+
+func forestTable(rows []analysis.CompareRow, name func(analysis.CompareRow) string) Table {
+	t := Table{Caption: "ratios", Columns: Columns("<", "ratio", "interval", "<sessions", "p after Holm", "<change")}
+	for _, r := range rows {
+		interval, p := "none", ""
+		if r.CI != nil {
+			interval = Human(r.CI.Low, "1") + "–" + Human(r.CI.High, "1") +
+				TextIf(r.CI.Unit != sessionUnit, " (over "+replicated(r.CI.Unit)+")")
+		}
+		if r.Holm != nil {
+			p = analysis.ShowP(*r.Holm)
+		}
+		sessions := fmt.Sprintf("%d and %d", len(r.Base.Sessions), len(r.Value.Sessions))
+		t.Rows = append(t.Rows, TextRow(name(r), Human(r.Ratio, "1"), interval, sessions, p, Plain(r.Effect, 100)))
+	}
+	return t
+}
+
+// forestNote explains the bars: those over the rounds of one session a side do not cover how far sessions differ.
+func forestNote(rows []analysis.CompareRow) string {
+	var over []string
+	decided := false
+	for _, r := range rows {
+		if r.CI != nil {
+			over, decided = AppendNew(over, replicated(r.CI.Unit)), decided || r.P != nil
+		}
+	}
+	const hollow = "Hollow marks (~): undecided."
+	if len(over) == 0 {
+		return hollow
+	}
+	meaning := "how far sessions differ is not in them"
+	if decided {
+		meaning = "what is called better or worse is significant after Holm's correction over all rows"
+	}
+	return "Bars: 95 % interval of the ratio over " + strings.Join(over, ", or over ") + ", not adjusted; " + meaning + ". " + hollow
+}
+
+// forestProvenance names inside the picture what was compared.
+func forestProvenance(c *analysis.Comparison, side string) []string {
+	base, at := c.Sides[0], 0
+	var sizes, facts []string
+	for i, s := range c.Sides {
+		if s.Name == side {
+			at = i
+		}
+		if i == 0 || s.Name == side {
+			sizes = append(sizes, Plain(s.Name, 60)+": "+Count(s.Sessions, "session")+", "+Count(s.Rounds, "round"))
+		}
+	}
+	for _, f := range c.Sides[at].Facts {
+		if !slices.Contains([]string{"model", "cpu", "os", "engine", "plan", "tool"}, f.Name) || len(f.Values) == 0 {
+			continue
+		}
+		text := strings.Join(plainList(f.Values, 60), " / ")
+		for _, b := range base.Facts {
+			if b.Name == f.Name && !slices.Equal(b.Values, f.Values) {
+				text = strings.Join(plainList(b.Values, 60), " / ") + " → " + text
+			}
+		}
+		facts = append(facts, f.Name+" "+text)
+	}
+	return []string{"n: " + strings.Join(sizes, "; ") + ". Statistic: " + Plain(strings.ReplaceAll(c.Estimator, "-", " "), 40) + ".",
+		strings.Join(facts, " · ")}
+}
