@@ -114,7 +114,8 @@ func modeOf(r *record, req Request, fs FS, known bool) (string, error) {
 		fs.Name, ErrNoLoop)
 }
 
-// attach does the steps of an attachment, and records before each what would have to be undone.
+// attach does the steps of an attachment, and records before each what would have to be undone: serve the image if the
+// kernel cannot, make the loop device, find the partition, mount, and prepare the volume. detachSteps undo them.
 func (s *store) attach(ctx context.Context, r *record, req Request, info *ImageInfo) (err error) {
 	switch r.Mode {
 	case ModeLoop:
@@ -142,7 +143,9 @@ func (s *store) attach(ctx context.Context, r *record, req Request, info *ImageI
 	return s.save(r)
 }
 
-// openRaw opens the image file for a loop device. The device keeps the open file, and with it the lock.
+// openRaw opens the image file for a loop device. The device keeps the open file, and with it the lock, which is the
+// one that package container takes: as long as the device exists, no other process opens the image for writing. direct
+// reports whether the host's page cache is bypassed.
 func openRaw(r *record) (file *os.File, direct bool, err error) {
 	open := func(flags int) (*os.File, error) {
 		return os.OpenFile(r.Image, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
@@ -238,7 +241,9 @@ func (s *store) loop(r *record, file *os.File, settings loopSettings) error {
 	return s.save(r)
 }
 
-// serve starts the process that serves the container on the folder.
+// serve starts the process that serves the container on the folder at: the device and its partitions as files, or with
+// volume the files of its exFAT volume. Files of a volume belong to the user who called sudo, and if root attaches, all
+// users may read them, as those of a mount by the kernel.
 func (s *store) serve(ctx context.Context, r *record, req Request, info *ImageInfo, at string, volume bool) error {
 	if _, err := os.Stat("/dev/fuse"); err != nil {
 		return fmt.Errorf("%w: %w", ErrNoFUSE, err)

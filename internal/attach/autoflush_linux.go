@@ -15,13 +15,17 @@ const flushDelay = 5 * time.Second
 type autoFlush struct {
 	volume *exfat.Volume
 	fails  *failures
-	after  func(d time.Duration, f func()) (stop func() bool) // time.AfterFunc, or that of a test
+	// after is time.AfterFunc, or that of a test.
+	after func(d time.Duration, f func()) (stop func() bool)
 
-	flushing sync.Mutex // one flush at a time; before mu
+	// flushing is held during a flush; it is locked before mu.
+	flushing sync.Mutex
 	mu       sync.Mutex
-	stop     func() bool // of the timer; nil when none is set
-	closed   bool
-	failed   bool // the last flush
+	// stop is that of the timer; nil when none is set.
+	stop   func() bool
+	closed bool
+	// failed means that the last flush failed.
+	failed bool
 }
 
 // newAutoFlush returns one without a timer.

@@ -46,67 +46,104 @@ const HelperVerb = "__attach-helper"
 
 // The modes of an attachment.
 const (
-	ModeLoop     = "loop"      // the image file is a loop device
-	ModeFUSELoop = "fuse+loop" // a FUSE file over the container is a loop device
-	ModeFUSE     = "fuse"      // no block device: an exFAT volume, or with NoMount the device as a file, served by FUSE
+	// ModeLoop means that the image file itself is a loop device.
+	ModeLoop = "loop"
+	// ModeFUSELoop means that a FUSE file over the container is a loop device.
+	ModeFUSELoop = "fuse+loop"
+	// ModeFUSE means that there is no block device: FUSE serves the files of an exFAT volume, or with NoMount the
+	// device as a file.
+	ModeFUSE = "fuse"
 )
 
-// Who serves the blocks of an attached image, as Apple's attach -kernel and -nokernel ask for it.
+// Who serves the blocks of an attached image, as Apple's attach -kernel and -nokernel request it.
 const (
-	ServedByAny    = ""       // the kernel where it can, else a helper process
-	ServedByKernel = "kernel" // no helper process: only an unencrypted UDRW image as a loop device
-	ServedByHelper = "helper" // a process of this program, even for an image that the kernel could serve
+	// ServedByAny leaves it to the kernel where it can, else a helper process serves.
+	ServedByAny = ""
+	// ServedByKernel takes no helper process: only an unencrypted UDRW image can be attached so, as a loop device.
+	ServedByKernel = "kernel"
+	// ServedByHelper takes a process of this program, even for an image that the kernel could serve.
+	ServedByHelper = "helper"
 )
 
-// Request is what Attach is asked for.
+// Request is an image to be attached, and how.
 type Request struct {
-	Image      string // absolute path of the container
-	ReadOnly   bool
-	NoMount    bool
-	ServedBy   string // ServedByAny, ServedByKernel or ServedByHelper
-	NoTrim     bool   // leave the volume untrimmed, even from the second mount on
-	MountPoint string // mount exactly here, an existing folder; empty: a new one below MountRoot
-	MakePoint  bool   // make MountPoint if it is missing (its parent is not), and remove it when it is unmounted
-	MountRoot  string // an existing folder; empty: see [DefaultMountRoot]
-	RandomName bool   // the new folder is called "dmg." and a random number, not like the volume
-	Owners     *bool  // nil and false: as the file system does; true is an error where it has no owners
-	Browse     bool   // without an effect: Linux has no Finder from which to hide a volume
+	// Image is the absolute path of the container.
+	Image    string
+	ReadOnly bool
+	NoMount  bool
+	// ServedBy is ServedByAny, ServedByKernel or ServedByHelper.
+	ServedBy string
+	// NoTrim leaves the volume untrimmed, even from the second mount on.
+	NoTrim bool
+	// MountPoint is the folder to mount on. If it is empty, a new one is made below MountRoot.
+	MountPoint string
+	// MakePoint makes MountPoint if it is missing (but not its parent), and removes it when it is unmounted.
+	MakePoint bool
+	// MountRoot is an existing folder; empty for [DefaultMountRoot].
+	MountRoot string
+	// RandomName calls the new folder "dmg." and a random number, not like the volume.
+	RandomName bool
+	// Owners asks for the owners of files to count. nil and false leave that to the file system; true is an error if it
+	// has none.
+	Owners *bool
+	// Browse has no effect: Linux has no Finder from which to hide a volume.
+	Browse bool
 	// Temporary is for an attachment that only this process uses: when it has died, the image is released as if it had
 	// detached.
 	Temporary bool
 	// Info is for a caller that has inspected the image already, so that Attach does not open it for that. Keys are
 	// needed with it for an encrypted image.
-	Info       *ImageInfo
-	Passphrase []byte // of an encrypted image; it is left as it is
+	Info *ImageInfo
+	// Passphrase of an encrypted image. It is left as it is.
+	Passphrase []byte
 	// Keys of an encrypted image, in place of the passphrase, for a caller that has derived them already. They, or
 	// those that are derived here once, reach the serving process through a pipe, and are left as they are.
-	Keys       *crypt.Keys
-	HelperArgs []string // how the program is called to reach [HelperMain]; nil: its own name and HelperVerb
+	Keys *crypt.Keys
+	// HelperArgs is how the program is called to reach [HelperMain]; nil for its own name and HelperVerb.
+	HelperArgs []string
 }
 
 // Attached is an image that is attached.
 type Attached struct {
-	ID         string    // of the attachment: identifies the container's file or folder, on this boot
-	Image      string    // as in the request
-	Format     string    // UDRW, UDSB
-	Device     string    // the whole disk: /dev/loop3, or in mode fuse a path that only names it
-	Partition  string    // what carries the volume: /dev/loop3p1; Device without partitions; the FUSE file in mode fuse
-	MountPoint string    // empty when not mounted
-	Filesystem string    // the kernel's name: ext4, xfs, btrfs, exfat, vfat, hfsplus; empty when none was recognised
-	VolumeName string    // the label in the file system
-	HelperPID  int       // of the serving process, 0 in mode loop
-	ReadOnly   bool      //
-	Size       int64     // of the device, bytes
-	Mode       string    // ModeLoop, ModeFUSELoop or ModeFUSE
-	Since      time.Time // when it was attached
-	Dead       bool      // its serving process had died, or its device was gone; what was left has been cleaned up
-	Unfinished bool      // with Dead: the command that attached died before it was done
-	DirectIO   bool      // the loop device reads and writes its file past the host's page cache
-	Owners     bool      // the file system keeps owners
-	Encrypted  bool      // the image is encrypted
-	Trimmed    int64     // bytes the trim at this mount gave back, 0 if there was none
-	TrimTime   time.Duration
-	Warnings   []string // for the user who attached
+	// ID identifies the container's file or folder, on this boot.
+	ID string
+	// Image is the path of the request.
+	Image string
+	// Format is the four-letter name, such as UDSB.
+	Format string
+	// Device is the whole disk: /dev/loop3, or in mode fuse a path that only names it.
+	Device string
+	// Partition is the device of the volume: /dev/loop3p1, Device itself without partitions, or in mode fuse the FUSE
+	// file.
+	Partition string
+	// MountPoint is empty when the volume is not mounted.
+	MountPoint string
+	// Filesystem is the kernel's name: ext4, xfs, btrfs, exfat, vfat, hfsplus; empty when none was recognised.
+	Filesystem string
+	// VolumeName is the label in the file system.
+	VolumeName string
+	// HelperPID is the serving process, 0 in mode loop.
+	HelperPID int
+	ReadOnly  bool
+	// Size of the device in bytes.
+	Size int64
+	// Mode is ModeLoop, ModeFUSELoop or ModeFUSE.
+	Mode  string
+	Since time.Time
+	// Dead means that the serving process had died, or its device was gone; what was left has been cleaned up.
+	Dead bool
+	// Unfinished means, with Dead, that the command that attached died before it was done.
+	Unfinished bool
+	// DirectIO means that the loop device reads and writes its file past the host's page cache.
+	DirectIO bool
+	// Owners means that the file system has owners of files.
+	Owners    bool
+	Encrypted bool
+	// Trimmed is how many bytes the trim at this mount gave back, in TrimTime; 0 if there was none.
+	Trimmed  int64
+	TrimTime time.Duration
+	// Warnings are for the user who attached.
+	Warnings []string
 }
 
 // Lost lists what a detach could not save, in words; empty if everything written before is in the container.

@@ -21,17 +21,25 @@ import (
 // FS is a file system that volumes can have: one row of the registry. Everything else in this project ranges over the
 // rows.
 type FS struct {
-	Name      string   // as -fs takes it, and as it is shown
-	Aliases   []string // other names that -fs takes
-	AppleName string   // in the lists of Apple's tools
-	Kind      string   // Apple's volume-kind
-	Hint      string   // Apple's content-hint of an unpartitioned volume
-	Kernel    string   // mount type, as in /proc/filesystems
-	Tool      string   // the program that makes it; empty: made in this process
-	Package   string   // the Debian package of Tool
-	Type      gpt.GUID // of a partition that holds it
-	Owners    bool     // stores owners and modes
-	MinSize   int64    // smallest size that the program that makes it accepts, in bytes
+	// Name is what -fs takes and what is shown; Aliases are other names that -fs takes.
+	Name    string
+	Aliases []string
+	// AppleName, Kind and Hint are in the lists of Apple's tools: the name, the volume-kind, and the content-hint of an
+	// unpartitioned volume.
+	AppleName string
+	Kind      string
+	Hint      string
+	// Kernel is the mount type, as in /proc/filesystems.
+	Kernel string
+	// Tool is the program that makes the file system, of the Debian package Package; empty if this process makes it.
+	Tool    string
+	Package string
+	// Type is that of a partition with the file system.
+	Type gpt.GUID
+	// Owners means that the file system stores owners and modes.
+	Owners bool
+	// MinSize is the smallest size that Tool accepts, in bytes.
+	MinSize int64
 
 	// Set by [Filesystems] for this machine:
 	Present           bool // it can be made

@@ -78,10 +78,13 @@ const maxServeRequest = 1 << 20
 
 // server is a mounted FUSE file system with its container.
 type server struct {
-	wait   func() // until the file system is unmounted
-	image  container.Image
-	dir    *hostio.Dir
-	volume *volumeFS // nil when the device is served
+	// wait returns when the file system is unmounted.
+	wait func()
+	// image is the container, open in dir until release.
+	image container.Image
+	dir   *hostio.Dir
+	// volume is nil when the device is served.
+	volume *volumeFS
 	fails  *failures
 }
 

@@ -33,11 +33,15 @@ func loopPath(n int) string { return "/dev/loop" + strconv.Itoa(n) }
 
 // loopSettings are the settings of a loop device. Those of its queue outlive it, so all are set at every attach.
 type loopSettings struct {
-	tag          string // kept by the kernel with the device, up to 63 bytes
-	maxSectorsKB int    // largest request in KiB
-	direct       bool   // the file was opened for direct I/O
-	readOnly     bool
-	size         int64 // bytes of the file that are the device, 0 for the whole file
+	// tag is kept by the kernel with the device, up to 63 bytes. It identifies the device of a command that died.
+	tag string
+	// maxSectorsKB is the largest request in KiB.
+	maxSectorsKB int
+	// direct means that the file was opened for direct I/O.
+	direct   bool
+	readOnly bool
+	// size is how many bytes of the file are the device, 0 for the whole file.
+	size int64
 }
 
 // setLoop makes a loop device of the open file, with partitions. The device holds the open file itself: a lock on it

@@ -23,23 +23,37 @@ import (
 // wall is the clock of everything that waits here: for the kernel, for a process to end, for a lock.
 var wall clock.Clock = clock.NewReal()
 
-// record is the state of an attachment: all that is needed to undo it, even if every process that knew it has died.
+// record is the state of an attachment: all that is needed to undo it, even if every process that knew it has died. It
+// is written before each step of an attach, so that a record never lacks what exists.
 type record struct {
 	Attached
-	Complete       bool   // the command that attached came to its end; if not, it died on the way
-	ForPID         int    // of the process that alone uses the attachment, 0 for none
-	ForStart       uint64 // of that process
-	Boot           string // identifier; after another boot the attachment does not exist
-	HelperStart    uint64 // of the process, in clock ticks since the boot: identifiers are given out again
-	Loop           int    // number of the loop device, -1 for none
-	Sequence       int64  // of this use of the loop device, 0 where the kernel has no such number
-	BackingDev     uint64 // of the loop device's file, from the kernel
-	BackingInode   uint64
-	FUSEDir        string // where the FUSE file is mounted
-	FUSEConnection uint32 // minor number of that mount, 0 if it is not known yet
-	MadeMountPoint bool   // the mount point is our own folder
-	LastMountPoint string // where it was mounted last by us
-	Offset         int64  // of the partition, bytes
+	// Complete means that the command that attached came to its end; if not, it died on the way.
+	Complete bool
+	// ForPID is the process that alone uses the attachment, 0 for none; ForStart is its start time, see HelperStart.
+	ForPID   int
+	ForStart uint64
+	// Boot identifies the boot of the kernel; after another one the attachment does not exist.
+	Boot string
+	// HelperStart is the start time of the serving process, in clock ticks since the boot: numbers of processes are
+	// used again.
+	HelperStart uint64
+	// Loop is the number of the loop device, -1 for none.
+	Loop int
+	// Sequence numbers this use of the loop device, 0 where the kernel has no such number.
+	Sequence int64
+	// BackingDev and BackingInode are the file of the loop device, as the kernel names it.
+	BackingDev   uint64
+	BackingInode uint64
+	// FUSEDir is where the FUSE file system is mounted, FUSEConnection the minor number of that mount, 0 if it is not
+	// known yet.
+	FUSEDir        string
+	FUSEConnection uint32
+	// MadeMountPoint means that the mount point is a folder that was made for it.
+	MadeMountPoint bool
+	// LastMountPoint is where the volume was mounted last by us.
+	LastMountPoint string
+	// Offset of the partition in bytes.
+	Offset int64
 }
 
 // paths are those that may be any bytes.
@@ -100,7 +114,7 @@ type store struct {
 }
 
 // openStore opens the folder and takes its lock, for as long as the store is open: one command at a time changes what
-// is attached.
+// is attached. An attach takes the lock once and does all of its steps under it.
 func openStore(ctx context.Context) (*store, error) {
 	s, err := openUnlocked()
 	if err != nil {
@@ -331,7 +345,8 @@ func (r *record) alive() bool {
 // helperLives reports whether the serving process exists.
 func (r *record) helperLives() bool { return isAlive(r.HelperPID, r.HelperStart) }
 
-// present is the attachment with its present mount point: users may unmount with umount(8).
+// present is the attachment with its present mount point: users may unmount with umount(8). Of several mount points it
+// is the one that was recorded, else the last.
 func (r *record) present() Attached {
 	a := r.Attached
 	a.MountPoint = ""

@@ -26,18 +26,22 @@ import (
 
 // volumeFS serves the files of an exFAT volume.
 type volumeFS struct {
-	volume   *exfat.Volume
+	volume *exfat.Volume
+	// uid and gid own all files: exFAT has no owners.
 	uid, gid uint32
 	readOnly bool
 	fails    *failures
 	auto     *autoFlush
-	warnings []string // for the user who mounts
-	spelled  atomic.Uint64
+	// warnings are for the user who mounts.
+	warnings []string
+	// generations numbers inodes, so that spellings of one name are different ones for the kernel.
+	generations atomic.Uint64
 
-	mu      sync.Mutex
-	open    map[*handle]struct{}
-	orphans []string // paths of deleted files that were open
-	next    int      // number of the next orphan
+	mu   sync.Mutex
+	open map[*handle]struct{}
+	// orphans are the paths of deleted files that are open; next is the number of the next one.
+	orphans []string
+	next    int
 }
 
 // openVolume repairs and mounts the exFAT volume that is to be served.
@@ -187,7 +191,7 @@ func (n *node) child(ctx context.Context, i exfat.Info, out *fuse.EntryOut) *fus
 	}
 	// Spellings of a name that differ in case alone are nodes of their own with one number: programs that must not
 	// copy a file onto itself compare that.
-	return n.NewInode(ctx, &node{v: n.v}, fusefs.StableAttr{Mode: mode, Ino: inodeNumber(i), Gen: n.v.spelled.Add(1)})
+	return n.NewInode(ctx, &node{v: n.v}, fusefs.StableAttr{Mode: mode, Ino: inodeNumber(i), Gen: n.v.generations.Add(1)})
 }
 
 // inodeNumber is the number of a file's inode; 1 is the root's.
@@ -295,7 +299,8 @@ func (n *node) Rmdir(_ context.Context, name string) syscall.Errno {
 	return n.v.errno("removing", n.v.volume.Remove(n.path(name)))
 }
 
-// Rename moves a file or folder. A target that is open is removed first, as its space stays in use.
+// Rename moves a file or folder. A target that is open is removed first, as its space stays in use. Of the flags of
+// renameat2(2) only RENAME_NOREPLACE can be done.
 func (n *node) Rename(
 	_ context.Context, name string, to fusefs.InodeEmbedder, newName string, flags uint32,
 ) syscall.Errno {
@@ -478,7 +483,8 @@ func (h *handle) Allocate(_ context.Context, off, size uint64, mode uint32) sysc
 // handle, and those that a crash left when the volume is served next.
 const orphanPrefix = ".dmgbench-deleted-"
 
-// removeOrphans takes away what a crash left of deleted files.
+// removeOrphans removes what a crash left of deleted files. It must not run while files may share clusters: then the
+// removal of one would free clusters of another.
 func (v *volumeFS) removeOrphans() {
 	list, err := v.volume.List("")
 	for _, i := range list {
@@ -505,7 +511,8 @@ func (v *volumeFS) removeClosedOrphans() {
 	v.orphans = left
 }
 
-// remove deletes a file, open or not.
+// remove deletes a file, open or not. POSIX keeps an open file until its last handle is closed, and exFAT has no files
+// without a name: so an open one gets the name of an orphan in the root.
 func (v *volumeFS) remove(name string) error {
 	err := v.volume.Remove(name)
 	if !errors.Is(err, exfat.ErrBusy) {

@@ -16,13 +16,17 @@ type arena struct{ next, end uint32 }
 // allocator hands out clusters of the bitmap. All of it is under Volume.mu.
 type allocator struct {
 	*bitmap
-	cursor uint32 // where the last allocation ended: next fit
-	// Extents of the device, as the bands of a sparse bundle: length in bytes (0: none), and where the heap starts
-	// on their grid.
+	// cursor is where the last allocation ended: next fit, which keeps files that are written one after another
+	// together and leaves what was freed for later.
+	cursor uint32
+	// extent is the length of the device's extents, such as the bands of a sparse bundle, in bytes (0: none); phase is
+	// where the heap starts on their grid.
 	extent, phase int64
-	cluster       int64
-	arenas        map[int]*arena
-	frontier      int64 // the extent in which the next arena is looked for
+	// cluster is the size of a cluster in bytes.
+	cluster int64
+	arenas  map[int]*arena
+	// frontier is the extent in which the search for the next arena starts.
+	frontier int64
 }
 
 // allocate takes n > 0 clusters. It tries the clusters directly after `after` (if that is not 0), then the arena of the
@@ -149,10 +153,11 @@ func (a *allocator) freeRuns() []run {
 	return runs
 }
 
-// bitmap is the allocation bitmap. Clusters are counted from 0 here.
+// bitmap is the allocation bitmap (section 7.1). Clusters are counted from 0 here, not from 2 as in the FAT.
 type bitmap struct {
 	paged
-	n    uint32 // clusters
+	// n is the number of clusters, free how many of them are free.
+	n    uint32
 	free uint32
 }
 

@@ -192,7 +192,8 @@ func (c *checker) compareBitmaps(disk *bitmap, extents []Extent) error {
 	return nil
 }
 
-// difference reports clusters [at, end) that are marked but not owned, or owned but not marked.
+// difference reports clusters [at, end) that are marked but not owned, or owned but not marked. The first are only lost
+// space; the second could be given to another file, and are found after lost writes alone.
 func (c *checker) difference(at, end uint32, marked bool, rewrite func() error) error {
 	bad, err := c.badRun(at, end, marked)
 	if err != nil || bad {
@@ -228,7 +229,8 @@ func (c *checker) badRun(at, end uint32, marked bool) (bool, error) {
 }
 
 // repair marks the volume dirty, applies the fixes of entries, chains and bitmap, and clears the flag last, if no
-// finding is left.
+// finding is left. Fixes run in the order of the findings: those of entries and chains before that of the bitmap, which
+// was compared with what the fixed entries own. A repair that is interrupted can be repeated.
 func (c *checker) repair() error {
 	flags := c.g.Flags
 	left, dirty := c.report.More > 0, (*Finding)(nil)

@@ -8,7 +8,8 @@ import (
 )
 
 // claim follows an allocation of n clusters (n < 0: to the end of the chain) and marks them as owned. It returns the
-// clusters up to the first problem, and the problem.
+// clusters up to the first problem, and the problem: ChainShort, ChainLong, ChainBad, ChainCycle or CrossLink. It ends
+// after as many steps as the volume has clusters, whatever the FAT contains. The error is that of the device.
 func (c *checker) claim(first uint32, n int64, contiguous bool) (runs []run, problem Kind, err error) {
 	last := uint32(0)
 	at := first
@@ -224,7 +225,9 @@ func (d *checkDir) system(b []byte) error {
 	return err
 }
 
-// file checks one entry set and claims its clusters; a directory becomes a task.
+// file checks one entry set and claims its clusters; a directory becomes a task. What is wrong with sizes is corrected
+// in a copy of the record first, so that its clusters can be claimed; a fix writes that copy. Sets with a wrong
+// checksum are reported and never written: any of their fields may be wrong.
 func (d *checkDir) file(i int, set []byte, rec *record, problem setProblem) ([]task, error) {
 	c := d.c
 	path := d.path + rec.text()

@@ -61,7 +61,7 @@ func (v *Volume) commit(want uint64) error {
 	return nil
 }
 
-// quiesce writes all changes to the device, freed clusters included.
+// quiesce writes all changes to the device, freed clusters included, so that bitmap and directories agree there.
 func (v *Volume) quiesce() error {
 	if err := v.Sync(); err != nil || !v.marked.Load() {
 		return err
@@ -93,7 +93,8 @@ func (v *Volume) writeStages(stages ...[]chunk) error {
 	return nil
 }
 
-// discardLater frees clusters once the present changes are durable.
+// discardLater frees clusters once the present changes are durable. Until then an entry on the device names them, and
+// after a crash they have to be what they were.
 func (v *Volume) discardLater(runs []run) {
 	for _, r := range runs {
 		v.waiting += r.count
@@ -132,11 +133,14 @@ func writeChunks(dev blockdev.Device, chunks []chunk) error {
 // paged is metadata in memory that remembers which pages differ from the device. Pages are 4 KiB, or a cluster if
 // that is less, so that a page is never split on the device.
 type paged struct {
-	data  []byte
-	page  int
-	set   []uint64              // a bit for each dirty page
-	dirty bool                  // whether any bit is set
-	at    func(off int64) int64 // device offset of an offset in data
+	data []byte
+	// page is the size of a page in bytes.
+	page int
+	// set has a bit for each dirty page, dirty whether any is set.
+	set   []uint64
+	dirty bool
+	// at is the device offset of an offset in data. All bytes of a page are neighbours on the device.
+	at func(off int64) int64
 }
 
 // mark records that n bytes at off have changed.

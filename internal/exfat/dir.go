@@ -9,24 +9,32 @@ import (
 // entry is a file or directory of a loaded directory. The record is decoded from the directory's data.
 type entry struct {
 	record
-	dir          *directory
-	index, count int // place and length of the set, in entries
-	gen          uint64
-	id           uint64     // see Info; 0: not assigned yet
-	child        *directory // loaded content, for a directory
-	node         *node      // while the file is open
+	dir *directory
+	// index and count are place and length of the set, in entries.
+	index, count int
+	// gen is the last change of the set.
+	gen uint64
+	// id is Info.ID; 0: not assigned yet.
+	id uint64
+	// child is the loaded content of a directory.
+	child *directory
+	// node is set while the file is open.
+	node *node
 }
 
 // directory is a loaded directory. Its data ends with the cluster of the end marker; further clusters are in extents
 // only. All under Volume.mu.
 type directory struct {
 	paged
-	v       *Volume
-	owner   *entry // nil for the root
+	v *Volume
+	// owner is the entry of the directory in another one; nil for the root.
+	owner   *entry
 	extents []Extent
+	// entries are the files and directories by the key of their names.
 	entries map[string]*entry
-	used    int // entries before the end marker
-	hint    int // where to look for free entries
+	// used is the number of entries before the end marker, hint where the search for free ones starts.
+	used int
+	hint int
 	// Changes by which entries moved between directories, 0 for none. The new directory has to reach the device before
 	// the old one, which removes the entry: movedIn is the last change that added an entry from another directory here,
 	// or the path to one; movedOut is the last one that removed such an entry.
@@ -133,7 +141,8 @@ func (e *entry) store() {
 	e.gen = e.dir.v.changed()
 }
 
-// insert puts a new entry set into the directory, which may grow.
+// insert puts a new entry set into the directory, which may grow. After an error the directory has no new entry, but
+// may have a new cluster.
 func (d *directory) insert(e *entry) error {
 	set := e.encode(d.v.upcase)
 	n := len(set) / entryLen
@@ -170,7 +179,8 @@ func (d *directory) fits(i, n int) int {
 	return (i/per + 1) * per
 }
 
-// room finds n free entries in a row.
+// room finds n free entries in a row: unused ones, or those after the end marker, where the directory grows if it must.
+// It returns the index of the first.
 func (d *directory) room(n int) (int, error) {
 	start := d.fits(d.hint, n)
 	for i := d.hint; i < d.used; i++ {

@@ -11,11 +11,14 @@ import (
 // fatChunk is how much of the FAT is read at once, in bytes: 16,384 entries.
 const fatChunk = 64 << 10
 
-// fat is the file allocation table, loaded by the chunk when it is first needed.
+// fat is the file allocation table (section 4), loaded by the chunk when it is first needed: contiguous files do not
+// use it, so that on most volumes little of it is ever read.
 type fat struct {
-	dev     blockdev.Device
-	start   int64
-	entries uint32 // including the first two
+	dev blockdev.Device
+	// start is its offset on the device in bytes.
+	start int64
+	// entries counts those of the clusters and the two before them, which belong to no cluster.
+	entries uint32
 	chunks  []*paged
 }
 

@@ -179,7 +179,9 @@ func (f *File) Truncate(size int64) (err error) {
 	return n.shrinkTo(size)
 }
 
-// shrinkTo cuts the file. The shorter entry is on the device before the clusters are let go and the chain is cut.
+// shrinkTo cuts the file. The shorter entry is on the device before the clusters are freed and the chain is cut: in the
+// other order a crash would leave an entry that names clusters of another file. If the commit fails, the clusters are
+// freed by the next one.
 func (n *node) shrinkTo(size int64) error {
 	v := n.v
 	keep, rest := cut(*n.extents.Load(), v.g.clustersFor(size)*v.g.clusterSize())

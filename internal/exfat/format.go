@@ -182,7 +182,8 @@ func (g *geometry) writeHeap(dev blockdev.Device, firsts [3]uint32, used uint32,
 	return nil
 }
 
-// writeSparse writes b at off and zeros up to length; blocks of zeros that already read so are not written.
+// writeSparse writes b at off and zeros up to length; blocks of 64 KiB that already read as zeros are not written, so
+// that sparse images stay sparse.
 func writeSparse(dev blockdev.Device, b []byte, off, length int64) error {
 	const step = 64 << 10
 	var old, zeros [step]byte

@@ -10,24 +10,32 @@ type span struct{ from, to int64 }
 
 // node is an open file, shared by all its handles. Locks are taken in the order io, grow, Volume.mu, mu.
 type node struct {
-	v      *Volume
-	e      *entry
+	v *Volume
+	e *entry
+	// stripe is the number of the writer, see Volume.CreateStriped.
 	stripe int
-	refs   int // under Volume.mu
+	// refs counts the handles, under Volume.mu.
+	refs int
 
 	// io is held shared by reads and writes, which therefore do not wait for one another, and exclusively by what
 	// takes clusters away or fills gaps.
 	io sync.RWMutex
 	// grow is held while the size goes up, and while the padded last block is written: so the padding never meets data.
-	grow    sync.Mutex
+	grow sync.Mutex
+	// size in bytes, and the places on the device. Both are read without a lock; a slice of extents never changes.
 	size    atomic.Int64
 	extents atomic.Pointer[[]Extent]
-	noChain bool // under Volume.mu
+	// noChain means that the clusters are contiguous and the FAT is not used; under Volume.mu.
+	noChain bool
 
-	mu      sync.Mutex // the rest; valid is written under mu
-	valid   atomic.Int64
-	pending []span // written, but not yet joined to [0, valid): ascending, disjoint, not touching
-	written bool   // data was written, or the file grown, since the modification time was set
+	// mu guards the rest.
+	mu sync.Mutex
+	// valid is how many bytes from the start were written: ValidDataLength of the entry. It is written under mu.
+	valid atomic.Int64
+	// pending was written, but is not yet joined to [0, valid): ascending, disjoint, not touching.
+	pending []span
+	// written means that data was written, or the file grown, since the modification time was set.
+	written bool
 }
 
 // newNode makes the node of an entry when its file is opened for the first time. Under Volume.mu.
@@ -40,7 +48,8 @@ func (v *Volume) newNode(e *entry, extents []Extent) *node {
 	return n
 }
 
-// published notes that [from, to) has been written.
+// published records that [from, to) has been written. Concurrent writers finish in any order: what does not continue
+// the valid part waits in pending until the gap before it is written.
 func (n *node) published(from, to int64) {
 	if from >= to {
 		return
@@ -65,7 +74,7 @@ func (n *node) published(from, to int64) {
 	n.valid.Store(valid)
 }
 
-// markWritten notes that the directory entry lacks something of the file. Under mu.
+// markWritten records that the directory entry lacks something of the file. Under mu.
 func (n *node) markWritten() {
 	if !n.written {
 		n.written = true

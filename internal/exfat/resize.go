@@ -110,8 +110,10 @@ func (v *Volume) resized(size int64) (geometry, error) {
 	return next, nil
 }
 
-// setClusters takes the new number of clusters over into FAT, bitmap and root directory, and writes them. After an
-// error the volume in memory is as before, and the next commit writes it back.
+// setClusters takes the new number of clusters over into FAT, bitmap and root directory, and writes them. A bitmap that
+// becomes too long for its clusters gets new ones; one that becomes shorter gives clusters back. After an error the
+// volume in memory is as before, and the next commit writes it back. The order of the writes survives a crash at each
+// of them: FAT, bitmap, the root directory that names the bitmap, and the cut of the old chain last.
 func (v *Volume) setClusters(next geometry) (err error) {
 	need := (int64(next.Clusters) + 7) / 8
 	bits := append([]byte(nil), v.alloc.data...)

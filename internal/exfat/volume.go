@@ -42,40 +42,55 @@ type State struct {
 
 // Volume is a mounted volume. Its methods may be called from many goroutines.
 type Volume struct {
-	dev      blockdev.Device
-	padder   blockdev.Padder // dev, nil if it is none
+	dev blockdev.Device
+	// padder is dev, nil if it is none.
+	padder   blockdev.Padder
 	g        geometry
 	now      func() time.Time
 	readOnly bool
-	limit    int64
-	label    string
-	upcase   *caseTable
-	marked   atomic.Bool  // VolumeDirty is on the device
-	pageable bool         // clusters are whole blocks for direct I/O
-	unsaved  atomic.Int64 // open files with something that their directory entries lack
+	// limit of the memory for metadata in bytes, see MountOptions.
+	limit  int64
+	label  string
+	upcase *caseTable
+	// marked means that VolumeDirty is on the device. The data path reads it without a lock.
+	marked atomic.Bool
+	// pageable means that clusters are whole blocks for direct I/O.
+	pageable bool
+	// unsaved counts open files with something that their directory entries lack.
+	unsaved atomic.Int64
 
-	mu       sync.Mutex // all that follows; never held around file data
-	state    State
-	head     []byte // the first 4 KiB of the device
-	fat      *fat
-	alloc    *allocator
+	// mu guards all that follows; it is never held around file data.
+	mu    sync.Mutex
+	state State
+	// head is the first 4 KiB of the device: the boot sector is rewritten with what follows it, as one block.
+	head  []byte
+	fat   *fat
+	alloc *allocator
+	// bmExtent is where the bitmap is, bmEntry the index of its entry in the root directory.
 	bmExtent []Extent
-	bmEntry  int // index of the bitmap's entry in the root directory
+	bmEntry  int
 	root     *directory
+	// dirs are the loaded directories, with dirBytes of data. They stay loaded until they are removed.
 	dirs     map[*directory]struct{}
 	dirBytes int64
-	open     int
-	closed   bool
-	ids      uint64 // the last Info.ID
-	gen      uint64 // counts changes of metadata
-	durable  uint64 // changes up to this one are on the device
-	pending  []run  // freed clusters that an entry on the device may still name
-	waiting  uint32 // clusters of pending and of those being committed
+	// open is the number of open handles.
+	open   int
+	closed bool
+	// ids is the last Info.ID.
+	ids uint64
+	// gen counts changes of metadata; those up to durable are on the device.
+	gen     uint64
+	durable uint64
+	// pending are freed clusters that an entry on the device may still name; waiting counts them and those that are
+	// being committed.
+	pending []run
+	waiting uint32
 	// bootStale: a Resize failed and may have written boot regions. The next commit rewrites them last, when bitmap
 	// and root directory fit them.
 	bootStale bool
 
-	commitMu sync.Mutex // one commit at a time; before mu
+	// commitMu is held during a commit; it is locked before mu.
+	commitMu sync.Mutex
 }
 
 // Mount opens a volume. Whatever the device contains, Mount does not panic and takes at most the memory of the limit
@@ -122,8 +137,9 @@ func (v *Volume) load() error {
 	return v.loadSystem()
 }
 
-// loadSystem reads bitmap, up-case table and label, which the root directory names. The names in the root were read
-// with the standard table; if the volume has another one they are read again.
+// loadSystem reads bitmap, up-case table and label, which the root directory names (sections 7.1 to 7.3). The names in
+// the root were read with the standard table; if the volume has another one they are read again. Of several bitmaps
+// only the first counts: the second belongs to TexFAT.
 func (v *Volume) loadSystem() error {
 	var bitmap, upcase []byte
 	for i := range v.root.used {
@@ -288,7 +304,8 @@ func (v *Volume) Free() int64 {
 	return int64(v.alloc.free+v.waiting) * v.g.clusterSize()
 }
 
-// Sync makes everything durable that was written or changed before the call.
+// Sync makes everything durable that was written or changed before the call: it closes gaps in open files with zeros,
+// writes sizes and times of open files into their entries, flushes the device, and commits metadata that changed.
 func (v *Volume) Sync() (err error) {
 	defer annotate(&err, "synchronising volume")
 	v.mu.Lock()
@@ -366,7 +383,8 @@ func (v *Volume) Unmount() (err error) {
 }
 
 // withSpace runs f under mu, after touch. If room is short while freed clusters wait for a commit, it commits and
-// runs f again; f must have no effect when it fails. In the first call, whole asks f not to break files up.
+// runs f again; f must have no effect when it fails. In the first call, whole asks f not to break files up: after the
+// commit there may be room in one piece.
 func (v *Volume) withSpace(f func(whole bool) error) error {
 	v.mu.Lock()
 	err := v.touch()

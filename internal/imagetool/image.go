@@ -95,7 +95,7 @@ func placeAt(path string) (place, error) {
 }
 
 // lockFiles opens the files that carry the locks of an image: the file itself, or token and lock of a bundle, as
-// package container and Apple's tools lock them. A file that cannot be opened counts as unlocked.
+// package container locks them. A file that cannot be opened counts as unlocked.
 func (p place) lockFiles() (files []*hostio.File) {
 	names := []string{p.name}
 	if fi, err := p.dir.Lstat(p.name); err == nil && fi.IsDir() {

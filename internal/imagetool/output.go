@@ -58,7 +58,7 @@ func (c *call) printResult(v any, format string, args ...any) error {
 func (c *call) printTree(d dict) error { return c.printResult(d, "%s", formatTree(d, "")) }
 
 // formatTree formats a dictionary as imageinfo does: "key: value", sections below "key:" indented by a TAB. Lists
-// number their entries from 0. Keys are sorted, which Apple's are not, so that equal images give equal text.
+// number their entries from 0. Keys are sorted, so that equal images give equal text.
 func formatTree(d dict, indent string) string {
 	var b strings.Builder
 	for _, key := range slices.Sorted(maps.Keys(d)) {
