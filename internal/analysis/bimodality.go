@@ -6,16 +6,14 @@ import (
 
 	"dmgbench/internal/result"
 	"dmgbench/internal/stats"
+	"dmgbench/internal/wording"
 )
 
-// modeWarnings looks for two modes in the course of a step: a break, where the rate
+// addModes looks for two modes in the course of a step: a break, where the rate
 // changes for good (throttling, a full fast cache, another user of the disk), or
 // files of two kinds that come and go (a drive that throttles and recovers). Where
 // the files are of two kinds even when a break has been evened out, they come and go.
-func modeWarnings(w *warningList, st *result.Step, samples []result.Sample, excess []float64) {
-	if len(samples) < minForModes {
-		return
-	}
+func (w *warningList) addModes(st *result.Step, samples []result.Sample, excess []float64) bool {
 	logs := make([]float64, len(samples))
 	for i, x := range samples {
 		logs[i] = math.Log(float64(x.DurationNS))
@@ -27,21 +25,17 @@ func modeWarnings(w *warningList, st *result.Step, samples []result.Sample, exce
 			even[i] -= shift
 		}
 	}
-	_, kinds := findTwoSpeeds(samples, even)
-	if c, ok := findTwoSpeeds(samples, logs); ok && kinds {
-		w.add("bimodal", "round %d: %d of %d files took %s times as long as the others: speed switched between two levels, as of a drive that throttles and recovers, or of other work",
-			st.Round, c.N[1], len(samples), show(math.Exp(c.High-c.Low), "1"))
-		return
+	if _, kinds := findTwoSpeeds(samples, even); kinds {
+		if c, ok := findTwoSpeeds(samples, logs); ok {
+			w.add("bimodal", st.Round, c.N[1], len(samples), wording.Number(math.Exp(c.High-c.Low)))
+			return true
+		}
 	}
-	if !broken {
-		return
+	if broken {
+		moved := wording.Amount{Value: float64(sampleBytes(samples[:cut])), Unit: "B"}
+		w.add("two-modes", st.Round, cut+1, moved, wording.Number(math.Exp(shift)))
 	}
-	var moved int64
-	for _, x := range samples[:cut] {
-		moved += x.Bytes
-	}
-	w.add("two-modes", "round %d: from file %d on, after %s, files took %s times as long as before: speed changed part-way, as of throttling, of a fast cache that was full, or of other work",
-		st.Round, cut+1, show(float64(moved), "B"), show(math.Exp(shift), "1"))
+	return broken
 }
 
 // findBreak finds the file from which on the rate has changed for good, and by which
@@ -51,24 +45,22 @@ func findBreak(samples []result.Sample, excess []float64) (cut int, shift float6
 	for i := range xs {
 		xs[i] = float64(i)
 	}
-	// What a size lets expect is a median over both modes at first; the second
+	// The time expected for a size is a median over both modes at first; the second
 	// look takes it over files after the shift between the modes was removed.
 	for look := range 2 {
 		t, err := stats.FitTwoLines(xs, excess, max(stats.MinForLine, len(xs)/10))
-		if err != nil || look > 0 && t.P > modeP {
+		if err != nil || look > 0 && t.P > trendP {
 			return 0, 0, false
 		}
 		cut = int(t.Break) + 1
-		before, errA := stats.Median(excess[:cut])
-		after, errB := stats.Median(excess[cut:])
-		if shift = after - before; errA != nil || errB != nil {
+		if shift = median(excess[cut:]) - median(excess[:cut]); math.IsNaN(shift) {
 			return 0, 0, false
 		}
 		if look == 0 {
 			excess = removeShift(samples, excess, cut, shift)
 		}
 	}
-	return cut, shift, math.Abs(shift) >= math.Log(worthSaying)
+	return cut, shift, math.Abs(shift) >= math.Log(fileFactor)
 }
 
 // removeShift takes from each excess the median of its size, computed as if the files
@@ -84,8 +76,8 @@ func removeShift(samples []result.Sample, excess []float64, cut int, shift float
 	}
 	out := slices.Clone(excess)
 	for i, x := range samples {
-		if m, err := stats.Median(bySize[x.Bytes]); err == nil && len(bySize[x.Bytes]) >= 3 {
-			out[i] -= m
+		if same := bySize[x.Bytes]; len(same) >= 3 {
+			out[i] -= median(same)
 		}
 	}
 	return out
@@ -105,18 +97,17 @@ func findTwoSpeeds(samples []result.Sample, logs []float64) (c stats.TwoClusters
 	}
 	low := map[int64]float64{}
 	for size, list := range bySize {
-		q, err := stats.Quantile(list, 0.25)
-		if err != nil || len(list) < 4 {
+		if len(list) < 4 {
 			return c, false
 		}
-		low[size] = q
+		low[size] = quantile(list, 0.25)
 	}
 	excess := make([]float64, len(samples))
 	for i, x := range samples {
 		excess[i] = logs[i] - low[x.Bytes]
 	}
 	c, err := stats.FitTwoClusters(excess, max(2, len(excess)/10))
-	if err != nil || c.P > modeP || c.High-c.Low < math.Log(worthSaying) {
+	if err != nil || c.P > trendP || c.High-c.Low < math.Log(fileFactor) {
 		return c, false
 	}
 	turns := 0

@@ -10,6 +10,7 @@ import (
 
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
+	"dmgbench/internal/wording"
 )
 
 // Three ratios whose product is 1, and whose mean the rounding of logarithms puts
@@ -58,10 +59,10 @@ func TestEvidenceHasTheIntervalOfTheFigure(t *testing.T) {
 	r.Auto = &result.AutoRounds{Looks: []int{5, 9, 17, 30}}
 	require.NoError(t, Analyze(p, r, Options{}))
 	s := summaryOf(t, r, "format=UDSB", "new", "write")
-	e, ok := estimate(s.Estimates, aggregate)
+	e, ok := findEstimate(s.Estimates, aggregate)
 	require.True(t, ok)
 	require.Contains(t, e.CI.Method, "4 looks")
-	assert.Contains(t, r.Claims[0].Evidence[0], showSpan(e.CI.Low, e.CI.High, "B/s")+", "+e.CI.Method)
+	assert.Contains(t, r.Claims[0].Evidence[0], wording.Span{Low: e.CI.Low, High: e.CI.High, Unit: "B/s"}.String()+", "+e.CI.Method)
 }
 
 // "About" stands for 5 % to both sides wherever a figure is held against something.
@@ -71,13 +72,13 @@ func TestMeasuredAgainstAbout(t *testing.T) {
 		{Quantity: "read", Where: sel("format", "UDRW", "phase", "new"), Value: figure(t, "2 GB/s", "B/s")}}
 	measured := operandValue{unit: "B/s", q: "read", rounds: []int{1, 2, 3}, values: []float64{2.06e9, 2.0601e9, 2.0602e9}, per: replica{unit: perSession}}
 	s := &runData{p: p}
-	exact := s.printedOperand(plan.Operand{Quantity: "read", Where: sel("format", "UDRW", "phase", "new"), Published: true})
-	about := s.printedOperand(plan.Operand{Quantity: "read", Where: sel("format", "UDSB", "phase", "new"), Published: true})
+	exact := s.publishedValue(plan.Operand{Quantity: "read", Where: sel("format", "UDRW", "phase", "new"), Published: true})
+	about := s.publishedValue(plan.Operand{Quantity: "read", Where: sel("format", "UDSB", "phase", "new"), Published: true})
 	more := bound(t, "> 1", "1")
 	assert.Equal(t, 1, judgeRatio(measured, exact, more).dir)
 	f := judgeRatio(measured, about, more)
 	assert.Equal(t, 0, f.dir, "the true figure may be 2.1 GB/s: %s", f.saw)
-	assert.Contains(t, f.gap, "leaves it open")
+	assert.Contains(t, f.gap.String(), "leaves it open")
 	assert.Equal(t, 1, judgeRatio(measured, about, bound(t, "> 0.9", "1")).dir)
 }
 

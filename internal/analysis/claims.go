@@ -1,18 +1,13 @@
 package analysis
 
 import (
-	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
-	"dmgbench/internal/stats"
+	"dmgbench/internal/wording"
 )
-
-// headlineName is the estimator to quote: the plan's, or the aggregate.
-func (s *runData) headlineName() string { return cmp.Or(s.p.Run.Estimator, aggregate) }
 
 // claimJudgement is one claim under every estimator that it is judged under.
 type claimJudgement struct {
@@ -26,10 +21,10 @@ type claimJudgement struct {
 // claims judges every claim of the plan. The error of all verdicts of the plan
 // together is held at [family]: the p values of all claims that are judged on
 // rounds are adjusted after Holm, separately under each estimator.
-func (s *runData) claims() []result.Claim {
+func (s *runData) claims(robust bool) []result.Claim {
 	hs := make([]*claimJudgement, len(s.p.Claims))
 	for i, c := range s.p.Claims {
-		h := &claimJudgement{claim: c, ests: s.estimators(c), applies: c.Scope != "apple" || s.apple()}
+		h := &claimJudgement{claim: c, ests: s.estimators(c), applies: c.Scope != "apple" || s.usesApple()}
 		for _, e := range h.ests {
 			h.findings = append(h.findings, judge{s: s, est: e, strict: true}.assert(c.Assert))
 		}
@@ -39,12 +34,18 @@ func (s *runData) claims() []result.Claim {
 	tests := adjust(hs)
 	out := make([]result.Claim, 0, len(hs))
 	for _, h := range hs {
-		out = append(out, s.verdict(h, tests))
+		out = append(out, s.claimResult(h, tests))
 	}
-	if s.robust {
+	if robust {
 		s.judgeRobustness(hs, out)
 	}
 	return out
+}
+
+// headlineFirst are the estimators of [panel] after the headline.
+func (s *runData) headlineFirst() []string {
+	head := s.headlineName()
+	return append([]string{head}, slices.DeleteFunc(slices.Clone(panel), func(e string) bool { return e == head })...)
 }
 
 // estimators are what a claim is judged under. The author's claims about rates
@@ -52,23 +53,19 @@ func (s *runData) claims() []result.Claim {
 // [panel] if he names none; where the plan's headline is another, it is among
 // them. Claims of ours are judged under the headline of the plan.
 func (s *runData) estimators(c plan.Claim) []string {
-	head := s.headlineName()
-	free := slices.DeleteFunc(s.operands(c.Assert), func(op plan.Operand) bool {
-		return !perFile(op.Quantity) || op.Statistic != "" || op.Published
-	})
+	free := slices.DeleteFunc(s.operands(c.Assert), func(op plan.Operand) bool { return !isOpenRate(op) })
 	if len(free) == 0 || c.By != "author" {
-		return []string{head}
+		return []string{s.headlineName()}
 	}
 	if named := s.namedStatistic(free); named != "" {
 		return []string{named}
 	}
-	out := []string{head}
-	for _, e := range panel {
-		if e != head {
-			out = append(out, e)
-		}
-	}
-	return out
+	return s.headlineFirst()
+}
+
+// isOpenRate reports whether an operand is a measured rate of files with no statistic of its own.
+func isOpenRate(op plan.Operand) bool {
+	return isPerFile(op.Quantity) && op.Statistic == "" && !op.Published
 }
 
 // namedStatistic is the one statistic that the source names for all figures of
@@ -77,7 +74,7 @@ func (s *runData) namedStatistic(ops []plan.Operand) string {
 	name := ""
 	for _, op := range ops {
 		figures, why := s.figures(op)
-		if why.missing != "" || why.weak != "" {
+		if why.fails() {
 			return ""
 		}
 		for _, f := range figures {
@@ -90,90 +87,66 @@ func (s *runData) namedStatistic(ops []plan.Operand) string {
 	return name
 }
 
-// adjust fills in the p values after Holm, and returns over how many claims.
+// adjust fills in the p values after Holm, and returns over how many claims. A claim with one estimator is the same
+// test under all of them.
 func adjust(hs []*claimJudgement) (tests int) {
 	for k := range len(panel) + 1 {
-		var ps []float64
-		var of []*claimJudgement
-		for _, h := range hs {
-			i := min(k, len(h.ests)-1) // a claim with one estimator is the same test under all of them
-			if f := h.findings[i]; h.applies && f.sampled && !f.few && f.missing == "" && f.weak == "" {
-				ps, of = append(ps, f.p), append(of, h)
+		list := make([]finding, len(hs))
+		for i, h := range hs {
+			if h.applies {
+				list[i] = h.findings[min(k, len(h.ests)-1)]
 			}
 		}
-		adjusted, err := stats.Holm(ps)
-		for i, h := range of {
-			if k >= len(h.ests) {
-				continue
-			}
-			if h.adjusted[k] = 1; err == nil {
+		adjusted, n := holm(list)
+		for i, h := range hs {
+			if k < len(h.ests) {
 				h.adjusted[k] = adjusted[i]
 			}
 		}
 		if k == 0 {
-			tests = len(ps)
+			tests = n
 		}
 	}
 	return tests
 }
 
-// verdictOf is the verdict of one finding.
-func verdictOf(f finding, p float64) string {
-	switch {
-	case f.missing != "":
-		return result.NotMeasured
-	case f.weak != "" || f.few || f.dir == 0 || f.sampled && p > family:
-		return result.CannotTell
-	case f.dir > 0:
-		return result.Holds
-	}
-	return result.DoesNotHold
-}
-
-// verdict words the outcome of a hearing.
-func (s *runData) verdict(h *claimJudgement, tests int) result.Claim {
+// claimResult is a claim with its verdict, its reason and its evidence.
+func (s *runData) claimResult(h *claimJudgement, tests int) result.Claim {
 	c, f := h.claim, h.findings[0]
-	out := result.Claim{ID: c.ID, Says: c.Says, By: c.By, Scope: c.Scope, Verdict: verdictOf(f, h.adjusted[0]),
-		Reason: reason(f, h.adjusted[0], tests), Evidence: s.evidence(h), Required: c.Require}
-	if !h.applies {
-		out.Verdict, out.Here = result.NotMeasured, seenHere(f, out.Reason)
-		out.Reason = fmt.Sprintf("this engine imitates it: the claim is about Apple's own tools, and this run measured %s", s.engineTitle())
-		return out
+	why := reason(f, h.adjusted[0], tests)
+	out := result.Claim{ID: c.ID, Says: c.Says, By: c.By, Scope: c.Scope, Required: c.Require,
+		Verdict: f.verdict(h.adjusted[0]), Evidence: s.evidence(h)}
+	switch {
+	case !h.applies:
+		out.Verdict, out.Here = result.NotMeasured, seenHere(f, why.String())
+		why = wording.Say("reason.imitated", s.engineTitle())
+	case len(h.ests) > 1 && f.missing == "":
+		out.Verdict, why = overEstimators(h, out.Verdict, why)
 	}
-	if len(h.ests) > 1 && f.missing == "" {
-		out.Verdict, out.Reason = overEstimators(h, out.Verdict, out.Reason)
-	}
-	if out.Verdict == result.Holds || out.Verdict == result.DoesNotHold {
-		out.Reason += s.scaledText()
+	out.Reason = why.String()
+	if i := slices.IndexFunc(s.r.Departures, func(d result.Departure) bool { return d.Kind == "scale" }); i >= 0 && isDecided(out.Verdict) {
+		// What does not grow with sizes weighs more in a small run, so that its verdict is about small images.
+		out.Reason = wording.Text("reason.scaled", out.Reason, s.r.Departures[i].Text)
 	}
 	return out
 }
 
-// scaledText reminds of sizes that are not the plan's: what does not grow with them weighs more in a small run, so that
-// its verdict is about small images.
-func (s *runData) scaledText() string {
-	for _, d := range s.r.Departures {
-		if d.Kind == "scale" {
-			return "; seen with " + d.Text
-		}
-	}
-	return ""
-}
+func isDecided(verdict string) bool { return verdict == result.Holds || verdict == result.DoesNotHold }
 
-// seenHere is what was seen on an engine that the claim does not speak of.
+// seenHere is what was seen on an engine that the claim is not about.
 func seenHere(f finding, reason string) string {
 	switch {
-	case f.saw != "":
-		return f.saw
+	case !f.saw.IsZero():
+		return f.saw.String()
 	case f.missing != "":
-		return "nothing, as " + reason
+		return wording.Text("seen.nothing", reason)
 	}
 	return reason
 }
 
 // overEstimators wants the same verdict under every estimator that the files
-// allow. One that depends on the choice is none.
-func overEstimators(h *claimJudgement, verdict, why string) (string, string) {
+// allow. One that depends on the choice is undecided.
+func overEstimators(h *claimJudgement, verdict string, why wording.Message) (string, wording.Message) {
 	count := map[string][]string{}
 	var left []string
 	for i, f := range h.findings {
@@ -181,98 +154,88 @@ func overEstimators(h *claimJudgement, verdict, why string) (string, string) {
 			left = append(left, h.ests[i])
 			continue
 		}
-		v := verdictOf(f, h.adjusted[i])
+		v := f.verdict(h.adjusted[i])
 		count[v] = append(count[v], h.ests[i])
 	}
 	total := len(h.ests) - len(left)
-	tail := ""
+	var tail wording.Message
 	if len(left) > 0 {
-		tail = fmt.Sprintf("; %s cannot be had from these files", strings.Join(left, " and "))
-	}
-	if len(count[verdict]) == total {
-		switch verdict {
-		case result.Holds:
-			return verdict, fmt.Sprintf("%s; it holds under %d of %d estimators of the rate%s", why, total, total, tail)
-		case result.DoesNotHold:
-			return verdict, fmt.Sprintf("%s; it holds under 0 of %d estimators of the rate%s", why, total, tail)
-		}
-		return verdict, why + tail
-	}
-	text := fmt.Sprintf("estimator: the claim holds under %d of %d estimators of the rate", len(count[result.Holds]), total)
-	for _, v := range []struct{ verdict, says string }{{result.Holds, "holds under"}, {result.DoesNotHold, "does not under"},
-		{result.CannotTell, "cannot be told under"}} {
-		if names := count[v.verdict]; len(names) > 0 {
-			text += fmt.Sprintf("; %s %s", v.says, strings.Join(names, ", "))
-		}
-	}
-	return result.CannotTell, text + tail + ", and the source does not say which one it used; " + why
-}
-
-// reason writes in words what led to the verdict under one estimator.
-func reason(f finding, p float64, tests int) string {
-	needs := ""
-	if f.need != "" {
-		needs = ": the claim needs " + f.need
-	}
-	gap := ""
-	if f.gap != "" {
-		gap = ", " + f.gap
+		tail = wording.Say("estimators.left", strings.Join(left, " and "))
 	}
 	switch {
-	case f.missing != "":
-		return f.missing
-	case f.weak != "":
-		return f.weak
-	case f.few && f.dir > 0:
-		return fmt.Sprintf("%s%s, and what was seen points that way, but a verdict takes %d %ss", f.saw, needs, minRounds, f.per.name())
-	case f.few && f.dir < 0:
-		return fmt.Sprintf("%s%s, and what was seen points the other way, but a verdict takes %d %ss", f.saw, needs, minRounds, f.per.name())
-	case f.few:
-		return fmt.Sprintf("%s%s%s, and a verdict takes %d %ss", f.saw, needs, gap, minRounds, f.per.name())
-	case f.dir == 0 || f.p > family:
-		return f.saw + needs + gap
-	case f.sampled && p > family:
-		return fmt.Sprintf("%s%s%s, but %d claims are judged together, and for that it is not clear enough (%s, after Holm %s)",
-			f.saw, needs, gap, tests, SayP(f.p), ShowP(p))
-	case f.dir > 0:
-		return f.saw + needs
+	case len(count[verdict]) < total:
+	case isDecided(verdict):
+		return verdict, wording.Say("estimators.agree", why, len(count[result.Holds]), total, tail)
+	default:
+		return verdict, wording.Say("estimators.undecided", why, tail)
 	}
-	return f.saw + needs + gap
-}
-
-// evidence lists the numbers that a verdict rests on, those of the other estimators in
-// short.
-func (s *runData) evidence(h *claimJudgement) []string {
-	out := []string{}
-	for _, line := range h.findings[0].evidence {
-		if !slices.Contains(out, line) {
-			out = append(out, line)
+	names := ""
+	for _, v := range []string{result.Holds, result.DoesNotHold, result.CannotTell} {
+		if len(count[v]) > 0 {
+			names += wording.Text("estimators."+v, strings.Join(count[v], ", "))
 		}
 	}
-	if f := h.findings[0]; h.applies && f.sampled && !f.few && f.missing == "" && f.weak == "" {
-		out = append(out, fmt.Sprintf("%s after Holm over the claims of this plan", SayP(h.adjusted[0])))
+	return result.CannotTell, wording.Say("estimators.differ", len(count[result.Holds]), total, names, tail, why)
+}
+
+// reason is what led to the verdict under one estimator.
+func reason(f finding, p float64, tests int) wording.Message {
+	if f.fails() {
+		if f.missing != "" {
+			return wording.Say("text", f.missing)
+		}
+		return wording.Say("text", f.weak)
+	}
+	var need, gap wording.Message
+	if !f.need.IsZero() {
+		need = wording.Say("reason.need", f.need)
+	}
+	if !f.gap.IsZero() {
+		gap = wording.Say("reason.gap", f.gap)
+	}
+	switch {
+	case f.few && f.dir > 0:
+		return wording.Say("reason.few-toward", f.saw, need, minRounds, f.per.name())
+	case f.few && f.dir < 0:
+		return wording.Say("reason.few-away", f.saw, need, minRounds, f.per.name())
+	case f.few:
+		return wording.Say("reason.few", f.saw, need, gap, minRounds, f.per.name())
+	case f.dir == 0 || f.p > family || f.dir < 0 && !(f.sampled && p > family):
+		return wording.Say("reason", f.saw, need, gap)
+	case f.sampled && p > family:
+		return wording.Say("reason.holm", f.saw, need, gap, tests, wording.P(f.p), wording.P(p).Short())
+	}
+	return wording.Say("reason", f.saw, need, wording.Message{})
+}
+
+// evidence lists the numbers of a verdict, those of the other estimators in
+// short.
+func (s *runData) evidence(h *claimJudgement) []string {
+	f, out := h.findings[0], []string{}
+	for _, line := range f.evidence {
+		if text := line.String(); !slices.Contains(out, text) {
+			out = append(out, text)
+		}
+	}
+	if h.applies && f.tested() {
+		out = append(out, wording.Text("evidence.holm", wording.P(h.adjusted[0])))
 	}
 	for i := 1; i < len(h.ests); i++ {
 		f := h.findings[i]
-		line := h.ests[i] + ": " + f.saw
-		if f.weak != "" || f.missing != "" {
-			line = h.ests[i] + ": " + join(f.missing, f.weak)
+		text := f.saw.String()
+		if f.fails() {
+			text = wording.Join(f.missing, f.weak)
 		}
-		out = append(out, line)
+		out = append(out, wording.Text("of-case", h.ests[i], text))
 	}
-	if kinds := s.incomparableKinds(); h.claim.By == "author" && len(kinds) > 0 {
-		out = append(out, "this run departs from what was published in: "+strings.Join(kinds, ", "))
-	}
-	return out
-}
-
-// incomparableKinds are the kinds of departure after which figures cannot be compared.
-func (s *runData) incomparableKinds() []string {
-	var out []string
+	var kinds []string
 	for _, d := range s.r.Departures {
-		if slices.Contains(incomparable, d.Kind) && !slices.Contains(out, d.Kind) {
-			out = append(out, d.Kind)
+		if slices.Contains(incomparable, d.Kind) {
+			kinds = appendUnique(kinds, d.Kind)
 		}
+	}
+	if h.claim.By == "author" && len(kinds) > 0 {
+		out = append(out, wording.Text("evidence.deviations", strings.Join(kinds, ", ")))
 	}
 	return out
 }
@@ -293,9 +256,12 @@ func JudgePublished(p *plan.Plan) []result.Claim {
 			continue
 		}
 		f := judge{s: s, est: s.headlineName(), author: true}.assert(c.Assert)
-		evidence := slices.Compact(append([]string{}, f.evidence...))
+		evidence := []string{}
+		for _, line := range f.evidence {
+			evidence = append(evidence, line.String())
+		}
 		out = append(out, result.Claim{ID: c.ID, Says: c.Says, By: c.By, Scope: c.Scope,
-			Verdict: verdictOf(f, 0), Reason: reason(f, 0, 0), Evidence: evidence})
+			Verdict: f.verdict(0), Reason: reason(f, 0, 0).String(), Evidence: slices.Compact(evidence)})
 	}
 	return out
 }

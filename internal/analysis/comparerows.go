@@ -2,13 +2,13 @@ package analysis
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
 	"dmgbench/internal/stats"
+	"dmgbench/internal/wording"
 )
 
 // unitValues are the means of the logarithms of the rounds of each unit of
@@ -52,48 +52,57 @@ func (cell *compareCell) sample() CompareSample {
 	return out
 }
 
-// bothZero is why two cells have no ratio though they are the same.
-const bothZero = "0 on both sides: there is no ratio"
+// extremes are the smallest and the largest value of a cell.
+func (cell *compareCell) extremes() (low, high float64) {
+	compare := func(a, b compareRound) int { return cmp.Compare(a.v, b.v) }
+	return slices.MinFunc(cell.rounds, compare).v, slices.MaxFunc(cell.rounds, compare).v
+}
 
-// row compares two cells; why is the reason where they have no ratio.
-func (c *comparer) row(a, b *compareCell, side string) (row CompareRow, why string) {
-	row = CompareRow{Case: a.key.id, Phase: a.key.phase, Cycle: a.key.cycle, Op: string(a.key.op), Unit: a.key.op.Unit(), Side: side,
-		Status: RowUnclear, Warnings: []string{}}
-	values := func(cell *compareCell) (out []float64) {
-		for _, r := range cell.rounds {
-			out = append(out, r.v)
-		}
-		return out
+// addRow compares two cells, or lists them as unpaired where they have no ratio.
+func (c *comparer) addRow(a, b *compareCell, side string) {
+	lowA, highA := a.extremes()
+	lowB, highB := b.extremes()
+	switch {
+	case lowA == 0 && highA == 0 && lowB == 0 && highB == 0:
+		c.addUnpaired(a.key, side, wording.Text("both-zero"), false)
+		return
+	case lowA <= 0 || lowB <= 0:
+		c.addUnpaired(a.key, side, wording.Text("not-positive.row"), true)
+		return
 	}
-	x, y := values(a), values(b)
-	if slices.Min(x) <= 0 || slices.Min(y) <= 0 {
-		if slices.Max(x) == 0 && slices.Max(y) == 0 && slices.Min(x) == 0 && slices.Min(y) == 0 {
-			return row, bothZero
-		}
-		return row, "a value that is not positive has no ratio"
-	}
-	row.Base, row.Value = a.sample(), b.sample()
+	row := CompareRow{Case: a.key.id, Phase: a.key.phase, Cycle: a.key.cycle, Op: string(a.key.op), Unit: a.key.op.Unit(),
+		Side: side, Base: a.sample(), Value: b.sample(), Status: RowUnclear, Warnings: []string{}}
+	row.compare(a, b, c)
+	c.out.Rows = append(c.out.Rows, row)
+}
+
+// compare fills in the ratio of two cells with its interval and p values, where they have enough sessions or rounds.
+func (row *CompareRow) compare(a, b *compareCell, c *comparer) {
 	ct, per, err := contrast(a, b)
 	if err != nil {
-		c.fillUndecided(&row, a, b)
-		return row, ""
+		row.fillUndecided(a, b)
+		return
 	}
 	row.Ratio = math.Exp(ct.Estimate)
 	each := replicaOf(per, a, b)
-	p := each.corrected(ct.P(0))
-	row.P = &p
-	worse := each.corrected(c.pWorse(ct, a.key.op))
-	row.Worse = &worse
-	row.CI = ratioInterval(ct, each, per)
+	p, worse := each.corrected(ct.P(0)), each.corrected(c.pWorse(ct, a.key.op))
+	row.P, row.Worse, row.CI = &p, &worse, ratioInterval(ct, each, per)
+	warn := func(key string, args ...any) { row.Warnings = append(row.Warnings, wording.Text(key, args...)) }
 	if per == perRound {
-		row.Warnings = append(row.Warnings, fmt.Sprintf("both sides were measured in %s, round by round: what another session would show is not known",
-			sameSessions(sharedBy(a, b, bySession), "one session")))
+		warn("row.one-session", sameSessions(sharedBy(a, b, bySession), "one session"))
 	}
 	if own := row.Value.Value / row.Base.Value; math.Abs(own/row.Ratio-1) > 1e-9 {
-		row.Warnings = append(row.Warnings, fmt.Sprintf("the ratio is the mean over the %ss that both sides have, the values are means over all of their sessions", per))
+		warn("row.shared-units", per)
 	}
-	c.addWarnings(&row, a.work, b.work)
-	return row, ""
+	if x, y := a.work, b.work; x.filesystem != y.filesystem {
+		warn("row.filesystem", x.filesystem, y.filesystem)
+	}
+	if x, y := a.work, b.work; x.backend != y.backend {
+		warn("row.backend", cmp.Or(x.backend, "unknown"), cmp.Or(y.backend, "unknown"))
+	}
+	if row.CI != nil && row.CI.Method == stats.MethodPooled {
+		warn("row.pooled", wording.Count{N: len(row.Base.Sessions), Noun: "session"}, len(row.Value.Sessions))
+	}
 }
 
 // replicaOf is what the values of two cells replicate. Rounds that were added until an
@@ -105,7 +114,7 @@ func replicaOf(per string, a, b *compareCell) replica {
 	return replica{unit: perRound, looks: max(a.looks, b.looks)}
 }
 
-// ratioInterval is the interval of the ratio with the logarithm ct, over units of replication; nil if there is none.
+// ratioInterval is the interval of the ratio with the logarithm ct, over units of replication; nil without one.
 func ratioInterval(ct stats.Contrast, each replica, units string) *result.CI {
 	iv, err := ct.Interval(each.level())
 	if err != nil {
@@ -113,14 +122,13 @@ func ratioInterval(ct stats.Contrast, each replica, units string) *result.CI {
 	}
 	iv.Low, iv.High, iv.Level = math.Exp(iv.Low), math.Exp(iv.High), level
 	ci := ciOf(iv, units)
-	ci.Method += each.kept()
+	ci.Method = each.method(ci.Method)
 	return ci
 }
 
 // sharedBy is how many units of replication two cells have in common.
 func sharedBy(a, b *compareCell, of func(compareRound) string) int {
-	_, n := commonDifferences(a.averageBy(of), b.averageBy(of))
-	return n
+	return len(commonDifferences(a.averageBy(of), b.averageBy(of)))
 }
 
 // sameSessions is "the same 2 sessions", or the text for one.
@@ -128,37 +136,19 @@ func sameSessions(n int, one string) string {
 	if n == 1 {
 		return one
 	}
-	return fmt.Sprintf("the same %d sessions", n)
-}
-
-// addWarnings are what weakens a row without forbidding it.
-func (c *comparer) addWarnings(row *CompareRow, a, b workKey) {
-	if a.filesystem != b.filesystem {
-		row.Warnings = append(row.Warnings, fmt.Sprintf("file system %s against %s", a.filesystem, b.filesystem))
-	}
-	if a.backend != b.backend {
-		row.Warnings = append(row.Warnings, fmt.Sprintf("backend %s against %s", cmp.Or(a.backend, "unknown"), cmp.Or(b.backend, "unknown")))
-	}
-	if row.CI != nil && row.CI.Method == stats.MethodPooled {
-		row.Warnings = append(row.Warnings, fmt.Sprintf("%s against %d: the interval takes it that sessions vary alike on both sides",
-			plural(len(row.Base.Sessions), "session"), len(row.Value.Sessions)))
-	}
+	return wording.Text("same-sessions", n)
 }
 
 // contrast is the difference of the logarithms, b less a, over the units that
 // both sides have several of.
 func contrast(a, b *compareCell) (ct stats.Contrast, per string, err error) {
 	x, y := a.averageBy(bySession), b.averageBy(bySession)
-	if d, shared := commonDifferences(x, y); shared > 0 {
-		if shared < len(x.names) || shared < len(y.names) { // one side has sessions of its own: neither paired nor apart
-			x, y = restrictTo(x, y), restrictTo(y, x)
-			d, _ = commonDifferences(x, y)
-		}
+	// Sessions that only one side has are left out where the sides share some: such sides are neither paired nor apart.
+	if d := commonDifferences(x, y); len(d) > 0 {
 		if ct, err = stats.MeanContrast(d); err == nil {
 			return ct, perSession, nil
 		}
-		d, _ = commonDifferences(a.averageBy(byRound), b.averageBy(byRound))
-		ct, err = stats.MeanContrast(d)
+		ct, err = stats.MeanContrast(commonDifferences(a.averageBy(byRound), b.averageBy(byRound)))
 		return ct, perRound, err
 	}
 	pooled, err := stats.PooledContrast(y.values, x.values)
@@ -176,70 +166,63 @@ func contrast(a, b *compareCell) (ct stats.Contrast, per string, err error) {
 }
 
 // commonDifferences are the differences y less x of the units that both have.
-func commonDifferences(x, y unitValues) (d []float64, n int) {
+func commonDifferences(x, y unitValues) (d []float64) {
 	for i, name := range x.names {
 		if j := slices.Index(y.names, name); j >= 0 {
 			d = append(d, y.values[j]-x.values[i])
 		}
 	}
-	return d, len(d)
-}
-
-// restrictTo keeps the units of x that y has as well.
-func restrictTo(x, y unitValues) (out unitValues) {
-	for i, name := range x.names {
-		if slices.Contains(y.names, name) {
-			out.names, out.values = append(out.names, name), append(out.values, x.values[i])
-		}
-	}
-	return out
-}
-
-// fillUndecided is a row with too few sessions: what was seen, with an interval over
-// the rounds labelled as such, and no test. Where a side has several sessions the ratio
-// is over sessions, and an interval over rounds would be that of another number.
-func (c *comparer) fillUndecided(row *CompareRow, a, b *compareCell) {
-	row.Ratio = row.Value.Value / row.Base.Value
-	row.Status = RowSessionUnknown
-	na, nb := len(row.Base.Sessions), len(row.Value.Sessions)
-	row.Reason = fmt.Sprintf("session effect unknown: %s against %d; three on a side, or two on both, would show how far sessions differ",
-		plural(na, "session"), nb)
-	if shared := sharedBy(a, b, bySession); shared > 0 {
-		row.Reason = fmt.Sprintf("session effect unknown: both sides were measured in %s, with %s that both have; three sessions that both have would show how far "+
-			"sessions differ, three rounds how far rounds do", sameSessions(shared, "the same session"), plural(sharedBy(a, b, byRound), "round"))
-	}
-	if na != 1 || nb != 1 {
-		row.Reason += "; the ratio is over sessions, which are too few for an interval"
-		return
-	}
-	x, y := a.averageBy(byRound), b.averageBy(byRound)
-	ct, err := stats.WelchContrast(y.values, x.values)
-	if err != nil {
-		return
-	}
-	row.CI = ratioInterval(ct, replicaOf(perRound, a, b), roundsOfSessions)
+	return d
 }
 
 // roundsOfSessions is the unit of an interval that does not contain how sessions differ.
 const roundsOfSessions = "round within one session a side"
 
+// fillUndecided is a row with too few sessions: what was seen, with an interval over
+// the rounds labelled as such, and no test. Where a side has several sessions the ratio
+// is over sessions, and an interval over rounds would be that of another number.
+func (row *CompareRow) fillUndecided(a, b *compareCell) {
+	row.Ratio = row.Value.Value / row.Base.Value
+	row.Status = RowSessionUnknown
+	na, nb := len(row.Base.Sessions), len(row.Value.Sessions)
+	row.Reason = wording.Text("session-unknown", wording.Count{N: na, Noun: "session"}, nb)
+	if shared := sharedBy(a, b, bySession); shared > 0 {
+		row.Reason = wording.Text("session-unknown.shared", sameSessions(shared, "the same session"),
+			wording.Count{N: sharedBy(a, b, byRound), Noun: "round"})
+	}
+	if na != 1 || nb != 1 {
+		row.Reason = wording.Text("session-unknown.several", row.Reason)
+		return
+	}
+	x, y := a.averageBy(byRound), b.averageBy(byRound)
+	if ct, err := stats.WelchContrast(y.values, x.values); err == nil {
+		row.CI = ratioInterval(ct, replicaOf(perRound, a, b), roundsOfSessions)
+	}
+}
+
+// isHigherBetter reports whether an improvement of a quantity is a larger value.
+func isHigherBetter(q plan.Quantity) bool {
+	info, ok := q.Info()
+	return !ok || info.HigherIsBetter
+}
+
 // Within are the ratios between which two sides count as the same in a quantity:
 // from the one at which a change for the worse is a regression, 1 less the threshold
 // for rates and 1 plus the threshold for times and sizes, to its inverse.
 func (c *Comparison) Within(q plan.Quantity) (low, high float64) {
-	if info, ok := q.Info(); ok && !info.HigherIsBetter {
-		return 1 / (1 + c.Threshold), 1 + c.Threshold
+	if isHigherBetter(q) {
+		return 1 - c.Threshold, 1 / (1 - c.Threshold)
 	}
-	return 1 - c.Threshold, 1 / (1 - c.Threshold)
+	return 1 / (1 + c.Threshold), 1 + c.Threshold
 }
 
 // worseAt is the logarithm of the ratio from which on a change is a regression.
 func (c *comparer) worseAt(q plan.Quantity) float64 {
 	low, high := c.out.Within(q)
-	if info, ok := q.Info(); ok && !info.HigherIsBetter {
-		return math.Log(high)
+	if isHigherBetter(q) {
+		return math.Log(low)
 	}
-	return math.Log(low)
+	return math.Log(high)
 }
 
 // pWorse is the p value of "the ratio is at the threshold", 1 where the ratio is
@@ -264,7 +247,7 @@ func (c *comparer) decideRows() {
 	adjusted, err := stats.Holm(ps)
 	past, errPast := stats.Holm(worse)
 	for i, r := range tested {
-		if err != nil || errPast != nil { // a p value that is none
+		if err != nil || errPast != nil { // one of the p values is NaN
 			r.P, r.Worse = nil, nil
 			continue
 		}
@@ -280,46 +263,64 @@ func (c *comparer) decideRows() {
 	}
 	for i := range c.out.Rows {
 		r := &c.out.Rows[i]
-		r.Better = direction(plan.Quantity(r.Op), r.Ratio)
+		if info, ok := plan.Quantity(r.Op).Info(); ok && r.Ratio != 1 {
+			r.Better = -1
+			if (r.Ratio > 1) == info.HigherIsBetter {
+				r.Better = 1
+			}
+		}
 		if r.Status == RowUnclear {
 			r.Reason = unclear(r, len(tested))
 		}
 		r.Effect = effect(r)
-		r.Undecided = c.undecided(r)
+		r.Undecided = c.isUndecided(r)
 	}
 }
 
-// undecided reports whether a row leaves open that it is worse than the threshold.
-func (c *comparer) undecided(r *CompareRow) bool {
+// isUndecided reports whether a row leaves open that it is worse than the threshold.
+func (c *comparer) isUndecided(r *CompareRow) bool {
 	if r.Regressed || r.Status == RowSame {
 		return false
 	}
 	if r.Status != RowChanged || r.CI == nil || r.CI.Unit != perSession {
 		return true
 	}
-	if at := math.Exp(c.worseAt(plan.Quantity(r.Op))); at < 1 {
-		return r.CI.Low < at
-	} else {
-		return r.CI.High > at
-	}
+	at := math.Exp(c.worseAt(plan.Quantity(r.Op)))
+	return at < 1 && r.CI.Low < at || at >= 1 && r.CI.High > at
 }
 
-// unclear returns why a row that was tested is undecided.
+// unclear is why a row that was tested is undecided.
 func unclear(r *CompareRow, tests int) string {
 	if r.P != nil && *r.P <= family && r.Holm != nil {
-		return fmt.Sprintf("%d rows are tested together, and for that it is not clear enough (%s, after Holm %s)", tests, SayP(*r.P), ShowP(*r.Holm))
+		return wording.Text("unclear.holm", tests, wording.P(*r.P), wording.P(*r.Holm).Short())
 	}
-	return "the interval contains 1, and reaches beyond the threshold"
+	return wording.Text("unclear")
 }
 
-// direction is 1 where a ratio is a change for the better.
-func direction(q plan.Quantity, ratio float64) int {
-	info, ok := q.Info()
-	if !ok || ratio == 1 {
-		return 0
+// effect writes a row as text: "12 % slower (8–16 %)", or "~" and what was seen.
+func effect(r *CompareRow) string {
+	words := changeWords(plan.Quantity(r.Op))
+	switch r.Status {
+	case RowChanged:
+		if r.CI == nil {
+			return words.Change(r.Ratio, nil)
+		}
+		return words.Change(r.Ratio, &wording.Span{Low: r.CI.Low, High: r.CI.High})
+	case RowSame:
+		return wording.Text("effect.same", wording.PercentUp(max(math.Abs(r.CI.Low-1), math.Abs(r.CI.High-1))))
+	case RowSessionUnknown:
+		return wording.Text("effect.session-unknown", words.Change(r.Ratio, nil))
 	}
-	if (ratio > 1) == info.HigherIsBetter {
-		return 1
+	if r.CI == nil {
+		return "~"
 	}
-	return -1
+	return wording.Text("effect.interval", wording.SignedSpan(r.CI.Low-1, r.CI.High-1))
+}
+
+// largerEffect is the row of the larger change; a may be nil.
+func largerEffect(a, b *CompareRow) *CompareRow {
+	if a == nil || math.Abs(math.Log(b.Ratio)) > math.Abs(math.Log(a.Ratio)) {
+		return b
+	}
+	return a
 }

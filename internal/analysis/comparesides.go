@@ -3,13 +3,12 @@ package analysis
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
+	"dmgbench/internal/wording"
 )
 
 // comparer makes one comparison.
@@ -17,6 +16,7 @@ type comparer struct {
 	o     CompareOptions
 	out   *Comparison
 	sides []*compareSide
+	facts []string // of runs that make the sides
 	keys  []string // of cases that make the sides
 }
 
@@ -38,34 +38,41 @@ type cellKey struct {
 	op    plan.Quantity
 }
 
+// refuse is an error about the runs or the options of a comparison.
+func refuse(key string, args ...any) error {
+	return fmt.Errorf("%s: %w", wording.Text(key, args...), ErrCompare)
+}
+
+// note adds what the reader has to know before any number.
+func (c *comparer) note(key string, args ...any) {
+	c.out.Notes = append(c.out.Notes, wording.Text(key, args...))
+}
+
 func newComparer(runs []*result.Result, o CompareOptions) (*comparer, error) {
-	if len(runs) == 0 {
-		return nil, refuse("no run was given")
+	o.Threshold = cmp.Or(o.Threshold, DefaultThreshold)
+	switch {
+	case len(runs) == 0:
+		return nil, refuse("compare.no-run")
+	case !(o.Threshold > 0 && o.Threshold < 1):
+		return nil, refuse("compare.threshold", o.Threshold)
 	}
-	if o.Threshold == 0 {
-		o.Threshold = DefaultThreshold
-	}
-	if !(o.Threshold > 0 && o.Threshold < 1) {
-		return nil, refuse("the threshold %v is not a share between 0 and 1", o.Threshold)
-	}
-	c := &comparer{o: o, out: &Comparison{Schema: 1, By: append([]string{}, o.By...), Threshold: o.Threshold, Level: level, Ops: []string{},
-		Sides: []CompareSide{}, Alike: []CompareFact{}, Differences: []Difference{}, Notes: []string{}, Rows: []CompareRow{}, Unpaired: []Unpaired{},
-		Claims: []ClaimChange{}, Answers: []CompareAnswer{}}}
-	var facts []string
+	c := &comparer{o: o, out: &Comparison{Schema: 1, By: append([]string{}, o.By...), Threshold: o.Threshold, Level: level,
+		Ops: []string{}, Sides: []CompareSide{}, Alike: []CompareFact{}, Differences: []Difference{}, Notes: []string{},
+		Rows: []CompareRow{}, Unpaired: []Unpaired{}, Claims: []ClaimChange{}, Answers: []CompareAnswer{}}}
 	for _, name := range o.By {
 		switch {
-		case slices.Contains(CompareFacts, name):
-			facts = append(facts, name)
+		case isCompareFact(name):
+			c.facts = append(c.facts, name)
 		case hasKey(runs, name):
 			c.keys = append(c.keys, name)
 		default:
-			return nil, refuse("no run has a %q", name)
+			return nil, refuse("compare.no-key", name)
 		}
 	}
-	if err := c.split(runs, facts); err != nil {
+	if err := c.splitRuns(runs); err != nil {
 		return nil, err
 	}
-	if err := c.baseline(); err != nil {
+	if err := c.putBaselineFirst(); err != nil {
 		return nil, err
 	}
 	c.out.Estimator = cmp.Or(o.Estimator, headlineOf(c.sides[0].runs))
@@ -80,62 +87,59 @@ func newComparer(runs []*result.Result, o CompareOptions) (*comparer, error) {
 
 // hasKey reports whether a case of any run has the key.
 func hasKey(runs []*result.Result, key string) bool {
-	for _, r := range runs {
-		for i := range r.Cases {
-			if _, ok := caseValue(&r.Cases[i], key); ok {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(runs, func(r *result.Result) bool {
+		return slices.ContainsFunc(r.Cases, func(c result.Case) bool { return caseValue(&c, key) != "" })
+	})
 }
 
-// caseValue is the value of a key of a case: its own, or its target's.
-func caseValue(c *result.Case, key string) (string, bool) {
+// caseValue is the value of a key of a case: its own, or its target's; "" without one.
+func caseValue(c *result.Case, key string) string {
 	for _, kv := range c.Keys {
 		if kv[0] == key {
-			return kv[1], true
+			return kv[1]
 		}
 	}
 	t := c.Target
-	v := map[string]string{"place": t.Place, "format": t.Format, "encryption": t.Encryption, "filesystem": t.Filesystem,
+	return map[string]string{"place": t.Place, "format": t.Format, "encryption": t.Encryption, "filesystem": t.Filesystem,
 		"backend": t.Backend, "target": t.Kind}[key]
-	return v, v != ""
 }
 
-// split puts runs, or cases of runs, into sides.
-func (c *comparer) split(runs []*result.Result, facts []string) error {
-	if err := c.distinct(runs); err != nil {
+// splitRuns puts runs, or cases of runs, into sides.
+func (c *comparer) splitRuns(runs []*result.Result) error {
+	if err := c.refuseTwins(runs); err != nil {
 		return err
 	}
 	for i, r := range runs {
-		head := c.runName(i, r)
-		if len(facts) > 0 {
-			head = factsText(r, facts)
-		} else if len(c.keys) > 0 {
-			head = ""
+		names := []string{c.runName(i, r)}
+		switch {
+		case len(c.keys) > 0:
+			names = nil
+			for k := range r.Cases {
+				names = appendUnique(names, c.sideOf(&r.Cases[k], r))
+			}
+		case len(c.facts) > 0:
+			names[0] = factsText(r, c.facts...)
+		case i < len(c.o.Sides):
+			names[0] = c.o.Sides[i]
 		}
-		if i < len(c.o.Sides) && len(c.o.By) == 0 {
-			head = c.o.Sides[i]
-		}
-		for _, name := range c.namesIn(r, head) {
+		for _, name := range names {
 			s := c.side(name, len(c.o.By) == 0 && len(c.o.Sides) == 0)
 			s.ids[r.Run] = true
 			s.runs = append(s.runs, r)
 		}
 	}
-	if len(c.sides) < 2 {
-		if len(c.o.By) > 0 && len(c.sides) == 1 {
-			return refuse("all runs are %q", c.sides[0].name)
-		}
-		return refuse("one run is not compared with anything")
+	switch {
+	case len(c.sides) == 1 && len(c.o.By) > 0:
+		return refuse("compare.one-side", c.sides[0].name)
+	case len(c.sides) < 2:
+		return refuse("compare.one-run")
 	}
 	return nil
 }
 
-// distinct refuses a run that is there twice, also inside a pooled result: its sessions
+// refuseTwins refuses a run that is given twice, also inside a pooled result: its sessions
 // would count as others, and a session does not differ from itself.
-func (c *comparer) distinct(runs []*result.Result) error {
+func (c *comparer) refuseTwins(runs []*result.Result) error {
 	seen := map[string]string{} // names by run id
 	for i, r := range runs {
 		name := c.runName(i, r)
@@ -146,7 +150,7 @@ func (c *comparer) distinct(runs []*result.Result) error {
 		slices.Sort(ids)
 		for _, id := range slices.Compact(ids) {
 			if before, there := seen[id]; there && id != "" {
-				return refuse("run %q is given twice, as %q and in %q", id, before, name)
+				return refuse("compare.twice", id, before, name)
 			}
 			seen[id] = name
 		}
@@ -161,37 +165,23 @@ func (c *comparer) runName(i int, r *result.Result) string {
 	return cmp.Or(r.Run, fmt.Sprintf("run %d", i+1))
 }
 
-// namesIn are the sides that a run has a part in: one, unless its cases make several.
-func (c *comparer) namesIn(r *result.Result, head string) []string {
-	if len(c.keys) == 0 {
-		return []string{head}
-	}
-	var out []string
-	for i := range r.Cases {
-		if name, ok := c.sideOf(&r.Cases[i], head); ok && !slices.Contains(out, name) {
-			out = append(out, name)
-		}
-	}
-	return out
-}
-
-// sideOf is the name of the side of a case: what the run is, and the values of the keys.
-func (c *comparer) sideOf(k *result.Case, head string) (string, bool) {
-	parts := []string{}
-	if head != "" {
-		parts = append(parts, head)
+// sideOf is the name of the side of a case, made of facts of its run and the values of the keys; "" without one of these.
+func (c *comparer) sideOf(k *result.Case, r *result.Result) string {
+	var parts []string
+	if len(c.facts) > 0 {
+		parts = append(parts, factsText(r, c.facts...))
 	}
 	for _, key := range c.keys {
-		v, ok := caseValue(k, key)
-		if !ok {
-			return "", false
+		v := caseValue(k, key)
+		if v == "" {
+			return ""
 		}
 		parts = append(parts, v)
 	}
-	return strings.Join(parts, ", "), true
+	return strings.Join(parts, ", ")
 }
 
-// operand finds a side by its name, or makes it; distinct makes another of that name.
+// side finds a side by its name, or makes it; with distinct it makes another of that name.
 func (c *comparer) side(name string, distinct bool) *compareSide {
 	same := 0
 	for _, s := range c.sides {
@@ -208,8 +198,8 @@ func (c *comparer) side(name string, distinct bool) *compareSide {
 	return s
 }
 
-// baseline puts the side that all others are set against first.
-func (c *comparer) baseline() error {
+// putBaselineFirst moves the side that all others are compared with to the front.
+func (c *comparer) putBaselineFirst() error {
 	want := c.o.Baseline
 	if want == "" {
 		return nil
@@ -223,7 +213,7 @@ func (c *comparer) baseline() error {
 		for _, s := range c.sides {
 			have = append(have, fmt.Sprintf("%q", s.name))
 		}
-		return refuse("%q is neither a run nor a side of these: %s", want, strings.Join(have, ", "))
+		return refuse("compare.no-baseline", want, strings.Join(have, ", "))
 	}
 	s := c.sides[i]
 	c.sides = slices.Insert(slices.Delete(c.sides, i, i+1), 0, s)
@@ -234,7 +224,7 @@ func (c *comparer) baseline() error {
 func headlineOf(runs []*result.Result) string {
 	for _, r := range runs {
 		for _, s := range r.Summaries {
-			if perFile(plan.Quantity(s.Op)) && s.Headline != "" {
+			if isPerFile(plan.Quantity(s.Op)) && s.Headline != "" {
 				return s.Headline
 			}
 		}
@@ -250,51 +240,20 @@ func (c *comparer) ops() []plan.Quantity {
 	var rates, all []plan.Quantity
 	for _, q := range plan.Quantities {
 		all = append(all, q.Name)
-		if rate(q.Name) {
+		if isRate(q.Name) {
 			rates = append(rates, q.Name)
 		}
 	}
+	hasRate := func(k result.Case) bool {
+		return slices.ContainsFunc(k.Steps, func(st result.Step) bool { return slices.Contains(rates, plan.Quantity(st.Do)) })
+	}
 	for _, s := range c.sides {
-		for _, r := range s.runs {
-			for i := range r.Cases {
-				if slices.ContainsFunc(r.Cases[i].Steps, func(st result.Step) bool { return slices.Contains(rates, plan.Quantity(st.Do)) && !isCanary(&st) }) {
-					return rates
-				}
-			}
+		if slices.ContainsFunc(s.runs, func(r *result.Result) bool { return slices.ContainsFunc(r.Cases, hasRate) }) {
+			return rates
 		}
 	}
 	return all
 }
-
-// stretches numbers the sessions of a run as units of replication: those of one
-// boot that follow each other within [samePause] are one, since an interrupted
-// run that is resumed at once has not drawn another session.
-func sessionNames(r *result.Result) map[int]string {
-	out := map[int]string{}
-	name, last := "", result.Session{}
-	ss := slices.Clone(r.Sessions)
-	slices.SortStableFunc(ss, func(a, b result.Session) int { return a.Index - b.Index })
-	for i, s := range ss {
-		run := cmp.Or(s.Run, r.Run)
-		if i == 0 || run != cmp.Or(last.Run, r.Run) || s.Boot != last.Boot || s.Boot == "" || s.Started.Sub(last.Finished) > samePause || setBack(last, s) {
-			name = fmt.Sprintf("%s\x00%d", run, s.Started.UnixNano())
-			if s.Started.IsZero() {
-				name = fmt.Sprintf("%s\x00%d", run, s.Index)
-			}
-		}
-		out[s.Index], last = name, s
-	}
-	return out
-}
-
-// setBack reports whether a session started, by the clock, before the previous one ended. How long
-// the pause was is then unknown. Corrections of a running clock by less than a second are usual.
-func setBack(before, s result.Session) bool {
-	return !s.Started.IsZero() && before.Finished.Sub(s.Started) > time.Second
-}
-
-// samePause is how long a run may rest without another session beginning for statistics.
-const samePause = 10 * time.Minute
 
 // compareCell is one quantity of one case on one side: a value a round, the
 // rounds in their sessions.
@@ -303,7 +262,7 @@ type compareCell struct {
 	rounds []compareRound
 	n      int
 	looks  int // of its runs, the most; see [stats.Looks]
-	work   workKey
+	work   work
 	mixed  string // why rounds of this side do not belong together
 	weak   string // why there is no value
 }
@@ -315,31 +274,19 @@ type compareRound struct {
 	v       float64
 }
 
-// workKey are what two cells have to agree in to be the same work.
-type workKey struct {
-	files      string // sizes of the files with their numbers
-	live       int64  // bytes on the volume, where the files are not the step's own
-	size       int64  // of the image
-	workers    int
-	cache      string
-	sync       string
-	filesystem string
-	backend    string
-}
-
 // collect reads the cells of a side.
 func (c *comparer) collect(s *compareSide) {
 	for _, r := range s.runs {
 		sessions := sessionNames(r)
 		for i := range r.Cases {
 			k := &r.Cases[i]
-			id, ok := c.caseID(k, s, r)
-			if !ok {
+			if len(c.keys) > 0 && c.sideOf(k, r) != s.name {
 				continue
 			}
+			id := c.caseID(k)
 			if k.Status != result.Done {
-				s.lost = append(s.lost, Unpaired{Case: id, Side: s.name,
-					Reason: fmt.Sprintf("the case was %s in run %s: %s", cmp.Or(k.Status, "not finished"), r.Run, cmp.Or(k.Reason, "no reason given"))})
+				s.lost = append(s.lost, Unpaired{Case: id, Side: s.name, Reason: wording.Text("compare.case-was",
+					cmp.Or(k.Status, "not finished"), r.Run, cmp.Or(k.Reason, "no reason given"))})
 			}
 			c.collectCase(s, r, k, id, sessions)
 		}
@@ -354,19 +301,10 @@ func (c *comparer) collect(s *compareSide) {
 // EveryCase is the id of a row for a case that has only the keys that make the sides.
 const EveryCase = "every case"
 
-// caseID names a case without the keys that make the sides; ok is false where
-// the case belongs to another side.
-func (c *comparer) caseID(k *result.Case, s *compareSide, r *result.Result) (string, bool) {
+// caseID names a case without the keys that make the sides.
+func (c *comparer) caseID(k *result.Case) string {
 	if len(c.keys) == 0 {
-		return k.ID, true
-	}
-	head := ""
-	if facts := slices.DeleteFunc(slices.Clone(c.o.By), func(n string) bool { return !slices.Contains(CompareFacts, n) }); len(facts) > 0 {
-		head = factsText(r, facts)
-	}
-	name, ok := c.sideOf(k, head)
-	if !ok || name != s.name {
-		return "", false
+		return k.ID
 	}
 	var parts []string
 	for _, kv := range k.Keys {
@@ -374,78 +312,84 @@ func (c *comparer) caseID(k *result.Case, s *compareSide, r *result.Result) (str
 			parts = append(parts, kv[0]+"="+kv[1])
 		}
 	}
-	return cmp.Or(strings.Join(parts, ","), EveryCase), true
+	return cmp.Or(strings.Join(parts, ","), EveryCase)
 }
 
 func (c *comparer) collectCase(s *compareSide, r *result.Result, k *result.Case, id string, sessions map[int]string) {
 	sub := indexCase(k)
 	for _, key := range sub.order {
-		for _, q := range quantitiesOf(key.do) {
-			if !slices.Contains(c.out.Ops, string(q)) || quantityRows[q].bands && k.Target.Format != "UDSB" {
+		for _, q := range quantitiesOf(key.do, k) {
+			if !slices.Contains(c.out.Ops, string(q)) {
 				continue
 			}
 			ck := cellKey{id, key.phase, key.cycle, q}
-			cell := s.cells[ck]
-			if cell == nil {
-				cell = &compareCell{key: ck}
-				s.cells[ck] = cell
+			if s.cells[ck] == nil {
+				s.cells[ck] = &compareCell{key: ck}
 				s.order = append(s.order, ck)
 			}
-			cell.addRun(r, k, sub.steps[key], sessions, c.out.Estimator)
+			s.cells[ck].addRun(r, cell{sub, key}, sessions, c.out.Estimator)
 		}
 	}
 }
 
 // addRun adds the rounds of one run.
-func (cell *compareCell) addRun(r *result.Result, k *result.Case, steps []*result.Step, sessions map[int]string, est string) {
-	cell.looks = max(cell.looks, replicated(r).looks)
-	byRound := map[int][]*result.Step{}
-	for _, st := range steps {
-		byRound[st.Round] = append(byRound[st.Round], st)
-	}
-	for _, round := range slices.Sorted(maps.Keys(byRound)) {
-		own := byRound[round]
-		marks := workOf(cell.key.op, k, own)
-		if len(cell.rounds) == 0 && cell.weak == "" {
-			cell.work = marks
+func (x *compareCell) addRun(r *result.Result, of cell, sessions map[int]string, est string) {
+	x.looks = max(x.looks, replicated(r).looks)
+	rounds, steps := of.byRound(func(round int) int { return round })
+	for _, round := range rounds {
+		own := steps[round]
+		w := workOf(x.key.op, of.sub.c, own)
+		if len(x.rounds) == 0 && x.weak == "" {
+			x.work = w
 		}
-		if why := workDifference(cell.work, marks, "one round", "another"); why != "" {
-			cell.mixed = cmp.Or(cell.mixed, why)
-		}
-		v, n, err := value(cell.key.op, est, own, nil)
+		x.mixed = cmp.Or(x.mixed, x.work.difference(w, "one round", "another"))
+		v, n, err := stepsValue(x.key.op, est, own, nil)
 		if err != nil {
-			cell.weak = fmt.Sprintf("run %s, round %d: %v", r.Run, round, err)
+			x.weak = wording.Text("compare.round", r.Run, round, err)
 			continue
 		}
-		cell.n += n
-		cell.rounds = append(cell.rounds, compareRound{session: sessions[own[0].Session], round: fmt.Sprintf("%s\x00%d", r.Run, round), v: v})
+		x.n += n
+		x.rounds = append(x.rounds, compareRound{sessions[own[0].Session], fmt.Sprintf("%s\x00%d", r.Run, round), v})
 	}
 }
 
-func workOf(q plan.Quantity, k *result.Case, steps []*result.Step) workKey {
-	m := workKey{filesystem: k.Target.Filesystem, backend: k.Target.Backend}
+// work is what two cells have to agree in to be the same work.
+type work struct {
+	files      string // sizes of the files with their numbers
+	live       int64  // bytes on the volume, where the files are not the step's own
+	size       int64  // of the image
+	workers    int
+	cache      string
+	sync       string
+	filesystem string
+	backend    string
+}
+
+func workOf(q plan.Quantity, k *result.Case, steps []*result.Step) work {
+	w := work{filesystem: k.Target.Filesystem, backend: k.Target.Backend}
 	st := steps[0]
-	if perFile(q) || fileTime(q) || q == "copy_time" {
-		m.files, m.workers = filesText(steps), workers(st)
+	switch {
+	case isPerFile(q) || isFileTime(q) || q == "copy_time":
+		w.files, w.workers = sizesText(steps), workers(st)
 		if st.Cache != nil {
-			m.cache = st.Cache.Achieved
+			w.cache = st.Cache.Achieved
 		}
 		if st.Sync != nil {
-			m.sync = st.Sync.Achieved
+			w.sync = st.Sync.Achieved
 		}
-		return m
+	case st.Stream != nil:
+		w.files = wording.Text("input", bytesAmount(st.Stream.In), st.Stream.Codec)
+		w.workers = st.Stream.Threads
+	default:
+		w.size, w.live = k.Target.Size, st.Live
 	}
-	if st.Stream != nil {
-		m.files = fmt.Sprintf("%s of input, %s", show(float64(st.Stream.In), "B"), st.Stream.Codec)
-		m.workers = st.Stream.Threads
-		return m
-	}
-	m.size, m.live = k.Target.Size, st.Live
-	return m
+	return w
 }
 
-// filesText names a set of files by its sizes: "10 × 2 MB, 10 × 4 MB".
-func filesText(steps []*result.Step) string {
+func bytesAmount(n int64) wording.Amount { return wording.Amount{Value: float64(n), Unit: "B"} }
+
+// sizesText names a set of files by its sizes: "10 × 2 MB, 10 × 4 MB".
+func sizesText(steps []*result.Step) string {
 	count := map[int64]int{}
 	for _, st := range steps {
 		for i := range st.Samples {
@@ -456,70 +400,72 @@ func filesText(steps []*result.Step) string {
 		}
 	}
 	var parts []string
-	for _, size := range slices.Sorted(maps.Keys(count)) {
-		parts = append(parts, fmt.Sprintf("%d × %s", count[size], sizeText(size)))
+	for _, size := range sortedKeys(count) {
+		parts = append(parts, fmt.Sprintf("%d × %s", count[size], wording.Size(size)))
 	}
 	return strings.Join(parts, ", ")
 }
 
-// workDifference reports why two cells are not the same work, "" if they are.
-func workDifference(a, b workKey, left, right string) string {
+// difference is why two cells are not the same work, "" if they are; left and right name them.
+func (a work) difference(b work, left, right string) string {
+	say := func(key string, x, y any) string { return wording.Text("work."+key, x, left, y, right) }
 	switch {
 	case a.files != b.files:
-		return fmt.Sprintf("not the same files: %s in %s, %s in %s", shortFiles(a.files), left, shortFiles(b.files), right)
+		return say("files", shortSizes(a.files), shortSizes(b.files))
 	case a.workers != b.workers:
-		return fmt.Sprintf("%s in %s, %s in %s", plural(a.workers, "worker"), left, plural(b.workers, "worker"), right)
+		return say("workers", wording.Count{N: a.workers, Noun: "worker"}, wording.Count{N: b.workers, Noun: "worker"})
 	case a.sync != b.sync:
-		return fmt.Sprintf("not flushed alike: %s in %s, %s in %s", cmp.Or(a.sync, "unknown"), left, cmp.Or(b.sync, "unknown"), right)
+		return say("sync", cmp.Or(a.sync, "unknown"), cmp.Or(b.sync, "unknown"))
 	case a.cache != b.cache:
-		return fmt.Sprintf("not cached alike: %s in %s, %s in %s", cmp.Or(a.cache, "unknown"), left, cmp.Or(b.cache, "unknown"), right)
+		return say("cache", cmp.Or(a.cache, "unknown"), cmp.Or(b.cache, "unknown"))
 	case a.size != b.size:
-		return fmt.Sprintf("images of %s in %s and of %s in %s", show(float64(a.size), "B"), left, show(float64(b.size), "B"), right)
+		return say("size", bytesAmount(a.size), bytesAmount(b.size))
 	case a.live != b.live:
-		return fmt.Sprintf("the volume held %s in %s and %s in %s", show(float64(a.live), "B"), left, show(float64(b.live), "B"), right)
+		return wording.Text("work.live", bytesAmount(a.live), left, bytesAmount(b.live), right)
 	}
 	return ""
 }
 
-// shortFiles cuts a long list of sizes.
-func shortFiles(text string) string {
+// shortSizes cuts a long list of sizes.
+func shortSizes(text string) string {
 	parts := strings.Split(cmp.Or(text, "none"), ", ")
 	if len(parts) <= 3 {
 		return strings.Join(parts, ", ")
 	}
-	return fmt.Sprintf("%s … %s (%d sizes)", parts[0], parts[len(parts)-1], len(parts))
+	return wording.Text("sizes", parts[0], parts[len(parts)-1], len(parts))
 }
 
-// pairCells sets every cell of a side against the baseline's.
+func (c *comparer) addUnpaired(k cellKey, side, why string, undecided bool) {
+	c.out.Unpaired = append(c.out.Unpaired, Unpaired{k.id, k.phase, k.cycle, string(k.op), side, why, undecided})
+}
+
+// pairCells compares every cell of a side with the baseline's.
 func (c *comparer) pairCells(s *compareSide) {
 	base := c.sides[0]
-	lost := func(k cellKey, side, why string) {
-		c.out.Unpaired = append(c.out.Unpaired, Unpaired{k.id, k.phase, k.cycle, string(k.op), side, why, why != bothZero})
-	}
 	for _, k := range base.order {
 		a, b := base.cells[k], s.cells[k]
+		why := ""
 		switch {
 		case b == nil:
-			lost(k, s.name, "not measured in "+s.name)
+			why = wording.Text("compare.not-measured", s.name)
 		case a.weak != "" || b.weak != "":
-			lost(k, s.name, cmp.Or(a.weak, b.weak))
+			why = cmp.Or(a.weak, b.weak)
 		case a.mixed != "":
-			lost(k, s.name, fmt.Sprintf("the rounds of %s are not the same work: %s", base.name, a.mixed))
+			why = wording.Text("compare.mixed", base.name, a.mixed)
 		case b.mixed != "":
-			lost(k, s.name, fmt.Sprintf("the rounds of %s are not the same work: %s", s.name, b.mixed))
-		case workDifference(a.work, b.work, base.name, s.name) != "":
-			lost(k, s.name, workDifference(a.work, b.work, base.name, s.name))
+			why = wording.Text("compare.mixed", s.name, b.mixed)
 		default:
-			if row, why := c.row(a, b, s.name); why != "" {
-				lost(k, s.name, why)
-			} else {
-				c.out.Rows = append(c.out.Rows, row)
-			}
+			why = a.work.difference(b.work, base.name, s.name)
 		}
+		if why != "" {
+			c.addUnpaired(k, s.name, why, true)
+			continue
+		}
+		c.addRow(a, b, s.name)
 	}
 	for _, k := range s.order {
 		if base.cells[k] == nil {
-			lost(k, s.name, "not measured in "+base.name)
+			c.addUnpaired(k, s.name, wording.Text("compare.not-measured", base.name), true)
 		}
 	}
 	for _, u := range slices.Concat(base.lost, s.lost) {

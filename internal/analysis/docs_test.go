@@ -23,10 +23,8 @@ func TestMetricsAreDocumented(t *testing.T) {
 	}
 	want = append(want, panel...)
 	want = append(want, weighted, latency, minimum, maximum)
-	want = append(want, inSource(t, "warnings.go", `(?:w\.add\(|Kind: )"([a-z-]+)"`)...)
-	want = append(want, inSource(t, "filewarnings.go", `w\.add\("([a-z-]+)"`)...)
-	want = append(want, inSource(t, "departures.go", `out\.add\("([a-z-]+)"`)...)
-	want = append(want, inSource(t, "bimodality.go", `w\.add\("([a-z-]+)"`)...)
+	want = append(want, inSource(t, "../wording/sentences.txt", `(?m)^warning\.([a-z-]+) `)...)
+	want = append(want, inSource(t, "../wording/sentences.txt", `(?m)^departure\.([a-z-]+) `)...)
 	want = append(want, recordedKinds(t)...)
 	require.Greater(t, len(want), 100)
 	named := map[string]bool{}

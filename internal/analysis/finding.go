@@ -1,14 +1,13 @@
 package analysis
 
 import (
-	"fmt"
 	"math"
 	"slices"
-	"strings"
-	"sync"
 
 	"dmgbench/internal/plan"
+	"dmgbench/internal/result"
 	"dmgbench/internal/stats"
+	"dmgbench/internal/wording"
 )
 
 // finding is what the numbers show about one test, before the verdict.
@@ -22,277 +21,99 @@ type finding struct {
 	missing string  // what was not measured, or not published
 	weak    string  // why there is no such number
 
-	saw      string // what was seen, in words
-	need     string // what the claim needs
-	gap      string // how the interval lies to that
-	evidence []string
+	saw      wording.Message // what was seen
+	need     wording.Message // what the claim needs
+	gap      wording.Message // where the interval is relative to that
+	evidence []wording.Message
 }
 
-// scale is the space in which a test's numbers are about normal.
-type scale struct {
-	to   func(float64) float64
-	from func(float64) float64
-	name string
-	per  replica // what is replicated
-	// session is the standard deviation, as a share, by which a whole session may be off; see [scale.absolute].
-	session float64
-}
+// fails reports whether there is no number to judge.
+func (f finding) fails() bool { return f.missing != "" || f.weak != "" }
 
-var (
-	logScale   = scale{to: math.Log, from: math.Exp, name: "Student t of logarithms"}
-	plainScale = scale{to: func(x float64) float64 { return x }, from: func(x float64) float64 { return x }, name: "Student t"}
-)
+// tested reports whether the finding is one of the tests that Holm's correction counts.
+func (f finding) tested() bool { return f.sampled && !f.few && !f.fails() }
 
-// averageBy is the scale for values of another unit of replication.
-func (sc scale) over(per replica) scale {
-	sc.per = per
-	return sc
-}
-
-// times is "3 rounds", or "3 sessions".
-func (sc scale) times(n int) string { return plural(n, sc.per.name()) }
-
-// scaleOf reports how the values of rounds are averaged: rates and times through
-// logarithms, sizes, counts and pure numbers as they are.
-func scaleOf(unit string, xs []float64) scale {
-	if (unit == "B/s" || unit == "s") && len(xs) > 0 && slices.Min(xs) > 0 {
-		return logScale
-	}
-	return plainScale
-}
-
-func (sc scale) all(xs []float64) []float64 {
-	out := make([]float64, len(xs))
-	for i, x := range xs {
-		out[i] = sc.to(x)
-	}
-	return out
-}
-
-// centre is the mean of the rounds on the scale of the unit.
-func centre(unit string, xs []float64) float64 {
-	return scaleOf(unit, xs).centre(xs)
-}
-
-// centre is exact where no value varies, whatever the logarithm rounds.
-func (sc scale) centre(xs []float64) float64 {
-	if len(xs) == 0 {
-		return math.NaN()
-	}
-	if slices.Min(xs) == slices.Max(xs) {
-		return xs[0]
-	}
-	m, err := stats.Mean(sc.all(xs))
-	if err != nil {
-		return math.NaN()
-	}
-	return sc.from(m)
-}
-
-// interval is the t interval of the centre, from [minRounds] rounds on.
-func (sc scale) interval(xs []float64) (stats.Interval, error) {
-	ys := sc.all(xs)
-	if len(ys) < minRounds {
-		return stats.MeanInterval(ys, level) // says what is missing
-	}
-	m, errs, err := sc.errors(ys)
-	if err != nil {
-		return stats.Interval{}, err
-	}
-	half := 0.0
-	for _, e := range errs {
-		half = max(half, criticalT(sc.per.level(), e.df)*e.se)
-	}
-	iv := stats.Interval{Low: sc.from(m - half), High: sc.from(m + half), Level: level, Method: stats.MethodT}
-	if half == 0 {
-		iv.Low, iv.High = xs[0], xs[0]
-	}
-	return iv, nil
-}
-
-// stdErr is a standard error with its degrees of freedom.
-type stdErr struct{ se, df float64 }
-
-// errors is the mean of values on the scale with its standard error and, where a
-// session may be off, that with the session's share too, with degrees of freedom that
-// are Satterthwaite's (1946). What is concluded has to hold under both.
-func (sc scale) errors(ys []float64) (m float64, errs []stdErr, err error) {
-	if m, err = stats.Mean(ys); err != nil {
-		return 0, nil, err
-	}
-	sd, err := stats.StdDev(ys)
-	if err != nil {
-		return 0, nil, err
-	}
-	n := float64(len(ys))
-	own, off := sd*sd/n, sc.session
-	errs = []stdErr{{math.Sqrt(own), n - 1}}
-	if sc.name == plainScale.name {
-		off *= math.Abs(m)
-	}
-	if off > 0 {
-		df := min((n-1)*math.Pow(1+off*off/max(own, math.SmallestNonzeroFloat64), 2), manyDF)
-		errs = append(errs, stdErr{math.Sqrt(own + off*off), math.Round(df)})
-	}
-	return m, errs, nil
-}
-
-// manyDF are so many degrees of freedom that Student's distribution is the normal one.
-const manyDF = 1000
-
-// criticalValues keeps quantiles of Student's t, which every interval asks for
-// and which are slow to compute.
-var criticalValues sync.Map // [2]float64 of level and degrees of freedom → float64
-
-func criticalT(level, df float64) float64 {
-	key := [2]float64{level, df}
-	if t, ok := criticalValues.Load(key); ok {
-		return t.(float64)
-	}
-	t := stats.StudentQuantile((1+level)/2, df)
-	criticalValues.Store(key, t)
-	return t
-}
-
-// slack is how far rounding may move a number off a bound that it equals.
-const slack = 1e-12
-
-// near reports whether v is the finite number end, up to rounding.
-func near(v, end float64) bool {
-	return !math.IsInf(end, 0) && math.Abs(v-end) <= slack*max(math.Abs(v), math.Abs(end))
-}
-
-// holdsAbout is [plan.Bound.Holds] with equal meaning equal up to rounding.
-func holdsAbout(b plan.Bound, v float64) bool {
-	low, high := near(v, b.Low), near(v, b.High)
+// verdict is the verdict of a finding whose p value is p after correction.
+func (f finding) verdict(p float64) string {
 	switch {
-	case math.IsNaN(v):
-		return false
-	case low && high:
-		return !b.LowOpen && !b.HighOpen
-	case low:
-		return !b.LowOpen
-	case high:
-		return !b.HighOpen
+	case f.missing != "":
+		return result.NotMeasured
+	case f.weak != "" || f.few || f.dir == 0 || f.sampled && p > family:
+		return result.CannotTell
+	case f.dir > 0:
+		return result.Holds
 	}
-	return v > b.Low && v < b.High
+	return result.DoesNotHold
 }
 
-// decideRow tests the centre of one value a round against a bound. The direction is
-// that of the centre; p is the largest two-sided p value of "the centre is at
-// this end" over the ends that the direction rests on, so that p ≤ α exactly
-// where the interval of level 1-α is inside the bound, or outside of it.
-func (sc scale) decide(xs []float64, b plan.Bound) (dir int, p float64) {
-	c := sc.centre(xs)
-	if math.IsNaN(c) {
-		return 0, 1
-	}
-	var ends []float64
-	if dir = -1; holdsAbout(b, c) {
-		dir = 1
-		ends = []float64{b.Low, b.High}
-	} else if c <= b.Low || near(c, b.Low) { // near: what misses an open end is at it, on whichever side the rounding put it
-		ends = []float64{b.Low}
-	} else {
-		ends = []float64{b.High}
-	}
-	for _, e := range ends {
-		p = max(p, sc.pAt(xs, e))
-	}
-	return dir, p
-}
-
-// pAt is the two-sided p value of "the centre is e", corrected for the looks.
-func (sc scale) pAt(xs []float64, e float64) float64 {
-	t := sc.to(e)
-	if math.IsInf(e, 0) || math.IsInf(t, 0) || math.IsNaN(t) { // open end, or zero where only positive values occur
-		return 0
-	}
-	if slices.Min(xs) == slices.Max(xs) && sc.session == 0 {
-		return 0
-	}
-	m, errs, err := sc.errors(sc.all(xs))
-	if err != nil || len(xs) < minRounds {
-		return 1
-	}
-	p := 0.0
-	for _, e := range errs {
-		if e.se > 0 {
-			p = max(p, min(1, 2*stats.StudentCDF(-math.Abs(m-t)/e.se, e.df)))
+// holm corrects the p values of the findings that are tested over all of them, and counts these; others keep 0.
+func holm(list []finding) (adjusted []float64, tests int) {
+	adjusted = make([]float64, len(list))
+	var ps []float64
+	for _, f := range list {
+		if f.tested() {
+			ps = append(ps, f.p)
 		}
 	}
-	return sc.per.corrected(p)
+	corrected, err := stats.Holm(ps)
+	k := 0
+	for i, f := range list {
+		if f.tested() {
+			if adjusted[i] = 1; err == nil {
+				adjusted[i] = corrected[k]
+			}
+			k++
+		}
+	}
+	return adjusted, len(ps)
 }
 
-// judgeRounds turns one value a round into a finding. phrase words what was seen,
-// with the value or the interval put in.
-func judgeRounds(sc scale, unit string, xs []float64, b plan.Bound, phrase func(string) string) finding {
-	f := finding{sampled: true, need: boundText(b), per: sc.per}
+func missing(key string, args ...any) finding { return finding{missing: wording.Text(key, args...)} }
+func weak(key string, args ...any) finding    { return finding{weak: wording.Text(key, args...)} }
+
+func needs(b plan.Bound) wording.Message { return wording.Say("text", wording.Bound(b)) }
+
+// judgeRounds turns one value a round into a finding. phrase is what was seen; its value is filled in.
+func judgeRounds(sc scale, unit string, xs []float64, b plan.Bound, phrase wording.Message) finding {
+	f := finding{sampled: true, need: needs(b), per: sc.per}
 	f.dir, f.p = sc.decide(xs, b)
 	c := sc.centre(xs)
 	if math.IsNaN(c) {
-		return finding{weak: "the numbers of the rounds give no such value"}
+		return weak("no-centre")
 	}
+	value, times := wording.Amount{Value: c, Unit: unit}, sc.times(len(xs))
 	iv, err := sc.interval(xs)
 	if err != nil {
-		f.few = len(xs) < minRounds
-		f.p = 1
-		f.saw = fmt.Sprintf("%s in %s", phrase(show(c, unit)), sc.times(len(xs)))
-		f.evidence = []string{fmt.Sprintf("%s; no interval: %s, and it takes %d", f.saw, sc.times(len(xs)), minRounds)}
+		f.few, f.p = len(xs) < minRounds, 1
+		f.saw = wording.Say("seen.few", phrase.With(value), times)
+		f.evidence = []wording.Message{wording.Say("evidence.few", f.saw, times, minRounds)}
 		return f
 	}
-	allowed := sc.per.kept()
-	if sc.session > 0 {
-		allowed += fmt.Sprintf(", %s allowed for what the session was like", percent(sc.session))
-	}
-	span, interval := showSpan(iv.Low, iv.High, unit), "95 % t interval"
-	if span == show(c, unit) {
-		interval += " within these digits"
-	}
-	f.saw = fmt.Sprintf("%s (%s, %s%s)", phrase(span), sc.times(len(xs)), interval, allowed)
-	f.gap = gapText(b, iv)
-	f.evidence = []string{fmt.Sprintf("%s; 95 %% interval %s, n = %s, %s%s, %s", phrase(show(c, unit)),
-		showSpan(iv.Low, iv.High, unit), sc.times(len(xs)), sc.name, allowed, SayP(f.p))}
+	span := wording.Span{Low: iv.Low, High: iv.High, Unit: unit}
+	f.saw = wording.Say("seen.rounds", phrase.With(span), times, wording.IntervalNote{Value: value, Span: span, Method: sc.method()})
+	f.gap = gap(b, iv.Low, iv.High)
+	f.evidence = []wording.Message{wording.Say("evidence.rounds", phrase.With(value), span, times, sc.method(), wording.P(f.p))}
 	return f
 }
 
-// gapText words where an interval is relative to a bound.
-func gapText(b plan.Bound, iv stats.Interval) string {
-	low, high := holdsAbout(b, iv.Low), holdsAbout(b, iv.High)
-	below := iv.Low < b.Low || !low && iv.Low == b.Low
-	above := iv.High > b.High || !high && iv.High == b.High
+// gap is where the interval from … to is relative to a bound; empty inside it.
+func gap(b plan.Bound, from, to float64) wording.Message {
+	low, high := holdsAbout(b, from), holdsAbout(b, to)
+	below := from < b.Low || !low && from == b.Low
+	above := to > b.High || !high && to == b.High
 	switch {
 	case low && high:
-		return ""
-	case iv.High < b.Low:
-		return "and the whole interval is below it"
-	case iv.Low > b.High:
-		return "and the whole interval is above it"
+		return wording.Message{}
+	case to < b.Low:
+		return wording.Say("gap.all-below")
+	case from > b.High:
+		return wording.Say("gap.all-above")
 	case below && above:
-		return "and the interval reaches beyond it on both sides"
+		return wording.Say("gap.both")
 	case below:
-		return "and the interval reaches below it"
+		return wording.Say("gap.below")
 	}
-	return "and the interval reaches above it"
-}
-
-// SayP is a p value in a sentence: "p = 0.02", or "p below 0.0001".
-func SayP(p float64) string {
-	if text := ShowP(p); strings.HasPrefix(text, "below") {
-		return "p " + text
-	}
-	return "p = " + ShowP(p)
-}
-
-// ShowP is a p value, from 0 to 1, as people read it: two digits, "below 0.0001", or "1".
-func ShowP(p float64) string {
-	switch {
-	case p < 0.0001:
-		return "below 0.0001"
-	case p >= 0.9995:
-		return "1"
-	}
-	return fmt.Sprintf("%.2g", p)
+	return wording.Say("gap.above")
 }
 
 // combineAll wants every part to hold: one that does not decides.
@@ -312,9 +133,9 @@ func combine(parts []finding, sign int) finding {
 	for i, f := range parts {
 		out.sampled, out.per = out.sampled || f.sampled, firstReplica(out.per, f.per)
 		out.evidence = append(out.evidence, f.evidence...)
-		missing, weak = join(missing, f.missing), join(weak, f.weak)
+		missing, weak = wording.Join(missing, f.missing), wording.Join(weak, f.weak)
 		switch {
-		case f.missing != "" || f.weak != "":
+		case f.fails():
 		case f.dir == -sign && (single < 0 || isFirmer(f, parts[single])):
 			single = i
 		case f.dir == sign:
@@ -324,20 +145,22 @@ func combine(parts []finding, sign int) finding {
 	switch {
 	case single >= 0:
 		f := parts[single]
-		out.dir, out.p, out.few, out.saw, out.need, out.gap = -sign, min(1, f.p*float64(len(parts))), f.few, f.saw, f.need, f.gap
+		out.dir, out.p, out.few = -sign, min(1, f.p*float64(len(parts))), f.few
+		out.saw, out.need, out.gap = f.saw, f.need, f.gap
 	case missing != "" || weak != "":
 		out.missing, out.weak = missing, weak
 	case count == len(parts) && count > 0:
 		out.dir = sign
 		for i, f := range parts {
 			out.p, out.few = max(out.p, f.p), out.few || f.few
-			if i == 0 || f.p > parts[0].p {
-				out.need, out.gap = f.need, f.gap
+			if i == 0 {
+				out.saw, out.need, out.gap = f.saw, f.need, f.gap
+			} else {
+				out.saw = wording.Say("text", wording.Join(out.saw.String(), f.saw.String()))
 			}
-			out.saw = join(out.saw, f.saw)
 		}
 		if len(parts) > 1 {
-			out.need, out.gap = "", ""
+			out.need, out.gap = wording.Message{}, wording.Message{}
 		}
 	default:
 		for _, f := range parts {
@@ -357,17 +180,17 @@ func isFirmer(a, b finding) bool {
 	return a.p < b.p
 }
 
-func join(a, b string) string {
-	switch {
-	case a == "" || a == b:
-		return b
-	case b == "":
-		return a
-	}
-	for part := range strings.SplitSeq(b, "; ") { // reasons that several sides share are given once
-		if !slices.Contains(strings.Split(a, "; "), part) {
-			a += "; " + part
+// firmest are the n findings that decide most firmly.
+func firmest(fs []finding, n int) []finding {
+	fs = slices.Clone(fs)
+	slices.SortStableFunc(fs, func(a, b finding) int {
+		switch {
+		case isFirmer(a, b):
+			return -1
+		case isFirmer(b, a):
+			return 1
 		}
-	}
-	return a
+		return 0
+	})
+	return fs[:min(n, len(fs))]
 }

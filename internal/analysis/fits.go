@@ -2,59 +2,64 @@ package analysis
 
 import (
 	"cmp"
-	"fmt"
-	"maps"
 	"math"
 	"slices"
 
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
 	"dmgbench/internal/stats"
+	"dmgbench/internal/wording"
 )
 
 // curve is one fitted model.
 type curve struct {
 	names  []string
 	values map[string]float64
-	// interval of a coefficient by the fit itself; nil where the model has none.
-	interval func(name string) (stats.Interval, error)
-	at       func(x float64) float64
+	at     func(x float64) float64
+	// intervals of coefficients by the fit itself, by name.
+	intervals map[string]func(level float64) (stats.Interval, error)
 }
 
-// fitCurve fits a model of the plan language to points.
-func fitCurve(model string, xs, ys []float64) (curve, error) {
-	switch model {
-	case "line":
+// models are the models of the plan language.
+var models = map[string]func(xs, ys []float64) (curve, error){
+	"line": func(xs, ys []float64) (curve, error) {
 		l, err := stats.FitLine(xs, ys)
 		return curve{
 			names:  []string{"intercept", "slope", "r2"},
 			values: map[string]float64{"intercept": l.Intercept, "slope": l.Slope, "r2": l.R2},
-			interval: func(name string) (stats.Interval, error) {
-				if name == "slope" {
-					return l.SlopeInterval(level)
-				}
-				return l.InterceptInterval(level)
-			}, at: l.At}, err
-	case "power":
+			intervals: map[string]func(float64) (stats.Interval, error){
+				"intercept": l.InterceptInterval, "slope": l.SlopeInterval},
+			at: l.At}, err
+	},
+	"power": func(xs, ys []float64) (curve, error) {
 		w, err := stats.FitPower(xs, ys)
 		return curve{
 			names:  []string{"factor", "exponent", "r2"},
 			values: map[string]float64{"factor": w.Coefficient, "exponent": w.Exponent, "r2": w.Log.R2},
-			interval: func(name string) (stats.Interval, error) {
-				if name == "exponent" {
-					return w.ExponentInterval(level)
-				}
-				return w.CoefficientInterval(level)
-			}, at: w.At}, err
-	case "two-lines":
+			intervals: map[string]func(float64) (stats.Interval, error){
+				"factor": w.CoefficientInterval, "exponent": w.ExponentInterval},
+			at: w.At}, err
+	},
+	"two-lines": func(xs, ys []float64) (curve, error) {
 		t, err := stats.FitTwoLines(xs, ys, stats.MinForLine)
 		return curve{
 			names: []string{"intercept", "slope", "break", "intercept_2", "slope_2", "r2"},
 			values: map[string]float64{"intercept": t.Left.Intercept, "slope": t.Left.Slope, "break": t.Break,
 				"intercept_2": t.Right.Intercept, "slope_2": t.Right.Slope, "r2": 1 - (1-t.One.R2)*(1-t.Gain)},
 			at: t.At}, err
+	},
+}
+
+func fitPoints(model string, points [][2]float64) (curve, error) {
+	fit, ok := models[model]
+	if !ok {
+		return curve{}, because("no-model", model)
 	}
-	return curve{}, fmt.Errorf("fitting %q: no such model", model)
+	xs, ys := make([]float64, len(points)), make([]float64, len(points))
+	for i, p := range points {
+		xs[i], ys[i] = p[0], p[1]
+	}
+	return fit(xs, ys)
 }
 
 // fitted is a fit of the plan on one side: round by round where it was measured.
@@ -68,24 +73,30 @@ type fitted struct {
 	reason string
 }
 
-// measuredFit fits each round on its own, and the means of these rounds.
+// fitWhole fits all points together.
+func (x *fitted) fitWhole(model string) {
+	var err error
+	if x.whole, err = fitPoints(model, x.points); err != nil {
+		x.reason = err.Error()
+	}
+}
+
+// measuredFit fits each round alone, and the means of these rounds.
 func (s *runData) measuredFit(f plan.Fit, est string) fitted {
-	op := plan.Operand{Quantity: f.Quantity, Where: f.Where}
-	out := fitted{per: s.per}
+	out := fitted{per: s.per, files: f.Along == "file_size"}
 	var byRound map[int][][2]float64
-	if f.Along == "file_size" {
-		out.files = true
+	if out.files {
 		byRound, out.reason = s.filePoints(f)
 	} else {
-		byRound, out.points, out.reason = s.axisPoints(op, f, est)
+		byRound, out.reason = s.axisPoints(f, est)
 	}
 	if out.reason != "" {
 		return out
 	}
-	for _, r := range slices.Sorted(maps.Keys(byRound)) {
+	for _, r := range sortedKeys(byRound) {
 		c, err := fitPoints(f.Model, byRound[r])
 		if err != nil {
-			out.reason = fmt.Sprintf("%s %d: %v", s.per.name(), r, err)
+			out.reason = wording.Text("fit-failed", s.per.name(), r, err)
 			return out
 		}
 		out.rounds, out.curves = append(out.rounds, r), append(out.curves, c)
@@ -93,51 +104,40 @@ func (s *runData) measuredFit(f plan.Fit, est string) fitted {
 			out.points = append(out.points, byRound[r]...)
 		}
 	}
-	c, err := fitPoints(f.Model, out.points)
-	if err != nil {
-		out.reason = err.Error()
+	if !out.files {
+		out.points = centres(f.Quantity.Unit(), byRound)
 	}
-	out.whole = c
+	out.fitWhole(f.Model)
 	return out
 }
 
-func fitPoints(model string, points [][2]float64) (curve, error) {
-	xs, ys := make([]float64, len(points)), make([]float64, len(points))
-	for i, p := range points {
-		xs[i], ys[i] = p[0], p[1]
+// axisPoints are the values along a numeric axis, of each round that has all of them.
+func (s *runData) axisPoints(f plan.Fit, est string) (map[int][][2]float64, string) {
+	points, bad := judge{s: s, est: est}.along(plan.Operand{Quantity: f.Quantity, Where: f.Where}, f.Along)
+	if bad.fails() {
+		return nil, wording.Join(bad.missing, bad.weak)
 	}
-	return fitCurve(model, xs, ys)
-}
-
-// axisPoints are the values along a numeric axis, of each round that has all of
-// them, and the centres of these.
-func (s *runData) axisPoints(op plan.Operand, f plan.Fit, est string) (map[int][][2]float64, [][2]float64, string) {
-	points, bad := judge{s: s, est: est}.along(op, f.Along)
-	if why := join(bad.missing, bad.weak); why != "" {
-		return nil, nil, why
-	}
-	var xs []float64
-	points, xs = s.numeric(points, f)
+	points, xs := s.numeric(points, f)
 	if len(points) == 0 {
-		return nil, nil, fmt.Sprintf("no value of %s among the points of the fit was measured", f.Along)
+		return nil, wording.Text("no-fit-point", f.Along)
 	}
 	byRound := map[int][][2]float64{}
-	for _, r := range points[0].rounds {
-		row := onRound(points, xs, r)
-		if len(row) == len(points) {
-			byRound[r] = row
+	rounds, rows := grid(points)
+	for i, r := range rounds {
+		for k, y := range rows[i] {
+			byRound[r] = append(byRound[r], [2]float64{xs[k], y})
 		}
 	}
 	if len(byRound) == 0 {
-		return nil, nil, "no round measured all points"
+		return nil, wording.Text("no-round-of-all")
 	}
-	return byRound, centres(points[0].unit, byRound), ""
+	return byRound, ""
 }
 
 // centres are the points of a fit as they are drawn: each the centre of the rounds
 // that were fitted. A value of a round that lacks another point is in neither.
 func centres(unit string, byRound map[int][][2]float64) (out [][2]float64) {
-	rounds := slices.Sorted(maps.Keys(byRound))
+	rounds := sortedKeys(byRound)
 	for i, p := range byRound[rounds[0]] {
 		ys := make([]float64, len(rounds))
 		for k, r := range rounds {
@@ -148,22 +148,16 @@ func centres(unit string, byRound map[int][][2]float64) (out [][2]float64) {
 	return out
 }
 
-func onRound(points []point, xs []float64, round int) [][2]float64 {
-	var row [][2]float64
-	for i, p := range points {
-		if k, ok := slices.BinarySearch(p.rounds, round); ok {
-			row = append(row, [2]float64{xs[i], p.values[k]})
-		}
-	}
-	return row
-}
-
 // numeric keeps the points that take part in the fit and have a number for x.
 // The band size is the one found, as the source states its own.
 func (s *runData) numeric(points []point, f plan.Fit) (kept []point, xs []float64) {
 	for _, p := range points {
-		wanted := len(f.Points) == 0 || slices.ContainsFunc(f.Points, func(v string) bool { return sameValue(f.Along, v, p.at) || sameNumber(v, p.at) })
 		x, ok := number(p.at)
+		isWanted := func(v string) bool {
+			y, isNumber := number(v)
+			return sameValue(f.Along, v, p.at) || ok && isNumber && x == y
+		}
+		wanted := len(f.Points) == 0 || slices.ContainsFunc(f.Points, isWanted)
 		if f.Along == "band_size" && !p.fixed {
 			x, ok = s.bandUsed(p.at, x, ok)
 		}
@@ -172,12 +166,6 @@ func (s *runData) numeric(points []point, f plan.Fit) (kept []point, xs []float6
 		}
 	}
 	return kept, xs
-}
-
-func sameNumber(a, b string) bool {
-	x, okX := number(a)
-	y, okY := number(b)
-	return okX && okY && x == y
 }
 
 // bandUsed is the band size that cases asked for at had in fact.
@@ -193,8 +181,8 @@ func (s *runData) bandUsed(at string, x float64, ok bool) (float64, bool) {
 
 // filePoints are single files: size against their time or rate, by round.
 func (s *runData) filePoints(f plan.Fit) (map[int][][2]float64, string) {
-	if !perFile(f.Quantity) && !fileTime(f.Quantity) {
-		return nil, fmt.Sprintf("the %s is not a quantity of single files", nameOf(f.Quantity))
+	if !isPerFile(f.Quantity) && !isFileTime(f.Quantity) {
+		return nil, wording.Text("not-of-files", nameOf(f.Quantity))
 	}
 	cells, missing := s.cells(f.Quantity, f.Where)
 	if missing != "" {
@@ -208,25 +196,25 @@ func (s *runData) filePoints(f plan.Fit) (map[int][][2]float64, string) {
 	}
 	out := map[int][][2]float64{}
 	for _, c := range cells {
-		for _, st := range c.steps() {
-			fs := filesOf([]*result.Step{st}, filterOf(f.Where))
-			if fs.workers > 1 { // a slope would be told as the rate that each got beside the others
+		rounds, steps := c.replicates()
+		for _, r := range rounds {
+			fs := filesOf(steps[r], filterOf(f.Where))
+			if fs.workers > 1 { // a slope would be the rate that each got while the others ran
 				return nil, errWorkers.Error()
 			}
-			for i := range fs.size {
-				y := fs.time[i]
-				if perFile(f.Quantity) {
-					y = fs.rate[i]
-				}
-				if len(f.Points) == 0 || wanted[fs.size[i]] {
-					r := c.sub.replicate(st.Round)
-					out[r] = append(out[r], [2]float64{fs.size[i], y})
+			ys := fs.time
+			if isPerFile(f.Quantity) {
+				ys = fs.rate
+			}
+			for i, size := range fs.size {
+				if len(f.Points) == 0 || wanted[size] {
+					out[r] = append(out[r], [2]float64{size, ys[i]})
 				}
 			}
 		}
 	}
 	if len(out) == 0 {
-		return nil, "no file was timed"
+		return nil, errNoFile.Error()
 	}
 	return out, ""
 }
@@ -240,11 +228,11 @@ func (s *runData) fits() []result.Fit {
 	return out
 }
 
-// printedFit fits a model of the plan to the author's own published points. Where there
+// publishedFit fits a model of the plan to the author's own published points. Where there
 // are too few of them, reason gives the cause.
-func (s *runData) printedFit(f plan.Fit) fitted {
-	points, bad := s.printedAlong(plan.Operand{Quantity: f.Quantity, Where: f.Where}, f.Along)
-	out := fitted{reason: join(bad.missing, bad.weak)}
+func (s *runData) publishedFit(f plan.Fit) fitted {
+	points, bad := s.publishedAlong(plan.Operand{Quantity: f.Quantity, Where: f.Where}, f.Along)
+	out := fitted{reason: wording.Join(bad.missing, bad.weak)}
 	if out.reason != "" {
 		return out
 	}
@@ -254,33 +242,27 @@ func (s *runData) printedFit(f plan.Fit) fitted {
 			out.points = append(out.points, [2]float64{xs[i], y})
 		}
 	}
-	c, err := fitPoints(f.Model, out.points)
-	if err != nil {
-		out.reason = err.Error()
-	}
-	out.whole = c
+	out.fitWhole(f.Model)
 	return out
 }
 
 // fitResult puts a fit into the form of the result.
 func fitResult(f plan.Fit, x fitted) result.Fit {
 	out := result.Fit{Name: f.Name, Model: f.Model, Along: f.Along, Op: string(f.Quantity), Reason: x.reason,
-		Points: nonNil(x.points), Coefficients: []result.Coefficient{}, Predictions: [][2]float64{}}
-	if x.reason != "" {
-		for _, c := range f.Published {
-			v := c.Value
-			out.Coefficients = append(out.Coefficients, result.Coefficient{Name: c.Name, Published: &v})
+		Points: append([][2]float64{}, x.points...), Coefficients: []result.Coefficient{}, Predictions: [][2]float64{}}
+	published := map[string]*float64{}
+	for _, c := range f.Published {
+		published[c.Name] = &c.Value
+		if x.reason != "" {
+			out.Coefficients = append(out.Coefficients, result.Coefficient{Name: c.Name, Published: &c.Value})
 		}
+	}
+	if x.reason != "" {
 		return out
 	}
 	for _, name := range x.whole.names {
-		c := result.Coefficient{Name: name, Value: x.whole.values[name]}
+		c := result.Coefficient{Name: name, Value: x.whole.values[name], Published: published[name]}
 		x.interval(&c)
-		for _, p := range f.Published {
-			if v := p.Value; p.Name == name {
-				c.Published = &v
-			}
-		}
 		out.Coefficients = append(out.Coefficients, c)
 	}
 	for _, at := range f.Predict {
@@ -308,53 +290,43 @@ func (x fitted) at(v float64) float64 {
 // fit's own, over its points. Files of two mounts have none: they are not files
 // within one mount, and two mounts are too few to show how mounts differ.
 func (x fitted) interval(c *result.Coefficient) {
-	if c.Name == "r2" {
-		return
-	}
-	if len(x.curves) >= minRounds {
-		var vs []float64
-		for _, k := range x.curves {
-			vs = append(vs, k.values[c.Name])
+	switch own := x.whole.intervals[c.Name]; {
+	case c.Name == "r2":
+	case len(x.curves) >= minRounds:
+		x.roundInterval(c)
+	case own != nil && !(x.files && len(x.curves) > 1):
+		if iv, err := own(level); err == nil {
+			c.CI = ciOf(iv, "point of the fit")
+			if x.files {
+				c.CI.Unit = fileUnit
+			}
 		}
-		if iv, err := stats.MeanInterval(vs, x.per.level()); err == nil {
-			iv.Level = level
-			c.Value = plainScale.centre(vs)
-			c.CI = ciOf(iv, x.per.name())
-			c.CI.Method += x.per.kept()
-			x.positive(c, vs)
-		}
-		return
-	}
-	if x.whole.interval == nil || x.files && len(x.curves) > 1 {
-		return
-	}
-	if iv, err := x.whole.interval(c.Name); err == nil {
-		unit := "point of the fit"
-		if x.files {
-			unit = fileUnit
-		}
-		c.CI = ciOf(iv, unit)
 	}
 }
 
-// positive takes the factor of a power law, which is above zero, by its logarithms
-// where the plain interval is not.
-func (x fitted) positive(c *result.Coefficient, vs []float64) {
+// roundInterval is the interval over rounds. The factor of a power law, which is above zero, is taken by its
+// logarithms where the plain interval is not above zero.
+func (x fitted) roundInterval(c *result.Coefficient) {
+	var vs []float64
+	for _, k := range x.curves {
+		vs = append(vs, k.values[c.Name])
+	}
+	sc := plainScale.over(x.per)
+	iv, err := stats.MeanInterval(vs, x.per.level())
+	if err != nil {
+		return
+	}
+	iv.Level, c.Value = level, sc.centre(vs)
+	c.CI = ciOf(iv, x.per.name())
+	c.CI.Method = x.per.method(iv.Method)
 	if c.Name != "factor" || c.CI.Low > 0 || slices.Min(vs) <= 0 {
 		return
 	}
-	sc := logScale.over(x.per)
+	sc = logScale.over(x.per)
 	if iv, err := sc.interval(vs); err == nil {
 		c.Value, c.CI = sc.centre(vs), ciOf(iv, x.per.name())
-		c.CI.Method = sc.name + x.per.kept()
+		c.CI.Method = x.per.method(sc.name)
 	}
-}
-
-func nonNil(points [][2]float64) [][2]float64 {
-	if points == nil {
-		return [][2]float64{}
-	}
-	return points
 }
 
 func (s *runData) fitNamed(name string) (plan.Fit, bool) {
@@ -369,23 +341,23 @@ func (s *runData) fitNamed(name string) (plan.Fit, bool) {
 func (j judge) fit(name string) (plan.Fit, fitted) {
 	f, ok := j.s.fitNamed(name)
 	if !ok {
-		return f, fitted{reason: fmt.Sprintf("the plan has no fit %q", name)}
+		return f, fitted{reason: wording.Text("no-fit", name)}
 	}
 	if j.author {
-		return f, j.s.printedFit(f)
+		return f, j.s.publishedFit(f)
 	}
-	if missing := j.unmeasured(plan.Operand{Quantity: f.Quantity, Where: f.Where}); missing != "" {
-		return f, fitted{reason: missing}
+	if gone := j.unmeasured(plan.Operand{Quantity: f.Quantity, Where: f.Where}); gone != "" {
+		return f, fitted{reason: gone}
 	}
 	return f, j.s.measuredFit(f, j.est)
 }
 
-// coefficient bounds a coefficient of a fit, fitted in each round on its own. On
+// coefficient bounds a coefficient of a fit, fitted in each round alone. On
 // the author's side it is fitted to his points, or, where he prints none, taken
 // as he prints it.
 func (j judge) coefficient(a plan.Assert) finding {
 	f, x := j.fit(a.Fit)
-	phrase := func(v string) string { return fmt.Sprintf("the %s of fit %s is %s", a.Coefficient, a.Fit, v) }
+	phrase := wording.Say("phrase.coefficient", nil, a.Coefficient, a.Fit)
 	unit := cmp.Or(a.Bound.Unit, "1")
 	if j.author {
 		v, ok := x.whole.values[a.Coefficient]
@@ -397,10 +369,9 @@ func (j judge) coefficient(a plan.Assert) finding {
 			v, ok = f.Published[i].Value, true
 		}
 		if !ok {
-			return finding{missing: fmt.Sprintf("a %s has no coefficient %q", f.Model, a.Coefficient)}
+			return missing("no-coefficient", f.Model, a.Coefficient)
 		}
-		one := operandValue{fixed: true, low: 1, high: 1}
-		return judgePrinted(operandValue{fixed: true, low: v, high: v}, one, a.Bound, func(x, _ float64) float64 { return x }, unit, phrase)
+		return judgePublished(exactly(v, v), exactly(1, 1), a.Bound, first, unit, phrase)
 	}
 	if x.reason != "" {
 		return finding{missing: x.reason}
@@ -409,7 +380,7 @@ func (j judge) coefficient(a plan.Assert) finding {
 	for _, c := range x.curves {
 		v, ok := c.values[a.Coefficient]
 		if !ok {
-			return finding{missing: fmt.Sprintf("a %s has no coefficient %q", f.Model, a.Coefficient)}
+			return missing("no-coefficient", f.Model, a.Coefficient)
 		}
 		vs = append(vs, v)
 	}
@@ -418,16 +389,13 @@ func (j judge) coefficient(a plan.Assert) finding {
 	if a.Coefficient != "r2" {
 		return judgeRounds(sc, unit, vs, a.Bound, phrase)
 	}
-	sc.from = asShare
+	sc.from = func(x float64) float64 { return min(max(x, 0), 1) } // R² is a share, and so are the ends of its interval
 	out := judgeRounds(sc, unit, vs, beyondShares(a.Bound), phrase)
-	if out.need != "" {
-		out.need = boundText(a.Bound)
+	if !out.need.IsZero() {
+		out.need = needs(a.Bound)
 	}
 	return out
 }
-
-// asShare keeps the ends of an interval of shares, such as that of R², among the shares.
-func asShare(x float64) float64 { return min(max(x, 0), 1) }
 
 // beyondShares opens the ends of a bound that no share can pass: there is no number
 // to test at them, where the t distribution would still see something beyond.
@@ -441,30 +409,31 @@ func beyondShares(b plan.Bound) plan.Bound {
 	return b
 }
 
-// prediction sets a value against what the fit predicts for it: left / predicted.
+// prediction compares a value with what the fit predicts for it: left / predicted.
 func (j judge) prediction(a plan.Assert) finding {
 	f, x := j.fit(a.Fit)
 	if x.reason != "" {
 		return finding{missing: x.reason}
 	}
 	if len(a.At) == 0 {
-		return finding{weak: "the claim names no point of the prediction"}
+		return weak("no-prediction")
 	}
 	at, ok := number(a.At[0])
 	if !ok {
-		return finding{weak: fmt.Sprintf("%q is no number", a.At[0])}
+		return weak("no-number", a.At[0])
 	}
 	left := j.operandValues(a.Left)[0]
-	said := operandValue{q: f.Quantity, unit: left.unit, label: fmt.Sprintf("what fit %s predicts at %s", a.Fit, a.At[0])}
+	predicted := operandValue{q: f.Quantity, unit: left.unit, label: wording.Text("predicted", a.Fit, a.At[0])}
 	if j.author {
-		said.fixed = true
-		said.low = x.whole.at(at)
-		said.high, said.text = said.low, show(said.low, said.unit)
+		predicted.fixed = true
+		predicted.low = x.whole.at(at)
+		predicted.high = predicted.low
+		predicted.text = wording.Amount{Value: predicted.low, Unit: predicted.unit}.String()
 	}
 	for i, c := range x.curves {
-		said.rounds, said.values = append(said.rounds, x.rounds[i]), append(said.values, c.at(at))
+		predicted.rounds, predicted.values = append(predicted.rounds, x.rounds[i]), append(predicted.values, c.at(at))
 	}
-	return judgeRatio(left, said, a.Bound)
+	return judgeRatio(left, predicted, a.Bound)
 }
 
 // operands lists every operand inside a test, those of its fits included.

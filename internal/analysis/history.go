@@ -2,7 +2,6 @@ package analysis
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -11,6 +10,7 @@ import (
 
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
+	"dmgbench/internal/wording"
 )
 
 // HistoryRun is a run for [NewHistory]; of the result everything but the steps of
@@ -36,17 +36,19 @@ type History struct {
 // what may be drawn in one line.
 type HistorySeries struct {
 	Plan, Title, Digest string
-	Scale               []string // departures that change how much was measured, in words; never empty
-	Departed            []string // the same, none where nothing was scaled
+	Scale               []string // deviations that change how much was measured; never empty
+	Departed            []string // the same, empty where nothing was scaled
 	Seed                uint64
 	Rounds              int
 	Machine, Engine     string
 	Filesystem          string           // in the images, as made; "" if none was measured
 	Runs                []HistoryPoint   // the oldest first
 	Versions            []HistoryVersion // in the order of their first runs
-	Rows                []HistoryRow     // in the order of the newest run; what it has not, behind
+	Rows                []HistoryRow     // in the order of the newest run; those that it lacks, after
 	Changes             []HistoryChange  // one for every version but the first
-	Newest              *result.Result   // the newest run that has ended and has a number, else that has one, as it was given; nil if none has
+	// Newest is the newest run that has ended and has a number, else the newest that has one, as it was given; nil
+	// without one.
+	Newest *result.Result
 }
 
 // HistoryVersion is what may change between runs of a series: the system with its build,
@@ -86,13 +88,13 @@ type HistoryValue struct {
 	Warnings []result.Warning
 }
 
-// HistoryChange sets one version of a series against the one before.
+// HistoryChange compares one version of a series with the one before.
 type HistoryChange struct {
 	From, To   int         // versions
-	Comparison *Comparison // nil if there is none
-	Why        string      // why there is none
-	Used       [2]int      // how many runs of each were set against each other
-	Ended      [2]int      // how many there are that have ended
+	Comparison *Comparison // nil without one
+	Why        string      // why it is nil
+	Used       [2]int      // how many runs of each were compared
+	Ended      [2]int      // how many runs of each have ended
 }
 
 // The bounds of a history that has many runs; what exceeds them is left out with a reason.
@@ -108,24 +110,22 @@ const (
 // number is looked at. read gives a run in full for that; it is called from two goroutines at a time.
 //
 // Runs of other digests, scales, machines, disks, engines or file systems are never joined. Pooled
-// results are left out, as their runs speak for themselves; so is a run that is there twice,
+// results are left out, as their runs are in the history; so is a run that is given twice,
 // and one in which no session started. A run that has not ended is in its series and in no comparison.
 func NewHistory(runs []HistoryRun, read func(HistoryRun) (*result.Result, error)) *History {
 	h := &historyMaker{out: &History{Series: []HistorySeries{}, LeftOut: []string{}}, read: read, reads: changeReads}
 	seen := map[string]bool{}
 	for _, r := range runs {
-		leave := func(why string) { h.out.LeftOut = append(h.out.LeftOut, r.name()+": "+why) }
-		switch {
-		case len(r.Result.Runs) > 0:
-			leave("pooled of runs that speak for themselves")
-		case seen[r.Result.Run]:
-			leave(fmt.Sprintf("run %s is there already", r.Result.Run))
-		case startTime(r.Result).IsZero():
-			leave("none of its sessions has started")
-		default:
-			seen[r.Result.Run] = true
-			h.kept = append(h.kept, r)
+		why := leaveOut(r.Result, seen)
+		if why == "" && startTime(r.Result).IsZero() {
+			why = wording.Text("left-out.not-started")
 		}
+		if why != "" {
+			h.out.LeftOut = append(h.out.LeftOut, wording.Text("of-case", r.name(), why))
+			continue
+		}
+		seen[r.Result.Run] = true
+		h.kept = append(h.kept, r)
 	}
 	slices.SortStableFunc(h.kept, func(a, b HistoryRun) int {
 		return cmp.Or(startTime(a.Result).Compare(startTime(b.Result)), cmp.Compare(a.Result.Run, b.Result.Run))
@@ -151,15 +151,11 @@ func (h *historyMaker) splitSeries() {
 	var made []map[string]string // of each series, the file system in the images of a case
 	for _, r := range h.kept {
 		key, own := seriesKey(r.Result), filesystemsOf(r.Result)
-		i := -1
-		for k := range keys {
-			if keys[k] == key && agreeing(made[k], own) {
-				i = k
-				break
-			}
+		i := 0
+		for i < len(keys) && (keys[i] != key || !isAgreeing(made[i], own)) {
+			i++
 		}
-		if i < 0 {
-			i = len(keys)
+		if i == len(keys) {
 			keys, made, h.series = append(keys, key), append(made, map[string]string{}), append(h.series, nil)
 		}
 		maps.Copy(made[i], own)
@@ -171,18 +167,16 @@ func (h *historyMaker) splitSeries() {
 
 // seriesKey is the same for runs that measured the same with the same.
 func seriesKey(r *result.Result) string {
-	parts := []string{r.Plan.Name, r.Plan.Digest, columnOf(r).Machine}
+	parts := []string{r.Plan.Name, r.Plan.Digest, machineText(r)}
 	parts = append(append(parts, scaleFacts(r)...), diskFacts(r)...)
-	for _, s := range r.Sessions {
-		for _, e := range append([]result.Engine{s.Engine}, s.Engines...) {
-			parts = appendUnique(parts, e.Name+"\x01"+e.Vendor+"\x01"+engineKind(e.Title))
-		}
+	for _, e := range enginesOf(r) {
+		parts = appendUnique(parts, e.Name+"\x01"+e.Vendor+"\x01"+engineKind(e.Title))
 	}
 	return strings.Join(parts, "\x00")
 }
 
-// filesystemsOf are the file systems in the images that were measured, by case. Where a plan has several to choose from, it
-// gets another one where another user runs it.
+// filesystemsOf are the file systems in the images that were measured, by case. Where a plan has several to choose
+// from, another user may get another one.
 func filesystemsOf(r *result.Result) map[string]string {
 	out := map[string]string{}
 	for i := range r.Cases {
@@ -193,8 +187,8 @@ func filesystemsOf(r *result.Result) map[string]string {
 	return out
 }
 
-// agreeing reports whether no case has another file system in one than in the other.
-func agreeing(a, b map[string]string) bool {
+// isAgreeing reports whether no case has another file system in one than in the other.
+func isAgreeing(a, b map[string]string) bool {
 	for id, fs := range b {
 		if other, there := a[id]; there && other != fs {
 			return false
@@ -205,10 +199,10 @@ func agreeing(a, b map[string]string) bool {
 
 // versionOf is what may change from run to run of a series.
 func versionOf(r *result.Result) HistoryVersion {
-	v := HistoryVersion{System: factsText(r, []string{"os"}), Tool: factsText(r, []string{"tool"})}
+	v := HistoryVersion{System: factsText(r, "os"), Tool: factsText(r, "tool")}
 	var kernels, engines []string
 	for _, s := range r.Sessions {
-		if s.Host.OSBuild == "" { // else it goes with the build
+		if s.Host.OSBuild == "" { // else the kernel goes with the build
 			kernels = appendUnique(kernels, s.Host.Kernel)
 		}
 		for _, e := range append([]result.Engine{s.Engine}, s.Engines...) {
@@ -230,24 +224,27 @@ func versionOf(r *result.Result) HistoryVersion {
 // makeSeries is one series of runs in the order of time.
 func (h *historyMaker) makeSeries(list []HistoryRun) HistorySeries {
 	last := list[len(list)-1].Result
-	s := HistorySeries{Plan: last.Plan.Name, Title: cmp.Or(last.Plan.Title, last.Plan.Name), Digest: last.Plan.Digest, Scale: scaleFacts(last),
-		Seed: last.Seed, Rounds: last.Rounds, Machine: columnOf(last).Machine, Engine: columnOf(last).Engine,
-		Runs: []HistoryPoint{}, Versions: []HistoryVersion{}, Rows: []HistoryRow{}, Changes: []HistoryChange{}}
+	s := HistorySeries{Plan: last.Plan.Name, Title: cmp.Or(last.Plan.Title, last.Plan.Name), Digest: last.Plan.Digest,
+		Scale: scaleFacts(last), Seed: last.Seed, Rounds: last.Rounds, Machine: machineText(last),
+		Engine: factsText(last, "engine"),
+		Runs:   []HistoryPoint{}, Versions: []HistoryVersion{}, Rows: []HistoryRow{}, Changes: []HistoryChange{}}
 	if disk := strings.Join(diskFacts(last), " + "); disk != "" {
 		s.Machine += ", " + disk
 	}
-	if !slices.Equal(s.Scale, []string{unscaled}) {
+	if !isUnscaled(s.Scale) {
 		s.Departed = s.Scale
 	}
 	for _, r := range list {
-		p := HistoryPoint{Run: r.Result.Run, Name: r.name(), Path: r.Path, Started: startTime(r.Result), Status: r.Result.Status, Baseline: r.Baseline,
-			Sessions: len(r.Result.Sessions), Rounds: r.Result.Rounds, Warnings: r.Result.Warnings, Cases: map[string]result.Case{}}
+		p := HistoryPoint{Run: r.Result.Run, Name: r.name(), Path: r.Path, Started: startTime(r.Result),
+			Status: r.Result.Status, Baseline: r.Baseline, Sessions: len(r.Result.Sessions), Rounds: r.Result.Rounds,
+			Warnings: r.Result.Warnings, Cases: map[string]result.Case{}}
 		p.Version = s.version(versionOf(r.Result), p.Started)
 		for _, c := range r.Result.Cases {
 			p.Cases[c.ID] = c
 		}
 		s.Runs = append(s.Runs, p)
-		if len(r.Result.Summaries) > 0 && (s.Newest == nil || r.Result.Status != result.Unfinished || s.Newest.Status == result.Unfinished) {
+		if len(r.Result.Summaries) > 0 &&
+			(s.Newest == nil || r.Result.Status != result.Unfinished || s.Newest.Status == result.Unfinished) {
 			s.Newest = r.Result
 		}
 	}
@@ -297,7 +294,8 @@ func (s *HistorySeries) fillRows(list []HistoryRun) {
 			if !there {
 				n = len(s.Rows)
 				at[key] = n
-				s.Rows = append(s.Rows, HistoryRow{sum.Case, sum.Phase, sum.Cycle, sum.Op, sum.Estimates[e].Unit, make([]*HistoryValue, len(list))})
+				s.Rows = append(s.Rows, HistoryRow{sum.Case, sum.Phase, sum.Cycle, sum.Op, sum.Estimates[e].Unit,
+					make([]*HistoryValue, len(list))})
 			}
 			if s.Rows[n].Unit == sum.Estimates[e].Unit {
 				s.Rows[n].Values[i] = &HistoryValue{sum.Headline, sum.Estimates[e].Value, sum.Estimates[e].CI, sum.Warnings}
@@ -306,7 +304,7 @@ func (s *HistorySeries) fillRows(list []HistoryRun) {
 	}
 }
 
-// changes sets every version against the one before, the newest first as long as there is room.
+// changes compares every version with the one before, the newest first as long as there is room.
 func (h *historyMaker) changes(s *HistorySeries, list []HistoryRun) {
 	for to := 1; to < len(s.Versions); to++ {
 		s.Changes = append(s.Changes, HistoryChange{From: to - 1, To: to})
@@ -320,11 +318,11 @@ func (h *historyMaker) changes(s *HistorySeries, list []HistoryRun) {
 		c.Used = [2]int{len(from), len(to)}
 		switch {
 		case len(ops) == 0:
-			c.Why = "no number was measured"
+			c.Why = wording.Text("change.no-number")
 		case len(from) == 0 || len(to) == 0:
-			c.Why = "no run of one of the two has ended"
+			c.Why = wording.Text("change.no-run")
 		case len(s.Changes)-i > changesMost || len(from)+len(to) > h.reads:
-			c.Why = "too many changes for one page: set the runs against each other with compare"
+			c.Why = wording.Text("change.too-many")
 		default:
 			h.reads -= len(from) + len(to)
 			c.Comparison, c.Why = h.compare(s, list, from, to, ops)
@@ -345,7 +343,7 @@ func (s *HistorySeries) ended(version int) (out []int) {
 	return out
 }
 
-// compared are the quantities that versions are compared in: rates and the space on disk, or whatever there is.
+// compared are the quantities that versions are compared in: rates and the space on disk, or all that were measured.
 func (s *HistorySeries) compared() (ops []plan.Quantity) {
 	var all []plan.Quantity
 	for _, row := range s.Rows {
@@ -353,7 +351,7 @@ func (s *HistorySeries) compared() (ops []plan.Quantity) {
 		if _, known := op.Info(); !known || slices.Contains(all, op) {
 			continue
 		}
-		if all = append(all, op); rate(op) || op == "allocated" {
+		if all = append(all, op); isRate(op) || op == "allocated" {
 			ops = append(ops, op)
 		}
 	}
@@ -364,7 +362,9 @@ func (s *HistorySeries) compared() (ops []plan.Quantity) {
 }
 
 // compare reads the runs and compares them by version.
-func (h *historyMaker) compare(s *HistorySeries, list []HistoryRun, from, to []int, ops []plan.Quantity) (*Comparison, string) {
+func (h *historyMaker) compare(
+	s *HistorySeries, list []HistoryRun, from, to []int, ops []plan.Quantity,
+) (*Comparison, string) {
 	used := slices.Concat(from, to)
 	o := CompareOptions{Ops: ops}
 	for _, i := range used {
@@ -382,7 +382,7 @@ func (h *historyMaker) compare(s *HistorySeries, list []HistoryRun, from, to []i
 	wg.Wait()
 	for k, err := range errs {
 		if err != nil {
-			return nil, fmt.Sprintf("reading run %s: %v", list[used[k]].name(), err)
+			return nil, wording.Text("change.unread", list[used[k]].name(), err)
 		}
 	}
 	c, err := Compare(runs, o)
@@ -392,31 +392,35 @@ func (h *historyMaker) compare(s *HistorySeries, list []HistoryRun, from, to []i
 	return c, ""
 }
 
+// versionParts are what a version is named by.
+var versionParts = []func(HistoryVersion) string{
+	func(v HistoryVersion) string { return v.System },
+	func(v HistoryVersion) string {
+		if v.Kernel == "" {
+			return ""
+		}
+		return wording.Text("fact.kernel", v.Kernel)
+	},
+	func(v HistoryVersion) string { return v.Tool },
+	func(v HistoryVersion) string { return v.Engine },
+}
+
 // VersionName names a version by those of its parts in which the given versions differ; all of it, if they do not.
 func (s *HistorySeries) VersionName(version int, among ...int) string {
 	v := s.Versions[version]
 	differ := func(of func(HistoryVersion) string) bool {
 		return slices.ContainsFunc(among, func(i int) bool { return of(s.Versions[i]) != of(v) })
 	}
-	system := func(v HistoryVersion) string { return v.System }
-	kernel := func(v HistoryVersion) string {
-		if v.Kernel == "" {
-			return ""
-		}
-		return "kernel " + v.Kernel
-	}
-	parts := []string{}
-	for _, of := range []func(HistoryVersion) string{system, kernel, func(v HistoryVersion) string { return v.Tool }, func(v HistoryVersion) string { return v.Engine }} {
-		text := of(v)
-		if text == v.Engine && differ(system) && strings.Contains(text, "(Apple") {
-			continue // Apple's tools come with the system
-		}
-		if differ(of) {
-			parts = appendUnique(parts, text)
+	var all, parts []string
+	for _, of := range versionParts {
+		all = appendUnique(all, of(v))
+		isApples := of(v) == v.Engine && differ(versionParts[0]) && strings.Contains(v.Engine, "(Apple")
+		if differ(of) && !isApples { // Apple's tools come with the system
+			parts = appendUnique(parts, of(v))
 		}
 	}
 	if len(parts) == 0 {
-		parts = appendUnique(appendUnique(appendUnique(appendUnique(parts, v.System), kernel(v)), v.Tool), v.Engine)
+		parts = all
 	}
 	return strings.Join(parts, ", ")
 }

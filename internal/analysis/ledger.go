@@ -2,7 +2,6 @@ package analysis
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,17 +9,16 @@ import (
 	"unicode"
 
 	"dmgbench/internal/result"
+	"dmgbench/internal/wording"
 )
 
-// LedgerRun is a run for [NewLedger]; of the result, claims, sessions, departures
+// LedgerRun is a run for [NewLedger]; of the result, claims, sessions, deviations
 // and the plan's name are read.
 type LedgerRun struct {
 	Result *result.Result
 	Path   string // of its report, for links; "" for none
-	Name   string // by which it is told from others that are left out; "" is its id
+	Name   string // what it is called where it is left out; "" is its path or id
 }
-
-func (r LedgerRun) name() string { return cmp.Or(r.Name, cmp.Or(r.Path, r.Result.Run)) }
 
 // Ledger is the verdicts of many runs: a row for each claim, a column for each
 // machine with its system and engine. Lists are never nil.
@@ -36,8 +34,11 @@ type Ledger struct {
 type LedgerColumn struct{ System, Machine, Engine string }
 
 // Name is the column in one line.
-func (c LedgerColumn) Name() string {
-	return strings.Join(slices.DeleteFunc([]string{c.System, c.Machine, c.Engine}, func(s string) bool { return s == "" }), ", ")
+func (c LedgerColumn) Name() string { return wording.NonEmpty(c.System, c.Machine, c.Engine) }
+
+// isSameMachine reports whether two columns differ in their systems alone.
+func (c LedgerColumn) isSameMachine(o LedgerColumn) bool {
+	return c.Machine == o.Machine && engineKind(c.Engine) == engineKind(o.Engine)
 }
 
 // LedgerVariant is one plan as executed: digest and scale. Verdicts of different
@@ -72,71 +73,59 @@ type LedgerEntry struct {
 	Claim           result.Claim
 }
 
-const unscaled = "as the plan has it"
-
 // NewLedger sorts the verdicts of runs by claim, system and machine. It is a pure
 // function of them and does not judge again: the verdict of a cell is the one that
 // all deciding runs agree in, and cannot_tell where they contradict each other.
 // Where some runs of a cell were scaled and others not, the others decide; which
 // plan as executed each verdict belongs to, its mark shows. Pooled results are left out,
-// as their runs speak for themselves, and so is a run that is there twice.
+// as their runs have verdicts of their own, and so is a run that is given twice.
 func NewLedger(runs []LedgerRun) *Ledger {
-	l := &ledgerMaker{out: &Ledger{Columns: []LedgerColumn{}, Variants: []LedgerVariant{}, Rows: []LedgerRow{}, Answers: []string{}, LeftOut: []string{}}}
+	l := &Ledger{Columns: []LedgerColumn{}, Variants: []LedgerVariant{}, Rows: []LedgerRow{}, Answers: []string{},
+		LeftOut: []string{}}
 	seen := map[string]bool{}
+	var kept []LedgerRun
 	for _, r := range runs {
-		switch {
-		case len(r.Result.Runs) > 0:
-			l.out.LeftOut = append(l.out.LeftOut, r.name()+": pooled of runs that speak for themselves")
-		case seen[r.Result.Run]:
-			l.out.LeftOut = append(l.out.LeftOut, fmt.Sprintf("%s: run %s is there already", r.name(), r.Result.Run))
-		case len(r.Result.Claims) == 0:
-			l.out.LeftOut = append(l.out.LeftOut, r.name()+": its plan claims nothing")
-		default:
-			seen[r.Result.Run] = true
-			l.kept = append(l.kept, r)
+		why := leaveOut(r.Result, seen)
+		if why == "" && len(r.Result.Claims) == 0 {
+			why = wording.Text("left-out.no-claims")
+		}
+		if why != "" {
+			l.LeftOut = append(l.LeftOut, wording.Text("of-case", cmp.Or(r.Name, r.Path, r.Result.Run), why))
+			continue
+		}
+		seen[r.Result.Run] = true
+		kept = append(kept, r)
+		if c := columnOf(r.Result); !slices.Contains(l.Columns, c) {
+			l.Columns = append(l.Columns, c)
 		}
 	}
-	l.columns()
-	for _, r := range l.kept {
-		l.addRun(r)
-	}
-	for i := range l.out.Rows {
-		l.decideRow(&l.out.Rows[i])
-	}
-	l.answers()
-	return l.out
-}
-
-type ledgerMaker struct {
-	out  *Ledger
-	kept []LedgerRun
-}
-
-func columnOf(r *result.Result) LedgerColumn {
-	model := strings.TrimSpace(factsText(r, []string{"model"}))
-	if cpu := factsText(r, []string{"cpu"}); cpu != "cpu unknown" && !strings.Contains(model, cpu) {
-		model += ", " + cpu
-	}
-	return LedgerColumn{System: factsText(r, []string{"os"}), Machine: model, Engine: factsText(r, []string{"engine"})}
-}
-
-// engineKind is the engine without its version, which goes with the system's.
-func engineKind(title string) string {
-	name, _, _ := strings.Cut(title, ",")
-	return name
-}
-
-// columns sorts machines by name, and the systems of each by version.
-func (l *ledgerMaker) columns() {
-	for _, r := range l.kept {
-		if c := columnOf(r.Result); !slices.Contains(l.out.Columns, c) {
-			l.out.Columns = append(l.out.Columns, c)
-		}
-	}
-	slices.SortStableFunc(l.out.Columns, func(a, b LedgerColumn) int {
+	slices.SortStableFunc(l.Columns, func(a, b LedgerColumn) int { // machines by name, and the systems of each by version
 		return cmp.Or(cmp.Compare(a.Machine, b.Machine), cmp.Compare(engineKind(a.Engine), engineKind(b.Engine)),
 			compareNatural(a.System, b.System), compareNatural(a.Engine, b.Engine))
 	})
+	for _, r := range kept {
+		l.addRun(r)
+	}
+	for i := range l.Rows {
+		l.decideRow(&l.Rows[i])
+	}
+	l.addAnswers()
+	return l
+}
+
+// leaveOut is why a run is in no ledger and no history: it is pooled, or seen already.
+func leaveOut(r *result.Result, seen map[string]bool) string {
+	switch {
+	case len(r.Runs) > 0:
+		return wording.Text("left-out.pooled")
+	case seen[r.Run]:
+		return wording.Text("left-out.twice", r.Run)
+	}
+	return ""
+}
+
+func columnOf(r *result.Result) LedgerColumn {
+	return LedgerColumn{System: factsText(r, "os"), Machine: machineText(r), Engine: factsText(r, "engine")}
 }
 
 // compareNatural compares texts with the numbers in them as numbers: 26.9 before 26.10.
@@ -170,59 +159,53 @@ func leading(s string) string {
 	return s
 }
 
-// variant is the mark of a run's plan as executed: a, b, … z, a2 …
-func (l *ledgerMaker) variant(r *result.Result) (mark string, scale []string) {
-	scale = scaleFacts(r)
-	for _, v := range l.out.Variants {
+// variant is a run's plan as executed, marked a, b, … z, a2 …
+func (l *Ledger) variant(r *result.Result) LedgerVariant {
+	scale := scaleFacts(r)
+	for _, v := range l.Variants {
 		if v.Digest == r.Plan.Digest && v.Plan == r.Plan.Name && slices.Equal(v.Scale, scale) {
-			return v.Mark, scale
+			return v
 		}
 	}
-	n := len(l.out.Variants)
-	mark = string(rune('a' + n%26))
+	n := len(l.Variants)
+	mark := string(rune('a' + n%26))
 	if n >= 26 {
 		mark += strconv.Itoa(n/26 + 1)
 	}
-	l.out.Variants = append(l.out.Variants, LedgerVariant{mark, r.Plan.Name, r.Plan.Digest, scale, r.Seed, r.Rounds})
-	return mark, scale
+	l.Variants = append(l.Variants, LedgerVariant{mark, r.Plan.Name, r.Plan.Digest, scale, r.Seed, r.Rounds})
+	return l.Variants[n]
 }
 
-// addWay puts the verdicts of a run into their cells.
-func (l *ledgerMaker) addRun(r LedgerRun) {
-	mark, scale := l.variant(r.Result)
-	at := slices.Index(l.out.Columns, columnOf(r.Result))
+// addRun puts the verdicts of a run into their cells.
+func (l *Ledger) addRun(r LedgerRun) {
+	v := l.variant(r.Result)
+	at := slices.Index(l.Columns, columnOf(r.Result))
 	for _, k := range r.Result.Claims {
-		i := slices.IndexFunc(l.out.Rows, func(row LedgerRow) bool { return row.Plan == r.Result.Plan.Name && row.ID == k.ID })
+		i := slices.IndexFunc(l.Rows, func(row LedgerRow) bool { return row.Plan == v.Plan && row.ID == k.ID })
 		if i < 0 {
-			i = len(l.out.Rows)
-			l.out.Rows = append(l.out.Rows, LedgerRow{Plan: r.Result.Plan.Name, ID: k.ID, Says: k.Says, By: k.By, Scope: k.Scope,
-				Cells: make([]LedgerCell, len(l.out.Columns))})
+			i = len(l.Rows)
+			l.Rows = append(l.Rows, LedgerRow{Plan: v.Plan, ID: k.ID, Says: k.Says, By: k.By, Scope: k.Scope,
+				Cells: make([]LedgerCell, len(l.Columns))})
 		}
-		cell := &l.out.Rows[i].Cells[at]
-		cell.Entries = append(cell.Entries, LedgerEntry{Run: r.Result.Run, Path: r.Path, Mark: mark, Started: startTime(r.Result), Counts: slices.Equal(scale, []string{unscaled}), Claim: k})
+		cell := &l.Rows[i].Cells[at]
+		cell.Marks = appendUnique(cell.Marks, v.Mark)
+		cell.Entries = append(cell.Entries, LedgerEntry{Run: r.Result.Run, Path: r.Path, Mark: v.Mark,
+			Started: startTime(r.Result), Counts: isUnscaled(v.Scale), Claim: k})
 	}
 }
 
-// startTime is the start of the first session.
-func startTime(r *result.Result) time.Time {
-	if len(r.Sessions) == 0 {
-		return time.Time{}
-	}
-	return r.Sessions[0].Started
-}
+func isUnscaled(scale []string) bool { return slices.Equal(scale, []string{unscaled}) }
 
 // decideRow gives every cell of a row its verdict, and notes where it reversed.
-func (l *ledgerMaker) decideRow(row *LedgerRow) {
+func (l *Ledger) decideRow(row *LedgerRow) {
 	for i := range row.Cells {
 		c := &row.Cells[i]
+		if len(c.Entries) == 0 {
+			continue
+		}
 		if !slices.ContainsFunc(c.Entries, func(e LedgerEntry) bool { return e.Counts }) {
-			first := "" // of scaled runs only, those of the first scale decide
-			for k := range c.Entries {
-				e := &c.Entries[k]
-				if first == "" {
-					first = l.scaleOf(e.Mark)
-				}
-				e.Counts = l.scaleOf(e.Mark) == first
+			for k := range c.Entries { // of scaled runs only, those of the first scale decide
+				c.Entries[k].Counts = l.scaleOf(c.Entries[k].Mark) == l.scaleOf(c.Entries[0].Mark)
 			}
 		}
 		var deciding []string
@@ -230,16 +213,16 @@ func (l *ledgerMaker) decideRow(row *LedgerRow) {
 			if e.Counts {
 				deciding = append(deciding, e.Claim.Verdict)
 			}
-			c.Marks = appendUnique(c.Marks, e.Mark)
 		}
 		c.Verdict = combineVerdicts(deciding)
-		c.Scaled = c.Verdict != "" && l.deciding(*c) != unscaled
+		c.Scaled = l.decidingScale(*c) != unscaled
 	}
 	for i := range row.Cells {
-		for k := i - 1; k >= 0 && l.sameMachine(i, k); k-- {
-			if before := row.Cells[k].Verdict; decisive(before) && l.deciding(row.Cells[k]) == l.deciding(row.Cells[i]) {
-				if now := row.Cells[i].Verdict; decisive(now) && now != before {
-					row.Cells[i].Changed = l.out.Columns[k].System
+		for k := i - 1; k >= 0 && l.Columns[i].isSameMachine(l.Columns[k]); k-- {
+			before, now := row.Cells[k], &row.Cells[i]
+			if isDecided(before.Verdict) && l.decidingScale(before) == l.decidingScale(*now) {
+				if isDecided(now.Verdict) && now.Verdict != before.Verdict {
+					now.Changed = l.Columns[k].System
 				}
 				break
 			}
@@ -247,14 +230,14 @@ func (l *ledgerMaker) decideRow(row *LedgerRow) {
 	}
 }
 
-func (l *ledgerMaker) scaleOf(mark string) string {
-	i := slices.IndexFunc(l.out.Variants, func(v LedgerVariant) bool { return v.Mark == mark })
-	return strings.Join(l.out.Variants[i].Scale, "; ")
+func (l *Ledger) scaleOf(mark string) string {
+	i := slices.IndexFunc(l.Variants, func(v LedgerVariant) bool { return v.Mark == mark })
+	return strings.Join(l.Variants[i].Scale, "; ")
 }
 
-// deciding is the scale of the runs that decide a cell: only verdicts of one
-// scale can turn round.
-func (l *ledgerMaker) deciding(c LedgerCell) string {
+// decidingScale is the scale of the runs that decide a cell: only verdicts of one
+// scale can reverse.
+func (l *Ledger) decidingScale(c LedgerCell) string {
 	for _, e := range c.Entries {
 		if e.Counts {
 			return l.scaleOf(e.Mark)
@@ -263,69 +246,15 @@ func (l *ledgerMaker) deciding(c LedgerCell) string {
 	return ""
 }
 
-func (l *ledgerMaker) sameMachine(i, k int) bool {
-	a, b := l.out.Columns[i], l.out.Columns[k]
-	return a.Machine == b.Machine && engineKind(a.Engine) == engineKind(b.Engine)
-}
-
-// answers reports for each column what is still true there.
-func (l *ledgerMaker) answers() {
-	for i, c := range l.out.Columns {
-		var no, turned []string
-		judged, holds, scaled, open := 0, 0, 0, 0
-		for _, row := range l.out.Rows {
-			cell := row.Cells[i]
-			switch {
-			case cell.Verdict == "":
-				continue
-			case cell.Verdict == result.Holds:
-				judged++
-				holds++
-			case cell.Verdict == result.DoesNotHold:
-				judged++
-				no = append(no, "“"+row.Says+"”")
-			default:
-				open++
-			}
-			if cell.Scaled && decisive(cell.Verdict) {
-				scaled++
-			}
-			if cell.Changed != "" {
-				turned = append(turned, fmt.Sprintf("“%s” %s, unlike in %s", row.Says, strings.ReplaceAll(cell.Verdict, "_", " "), cell.Changed))
-			}
-		}
-		text := c.Name() + ": no claim could be judged"
-		if judged > 0 {
-			text = fmt.Sprintf("%s: %d of %s judged hold", c.Name(), holds, plural(judged, "claim"))
-		}
-		switch {
-		case scaled > 0 && scaled == judged:
-			text += ", seen in scaled runs only"
-		case scaled > 0:
-			text += fmt.Sprintf(", %d of these seen in scaled runs only", scaled)
-		}
-		if len(no) > 0 {
-			text += "; not " + strings.Join(no, ", ")
-		}
-		if open > 0 {
-			text += fmt.Sprintf("; %d undecided or not measured", open)
-		}
-		if len(turned) > 0 {
-			text += ". Turned round: " + strings.Join(turned, "; ")
-		}
-		l.out.Answers = append(l.out.Answers, text)
-	}
-}
-
 // combineVerdicts is the verdict of several runs, whatever their order: one that decides
 // wins over those that do not, and two that contradict each other do not decide,
-// however many others there are. Of no runs it is "".
+// however many others there are. Without runs it is "".
 func combineVerdicts(verdicts []string) string {
 	order := []string{"", result.NotMeasured, result.CannotTell}
 	open, decided := 0, ""
 	for _, v := range verdicts {
 		switch {
-		case !decisive(v):
+		case !isDecided(v):
 			open = max(open, slices.Index(order, v))
 		case decided != "" && decided != v:
 			return result.CannotTell
@@ -334,4 +263,51 @@ func combineVerdicts(verdicts []string) string {
 		}
 	}
 	return cmp.Or(decided, order[open])
+}
+
+// addAnswers reports for each column which claims are still true there.
+func (l *Ledger) addAnswers() {
+	for i, c := range l.Columns {
+		var no, reversed []string
+		judged, scaled, open := 0, 0, 0
+		for _, row := range l.Rows {
+			cell := row.Cells[i]
+			switch {
+			case cell.Verdict == "":
+				continue
+			case !isDecided(cell.Verdict):
+				open++
+				continue
+			case cell.Verdict == result.DoesNotHold:
+				no = append(no, "“"+row.Says+"”")
+			}
+			judged++
+			if cell.Scaled {
+				scaled++
+			}
+			if cell.Changed != "" {
+				reversed = append(reversed, wording.Text("ledger.reversed", row.Says, wording.Text("verdict."+cell.Verdict), cell.Changed))
+			}
+		}
+		text := wording.Text("ledger.none", c.Name())
+		if judged > 0 {
+			text = wording.Text("ledger.hold", c.Name(), judged-len(no), wording.Count{N: judged, Noun: "claim"})
+		}
+		switch {
+		case scaled > 0 && scaled == judged:
+			text += wording.Text("ledger.scaled")
+		case scaled > 0:
+			text += wording.Text("ledger.some-scaled", scaled)
+		}
+		if len(no) > 0 {
+			text += wording.Text("ledger.not", strings.Join(no, ", "))
+		}
+		if open > 0 {
+			text += wording.Text("ledger.open", open)
+		}
+		if len(reversed) > 0 {
+			text += wording.Text("ledger.all-reversed", strings.Join(reversed, "; "))
+		}
+		l.Answers = append(l.Answers, text)
+	}
 }

@@ -1,30 +1,22 @@
 package analysis
 
 import (
-	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"dmgbench/internal/plan"
+	"dmgbench/internal/wording"
 )
 
-// missingValues is the finding of a test with a side that has no value.
-func missingValues(sides ...operandValue) (finding, bool) {
-	var f finding
-	for _, a := range sides {
-		f.missing, f.weak = join(f.missing, a.missing), join(f.weak, a.weak)
-	}
-	return f, f.missing != "" || f.weak != ""
-}
-
 // pairTest is a test of two values: op computes the tested number, in unit, from two printed figures; rounds judges
-// values where at least one was measured; phrase words what was seen.
+// values where at least one was measured.
 type pairTest struct {
 	bound  plan.Bound
 	unit   string
 	op     func(x, y float64) float64
 	rounds func(a, b operandValue) finding
-	phrase func(string) string
+	phrase wording.Message
 }
 
 // judge tests a and b. A printed value is the same in every round.
@@ -35,7 +27,7 @@ func (t pairTest) judge(a, b operandValue) finding {
 	var f finding
 	switch {
 	case a.fixed && b.fixed:
-		f = judgePrinted(a, b, t.bound, t.op, t.unit, t.phrase)
+		f = judgePublished(a, b, t.bound, t.op, t.unit, t.phrase)
 	case a.fixed:
 		f = judgeEnds(a, func(v float64) finding { return t.rounds(constantRounds(v, b), b) })
 	case b.fixed:
@@ -49,128 +41,114 @@ func (t pairTest) judge(a, b operandValue) finding {
 
 // judgeRatio tests a / b against a bound.
 func judgeRatio(a, b operandValue, bound plan.Bound) finding {
-	t := pairTest{bound: bound, unit: "1", op: divide, phrase: func(v string) string { return timesPhrase(a, b, v) }}
+	t := pairTest{bound: bound, unit: "1", op: divide, phrase: ratioPhrase(a, b)}
 	t.rounds = func(a, b operandValue) finding { return ratioRounds(a, b, bound, t.phrase) }
 	return t.judge(a, b)
+}
+
+// ratioPhrase compares a with b, their ratio to be filled in.
+func ratioPhrase(a, b operandValue) wording.Message {
+	do, timed := strings.CutSuffix(string(a.q), "_time")
+	switch {
+	case a.q == "allocated" && b.q == "apparent":
+		return wording.FullSize(a.label, b.label)
+	case a.q != b.q:
+		return wording.Say("phrase.ratio-of", nil, nameOf(a.q), a.label, nameOf(b.q), b.label)
+	case a.q == "write" || a.q == "read":
+		return wording.Say("phrase.ratio-rate", nil, a.label, string(a.q), b.label)
+	case a.q == "stream":
+		return wording.Say("phrase.ratio-stream", nil, a.label, b.label)
+	case timed:
+		return wording.Say("phrase.ratio-time", nil, a.label, do, b.label)
+	case a.q == "allocated":
+		return wording.Say("phrase.ratio-space", nil, a.label, b.label)
+	}
+	return wording.Say("phrase.ratio", nil, nameOf(a.q), a.label, b.label)
 }
 
 // judgeDifference tests a - b against a bound.
 func judgeDifference(a, b operandValue, bound plan.Bound) finding {
 	bound.Unit = a.unit
-	t := pairTest{bound: bound, unit: a.unit, op: func(x, y float64) float64 { return x - y }, phrase: func(v string) string {
-		return fmt.Sprintf("the %s of %s less that of %s is %s", nameOf(a.q), a.label, b.label, v)
-	}}
+	t := pairTest{bound: bound, unit: a.unit, op: func(x, y float64) float64 { return x - y },
+		phrase: wording.Say("phrase.difference", nil, nameOf(a.q), a.label, b.label)}
 	t.rounds = func(a, b operandValue) finding {
 		x, y := paired(a, b)
 		if len(x) == 0 {
-			return finding{weak: noPairs}
+			return weak("no-pairs")
 		}
-		d := make([]float64, len(x))
 		for i := range x {
-			d[i] = x[i] - y[i]
+			x[i] -= y[i]
 		}
-		return judgeRounds(plainScale.over(a.per).absolute(a.unit), a.unit, d, bound, t.phrase)
+		return judgeRounds(plainScale.over(a.per).absolute(a.unit), a.unit, x, bound, t.phrase)
 	}
 	return t.judge(a, b)
 }
 
-// judgeEqual tests whether a and b differ by at most a share of the larger one.
-func judgeEqual(a, b operandValue, share float64) finding {
-	f := judgeRatio(a, b, plan.Bound{Low: 1 - share, High: 1 / (1 - share), Unit: "1"})
-	if f.need != "" {
-		f.need = fmt.Sprintf("a difference of at most %s of the larger, a ratio %s", percent(share), f.need)
-	}
-	return f
-}
-
-// judgeApart tests whether a is larger than b by more than a share of a.
-func judgeApart(a, b operandValue, share float64) finding {
-	return judgeRatio(a, b, plan.Bound{Low: 1 / (1 - share), High: math.Inf(1), LowOpen: true, Unit: "1"})
-}
-
-// judgeBound tests a value itself.
-func judgeBound(a operandValue, bound plan.Bound) finding {
-	if f, bad := missingValues(a); bad {
-		return f
-	}
-	bound.Unit = a.unit
-	phrase := func(v string) string { return fmt.Sprintf("the %s of %s is %s", nameOf(a.q), a.label, v) }
-	if a.fixed {
-		one := operandValue{fixed: true, low: 1, high: 1, unit: "1"}
-		f := judgePrinted(a, one, bound, func(x, _ float64) float64 { return x }, a.unit, phrase)
-		f.evidence = slices.Concat(evidenceOf(a), f.evidence)
-		return f
-	}
-	f := judgeRounds(scaleOf(a.unit, a.values).over(a.per).absolute(a.unit), a.unit, a.values, bound, phrase)
-	f.evidence = slices.Concat(evidenceOf(a), f.evidence)
-	return f
-}
-
-const noPairs = "no round measured both sides"
-
 // ratioRounds compares paired rounds through their logarithms. Where a value is
 // zero there is no logarithm: two zeros are equal, and with one zero there is no ratio.
-func ratioRounds(a, b operandValue, bound plan.Bound, phrase func(string) string) finding {
+func ratioRounds(a, b operandValue, bound plan.Bound, phrase wording.Message) finding {
 	x, y := paired(a, b)
 	if len(x) == 0 {
-		return finding{weak: noPairs}
+		return weak("no-pairs")
 	}
 	r := make([]float64, len(x))
 	for i := range x {
-		switch {
-		case x[i] == y[i]:
-			r[i] = 1
-		case x[i] <= 0 || y[i] <= 0 || math.IsInf(y[i], 0):
-			if math.IsInf(y[i], 1) || x[i] == 0 && y[i] > 0 {
-				r[i] = 0
-			} else if x[i] > 0 {
-				r[i] = math.Inf(1)
-			} else {
-				r[i] = math.NaN()
-			}
-		default:
-			r[i] = x[i] / y[i]
-		}
+		r[i] = ratioOf(x[i], y[i])
 	}
 	sc := logScale.over(firstReplica(a.per, b.per))
 	if a.fixed || b.fixed {
 		sc = sc.absolute(a.unit)
 	}
-	if slices.Min(r) <= 0 || math.IsInf(slices.Max(r), 0) || slices.ContainsFunc(r, math.IsNaN) {
+	if slices.Min(r) <= 0 || !finite(r...) {
 		return judgeEdge(sc, r, bound, phrase)
 	}
 	return judgeRounds(sc, "1", r, bound, phrase)
 }
 
+// ratioOf is x / y of values that are not negative; NaN where neither is positive.
+func ratioOf(x, y float64) float64 {
+	switch {
+	case x == y:
+		return 1
+	case math.IsInf(y, 1) || x == 0 && y > 0:
+		return 0
+	case x > 0 && y > 0:
+		return x / y
+	case x > 0:
+		return math.Inf(1)
+	}
+	return math.NaN()
+}
+
 // judgeEdge judges ratios when some are zero or infinite: they decide only
 // where all rounds agree.
-func judgeEdge(sc scale, r []float64, bound plan.Bound, phrase func(string) string) finding {
-	f := finding{sampled: true, need: boundText(bound), p: 1, per: sc.per}
+func judgeEdge(sc scale, r []float64, bound plan.Bound, phrase wording.Message) finding {
+	if slices.ContainsFunc(r, math.IsNaN) {
+		return weak("not-positive.ratio")
+	}
+	f := finding{sampled: true, need: needs(bound), p: 1, per: sc.per, few: len(r) < minRounds}
+	value := wording.Say("infinite")
+	if slices.Max(r) == 0 {
+		value = wording.Say("zero")
+	}
+	f.saw = wording.Say("seen.few", phrase.With(value), sc.times(len(r)))
+	f.evidence = []wording.Message{f.saw}
 	in := 0
 	for _, v := range r {
 		if holdsAbout(bound, v) || math.IsInf(v, 1) && math.IsInf(bound.High, 1) {
 			in++
 		}
 	}
-	what := "no finite number of"
-	if slices.Max(r) == 0 {
-		what = "0"
-	}
-	f.saw = fmt.Sprintf("%s in %s", phrase(what), sc.times(len(r)))
-	f.evidence = []string{f.saw}
-	f.few = len(r) < minRounds
-	switch {
-	case slices.ContainsFunc(r, math.IsNaN):
-		return finding{weak: "values that are not positive have no ratio"}
-	case in == len(r):
+	switch in {
+	case len(r):
 		f.dir, f.p = 1, 0
-	case in == 0:
+	case 0:
 		f.dir, f.p = -1, 0
 	}
 	return f
 }
 
-// paired are the values of the rounds that both sides have.
+// paired are the values of the rounds that both operands have.
 func paired(a, b operandValue) (x, y []float64) {
 	for i, r := range a.rounds {
 		if j, ok := slices.BinarySearch(b.rounds, r); ok {
@@ -182,16 +160,13 @@ func paired(a, b operandValue) (x, y []float64) {
 
 // constantRounds gives one number to every round of like.
 func constantRounds(v float64, like operandValue) operandValue {
-	out := operandValue{fixed: true, q: like.q, unit: like.unit, per: like.per, rounds: like.rounds, values: make([]float64, len(like.rounds))}
-	for i := range out.values {
-		out.values[i] = v
-	}
-	return out
+	return operandValue{fixed: true, q: like.q, unit: like.unit, per: like.per, rounds: like.rounds,
+		values: slices.Repeat([]float64{v}, len(like.rounds))}
 }
 
-// judgeEnds judges a measured side against both ends of a printed one: a verdict
-// has to hold whatever the true figure inside the printed interval is, that of
-// "about" being one that it can mean.
+// judgeEnds judges a measured value against both ends of a printed one: a verdict
+// has to hold whatever the true figure inside the printed interval is, the interval
+// of "about" being all that it can mean.
 func judgeEnds(f operandValue, judge func(v float64) finding) finding {
 	w := f.widened()
 	low := judge(w.low)
@@ -205,11 +180,13 @@ func judgeEnds(f operandValue, judge func(v float64) finding) finding {
 	}
 	if low.dir != high.dir {
 		out.dir, out.p = 0, 1
-		out.gap = fmt.Sprintf("and the printed %q leaves it open", f.text)
+		out.gap = wording.Say("gap.printed", f.text)
 	}
 	out.evidence = slices.Concat(low.evidence, high.evidence)
 	return out
 }
+
+func first(x, _ float64) float64 { return x }
 
 func divide(x, y float64) float64 {
 	switch {
@@ -221,33 +198,125 @@ func divide(x, y float64) float64 {
 	return x / y
 }
 
-// evidenceOf gives the value of each side with n and method.
-func evidenceOf(sides ...operandValue) []string {
-	var out []string
-	for _, a := range sides {
-		if a.q == "" {
-			continue
+// evidenceOf gives the value of each operand with n and method.
+func evidenceOf(operands ...operandValue) (out []wording.Message) {
+	for _, a := range operands {
+		if a.q != "" {
+			out = append(out, wording.Say("evidence.operand", nameOf(a.q), a.label, a.describe()))
 		}
-		head := fmt.Sprintf("%s of %s: ", nameOf(a.q), a.label)
-		if a.fixed {
-			out = append(out, head+a.text+", published")
-			continue
-		}
-		out = append(out, head+a.describe())
 	}
 	return out
 }
 
-// describe gives the value of a measured side with interval, n and method.
-func (a operandValue) describe() string {
-	text := show(a.headline(), a.unit)
-	sc := scaleOf(a.unit, a.values).over(a.per)
-	if iv, err := sc.interval(a.values); err == nil {
-		text += fmt.Sprintf(" (95 %% interval %s, %s)", showSpan(iv.Low, iv.High, a.unit), sc.name+sc.per.kept())
+// aboutTolerance is how far the true value of a figure printed as "about" may
+// be from it, as a share.
+const aboutTolerance = 0.05
+
+// judgePublished judges two printed figures. A figure means an interval: exact
+// ones for a point, "below", "above" and ranges for all their values, and every
+// one of these has to satisfy the bound. "about 2" means 2 ± 5 %, and
+// one value that satisfies the bound is enough: the author rounded, and the claim
+// is the author's.
+func judgePublished(
+	a, b operandValue, bound plan.Bound, op func(x, y float64) float64, unit string, phrase wording.Message,
+) finding {
+	bound.Unit = unit
+	f := finding{need: needs(bound)}
+	wide := imageOf(a.widened(), b.widened(), op)
+	saw := phrase.With(wording.Span{Low: wide.low, High: wide.high, Unit: unit})
+	f.saw = wording.Say("as-published.seen", saw)
+	f.evidence = []wording.Message{f.saw}
+	if math.IsNaN(wide.low) {
+		return finding{weak: wording.Text("published-open"), evidence: f.evidence}
 	}
-	text += ", n = " + plural(len(a.rounds), a.per.name())
-	if perFile(a.q) {
-		text += fmt.Sprintf(", %s, %s", plural(a.n, "file"), a.est)
+	switch {
+	case wide.isInside(bound):
+		f.dir = 1
+		return f
+	case wide.isOutside(bound):
+		f.dir, f.gap = -1, gap(bound, wide.low, wide.high)
+		return f
 	}
-	return text
+	for _, x := range a.readings() {
+		for _, y := range b.readings() {
+			if imageOf(x, y, op).isInside(bound) {
+				f.dir = 1
+				if a.about || b.about {
+					f.saw = wording.Say("as-published.about", saw, wording.Percent(aboutTolerance))
+				}
+				return f
+			}
+		}
+	}
+	f.p, f.gap = 1, gap(bound, wide.low, wide.high)
+	return f
+}
+
+// span is an interval of numbers; open means that neither end belongs to it.
+type span struct {
+	low, high float64
+	open      bool
+}
+
+// widened is everything that the figure can mean.
+func (a operandValue) widened() span {
+	s := span{a.low, a.high, a.lowOpen || a.highOpen}
+	if a.about {
+		d := aboutTolerance * math.Abs(a.low)
+		s.low, s.high = a.low-d, a.high+d
+	}
+	return s
+}
+
+// readings are the values that an "about" may be read as; anything else has one
+// reading, the whole interval.
+func (a operandValue) readings() []span {
+	w := a.widened()
+	if !a.about {
+		return []span{w}
+	}
+	const steps = 20
+	out := []span{{low: a.low, high: a.low}}
+	for i := range steps + 1 {
+		v := w.low + (w.high-w.low)*float64(i)/steps
+		out = append(out, span{low: v, high: v})
+	}
+	return out
+}
+
+// imageOf is the interval of op over two intervals, NaN where it has no values. op is monotone in each of its
+// arguments (a difference, or a ratio of values that are not negative), so that the
+// ends decide.
+func imageOf(a, b span, op func(x, y float64) float64) span {
+	out := span{math.Inf(1), math.Inf(-1), a.open || b.open}
+	for _, x := range []float64{a.low, a.high} {
+		for _, y := range []float64{b.low, b.high} {
+			v := op(x, y)
+			if math.IsNaN(v) {
+				return span{math.NaN(), math.NaN(), true}
+			}
+			out.low, out.high = min(out.low, v), max(out.high, v)
+		}
+	}
+	return out
+}
+
+// isInside reports whether the whole interval satisfies the bound. An open end may
+// touch a strict bound.
+func (s span) isInside(b plan.Bound) bool {
+	if s.open && s.low < s.high {
+		return s.low >= b.Low && s.high <= b.High
+	}
+	ok := func(v float64) bool {
+		return holdsAbout(b, v) || math.IsInf(v, 1) && math.IsInf(b.High, 1) || math.IsInf(v, -1) && math.IsInf(b.Low, -1)
+	}
+	return ok(s.low) && ok(s.high)
+}
+
+// isOutside reports whether no value of the interval satisfies the bound.
+func (s span) isOutside(b plan.Bound) bool {
+	if s.high < b.Low || s.low > b.High {
+		return true
+	}
+	return s.high == b.Low && (s.open || b.LowOpen) || s.low == b.High && (s.open || b.HighOpen)
 }

@@ -146,7 +146,7 @@ func threads(t require.TestingT) *plan.Plan {
 // Every printed digit of methodology section 4.
 // fitPublished fits a model of the plan to the author's own points.
 func fitPublished(p *plan.Plan, f plan.Fit) result.Fit {
-	return fitResult(f, (&runData{p: p}).printedFit(f))
+	return fitResult(f, (&runData{p: p}).publishedFit(f))
 }
 
 func TestFitPublishedReproducesTheAuthor(t *testing.T) {
@@ -256,14 +256,14 @@ where = { threads = 4 }
 stream_time = "0.5 s"
 `)
 	rate := op("stream", "threads", "4")
-	full := (&runData{p: p}).printedOperand(rate)
+	full := (&runData{p: p}).publishedValue(rate)
 	require.InDelta(t, 2e9, full.low, 1)
 	small, _, err := p.Apply(plan.Overrides{Scale: 0.001})
 	require.NoError(t, err)
 	require.Less(t, small.Inputs[0].Size, p.Inputs[0].Size)
-	assert.Equal(t, full, (&runData{p: small}).printedOperand(rate))
+	assert.Equal(t, full, (&runData{p: small}).publishedValue(rate))
 	small.Inputs[0].PublishedSize = 0 // as older runs have it
-	assert.NotEmpty(t, (&runData{p: small}).printedOperand(rate).missing)
+	assert.NotEmpty(t, (&runData{p: small}).publishedValue(rate).missing)
 }
 
 // Cases that were measured in the run folder for want of their disk: one departure, of these cases alone.
@@ -273,8 +273,8 @@ func TestAPlaceThatIsHereIsOneDepartureAndNotComparable(t *testing.T) {
 	}
 	s := &runData{p: &plan.Plan{Changes: []plan.Change{{Kind: "place", Text: "elsewhere"}}}, r: &result.Result{},
 		cases: []*caseData{at("a", plan.HereName("usb4")), at("b", "internal"), at("c", plan.HereName("tb3"))}}
-	list := s.departures()
+	list := []result.Departure(s.departures())
 	assert.Equal(t, []result.Departure{{Kind: "place", Text: "elsewhere", Cases: []string{"a", "c"}}}, list)
 	s.indexDepartures(list)
-	assert.Equal(t, []bool{false, true, false}, []bool{s.comparable("a"), s.comparable("b"), s.comparable("c")})
+	assert.Equal(t, []bool{false, true, false}, []bool{s.isComparable("a"), s.isComparable("b"), s.isComparable("c")})
 }

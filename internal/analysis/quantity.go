@@ -6,12 +6,13 @@ import (
 
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
+	"dmgbench/internal/wording"
 )
 
-// quantityRow is what the analysis knows of a quantity besides its row in [plan.Quantities], which has its unit, its
-// better direction and the kind of step that yields it. docs/metrics.md has a line on each.
+// quantityRow is what the analysis knows of a quantity in addition to its row in [plan.Quantities], which has its unit,
+// its better direction and the kind of step that yields it.
 type quantityRow struct {
-	words string // as people call it; "" is "time to" and the step
+	name string // in sentences; "" is "time to" and the step
 	// value is the quantity of a whole step: a time in seconds, a size in bytes, a count or a pure number. It is NaN
 	// where the step does not record it; nil is the duration of the step.
 	value    func(*result.Step) float64
@@ -23,43 +24,53 @@ type quantityRow struct {
 }
 
 var quantityRows = map[plan.Quantity]quantityRow{
-	"write":       {words: "write rate", perFile: true, rate: true},
-	"read":        {words: "read rate", perFile: true, rate: true},
+	"write":       {name: "write rate", perFile: true, rate: true},
+	"read":        {name: "read rate", perFile: true, rate: true},
 	"write_time":  {value: spanSeconds, fileTime: true},
 	"read_time":   {value: spanSeconds, fileTime: true},
 	"stream_time": {value: streamSeconds},
 	"copy_time":   {value: streamSeconds},
-	"stream": {words: "compression rate", rate: true, value: ofStream(func(st *result.Step) float64 {
-		return quotient(st.Stream.In, float64(spanNS(st))/1e9)
+	"stream": {name: "compression rate", rate: true, value: ofStream(func(x *result.Stream, st *result.Step) float64 {
+		return quotient(x.In, float64(spanNS(st))/1e9)
 	})},
-	"stream_out": {words: "compressed size", value: ofStream(func(st *result.Step) float64 { return float64(st.Stream.Out) })},
-	"ratio": {words: "compression ratio", value: ofStream(func(st *result.Step) float64 {
-		return known(st.Stream.Ratio, st.Stream.Ratio > 0)
+	"stream_out": {name: "compressed size", value: ofStream(func(x *result.Stream, _ *result.Step) float64 {
+		return float64(x.Out)
 	})},
-	"saving": {words: "share saved by compression", value: ofStream(func(st *result.Step) float64 { return st.Stream.Saving })},
-	"convert": {words: "conversion rate", overLive: true, value: func(st *result.Step) float64 {
+	"ratio": {name: "compression ratio", value: ofStream(func(x *result.Stream, _ *result.Step) float64 {
+		return known(x.Ratio, x.Ratio > 0)
+	})},
+	"saving": {name: "share saved by compression", value: ofStream(func(x *result.Stream, _ *result.Step) float64 {
+		return x.Saving
+	})},
+	"convert": {name: "conversion rate", overLive: true, value: func(st *result.Step) float64 {
 		return quotient(st.Live, float64(st.DurationNS)/1e9)
 	}},
-	"convert_ratio": {words: "ratio of files to converted image", overLive: true, value: func(st *result.Step) float64 {
+	"convert_ratio": {name: "ratio of files to converted image", overLive: true, value: func(st *result.Step) float64 {
 		if st.Made == nil {
 			return math.NaN()
 		}
 		return quotient(st.Live, float64(st.Made.Allocated))
 	}},
-	"reclaimed":  {words: "space reclaimed by compacting", value: func(st *result.Step) float64 { return float64(st.BytesFreed) }},
-	"trimmed":    {words: "space given back by trimming", value: func(st *result.Step) float64 { return float64(st.BytesFreed) }},
-	"allocated":  {words: "size on disk", value: ofDisk(func(d *result.DiskUse) float64 { return float64(d.Allocated) })},
-	"apparent":   {words: "apparent size", value: ofDisk(func(d *result.DiskUse) float64 { return float64(d.Apparent) })},
-	"bands":      {words: "number of bands", bands: true, value: ofDisk(func(d *result.DiskUse) float64 { return float64(d.Bands) })},
-	"bands_full": {words: "number of full bands", bands: true, value: ofDisk(func(d *result.DiskUse) float64 { return float64(d.BandsFull) })},
-	"free": {words: "free space", value: ofDisk(func(d *result.DiskUse) float64 {
+	"reclaimed": {name: "space reclaimed by compacting", value: bytesFreed},
+	"trimmed":   {name: "space given back by trimming", value: bytesFreed},
+	"allocated": {name: "size on disk", value: ofDisk(func(d *result.DiskUse) float64 { return float64(d.Allocated) })},
+	"apparent":  {name: "apparent size", value: ofDisk(func(d *result.DiskUse) float64 { return float64(d.Apparent) })},
+	"bands": {name: "number of bands", bands: true, value: ofDisk(func(d *result.DiskUse) float64 {
+		return float64(d.Bands)
+	})},
+	"bands_full": {name: "number of full bands", bands: true, value: ofDisk(func(d *result.DiskUse) float64 {
+		return float64(d.BandsFull)
+	})},
+	"free": {name: "free space", value: ofDisk(func(d *result.DiskUse) float64 {
 		return known(float64(d.VolumeFree), d.VolumeFree >= 0 && d.Attached)
 	})},
-	"host_free": {words: "free space of the host", value: ofDisk(func(d *result.DiskUse) float64 {
+	"host_free": {name: "free space of the host", value: ofDisk(func(d *result.DiskUse) float64 {
 		return known(float64(d.HostFree), d.HostFree > 0)
 	})},
-	"live": {words: "size of the files", value: func(st *result.Step) float64 { return known(float64(st.Live), st.Disk != nil) }},
-	"overhead": {words: "overhead (size on disk over files)", overLive: true, value: func(st *result.Step) float64 {
+	"live": {name: "size of the files", value: func(st *result.Step) float64 {
+		return known(float64(st.Live), st.Disk != nil)
+	}},
+	"overhead": {name: "overhead (size on disk over files)", overLive: true, value: func(st *result.Step) float64 {
 		if st.Disk == nil || st.Live <= 0 {
 			return math.NaN()
 		}
@@ -80,6 +91,8 @@ func quotient(bytes int64, over float64) float64 {
 	return known(float64(bytes)/over, bytes > 0 && over > 0)
 }
 
+func bytesFreed(st *result.Step) float64 { return float64(st.BytesFreed) }
+
 func ofDisk(value func(*result.DiskUse) float64) func(*result.Step) float64 {
 	return func(st *result.Step) float64 {
 		if st.Disk == nil {
@@ -89,12 +102,12 @@ func ofDisk(value func(*result.DiskUse) float64) func(*result.Step) float64 {
 	}
 }
 
-func ofStream(value func(*result.Step) float64) func(*result.Step) float64 {
+func ofStream(value func(*result.Stream, *result.Step) float64) func(*result.Step) float64 {
 	return func(st *result.Step) float64 {
 		if st.Stream == nil {
 			return math.NaN()
 		}
-		return value(st)
+		return value(st.Stream, st)
 	}
 }
 
@@ -114,42 +127,53 @@ func streamSeconds(st *result.Step) float64 {
 
 // stepValue is a quantity that a step has as a whole, NaN where the step does not record it.
 func stepValue(q plan.Quantity, st *result.Step) float64 {
-	row := quantityRows[q]
-	switch {
-	case row.value != nil:
-		return row.value(st)
-	case strings.HasSuffix(string(q), "_time"):
-		return float64(st.DurationNS) / 1e9
+	if value := quantityRows[q].value; value != nil {
+		return value(st)
 	}
-	return math.NaN()
+	return known(float64(st.DurationNS)/1e9, strings.HasSuffix(string(q), "_time"))
 }
 
-// nameOf is the quantity in words.
+// nameOf is the quantity in sentences.
 func nameOf(q plan.Quantity) string {
-	if words := quantityRows[q].words; words != "" {
-		return words
+	if name := quantityRows[q].name; name != "" {
+		return name
 	}
 	if do, ok := strings.CutSuffix(string(q), "_time"); ok {
-		return "time to " + do
+		return wording.Text("time-to", do)
 	}
 	return string(q)
 }
 
-// perFile reports whether the quantity is a rate of files that are timed one by
+// changeWords are the words for a quantity that is larger, smaller or a multiple.
+func changeWords(q plan.Quantity) wording.ChangeWords {
+	switch {
+	case isRate(q):
+		return wording.ChangeWords{Up: "faster", Down: "slower", Times: "fast"}
+	case strings.HasSuffix(string(q), "_time"):
+		return wording.ChangeWords{Up: "longer", Down: "shorter", Times: "long"}
+	case quantityRows[q].bands:
+		return wording.ChangeWords{Up: "more", Down: "fewer", Times: "many"}
+	case q.Unit() == "B":
+		return wording.ChangeWords{Up: "larger", Down: "smaller", Times: "large"}
+	}
+	return wording.ChangeWords{Up: "higher", Down: "lower", Times: "high"}
+}
+
+// isPerFile reports whether the quantity is a rate of files that are timed one by
 // one, so that there are estimators to choose from.
-func perFile(q plan.Quantity) bool { return quantityRows[q].perFile }
+func isPerFile(q plan.Quantity) bool { return quantityRows[q].perFile }
 
-// rate reports whether the quantity is bytes over time of files or streams.
-func rate(q plan.Quantity) bool { return quantityRows[q].rate }
+// isRate reports whether the quantity is bytes over time of files or streams.
+func isRate(q plan.Quantity) bool { return quantityRows[q].rate }
 
-// fileTime reports whether the quantity is the time of a step of timed files.
-func fileTime(q plan.Quantity) bool { return quantityRows[q].fileTime }
+// isFileTime reports whether the quantity is the time of a step of timed files.
+func isFileTime(q plan.Quantity) bool { return quantityRows[q].fileTime }
 
-// quantitiesOf lists what one kind of step yields, in the order of summaries.
-func quantitiesOf(do string) []plan.Quantity {
+// quantitiesOf lists what one kind of step yields for a case, in the order of summaries.
+func quantitiesOf(do string, c *result.Case) []plan.Quantity {
 	var out []plan.Quantity
 	for _, q := range plan.Quantities {
-		if q.Do == do {
+		if q.Do == do && (c.Target.Format == "UDSB" || !quantityRows[q.Name].bands) {
 			out = append(out, q.Name)
 		}
 	}

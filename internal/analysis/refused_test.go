@@ -19,10 +19,10 @@ func TestNoEstimateOfChosenRounds(t *testing.T) {
 	}
 	s := summaryOf(t, analysed(t, planOf(t, twoFormats), 4, l), "format=UDSB", "new", "write")
 	for _, name := range []string{theilSen, leastSquares, weighted} {
-		_, ok := estimate(s.Estimates, name)
+		_, ok := findEstimate(s.Estimates, name)
 		assert.False(t, ok, name)
 	}
-	e, ok := estimate(s.Estimates, aggregate)
+	e, ok := findEstimate(s.Estimates, aggregate)
 	assert.True(t, ok)
 	assert.NotNil(t, e.CI)
 }

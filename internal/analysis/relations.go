@@ -1,39 +1,40 @@
 package analysis
 
 import (
-	"fmt"
 	"math"
 	"slices"
 
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
 	"dmgbench/internal/stats"
+	"dmgbench/internal/wording"
 )
 
 // relations are the relations of the plan, on what was measured.
 func (s *runData) relations() []result.Relation {
 	out := []result.Relation{}
-	j := judge{s: s, est: s.headlineName()}
 	for _, rel := range s.p.Relations {
-		out = append(out, j.relation(rel))
+		out = append(out, judge{s: s, est: s.headlineName()}.relation(rel))
 	}
 	return out
 }
 
-// relation sets two quantities against each other. A point that lacks one of
+// relation plots two quantities against each other. A point that lacks one of
 // them is left out, and Reason names it.
 func (j judge) relation(rel plan.Relation) result.Relation {
-	out := result.Relation{Name: rel.Name, XOp: string(rel.X.Quantity), YOp: string(rel.Y.Quantity), Points: []result.RelationPoint{}}
-	own, _ := labels(rel.Over)
+	out := result.Relation{Name: rel.Name, XOp: string(rel.X.Quantity), YOp: string(rel.Y.Quantity),
+		Points: []result.RelationPoint{}}
+	labels := wording.Labels(rel.Over)
 	var xs, ys []float64
 	for i, sel := range rel.Over {
 		x, y := j.operand(narrowed(rel.X, sel)), j.operand(narrowed(rel.Y, sel))
 		if f, bad := missingValues(x, y); bad {
-			out.Reason = join(out.Reason, own[i]+": "+join(f.missing, f.weak))
+			why := wording.Text("of-case", labels[i], wording.Join(f.missing, f.weak))
+			out.Reason = wording.Join(out.Reason, why)
 			continue
 		}
 		xs, ys = append(xs, x.headline()), append(ys, y.headline())
-		out.Points = append(out.Points, result.RelationPoint{Label: own[i], X: x.headline(), Y: y.headline()})
+		out.Points = append(out.Points, result.RelationPoint{Label: labels[i], X: x.headline(), Y: y.headline()})
 	}
 	for i := range out.Points {
 		out.Points[i].RankX, out.Points[i].RankY = rankFromTop(xs, i), rankFromTop(ys, i)
@@ -43,7 +44,7 @@ func (j judge) relation(rel plan.Relation) result.Relation {
 	}
 	c, err := stats.Spearman(xs, ys)
 	if err != nil {
-		out.Reason = join(out.Reason, fmt.Sprintf("no rank correlation: %v", err))
+		out.Reason = wording.Join(out.Reason, wording.Text("no-correlation", err))
 	}
 	out.Spearman = c
 	return out
@@ -80,14 +81,17 @@ const offLineZ = 3.5
 // from the median residual in units of the scaled median absolute deviation. The
 // farthest one is taken out and the line drawn anew, as one point off drags the
 // others with it. The word describes the picture; it is not a test.
-func offLine(xs, ys []float64) []int {
-	var out []int
+func offLine(xs, ys []float64) (out []int) {
 	rest := make([]int, len(xs))
 	for i := range rest {
 		rest[i] = i
 	}
 	for len(rest) >= minForOutlier {
-		worst := farthest(pick(xs, rest), pick(ys, rest))
+		x, y := make([]float64, len(rest)), make([]float64, len(rest))
+		for k, i := range rest {
+			x[k], y[k] = xs[i], ys[i]
+		}
+		worst := farthest(x, y)
 		if worst < 0 {
 			break
 		}
@@ -108,24 +112,12 @@ func farthest(xs, ys []float64) int {
 	for i := range xs {
 		residuals[i] = ys[i] - l.At(xs[i])
 	}
-	mid, errMid := stats.Median(residuals)
-	mad, errMAD := stats.MAD(residuals)
-	if errMid != nil || errMAD != nil {
-		return -1
-	}
-	worst, far := -1, offLineZ*stats.MADScale*mad
+	mid := median(residuals)
+	worst, far := -1, offLineZ*stats.MADScale*mad(residuals)
 	for i, r := range residuals {
 		if d := math.Abs(r - mid); d > far && d > slack*math.Abs(ys[i]) {
 			worst, far = i, d
 		}
 	}
 	return worst
-}
-
-func pick(vs []float64, at []int) []float64 {
-	out := make([]float64, len(at))
-	for k, i := range at {
-		out[k] = vs[i]
-	}
-	return out
 }

@@ -2,13 +2,13 @@ package analysis
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
 	"dmgbench/internal/stats"
+	"dmgbench/internal/wording"
 )
 
 // The outlier rules that a claim about files is judged under in addition to the
@@ -28,33 +28,42 @@ const (
 	roundsLater = "without the first round"
 )
 
-// specification is one defensible way to analyse the run, but for the estimator.
-type specification struct {
-	rule, rounds string
-	s            *runData
+// way is one defensible analysis of the run: the files and rounds that count, and the estimator.
+type way struct{ rule, rounds, est string }
+
+// claimState is a claim with what has been found of it in every way so far.
+type claimState struct {
+	h            *claimJudgement
+	rates, files bool // whether estimators and outlier rules make a difference to it
+	found        map[way]finding
 }
 
-// judgeRobustness judges every claim that was judged in all the ways that could be
-// defended as well: each estimator of [panel], each outlier rule, with and
+// judgeRobustness judges every claim that was judged in all other ways that are
+// defensible: each estimator of [panel], each outlier rule, with and
 // without the first round. Within each way the claims are adjusted after Holm as
 // they are for the verdict. A way that the files or rounds do not allow is
 // counted as left out, never as agreeing.
 func (s *runData) judgeRobustness(hs []*claimJudgement, out []result.Claim) {
-	cs := make([]*claimState, len(hs))
-	files := false
+	states := make([]*claimState, len(hs))
+	some, files := false, false
 	for i, h := range hs {
 		if h.applies && h.findings[0].missing == "" {
-			cs[i] = &claimState{h: h, rates: s.anyEstimator(h.claim.Assert), files: s.ofFiles(h.claim.Assert), found: map[[3]string]finding{}}
-			files = files || cs[i].files
+			states[i] = &claimState{h: h, rates: slices.ContainsFunc(s.operands(h.claim.Assert), isOpenRate),
+				files: s.isOfFiles(h.claim.Assert), found: map[way]finding{}}
+			some, files = true, files || states[i].files
 		}
 	}
-	if !slices.ContainsFunc(cs, func(c *claimState) bool { return c != nil }) {
+	if !some {
 		return
 	}
-	worlds := s.specifications(files)
-	for _, w := range worlds {
-		for _, est := range s.estimatorOrder() {
-			s.judgeIn(w, worlds, est, cs, out)
+	specifications := s.specifications(files)
+	for _, rule := range outlierRules {
+		for _, rounds := range []string{roundsAll, roundsLater} {
+			for _, est := range s.headlineFirst() {
+				if w := (way{rule, rounds, est}); specifications[way{rule, rounds, ""}] != nil {
+					s.judgeWay(w, specifications, states, out)
+				}
+			}
 		}
 	}
 	for i := range out {
@@ -64,38 +73,34 @@ func (s *runData) judgeRobustness(hs []*claimJudgement, out []result.Claim) {
 	}
 }
 
-// estimatorOrder are the estimators of the multiverse, the headline first.
-func (s *runData) estimatorOrder() []string {
-	out := []string{s.headlineName()}
-	for _, e := range panel {
-		if e != out[0] {
-			out = append(out, e)
-		}
-	}
-	return out
-}
-
-// specifications makes the studies of all rounds, and of all rules if some claim is about files.
-func (s *runData) specifications(files bool) (out []specification) {
+// specifications are the runs with the files and rounds of each way: of all rounds, and of all rules if some claim is
+// about files.
+func (s *runData) specifications(files bool) map[way]*runData {
+	out := map[way]*runData{}
 	for _, rule := range outlierRules {
 		if rule != ruleNone && !files {
 			continue
 		}
 		filtered := s.withOutlierRule(rule)
-		out = append(out, specification{rule, roundsAll, filtered})
+		out[way{rule, roundsAll, ""}] = filtered
 		if first := s.firstRounds(); first != nil {
-			out = append(out, specification{rule, roundsLater, filtered.withoutRounds(first)})
+			out[way{rule, roundsLater, ""}] = filtered.mapSteps(func(_ stepKey, st *result.Step) *result.Step {
+				if first[st.Round] {
+					return nil
+				}
+				return st
+			})
 		}
 	}
 	return out
 }
 
-// ofFiles reports whether a test rests on files that one worker timed, so that
+// isOfFiles reports whether a test is about files that one worker timed, so that
 // there are files to leave out.
-func (s *runData) ofFiles(a plan.Assert) bool {
+func (s *runData) isOfFiles(a plan.Assert) bool {
 	some := false
 	for _, op := range s.operands(a) {
-		if op.Published || !perFile(op.Quantity) {
+		if op.Published || !isPerFile(op.Quantity) {
 			continue
 		}
 		cells, _ := s.cells(op.Quantity, op.Where)
@@ -109,13 +114,6 @@ func (s *runData) ofFiles(a plan.Assert) bool {
 		}
 	}
 	return some
-}
-
-// anyEstimator reports whether the estimator of rates is open.
-func (s *runData) anyEstimator(a plan.Assert) bool {
-	return slices.ContainsFunc(s.operands(a), func(op plan.Operand) bool {
-		return perFile(op.Quantity) && op.Statistic == "" && !op.Published
-	})
 }
 
 // firstRounds are the rounds that a careful reader might leave out as warming
@@ -137,13 +135,13 @@ func (s *runData) firstRounds() map[int]bool {
 	return out
 }
 
-// mapSteps is the study with its subjects' steps replaced.
+// mapSteps is the run with the steps of its cases replaced; nil drops a step.
 func (s *runData) mapSteps(change func(stepKey, *result.Step) *result.Step) *runData {
 	out := *s
 	out.cases = nil
 	for _, sub := range s.cases {
 		own := *sub
-		own.steps, own.memo, own.order = map[stepKey][]*result.Step{}, map[memoKey][]roundValue{}, nil
+		own.steps, own.values, own.order = map[stepKey][]*result.Step{}, map[valuesKey][]roundValue{}, nil
 		for _, k := range sub.order {
 			for _, st := range sub.steps[k] {
 				if st = change(k, st); st != nil {
@@ -159,22 +157,13 @@ func (s *runData) mapSteps(change func(stepKey, *result.Step) *result.Step) *run
 	return &out
 }
 
-func (s *runData) withoutRounds(rounds map[int]bool) *runData {
-	return s.mapSteps(func(_ stepKey, st *result.Step) *result.Step {
-		if rounds[st.Round] {
-			return nil
-		}
-		return st
-	})
-}
-
-// withOutlierRule is the study with the files removed that a rule removes.
+// withOutlierRule is the run without the files that a rule removes.
 func (s *runData) withOutlierRule(rule string) *runData {
 	if rule == ruleNone {
 		return s
 	}
 	return s.mapSteps(func(k stepKey, st *result.Step) *result.Step {
-		if !perFile(plan.Quantity(k.do)) || workers(st) > 1 {
+		if !isPerFile(plan.Quantity(k.do)) || workers(st) > 1 {
 			return st
 		}
 		return dropOutliers(st, rule)
@@ -186,143 +175,110 @@ func (s *runData) withOutlierRule(rule string) *runData {
 func dropOutliers(st *result.Step, rule string) *result.Step {
 	out := *st
 	out.Samples, out.Span = nil, nil
-	samples := slices.Clone(st.Samples)
-	slices.SortFunc(samples, func(a, b result.Sample) int { return a.Order - b.Order })
-	gone, ok := outlierMask(samples, rule)
+	samples := inOrderOfStep(st)
+	removed, ok := outlierMask(samples, rule)
 	if !ok {
 		return &out
 	}
 	left := spanNS(st)
 	for i, x := range samples {
-		if gone[i] {
+		if removed[i] {
 			left -= x.DurationNS
-			continue
+		} else {
+			out.Samples = append(out.Samples, x)
 		}
-		out.Samples = append(out.Samples, x)
 	}
 	out.Span = &result.Span{LastDoneNS: max(left, 1), Bytes: sampleBytes(out.Samples)}
 	return &out
 }
 
-// outlierMask marks the files, in the order of the step, a rule removes. ok
+// outlierMask marks the files, in the order of the step, that a rule removes. ok
 // is false where they are too few for it.
-func outlierMask(samples []result.Sample, rule string) (gone []bool, ok bool) {
-	gone = make([]bool, len(samples))
+func outlierMask(samples []result.Sample, rule string) (removed []bool, ok bool) {
+	removed = make([]bool, len(samples))
 	if rule == ruleFirst {
-		if len(samples) < 2 {
-			return nil, false
+		if len(samples) >= 2 {
+			removed[0] = true
 		}
-		gone[0] = true
-		return gone, true
+		return removed, len(samples) >= 2
 	}
 	excess := excessTimes(samples)
 	if excess == nil {
 		return nil, false
 	}
+	mid, scatter := median(excess), mad(excess)
+	low, high := mid-stats.OutlierThreshold*scatter, mid+stats.OutlierThreshold*scatter
 	if rule == ruleTukey {
-		low, errLow := stats.Quantile(excess, 0.25)
-		high, errHigh := stats.Quantile(excess, 0.75)
-		if errLow != nil || errHigh != nil {
-			return nil, false
-		}
-		reach := 1.5 * (high - low)
-		for i, x := range excess {
-			gone[i] = x < low-reach || x > high+reach
-		}
-		return gone, true
+		first, third := quantile(excess, 0.25), quantile(excess, 0.75)
+		reach := 1.5 * (third - first)
+		low, high, scatter = first-reach, third+reach, 1
 	}
-	mid, errMid := stats.Median(excess)
-	mad, errMAD := stats.MAD(excess)
-	if errMid != nil || errMAD != nil {
+	if !finite(low, high) { // a file took no time
 		return nil, false
 	}
 	for i, x := range excess {
-		gone[i] = mad > 0 && max(x-mid, mid-x) > stats.OutlierThreshold*mad
+		removed[i] = scatter > 0 && (x < low || x > high)
 	}
-	return gone, true
+	return removed, true
 }
 
-// claimState is a claim with what has been found of it in every way so far.
-type claimState struct {
-	h            *claimJudgement
-	rates, files bool // whether estimators and outlier rules make a difference to it
-	found        map[[3]string]finding
-}
-
-// reduceWay reduces a way to what makes a difference to the claim; own reports whether
-// that is this very way.
-func (c *claimState) reduceWay(w specification, est, head string) (rule, by string, own bool) {
-	rule, by = w.rule, est
+// reduce is a way without what makes no difference to the claim.
+func (c *claimState) reduce(w way, head string) way {
 	if !c.files {
-		rule = ruleNone
+		w.rule = ruleNone
 	}
 	if !c.rates {
-		by = head
+		w.est = head
 	}
-	return rule, by, rule == w.rule && by == est
+	return w
 }
 
-// judgeIn judges all claims in one universe under one estimator.
-func (s *runData) judgeIn(w specification, worlds []specification, est string, cs []*claimState, out []result.Claim) {
-	var ps []float64
-	at := make([]int, len(cs)) // place among the tests, from 1
-	findings := make([]finding, len(cs))
-	owns := make([]bool, len(cs))
-	for i, c := range cs {
+// judgeWay judges all claims in one way, and adds the outcome to those to which it makes a difference.
+func (s *runData) judgeWay(w way, specifications map[way]*runData, states []*claimState, out []result.Claim) {
+	findings := make([]finding, len(states))
+	for i, c := range states {
 		if c == nil {
 			continue
 		}
-		rule, by, own := c.reduceWay(w, est, s.headlineName())
-		key := [3]string{rule, w.rounds, by}
-		f, ok := c.found[key]
+		own := c.reduce(w, s.headlineName())
+		f, ok := c.found[own]
 		if !ok {
-			k := slices.IndexFunc(worlds, func(u specification) bool { return u.rule == rule && u.rounds == w.rounds })
-			f = judge{s: worlds[k].s, est: by, strict: true}.assert(c.h.claim.Assert)
-			c.found[key] = f
+			run := specifications[way{own.rule, own.rounds, ""}]
+			f = judge{s: run, est: own.est, strict: true}.assert(c.h.claim.Assert)
+			c.found[own] = f
 		}
-		findings[i], owns[i] = f, own
-		if f.sampled && !f.few && f.missing == "" && f.weak == "" {
-			ps = append(ps, f.p)
-			at[i] = len(ps)
-		}
+		findings[i] = f
 	}
-	adjusted, err := stats.Holm(ps)
-	for i, c := range cs {
-		if c == nil || !owns[i] {
-			continue
+	adjusted, _ := holm(findings)
+	for i, c := range states {
+		if c != nil && c.reduce(w, s.headlineName()) == w {
+			c.addWay(&out[i], w, findings[i], adjusted[i])
 		}
-		p := 0.0
-		if at[i] > 0 {
-			if p = 1; err == nil {
-				p = adjusted[at[i]-1]
-			}
-		}
-		addWay(&out[i], w, est, findings[i], p, c.rates, c.files)
 	}
 }
 
 // addWay adds the outcome of one way to a claim.
-func addWay(c *result.Claim, w specification, est string, f finding, p float64, rates, files bool) {
-	if c.Robustness == nil {
-		c.Robustness = &result.Robustness{Estimators: []string{}, Outliers: []string{}, Rounds: []string{}, Odd: []result.Way{}}
+func (c *claimState) addWay(claim *result.Claim, w way, f finding, p float64) {
+	if claim.Robustness == nil {
+		claim.Robustness = &result.Robustness{Estimators: []string{}, Outliers: []string{}, Rounds: []string{}, Odd: []result.Way{}}
 	}
-	r := c.Robustness
-	way := result.Way{Rounds: w.rounds, Verdict: verdictOf(f, p)}
+	r := claim.Robustness
+	out := result.Way{Rounds: w.rounds, Verdict: f.verdict(p)}
 	r.Rounds = appendUnique(r.Rounds, w.rounds)
-	if rates {
-		way.Estimator = est
-		r.Estimators = appendUnique(r.Estimators, est)
+	if c.rates {
+		out.Estimator = w.est
+		r.Estimators = appendUnique(r.Estimators, w.est)
 	}
-	if files {
-		way.Outliers = w.rule
+	if c.files {
+		out.Outliers = w.rule
 		r.Outliers = appendUnique(r.Outliers, w.rule)
 	}
-	if f.missing != "" || f.weak != "" {
-		way.Verdict = result.NotMeasured
+	if f.fails() {
+		out.Verdict = result.NotMeasured
 	} else if f.dir > 0 {
 		r.Toward++
 	}
-	switch way.Verdict {
+	switch out.Verdict {
 	case result.Holds:
 		r.Holds++
 	case result.DoesNotHold:
@@ -332,10 +288,10 @@ func addWay(c *result.Claim, w specification, est string, f finding, p float64, 
 	default:
 		r.LeftOut++
 	}
-	r.Odd = append(r.Odd, way) // all, until settle
+	r.Odd = append(r.Odd, out) // all, until they are summarized
 }
 
-// summarizeRobustness keeps the ways that are not as most, and words the whole.
+// summarizeRobustness keeps the ways that are not as most, and describes the whole.
 func summarizeRobustness(r *result.Robustness) {
 	r.Most = result.NotMeasured
 	most := 0
@@ -351,49 +307,40 @@ func summarizeRobustness(r *result.Robustness) {
 	r.Text = robustText(r)
 }
 
-// robustText words how far a verdict depends on how the run is analysed.
+// robustText describes how far a verdict depends on how the run is analysed.
 func robustText(r *result.Robustness) string {
 	n := r.Holds + r.DoesNotHold + r.CannotTell
 	var text string
 	switch {
 	case n == 0:
-		return "no other analysis can be had from these files and rounds"
+		return wording.Text("robust.none")
 	case n == 1:
 		return "" // there is one way to analyse it
 	case r.CannotTell == n:
-		text = fmt.Sprintf("cannot be told in any of %d analyses (estimators and rules on outliers); %d of them point towards the claim", n, r.Toward)
+		text = wording.Text("robust.undecided", n, r.Toward)
 	default:
-		text = fmt.Sprintf("holds in %d of %d analyses", r.Holds, n)
+		text = wording.Text("robust.holds", r.Holds, n)
 		if r.DoesNotHold > 0 && r.Holds > 0 {
-			text += fmt.Sprintf(", does not in %d", r.DoesNotHold)
+			text += wording.Text("robust.does-not", r.DoesNotHold)
 		}
 		if r.CannotTell > 0 {
-			text += fmt.Sprintf(", cannot be told in %d", r.CannotTell)
+			text += wording.Text("robust.cannot", r.CannotTell)
 		}
 	}
-	if odd := minority(r); odd != "" {
-		text += " (" + odd + ")"
-	}
-	if r.LeftOut > 0 {
-		text += fmt.Sprintf("; %d more take other files or rounds than these", r.LeftOut)
-	}
-	return text
-}
-
-// minority names the ways that are not as most, if they are few.
-func minority(r *result.Robustness) string {
 	var odd []string
 	for _, w := range r.Odd {
-		if w.Verdict == result.NotMeasured {
-			continue
+		if w.Verdict != result.NotMeasured {
+			parts := slices.DeleteFunc([]string{w.Estimator, w.Outliers, w.Rounds}, func(t string) bool {
+				return t == "" || t == ruleNone || t == roundsAll
+			})
+			odd = append(odd, cmp.Or(strings.Join(parts, " "), roundsAll)) // of a claim that has only the choice of rounds
 		}
-		parts := slices.DeleteFunc([]string{w.Estimator, w.Outliers, w.Rounds}, func(t string) bool {
-			return t == "" || t == ruleNone || t == roundsAll
-		})
-		odd = append(odd, cmp.Or(strings.Join(parts, " "), roundsAll)) // of a claim that has only the choice of rounds
 	}
-	if len(odd) == 0 || len(odd) > 3 {
-		return ""
+	if len(odd) > 0 && len(odd) <= 3 {
+		text = wording.Text("robust.otherwise", text, strings.Join(odd, "; "))
 	}
-	return "otherwise: " + strings.Join(odd, "; ")
+	if r.LeftOut > 0 {
+		text += wording.Text("robust.left-out", r.LeftOut)
+	}
+	return text
 }

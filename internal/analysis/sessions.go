@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
-	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
 	"dmgbench/internal/stats"
+	"dmgbench/internal/wording"
 )
 
 // The units of replication.
@@ -22,6 +23,21 @@ const (
 type replica struct {
 	unit  string // perRound or perSession, "" is the round
 	looks int    // see [stats.Looks]; 0 where the number was fixed
+}
+
+// replicated is the unit of replication of a result. Rounds of one session share
+// whatever that session was like, so that from [minRounds] pooled runs on each run
+// is one value. Two runs are too few for that: their rounds are taken together, and
+// [runData.sessionWarning] gives their distance.
+func replicated(r *result.Result) replica {
+	if len(r.Runs) >= minRounds {
+		return replica{unit: perSession}
+	}
+	looks := 0
+	if r.Auto != nil {
+		looks = len(r.Auto.Looks)
+	}
+	return replica{unit: perRound, looks: looks}
 }
 
 // firstReplica is the first of two that is not the zero value.
@@ -42,130 +58,85 @@ func (x replica) level() float64 { return stats.LookLevel(level, x.looks) }
 // corrected is a p value for the looks that could have been the last.
 func (x replica) corrected(p float64) float64 { return min(1, p*float64(max(x.looks, 1))) }
 
-// kept words what the looks did to a level, "" where there were none.
-func (x replica) kept() string {
-	if x.looks < 2 {
-		return ""
-	}
-	return fmt.Sprintf(", %d looks", x.looks)
+// method is how an interval over the units was made.
+func (x replica) method(name string) string {
+	return wording.Method{Name: name, Looks: x.looks}.String()
 }
 
-// sessionScatter is the standard deviation, as a share, that is allowed between the
-// rates of two sessions of one machine where only one was seen: the same task on the
-// same Mac took 9.67 and 11.08 s four days apart (Oakley, 12 and 16 December 2024), 14 %,
-// and two draws of a scatter of 10 % lie that far apart as a rule.
-const sessionScatter = 0.10
-
-// absolute is the scale for a rate or a time that is compared with a constant. All
-// rounds of a session share what the session was like, and they do not show how
-// another would be; set against another case of the same rounds that cancels, set
-// against a constant it does not.
-func (sc scale) absolute(unit string) scale {
-	if sc.per.unit != perSession && (unit == "B/s" || unit == "s") {
-		sc.session = sessionScatter
-	}
-	return sc
-}
-
-// sessionsApart is the factor from which the runs of a pooled result count as different.
-const sessionsApart = 1.05
-
-// replicated is the unit of replication of a result. Rounds of one session share
-// whatever that session was like, so that from [minRounds] pooled runs on each run
-// is one value. Two runs are too few for that: their rounds are taken together, and
-// [runData.sessionWarning] gives their distance.
-func replicated(r *result.Result) replica {
-	if len(r.Runs) >= minRounds {
-		return replica{unit: perSession}
-	}
-	looks := 0
-	if r.Auto != nil {
-		looks = len(r.Auto.Looks)
-	}
-	return replica{unit: perRound, looks: looks}
+// runOf is the number, from 1, of the pooled run that a round belongs to; 0 without one.
+func runOf(runs []result.PooledRun, round int) int {
+	return 1 + slices.IndexFunc(runs, func(r result.PooledRun) bool { return round >= r.First && round <= r.Last })
 }
 
 // replicate is the number of the unit of replication that a round belongs to.
-func (sub *caseData) replicate(round int) int {
-	if sub.per.unit != perSession {
+func (x replica) replicate(runs []result.PooledRun, round int) int {
+	if x.unit != perSession {
 		return round
 	}
-	return sub.run(round)
+	return runOf(runs, round)
 }
 
-// run is the number, from 1, of the pooled run that a round belongs to.
-func (sub *caseData) run(round int) int {
-	for i, r := range sub.runs {
-		if round >= r.First && round <= r.Last {
-			return i + 1
+// samePause is how long a run may rest and still be in the same session for statistics.
+const samePause = 10 * time.Minute
+
+// isSetBack reports whether a session started, by the clock, before the previous one ended. How long
+// the pause was is then unknown. Corrections of a running clock by less than a second are usual.
+func isSetBack(before, s result.Session) bool {
+	return !s.Started.IsZero() && before.Finished.Sub(s.Started) > time.Second
+}
+
+// sessionNames names the sessions of a run as units of replication, by their numbers: those of one
+// boot that follow each other within [samePause] are one, since an interrupted
+// run that is resumed at once has not drawn another session.
+func sessionNames(r *result.Result) map[int]string {
+	out := map[int]string{}
+	name, last := "", result.Session{}
+	ss := slices.Clone(r.Sessions)
+	slices.SortStableFunc(ss, func(a, b result.Session) int { return a.Index - b.Index })
+	for i, s := range ss {
+		run := cmp.Or(s.Run, r.Run)
+		resumed := i > 0 && run == cmp.Or(last.Run, r.Run) && s.Boot == last.Boot && s.Boot != "" &&
+			s.Started.Sub(last.Finished) <= samePause && !isSetBack(last, s)
+		switch {
+		case resumed:
+		case s.Started.IsZero():
+			name = fmt.Sprintf("%s\x00%d", run, s.Index)
+		default:
+			name = fmt.Sprintf("%s\x00%d", run, s.Started.UnixNano())
 		}
-	}
-	return 0
-}
-
-// rounds is how many rounds the steps of a cell come from.
-func (c cell) rounds() int {
-	seen := map[int]bool{}
-	for _, st := range c.steps() {
-		seen[st.Round] = true
-	}
-	return len(seen)
-}
-
-// bySession is the headline of a cell in each pooled run alone, as the run's own
-// report has it: the centre of its rounds.
-func (s *runData) bySession(c cell, q plan.Quantity, est string) []result.SessionValue {
-	if len(s.r.Runs) == 0 {
-		return nil
-	}
-	if !perFile(q) {
-		est = aggregate
-	}
-	values := s.roundsOfRuns(c, q, est)
-	var out []result.SessionValue
-	for i, run := range s.r.Runs {
-		if xs := values[i+1]; len(xs) > 0 {
-			out = append(out, result.SessionValue{Run: run.Run, Value: centre(q.Unit(), xs), Rounds: len(xs)})
-		}
+		out[s.Index], last = name, s
 	}
 	return out
 }
 
-// roundsOfRuns are the values of the rounds of each pooled run, by its number.
-func (s *runData) roundsOfRuns(c cell, q plan.Quantity, est string) map[int][]float64 {
-	steps := map[int][]*result.Step{}
-	for _, st := range c.steps() {
-		steps[st.Round] = append(steps[st.Round], st)
-	}
-	out := map[int][]float64{}
-	for _, r := range slices.Sorted(maps.Keys(steps)) {
-		if v, _, err := value(q, est, steps[r], nil); err == nil {
-			run := c.sub.run(r)
-			out[run] = append(out[run], v)
+// splitRounds are the rounds that were measured in more than one session, ascending, as after a
+// pause or an interruption: cases are paired by round since a round shares what its
+// session was like, and steps on both sides of the break do not.
+func (s *runData) splitRounds() (split wording.Numbers) {
+	names := sessionNames(s.r)
+	first, several := map[int]string{}, map[int]bool{}
+	for _, sub := range s.cases {
+		for _, steps := range sub.steps {
+			for _, st := range steps {
+				name := names[st.Session]
+				if before, ok := first[st.Round]; ok && before != name {
+					several[st.Round] = true
+				}
+				first[st.Round] = name
+			}
 		}
 	}
-	return out
+	return slices.Sorted(maps.Keys(several))
 }
 
-// sessionWarning reports that two pooled runs differ by more than their rounds scatter:
-// an interval over rounds does not contain that.
-func (s *runData) sessionWarning(w *warningList, c cell, q plan.Quantity, sum result.Summary) {
-	if len(s.r.Runs) == 0 || s.per.unit == perSession || !rate(q) || len(sum.BySession) != 2 {
-		return
+// clockSetBack describes the sessions of one run that started before the one before them had ended.
+func (s *runData) clockSetBack() (odd []string) {
+	for i, at := range s.r.Sessions {
+		if i == 0 || s.r.Sessions[i-1].Run != at.Run || !isSetBack(s.r.Sessions[i-1], at) {
+			continue
+		}
+		before := s.r.Sessions[i-1]
+		odd = append(odd, wording.Text("set-back", at.Index, before.Finished.Sub(at.Started).Round(time.Second), before.Index))
 	}
-	a, b := sum.BySession[0], sum.BySession[1]
-	if a.Value <= 0 || b.Value <= 0 {
-		return
-	}
-	factor := max(a.Value/b.Value, b.Value/a.Value)
-	if factor < sessionsApart {
-		return
-	}
-	values := s.roundsOfRuns(c, q, sum.Headline)
-	text := ""
-	if t, err := stats.WelchContrast(logScale.all(values[1]), logScale.all(values[2])); err == nil && t.SE > 0 {
-		text = ", " + SayP(t.P(0))
-	}
-	w.add("sessions", "the two sessions differ by a factor of %s (%s and %s%s): the interval over rounds does not cover what a third session would show",
-		show(factor, "1"), show(a.Value, "B/s"), show(b.Value, "B/s"), text)
+	return odd
 }

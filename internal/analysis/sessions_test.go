@@ -32,7 +32,7 @@ func sessions(t *testing.T, p *plan.Plan, rounds int, factors ...float64) *resul
 
 func headOf(t *testing.T, s result.Summary) result.Estimate {
 	t.Helper()
-	e, ok := estimate(s.Estimates, s.Headline)
+	e, ok := findEstimate(s.Estimates, s.Headline)
 	require.True(t, ok)
 	return e
 }

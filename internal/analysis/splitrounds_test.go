@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"dmgbench/internal/result"
+	"dmgbench/internal/wording"
 )
 
 // Rounds that a pause tears apart are named, unless the run went on at once on the same boot.
@@ -48,5 +49,5 @@ func TestTornRoundsAreWarnedOf(t *testing.T) {
 	require.Len(t, got, 2)
 	assert.Regexp(t, `^round 2 was measured in more than one session`, got[0])
 	assert.Regexp(t, `^session 2 began 10m0s before session 1 ended: the clock was set back`, got[1])
-	assert.Equal(t, "1, 2, 3, 4, 5, 6 and 2 more", numbers([]int{1, 2, 3, 4, 5, 6, 7, 8}))
+	assert.Equal(t, "1, 2, 3, 4, 5, 6 and 2 more", wording.Numbers{1, 2, 3, 4, 5, 6, 7, 8}.String())
 }

@@ -125,7 +125,7 @@ func TestTablesOfStatistics(t *testing.T) {
 	}
 	assert.Len(t, names, len(table.Rows))
 	sum := summaryOf(t, r, table.Cells[0][0].Case, "gold", "write")
-	mean, _ := estimate(sum.Estimates, "mean")
+	mean, _ := findEstimate(sum.Estimates, "mean")
 	assert.Equal(t, mean, *cellOf(t, table, "average", "write").Estimate)
 }
 

@@ -2,41 +2,14 @@ package analysis
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 	"strings"
 
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
+	"dmgbench/internal/wording"
 )
-
-// tables fills in the tables of the plan. It needs the summaries and takes their
-// numbers and warnings: a table never differs from the figures.
-func (s *runData) tables() []result.Table {
-	out := []result.Table{}
-	at := map[summaryKey]*result.Summary{}
-	for i := range s.r.Summaries {
-		sum := &s.r.Summaries[i]
-		at[summaryKey{sum.Case, sum.Phase, sum.Op, sum.Cycle}] = sum
-	}
-	for i := range s.p.Tables {
-		t := &s.p.Tables[i]
-		made := result.Table{Name: t.Name, Title: t.Title, Caption: t.Caption, Columns: []result.TableLine{}, Rows: []result.TableLine{}, Cells: [][]result.TableCell{}}
-		for _, c := range t.Columns {
-			made.Columns = append(made.Columns, lineOf(t, c))
-		}
-		for _, l := range t.Rows {
-			row := []result.TableCell{}
-			for _, c := range t.Columns {
-				row = append(row, s.tableCell(plan.Cell(l, c), at))
-			}
-			made.Rows, made.Cells = append(made.Rows, lineOf(t, l)), append(made.Cells, row)
-		}
-		out = append(out, made)
-	}
-	return out
-}
 
 // summaryKey finds a summary.
 type summaryKey struct {
@@ -44,22 +17,51 @@ type summaryKey struct {
 	cycle         int
 }
 
-func lineOf(t *plan.Table, l plan.TableLine) result.TableLine {
-	out := result.TableLine{Title: l.Heading(), Group: l.Group, Op: string(l.Quantity)}
-	switch {
-	case l.Coefficient != "":
-		out.Op = result.OpCoefficient
-	case l.Step != "":
-		out.Op = result.OpOutcome
+// tables fills in the tables of the plan. It needs the summaries and takes their
+// numbers and warnings: a table never differs from the figures.
+func (s *runData) tables() []result.Table {
+	at := map[summaryKey]*result.Summary{}
+	for i := range s.r.Summaries {
+		sum := &s.r.Summaries[i]
+		at[summaryKey{sum.Case, sum.Phase, sum.Op, sum.Cycle}] = sum
 	}
-	if l.HasValue() {
-		out.Unit, out.Digits = t.DisplayFormat(l, plan.TableLine{})
-		out.Printed = l.Published
+	out := []result.Table{}
+	for i := range s.p.Tables {
+		t := &s.p.Tables[i]
+		made := result.Table{Name: t.Name, Title: t.Title, Caption: t.Caption,
+			Columns: linesOf(t, t.Columns), Rows: linesOf(t, t.Rows), Cells: [][]result.TableCell{}}
+		for _, l := range t.Rows {
+			row := []result.TableCell{}
+			for _, c := range t.Columns {
+				row = append(row, s.tableCell(plan.Cell(l, c), at))
+			}
+			made.Cells = append(made.Cells, row)
+		}
+		out = append(out, made)
 	}
 	return out
 }
 
-// tableCell is what one cell asks for.
+func linesOf(t *plan.Table, lines []plan.TableLine) []result.TableLine {
+	list := []result.TableLine{}
+	for _, l := range lines {
+		out := result.TableLine{Title: l.Heading(), Group: l.Group, Op: string(l.Quantity)}
+		switch {
+		case l.Coefficient != "":
+			out.Op = result.OpCoefficient
+		case l.Step != "":
+			out.Op = result.OpOutcome
+		}
+		if l.HasValue() {
+			out.Unit, out.Digits = t.DisplayFormat(l, plan.TableLine{})
+			out.Printed = l.Published
+		}
+		list = append(list, out)
+	}
+	return list
+}
+
+// tableCell is one cell: a coefficient, an outcome, or a figure.
 func (s *runData) tableCell(l plan.TableLine, at map[summaryKey]*result.Summary) result.TableCell {
 	switch {
 	case l.Coefficient != "":
@@ -72,40 +74,38 @@ func (s *runData) tableCell(l plan.TableLine, at map[summaryKey]*result.Summary)
 
 // figureCell is one figure, measured and printed. An operand that is only printed
 // is not looked for among what was measured.
-func (s *runData) figureCell(op plan.Operand, at map[summaryKey]*result.Summary) result.TableCell {
-	var out result.TableCell
-	id := ""
+func (s *runData) figureCell(op plan.Operand, at map[summaryKey]*result.Summary) (out result.TableCell) {
 	if !op.Published {
 		out = s.measuredCell(op, at)
-		id = out.Case
 	}
 	figures, why := s.withNamedFigures(op).figures(op)
 	switch {
 	case len(figures) > 0 && why.weak == "":
-		out.Published = s.printedValue(figures, out.Estimate, id)
+		v := s.publishedCell(figures, out.Estimate, out.Case)
+		out.Published = &v
 		if figures[0].Unmeasured && out.Why != "" {
-			out.Why = "this plan does not measure it"
+			out.Why = wording.Text("cell.unmeasured")
 		}
 	case op.Published:
-		out.Why = join(why.missing, why.weak)
+		out.Why = wording.Join(why.missing, why.weak)
 	}
 	return out
 }
 
-// meant leaves out the figures of no case that a cell does not name in full: a
+// withNamedFigures leaves out the figures of no case that a cell does not name in full: a
 // general remark about some other image is not a figure of this one.
 func (s *runData) withNamedFigures(op plan.Operand) *runData {
-	if !slices.ContainsFunc(s.p.Published, func(f plan.Published) bool { return f.Unmeasured }) {
-		return s
-	}
-	p := *s.p
-	p.Published = slices.DeleteFunc(slices.Clone(p.Published), func(f plan.Published) bool {
+	isUnnamed := func(f plan.Published) bool {
 		return f.Unmeasured && slices.ContainsFunc(f.Where, func(c plan.Choice) bool {
 			_, named := choiceOf(op.Where, c.Key)
 			return !named
 		})
-	})
-	out := *s
+	}
+	if !slices.ContainsFunc(s.p.Published, isUnnamed) {
+		return s
+	}
+	p, out := *s.p, *s
+	p.Published = slices.DeleteFunc(slices.Clone(p.Published), isUnnamed)
 	out.p = &p
 	return &out
 }
@@ -116,37 +116,33 @@ func (s *runData) measuredCell(op plan.Operand, at map[summaryKey]*result.Summar
 	case missing != "":
 		return result.TableCell{Why: cmp.Or(s.notPlanned(doOf(op.Quantity), op.Where), missing)}
 	case len(cells) > 1:
-		return result.TableCell{Why: fmt.Sprintf("%s were measured, a cell is one", plural(len(cells), "figure"))}
+		return result.TableCell{Why: wording.Text("cell.several", wording.Count{N: len(cells), Noun: "figure"})}
 	}
 	c := cells[0]
 	out := result.TableCell{Case: c.sub.c.ID, Phase: c.key.phase, Cycle: c.key.cycle}
 	sum := at[summaryKey{out.Case, out.Phase, string(op.Quantity), out.Cycle}]
 	if sum == nil {
-		out.Why = cmp.Or(gatherValues(op.Quantity, cells, aggregate, nil).weak, "this kind of image has no such figure")
+		out.Why = cmp.Or(gatherValues(op.Quantity, cells, aggregate, nil).weak, wording.Text("cell.no-quantity"))
 		return out
 	}
 	out.Rounds, out.Warnings = sum.Rounds, sum.Warnings
-	name := cmp.Or(op.Statistic, sum.Headline)
-	e, ok := estimate(sum.Estimates, name)
-	if f := filterOf(op.Where); f != nil {
-		if !perFile(op.Quantity) {
-			out.Why = "only rates of files can be split by file"
-			return out
-		}
-		if e, ok = partEstimate(c, op.Quantity, name, name+"@"+partText(f), f); !ok {
-			out.Why = "no such file was timed"
-			return out
-		}
+	name, f := cmp.Or(op.Statistic, sum.Headline), filterOf(op.Where)
+	e, ok := findEstimate(sum.Estimates, name)
+	why := wording.Say("cell.no-statistic", name)
+	switch {
+	case f != nil && !isPerFile(op.Quantity):
+		why, ok = wording.Say("cell.not-of-files"), false
+	case f != nil:
+		why = wording.Say("cell.no-file")
+		e, ok = partEstimate(c, op.Quantity, name, name+"@"+f.text(), f)
 	}
 	switch {
 	case !ok:
-		out.Why = "unknown statistic: " + name
+		out.Why = why.String()
 	case !finite(e.Value):
-		out.Why = noNumber
+		out.Why = wording.Text("not-finite")
 	default:
-		if e.CI != nil && !finite(e.CI.Low, e.CI.High) {
-			e.CI, e.Why = nil, noNumber
-		}
+		removeNonFiniteCI(&e)
 		out.Estimate = &e
 	}
 	return out
@@ -166,48 +162,52 @@ func (s *runData) notPlanned(do string, where plan.Selector) string {
 		}
 	}
 	if !hit {
-		return "no case of this run"
+		return wording.Text("cell.no-case")
 	}
-	return "not part of the protocol"
+	return wording.Text("cell.no-step")
 }
 
-// printedValue is what the source prints for a cell, with the ratio of the measured
+// setRatio compares a measured estimate with the published value mid; false without one of them.
+func setRatio(v *result.PublishedValue, e *result.Estimate, mid float64) bool {
+	if e == nil || mid == 0 || !finite(mid) {
+		return false
+	}
+	if r := e.Value / mid; finite(r) && !math.Signbit(r) {
+		v.Ratio, v.Estimate = r, e.Name
+	}
+	return true
+}
+
+// publishedCell is what the source prints for a cell, with the ratio of the measured
 // value to it. Several figures that the source prints for parts of it are shown
 // as printed.
-func (s *runData) printedValue(figures []plan.Published, e *result.Estimate, id string) *result.PublishedValue {
+func (s *runData) publishedCell(figures []plan.Published, e *result.Estimate, id string) result.PublishedValue {
 	p := figures[0]
-	out := &result.PublishedValue{Text: p.Value.Text, Kind: p.Value.Kind, Low: p.Value.Low, High: p.Value.High, Unit: p.Value.Unit,
-		Statistic: p.Statistic, On: onText(s.where(p)), Comparable: id != "" && e != nil && s.comparable(id) && s.takenHere(p.On)}
-	texts := []string{p.Value.Text}
-	for _, more := range figures[1:] {
-		if !slices.Contains(texts, more.Value.Text) {
-			texts = append(texts, more.Value.Text)
-		}
-		out.Low, out.High = min(out.Low, more.Value.Low), max(out.High, more.Value.High)
+	out := s.publishedResult(p)
+	out.Comparable = id != "" && e != nil && s.isComparable(id) && s.isTakenHere(p.On)
+	var texts []string
+	for _, f := range figures {
+		texts = appendUnique(texts, f.Value.Text)
+		out.Low, out.High = min(out.Low, f.Value.Low), max(out.High, f.Value.High)
 	}
 	if len(texts) > 1 {
 		out.Kind, out.Text = "range", strings.Join(texts, ", ")
-	}
-	mid := figureSide(p.Value).headline()
-	if e == nil || len(texts) > 1 || mid == 0 || !finite(mid) {
 		return out
 	}
-	if r := e.Value / mid; finite(r) && !math.Signbit(r) {
-		out.Ratio, out.Estimate = r, e.Name
+	if setRatio(&out, e, figureValue(p.Value).headline()) {
+		out.Comparable = out.Comparable && (p.Statistic == "" || p.Statistic == e.Name)
 	}
-	out.Comparable = out.Comparable && (p.Statistic == "" || p.Statistic == e.Name)
 	return out
 }
 
 // coefficientCell is a coefficient of a fit of the plan, as the fit has it.
 func (s *runData) coefficientCell(l plan.TableLine) result.TableCell {
-	out := result.TableCell{Fit: l.Fit}
 	f, ok := s.fitNamed(l.Fit)
 	if !ok {
-		return result.TableCell{Why: cmp.Or(l.Fit, "nothing") + " is no fit of the plan"}
+		return result.TableCell{Why: wording.Text("cell.no-fit", cmp.Or(l.Fit, "nothing"))}
 	}
+	out := result.TableCell{Fit: l.Fit, Why: wording.Text("cell.not-fitted")}
 	unit, inverse := plan.CoefficientUnit(f, l.Coefficient)
-	out.Why = "not fitted"
 	if i := slices.IndexFunc(s.r.Fits, func(f result.Fit) bool { return f.Name == l.Fit }); i >= 0 {
 		fit := &s.r.Fits[i]
 		k := slices.IndexFunc(fit.Coefficients, func(c result.Coefficient) bool { return c.Name == l.Coefficient })
@@ -219,7 +219,7 @@ func (s *runData) coefficientCell(l plan.TableLine) result.TableCell {
 		}
 	}
 	if i := slices.IndexFunc(f.Published, func(c plan.Coefficient) bool { return c.Name == l.Coefficient }); i >= 0 {
-		out.Published = s.printedCoefficient(f, f.Published[i], unit, inverse, out.Estimate)
+		out.Published = s.publishedCoefficient(f, f.Published[i], unit, inverse, out.Estimate)
 	}
 	return out
 }
@@ -229,46 +229,45 @@ func (s *runData) coefficientCell(l plan.TableLine) result.TableCell {
 // not above 0 has none.
 func coefficientEstimate(c *result.Coefficient, unit string, inverse bool) (*result.Estimate, string) {
 	e := &result.Estimate{Name: c.Name, Value: c.Value, Unit: unit, CI: c.CI}
-	if c.Name == "r2" {
-		e.Why = "R² has no interval"
-	} else if c.CI == nil {
-		e.Why = fmt.Sprintf("too few rounds: an interval of a coefficient needs %d, or the files of one round", minRounds)
+	switch {
+	case c.Name == "r2":
+		e.Why = wording.Text("r2-interval")
+	case c.CI == nil:
+		e.Why = wording.Text("few-rounds.coefficient", minRounds)
 	}
 	if !inverse {
 		return e, ""
 	}
-	if c.Value <= 0 || !finite(1/c.Value) {
-		return nil, "the fitted time does not grow with the size"
+	if e.Value = 1 / c.Value; c.Value <= 0 || !finite(e.Value) {
+		return nil, wording.Text("cell.time-falls")
 	}
-	e.Value = 1 / c.Value
-	if ci := c.CI; ci != nil {
-		turned := *ci
-		turned.Low, turned.High = 1/ci.High, 1/ci.Low
-		if e.CI = &turned; ci.Low <= 0 || !finite(turned.Low, turned.High) {
-			e.CI, e.Why = nil, "the interval of the slope has no inverse: it reaches 0"
+	if c.CI != nil {
+		ci := *c.CI
+		ci.Low, ci.High = 1/c.CI.High, 1/c.CI.Low
+		if e.CI = &ci; c.CI.Low <= 0 || !finite(ci.Low, ci.High) {
+			e.CI, e.Why = nil, wording.Text("no-inverse")
 		}
 	}
 	return e, ""
 }
 
-func (s *runData) printedCoefficient(f plan.Fit, c plan.Coefficient, unit string, inverse bool, e *result.Estimate) *result.PublishedValue {
-	if inverse && !finite(1/c.Value) {
-		return nil // a printed slope of nothing is no rate
-	}
-	out := &result.PublishedValue{Text: c.Text, Kind: "is", Low: c.Value, High: c.Value, Unit: unit, On: onText(s.where(plan.Published{}))}
+func (s *runData) publishedCoefficient(
+	f plan.Fit, c plan.Coefficient, unit string, inverse bool, e *result.Estimate,
+) *result.PublishedValue {
+	out := &result.PublishedValue{Text: c.Text, Kind: "is", Low: c.Value, High: c.Value, Unit: unit,
+		On: originText(s.origin(plan.Published{}))}
 	if inverse {
-		out.Text, out.Low = "", 1/c.Value
-		out.High = out.Low
+		out.Text, out.Low, out.High = "", 1/c.Value, 1/c.Value
+		if !finite(out.Low) {
+			return nil // a printed slope of nothing is no rate
+		}
 	}
-	if e == nil || out.Low == 0 || !finite(out.Low) {
+	if !setRatio(out, e, out.Low) {
 		return out
-	}
-	if r := e.Value / out.Low; finite(r) && !math.Signbit(r) {
-		out.Ratio, out.Estimate = r, e.Name
 	}
 	for _, sub := range s.cases {
 		if sub.matches(f.Where) {
-			if out.Comparable = s.comparable(sub.c.ID); !out.Comparable {
+			if out.Comparable = s.isComparable(sub.c.ID); !out.Comparable {
 				break
 			}
 		}
@@ -278,8 +277,7 @@ func (s *runData) printedCoefficient(f plan.Fit, c plan.Coefficient, unit string
 
 // outcomeCell is how the steps of one kind ended, in all rounds that were run to
 // an end.
-func (s *runData) outcomeCell(l plan.TableLine) result.TableCell {
-	var out result.TableCell
+func (s *runData) outcomeCell(l plan.TableLine) (out result.TableCell) {
 	o := result.TableOutcome{Do: l.Step}
 	why := ""
 	rounds := map[int]bool{}
@@ -296,21 +294,19 @@ func (s *runData) outcomeCell(l plan.TableLine) result.TableCell {
 				o.OK++
 			}
 		}
-		why = join(why, s.absent(sub, l.Step, l.Where))
-	}
-	n := o.OK + o.Failed
-	if n == 0 {
-		out.Why = cmp.Or(s.notPlanned(l.Step, l.Where), cmp.Or(why, "the step was not reached"))
-		return out
+		why = wording.Join(why, s.absent(sub, l.Step, l.Where))
 	}
 	ok, fail := cmp.Or(l.OK, "ok"), cmp.Or(l.Fail, "fails")
-	switch n {
+	switch n := o.OK + o.Failed; n {
+	case 0:
+		out.Why = cmp.Or(s.notPlanned(l.Step, l.Where), why, wording.Text("cell.not-reached"))
+		return out
 	case o.OK:
 		o.Text = ok
 	case o.Failed:
 		o.Text = fail
 	default:
-		o.Text = fmt.Sprintf("%s %d of %d times, %s %d", ok, o.OK, n, fail, o.Failed)
+		o.Text = wording.Text("cell.outcomes", ok, o.OK, n, fail, o.Failed)
 	}
 	out.Outcome, out.Rounds = &o, len(rounds)
 	return out

@@ -10,98 +10,97 @@ import (
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
 	"dmgbench/internal/stats"
+	"dmgbench/internal/wording"
 )
 
 // The limits beyond which something is worth a warning.
 const (
 	fasterThanNative = 1.05 // times the native baseline's rate
-	idleShare        = 0.10 // of the workers' time between gate and last done
-	smallFile        = 20   // times the overhead of a file is the least time of a trustworthy one
-	clockCost        = 1000 // ns that reading the clock twice and entering the calls may cost, as an upper estimate
-	worthSaying      = 1.25 // factor by which a file, or a mode, has to differ from what was to be expected
-	modeP            = 0.01 // chance of such a break in one line with noise
-	minForModes      = 20   // files
 	canaryDrift      = 0.10 // share by which the canary's rate may vary
-	canaryTrend      = 0.05 // share by which it may change from first to last where a trend is certain
+	minDrift         = 0.05 // share by which rates may change from first to last where a trend is certain
+	trendP           = 0.01 // chance of such a trend, or break, in noise
+	sessionsApart    = 1.05 // factor from which the runs of a pooled result count as different
 )
 
-// warnings lists whatever weakens a number of a summary: the warnings of the steps
-// themselves, of the hosts of their sessions, and what the numbers show.
-// They are added to the case as well.
-func (s *runData) warnings(c cell, q plan.Quantity, sum result.Summary) []result.Warning {
-	w := warningList{list: []result.Warning{}}
-	if sum.Rounds < minRounds {
-		w.add("few-rounds", "%s: an interval and a verdict need %d", plural(sum.Rounds, "round"), minRounds)
-	}
-	for _, st := range c.steps() {
-		for _, x := range st.Warnings {
-			w.put(x)
-		}
-		if i := slices.IndexFunc(s.r.Sessions, func(ss result.Session) bool { return ss.Index == st.Session }); i >= 0 {
-			for _, x := range hostWarnings(s.r.Sessions[i].Host) {
-				w.put(x)
-			}
-		}
-	}
-	if perFile(q) {
-		s.fileWarnings(&w, c)
-		s.transientWarning(&w, c, q)
-	}
-	s.sessionWarning(&w, c, q, sum)
-	if rate(q) {
-		s.nativeWarning(&w, c, q, sum)
-	}
-	if rate(q) || s.r.Auto != nil && s.needsPrecision(q) {
-		s.precisionWarning(&w, sum)
-	}
-	w.shorten()
-	for _, x := range w.list {
-		s.toCase(c.sub.c, c.key, x)
-	}
-	return w.list
+// warn is a warning; the kind is also the key of its sentence.
+func warn(kind string, args ...any) result.Warning {
+	return result.Warning{Kind: kind, Text: wording.Text("warning."+kind, args...)}
 }
 
 // warningList keeps each warning once.
-type warningList struct{ list []result.Warning }
+type warningList []result.Warning
 
-func (w *warningList) add(kind, format string, args ...any) {
-	w.put(result.Warning{Kind: kind, Text: fmt.Sprintf(format, args...)})
-}
+func (w *warningList) add(kind string, args ...any) { w.put(warn(kind, args...)) }
 
-func (w *warningList) put(x result.Warning) {
-	if !slices.Contains(w.list, x) {
-		w.list = append(w.list, x)
+func (w *warningList) put(list ...result.Warning) {
+	for _, x := range list {
+		if !slices.Contains(*w, x) {
+			*w = append(*w, x)
+		}
 	}
 }
 
 // manyOfKind is how many different texts of one kind are shown.
 const manyOfKind = 3
 
-// shorten puts a count in place of many warnings of one kind.
-func (w *warningList) shorten() {
+// shortened has a count in place of many warnings of one kind.
+func (w warningList) shortened() []result.Warning {
 	count := map[string]int{}
-	var out []result.Warning
-	for _, x := range w.list {
+	out := []result.Warning{}
+	for _, x := range w {
 		if count[x.Kind]++; count[x.Kind] <= manyOfKind {
 			out = append(out, x)
 		}
 	}
 	for i, x := range out {
 		if n := count[x.Kind]; n > manyOfKind && (i == len(out)-1 || out[i+1].Kind != x.Kind) {
-			out[i].Text += fmt.Sprintf(" (and %d more of this kind)", n-manyOfKind)
+			out[i].Text = wording.Text("and-more", x.Text, n-manyOfKind)
 		}
 	}
-	if out != nil {
-		w.list = out
-	}
+	return out
 }
 
-// toCase adds a warning of a summary to its case, once.
-func (s *runData) toCase(c *result.Case, k stepKey, x result.Warning) {
-	if x.Kind == "few-rounds" {
-		return // said of the whole run by its number of rounds
+// warnings lists whatever weakens a number of a summary: the warnings of the steps
+// themselves, of the hosts of their sessions, and what the numbers show.
+// They are added to the case as well.
+func (s *runData) warnings(c cell, q plan.Quantity, sum result.Summary) []result.Warning {
+	var w warningList
+	if sum.Rounds < minRounds {
+		w.add("few-rounds", wording.Count{N: sum.Rounds, Noun: "round"}, minRounds)
 	}
-	if !slices.ContainsFunc(hostKinds, func(kind string) bool { return kind == x.Kind }) {
+	for _, st := range c.steps() {
+		w.put(st.Warnings...)
+		i := slices.IndexFunc(s.r.Sessions, func(ss result.Session) bool { return ss.Index == st.Session })
+		if i >= 0 {
+			w.put(hostWarnings(s.r.Sessions[i].Host)...)
+		}
+	}
+	if isPerFile(q) {
+		for _, st := range c.steps() {
+			w.addFiles(st)
+		}
+		s.transientWarning(&w, c, q)
+	}
+	s.sessionWarning(&w, c, q, sum)
+	if isRate(q) {
+		s.nativeWarning(&w, c, q, sum)
+	}
+	if isRate(q) || s.r.Auto != nil && s.needsPrecision(q) {
+		s.precisionWarning(&w, sum)
+	}
+	list := w.shortened()
+	for _, x := range list {
+		addToCase(c.sub.c, c.key, x)
+	}
+	return list
+}
+
+// addToCase adds a warning of a summary to its case, once. The number of rounds is a warning of the whole run.
+func addToCase(c *result.Case, k stepKey, x result.Warning) {
+	if x.Kind == "few-rounds" {
+		return
+	}
+	if !slices.Contains(hostKinds, x.Kind) {
 		x.Text = strings.TrimSpace(k.do+" "+k.phase) + ": " + x.Text
 	}
 	if !slices.Contains(c.Warnings, x) {
@@ -113,81 +112,82 @@ func (s *runData) toCase(c *result.Case, k stepKey, x result.Warning) {
 var hostKinds = []string{"battery", "low-power", "thermal", "cpu-quota", "busy", "virtual", "sleep",
 	"translated", "memory-pressure", "network", "image-host", "nearly-full", "swap", "snapshots"}
 
-// hostWarnings are the facts of a session's host that weaken its numbers.
-func hostWarnings(h result.Host) []result.Warning {
-	var w warningList
-	if h.Power == "battery" {
-		w.add("battery", "the machine ran on battery")
-	}
-	if h.LowPower {
-		w.add("low-power", "low power mode was on")
-	}
-	if t := strings.ToLower(h.Thermal); t != "" && t != "nominal" && t != "none" {
-		w.add("thermal", "thermal pressure: %s", h.Thermal)
-	}
-	if h.CPUQuota > 0 {
-		w.add("cpu-quota", "a quota allows %.3g of the machine's processors", h.CPUQuota)
-	}
-	if len(h.Busy) > 0 {
-		w.add("busy", "other work was going on: %s", strings.Join(h.Busy, ", "))
-	}
-	return w.list
+// hostConditions are the facts of a session's host that weaken its numbers, with what their sentences need.
+var hostConditions = []struct {
+	kind string
+	is   func(h result.Host) (weakens bool, args []any)
+}{
+	{"battery", func(h result.Host) (bool, []any) { return h.Power == "battery", nil }},
+	{"low-power", func(h result.Host) (bool, []any) { return h.LowPower, nil }},
+	{"thermal", func(h result.Host) (bool, []any) { return isHot(h), []any{h.Thermal} }},
+	{"cpu-quota", func(h result.Host) (bool, []any) { return h.CPUQuota > 0, []any{h.CPUQuota} }},
+	{"busy", func(h result.Host) (bool, []any) { return len(h.Busy) > 0, []any{strings.Join(h.Busy, ", ")} }},
 }
 
-// hostWarnings adds to the run the warnings of its hosts and canaries.
-func (s *runData) hostWarnings() {
-	add := func(x result.Warning) {
-		said := func(w result.Warning) bool { return w.Kind == x.Kind && strings.HasSuffix(w.Text, x.Text) }
-		if !slices.ContainsFunc(s.r.Warnings, said) { // a pooled result says it behind the run's name
-			s.r.Warnings = append(s.r.Warnings, x)
-		}
-	}
-	for _, ss := range s.r.Sessions {
-		for _, x := range hostWarnings(ss.Host) {
-			add(x)
-		}
-	}
-	if s.r.Rounds < minRounds && len(s.cases) > 0 {
-		add(result.Warning{Kind: "few-rounds", Text: fmt.Sprintf("%s: intervals and verdicts need %d", plural(s.r.Rounds, "round"), minRounds)})
-	}
-	if x, ok := s.splitRounds(); ok {
-		add(x)
-	}
-	if x, ok := s.clockSetBack(); ok {
-		add(x)
-	}
-	for _, place := range s.places() {
-		for _, do := range []string{"write", "read"} {
-			if x, ok := s.canary(do, place); ok {
-				add(x)
-			}
-		}
-	}
+// isHot reports whether a host slowed down, or may have, since it was hot.
+func isHot(h result.Host) bool {
+	return !slices.Contains([]string{"", "nominal", "none"}, strings.ToLower(h.Thermal))
 }
 
-// places are the places of all cases, in the order of the result.
-func (s *runData) places() (out []string) {
-	for _, sub := range s.cases {
-		if p := sub.c.Target.Place; !slices.Contains(out, p) {
-			out = append(out, p)
+func hostWarnings(h result.Host) (out []result.Warning) {
+	for _, c := range hostConditions {
+		if weakens, args := c.is(h); weakens {
+			out = append(out, warn(c.kind, args...))
 		}
 	}
 	return out
 }
 
-// canary reports how far the short native write (or read) before each case at a
-// place drifted: the coefficient of variation, and the trend in the order of the run.
-func (s *runData) canary(do, place string) (result.Warning, bool) {
+// runWarnings adds to the run the warnings of its hosts, sessions and canaries. A pooled result has those of its runs
+// after their names.
+func (s *runData) runWarnings() {
+	var w warningList
+	for _, ss := range s.r.Sessions {
+		w.put(hostWarnings(ss.Host)...)
+	}
+	if s.r.Rounds < minRounds && len(s.cases) > 0 {
+		w.put(result.Warning{Kind: "few-rounds",
+			Text: wording.Text("few-rounds.run", wording.Count{N: s.r.Rounds, Noun: "round"}, minRounds)})
+	}
+	switch split := s.splitRounds(); len(split) {
+	case 0:
+	case 1:
+		w.put(result.Warning{Kind: "sessions", Text: wording.Text("split-round", split)})
+	default:
+		w.put(result.Warning{Kind: "sessions", Text: wording.Text("split-rounds", split)})
+	}
+	if odd := s.clockSetBack(); len(odd) > 0 {
+		w.put(result.Warning{Kind: "sessions", Text: wording.Text("clock-set-back", strings.Join(odd, ", "))})
+	}
+	var places []string
+	for _, sub := range s.cases {
+		if p := sub.c.Target.Place; !slices.Contains(places, p) {
+			places = append(places, p)
+			w.addCanary("write", p, s)
+			w.addCanary("read", p, s)
+		}
+	}
+	for _, x := range w {
+		if !slices.ContainsFunc(s.r.Warnings, func(known result.Warning) bool {
+			return known.Kind == x.Kind && strings.HasSuffix(known.Text, x.Text)
+		}) {
+			s.r.Warnings = append(s.r.Warnings, x)
+		}
+	}
+}
+
+// canaryRates are the rates of the short native write (or read) before each case at a place, in the order of the run.
+func (s *runData) canaryRates(do, place string) (rates []float64) {
 	type shot struct {
 		session int
-		at      int64 // since that session began
+		at      int64 // nanoseconds since the start of that session
 		rate    float64
 	}
 	var shots []shot
 	for _, sub := range s.cases {
 		for i := range sub.c.Steps {
 			st := &sub.c.Steps[i]
-			if sub.c.Target.Place == place && isCanary(st) && (st.Op == do || st.Do == do) && spanNS(st) > 0 && st.Error == "" {
+			if sub.c.Target.Place == place && isCanary(st) && st.Op == do && spanNS(st) > 0 && st.Error == "" {
 				shots = append(shots, shot{st.Session, st.StartNS, float64(spanBytes(st)) / float64(spanNS(st))})
 			}
 		}
@@ -195,76 +195,108 @@ func (s *runData) canary(do, place string) (result.Warning, bool) {
 	slices.SortFunc(shots, func(a, b shot) int {
 		return cmp.Or(cmp.Compare(a.session, b.session), cmp.Compare(a.at, b.at), cmp.Compare(a.rate, b.rate))
 	})
-	var rates []float64
 	for _, x := range shots {
 		rates = append(rates, x.rate)
 	}
+	return rates
+}
+
+// addCanary reports how far the canary at a place drifted: the coefficient of variation, and the trend in the order of
+// the run.
+func (w *warningList) addCanary(do, place string, s *runData) {
+	rates := s.canaryRates(do, place)
 	cv, err := stats.CV(rates)
 	if err != nil {
-		return result.Warning{}, false
+		return
 	}
+	t, over, found := s.trendOf(rates)
+	switch varied := wording.Say("canary-varied", do, wording.Percent(cv), len(rates)); {
+	case found:
+		w.add("drift", varied, trendWord(t), wording.Percent(over), wording.P(t.P))
+	case cv > canaryDrift:
+		w.add("unsteady", varied)
+	}
+}
+
+// trendOf is the trend of rates in the order of time, and the share by which they changed from first to last along the
+// Theil–Sen line of their logarithms. Rounds of pooled runs are in no one order of time.
+func (s *runData) trendOf(rates []float64) (t stats.Correlation, over float64, found bool) {
 	t, err := stats.Trend(rates)
-	over := driftShare(rates)
-	trending := err == nil && t.P <= modeP && over >= canaryTrend && len(s.r.Runs) == 0 // pooled runs are in no one order of time
-	if cv <= canaryDrift && !trending {
-		return result.Warning{}, false
+	if err != nil || t.P > trendP || len(s.r.Runs) > 0 {
+		return t, 0, false
 	}
-	text := fmt.Sprintf("the native %s before each case varied by %s (standard deviation over mean, n = %d)", do, percent(cv), len(rates))
-	kind := "unsteady"
-	if trending {
-		kind = "drift"
-		way := "faster"
-		if t.Coefficient < 0 {
-			way = "slower"
-		}
-		text += fmt.Sprintf(", becoming %s by %s in the course of the run (%s)", way, percent(over), SayP(t.P))
-	}
-	return result.Warning{Kind: kind, Text: text + ": the machine changed while it was measured"}, true
+	change, err := lineChange(logScale.all(rates))
+	over = math.Abs(math.Expm1(change))
+	return t, over, err == nil && over >= minDrift
 }
 
-// driftShare is by what share rates changed from first to last, along the Theil–Sen
-// line of their logarithms.
-func driftShare(rates []float64) float64 {
-	at, logs := make([]float64, len(rates)), make([]float64, len(rates))
-	for i, r := range rates {
-		at[i], logs[i] = float64(i), math.Log(r)
+// lineChange is how much values change from first to last along their Theil–Sen line.
+func lineChange(ys []float64) (float64, error) {
+	at := make([]float64, len(ys))
+	for i := range at {
+		at[i] = float64(i)
 	}
-	l, err := stats.FitTheilSen(at, logs)
-	if err != nil {
-		return 0
-	}
-	return math.Abs(math.Expm1(l.Slope * float64(len(rates)-1)))
+	l, err := stats.FitTheilSen(at, ys)
+	return l.Slope * float64(len(ys)-1), err
 }
 
-// isCanary reports whether a step is the canary's write or read, which the case
-// does not measure.
-func isCanary(st *result.Step) bool { return st.Do == "canary" }
+// trendWord is what became of rates with a trend.
+func trendWord(t stats.Correlation) wording.Message {
+	if t.Coefficient < 0 {
+		return wording.Say("slower")
+	}
+	return wording.Say("faster")
+}
+
+// transientWarning warns that the rates of the rounds have a trend: the speed was
+// still changing. Fewer than six rounds cannot show one at [trendP].
+func (s *runData) transientWarning(w *warningList, c cell, q plan.Quantity) {
+	rates := gatherValues(q, []cell{c}, aggregate, nil).values
+	if t, over, found := s.trendOf(rates); found {
+		w.add("transient", wording.Count{N: len(rates), Noun: "round"}, trendWord(t), wording.Percent(over), wording.P(t.P))
+	}
+}
+
+// sessionWarning reports that two pooled runs differ by more than their rounds scatter:
+// an interval over rounds does not contain that.
+func (s *runData) sessionWarning(w *warningList, c cell, q plan.Quantity, sum result.Summary) {
+	if s.per.unit == perSession || !isRate(q) || len(sum.BySession) != 2 {
+		return
+	}
+	a, b := sum.BySession[0].Value, sum.BySession[1].Value
+	factor := max(a/b, b/a)
+	if a <= 0 || b <= 0 || factor < sessionsApart {
+		return
+	}
+	values, p := s.valuesOfRuns(c, q, sum.Headline), ""
+	if t, err := stats.WelchContrast(logScale.all(values[1]), logScale.all(values[2])); err == nil && t.SE > 0 {
+		p = fmt.Sprintf(", %s", wording.P(t.P(0)))
+	}
+	rate := func(v float64) wording.Amount { return wording.Amount{Value: v, Unit: "B/s"} }
+	w.add("sessions", wording.Number(factor), rate(a), rate(b), p)
+}
 
 // nativeWarning compares a rate with the native baseline's of the same place and
 // way of working.
 func (s *runData) nativeWarning(w *warningList, c cell, q plan.Quantity, sum result.Summary) {
-	if c.sub.c.Target.Kind != "image" {
-		return
-	}
-	own, ok := estimate(sum.Estimates, sum.Headline)
-	if !ok {
+	own, ok := findEstimate(sum.Estimates, sum.Headline)
+	if c.sub.c.Target.Kind != "image" || sum.Headline != aggregate || !ok {
 		return
 	}
 	for _, sub := range s.cases {
-		if sub.c.Target.Kind != "directory" || !sameWork(sub, c.sub) || len(sub.steps[c.key]) == 0 {
+		if sub.c.Target.Kind != "directory" || !isSameWork(sub, c.sub) || len(sub.steps[c.key]) == 0 {
 			continue
 		}
 		base := gatherValues(q, []cell{{sub, c.key}}, aggregate, nil)
-		if base.weak == "" && sum.Headline == aggregate && own.Value > fasterThanNative*base.headline() {
-			w.add("faster-than-native", "%s times as fast as the native folder (%s): part of this was buffered on the host and not on the disk",
-				show(own.Value/base.headline(), "1"), show(base.headline(), "B/s"))
+		if rate := base.headline(); base.weak == "" && own.Value > fasterThanNative*rate {
+			w.add("faster-than-native", wording.Number(own.Value/rate), wording.Amount{Value: rate, Unit: "B/s"})
 			return
 		}
 	}
 }
 
-// sameWork reports whether two cases do the same work at the same place.
-func sameWork(a, b *caseData) bool {
+// isSameWork reports whether two cases do the same work at the same place.
+func isSameWork(a, b *caseData) bool {
 	for _, key := range []string{"place", "files", "workers", "sync", "cache", "block", "qos", "codec", "level", "threads"} {
 		x, _ := a.value(key)
 		y, _ := b.value(key)
@@ -282,54 +314,29 @@ func sameWork(a, b *caseData) bool {
 
 // precisionWarning warns that an interval is wider than the plan wants it.
 func (s *runData) precisionWarning(w *warningList, sum result.Summary) {
-	e, ok := estimate(sum.Estimates, sum.Headline)
+	e, ok := findEstimate(sum.Estimates, sum.Headline)
 	want := float64(s.p.Run.Precision)
 	if !ok || want <= 0 || e.CI == nil || e.Value <= 0 {
 		return
 	}
 	if half := halfWidth(e); half > want && !math.IsInf(half, 0) {
-		w.add("precision", "the interval is ± %s wide, the plan wants ± %s: %s", percent(half), percent(want), s.whatNarrows())
+		w.add("precision", wording.Percent(half), wording.Percent(want), s.whatNarrows())
 	}
 }
 
-// transientWarning warns that the rates of the rounds have a trend: what was
-// measured had not settled. Fewer than six rounds cannot show one at [modeP].
-func (s *runData) transientWarning(w *warningList, c cell, q plan.Quantity) {
-	if len(s.r.Runs) > 0 { // rounds of pooled runs are in no one order of time
-		return
+// whatNarrows names what would narrow an interval.
+func (s *runData) whatNarrows() wording.Message {
+	stop := ""
+	if a := s.r.Auto; a != nil && len(a.Decisions) > 0 {
+		stop = a.Decisions[len(a.Decisions)-1].Stop
 	}
-	rates := gatherValues(q, []cell{c}, aggregate, nil).values
-	t, err := stats.Trend(rates)
-	over := driftShare(rates)
-	if err != nil || t.P > modeP || over < canaryTrend {
-		return
+	switch stop {
+	case result.StopTime:
+		return wording.Say("ended-by.time")
+	case result.StopWritten:
+		return wording.Say("ended-by.written")
+	case result.StopRounds:
+		return wording.Say("ended-by.rounds")
 	}
-	way := "faster"
-	if t.Coefficient < 0 {
-		way = "slower"
-	}
-	w.add("transient", "over %s it became %s by %s (%s): speed was still drifting", plural(len(rates), "round"), way, percent(over), SayP(t.P))
-}
-
-// batchTransient does the same for the files of one step, by their times over what
-// their sizes let expect.
-func batchTransient(w *warningList, st *result.Step, excess []float64) {
-	if len(excess) < minForModes {
-		return
-	}
-	at, factors := make([]float64, len(excess)), make([]float64, len(excess))
-	for i, e := range excess {
-		at[i], factors[i] = float64(i), math.Exp(e)
-	}
-	t, err := stats.Trend(factors)
-	l, errLine := stats.FitTheilSen(at, excess)
-	if err != nil || errLine != nil || t.P > modeP {
-		return
-	}
-	change := l.Slope * float64(len(excess)-1)
-	if math.Abs(change) < math.Log(worthSaying) {
-		return
-	}
-	w.add("transient", "round %d: by the end of the step files took %s times as long as at its beginning (%s): speed was still drifting",
-		st.Round, show(math.Exp(change), "1"), SayP(t.P))
+	return wording.Say("more-rounds")
 }

@@ -206,7 +206,7 @@ func TestPublishedOfOneFileSize(t *testing.T) {
 	p := planOf(t, twoFormats)
 	p.Published = []plan.Published{{Quantity: "write", Where: sel("format", "UDSB", "file_size", "16 MB"), Value: figure(t, "2 GB/s", "B/s")}}
 	s := summaryOf(t, analysed(t, p, 3, steady(flat(), 0)), "format=UDSB", "new", "write")
-	e, ok := estimate(s.Estimates, "aggregate@16 MB")
+	e, ok := findEstimate(s.Estimates, "aggregate@16 MB")
 	require.True(t, ok)
 	assert.InEpsilon(t, 16e6/(1e-4+16e6/2e9), e.Value, 1e-6)
 	assert.Equal(t, 18, e.N)

@@ -47,6 +47,7 @@ var layers = [][]string{
 	{"internal/hostio", "internal/hostio/...", "internal/blockdev", "internal/blockdev/..."},
 	{"internal/host"}, // fills in result.Host and reads what a plan requires of it
 	{"internal/result/export"},
+	{"internal/wording"}, // the sentences of results
 	{"internal/result"},
 	{"internal/plan"},
 	{"internal/stats"},

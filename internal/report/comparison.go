@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"dmgbench/internal/analysis"
+	"dmgbench/internal/wording"
 )
 
 // ComparisonDocument arranges a comparison: what differs before any number.
@@ -214,7 +215,7 @@ func rowTitle(r analysis.CompareRow) string {
 		text += fmt.Sprintf("; 95 %% interval of the ratio %s to %s, %s over %s", Human(r.CI.Low, "1"), Human(r.CI.High, "1"), Plain(r.CI.Method, 80), replicated(r.CI.Unit))
 	}
 	if r.P != nil && r.Holm != nil {
-		text += "; " + analysis.SayP(*r.P) + ", after Holm " + analysis.ShowP(*r.Holm)
+		text += "; " + wording.P(*r.P).String() + ", after Holm " + wording.P(*r.Holm).Short()
 	}
 	return text
 }

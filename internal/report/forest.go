@@ -8,6 +8,7 @@ import (
 
 	"dmgbench/internal/analysis"
 	"dmgbench/internal/plan"
+	"dmgbench/internal/wording"
 )
 
 const (
@@ -125,7 +126,7 @@ func forestTable(rows []analysis.CompareRow, name func(analysis.CompareRow) stri
 				TextIf(r.CI.Unit != sessionUnit, " (over "+replicated(r.CI.Unit)+")")
 		}
 		if r.Holm != nil {
-			p = analysis.ShowP(*r.Holm)
+			p = wording.P(*r.Holm).Short()
 		}
 		sessions := fmt.Sprintf("%d and %d", len(r.Base.Sessions), len(r.Value.Sessions))
 		t.Rows = append(t.Rows, TextRow(name(r), Human(r.Ratio, "1"), interval, sessions, p, Plain(r.Effect, 100)))

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
 	"dmgbench/internal/stats"
+	"dmgbench/internal/wording"
 )
 
 // The estimators of a rate. All but the aggregate look at files one by one.
@@ -29,14 +31,24 @@ const (
 // not name the statistic of its figures.
 var panel = []string{aggregate, meanRate, medianRate, trimmedRate, theilSen, leastSquares}
 
+// Estimators are the names of estimators of a rate that can be quoted.
+func Estimators() []string { return append(slices.Clone(panel), weighted) }
+
 // trimShare is cut from each end of the ordered rates.
 const trimShare = 0.2
 
-// errWorkers refuses statistics of files that shared the machine.
-var errWorkers = errors.New("several workers ran at once, and only all bytes over the whole time is a rate then")
+// The reasons for which files have no statistic.
+var (
+	errWorkers     = because("several-workers")
+	errSlope       = because("time-falls")
+	errOutliers    = because("far-files")
+	errNoFile      = because("no-file")
+	errNothing     = because("nothing-transferred")
+	errNoLiveFiles = because("no-live-files")
+)
 
-// errSlope refuses a rate from a line that does not rise.
-var errSlope = errors.New("time does not grow with size")
+// because is a sentence as an error.
+func because(key string, args ...any) error { return errors.New(wording.Text(key, args...)) }
 
 // sampleFilter picks files of a step by size and set; nil picks all.
 type sampleFilter struct{ size, set *plan.Choice }
@@ -49,10 +61,22 @@ func filterOf(sel plan.Selector) *sampleFilter {
 	if c, ok := choiceOf(sel, "set"); ok {
 		f.set = &c
 	}
-	if f.size == nil && f.set == nil {
+	if f == (sampleFilter{}) {
 		return nil
 	}
 	return &f
+}
+
+// text names the part of the files: "2 GB", "set 1".
+func (f *sampleFilter) text() string {
+	var size, set string
+	if f.size != nil {
+		size = strings.Join(f.size.Values, " or ")
+	}
+	if f.set != nil {
+		set = "set " + strings.Join(f.set.Values, " or ")
+	}
+	return wording.NonEmpty(size, set)
 }
 
 func (f *sampleFilter) apply(samples []result.Sample) []result.Sample {
@@ -68,7 +92,8 @@ func (f *sampleFilter) apply(samples []result.Sample) []result.Sample {
 	for _, s := range samples {
 		k := part{s.Bytes, s.Set}
 		if _, ok := known[k]; !ok {
-			known[k] = (f.size == nil || accepts(*f.size, sizeText(s.Bytes))) && (f.set == nil || accepts(*f.set, fmt.Sprint(s.Set)))
+			known[k] = (f.size == nil || accepts(*f.size, wording.Size(s.Bytes).String())) &&
+				(f.set == nil || accepts(*f.set, fmt.Sprint(s.Set)))
 		}
 		if known[k] {
 			out = append(out, s)
@@ -77,60 +102,63 @@ func (f *sampleFilter) apply(samples []result.Sample) []result.Sample {
 	return out
 }
 
-// files are the samples of steps as columns: size in bytes, time in seconds.
+// files are the samples of steps as columns: size in bytes, time in seconds, rate in bytes per second.
 type files struct {
 	size, time, rate []float64
 	workers          int
 }
 
-func filesOf(steps []*result.Step, f *sampleFilter) files {
-	var out files
+// filesOf are the samples of steps that the filter picks and that took a time.
+func filesOf(steps []*result.Step, f *sampleFilter) (out files) {
 	for _, st := range steps {
 		out.workers = max(out.workers, workers(st))
-		for _, s := range f.apply(st.Samples) {
-			if s.DurationNS <= 0 || s.Bytes <= 0 {
-				continue
-			}
-			t := float64(s.DurationNS) / 1e9
-			out.size = append(out.size, float64(s.Bytes))
-			out.time = append(out.time, t)
-			out.rate = append(out.rate, float64(s.Bytes)/t)
-		}
+		out.add(f.apply(st.Samples))
 	}
 	return out
 }
 
-// weights are 1/size²: the error of a transfer's time grows with its size.
-func (f files) weights() []float64 {
+func (f *files) add(samples []result.Sample) {
+	for _, s := range samples {
+		if s.DurationNS > 0 && s.Bytes > 0 {
+			t := float64(s.DurationNS) / 1e9
+			f.size = append(f.size, float64(s.Bytes))
+			f.time = append(f.time, t)
+			f.rate = append(f.rate, float64(s.Bytes)/t)
+		}
+	}
+}
+
+// line is the line of time on size of an estimator.
+func (f files) line(est string) (stats.Line, error) {
+	if est == leastSquares {
+		return stats.FitLine(f.size, f.time)
+	}
 	w := make([]float64, len(f.size))
 	for i, s := range f.size {
-		w[i] = 1 / (s * s)
+		w[i] = 1 / (s * s) // the error of a transfer's time grows with its size
 	}
-	return w
+	return stats.FitWeightedLine(f.size, f.time, w)
 }
 
 // stepRate is the rate of the steps of one round under an estimator, in bytes
-// per second (the latency in seconds), with the number of files it rests on.
+// per second (the latency in seconds), with the number of its files.
 func stepRate(est string, steps []*result.Step, f *sampleFilter) (v float64, n int, err error) {
 	fs := filesOf(steps, f)
 	n = len(fs.rate)
-	if est == aggregate {
+	switch {
+	case est == aggregate:
 		v, err = aggregateRate(steps, f, fs)
-		return v, n, err
-	}
-	if n == 0 {
-		return 0, 0, errors.New("no file was timed")
-	}
-	switch est {
-	case meanRate:
+	case n == 0:
+		return 0, 0, errNoFile
+	case est == meanRate:
 		v, err = stats.Mean(fs.rate)
-	case medianRate:
+	case est == medianRate:
 		v, err = stats.Median(fs.rate)
-	case trimmedRate:
+	case est == trimmedRate:
 		v, err = stats.TrimmedMean(fs.rate, trimShare)
-	case minimum:
+	case est == minimum:
 		v = slices.Min(fs.rate)
-	case maximum:
+	case est == maximum:
 		v = slices.Max(fs.rate)
 	default:
 		v, err = fs.fitted(est)
@@ -142,22 +170,22 @@ func stepRate(est string, steps []*result.Step, f *sampleFilter) (v float64, n i
 // is their bytes over the sum of their times, which only one worker allows.
 func aggregateRate(steps []*result.Step, f *sampleFilter, fs files) (float64, error) {
 	var bytes, seconds float64
-	if f == nil {
+	switch {
+	case f == nil:
 		for _, st := range steps {
 			bytes += float64(spanBytes(st))
 			seconds += float64(spanNS(st)) / 1e9
 		}
-	} else {
-		if fs.workers > 1 {
-			return 0, errWorkers
-		}
+	case fs.workers > 1:
+		return 0, errWorkers
+	default:
 		for i := range fs.size {
 			bytes += fs.size[i]
 			seconds += fs.time[i]
 		}
 	}
 	if bytes <= 0 || seconds <= 0 {
-		return 0, errors.New("nothing was transferred")
+		return 0, errNothing
 	}
 	return bytes / seconds, nil
 }
@@ -185,7 +213,7 @@ func (f files) fitted(est string) (float64, error) {
 		}
 		slope = l.Slope
 	default:
-		return 0, fmt.Errorf("%q is not an estimator", est)
+		return 0, because("no-estimator", est)
 	}
 	if !(slope > 0) {
 		return 0, errSlope
@@ -193,35 +221,30 @@ func (f files) fitted(est string) (float64, error) {
 	return 1 / slope, nil
 }
 
-func (f files) line(est string) (stats.Line, error) {
-	if est == leastSquares {
-		return stats.FitLine(f.size, f.time)
-	}
-	return stats.FitWeightedLine(f.size, f.time, f.weights())
-}
-
-// value is the quantity in the steps of one round: a rate under the
-// estimator, anything else as the mean of the steps.
-func value(q plan.Quantity, est string, steps []*result.Step, f *sampleFilter) (v float64, n int, err error) {
-	if perFile(q) {
+// stepsValue is the quantity in the steps of one round: a rate under the
+// estimator, anything else as the mean of the steps. n is the number of files or steps.
+func stepsValue(q plan.Quantity, est string, steps []*result.Step, f *sampleFilter) (v float64, n int, err error) {
+	if isPerFile(q) {
 		return stepRate(est, steps, f)
 	}
-	if f != nil && fileTime(q) {
+	if f != nil && isFileTime(q) {
 		fs := filesOf(steps, f)
 		v, err = stats.Mean(fs.time)
 		return v, len(fs.time), err
 	}
 	var xs []float64
+	live := false
 	for _, st := range steps {
+		live = live || st.Live > 0
 		if x := stepValue(q, st); !math.IsNaN(x) {
 			xs = append(xs, x)
 		}
 	}
-	if len(xs) == 0 && quantityRows[q].overLive && !slices.ContainsFunc(steps, func(st *result.Step) bool { return st.Live > 0 }) {
-		return 0, 0, errors.New("no files were on the volume")
-	}
-	if len(xs) == 0 {
-		return 0, 0, fmt.Errorf("the step does not record its %s", nameOf(q))
+	switch {
+	case len(xs) == 0 && quantityRows[q].overLive && !live:
+		return 0, 0, errNoLiveFiles
+	case len(xs) == 0:
+		return 0, 0, because("not-recorded", nameOf(q))
 	}
 	if v, err = stats.Mean(xs); err != nil {
 		return 0, 0, err

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
+	"dmgbench/internal/wording"
 )
 
 // ErrCompare is wrapped by every error of [Compare]: the runs or the options do
@@ -26,8 +26,8 @@ type CompareOptions struct {
 	// Threshold is the share from which a change for the worse is a regression,
 	// and within which two sides count as the same; 0 is [DefaultThreshold].
 	Threshold float64
-	// Ops are the quantities to compare; none are the rates, or all that there
-	// are where no rate was measured.
+	// Ops are the quantities to compare; none are the rates, or all
+	// where no rate was measured.
 	Ops []plan.Quantity
 	// Estimator of rates of files; "" is the headline of the baseline's plan.
 	Estimator string
@@ -91,7 +91,7 @@ type Difference struct {
 // Status of a row.
 const (
 	RowChanged        = "changed"         // the interval leaves 1 out, after Holm over all rows
-	RowSame           = "same"            // the interval lies within the threshold
+	RowSame           = "same"            // the interval is within the threshold
 	RowUnclear        = "unclear"         // neither
 	RowSessionUnknown = "session_unknown" // too few sessions to know how far sessions differ
 )
@@ -114,10 +114,10 @@ type CompareRow struct {
 	Holm      *float64   `json:"p_holm"`     // the same after Holm over all rows
 	Worse     *float64   `json:"p_worse"`    // of "the ratio is at the threshold", after Holm
 	Status    string     `json:"status"`     // changed | same | unclear | session_unknown
-	Effect    string     `json:"effect"`     // in words; begins with ~ where the row is undecided
+	Effect    string     `json:"effect"`     // the change as text; starts with ~ where the row is undecided
 	Reason    string     `json:"reason"`     // why the row is undecided
 	Better    int        `json:"better"`     // 1: the change seen is for the better, -1: for the worse, 0: none seen
-	Regressed bool       `json:"regression"` // worse than the threshold, and the interval says so
+	Regressed bool       `json:"regression"` // worse than the threshold, significantly
 	Undecided bool       `json:"undecided"`  // a change for the worse past the threshold is neither found nor excluded
 	Warnings  []string   `json:"warnings"`
 }
@@ -130,7 +130,7 @@ type CompareSample struct {
 	N        int       `json:"n"` // files or steps
 }
 
-// Unpaired is what was measured on one side and cannot be set against the other.
+// Unpaired is what was measured on one side and has no counterpart on the other.
 type Unpaired struct {
 	Case   string `json:"case"`
 	Phase  string `json:"phase"`
@@ -148,7 +148,7 @@ type ClaimChange struct {
 	Says     string   `json:"says"`
 	Required bool     `json:"required"`
 	Verdicts []string `json:"verdicts"` // "" where the side has no such claim
-	Sessions []int    `json:"sessions"` // pooled runs that each verdict rests on
+	Sessions []int    `json:"sessions"` // pooled runs of each verdict
 	Changed  bool     `json:"changed"`  // from holds to does_not_hold, or back, with enough sessions on both sides
 	Text     string   `json:"text"`
 	// Undecided: the claim is required, and its verdict is not decided on all sides.
@@ -165,7 +165,7 @@ type CompareAnswer struct {
 	Open   int    `json:"open"`
 }
 
-// Compare sets runs against each other. It is a pure function of them and needs
+// Compare compares runs with each other. It is a pure function of them and needs
 // a plan only for the claims of sides of several runs; runs that were only folded serve as
 // well as analysed ones, except that they bring no verdicts.
 //
@@ -186,22 +186,19 @@ func Compare(runs []*result.Result, o CompareOptions) (*Comparison, error) {
 	for _, side := range c.sides[1:] {
 		c.pairCells(side)
 	}
-	if len(c.out.Rows) == 0 && len(c.out.Unpaired) == 0 {
-		return nil, fmt.Errorf("comparing runs: none of %v was measured: %w", c.out.Ops, ErrCompare)
+	out := c.out
+	if len(out.Rows) == 0 && len(out.Unpaired) == 0 {
+		return nil, fmt.Errorf("comparing runs: none of %v was measured: %w", out.Ops, ErrCompare)
 	}
 	c.decideRows()
-	c.claims()
+	c.compareClaims()
 	c.addAnswers()
-	c.out.Undecided = slices.ContainsFunc(c.out.Rows, func(r CompareRow) bool { return r.Undecided }) ||
-		slices.ContainsFunc(c.out.Unpaired, func(u Unpaired) bool { return u.Undecided }) ||
-		slices.ContainsFunc(c.out.Claims, func(k ClaimChange) bool { return k.Undecided })
-	c.out.Regression = slices.ContainsFunc(c.out.Rows, func(r CompareRow) bool { return r.Regressed }) ||
-		slices.ContainsFunc(c.out.Claims, func(k ClaimChange) bool { return k.Required && k.Changed })
-	return c.out, nil
-}
-
-func refuse(format string, args ...any) error {
-	return fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), ErrCompare)
+	out.Undecided = slices.ContainsFunc(out.Rows, func(r CompareRow) bool { return r.Undecided }) ||
+		slices.ContainsFunc(out.Unpaired, func(u Unpaired) bool { return u.Undecided }) ||
+		slices.ContainsFunc(out.Claims, func(k ClaimChange) bool { return k.Undecided })
+	out.Regression = slices.ContainsFunc(out.Rows, func(r CompareRow) bool { return r.Regressed }) ||
+		slices.ContainsFunc(out.Claims, func(k ClaimChange) bool { return k.Required && k.Changed })
+	return out, nil
 }
 
 //go:embed comparison.txt
@@ -223,35 +220,28 @@ var comparisonSchema = sync.OnceValue(func() []byte {
 	return b
 })
 
-// sideClaims are the verdicts of one side.
-type sideClaims struct {
-	claims   []result.Claim
-	sessions int    // that the verdicts rest on
-	why      string // why the runs of the side could not be judged together
-}
-
-// claims compares the verdicts of the sides.
-func (c *comparer) claims() {
-	if len(c.keys) > 0 && !slices.ContainsFunc(c.o.By, func(n string) bool { return slices.Contains(CompareFacts, n) }) {
-		return // the sides are cases of the same runs
+// compareClaims compares the verdicts of the sides, unless the sides are cases of the same runs.
+func (c *comparer) compareClaims() {
+	if len(c.keys) > 0 && !slices.ContainsFunc(c.o.By, isCompareFact) {
+		return
 	}
 	at := map[string]int{}
 	for i, s := range c.sides {
-		judged := c.judgeSide(s)
-		if judged.why != "" {
-			c.out.Notes = append(c.out.Notes, fmt.Sprintf("the claims of %s are undecided: %s", s.name, judged.why))
+		claims, sessions, why := c.judgeSide(s)
+		if why != "" {
+			c.note("note.claims-undecided", s.name, why)
 		}
-		for _, k := range judged.claims {
+		for _, k := range claims {
 			j, ok := at[k.ID]
 			if !ok {
 				j = len(c.out.Claims)
 				at[k.ID] = j
-				c.out.Claims = append(c.out.Claims, ClaimChange{ID: k.ID, Says: k.Says, Verdicts: make([]string, len(c.sides)),
-					Sessions: make([]int, len(c.sides))})
+				c.out.Claims = append(c.out.Claims, ClaimChange{ID: k.ID, Says: k.Says,
+					Verdicts: make([]string, len(c.sides)), Sessions: make([]int, len(c.sides))})
 			}
 			out := &c.out.Claims[j]
 			out.Required = out.Required || k.Required
-			out.Verdicts[i], out.Sessions[i] = k.Verdict, judged.sessions
+			out.Verdicts[i], out.Sessions[i] = k.Verdict, sessions
 		}
 	}
 	for j := range c.out.Claims {
@@ -265,68 +255,50 @@ func (c *comparer) claims() {
 			}
 		}
 		if n > 0 {
-			c.out.Notes = append(c.out.Notes, fmt.Sprintf("%s has no verdict on %d of %s", s.name, n, plural(len(c.out.Claims), "claim")))
+			c.note("note.no-verdict", s.name, n, wording.Count{N: len(c.out.Claims), Noun: "claim"})
 		}
 	}
 }
 
-// judgeSide gives the verdicts of a side: those of its run, or of all its runs pooled.
-// A verdict of a single run among several is never that of the side, since the runs that
-// decideRow are those in which the session happened to favor one case.
-func (c *comparer) judgeSide(s *compareSide) sideClaims {
+// judgeSide gives the verdicts of a side and their number of sessions: those of its run, or of all its runs pooled, or
+// why these could not be judged together. A verdict of a single run among several is never that of the side, since the
+// runs that decide are those in which the session happened to favor one case.
+func (c *comparer) judgeSide(s *compareSide) (claims []result.Claim, sessions int, why string) {
 	if len(s.runs) == 1 {
-		r := s.runs[0]
-		return sideClaims{claims: r.Claims, sessions: max(len(r.Runs), 1)}
+		return s.runs[0].Claims, max(len(s.runs[0].Runs), 1), ""
 	}
-	out := sideClaims{sessions: len(s.runs)}
 	for _, r := range s.runs {
 		for _, k := range r.Claims {
-			if !slices.ContainsFunc(out.claims, func(o result.Claim) bool { return o.ID == k.ID }) {
+			if !slices.ContainsFunc(claims, func(o result.Claim) bool { return o.ID == k.ID }) {
 				k.Verdict = result.CannotTell
-				out.claims = append(out.claims, k)
+				claims = append(claims, k)
 			}
 		}
 	}
-	if len(out.claims) == 0 {
-		return out
-	}
-	p := c.o.planOf(s.runs[0])
-	if p == nil {
-		out.why = "the plan of its runs is not here; give run folders, not their result.json alone"
-		return out
+	p := c.o.Plans[s.runs[0].Plan.Digest]
+	switch {
+	case len(claims) == 0:
+		return nil, len(s.runs), ""
+	case p == nil:
+		return claims, len(s.runs), wording.Text("no-plan")
 	}
 	pooled, err := result.Pool(s.runs)
 	if err == nil {
 		err = Analyze(p, pooled, Options{SkipRobustness: true})
 	}
 	if err != nil {
-		out.why = err.Error()
-		return out
+		return claims, len(s.runs), err.Error()
 	}
-	out.claims = pooled.Claims
-	return out
+	return pooled.Claims, len(s.runs), ""
 }
-
-// planOf finds the plan that a run executed; nil if it was not given.
-func (o CompareOptions) planOf(r *result.Result) *plan.Plan {
-	return o.Plans[r.Plan.Digest]
-}
-
-func decisive(v string) bool { return v == result.Holds || v == result.DoesNotHold }
 
 // describeChange reports in what the verdicts on a claim differ from the baseline's. Only verdicts
 // over at least [minRounds] sessions on both sides make a change: with fewer, the unit of
 // a verdict is the round, and two sessions of the same machine may well differ.
 func (c *comparer) describeChange(k *ClaimChange) {
-	words := func(v string) string {
-		if v == result.CannotTell {
-			return "undecided"
-		}
-		return strings.ReplaceAll(v, "_", " ")
-	}
+	base := k.Verdicts[0]
 	for i, v := range k.Verdicts[1:] {
-		base := k.Verdicts[0]
-		both := decisive(base) && decisive(v)
+		both := isDecided(base) && isDecided(v)
 		flip := both && base != v
 		enough := min(k.Sessions[0], k.Sessions[i+1]) >= minRounds
 		unmeasured := base == result.NotMeasured && v == result.NotMeasured
@@ -335,10 +307,86 @@ func (c *comparer) describeChange(k *ClaimChange) {
 		if base == v || base == "" || v == "" {
 			continue
 		}
-		text := fmt.Sprintf("%s in %s, %s in %s", words(base), c.sides[0].name, words(v), c.sides[i+1].name)
+		text := wording.Text("claim-change", wording.Text("verdict."+base), c.sides[0].name,
+			wording.Text("verdict."+v), c.sides[i+1].name)
 		if flip && !enough {
-			text += fmt.Sprintf(" (undecided: %s and %d, and a change takes %d on each side)", plural(k.Sessions[0], "session"), k.Sessions[i+1], minRounds)
+			text = wording.Text("claim-change.few", text, wording.Count{N: k.Sessions[0], Noun: "session"}, k.Sessions[i+1], minRounds)
 		}
-		k.Text = join(k.Text, text)
+		k.Text = wording.Join(k.Text, text)
 	}
+}
+
+// addAnswers adds the outcome of each side in a sentence.
+func (c *comparer) addAnswers() {
+	for _, s := range c.sides[1:] {
+		a := CompareAnswer{Side: s.name}
+		var worst, best *CompareRow
+		unknown, rows := 0, 0
+		for i := range c.out.Rows {
+			r := &c.out.Rows[i]
+			if r.Side != s.name {
+				continue
+			}
+			rows++
+			switch {
+			case r.Status == RowChanged && r.Better < 0:
+				a.Worse++
+				worst = largerEffect(worst, r)
+			case r.Status == RowChanged && r.Better > 0:
+				a.Better++
+				best = largerEffect(best, r)
+			case r.Status == RowSame || r.Status == RowChanged:
+				a.Same++
+			default:
+				a.Open++
+				if r.Status == RowSessionUnknown {
+					unknown++
+				}
+			}
+		}
+		text := answerText(a, rows, worst, best)
+		switch rows {
+		case 0:
+			text = wording.Text("answer.nothing")
+		case unknown:
+			text = wording.Text("answer.few-sessions")
+		}
+		a.Text = wording.Text("answer", s.name, c.sides[0].name, text)
+		c.out.Answers = append(c.out.Answers, a)
+	}
+}
+
+// answerText describes how many rows of a side are worse, better, the same and undecided.
+func answerText(a CompareAnswer, rows int, worst, best *CompareRow) (text string) {
+	for _, part := range []struct {
+		key string
+		n   int
+		at  *CompareRow
+	}{
+		{"answer.worse", a.Worse, worst}, {"answer.better", a.Better, best},
+		{"answer.same", a.Same, nil}, {"answer.undecided", a.Open, nil},
+	} {
+		if part.n == 0 {
+			continue
+		}
+		own := wording.Text(part.key, part.n, rows)
+		if at := part.at; at != nil {
+			most := "answer.namely"
+			if part.n > 1 {
+				most = "answer.most"
+			}
+			own += wording.Text(most, at.name(), at.Op, at.Effect)
+		}
+		text = wording.Join(text, own)
+	}
+	return text
+}
+
+// name is the case, phase and cycle of a row.
+func (r *CompareRow) name() string {
+	cycle := ""
+	if r.Cycle > 0 {
+		cycle = fmt.Sprintf("cycle %d", r.Cycle)
+	}
+	return wording.NonEmpty(wording.Case(r.Case), r.Phase, cycle)
 }

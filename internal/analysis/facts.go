@@ -1,0 +1,392 @@
+package analysis
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"dmgbench/internal/plan"
+	"dmgbench/internal/result"
+	"dmgbench/internal/units"
+	"dmgbench/internal/wording"
+)
+
+// Kinds of a [Difference].
+const (
+	kindMachine    = "machine"
+	kindSystem     = "system"
+	kindTool       = "tool"
+	kindProtocol   = "protocol"
+	kindRepetition = "repetition" // changes from run to run without changing what is measured
+)
+
+// compareFact is something that runs may differ in.
+type compareFact struct {
+	name, kind string
+	of         func(*result.Result) []string
+	// single: runs of one side that differ in it are worth a note.
+	single bool
+}
+
+// compareFacts are in the order in which differences are listed.
+var compareFacts = []compareFact{
+	{"model", kindMachine, ofHost(func(h result.Host) string { return cmp.Or(h.Model, h.Arch) }), true},
+	{"cpu", kindMachine, ofHost(func(h result.Host) string { return h.CPU }), true},
+	{"cores", kindMachine, ofHost(func(h result.Host) string { return unlessZero(h.CPUs) }), true},
+	{"memory", kindMachine, ofHost(func(h result.Host) string { return bytesText(h.Memory) }), true},
+	{"virtual", kindMachine, ofHost(func(h result.Host) string { return cmp.Or(h.Virtual, "no") }), true},
+	{"disk", kindMachine, diskFacts, false},
+	{"power", kindMachine, ofHost(powerText), true},
+	{"os", kindSystem, ofHost(osText), true},
+	{"os_version", kindSystem, ofHost(func(h result.Host) string { return strings.TrimSpace(h.OS + " " + h.OSVersion) }), false},
+	{"os_build", kindSystem, ofHost(func(h result.Host) string { return h.OSBuild }), false},
+	{"kernel", kindSystem, ofHost(func(h result.Host) string { return h.Kernel }), true},
+	{"filevault", kindSystem, ofHost(func(h result.Host) string { return h.FileVault }), true},
+	{"tool", kindTool, ofRun(func(r *result.Result) string { return strings.TrimSpace(r.Tool.Name + " " + r.Tool.Version) }), true},
+	{"engine", kindTool, engineFacts, true},
+	{"backend", kindTool, ofTargets(func(t result.Target) string { return t.Backend }), false},
+	{"filesystem", kindProtocol, ofTargets(func(t result.Target) string { return t.Filesystem }), false},
+	{"plan", kindProtocol, ofRun(func(r *result.Result) string { return r.Plan.Name }), false},
+	{"scale", kindProtocol, ofDepartures("scale", "sets", "codec", "input"), false},
+	{"workers", kindProtocol, ofDepartures("workers"), false},
+	{"cache", kindProtocol, ofSteps(func(st *result.Step) *result.Achieved { return st.Cache }), false},
+	{"sync", kindProtocol, ofSteps(func(st *result.Step) *result.Achieved { return st.Sync }), false},
+	{"digest", kindRepetition, ofRun(func(r *result.Result) string { return fmt.Sprintf("%.12s", r.Plan.Digest) }), false},
+	{"seed", kindRepetition, ofRun(func(r *result.Result) string { return fmt.Sprint(r.Seed) }), false},
+	{"rounds", kindRepetition, ofRun(func(r *result.Result) string { return fmt.Sprint(r.Rounds) }), false},
+}
+
+// CompareFacts are the names that [CompareOptions.By] accepts in addition to the keys of cases.
+var CompareFacts = func() []string {
+	out := make([]string, len(compareFacts))
+	for i, f := range compareFacts {
+		out[i] = f.name
+	}
+	return out
+}()
+
+func isCompareFact(name string) bool { return slices.Contains(CompareFacts, name) }
+
+// CompareOps are the names of quantities that can be compared.
+func CompareOps() []string {
+	out := make([]string, len(plan.Quantities))
+	for i, q := range plan.Quantities {
+		out[i] = string(q.Name)
+	}
+	return out
+}
+
+func ofRun(of func(*result.Result) string) func(*result.Result) []string {
+	return func(r *result.Result) []string { return []string{of(r)} }
+}
+
+func ofHost(of func(result.Host) string) func(*result.Result) []string {
+	return func(r *result.Result) (out []string) {
+		for _, s := range r.Sessions {
+			out = appendUnique(out, of(s.Host))
+		}
+		return out
+	}
+}
+
+func ofTargets(of func(result.Target) string) func(*result.Result) []string {
+	return func(r *result.Result) (out []string) {
+		for i := range r.Cases {
+			if c := &r.Cases[i]; c.Status == result.Done && c.Target.Kind != "directory" {
+				out = appendUnique(out, of(c.Target))
+			}
+		}
+		slices.Sort(out)
+		return out
+	}
+}
+
+func ofSteps(of func(*result.Step) *result.Achieved) func(*result.Result) []string {
+	return func(r *result.Result) (out []string) {
+		for i := range r.Cases {
+			for k := range r.Cases[i].Steps {
+				switch a := of(&r.Cases[i].Steps[k]); {
+				case a == nil:
+				case a.Asked == a.Achieved:
+					out = appendUnique(out, a.Achieved)
+				default:
+					out = appendUnique(out, wording.Text("fact.achieved", a.Asked, cmp.Or(a.Achieved, "unknown")))
+				}
+			}
+		}
+		slices.Sort(out)
+		return out
+	}
+}
+
+func unlessZero(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprint(n)
+}
+
+func bytesText(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return units.Bytes(n).Human()
+}
+
+func powerText(h result.Host) string {
+	low, hot := "", ""
+	if h.LowPower {
+		low = wording.Text("fact.low-power")
+	}
+	if isHot(h) {
+		hot = wording.Text("fact.thermal", h.Thermal)
+	}
+	return wording.NonEmpty(h.Power, low, hot)
+}
+
+// osText is the system with its build: "macOS 26.4 (25E240)".
+func osText(h result.Host) string {
+	out := strings.TrimSpace(osName(h.OS) + " " + h.OSVersion)
+	if strings.Contains(strings.ToLower(h.OSVersion), strings.ToLower(osName(h.OS))) {
+		out = h.OSVersion
+	}
+	if h.OSBuild != "" {
+		out += " (" + h.OSBuild + ")"
+	}
+	return out
+}
+
+func diskFacts(r *result.Result) (out []string) {
+	for _, s := range r.Sessions {
+		for _, d := range s.Host.Disks {
+			out = appendUnique(out, wording.NonEmpty(d.Device, d.Filesystem, d.Bus, d.Location))
+		}
+	}
+	return out
+}
+
+// enginesOf are the engines of all sessions: the one of each, and those of its cases.
+func enginesOf(r *result.Result) (out []result.Engine) {
+	for _, s := range r.Sessions {
+		out = append(append(out, s.Engine), s.Engines...)
+	}
+	return out
+}
+
+// engineFacts are the engines that drove images; the native folder's is on every run.
+func engineFacts(r *result.Result) (out []string) {
+	for _, e := range enginesOf(r) {
+		if e.Name != "directory" {
+			out = appendUnique(out, cmp.Or(e.Title, strings.TrimSpace(e.Name+" "+e.Version)))
+		}
+	}
+	return out
+}
+
+// engineKind is the engine without its version, which goes with the system's.
+func engineKind(title string) string {
+	name, _, _ := strings.Cut(title, ",")
+	return name
+}
+
+// unscaled stands for no deviation that changes how much was measured.
+const unscaled = "as the plan has it"
+
+// ofDepartures are the deviations of some kinds as text.
+func ofDepartures(kinds ...string) func(*result.Result) []string {
+	return func(r *result.Result) (out []string) {
+		for _, d := range r.Departures {
+			if slices.Contains(kinds, d.Kind) {
+				out = appendUnique(out, d.Text)
+			}
+		}
+		if out == nil {
+			return []string{unscaled}
+		}
+		return out
+	}
+}
+
+// scaleFacts are the deviations that change how much was measured, or which files and codecs.
+var scaleFacts = ofDepartures("scale", "sets", "workers", "codec", "input")
+
+// factsText is the values of some facts of a run in one line.
+func factsText(r *result.Result, names ...string) string {
+	var out []string
+	for _, name := range names {
+		i := slices.Index(CompareFacts, name)
+		out = append(out, cmp.Or(strings.Join(compareFacts[i].of(r), " + "), name+" unknown"))
+	}
+	return strings.Join(out, ", ")
+}
+
+// machineText is the model of a run's machine and its processor.
+func machineText(r *result.Result) string {
+	model := factsText(r, "model")
+	if cpu := factsText(r, "cpu"); cpu != "cpu unknown" && !strings.Contains(model, cpu) {
+		model += ", " + cpu
+	}
+	return model
+}
+
+// startTime is the start of the first session, the zero time without one.
+func startTime(r *result.Result) time.Time {
+	if len(r.Sessions) == 0 {
+		return time.Time{}
+	}
+	return r.Sessions[0].Started
+}
+
+// collectFacts collects what is known of the sides, and in what they differ.
+func (c *comparer) collectFacts() {
+	for _, s := range c.sides {
+		side := CompareSide{Name: s.name, Runs: []string{}, Facts: []CompareFact{}}
+		sessions := map[string]bool{}
+		for _, r := range s.runs {
+			side.Runs = append(side.Runs, r.Run)
+			side.Rounds += r.Rounds
+			for _, name := range sessionNames(r) {
+				sessions[name] = true
+			}
+		}
+		side.Sessions = len(sessions)
+		for _, f := range compareFacts {
+			var values []string
+			for _, r := range s.runs {
+				for _, v := range f.of(r) {
+					values = appendUnique(values, v)
+				}
+			}
+			if len(values) > 0 {
+				side.Facts = append(side.Facts, CompareFact{f.name, values})
+			}
+		}
+		c.out.Sides = append(c.out.Sides, side)
+	}
+	for _, f := range compareFacts {
+		// the version and the build are in "os", and the kernel goes with it
+		if f.name == "os_version" || f.name == "os_build" || f.name == "kernel" && c.differ("os") || !c.differ(f.name) {
+			continue
+		}
+		d := Difference{Fact: f.name, Kind: f.kind}
+		for _, s := range c.out.Sides {
+			d.Values = append(d.Values, s.fact(f.name))
+		}
+		c.out.Differences = append(c.out.Differences, d)
+	}
+	// what a reader has to know of any number: where, under what, by which tool and plan
+	for _, name := range []string{"model", "cpu", "os", "engine", "plan", "scale", "workers"} {
+		if values := c.out.Sides[0].fact(name); len(values) == 1 && values[0] != unscaled && !c.differ(name) {
+			c.out.Alike = append(c.out.Alike, CompareFact{name, values})
+		}
+	}
+	c.noteDifferences()
+	c.noteWarnings()
+}
+
+func (s CompareSide) fact(name string) []string {
+	for _, f := range s.Facts {
+		if f.Name == name {
+			return f.Values
+		}
+	}
+	return []string{}
+}
+
+// differBy reports whether some side has not the same values as the baseline, in any order.
+func (c *comparer) differBy(of func(CompareSide) []string) bool {
+	sorted := func(s CompareSide) []string { return slices.Sorted(slices.Values(of(s))) }
+	first := sorted(c.out.Sides[0])
+	return slices.ContainsFunc(c.out.Sides[1:], func(s CompareSide) bool { return !slices.Equal(first, sorted(s)) })
+}
+
+func (c *comparer) differ(fact string) bool {
+	return c.differBy(func(s CompareSide) []string { return s.fact(fact) })
+}
+
+// noteDifferences adds what the reader has to know about the sides.
+func (c *comparer) noteDifferences() {
+	otherEngines := c.differBy(func(s CompareSide) (kinds []string) {
+		for _, v := range s.fact("engine") {
+			kinds = appendUnique(kinds, engineKind(v))
+		}
+		return kinds
+	})
+	var apart, kinds []string
+	for _, d := range c.out.Differences {
+		if d.Fact == "engine" && c.differ("os") && !otherEngines {
+			continue // Apple's tools come with the system
+		}
+		if d.Kind != kindRepetition {
+			apart, kinds = append(apart, d.Fact), appendUnique(kinds, d.Kind)
+		}
+	}
+	if len(kinds) > 1 {
+		c.note("note.differ", strings.Join(apart, ", "))
+	}
+	if c.differ("digest") && len(apart) == 0 && !c.differ("seed") && !c.differ("rounds") {
+		c.note("note.other-plans")
+	}
+	for _, s := range c.out.Sides {
+		for _, f := range s.Facts {
+			i := slices.Index(CompareFacts, f.Name)
+			if len(s.Runs) > 1 && len(f.Values) > 1 && compareFacts[i].single {
+				c.note("note.unlike", s.Name, f.Name, strings.Join(f.Values, "; "))
+			}
+		}
+	}
+	for _, s := range c.sides {
+		for _, r := range s.runs {
+			if r.Status == result.Unfinished {
+				c.note("note.unfinished", r.Run)
+			}
+		}
+	}
+}
+
+// noteWarnings adds to the notes what the runs of one side were warned of and those of
+// another were not, or not in the same words: a machine that was busy on one day
+// looks like a change. One text of each kind represents the side.
+func (c *comparer) noteWarnings() {
+	type sideWarning struct {
+		text string
+		runs int
+	}
+	list := make([]map[string]sideWarning, len(c.sides))
+	var kinds []string
+	for i, s := range c.sides {
+		list[i] = map[string]sideWarning{}
+		for _, r := range s.runs {
+			var own []string
+			for _, w := range r.Warnings {
+				if !slices.Contains(own, w.Kind) {
+					own, kinds = append(own, w.Kind), appendUnique(kinds, w.Kind)
+					of := list[i][w.Kind]
+					list[i][w.Kind] = sideWarning{cmp.Or(of.text, w.Text), of.runs + 1}
+				}
+			}
+		}
+	}
+	isEverywhere := func(kind string) bool {
+		for i, s := range c.sides {
+			if w := list[i][kind]; w.runs < len(s.runs) || w.text != list[0][kind].text {
+				return false
+			}
+		}
+		return true
+	}
+	for i, s := range c.sides {
+		for _, kind := range kinds {
+			w := list[i][kind]
+			switch {
+			case w.runs == 0 || isEverywhere(kind):
+			case len(s.runs) > 1:
+				c.note("note.warned-some", s.name, w.runs, wording.Count{N: len(s.runs), Noun: "run"}, w.text)
+			default:
+				c.note("note.warned", s.name, w.text)
+			}
+		}
+	}
+}

@@ -1,0 +1,294 @@
+package analysis
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"dmgbench/internal/plan"
+	"dmgbench/internal/result"
+	"dmgbench/internal/wording"
+)
+
+// judge evaluates the tests of claims, either on what was measured, under one
+// estimator of rates, or on what the author printed.
+type judge struct {
+	s      *runData
+	est    string // of rates of files, where an operand names none
+	author bool   // every operand is the author's printed figure
+	strict bool   // a claim is judged: only cases that were measured to the end count
+}
+
+// tests are the kinds of tests of claims, by their names in plans.
+var tests map[string]func(judge, plan.Assert) finding
+
+func init() { // tests of tests refer to the table
+	tests = map[string]func(judge, plan.Assert) finding{
+		"ratio":       judge.ratio,
+		"difference":  judge.difference,
+		"equal":       judge.equal,
+		"bound":       judge.bound,
+		"order":       judge.order,
+		"rank":        judge.rank,
+		"extreme":     judge.extreme,
+		"trend":       judge.trend,
+		"spread":      func(j judge, a plan.Assert) finding { return j.spread(a.Left, a.Along, a.Bound) },
+		"coefficient": judge.coefficient,
+		"prediction":  judge.prediction,
+		"outcome":     judge.outcome,
+		"all":         func(j judge, a plan.Assert) finding { return combineAll(j.parts(a)) },
+		"any":         func(j judge, a plan.Assert) finding { return combineAny(j.parts(a)) },
+	}
+}
+
+// assert evaluates one test.
+func (j judge) assert(a plan.Assert) finding {
+	if test, ok := tests[a.Kind]; ok {
+		return test(j, a)
+	}
+	return weak("no-test", a.Kind)
+}
+
+func (j judge) parts(a plan.Assert) []finding {
+	out := make([]finding, len(a.Parts))
+	for i, p := range a.Parts {
+		out[i] = j.assert(p)
+	}
+	return out
+}
+
+// operandValues evaluates operands that are compared, and names them by what
+// they differ in.
+func (j judge) operandValues(ops ...plan.Operand) []operandValue {
+	var sels []plan.Selector
+	measured := false
+	for _, op := range ops {
+		if op.Constant == nil {
+			sels = append(sels, op.Where)
+			measured = measured || !op.Published
+		}
+	}
+	labels := wording.Labels(sels)
+	out := make([]operandValue, len(ops))
+	for i, op := range ops {
+		out[i] = j.operand(op)
+		if op.Constant != nil {
+			continue
+		}
+		out[i].label, labels = labels[0], labels[1:]
+		if !j.author && op.Published {
+			out[i].label = wording.Text("as-published", out[i].label)
+			if measured {
+				out[i].weak = wording.Join(out[i].weak, j.s.ofAnotherMachine(op))
+			}
+		}
+	}
+	return out
+}
+
+func (j judge) operand(op plan.Operand) operandValue {
+	switch {
+	case op.Constant != nil:
+		out := figureValue(*op.Constant)
+		out.label = op.Constant.Text
+		return out
+	case j.author || op.Published:
+		return j.s.publishedValue(op)
+	}
+	if missing := j.unmeasured(op); missing != "" {
+		return without(op.Quantity, missing, "")
+	}
+	return j.s.measured(op.Quantity, op.Where, cmp.Or(op.Statistic, j.est))
+}
+
+// unmeasured are the cases of an operand that were not measured to the end: a claim is not judged by their values.
+func (j judge) unmeasured(op plan.Operand) string {
+	if !j.strict {
+		return ""
+	}
+	return j.s.unmeasured(op.Quantity, op.Where)
+}
+
+// ratio bounds left / right.
+func (j judge) ratio(a plan.Assert) finding {
+	x := j.operandValues(a.Left, a.Right)
+	return judgeRatio(x[0], x[1], a.Bound)
+}
+
+// difference bounds left - right.
+func (j judge) difference(a plan.Assert) finding {
+	x := j.operandValues(a.Left, a.Right)
+	return judgeDifference(x[0], x[1], a.Bound)
+}
+
+// equal wants left and right to differ by at most a share of the larger one.
+func (j judge) equal(a plan.Assert) finding {
+	x, share := j.operandValues(a.Left, a.Right), float64(a.Within)
+	f := judgeRatio(x[0], x[1], plan.Bound{Low: 1 - share, High: 1 / (1 - share), Unit: "1"})
+	if !f.need.IsZero() {
+		f.need = wording.Say("need.equal", wording.Percent(share), f.need)
+	}
+	return f
+}
+
+// bound bounds a value itself.
+func (j judge) bound(a plan.Assert) finding {
+	x := j.operandValues(a.Left)[0]
+	if f, bad := missingValues(x); bad {
+		return f
+	}
+	a.Bound.Unit = x.unit
+	phrase := wording.Say("phrase.value", nil, nameOf(x.q), x.label)
+	var f finding
+	if x.fixed {
+		f = judgePublished(x, exactly(1, 1), a.Bound, first, x.unit, phrase)
+	} else {
+		f = judgeRounds(x.scale().absolute(x.unit), x.unit, x.values, a.Bound, phrase)
+	}
+	f.evidence = slices.Concat(evidenceOf(x), f.evidence)
+	return f
+}
+
+// order wants every operand further from the next than a share of the larger.
+func (j judge) order(a plan.Assert) finding {
+	x := j.operandValues(a.Of...)
+	if a.Direction == "rising" {
+		slices.Reverse(x)
+	}
+	above := plan.Bound{Low: 1 / (1 - float64(a.Within)), High: math.Inf(1), LowOpen: true, Unit: "1"}
+	var parts []finding
+	for i := range len(x) - 1 {
+		parts = append(parts, judgeRatio(x[i], x[i+1], above))
+	}
+	return combineAll(parts)
+}
+
+// judgeGreater tests a > b.
+func judgeGreater(a, b operandValue) finding {
+	return judgeRatio(a, b, plan.Bound{Low: 1, High: math.Inf(1), LowOpen: true, Unit: "1"})
+}
+
+// rank wants exactly Rank-1 of the others to be larger than the left one.
+func (j judge) rank(a plan.Assert) finding {
+	ops := []plan.Operand{a.Left}
+	for _, op := range a.Of {
+		if !isSameOperand(op, a.Left) {
+			ops = append(ops, op)
+		}
+	}
+	x := j.operandValues(ops...)
+	if f, bad := missingValues(x...); bad {
+		return f
+	}
+	var above, below []finding
+	var seen []wording.Message
+	for _, other := range x[1:] {
+		f := judgeGreater(other, x[0])
+		seen = append(seen, f.evidence...)
+		switch f.dir {
+		case 1:
+			above = append(above, f)
+		case -1:
+			below = append(below, f)
+		default:
+			f.evidence = seen
+			return f
+		}
+	}
+	f := rankFinding(above, below, a.Rank)
+	f.evidence = seen
+	f.saw = wording.Say("seen.rank", nameOf(x[0].q), x[0].label, len(above)+1, len(x))
+	return f
+}
+
+// rankFinding is the finding of a rank. Where it is the rank asked for, every
+// comparison carries it; where it is another one, as many as it takes do.
+func rankFinding(above, below []finding, want int) finding {
+	f := finding{dir: 1, need: wording.Say("need.rank", want)}
+	carry, rank, of := slices.Concat(above, below), len(above)+1, len(above)+len(below)+1
+	if rank != want {
+		f.dir = -1
+		carry = firmest(above, want) // so many above are one too many
+		if rank < want {
+			carry = firmest(below, of-want+1)
+		}
+	}
+	for _, c := range carry {
+		f.p, f.few, f.sampled = max(f.p, c.p), f.few || c.few, f.sampled || c.sampled
+	}
+	if f.dir < 0 {
+		f.p = min(1, f.p*float64(of-1))
+	}
+	if f.p > family || f.few {
+		f.gap = wording.Say("gap.close")
+	}
+	return f
+}
+
+func isSameOperand(a, b plan.Operand) bool {
+	return a.Quantity == b.Quantity && a.Statistic == b.Statistic && a.Published == b.Published &&
+		a.Constant == nil && b.Constant == nil &&
+		slices.EqualFunc(a.Where, b.Where, func(x, y plan.Choice) bool {
+			return x.Key == y.Key && slices.Equal(x.Values, y.Values)
+		})
+}
+
+// outcome wants the steps to have ended as the claim states, in every round in which they
+// ended. It is not a statistic, and one round is enough. On the author's side
+// it is what the protocol expects of the steps.
+func (j judge) outcome(a plan.Assert) finding {
+	if j.author {
+		return j.s.expected(a)
+	}
+	ok, bad, gone := 0, 0, ""
+	var wrong []string
+	for _, sub := range j.s.cases {
+		if !sub.matches(a.Where) {
+			continue
+		}
+		steps := sub.endedSteps(a.Step, a.Where)
+		for _, st := range steps {
+			if failed := st.Error != ""; failed == (a.Outcome == "fail") {
+				ok++
+				continue
+			}
+			bad++
+			wrong = append(wrong, wording.Text("ended-wrong", sub.c.ID, st.Round, cmp.Or(st.Error, "no error")))
+		}
+		if len(steps) == 0 || sub.c.Status != result.Done {
+			gone = wording.Join(gone, j.s.absent(sub, a.Step, a.Where))
+		}
+	}
+	f := finding{dir: 1, need: wording.Say("need.outcome", a.Step, a.Outcome),
+		saw: wording.Say("seen.outcome", a.Step, a.Outcome, ok, wording.Count{N: ok + bad, Noun: "time"})}
+	f.evidence = []wording.Message{f.saw}
+	slices.Sort(wrong)
+	for _, text := range wrong {
+		f.evidence = append(f.evidence, wording.Say("text", text))
+	}
+	switch {
+	case bad > 0:
+		f.dir = -1
+	case gone != "":
+		return finding{missing: gone}
+	case ok == 0:
+		return missing("no-step-run", a.Step, wording.Selector(a.Where))
+	}
+	return f
+}
+
+// endedSteps are the steps of a kind that the selector picks, of the rounds that were run to an end, good or bad:
+// steps of an interrupted round do not count.
+func (sub *caseData) endedSteps(do string, sel plan.Selector) (out []*result.Step) {
+	ended := map[int]bool{}
+	for _, r := range sub.c.Rounds {
+		ended[r.Round] = r.Status == result.Done || r.Status == result.Failed
+	}
+	for i := range sub.c.Steps {
+		st := &sub.c.Steps[i]
+		if st.Do == do && ended[st.Round] && (stepKey{st.Do, st.Phase, st.Cycle}).matches(sel) {
+			out = append(out, st)
+		}
+	}
+	return out
+}

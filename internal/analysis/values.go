@@ -1,0 +1,207 @@
+package analysis
+
+import (
+	"math"
+	"slices"
+
+	"dmgbench/internal/plan"
+	"dmgbench/internal/result"
+	"dmgbench/internal/wording"
+)
+
+// operandValue is one operand of a claim with its value: one number a round where it was
+// measured, or an interval that no round changes where it was published.
+type operandValue struct {
+	label string
+	q     plan.Quantity
+	unit  string
+
+	rounds []int
+	values []float64
+	n      int // files or steps of the values
+	est    string
+	per    replica // what is replicated: round or session
+
+	fixed             bool
+	low, high         float64
+	lowOpen, highOpen bool
+	about             bool   // "about": counts as any value within the rounding
+	text              string // as printed
+
+	missing string // why there is nothing: not measured, or not published
+	weak    string // why the measured rounds or published figures give no number
+}
+
+// without is an operand that has no value.
+func without(q plan.Quantity, missing, weak string) operandValue {
+	return operandValue{q: q, unit: q.Unit(), missing: missing, weak: weak}
+}
+
+// measured is a quantity of a selection, one value a round. Several cells count
+// as their mean, in the rounds that all of them have.
+func (s *runData) measured(q plan.Quantity, sel plan.Selector, est string) operandValue {
+	cells, missing := s.cells(q, sel)
+	if missing != "" {
+		return without(q, missing, "")
+	}
+	return gatherValues(q, cells, est, filterOf(sel))
+}
+
+// roundValue is a quantity in one round of a cell.
+type roundValue struct {
+	round int
+	v     float64
+	n     int
+	err   error
+}
+
+// valuesKey names values of a case that do not change.
+type valuesKey struct {
+	key stepKey
+	q   plan.Quantity
+	est string
+}
+
+// stepValueKey names the value of a single step, which no choice of rounds changes.
+type stepValueKey struct {
+	st  *result.Step
+	q   plan.Quantity
+	est string
+}
+
+// roundValues are the values of the rounds of a cell, ascending. Those of whole
+// steps are kept, as every claim needs them again.
+func (c cell) roundValues(q plan.Quantity, est string, f *sampleFilter) []roundValue {
+	k := valuesKey{c.key, q, est}
+	if known, ok := c.sub.values[k]; ok && f == nil {
+		return known
+	}
+	var out []roundValue
+	rounds, steps := c.replicates()
+	for _, r := range rounds {
+		out = append(out, c.sub.roundValue(q, est, r, steps[r], f))
+	}
+	if f == nil {
+		c.sub.values[k] = out
+	}
+	return out
+}
+
+// roundValue is the value of the steps of one round, kept where that is a single step:
+// the estimators from lines take long, and every analysis needs them again.
+func (sub *caseData) roundValue(q plan.Quantity, est string, round int, steps []*result.Step, f *sampleFilter) roundValue {
+	if len(steps) != 1 || f != nil {
+		v, n, err := stepsValue(q, est, steps, f)
+		return roundValue{round, v, n, err}
+	}
+	k := stepValueKey{steps[0], q, est}
+	x, ok := sub.stepValues[k]
+	if !ok {
+		x.v, x.n, x.err = stepsValue(q, est, steps, f)
+		sub.stepValues[k] = x
+	}
+	x.round = round
+	return x
+}
+
+// gatherValues is the mean of cells in the rounds that all of them have.
+func gatherValues(q plan.Quantity, cells []cell, est string, f *sampleFilter) operandValue {
+	out := operandValue{q: q, unit: q.Unit(), est: est}
+	sum, have := map[int]float64{}, map[int]int{}
+	for _, c := range cells {
+		out.per = c.sub.per
+		for _, x := range c.roundValues(q, est, f) {
+			if x.err != nil {
+				out.weak = wording.Text("of-case", c.sub.c.ID, x.err)
+				continue
+			}
+			sum[x.round] += x.v
+			have[x.round]++
+			out.n += x.n
+		}
+	}
+	for r, n := range have {
+		if n == len(cells) {
+			out.rounds = append(out.rounds, r)
+		}
+	}
+	slices.Sort(out.rounds)
+	for _, r := range out.rounds {
+		out.values = append(out.values, sum[r]/float64(len(cells)))
+	}
+	switch {
+	case isPerFile(q) && out.weak != "":
+		// A line that rises in some rounds only: to keep those would be to choose by the outcome.
+		out.rounds, out.values = nil, nil
+	case len(out.rounds) > 0:
+		out.weak = ""
+	case out.weak == "":
+		out.weak = wording.Text("no-complete-round")
+	}
+	return out
+}
+
+// figureValue is a printed figure as the interval that it means.
+func figureValue(f plan.Figure) operandValue {
+	out := operandValue{fixed: true, unit: f.Unit, low: f.Low, high: f.High, text: f.Text}
+	switch f.Kind {
+	case "about":
+		out.about = true
+	case "below":
+		out.low, out.highOpen = math.Inf(-1), true
+		if f.Unit != "1" || f.High > 0 {
+			out.low = 0 // no rate, time or size is negative
+		}
+	case "above":
+		out.high, out.lowOpen = math.Inf(1), true
+	}
+	return out
+}
+
+// exactly is a fixed pure number, or an interval of them.
+func exactly(low, high float64) operandValue {
+	return operandValue{fixed: true, low: low, high: high, unit: "1"}
+}
+
+// headline is the central value of an operand: geometric mean of the rounds for
+// rates and times, the mean otherwise; the middle of a printed interval.
+func (a operandValue) headline() float64 {
+	switch {
+	case !a.fixed:
+		return centre(a.unit, a.values)
+	case math.IsInf(a.high, 1):
+		return a.low
+	case a.highOpen:
+		return a.high
+	}
+	return (a.low + a.high) / 2
+}
+
+// scale is how the values of the operand are averaged.
+func (a operandValue) scale() scale { return scaleOf(a.unit, a.values).over(a.per) }
+
+// describe gives the value of a measured operand with interval, n and method, or that of a published one.
+func (a operandValue) describe() wording.Message {
+	if a.fixed {
+		return wording.Say("value.published", a.text)
+	}
+	sc := a.scale()
+	value, n := wording.Amount{Value: a.headline(), Unit: a.unit}, sc.times(len(a.rounds))
+	out := wording.Say("value", value, n)
+	if iv, err := sc.interval(a.values); err == nil {
+		out = wording.Say("value.interval", value, wording.Span{Low: iv.Low, High: iv.High, Unit: a.unit}, sc.method(), n)
+	}
+	if isPerFile(a.q) {
+		out = wording.Say("value.files", out, wording.Count{N: a.n, Noun: "file"}, a.est)
+	}
+	return out
+}
+
+// missingValues is the finding of a test with an operand that has no value.
+func missingValues(operands ...operandValue) (finding, bool) {
+	var f finding
+	for _, a := range operands {
+		f.missing, f.weak = wording.Join(f.missing, a.missing), wording.Join(f.weak, a.weak)
+	}
+	return f, f.fails()
+}
