@@ -62,7 +62,7 @@ var reserved = map[string][]string{
 	"github.com/spf13/pflag":              {"internal/cli"},
 	"github.com/spf13/viper":              {"internal/cli"},
 	"github.com/go-echarts/go-echarts/v2": {"internal/report/chart"},
-	"github.com/pelletier/go-toml/v2":     {"internal/plan"},
+	"github.com/pelletier/go-toml/v2":     {"internal/plan", "internal/selftest"},
 	"github.com/stretchr/testify":         nil,
 	"github.com/dop251/goja":              {"internal/report/chart"},
 	"golang.org/x/perf":                   nil,
