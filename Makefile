@@ -115,6 +115,10 @@ fuzz: need-go ## every fuzz target for FUZZTIME (10s)
 fuzz-hours: need-go ## fuzz for FUZZFOR (1h), least CPU time first, and keep the account in docs/fuzzing.md
 	@$(GO) run ./tools/fuzz -ledger docs/fuzzing.md -for "$(FUZZFOR)" -each 2m -workers 2 $(FUZZBELOW)
 
+.PHONY: docs
+docs: need-go ## the pages of docs that are generated from the program's registries
+	@$(GO) run ./tools/docs -o docs
+
 accuracy: need-go ## every study of docs/accuracy.md, in full: some minutes; the page is made anew
 	@$(GO) run ./tools/accuracy -o docs
 

@@ -22,14 +22,23 @@ type test struct {
 var tests []test
 
 func testRows() []test {
-	within := field("within", shareKind, func(a *Assert) *units.Share { return &a.Within }).always()
-	along := field("along", nameText, func(a *Assert) *string { return &a.Along }).must()
-	fit := field("fit", nameText, func(a *Assert) *string { return &a.Fit }).must()
+	within := field("within", shareKind, func(a *Assert) *units.Share { return &a.Within }).always().
+		otherwise("`\"0%\"`; required for `equal` and a constant trend").
+		doc("`equal`: the difference as a share of the larger; `order`: neighbours must be further apart; `trend`: the range as " +
+			"a share of the mean")
+	along := field("along", nameText, func(a *Assert) *string { return &a.Along }).must().
+		doc("an axis of the matrix, a manual axis, `cycle`, `phase` or `file_size`")
+	fit := field("fit", nameText, func(a *Assert) *string { return &a.Fit }).must().doc("name of a `[[fit]]`")
 	of := list[Assert, Operand]{name: "of", items: "operands", low: 2, at: func(a *Assert) *[]Operand { return &a.Of },
 		read:  func(r *reader, n *node, o *Operand) bool { operandTable.read(r, n, o); return true },
-		write: (*Operand).toml, json: func() map[string]any { return schemaReference("operand") }}.key().must()
+		write: (*Operand).toml, json: func() map[string]any { return schemaReference("operand") }}.key().must().
+		doc("`order`: at least two; `rank`: the field, with or without `left`")
 	direction := func(words ...string) key[Assert] {
-		return field("is", enum(words...), func(a *Assert) *string { return &a.Direction })
+		is := field("is", enum(words...), func(a *Assert) *string { return &a.Direction }).
+			doc("`order`: `falling` (the default), `rising`; `rank`: a number, 1 is largest; `extreme`: `largest`, `smallest`; " +
+				"`trend`: `rising`, `falling`, `constant`; `outcome`: `ok`, `fail`")
+		is.typ = "see meaning"
+		return is
 	}
 	inUnit := func(c *checker, detail *node, a *Assert, unit string) { c.readBound(detail, a, unit) }
 	pure := func(c *checker, detail *node, a *Assert, _ string) { c.readBound(detail.at("bound"), a, "1") }
@@ -56,12 +65,14 @@ func testRows() []test {
 			`trend = { along = "cycle", is = "constant", within = "10%" }`},
 		{testTable("spread", along.named("over"), boundField("bound").must()), true, false, pure,
 			`spread = { over = "phase", bound = "<= 5%" }`},
-		{testTable("coefficient", fit, field("name", nameText, func(a *Assert) *string { return &a.Coefficient }).must(),
+		{testTable("coefficient", fit, field("name", nameText, func(a *Assert) *string { return &a.Coefficient }).must().
+			doc("a coefficient of its model"),
 			boundField("bound").must()), false, false, (*checker).checkCoefficient,
 			`coefficient = { fit = "host-rate", name = "slope", bound = "0.2 GB/s to 0.3 GB/s" }`},
 		{testTable("prediction", fit, atField(), boundField("bound").must()), true, false, (*checker).checkPrediction,
 			`prediction = { fit = "host-rate", at = "10", bound = "0.8 to 1" }`},
-		{testTable("outcome", field("do", enum(stepNames()...), func(a *Assert) *string { return &a.Step }).must(),
+		{testTable("outcome", field("do", enum(stepNames()...), func(a *Assert) *string { return &a.Step }).must().
+			doc("`outcome`: the kind of step"),
 			selectorField("where", true, func(a *Assert) *Selector { return &a.Where }),
 			field("is", enum("ok", "fail"), func(a *Assert) *string { return &a.Outcome }).must()), false, false,
 			func(c *checker, detail *node, a *Assert, _ string) {
@@ -69,7 +80,7 @@ func testRows() []test {
 					c.checkSelectedStep(detail.at("where"), a.Where, a.Step, "the outcome")
 				}
 			}, `outcome = { do = "check", where = { phase = "damaged" }, is = "fail" }`},
-		{parts("all"), false, false, (*checker).checkParts, "`all = [ { left = …, right = …, ratio = \"> 1\" }, { … } ]`"},
+		{parts("all"), false, false, (*checker).checkParts, `all = [ { left = …, right = …, ratio = "> 1" }, { … } ]`},
 		{parts("any"), false, false, (*checker).checkParts, ""},
 	}
 }
@@ -86,7 +97,7 @@ func boundField(name string) key[Assert] {
 func atField() key[Assert] {
 	k := listField("at", looseKind, 1, func(a *Assert) *[]string { return &a.At }).must()
 	decode := k.decode
-	k.typ = "list of values, or one"
+	k.typ, k.about = "list of values, or one", "`extreme`: any of these values of the axis; `prediction`: one of the fit's `predict`"
 	k.decode = func(r *reader, n *node, a *Assert) {
 		if n.kind != arrayNode {
 			n = &node{kind: arrayNode, off: n.off, name: n.name, items: []*node{n}}
@@ -99,8 +110,10 @@ func atField() key[Assert] {
 
 // testTable is a test that consists of several keys.
 func testTable(name string, keys ...key[Assert]) key[Assert] {
-	return tableField(name, &table[Assert]{name: name, keys: keys}, func(a *Assert) *Assert { return a },
-		func(*Assert) bool { return true })
+	t := &table[Assert]{name: name, keys: keys}
+	out := tableField(name, t, func(a *Assert) *Assert { return a }, func(*Assert) bool { return true })
+	out.inner = t.reference()
+	return out
 }
 
 // assertTable is the table of a test: its operands and one key of the registry.

@@ -18,6 +18,7 @@ type key[T any] struct {
 	decode   func(r *reader, n *node, dst *T)
 	encode   func(src *T) (toml string, written bool)
 	json     func() map[string]any
+	inner    []KeyDoc               // keys of a table that has no page section of its own
 	sections func(src *T) []section // of keys that the canonical form writes under headers of their own
 }
 
@@ -289,7 +290,7 @@ func (r *reader) list(n *node, name, items string, low, high int) []*node {
 
 // listField is a list of single values.
 func listField[T, V any](name string, k kind[V], low int, at func(*T) *[]V) key[T] {
-	items := map[string]string{"text": "text", "text or number": "text or numbers"}[k.name]
+	items := map[string]string{"text": "text", "text or number": "text or numbers", "enum": "words"}[k.name]
 	if items == "" {
 		items = strings.TrimSuffix(k.name, "y") + "s"
 	}

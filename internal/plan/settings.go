@@ -62,7 +62,7 @@ var settings = []setting{
 	newSetting("target", "target", enum("image", "directory"), `"image"`,
 		"an image, or a native folder. As an axis or in a selector this key is called `target`",
 		func(s *Settings) *string { return &s.Target }).ownName("kind"),
-	newSetting("target", "place", placeText, "", "name of the folder for containers: `--on NAME=DIR` says which it is, "+
+	newSetting("target", "place", placeText, "", "name of the folder for containers: `--on NAME=DIR` gives it, "+
 		"`--on NAME=here` measures in the run folder, and the place is then called `here (not NAME)`; `\"\"` is the run folder",
 		func(s *Settings) *string { return &s.Place }).otherwise("`\"\"`"),
 	newSetting("target", "preallocate", flagKind, "false", "directory: reserve a file's space before its timed write",
