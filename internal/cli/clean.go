@@ -14,7 +14,8 @@ import (
 	"dmgbench/internal/runner"
 )
 
-// clean is the command "clean".
+// clean is the command "clean". It waits for the lock of measuring where it
+// removes files that an active run may use.
 func (a *app) clean(ctx context.Context, _ []string) error {
 	state, err := a.stateDir()
 	if err != nil {
@@ -30,14 +31,16 @@ func (a *app) clean(ctx context.Context, _ []string) error {
 	}, a.stdout)
 }
 
-// leftover describes the images of a run that is not active, with the command that continues or removes them.
+// leftover describes the images of a run that is not active, with the command
+// that continues or removes them.
 type leftover struct {
 	folder     string // the run folder
 	text, hint string
 	killed     bool // not paused, and not kept on purpose
 }
 
-// leftovers lists the images of runs that are not active, and which of them are attached.
+// leftovers lists the images of runs that are not active, and which of them are
+// attached. doctor prints all of them, run only those of killed runs.
 func (a *app) leftovers(ctx context.Context, state string) (list []leftover) {
 	for _, r := range runner.Leftovers(state) {
 		name := quoted(shortPath(r.Folder))
@@ -67,8 +70,8 @@ func (a *app) leftovers(ctx context.Context, state string) (list []leftover) {
 	return list
 }
 
-// attachedBelow describes the attached images below a folder. It is empty where they cannot be listed, because that
-// must not keep a run from starting.
+// attachedBelow describes the attached images below a folder. It is empty where
+// they cannot be listed, because that must not keep a run from starting.
 func (a *app) attachedBelow(ctx context.Context, dir string) (texts []string) {
 	if runtime.GOOS != "linux" {
 		o, err := a.hdiutilOptions()
@@ -101,7 +104,9 @@ func (a *app) attachedBelow(ctx context.Context, dir string) (texts []string) {
 	return texts
 }
 
-// warnLeftovers warns at the start of a run of the images of other runs that were killed.
+// warnLeftovers warns at the start of a run of the images of other runs that
+// were killed: they take space, and attached images take memory. own is the
+// folder of the run that starts.
 func (a *app) warnLeftovers(ctx context.Context, state, own string) {
 	own, _ = filepath.Abs(own)
 	for _, l := range a.leftovers(ctx, state) {

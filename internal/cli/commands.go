@@ -8,12 +8,15 @@ import (
 	"strings"
 
 	"dmgbench/internal/analysis"
+	"dmgbench/internal/selftest"
 	"dmgbench/plans"
 
 	"github.com/spf13/cobra"
 )
 
-// commandRow is one command. Its help text is in help/, in a file named after it; its flags are in flags.go.
+// commandRow is one command. Its help text is in help/, in a file named after
+// it; its flags are in flags.go; run is in the file of its name. A new command
+// needs a row here, a text there and a method of [app].
 type commandRow struct {
 	path     string // "history prune"
 	args     string // synopsis of its arguments
@@ -22,9 +25,11 @@ type commandRow struct {
 	run      func(a *app, ctx context.Context, args []string) error
 }
 
+// unlimited is the max of commands that take any number of arguments.
 const unlimited = -1
 
-// commandRows lists all commands in the order of the help; parents come before their subcommands.
+// commandRows lists all commands in the order of the help; parents come before
+// their subcommands.
 var commandRows = []commandRow{
 	{"run", "PLAN...", "measure", 1, unlimited, (*app).runPlans},
 	{"resume", "RUN", "measure", 1, 1, (*app).resumeRun},
@@ -49,16 +54,47 @@ var commandRows = []commandRow{
 	{"version", "", "maintain", 0, 0, (*app).printVersion},
 }
 
-// helpFiles has a text for each command: the one-line description, an empty line, the description with the exit
-// statuses, the line "EXAMPLES", and example command lines.
-//
 //go:embed help
 var helpFiles embed.FS
 
-// newRootCommand builds the tree of commands.
+// helpText is the help of one command, from help/<name>.txt: a line, a
+// description that ends with the exit statuses, the section FLAGS with lines
+// "name: help", where the word in backquotes names the value, and the section
+// EXAMPLES.
+type helpText struct {
+	short, long, examples string
+	flags                 map[string]string // help by name
+}
+
+// helpValues are the lists in help texts that other packages define.
+var helpValues = strings.NewReplacer("{PAUSE}", defaultPause, "{STUDIES}", strings.Join(selftest.IDs(), ", "),
+	"{FACTS}", wrap("", strings.Join(analysis.CompareFacts, ", "), 0, 76))
+
+// readHelp reads the help of a command from the embedded file of its name, in
+// which blanks are hyphens. A missing file is a programming error.
+func readHelp(name string) helpText {
+	text, err := helpFiles.ReadFile("help/" + name + ".txt")
+	if err != nil {
+		panic(err) // a test prints the help of every command
+	}
+	h := helpText{flags: map[string]string{}}
+	var rest, flags string
+	h.short, rest, _ = strings.Cut(strings.TrimSpace(helpValues.Replace(string(text))), "\n\n")
+	rest, h.examples, _ = strings.Cut(rest, "\n\nEXAMPLES\n")
+	h.long, flags, _ = strings.Cut(rest, "\n\nFLAGS\n")
+	for line := range strings.SplitSeq(strings.ReplaceAll(flags, "\n  ", " "), "\n") {
+		name, help, _ := strings.Cut(line, ": ")
+		h.flags[name] = help
+	}
+	return h
+}
+
+// newRootCommand builds the tree of commands. It is built for every execution,
+// so that two executions in one process, as in tests, share no flags.
 func (a *app) newRootCommand() *cobra.Command {
-	root := &cobra.Command{Use: "dmgbench", SilenceErrors: true, SilenceUsage: true}
-	setHelp(root, "dmgbench")
+	help := readHelp("dmgbench")
+	root := &cobra.Command{Use: "dmgbench", Short: help.short, Long: help.long, Example: help.examples,
+		SilenceErrors: true, SilenceUsage: true}
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
@@ -82,9 +118,14 @@ func (a *app) newRootCommand() *cobra.Command {
 	return root
 }
 
+// newCommand builds the command of a row, with its help, flags and completions.
+// Its arguments are checked before its settings are read, and its settings
+// before it is executed.
 func (a *app) newCommand(row commandRow) *cobra.Command {
 	_, name, _ := cutLast(row.path, " ")
+	help := readHelp(strings.ReplaceAll(row.path, " ", "-"))
 	cmd := &cobra.Command{
+		Short: help.short, Long: help.long, Example: help.examples,
 		Use: strings.TrimSpace(name + " " + row.args), GroupID: row.group, Args: row.checkArgs,
 		// cobra cannot parse the grammar of hdiutil, see isImageTool.
 		DisableFlagParsing: row.path == imageToolName, Hidden: row.path == "man",
@@ -96,21 +137,8 @@ func (a *app) newCommand(row commandRow) *cobra.Command {
 	case strings.HasPrefix(row.args, "PLAN"), strings.HasPrefix(row.args, "NAME"):
 		cmd.ValidArgsFunction = completePlans
 	}
-	setHelp(cmd, strings.ReplaceAll(row.path, " ", "-"))
-	addFlags(cmd, row.path)
+	addFlags(cmd, row.path, help.flags)
 	return cmd
-}
-
-// setHelp fills in the text of help/<name>.txt.
-func setHelp(cmd *cobra.Command, name string) {
-	text, err := helpFiles.ReadFile("help/" + name + ".txt")
-	if err != nil {
-		panic(err) // a test executes the help of every command
-	}
-	help := strings.ReplaceAll(string(text), "{FACTS}", wrap("", strings.Join(analysis.CompareFacts, ", "), 0, 76))
-	cmd.Short, help, _ = strings.Cut(help, "\n\n")
-	cmd.Long, cmd.Example, _ = strings.Cut(help, "\n\nEXAMPLES\n")
-	cmd.Example = strings.TrimRight(cmd.Example, "\n")
 }
 
 // cutLast splits a text at the last separator; before is "" without one.
@@ -121,12 +149,16 @@ func cutLast(s, sep string) (before, after string, ok bool) {
 	return "", s, false
 }
 
-// completePlans completes the names of built-in plans, and files.
+// completePlans completes a plan argument: the names of built-in plans, and
+// files, because a plan may also be a path.
 func completePlans(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return plans.Names(), cobra.ShellCompDirectiveDefault
 }
 
-// completeOnly completes the value of run --only: the keys of the plans' cases, and after "key=" their values.
+// completeOnly completes the value of run --only from the plans on the command
+// line: the keys of their cases, and after "key=" the values, also after
+// "key=value|" and for further pairs after a comma. Plans that cannot be loaded
+// add no completions: a shell has no place for their errors.
 func completeOnly(_ *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	before, pair, ok := cutLast(typed, ",")
 	if ok {

@@ -11,13 +11,13 @@ import (
 	"dmgbench/internal/analysis"
 	"dmgbench/internal/plan"
 	"dmgbench/internal/report"
-	"dmgbench/internal/report/html"
 	"dmgbench/internal/report/text"
 	"dmgbench/internal/result"
 	"dmgbench/internal/runfolders"
 )
 
-// compareRuns is the command "compare".
+// compareRuns is the command "compare". A regression is exit status 5 even
+// where other rows are undecided.
 func (a *app) compareRuns(_ context.Context, paths []string) error {
 	o := analysis.CompareOptions{By: a.list("by"), Estimator: a.text("estimator"), Plans: map[string]*plan.Plan{}}
 	var err error
@@ -56,19 +56,22 @@ func (a *app) compareRuns(_ context.Context, paths []string) error {
 	return nil
 }
 
-// threshold parses --threshold as a share of 1.
+// threshold parses --threshold as a share of 1, between 0 and 1.
 func (a *app) threshold() (float64, error) {
 	text := a.text("threshold")
 	digits, percent := strings.CutSuffix(strings.TrimSpace(text), "%")
 	share, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
 	if err != nil || !percent || !(share > 0 && share < 100) {
-		return 0, usageError("more than 0% and less than 100%", "reading --threshold: %q is not a percentage such as 5%%", text)
+		return 0, usageError("more than 0% and less than 100%",
+			"reading --threshold: %q is not a percentage such as 5%%", text)
 	}
 	return share / 100, nil
 }
 
-// readSides reads the runs of all paths, each of which is a side: a run, or a folder of runs. It adds the names of
-// sides and runs, the plans and the baseline to the options.
+// readSides reads the runs of all paths. Each path is a side: a run, or a
+// folder of runs. It adds the names of sides and runs, the plans and the
+// baseline to the options. --against adds a side that is the baseline, unless
+// it is among the paths.
 func (a *app) readSides(paths []string, o analysis.CompareOptions) ([]*result.Result, analysis.CompareOptions, error) {
 	baseline := a.text("baseline")
 	if a.text("against") != "" {
@@ -120,7 +123,9 @@ func (a *app) readSides(paths []string, o analysis.CompareOptions) ([]*result.Re
 	return all, o, nil
 }
 
-// againstPath is the path of the run that --against names. first is the first run of the arguments.
+// againstPath is the path of the run that --against names. first is the first
+// run of the arguments: "baseline" is the run of the same plan that is marked
+// in the folder above it.
 func (a *app) againstPath(first string) (string, error) {
 	against := a.text("against")
 	if a.text("baseline") != "" {
@@ -141,7 +146,9 @@ func (a *app) againstPath(first string) (string, error) {
 	return path, err
 }
 
-// sideNames are the names of the folders, and whole paths where two of them have the same name.
+// sideNames are the names of the folders, and whole paths where two of them
+// have the same name. A path without a name, such as ".", gets the id of its
+// run; heads are the first runs of the paths.
 func sideNames(paths []string, heads []*result.Result) []string {
 	out := make([]string, len(paths))
 	for i, p := range paths {
@@ -171,8 +178,6 @@ func (a *app) printComparison(c *analysis.Comparison) error {
 		return report.ComparisonJUnit(a.stdout, c, report.JUnitOptions{Time: a.clock.Wall(), Strict: a.isSet("strict")})
 	case "summary":
 		return text.DocumentMarkdown(a.stdout, report.SummaryDocument(c))
-	case "html":
-		return html.Document(a.stdout, report.ComparisonDocument(c))
 	case "json":
 		return a.writeJSON(c)
 	}

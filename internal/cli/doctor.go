@@ -20,7 +20,8 @@ import (
 	"dmgbench/scripts"
 )
 
-// runDoctor is the command "doctor".
+// runDoctor is the command "doctor". It prints all facts even where no engine
+// works, which is its error.
 func (a *app) runDoctor(ctx context.Context, _ []string) error {
 	if dir := a.text("capture"); dir != "" {
 		return a.captureAnswers(ctx, dir)
@@ -55,7 +56,9 @@ func (a *app) runDoctor(ctx context.Context, _ []string) error {
 	return cmp.Or(t.err, err)
 }
 
-// factTable prints lines of a name and a value. Values are wrapped after the column of the names.
+// factTable prints lines of a name and a value. Values are wrapped after the
+// column of the names. It keeps the first error of a write, so that callers
+// check once.
 type factTable struct {
 	w   io.Writer
 	err error // of the first write that failed
@@ -90,6 +93,7 @@ func (t *factTable) addPackages(packages []string, remark string) {
 }
 
 // doctorMachine prints the facts of the machine that do not depend on a disk.
+// Results record the same facts.
 func doctorMachine(t *factTable, h result.Host, tuning host.Tuning) {
 	program := tool()
 	t.add("program", program.Name+" "+program.Version+", "+program.Go)
@@ -125,7 +129,8 @@ func doctorMachine(t *factTable, h result.Host, tuning host.Tuning) {
 	t.add("memory use", pressure+sizeOr(h.SwapUsed, "no")+" swap in use")
 }
 
-// sizeOr formats a number of bytes, with otherwise for 0.
+// sizeOr formats a number of bytes, with otherwise for 0, which means an
+// unknown size.
 func sizeOr(n int64, otherwise string) string {
 	if n <= 0 {
 		return otherwise
@@ -138,15 +143,15 @@ func (a *app) owner() string {
 	uid, _, ok := a.sudoCaller()
 	switch {
 	case ok:
-		return fmt.Sprintf("root by sudo: files made in folders of user %d, who called it, will belong to that user", uid)
+		return fmt.Sprintf("root by sudo: files in folders of user %d, the caller, will belong to that user", uid)
 	case os.Geteuid() == 0:
 		return "root, not by sudo: files belong to root"
 	}
 	return fmt.Sprintf("%d, not root", os.Geteuid())
 }
 
-// consoleUser reports whether a user is logged in at the screen of a Mac, because the services of a session work in
-// the background.
+// consoleUser reports whether a user is logged in at the screen of a Mac,
+// because the services of a session work in the background.
 func consoleUser() string {
 	fi, err := os.Stat("/dev/console")
 	if err != nil {
@@ -158,6 +163,8 @@ func consoleUser() string {
 	return "a user is logged in"
 }
 
+// doctorDisks prints space, file system and device of the working folder, and
+// of each folder of --on.
 func doctorDisks(t *factTable, disks []result.Disk) {
 	for i, d := range disks {
 		name, place := "disk here", ""
@@ -165,14 +172,16 @@ func doctorDisks(t *factTable, disks []result.Disk) {
 			name, place = "disk", d.Place+": "
 		}
 		device := cmp.Or(d.Device, cmp.Or(d.Bus, "unknown")+" device")
-		t.add(name, fmt.Sprintf("%s%s free of %s; %s on %s (medium %s)", place, sizeOr(d.Free, "unknown"),
-			sizeOr(d.Total, "unknown"), cmp.Or(d.Filesystem, "unknown file system"), device, cmp.Or(d.Medium, "unknown")))
+		free, total := sizeOr(d.Free, "unknown"), sizeOr(d.Total, "unknown")
+		t.add(name, fmt.Sprintf("%s%s free of %s; %s on %s (medium %s)", place, free, total,
+			cmp.Or(d.Filesystem, "unknown file system"), device, cmp.Or(d.Medium, "unknown")))
 		if d.Encrypted != "" {
 			t.add("", "encrypted: "+d.Encrypted)
 		}
 		if d.Indexed != "" {
-			t.add("", fmt.Sprintf("%s; Spotlight's indexing is %s; %d local snapshots", cmp.Or(d.Location, "location unknown"),
-				d.Indexed, d.Snapshots))
+			location := cmp.Or(d.Location, "location unknown")
+			const format = "%s; Spotlight's indexing is %s; %d local snapshots"
+			t.add("", fmt.Sprintf(format, location, d.Indexed, d.Snapshots))
 		}
 		if d.Path != "" {
 			t.add("", d.Path)
@@ -181,6 +190,7 @@ func doctorDisks(t *factTable, disks []result.Disk) {
 }
 
 // warningHints are what to do about the warnings of package host, by kind.
+// Kinds without an entry have no remedy.
 var warningHints = map[string]string{
 	"battery":         "connect the power supply",
 	"low-power":       "switch low power mode off in the system's settings",
@@ -195,7 +205,8 @@ var warningHints = map[string]string{
 	"virtual":         "compare only with runs on the same virtual machine",
 }
 
-// doctorWarnings prints what would disturb a measurement now.
+// doctorWarnings prints what would disturb a measurement now. The result of a
+// run has the same warnings.
 func doctorWarnings(t *factTable, h result.Host, tuning host.Tuning) {
 	warnings := host.Warnings(h)
 	for _, w := range warnings {
@@ -224,7 +235,9 @@ func (a *app) doctorLeftovers(ctx context.Context, t *factTable) {
 	}
 }
 
-// captureAnswers runs scripts/capture.sh, which records the answers of the disk image tools in a folder.
+// captureAnswers runs scripts/capture.sh, which records the answers of the disk
+// image tools in a folder. On Linux the script uses this program as hdiutil. An
+// interrupt is passed on, and the script gets a minute to clean up.
 func (a *app) captureAnswers(ctx context.Context, dir string) error {
 	o, err := a.hdiutilOptions()
 	if err != nil {

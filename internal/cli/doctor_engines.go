@@ -16,7 +16,8 @@ import (
 	"dmgbench/plans"
 )
 
-// doctorEngines probes every engine and prints what the first one that works can measure.
+// doctorEngines probes every engine and prints what the first one that works
+// can measure.
 func (a *app) doctorEngines(ctx context.Context, t *factTable) error {
 	state, err := a.stateDir()
 	if err != nil {
@@ -33,7 +34,7 @@ func (a *app) doctorEngines(ctx context.Context, t *factTable) error {
 			t.addHint(hint(err))
 		case chosen == nil:
 			chosen = e
-			t.add("engine", title+" works, and --engine auto uses it: it made, attached, wrote to and detached a small image")
+			t.add("engine", title+" works, and --engine auto uses it: it "+probed)
 		default:
 			t.add("engine", title+" works")
 		}
@@ -49,7 +50,9 @@ func (a *app) doctorEngines(ctx context.Context, t *factTable) error {
 	return doctorPlans(t, chosen)
 }
 
-// supportedImages lists the formats, ciphers and file systems that an engine supports, and those that it does not.
+// supportedImages lists the formats, ciphers and file systems that an engine
+// supports, and those that it does not. Ciphers and file systems are tried with
+// the first supported format.
 func supportedImages(e engine.Engine) string {
 	var yes, no []string
 	add := func(name string, spec engine.Spec) {
@@ -72,7 +75,8 @@ func supportedImages(e engine.Engine) string {
 	return strings.Join(yes, ", ") + ". Not: " + strings.Join(no, ", ")
 }
 
-// doctorCounters prints which figures of the system a run can record in addition to its own.
+// doctorCounters prints which figures of the system a run can record in
+// addition to its own.
 func doctorCounters(ctx context.Context, t *factTable, e engine.Engine) {
 	if _, _, err := hostio.DeviceBytes(existing(".")); err != nil {
 		t.add("disk counters", "cannot read the number of bytes that the disk transferred: "+err.Error())
@@ -93,7 +97,8 @@ func doctorCounters(ctx context.Context, t *factTable, e engine.Engine) {
 	t.add("APFS log", "can read the trims of APFS at each attach")
 }
 
-// doctorPlans groups the built-in plans by how many of their cases the engine supports.
+// doctorPlans groups the built-in plans by how many of their cases the engine
+// supports. Native baselines, which every engine measures, are not counted.
 func doctorPlans(t *factTable, e engine.Engine) error {
 	var full, part, none []string
 	for _, name := range plans.Names() {
@@ -127,7 +132,8 @@ func doctorPlans(t *factTable, e engine.Engine) error {
 	return nil
 }
 
-// doctorAttaching prints what hdiutil for Linux can use: loop devices, FUSE and file systems.
+// doctorAttaching prints what hdiutil for Linux can use: loop devices, FUSE and
+// file systems.
 func doctorAttaching(ctx context.Context, t *factTable) {
 	loops := "this user cannot use them: they need root and /dev/loop-control"
 	if attach.Loops() {
@@ -167,12 +173,14 @@ func doctorAttaching(ctx context.Context, t *factTable) {
 	}
 }
 
-// imageTool is a program of the system that opens or checks images that --keep left.
+// imageTool is a program of the system that opens or checks images that --keep
+// left.
 type imageTool struct {
 	names       []string // of which one is enough
 	use, debian string   // what it does, and its Debian package
 }
 
+// imageTools are the programs to look for, by operating system.
 var imageTools = map[string][]imageTool{
 	"linux": {
 		{[]string{"7zz", "7z"}, "lists and unpacks images", "7zip"},
@@ -188,7 +196,8 @@ var imageTools = map[string][]imageTool{
 	},
 }
 
-// doctorTools prints the programs that open and check images, and the packages of those that are missing.
+// doctorTools prints the programs that open and check images, and the packages
+// of those that are missing. path is the variable PATH.
 func doctorTools(t *factTable, path string) {
 	var missing, packages []string
 	for _, tool := range imageTools[runtime.GOOS] {
@@ -205,7 +214,8 @@ func doctorTools(t *factTable, path string) {
 	t.addPackages(unique(packages), "; measuring needs none of them")
 }
 
-// findProgram searches path, and the folders of programs for root, which the paths of users lack; "" if not found.
+// findProgram searches path, and the folders of programs for root, which the
+// paths of users lack; "" if not found.
 func findProgram(path string, names []string) string {
 	for _, name := range names {
 		for _, dir := range append(filepath.SplitList(path), "/usr/local/sbin", "/usr/sbin", "/sbin") {

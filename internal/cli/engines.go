@@ -17,20 +17,24 @@ import (
 	"dmgbench/internal/runner"
 )
 
-// engineConfig is what engines are made with. Without a state folder they can only be asked what they support.
+// engineConfig is what engines are made with. Without a state folder they can
+// only be asked what they support.
 type engineConfig struct {
 	state      string
 	passphrase []byte
 	auto       bool // the engine is chosen by the program
 }
 
-// engineChoice is an engine of --engine. name is that of results, title that before the engine is made.
+// engineChoice is an engine of --engine. name is that of results, title that
+// before the engine is made.
 type engineChoice struct {
 	name, title string
 	make        func(*app, context.Context, engineConfig) (engine.Engine, error)
 }
 
-// engineChoices are in the order in which auto tries them.
+// engineChoices are in the order in which auto tries them: hdiutil makes the
+// images that users have, with the file systems that they use; in-process works
+// everywhere.
 var engineChoices = []engineChoice{
 	{"hdiutil", "hdiutil", (*app).newHdiutil},
 	{"inprocess", "in-process", func(a *app, _ context.Context, c engineConfig) (engine.Engine, error) {
@@ -38,11 +42,20 @@ var engineChoices = []engineChoice{
 	}},
 }
 
-// chooseEngine makes the engine of a name, or for "auto" the first one that works, and explains the choice.
+// Texts about engines: what a probe did, and where to look for engines that
+// work.
+const (
+	probed     = "made, attached, wrote to and detached a small image"
+	doctorHint = "dmgbench doctor lists the engines that work"
+)
+
+// chooseEngine makes the engine of a name, or for "auto" the first one that
+// works, and explains the choice for the result. An engine of a name is not
+// probed: if it fails, its own error is in the report of the run.
 func (a *app) chooseEngine(ctx context.Context, name string, c engineConfig) (engine.Engine, string, error) {
 	c.auto = name == "auto"
 	var errs []error
-	why := "auto: it made, attached, wrote to and detached a small image"
+	why := "auto: it " + probed
 	for _, choice := range engineChoices {
 		if !c.auto && name != choice.name {
 			continue
@@ -52,8 +65,7 @@ func (a *app) chooseEngine(ctx context.Context, name string, c engineConfig) (en
 			if err != nil {
 				err = fmt.Errorf("choosing engine %q: %w", name, err)
 				if hint(err) == "" {
-					err = withHint(err, "use --engine inprocess, which needs no tool of the system; dmgbench doctor lists the "+
-						"engines that work")
+					err = withHint(err, "use --engine inprocess, which needs no tool of the system; "+doctorHint)
 				}
 			}
 			return e, "requested with --engine " + name, err
@@ -70,11 +82,13 @@ func (a *app) chooseEngine(ctx context.Context, name string, c engineConfig) (en
 	return nil, "", noEngineError(errs)
 }
 
+// noEngineError joins the reasons why each engine does not work.
 func noEngineError(errs []error) error {
 	return fmt.Errorf("choosing an engine: none works here: %w", errors.Join(errs...))
 }
 
-// makeEngine makes an engine and, for auto, tries it.
+// makeEngine makes an engine and, for auto, probes it. The title is that of
+// results where the engine could be made, as it names the tool and its version.
 func (a *app) makeEngine(ctx context.Context, choice engineChoice, c engineConfig) (engine.Engine, string, error) {
 	e, err := choice.make(a, ctx, c)
 	if err != nil {
@@ -86,12 +100,17 @@ func (a *app) makeEngine(ctx context.Context, choice engineChoice, c engineConfi
 	return e, e.Info().Title, err
 }
 
-// probe makes, attaches and writes to a small image in the state folder.
+// probe makes, attaches, writes to and detaches a small image in the state
+// folder, and removes it: an engine that reports support may still lack rights
+// or tools.
 func (a *app) probe(ctx context.Context, e engine.Engine, state string) error {
-	return runner.WithProbeFolder(state, a.clock.Wall(), func(dir *hostio.Dir) error { return engine.Probe(ctx, e, dir) })
+	return runner.WithProbeFolder(state, a.clock.Wall(), func(dir *hostio.Dir) error {
+		return engine.Probe(ctx, e, dir)
+	})
 }
 
-// likelyEngine is the engine that a run would try first. It is not probed: a dry run leaves no files.
+// likelyEngine is the engine that a run would try first. It is not probed: a
+// dry run leaves no files.
 func (a *app) likelyEngine(ctx context.Context, name string) (engine.Engine, error) {
 	var failed error
 	for _, choice := range engineChoices {
@@ -107,20 +126,23 @@ func (a *app) likelyEngine(ctx context.Context, name string) (engine.Engine, err
 	return nil, failed
 }
 
-// executable is the path of this program, which is started again as hdiutil for Linux. A test binary would run its
-// tests instead; the tests of this package, which can be both, replace the variable.
+// executable is the path of this program, which is started again as hdiutil for
+// Linux. A test binary would run its tests instead; the tests of this package,
+// which can be both, replace the variable.
 var executable = func() (string, error) {
 	self, err := os.Executable()
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("finding this program: %w", err)
 	case strings.HasSuffix(self, ".test"):
-		return "", fmt.Errorf("this program is no hdiutil but a test: %w", errors.ErrUnsupported)
+		return "", fmt.Errorf("this is a test, which cannot run as hdiutil: %w", errors.ErrUnsupported)
 	}
 	return self, nil
 }
 
-// hdiutilOptions are the tools that the engine hdiutil drives here: Apple's on macOS, this program on Linux.
+// hdiutilOptions are the tools that the engine hdiutil drives here: Apple's on
+// macOS, this program on Linux. The error matches errors.ErrUnsupported on
+// other systems.
 func (a *app) hdiutilOptions() (hdiutil.Options, error) {
 	switch runtime.GOOS {
 	case "darwin":
@@ -132,14 +154,15 @@ func (a *app) hdiutilOptions() (hdiutil.Options, error) {
 		}
 		return hdiutil.WorkAlike(a.clock, self, imageToolName), nil
 	}
-	return hdiutil.Options{}, fmt.Errorf("there is no hdiutil for %s: %w", runtime.GOOS, errors.ErrUnsupported)
+	return hdiutil.Options{}, fmt.Errorf("hdiutil is not available on %s: %w", runtime.GOOS, errors.ErrUnsupported)
 }
 
-// errNoLoops keeps auto from choosing hdiutil where it can only serve exFAT over FUSE, which is slower than mounts
-// by the kernel.
+// errNoLoops keeps auto from choosing hdiutil where it can only serve exFAT
+// over FUSE, which is slower than mounts by the kernel.
 var errNoLoops = errors.New("without root it works only over FUSE and with exFAT; choose it with --engine hdiutil")
 
-// newHdiutil makes the engine hdiutil with a folder for its mount points.
+// newHdiutil makes the engine hdiutil with a folder for its mount points in the
+// state folder, which is removed at exit and found by clean after a crash.
 func (a *app) newHdiutil(ctx context.Context, c engineConfig) (engine.Engine, error) {
 	o, err := a.hdiutilOptions()
 	if err != nil {
@@ -163,7 +186,8 @@ func (a *app) newHdiutil(ctx context.Context, c engineConfig) (engine.Engine, er
 	return e, nil
 }
 
-// detachBelow detaches the images below a folder and returns their names.
+// detachBelow detaches the images below a folder and returns their names. On
+// systems without hdiutil there are none.
 func (a *app) detachBelow(ctx context.Context, folder string) ([]string, error) {
 	o, err := a.hdiutilOptions()
 	if errors.Is(err, errors.ErrUnsupported) {

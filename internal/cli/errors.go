@@ -28,7 +28,9 @@ const (
 	exitInterrupted = 130
 )
 
-// hintedError is an error with advice for the user and, where it is not 0, an exit status.
+// hintedError is an error with advice for the user and, where it is not 0, an
+// exit status that overrides the one of its cause. The advice is printed in a
+// line of its own, or in the JSON.
 type hintedError struct {
 	err  error
 	hint string
@@ -38,15 +40,17 @@ type hintedError struct {
 func (e *hintedError) Error() string { return e.err.Error() }
 func (e *hintedError) Unwrap() error { return e.err }
 
-// usageError is an error in the command line, the settings or a plan: exit status 2. hint may be empty.
+// usageError is an error in the command line, the settings or a plan: exit
+// status 2. The format is that of fmt.Errorf; hint may be empty.
 func usageError(hint, format string, args ...any) error {
 	return &hintedError{fmt.Errorf(format, args...), hint, exitUsage}
 }
 
-// withHint adds advice to an error, whose exit status stays.
+// withHint adds advice to an error and keeps its exit status.
 func withHint(err error, hint string) error { return &hintedError{err: err, hint: hint} }
 
-// statusError ends the program with a status after everything was printed.
+// statusError ends the program with a status after everything was printed, such
+// as that of a run with failed cases.
 type statusError struct{ code int }
 
 func (e *statusError) Error() string { return fmt.Sprintf("exit status %d", e.code) }
@@ -59,7 +63,9 @@ func status(code int) error {
 	return &statusError{code}
 }
 
-// explainInterrupt replaces the error of a cancelled context by text, which explains what was and was not done.
+// explainInterrupt replaces the error of a cancelled context by text, which
+// explains what was and was not done. Other errors, and statuses of runs that
+// cleaned up themselves, stay.
 func explainInterrupt(err error, text string) error {
 	if _, ok := errors.AsType[*statusError](err); !ok && errors.Is(err, context.Canceled) {
 		return &hintedError{err: errors.New(text), exit: exitInterrupted}
@@ -67,7 +73,8 @@ func explainInterrupt(err error, text string) error {
 	return err
 }
 
-// exitStatus is the exit status of an error. All other code leaves statuses to it.
+// exitStatus is the exit status of an error, 0 for nil. All other code leaves
+// statuses to it, except those of outcomes of runs and comparisons.
 func exitStatus(err error) int {
 	if err == nil {
 		return 0
@@ -89,12 +96,16 @@ func exitStatus(err error) int {
 	return exitError
 }
 
-// isNotFit reports whether an error means that the host or a place cannot be measured on now.
+// isNotFit reports whether an error means that the host or a place cannot be
+// measured on now: the same command may succeed later, or dmgbench resume can
+// continue the run.
 func isNotFit(err error) bool {
 	_, notFit := errors.AsType[*runner.NotFitError](err)
 	return notFit || runner.Stopped(err) || errors.Is(err, result.ErrBusy) || errors.Is(err, host.ErrBusy)
 }
 
+// isPlanError reports whether an error is about a plan, or about flags that do
+// not fit the plan.
 func isPlanError(err error) bool {
 	_, problems := errors.AsType[*plan.Problems](err)
 	_, override := errors.AsType[*plan.OverrideError](err)
@@ -102,7 +113,8 @@ func isPlanError(err error) bool {
 	return problems || override || selector
 }
 
-// notice is a line of JSON on stderr that is not about progress.
+// notice is a line of JSON on stderr that is not about the progress of a run.
+// Its keys are part of the interface for programs.
 type notice struct {
 	Kind string `json:"kind"` // error | warning | message
 	Text string `json:"text"`
@@ -110,7 +122,8 @@ type notice struct {
 	Exit int    `json:"exit,omitempty"`
 }
 
-// printError prints an error and its hint; of an invalid plan, all problems.
+// printError prints an error and its hint; of an invalid plan, all problems,
+// which have their own hints. Statuses print no text.
 func (a *app) printError(err error) {
 	if _, ok := errors.AsType[*statusError](err); ok || err == nil {
 		return
@@ -130,6 +143,7 @@ func (a *app) printError(err error) {
 }
 
 // warn prints a warning about a plan, a run folder or the program's own files.
+// Warnings about a measurement go through [progress.Warning].
 func (a *app) warn(text string) {
 	if a.json {
 		printJSON(a.stderr, notice{Kind: "warning", Text: text})
@@ -145,7 +159,8 @@ func printJSON(w io.Writer, v any) {
 	}
 }
 
-// hint is the advice for an error. For a bad value that nobody typed it also names where the value comes from.
+// hint is the advice for an error. For a bad value from the environment or the
+// settings file it also names the source.
 func (a *app) hint(err error) string {
 	h := hint(err)
 	if exitStatus(err) != exitUsage {
@@ -158,7 +173,9 @@ func (a *app) hint(err error) string {
 	return h + source
 }
 
-// hint is the advice that an error carries, or the usual one for its cause.
+// hint is the advice that an error carries, else the usual one for its cause,
+// else "". Errors of packages below carry advice where only they know the
+// cause.
 func hint(err error) string {
 	if e, ok := errors.AsType[*hintedError](err); ok && e.hint != "" {
 		return e.hint
@@ -192,7 +209,9 @@ func hint(err error) string {
 	return ""
 }
 
-// outcomeStatus is the exit status of a run that ended without an error.
+// outcomeStatus is the exit status of a run that ended without an error. A
+// result may be worse than the outcome of its last session: earlier sessions
+// may have failed cases.
 func outcomeStatus(o runner.Outcome, r *result.Result) int {
 	switch o.Status {
 	case runner.StatusInterrupted, runner.StatusPaused:

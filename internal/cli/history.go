@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"dmgbench/internal/report"
-	"dmgbench/internal/report/html"
 	"dmgbench/internal/result"
 	"dmgbench/internal/result/export"
 	"dmgbench/internal/runfolders"
@@ -24,7 +23,8 @@ import (
 // runsDir is the folder of run folders unless the user chooses another one.
 const runsDir = "runs"
 
-// listHistory is the command "history".
+// listHistory is the command "history". Lists show runs newest first; pages
+// show series of runs in the order of time.
 func (a *app) listHistory(_ context.Context, args []string) error {
 	dir, format := append(args, runsDir)[0], a.text("format")
 	page := slices.Contains([]string{"trends", "markdown", "html"}, format)
@@ -33,7 +33,7 @@ func (a *app) listHistory(_ context.Context, args []string) error {
 		return err
 	}
 	if page {
-		return a.printHistoryPage(dir, runs, format)
+		return a.printHistoryPage(dir, runs)
 	}
 	switch format {
 	case "json":
@@ -45,19 +45,17 @@ func (a *app) listHistory(_ context.Context, args []string) error {
 }
 
 // printHistoryPage prints the headlines of the runs in the order of time.
-func (a *app) printHistoryPage(dir string, runs []runfolders.Run, format string) error {
+func (a *app) printHistoryPage(dir string, runs []runfolders.Run) error {
 	h, err := a.runs.History(dir, runs)
 	if err != nil {
 		return err
 	}
-	if format == "html" {
-		return html.Document(a.stdout, report.HistoryDocument(h))
-	}
 	return a.printDocument(report.HistoryDocument(h))
 }
 
-// filteredRuns lists the runs below a folder that pass the filters of the command, newest first. It warns of folders
-// that cannot be read.
+// filteredRuns lists the runs below a folder that pass the filters of the
+// command, newest first. It warns of folders that cannot be read, and of an
+// empty list. headlines is for pages, see [runfolders.Reader.List].
 func (a *app) filteredRuns(dir string, headlines bool) ([]runfolders.Run, error) {
 	pass, err := a.historyFilter()
 	if err != nil {
@@ -81,7 +79,9 @@ func (a *app) filteredRuns(dir string, headlines bool) ([]runfolders.Run, error)
 	return runs, nil
 }
 
-// historyFilter reports whether a run passes the filters that were given; history prune has --plan alone.
+// historyFilter reports whether a run passes the filters that were given;
+// history prune has --plan alone. Values of one flag are alternatives,
+// different flags restrict each other.
 func (a *app) historyFilter() (func(runfolders.Run) bool, error) {
 	plans := a.list("plan")
 	byPlan := func(r runfolders.Run) bool { return len(plans) == 0 || slices.Contains(plans, r.Plan) }
@@ -93,8 +93,9 @@ func (a *app) historyFilter() (func(runfolders.Run) bool, error) {
 	if text := a.text("since"); text != "" {
 		var err error
 		if since, err = parseSince(text, a.clock.Wall()); err != nil {
-			return nil, usageError("a day such as 2026-01-31 (UTC), a time such as 2026-01-31T12:00:00Z, or an age such as "+
-				"36h, 30d, 8w", "reading --since: %w", err)
+			const forms = "a day such as 2026-01-31 (UTC), a time such as 2026-01-31T12:00:00Z, " +
+				"or an age such as 36h, 30d, 8w"
+			return nil, usageError(forms, "reading --since: %w", err)
 		}
 	}
 	return func(r runfolders.Run) bool {
@@ -106,7 +107,8 @@ func (a *app) historyFilter() (func(runfolders.Run) bool, error) {
 	}, nil
 }
 
-// parseSince parses a day, a time, or an age before now.
+// parseSince parses a day (from midnight UTC), a time of RFC 3339, or an age
+// before now such as 36h, 30d or 8w.
 func parseSince(text string, now time.Time) (time.Time, error) {
 	for _, layout := range []string{time.DateOnly, time.RFC3339} {
 		if t, err := time.Parse(layout, text); err == nil {
@@ -126,6 +128,8 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 }
 
 // historyColumns are the columns of the CSV, which docs/metrics.md describes.
+// Columns may be added at the end only: scripts of users read them by number,
+// too.
 var historyColumns = []struct {
 	name string
 	cell func(runfolders.Run) any
@@ -173,6 +177,8 @@ func headline(r runfolders.Run) runfolders.Headline {
 }
 
 // csvCell formats a value for a cell; unknown times and numbers are empty.
+// Texts that a spreadsheet would take for a formula are quoted, see
+// [result.PlainCell].
 func csvCell(v any) string {
 	switch v := v.(type) {
 	case time.Time:
@@ -191,7 +197,8 @@ func csvCell(v any) string {
 	return export.PlainCell(fmt.Sprint(v))
 }
 
-// historyCSV writes the runs as CSV of RFC 4180.
+// historyCSV writes the runs as CSV of RFC 4180, with a header and CRLF line
+// ends.
 func historyCSV(w io.Writer, runs []runfolders.Run) error {
 	out := csv.NewWriter(w)
 	out.UseCRLF = true
@@ -210,7 +217,8 @@ func historyCSV(w io.Writer, runs []runfolders.Run) error {
 	return errors.Join(err, out.Error())
 }
 
-// historyText prints a line for each run, the columns that people search by first.
+// historyText prints a line for each run, the columns that people search by
+// first.
 func historyText(w io.Writer, runs []runfolders.Run, width int) error {
 	rows := make([][]string, len(runs))
 	for i, r := range runs {
@@ -219,6 +227,8 @@ func historyText(w io.Writer, runs []runfolders.Run, width int) error {
 	return printTable(w, rows, width)
 }
 
+// historyRow has the cells of a run. An unfinished run shows the command that
+// continues it in place of a rate.
 func historyRow(r runfolders.Run) []string {
 	when := "time unknown"
 	if !r.Started.IsZero() {
@@ -244,10 +254,12 @@ func historyRow(r runfolders.Run) []string {
 		tally(r.Verdicts, "claim", [][3]string{{result.Holds, "holds", "hold"},
 			{result.DoesNotHold, "does not hold", "do not hold"}, {result.CannotTell, "undecided", "undecided"},
 			{result.NotMeasured, "not measured", "not measured"}}),
-		cmp.Or(strings.Trim(r.System+", "+r.Machine, ", "), "system and machine unknown"), cmp.Or(r.Engine, "engine unknown")}
+		cmp.Or(strings.Trim(r.System+", "+r.Machine, ", "), "system and machine unknown"),
+		cmp.Or(r.Engine, "engine unknown")}
 }
 
-// tally is "3 claims (2 hold, 1 undecided)". kinds are keys of counts with their singular and plural.
+// tally is "3 claims (2 hold, 1 undecided)". kinds are keys of counts with
+// their singular and plural.
 func tally(counts map[string]int, noun string, kinds [][3]string) string {
 	var parts []string
 	total := 0
@@ -278,9 +290,9 @@ func (a *app) markBaseline(_ context.Context, args []string) error {
 	text := fmt.Sprintf("%s is the baseline of plan %s", m.Run, m.Plan)
 	switch {
 	case remove && m.Before:
-		text = fmt.Sprintf("%s is no longer the baseline of plan %s", m.Run, m.Plan)
+		text = fmt.Sprintf("removed the mark: %s was the baseline of plan %s", m.Run, m.Plan)
 	case remove:
-		text = m.Run + " was no baseline"
+		text = m.Run + " was not a baseline"
 	case m.Before:
 		text += " already"
 	}
@@ -289,4 +301,77 @@ func (a *app) markBaseline(_ context.Context, args []string) error {
 	}
 	_, err = fmt.Fprintln(a.stdout, printable(text))
 	return err
+}
+
+// pruneHistory is the command "history prune". It deletes what it can and exits
+// with 1 if a folder could not be deleted; [result.Discard] decides what
+// belongs to a run.
+func (a *app) pruneHistory(ctx context.Context, args []string) error {
+	if !a.isGiven("keep") || a.number("keep") < 0 {
+		return usageError("for example: dmgbench history prune --keep 10",
+			"reading --keep: the number of runs of each plan to keep, 0 or more, is missing")
+	}
+	runs, err := a.filteredRuns(append(args, runsDir)[0], false)
+	if err != nil {
+		return err
+	}
+	old := prunable(runs, a.number("keep"))
+	if len(old) == 0 {
+		fmt.Fprintln(a.stderr, "no run to delete")
+		return nil
+	}
+	if err := a.confirmPrune(ctx, old); err != nil {
+		return err
+	}
+	code := 0
+	for _, r := range old {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := result.Discard(r.Path, r.Run); err != nil {
+			a.printError(err)
+			code = exitError
+			continue
+		}
+		if _, err := fmt.Fprintln(a.stdout, printable(r.Path)); err != nil {
+			return err
+		}
+	}
+	return status(code)
+}
+
+// prunable are the runs that have ended, except the newest keep of each plan.
+// Baselines are neither deleted nor counted. runs are newest first.
+func prunable(runs []runfolders.Run, keep int) (old []runfolders.Run) {
+	seen := map[string]int{}
+	for _, r := range runs {
+		if r.Baseline || r.Pooled > 0 || r.Status == result.Unfinished {
+			continue
+		}
+		if seen[r.Plan]++; seen[r.Plan] > keep {
+			old = append(old, r)
+		}
+	}
+	return old
+}
+
+// confirmPrune lists the runs and asks; without a terminal, --yes is required.
+// The list goes to stderr: stdout names only folders that were deleted.
+func (a *app) confirmPrune(ctx context.Context, old []runfolders.Run) error {
+	if a.isSet("yes") {
+		return nil
+	}
+	for _, r := range old {
+		fmt.Fprintln(a.stderr, printable(r.Path))
+	}
+	folders := count(len(old), "run folder")
+	if !a.canAsk() {
+		return usageError("--yes deletes the folders listed above",
+			"deleting %s: no terminal to ask on; add --yes", folders)
+	}
+	yes, err := a.confirm(ctx, "Delete "+folders+"?")
+	if yes || err != nil {
+		return err
+	}
+	return usageError("no folder was deleted", "aborted")
 }

@@ -2,17 +2,43 @@ package cli
 
 import (
 	"context"
+	_ "embed" // for man.tmpl
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"text/template"
 
 	"dmgbench/internal/imagetool"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
+
+//go:embed man.tmpl
+var manTemplateText string
+
+// manTemplate is the page of one command, filled in from a manPage. cobra's own
+// generator of manual pages would bring two Markdown modules with it.
+var manTemplate = template.Must(template.New("man").Funcs(template.FuncMap{
+	"roff":     roffLines,
+	"upper":    strings.ToUpper,
+	"indented": func(s string) bool { return strings.HasPrefix(s, " ") },
+}).Parse(manTemplateText))
+
+// manPage is what the manual page of a command contains.
+type manPage struct {
+	Name       string // of the page: "dmgbench-history-prune"
+	Short      string
+	Usage      string
+	Paragraphs []string // of the description; indented ones keep their lines
+	Commands   []*cobra.Command
+	Flags      [][2]string // "--rounds N" and its help
+	Exits      [][2]string // status and meaning
+	Example    string
+	SeeAlso    []string // names of pages
+}
 
 // writeManPages is the command "man".
 func (a *app) writeManPages(_ context.Context, args []string) error {
@@ -28,9 +54,14 @@ func (a *app) writeManPages(_ context.Context, args []string) error {
 	})
 }
 
-// eachManPage calls write with the manual page of c and of every listed command below it.
+// eachManPage calls write with the manual page of c and of every listed command
+// below it. Equal programs give equal pages.
 func eachManPage(c *cobra.Command, write func(name, page string) error) error {
-	if err := write(pageName(c)+".1", manPage(c)); err != nil {
+	var page strings.Builder
+	if err := manTemplate.Execute(&page, newManPage(c)); err != nil {
+		return err
+	}
+	if err := write(pageName(c)+".1", page.String()); err != nil {
 		return err
 	}
 	for _, sub := range documented(c) {
@@ -39,6 +70,42 @@ func eachManPage(c *cobra.Command, write func(name, page string) error) error {
 		}
 	}
 	return nil
+}
+
+// newManPage splits the help of a command into the sections of its page.
+func newManPage(c *cobra.Command) manPage {
+	text, exits, _ := strings.Cut(c.Long, "EXIT STATUS\n")
+	p := manPage{Name: pageName(c), Short: c.Short, Usage: c.UseLine(), Commands: listed(c), Example: c.Example,
+		Paragraphs: strings.Split(strings.TrimSpace(text), "\n\n")}
+	c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden && f.Name != "help" {
+			p.Flags = append(p.Flags, manFlag(f))
+		}
+	})
+	for line := range strings.Lines(exits) {
+		status, meaning, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if strings.Trim(status, "0123456789") == "" {
+			p.Exits = append(p.Exits, [2]string{status, strings.TrimSpace(meaning)})
+		} else if last := len(p.Exits) - 1; last >= 0 { // the line continues the one above
+			p.Exits[last][1] += "\n" + strings.TrimSpace(line)
+		}
+	}
+	if c.HasParent() {
+		p.SeeAlso = append(p.SeeAlso, pageName(c.Parent()))
+	}
+	for _, sub := range documented(c) {
+		p.SeeAlso = append(p.SeeAlso, pageName(sub))
+	}
+	return p
+}
+
+// manFlag is a flag with the name of its value, and its help with the default.
+func manFlag(f *pflag.Flag) [2]string {
+	value, help := pflag.UnquoteUsage(f)
+	if !slices.Contains([]string{"", "false", "0", "[]"}, f.DefValue) {
+		help += " (default " + f.DefValue + ")"
+	}
+	return [2]string{strings.TrimSpace("--" + f.Name + " " + value), help}
 }
 
 // pageName is the name of a manual page without its section.
@@ -51,118 +118,19 @@ func listed(c *cobra.Command) []*cobra.Command {
 	})
 }
 
-// documented are the subcommands with a manual page: cobra's own have none.
+// documented are the subcommands with a manual page: those that cobra adds have
+// none.
 func documented(c *cobra.Command) []*cobra.Command {
 	return slices.DeleteFunc(listed(c), func(sub *cobra.Command) bool {
 		return sub.Name() == "completion" || sub.Name() == "help"
 	})
 }
 
-// manPage is the manual page of one command: its help in the sections that man(7) requires.
-func manPage(c *cobra.Command) string {
-	var b strings.Builder
-	name := pageName(c)
-	b.WriteString(".\\\" Made from the help of the command: dmgbench man\n")
-	fmt.Fprintf(&b, ".TH %s 1 \"\" dmgbench \"User Commands\"\n.SH NAME\n%s \\- %s\n",
-		imagetool.Roff(strings.ToUpper(name)), imagetool.Roff(name), imagetool.Roff(c.Short))
-	fmt.Fprintf(&b, ".SH SYNOPSIS\n.B %s\n", imagetool.Roff(c.UseLine()))
-	text, exits, _ := strings.Cut(c.Long, "EXIT STATUS\n")
-	b.WriteString(".SH DESCRIPTION\n")
-	roffText(&b, text)
-	if subs := listed(c); len(subs) > 0 {
-		b.WriteString(".SH COMMANDS\n")
-		for _, sub := range subs {
-			fmt.Fprintf(&b, ".TP\n.B %s\n%s\n", imagetool.Roff(sub.Name()), imagetool.Roff(sub.Short))
-		}
+// roffLines escapes every line of a text.
+func roffLines(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i] = imagetool.Roff(line)
 	}
-	roffFlags(&b, c)
-	if exits != "" {
-		b.WriteString(".SH \"EXIT STATUS\"\n")
-		roffExits(&b, exits)
-	}
-	if c.Example != "" {
-		b.WriteString(".SH EXAMPLES\n.nf\n")
-		roffLines(&b, c.Example)
-		b.WriteString(".fi\n")
-	}
-	roffSeeAlso(&b, c)
-	return b.String()
-}
-
-// roffText writes paragraphs; those that start with a blank keep their lines.
-func roffText(b *strings.Builder, text string) {
-	for i, paragraph := range strings.Split(strings.TrimSpace(text), "\n\n") {
-		if i > 0 {
-			b.WriteString(".PP\n")
-		}
-		if strings.HasPrefix(paragraph, " ") {
-			b.WriteString(".nf\n")
-			roffLines(b, paragraph)
-			b.WriteString(".fi\n")
-			continue
-		}
-		roffLines(b, paragraph)
-	}
-}
-
-// roffLines writes lines, escaped.
-func roffLines(b *strings.Builder, text string) {
-	for line := range strings.Lines(text) {
-		b.WriteString(imagetool.Roff(strings.TrimRight(line, "\n")) + "\n")
-	}
-}
-
-// roffExits writes a list of exit statuses and their meanings, and the text after it.
-func roffExits(b *strings.Builder, text string) {
-	for line := range strings.Lines(text) {
-		line = strings.TrimRight(line, "\n")
-		number, meaning, ok := strings.Cut(strings.TrimPrefix(line, "  "), " ")
-		switch {
-		case strings.TrimSpace(line) == "":
-			b.WriteString(".PP\n")
-		case ok && number != "" && strings.HasPrefix(line, "  "):
-			fmt.Fprintf(b, ".TP\n.B %s\n%s\n", imagetool.Roff(number), imagetool.Roff(strings.TrimSpace(meaning)))
-		default:
-			b.WriteString(imagetool.Roff(strings.TrimSpace(line)) + "\n")
-		}
-	}
-}
-
-// roffFlags writes the section of the flags.
-func roffFlags(b *strings.Builder, c *cobra.Command) {
-	first := true
-	c.LocalFlags().VisitAll(func(f *pflag.Flag) {
-		if f.Hidden || f.Name == "help" {
-			return
-		}
-		if first {
-			b.WriteString(".SH OPTIONS\n")
-			first = false
-		}
-		value, usage := pflag.UnquoteUsage(f)
-		name := "--" + f.Name
-		if f.Shorthand != "" {
-			name = "-" + f.Shorthand + ", " + name
-		}
-		fmt.Fprintf(b, ".TP\n.B %s\n", imagetool.Roff(strings.TrimSpace(name+" "+value)))
-		if f.DefValue != "" && f.DefValue != "false" && f.DefValue != "0" && f.DefValue != "[]" {
-			usage += " (default " + f.DefValue + ")"
-		}
-		b.WriteString(imagetool.Roff(usage) + "\n")
-	})
-}
-
-// roffSeeAlso writes the pages of the parent and of the subcommands.
-func roffSeeAlso(b *strings.Builder, c *cobra.Command) {
-	var pages []string
-	if c.HasParent() {
-		pages = append(pages, pageName(c.Parent()))
-	}
-	for _, sub := range documented(c) {
-		pages = append(pages, pageName(sub))
-	}
-	b.WriteString(".SH \"SEE ALSO\"\n")
-	for i, p := range pages {
-		fmt.Fprintf(b, ".BR %s (1)%s\n", imagetool.Roff(p), map[bool]string{true: ","}[i < len(pages)-1])
-	}
+	return strings.Join(lines, "\n")
 }

@@ -19,7 +19,9 @@ import (
 	"golang.org/x/term"
 )
 
-// printable replaces control and format characters, so that no name in a run folder can control the terminal.
+// printable replaces control and format characters, so that no name in a run
+// folder can control the terminal. Line ends and tabs stay. Everything that may
+// come from a file or an argument is printed through it.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r)) {
@@ -29,8 +31,9 @@ func printable(s string) string {
 	}, s)
 }
 
-// wrap breaks text between words into lines of at most width characters after a prefix on the first line and an
-// indentation of indent blanks on the others. A longer word gets a line of its own.
+// wrap breaks text between words into lines of at most width characters after a
+// prefix on the first line and an indentation of indent blanks on the others. A
+// longer word gets a line of its own.
 func wrap(prefix, text string, indent, width int) string {
 	var b strings.Builder
 	b.WriteString(prefix)
@@ -52,7 +55,9 @@ func wrap(prefix, text string, indent, width int) string {
 	return b.String()
 }
 
-// printTable prints rows of cells in aligned columns. Lines are cut at width characters; 0 does not cut.
+// printTable prints rows of cells in aligned columns with two blanks between
+// them. Lines are cut at width characters; 0 does not cut, which is for output
+// that is not a terminal.
 func printTable(w io.Writer, rows [][]string, width int) error {
 	var text strings.Builder
 	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
@@ -92,7 +97,8 @@ func count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// quoted is a path as a shell takes it, without quotes where none are needed.
+// quoted is a path as a shell takes it, without quotes where none are needed,
+// for commands that users copy.
 func quoted(path string) string {
 	const safe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,:/@%"
 	if path == "" || strings.Trim(path, safe) != "" {
@@ -104,7 +110,8 @@ func quoted(path string) string {
 	return path
 }
 
-// shortPath is an absolute path relative to the working folder where it is below that.
+// shortPath is an absolute path relative to the working folder where it is
+// below that.
 func shortPath(path string) string {
 	if here, err := filepath.Abs("."); err == nil {
 		if rel, err := filepath.Rel(here, path); err == nil && filepath.IsLocal(rel) {
@@ -114,7 +121,8 @@ func shortPath(path string) string {
 	return path
 }
 
-// existing is path, or the nearest folder above it that exists.
+// existing is path, or the nearest folder above it that exists, as an absolute
+// path: facts of a disk can be read before the run folder is made.
 func existing(path string) string {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -138,7 +146,8 @@ func nonempty(parts ...string) (kept []string) {
 	return kept
 }
 
-// unique are the different texts in the order of their first occurrence, without empty ones.
+// unique are the different texts in the order of their first occurrence,
+// without empty ones.
 func unique(texts []string) (out []string) {
 	for _, text := range nonempty(texts...) {
 		if !slices.Contains(out, text) {
@@ -148,13 +157,16 @@ func unique(texts []string) (out []string) {
 	return out
 }
 
-// terminal is the file of a stream that is a terminal.
+// terminal is the file of a stream that is a terminal. Streams of tests are not
+// files.
 func terminal(stream any) (*os.File, bool) {
 	f, ok := stream.(*os.File)
 	return f, ok && term.IsTerminal(int(f.Fd()))
 }
 
-// textOptions adapt reports to stdout: its width and colours on a terminal, neither elsewhere.
+// textOptions adapt reports to stdout: its width and colours on a terminal,
+// neither elsewhere. NO_COLOR and the terminal "dumb" have no colours, see
+// no-color.org.
 func (a *app) textOptions() text.Options {
 	var o text.Options
 	if f := a.command.Flags().Lookup("verbose"); f != nil {
@@ -171,14 +183,17 @@ func (a *app) textOptions() text.Options {
 	return o
 }
 
-// canAsk reports whether stdin and stderr are terminals, so that a question can be asked.
+// canAsk reports whether stdin and stderr are terminals, so that a user can
+// read and answer a question. Scripts are never asked.
 func (a *app) canAsk() bool {
 	_, in := terminal(a.stdin)
 	_, out := terminal(a.stderr)
 	return in && out
 }
 
-// confirm asks a question and reports whether the answer was yes.
+// confirm asks a question and reports whether the answer was yes; an empty
+// answer counts as "no". It returns the error of ctx when that is cancelled first, as by
+// Ctrl-C.
 func (a *app) confirm(ctx context.Context, question string) (bool, error) {
 	fmt.Fprintf(a.stderr, "%s [y/N] ", question)
 	typed := make(chan string, 1)

@@ -14,15 +14,17 @@ import (
 	"dmgbench/internal/runner"
 )
 
-// locations are the parsed values of --on and --input.
+// locations are the parsed values of --on and --input. Places and inputs are
+// named by the plan, and the user assigns folders and files to the names.
 type locations struct {
 	places []runner.Place    // folders; a place without a name is for plans with one place
 	here   []string          // names of places that are measured in the run folder
 	inputs map[string]string // files, by the name that the plan gives them
 }
 
-// locations parses --on and, where the command has it, --input. A path of --on that contains an equals sign is
-// written as =DIR or ./DIR, a folder that is named "here" as ./here.
+// locations parses --on and, where the command has it, --input. A path of --on
+// that contains an equals sign is written as =DIR or ./DIR, a folder that is
+// named "here" as ./here.
 func (a *app) locations() (l locations, err error) {
 	seen := map[string]bool{}
 	for _, arg := range a.list("on") {
@@ -57,7 +59,8 @@ func (a *app) locations() (l locations, err error) {
 	return l, err
 }
 
-// parseInputs parses NAME=PATH values.
+// parseInputs parses NAME=PATH values. Whether the files exist is checked when
+// a run needs them, so that a dry run works without them.
 func parseInputs(args []string) (map[string]string, error) {
 	inputs := map[string]string{}
 	for _, arg := range args {
@@ -73,7 +76,8 @@ func parseInputs(args []string) (map[string]string, error) {
 	return inputs, nil
 }
 
-// matchInputs compares the given files with those that a plan declares.
+// matchInputs compares the given files with those that a plan declares: all
+// that are required, and no others, because a misspelt name would be ignored.
 func matchInputs(p *plan.Plan, inputs map[string]string) error {
 	for _, in := range p.Inputs {
 		if !in.Optional && inputs[in.Name] == "" {
@@ -89,15 +93,16 @@ func matchInputs(p *plan.Plan, inputs map[string]string) error {
 	return nil
 }
 
-// matchPlaces gives the folders of --on the names of a plan's places. A folder without a name is for the only place
-// of a plan whose cases are all there. A place that no case uses is refused.
+// matchPlaces gives the folders of --on the names of a plan's places. A folder
+// without a name is for the only place of a plan if all cases are there. A
+// place that no case uses is refused.
 func matchPlaces(p *plan.Plan, given []runner.Place) ([]runner.Place, error) {
 	out, names := slices.Clone(given), p.Places()
 	for i, place := range out {
 		if place.Name != "" && !slices.Contains(names, place.Name) {
 			hint := "its places are " + strings.Join(names, ", ")
 			if len(names) == 0 {
-				hint = "the plan names no place; --on DIR without a name moves the images that are in the run folder otherwise"
+				hint = "the plan names no place; --on DIR without a name moves the images out of the run folder"
 			}
 			return nil, usageError(hint, "running plan %q: no case of it is at place %q", p.Name, place.Name)
 		}
@@ -108,7 +113,8 @@ func matchPlaces(p *plan.Plan, given []runner.Place) ([]runner.Place, error) {
 	return out, nil
 }
 
-// isHere reports whether a place is measured in the run folder with the user's consent.
+// isHere reports whether a place is measured in the run folder with the user's
+// consent.
 func isHere(place string) bool {
 	_, here := plan.HereFor(place)
 	return here
@@ -119,15 +125,17 @@ func usesRunFolder(p *plan.Plan) bool {
 	return slices.ContainsFunc(p.Cases(), func(c plan.Case) bool { return c.Settings.Place == "" })
 }
 
-// missingPlaces are the places of a plan without a folder.
+// missingPlaces are the places of a plan without a folder, in the order of the
+// plan. Places that are measured in the run folder with the user's consent need
+// none.
 func missingPlaces(p *plan.Plan, have []runner.Place) []string {
 	return slices.DeleteFunc(p.Places(), func(name string) bool {
 		return isHere(name) || slices.ContainsFunc(have, func(pl runner.Place) bool { return pl.Name == name })
 	})
 }
 
-// requirePlaces refuses a plan without a folder for each place: measured elsewhere, the values would have the name
-// of a disk that they are not from.
+// requirePlaces refuses a plan without a folder for each place: measured
+// elsewhere, the values would have the name of a disk that they are not from.
 func requirePlaces(p *plan.Plan, have []runner.Place) error {
 	missing := missingPlaces(p, have)
 	if len(missing) == 0 {
@@ -142,7 +150,8 @@ func requirePlaces(p *plan.Plan, have []runner.Place) error {
 	return usageError(hint, "running plan %q: no folder was given for %s", p.Name, places)
 }
 
-// onFlags are the flags that give every place the folder dir.
+// onFlags are the flags that give every place the folder dir, for hints: "--on
+// a=DIR --on b=DIR".
 func onFlags(names []string, dir string) string {
 	flags := make([]string, len(names))
 	for i, name := range names {
@@ -160,8 +169,8 @@ func quotedList(names []string) string {
 	return strings.Join(quoted, " and ")
 }
 
-// resumePlaces gives the folders of --on the names that a run has for them. A place cannot change to the run folder
-// or back.
+// resumePlaces gives the folders of --on the names that a run has for them. A
+// place cannot change to the run folder or back.
 func resumePlaces(p *plan.Plan, l locations, run result.RunStart) ([]runner.Place, error) {
 	for _, name := range l.here {
 		if !slices.Contains(p.Places(), plan.HereName(name)) {

@@ -20,12 +20,14 @@ import (
 	"dmgbench/plans"
 )
 
-// minFileSize is the smallest file that can be timed on a device of 10 GB/s: it takes twenty times the third of a
-// microsecond that the program itself needs for a file. docs/accuracy.md has the measurement, which dmgbench
-// selftest repeats on any machine. The analysis checks the real times after a run.
+// minFileSize is the smallest file that can be timed on a device of 10 GB/s: it
+// takes twenty times the third of a microsecond that the program itself needs
+// for a file. docs/accuracy.md has the measurement, which dmgbench selftest
+// repeats on any machine. The analysis checks the real times after a run.
 const minFileSize units.Bytes = 64_000
 
-// loadPlans loads plans and prints everything that is wrong with any of them.
+// loadPlans loads plans and prints everything that is wrong with any of them,
+// so that a user mends all in one go. Its error is only the exit status.
 func (a *app) loadPlans(names []string) ([]*plan.Plan, error) {
 	var out []*plan.Plan
 	bad := false
@@ -55,7 +57,9 @@ func (a *app) loadPlans(names []string) ([]*plan.Plan, error) {
 	return out, nil
 }
 
-// loadPlan loads a plan by its path or by the name of a built-in plan, which is preferred to a file of that name.
+// loadPlan loads a plan by its path or by the name of a built-in plan, which is
+// preferred to a file of that name. It returns the warnings of the plan; its
+// problems are an error of type plan.Problems.
 func loadPlan(name string) (*plan.Plan, []plan.Problem, error) {
 	if text, ok := plans.Get(name); ok && !isPath(name) {
 		p, problems := plan.Parse(name+".toml", text)
@@ -77,7 +81,10 @@ func loadPlan(name string) (*plan.Plan, []plan.Problem, error) {
 	return p, warnings, err
 }
 
-// restoreName gives the plan of a run folder, where it is always plan.toml, the name that it was run as.
+// restoreName gives the plan of a run folder, where the file is always
+// plan.toml, the name that it was run as: results and run folders of a
+// repetition then have the same name. A file that was changed since is another
+// plan.
 func restoreName(p *plan.Plan, path string) {
 	if filepath.Base(path) != result.PlanFile {
 		return
@@ -101,7 +108,8 @@ func builtInPlan(name string) ([]byte, error) {
 	return text, nil
 }
 
-// unknownPlan suggests the built-in plan of which name is a part, or whose name is similar.
+// unknownPlan suggests the built-in plan that has the text in its name, or the
+// most similar name.
 func unknownPlan(name string) error {
 	near := plan.Nearest(name, plans.Names())
 	for _, n := range plans.Names() {
@@ -117,13 +125,15 @@ func unknownPlan(name string) error {
 	return usageError(hint, "finding plan %q: neither a built-in plan nor a file", name)
 }
 
-// isPath reports whether a plan argument is a path rather than the name of a built-in plan.
+// isPath reports whether a plan argument is a path rather than the name of a
+// built-in plan.
 func isPath(name string) bool {
 	return strings.ContainsAny(name, `/\`) || strings.HasSuffix(name, ".toml")
 }
 
-// warnAuthorClaims warns of claims of the author that the author's own published values contradict: one of the two
-// was transcribed wrongly. The published values of a changed plan are of other cases.
+// warnAuthorClaims warns of claims of the author that the author's own
+// published values contradict: one of the two was transcribed wrongly. The
+// published values of a changed plan are of other cases.
 func (a *app) warnAuthorClaims(name string, p *plan.Plan) {
 	if len(p.Changes) > 0 {
 		return
@@ -136,7 +146,9 @@ func (a *app) warnAuthorClaims(name string, p *plan.Plan) {
 	}
 }
 
-// checkRunnable refuses plans that are valid but cannot be run.
+// checkRunnable refuses plans that are valid but cannot be run. A report of an
+// earlier run of such a plan can still be made, so this is not part of the check
+// of plans.
 func checkRunnable(p *plan.Plan) error {
 	if err := checkFileSizes(p); err != nil {
 		return err
@@ -147,7 +159,8 @@ func checkRunnable(p *plan.Plan) error {
 	return nil
 }
 
-// checkFileSizes refuses files that are too small to be timed. Scaling keeps sizes above that limit.
+// checkFileSizes refuses files that are too small to be timed, from lists and
+// from ranges. Scaling keeps sizes above that limit itself.
 func checkFileSizes(p *plan.Plan) error {
 	if slices.ContainsFunc(p.Changes, func(c plan.Change) bool { return c.Kind == "scale" }) {
 		return nil
@@ -159,17 +172,18 @@ func checkFileSizes(p *plan.Plan) error {
 				sizes = append(slices.Clone(sizes), part.Low)
 			}
 			if len(sizes) > 0 && slices.Min(sizes) < minFileSize {
-				return usageError(fmt.Sprintf("use files of %s or more; dmgbench selftest measures the overhead here", minFileSize),
-					"running plan %q: files of %s in set %q are too small to be timed: the overhead of the program would "+
-						"show in their rate", p.Name, slices.Min(sizes), f.Name)
+				hint := fmt.Sprintf("use files of %s or more; dmgbench selftest measures the overhead", minFileSize)
+				return usageError(hint, "running plan %q: files of %s in set %q are too small to be timed: "+
+					"the overhead of the program would show in their rate", p.Name, slices.Min(sizes), f.Name)
 			}
 		}
 	}
 	return nil
 }
 
-// unsupportedByAll are the cases that no engine on any machine supports: a warning that names them, or an error
-// where no image is left to measure. In a changed plan they are warnings, as --only may have selected them.
+// unsupportedByAll are the cases that no engine on any machine supports: a
+// warning that names them, or an error where no image is left to measure. In a
+// changed plan they are warnings, as --only may have selected them.
 func unsupportedByAll(name string, p *plan.Plan) (problems []plan.Problem) {
 	engines := []engine.Engine{inprocess.New(nil)}
 	for _, e := range hdiutil.Ideal() {
@@ -203,8 +217,9 @@ func unsupportedByAll(name string, p *plan.Plan) (problems []plan.Problem) {
 			}
 			return same
 		})
-		message := fmt.Sprintf("%s: no engine supports %s, which %s asks for", first.Step.Do, first.Err.What, caseList(ids))
-		problem := plan.Problem{Line: first.Step.Line, Column: first.Step.Column, Key: first.Step.Do, Hint: first.Err.Hint,
+		step := first.Step
+		message := fmt.Sprintf("%s: no engine supports %s, which %s asks for", step.Do, first.Err.What, caseList(ids))
+		problem := plan.Problem{Line: step.Line, Column: step.Column, Key: step.Do, Hint: first.Err.Hint,
 			Message: message, Warning: warning}
 		problems = append(problems, problem.In(file, text))
 	}
@@ -224,7 +239,8 @@ func caseList(ids []string) string {
 	return text
 }
 
-// planText is the file name and the text of a plan that was loaded, "" if the file was deleted since.
+// planText is the file name and the text of a plan that was loaded, for the
+// excerpt of a problem; the text is nil if the file was deleted since.
 func planText(name string) (file string, text []byte) {
 	if text, ok := plans.Get(name); ok && !isPath(name) {
 		return name + ".toml", text

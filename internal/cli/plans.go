@@ -17,7 +17,8 @@ import (
 	"dmgbench/plans"
 )
 
-// listPlans is the command "plans".
+// listPlans is the command "plans": a line for each built-in plan, cut at the
+// width of the terminal.
 func (a *app) listPlans(context.Context, []string) error {
 	var rows [][]string
 	for _, name := range plans.Names() {
@@ -30,7 +31,8 @@ func (a *app) listPlans(context.Context, []string) error {
 	return printTable(a.stdout, rows, a.textOptions().Width)
 }
 
-// showPlan is the command "plans show".
+// showPlan is the command "plans show". With --toml only built-in plans are
+// accepted: the text of others is in their own file.
 func (a *app) showPlan(_ context.Context, args []string) error {
 	if a.isSet("toml") {
 		text, err := builtInPlan(args[0])
@@ -51,7 +53,8 @@ func (a *app) showPlan(_ context.Context, args []string) error {
 	return printProtocol(a.stdout, p, width)
 }
 
-// copyPlan is the command "plans copy".
+// copyPlan is the command "plans copy". The copy has a directive for editors
+// before the text of the plan, which does not change its digest.
 func (a *app) copyPlan(_ context.Context, args []string) error {
 	text, err := builtInPlan(args[0])
 	if err != nil {
@@ -62,12 +65,15 @@ func (a *app) copyPlan(_ context.Context, args []string) error {
 		"give another name: dmgbench plans copy "+args[0]+" FILE")
 }
 
-// schemaLine is a directive for editors with Taplo, such as Even Better TOML; it has to be the first line.
+// schemaLine is a directive for editors with Taplo, such as Even Better TOML;
+// it has to be the first line.
 const schemaLine = `#:schema ./plan.schema.json
 # Editors that know Taplo complete and check the plan by that file: dmgbench schema plan > plan.schema.json
 `
 
-// writePlan makes a plan file and prints its name. existsHint is the hint where there is a file of that name.
+// writePlan makes a plan file and prints its name. Existing files are never
+// replaced, as they may contain a user's work; existsHint is the hint for that
+// error, doing its start.
 func (a *app) writePlan(path string, text []byte, doing, existsHint string) error {
 	a.chownAtExit(path)
 	if err := runfolders.WriteNew(path, text); err != nil {
@@ -81,20 +87,24 @@ func (a *app) writePlan(path string, text []byte, doing, existsHint string) erro
 	return err
 }
 
-// newPlanTemplate is the text of a new plan. The values of the flags are inserted as they were typed, and the check
-// of the plan finds what is wrong with them.
+// newPlanTemplate is the text of a new plan. The values of the flags are
+// inserted as they were typed, and the check of the plan finds what is wrong
+// with them, so that the limits are not declared twice.
 //
 //go:embed plannew.toml
 var newPlanTemplate string
 
-// newPlanKeys are the flags of "plans new" by the key of the plan that they set.
+// newPlanKeys are the flags of "plans new" by the key of the plan that they
+// set, which starts its line in the template.
 var newPlanKeys = map[string]string{"title": "title", "size": "size", "filesystem_preference": "filesystem",
 	"format": "format", "encryption": "encryption", "sizes": "files", "sets": "sets", "rounds": "rounds"}
 
-// goldSizes are the file sizes of the plan gold-standard.
+// goldSizes are the sixteen file sizes of the plan gold-standard, 5.33 GB in
+// all.
 const goldSizes = "2 MB,4 MB,6 MB,8 MB,10 MB,20 MB,40 MB,60 MB,80 MB,100 MB,200 MB,400 MB,600 MB,800 MB,1000 MB,2000 MB"
 
-// newPlan is the command "plans new".
+// newPlan is the command "plans new". The plan is checked as check does it
+// before the file is made.
 func (a *app) newPlan(_ context.Context, args []string) error {
 	text, err := a.newPlanText()
 	if err != nil {
@@ -130,7 +140,8 @@ func (a *app) newPlanText() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// tomlText quotes a value, without its control characters, for which TOML and Go have different escapes.
+// tomlText quotes a value, without its control characters, for which TOML and
+// Go have different escapes.
 func tomlText(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
@@ -150,6 +161,7 @@ func splitList(s string) []string {
 	return nonempty(list...)
 }
 
+// tomlList is a TOML array of the items of a list with commas.
 func tomlList(s string) string {
 	list := splitList(s)
 	for i, item := range list {
@@ -158,7 +170,8 @@ func tomlList(s string) string {
 	return "[" + strings.Join(list, ", ") + "]"
 }
 
-// tomlNumber quotes a value that is no number, so that the check of the plan refuses it.
+// tomlNumber quotes values other than numbers, so that the check of the plan
+// refuses it.
 func tomlNumber(s string) string {
 	if n, err := strconv.Atoi(s); err == nil {
 		return strconv.Itoa(n)
@@ -166,8 +179,10 @@ func tomlNumber(s string) string {
 	return tomlText(s)
 }
 
-// badPlanFlags turns the problems of a new plan, whose text the user does not see, into errors of the flags.
-// Problems of other lines follow from them and are printed only where no flag is wrong alone.
+// badPlanFlags turns the problems of a new plan into errors of the flags,
+// because the user does not see its text: the line of a problem has the key
+// that a flag sets. Problems of other lines follow from them and are printed
+// only where no flag is wrong alone.
 func badPlanFlags(text string, problems []plan.Problem) error {
 	lines := strings.Split(text, "\n")
 	var wrong, other, hints, allHints []string
@@ -190,7 +205,8 @@ func badPlanFlags(text string, problems []plan.Problem) error {
 		}
 	}
 	if len(wrong) == 0 {
-		return usageError(joinUnique(allHints), "making the plan: these flags together cannot be run: %s", joinUnique(other))
+		return usageError(joinUnique(allHints), "making the plan: these flags together cannot be run: %s",
+			joinUnique(other))
 	}
 	if len(wrong) == 1 && len(hints) == 1 { // the message names the flag
 		_, hints[0], _ = strings.Cut(hints[0], ": ")

@@ -33,14 +33,16 @@ const (
 	// maxRates is the number of rates in a spark line.
 	maxRates = 12
 
-	// assumedWeight is the share of the work of a run for which assumed speeds count as much as measured ones. It
-	// keeps the time left from jumping at the start of a run.
+	// assumedWeight is the share of the work of a run for which assumed speeds
+	// count as much as measured ones. It keeps the time left from jumping at
+	// the start of a run.
 	assumedWeight = 0.05
 )
 
-// progress prints the progress of a run: one line on a terminal, lines of JSON, or only messages. It may be used
-// from several goroutines. It has no timer of its own, and the runner calls it only between timed files: while a
-// file is timed no code here runs.
+// progress prints the progress of a run: one line on a terminal, lines of JSON,
+// or only messages. It implements [runner.Progress] and may be used from
+// several goroutines. It has no timer of its own, and the runner calls it only
+// between timed files: while a file is timed no code here runs.
 type progress struct {
 	mu        sync.Mutex
 	w         io.Writer
@@ -56,6 +58,8 @@ type progress struct {
 	requested bool          // the user asked for the progress
 }
 
+// newProgress chooses the form for stderr. A terminal that is "dumb" cannot
+// erase a line and gets no status line.
 func (a *app) newProgress() *progress {
 	p := &progress{w: a.stderr, json: a.json, clock: a.clock}
 	if f, ok := terminal(a.stderr); ok && a.env["TERM"] != "dumb" {
@@ -73,7 +77,8 @@ func (a *app) newProgress() *progress {
 // message prints a line that stays.
 func (a *app) message(text string) { a.newProgress().Message(text) }
 
-// Status updates the status line, at most four times a second.
+// Status updates the status line or prints a line of JSON, at most four times a
+// second, and answers a request.
 func (p *progress) Status(s runner.Status) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -102,7 +107,9 @@ func (p *progress) Status(s runner.Status) {
 	p.shown = true
 }
 
-// answerSignal prints the progress at each SIGINFO (Ctrl-T), on Linux SIGUSR1, until stop is called.
+// answerSignal prints the progress at each SIGINFO (Ctrl-T), on Linux SIGUSR1,
+// until stop is called. Linux has no key and no signal for it; dd uses SIGUSR1
+// there, too.
 func (p *progress) answerSignal() (stop func()) {
 	number := syscall.Signal(29) // SIGINFO, which package syscall has on BSD systems only
 	if runtime.GOOS == "linux" {
@@ -118,7 +125,9 @@ func (p *progress) answerSignal() (stop func()) {
 	return func() { signal.Stop(c); close(c) }
 }
 
-// Request prints the progress as soon as no file is timed: at once while the run waits, else at the next status.
+// Request prints the progress as soon as no file is timed: at once while the
+// run waits, else at the next status. Printing at once could delay the file
+// that is timed.
 func (p *progress) Request() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -128,7 +137,8 @@ func (p *progress) Request() {
 	}
 }
 
-// printNow prints the whole status in a line that stays. Readers of JSON have it already.
+// printNow prints the whole status in a line that stays. Readers of JSON have
+// it already.
 func (p *progress) printNow() {
 	p.requested = false
 	if p.json {
@@ -139,8 +149,9 @@ func (p *progress) printNow() {
 	fmt.Fprintln(p.w, p.statusText(p.now, unlimitedWidth))
 }
 
-// left estimates the time until the run ends: the waiting that the protocol prescribes, and the work at the speed
-// of this session, which is an assumed one at first. It is 0 without a forecast of the runner.
+// left estimates the time until the run ends: the waiting that the protocol
+// prescribes, and the work at the speed of this session, which is an assumed
+// one at first. It is 0 without a forecast of the runner.
 func (p *progress) left(s runner.Status) time.Duration {
 	work := float64(s.OfWorkNS - p.before.WorkNS)
 	if work <= 0 {
@@ -155,7 +166,8 @@ func (p *progress) left(s runner.Status) time.Duration {
 // Message prints a line that stays.
 func (p *progress) Message(text string) { p.print(notice{Kind: "message", Text: text}, text) }
 
-// Warning prints a warning about the measurement; text starts with the id of a case, or with none.
+// Warning prints a warning about the measurement. A text that starts with the
+// id of a case gets its name in the report instead, except in JSON.
 func (p *progress) Warning(text string) {
 	line := text
 	if id, rest, ok := strings.Cut(text, ": "); ok && p.names[id] != "" {
@@ -176,7 +188,8 @@ func (p *progress) Failure(f runner.Failure) {
 	}{"failure", f}, fmt.Sprintf("%s: %s, round %d: %s", f.Status, f.Case, f.Round, f.Reason))
 }
 
-// print prints v as JSON, or the line of text.
+// print prints v as JSON, or the line of text instead of the status line, which
+// returns with the next status.
 func (p *progress) print(v any, text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -195,6 +208,8 @@ func (p *progress) done() {
 	p.clear()
 }
 
+// clear erases the status line, if it is on the screen. The caller has locked
+// p.
 func (p *progress) clear() {
 	if p.shown {
 		fmt.Fprint(p.w, erase)
@@ -202,8 +217,10 @@ func (p *progress) clear() {
 	}
 }
 
-// statusText is a status in one line of at most width characters. Without room it omits first the plan, then the
-// bytes written, then the spark line; after that it shortens the name of the case.
+// statusText is a status in one line of at most width characters. Without room
+// it omits first the plan, then the bytes written, then the spark line; after
+// that it shortens the name of the case to no less than 8 characters, and at
+// last the whole line.
 func (p *progress) statusText(s runner.Status, width int) string {
 	head := fmt.Sprintf("[%d/%d] ", min(s.CaseRound+1, s.OfRounds), s.OfRounds)
 	name := cmp.Or(p.names[s.Case], s.Case)
@@ -231,7 +248,8 @@ func (p *progress) statusText(s runner.Status, width int) string {
 	if n := bytesWritten(s); n > 0 {
 		text := "  " + units.Bytes(n).Human() + " written"
 		if total := s.OfRunBytes; total >= n {
-			text = fmt.Sprintf("  %d %%, %s of %s written", 100*n/total, units.Bytes(n).Human(), units.Bytes(total).Human())
+			written, all := units.Bytes(n).Human(), units.Bytes(total).Human()
+			text = fmt.Sprintf("  %d %%, %s of %s written", 100*n/total, written, all)
 		}
 		tail += optional(text)
 	}
@@ -243,7 +261,9 @@ func (p *progress) statusText(s runner.Status, width int) string {
 	return cut(printable(head)+name+printable(tail), width)
 }
 
-// summary is the end of a run in one line: cases by status, rounds, bytes and the time of the session.
+// summary is the end of a run in one line: cases by status, rounds, bytes
+// written, and the time of the session. Bytes before the rounds are those of
+// --precondition.
 func (p *progress) summary(r *result.Result) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -278,7 +298,8 @@ func (p *progress) summary(r *result.Result) string {
 	return text + ", in " + roughTime(time.Duration(p.now.ElapsedNS))
 }
 
-// bytesWritten are the bytes that the run has written. RunBytes counts only steps that have ended.
+// bytesWritten are the bytes that the run has written. RunBytes counts only
+// steps that have ended, so those of the current step are added.
 func bytesWritten(s runner.Status) int64 {
 	if s.Do == "write" {
 		return s.RunBytes + s.Bytes
@@ -286,7 +307,8 @@ func bytesWritten(s runner.Status) int64 {
 	return s.RunBytes
 }
 
-// roughTime is a duration in the precision of an estimate.
+// roughTime is a duration in the precision of an estimate: "1h02m", "1m01s" or
+// "59s".
 func roughTime(d time.Duration) string {
 	switch {
 	case d >= time.Hour:
@@ -297,10 +319,12 @@ func roughTime(d time.Duration) string {
 	return fmt.Sprintf("%ds", int(d.Seconds()))
 }
 
-// rates are the last rates of the current step, in bytes per second.
+// rates are the last rates of the current step, in bytes per second, the oldest
+// first.
 type rates []float64
 
-// add adds the rate between two statuses. It starts again when the step changes.
+// add adds the rate between two statuses. It starts again when the step
+// changes, as the rates of a write and a read have no common scale.
 func (r *rates) add(before, now runner.Status) {
 	same := before.Case == now.Case && before.Do == now.Do && before.Phase == now.Phase && before.Round == now.Round
 	if !same || now.Bytes < before.Bytes || now.TimedNS < before.TimedNS {
@@ -316,7 +340,8 @@ func (r *rates) add(before, now runner.Status) {
 	*r = append(*r, float64(bytes)/float64(ns)*1e9)
 }
 
-// current is the last rate, or that of the whole step; 0 before the first transfer.
+// current is the last rate, or that of the whole step; 0 before the first
+// transfer.
 func (r rates) current(s runner.Status) float64 {
 	switch {
 	case len(r) > 0:
@@ -327,7 +352,8 @@ func (r rates) current(s runner.Status) float64 {
 	return 0
 }
 
-// spark draws the rates on a scale from 0 to the highest, after a blank; "" for fewer than two.
+// spark draws the rates on a scale from 0 to the highest, after a blank; "" for
+// fewer than two.
 func (r rates) spark() string {
 	if len(r) < 2 {
 		return ""

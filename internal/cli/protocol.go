@@ -12,13 +12,15 @@ import (
 	"dmgbench/internal/units"
 )
 
-// protocolWidth is the width of the text in characters where stdout is no terminal, maxProtocolWidth the largest.
+// protocolWidth is the width of the text in characters without a terminal,
+// maxProtocolWidth the largest.
 const (
 	protocolWidth    = 80
 	maxProtocolWidth = 100
 )
 
-// protocol prints a plan as an article prints its method: what is measured, the files, and the steps with numbers.
+// protocol prints a plan as an article prints its method: what is measured, the
+// files, and the steps with numbers.
 type protocol struct {
 	plan  *plan.Plan
 	w     io.Writer
@@ -57,6 +59,7 @@ func printProtocol(w io.Writer, p *plan.Plan, width int) error {
 	return t.err
 }
 
+// line prints text and a line end. After a failed write it prints no more.
 func (t *protocol) line(text string) {
 	if t.err == nil {
 		_, t.err = fmt.Fprintln(t.w, text)
@@ -68,6 +71,8 @@ func (t *protocol) item(prefix, text string) {
 	t.line(wrap(prefix, text, utf8.RuneCountInString(prefix), t.width))
 }
 
+// printCases prints the cases: axes, exclusions, additional cases, places, and
+// the image that they have in common.
 func (t *protocol) printCases() {
 	p, cases := t.plan, t.plan.Cases()
 	t.line(fmt.Sprintf("\nCASES: %d, in %s, each with a fresh container", len(cases), p.Run.RoundsText()))
@@ -108,7 +113,8 @@ func (t *protocol) onlyFolders() bool {
 	return !slices.ContainsFunc(t.plan.Cases(), func(c plan.Case) bool { return c.Settings.Target != "directory" })
 }
 
-// imageText describes the image that cases have unless an axis changes it.
+// imageText describes the image that cases have unless an axis changes it, ""
+// if the axes determine all of it.
 func imageText(d plan.Settings) string {
 	parts := nonempty(d.Format)
 	if d.Size > 0 {
@@ -131,12 +137,16 @@ func imageText(d plan.Settings) string {
 func (t *protocol) has(kinds ...string) bool {
 	var within func([]plan.Step) bool
 	within = func(steps []plan.Step) bool {
-		return slices.ContainsFunc(steps, func(s plan.Step) bool { return slices.Contains(kinds, s.Do) || within(s.Steps) })
+		return slices.ContainsFunc(steps, func(s plan.Step) bool {
+			return slices.Contains(kinds, s.Do) || within(s.Steps)
+		})
 	}
 	return slices.ContainsFunc(t.plan.Protocol, func(b plan.Block) bool { return within(b.Steps) })
 }
 
-// printFiles prints the file sets, and how files are written, read and compressed unless a step differs.
+// printFiles prints the file sets with their number and size for the seed of
+// the plan, and how files are written, read and compressed unless a step
+// differs.
 func (t *protocol) printFiles() {
 	t.line("\nFILES")
 	for i := range t.plan.Files {
@@ -170,7 +180,8 @@ func (t *protocol) printFiles() {
 	}
 }
 
-// numberText is format with the number where the setting is given, else what happens by default.
+// numberText is format with the number where the setting is given, else what
+// happens by default.
 func numberText(given bool, format string, number any, otherwise string) string {
 	if given {
 		return fmt.Sprintf(format, number)
@@ -178,7 +189,8 @@ func numberText(given bool, format string, number any, otherwise string) string 
 	return otherwise
 }
 
-// printSettings prints the texts of keys that are no axis.
+// printSettings prints the texts of keys that are not an axis, as axes are
+// among the cases. A text is a key and what it means.
 func (t *protocol) printSettings(prefix string, texts [][2]string) {
 	var parts []string
 	for _, one := range texts {
@@ -189,7 +201,8 @@ func (t *protocol) printSettings(prefix string, texts [][2]string) {
 	t.item(prefix, strings.Join(nonempty(parts...), ", "))
 }
 
-// printSteps numbers the steps through all blocks.
+// printSteps numbers the steps through all blocks, and names the cases of
+// blocks that are not for all cases.
 func (t *protocol) printSteps() {
 	conditional := false // the block before is of some cases only
 	for i := range t.plan.Protocol {
@@ -242,7 +255,8 @@ func (t *protocol) printFits() {
 	for i := range t.plan.Fits {
 		f := &t.plan.Fits[i]
 		of := strings.ReplaceAll(fmt.Sprintf("%s over %s", f.Quantity, f.Along), "_", " ")
-		text := strings.TrimSpace(fmt.Sprintf("%s: %s of %s %s", f.Name, models[f.Model], of, strings.Join(f.Points, ", ")))
+		points := strings.Join(f.Points, ", ")
+		text := strings.TrimSpace(fmt.Sprintf("%s: %s of %s %s", f.Name, models[f.Model], of, points))
 		if len(f.Where) > 0 {
 			text += ", where " + f.Where.Prose()
 		}

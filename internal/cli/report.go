@@ -18,7 +18,8 @@ import (
 	"dmgbench/internal/runfolders"
 )
 
-// reportRuns is the command "report".
+// reportRuns is the command "report". One run folder is brought up to date
+// first; several are pooled.
 func (a *app) reportRuns(_ context.Context, dirs []string) error {
 	if err := a.checkReportFlags(len(dirs)); err != nil {
 		return err
@@ -39,11 +40,11 @@ func (a *app) reportRuns(_ context.Context, dirs []string) error {
 	if !saved || methods { // another document is printed there
 		counts = a.stderr
 	}
-	save := func(flag, what string, files func(*plan.Plan, *result.Result, func(string, []byte) error) error) error {
+	save := func(flag, what string, files func(*plan.Plan, *result.Result, saveFunc) error) error {
 		if a.text(flag) == "" {
 			return nil
 		}
-		return saveFiles(counts, a.text(flag), what, func(save func(string, []byte) error) error { return files(p, r, save) })
+		return saveFiles(counts, a.text(flag), what, func(save saveFunc) error { return files(p, r, save) })
 	}
 	if err := errors.Join(save("svg", "pictures", chart.SVG), save("tables", "tables", text.Tables)); err != nil {
 		return err
@@ -66,7 +67,8 @@ func (a *app) reportRuns(_ context.Context, dirs []string) error {
 	return nil
 }
 
-// reportedResult is the result of one run, whose folder is updated, or the pooled result of several.
+// reportedResult is the result of one run (this updates its folder) or the
+// pooled result of several.
 func reportedResult(dirs []string, out string) (*plan.Plan, *result.Result, error) {
 	if len(dirs) == 1 {
 		return runfolders.Update(dirs[0])
@@ -74,12 +76,14 @@ func reportedResult(dirs []string, out string) (*plan.Plan, *result.Result, erro
 	return runfolders.Pool(dirs, out)
 }
 
-// checkReportFlags refuses combinations of flags and a number of runs.
+// checkReportFlags refuses combinations of flags and numbers of runs that would
+// ignore one of them.
 func (a *app) checkReportFlags(runs int) error {
 	ledger := a.text("ledger") != ""
 	switch {
 	case ledger && (a.text("svg") != "" || a.text("tables") != "" || a.isSet("methods")):
-		return usageError("dmgbench report RUN --svg DIR", "--svg, --tables and --methods are of a run, not of --ledger")
+		return usageError("dmgbench report RUN --svg DIR",
+			"--svg, --tables and --methods are of a run, not of --ledger")
 	case ledger && runs > 0:
 		return usageError("leave the runs out, or --ledger", "--ledger takes the runs below its folder, and no others")
 	case !ledger && runs == 0:
@@ -91,8 +95,13 @@ func (a *app) checkReportFlags(runs int) error {
 	return nil
 }
 
-// saveFiles writes files into a folder, replaces those of the same names, and prints their number to w.
-func saveFiles(w io.Writer, dir, what string, write func(save func(name string, data []byte) error) error) error {
+// saveFunc writes one file.
+type saveFunc = func(name string, data []byte) error
+
+// saveFiles writes files into a folder, replaces those of the same names, and
+// prints their number to w. Names cannot lead out of the folder. The folder
+// above it has to exist.
+func saveFiles(w io.Writer, dir, what string, write func(saveFunc) error) error {
 	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("making the folder of %s: %w", what, err)
 	}
@@ -102,7 +111,11 @@ func saveFiles(w io.Writer, dir, what string, write func(save func(name string, 
 	}
 	defer root.Close()
 	n := 0
-	if err := write(func(name string, data []byte) error { n++; return root.WriteFile(name, data, 0o644) }); err != nil {
+	err = write(func(name string, data []byte) error {
+		n++
+		return root.WriteFile(name, data, 0o644)
+	})
+	if err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(w, "%s in %s\n", count(n, "file"), printable(dir))
@@ -126,21 +139,23 @@ func (a *app) printLedger(dir string) error {
 	if err != nil {
 		return err
 	}
-	if a.text("format") == "html" {
-		return html.Document(a.stdout, report.LedgerDocument(l))
-	}
 	return a.printDocument(report.LedgerDocument(l))
 }
 
-// printDocument prints a document as Markdown or text, as --format requests it.
+// printDocument prints a document as HTML, Markdown or text, as --format
+// requests it.
 func (a *app) printDocument(d report.Document) error {
-	if a.text("format") == "markdown" {
+	switch a.text("format") {
+	case "html":
+		return html.Document(a.stdout, d)
+	case "markdown":
 		return text.DocumentMarkdown(a.stdout, d)
 	}
 	return text.Document(a.stdout, d, a.textOptions())
 }
 
-// warnOutdated warns that a result.json was not used.
+// warnOutdated warns that a result.json was not used, because plan or journal
+// were changed after it was written.
 func (a *app) warnOutdated(dir string) {
 	a.warn(fmt.Sprintf("%s: %s does not belong to the present plan and journal: analyzed again\n"+
 		"  hint: dmgbench report %s writes it again", dir, result.ResultFile, quoted(dir)))

@@ -19,6 +19,9 @@ func (a *app) resumeRun(ctx context.Context, args []string) error {
 	return withGivenFolder(err, args[0])
 }
 
+// resume continues the run in a folder with its own plan, engine, places and
+// passphrase. A run that has ended only prints its report again, unless
+// --retry-failed asks for its failed rounds.
 func (a *app) resume(ctx context.Context, dir string) error {
 	state, err := runfolders.State(dir)
 	if err != nil {
@@ -47,8 +50,9 @@ func (a *app) resume(ctx context.Context, dir string) error {
 	if probe {
 		c.Why = "as in the session before"
 		if err := a.probe(ctx, c.Engine, c.StateDir); err != nil {
-			return withHint(fmt.Errorf("resuming with %s, the engine of the run: it does not work now: %w", c.Engine.Info().Title, err),
-				"dmgbench doctor lists the engines that work; a run cannot change its engine")
+			title := c.Engine.Info().Title
+			return withHint(fmt.Errorf("resuming with %s, the engine of the run: it does not work now: %w", title, err),
+				doctorHint+"; a run cannot change its engine")
 		}
 	}
 	if state.Ended == nil {
@@ -66,8 +70,9 @@ func (a *app) resume(ctx context.Context, dir string) error {
 	return status(code)
 }
 
-// resumedEngine is the engine of the earlier sessions. Another one is refused, because values of two engines are
-// not rounds of one case. probe is true where auto had chosen the engine, which has to be probed again.
+// resumedEngine is the engine of the earlier sessions. Another one is refused,
+// because values of two engines are not rounds of one case. probe is true where
+// auto had chosen the engine, which has to be probed again.
 func resumedEngine(s *result.State, requested string) (name string, probe bool, err error) {
 	if len(s.Sessions) == 0 || s.Ended != nil {
 		return requested, false, nil
@@ -80,12 +85,14 @@ func resumedEngine(s *result.State, requested string) (name string, probe bool, 
 		return used.Name, strings.HasPrefix(used.Why, "auto"), nil
 	case requested != used.Name:
 		return "", false, usageError("continue with --engine "+used.Name+", or leave it out",
-			"reading --engine: the run was started with %q, and values of two engines are not rounds of one case", used.Name)
+			"reading --engine: the run was started with %q, and values of two engines are not rounds of one case",
+			used.Name)
 	}
 	return requested, false, nil
 }
 
-// resumePlan adds the plan and the places of a run that has not ended.
+// resumePlan adds the plan and the places of a run that has not ended: those of
+// --on, and those that the registry in the state folder knows.
 func resumePlan(c *runner.Config, given locations, run result.RunStart) (err error) {
 	if c.Plan, err = plan.Load(filepath.Join(c.Out, result.PlanFile)); err != nil {
 		return err

@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,23 +16,29 @@ import (
 )
 
 const (
-	// assumedRate is the rate of estimates before a run, in bytes per second: that of a SATA SSD, so that estimates
-	// are too long rather than too short on newer disks.
+	// assumedRate is the rate of estimates before a run, in bytes per second:
+	// that of a SATA SSD, so that estimates are too long rather than too short
+	// on newer disks.
 	assumedRate units.Rate = 500_000_000
 
 	// longRun is the shortest estimate that is printed at the start of a run.
 	longRun = 10 * time.Second
 
-	// largeRun is the number of bytes to write from which a run has to be confirmed: it takes time and wears the disk.
+	// largeRun is the number of bytes to write from which a run has to be
+	// confirmed: it takes time and wears the disk.
 	largeRun = 20 * units.Bytes(1e9)
 )
 
-// runPlans is the command "run". All plans are checked before the first one is executed.
+// runPlans is the command "run". All plans, places and inputs are checked
+// before the first plan is executed: a run of hours must not fail because of
+// the last plan's name.
 func (a *app) runPlans(ctx context.Context, args []string) error {
-	const interrupted = "interrupted before the run started: nothing was measured, and no file was left"
+	const interrupted = "interrupted before the run started: no file was made"
 	return explainInterrupt(a.prepareRuns(ctx, args), interrupted)
 }
 
+// prepareRuns loads the plans and applies the flags to them, then executes the
+// plans or, with --dry-run, prints what a run would do.
 func (a *app) prepareRuns(ctx context.Context, names []string) error {
 	if a.isSet("dry-run") && a.json {
 		return usageError("", "reading --format: --dry-run prints text only")
@@ -73,7 +78,8 @@ func (a *app) prepareRuns(ctx context.Context, names []string) error {
 	return nil
 }
 
-// overrides are the flags that change the plan.
+// overrides are the flags that change the plan. Each of them becomes a
+// deviation of the result, unless the plan allows the change.
 func (a *app) overrides(p *plan.Plan, given locations) (o plan.Overrides, err error) {
 	o = plan.Overrides{Sets: a.number("sets"), Workers: a.number("workers"), MaxRounds: a.number("max-rounds"),
 		Filesystem: a.text("fs"), Precondition: a.text("precondition"), Here: given.here}
@@ -107,7 +113,8 @@ func (a *app) overrides(p *plan.Plan, given locations) (o plan.Overrides, err er
 	return o, cmp.Or(errs[:]...)
 }
 
-// positiveQuantity parses the value of a flag with a unit; 0 is the value of a flag that was not given.
+// positiveQuantity parses the value of a flag with a unit; 0 is the value of a
+// flag that was not given.
 func positiveQuantity[T ~int64 | ~float64](a *app, name string, parse func(string) (T, error)) (T, error) {
 	text := a.text(name)
 	if text == "" {
@@ -123,7 +130,8 @@ func positiveQuantity[T ~int64 | ~float64](a *app, name string, parse func(strin
 	return v, nil
 }
 
-// dryRun prints what a run of the plan would do to stdout, and what depends on this machine to stderr.
+// dryRun prints what a run of the plan would do to stdout, and what depends on
+// this machine to stderr.
 func (a *app) dryRun(ctx context.Context, p *plan.Plan, given locations, s sessionPlan) error {
 	if len(given.inputs) > 0 { // a plan is shown without its files, too
 		if err := matchInputs(p, given.inputs); err != nil {
@@ -141,15 +149,17 @@ func (a *app) dryRun(ctx context.Context, p *plan.Plan, given locations, s sessi
 		return err
 	}
 	if s.count > 1 {
-		_, err := fmt.Fprintf(a.stdout, "\nSESSIONS: all of this %d times, with a pause of %s in between\n", s.count, s.pause)
-		if err != nil {
+		const format = "\nSESSIONS: all of this %d times, with a pause of %s in between\n"
+		if _, err := fmt.Fprintf(a.stdout, format, s.count, s.pause); err != nil {
 			return err
 		}
 	}
 	return a.printSpace(p, places)
 }
 
-// printSpace prints what the plan needs and what is free at each place, and why the run would be refused.
+// printSpace prints what the plan needs and what is free at each place, and why
+// the run would be refused. It goes to stderr, so that stdout depends on the
+// plan alone.
 func (a *app) printSpace(p *plan.Plan, places []runner.Place) error {
 	spaces, err := runner.Spaces(runner.Config{Plan: p, Places: places, Out: cmp.Or(a.text("out"), runsDir),
 		Keep: a.isSet("keep")})
@@ -163,13 +173,15 @@ func (a *app) printSpace(p *plan.Plan, places []runner.Place) error {
 	}
 	for _, err := range []error{requirePlaces(p, places), runner.CheckSpace(spaces)} {
 		if err != nil {
-			fmt.Fprintf(a.stderr, "this run would be refused: %s\nhint: %s\n", printable(err.Error()), printable(hint(err)))
+			text := fmt.Sprintf("this run would be refused: %v\nhint: %s", err, hint(err))
+			fmt.Fprintln(a.stderr, printable(text))
 		}
 	}
 	return nil
 }
 
-// execute runs the plans, in several sessions if --sessions asks for them.
+// execute runs the plans, in several sessions if --sessions asks for them. One
+// engine and one passphrase serve all of them.
 func (a *app) execute(ctx context.Context, ps []*plan.Plan, given locations, s sessionPlan) error {
 	for _, p := range ps {
 		if err := matchInputs(p, given.inputs); err != nil {
@@ -195,7 +207,8 @@ func (a *app) execute(ctx context.Context, ps []*plan.Plan, given locations, s s
 	return a.runSessions(ctx, s, dirs, func(dirs []string) (int, error) { return a.runAll(ctx, c, ps, dirs) })
 }
 
-// confirmLargeRun asks a user at a terminal before a large run.
+// confirmLargeRun asks a user at a terminal before a large run. The bytes are
+// those of all plans, rounds and sessions, with --rounds auto at most.
 func (a *app) confirmLargeRun(ctx context.Context, ps []*plan.Plan, s sessionPlan) error {
 	if !a.canAsk() || a.isSet("yes") {
 		return nil
@@ -217,11 +230,12 @@ func (a *app) confirmLargeRun(ctx context.Context, ps []*plan.Plan, s sessionPla
 	if yes || err != nil {
 		return err
 	}
-	return &hintedError{errors.New("aborted"), "--dry-run shows what it would do, --sets 1 shortens it, --yes does not ask",
-		exitUsage}
+	return usageError("--dry-run shows what it would do, --sets 1 shortens it, --yes does not ask", "aborted")
 }
 
-// runAll runs each plan into its folder and returns the highest exit status.
+// runAll runs each plan into its folder and returns the highest exit status. It
+// stops after an interrupted run, which the remaining plans would not be
+// compared with.
 func (a *app) runAll(ctx context.Context, c runner.Config, ps []*plan.Plan, dirs []string) (code int, err error) {
 	given := c.Places
 	for i, dir := range dirs {
@@ -243,7 +257,8 @@ func (a *app) runAll(ctx context.Context, c runner.Config, ps []*plan.Plan, dirs
 	return code, nil
 }
 
-// printCost prints how long a run takes and how much space it needs, unless it is short.
+// printCost prints how long a run takes and how much space it needs, unless it
+// takes less than longRun.
 func (a *app) printCost(c runner.Config) error {
 	cost := runner.EstimateCost(c.Plan, assumedRate)
 	if cost.Total() < longRun {
@@ -260,8 +275,9 @@ func (a *app) printCost(c runner.Config) error {
 	return nil
 }
 
-// outFolders are the run folders of the plans. Default names get a number where the folder exists, as a run of less
-// than a second leaves its name to the next run.
+// outFolders are the run folders of the plans. Default names get a number where
+// the folder exists, as a run of less than a second leaves its name to the next
+// run.
 func outFolders(out string, ps []*plan.Plan, now string) []string {
 	var dirs []string
 	for _, p := range ps {
@@ -281,6 +297,7 @@ func outFolders(out string, ps []*plan.Plan, now string) []string {
 	return dirs
 }
 
+// exists reports whether there is a file of that name, or a link.
 func exists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil

@@ -14,11 +14,13 @@ import (
 	"dmgbench/internal/runner"
 )
 
-// factsTime is the longest time for the commands that report facts of the machine.
+// factsTime is the longest time for the commands that report facts of the
+// machine.
 const factsTime = 15 * time.Second
 
-// runConfig is what all runs of this execution have in common. runDirs are the former and the present folder of a
-// run that is resumed.
+// runConfig is what all runs of this execution have in common. runDirs are the
+// former and the present folder of a run that is resumed, where its passphrase
+// may be saved. Engines and signal handlers that it makes end with the program.
 func (a *app) runConfig(ctx context.Context, given locations, engine string, runDirs ...string) (runner.Config, error) {
 	stop := imagetool.OutlivePipes() // a closed pipe must not end the program while images are attached
 	a.atExit = append(a.atExit, func() error { stop(); return nil })
@@ -33,7 +35,8 @@ func (a *app) runConfig(ctx context.Context, given locations, engine string, run
 		return c, err
 	}
 	if err := os.MkdirAll(c.StateDir, 0o700); err != nil {
-		return c, withHint(fmt.Errorf("making state folder: %w", err), "set DMGBENCH_STATE to a folder that can be written")
+		return c, withHint(fmt.Errorf("making state folder: %w", err),
+			"set DMGBENCH_STATE to a folder that can be written")
 	}
 	passphrase, err := a.passphrase(c.StateDir, runDirs...)
 	if err != nil {
@@ -53,8 +56,10 @@ func (a *app) runConfig(ctx context.Context, given locations, engine string, run
 	return c, nil
 }
 
-// prepareHost locks the host for measuring, adds its facts to c, checks the requirements of the plan and keeps the
-// machine awake.
+// prepareHost locks the host for measuring, adds its facts to c, checks the
+// requirements of the plan and keeps the machine awake. release undoes the lock
+// and the inhibition of sleep. Where sleep cannot be inhibited, the result gets
+// a warning.
 func prepareHost(ctx context.Context, c *runner.Config) (release func(), err error) {
 	unlock, err := lockHost(ctx, *c, c.Progress.Message)
 	if err != nil {
@@ -83,8 +88,8 @@ func prepareHost(ctx context.Context, c *runner.Config) (release func(), err err
 	return func() { allowSleep(); unlock() }, nil
 }
 
-// lockHost takes the lock of measuring, and waits a moment for a run that was just killed. report, which may be
-// nil, gets a message about the wait.
+// lockHost takes the lock of measuring, and waits a moment for a run that was
+// just killed. report, which may be nil, gets a message about the wait.
 func lockHost(ctx context.Context, c runner.Config, report func(text string)) (release func(), err error) {
 	err = runner.RetryWhileLocked(ctx, c.Clock, host.ErrBusy, report, func() (err error) {
 		release, err = host.Lock(c.StateDir)
@@ -96,7 +101,8 @@ func lockHost(ctx context.Context, c runner.Config, report func(text string)) (r
 	return release, err
 }
 
-// gatherFacts adds the facts of the machine and of the disks of the run.
+// gatherFacts adds the facts of the machine and of the disks of the run, and a
+// function that compares them with the facts after the session.
 func gatherFacts(ctx context.Context, c *runner.Config) {
 	ctx, cancel := context.WithTimeout(ctx, factsTime)
 	defer cancel()
@@ -110,14 +116,16 @@ func gatherFacts(ctx context.Context, c *runner.Config) {
 	before := host.Gather(ctx, places, c.Identify)
 	c.Host, c.Virtual = before, host.Virtual(before)
 	c.Changes = func() []result.Warning {
-		// Not the context of the run: changes during an interrupted session count, too.
+		// Not the context of the run: changes during an interrupted session
+		// count, too.
 		ctx, cancel := context.WithTimeout(context.Background(), factsTime)
 		defer cancel()
 		return host.Changes(before, host.Gather(ctx, places, false))
 	}
 }
 
-// stateDir is the folder of the registry of runs, see [host.StateDir].
+// stateDir is the folder of the registry of runs, passphrases and mount points,
+// see [host.StateDir]. It is not made here.
 func (a *app) stateDir() (string, error) {
 	dir, err := host.StateDir(func(name string) string { return a.env[name] })
 	if errors.Is(err, host.ErrNoHome) {

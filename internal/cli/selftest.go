@@ -7,7 +7,8 @@ import (
 	"dmgbench/internal/selftest"
 )
 
-// runSelftest is the command "selftest". A promise that is not kept is an error.
+// runSelftest is the command "selftest". A promise that is not kept is an
+// error.
 func (a *app) runSelftest(ctx context.Context, _ []string) error {
 	seed, err := a.command.Flags().GetUint64("seed")
 	if err != nil {

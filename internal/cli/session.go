@@ -16,7 +16,8 @@ import (
 	"dmgbench/internal/units"
 )
 
-// answer is the JSON of one run on stdout.
+// answer is the JSON of one run on stdout, in one line. Its keys are part of
+// the interface for programs; new ones may be added.
 type answer struct {
 	Run     string     `json:"run"` // run id
 	Dir     string     `json:"dir"` // the run folder
@@ -38,9 +39,12 @@ type caseCounts struct {
 	NotFinished int `json:"not_finished"` // resume continues them
 }
 
-// session executes do, which runs or resumes c, writes result.json and the report, prints the answer and returns
-// the exit status of the run.
-func (a *app) session(ctx context.Context, c runner.Config, do func(runner.Config) (runner.Outcome, error)) (int, error) {
+// runnerFunc is a call of runner.Run or runner.Resume.
+type runnerFunc func(runner.Config) (runner.Outcome, error)
+
+// session executes do, which runs or resumes c, writes result.json and the
+// report, prints the answer and returns the exit status of the run.
+func (a *app) session(ctx context.Context, c runner.Config, do runnerFunc) (int, error) {
 	a.chownAtExit(c.Out)
 	pr := a.newProgress()
 	if c.Plan != nil { // a finished run is resumed without its plan
@@ -82,8 +86,9 @@ func (a *app) session(ctx context.Context, c runner.Config, do func(runner.Confi
 	return a.printOutcome(c, out, pr, secret)
 }
 
-// printOutcome analyzes the run, prints its report and what to do next, and returns its exit status. secret is the
-// passphrase file of kept images.
+// printOutcome analyzes the run, prints its report and what to do next, and
+// returns its exit status. The report goes to stdout, all else to stderr.
+// secret is the passphrase file of kept images, "" without one.
 func (a *app) printOutcome(c runner.Config, out runner.Outcome, pr *progress, secret string) (int, error) {
 	p, r, err := runfolders.Update(c.Out)
 	if err != nil {
@@ -94,7 +99,8 @@ func (a *app) printOutcome(c runner.Config, out runner.Outcome, pr *progress, se
 		by := casesByStatus(r)
 		counts := caseCounts{by[result.Done], by[result.Failed], by[result.Skipped], by[result.Discarded],
 			by[result.NotFinished]}
-		b, err := json.Marshal(answer{r.Run, c.Out, out.Status, counts, out.Message, endOfRounds(r), out.Kept, secret, code})
+		b, err := json.Marshal(answer{r.Run, c.Out, out.Status, counts, out.Message, endOfRounds(r), out.Kept, secret,
+			code})
 		if err != nil {
 			return 0, err
 		}
@@ -127,7 +133,8 @@ func (a *app) printOutcome(c runner.Config, out runner.Outcome, pr *progress, se
 	return code, unprinted
 }
 
-// casesByStatus counts the cases of a result; see [result.Result.DisplayStatus].
+// casesByStatus counts the cases of a result; see
+// [result.Result.DisplayStatus].
 func casesByStatus(r *result.Result) map[string]int {
 	by := map[string]int{}
 	for i := range r.Cases {
@@ -136,7 +143,8 @@ func casesByStatus(r *result.Result) map[string]int {
 	return by
 }
 
-// endOfRounds is how --rounds auto ended, "" where the number was fixed or the run has not ended.
+// endOfRounds is how --rounds auto ended, "" where the number was fixed or the
+// run has not ended.
 func endOfRounds(r *result.Result) string {
 	if r.Auto == nil || len(r.Auto.Decisions) == 0 {
 		return ""
@@ -147,7 +155,8 @@ func endOfRounds(r *result.Result) string {
 	return ""
 }
 
-// printReportPath prints where the report of a run is, and the command that prints all of it.
+// printReportPath prints where the report of a run is, and the command that
+// prints all of it.
 func (a *app) printReportPath(dir string) {
 	fmt.Fprintf(a.stderr, "report: %s\n", printable(filepath.Join(dir, result.ReportFile)))
 	if !a.isSet("verbose") {
@@ -155,7 +164,8 @@ func (a *app) printReportPath(dir string) {
 	}
 }
 
-// withGivenFolder names the run folder in an error and its hint as the user typed it.
+// withGivenFolder names the run folder in an error and its hint as the user
+// typed it, where packages below use absolute paths.
 func withGivenFolder(err error, dir string) error {
 	if e, ok := errors.AsType[*result.Error](err); ok {
 		e.Hint = namedAsGiven(e.Hint, dir)
@@ -166,8 +176,8 @@ func withGivenFolder(err error, dir string) error {
 	return err
 }
 
-// namedAsGiven names the run folder in resume commands as the user typed it. Texts of a journal contain "<run>"
-// instead of a path.
+// namedAsGiven names the run folder in resume commands as the user typed it.
+// Texts of a journal contain "<run>" instead of a path.
 func namedAsGiven(text, dir string) string {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -181,7 +191,9 @@ func namedAsGiven(text, dir string) string {
 	return text
 }
 
-// sessionPlan is how often run executes its plans, and how long it waits in between.
+// sessionPlan is how often run executes its plans, and how long it waits in
+// between. Sessions are the unit of compare, because all rounds of one share
+// the state of the machine.
 type sessionPlan struct {
 	count int
 	pause time.Duration
@@ -211,13 +223,16 @@ func (a *app) sessionPlan() (s sessionPlan, err error) {
 	return s, nil
 }
 
-// folder is the run folder of a session, from 1, in the folder of all sessions. Names sort in the order of numbers.
+// folder is the run folder of a session, from 1, in the folder of all sessions.
+// Names sort in the order of numbers.
 func (s sessionPlan) folder(dir string, session int) string {
 	return filepath.Join(dir, fmt.Sprintf("%0*d", len(fmt.Sprint(s.count)), session))
 }
 
-// runSessions calls do, which runs every plan once into the folders given, for each session.
-func (a *app) runSessions(ctx context.Context, s sessionPlan, dirs []string, do func(dirs []string) (int, error)) error {
+// runSessions calls do, which runs every plan once into the folders given, for
+// each session. An interrupt ends the sessions; the commands that measure the
+// missing ones are printed.
+func (a *app) runSessions(ctx context.Context, s sessionPlan, dirs []string, do func([]string) (int, error)) error {
 	if s.count == 1 {
 		code, err := do(dirs)
 		if err != nil {
@@ -257,7 +272,8 @@ func (a *app) runSessions(ctx context.Context, s sessionPlan, dirs []string, do 
 	return status(code)
 }
 
-// printMissingSessions prints the commands that measure the sessions from first on.
+// printMissingSessions prints the commands that measure the sessions from first
+// on.
 func (a *app) printMissingSessions(s sessionPlan, dirs []string, first int) {
 	text := "interrupted: these sessions are not measured yet (give --on and --engine as before):"
 	for n := first; n <= s.count; n++ {

@@ -16,14 +16,18 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// ownVariables are the environment variables that set no flag. doctor prints the values of those that are true here.
+// ownVariables are the environment variables that set no flag. doctor prints
+// the values of those that are true here; of the others, which are secret, it
+// prints only that they are set. docs/architecture.md describes all of them.
 var ownVariables = map[string]bool{
 	"DMGBENCH_CONFIG": true, "DMGBENCH_STATE": true, "DMGBENCH_RUNTIME_DIR": true,
 	"DMGBENCH_PASSPHRASE_FILE": true, "DMGBENCH_PASSPHRASE": false, "NO_COLOR": true,
 }
 
-// configure prepares the execution of cmd: flags that were not typed get their values from the environment, else
-// from the settings file, and all values are checked.
+// configure prepares the execution of cmd: flags that were not typed get their
+// values from the environment, else from the settings file, and all values are
+// checked. From here on, errors are those of the command and no longer of the
+// command line, and --format json applies to them.
 func (a *app) configure(cmd *cobra.Command) error {
 	if err := a.readSettings(); err != nil {
 		return err
@@ -59,8 +63,10 @@ func (a *app) configure(cmd *cobra.Command) error {
 	return nil
 }
 
-// setFlag sets a flag to a value of the settings file or of the environment. Lists of settings are only for flags
-// that take several values: viper would make an empty text of others.
+// setFlag sets a flag to a value of the settings file or of the environment. A
+// text is parsed as on the command line, so that flags with commas accept
+// commas here, too. Lists of settings are only for flags that take several
+// values: viper would make an empty text of others.
 func setFlag(f *pflag.Flag, value any) error {
 	list, isList := value.([]any)
 	if !isList {
@@ -84,7 +90,8 @@ func setFlag(f *pflag.Flag, value any) error {
 	return to.Replace(values)
 }
 
-// commandPath is the path of a command without the program's name: "history prune".
+// commandPath is the path of a command without the program's name: "history
+// prune".
 func commandPath(cmd *cobra.Command) string {
 	return strings.TrimPrefix(strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()), " ")
 }
@@ -92,12 +99,14 @@ func commandPath(cmd *cobra.Command) string {
 // settingKey is the setting of a flag: "history.prune.keep".
 func settingKey(path, flag string) string { return strings.ReplaceAll(path, " ", ".") + "." + flag }
 
-// variableName is the environment variable of a setting: "DMGBENCH_HISTORY_PRUNE_KEEP".
+// variableName is the environment variable of a setting:
+// "DMGBENCH_HISTORY_PRUNE_KEEP".
 func variableName(key string) string {
 	return "DMGBENCH_" + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(key))
 }
 
-// settingKeys are all settings, in the order of the flags.
+// settingKeys are all settings, in the order of the flags. The keys of the
+// settings file are compared with them, in lower case, as viper reads them.
 func settingKeys() (keys []string) {
 	for _, row := range flagRows {
 		for path := range strings.SplitSeq(row.commands, ",") {
@@ -107,8 +116,9 @@ func settingKeys() (keys []string) {
 	return keys
 }
 
-// readSettings reads the settings file if there is one. An unknown key is an error, because a misspelt setting that
-// is ignored changes a measurement without notice.
+// readSettings reads the settings file if there is one. An unknown key is an
+// error, because a misspelt setting that is ignored changes a measurement
+// without notice.
 func (a *app) readSettings() error {
 	path, required := a.settingsPath()
 	if path == "" {
@@ -133,7 +143,10 @@ func (a *app) readSettings() error {
 	return nil
 }
 
-// settingsPath is the path of the settings file, "" without one, and whether the user requires the file.
+// settingsPath is the path of the settings file, "" without one, and whether
+// the user requires the file by naming it in DMGBENCH_CONFIG. The folder
+// follows the XDG Base Directory Specification, on macOS the folder for
+// application support.
 func (a *app) settingsPath() (path string, required bool) {
 	if p := a.env["DMGBENCH_CONFIG"]; p != "" {
 		return p, true
@@ -155,9 +168,12 @@ func (a *app) settingsPath() (path string, required bool) {
 	return path, false
 }
 
+// flagName finds the flags that an error message names.
 var flagName = regexp.MustCompile(`--([a-z][a-z-]*)`)
 
-// valueSource explains where the flags that a text names got their values, "" if they were typed.
+// valueSource explains where the flags that a text names got their values, ""
+// if they were typed. It is for hints: an error about --format puzzles users
+// who never typed that flag.
 func (a *app) valueSource(text string) string {
 	var out []string
 	for _, m := range flagName.FindAllStringSubmatch(text, -1) {
@@ -169,7 +185,9 @@ func (a *app) valueSource(text string) string {
 	return strings.Join(slices.Compact(out), "; ")
 }
 
-// doctorSettings prints the settings in effect and where each comes from, and variables that have no effect.
+// doctorSettings prints the settings in effect and where each comes from, and
+// variables with the prefix of this program that have no effect, which are
+// misspelt in most cases.
 func (a *app) doctorSettings(t *factTable) {
 	path, _ := a.settingsPath()
 	file := "none"
@@ -218,7 +236,8 @@ func (a *app) doctorSettings(t *factTable) {
 	}
 }
 
-// redacted hides paths, which may contain names of people and machines, unless doctor got --identify.
+// redacted hides paths, which may contain names of people and machines, unless
+// doctor got --identify: its output is made to be sent to others.
 func (a *app) redacted(value string) string {
 	if !a.isSet("identify") && strings.ContainsAny(value, `/\`) {
 		return "a path, shown with --identify"

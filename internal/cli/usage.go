@@ -12,7 +12,9 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// commandLineError turns an error of cobra, before any command was executed, into one with a hint.
+// commandLineError turns an error of cobra, before any command was executed,
+// into one of this program with a hint. Unknown commands get the most similar
+// name as their hint.
 func commandLineError(root *cobra.Command, args []string, err error) error {
 	if _, ok := errors.AsType[*hintedError](err); ok {
 		return err
@@ -27,8 +29,8 @@ func commandLineError(root *cobra.Command, args []string, err error) error {
 	return usageError(hint, "unknown command %q", args[0])
 }
 
-// requestsJSON reports whether an invalid command line asks for errors as JSON: cobra stops at the first bad flag,
-// so --format may not have been parsed yet.
+// requestsJSON reports whether an invalid command line asks for errors as JSON:
+// cobra stops at the first bad flag, so --format may not have been parsed yet.
 func requestsJSON(cmd *cobra.Command, args []string) bool {
 	if cmd.Name() != "run" && cmd.Name() != "resume" {
 		return false
@@ -37,7 +39,8 @@ func requestsJSON(cmd *cobra.Command, args []string) bool {
 	return slices.Contains(args, "--format=json") || i >= 0 && i+1 < len(args) && args[i+1] == "json"
 }
 
-// nearestCommand is the subcommand of cmd whose name is most like word, or "".
+// nearestCommand is the subcommand of cmd with the name that is most like word,
+// or "".
 func nearestCommand(cmd *cobra.Command, word string) string {
 	var names []string
 	for _, c := range cmd.Commands() {
@@ -46,8 +49,9 @@ func nearestCommand(cmd *cobra.Command, word string) string {
 	return plan.Nearest(word, names)
 }
 
-// refuseUnknownOperands makes usage errors of operands for which cobra's own commands print their help and exit
-// with 0.
+// refuseUnknownOperands makes usage errors of operands for which cobra's own
+// commands print their help and exit with 0: "help" with an unknown command,
+// and "completion" with an unknown shell.
 func refuseUnknownOperands(root *cobra.Command) {
 	for _, c := range root.Commands() {
 		switch c.Name() {
@@ -74,7 +78,8 @@ func refuseUnknownOperands(root *cobra.Command) {
 	}
 }
 
-// flagError rewords errors of pflag and adds the name that was probably meant.
+// flagError rewords errors of pflag and adds the name that was probably meant:
+// of a flag, else of a subcommand, as in dmgbench --version.
 func flagError(cmd *cobra.Command, err error) error {
 	hint := fmt.Sprintf("%s --help lists the flags", cmd.CommandPath())
 	if e, ok := errors.AsType[*pflag.NotExistError](err); ok {
@@ -92,7 +97,8 @@ func flagError(cmd *cobra.Command, err error) error {
 	return usageError(hint, "%s", err)
 }
 
-// wrongValue names the type of value that a flag takes; err is the error where the type has no such name.
+// wrongValue names the type of value that a flag takes instead of the error of
+// strconv; err is the error where the type has no such name.
 func wrongValue(f *pflag.Flag, value string, err error) error {
 	types := map[string]string{"int": "a whole number", "uint64": "a whole number", "float64": "a number",
 		"bool": "true or false"}
@@ -102,7 +108,8 @@ func wrongValue(f *pflag.Flag, value string, err error) error {
 	return err
 }
 
-// checkArgs checks the number of arguments of a command.
+// checkArgs checks the number of arguments of a command. It is used instead of
+// the checks of cobra: their messages name neither argument nor example.
 func (row commandRow) checkArgs(cmd *cobra.Command, args []string) error {
 	name := commandPath(cmd)
 	switch {

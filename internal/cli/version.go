@@ -18,13 +18,14 @@ func (a *app) printVersion(context.Context, []string) error {
 	return err
 }
 
-// released is the version of a build without version control, such as that of a package manager. The linker sets it:
-// -X dmgbench/internal/cli.released=1.2.3.
+// released is the version of a build without version control, such as that of a
+// package manager. The linker sets it: -X dmgbench/internal/cli.released=1.2.3.
 var released string
 
-// sources is "unchanged" where the Makefile found every file of the program as it was committed; the linker sets it:
-// -X dmgbench/internal/cli.sources=unchanged. Go itself marks a build as modified for any changed file in the clone,
-// such as a new plan.
+// sources is "unchanged" where the Makefile found every file of the program as
+// it was committed; the linker sets it: -X
+// dmgbench/internal/cli.sources=unchanged. Go itself marks a build as modified
+// for any changed file in the clone, such as a new plan.
 var sources string
 
 // tool identifies this program in results.
@@ -33,10 +34,13 @@ func tool() result.Tool {
 	if b, ok := debug.ReadBuildInfo(); ok && released == "" {
 		version = cmp.Or(versionOf(b.Main.Version, sources), version)
 	}
-	return result.Tool{Name: "dmgbench", Version: version, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
+	return result.Tool{Name: "dmgbench", Version: version, Go: runtime.Version(),
+		OS: runtime.GOOS, Arch: runtime.GOARCH}
 }
 
-// versionOf is the version that Go stamped, without the mark of a modified clone where the sources are unchanged.
+// versionOf is the version that Go stamped, without the mark of a modified
+// clone where the sources are unchanged. Go 1.24 and later append "+dirty", or
+// ".dirty" after build metadata.
 func versionOf(stamped, sources string) string {
 	if sources == "unchanged" {
 		return strings.TrimSuffix(strings.TrimSuffix(stamped, "+dirty"), ".dirty")
@@ -44,7 +48,8 @@ func versionOf(stamped, sources string) string {
 	return stamped
 }
 
-// commit is the revision of the build, marked as changed unless the sources were unchanged.
+// commit is the revision of the build, marked as changed unless the sources
+// were unchanged.
 func commit() string {
 	b, ok := debug.ReadBuildInfo()
 	if !ok {

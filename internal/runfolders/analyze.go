@@ -1,8 +1,10 @@
-// Package runfolders reads run folders: it computes the result of a run from its plan and its journal, pools the runs
-// of one plan, finds all runs below a folder and keeps the list of baselines.
+// Package runfolders reads run folders: it computes the result of a run from
+// its plan and its journal, pools the runs of one plan, finds all runs below a
+// folder and keeps the list of baselines.
 //
-// A result follows from plan.toml and journal.jsonl alone. Because result.json and summary.json are copies of it,
-// a [Reader] uses them only while they are newer than the two files. The package neither measures nor prints.
+// A result follows from plan.toml and journal.jsonl alone. Because result.json
+// and summary.json are copies of it, a [Reader] uses them only while they are
+// newer than the two files. The package neither measures nor prints.
 package runfolders
 
 import (
@@ -20,12 +22,15 @@ import (
 	"dmgbench/internal/result"
 )
 
+// errPlanChanged is the cause where plan.toml is not the plan of the journal.
 var errPlanChanged = errors.New("it is not the plan that the journal names")
 
-// parse reads the plan and the journal of a run folder. The result has no conclusions yet.
+// parse reads the plan and the journal of a run folder. The result has no
+// conclusions yet.
 func parse(d *result.RunDir) (*plan.Plan, *result.Result, error) {
-	// The digests come first: records that a running session appends later make the result outdated. Errors of
-	// the files themselves are reported before an error of the digests, as they have hints.
+	// The digests come first: records that a running session appends later make
+	// the result outdated. Errors of the files themselves are reported before
+	// an error of the digests, as they have hints.
 	sources, unread := d.Sources()
 	records, err := d.Journal()
 	if err != nil {
@@ -73,12 +78,14 @@ func open(dir string, use func(*result.RunDir, *plan.Plan, *result.Result) error
 	return p, r, use(d, p, r)
 }
 
-// Analyze computes the result of a run folder. Equal files give an equal result on every machine.
+// Analyze computes the result of a run folder. Equal files give an equal result
+// on every machine.
 func Analyze(dir string) (*plan.Plan, *result.Result, error) {
 	return open(dir, func(*result.RunDir, *plan.Plan, *result.Result) error { return nil })
 }
 
-// Update computes the result of a run folder and writes result.json, summary.json and report.html.
+// Update computes the result of a run folder and writes result.json,
+// summary.json and report.html.
 func Update(dir string) (*plan.Plan, *result.Result, error) {
 	return open(dir, func(d *result.RunDir, p *plan.Plan, r *result.Result) error {
 		if err := d.WriteResult(r); err != nil {
@@ -92,7 +99,8 @@ func Update(dir string) (*plan.Plan, *result.Result, error) {
 	})
 }
 
-// State replays the journal of a run folder.
+// State replays the journal of a run folder: which cases have ended, the pause,
+// the sessions and their engines.
 func State(dir string) (*result.State, error) {
 	d, err := result.OpenRun(dir)
 	if err != nil {
@@ -110,8 +118,8 @@ func State(dir string) (*result.State, error) {
 	return state, nil
 }
 
-// Plan reads the plan that a run executed, nil where its folder does not have it. path is a run folder or the
-// result.json in it.
+// Plan reads the plan that a run executed, nil where its folder does not have
+// it. path is a run folder or the result.json in it.
 func Plan(path string, r *result.Result) *plan.Plan {
 	if fi, err := os.Stat(path); err != nil {
 		return nil
@@ -133,8 +141,9 @@ func Plan(path string, r *result.Result) *plan.Plan {
 	return p
 }
 
-// Reader reads results, from result.json where that belongs to plan and journal, and by analysis otherwise. It may
-// be used from several goroutines.
+// Reader reads results, from result.json or summary.json where these belong to
+// plan and journal, and by analysis otherwise. The zero value is ready to use.
+// It may be used from several goroutines.
 type Reader struct {
 	Outdated func(dir string) // called once for each folder whose result.json was not used
 
@@ -142,7 +151,8 @@ type Reader struct {
 	outdated map[string]bool
 }
 
-// Result is the whole result of a run folder or of a result.json.
+// Result is the whole result of a run folder or of a result.json. The error
+// names path.
 func (rd *Reader) Result(path string) (*result.Result, error) {
 	if fi, err := os.Stat(path); err != nil || !fi.IsDir() {
 		return result.ReadResult(path)
@@ -154,12 +164,13 @@ func (rd *Reader) Result(path string) (*result.Result, error) {
 	return r, err
 }
 
-// Summary is the part of a result that lists of runs show; see [result.ReadSummary].
+// Summary is the part of a result that lists of runs show; see
+// [result.ReadSummary].
 func (rd *Reader) Summary(path string) (*result.Result, error) {
 	return rd.read(path, result.ReadSummary)
 }
 
-// read analyzes the run where there is no result.json.
+// read analyzes the run without a result.json.
 func (rd *Reader) read(path string, read func(dir string) (*result.Result, error)) (*result.Result, error) {
 	if _, err := os.Lstat(filepath.Join(path, result.ResultFile)); errors.Is(err, os.ErrNotExist) {
 		_, r, err := Analyze(path)
@@ -168,7 +179,8 @@ func (rd *Reader) read(path string, read func(dir string) (*result.Result, error
 	return rd.current(path, read)
 }
 
-// current analyzes the run where plan or journal changed after result.json was written.
+// current analyzes the run where plan or journal changed after result.json was
+// written. Without a result.json, read falls back to the journal.
 func (rd *Reader) current(path string, read func(dir string) (*result.Result, error)) (*result.Result, error) {
 	r, err := read(path)
 	if err != nil {

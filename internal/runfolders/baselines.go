@@ -12,13 +12,15 @@ import (
 	"dmgbench/internal/result"
 )
 
-// BaselineFile lists the baselines of the folder that it is in: the name of a run folder a line, of each plan one.
+// BaselineFile lists the baselines of the folder that it is in: the name of a
+// run folder a line, of each plan one.
 const BaselineFile = "baselines.txt"
 
 // maxBaselines is the largest list that is read, in bytes.
 const maxBaselines = 1 << 20
 
 // Baselines are the names in the list of a folder, none where it has no list.
+// Lines that start with # are comments.
 func Baselines(dir string) ([]string, error) {
 	path := filepath.Join(dir, BaselineFile)
 	fi, err := os.Lstat(path)
@@ -44,8 +46,9 @@ func Baselines(dir string) ([]string, error) {
 	return names, nil
 }
 
-// FindBaseline is the path of the marked run of the same plan next to the run folder path, "" where none is marked.
-// name is the name of the plan.
+// FindBaseline is the path of the marked run of the same plan in the folder
+// that contains the run folder path, "" where none is marked. name is the name
+// of the plan. Names in the list that lead out of the folder are ignored.
 func FindBaseline(path string) (baseline, name string, err error) {
 	r, err := result.ReadSummary(Folders(path)[0])
 	if err != nil {
@@ -66,7 +69,8 @@ func FindBaseline(path string) (baseline, name string, err error) {
 	return "", r.Plan.Name, nil
 }
 
-// Parent is the folder that contains a run folder; path may be "." or start with "..".
+// Parent is the folder that contains a run folder; path may be "." or start
+// with "..".
 func Parent(path string) string {
 	if filepath.IsLocal(path) {
 		return filepath.Dir(filepath.Clean(path))
@@ -81,8 +85,9 @@ type Mark struct {
 	Replaced  []string // baselines of the plan whose mark was removed
 }
 
-// MarkBaseline marks the run in a folder as the baseline of its plan, or removes the mark, in the list of the
-// folder that contains it. Runs that were deleted are dropped from the list.
+// MarkBaseline marks the run in a folder, given as an absolute path, as the
+// baseline of its plan, or removes the mark, in the list of the folder that
+// contains it. Runs that were deleted are dropped from the list.
 func MarkBaseline(run string, remove bool) (Mark, error) {
 	dir, name := filepath.Split(run)
 	r, err := result.ReadSummary(Folders(run)[0])
@@ -114,7 +119,8 @@ func MarkBaseline(run string, remove bool) (Mark, error) {
 	return m, writeBaselines(dir, names)
 }
 
-// writeBaselines replaces the list of a folder atomically; an empty list is removed.
+// writeBaselines replaces the list of a folder atomically, so that a crash
+// leaves the old list or the new one; an empty list is removed.
 func writeBaselines(dir string, names []string) error {
 	path := filepath.Join(dir, BaselineFile)
 	if len(names) == 0 {

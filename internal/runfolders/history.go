@@ -14,7 +14,8 @@ import (
 	"dmgbench/internal/result"
 )
 
-// Run is one run of a history; history --format json prints it.
+// Run is one run of a history; history --format json prints it. Its keys are
+// part of the interface for programs.
 type Run struct {
 	Dir        string         `json:"dir"` // relative to the folder of the history, with slashes
 	Run        string         `json:"run"` // run id
@@ -41,7 +42,8 @@ type Run struct {
 	Result *result.Result `json:"-"` // only with headlines, see [Reader.List]
 }
 
-// Headline is the first rate of the first image, the one number that identifies a run in a list.
+// Headline is the first rate of the first image, the one number that identifies
+// a run in a list.
 type Headline struct {
 	Case  string   `json:"case"`
 	Phase string   `json:"phase"`
@@ -51,8 +53,9 @@ type Headline struct {
 	High  *float64 `json:"ci_high"`
 }
 
-// List reads the runs below a folder, newest first; unread names the folders that cannot be read, with the reason.
-// With headlines each run keeps the part of its result that [Reader.History] needs.
+// List reads the runs below a folder, newest first; unread names the folders
+// that cannot be read, with the reason. With headlines each run keeps the part
+// of its result that [Reader.History] needs.
 func (rd *Reader) List(dir string, headlines bool) (list []Run, unread []string, err error) {
 	root, err := resolveFolder(dir)
 	if err != nil {
@@ -85,8 +88,9 @@ func (rd *Reader) List(dir string, headlines bool) (list []Run, unread []string,
 	return list, unread, nil
 }
 
-// listed reads one run. A list shows unfinished runs as their journals are; headlines need an analysis, unless the
-// plan of an unfinished run is lost.
+// listed reads one run. A list shows unfinished runs as their journals are,
+// without estimates; headlines need an analysis, and fall back to the journal
+// where the plan of an unfinished run is lost.
 func (rd *Reader) listed(path string, headlines bool) (Run, error) {
 	var r *result.Result
 	err := os.ErrNotExist
@@ -100,7 +104,8 @@ func (rd *Reader) listed(path string, headlines bool) (Run, error) {
 	}
 	run := newRun(r)
 	if headlines {
-		// The runs of a page may be a thousand: only their headlines stay in memory.
+		// The runs of a page may be a thousand: only their headlines stay in
+		// memory.
 		for i := range r.Cases {
 			r.Cases[i].Steps = nil
 		}
@@ -110,6 +115,8 @@ func (rd *Reader) listed(path string, headlines bool) (Run, error) {
 	return run, nil
 }
 
+// newRun takes what a list shows out of a result or of its summary. System,
+// machine and engine are those of the first session.
 func newRun(r *result.Result) Run {
 	run := Run{Run: r.Run, Plan: r.Plan.Name, Title: r.Plan.Title, Digest: r.Plan.Digest, Status: r.Status,
 		Sessions: len(r.Sessions), Rounds: r.Rounds, Departures: len(r.Departures), Pooled: len(r.Runs),
@@ -130,7 +137,8 @@ func newRun(r *result.Result) Run {
 	return run
 }
 
-// findHeadline prefers the rate of an image to that of a native folder.
+// findHeadline prefers the rate of an image to that of a native folder; nil if
+// no rate was measured.
 func findHeadline(r *result.Result) *Headline {
 	native := map[string]bool{}
 	for _, c := range r.Cases {
@@ -157,7 +165,8 @@ func findHeadline(r *result.Result) *Headline {
 	return headline
 }
 
-// History sorts listed runs into series of one plan, machine and engine. dir is the folder that was listed.
+// History sorts listed runs into series of one plan, machine and engine. dir is
+// the folder that was listed.
 func (rd *Reader) History(dir string, list []Run) (*analysis.History, error) {
 	root, err := resolveFolder(dir)
 	if err != nil {
@@ -173,7 +182,8 @@ func (rd *Reader) History(dir string, list []Run) (*analysis.History, error) {
 	}), nil
 }
 
-// reportLink is the path of a run's report relative to root, "" where the run has no report.
+// reportLink is the path of a run's report relative to root, "" where the run
+// has no report.
 func reportLink(root, run string) string {
 	if page := filepath.Join(run, result.ReportFile); isFile(page) {
 		return slashPath(root, page)
@@ -181,7 +191,9 @@ func reportLink(root, run string) string {
 	return ""
 }
 
-// Ledger collects the verdicts of all runs below a folder. Runs that cannot be read are listed as left out.
+// Ledger collects the verdicts of all runs below a folder, unfinished ones
+// included. Runs that cannot be read are listed as left out; an error is that
+// none can be.
 func (rd *Reader) Ledger(dir string) (*analysis.Ledger, error) {
 	root, err := resolveFolder(dir)
 	if err != nil {
@@ -206,7 +218,8 @@ func (rd *Reader) Ledger(dir string) (*analysis.Ledger, error) {
 		return nil, &result.Error{Doing: "reading folder", File: dir, Err: err,
 			Hint: "give a folder that contains run folders, such as runs"}
 	}
-	// Of two copies of one run the first counts: copies with a report come first.
+	// Of two copies of one run the first counts: copies with a report come
+	// first.
 	slices.SortStableFunc(list, func(a, b analysis.LedgerRun) int {
 		return cmp.Compare(min(len(b.Path), 1), min(len(a.Path), 1))
 	})

@@ -17,8 +17,11 @@ import (
 	"dmgbench/internal/result"
 )
 
-// Pool analyzes several runs of one plan together, in the order of their start whatever the order of dirs. With
-// out, plan.toml, result.json and report.html are written to that folder, which is made; files are never replaced.
+// Pool analyzes several runs of one plan together, in the order of their start
+// whatever the order of dirs. With out, plan.toml, result.json and report.html
+// are written to that folder, which is made; existing files are an error. The
+// error matches [result.ErrNotPoolable] if the runs are not repetitions of one
+// another.
 func Pool(dirs []string, out string) (*plan.Plan, *result.Result, error) {
 	var p *plan.Plan
 	var list []*result.Result
@@ -50,7 +53,8 @@ func Pool(dirs []string, out string) (*plan.Plan, *result.Result, error) {
 	return p, r, err
 }
 
-// started is when the first session of a run began, the zero time where none did.
+// started is the start of the first session of a run, the zero time without
+// one.
 func started(r *result.Result) time.Time {
 	if len(r.Sessions) == 0 {
 		return time.Time{}
@@ -58,6 +62,8 @@ func started(r *result.Result) time.Time {
 	return r.Sessions[0].Started
 }
 
+// writePooled writes the three files of a pooled report. Such a folder has no
+// journal, and its result names its runs.
 func writePooled(p *plan.Plan, r *result.Result, out string) error {
 	var page bytes.Buffer
 	if err := html.Run(&page, p, r); err != nil {
@@ -86,7 +92,8 @@ func writePooled(p *plan.Plan, r *result.Result, out string) error {
 	return nil
 }
 
-// WriteNew makes a file; the error matches fs.ErrExist where there is one of that name.
+// WriteNew makes a file; the error matches fs.ErrExist where there is one of
+// that name.
 func WriteNew(path string, data []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {

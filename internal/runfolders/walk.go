@@ -20,8 +20,9 @@ type found[T any] struct {
 	run    T
 }
 
-// Walk calls read for every run folder below dir, in as many goroutines as there are processors; each holds one run
-// in memory. found is in the order of the paths. unread names the folders that could not be read, with the reason.
+// Walk calls read for every run folder below dir, in as many goroutines as
+// there are processors; each holds one run in memory. found is in the order of
+// the paths. unread names the folders that could not be read, with the reason.
 // Links are not followed, except dir itself.
 func Walk[T any](dir string, read func(path string) (T, error)) (runs []T, unread []string, err error) {
 	root, err := resolveFolder(dir)
@@ -71,7 +72,8 @@ func Walk[T any](dir string, read func(path string) (T, error)) (runs []T, unrea
 	return runs, unread, nil
 }
 
-// parallel calls do for 0 to n-1 on all processors.
+// parallel calls do for 0 to n-1 on all processors and returns when all calls
+// have returned.
 func parallel(n int, do func(i int)) {
 	var wg sync.WaitGroup
 	var next atomic.Int64
@@ -85,8 +87,9 @@ func parallel(n int, do func(i int)) {
 	wg.Wait()
 }
 
-// Folders lists the run folders of one argument: the path itself, or the runs directly in it where it is not a run
-// folder but contains some, as run --sessions makes it. The list is never empty.
+// Folders lists the run folders of one argument: the path itself, or the runs
+// directly in it where it is not a run folder but contains some, as run
+// --sessions makes it. The list is never empty.
 func Folders(path string) []string {
 	if holds, err := holdsRun(path); holds || err != nil {
 		return []string{path}
@@ -108,7 +111,8 @@ func Folders(path string) []string {
 	return out
 }
 
-// resolveFolder checks that dir is a folder or a link to one, and resolves the link.
+// resolveFolder checks that dir is a folder or a link to one, and resolves the
+// link. The error has a hint.
 func resolveFolder(dir string) (string, error) {
 	path, err := filepath.EvalSymlinks(dir)
 	var fi fs.FileInfo
@@ -125,7 +129,8 @@ func resolveFolder(dir string) (string, error) {
 	return path, nil
 }
 
-// pathCause is the cause inside a path error, for messages that name the path already.
+// pathCause is the cause inside a path error, for messages that name the path
+// already.
 func pathCause(err error) error {
 	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		return pe.Err
@@ -133,7 +138,9 @@ func pathCause(err error) error {
 	return err
 }
 
-// holdsRun reports whether a folder is a run folder. The error is that it may not be searched.
+// holdsRun reports whether a folder is a run folder: it has a result or a
+// journal that is a regular file. The error is that the folder may not be
+// searched.
 func holdsRun(dir string) (bool, error) {
 	for _, name := range []string{result.ResultFile, result.JournalFile} {
 		if isFile(filepath.Join(dir, name)) {

@@ -2,7 +2,7 @@
 # and its SHA-256 in place of URL and SHA256, into a tap's Formula folder, then:
 #   brew install --build-from-source ./dmgbench.rb && brew test dmgbench
 class Dmgbench < Formula
-  desc "Execute published disk image benchmarks, and measure what they claim"
+  desc "Run published disk image benchmarks reproducibly"
   homepage "HOMEPAGE"
   url "URL"
   sha256 "SHA256"

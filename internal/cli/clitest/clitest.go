@@ -1,5 +1,5 @@
-// Package clitest has what the tests of several programs and layers share: the plan of
-// a short life, and a command for scripts. It is for tests only, and runs nothing of ours.
+// Package clitest has what the tests of several programs and layers share: the
+// plan of a short run, and a command for scripts. Only tests import it.
 package clitest
 
 import (
@@ -10,9 +10,9 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// Life is a plan with the shape of the built-in plan quick, made small: UDRW and UDSB
-// with exFAT, two rounds with a baseline, every kind of step that works everywhere. It
-// settles once, for 20 ms.
+// Life is a plan with the shape of the built-in plan quick, made small: UDRW
+// and UDSB with exFAT, two rounds with a baseline, every kind of step that
+// works everywhere. It settles once, for 20 ms.
 const Life = `
 schema = 1
 title = "A short life"
@@ -56,8 +56,8 @@ baseline = true
 canary = false
 `
 
-// Exits is the command "exits STATUS COMMAND [ARG…]" of a script: the command has to end
-// with that very status, which "! exec" cannot say.
+// Exits is the command "exits STATUS COMMAND [ARG…]" of a script: the command
+// has to end with exactly this status; "! exec" accepts any.
 func Exits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exits STATUS COMMAND [ARG…]")
