@@ -1,45 +1,31 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
 	"dmgbench/internal/analysis"
-	"dmgbench/internal/wording"
 )
 
-// ComparisonDocument arranges a comparison: what differs before any number.
-func ComparisonDocument(c *analysis.Comparison) Document {
-	names := sideNames(c)
-	d := Document{Kicker: "Comparison", Title: Plain(names[0], 60)}
-	d.Title = several(names[1:]) + " against " + d.Title
-	d.Sections = append(d.Sections, sidesSection(c), differsSection(c))
-	d.Sections = append(d.Sections, answerSection(c))
-	d.Sections = append(d.Sections, rowSections(c)...)
-	if s := claimChanges(c); len(s.Table.Rows) > 0 {
-		d.Sections = append(d.Sections, s)
-	}
-	if s := unpairedSection(c); len(s.Items) > 0 {
-		d.Sections = append(d.Sections, s)
-	}
-	return d
-}
+const (
+	manySides       = 6   // of so many sides a sentence names only the first
+	listedRuns      = 6   // runs of a side, and places of a reason
+	nameLength      = 60  // characters of the name of a side, a run or a case
+	longColumnTitle = 16  // characters of a name that still heads a column of numbers
+	factLength      = 80  // characters of a recorded fact
+	sentenceLength  = 400 // characters of a sentence of the analysis
+)
 
-func answerSection(c *analysis.Comparison) Section {
-	answer := Section{ID: "answer", Heading: "Result", Items: Items(answerItems(c.Answers)...)}
-	switch {
-	case c.Regression:
-		answer.After = append(answer.After, regressionText(c))
-	case c.Undecided:
-		answer.After = append(answer.After, undecidedText(c))
-	}
-	return answer
+// ComparisonDocument arranges a comparison: what differs comes before any number.
+func ComparisonDocument(c *analysis.Comparison) Document {
+	return Document{Kicker: "Comparison", Title: comparisonTitle(c),
+		Sections: append([]Section{sidesSection(c), differencesSection(c), answerSection(c)}, detailSections(c)...)}
 }
 
 // SummaryDocument is what a build server shows of a comparison: the answer first, and no lists of runs.
 func SummaryDocument(c *analysis.Comparison) Document {
-	d := ComparisonDocument(c)
 	outcome := "No regression"
 	switch {
 	case c.Regression:
@@ -47,20 +33,30 @@ func SummaryDocument(c *analysis.Comparison) Document {
 	case c.Undecided:
 		outcome = "No regression found, but undecided"
 	}
-	d.Title = outcome + ": " + d.Title
-	d.Sections = slices.DeleteFunc(d.Sections, func(s Section) bool { return s.ID == "sides" })
-	answer := slices.IndexFunc(d.Sections, func(s Section) bool { return s.ID == "answer" })
-	first := d.Sections[answer]
-	d.Sections = slices.Insert(slices.Delete(d.Sections, answer, answer+1), 0, first)
-	return d
+	return Document{Kicker: "Comparison", Title: outcome + ": " + comparisonTitle(c),
+		Sections: append([]Section{answerSection(c), differencesSection(c)}, detailSections(c)...)}
 }
 
-// manySides is from how many sides on they are not all named in a sentence.
-const manySides = 6
+func comparisonTitle(c *analysis.Comparison) string {
+	names := sideNames(c.Sides)
+	return listNames(names[1:]) + " against " + Plain(names[0], nameLength)
+}
 
-// several are names in a row; of many, the first and how many more.
-func several(names []string) string {
-	out := plainList(names, 60)
+func detailSections(c *analysis.Comparison) []Section {
+	return slices.Concat(rowSections(c), claimSections(c), unpairedSections(c))
+}
+
+func sideNames(sides []analysis.CompareSide) []string {
+	out := make([]string, len(sides))
+	for i, s := range sides {
+		out[i] = s.Name
+	}
+	return out
+}
+
+// listNames are names in a row; of many, the first and how many more.
+func listNames(names []string) string {
+	out := plainList(names, nameLength)
 	if len(out) >= manySides {
 		out = append(out[:2:2], fmt.Sprintf("%d more", len(out)-2))
 	}
@@ -70,48 +66,45 @@ func several(names []string) string {
 	return strings.Join(out, ", ")
 }
 
-// answerItems are the outcomes of all sides; those of which the same is said share an item.
-func answerItems(list []analysis.CompareAnswer) []string {
-	sides := map[string][]string{}
-	var order []string
-	for _, a := range list {
-		said := strings.TrimPrefix(a.Text, a.Side)
-		if sides[said] == nil {
-			order = append(order, said)
-		}
-		sides[said] = append(sides[said], a.Side)
+func answerSection(c *analysis.Comparison) Section {
+	s := Section{ID: "answer", Heading: "Result"}
+	sides := map[string][]string{} // by outcome
+	var outcomes []string
+	for _, a := range c.Answers {
+		outcome := strings.TrimPrefix(a.Text, a.Side)
+		outcomes, sides[outcome] = AppendNew(outcomes, outcome), append(sides[outcome], a.Side)
 	}
-	out := make([]string, len(order))
-	for i, said := range order {
-		out[i] = Plain(several(sides[said])+said, 600)
+	for _, outcome := range outcomes {
+		s.Items = append(s.Items, Item{Text: Plain(listNames(sides[outcome])+outcome, 600)})
 	}
-	return out
+	switch {
+	case c.Regression:
+		s.After = []string{regressionText(c)}
+	case c.Undecided:
+		s.After = []string{undecidedText(c)}
+	}
+	return s
 }
 
-func sideNames(c *analysis.Comparison) []string {
-	out := make([]string, len(c.Sides))
-	for i, s := range c.Sides {
-		out[i] = s.Name
+// countIf counts the elements that satisfy test.
+func countIf[T any](list []T, test func(T) bool) int {
+	n := 0
+	for _, x := range list {
+		if test(x) {
+			n++
+		}
 	}
-	return out
+	return n
 }
 
 func regressionText(c *analysis.Comparison) string {
-	rows, claims := 0, 0
-	for _, r := range c.Rows {
-		if r.Regressed {
-			rows++
-		}
-	}
-	for _, k := range c.Claims {
-		if k.Required && k.Changed {
-			claims++
-		}
-	}
+	rows := countIf(c.Rows, func(r analysis.CompareRow) bool { return r.Regressed })
+	claims := countIf(c.Claims, func(k analysis.ClaimChange) bool { return k.Required && k.Changed })
 	var parts []string
 	if rows > 0 {
 		verb := map[bool]string{true: " is", false: " are"}[rows == 1]
-		parts = append(parts, fmt.Sprintf("%s%s worse by more than %s, significant after Holm's correction", Count(rows, "row"), verb, Percent(c.Threshold)))
+		parts = append(parts, Count(rows, "row")+verb+" worse by more than "+Percent(c.Threshold)+
+			", significant after Holm correction")
 	}
 	if claims > 0 {
 		parts = append(parts, "the verdict on "+Count(claims, "required claim")+" changed")
@@ -119,24 +112,11 @@ func regressionText(c *analysis.Comparison) string {
 	return "Regression: " + strings.Join(parts, "; ") + "."
 }
 
-// undecidedText says what keeps a regression from being excluded.
+// undecidedText is why a regression is not excluded.
 func undecidedText(c *analysis.Comparison) string {
-	rows, values, claims := 0, 0, 0
-	for _, r := range c.Rows {
-		if r.Undecided {
-			rows++
-		}
-	}
-	for _, u := range c.Unpaired {
-		if u.Undecided {
-			values++
-		}
-	}
-	for _, k := range c.Claims {
-		if k.Undecided {
-			claims++
-		}
-	}
+	rows := countIf(c.Rows, func(r analysis.CompareRow) bool { return r.Undecided })
+	values := countIf(c.Unpaired, func(u analysis.Unpaired) bool { return u.Undecided })
+	claims := countIf(c.Claims, func(k analysis.ClaimChange) bool { return k.Undecided })
 	var parts []string
 	if rows > 0 {
 		parts = append(parts, fmt.Sprintf("%d of %s may be worse by more than %s", rows, Count(len(c.Rows), "row"), Percent(c.Threshold)))
@@ -151,135 +131,49 @@ func undecidedText(c *analysis.Comparison) string {
 }
 
 func sidesSection(c *analysis.Comparison) Section {
-	numbered := len(c.Sides) > 2 && columnNames(sideNames(c)) == nil
+	numbered := len(c.Sides) > 2 && columnTitles(sideNames(c.Sides)) == nil
 	t := &Table{Caption: "Sides", Columns: Columns("<", "sessions", "rounds", "<runs")}
 	for i, s := range c.Sides {
-		runs := make([]string, len(s.Runs))
-		for k, r := range s.Runs {
-			runs[k] = Plain(r, 60)
-		}
-		if len(runs) > 6 {
-			runs = append(runs[:5:5], fmt.Sprintf("and %d more", len(runs)-5))
-		}
-		name := TextIf(numbered, fmt.Sprintf("[%d] ", i+1)) + Plain(s.Name, 60) + TextIf(i == 0, " (baseline)")
-		t.Rows = append(t.Rows, []Cell{{Text: name, Class: "head"}, {Text: Grouped(int64(s.Sessions))}, {Text: Grouped(int64(s.Rounds))},
-			{Text: strings.Join(runs, ", ")}})
+		name := TextIf(numbered, fmt.Sprintf("[%d] ", i+1)) + Plain(s.Name, nameLength) + TextIf(i == 0, " (baseline)")
+		runs := firstFew(plainList(s.Runs, nameLength), listedRuns, "")
+		t.Rows = append(t.Rows, []Cell{{Text: name, Class: "head"}, {Text: Grouped(int64(s.Sessions))},
+			{Text: Grouped(int64(s.Rounds))}, {Text: strings.Join(runs, ", ")}})
 	}
 	return Section{ID: "sides", Heading: "Compared", Table: t}
 }
 
-// differsSection is what is not the same on all sides.
-func differsSection(c *analysis.Comparison) Section {
+// differencesSection is what is not the same on all sides.
+func differencesSection(c *analysis.Comparison) Section {
 	s := Section{ID: "differs", Heading: "What differs", Alert: true}
 	if len(c.Differences) == 0 {
-		s.Lead = []string{"Nothing that is recorded: same machine, system, tools and protocol."}
+		s.Lead = []string{"No recorded fact: machine, system, tools and protocol are the same."}
 	}
-	var alike []string
+	var same []string
 	for _, f := range c.Alike {
-		text := strings.Join(plainList(f.Values, 80), " / ")
-		if f.Name == "plan" {
-			text = "plan " + text
-		}
-		alike = append(alike, text)
+		same = append(same, TextIf(f.Name == "plan", "plan ")+strings.Join(plainList(f.Values, factLength), " / "))
 	}
-	if len(alike) > 0 {
-		s.Lead = append(s.Lead, "The same on all sides: "+strings.Join(alike, ", ")+".")
+	if len(same) > 0 {
+		s.Lead = append(s.Lead, "The same on all sides: "+strings.Join(same, ", ")+".")
 	}
 	for _, f := range c.Differences {
 		var values []string
 		for _, v := range f.Values {
-			text := "unknown"
-			if len(v) > 0 {
-				text = strings.Join(plainList(v, 80), " / ")
-			}
-			values = append(values, text)
+			values = append(values, cmp.Or(strings.Join(plainList(v, factLength), " / "), "unknown"))
 		}
 		text := strings.Join(values, " → ")
 		if len(values) > manySides {
 			slices.Sort(values)
-			text = several(slices.Compact(values))
+			text = listNames(slices.Compact(values))
 		}
 		s.Items = append(s.Items, Item{Text: Plain(strings.ReplaceAll(f.Fact, "_", " "), 40) + ": " + text})
 	}
-	for _, n := range c.Notes {
-		s.Items = append(s.Items, Item{Text: Plain(n, 400)})
-	}
+	s.Items = append(s.Items, Items(plainList(c.Notes, sentenceLength)...)...)
 	return s
 }
 
-// rowTitle says what a row rests on.
-func rowTitle(r analysis.CompareRow) string {
-	text := fmt.Sprintf("%s and %s, %s and %s", Count(len(r.Base.Sessions), "session"), Grouped(int64(len(r.Value.Sessions))),
-		Count(r.Base.Rounds, "round"), Grouped(int64(r.Value.Rounds)))
-	if r.CI != nil {
-		text += fmt.Sprintf("; 95 %% interval of the ratio %s to %s, %s over %s", Human(r.CI.Low, "1"), Human(r.CI.High, "1"), Plain(r.CI.Method, 80), replicated(r.CI.Unit))
-	}
-	if r.P != nil && r.Holm != nil {
-		text += "; " + wording.P(*r.P).String() + ", after Holm " + wording.P(*r.Holm).Short()
-	}
-	return text
-}
-
-// rowNames names rows by what their cases differ in; what all share is left out.
-func rowNames(rows []analysis.CompareRow) func(analysis.CompareRow) string {
-	shared := map[string]bool{}
-	phases := map[string]bool{}
-	for i, r := range rows {
-		parts := strings.Split(r.Case, ",")
-		phases[fmt.Sprint(r.Phase, r.Cycle)] = true
-		if i == 0 {
-			for _, p := range parts {
-				shared[p] = true
-			}
-		}
-		for p := range shared {
-			if !slices.Contains(parts, p) {
-				delete(shared, p)
-			}
-		}
-	}
-	return func(r analysis.CompareRow) string {
-		var out []string
-		for _, p := range strings.Split(r.Case, ",") {
-			if key, value, ok := strings.Cut(p, "="); !shared[p] {
-				if ok {
-					p = caseKey(key, value)
-				}
-				out = append(out, Plain(p, 60))
-			}
-		}
-		name := strings.Join(out, ", ")
-		if name == "" && r.Case != analysis.EveryCase { // the only case keeps its name
-			name = caseText(r.Case)
-		}
-		if phase := PhaseName(r.Phase, r.Cycle); phase != "" && (len(phases) > 1 || name == "") {
-			name = strings.TrimPrefix(name+" · "+phase, " · ")
-		}
-		return FirstOf(name, Plain(r.Case, 60))
-	}
-}
-
-// caseText is the id of a case as people say it.
-func caseText(id string) string {
-	var out []string
-	for p := range strings.SplitSeq(id, ",") {
-		if key, value, ok := strings.Cut(p, "="); ok {
-			p = caseKey(key, value)
-		}
-		out = append(out, Plain(p, 60))
-	}
-	return strings.Join(out, ", ")
-}
-
-func caseKey(key, value string) string {
-	if key == "baseline" && value == "true" {
-		return NativeFolder
-	}
-	return KeyValue(key, value)
-}
-
-func claimChanges(c *analysis.Comparison) Section {
-	s := Section{ID: "claims", Heading: "Verdicts that differ", Table: &Table{Caption: "claims", Columns: Columns("<", "<")}}
+// claimSections is the claims whose verdict is not the same on all sides.
+func claimSections(c *analysis.Comparison) []Section {
+	t := &Table{Caption: "claims", Columns: Columns("<", "<")}
 	same := 0
 	for _, k := range c.Claims {
 		if k.Text == "" {
@@ -288,46 +182,73 @@ func claimChanges(c *analysis.Comparison) Section {
 			}
 			continue
 		}
-		text, class := Plain(k.Text, 400), ""
-		if k.Changed {
-			class = "warn"
-		}
-		if k.Required {
-			text += " (required)"
-		}
-		s.Table.Rows = append(s.Table.Rows, []Cell{{Text: Plain(k.Says, 200), Class: "head"}, {Text: text, Class: class}})
+		text := Plain(k.Text, sentenceLength) + TextIf(k.Required, " (required)")
+		t.Rows = append(t.Rows, []Cell{{Text: Plain(k.Says, 200), Class: "head"}, {Text: text, Class: TextIf(k.Changed, "warn")}})
 	}
+	if len(t.Rows) == 0 {
+		return nil
+	}
+	s := Section{ID: "claims", Heading: "Verdicts that differ", Table: t}
 	if same > 0 {
-		s.After = append(s.After, Count(same, "more claim")+" with the same verdict on all sides.")
+		s.After = []string{Count(same, "more claim") + " with the same verdict on all sides."}
 	}
-	return s
+	return []Section{s}
 }
 
-func unpairedSection(c *analysis.Comparison) Section {
-	s := Section{ID: "unpaired", Heading: "Not compared"}
-	at := map[string]int{}
-	list := map[string][]string{}
-	var order []string
+// unpairedSections is the values without a counterpart, by reason.
+func unpairedSections(c *analysis.Comparison) []Section {
+	values := map[string][]string{}
+	var reasons []string
 	for _, u := range c.Unpaired {
-		reason := Plain(u.Reason, 400)
-		if _, ok := at[reason]; !ok {
-			at[reason] = len(order)
-			order = append(order, reason)
-		}
-		list[reason] = AppendNew(list[reason], strings.Join(NonEmpty([]string{caseText(u.Case), QuantityName(u.Op), PhaseName(u.Phase, u.Cycle)}), ", "))
+		reason := Plain(u.Reason, sentenceLength)
+		name := joinFacts(caseText(u.Case), QuantityName(u.Op), PhaseName(u.Phase, u.Cycle))
+		reasons, values[reason] = AppendNew(reasons, reason), AppendNew(values[reason], name)
 	}
-	for _, reason := range order {
-		what := list[reason]
-		if len(what) > 6 {
-			what = append(what[:5:5], fmt.Sprintf("and %d more", len(what)-5))
-		}
-		s.Items = append(s.Items, Item{Text: reason + " (" + strings.Join(what, "; ") + ")"})
+	if len(reasons) == 0 {
+		return nil
 	}
-	return s
+	s := Section{ID: "unpaired", Heading: "Not compared"}
+	for _, reason := range reasons {
+		s.Items = append(s.Items, Item{Text: reason + " (" + strings.Join(firstFew(values[reason], listedRuns, ""), "; ") + ")"})
+	}
+	return []Section{s}
 }
 
-func compareLegend(c *analysis.Comparison) string {
-	return fmt.Sprintf("Rates are %s of the rounds, geometric means over sessions. A change has its 95 %% interval over sessions and is significant after "+
-		"Holm's correction over all rows (5 %% for any false one); ~ is undecided; “the same” is an interval within %s; ! is a regression: "+
-		"significantly worse by more than %s.", Plain(strings.ReplaceAll(c.Estimator, "-", " ")+" rates", 40), Percent(c.Threshold), Percent(c.Threshold))
+// rowNames names rows by what their cases differ in; what all cases share is left out.
+func rowNames(rows []analysis.CompareRow) func(analysis.CompareRow) string {
+	var shared []string
+	phases := map[string]bool{}
+	for i, r := range rows {
+		parts := strings.Split(r.Case, ",")
+		phases[fmt.Sprint(r.Phase, r.Cycle)] = true
+		if i == 0 {
+			shared = parts
+		}
+		shared = slices.DeleteFunc(slices.Clone(shared), func(p string) bool { return !slices.Contains(parts, p) })
+	}
+	return func(r analysis.CompareRow) string {
+		own := slices.DeleteFunc(strings.Split(r.Case, ","), func(p string) bool { return slices.Contains(shared, p) })
+		name := caseText(strings.Join(own, ","))
+		if name == "" && r.Case != analysis.EveryCase { // the only case keeps its name
+			name = caseText(r.Case)
+		}
+		if phase := PhaseName(r.Phase, r.Cycle); phase != "" && (len(phases) > 1 || name == "") {
+			name = strings.TrimPrefix(name+" · "+phase, " · ")
+		}
+		return FirstOf(name, Plain(r.Case, nameLength))
+	}
+}
+
+// caseText is the id of a case in words.
+func caseText(id string) string {
+	var out []string
+	for p := range strings.SplitSeq(id, ",") {
+		if key, value, ok := strings.Cut(p, "="); ok && key == "baseline" && value == "true" {
+			p = NativeFolder
+		} else if ok {
+			p = KeyValue(key, value)
+		}
+		out = append(out, Plain(p, nameLength))
+	}
+	return strings.Join(out, ", ")
 }

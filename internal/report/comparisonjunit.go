@@ -16,13 +16,13 @@ type JUnitOptions struct {
 	Strict bool      // what is undecided is a failure, as for the exit status
 }
 
-// The elements of JUnit XML, in the order and with the attributes that both common
-// schemas require: windyroad/JUnit-Schema, and junit-10.xsd of Jenkins.
 type junitSuites struct {
 	XMLName xml.Name     `xml:"testsuites"`
 	Suites  []junitSuite `xml:"testsuite"`
 }
 
+// junitSuite has the elements of JUnit XML in the order and with the attributes that both common schemas require:
+// windyroad/JUnit-Schema, and junit-10.xsd of Jenkins.
 type junitSuite struct {
 	ID         int             `xml:"id,attr"`
 	Package    string          `xml:"package,attr"`
@@ -38,6 +38,7 @@ type junitSuite struct {
 	Cases      []junitCase     `xml:"testcase"`
 	Out        string          `xml:"system-out"`
 	Err        string          `xml:"system-err"`
+	side       string
 }
 
 type junitProperty struct {
@@ -49,26 +50,22 @@ type junitCase struct {
 	Name      string        `xml:"name,attr"`
 	Classname string        `xml:"classname,attr"`
 	Time      string        `xml:"time,attr"`
-	Skipped   *junitSkipped `xml:"skipped"`
-	Failure   *junitFailure `xml:"failure"`
+	Skipped   *junitOutcome `xml:"skipped"`
+	Failure   *junitOutcome `xml:"failure"`
 }
 
-type junitSkipped struct {
+type junitOutcome struct {
 	Message string `xml:"message,attr"`
-}
-
-type junitFailure struct {
-	Message string `xml:"message,attr"`
-	Type    string `xml:"type,attr"`
+	Type    string `xml:"type,attr,omitempty"`
 	Text    string `xml:",chardata"`
 }
 
-// ComparisonJUnit writes a comparison as JUnit XML: a test suite for each side, a test for
-// each row, each value that has no counterpart and each required claim.
+// ComparisonJUnit writes a comparison as JUnit XML: a test suite for each side, a test for each row, each value without
+// a counterpart and each required claim.
 func ComparisonJUnit(w io.Writer, c *analysis.Comparison, o JUnitOptions) error {
 	var out junitSuites
-	for i, side := range c.Sides[1:] {
-		out.Suites = append(out.Suites, junitSuiteOf(c, i+1, side.Name, o))
+	for i := range c.Sides[1:] {
+		out.Suites = append(out.Suites, newJUnitSuite(c, i+1, o))
 	}
 	text, err := xml.MarshalIndent(out, "", "  ")
 	if err != nil {
@@ -80,51 +77,33 @@ func ComparisonJUnit(w io.Writer, c *analysis.Comparison, o JUnitOptions) error 
 	return nil
 }
 
-func junitSuiteOf(c *analysis.Comparison, at int, side string, o JUnitOptions) junitSuite {
-	s := junitSuite{ID: at - 1, Package: "dmgbench.compare", Name: Plain(side, 60) + " against " + Plain(c.Sides[0].Name, 60),
+// newJUnitSuite is the suite of the side at an index.
+func newJUnitSuite(c *analysis.Comparison, at int, o JUnitOptions) junitSuite {
+	side := c.Sides[at].Name
+	s := junitSuite{ID: at - 1, Package: "dmgbench.compare", side: Plain(side, nameLength),
+		Name:      Plain(side, nameLength) + " against " + Plain(c.Sides[0].Name, nameLength),
 		Timestamp: o.Time.UTC().Format("2006-01-02T15:04:05"), Hostname: "localhost", Time: "0"}
+	values := func(list []string) string { return strings.Join(plainList(list, factLength), " / ") }
 	for _, d := range c.Differences {
-		s.Properties = append(s.Properties, junitProperty{Plain(d.Fact, 40), strings.Join(plainList(d.Values[0], 80), " / ") + " → " +
-			strings.Join(plainList(d.Values[at], 80), " / ")})
-	}
-	add := func(name string, failed, undecided bool, message, text string) {
-		k := junitCase{Name: name, Classname: "dmgbench.compare." + Plain(side, 60), Time: "0"}
-		switch {
-		case failed:
-			k.Failure = &junitFailure{message, "regression", text}
-		case undecided && o.Strict:
-			k.Failure = &junitFailure{message, "undecided", text}
-		case undecided:
-			k.Skipped = &junitSkipped{"undecided: " + message}
-		}
-		s.Cases = append(s.Cases, k)
+		s.Properties = append(s.Properties, junitProperty{Plain(d.Fact, 40), values(d.Values[0]) + " → " + values(d.Values[at])})
 	}
 	for _, r := range c.Rows {
 		if r.Side == side {
-			message := effectText(r)
-			if r.Reason != "" {
-				message += " (" + Plain(r.Reason, 300) + ")"
-			}
-			add(strings.Join(NonEmpty([]string{caseText(r.Case), PhaseName(r.Phase, r.Cycle), QuantityName(r.Op)}), ", "), r.Regressed, r.Undecided, message, rowTitle(r))
+			name := joinFacts(caseText(r.Case), PhaseName(r.Phase, r.Cycle), QuantityName(r.Op))
+			message := changeText(r) + TextIf(r.Reason != "", " ("+Plain(r.Reason, 300)+")")
+			s.add(name, r.Regressed, r.Undecided, o.Strict, junitOutcome{Message: message, Text: rowBasis(r)})
 		}
 	}
 	for _, u := range c.Unpaired {
 		if u.Undecided && u.Side == side {
-			add(strings.Join(NonEmpty([]string{caseText(u.Case), PhaseName(u.Phase, u.Cycle), QuantityName(u.Op)}), ", "), false, true, Plain(u.Reason, 300), "")
+			name := joinFacts(caseText(u.Case), PhaseName(u.Phase, u.Cycle), QuantityName(u.Op))
+			s.add(name, false, true, o.Strict, junitOutcome{Message: Plain(u.Reason, 300)})
 		}
 	}
 	for _, k := range c.Claims {
 		if k.Required {
-			add("claim: "+Plain(k.Says, 200), k.Changed, k.Undecided, FirstOf(Plain(k.Text, 300), "its verdict is not decided on both sides"), "")
-		}
-	}
-	for _, k := range s.Cases {
-		s.Tests++
-		if k.Failure != nil {
-			s.Failures++
-		}
-		if k.Skipped != nil {
-			s.Skipped++
+			message := FirstOf(Plain(k.Text, 300), "its verdict is not decided on both sides")
+			s.add("claim: "+Plain(k.Says, 200), k.Changed, k.Undecided, o.Strict, junitOutcome{Message: message})
 		}
 	}
 	for _, a := range c.Answers {
@@ -133,4 +112,23 @@ func junitSuiteOf(c *analysis.Comparison, at int, side string, o JUnitOptions) j
 		}
 	}
 	return s
+}
+
+// add adds a test. What is undecided is skipped, or with strict a failure.
+func (s *junitSuite) add(name string, failed, undecided, strict bool, outcome junitOutcome) {
+	s.Tests++
+	k := junitCase{Name: name, Classname: "dmgbench.compare." + s.side, Time: "0"}
+	switch {
+	case failed, undecided && strict:
+		outcome.Type = "undecided"
+		if failed {
+			outcome.Type = "regression"
+		}
+		k.Failure = &outcome
+		s.Failures++
+	case undecided:
+		k.Skipped = &junitOutcome{Message: "undecided: " + outcome.Message}
+		s.Skipped++
+	}
+	s.Cases = append(s.Cases, k)
 }

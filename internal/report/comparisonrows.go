@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"dmgbench/internal/analysis"
+	"dmgbench/internal/wording"
 )
 
 // rowSections are a table for each quantity, with a column for each side.
@@ -15,83 +16,84 @@ func rowSections(c *analysis.Comparison) []Section {
 	name := rowNames(c.Rows)
 	for _, op := range c.Ops {
 		for sides := range slices.Chunk(c.Sides[1:], manySides-1) {
-			s := Section{}
+			var s Section
 			if len(c.Sides) == 2 {
-				s = rowSection(c, op, c.Sides[1].Name, name)
+				s = pairSection(c, op, name)
 			} else {
-				s = versionsSection(c, op, sides, name)
+				s = sidesTableSection(c, op, sides, name)
 			}
 			if len(s.Table.Rows) == 0 {
 				continue
 			}
 			s.ID = fmt.Sprintf("rows-%d", len(out)+1)
 			for i, side := range sides {
-				id := "forest-" + s.ID
-				if len(sides) > 1 {
-					id += fmt.Sprintf("-%d", i+1)
-				}
+				id := "forest-" + s.ID + TextIf(len(sides) > 1, fmt.Sprintf("-%d", i+1))
 				s.Charts = append(s.Charts, forests(c, op, side.Name, id, name)...)
 			}
 			out = append(out, s)
 		}
 	}
 	if len(out) > 0 {
-		out[len(out)-1].After = append(out[len(out)-1].After, compareLegend(c))
+		out[len(out)-1].After = append(out[len(out)-1].After, comparisonLegend(c))
 	}
 	return out
 }
 
-// rowSection is the table of one side against the baseline.
-func rowSection(c *analysis.Comparison, op, side string, name func(analysis.CompareRow) string) Section {
-	left, right := "baseline", "compared"
-	if heads := columnNames([]string{c.Sides[0].Name, side}); heads != nil {
-		left, right = heads[0], heads[1]
+func comparisonLegend(c *analysis.Comparison) string {
+	return fmt.Sprintf("Rates are %s of the rounds, geometric means over sessions. A change has its 95 %% interval over sessions "+
+		"and is significant after Holm correction over all rows (5 %% for any false one); ~ is undecided; “the same” is an "+
+		"interval within %s; ! is a regression: significantly worse by more than %s.",
+		Plain(strings.ReplaceAll(c.Estimator, "-", " ")+" rates", 40), Percent(c.Threshold), Percent(c.Threshold))
+}
+
+// pairSection is the table of a quantity of the only other side against the baseline.
+func pairSection(c *analysis.Comparison, op string, name func(analysis.CompareRow) string) Section {
+	titles := columnTitles(sideNames(c.Sides[:2]))
+	if titles == nil {
+		titles = []string{"baseline", "compared"}
 	}
-	s := Section{Heading: Capitalize(QuantityName(op)), Table: &Table{Caption: QuantityName(op),
-		Columns: Columns("<", left, right, "<change")}}
-	for _, r := range c.Rows {
-		if r.Op != op || r.Side != side {
-			continue
-		}
-		s.Table.Rows = append(s.Table.Rows, []Cell{{Text: name(r), Class: "head"}, {Text: Human(r.Base.Value, r.Unit)},
-			{Text: Human(r.Value.Value, r.Unit)}, {Text: effectText(r), Class: effectClass(r), Title: rowTitle(r)}})
-		for _, note := range rowNotes(r) {
-			s.After = AppendNew(s.After, note)
-		}
-	}
+	s := Section{Heading: Capitalize(QuantityName(op)),
+		Table: &Table{Caption: QuantityName(op), Columns: Columns("<", titles[0], titles[1], "<change")}}
+	s.addPairRows(c, op, name)
 	return s
 }
 
-// versionsSection is one table of several sides, a column each: the value, and how it lies to the baseline.
-func versionsSection(c *analysis.Comparison, op string, sides []analysis.CompareSide, name func(analysis.CompareRow) string) Section {
-	names := []string{c.Sides[0].Name}
-	for _, side := range sides {
-		names = append(names, side.Name)
+// addPairRows adds the rows of a quantity: baseline, other side, change; and the notes on them.
+func (s *Section) addPairRows(c *analysis.Comparison, op string, name func(analysis.CompareRow) string) {
+	for _, r := range c.Rows {
+		if r.Op != op || r.Side != c.Sides[1].Name {
+			continue
+		}
+		s.Table.Rows = append(s.Table.Rows, []Cell{{Text: name(r), Class: "head"}, {Text: Human(r.Base.Value, r.Unit)},
+			{Text: Human(r.Value.Value, r.Unit)}, {Text: changeText(r), Class: changeClass(r), Title: rowBasis(r)}})
+		s.addRowNotes(r)
 	}
-	heads := columnNames(names)
-	s := Section{Heading: Capitalize(QuantityName(op)), Table: &Table{Caption: QuantityName(op), Columns: Columns("<")}}
-	if heads == nil { // as the table of the sides has them
+}
+
+// sidesTableSection is one table of a quantity of several sides: a column each, with the change against the baseline.
+func sidesTableSection(
+	c *analysis.Comparison, op string, sides []analysis.CompareSide, name func(analysis.CompareRow) string,
+) Section {
+	names := append([]string{c.Sides[0].Name}, sideNames(sides)...)
+	number := func(name string) int { return 1 + slices.Index(sideNames(c.Sides), name) }
+	titles := columnTitles(names)
+	if titles == nil { // as the table of the sides has them
 		for _, n := range names {
-			heads = append(heads, fmt.Sprintf("[%d]", sideNumber(c, n)))
+			titles = append(titles, fmt.Sprintf("[%d]", number(n)))
 		}
 	}
+	s := Section{Heading: Capitalize(QuantityName(op)),
+		Table: &Table{Caption: QuantityName(op), Columns: append(Columns("<"), Columns(titles...)...)}}
 	if len(sides) < len(c.Sides)-1 {
-		s.Heading += ", sides " + fmt.Sprintf("%d to %d", sideNumber(c, names[1]), sideNumber(c, names[len(names)-1]))
+		s.Heading += fmt.Sprintf(", sides %d to %d", number(names[1]), number(names[len(names)-1]))
 	}
-	for _, head := range heads {
-		s.Table.Columns = append(s.Table.Columns, Column{Title: head})
-	}
-	type key struct {
-		id, phase string
-		cycle     int
-	}
-	at := map[key]int{}
+	at := map[FigureKey]int{}
 	for _, r := range c.Rows {
 		column := slices.IndexFunc(sides, func(side analysis.CompareSide) bool { return side.Name == r.Side })
 		if r.Op != op || column < 0 {
 			continue
 		}
-		k := key{r.Case, r.Phase, r.Cycle}
+		k := FigureKey{r.Case, r.Phase, r.Cycle}
 		i, ok := at[k]
 		if !ok {
 			i = len(s.Table.Rows)
@@ -102,20 +104,15 @@ func versionsSection(c *analysis.Comparison, op string, sides []analysis.Compare
 			}
 			s.Table.Rows = append(s.Table.Rows, row)
 		}
-		s.Table.Rows[i][column+2] = Cell{Text: Human(r.Value.Value, r.Unit) + " " + changeMark(r), Class: effectClass(r),
-			Title: effectText(r) + "; " + rowTitle(r)}
-		for _, note := range rowNotes(r) {
-			s.After = AppendNew(s.After, note)
-		}
+		s.Table.Rows[i][column+2] = Cell{Text: Human(r.Value.Value, r.Unit) + " " + changeMark(r), Class: changeClass(r),
+			Title: changeText(r) + "; " + rowBasis(r)}
+		s.addRowNotes(r)
 	}
 	if len(s.Table.Rows) > 0 {
-		s.After = append(s.After, "In brackets: the change against "+Plain(c.Sides[0].Name, 60)+"; = is the same within the threshold, ~ undecided, ! a regression.")
+		s.After = append(s.After, "In brackets: the change against "+Plain(c.Sides[0].Name, nameLength)+
+			"; = is the same within the threshold, ~ undecided, ! a regression.")
 	}
 	return s
-}
-
-func sideNumber(c *analysis.Comparison, name string) int {
-	return 1 + slices.IndexFunc(c.Sides, func(s analysis.CompareSide) bool { return s.Name == name })
 }
 
 // changeMark is the change of a row in few signs: "(−14 %)", "(×2.08)", "(=)" or "(~)".
@@ -137,8 +134,8 @@ func changeMark(r analysis.CompareRow) string {
 	return "(" + text + TextIf(r.Regressed, " !") + ")"
 }
 
-// effectText is the change of a row in words.
-func effectText(r analysis.CompareRow) string {
+// changeText is the change of a row in words.
+func changeText(r analysis.CompareRow) string {
 	effect := Plain(r.Effect, 100)
 	if r.Status == analysis.RowSessionUnknown {
 		_, seen, _ := strings.Cut(effect, "seen: ")
@@ -147,7 +144,8 @@ func effectText(r analysis.CompareRow) string {
 	return effect + TextIf(r.Regressed, " !")
 }
 
-func effectClass(r analysis.CompareRow) string {
+// changeClass is the class of the cell of a change.
+func changeClass(r analysis.CompareRow) string {
 	switch {
 	case r.Regressed, r.Status == analysis.RowChanged && r.Better < 0:
 		return "warn"
@@ -159,25 +157,39 @@ func effectClass(r analysis.CompareRow) string {
 	return ""
 }
 
-// rowNotes are what weakens a row, and why it is undecided.
-func rowNotes(r analysis.CompareRow) []string {
-	out := plainList(r.Warnings, 300)
-	if r.Status == analysis.RowUnclear && r.CI != nil && (r.CI.Low > 1 || r.CI.High < 1) {
-		out = append(out, "~ next to an interval that does not contain 0: all rows are tested together, and the change is not significant after Holm's correction")
+// rowBasis is what a row rests on: sessions, rounds, interval and p.
+func rowBasis(r analysis.CompareRow) string {
+	text := fmt.Sprintf("%s and %s, %s and %s", Count(len(r.Base.Sessions), "session"), Grouped(int64(len(r.Value.Sessions))),
+		Count(r.Base.Rounds, "round"), Grouped(int64(r.Value.Rounds)))
+	if r.CI != nil {
+		text += fmt.Sprintf("; 95 %% interval of the ratio %s to %s, %s over %s",
+			Human(r.CI.Low, "1"), Human(r.CI.High, "1"), Plain(r.CI.Method, 80), replicated(r.CI.Unit))
 	}
-	if r.Status == analysis.RowSessionUnknown {
-		out = append(out, Plain(r.Reason, 300))
+	if r.P != nil && r.Holm != nil {
+		text += "; " + wording.P(*r.P).String() + ", after Holm " + wording.P(*r.Holm).Short()
 	}
-	return out
+	return text
 }
 
-// shortName is how long the name of a side may be to head a column of numbers.
-const shortName = 16
+// addRowNotes adds what weakens a row, and why it is undecided, each text once.
+func (s *Section) addRowNotes(r analysis.CompareRow) {
+	notes := plainList(r.Warnings, 300)
+	if r.Status == analysis.RowUnclear && r.CI != nil && (r.CI.Low > 1 || r.CI.High < 1) {
+		notes = append(notes, "~ next to an interval that does not contain 0: all rows are tested together, and the change is not "+
+			"significant after Holm correction")
+	}
+	if r.Status == analysis.RowSessionUnknown {
+		notes = append(notes, Plain(r.Reason, 300))
+	}
+	for _, note := range notes {
+		s.After = AppendNew(s.After, note)
+	}
+}
 
-// columnNames are the names of sides as heads of columns; nil where one is too long for that.
-func columnNames(names []string) []string {
-	out := plainList(names, 60)
-	if slices.ContainsFunc(out, func(n string) bool { return len([]rune(n)) > shortName }) {
+// columnTitles are the names of sides as titles of columns; nil where one is too long for that.
+func columnTitles(names []string) []string {
+	out := plainList(names, nameLength)
+	if slices.ContainsFunc(out, func(n string) bool { return len([]rune(n)) > longColumnTitle }) {
 		return nil
 	}
 	return out

@@ -78,7 +78,7 @@ func forest(c *analysis.Comparison, rows []analysis.CompareRow, name func(analys
 	for i, r := range rows {
 		y, s := float64(i), series[outcomeOf(r)]
 		ch.Y.Names, ch.Y.Ticks = append(ch.Y.Names, name(r)), append(ch.Y.Ticks, y)
-		s.Marks = append(s.Marks, Mark{X: r.Ratio, Y: y, Tip: name(r) + ": " + strings.Trim(Plain(r.Effect, 100)+"; "+rowTitle(r), "; ")})
+		s.Marks = append(s.Marks, Mark{X: r.Ratio, Y: y, Tip: name(r) + ": " + strings.Trim(Plain(r.Effect, 100)+"; "+rowBasis(r), "; ")})
 		low, high = min(low, r.Ratio), max(high, r.Ratio)
 		if r.CI != nil && r.CI.Low > 0 && IsFinite(r.CI.High) {
 			intervals.Marks = append(intervals.Marks, Point(r.CI.Low, y), Point(r.CI.High, y), Gap())

@@ -43,7 +43,7 @@ func TestForestPlot(t *testing.T) {
 func TestRowsOfComparisonsHaveNoPowersOfTen(t *testing.T) {
 	p, holm := 3e-9, 0.00012
 	row := analysis.CompareRow{Ratio: 1234, CI: &result.CI{Low: 0.00009, High: 12345, Method: "Welch t", Unit: "session"}, P: &p, Holm: &holm}
-	assert.Contains(t, rowTitle(row), "ratio 0.0000900 to 12345, Welch t over sessions; p below 0.0001, after Holm 0.00012")
+	assert.Contains(t, rowBasis(row), "ratio 0.0000900 to 12345, Welch t over sessions; p below 0.0001, after Holm 0.00012")
 	cells := forestTable([]analysis.CompareRow{row}, func(analysis.CompareRow) string { return "x" }).Rows[0]
 	assert.Equal(t, []string{"x", "1234", "0.0000900–12345"}, []string{cells[0].Text, cells[1].Text, cells[2].Text})
 	assert.Equal(t, "0.00012", cells[4].Text)

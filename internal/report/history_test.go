@@ -145,7 +145,7 @@ func TestHistoryOfOneRun(t *testing.T) {
 	assert.Empty(t, s.Charts)
 	require.NotNil(t, s.Table)
 	assert.Len(t, s.Table.Columns, 4)
-	assert.Equal(t, "write, new, GB/s", s.Table.Columns[1].Title)
+	assert.Equal(t, "write, new, GB/s", s.Table.Columns[1].Heading())
 	require.Len(t, s.Table.Rows, 4)
 	row := s.Table.Rows[3]
 	assert.Equal(t, "UDSB, AES-256", row[0].Text)
@@ -274,7 +274,7 @@ func TestHistoryOfManyRunsStaysSmall(t *testing.T) {
 		each, series int
 		says         []string
 	}{
-		{50, 1, []string{"600 older runs are left out", "not listed", "not looked into"}},
+		{50, 1, []string{"600 older runs are left out", "not listed", "not examined"}},
 		{1, 1, []string{"older versions left out", "too many changes for one page"}},
 		{10, 40, []string{"Only the 10 series with the newest runs are shown", "25 runs, the last on"}},
 	} {

@@ -218,13 +218,13 @@ func (v *seriesView) notes(rows []analysis.HistoryRow) []string {
 	if few < many {
 		rounds = fmt.Sprintf("%d to %s", few, rounds)
 	}
-	note := "Points: " + several(estimators) + " of each run, as in its report (" + rounds + ")."
+	note := "Points: " + listNames(estimators) + " of each run, as in its report (" + rounds + ")."
 	if len(intervals) > 0 {
 		drawn := " Bars: "
 		if len(v.s.Runs)-v.first > intervalRuns {
 			drawn = " Intervals, in tips and table: "
 		}
-		note += drawn + several(intervals) + "; they cover how far the rounds of a run differ, not how far runs do: bars that do not overlap are no " +
+		note += drawn + listNames(intervals) + "; they cover how far the rounds of a run differ, not how far runs do: bars that do not overlap are no " +
 			"proof that a version changed anything."
 	}
 	s := v.s

@@ -10,26 +10,35 @@ import (
 	"dmgbench/internal/result"
 )
 
-// LedgerDocument arranges a ledger.
+// fullEvidence is the number of runs of a cell with the same verdict, the newest, whose evidence is shown; that of the
+// others is in their reports. No browser would open a page with the evidence of a thousand runs.
+const fullEvidence = 3
+
+// LedgerDocument arranges a ledger: claims by combination of system, machine and engine.
 func LedgerDocument(l *analysis.Ledger) Document {
 	d := Document{Kicker: "Ledger", Title: "Is it still true?",
-		Lead: []string{fmt.Sprintf("%s on %s of system, machine and engine.", Count(len(l.Rows), "claim"), Count(len(l.Columns), "combination"))}}
-	d.Sections = append(d.Sections, Section{ID: "answer", Heading: "Result", Items: Items(plainList(l.Answers, 1200)...)})
-	if len(l.Rows) > 0 {
-		d.Sections = append(d.Sections, Section{ID: "claims", Heading: "Claims", Grid: ledgerGrid(l), After: []string{
-			"A verdict is the one that the runs of a cell agree in; where they contradict each other it cannot be told. " +
-				"Letters say which plan as executed was run. Where scaled and unscaled runs share a cell, the unscaled ones decide; “scaled” says that there are none."}})
+		Lead: []string{fmt.Sprintf("%s on %s of system, machine and engine.", Count(len(l.Rows), "claim"), Count(len(l.Columns), "combination"))},
+		Sections: []Section{
+			{ID: "answer", Heading: "Result", Items: Items(plainList(l.Answers, 1200)...)},
+			{ID: "claims", Heading: "Claims", Grid: ledgerGrid(l), After: []string{"A verdict is the one that the runs of a cell agree " +
+				"in; where they contradict each other it is undecided. Letters stand for the plan as executed. Where scaled and " +
+				"unscaled runs share a cell, the unscaled ones decide; “scaled” marks a cell without unscaled runs."}},
+		}}
+	if len(l.Rows) == 0 {
+		d.Sections = d.Sections[:1]
 	}
-	variants := Section{ID: "plans", Heading: "Plans as executed"}
+	var plans []string
 	for _, v := range l.Variants {
-		variants.Items = append(variants.Items, Item{Text: fmt.Sprintf("%s: %s, SHA-256 %.12s, seed %d, %s, %s", v.Mark, Plain(v.Plan, 80), Plain(v.Digest, 80), v.Seed,
-			Count(v.Rounds, "round"), strings.Join(plainList(v.Scale, 200), "; "))})
+		plans = append(plans, fmt.Sprintf("%s: %s, SHA-256 %.12s, seed %d, %s, %s", v.Mark, Plain(v.Plan, 80), Plain(v.Digest, 80),
+			v.Seed, Count(v.Rounds, "round"), strings.Join(plainList(v.Scale, 200), "; ")))
 	}
-	if len(variants.Items) > 0 {
-		d.Sections = append(d.Sections, variants)
-	}
-	if len(l.LeftOut) > 0 {
-		d.Sections = append(d.Sections, Section{ID: "left-out", Heading: "Not in this ledger", Items: Items(plainList(l.LeftOut, 400)...)})
+	for _, s := range []Section{
+		{ID: "plans", Heading: "Plans as executed", Items: Items(plans...)},
+		{ID: "left-out", Heading: "Not in this ledger", Items: Items(plainList(l.LeftOut, sentenceLength)...)},
+	} {
+		if len(s.Items) > 0 {
+			d.Sections = append(d.Sections, s)
+		}
 	}
 	return d
 }
@@ -49,25 +58,50 @@ func ledgerGrid(l *analysis.Ledger) *Grid {
 	return g
 }
 
-// fullEvidence is of how many runs of a cell that say the same the evidence is shown,
-// the newest; of the others their reports have it. A page of a thousand runs would
-// else be one that no browser opens.
-const fullEvidence = 3
+// ledgerCell is the verdict of a cell, the runs that it is from, and their evidence.
+func ledgerCell(l *analysis.Ledger, c analysis.LedgerCell) GridCell {
+	if c.Verdict == "" {
+		return GridCell{}
+	}
+	counted := map[string]int{} // runs by verdict
+	runs := 0
+	for _, e := range c.Entries {
+		if e.Counts {
+			counted[e.Claim.Verdict]++
+			runs++
+		}
+	}
+	note := Count(runs, "run")
+	if len(counted) > 1 {
+		note = fmt.Sprintf("%d of %d runs", counted[c.Verdict], runs)
+		if h, n := counted[result.Holds], counted[result.DoesNotHold]; h > 0 && n > 0 {
+			note = fmt.Sprintf("runs contradict each other: holds in %d, does not in %d", h, n)
+		}
+	}
+	notes := []string{note, TextIf(c.Scaled, "scaled")}
+	if n := len(c.Entries) - runs; n > 0 {
+		notes = append(notes, fmt.Sprintf("%d at another scale", n))
+	}
+	notes = append(notes, TextIf(len(l.Variants) > 1, strings.Join(c.Marks, " ")),
+		TextIf(c.Changed != "", "the opposite since "+Plain(c.Changed, 80)))
+	out := GridCell{Note: strings.Join(NonEmpty(notes), "; "), Entries: ledgerEvidence(c.Entries)}
+	out.Class, out.Word = verdictOf(c.Verdict)
+	return out
+}
 
-// ledgerEvidence are the entries of a cell: whole ones, and those that are named behind them.
-func ledgerEvidence(list []analysis.LedgerEntry) (out []GridEntry) {
+// ledgerEvidence are the entries of a cell, the newest first: those with their evidence, and then those that are only
+// named.
+func ledgerEvidence(list []analysis.LedgerEntry) []GridEntry {
 	newest := slices.Clone(list)
 	slices.SortStableFunc(newest, func(a, b analysis.LedgerEntry) int { return b.Started.Compare(a.Started) })
-	whole := map[string]int{} // by what they say
-	var rest []GridEntry
+	shown := map[string]int{} // number of entries by title
+	var out, rest []GridEntry
 	for _, e := range newest {
 		_, word := verdictOf(e.Claim.Verdict)
-		title := fmt.Sprintf("(%s): %s", e.Mark, word)
-		if !e.Counts {
-			title += ", at another scale: not counted"
-		}
-		if whole[title]++; whole[title] <= fullEvidence {
-			out = append(out, GridEntry{Title: "run " + Plain(e.Run, 80) + " " + title, Link: linkTo(e.Path), Lines: claimLines(e.Claim)})
+		title := fmt.Sprintf("(%s): %s", e.Mark, word) + TextIf(!e.Counts, ", at another scale: not counted")
+		if shown[title]++; shown[title] <= fullEvidence {
+			out = append(out, GridEntry{Title: "run " + Plain(e.Run, 80) + " " + title, Link: linkTo(e.Path),
+				Lines: newClaimView(e.Claim).reasons()})
 			continue
 		}
 		i := slices.IndexFunc(rest, func(d GridEntry) bool { return d.Title == title })
@@ -82,58 +116,6 @@ func ledgerEvidence(list []analysis.LedgerEntry) (out []GridEntry) {
 	return append(out, rest...)
 }
 
-// linkTo is the address of a file below the page: folders may have names that a browser would take for more than a path.
+// linkTo is the address of a file below the page, safe for names of folders that a browser would take for more than a
+// path.
 func linkTo(path string) string { return (&url.URL{Path: path}).String() }
-
-// claimLines are why a claim was judged so.
-func claimLines(k result.Claim) []string {
-	lines := NonEmpty([]string{Plain(k.Reason, 800)})
-	if k.Robustness != nil {
-		lines = append(lines, NonEmpty([]string{Plain(k.Robustness.Text, 400)})...)
-	}
-	if k.Here != "" {
-		lines = append(lines, "Here: "+Plain(k.Here, 800))
-	}
-	for _, line := range k.Evidence {
-		lines = append(lines, Plain(line, 600))
-	}
-	return lines
-}
-
-func ledgerCell(l *analysis.Ledger, c analysis.LedgerCell) GridCell {
-	if c.Verdict == "" {
-		return GridCell{}
-	}
-	var out GridCell
-	out.Class, out.Word = verdictOf(c.Verdict)
-	counted := map[string]int{}
-	runs := 0
-	for _, e := range c.Entries {
-		if e.Counts {
-			counted[e.Claim.Verdict]++
-			runs++
-		}
-	}
-	out.Entries = ledgerEvidence(c.Entries)
-	notes := []string{Count(runs, "run")}
-	if len(counted) > 1 {
-		notes[0] = fmt.Sprintf("%d of %d runs", counted[c.Verdict], runs)
-		if h, n := counted[result.Holds], counted[result.DoesNotHold]; h > 0 && n > 0 {
-			notes[0] = fmt.Sprintf("runs contradict each other: holds in %d, does not in %d", h, n)
-		}
-	}
-	if c.Scaled {
-		notes = append(notes, "scaled")
-	}
-	if n := len(c.Entries) - runs; n > 0 {
-		notes = append(notes, fmt.Sprintf("%d at another scale", n))
-	}
-	if len(l.Variants) > 1 {
-		notes = append(notes, strings.Join(c.Marks, " "))
-	}
-	if c.Changed != "" {
-		notes = append(notes, "turned round since "+Plain(c.Changed, 80))
-	}
-	out.Note = strings.Join(notes, "; ")
-	return out
-}
