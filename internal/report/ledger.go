@@ -100,8 +100,9 @@ func ledgerEvidence(list []analysis.LedgerEntry) []GridEntry {
 		_, word := verdictOf(e.Claim.Verdict)
 		title := fmt.Sprintf("(%s): %s", e.Mark, word) + TextIf(!e.Counts, ", at another scale: not counted")
 		if shown[title]++; shown[title] <= fullEvidence {
+			claim := newClaimView(e.Claim)
 			out = append(out, GridEntry{Title: "run " + Plain(e.Run, 80) + " " + title, Link: linkTo(e.Path),
-				Lines: newClaimView(e.Claim).reasons()})
+				Lines: append(claim.reasons(), claim.Evidence...)})
 			continue
 		}
 		i := slices.IndexFunc(rest, func(d GridEntry) bool { return d.Title == title })

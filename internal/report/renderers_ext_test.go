@@ -21,5 +21,5 @@ func init() {
 	r.Document = func(w io.Writer, d report.Document, o report.TextOptions) error {
 		return text.Document(w, d, text.Options(o))
 	}
-	r.RunMarkdown, r.DocumentMarkdown, r.Methods, r.Tables = text.RunMarkdown, text.DocumentMarkdown, text.Methods, text.Tables
+	r.RunMarkdown, r.DocumentMarkdown, r.Tables = text.RunMarkdown, text.DocumentMarkdown, text.Tables
 }

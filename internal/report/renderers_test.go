@@ -29,7 +29,6 @@ var Renderers struct {
 	RunMarkdown      func(io.Writer, *plan.Plan, *result.Result) error
 	Document         func(io.Writer, Document, TextOptions) error
 	DocumentMarkdown func(io.Writer, Document) error
-	Methods          func(io.Writer, *plan.Plan, *result.Result) error
 	Tables           func(*plan.Plan, *result.Result, func(string, []byte) error) error
 }
 

@@ -137,22 +137,29 @@ func scopeText(scope string) string {
 	return Plain(scope, 40)
 }
 
-// reasons are why a claim was judged so, in the order of importance.
+// reasons are why a claim was judged so, without the evidence.
 func (c ClaimView) reasons() []string {
-	return NonEmpty(append([]string{c.Reason, c.Robust, TextIf(c.Here != "", "Here: "+c.Here)}, c.Evidence...))
+	return NonEmpty([]string{c.Reason, c.Robust, TextIf(c.Here != "", "Here: "+c.Here)})
 }
 
-// ClaimItems are the verdicts as a list. Claims that share a reason are a list below it.
-func ClaimItems(groups []ClaimGroup) []Item {
+// ClaimItems are the verdicts as a list, with or without the evidence. Claims that share a reason are a list below it.
+func ClaimItems(groups []ClaimGroup, evidence bool) []Item {
 	var out []Item
 	for _, g := range groups {
 		var claims []Item
 		for _, c := range g.Claims {
-			claims = append(claims, Item{Text: c.Says, Note: joinFacts(c.By, c.Scope), Items: Items(c.reasons()...)})
+			item := Item{Text: c.Says, Note: joinFacts(c.By, c.Scope), Items: Items(c.reasons()...)}
+			if evidence {
+				item.Items = append(item.Items, Items(c.Evidence...)...)
+			}
+			claims = append(claims, item)
 		}
-		group := Item{Text: g.Reason, Items: append(claims, Items(g.Common...)...)}
-		if g.Reason == "" {
-			group = claims[0]
+		group := claims[0]
+		if g.Reason != "" {
+			group = Item{Text: g.Reason, Items: claims}
+			if evidence {
+				group.Items = append(group.Items, Items(g.Common...)...)
+			}
 		}
 		group.Label, group.Class = g.Word, g.Verdict
 		out = append(out, group)

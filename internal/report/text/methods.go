@@ -20,10 +20,11 @@ func Methods(w io.Writer, p *plan.Plan, r *result.Result) error {
 			t.wrap("", paragraph)
 		}
 		for _, item := range s.Items {
-			if item.Label == "" {
-				item.Label = "-"
+			prefix := "  - "
+			if item.Label != "" {
+				prefix = fmt.Sprintf("%4s ", item.Label)
 			}
-			t.wrap(fmt.Sprintf("%4s ", item.Label), item.Text)
+			t.wrap(prefix, item.Text)
 		}
 	}
 	return deliver(w, t.Bytes(), "methods of run "+r.Run)

@@ -198,7 +198,8 @@ func screenVerdicts(r run) []report.Section {
 }
 
 func verdicts(r run) []report.Section {
-	return one(report.Section{Heading: "Verdicts: " + report.CountVerdicts(r.Claims), Items: report.ClaimItems(r.Claims)})
+	return one(report.Section{Heading: "Verdicts: " + report.CountVerdicts(r.Claims),
+		Items: report.ClaimItems(r.Claims, r.form == document)})
 }
 
 func deviations(r run) []report.Section {
