@@ -125,7 +125,10 @@ func (w *terminal) layout(l layout) {
 		w.layout(l)
 		return
 	}
-	apart := wide && (long || l.total(1, last) <= room && !l.hasBelow())
+	apart := wide && (long || l.total(1, last) <= room)
+	if l.hasBelow() { // its rows would be taken for names
+		apart = l.widths[0] > room/2
+	}
 	if !apart {
 		room -= l.widths[0] + 2
 	}
