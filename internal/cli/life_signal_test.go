@@ -137,7 +137,7 @@ func tornJournal(t *testing.T, bin string) {
 	require.Zero(t, e.code, e.err)
 	r := w.complete()
 	require.NotEmpty(t, r.Warnings)
-	assert.Contains(t, fmt.Sprint(r.Warnings), "was torn off and is left out")
+	assert.Contains(t, fmt.Sprint(r.Warnings), "is incomplete and was omitted")
 	text := w.journal()
 	lines := strings.SplitAfter(text, "\n")
 	lines[2] = lines[2][:10] + "\n"

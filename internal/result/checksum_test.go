@@ -105,7 +105,7 @@ func TestReaderRefusesContradictions(t *testing.T) {
 		"kind of a warning":   {`"kind":"warning"`, `"kind":"wasning"`, `line 10: unknown kind`},
 		"key of a duration":   {`"start_ns":0,"duration_ns":1000000,"worker"`, `"start_ns":0,"dusation_ns":1000000,"worker"`, "line 6: step record: samples take 500 ns"},
 		"negative sample":     {`"duration_ns":500`, `"duration_ns":-500`, "line 6: step record: sample 2 has"},
-		"negative step":       {`"duration_ns":1001000`, `"duration_ns":-1001000`, "line 6: step record: step begins"},
+		"negative step":       {`"duration_ns":1001000`, `"duration_ns":-1001000`, "line 6: step record: step starts"},
 		"sample too long":     {`"duration_ns":1000000,"worker"`, `"duration_ns":10000000,"worker"`, "line 6: step record: sample 1 takes 10000000 ns"},
 		"sample elsewhere":    {`"start_ns":1000000`, `"start_ns":91000000`, "line 6: step record: samples take"},
 		"sample a little off": {`"duration_ns":500`, `"duration_ns":501`, "line 6: step record: samples take 1000501 ns"},

@@ -29,7 +29,7 @@ func TestFlushedAsFarAsTheFileSystemCan(t *testing.T) {
 		if full != nil {
 			full = &fs.PathError{Op: "sync", Path: "journal.jsonl", Err: full}
 		}
-		err := flushed(func() error { return full }, func() error { asked = true; return c.plain })
+		err := flushFully(func() error { return full }, func() error { asked = true; return c.plain })
 		assert.ErrorIs(t, err, c.want, name)
 		assert.Equal(t, c.asked, asked, name)
 	}

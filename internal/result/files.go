@@ -8,9 +8,13 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // openRegular opens name if it is a regular file and not a link to one.
@@ -42,16 +46,16 @@ func (d *RunDir) ReadFile(name string, limit int64) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// readInto is ReadFile into a buffer, replacing its content.
+// readInto is ReadFile into a buffer; it replaces the content.
 func (d *RunDir) readInto(b *bytes.Buffer, name string, limit int64) error {
 	b.Reset()
 	f, err := d.openRegular(name, os.O_RDONLY)
 	if err != nil {
-		return fmt.Errorf("reading %q: %w", name, bare(err))
+		return fmt.Errorf("reading %q: %w", name, withoutPath(err))
 	}
 	defer f.Close()
 	if fi, err := f.Stat(); err == nil && fi.Size() <= limit {
-		b.Grow(int(fi.Size()) + bytes.MinRead) // room for the read that finds the end
+		b.Grow(int(fi.Size()) + bytes.MinRead) // space for the read that finds the end
 	}
 	_, err = b.ReadFrom(io.LimitReader(f, limit+1))
 	if err == nil && int64(b.Len()) > limit {
@@ -59,29 +63,32 @@ func (d *RunDir) readInto(b *bytes.Buffer, name string, limit int64) error {
 	}
 	if err != nil {
 		b.Reset()
-		return fmt.Errorf("reading %q: %w", name, bare(err))
+		return fmt.Errorf("reading %q: %w", name, withoutPath(err))
 	}
 	return nil
 }
 
-// WriteFile replaces plan.toml, result.json or report.html: either the old or
-// the new content is there, whatever happens. Content that is already there is not written,
-// so that a folder that only can be read has its report as well.
+// WriteFile replaces plan.toml, result.json, summary.json or report.html
+// atomically: the file has either the old or the new content, also after a crash.
+// Equal content is not written, so that reporting works in a folder that is only
+// readable.
 func (d *RunDir) WriteFile(name string, data []byte) error {
-	if !slices.Contains(written, name) {
+	if !slices.Contains(writtenFiles, name) {
 		return fmt.Errorf("writing %q: not a file of a run folder", name)
 	}
 	if old, err := d.ReadFile(name, int64(len(data))); err == nil && bytes.Equal(old, data) {
 		return nil
 	}
 	if err := d.replace(name, data); err != nil {
-		return &Error{Doing: "writing", File: name, Err: bare(err)}
+		return &Error{Doing: "writing", File: name, Err: withoutPath(err)}
 	}
 	return nil
 }
 
+// tempPrefix is the prefix of the temporary names of a file.
 func tempPrefix(name string) string { return "." + name + ".tmp-" }
 
+// replace writes a temporary file, flushes it, and renames it.
 func (d *RunDir) replace(name string, data []byte) error {
 	temp := tempPrefix(name) + rand.Text()
 	f, err := d.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
@@ -110,22 +117,22 @@ func (d *RunDir) syncDir() error {
 	return errors.Join(durable{self}.Sync(), self.Close())
 }
 
-// bare is the cause inside a path error: the path is named already.
-func bare(err error) error {
+// withoutPath is the cause of a path error, as the path is already named.
+func withoutPath(err error) error {
 	if pe, ok := err.(*fs.PathError); ok { //nolint:errorlint // text that was wrapped around it has to stay
 		return pe.Err
 	}
 	return err
 }
 
-// sweep removes what an interrupted WriteFile left.
-func (d *RunDir) sweep() error {
+// removeTemporary removes what an interrupted WriteFile left.
+func (d *RunDir) removeTemporary() error {
 	entries, err := fs.ReadDir(d.root.FS(), ".")
 	if err != nil {
 		return err
 	}
 	for _, e := range entries {
-		for _, name := range written {
+		for _, name := range writtenFiles {
 			if strings.HasPrefix(e.Name(), tempPrefix(name)) && e.Type().IsRegular() {
 				if err := d.root.Remove(e.Name()); err != nil {
 					return err
@@ -136,21 +143,77 @@ func (d *RunDir) sweep() error {
 	return nil
 }
 
-// durable is a file with a Sync that works on every file system. Package os flushes by F_FULLFSYNC on
-// macOS, which exFAT and FAT answer with ENOTTY, network shares with ENOTSUP and some of FUSE with
-// EINVAL; a run folder may lie on any of them.
+// durable is a file with a Sync that works on every file system. Package os flushes
+// by F_FULLFSYNC on macOS, for which exFAT and FAT return ENOTTY, network shares
+// ENOTSUP and some FUSE file systems EINVAL; a run folder may be on any of them.
 type durable struct{ *os.File }
 
-// Sync flushes the file, and its disk's cache too where that can be had.
+// Sync flushes the file, and the cache of its disk where that is supported.
 func (d durable) Sync() error {
-	return flushed(d.File.Sync, func() error { return plainSync(d.File) })
+	return flushFully(d.File.Sync, func() error { return plainSync(d.File) })
 }
 
-// flushed flushes in full, or plainly where the file system does not know the other way.
-func flushed(full, plain func() error) error {
+// flushFully calls full, or plain if the file system does not support full.
+func flushFully(full, plain func() error) error {
 	err := full()
 	if errors.Is(err, syscall.ENOTTY) || errors.Is(err, syscall.ENOTSUP) || errors.Is(err, syscall.EINVAL) {
 		return plain()
 	}
 	return err
+}
+
+// openNonblock prevents that opening a FIFO waits for its other end.
+const openNonblock = unix.O_NONBLOCK
+
+// lock takes an exclusive lock without waiting. The lock ends with the open file,
+// also when the process is killed.
+func lock(f *os.File) error {
+	for {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case errors.Is(err, unix.EWOULDBLOCK):
+			return ErrBusy
+		case errors.Is(err, unix.ENOLCK), errors.Is(err, unix.ENOSYS), errors.Is(err, unix.ENOTSUP):
+			return fmt.Errorf("locking %q: %w", f.Name(), errors.ErrUnsupported)
+		default:
+			return err
+		}
+	}
+}
+
+// plainSync is fsync(2), on macOS without F_FULLFSYNC.
+func plainSync(f *os.File) error {
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	err = conn.Control(func(fd uintptr) {
+		for failed = unix.EINTR; errors.Is(failed, unix.EINTR); {
+			failed = unix.Fsync(int(fd))
+		}
+	})
+	return errors.Join(failed, err)
+}
+
+// OwnedByUs reports whether the file belongs to the user of this process. For root
+// by sudo that includes the caller, who owns what root made for him. On a volume
+// that macOS mounts without owners, it is true for every file.
+func OwnedByUs(fi fs.FileInfo) bool {
+	st, ok := fi.Sys().(*syscall.Stat_t)
+	return ok && isOurs(st.Uid, os.Geteuid(), os.Getenv("SUDO_UID"), runtime.GOOS)
+}
+
+// unknownOwner is the user 99 of macOS, which root sees as the owner of all files
+// on a volume without owners; other users see themselves (mount(8), hdiutil(1)).
+const unknownOwner = 99
+
+// isOurs decides by the user ids and by SUDO_UID.
+func isOurs(owner uint32, user int, caller, system string) bool {
+	if int(owner) == user || user != 0 {
+		return int(owner) == user
+	}
+	n, err := strconv.ParseUint(caller, 10, 31)
+	return err == nil && uint64(owner) == n || system == "darwin" && owner == unknownOwner
 }

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// Fold makes the result of a journal: the cases in plan order with the steps of
-// all their rounds, sessions, departures, warnings. Conclusions stay empty; the
+// Fold makes the result of a journal: the cases in plan order with the steps of all
+// their rounds, sessions, deviations and warnings. Conclusions stay empty; the
 // analysis adds them. The same records always give the same result.
 //
-// Of several attempts at a case-round one counts, see [State.Final]; the steps of
-// the others are left out. Where there is no better attempt, the steps of an interrupted
-// or failed round are kept for people to see, and [Case.Counts] reports that they do
-// not count.
+// Of several attempts at a case-round one counts, see [State.Final]; the result
+// omits the steps of the others. Without a better attempt it has the steps of an
+// interrupted or failed round, for people to see; [Case.Counts] reports that they
+// do not count.
 func Fold(recs []Record) (*Result, error) {
 	s, err := Replay(recs)
 	if err != nil {
@@ -24,7 +24,7 @@ func Fold(recs []Record) (*Result, error) {
 		Schema: SchemaVersion, Tool: s.Run.Tool, Run: s.Run.ID, Status: Unfinished, Plan: s.Run.Plan,
 		Seed: s.Run.Seed, Rounds: s.rounds(), Sessions: s.Sessions, Departures: distinct(s.Departures),
 	}
-	r.Auto, r.Preconditions = s.found(), s.Preconditions
+	r.Auto, r.Preconditions = s.autoRounds(), s.Preconditions
 	if s.Ended != nil {
 		r.Status = s.Ended.Status
 	}
@@ -61,26 +61,28 @@ func (s *State) finals() map[string][]*Attempt {
 	return final
 }
 
+// caseRound is one case in one round.
 type caseRound struct {
 	id    string
 	round int
 }
 
+// foldCase is a case with the steps of its attempts.
 func (s *State) foldCase(pc PlanCase, attempts []*Attempt) Case {
 	c := Case{ID: pc.ID, Keys: pc.Keys, Baseline: pc.Baseline, Target: pc.Target}
 	for _, a := range attempts {
 		c.Rounds = append(c.Rounds, a.outcome())
 		c.Steps = append(c.Steps, a.Steps...)
-		if t := a.made(); t != nil {
+		if t := a.target(); t != nil {
 			c.Target = *t
 		}
 	}
-	c.Status, c.Reason = verdict(c.Rounds, s.rounds())
+	c.Status, c.Reason = caseStatus(c.Rounds, s.rounds())
 	return c
 }
 
-// made is what is known best of the target, nil if the attempt never started.
-func (a *Attempt) made() *Target {
+// target is the target as made, else as planned; nil if the attempt never started.
+func (a *Attempt) target() *Target {
 	switch {
 	case a.End != nil && a.End.Target != nil:
 		return a.End.Target
@@ -96,22 +98,22 @@ func (a *Attempt) outcome() CaseRound {
 		return CaseRound{Round: a.Start.Round, Status: a.End.Status, Reason: a.End.Reason}
 	}
 	where := "between two steps"
-	if b := a.Begun; b != nil {
+	if b := a.Started; b != nil {
 		where = fmt.Sprintf("in step %d (%s)", b.Index, strings.TrimSpace(b.Do+" "+b.Phase))
 	}
 	return CaseRound{Round: a.Start.Round, Status: Discarded, Reason: interrupted + where}
 }
 
-// interrupted is the start of the reason of a round that somebody may still finish.
+// interrupted is the start of the reason of a round that resume may still measure.
 const interrupted = "interrupted "
 
-// NotFinished is the [Result.DisplayStatus] of a case that is still to be measured.
+// NotFinished is the [Result.DisplayStatus] of a case that resume will measure.
 const NotFinished = "not finished"
 
-// Outcome is the status of a run with these cases: [Failed] where one failed or was discarded, [Skipped] where no
-// image was measured though there were some to measure, or no case, else [Done].
+// Outcome is the status of a run with these cases: [Failed] if one failed or was
+// discarded, [Skipped] if all cases or all images were skipped, else [Done].
 func (r *Result) Outcome() string {
-	images, skipped, bare := 0, 0, 0
+	images, skipped, skippedImages := 0, 0, 0
 	for i := range r.Cases {
 		c := &r.Cases[i]
 		switch c.Status {
@@ -123,19 +125,19 @@ func (r *Result) Outcome() string {
 		if c.Target.Kind == "image" {
 			images++
 			if c.Status == Skipped {
-				bare++
+				skippedImages++
 			}
 		}
 	}
-	if skipped == len(r.Cases) || images > 0 && bare == images {
+	if skipped == len(r.Cases) || images > 0 && skippedImages == images {
 		return Skipped
 	}
 	return Done
 }
 
-// Shows reports whether the numbers of a round's steps are shown: those of rounds that count and, of a
-// case that has none, what was measured before a step failed or turned out to be impossible. No
-// verdict rests on the latter.
+// Shows reports whether the numbers of a round's steps are shown: those of rounds
+// that count and, in a case without such a round, those from before a step failed
+// or proved impossible. No verdict uses the latter.
 func (c *Case) Shows(round int) bool {
 	for _, r := range c.Rounds {
 		if r.Round == round && (r.Status == Failed || r.Status == Skipped) {
@@ -150,9 +152,9 @@ func (c *Case) Measured() bool {
 	return slices.ContainsFunc(c.Rounds, func(r CaseRound) bool { return r.Status == Done })
 }
 
-// DisplayStatus is the status of a case in words for people. In a run that has not ended a case
-// that it has not got to, or not to the end of, is [NotFinished]: its status is discarded,
-// as no round counts yet, but resume continues it.
+// DisplayStatus is the status of a case for people. In a run that has not ended, a
+// case that is not measured, or not completely, is [NotFinished]: its status is
+// discarded, as no round counts yet, but resume continues it.
 func (r *Result) DisplayStatus(c *Case) string {
 	if r.Status != Unfinished || c.Status != Discarded {
 		return c.Status
@@ -165,9 +167,10 @@ func (r *Result) DisplayStatus(c *Case) string {
 	return NotFinished
 }
 
-// verdict is the status of a case: failed if any round failed, discarded if any
-// was discarded or is missing, skipped if it was never tried, done if all are.
-func verdict(rounds []CaseRound, want int) (status, reason string) {
+// caseStatus is the status of a case with these rounds: failed if any round failed,
+// discarded if any was discarded or is missing, skipped if it was never tried, else
+// done.
+func caseStatus(rounds []CaseRound, want int) (status, reason string) {
 	count := map[string]int{}
 	for _, r := range rounds {
 		count[r.Status]++
@@ -189,7 +192,8 @@ func verdict(rounds []CaseRound, want int) (status, reason string) {
 	return Done, ""
 }
 
-// reasons names the rounds that ended like this; rounds with the same reason share one sentence.
+// reasons names the rounds with that status; rounds with the same reason share one
+// sentence.
 func reasons(rounds []CaseRound, status string) string {
 	var texts []string
 	which := map[string][]string{}
@@ -212,7 +216,7 @@ func reasons(rounds []CaseRound, status string) string {
 	return strings.Join(texts, "; ")
 }
 
-// distinct keeps the first of equal departures.
+// distinct is the list without repetitions.
 func distinct(list []Departure) []Departure {
 	var out []Departure
 	for _, d := range list {
@@ -223,4 +227,29 @@ func distinct(list []Departure) []Departure {
 		}
 	}
 	return out
+}
+
+// rounds is how many rounds the run will have, as far as that is known.
+func (s *State) rounds() int {
+	switch {
+	case s.Run.Auto == nil:
+		return s.Run.Rounds
+	case s.Stopped() != nil:
+		return s.Stopped().Round
+	}
+	n := s.Run.Rounds
+	for round := range s.Orders {
+		n = max(n, round)
+	}
+	return n
+}
+
+// autoRounds is how the number of rounds was found, nil if it was fixed.
+func (s *State) autoRounds() *AutoRounds {
+	if s.Run.Auto == nil {
+		return nil
+	}
+	a := *s.Run.Auto
+	a.Decisions = slices.Clone(s.Looks)
+	return &a
 }

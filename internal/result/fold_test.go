@@ -118,16 +118,16 @@ func TestFoldCases(t *testing.T) {
 func TestFoldRefuses(t *testing.T) {
 	for want, s := range map[string]*script{
 		`line 3: case "z" is not one of the run's`:                 begin(1, "a").begin("z", 1),
-		`line 3: step of case "a", round 1, which was not begun`:   begin(1, "a").step("a", 1, 0),
-		`line 4: step of case "b", round 1, which was not begun`:   begin(1, "a", "b").begin("a", 1).step("b", 1, 0),
-		`line 5: step of case "a", round 1, which was not begun`:   begin(1, "a").begin("a", 1).session(2).step("a", 1, 0),
-		`line 3: end of case "a", round 1, which was not begun`:    begin(1, "a").finish("a", 1, Done, ""),
-		`line 7: step of case "a", round 1, which was not begun`:   begin(1, "a").whole("a", 1).step("a", 1, 2),
+		`line 3: step of case "a", round 1, which was not started`: begin(1, "a").step("a", 1, 0),
+		`line 4: step of case "b", round 1, which was not started`: begin(1, "a", "b").begin("a", 1).step("b", 1, 0),
+		`line 5: step of case "a", round 1, which was not started`: begin(1, "a").begin("a", 1).session(2).step("a", 1, 0),
+		`line 3: end of case "a", round 1, which was not started`:  begin(1, "a").finish("a", 1, Done, ""),
+		`line 7: step of case "a", round 1, which was not started`: begin(1, "a").whole("a", 1).step("a", 1, 2),
 		`line 3: session 1 follows session 1`:                      begin(1, "a").session(1),
 		`line 3: case "<script>" is not one of the run's`:          begin(1, "a").finish("<script>", 1, Skipped, ""),
-		`line 4: step of case "a", round 2, which was not begun`:   begin(2, "a").begin("a", 1).stepStart("a", 2, 0),
+		`line 4: step of case "a", round 2, which was not started`: begin(2, "a").begin("a", 1).stepStart("a", 2, 0),
 		`reading journal "journal.jsonl" line 1: no run record`:    {recs: nil},
-		`line 4: end of case "a", round 1, which was not begun`:    begin(1, "a", "b").begin("b", 1).finish("a", 1, Done, ""),
+		`line 4: end of case "a", round 1, which was not started`:  begin(1, "a", "b").begin("b", 1).finish("a", 1, Done, ""),
 		`folding the journal: reading journal "journal.jsonl" lin`: begin(1, "a").begin("z", 1),
 	} {
 		_, err := Fold(s.read(t))
@@ -172,20 +172,18 @@ func TestReplayForResume(t *testing.T) {
 	require.NoError(t, err)
 	require.NotNil(t, st.Paused)
 	assert.Equal(t, 1, st.Paused.Step)
-	assert.True(t, st.Finished("b", 1))
-	assert.False(t, st.Finished("a", 1))
-	assert.False(t, st.Finished("b", 2))
-	require.NotNil(t, st.Open())
-	assert.Equal(t, "a", st.Open().Start.Case)
+	assert.NotNil(t, st.Final("b", 1).End)
+	assert.Nil(t, st.Final("a", 1).End)
+	assert.Nil(t, st.Final("b", 2))
 
 	st, err = Replay(s.session(2).stepStart("a", 1, 1).read(t))
 	require.NoError(t, err)
 	assert.Nil(t, st.Paused, "it went on: the checkpoint is used up")
-	assert.Equal(t, 1, st.Open().Begun.Index)
+	assert.Equal(t, 1, st.Final("a", 1).Started.Index)
 
 	st, err = Replay(s.step("a", 1, 1).finish("a", 1, Done, "").read(t))
 	require.NoError(t, err)
-	assert.Nil(t, st.Open())
+	assert.NotNil(t, st.Final("a", 1).End)
 }
 
 // Kills at random moments, each followed by a resume that begins the open

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"sync"
 )
@@ -15,21 +16,21 @@ const MaxLine = 64 << 20
 
 // Reader reads a journal record by record.
 //
-// A run can die in the middle of a line, so the last line may be torn: it is
-// left out and [Reader.Torn] reports it. Anything unreadable before the last line is
-// an error, since then the file was changed by something else than the run.
+// A run can be killed in the middle of a line, so the last line may be torn: it is
+// omitted, and [Reader.Torn] reports it. An unreadable line before the last one is
+// an error, since then another program has changed the file.
 type Reader struct {
 	br   *bufio.Reader
 	name string
 	max  int // longest line
 	line int
 	seq  int
-	good int64
+	good int64 // bytes of whole records
 	torn *Warning
 	err  error
 
-	summed bool // a line with a checksum was read
-	bare   int  // records without one
+	hasChecksums bool // a line with a checksum was read
+	unchecked    int  // records without one
 }
 
 // NewReader reads the journal r; name is used in errors.
@@ -37,15 +38,13 @@ func NewReader(r io.Reader, name string) *Reader {
 	return &Reader{br: bufio.NewReaderSize(r, 64<<10), name: name, max: MaxLine}
 }
 
-// Next gives the next record, or [io.EOF] after the last whole one. After an
+// Next returns the next record, or [io.EOF] after the last whole one. After an
 // error it repeats that error.
-func (r *Reader) Next() (Record, error) {
-	if r.err != nil {
-		return Record{}, r.err
+func (r *Reader) Next() (rec Record, err error) {
+	if r.err == nil {
+		rec, r.err = r.next()
 	}
-	rec, err := r.next()
-	r.err = err
-	return rec, err
+	return rec, r.err
 }
 
 func (r *Reader) next() (Record, error) {
@@ -81,7 +80,7 @@ func (r *Reader) next() (Record, error) {
 
 const hintDamaged = "only the last line of a journal may be damaged; restore the file from a copy or start a new run"
 
-// readLine gives a line with its end. A line without end is torn.
+// readLine returns a line with its end. A line without end is torn.
 func (r *Reader) readLine() ([]byte, error) {
 	r.line++
 	var line []byte
@@ -113,13 +112,14 @@ func (r *Reader) atEnd() bool {
 	return errors.Is(err, io.EOF)
 }
 
-// tear notes that the last line is torn, which ends the journal.
+// tear records that the last line is torn, which ends the journal.
 func (r *Reader) tear(n int) error {
 	r.torn = &Warning{Kind: "journal", Text: fmt.Sprintf(
-		"the last line of the journal (line %d, %d bytes) was torn off and is left out", r.line, n)}
+		"the last line of the journal (line %d, %d bytes) is incomplete and was omitted", r.line, n)}
 	return io.EOF
 }
 
+// fail is an error about the current line.
 func (r *Reader) fail(err error, hint string) error {
 	return &Error{Doing: "reading journal", File: r.name, Line: r.line, Err: err, Hint: hint}
 }
@@ -131,8 +131,18 @@ func (r *Reader) Torn() *Warning { return r.torn }
 // Whole is the length in bytes of the whole records that were read.
 func (r *Reader) Whole() int64 { return r.good }
 
-// ReadJournal reads all records of a journal. The warning is not nil if the
-// last line was torn.
+// Unchecked is the warning about records without a checksum, nil if there are none.
+// It is known once Next has returned io.EOF.
+func (r *Reader) Unchecked() *Warning {
+	if r.unchecked == 0 {
+		return nil
+	}
+	return &Warning{Kind: "journal", Text: fmt.Sprintf("%d of %d records in the journal have no checksum, "+
+		"as an older version wrote them: damage to them may not be noticed", r.unchecked, r.seq)}
+}
+
+// ReadJournal reads all records of a journal. The warning is not nil if the last
+// line was torn.
 func ReadJournal(r io.Reader, name string) ([]Record, *Warning, error) {
 	rd := NewReader(r, name)
 	recs, err := rd.all()
@@ -153,36 +163,97 @@ func (r *Reader) all() ([]Record, error) {
 	}
 }
 
-// journalFile is the file under a writer.
+// Each line of a journal ends with the CRC-32C of the bytes before it as its last
+// key, in hexadecimal: ,"crc32c":"0123abcd"}. That finds every damage of up to 32
+// bits in a row, and costs less than encoding the record.
+const (
+	sumKey    = `,"crc32c":"`
+	sumDigits = 8
+	sumEnd    = "\"}\n"
+	sumLen    = len(sumKey) + sumDigits + len(sumEnd)
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+var (
+	errChecksum   = errors.New("the checksum does not match: the line was damaged or edited")
+	errNoChecksum = errors.New("the line has no checksum, but lines before it have one")
+	errLineEnd    = errors.New("the line ends neither with a checksum nor with a record's content")
+)
+
+// addChecksum adds the checksum to an encoded record, which ends with "}\n".
+func addChecksum(line []byte) []byte {
+	line = bytes.TrimSuffix(line, []byte("}\n"))
+	return fmt.Appendf(line, "%s%08x%s", sumKey, crc32.Checksum(line, castagnoli), sumEnd)
+}
+
+// verifyChecksum reports whether a line has a checksum; one that does not match is
+// an error.
+func verifyChecksum(line []byte) (has bool, err error) {
+	at := len(line) - sumLen
+	if at < 0 || !bytes.HasPrefix(line[at:], []byte(sumKey)) || !bytes.HasSuffix(line, []byte(sumEnd)) {
+		return false, nil
+	}
+	want := fmt.Appendf(nil, "%08x", crc32.Checksum(line[:at], castagnoli))
+	if !bytes.Equal(want, line[at+len(sumKey):][:sumDigits]) {
+		return true, errChecksum
+	}
+	return true, nil
+}
+
+// checkLine verifies the checksum of a line. Journals of older versions have none;
+// a resume by this version adds one to every later line. Without a checksum the
+// content is a record's last key, so that a line with another end had a checksum
+// that is damaged.
+func (r *Reader) checkLine(line []byte) error {
+	has, err := verifyChecksum(line)
+	switch {
+	case err != nil:
+		return err
+	case has:
+		r.hasChecksums = true
+	case r.hasChecksums:
+		return errNoChecksum
+	case !bytes.HasSuffix(line, []byte("}}\n")):
+		return errLineEnd
+	default:
+		r.unchecked++
+	}
+	return nil
+}
+
+// journalFile is the file of a writer.
 type journalFile interface {
 	io.ReaderAt
 	io.WriterAt
 	Sync() error
 }
 
-// writer appends records at a known offset. A write that fails leaves its bytes
-// pending at that offset, so that a later attempt (space came back) writes over
-// the torn piece instead of after it. So does a flush that fails: the system may
-// have dropped what it could not write, and reports that only once (fsync(2)). An earlier
-// process may have died of that, with what it wrote in the system's memory alone:
-// the first records of a later one are flushed with all that was there, written again.
+// writer appends records at a known offset. After a write that fails, its bytes
+// stay pending at that offset, so that a later attempt (with space on the disk)
+// overwrites the torn piece. The same holds for a flush that fails: the system may
+// have dropped what it could not write, and reports that only once (fsync(2)). An
+// earlier process may have been killed by that, with its records only in the
+// system's memory: the first flush of a later process writes all earlier records
+// again.
 type writer struct {
 	mu       sync.Mutex
 	f        journalFile
-	off      int64 // behind it nothing is durable yet
-	doubted  int64 // bytes before off of which that is not known
+	off      int64 // bytes that are durable
+	doubtful int64 // bytes before off that may not be durable, as an earlier process wrote them
 	seq      int
 	pending  []byte // from off on
-	handed   int    // bytes of it that the system has
+	handed   int    // bytes of pending that the system has
 	volatile bool   // sync only flushes
 	private  bool   // remove what only --identify may record
-	hide     []hidden
+	hide     []hiddenPath
 }
 
 func (w *writer) append(rec Record) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	rec.Schema, rec.Seq, rec.At = SchemaVersion, w.seq+1, rec.At.UTC().Round(0)
+	rec.setKind()
 	if rec.Run != nil {
 		w.private = !rec.Run.Identify
 	}
@@ -194,7 +265,7 @@ func (w *writer) append(rec Record) error {
 		return fmt.Errorf("appending %s record to the journal: %w", rec.Kind, err)
 	}
 	if w.private {
-		line = hideAll(line, w.hide)
+		line = hidePaths(line, w.hide)
 	}
 	if line = addChecksum(line); len(line) > MaxLine {
 		return fmt.Errorf("appending %s record to the journal: %d bytes are more than the %d that a line may have",
@@ -210,25 +281,28 @@ func encodeLine(rec Record) ([]byte, error) {
 		return nil, err
 	}
 	if (rec.Kind == KindRun) != (rec.Seq == 1) {
-		return nil, errors.New("a journal begins with its only run record")
+		return nil, errors.New("the first record of a journal, and no other, is a run record")
 	}
-	if where := notFinite(&rec); where != "" {
-		return nil, fmt.Errorf("%s is not a finite number", where)
+	whole, err := complete(&rec)
+	if err != nil {
+		return nil, err
 	}
 	var b bytes.Buffer
-	if err := json.NewEncoder(&b).Encode(complete(&rec)); err != nil {
+	if err := json.NewEncoder(&b).Encode(whole); err != nil {
 		return nil, err
 	}
 	return b.Bytes(), nil
 }
 
-// flush hands everything to the operating system: it survives the death of the process.
+// flush hands all records to the operating system: they survive the death of the
+// process.
 func (w *writer) flush() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.hand()
 }
 
+// hand is flush for a caller with the lock.
 func (w *writer) hand() error {
 	if w.handed < len(w.pending) {
 		if _, err := w.f.WriteAt(w.pending[w.handed:], w.off+int64(w.handed)); err != nil {
@@ -237,25 +311,25 @@ func (w *writer) hand() error {
 		w.handed = len(w.pending)
 	}
 	if w.volatile {
-		w.settle()
+		w.dropPending()
 	}
 	return nil
 }
 
-// settle forgets what needs to be written no more.
-func (w *writer) settle() {
+// dropPending releases the records that need not be written again.
+func (w *writer) dropPending() {
 	w.off += int64(len(w.pending))
 	w.pending, w.handed = w.pending[:0], 0
 }
 
-// sync makes everything durable: it survives the death of the machine.
+// sync makes all records durable: they survive the death of the machine.
 func (w *writer) sync() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err := w.hand(); err != nil || w.volatile {
 		return err
 	}
-	again := w.doubted > 0 && len(w.pending) > 0
+	again := w.doubtful > 0 && len(w.pending) > 0
 	var err error
 	if again {
 		err = w.rewrite()
@@ -268,17 +342,20 @@ func (w *writer) sync() error {
 		return fmt.Errorf("flushing the journal: %w", err)
 	}
 	if again {
-		w.doubted = 0
+		w.doubtful = 0
 	}
-	w.settle()
+	w.dropPending()
 	return nil
 }
 
-// rewrite writes what an earlier process left once more, in its place.
+// rewriteBlock is how many bytes rewrite reads and writes at a time.
+const rewriteBlock = 1 << 20
+
+// rewrite writes the records of an earlier process again, in their place.
 func (w *writer) rewrite() error {
-	buf := make([]byte, min(w.doubted, 1<<20))
-	for at := int64(0); at < w.doubted; at += int64(len(buf)) {
-		buf = buf[:min(int64(len(buf)), w.doubted-at)]
+	buf := make([]byte, min(w.doubtful, rewriteBlock))
+	for at := int64(0); at < w.doubtful; at += int64(len(buf)) {
+		buf = buf[:min(int64(len(buf)), w.doubtful-at)]
 		if n, err := w.f.ReadAt(buf, at); n < len(buf) {
 			return err
 		}

@@ -19,6 +19,6 @@ func TestWhoseAFileIs(t *testing.T) {
 		{501, 0, "-1", "linux", false}, {0, 0, "501", "linux", true}, {502, 501, "502", "linux", false},
 		{99, 0, "501", "darwin", true}, {99, 0, "", "darwin", true}, {99, 501, "", "darwin", false}, {99, 0, "501", "linux", false},
 	} {
-		assert.Equal(t, f.want, ours(f.owner, f.user, f.caller, f.system), "%+v", f)
+		assert.Equal(t, f.want, isOurs(f.owner, f.user, f.caller, f.system), "%+v", f)
 	}
 }

@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// PooledRun is one of the runs that a pooled result was made of, with the rounds
-// that are its own.
+// PooledRun is one of the runs of a pooled result, with its rounds.
 type PooledRun struct {
 	Run    string `json:"run"`
 	Status string `json:"status"`
@@ -17,17 +16,18 @@ type PooledRun struct {
 	Last   int    `json:"last_round"`
 }
 
-// ErrNotPoolable is returned by [Pool] for runs that are not repetitions of one another.
-var ErrNotPoolable = errors.New("they are no repetitions of one another")
+// ErrNotPoolable is returned by [Pool] for runs that are not repetitions of one
+// another.
+var ErrNotPoolable = errors.New("they are not repetitions of one another")
 
-// Pool puts folded runs of one plan side by side as one result: rounds and sessions
-// are numbered on, each run keeps its own ([Result.Runs]), without averages.
-// Conclusions stay empty, as after [Fold]. The runs have to agree in the digest of
-// the plan, in machine, system and engine, and in what was made; a run cannot
-// be there twice. Whatever else differs would hide in an average.
+// Pool combines folded runs of one plan in one result, without averages: the rounds
+// and sessions of each run get the next numbers ([Result.Runs]). Conclusions stay
+// empty, as after [Fold]. The runs must have the same plan digest, machine, system,
+// engine and images, and must be different runs: other differences would disappear
+// in averages.
 func Pool(runs []*Result) (*Result, error) {
 	if len(runs) < 2 {
-		return nil, fmt.Errorf("pooling runs: got %d of them, need 2 or more", len(runs))
+		return nil, fmt.Errorf("pooling %d runs: need 2 or more", len(runs))
 	}
 	first := runs[0]
 	for i, r := range runs[1:] {
@@ -36,13 +36,14 @@ func Pool(runs []*Result) (*Result, error) {
 				return nil, fmt.Errorf("pooling runs: %q is given twice: %w", r.Run, ErrNotPoolable)
 			}
 		}
-		if what := differs(first, r); what != "" {
-			return nil, &Error{Doing: "pooling run " + quote(first.Run) + " with", File: r.Run, Err: fmt.Errorf("%s: %w", what, ErrNotPoolable),
-				Hint: "render each by itself; a repetition is made by `dmgbench run` of the first run's own plan.toml"}
+		if what := difference(first, r); what != "" {
+			return nil, &Error{Doing: fmt.Sprintf("pooling run %q with", first.Run), File: r.Run,
+				Err:  fmt.Errorf("%s: %w", what, ErrNotPoolable),
+				Hint: "report each separately; `dmgbench run` of the first run's plan.toml makes a repetition"}
 		}
 	}
 	out := &Result{Schema: SchemaVersion, Tool: first.Tool, Plan: first.Plan, Seed: first.Seed, Status: Done}
-	if first.Auto != nil { // one digest, and so one way to find the number; what each run decided stands in its own result
+	if first.Auto != nil { // the same by the digest, except for the decisions of each run
 		a := *first.Auto
 		a.Decisions = nil
 		out.Auto = &a
@@ -50,31 +51,31 @@ func Pool(runs []*Result) (*Result, error) {
 	ids := make([]string, len(runs))
 	for i, r := range runs {
 		ids[i] = r.Run
-		out.take(r)
+		out.addRun(r)
 	}
 	out.Run = strings.Join(ids, "+")
-	out.shareWarnings(runs)
+	out.mergeWarnings(runs)
 	for i := range out.Cases {
 		c := &out.Cases[i]
-		c.Status, c.Reason = verdict(c.Rounds, out.Rounds)
+		c.Status, c.Reason = caseStatus(c.Rounds, out.Rounds)
 	}
 	return out, nil
 }
 
-func quote(s string) string { return fmt.Sprintf("%q", s) }
-
-// differs is in what two runs are not the same experiment, "" if they are.
-func differs(a, b *Result) string {
+// difference is why two runs are not the same experiment, "" if they are.
+func difference(a, b *Result) string {
 	if a.Plan.Digest != b.Plan.Digest {
 		return fmt.Sprintf("plan %q (SHA-256 %.12s) and plan %q (SHA-256 %.12s) are not the same as executed",
 			a.Plan.Name, a.Plan.Digest, b.Plan.Name, b.Plan.Digest)
 	}
+	machine := func(s Session) string { return s.Host.Model + " " + s.Host.CPU + " " + s.Host.Arch }
+	system := func(s Session) string { return s.Host.OS + " " + s.Host.OSVersion }
+	engine := func(s Session) string { return s.Engine.Name + " " + s.Engine.Vendor + " " + s.Engine.Version }
 	for _, x := range a.Sessions {
 		for _, y := range b.Sessions {
 			if what := cmp.Or(
-				unlike("machine", x.Host.Model+" "+x.Host.CPU+" "+x.Host.Arch, y.Host.Model+" "+y.Host.CPU+" "+y.Host.Arch),
-				unlike("system", x.Host.OS+" "+x.Host.OSVersion, y.Host.OS+" "+y.Host.OSVersion),
-				unlike("engine", x.Engine.Name+" "+x.Engine.Vendor+" "+x.Engine.Version, y.Engine.Name+" "+y.Engine.Vendor+" "+y.Engine.Version),
+				unequal("machine", machine(x), machine(y)), unequal("system", system(x), system(y)),
+				unequal("engine", engine(x), engine(y)),
 			); what != "" {
 				return what
 			}
@@ -85,7 +86,7 @@ func differs(a, b *Result) string {
 			return fmt.Sprintf("case %q is not in both", c.ID)
 		}
 		if x, y := a.Cases[i].Target, c.Target; x != y && a.Cases[i].Status == Done && c.Status == Done {
-			return fmt.Sprintf("case %q was not made alike (%+v and %+v)", c.ID, x, y)
+			return fmt.Sprintf("case %q was not made the same (%+v and %+v)", c.ID, x, y)
 		}
 	}
 	if len(a.Cases) != len(b.Cases) {
@@ -94,15 +95,16 @@ func differs(a, b *Result) string {
 	return ""
 }
 
-func unlike(what, a, b string) string {
+// unequal is a difference between two runs, "" if the values are equal.
+func unequal(what, a, b string) string {
 	if a == b {
 		return ""
 	}
 	return fmt.Sprintf("the %s is %q in one and %q in the other", what, strings.TrimSpace(a), strings.TrimSpace(b))
 }
 
-// take appends the rounds of one run.
-func (r *Result) take(run *Result) {
+// addRun appends the rounds of one run.
+func (r *Result) addRun(run *Result) {
 	rounds, sessions := r.Rounds, 0
 	for _, s := range r.Sessions {
 		sessions = max(sessions, s.Index)
@@ -153,8 +155,8 @@ func worse(a, b string) bool {
 	return slices.Index(order, a) > slices.Index(order, b)
 }
 
-// shareWarnings keeps a warning that all runs have once, and names the run of any other.
-func (r *Result) shareWarnings(runs []*Result) {
+// mergeWarnings adds warnings that all runs have once, and others with their run.
+func (r *Result) mergeWarnings(runs []*Result) {
 	for _, run := range runs {
 		for _, w := range run.Warnings {
 			if slices.ContainsFunc(runs, func(o *Result) bool { return !slices.Contains(o.Warnings, w) }) {

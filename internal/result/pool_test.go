@@ -58,7 +58,7 @@ func TestPoolRefuses(t *testing.T) {
 		"engine":  {func(r *Result) { r.Sessions[0].Engine.Name = "hdiutil" }, "the engine is"},
 		"cases":   {func(r *Result) { r.Cases[0].ID = "b" }, `case "b" is not in both`},
 		"fewer":   {func(r *Result) { r.Cases = nil }, "1 cases in one and 0 in the other"},
-		"target":  {func(r *Result) { r.Cases[0].Target.Filesystem = "HFS+" }, `case "a" was not made alike`},
+		"target":  {func(r *Result) { r.Cases[0].Target.Filesystem = "HFS+" }, `case "a" was not made the same`},
 	} {
 		_, err := Pool([]*Result{foldedRun("one", nil), foldedRun("two", c.change)})
 		assert.ErrorIs(t, err, ErrNotPoolable, name)

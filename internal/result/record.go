@@ -4,25 +4,6 @@ import (
 	"time"
 )
 
-// Kinds of records. A reader refuses a kind that it does not know: it may be a
-// damaged one, and what it leaves out may be measured data.
-const (
-	KindRun          = "run"          // first record of every journal, and only there
-	KindSession      = "session"      // a stretch on one boot begins
-	KindRound        = "round"        // the order of the cases in one round
-	KindCaseStart    = "case_start"   // a case-round begins with a fresh container
-	KindStepStart    = "step_start"   // a step is about to begin: what a crash interrupted
-	KindStep         = "step"         // a step has ended, well or badly
-	KindCaseEnd      = "case_end"     // a case-round has ended; without it its steps do not count
-	KindPause        = "pause"        // the run waits for the user; the next session goes on behind it
-	KindDeparture    = "departure"    // found out while running
-	KindWarning      = "warning"      // of the run, or of one case
-	KindSessionEnd   = "session_end"  // clean, interrupted or paused
-	KindLook         = "look"         // whether another round is run, where the plan leaves it to the run
-	KindPrecondition = "precondition" // a place was written to until its rate settled
-	KindRunEnd       = "run_end"      // nothing is left to do
-)
-
 // How a session ended.
 const (
 	Clean       = "clean"
@@ -63,7 +44,8 @@ type RunStart struct {
 	Departures []Departure `json:"departures"`
 	Places     []Place     `json:"places"`
 	Cases      []PlanCase  `json:"cases"` // in plan order, which is the order of the result
-	// Identify allows host name, user and absolute paths; without it they are removed from every record.
+	// Identify allows host name, user and absolute paths; without it they are
+	// removed from every record.
 	Identify bool `json:"identify"`
 	// Keep leaves the images; later sessions of the run do so too.
 	Keep bool `json:"keep,omitempty"`
@@ -95,8 +77,8 @@ type RoundStart struct {
 	Order []string `json:"order"` // case ids
 }
 
-// CaseStart starts a case-round. A second one for the same case and round
-// starts it anew: what the first attempt measured no longer counts.
+// CaseStart starts a case-round. A second one for the same case and round starts it
+// anew: what the first attempt measured no longer counts.
 type CaseStart struct {
 	Case      string `json:"case"`
 	Round     int    `json:"round"`
@@ -132,8 +114,8 @@ type CaseEnd struct {
 }
 
 // Pause is a checkpoint at which the user has to do something. Inside a case it
-// names the container, so that resume can see that it is still the same one;
-// before a case Container is empty.
+// names the container, so that resume can see that it is still the same one; before
+// a case Container is empty.
 type Pause struct {
 	Case      string `json:"case"`
 	Round     int    `json:"round"`
@@ -144,7 +126,8 @@ type Pause struct {
 	Message   string `json:"message"`
 	Key       string `json:"key,omitempty"` // the manual axis and the value it has to have
 	Value     string `json:"value,omitempty"`
-	// Others are the containers that convert, transfer and damage steps have made of the case's own.
+	// Others are the containers that convert, transfer and damage steps have made
+	// of the case's own.
 	Others []PausedContainer `json:"others,omitempty"`
 }
 
@@ -174,36 +157,16 @@ type RunEnd struct {
 	Status string `json:"status"` // done | failed | skipped
 }
 
-// payload is the kind of the payload that is set, or "" unless exactly one is.
-func (r *Record) payload() string {
-	found, n := "", 0
-	for _, p := range []struct {
-		kind string
-		set  bool
-	}{
-		{KindRun, r.Run != nil}, {KindSession, r.Session != nil}, {KindRound, r.Round != nil},
-		{KindCaseStart, r.CaseStart != nil}, {KindStepStart, r.StepStart != nil}, {KindStep, r.Step != nil},
-		{KindCaseEnd, r.CaseEnd != nil}, {KindPause, r.Pause != nil}, {KindDeparture, r.Departure != nil},
-		{KindWarning, r.Warning != nil}, {KindSessionEnd, r.SessionEnd != nil}, {KindRunEnd, r.RunEnd != nil}, {KindLook, r.Look != nil}, {KindPrecondition, r.Precondition != nil},
-	} {
-		if p.set {
-			found, n = p.kind, n+1
-		}
-	}
-	if n != 1 {
-		return ""
-	}
-	return found
-}
-
 // Precondition is how a place was written to before the rounds of a session, until
 // its rate had settled by fio's rule or a limit was reached.
 type Precondition struct {
-	Session int            `json:"session"`
-	Place   string         `json:"place"`
-	Steady  bool           `json:"steady"`
-	Text    string         `json:"text"`
-	Slope   float64        `json:"slope"`  // of the last window: by what share of its mean the rate changes from one sample to the next, -1 where there was no window
+	Session int    `json:"session"`
+	Place   string `json:"place"`
+	Steady  bool   `json:"steady"`
+	Text    string `json:"text"`
+	// Slope is how much the rate of the last window changes from one sample to the next,
+	// as a share of its mean; -1 without a window.
+	Slope   float64        `json:"slope"`
 	Window  int            `json:"window"` // samples
 	Limit   float64        `json:"limit"`  // share below which the slope is settled
 	Samples []SteadySample `json:"samples"`
@@ -215,4 +178,52 @@ type SteadySample struct {
 	DurationNS int64 `json:"duration_ns"`
 }
 
-func (p *Precondition) check() error { return optional(p.Place) }
+// Why rounds = "auto" ended a run.
+const (
+	StopPrecise = "precision" // every interval is as narrow as asked
+	StopRounds  = "rounds"    // the limits that were reached
+	StopTime    = "time"
+	StopWritten = "written"
+	StopNothing = "nothing" // no case gave a number that could become more certain
+)
+
+var stops = []string{StopPrecise, StopRounds, StopTime, StopWritten, StopNothing}
+
+// AutoRounds is how the number of rounds is determined during the run. It is fixed
+// before the first round, as the level of every interval depends on it.
+type AutoRounds struct {
+	// Precision is the half-width of every headline's interval, as a share of its value,
+	// at which the run ends.
+	Precision float64 `json:"precision"`
+	// Looks are the numbers of rounds after which the intervals are judged, ascending; the
+	// last is the greatest possible number of rounds.
+	Looks      []int `json:"looks"`
+	MaxRounds  int   `json:"max_rounds"`            // as asked; what MaxWritten allows may be less
+	MaxTimeNS  int64 `json:"max_time_ns,omitempty"` // of all sessions together; 0 is no limit
+	MaxWritten int64 `json:"max_written,omitempty"` // bytes written by steps and canaries; 0 is no limit
+	// Decisions are what came of it, look by look; none before the first round, and
+	// none in a pooled result.
+	Decisions []Look `json:"decisions,omitempty"`
+}
+
+// Look is one decision on whether another round is run.
+type Look struct {
+	Round     int            `json:"round"`      // rounds that were done
+	Stop      string         `json:"stop"`       // precision | rounds | time | written | nothing; "" goes on
+	Text      string         `json:"text"`       // the same in words
+	ElapsedNS int64          `json:"elapsed_ns"` // of all sessions so far
+	Written   int64          `json:"written"`    // bytes so far
+	Judged    int            `json:"judged"`     // headlines that can have an interval
+	Wide      []WideInterval `json:"wide"`       // those whose interval is wider than asked, or missing
+}
+
+// WideInterval is a headline that is not as certain as asked.
+type WideInterval struct {
+	Case  string `json:"case"`
+	Phase string `json:"phase"`
+	Op    string `json:"op"`
+	Cycle int    `json:"cycle"`
+	// Half is the half-width as a share of the value; -1: no interval yet, or the value is
+	// zero.
+	Half float64 `json:"half"`
+}

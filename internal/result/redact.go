@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// withoutIdentity copies a record without host name, user and paths. What it
-// shares with the original is left as it was.
+// withoutIdentity copies a record without host name, user and paths. It does not
+// change the original.
 func withoutIdentity(rec Record) Record {
 	if rec.Session != nil {
 		s := *rec.Session
@@ -31,63 +31,53 @@ func withoutIdentity(rec Record) Record {
 	return rec
 }
 
-// hidden is a path and what replaces it, both as JSON writes them.
-type hidden struct{ path, instead []byte }
+// hiddenPath is a path and its replacement, both as JSON writes them.
+type hiddenPath struct{ path, instead []byte }
 
-// addHidden keeps the longest path first, so that a folder inside another one gets
-// its own name. A relative path is left out: it identifies no machine, and a run
-// folder called "done" would take that word out of every record.
-func addHidden(list []hidden, path, instead string) []hidden {
-	if len(path) < 2 || !filepath.IsAbs(path) { // "/" would hide every separator
+// addHidden adds a path to the list, which has the longest path first, so that a
+// folder inside another one gets its own replacement. It omits relative paths: they
+// identify no machine, and for a run folder called "done" every record would lose
+// that word. It also omits "/", which is in every path.
+func addHidden(list []hiddenPath, path, instead string) []hiddenPath {
+	if len(path) < 2 || !filepath.IsAbs(path) {
 		return list
 	}
-	list = append(slices.Clone(list), hidden{inJSON(path), inJSON(instead)})
-	slices.SortStableFunc(list, func(a, b hidden) int { return cmp.Compare(len(b.path), len(a.path)) })
+	list = append(slices.Clone(list), hiddenPath{inJSON(path), inJSON(instead)})
+	slices.SortStableFunc(list, func(a, b hiddenPath) int { return cmp.Compare(len(b.path), len(a.path)) })
 	return list
 }
 
 // inJSON is s as written inside a JSON string.
 func inJSON(s string) []byte {
 	b, err := json.Marshal(s)
-	if err != nil { // a string always marshals
+	if err != nil { // marshalling a string cannot fail
 		panic(err)
 	}
 	return b[1 : len(b)-1]
 }
 
-// hideAll replaces paths in an encoded record, but never a part of a longer
-// name: /a/b is not hidden inside /a/bc.
-func hideAll(line []byte, list []hidden) []byte {
+// hidePaths replaces paths in an encoded record, but not the start of a longer
+// name: it does not replace /a/b in /a/bc.
+func hidePaths(line []byte, list []hiddenPath) []byte {
 	for _, h := range list {
-		line = hideOne(line, h)
+		parts := bytes.Split(line, h.path)
+		if len(parts) == 1 {
+			continue
+		}
+		line = slices.Clone(parts[0])
+		for _, rest := range parts[1:] {
+			instead := h.instead
+			if len(rest) > 0 && isNameByte(rest[0]) {
+				instead = h.path
+			}
+			line = append(append(line, instead...), rest...)
+		}
 	}
 	return line
 }
 
-func hideOne(line []byte, h hidden) []byte {
-	var out []byte
-	rest := line
-	for {
-		i := bytes.Index(rest, h.path)
-		if i < 0 {
-			break
-		}
-		end := i + len(h.path)
-		out = append(out, rest[:i]...)
-		if end < len(rest) && nameByte(rest[end]) {
-			out = append(out, rest[i:end]...)
-		} else {
-			out = append(out, h.instead...)
-		}
-		rest = rest[end:]
-	}
-	if out == nil {
-		return line
-	}
-	return append(out, rest...)
-}
-
-// nameByte reports whether c, after a path, continues the name of its last element.
-func nameByte(c byte) bool {
+// isNameByte reports whether c, after a path, continues the name of its last
+// element.
+func isNameByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-' || c >= 0x80
 }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// State is the state of a run by its journal: what resume needs to continue, and what a
-// [Result] is folded from.
+// State is the state of a run by its journal: what resume needs to continue, and
+// what a [Result] is folded from.
 type State struct {
 	Run           RunStart
 	Sessions      []Session
@@ -18,7 +18,8 @@ type State struct {
 	Warnings      []WarningRecord
 	Looks         []Look         // decisions on another round, in order
 	Preconditions []Precondition // in order
-	// Paused is the pause after which the next session continues, nil if the run is not at one.
+	// Paused is the pause after which the next session continues, nil if the run is
+	// not at one.
 	Paused *Pause
 	// Ended is nil until the run has ended.
 	Ended *RunEnd
@@ -28,26 +29,37 @@ type State struct {
 type Attempt struct {
 	Start CaseStart
 	Steps []Step
-	// Begun is the step that was started and has not ended.
-	Begun *StepStart
-	// End is nil while the attempt is open: if no process runs it, it was interrupted.
+	// Started is the step that has started and not ended.
+	Started *StepStart
+	// End is nil while the attempt is open: if no process runs it, it was
+	// interrupted.
 	End *CaseEnd
 }
 
-// Replay goes through the records of one journal. It refuses what no run could
-// have written: a step outside a case, a case that the plan does not have.
+// replay is a state that records are added to, by [recordKinds].
+type replay struct {
+	State
+	cases map[string]bool // of the plan, by id
+	open  *Attempt        // the only one that steps can belong to
+	at    time.Time       // of this record
+	last  time.Time       // of the record before
+}
+
+// Replay adds up the records of one journal. It rejects what no run could have
+// written: a step outside of a case, a case that the plan does not have.
 func Replay(recs []Record) (*State, error) {
 	if len(recs) == 0 || recs[0].Run == nil {
-		return nil, &Error{Doing: "reading journal", File: JournalFile, Line: 1,
-			Err: errors.New("no run record"), Hint: "the run was interrupted before it began: start it again with `dmgbench run`, whose --out takes the folder over"}
+		return nil, &Error{Doing: "reading journal", File: JournalFile, Line: 1, Err: errors.New("no run record"),
+			Hint: "the run was interrupted before it started: start it again with `dmgbench run`, " +
+				"which reuses the folder of --out"}
 	}
 	r := replay{State: State{Run: *recs[0].Run, Orders: map[int][]string{}}, cases: map[string]bool{}}
 	for _, c := range r.Run.Cases {
 		r.cases[c.ID] = true
 	}
 	r.Departures = slices.Clone(r.Run.Departures)
-	for i, rec := range recs[1:] {
-		if err := r.add(rec); err != nil {
+	for i := range recs[1:] {
+		if err := r.add(&recs[i+1]); err != nil {
 			return nil, &Error{Doing: "reading journal", File: JournalFile, Line: i + 2, Err: err, Hint: hintDamaged}
 		}
 	}
@@ -55,60 +67,32 @@ func Replay(recs []Record) (*State, error) {
 	return &r.State, nil
 }
 
-type replay struct {
-	State
-	cases map[string]bool
-	open  *Attempt  // the only one that steps can belong to
-	last  time.Time // of the record before
+// add adds one record by the row of its kind.
+func (r *replay) add(rec *Record) error {
+	r.at = rec.At.UTC()
+	if rec.Kind != KindSession { // the session before ended with its last record
+		r.last = r.at
+	}
+	kind, err := rec.kind()
+	if err != nil {
+		return err
+	}
+	return kind.replay(r, rec)
 }
 
-func (r *replay) add(rec Record) error {
-	if rec.Kind != KindSession {
-		r.last = rec.At.UTC()
-	}
-	switch rec.Kind {
-	case KindRun:
-		return errors.New("a second run record")
-	case KindSession:
-		return r.session(*rec.Session, rec.At.UTC())
-	case KindRound:
-		r.Orders[rec.Round.Round] = rec.Round.Order
-	case KindCaseStart:
-		return r.caseStart(*rec.CaseStart)
-	case KindStepStart:
-		return r.stepStart(*rec.StepStart)
-	case KindStep:
-		return r.step(*rec.Step)
-	case KindCaseEnd:
-		return r.caseEnd(*rec.CaseEnd)
-	case KindPause:
-		r.Paused = rec.Pause
-	case KindDeparture:
-		r.Departures = append(r.Departures, *rec.Departure)
-	case KindWarning:
-		r.Warnings = append(r.Warnings, *rec.Warning)
-	case KindSessionEnd:
-		r.closeSession(rec.At.UTC(), rec.SessionEnd.End, rec.SessionEnd.Reason)
-	case KindPrecondition:
-		r.Preconditions = append(r.Preconditions, *rec.Precondition)
-	case KindLook:
-		return r.look(*rec.Look)
-	case KindRunEnd:
-		r.Ended = rec.RunEnd
-	}
-	return nil
-}
+func (r *replay) addRun(*RunStart) error { return errors.New("a second run record") }
 
-// session starts one. An attempt that is open continues only after a pause.
-func (r *replay) session(s Session, at time.Time) error {
+// addSession starts a session. An open attempt continues only after a pause.
+func (r *replay) addSession(start *Session) error {
+	s := *start
 	if n := len(r.Sessions); n > 0 && s.Index <= r.Sessions[n-1].Index {
 		return fmt.Errorf("session %d follows session %d", s.Index, r.Sessions[n-1].Index)
 	}
 	r.closeSession(r.last, Lost, "")
-	r.last = at
+	r.last = r.at
 	s.Started, s.Finished, s.End, s.Reason = s.Started.UTC(), time.Time{}, "", ""
 	if s.Started.IsZero() {
-		s.Started = at
+		s.Started = r.at
 	}
 	r.Sessions = append(r.Sessions, s)
 	r.Ended = nil // a session after the end repeats rounds that failed
@@ -118,7 +102,7 @@ func (r *replay) session(s Session, at time.Time) error {
 	return nil
 }
 
-// closeSession fills in the end of the last session unless it has one.
+// closeSession sets the end of the last session unless it has one.
 func (r *replay) closeSession(at time.Time, end, reason string) {
 	if len(r.Sessions) == 0 {
 		return
@@ -129,11 +113,22 @@ func (r *replay) closeSession(at time.Time, end, reason string) {
 	}
 }
 
-func (r *replay) caseStart(c CaseStart) error {
+func (r *replay) addSessionEnd(s *SessionEnd) error {
+	r.closeSession(r.at, s.End, s.Reason)
+	return nil
+}
+
+func (r *replay) addRound(s *RoundStart) error {
+	r.Orders[s.Round] = s.Order
+	return nil
+}
+
+// addCaseStart opens an attempt; an open one stays without an end.
+func (r *replay) addCaseStart(c *CaseStart) error {
 	if !r.cases[c.Case] {
 		return fmt.Errorf("case %q is not one of the run's", c.Case)
 	}
-	r.open = &Attempt{Start: c}
+	r.open = &Attempt{Start: *c}
 	r.Attempts, r.Paused = append(r.Attempts, r.open), nil
 	return nil
 }
@@ -141,31 +136,33 @@ func (r *replay) caseStart(c CaseStart) error {
 // attempt is the open one if it is of this case and round.
 func (r *replay) attempt(what, id string, round int) (*Attempt, error) {
 	if r.open == nil || r.open.Start.Case != id || r.open.Start.Round != round {
-		return nil, fmt.Errorf("%s of case %q, round %d, which was not begun", what, id, round)
+		return nil, fmt.Errorf("%s of case %q, round %d, which was not started", what, id, round)
 	}
 	return r.open, nil
 }
 
-func (r *replay) stepStart(s StepStart) error {
+// addStepStart ends a pause: a step after it has started.
+func (r *replay) addStepStart(s *StepStart) error {
 	a, err := r.attempt("step", s.Case, s.Round)
 	if err != nil {
 		return err
 	}
-	a.Begun, r.Paused = &s, nil
+	a.Started, r.Paused = s, nil
 	return nil
 }
 
-func (r *replay) step(s StepEnd) error {
+func (r *replay) addStep(s *StepEnd) error {
 	a, err := r.attempt("step", s.Case, s.Round)
 	if err != nil {
 		return err
 	}
-	a.Steps, a.Begun, r.Paused = append(a.Steps, s.Step), nil, nil
+	a.Steps, a.Started, r.Paused = append(a.Steps, s.Step), nil, nil
 	return nil
 }
 
-// caseEnd ends the open attempt, or is the only record of a case that was skipped or failed before it started.
-func (r *replay) caseEnd(c CaseEnd) error {
+// addCaseEnd ends the open attempt, or is the only record of a case that was
+// skipped or failed before it started.
+func (r *replay) addCaseEnd(c *CaseEnd) error {
 	if !r.cases[c.Case] {
 		return fmt.Errorf("case %q is not one of the run's", c.Case)
 	}
@@ -180,12 +177,59 @@ func (r *replay) caseEnd(c CaseEnd) error {
 	} else {
 		r.open = nil
 	}
-	a.End = &c
+	a.End = c
 	return nil
 }
 
-// Final is the attempt at a case-round that counts: the last that is done, else
-// the last that ended, else the last. It is nil if there was none.
+func (r *replay) addPause(p *Pause) error {
+	r.Paused = p
+	return nil
+}
+
+func (r *replay) addDeparture(d *Departure) error {
+	r.Departures = append(r.Departures, *d)
+	return nil
+}
+
+func (r *replay) addWarning(w *WarningRecord) error {
+	r.Warnings = append(r.Warnings, *w)
+	return nil
+}
+
+func (r *replay) addPrecondition(p *Precondition) error {
+	r.Preconditions = append(r.Preconditions, *p)
+	return nil
+}
+
+func (r *replay) addRunEnd(e *RunEnd) error {
+	r.Ended = e
+	return nil
+}
+
+// addLook adds a decision on another round.
+func (r *replay) addLook(l *Look) error {
+	switch n := len(r.Looks); {
+	case r.Run.Auto == nil:
+		return errors.New("a decision on rounds in a run with a fixed number")
+	case r.Stopped() != nil:
+		return fmt.Errorf("a decision after the one of round %d, which ended the run", r.Stopped().Round)
+	case n > 0 && l.Round <= r.Looks[n-1].Round:
+		return fmt.Errorf("a decision after round %d follows one after round %d", l.Round, r.Looks[n-1].Round)
+	}
+	r.Looks = append(r.Looks, *l)
+	return nil
+}
+
+// Stopped is the decision that ended the run, nil until then.
+func (s *State) Stopped() *Look {
+	if n := len(s.Looks); n > 0 && s.Looks[n-1].Stop != "" {
+		return &s.Looks[n-1]
+	}
+	return nil
+}
+
+// Final is the attempt at a case-round that counts: the last that is done, else the
+// last that ended, else the last. It is nil if there was none.
 func (s *State) Final(id string, round int) *Attempt {
 	var best *Attempt
 	for _, a := range s.Attempts {
@@ -196,7 +240,7 @@ func (s *State) Final(id string, round int) *Attempt {
 	return best
 }
 
-// better picks one of two attempts at a case-round, b being the later one.
+// better is one of two attempts at a case-round, b being the later one.
 func better(a, b *Attempt) *Attempt {
 	if a == nil || b.rank() >= a.rank() {
 		return b
@@ -204,6 +248,7 @@ func better(a, b *Attempt) *Attempt {
 	return a
 }
 
+// rank orders attempts by how much they count.
 func (a *Attempt) rank() int {
 	switch {
 	case a.End == nil:
@@ -214,19 +259,13 @@ func (a *Attempt) rank() int {
 	return 2
 }
 
-// Finished reports whether a case-round has ended, well or badly, so that
-// resume does not measure it again.
-func (s *State) Finished(id string, round int) bool {
-	a := s.Final(id, round)
-	return a != nil && a.End != nil
-}
-
 // Failed reports whether the attempt ended without a result.
 func (a *Attempt) Failed() bool {
 	return a.End != nil && (a.End.Status == Failed || a.End.Status == Discarded)
 }
 
-// FailedRounds is how many case-rounds failed or were discarded, and were not measured since.
+// FailedRounds is how many case-rounds failed or were discarded, and were not
+// measured since.
 func (s *State) FailedRounds() (n int) {
 	for _, list := range s.finals() {
 		for _, a := range list {
@@ -238,17 +277,9 @@ func (s *State) FailedRounds() (n int) {
 	return n
 }
 
-// Retrying reports whether the last session measured failed case-rounds again and was interrupted or paused meanwhile.
+// Retrying reports whether the last session measured failed case-rounds again and
+// was interrupted or paused meanwhile.
 func (s *State) Retrying() bool {
 	n := len(s.Sessions)
 	return n > 0 && s.Ended == nil && s.Sessions[n-1].RetryFailed
-}
-
-// Open is the attempt that the journal breaks off in, nil if there is none. If
-// the run is paused inside it, it continues; otherwise it has to be started anew.
-func (s *State) Open() *Attempt {
-	if n := len(s.Attempts); n > 0 && s.Attempts[n-1].End == nil {
-		return s.Attempts[n-1]
-	}
-	return nil
 }

@@ -1,24 +1,25 @@
-// Package result holds what a run leaves behind: the records of the journal, the
-// result that is folded from them, the run folder and the exports.
+// Package result defines the records of the journal, the result that is folded from
+// them, and the run folder that contains both.
 //
-// Records are written once, at the end of what they describe, and never changed.
-// The package neither measures nor draws conclusions: summaries and verdicts are
-// put into a [Result] by the analysis. Times are integer nanoseconds, sizes
-// integer bytes, rates bytes per second. Changes of the format are additive.
+// A record is written once, after the event that it describes, and never changed. The
+// package neither measures nor draws conclusions: the analysis adds summaries and
+// verdicts to a [Result]. Times are integer nanoseconds, sizes integer bytes, rates
+// bytes per second. Changes of the format are additive.
 //
-// # The way of a number
+// # From event to result
 //
-// The runner appends a [Record] for every event to the journal of a [RunDir].
-// [Replay] gives the state of a run, which a resume needs; [Fold] makes
-// the [Result] of it. [Export] turns results into formats of other programs.
+// The runner appends a [Record] for every event to the journal of a [RunDir]. Each kind
+// of record is one row of the table recordKinds: how it is checked, and how [Replay]
+// adds it to the [State] of the run, which resume needs. [Fold] makes the [Result] from
+// that state. Package result/export writes results in formats of other programs.
 //
-// # What it refuses
+// # Untrusted input
 //
-// A journal or result may have been made by somebody else. Names in it are plain
-// file names ([SafeName]) or the journal is not read; files are reached through
-// the opened run folder only, never through links; and a folder is resumed only if
-// its marker, its journal and its owner agree. Host names, users and absolute
-// paths are not recorded unless the run has --identify.
+// A journal or result may come from other people. Names in it are plain file names
+// ([SafeName]), or the journal is rejected. Files are reached only through the open run
+// folder, never through links. A folder is resumed only if its marker, its journal and
+// its owner agree. Host names, users and absolute paths are recorded only with
+// --identify.
 package result
 
 import "time"
@@ -44,11 +45,14 @@ type Result struct {
 	Fits       []Fit       `json:"fits"`
 	Relations  []Relation  `json:"relations"`
 	Claims     []Claim     `json:"claims"`
-	// Tables are those that the plan declares, filled in; none in results of versions before them.
+	// Tables are those that the plan declares, filled in; none in results of
+	// versions before them.
 	Tables []Table `json:"tables,omitempty"`
-	// Auto is how the number of rounds came about where the plan left it to the run.
+	// Auto is how the number of rounds came about where the plan left it to the
+	// run.
 	Auto *AutoRounds `json:"auto,omitempty"`
-	// Preconditions are what was written before the rounds, where the plan asks for a steady state.
+	// Preconditions are what was written before the rounds, where the plan asks for
+	// a steady state.
 	Preconditions []Precondition `json:"preconditions,omitempty"`
 	// Runs are what a pooled result was made of, see [Pool]; none for a single run.
 	Runs []PooledRun `json:"runs,omitempty"`
@@ -78,7 +82,8 @@ type Session struct {
 	Started  time.Time `json:"started"`
 	Finished time.Time `json:"finished"`
 	Boot     string    `json:"boot"` // digest that tells two boots apart, nothing more
-	// Engines are all that took part when there was more than one, the native baseline's included.
+	// Engines are all that took part when there was more than one, the native
+	// baseline's included.
 	Engines []Engine `json:"engines,omitempty"`
 	End     string   `json:"end"`              // clean | interrupted | paused | lost (no end was written)
 	Reason  string   `json:"reason,omitempty"` // why it ended, unless clean
@@ -116,7 +121,8 @@ type Host struct {
 	Thermal     string   `json:"thermal"`
 	Busy        []string `json:"busy"` // Spotlight, Time Machine, load …
 	Disks       []Disk   `json:"disks"`
-	// Translated is set where the program runs by an emulation of another processor (Rosetta).
+	// Translated is set where the program runs by an emulation of another processor
+	// (Rosetta).
 	Translated     bool   `json:"translated,omitempty"`
 	MemoryPressure string `json:"memory_pressure,omitempty"` // normal | warning | critical | ""
 	SwapUsed       int64  `json:"swap_used,omitempty"`
@@ -149,7 +155,9 @@ type Disk struct {
 
 // Departure is a way in which the run differs from what was published.
 type Departure struct {
-	Kind  string   `json:"kind"` // filesystem | engine | scale | sets | rounds | machine | os | choice | codec | input | format …
+	// Kind is filesystem, engine, scale, sets, rounds, machine, os, choice, codec, input,
+	// format, …
+	Kind  string   `json:"kind"`
 	Text  string   `json:"text"`
 	Cases []string `json:"cases,omitempty"` // none: all
 }
@@ -168,12 +176,13 @@ const (
 	Discarded = "discarded"
 )
 
-// Unfinished is the status of a run that has not ended; its other statuses are
-// Done (skipped cases included), Failed (a case failed or was discarded) and
-// Skipped (it was not measured).
+// Unfinished is the status of a run that has not ended; its other statuses are Done
+// (skipped cases included), Failed (a case failed or was discarded) and Skipped (it
+// was not measured).
 const Unfinished = "unfinished"
 
-// Case is one cell of the matrix with everything that was done to it, over all rounds.
+// Case is one cell of the matrix with everything that was done to it, over all
+// rounds.
 type Case struct {
 	ID       string      `json:"id"`
 	Keys     [][2]string `json:"keys"`
@@ -182,7 +191,8 @@ type Case struct {
 	Status   string      `json:"status"`
 	Reason   string      `json:"reason"`
 	Steps    []Step      `json:"steps"`
-	// Rounds have for each round that was started whether its steps count: only those of a round that is done do.
+	// Rounds have for each round that was started whether its steps count: only
+	// those of a round that is done do.
 	Rounds   []CaseRound `json:"rounds"`
 	Warnings []Warning   `json:"warnings,omitempty"`
 }
@@ -229,7 +239,7 @@ type Step struct {
 	Session    int               `json:"session"`
 	StartNS    int64             `json:"start_ns"`
 	DurationNS int64             `json:"duration_ns"`
-	RetryNS    int64             `json:"retry_ns,omitempty"` // failed tries and the pauses between tries, not in DurationNS
+	RetryNS    int64             `json:"retry_ns,omitempty"` // failed tries and pauses between tries, not in DurationNS
 	Error      string            `json:"error"`
 	Expect     string            `json:"expect"` // ok | fail
 	Samples    []Sample          `json:"samples,omitempty"`
@@ -243,7 +253,7 @@ type Step struct {
 	Device     *DeviceBytes      `json:"device_bytes,omitempty"`
 	DeviceWhy  string            `json:"device_bytes_unknown,omitempty"` // why file work has no device bytes
 	Workers    int               `json:"workers,omitempty"`
-	Flushes    int64             `json:"flushes,omitempty"`     // calls that flushed files and folders of the host in the timed files
+	Flushes    int64             `json:"flushes,omitempty"`     // calls that flushed files or folders of the host
 	BytesFreed int64             `json:"bytes_freed,omitempty"` // reclaimed by compact or trim
 	Stream     *Stream           `json:"stream,omitempty"`
 	Findings   []string          `json:"findings,omitempty"` // of check and verify
@@ -257,11 +267,13 @@ type Span struct {
 	FirstDoneNS int64 `json:"first_done_ns"`
 	LastDoneNS  int64 `json:"last_done_ns"`
 	Bytes       int64 `json:"bytes"`
-	// BusyNS is the sum of the samples' durations; IdleNS the rest of worker time between gate and last done.
+	// BusyNS is the sum of the samples' durations; IdleNS the rest of worker time
+	// between gate and last done.
 	BusyNS int64 `json:"busy_ns"`
 	IdleNS int64 `json:"idle_ns"`
-	// Waves is how often the gate opened. Between two waves files are closed, opened and their data made: that time,
-	// PausedNS, is cut out, so that gate to last done is the sum of the waves.
+	// Waves is how often the gate opened. Between two waves files are closed,
+	// opened and their data made: that time, PausedNS, is cut out, so that gate to
+	// last done is the sum of the waves.
 	Waves    int   `json:"waves"`
 	PausedNS int64 `json:"paused_ns"`
 }
@@ -310,83 +322,4 @@ type Stream struct {
 	Out     int64   `json:"out"`
 	Ratio   float64 `json:"ratio"`  // original / compressed
 	Saving  float64 `json:"saving"` // share saved
-}
-
-// Summary is the estimates of one phase, direction and case.
-type Summary struct {
-	Case       string           `json:"case"`
-	Phase      string           `json:"phase"`
-	Op         string           `json:"op"` // a quantity of the plan language
-	Cycle      int              `json:"cycle"`
-	N          int              `json:"n"`
-	Rounds     int              `json:"rounds"`
-	Bytes      int64            `json:"bytes"`
-	Headline   string           `json:"headline"` // name of the estimate to quote
-	Estimates  []Estimate       `json:"estimates"`
-	Published  []PublishedValue `json:"published"`
-	Departures []string         `json:"departures"`
-	Warnings   []Warning        `json:"warnings"`
-	// BySession are the headline values of each single run of a pooled result.
-	BySession []SessionValue `json:"by_session,omitempty"`
-}
-
-// SessionValue is the headline of a summary in one of the pooled runs.
-type SessionValue struct {
-	Run    string  `json:"run"`
-	Value  float64 `json:"value"` // in the unit of the headline
-	Rounds int     `json:"rounds"`
-}
-
-// Estimate is one number with what it needs to be trusted.
-type Estimate struct {
-	Name  string  `json:"name"` // aggregate | mean | median | trimmed | theil-sen | least-squares | latency | …
-	Value float64 `json:"value"`
-	Unit  string  `json:"unit"` // B/s | B | s | 1
-	N     int     `json:"n"`
-	CI    *CI     `json:"ci"`
-	Why   string  `json:"why,omitempty"` // why there is no interval
-}
-
-// CI is an interval; it always names what was replicated.
-type CI struct {
-	Low    float64 `json:"low"`
-	High   float64 `json:"high"`
-	Level  float64 `json:"level"`
-	Method string  `json:"method"`
-	Unit   string  `json:"unit_of_replication"` // round | file within one mount | session
-}
-
-// PublishedValue is the published figure for a measured one.
-type PublishedValue struct {
-	Text       string  `json:"text"`
-	Kind       string  `json:"kind"` // is | about | below | above | range
-	Low        float64 `json:"low"`
-	High       float64 `json:"high"`
-	Unit       string  `json:"unit"`
-	Statistic  string  `json:"statistic"`
-	On         string  `json:"on"`         // machine, OS, tool, date in one line
-	Ratio      float64 `json:"ratio"`      // measured / published under the statistic that the source names
-	Comparable bool    `json:"comparable"` // false: departures grey the ratio
-	// Estimate is the name of the measured estimate in Ratio; empty where there is none.
-	Estimate string `json:"estimate,omitempty"`
-}
-
-// Fit is a fitted model of one quantity along an axis, measured and published.
-type Fit struct {
-	Name         string        `json:"name"`
-	Model        string        `json:"model"`
-	Along        string        `json:"along"`
-	Op           string        `json:"op"`
-	Points       [][2]float64  `json:"points"`
-	Coefficients []Coefficient `json:"coefficients"`
-	Predictions  [][2]float64  `json:"predictions"`
-	Reason       string        `json:"reason"` // why there is none
-}
-
-// Coefficient of a fit.
-type Coefficient struct {
-	Name      string   `json:"name"`
-	Value     float64  `json:"value"`
-	CI        *CI      `json:"ci"`
-	Published *float64 `json:"published"`
 }

@@ -101,7 +101,7 @@ func TestWriterWritesAgainWhatAnEarlierProcessCouldNotFlush(t *testing.T) {
 				require.ErrorIs(t, w.sync(), errQuota)
 				f.full = false
 				w = newWriter(f, "", int64(len(f.cached.data)), i, true)
-				w.doubted = w.off
+				w.doubtful = w.off
 				require.NoError(t, w.sync(), "nothing to write")
 			}
 			r.At = start.Add(time.Duration(i) * time.Second)

@@ -1,9 +1,9 @@
 package result
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -16,16 +16,17 @@ const (
 	PlanFile    = "plan.toml"     // the plan as executed
 	JournalFile = "journal.jsonl" // append-only
 	ResultFile  = "result.json"   // reproducible from the two above
-	SummaryFile = "summary.json"  // what lists of runs show of result.json, see [ReadSummary]
+	SummaryFile = "summary.json"  // the part of result.json that lists of runs show, see [ReadSummary]
 	ReportFile  = "report.html"
-	markerFile  = ".dmgbench-run" // holds the run id; a folder without it is never written to by resume
+	markerFile  = ".dmgbench-run" // contains the run id; resume writes only to folders with it
 )
 
-var written = []string{PlanFile, ResultFile, SummaryFile, ReportFile}
+// writtenFiles are the files that [RunDir.WriteFile] writes.
+var writtenFiles = []string{PlanFile, ResultFile, SummaryFile, ReportFile}
 
 // Conditions that callers branch on.
 var (
-	// ErrNotEmpty is returned by [CreateRun] for a folder that has something in it.
+	// ErrNotEmpty is returned by [CreateRun] for a folder that is not empty.
 	ErrNotEmpty = errors.New("folder is not empty")
 	// ErrNotRun is returned for a folder that is not a run folder.
 	ErrNotRun = errors.New("not a run folder")
@@ -36,9 +37,9 @@ var (
 // maxFile is the largest file of a run folder that is read, in bytes.
 const maxFile = 1 << 30
 
-// RunDir is an opened run folder. All its files are reached through [os.Root],
-// and only regular files: neither a link nor a FIFO in their place is followed.
-// Append, Flush and Sync may be called from several goroutines.
+// RunDir is an open run folder. It opens all files through [os.Root], and only
+// regular files: a link or FIFO in their place is an error. Append, Flush and Sync
+// may be called from several goroutines.
 type RunDir struct {
 	root     *os.Root
 	path     string
@@ -47,9 +48,9 @@ type RunDir struct {
 	warnings []Warning
 }
 
-// CreateRun makes the run folder for the run with this id and locks it. The
-// folder must not exist, be empty, or hold only a run that was killed
-// before it started; folders above it are made.
+// CreateRun makes the run folder for the run with this id and locks it. It makes
+// the folders above it. An existing folder must be empty, or contain only a run
+// that was killed before its first record.
 func CreateRun(dir, id string) (*RunDir, error) {
 	fail := func(err error, hint string) (*RunDir, error) {
 		return nil, &Error{Doing: "making run folder", File: dir, Err: err, Hint: hint}
@@ -58,15 +59,15 @@ func CreateRun(dir, id string) (*RunDir, error) {
 		return fail(fmt.Errorf("run id: %w", err), "")
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fail(bare(err), "choose another folder with --out")
+		return fail(withoutPath(err), "choose another folder with --out")
 	}
 	d, err := openDir(dir)
 	if err != nil {
 		return fail(err, "")
 	}
-	if err = d.begin(id); errors.Is(err, ErrNotEmpty) {
+	if err = d.create(id); errors.Is(err, ErrNotEmpty) {
 		if err = d.reclaim(); err == nil {
-			err = d.begin(id)
+			err = d.create(id)
 		}
 	}
 	switch {
@@ -74,16 +75,19 @@ func CreateRun(dir, id string) (*RunDir, error) {
 		return d, nil
 	case errors.Is(err, ErrNotEmpty), errors.Is(err, fs.ErrExist):
 		d.Close()
-		return fail(ErrNotEmpty, "choose another folder with --out, or go on with an interrupted run by `dmgbench resume`")
+		return fail(ErrNotEmpty,
+			"choose another folder with --out, or continue an interrupted run with `dmgbench resume`")
 	default:
 		d.Close()
-		return fail(bare(err), "")
+		return fail(withoutPath(err), "")
 	}
 }
 
-func (d *RunDir) begin(id string) error {
-	if err := d.mustBeEmpty(); err != nil {
-		return err
+// create writes the marker before the journal: a folder with only a marker is known
+// as that of a run that was killed here.
+func (d *RunDir) create(id string) error {
+	if names, err := d.names(); err != nil || len(names) > 0 {
+		return cmp.Or(err, ErrNotEmpty)
 	}
 	m, err := d.root.OpenFile(markerFile, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
@@ -97,40 +101,25 @@ func (d *RunDir) begin(id string) error {
 	if err != nil {
 		return err
 	}
-	if err := d.take(f); err != nil {
+	if err := d.lockJournal(f); err != nil {
 		return err
 	}
 	d.w = newWriter(durable{f}, d.path, 0, 0, true)
 	return d.syncDir()
 }
 
-func (d *RunDir) mustBeEmpty() error {
-	self, err := d.root.Open(".")
-	if err != nil {
-		return err
-	}
-	defer self.Close()
-	names, err := self.Readdirnames(1)
-	if len(names) > 0 {
-		return ErrNotEmpty
-	}
-	if errors.Is(err, io.EOF) {
-		return nil
-	}
-	return err
-}
-
-// newWriter hides the run folder's own path from every record unless private is off.
+// newWriter continues a journal after off bytes and seq records. It hides the run
+// folder's own path in every record if private is set.
 func newWriter(f journalFile, path string, off int64, seq int, private bool) *writer {
 	return &writer{f: f, off: off, seq: seq, private: private, hide: addHidden(nil, path, "<run>")}
 }
 
-// OpenRun opens a run folder to read it and to put results and reports into it.
-// It takes no lock: a report of a run in progress is allowed.
+// OpenRun opens a run folder to read it and to write results and reports. It takes
+// no lock: a report of an active run is allowed.
 func OpenRun(dir string) (*RunDir, error) {
 	d, err := openDir(dir)
 	if err != nil {
-		return nil, &Error{Doing: "opening run folder", File: dir, Err: err, Hint: "give the folder that `dmgbench run` made"}
+		return nil, &Error{Doing: "opening run folder", File: dir, Err: err, Hint: hintFolder}
 	}
 	fi, err := d.root.Lstat(JournalFile)
 	if err == nil && fi.Mode().IsRegular() {
@@ -139,21 +128,23 @@ func OpenRun(dir string) (*RunDir, error) {
 	_, marked := d.root.Lstat(markerFile)
 	d.Close()
 	if errors.Is(err, fs.ErrNotExist) && marked == nil {
-		return nil, neverBegan("opening run folder", dir)
+		return nil, errNeverStarted("opening run folder", dir)
 	}
-	return nil, &Error{Doing: "opening run folder", File: dir, Err: fmt.Errorf("no %s in it: %w", JournalFile, ErrNotRun),
-		Hint: "give the folder that `dmgbench run` made"}
+	return nil, &Error{Doing: "opening run folder", File: dir, Hint: hintFolder,
+		Err: fmt.Errorf("it has no %s: %w", JournalFile, ErrNotRun)}
 }
 
-// neverBegan is the error about a run that was killed before its first record was written.
-func neverBegan(doing, dir string) error {
-	return &Error{Doing: doing, File: dir, Err: fmt.Errorf("the run was interrupted before it began: %w", ErrNotRun),
-		Hint: "nothing was measured: start it again with `dmgbench run`, whose --out takes the folder over"}
+const hintFolder = "give the folder that `dmgbench run` made"
+
+// errNeverStarted is the error of a run that was killed before its first record.
+func errNeverStarted(doing, dir string) error {
+	return &Error{Doing: doing, File: dir, Err: fmt.Errorf("the run was interrupted before it started: %w", ErrNotRun),
+		Hint: "start it again with `dmgbench run`, which reuses the folder of --out"}
 }
 
-// ResumeRun opens a run folder to continue its run: locks it, checks that the
-// marker agrees with the journal, takes off a torn last line and removes
-// half-written files. Records appended from now on follow those that are there.
+// ResumeRun opens a run folder to continue its run: it locks the folder, checks
+// that the marker agrees with the journal, cuts off a torn last line and removes
+// half-written files. Appended records follow the existing ones.
 func ResumeRun(dir string) (*RunDir, error) {
 	d, err := OpenRun(dir)
 	if err != nil {
@@ -161,20 +152,20 @@ func ResumeRun(dir string) (*RunDir, error) {
 	}
 	if err := d.resume(); err != nil {
 		d.Close()
-		if _, told := errors.AsType[*Error](err); told {
+		if _, complete := errors.AsType[*Error](err); complete {
 			return nil, err
 		}
 		hint := ""
 		if errors.Is(err, ErrBusy) {
-			hint = "wait until it has ended, or end it"
+			hint = "wait until it ends, or end it"
 		}
-		return nil, &Error{Doing: "resuming run", File: dir, Err: bare(err), Hint: hint}
+		return nil, &Error{Doing: "resuming run", File: dir, Err: withoutPath(err), Hint: hint}
 	}
 	return d, nil
 }
 
-// Running reports whether a process writes the run in this folder. A folder that
-// cannot be read is not running.
+// Running reports whether a process is executing the run in this folder. It is
+// false for a folder that cannot be read.
 func Running(dir string) bool {
 	d, err := OpenRun(dir)
 	if err != nil {
@@ -189,12 +180,13 @@ func Running(dir string) bool {
 	return errors.Is(lock(f), ErrBusy)
 }
 
+// resume locks and checks the folder, then repairs what a killed process left.
 func (d *RunDir) resume() error {
 	f, err := d.openRegular(JournalFile, os.O_RDWR)
 	if err != nil {
 		return err
 	}
-	if err := d.take(f); err != nil {
+	if err := d.lockJournal(f); err != nil {
 		return err
 	}
 	r := NewReader(f, JournalFile)
@@ -203,10 +195,10 @@ func (d *RunDir) resume() error {
 		return err
 	}
 	if len(recs) == 0 {
-		return neverBegan("resuming run", d.path)
+		return errNeverStarted("resuming run", d.path)
 	}
 	if recs[0].Run == nil {
-		return fmt.Errorf("the journal does not begin with a run: %w", ErrNotRun)
+		return fmt.Errorf("the first record of the journal is not a run: %w", ErrNotRun)
 	}
 	if err := d.checkMarker(recs[0].Run.ID); err != nil {
 		return err
@@ -214,19 +206,20 @@ func (d *RunDir) resume() error {
 	if torn := r.Torn(); torn != nil {
 		d.warnings = append(d.warnings, *torn)
 		if err := f.Truncate(r.Whole()); err != nil {
-			return fmt.Errorf("taking off the torn line: %w", bare(err))
+			return fmt.Errorf("cutting off the torn line: %w", withoutPath(err))
 		}
 	}
 	d.w = newWriter(durable{f}, d.path, r.Whole(), len(recs), !recs[0].Run.Identify)
-	d.w.doubted = r.Whole()
-	return d.sweep()
+	d.w.doubtful = r.Whole()
+	return d.removeTemporary()
 }
 
-// checkMarker refuses a folder that this program did not make for this run and user.
+// checkMarker fails for a folder that this program did not make for this run and
+// user.
 func (d *RunDir) checkMarker(id string) error {
 	text, err := d.ReadFile(markerFile, maxName+1)
 	if err != nil {
-		return fmt.Errorf("the folder is not marked as a run's (%w): %w", bare(err), ErrNotRun)
+		return fmt.Errorf("the folder is not marked as a run's (%w): %w", withoutPath(err), ErrNotRun)
 	}
 	if strings.TrimSuffix(string(text), "\n") != id {
 		return fmt.Errorf("the folder is marked for another run than the journal's: %w", ErrNotRun)
@@ -241,19 +234,20 @@ func (d *RunDir) checkMarker(id string) error {
 	return nil
 }
 
-// take locks the journal for as long as the folder is open.
-func (d *RunDir) take(f *os.File) error {
+// lockJournal locks the journal while the folder is open.
+func (d *RunDir) lockJournal(f *os.File) error {
 	d.journal = f
 	switch err := lock(f); {
 	case errors.Is(err, errors.ErrUnsupported):
 		d.warnings = append(d.warnings, Warning{Kind: "lock",
-			Text: "the file system of the run folder has no locks: nothing keeps a second resume away"})
+			Text: "the file system of the run folder has no locks: do not resume the run twice at once"})
 	case err != nil:
 		return err
 	}
 	return nil
 }
 
+// openDir opens a folder without checks.
 func openDir(dir string) (*RunDir, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -261,7 +255,7 @@ func openDir(dir string) (*RunDir, error) {
 	}
 	root, err := os.OpenRoot(abs)
 	if err != nil {
-		return nil, bare(err)
+		return nil, withoutPath(err)
 	}
 	return &RunDir{root: root, path: abs}, nil
 }
@@ -269,7 +263,7 @@ func openDir(dir string) (*RunDir, error) {
 // Path is the absolute path of the folder.
 func (d *RunDir) Path() string { return d.path }
 
-// Close writes what is pending and gives the lock back.
+// Close writes pending records and releases the lock.
 func (d *RunDir) Close() error {
 	var errs []error
 	if d.w != nil {
@@ -282,28 +276,29 @@ func (d *RunDir) Close() error {
 	return errors.Join(append(errs, d.root.Close())...)
 }
 
-// Append adds a record; its Seq and Schema are set here, At has to be set. It is
-// only in memory until Flush or Sync, so that it may be called during a timed span.
-// Unless the run record has identify, host names, users and paths are taken out.
+// Append adds a record. At must be set; Append sets Seq, Schema, and Kind by the
+// payload. The record is only in memory until Flush or Sync, so that Append may be
+// called during a timed span. Unless the run record has identify, Append removes
+// host names, users and paths.
 func (d *RunDir) Append(rec Record) error {
 	if d.w == nil {
-		return fmt.Errorf("appending to the journal: %w", errReadOnly)
+		return errReadOnly
 	}
 	return d.w.append(rec)
 }
 
-var errReadOnly = errors.New("the run folder was opened for reading")
+var errReadOnly = errors.New("writing the journal: the run folder was opened for reading")
 
-// Flush hands the records to the operating system: they survive kill -9. When it
-// fails no record is lost, and a later Flush tries again.
+// Flush hands the records to the operating system: they survive kill -9. After an
+// error no record is lost, and a later Flush tries again.
 func (d *RunDir) Flush() error {
 	if d.w == nil {
-		return fmt.Errorf("flushing the journal: %w", errReadOnly)
+		return errReadOnly
 	}
 	return d.w.flush()
 }
 
-// Volatile lets Sync hand records to the operating system only, as Flush does.
+// Volatile makes Sync only hand records to the operating system, as Flush does.
 func (d *RunDir) Volatile() {
 	if d.w != nil {
 		d.w.volatile = true
@@ -313,13 +308,13 @@ func (d *RunDir) Volatile() {
 // Sync makes the records durable: they survive a power cut.
 func (d *RunDir) Sync() error {
 	if d.w == nil {
-		return fmt.Errorf("flushing the journal: %w", errReadOnly)
+		return errReadOnly
 	}
 	return d.w.sync()
 }
 
-// Hide writes instead for path in every record, such as
-// "<external>" for the folder of a place. It has no effect with --identify.
+// Hide replaces path in every later record, such as the folder of a place by
+// "<external>". It has no effect with --identify.
 func (d *RunDir) Hide(path, instead string) {
 	if d.w == nil {
 		return
@@ -329,12 +324,12 @@ func (d *RunDir) Hide(path, instead string) {
 	d.w.hide = addHidden(d.w.hide, path, instead)
 }
 
-// Journal reads all whole records that are in the file. A torn last line is left
-// out, and is in [RunDir.Warnings] afterwards.
+// Journal reads all whole records of the file. It omits a torn last line, with a
+// warning in [RunDir.Warnings].
 func (d *RunDir) Journal() ([]Record, error) {
 	f, err := d.openRegular(JournalFile, os.O_RDONLY)
 	if err != nil {
-		return nil, &Error{Doing: "reading journal", File: JournalFile, Err: bare(err)}
+		return nil, &Error{Doing: "reading journal", File: JournalFile, Err: withoutPath(err)}
 	}
 	defer f.Close()
 	fi, err := f.Stat()
@@ -342,7 +337,7 @@ func (d *RunDir) Journal() ([]Record, error) {
 		err = fmt.Errorf("larger than %d bytes", maxFile)
 	}
 	if err != nil {
-		return nil, &Error{Doing: "reading journal", File: JournalFile, Err: bare(err)}
+		return nil, &Error{Doing: "reading journal", File: JournalFile, Err: withoutPath(err)}
 	}
 	r := NewReader(f, JournalFile)
 	recs, err := r.all()
@@ -354,5 +349,5 @@ func (d *RunDir) Journal() ([]Record, error) {
 	return recs, err
 }
 
-// Warnings are what was noticed about the folder itself: a torn line, no checksums, no locks.
+// Warnings are about the folder itself: a torn line, no checksums, no locks.
 func (d *RunDir) Warnings() []Warning { return slices.Clone(d.warnings) }

@@ -17,9 +17,9 @@ import (
 //go:embed describe.txt
 var describeText string
 
-// JSONSchema is the JSON Schema (draft 2020-12) of result.json, every property
-// described. Unknown properties are allowed everywhere, since the format only
-// ever grows within one schema version.
+// JSONSchema is the JSON Schema (draft 2020-12) of result.json, with a description
+// of every property. It allows unknown properties, since versions of the format
+// within one schema version only add properties.
 func JSONSchema() []byte { return schemaOnce() }
 
 var schemaOnce = sync.OnceValue(func() []byte {
@@ -33,14 +33,16 @@ var schemaOnce = sync.OnceValue(func() []byte {
 	panic(fmt.Sprintf("building the schema of result.json: %v", err)) // the types are fixed: a test calls this
 })
 
+// buildSchema is the schema of [Result].
 func buildSchema() (*jsonschema.Schema, error) {
-	return schemaOf[Result]("dmgbench result", "What one run of one plan measured and what follows from it. Times are integer nanoseconds, "+
-		"sizes integer bytes, rates bytes per second.", descriptions(describeText), enums)
+	return schemaOf[Result]("dmgbench result", "What one run of one plan measured, and conclusions from it. "+
+		"Times are integer nanoseconds, sizes integer bytes, rates bytes per second.",
+		descriptions(describeText), enums)
 }
 
 // SchemaOf is the JSON Schema of another document of schema version 1 that is made
-// of results. describe has a line "Type.property text" for each property that
-// result.json has not; closed are the accepted values of such properties.
+// from results. describe has a line "Type.property text" for each property that
+// result.json does not have; closed are the accepted values of such properties.
 func SchemaOf[T any](title, description, describe string, closed map[string][]any) ([]byte, error) {
 	texts, accepted := descriptions(describeText), maps.Clone(enums)
 	maps.Copy(texts, descriptions(describe))
@@ -53,7 +55,10 @@ func SchemaOf[T any](title, description, describe string, closed map[string][]an
 	return append(b, '\n'), err
 }
 
-func schemaOf[T any](title, description string, texts map[string]string, closed map[string][]any) (*jsonschema.Schema, error) {
+// schemaOf infers the schema of T and adds texts and accepted values.
+func schemaOf[T any](
+	title, description string, texts map[string]string, closed map[string][]any,
+) (*jsonschema.Schema, error) {
 	s, err := jsonschema.For[T](nil)
 	if err != nil {
 		return nil, err
@@ -89,8 +94,8 @@ var enums = map[string][]any{
 	"Session.end":      {Clean, Interrupted, Paused, Lost},
 }
 
-// describe walks schema and type together. Inference closes every object and
-// allows null for every list; the format does neither.
+// describe walks schema and type together. The inferred schema forbids unknown
+// properties and allows null for lists; describe reverses both.
 func describe(s *jsonschema.Schema, t reflect.Type, texts map[string]string, closed map[string][]any) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()

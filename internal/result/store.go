@@ -15,13 +15,14 @@ import (
 )
 
 // MarshalIndent is the content of result.json. Equal results give equal bytes:
-// fields have a fixed order, and a missing list is []. A number that JSON
-// cannot hold is an error that names it.
+// fields have a fixed order, and a missing list is []. A number that JSON cannot
+// represent is an error that names it.
 func (r *Result) MarshalIndent() ([]byte, error) {
-	if err := r.CheckFinite(); err != nil {
-		return nil, fmt.Errorf("encoding the result: %w", err)
+	var b []byte
+	whole, err := complete(r)
+	if err == nil {
+		b, err = json.MarshalIndent(whole, "", "  ")
 	}
-	b, err := json.MarshalIndent(complete(r), "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("encoding the result: %w", err)
 	}
@@ -30,13 +31,11 @@ func (r *Result) MarshalIndent() ([]byte, error) {
 
 // CheckFinite fails if a number of the result is not finite, and names the number.
 func (r *Result) CheckFinite() error {
-	if where := notFinite(r); where != "" {
-		return fmt.Errorf("%s is not a finite number", where)
-	}
-	return nil
+	_, err := complete(r)
+	return err
 }
 
-// WriteResult puts the result into the run folder dir.
+// WriteResult writes the result to the run folder dir.
 func (r *Result) WriteResult(dir string) error {
 	d, err := OpenRun(dir)
 	if err != nil {
@@ -45,8 +44,8 @@ func (r *Result) WriteResult(dir string) error {
 	return errors.Join(d.WriteResult(r), d.Close())
 }
 
-// WriteResult puts the result into the folder as result.json, and what lists of runs show of it as
-// summary.json. An error of the latter is ignored: without it result.json is read whole.
+// WriteResult writes result.json, and summary.json with the part that lists of runs
+// show. It ignores an error of the latter: without it, lists read result.json.
 func (d *RunDir) WriteResult(r *Result) error {
 	b, err := r.MarshalIndent()
 	if err != nil {
@@ -61,27 +60,28 @@ func (d *RunDir) WriteResult(r *Result) error {
 	return nil
 }
 
-// ReadResult reads a result: path is a run folder or a result.json.
+// ReadResult reads a result. path is a run folder or a result.json.
 func ReadResult(path string) (*Result, error) {
 	fi, err := os.Stat(path)
 	if err == nil && fi.IsDir() {
 		path = filepath.Join(path, ResultFile)
 		fi, err = os.Stat(path)
 	}
-	hint := "give a run folder, or the result.json out of one"
+	hint := "give a run folder, or its result.json"
 	if err == nil && !fi.Mode().IsRegular() {
 		err = errors.New("not a regular file")
 	}
 	if err != nil {
-		return nil, &Error{Doing: "reading result", File: path, Err: bare(err), Hint: hint}
+		return nil, &Error{Doing: "reading result", File: path, Err: withoutPath(err), Hint: hint}
 	}
 	b, err := readBounded(path, maxFile)
 	if err != nil {
-		return nil, &Error{Doing: "reading result", File: path, Err: bare(err), Hint: hint}
+		return nil, &Error{Doing: "reading result", File: path, Err: withoutPath(err), Hint: hint}
 	}
 	return ParseResult(path, b)
 }
 
+// readBounded reads a file of at most limit bytes.
 func readBounded(path string, limit int64) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|openNonblock, 0)
 	if err != nil {
@@ -95,32 +95,34 @@ func readBounded(path string, limit int64) ([]byte, error) {
 	return b, err
 }
 
-// ParseResult decodes a result.json; name is used in errors. Fields that it does
-// not know are ignored, since changes of the format are additive.
+const hintRemake = "it is damaged, or not a result.json; `dmgbench report` on the run folder makes it again"
+
+// ParseResult decodes a result.json; name is used in errors. It ignores unknown
+// fields, since changes of the format are additive.
 func ParseResult(name string, data []byte) (*Result, error) {
 	fail := func(err error, hint string) (*Result, error) {
 		return nil, &Error{Doing: "reading result", File: name, Line: lineOf(data, err), Err: err, Hint: hint}
 	}
 	var r Result
 	if err := json.Unmarshal(data, &r); err != nil {
-		return fail(err, "it is damaged, or no result.json; `dmgbench report` on the run folder makes it again")
+		return fail(err, hintRemake)
 	}
 	switch {
 	case r.Schema == 0:
-		return fail(errors.New(`no "schema" in it`), "it is no result.json of dmgbench")
+		return fail(errors.New(`it has no "schema"`), "it is not a result.json of dmgbench")
 	case r.Schema != SchemaVersion:
 		return fail(fmt.Errorf("schema %d, this program knows %d: %w", r.Schema, SchemaVersion, errSchema),
 			"it was written by another version of dmgbench: use that one")
 	}
 	for i, c := range r.Cases {
 		if err := oneOf("status", c.Status, Done, Skipped, Failed, Discarded); err != nil {
-			return fail(fmt.Errorf("cases[%d]: %w", i, err), "it is damaged; `dmgbench report` on the run folder makes it again")
+			return fail(fmt.Errorf("cases[%d]: %w", i, err), hintRemake)
 		}
 	}
-	return complete(&r), nil
+	return complete(&r)
 }
 
-// lineOf is the line that a JSON error is about, 0 if it is about none.
+// lineOf is the line of a JSON error, 0 if it has none.
 func lineOf(data []byte, err error) int {
 	var at int64 = -1
 	if e, ok := errors.AsType[*json.SyntaxError](err); ok {
@@ -135,7 +137,7 @@ func lineOf(data []byte, err error) int {
 	return 1 + bytes.Count(data[:at], []byte("\n"))
 }
 
-// Sources are the SHA-256 of the files that a result was made of.
+// Sources are the SHA-256 of the files that a result was made from.
 type Sources struct {
 	Plan    string `json:"plan"`
 	Journal string `json:"journal"`
@@ -151,24 +153,25 @@ func (d *RunDir) Sources() (*Sources, error) {
 	return &Sources{Plan: plan, Journal: journal}, err
 }
 
+// digest is the SHA-256 of a file in hexadecimal.
 func (d *RunDir) digest(name string) (string, error) {
 	f, err := d.openRegular(name, os.O_RDONLY)
 	if err != nil {
-		return "", &Error{Doing: "reading", File: name, Err: bare(err)}
+		return "", &Error{Doing: "reading", File: name, Err: withoutPath(err)}
 	}
 	defer f.Close()
 	h := sha256.New()
 	if _, err := io.Copy(h, f); err != nil {
-		return "", &Error{Doing: "reading", File: name, Err: bare(err)}
+		return "", &Error{Doing: "reading", File: name, Err: withoutPath(err)}
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// Outdated reports whether plan or journal in the run folder dir are others than
-// those that r, its result.json, was made of. A folder without a journal holds a
-// result alone, such as a pooled one, and one without its plan cannot be analysed
-// again. Results of older versions do not name their sources: for them the times of
-// change of the files decide.
+// Outdated reports whether plan or journal in the run folder dir have changed since
+// r, its result.json, was made. It is false for a folder without a journal, which
+// contains only a result, such as a pooled one, and for one without a plan, which
+// cannot be analysed again. Results of older versions do not name their sources:
+// for them the modification times of the files decide.
 func Outdated(dir string, r *Result) (bool, error) {
 	d, err := openDir(dir)
 	if err != nil {
@@ -181,15 +184,15 @@ func Outdated(dir string, r *Result) (bool, error) {
 		}
 	}
 	if r.Sources == nil {
-		made := d.changed(ResultFile)
-		return d.changed(JournalFile).After(made) || d.changed(PlanFile).After(made), nil
+		made := d.modified(ResultFile)
+		return d.modified(JournalFile).After(made) || d.modified(PlanFile).After(made), nil
 	}
 	now, err := d.Sources()
 	return err == nil && *now != *r.Sources, err
 }
 
-// changed is when a file was changed, the zero time if that is not known.
-func (d *RunDir) changed(name string) time.Time {
+// modified is when a file was modified, the zero time if that is unknown.
+func (d *RunDir) modified(name string) time.Time {
 	fi, err := d.root.Lstat(name)
 	if err != nil {
 		return time.Time{}

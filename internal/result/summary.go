@@ -11,22 +11,25 @@ import (
 	"sync"
 )
 
-// summaryFile is the content of summary.json: what lists of many runs show of a result.json,
-// which may be a hundred times as long. It is used only while its digest is that of result.json.
+// summaryFile is the content of summary.json: the part of a result.json that lists
+// of many runs show; the whole may be a hundred times as long. It is used only
+// while its digest is that of result.json.
 type summaryFile struct {
 	Schema  int     `json:"schema"`
 	Digest  string  `json:"result_sha256"`
 	Summary *Result `json:"summary"`
 }
 
-// ReadSummary reads from a run folder what lists of many runs show. Of the cases these are
-// ID, status, reason, target and whether they are the baseline. Of the summaries it is the headline
-// estimate, with the published figures and warnings: those of rates, of sizes on disk and with
-// published figures, or all where there is no rate. Claims, sessions, departures and warnings are
-// whole; fits, relations and tables are left out.
+// ReadSummary reads from a run folder what lists of many runs show. Of the cases
+// that is ID, status, reason, target and whether they are the baseline. Of the
+// summaries it is the headline estimate, with the published figures and warnings:
+// of rates, of sizes on disk and of quantities with published figures, or of all if
+// the run has no rate. Claims, sessions, departures and warnings are complete;
+// fits, relations and tables are omitted.
 //
-// Without a result.json the journal is read, and there are neither summaries nor claims.
-// It may be called from several goroutines; each call holds one file in memory.
+// Without a result.json it reads the journal; then there are neither summaries nor
+// claims. It may be called from several goroutines; each call has one file in
+// memory.
 func ReadSummary(dir string) (*Result, error) {
 	d, err := openDir(dir)
 	if err != nil {
@@ -60,10 +63,11 @@ func ReadSummary(dir string) (*Result, error) {
 	return summarize(r), nil
 }
 
-// fileBuffers are buffers for one file each; what is decoded from them is copied.
+// fileBuffers are buffers for one file each; decoding copies from them.
 var fileBuffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// readSummaryFile reads summary.json, nil unless it belongs to the result.json with this content.
+// readSummaryFile reads summary.json, nil unless it belongs to the result.json with
+// this content.
 func (d *RunDir) readSummaryFile(result []byte) *Result {
 	b, err := d.ReadFile(SummaryFile, maxFile)
 	if err != nil {
@@ -73,27 +77,37 @@ func (d *RunDir) readSummaryFile(result []byte) *Result {
 	if json.Unmarshal(b, &f) != nil || f.Schema != SchemaVersion || f.Summary == nil || f.Digest != digestOf(result) {
 		return nil
 	}
-	return complete(f.Summary)
+	whole, err := complete(f.Summary)
+	if err != nil {
+		return nil
+	}
+	return whole
 }
 
 // encodeSummary is the content of summary.json for a result and its encoded form.
 func encodeSummary(r *Result, encoded []byte) ([]byte, error) {
 	c := *r // summarize changes the lists of its argument
-	return json.Marshal(summaryFile{SchemaVersion, digestOf(encoded), complete(summarize(&c))})
+	whole, err := complete(summarize(&c))
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(summaryFile{SchemaVersion, digestOf(encoded), whole})
 }
 
+// digestOf is the SHA-256 in hexadecimal.
 func digestOf(b []byte) string {
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
 }
 
-// rateUnit is the unit of rates, sizeOnDisk the quantity of a container's size on the host.
+// rateUnit is the unit of rates, sizeOnDisk the quantity of a container's size on
+// the host.
 const (
 	rateUnit   = "B/s"
 	sizeOnDisk = "allocated"
 )
 
-// summarize replaces the lists of r with what [ReadSummary] gives.
+// summarize replaces the lists of r by those that [ReadSummary] returns.
 func summarize(r *Result) *Result {
 	cases := make([]Case, len(r.Cases))
 	for i, c := range r.Cases {

@@ -48,7 +48,7 @@ func TestSummaryIsTheResultCutDown(t *testing.T) {
 			require.Len(t, got.Cases, len(want.Cases))
 			for i, c := range got.Cases {
 				w := want.Cases[i]
-				require.Equal(t, complete(&Case{ID: w.ID, Status: w.Status, Baseline: w.Baseline, Reason: w.Reason, Target: w.Target}), complete(&c))
+				require.Equal(t, completed(t, &Case{ID: w.ID, Status: w.Status, Baseline: w.Baseline, Reason: w.Reason, Target: w.Target}), completed(t, &c))
 			}
 			for _, s := range got.Summaries {
 				require.Len(t, s.Estimates, 1)

@@ -1,121 +1,112 @@
 package result
 
 import (
-	"math"
+	"errors"
 	"reflect"
 	"strconv"
 	"strings"
 	"sync"
 )
 
-// notFinite names the first number in v that JSON cannot hold, such as
-// "summaries[3].estimates[0].value", or is "".
-func notFinite(v any) string { return findNotFinite(reflect.ValueOf(v), "") }
+// complete returns a copy of v in which every missing list of a field without
+// omitempty is empty: readers find [], never null. The copy is deep where v has
+// lists. The error names the first number that JSON cannot represent, such as
+// "summaries[3].estimates[0].value".
+func complete[T any](v *T) (*T, error) {
+	out := *v
+	if where, found := completeValue(reflect.ValueOf(&out).Elem()); found {
+		return nil, errors.New(strings.TrimPrefix(where, ".") + " is not a finite number")
+	}
+	return &out, nil
+}
 
-func findNotFinite(v reflect.Value, at string) string {
-	if !touches(v.Type()).floats {
-		return ""
+// completeValue completes v in place, after copying what v shares with the
+// original. If it finds a number that is not finite, it returns the path to it from
+// v.
+func completeValue(v reflect.Value) (where string, found bool) {
+	if !hasListsOrFloats(v.Type()) {
+		return "", false
 	}
 	switch v.Kind() {
 	case reflect.Float64, reflect.Float32:
-		if f := v.Float(); math.IsNaN(f) || math.IsInf(f, 0) {
-			return strings.TrimPrefix(at, ".")
-		}
+		return "", v.Float()-v.Float() != 0 // NaN for NaN and infinities
 	case reflect.Pointer:
-		if !v.IsNil() {
-			return findNotFinite(v.Elem(), at)
+		if v.IsNil() {
+			return "", false
 		}
-	case reflect.Slice, reflect.Array:
-		for i := range v.Len() {
-			if where := findNotFinite(v.Index(i), at+"["+strconv.Itoa(i)+"]"); where != "" {
-				return where
-			}
-		}
-	case reflect.Struct:
-		for i := range v.NumField() {
-			name, _ := jsonName(v.Type().Field(i))
-			if where := findNotFinite(v.Field(i), at+"."+name); where != "" {
-				return where
-			}
-		}
-	}
-	return ""
-}
-
-// complete copies v deeply where it has lists, and makes every missing list of a
-// field without omitempty an empty one: readers find [], never null.
-func complete[T any](v *T) *T {
-	out := reflect.New(reflect.TypeFor[T]())
-	out.Elem().Set(reflect.ValueOf(v).Elem())
-	fill(out.Elem())
-	return out.Interface().(*T)
-}
-
-func fill(v reflect.Value) {
-	if !touches(v.Type()).lists {
-		return
-	}
-	switch v.Kind() {
-	case reflect.Pointer:
-		if !v.IsNil() {
-			c := reflect.New(v.Type().Elem())
-			c.Elem().Set(v.Elem())
-			fill(c.Elem())
-			v.Set(c)
-		}
+		c := reflect.New(v.Type().Elem())
+		c.Elem().Set(v.Elem())
+		v.Set(c)
+		return completeValue(c.Elem())
 	case reflect.Slice:
-		if v.IsNil() || !touches(v.Type().Elem()).lists {
-			return
+		if v.IsNil() || !hasListsOrFloats(v.Type().Elem()) {
+			return "", false
 		}
 		c := reflect.MakeSlice(v.Type(), v.Len(), v.Len())
 		reflect.Copy(c, v)
-		for i := range c.Len() {
-			fill(c.Index(i))
-		}
 		v.Set(c)
+		return completeElements(v)
+	case reflect.Array:
+		return completeElements(v)
 	case reflect.Struct:
-		for i := range v.NumField() {
-			f := v.Field(i)
-			if _, omit := jsonName(v.Type().Field(i)); f.Kind() == reflect.Slice && f.IsNil() && !omit {
-				f.Set(reflect.MakeSlice(f.Type(), 0, 0))
-				continue
-			}
-			fill(f)
-		}
+		return completeFields(v)
 	}
+	return "", false
 }
 
-// contents is what a type can hold; samples hold neither and are never walked.
-type contents struct{ floats, lists bool }
-
-var known sync.Map // reflect.Type → contents
-
-func touches(t reflect.Type) contents {
-	if c, ok := known.Load(t); ok {
-		return c.(contents)
+// completeElements completes the elements of a list.
+func completeElements(v reflect.Value) (where string, found bool) {
+	for i := range v.Len() {
+		if where, found := completeValue(v.Index(i)); found {
+			return "[" + strconv.Itoa(i) + "]" + where, true
+		}
 	}
-	var c contents
+	return "", false
+}
+
+// completeFields completes the fields of a struct.
+func completeFields(v reflect.Value) (where string, found bool) {
+	for i := range v.NumField() {
+		f := v.Field(i)
+		name, omit := jsonName(v.Type().Field(i))
+		if f.Kind() == reflect.Slice && f.IsNil() && !omit {
+			f.Set(reflect.MakeSlice(f.Type(), 0, 0))
+			continue
+		}
+		if where, found := completeValue(f); found {
+			return "." + name + where, true
+		}
+	}
+	return "", false
+}
+
+// walkedTypes caches hasListsOrFloats by type.
+var walkedTypes sync.Map
+
+// hasListsOrFloats reports whether values of the type contain lists or floats.
+// Samples contain neither, so that the many of a run are never walked.
+func hasListsOrFloats(t reflect.Type) bool {
+	if known, ok := walkedTypes.Load(t); ok {
+		return known.(bool)
+	}
+	has := false
 	switch t.Kind() {
-	case reflect.Float64, reflect.Float32:
-		c.floats = true
+	case reflect.Float64, reflect.Float32, reflect.Slice:
+		has = true
 	case reflect.Pointer, reflect.Array:
-		c = touches(t.Elem())
-	case reflect.Slice:
-		c = contents{floats: touches(t.Elem()).floats, lists: true}
+		has = hasListsOrFloats(t.Elem())
 	case reflect.Struct:
 		for f := range t.Fields() {
-			if !f.IsExported() && !f.Anonymous { // time.Time
-				continue
+			if f.IsExported() || f.Anonymous { // not those of time.Time
+				has = has || hasListsOrFloats(f.Type)
 			}
-			in := touches(f.Type)
-			c.floats, c.lists = c.floats || in.floats, c.lists || in.lists
 		}
 	}
-	known.Store(t, c)
-	return c
+	walkedTypes.Store(t, has)
+	return has
 }
 
-// jsonName is the field's name in JSON and whether it is left out when empty.
+// jsonName is the field's name in JSON and whether it is omitted when empty.
 func jsonName(f reflect.StructField) (name string, omit bool) {
 	name, opts, _ := strings.Cut(f.Tag.Get("json"), ",")
 	if name == "" {

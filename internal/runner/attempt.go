@@ -73,7 +73,7 @@ func (r *run) runCaseRound(ctx context.Context, id string, round int, pause *res
 	if end.Status == result.Failed || end.Status == result.Discarded {
 		r.c.Progress.Failure(Failure{Case: id, Round: round, Status: end.Status, Reason: end.Reason})
 	}
-	return r.commit(result.Record{Kind: result.KindCaseEnd, CaseEnd: end})
+	return r.commit(result.Record{CaseEnd: end})
 }
 
 // attempt measures one case-round and sets status, reason and target of end. The
@@ -92,7 +92,7 @@ func (r *run) attempt(ctx context.Context, c plan.Case, end *result.CaseEnd, pau
 	if pause == nil {
 		start := &result.CaseStart{Case: c.ID, Round: round, Target: requestedTarget(c.Settings), Container: x.base,
 			Place: c.Settings.Place}
-		if err := r.append(result.Record{Kind: result.KindCaseStart, CaseStart: start}); err != nil {
+		if err := r.append(result.Record{CaseStart: start}); err != nil {
 			return err
 		}
 	}

@@ -104,7 +104,7 @@ func (r *run) needsRound(round int) (bool, error) {
 	if look.Stop == "" { // the reason of the end is part of the report
 		r.c.Progress.Message(look.Text)
 	}
-	return look.Stop == "", r.append(result.Record{Kind: result.KindLook, Look: &look})
+	return look.Stop == "", r.append(result.Record{Look: &look})
 }
 
 // decideRounds judges the run after so many rounds. due reports that a decision is

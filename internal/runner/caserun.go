@@ -255,7 +255,7 @@ func (x *caseRun) repeat(ctx context.Context, st plan.Step) error {
 func (x *caseRun) execute(ctx context.Context, st plan.Step) error {
 	rec := x.newRecord(st)
 	start := &result.StepStart{Case: x.c.ID, Round: x.round, Index: rec.Index, Do: st.Do, Phase: st.Phase}
-	err := errors.Join(x.r.append(result.Record{Kind: result.KindStepStart, StepStart: start}), x.r.dir.Flush())
+	err := errors.Join(x.r.append(result.Record{StepStart: start}), x.r.dir.Flush())
 	if err != nil {
 		return &journalError{err}
 	}
@@ -302,7 +302,7 @@ func (x *caseRun) record(ctx context.Context, st plan.Step, rec result.Step, err
 	end := &result.StepEnd{Case: x.c.ID, Round: x.round, Step: rec}
 	// The flush is outside of every timed span and before the next step: a record
 	// that exists is complete and durable.
-	e := x.r.commit(result.Record{Kind: result.KindStep, Step: end})
+	e := x.r.commit(result.Record{Step: end})
 	if e != nil && (err == nil || st.Expect == "fail" || x.mayFail) {
 		return &journalError{e} // after a failed step the case ends, and writing its end reports the journal's error
 	}

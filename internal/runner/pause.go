@@ -48,7 +48,7 @@ func (x *caseRun) recordPause(p *result.Pause) error {
 		p.Others = append(p.Others, result.PausedContainer{As: name, Place: h.place.name, Container: h.con.Name(),
 			Identity: id})
 	}
-	if err := x.r.commit(result.Record{Kind: result.KindPause, Pause: p}); err != nil {
+	if err := x.r.commit(result.Record{Pause: p}); err != nil {
 		return &journalError{err}
 	}
 	x.r.pauseHeld = p.Container != ""
@@ -190,7 +190,7 @@ func (x *caseRun) reattach(ctx context.Context) error {
 		// Attaching changes containers. A run that is killed meanwhile cannot
 		// continue at the pause: the record of a step start ends it.
 		start := &result.StepStart{Case: x.c.ID, Round: x.round, Index: x.index - 1, Do: "pause"}
-		if err := x.r.commit(result.Record{Kind: result.KindStepStart, StepStart: start}); err != nil {
+		if err := x.r.commit(result.Record{StepStart: start}); err != nil {
 			return &journalError{err}
 		}
 		x.reopened = true

@@ -39,7 +39,7 @@ func (r *run) precondition(ctx context.Context) error {
 		for _, s := range rec.Samples {
 			r.writtenByAll += s.Bytes
 		}
-		if err := r.commit(result.Record{Kind: result.KindPrecondition, Precondition: rec}); err != nil {
+		if err := r.commit(result.Record{Precondition: rec}); err != nil {
 			return err
 		}
 		if !rec.Steady {

@@ -72,7 +72,7 @@ func (r *run) runRound(ctx context.Context, round int, setting []plan.KeyValue) 
 	if r.state.Orders[round] == nil {
 		r.state.Orders[round] = r.shuffledCases(round)
 		order := &result.RoundStart{Round: round, Order: r.state.Orders[round]}
-		if err := r.append(result.Record{Kind: result.KindRound, Round: order}); err != nil {
+		if err := r.append(result.Record{Round: order}); err != nil {
 			return err
 		}
 	}
@@ -150,7 +150,7 @@ func (r *run) requireManual(want []plan.KeyValue) error {
 			}
 			text := r.pauseMessage(strings.ReplaceAll(m.Instructions, "{value}", kv.Value))
 			pause := &result.Pause{Message: text, Key: kv.Key, Value: kv.Value}
-			if err := r.commit(result.Record{Kind: result.KindPause, Pause: pause}); err != nil {
+			if err := r.commit(result.Record{Pause: pause}); err != nil {
 				return err
 			}
 			return &pausedError{text}

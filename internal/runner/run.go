@@ -80,7 +80,7 @@ func Run(ctx context.Context, c Config) (Outcome, error) {
 		return Outcome{}, err
 	}
 	r := newRun(c, c.Plan, dir, &result.State{Run: result.RunStart{ID: id, Auto: auto}})
-	if err := r.append(result.Record{Kind: result.KindRun, Run: r.runStart()}); err != nil {
+	if err := r.append(result.Record{Run: r.runStart()}); err != nil {
 		return Outcome{}, err
 	}
 	return r.runSession(ctx)
@@ -246,7 +246,7 @@ func (r *run) warnProgress(caseID, text string) {
 // the next record.
 func (r *run) warn(caseID, kind, text string) {
 	r.warnProgress(caseID, text)
-	_ = r.append(result.Record{Kind: result.KindWarning, Warning: &result.WarningRecord{
+	_ = r.append(result.Record{Warning: &result.WarningRecord{
 		Case: caseID, Warning: result.Warning{Kind: kind, Text: text},
 	}})
 }

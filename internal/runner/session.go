@@ -154,7 +154,7 @@ func (r *run) hidePaths() {
 // about the host. They are durable before the first image is made.
 func (r *run) openSession() error {
 	info := r.c.Engine.Info()
-	err := r.append(result.Record{Kind: result.KindSession, Session: &result.Session{
+	err := r.append(result.Record{Session: &result.Session{
 		Index: r.session, Host: r.c.Host, Started: r.c.Clock.Wall(), Boot: r.c.Boot, RetryFailed: r.c.RetryFailed,
 		Engine: result.Engine{Name: info.Name, Vendor: info.Vendor, Version: info.Version, Title: info.Title,
 			Why: r.c.Why},
@@ -172,9 +172,9 @@ func (r *run) endSession(end, status string, cause error) error {
 	if cause != nil {
 		rec.Reason, rec.End = cause.Error(), result.Interrupted
 	}
-	err := r.append(result.Record{Kind: result.KindSessionEnd, SessionEnd: rec})
+	err := r.append(result.Record{SessionEnd: rec})
 	if status != "" && err == nil {
-		err = r.append(result.Record{Kind: result.KindRunEnd, RunEnd: &result.RunEnd{Status: status}})
+		err = r.append(result.Record{RunEnd: &result.RunEnd{Status: status}})
 	}
 	return errors.Join(err, r.dir.Sync())
 }

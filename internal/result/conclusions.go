@@ -1,0 +1,209 @@
+package result
+
+// Summary is the estimates of one phase, direction and case.
+type Summary struct {
+	Case       string           `json:"case"`
+	Phase      string           `json:"phase"`
+	Op         string           `json:"op"` // a quantity of the plan language
+	Cycle      int              `json:"cycle"`
+	N          int              `json:"n"`
+	Rounds     int              `json:"rounds"`
+	Bytes      int64            `json:"bytes"`
+	Headline   string           `json:"headline"` // name of the estimate to quote
+	Estimates  []Estimate       `json:"estimates"`
+	Published  []PublishedValue `json:"published"`
+	Departures []string         `json:"departures"`
+	Warnings   []Warning        `json:"warnings"`
+	// BySession are the headline values of each single run of a pooled result.
+	BySession []SessionValue `json:"by_session,omitempty"`
+}
+
+// SessionValue is the headline of a summary in one of the pooled runs.
+type SessionValue struct {
+	Run    string  `json:"run"`
+	Value  float64 `json:"value"` // in the unit of the headline
+	Rounds int     `json:"rounds"`
+}
+
+// Estimate is one number with what it needs to be trusted.
+type Estimate struct {
+	Name  string  `json:"name"` // aggregate | mean | median | trimmed | theil-sen | least-squares | latency | …
+	Value float64 `json:"value"`
+	Unit  string  `json:"unit"` // B/s | B | s | 1
+	N     int     `json:"n"`
+	CI    *CI     `json:"ci"`
+	Why   string  `json:"why,omitempty"` // why there is no interval
+}
+
+// CI is an interval; it always names what was replicated.
+type CI struct {
+	Low    float64 `json:"low"`
+	High   float64 `json:"high"`
+	Level  float64 `json:"level"`
+	Method string  `json:"method"`
+	Unit   string  `json:"unit_of_replication"` // round | file within one mount | session
+}
+
+// PublishedValue is the published figure for a measured one.
+type PublishedValue struct {
+	Text       string  `json:"text"`
+	Kind       string  `json:"kind"` // is | about | below | above | range
+	Low        float64 `json:"low"`
+	High       float64 `json:"high"`
+	Unit       string  `json:"unit"`
+	Statistic  string  `json:"statistic"`
+	On         string  `json:"on"`         // machine, OS, tool, date in one line
+	Ratio      float64 `json:"ratio"`      // measured / published under the statistic that the source names
+	Comparable bool    `json:"comparable"` // false: departures grey the ratio
+	// Estimate is the name of the measured estimate in Ratio; empty where there is
+	// none.
+	Estimate string `json:"estimate,omitempty"`
+}
+
+// Fit is a fitted model of one quantity along an axis, measured and published.
+type Fit struct {
+	Name         string        `json:"name"`
+	Model        string        `json:"model"`
+	Along        string        `json:"along"`
+	Op           string        `json:"op"`
+	Points       [][2]float64  `json:"points"`
+	Coefficients []Coefficient `json:"coefficients"`
+	Predictions  [][2]float64  `json:"predictions"`
+	Reason       string        `json:"reason"` // why there is none
+}
+
+// Coefficient of a fit.
+type Coefficient struct {
+	Name      string   `json:"name"`
+	Value     float64  `json:"value"`
+	CI        *CI      `json:"ci"`
+	Published *float64 `json:"published"`
+}
+
+// Relation is one quantity against another over cases.
+type Relation struct {
+	Name     string          `json:"name"`
+	XOp      string          `json:"x_op"`
+	YOp      string          `json:"y_op"`
+	Points   []RelationPoint `json:"points"`
+	Spearman float64         `json:"spearman"`
+	Reason   string          `json:"reason"`
+}
+
+// RelationPoint is one case of a relation.
+type RelationPoint struct {
+	Label   string  `json:"label"`
+	X       float64 `json:"x"`
+	Y       float64 `json:"y"`
+	RankX   int     `json:"rank_x"`
+	RankY   int     `json:"rank_y"`
+	Outlier bool    `json:"outlier"`
+}
+
+// Verdicts of a claim.
+const (
+	Holds       = "holds"
+	DoesNotHold = "does_not_hold"
+	CannotTell  = "cannot_tell"
+	NotMeasured = "not_measured"
+)
+
+// Claim is one judged sentence.
+type Claim struct {
+	ID       string   `json:"id"`
+	Says     string   `json:"says"`
+	By       string   `json:"by"`
+	Scope    string   `json:"scope"`
+	Verdict  string   `json:"verdict"`
+	Reason   string   `json:"reason"`
+	Evidence []string `json:"evidence"`
+	// Here is what this run's engine showed where the claim is about another's
+	// tools; never a verdict on them.
+	Here string `json:"here,omitempty"`
+	// Required is set where a comparison fails where the verdict changes.
+	Required bool `json:"required,omitempty"`
+	// Robustness is how far the verdict depends on how the run is analysed; none
+	// where the claim was not judged.
+	Robustness *Robustness `json:"robustness,omitempty"`
+}
+
+// Robustness is how far a verdict depends on the way in which the run is analysed:
+// every estimator of rates, outlier rule and choice of rounds that could be
+// defended as well. It is evidence; the verdict does not rest on it.
+type Robustness struct {
+	Holds       int    `json:"holds"`
+	DoesNotHold int    `json:"does_not_hold"`
+	CannotTell  int    `json:"cannot_tell"`
+	LeftOut     int    `json:"left_out"` // ways that the files or rounds do not allow
+	Toward      int    `json:"toward"`   // ways in which the values satisfy the claim, told or not
+	Text        string `json:"text"`
+	// Estimators, Outliers and Rounds are what was combined; Most is the verdict of
+	// most ways, Odd are all others.
+	Estimators []string `json:"estimators"`
+	Outliers   []string `json:"outliers"`
+	Rounds     []string `json:"rounds"`
+	Most       string   `json:"most"`
+	Odd        []Way    `json:"odd"`
+}
+
+// Way is one analysis, with not_measured for one that cannot be had; what makes no
+// difference to the claim is left out.
+type Way struct {
+	Estimator string `json:"estimator,omitempty"`
+	Outliers  string `json:"outliers,omitempty"`
+	Rounds    string `json:"rounds"`
+	Verdict   string `json:"verdict"`
+}
+
+// Table is one [[table]] of the plan, filled in: what an article prints.
+type Table struct {
+	Name    string      `json:"name"`
+	Title   string      `json:"title"`
+	Caption string      `json:"caption"`
+	Columns []TableLine `json:"columns"`
+	Rows    []TableLine `json:"rows"`
+	// Cells are the rows' cells, one for each column.
+	Cells [][]TableCell `json:"cells"`
+}
+
+// TableLine heads a row or a column. Op, Unit and Digits are those of the lines
+// that name a quantity; the lines of the other side have none.
+type TableLine struct {
+	Title  string `json:"title"`
+	Group  string `json:"group,omitempty"`
+	Op     string `json:"op,omitempty"`   // a quantity of the plan language, [OpCoefficient] or [OpOutcome]
+	Unit   string `json:"unit,omitempty"` // to print in; empty: what suits
+	Digits *int   `json:"digits,omitempty"`
+	// Printed lines take figures as they are printed, and have no measured values.
+	Printed bool `json:"printed,omitempty"`
+}
+
+// What a line of a table can have instead of a quantity.
+const (
+	OpCoefficient = "coefficient" // of the fit that each cell names
+	OpOutcome     = "outcome"     // how a step ended
+)
+
+// TableCell is one figure. It has an estimate or an outcome, or in Why the reason
+// why there is none; a cell that is only printed has neither.
+type TableCell struct {
+	Case      string          `json:"case,omitempty"`
+	Phase     string          `json:"phase,omitempty"`
+	Cycle     int             `json:"cycle,omitempty"`
+	Rounds    int             `json:"rounds,omitempty"`
+	Estimate  *Estimate       `json:"estimate,omitempty"`
+	Why       string          `json:"why,omitempty"`
+	Published *PublishedValue `json:"published,omitempty"`
+	Warnings  []Warning       `json:"warnings,omitempty"`
+	// Fit is the fit that the coefficient in the estimate is of.
+	Fit     string        `json:"fit,omitempty"`
+	Outcome *TableOutcome `json:"outcome,omitempty"`
+}
+
+// TableOutcome is how the steps of a cell ended.
+type TableOutcome struct {
+	Do     string `json:"do"`     // kind of step
+	Text   string `json:"text"`   // in the words of the plan
+	OK     int    `json:"ok"`     // so many ended well
+	Failed int    `json:"failed"` // so many with an error, expected or not
+}
