@@ -190,7 +190,8 @@ func (j judge) extreme(a plan.Assert) finding {
 		}
 	}
 	f := combineAll(parts)
-	if f.dir > 0 { // having chosen the best of those named by looking costs a factor of their number (Bonferroni)
+	// Having chosen the best of those named by looking costs a factor of their number (Bonferroni)
+	if f.dir > 0 {
 		f.p = min(1, f.p*float64(named))
 	}
 	f.saw = wording.Say("seen.extreme", a.Along, nameOf(a.Left.Quantity), a.Direction, points[best].at,
@@ -336,7 +337,8 @@ func spreadRounds(points []point, bound plan.Bound, phrase wording.Message) find
 		return f
 	}
 	sc, pairs := plainScale.over(points[0].per), float64(len(points)*(len(points)-1)/2)
-	small := func(end float64) float64 { // that the spread is below end
+	// That the spread is below end
+	small := func(end float64) float64 {
 		if sc.centre(whole) >= end {
 			return 1
 		}

@@ -11,11 +11,14 @@ import (
 
 // claimJudgement is one claim under every estimator that it is judged under.
 type claimJudgement struct {
-	claim    plan.Claim
-	ests     []string // the headline first
+	claim plan.Claim
+	// The headline first
+	ests     []string
 	findings []finding
-	adjusted []float64 // p values after Holm, one an estimator
-	applies  bool      // false: of Apple's tools, which were not here
+	// P values after Holm, one an estimator
+	adjusted []float64
+	// False: of Apple's tools, which were not here
+	applies bool
 }
 
 // claims judges every claim of the plan. The error of all verdicts of the plan
@@ -124,7 +127,8 @@ func (s *runData) claimResult(h *claimJudgement, tests int) result.Claim {
 		out.Verdict, why = overEstimators(h, out.Verdict, why)
 	}
 	out.Reason = why.String()
-	if i := slices.IndexFunc(s.r.Departures, func(d result.Departure) bool { return d.Kind == "scale" }); i >= 0 && isDecided(out.Verdict) {
+	i := slices.IndexFunc(s.r.Departures, func(d result.Departure) bool { return d.Kind == "scale" })
+	if i >= 0 && isDecided(out.Verdict) {
 		// What does not grow with sizes weighs more in a small run, so that its verdict is about small images.
 		out.Reason = wording.Text("reason.scaled", out.Reason, s.r.Departures[i].Text)
 	}

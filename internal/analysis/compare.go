@@ -46,13 +46,14 @@ const DefaultThreshold = 0.05
 // Comparison is several runs against each other. Lists are
 // never nil.
 type Comparison struct {
-	Schema      int             `json:"schema"`
-	By          []string        `json:"by"`
-	Threshold   float64         `json:"threshold"`
-	Level       float64         `json:"level"`
-	Estimator   string          `json:"estimator"`
-	Ops         []string        `json:"ops"`
-	Sides       []CompareSide   `json:"sides"` // the baseline first
+	Schema    int      `json:"schema"`
+	By        []string `json:"by"`
+	Threshold float64  `json:"threshold"`
+	Level     float64  `json:"level"`
+	Estimator string   `json:"estimator"`
+	Ops       []string `json:"ops"`
+	// The baseline first
+	Sides       []CompareSide   `json:"sides"`
 	Alike       []CompareFact   `json:"alike"`
 	Differences []Difference    `json:"differences"`
 	Notes       []string        `json:"notes"`
@@ -83,17 +84,23 @@ type CompareFact struct {
 
 // Difference is a fact that is not the same on all sides.
 type Difference struct {
-	Fact   string     `json:"fact"`
-	Kind   string     `json:"kind"`   // machine | system | tool | protocol | repetition
-	Values [][]string `json:"values"` // one list a side, in the order of the sides
+	Fact string `json:"fact"`
+	// Machine | system | tool | protocol | repetition
+	Kind string `json:"kind"`
+	// One list a side, in the order of the sides
+	Values [][]string `json:"values"`
 }
 
 // Status of a row.
 const (
-	RowChanged        = "changed"         // the interval leaves 1 out, after Holm over all rows
-	RowSame           = "same"            // the interval is within the threshold
-	RowUnclear        = "unclear"         // neither
-	RowSessionUnknown = "session_unknown" // too few sessions to know how far sessions differ
+	// The interval leaves 1 out, after Holm over all rows
+	RowChanged = "changed"
+	// The interval is within the threshold
+	RowSame = "same"
+	// Neither
+	RowUnclear = "unclear"
+	// Too few sessions to know how far sessions differ
+	RowSessionUnknown = "session_unknown"
 )
 
 // CompareRow is one case, phase and quantity of a side against the baseline.
@@ -102,32 +109,46 @@ type CompareRow struct {
 	Phase string `json:"phase"`
 	Cycle int    `json:"cycle"`
 	Op    string `json:"op"`
-	Unit  string `json:"unit"` // of the values: B/s | B | s | 1
-	Side  string `json:"side"`
+	// Of the values: B/s | B | s | 1
+	Unit string `json:"unit"`
+	Side string `json:"side"`
 
 	Base  CompareSample `json:"base"`
 	Value CompareSample `json:"value"`
 
-	Ratio     float64    `json:"ratio"`      // value / base, of the sessions (or rounds) that both have where they share some
-	CI        *result.CI `json:"ci"`         // of the ratio
-	P         *float64   `json:"p"`          // two-sided, of "the ratio is 1"
-	Holm      *float64   `json:"p_holm"`     // the same after Holm over all rows
-	Worse     *float64   `json:"p_worse"`    // of "the ratio is at the threshold", after Holm
-	Status    string     `json:"status"`     // changed | same | unclear | session_unknown
-	Effect    string     `json:"effect"`     // the change as text; starts with ~ where the row is undecided
-	Reason    string     `json:"reason"`     // why the row is undecided
-	Better    int        `json:"better"`     // 1: the change seen is for the better, -1: for the worse, 0: none seen
-	Regressed bool       `json:"regression"` // worse than the threshold, significantly
-	Undecided bool       `json:"undecided"`  // a change for the worse past the threshold is neither found nor excluded
-	Warnings  []string   `json:"warnings"`
+	// Value / base, of the sessions (or rounds) that both have where they share some
+	Ratio float64 `json:"ratio"`
+	// Of the ratio
+	CI *result.CI `json:"ci"`
+	// Two-sided, of "the ratio is 1"
+	P *float64 `json:"p"`
+	// The same after Holm over all rows
+	Holm *float64 `json:"p_holm"`
+	// Of "the ratio is at the threshold", after Holm
+	Worse *float64 `json:"p_worse"`
+	// Changed | same | unclear | session_unknown
+	Status string `json:"status"`
+	// The change as text; starts with ~ where the row is undecided
+	Effect string `json:"effect"`
+	// Why the row is undecided
+	Reason string `json:"reason"`
+	// 1: the change seen is for the better, -1: for the worse, 0: none seen
+	Better int `json:"better"`
+	// Worse than the threshold, significantly
+	Regressed bool `json:"regression"`
+	// A change for the worse past the threshold is neither found nor excluded
+	Undecided bool     `json:"undecided"`
+	Warnings  []string `json:"warnings"`
 }
 
 // CompareSample is the values of one side in one row.
 type CompareSample struct {
-	Value    float64   `json:"value"` // geometric mean of the sessions
+	// Geometric mean of the sessions
+	Value    float64   `json:"value"`
 	Sessions []float64 `json:"by_session"`
 	Rounds   int       `json:"rounds"`
-	N        int       `json:"n"` // files or steps
+	// Files or steps
+	N int `json:"n"`
 }
 
 // Unpaired is what was measured on one side and has no counterpart on the other.
@@ -144,13 +165,16 @@ type Unpaired struct {
 
 // ClaimChange is the verdicts on one claim, one a side.
 type ClaimChange struct {
-	ID       string   `json:"id"`
-	Says     string   `json:"says"`
-	Required bool     `json:"required"`
-	Verdicts []string `json:"verdicts"` // "" where the side has no such claim
-	Sessions []int    `json:"sessions"` // pooled runs of each verdict
-	Changed  bool     `json:"changed"`  // from holds to does_not_hold, or back, with enough sessions on both sides
-	Text     string   `json:"text"`
+	ID       string `json:"id"`
+	Says     string `json:"says"`
+	Required bool   `json:"required"`
+	// "" where the side has no such claim
+	Verdicts []string `json:"verdicts"`
+	// Pooled runs of each verdict
+	Sessions []int `json:"sessions"`
+	// From holds to does_not_hold, or back, with enough sessions on both sides
+	Changed bool   `json:"changed"`
+	Text    string `json:"text"`
 	// Undecided: the claim is required, and its verdict is not decided on all sides.
 	Undecided bool `json:"undecided"`
 }
@@ -215,7 +239,8 @@ var comparisonSchema = sync.OnceValue(func() []byte {
 		"Difference.kind":   {kindMachine, kindSystem, kindTool, kindProtocol, kindRepetition},
 	})
 	if err != nil {
-		panic(fmt.Sprintf("building the schema of comparisons: %v", err)) // the types are fixed: a test calls this
+		// The types are fixed: a test calls this
+		panic(fmt.Sprintf("building the schema of comparisons: %v", err))
 	}
 	return b
 })
@@ -310,7 +335,8 @@ func (c *comparer) describeChange(k *ClaimChange) {
 		text := wording.Text("claim-change", wording.Text("verdict."+base), c.sides[0].name,
 			wording.Text("verdict."+v), c.sides[i+1].name)
 		if flip && !enough {
-			text = wording.Text("claim-change.few", text, wording.Count{N: k.Sessions[0], Noun: "session"}, k.Sessions[i+1], minRounds)
+			sessions := wording.Count{N: k.Sessions[0], Noun: "session"}
+			text = wording.Text("claim-change.few", text, sessions, k.Sessions[i+1], minRounds)
 		}
 		k.Text = wording.Join(k.Text, text)
 	}

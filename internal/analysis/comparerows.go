@@ -70,8 +70,9 @@ func (c *comparer) addRow(a, b *compareCell, side string) {
 		c.addUnpaired(a.key, side, wording.Text("not-positive.row"), true)
 		return
 	}
-	row := CompareRow{Case: a.key.id, Phase: a.key.phase, Cycle: a.key.cycle, Op: string(a.key.op), Unit: a.key.op.Unit(),
-		Side: side, Base: a.sample(), Value: b.sample(), Status: RowUnclear, Warnings: []string{}}
+	row := CompareRow{Case: a.key.id, Phase: a.key.phase, Cycle: a.key.cycle, Op: string(a.key.op),
+		Unit: a.key.op.Unit(), Side: side, Base: a.sample(), Value: b.sample(), Status: RowUnclear,
+		Warnings: []string{}}
 	row.compare(a, b, c)
 	c.out.Rows = append(c.out.Rows, row)
 }
@@ -247,7 +248,8 @@ func (c *comparer) decideRows() {
 	adjusted, err := stats.Holm(ps)
 	past, errPast := stats.Holm(worse)
 	for i, r := range tested {
-		if err != nil || errPast != nil { // one of the p values is NaN
+		// One of the p values is NaN
+		if err != nil || errPast != nil {
 			r.P, r.Worse = nil, nil
 			continue
 		}

@@ -16,23 +16,28 @@ type comparer struct {
 	o     CompareOptions
 	out   *Comparison
 	sides []*compareSide
-	facts []string // of runs that make the sides
-	keys  []string // of cases that make the sides
+	// Of runs that make the sides
+	facts []string
+	// Of cases that make the sides
+	keys []string
 }
 
 // compareSide is a side with what was measured of it.
 type compareSide struct {
-	name  string
-	runs  []*result.Result
-	ids   map[string]bool // of the runs, against taking one twice
+	name string
+	runs []*result.Result
+	// Of the runs, against taking one twice
+	ids   map[string]bool
 	cells map[cellKey]*compareCell
 	order []cellKey
-	lost  []Unpaired // cases without values
+	// Cases without values
+	lost []Unpaired
 }
 
 // cellKey pairs cells of two sides.
 type cellKey struct {
-	id    string // of the case, without the keys that make the sides
+	// Of the case, without the keys that make the sides
+	id    string
 	phase string
 	cycle int
 	op    plan.Quantity
@@ -56,9 +61,10 @@ func newComparer(runs []*result.Result, o CompareOptions) (*comparer, error) {
 	case !(o.Threshold > 0 && o.Threshold < 1):
 		return nil, refuse("compare.threshold", o.Threshold)
 	}
-	c := &comparer{o: o, out: &Comparison{Schema: 1, By: append([]string{}, o.By...), Threshold: o.Threshold, Level: level,
-		Ops: []string{}, Sides: []CompareSide{}, Alike: []CompareFact{}, Differences: []Difference{}, Notes: []string{},
-		Rows: []CompareRow{}, Unpaired: []Unpaired{}, Claims: []ClaimChange{}, Answers: []CompareAnswer{}}}
+	c := &comparer{o: o, out: &Comparison{Schema: 1, By: append([]string{}, o.By...), Threshold: o.Threshold,
+		Level: level, Ops: []string{}, Sides: []CompareSide{}, Alike: []CompareFact{}, Differences: []Difference{},
+		Notes: []string{}, Rows: []CompareRow{}, Unpaired: []Unpaired{}, Claims: []ClaimChange{},
+		Answers: []CompareAnswer{}}}
 	for _, name := range o.By {
 		switch {
 		case isCompareFact(name):
@@ -100,8 +106,8 @@ func caseValue(c *result.Case, key string) string {
 		}
 	}
 	t := c.Target
-	return map[string]string{"place": t.Place, "format": t.Format, "encryption": t.Encryption, "filesystem": t.Filesystem,
-		"backend": t.Backend, "target": t.Kind}[key]
+	return map[string]string{"place": t.Place, "format": t.Format, "encryption": t.Encryption,
+		"filesystem": t.Filesystem, "backend": t.Backend, "target": t.Kind}[key]
 }
 
 // splitRuns puts runs, or cases of runs, into sides.
@@ -140,7 +146,8 @@ func (c *comparer) splitRuns(runs []*result.Result) error {
 // refuseTwins refuses a run that is given twice, also inside a pooled result: its sessions
 // would count as others, and a session does not differ from itself.
 func (c *comparer) refuseTwins(runs []*result.Result) error {
-	seen := map[string]string{} // names by run id
+	// Names by run id
+	seen := map[string]string{}
 	for i, r := range runs {
 		name := c.runName(i, r)
 		ids := []string{r.Run}
@@ -165,7 +172,8 @@ func (c *comparer) runName(i int, r *result.Result) string {
 	return cmp.Or(r.Run, fmt.Sprintf("run %d", i+1))
 }
 
-// sideOf is the name of the side of a case, made of facts of its run and the values of the keys; "" without one of these.
+// sideOf is the name of the side of a case, made of facts of its run and the values of the keys; "" without one of
+// these.
 func (c *comparer) sideOf(k *result.Case, r *result.Result) string {
 	var parts []string
 	if len(c.facts) > 0 {
@@ -244,9 +252,8 @@ func (c *comparer) ops() []plan.Quantity {
 			rates = append(rates, q.Name)
 		}
 	}
-	hasRate := func(k result.Case) bool {
-		return slices.ContainsFunc(k.Steps, func(st result.Step) bool { return slices.Contains(rates, plan.Quantity(st.Do)) })
-	}
+	isRated := func(st result.Step) bool { return slices.Contains(rates, plan.Quantity(st.Do)) }
+	hasRate := func(k result.Case) bool { return slices.ContainsFunc(k.Steps, isRated) }
 	for _, s := range c.sides {
 		if slices.ContainsFunc(s.runs, func(r *result.Result) bool { return slices.ContainsFunc(r.Cases, hasRate) }) {
 			return rates
@@ -261,17 +268,21 @@ type compareCell struct {
 	key    cellKey
 	rounds []compareRound
 	n      int
-	looks  int // of its runs, the most; see [stats.Looks]
-	work   work
-	mixed  string // why rounds of this side do not belong together
-	weak   string // why there is no value
+	// Of its runs, the most; see [stats.Looks]
+	looks int
+	work  work
+	// Why rounds of this side do not belong together
+	mixed string
+	// Why there is no value
+	weak string
 }
 
 // compareRound is one value.
 type compareRound struct {
 	session string
-	round   string // of which run
-	v       float64
+	// The run and its round
+	round string
+	v     float64
 }
 
 // collect reads the cells of a side.
@@ -355,9 +366,12 @@ func (x *compareCell) addRun(r *result.Result, of cell, sessions map[int]string,
 
 // work is what two cells have to agree in to be the same work.
 type work struct {
-	files      string // sizes of the files with their numbers
-	live       int64  // bytes on the volume, where the files are not the step's own
-	size       int64  // of the image
+	// Sizes of the files with their numbers
+	files string
+	// Bytes on the volume, where the files are not the step's own
+	live int64
+	// Of the image
+	size       int64
 	workers    int
 	cache      string
 	sync       string

@@ -56,7 +56,8 @@ func (s *runData) departures() []result.Departure {
 	for _, sub := range s.cases {
 		s.caseDepartures(&out, sub)
 	}
-	for i := range out { // a list that names all cases is left out
+	// A list that names all cases is left out
+	for i := range out {
 		if n := len(s.cases); n > 1 && len(out[i].Cases) == n {
 			out[i].Cases = nil
 		}
@@ -145,7 +146,8 @@ func osName(goos string) string {
 // caseDepartures compares what was made and done with what the plan wants.
 func (s *runData) caseDepartures(out *departureList, sub *caseData) {
 	t, set, id := sub.c.Target, sub.plan.Settings, sub.c.ID
-	if len(sub.order) == 0 { // nothing was measured
+	// Nothing was measured
+	if len(sub.order) == 0 {
 		return
 	}
 	if t.Kind == "image" && t.Filesystem != "" && len(set.Filesystems) > 0 && t.Filesystem != set.Filesystems[0] {
@@ -162,7 +164,8 @@ func (s *runData) caseDepartures(out *departureList, sub *caseData) {
 			if y := st.Sync; y != nil && y.Asked != y.Achieved {
 				out.addText(id, "sync", syncText(*y))
 			}
-			if x := st.Stream; x != nil && set.Codec != "" && x.Codec != "" && x.Codec != set.Codec && !s.namesCodec(x.Codec) {
+			if x := st.Stream; x != nil && set.Codec != "" && !slices.Contains([]string{"", set.Codec}, x.Codec) &&
+				!s.namesCodec(x.Codec) {
 				out.add(id, "codec", x.Codec, set.Codec)
 			}
 		}

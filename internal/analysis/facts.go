@@ -15,18 +15,19 @@ import (
 
 // Kinds of a [Difference].
 const (
-	kindMachine    = "machine"
-	kindSystem     = "system"
-	kindTool       = "tool"
-	kindProtocol   = "protocol"
-	kindRepetition = "repetition" // changes from run to run without changing what is measured
+	kindMachine  = "machine"
+	kindSystem   = "system"
+	kindTool     = "tool"
+	kindProtocol = "protocol"
+	// Changes from run to run without changing what is measured
+	kindRepetition = "repetition"
 )
 
 // compareFact is something that runs may differ in.
 type compareFact struct {
 	name, kind string
 	of         func(*result.Result) []string
-	// single: runs of one side that differ in it are worth a note.
+	// Single: runs of one side that differ in it are worth a note.
 	single bool
 }
 
@@ -40,11 +41,15 @@ var compareFacts = []compareFact{
 	{"disk", kindMachine, diskFacts, false},
 	{"power", kindMachine, ofHost(powerText), true},
 	{"os", kindSystem, ofHost(osText), true},
-	{"os_version", kindSystem, ofHost(func(h result.Host) string { return strings.TrimSpace(h.OS + " " + h.OSVersion) }), false},
+	{"os_version", kindSystem, ofHost(func(h result.Host) string {
+		return strings.TrimSpace(h.OS + " " + h.OSVersion)
+	}), false},
 	{"os_build", kindSystem, ofHost(func(h result.Host) string { return h.OSBuild }), false},
 	{"kernel", kindSystem, ofHost(func(h result.Host) string { return h.Kernel }), true},
 	{"filevault", kindSystem, ofHost(func(h result.Host) string { return h.FileVault }), true},
-	{"tool", kindTool, ofRun(func(r *result.Result) string { return strings.TrimSpace(r.Tool.Name + " " + r.Tool.Version) }), true},
+	{"tool", kindTool, ofRun(func(r *result.Result) string {
+		return strings.TrimSpace(r.Tool.Name + " " + r.Tool.Version)
+	}), true},
 	{"engine", kindTool, engineFacts, true},
 	{"backend", kindTool, ofTargets(func(t result.Target) string { return t.Backend }), false},
 	{"filesystem", kindProtocol, ofTargets(func(t result.Target) string { return t.Filesystem }), false},
@@ -53,7 +58,9 @@ var compareFacts = []compareFact{
 	{"workers", kindProtocol, ofDepartures("workers"), false},
 	{"cache", kindProtocol, ofSteps(func(st *result.Step) *result.Achieved { return st.Cache }), false},
 	{"sync", kindProtocol, ofSteps(func(st *result.Step) *result.Achieved { return st.Sync }), false},
-	{"digest", kindRepetition, ofRun(func(r *result.Result) string { return fmt.Sprintf("%.12s", r.Plan.Digest) }), false},
+	{"digest", kindRepetition, ofRun(func(r *result.Result) string {
+		return fmt.Sprintf("%.12s", r.Plan.Digest)
+	}), false},
 	{"seed", kindRepetition, ofRun(func(r *result.Result) string { return fmt.Sprint(r.Seed) }), false},
 	{"rounds", kindRepetition, ofRun(func(r *result.Result) string { return fmt.Sprint(r.Rounds) }), false},
 }
@@ -191,7 +198,7 @@ func engineKind(title string) string {
 	return name
 }
 
-// unscaled stands for no deviation that changes how much was measured.
+// unscaled is the scale of a run without a deviation that changes how much was measured.
 const unscaled = "as the plan has it"
 
 // ofDepartures are the deviations of some kinds as text.
@@ -266,7 +273,7 @@ func (c *comparer) collectFacts() {
 		c.out.Sides = append(c.out.Sides, side)
 	}
 	for _, f := range compareFacts {
-		// the version and the build are in "os", and the kernel goes with it
+		// The version and the build are in "os", and the kernel goes with it
 		if f.name == "os_version" || f.name == "os_build" || f.name == "kernel" && c.differ("os") || !c.differ(f.name) {
 			continue
 		}
@@ -276,7 +283,7 @@ func (c *comparer) collectFacts() {
 		}
 		c.out.Differences = append(c.out.Differences, d)
 	}
-	// what a reader has to know of any number: where, under what, by which tool and plan
+	// What a reader has to know of any number: where, under what, by which tool and plan
 	for _, name := range []string{"model", "cpu", "os", "engine", "plan", "scale", "workers"} {
 		if values := c.out.Sides[0].fact(name); len(values) == 1 && values[0] != unscaled && !c.differ(name) {
 			c.out.Alike = append(c.out.Alike, CompareFact{name, values})
@@ -317,7 +324,8 @@ func (c *comparer) noteDifferences() {
 	var apart, kinds []string
 	for _, d := range c.out.Differences {
 		if d.Fact == "engine" && c.differ("os") && !otherEngines {
-			continue // Apple's tools come with the system
+			// Apple's tools come with the system
+			continue
 		}
 		if d.Kind != kindRepetition {
 			apart, kinds = append(apart, d.Fact), appendUnique(kinds, d.Kind)

@@ -15,16 +15,24 @@ import (
 
 // The estimators of a rate. All but the aggregate look at files one by one.
 const (
-	aggregate    = "aggregate"     // all bytes over gate to last done
-	meanRate     = "mean"          // mean of the files' rates
-	medianRate   = "median"        // median of the files' rates
-	trimmedRate  = "trimmed"       // mean of the middle 60 % of the files' rates
-	theilSen     = "theil-sen"     // 1 / median slope of time on size
-	leastSquares = "least-squares" // 1 / slope of the least squares line of time on size
-	weighted     = "weighted"      // the same with weights 1/size²
-	minimum      = "minimum"
-	maximum      = "maximum"
-	latency      = "latency" // intercept of the weighted line, in seconds
+	// All bytes over gate to last done
+	aggregate = "aggregate"
+	// Mean of the files' rates
+	meanRate = "mean"
+	// Median of the files' rates
+	medianRate = "median"
+	// Mean of the middle 60 % of the files' rates
+	trimmedRate = "trimmed"
+	// 1 / median slope of time on size
+	theilSen = "theil-sen"
+	// 1 / slope of the least squares line of time on size
+	leastSquares = "least-squares"
+	// The same with weights 1/size²
+	weighted = "weighted"
+	minimum  = "minimum"
+	maximum  = "maximum"
+	// Intercept of the weighted line, in seconds
+	latency = "latency"
 )
 
 // panel are the estimators that a verdict is given under where the source does
@@ -135,7 +143,8 @@ func (f files) line(est string) (stats.Line, error) {
 	}
 	w := make([]float64, len(f.size))
 	for i, s := range f.size {
-		w[i] = 1 / (s * s) // the error of a transfer's time grows with its size
+		// The error of a transfer's time grows with its size
+		w[i] = 1 / (s * s)
 	}
 	return stats.FitWeightedLine(f.size, f.time, w)
 }

@@ -11,11 +11,16 @@ import (
 
 // The limits of warnings about the files of one step.
 const (
-	idleShare  = 0.10 // of the workers' time between gate and last done
-	smallFile  = 20   // times the overhead of a file is the least time of a trustworthy one
-	clockCost  = 1000 // ns that reading the clock twice and entering the calls may cost, as an upper estimate
-	fileFactor = 1.25 // factor by which a file, or a mode, has to differ from its expected time
-	minForMode = 20   // files for which two modes, or a trend, can be found
+	// Of the workers' time between gate and last done
+	idleShare = 0.10
+	// Times the overhead of a file is the least time of a trustworthy one
+	smallFile = 20
+	// Ns that reading the clock twice and entering the calls may cost, as an upper estimate
+	clockCost = 1000
+	// Factor by which a file, or a mode, has to differ from its expected time
+	fileFactor = 1.25
+	// Files for which two modes, or a trend, can be found
+	minForMode = 20
 )
 
 // StepWarnings are what weakens the timed files of one step: what was recorded with
@@ -36,7 +41,8 @@ func (w *warningList) addFiles(st *result.Step) {
 	if workers(st) > 1 {
 		return
 	}
-	samples := slices.DeleteFunc(inOrderOfStep(st), func(x result.Sample) bool { return x.Bytes <= 0 || x.DurationNS <= 0 })
+	isUntimed := func(x result.Sample) bool { return x.Bytes <= 0 || x.DurationNS <= 0 }
+	samples := slices.DeleteFunc(inOrderOfStep(st), isUntimed)
 	excess := excessTimes(samples)
 	if excess == nil {
 		return

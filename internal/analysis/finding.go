@@ -12,18 +12,28 @@ import (
 
 // finding is what the numbers show about one test, before the verdict.
 type finding struct {
-	dir int     // 1: they satisfy the test, -1: they do not, 0: neither
-	p   float64 // smallest error at which dir can be claimed; 0 where no value varies
+	// 1: they satisfy the test, -1: they do not, 0: neither
+	dir int
+	// Smallest error at which dir can be claimed; 0 where no value varies
+	p float64
 
-	few     bool    // too few rounds for any verdict
-	per     replica // what was replicated
-	sampled bool    // rests on rounds, so that p counts among the tests of the plan
-	missing string  // what was not measured, or not published
-	weak    string  // why there is no such number
+	// Too few rounds for any verdict
+	few bool
+	// What was replicated
+	per replica
+	// Rests on rounds, so that p counts among the tests of the plan
+	sampled bool
+	// What was not measured, or not published
+	missing string
+	// Why there is no such number
+	weak string
 
-	saw      wording.Message // what was seen
-	need     wording.Message // what the claim needs
-	gap      wording.Message // where the interval is relative to that
+	// What was seen
+	saw wording.Message
+	// What the claim needs
+	need wording.Message
+	// Where the interval is relative to that
+	gap      wording.Message
 	evidence []wording.Message
 }
 
@@ -90,9 +100,11 @@ func judgeRounds(sc scale, unit string, xs []float64, b plan.Bound, phrase wordi
 		return f
 	}
 	span := wording.Span{Low: iv.Low, High: iv.High, Unit: unit}
-	f.saw = wording.Say("seen.rounds", phrase.With(span), times, wording.IntervalNote{Value: value, Span: span, Method: sc.method()})
+	note := wording.IntervalNote{Value: value, Span: span, Method: sc.method()}
+	f.saw = wording.Say("seen.rounds", phrase.With(span), times, note)
 	f.gap = gap(b, iv.Low, iv.High)
-	f.evidence = []wording.Message{wording.Say("evidence.rounds", phrase.With(value), span, times, sc.method(), wording.P(f.p))}
+	f.evidence = []wording.Message{
+		wording.Say("evidence.rounds", phrase.With(value), span, times, note.Method, wording.P(f.p))}
 	return f
 }
 

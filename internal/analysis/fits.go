@@ -68,7 +68,8 @@ type fitted struct {
 	whole  curve
 	rounds []int
 	curves []curve
-	files  bool // points are single files
+	// Points are single files
+	files  bool
 	per    replica
 	reason string
 }
@@ -189,7 +190,8 @@ func (s *runData) filePoints(f plan.Fit) (map[int][][2]float64, string) {
 		return nil, missing
 	}
 	wanted := map[float64]bool{}
-	for _, text := range f.Points { // 2000 MB is 2 GB
+	// 2000 MB is 2 GB
+	for _, text := range f.Points {
 		if x, ok := number(text); ok {
 			wanted[x] = true
 		}
@@ -199,7 +201,8 @@ func (s *runData) filePoints(f plan.Fit) (map[int][][2]float64, string) {
 		rounds, steps := c.replicates()
 		for _, r := range rounds {
 			fs := filesOf(steps[r], filterOf(f.Where))
-			if fs.workers > 1 { // a slope would be the rate that each got while the others ran
+			// A slope would be the rate that each got while the others ran
+			if fs.workers > 1 {
 				return nil, errWorkers.Error()
 			}
 			ys := fs.time
@@ -389,7 +392,8 @@ func (j judge) coefficient(a plan.Assert) finding {
 	if a.Coefficient != "r2" {
 		return judgeRounds(sc, unit, vs, a.Bound, phrase)
 	}
-	sc.from = func(x float64) float64 { return min(max(x, 0), 1) } // R² is a share, and so are the ends of its interval
+	// R² is a share, and so are the ends of its interval
+	sc.from = func(x float64) float64 { return min(max(x, 0), 1) }
 	out := judgeRounds(sc, unit, vs, beyondShares(a.Bound), phrase)
 	if !out.need.IsZero() {
 		out.need = needs(a.Bound)

@@ -16,10 +16,13 @@ import (
 // HistoryRun is a run for [NewHistory]; of the result everything but the steps of
 // cases and the claims is read, see [result.ReadSummary].
 type HistoryRun struct {
-	Result   *result.Result
-	Path     string // of its report, for links; "" for none
-	Name     string // by which people know it; "" is its id
-	Baseline bool   // marked as the baseline of its plan
+	Result *result.Result
+	// Of its report, for links; "" for none
+	Path string
+	// By which people know it; "" is its id
+	Name string
+	// Marked as the baseline of its plan
+	Baseline bool
 }
 
 func (r HistoryRun) name() string { return cmp.Or(r.Name, r.Result.Run) }
@@ -27,8 +30,10 @@ func (r HistoryRun) name() string { return cmp.Or(r.Name, r.Result.Run) }
 // History is the headline quantities of many runs in the order of time. Lists are
 // never nil.
 type History struct {
-	Series  []HistorySeries // the one with the newest run first
-	LeftOut []string        // runs that are in no series, with the reason
+	// The one with the newest run first
+	Series []HistorySeries
+	// Runs that are in no series, with the reason
+	LeftOut []string
 }
 
 // HistorySeries are the runs of one plan as executed (digest and scale), on one
@@ -36,16 +41,23 @@ type History struct {
 // what may be drawn in one line.
 type HistorySeries struct {
 	Plan, Title, Digest string
-	Scale               []string // deviations that change how much was measured; never empty
-	Departed            []string // the same, empty where nothing was scaled
-	Seed                uint64
-	Rounds              int
-	Machine, Engine     string
-	Filesystem          string           // in the images, as made; "" if none was measured
-	Runs                []HistoryPoint   // the oldest first
-	Versions            []HistoryVersion // in the order of their first runs
-	Rows                []HistoryRow     // in the order of the newest run; those that it lacks, after
-	Changes             []HistoryChange  // one for every version but the first
+	// Deviations that change how much was measured; never empty
+	Scale []string
+	// The same, empty where nothing was scaled
+	Departed        []string
+	Seed            uint64
+	Rounds          int
+	Machine, Engine string
+	// In the images, as made; "" if none was measured
+	Filesystem string
+	// The oldest first
+	Runs []HistoryPoint
+	// In the order of their first runs
+	Versions []HistoryVersion
+	// In the order of the newest run; those that it lacks, after
+	Rows []HistoryRow
+	// One for every version but the first
+	Changes []HistoryChange
 	// Newest is the newest run that has ended and has a number, else the newest that has one, as it was given; nil
 	// without one.
 	Newest *result.Result
@@ -55,21 +67,25 @@ type HistorySeries struct {
 // the program, and the engine with its version.
 type HistoryVersion struct {
 	System, Tool, Engine string
-	Kernel               string // where the system has no build that it goes with
-	First                time.Time
-	Runs                 int
+	// Where the system has no build that it goes with
+	Kernel string
+	First  time.Time
+	Runs   int
 }
 
 // HistoryPoint is one run of a series.
 type HistoryPoint struct {
-	Run, Name, Path  string
-	Started          time.Time
-	Status           string // of the run, see [result.Result]
-	Baseline         bool
-	Version          int // which of the series' versions
+	Run, Name, Path string
+	Started         time.Time
+	// Of the run, see [result.Result]
+	Status   string
+	Baseline bool
+	// Which of the series' versions
+	Version          int
 	Sessions, Rounds int
-	Warnings         []result.Warning // of the run as a whole
-	Cases            map[string]result.Case
+	// Of the run as a whole
+	Warnings []result.Warning
+	Cases    map[string]result.Case
 }
 
 // HistoryRow is one quantity of one case in one phase.
@@ -77,7 +93,8 @@ type HistoryRow struct {
 	Case, Phase string
 	Cycle       int
 	Op, Unit    string
-	Values      []*HistoryValue // one a run; nil where it was not measured
+	// One a run; nil where it was not measured
+	Values []*HistoryValue
 }
 
 // HistoryValue is the headline estimate of one run, as its report has it.
@@ -90,18 +107,26 @@ type HistoryValue struct {
 
 // HistoryChange compares one version of a series with the one before.
 type HistoryChange struct {
-	From, To   int         // versions
-	Comparison *Comparison // nil without one
-	Why        string      // why it is nil
-	Used       [2]int      // how many runs of each were compared
-	Ended      [2]int      // how many runs of each have ended
+	// Versions
+	From, To int
+	// Nil without one
+	Comparison *Comparison
+	// Why it is nil
+	Why string
+	// How many runs of each were compared
+	Used [2]int
+	// How many runs of each have ended
+	Ended [2]int
 }
 
 // The bounds of a history that has many runs; what exceeds them is left out with a reason.
 const (
-	changeRuns  = 8   // of each version, those next to the change
-	changesMost = 6   // of each series, the newest
-	changeReads = 160 // of all series
+	// Of each version, those next to the change
+	changeRuns = 8
+	// Of each series, the newest
+	changesMost = 6
+	// Of all series
+	changeReads = 160
 )
 
 // NewHistory sorts runs into series. Its numbers are the headline estimates of the
@@ -142,13 +167,15 @@ type historyMaker struct {
 	kept   []HistoryRun
 	series [][]HistoryRun
 	read   func(HistoryRun) (*result.Result, error)
-	reads  int // how many more runs may be read
+	// How many more runs may be read
+	reads int
 }
 
 // splitSeries makes the series, the one with the newest run first.
 func (h *historyMaker) splitSeries() {
 	var keys []string
-	var made []map[string]string // of each series, the file system in the images of a case
+	// Of each series, the file system in the images of a case
+	var made []map[string]string
 	for _, r := range h.kept {
 		key, own := seriesKey(r.Result), filesystemsOf(r.Result)
 		i := 0
@@ -202,7 +229,8 @@ func versionOf(r *result.Result) HistoryVersion {
 	v := HistoryVersion{System: factsText(r, "os"), Tool: factsText(r, "tool")}
 	var kernels, engines []string
 	for _, s := range r.Sessions {
-		if s.Host.OSBuild == "" { // else the kernel goes with the build
+		// Else the kernel goes with the build
+		if s.Host.OSBuild == "" {
 			kernels = appendUnique(kernels, s.Host.Kernel)
 		}
 		for _, e := range append([]result.Engine{s.Engine}, s.Engines...) {
@@ -298,7 +326,8 @@ func (s *HistorySeries) fillRows(list []HistoryRun) {
 					make([]*HistoryValue, len(list))})
 			}
 			if s.Rows[n].Unit == sum.Estimates[e].Unit {
-				s.Rows[n].Values[i] = &HistoryValue{sum.Headline, sum.Estimates[e].Value, sum.Estimates[e].CI, sum.Warnings}
+				s.Rows[n].Values[i] = &HistoryValue{sum.Headline, sum.Estimates[e].Value, sum.Estimates[e].CI,
+					sum.Warnings}
 			}
 		}
 	}
@@ -372,7 +401,8 @@ func (h *historyMaker) compare(
 	}
 	runs, errs := make([]*result.Result, len(used)), make([]error, len(used))
 	var wg sync.WaitGroup
-	for half := range 2 { // large files, and two processors are nearly everywhere
+	// Large files, and two processors are nearly everywhere
+	for half := range 2 {
 		wg.Go(func() {
 			for k := half; k < len(used); k += 2 {
 				runs[k], errs[k] = h.read(list[used[k]])
@@ -415,7 +445,8 @@ func (s *HistorySeries) VersionName(version int, among ...int) string {
 	for _, of := range versionParts {
 		all = appendUnique(all, of(v))
 		isApples := of(v) == v.Engine && differ(versionParts[0]) && strings.Contains(v.Engine, "(Apple")
-		if differ(of) && !isApples { // Apple's tools come with the system
+		// Apple's tools come with the system
+		if differ(of) && !isApples {
 			parts = appendUnique(parts, of(v))
 		}
 	}

@@ -13,16 +13,20 @@ import (
 // judge evaluates the tests of claims, either on what was measured, under one
 // estimator of rates, or on what the author printed.
 type judge struct {
-	s      *runData
-	est    string // of rates of files, where an operand names none
-	author bool   // every operand is the author's printed figure
-	strict bool   // a claim is judged: only cases that were measured to the end count
+	s *runData
+	// Of rates of files, where an operand names none
+	est string
+	// Every operand is the author's printed figure
+	author bool
+	// A claim is judged: only cases that were measured to the end count
+	strict bool
 }
 
 // tests are the kinds of tests of claims, by their names in plans.
 var tests map[string]func(judge, plan.Assert) finding
 
-func init() { // tests of tests refer to the table
+// tests of tests refer to the table
+func init() {
 	tests = map[string]func(judge, plan.Assert) finding{
 		"ratio":       judge.ratio,
 		"difference":  judge.difference,
@@ -208,7 +212,8 @@ func rankFinding(above, below []finding, want int) finding {
 	carry, rank, of := slices.Concat(above, below), len(above)+1, len(above)+len(below)+1
 	if rank != want {
 		f.dir = -1
-		carry = firmest(above, want) // so many above are one too many
+		// So many above are one too many
+		carry = firmest(above, want)
 		if rank < want {
 			carry = firmest(below, of-want+1)
 		}

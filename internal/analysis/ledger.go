@@ -16,8 +16,10 @@ import (
 // and the plan's name are read.
 type LedgerRun struct {
 	Result *result.Result
-	Path   string // of its report, for links; "" for none
-	Name   string // what it is called where it is left out; "" is its path or id
+	// Of its report, for links; "" for none
+	Path string
+	// What it is called where it is left out; "" is its path or id
+	Name string
 }
 
 // Ledger is the verdicts of many runs: a row for each claim, a column for each
@@ -27,7 +29,8 @@ type Ledger struct {
 	Variants []LedgerVariant
 	Rows     []LedgerRow
 	Answers  []string
-	LeftOut  []string // runs that are not in it, with the reason
+	// Runs that are not in it, with the reason
+	LeftOut []string
 }
 
 // LedgerColumn is where claims were judged.
@@ -53,14 +56,18 @@ type LedgerVariant struct {
 // LedgerRow is one claim of one plan.
 type LedgerRow struct {
 	Plan, ID, Says, By, Scope string
-	Cells                     []LedgerCell // one a column
+	// One a column
+	Cells []LedgerCell
 }
 
 // LedgerCell is the verdict of the runs of a column on a claim.
 type LedgerCell struct {
-	Verdict string // "" where no run has the claim
-	Changed string // the earlier system of the same machine on which the verdict was the other
-	Scaled  bool   // decided by runs of other sizes or numbers of files than the plan's
+	// "" where no run has the claim
+	Verdict string
+	// The earlier system of the same machine on which the verdict was the other
+	Changed string
+	// Decided by runs of other sizes or numbers of files than the plan's
+	Scaled  bool
 	Marks   []string
 	Entries []LedgerEntry
 }
@@ -68,9 +75,11 @@ type LedgerCell struct {
 // LedgerEntry is the verdict of one run.
 type LedgerEntry struct {
 	Run, Path, Mark string
-	Started         time.Time // of its first session, the zero time where that is not known
-	Counts          bool      // false: measured at another scale than others of the cell, which decide
-	Claim           result.Claim
+	// Of its first session, the zero time where that is not known
+	Started time.Time
+	// False: measured at another scale than others of the cell, which decide
+	Counts bool
+	Claim  result.Claim
 }
 
 // NewLedger sorts the verdicts of runs by claim, system and machine. It is a pure
@@ -99,7 +108,8 @@ func NewLedger(runs []LedgerRun) *Ledger {
 			l.Columns = append(l.Columns, c)
 		}
 	}
-	slices.SortStableFunc(l.Columns, func(a, b LedgerColumn) int { // machines by name, and the systems of each by version
+	// Machines by name, and the systems of each by version
+	slices.SortStableFunc(l.Columns, func(a, b LedgerColumn) int {
 		return cmp.Or(cmp.Compare(a.Machine, b.Machine), cmp.Compare(engineKind(a.Engine), engineKind(b.Engine)),
 			compareNatural(a.System, b.System), compareNatural(a.Engine, b.Engine))
 	})
@@ -204,7 +214,8 @@ func (l *Ledger) decideRow(row *LedgerRow) {
 			continue
 		}
 		if !slices.ContainsFunc(c.Entries, func(e LedgerEntry) bool { return e.Counts }) {
-			for k := range c.Entries { // of scaled runs only, those of the first scale decide
+			// Of scaled runs only, those of the first scale decide
+			for k := range c.Entries {
 				c.Entries[k].Counts = l.scaleOf(c.Entries[k].Mark) == l.scaleOf(c.Entries[0].Mark)
 			}
 		}
@@ -286,7 +297,8 @@ func (l *Ledger) addAnswers() {
 				scaled++
 			}
 			if cell.Changed != "" {
-				reversed = append(reversed, wording.Text("ledger.reversed", row.Says, wording.Text("verdict."+cell.Verdict), cell.Changed))
+				verdict := wording.Text("verdict." + cell.Verdict)
+				reversed = append(reversed, wording.Text("ledger.reversed", row.Says, verdict, cell.Changed))
 			}
 		}
 		text := wording.Text("ledger.none", c.Name())

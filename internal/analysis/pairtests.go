@@ -308,7 +308,8 @@ func (s span) isInside(b plan.Bound) bool {
 		return s.low >= b.Low && s.high <= b.High
 	}
 	ok := func(v float64) bool {
-		return holdsAbout(b, v) || math.IsInf(v, 1) && math.IsInf(b.High, 1) || math.IsInf(v, -1) && math.IsInf(b.Low, -1)
+		return holdsAbout(b, v) || math.IsInf(v, 1) && math.IsInf(b.High, 1) ||
+			math.IsInf(v, -1) && math.IsInf(b.Low, -1)
 	}
 	return ok(s.low) && ok(s.high)
 }

@@ -40,7 +40,8 @@ func meanOf(q plan.Quantity, figures []plan.Published) operandValue {
 		texts = append(texts, p.Value.Text)
 	}
 	out.text = wording.Text("mean-of", strings.Join(texts, ", "))
-	out.about = out.about && out.low == out.high // a range among them is not a rounding: only its own ends are
+	// A range among them is not a rounding: only its own ends are
+	out.about = out.about && out.low == out.high
 	return out
 }
 
@@ -200,8 +201,10 @@ func (s *runData) streamInput(sel plan.Selector) float64 {
 			i := slices.IndexFunc(s.p.Inputs, func(in plan.Input) bool { return in.Name == from.From })
 			if from.Do == "copy" && from.To == st.From && i >= 0 {
 				in := s.p.Inputs[i]
-				if in.PublishedSize == 0 && slices.ContainsFunc(s.p.Changes, func(c plan.Change) bool { return c.Kind == "scale" }) {
-					return 0 // scaled by a version that did not keep it
+				isScale := func(c plan.Change) bool { return c.Kind == "scale" }
+				if in.PublishedSize == 0 && slices.ContainsFunc(s.p.Changes, isScale) {
+					// Scaled by a version that did not keep it
+					return 0
 				}
 				return float64(cmp.Or(in.PublishedSize, in.Size))
 			}
@@ -239,7 +242,7 @@ func (s *runData) publishedAlong(op plan.Operand, axis string) ([]point, finding
 		if x.weak != "" {
 			return nil, finding{weak: x.weak}
 		}
-		// a figure that names no value of the axis is not a point on it
+		// A figure that names no value of the axis is not a point on it
 		isNamed := slices.ContainsFunc(s.p.Published, func(p plan.Published) bool {
 			_, ok := compatible(p.Where, at.Where)
 			_, named := choiceOf(p.Where, axis)

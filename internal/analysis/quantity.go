@@ -12,15 +12,21 @@ import (
 // quantityRow is what the analysis knows of a quantity in addition to its row in [plan.Quantities], which has its unit,
 // its better direction and the kind of step that yields it.
 type quantityRow struct {
-	name string // in sentences; "" is "time to" and the step
-	// value is the quantity of a whole step: a time in seconds, a size in bytes, a count or a pure number. It is NaN
+	// In sentences; "" is "time to" and the step
+	name string
+	// Value is the quantity of a whole step: a time in seconds, a size in bytes, a count or a pure number. It is NaN
 	// where the step does not record it; nil is the duration of the step.
-	value    func(*result.Step) float64
-	perFile  bool // a rate of files that are timed one by one: there are estimators to choose from
-	rate     bool // bytes over time
-	overLive bool // refers to the bytes of the files on the volume, and has no value without files
-	fileTime bool // the time of a step of timed files
-	bands    bool // only sparse bundles have it
+	value func(*result.Step) float64
+	// A rate of files that are timed one by one: there are estimators to choose from
+	perFile bool
+	// Bytes over time
+	rate bool
+	// Refers to the bytes of the files on the volume, and has no value without files
+	overLive bool
+	// The time of a step of timed files
+	fileTime bool
+	// Only sparse bundles have it
+	bands bool
 }
 
 var quantityRows = map[plan.Quantity]quantityRow{

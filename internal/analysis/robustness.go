@@ -33,8 +33,9 @@ type way struct{ rule, rounds, est string }
 
 // claimState is a claim with what has been found of it in every way so far.
 type claimState struct {
-	h            *claimJudgement
-	rates, files bool // whether estimators and outlier rules make a difference to it
+	h *claimJudgement
+	// Whether estimators and outlier rules make a difference to it
+	rates, files bool
 	found        map[way]finding
 }
 
@@ -213,7 +214,8 @@ func outlierMask(samples []result.Sample, rule string) (removed []bool, ok bool)
 		reach := 1.5 * (third - first)
 		low, high, scatter = first-reach, third+reach, 1
 	}
-	if !finite(low, high) { // a file took no time
+	// A file took no time
+	if !finite(low, high) {
 		return nil, false
 	}
 	for i, x := range excess {
@@ -260,7 +262,8 @@ func (s *runData) judgeWay(w way, specifications map[way]*runData, states []*cla
 // addWay adds the outcome of one way to a claim.
 func (c *claimState) addWay(claim *result.Claim, w way, f finding, p float64) {
 	if claim.Robustness == nil {
-		claim.Robustness = &result.Robustness{Estimators: []string{}, Outliers: []string{}, Rounds: []string{}, Odd: []result.Way{}}
+		claim.Robustness = &result.Robustness{Estimators: []string{}, Outliers: []string{}, Rounds: []string{},
+			Odd: []result.Way{}}
 	}
 	r := claim.Robustness
 	out := result.Way{Rounds: w.rounds, Verdict: f.verdict(p)}
@@ -288,7 +291,8 @@ func (c *claimState) addWay(claim *result.Claim, w way, f finding, p float64) {
 	default:
 		r.LeftOut++
 	}
-	r.Odd = append(r.Odd, out) // all, until they are summarized
+	// All, until they are summarized
+	r.Odd = append(r.Odd, out)
 }
 
 // summarizeRobustness keeps the ways that are not as most, and describes the whole.
@@ -315,7 +319,8 @@ func robustText(r *result.Robustness) string {
 	case n == 0:
 		return wording.Text("robust.none")
 	case n == 1:
-		return "" // there is one way to analyse it
+		// There is one way to analyse it
+		return ""
 	case r.CannotTell == n:
 		text = wording.Text("robust.undecided", n, r.Toward)
 	default:
@@ -333,7 +338,8 @@ func robustText(r *result.Robustness) string {
 			parts := slices.DeleteFunc([]string{w.Estimator, w.Outliers, w.Rounds}, func(t string) bool {
 				return t == "" || t == ruleNone || t == roundsAll
 			})
-			odd = append(odd, cmp.Or(strings.Join(parts, " "), roundsAll)) // of a claim that has only the choice of rounds
+			// Of a claim that has only the choice of rounds
+			odd = append(odd, cmp.Or(strings.Join(parts, " "), roundsAll))
 		}
 	}
 	if len(odd) > 0 && len(odd) <= 3 {

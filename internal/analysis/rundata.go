@@ -28,15 +28,19 @@ type runData struct {
 
 // caseData is one case of the result with its settings and steps.
 type caseData struct {
-	c     *result.Case
-	plan  plan.Case
-	steps map[stepKey][]*result.Step // of rounds that are shown, without error
-	order []stepKey                  // of the protocol
+	c    *result.Case
+	plan plan.Case
+	// Of rounds that are shown, without error
+	steps map[stepKey][]*result.Step
+	// Of the protocol
+	order []stepKey
 	per   replica
 	runs  []result.PooledRun
 
-	values     map[valuesKey][]roundValue  // of whole steps
-	stepValues map[stepValueKey]roundValue // shared with the same case in other analyses
+	// Of whole steps
+	values map[valuesKey][]roundValue
+	// Shared with the same case in other analyses
+	stepValues map[stepValueKey]roundValue
 }
 
 // stepKey finds the steps of one kind and phase; in each round there is one, or
@@ -61,7 +65,8 @@ func newRunData(p *plan.Plan, r *result.Result) (*runData, error) {
 		sub := indexCase(c)
 		sub.per, sub.runs = s.per, r.Runs
 		var ok bool
-		if sub.plan, ok = s.planned[c.ID]; !ok { // a case that the plan no longer has: only its own keys are known
+		// A case that the plan no longer has: only its own keys are known
+		if sub.plan, ok = s.planned[c.ID]; !ok {
 			sub.plan = plan.Case{Settings: p.Defaults, Baseline: c.Baseline}
 			sub.plan.Settings.Target, sub.plan.Settings.Place = c.Target.Kind, c.Target.Place
 			sub.plan.Settings.Format = c.Target.Format
@@ -185,7 +190,9 @@ func flatten(out, steps []plan.Step) []plan.Step {
 
 // hasStep reports whether a protocol has a step of a kind that the selector picks.
 func hasStep(steps []plan.Step, do string, sel plan.Selector) bool {
-	return slices.ContainsFunc(flatten(nil, steps), func(st plan.Step) bool { return st.Do == do && picksStep(sel, st) })
+	return slices.ContainsFunc(flatten(nil, steps), func(st plan.Step) bool {
+		return st.Do == do && picksStep(sel, st)
+	})
 }
 
 // cell is the steps of one case under one phase and cycle.
@@ -258,7 +265,8 @@ func (s *runData) absent(sub *caseData, do string, sel plan.Selector) string {
 	return wording.Text("case-unfinished", sub.c.ID)
 }
 
-// unmeasured are the cases that the selector picks and that were not measured to the end, with the reasons; "" if all were.
+// unmeasured are the cases that the selector picks and that were not measured to the end, with the reasons; "" if all
+// were.
 func (s *runData) unmeasured(q plan.Quantity, sel plan.Selector) string {
 	var gone []string
 	for _, sub := range s.cases {

@@ -23,8 +23,10 @@ const minRounds = 3
 // scale is the space in which a test's numbers are about normal.
 type scale struct {
 	to, from func(float64) float64
-	name     string  // the method of its intervals
-	per      replica // what is replicated
+	// The method of its intervals
+	name string
+	// What is replicated
+	per replica
 	// session is the standard deviation, as a share, by which a whole session may be off; see [scale.absolute].
 	session float64
 }
@@ -107,7 +109,8 @@ func (sc scale) centre(xs []float64) float64 {
 func (sc scale) interval(xs []float64) (stats.Interval, error) {
 	ys := sc.all(xs)
 	if len(ys) < minRounds {
-		return stats.MeanInterval(ys, level) // the error names what is missing
+		// The error names what is missing
+		return stats.MeanInterval(ys, level)
 	}
 	m, errs, err := sc.errors(ys)
 	if err != nil {
@@ -156,7 +159,8 @@ func (sc scale) errors(ys []float64) (m float64, errs []stdErr, err error) {
 
 // criticalValues keeps quantiles of Student's t, which every interval needs
 // and which are slow to compute.
-var criticalValues sync.Map // [2]float64 of level and degrees of freedom → float64
+// [2]float64 of level and degrees of freedom → float64
+var criticalValues sync.Map
 
 func criticalT(level, df float64) float64 {
 	key := [2]float64{level, df}
@@ -218,7 +222,8 @@ func (sc scale) decide(xs []float64, b plan.Bound) (dir int, p float64) {
 // pAt is the two-sided p value of "the centre is e", corrected for the looks.
 func (sc scale) pAt(xs []float64, e float64) float64 {
 	t := sc.to(e)
-	if math.IsInf(e, 0) || !finite(t) { // open end, or zero where only positive values occur
+	// Open end, or zero where only positive values occur
+	if math.IsInf(e, 0) || !finite(t) {
 		return 0
 	}
 	if slices.Min(xs) == slices.Max(xs) && sc.session == 0 {

@@ -21,8 +21,10 @@ const (
 // replica is what is replicated, and how often the replicates could have been
 // looked at before they were enough; the zero value is the round, as many as the plan wants.
 type replica struct {
-	unit  string // perRound or perSession, "" is the round
-	looks int    // see [stats.Looks]; 0 where the number was fixed
+	// perRound or perSession, "" is the round
+	unit string
+	// See [stats.Looks]; 0 where the number was fixed
+	looks int
 }
 
 // replicated is the unit of replication of a result. Rounds of one session share
@@ -136,7 +138,8 @@ func (s *runData) clockSetBack() (odd []string) {
 			continue
 		}
 		before := s.r.Sessions[i-1]
-		odd = append(odd, wording.Text("set-back", at.Index, before.Finished.Sub(at.Started).Round(time.Second), before.Index))
+		overlap := before.Finished.Sub(at.Started).Round(time.Second)
+		odd = append(odd, wording.Text("set-back", at.Index, overlap, before.Index))
 	}
 	return odd
 }

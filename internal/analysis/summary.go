@@ -95,7 +95,8 @@ func estimateRate(c cell, q plan.Quantity, name string) (result.Estimate, bool) 
 		return result.Estimate{}, false
 	}
 	sc := x.scale()
-	if name == latency { // may be negative, where it is noise
+	// May be negative, where it is noise
+	if name == latency {
 		x.unit, sc = "s", plainScale.over(x.per)
 	}
 	e := result.Estimate{Name: name, Value: sc.centre(x.values), Unit: x.unit, N: x.n}
@@ -226,7 +227,9 @@ func (s *runData) needsPrecision(q plan.Quantity) bool {
 	return isRate(q) ||
 		slices.ContainsFunc(s.p.Published, func(p plan.Published) bool { return p.Quantity == q }) ||
 		slices.ContainsFunc(s.p.Fits, func(f plan.Fit) bool { return f.Quantity == q }) ||
-		slices.ContainsFunc(s.p.Relations, func(r plan.Relation) bool { return r.X.Quantity == q || r.Y.Quantity == q }) ||
+		slices.ContainsFunc(s.p.Relations, func(r plan.Relation) bool {
+			return r.X.Quantity == q || r.Y.Quantity == q
+		}) ||
 		slices.ContainsFunc(s.p.Claims, func(c plan.Claim) bool {
 			return slices.ContainsFunc(s.operands(c.Assert), func(op plan.Operand) bool { return op.Quantity == q })
 		})
@@ -242,7 +245,8 @@ func (s *runData) needsPrecision(q plan.Quantity) bool {
 // value of exactly zero that does not vary.
 func Widths(p *plan.Plan, r *result.Result) (judged int, wide []result.WideInterval, err error) {
 	own := *r
-	own.Cases = slices.Clone(r.Cases) // warnings are added to cases
+	// Warnings are added to cases
+	own.Cases = slices.Clone(r.Cases)
 	s, err := newRunData(p, &own)
 	if err != nil {
 		return 0, nil, err
@@ -251,7 +255,8 @@ func Widths(p *plan.Plan, r *result.Result) (judged int, wide []result.WideInter
 	for _, sum := range s.summaries() {
 		e, ok := findEstimate(sum.Estimates, sum.Headline)
 		i := slices.IndexFunc(own.Cases, func(c result.Case) bool { return c.ID == sum.Case })
-		if !own.Cases[i].Measured() { // more rounds of it will not help
+		// More rounds of it will not help
+		if !own.Cases[i].Measured() {
 			continue
 		}
 		if !ok || !s.needsPrecision(plan.Quantity(sum.Op)) || e.CI == nil && sum.Rounds >= minRounds {
@@ -267,7 +272,8 @@ func Widths(p *plan.Plan, r *result.Result) (judged int, wide []result.WideInter
 				half = -1
 			}
 		}
-		wide = append(wide, result.WideInterval{Case: sum.Case, Phase: sum.Phase, Op: sum.Op, Cycle: sum.Cycle, Half: half})
+		wide = append(wide, result.WideInterval{Case: sum.Case, Phase: sum.Phase, Op: sum.Op, Cycle: sum.Cycle,
+			Half: half})
 	}
 	return judged, wide, nil
 }

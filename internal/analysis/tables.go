@@ -259,7 +259,8 @@ func (s *runData) publishedCoefficient(
 	if inverse {
 		out.Text, out.Low, out.High = "", 1/c.Value, 1/c.Value
 		if !finite(out.Low) {
-			return nil // a printed slope of nothing is no rate
+			// A printed slope of nothing is no rate
+			return nil
 		}
 	}
 	if !setRatio(out, e, out.Low) {

@@ -18,18 +18,24 @@ type operandValue struct {
 
 	rounds []int
 	values []float64
-	n      int // files or steps of the values
-	est    string
-	per    replica // what is replicated: round or session
+	// Files or steps of the values
+	n   int
+	est string
+	// What is replicated: round or session
+	per replica
 
 	fixed             bool
 	low, high         float64
 	lowOpen, highOpen bool
-	about             bool   // "about": counts as any value within the rounding
-	text              string // as printed
+	// "about": counts as any value within the rounding
+	about bool
+	// As printed
+	text string
 
-	missing string // why there is nothing: not measured, or not published
-	weak    string // why the measured rounds or published figures give no number
+	// Why there is nothing: not measured, or not published
+	missing string
+	// Why the measured rounds or published figures give no number
+	weak string
 }
 
 // without is an operand that has no value.
@@ -89,7 +95,9 @@ func (c cell) roundValues(q plan.Quantity, est string, f *sampleFilter) []roundV
 
 // roundValue is the value of the steps of one round, kept where that is a single step:
 // the estimators from lines take long, and every analysis needs them again.
-func (sub *caseData) roundValue(q plan.Quantity, est string, round int, steps []*result.Step, f *sampleFilter) roundValue {
+func (sub *caseData) roundValue(
+	q plan.Quantity, est string, round int, steps []*result.Step, f *sampleFilter,
+) roundValue {
 	if len(steps) != 1 || f != nil {
 		v, n, err := stepsValue(q, est, steps, f)
 		return roundValue{round, v, n, err}
@@ -150,7 +158,8 @@ func figureValue(f plan.Figure) operandValue {
 	case "below":
 		out.low, out.highOpen = math.Inf(-1), true
 		if f.Unit != "1" || f.High > 0 {
-			out.low = 0 // no rate, time or size is negative
+			// No rate, time or size is negative
+			out.low = 0
 		}
 	case "above":
 		out.high, out.lowOpen = math.Inf(1), true
@@ -189,7 +198,8 @@ func (a operandValue) describe() wording.Message {
 	value, n := wording.Amount{Value: a.headline(), Unit: a.unit}, sc.times(len(a.rounds))
 	out := wording.Say("value", value, n)
 	if iv, err := sc.interval(a.values); err == nil {
-		out = wording.Say("value.interval", value, wording.Span{Low: iv.Low, High: iv.High, Unit: a.unit}, sc.method(), n)
+		span := wording.Span{Low: iv.Low, High: iv.High, Unit: a.unit}
+		out = wording.Say("value.interval", value, span, sc.method(), n)
 	}
 	if isPerFile(a.q) {
 		out = wording.Say("value.files", out, wording.Count{N: a.n, Noun: "file"}, a.est)

@@ -15,11 +15,16 @@ import (
 
 // The limits beyond which something is worth a warning.
 const (
-	fasterThanNative = 1.05 // times the native baseline's rate
-	canaryDrift      = 0.10 // share by which the canary's rate may vary
-	minDrift         = 0.05 // share by which rates may change from first to last where a trend is certain
-	trendP           = 0.01 // chance of such a trend, or break, in noise
-	sessionsApart    = 1.05 // factor from which the runs of a pooled result count as different
+	// Times the native baseline's rate
+	fasterThanNative = 1.05
+	// Share by which the canary's rate may vary
+	canaryDrift = 0.10
+	// Share by which rates may change from first to last where a trend is certain
+	minDrift = 0.05
+	// Chance of such a trend, or break, in noise
+	trendP = 0.01
+	// Factor from which the runs of a pooled result count as different
+	sessionsApart = 1.05
 )
 
 // warn is a warning; the kind is also the key of its sentence.
@@ -180,8 +185,9 @@ func (s *runData) runWarnings() {
 func (s *runData) canaryRates(do, place string) (rates []float64) {
 	type shot struct {
 		session int
-		at      int64 // nanoseconds since the start of that session
-		rate    float64
+		// Nanoseconds since the start of that session
+		at   int64
+		rate float64
 	}
 	var shots []shot
 	for _, sub := range s.cases {
@@ -253,7 +259,8 @@ func trendWord(t stats.Correlation) wording.Message {
 func (s *runData) transientWarning(w *warningList, c cell, q plan.Quantity) {
 	rates := gatherValues(q, []cell{c}, aggregate, nil).values
 	if t, over, found := s.trendOf(rates); found {
-		w.add("transient", wording.Count{N: len(rates), Noun: "round"}, trendWord(t), wording.Percent(over), wording.P(t.P))
+		rounds := wording.Count{N: len(rates), Noun: "round"}
+		w.add("transient", rounds, trendWord(t), wording.Percent(over), wording.P(t.P))
 	}
 }
 
@@ -295,9 +302,12 @@ func (s *runData) nativeWarning(w *warningList, c cell, q plan.Quantity, sum res
 	}
 }
 
+// workKeys are the selector keys of cases that do the same work.
+var workKeys = []string{"place", "files", "workers", "sync", "cache", "block", "qos", "codec", "level", "threads"}
+
 // isSameWork reports whether two cases do the same work at the same place.
 func isSameWork(a, b *caseData) bool {
-	for _, key := range []string{"place", "files", "workers", "sync", "cache", "block", "qos", "codec", "level", "threads"} {
+	for _, key := range workKeys {
 		x, _ := a.value(key)
 		y, _ := b.value(key)
 		if !sameValue(key, x, y) {

@@ -9,8 +9,10 @@ import (
 
 // autoRule is where rounds = "auto" is tried.
 type autoRule struct {
-	precision, mounts string // in per cent
-	limit, limitText  string // limit is TOML of [run], "" for the default of 30 rounds
+	// In per cent
+	precision, mounts string
+	// Limit is TOML of [run], "" for the default of 30 rounds
+	limit, limitText string
 }
 
 func (r autoRule) name() string {
@@ -27,7 +29,8 @@ func (x *exam) autoRules() (out []autoRule) {
 	for _, limit := range limits {
 		for _, precision := range []string{"2", "5"} {
 			for _, mounts := range []string{"1", "3", "10"} {
-				if limit[1] != "15 s" || precision == "2" { // at 5 % few runs get to that limit
+				// At 5 % few runs get to that limit
+				if limit[1] != "15 s" || precision == "2" {
 					out = append(out, autoRule{precision, mounts, limit[0], limit[1]})
 				}
 			}
@@ -84,8 +87,10 @@ func (c autoCount) cells(name string) []string {
 
 // autoOutcome is what one run shows.
 type autoOutcome struct {
-	held    float64   // share of the headlines whose interval holds the truth, in per cent
-	others  [][]cover // by format
+	// Share of the headlines whose interval holds the truth, in per cent
+	held float64
+	// By format
+	others  [][]cover
 	precise bool
 	rounds  int
 }
@@ -127,8 +132,8 @@ func (x *exam) playRule(ctx context.Context, rule autoRule, others *grid) (out a
 
 // autoAlarms counts plans with a false verdict under rounds = "auto".
 func (x *exam) autoAlarms(ctx context.Context, d *draft) error {
-	g := newGrid(fmt.Sprintf("Plans of %d claims with any false verdict, %%, %d plans a figure", countClaims(nullClaims),
-		x.runs(400, 30)), "scatter")
+	g := newGrid(fmt.Sprintf("Plans of %d claims with any false verdict, %%, %d plans a figure",
+		countClaims(nullClaims), x.runs(400, 30)), "scatter")
 	for _, noise := range choose(x, []string{"1", "3", "10"}, []string{"3"}) {
 		for _, precision := range choose(x, []string{"2", "5"}, []string{"5"}) {
 			row, column := "mounts "+noise+" %", "± "+precision+" %"

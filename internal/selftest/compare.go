@@ -14,9 +14,11 @@ import (
 
 // versions are two versions of a system that are compared with each other.
 type versions struct {
-	design   design
-	laws     [2]simulated.Machine // before and after
-	sessions int                  // of each
+	design design
+	// Before and after
+	laws [2]simulated.Machine
+	// Of each
+	sessions int
 	runs     int
 	seed     []any
 }

@@ -24,14 +24,17 @@ var fourFormats = []string{"UDRW", "UDSB", "UDSP", "ASIF"}
 
 // design is the part of a plan that studies vary.
 type design struct {
-	formats []string // nil is UDRW alone
+	// Nil is UDRW alone
+	formats []string
 	sizes   []int64
 	sets    int
 	rounds  int
-	auto    string // keys of [run] for rounds = "auto" instead of rounds, TOML
-	canary  bool
-	read    bool
-	claims  string // TOML
+	// Keys of [run] for rounds = "auto" instead of rounds, TOML
+	auto   string
+	canary bool
+	read   bool
+	// TOML
+	claims string
 }
 
 func (d design) plan() (*plan.Plan, error) {

@@ -18,7 +18,8 @@ type Report struct {
 	Studies []Study `json:"studies"`
 	// Overhead is measured on this machine; all else follows from the seed.
 	Overhead *Overhead `json:"overhead,omitempty"`
-	Kept     bool      `json:"kept"` // every promise
+	// Every promise
+	Kept bool `json:"kept"`
 }
 
 // studies are all of them, in the order of the page.
@@ -51,8 +52,10 @@ func IDs() []string {
 
 // Options of [Run].
 type Options struct {
-	Seed uint64 // of all simulated runs
-	Full bool   // every law and design of docs/accuracy.md, minutes; else a short form of seconds
+	// Of all simulated runs
+	Seed uint64
+	// Every law and design of docs/accuracy.md, minutes; else a short form of seconds
+	Full bool
 	// Only are the studies to go through, by their names ([IDs]). The empty list means all of them; an unknown name is
 	// an error.
 	Only []string
@@ -104,9 +107,11 @@ func Run(ctx context.Context, o Options) (r Report, err error) {
 
 // exam is one pass over the studies.
 type exam struct {
-	seed  uint64
-	full  bool      // every law and design of docs/accuracy.md, else a short form
-	cost  *Overhead // nil before it is measured
+	seed uint64
+	// Every law and design of docs/accuracy.md, else a short form
+	full bool
+	// Nil before it is measured
+	cost  *Overhead
 	stage *stage
 }
 

@@ -17,13 +17,20 @@ import (
 // Overhead is what the harness itself adds to the times that it takes on this
 // machine. All are nanoseconds.
 type Overhead struct {
-	File     float64 `json:"file_ns"`      // a file of one call, median
-	File95   float64 `json:"file_p95_ns"`  // the same, 95th percentile
-	Call     float64 `json:"call_ns"`      // each further call of a file
-	Byte     float64 `json:"byte_ns"`      // each byte, in addition to what the device takes, from the largest files
-	Tick     float64 `json:"tick_ns"`      // between two readings of the clock, median
-	Files    int     `json:"files"`        // timed
-	Smallest int64   `json:"smallest_10g"` // smallest honest file in bytes on a device of 10 GB/s
+	// A file of one call, median
+	File float64 `json:"file_ns"`
+	// The same, 95th percentile
+	File95 float64 `json:"file_p95_ns"`
+	// Each further call of a file
+	Call float64 `json:"call_ns"`
+	// Each byte, in addition to what the device takes, from the largest files
+	Byte float64 `json:"byte_ns"`
+	// Between two readings of the clock, median
+	Tick float64 `json:"tick_ns"`
+	// Timed
+	Files int `json:"files"`
+	// Smallest honest file in bytes on a device of 10 GB/s
+	Smallest int64 `json:"smallest_10g"`
 }
 
 // honestTimes is how many times the harness's own cost a file has to take: five
@@ -80,7 +87,8 @@ func tick(c clock.Clock) float64 {
 		from := c.Now()
 		xs[i] = float64(c.Now() - from)
 	}
-	m, _ := stats.Median(xs) // finite, and not empty
+	// Finite, and not empty
+	m, _ := stats.Median(xs)
 	return m
 }
 

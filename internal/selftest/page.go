@@ -23,7 +23,8 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 func render(name string, r Report) string {
 	var b strings.Builder
 	if err := page.ExecuteTemplate(&b, name, r); err != nil {
-		panic(fmt.Sprintf("writing the %s of a selftest: %v", name, err)) // the template is fixed: a test executes it
+		// The template is fixed: a test executes it
+		panic(fmt.Sprintf("writing the %s of a selftest: %v", name, err))
 	}
 	return b.String()
 }

@@ -103,9 +103,12 @@ type trial struct {
 	design design
 	law    simulated.Machine
 	runs   int
-	seed   []any // of the runs; the number of each is added
-	pooled int   // sessions that make a run; 0 is one
-	varied bool  // the number of the session is that of the run, not 1
+	// Of the runs; the number of each is added
+	seed []any
+	// Sessions that make a run; 0 is one
+	pooled int
+	// The number of the session is that of the run, not 1
+	varied bool
 }
 
 // observe plays the runs of a trial on all processors, and reports what see makes of each, in their order.

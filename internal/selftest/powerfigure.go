@@ -35,8 +35,9 @@ type (
 	}
 	figureLine struct {
 		Name, Color string
-		Y, TextY    int // of the legend
-		Points      []figurePoint
+		// Of the legend
+		Y, TextY int
+		Points   []figurePoint
 	}
 )
 
@@ -73,13 +74,15 @@ func powerFigure(t Table, how string) string {
 		for k, cell := range row[1:] {
 			v, err := readShare(cell)
 			y, bar := float64(plotTop+plotHeight)-plotHeight*v/100, 2*err*plotHeight/100
-			line.Points = append(line.Points, figurePoint{fig.Columns[k].X + 3*i - 8, pixel(y), pixel(y - bar), pixel(y + bar)})
+			x := fig.Columns[k].X + 3*i - 8
+			line.Points = append(line.Points, figurePoint{x, pixel(y), pixel(y - bar), pixel(y + bar)})
 		}
 		fig.Lines = append(fig.Lines, line)
 	}
 	var b strings.Builder
 	if err := powerTemplate.Execute(&b, fig); err != nil {
-		panic(fmt.Sprintf("drawing the figure of a selftest: %v", err)) // the template is fixed: a test executes it
+		// The template is fixed: a test executes it
+		panic(fmt.Sprintf("drawing the figure of a selftest: %v", err))
 	}
 	return b.String()
 }
@@ -87,7 +90,8 @@ func powerFigure(t Table, how string) string {
 // readShare reads a share back from its cell, "94.8 ± 0.7".
 func readShare(cell string) (v, err float64) {
 	head, tail, _ := strings.Cut(cell, " ± ")
-	v, _ = strconv.ParseFloat(head, 64) // the cells of this table are all shares
+	// The cells of this table are all shares
+	v, _ = strconv.ParseFloat(head, 64)
 	err, _ = strconv.ParseFloat(tail, 64)
 	return v, err
 }

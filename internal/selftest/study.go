@@ -12,13 +12,15 @@ import (
 
 // Study is one question with its outcome.
 type Study struct {
-	ID       string    `json:"id"`
-	Title    string    `json:"title"`
-	Asks     string    `json:"asks"`
-	How      string    `json:"how"` // law, design and number of runs
+	ID    string `json:"id"`
+	Title string `json:"title"`
+	Asks  string `json:"asks"`
+	// Law, design and number of runs
+	How      string    `json:"how"`
 	Tables   []Table   `json:"tables"`
 	Promises []Promise `json:"promises"`
-	Says     []string  `json:"says"` // what follows for whoever reads a result, shortfalls included
+	// What follows for whoever reads a result, shortfalls included
+	Says []string `json:"says"`
 }
 
 // Table is figures in rows; the first column names the row.
@@ -30,16 +32,21 @@ type Table struct {
 
 // Promise is a bound that figures of a study have to keep.
 type Promise struct {
-	Says  string  `json:"says"`
-	Where string  `json:"where"` // of which figure Worst is
-	Worst float64 `json:"worst"` // the figure that is farthest from keeping it, in Unit
-	Error float64 `json:"error"` // its Monte Carlo standard error; 0 where nothing is drawn
+	Says string `json:"says"`
+	// The place of Worst: row, column and law
+	Where string `json:"where"`
+	// The figure that is farthest from keeping it, in Unit
+	Worst float64 `json:"worst"`
+	// Its Monte Carlo standard error; 0 where nothing is drawn
+	Error float64 `json:"error"`
 	// Low and High are the bound, in Unit; nil is an open side.
 	Low  *float64 `json:"low,omitempty"`
 	High *float64 `json:"high,omitempty"`
-	Unit string   `json:"unit"` // "%", "ns" …
-	N    int      `json:"n"`    // simulated runs of Worst
-	Kept bool     `json:"kept"`
+	// "%", "ns" …
+	Unit string `json:"unit"`
+	// Simulated runs of Worst
+	N    int  `json:"n"`
+	Kept bool `json:"kept"`
 }
 
 //go:embed studies.toml
@@ -54,7 +61,8 @@ type studyText struct {
 var studyTexts = sync.OnceValue(func() []studyText {
 	var out struct{ Study []studyText }
 	if err := toml.Unmarshal(studiesTOML, &out); err != nil {
-		panic(fmt.Sprintf("reading studies.toml: %v", err)) // the file is fixed: a test reads it
+		// The file is fixed: a test reads it
+		panic(fmt.Sprintf("reading studies.toml: %v", err))
 	}
 	return out.Study
 })
@@ -62,8 +70,10 @@ var studyTexts = sync.OnceValue(func() []studyText {
 // draft is a study that is being made.
 type draft struct {
 	Study
-	bounds []*bound   // one a promise, in their order
-	laws   [][]string // rows of the study's own: a name, lines of a law, and more
+	// One a promise, in their order
+	bounds []*bound
+	// Rows of the study's own: a name, lines of a law, and more
+	laws [][]string
 }
 
 func newDraft(id string) *draft {

@@ -17,13 +17,15 @@ const maxCall = 1 << 30
 // Only laws with file noise, outliers and a slow mode have such a limit; a slow first
 // file, a cliff or a drift depend on the position of a file in its step.
 func truths(l simulated.Law, sizes []int64) map[string]float64 {
-	var size, clean []float64 // bytes; seconds without noise
+	// Bytes; seconds without noise
+	var size, clean []float64
 	for _, n := range sizes {
 		calls := (n + maxCall - 1) / maxCall
 		size = append(size, float64(n))
 		clean = append(clean, float64(calls)*l.Latency.Seconds()+float64(n)/l.Write)
 	}
-	longer, shorter := 0.0, 0.0 // means of the factor of a time, and of 1 / factor without the noise
+	// Means of the factor of a time, and of 1 / factor without the noise
+	longer, shorter := 0.0, 0.0
 	for _, k := range kindsOfFiles(l) {
 		longer, shorter = longer+k.share*k.factor, shorter+k.share/k.factor
 	}
@@ -122,7 +124,8 @@ func (m mixture) meanBetween(low, high float64) (sum float64) {
 func bisect(low, high float64, below func(float64) bool) float64 {
 	for range 200 {
 		mid := math.Sqrt(low * high)
-		if mid <= low || mid >= high { // no number is between them
+		// No number is between them
+		if mid <= low || mid >= high {
 			return mid
 		}
 		if below(mid) {
@@ -148,7 +151,8 @@ func medianSlope(l simulated.Law, size, clean []float64) float64 {
 	slices.SortFunc(order, func(a, b int) int { return int(size[a] - size[b]) })
 	rest := make([][]float64, len(size))
 	return bisect(1e-15, 1e3, func(b float64) bool {
-		for i := range size { // what is left of each time, ascending
+		// What is left of each time, ascending
+		for i := range size {
 			rest[i] = rest[i][:0]
 			for _, f := range grid {
 				rest[i] = append(rest[i], clean[i]*f-b*size[i])

@@ -80,7 +80,8 @@ func (x *exam) power(ctx context.Context, d *draft) error {
 			for _, n := range choose(x, []int{3, 5, 10, 20}, []int{5}) {
 				own := design{formats: fourFormats[:2], sizes: fewSizes, sets: 1, rounds: n, claims: fasterClaim}
 				m := udsbLaw("file_noise = 5%;session_noise = 3%;mount_noise = "+noise+"%", faster[1])
-				t := trial{design: own, law: m, runs: x.runs(400, 40), seed: []any{"power", faster[0], noise, n}, varied: true}
+				t := trial{design: own, law: m, runs: x.runs(400, 40), seed: []any{"power", faster[0], noise, n},
+					varied: true}
 				column, opposite := roundsText(n), share{}
 				if err := x.count(ctx, t, verdict, g.at(row, column), &opposite); err != nil {
 					return err

@@ -15,7 +15,8 @@ func (x *exam) fileWarnings(ctx context.Context, d *draft) error {
 	d.fillHow(x.runs(200, 30))
 	g := newGrid("Steps with the warning, %", "what happens", fileKinds...)
 	for _, l := range choose(x, d.laws, [][]string{d.laws[0], d.laws[5], d.laws[8], d.laws[12]}) {
-		name, kind, sure := l[0], l[2], l[3] != "" // kind is the warning to be given; sure: nine of ten have to be found
+		// Kind is the warning to be given; sure: nine of ten have to be found
+		name, kind, sure := l[0], l[2], l[3] != ""
 		t := trial{design: design{sizes: goldSizes, sets: 10, rounds: 1}, law: law(withLatency + l[1]),
 			runs: x.runs(200, 30), seed: []any{"warnings", name}}
 		var some share
@@ -63,7 +64,8 @@ func (x *exam) drift(ctx context.Context, d *draft) error {
 		for _, noise := range choose(x, []string{"1", "3", "10"}, []string{"3"}) {
 			// Per case: two steps of the canary's mount and three of the image's.
 			own := design{formats: fourFormats, sizes: fewSizes[:1], sets: 1, rounds: 5, canary: true}
-			m := law("write = 5 GB/s;read = 5 GB/s;step = 30 s;file_noise = 3%;mount_noise = " + noise + "%;drift = " + drift + "%")
+			m := law("write = 5 GB/s;read = 5 GB/s;step = 30 s;file_noise = 3%;" +
+				"mount_noise = " + noise + "%;drift = " + drift + "%")
 			t := trial{design: own, law: m, runs: x.runs(300, 20), seed: []any{"drift", drift, noise}}
 			row, column := drift+" % in an hour", "mounts "+noise+" %"
 			share := g.at(row, column)

@@ -129,7 +129,8 @@ func (l Line) interval(doing string, estimate, se, level float64) (Interval, err
 type Power struct {
 	Coefficient float64 // y at x = 1
 	Exponent    float64 // negative where y falls
-	Log         Line    // the line log y = log Coefficient + Exponent · log x (natural logarithms); its R2 is of the logarithms
+	// Log is the line log y = log Coefficient + Exponent · log x (natural logarithms); its R2 is that of the logarithms.
+	Log Line
 }
 
 // FitPower fits a power law to at least [MinForLine] points with positive x and

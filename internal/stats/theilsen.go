@@ -85,8 +85,8 @@ func tieSizes(xs []float64) []int {
 }
 
 // SlopeIntervalByGroup is Sen's interval of the slope, between two order statistics
-// of the pairwise slopes, for errors that may grow with x. The number of pairs that are steeper than a slope less that of those that
-// are not, Kendall's S, has the variance that its terms show within the groups
+// of the pairwise slopes, for errors that may grow with x. The number of pairs that are steeper than a slope less that
+// of those that are not, Kendall's S, has the variance that its terms show within the groups
 // of equal x, each of at least [MinInGroup] points; ranks and Satterthwaite's degrees
 // of freedom follow from that. x and y are those of the fit.
 func (t TheilSen) SlopeIntervalByGroup(x, y []float64, level float64) (Interval, error) {

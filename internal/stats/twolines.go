@@ -32,7 +32,8 @@ type TwoLines struct {
 func FitTwoLines(x, y []float64, minSide int) (TwoLines, error) {
 	const doing = "fitting two lines"
 	if minSide < MinForLine {
-		return TwoLines{}, fmt.Errorf("%s: %d points a side, need at least %d: %w", doing, minSide, MinForLine, ErrRange)
+		return TwoLines{}, fmt.Errorf("%s: %d points a side, need at least %d: %w", doing, minSide, MinForLine,
+			ErrRange)
 	}
 	if minSide > math.MaxInt/2 {
 		return TwoLines{}, fmt.Errorf("%s: %d points a side: %w", doing, minSide, ErrRange)
