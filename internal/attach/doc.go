@@ -50,7 +50,7 @@ const (
 	ModeLoop = "loop"
 	// ModeFUSELoop means that a FUSE file over the container is a loop device.
 	ModeFUSELoop = "fuse+loop"
-	// ModeFUSE means that there is no block device: FUSE serves the files of an exFAT volume, or with NoMount the
+	// ModeFUSE means that no block device exists: FUSE serves the files of an exFAT volume, or with NoMount the
 	// device as a file.
 	ModeFUSE = "fuse"
 )

@@ -69,7 +69,11 @@ func (c *call) attach() error {
 	if a != nil {
 		return c.attachAgain(*a, r, policy)
 	}
-	got, err := c.attachNew(r, policy)
+	got, err := c.env.Attacher.Attach(c.ctx, r)
+	if policy == mountOptional && errors.Is(err, attach.ErrNoFileSystem) {
+		r.NoMount = true
+		got, err = c.env.Attacher.Attach(c.ctx, r)
+	}
 	if err != nil {
 		return err
 	}
@@ -81,7 +85,7 @@ func (c *call) attach() error {
 }
 
 // attachRequest reads the options of attach, of both tools, and the policy about images without a volume to mount. An
-// error is a misuse or a folder that is missing: nothing has been opened yet.
+// error is a misuse or a folder that is missing: the image has not been opened yet.
 func (c *call) attachRequest() (r attach.Request, policy string, err error) {
 	r, err = c.mountRequest()
 	r.ReadOnly, r.Browse = c.has("readonly"), !c.has("nobrowse")
@@ -131,7 +135,8 @@ func (c *call) mountRequest() (r attach.Request, err error) {
 	return r, err
 }
 
-// mountFolder is the folder to mount on. If it is to be made, only its parent must exist.
+// mountFolder is the folder to mount on, with links followed, as the kernel's table of mounts will have it. If it is to
+// be made, only its parent must exist.
 func (c *call) mountFolder(name string, make bool) (string, error) {
 	path, err := c.absolute(name)
 	if err != nil {
@@ -169,17 +174,9 @@ func (c *call) inspectForAttach(p place, verify bool) (info *attach.ImageInfo, e
 	return info, err
 }
 
-// attachNew attaches, without mounting if it has no volume to mount and the policy allows that.
-func (c *call) attachNew(r attach.Request, policy string) (attach.Attached, error) {
-	a, err := c.env.Attacher.Attach(c.ctx, r)
-	if policy == mountOptional && errors.Is(err, attach.ErrNoFileSystem) {
-		r.NoMount = true
-		a, err = c.env.Attacher.Attach(c.ctx, r)
-	}
-	return a, err
-}
-
-// attachAgain mounts an attached image if it is not mounted and should be, and prints it.
+// attachAgain mounts an attached image if it is not mounted and should be, and prints it. What the request wants
+// otherwise, such as writing to an image that is attached read-only, takes a detach first: that is a warning, because
+// programs attach an image again to find its mount point.
 func (c *call) attachAgain(a attach.Attached, r attach.Request, policy string) error {
 	const already = "it is attached already, "
 	if a.ReadOnly && c.has("readwrite") {
@@ -204,7 +201,7 @@ func (c *call) attachAgain(a attach.Attached, r attach.Request, policy string) e
 }
 
 // attachMade attaches what create has made. If that fails, for instance since the image has no volume to mount, the
-// image stays, and the error says that it was created.
+// image stays, and the error reports that it was created.
 func (c *call) attachMade(path string, pass []byte) error {
 	p, err := placeAt(path)
 	if err != nil {
@@ -228,7 +225,8 @@ func (c *call) attachMade(path string, pass []byte) error {
 	return c.printAttached(a, nil)
 }
 
-// checkPointFree refuses to mount over the volume of another image.
+// checkPointFree refuses to mount over the volume of another image: its files would disappear below the new mount, and
+// programs that use them would not notice. Mounts of other programs are left to the kernel.
 func (c *call) checkPointFree(folder string) error {
 	if folder == "" {
 		return nil

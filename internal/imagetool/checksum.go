@@ -17,7 +17,8 @@ import (
 	"dmgbench/internal/container/udif"
 )
 
-// keepSums prepares checkRead, before the image is read.
+// keepSums prepares checkRead, before the image is read: the image sums up what is read from now on, so that most data
+// is read once.
 func keepSums(i *imageFile) {
 	if im := i.tables(); im != nil {
 		im.KeepSums()

@@ -65,7 +65,7 @@ type Attacher struct {
 	Trim        func(ctx context.Context, mountPoint string) (int64, error)
 	Filesystems func() []attach.FS
 	Make        func(ctx context.Context, device, filesystem, label string) error
-	// CanGrow returns why Grow would fail for a file system, so that nothing is changed before it fails.
+	// CanGrow returns why Grow would fail for a file system, so that the image keeps its size then.
 	CanGrow func(filesystem string) error
 	// Grow makes the volume take the whole partition.
 	Grow func(ctx context.Context, a attach.Attached) error

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -199,9 +198,7 @@ func (c *call) makeImage(b newImage, operand string) (path string, err error) {
 func (c *call) makeReadOnly(p place, b newImage, t tree) (err error) {
 	raw := p.sibling(p.name[:stemLength] + ".cdr")
 	defer func() {
-		if e := container.Remove(raw.dir, raw.name); !errors.Is(e, fs.ErrNotExist) {
-			err = errors.Join(err, e)
-		}
+		err = errors.Join(err, removeIfExists(container.Remove, raw.dir, raw.name))
 	}()
 	rw := b
 	rw.format = image.Formats[0]

@@ -94,7 +94,8 @@ var (
 	}
 )
 
-// errnoOf is the error number of an error, 0 if it has none.
+// errnoOf is the error number of an error, 0 if it has none. Numbers without a text of Apple's count only by the
+// general error that they match, so that the text is always one of Apple's.
 func errnoOf(err error) syscall.Errno {
 	find := func(rows []errnoRow) syscall.Errno {
 		if i := slices.IndexFunc(rows, func(r errnoRow) bool { return errors.Is(err, r.err) }); i >= 0 {

@@ -15,7 +15,8 @@ import (
 	"dmgbench/internal/hostio"
 )
 
-// withVolume mounts the ExFAT volume of an image in this process and calls f.
+// withVolume mounts the ExFAT volume of an image in this process and calls f. No privileges are needed for that, and
+// neither a loop device nor FUSE. Checksums of a read-only image are kept for checkRead.
 func (c *call) withVolume(f func(i *imageFile, v *exfat.Volume) error) error {
 	return c.withImage(c.operands[0], read, func(i *imageFile) error {
 		keepSums(i)
@@ -68,7 +69,8 @@ func (c *call) operandPath() string {
 	return volumePath(c.operands[1])
 }
 
-// list prints the names on a volume.
+// list prints the names on a volume: of a file its own, of a folder those in it, sorted by name, or with -R everything
+// below it in the order of the volume.
 func (c *call) list() error {
 	return c.withVolume(func(_ *imageFile, v *exfat.Volume) error {
 		at := c.operandPath()
@@ -110,7 +112,7 @@ func (c *call) printEntry(name string, i exfat.Info) error {
 	return err
 }
 
-// cat prints files.
+// cat prints files, one after another. It ends at the first that cannot be read.
 func (c *call) cat() error {
 	return c.withVolume(func(_ *imageFile, v *exfat.Volume) error {
 		for _, p := range c.operands[1:] {

@@ -61,7 +61,8 @@ func formatNamed(word string, name formatNamer) (image.Format, error) {
 	return image.Format{}, refuse("format %q is not known: want one of %s", word, formatWords(name))
 }
 
-// otherMaker is a hint at the maker of a format that only diskutil makes.
+// otherMaker is a hint at the maker of a format that only diskutil makes: ASIF, which Apple's hdiutil does not make
+// either.
 func otherMaker(f image.Format) string {
 	if byConversion(f) != "" {
 		return ""
@@ -69,7 +70,8 @@ func otherMaker(f image.Format) string {
 	return fmt.Sprintf("; %s is made by 'diskutil image create'", f.ImageType)
 }
 
-// byExtension is the format that belongs to a file name, else UDRW.
+// byExtension is the format that belongs to a file name, else UDRW. Of the formats with .dmg that is UDRW, the first in
+// the registry: the others are only made by convert.
 func byExtension(name string) image.Format {
 	extension := filepath.Ext(filepath.Clean(name)) // of "x.sparsebundle/" too, as shells complete it
 	i := slices.IndexFunc(image.Formats, func(f image.Format) bool { return strings.EqualFold(extension, f.Extension) })

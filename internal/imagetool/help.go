@@ -32,18 +32,24 @@ func (o option) usage() string {
 // usageText is the message about arguments that were not understood.
 func (c *call) usageText(problem string) string {
 	if c.verb == nil || c.verb.name == "" {
-		var names []string
-		for _, v := range verbs {
-			if v.tool == c.tool {
-				names = append(names, v.name)
-			}
-		}
+		names, _ := c.listVerbs()
 		return fmt.Sprintf("%s: %s\nUsage: %s <verb> <options>\n<verb> is one of: %s\nSee \"%s help\".\n",
 			c.tool, problem, c.tool, strings.Join(names, ", "), c.tool)
 	}
 	help := map[string]string{"hdiutil": "-help", "diskutil": "--help"}[c.tool]
 	return fmt.Sprintf("%s: %s: %s\nUsage: %s\nSee \"%s %s %s\".\n",
 		c.tool, c.verb.name, problem, c.verb.usage(), c.tool, c.verb.name, help)
+}
+
+// listVerbs returns the names of the tool's verbs, and a line about each.
+func (c *call) listVerbs() (names []string, lines string) {
+	for _, v := range verbs {
+		if v.tool == c.tool {
+			names = append(names, v.name)
+			lines += fmt.Sprintf("    %-14s %s\n", v.name, v.short)
+		}
+	}
+	return names, lines
 }
 
 // extensionText is about verbs of this program alone.
@@ -79,7 +85,8 @@ func (c *call) helpText(v *verb) string {
 	return b.String()
 }
 
-// fillIn puts what this machine supports into a text of verbs.txt.
+// fillIn puts what this machine supports into a text of verbs.txt. The driver of the hdiutil engine searches the help
+// for the names of formats, file systems and ciphers to find out what it can use.
 func (c *call) fillIn(text string) string {
 	return strings.NewReplacer(
 		"{filesystems}", strings.Join(c.makeable(), ", "), "{default}", c.defaultFilesystem(),
@@ -106,14 +113,9 @@ func (c *call) help() error {
 		}
 		b.WriteString(c.helpText(v))
 	} else {
-		fmt.Fprintf(&b, "Usage: %s <verb> <options>\n<verb> is one of:\n", c.tool)
-		for _, v := range verbs {
-			if v.tool == c.tool {
-				fmt.Fprintf(&b, "    %-14s %s\n", v.name, v.short)
-			}
-		}
-		fmt.Fprintf(&b, "%q explains a verb. This is not Apple's %s: the manual page lists the differences.\n",
-			c.tool+" help <verb>", c.tool)
+		_, lines := c.listVerbs()
+		fmt.Fprintf(&b, "Usage: %s <verb> <options>\n<verb> is one of:\n%s%q explains a verb. This is not Apple's %s: "+
+			"the manual page lists the differences.\n", c.tool, lines, c.tool+" help <verb>", c.tool)
 	}
 	_, err := io.WriteString(c.out, b.String())
 	return err
@@ -166,7 +168,8 @@ func roffOptions(options []option) string {
 	return b.String()
 }
 
-// Roff escapes a text, so that no line of it is taken for a request.
+// Roff escapes a text for a manual page, so that no line of it is taken for a request, and dashes of options can be
+// copied.
 func Roff(s string) string {
 	s = strings.NewReplacer(`\`, `\e`, "-", `\-`, "…", "...").Replace(s)
 	if strings.HasPrefix(s, ".") || strings.HasPrefix(s, "'") {

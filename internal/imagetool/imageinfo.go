@@ -79,7 +79,8 @@ func describeImage(i *imageFile) (dict, error) {
 	return d, err
 }
 
-// describeTables fills in what the tables of a UDIF image contain.
+// describeTables fills in what the tables of a UDIF image contain: sizes are sums over their runs, the ratio is of
+// stored to full bytes.
 func describeTables(im *udif.Image, properties, sizes dict) {
 	var full, stored int64 // bytes
 	compressed := false
@@ -145,7 +146,8 @@ var schemes = map[string]struct{ hint, title string }{
 	attach.SchemeNone: {"", `0 NONE, "no partition map"`},
 }
 
-// pmap shows the partition map.
+// pmap shows the partition map: with -simple only what has content, with -complete types and identifiers too. Offsets
+// are in sectors.
 func (c *call) pmap() error {
 	return c.withImage(c.operands[0], peek, func(i *imageFile) error {
 		info, err := i.inspect()
@@ -175,7 +177,7 @@ func (c *call) pmap() error {
 	})
 }
 
-// infoImage is `diskutil image info`.
+// infoImage is `diskutil image info`, which has other keys than imageinfo, and partitions only with --extra.
 func (c *call) infoImage() error {
 	return c.withImage(c.operands[0], peek, func(i *imageFile) error {
 		f := i.format()

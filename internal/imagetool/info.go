@@ -90,7 +90,8 @@ func (c *call) inspectAttached(a attach.Attached) *attach.ImageInfo {
 	return info
 }
 
-// inspectDevice inspects the device of an attached image.
+// inspectDevice inspects the device of an attached image. In mode fuse that is a file which only the user who attached
+// can read.
 func inspectDevice(path string) (*attach.ImageInfo, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -117,7 +118,7 @@ func deviceName(a attach.Attached) string {
 func shortName(a attach.Attached) string { return strings.TrimPrefix(deviceName(a), "/dev/") }
 
 // printAttached prints the warnings and the result of attach: a line for each device, or the list in the tool's
-// dialect.
+// dialect. info is what an inspection of the image found; nil reads the device or the image again.
 func (c *call) printAttached(a attach.Attached, info *attach.ImageInfo) error {
 	for _, w := range a.Warnings {
 		c.warn("%s", w)
@@ -243,7 +244,7 @@ func (c *call) describeAttached(a attach.Attached) (text string, d dict) {
 	return text, d
 }
 
-// describeDeath describes what a dead process has left of an attachment.
+// describeDeath describes what a dead process has left of an attachment. The attacher has released it by now.
 func describeDeath(a attach.Attached) string {
 	if a.Unfinished {
 		return "the command that attached it was ended before it was done; its device and mounts were removed"

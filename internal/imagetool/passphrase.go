@@ -113,7 +113,8 @@ func (c *call) readStdin(p []byte) (int, error) {
 	}
 }
 
-// deriveKeys derives the keys of an image, once for every later opening.
+// deriveKeys derives the keys of an image, once for every later opening. The error is that of a wrong passphrase, see
+// [container.ErrPassphrase], or of a damaged header.
 func (c *call) deriveKeys(p place, pass []byte) error {
 	keys, err := container.UnwrapKeys(p.dir, p.name, pass)
 	if err != nil {
@@ -166,7 +167,8 @@ func (c *call) stdinOption() string {
 	return cmp.Or(c.verb.optionName("oldstdinpass"), c.verb.optionName("stdinpass"), "-stdinpass")
 }
 
-// isencrypted reads the header of encrypted images, which takes no passphrase.
+// isencrypted reads the header of encrypted images, which takes no passphrase. Records of kind 2 are keys that a
+// certificate unwraps. Images of other programs are refused: whether those are encrypted is not known.
 func (c *call) isencrypted() error {
 	p, err := c.existing(c.operands[0])
 	if err != nil {
@@ -201,7 +203,9 @@ func (c *call) isencrypted() error {
 		h.Version, h.BlockSize, h.Passphrases, certificates, uuid)
 }
 
-// chpass wraps the keys of an image under another passphrase.
+// chpass wraps the keys of an image under another passphrase; the data stays as it is. It takes two passphrases from
+// stdin, the present one first. hdiutil names both by options of their own, as Apple's tool has prompts for those that
+// are not named.
 func (c *call) chpass() error {
 	p, err := c.existing(c.operands[0])
 	if err != nil {

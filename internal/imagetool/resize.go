@@ -58,7 +58,8 @@ func (c *call) resize() error {
 	return nil
 }
 
-// growForeign grows the volume with a program of the host.
+// growForeign grows the volume with a program of the host. The image is attached for that, without mounting it; if the
+// program fails, image and partition keep their new size, and the same resize tries it again.
 func (c *call) growForeign(path string) error {
 	r := attach.Request{Image: path, Keys: c.secrets.keys[path]}
 	return c.withDevice(r, "growing its volume", func(a attach.Attached) error {
@@ -70,7 +71,8 @@ func (c *call) growForeign(path string) error {
 	})
 }
 
-// printLimits prints the limits of the size: in sectors for hdiutil, in bytes for diskutil.
+// printLimits prints the limits of the size: in sectors for hdiutil, in bytes for diskutil. A read-only image has one
+// size.
 func (c *call) printLimits() error {
 	return c.withImage(c.operands[0], read, func(i *imageFile) error {
 		s, err := c.shapeOf(i, c.has("imageonly"))

@@ -78,7 +78,7 @@ func parseSize(tool, s string) (int64, error) {
 	return steps.Int64() * style.step, nil
 }
 
-// parseCount reads a positive whole number of units, such as sectors, and returns it in bytes.
+// parseCount reads a positive whole number of units, such as sectors, and returns it in bytes. unit is in bytes, too.
 func parseCount(s string, unit int64) (int64, error) {
 	n, err := strconv.ParseInt(s, 10, 64)
 	switch {

@@ -82,7 +82,8 @@ func readTree(ctx context.Context, folders []string) (t tree, err error) {
 	return t, refuse("%d symbolic links, which %s cannot hold; the first is %q", t.lost.links, ours, t.lost.firstLink)
 }
 
-// readFolder adds what is below a folder. Symbolic links are counted, so that one error names how many there are.
+// readFolder adds what is below a folder. Symbolic links are counted, so that one error names how many there are: users
+// would otherwise find them one by one. Other special files are errors at once.
 func (t *tree) readFolder(ctx context.Context, d *hostio.Dir, name, to string) error {
 	entries, err := d.ReadDir(name)
 	if err := cmp.Or(ctx.Err(), err); err != nil {
@@ -146,7 +147,8 @@ func (t tree) imageSize(bare bool) int64 {
 	return total
 }
 
-// folderLabel is the start of a folder's name that fits as the label of a volume.
+// folderLabel is the start of a folder's name that fits as the label of a volume. Apple's tools name the volume after
+// the folder too.
 func folderLabel(folder string) string {
 	name, fits := strings.ToValidUTF8(filepath.Base(folder), "_"), 0
 	for i, r := range name {
@@ -202,7 +204,7 @@ func (t tree) copyTo(c *call, part blockdev.Device) (err error) {
 }
 
 // explainDuplicate is the error of an item with a name that exists already: another folder has it too, or one that
-// differs only in case.
+// differs only in case. File systems of Linux distinguish case, so that the second is common in source trees.
 func (t tree) explainDuplicate(i item) error {
 	same := slices.DeleteFunc(slices.Clone(t.items), func(other item) bool { return other.to != i.to })
 	if len(same) > 1 {

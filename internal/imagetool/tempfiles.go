@@ -47,9 +47,9 @@ func (c *call) replace(p place, build func(tmp place) error) (err error) {
 	if err := c.checkFree(p); err != nil {
 		return err
 	}
+	c.sweep(p.dir)
 	var random [8]byte
 	_, _ = rand.Read(random[:]) // never fails
-	c.sweep(p.dir)
 	stem := stemPrefix + hex.EncodeToString(random[:])
 	release := lockStem(p.dir, stem)
 	defer func() { err = errors.Join(err, release()) }()
@@ -57,18 +57,22 @@ func (c *call) replace(p place, build func(tmp place) error) (err error) {
 	if len(tmp.name) > maxName-len(asideMark) { // the name itself is as long as it can be
 		tmp = p.sibling(stem + "-")
 	}
-	defer func() {
-		if err == nil {
-			return
-		}
-		if e := container.Remove(tmp.dir, tmp.name); e != nil && !errors.Is(e, fs.ErrNotExist) {
-			err = errors.Join(err, e)
-		}
-	}()
-	if err := build(tmp); err != nil {
-		return err
+	if err = build(tmp); err == nil {
+		err = c.rename(tmp, p)
 	}
-	return c.rename(tmp, p)
+	if err != nil {
+		err = errors.Join(err, removeIfExists(container.Remove, tmp.dir, tmp.name))
+	}
+	return err
+}
+
+// removeIfExists removes a name; a missing name is ignored.
+func removeIfExists(remove func(dir *hostio.Dir, name string) error, dir *hostio.Dir, name string) error {
+	err := remove(dir, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // checkFree returns an error if the name may not be used.
@@ -155,28 +159,22 @@ func lockText() string {
 }
 
 // lockStem takes the lock of a stem. Without a lock the image is still made, but what a killed process leaves is the
-// user's to remove.
+// user's to remove. The text is written after the lock is taken: an empty lock file is never removed by others.
 func lockStem(dir *hostio.Dir, stem string) (release func() error) {
+	name, text := stem+lockSuffix, lockText()
 	none := func() error { return nil }
-	text := lockText()
 	if text == "" {
 		return none
 	}
-	name := stem + lockSuffix
 	f, err := dir.Open(name, hostio.OpenOptions{Write: true, Create: true, Exclusive: true})
 	if err != nil {
 		return none
 	}
 	release = func() error {
-		err := dir.Remove(name)
-		if errors.Is(err, fs.ErrNotExist) {
-			err = nil
-		}
-		return errors.Join(err, f.Close())
+		return errors.Join(removeIfExists((*hostio.Dir).Remove, dir, name), f.Close())
 	}
-	err = f.TryLock()
-	if err == nil {
-		_, err = f.WriteAt([]byte(text), 0) // after the lock: an empty lock file is never removed by others
+	if err = f.TryLock(); err == nil {
+		_, err = f.WriteAt([]byte(text), 0)
 	}
 	if err != nil {
 		_ = release() // removes the new file, which is of no use
@@ -186,8 +184,8 @@ func lockStem(dir *hostio.Dir, stem string) (release func() error) {
 }
 
 // sweep removes from a folder what killed processes of this user have left: only if their lock shows that they ran
-// under this kernel and have ended. What cannot be decided or removed stays. A lock of another boot or kernel decides
-// nothing: in a shared folder its process may run on another machine, whose flock(2) is not visible here.
+// under this kernel and have ended. What cannot be decided or removed stays. A lock of another boot or kernel stays
+// too: in a shared folder its process may run on another machine, and flock(2) of that machine is not visible here.
 func (c *call) sweep(dir *hostio.Dir) {
 	entries, err := dir.ReadDir(".")
 	if err != nil {
