@@ -197,9 +197,9 @@ func TestMisuse(t *testing.T) {
 		unit          int
 		message       string
 	}{
-		{b, b, b, 0, "block length is no multiple of 16"},
-		{b, b, b, -16, "block length is no multiple of 16"},
-		{b, b, b, 24, "block length is no multiple of 16"},
+		{b, b, b, 0, "block length is not a multiple of 16"},
+		{b, b, b, -16, "block length is not a multiple of 16"},
+		{b, b, b, 24, "block length is not a multiple of 16"},
 		{b, b[:500], b, 512, "partial block"},
 		{b[:511], b[:512], b, 512, "output smaller than input"},
 		{b, b[:1024], b[:31], 512, "fewer IVs than blocks"},
