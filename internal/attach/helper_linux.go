@@ -164,7 +164,7 @@ func openImage(dir *hostio.Dir, r serveRequest, secret []byte) (container.Image,
 		options.ReadOnly = true
 		if second, e := container.Open(dir, filepath.Base(r.Image), options); e == nil {
 			reply.ReadOnly = true
-			if _, tabled := second.(container.Tabled); !tabled { // these are read-only by nature
+			if _, tabled := second.(container.UDIFImage); !tabled { // these are read-only by nature
 				reply.Warnings = []string{fmt.Sprintf("attached read-only: %v", err)}
 			}
 			image, err = second, nil

@@ -72,7 +72,7 @@ func TestASIFEndsInsideAChunk(t *testing.T) {
 		before, err := os.Stat(filepath.Join(d.Path(), "i"))
 		require.NoError(t, err)
 		require.NoError(t, check(OpenOptions{ReadOnly: true}).Close())
-		found, err := Verify(d, "i")
+		found, err := Verify(d, "i", OpenOptions{})
 		require.NoError(t, err)
 		assert.Empty(t, found, name)
 		after, err := os.Stat(filepath.Join(d.Path(), "i"))

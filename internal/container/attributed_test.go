@@ -24,7 +24,7 @@ func TestBundleWithFilesOfAttributes(t *testing.T) {
 	for _, name := range []string{"._token", "._Info.plist", "._Info.bckup", "._bands", "bands/._0", "bands/._3"} {
 		put(name)
 	}
-	found, err := Verify(d, "b")
+	found, err := Verify(d, "b", OpenOptions{})
 	require.NoError(t, err)
 	assert.Empty(t, found)
 	img, err := Open(d, "b", OpenOptions{})
@@ -38,7 +38,7 @@ func TestBundleWithFilesOfAttributes(t *testing.T) {
 
 	for _, name := range []string{"._notes", "bands/._x", "._._token"} {
 		put(name)
-		found, err = Verify(d, "b")
+		found, err = Verify(d, "b", OpenOptions{})
 		require.NoError(t, err)
 		require.Len(t, found, 1, name)
 		if filepath.Dir(name) == "." {

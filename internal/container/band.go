@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"strconv"
 	"sync"
 	"sync/atomic"
 
+	"dmgbench/internal/container/files"
 	"dmgbench/internal/hostio"
 )
 
@@ -39,14 +39,6 @@ type band struct {
 	dirty     atomic.Bool  // on the bundle's list for the next flush
 	unaligned atomic.Bool  // its length may be no multiple of bandAlign
 	used      atomic.Int64 // value of the bundle's count of uses at the last one
-}
-
-func bandName(i int64) string { return strconv.FormatInt(i, 16) }
-
-// bandNumber reads a band's file name: lower-case hexadecimal without leading zeros.
-func bandNumber(name string) (int64, bool) {
-	i, err := strconv.ParseInt(name, 16, 64)
-	return i, err == nil && i >= 0 && bandName(i) == name
 }
 
 // read fills p from in; what the file lacks is zeros.
@@ -122,7 +114,7 @@ func (bd *band) openLocked(b *bundle, create bool) error {
 	if bd.missing {
 		o.Create, o.Exclusive, o.Perm = true, true, b.perm()
 	}
-	f, err := b.bands.Open(bandName(bd.index), o)
+	f, err := b.bands.Open(files.BandName(bd.index), o)
 	if errors.Is(err, fs.ErrNotExist) && !bd.missing {
 		bd.missing = true
 		return bd.openLocked(b, create)
@@ -160,7 +152,7 @@ func (bd *band) statLocked(b *bundle) (st hostio.Stat, missing bool, err error) 
 
 // deleteLocked deletes the band file.
 func (bd *band) deleteLocked(b *bundle) error {
-	err := b.bands.Remove(bandName(bd.index))
+	err := b.bands.Remove(files.BandName(bd.index))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

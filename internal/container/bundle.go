@@ -1,6 +1,7 @@
 package container
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,6 +14,7 @@ import (
 	"sync/atomic"
 
 	"dmgbench/internal/blockdev"
+	"dmgbench/internal/container/files"
 	"dmgbench/internal/container/udif"
 	"dmgbench/internal/hostio"
 )
@@ -423,7 +425,7 @@ func listBands(bands *hostio.Dir) ([]int64, error) {
 	}
 	list := make([]int64, 0, len(names))
 	for _, e := range names {
-		if i, ok := bandNumber(strings.ToLower(e.Name())); ok {
+		if i, ok := files.ParseBand(strings.ToLower(e.Name())); ok {
 			list = append(list, i)
 		}
 	}
@@ -506,12 +508,12 @@ func (b *bundle) deleteAfterEnd() error {
 	return nil
 }
 
-// usage counts all files of the bundle, not only the bands; folders are not counted.
+// usage counts all files of the bundle, not only the bands.
 func (b *bundle) usage() (Usage, error) {
 	if err := b.check(); err != nil {
 		return Usage{}, err
 	}
-	return bundleUsage(b.dir, b.bands, b.capacity)
+	return files.UsageOf(context.Background(), b.parent, b.name, b.chunk, b.size)
 }
 
 // bandMap lists the bands of a bundle in order; everything outside of them is zeros.

@@ -50,7 +50,7 @@ func TestBundleMadeByApple(t *testing.T) {
 		assert.Equal(t, 5, u.BandsFull)
 		require.NoError(t, img.Close())
 	}
-	found, err := Verify(d, "b")
+	found, err := Verify(d, "b", OpenOptions{})
 	require.NoError(t, err)
 	assert.Empty(t, found)
 

@@ -60,9 +60,9 @@ type partialChunks interface {
 }
 
 var (
-	_ Image    = (*chunked)(nil)
-	_ Resident = (*chunked)(nil)
-	_ udif.Map = (*chunked)(nil)
+	_ Image             = (*chunked)(nil)
+	_ ResidencyReporter = (*chunked)(nil)
+	_ udif.Map          = (*chunked)(nil)
 )
 
 const (
@@ -322,7 +322,7 @@ func (c *chunked) eachExtent(off, n int64, do func(at, n int64) error) error {
 
 func (c *chunked) evict(off, n int64) error { return c.eachExtent(off, n, c.f.EvictRange) }
 
-// Resident implements [Resident].
+// Resident implements [ResidencyReporter].
 func (c *chunked) Resident(off, n int64) (share float64, err error) {
 	if err := c.enterRange(off, n, false); err != nil || n == 0 {
 		if err == nil {

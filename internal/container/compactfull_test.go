@@ -44,7 +44,7 @@ func TestCompactOnAFullDisk(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, bytes.Equal(data, got))
 	require.NoError(t, img.Close())
-	list, err := Verify(d, "i")
+	list, err := Verify(d, "i", OpenOptions{})
 	require.NoError(t, err)
 	require.Empty(t, list)
 }

@@ -77,8 +77,8 @@ type Image interface {
 // user.
 type Warner interface{ Warnings() []string }
 
-// Resident is implemented by images that store the device in another order than the host's file.
-type Resident interface {
+// ResidencyReporter is implemented by images that store the device in another order than the host's file.
+type ResidencyReporter interface {
 	// Resident returns the share, 0 to 1, of n bytes from off of the device that the host's cache
 	// contains. Bytes without a place in the file are in no cache.
 	Resident(off, n int64) (share float64, err error)

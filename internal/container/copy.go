@@ -7,14 +7,13 @@ import (
 	"io"
 
 	"dmgbench/internal/blockdev"
+	"dmgbench/internal/container/files"
 	"dmgbench/internal/container/udif"
 	"dmgbench/internal/hostio"
 )
 
-const (
-	copyBlock = 4 << 20  // bytes read at once
-	copyZeros = 64 << 10 // bytes of zeros that are not copied
-)
+// copyBlock is how many bytes are read at once.
+const copyBlock = 4 << 20
 
 // CopyOptions are the options of Copy.
 type CopyOptions struct {
@@ -34,7 +33,7 @@ func Copy(ctx context.Context, dst, src blockdev.Device, o CopyOptions) error {
 		o.Progress = func(int64) {}
 	}
 	var err error
-	if t, ok := src.(Tabled); ok {
+	if t, ok := src.(UDIFImage); ok {
 		err = copyUDIF(ctx, dst, t.UDIF(), o)
 	} else {
 		err = copyDevice(ctx, dst, src, o)
@@ -104,12 +103,12 @@ func copyDevice(ctx context.Context, dst, src blockdev.Device, o CopyOptions) er
 
 // writeNonZero writes runs of blocks that are not zero, each with one call.
 func writeNonZero(dst blockdev.Device, p []byte, off int64) error {
-	for run, zero := range zeroRuns(p) {
+	for run, zero := range files.ZeroRuns(p) {
 		if zero {
 			continue
 		}
-		if _, err := dst.WriteAt(p[run.from:run.to], off+int64(run.from)); err != nil {
-			return fmt.Errorf("writing %d bytes at %d: %w", run.to-run.from, off+int64(run.from), err)
+		if _, err := dst.WriteAt(p[run.From:run.To], off+int64(run.From)); err != nil {
+			return fmt.Errorf("writing %d bytes at %d: %w", run.To-run.From, off+int64(run.From), err)
 		}
 	}
 	return nil
@@ -120,7 +119,7 @@ func writeNonZero(dst blockdev.Device, p []byte, off int64) error {
 // device while the map is in use.
 func mapOf(dev blockdev.Device) udif.Map {
 	switch d := dev.(type) {
-	case Tabled:
+	case UDIFImage:
 		return d.UDIF()
 	case *chunked:
 		return d

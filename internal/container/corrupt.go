@@ -3,11 +3,14 @@ package container
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"slices"
 
+	"dmgbench/internal/container/files"
 	"dmgbench/internal/hostio"
 )
 
@@ -90,15 +93,11 @@ type bandSize struct {
 
 // bandSizes lists the band files of a bundle, which must have some.
 func bandSizes(dir *hostio.Dir, name string) (list []bandSize, err error) {
-	bands, err := dir.Sub(path.Join(name, "bands"))
-	if err != nil {
-		return nil, fmt.Errorf("looking for bands of %q: %w: %w", name, ErrNoBands, err)
-	}
-	defer bands.Close()
-	err = eachFile(bands, func(band string, st hostio.Stat) {
-		if _, ok := bandNumber(band); ok {
-			list = append(list, bandSize{path.Join(name, "bands", band), st.Size})
+	err = files.Walk(context.Background(), dir, name, func(inside string, fi fs.FileInfo) error {
+		if _, ok := files.Band(inside); ok {
+			list = append(list, bandSize{path.Join(name, inside), fi.Size()})
 		}
+		return nil
 	})
 	if err == nil && len(list) == 0 {
 		err = fmt.Errorf("looking for bands of %q: %w", name, ErrNoBands)
@@ -165,7 +164,7 @@ const maxCorrupted = 4096
 // corruptStored overwrites the stored data, in the file of a UDIF image, of the first bytes with
 // data at or after byte from of the device.
 func corruptStored(dir *hostio.Dir, name string, img Image, kind string, from int64) error {
-	t, ok := img.(Tabled)
+	t, ok := img.(UDIFImage)
 	if !ok || kind == "table" { // no stored data contains just the partition tables
 		return &UnsupportedError{Path: name, Found: img.Format(), Doing: "corrupting the " + kind + " of"}
 	}

@@ -37,7 +37,7 @@ func TestCorruptStoredData(t *testing.T) {
 		}
 		require.NoError(t, CreateUDIF(t.Context(), d, "a", dev, spec))
 		require.NoError(t, Corrupt(d, "a", volumeAt(3<<20, o.Passphrase)))
-		found, err := VerifyWith(d, "a", o)
+		found, err := Verify(d, "a", o)
 		require.NoError(t, err)
 		assert.NotEmpty(t, found, format)
 		img, err := Open(d, "a", o)
@@ -71,7 +71,7 @@ func TestCorruptFiles(t *testing.T) {
 	require.NoError(t, Corrupt(d, "b", Corruption{Kind: "band-missing"}))
 	assert.NoFileExists(t, filepath.Join(d.Path(), "b/bands/1"))
 	require.NoError(t, Corrupt(d, "b", Corruption{Kind: "header"}))
-	found, err := Verify(d, "b")
+	found, err := Verify(d, "b", OpenOptions{})
 	require.NoError(t, err)
 	require.NotEmpty(t, found)
 	assert.Contains(t, found[0].Problem, "Info.bckup is used")

@@ -234,13 +234,16 @@ func (d *device) locate(off, n int64) (i, in, part int64) {
 	return i, in, min(n, d.chunk-in)
 }
 
-// capacity is how many bytes of the device chunk i contains: fewer than a chunk at the end, 0 after
-// it.
-func (d *device) capacity(i int64) int64 {
-	if i < 0 || i >= ceil(d.size, d.chunk) {
+// capacity is how many bytes of the device chunk i contains.
+func (d *device) capacity(i int64) int64 { return chunkCapacity(d.size, d.chunk, i) }
+
+// chunkCapacity is how many bytes of a device of size bytes chunk i contains: fewer than a chunk at
+// the end, 0 after it.
+func chunkCapacity(size, chunk, i int64) int64 {
+	if i < 0 || i >= ceil(size, chunk) {
 		return 0
 	}
-	return min(d.chunk, d.size-i*d.chunk)
+	return min(chunk, size-i*chunk)
 }
 
 // clip limits a read to the device and reports whether it was cut.
@@ -274,11 +277,15 @@ type fileDevice struct {
 // Cache implements [Image].
 func (d *fileDevice) Cache() hostio.CacheMode { return d.f.Cache() }
 
-func (d *fileDevice) usage() (Usage, error) {
+func (d *fileDevice) usage() (u Usage, err error) {
 	if err := d.f.Check(); err != nil {
-		return Usage{}, err
+		return u, err
 	}
-	return fileUsage(d.f)
+	st, err := d.f.Stat()
+	if err == nil {
+		u.Add(st)
+	}
+	return u, err
 }
 
 // close flushes the file, of a device that is written to, and closes it.

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"dmgbench/internal/container/crypt"
+	"dmgbench/internal/container/files"
 	"dmgbench/internal/hostio"
 )
 
@@ -40,7 +41,7 @@ func TestApplesEncryptedImages(t *testing.T) {
 			requireUnchangeable(t, img)
 			require.NoError(t, img.Evict(0, img.Size()))
 			require.NoError(t, img.Close())
-			found, err := VerifyWith(d, name, OpenOptions{Passphrase: pass})
+			found, err := Verify(d, name, OpenOptions{Passphrase: pass})
 			require.NoError(t, err)
 			assert.Empty(t, found)
 			requireLocked(t, d, name, pass)
@@ -91,7 +92,7 @@ func TestEncryptedBundle(t *testing.T) {
 				clear(plain[8192:65536])
 			}
 			copy(device[band<<20:], plain)
-			require.NoError(t, d.WriteFileAtomic("b/bands/"+bandName(band), stored, 0o600))
+			require.NoError(t, d.WriteFileAtomic("b/bands/"+files.BandName(band), stored, 0o600))
 		}
 		img, err := Open(d, "b", OpenOptions{ReadOnly: true, Passphrase: []byte("secret")})
 		require.NoError(t, err)
@@ -105,7 +106,7 @@ func TestEncryptedBundle(t *testing.T) {
 		assert.Equal(t, 4, u.Bands)
 		require.NoError(t, img.Close())
 		requireLocked(t, d, "b", []byte("secret"))
-		found, err := Verify(d, "b")
+		found, err := Verify(d, "b", OpenOptions{})
 		require.NoError(t, err)
 		assert.Empty(t, found)
 

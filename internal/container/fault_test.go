@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"dmgbench/internal/clock"
+	"dmgbench/internal/container/files"
 	"dmgbench/internal/hostio"
 	"dmgbench/internal/hostio/hostiotest"
 )
@@ -122,7 +123,7 @@ func TestFlushCoversWhatTheRecyclerClosed(t *testing.T) {
 		synced[string(op.Kind)+op.Path] = true
 	}
 	for n := range int64(16) {
-		assert.True(t, synced["synci/bands/"+bandName(n)], n)
+		assert.True(t, synced["synci/bands/"+files.BandName(n)], n)
 	}
 	assert.True(t, synced["dirsynci/bands"])
 	rec.Reset()

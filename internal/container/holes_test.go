@@ -65,7 +65,7 @@ func TestSparseHoles(t *testing.T) {
 			require.NoError(t, other.Close())
 		}
 		require.NoError(t, img.Close())
-		found, err := Verify(d, "packed")
+		found, err := Verify(d, "packed", OpenOptions{})
 		require.NoError(t, err)
 		assert.Empty(t, found, name)
 	}

@@ -73,15 +73,6 @@ func (i info) encode() []byte {
 `, i.bandSize, i.size)
 }
 
-// capacity is how many bytes of the device band n contains: fewer than a band at the end, 0 after
-// it.
-func (i info) capacity(n int64) int64 {
-	if n < 0 || n >= ceil(i.size, i.bandSize) {
-		return 0
-	}
-	return min(i.bandSize, i.size-n*i.bandSize)
-}
-
 // parseInfo reads a bundle's property list and refuses contradictions.
 func parseInfo(data []byte) (info, error) {
 	var keys struct {

@@ -13,6 +13,7 @@ import (
 	"howett.net/plist"
 	"pgregory.net/rapid"
 
+	"dmgbench/internal/container/files"
 	"dmgbench/internal/image"
 )
 
@@ -24,9 +25,9 @@ func TestInfoRoundTrip(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, got)
 		n := ceil(got.size, got.bandSize)
-		require.Zero(t, got.capacity(n))
+		require.Zero(t, chunkCapacity(got.size, got.bandSize, n))
 		if n > 0 {
-			last := got.capacity(n - 1)
+			last := chunkCapacity(got.size, got.bandSize, n-1)
 			require.Greater(t, last, int64(0))
 			require.Equal(t, got.size, (n-1)*got.bandSize+last)
 		}
@@ -119,13 +120,13 @@ func TestBinaryPlistCutOff(t *testing.T) {
 
 func TestBandNames(t *testing.T) {
 	for n, name := range map[int64]string{0: "0", 10: "a", 255: "ff", 22205: "56bd", math.MaxInt64: "7fffffffffffffff"} {
-		assert.Equal(t, name, bandName(n))
-		got, ok := bandNumber(name)
+		assert.Equal(t, name, files.BandName(n))
+		got, ok := files.ParseBand(name)
 		assert.True(t, ok)
 		assert.Equal(t, n, got)
 	}
 	for _, name := range []string{"", "00", "0a", "A", "0x1", "-1", "+1", "1_0", "8000000000000000", ".0", "g"} {
-		_, ok := bandNumber(name)
+		_, ok := files.ParseBand(name)
 		assert.False(t, ok, name)
 	}
 }
@@ -147,7 +148,7 @@ func FuzzInfoPlist(f *testing.F) {
 			t.Fatalf("accepted %+v", i)
 		}
 		for _, n := range []int64{-1, 0, ceil(i.size, i.bandSize) - 1, ceil(i.size, i.bandSize), math.MaxInt64} {
-			if c := i.capacity(n); c < 0 || c > i.bandSize {
+			if c := chunkCapacity(i.size, i.bandSize, n); c < 0 || c > i.bandSize {
 				t.Fatalf("band %d of %+v holds %d", n, i, c)
 			}
 		}

@@ -117,7 +117,7 @@ func isZero(p []byte) bool { return len(bytes.Trim(p, "\x00")) == 0 }
 
 func (m *model) reopen(t *rapid.T) {
 	require.NoError(t, m.img.Close())
-	found, err := VerifyWith(m.dir, "i", m.opts)
+	found, err := Verify(m.dir, "i", m.opts)
 	require.NoError(t, err)
 	require.Empty(t, found)
 	m.img, err = Open(m.dir, "i", m.opts)

@@ -231,9 +231,9 @@ func foreignFormat(f io.ReaderAt, size int64) (string, error) {
 	return "", nil
 }
 
-// Foreign names the format of another program that the content of a raw image has, "" for other
+// ForeignFormat names the format of another program that the content of a raw image has, "" for other
 // images. Such a file is a raw image only if the user states that.
-func Foreign(img Image) (string, error) {
+func ForeignFormat(img Image) (string, error) {
 	r, ok := img.(*raw)
 	if !ok {
 		return "", nil

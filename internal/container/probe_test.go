@@ -46,7 +46,7 @@ func TestProbe(t *testing.T) {
 			assert.Contains(t, e.Found, c.found)
 			assert.ErrorIs(t, err, errors.ErrUnsupported)
 		}
-		found, err := Verify(d, name)
+		found, err := Verify(d, name, OpenOptions{})
 		require.NoError(t, err)
 		assert.Len(t, found, 1)
 	}
@@ -56,7 +56,7 @@ func TestProbe(t *testing.T) {
 		require.NoError(t, d.WriteFileAtomic(name, data, 0o600))
 		_, err := Open(d, name, OpenOptions{ReadOnly: true})
 		assert.ErrorIs(t, err, ErrCorrupt, name)
-		found, err := Verify(d, name)
+		found, err := Verify(d, name, OpenOptions{})
 		require.NoError(t, err)
 		assert.Len(t, found, 1)
 	}
@@ -73,7 +73,7 @@ func TestProbe(t *testing.T) {
 		assert.Equal(t, UDRW, img.Format())
 		assert.EqualValues(t, 1024, img.Size())
 		require.NoError(t, img.Close())
-		found, err := Verify(d, "stub")
+		found, err := Verify(d, "stub", OpenOptions{})
 		require.NoError(t, err)
 		assert.Empty(t, found)
 	}
@@ -103,13 +103,13 @@ func TestBundleVariants(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, img.Resize(2<<20))
 		require.NoError(t, img.Close())
-		found, err := Verify(d, "b")
+		found, err := Verify(d, "b", OpenOptions{})
 		require.NoError(t, err)
 		assert.Empty(t, found, "a resize rewrites both")
 		for _, name := range []string{"Info.plist", "Info.bckup"} {
 			put(t, d, name, "rubbish")
-			require.NoError(t, Repair(d, "b"))
-			found, err = Verify(d, "b")
+			require.NoError(t, Repair(d, "b", OpenOptions{}))
+			found, err = Verify(d, "b", OpenOptions{})
 			require.NoError(t, err)
 			assert.Empty(t, found, name)
 		}
@@ -136,7 +136,7 @@ func TestBundleVariants(t *testing.T) {
 			assert.ErrorContains(t, err, "encrypted")
 			_, err = EncryptionOf(d, "b")
 			assert.ErrorIs(t, err, want)
-			found, err := Verify(d, "b")
+			found, err := Verify(d, "b", OpenOptions{})
 			require.NoError(t, err)
 			require.Len(t, found, 1)
 			assert.True(t, found[0].Fatal)
@@ -150,7 +150,7 @@ func TestBundleVariants(t *testing.T) {
 		put(t, d, "stranger", "")
 		put(t, d, "Info.bckup", "")
 		require.NoError(t, d.Mkdir("b/bands/2"))
-		found, err := Verify(d, "b")
+		found, err := Verify(d, "b", OpenOptions{})
 		require.NoError(t, err)
 		var at []string
 		for _, f := range found {
@@ -171,7 +171,7 @@ func TestBundleVariants(t *testing.T) {
 		require.NoError(t, err)
 		assert.True(t, isZero(got), "a larger size does not bring it back")
 		require.NoError(t, img.Close())
-		found, err := Verify(d, "b")
+		found, err := Verify(d, "b", OpenOptions{})
 		require.NoError(t, err)
 		assert.Empty(t, found)
 	})

@@ -84,10 +84,10 @@ func checkBundleEntries(b *hostio.Dir) error {
 	return nil
 }
 
-// Removable reports, before its replacement exists, whether Remove would refuse what has this name
+// CheckRemovable reports, before its replacement exists, whether Remove would refuse what has this name
 // for its type: a link, or a folder with entries that do not belong to a sparse bundle. It does not
 // check whether the container is in use.
-func Removable(dir *hostio.Dir, name string) error {
+func CheckRemovable(dir *hostio.Dir, name string) error {
 	fi, err := dir.Lstat(name)
 	switch {
 	case err != nil:

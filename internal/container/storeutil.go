@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 
+	"dmgbench/internal/container/files"
 	"dmgbench/internal/hostio"
 )
 
@@ -60,7 +61,7 @@ func (s syncStore) writeZeros(at, n int64) error {
 	return nil
 }
 
-// copyBytes copies n bytes inside the file. Blocks of copyZeros zero bytes become holes: a
+// copyBytes copies n bytes inside the file. Blocks of zeros become holes: a
 // compaction must not make the file take more space.
 func (s syncStore) copyBytes(to, from, n int64) error {
 	p := make([]byte, min(n, 1<<20))
@@ -69,12 +70,12 @@ func (s syncStore) copyBytes(to, from, n int64) error {
 		if k, err := s.f.ReadAt(part, from+done); k < len(part) {
 			return unexpectedEOF(err)
 		}
-		for run, zero := range zeroRuns(part) {
+		for run, zero := range files.ZeroRuns(part) {
 			var err error
-			if at := to + done + int64(run.from); zero {
-				err = s.writeZeros(at, int64(run.to-run.from))
+			if at := to + done + int64(run.From); zero {
+				err = s.writeZeros(at, int64(run.To-run.From))
 			} else {
-				err = s.put(part[run.from:run.to], at)
+				err = s.put(part[run.From:run.To], at)
 			}
 			if err != nil {
 				return err
@@ -82,30 +83,6 @@ func (s syncStore) copyBytes(to, from, n int64) error {
 		}
 	}
 	return nil
-}
-
-// span is a range of a buffer.
-type span struct{ from, to int }
-
-// zeroRuns yields the runs of p that are zeros and those that are not, in blocks of copyZeros
-// bytes, and whether a run is zeros.
-func zeroRuns(p []byte) func(yield func(span, bool) bool) {
-	isZeroAt := func(from int) bool {
-		block := p[from:min(from+copyZeros, len(p))]
-		return bytes.Equal(block, zeroBlock[:len(block)])
-	}
-	return func(yield func(span, bool) bool) {
-		for from := 0; from < len(p); {
-			zero, to := isZeroAt(from), min(from+copyZeros, len(p))
-			for to < len(p) && isZeroAt(to) == zero {
-				to = min(to+copyZeros, len(p))
-			}
-			if !yield(span{from, to}, zero) {
-				return
-			}
-			from = to
-		}
-	}
 }
 
 // readsAsZeros reads size bytes until a byte is not zero.

@@ -31,9 +31,9 @@ func (chunkCodec) Encode(id uint32, dst, src []byte, level int) ([]byte, error) 
 	return out, err
 }
 
-// Tabled is implemented by UDIF images. The result gives access to their tables and checksums until
+// UDIFImage is implemented by UDIF images. The result gives access to their tables and checksums until
 // the image is closed.
-type Tabled interface{ UDIF() *udif.Image }
+type UDIFImage interface{ UDIF() *udif.Image }
 
 // udifImage is an open UDIF image, which is read-only.
 type udifImage struct {
@@ -42,8 +42,8 @@ type udifImage struct {
 }
 
 var (
-	_ Image  = (*udifImage)(nil)
-	_ Tabled = (*udifImage)(nil)
+	_ Image     = (*udifImage)(nil)
+	_ UDIFImage = (*udifImage)(nil)
 )
 
 // openUDIF opens the image in f, which stays the caller's after an error.
@@ -66,7 +66,7 @@ func openUDIF(f store) (*udifImage, error) {
 	return u, nil
 }
 
-// UDIF implements [Tabled].
+// UDIF implements [UDIFImage].
 func (u *udifImage) UDIF() *udif.Image { return u.im }
 
 // Format implements [Image].

@@ -100,7 +100,7 @@ func TestApplesUDIFImages(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, u, again)
 			assert.Positive(t, u.Apparent)
-			found, err := Verify(d, name)
+			found, err := Verify(d, name, OpenOptions{})
 			require.NoError(t, err)
 			assert.Empty(t, found)
 		})
@@ -117,7 +117,7 @@ func TestVerifyFindsDamageInUDIF(t *testing.T) {
 		d := tempDir(t)
 		file[len(file)/3] ^= 1
 		require.NoError(t, d.WriteFileAtomic("a.dmg", file, 0o600))
-		found, err := Verify(d, "a.dmg")
+		found, err := Verify(d, "a.dmg", OpenOptions{})
 		require.NoError(t, err)
 		require.NotEmpty(t, found, a.path)
 		assert.True(t, found[0].Fatal)

@@ -47,7 +47,7 @@ func TestCreateUDIFWholeOrNotAtAll(t *testing.T) {
 	}}))
 	assert.Equal(t, dev.Size(), last)
 	require.ErrorIs(t, CreateUDIF(t.Context(), d, "a", dev, UDIFSpec{Format: "UDZO"}), fs.ErrExist)
-	found, err := Verify(d, "a")
+	found, err := Verify(d, "a", OpenOptions{})
 	require.NoError(t, err)
 	assert.Empty(t, found)
 	img, err := Open(d, "a", OpenOptions{ReadOnly: true})

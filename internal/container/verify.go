@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"dmgbench/internal/container/files"
 	"dmgbench/internal/hostio"
 )
 
@@ -27,15 +28,10 @@ func (f Finding) String() string {
 }
 
 // Verify checks a closed container's structure, not the content of its device; but a UDIF image is
-// read as a whole, and its checksums are computed. An error means that the check could not be
-// completed.
-func Verify(dir *hostio.Dir, name string) ([]Finding, error) {
-	return VerifyWith(dir, name, OpenOptions{})
-}
-
-// VerifyWith is Verify with the passphrase or the keys in o, without which an encrypted file is
-// [ErrPassphrase]; the structure of a bundle is not encrypted. Other options are ignored.
-func VerifyWith(dir *hostio.Dir, name string, o OpenOptions) ([]Finding, error) {
+// read as a whole, and its checksums are computed. An encrypted file needs the passphrase or the
+// keys in o, without which the error is [ErrPassphrase]; the structure of a bundle is not encrypted.
+// Other options are ignored. An error means that the check could not be completed.
+func Verify(dir *hostio.Dir, name string, o OpenOptions) ([]Finding, error) {
 	c, err := probe(dir, name)
 	switch {
 	case err != nil:
@@ -188,7 +184,7 @@ func (v *bundleVerifier) checkBands() error {
 		return err
 	}
 	for _, e := range list {
-		n, ok := bandNumber(appleDoubleOwner(e.Name()))
+		n, ok := files.ParseBand(appleDoubleOwner(e.Name()))
 		if !ok {
 			v.report(filepath.Join("bands", e.Name()), false, "no band number in lower-case hexadecimal")
 			continue
@@ -207,7 +203,7 @@ func (v *bundleVerifier) checkBands() error {
 
 // checkBand checks the file of band n.
 func (v *bundleVerifier) checkBand(path string, n int64, fi fs.FileInfo) {
-	switch c := ceil(v.info.capacity(n), v.block) * v.block; {
+	switch c := ceil(chunkCapacity(v.info.size, v.info.bandSize, n), v.block) * v.block; {
 	case !fi.Mode().IsRegular():
 		v.report(path, true, "no regular file")
 	case c == 0:
@@ -223,11 +219,9 @@ func (v *bundleVerifier) checkBand(path string, n int64, fi fs.FileInfo) {
 
 // Repair makes those repairs that have only one possible result: it writes both property lists of a
 // bundle anew from the readable one, and completes what a crash interrupted in a sparse image, as
-// every opening for writing does. Other containers stay unchanged.
-func Repair(dir *hostio.Dir, name string) error { return RepairWith(dir, name, OpenOptions{}) }
-
-// RepairWith is Repair with the passphrase in o; other options are ignored.
-func RepairWith(dir *hostio.Dir, name string, o OpenOptions) error {
+// every opening for writing does. Other containers stay unchanged. Of the options it uses the
+// passphrase.
+func Repair(dir *hostio.Dir, name string, o OpenOptions) error {
 	img, err := Open(dir, name, OpenOptions{Passphrase: o.Passphrase})
 	if err != nil {
 		return err

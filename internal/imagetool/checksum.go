@@ -164,7 +164,7 @@ func (c *call) verify() error {
 		if im := i.tables(); im != nil {
 			return c.verifyTables(i, im)
 		}
-		findings, err := container.VerifyWith(i.dir, i.name, container.OpenOptions{Keys: c.secrets.keys[i.path]})
+		findings, err := container.Verify(i.dir, i.name, container.OpenOptions{Keys: c.secrets.keys[i.path]})
 		for _, f := range findings {
 			c.printf("%s", f)
 		}

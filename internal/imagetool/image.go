@@ -163,7 +163,7 @@ func (i *imageFile) format() image.Format {
 
 // tables are those of a UDIF image, nil for other images.
 func (i *imageFile) tables() *udif.Image {
-	if t, ok := i.Image.(container.Tabled); ok {
+	if t, ok := i.Image.(container.UDIFImage); ok {
 		return t.UDIF()
 	}
 	return nil
@@ -230,7 +230,7 @@ func (c *call) open(p place, readOnly bool) (*imageFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, err := container.Foreign(img)
+	found, err := container.ForeignFormat(img)
 	if err == nil && found != "" && !c.isForcedRaw() && !strings.EqualFold(filepath.Ext(p.name), ".raw") {
 		err = &container.UnsupportedError{Path: p.path, Found: found, Doing: "opening", Foreign: true}
 	}

@@ -88,7 +88,7 @@ func (c *call) checkFree(p place) error {
 	case !p.isUnused():
 		return syscall.EBUSY
 	}
-	if err := container.Removable(p.dir, p.name); err != nil {
+	if err := container.CheckRemovable(p.dir, p.name); err != nil {
 		words := fmt.Sprintf("File exists, and is not an image that could be replaced: %q: %v", p.path, err)
 		return &refusal{words: words, err: err}
 	}

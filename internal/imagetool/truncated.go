@@ -34,7 +34,7 @@ func (c *call) warnOfRaw(i *imageFile) error {
 	if i.Format() != image.UDRW || c.isForcedRaw() {
 		return nil
 	}
-	found, err := container.Foreign(i.Image)
+	found, err := container.ForeignFormat(i.Image)
 	switch {
 	case err != nil:
 		return err

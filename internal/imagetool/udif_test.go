@@ -146,7 +146,7 @@ func (m *machine) tellsDamage() {
 	defer p.close()
 	img, err := container.Open(p.dir, p.name, container.OpenOptions{ReadOnly: true})
 	require.NoError(m.t, err)
-	where, n := img.(container.Tabled).UDIF().Stored(1 << 20) // where the partition begins
+	where, n := img.(container.UDIFImage).UDIF().Stored(1 << 20) // where the partition begins
 	require.NoError(m.t, img.Close())
 	file, err := os.ReadFile(p.path)
 	require.NoError(m.t, err)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"path"
 
 	"dmgbench/internal/hostio"
@@ -104,23 +105,46 @@ func copyFile(ctx context.Context, from *hostio.Dir, name string, to *hostio.Dir
 	return err
 }
 
-// zeros is what blocks are compared with; it is never changed.
-var zeros [holeBlock]byte
-
 // writeBlocks writes p at an offset; with holes, blocks of zeros are left out.
 func writeBlocks(dst *hostio.File, p []byte, off int64, holes bool) error {
 	if !holes {
 		_, err := dst.WriteAt(p, off)
 		return err
 	}
-	for at := 0; at < len(p); at += holeBlock {
-		piece := p[at:min(at+holeBlock, len(p))]
-		if bytes.Equal(piece, zeros[:len(piece)]) {
+	for run, zero := range ZeroRuns(p) {
+		if zero {
 			continue
 		}
-		if _, err := dst.WriteAt(piece, off+int64(at)); err != nil {
+		if _, err := dst.WriteAt(p[run.From:run.To], off+int64(run.From)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// Span is a range of a buffer.
+type Span struct{ From, To int }
+
+// zeros is compared with blocks; it is never changed.
+var zeros [holeBlock]byte
+
+// ZeroRuns yields the runs of p that are zeros and those that are not, in blocks of 64 KiB, and
+// whether a run is zeros. Smaller holes in files cost more than they save.
+func ZeroRuns(p []byte) iter.Seq2[Span, bool] {
+	isZeroAt := func(from int) bool {
+		block := p[from:min(from+holeBlock, len(p))]
+		return bytes.Equal(block, zeros[:len(block)])
+	}
+	return func(yield func(Span, bool) bool) {
+		for from := 0; from < len(p); {
+			zero, to := isZeroAt(from), min(from+holeBlock, len(p))
+			for to < len(p) && isZeroAt(to) == zero {
+				to = min(to+holeBlock, len(p))
+			}
+			if !yield(Span{from, to}, zero) {
+				return
+			}
+			from = to
+		}
+	}
 }

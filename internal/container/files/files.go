@@ -83,34 +83,36 @@ func walk(ctx context.Context, dir *hostio.Dir, name, inside string, fi fs.FileI
 	return nil
 }
 
-// sector is the unit of cuts: a container is a whole number of sectors long.
-const sector = 512 // bytes
-
 // sparseFrom is the difference in bytes between length and allocation from which a file counts as
 // sparse: file systems inline and compress small ones.
 const sparseFrom = 64 << 10
 
-// Usage is what a container takes on the host, in bytes of its files.
+// Usage is the space that a container takes on the host, in bytes of its files.
 type Usage struct {
 	Allocated int64 // from st_blocks, as `du` counts
 	Apparent  int64 // the sum of the file lengths
-	Sparse    bool  // files have holes
-	Bands     int   // band files in a bundle
-	BandsFull int   // of these, as long as a band can be and without holes
+	Sparse    bool  // files have holes: allocated is below apparent by more than rounding
+	Bands     int   // band files in a bundle; bands or chunks of the device in a sparse image
+	BandsFull int   // of these, as long as a band can be and without holes; in a sparse image all or none
 }
 
-// UsageOf is what the container takes on the host. bandSize and size (both in bytes) give the
-// length of a full band; with 0 none counts as full.
-func UsageOf(ctx context.Context, dir *hostio.Dir, name string, bandSize, size int64) (Usage, error) {
-	var u Usage
-	err := Walk(ctx, dir, name, func(inside string, fi fs.FileInfo) error {
+// Add counts a file.
+func (u *Usage) Add(st hostio.Stat) {
+	u.Allocated += st.Allocated
+	u.Apparent += st.Size
+	u.Sparse = u.Apparent-u.Allocated >= sparseFrom
+}
+
+// UsageOf is the space that the container takes on the host; folders are not counted. bandSize and
+// size (both in bytes) give the length of a full band; with 0 none counts as full.
+func UsageOf(ctx context.Context, dir *hostio.Dir, name string, bandSize, size int64) (u Usage, err error) {
+	err = Walk(ctx, dir, name, func(inside string, fi fs.FileInfo) error {
 		if fi.IsDir() {
 			return nil
 		}
 		st := hostio.StatOf(fi)
-		u.Allocated += st.Allocated
-		u.Apparent += st.Size
-		n, ok := band(inside)
+		u.Add(st)
+		n, ok := Band(inside)
 		if !ok {
 			return nil
 		}
@@ -120,15 +122,23 @@ func UsageOf(ctx context.Context, dir *hostio.Dir, name string, bandSize, size i
 		}
 		return nil
 	})
-	u.Sparse = u.Apparent-u.Allocated >= sparseFrom
 	return u, err
 }
 
-// band is the number of a band's file: lower-case hexadecimal without padding.
-func band(inside string) (int64, bool) {
+// Band is the number of the band in a file of a bundle, by its name inside the bundle.
+func Band(inside string) (int64, bool) {
 	folder, base := path.Split(inside)
-	n, err := strconv.ParseInt(base, 16, 64)
-	return n, folder == "bands/" && err == nil && n >= 0 && strconv.FormatInt(n, 16) == base
+	n, ok := ParseBand(base)
+	return n, ok && folder == "bands/"
+}
+
+// BandName is the name of the file of band n: lower-case hexadecimal without leading zeros.
+func BandName(n int64) string { return strconv.FormatInt(n, 16) }
+
+// ParseBand is the inverse of BandName.
+func ParseBand(name string) (int64, bool) {
+	n, err := strconv.ParseInt(name, 16, 64)
+	return n, err == nil && n >= 0 && BandName(n) == name
 }
 
 // Evict drops the host's cached pages of every file.

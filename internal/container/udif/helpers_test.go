@@ -22,12 +22,6 @@ func images(t testing.TB) string {
 	return dir
 }
 
-func long(t testing.TB) {
-	if os.Getenv("DMGBENCH_LONG") == "" {
-		t.Skip("long: set DMGBENCH_LONG=1 (make test-long)")
-	}
-}
-
 // content is a device with everything that the writer treats differently: text, noise, zeros of all lengths.
 func content(size int, seed uint64) []byte {
 	random := rand.New(rand.NewPCG(seed, 1))

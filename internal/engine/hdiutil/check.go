@@ -127,7 +127,7 @@ func (c *image) checkStructure(t *reportBuilder) error {
 	if c.e.isApple() || c.open != nil { // the tool has open what is attached
 		return nil
 	}
-	list, err := container.VerifyWith(c.Dir, c.File, container.OpenOptions{Passphrase: c.passphrase()})
+	list, err := container.Verify(c.Dir, c.File, container.OpenOptions{Passphrase: c.passphrase()})
 	if errors.Is(err, errors.ErrUnsupported) { // a format without a check
 		return nil
 	}

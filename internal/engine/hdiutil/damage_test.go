@@ -63,11 +63,11 @@ func TestDamageOfSealedImages(t *testing.T) {
 		c, err := r.e.Open(t.Context(), r.dir, format, spec(format, on("ext4")))
 		require.NoError(t, err)
 		require.ErrorAs(t, c.Damage(t.Context(), "table"), new(*engine.UnsupportedError))
-		found, err := container.Verify(r.dir, c.Name())
+		found, err := container.Verify(r.dir, c.Name(), container.OpenOptions{})
 		require.NoError(t, err)
 		assert.Empty(t, found, "it was not touched")
 		require.NoError(t, c.Damage(t.Context(), "volume"))
-		found, err = container.Verify(r.dir, c.Name())
+		found, err = container.Verify(r.dir, c.Name(), container.OpenOptions{})
 		require.NoError(t, err)
 		assert.NotEmpty(t, found, format)
 	}

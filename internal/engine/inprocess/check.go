@@ -55,17 +55,17 @@ func (c *image) Check(ctx context.Context, o engine.CheckOptions) (engine.Report
 
 // verify checks the container's structure, and repairs it unless it is attached.
 func (c *image) verify(repair bool, r *engine.Report) error {
-	list, err := container.VerifyWith(c.Dir, c.File, container.OpenOptions{Passphrase: passphraseOf(c.spec)})
+	list, err := container.Verify(c.Dir, c.File, container.OpenOptions{Passphrase: passphraseOf(c.spec)})
 	if err != nil {
 		return err
 	}
 	left := list
 	if repair && len(list) > 0 && !slices.ContainsFunc(list, func(f container.Finding) bool { return f.Fatal }) {
-		if err := container.RepairWith(c.Dir, c.File,
+		if err := container.Repair(c.Dir, c.File,
 			container.OpenOptions{Passphrase: passphraseOf(c.spec)}); err != nil {
 			return err
 		}
-		if left, err = container.VerifyWith(c.Dir, c.File,
+		if left, err = container.Verify(c.Dir, c.File,
 			container.OpenOptions{Passphrase: passphraseOf(c.spec)}); err != nil {
 			return err
 		}
@@ -154,7 +154,7 @@ func (c *image) verifyChecksums(ctx context.Context) error {
 	if !formatOf(c.spec.Format).UDIF {
 		return nil
 	}
-	list, err := container.VerifyWith(c.Dir, c.File, container.OpenOptions{Passphrase: passphraseOf(c.spec)})
+	list, err := container.Verify(c.Dir, c.File, container.OpenOptions{Passphrase: passphraseOf(c.spec)})
 	if err == nil && len(list) > 0 {
 		err = fmt.Errorf("%s: %w", list[0], container.ErrCorrupt)
 	}

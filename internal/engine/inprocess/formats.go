@@ -17,7 +17,7 @@ func formatOf(name string) diskimage.Format {
 // hasFormat reports whether an open container has the format. UDIF images do not store their format: their chunks show
 // the compression, unless no chunk could be compressed.
 func hasFormat(img container.Image, format string) bool {
-	if _, udif := img.(container.Tabled); udif {
+	if _, udif := img.(container.UDIFImage); udif {
 		return formatOf(format).UDIF
 	}
 	return img.Format() == format || format == diskimage.UDTO && img.Format() == container.UDRW

@@ -176,7 +176,7 @@ func (f *file) Resident() (float64, error) {
 // resident is the cached share of n bytes from off of the device. A band that is missing has no pages.
 func (c *image) resident(off, n int64) (float64, error) {
 	if c.open != nil {
-		if img, ok := c.open.img.(container.Resident); ok {
+		if img, ok := c.open.img.(container.ResidencyReporter); ok {
 			return img.Resident(off, n)
 		}
 	}

@@ -64,11 +64,8 @@ func newKey(key []byte, use set) (*Key, error) {
 	return k, nil
 }
 
-// Implementation names the set that new keys use on this CPU: "vaes-512", "aes-ni", "armv8-aes" or
-// "generic".
-func Implementation() string { return supported()[0].name }
-
-// Implementations lists the names of all sets of this CPU, the best first.
+// Implementations lists the names of all sets of this CPU, the best first: of "vaes-512", "aes-ni",
+// "armv8-aes" and "generic". New keys use the best.
 func Implementations() (names []string) {
 	for _, s := range supported() {
 		names = append(names, s.name)

@@ -42,11 +42,8 @@ func newIVKey(key []byte, use ivSet) *IVKey {
 	return v
 }
 
-// IVImplementation names the set that new IV keys use on this CPU: "sha-ni", "armv8-sha1" or
-// "generic".
-func IVImplementation() string { return supportedIVs()[0].name }
-
-// IVImplementations lists the names of all sets of this CPU, the best first.
+// IVImplementations lists the names of all sets of this CPU, the best first: of "sha-ni", "armv8-sha1"
+// and "generic". New keys use the best.
 func IVImplementations() (names []string) {
 	for _, s := range supportedIVs() {
 		names = append(names, s.name)
