@@ -25,6 +25,59 @@ const (
 	passphrase = 1    // the kind of record that a passphrase opens
 )
 
+// fixedFields is the fixed part of a version 2 header, all big-endian as the rest.
+type fixedFields struct {
+	Magic          [8]byte
+	Version        uint32
+	IVSize         uint32
+	BlockMode      uint32
+	BlockAlgorithm uint32
+	KeyBits        uint32
+	IVAlgorithm    uint32
+	IVKeyBits      uint32
+	UUID           [16]byte
+	BlockSize      uint32
+	DataLength     uint64
+	DataOffset     uint64
+	Records        uint32
+}
+
+// entryFields is a line of the table of records.
+type entryFields struct {
+	Kind           uint32
+	Offset, Length uint64
+}
+
+// decodeFields reads a struct of fixed size; b is long enough.
+func decodeFields(b []byte, to any) {
+	if _, err := binary.Decode(b, binary.BigEndian, to); err != nil {
+		panic(err)
+	}
+}
+
+// encodeFields writes a struct of fixed size to the start of b, which is long enough.
+func encodeFields(b []byte, from any) {
+	if _, err := binary.Encode(b, binary.BigEndian, from); err != nil {
+		panic(err)
+	}
+}
+
+// expected is a field with the only value that this package knows.
+type expected struct {
+	name      string
+	got, want uint32
+}
+
+// checkExpected refuses the first field with another value.
+func checkExpected(fields ...expected) error {
+	for _, f := range fields {
+		if f.got != f.want {
+			return unsupported("%s %#x, expected %#x", f.name, f.got, f.want)
+		}
+	}
+	return nil
+}
+
 var (
 	markV2 = []byte("encrcdsa")
 	markV1 = []byte("cdsaencr")
@@ -129,21 +182,22 @@ func readV2(r io.ReaderAt, size int64) (*Header, error) {
 	if err := readFull(r, fixed, 0); err != nil {
 		return nil, err
 	}
-	if version := binary.BigEndian.Uint32(fixed[8:]); version != 2 {
-		return nil, unsupported("encrcdsa version %d", version)
+	var f fixedFields
+	decodeFields(fixed, &f)
+	if f.Version != 2 {
+		return nil, unsupported("encrcdsa version %d", f.Version)
 	}
-	offset, records := binary.BigEndian.Uint64(fixed[0x40:]), binary.BigEndian.Uint32(fixed[0x48:])
-	switch {
-	case records > maxRecords:
-		return nil, unsupported("%d key records, more than %d", records, maxRecords)
-	case offset < uint64(fixedSize+entrySize*records):
+	switch offset := f.DataOffset; {
+	case f.Records > maxRecords:
+		return nil, unsupported("%d key records, more than %d", f.Records, maxRecords)
+	case offset < uint64(fixedSize+entrySize*f.Records):
 		return nil, damaged("data at %d, inside the header", offset)
 	case offset > uint64(size):
 		return nil, damaged("data at %d, beyond the end of %d bytes", offset, size)
 	case offset > MaxHeader:
 		return nil, unsupported("a header of %d bytes, more than %d", offset, MaxHeader)
 	}
-	raw := make([]byte, offset)
+	raw := make([]byte, f.DataOffset)
 	if err := readFull(r, raw, 0); err != nil {
 		return nil, err
 	}
@@ -153,29 +207,22 @@ func readV2(r io.ReaderAt, size int64) (*Header, error) {
 // parseV2 takes over raw, the bytes in front of the data; their number and that of the records were
 // checked.
 func parseV2(raw []byte) (*Header, error) {
-	u32 := func(off int) uint32 { return binary.BigEndian.Uint32(raw[off:]) }
-	for _, field := range []struct {
-		name     string
-		off      int
-		expected uint32
-	}{
-		{"IV size", 0x0C, 16}, {"block mode", 0x10, modeCBC}, {"block algorithm", 0x14, algorithmAES},
-		{"IV algorithm", 0x1C, algorithmHMAC}, {"IV key bits", 0x20, hmacKeySize * 8},
-	} {
-		if got := u32(field.off); got != field.expected {
-			return nil, unsupported("%s %#x, expected %#x", field.name, got, field.expected)
-		}
-	}
-	h := &Header{Version: 2, DataOffset: int64(len(raw)), UUID: [16]byte(raw[0x24:]), raw: raw}
-	length := binary.BigEndian.Uint64(raw[lengthAt:])
-	if length > math.MaxInt64-2*MaxHeader {
-		return nil, damaged("a plaintext of %d bytes", length)
-	}
-	h.DataLength = int64(length)
-	if err := h.setSizes(u32(0x18), u32(0x34)); err != nil {
+	var f fixedFields
+	decodeFields(raw, &f)
+	if err := checkExpected(expected{"IV size", f.IVSize, 16}, expected{"block mode", f.BlockMode, modeCBC},
+		expected{"block algorithm", f.BlockAlgorithm, algorithmAES},
+		expected{"IV algorithm", f.IVAlgorithm, algorithmHMAC},
+		expected{"IV key bits", f.IVKeyBits, hmacKeySize * 8}); err != nil {
 		return nil, err
 	}
-	if err := h.readTable(int(u32(0x48))); err != nil {
+	if f.DataLength > math.MaxInt64-2*MaxHeader {
+		return nil, damaged("a plaintext of %d bytes", f.DataLength)
+	}
+	h := &Header{Version: 2, DataOffset: int64(len(raw)), DataLength: int64(f.DataLength), UUID: f.UUID, raw: raw}
+	if err := h.setSizes(f.KeyBits, f.BlockSize); err != nil {
+		return nil, err
+	}
+	if err := h.readTable(int(f.Records)); err != nil {
 		return nil, err
 	}
 	return h, h.summarise()
@@ -198,13 +245,14 @@ func (h *Header) setSizes(keyBits, block uint32) error {
 func (h *Header) readTable(count int) error {
 	end := uint64(fixedSize + count*entrySize)
 	for i := range count {
-		line := h.raw[fixedSize+i*entrySize:]
-		offset, length := binary.BigEndian.Uint64(line[4:]), binary.BigEndian.Uint64(line[12:])
+		var e entryFields
+		decodeFields(h.raw[fixedSize+i*entrySize:], &e)
+		offset, length := e.Offset, e.Length
 		limit := uint64(len(h.raw))
 		if offset < end || offset > limit || length > limit-offset {
 			return damaged("key record %d at %d with %d bytes is outside the header", i, offset, length)
 		}
-		record := Record{Kind: binary.BigEndian.Uint32(line), Offset: int64(offset), Length: int64(length)}
+		record := Record{Kind: e.Kind, Offset: int64(offset), Length: int64(length)}
 		for j, other := range h.Records {
 			if record.Offset < other.Offset+other.Length && other.Offset < record.Offset+record.Length {
 				return damaged("key records %d and %d overlap", j, i)

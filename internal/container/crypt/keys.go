@@ -3,7 +3,6 @@ package crypt
 import (
 	"bytes"
 	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -107,18 +106,11 @@ func (o *Options) layout(uuid [16]byte, p passRecord) []byte {
 		offset = dataOffset4096
 	}
 	raw := make([]byte, offset)
-	copy(raw, markV2)
-	for off, v := range map[int]uint32{
-		0x08: 2, 0x0C: 16, 0x10: modeCBC, 0x14: algorithmAES, 0x18: uint32(o.KeyBits), 0x1C: algorithmHMAC,
-		0x20: hmacKeySize * 8, 0x34: uint32(o.BlockSize), 0x48: 1, fixedSize: passphrase,
-	} {
-		binary.BigEndian.PutUint32(raw[off:], v)
-	}
-	copy(raw[0x24:], uuid[:])
-	binary.BigEndian.PutUint64(raw[lengthAt:], uint64(o.DataLength))
-	binary.BigEndian.PutUint64(raw[0x40:], uint64(offset))
-	binary.BigEndian.PutUint64(raw[fixedSize+4:], fixedSize+entrySize)
-	binary.BigEndian.PutUint64(raw[fixedSize+12:], recordSize)
+	encodeFields(raw, fixedFields{Magic: [8]byte(markV2), Version: 2, IVSize: 16, BlockMode: modeCBC,
+		BlockAlgorithm: algorithmAES, KeyBits: uint32(o.KeyBits), IVAlgorithm: algorithmHMAC,
+		IVKeyBits: hmacKeySize * 8, UUID: uuid, BlockSize: uint32(o.BlockSize), DataLength: uint64(o.DataLength),
+		DataOffset: uint64(offset), Records: 1})
+	encodeFields(raw[fixedSize:], entryFields{Kind: passphrase, Offset: fixedSize + entrySize, Length: recordSize})
 	p.encode(raw[fixedSize+entrySize:][:recordSize])
 	return raw
 }

@@ -1,9 +1,6 @@
 package crypt
 
-import (
-	"encoding/binary"
-	"errors"
-)
+import "errors"
 
 const (
 	recordSize = 0x268 // a passphrase record
@@ -14,7 +11,7 @@ const (
 	kekSize    = 24 // 192 bits for both wraps
 )
 
-// passRecord is the content of a passphrase record. Slices point into the header.
+// passRecord is the content of a passphrase record.
 type passRecord struct {
 	iterations int
 	wrap       Wrap
@@ -22,45 +19,55 @@ type passRecord struct {
 	blob       []byte
 }
 
+// recordFields is a passphrase record as it is in the file.
+type recordFields struct {
+	KDF, PRF      uint32
+	Iterations    uint32
+	SaltSize      uint32
+	Salt          [saltField]byte
+	IVSize        uint32
+	IV            [32]byte
+	WrapBits      uint32
+	WrapAlgorithm uint32
+	WrapPadding   uint32
+	WrapMode      uint32
+	BlobSize      uint32
+	Blob          [blobField]byte
+}
+
+// wrapAlgorithms are the codes of the wraps.
+var wrapAlgorithms = map[Wrap]uint32{Wrap3DES: algorithm3DES, WrapAES192: algorithmAES}
+
 // decodeRecord reads the passphrase record b; the error wraps ErrDamaged or ErrUnsupported.
 func decodeRecord(b []byte) (passRecord, error) {
 	if len(b) < recordSize {
 		return passRecord{}, damaged("a passphrase record of %d bytes, not %d", len(b), recordSize)
 	}
-	u32 := func(off int) uint32 { return binary.BigEndian.Uint32(b[off:]) }
-	for _, field := range []struct {
-		name     string
-		off      int
-		expected uint32
-	}{
-		{"key derivation", 0x00, kdfPBKDF2}, {"pseudo-random function", 0x04, 0}, {"wrap IV length", 0x30, wrapIVSize},
-		{"wrap key bits", 0x54, kekSize * 8}, {"wrap padding", 0x5C, paddingPKCS7}, {"wrap mode", 0x60, modeCBCPadded},
-	} {
-		if got := u32(field.off); got != field.expected {
-			return passRecord{}, unsupported("%s %d, expected %d", field.name, got, field.expected)
-		}
-	}
-	iterations, err := iterationsOf(u32(0x08))
-	if err != nil {
+	var f recordFields
+	decodeFields(b, &f)
+	if err := checkExpected(expected{"key derivation", f.KDF, kdfPBKDF2}, expected{"pseudo-random function", f.PRF, 0},
+		expected{"wrap IV length", f.IVSize, wrapIVSize}, expected{"wrap key bits", f.WrapBits, kekSize * 8},
+		expected{"wrap padding", f.WrapPadding, paddingPKCS7},
+		expected{"wrap mode", f.WrapMode, modeCBCPadded}); err != nil {
 		return passRecord{}, err
 	}
-	salt, blob := u32(0x0C), u32(0x64)
-	if salt > saltField {
-		return passRecord{}, damaged("a salt of %d bytes, more than %d", salt, saltField)
+	iterations, err := iterationsOf(f.Iterations)
+	switch {
+	case err != nil:
+		return passRecord{}, err
+	case f.SaltSize > saltField:
+		return passRecord{}, damaged("a salt of %d bytes, more than %d", f.SaltSize, saltField)
+	case f.BlobSize == 0 || f.BlobSize > blobField:
+		return passRecord{}, damaged("%d bytes of wrapped keys, not 1 to %d", f.BlobSize, blobField)
 	}
-	if blob == 0 || blob > blobField {
-		return passRecord{}, damaged("%d bytes of wrapped keys, not 1 to %d", blob, blobField)
+	p := passRecord{iterations: iterations, salt: f.Salt[:f.SaltSize], iv: f.IV[:wrapIVSize], blob: f.Blob[:f.BlobSize]}
+	for wrap, algorithm := range wrapAlgorithms {
+		if algorithm == f.WrapAlgorithm {
+			p.wrap = wrap
+			return p, nil
+		}
 	}
-	p := passRecord{iterations: iterations, salt: b[0x10:][:salt], iv: b[0x34:][:wrapIVSize], blob: b[0x68:][:blob]}
-	switch algorithm := u32(0x58); algorithm {
-	case algorithm3DES:
-		p.wrap = Wrap3DES
-	case algorithmAES:
-		p.wrap = WrapAES192
-	default:
-		return passRecord{}, unsupported("wrap algorithm %#x", algorithm)
-	}
-	return p, nil
+	return passRecord{}, unsupported("wrap algorithm %#x", f.WrapAlgorithm)
 }
 
 // iterationsOf checks the rounds of one record.
@@ -74,25 +81,15 @@ func iterationsOf(n uint32) (int, error) {
 	return int(n), nil
 }
 
-// encode fills b, of recordSize zero bytes.
+// encode fills b, of recordSize bytes.
 func (p passRecord) encode(b []byte) {
-	put := func(off int, v uint32) { binary.BigEndian.PutUint32(b[off:], v) }
-	clear(b)
-	put(0x00, kdfPBKDF2)
-	put(0x08, uint32(p.iterations))
-	put(0x0C, uint32(len(p.salt)))
-	copy(b[0x10:], p.salt)
-	put(0x30, wrapIVSize)
-	copy(b[0x34:], p.iv)
-	put(0x54, kekSize*8)
-	put(0x58, algorithmAES)
-	if p.wrap == Wrap3DES {
-		put(0x58, algorithm3DES)
-	}
-	put(0x5C, paddingPKCS7)
-	put(0x60, modeCBCPadded)
-	put(0x64, uint32(len(p.blob)))
-	copy(b[0x68:], p.blob)
+	f := recordFields{KDF: kdfPBKDF2, Iterations: uint32(p.iterations), SaltSize: uint32(len(p.salt)),
+		IVSize: wrapIVSize, WrapBits: kekSize * 8, WrapAlgorithm: wrapAlgorithms[p.wrap], WrapPadding: paddingPKCS7,
+		WrapMode: modeCBCPadded, BlobSize: uint32(len(p.blob))}
+	copy(f.Salt[:], p.salt)
+	copy(f.IV[:], p.iv)
+	copy(f.Blob[:], p.blob)
+	encodeFields(b, f)
 }
 
 // bytes returns the record in the header.

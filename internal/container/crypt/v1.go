@@ -32,21 +32,19 @@ func readV1(r io.ReaderAt, size int64) (*Header, error) {
 // parseV1 takes over raw, a trailer at byte start of its file.
 func parseV1(raw []byte, start int64) (*Header, error) {
 	u32 := func(off int) uint32 { return binary.BigEndian.Uint32(raw[off:]) }
-	for _, field := range []struct {
-		name     string
-		off      int
-		expected uint32
-	}{
-		{"trailer version", 0x4F0, 1}, {"wrap algorithm", 0x14, algorithm3DES}, {"wrap padding", 0x18, paddingPKCS7},
-		{"wrap mode", 0x1C, modeCBCPadded}, {"wrap key bits", 0x20, kekSize * 8}, {"wrap IV length", 0x24, wrapIVSize},
-		{"key derivation", 0x28, kdfPBKDF2}, {"pseudo-random function", 0x2C, 0}, {"IV size", 0x58, 16},
-		{"block mode", 0x5C, modeCBC}, {"block algorithm", slotAES, algorithmAES},
-		{"IV algorithm", slotHMAC, algorithmHMAC},
-		{"IV key bits", slotHMAC + 4, hmacKeySize * 8},
-	} {
-		if got := u32(field.off); got != field.expected {
-			return nil, unsupported("cdsaencr %s %#x, expected %#x", field.name, got, field.expected)
-		}
+	if err := checkExpected(expected{"cdsaencr trailer version", u32(0x4F0), 1},
+		expected{"cdsaencr wrap algorithm", u32(0x14), algorithm3DES},
+		expected{"cdsaencr wrap padding", u32(0x18), paddingPKCS7},
+		expected{"cdsaencr wrap mode", u32(0x1C), modeCBCPadded},
+		expected{"cdsaencr wrap key bits", u32(0x20), kekSize * 8},
+		expected{"cdsaencr wrap IV length", u32(0x24), wrapIVSize},
+		expected{"cdsaencr key derivation", u32(0x28), kdfPBKDF2},
+		expected{"cdsaencr pseudo-random function", u32(0x2C), 0},
+		expected{"cdsaencr IV size", u32(0x58), 16}, expected{"cdsaencr block mode", u32(0x5C), modeCBC},
+		expected{"cdsaencr block algorithm", u32(slotAES), algorithmAES},
+		expected{"cdsaencr IV algorithm", u32(slotHMAC), algorithmHMAC},
+		expected{"cdsaencr IV key bits", u32(slotHMAC + 4), hmacKeySize * 8}); err != nil {
+		return nil, err
 	}
 	h := &Header{Version: 1, UUID: [16]byte(raw), Wrap: Wrap3DES, Passphrases: 1, raw: raw}
 	if err := h.setSizes(u32(slotAES+4), u32(0x10)); err != nil {
