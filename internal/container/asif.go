@@ -82,6 +82,7 @@ func openASIF(s syncStore, readOnly bool) (chunks chunkMap, chunk, size int64, e
 	return a, a.head.chunk, a.head.size(), nil
 }
 
+// format implements chunkMap.
 func (a *asif) format() string { return ASIF }
 
 // group returns group n, nil if none of its chunks was ever mapped.
@@ -122,6 +123,7 @@ func (a *asif) unmapped(i int64) int64 {
 	return 0
 }
 
+// count implements chunkMap; the chunk of the metadata is not counted.
 func (a *asif) count() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -306,6 +308,8 @@ type asifChanges struct {
 	dropped []int64
 }
 
+// takeChanges empties the lists of changes for a commit. Changes that come later are those of the
+// next one.
 func (a *asif) takeChanges() asifChanges {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -389,6 +393,7 @@ func (a *asif) offsetOf(slot int64) int64 {
 	return a.dir[group/a.head.groups]*a.head.chunk + group%a.head.groups*a.head.groupLen + 8*i
 }
 
+// encodeDir is a directory as it is in the file: the version, and the chunk of each table.
 func (a *asif) encodeDir(dir []int64, version uint64) []byte {
 	b := make([]byte, a.head.dirLen)
 	binary.BigEndian.PutUint64(b, version)

@@ -59,6 +59,8 @@ type asifMoves struct {
 	free   []int64 // unused chunks before them
 }
 
+// planMoves counts the chunks of the file that are in use, and finds those that are too far at the
+// end and the free places for them.
 func (a *asif) planMoves() asifMoves {
 	var used bitSet
 	m := asifMoves{limit: a.head.firstFree}

@@ -256,6 +256,7 @@ func loadASIF(s syncStore) (*asif, error) {
 	return a, nil
 }
 
+// load reads the parts of the image in the order in which they refer to each other.
 func (l *asifLoader) load() (err error) {
 	if l.size, err = l.f.Size(); err != nil {
 		return err
@@ -449,6 +450,7 @@ func (s *bitSet) add(i int64) bool {
 	return had
 }
 
+// has reports whether i is a member.
 func (s bitSet) has(i int64) bool {
 	p := s[i>>15]
 	return p != nil && p[i>>6&511]&(1<<(i&63)) != 0

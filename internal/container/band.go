@@ -250,6 +250,8 @@ func (bd *band) compact(b *bundle, onlyZeros bool) (int64, error) {
 	return st.Allocated, bd.deleteLocked(b)
 }
 
+// flush makes the band durable. The mark is removed first, so that a write during the sync marks
+// the band again.
 func (bd *band) flush(b *bundle) error {
 	bd.dirty.Store(false)
 	f, err := bd.share(b, false)
@@ -271,6 +273,7 @@ func (bd *band) flush(b *bundle) error {
 	return err
 }
 
+// evict drops the host's cached pages of n bytes from in.
 func (bd *band) evict(b *bundle, in, n int64) error {
 	f, err := bd.share(b, false)
 	if err != nil {
@@ -342,6 +345,7 @@ func (s *openBands) closeOldest(keep *band) (closed bool, err error) {
 	}
 }
 
+// remove takes a closed band from the set.
 func (s *openBands) remove(bd *band) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -62,10 +62,12 @@ func newBundle(parent *hostio.Dir, name string, c contents, o OpenOptions) *bund
 	return b
 }
 
+// setContents takes over the result of a probe.
 func (b *bundle) setContents(c contents) {
 	b.chunk, b.size, b.plist, b.backup = c.info.bandSize, c.info.size, c.plist, c.backup
 }
 
+// openBundle opens the bundle, which a probe found to have these contents.
 func openBundle(parent *hostio.Dir, name string, c contents, o OpenOptions) (*bundle, error) {
 	b := newBundle(parent, name, c, o)
 	err := b.openFolders(c.encryption)
@@ -276,8 +278,10 @@ func (b *bundle) band(i int64) *band {
 	return bd
 }
 
+// readAt implements layout.
 func (b *bundle) readAt(p []byte, off int64) (int, error) { return b.transfer(p, off, 0, (*band).read) }
 
+// writeAt implements layout.
 func (b *bundle) writeAt(p []byte, off int64, pad int) (int, error) {
 	return b.transfer(p, off, pad, (*band).write)
 }
@@ -328,6 +332,7 @@ func (b *bundle) discard(off, n int64) error {
 	return b.eachBand(off, n, func(bd *band, in, n int64) error { return bd.discard(b, in, n, b.capacity(bd.index)) })
 }
 
+// evict implements layout.
 func (b *bundle) evict(off, n int64) error {
 	return b.eachBand(off, n, func(bd *band, in, n int64) error { return bd.evict(b, in, n) })
 }
@@ -368,6 +373,7 @@ func (b *bundle) flush() error {
 	return b.check()
 }
 
+// startFlush takes the dirty bands from the list, and finds the flushes that run.
 func (b *bundle) startFlush() *bundleFlush {
 	f := &bundleFlush{done: make(chan struct{})}
 	b.dirtyMu.Lock()
@@ -379,6 +385,7 @@ func (b *bundle) startFlush() *bundleFlush {
 	return f
 }
 
+// run syncs the bands, and then the folder if bands were created or deleted.
 func (f *bundleFlush) run(b *bundle) error {
 	err := inParallel(flushWorkers, int64(len(f.dirty)), func(i int64) error { return f.dirty[i].flush(b) })
 	if err == nil && f.entries {
@@ -387,6 +394,7 @@ func (f *bundleFlush) run(b *bundle) error {
 	return err
 }
 
+// endFlush lets the flushes that wait for f continue.
 func (b *bundle) endFlush(f *bundleFlush) {
 	b.dirtyMu.Lock()
 	defer b.dirtyMu.Unlock()
@@ -404,6 +412,8 @@ func (b *bundle) markDirty(bd *band) {
 	b.dirtyMu.Unlock()
 }
 
+// close implements layout. Bands that end inside a block are lengthened before the last flush,
+// unless an earlier one failed.
 func (b *bundle) close() error {
 	err := b.failed.get()
 	for _, bd := range b.table {

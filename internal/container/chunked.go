@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 
 	"dmgbench/internal/blockdev"
 	"dmgbench/internal/container/udif"
@@ -110,6 +111,7 @@ func (c *chunked) hold(first, last int64) {
 	}
 }
 
+// release ends hold.
 func (c *chunked) release(first, last int64) {
 	if c.partial == nil {
 		return
@@ -153,6 +155,7 @@ func (c *chunked) extent(off, n int64) (at, part int64, partial bool) {
 	return first, part, partial
 }
 
+// readAt implements layout.
 func (c *chunked) readAt(p []byte, off int64) (done int, err error) {
 	for done < len(p) && err == nil {
 		var n int
@@ -196,6 +199,7 @@ func (c *chunked) readStep(p []byte, off int64) (done int, err error) {
 	return done, nil
 }
 
+// writeAt implements layout.
 func (c *chunked) writeAt(p []byte, off int64, pad int) (done int, err error) {
 	for done < len(p) && err == nil {
 		var n int
@@ -271,6 +275,7 @@ func (c *chunked) discard(off, n int64) error {
 	return nil
 }
 
+// discardStep discards the start of the range and returns its length.
 func (c *chunked) discardStep(off, n int64) (int64, error) {
 	if c.partial != nil {
 		i, in, part := c.locate(off, n)
@@ -320,6 +325,7 @@ func (c *chunked) eachExtent(off, n int64, do func(at, n int64) error) error {
 	return nil
 }
 
+// evict implements layout.
 func (c *chunked) evict(off, n int64) error { return c.eachExtent(off, n, c.f.EvictRange) }
 
 // Resident implements [ResidencyReporter].
@@ -387,6 +393,8 @@ type readerAt func(p []byte, off int64) (int, error)
 // ReadAt implements [io.ReaderAt].
 func (r readerAt) ReadAt(p []byte, off int64) (int, error) { return r(p, off) }
 
+// resize implements layout. After an error of the host the state of the file is known only after
+// the next opening.
 func (c *chunked) resize(size int64) error {
 	if err := c.flush(); err != nil {
 		return err
@@ -432,3 +440,53 @@ func (c *chunked) Next(off int64) (end int64, state udif.State) {
 }
 
 var _ blockdev.Padder = (*chunked)(nil)
+
+// pageLen is how many chunks a page of a table covers.
+const pageLen = 512
+
+// pagedTable maps chunks to numbers, 0 where none was stored. It takes memory only around stored
+// numbers, and a lookup waits for no store.
+type pagedTable struct {
+	mu    sync.RWMutex
+	pages map[int64]*[pageLen]atomic.Int64
+}
+
+// page returns the page of chunk i, nil if it has none.
+func (t *pagedTable) page(i int64) *[pageLen]atomic.Int64 {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.pages[i/pageLen]
+}
+
+// get returns the number of chunk i.
+func (t *pagedTable) get(i int64) int64 {
+	p := t.page(i)
+	if p == nil {
+		return 0
+	}
+	return p[i%pageLen].Load()
+}
+
+// set stores the number of chunk i.
+func (t *pagedTable) set(i, v int64) {
+	p := t.page(i)
+	if p == nil {
+		t.mu.Lock()
+		if t.pages == nil {
+			t.pages = map[int64]*[pageLen]atomic.Int64{}
+		}
+		if p = t.pages[i/pageLen]; p == nil {
+			p = new([pageLen]atomic.Int64)
+			t.pages[i/pageLen] = p
+		}
+		t.mu.Unlock()
+	}
+	p[i%pageLen].Store(v)
+}
+
+// clear removes all numbers.
+func (t *pagedTable) clear() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.pages = nil
+}

@@ -77,7 +77,8 @@ type Image interface {
 // user.
 type Warner interface{ Warnings() []string }
 
-// ResidencyReporter is implemented by images that store the device in another order than the host's file.
+// ResidencyReporter is implemented by images that store the device in another order than the host's
+// file.
 type ResidencyReporter interface {
 	// Resident returns the share, 0 to 1, of n bytes from off of the device that the host's cache
 	// contains. Bytes without a place in the file are in no cache.
@@ -113,6 +114,7 @@ type OpenOptions struct {
 	Keys *crypt.Keys
 }
 
+// sync is Sync with its default.
 func (o OpenOptions) sync() hostio.SyncMode {
 	if o.Sync == "" {
 		return hostio.SyncFull

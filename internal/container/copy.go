@@ -66,6 +66,7 @@ func copyUDIF(ctx context.Context, dst blockdev.Device, im *udif.Image, o CopyOp
 	return err
 }
 
+// copyDevice copies from any device block by block.
 func copyDevice(ctx context.Context, dst, src blockdev.Device, o CopyOptions) error {
 	buf, err := hostio.AlignedBuffer(copyBlock)
 	if err != nil {

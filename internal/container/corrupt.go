@@ -69,6 +69,7 @@ func changeFile(dir *hostio.Dir, name string, change func(*hostio.File) error) e
 	return err
 }
 
+// corruptHeader is the kind "header".
 func corruptHeader(dir *hostio.Dir, name string, c Corruption) error {
 	fi, err := dir.Lstat(name)
 	switch {
@@ -105,6 +106,7 @@ func bandSizes(dir *hostio.Dir, name string) (list []bandSize, err error) {
 	return list, err
 }
 
+// removeBand is the kind "band-missing".
 func removeBand(dir *hostio.Dir, name string, _ Corruption) error {
 	list, err := bandSizes(dir, name)
 	if err != nil {
@@ -135,6 +137,7 @@ func truncateHalf(dir *hostio.Dir, name string, _ Corruption) error {
 // tableSectors are the sectors of a GUID partition table with its header.
 const tableSectors = 33
 
+// corruptDevice is the kinds "table" and "volume".
 func corruptDevice(dir *hostio.Dir, name string, c Corruption) (err error) {
 	img, err := Open(dir, name, OpenOptions{ReadOnly: c.UDIF, Passphrase: c.Passphrase})
 	if err != nil {

@@ -86,6 +86,7 @@ func fill(f target, off, n int64) error {
 	})
 }
 
+// createBundle makes a bundle without bands.
 func createBundle(dir *hostio.Dir, name string, s Spec) error {
 	token, err := s.Encryption.token()
 	if err != nil {

@@ -89,6 +89,7 @@ func (d *device) lockAlone(doing string) error {
 	return err
 }
 
+// checkWritable returns ErrReadOnly for a device that was opened read-only.
 func (d *device) checkWritable() error {
 	if d.opts.ReadOnly {
 		return fmt.Errorf("changing %q: %w", d.path, ErrReadOnly)
@@ -277,6 +278,7 @@ type fileDevice struct {
 // Cache implements [Image].
 func (d *fileDevice) Cache() hostio.CacheMode { return d.f.Cache() }
 
+// usage counts the file.
 func (d *fileDevice) usage() (u Usage, err error) {
 	if err := d.f.Check(); err != nil {
 		return u, err

@@ -44,6 +44,7 @@ type cipherFile struct {
 	number    int64 // distinguishes the files of one encrypter
 }
 
+// newEncrypter takes the cipher over.
 func newEncrypter(c *crypt.Cipher) *encrypter {
 	return &encrypter{cipher: c, block: int64(c.BlockSize())}
 }
@@ -52,10 +53,12 @@ func newEncrypter(c *crypt.Cipher) *encrypter {
 func (e *encrypter) roundDown(off int64) int64 { return off / e.block * e.block }
 func (e *encrypter) roundUp(off int64) int64   { return ceil(off, e.block) * e.block }
 
+// region is the number of the region of the file that contains off.
 func (e *encrypter) region(c *cipherFile, off int64) int64 {
 	return (c.base + e.roundDown(off)) / regionSize
 }
 
+// lockOf is the lock of the region of off. Files of one encrypter share locks, by their number.
 func (e *encrypter) lockOf(c *cipherFile, off int64) *sync.RWMutex {
 	return &e.regions[uint64(e.region(c, off)+c.number*17)%regionLocks]
 }
@@ -144,6 +147,8 @@ func (e *encrypter) decrypt(c *cipherFile, p []byte, at int64) error {
 	return nil
 }
 
+// readRegion reads whole blocks into p, and those at its ends by way of an own buffer. After an
+// error it returns the bytes that were read before it.
 func (e *encrypter) readRegion(c *cipherFile, p []byte, off int64) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
@@ -311,6 +316,7 @@ func getScratch() (*hostio.Buffer, error) {
 	return b, err
 }
 
+// putScratch returns a buffer.
 func putScratch(b *hostio.Buffer) {
 	scratchFree <- b
 	<-scratchTokens
@@ -324,6 +330,7 @@ type encryptedBand struct {
 	number int64 // of the band
 }
 
+// blocks is the band's ciphertext, of unlimited length.
 func (b encryptedBand) blocks() cipherFile {
 	return cipherFile{f: b.File, end: math.MaxInt64, number: b.number}
 }

@@ -40,6 +40,7 @@ func ParseEncryption(word string) (string, error) {
 	return "", errors.New("want AES-128 or AES-256")
 }
 
+// none reports whether the container is not encrypted.
 func (e Encryption) none() bool { return e.Cipher == "" || e.Cipher == EncryptionNone }
 
 // options are the options of the header.
@@ -177,10 +178,12 @@ func encryptionError(path, encryption string, err error) error {
 // ErrPassphrase without its text, "wrong passphrase".
 type noPassphraseError struct{ path, encryption string }
 
+// Error implements error.
 func (e *noPassphraseError) Error() string {
 	return fmt.Sprintf("opening %q: %s: no passphrase given", e.path, e.encryption)
 }
 
+// Is makes the error match ErrPassphrase.
 func (e *noPassphraseError) Is(target error) bool { return target == ErrPassphrase }
 
 // unlockHeader makes the cipher of a container with the keys or the passphrase in o.

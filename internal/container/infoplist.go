@@ -313,6 +313,7 @@ func findBinarySize(data []byte, at, reference int, offset func(i uint64) int) i
 	return found
 }
 
+// bigEndian is the number in b, of at most 8 bytes.
 func bigEndian(b []byte) (v uint64) {
 	for _, c := range b {
 		v = v<<8 | uint64(c)

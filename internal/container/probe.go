@@ -64,6 +64,8 @@ func probe(dir *hostio.Dir, name string) (contents, error) {
 	return contents{}, fmt.Errorf("opening %q: %w: %s", dir.Path()+"/"+name, hostio.ErrNotRegular, fi.Mode().Type())
 }
 
+// probeBundle reads the property list of a bundle, or its copy where the list is unusable, and
+// looks for an encryption header in the token.
 func probeBundle(dir *hostio.Dir) (contents, error) {
 	c := contents{format: UDSB}
 	i, text, err := readInfo(dir, "Info.plist")
@@ -125,6 +127,7 @@ func probeEncryption(r io.ReaderAt, size int64) (string, error) {
 	return "", err
 }
 
+// probeFile identifies a container of one file.
 func probeFile(f *hostio.File) (contents, error) {
 	st, err := f.Stat()
 	if err != nil {
@@ -173,6 +176,7 @@ func probeContent(f io.ReaderAt, size int64) (contents, error) {
 	return contents{format: UDRW, size: size}, nil
 }
 
+// readExactly reads n bytes, or fails.
 func readExactly(r io.ReaderAt, off, n int64) ([]byte, error) {
 	p := make([]byte, n)
 	if m, err := r.ReadAt(p, off); err != nil && m < len(p) {
@@ -231,8 +235,8 @@ func foreignFormat(f io.ReaderAt, size int64) (string, error) {
 	return "", nil
 }
 
-// ForeignFormat names the format of another program that the content of a raw image has, "" for other
-// images. Such a file is a raw image only if the user states that.
+// ForeignFormat names the format of another program that the content of a raw image has, "" for
+// other images. Such a file is a raw image only if the user states that.
 func ForeignFormat(img Image) (string, error) {
 	r, ok := img.(*raw)
 	if !ok {

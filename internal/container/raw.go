@@ -29,6 +29,7 @@ func createRaw(dir *hostio.Dir, name string, s Spec) error {
 // Format implements [Image].
 func (r *raw) Format() string { return UDRW }
 
+// readAt implements layout.
 func (r *raw) readAt(p []byte, off int64) (int, error) {
 	n, err := r.f.ReadAt(p, off)
 	if n == len(p) {
@@ -41,6 +42,7 @@ func (r *raw) readAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
+// writeAt implements layout.
 func (r *raw) writeAt(p []byte, off int64, pad int) (int, error) {
 	if pad == 0 {
 		return r.f.WriteAt(p, off)
@@ -48,9 +50,11 @@ func (r *raw) writeAt(p []byte, off int64, pad int) (int, error) {
 	return r.f.WritePadded(p, off, pad)
 }
 
+// discard implements layout.
 func (r *raw) discard(off, n int64) error { return r.f.PunchHole(off, n) }
 func (r *raw) evict(off, n int64) error   { return r.f.EvictRange(off, n) }
 
+// flush implements layout.
 func (r *raw) flush() error {
 	if err := r.failed.get(); err != nil {
 		return err
@@ -61,6 +65,7 @@ func (r *raw) flush() error {
 	return r.f.Check()
 }
 
+// resize implements layout. New space is allocated in full.
 func (r *raw) resize(size int64) error {
 	if err := r.f.Check(); err != nil {
 		return err

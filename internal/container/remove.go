@@ -41,6 +41,7 @@ func Remove(dir *hostio.Dir, name string) error {
 	return dir.Remove(name)
 }
 
+// removeBundle deletes a bundle after it has taken both locks of a writer.
 func removeBundle(dir *hostio.Dir, name string) error {
 	b, err := dir.Sub(name)
 	if err != nil {
@@ -84,9 +85,9 @@ func checkBundleEntries(b *hostio.Dir) error {
 	return nil
 }
 
-// CheckRemovable reports, before its replacement exists, whether Remove would refuse what has this name
-// for its type: a link, or a folder with entries that do not belong to a sparse bundle. It does not
-// check whether the container is in use.
+// CheckRemovable reports, before its replacement exists, whether Remove would refuse what has this
+// name for its type: a link, or a folder with entries that do not belong to a sparse bundle. It
+// does not check whether the container is in use.
 func CheckRemovable(dir *hostio.Dir, name string) error {
 	fi, err := dir.Lstat(name)
 	switch {

@@ -61,8 +61,8 @@ func (s syncStore) writeZeros(at, n int64) error {
 	return nil
 }
 
-// copyBytes copies n bytes inside the file. Blocks of zeros become holes: a
-// compaction must not make the file take more space.
+// copyBytes copies n bytes inside the file. Blocks of zeros become holes: a compaction must not
+// make the file take more space.
 func (s syncStore) copyBytes(to, from, n int64) error {
 	p := make([]byte, min(n, 1<<20))
 	for done := int64(0); done < n; done += int64(len(p)) {
@@ -124,8 +124,10 @@ func unexpectedEOF(err error) error {
 // The container may be intact.
 type unknownError struct{ what string }
 
+// Error implements error.
 func (e *unknownError) Error() string { return e.what }
 
+// unknown makes an unknownError.
 func unknown(format string, args ...any) error { return &unknownError{fmt.Sprintf(format, args...)} }
 
 // corrupt makes an error that wraps ErrCorrupt.

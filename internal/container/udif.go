@@ -31,8 +31,8 @@ func (chunkCodec) Encode(id uint32, dst, src []byte, level int) ([]byte, error) 
 	return out, err
 }
 
-// UDIFImage is implemented by UDIF images. The result gives access to their tables and checksums until
-// the image is closed.
+// UDIFImage is implemented by UDIF images. The result gives access to their tables and checksums
+// until the image is closed.
 type UDIFImage interface{ UDIF() *udif.Image }
 
 // udifImage is an open UDIF image, which is read-only.
@@ -72,6 +72,7 @@ func (u *udifImage) UDIF() *udif.Image { return u.im }
 // Format implements [Image].
 func (u *udifImage) Format() string { return string(u.im.Format()) }
 
+// readAt implements layout.
 func (u *udifImage) readAt(p []byte, off int64) (int, error) {
 	n, err := u.im.ReadAt(p, off)
 	if n == len(p) {
@@ -93,6 +94,7 @@ func (u *udifImage) evict(int64, int64) error {
 	return u.f.EvictRange(0, size)
 }
 
+// close implements layout.
 func (u *udifImage) close() error { return errors.Join(u.im.Close(), u.f.Close()) }
 
 // The device calls none of these for a read-only image.

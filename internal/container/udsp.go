@@ -71,6 +71,7 @@ type udspHead struct {
 	next int64 // offset of the next node, 0: none
 }
 
+// bands is how many bands the device has, stored or not.
 func (h udspHead) bands() int64 { return ceil(h.size, h.band) }
 
 // parseUDSPHead reads the header node.
@@ -138,6 +139,7 @@ func encodeUDSPIndex(n int, next int64, entries []uint32) []byte {
 	return encodeUDSPNode(udspIndexFields{Magic: udspMagic, Number: uint32(n), Used: 1, Next: uint64(next)}, entries)
 }
 
+// encodeUDSPNode writes a node: its fields, and then its table.
 func encodeUDSPNode(fields any, entries []uint32) []byte {
 	b, err := binary.Append(make([]byte, 0, udspNode), binary.BigEndian, fields)
 	if err != nil {
@@ -342,6 +344,7 @@ func (u *udsp) markSaved() {
 	u.savedEntries = len(u.nodes[u.savedNodes-1].entries)
 }
 
+// format implements chunkMap.
 func (u *udsp) format() string { return UDSP }
 
 // find implements chunkMap; no chunk is partial.
@@ -358,6 +361,7 @@ func (u *udsp) unmapped(i int64) int64 {
 	return 0
 }
 
+// count implements chunkMap.
 func (u *udsp) count() int {
 	u.mu.Lock()
 	defer u.mu.Unlock()

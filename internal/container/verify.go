@@ -29,8 +29,8 @@ func (f Finding) String() string {
 
 // Verify checks a closed container's structure, not the content of its device; but a UDIF image is
 // read as a whole, and its checksums are computed. An encrypted file needs the passphrase or the
-// keys in o, without which the error is [ErrPassphrase]; the structure of a bundle is not encrypted.
-// Other options are ignored. An error means that the check could not be completed.
+// keys in o, without which the error is [ErrPassphrase]; the structure of a bundle is not
+// encrypted. Other options are ignored. An error means that the check could not be completed.
 func Verify(dir *hostio.Dir, name string, o OpenOptions) ([]Finding, error) {
 	c, err := probe(dir, name)
 	switch {
@@ -104,10 +104,12 @@ type bundleVerifier struct {
 	list  []Finding
 }
 
+// report adds a finding.
 func (v *bundleVerifier) report(path string, fatal bool, format string, args ...any) {
 	v.list = append(v.list, Finding{Path: path, Problem: fmt.Sprintf(format, args...), Fatal: fatal})
 }
 
+// run checks all parts of the bundle.
 func (v *bundleVerifier) run() error {
 	v.checkPlists()
 	if err := v.checkToken(); err != nil {
@@ -128,6 +130,7 @@ func (v *bundleVerifier) run() error {
 	return v.checkBands()
 }
 
+// checkPlists compares both property lists, which are equal after every change.
 func (v *bundleVerifier) checkPlists() {
 	if v.backup {
 		v.report("Info.plist", false, "missing or unreadable; Info.bckup is used")
@@ -145,6 +148,7 @@ func (v *bundleVerifier) checkPlists() {
 	}
 }
 
+// checkToken checks the encryption header. An unencrypted bundle has an empty token.
 func (v *bundleVerifier) checkToken() error {
 	fi, err := v.dir.Lstat("token")
 	switch {
@@ -165,6 +169,7 @@ func (v *bundleVerifier) checkToken() error {
 	return nil
 }
 
+// checkBands checks the names and lengths of the band files.
 func (v *bundleVerifier) checkBands() error {
 	bands, err := v.dir.Sub("bands")
 	if errors.Is(err, fs.ErrNotExist) {

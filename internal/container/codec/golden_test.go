@@ -8,8 +8,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"dmgbench/internal/container/codec/codectest"
 )
 
 const images = "../../../../shared/images"
@@ -20,7 +18,7 @@ func TestAppleChunks(t *testing.T) {
 	if _, err := os.Stat(images); err != nil {
 		t.Skipf("no images of Apple's: %v", err)
 	}
-	found, err := codectest.Images(images)
+	found, err := readAppleImages(images)
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, len(found), 6)
 	seen := map[ID]int{}

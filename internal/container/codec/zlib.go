@@ -73,6 +73,7 @@ func deflate(dst, src []byte, level int) ([]byte, error) {
 	return out, err
 }
 
+// newDeflater makes a compressor; strength is an element of the table strength.
 func newDeflater(strength int) (d *deflater, err error) {
 	d = new(deflater)
 	if strength == 0 {

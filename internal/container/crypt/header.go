@@ -136,6 +136,7 @@ func ReadHeader(r io.ReaderAt, size int64) (*Header, error) {
 	return h, nil
 }
 
+// readHeader looks for the mark of either version.
 func readHeader(r io.ReaderAt, size int64) (*Header, error) {
 	if hasMark(r, 0, size, markV2) {
 		return readV2(r, size)
@@ -174,6 +175,7 @@ func readFull(r io.ReaderAt, b []byte, off int64) error {
 	return err
 }
 
+// readV2 reads the bytes before the data, after it has checked how many there are.
 func readV2(r io.ReaderAt, size int64) (*Header, error) {
 	if size < fixedSize {
 		return nil, damaged("%d bytes are too few for a header", size)

@@ -26,6 +26,7 @@ type Options struct {
 	Random io.Reader
 }
 
+// complete fills in the defaults and checks the options.
 func (o *Options) complete() error {
 	if o.BlockSize == 0 {
 		o.BlockSize = 512
@@ -57,6 +58,7 @@ func (o *Options) complete() error {
 // errEmpty refuses an image that opens without a passphrase.
 var errEmpty = errors.New("the passphrase is empty")
 
+// checkPassphrase refuses an empty passphrase.
 func checkPassphrase(pass []byte) error {
 	if len(pass) == 0 {
 		return errEmpty
@@ -77,6 +79,7 @@ func New(o Options) (*Header, *Cipher, error) {
 	return h, c, nil
 }
 
+// create draws new keys and makes the header and the cipher.
 func create(o Options) (*Header, *Cipher, error) {
 	k := keys{make([]byte, o.KeyBits/8), make([]byte, hmacKeySize)}
 	defer k.wipe()
@@ -127,6 +130,7 @@ func (h *Header) Unlock(pass []byte) (*Cipher, error) {
 	return h.UnlockWith(k)
 }
 
+// keys unwraps the keys of either version. The caller wipes them.
 func (h *Header) keys(pass []byte) (keys, error) {
 	if h.Version == 1 {
 		return h.openV1(pass)

@@ -29,6 +29,7 @@ func (h *Header) Steps(was []byte) ([]Step, error) {
 	return steps, nil
 }
 
+// steps finds the changed record and a place for its copy.
 func (h *Header) steps(was []byte) ([]Step, error) {
 	if h.Version != 2 || len(was) != len(h.raw) {
 		return nil, unsupported("another header than the one that was read")
@@ -69,6 +70,7 @@ func (h *Header) spare(was []byte, n int64) int64 {
 	return -1
 }
 
+// unused reports whether no record is in n bytes at an offset.
 func (h *Header) unused(at, n int64) bool {
 	for _, r := range h.Records {
 		if at < r.Offset+r.Length && r.Offset < at+n {

@@ -15,6 +15,7 @@ import (
 // keys are the two keys of an image.
 type keys struct{ aes, hmac []byte }
 
+// wipe overwrites both keys.
 func (k keys) wipe() {
 	clear(k.aes)
 	clear(k.hmac)

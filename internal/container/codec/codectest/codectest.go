@@ -126,6 +126,7 @@ func Decodes(t require.TestingT, decode func(dst, src []byte) (int, error), want
 	require.Equal(t, byte(0xee), got[len(want)], "wrote after dst")
 }
 
+// firstDifference is the index of the first byte that differs, len(a) if none does.
 func firstDifference(a, b []byte) int {
 	for i := range a {
 		if a[i] != b[i] {

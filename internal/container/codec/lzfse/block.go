@@ -23,6 +23,7 @@ type block struct {
 	lSymbol, mSymbol, dSym [maxMatches]uint8
 }
 
+// reset empties the block.
 func (b *block) reset() {
 	b.raw, b.literals, b.matches, b.distance = 0, 0, 0, 0
 }

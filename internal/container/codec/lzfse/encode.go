@@ -168,6 +168,8 @@ func (e *encoder) insert(from, to int) {
 	}
 }
 
+// hash is the row of a position that starts with the four bytes v: multiplication by 2^32 divided
+// by the golden ratio (Knuth).
 func hash(v uint32) uint32 { return v * 0x9e3779b1 >> (32 - rowBits) }
 
 // common is how many bytes from a on equal those from b on, b < a.

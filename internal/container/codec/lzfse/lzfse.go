@@ -117,6 +117,7 @@ func (d *decoder) block(magic uint32, dst []byte, at int, src []byte, in int) (m
 	return int(raw), size + payload, nil
 }
 
+// corrupt makes an error that wraps ErrCorrupt, with the position in the source.
 func corrupt(at int, cause string) error {
 	return fmt.Errorf("decoding block at byte %d: %w: %s", at, ErrCorrupt, cause)
 }

@@ -29,6 +29,7 @@ func makeValues(extra []uint8) values {
 	return v
 }
 
+// fourOfEach is 0 to n-1, each four times.
 func fourOfEach(n int) []uint8 {
 	extra := make([]uint8, 4*n)
 	for i := range extra {

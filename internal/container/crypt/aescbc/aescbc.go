@@ -45,6 +45,7 @@ type Key struct {
 // NewKey expands key, of 16, 24 or 32 bytes. The caller may wipe key afterwards.
 func NewKey(key []byte) (*Key, error) { return newKey(key, supported()[0]) }
 
+// newKey expands a key for one set.
 func newKey(key []byte, use set) (*Key, error) {
 	switch len(key) {
 	case 16, 24, 32:

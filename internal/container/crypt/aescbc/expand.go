@@ -62,6 +62,7 @@ func (k *Key) expand(key []byte) {
 	clear(w[:])
 }
 
+// substitute applies the table to each byte of a word.
 func substitute(w uint32) uint32 {
 	return uint32(sbox[w>>24])<<24 | uint32(sbox[w>>16&0xff])<<16 | uint32(sbox[w>>8&0xff])<<8 | uint32(sbox[w&0xff])
 }

@@ -41,6 +41,7 @@ type renewed struct {
 	direction int
 }
 
+// SetIV makes a new mode.
 func (r *renewed) SetIV(iv []byte) {
 	if r.direction == decrypting {
 		r.BlockMode = cipher.NewCBCDecrypter(r.k.block, iv)
@@ -49,13 +50,17 @@ func (r *renewed) SetIV(iv []byte) {
 	r.BlockMode = cipher.NewCBCEncrypter(r.k.block, iv)
 }
 
+// encryptGeneric is a kernel of the standard library.
 func (k *Key) encryptGeneric(dst, src, ivs []byte, unit int) {
 	k.crypt(encrypting, dst, src, ivs, unit)
 }
+
+// decryptGeneric is a kernel of the standard library.
 func (k *Key) decryptGeneric(dst, src, ivs []byte, unit int) {
 	k.crypt(decrypting, dst, src, ivs, unit)
 }
 
+// crypt runs the mode over block after block.
 func (k *Key) crypt(direction int, dst, src, ivs []byte, unit int) {
 	m := k.mode(direction)
 	for i := range len(ivs) / Size {

@@ -31,6 +31,7 @@ var genericIVs = ivSet{"generic", (*IVKey).fillGeneric}
 // NewIVKey takes an HMAC key of any length. The caller may wipe key afterwards.
 func NewIVKey(key []byte) *IVKey { return newIVKey(key, supportedIVs()[0]) }
 
+// newIVKey takes an HMAC key for one set.
 func newIVKey(key []byte, use ivSet) *IVKey {
 	v := &IVKey{fill: use.fill}
 	if use.name != genericIVs.name {
@@ -42,8 +43,8 @@ func newIVKey(key []byte, use ivSet) *IVKey {
 	return v
 }
 
-// IVImplementations lists the names of all sets of this CPU, the best first: of "sha-ni", "armv8-sha1"
-// and "generic". New keys use the best.
+// IVImplementations lists the names of all sets of this CPU, the best first: of "sha-ni",
+// "armv8-sha1" and "generic". New keys use the best.
 func IVImplementations() (names []string) {
 	for _, s := range supportedIVs() {
 		names = append(names, s.name)
@@ -80,6 +81,7 @@ func (v *IVKey) Wipe() {
 	v.fill = func(*IVKey, []byte, uint32) { panic("aescbc: key was wiped") }
 }
 
+// fillGeneric uses the standard library.
 func (v *IVKey) fillGeneric(dst []byte, first uint32) {
 	h := v.pool.Get().(hash.Hash)
 	var number [4]byte
