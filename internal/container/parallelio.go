@@ -18,34 +18,46 @@ const (
 // piece is started, but every piece that was started is completed, so that all pieces before the
 // failed one are complete. The result is that of the failed piece with the smallest progress.
 func runPieces(helpers int, n int64, do func(i int64) (progress int64, err error)) (progress int64, err error) {
-	var next atomic.Int64
-	var failed atomic.Bool
-	var mu sync.Mutex
-	work := func() {
-		for !failed.Load() {
-			i := next.Add(1) - 1
-			if i >= n {
-				return
-			}
-			reached, e := do(i)
-			if e == nil {
-				continue
-			}
-			failed.Store(true)
-			mu.Lock()
-			if err == nil || reached < progress {
-				progress, err = reached, e
-			}
-			mu.Unlock()
-		}
-	}
-	var group sync.WaitGroup
+	p := pieces{n: n, do: do}
 	for range min(int64(helpers), n-1) {
-		group.Go(work)
+		p.group.Go(p.work)
 	}
-	work()
-	group.Wait()
-	return progress, err
+	p.work()
+	p.group.Wait()
+	return p.progress, p.err
+}
+
+// pieces is one run of runPieces.
+type pieces struct {
+	n      int64
+	do     func(i int64) (progress int64, err error)
+	next   atomic.Int64
+	failed atomic.Bool
+	group  sync.WaitGroup
+
+	mu       sync.Mutex // of the result
+	progress int64
+	err      error
+}
+
+// work runs pieces until all are started, or one has failed.
+func (p *pieces) work() {
+	for !p.failed.Load() {
+		i := p.next.Add(1) - 1
+		if i >= p.n {
+			return
+		}
+		progress, err := p.do(i)
+		if err == nil {
+			continue
+		}
+		p.failed.Store(true)
+		p.mu.Lock()
+		if p.err == nil || progress < p.progress {
+			p.progress, p.err = progress, err
+		}
+		p.mu.Unlock()
+	}
 }
 
 // inParallel calls do(0) … do(n-1) on up to so many goroutines, starts no further call after an
