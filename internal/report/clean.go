@@ -68,7 +68,8 @@ func Shorten(s string, limit int) string {
 // element can do that: in pictures, on terminals and in Markdown.
 func isolate(s string) string {
 	for _, r := range s {
-		if unicode.In(r, unicode.Hebrew, unicode.Arabic, unicode.Syriac, unicode.Thaana, unicode.Nko, unicode.Samaritan, unicode.Mandaic, unicode.Adlam) {
+		if unicode.In(r, unicode.Hebrew, unicode.Arabic, unicode.Syriac, unicode.Thaana, unicode.Nko, unicode.Samaritan,
+			unicode.Mandaic, unicode.Adlam) {
 			return "\u2068" + s + "\u2069"
 		}
 	}
@@ -78,14 +79,20 @@ func isolate(s string) string {
 // Plain is what pictures and terminals show of a foreign name.
 func Plain(s string, limit int) string { return isolate(Shorten(s, limit)) }
 
+// wide are the characters of two columns: Hangul, CJK, full-width forms and emoji.
+var wide = &unicode.RangeTable{
+	R16: []unicode.Range16{{0x1100, 0x115F, 1}, {0x2E80, 0xA4CF, 1}, {0xAC00, 0xD7A3, 1}, {0xF900, 0xFAFF, 1},
+		{0xFE30, 0xFE6F, 1}, {0xFF00, 0xFF60, 1}},
+	R32: []unicode.Range32{{0x1F300, 0x1FAFF, 1}, {0x20000, 0x3FFFD, 1}},
+}
+
 // Width is the number of terminal columns that s takes.
 func Width(s string) int {
 	n := 0
 	for _, r := range s {
 		switch {
 		case r == '\u200D' || r == '\u2068' || r == '\u2069' || unicode.In(r, unicode.Mn, unicode.Me):
-		case r >= 0x1100 && r <= 0x115F, r >= 0x2E80 && r <= 0xA4CF, r >= 0xAC00 && r <= 0xD7A3, r >= 0xF900 && r <= 0xFAFF,
-			r >= 0xFE30 && r <= 0xFE6F, r >= 0xFF00 && r <= 0xFF60, r >= 0x1F300 && r <= 0x1FAFF, r >= 0x20000 && r <= 0x3FFFD:
+		case unicode.Is(wide, r):
 			n += 2
 		default:
 			n++

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"dmgbench/internal/analysis"
+	"dmgbench/internal/wording"
 )
 
 const (
@@ -102,14 +103,13 @@ func regressionText(c *analysis.Comparison) string {
 	claims := countIf(c.Claims, func(k analysis.ClaimChange) bool { return k.Required && k.Changed })
 	var parts []string
 	if rows > 0 {
-		verb := map[bool]string{true: " is", false: " are"}[rows == 1]
-		parts = append(parts, Count(rows, "row")+verb+" worse by more than "+Percent(c.Threshold)+
-			", significant after Holm correction")
+		verb := map[bool]string{true: "is", false: "are"}[rows == 1]
+		parts = append(parts, wording.Text("regression-rows", Count(rows, "row"), verb, Percent(c.Threshold)))
 	}
 	if claims > 0 {
-		parts = append(parts, "the verdict on "+Count(claims, "required claim")+" changed")
+		parts = append(parts, wording.Text("regression-claims", Count(claims, "required claim")))
 	}
-	return "Regression: " + strings.Join(parts, "; ") + "."
+	return wording.Text("regression", strings.Join(parts, "; "))
 }
 
 // undecidedText is why a regression is not excluded.
@@ -119,7 +119,7 @@ func undecidedText(c *analysis.Comparison) string {
 	claims := countIf(c.Claims, func(k analysis.ClaimChange) bool { return k.Undecided })
 	var parts []string
 	if rows > 0 {
-		parts = append(parts, fmt.Sprintf("%d of %s may be worse by more than %s", rows, Count(len(c.Rows), "row"), Percent(c.Threshold)))
+		parts = append(parts, wording.Text("undecided-rows", rows, Count(len(c.Rows), "row"), Percent(c.Threshold)))
 	}
 	if values > 0 {
 		parts = append(parts, Count(values, "value")+" could not be compared")
@@ -127,7 +127,7 @@ func undecidedText(c *analysis.Comparison) string {
 	if claims > 0 {
 		parts = append(parts, Count(claims, "required claim")+" undecided")
 	}
-	return "No regression was found, and none is excluded: " + strings.Join(parts, "; ") + "."
+	return wording.Text("no-regression", strings.Join(parts, "; "))
 }
 
 func sidesSection(c *analysis.Comparison) Section {
@@ -183,7 +183,8 @@ func claimSections(c *analysis.Comparison) []Section {
 			continue
 		}
 		text := Plain(k.Text, sentenceLength) + TextIf(k.Required, " (required)")
-		t.Rows = append(t.Rows, []Cell{{Text: Plain(k.Says, 200), Class: "head"}, {Text: text, Class: TextIf(k.Changed, "warn")}})
+		verdict := Cell{Text: text, Class: TextIf(k.Changed, "warn")}
+		t.Rows = append(t.Rows, []Cell{{Text: Plain(k.Says, 200), Class: "head"}, verdict})
 	}
 	if len(t.Rows) == 0 {
 		return nil
@@ -209,7 +210,8 @@ func unpairedSections(c *analysis.Comparison) []Section {
 	}
 	s := Section{ID: "unpaired", Heading: "Not compared"}
 	for _, reason := range reasons {
-		s.Items = append(s.Items, Item{Text: reason + " (" + strings.Join(firstFew(values[reason], listedRuns, ""), "; ") + ")"})
+		list := strings.Join(firstFew(values[reason], listedRuns, ""), "; ")
+		s.Items = append(s.Items, Item{Text: reason + " (" + list + ")"})
 	}
 	return []Section{s}
 }

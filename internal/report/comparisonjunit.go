@@ -85,7 +85,8 @@ func newJUnitSuite(c *analysis.Comparison, at int, o JUnitOptions) junitSuite {
 		Timestamp: o.Time.UTC().Format("2006-01-02T15:04:05"), Hostname: "localhost", Time: "0"}
 	values := func(list []string) string { return strings.Join(plainList(list, factLength), " / ") }
 	for _, d := range c.Differences {
-		s.Properties = append(s.Properties, junitProperty{Plain(d.Fact, 40), values(d.Values[0]) + " → " + values(d.Values[at])})
+		change := values(d.Values[0]) + " → " + values(d.Values[at])
+		s.Properties = append(s.Properties, junitProperty{Plain(d.Fact, 40), change})
 	}
 	for _, r := range c.Rows {
 		if r.Side == side {

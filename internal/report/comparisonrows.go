@@ -40,10 +40,8 @@ func rowSections(c *analysis.Comparison) []Section {
 }
 
 func comparisonLegend(c *analysis.Comparison) string {
-	return fmt.Sprintf("Rates are %s of the rounds, geometric means over sessions. A change has its 95 %% interval over sessions "+
-		"and is significant after Holm correction over all rows (5 %% for any false one); ~ is undecided; “the same” is an "+
-		"interval within %s; ! is a regression: significantly worse by more than %s.",
-		Plain(strings.ReplaceAll(c.Estimator, "-", " ")+" rates", 40), Percent(c.Threshold), Percent(c.Threshold))
+	rates := Plain(strings.ReplaceAll(c.Estimator, "-", " ")+" rates", 40)
+	return wording.Text("comparison-legend", rates, Percent(c.Threshold))
 }
 
 // pairSection is the table of a quantity of the only other side against the baseline.
@@ -104,13 +102,12 @@ func sidesTableSection(
 			}
 			s.Table.Rows = append(s.Table.Rows, row)
 		}
-		s.Table.Rows[i][column+2] = Cell{Text: Human(r.Value.Value, r.Unit) + " " + changeMark(r), Class: changeClass(r),
-			Title: changeText(r) + "; " + rowBasis(r)}
+		s.Table.Rows[i][column+2] = Cell{Text: Human(r.Value.Value, r.Unit) + " " + changeMark(r),
+			Class: changeClass(r), Title: changeText(r) + "; " + rowBasis(r)}
 		s.addRowNotes(r)
 	}
 	if len(s.Table.Rows) > 0 {
-		s.After = append(s.After, "In brackets: the change against "+Plain(c.Sides[0].Name, nameLength)+
-			"; = is the same within the threshold, ~ undecided, ! a regression.")
+		s.After = append(s.After, wording.Text("side-changes", Plain(c.Sides[0].Name, nameLength)))
 	}
 	return s
 }
@@ -159,10 +156,10 @@ func changeClass(r analysis.CompareRow) string {
 
 // rowBasis is what a row rests on: sessions, rounds, interval and p.
 func rowBasis(r analysis.CompareRow) string {
-	text := fmt.Sprintf("%s and %s, %s and %s", Count(len(r.Base.Sessions), "session"), Grouped(int64(len(r.Value.Sessions))),
+	text := wording.Text("row-basis", Count(len(r.Base.Sessions), "session"), Grouped(int64(len(r.Value.Sessions))),
 		Count(r.Base.Rounds, "round"), Grouped(int64(r.Value.Rounds)))
 	if r.CI != nil {
-		text += fmt.Sprintf("; 95 %% interval of the ratio %s to %s, %s over %s",
+		text += wording.Text("row-interval",
 			Human(r.CI.Low, "1"), Human(r.CI.High, "1"), Plain(r.CI.Method, 80), replicated(r.CI.Unit))
 	}
 	if r.P != nil && r.Holm != nil {
@@ -175,8 +172,7 @@ func rowBasis(r analysis.CompareRow) string {
 func (s *Section) addRowNotes(r analysis.CompareRow) {
 	notes := plainList(r.Warnings, 300)
 	if r.Status == analysis.RowUnclear && r.CI != nil && (r.CI.Low > 1 || r.CI.High < 1) {
-		notes = append(notes, "~ next to an interval that does not contain 0: all rows are tested together, and the change is not "+
-			"significant after Holm correction")
+		notes = append(notes, wording.Text("row-undecided"))
 	}
 	if r.Status == analysis.RowSessionUnknown {
 		notes = append(notes, Plain(r.Reason, 300))

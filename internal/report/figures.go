@@ -280,22 +280,3 @@ func StatisticName(name string) string {
 	}
 	return Plain(name, 60)
 }
-
-// FigureRow is a summary in words: phase, quantity, value, interval, published values, ratios to them, sample size.
-func FigureRow(s *result.Summary, phase string, in Scale) []string {
-	h := Headline(s)
-	row := []string{phase, QuantityName(s.Op), in.Text(h.Value), "", "", "", SampleSize(s)}
-	if h.CI != nil {
-		row[3] = RangeText(in, h.CI, h.Unit)
-	}
-	var texts, ratios []string
-	for _, p := range s.Published {
-		ratio := Ratio(p.Ratio) + TextIf(comparesOther(s, p), "*")
-		if p.Ratio > 0 && !p.Comparable {
-			ratio = "(" + ratio + ")"
-		}
-		texts, ratios = append(texts, PublishedText(p)), append(ratios, ratio)
-	}
-	row[4], row[5] = strings.Join(texts, "; "), strings.Join(ratios, "; ")
-	return row
-}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"dmgbench/internal/result"
+	"dmgbench/internal/wording"
 )
 
 // The bounds of a table of figures. What is left out is counted in a note, and is in the exports.
@@ -123,7 +124,7 @@ func (v *View) figureTable(id, caption string, f Figures, main bool) Table {
 	notes.add(shared.publication()...)
 	notes.add(shared.weakness())
 	if len(f.Keys) > maxRows {
-		notes.add(fmt.Sprintf("Only the first %d of %s rows are shown; `export` writes all.", maxRows, Grouped(int64(len(f.Keys)))))
+		notes.add(wording.Text("rows-left-out", maxRows, Grouped(int64(len(f.Keys)))))
 	}
 	t.Notes = notes.list()
 	t.dropEmptyColumns(false)
@@ -262,7 +263,8 @@ func (q quantityColumns) published(s *result.Summary, values []result.PublishedV
 			ratio.Marks = append(ratio.Marks, notes.mark("Not comparable: "+uncomparableReason(s.Departures, p.On)+"."))
 		}
 	}
-	value.Text, value.Title, ratio.Text = strings.Join(texts, "; "), strings.Join(titles, "; "), strings.Join(ratios, "; ")
+	value.Text, value.Title = strings.Join(texts, "; "), strings.Join(titles, "; ")
+	ratio.Text = strings.Join(ratios, "; ")
 	return []Cell{value, ratio}
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"dmgbench/internal/analysis"
+	"dmgbench/internal/wording"
 )
 
 // The bounds of a history. What is beyond them is counted, or named.
@@ -30,8 +31,7 @@ func HistoryDocument(h *analysis.History) Document {
 		runs += len(s.Runs)
 	}
 	names := seriesNames(h.Series)
-	d.Lead = []string{fmt.Sprintf("%s in %s series. A series is one plan as it was executed, on one machine and disk, by one engine; "+
-		"runs that differ in these are never joined.", Count(runs, "run"), Grouped(int64(len(h.Series))))}
+	d.Lead = []string{wording.Text("history-lead", Count(runs, "run"), Grouped(int64(len(h.Series))))}
 	if len(h.Series) == 1 {
 		d.Title, names[0] = names[0], "Run after run"
 	}
@@ -41,16 +41,16 @@ func HistoryDocument(h *analysis.History) Document {
 	}
 	room := valuesDrawn
 	for i := range drawn {
-		d.Sections = append(d.Sections, newSeriesView(&drawn[i], names[i], fmt.Sprintf("s%d", i+1), &room).sections()...)
+		v := newSeriesView(&drawn[i], names[i], fmt.Sprintf("s%d", i+1), &room)
+		d.Sections = append(d.Sections, v.sections()...)
 	}
 	if len(h.Series) > seriesDrawn {
 		s := Section{ID: "further", Heading: "Further series"}
-		s.Lead = []string{fmt.Sprintf("Only the %d series with the newest runs are shown. The filters --plan, --engine and --since "+
-			"choose others.", seriesDrawn)}
+		s.Lead = []string{wording.Text("history-further", seriesDrawn)}
 		var list []string
 		for i, o := range h.Series[seriesDrawn:] {
 			last := o.Runs[len(o.Runs)-1].Started.UTC().Format(dateFormat)
-			list = append(list, fmt.Sprintf("%s: %s, the last on %s", names[seriesDrawn+i], Count(len(o.Runs), "run"), last))
+			list = append(list, wording.Text("series-last", names[seriesDrawn+i], Count(len(o.Runs), "run"), last))
 		}
 		s.Items = Items(firstFew(list, othersListed+1, "")...)
 		d.Sections = append(d.Sections, s)
@@ -101,21 +101,22 @@ func engineShort(title string) string {
 // historyAnswers lists which changes of version changed a figure.
 func historyAnswers(list []analysis.HistorySeries, names []string) Section {
 	s := Section{ID: "answer", Heading: "Result", Alert: true}
-	compared := func(c analysis.HistoryChange) bool { return c.Comparison != nil }
-	if slices.ContainsFunc(list, func(o analysis.HistorySeries) bool { return slices.ContainsFunc(o.Changes, compared) }) {
-		s.Lead = []string{"Each version against the one before it. A figure is one quantity of one case in one phase; a change is " +
-			"named where it is significant after Holm correction for the number of figures."}
+	compared := func(o analysis.HistorySeries) bool {
+		return slices.ContainsFunc(o.Changes, func(c analysis.HistoryChange) bool { return c.Comparison != nil })
+	}
+	if slices.ContainsFunc(list, compared) {
+		s.Lead = []string{wording.Text("history-answers")}
 	}
 	for i := range list {
 		series := &list[i]
 		head := TextIf(len(list) > 1, names[i]+": ")
 		if len(series.Changes) == 0 {
-			s.Items = append(s.Items, Item{Text: head + Count(len(series.Runs), "run") + " of one version: there is no change to look for"})
+			s.Items = append(s.Items, Item{Text: wording.Text("history-one-version", head, Count(len(series.Runs), "run"))})
 		}
 		named := 0
 		for k, c := range slices.Backward(series.Changes) {
 			if named++; named > changesNamed {
-				s.Items = append(s.Items, Item{Text: head + fmt.Sprintf("and %d older changes, below", k+1)})
+				s.Items = append(s.Items, Item{Text: wording.Text("history-older-changes", head, k+1)})
 				break
 			}
 			s.Items = append(s.Items, Item{Text: head + changeName(series, c) + ": " + changeOutcome(c)})
@@ -127,19 +128,19 @@ func historyAnswers(list []analysis.HistorySeries, names []string) Section {
 // changeOutcome is what became of the figures that both versions have.
 func changeOutcome(c analysis.HistoryChange) string {
 	if c.Comparison == nil {
-		return "not examined; the reason is below the versions"
+		return wording.Text("change-not-examined")
 	}
-	all := len(c.Comparison.Rows)
-	within := "stayed within " + Percent(c.Comparison.Threshold)
+	all, within := len(c.Comparison.Rows), Percent(c.Comparison.Threshold)
+	figures := Count(all, "figure")
 	switch changed, unclear := changedRows(c.Comparison); {
 	case changed > 0:
 		return changeAnswer(c)
 	case unclear == all:
-		return fmt.Sprintf("~ all of %s undecided: too few sessions, or they differ too much", Count(all, "figure"))
+		return wording.Text("change-undecided", figures)
 	case unclear > 0:
-		return fmt.Sprintf("no change was found: %d of %s %s, %d undecided", all-unclear, Count(all, "figure"), within, unclear)
+		return wording.Text("change-partly-undecided", all-unclear, figures, within, unclear)
 	}
-	return fmt.Sprintf("no change was found: all of %s %s", Count(all, "figure"), within)
+	return wording.Text("change-none", figures, within)
 }
 
 // changedRows counts the rows that changed and those that are undecided.

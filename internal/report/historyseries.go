@@ -7,6 +7,7 @@ import (
 
 	"dmgbench/internal/analysis"
 	"dmgbench/internal/result"
+	"dmgbench/internal/wording"
 )
 
 const (
@@ -30,8 +31,9 @@ type seriesView struct {
 	label    func(id string) string // of a case
 	first    int                    // the first run that is drawn
 	cases    int                    // number of cases, drawn or not
-	common   map[[2]string][]string // kinds of warnings, by case and quantity, of at least half of the runs: they mark nothing
-	runKinds map[string]int         // number of runs by the kinds of warnings about them as a whole
+	// common are the kinds of warnings, by case and quantity, that at least half of the runs have: they mark no value.
+	common   map[[2]string][]string
+	runKinds map[string]int // number of runs by the kinds of warnings about them as a whole
 }
 
 // newSeriesView chooses what is shown of a series; room is the number of values that the page still takes.
@@ -178,7 +180,7 @@ func (v *seriesView) sections() []Section {
 	}
 	if last != nil {
 		s := &out[len(out)-1]
-		s.After = append(s.After, comparisonLegend(last)+" Each change is a comparison of its own.")
+		s.After = append(s.After, wording.Text("change-legend", comparisonLegend(last)))
 	}
 	return append(out, v.runs())
 }
@@ -188,13 +190,14 @@ func (v *seriesView) lead() []string {
 	s := v.s
 	first, last := s.Runs[0].Started.UTC().Format(dateFormat), s.Runs[len(s.Runs)-1].Started.UTC().Format(dateFormat)
 	out := []string{
-		fmt.Sprintf("%s, %s; %s, each a system, a program and an engine.",
+		wording.Text("series-lead",
 			Count(len(s.Runs), "run"), first+TextIf(last != first, " to "+last), Count(len(s.Versions), "version")),
-		strings.Join(NonEmpty([]string{"Plan “" + Plain(s.Plan, 80) + "”" + digestText(s.Digest), Plain(strings.Join(s.Scale, "; "), 300),
-			fmt.Sprintf("seed %d", s.Seed), Count(s.Rounds, "round"), Plain(s.Machine, 160), Plain(s.Engine, 120)}), " · "),
+		strings.Join(NonEmpty([]string{"Plan “" + Plain(s.Plan, 80) + "”" + digestText(s.Digest),
+			Plain(strings.Join(s.Scale, "; "), 300), fmt.Sprintf("seed %d", s.Seed), Count(s.Rounds, "round"),
+			Plain(s.Machine, 160), Plain(s.Engine, 120)}), " · "),
 	}
 	if len(v.parts) == 0 {
-		out = append(out, "No run of it has a number yet.")
+		out = append(out, wording.Text("series-no-number"))
 	}
 	return out
 }
@@ -203,21 +206,18 @@ func (v *seriesView) lead() []string {
 func (v *seriesView) limits() []string {
 	var out []string
 	if v.first > 0 && len(v.parts) > 0 {
-		are := map[bool]string{true: " is", false: " are"}[v.first == 1]
-		out = append(out, fmt.Sprintf("Drawn are the newest %s; %s left out of pictures and their tables. --since chooses others; "+
-			"history --format csv has every run.", Count(len(v.s.Runs)-v.first, "run"), Count(v.first, "older run")+are))
+		are := map[bool]string{true: "is", false: "are"}[v.first == 1]
+		out = append(out, wording.Text("series-runs-drawn", Count(len(v.s.Runs)-v.first, "run"), Count(v.first, "older run"), are))
 	}
 	if v.cases > casesDrawn {
-		out = append(out, fmt.Sprintf("Drawn are the first %d of %d cases.", casesDrawn, v.cases))
+		out = append(out, wording.Text("series-cases-drawn", casesDrawn, v.cases))
 	}
 	if len(v.parts) > 0 {
-		doubted := "one with a warning that most other runs do not have."
+		doubt := wording.Text("series-doubt")
 		if len(v.s.Runs) == 1 {
-			doubted = "one with a warning: its report says which."
+			doubt = wording.Text("series-doubt-alone")
 		}
-		out = append(out, "Shown are the quantities on the first screen of the newest run's report, and the size on disk; all else "+
-			"is in the reports.", "In the tables * marks a figure that is not final, as its run is not finished or its case failed, "+
-			"and † "+doubted)
+		out = append(out, wording.Text("series-quantities"), wording.Text("series-marks", doubt))
 	}
 	var kinds []string
 	for _, p := range v.parts {
@@ -228,12 +228,13 @@ func (v *seriesView) limits() []string {
 		}
 	}
 	if len(kinds) > 0 {
-		out = append(out, "Warnings that most runs have mark none of them: "+listNames(kinds)+". The reports explain them.")
+		out = append(out, wording.Text("series-common-warnings", listNames(kinds)))
 	}
 	return out
 }
 
-// single is the table of a series of one run, a row a case, nil without numbers: its chart would be one column of marks.
+// single is the table of a series of one run, a row a case, nil without numbers. Its chart would be one column of
+// marks.
 func (v *seriesView) single() *Table {
 	if len(v.parts) == 0 {
 		return nil
@@ -248,13 +249,16 @@ func (v *seriesView) single() *Table {
 			}
 		}
 		scale := ColumnScale(p.rows[0].Unit, values...)
-		t.Columns = append(t.Columns, Column{Title: joinFacts(QuantityName(p.op), PhaseName(p.phase, p.cycle)), Unit: scale.Suffix})
+		title := joinFacts(QuantityName(p.op), PhaseName(p.phase, p.cycle))
+		t.Columns = append(t.Columns, Column{Title: title, Unit: scale.Suffix})
 		for _, row := range p.rows {
 			n, ok := at[row.Case]
 			if !ok {
 				n = len(t.Rows)
 				at[row.Case] = n
-				t.Rows = append(t.Rows, append([]Cell{{Text: v.label(row.Case), Class: "head"}}, make([]Cell, len(v.parts))...))
+				cells := make([]Cell, 1+len(v.parts))
+				cells[0] = Cell{Text: v.label(row.Case), Class: "head"}
+				t.Rows = append(t.Rows, cells)
 			}
 			t.Rows[n][k+1] = v.figure(row, 0, scale)
 		}
@@ -284,17 +288,21 @@ func (v *seriesView) figure(row analysis.HistoryRow, run int, in Scale) (c Cell)
 
 // versions is the table of the versions by number.
 func (v *seriesView) versions() Section {
-	t := &Table{Caption: "versions", Columns: Columns("<version", "<first run", "runs", "<system", "<program", "<engine")}
+	t := &Table{Caption: "versions",
+		Columns: Columns("<version", "<first run", "runs", "<system", "<program", "<engine")}
 	s := Section{ID: v.id + "-versions", Heading: "Versions", Sub: true, Table: t}
-	others := slices.ContainsFunc(v.s.Versions, func(o analysis.HistoryVersion) bool { return !strings.Contains(o.Engine, "(Apple") })
+	others := slices.ContainsFunc(v.s.Versions, func(o analysis.HistoryVersion) bool {
+		return !strings.Contains(o.Engine, "(Apple") // Apple's engine has the version of the system
+	})
 	for i, o := range slices.Backward(v.s.Versions) {
 		if len(t.Rows) == versionsListed {
 			s.After = append(s.After, Count(i+1, "older version")+" left out.")
 			break
 		}
-		t.Rows = append(t.Rows, []Cell{{Text: fmt.Sprint(i + 1), Class: "head"}, {Text: o.First.UTC().Format(dateFormat)},
-			{Text: Grouped(int64(o.Runs))}, {Text: joinFacts(Plain(o.System, 80), TextIf(o.Kernel != "", "kernel "+Plain(o.Kernel, 40)))},
-			{Text: Plain(o.Tool, 60)}, {Text: TextIf(others, Plain(o.Engine, 100))}}) // Apple's engine has the version of the system
+		system := joinFacts(Plain(o.System, 80), TextIf(o.Kernel != "", "kernel "+Plain(o.Kernel, 40)))
+		t.Rows = append(t.Rows, []Cell{{Text: fmt.Sprint(i + 1), Class: "head"},
+			{Text: o.First.UTC().Format(dateFormat)}, {Text: Grouped(int64(o.Runs))}, {Text: system},
+			{Text: Plain(o.Tool, 60)}, {Text: TextIf(others, Plain(o.Engine, 100))}})
 	}
 	t.dropEmptyColumns(false)
 	why, skipped := "", 0
@@ -304,7 +312,8 @@ func (v *seriesView) versions() Section {
 		}
 	}
 	if skipped > 0 && len(v.s.Versions) > 1 {
-		s.After = append(s.After, fmt.Sprintf("Of %s, %d not examined: %s.", Count(len(v.s.Changes), "change"), skipped, Plain(why, 300)))
+		changes := Count(len(v.s.Changes), "change")
+		s.After = append(s.After, wording.Text("changes-not-examined", changes, skipped, Plain(why, 300)))
 	}
 	return s
 }
@@ -314,9 +323,9 @@ func (v *seriesView) versions() Section {
 func (v *seriesView) change(c analysis.HistoryChange, newest bool, drawn *bool) Section {
 	comparison := c.Comparison
 	s := Section{ID: fmt.Sprintf("%s-change-%d", v.id, c.To), Sub: true, Heading: changeName(v.s, c)}
-	lead := fmt.Sprintf("%s before and %s after the change", Count(c.Used[0], "run"), Grouped(int64(c.Used[1])))
+	lead := wording.Text("change-runs", Count(c.Used[0], "run"), Grouped(int64(c.Used[1])))
 	if c.Used != c.Ended {
-		lead += fmt.Sprintf(", those next to it of %d and %d", c.Ended[0], c.Ended[1])
+		lead += wording.Text("change-runs-next", c.Ended[0], c.Ended[1])
 	}
 	s.Lead = []string{lead + ". " + Capitalize(changeAnswer(c)) + "."}
 	s.Items = differencesSection(comparison).Items
@@ -324,7 +333,7 @@ func (v *seriesView) change(c analysis.HistoryChange, newest bool, drawn *bool) 
 		s.After = append(s.After, regressionText(comparison))
 	}
 	if changed, _ := changedRows(comparison); changed == 0 && !newest {
-		s.After = append(s.After, Count(len(comparison.Rows), "row")+" not shown: no change was found.")
+		s.After = append(s.After, wording.Text("change-no-rows", Count(len(comparison.Rows), "row")))
 		return s
 	}
 	name := rowNames(comparison.Rows)
@@ -341,7 +350,7 @@ func (v *seriesView) change(c analysis.HistoryChange, newest bool, drawn *bool) 
 	}
 	*drawn = *drawn || len(s.Charts) > 0
 	if more := len(comparison.Rows) - len(part.Rows); more > 0 {
-		s.After = append(s.After, Count(more, "more row")+" not shown, of phases that are not drawn; Holm correction is over all rows.")
+		s.After = append(s.After, wording.Text("change-more-rows", Count(more, "more row")))
 	}
 	if len(s.Table.Rows) == 0 {
 		s.Table = nil
@@ -368,7 +377,8 @@ func (v *seriesView) shownRows(c *analysis.Comparison) []analysis.CompareRow {
 
 // runs is the list of runs, the newest first.
 func (v *seriesView) runs() Section {
-	t := &Table{Caption: "runs", Columns: Columns("<run", "version", "<status", "sessions", "rounds", "<warnings of its own")}
+	t := &Table{Caption: "runs",
+		Columns: Columns("<run", "version", "<status", "sessions", "rounds", "<warnings of its own")}
 	s := Section{ID: v.id + "-runs", Heading: "Runs", Sub: true, Page: true, Table: t}
 	for i, p := range slices.Backward(v.s.Runs) {
 		if len(t.Rows) >= runsListed && !p.Baseline {
@@ -380,7 +390,7 @@ func (v *seriesView) runs() Section {
 			{Text: Grouped(int64(p.Sessions))}, {Text: Grouped(int64(p.Rounds))}, {Text: v.runDoubts(i)}})
 	}
 	if n := len(v.s.Runs) - len(t.Rows); n > 0 {
-		s.After = append(s.After, Count(n, "older run")+" not listed; history --format csv has every run.")
+		s.After = append(s.After, wording.Text("runs-not-listed", Count(n, "older run")))
 	}
 	return s
 }

@@ -40,7 +40,8 @@ func labels(cases []result.Case) map[string]string {
 func CaseNames(p *plan.Plan) map[string]string {
 	var cases []result.Case
 	for _, c := range p.Cases() {
-		rc := result.Case{ID: c.ID, Baseline: c.Baseline, Target: result.Target{Kind: c.Settings.Target, Place: c.Settings.Place, Format: c.Settings.Format}}
+		rc := result.Case{ID: c.ID, Baseline: c.Baseline,
+			Target: result.Target{Kind: c.Settings.Target, Place: c.Settings.Place, Format: c.Settings.Format}}
 		for _, kv := range c.Keys {
 			rc.Keys = append(rc.Keys, [2]string{kv.Key, kv.Value})
 		}

@@ -8,6 +8,7 @@ import (
 
 	"dmgbench/internal/analysis"
 	"dmgbench/internal/result"
+	"dmgbench/internal/wording"
 )
 
 // fullEvidence is the number of runs of a cell with the same verdict, the newest, whose evidence is shown; that of the
@@ -17,20 +18,18 @@ const fullEvidence = 3
 // LedgerDocument arranges a ledger: claims by combination of system, machine and engine.
 func LedgerDocument(l *analysis.Ledger) Document {
 	d := Document{Kicker: "Ledger", Title: "Is it still true?",
-		Lead: []string{fmt.Sprintf("%s on %s of system, machine and engine.", Count(len(l.Rows), "claim"), Count(len(l.Columns), "combination"))},
+		Lead: []string{wording.Text("ledger-lead", Count(len(l.Rows), "claim"), Count(len(l.Columns), "combination"))},
 		Sections: []Section{
 			{ID: "answer", Heading: "Result", Items: Items(plainList(l.Answers, 1200)...)},
-			{ID: "claims", Heading: "Claims", Grid: ledgerGrid(l), After: []string{"A verdict is the one that the runs of a cell agree " +
-				"in; where they contradict each other it is undecided. Letters stand for the plan as executed. Where scaled and " +
-				"unscaled runs share a cell, the unscaled ones decide; “scaled” marks a cell without unscaled runs."}},
+			{ID: "claims", Heading: "Claims", Grid: ledgerGrid(l), After: []string{wording.Text("ledger-legend")}},
 		}}
 	if len(l.Rows) == 0 {
 		d.Sections = d.Sections[:1]
 	}
 	var plans []string
 	for _, v := range l.Variants {
-		plans = append(plans, fmt.Sprintf("%s: %s, SHA-256 %.12s, seed %d, %s, %s", v.Mark, Plain(v.Plan, 80), Plain(v.Digest, 80),
-			v.Seed, Count(v.Rounds, "round"), strings.Join(plainList(v.Scale, 200), "; ")))
+		plans = append(plans, wording.Text("ledger-plan", v.Mark, Plain(v.Plan, 80), Plain(v.Digest, 80), v.Seed,
+			Count(v.Rounds, "round"), strings.Join(plainList(v.Scale, 200), "; ")))
 	}
 	for _, s := range []Section{
 		{ID: "plans", Heading: "Plans as executed", Items: Items(plans...)},
@@ -75,7 +74,7 @@ func ledgerCell(l *analysis.Ledger, c analysis.LedgerCell) GridCell {
 	if len(counted) > 1 {
 		note = fmt.Sprintf("%d of %d runs", counted[c.Verdict], runs)
 		if h, n := counted[result.Holds], counted[result.DoesNotHold]; h > 0 && n > 0 {
-			note = fmt.Sprintf("runs contradict each other: holds in %d, does not in %d", h, n)
+			note = wording.Text("ledger-contradiction", h, n)
 		}
 	}
 	notes := []string{note, TextIf(c.Scaled, "scaled")}
@@ -112,7 +111,7 @@ func ledgerEvidence(list []analysis.LedgerEntry) []GridEntry {
 		rest[i].More = append(rest[i].More, Link{Name: Plain(e.Run, 80), Link: linkTo(e.Path)})
 	}
 	for i, d := range rest {
-		rest[i].Title = Count(len(d.More), "earlier run") + " " + d.Title + "; their reports have the evidence"
+		rest[i].Title = wording.Text("ledger-earlier", Count(len(d.More), "earlier run"), d.Title)
 	}
 	return append(out, rest...)
 }

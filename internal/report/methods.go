@@ -7,11 +7,12 @@ import (
 
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
+	"dmgbench/internal/wording"
 )
 
-// MethodsDocument has the Methods paragraphs of a run for an article: machine, engine, cases that were measured and those
-// that were not, files, every step in a sentence, statistics, and all deviations from what was published. Each paragraph
-// is a lead of its own; steps and deviations are lists.
+// MethodsDocument has the Methods paragraphs of a run for an article: machine, engine, cases that were measured and
+// those that were not, files, every step in a sentence, statistics, and all deviations from what was published. Each
+// paragraph is a lead of its own; steps and deviations are lists.
 func MethodsDocument(p *plan.Plan, r *result.Result) Document {
 	v := NewView(p, r)
 	d := Document{Title: "Methods"}
@@ -29,7 +30,7 @@ func MethodsDocument(p *plan.Plan, r *result.Result) Document {
 		if v.Source == "" {
 			from = "the plan as written"
 		}
-		s := Section{Lead: []string{"The run differs from " + from + " as follows."}}
+		s := Section{Lead: []string{wording.Text("methods-deviations", from)}}
 		for _, dev := range v.Deviations {
 			s.Items = append(s.Items, Item{Text: dev.Text + TextIf(dev.Cases != "", " ("+dev.Cases+")") + "."})
 		}
@@ -46,12 +47,12 @@ func (v *View) methodsOfRun() []string {
 		return TextIf(len(texts) > 0, name+": "+strings.Join(texts, "; ")+".")
 	}
 	return []string{
-		"The plan “" + Plain(FirstOf(r.Plan.Name, v.Plan.Name), 80) + "”" + TextIf(v.Source != "", ", after "+v.Source+",") +
-			" was run by " + toolName(r.Tool) + goVersion(r.Tool) + TextIf(v.when() != "", " on "+v.when()) + ".",
+		wording.Text("methods-run", Plain(FirstOf(r.Plan.Name, v.Plan.Name), 80), TextIf(v.Source != "", ", after "+v.Source+","),
+			toolName(r.Tool)+goVersion(r.Tool), TextIf(v.when() != "", " on "+v.when())),
 		list("Machine", machine), list("System", system), list("Disk", disks),
 		TextIf(len(v.engines()) > 0, "Engine: "+strings.Join(v.engines(), "; ")+"."),
 		v.engineNotice(),
-		TextIf(r.Plan.Digest != "", fmt.Sprintf("SHA-256 of the plan as executed: %s; seed %d.", Plain(r.Plan.Digest, 80), r.Seed)),
+		TextIf(r.Plan.Digest != "", wording.Text("methods-plan", Plain(r.Plan.Digest, 80), r.Seed)),
 	}
 }
 
@@ -68,19 +69,19 @@ func (v *View) methodsOfCases() []string {
 		}
 	}
 	if len(done) > 0 {
-		out = append(out, fmt.Sprintf("%s measured in %s, each with a fresh container, in an order that was shuffled for each "+
-			"round: %s.", Count(len(done), "case"), Count(v.Result.Rounds, "round"), strings.Join(done, "; ")))
+		out = append(out, wording.Text("methods-cases", Count(len(done), "case"), Count(v.Result.Rounds, "round"),
+			strings.Join(done, "; ")))
 	}
 	if len(rest) > 0 {
-		out = append(out, "Not measured in full: "+strings.Join(rest, "; ")+".")
+		out = append(out, wording.Text("methods-not-measured", strings.Join(rest, "; ")))
 	}
 	for i := range v.Plan.Files {
 		f := &v.Plan.Files[i]
-		out = append(out, "Files “"+Plain(f.Name, 40)+"”: "+Clean(f.Prose())+".")
+		out = append(out, wording.Text("methods-files", Plain(f.Name, 40), Clean(f.Prose())))
 	}
 	for _, kind := range []string{"cache", "sync"} {
 		if text := v.achieved(kind); text != "" {
-			out = append(out, Capitalize(kind)+", requested → achieved: "+text+".")
+			out = append(out, wording.Text("methods-achieved", Capitalize(kind), text))
 		}
 	}
 	return out
@@ -93,7 +94,7 @@ func protocolSections(p *plan.Plan) []Section {
 	for i := range p.Protocol {
 		b := &p.Protocol[i]
 		where := TextIf(len(b.When) > 0, "where "+Clean(b.When.Prose())+" ")
-		s := Section{Lead: []string{"Each case " + where + "went through these steps" + TextIf(n > 0, " as well") + "."}}
+		s := Section{Lead: []string{wording.Text("methods-steps", where, TextIf(n > 0, " as well"))}}
 		for j := range b.Steps {
 			for _, text := range stepSentences(&b.Steps[j], "") {
 				n++
@@ -126,7 +127,7 @@ func (v *View) methodsOfFigures() []string {
 			}
 		}
 	}
-	out := []string{TextIf(files > 0, Count(files, "file")+" timed in rounds that count; no outlier was removed.")}
+	out := []string{TextIf(files > 0, wording.Text("methods-timed", Count(files, "file")))}
 	if len(v.Sections) > 0 {
 		out = append(out, v.Sections[0].Figures.sharedNotes().method(false)...)
 	}
@@ -137,7 +138,7 @@ func (v *View) methodsOfFigures() []string {
 		}
 	}
 	if n := len(single); n > 0 {
-		out = append(out, Count(n, "further warning")+" on single cases and figures: see the report.")
+		out = append(out, wording.Text("methods-warnings", Count(n, "further warning")))
 	}
 	return out
 }

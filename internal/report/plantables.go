@@ -33,7 +33,8 @@ func (v *View) PrintsTables() bool {
 }
 
 func (v *View) planTable(from *result.Table) Table {
-	t := Table{ID: "published-" + Slug(from.Name), Caption: Plain(from.Title, 200), Columns: Columns("<"), File: fileName(from.Name)}
+	t := Table{ID: "published-" + Slug(from.Name), Caption: Plain(from.Title, 200), Columns: Columns("<"),
+		File: fileName(from.Name)}
 	scales := make([]lineScale, len(from.Columns))
 	for i, c := range from.Columns {
 		var cells []result.TableCell
@@ -176,7 +177,8 @@ func (s lineScale) cells(from *result.TableCell, printed bool, shared *sharedNot
 			figure.Class, figure.Marks = "warn", []int{notes.mark("Has warnings, see the full table.")}
 		}
 	case from.Why != "":
-		*figure = Cell{Text: "—", Class: "muted", Marks: []int{notes.mark("Not measured: " + Plain(from.Why, 300) + ".")}}
+		why := notes.mark("Not measured: " + Plain(from.Why, 300) + ".")
+		*figure = Cell{Text: "—", Class: "muted", Marks: []int{why}}
 	}
 	if p := from.Published; p != nil && !printed {
 		*published = Cell{Text: s.published(p), Class: TextIf(from.Estimate != nil && !p.Comparable, "uncomparable")}

@@ -35,7 +35,8 @@ func (v *View) casesNotDone() []Pair {
 		}
 		for _, s := range c.Steps {
 			if s.Error != "" && s.Expect != "fail" && c.Status == result.Done && c.Counts(s.Round) {
-				out = append(out, Pair{joinFacts(name, StepName(s), "round "+strconv.Itoa(s.Round)), Plain(s.Error, 600)})
+				where := joinFacts(name, StepName(s), "round "+strconv.Itoa(s.Round))
+				out = append(out, Pair{where, Plain(s.Error, 600)})
 			}
 		}
 	}

@@ -17,9 +17,16 @@ type Scale struct {
 }
 
 var scales = map[string][]Scale{
-	"B":   {{Factor: 1e12, Suffix: "TB"}, {Factor: 1e9, Suffix: "GB"}, {Factor: 1e6, Suffix: "MB"}, {Factor: 1e3, Suffix: "kB"}, {Factor: 1, Suffix: "B"}},
-	"B/s": {{Factor: 1e12, Suffix: "TB/s"}, {Factor: 1e9, Suffix: "GB/s"}, {Factor: 1e6, Suffix: "MB/s"}, {Factor: 1e3, Suffix: "kB/s"}, {Factor: 1, Suffix: "B/s"}},
-	"s":   {{Factor: 3600, Suffix: "h"}, {Factor: 60, Suffix: "min"}, {Factor: 1, Suffix: "s"}, {Factor: 1e-3, Suffix: "ms"}, {Factor: 1e-6, Suffix: "µs"}, {Factor: 1e-9, Suffix: "ns"}},
+	"B":   decimalScales("B"),
+	"B/s": decimalScales("B/s"),
+	"s": {{Factor: 3600, Suffix: "h"}, {Factor: 60, Suffix: "min"}, {Factor: 1, Suffix: "s"},
+		{Factor: 1e-3, Suffix: "ms"}, {Factor: 1e-6, Suffix: "µs"}, {Factor: 1e-9, Suffix: "ns"}},
+}
+
+// decimalScales are the scales of a unit of bytes, the largest first.
+func decimalScales(unit string) []Scale {
+	return []Scale{{Factor: 1e12, Suffix: "T" + unit}, {Factor: 1e9, Suffix: "G" + unit}, {Factor: 1e6, Suffix: "M" + unit},
+		{Factor: 1e3, Suffix: "k" + unit}, {Factor: 1, Suffix: unit}}
 }
 
 // ScaleOf picks the unit in which the largest value has a whole part. Minutes and

@@ -91,7 +91,8 @@ func (n sharedNotes) method(all bool) []string {
 
 // publication describes the published values, and whether they may be compared.
 func (n sharedNotes) publication() []string {
-	out := []string{TextIf(n.ratios, "Ratio: measured ÷ published."), TextIf(only(n.machines) != "", "Published: "+only(n.machines)+".")}
+	out := []string{TextIf(n.ratios, "Ratio: measured ÷ published."),
+		TextIf(only(n.machines) != "", "Published: "+only(n.machines)+".")}
 	switch {
 	case n.allUncomparable():
 		out = append(out, "Published values are not comparable (see Deviations).")

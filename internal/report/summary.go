@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"dmgbench/internal/result"
+	"dmgbench/internal/wording"
 )
 
 // FirstScreen is the answer of a run in the order in which a reader asks for it: which tools were measured, what was
@@ -85,14 +86,13 @@ func (v *View) engineNotice() string {
 	}
 	switch {
 	case simulated:
-		return "No disk was measured: the simulated engine drew the times from formulas, to test the program itself."
+		return wording.Text("notice-simulated")
 	case other == "" || !v.HasImages():
 		return ""
 	case apple:
-		return "Apple’s tools ran in some sessions only: the others measured the engine “" + other + "”, which imitates them."
+		return wording.Text("notice-some-sessions", other)
 	}
-	return "Apple’s tools were not measured. The engine “" + other + "” of this program made and attached the images on " +
-		joinAnd(systems) + "; it imitates Apple’s formats, so these numbers do not show how fast macOS is."
+	return wording.Text("notice-other-engine", other, joinAnd(systems))
 }
 
 // judgedLines count the verdicts on the conclusions of the source, and on our own claims.
@@ -128,7 +128,8 @@ func judgedLine(lead, noun string, claims []ClaimView) string {
 		what, were, are = fmt.Sprintf("%s %d %ss", lead, n, noun), "were", "they are"
 	}
 	if open == n {
-		return what + " " + were + " not judged here" + TextIf(apple, ": "+are+" about Apple’s tools, which did not run") + "."
+		why := TextIf(apple, ": "+are+" about Apple’s tools, which did not run")
+		return what + " " + were + " not judged here" + why + "."
 	}
 	if n == 1 {
 		return what + ": " + claims[0].Word + "."

@@ -144,7 +144,8 @@ func (t Table) Below(row []Cell, i int) []BelowLine {
 	var out []BelowLine
 	for k := i + 1; k < len(t.Columns) && t.Columns[k].Below; k++ {
 		if text := row[k].Text; text != "" {
-			out = append(out, BelowLine{TextIf(t.Columns[k].Title != "interval", t.Columns[k].Title+" ") + text, row[k].Class})
+			name := TextIf(t.Columns[k].Title != "interval", t.Columns[k].Title+" ")
+			out = append(out, BelowLine{name + text, row[k].Class})
 		}
 	}
 	return out

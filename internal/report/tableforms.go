@@ -110,8 +110,8 @@ var escapes = strings.NewReplacer(
 // EscapeMarkdown makes text safe in Markdown.
 func EscapeMarkdown(s string) string { return escapes.Replace(s) }
 
-// MarkdownRows is the table without its caption. Values below figures have rows of their own, or columns where each group
-// of columns is a quantity.
+// MarkdownRows is the table without its caption. Values below figures have rows of their own, or columns where each
+// group of columns is a quantity.
 func (t Table) MarkdownRows() string {
 	if !t.PerQuantity {
 		t = t.Unfold()

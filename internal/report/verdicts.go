@@ -109,8 +109,8 @@ func takeCommonEvidence(claims []ClaimView, by string) (common []string) {
 
 func newClaimView(c result.Claim) ClaimView {
 	verdict, word := verdictOf(c.Verdict)
-	cv := ClaimView{Verdict: verdict, Word: word, Says: Plain(c.Says, 400), By: claimant(c.By), Scope: scopeText(c.Scope),
-		Reason: Plain(c.Reason, 800), Here: Plain(c.Here, 800), Evidence: plainList(c.Evidence, 600)}
+	cv := ClaimView{Verdict: verdict, Word: word, Says: Plain(c.Says, 400), By: claimant(c.By),
+		Scope: scopeText(c.Scope), Reason: Plain(c.Reason, 800), Here: Plain(c.Here, 800), Evidence: plainList(c.Evidence, 600)}
 	if c.Robustness != nil {
 		cv.Robust = Plain(c.Robustness.Text, 400)
 	}

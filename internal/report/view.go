@@ -113,8 +113,8 @@ func (v *View) head() {
 		}
 	}
 	v.Facts = drop([]Pair{
-		{"Measured", TextIf(cases < len(r.Cases), Grouped(int64(cases))+" of ") + Count(len(r.Cases), "case") + ", " + Count(r.Rounds, "round") +
-			TextIf(len(r.Runs) > 0, " in "+Count(len(r.Runs), "pooled run")) +
+		{"Measured", TextIf(cases < len(r.Cases), Grouped(int64(cases))+" of ") + Count(len(r.Cases), "case") + ", " +
+			Count(r.Rounds, "round") + TextIf(len(r.Runs) > 0, " in "+Count(len(r.Runs), "pooled run")) +
 			TextIf(files > 0, ", "+Count(files, "timed file"))},
 		{"Rounds", foundRounds(r)},
 		{"On", strings.Join(NonEmpty(slices.Concat(machines, systems, v.distinct(disks))), "; ")},

@@ -48,12 +48,14 @@ func Count(n int, noun string) string {
 // joinAnd joins one or two texts.
 func joinAnd(list []string) string { return strings.Join(list, " and ") }
 
-// firstFew are at most limit entries: of more, all but the last places and how many more there are ("and 4 more places").
+// firstFew are at most limit entries. Of a longer list the last of them is the number of those left out: "and 4 more
+// places".
 func firstFew(list []string, limit int, noun string) []string {
 	if len(list) <= limit {
 		return list
 	}
-	return append(list[:limit-1:limit-1], strings.TrimRight(fmt.Sprintf("and %d more %s", len(list)-limit+1, noun), " "))
+	more := fmt.Sprintf("and %d more %s", len(list)-limit+1, noun)
+	return append(list[:limit-1:limit-1], strings.TrimRight(more, " "))
 }
 
 // plainList makes each text of a list safe to print, see [Plain].

@@ -9,6 +9,7 @@ import (
 
 	"dmgbench/internal/plan"
 	"dmgbench/internal/report"
+	"dmgbench/internal/wording"
 )
 
 // This file prints charts as tables of blocks, from the definitions that the page draws.
@@ -64,7 +65,8 @@ func heatMap(c report.Chart, width int) report.Section {
 	t := report.Table{Columns: report.Columns("<", "<", sizes[0], sizes[len(sizes)-1])}
 	room := max(width-len(sizes)-24, 10)
 	for _, name := range shortNames(c.Y.Categories, room) {
-		t.Rows = append(t.Rows, []report.Cell{{Text: report.Plain(name, room)}, {Text: strings.Repeat(" ", len(sizes))}, {}, {}})
+		blank := report.Cell{Text: strings.Repeat(" ", len(sizes))}
+		t.Rows = append(t.Rows, []report.Cell{{Text: report.Plain(name, room)}, blank, {}, {}})
 	}
 	height := func(class int) rune { return heights[class*(len(heights)-1)/max(len(c.Series)-1, 1)] }
 	var classes []string
@@ -167,12 +169,12 @@ func trendSection(c report.Chart) report.Section {
 		}
 		t.Rows = append(t.Rows, row)
 	}
-	scale := fmt.Sprintf("▁ is %s, █ is %s, · is a run without a final value, │ is a change of system, program or engine; "+
-		"the oldest run on the left", report.Human(*c.Y.Low, c.Y.Unit), report.Human(*c.Y.High, c.Y.Unit))
+	blocks := ""
 	if each := pointsPerBlock(longest); each > 1 {
-		scale += fmt.Sprintf(", one block for %d runs: the last of them", each)
+		blocks = wording.Text("trend-blocks", each)
 	}
-	return report.Section{Heading: c.Heading, Sub: true, Table: &t, After: []string{scale + "."}}
+	low, high := report.Human(*c.Y.Low, c.Y.Unit), report.Human(*c.Y.High, c.Y.Unit)
+	return report.Section{Heading: c.Heading, Sub: true, Table: &t, After: []string{wording.Text("trend-scale", low, high, blocks)}}
 }
 
 // pointsPerBlock is of how many points a line of blocks has one.
@@ -209,6 +211,6 @@ func (m *markdown) trend(c report.Chart) {
 	t := c.Table
 	t.Rows = t.Rows[:min(len(t.Rows), trendTableRows)]
 	left := len(c.Table.Rows) - len(t.Rows)
-	m.section(report.Section{Table: &t, After: report.NonEmpty([]string{
-		report.TextIf(left > 0, report.Count(left, "older run")+" left out of this table."), strings.Join(c.Notes, " ")})})
+	rest := report.TextIf(left > 0, report.Count(left, "older run")+" left out of this table.")
+	m.section(report.Section{Table: &t, After: report.NonEmpty([]string{rest, strings.Join(c.Notes, " ")})})
 }

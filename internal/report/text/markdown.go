@@ -74,7 +74,8 @@ func (m *markdown) section(s report.Section) {
 func (m *markdown) items(indent string, list []report.Item) {
 	for _, item := range list {
 		text := report.TextIf(item.Label != "", styled("**", item.Label)+": ") + report.EscapeMarkdown(item.Text)
-		fmt.Fprintf(m, "%s- %s%s\n", indent, text, report.TextIf(item.Note != "", " *("+report.EscapeMarkdown(item.Note)+")*"))
+		note := report.TextIf(item.Note != "", " *("+report.EscapeMarkdown(item.Note)+")*")
+		fmt.Fprintf(m, "%s- %s%s\n", indent, text, note)
 		m.items(indent+"  ", item.Items)
 	}
 	if indent == "" && len(list) > 0 {

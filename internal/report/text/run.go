@@ -107,11 +107,11 @@ func tableSections(tables ...report.Table) []report.Section {
 }
 
 func head(r run) []report.Section {
-	s := report.Section{Pairs: r.Facts, Lead: report.NonEmpty([]string{report.TextIf(r.Source != "", "first published by "+r.Source)})}
+	lead := []string{report.TextIf(r.Source != "", "First published by "+r.Source+".")}
 	if r.form == document {
-		s.Lead = report.NonEmpty([]string{report.TextIf(r.Source != "", "First published by "+r.Source+"."), r.Summary})
+		lead = append(lead, r.Summary)
 	}
-	return one(s)
+	return one(report.Section{Lead: report.NonEmpty(lead), Pairs: r.Facts})
 }
 
 func notice(r run) []report.Section {
@@ -128,7 +128,8 @@ func weaknesses(r run) []report.Section {
 	counts := r.First.Counts
 	if r.form == screen {
 		s.Items = report.Items(r.First.Weak[:min(len(r.First.Weak), screenWeaknesses)]...)
-		counts = slices.DeleteFunc(slices.Clone(counts), func(text string) bool { return text == r.First.Missing }) // listed above
+		listed := func(text string) bool { return text == r.First.Missing } // by another section
+		counts = slices.DeleteFunc(slices.Clone(counts), listed)
 	} else if above := r.First.Above(); above != "" {
 		s.Lead = []string{above + "."}
 	}
@@ -229,7 +230,8 @@ func blockPictures(r run) []report.Section { return pictures(r.Charts, r.width) 
 func chartTables(r run) []report.Section {
 	var out []report.Section
 	for _, c := range r.Charts {
-		own := c.Section == "cost" || c.Section == "drift" || strings.HasPrefix(c.ID, "heat-") || strings.HasPrefix(c.ID, "life-case-")
+		own := c.Section == "cost" || c.Section == "drift" || strings.HasPrefix(c.ID, "heat-") ||
+			strings.HasPrefix(c.ID, "life-case-")
 		if !own || len(c.Table.Rows) == 0 {
 			continue
 		}

@@ -2,9 +2,13 @@ package report
 
 import (
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
+	"strings"
 
 	"dmgbench/internal/result"
+	"dmgbench/internal/wording"
 )
 
 // sessionTable shows the rates of each run of a pooled result, and the ratio of the largest to the smallest. It has no
@@ -41,4 +45,28 @@ func (v *View) sessionTable() Table {
 		t.Rows = append(t.Rows, append(row, spread))
 	}
 	return t
+}
+
+// flushNote is how many flush calls the end of a written file took, as counted while files were timed: they are most of
+// the latency of a file. It is "" for runs that did not count them.
+func (v *View) flushNote() string {
+	var counts []string // calls for each file, in the order of cases
+	names := map[string][]string{}
+	for i := range v.Result.Cases {
+		c := &v.Result.Cases[i]
+		var files, flushes int64
+		for j := range c.Steps {
+			if s := &c.Steps[j]; s.Op == "write" && s.Flushes > 0 && !IsCanary(s) && IsShown(c, s) {
+				files, flushes = files+int64(len(s.Samples)), flushes+s.Flushes
+			}
+		}
+		if files > 0 {
+			calls := strconv.FormatFloat(math.Round(10*float64(flushes)/float64(files))/10, 'f', -1, 64)
+			counts, names[calls] = AppendNew(counts, calls), append(names[calls], v.CaseName(c.ID))
+		}
+	}
+	for i, calls := range counts {
+		counts[i] = calls + " (" + strings.Join(names[calls], "; ") + ")"
+	}
+	return TextIf(len(counts) > 0, wording.Text("flushes", strings.Join(counts, ", ")))
 }
