@@ -4,14 +4,17 @@ const mib = 1 << 20
 
 // Filesystem is one row of the registry of file systems. Sizes are bytes.
 type Filesystem struct {
-	Name    string // as plans name it
-	MinSize int64  // of the volume: no program makes the file system in less
+	// Name: as plans name it
+	Name string
+	// MinSize: of the volume: no program makes the file system in less
+	MinSize int64
 	// UsefulSize is the smallest image that is worth measuring, with room for journals and checkpoints: scaling a plan
 	// down stops there.
 	UsefulSize int64
 	// RepairableSize is the smallest image whose volume can be repaired when its start is overwritten, 0: UsefulSize.
 	RepairableSize int64
-	MaxFile        int64 // largest file, 0: larger than any volume
+	// MaxFile: largest file, 0: larger than any volume
+	MaxFile int64
 }
 
 // Filesystems are all file systems that a plan can name. Smallest sizes: mkfs.xfs (xfsprogs 5.19 and later) refuses

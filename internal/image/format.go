@@ -33,27 +33,45 @@ const (
 
 // Format is one row of the registry: everything about a format that is data.
 type Format struct {
-	Name       string // Apple's four letters, as plans, results and `hdiutil convert -format` name it
-	CreateType string // -type of `hdiutil create`, "" if hdiutil makes no empty image of the format
-	ImageType  string // --format of `diskutil image create`, "" if diskutil does not know the format
-	Extension  string // of file names, with its dot
-	MacOS      int    // first major version of macOS with the format, 0: all of them
+	// Apple's four letters, as plans, results and `hdiutil convert -format` name it
+	Name string
+	// -type of `hdiutil create`, "" if hdiutil makes no empty image of the format
+	CreateType string
+	// --format of `diskutil image create`, "" if diskutil does not know the format
+	ImageType string
+	// Extension: of file names, with its dot
+	Extension string
+	// MacOS: first major version of macOS with the format, 0: all of them
+	MacOS int
 
 	Allocation Allocation
-	Unit       int64 // bytes of a band or chunk by default, 0: the format has none
-	MaxUnits   int64 // most bands or chunks of a device, 0: [MaxSize] is the only limit
-	AnyBand    bool  // containers of the format accept another band size than Unit
-	Folder     bool  // a folder of band files; the others are one file
-	ReadOnly   bool  // made by converting another image, never changed
-	UDIF       bool  // a UDIF file: chunk tables, checksums and a trailer
-	Encrypted  bool  // the layout of encrypted images is known
+	// Unit: bytes of a band or chunk by default, 0: the format has none
+	Unit int64
+	// MaxUnits: most bands or chunks of a device, 0: [MaxSize] is the only limit
+	MaxUnits int64
+	// AnyBand: containers of the format accept another band size than Unit
+	AnyBand bool
+	// Folder: a folder of band files; the others are one file
+	Folder bool
+	// ReadOnly: made by converting another image, never changed
+	ReadOnly bool
+	// UDIF: a UDIF file: chunk tables, checksums and a trailer
+	UDIF bool
+	// Encrypted: the layout of encrypted images is known
+	Encrypted bool
 
-	Title       string // in sentences and labels: "sparse bundle"
-	Legend      string // in the legend of reports
-	Description string // `hdiutil imageinfo`: Format Description
-	Class       string // `hdiutil imageinfo`: Class Name
-	Store       string // `hdiutil imageinfo`: Backing Store Information
-	Attached    string // `hdiutil info`: image-type
+	// Title: in sentences and labels: "sparse bundle"
+	Title string
+	// Legend: in the legend of reports
+	Legend string
+	// `hdiutil imageinfo`: Format Description
+	Description string
+	// `hdiutil imageinfo`: Class Name
+	Class string
+	// `hdiutil imageinfo`: Backing Store Information
+	Store string
+	// `hdiutil info`: image-type
+	Attached string
 }
 
 // Formats are all image formats. Formats that are made empty come first, UDRW, the default, before all others.
@@ -63,7 +81,8 @@ var Formats = []Format{
 		Legend:      "read/write image of fixed size (RAW); allocated in full when made, sparse after a trim",
 		Description: "raw read/write", Class: "CRawDiskImage", Store: "CBSDBackingStore", Attached: "read/write"},
 	{Name: UDSB, CreateType: "SPARSEBUNDLE", ImageType: "UDSB", Extension: ".sparsebundle", Encrypted: true,
-		Allocation: AllocateUnits, Unit: 16384 * SectorSize, AnyBand: true, Folder: true, // as measured on Apple's bundles
+		Allocation: AllocateUnits, Unit: 16384 * SectorSize, AnyBand: true, Folder: true,
+		// as measured on Apple's bundles
 		Title:       "sparse bundle",
 		Legend:      "sparse bundle: a folder of band files that come and go with the contents",
 		Description: "sparse bundle", Class: "CSparseBundleDiskImage", Store: "CBundleBackingStore",

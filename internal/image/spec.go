@@ -31,9 +31,12 @@ var ErrUnknownFormat = errors.New("unknown image format")
 
 // Spec describes an image.
 type Spec struct {
-	Format   string // name of a row of [Formats]
-	Size     int64  // of the device in bytes, a multiple of [SectorSize]
-	BandSize int64  // bytes, 0: the default of the format
+	// Format: name of a row of [Formats]
+	Format string
+	// Size: of the device in bytes, a multiple of [SectorSize]
+	Size int64
+	// BandSize: bytes, 0: the default of the format
+	BandSize int64
 }
 
 // Validate reports the first value that no container of the format can have.
@@ -83,7 +86,8 @@ func CheckBandSize(n int64) error {
 			units.Bytes(MinBandSize), units.Bytes(MaxBandSize))
 	case n%SectorSize != 0:
 		low := n / SectorSize * SectorSize
-		return fmt.Errorf("a band of %s is no multiple of %d B; want %d B or %d B, the neighbours", size, SectorSize, low,
+		return fmt.Errorf("a band of %s is no multiple of %d B; want %d B or %d B, the neighbours", size, SectorSize,
+			low,
 			low+SectorSize)
 	}
 	return nil

@@ -14,35 +14,43 @@ import (
 
 // Overrides are the flags of `run` that change a plan. Zero values change nothing.
 type Overrides struct {
-	Sets         int     // most sets of each file set
-	Scale        float64 // factor on file and image sizes
-	Rounds       int
-	Auto         bool // rounds are added until intervals are narrow
-	Precision    units.Share
-	MaxRounds    int
-	Precondition string // none | steady
+	// Sets: most sets of each file set
+	Sets int
+	// Scale: factor on file and image sizes
+	Scale  float64
+	Rounds int
+	// Auto: rounds are added until intervals are narrow
+	Auto      bool
+	Precision units.Share
+	MaxRounds int
+	// Precondition: none | steady
+	Precondition string
 	MaxTime      units.Duration
 	MaxWritten   units.Bytes
 	Seed         *uint64
 	Workers      int
 	Filesystem   string
-	Only         Selector // settings keys and manual axes
-	Here         []string // places whose cases are measured in the run's own folder
+	// Only: settings keys and manual axes
+	Only Selector
+	// Here: places whose cases are measured in the run's own folder
+	Here []string
 }
 
 // Change is one way in which the plan as executed deviates from the plan as published: fewer sets, other sizes, another
 // file system.
 type Change struct {
-	Kind string // sets | scale | rounds | precondition | workers | fs | only | place
-	Text string // one sentence for people
+	// Kind: sets | scale | rounds | precondition | workers | fs | only | place
+	Kind string
+	// Text: one sentence for people
+	Text string
 }
 
 // changeTable describes [[change]], which only the canonical form of an executed plan has: `report` and `resume` read
 // the deviations from it.
 var changeTable = table[Change]{name: "[[change]]", keys: []key[Change]{
 	field("kind", enum("sets", "scale", "rounds", "precondition", "workers", "fs", "only", "place"),
-		func(c *Change) *string { return &c.Kind }).must().doc("the flag (`place`: `--on NAME=here`)"),
-	field("text", someText, func(c *Change) *string { return &c.Text }).must().doc("one sentence"),
+		func(c *Change) *string { return &c.Kind }).must(),
+	field("text", someText, func(c *Change) *string { return &c.Text }).must(),
 }}
 
 // Apply gives the plan as executed and its changes against the published one; p stays as it is. A flag that cannot be
@@ -89,6 +97,7 @@ func deepCopy(v reflect.Value) {
 	}
 }
 
+// addChange records how the executed plan deviates; kind is one of those of [Change].
 func (p *Plan) addChange(kind, format string, args ...any) {
 	p.Changes = append(p.Changes, Change{Kind: kind, Text: fmt.Sprintf(format, args...)})
 }
@@ -101,6 +110,7 @@ func checkNumber(flag string, n, high int) error {
 	return nil
 }
 
+// applySeed applies --seed. TOML has no unsigned integers, so that a seed ends at 1<<63 - 1.
 func (p *Plan) applySeed(o Overrides) error {
 	switch {
 	case o.Seed == nil:
@@ -130,7 +140,8 @@ func (p *Plan) applyRounds(o Overrides) error {
 	overrideBy(&run.Precision, o.Precision)
 	if o.Auto || run.Auto {
 		if len(p.Manual) > 0 {
-			return &OverrideError{"rounds", auto, "the plan has a manual axis, which the user would have to set in every round"}
+			return &OverrideError{"rounds", auto,
+				"the plan has a manual axis, which the user would have to set in every round"}
 		}
 		overrideBy(&run.MaxRounds, o.MaxRounds)
 		overrideBy(&run.MaxTime, o.MaxTime)
@@ -165,6 +176,8 @@ func overrideBy[V comparable](at *V, flag V) {
 	}
 }
 
+// describeRounds is the number of rounds with all limits of rounds = "auto". Two options with the same text run the
+// same rounds.
 func describeRounds(o RunOptions) string {
 	if !o.Auto {
 		return o.RoundsText()
@@ -179,9 +192,11 @@ func describeRounds(o RunOptions) string {
 	return text
 }
 
+// applyPrecondition applies --precondition; the value that the plan has is not a change.
 func (p *Plan) applyPrecondition(o Overrides) error {
 	switch run := &p.Run; {
-	case o.Precondition == "" || o.Precondition == run.Precondition || o.Precondition == "none" && run.Precondition == "":
+	case o.Precondition == "" || o.Precondition == run.Precondition || o.Precondition == "none" &&
+		run.Precondition == "":
 	case o.Precondition == Steady:
 		run.setSteady()
 		p.addChange("precondition", "the disk is written to until its rate settles")
@@ -195,6 +210,7 @@ func (p *Plan) applyPrecondition(o Overrides) error {
 	return nil
 }
 
+// applyWorkers applies --workers to the settings, the axis and every step with a number of its own.
 func (p *Plan) applyWorkers(o Overrides) error {
 	n := o.Workers
 	if err := checkNumber("workers", n, 1024); err != nil || n == 0 {
@@ -254,6 +270,7 @@ func (p *Plan) dropRedundant() {
 	p.Exclude = slices.DeleteFunc(p.Exclude, func(s Selector) bool { return !p.excludes(s) })
 }
 
+// applyFilesystem applies --fs. The first of the preference is not a change, but the others are no longer used.
 func (p *Plan) applyFilesystem(o Overrides) error {
 	if o.Filesystem == "" {
 		return nil
@@ -386,8 +403,9 @@ func (p *Plan) applySets(o Overrides) error {
 			}
 			now := after[written]
 			if s.LastSets > 0 && s.LastSets < was.sets && now.sets == 1 {
-				changes = append(changes, fmt.Sprintf("deleting %d of %d sets deletes the only one that is left", s.LastSets,
-					was.sets))
+				changes = append(changes,
+					fmt.Sprintf("deleting %d of %d sets deletes the only one that is left", s.LastSets,
+						was.sets))
 			}
 			s.LastSets = shrink(s.LastSets, was.sets, now.sets)
 			s.Largest = shrink(s.Largest, was.files, now.files)
@@ -411,7 +429,8 @@ func shrink(n, old, now int) int {
 // Here is the folder in --on usb4=here: the cases of the place are measured in the run's own folder.
 const Here = "here"
 
-// HereName is the name that such a place has in the plan as executed. Cases, tables and charts take their labels from it,
+// HereName is the name that such a place has in the plan as executed. Cases, tables and charts take their labels from
+// it,
 // so that figures of another disk never have the name of the place.
 func HereName(place string) string { return Here + " (not " + place + ")" }
 

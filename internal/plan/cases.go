@@ -16,7 +16,8 @@ type Case struct {
 	Keys     []KeyValue
 	Settings Settings
 	Steps    []Step
-	Baseline bool // the native folder that accompanies the images
+	// Baseline: the native folder that accompanies the images
+	Baseline bool
 }
 
 // Value is what selectors see of a case: settings keys, manual axes and baseline. Keys that pick samples (phase, cycle,
@@ -29,7 +30,8 @@ func (c *Case) Value(key string) (string, bool) {
 }
 
 // Cases expands the plan: manual axes outermost, then the matrix in the order of its axes without the excluded cells,
-// then [[case]] tables, then the baseline. Each case has the steps of the protocol blocks that select it; cases with the
+// then [[case]] tables, then the baseline. Each case has the steps of the protocol blocks that select it; cases with
+// the
 // same protocol share them.
 func (p *Plan) Cases() []Case {
 	cells := p.matrixCells()
@@ -124,6 +126,7 @@ func (p *Plan) matrixCells() [][]KeyValue {
 	return product(p.Axes)
 }
 
+// product is the cartesian product of the axes, the last axis varying fastest; without axes one empty cell.
 func product(axes []Axis) [][]KeyValue {
 	out := [][]KeyValue{nil}
 	for _, a := range axes {
@@ -180,6 +183,7 @@ func (s *Settings) clearImage() {
 	s.Size, s.BandSize, s.Filesystems, s.Encryption = 0, 0, nil, "none"
 }
 
+// caseID is the name of a case: its keys and values in order. Journals and results name cases by it.
 func caseID(keys []KeyValue) string {
 	parts := make([]string, len(keys))
 	for i, kv := range keys {
@@ -234,6 +238,7 @@ func baselineCases(group []Case) []Case {
 	return out
 }
 
+// nativeID is the same for settings between which a native folder cannot distinguish.
 func (s *Settings) nativeID() string {
 	var b strings.Builder
 	for _, k := range nativeKeys {
@@ -242,6 +247,7 @@ func (s *Settings) nativeID() string {
 	return b.String()
 }
 
+// baselineCase is the native case of some settings, named by the manual axes and the keys that vary.
 func baselineCase(s Settings, varied []string) Case {
 	s.Target, s.Preallocate = "directory", false
 	s.clearImage()

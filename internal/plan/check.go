@@ -15,12 +15,16 @@ const safeBands = 100_000
 // checker checks a plan as a whole.
 type checker struct {
 	*reader
-	root  *node // nil for a plan that flags have changed: findings then have no place
+	// root: nil for a plan that flags have changed: findings then have no place
+	root  *node
 	p     *Plan
 	cases []Case
-	once  map[string]bool // findings that one place gets once, whatever the case
-	work  int             // file operations followed so far
-	whole bool            // cases, steps and files are without errors: selections of them are checked
+	// once: findings that one place gets once, whatever the case
+	once map[string]bool
+	// work: file operations followed so far
+	work int
+	// whole: cases, steps and files are without errors: selections of them are checked
+	whole bool
 }
 
 // check reports what is wrong between the parts of a plan. Parts in which decoding found errors are not checked, since
@@ -171,6 +175,7 @@ func (c *checker) checkFileSet(n *node, name string) {
 	}
 }
 
+// fileSetNames are the names of the file sets, for hints.
 func (c *checker) fileSetNames() []string {
 	var out []string
 	for _, f := range c.p.Files {
@@ -209,7 +214,8 @@ func (c *checker) checkSettings() {
 		c.checkImageSize(s)
 		f := formatOf(s.Format)
 		if f.ImageType != "" && f.CreateType == "" && !f.ReadOnly && s.Backend == "hdiutil" && c.first("backend", "") {
-			c.problem(c.settingAt("backend").off, "backend", "hdiutil cannot make %s, the format of the case %q", s.Format,
+			c.problem(c.settingAt("backend").off, "backend", "hdiutil cannot make %s, the format of the case %q",
+				s.Format,
 				c.cases[i].ID).hintf("backend = \"diskutil\" or \"auto\"")
 		}
 	}
@@ -226,9 +232,10 @@ func (c *checker) checkBands(s *Settings) {
 		return
 	}
 	band := bandSizeOf(f, s.BandSize)
-	if n := roundUp(s.Size, band) / band; n > safeBands && !s.ManyBands && c.first("many", [2]units.Bytes{s.Size, band}) {
-		c.warn(at.off, "band_size", "%s in bands of %s are %d bands when full; sparse bundles of more than about 100,000 "+
-			"bands have been found unsafe", s.Size, band, n).
+	if n := roundUp(s.Size, band) / band; n > safeBands && !s.ManyBands &&
+		c.first("many", [2]units.Bytes{s.Size, band}) {
+		c.warn(at.off, "band_size", "%s in bands of %s are %d bands when full; sparse bundles of more than "+
+			"about 100,000 bands have been found unsafe", s.Size, band, n).
 			hintf("use larger bands, or set allow_many_bands = true in [image]")
 	}
 }
@@ -294,8 +301,9 @@ func (c *checker) checkBlocks() {
 // all cases of a round have to be measured before the next round is decided on.
 func (c *checker) checkManualRounds() {
 	if c.p.Run.Auto && len(c.p.Manual) > 0 {
-		c.bad(c.root.at("run", "rounds"), `rounds: "auto" is not possible with the manual axis %q, which the user would have `+
-			`to set in every round`, c.p.Manual[0].Name).hintf("write a number")
+		c.bad(c.root.at("run", "rounds"),
+			`rounds: "auto" is not possible with the manual axis %q, which the user would have `+
+				`to set in every round`, c.p.Manual[0].Name).hintf("write a number")
 	}
 }
 

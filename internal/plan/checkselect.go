@@ -16,6 +16,7 @@ func (c *checker) checkSelected(n *node, s Selector, q Quantity) {
 	}
 }
 
+// checkSelectedStep checks that a selector names a case with a step of a kind; what describes the figure in messages.
 func (c *checker) checkSelectedStep(n *node, s Selector, do, what string) {
 	pick, samples := s.split()
 	var steps []*Step
@@ -111,11 +112,13 @@ func (c *checker) checkFileSamples(n *node, samples map[string][]string, do, wha
 			most = max(most, f.sets())
 		}
 		if countKind.of(want) < 1 || countKind.of(want) > most {
-			c.problem(n.at("set").off, "set", "no file set has a set %s", want).hintf("sets are counted from 1 to %d", most)
+			c.problem(n.at("set").off, "set", "no file set has a set %s", want).
+				hintf("sets are counted from 1 to %d", most)
 		}
 	}
 }
 
+// sizeTexts are sizes as selectors have them.
 func sizeTexts(list []units.Bytes) []string {
 	out := make([]string, len(list))
 	for i, s := range list {
@@ -183,7 +186,8 @@ func (c *checker) checkAlong(detail *node, a *Assert) {
 	}
 	at := detail.at(name)
 	if k := a.Left.Where.find(a.Along); k != nil && len(k.Values) < 2 {
-		c.bad(at, "left names one value of %q, so that it does not vary", a.Along).hintf("leave %s out of left", a.Along)
+		c.bad(at, "left names one value of %q, so that it does not vary", a.Along).
+			hintf("leave %s out of left", a.Along)
 		return
 	}
 	if !c.whole || a.Left.Published || a.Left.Constant != nil || a.Along == "" {

@@ -12,31 +12,27 @@ import (
 // test is one row of the registry of tests inside claims.
 type test struct {
 	key[Assert]
-	left, right bool // takes these operands
-	// check reports what is wrong with the test and reads its bound, which is in the unit of the operands.
-	check   func(c *checker, detail *node, a *Assert, unit string)
-	example string // for docs/plan-language.md
+	// left, right: takes these operands
+	left, right bool
+	// check: check reports what is wrong with the test and reads its bound, which is in the unit of the operands.
+	check func(c *checker, detail *node, a *Assert, unit string)
+	// example: for docs/plan-language.md
+	example string
 }
 
 // tests is the registry, see testRows.
 var tests []test
 
+// testRows lists every kind of test. It is a function because the rows refer to other registries.
 func testRows() []test {
-	within := field("within", shareKind, func(a *Assert) *units.Share { return &a.Within }).always().
-		otherwise("`\"0%\"`; required for `equal` and a constant trend").
-		doc("`equal`: the difference as a share of the larger; `order`: neighbours must be further apart; `trend`: the range as " +
-			"a share of the mean")
-	along := field("along", nameText, func(a *Assert) *string { return &a.Along }).must().
-		doc("an axis of the matrix, a manual axis, `cycle`, `phase` or `file_size`")
-	fit := field("fit", nameText, func(a *Assert) *string { return &a.Fit }).must().doc("name of a `[[fit]]`")
+	within := field("within", shareKind, func(a *Assert) *units.Share { return &a.Within }).always()
+	along := field("along", nameText, func(a *Assert) *string { return &a.Along }).must()
+	fit := field("fit", nameText, func(a *Assert) *string { return &a.Fit }).must()
 	of := list[Assert, Operand]{name: "of", items: "operands", low: 2, at: func(a *Assert) *[]Operand { return &a.Of },
 		read:  func(r *reader, n *node, o *Operand) bool { operandTable.read(r, n, o); return true },
-		write: (*Operand).toml, json: func() map[string]any { return schemaReference("operand") }}.key().must().
-		doc("`order`: at least two; `rank`: the field, with or without `left`")
+		write: (*Operand).toml, json: func() map[string]any { return schemaReference("operand") }}.key().must()
 	direction := func(words ...string) key[Assert] {
-		is := field("is", enum(words...), func(a *Assert) *string { return &a.Direction }).
-			doc("`order`: `falling` (the default), `rising`; `rank`: a number, 1 is largest; `extreme`: `largest`, `smallest`; " +
-				"`trend`: `rising`, `falling`, `constant`; `outcome`: `ok`, `fail`")
+		is := field("is", enum(words...), func(a *Assert) *string { return &a.Direction })
 		is.typ = "see meaning"
 		return is
 	}
@@ -49,14 +45,17 @@ func testRows() []test {
 			json: func() map[string]any { return schemaReference("test") }}.key()
 	}
 	return []test{
-		{boundField("ratio"), true, true, func(c *checker, detail *node, a *Assert, _ string) { c.readBound(detail, a, "1") },
+		{boundField("ratio"), true, true,
+			func(c *checker, detail *node, a *Assert, _ string) { c.readBound(detail, a, "1") },
 			`ratio = ">= 2"`},
 		{boundField("difference"), true, true, inUnit, `difference = "0.5 GB/s to 1.5 GB/s"`},
 		{testTable("equal", within.must()), true, true, nil, `equal = { within = "10%" }`},
 		{boundField("bound"), true, false, inUnit, `bound = "> 6 GB/s"`},
 		{testTable("order", of, direction("falling", "rising").or(`"falling"`), within), false, false, nil,
-			`order = { of = [{ write = { format = "UDRW" } }, { write = { format = "UDSB" } }], is = "falling", within = "0%" }`},
-		{testTable("rank", of, field("is", number[int](1, 10000), func(a *Assert) *int { return &a.Rank }).must()), true, false,
+			`order = { of = [{ write = { format = "UDRW" } }, { write = { format = "UDSB" } }], ` +
+				`is = "falling", within = "0%" }`},
+		{testTable("rank", of, field("is", number[int](1, 10000), func(a *Assert) *int { return &a.Rank }).must()),
+			true, false,
 			(*checker).checkRank,
 			`rank = { of = [{ read = { format = "UDRW" } }, { read = { format = "ASIF" } }], is = 1 }`},
 		{testTable("extreme", along, direction("largest", "smallest").must(), atField()), true, false, nil,
@@ -65,14 +64,13 @@ func testRows() []test {
 			`trend = { along = "cycle", is = "constant", within = "10%" }`},
 		{testTable("spread", along.named("over"), boundField("bound").must()), true, false, pure,
 			`spread = { over = "phase", bound = "<= 5%" }`},
-		{testTable("coefficient", fit, field("name", nameText, func(a *Assert) *string { return &a.Coefficient }).must().
-			doc("a coefficient of its model"),
+		{testTable("coefficient", fit, field("name", nameText, func(a *Assert) *string { return &a.Coefficient }).
+			must(),
 			boundField("bound").must()), false, false, (*checker).checkCoefficient,
 			`coefficient = { fit = "host-rate", name = "slope", bound = "0.2 GB/s to 0.3 GB/s" }`},
 		{testTable("prediction", fit, atField(), boundField("bound").must()), true, false, (*checker).checkPrediction,
 			`prediction = { fit = "host-rate", at = "10", bound = "0.8 to 1" }`},
-		{testTable("outcome", field("do", enum(stepNames()...), func(a *Assert) *string { return &a.Step }).must().
-			doc("`outcome`: the kind of step"),
+		{testTable("outcome", field("do", enum(stepNames()...), func(a *Assert) *string { return &a.Step }).must(),
 			selectorField("where", true, func(a *Assert) *Selector { return &a.Where }),
 			field("is", enum("ok", "fail"), func(a *Assert) *string { return &a.Outcome }).must()), false, false,
 			func(c *checker, detail *node, a *Assert, _ string) {
@@ -97,7 +95,7 @@ func boundField(name string) key[Assert] {
 func atField() key[Assert] {
 	k := listField("at", looseKind, 1, func(a *Assert) *[]string { return &a.At }).must()
 	decode := k.decode
-	k.typ, k.about = "list of values, or one", "`extreme`: any of these values of the axis; `prediction`: one of the fit's `predict`"
+	k.typ = "list of values, or one"
 	k.decode = func(r *reader, n *node, a *Assert) {
 		if n.kind != arrayNode {
 			n = &node{kind: arrayNode, off: n.off, name: n.name, items: []*node{n}}
@@ -119,11 +117,15 @@ func testTable(name string, keys ...key[Assert]) key[Assert] {
 // assertTable is the table of a test: its operands and one key of the registry.
 var assertTable = table[Assert]{name: "test", finish: finishAssert}
 
+// assertKeys are the operands and the tests. A test sets the kind of its claim when it is read, and is written for this
+// kind alone.
 func assertKeys() []key[Assert] {
 	takes := func(a *Assert) test { return tests[max(slices.Index(testNames(), a.Kind), 0)] }
 	out := []key[Assert]{
-		operandField("left", func(a *Assert) *Operand { return &a.Left }, func(a *Assert) bool { return takes(a).left }),
-		operandField("right", func(a *Assert) *Operand { return &a.Right }, func(a *Assert) bool { return takes(a).right }),
+		operandField("left", func(a *Assert) *Operand { return &a.Left },
+			func(a *Assert) bool { return takes(a).left }),
+		operandField("right", func(a *Assert) *Operand { return &a.Right },
+			func(a *Assert) bool { return takes(a).right }),
 	}
 	for _, t := range tests {
 		k := t.key
@@ -134,6 +136,7 @@ func assertKeys() []key[Assert] {
 	return out
 }
 
+// testNames are the names of the tests, in the order of the registry.
 func testNames() []string {
 	out := make([]string, len(tests))
 	for i, t := range tests {
@@ -181,17 +184,15 @@ func finishAssert(r *reader, n *node, a *Assert) {
 
 var claimTable = table[Claim]{name: "[[claim]]", finish: finishClaim}
 
+// claimKeys are the keys of a claim, including those of its test, which has no table of its own.
 func claimKeys() []key[Claim] {
 	out := []key[Claim]{
-		field("says", someText, func(c *Claim) *string { return &c.Says }).must().doc("the sentence"),
-		field("by", enum("author", "us"), func(c *Claim) *string { return &c.By }).must().doc("an author's claim must hold on " +
-			"the author's own published figures: `check` and `run` warn of one that does not"),
-		field("scope", enum("apple", "any"), func(c *Claim) *string { return &c.Scope }).
-			otherwise("`apple` for author, `any` for us").doc("whether it is about Apple's tools only"),
-		field("id", nameText, func(c *Claim) *string { return &c.ID }).otherwise("made from `says`").doc("stable name"),
-		field("note", anyText, func(c *Claim) *string { return &c.Note }).otherwise("`\"\"`"),
-		field("require", flagKind, func(c *Claim) *bool { return &c.Require }).otherwise("`false`").doc("`dmgbench compare` " +
-			"exits with 5 where the verdict changes from holds to does not hold, or back, over three sessions or more on each side"),
+		field("says", someText, func(c *Claim) *string { return &c.Says }).must(),
+		field("by", enum("author", "us"), func(c *Claim) *string { return &c.By }).must(),
+		field("scope", enum("apple", "any"), func(c *Claim) *string { return &c.Scope }),
+		field("id", nameText, func(c *Claim) *string { return &c.ID }),
+		field("note", anyText, func(c *Claim) *string { return &c.Note }),
+		field("require", flagKind, func(c *Claim) *bool { return &c.Require }),
 	}
 	for _, k := range assertTable.keys {
 		out = append(out, key[Claim]{name: k.name, typ: k.typ, json: k.json,
@@ -201,6 +202,7 @@ func claimKeys() []key[Claim] {
 	return out
 }
 
+// finishClaim fills in scope and id, and checks the test.
 func finishClaim(r *reader, n *node, c *Claim) {
 	if c.Scope == "" {
 		c.Scope = map[string]string{"author": "apple", "us": "any"}[c.By]
@@ -226,6 +228,7 @@ func slug(s string) string {
 	return cmp.Or(strings.Trim(b.String(), "-"), "claim")
 }
 
+// checkClaims checks every claim. A claim without an id of its own gets a number where its sentence occurs twice.
 func (c *checker) checkClaims() {
 	seen := map[string]int{}
 	for i := range c.p.Claims {
@@ -304,12 +307,14 @@ func (c *checker) checkAssert(n *node, a *Assert) {
 	}
 }
 
+// checkParts checks the tests inside all or any.
 func (c *checker) checkParts(detail *node, a *Assert, _ string) {
 	for i := range a.Parts {
 		c.checkAssert(detail.at(i), &a.Parts[i])
 	}
 }
 
+// checkRank checks that the field has so many operands.
 func (c *checker) checkRank(detail *node, a *Assert, _ string) {
 	field := len(a.Of)
 	if !slices.ContainsFunc(a.Of, func(o Operand) bool { return o.toml() == a.Left.toml() }) {
@@ -341,7 +346,8 @@ func (c *checker) checkUnpublished(n *node, k *Claim) {
 	}
 	if operands, all := k.Assert.operands(); all && len(operands) > 0 && !slices.ContainsFunc(operands, c.isPublished) {
 		c.refuse(n.at("by"), "by", "an author's claim, and none of its operands has a published figure").
-			hintf("add the figure as [[published]], with unmeasured = true if the plan has no such case, or write by = \"us\"")
+			hintf("add the figure as [[published]], with unmeasured = true if the plan has no such case, " +
+				"or write by = \"us\"")
 	}
 }
 

@@ -15,23 +15,34 @@ const maxFailingCycles = 1000
 
 // Totals is what one case does in one round.
 type Totals struct {
-	Files        int         // that write, copy and stream steps make
-	BytesWritten units.Bytes // to volumes
-	BytesRead    units.Bytes // from volumes, verify included
-	LivePeak     units.Bytes // most bytes of files on the case's own volume at any time
-	HostPeak     units.Bytes // most bytes that its containers can occupy together
-	Steps        []StepTotal
-	Approximate  bool // a random choice or the ratio of a compression decides some of it
+	// Files: that write, copy and stream steps make
+	Files int
+	// BytesWritten: to volumes
+	BytesWritten units.Bytes
+	// BytesRead: from volumes, verify included
+	BytesRead units.Bytes
+	// LivePeak: most bytes of files on the case's own volume at any time
+	LivePeak units.Bytes
+	// HostPeak: most bytes that its containers can occupy together
+	HostPeak units.Bytes
+	Steps    []StepTotal
+	// Approximate: a random choice or the ratio of a compression decides some of it
+	Approximate bool
 }
 
 // StepTotal is one step of a case, cycles unrolled.
 type StepTotal struct {
 	Do, Phase string
-	Cycle     int            // 0 outside a repeat
-	Files     int            // that the step touches
-	Bytes     units.Bytes    // that it moves or deletes
-	Live      units.Bytes    // on the volume after it
-	Wait      units.Duration // shortest time that it waits
+	// Cycle: 0 outside a repeat
+	Cycle int
+	// Files: that the step touches
+	Files int
+	// Bytes: that it moves or deletes
+	Bytes units.Bytes
+	// Live: on the volume after it
+	Live units.Bytes
+	// Wait: shortest time that it waits
+	Wait units.Duration
 }
 
 // Estimate adds up the steps of a case without running them. A new UDRW counts in full; formats that grow occupy what
@@ -53,31 +64,43 @@ type liveFile struct {
 type containerEstimate struct {
 	native bool
 	format image.Format
-	size   units.Bytes // nominal
-	band   units.Bytes
-	files  []liveFile
-	named  map[string]units.Bytes // made by copy and stream
-	live   units.Bytes            // bytes of files
-	held   units.Bytes            // written and not given back to the host
-	peak   units.Bytes            // largest held
+	// size: nominal
+	size  units.Bytes
+	band  units.Bytes
+	files []liveFile
+	// named: made by copy and stream
+	named map[string]units.Bytes
+	// live: bytes of files
+	live units.Bytes
+	// held: written and not given back to the host
+	held units.Bytes
+	// peak: largest held
+	peak units.Bytes
 }
 
+// estimator adds up the steps of one case. The checker uses it to know which files exist at a step.
 type estimator struct {
 	Totals
-	p          *Plan
-	c          Case
-	containers map[string]*containerEstimate // by the name that steps use
+	p *Plan
+	c Case
+	// containers: by the name that steps use
+	containers map[string]*containerEstimate
 	batch      int
-	written    int // files
-	draws      map[string][][]units.Bytes
+	// written: files
+	written int
+	draws   map[string][][]units.Bytes
 }
 
+// newEstimator starts with the case's own container, which steps name by "".
 func newEstimator(p *Plan, c Case) *estimator {
 	own := &containerEstimate{native: c.Settings.Target == "directory", format: formatOf(c.Settings.Format),
 		size: c.Settings.Size, band: c.Settings.BandSize, named: map[string]units.Bytes{}}
-	return &estimator{p: p, c: c, containers: map[string]*containerEstimate{"": own}, draws: map[string][][]units.Bytes{}}
+	return &estimator{p: p, c: c, containers: map[string]*containerEstimate{"": own},
+		draws: map[string][][]units.Bytes{}}
 }
 
+// addSteps adds a list of steps, cycles unrolled. A parallel block that has to fail adds nothing: its result is
+// unknown.
 func (e *estimator) addSteps(steps []Step, cycle int) {
 	for i := range steps {
 		switch s := &steps[i]; {
@@ -120,6 +143,7 @@ func (e *estimator) addFailing(s *Step) {
 	}
 }
 
+// clone is a copy with files of its own.
 func (b *containerEstimate) clone() *containerEstimate {
 	c := *b
 	c.files, c.named = slices.Clone(b.files), maps.Clone(b.named)
@@ -163,6 +187,7 @@ func (e *estimator) addStep(s *Step, cycle int) {
 	e.HostPeak = max(e.HostPeak, host)
 }
 
+// write adds the files of a set as a new batch. The sizes of a set are drawn once and then kept.
 func (e *estimator) write(s *Step, b *containerEstimate, t *StepTotal) {
 	set := e.fileSet(s)
 	if set == nil {
@@ -184,6 +209,7 @@ func (e *estimator) write(s *Step, b *containerEstimate, t *StepTotal) {
 	e.BytesWritten = plus(e.BytesWritten, t.Bytes)
 }
 
+// add adds bytes of files. They stay held after the files are deleted, until free space is given back.
 func (b *containerEstimate) add(n units.Bytes) {
 	b.live, b.held = plus(b.live, n), plus(b.held, n)
 	b.peak = max(b.peak, b.held)
@@ -253,6 +279,7 @@ func (e *estimator) remove(s *Step, b *containerEstimate, t *StepTotal) {
 	}
 }
 
+// drop removes files, each as often as it is listed: files of one size and batch cannot be distinguished.
 func (b *containerEstimate) drop(removed []liveFile, t *StepTotal) {
 	left := map[liveFile]int{}
 	for _, f := range removed {
@@ -313,6 +340,7 @@ func (b *containerEstimate) hostBytes() units.Bytes {
 	return roundUp(min(b.peak, b.size), unit)
 }
 
+// roundUp is the next multiple of to.
 func roundUp(n, to units.Bytes) units.Bytes { return plus(n, to-1) / to * to }
 
 // plus adds sizes and stops at the largest: a sum that never fits must not wrap to a small one.

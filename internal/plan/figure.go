@@ -24,6 +24,7 @@ func parseValue(text, unit string) (float64, error) {
 	return parseMagnitude(text, unit)
 }
 
+// parseMagnitude is parseValue without a sign. Seconds are parsed as nanoseconds, in which durations are exact.
 func parseMagnitude(text, unit string) (float64, error) {
 	switch {
 	case unit == "B/s":

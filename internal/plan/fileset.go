@@ -11,7 +11,8 @@ import (
 	"dmgbench/internal/units"
 )
 
-// Draw gives the sizes of each set in listed order. Explicit sizes stay as written; draws from a range depend on the seed
+// Draw gives the sizes of each set in listed order. Explicit sizes stay as written; draws from a range depend on the
+// seed
 // and the file set's name alone, so that every case and every machine gets the same sizes. A part with fewer sets than
 // others is missing from the later ones.
 func (fs FileSet) Draw(seed uint64) [][]units.Bytes {
@@ -31,6 +32,7 @@ func (fs FileSet) Draw(seed uint64) [][]units.Bytes {
 	return sets
 }
 
+// partKey is the second half of the seed of a part: parts and sets of other names get other draws.
 func partKey(name string, part int) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(name))
@@ -46,7 +48,8 @@ func (p FilePart) draw(source *rand.Rand) units.Bytes {
 	return min(max(geometric(p.Low, p.High, source.Uint64()), p.Low), p.High)
 }
 
-// geometric is low·(high/low)^u for the fraction u with these bits. It halves the range at its geometric mean, bit by bit:
+// geometric is low·(high/low)^u for the fraction u with these bits. It halves the range at its geometric mean, bit by
+// bit:
 // square roots are rounded the same on every processor, exponentials and logarithms are not.
 func geometric(low, high units.Bytes, bits uint64) units.Bytes {
 	a, b := math.Sqrt(float64(low)), math.Sqrt(float64(high))
@@ -99,7 +102,7 @@ type fileForm struct {
 // rangeField is the range of a part: two sizes.
 func rangeField[T any](at func(*T) *FilePart) key[T] {
 	sizes := listField("range", sizeKind, 0, func(s *[]units.Bytes) *[]units.Bytes { return s })
-	return key[T]{name: "range", typ: "two sizes", json: sizes.json, about: "draws between these, both included; needs `count`",
+	return key[T]{name: "range", typ: "two sizes", json: sizes.json,
 		decode: func(r *reader, n *node, dst *T) {
 			var s []units.Bytes
 			if sizes.decode(r, n, &s); len(s) == 2 {
@@ -113,23 +116,21 @@ func rangeField[T any](at func(*T) *FilePart) key[T] {
 		}}
 }
 
+// partKeys are the keys of a part, which a file set of one part has in its own table.
 func partKeys[T any](at func(*T) *FilePart) []key[T] {
 	return []key[T]{
-		listField("sizes", sizeKind, 1, func(t *T) *[]units.Bytes { return &at(t).Sizes }).
-			doc("explicit sizes of one set; `run` refuses files below 64 kB, whose time would be mostly that of the program " +
-				"itself ([accuracy](accuracy.md#what-the-harness-itself-costs))"),
+		listField("sizes", sizeKind, 1, func(t *T) *[]units.Bytes { return &at(t).Sizes }),
 		rangeField(at),
-		field("count", number[int](1, 1000000), func(t *T) *int { return &at(t).Count }).doc("draws a set"),
-		field("spread", enum("log", "linear"), func(t *T) *string { return &at(t).Spread }).otherwise("`log`").
-			doc("how draws are spread over the range"),
-		field("sets", number[int](1, 100000), func(t *T) *int { return &at(t).Sets }).otherwise("`1`").
-			doc("how often; a set of a mixture has a set of every part that still has one"),
+		field("count", number[int](1, 1000000), func(t *T) *int { return &at(t).Count }),
+		field("spread", enum("log", "linear"), func(t *T) *string { return &at(t).Spread }),
+		field("sets", number[int](1, 100000), func(t *T) *int { return &at(t).Sets }),
 	}
 }
 
 var partTable = table[FilePart]{name: "part", keys: partKeys(func(p *FilePart) *FilePart { return p }),
 	finish: finishPart}
 
+// finishPart checks that a part has either sizes or a range with a count, and fills in sets and spread.
 func finishPart(r *reader, n *node, p *FilePart) {
 	sizes, span := n.get("sizes"), n.get("range")
 	switch {
@@ -158,19 +159,17 @@ func finishPart(r *reader, n *node, p *FilePart) {
 }
 
 var fileTable = table[fileForm]{name: "file set", keys: append(partKeys(func(f *fileForm) *FilePart { return &f.one }),
-	tables("parts", "tables", &partTable, func(f *fileForm) *[]FilePart { return &f.Parts }).key().
-		doc("a mixture: tables of `sizes`, `range`, `count`, `spread`, `sets`; then none of these is outside"),
+	tables("parts", "tables", &partTable, func(f *fileForm) *[]FilePart { return &f.Parts }).key(),
 	field("order", enum("shuffled", "as-listed", "shuffled-all"), func(f *fileForm) *string { return &f.Order }).
-		or(`"shuffled"`).doc("`shuffled`: within each set, one set after the other"),
-	field("data", enum("random", "zero", "mixed", "text"), func(f *fileForm) *string { return &f.Data }).
-		or(`"random"`).doc("`random` cannot be compressed; `text` is words, see below"),
-	field("compressible", shareKind, func(f *fileForm) *units.Share { return &f.Compressible }).otherwise("`\"0%\"`").
-		doc("share of each 4 KiB that is zeros; only and always with `data = \"mixed\"`"),
+		or(`"shuffled"`),
+	field("data", enum("random", "zero", "mixed", "text"), func(f *fileForm) *string { return &f.Data }).or(`"random"`),
+	field("compressible", shareKind, func(f *fileForm) *units.Share { return &f.Compressible }),
 ), finish: finishFiles}
 
 // maxFiles bounds one file set, since its draws are kept in memory.
 const maxFiles = 1_000_000
 
+// finishFiles checks that sizes are in the table or in parts, and bounds the number of files and bytes.
 func finishFiles(r *reader, n *node, f *fileForm) {
 	if parts := n.get("parts"); parts == nil {
 		finishPart(r, n, &f.one)
@@ -239,6 +238,7 @@ func (f *FileSet) Prose() string {
 		"shuffled-all": "; in random order", "as-listed": "; in the order of the list"}[f.Order] + data
 }
 
+// prose describes a part: "10 sets of 3 files of 3 MB to 1 GB".
 func (p *FilePart) prose() string {
 	sets := ""
 	if p.Sets > 1 {

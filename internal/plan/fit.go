@@ -13,6 +13,7 @@ var coefficients = map[string][]string{
 	"two-lines": {"intercept", "slope", "break", "intercept_2", "slope_2", "r2"},
 }
 
+// coefficientNames are the coefficients of all models, each once.
 func coefficientNames() []string {
 	var out []string
 	for _, model := range []string{"line", "power", "two-lines"} {
@@ -39,7 +40,8 @@ var (
 	numericAxes = append([]string{"threads", "workers", "level", "cycle"}, bytesAxes...)
 )
 
-// CoefficientUnit is the base unit (B/s, B, s or 1) in which a table prints a coefficient of a fit; "" if there is none.
+// CoefficientUnit is the base unit (B/s, B, s or 1) in which a table prints a coefficient of a fit; "" if there is
+// none.
 // The slope of a time over bytes is printed as a rate, which is its inverse.
 func CoefficientUnit(f Fit, name string) (unit string, inverse bool) {
 	bytes, slope := slices.Contains(bytesAxes, f.Along), strings.HasPrefix(name, "slope")
@@ -58,19 +60,17 @@ func CoefficientUnit(f Fit, name string) (unit string, inverse bool) {
 
 var fitTable = table[Fit]{name: "[[fit]]", finish: finishFit}
 
+// fitKeys are the keys of a fit.
 func fitKeys() []key[Fit] {
 	return []key[Fit]{
 		field("name", nameText, func(f *Fit) *string { return &f.Name }).must(),
-		field("quantity", enum(quantityNames()...), func(f *Fit) *string { return (*string)(&f.Quantity) }).must().doc("y"),
+		field("quantity", enum(quantityNames()...), func(f *Fit) *string { return (*string)(&f.Quantity) }).must(),
 		selectorField("where", true, func(f *Fit) *Selector { return &f.Where }),
-		field("along", nameText, func(f *Fit) *string { return &f.Along }).must().
-			doc("x: `" + strings.Join(numericAxes, "`, `") + "` or a manual axis"),
-		listField("points", looseKind, 0, func(f *Fit) *[]string { return &f.Points }).otherwise("all").
-			doc("values of x that take part"),
-		field("model", enum("line", "power", "two-lines"), func(f *Fit) *string { return &f.Model }).must().doc("see below"),
-		listField("predict", looseKind, 0, func(f *Fit) *[]string { return &f.Predict }).otherwise("`[]`").
-			doc("x for which y is predicted"),
-		{name: "published", typ: "table", unset: "`{}`", about: "coefficients as printed",
+		field("along", nameText, func(f *Fit) *string { return &f.Along }).must(),
+		listField("points", looseKind, 0, func(f *Fit) *[]string { return &f.Points }),
+		field("model", enum("line", "power", "two-lines"), func(f *Fit) *string { return &f.Model }).must(),
+		listField("predict", looseKind, 0, func(f *Fit) *[]string { return &f.Predict }),
+		{name: "published", typ: "table",
 			decode: func(*reader, *node, *Fit) {}, // by finishFit, which knows model and quantity
 			encode: func(f *Fit) (string, bool) {
 				var lines []string
@@ -85,6 +85,7 @@ func fitKeys() []key[Fit] {
 	}
 }
 
+// finishFit reads the published coefficients, for which model and quantity have to be known.
 func finishFit(r *reader, n *node, f *Fit) {
 	published := n.get("published")
 	if published == nil || f.Model == "" || f.Quantity == "" {
@@ -120,6 +121,7 @@ func (c *checker) findFit(n *node, name string) *Fit {
 	return nil
 }
 
+// checkFits checks the names, axes and selections of fits.
 func (c *checker) checkFits() {
 	c.checkUnique("fit", "fit", len(c.p.Fits), func(i int) string { return c.p.Fits[i].Name })
 	for i := range c.p.Fits {
@@ -152,7 +154,8 @@ func (c *checker) checkCoefficientName(n *node, f *Fit, name string) bool {
 	if have == nil || name == "" || slices.Contains(have, name) {
 		return true
 	}
-	c.hintName(c.bad(n, "the model %s of the fit %q has no coefficient %q", f.Model, f.Name, name), name, "coefficients",
+	c.hintName(c.bad(n, "the model %s of the fit %q has no coefficient %q", f.Model, f.Name, name), name,
+		"coefficients",
 		have)
 	return false
 }
@@ -180,18 +183,19 @@ func (c *checker) checkPrediction(detail *node, a *Assert, unit string) {
 
 var relationTable = table[Relation]{name: "[[relation]]"}
 
+// relationKeys are the keys of a relation.
 func relationKeys() []key[Relation] {
 	always := func(*Relation) bool { return true }
 	return []key[Relation]{
 		field("name", nameText, func(l *Relation) *string { return &l.Name }).must(),
-		field("says", anyText, func(l *Relation) *string { return &l.Says }).otherwise("`\"\"`"),
+		field("says", anyText, func(l *Relation) *string { return &l.Says }),
 		operandField("x", func(l *Relation) *Operand { return &l.X }, always).must(),
 		operandField("y", func(l *Relation) *Operand { return &l.Y }, always).must(),
-		selectorList("over", 2, true, func(l *Relation) *[]Selector { return &l.Over }).key().must().
-			doc("one point each, at least two"),
+		selectorList("over", 2, true, func(l *Relation) *[]Selector { return &l.Over }).key().must(),
 	}
 }
 
+// checkRelations checks that each point of a relation selects cases with both quantities, and no point occurs twice.
 func (c *checker) checkRelations() {
 	c.checkUnique("relation", "relation", len(c.p.Relations), func(i int) string { return c.p.Relations[i].Name })
 	for i := range c.p.Relations {

@@ -5,21 +5,25 @@ import (
 	"strings"
 )
 
-// key is one key of a table: how it is read, written and described. These rows are the single source of the decoder, its
-// hints, the canonical form, the JSON Schema and docs/plan-language.md.
+// key is one key of a table: how it is read, written and described. These rows are the single source of the decoder,
+// its
+// hints, the canonical form, the JSON Schema and docs/plan-language.md, for which keys.md has the meanings.
 type key[T any] struct {
-	name     string
-	value    *scalar // type of the value or of the items of a list, nil for tables
-	typ      string  // as docs/plan-language.md names it, where that is not the name of value
-	about    string  // what it means, for docs/plan-language.md
-	fallback string  // default in TOML, "" if there is none
-	unset    string  // what applies without the key, where that is not a fallback
+	name string
+	// value: type of the value or of the items of a list, nil for tables
+	value *scalar
+	// typ: as docs/plan-language.md names it, where that is not the name of value
+	typ string
+	// fallback: default in TOML, "" if there is none
+	fallback string
 	required bool
 	decode   func(r *reader, n *node, dst *T)
 	encode   func(src *T) (toml string, written bool)
 	json     func() map[string]any
-	inner    []KeyDoc               // keys of a table that has no page section of its own
-	sections func(src *T) []section // of keys that the canonical form writes under headers of their own
+	// inner: keys of a table that has no page section of its own
+	inner []KeyDoc
+	// sections: of keys that the canonical form writes under headers of their own
+	sections func(src *T) []section
 }
 
 // section is a table of the canonical form with its header.
@@ -28,11 +32,10 @@ type section struct {
 	lines  []string
 }
 
-func (k key[T]) must() key[T]                 { k.required = true; return k }
-func (k key[T]) or(toml string) key[T]        { k.fallback = toml; return k }
-func (k key[T]) named(name string) key[T]     { k.name = name; return k }
-func (k key[T]) doc(about string) key[T]      { k.about = about; return k }
-func (k key[T]) otherwise(text string) key[T] { k.unset = text; return k }
+// must makes the key required, or gives it a default in TOML, named another name.
+func (k key[T]) must() key[T]             { k.required = true; return k }
+func (k key[T]) or(toml string) key[T]    { k.fallback = toml; return k }
+func (k key[T]) named(name string) key[T] { k.name = name; return k }
 
 // always writes the key even where its value is the zero value.
 func (k key[T]) always() key[T] {
@@ -71,17 +74,19 @@ type table[T any] struct {
 	name string
 	keys []key[T]
 	open *openKeys[T]
-	// finish runs after all keys are read, to check conditions between them.
+	// finish: finish runs after all keys are read, to check conditions between them.
 	finish func(r *reader, n *node, dst *T)
 }
 
 // openKeys are keys of a table that are names themselves: quantities, requirements.
 type openKeys[T any] struct {
 	names func() []string
-	read  func(r *reader, n *node, dst *T) bool // false: not such a name
-	json  func(name string) map[string]any
+	// read: false: not such a name
+	read func(r *reader, n *node, dst *T) bool
+	json func(name string) map[string]any
 }
 
+// key is the row of that name, or nil.
 func (t *table[T]) key(name string) *key[T] {
 	for i := range t.keys {
 		if t.keys[i].name == name {
@@ -121,6 +126,7 @@ func (t *table[T]) read(r *reader, n *node, dst *T) {
 // topKeys are the values of the top level, which have to come before its tables.
 var topKeys = []string{"schema", "title", "summary", "choices"}
 
+// reportUnknown reports a key that the table does not have, with the name that was probably meant.
 func (t *table[T]) reportUnknown(r *reader, n *node) {
 	p := r.badKey(n, "%s: unknown key %q", t.name, n.name)
 	if len(r.found) >= maxProblems { // the hint is not shown, and looking for it is slow
@@ -165,6 +171,7 @@ func (t *table[T]) lines(src *T) []string {
 // inline is src as an inline table.
 func (t *table[T]) inline(src *T) string { return inlineOf(t.lines(src)) }
 
+// inlineOf is an inline table of "key = value" texts.
 func inlineOf(lines []string) string {
 	if len(lines) == 0 {
 		return "{}"
@@ -181,6 +188,7 @@ func (r *reader) scalar(n *node, name string, s *scalar) (string, bool) {
 	return text, bad == nil
 }
 
+// invalidValue reports a value that its kind refuses.
 func (r *reader) invalidValue(n *node, name string, bad *invalid) {
 	r.problem(n.off, name, "%s: %s", name, bad.message).Hint = bad.hint
 }
@@ -224,17 +232,24 @@ func optional[T any, V comparable](name string, k kind[V], at func(*T) **V) key[
 
 // list is a key with a list.
 type list[T, U any] struct {
-	name  string
-	items string // what they are, in the plural
-	low   int    // fewest items
-	high  int    // most items, 0: any number
-	at    func(*T) *[]U
-	read  func(r *reader, n *node, u *U) bool // false: leave the item out
+	name string
+	// items: what they are, in the plural
+	items string
+	// low: fewest items
+	low int
+	// high: most items, 0: any number
+	high int
+	at   func(*T) *[]U
+	// read: false: leave the item out
+	read  func(r *reader, n *node, u *U) bool
 	write func(u *U) string
-	lines bool                  // the canonical form has one line for each item
-	json  func() map[string]any // of an item
+	// lines: the canonical form has one line for each item
+	lines bool
+	// json: of an item
+	json func() map[string]any
 }
 
+// key is the key of the list. The canonical form leaves out an empty list.
 func (l list[T, U]) key() key[T] {
 	return key[T]{name: l.name, typ: "list of " + l.items,
 		decode: func(r *reader, n *node, dst *T) {
@@ -260,6 +275,7 @@ func (l list[T, U]) key() key[T] {
 		}}
 }
 
+// toml writes the items, with lines each on a line of its own.
 func (l list[T, U]) toml(items []U) string {
 	texts := make([]string, len(items))
 	for i := range items {
@@ -275,7 +291,8 @@ func (l list[T, U]) toml(items []U) string {
 func (r *reader) list(n *node, name, items string, low, high int) []*node {
 	switch {
 	case n.kind != arrayNode:
-		r.problem(n.off, name, "%s: want a list of %s, this is %s", name, items, n.kind).hintf("write it in brackets: [ … ]")
+		r.problem(n.off, name, "%s: want a list of %s, this is %s", name, items, n.kind).
+			hintf("write it in brackets: [ … ]")
 		return nil
 	case len(n.items) == 0 && low > 0:
 		r.problem(n.off, name, "%s: the list is empty", name)
@@ -343,7 +360,7 @@ func schemaReference(name string) map[string]any { return map[string]any{"$ref":
 
 // selectorField is a key with a selector; samples is whether keys such as phase are accepted.
 func selectorField[T any](name string, samples bool, at func(*T) *Selector) key[T] {
-	return key[T]{name: name, typ: "selector", unset: "`{}`",
+	return key[T]{name: name, typ: "selector",
 		decode: func(r *reader, n *node, dst *T) { *at(dst) = r.selector(n, name, samples) },
 		encode: func(src *T) (string, bool) { return at(src).toml(), len(*at(src)) > 0 },
 		json:   func() map[string]any { return schemaReference("selector") }}

@@ -18,20 +18,26 @@ type invalid struct{ message, hint string }
 
 // scalar is a type of single values. Axes, selectors and case names hold values as canonical texts.
 type scalar struct {
-	name  string         // as docs/plan-language.md names it
-	words []string       // all accepted words of an enumeration
-	node  nodeKind       // how TOML writes the canonical text
-	json  map[string]any // JSON Schema of the value
-	read  func(n *node) (text string, bad *invalid)
+	// name: as docs/plan-language.md names it
+	name string
+	// words: all accepted words of an enumeration
+	words []string
+	// node: how TOML writes the canonical text
+	node nodeKind
+	// JSON Schema of the value
+	json map[string]any
+	read func(n *node) (text string, bad *invalid)
 }
 
 // kind is a scalar with the Go type of its values.
 type kind[V any] struct {
 	*scalar
 	parse func(n *node) (V, *invalid)
-	text  func(v V) string // canonical
+	// text: canonical
+	text func(v V) string
 }
 
+// newKind makes a kind. parse must accept the canonical text that text writes.
 func newKind[V any](s scalar, parse func(*node) (V, *invalid), text func(V) string) kind[V] {
 	s.read = func(n *node) (string, *invalid) {
 		v, bad := parse(n)
@@ -57,10 +63,12 @@ func (s *scalar) toml(text string) string {
 	return tomlString(text)
 }
 
+// wrongType refuses a value of another TOML type than the wanted one.
 func wrongType(n *node, want, hint string) *invalid {
 	return &invalid{fmt.Sprintf("want %s, this is %s", want, n.kind), hint}
 }
 
+// sameText is the canonical text of strings, which is the string itself.
 func sameText(s string) string { return s }
 
 // textKind accepts the strings that pass ok; want describes them.
@@ -234,6 +242,7 @@ func checkPositive[V quantityValue](v V) error {
 // maxSize bounds every size of a plan, so that sums of bounded sizes do not overflow.
 const maxSize = units.Bytes(image.MaxSize)
 
+// checkSize bounds the size of files and images.
 func checkSize(v units.Bytes) error {
 	if v > maxSize {
 		return fmt.Errorf("%s is larger than any disk; want at most %s", v, maxSize)
@@ -272,7 +281,8 @@ var looseKind = newKind(scalar{name: "text or number", json: map[string]any{"typ
 		switch n.kind {
 		case stringNode:
 			if n.text == "" || len(n.text) > 64 || !isPrintable(n.text) || strings.ContainsAny(n.text, ",=\n\t") {
-				return "", &invalid{strconv.Quote(n.text) + " cannot name a value", "want 1 to 64 characters, without , and ="}
+				return "", &invalid{strconv.Quote(n.text) + " cannot name a value",
+					"want 1 to 64 characters, without , and ="}
 			}
 			return n.text, nil
 		case intNode, floatNode:

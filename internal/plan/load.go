@@ -70,6 +70,7 @@ func readFile(path string) ([]byte, error) {
 	return text, nil
 }
 
+// tooLarge is the error for a text of n bytes.
 func tooLarge(n int64) error {
 	return fmt.Errorf("it holds %d bytes, plans are at most %d", n, MaxSize)
 }

@@ -1,7 +1,8 @@
 // Package plan reads plans: what images to make, what to do to them, and what
 // the author published.
 //
-// A plan is one TOML file. [Parse] reads it in three passes: the text becomes a tree that keeps positions (tree.go), the
+// A plan is one TOML file. [Parse] reads it in three passes: the text becomes a tree that keeps positions (tree.go),
+// the
 // rows of the tables of keys (key.go) decode the tree into a [Plan], and the plan is checked as a whole (check.go). All
 // errors are reported at once, each with file, line and column.
 //
@@ -30,7 +31,8 @@ type Plan struct {
 	Defaults Settings
 	Axes     []Axis
 	Exclude  []Selector
-	Extra    []Selector // [[case]]: combinations in addition to the product
+	// [[case]]: combinations in addition to the product
+	Extra    []Selector
 	Manual   []Manual
 	Files    []FileSet
 	Protocol []Block
@@ -51,8 +53,9 @@ type Plan struct {
 // Source names where the protocol and the figures were published.
 type Source struct {
 	Title, Author, URL string
-	Date               time.Time // day only
-	On                 On
+	// Date: day only
+	Date time.Time
+	On   On
 }
 
 // On is the machine, system and tool that figures were taken with.
@@ -64,29 +67,52 @@ type On struct {
 // Settings are the keys that make a case. Every key is a possible axis.
 // The zero value of a field means "not set" before defaults are filled in.
 type Settings struct {
-	Target      string      // image | directory
-	Place       string      // named folder; "" is the run folder
-	Format      string      // UDRW, UDSB, UDSP, ASIF, …
-	ConvertTo   string      // what convert steps without a format make; "": each has one
-	Encryption  string      // none | AES-128 | AES-256
-	Filesystems []string    // preference: the first one that the engine can make is used
-	Size        units.Bytes // nominal size of the image
-	BandSize    units.Bytes // 0: the tool's default
-	VolumeName  string      // label of the file system
-	Backend     string      // auto | hdiutil | diskutil
-	ServedBy    string      // auto | kernel | helper
-	Preallocate bool        // reserve a file's space before its timed write
-	ManyBands   bool        // allow_many_bands: silences the warning past 100,000
-	Files       string      // the file set that steps use unless they name one
-	Workers     int         // goroutines doing file I/O
-	Sync        string      // none | fsync | full
-	Cache       string      // direct | buffered | cold
-	Block       units.Bytes // bytes a call; 0: one call a file up to 1 GiB
-	QoS         string      // default | utility | background
-	Codec       string      // stream: zstd | s2 | gzip | lzfse
-	Level       int         // stream: codec's own level, 0 its default
-	Threads     int         // stream: compressing threads
-	Manual      []KeyValue  // values of manual axes, in plan order
+	// Target: image | directory
+	Target string
+	// Place: named folder; "" is the run folder
+	Place string
+	// UDRW, UDSB, UDSP, ASIF, …
+	Format string
+	// ConvertTo: what convert steps without a format make; "": each has one
+	ConvertTo string
+	// Encryption: none | AES-128 | AES-256
+	Encryption string
+	// Filesystems: preference: the first one that the engine can make is used
+	Filesystems []string
+	// Size: nominal size of the image
+	Size units.Bytes
+	// BandSize: 0: the tool's default
+	BandSize units.Bytes
+	// VolumeName: label of the file system
+	VolumeName string
+	// Backend: auto | hdiutil | diskutil
+	Backend string
+	// ServedBy: auto | kernel | helper
+	ServedBy string
+	// Preallocate: reserve a file's space before its timed write
+	Preallocate bool
+	// ManyBands: allow_many_bands: silences the warning past 100,000
+	ManyBands bool
+	// Files: the file set that steps use unless they name one
+	Files string
+	// Workers: goroutines doing file I/O
+	Workers int
+	// Sync: none | fsync | full
+	Sync string
+	// Cache: direct | buffered | cold
+	Cache string
+	// Block: bytes a call; 0: one call a file up to 1 GiB
+	Block units.Bytes
+	// QoS: default | utility | background
+	QoS string
+	// Codec: stream: zstd | s2 | gzip | lzfse
+	Codec string
+	// Level: stream: codec's own level, 0 its default
+	Level int
+	// Threads: stream: compressing threads
+	Threads int
+	// Manual: values of manual axes, in plan order
+	Manual []KeyValue
 }
 
 // KeyValue is one key of a case with its value as the plan writes it.
@@ -100,17 +126,21 @@ type Axis struct {
 
 // Manual is an axis that the user sets (number of virtual cores): the run pauses before each value.
 type Manual struct {
-	Name         string
-	Values       []string
-	Instructions string // what to do, with {value}
-	Check        string // host fact that must equal the value on resume: "cpus", "memory", "none"
+	Name   string
+	Values []string
+	// Instructions: what to do, with {value}
+	Instructions string
+	// Check: host fact that must equal the value on resume: "cpus", "memory", "none"
+	Check string
 }
 
 // Input is a file that the user brings.
 type Input struct {
 	Name, About string
-	Size        units.Bytes // expected, 0 if any will do
-	Optional    bool        // without it a generated file of Size is used, a deviation
+	// Size: expected, 0 if any will do
+	Size units.Bytes
+	// Optional: without it a generated file of Size is used, a deviation
+	Optional bool
 
 	// PublishedSize is the size of the author's file where Size is another one, else 0: printed times belong to it.
 	PublishedSize units.Bytes
@@ -120,20 +150,24 @@ type Input struct {
 type FileSet struct {
 	Name  string
 	Parts []FilePart
-	Order string // shuffled (within each set) | as-listed | shuffled-all
-	Data  string // random | zero | mixed | text
+	// Order: shuffled (within each set) | as-listed | shuffled-all
+	Order string
+	// Data: random | zero | mixed | text
+	Data string
 	// Compressible is the share of each 4 KiB that is filled with zeros (data = "mixed").
 	Compressible units.Share
 }
 
 // FilePart is explicit sizes times sets, or Count draws from a range times sets.
 type FilePart struct {
-	Sizes  []units.Bytes
-	Low    units.Bytes // range draws: log-uniform in [Low, High]
-	High   units.Bytes
-	Count  int
-	Sets   int
-	Spread string // of draws: "log" (default) or "linear"
+	Sizes []units.Bytes
+	// Low: range draws: log-uniform in [Low, High]
+	Low   units.Bytes
+	High  units.Bytes
+	Count int
+	Sets  int
+	// Spread: of draws: "log" (default) or "linear"
+	Spread string
 }
 
 // Block is one [[protocol]] table: steps for the cases that When selects.
@@ -144,65 +178,87 @@ type Block struct {
 
 // RunOptions are the table [run]: how the plan is run.
 type RunOptions struct {
-	Rounds     int  // with Auto the smallest number: that of the first look
-	Auto       bool // rounds are added until every interval is as narrow as Precision
-	MaxRounds  int  // limit of Auto, as are the next two, which 0 turns off
+	// Rounds: with Auto the smallest number: that of the first look
+	Rounds int
+	// Auto: rounds are added until every interval is as narrow as Precision
+	Auto bool
+	// MaxRounds: limit of Auto, as are the next two, which 0 turns off
+	MaxRounds  int
 	MaxTime    units.Duration
 	MaxWritten units.Bytes
-	Baseline   bool // a native directory case beside the images of each place
-	Canary     bool // a short native write and read before each case
-	Seed       uint64
-	Require    []KeyValue // host facts: power = "ac" …
-	Estimator  string     // headline: aggregate | mean | median | trimmed | theil-sen | least-squares | weighted
+	// Baseline: a native directory case beside the images of each place
+	Baseline bool
+	// Canary: a short native write and read before each case
+	Canary bool
+	Seed   uint64
+	// Require: host facts: power = "ac" …
+	Require []KeyValue
+	// Estimator: headline: aggregate | mean | median | trimmed | theil-sen | least-squares | weighted
+	Estimator string
 	// FitsIn is the share of the volume that live files may fill.
 	FitsIn units.Share
 	// Precision is the target half-width of the headline's interval as a share of it; 0: none.
 	Precision units.Share
 	// Precondition is [Steady] if places are written to before the rounds until their rate is steady, else "".
-	Precondition  string
-	SteadyWindow  int         // samples over which the slope is computed
-	SteadyLimit   units.Share // slope by sample as a share of the mean, below which the rate is steady
-	SteadyFile    units.Bytes // size of a sample
+	Precondition string
+	// SteadyWindow: samples over which the slope is computed
+	SteadyWindow int
+	// SteadyLimit: slope by sample as a share of the mean, below which the rate is steady
+	SteadyLimit units.Share
+	// SteadyFile: size of a sample
+	SteadyFile    units.Bytes
 	SteadyTime    units.Duration
 	SteadyWritten units.Bytes
 }
 
 // Published is one published figure.
 type Published struct {
-	Quantity  Quantity
-	Where     Selector
-	Statistic string // as the source names it, "" if it names none
+	Quantity Quantity
+	Where    Selector
+	// Statistic: as the source names it, "" if it names none
+	Statistic string
 	Value     Figure
-	On        On // where it differs from that of the source
-	Note      string
+	// On: where it differs from that of the source
+	On   On
+	Note string
 	// Unmeasured figures belong to no case: they serve claims about published figures.
 	Unmeasured bool
 }
 
 // Figure is a number as printed: exact, about, below, above or a range, in base units.
 type Figure struct {
-	Kind      string  // is | about | below | above | range
-	Low, High float64 // equal unless Kind is range
-	Unit      string  // B/s | B | s | 1
-	Text      string  // as written in the plan
+	// Kind: is | about | below | above | range
+	Kind string
+	// Low, High: equal unless Kind is range
+	Low, High float64
+	// B/s | B | s | 1
+	Unit string
+	// Text: as written in the plan
+	Text string
 }
 
 // Operand is one side of a claim: a quantity of a selection, measured or published, or a constant.
 type Operand struct {
-	Quantity  Quantity
-	Where     Selector
-	Statistic string // overrides the headline estimator
-	Published bool   // the published figure, not the measured one
-	On        On     // with Published: the figure that was taken there; zero: that of the source
-	Constant  *Figure
+	Quantity Quantity
+	Where    Selector
+	// Statistic: overrides the headline estimator
+	Statistic string
+	// Published: the published figure, not the measured one
+	Published bool
+	// On: with Published: the figure that was taken there; zero: that of the source
+	On       On
+	Constant *Figure
 }
 
 // Claim is one sentence that a run can confirm or refute.
 type Claim struct {
-	ID    string // stable; made from the sentence when not given
-	Says  string
-	By    string // author | us
-	Scope string // apple | any
+	// ID: stable; made from the sentence when not given
+	ID   string
+	Says string
+	// By: author | us
+	By string
+	// Scope: apple | any
+	Scope string
 	Note  string
 	// Require makes a comparison of runs fail where the verdict is the opposite.
 	Require bool
@@ -236,16 +292,18 @@ type Assert struct {
 	Rank        int
 	Fit         string
 	Coefficient string
-	Step        string // outcome: the do of the step
-	Where       Selector
-	Outcome     string
-	Parts       []Assert
+	// Step: outcome: the do of the step
+	Step    string
+	Where   Selector
+	Outcome string
+	Parts   []Assert
 }
 
 // Bound is an accepted interval, either end may be open (±Inf).
 type Bound struct {
-	Low, High         float64
-	LowOpen, HighOpen bool // strict inequality
+	Low, High float64
+	// LowOpen, HighOpen: strict inequality
+	LowOpen, HighOpen bool
 	Unit              string
 	Text              string
 }
@@ -255,10 +313,12 @@ type Fit struct {
 	Name     string
 	Quantity Quantity
 	Where    Selector
-	Along    string // numeric axis: threads, workers, band_size, file_size, cycle, a manual axis
-	Points   []string
-	Model    string // line | power | two-lines
-	Predict  []string
+	// Along: numeric axis: threads, workers, band_size, file_size, cycle, a manual axis
+	Along  string
+	Points []string
+	// Model: line | power | two-lines
+	Model   string
+	Predict []string
 	// Published are coefficients as printed: intercept, slope, factor, exponent, r2.
 	Published []Coefficient
 }
@@ -275,62 +335,97 @@ type Relation struct {
 	Name string
 	Says string
 	X, Y Operand
-	Over []Selector // one point each, in plan order
+	// Over: one point each, in plan order
+	Over []Selector
 }
 
 // Step is one action of the protocol. Do decides which fields matter.
 type Step struct {
-	Do     string
-	Phase  string
-	Expect string // ok | fail
+	Do    string
+	Phase string
+	// Expect: ok | fail
+	Expect string
 	// On names the container that the step acts on: "" is the case's own, else the As of an earlier step.
 	On string
 	// As names the container that convert, transfer and damage make.
 	As string
 
-	Files   string // write: file set; "" is the case's
-	Batch   string // read, verify, delete: last | all
-	Order   string // read: same-as-written | shuffled | as-listed
-	Workers int    // overrides of the case, 0 or "" when not set
+	// Files: write: file set; "" is the case's
+	Files string
+	// Batch: read, verify, delete: last | all
+	Batch string
+	// Order: read: same-as-written | shuffled | as-listed
+	Order string
+	// Workers: overrides of the case, 0 or "" when not set
+	Workers int
 	Sync    string
 	Cache   string
 	Block   units.Bytes
 
-	Mount, Verify, ReadOnly *bool          // attach
-	Times                   int            // remount, repeat
-	AtLeast                 units.Duration // settle; remount waits this long each time
-	UntilStable             bool           // settle: until allocated size stops changing
-	AtMost                  units.Duration // settle
-	Dir                     string         // mkdir
+	// Mount, Verify, ReadOnly: attach
+	Mount, Verify, ReadOnly *bool
+	// Times: remount, repeat
+	Times int
+	// AtLeast: settle; remount waits this long each time
+	AtLeast units.Duration
+	// UntilStable: settle: until allocated size stops changing
+	UntilStable bool
+	// AtMost: settle
+	AtMost units.Duration
+	// Dir: mkdir
+	Dir string
 
-	All      bool        // delete
-	LastSets int         // delete
-	Largest  int         // delete: N largest of the last batch
-	Every    bool        // delete: every other file
-	Share    units.Share // delete: random share
+	// All: delete
+	All bool
+	// LastSets: delete
+	LastSets int
+	// Largest: delete: N largest of the last batch
+	Largest int
+	// Every: delete: every other file
+	Every bool
+	// Share: delete: random share
+	Share units.Share
 
-	Battery    string      // compact: refuse | allow
-	Size       units.Bytes // resize
-	Format     string      // convert; "" is the case's
-	Encryption string      // convert
-	BandSize   units.Bytes // convert
-	Place      string      // transfer, convert
-	What       string      // check: container | volume
-	Repair     bool        // check
-	Kind       string      // damage: header | band-missing | table | truncated | volume
-	Attr       string      // xattr: name
-	Action     string      // xattr: list | remove | set
-	Value      string      // xattr set
+	// Battery: compact: refuse | allow
+	Battery string
+	// Size: resize
+	Size units.Bytes
+	// Format: convert; "" is the case's
+	Format string
+	// Encryption: convert
+	Encryption string
+	// BandSize: convert
+	BandSize units.Bytes
+	// Place: transfer, convert
+	Place string
+	// What: check: container | volume
+	What string
+	// Repair: check
+	Repair bool
+	// Kind: damage: header | band-missing | table | truncated | volume
+	Kind string
+	// Attr: xattr: name
+	Attr string
+	// Action: xattr: list | remove | set
+	Action string
+	// Value: xattr set
+	Value string
 
-	From      string // copy, stream: input name or file on the volume
-	To        string // copy, stream: file on the volume
-	Direction string // stream: compress | decompress
-	Codec     string // stream: overrides of the case
-	Level     int
-	Threads   int
+	// From: copy, stream: input name or file on the volume
+	From string
+	// To: copy, stream: file on the volume
+	To string
+	// Direction: stream: compress | decompress
+	Direction string
+	// Codec: stream: overrides of the case
+	Codec   string
+	Level   int
+	Threads int
 
-	Message string // pause
-	Steps   []Step // repeat, parallel
+	// Message: pause
+	Message string
+	// Steps: repeat, parallel
+	Steps []Step
 
 	// Position in the text of the plan, for messages.
 	Line, Column int

@@ -14,14 +14,20 @@ const maxProblems = 100
 
 // Problem is one finding about a plan.
 type Problem struct {
-	File         string
-	Line, Column int    // from 1; columns count characters
-	Key          string // the key it is about, may be empty
-	Message      string
-	Hint         string // what would be right, may be empty
-	Excerpt      string // the line, and below it a caret under the column
-	Warning      bool   // the plan can be read all the same
-	Refused      bool   // of a warning: check and run refuse the plan, a report of an earlier run does not
+	File string
+	// Line, Column: from 1; columns count characters
+	Line, Column int
+	// Key: the key it is about, may be empty
+	Key     string
+	Message string
+	// Hint: what would be right, may be empty
+	Hint string
+	// Excerpt: the line, and below it a caret under the column
+	Excerpt string
+	// Warning: the plan can be read all the same
+	Warning bool
+	// Refused: of a warning: check and run refuse the plan, a report of an earlier run does not
+	Refused bool
 }
 
 // String is "file:line:column: message" with excerpt and hint on lines of their own.
@@ -56,6 +62,7 @@ func (ps *Problems) Errors() []Problem { return ps.pick(false) }
 // Warnings are the findings that do not.
 func (ps *Problems) Warnings() []Problem { return ps.pick(true) }
 
+// pick is the findings that are warnings, or those that are not.
 func (ps *Problems) pick(warning bool) []Problem {
 	if ps == nil {
 		return nil
@@ -80,19 +87,28 @@ func (ps *Problems) Error() string {
 
 // reader carries one plan's text through all passes and collects findings.
 type reader struct {
-	file        string
-	text        []byte
-	bom         int      // length of a byte order mark at the start
-	lines       []int    // offset of each line's first byte
-	manual      []string // names of the manual axes
-	publishedAt []*node  // the table of each published figure
-	broken      bool     // the syntax has errors: parts of the tree are missing
-	found       []*Problem
-	seen        map[string]bool // texts of found
-	omitted     int             // findings after maxProblems
-	invalid     map[string]bool // parts of the plan with errors, see recordErrors
+	file string
+	text []byte
+	// bom: length of a byte order mark at the start
+	bom int
+	// lines: offset of each line's first byte
+	lines []int
+	// manual: names of the manual axes
+	manual []string
+	// publishedAt: the table of each published figure
+	publishedAt []*node
+	// broken: the syntax has errors: parts of the tree are missing
+	broken bool
+	found  []*Problem
+	// seen: texts of found
+	seen map[string]bool
+	// omitted: findings after maxProblems
+	omitted int
+	// invalid: parts of the plan with errors, see recordErrors
+	invalid map[string]bool
 }
 
+// newReader indexes the lines of a text.
 func newReader(file string, text []byte) *reader {
 	r := &reader{file: file, text: text, lines: []int{0}, seen: map[string]bool{}, invalid: map[string]bool{}}
 	for i, c := range text {
@@ -135,9 +151,11 @@ func (r *reader) badKey(n *node, format string, args ...any) *Problem {
 // warn reports what does not keep the plan from being run.
 func (r *reader) warn(off int, key, format string, args ...any) *Problem {
 	line, column := r.place(off)
-	return r.report(&Problem{Line: line, Column: column, Key: key, Message: fmt.Sprintf(format, args...), Warning: true})
+	return r.report(&Problem{Line: line, Column: column, Key: key, Message: fmt.Sprintf(format, args...),
+		Warning: true})
 }
 
+// report keeps a finding, with its excerpt, unless it is known or there are too many.
 func (r *reader) report(p *Problem) *Problem {
 	id := fmt.Sprintf("%d:%d:%s", p.Line, p.Column, p.Message)
 	if r.seen[id] {
@@ -177,7 +195,8 @@ func columnsOf(c rune) int {
 		return 0
 	case c >= 0x1100 && c <= 0x115f, c >= 0x2e80 && c <= 0xa4cf && c != 0x303f, c >= 0xac00 && c <= 0xd7a3,
 		c >= 0xf900 && c <= 0xfaff,
-		c >= 0xfe30 && c <= 0xfe6f, c >= 0xff00 && c <= 0xff60, c >= 0xffe0 && c <= 0xffe6, c >= 0x1f300 && c <= 0x1faff,
+		c >= 0xfe30 && c <= 0xfe6f, c >= 0xff00 && c <= 0xff60, c >= 0xffe0 && c <= 0xffe6, c >= 0x1f300 &&
+			c <= 0x1faff,
 		c >= 0x20000 && c <= 0x3fffd:
 		return 2
 	}
@@ -214,8 +233,9 @@ func (r *reader) excerpt(line, column int) string {
 	for i, c := range runes {
 		if c == '\t' {
 			runes[i] = ' '
-		} else if c < ' ' || c == utf8.RuneError || c >= 0x7f && c < 0xa0 || c >= 0x200b && c <= 0x200f || c >= 0x202a &&
-			c <= 0x202e || c >= 0x2066 && c <= 0x2069 {
+		} else if c < ' ' || c == utf8.RuneError || c >= 0x7f && c < 0xa0 || c >= 0x200b && c <= 0x200f ||
+			c >= 0x202a &&
+				c <= 0x202e || c >= 0x2066 && c <= 0x2069 {
 			runes[i] = '·'
 		}
 	}

@@ -13,8 +13,8 @@ func TestEveryKindOfStepIsComplete(t *testing.T) {
 		assert.NotEmpty(t, (&Step{Do: k.do}).Prose(), k.do)
 		assert.NotEqual(t, k.do, (&Step{Do: k.do}).Prose())
 		assert.NotEmpty(t, k.about, k.do)
-		for _, key := range k.keys {
-			assert.NotEmpty(t, key.about, "%s: %s", k.do, key.name)
+		for _, key := range k.table().reference() {
+			assert.NotEmpty(t, key.About, "%s: %s", k.do, key.Name)
 		}
 	}
 }

@@ -16,7 +16,7 @@ var onTable = table[On]{name: "on", keys: []key[On]{
 
 // onField is a key with the circumstances of a figure.
 func onField[T any](at func(*T) *On) key[T] {
-	return tableField("on", &onTable, at, func(t *T) bool { return *at(t) != On{} }).otherwise("that of the source")
+	return tableField("on", &onTable, at, func(t *T) bool { return *at(t) != On{} })
 }
 
 // includes reports whether everything that o names is the same in other.
@@ -41,16 +41,14 @@ type publishedForm struct {
 }
 
 var publishedTable = table[publishedForm]{name: "[[published]]", keys: []key[publishedForm]{
-	selectorField("where", true, func(p *publishedForm) *Selector { return &p.Where }).
-		doc("the cell; it must select a case that has such a step"),
-	field("statistic", statistics, func(p *publishedForm) *string { return &p.Statistic }).otherwise("`\"\"`").
-		doc("as the source names it"),
-	onField(func(p *publishedForm) *On { return &p.On }).doc("where this figure comes from, if it differs"),
-	field("note", anyText, func(p *publishedForm) *string { return &p.Note }).otherwise("`\"\"`"),
-	field("unmeasured", flagKind, func(p *publishedForm) *bool { return &p.Unmeasured }).otherwise("`false`").
-		doc("this plan has no such case: the figure serves claims about published figures"),
+	selectorField("where", true, func(p *publishedForm) *Selector { return &p.Where }),
+	field("statistic", statistics, func(p *publishedForm) *string { return &p.Statistic }),
+	onField(func(p *publishedForm) *On { return &p.On }),
+	field("note", anyText, func(p *publishedForm) *string { return &p.Note }),
+	field("unmeasured", flagKind, func(p *publishedForm) *bool { return &p.Unmeasured }),
 }, open: quantityKeys(readPublished, "figure"), finish: finishPublished}
 
+// readPublished reads one figure of a table; its cell is added by finishPublished, after all keys are read.
 func readPublished(r *reader, n *node, p *publishedForm) bool {
 	info, ok := Quantity(n.name).Info()
 	if ok {
@@ -61,10 +59,13 @@ func readPublished(r *reader, n *node, p *publishedForm) bool {
 	return ok
 }
 
+// finishPublished gives every figure of the table the cell and its circumstances. Each gets a selector of its own,
+// which scaling changes.
 func finishPublished(r *reader, n *node, p *publishedForm) {
 	named := slices.ContainsFunc(n.pairs, func(c *node) bool { return Quantity(c.name).Unit() != "" })
 	if !named && !r.broken {
-		r.problem(n.key, "published", "a published figure without a figure").hintf("add one, such as read = \"6.13 GB/s\"")
+		r.problem(n.key, "published", "a published figure without a figure").
+			hintf("add one, such as read = \"6.13 GB/s\"")
 	}
 	for i := range p.figures {
 		f := p.Published
@@ -97,7 +98,8 @@ func (r *reader) figure(n *node, unit string) (Figure, bool) {
 
 // publishedField is the key published, whose tables become one Published for each of their figures.
 func publishedField() key[Plan] {
-	k := tables("published", "tables", &publishedTable, func(*Plan) *[]publishedForm { return new([]publishedForm) }).key()
+	k := tables("published", "tables", &publishedTable, func(*Plan) *[]publishedForm { return new([]publishedForm) }).
+		key()
 	k.decode = func(r *reader, n *node, p *Plan) {
 		for _, it := range r.list(n, "published", "tables", 0, 0) {
 			var form publishedForm
@@ -151,6 +153,7 @@ func (c *checker) checkPublished() {
 
 var operandTable table[Operand]
 
+// operandRows is the table of an operand. It is a function because its open keys are the registry of quantities.
 func operandRows() table[Operand] {
 	value := key[Operand]{name: "value", typ: "figure", decode: readConstant,
 		encode: func(o *Operand) (string, bool) {
@@ -160,14 +163,13 @@ func operandRows() table[Operand] {
 			return tomlString(o.Constant.Text), true
 		}, json: func() map[string]any { return schemaReference("figure") }}
 	return table[Operand]{name: "operand", keys: []key[Operand]{value,
-		field("statistic", statistics, func(o *Operand) *string { return &o.Statistic }).otherwise("the headline"),
-		field("published", flagKind, func(o *Operand) *bool { return &o.Published }).otherwise("`false`").
-			doc("the published figure, not the measured one. A rate or time that the source measured on its own machine is " +
-				"compared with a measurement on the same kind of machine; on another one the verdict is `cannot_tell`"),
-		onField(func(o *Operand) *On { return &o.On }).doc("with `published`: the figure that was taken there"),
+		field("statistic", statistics, func(o *Operand) *string { return &o.Statistic }),
+		field("published", flagKind, func(o *Operand) *bool { return &o.Published }),
+		onField(func(o *Operand) *On { return &o.On }),
 	}, open: quantityKeys(readOperandQuantity, "selector"), finish: finishOperand}
 }
 
+// readConstant reads a constant, in the first unit that accepts it; a number without quotes is a pure number.
 func readConstant(r *reader, n *node, o *Operand) {
 	unit := "1"
 	for _, u := range []string{"B", "s", "B/s"} {
@@ -180,6 +182,7 @@ func readConstant(r *reader, n *node, o *Operand) {
 	}
 }
 
+// readOperandQuantity reads QUANTITY = selector.
 func readOperandQuantity(r *reader, n *node, o *Operand) bool {
 	info, ok := Quantity(n.name).Info()
 	switch {
@@ -192,6 +195,7 @@ func readOperandQuantity(r *reader, n *node, o *Operand) bool {
 	return ok
 }
 
+// finishOperand checks that an operand is either a quantity or a constant.
 func finishOperand(r *reader, n *node, o *Operand) {
 	value := n.get("value")
 	unknown := slices.ContainsFunc(n.pairs, func(c *node) bool { return operandTable.key(c.name) == nil })
@@ -208,6 +212,7 @@ func finishOperand(r *reader, n *node, o *Operand) {
 	}
 }
 
+// toml writes the quantity first, then the other keys.
 func (o *Operand) toml() string {
 	lines := operandTable.lines(o)
 	if o.Quantity != "" {
@@ -244,6 +249,7 @@ func (c *checker) checkOperand(n *node, o *Operand) {
 	}
 }
 
+// isPublished reports whether the plan has a published figure for the operand.
 func (c *checker) isPublished(o Operand) bool {
 	return slices.ContainsFunc(c.p.Published, func(f Published) bool { return o.matches(&f, c.p.Source) })
 }

@@ -7,7 +7,8 @@ type Quantity string
 // QuantityInfo is one row of the registry of quantities.
 type QuantityInfo struct {
 	Name Quantity
-	Unit string // B/s | s | B | 1
+	// B/s | s | B | 1
+	Unit string
 	// Do is the kind of step that yields it: "write", "measure", "stream", …
 	Do             string
 	HigherIsBetter bool
@@ -20,6 +21,7 @@ var Quantities []QuantityInfo
 
 var quantityIndex = map[Quantity]QuantityInfo{}
 
+// registerQuantities fills the registry, for which the kinds of step have to be known.
 func registerQuantities() {
 	Quantities = []QuantityInfo{
 		{"write", "B/s", "write", true, "rate of writing files"},
@@ -28,7 +30,8 @@ func registerQuantities() {
 	}
 	for _, k := range stepKinds {
 		if !k.untimed {
-			Quantities = append(Quantities, QuantityInfo{Quantity(k.do + "_time"), "s", k.do, false, "time of the step " + k.do})
+			Quantities = append(Quantities,
+				QuantityInfo{Quantity(k.do + "_time"), "s", k.do, false, "time of the step " + k.do})
 		}
 	}
 	Quantities = append(Quantities, []QuantityInfo{
@@ -63,6 +66,7 @@ func (q Quantity) Info() (info QuantityInfo, ok bool) {
 // Unit is B/s, s, B or 1, and "" for an unknown name.
 func (q Quantity) Unit() string { return quantityIndex[q].Unit }
 
+// quantityNames are the names of all quantities, in the order of the registry.
 func quantityNames() []string {
 	out := make([]string, len(Quantities))
 	for i, q := range Quantities {

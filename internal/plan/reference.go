@@ -1,6 +1,7 @@
 package plan
 
 import (
+	_ "embed"
 	"slices"
 	"strings"
 )
@@ -19,11 +20,13 @@ type TestDoc struct{ Name, Operands, Example string }
 
 // Reference is the plan language as its registries declare it, for docs/plan-language.md.
 type Reference struct {
-	Tables     map[string][]KeyDoc // by header, such as "[image]", or by name, such as "operand"
+	// Tables: by header, such as "[image]", or by name, such as "operand"
+	Tables     map[string][]KeyDoc
 	Steps      []StepDoc
 	Tests      []TestDoc
 	Quantities []QuantityInfo
-	Settings   []string // names of settings
+	// Settings: names of settings
+	Settings []string
 }
 
 // LanguageReference reads the registries.
@@ -31,8 +34,9 @@ func LanguageReference() Reference {
 	r := Reference{Quantities: Quantities, Settings: settingNames(), Tables: map[string][]KeyDoc{
 		"plan": rootTable.reference(), "[source]": sourceTable.reference(), "[[manual]]": manualTable.reference(),
 		"[inputs.NAME]": inputTable.reference(), "[files.NAME]": fileTable.reference(),
-		"[[protocol]]": blockTable.reference(), "[run]": runTable.reference(), "[[published]]": publishedTable.reference(),
-		"[[claim]]": claimReference(), "operand": operandTable.reference(), "[[fit]]": fitTable.reference(),
+		"[[protocol]]": blockTable.reference(), "[run]": runTable.reference(),
+		"[[published]]": publishedTable.reference(),
+		"[[claim]]":     claimReference(), "operand": operandTable.reference(), "[[fit]]": fitTable.reference(),
 		"[[relation]]": relationTable.reference(), "[[table]]": tableTable.reference(), "line": lineTable.reference(),
 		"outcome": outcomeTable.reference(), "[[change]]": changeTable.reference(),
 		"step": (&table[Step]{keys: commonStepKeys(nil)}).reference(),
@@ -49,7 +53,8 @@ func LanguageReference() Reference {
 		r.Steps = append(r.Steps, doc)
 	}
 	for _, t := range tests {
-		operands := map[[2]bool]string{{true, true}: "`left`, `right`", {true, false}: "`left`"}[[2]bool{t.left, t.right}]
+		operands := map[[2]bool]string{{true, true}: "`left`, `right`",
+			{true, false}: "`left`"}[[2]bool{t.left, t.right}]
 		r.Tests = append(r.Tests, TestDoc{t.name, operands, t.example})
 		for _, own := range t.inner {
 			r.Tables["tests"] = addKey(r.Tables["tests"], own)
@@ -74,11 +79,19 @@ func addKey(list []KeyDoc, k KeyDoc) []KeyDoc {
 // reference describes the keys with a meaning of their own; tables are described under their headers.
 func (t *table[T]) reference() []KeyDoc {
 	var out []KeyDoc
+	section := t.name
+	switch any(t).(type) {
+	case *table[Assert]:
+		section = "test" // for all kinds of test
+	case *table[Step]:
+		section = "step"
+	}
 	for _, k := range t.keys {
 		if k.sections != nil {
 			continue
 		}
-		d := KeyDoc{Name: k.name, Type: k.typ, Default: k.unset, About: k.about}
+		d := keyDocs[section+" "+k.name]
+		d.Name, d.Type = k.name, k.typ
 		switch {
 		case d.Type == "" && k.value.words != nil:
 			d.Type = "`" + strings.Join(k.value.words, "`, `") + "`"
@@ -86,7 +99,7 @@ func (t *table[T]) reference() []KeyDoc {
 			d.Type = k.value.name
 		}
 		switch {
-		case k.unset != "":
+		case d.Default != "":
 		case k.required:
 			d.Default = "required"
 		case k.fallback != "":
@@ -96,3 +109,24 @@ func (t *table[T]) reference() []KeyDoc {
 	}
 	return out
 }
+
+// keyTexts describes the keys of all tables.
+//
+//go:embed keys.md
+var keyTexts string
+
+// keyDocs are the rows of keyTexts by table and key.
+var keyDocs = func() map[string]KeyDoc {
+	out, table := map[string]KeyDoc{}, ""
+	for line := range strings.Lines(keyTexts) {
+		line = strings.TrimSpace(line)
+		if header, ok := strings.CutPrefix(line, "## "); ok {
+			table = header
+		} else if cells := strings.Split(strings.Trim(line, "| "), " | "); len(cells) > 1 {
+			cells = append(strings.SplitN(strings.TrimPrefix(line, "| "), " | ", 3), "", "")
+			out[table+" "+cells[0]] = KeyDoc{Default: strings.TrimSpace(cells[1]),
+				About: strings.TrimSuffix(cells[2], " |")}
+		}
+	}
+	return out
+}()

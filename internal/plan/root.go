@@ -30,7 +30,8 @@ func init() {
 	rootTable.keys = rootKeys()
 }
 
-// Parse reads the text of a plan. name is its file, for messages, and names the plan. All findings come back at once; the
+// Parse reads the text of a plan. name is its file, for messages, and names the plan. All findings come back at once;
+// the
 // plan is nil if any is an error, and problems is nil if there are no findings.
 func Parse(name string, text []byte) (*Plan, *Problems) {
 	r := newReader(name, text)
@@ -98,26 +99,24 @@ var rootTable = table[Plan]{name: "plan", finish: func(_ *reader, _ *node, p *Pl
 	}
 }}
 
+// rootKeys are the keys of the top level. Tables that have headers of their own are sections of the canonical form.
 func rootKeys() []key[Plan] {
-	schema := field("schema", schemaKind, func(*Plan) *int { version := Schema; return &version }).must().
-		doc("version of the language: 1")
+	schema := field("schema", schemaKind, func(*Plan) *int { version := Schema; return &version }).must()
 	return []key[Plan]{
 		schema,
-		field("title", lineText, func(p *Plan) *string { return &p.Title }).must().
-			doc("one line, shown in lists and reports"),
-		field("summary", anyText, func(p *Plan) *string { return &p.Summary }).otherwise("`\"\"`").
-			doc("what the plan measures and why, in one to three sentences"),
-		listField("choices", anyText, 0, func(p *Plan) *[]string { return &p.Choices }).otherwise("`[]`").
-			doc("what the source leaves open and this plan chose; each is a deviation in the report"),
+		field("title", lineText, func(p *Plan) *string { return &p.Title }).must(),
+		field("summary", anyText, func(p *Plan) *string { return &p.Summary }),
+		listField("choices", anyText, 0, func(p *Plan) *[]string { return &p.Choices }),
 		tableSection("source", &sourceTable, func(p *Plan) *Source { return p.Source }, func(p *Plan) *Source {
 			p.Source = cmpOrNew(p.Source)
 			return p.Source
 		}),
 		settingSection("target"), settingSection("image"), settingSection("io"), settingSection("stream"),
-		{name: "matrix", typ: "table", decode: readMatrix, encode: hidden, json: matrixSchema, sections: matrixSections},
-		{name: "case", typ: "list of tables", decode: readExtra, encode: hidden, json: caseSchema, sections: extraSections},
-		tablesSection("manual", &manualTable, func(p *Plan) *[]Manual { return &p.Manual }).
-			recordErrors("manual"),
+		{name: "matrix", typ: "table", decode: readMatrix, encode: hidden, json: matrixSchema,
+			sections: matrixSections},
+		{name: "case", typ: "list of tables", decode: readExtra, encode: hidden, json: caseSchema,
+			sections: extraSections},
+		tablesSection("manual", &manualTable, func(p *Plan) *[]Manual { return &p.Manual }).recordErrors("manual"),
 		namedTables("inputs", &inputTable, func(p *Plan, name string, in *Input) {
 			in.Name = name
 			p.Inputs = append(p.Inputs, *in)
@@ -144,12 +143,12 @@ func rootKeys() []key[Plan] {
 		tablesSection("claim", &claimTable, func(p *Plan) *[]Claim { return &p.Claims }),
 		tablesSection("fit", &fitTable, func(p *Plan) *[]Fit { return &p.Fits }),
 		tablesSection("relation", &relationTable, func(p *Plan) *[]Relation { return &p.Relations }),
-		tablesSection("table", &tableTable, func(p *Plan) *[]Table { return &p.Tables }).
-			recordErrors("table"),
+		tablesSection("table", &tableTable, func(p *Plan) *[]Table { return &p.Tables }).recordErrors("table"),
 		tablesSection("change", &changeTable, func(p *Plan) *[]Change { return &p.Changes }),
 	}
 }
 
+// cmpOrNew is v, or a new value where v is nil.
 func cmpOrNew[V any](v *V) *V {
 	if v == nil {
 		v = new(V)
@@ -186,6 +185,7 @@ func tableSection[U any](name string, t *table[U], get, set func(*Plan) *U) key[
 	return k
 }
 
+// settingSection is one of the tables of settings. Without the table its keys have their defaults.
 func settingSection(group string) key[Plan] {
 	defaults := func(p *Plan) *Settings { return &p.Defaults }
 	return tableSection(group, settingTables[group], defaults, defaults).or("{}").recordErrors("settings")
@@ -205,7 +205,8 @@ func tablesSection[U any](name string, t *table[U], at func(*Plan) *[]U) key[Pla
 }
 
 // namedTables are tables [name.NAME].
-func namedTables[U any](name string, t *table[U], add func(*Plan, string, *U), sections func(*Plan) []section) key[Plan] {
+func namedTables[U any](name string, t *table[U], add func(*Plan, string, *U),
+	sections func(*Plan) []section) key[Plan] {
 	return key[Plan]{name: name, typ: "tables by name", encode: hidden, sections: sections,
 		decode: func(r *reader, n *node, p *Plan) {
 			if n.kind != tableNode {
@@ -249,7 +250,8 @@ func readMatrix(r *reader, n *node, p *Plan) {
 			case "allow_many_bands":
 				q.hintf("it is a key of [image] and cannot be an axis")
 			default:
-				q.suggest(it.name, "an axis that the user sets is a [[manual]]; axes: ", append(settingNames(), "exclude"))
+				q.suggest(it.name, "an axis that the user sets is a [[manual]]; axes: ",
+					append(settingNames(), "exclude"))
 			}
 		}
 	}
@@ -258,6 +260,7 @@ func readMatrix(r *reader, n *node, p *Plan) {
 
 var excludeList = selectorList("exclude", 0, false, func(p *Plan) *[]Selector { return &p.Exclude })
 
+// axis reads the values of one axis, each once.
 func (r *reader) axis(n *node, s *setting) Axis {
 	a := Axis{Key: s.name}
 	if n.kind != arrayNode {
@@ -276,6 +279,7 @@ func (r *reader) axis(n *node, s *setting) Axis {
 	return a
 }
 
+// matrixSections writes the axes and exclusions, if there are any.
 func matrixSections(p *Plan) []section {
 	var lines []string
 	for _, a := range p.Axes {
@@ -320,6 +324,7 @@ func readExtra(r *reader, n *node, p *Plan) {
 	r.invalid["case"] = r.invalid["case"] || len(r.found) > before
 }
 
+// extraSections writes the [[case]] tables.
 func extraSections(p *Plan) []section {
 	var out []section
 	for _, s := range p.Extra {
@@ -333,22 +338,18 @@ func extraSections(p *Plan) []section {
 }
 
 var sourceTable = table[Source]{name: "[source]", keys: []key[Source]{
-	field("title", lineText, func(s *Source) *string { return &s.Title }).must().doc("title of the publication"),
-	field("author", anyText, func(s *Source) *string { return &s.Author }).otherwise("`\"\"`").doc("author and outlet"),
-	field("url", anyText, func(s *Source) *string { return &s.URL }).otherwise("`\"\"`").doc("address"),
-	field("date", dateKind, func(s *Source) *time.Time { return &s.Date }).otherwise("none").doc("day of publication"),
-	onField(func(s *Source) *On { return &s.On }).otherwise("none").
-		doc("the machine, system and tool of the figures, see below"),
+	field("title", lineText, func(s *Source) *string { return &s.Title }).must(),
+	field("author", anyText, func(s *Source) *string { return &s.Author }),
+	field("url", anyText, func(s *Source) *string { return &s.URL }),
+	field("date", dateKind, func(s *Source) *time.Time { return &s.Date }),
+	onField(func(s *Source) *On { return &s.On }),
 }}
 
 var manualTable = table[Manual]{name: "[[manual]]", keys: []key[Manual]{
-	field("name", nameText, func(m *Manual) *string { return &m.Name }).must().
-		doc("the key by which selectors name it, not a settings key"),
+	field("name", nameText, func(m *Manual) *string { return &m.Name }).must(),
 	listField("values", looseKind, 1, func(m *Manual) *[]string { return &m.Values }).must(),
-	field("instructions", someText, func(m *Manual) *string { return &m.Instructions }).must().
-		doc("what to do, with `{value}` for the value"),
-	field("check", enum("cpus", "memory", "none"), func(m *Manual) *string { return &m.Check }).or(`"none"`).
-		doc("the fact of the machine that must equal the value; values that are not numbers are not checked"),
+	field("instructions", someText, func(m *Manual) *string { return &m.Instructions }).must(),
+	field("check", enum("cpus", "memory", "none"), func(m *Manual) *string { return &m.Check }).or(`"none"`),
 }, finish: func(r *reader, n *node, m *Manual) {
 	r.checkDistinct(n.get("values"), "values")
 	if _, taken := findSelectorKey(m.Name, nil); taken || m.Name == "exclude" || m.Name == "do" {
@@ -357,13 +358,10 @@ var manualTable = table[Manual]{name: "[[manual]]", keys: []key[Manual]{
 }}
 
 var inputTable = table[Input]{name: "input", keys: []key[Input]{
-	field("about", someText, func(i *Input) *string { return &i.About }).must().doc("what file, and where to get it"),
-	field("size", sizeKind, func(i *Input) *units.Bytes { return &i.Size }).otherwise("none; required if optional").
-		doc("expected size; a difference of more than 2 % is a deviation"),
-	field("optional", flagKind, func(i *Input) *bool { return &i.Optional }).otherwise("`false`").
-		doc("without it a generated file of `size` is used, which is a deviation"),
-	field("published_size", sizeKind, func(i *Input) *units.Bytes { return &i.PublishedSize }).otherwise("none").
-		doc("size of the author's file where `size` is another: rates follow from printed times and this size. `--scale` sets it"),
+	field("about", someText, func(i *Input) *string { return &i.About }).must(),
+	field("size", sizeKind, func(i *Input) *units.Bytes { return &i.Size }),
+	field("optional", flagKind, func(i *Input) *bool { return &i.Optional }),
+	field("published_size", sizeKind, func(i *Input) *units.Bytes { return &i.PublishedSize }),
 }, finish: func(r *reader, n *node, i *Input) {
 	if i.Optional && n.get("size") == nil {
 		r.problem(n.key, "size", "input %q is optional and has no size", n.name).
@@ -372,12 +370,12 @@ var inputTable = table[Input]{name: "input", keys: []key[Input]{
 }}
 
 var blockTable = table[Block]{name: "[[protocol]]", keys: []key[Block]{
-	selectorField("when", false, func(b *Block) *Selector { return &b.When }).otherwise("all cases").
-		doc("the cases that these steps are for"),
+	selectorField("when", false, func(b *Block) *Selector { return &b.When }),
 	stepsField(func(b *Block) *[]Step { return &b.Steps }),
 }}
 
-// Canonical writes the plan with every default filled in and in one fixed order: two plans with the same meaning have the
+// Canonical writes the plan with every default filled in and in one fixed order: two plans with the same meaning have
+// the
 // same canonical form, and reading it gives the plan back (but for the places of steps).
 func (p *Plan) Canonical() []byte {
 	var b bytes.Buffer
@@ -402,12 +400,14 @@ func (p *Plan) Canonical() []byte {
 func (p *Plan) Digest() string { return hexSum(p.Canonical()) }
 
 // Is reports whether text, from which p was read, is the plan with this digest: by its meaning, or byte for byte. The
-// latter are plans that an earlier version wrote into run folders, when the canonical form had fewer keys: changes of the
+// latter are plans that an earlier version wrote into run folders, when the canonical form had fewer keys: changes of
+// the
 // plan language are additive.
 func (p *Plan) Is(digest string, text []byte) bool {
 	return p.Digest() == digest || hexSum(text) == digest
 }
 
+// hexSum is the SHA-256 of a text in hexadecimal.
 func hexSum(text []byte) string {
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])

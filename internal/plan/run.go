@@ -57,6 +57,7 @@ func (o *RunOptions) setSteady() {
 	setDefault(&o.SteadyWritten, 100_000_000_000)
 }
 
+// setDefault sets a value that is not given.
 func setDefault[V comparable](at *V, value V) {
 	var zero V
 	if *at == zero {
@@ -68,10 +69,7 @@ var roundsKind = number[int](1, maxRounds)
 
 // roundsKey is a number of rounds, or "auto".
 func roundsKey() key[RunOptions] {
-	k := field("rounds", roundsKind, func(o *RunOptions) *int { return &o.Rounds }).or("3").
-		doc("complete passes over all cases, each with fresh containers; `\"auto\"` adds rounds until every headline's interval " +
-			"is as narrow as `precision` or a limit is reached, see [methodology](methodology.md#as-many-rounds-as-it-takes); not " +
-			"with manual axes")
+	k := field("rounds", roundsKind, func(o *RunOptions) *int { return &o.Rounds }).or("3")
 	decode, encode := k.decode, k.encode
 	k.typ = "number or `\"auto\"`"
 	k.decode = func(r *reader, n *node, o *RunOptions) {
@@ -80,7 +78,8 @@ func roundsKey() key[RunOptions] {
 		case n.kind == stringNode && n.text == auto:
 			o.Auto = true
 		case n.kind == stringNode && err != nil:
-			r.problem(n.off, "rounds", "rounds: %q is not accepted here", n.text).hintf(`accepted: a whole number, or "auto"`)
+			r.problem(n.off, "rounds", "rounds: %q is not accepted here", n.text).
+				hintf(`accepted: a whole number, or "auto"`)
 		default:
 			decode(r, n, o)
 		}
@@ -110,6 +109,7 @@ var requirements = []struct {
 	{"cpus", number[int](1, 4096).scalar}, {"memory", sizeKind.scalar},
 }
 
+// findRequirement is the type of a requirement, nil for an unknown name.
 func findRequirement(name string) *scalar {
 	for _, q := range requirements {
 		if q.name == name {
@@ -140,13 +140,10 @@ var requireTable = table[RunOptions]{name: "require", open: &openKeys[RunOptions
 	json: func(name string) map[string]any { return findRequirement(name).json },
 }}
 
+// requireKey is the table of requirements. Its canonical form keeps the order in which the plan has them.
 func requireKey() key[RunOptions] {
 	k := tableField("require", &requireTable, func(o *RunOptions) *RunOptions { return o },
-		func(o *RunOptions) bool { return len(o.Require) > 0 }).otherwise("`{}`").
-		doc("what the machine must be: `power = \"ac\"` or `\"battery\"`, `low_power = \"off\"` or `\"on\"`, `thermal = \"nominal\"`, " +
-			"`os = \"macos\"` or `\"linux\"`, `memory_pressure = \"normal\"`, `virtual` and `translated` (by Rosetta) `\"no\"` or " +
-			"`\"yes\"`, `busy = \"no\"` (no indexing, no backup, no load), `medium = \"ssd\"`, `\"hdd\"` or `\"memory\"` and `location = " +
-			"\"internal\"` or `\"external\"` of the disk of every place, and the smallest `cpus` and `memory`")
+		func(o *RunOptions) bool { return len(o.Require) > 0 })
 	k.encode = func(o *RunOptions) (string, bool) {
 		var lines []string
 		for _, kv := range o.Require {
@@ -161,47 +158,30 @@ var estimators = []string{"aggregate", "mean", "median", "trimmed", "theil-sen",
 
 var runTable = table[RunOptions]{name: "[run]", keys: []key[RunOptions]{
 	roundsKey(),
-	field("max_rounds", roundsKind, func(o *RunOptions) *int { return &o.MaxRounds }).
-		otherwise("`30` with `\"auto\"`").doc("most rounds of `rounds = \"auto\"`"),
-	field("max_time", spanKind, func(o *RunOptions) *units.Duration { return &o.MaxTime }).
-		doc("`\"auto\"` starts no round that would end later, if it takes as long as those before it; all sessions together"),
-	field("max_written", sizeKind, func(o *RunOptions) *units.Bytes { return &o.MaxWritten }).
-		doc("`\"auto\"` starts no round that would write more: a limit for the wear of an SSD"),
-	field("baseline", flagKind, func(o *RunOptions) *bool { return &o.Baseline }).or("true").always().
-		doc("a directory case in addition to the images, one for each place and each combination of `[io]`, `[stream]` and manual " +
-			"axes; it does the steps with a meaning for a folder, of the blocks whose `when` its settings match (encryption is " +
-			"`none`)"),
-	field("canary", flagKind, func(o *RunOptions) *bool { return &o.Canary }).or("true").always().
-		doc("a short native write and read before each case"),
-	field("seed", number[uint64](0, 1<<63-1), func(o *RunOptions) *uint64 { return &o.Seed }).or("1").always().
-		doc("of sizes, order and data"),
+	field("max_rounds", roundsKind, func(o *RunOptions) *int { return &o.MaxRounds }),
+	field("max_time", spanKind, func(o *RunOptions) *units.Duration { return &o.MaxTime }),
+	field("max_written", sizeKind, func(o *RunOptions) *units.Bytes { return &o.MaxWritten }),
+	field("baseline", flagKind, func(o *RunOptions) *bool { return &o.Baseline }).or("true").always(),
+	field("canary", flagKind, func(o *RunOptions) *bool { return &o.Canary }).or("true").always(),
+	field("seed", number[uint64](0, 1<<63-1), func(o *RunOptions) *uint64 { return &o.Seed }).or("1").always(),
 	requireKey(),
-	field("estimator", enum(estimators...), func(o *RunOptions) *string { return &o.Estimator }).or(`"aggregate"`).
-		doc("the headline statistic"),
-	field("fits_in", shareKind, func(o *RunOptions) *units.Share { return &o.FitsIn }).or(`"98%"`).
-		doc("how much of a volume the live files may fill"),
-	field("precision", shareKind, func(o *RunOptions) *units.Share { return &o.Precision }).otherwise("`\"0%\"`").
-		doc("target half-width of the interval; a wider one gets a warning; `0%` is no target. `rounds = \"auto\"` ends when it is " +
-			"reached, and has the default `5%`"),
-	field("precondition", enum("none", Steady), func(o *RunOptions) *string { return &o.Precondition }).
-		otherwise("`none`").doc("`steady`: before the rounds of each session every place is written to until its rate is " +
-		"steady, see [methodology](methodology.md#steady-state)"),
-	field("steady_window", number[int](5, 1000), func(o *RunOptions) *int { return &o.SteadyWindow }).
-		otherwise("`20`").doc("files over which the slope is computed"),
-	field("steady_limit", shareKind, func(o *RunOptions) *units.Share { return &o.SteadyLimit }).
-		otherwise("`\"0.3%\"`").doc("of the mean rate, by file, below which the rate is steady"),
-	field("steady_file", sizeKind, func(o *RunOptions) *units.Bytes { return &o.SteadyFile }).
-		otherwise("`\"256 MB\"`").doc("of each file, which is deleted before the next"),
-	field("steady_max_time", spanKind, func(o *RunOptions) *units.Duration { return &o.SteadyTime }).
-		otherwise("`\"10 min\"`").doc("after which no further file is written, steady or not"),
-	field("steady_max_written", sizeKind, func(o *RunOptions) *units.Bytes { return &o.SteadyWritten }).
-		otherwise("`\"100 GB\"`").doc("the same for bytes at each place"),
+	field("estimator", enum(estimators...), func(o *RunOptions) *string { return &o.Estimator }).or(`"aggregate"`),
+	field("fits_in", shareKind, func(o *RunOptions) *units.Share { return &o.FitsIn }).or(`"98%"`),
+	field("precision", shareKind, func(o *RunOptions) *units.Share { return &o.Precision }),
+	field("precondition", enum("none", Steady), func(o *RunOptions) *string { return &o.Precondition }),
+	field("steady_window", number[int](5, 1000), func(o *RunOptions) *int { return &o.SteadyWindow }),
+	field("steady_limit", shareKind, func(o *RunOptions) *units.Share { return &o.SteadyLimit }),
+	field("steady_file", sizeKind, func(o *RunOptions) *units.Bytes { return &o.SteadyFile }),
+	field("steady_max_time", spanKind, func(o *RunOptions) *units.Duration { return &o.SteadyTime }),
+	field("steady_max_written", sizeKind, func(o *RunOptions) *units.Bytes { return &o.SteadyWritten }),
 }, finish: finishRun}
 
+// finishRun fills in what rounds = "auto" and precondition = "steady" need, and refuses their limits without them.
 func finishRun(r *reader, n *node, o *RunOptions) {
 	if o.Auto {
 		if at := n.get("precision"); at != nil && o.Precision == 0 && at.kind == stringNode {
-			r.bad(at, `precision: rounds = "auto" continues until intervals are narrow, and no interval is as narrow as 0%%`).
+			r.bad(at, `precision: rounds = "auto" continues until intervals are narrow, and no interval is as narrow `+
+				`as 0%%`).
 				hintf(`want more than 0%%, or a number of rounds`)
 		}
 		o.setAuto()

@@ -73,6 +73,7 @@ func (p *Plan) applyScale(o Overrides) error {
 	return nil
 }
 
+// of is the scaled size; a size that is not scaled stays.
 func (m sizeMap) of(n units.Bytes) units.Bytes {
 	if to, ok := m[n]; ok {
 		return to
@@ -102,9 +103,11 @@ func (p *Plan) fileSizes() []units.Bytes {
 	return out
 }
 
-// scaleSizes maps sizes in rising order to multiples of unit: each is at least least(size), and apart from the one below
+// scaleSizes maps sizes in rising order to multiples of unit: each is at least least(size), and apart from the one
+// below
 // it.
-func scaleSizes(sizes []units.Bytes, factor float64, unit, apart units.Bytes, least func(units.Bytes) units.Bytes) sizeMap {
+func scaleSizes(sizes []units.Bytes, factor float64, unit, apart units.Bytes,
+	least func(units.Bytes) units.Bytes) sizeMap {
 	out, next := sizeMap{}, units.Bytes(0)
 	for _, n := range slices.Compact(slices.Sorted(slices.Values(sizes))) {
 		if n > 0 {
@@ -133,7 +136,8 @@ func (p *Plan) scaleImages(factor float64) sizeMap {
 			}
 		})
 	}
-	return scaleSizes(slices.Collect(maps.Keys(need)), factor, mib, mib, func(n units.Bytes) units.Bytes { return need[n] })
+	return scaleSizes(slices.Collect(maps.Keys(need)), factor, mib, mib,
+		func(n units.Bytes) units.Bytes { return need[n] })
 }
 
 // smallestUseful is the smallest image that is worth measuring with the case's file systems and steps.

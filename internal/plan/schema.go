@@ -31,6 +31,7 @@ func (t *table[T]) schema() map[string]any {
 	return out
 }
 
+// objectSchema describes a table; additional is false, or the schema of all other keys.
 func objectSchema(properties map[string]any, additional any) map[string]any {
 	return map[string]any{"type": "object", "properties": properties, "additionalProperties": additional}
 }
@@ -72,6 +73,7 @@ func settingsSchema(value func(s *setting) map[string]any, more map[string]any, 
 	return objectSchema(properties, additional)
 }
 
+// matrixSchema describes [matrix]: lists of different values.
 func matrixSchema() map[string]any {
 	return settingsSchema(func(s *setting) map[string]any {
 		return map[string]any{"type": "array", "minItems": 1, "uniqueItems": true, "items": s.value.json}
@@ -89,6 +91,7 @@ func oneOrMany(item map[string]any) map[string]any {
 	return map[string]any{"anyOf": []any{item, map[string]any{"type": "array", "minItems": 1, "items": item}}}
 }
 
+// selectorSchema describes selectors; manual axes are keys as well.
 func selectorSchema() map[string]any {
 	more := map[string]any{"baseline": flagKind.json, "format": oneOrMany(anyFormat.json)}
 	for _, k := range sampleKeys {
@@ -110,7 +113,8 @@ func stepSchema() map[string]any {
 }
 
 // JSONSchema describes the plan language as JSON Schema (draft 2020-12) over the JSON that a TOML plan becomes; dates
-// become text. Conditions between keys (a phase that does not exist, a file that cannot fit) are beyond it: Parse checks
+// become text. Conditions between keys (a phase that does not exist, a file that cannot fit) are beyond it: Parse
+// checks
 // them.
 func JSONSchema() []byte {
 	root := rootTable.schema()

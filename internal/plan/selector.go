@@ -21,9 +21,10 @@ type Choice struct {
 
 // selectorKey is a key of selectors with the type of its values.
 type selectorKey struct {
-	name    string
-	value   *scalar
-	samples bool // picks steps or samples of a case, not cases
+	name  string
+	value *scalar
+	// samples: picks steps or samples of a case, not cases
+	samples bool
 }
 
 var countKind = number[int](0, 1<<40)
@@ -59,6 +60,7 @@ func valueKind(key string) *scalar {
 	return looseKind.scalar
 }
 
+// selectorNames are the keys that a selector may have, for hints.
 func (r *reader) selectorNames(samples bool) []string {
 	out := append(settingNames(), "baseline")
 	if samples {
@@ -80,7 +82,8 @@ func (r *reader) selector(n *node, what string, samples bool) Selector {
 		k, ok := findSelectorKey(p.name, r.manual)
 		switch {
 		case !ok:
-			r.badKey(p, "%s: unknown selector key %q", what, p.name).suggest(p.name, "accepted: ", r.selectorNames(samples))
+			r.badKey(p, "%s: unknown selector key %q", what, p.name).
+				suggest(p.name, "accepted: ", r.selectorNames(samples))
 		case k.samples && !samples:
 			r.badKey(p, "%s: %q picks samples, not cases", what, p.name).
 				hintf("accepted: %s", strings.Join(r.selectorNames(false), ", "))
@@ -93,6 +96,7 @@ func (r *reader) selector(n *node, what string, samples bool) Selector {
 	return out
 }
 
+// choice reads the value or the values of one key; ok is false where one is invalid.
 func (r *reader) choice(n *node, k selectorKey) (Choice, bool) {
 	items := []*node{n}
 	if n.kind == arrayNode {
@@ -172,6 +176,7 @@ func (s Selector) matchAll(get func(key string) (string, bool)) bool {
 	return true
 }
 
+// matches reports whether the value is one of the values, by meaning.
 func (c Choice) matches(value string) bool {
 	return slices.ContainsFunc(c.Values, func(want string) bool { return sameValue(c.Key, value, want) })
 }
@@ -184,6 +189,7 @@ func (s Selector) find(key string) *Choice {
 	return nil
 }
 
+// names reports whether the selector has the key.
 func (s Selector) names(key string) bool { return s.find(key) != nil }
 
 // isNative reports whether the selector names the native folder.
@@ -235,6 +241,7 @@ func sameValue(key, a, b string) bool {
 	return false
 }
 
+// sameSize compares two sizes with units.
 func sameSize(a, b string) bool {
 	if !strings.HasSuffix(a, "B") || !strings.HasSuffix(b, "B") {
 		return false
@@ -244,12 +251,14 @@ func sameSize(a, b string) bool {
 	return errX == nil && errY == nil && x == y
 }
 
+// sameNumber compares two plain numbers: 4 equals 4.0.
 func sameNumber(a, b string) bool {
 	p, errP := strconv.ParseFloat(a, 64)
 	q, errQ := strconv.ParseFloat(b, 64)
 	return errP == nil && errQ == nil && p == q
 }
 
+// bandText is the size of a band; the default is that of a sparse bundle.
 func bandText(s string) string {
 	if s == "default" || s == "" {
 		return units.Bytes(formatOf(image.UDSB).Unit).String()
@@ -257,6 +266,7 @@ func bandText(s string) string {
 	return s
 }
 
+// unalias is Apple's name of a format that diskutil names otherwise.
 func unalias(format string) string {
 	if to, ok := formatAliases[strings.ToUpper(format)]; ok {
 		return to

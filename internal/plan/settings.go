@@ -11,14 +11,17 @@ import (
 // setting is one row of the settings: a key of a case, and so a possible axis.
 type setting struct {
 	key[Settings]
-	group string // its table: target, image, io, stream
-	own   string // its key there, where that differs from its name as an axis
-	set   func(s *Settings, text string)
-	get   func(s *Settings) (text string)
+	// group: its table: target, image, io, stream
+	group string
+	// own: its key there, where that differs from its name as an axis
+	own string
+	set func(s *Settings, text string)
+	get func(s *Settings) (text string)
 }
 
-func newSetting[V comparable](group, name string, k kind[V], fallback, about string, at func(*Settings) *V) setting {
-	f := field(name, k, at).or(fallback).doc(about)
+// newSetting is a setting with one value, in the table of its group. Numbers and flags are always written.
+func newSetting[V comparable](group, name string, k kind[V], fallback string, at func(*Settings) *V) setting {
+	f := field(name, k, at).or(fallback)
 	if k.node != stringNode {
 		f = f.always()
 	}
@@ -28,7 +31,6 @@ func newSetting[V comparable](group, name string, k kind[V], fallback, about str
 }
 
 func (s setting) omitDefault() setting                     { s.key = s.key.omitDefault(); return s }
-func (s setting) otherwise(text string) setting            { s.key = s.key.otherwise(text); return s }
 func (s setting) ownName(name string) setting              { s.own = name; return s }
 func (s setting) nameInTable() string                      { return firstWord(s.own, s.name) }
 func firstWord(words ...string) string                     { return words[max(slices.IndexFunc(words, hasWord), 0)] }
@@ -60,63 +62,41 @@ var (
 // settings are the keys of a case in the order of the canonical form.
 var settings = []setting{
 	newSetting("target", "target", enum("image", "directory"), `"image"`,
-		"an image, or a native folder. As an axis or in a selector this key is called `target`",
 		func(s *Settings) *string { return &s.Target }).ownName("kind"),
-	newSetting("target", "place", placeText, "", "name of the folder for containers: `--on NAME=DIR` gives it, "+
-		"`--on NAME=here` measures in the run folder, and the place is then called `here (not NAME)`; `\"\"` is the run folder",
-		func(s *Settings) *string { return &s.Place }).otherwise("`\"\"`"),
-	newSetting("target", "preallocate", flagKind, "false", "directory: reserve a file's space before its timed write",
+	newSetting("target", "place", placeText, "", func(s *Settings) *string { return &s.Place }),
+	newSetting("target", "preallocate", flagKind, "false",
 		func(s *Settings) *bool { return &s.Preallocate }),
-	newSetting("image", "format", writableFormat, "", "`RAW` is accepted for UDRW",
-		func(s *Settings) *string { return &s.Format }).otherwise("required unless an axis or case gives it"),
-	newSetting("image", "convert_to", anyFormat, "", "what `convert` steps without a format make: this is how a read-only "+
-		"format becomes an axis", func(s *Settings) *string { return &s.ConvertTo }),
-	newSetting("image", "encryption", encryptionKind, `"none"`, "",
+	newSetting("image", "format", writableFormat, "", func(s *Settings) *string { return &s.Format }),
+	newSetting("image", "convert_to", anyFormat, "", func(s *Settings) *string { return &s.ConvertTo }),
+	newSetting("image", "encryption", encryptionKind, `"none"`,
 		func(s *Settings) *string { return &s.Encryption }),
 	{key: filesystemKey, group: "image",
 		set: func(s *Settings, text string) { s.Filesystems = []string{text} },
 		get: func(s *Settings) string { return strings.Join(s.Filesystems[:min(len(s.Filesystems), 1)], "") }},
-	newSetting("image", "size", sizeKind, "", "nominal size of the image; at least what its file system can be made in: the "+
-		"volume (1 MiB; FAT32 34 MiB, btrfs 114,294,784 B, XFS 300 MiB) and 1,065,472 B for the partition table. A warning "+
-		"names the preferred file systems that need more",
-		func(s *Settings) *units.Bytes { return &s.Size }).otherwise("required for images"),
+	newSetting("image", "size", sizeKind, "", func(s *Settings) *units.Bytes { return &s.Size }),
 	newSetting("image", "band_size", bandKind, `"default"`,
-		"sparse bundles: a multiple of 512 B from 1 MiB to 8 GiB, or `default` (8 MiB)",
 		func(s *Settings) *units.Bytes { return &s.BandSize }),
 	newSetting("image", "volume_name", volumeText, `"BENCH"`,
-		"label of the volume, at most 11 letters, digits, `_` or `-`", func(s *Settings) *string { return &s.VolumeName }),
-	newSetting("image", "backend", enum("auto", "hdiutil", "diskutil"), `"auto"`, "which tool makes the image",
+		func(s *Settings) *string { return &s.VolumeName }),
+	newSetting("image", "backend", enum("auto", "hdiutil", "diskutil"), `"auto"`,
 		func(s *Settings) *string { return &s.Backend }),
-	newSetting("image", "served_by", enum("auto", "kernel", "helper"), `"auto"`, "what serves the attached image: "+
-		"`hdiutil attach -kernel` and `-nokernel`. The kernel alone serves unencrypted `UDRW` on Linux, on a Mac also the "+
-		"formats without bands; cases that cannot be served so are skipped, with the reason. `UDRW` served by the kernel and "+
-		"by a helper shows what the helper (on Linux: FUSE) costs",
+	newSetting("image", "served_by", enum("auto", "kernel", "helper"), `"auto"`,
 		func(s *Settings) *string { return &s.ServedBy }).omitDefault(),
-	newSetting("io", "files", nameText, "", "file set that `write` writes unless it names another",
-		func(s *Settings) *string { return &s.Files }).otherwise("the only file set, if there is one"),
-	newSetting("io", "workers", workersKind, "1", "files in work at once",
-		func(s *Settings) *int { return &s.Workers }),
-	newSetting("io", "sync", syncKind, `"fsync"`, "flush inside the timed write; `full` reaches the medium",
-		func(s *Settings) *string { return &s.Sync }),
-	newSetting("io", "cache", cacheKind, `"direct"`, "past the cache, through it, or through it after eviction",
-		func(s *Settings) *string { return &s.Cache }),
-	newSetting("io", "block", blockKind, `"whole"`, "bytes a call; `whole` is one call a file, up to 1 GiB",
-		func(s *Settings) *units.Bytes { return &s.Block }),
-	newSetting("io", "qos", enum("default", "utility", "background"), `"default"`, "quality of service of the workers' "+
-		"threads: on macOS by the policies of taskpolicy(8) (`utility`: of disk I/O), on Linux imitated by nice and I/O "+
-		"priorities, with a warning; the record has what was achieved. Threads of codecs keep the default, and the record "+
-		"notes it; LZFSE runs under taskpolicy", func(s *Settings) *string { return &s.QoS }),
-	newSetting("stream", "codec", codecKind, `"zstd"`, "`lzfse` needs macOS",
-		func(s *Settings) *string { return &s.Codec }),
-	newSetting("stream", "level", number[int](0, 22), "0", "the codec's own level, 0 is its default",
-		func(s *Settings) *int { return &s.Level }),
-	newSetting("stream", "threads", number[int](0, 1024), "0", "compressing threads, 0 is one a CPU",
+	newSetting("io", "files", nameText, "", func(s *Settings) *string { return &s.Files }),
+	newSetting("io", "workers", workersKind, "1", func(s *Settings) *int { return &s.Workers }),
+	newSetting("io", "sync", syncKind, `"fsync"`, func(s *Settings) *string { return &s.Sync }),
+	newSetting("io", "cache", cacheKind, `"direct"`, func(s *Settings) *string { return &s.Cache }),
+	newSetting("io", "block", blockKind, `"whole"`, func(s *Settings) *units.Bytes { return &s.Block }),
+	newSetting("io", "qos", enum("default", "utility", "background"), `"default"`,
+		func(s *Settings) *string { return &s.QoS }),
+	newSetting("stream", "codec", codecKind, `"zstd"`, func(s *Settings) *string { return &s.Codec }),
+	newSetting("stream", "level", number[int](0, 22), "0", func(s *Settings) *int { return &s.Level }),
+	newSetting("stream", "threads", number[int](0, 1024), "0",
 		func(s *Settings) *int { return &s.Threads }),
 }
 
 // filesystemKey is the exact file system. The canonical form writes it as a preference of one.
 var filesystemKey = key[Settings]{name: "filesystem", value: filesystemKind.scalar,
-	about: "exactly this file system; not together with `filesystem_preference`",
 	decode: func(r *reader, n *node, s *Settings) {
 		if text, ok := r.scalar(n, "filesystem", filesystemKind.scalar); ok {
 			s.Filesystems = []string{text}
@@ -136,6 +116,7 @@ var settingIndex = func() map[string]*setting {
 	return out
 }()
 
+// settingNames are the names of all settings, in the order of the canonical form.
 func settingNames() []string {
 	out := make([]string, len(settings))
 	for i := range settings {
@@ -150,6 +131,7 @@ var settingTables = map[string]*table[Settings]{
 	"stream": settingTable("stream"),
 }
 
+// settingTable is the table of a group. [image] has two more keys, which cannot be axes.
 func settingTable(group string) *table[Settings] {
 	t := &table[Settings]{name: "[" + group + "]"}
 	for _, s := range settings {
@@ -160,15 +142,15 @@ func settingTable(group string) *table[Settings] {
 	if group == "image" {
 		at := slices.IndexFunc(t.keys, func(k key[Settings]) bool { return k.name == "filesystem" })
 		t.keys = slices.Insert(t.keys, at+1, listField("filesystem_preference", filesystemKind, 1,
-			func(s *Settings) *[]string { return &s.Filesystems }).otherwise(`["APFS", "ext4", "exFAT"]`).
-			doc("the first one that the engine can make is used; another than the first is a deviation"))
+			func(s *Settings) *[]string { return &s.Filesystems }))
 		t.keys = append(t.keys, field("allow_many_bands", flagKind, func(s *Settings) *bool { return &s.ManyBands }).
-			or("false").always().doc("silences the warning past 100,000 bands; cannot be an axis"))
+			or("false").always())
 		t.finish = finishImage
 	}
 	return t
 }
 
+// finishImage checks the preference of file systems and fills in its default.
 func finishImage(r *reader, n *node, s *Settings) {
 	exact, preference := n.get("filesystem"), n.get("filesystem_preference")
 	if exact != nil && preference != nil {

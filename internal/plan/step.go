@@ -30,32 +30,42 @@ const (
 
 // stepKind is one row of the registry of steps.
 type stepKind struct {
-	do    string
-	about string // for docs/plan-language.md
+	do string
+	// about: for docs/plan-language.md
+	about string
 	needs need
-	keys  []key[Step] // in addition to those of every step
-	// finish checks conditions between keys and fills in defaults that depend on other keys.
+	// keys: in addition to those of every step
+	keys []key[Step]
+	// finish: finish checks conditions between keys and fills in defaults that depend on other keys.
 	finish func(r *reader, n *node, s *Step)
-	// prose describes the step; image is the container that it acts on, in words.
+	// prose: prose describes the step; image is the container that it acts on, in words.
 	prose func(s *Step, image string) string
-	// check reports what is wrong with the step when it is reached, advance then changes the state. Both may be nil.
+	// check, advance: check reports what is wrong with the step when it is reached, advance then changes the state.
+	// Both may be nil.
 	check, advance func(f *stepChecker, s *Step, b *containerState)
-	// estimate adds what the step moves to b and t, nil: it moves no bytes.
+	// estimate: estimate adds what the step moves to b and t, nil: it moves no bytes.
 	estimate func(e *estimator, s *Step, b *containerEstimate, t *StepTotal)
 
-	changes    change
-	fills      bool // may overfill the volume
-	files      bool // times single files, and may run inside parallel
-	unique     bool // steps of this kind without a phase need to be unique, as those that time files
-	imageOnly  bool // has no meaning for a native folder
-	untimed    bool // its duration is not a quantity
+	changes change
+	// fills: may overfill the volume
+	fills bool
+	// files: times single files, and may run inside parallel
+	files bool
+	// unique: steps of this kind without a phase need to be unique, as those that time files
+	unique bool
+	// imageOnly: has no meaning for a native folder
+	imageOnly bool
+	// untimed: its duration is not a quantity
+	untimed    bool
 	needsPhase bool
-	noExpect   bool // cannot be expected to fail
+	// noExpect: cannot be expected to fail
+	noExpect bool
 }
 
 // stepKinds is the registry, see stepRows.
 var stepKinds []stepKind
 
+// findStepKind is the row of that name, or nil.
 func findStepKind(do string) *stepKind {
 	if i := slices.IndexFunc(stepKinds, func(k stepKind) bool { return k.do == do }); i >= 0 {
 		return &stepKinds[i]
@@ -63,6 +73,7 @@ func findStepKind(do string) *stepKind {
 	return nil
 }
 
+// stepNames are all kinds of step, in the order of the registry.
 func stepNames() []string {
 	out := make([]string, len(stepKinds))
 	for i, k := range stepKinds {
@@ -78,24 +89,16 @@ func stepNamesWith(has func(k stepKind) bool) []string {
 
 // commonStepKeys are keys of every step that k is no exception of; nil gives all.
 func commonStepKeys(k *stepKind) []key[Step] {
-	phase := field("phase", nameText, func(s *Step) *string { return &s.Phase }).otherwise("`\"\"`").
-		doc("label by which selectors find the step; unique for each `do` of one case")
+	phase := field("phase", nameText, func(s *Step) *string { return &s.Phase })
 	if k != nil && k.needsPhase {
 		phase = phase.must()
 	}
-	out := []key[Step]{field("do", enum(stepNames()...), func(s *Step) *string { return &s.Do }).must().
-		doc("the kind of step"), phase}
+	out := []key[Step]{field("do", enum(stepNames()...), func(s *Step) *string { return &s.Do }).must(), phase}
 	if k == nil || !k.noExpect {
-		out = append(out, field("expect", enum("ok", "fail"), func(s *Step) *string { return &s.Expect }).or(`"ok"`).
-			doc("`fail`: the step must fail, else the case fails. Such a step is not checked against the state, and later steps "+
-				"know no files of it. On `repeat`: the block ends at its first failing step, and the case continues after it; if "+
-				"none fails in any cycle, the case fails. What was done before stays, nothing after the block is checked against "+
-				"the state, and the block and what follows it may not contain a `pause`. On `parallel`: no `pause` after it either. "+
-				"Not for `pause`"))
+		out = append(out, field("expect", enum("ok", "fail"), func(s *Step) *string { return &s.Expect }).or(`"ok"`))
 	}
 	if k == nil || k.needs != needsNew && k.needs != needsNone {
-		out = append(out, field("on", nameText, func(s *Step) *string { return &s.On }).otherwise("the case's own container").
-			doc("the container that it acts on: an `as` of an earlier step. Not for `create`, `pause`, `repeat`, `parallel`"))
+		out = append(out, field("on", nameText, func(s *Step) *string { return &s.On }))
 	}
 	return out
 }
@@ -112,6 +115,8 @@ func stepsField[T any](at func(*T) *[]Step) key[T] {
 		json:  func() map[string]any { return schemaReference("step") }}.key().must()
 }
 
+// step reads one step by the table of its kind. A step with errors stays in the list, so that the others keep their
+// places.
 func (r *reader) step(n *node, s *Step) bool {
 	s.Line, s.Column = r.place(n.off)
 	do := n.get("do")

@@ -18,22 +18,27 @@ const maxWork = 5_000_000
 // containerState is what is known of one container while the steps are followed.
 type containerState struct {
 	made, attached, mounted, readOnly bool
-	format                            string // "" of a native folder
-	folders                           map[string]bool
-	batches                           int
-	unsure                            bool   // after a block that has to fail: its last step is unknown
-	damage                            string // kind of damage that keeps it from being opened again after a pause
+	// "" of a native folder
+	format  string
+	folders map[string]bool
+	batches int
+	// unsure: after a block that has to fail: its last step is unknown
+	unsure bool
+	// damage: kind of damage that keeps it from being opened again after a pause
+	damage string
 }
 
 // stepChecker follows the steps of one case with the state of each container.
 type stepChecker struct {
 	*checker
-	c          *Case
-	e          *estimator
-	states     map[string]*containerState
-	phases     map[string]Step
-	withFiles  bool  // files are followed too, not only states
-	unresumed  *Step // the first block that has to fail: pauses after it cannot be resumed
+	c      *Case
+	e      *estimator
+	states map[string]*containerState
+	phases map[string]Step
+	// withFiles: files are followed too, not only states
+	withFiles bool
+	// unresumed: the first block that has to fail: pauses after it cannot be resumed
+	unresumed  *Step
 	insideLoop bool
 }
 
@@ -85,6 +90,7 @@ func (f *stepChecker) checkUnique(steps []Step) {
 	})
 }
 
+// checkSteps follows a list of steps.
 func (f *stepChecker) checkSteps(steps []Step) {
 	for i := range steps {
 		switch s := &steps[i]; s.Do {
@@ -98,9 +104,11 @@ func (f *stepChecker) checkSteps(steps []Step) {
 	}
 }
 
+// checkRepeat follows a block as often as it is repeated. Where files are not followed, two cycles show every state.
 func (f *stepChecker) checkRepeat(s *Step) {
 	if f.insideLoop || slices.ContainsFunc(s.Steps, func(in Step) bool { return in.Do == "repeat" }) {
-		f.atStep(s, "nested", "a repeat inside a repeat").hintf("a step has one cycle number; multiply the times instead")
+		f.atStep(s, "nested", "a repeat inside a repeat").
+			hintf("a step has one cycle number; multiply the times instead")
 		return
 	}
 	f.insideLoop = true
@@ -125,6 +133,7 @@ func (f *stepChecker) checkRepeat(s *Step) {
 	f.checkSteps(s.Steps)
 }
 
+// checkParallel checks which steps run at the same time, and follows them one after the other.
 func (f *stepChecker) checkParallel(s *Step) {
 	if len(s.Steps) < 2 {
 		f.atStep(s, "parallel", "parallel needs at least two steps")
@@ -134,7 +143,8 @@ func (f *stepChecker) checkParallel(s *Step) {
 	for i := range s.Steps {
 		in := &s.Steps[i]
 		if !slices.Contains(concurrent, in.Do) {
-			f.atStep(in, "parallel", "%s cannot run inside parallel", in.Do).hintf("%s can", strings.Join(concurrent, ", "))
+			f.atStep(in, "parallel", "%s cannot run inside parallel", in.Do).
+				hintf("%s can", strings.Join(concurrent, ", "))
 			continue
 		}
 		if in.On == "" || in.Do == "read" { // steps on the case's own container have file tables of their own
@@ -212,17 +222,21 @@ func (f *stepChecker) checkState(s *Step, k *stepKind, b *containerState) bool {
 		message, hint string
 	}{
 		{k.needs == needsNew && b.made, "create: the container exists already", ""},
-		{k.needs != needsNew && k.needs != needsNone && !b.made, s.Do + " before the container is created", before("create")},
+		{k.needs != needsNew && k.needs != needsNone && !b.made, s.Do + " before the container is created",
+			before("create")},
 		{k.needs == needsDetached && b.attached, s.Do + " while the container is attached", before("detach")},
 		{needsAttach && !b.attached, s.Do + " while the container is detached", before("attach")},
-		{k.needs == needsVolume && !b.mounted, s.Do + " while the volume is not mounted", "attach without mount = false"},
+		{k.needs == needsVolume && !b.mounted, s.Do + " while the volume is not mounted",
+			"attach without mount = false"},
 		{k.needs == needsUnmounted && b.mounted, s.Do + " while the volume is mounted",
 			before("detach") + ", or attach with mount = false"},
 		{k.changes == changesVolume && b.readOnly, s.Do + " while the volume is mounted read-only",
 			"attach without read_only = true"},
-		{k.changes != changesNothing && format.ReadOnly, s.Do + ": " + b.format + " images cannot be changed", writable},
+		{k.changes != changesNothing && format.ReadOnly, s.Do + ": " + b.format + " images cannot be changed",
+			writable},
 		{s.Repair && format.ReadOnly, "check: " + b.format + " images cannot be repaired", writable},
-		{s.Kind == "table" && format.UDIF, "damage: the partition table of " + b.format + " images cannot be damaged alone",
+		{s.Kind == "table" && format.UDIF, "damage: the partition table of " + b.format +
+			" images cannot be damaged alone",
 			"kinds for read-only images: header, volume, truncated"},
 		{s.Kind == "band-missing" && !format.Folder, "damage: " + b.format + " has no bands",
 			"kinds for every format: header, truncated, volume"},
@@ -260,12 +274,14 @@ func (f *stepChecker) checkFiles(s *Step, _ *containerState) {
 	f.withFiles = false
 	switch {
 	case name == "" && !f.invalid["files"]:
-		f.atStep(s, "files", "write: the case %q names no file set", f.c.ID).hintf("give files = \"…\" here, or in [io]")
+		f.atStep(s, "files", "write: the case %q names no file set", f.c.ID).
+			hintf("give files = \"…\" here, or in [io]")
 	case s.Files != "":
 		f.hintName(f.atStep(s, "files", "there is no file set %q", name), name, "file sets", f.fileSetNames())
 	}
 }
 
+// checkFolder refuses a folder that exists already.
 func (f *stepChecker) checkFolder(s *Step, b *containerState) {
 	if b.folders[path.Clean(s.Dir)] {
 		f.atStep(s, "dir", "mkdir: the folder %q exists already", s.Dir)
@@ -349,10 +365,11 @@ func (f *stepChecker) checkFileLimit(s *Step, size units.Bytes, name string) {
 		switch {
 		case most == 0 || size <= most:
 		case len(preference) == 1:
-			f.atStep(s, "file limit", "%s: %q has files of %s, the largest file of %s has %s", s.Do, name, size, fs, most).
-				hintf("use exFAT, or smaller files")
+			f.atStep(s, "file limit", "%s: %q has files of %s, the largest file of %s has %s", s.Do, name, size, fs,
+				most).hintf("use exFAT, or smaller files")
 		case f.first("file limit", name):
-			f.warn(f.settingAt("filesystem").off, "filesystem", "files of %s are too large for %s, whose largest file has %s",
+			f.warn(f.settingAt("filesystem").off, "filesystem",
+				"files of %s are too large for %s, whose largest file has %s",
 				size, fs, most).hintf("leave %s out of the preference", fs)
 		}
 	}

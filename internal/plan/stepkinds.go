@@ -11,42 +11,29 @@ import (
 
 // Keys that several kinds of step share.
 var (
-	stepWorkers = field("workers", workersKind, func(s *Step) *int { return &s.Workers }).otherwise(ofCase).doc(overrides)
-	stepSync    = field("sync", syncKind, func(s *Step) *string { return &s.Sync }).otherwise(ofCase).doc(overrides)
-	stepCache   = field("cache", cacheKind, func(s *Step) *string { return &s.Cache }).otherwise(ofCase).doc(overrides)
-	stepBlock   = field("block", sizeKind, func(s *Step) *units.Bytes { return &s.Block }).otherwise(ofCase).doc(overrides)
-	stepBatch   = field("batch", enum("last", "all"), func(s *Step) *string { return &s.Batch }).
-			otherwise("`last` for read, verify, `last_sets`, `largest`; else `all`").
-			doc("the files of the newest batch that has any, or all of them; `last_sets` and `largest` always mean `last`")
-	stepAs = field("as", nameText, func(s *Step) *string { return &s.As }).must().
-		doc("`convert`, `transfer`, `damage`: name of the new container, for `on` of later steps")
-	stepPlace = field("place", placeText, func(s *Step) *string { return &s.Place }).otherwise(ofCase).
-			doc("`convert`, `transfer`: place of the new container")
-	stepFrom = field("from", pathText, func(s *Step) *string { return &s.From }).must().
-			doc("`copy`: an input or the `to` of an earlier step; `stream`: the `to` of an earlier step")
-	stepTo    = field("to", pathText, func(s *Step) *string { return &s.To }).must().doc("`copy`, `stream`: file on the volume")
-	stepTimes = field("times", number[int](1, 100000), func(s *Step) *int { return &s.Times }).
-			otherwise("`1` for remount").doc("`remount`, `repeat` (required): number of times")
-)
-
-const (
-	ofCase    = "that of the case"
-	overrides = "overrides the setting of the case in this step"
+	stepWorkers = field("workers", workersKind, func(s *Step) *int { return &s.Workers })
+	stepSync    = field("sync", syncKind, func(s *Step) *string { return &s.Sync })
+	stepCache   = field("cache", cacheKind, func(s *Step) *string { return &s.Cache })
+	stepBlock   = field("block", sizeKind, func(s *Step) *units.Bytes { return &s.Block })
+	stepBatch   = field("batch", enum("last", "all"), func(s *Step) *string { return &s.Batch })
+	stepAs      = field("as", nameText, func(s *Step) *string { return &s.As }).must()
+	stepPlace   = field("place", placeText, func(s *Step) *string { return &s.Place })
+	stepFrom    = field("from", pathText, func(s *Step) *string { return &s.From }).must()
+	stepTo      = field("to", pathText, func(s *Step) *string { return &s.To }).must()
+	stepTimes   = field("times", number[int](1, 100000), func(s *Step) *int { return &s.Times })
 )
 
 // stepRows lists every kind of step. It is a function because the rows refer to the registry.
 func stepRows() []stepKind {
-	innerSteps := stepsField(func(s *Step) *[]Step { return &s.Steps }).doc("`repeat`, `parallel`")
+	innerSteps := stepsField(func(s *Step) *[]Step { return &s.Steps })
 	return []stepKind{
 		{do: "create", needs: needsNew, about: "makes the container and its file system, not attached",
 			prose:   func(*Step, string) string { return "create the image and its file system" },
 			advance: func(_ *stepChecker, _ *Step, b *containerState) { b.made = true }},
 		{do: "attach", needs: needsDetached, about: "attaches and mounts", keys: []key[Step]{
-			optional("mount", flagKind, func(s *Step) **bool { return &s.Mount }).or("true").
-				doc("`attach`: mount the volume; `false` attaches the device only"),
-			optional("verify", flagKind, func(s *Step) **bool { return &s.Verify }).otherwise("the default of the tool").
-				doc("`attach`: verify a checksum"),
-			optional("read_only", flagKind, func(s *Step) **bool { return &s.ReadOnly }).or("false").doc("`attach`")},
+			optional("mount", flagKind, func(s *Step) **bool { return &s.Mount }).or("true"),
+			optional("verify", flagKind, func(s *Step) **bool { return &s.Verify }),
+			optional("read_only", flagKind, func(s *Step) **bool { return &s.ReadOnly }).or("false")},
 			prose: attachProse, estimate: (*estimator).trim,
 			advance: func(_ *stepChecker, s *Step, b *containerState) {
 				b.attached, b.mounted = true, s.Mount == nil || *s.Mount
@@ -57,33 +44,32 @@ func stepRows() []stepKind {
 			advance: func(_ *stepChecker, _ *Step, b *containerState) {
 				b.attached, b.mounted, b.readOnly = false, false, false
 			}},
-		{do: "remount", needs: needsVolume, about: "detaches and attaches, `times` over, and waits `settle` after each attach",
+		{do: "remount", needs: needsVolume,
+			about: "detaches and attaches, `times` over, and waits `settle` after each attach",
 			keys: []key[Step]{stepTimes.or("1"),
-				field("settle", timeKind, func(s *Step) *units.Duration { return &s.AtLeast }).otherwise("`\"0 s\"`").
-					doc("`remount`: wait after each attach")},
+				field("settle", timeKind, func(s *Step) *units.Duration { return &s.AtLeast })},
 			prose: remountProse, estimate: (*estimator).trim},
 		{do: "settle", needs: needsCreated, about: "waits", finish: finishSettle, prose: settleProse, keys: []key[Step]{
-			field("at_least", timeKind, func(s *Step) *units.Duration { return &s.AtLeast }).otherwise("`\"0 s\"`").
-				doc("`settle`: shortest wait"),
-			field("until_stable", flagKind, func(s *Step) *bool { return &s.UntilStable }).otherwise("`false`").
-				doc("`settle`: then until the allocated size has stopped changing"),
-			field("at_most", spanKind, func(s *Step) *units.Duration { return &s.AtMost }).
-				otherwise("`\"5 min\"` with `until_stable`").
-				doc("`settle`: longest wait, from the start of the step, after which a warning is recorded; only with `until_stable`")}},
+			field("at_least", timeKind, func(s *Step) *units.Duration { return &s.AtLeast }),
+			field("until_stable", flagKind, func(s *Step) *bool { return &s.UntilStable }),
+			field("at_most", spanKind, func(s *Step) *units.Duration { return &s.AtMost })}},
 		{do: "mkdir", needs: needsVolume, about: "makes a new folder, with those above it", changes: changesVolume,
-			keys: []key[Step]{field("dir", pathText, func(s *Step) *string { return &s.Dir }).must().
-				doc("`mkdir`: name of the folder")},
-			prose:   func(s *Step, image string) string { return fmt.Sprintf("make the folder %q on %s", s.Dir, image) },
+			keys: []key[Step]{field("dir", pathText, func(s *Step) *string { return &s.Dir }).must()},
+			prose: func(s *Step, image string) string {
+				return fmt.Sprintf("make the folder %q on %s", s.Dir,
+					image)
+			},
 			check:   (*stepChecker).checkFolder,
 			advance: func(_ *stepChecker, s *Step, b *containerState) { b.folders[path.Clean(s.Dir)] = true }},
-		{do: "write", needs: needsVolume, about: "writes a file set: opens a new batch", changes: changesVolume, fills: true,
-			files: true, keys: []key[Step]{field("files", nameText, func(s *Step) *string { return &s.Files }).
-				otherwise(ofCase).doc("`write`: name of a file set"), stepWorkers, stepSync, stepCache, stepBlock},
+		{do: "write", needs: needsVolume, about: "writes a file set: opens a new batch", changes: changesVolume,
+			fills: true,
+			files: true, keys: []key[Step]{field("files", nameText, func(s *Step) *string { return &s.Files }),
+				stepWorkers, stepSync, stepCache, stepBlock},
 			prose: writeProse, check: (*stepChecker).checkFiles, estimate: (*estimator).write,
 			advance: func(_ *stepChecker, _ *Step, b *containerState) { b.batches++ }},
 		{do: "read", needs: needsVolume, about: "reads a batch back, timed", files: true, keys: []key[Step]{
 			stepBatch.or(`"last"`), field("order", enum("same-as-written", "shuffled", "as-listed"),
-				func(s *Step) *string { return &s.Order }).or(`"same-as-written"`).doc("`read`: order of the files"),
+				func(s *Step) *string { return &s.Order }).or(`"same-as-written"`),
 			stepWorkers, stepCache, stepBlock},
 			prose: readProse, check: (*stepChecker).checkPool, estimate: (*estimator).read},
 		{do: "verify", needs: needsVolume, about: "checks every byte, not a measurement", unique: true,
@@ -92,95 +78,89 @@ func stepRows() []stepKind {
 			check: (*stepChecker).checkPool, estimate: (*estimator).read},
 		{do: "delete", needs: needsVolume, about: "deletes files, chosen by one of `all`, `last_sets`, `largest`, " +
 			"`every_other`, `share`", changes: changesVolume, finish: finishDelete, keys: []key[Step]{
-			field("all", flagKind, func(s *Step) *bool { return &s.All }).otherwise("`false`").
-				doc("`delete`: every file (of the `batch`); with `batch = \"all\"` those of `copy` and `stream` too"),
-			field("last_sets", number[int](1, 100000), func(s *Step) *int { return &s.LastSets }).
-				doc("`delete`: the files of the last N sets"),
-			field("largest", number[int](1, 1000000), func(s *Step) *int { return &s.Largest }).
-				doc("`delete`: the N largest files"),
-			field("every_other", flagKind, func(s *Step) *bool { return &s.Every }).otherwise("`false`").
-				doc("`delete`: the 2nd, 4th, … in the order written"),
-			field("share", shareKind, func(s *Step) *units.Share { return &s.Share }).
-				doc("`delete`: a random share, by number of files"), stepBatch},
+			field("all", flagKind, func(s *Step) *bool { return &s.All }),
+			field("last_sets", number[int](1, 100000), func(s *Step) *int { return &s.LastSets }),
+			field("largest", number[int](1, 1000000), func(s *Step) *int { return &s.Largest }),
+			field("every_other", flagKind, func(s *Step) *bool { return &s.Every }),
+			field("share", shareKind, func(s *Step) *units.Share { return &s.Share }), stepBatch},
 			prose: deleteProse, check: (*stepChecker).checkPool, estimate: (*estimator).remove},
 		{do: "trim", needs: needsVolume, about: "gives the volume's free space back to the container",
 			changes: changesVolume, imageOnly: true, estimate: (*estimator).trim,
 			prose: func(_ *Step, image string) string { return "give the free space of the volume back to " + image }},
 		{do: "compact", needs: needsDetached, about: "compacts the container", changes: changesImage, imageOnly: true,
 			keys: []key[Step]{field("battery", enum("refuse", "allow"), func(s *Step) *string { return &s.Battery }).
-				or(`"refuse"`).doc("`compact`: on battery")},
+				or(`"refuse"`)},
 			prose: func(s *Step, image string) string {
 				return "compact " + image + map[bool]string{true: ", on battery as well"}[s.Battery == "allow"]
 			}, estimate: (*estimator).trim},
 		{do: "resize", needs: needsDetached, about: "changes the nominal size", changes: changesImage, fills: true,
-			imageOnly: true, keys: []key[Step]{field("size", sizeKind, func(s *Step) *units.Bytes { return &s.Size }).must().
-					doc("`resize`")},
+			imageOnly: true, keys: []key[Step]{field("size", sizeKind, func(s *Step) *units.Bytes { return &s.Size }).
+					must()},
 			prose: func(s *Step, image string) string {
 				return fmt.Sprintf("change the nominal size of %s to %s", image, s.Size)
 			}, check: (*stepChecker).checkResize,
 			estimate: func(_ *estimator, s *Step, b *containerEstimate, _ *StepTotal) { b.size = s.Size }},
 		{do: "convert", needs: needsDetached, about: "makes a new container of another format", imageOnly: true,
-			keys: []key[Step]{stepAs, field("format", anyFormat, func(s *Step) *string { return &s.Format }).
-				otherwise("`convert_to` of the case").doc("`convert`"),
-				field("encryption", encryptionKind, func(s *Step) *string { return &s.Encryption }).or(`"none"`).doc("`convert`"),
-				field("band_size", bandKind, func(s *Step) *units.Bytes { return &s.BandSize }).or(`"default"`).
-					doc("`convert`, to UDSB only"), stepPlace},
+			keys: []key[Step]{stepAs, field("format", anyFormat, func(s *Step) *string { return &s.Format }),
+				field("encryption", encryptionKind, func(s *Step) *string { return &s.Encryption }).or(`"none"`),
+				field("band_size", bandKind, func(s *Step) *units.Bytes { return &s.BandSize }).or(`"default"`),
+				stepPlace},
 			finish: finishConvert, prose: convertProse, check: (*stepChecker).checkConvert,
 			advance: (*stepChecker).makeContainer, estimate: (*estimator).deriveContainer},
 		{do: "transfer", needs: needsDetached, about: "copies the container byte for byte", imageOnly: true,
 			keys: []key[Step]{stepAs, stepPlace},
 			prose: func(s *Step, image string) string {
 				return fmt.Sprintf("copy %s%s as “%s”", image, placeProse(s.Place), s.As)
-			}, check: (*stepChecker).checkName, advance: (*stepChecker).makeContainer, estimate: (*estimator).deriveContainer},
-		{do: "check", needs: needsUnmounted, about: "checks container or volume; findings make it fail", imageOnly: true,
+			}, check: (*stepChecker).checkName, advance: (*stepChecker).makeContainer, estimate: (*estimator).
+					deriveContainer},
+		{do: "check", needs: needsUnmounted, about: "checks container or volume; findings make it fail",
+			imageOnly: true,
 			keys: []key[Step]{field("what", enum("container", "volume"), func(s *Step) *string { return &s.What }).
-				or(`"volume"`).doc("`check`"),
-				field("repair", flagKind, func(s *Step) *bool { return &s.Repair }).otherwise("`false`").
-					doc("`check`: repair the findings")},
+				or(`"volume"`),
+				field("repair", flagKind, func(s *Step) *bool { return &s.Repair })},
 			prose: checkProse},
 		{do: "damage", needs: needsDetached, about: "makes a copy and damages the copy", imageOnly: true, untimed: true,
 			keys: []key[Step]{stepAs, field("kind", enum("header", "band-missing", "table", "truncated", "volume"),
-				func(s *Step) *string { return &s.Kind }).must().doc("`damage`. `header`: of a bundle its Info.plist, for which " +
-				"Info.bckup is read, so that it still attaches and `check` with `what = \"container\"` finds it; of an image its " +
-				"first sectors. `band-missing` (UDSB only): the content of the band reads as zeros, which `verify` finds, and " +
-				"`check` if the file system had data of its own there. `table`: the partition table, beyond repair; not of UDIF " +
-				"images. `truncated`: half of the file, or of the longest band, is lost. `volume`: the first sector of the file " +
-				"system; of UDIF images what is stored of it, which their checksums find")},
+				func(s *Step) *string { return &s.Kind }).must()},
 			prose: func(s *Step, image string) string {
 				return fmt.Sprintf("copy %s as “%s” and damage the copy (%s)", image, s.As, s.Kind)
-			}, check: (*stepChecker).checkName, advance: (*stepChecker).makeContainer, estimate: (*estimator).deriveContainer},
+			}, check: (*stepChecker).checkName, advance: (*stepChecker).makeContainer, estimate: (*estimator).
+					deriveContainer},
 		{do: "xattr", needs: needsCreated, about: "lists, sets or removes an extended attribute of the container",
 			imageOnly: true, untimed: true, keys: []key[Step]{
-				field("action", enum("list", "set", "remove"), func(s *Step) *string { return &s.Action }).must().doc("`xattr`"),
-				field("attr", anyText, func(s *Step) *string { return &s.Attr }).otherwise("required unless list").
-					doc("`xattr`: name"), xattrValue().otherwise("required for set").doc("`xattr`")},
+				field("action", enum("list", "set", "remove"), func(s *Step) *string { return &s.Action }).must(),
+				field("attr", anyText, func(s *Step) *string { return &s.Attr }), xattrValue()},
 			finish: finishXattr, prose: xattrProse},
 		{do: "measure", needs: needsCreated, untimed: true, needsPhase: true,
 			about: "records allocated size, bands and free space under its `phase` (required)",
 			prose: func(_ *Step, image string) string {
 				return "note the size on disk of " + image + ", its bands and the free space"
 			}},
-		{do: "copy", needs: needsVolume, about: "copies an input, or else a file on the volume, to a new file of the volume",
+		{do: "copy", needs: needsVolume, about: "copies an input, or else a file of the volume, to a new file",
 			changes: changesVolume, fills: true, files: true,
 			keys: []key[Step]{stepFrom, stepTo, stepSync, stepCache, stepBlock},
 			prose: func(s *Step, _ string) string {
 				return fmt.Sprintf("copy %q to the file %q on the volume", s.From, s.To)
 			}, check: (*stepChecker).checkCopy, estimate: (*estimator).copyFile},
-		{do: "stream", needs: needsVolume, about: "compresses or decompresses a file of the volume to a new file of the volume",
+		{do: "stream", needs: needsVolume,
+			about:   "compresses or decompresses a file of the volume to a new file of the volume",
 			changes: changesVolume, fills: true, files: true, keys: []key[Step]{stepFrom, stepTo,
 				field("direction", enum("compress", "decompress"), func(s *Step) *string { return &s.Direction }).
-					or(`"compress"`).doc("`stream`"),
-				field("codec", codecKind, func(s *Step) *string { return &s.Codec }).otherwise(ofCase).doc(overrides),
-				field("level", number[int](1, 22), func(s *Step) *int { return &s.Level }).otherwise(ofCase).doc(overrides),
-				field("threads", workersKind, func(s *Step) *int { return &s.Threads }).otherwise(ofCase).doc(overrides)},
-			prose: func(s *Step, _ string) string { return fmt.Sprintf("%s the file %q to %q", s.Direction, s.From, s.To) },
+					or(`"compress"`),
+				field("codec", codecKind, func(s *Step) *string { return &s.Codec }),
+				field("level", number[int](1, 22), func(s *Step) *int { return &s.Level }),
+				field("threads", workersKind, func(s *Step) *int { return &s.Threads })},
+			prose: func(s *Step, _ string) string {
+				return fmt.Sprintf("%s the file %q to %q", s.Direction, s.From,
+					s.To)
+			},
 			check: (*stepChecker).checkCopy, estimate: (*estimator).copyFile},
-		{do: "pause", needs: needsNone, untimed: true, noExpect: true, about: "a checkpoint: detaches all containers and " +
-			"stops until `resume`, which attaches them again, and refuses to continue the case if a container has been changed. " +
-			"Not after a block that has to fail, nor after `damage` after which a container cannot be opened again: `header`, " +
-			"and `truncated` of formats other than UDRW and UDSB",
-			keys: []key[Step]{field("message", someText, func(s *Step) *string { return &s.Message }).must().
-				doc("`pause`: instructions to the user")},
+		{do: "pause", needs: needsNone, untimed: true, noExpect: true,
+			about: "a checkpoint: detaches all containers and stops until `resume`, which attaches them again, and " +
+				"refuses to continue the case if a container has been changed. Not after a block that has to fail, nor " +
+				"after `damage` after which a container cannot be opened again: `header`, and `truncated` of formats " +
+				"other than UDRW and UDSB",
+			keys:  []key[Step]{field("message", someText, func(s *Step) *string { return &s.Message }).must()},
 			prose: func(s *Step, _ string) string { return "pause: " + strings.TrimSuffix(s.Message, ".") }},
 		{do: "repeat", needs: needsNone, untimed: true, keys: []key[Step]{stepTimes.must(), innerSteps},
 			about: "repeats the steps `times` over; each time is a cycle (1, 2, …); not nested",
@@ -198,6 +178,7 @@ func xattrValue() key[Step] {
 	return k
 }
 
+// finishSettle checks the limits of settle; until_stable without at_most stops after five minutes.
 func finishSettle(r *reader, n *node, s *Step) {
 	switch {
 	case s.AtLeast == 0 && !s.UntilStable:
@@ -212,6 +193,7 @@ func finishSettle(r *reader, n *node, s *Step) {
 	}
 }
 
+// finishDelete checks that files are chosen in one way, and fills in the batch they are chosen from.
 func finishDelete(r *reader, n *node, s *Step) {
 	given := 0
 	for _, set := range []bool{s.All, s.LastSets > 0, s.Largest > 0, s.Every, s.Share > 0} {
@@ -235,12 +217,14 @@ func finishDelete(r *reader, n *node, s *Step) {
 	}
 }
 
+// finishConvert refuses bands of formats without bands.
 func finishConvert(r *reader, n *node, s *Step) {
 	if s.BandSize > 0 && s.Format != "" && !formatOf(s.Format).Folder {
 		r.badKey(n.get("band_size"), "only UDSB has bands, this converts to %s", s.Format)
 	}
 }
 
+// finishXattr checks that the action has the name and value that it needs.
 func finishXattr(r *reader, n *node, s *Step) {
 	if s.Action != "list" && s.Action != "" && s.Attr == "" {
 		r.problem(n.off, "attr", "xattr: %q needs \"attr\"", s.Action)
@@ -250,6 +234,7 @@ func finishXattr(r *reader, n *node, s *Step) {
 	}
 }
 
+// placeProse names the place of a new container.
 func placeProse(place string) string {
 	if place == "" {
 		return ""
@@ -304,6 +289,7 @@ func writeProse(s *Step, image string) string {
 	return "write " + files + " to " + image + ", each timed"
 }
 
+// batchProse names the files of a batch.
 func batchProse(batch string) string {
 	if batch == "all" {
 		return "all files"

@@ -12,11 +12,14 @@ import (
 // quantity, a coefficient or an outcome, those of the other side only select. A cell is the value that the one names of
 // what both select.
 type Table struct {
-	Name    string
-	Title   string
-	Caption string // printed under it
-	Unit    string // as printed, for all lines whose quantity it fits
-	Digits  *int   // after the decimal point, for all lines; nil: three significant digits
+	Name  string
+	Title string
+	// Caption: printed under it
+	Caption string
+	// Unit: as printed, for all lines whose quantity it fits
+	Unit string
+	// Digits: after the decimal point, for all lines; nil: three significant digits
+	Digits  *int
 	Columns []TableLine
 	Rows    []TableLine
 }
@@ -25,7 +28,8 @@ type Table struct {
 type TableLine struct {
 	// Title heads the line; "" is the selection in words.
 	Title string
-	Group string // heading over neighbouring columns, or before neighbouring rows
+	// Group: heading over neighbouring columns, or before neighbouring rows
+	Group string
 	// Operand is the quantity with its selection; without a quantity it only selects. Published takes the figure as
 	// printed, without a measurement. A statistic may be on either side.
 	Operand
@@ -34,8 +38,10 @@ type TableLine struct {
 	// Step is the kind of step of an outcome, of the operand's selection; OK and Fail are the words for it, "" for "ok"
 	// and "fails".
 	Step, OK, Fail string
-	Unit           string // as printed, "" for that of the table
-	Digits         *int   // after the decimal point, nil for those of the table
+	// Unit: as printed, "" for that of the table
+	Unit string
+	// Digits: after the decimal point, nil for those of the table
+	Digits *int
 }
 
 // Limits of a table: more is for an export.
@@ -68,6 +74,7 @@ func DisplayUnit(name string) (base string, factor float64, ok bool) {
 	return "", math.NaN(), false
 }
 
+// displayUnitKind accepts the units that tables can print.
 func displayUnitKind() kind[string] {
 	names := make([]string, len(displayUnits))
 	for i, u := range displayUnits {
@@ -144,21 +151,18 @@ func (t *Table) DisplayFormat(row, column TableLine) (unit string, digits *int) 
 	return unit, digits
 }
 
-const unitDoc = "`TB/s` to `B/s`, `TiB/s` to `KiB/s`, `TB` to `B`, `TiB` to `KiB`, `h`, `min`, `s`, `ms`, `µs`, `ns`, `%`, `1`"
-
 var digitsKind = number[int](0, 9)
 
 // outcomeTable is the value of the key outcome.
 var outcomeTable = table[TableLine]{name: "outcome"}
 
+// outcomeKeys are the keys of an outcome.
 func outcomeKeys() []key[TableLine] {
 	return []key[TableLine]{
-		field("do", enum(stepNames()...), func(l *TableLine) *string { return &l.Step }).must().doc("the kind of step"),
-		selectorField("where", true, func(l *TableLine) *Selector { return &l.Where }).doc("which of them"),
-		field("ok", lineText, func(l *TableLine) *string { return &l.OK }).otherwise("`\"ok\"`").
-			doc("the word for steps that ended well"),
-		field("fail", lineText, func(l *TableLine) *string { return &l.Fail }).otherwise("`\"fails\"`").
-			doc("the word for steps that ended with an error, expected or not"),
+		field("do", enum(stepNames()...), func(l *TableLine) *string { return &l.Step }).must(),
+		selectorField("where", true, func(l *TableLine) *Selector { return &l.Where }),
+		field("ok", lineText, func(l *TableLine) *string { return &l.OK }),
+		field("fail", lineText, func(l *TableLine) *string { return &l.Fail }),
 	}
 }
 
@@ -167,9 +171,9 @@ var lineTable = table[TableLine]{name: "line", open: quantityKeys(func(r *reader
 	return readOperandQuantity(r, n, &l.Operand)
 }, "selector")}
 
+// lineKeys are the keys of a line other than quantities. The selection of a quantity belongs to the quantity.
 func lineKeys() []key[TableLine] {
-	where := selectorField("where", true, func(l *TableLine) *Selector { return &l.Where }).otherwise("").
-		doc("of a line that only selects")
+	where := selectorField("where", true, func(l *TableLine) *Selector { return &l.Where })
 	where.decode = func(r *reader, n *node, l *TableLine) {
 		if l.Where == nil { // else it is the selection of a quantity
 			l.Where = r.selector(n, "where", true)
@@ -179,28 +183,18 @@ func lineKeys() []key[TableLine] {
 		return l.Where.toml(), !l.HasValue() && (len(l.Where) > 0 || l.Fit == "" && l.Statistic == "")
 	}
 	return []key[TableLine]{
-		field("coefficient", enum(coefficientNames()...), func(l *TableLine) *string { return &l.Coefficient }).
-			doc("a coefficient of the [fit](#fits) that the line of the other side names. The slope of a time over bytes is " +
-				"printed as a rate, which is its inverse"),
-		field("fit", nameText, func(l *TableLine) *string { return &l.Fit }).
-			doc("name of the fit, in a line that only selects; it may have `where` as well, for the quantities of the same table"),
+		field("coefficient", enum(coefficientNames()...), func(l *TableLine) *string { return &l.Coefficient }),
+		field("fit", nameText, func(l *TableLine) *string { return &l.Fit }),
 		tableField("outcome", &outcomeTable, func(l *TableLine) *TableLine { return l },
-			func(l *TableLine) bool { return l.Step != "" }).doc("how steps ended, see below"),
-		field("title", lineText, func(l *TableLine) *string { return &l.Title }).otherwise("the selection").
-			doc("heading of the line; two lines of a group cannot have the same"),
-		field("group", lineText, func(l *TableLine) *string { return &l.Group }).
-			doc("heading over neighbouring columns, or before neighbouring rows"),
+			func(l *TableLine) bool { return l.Step != "" }),
+		field("title", lineText, func(l *TableLine) *string { return &l.Title }),
+		field("group", lineText, func(l *TableLine) *string { return &l.Group }),
 		where,
-		field("statistic", statistics, func(l *TableLine) *string { return &l.Statistic }).
-			otherwise("the estimator of the run").
-			doc("on either side, so that a table can compare statistics of the same figures"),
-		field("published", flagKind, func(l *TableLine) *bool { return &l.Published }).otherwise("`false`").
-			doc("the figure as printed, without a measurement"),
-		onField(func(l *TableLine) *On { return &l.On }).doc("with `published`: the figure that was taken there"),
-		field("unit", displayUnitKind(), func(l *TableLine) *string { return &l.Unit }).
-			otherwise("that of the table, none of a coefficient").doc(unitDoc),
-		optional("digits", digitsKind, func(l *TableLine) **int { return &l.Digits }).
-			otherwise("those of the table, none of a coefficient"),
+		field("statistic", statistics, func(l *TableLine) *string { return &l.Statistic }),
+		field("published", flagKind, func(l *TableLine) *bool { return &l.Published }),
+		onField(func(l *TableLine) *On { return &l.On }),
+		field("unit", displayUnitKind(), func(l *TableLine) *string { return &l.Unit }),
+		optional("digits", digitsKind, func(l *TableLine) **int { return &l.Digits }),
 	}
 }
 
@@ -221,23 +215,19 @@ func (l *TableLine) toml() string {
 
 var tableTable = table[Table]{name: "[[table]]"}
 
+// tableKeys are the keys of a table.
 func tableKeys() []key[Table] {
 	side := func(name string, at func(*Table) *[]TableLine) key[Table] {
 		return list[Table, TableLine]{name: name, items: "lines", low: 1, high: maxLines, at: at, lines: true,
 			read:  func(r *reader, n *node, l *TableLine) bool { lineTable.read(r, n, l); return true },
-			write: (*TableLine).toml, json: func() map[string]any { return schemaReference("line") }}.key().must().
-			doc("at most 100 lines a side, 1000 cells")
+			write: (*TableLine).toml, json: func() map[string]any { return schemaReference("line") }}.key().must()
 	}
 	return []key[Table]{
-		field("name", nameText, func(t *Table) *string { return &t.Name }).must().
-			doc("names files and exports; each table has its own"),
-		field("title", lineText, func(t *Table) *string { return &t.Title }).must().doc("heading"),
-		field("caption", anyText, func(t *Table) *string { return &t.Caption }).otherwise("`\"\"`").
-			doc("text under the table"),
-		field("unit", displayUnitKind(), func(t *Table) *string { return &t.Unit }).
-			doc("of every line whose quantity it fits; without one the table chooses a unit"),
-		optional("digits", digitsKind, func(t *Table) **int { return &t.Digits }).
-			doc("after the point, as printed in the source; without it three significant digits. It needs a unit, or a pure number"),
+		field("name", nameText, func(t *Table) *string { return &t.Name }).must(),
+		field("title", lineText, func(t *Table) *string { return &t.Title }).must(),
+		field("caption", anyText, func(t *Table) *string { return &t.Caption }),
+		field("unit", displayUnitKind(), func(t *Table) *string { return &t.Unit }),
+		optional("digits", digitsKind, func(t *Table) **int { return &t.Digits }),
 		side("columns", func(t *Table) *[]TableLine { return &t.Columns }),
 		side("rows", func(t *Table) *[]TableLine { return &t.Rows }),
 	}
@@ -245,9 +235,11 @@ func tableKeys() []key[Table] {
 
 // lineKind is a kind of line by the key that names its value, with the keys that have no meaning in it.
 type lineKind struct {
-	what   string // it is a line …
+	// what: it is a line …
+	what   string
 	unused []string
-	where  string // why it has no where
+	// where: why it has no where
+	where string
 }
 
 var lineKinds = map[string]lineKind{
@@ -269,7 +261,8 @@ func finishLine(r *reader, n *node, l *TableLine) {
 		} else if kind != "coefficient" && kind != "outcome" {
 			continue
 		}
-		if value != "" && (kind != "quantity" || value != "quantity") { // two quantities are reported where they are read
+		if value != "" && (kind != "quantity" ||
+			value != "quantity") { // two quantities are reported where they are read
 			r.badKey(p, "a line names one value; a second one is %q", p.name)
 			return
 		}
@@ -369,7 +362,8 @@ func (c *checker) checkSides(n *node, t *Table) bool {
 		c.bad(n.at("columns"), "neither rows nor columns name a quantity").
 			hintf("write a column as { write = { phase = \"new\" } }")
 	case bare >= 0:
-		c.problem(n.at(values.name, bare).off, values.name, "this line names no quantity, others of the %s do", values.name)
+		c.problem(n.at(values.name, bare).off, values.name, "this line names no quantity, others of the %s do",
+			values.name)
 	default:
 		c.checkUnits(n, t, values)
 		return true
@@ -404,8 +398,8 @@ func (c *checker) checkDisjoint(n *node, t *Table) bool {
 		for _, choice := range t.Rows[i].Where {
 			for j := range t.Columns {
 				if t.Columns[j].Where.names(choice.Key) {
-					c.problem(n.at("rows", i).off, choice.Key, "this row and column %d both select by %q", j+1, choice.Key).
-						hintf("a cell is the selection of both: one of them is enough")
+					c.problem(n.at("rows", i).off, choice.Key, "this row and column %d both select by %q", j+1,
+						choice.Key).hintf("a cell is the selection of both: one of them is enough")
 					return false
 				}
 			}
@@ -458,12 +452,14 @@ func (c *checker) checkTableCoefficients(n *node, values tableSide, f *Fit, unit
 		switch coefficient := at.at("coefficient"); {
 		case !c.checkCoefficientName(coefficient, f, l.Coefficient):
 		case unit == "":
-			c.bad(coefficient, "the slope of a %s over bytes has no unit that a table prints", unitWords[f.Quantity.Unit()])
+			c.bad(coefficient, "the slope of a %s over bytes has no unit that a table prints",
+				unitWords[f.Quantity.Unit()])
 		case ok && base != unit:
 			c.bad(at.at("unit"), "%s is the unit of a %s, and the %s of the fit %q is a %s", l.Unit, unitWords[base],
 				l.Coefficient, f.Name, unitWords[unit])
 		case before != "" && before != unit:
-			c.bad(coefficient, "the %s of one fit is a %s, that of the fit %q a %s", l.Coefficient, unitWords[before], f.Name,
+			c.bad(coefficient, "the %s of one fit is a %s, that of the fit %q a %s", l.Coefficient, unitWords[before],
+				f.Name,
 				unitWords[unit]).hintf("give the fits tables of their own")
 		case !ok && l.Digits != nil && unit != "1":
 			c.badKey(at.at("digits"), "digits need a unit: the %s of the fit %q is a %s", l.Coefficient, f.Name,
@@ -484,7 +480,8 @@ func (c *checker) checkCells(n *node, t *Table) {
 				found = figures(i, j, &cell)
 			}
 			if len(found) > 1 {
-				c.problem(n.at("rows", i).off, "rows", "the cell of row %d and column %d is several figures: %s", i+1, j+1,
+				c.problem(n.at("rows", i).off, "rows", "the cell of row %d and column %d is several figures: %s", i+1,
+					j+1,
 					listShort(found, 3)).hintf("select more: a cell is one figure")
 				return
 			}

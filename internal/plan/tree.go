@@ -34,18 +34,25 @@ func (k nodeKind) String() string {
 
 // node is one value of the plan file with its place in the text.
 type node struct {
-	kind  nodeKind
-	text  string // of a string its value, of another scalar the token as written
-	off   int    // byte offset of the value
-	key   int    // byte offset of the key, or of the value where there is none
-	name  string // the key, "" for items of a list
+	kind nodeKind
+	// text: of a string its value, of another scalar the token as written
+	text string
+	// off: byte offset of the value
+	off int
+	// key: byte offset of the key, or of the value where there is none
+	key int
+	// name: the key, "" for items of a list
+	name  string
 	items []*node
-	pairs []*node // of a table, in the order written
+	// pairs: of a table, in the order written
+	pairs []*node
 	index map[string]*node
 
-	origin tableOrigin // decides what may still be added to a table
+	// origin: decides what may still be added to a table
+	origin tableOrigin
 }
 
+// tableOrigin is the syntax that made a table or list.
 type tableOrigin int
 
 const (
@@ -104,9 +111,12 @@ func (n *node) at(path ...any) *node {
 type treeBuilder struct {
 	r      *reader
 	parser unstable.Parser
-	base   int   // offset of the parser's input in the text
-	root   *node // of the whole file
-	table  *node // that key-value lines go to; nil after an invalid header
+	// base: offset of the parser's input in the text
+	base int
+	// root: of the whole file
+	root *node
+	// table: that key-value lines go to; nil after an invalid header
+	table *node
 }
 
 // parseTree turns the text into a tree. After a syntax error, which is reported, it continues at the next table header,
@@ -200,6 +210,7 @@ func nextHeader(text []byte, at int) int {
 	return -1
 }
 
+// addExpression adds one line of the text to the tree. Lines after an invalid header are skipped.
 func (g *treeBuilder) addExpression(n *unstable.Node) {
 	switch n.Kind {
 	case unstable.KeyValue:
@@ -219,6 +230,7 @@ type keyPart struct {
 	off, end int
 }
 
+// keyParts are the pieces of a dotted key.
 func (g *treeBuilder) keyParts(it unstable.Iterator) []keyPart {
 	var out []keyPart
 	for it.Next() {
@@ -262,6 +274,7 @@ func (g *treeBuilder) openTable(n *unstable.Node, list bool) *node {
 	return old
 }
 
+// addItem adds a table to a list of tables [[a]].
 func (g *treeBuilder) addItem(t, old *node, p keyPart) *node {
 	if old == nil {
 		old = t.add(&node{kind: arrayNode, name: p.name, key: p.off, off: p.off, origin: tableList})
@@ -275,6 +288,7 @@ func (g *treeBuilder) addItem(t, old *node, p keyPart) *node {
 	return it
 }
 
+// reportTaken reports a key or table that the text has twice.
 func (g *treeBuilder) reportTaken(p keyPart, old *node) {
 	line, _ := g.r.place(old.key)
 	g.r.problem(p.off, p.name, "%q is given twice", p.name).hintf("the first is on line %d", line)
