@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"dmgbench/internal/attach"
 	"dmgbench/internal/host"
 )
@@ -129,3 +131,6 @@ func hasToolAtWork(lines []string, folder ...string) bool {
 	}
 	return false
 }
+
+// checkWritable reports why this user may not make files in the folder.
+func checkWritable(dir string) error { return unix.Access(dir, unix.W_OK|unix.X_OK) }
