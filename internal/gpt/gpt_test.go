@@ -53,7 +53,8 @@ func TestSingleRoundTrip(t *testing.T) {
 		size     int64
 		first    uint64
 		wantFrom int64
-	}{{64 << 20, 0, 1 << 20}, {64 << 20, FirstApple, 20 << 10}, {1 << 20, 0, 20 << 10}, {100_000_000_000, 0, 1 << 20}} {
+	}{{64 << 20, 0, 1 << 20}, {64 << 20, FirstApple, 20 << 10}, {1 << 20, 0, 20 << 10}, {100_000_000_000, 0, 1 << 20},
+		{4 << 20, 0, 1 << 20}, {4<<20 - 4096, 0, 20 << 10}} {
 		dev, table := written(t, c.size, c.first)
 		got, warnings, err := Read(dev)
 		require.NoError(t, err)
@@ -85,8 +86,11 @@ func TestAddRefuses(t *testing.T) {
 	} {
 		assert.ErrorIs(t, table.add(p), ErrInvalid, name)
 	}
-	_, err = newTable(20<<10, diskID)
-	assert.ErrorIs(t, err, ErrTooSmall)
+	const smallest = 2*(32+2) + 8 // two tables with their headers, and 4096 bytes
+	_, err = newTable((smallest-1)*SectorSize, diskID)
+	require.ErrorIs(t, err, ErrTooSmall)
+	_, err = newTable(smallest*SectorSize, diskID)
+	require.NoError(t, err)
 	dev := blockdevtest.NewMem(16 << 20)
 	require.NoError(t, Write(dev, table))
 	got, _, err := Read(dev)
@@ -207,6 +211,74 @@ func TestResize(t *testing.T) {
 	assert.Equal(t, got, again)
 	_, err = Resize(dev, 16<<20, 3)
 	require.ErrorIs(t, err, ErrInvalid)
+}
+
+// patch changes a header on a device and seals it.
+func patch(t *testing.T, dev blockdev.Device, sector uint64, change func(b []byte)) {
+	t.Helper()
+	b, err := get(dev, sector, 1)
+	require.NoError(t, err)
+	change(b)
+	seal(b)
+	require.NoError(t, put(dev, b, sector))
+}
+
+// TestTablesThatDiffer: each of the fields that both tables have in common is compared.
+func TestTablesThatDiffer(t *testing.T) {
+	const sectors = 8 << 20 / SectorSize
+	dev, table := written(t, 8<<20, 0)
+	patch(t, dev, sectors-1, func(b []byte) { b[56]++ }) // the identifier of the disk
+	got, warnings, err := Read(dev)
+	require.NoError(t, err)
+	assert.Equal(t, []Warning{WarnDifferent}, warnings)
+	assert.Equal(t, table, got)
+}
+
+// TestReadPrimary: for the names in an image the primary table alone is enough, if it is where tools put it.
+func TestReadPrimary(t *testing.T) {
+	const sectors = 8 << 20 / SectorSize
+	le := binary.LittleEndian
+	for name, c := range map[string]struct {
+		change func(b []byte)
+		err    error
+	}{
+		"whole":                  {func([]byte) {}, nil},
+		"last place of a backup": {func(b []byte) { le.PutUint64(b[32:], le.Uint64(b[48:])+32) }, nil},
+		"backup too early":       {func(b []byte) { le.PutUint64(b[32:], le.Uint64(b[48:])+31) }, ErrDamaged},
+		"backup outside":         {func(b []byte) { le.PutUint64(b[32:], sectors) }, ErrDamaged},
+		"no signature":           {func(b []byte) { b[0]++ }, ErrNoTable},
+	} {
+		dev, _ := written(t, 8<<20, 0)
+		patch(t, dev, 1, c.change)
+		_, err := ReadPrimary(dev, sectors)
+		assert.ErrorIs(t, err, c.err, name)
+	}
+	dev, table := written(t, 8<<20, 0)
+	entries, err := get(dev, 2, 32)
+	require.NoError(t, err)
+	require.NoError(t, put(dev, entries, 40))
+	patch(t, dev, 1, func(b []byte) {
+		le.PutUint64(b[40:], 2048)
+		le.PutUint64(b[72:], 40)
+	})
+	_, _, err = Read(dev)
+	require.NoError(t, err)
+	_, err = ReadPrimary(dev, sectors)
+	require.ErrorIs(t, err, ErrDamaged, "entries that do not follow the header")
+	_, err = ReadPrimary(dev, minSectors-1)
+	require.ErrorIs(t, err, ErrNoTable)
+	assert.Len(t, table.Partitions, 1)
+}
+
+// TestNewBootRecord: one partition of type 0xEE from sector 1 over the whole device, or as far as 32 bits reach.
+func TestNewBootRecord(t *testing.T) {
+	for sectors, length := range map[uint64]uint32{16384: 16383, 1 << 32: 0xFFFFFFFF, 1 << 40: 0xFFFFFFFF} {
+		entry := []byte{0, 0, 2, 0, 0xEE, 0xFF, 0xFF, 0xFF, 1, 0, 0, 0}
+		want := binary.LittleEndian.AppendUint32(append(make([]byte, 446), entry...), length)
+		got := updateMBR(make([]byte, SectorSize), sectors)
+		assert.Equal(t, want, got[:462])
+		assert.Equal(t, append(make([]byte, 48), 0x55, 0xAA), got[462:])
+	}
 }
 
 // TestBootRecordKeepsWhatIsNotOurs: the boot code in front of the partitions, the disk's signature, and the partitions
