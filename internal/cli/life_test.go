@@ -218,9 +218,12 @@ func (w *world) measuredOnce() {
 		id    string
 		round int
 	}
-	recs, torn, err := result.ReadJournal(strings.NewReader(w.journal()), result.JournalFile)
+	d, err := result.OpenRun(w.out)
 	require.NoError(w.t, err)
-	assert.Nil(w.t, torn)
+	defer d.Close()
+	recs, err := d.Journal()
+	require.NoError(w.t, err)
+	assert.Empty(w.t, d.Warnings())
 	over := map[caseRound]bool{}
 	for _, rec := range recs {
 		switch {

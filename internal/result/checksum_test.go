@@ -26,7 +26,7 @@ func TestChecksumNoticesEveryFlippedBit(t *testing.T) {
 		bad := bytes.Clone(good)
 		at, bit := rnd.IntN(len(bad)), rnd.IntN(8)
 		bad[at] ^= 1 << bit
-		_, torn, err := ReadJournal(bytes.NewReader(bad), JournalFile)
+		_, torn, err := parseJournal(bytes.NewReader(bad), JournalFile)
 		if torn != nil && err == nil { // the last line can be damaged by a crash, and is left out
 			require.Greater(t, at, bytes.LastIndexByte(good[:len(good)-1], '\n'))
 			continue
@@ -43,7 +43,7 @@ func TestChecksumNoticesEachBitOfALine(t *testing.T) {
 	for at := range good {
 		for bit := range 8 {
 			good[at] ^= 1 << bit
-			_, torn, err := ReadJournal(bytes.NewReader(good), JournalFile)
+			_, torn, err := parseJournal(bytes.NewReader(good), JournalFile)
 			require.True(t, err != nil || torn != nil, "bit %d of byte %d", bit, at)
 			good[at] ^= 1 << bit
 		}
@@ -53,26 +53,23 @@ func TestChecksumNoticesEachBitOfALine(t *testing.T) {
 // A journal of an older version gives the same records, and it is said that nothing guards them.
 func TestJournalWithoutChecksums(t *testing.T) {
 	good := string(journalOf(t, sampleRecords()...))
-	r := NewReader(strings.NewReader(good), JournalFile)
-	want, err := r.all()
+	want, err := readJournal(strings.NewReader(good), JournalFile)
 	require.NoError(t, err)
-	assert.Nil(t, r.Unchecked())
+	assert.Nil(t, want.unchecked)
 
 	old := withoutChecksums(good)
 	require.NotContains(t, old, "crc32c")
-	r = NewReader(strings.NewReader(old), JournalFile)
-	got, err := r.all()
+	got, err := readJournal(strings.NewReader(old), JournalFile)
 	require.NoError(t, err)
-	assert.Equal(t, want, got)
-	assert.Contains(t, r.Unchecked().Text, "13 of 13 records in the journal have no checksum")
+	assert.Equal(t, want.records, got.records)
+	assert.Contains(t, got.unchecked.Text, "13 of 13 records in the journal have no checksum")
 
 	lines := strings.SplitAfter(good, "\n") // an old run that this version resumed
-	r = NewReader(strings.NewReader(withoutChecksums(strings.Join(lines[:4], ""))+strings.Join(lines[4:], "")), JournalFile)
-	_, err = r.all()
+	got, err = readJournal(strings.NewReader(withoutChecksums(strings.Join(lines[:4], ""))+strings.Join(lines[4:], "")), JournalFile)
 	require.NoError(t, err)
-	assert.Contains(t, r.Unchecked().Text, "4 of 13 records")
+	assert.Contains(t, got.unchecked.Text, "4 of 13 records")
 
-	_, _, err = ReadJournal(strings.NewReader(strings.Join(lines[:4], "")+withoutChecksums(strings.Join(lines[4:], ""))), JournalFile)
+	_, _, err = parseJournal(strings.NewReader(strings.Join(lines[:4], "")+withoutChecksums(strings.Join(lines[4:], ""))), JournalFile)
 	require.ErrorContains(t, err, "line 5: the line has no checksum")
 }
 
@@ -117,12 +114,12 @@ func TestReaderRefusesContradictions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, 1, strings.Count(good, c.old))
-			_, _, err := ReadJournal(strings.NewReader(strings.Replace(good, c.old, c.new, 1)), JournalFile)
+			_, _, err := parseJournal(strings.NewReader(strings.Replace(good, c.old, c.new, 1)), JournalFile)
 			require.ErrorContains(t, err, c.want)
 		})
 	}
 	failed := slices.Clone(recs)
 	failed[5].Step.Step.Error, failed[5].Step.Step.Span.BusyNS = "no space left on device", 1_000_700
-	_, _, err := ReadJournal(bytes.NewReader(journalOf(t, failed...)), JournalFile)
+	_, _, err := parseJournal(bytes.NewReader(journalOf(t, failed...)), JournalFile)
 	require.NoError(t, err, "the time of a file that failed is in the span alone")
 }

@@ -47,7 +47,7 @@ func begin(rounds int, cases ...string) *script {
 }
 
 func (s *script) read(t testing.TB) []Record {
-	recs, _, err := ReadJournal(bytes.NewReader(journalOf(t, s.recs...)), "j")
+	recs, _, err := parseJournal(bytes.NewReader(journalOf(t, s.recs...)), "j")
 	require.NoError(t, err)
 	return recs
 }

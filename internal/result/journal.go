@@ -14,40 +14,55 @@ import (
 // MaxLine is the longest line of a journal in bytes, its end included.
 const MaxLine = 64 << 20
 
-// Reader reads a journal record by record.
+// journal is the content of a journal file.
 //
 // A run can be killed in the middle of a line, so the last line may be torn: it is
-// omitted, and [Reader.Torn] reports it. An unreadable line before the last one is
-// an error, since then another program has changed the file.
-type Reader struct {
+// omitted, with a warning. An unreadable line before the last one is an error, since
+// then another program has changed the file.
+type journal struct {
+	records   []Record
+	whole     int64    // length of the whole records in bytes
+	torn      *Warning // about the last line, nil if it is whole
+	unchecked *Warning // about records without a checksum, nil if there are none
+}
+
+// readJournal reads a journal; name is used in errors.
+func readJournal(in io.Reader, name string) (j journal, err error) {
+	r := &journalReader{br: bufio.NewReaderSize(in, 64<<10), name: name, max: MaxLine}
+	for {
+		rec, err := r.next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return journal{}, err
+		}
+		j.records = append(j.records, rec)
+	}
+	j.whole, j.torn = r.good, r.torn
+	if r.unchecked > 0 {
+		j.unchecked = &Warning{Kind: "journal", Text: fmt.Sprintf("%d of %d records in the journal have no checksum, "+
+			"as an older version wrote them: damage to them may not be noticed", r.unchecked, len(j.records))}
+	}
+	return j, nil
+}
+
+// journalReader reads a journal record by record.
+type journalReader struct {
 	br   *bufio.Reader
 	name string
-	max  int // longest line
+	max  int // longest line in bytes
 	line int
-	seq  int
+	seq  int   // of the last record
 	good int64 // bytes of whole records
 	torn *Warning
-	err  error
 
 	hasChecksums bool // a line with a checksum was read
 	unchecked    int  // records without one
 }
 
-// NewReader reads the journal r; name is used in errors.
-func NewReader(r io.Reader, name string) *Reader {
-	return &Reader{br: bufio.NewReaderSize(r, 64<<10), name: name, max: MaxLine}
-}
-
-// Next returns the next record, or [io.EOF] after the last whole one. After an
-// error it repeats that error.
-func (r *Reader) Next() (rec Record, err error) {
-	if r.err == nil {
-		rec, r.err = r.next()
-	}
-	return rec, r.err
-}
-
-func (r *Reader) next() (Record, error) {
+// next is the next record, or [io.EOF] after the last whole one.
+func (r *journalReader) next() (Record, error) {
 	line, err := r.readLine()
 	if err != nil {
 		return Record{}, err
@@ -81,7 +96,7 @@ func (r *Reader) next() (Record, error) {
 const hintDamaged = "only the last line of a journal may be damaged; restore the file from a copy or start a new run"
 
 // readLine returns a line with its end. A line without end is torn.
-func (r *Reader) readLine() ([]byte, error) {
+func (r *journalReader) readLine() ([]byte, error) {
 	r.line++
 	var line []byte
 	for {
@@ -107,60 +122,21 @@ func (r *Reader) readLine() ([]byte, error) {
 }
 
 // atEnd reports whether the journal ends here.
-func (r *Reader) atEnd() bool {
+func (r *journalReader) atEnd() bool {
 	_, err := r.br.Peek(1)
 	return errors.Is(err, io.EOF)
 }
 
 // tear records that the last line is torn, which ends the journal.
-func (r *Reader) tear(n int) error {
+func (r *journalReader) tear(n int) error {
 	r.torn = &Warning{Kind: "journal", Text: fmt.Sprintf(
 		"the last line of the journal (line %d, %d bytes) is incomplete and was omitted", r.line, n)}
 	return io.EOF
 }
 
 // fail is an error about the current line.
-func (r *Reader) fail(err error, hint string) error {
+func (r *journalReader) fail(err error, hint string) error {
 	return &Error{Doing: "reading journal", File: r.name, Line: r.line, Err: err, Hint: hint}
-}
-
-// Torn is the warning about a torn last line, nil if there is none. It is known
-// once Next has returned io.EOF.
-func (r *Reader) Torn() *Warning { return r.torn }
-
-// Whole is the length in bytes of the whole records that were read.
-func (r *Reader) Whole() int64 { return r.good }
-
-// Unchecked is the warning about records without a checksum, nil if there are none.
-// It is known once Next has returned io.EOF.
-func (r *Reader) Unchecked() *Warning {
-	if r.unchecked == 0 {
-		return nil
-	}
-	return &Warning{Kind: "journal", Text: fmt.Sprintf("%d of %d records in the journal have no checksum, "+
-		"as an older version wrote them: damage to them may not be noticed", r.unchecked, r.seq)}
-}
-
-// ReadJournal reads all records of a journal. The warning is not nil if the last
-// line was torn.
-func ReadJournal(r io.Reader, name string) ([]Record, *Warning, error) {
-	rd := NewReader(r, name)
-	recs, err := rd.all()
-	return recs, rd.Torn(), err
-}
-
-func (r *Reader) all() ([]Record, error) {
-	var recs []Record
-	for {
-		rec, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			return recs, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		recs = append(recs, rec)
-	}
 }
 
 // Each line of a journal ends with the CRC-32C of the bytes before it as its last
@@ -205,7 +181,7 @@ func verifyChecksum(line []byte) (has bool, err error) {
 // a resume by this version adds one to every later line. Without a checksum the
 // content is a record's last key, so that a line with another end had a checksum
 // that is damaged.
-func (r *Reader) checkLine(line []byte) error {
+func (r *journalReader) checkLine(line []byte) error {
 	has, err := verifyChecksum(line)
 	switch {
 	case err != nil:

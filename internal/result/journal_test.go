@@ -1,6 +1,7 @@
 package result
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -96,7 +97,7 @@ func stepRecord(id string, round, index int) Record {
 }
 
 func TestJournalRoundTrip(t *testing.T) {
-	recs, torn, err := ReadJournal(bytes.NewReader(journalOf(t, sampleRecords()...)), JournalFile)
+	recs, torn, err := parseJournal(bytes.NewReader(journalOf(t, sampleRecords()...)), JournalFile)
 	require.NoError(t, err)
 	assert.Nil(t, torn)
 	require.Len(t, recs, len(sampleRecords()))
@@ -133,7 +134,7 @@ func TestJournalRoundTripRandom(t *testing.T) {
 			recs = append(recs, Record{Kind: KindStep, Step: &StepEnd{Case: "a", Round: step.Round, Step: step}},
 				Record{Kind: KindSession, Session: &session})
 		}
-		got, torn, err := ReadJournal(iotest.HalfReader(bytes.NewReader(journalOf(t, recs...))), JournalFile)
+		got, torn, err := parseJournal(iotest.HalfReader(bytes.NewReader(journalOf(t, recs...))), JournalFile)
 		require.NoError(rt, err)
 		require.Nil(rt, torn)
 		require.Len(rt, got, len(recs))
@@ -150,16 +151,15 @@ func TestTornAtEveryByte(t *testing.T) {
 	data := journalOf(t, recs...)
 	last := bytes.LastIndexByte(data[:len(data)-1], '\n') + 1
 	for cut := last; cut < len(data); cut++ {
-		r := NewReader(bytes.NewReader(data[:cut]), JournalFile)
-		got, err := r.all()
+		j, err := readJournal(bytes.NewReader(data[:cut]), JournalFile)
 		require.NoError(t, err, "cut at %d", cut)
-		require.Len(t, got, len(recs)-1)
-		require.EqualValues(t, last, r.Whole())
-		require.Equal(t, cut > last, r.Torn() != nil, "cut at %d", cut)
+		require.Len(t, j.records, len(recs)-1)
+		require.EqualValues(t, last, j.whole)
+		require.Equal(t, cut > last, j.torn != nil, "cut at %d", cut)
 	}
 	holes := bytes.Clone(data) // a power cut can leave zeros where a block was not written
 	clear(holes[last+5 : last+40])
-	got, torn, err := ReadJournal(bytes.NewReader(holes), JournalFile)
+	got, torn, err := parseJournal(bytes.NewReader(holes), JournalFile)
 	require.NoError(t, err)
 	require.Len(t, got, len(recs)-1)
 	require.Contains(t, torn.Text, "line 6")
@@ -199,7 +199,7 @@ func TestReaderRefuses(t *testing.T) {
 		"not a journal":         {"a,b\n1,2\n", "line 1", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, _, err := ReadJournal(strings.NewReader(c.text), JournalFile)
+			_, _, err := parseJournal(strings.NewReader(c.text), JournalFile)
 			e, ok := errors.AsType[*Error](err)
 			require.True(t, ok, "%v", err)
 			assert.Contains(t, e.Error(), c.want)
@@ -209,15 +209,12 @@ func TestReaderRefuses(t *testing.T) {
 }
 
 func TestReaderLimits(t *testing.T) {
-	r := NewReader(strings.NewReader(strings.Repeat(" ", 70_000)+"\n"), "j")
-	r.max = 69_999
-	_, err := r.Next()
+	r := &journalReader{br: bufio.NewReader(strings.NewReader(strings.Repeat(" ", 70_000) + "\n")), name: "j", max: 69_999}
+	_, err := r.next()
 	require.ErrorContains(t, err, "longer than 69999 bytes")
-	_, again := r.Next()
-	require.Equal(t, err, again)
-	_, _, err = ReadJournal(io.MultiReader(bytes.NewReader(journalOf(t, sampleRecords()...)), iotest.ErrReader(errFull)), "j")
+	_, _, err = parseJournal(io.MultiReader(bytes.NewReader(journalOf(t, sampleRecords()...)), iotest.ErrReader(errFull)), "j")
 	require.ErrorIs(t, err, errFull)
-	recs, _, err := ReadJournal(strings.NewReader(""), "j")
+	recs, _, err := parseJournal(strings.NewReader(""), "j")
 	require.NoError(t, err)
 	require.Empty(t, recs)
 }
@@ -229,7 +226,7 @@ func TestLongLine(t *testing.T) {
 		rec.Step.Step.Samples = append(rec.Step.Step.Samples, Sample{File: fmt.Sprintf("f%05d", i), Bytes: int64(i)})
 		rec.Step.Step.Span.Bytes += int64(i)
 	}
-	recs, _, err := ReadJournal(bytes.NewReader(journalOf(t, runRecord(1, "a"), rec)), "j")
+	recs, _, err := parseJournal(bytes.NewReader(journalOf(t, runRecord(1, "a"), rec)), "j")
 	require.NoError(t, err)
 	require.Len(t, recs[1].Step.Step.Samples, 5001)
 }
@@ -248,7 +245,7 @@ func TestWriterSurvivesFullDisk(t *testing.T) {
 			if err := w.sync(); err != nil {
 				require.ErrorIs(t, err, errFull)
 				failed = true
-				before, _, err := ReadJournal(bytes.NewReader(m.data), "j") // what a crash would leave
+				before, _, err := parseJournal(bytes.NewReader(m.data), "j") // what a crash would leave
 				require.NoError(t, err)
 				require.LessOrEqual(t, len(before), i)
 			}
@@ -294,7 +291,7 @@ func TestIdentityStaysOut(t *testing.T) {
 			require.NoError(t, w.append(r))
 		}
 		require.NoError(t, w.flush())
-		recs, _, err := ReadJournal(bytes.NewReader(m.data), "j")
+		recs, _, err := parseJournal(bytes.NewReader(m.data), "j")
 		require.NoError(t, err)
 		if identify {
 			assert.Equal(t, "studio", recs[1].Session.Host.Name)
@@ -315,20 +312,19 @@ func FuzzReadJournal(f *testing.F) {
 	f.Add([]byte("{}\n{}\n"))
 	f.Add([]byte(`{"schema":1,"seq":1,"at":"2026-05-01T12:00:00Z","kind":"run","run":{"id":"x","rounds":1}}` + "\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		rd := NewReader(bytes.NewReader(data), "j")
-		recs, err := rd.all()
+		j, err := readJournal(bytes.NewReader(data), "j")
 		if err != nil {
 			return
 		}
-		if rd.Torn() == nil && rd.Whole() != int64(len(data)) {
-			t.Fatalf("%d bytes read of %d without a torn line", rd.Whole(), len(data))
+		if j.torn == nil && j.whole != int64(len(data)) {
+			t.Fatalf("%d bytes read of %d without a torn line", j.whole, len(data))
 		}
-		for _, r := range recs {
+		for _, r := range j.records {
 			if r.CaseStart != nil && optionalName(r.CaseStart.Container) != nil {
 				t.Fatalf("hostile container %q came through", r.CaseStart.Container)
 			}
 		}
-		res, err := Fold(recs)
+		res, err := Fold(j.records)
 		if err != nil {
 			return
 		}
@@ -347,4 +343,10 @@ func completed[T any](t require.TestingT, v *T) *T {
 	out, err := complete(v)
 	require.NoError(t, err)
 	return out
+}
+
+// parseJournal is the records of a journal and the warning about a torn last line.
+func parseJournal(r io.Reader, name string) ([]Record, *Warning, error) {
+	j, err := readJournal(r, name)
+	return j.records, j.torn, err
 }

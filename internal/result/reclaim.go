@@ -70,7 +70,7 @@ func (d *RunDir) lockEmptyJournal() (release func(), err error) {
 		release()
 		return nil, err
 	}
-	if recs, err := NewReader(f, JournalFile).all(); err != nil || len(recs) > 0 {
+	if j, err := readJournal(f, JournalFile); err != nil || len(j.records) > 0 {
 		release()
 		return nil, ErrNotEmpty
 	}

@@ -189,11 +189,11 @@ func (d *RunDir) resume() error {
 	if err := d.lockJournal(f); err != nil {
 		return err
 	}
-	r := NewReader(f, JournalFile)
-	recs, err := r.all()
+	j, err := readJournal(f, JournalFile)
 	if err != nil {
 		return err
 	}
+	recs := j.records
 	if len(recs) == 0 {
 		return errNeverStarted("resuming run", d.path)
 	}
@@ -203,14 +203,14 @@ func (d *RunDir) resume() error {
 	if err := d.checkMarker(recs[0].Run.ID); err != nil {
 		return err
 	}
-	if torn := r.Torn(); torn != nil {
+	if torn := j.torn; torn != nil {
 		d.warnings = append(d.warnings, *torn)
-		if err := f.Truncate(r.Whole()); err != nil {
+		if err := f.Truncate(j.whole); err != nil {
 			return fmt.Errorf("cutting off the torn line: %w", withoutPath(err))
 		}
 	}
-	d.w = newWriter(durable{f}, d.path, r.Whole(), len(recs), !recs[0].Run.Identify)
-	d.w.doubtful = r.Whole()
+	d.w = newWriter(durable{f}, d.path, j.whole, len(recs), !recs[0].Run.Identify)
+	d.w.doubtful = j.whole
 	return d.removeTemporary()
 }
 
@@ -339,14 +339,13 @@ func (d *RunDir) Journal() ([]Record, error) {
 	if err != nil {
 		return nil, &Error{Doing: "reading journal", File: JournalFile, Err: withoutPath(err)}
 	}
-	r := NewReader(f, JournalFile)
-	recs, err := r.all()
-	for _, w := range []*Warning{r.Torn(), r.Unchecked()} {
+	j, err := readJournal(f, JournalFile)
+	for _, w := range []*Warning{j.torn, j.unchecked} {
 		if err == nil && w != nil && !slices.Contains(d.warnings, *w) {
 			d.warnings = append(d.warnings, *w)
 		}
 	}
-	return recs, err
+	return j.records, err
 }
 
 // Warnings are about the folder itself: a torn line, no checksums, no locks.

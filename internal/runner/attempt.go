@@ -20,6 +20,8 @@ type stopError struct{ err error }
 
 // Error is the text of the cause.
 func (e *stopError) Error() string { return e.err.Error() }
+
+// Unwrap is the cause, such as ENOSPC.
 func (e *stopError) Unwrap() error { return e.err }
 
 // Stopped reports whether a run ended early because a place was full or gone. Its
@@ -38,6 +40,8 @@ func (e *journalError) Error() string {
 	const doing = "writing the journal: "
 	return doing + strings.TrimPrefix(e.err.Error(), doing)
 }
+
+// Unwrap is the error of the run folder.
 func (e *journalError) Unwrap() error { return e.err }
 
 // errSlept is an attempt that does not count, because the machine slept in it.
@@ -66,6 +70,8 @@ func (r *run) runCaseRound(ctx context.Context, id string, round int, pause *res
 	if err != nil {
 		return err
 	}
+	// The end record makes the case-round count. Before it is durable, a killed run
+	// measures the case-round again.
 	r.finished++
 	r.forecast.finish(id)
 	r.done[caseRoundKey{id, round}] = true
@@ -89,6 +95,7 @@ func (r *run) attempt(ctx context.Context, c plan.Case, end *result.CaseEnd, pau
 	if err != nil {
 		return err
 	}
+	// An attempt that continues a pause has its start record already.
 	if pause == nil {
 		start := &result.CaseStart{Case: c.ID, Round: round, Target: requestedTarget(c.Settings), Container: x.base,
 			Place: c.Settings.Place}

@@ -112,6 +112,8 @@ func (r *run) needsRound(round int) (bool, error) {
 func (r *run) decideRounds(done int) (look result.Look, due bool, err error) {
 	a := r.auto
 	look = result.Look{Round: done, ElapsedNS: int64(r.elapsedAll()), Written: r.writtenByAll}
+	// Limits come before precision: a run that reaches one ends here in any case,
+	// and the text reports how precise it is.
 	switch last := a.Looks[len(a.Looks)-1]; {
 	case done >= last && last < a.MaxRounds, a.MaxWritten > 0 && r.writtenByAll+bytesPerRound(r.p) > a.MaxWritten:
 		look.Stop = result.StopWritten
@@ -123,6 +125,7 @@ func (r *run) decideRounds(done int) (look result.Look, due bool, err error) {
 	if look.Stop == "" && !slices.Contains(a.Looks, done) {
 		return look, false, nil
 	}
+	// From the journal, not from memory: a resumed run makes the same decision.
 	res, err := r.foldJournal()
 	if err != nil {
 		return look, false, err

@@ -32,6 +32,7 @@ func (x *caseRun) canary(ctx context.Context) error {
 	}
 	key := workload.Key{Seed: x.r.p.Run.Seed, Round: x.round, Step: "canary", Batch: 1}
 	items := equalFiles(canaryFiles, canaryBytes, key)
+	// The canary is a step without a handler, as plans cannot contain it.
 	for _, op := range []string{"write", "read"} {
 		st := plan.Step{Do: "canary", Phase: "canary"}
 		rec := x.newRecord(st)
@@ -58,7 +59,8 @@ func (x *caseRun) canary(ctx context.Context) error {
 	return errors.Join(x.undo.run(ctx)...)
 }
 
-// equalFiles are n files of one size in bytes, for the canary and for preconditioning.
+// equalFiles are n files of one size in bytes, for the canary and for
+// preconditioning.
 func equalFiles(n int, size units.Bytes, key workload.Key) []workload.Item {
 	set := plan.FileSet{Name: key.Step, Parts: []plan.FilePart{{Sizes: []units.Bytes{size}, Sets: n}}}
 	return workload.Items(set, key)

@@ -291,6 +291,7 @@ func (x *caseRun) record(ctx context.Context, st plan.Step, rec result.Step, err
 	for _, w := range rec.Warnings {
 		x.r.warnProgress(x.c.ID, w.Text)
 	}
+	// The canary counts for max_written, but not for the progress of the plan.
 	n := writtenBy(&rec)
 	if x.r.writtenByAll += n; rec.Do != "canary" {
 		x.r.written += n

@@ -201,6 +201,7 @@ func (c *cleaner) cleanProbe(ctx context.Context, path, id string) error {
 	if err != nil {
 		return err
 	}
+	// The lock of a killed probe ended with its process.
 	lock, err := f.lock()
 	if err != nil {
 		f.close()

@@ -28,6 +28,8 @@ func fileStep(
 		if err != nil {
 			return err
 		}
+		// Counters of the disk contain the traffic of other programs, too; the
+		// report compares them with the bytes of the files.
 		before, unknown := s.x.deviceBytes()
 		s.rec.DeviceWhy = unknown
 		var out workload.Outcome

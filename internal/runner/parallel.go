@@ -64,6 +64,8 @@ func (s *stepRun) parallel(ctx context.Context) error {
 			return p.err
 		}
 	}
+	// The block's record has the time from its start to the end of its last step;
+	// each step has a record of its own.
 	err := s.timed(func() error { return workload.Parallel(ctx, work...) })
 	for _, p := range steps {
 		x.merge(p)

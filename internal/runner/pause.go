@@ -72,6 +72,7 @@ func (x *caseRun) isReplaying() bool { return x.pause != nil && x.index < x.paus
 // container that the step made is opened again and must be the one that was left.
 // After the last replayed step, containers are attached again.
 func (x *caseRun) replay(ctx context.Context, st plan.Step) error {
+	// Indexes continue as in the earlier session, since the pause is one of them.
 	x.index += 1 + len(st.Steps) // the steps of a parallel block have numbers of their own
 	h, err := x.container(st)
 	if err != nil {

@@ -64,6 +64,7 @@ type Space struct {
 	Need, Free units.Bytes
 }
 
+// String is one line for people.
 func (s Space) String() string {
 	return fmt.Sprintf("%s: up to %s needed, %s free", s.Title, s.Need.Human(), s.Free.Human())
 }
@@ -137,7 +138,7 @@ func freeSpace(path string) (int64, error) {
 		return 0, err
 	}
 	defer dir.Close()
-	free, _, _, err := dir.FreeSpace()
+	free, _, _, err := dir.FreeSpace() // for an unprivileged user
 	return free, err
 }
 

@@ -145,6 +145,7 @@ func (r *run) findInputs() (map[string]string, error) {
 		}
 	}
 	out := map[string]string{}
+	// In the order of the plan, so that the first error is always the same.
 	for _, in := range r.p.Inputs {
 		path := r.c.Inputs[in.Name]
 		generated := slices.ContainsFunc(r.state.Run.Departures, func(d result.Departure) bool {

@@ -28,6 +28,7 @@ func (r *run) runRounds(ctx context.Context) error {
 			return err
 		}
 	}
+	// For the progress: how much the whole run writes, and how much of it is done.
 	for _, c := range r.cases {
 		r.roundWrites += int64(plan.Estimate(r.p, c).BytesWritten)
 	}
@@ -43,6 +44,7 @@ func (r *run) runRounds(ctx context.Context) error {
 			return err
 		}
 	}
+	// A pause inside a case comes first: its containers occupy the places.
 	if paused != nil && paused.Case != "" {
 		if err := r.runCaseRound(ctx, paused.Case, paused.Round, paused); err != nil {
 			return err

@@ -23,6 +23,7 @@ type undo struct {
 	do   func(context.Context) error
 }
 
+// push adds an action that is undone before all earlier ones.
 func (s *undoStack) push(what string, do func(context.Context) error) {
 	s.todo = append(s.todo, undo{what, do})
 }
@@ -43,6 +44,7 @@ func (s *undoStack) run(ctx context.Context) []error {
 // pausedError ends a session on purpose: the user has to do something.
 type pausedError struct{ message string }
 
+// Error contains what the user has to do.
 func (e *pausedError) Error() string { return "paused: " + e.message }
 
 // runSession runs one session: places, cases, clean-up and the session's end.

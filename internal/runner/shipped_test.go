@@ -57,7 +57,7 @@ func unable(c plan.Case) string {
 	case !slices.Contains(made, s.Format):
 		return "format " + s.Format
 	case s.Encryption != "none" && s.Format == "ASIF":
-		return "encrypted ASIF, of which the layout is not known"
+		return "encrypted ASIF, which has no published layout"
 	case s.ServedBy != "auto":
 		return "choosing what serves an image"
 	case !slices.Contains(s.Filesystems, "exFAT"):

@@ -47,6 +47,7 @@ type stepHandler struct {
 // refers to it.
 var stepHandlers map[string]stepHandler
 
+// The order of rows is that of the protocol: containers, actions on them, files.
 func init() {
 	stepHandlers = map[string]stepHandler{
 		"create":   {needs: needsNone, do: (*stepRun).create, replay: (*stepRun).reopenMain},
@@ -315,6 +316,8 @@ func (s *stepRun) settle(ctx context.Context) error {
 // or not.
 func (s *stepRun) measure(ctx context.Context) error {
 	return s.timed(func() error {
+		// The size on the host is read also while the container is attached; it may
+		// not contain writes that the volume still caches.
 		u, err := s.h.con.Usage(ctx)
 		if err != nil {
 			return err

@@ -28,6 +28,7 @@ func (u *Unsupported) Error() string {
 	return fmt.Sprintf("%s: %v", stepName(u.Step), u.Err)
 }
 
+// Unwrap is the error of the engine, with its hint.
 func (u *Unsupported) Unwrap() error { return u.Err }
 
 // UnsupportedCases are the cases of a plan that a run with the engine skips, each

@@ -102,7 +102,7 @@ func TestUnsupportedCases(t *testing.T) {
 		"compact":                   {compacting, inprocess.New(nil), []string{"format=UDRW compact: in-process does not support compacting UDRW"}},
 		"compact by Apple's":        {compacting, apple, []string{"format=UDRW compact: hdiutil (Apple) does not support compacting UDRW"}},
 		"compact is to fail":        {strings.Replace(compacting, `"compact"`, `"compact", expect = "fail"`, 1), inprocess.New(nil), nil},
-		"encrypted ASIF":            {strings.Replace(encrypted, `{ do = "compact" },`, "", 1), inprocess.New(nil), []string{"format=ASIF in-process does not support encrypted ASIF, of which the layout is not known"}},
+		"encrypted ASIF":            {strings.Replace(encrypted, `{ do = "compact" },`, "", 1), inprocess.New(nil), []string{"format=ASIF in-process does not support encrypted ASIF, which has no published layout"}},
 		"encrypted ASIF by ours":    {strings.Replace(encrypted, `{ do = "compact" },`, "", 1), ours, []string{"format=ASIF diskutil (dmgbench work-alike) does not support encryption of ASIF images"}},
 		"encrypted ASIF by Apple's": {strings.Replace(encrypted, `{ do = "compact" },`, "", 1), apple, nil},
 		"AES-128 ASIF by Apple's":   {strings.Replace(strings.Replace(encrypted, `{ do = "compact" },`, "", 1), "AES-256", "AES-128", 1), apple, []string{"format=ASIF diskutil (Apple) does not support encryption AES-128"}},

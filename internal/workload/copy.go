@@ -134,6 +134,8 @@ func timeOne(
 		return out, fmt.Errorf("waiting for the other steps: %w", err)
 	}
 	var found achieved
+	// From here to the second reading of the clock, only the work and its flush
+	// run.
 	start := int64(o.Clock.Now())
 	err = work()
 	if err == nil && o.Sync != hostio.SyncNone {

@@ -226,7 +226,11 @@ func TestCollectorIsOffOnlyWhileTimed(t *testing.T) {
 	}, func(ctx context.Context, g *Gate) error {
 		o := o
 		o.Gate = g
-		_, err := Write(ctx, v, InFolder("other", items(10, 20)), o)
+		other := items(10, 20)
+		for i := range other {
+			other[i].Name = "other/" + other[i].Name
+		}
+		_, err := Write(ctx, v, other, o)
 		return err
 	})
 	require.NoError(t, err)

@@ -74,16 +74,6 @@ func itemName(it Item, size units.Bytes) string {
 	return path.Join(BatchFolder(it.Batch), fmt.Sprintf("%02d-%03d-%s.bin", it.Set, it.Index, compact))
 }
 
-// InFolder are the items in a folder of the volume. The data of a file depends on
-// its name, so the same items must be used for writing and verifying.
-func InFolder(dir string, items []Item) []Item {
-	moved := slices.Clone(items)
-	for i := range moved {
-		moved[i].Name = path.Join(dir, moved[i].Name)
-	}
-	return moved
-}
-
 // ReadOrder arranges items, given in the order in which they were written, for
 // reading: [OrderSameAsWritten] (also ""), [OrderAsListed], [OrderShuffledAll] or
 // [OrderShuffled], which shuffles anew within each set.

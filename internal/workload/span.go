@@ -81,8 +81,8 @@ func checkWrite(n int, want int64, err error) error {
 	return err
 }
 
-// checkRead is the error of a call that read n bytes instead of want. The end of the
-// file before that is [io.ErrUnexpectedEOF].
+// checkRead is the error of a call that read n bytes instead of want. The end of
+// the file before that is [io.ErrUnexpectedEOF].
 func checkRead(n int, want int64, err error) error {
 	switch {
 	case int64(n) == want:

@@ -213,6 +213,7 @@ func (s *step) timeWave(jobs []*job, waves chan<- *wave, own *span) {
 	s.work(w, own, 0)
 	w.done.Wait()
 	s.out.Flushes += hostio.Flushes() - flushes
+	// With one file the span is exactly that of its sample.
 	if len(jobs) == 1 && jobs[0].started {
 		gate = jobs[0].start // no other worker had to be woken
 	}
@@ -281,6 +282,7 @@ func (s *step) finishWave(ctx context.Context, jobs []*job) error {
 			failed = fmt.Errorf("%s file %q: %w", s.doing(), j.item.Name, j.err)
 		}
 	}
+	// A cancelled step reports the cause, not the file at which it stopped.
 	for _, j := range jobs {
 		if failed == nil && !j.done && ctx.Err() != nil {
 			failed = fmt.Errorf("%s file %q: %w", s.doing(), j.item.Name, context.Cause(ctx))

@@ -263,6 +263,7 @@ func (p *pipe) run(whole context.Context) error {
 	if p.spec.Direction == Compress {
 		f.next, f.empty = (*framer).input, p.src.Size() == 0
 	}
+	// No channel ever blocks its sender: there are at most n pieces in all.
 	n := len(p.pieces)
 	idle, work, order := make(chan *piece, n), make(chan *piece, n), make(chan *piece, n)
 	for _, one := range p.pieces {

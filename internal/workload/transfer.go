@@ -200,6 +200,7 @@ func Verify(ctx context.Context, vol Volume, items []Item, o Options) (Outcome, 
 	if err != nil {
 		return Outcome{}, err
 	}
+	// Verification is not timed, so it uses all processors.
 	workers := min(max(o.Workers, runtime.GOMAXPROCS(0)), max(len(items), 1))
 	mem, err := hostio.AlignedBuffer(2 * verifyBlock * workers)
 	if err != nil {

@@ -3,6 +3,7 @@ package directory_test
 import (
 	"context"
 	"path"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -110,7 +111,10 @@ func TestReadWhileWriting(t *testing.T) {
 	vol, old, o := attach(t, c).Volume(), oddSizes(), options(t)
 	_, err = workload.Write(t.Context(), vol, old, o)
 	require.NoError(t, err)
-	fresh := workload.InFolder("new", old)
+	fresh := slices.Clone(old)
+	for i := range fresh {
+		fresh[i].Name = "new/" + fresh[i].Name
+	}
 	var read, written workload.Outcome
 	err = workload.Parallel(t.Context(), func(ctx context.Context, g *workload.Gate) (err error) {
 		o := o

@@ -40,6 +40,7 @@ func writeBenchfmt(w io.Writer, runs []*result.Result, _ string) error {
 	if _, err := io.WriteString(w, benchUnits); err != nil {
 		return err
 	}
+	// Configuration lines hold until they change; config is the current state.
 	config := map[string]string{}
 	for _, rated := range []bool{true, false} {
 		for _, r := range runs {
@@ -190,6 +191,8 @@ func writeBench(w io.Writer, name string, s *result.Step) {
 		label += "/op=" + bench(s.Op)
 	}
 	fmt.Fprintf(w, "Benchmark%s%s%s/cycle=%d 1", benchBase(s.Do), name, label, s.Cycle)
+	// A step with workers takes from the gate to the last file; the rest is
+	// preparation.
 	ns := s.DurationNS
 	if p := s.Span; p != nil {
 		ns = p.LastDoneNS - p.GateNS

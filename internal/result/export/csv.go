@@ -259,6 +259,8 @@ func writeCSV(w io.Writer, rs []*result.Result, table string) error {
 	if cols == nil {
 		return fmt.Errorf("table %q is none of %s", table, strings.Join(Tables, ", "))
 	}
+	// Columns depend on the keys of the cases, so that runs of two plans may
+	// differ.
 	sameName := func(a, b Column) bool { return a.Name == b.Name }
 	for _, r := range rs[1:] {
 		if !slices.EqualFunc(cols, Columns(r, table), sameName) {
@@ -297,6 +299,7 @@ func forEachRow(r *result.Result, table string, do func(x *csvRow)) {
 	case "summaries":
 		for si := range r.Summaries {
 			s := &r.Summaries[si]
+			// A summary of a case that the result does not have still gets a row.
 			c := &result.Case{ID: s.Case}
 			if i := slices.IndexFunc(r.Cases, func(c result.Case) bool { return c.ID == s.Case }); i >= 0 {
 				c = &r.Cases[i]

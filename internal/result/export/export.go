@@ -65,6 +65,7 @@ func Write(w io.Writer, rs []*result.Result, formatName, table string) error {
 	case len(rs) > 1 && (formats[i].single || table == "tables"):
 		return fmt.Errorf("exporting %d runs: %s contains one run: %w", len(rs), cmp.Or(table, formatName), ErrOneRun)
 	}
+	// Before the first byte, so that an error leaves no half-written file.
 	for _, r := range rs {
 		if err := r.CheckFinite(); err != nil {
 			return fmt.Errorf("exporting %s of run %s: %w", formatName, r.Run, err)

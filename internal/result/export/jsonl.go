@@ -49,7 +49,7 @@ type sampleLine struct {
 // the others. Lines of rounds that do not count have "counts": false.
 func writeJSONL(w io.Writer, rs []*result.Result, _ string) error {
 	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
+	enc.SetEscapeHTML(false) // names stay readable: the lines are not for HTML
 	for _, r := range rs {
 		if err := writeSamples(enc, r); err != nil {
 			return err
@@ -66,6 +66,8 @@ func writeSamples(enc *json.Encoder, r *result.Result) error {
 		for _, kv := range c.Keys {
 			keys[kv[0]] = kv[1]
 		}
+		// One line value for all samples of a step: only the fields of the sample
+		// change.
 		for si := range c.Steps {
 			line := newSampleLine(r, c, &c.Steps[si])
 			line.Keys = keys

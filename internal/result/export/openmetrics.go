@@ -39,9 +39,11 @@ func (f *family) add(value string, labels ...string) {
 	for i := 0; i < len(labels); i += 2 {
 		f.labels = append(f.labels, labels[i])
 	}
+	// Samples of a family are adjacent in the file, as the format requires.
 	f.lines = append(f.lines, f.name+"{"+b.String()+"} "+value)
 }
 
+// labelEscapes are those of the text format; other characters are valid in labels.
 var labelEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
 // escapeLabel escapes a label value; invalid UTF-8 is replaced.
@@ -67,13 +69,14 @@ func writeOpenMetrics(w io.Writer, rs []*result.Result, _ string) error {
 	return err
 }
 
-// metricFamilies are all families in the order of the file, also those without samples.
+// metricFamilies are all families in the order of the file, also those without
+// samples.
 func metricFamilies(r *result.Result) []*family {
 	return slices.Concat([]*family{runInfo(r), runTimes(r)}, estimateFamilies(r), stateFamilies(r))
 }
 
-// runInfo is a metric with the facts of the run as labels, the usual form for text in
-// Prometheus.
+// runInfo is a metric with the facts of the run as labels, the usual form for text
+// in Prometheus.
 func runInfo(r *result.Result) *family {
 	f := &family{name: "dmgbench_run_info", help: "The run, always 1."}
 	s := &result.Session{}
@@ -143,6 +146,8 @@ func stateFamilies(r *result.Result) []*family {
 	claims := &family{name: "dmgbench_claim_verdict", help: "Verdict on a claim, always 1."}
 	notes := &family{name: "dmgbench_warnings", help: "Warnings of the run and of its summaries."}
 	departures := &family{name: "dmgbench_departures", help: "Ways in which the run differs from what was published."}
+	// Counts, not texts: a label for each text would make new series with every
+	// run.
 	n := len(r.Warnings)
 	for _, c := range r.Cases {
 		cases.add("1", "plan", r.Plan.Name, "case", c.ID, "status", c.Status)
