@@ -19,17 +19,9 @@ import (
 // compareRuns is the command "compare". A regression is exit status 5 even
 // where other rows are undecided.
 func (a *app) compareRuns(_ context.Context, paths []string) error {
-	o := analysis.CompareOptions{By: a.list("by"), Estimator: a.text("estimator"), Plans: map[string]*plan.Plan{}}
-	var err error
-	if o.Threshold, err = a.threshold(); err != nil {
+	o, err := a.compareOptions()
+	if err != nil {
 		return err
-	}
-	ops := a.list("op")
-	if slices.Contains(ops, "all") {
-		ops = analysis.CompareOps()
-	}
-	for _, op := range ops {
-		o.Ops = append(o.Ops, plan.Quantity(op))
 	}
 	list, o, err := a.readSides(paths, o)
 	if err != nil {
@@ -54,6 +46,20 @@ func (a *app) compareRuns(_ context.Context, paths []string) error {
 		return status(exitUndecided)
 	}
 	return nil
+}
+
+// compareOptions are the options that the flags determine without the runs.
+func (a *app) compareOptions() (o analysis.CompareOptions, err error) {
+	o = analysis.CompareOptions{By: a.list("by"), Estimator: a.text("estimator"), Plans: map[string]*plan.Plan{}}
+	ops := a.list("op")
+	if slices.Contains(ops, "all") {
+		ops = analysis.CompareOps()
+	}
+	for _, op := range ops {
+		o.Ops = append(o.Ops, plan.Quantity(op))
+	}
+	o.Threshold, err = a.threshold()
+	return o, err
 }
 
 // threshold parses --threshold as a share of 1, between 0 and 1.
@@ -94,6 +100,8 @@ func (a *app) readSides(paths []string, o analysis.CompareOptions) ([]*result.Re
 			if err != nil {
 				return nil, o, err
 			}
+			// The plan is needed to judge claims on pooled runs; a result.json
+			// alone is compared without.
 			if p := runfolders.Plan(f, r); p != nil {
 				o.Plans[r.Plan.Digest] = p
 			}
@@ -103,24 +111,33 @@ func (a *app) readSides(paths []string, o analysis.CompareOptions) ([]*result.Re
 			all = append(all, r)
 		}
 	}
-	sides := sideNames(paths, heads)
 	o.Baseline = baseline
+	for i, path := range paths {
+		if baseline != "" && filepath.Clean(path) == filepath.Clean(baseline) { // a path instead of a name
+			o.Baseline = heads[i].Run
+		}
+	}
+	o.Names, o.Sides = runNames(sideNames(paths, heads), folders)
+	return all, o, nil
+}
+
+// runNames are the names of all runs, and the side of each; folders are the
+// runs of each side. Without a side that has several runs, the sides are nil:
+// each run is then a side, unless --by makes others.
+func runNames(sides []string, folders [][]string) (names, of []string) {
 	for i, own := range folders {
 		for _, f := range own {
 			name := sides[i]
 			if len(own) > 1 {
 				name += "/" + filepath.Base(f)
 			}
-			o.Names, o.Sides = append(o.Names, name), append(o.Sides, sides[i])
-		}
-		if baseline != "" && filepath.Clean(paths[i]) == filepath.Clean(baseline) { // a path instead of a name
-			o.Baseline = heads[i].Run
+			names, of = append(names, name), append(of, sides[i])
 		}
 	}
-	if len(o.Names) == len(paths) {
-		o.Sides = nil // each path is one run
+	if len(names) == len(sides) {
+		of = nil
 	}
-	return all, o, nil
+	return names, of
 }
 
 // againstPath is the path of the run that --against names. first is the first

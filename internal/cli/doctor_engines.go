@@ -140,13 +140,24 @@ func doctorAttaching(ctx context.Context, t *factTable) {
 		loops = "this user can use them"
 	}
 	t.add("loop devices", loops)
-	fuse := "/dev/fuse can be opened"
+	fuse := "/dev/fuse can be opened" // opening it mounts no volume
 	if f, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0); err != nil {
 		fuse = "not available: " + err.Error()
 	} else {
 		f.Close()
 	}
 	t.add("FUSE", fuse)
+	doctorFilesystems(t)
+	if list, err := attach.List(ctx); err != nil {
+		t.add("attached", "unknown: "+err.Error())
+	} else if len(list) > 0 {
+		t.add("attached", count(len(list), "image")+"; dmgbench hdiutil info lists them")
+	}
+}
+
+// doctorFilesystems prints which file systems can be made and mounted here, and
+// which program, package or driver is missing for the others.
+func doctorFilesystems(t *factTable) {
 	var yes, no, packages []string
 	for _, f := range attach.Filesystems() {
 		mounts := f.MountableByKernel || f.Kernel == "exfat" // exFAT has a FUSE server of ours
@@ -166,11 +177,6 @@ func doctorAttaching(ctx context.Context, t *factTable) {
 	}
 	t.add("file systems", text)
 	t.addPackages(unique(packages), "")
-	if list, err := attach.List(ctx); err != nil {
-		t.add("attached", "unknown: "+err.Error())
-	} else if len(list) > 0 {
-		t.add("attached", count(len(list), "image")+"; dmgbench hdiutil info lists them")
-	}
 }
 
 // imageTool is a program of the system that opens or checks images that --keep

@@ -151,12 +151,12 @@ func tornJournal(t *testing.T, bin string) {
 	assert.Equal(t, strings.Join(lines, ""), string(after), "a damaged journal was changed")
 }
 
-// asked: SIGUSR1 (on macOS Ctrl-T) has the program say where it stands, and go on.
-func asked(t *testing.T, bin string) {
+// progressOnSignal: at SIGUSR1 (on macOS Ctrl-T) the program prints its progress and continues.
+func progressOnSignal(t *testing.T, bin string) {
 	w := newWorld(t, bin, lifePlan)
 	p := w.start(w.begin()...)
 	w.settling(p, "UDRW", 1)
-	require.NoError(t, p.cmd.Process.Signal(askedBy))
+	require.NoError(t, p.cmd.Process.Signal(statusSignal))
 	e := p.wait()
 	require.Zero(t, e.code, e.err)
 	assert.Regexp(t, `(?m)^life \[\d/\d\] .*UDRW.*  settle.*(left|so far)$`, e.err)

@@ -27,7 +27,7 @@ func TestLife(t *testing.T) {
 	require.NoError(t, err, "%s", out)
 	for name, test := range map[string]func(*testing.T, string){
 		"killed": killed, "killed long": killedLong, "signals": signals, "two interrupts": twoInterrupts, "nobody listens": nobodyListens,
-		"one at a time": oneAtATime, "asked": asked, "torn journal": tornJournal, "left over": leftOver, "foreign journals": foreignJournals, "foreign places": foreignPlaces,
+		"one at a time": oneAtATime, "progress on a signal": progressOnSignal, "torn journal": tornJournal, "left over": leftOver, "foreign journals": foreignJournals, "foreign places": foreignPlaces,
 		"disk full": diskFull, "read-only": readOnly, "another user": anotherUser, "place vanishes": placeVanishes,
 		"container swapped": containerSwapped, "kept": kept, "paused": pausedCase, "manual": manualAxis,
 	} {
@@ -65,9 +65,8 @@ func newWorld(t *testing.T, bin, plan string) *world {
 
 // ended is how a process ended.
 type ended struct {
-	code        int // -1: by a signal
-	out, err    string
-	interrupted bool
+	code     int // -1: by a signal
+	out, err string
 }
 
 // proc is a process that goes on.

@@ -185,6 +185,7 @@ func checkFileSizes(p *plan.Plan) error {
 // warning that names them, or an error where no image is left to measure. In a
 // changed plan they are warnings, as --only may have selected them.
 func unsupportedByAll(name string, p *plan.Plan) (problems []plan.Problem) {
+	// Ideal engines support all that any version of the tools does.
 	engines := []engine.Engine{inprocess.New(nil)}
 	for _, e := range hdiutil.Ideal() {
 		engines = append(engines, e)
@@ -197,6 +198,8 @@ func unsupportedByAll(name string, p *plan.Plan) (problems []plan.Problem) {
 			refusals[u.Case.ID]++
 		}
 	}
+	// The list of the last engine has every case that all refuse. Native folders
+	// are measured by every engine.
 	list = slices.DeleteFunc(list, func(u *runner.Unsupported) bool {
 		return refusals[u.Case.ID] < len(engines) || u.Case.Settings.Target != "image"
 	})
@@ -208,15 +211,10 @@ func unsupportedByAll(name string, p *plan.Plan) (problems []plan.Problem) {
 	}
 	warning := len(list) < images || len(p.Changes) > 0
 	file, text := planText(name)
-	for len(list) > 0 { // one problem for all cases with the same step and reason
-		first, ids := list[0], []string{}
-		list = slices.DeleteFunc(list, func(u *runner.Unsupported) bool {
-			same := u.Step.Line == first.Step.Line && u.Step.Column == first.Step.Column && u.Error() == first.Error()
-			if same {
-				ids = append(ids, u.Case.ID)
-			}
-			return same
-		})
+	for len(list) > 0 {
+		var ids []string
+		first := list[0]
+		list, ids = takeSame(list)
 		step := first.Step
 		message := fmt.Sprintf("%s: no engine supports %s, which %s asks for", step.Do, first.Err.What, caseList(ids))
 		problem := plan.Problem{Line: step.Line, Column: step.Column, Key: step.Do, Hint: first.Err.Hint,
@@ -224,6 +222,20 @@ func unsupportedByAll(name string, p *plan.Plan) (problems []plan.Problem) {
 		problems = append(problems, problem.In(file, text))
 	}
 	return problems
+}
+
+// takeSame removes the cases from a list that have the same step and reason as
+// the first one, which then are one problem, and returns their ids.
+func takeSame(list []*runner.Unsupported) (rest []*runner.Unsupported, ids []string) {
+	first := list[0]
+	rest = slices.DeleteFunc(list, func(u *runner.Unsupported) bool {
+		same := u.Step.Line == first.Step.Line && u.Step.Column == first.Step.Column && u.Error() == first.Error()
+		if same {
+			ids = append(ids, u.Case.ID)
+		}
+		return same
+	})
+	return rest, ids
 }
 
 // caseList is "the case a", or the first four of several.

@@ -40,13 +40,7 @@ func (a *app) reportRuns(_ context.Context, dirs []string) error {
 	if !saved || methods { // another document is printed there
 		counts = a.stderr
 	}
-	save := func(flag, what string, files func(*plan.Plan, *result.Result, saveFunc) error) error {
-		if a.text(flag) == "" {
-			return nil
-		}
-		return saveFiles(counts, a.text(flag), what, func(save saveFunc) error { return files(p, r, save) })
-	}
-	if err := errors.Join(save("svg", "pictures", chart.SVG), save("tables", "tables", text.Tables)); err != nil {
+	if err := a.saveForms(counts, p, r); err != nil {
 		return err
 	}
 	if methods {
@@ -65,6 +59,18 @@ func (a *app) reportRuns(_ context.Context, dirs []string) error {
 		a.printReportPath(out)
 	}
 	return nil
+}
+
+// saveForms saves the forms that articles need: charts as pictures, and the
+// tables of the plan. Their numbers are printed to counts.
+func (a *app) saveForms(counts io.Writer, p *plan.Plan, r *result.Result) error {
+	save := func(flag, what string, files func(*plan.Plan, *result.Result, saveFunc) error) error {
+		if a.text(flag) == "" {
+			return nil
+		}
+		return saveFiles(counts, a.text(flag), what, func(save saveFunc) error { return files(p, r, save) })
+	}
+	return errors.Join(save("svg", "pictures", chart.SVG), save("tables", "tables", text.Tables))
 }
 
 // reportedResult is the result of one run (this updates its folder) or the

@@ -51,6 +51,7 @@ func (a *app) session(ctx context.Context, c runner.Config, do runnerFunc) (int,
 		pr.names = report.CaseNames(c.Plan)
 	}
 	c.Progress = pr
+	// The runner cleans up when ctx is cancelled; this only explains the pause.
 	stop := context.AfterFunc(ctx, func() {
 		pr.Message("interrupted: cleaning up; a second interrupt exits at once, and dmgbench clean removes the rest")
 	})
@@ -60,6 +61,7 @@ func (a *app) session(ctx context.Context, c runner.Config, do runnerFunc) (int,
 	if err != nil {
 		return 0, err
 	}
+	// Before the first image is made: after a crash the next session needs it.
 	if err := a.savePassphrase(c); err != nil {
 		release()
 		return 0, err
@@ -78,6 +80,7 @@ func (a *app) session(ctx context.Context, c runner.Config, do runnerFunc) (int,
 		}
 		return 0, withGivenFolder(err, c.Out)
 	}
+	// Places are known only now: the runner makes its marked folders there.
 	for _, folder := range out.Folders {
 		a.chownAtExit(folder)
 	}
@@ -107,12 +110,15 @@ func (a *app) printOutcome(c runner.Config, out runner.Outcome, pr *progress, se
 		_, err = fmt.Fprintf(a.stdout, "%s\n", b)
 		return code, err
 	}
+	// A run that had ended before has no new figures to print.
 	if out.Complete {
 		_, err = fmt.Fprintf(a.stdout, "%s\nreport: %s\n", printable(out.Message),
 			printable(filepath.Join(c.Out, result.ReportFile)))
 		return code, err
 	}
-	unprinted := a.render(p, r, "text") // what to do next is printed nevertheless
+	// An error of stdout is returned at the end: what to do next goes to stderr
+	// nevertheless.
+	unprinted := a.render(p, r, "text")
 	if text := endOfRounds(r); text != "" {
 		fmt.Fprintln(a.stderr, printable(text))
 	}
@@ -121,16 +127,22 @@ func (a *app) printOutcome(c runner.Config, out runner.Outcome, pr *progress, se
 	if out.Message != "" {
 		fmt.Fprintln(a.stderr, printable(out.Message))
 	}
-	if len(out.Kept) > 0 {
+	a.printKept(out.Kept, secret)
+	return code, unprinted
+}
+
+// printKept prints the commands that open kept images, and where their
+// passphrase is.
+func (a *app) printKept(commands []string, secret string) {
+	if len(commands) > 0 {
 		fmt.Fprintln(a.stderr, "The images are kept until dmgbench clean. To open them:")
 	}
-	for _, command := range out.Kept {
+	for _, command := range commands {
 		fmt.Fprintf(a.stderr, "  %s\n", printable(command))
 	}
 	if secret != "" {
 		fmt.Fprintf(a.stderr, "The passphrase of the encrypted images is in %s\n", printable(secret))
 	}
-	return code, unprinted
 }
 
 // casesByStatus counts the cases of a result; see

@@ -33,6 +33,8 @@ func (a *app) configure(cmd *cobra.Command) error {
 		return err
 	}
 	a.command, a.valueSources = cmd, map[string]string{}
+	// Values are set first and checked below: an error of a value is then
+	// reported as --format json asks for it, wherever that comes from.
 	rows := flagsOf(commandPath(cmd))
 	for _, row := range rows {
 		f, key := a.flag(row.name), settingKey(commandPath(cmd), row.name)
@@ -46,7 +48,7 @@ func (a *app) configure(cmd *cobra.Command) error {
 		if err := setFlag(f, value); err != nil {
 			return usageError("", "reading %s: %w", source, err)
 		}
-		f.Changed = true
+		f.Changed = true // pflag itself sets it only for typed flags
 		a.valueSources[f.Name] = source
 	}
 	if name := cmd.Name(); name == "run" || name == "resume" {
@@ -195,11 +197,30 @@ func (a *app) doctorSettings(t *factTable) {
 		file = a.redacted(path)
 	}
 	t.add("settings file", file)
-	var lines []string
+	lines := append(a.flagSettings(), a.variableSettings()...)
+	for _, line := range lines {
+		t.add("setting", line)
+	}
+	if len(lines) == 0 {
+		t.add("settings", "every flag has its default")
+	}
 	known := maps.Clone(ownVariables)
 	for _, key := range settingKeys() {
+		known[variableName(key)] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(a.env)) {
+		if _, ok := known[name]; !ok && strings.HasPrefix(name, "DMGBENCH_") {
+			t.add("no setting", "unknown environment variable "+name+" (ignored)")
+		}
+	}
+}
+
+// flagSettings describes the flags of all commands that do not have their
+// default: what was typed wins over the environment, which wins over the
+// settings file. Only flags of doctor itself can have been typed.
+func (a *app) flagSettings() (lines []string) {
+	for _, key := range settingKeys() {
 		variable := variableName(key)
-		known[variable] = true
 		name, typed := strings.CutPrefix(key, "doctor.")
 		switch value := a.env[variable]; {
 		case typed && a.isGiven(name) && a.valueSources[name] == "":
@@ -211,6 +232,12 @@ func (a *app) doctorSettings(t *factTable) {
 			lines = append(lines, fmt.Sprintf("%s = %s (settings file)", key, value))
 		}
 	}
+	return lines
+}
+
+// variableSettings describes the variables of the environment that are set and
+// set no flag.
+func (a *app) variableSettings() (lines []string) {
 	for _, name := range slices.Sorted(maps.Keys(ownVariables)) {
 		value := a.env[name]
 		switch {
@@ -223,17 +250,7 @@ func (a *app) doctorSettings(t *factTable) {
 		}
 		lines = append(lines, fmt.Sprintf("%s (environment, %s)", value, name))
 	}
-	for _, line := range lines {
-		t.add("setting", line)
-	}
-	if len(lines) == 0 {
-		t.add("settings", "every flag has its default")
-	}
-	for _, name := range slices.Sorted(maps.Keys(a.env)) {
-		if _, ok := known[name]; !ok && strings.HasPrefix(name, "DMGBENCH_") {
-			t.add("no setting", "unknown environment variable "+name+" (ignored)")
-		}
-	}
+	return lines
 }
 
 // redacted hides paths, which may contain names of people and machines, unless

@@ -13,63 +13,78 @@ import (
 	"dmgbench/internal/result"
 )
 
-// found is one entry of a walk: a run, or the reason why it cannot be read.
-type found[T any] struct {
+// entry is a folder that a walk found: a run, or a folder that cannot be read.
+type entry struct {
 	path   string
-	reason string
-	run    T
+	reason string // why it cannot be read, "" for a run
 }
 
 // Walk calls read for every run folder below dir, in as many goroutines as
-// there are processors; each holds one run in memory. found is in the order of
-// the paths. unread names the folders that could not be read, with the reason.
-// Links are not followed, except dir itself.
+// there are processors; each holds one run in memory. The runs are in the order
+// of their paths. unread names the folders that could not be read, with the
+// reason. Links are not followed, except dir itself.
 func Walk[T any](dir string, read func(path string) (T, error)) (runs []T, unread []string, err error) {
 	root, err := resolveFolder(dir)
 	if err != nil {
 		return nil, nil, err
 	}
-	var all []*found[T]
+	all, err := findRuns(root)
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading folder %q: %w", dir, pathCause(err))
+	}
+	found := make([]T, len(all))
+	parallel(len(all), func(i int) {
+		if all[i].reason != "" {
+			return
+		}
+		var err error
+		if found[i], err = read(all[i].path); err != nil {
+			all[i].reason = err.Error()
+		}
+	})
+	for i, e := range all {
+		if e.reason == "" {
+			runs = append(runs, found[i])
+		} else {
+			unread = append(unread, slashPath(root, e.path)+": "+e.reason)
+		}
+	}
+	return runs, unread, nil
+}
+
+// findRuns lists the run folders below root, and what cannot be searched. The
+// content of a run folder is not searched: it may hold images with many bands.
+func findRuns(root string) (all []entry, err error) {
 	err = filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
-		one := &found[T]{path: path}
 		holds, denied := holdsRun(path)
 		switch {
 		case err != nil && path == root:
-			return fmt.Errorf("reading folder %q: %w", dir, pathCause(err))
+			return err
 		case err != nil:
-			one.reason = fmt.Sprintf("reading folder: %v", pathCause(err))
+			all = append(all, entry{path, fmt.Sprintf("reading folder: %v", pathCause(err))})
+			return skip(e)
 		case e.Type()&fs.ModeSymlink != 0 && holds:
-			one.reason = "a link to a run, and links are not followed"
+			all = append(all, entry{path, "a link to a run, and links are not followed"})
 		case !e.IsDir():
-			return nil
 		case denied != nil:
-			one.reason = fmt.Sprintf("reading folder: %v", denied)
-		case !holds:
-			return nil
-		}
-		if all = append(all, one); e != nil && e.IsDir() {
+			all = append(all, entry{path, fmt.Sprintf("reading folder: %v", denied)})
+			return fs.SkipDir
+		case holds:
+			all = append(all, entry{path: path})
 			return fs.SkipDir
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, nil, err
+	return all, err
+}
+
+// skip keeps a walk out of a folder that cannot be read; e is nil where even
+// its type is unknown.
+func skip(e fs.DirEntry) error {
+	if e != nil && e.IsDir() {
+		return fs.SkipDir
 	}
-	parallel(len(all), func(i int) {
-		if one := all[i]; one.reason == "" {
-			if one.run, err = read(one.path); err != nil {
-				one.reason = err.Error()
-			}
-		}
-	})
-	for _, one := range all {
-		if one.reason != "" {
-			unread = append(unread, slashPath(root, one.path)+": "+one.reason)
-		} else {
-			runs = append(runs, one.run)
-		}
-	}
-	return runs, unread, nil
+	return nil
 }
 
 // parallel calls do for 0 to n-1 on all processors and returns when all calls

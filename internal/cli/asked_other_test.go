@@ -1,8 +1,0 @@
-//go:build !linux
-
-package cli_test
-
-import "syscall"
-
-// askedBy is the signal that asks where a run stands.
-const askedBy = syscall.SIGINFO
