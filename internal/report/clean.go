@@ -8,7 +8,7 @@ import (
 
 // Clean makes text from plans, volumes and hosts safe to show: valid UTF-8 on one
 // line, without control characters (terminal escapes), without the characters that
-// reorder or hide what stands around them. Escaping for HTML or Markdown comes after.
+// reorder or hide the text around them. Escaping for HTML or Markdown comes after.
 func Clean(s string) string {
 	var b strings.Builder
 	space := false
@@ -29,8 +29,9 @@ func Clean(s string) string {
 	return b.String()
 }
 
-// hidden tells the characters that have no shape of their own but change what is
-// read: bidirectional controls, zero-width spaces, tags, interlinear marks.
+// hidden reports whether a character has no shape of its own but changes what is
+// read: bidirectional controls, zero-width spaces, tags, interlinear marks. The
+// Unicode report UTR 36 describes how such characters are used to deceive.
 func hidden(r rune) bool {
 	switch {
 	case r == '\u00AD', r == '\u034F', r == '\u061C', r == '\u180E', r == '\uFEFF':

@@ -38,11 +38,13 @@ func SummaryDocument(c *analysis.Comparison) Document {
 		Sections: append([]Section{answerSection(c), differencesSection(c)}, detailSections(c)...)}
 }
 
+// comparisonTitle is "macOS 26.5 against macOS 26.4".
 func comparisonTitle(c *analysis.Comparison) string {
 	names := sideNames(c.Sides)
 	return listNames(names[1:]) + " against " + Plain(names[0], nameLength)
 }
 
+// detailSections are the parts of a comparison that both documents have after the answer.
 func detailSections(c *analysis.Comparison) []Section {
 	return slices.Concat(rowSections(c), claimSections(c), unpairedSections(c))
 }
@@ -67,6 +69,7 @@ func listNames(names []string) string {
 	return strings.Join(out, ", ")
 }
 
+// answerSection is the outcome of each side against the baseline. Sides with the same outcome share a line.
 func answerSection(c *analysis.Comparison) Section {
 	s := Section{ID: "answer", Heading: "Result"}
 	sides := map[string][]string{} // by outcome
@@ -98,6 +101,7 @@ func countIf[T any](list []T, test func(T) bool) int {
 	return n
 }
 
+// regressionText is what became worse: rows, and verdicts on required claims.
 func regressionText(c *analysis.Comparison) string {
 	rows := countIf(c.Rows, func(r analysis.CompareRow) bool { return r.Regressed })
 	claims := countIf(c.Claims, func(k analysis.ClaimChange) bool { return k.Required && k.Changed })
@@ -130,6 +134,7 @@ func undecidedText(c *analysis.Comparison) string {
 	return wording.Text("no-regression", strings.Join(parts, "; "))
 }
 
+// sidesSection lists the sides with their runs. Sides have numbers where their names are too long for columns.
 func sidesSection(c *analysis.Comparison) Section {
 	numbered := len(c.Sides) > 2 && columnTitles(sideNames(c.Sides)) == nil
 	t := &Table{Caption: "Sides", Columns: Columns("<", "sessions", "rounds", "<runs")}
@@ -142,7 +147,8 @@ func sidesSection(c *analysis.Comparison) Section {
 	return Section{ID: "sides", Heading: "Compared", Table: t}
 }
 
-// differencesSection is what is not the same on all sides.
+// differencesSection is what is not the same on all sides. It is printed before any number, since a reader should know
+// what else changed before a change of speed is put down to one of the differences.
 func differencesSection(c *analysis.Comparison) Section {
 	s := Section{ID: "differs", Heading: "What differs", Alert: true}
 	if len(c.Differences) == 0 {
@@ -171,7 +177,7 @@ func differencesSection(c *analysis.Comparison) Section {
 	return s
 }
 
-// claimSections is the claims whose verdict is not the same on all sides.
+// claimSections lists the claims with different verdicts on the sides. The others are counted.
 func claimSections(c *analysis.Comparison) []Section {
 	t := &Table{Caption: "claims", Columns: Columns("<", "<")}
 	same := 0
@@ -216,7 +222,8 @@ func unpairedSections(c *analysis.Comparison) []Section {
 	return []Section{s}
 }
 
-// rowNames names rows by what their cases differ in; what all cases share is left out.
+// rowNames names rows by what their cases differ in; what all cases share is left out. The phase is added where rows
+// are of several phases, or where no other name is left.
 func rowNames(rows []analysis.CompareRow) func(analysis.CompareRow) string {
 	var shared []string
 	phases := map[string]bool{}

@@ -10,12 +10,13 @@ import (
 	"dmgbench/internal/analysis"
 )
 
-// JUnitOptions are for [ComparisonJUnit].
+// JUnitOptions are for [ComparisonJUnit]. The time is a parameter so that the same comparison gives the same bytes.
 type JUnitOptions struct {
 	Time   time.Time // of the test suites
 	Strict bool      // what is undecided is a failure, as for the exit status
 }
 
+// junitSuites is the root element.
 type junitSuites struct {
 	XMLName xml.Name     `xml:"testsuites"`
 	Suites  []junitSuite `xml:"testsuite"`
@@ -41,11 +42,13 @@ type junitSuite struct {
 	side       string
 }
 
+// junitProperty is a fact that differs between the sides.
 type junitProperty struct {
 	Name  string `xml:"name,attr"`
 	Value string `xml:"value,attr"`
 }
 
+// junitCase is one row, value or claim. Times are "0": nothing runs while a comparison is made.
 type junitCase struct {
 	Name      string        `xml:"name,attr"`
 	Classname string        `xml:"classname,attr"`
@@ -54,6 +57,7 @@ type junitCase struct {
 	Failure   *junitOutcome `xml:"failure"`
 }
 
+// junitOutcome is a failure, or why a test was skipped; only failures have a type.
 type junitOutcome struct {
 	Message string `xml:"message,attr"`
 	Type    string `xml:"type,attr,omitempty"`

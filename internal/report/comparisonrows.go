@@ -39,6 +39,7 @@ func rowSections(c *analysis.Comparison) []Section {
 	return out
 }
 
+// comparisonLegend explains the figures and signs of the tables. It is printed once, below the last table.
 func comparisonLegend(c *analysis.Comparison) string {
 	rates := Plain(strings.ReplaceAll(c.Estimator, "-", " ")+" rates", 40)
 	return wording.Text("comparison-legend", rates, Percent(c.Threshold))
@@ -141,7 +142,7 @@ func changeText(r analysis.CompareRow) string {
 	return effect + TextIf(r.Regressed, " !")
 }
 
-// changeClass is the class of the cell of a change.
+// changeClass is the class of the cell of a change: worse, better, or too little known.
 func changeClass(r analysis.CompareRow) string {
 	switch {
 	case r.Regressed, r.Status == analysis.RowChanged && r.Better < 0:
@@ -182,7 +183,8 @@ func (s *Section) addRowNotes(r analysis.CompareRow) {
 	}
 }
 
-// columnTitles are the names of sides as titles of columns; nil where one is too long for that.
+// columnTitles are the names of sides as titles of columns; nil where one is too long for a column of numbers, which is
+// about ten characters wide.
 func columnTitles(names []string) []string {
 	out := plainList(names, nameLength)
 	if slices.ContainsFunc(out, func(n string) bool { return len([]rune(n)) > longColumnTitle }) {

@@ -43,7 +43,7 @@ func Items(texts ...string) []Item {
 	return out
 }
 
-// Grid is a table whose cells open.
+// Grid is a table with cells that open: a page shows the evidence of a cell on demand, Markdown after the table.
 type Grid struct {
 	Caption string
 	Columns []string

@@ -23,7 +23,8 @@ type Figures struct {
 	Ops  []string
 }
 
-// FiguresOf gathers the summaries whose quantity is accepted.
+// FiguresOf gathers the summaries of the quantities that accept returns true for. Summaries without a finite headline
+// are left out.
 func (v *View) FiguresOf(accept func(op string) bool) Figures {
 	f := Figures{By: map[FigureKey]map[string]*result.Summary{}}
 	for i := range v.Result.Summaries {
@@ -52,6 +53,7 @@ var quantityOrder = strings.Fields(`write read stream convert
 	create_time attach_time write_time read_time detach_time convert_time check_time
 	allocated live overhead convert_ratio bands bands_full free reclaimed trimmed`)
 
+// quantityRank is the place of a quantity in quantityOrder.
 func quantityRank(op string) int {
 	if i := slices.Index(quantityOrder, op); i >= 0 {
 		return i
@@ -109,6 +111,7 @@ func (f Figures) hasPublished() bool {
 	return slices.ContainsFunc(f.Ops, func(op string) bool { return len(f.PublishedOn(op)) > 0 })
 }
 
+// publishedCount is the number of published values of a quantity.
 func (f Figures) publishedCount(op string) int {
 	n := 0
 	for s := range f.all(op) {
@@ -118,7 +121,7 @@ func (f Figures) publishedCount(op string) int {
 }
 
 // scaleFor is the scale of a quantity over all rows. With published it suits the published values too, which keep
-// the unit of their source: 649 MB/s beside 10.11 GB/s would look like the larger one.
+// the unit of their source: 649 MB/s next to 10.11 GB/s would look like the larger one.
 func (f Figures) scaleFor(op string, published bool) Scale {
 	var values []float64
 	unit := ""
@@ -134,7 +137,7 @@ func (f Figures) scaleFor(op string, published bool) Scale {
 	return ColumnScale(unit, values...)
 }
 
-// Headline is the estimate to quote, nil if there is none.
+// Headline is the estimate to quote, nil if there is none. The result names it; where it does not, it is the first.
 func Headline(s *result.Summary) *result.Estimate {
 	for i := range s.Estimates {
 		if e := &s.Estimates[i]; (s.Headline == "" || s.Headline == e.Name) && IsFinite(e.Value) {
@@ -205,7 +208,7 @@ func PublishedText(p result.PublishedValue) string {
 	return text
 }
 
-// Midpoint is the number that a ratio was taken with: of a bound the end that is known.
+// Midpoint is the number that a ratio was taken with, in the unit of the value: of a bound the end that is known.
 func Midpoint(p result.PublishedValue) float64 {
 	switch {
 	case !IsFinite(p.Low) || p.Kind == "below":

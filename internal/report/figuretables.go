@@ -67,7 +67,7 @@ func (v *View) addTables() {
 	}
 }
 
-// figureTables prints figures in tables that are no wider than a page, each with the rows that have a value in it.
+// figureTables prints figures in tables that fit a page, each with the rows that have a value in it.
 func (v *View) figureTables(s *FigureSection) []Table {
 	if s.ID == "speeds" {
 		t := v.figureTable(s.ID, s.Caption, s.Figures, false)
@@ -158,6 +158,7 @@ type quantityColumns struct {
 	top      float64 // figure whose bar has the full length
 }
 
+// newQuantityColumns chooses the columns that the figures of a quantity need.
 func newQuantityColumns(f Figures, op string, main bool) quantityColumns {
 	q := quantityColumns{op: op, main: main, scale: f.scaleFor(op, main), machines: f.PublishedOn(op)}
 	if main {
@@ -169,6 +170,7 @@ func newQuantityColumns(f Figures, op string, main bool) quantityColumns {
 	return q
 }
 
+// columns are the columns in the order of [quantityColumns.cells]. Those that stay empty are removed from the table.
 func (q quantityColumns) columns() []Column {
 	group := QuantityName(q.op)
 	out := []Column{{Group: group, Title: "measured", Unit: TextIf(!q.main, q.scale.Suffix)},
@@ -180,7 +182,8 @@ func (q quantityColumns) columns() []Column {
 	return out
 }
 
-// cells are the entries of one row for this quantity.
+// cells are the entries of one row for this quantity, empty ones if it was not measured. A reason or a method that all
+// figures share is in the notes of the table; an exception gets a mark here.
 func (q quantityColumns) cells(s *result.Summary, shared *sharedNotes, notes *footnotes) []Cell {
 	if s == nil {
 		return make([]Cell, len(q.columns()))

@@ -21,6 +21,7 @@ const (
 	changesNamed = 12  // changes of version in the answer, the newest
 )
 
+// dateFormat is how days are written, for [time.Time.Format]; times of a day are in UTC.
 const dateFormat = "2006-01-02"
 
 // HistoryDocument arranges a history: what changed comes before any picture.
@@ -111,7 +112,8 @@ func historyAnswers(list []analysis.HistorySeries, names []string) Section {
 		series := &list[i]
 		head := TextIf(len(list) > 1, names[i]+": ")
 		if len(series.Changes) == 0 {
-			s.Items = append(s.Items, Item{Text: wording.Text("history-one-version", head, Count(len(series.Runs), "run"))})
+			runs := Count(len(series.Runs), "run")
+			s.Items = append(s.Items, Item{Text: wording.Text("history-one-version", head, runs)})
 		}
 		named := 0
 		for k, c := range slices.Backward(series.Changes) {
@@ -125,7 +127,8 @@ func historyAnswers(list []analysis.HistorySeries, names []string) Section {
 	return s
 }
 
-// changeOutcome is what became of the figures that both versions have.
+// changeOutcome is what became of the figures that both versions have. Only what is significant is called a change; the
+// other rows are within the threshold, or undecided.
 func changeOutcome(c analysis.HistoryChange) string {
 	if c.Comparison == nil {
 		return wording.Text("change-not-examined")

@@ -23,7 +23,8 @@ type seriesPart struct {
 	rows      []analysis.HistoryRow
 }
 
-// seriesView is a series arranged for reading.
+// seriesView is a series arranged for reading: its most important quantities, its newest runs, and the warnings that
+// distinguish a run. A warning that most runs have, such as that of a virtual machine, would mark every value.
 type seriesView struct {
 	s        *analysis.HistorySeries
 	name, id string
@@ -36,7 +37,8 @@ type seriesView struct {
 	runKinds map[string]int // number of runs by the kinds of warnings about them as a whole
 }
 
-// newSeriesView chooses what is shown of a series; room is the number of values that the page still takes.
+// newSeriesView chooses what is shown of a series. room is the number of values that the page still takes, and is
+// lowered by those of this series: a page of many thousand marks is too slow for a browser.
 func newSeriesView(s *analysis.HistorySeries, name, id string, room *int) *seriesView {
 	v := &seriesView{s: s, name: name, id: id, runKinds: map[string]int{}, common: map[[2]string][]string{}}
 	v.chooseParts()
@@ -207,7 +209,8 @@ func (v *seriesView) limits() []string {
 	var out []string
 	if v.first > 0 && len(v.parts) > 0 {
 		are := map[bool]string{true: "is", false: "are"}[v.first == 1]
-		out = append(out, wording.Text("series-runs-drawn", Count(len(v.s.Runs)-v.first, "run"), Count(v.first, "older run"), are))
+		newest, older := Count(len(v.s.Runs)-v.first, "run"), Count(v.first, "older run")
+		out = append(out, wording.Text("series-runs-drawn", newest, older, are))
 	}
 	if v.cases > casesDrawn {
 		out = append(out, wording.Text("series-cases-drawn", casesDrawn, v.cases))
@@ -358,7 +361,7 @@ func (v *seriesView) change(c analysis.HistoryChange, newest bool, drawn *bool) 
 	return s
 }
 
-// shownRows are the rows of what is drawn, and the first of other phases that changed.
+// shownRows are the rows of the quantities that are drawn, and the first changed rows of other phases.
 func (v *seriesView) shownRows(c *analysis.Comparison) []analysis.CompareRow {
 	others := 0
 	return slices.DeleteFunc(slices.Clone(c.Rows), func(r analysis.CompareRow) bool {
@@ -395,7 +398,7 @@ func (v *seriesView) runs() Section {
 	return s
 }
 
-// runName is when a run began and its name: no two of a history share it.
+// runName is the start of a run and its name: no two of a history share it.
 func (v *seriesView) runName(run int) string {
 	p := v.s.Runs[run]
 	return p.Started.UTC().Format(minute) + " " + Plain(p.Name, 80)

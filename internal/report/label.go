@@ -10,13 +10,13 @@ import (
 	"dmgbench/internal/units"
 )
 
-// spoken are the keys whose values speak for themselves; others are shown with their key.
-var spoken = []string{"format", "encryption", "filesystem", "place", "backend", "codec", "target"}
+// selfExplaining are the keys with values that need no name; others are shown with their key.
+var selfExplaining = []string{"format", "encryption", "filesystem", "place", "backend", "codec", "target"}
 
 // NativeFolder is the name of the case without an image.
 const NativeFolder = "native folder"
 
-// labels gives every case the shortest name that tells it from the others: the
+// labels gives every case the shortest name that distinguishes it from the others: the
 // values of the keys in which cases differ. Full ids are in the table of cases.
 func labels(cases []result.Case) map[string]string {
 	out := map[string]string{}
@@ -90,7 +90,7 @@ func KeyValue(key, value string) string {
 		return "unencrypted"
 	case key == "preallocate":
 		return map[bool]string{true: "preallocated", false: "as it grows"}[value == "true"]
-	case slices.Contains(spoken, key):
+	case slices.Contains(selfExplaining, key):
 		return value
 	case len(value) > 8 && IsByteAxis(key): // 15400448 B
 		if b, err := units.ParseBytes(value); err == nil {

@@ -11,8 +11,8 @@ import (
 	"dmgbench/internal/wording"
 )
 
-// fullEvidence is the number of runs of a cell with the same verdict, the newest, whose evidence is shown; that of the
-// others is in their reports. No browser would open a page with the evidence of a thousand runs.
+// fullEvidence is the number of runs of a cell with the same verdict, the newest, that are shown with their evidence;
+// that of the others is in their reports. No browser would open a page with the evidence of a thousand runs.
 const fullEvidence = 3
 
 // LedgerDocument arranges a ledger: claims by combination of system, machine and engine.
@@ -42,6 +42,7 @@ func LedgerDocument(l *analysis.Ledger) Document {
 	return d
 }
 
+// ledgerGrid has a row for each claim and a column for each combination, each cell with its runs.
 func ledgerGrid(l *analysis.Ledger) *Grid {
 	g := &Grid{Caption: "claim"}
 	for _, c := range l.Columns {

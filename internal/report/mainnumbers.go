@@ -77,7 +77,9 @@ func (v *View) MainFigures() (Figures, FigureKey) {
 	})
 	f.Ops = f.Ops[:min(len(f.Ops), 2)]
 	published := func(k FigureKey) bool {
-		return slices.ContainsFunc(f.Ops, func(op string) bool { return f.By[k][op] != nil && len(f.By[k][op].Published) > 0 })
+		return slices.ContainsFunc(f.Ops, func(op string) bool {
+			return f.By[k][op] != nil && len(f.By[k][op].Published) > 0
+		})
 	}
 	at := slices.IndexFunc(f.Keys, published)
 	if at < 0 {

@@ -47,8 +47,8 @@ func (v *View) methodsOfRun() []string {
 		return TextIf(len(texts) > 0, name+": "+strings.Join(texts, "; ")+".")
 	}
 	return []string{
-		wording.Text("methods-run", Plain(FirstOf(r.Plan.Name, v.Plan.Name), 80), TextIf(v.Source != "", ", after "+v.Source+","),
-			toolName(r.Tool)+goVersion(r.Tool), TextIf(v.when() != "", " on "+v.when())),
+		wording.Text("methods-run", Plain(FirstOf(r.Plan.Name, v.Plan.Name), 80),
+			TextIf(v.Source != "", ", after "+v.Source+","), toolName(r.Tool)+goVersion(r.Tool), TextIf(v.when() != "", " on "+v.when())),
 		list("Machine", machine), list("System", system), list("Disk", disks),
 		TextIf(len(v.engines()) > 0, "Engine: "+strings.Join(v.engines(), "; ")+"."),
 		v.engineNotice(),

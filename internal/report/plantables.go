@@ -32,6 +32,8 @@ func (v *View) PrintsTables() bool {
 	return false
 }
 
+// planTable prints rows and columns as the plan has them. The scale and the digits of a cell are those of its column,
+// or of its row if the row has a quantity of its own.
 func (v *View) planTable(from *result.Table) Table {
 	t := Table{ID: "published-" + Slug(from.Name), Caption: Plain(from.Title, 200), Columns: Columns("<"),
 		File: fileName(from.Name)}
@@ -123,6 +125,8 @@ type lineScale struct {
 	digits *int
 }
 
+// newLineScale is the unit that the plan asks for, if it is one of the quantity, or else the one that suits the
+// figures.
 func newLineScale(l result.TableLine, cells []result.TableCell) lineScale {
 	base := plan.Quantity(l.Op).Unit()
 	var values []float64
@@ -144,6 +148,8 @@ func newLineScale(l result.TableLine, cells []result.TableCell) lineScale {
 	return lineScale{ColumnScale(base, values...), l.Digits}
 }
 
+// number writes a value, in base units, with the digits of the line. A small value keeps three significant digits: with
+// the digits of the line it would be 0.00.
 func (s lineScale) number(v float64) string {
 	if s.digits == nil || s.Mixed != "" || !IsFinite(v) {
 		return s.Number(v)
@@ -155,8 +161,8 @@ func (s lineScale) number(v float64) string {
 	return text
 }
 
-// cells are a figure, its interval and the published value. With printed the figure is the published one: nothing is
-// measured for it.
+// cells are a figure, its interval and the published value. With printed the figure is the published one: the
+// plan does not measure it.
 func (s lineScale) cells(from *result.TableCell, printed bool, shared *sharedNotes, notes *footnotes) []Cell {
 	out := make([]Cell, 3)
 	figure, interval, published := &out[0], &out[1], &out[2]

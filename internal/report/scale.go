@@ -9,7 +9,7 @@ import (
 )
 
 // Scale is the unit that a whole column or axis is printed in, so that its numbers compare at a glance.
-// A column whose values are too far apart for one unit has no suffix, and each cell its own: mixed is their base unit.
+// A column with values too far apart for one unit has no suffix, and each cell its own; Mixed is their base unit.
 type Scale struct {
 	Factor float64
 	Suffix string
@@ -25,12 +25,12 @@ var scales = map[string][]Scale{
 
 // decimalScales are the scales of a unit of bytes, the largest first.
 func decimalScales(unit string) []Scale {
-	return []Scale{{Factor: 1e12, Suffix: "T" + unit}, {Factor: 1e9, Suffix: "G" + unit}, {Factor: 1e6, Suffix: "M" + unit},
-		{Factor: 1e3, Suffix: "k" + unit}, {Factor: 1, Suffix: unit}}
+	return []Scale{{Factor: 1e12, Suffix: "T" + unit}, {Factor: 1e9, Suffix: "G" + unit},
+		{Factor: 1e6, Suffix: "M" + unit}, {Factor: 1e3, Suffix: "k" + unit}, {Factor: 1, Suffix: unit}}
 }
 
 // ScaleOf picks the unit in which the largest value has a whole part. Minutes and
-// hours are left to times that nobody would say in seconds.
+// hours are left to times of at least ten of them, which are hard to read in seconds.
 func ScaleOf(unit string, values ...float64) Scale {
 	top := 0.0
 	for _, v := range values {

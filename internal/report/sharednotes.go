@@ -71,7 +71,7 @@ func (f Figures) sharedNotes() sharedNotes {
 	return n
 }
 
-// only is the text that all figures share, "" where they differ.
+// only is the text that all figures share, "" where they differ or where no figure has one.
 func only(texts []string) string {
 	if len(texts) != 1 {
 		return ""
@@ -142,8 +142,9 @@ func shortWarning(w result.Warning) string {
 var runKinds = strings.Fields(`battery low-power thermal cpu-quota quota busy virtual sleep translated memory-pressure
 	network image-host nearly-full swap snapshots few-rounds`)
 
-// withoutRunWarnings is a copy of a result whose figures keep only the warnings about themselves, and the warnings
-// that all rates share: these are shown once, on the first screen.
+// withoutRunWarnings is a copy of a result with only those warnings at a figure that are about the figure, and the
+// warnings that all rates share: these are shown once, on the first screen. Without it a run on a virtual machine would
+// have a footnote at every number.
 func withoutRunWarnings(r *result.Result) (own *result.Result, shared []string) {
 	var rates sharedNotes
 	for i := range r.Summaries {

@@ -110,7 +110,7 @@ func (v *View) judgedLines() []string {
 	return NonEmpty([]string{judgedLine("The", "published conclusion", author), judgedLine("Our", "claim", us)})
 }
 
-// judgedLine is "Our 5 claims: 2 hold, 3 undecided.", with the reason where none was judged.
+// judgedLine is the tally of some claims: "Our 5 claims: 2 hold, 3 undecided.", with the reason where none was judged.
 func judgedLine(lead, noun string, claims []ClaimView) string {
 	n := len(claims)
 	if n == 0 {
@@ -175,7 +175,8 @@ func (v *View) warningsOf(kind string) (text string, n int) {
 	return text, max(runs, cases, steps)
 }
 
-// withoutExplanation leaves the explanation after the colon to the full text of a warning.
+// withoutExplanation shortens a warning for the first screen: it leaves the explanation after the colon to the full
+// text of the warning.
 func withoutExplanation(s string) string {
 	before, after, found := strings.Cut(s, ": ")
 	for _, start := range []string{"the machine", "what ", "no "} {

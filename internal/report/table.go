@@ -6,7 +6,7 @@ import (
 )
 
 // Table is one table of a report. The page, Markdown, the terminal and the published forms print the same cells; they
-// differ in where they put a column that is [Column.Below] another, and in what they do where there is no room.
+// differ in where they put a column that is [Column.Below] another, and in what they do on a narrow screen.
 type Table struct {
 	ID, Caption string
 	Columns     []Column
@@ -25,7 +25,7 @@ type Column struct {
 	Below              bool // printed below the column before it where a table has to be narrow
 }
 
-// Columns are columns without groups. A title that begins with "<" is that of a column of words; the others are of
+// Columns are columns without groups. A title with a leading "<" is that of a column of words; the others are of
 // numbers.
 func Columns(titles ...string) []Column {
 	out := make([]Column, len(titles))

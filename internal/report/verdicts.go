@@ -7,7 +7,7 @@ import (
 	"dmgbench/internal/result"
 )
 
-// ClaimView is one judged sentence as printed.
+// ClaimView is one judged sentence as printed. Here is what the run measured, where the claim was not judged by it.
 type ClaimView struct {
 	Verdict, Word, Says, By, Scope, Reason, Here string
 	Robust                                       string // "holds in 46 of 48 analyses"
@@ -22,7 +22,7 @@ var verdicts = []struct{ verdict, one, several string }{
 	{result.NotMeasured, "not judged", "not judged"},
 }
 
-// verdictOf is the class and the word of a verdict. An unknown one decides nothing, but is shown.
+// verdictOf is the class and the word of a verdict. An unknown verdict counts as undecided, and is shown.
 func verdictOf(verdict string) (class, word string) {
 	for _, v := range verdicts {
 		if v.verdict == verdict {
@@ -110,13 +110,15 @@ func takeCommonEvidence(claims []ClaimView, by string) (common []string) {
 func newClaimView(c result.Claim) ClaimView {
 	verdict, word := verdictOf(c.Verdict)
 	cv := ClaimView{Verdict: verdict, Word: word, Says: Plain(c.Says, 400), By: claimant(c.By),
-		Scope: scopeText(c.Scope), Reason: Plain(c.Reason, 800), Here: Plain(c.Here, 800), Evidence: plainList(c.Evidence, 600)}
+		Scope: scopeText(c.Scope), Reason: Plain(c.Reason, 800), Here: Plain(c.Here, 800),
+		Evidence: plainList(c.Evidence, 600)}
 	if c.Robustness != nil {
 		cv.Robust = Plain(c.Robustness.Text, 400)
 	}
 	return cv
 }
 
+// claimant is who made a claim, in words.
 func claimant(by string) string {
 	switch by {
 	case "author":
@@ -127,6 +129,7 @@ func claimant(by string) string {
 	return Plain(by, 40)
 }
 
+// scopeText is what a claim is about, in words.
 func scopeText(scope string) string {
 	switch scope {
 	case "apple":

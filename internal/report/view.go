@@ -45,7 +45,7 @@ type Pair struct{ Name, Value string }
 
 type Deviation struct{ Kind, Text, Cases string }
 
-// NewView arranges a result; nothing is computed that needs more than sorting and scaling.
+// NewView arranges a result. It sorts, scales and words what the result has; all estimates are made by the analysis.
 func NewView(p *plan.Plan, r *result.Result) *View {
 	v := &View{Plan: p, Result: r, label: labels(r.Cases), Order: map[string]int{}}
 	for i, c := range r.Cases {
@@ -85,7 +85,7 @@ func (v *View) OtherTables() []Table {
 	return v.PlanTables
 }
 
-// head fills title, source, facts and the line that stands inside every picture.
+// head fills title, source, facts and the line that every picture has.
 func (v *View) head() {
 	p, r := v.Plan, v.Result
 	v.Title = Plain(FirstOf(p.Title, r.Plan.Title, r.Plan.Name, "Disk image benchmark"), 200)
@@ -130,7 +130,7 @@ func (v *View) head() {
 	}), " · ")
 }
 
-// distinct lists what the sessions say of one thing, each once.
+// distinct lists one fact of all sessions, each value once.
 func (v *View) distinct(of func(result.Host) string) []string {
 	var out []string
 	for _, s := range v.Result.Sessions {
@@ -206,7 +206,7 @@ func disks(h result.Host) string {
 	return strings.Join(out, "; ")
 }
 
-// medium says that it is the medium that is not known.
+// medium is the kind of the medium; "unknown" alone would not show what is unknown.
 func medium(d result.Disk) string {
 	if d.Medium == "unknown" {
 		return "unknown medium"

@@ -16,7 +16,7 @@ func FirstOf(options ...string) string {
 	return ""
 }
 
-// TextIf is text if the condition holds, else nothing.
+// TextIf is text if the condition holds, else "". The text is made in any case: it must not depend on the condition.
 func TextIf(condition bool, text string) string {
 	if condition {
 		return text

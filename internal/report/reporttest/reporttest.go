@@ -1,7 +1,7 @@
-// Package reporttest makes results whose every figure follows from a formula, for tests of what reads results. It
-// measures nothing and uses no clock and no randomness: a call gives the same result every time.
+// Package reporttest makes results for the tests of packages that read results. Every figure follows from a formula,
+// without measurement, clock or randomness: a call gives the same result every time.
 //
-// What has no formula (machine, cases, claims, deviations, tables) is in the files of the folder data, in the form of
+// The rest (machine, cases, claims, deviations, tables) is in the files of the folder data, in the form of
 // result.json.
 package reporttest
 

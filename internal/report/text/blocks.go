@@ -100,7 +100,8 @@ func shortNames(names []string, columns int) []string {
 	return out
 }
 
-// waterfall has a row for each part of a case; each part begins where the one before ended.
+// waterfall has a row for each part of a case; each part starts at the end of the one before. columns is the width of
+// the bars.
 func waterfall(c report.Chart, columns int) report.Section {
 	t := report.Table{Columns: report.Columns("<", "<", "<", "time")}
 	type bar struct {
@@ -174,13 +175,14 @@ func trendSection(c report.Chart) report.Section {
 		blocks = wording.Text("trend-blocks", each)
 	}
 	low, high := report.Human(*c.Y.Low, c.Y.Unit), report.Human(*c.Y.High, c.Y.Unit)
-	return report.Section{Heading: c.Heading, Sub: true, Table: &t, After: []string{wording.Text("trend-scale", low, high, blocks)}}
+	return report.Section{Heading: c.Heading, Sub: true, Table: &t,
+		After: []string{wording.Text("trend-scale", low, high, blocks)}}
 }
 
 // pointsPerBlock is of how many points a line of blocks has one.
 func pointsPerBlock(points int) int { return max((points+trendBlocks-1)/trendBlocks, 1) }
 
-// changePlaces are the runs before which a vertical line stands: another version begins there.
+// changePlaces are the runs that another version starts with: a vertical line is printed before them.
 func changePlaces(c report.Chart) []int {
 	var out []int
 	for _, s := range c.Series {

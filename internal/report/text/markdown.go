@@ -9,7 +9,7 @@ import (
 	"dmgbench/internal/report"
 )
 
-// styled is text between marks of emphasis, nothing for no text.
+// styled is text between marks of emphasis, "" for an empty text.
 func styled(mark, s string) string { return report.TextIf(s != "", mark+report.EscapeMarkdown(s)+mark) }
 
 // markdown collects a document.

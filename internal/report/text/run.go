@@ -106,6 +106,7 @@ func tableSections(tables ...report.Table) []report.Section {
 	return out
 }
 
+// head is the source of the plan and the facts of the run; Markdown, which people publish, has the summary as well.
 func head(r run) []report.Section {
 	lead := []string{report.TextIf(r.Source != "", "First published by "+r.Source+".")}
 	if r.form == document {
@@ -114,10 +115,12 @@ func head(r run) []report.Section {
 	return one(report.Section{Lead: report.NonEmpty(lead), Pairs: r.Facts})
 }
 
+// notice states which tools were not measured: it changes the meaning of every number after it.
 func notice(r run) []report.Section {
 	return one(report.Section{Alert: r.First.Notice != "", Lead: report.NonEmpty([]string{r.First.Notice})})
 }
 
+// judged counts the verdicts.
 func judged(r run) []report.Section {
 	return one(report.Section{Heading: "What was judged", Lead: r.First.Judged})
 }
@@ -198,11 +201,13 @@ func screenVerdicts(r run) []report.Section {
 	return one(s)
 }
 
+// verdicts are all claims. A terminal shows them without their evidence, which would fill many screens.
 func verdicts(r run) []report.Section {
 	return one(report.Section{Heading: "Verdicts: " + report.CountVerdicts(r.Claims),
 		Items: report.ClaimItems(r.Claims, r.form == document)})
 }
 
+// deviations are the differences between the plan as published, or as written, and the run.
 func deviations(r run) []report.Section {
 	s := report.Section{Heading: r.DeviationsHeading}
 	for _, d := range r.Deviations {
@@ -225,8 +230,8 @@ func tables(r run) []report.Section {
 
 func blockPictures(r run) []report.Section { return pictures(r.Charts, r.width) }
 
-// chartTables are the tables of charts whose figures are in no other table. Others draw what a table of figures has,
-// or have so many rows that they belong into an export.
+// chartTables are the tables of the charts that show figures of their own. Others draw what a table of figures has, or
+// have so many rows that they belong into an export.
 func chartTables(r run) []report.Section {
 	var out []report.Section
 	for _, c := range r.Charts {
@@ -246,6 +251,7 @@ func chartTables(r run) []report.Section {
 	return out
 }
 
+// notDone are the cases, rounds and steps without figures, with the reason of each.
 func notDone(r run) []report.Section {
 	s := report.Section{Heading: "Not measured, or not in full"}
 	for _, p := range r.NotDone {
@@ -258,6 +264,7 @@ func notDone(r run) []report.Section {
 	return one(s)
 }
 
+// warnings are all warnings with their places; a terminal has the first ones.
 func warnings(r run) []report.Section {
 	s := report.Section{Heading: "Warnings: " + report.Grouped(int64(len(r.Warnings)))}
 	for _, w := range r.Warnings {

@@ -37,10 +37,11 @@ var styles = map[string]string{
 	result.Holds: green, result.DoesNotHold: red, result.CannotTell: yellow, result.NotMeasured: faint,
 }
 
-// labelWidth is the width of the column of verdicts.
+// labelWidth is the width of the column of verdicts; the longest is "does not hold".
 const labelWidth = 14
 
-// terminal lays text out in a number of columns.
+// terminal lays text out in a number of columns. Widths are those of [report.Width]: a CJK character takes two columns,
+// a combining mark or an ANSI sequence none.
 type terminal struct {
 	bytes.Buffer
 	width int
@@ -66,6 +67,7 @@ func deliver(w io.Writer, text []byte, title string) error {
 	return nil
 }
 
+// document prints the sections that are not for pages only.
 func (w *terminal) document(d report.Document) {
 	w.wrap("", w.paint(bold, d.Title))
 	w.paragraphs(d.Lead)
@@ -76,6 +78,7 @@ func (w *terminal) document(d report.Document) {
 	}
 }
 
+// section prints the parts of a section in the order of its fields.
 func (w *terminal) section(s report.Section) {
 	if s.Heading != "" {
 		fmt.Fprintln(w)

@@ -113,8 +113,12 @@ func perQuantity(t report.Table) (out report.Table, bars int) {
 	return out, lead + 1
 }
 
-// layout prints columns side by side. Where the terminal is too narrow, the bars are left out, the first column goes
-// on lines of its own, and the table is printed in parts.
+// layout prints columns side by side. Where the terminal is too narrow for them:
+//   - bars are left out, unless the first column is long and goes on lines of its own anyway;
+//   - the first column goes on lines of its own, if it is long or if the rest fits then;
+//   - the other columns are printed in parts, each with the first column.
+//
+// No value is ever left out for lack of room.
 func (w *terminal) layout(l layout) {
 	l.measure()
 	last := len(l.columns) - 1
