@@ -15,9 +15,9 @@ import (
 
 // asif is the chunk map of an ASIF image.
 //
-// All new chunks are written as "fully initialised": they are zeros in the file from the start, so
-// that they read as zeros in readers that ignore bitmaps, too. Bitmaps are read, and a partial
-// chunk is completed with zeros before it is written.
+// All new chunks are written as "fully initialised": they are zeros in the file from the
+// start, so that they read as zeros in readers that ignore bitmaps, too. Bitmaps are read,
+// and a partial chunk is completed with zeros before it is written.
 type asif struct {
 	syncStore
 	head asifHead
@@ -63,8 +63,8 @@ func (h *asifHead) write(f *hostio.File) error {
 	return nil
 }
 
-// openASIF reads the tables of the image in s. For writing it makes the file end with a whole
-// chunk, which all writing code relies on.
+// openASIF reads the tables of the image in s. For writing it makes the file end with a
+// whole chunk, which all writing code relies on.
 func openASIF(s syncStore, readOnly bool) (chunks chunkMap, chunk, size int64, err error) {
 	a, err := loadASIF(s)
 	if err != nil {
@@ -130,8 +130,8 @@ func (a *asif) count() int {
 	return a.chunks
 }
 
-// slot is the number of the entry of chunk i. Slots count the entries of all groups, with those of
-// bitmaps.
+// slot is the number of the entry of chunk i. Slots count the entries of all groups, with
+// those of bitmaps.
 func (a *asif) slot(i int64) int64 {
 	return i/a.head.perGroup*(a.head.perGroup+1) + i%a.head.perGroup
 }
@@ -147,8 +147,8 @@ func (a *asif) setEntry(slot int64, v uint64) {
 	a.changed[slot] = struct{}{}
 }
 
-// allocate takes chunks that were unmapped, and then new ones after the end of the file. The file
-// is lengthened before another call can find them.
+// allocate takes chunks that were unmapped, and then new ones after the end of the file.
+// The file is lengthened before another call can find them.
 func (a *asif) allocate(first, last int64) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -194,8 +194,8 @@ func (a *asif) takeFree() (n int64) {
 	return a.next - 1
 }
 
-// drop implements partialChunks. The place of the chunk is used again only when the change of its
-// entry is durable, and only if it was punched.
+// drop implements partialChunks. The place of the chunk is used again only when the change
+// of its entry is durable, and only if it was punched.
 func (a *asif) drop(i int64) error {
 	at, _ := a.find(i)
 	if at == 0 {
@@ -221,9 +221,9 @@ const (
 	bitmapUnproven = 2 // in no image so far; documented as zeros
 )
 
-// eachWritten calls do for the runs of blocks of chunk i that its bitmap marks as written or not,
-// in bytes from the start of the chunk. strict refuses the code that is in no image so far;
-// otherwise it counts as not written.
+// eachWritten calls do for the runs of blocks of chunk i that its bitmap marks as written
+// or not, in bytes from the start of the chunk. strict refuses the code that is in no image
+// so far; otherwise it counts as not written.
 func (a *asif) eachWritten(i int64, strict bool, do func(in, n int64, written bool) error) error {
 	group := a.group(i / a.head.perGroup)
 	blocks := a.head.chunk / a.head.block
@@ -308,8 +308,8 @@ type asifChanges struct {
 	dropped []int64
 }
 
-// takeChanges empties the lists of changes for a commit. Changes that come later are those of the
-// next one.
+// takeChanges empties the lists of changes for a commit. Changes that come later are those
+// of the next one.
 func (a *asif) takeChanges() asifChanges {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -326,9 +326,9 @@ func (a *asif) takeChanges() asifChanges {
 }
 
 // commit syncs the data, and writes the changed entries to the tables, to new ones while no
-// directory refers to them. If there are new tables it then writes a new version of the directory
-// over the older one: first all but its first sector, and when that is durable the first sector,
-// which contains the version.
+// directory refers to them. If there are new tables it then writes a new version of the
+// directory over the older one: first all but its first sector, and when that is durable
+// the first sector, which contains the version.
 func (a *asif) commit() error {
 	c := a.takeChanges()
 	if err := a.sync(); err != nil {

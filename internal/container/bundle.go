@@ -19,10 +19,10 @@ import (
 	"dmgbench/internal/hostio"
 )
 
-// bundle is a UDSB sparse bundle: the device in band files, which are opened at their first use. A
-// transfer holds the device's lock and its band's lock shared, so that no transfer waits for
-// another. A call that changes whether a band exists or is open (first write, discard, closing of
-// spare descriptors) takes that band's lock exclusively.
+// bundle is a UDSB sparse bundle: the device in band files, which are opened at their first
+// use. A transfer holds the device's lock and its band's lock shared, so that no transfer
+// waits for another. A call that changes whether a band exists or is open (first write,
+// discard, closing of spare descriptors) takes that band's lock exclusively.
 type bundle struct {
 	device
 	parent    *hostio.Dir
@@ -81,8 +81,8 @@ func openBundle(parent *hostio.Dir, name string, c contents, o OpenOptions) (*bu
 	return b, nil
 }
 
-// openFolders opens the folders and takes the locks. The property list is read again under the
-// lock: a resize may have come between probe and lock.
+// openFolders opens the folders and takes the locks. The property list is read again under
+// the lock: a resize may have come between probe and lock.
 func (b *bundle) openFolders(encryption string) (err error) {
 	if b.dir, err = b.parent.Sub(b.name); err != nil {
 		return err
@@ -107,8 +107,8 @@ func (b *bundle) openFolders(encryption string) (err error) {
 	return b.probeCache()
 }
 
-// lockFile locks a file of the bundle as the options require. A writer makes a missing token; older
-// bundles have no lock.
+// lockFile locks a file of the bundle as the options require. A writer makes a missing
+// token; older bundles have no lock.
 func (b *bundle) lockFile(name string) error {
 	write := !b.opts.ReadOnly
 	if !write && !b.opts.Hold {
@@ -128,8 +128,8 @@ func (b *bundle) lockFile(name string) error {
 	if err := lockExclusively(f, openingForWriting); err != nil {
 		return err
 	}
-	// A change of the passphrase replaces the token: the lock of the old one excludes no other
-	// writer.
+	// A change of the passphrase replaces the token: the lock of the old one excludes no
+	// other writer.
 	locked, err := f.Stat()
 	if err != nil {
 		return err
@@ -233,7 +233,8 @@ func (b *bundle) perm() fs.FileMode {
 	return 0o644
 }
 
-// check returns hostio.ErrReplaced when another file has replaced the bundle since it was opened.
+// check returns hostio.ErrReplaced when another file has replaced the bundle since it was
+// opened.
 func (b *bundle) check() error {
 	if err := b.dir.Verify(b.parent, b.name); err != nil {
 		return err
@@ -286,8 +287,8 @@ func (b *bundle) writeAt(p []byte, off int64, pad int) (int, error) {
 	return b.transfer(p, off, pad, (*band).write)
 }
 
-// transfer moves p at off band by band, with pad zeros after the last byte. After an error it
-// returns the bytes that were moved before the first byte that was not.
+// transfer moves p at off band by band, with pad zeros after the last byte. After an error
+// it returns the bytes that were moved before the first byte that was not.
 func (b *bundle) transfer(p []byte, off int64, pad int,
 	move func(bd *band, b *bundle, p []byte, in int64, pad int) (int, error)) (int, error) {
 	first, in, n := b.locate(off, int64(len(p)))
@@ -337,12 +338,13 @@ func (b *bundle) evict(off, n int64) error {
 	return b.eachBand(off, n, func(bd *band, in, n int64) error { return bd.evict(b, in, n) })
 }
 
-// flushWorkers is how many bands are synced at once: the journal of the host's file system merges
-// what arrives together.
+// flushWorkers is how many bands are synced at once: the journal of the host's file system
+// merges what arrives together.
 var flushWorkers = max(4, 2*runtime.GOMAXPROCS(0))
 
-// bundleFlush is one flush that runs, with the bands that it took from the list. A flush that
-// starts meanwhile waits for it, since it may have taken bands that the other caller wrote.
+// bundleFlush is one flush that runs, with the bands that it took from the list. A flush
+// that starts meanwhile waits for it, since it may have taken bands that the other caller
+// wrote.
 type bundleFlush struct {
 	dirty   []*band
 	entries bool
@@ -350,8 +352,8 @@ type bundleFlush struct {
 	done    chan struct{}
 }
 
-// flush syncs the bands written since the last flush, in parallel, and then the folder that lists
-// them.
+// flush syncs the bands written since the last flush, in parallel, and then the folder that
+// lists them.
 func (b *bundle) flush() error {
 	if err := b.failed.get(); err != nil {
 		return err
@@ -412,8 +414,8 @@ func (b *bundle) markDirty(bd *band) {
 	b.dirtyMu.Unlock()
 }
 
-// close implements layout. Bands that end inside a block are lengthened before the last flush,
-// unless an earlier one failed.
+// close implements layout. Bands that end inside a block are lengthened before the last
+// flush, unless an earlier one failed.
 func (b *bundle) close() error {
 	err := b.failed.get()
 	for _, bd := range b.table {
@@ -425,9 +427,9 @@ func (b *bundle) close() error {
 	return errors.Join(err, b.release())
 }
 
-// listBands returns the numbers of the bands on the host, in order. Other names are left out;
-// Verify reports them. Case does not matter: a file system without case may list a band by another
-// name than it is opened by.
+// listBands returns the numbers of the bands on the host, in order. Other names are left
+// out; Verify reports them. Case does not matter: a file system without case may list a
+// band by another name than it is opened by.
 func listBands(bands *hostio.Dir) ([]int64, error) {
 	names, err := bands.ReadDir(".")
 	if err != nil {
@@ -469,9 +471,9 @@ func (b *bundle) Compact(used func(off, n int64) bool) (reclaimed int64, err err
 	return reclaimed, b.flush()
 }
 
-// resize puts the size into both property lists and keeps their other keys. What an earlier, larger
-// size left after the end is deleted before a larger size can show it, and after a smaller size has
-// hidden it, so that a crash shows neither.
+// resize puts the size into both property lists and keeps their other keys. What an
+// earlier, larger size left after the end is deleted before a larger size can show it, and
+// after a smaller size has hidden it, so that a crash shows neither.
 func (b *bundle) resize(size int64) error {
 	next := info{version: 1, bandSize: b.chunk, size: size}
 	if n := ceil(size, b.chunk); n > maxBands {
@@ -532,7 +534,8 @@ type bandMap struct {
 	bands          []int64
 }
 
-// bandMap returns nil, which means that everything may be data, if the bands cannot be listed.
+// bandMap returns nil, which means that everything may be data, if the bands cannot be
+// listed.
 func (b *bundle) bandMap() udif.Map {
 	if b.enter() != nil {
 		return nil

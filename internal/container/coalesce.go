@@ -2,8 +2,8 @@ package container
 
 import "sync"
 
-// coalescer merges concurrent calls for the same work: one call runs, and all calls that arrive
-// while it runs share the next one. The work of each caller starts after its call.
+// coalescer merges concurrent calls for the same work: one call runs, and all calls that
+// arrive while it runs share the next one. The work of each caller starts after its call.
 type coalescer struct {
 	mu            sync.Mutex
 	running, next *sharedCall

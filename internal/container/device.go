@@ -12,9 +12,9 @@ import (
 	"dmgbench/internal/image"
 )
 
-// device is the part of an open container that all formats share: it checks that the container is
-// open and writable and that a range is inside, and then calls the layout. Each format embeds a
-// device and is the layout of it.
+// device is the part of an open container that all formats share: it checks that the
+// container is open and writable and that a range is inside, and then calls the layout.
+// Each format embeds a device and is the layout of it.
 type device struct {
 	mu     sync.RWMutex // shared by transfers, flushes and usage; exclusive for Resize, Close and moving compactions
 	closed bool         // guarded by mu
@@ -26,14 +26,15 @@ type device struct {
 	layout layout
 }
 
-// layout stores the bytes of a device in the way of one format. The device holds its lock during
-// each call, exclusively for resize and close. Ranges lie inside the device and are not empty.
+// layout stores the bytes of a device in the way of one format. The device holds its lock
+// during each call, exclusively for resize and close. Ranges lie inside the device and are
+// not empty.
 type layout interface {
 	Format() string
 	Cache() hostio.CacheMode
 	readAt(p []byte, off int64) (int, error)
-	// writeAt writes p and then pad zeros, which in formats with chunks end in the chunk in which p
-	// ends.
+	// writeAt writes p and then pad zeros, which in formats with chunks end in the chunk in
+	// which p ends.
 	writeAt(p []byte, off int64, pad int) (int, error)
 	discard(off, n int64) error
 	evict(off, n int64) error
@@ -75,8 +76,8 @@ func (d *device) enterRange(off, n int64, change bool) error {
 	return err
 }
 
-// lockAlone starts a call that must run alone; the caller leaves with d.mu.Unlock unless there is
-// an error.
+// lockAlone starts a call that must run alone; the caller leaves with d.mu.Unlock unless
+// there is an error.
 func (d *device) lockAlone(doing string) error {
 	d.mu.Lock()
 	err := d.checkWritable()
@@ -238,8 +239,8 @@ func (d *device) locate(off, n int64) (i, in, part int64) {
 // capacity is how many bytes of the device chunk i contains.
 func (d *device) capacity(i int64) int64 { return chunkCapacity(d.size, d.chunk, i) }
 
-// chunkCapacity is how many bytes of a device of size bytes chunk i contains: fewer than a chunk at
-// the end, 0 after it.
+// chunkCapacity is how many bytes of a device of size bytes chunk i contains: fewer than a
+// chunk at the end, 0 after it.
 func chunkCapacity(size, chunk, i int64) int64 {
 	if i < 0 || i >= ceil(size, chunk) {
 		return 0

@@ -1,11 +1,14 @@
 package container
 
 import (
+	"bytes"
 	"encoding/binary"
 	"maps"
 	"math"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf16"
 
 	"github.com/stretchr/testify/assert"
@@ -115,6 +118,38 @@ func TestBinaryPlistCutOff(t *testing.T) {
 			bad[n] = v
 			_, _ = parseInfo(bad)
 		}
+	}
+}
+
+// TestHostileBinaryPlist: lists of arrays that are nested, or shared so that a copy of each would have 15^1500 elements, take
+// a moment.
+func TestHostileBinaryPlist(t *testing.T) {
+	be := binary.BigEndian
+	list := func(objects ...[]byte) []byte {
+		out, table := []byte(binaryMark), []byte(nil)
+		for _, o := range objects {
+			table = be.AppendUint16(table, uint16(len(out)))
+			out = append(out, o...)
+		}
+		end := append(make([]byte, 6), 2, 2)
+		end = be.AppendUint64(be.AppendUint64(end, uint64(len(objects))), 0)
+		end = be.AppendUint64(end, uint64(len(out)))
+		return slices.Concat(out, table, end)
+	}
+	var nested [][]byte
+	shared := [][]byte{{0xD1, 0, 1, 0, 2}, {0x51, 'a'}}
+	for i := range 10_000 {
+		nested = append(nested, be.AppendUint16([]byte{0xA1}, uint16(i+1)))
+	}
+	for i := range 1500 {
+		shared = append(shared, append([]byte{0xAF, 0x10, 15}, bytes.Repeat(be.AppendUint16(nil, uint16(i+3)), 15)...))
+	}
+	for name, objects := range map[string][][]byte{"nested": nested, "shared": shared} {
+		text, start := list(append(objects, []byte{0xA0})...), time.Now()
+		require.Less(t, len(text), infoLimit, name)
+		_, err := parseInfo(text)
+		require.Error(t, err, name)
+		assert.Less(t, time.Since(start), 10*time.Second, name)
 	}
 }
 

@@ -95,8 +95,8 @@ func (p passRecord) encode(b []byte) {
 // bytes returns the record in the header.
 func (h *Header) bytes(r Record) []byte { return h.raw[r.Offset:][:r.Length:r.Length] }
 
-// summarise sets the fields that describe the passphrase records. One that cannot be used is no
-// error here: Unlock reports what is wrong with it.
+// summarise sets the fields that describe the passphrase records. Records that cannot be
+// used are skipped: Unlock reports what is wrong with them.
 func (h *Header) summarise() error {
 	sum := 0
 	h.Iterations, h.Wrap, h.Passphrases = 0, "", 0
@@ -120,8 +120,8 @@ func (h *Header) summarise() error {
 	return nil
 }
 
-// open looks for the record that the passphrase opens, and returns it with the keys. The caller
-// wipes them.
+// open looks for the record that the passphrase opens, and returns it with the keys. The
+// caller wipes them.
 func (h *Header) open(pass []byte) (Record, keys, error) {
 	refused, usable := unsupported("the header has no passphrase record"), false
 	for _, record := range h.Records {

@@ -27,8 +27,8 @@ type mishFields struct {
 	Runs           uint32
 }
 
-// run is a stretch of the device that is stored in one way. start and count are sectors of the
-// device, offset and length bytes of the file.
+// run is a stretch of the device that is stored in one way. start and count are sectors of
+// the device, offset and length bytes of the file.
 type run struct {
 	start, count   uint64
 	offset, length uint64
@@ -41,8 +41,8 @@ func (r *run) end() uint64 { return r.start + r.count }
 // bytes is the decoded length; Open made sure that it is an int64.
 func (r *run) bytes() int64 { return int64(r.count) * SectorSize }
 
-// Region is a part of the device with a block table of its own: a partition, a partition table or a
-// gap. First and Sectors are sectors of the device.
+// Region is a part of the device with a block table of its own: a partition, a partition
+// table or a gap. First and Sectors are sectors of the device.
 type Region struct {
 	Name       string
 	ID         int // number of the resource, -1 for the first of a partitioned device
@@ -52,15 +52,15 @@ type Region struct {
 	Checksum   Checksum // of the decoded bytes without those of KindIgnore
 }
 
-// table is a block table as it was read: its region, and its runs in device order without comments,
-// terminators and runs of no sectors.
+// table is a block table as it was read: its region, and its runs in device order without
+// comments, terminators and runs of no sectors.
 type table struct {
 	Region
 	runs []run
 }
 
-// parseMish reads a block table. The offsets of its runs count from the data fork, which starts at
-// byte fork of the file. It takes 40 bytes for each of at most maxRuns runs.
+// parseMish reads a block table. The offsets of its runs count from the data fork, which
+// starts at byte fork of the file. It takes 40 bytes for each of at most maxRuns runs.
 func parseMish(b []byte, fork uint64, maxRuns int) (*table, error) {
 	if len(b) < mishHeader || string(b[:4]) != mishMagic {
 		return nil, fmt.Errorf("no block table in %d bytes: %w", len(b), ErrCorrupt)

@@ -1,5 +1,5 @@
-// Package codectest makes the inputs that all codecs are tested and measured with. It is for tests
-// only.
+// Package codectest makes the inputs that all codecs are tested and measured with. It is
+// for tests only.
 package codectest
 
 import (
@@ -22,8 +22,9 @@ type Vector struct {
 	Data []byte
 }
 
-// Vectors are the inputs that every codec must reproduce: no bytes, single bytes, sizes around the
-// limits of formats, all kinds of content, and periods around every limit of a distance.
+// Vectors are the inputs that every codec must reproduce: no bytes, single bytes, sizes
+// around the limits of formats, all kinds of content, and periods around every limit of a
+// distance.
 func Vectors() []Vector {
 	text, noise := Text(1<<20+1), Noise(1<<20+1, 7)
 	vectors := []Vector{{"empty", nil}, {"one byte", []byte{'x'}}, {"one zero", []byte{0}}}
@@ -71,8 +72,8 @@ func Text(n int) []byte {
 	return out.Bytes()[:n]
 }
 
-// Records is n bytes of numbered records of 64 bytes: short matches at one distance, as in tables
-// of file systems.
+// Records is n bytes of numbered records of 64 bytes: short matches at one distance, as in
+// tables of file systems.
 func Records(n int) []byte {
 	out := make([]byte, 0, n+64)
 	for i := uint32(0); len(out) < n; i++ {
@@ -99,8 +100,8 @@ func Mixed(n int) []byte {
 	return out[:n]
 }
 
-// Program is up to n bytes of an executable, from its second MiB on, or nil where there is none to
-// read: the running test itself.
+// Program is up to n bytes of an executable, from its second MiB on, or nil where there is
+// none to read: the running test itself.
 func Program(n int) []byte {
 	name, err := os.Executable()
 	if err != nil {
@@ -136,7 +137,8 @@ func firstDifference(a, b []byte) int {
 	return len(a)
 }
 
-// RoundTrip encodes after bytes that must not change, decodes again, and returns the stream.
+// RoundTrip encodes after bytes that must not change, decodes again, and returns the
+// stream.
 func RoundTrip(t require.TestingT, encode func(dst, src []byte) ([]byte, error),
 	decode func(dst, src []byte) (int, error), src []byte) []byte {
 	stream, err := encode([]byte("before"), src)
@@ -162,7 +164,8 @@ func BenchmarkDecode(b *testing.B, encode func(src []byte) []byte, decode func(d
 	}
 }
 
-// BenchmarkEncode measures encode on every input of Bench, and reports the ratio of the lengths.
+// BenchmarkEncode measures encode on every input of Bench, and reports the ratio of the
+// lengths.
 func BenchmarkEncode(b *testing.B, encode func(dst, src []byte) ([]byte, error)) {
 	for name, src := range Bench() {
 		b.Run(name, func(b *testing.B) {
@@ -190,7 +193,8 @@ func Bench() map[string][]byte {
 	return inputs
 }
 
-// Draw makes an input of up to limit bytes from pieces: literals, repeats at drawn distances, runs.
+// Draw makes an input of up to limit bytes from pieces: literals, repeats at drawn
+// distances, runs.
 func Draw(t *rapid.T, limit int) []byte {
 	var out []byte
 	noise := Noise(1<<16, rapid.Uint64().Draw(t, "seed"))

@@ -64,8 +64,8 @@ func (b *block) countMatches() {
 	pushers(b.dPush[:], h.dFreq[:], dStates)
 }
 
-// countLiterals counts in four tables in turn: repeated bytes would otherwise wait for each other's
-// increments.
+// countLiterals counts in four tables in turn: repeated bytes would otherwise wait for each
+// other's increments.
 func (b *block) countLiterals() {
 	clear(b.counts[:])
 	c := &b.counts
@@ -82,8 +82,8 @@ func (b *block) countLiterals() {
 	pushers(b.literalPush[:], b.head.literalFreq[:], literalStates)
 }
 
-// pushLiterals encodes the literals, last first, with four states in turn: 40 bits at most between
-// two flushes.
+// pushLiterals encodes the literals, last first, with four states in turn: 40 bits at most
+// between two flushes.
 func (b *block) pushLiterals() []byte {
 	table := &b.literalPush
 	var acc uint64
@@ -113,8 +113,9 @@ func (b *block) pushLiterals() []byte {
 	return finish(b.literalStream[:], out, acc, have, &b.head.literalBits)
 }
 
-// pushMatches encodes the triples, last first: 54 bits at most between two flushes. The stream
-// starts with eight zero bytes, so that a decoder that reads it backwards may read too far.
+// pushMatches encodes the triples, last first: 54 bits at most between two flushes. The
+// stream starts with eight zero bytes, so that a decoder that reads it backwards may read
+// too far.
 func (b *block) pushMatches() []byte {
 	var acc uint64
 	var have int
@@ -156,8 +157,8 @@ func push(acc uint64, have int, s uint32, e pusher) (uint64, int, uint32) {
 	return acc, have + int(n), uint32(int32(s>>(n&31)) + e.next)
 }
 
-// finish writes the last bits of a stream, and to unused minus the number of bits that its last
-// byte has left.
+// finish writes the last bits of a stream, and to unused minus the number of bits that its
+// last byte has left.
 func finish(stream []byte, out int, acc uint64, have int, unused *int) []byte {
 	*unused = 0
 	if have > 0 {

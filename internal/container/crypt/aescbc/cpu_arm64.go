@@ -48,8 +48,8 @@ func (v *IVKey) fillPairs(dst []byte, first uint32) {
 	}
 }
 
-// encryptLanes encrypts eight blocks at a time. Where fewer are left the last one fills the spare
-// lanes, which costs no more: CBC keeps the AES units waiting either way.
+// encryptLanes encrypts eight blocks at a time. Where fewer are left the last one fills the
+// spare lanes, which costs no more: CBC keeps the AES units waiting either way.
 func (k *Key) encryptLanes(dst, src, ivs []byte, unit int) {
 	var room [8 * stagedUnit]byte
 	for count := len(ivs) / Size; count > 0; {
@@ -81,15 +81,15 @@ func (k *Key) encryptUpTo8(dst, src, ivs []byte, unit int) {
 }
 
 const (
-	// stageFrom is the block length from which the eight lanes are copied into one place first. All
-	// lanes of a step lie a block apart: with 4096 bytes in one set of the first cache, which has
-	// room for eight to twelve of them.
+	// stageFrom is the block length from which the eight lanes are copied into one place
+	// first. All lanes of a step lie a block apart: with 4096 bytes in one set of the first
+	// cache, which has room for eight to twelve of them.
 	stageFrom  = 2048
 	stagedUnit = 512
 )
 
-// encryptStaged encrypts len(chains)/Size blocks of unit bytes in pieces of stagedUnit, by way of
-// room. It leaves the last ciphertext of each block in chains.
+// encryptStaged encrypts len(chains)/Size blocks of unit bytes in pieces of stagedUnit, by
+// way of room. It leaves the last ciphertext of each block in chains.
 func (k *Key) encryptStaged(room, dst, src, chains []byte, unit int) {
 	n := len(chains) / Size
 	for piece := 0; piece < unit; piece += stagedUnit {
@@ -105,7 +105,8 @@ func (k *Key) encryptStaged(room, dst, src, chains []byte, unit int) {
 	}
 }
 
-// decryptSerial decrypts one block after the other: inside a block all steps are independent.
+// decryptSerial decrypts one block after the other: inside a block all steps are
+// independent.
 func (k *Key) decryptSerial(dst, src, ivs []byte, unit int) {
 	decryptUnits(&k.dec[0], k.rounds, &dst[0], &src[0], &ivs[0], unit, len(ivs)/Size)
 }
