@@ -4,6 +4,7 @@ import (
 	"math"
 	"strings"
 
+	"dmgbench/internal/image"
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
 	"dmgbench/internal/wording"
@@ -178,8 +179,9 @@ func isFileTime(q plan.Quantity) bool { return quantityRows[q].fileTime }
 // quantitiesOf lists what one kind of step yields for a case, in the order of summaries.
 func quantitiesOf(do string, c *result.Case) []plan.Quantity {
 	var out []plan.Quantity
+	format, _ := image.FormatNamed(c.Target.Format)
 	for _, q := range plan.Quantities {
-		if q.Do == do && (c.Target.Format == "UDSB" || !quantityRows[q.Name].bands) {
+		if q.Do == do && (format.Folder || !quantityRows[q.Name].bands) {
 			out = append(out, q.Name)
 		}
 	}

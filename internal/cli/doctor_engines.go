@@ -12,6 +12,7 @@ import (
 	"dmgbench/internal/attach"
 	"dmgbench/internal/engine"
 	"dmgbench/internal/hostio"
+	"dmgbench/internal/image"
 	"dmgbench/internal/runner"
 	"dmgbench/plans"
 )
@@ -62,14 +63,14 @@ func supportedImages(e engine.Engine) string {
 			no = append(no, name)
 		}
 	}
-	for _, f := range []string{"UDRW", "UDSB", "UDSP", "ASIF"} {
+	for _, f := range image.FormatNames(image.Format.Writable) {
 		add(f, engine.Spec{Format: f})
 	}
 	format := strings.Join(yes[:min(len(yes), 1)], "")
-	for _, c := range []string{"AES-128", "AES-256"} {
+	for _, c := range image.Encryptions[1:] { // the first is "none"
 		add(c, engine.Spec{Format: format, Encryption: c})
 	}
-	for _, fs := range []string{"APFS", "HFS+", "exFAT", "FAT32", "ext4", "XFS", "btrfs"} {
+	for _, fs := range image.FilesystemNames() {
 		add(fs, engine.Spec{Format: format, Filesystems: []string{fs}})
 	}
 	return strings.Join(yes, ", ") + ". Not: " + strings.Join(no, ", ")

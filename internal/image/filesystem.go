@@ -11,7 +11,8 @@ type Filesystem struct {
 	// UsefulSize is the smallest image that is worth measuring, with room for journals and checkpoints: scaling a plan
 	// down stops there.
 	UsefulSize int64
-	// RepairableSize is the smallest image whose volume can be repaired when its start is overwritten, 0: UsefulSize.
+	// RepairableSize is the smallest image with a volume that can be repaired after its start is overwritten,
+	// 0: UsefulSize.
 	RepairableSize int64
 	// MaxFile: largest file, 0: larger than any volume
 	MaxFile int64

@@ -77,7 +77,7 @@ func TestValidate(t *testing.T) {
 		{Spec{UDSB, 512, MaxBandSize + 512},
 			"a band of 8589935104 B is not possible; want a multiple of 512 B from 1 MiB to 8 GiB"},
 		{Spec{UDSB, 512, MinBandSize + 1},
-			"a band of 1048577 B is no multiple of 512 B; want 1048576 B or 1049088 B, the neighbours"},
+			"a band of 1048577 B is not a multiple of 512 B; want 1048576 B or 1049088 B, the neighbours"},
 		{Spec{UDSP, (1<<32-2)<<20 + 512, 0},
 			"size of 4503599625273856 bytes: UDSP has at most 4294967294 units of 1048576 bytes"},
 		{Spec{ASIF, (1<<32-1)<<20 + 512, 0},

@@ -86,7 +86,7 @@ func CheckBandSize(n int64) error {
 			units.Bytes(MinBandSize), units.Bytes(MaxBandSize))
 	case n%SectorSize != 0:
 		low := n / SectorSize * SectorSize
-		return fmt.Errorf("a band of %s is no multiple of %d B; want %d B or %d B, the neighbours", size, SectorSize,
+		return fmt.Errorf("a band of %s is not a multiple of %d B; want %d B or %d B, the neighbours", size, SectorSize,
 			low,
 			low+SectorSize)
 	}

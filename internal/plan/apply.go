@@ -12,7 +12,7 @@ import (
 	"dmgbench/internal/units"
 )
 
-// Overrides are the flags of `run` that change a plan. Zero values change nothing.
+// Overrides are the flags of `run` that change a plan. Zero values have no effect.
 type Overrides struct {
 	// Sets: most sets of each file set
 	Sets int
@@ -32,7 +32,7 @@ type Overrides struct {
 	Filesystem   string
 	// Only: settings keys and manual axes
 	Only Selector
-	// Here: places whose cases are measured in the run's own folder
+	// Here: places with cases that are measured in the run's own folder
 	Here []string
 }
 

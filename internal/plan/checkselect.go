@@ -148,7 +148,7 @@ func (c *checker) axisValues(name string) (values []string, ok bool) {
 }
 
 // checkAxis checks that the plan varies the axis, and that the values are on it. The extra names are axes of steps and
-// files, whose values are checked elsewhere.
+// files: their values are checked elsewhere.
 func (c *checker) checkAxis(n *node, name string, values []string, at *node, extra ...string) {
 	if name == "" || slices.Contains(extra, name) {
 		return

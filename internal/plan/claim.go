@@ -83,7 +83,7 @@ func testRows() []test {
 	}
 }
 
-// boundField is a bound whose unit is not known yet: the check of the test reads it.
+// boundField is a bound in a unit that is not known yet: the check of the test reads it.
 func boundField(name string) key[Assert] {
 	k := field(name, textKind("a bound such as \">= 2\" or \"0.9 to 1.1\"", isPrintable),
 		func(a *Assert) *string { return &a.Bound.Text })

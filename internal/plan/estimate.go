@@ -99,7 +99,7 @@ func newEstimator(p *Plan, c Case) *estimator {
 		draws: map[string][][]units.Bytes{}}
 }
 
-// addSteps adds a list of steps, cycles unrolled. A parallel block that has to fail adds nothing: its result is
+// addSteps adds a list of steps, cycles unrolled. A parallel block that has to fail is left out: its result is
 // unknown.
 func (e *estimator) addSteps(steps []Step, cycle int) {
 	for i := range steps {

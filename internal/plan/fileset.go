@@ -219,7 +219,7 @@ func (fs FileSet) lines() []string {
 	return fileTable.lines(&f)
 }
 
-// Prose describes a file set: how many files of which sizes, in which order and of which data.
+// Prose describes a file set: number, sizes, order and data of its files.
 func (f *FileSet) Prose() string {
 	parts := make([]string, len(f.Parts))
 	for i := range f.Parts {

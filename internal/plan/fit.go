@@ -34,7 +34,7 @@ func figureUnit(coefficient string, q Quantity) string {
 	return "1"
 }
 
-// bytesAxes are the axes whose values are bytes, numericAxes all that a fit can run along besides manual axes.
+// bytesAxes are the axes with values in bytes, numericAxes all that a fit can run along except manual axes.
 var (
 	bytesAxes   = []string{"band_size", "block", "size", "file_size"}
 	numericAxes = append([]string{"threads", "workers", "level", "cycle"}, bytesAxes...)

@@ -55,7 +55,7 @@ func (k key[T]) omitDefault() key[T] {
 	return k
 }
 
-// recordErrors notes that the part of the plan has errors: checks that depend on it then report nothing that follows
+// recordErrors notes that the part of the plan has errors: checks that depend on it then do not report what follows
 // from them.
 func (k key[T]) recordErrors(part string) key[T] {
 	decode := k.decode

@@ -308,7 +308,7 @@ func isPlainNumber(s string) bool {
 
 // Nearest is the word of words that is within a third of its length in edits of word, or "" if there is none.
 func Nearest(word string, words []string) string {
-	if len(word) > 64 { // nobody misspells a key so
+	if len(word) > 64 { // too long for a misspelt key
 		return ""
 	}
 	best, bestDistance := "", min(len(word)/3+2, max(2, len(word)-1)) // two letters of three stay

@@ -14,7 +14,7 @@ import (
 const MaxSize = 1 << 20
 
 // Load reads the plan in a file. Whatever is wrong with its text comes back as
-// *Problems; a file that cannot be read at all as another error. Only regular
+// *Problems; a file that cannot be read as another error. Only regular
 // files are read, and none larger than MaxSize.
 func Load(path string) (*Plan, error) {
 	text, err := readFile(path)
@@ -56,7 +56,7 @@ func readFile(path string) ([]byte, error) {
 	case info.IsDir():
 		return nil, fmt.Errorf("it is a directory, want a TOML file")
 	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("it is no regular file (%s)", info.Mode().Type())
+		return nil, fmt.Errorf("it is not a regular file (%s)", info.Mode().Type())
 	case info.Size() > MaxSize:
 		return nil, tooLarge(info.Size())
 	}

@@ -17,7 +17,7 @@ func TestLoadPipe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pipe.toml")
 	require.NoError(t, syscall.Mkfifo(path, 0o600))
 	_, err := plan.Load(path)
-	require.ErrorContains(t, err, "it is no regular file")
+	require.ErrorContains(t, err, "it is not a regular file")
 	_, err = plan.Load("/dev/null")
-	require.ErrorContains(t, err, "it is no regular file")
+	require.ErrorContains(t, err, "it is not a regular file")
 }

@@ -186,7 +186,7 @@ type RunOptions struct {
 	MaxRounds  int
 	MaxTime    units.Duration
 	MaxWritten units.Bytes
-	// Baseline: a native directory case beside the images of each place
+	// Baseline: a native directory case in addition to the images of each place
 	Baseline bool
 	// Canary: a short native write and read before each case
 	Canary bool

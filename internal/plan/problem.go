@@ -24,7 +24,7 @@ type Problem struct {
 	Hint string
 	// Excerpt: the line, and below it a caret under the column
 	Excerpt string
-	// Warning: the plan can be read all the same
+	// Warning: the plan can be run in spite of it
 	Warning bool
 	// Refused: of a warning: check and run refuse the plan, a report of an earlier run does not
 	Refused bool
@@ -272,7 +272,7 @@ func (r *reader) problems() *Problems {
 	return out
 }
 
-// SelectorError reports that a selector cannot be read or selects nothing: bad usage, exit 2.
+// SelectorError reports that a selector cannot be read or selects no case: bad usage, exit 2.
 type SelectorError struct{ Text, Cause string }
 
 // Error names the selector and what is wrong with it.

@@ -96,7 +96,7 @@ func (r *reader) figure(n *node, unit string) (Figure, bool) {
 	return f, err == nil
 }
 
-// publishedField is the key published, whose tables become one Published for each of their figures.
+// publishedField is the key published: each figure of its tables becomes one Published.
 func publishedField() key[Plan] {
 	k := tables("published", "tables", &publishedTable, func(*Plan) *[]publishedForm { return new([]publishedForm) }).
 		key()

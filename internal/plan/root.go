@@ -14,7 +14,7 @@ import (
 	"dmgbench/internal/units"
 )
 
-// init fills the registries whose rows refer to other registries, in the order of these references.
+// init fills the registries with rows that refer to other registries, in the order of these references.
 func init() {
 	stepKinds = stepRows()
 	registerQuantities()

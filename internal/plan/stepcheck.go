@@ -369,7 +369,7 @@ func (f *stepChecker) checkFileLimit(s *Step, size units.Bytes, name string) {
 				most).hintf("use exFAT, or smaller files")
 		case f.first("file limit", name):
 			f.warn(f.settingAt("filesystem").off, "filesystem",
-				"files of %s are too large for %s, whose largest file has %s",
+				"files of %s are too large for %s, where the largest has %s",
 				size, fs, most).hintf("leave %s out of the preference", fs)
 		}
 	}

@@ -16,7 +16,7 @@ type Table struct {
 	Title string
 	// Caption: printed under it
 	Caption string
-	// Unit: as printed, for all lines whose quantity it fits
+	// Unit: as printed, for all lines with a quantity that it fits
 	Unit string
 	// Digits: after the decimal point, for all lines; nil: three significant digits
 	Digits  *int
@@ -282,7 +282,7 @@ func finishLine(r *reader, n *node, l *TableLine) {
 		r.badKey(where, "%s", kind.where)
 	}
 	for _, name := range kind.unused {
-		// A line without a value and a selection may be one whose quantity is misspelt.
+		// A line without a value and a selection may have a misspelt quantity.
 		if at := n.get(name); at != nil && (value != "" || where != nil || n.get("fit") != nil) {
 			r.badKey(at, "%s has no meaning in a line %s", name, kind.what)
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"dmgbench/internal/image"
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
 	"dmgbench/internal/units"
@@ -190,22 +191,6 @@ func (v *View) repeatLines() []string {
 	}
 }
 
-// formatNames is the legend of the four-letter names of formats.
-var formatNames = []Pair{
-	{"UDRW", "read/write image of fixed size (RAW); allocated in full when made, sparse after a trim"},
-	{"UDSB", "sparse bundle: a folder of band files that come and go with the contents"},
-	{"UDSP", "sparse image: one file that grows"},
-	{"ASIF", "Apple Sparse Image Format, since macOS 26: one sparse file"},
-	{"UDRO", "read-only image"},
-	{"UDCO", "read-only, compressed with ADC"},
-	{"UDZO", "read-only, compressed with zlib"},
-	{"UDBZ", "read-only, compressed with bzip2"},
-	{"ULFO", "read-only, compressed with LZFSE"},
-	{"ULMO", "read-only, compressed with LZMA"},
-	{"UDTO", "master of an optical disc"},
-	{"UFBI", "entire device with its partition map"},
-}
-
 // formatLegend explains the names that occur in the result.
 func formatLegend(r *result.Result) []Pair {
 	used := map[string]bool{}
@@ -216,9 +201,9 @@ func formatLegend(r *result.Result) []Pair {
 		}
 	}
 	var out []Pair
-	for _, f := range formatNames {
-		if used[f.Name] || f.Name == "UDRW" && used["RAW"] {
-			out = append(out, f)
+	for _, f := range image.Formats {
+		if used[f.Name] || f.ImageType != "" && used[f.ImageType] {
+			out = append(out, Pair{f.Name, f.Legend})
 		}
 	}
 	return out
