@@ -151,6 +151,9 @@ func nameOf(q plan.Quantity) string {
 	return string(q)
 }
 
+// QuantityName is what sentences call a quantity: "write rate", "time to attach".
+func QuantityName(q plan.Quantity) string { return nameOf(q) }
+
 // changeWords are the words for a quantity that is larger, smaller or a multiple.
 func changeWords(q plan.Quantity) wording.ChangeWords {
 	switch {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"text/template"
 
+	"dmgbench/internal/analysis"
 	"dmgbench/internal/plan"
 )
 
@@ -19,6 +20,7 @@ var templates embed.FS
 // pages are the generated pages: each is the template of the same name, filled in with data.
 var pages = map[string]func() any{
 	"plan-language.md": func() any { return plan.LanguageReference() },
+	"metrics.md":       func() any { return plan.Quantities },
 }
 
 func main() {
@@ -39,7 +41,7 @@ func main() {
 // render is the text of a page.
 func render(name string) ([]byte, error) {
 	t, err := template.New(name+".tmpl").Funcs(template.FuncMap{
-		"keys": keyTable, "code": code, "cell": cell, "unit": unit,
+		"keys": keyTable, "code": code, "cell": cell, "unit": unit, "sentence": analysis.QuantityName,
 	}).ParseFS(templates, name+".tmpl")
 	if err != nil {
 		return nil, fmt.Errorf("reading template: %w", err)

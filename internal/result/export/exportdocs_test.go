@@ -12,9 +12,9 @@ import (
 	"dmgbench/internal/result"
 )
 
-const metricsPage = "../../../docs/metrics.md"
+const metricsPage = "../../../tools/docs/metrics.md.tmpl"
 
-// exportTables is the part of docs/metrics.md that the code decides: a table for
+// exportTables is the part of docs/metrics.md, which make docs makes from its template, that the code decides: a table for
 // each table of csv, and one of the metric families.
 func exportTables() string {
 	var b strings.Builder
