@@ -378,7 +378,7 @@ ratio = "> 1"
 	by.Plans = nil
 	c = compared(t, by, side("4", 1.2, 1.21, 1.19), side("5", 0.8, 0.81, 0.79))
 	assert.Equal(t, []string{result.CannotTell, result.CannotTell}, c.Claims[0].Verdicts)
-	assert.Contains(t, c.Notes, "the claims of 4 are undecided: the plan of its runs is not here; give run folders, not their result.json alone")
+	assert.Contains(t, c.Notes, "the claims of 4 are undecided: the plan of its runs is missing; give run folders, not their result.json alone")
 }
 
 func TestAgreed(t *testing.T) {

@@ -43,7 +43,7 @@ func TestLedger(t *testing.T) {
 	assert.Empty(t, cells[2].Changed, "another machine is no earlier system")
 	require.Len(t, l.Answers, 3)
 	assert.Equal(t, "macOS 26.10, Mac, hdiutil (Apple, macOS 26.10): 0 of 1 claim judged hold; not “It is so”. "+
-		"Turned round: “It is so” does not hold, unlike in macOS 26.9", l.Answers[1])
+		"Reversed: “It is so” does not hold, unlike in macOS 26.9", l.Answers[1])
 }
 
 func TestLedgerContradiction(t *testing.T) {

@@ -65,7 +65,7 @@ func TestMultiverseOfAClearClaim(t *testing.T) {
 	// With two, nothing can be told, and what was seen is said.
 	r = robustness(t, ratioClaim(">= 1.5"), 2, l).Robustness
 	assert.Zero(t, r.Holds)
-	assert.Equal(t, "cannot be told in any of 24 analyses (estimators and rules on outliers); 24 of them point towards the claim", r.Text)
+	assert.Equal(t, "undecided in all 24 analyses (estimators and rules on outliers); 24 of them point towards the claim", r.Text)
 }
 
 // A first file that pays for all others makes the answer depend on the rule.
@@ -114,7 +114,7 @@ bound = "< 1 s"
 func TestMultiverseNamesAllRounds(t *testing.T) {
 	r := &result.Robustness{Holds: 1, CannotTell: 1, Odd: []result.Way{{Rounds: roundsAll, Verdict: result.CannotTell}, {Rounds: roundsLater, Verdict: result.Holds}}}
 	summarizeRobustness(r)
-	assert.Equal(t, "holds in 1 of 2 analyses, cannot be told in 1 (otherwise: all rounds)", r.Text)
+	assert.Equal(t, "holds in 1 of 2 analyses, undecided in 1 (otherwise: all rounds)", r.Text)
 }
 
 // What was not judged has no such evidence, and judging changes no verdict.
