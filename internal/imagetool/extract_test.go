@@ -11,6 +11,9 @@ import (
 	"syscall"
 	"testing"
 
+	"dmgbench/internal/container"
+	"dmgbench/internal/gpt"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -165,6 +168,27 @@ func TestOtherPartitionMaps(t *testing.T) {
 	assert.Contains(t, m.do("attach -nomount -plist mbr.dmg"), "<key>unmapped-content-hint</key>\n\t\t\t\t<string>FDisk_partition_scheme</string>")
 	m.write("blank.dmg", string(make([]byte, 1<<20)))
 	m.refused(1, "no ExFAT volume on the image", "ls blank.dmg")
+}
+
+// TestListsTheExFATVolumeOfSeveral: a partition with another file system after it does not hide it.
+func TestListsTheExFATVolumeOfSeveral(t *testing.T) {
+	m := newMachine(t)
+	m.write("src/one", "1")
+	m.do("create -srcfolder src -fs ExFAT -format UDRW -size 8m a")
+	m.do("resize -imageonly -size 12m a.dmg")
+	m.edit("a.dmg", func(img container.Image) error {
+		table, _, err := gpt.Read(img)
+		require.NoError(t, err)
+		p := gpt.Partition{Index: 1, Type: gpt.LinuxData, ID: gpt.GUID{9}, First: table.Partitions[0].Last + 1}
+		p.Last = p.First + 2047
+		table.Partitions = append(table.Partitions, p)
+		require.NoError(t, gpt.Write(img, table))
+		_, err = img.WriteAt([]byte("\x53\xef"), p.Offset()+1080) // ext4
+		return err
+	})
+	assert.Contains(t, m.do("pmap a.dmg"), "Linux Filesystem")
+	assert.Equal(t, "one\n", m.do("ls a.dmg"))
+	assert.Equal(t, "1", m.do("cat a.dmg one"))
 }
 
 // TestReplacesImagesAlone: with -ov too, what is no image stays, and that is told before anything is made.
