@@ -84,6 +84,7 @@ func (a *app) attachedBelow(ctx context.Context, dir string) (texts []string) {
 		}
 		return texts
 	}
+	// The list has resolved paths.
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = real
 	}

@@ -178,6 +178,7 @@ func sideNames(paths []string, heads []*result.Result) []string {
 			out[i] = heads[i].Run
 		}
 	}
+	// Folders of different paths may have the same name, as in a/run and b/run.
 	for i, n := range out {
 		for k := range out[:i] {
 			if out[k] == n && filepath.Clean(paths[k]) != filepath.Clean(paths[i]) {

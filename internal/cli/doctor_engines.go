@@ -107,6 +107,7 @@ func doctorPlans(t *factTable, e engine.Engine) error {
 		if err != nil {
 			return err
 		}
+		// Baselines are native folders, which every engine measures.
 		unsupported, all := len(runner.UnsupportedCases(p, e)), 0
 		for _, c := range p.Cases() {
 			if !c.Baseline {

@@ -82,6 +82,7 @@ func exitStatus(err error) int {
 	if e, ok := errors.AsType[*statusError](err); ok {
 		return e.code
 	}
+	// Before the causes below: a usage error may wrap any of them.
 	if e, ok := errors.AsType[*hintedError](err); ok && e.exit != 0 {
 		return e.exit
 	}

@@ -37,6 +37,9 @@ const (
 	positive              // a number greater than 0
 )
 
+// The types of flags that take several values are types of their own, so that
+// the default in a row determines the type of the flag.
+//
 // repeated is the type of flags that may be given several times, commas the
 // type of flags with a list of values separated by commas.
 type (
@@ -161,6 +164,7 @@ func addFlags(cmd *cobra.Command, path string, help map[string]string) {
 		case commas:
 			f.StringSlice(row.name, nil, help)
 		}
+		// Files do not complete these flags; flags without values complete to files.
 		complete := cobra.FixedCompletions(row.values, cobra.ShellCompDirectiveNoFileComp)
 		if row.name == "only" {
 			complete = completeOnly

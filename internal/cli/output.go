@@ -38,6 +38,7 @@ func wrap(prefix, text string, indent, width int) string {
 	var b strings.Builder
 	b.WriteString(prefix)
 	column := utf8.RuneCountInString(prefix)
+	// Widths are counted in runes: the texts have no wide or combining characters.
 	for i, word := range strings.Fields(printable(text)) {
 		n := utf8.RuneCountInString(word)
 		switch {

@@ -68,6 +68,7 @@ func loadPlan(name string) (*plan.Plan, []plan.Problem, error) {
 		}
 		return p, problems.Warnings(), nil
 	}
+	// A name without a file is a misspelt built-in plan more often than a path.
 	if _, err := os.Stat(name); err != nil && !isPath(name) {
 		return nil, nil, unknownPlan(name)
 	}

@@ -186,6 +186,7 @@ func tomlNumber(s string) string {
 func badPlanFlags(text string, problems []plan.Problem) error {
 	lines := strings.Split(text, "\n")
 	var wrong, other, hints, allHints []string
+	// The problem is in the line of a key; the template has one key a line.
 	for _, p := range problems {
 		key := ""
 		if p.Line >= 1 && p.Line <= len(lines) {

@@ -157,6 +157,8 @@ func (p *progress) left(s runner.Status) time.Duration {
 	if work <= 0 {
 		return 0
 	}
+	// The speed so far is took/share. assumedWeight adds that much of the work at
+	// the assumed speed, which is 1 ns of work a nanosecond.
 	share := min(float64(s.WorkNS-p.before.WorkNS)/work, 1)
 	took := float64(s.ElapsedNS - p.before.ElapsedNS - (s.WaitedNS - p.before.WaitedNS))
 	whole := (max(took, 0) + assumedWeight*work) / (share + assumedWeight)
@@ -235,6 +237,7 @@ func (p *progress) statusText(s runner.Status, width int) string {
 	if left := p.left(s); left > 0 {
 		end = "  " + roughTime(left) + " left"
 	}
+	// The parts that every line has come first; room is what they leave.
 	room := width - utf8.RuneCountInString(head+name+step+end)
 	optional := func(text string) string {
 		n := utf8.RuneCountInString(text)

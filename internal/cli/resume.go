@@ -27,6 +27,7 @@ func (a *app) resume(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
+	// The runner decides alike; here it makes the plan and places be read.
 	if a.isSet("retry-failed") && state.FailedRounds() > 0 {
 		state.Ended = nil
 	}
@@ -46,6 +47,7 @@ func (a *app) resume(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
+	// --identify is a property of the run: all its sessions record the same facts.
 	c.RetryFailed, c.Out, c.Identify = a.isSet("retry-failed"), dir, state.Run.Identify
 	if probe {
 		c.Why = "as in the session before"

@@ -55,6 +55,7 @@ func (a *app) prepareRuns(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
+	// Selectors of --only depend on the plan, so the flags are parsed for each.
 	for i, p := range ps {
 		o, err := a.overrides(p, given)
 		if err != nil {
@@ -195,6 +196,7 @@ func (a *app) execute(ctx context.Context, ps []*plan.Plan, given locations, s s
 			return err
 		}
 	}
+	// The engine is chosen last, as a probe takes seconds and writes files.
 	c, err := a.runConfig(ctx, given, a.text("engine"))
 	if err != nil {
 		return err

@@ -38,6 +38,8 @@ func (a *app) runConfig(ctx context.Context, given locations, engine string, run
 		return c, withHint(fmt.Errorf("making state folder: %w", err),
 			"set DMGBENCH_STATE to a folder that can be written")
 	}
+	// The passphrase comes before the engine, which keeps it; no tool gets it in
+	// its arguments or environment.
 	passphrase, err := a.passphrase(c.StateDir, runDirs...)
 	if err != nil {
 		return c, err
@@ -47,6 +49,7 @@ func (a *app) runConfig(ctx context.Context, given locations, engine string, run
 		return c, err
 	}
 	c.Boot, c.Memory = host.BootID(), host.Memory()
+	// Sleep during a step makes its time wrong; not every system reports it.
 	if _, err := host.Suspended(); err == nil {
 		c.Suspended = func() (int64, error) { // nanoseconds
 			d, err := host.Suspended()

@@ -195,6 +195,7 @@ func namedAsGiven(text, dir string) string {
 	if err != nil {
 		return text
 	}
+	// Paths are replaced only in commands: names of files in a message stay.
 	for _, flag := range []string{"", "--keep ", "--retry-failed "} {
 		for _, path := range []string{abs, "<run>"} {
 			text = strings.ReplaceAll(text, "dmgbench resume "+flag+path, "dmgbench resume "+flag+quoted(dir))
@@ -287,6 +288,8 @@ func (a *app) runSessions(ctx context.Context, s sessionPlan, dirs []string, do 
 // printMissingSessions prints the commands that measure the sessions from first
 // on.
 func (a *app) printMissingSessions(s sessionPlan, dirs []string, first int) {
+	// The plan of the first session is the plan as executed, so that all sessions
+	// have the same digest and can be pooled.
 	text := "interrupted: these sessions are not measured yet (give --on and --engine as before):"
 	for n := first; n <= s.count; n++ {
 		for _, dir := range dirs {

@@ -178,6 +178,7 @@ var flagName = regexp.MustCompile(`--([a-z][a-z-]*)`)
 // who never typed that flag.
 func (a *app) valueSource(text string) string {
 	var out []string
+	// One message may name several flags, or one of them twice.
 	for _, m := range flagName.FindAllStringSubmatch(text, -1) {
 		if source, ok := a.valueSources[m[1]]; ok {
 			out = append(out, m[0]+" comes from "+source)

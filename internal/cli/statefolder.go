@@ -52,6 +52,8 @@ func makeMountFolder(state string) (path string, remove func() error, err error)
 	id := hex.EncodeToString(name)
 	lock, err := root.Open(id+lockSuffix, hostio.OpenOptions{Write: true, Create: true, Exclusive: true})
 	if err == nil {
+		// The lock goes with the process, however that ends. Without locks of the
+		// file system, clean cannot tell a running engine from a killed one.
 		if err = lock.TryLock(); err == nil || errors.Is(err, hostio.ErrUnsupported) {
 			err = os.Mkdir(filepath.Join(root.Path(), id), 0o700)
 		}
@@ -74,6 +76,7 @@ func removeMountFolder(root *hostio.Dir, id string) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("removing mount points: %w", err)
 	}
+	// The lock goes last: while it exists, a later clean finds the folder.
 	var names []string
 	for _, f := range list {
 		names = append(names, filepath.Join(id, f.Name()))

@@ -30,6 +30,7 @@ var sources string
 
 // tool identifies this program in results.
 func tool() result.Tool {
+	// go install and go build stamp a version if there is one.
 	version := cmp.Or(released, "(devel)")
 	if b, ok := debug.ReadBuildInfo(); ok && released == "" {
 		version = cmp.Or(versionOf(b.Main.Version, sources), version)

@@ -192,6 +192,7 @@ func (rd *Reader) current(path string, read func(dir string) (*result.Result, er
 	if _, r, err = Analyze(path); err != nil {
 		return nil, err
 	}
+	// Walks read several runs at a time, and a page reads some of them twice.
 	rd.mu.Lock()
 	defer rd.mu.Unlock()
 	if !rd.outdated[path] && rd.Outdated != nil {

@@ -106,6 +106,7 @@ func (rd *Reader) listed(path string, headlines bool) (Run, error) {
 	if headlines {
 		// The runs of a page may be a thousand: only their headlines stay in
 		// memory.
+		// Steps hold the samples, the largest part of a result.
 		for i := range r.Cases {
 			r.Cases[i].Steps = nil
 		}
@@ -140,7 +141,7 @@ func newRun(r *result.Result) Run {
 // findHeadline prefers the rate of an image to that of a native folder; nil if
 // no rate was measured.
 func findHeadline(r *result.Result) *Headline {
-	native := map[string]bool{}
+	native := map[string]bool{} // by case
 	for _, c := range r.Cases {
 		native[c.ID] = c.Baseline
 	}

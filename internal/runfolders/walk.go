@@ -90,6 +90,7 @@ func skip(e fs.DirEntry) error {
 // parallel calls do for 0 to n-1 on all processors and returns when all calls
 // have returned.
 func parallel(n int, do func(i int)) {
+	// Each goroutine takes the next number, as runs differ in size.
 	var wg sync.WaitGroup
 	var next atomic.Int64
 	for range min(runtime.GOMAXPROCS(0), n) {

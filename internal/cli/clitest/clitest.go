@@ -62,6 +62,9 @@ func Exits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exits STATUS COMMAND [ARG…]")
 	}
+	// Check fails the script where the command could not be started, as it has
+	// no status; an error of type ExitError is a status, which is compared
+	// with the expected one below.
 	wanted, err := strconv.Atoi(args[0])
 	ts.Check(err)
 	err = ts.Exec(args[1], args[2:]...)
