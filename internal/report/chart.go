@@ -39,8 +39,8 @@ type Axis struct {
 	Low, High  *float64  // ends; nil leaves them to the library
 }
 
-// Series is one set of marks. Role decides how report.js draws them: bar, heat, part, line, gap (over missing
-// points of a line), bands, dots, outcome (its name decides the colour), points, canary, warned, named, fit, fit2, faint,
+// Series is one set of marks. Role decides how report.js draws them: bar, heat, part, line, gap (over missing points
+// of a line), bands, dots, outcome (its name decides the colour), points, canary, warned, named, fit, fit2, faint,
 // level, ideal, live, published, uncomparable, prediction.
 type Series struct {
 	Role, Name string
@@ -111,7 +111,8 @@ func (c *Chart) Marks() []Mark {
 
 // Description is the picture in one sentence, for people who do not see it.
 func (c *Chart) Description() string {
-	return c.Heading + ". " + c.Sub + " The figures are in the table below the chart; the arrow keys walk through its marks."
+	return c.Heading + ". " + c.Sub + " The figures are in the table below the chart; the arrow keys walk through " +
+		"its marks."
 }
 
 // IntervalNote explains the intervals of the chart, drawn as bars or whiskers, or why it has none.

@@ -41,7 +41,8 @@ func TextOf(s *result.Summary, sc Scale) FigureText {
 func FigureTip(s *result.Summary, sc Scale) string {
 	t := TextOf(s, sc)
 	lines := []string{QuantityName(s.Op) + ": " + TextIf(len(s.Warnings) > 0, "! ") + t.Value}
-	for _, p := range []Pair{{"interval", t.Interval}, {"published", t.Published}, {"measured ÷ published", t.Ratio}, {"n", t.N}} {
+	for _, p := range []Pair{{"interval", t.Interval}, {"published", t.Published}, {"measured ÷ published", t.Ratio},
+		{"n", t.N}} {
 		if p.Value != "" {
 			lines = append(lines, p.Name+": "+p.Value)
 		}

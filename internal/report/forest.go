@@ -21,7 +21,8 @@ const sessionUnit = "session"
 
 // outcomes are the series of a forest plot in the order of the legend, with the roles of their marks.
 var outcomes = []struct{ name, role string }{
-	{"better", "outcome"}, {"worse", "outcome"}, {"changed", "outcome"}, {"the same", "outcome"}, {undecided, "uncomparable"},
+	{"better", "outcome"}, {"worse", "outcome"}, {"changed", "outcome"}, {"the same", "outcome"},
+	{undecided, "uncomparable"},
 }
 
 const undecided = "~ undecided"
@@ -41,8 +42,8 @@ func outcomeOf(r analysis.CompareRow) string {
 	return undecided
 }
 
-// forests draw the ratios of one quantity on one side to the baseline as forest plots: a row for each case and phase, its
-// ratio as a point with its interval.
+// forests draw the ratios of one quantity on one side to the baseline as forest plots: a row for each case and phase,
+// its ratio as a point with its interval.
 func forests(c *analysis.Comparison, op, side, id string, name func(analysis.CompareRow) string) []Chart {
 	rows := slices.DeleteFunc(slices.Clone(c.Rows), func(r analysis.CompareRow) bool {
 		return r.Op != op || r.Side != side || r.Ratio <= 0 || !IsFinite(r.Ratio)
@@ -78,7 +79,8 @@ func forest(c *analysis.Comparison, rows []analysis.CompareRow, name func(analys
 	for i, r := range rows {
 		y, s := float64(i), series[outcomeOf(r)]
 		ch.Y.Names, ch.Y.Ticks = append(ch.Y.Names, name(r)), append(ch.Y.Ticks, y)
-		s.Marks = append(s.Marks, Mark{X: r.Ratio, Y: y, Tip: name(r) + ": " + strings.Trim(Plain(r.Effect, 100)+"; "+rowBasis(r), "; ")})
+		s.Marks = append(s.Marks, Mark{X: r.Ratio, Y: y, Tip: name(r) + ": " +
+			strings.Trim(Plain(r.Effect, 100)+"; "+rowBasis(r), "; ")})
 		low, high = min(low, r.Ratio), max(high, r.Ratio)
 		if r.CI != nil && r.CI.Low > 0 && IsFinite(r.CI.High) {
 			intervals.Marks = append(intervals.Marks, Point(r.CI.Low, y), Point(r.CI.High, y), Gap())
@@ -87,7 +89,8 @@ func forest(c *analysis.Comparison, rows []analysis.CompareRow, name func(analys
 	}
 	low, high = RoundDigits(low/1.03), RoundDigits(high*1.03)
 	ch.X.Low, ch.X.High, ch.X.Ticks = &low, &high, forestTicks(low, high)
-	ch.Add(uprights("ideal", "no change", -0.5, top, 1), uprights("faint", "threshold, "+Percent(c.Threshold), -0.5, top, least, most), intervals)
+	ch.Add(uprights("ideal", "no change", -0.5, top, 1), uprights("faint", "threshold, "+Percent(c.Threshold), -0.5,
+		top, least, most), intervals)
 	for _, o := range outcomes {
 		ch.Add(*series[o.name])
 	}
@@ -151,7 +154,8 @@ func forestNote(rows []analysis.CompareRow) string {
 	if decided {
 		meaning = "what is called better or worse is significant after Holm's correction over all rows"
 	}
-	return "Bars: 95 % interval of the ratio over " + strings.Join(over, ", or over ") + ", not adjusted; " + meaning + ". " + hollow
+	return "Bars: 95 % interval of the ratio over " + strings.Join(over, ", or over ") + ", not adjusted; " +
+		meaning + ". " + hollow
 }
 
 // forestProvenance names inside the picture what was compared.
@@ -178,6 +182,7 @@ func forestProvenance(c *analysis.Comparison, side string) []string {
 		}
 		facts = append(facts, f.Name+" "+text)
 	}
-	return []string{"n: " + strings.Join(sizes, "; ") + ". Statistic: " + Plain(strings.ReplaceAll(c.Estimator, "-", " "), 40) + ".",
+	return []string{"n: " + strings.Join(sizes, "; ") + ". Statistic: " +
+		Plain(strings.ReplaceAll(c.Estimator, "-", " "), 40) + ".",
 		strings.Join(facts, " · ")}
 }

@@ -30,9 +30,10 @@ func (v *seriesView) charts(p seriesPart) []Chart {
 func (v *seriesView) chart(p seriesPart, rows []analysis.HistoryRow) Chart {
 	runs := len(v.s.Runs) - v.first
 	c := Chart{Height: 280, Trend: true, HeadedTips: true,
-		Heading: Capitalize(QuantityName(p.op)) + " over " + Count(runs, "run") + TextIf(p.phase != "" || p.cycle > 0, ", phase “"+PhaseName(p.phase, p.cycle)+"”"),
-		X:       Axis{Unit: "1", Low: new(-0.5), High: new(float64(runs) - 0.5)},
-		Y:       Axis{Name: QuantityName(p.op), Unit: rows[0].Unit}}
+		Heading: Capitalize(QuantityName(p.op)) + " over " + Count(runs, "run") +
+			TextIf(p.phase != "" || p.cycle > 0, ", phase “"+PhaseName(p.phase, p.cycle)+"”"),
+		X: Axis{Unit: "1", Low: new(-0.5), High: new(float64(runs) - 0.5)},
+		Y: Axis{Name: QuantityName(p.op), Unit: rows[0].Unit}}
 	v.nameVersions(&c.X, runs)
 	low, high := v.valueRange(rows)
 	c.Y.Low, c.Y.High = &low, &high
@@ -64,7 +65,8 @@ func (v *seriesView) chart(p seriesPart, rows []analysis.HistoryRow) Chart {
 	}
 	c.Add(open, doubtful)
 	v.addUprights(&c, low, high)
-	c.Sub = "Runs in the order of time, the oldest on the left; a dashed line is where system, program or engine changed." +
+	c.Sub = "Runs in the order of time, the oldest on the left; a dashed line is where system, program or engine " +
+		"changed." +
 		TextIf(low > 0, " The axis does not begin at 0.")
 	c.Notes = v.notes(rows)
 	c.Table = v.chartTable(c.Heading, rows)
@@ -132,7 +134,8 @@ func (v *seriesView) addUprights(c *Chart, low, high float64) {
 			baselines = append(baselines, float64(i-v.first))
 		}
 	}
-	c.Add(uprights("faint", "another version", low, high, changes...), uprights("ideal", "baseline run", low, high, baselines...))
+	c.Add(uprights("faint", "another version", low, high, changes...),
+		uprights("ideal", "baseline run", low, high, baselines...))
 }
 
 // valueRange is the range of an axis that shows every value, and as much of the intervals as does not press the values
@@ -153,7 +156,8 @@ func (v *seriesView) valueRange(rows []analysis.HistoryRow) (low, high float64) 
 	room := max((high-low)/2, math.Abs(high)*0.05)
 	bottom, top := low-room/4, high+room/4
 	for _, value := range values {
-		if len(v.s.Runs)-v.first <= intervalRuns && value.CI != nil && IsFinite(value.CI.Low) && IsFinite(value.CI.High) {
+		if len(v.s.Runs)-v.first <= intervalRuns && value.CI != nil && IsFinite(value.CI.Low) &&
+			IsFinite(value.CI.High) {
 			bottom, top = min(bottom, max(value.CI.Low, low-room)), max(top, min(value.CI.High, high+room))
 		}
 	}
@@ -224,12 +228,14 @@ func (v *seriesView) notes(rows []analysis.HistoryRow) []string {
 		if len(v.s.Runs)-v.first > intervalRuns {
 			drawn = " Intervals, in tips and table: "
 		}
-		note += drawn + listNames(intervals) + "; they cover how far the rounds of a run differ, not how far runs do: bars that do not overlap are no " +
+		note += drawn + listNames(intervals) + "; they cover how far the rounds of a run differ, not how far runs " +
+			"do: bars that do not overlap are no " +
 			"proof that a version changed anything."
 	}
 	s := v.s
 	return []string{note, strings.Join(NonEmpty([]string{Plain(s.Machine, 120), Plain(engineShort(s.Engine), 60),
-		"plan “" + Plain(s.Plan, 60) + "”" + digestText(s.Digest), Plain(strings.Join(s.Scale, "; "), 120)}), " · ")}
+		"plan “" + Plain(s.Plan, 60) + "”" + digestText(s.Digest),
+		Plain(strings.Join(s.Scale, "; "), 120)}), " · ")}
 }
 
 // chartTable has a row a run, the newest first, and a column a case.

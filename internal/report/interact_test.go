@@ -157,6 +157,34 @@ func copies(d *driver) {
 	}
 }
 
+// captions presses the button for the caption of every chart: it copies the heading, the notes and the origin.
+func captions(d *driver) {
+	var charts []struct {
+		Copied, Heading, Status string
+		Notes                   []string
+	}
+	d.eval(`(async function () {
+		var out = [], copied;
+		navigator.clipboard.writeText = function (text) { copied = text; return Promise.resolve(); };
+		for (var c of dmgbenchSave.charts) {
+			copied = '';
+			var bar = c.place.nextElementSibling;
+			Array.from(bar.querySelectorAll('button')).find(function (b) { return b.textContent === 'Copy caption'; }).click();
+			await null;
+			out.push({ Copied: copied, Heading: c.spec.option.title.text, Notes: c.spec.notes, Status: bar.querySelector('[role=status]').textContent });
+		}
+		return out;
+	})()`, &charts)
+	require.NotEmpty(d.t, charts)
+	for _, c := range charts {
+		assert.True(d.t, strings.HasPrefix(c.Copied, c.Heading+"."), c.Copied)
+		for _, note := range c.Notes {
+			assert.Contains(d.t, c.Copied, note)
+		}
+		assert.Equal(d.t, " copied", c.Status)
+	}
+}
+
 // saves presses the buttons below the first chart and looks at the files.
 func saves(d *driver) {
 	for _, form := range []string{"SVG", "PNG"} {

@@ -44,6 +44,10 @@ func TestPagesInABrowser(t *testing.T) {
 				d.t = t
 				d.open(s.path)
 				visit(d, s)
+				if kind == "real" {
+					d.open(s.path)
+					wholeWords(d)
+				}
 			})
 		}
 	}
@@ -61,6 +65,7 @@ func visit(d *driver, s subject) {
 		toggles(d)
 		sorts(d)
 		copies(d)
+		captions(d)
 		saves(d)
 	}
 	types(d)

@@ -77,6 +77,31 @@ func narrows(d *driver) {
 	fits(d, "on 380 pixels")
 }
 
+// wholeWords looks at the page on a usual telephone: it does not scroll to the side, and no word of a heading or a cell
+// is broken within.
+func wholeWords(d *driver) {
+	d.do(order{Do: "size", X: 390, Y: 844}, nil)
+	var wrong []string
+	d.eval(`new Promise(function (done) { requestAnimationFrame(function () { requestAnimationFrame(function () {
+		var wrong = [], range = document.createRange(), root = document.documentElement;
+		if (root.scrollWidth > root.clientWidth) wrong.push('the page is ' + root.scrollWidth + ' wide');
+		document.querySelectorAll('h1, h2, h3, th, td, dt, summary').forEach(function (e) {
+			if (!e.checkVisibility()) return;
+			var walk = document.createTreeWalker(e, NodeFilter.SHOW_TEXT);
+			while (walk.nextNode()) {
+				for (var m of walk.currentNode.data.matchAll(/[\p{L}\p{N}_]+/gu)) {
+					range.setStart(walk.currentNode, m.index);
+					range.setEnd(walk.currentNode, m.index + m[0].length);
+					var lines = new Set(Array.from(range.getClientRects()).map(function (r) { return Math.round(r.top); }));
+					if (lines.size > 1) wrong.push(e.tagName + ': ' + m[0] + ' in ' + e.textContent.slice(0, 60));
+				}
+			}
+		});
+		done(wrong);
+	}); }); })`, &wrong)
+	assert.Empty(d.t, wrong, "on 390 pixels")
+}
+
 func darkens(d *driver) {
 	d.do(order{Do: "scheme", Text: "dark"}, nil)
 	var got struct{ Paper, Chart string }

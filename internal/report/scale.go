@@ -8,50 +8,60 @@ import (
 	"dmgbench/internal/units"
 )
 
-// Scale is the unit that a whole column or axis is printed in, so that its numbers compare at a glance.
-// A column with values too far apart for one unit has no suffix, and each cell its own; Mixed is their base unit.
+// Scale is the unit that a whole column or axis is printed in, so that its numbers can be compared at a glance. A
+// column whose values are too different for one unit has no suffix, and each cell its own: Mixed is their base unit.
 type Scale struct {
-	Factor float64
+	Factor float64 // of the unit, in base units
 	Suffix string
 	Mixed  string
 }
 
+// scales are the units of a base unit, from the largest.
 var scales = map[string][]Scale{
 	"B":   decimalScales("B"),
 	"B/s": decimalScales("B/s"),
-	"s": {{Factor: 3600, Suffix: "h"}, {Factor: 60, Suffix: "min"}, {Factor: 1, Suffix: "s"},
-		{Factor: 1e-3, Suffix: "ms"}, {Factor: 1e-6, Suffix: "µs"}, {Factor: 1e-9, Suffix: "ns"}},
+	"s": {{3600, "h", ""}, {60, "min", ""}, {1, "s", ""}, {1e-3, "ms", ""}, {1e-6, "µs", ""},
+		{1e-9, "ns", ""}},
 }
 
-// decimalScales are the scales of a unit of bytes, the largest first.
 func decimalScales(unit string) []Scale {
-	return []Scale{{Factor: 1e12, Suffix: "T" + unit}, {Factor: 1e9, Suffix: "G" + unit},
-		{Factor: 1e6, Suffix: "M" + unit}, {Factor: 1e3, Suffix: "k" + unit}, {Factor: 1, Suffix: unit}}
+	return []Scale{{1e12, "T" + unit, ""}, {1e9, "G" + unit, ""}, {1e6, "M" + unit, ""}, {1e3, "k" + unit, ""},
+		{1, unit, ""}}
 }
 
-// ScaleOf picks the unit in which the largest value has a whole part. Minutes and
-// hours are left to times of at least ten of them, which are hard to read in seconds.
+// Times below these are not written in minutes or hours, in seconds.
+const (
+	leastMinutes = 600
+	leastHours   = 36000
+)
+
+// ScaleOf is the unit in which the largest value has a whole part.
 func ScaleOf(unit string, values ...float64) Scale {
 	top := 0.0
 	for _, v := range values {
-		if !math.IsNaN(v) && !math.IsInf(v, 0) {
+		if IsFinite(v) {
 			top = max(top, math.Abs(v))
 		}
 	}
 	steps, ok := scales[unit]
-	if !ok {
+	switch {
+	case !ok:
 		return Scale{Factor: 1}
-	}
-	for _, s := range steps {
-		if top < s.Factor*0.9995 || s.Factor == 60 && top < 600 || s.Factor == 3600 && top < 36000 {
-			continue
-		}
-		return s
-	}
-	if top == 0 {
+	case top == 0:
 		return Scale{Factor: 1, Suffix: unit}
 	}
+	for _, s := range steps {
+		if top >= s.Factor*0.9995 && (s.Suffix != "min" || top >= leastMinutes) &&
+			(s.Suffix != "h" || top >= leastHours) {
+			return s
+		}
+	}
 	return steps[len(steps)-1]
+}
+
+// WithUnit is the name of an axis with the unit of its scale.
+func WithUnit(text string, s Scale) string {
+	return text + TextIf(s.Suffix != "", ", "+s.Suffix)
 }
 
 // ColumnScale is the scale of a column of a table: the unit of the largest value if all
@@ -74,7 +84,7 @@ func (s Scale) legible(v float64) bool {
 
 // Number writes v with three significant digits in the scale, without the unit.
 func (s Scale) Number(v float64) string {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
+	if !IsFinite(v) {
 		return "—"
 	}
 	if s.Mixed != "" {
@@ -121,7 +131,7 @@ func Percent(share float64) string {
 
 // Ratio writes measured over published, without a row of zeros before its digits.
 func Ratio(v float64) string {
-	if v <= 0 || math.IsNaN(v) || math.IsInf(v, 0) {
+	if v <= 0 || !IsFinite(v) {
 		return "—"
 	}
 	if v < 1e-3 {

@@ -14,7 +14,7 @@ import (
 type View struct {
 	Plan   *plan.Plan
 	Result *result.Result
-	label  map[string]string // case id → short name
+	names  map[string]string // case id → short name
 	Order  map[string]int    // case id → position
 
 	Title, Summary    string
@@ -28,7 +28,7 @@ type View struct {
 	PlanTables        []Table         // tables of the plan, as its article prints them
 	Sections          []FigureSection // tables of figures; the first stands on the first screen
 	Relations         []Table
-	Fits              []FitView
+	Fits              []Table
 	Warnings          []Warning
 	SharedDoubts      []string // doubts about all rates
 	NotDone           []Pair
@@ -47,7 +47,7 @@ type Deviation struct{ Kind, Text, Cases string }
 
 // NewView arranges a result. It sorts, scales and words what the result has; all estimates are made by the analysis.
 func NewView(p *plan.Plan, r *result.Result) *View {
-	v := &View{Plan: p, Result: r, label: labels(r.Cases), Order: map[string]int{}}
+	v := &View{Plan: p, Result: r, names: caseNames(r.Cases), Order: map[string]int{}}
 	for i, c := range r.Cases {
 		v.Order[c.ID] = i
 	}
@@ -64,7 +64,7 @@ func NewView(p *plan.Plan, r *result.Result) *View {
 	v.Claims = claimGroups(r.Claims)
 	v.addTables()
 	v.PlanTables = v.planTables()
-	v.Fits = v.fitViews()
+	v.Fits = v.fitTables()
 	v.NotDone = v.casesNotDone()
 	v.Legend = formatLegend(r)
 	v.Settings = v.settingPairs()
@@ -275,7 +275,7 @@ func (v *View) caseList(ids []string) string {
 
 // CaseName is the short name of a case, or its cleaned id if the result has no such case.
 func (v *View) CaseName(id string) string {
-	if l, ok := v.label[id]; ok {
+	if l, ok := v.names[id]; ok {
 		return l
 	}
 	return Plain(id, 60)

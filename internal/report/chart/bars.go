@@ -76,7 +76,8 @@ func addBars(c *report.Chart, heads [2]string, rows []string, offset int, groups
 			h := report.Headline(figure)
 			m := figureMark(figure, sc)
 			m.X, m.Y = h.Value, float64(i)
-			published, uncomparable = published || m.Published > 0 && m.Comparable, uncomparable || m.Published > 0 && !m.Comparable
+			published = published || m.Published > 0 && m.Comparable
+			uncomparable = uncomparable || m.Published > 0 && !m.Comparable
 			statistics, ns = report.AppendNew(statistics, report.StatisticName(h.Name)), report.AppendNew(ns, m.N)
 			s.Marks = append(s.Marks, m)
 			t := report.TextOf(figure, sc)
@@ -112,7 +113,8 @@ func figureMark(s *result.Summary, sc report.Scale) report.Mark {
 func (r *run) figureBars(c report.Chart, f report.Figures, ops []string, groups []figureGroup) []report.Chart {
 	var cases, rows []string
 	for _, k := range f.Keys {
-		if slices.ContainsFunc(groups, func(g figureGroup) bool { return g.of(f, k.CaseID) != nil }) && !slices.Contains(cases, k.CaseID) {
+		if slices.ContainsFunc(groups, func(g figureGroup) bool { return g.of(f, k.CaseID) != nil }) &&
+			!slices.Contains(cases, k.CaseID) {
 			cases, rows = append(cases, k.CaseID), append(rows, r.CaseName(k.CaseID))
 		}
 	}
@@ -177,7 +179,9 @@ func sameFigures(a, b report.Chart) bool { return reflect.DeepEqual(a.Table.Rows
 
 // barCharts are the charts of speeds that are not on the first screen.
 func barCharts(r *run) []report.Chart {
-	return slices.DeleteFunc(speedCharts(r), func(c report.Chart) bool { return r.main != nil && sameFigures(c, *r.main) })
+	return slices.DeleteFunc(speedCharts(r), func(c report.Chart) bool {
+		return r.main != nil && sameFigures(c, *r.main)
+	})
 }
 
 // speedCharts draw every rate by case and phase: one picture a quantity, or one for all where there is a single
@@ -242,7 +246,8 @@ func encryptionCharts(r *run) []report.Chart {
 				groups = append(groups, barGroup{value, func(i int) *result.Summary { return rows[i].by[value] }})
 			}
 			phase := report.PhaseName(p.Phase, p.Cycle)
-			c := report.Chart{ID: "encryption-" + report.Slug(op) + "-" + report.Slug(phase), X: report.Axis{Name: "speed"},
+			c := report.Chart{ID: "encryption-" + report.Slug(op) + "-" + report.Slug(phase),
+				X:       report.Axis{Name: "speed"},
 				Heading: "What encryption costs: " + report.QuantityName(op) + report.PhaseSuffix(phase),
 				Sub:     "Images that differ in encryption alone"}
 			out = append(out, bars(c, [2]string{"<image", "<encryption"}, names, groups)...)

@@ -40,7 +40,8 @@ func worksOf(c *result.Case, p picture) map[int]work {
 	out := map[int]work{}
 	for i := range c.Steps {
 		s := &c.Steps[i]
-		if s.Op != p.op || s.Phase != p.phase || s.Cycle != 0 || s.Span == nil || !report.IsShown(c, s) || s.Span.LastDoneNS <= s.Span.GateNS {
+		if s.Op != p.op || s.Phase != p.phase || s.Cycle != 0 || s.Span == nil || !report.IsShown(c, s) ||
+			s.Span.LastDoneNS <= s.Span.GateNS {
 			continue
 		}
 		w, n := out[s.Round], max(s.Workers, 1)
@@ -117,7 +118,10 @@ func (r *run) split(c *result.Case, chain []link, all map[string]map[int]work) (
 	out := costCase{c: c}
 	var rounds []int
 	for _, round := range slices.Sorted(maps.Keys(own)) {
-		if !slices.ContainsFunc(chain, func(l link) bool { w, ok := all[l.c.ID][round]; return !ok || !w.isSame(own[round]) }) {
+		if !slices.ContainsFunc(chain, func(l link) bool {
+			w, ok := all[l.c.ID][round]
+			return !ok || !w.isSame(own[round])
+		}) {
 			rounds, out.work = append(rounds, round), own[round]
 		}
 	}
@@ -171,7 +175,8 @@ func costCharts(r *run) []report.Chart {
 }
 
 func (r *run) costChart(p picture, cases []costCase) report.Chart {
-	c := report.Chart{Flipped: true, HeadedTips: true, Heading: "Where the time went: " + report.QuantityName(p.op) + report.PhaseSuffix(p.phase),
+	c := report.Chart{Flipped: true, HeadedTips: true, Heading: "Where the time went: " + report.QuantityName(p.op) +
+		report.PhaseSuffix(p.phase),
 		X: report.Axis{Name: "time", Unit: "s", Low: new(0.0)}}
 	c.Table.Columns = report.Columns("<case", "<part", "time", "of the time inside the clock", "interval", "rounds")
 	for _, name := range partNames(cases) {
@@ -196,8 +201,9 @@ func (r *run) costChart(p picture, cases []costCase) report.Chart {
 	w := cases[0].work // of all rounds and cases
 	c.Sub = "The same " + report.Count(w.files, "file") + " (" + report.Human(float64(w.bytes), "B") +
 		") in the native folder and in each image; mean of " + strings.Join(ns, " / ") + "."
-	c.Notes = []string{"Each part is what one thing more took in the same rounds; hollow parts took less. Outside the clock the program opens and " +
-		"closes files and makes their data: that is in no rate. " + costIntervals(&c) + r.engineNotes() + unsplitNote(cases)}
+	c.Notes = []string{"Each part is what one thing more took in the same rounds; hollow parts took less. Outside " +
+		"the clock the program opens and closes files and makes their data: that is in no rate. " + costIntervals(&c) + r.engineNotes() +
+		unsplitNote(cases)}
 	return c
 }
 
@@ -237,7 +243,8 @@ func partNames(cases []costCase) []string {
 // addPart adds one bar of a waterfall that begins at a time in seconds, with its row of the table.
 func addPart(c *report.Chart, one costCase, row, slot int, at float64) report.Mark {
 	part, name := one.parts[slot], c.Y.Categories[row]
-	m := report.Mark{X: at + part.time.Value, Y: float64(row), From: at, Slot: slot, Label: signedTime(part.time.Value, slot > 0)}
+	m := report.Mark{X: at + part.time.Value, Y: float64(row), From: at, Slot: slot,
+		Label: signedTime(part.time.Value, slot > 0)}
 	interval, share := "—", ""
 	if ci := part.time.CI; ci != nil {
 		moved := *ci
@@ -247,11 +254,13 @@ func addPart(c *report.Chart, one costCase, row, slot int, at float64) report.Ma
 	if part.name != partOutside && one.inside > 0 {
 		share = report.Percent(part.time.Value / one.inside)
 	}
-	m.Tip = strings.Join(report.NonEmpty([]string{name, part.name, m.Label + report.TextIf(share != "", ", "+share+" of the time inside the clock"),
+	m.Tip = strings.Join(report.NonEmpty([]string{name, part.name,
+		m.Label + report.TextIf(share != "", ", "+share+" of the time inside the clock"),
 		report.TextIf(m.CI != nil, interval), report.Count(one.rounds, "round")}), "\n")
 	s := &c.Series[slices.IndexFunc(c.Series, func(s report.Series) bool { return s.Name == part.name })]
 	s.Marks = append(s.Marks, m)
-	c.Table.Rows = append(c.Table.Rows, report.TextRow(name, part.name, m.Label, share, interval, strconv.Itoa(one.rounds)))
+	c.Table.Rows = append(c.Table.Rows, report.TextRow(name, part.name, m.Label, share, interval,
+		strconv.Itoa(one.rounds)))
 	return m
 }
 
@@ -272,16 +281,22 @@ func (r *run) engineNotes() string {
 		case s.Engine.Name == "simulated":
 			notes = report.AppendNew(notes, " The times were drawn from stated laws: no disk was measured.")
 		case s.Engine.Vendor == "Apple":
-			notes = report.AppendNew(notes, " macOS mounts the images: its driver, its mount and the file system cannot be told apart from outside, "+
+			notes = report.AppendNew(notes, " macOS mounts the images: its driver, its mount and the file system "+
+				"cannot be told apart from outside, "+
 				"and there is no FUSE.")
 		case s.Engine.Name == "inprocess":
-			notes = report.AppendNew(notes, " In process there is no mount and no FUSE: the file system and the format run in this program. "+
+			notes = report.AppendNew(notes, " In process there is no mount and no FUSE: the file system and the "+
+				"format run in this program. "+
 				"The engine hdiutil on Linux has both.")
 		case s.Engine.Name == "hdiutil":
-			unknown := slices.ContainsFunc(r.Result.Cases, func(c result.Case) bool { return c.Target.Kind == "image" && c.Target.ServedBy == "" })
-			notes = report.AppendNew(notes, " On Linux an unencrypted raw image is a loop device without a helper unless the plan requests one, and "+
+			unknown := slices.ContainsFunc(r.Result.Cases, func(c result.Case) bool {
+				return c.Target.Kind == "image" && c.Target.ServedBy == ""
+			})
+			notes = report.AppendNew(notes, " On Linux an unencrypted raw image is a loop device without a helper "+
+				"unless the plan requests one, and "+
 				"every other container is served by FUSE, usually to a loop device"+
-				report.TextIf(unknown, ": FUSE is part of the format, and of the encryption of a raw image")+". The engine inprocess has neither FUSE nor mount.")
+				report.TextIf(unknown, ": FUSE is part of the format, and of the encryption of a raw image")+". "+
+				"The engine inprocess has neither FUSE nor mount.")
 		}
 	}
 	return strings.Join(notes, "")
@@ -301,9 +316,11 @@ func (r *run) costLacking() string {
 	case images == 0:
 		return ""
 	case directories == 0:
-		return "This run has no native folder to compare its " + strconv.Itoa(images) + " sets of files in images with, so that the costs of harness, " +
+		return "This run has no native folder to compare its " + strconv.Itoa(images) +
+			" sets of files in images with, so that the costs of harness, " +
 			"format and file system cannot be told apart: baseline = true in the plan's [run] adds one."
 	}
-	return "No round of this run has the same files in the native folder and in an image, so that the costs of harness, format and file system " +
+	return "No round of this run has the same files in the native folder and in an image, so that the costs of " +
+		"harness, format and file system " +
 		"cannot be told apart."
 }

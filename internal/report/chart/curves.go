@@ -50,8 +50,8 @@ func (s *curveSet) long() []curve {
 	return out
 }
 
-// drawCurves draws curves along an axis and ends the y axis where intervals would press the values flat. role is line, or
-// dots where fits are the lines.
+// drawCurves draws curves along an axis and ends the y axis where intervals would press the values flat. role is
+// line, or dots where fits are the lines.
 func drawCurves(id, op, along, xUnit, role string, curves []curve) report.Chart {
 	unit := report.Headline(curves[0].points[0].figure).Unit
 	c := report.Chart{ID: id, Height: 320, Heading: report.Capitalize(report.QuantityName(op)) + " along " + along,
@@ -66,7 +66,8 @@ func drawCurves(id, op, along, xUnit, role string, curves []curve) report.Chart 
 			m := figureMark(p.figure, sc)
 			m.X, m.Y, m.Tip = p.x, value, along+" "+x+"\n"+m.Tip
 			s.Marks, ns = append(s.Marks, m), report.AppendNew(ns, m.N)
-			row := report.TextRow(one.name, x, report.Human(value, unit), rangeOf(m.CI, unit), report.TextOf(p.figure, sc).Published, m.N)
+			row := report.TextRow(one.name, x, report.Human(value, unit), rangeOf(m.CI, unit),
+				report.TextOf(p.figure, sc).Published, m.N)
 			row[5].Class = "muted"
 			c.Table.Rows = append(c.Table.Rows, row)
 		}
@@ -127,7 +128,8 @@ func sweepCharts(r *run) []report.Chart {
 // isSwept reports whether a quantity is drawn along an axis: every rate with the time that it is the inverse of, what
 // axes are varied for (bands, size, ratio), and what a fit or a published figure is about.
 func (r *run) isSwept(key, op string, s report.FigureSection) bool {
-	if s.ID == "speeds" || slices.Contains([]string{"bands", "allocated", "ratio", "stream_time", "write_time", "read_time"}, op) ||
+	if s.ID == "speeds" || slices.Contains([]string{"bands", "allocated", "ratio", "stream_time", "write_time",
+		"read_time"}, op) ||
 		slices.ContainsFunc(r.Result.Fits, func(f result.Fit) bool { return isFitAlong(f, key, op) }) {
 		return true
 	}
@@ -233,7 +235,8 @@ func (r *run) sweepChart(key, op string, f report.Figures, drawn map[int]bool) [
 		xs, note = append(xs, low, high), note+offScaleText(fit)
 	}
 	c.X = numberAxis(along, xUnit, xs)
-	c.Sub += report.TextIf(len(fits) > 0, " Thin line: the fit; hollow: what it predicts; dashed: as published.") + ideal
+	c.Sub += report.TextIf(len(fits) > 0, " Thin line: the fit; hollow: what it predicts; dashed: as published.") +
+		ideal
 	c.Notes = []string{note}
 	return []report.Chart{c}
 }
@@ -316,12 +319,13 @@ func addIdeal(c *report.Chart, key string, curves []curve) string {
 		}
 		value := report.Headline(first.figure).Value
 		// One name for all: the legend hides them together.
-		s := report.Series{Role: "ideal", Name: "ideal", Marks: sample(40, first.x, one.points[len(one.points)-1].x, false, func(x float64) float64 {
-			if c.Y.Unit == "s" {
-				return value * first.x / x
-			}
-			return value * x / first.x
-		})}
+		s := report.Series{Role: "ideal", Name: "ideal", Marks: sample(40, first.x, one.points[len(one.points)-1].x,
+			false, func(x float64) float64 {
+				if c.Y.Unit == "s" {
+					return value * first.x / x
+				}
+				return value * x / first.x
+			})}
 		for _, m := range s.Marks {
 			most = max(most, m.Y)
 		}

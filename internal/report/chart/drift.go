@@ -41,12 +41,14 @@ func (r *run) driftSteps() []driftStep {
 			if !ok || s.Error != "" {
 				continue
 			}
-			step := driftStep{r.CaseName(c.ID), report.StepName(*s), "", float64(s.StartNS-starts[s.Session]) / 1e9, rate, s.Round, analysis.StepWarnings(s)}
+			step := driftStep{r.CaseName(c.ID), report.StepName(*s), "", float64(s.StartNS-starts[s.Session]) / 1e9,
+				rate, s.Round, analysis.StepWarnings(s)}
 			step.kind = c.ID + "\x00" + s.Op + "\x00" + step.name
 			switch {
 			case report.IsCanary(s):
 				op := report.FirstOf(s.Op, s.Do)
-				step.series, step.name, step.kind = canaryName, "canary "+report.QuantityName(op), canaryName+"\x00"+c.Target.Place+"\x00"+op
+				step.series, step.name, step.kind = canaryName, "canary "+report.QuantityName(op),
+					canaryName+"\x00"+c.Target.Place+"\x00"+op
 			case !report.IsShown(c, s):
 				continue
 			}
@@ -56,8 +58,8 @@ func (r *run) driftSteps() []driftStep {
 	return out
 }
 
-// sessionStarts is, for each session, the monotonic time of the start of the first session, in nanoseconds on the clock of
-// the session.
+// sessionStarts is, for each session, the monotonic time of the start of the first session, in nanoseconds on the
+// clock of the session.
 func (r *run) sessionStarts() map[int]int64 {
 	out := map[int]int64{}
 	for i := range r.Result.Cases {
@@ -98,7 +100,8 @@ func driftChart(r *run) []report.Chart {
 		}
 	}
 	c := report.Chart{ID: "drift", Height: 280, Heading: "Speed along the run",
-		X: report.Axis{Name: "time since the start", Unit: "s"}, Y: report.Axis{Name: "speed ÷ median of its kind", Unit: "1"}}
+		X: report.Axis{Name: "time since the start", Unit: "s"},
+		Y: report.Axis{Name: "speed ÷ median of its kind", Unit: "1"}}
 	c.Table.Columns = report.Columns("<case", "<step", "slowest ÷ median", "fastest ÷ median", "times", "<warnings")
 	for _, name := range append(names, canaryName) {
 		addDrift(&c, name, steps, rates)
@@ -121,7 +124,8 @@ func driftChart(r *run) []report.Chart {
 		c.Sub += "Rings: " + report.Count(len(rings), "step") + ", each with a warning of its own."
 	}
 	c.Notes = []string{"A slope or a jump that all cases share is the machine, not the images." +
-		report.TextIf(canaries, " The canary is a short native write and read before each case.") + r.runWarnings(common)}
+		report.TextIf(canaries, " The canary is a short native write and read before each case.") +
+		r.runWarnings(common)}
 	return []report.Chart{c}
 }
 
@@ -138,7 +142,9 @@ func dropCommonWarnings(steps []driftStep) []result.Warning {
 		}
 	}
 	for i := range steps {
-		steps[i].warnings = slices.DeleteFunc(steps[i].warnings, func(w result.Warning) bool { return slices.Contains(common, w) })
+		steps[i].warnings = slices.DeleteFunc(steps[i].warnings, func(w result.Warning) bool {
+			return slices.Contains(common, w)
+		})
 	}
 	return common
 }

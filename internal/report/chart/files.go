@@ -37,6 +37,11 @@ func (f timedFile) time() float64 { return f.seconds }
 // picture is one combination of direction and phase.
 type picture struct{ op, phase string }
 
+// heading is the name of the quantity, a text and the phase.
+func (p picture) heading(text string) string {
+	return report.Capitalize(report.QuantityName(p.op)) + text + report.PhaseSuffix(p.phase)
+}
+
 // fileSet are the timed files of one case, phase and direction over all rounds that count.
 type fileSet struct {
 	picture
@@ -106,8 +111,8 @@ func (r *run) drawnPictures() []picture {
 // undrawn is a sentence about the pictures that the report has no room for, "" where it has all.
 func (r *run) undrawn() string {
 	all := len(pictures(r.sets))
-	return report.TextIf(all > maxPictures, fmt.Sprintf(" Drawn are the first %d of %d combinations of direction and phase; "+
-		"`export` has every file.", maxPictures, all))
+	return report.TextIf(all > maxPictures, fmt.Sprintf(" Drawn are the first %d of %d combinations of direction "+
+		"and phase; `export` has every file.", maxPictures, all))
 }
 
 // perPicture builds charts for each direction and phase, of at most so many cases each. The charts get their ids here.
@@ -172,7 +177,8 @@ func logAxis(name, unit string, sets []fileSet, of func(timedFile) float64, room
 		}
 	}
 	low, high = report.RoundDigits(low/room), report.RoundDigits(high*room)
-	return report.Axis{Name: name, Unit: unit, Log: true, Human: true, Ticks: report.RoundTicks(low, high), Low: &low, High: &high}
+	return report.Axis{Name: name, Unit: unit, Log: true, Human: true, Low: &low, High: &high,
+		Ticks: report.RoundTicks(low, high)}
 }
 
 // workersNote warns that the speed of a single file is not that of the volume.
@@ -181,7 +187,8 @@ func workersNote(sets []fileSet) string {
 	for _, s := range sets {
 		n = max(n, s.workers)
 	}
-	return report.TextIf(n > 1, " Up to "+strconv.Itoa(n)+" files were under way at once: the speed of one file is not that of the volume.")
+	return report.TextIf(n > 1, " Up to "+strconv.Itoa(n)+" files were under way at once: the speed of one file "+
+		"is not that of the volume.")
 }
 
 // sizeClass is what the files of one size, or of one class of sizes, did.
@@ -199,8 +206,8 @@ const (
 	minFiles  = 6
 )
 
-// middle is the rate of files of one size. With three rounds or more it is their mean of the medians of each round, with
-// its t interval; else the median of all files, and of a single mount its exact interval over the files.
+// middle is the rate of files of one size. With three rounds or more it is their mean of the medians of each round,
+// with its t interval; else the median of all files, and of a single mount its exact interval over the files.
 func (r *run) middle(files []timedFile) sizeClass {
 	byRound, all := map[int][]float64{}, valuesOf(files, timedFile.rate)
 	for i, f := range files {
@@ -221,7 +228,8 @@ func (r *run) middle(files []timedFile) sizeClass {
 	case len(byRound) > 1:
 		c.reason = "2 rounds, and an interval needs 3"
 	case err != nil:
-		c.reason = "1 round of " + report.Count(c.n, "file") + ", and an interval over files takes " + strconv.Itoa(minFiles)
+		c.reason = "1 round of " + report.Count(c.n, "file") + ", and an interval over files takes " +
+			strconv.Itoa(minFiles)
 	default:
 		c.ci = &result.CI{Low: iv.Low, High: iv.High, Level: iv.Level, Method: iv.Method, Unit: "file within one mount"}
 	}
@@ -232,9 +240,11 @@ func (r *run) middle(files []timedFile) sizeClass {
 func (c sizeClass) tip() string {
 	out := report.Human(c.middle, "B/s") + ", " + report.Count(c.n, "file")
 	if c.ci != nil {
-		out += "\n" + report.Human(c.ci.Low, "B/s") + "–" + report.Human(c.ci.High, "B/s") + ", " + report.DescribeInterval(c.ci)
+		out += "\n" + report.Human(c.ci.Low, "B/s") + "–" + report.Human(c.ci.High, "B/s") + ", " +
+			report.DescribeInterval(c.ci)
 	}
-	return out + report.TextIf(c.n > 1, "\nslowest "+report.Human(c.low, "B/s")+", fastest "+report.Human(c.high, "B/s"))
+	return out + report.TextIf(c.n > 1,
+		"\nslowest "+report.Human(c.low, "B/s")+", fastest "+report.Human(c.high, "B/s"))
 }
 
 // middleName describes [run.middle] in this run.

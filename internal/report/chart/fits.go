@@ -90,7 +90,7 @@ func addFit(c *report.Chart, f result.Fit) (low, high float64) {
 func (r *run) fitChart(i int, f result.Fit) report.Chart {
 	along, name := keyName(f.Along), report.QuantityName(f.Op)
 	c := report.Chart{ID: "fit-" + strconv.Itoa(i+1), Height: 320, Heading: report.Capitalize(name) + " along " + along,
-		Y: report.Axis{Name: name, Unit: plan.Quantity(f.Op).Unit()}, Table: r.Fits[i].Table}
+		Y: report.Axis{Name: name, Unit: plan.Quantity(f.Op).Unit()}, Table: r.Fits[i]}
 	points := report.Series{Role: "points", Name: "measured"}
 	every := (len(f.Points) + pointsPerChart - 1) / pointsPerChart
 	var xs []float64

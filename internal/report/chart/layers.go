@@ -117,17 +117,27 @@ func agree(a, b *result.Case, except ...string) bool {
 	})
 }
 
+// unsplit are the kinds of parts that a run with more cases would split, with the sentence that names the case.
+var unsplit = []struct {
+	isPart func(l layer) bool
+	note   string
+}{
+	{func(l layer) bool { return l&layerRaw != 0 && l&(layerFormat|layerEncryption) != 0 },
+		" This run has no unencrypted raw image (UDRW) with the same files: image and file system are one part."},
+	{func(l layer) bool { return l&(layerRaw|layerHelper) == layerHelper && l != layerHelper },
+		" It has no raw image that a helper process serves (served_by = \"helper\"): the helper is one part with the rest."},
+	{func(l layer) bool { return l&layerRaw == 0 && l&layerFormat != 0 && l&layerEncryption != 0 },
+		" It has no unencrypted image of the same format: format and encryption are one part."},
+}
+
 // unsplitNote names the layers that the cases of a picture have in one part, and what would separate them.
-func unsplitNote(cases []costCase) string {
-	has := func(isPart func(l layer) bool) bool {
-		return slices.ContainsFunc(cases, func(c costCase) bool {
-			return slices.ContainsFunc(c.parts, func(p costPart) bool { return isPart(p.layers) })
-		})
+func unsplitNote(cases []costCase) (note string) {
+	for _, u := range unsplit {
+		if slices.ContainsFunc(cases, func(c costCase) bool {
+			return slices.ContainsFunc(c.parts, func(p costPart) bool { return u.isPart(p.layers) })
+		}) {
+			note += u.note
+		}
 	}
-	return report.TextIf(has(func(l layer) bool { return l&layerRaw != 0 && l&(layerFormat|layerEncryption) != 0 }),
-		" This run has no unencrypted raw image (UDRW) with the same files: image and file system are one part.") +
-		report.TextIf(has(func(l layer) bool { return l&(layerRaw|layerHelper) == layerHelper && l != layerHelper }),
-			" It has no raw image that a helper process serves (served_by = \"helper\"): the helper is one part with what it serves.") +
-		report.TextIf(has(func(l layer) bool { return l&layerRaw == 0 && l&layerFormat != 0 && l&layerEncryption != 0 }),
-			" It has no unencrypted image of the same format: format and encryption are one part.")
+	return note
 }

@@ -46,7 +46,8 @@ var (
 		diskQuantity(func(d *result.DiskUse) (int64, bool) { return int64(d.Bands), d.Bands > 0 })}
 	volumeFree = quantity{"free", "Free space of the volume over the steps", "free on the volume", "line", "B", 1,
 		diskQuantity(func(d *result.DiskUse) (int64, bool) { return d.VolumeFree, d.VolumeFree >= 0 && d.Attached })}
-	liveFiles = quantity{"live", "", "live files", "live", "B", 1, func(s *result.Step) float64 { return float64(s.Live) }}
+	liveFiles = quantity{"live", "", "live files", "live", "B", 1,
+		func(s *result.Step) float64 { return float64(s.Live) }}
 )
 
 // lifeCharts draw what containers occupy over the steps of the protocol: each by itself, and one quantity of all.
@@ -71,7 +72,8 @@ func lifeCharts(r *run) []report.Chart {
 // lifeOf draws all that one container occupies: size on disk, live files, bands and free space.
 func (r *run) lifeOf(c *result.Case, number int) []report.Chart {
 	indexes, labels := lifeSteps(c)
-	out := lifeChart("case-"+strconv.Itoa(number+1), "Life of the container: "+r.CaseName(c.ID), report.Axis{Name: "bytes", Unit: "B"}, labels)
+	out := lifeChart("case-"+strconv.Itoa(number+1), "Life of the container: "+r.CaseName(c.ID),
+		report.Axis{Name: "bytes", Unit: "B"}, labels)
 	out.Height, out.BandBytes = 300, float64(c.Target.BandSizeUsed)
 	all := []quantity{allocated, liveFiles, volumeFree}
 	if out.BandBytes > 0 {
@@ -100,8 +102,10 @@ func (r *run) lifeOf(c *result.Case, number int) []report.Chart {
 	addGaps(&out)
 	out.Sub = "Median of " + report.Count(r.Result.Rounds, "round") + " at " + report.Count(len(indexes), "step") +
 		" at which sizes were taken or files came or went."
-	out.Notes = []string{"Marks: where sizes were taken; dotted in between: not known. Live files are known at every step. Intervals are in " +
-		"the tables of figures." + report.TextIf(banded, " Bands are drawn as what they can hold, "+report.Human(out.BandBytes, "B")+
+	out.Notes = []string{"Marks: where sizes were taken; dotted in between: not known. Live files are known at " +
+		"every step. Intervals are in " +
+		"the tables of figures." + report.TextIf(banded, " Bands are drawn as what they can hold, "+
+		report.Human(out.BandBytes, "B")+
 		" each; their number is next to the mark.")}
 	return []report.Chart{out}
 }
@@ -146,13 +150,14 @@ func addGaps(c *report.Chart) {
 	c.Series = out
 }
 
-// lifeSteps are the steps with sizes, and those at which files came or went that no sizes were taken after, in the order
-// of the protocol, with their names.
+// lifeSteps are the steps with sizes, and those at which files came or went that no sizes were taken after, in the
+// order of the protocol, with their names.
 func lifeSteps(c *result.Case) (indexes []int, labels []string) {
 	var order []*result.Step
 	for i := range c.Steps {
 		s := &c.Steps[i]
-		if report.IsShown(c, s) && !slices.ContainsFunc(order, func(o *result.Step) bool { return o.Index == s.Index }) {
+		isSame := func(o *result.Step) bool { return o.Index == s.Index }
+		if report.IsShown(c, s) && !slices.ContainsFunc(order, isSame) {
 			order = append(order, s)
 		}
 	}
@@ -246,14 +251,17 @@ func (r *run) compareLives(q quantity, moments []moment) []report.Chart {
 		cs := &r.Result.Cases[i]
 		values := medians(cs, q.of)
 		// Free space of the host would press the volumes flat.
-		if slices.ContainsFunc(values, report.IsFinite) && (q.id != volumeFree.id || cs.Target.Kind != "directory" || !r.HasImages()) {
+		if slices.ContainsFunc(values, report.IsFinite) && (q.id != volumeFree.id || cs.Target.Kind != "directory" ||
+			!r.HasImages()) {
 			addLine(&c, "line", r.CaseName(cs.ID), q, values)
 		}
 		own := medians(cs, liveFiles.of)
 		if live == nil && slices.ContainsFunc(own, report.IsFinite) {
 			live = own
 		}
-		agree = agree && (live == nil || slices.EqualFunc(live, own, func(a, b float64) bool { return a == b || !report.IsFinite(a) || !report.IsFinite(b) }))
+		agree = agree && (live == nil || slices.EqualFunc(live, own, func(a, b float64) bool {
+			return a == b || !report.IsFinite(a) || !report.IsFinite(b)
+		}))
 	}
 	mergeLines(&c)
 	if q.id == allocated.id && agree && slices.ContainsFunc(live, func(v float64) bool { return v > 0 }) {
@@ -266,7 +274,8 @@ func (r *run) compareLives(q quantity, moments []moment) []report.Chart {
 		c.Table = transpose(c.Table)
 	}
 	c.Sub = "Median of " + report.Count(r.Result.Rounds, "round") + " at each point where sizes were taken."
-	c.Notes = []string{"Points are medians without an interval. Cases that differ by less than 0.5 % of the largest value share a line."}
+	c.Notes = []string{"Points are medians without an interval. Cases that differ by less than 0.5 % of the " +
+		"largest value share a line."}
 	return []report.Chart{c}
 }
 

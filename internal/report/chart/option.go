@@ -1,10 +1,12 @@
 package chart
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/go-echarts/go-echarts/v2/charts"
 	"github.com/go-echarts/go-echarts/v2/opts"
@@ -59,7 +61,8 @@ func Encode(c *report.Chart) ([]byte, error) {
 func newSpec(c *report.Chart) Spec {
 	x, xSpec := encodeAxis(c, c.X, func(m report.Mark) float64 { return m.X })
 	y, ySpec := encodeAxis(c, c.Y, func(m report.Mark) float64 { return m.Y })
-	s := Spec{ID: c.ID, File: c.File, Notes: c.Notes, Height: c.Height, Canvas: c.Size() >= canvasFrom, Fixed: c.FixedLegend,
+	s := Spec{ID: c.ID, File: c.File, Notes: c.Notes, Height: c.Height, Canvas: c.Size() >= canvasFrom,
+		Fixed:   c.FixedLegend,
 		Flipped: c.Flipped, Headed: c.HeadedTips, Count: c.BandBytes, X: xSpec, Y: ySpec}
 	base := charts.NewCustom()
 	base.SetGlobalOptions(
@@ -76,7 +79,7 @@ func newSpec(c *report.Chart) Spec {
 	if x.categories != nil {
 		base.SetXAxis(x.categories)
 	}
-	base.MultiSeries = s.encodeSeries(c)
+	base.MultiSeries = s.addSeries(c)
 	base.Validate()
 	s.Option = base.JSON()
 	delete(s.Option, "color") // the page has colours for light and dark
@@ -115,130 +118,98 @@ func encodeAxis(c *report.Chart, a report.Axis, value func(report.Mark) float64)
 	return o, &specAxis{a.Unit, sc.Factor, sc.Suffix, a.Human, a.Ticks, a.Names, a.Brief}
 }
 
-// encodeSeries gives each series its data, its tips and its labels; a series with intervals becomes two.
-func (s *Spec) encodeSeries(c *report.Chart) []charts.SingleSeries {
-	var out []charts.SingleSeries
-	add := func(role string, of report.Series, kind string, data any, tips, labels []string) {
-		one := charts.SingleSeries{Name: of.Name, Id: role + ":" + strconv.Itoa(len(out)), Type: kind, Data: data}
-		switch role {
-		case "bar":
+// roleOption is how the library draws a role: the type of its series, how many of the values of a mark they have, and
+// which of these have to fit on the axes (nil: the first two). The script draws the marks of custom series. The values
+// are x, y, the ends of the interval, where a part begins, the published value, whether that is comparable, the slot
+// within the row, the slots of the chart and the marks of the row.
+type roleOption struct {
+	kind   string
+	values int
+	encode *opts.Encode
+}
+
+// lines are drawn for the roles that are not in the table below.
+var lines = roleOption{types.ChartLine, 2, nil}
+
+var roleOptions = map[string]roleOption{
+	"bar":          {types.ChartBar, 2, nil},
+	"whisker":      {types.ChartCustom, 9, &opts.Encode{X: []int{0, 2, 3, 5}, Y: 1}},
+	"part":         {types.ChartCustom, 10, &opts.Encode{X: []int{0, 3, 4}, Y: 1}},
+	"error":        {types.ChartCustom, 4, &opts.Encode{X: 0, Y: []int{2, 3}}},
+	"thin":         {types.ChartCustom, 4, &opts.Encode{X: 0, Y: []int{2, 3}}},
+	"heat":         {types.ChartCustom, 2, &opts.Encode{X: 0, Y: 1}},
+	"points":       {types.ChartScatter, 2, nil},
+	"named":        {types.ChartScatter, 2, nil},
+	"canary":       {types.ChartScatter, 2, nil},
+	"warned":       {types.ChartScatter, 2, nil},
+	"published":    {types.ChartScatter, 2, nil},
+	"uncomparable": {types.ChartScatter, 2, nil},
+	"prediction":   {types.ChartScatter, 2, nil},
+}
+
+// addSeries gives each series its data, its tips and its labels; the intervals of bars and lines are series of their
+// own.
+func (s *Spec) addSeries(c *report.Chart) (out []charts.SingleSeries) {
+	slots, steps := 0, map[float64]int{} // of the chart, and of each row
+	for _, one := range c.Series {
+		slots += bit(one.Role == "bar")
+		if one.Role == "part" {
+			for _, m := range one.Marks {
+				slots = max(slots, m.Slot+1)
+				steps[m.Y]++
+			}
+		}
+	}
+	add := func(role, name string, marks []report.Mark, slot int) {
+		o := cmp.Or(roleOptions[role], lines)
+		data, tips, labels := make([][]any, len(marks)), make([]string, len(marks)), []string{}
+		for i, m := range marks {
+			data[i], tips[i] = []any{known(m.X), known(m.Y)}, m.Tip
+			if o.kind == types.ChartCustom {
+				labels = append(labels, m.Label)
+				data[i] = slices.Concat(data[i], ends(m), []any{known(m.From), known(m.Published), bit(m.Comparable),
+					m.Slot + slot, slots, steps[m.Y]})[:o.values]
+			}
+		}
+		if role == "whisker" || role == "error" || role == "thin" || strings.Join(tips, "") == "" {
+			tips = nil // nobody can point at the marks, or the script writes their tips
+		}
+		one := charts.SingleSeries{Name: name, Id: role + ":" + strconv.Itoa(len(out)), Type: o.kind, Data: data,
+			Encode: o.encode}
+		if role == "bar" {
 			one.BarGap, one.BarCategoryGap = "12%", "30%"
-		case "whisker":
-			one.Encode = &opts.Encode{X: []int{1, 2, 3}, Y: 0}
-		case "error", "thin":
-			one.Encode = &opts.Encode{X: 0, Y: []int{1, 2}}
-		case "part":
-			one.Encode = &opts.Encode{X: []int{1, 2, 4}, Y: 0}
-		case "heat":
-			one.Encode = &opts.Encode{X: 0, Y: 1}
 		}
 		s.Tips, s.Labels, out = append(s.Tips, tips), append(s.Labels, labels), append(out, one)
 	}
-	bars, slots := 0, 0
-	for _, one := range c.Series {
-		bars += bit(one.Role == "bar")
-		for _, m := range one.Marks {
-			slots = max(slots, m.Slot+1)
-		}
-	}
 	slot := 0
 	for _, one := range c.Series {
-		tips, labels := markTexts(one.Marks)
-		switch one.Role {
-		case "bar":
-			data, whiskers := make([]any, len(c.Y.Categories)), make([]any, 0, len(one.Marks))
-			byRow := make([]string, len(data))
-			for i, m := range one.Marks {
-				row := int(m.Y)
-				data[row], byRow[row] = report.RoundDigits(m.X), tips[i]
-				low, high := ends(m)
-				whiskers = append(whiskers, []any{row, low, high, orNull(m.Published, m.Published > 0), bit(m.Comparable),
-					slot, bars, report.RoundDigits(m.X)})
-			}
-			add("bar", one, types.ChartBar, data, byRow, nil)
-			add("whisker", one, types.ChartCustom, whiskers, nil, labels)
+		add(one.Role, one.Name, one.Marks, 0)
+		if one.Role == "bar" {
+			add("whisker", one.Name, one.Marks, slot)
 			slot++
-		case "part":
-			add("part", one, types.ChartCustom, parts(c, one, slots), tips, labels)
-		case "heat":
-			add("heat", one, types.ChartCustom, points(c, one), tips, labels)
-		case "points", "canary", "warned", "published", "uncomparable", "prediction", "named":
-			add(one.Role, one, types.ChartScatter, points(c, one), tips, nil)
-		default:
-			add(one.Role, one, types.ChartLine, points(c, one), tips, nil)
-			if errors := intervals(one); len(errors) > 0 {
-				add(map[bool]string{true: "thin", false: "error"}[one.Thin], one, types.ChartCustom, errors, nil, nil)
+		} else if _, other := roleOptions[one.Role]; !other {
+			bars := slices.DeleteFunc(slices.Clone(one.Marks), func(m report.Mark) bool {
+				return slices.Contains(ends(m), nil)
+			})
+			if len(bars) > 0 {
+				add(map[bool]string{true: "thin", false: "error"}[one.Thin], one.Name, bars, 0)
 			}
 		}
 	}
 	return out
 }
 
-// markTexts are the tips of marks, nil where none has any, and their labels.
-func markTexts(marks []report.Mark) (tips, labels []string) {
-	tips, labels = make([]string, len(marks)), make([]string, len(marks))
-	for i, m := range marks {
-		tips[i], labels[i] = m.Tip, m.Label
-	}
-	if !slices.ContainsFunc(tips, func(tip string) bool { return tip != "" }) {
-		tips = nil
-	}
-	return tips, labels
-}
-
-// points is the data of a series of points: their places, or their values alone where the x axis has categories.
-func points(c *report.Chart, s report.Series) any {
-	if c.X.Categories != nil && s.Role != "heat" {
-		data := make([]any, len(s.Marks))
-		for i, m := range s.Marks {
-			data[i] = orNull(m.Y, report.IsFinite(m.Y))
-		}
-		return data
-	}
-	data := make([][2]any, len(s.Marks))
-	for i, m := range s.Marks {
-		if m.Drawn() {
-			data[i] = [2]any{report.RoundDigits(m.X), report.RoundDigits(m.Y)}
-		}
-	}
-	return data
-}
-
-// intervals are the ends of the finite intervals of a line: x, low, high.
-func intervals(s report.Series) []any {
-	var data []any
-	for _, m := range s.Marks {
-		if low, high := ends(m); low != nil && high != nil {
-			data = append(data, []any{report.RoundDigits(m.X), low, high})
-		}
-	}
-	return data
-}
-
-// parts are the steps of waterfalls: row, from, to, ends of the interval, slot, slots of the picture, steps of the row.
-func parts(c *report.Chart, s report.Series, slots int) []any {
-	steps := map[float64]int{}
-	for _, m := range c.Marks() {
-		steps[m.Y]++
-	}
-	var data []any
-	for _, m := range s.Marks {
-		low, high := ends(m)
-		data = append(data, []any{int(m.Y), report.RoundDigits(m.From), report.RoundDigits(m.X), low, high, m.Slot, slots, steps[m.Y]})
-	}
-	return data
-}
-
 // ends are the ends of the interval of a mark, nil where it has none.
-func ends(m report.Mark) (low, high any) {
+func ends(m report.Mark) []any {
 	if m.CI == nil {
-		return nil, nil
+		return []any{nil, nil}
 	}
-	return orNull(m.CI.Low, report.IsFinite(m.CI.Low)), orNull(m.CI.High, report.IsFinite(m.CI.High))
+	return []any{known(m.CI.Low), known(m.CI.High)}
 }
 
-func orNull(v float64, known bool) any {
-	if !known {
+// known is a number for JSON, nil if it is none.
+func known(v float64) any {
+	if !report.IsFinite(v) {
 		return nil
 	}
 	return report.RoundDigits(v)

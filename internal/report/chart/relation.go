@@ -30,13 +30,15 @@ func relationCharts(r *run) []report.Chart {
 func relationChart(rel result.Relation) report.Chart {
 	x, y := report.QuantityName(rel.XOp), report.QuantityName(rel.YOp)
 	c := report.Chart{Height: 340, Heading: report.Capitalize(y) + " against " + x,
-		X: report.Axis{Name: x, Unit: plan.Quantity(rel.XOp).Unit()}, Y: report.Axis{Name: y, Unit: plan.Quantity(rel.YOp).Unit()}}
+		X: report.Axis{Name: x, Unit: plan.Quantity(rel.XOp).Unit()},
+		Y: report.Axis{Name: y, Unit: plan.Quantity(rel.YOp).Unit()}}
 	rings := report.Series{Role: "warned", Name: "off the line"}
 	var xs, ys, lineX, lineY []float64
 	for _, p := range rel.Points {
 		name := fmt.Sprintf("%s (%d → %d)", report.Plain(p.Label, 60), p.RankX, p.RankY)
 		m := report.Point(p.X, p.Y)
-		m.Tip = fmt.Sprintf("%s %s, rank %d\n%s %s, rank %d", x, report.Human(p.X, c.X.Unit), p.RankX, y, report.Human(p.Y, c.Y.Unit), p.RankY) +
+		m.Tip = fmt.Sprintf("%s %s, rank %d\n%s %s, rank %d", x, report.Human(p.X, c.X.Unit), p.RankX, y,
+			report.Human(p.Y, c.Y.Unit), p.RankY) +
 			report.TextIf(p.Outlier, "\noff the line of the others")
 		c.Add(report.Series{Role: "named", Name: name, Marks: []report.Mark{m}})
 		if m.Drawn() {
@@ -54,21 +56,25 @@ func relationChart(rel result.Relation) report.Chart {
 	drawn := len(lineX) >= 3 && err == nil
 	if drawn {
 		low, high := slices.Min(lineX), slices.Max(lineX)
-		c.Add(report.Series{Role: "faint", Name: "line", Marks: []report.Mark{report.Point(low, line.At(low)), report.Point(high, line.At(high))}})
+		ends := []report.Mark{report.Point(low, line.At(low)), report.Point(high, line.At(high))}
+		c.Add(report.Series{Role: "faint", Name: "line", Marks: ends})
 	}
 	c.Add(rings)
 	padAxis(&c.X, xs)
 	padAxis(&c.Y, ys)
-	c.Sub = report.Count(len(rel.Points), "case") + "; in brackets the rank by " + x + " → by " + y + ", 1 is the largest; " +
-		report.FirstOf(report.Plain(rel.Reason, 200), "Spearman’s rank correlation "+units.Significant(rel.Spearman, 3)) + "."
-	c.Notes = []string{"Points are headline figures; their intervals are in the tables of figures. The axes need not begin at 0." +
+	c.Sub = report.Count(len(rel.Points), "case") + "; in brackets the rank by " + x + " → by " + y +
+		", 1 is the largest; " +
+		report.FirstOf(report.Plain(rel.Reason, 200),
+			"Spearman’s rank correlation "+units.Significant(rel.Spearman, 3)) + "."
+	c.Notes = []string{"Points are headline figures; their intervals are in the tables of figures. The axes need " +
+		"not begin at 0." +
 		report.TextIf(drawn, " Line: Theil–Sen without what lies off it.") +
 		report.TextIf(len(rings.Marks) > 0, " Rings: off that line, which is a description and no test.")}
 	return c
 }
 
-// padAxis leaves room about points for their names and gives the axis its ticks, the first and the last at its ends: the
-// library would set its own next to an end that is none of them. An axis near 0 begins there.
+// padAxis leaves room about points for their names and gives the axis its ticks, the first and the last at its ends:
+// the library would set its own next to an end that is none of them. An axis near 0 begins there.
 func padAxis(a *report.Axis, values []float64) {
 	if len(values) == 0 {
 		return

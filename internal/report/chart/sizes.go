@@ -15,8 +15,9 @@ const manyIntervals = 48
 // sizeCharts draw speed against file size: a line for each case, with an interval at each point where n allows.
 func sizeCharts(r *run) []report.Chart {
 	return r.perPicture("size", casesPerChart, func(p picture, sets []fileSet) []report.Chart {
-		c := report.Chart{Height: 300, X: sizeAxis(sets), Y: report.Axis{Name: "speed of a file", Unit: "B/s", Low: new(0.0)},
-			Heading: report.Capitalize(report.QuantityName(p.op)) + " speed against file size" + report.PhaseSuffix(p.phase)}
+		c := report.Chart{Height: 300, X: sizeAxis(sets),
+			Y:       report.Axis{Name: "speed of a file", Unit: "B/s", Low: new(0.0)},
+			Heading: p.heading(" speed against file size")}
 		c.Table.Columns = report.Columns("<case", "file size", "middle", "interval", "slowest", "fastest", "files")
 		reasons, note, intervals := []string{}, "", 0
 		for i, s := range sets {
@@ -28,7 +29,8 @@ func sizeCharts(r *run) []report.Chart {
 			for k, files := range classes.split(s.files) {
 				class := r.middle(files)
 				size := report.Brief(classes.sizes[k], "B")
-				line.Marks = append(line.Marks, report.Mark{X: classes.sizes[k] * apart, Y: class.middle, CI: class.ci, Tip: size + "\n" + class.tip()})
+				line.Marks = append(line.Marks, report.Mark{X: classes.sizes[k] * apart, Y: class.middle,
+					CI: class.ci, Tip: size + "\n" + class.tip()})
 				c.Table.Rows = append(c.Table.Rows, class.row(line.Name, size))
 				if class.ci == nil {
 					reasons = report.AppendNew(reasons, class.reason)
@@ -47,7 +49,8 @@ func sizeCharts(r *run) []report.Chart {
 		}
 		capIntervals(&c, room)
 		c.Sub = "Each point: " + r.middleName() + note + "; " + countFiles(sets) + "."
-		c.Notes = []string{sizeIntervalNote(&c, reasons) + report.TextIf(len(sets) > 1, " Cases are drawn a little apart.") + workersNote(sets)}
+		c.Notes = []string{sizeIntervalNote(&c, reasons) +
+			report.TextIf(len(sets) > 1, " Cases are drawn a little apart.") + workersNote(sets)}
 		return []report.Chart{c}
 	})
 }
@@ -55,7 +58,8 @@ func sizeCharts(r *run) []report.Chart {
 // sizeIntervalNote is the note about intervals, with the reasons where there is none at all.
 func sizeIntervalNote(c *report.Chart, reasons []string) string {
 	slices.Sort(reasons)
-	if text := strings.Join(report.NonEmpty(reasons), "; "); text != "" && !slices.ContainsFunc(c.Marks(), func(m report.Mark) bool { return m.CI != nil }) {
+	if text := strings.Join(report.NonEmpty(reasons), "; "); text != "" &&
+		!slices.ContainsFunc(c.Marks(), func(m report.Mark) bool { return m.CI != nil }) {
 		return "No interval: " + text + "."
 	}
 	return c.IntervalNote("Bars")
@@ -85,7 +89,7 @@ func heatCharts(r *run) []report.Chart {
 			return nil
 		}
 		c := report.Chart{Flipped: true, HeadedTips: true, Height: 30 + 30*len(sets), X: report.Axis{Name: "file size"},
-			Heading: report.Capitalize(report.QuantityName(p.op)) + " speed by case and file size" + report.PhaseSuffix(p.phase)}
+			Heading: p.heading(" speed by case and file size")}
 		for _, size := range classes.sizes {
 			c.X.Categories = append(c.X.Categories, report.Brief(size, "B"))
 		}
@@ -103,8 +107,10 @@ func heatCharts(r *run) []report.Chart {
 		}
 		sc := report.ColumnScale("B/s", medians...)
 		addHeat(&c, cells, sc, heatLimits(slices.Min(medians), slices.Max(medians)))
-		c.Sub = "Colour and number: " + r.middleName() + classes.note() + report.TextIf(sc.Suffix != "", ", in "+sc.Suffix) + "; " + countFiles(sets) + "."
-		c.Notes = []string{"A step of colour is the same factor everywhere. The intervals are in the chart of speed against file size." + workersNote(sets)}
+		c.Sub = "Colour and number: " + r.middleName() + classes.note() +
+			report.TextIf(sc.Suffix != "", ", in "+sc.Suffix) + "; " + countFiles(sets) + "."
+		c.Notes = []string{"A step of colour is the same factor everywhere. The intervals are in the chart of " +
+			"speed against file size." + workersNote(sets)}
 		return []report.Chart{c}
 	})
 }

@@ -36,9 +36,9 @@ func readScripts(names ...string) string {
 	return all
 }
 
-// SVG draws every chart of a report in the colours of light paper and gives each to save, in page order and under a file
-// name of its own. The scripts of the page draw it here too, in an interpreter without network, files or clock, so
-// that the same result gives the same bytes.
+// SVG draws every chart of a report in the colours of light paper and gives each to save, in page order and under a
+// file name of its own. The scripts of the page draw it here too, in an interpreter without network, files or clock,
+// so that the same result gives the same bytes.
 func SVG(p *plan.Plan, r *result.Result, save func(name string, svg []byte) error) error {
 	v := NewView(p, r)
 	if len(v.Charts) == 0 {

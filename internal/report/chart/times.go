@@ -16,8 +16,9 @@ func timeCharts(r *run) []report.Chart {
 	limit := r.pointLimit()
 	return r.perPicture("time", casesPerChart, func(p picture, sets []fileSet) []report.Chart {
 		c := report.Chart{Height: 330, X: sizeAxis(sets), Y: logAxis("time of a file", "s", sets, timedFile.time, 1.2),
-			Heading: report.Capitalize(report.QuantityName(p.op)) + " time against file size" + report.PhaseSuffix(p.phase)}
-		c.Table.Columns = report.Columns("<case", "<line", "time of an empty file", "speed of growth", "R² with the weights of the line", "files")
+			Heading: p.heading(" time against file size")}
+		c.Table.Columns = report.Columns("<case", "<line", "time of an empty file", "speed of growth",
+			"R² with the weights of the line", "files")
 		every := 1
 		for _, s := range sets {
 			name := r.CaseName(s.caseID)
@@ -26,9 +27,12 @@ func timeCharts(r *run) []report.Chart {
 			c.Add(report.Series{Role: "points", Name: name, Marks: marks})
 			addLines(&c, name, s)
 		}
-		c.Sub = "Every file as a point; " + countFiles(sets) + report.TextIf(every > 1, ", one of "+strconv.Itoa(every)+" drawn (the lines use all)") + "."
-		c.Notes = []string{"Solid: least squares weighted by 1/size². Dashed: plain least squares, which the largest files decide. " +
-			"A line is bent by the logarithmic scales. R² has the weights of its line: that of the weighted line is a share of the " +
+		c.Sub = "Every file as a point; " + countFiles(sets) + report.TextIf(every > 1,
+			", one of "+strconv.Itoa(every)+" drawn (the lines use all)") + "."
+		c.Notes = []string{"Solid: least squares weighted by 1/size². Dashed: plain least squares, which the " +
+			"largest files decide. " +
+			"A line is bent by the logarithmic scales. R² has the weights of its line: that of the weighted line " +
+			"is a share of the " +
 			"squares weighted by 1/size², and cannot be compared with that of the plain one." + workersNote(sets)}
 		return []report.Chart{c}
 	})
@@ -57,12 +61,13 @@ func addLines(c *report.Chart, name string, s fileSet) {
 			c.Table.Rows = append(c.Table.Rows, row)
 			continue
 		}
-		c.Add(report.Series{Role: line.role, Name: name, Marks: sample(40, l.MinX, l.MaxX, true, func(x float64) float64 {
-			if y := l.At(x); y > 0 {
-				return y
-			}
-			return math.NaN() // a logarithmic axis has no place for it
-		})})
+		c.Add(report.Series{Role: line.role, Name: name, Marks: sample(40, l.MinX, l.MaxX, true,
+			func(x float64) float64 {
+				if y := l.At(x); y > 0 {
+					return y
+				}
+				return math.NaN() // a logarithmic axis has no place for it
+			})})
 		growth := "—"
 		if l.Slope > 0 {
 			growth = report.Human(1/l.Slope, "B/s")
@@ -84,12 +89,13 @@ func fitBySize(sizes, seconds []float64) (stats.Line, error) {
 // residualRange is how far, as a factor, the scale of residuals reaches at least: noise must not look like structure.
 const residualRange = 1.25
 
-// residualCharts draw what the weighted lines of the charts of time leave: the time of every file over that of the line,
-// so that a bend, two modes or a few extreme files show.
+// residualCharts draw what the weighted lines of the charts of time leave: the time of every file over that of the
+// line, so that a bend, two modes or a few extreme files show.
 func residualCharts(r *run) []report.Chart {
 	limit := r.pointLimit()
 	return r.perPicture("residuals", casesPerChart, func(p picture, sets []fileSet) []report.Chart {
-		c := newResiduals(report.Capitalize(report.QuantityName(p.op))+" time over the fitted line"+report.PhaseSuffix(p.phase), sets)
+		c := newResiduals(report.Capitalize(report.QuantityName(p.op))+" time over the fitted "+
+			"line"+report.PhaseSuffix(p.phase), sets)
 		for _, s := range sets {
 			if l, err := fitBySize(s.columns()); err == nil { // without a line the chart of time explains it
 				c.add(r.CaseName(s.caseID), s.files, l.At, limit/len(sets))
@@ -128,13 +134,15 @@ type residuals struct {
 }
 
 func newResiduals(heading string, sets []fileSet) *residuals {
-	c := &residuals{Chart: report.Chart{Height: 240, Heading: heading, X: sizeAxis(sets), Y: report.Axis{Name: "time ÷ time of the line", Unit: "1", Log: true}}}
-	c.Table.Columns = report.Columns("<case", "least", "5 % are below", "median", "5 % are above", "most", "at", "files")
+	c := &residuals{Chart: report.Chart{Height: 240, Heading: heading, X: sizeAxis(sets),
+		Y: report.Axis{Name: "time ÷ time of the line", Unit: "1", Log: true}}}
+	c.Table.Columns = report.Columns("<case", "least", "5 % are below", "median", "5 % are above", "most", "at",
+		"files")
 	return c
 }
 
-// add draws the points of one line and tabulates their distribution. A file at whose size the line is not above 0 has no
-// ratio, and is counted in the table.
+// add draws the points of one line and tabulates their distribution. A file at whose size the line is not above 0 has
+// no ratio, and is counted in the table.
 func (c *residuals) add(name string, files []timedFile, at func(float64) float64, limit int) {
 	var over []timedFile // seconds is the ratio
 	for _, f := range files {
@@ -154,7 +162,8 @@ func (c *residuals) add(name string, files []timedFile, at func(float64) float64
 		spread(ratios, func(v float64) string { return report.Human(v, "1") })...)
 	left := len(files) - len(over)
 	c.Table.Rows = append(c.Table.Rows, append(row, report.Cell{Text: report.Brief(most.bytes, "B")},
-		report.Cell{Text: strconv.Itoa(len(over)) + report.TextIf(left > 0, fmt.Sprintf(" (and %d where the line is not above 0)", left))}))
+		report.Cell{Text: strconv.Itoa(len(over)) + report.TextIf(left > 0,
+			fmt.Sprintf(" (and %d where the line is not above 0)", left))}))
 }
 
 // spread is a distribution in five cells: least, 5 %, median, 95 % and most.
@@ -174,9 +183,11 @@ func (c *residuals) finish(line, workers string) []report.Chart {
 	}
 	low, high := min(slices.Min(c.ratios)/1.05, 1/residualRange), max(slices.Max(c.ratios)*1.05, residualRange)
 	c.Y.Low, c.Y.High, c.Y.Ticks = new(report.RoundDigits(low)), new(report.RoundDigits(high)), ratioTicks(low, high)
-	c.Add(report.Series{Role: "level", Name: "the line", Marks: []report.Mark{report.Point(*c.X.Low, 1), report.Point(*c.X.High, 1)}})
+	c.Add(report.Series{Role: "level", Name: "the line", Marks: []report.Mark{report.Point(*c.X.Low, 1),
+		report.Point(*c.X.High, 1)}})
 	c.Sub = report.Count(len(c.ratios), "file") + "; 1 is what the line gives, above it is slower."
-	c.Notes = []string{"Line: least squares " + line + ". Points scattered evenly about 1 at every size mean that latency and rate describe " +
+	c.Notes = []string{"Line: least squares " + line + ". Points scattered evenly about 1 at every size mean that " +
+		"latency and rate describe " +
 		"the times; a bend or a second band means that they do not." + workers}
 	return []report.Chart{c.Chart}
 }
@@ -219,16 +230,21 @@ func stripCharts(r *run) []report.Chart {
 
 func (r *run) stripChart(op string, cases, phases []string) report.Chart {
 	lanes := len(phases)
-	c := report.Chart{Flipped: true, Heading: report.Capitalize(report.QuantityName(op)) + " speed of every file", Height: 30 + len(cases)*(12+14*lanes),
-		X: report.Axis{Name: "speed of a file", Unit: "B/s", Low: new(0.0)}}
+	c := report.Chart{Flipped: true, Heading: report.Capitalize(report.QuantityName(op)) + " speed of every file",
+		Height: 30 + len(cases)*(12+14*lanes),
+		X:      report.Axis{Name: "speed of a file", Unit: "B/s", Low: new(0.0)}}
 	c.Y = rowAxis(len(cases), func(i int) string { return r.CaseName(cases[i]) })
-	c.Table.Columns = report.Columns("<case", "<phase", "slowest", "5 % are slower", "median", "5 % are faster", "fastest", "files")
+	c.Table.Columns = report.Columns("<case", "<phase", "slowest", "5 % are slower", "median", "5 % are faster",
+		"fastest", "files")
 	var sets []fileSet
 	every := 1
 	for lane, phase := range phases {
 		points := report.Series{Role: "points", Name: report.FirstOf(report.Plain(phase, 40), report.QuantityName(op))}
 		for i, id := range cases {
-			at := slices.IndexFunc(r.sets, func(s fileSet) bool { return s.caseID == id && s.picture == picture{op, phase} })
+			at := slices.IndexFunc(r.sets, func(s fileSet) bool {
+				return s.caseID == id &&
+					s.picture == picture{op, phase}
+			})
 			if at < 0 {
 				continue
 			}
@@ -239,7 +255,8 @@ func (r *run) stripChart(op string, cases, phases []string) report.Chart {
 			for n, f := range kept {
 				// Multiples of the golden ratio spread the points of a lane evenly, and always alike.
 				_, share := math.Modf(float64(n) * math.Phi)
-				points.Marks = append(points.Marks, report.Point(f.rate(), float64(i)+0.8*((float64(lane)+0.15+0.7*share)/float64(lanes)-0.5)))
+				points.Marks = append(points.Marks, report.Point(f.rate(),
+					float64(i)+0.8*((float64(lane)+0.15+0.7*share)/float64(lanes)-0.5)))
 			}
 			row := append(report.TextRow(c.Y.Names[i], report.PhaseName(phase, 0)),
 				spread(valuesOf(files, timedFile.rate), func(v float64) string { return report.Human(v, "B/s") })...)
@@ -247,8 +264,10 @@ func (r *run) stripChart(op string, cases, phases []string) report.Chart {
 		}
 		c.Add(points)
 	}
-	c.Sub = countFiles(sets) + report.TextIf(every > 1, ", one of "+strconv.Itoa(every)+" drawn") + "; the height inside a lane means nothing."
-	c.Notes = []string{"One point is one file. Small files are slower, so the spread is not an error of the measurement." + workersNote(sets)}
+	c.Sub = countFiles(sets) + report.TextIf(every > 1, ", one of "+strconv.Itoa(every)+" drawn") +
+		"; the height inside a lane means nothing."
+	c.Notes = []string{"One point is one file. Small files are slower, so the spread is not an error of the " +
+		"measurement." + workersNote(sets)}
 	return c
 }
 

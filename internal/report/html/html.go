@@ -20,10 +20,11 @@ import (
 //go:embed page
 var pageFiles embed.FS
 
-var templates = template.Must(template.New("").Funcs(template.FuncMap{"rows": rows, "forms": forms}).ParseFS(pageFiles, "page/*.tmpl"))
+var templates = template.Must(template.New("").Funcs(template.FuncMap{"rows": rows,
+	"forms": forms}).ParseFS(pageFiles, "page/*.tmpl"))
 
-// head is what every page begins and ends with. Styles and scripts are ours and are printed as they are; everything else
-// is a string and is escaped by html/template.
+// head is what every page begins and ends with. Styles and scripts are ours and are printed as they are; everything
+// else is a string and is escaped by html/template.
 type head struct {
 	Title           string
 	Policy          string
@@ -35,7 +36,8 @@ type head struct {
 // newHead allows the two scripts of pages with charts by their digests, and pictures that the page itself makes. Styles
 // may be inline, as the charting library sets style attributes; they can load nothing.
 func newHead(title string, hasCharts bool) head {
-	h := head{Title: title, Policy: "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"}
+	h := head{Title: title, Policy: "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action " +
+		"'none'"}
 	css, err := pageFiles.ReadFile("page/style.css")
 	if err != nil {
 		panic(err) // it is embedded

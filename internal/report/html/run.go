@@ -68,13 +68,11 @@ func (p *runPage) addSections() error {
 			p.FirstChart = &f
 		}
 	}
-	for _, f := range p.Fits {
-		at["sweep"].Tables = append(at["sweep"].Tables, f.Table)
-	}
-	at["relations"].Tables = p.Relations
+	at["sweep"].Tables, at["relations"].Tables = p.Fits, p.Relations
 	figures := section{Section: chart.Section{ID: "figures", Heading: "All figures"}}
 	for i, s := range p.View.Sections {
-		figures.Tables = append(figures.Tables, s.Tables[min(1-min(i, 1), len(s.Tables)):]...) // the very first is on the first screen
+		figures.Tables = append(figures.Tables, s.Tables[min(1-min(i, 1),
+			len(s.Tables)):]...) // the very first is on the first screen
 	}
 	for _, s := range append(sections, figures) {
 		if s.ID == "cost" && len(s.Figures) == 0 { // it explains what the run lacks

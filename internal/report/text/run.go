@@ -222,10 +222,7 @@ func tables(r run) []report.Section {
 	for _, s := range r.Sections {
 		all = append(all, s.Tables...)
 	}
-	for _, f := range r.Fits {
-		all = append(all, f.Table)
-	}
-	return tableSections(append(all, r.Relations...)...)
+	return tableSections(slices.Concat(all, r.Fits, r.Relations)...)
 }
 
 func blockPictures(r run) []report.Section { return pictures(r.Charts, r.width) }

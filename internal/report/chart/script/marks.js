@@ -14,7 +14,7 @@
     return ramp[n > 1 ? Math.round(i * (ramp.length - 1) / (n - 1)) : 3];
   }
 
-  // One cell of a heat map: [column, row, label].
+  // One cell of a heat map.
   function heat(colour, ink, spec) {
     // All cells have their number, or none: one that is missing would look like a gap.
     var longest = spec.labels.reduce(function (most, list) { return list.reduce(function (m, l) { return Math.max(m, l.length); }, most); }, 0);
@@ -32,10 +32,10 @@
     };
   }
 
-  // Vertical interval around a point of a curve: [x, low, high].
+  // Vertical interval around a point of a curve.
   function errorBar(colour, thin) {
     return function (params, api) {
-      var a = api.coord([api.value(0), api.value(1)]), b = api.coord([api.value(0), api.value(2)]);
+      var a = api.coord([api.value(0), api.value(2)]), b = api.coord([api.value(0), api.value(3)]);
       var top = params.coordSys.y, bottom = top + params.coordSys.height;
       var style = { stroke: colour, lineWidth: thin ? 1 : 1.3, opacity: thin ? 0.35 : 1 };
       var line = function (x1, y1, x2, y2) {
@@ -63,7 +63,7 @@
     s.symbolSize = 6;
     s.showAllSymbol = true;
     s.label = { show: true, position: 'top', color: theme.ink, fontSize: 11, fontFamily: FONT,
-      formatter: function (p) { return p.value === null || p.value === undefined ? '' : String(Math.round(p.value / each)); } };
+      formatter: function (p) { return p.value[1] === null ? '' : String(Math.round(p.value[1] / each)); } };
     s.labelLayout = { hideOverlap: true };
   }
 
@@ -74,25 +74,25 @@
     s.labelLayout = { hideOverlap: true };
   }
 
-  // One step of a waterfall: [row, from, to, low, high, slot, slots, steps of this row, label]. A step back is hollow.
+  // One step of a waterfall. A step back is hollow.
   function part(colour, theme, spec) {
     return function (params, api) {
       var area = params.coordSys, edge = area.x + area.width;
-      var row = api.value(0), slots = api.value(6), band = api.size([0, 1])[1] * 0.86;
+      var row = api.value(1), slots = api.value(8), band = api.size([0, 1])[1] * 0.86;
       var thick = band / slots;
-      var y = api.coord([0, row])[1] + (api.value(5) + 0.5 - api.value(7) / 2) * thick;
+      var y = api.coord([0, row])[1] + (api.value(7) + 0.5 - api.value(9) / 2) * thick;
       var at = function (v) { return api.coord([v, row])[0]; };
-      var from = at(api.value(1)), to = at(api.value(2));
+      var from = at(api.value(4)), to = at(api.value(0));
       var half = Math.max(thick / 2 - 2, 2);
-      var back = api.value(2) < api.value(1);
+      var back = api.value(0) < api.value(4);
       var line = function (x1, y1, x2, y2, style) {
         return { type: 'line', shape: { x1: x1, y1: y1, x2: x2, y2: y2 }, style: style, silent: true, z2: 6 };
       };
       var children = [{ type: 'rect', shape: { x: Math.min(from, to), y: y - half, width: Math.max(Math.abs(to - from), 1), height: 2 * half, r: 1.5 },
         style: back ? { fill: theme.paper, stroke: colour, lineWidth: 1.6 } : { fill: colour } }];
-      if (api.value(5) + 1 < api.value(7)) children.push(line(to, y + half, to, y + thick - half, { stroke: theme.grey, lineWidth: 1 }));
+      if (api.value(7) + 1 < api.value(9)) children.push(line(to, y + half, to, y + thick - half, { stroke: theme.grey, lineWidth: 1 }));
       var right = Math.max(from, to);
-      var low = api.value(3), high = api.value(4);
+      var low = api.value(2), high = api.value(3);
       if (isFinite(low) && isFinite(high)) {
         var ink = { stroke: theme.ink, lineWidth: 1.2 };
         var x1 = Math.max(at(low), area.x), x2 = Math.min(at(high), edge);
@@ -123,8 +123,7 @@
       document.body.appendChild(status);
     }
     var s = option.series[series], value = s.data[item];
-    var names = (option.yAxis[0].inverse && option.yAxis[0].data) || option.xAxis[0].data || [];
-    var box = tip({ seriesIndex: series, dataIndex: item, seriesName: s.name, name: names[item] || '', value: value });
+    var box = tip({ seriesIndex: series, dataIndex: item, seriesName: s.name, name: (option.xAxis[0].data || [])[value[0]] || '', value: value });
     status.textContent = Array.from(box.children).map(function (line) { return line.textContent; }).join('. ');
   }
 

@@ -88,20 +88,23 @@
 
   // ---- marks ---------------------------------------------------------------
 
+  // The values of a mark that is drawn here or in marks.js: x, y, low and high end of the interval, where a part begins, published value,
+  // whether that is comparable, slot within the row, slots, and marks of the row.
+
   function whisker(colour, theme, spec) {
     return function (params, api) {
       var area = params.coordSys;
-      var slot = api.value(5), slots = api.value(6);
+      var row = api.value(1), slot = api.value(7), slots = api.value(8);
       var place = api.barLayout({ barGap: '12%', barCategoryGap: '30%', count: slots })[slot];
-      var y = api.coord([0, api.value(0)])[1] + place.offsetCenter;
+      var y = api.coord([0, row])[1] + place.offsetCenter;
       var half = place.width / 2;
       var edge = area.x + area.width;
       var children = [];
-      var at = function (v) { return api.coord([v, api.value(0)])[0]; };
+      var at = function (v) { return api.coord([v, row])[0]; };
       var line = function (x1, y1, x2, y2, style) {
         children.push({ type: 'line', shape: { x1: x1, y1: y1, x2: x2, y2: y2 }, style: style, z2: 10, silent: true });
       };
-      var bar = api.value(7);
+      var bar = api.value(0);
       var label = spec.labels[params.seriesIndex][params.dataIndex];
       var end = at(bar);
       var wide = label.length * 6.4 + 10;
@@ -109,12 +112,12 @@
       children.push({
         type: 'text', z2: 11, silent: true,
         style: {
-          text: label, x: inside ? area.x + 4 : Math.max(end, at(api.value(2) || 0)) + 6, y: y, verticalAlign: 'middle',
+          text: label, x: inside ? area.x + 4 : Math.max(end, at(api.value(3) || 0)) + 6, y: y, verticalAlign: 'middle',
           fill: inside ? theme.onBar : theme.ink, font: '600 11px ' + FONT,
           backgroundColor: inside ? colour : undefined, padding: inside ? [0, 2] : 0 // a wide interval reaches below it
         }
       });
-      var low = api.value(1), high = api.value(2);
+      var low = api.value(2), high = api.value(3);
       if (isFinite(low) && isFinite(high)) {
         var ink = { stroke: theme.ink, lineWidth: 1.4 };
         var cap = Math.min(half * 0.55, 5);
@@ -128,9 +131,9 @@
           line(x2 - 6, y + 4, x2, y, ink);
         }
       }
-      var published = api.value(3);
+      var published = api.value(5);
       if (isFinite(published) && published > 0) {
-        var comparable = api.value(4) === 1;
+        var comparable = api.value(6) === 1;
         var x = at(published);
         if (x <= edge + 0.5) {
           children.push({
@@ -162,7 +165,7 @@
         box.appendChild(e);
       };
       var own = (spec.tips[params.seriesIndex] || [])[params.dataIndex];
-      if (!spec.headed || !own) add('strong', (spec.flipped && (params.name || withUnit(spec.y, params.value[1]))) || params.seriesName);
+      if (!spec.headed || !own) add('strong', (spec.flipped && (spec.y ? withUnit(spec.y, params.value[1]) : spec.option.yAxis[0].data[params.value[1]])) || params.seriesName);
       if (own) {
         own.split('\n').forEach(function (line, i) { add(spec.headed && !i ? 'strong' : 'div', line); });
       } else if (Array.isArray(params.value)) {

@@ -1,0 +1,169 @@
+package report
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"dmgbench/internal/plan"
+	"dmgbench/internal/result"
+	"dmgbench/internal/units"
+)
+
+// namelessKeys are the keys whose values need no key next to them: "UDSB", not "format UDSB".
+var namelessKeys = []string{"format", "encryption", "filesystem", "place", "backend", "codec", "target"}
+
+// NativeFolder is the name of the case without an image.
+const NativeFolder = "native folder"
+
+// caseNames gives every case, by id, the shortest name that is its own: the values of the keys in which cases differ.
+// The table of cases has the full ids.
+func caseNames(cases []result.Case) map[string]string {
+	out := map[string]string{}
+	taken := map[string]bool{}
+	vary := VaryingKeys(cases)
+	for _, c := range cases {
+		name := caseName(c, vary)
+		if taken[name] || name == "" {
+			name = Plain(c.ID, 60)
+		}
+		for n := 2; taken[name]; n++ { // ids may differ only in what cleaning removed
+			name = Plain(c.ID, 56) + " #" + strconv.Itoa(n)
+		}
+		taken[name] = true
+		out[c.ID] = name
+	}
+	return out
+}
+
+// CaseNames gives every case of a plan, by id, the name that the report of its run will have.
+func CaseNames(p *plan.Plan) map[string]string {
+	var cases []result.Case
+	for _, c := range p.Cases() {
+		target := result.Target{Kind: c.Settings.Target, Place: c.Settings.Place, Format: c.Settings.Format}
+		rc := result.Case{ID: c.ID, Baseline: c.Baseline, Target: target}
+		for _, kv := range c.Keys {
+			rc.Keys = append(rc.Keys, [2]string{kv.Key, kv.Value})
+		}
+		cases = append(cases, rc)
+	}
+	return caseNames(cases)
+}
+
+func caseName(c result.Case, vary []string) string {
+	var parts []string
+	if c.Baseline {
+		parts = append(parts, NativeFolder)
+	}
+	for _, kv := range c.Keys {
+		if slices.Contains(vary, kv[0]) && !(c.Baseline && (kv[0] == "target" || kv[0] == "format")) {
+			parts = append(parts, CaseValue(kv[0], kv[1]))
+		}
+	}
+	switch {
+	case len(parts) > 0:
+	case c.Target.Kind == "directory":
+		parts = append(parts, NativeFolder)
+	default:
+		parts = append(parts, plan.FormatName(Plain(FirstOf(c.Target.Format, c.Target.Kind), 24)))
+	}
+	if _, here := plan.HereFor(c.Target.Place); here && !slices.Contains(vary, "place") {
+		parts = append(parts, KeyValue("place", c.Target.Place)) // even where all cases share it
+	}
+	return strings.Join(NonEmpty(parts), " · ")
+}
+
+// CaseValue writes one setting for the name of a case, formats in words.
+func CaseValue(key, value string) string {
+	if key == "format" {
+		return plan.FormatName(Plain(value, 40))
+	}
+	return KeyValue(key, value)
+}
+
+// KeyValue writes one setting in words: "AES-256", "unencrypted", "workers 4".
+func KeyValue(key, value string) string {
+	value = Plain(value, 40)
+	switch {
+	case key == "encryption" && value == "none":
+		return "unencrypted"
+	case key == "preallocate" && value == "true":
+		return "preallocated"
+	case key == "preallocate":
+		return "as it grows"
+	case slices.Contains(namelessKeys, key):
+		return value
+	case len(value) > 8 && isByteAxis(key): // such as 15400448 B
+		if b, err := units.ParseBytes(value); err == nil {
+			value = Human(float64(b), "B")
+		}
+	}
+	return Plain(strings.ReplaceAll(key, "_", " "), 24) + " " + value
+}
+
+// VaryingKeys lists the keys that do not have one value in all cases, in the order of the cases. A baseline makes no
+// difference by what it lacks.
+func VaryingKeys(cases []result.Case) []string {
+	var order []string
+	values := map[string]map[string]int{} // cases by key and value
+	images := 0
+	for _, c := range cases {
+		if !c.Baseline {
+			images++
+		}
+		for _, kv := range c.Keys {
+			if values[kv[0]] == nil {
+				values[kv[0]], order = map[string]int{}, append(order, kv[0])
+			}
+			if !c.Baseline {
+				values[kv[0]][kv[1]]++
+			}
+		}
+	}
+	return slices.DeleteFunc(order, func(key string) bool {
+		with := 0
+		for _, n := range values[key] {
+			with += n
+		}
+		return len(values[key]) < 2 && (with == images || with == 0)
+	})
+}
+
+// PhaseName is the name of a phase with its cycle, which counts from 1; 0 is a phase without cycles.
+func PhaseName(phase string, cycle int) string {
+	parts := []string{Plain(phase, 40), TextIf(cycle > 0, "cycle "+strconv.Itoa(cycle))}
+	return strings.Join(NonEmpty(parts), " · ")
+}
+
+// PhaseSuffix is ", phase “new”" for headings, "" without a phase.
+func PhaseSuffix(phase string) string {
+	return TextIf(phase != "", ", phase “"+Plain(phase, 40)+"”")
+}
+
+// quantityNames are the quantities whose name is not that of the plan with spaces.
+var quantityNames = map[string]string{
+	"free": "free on volume", "host_free": "free on host", "live": "live files", "allocated": "size on disk",
+	"apparent": "apparent size", "reclaimed": "freed by compact", "trimmed": "freed by trim",
+	"convert_ratio": "files / converted", "stream_out": "compressed size", "bands_full": "full bands",
+}
+
+// QuantityName is the name of a quantity in words: "attach_time" is "time to attach".
+func QuantityName(op string) string {
+	if name := quantityNames[op]; name != "" {
+		return name
+	}
+	if do, ok := strings.CutSuffix(op, "_time"); ok {
+		return "time to " + Plain(do, 40)
+	}
+	return Plain(strings.ReplaceAll(op, "_", " "), 40)
+}
+
+// Capitalize starts a text with a capital.
+func Capitalize(s string) string {
+	first, size := utf8.DecodeRuneInString(s)
+	if size == 0 {
+		return s
+	}
+	return strings.ToUpper(string(first)) + s[size:]
+}
