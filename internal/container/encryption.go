@@ -14,7 +14,7 @@ import (
 
 // The ciphers of an [Encryption].
 const (
-	EncryptionNone = "none"
+	EncryptionNone = image.NotEncrypted
 	AES128         = "AES-128"
 	AES256         = "AES-256"
 )
@@ -34,7 +34,7 @@ type Encryption struct {
 
 // ParseEncryption returns the cipher of [Encryption] that word names, in any case.
 func ParseEncryption(word string) (string, error) {
-	for _, e := range []string{EncryptionNone, AES128, AES256} {
+	for _, e := range image.Encryptions {
 		if strings.EqualFold(word, e) {
 			return e, nil
 		}

@@ -185,9 +185,9 @@ func readExactly(r io.ReaderAt, off, n int64) ([]byte, error) {
 	return p, nil
 }
 
-// foreignFormats are disk image formats of other programs, by a mark in the first 128 bytes of their files. Sources:
-// QEMU's docs/interop (qcow2, qed_spec, parallels) and block drivers, VMware's "Virtual Disk Format 5.0", Microsoft's VHD
-// 1.0 and MS-VHDX.
+// foreignFormats are disk image formats of other programs, by a mark in the first 128 bytes of
+// their files. Sources: QEMU's docs/interop (qcow2, qed_spec, parallels) and block drivers, VMware's
+// "Virtual Disk Format 5.0", Microsoft's VHD 1.0 and MS-VHDX.
 var foreignFormats = []struct {
 	at   int
 	mark string
