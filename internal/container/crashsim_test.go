@@ -210,16 +210,16 @@ func TestMappedCrash(t *testing.T) {
 type crashCase struct {
 	format string
 	create func(d *hostio.Dir) error
-	// sealed says that the file is encrypted.
-	sealed bool
-	live   func(l *life)
+	// encrypted is set for an encrypted file.
+	encrypted bool
+	live      func(l *life)
 	// variants is how many crashes there are at one operation.
 	variants int
 }
 
 // open opens the image in a file.
 func (c crashCase) open(f store, o OpenOptions) (Image, error) {
-	if !c.sealed {
+	if !c.encrypted {
 		return openChunked(f, c.format, o)
 	}
 	o.Passphrase = []byte("secret")

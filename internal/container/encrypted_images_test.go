@@ -133,7 +133,7 @@ func TestEncryptedSparseImage(t *testing.T) {
 	inner, err := d.ReadFile("plain", 16<<20)
 	require.NoError(t, err)
 	h, c := newCipher(t, 512, int64(len(inner)))
-	sealed := func(plain []byte, sparse bool) []byte {
+	encrypt := func(plain []byte, sparse bool) []byte {
 		out := make([]byte, len(plain))
 		c.Encrypt(out, plain, 0)
 		for at := 0; sparse && at < len(plain); at += 512 {
@@ -143,7 +143,7 @@ func TestEncryptedSparseImage(t *testing.T) {
 		}
 		return append(h.Marshal(), out...)
 	}
-	require.NoError(t, d.WriteFileAtomic("e", sealed(inner, true), 0o600))
+	require.NoError(t, d.WriteFileAtomic("e", encrypt(inner, true), 0o600))
 	img, err = Open(d, "e", OpenOptions{ReadOnly: true, Passphrase: []byte("secret"), Cache: hostio.CacheDirect})
 	require.NoError(t, err)
 	assert.Equal(t, UDSP, img.Format())
@@ -156,7 +156,7 @@ func TestEncryptedSparseImage(t *testing.T) {
 	h.DataLength = 0
 	for _, readOnly := range []bool{true, false, true} { // writing brings the header up to date
 		if readOnly {
-			require.NoError(t, d.WriteFileAtomic("e", sealed(inner, true), 0o600))
+			require.NoError(t, d.WriteFileAtomic("e", encrypt(inner, true), 0o600))
 		}
 		img, err = Open(d, "e", OpenOptions{ReadOnly: readOnly, Passphrase: []byte("secret")})
 		require.NoError(t, err)
@@ -167,18 +167,18 @@ func TestEncryptedSparseImage(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, map[bool]int64{true: 0, false: int64(len(inner))}[readOnly], now.DataLength)
 	}
-	require.NoError(t, d.WriteFileAtomic("nothing", sealed(device[:len(inner)], false), 0o600))
+	require.NoError(t, d.WriteFileAtomic("nothing", encrypt(device[:len(inner)], false), 0o600))
 	_, err = Open(d, "nothing", OpenOptions{ReadOnly: true, Passphrase: []byte("secret")})
 	require.ErrorContains(t, err, "file of 0 bytes")
 	h.DataLength = int64(len(inner))
 
 	// What is inside is probed by its content: another header there is not an image, and a raw device has to be whole.
-	cut := sealed(device[:len(inner)], false)
+	cut := encrypt(device[:len(inner)], false)
 	require.NoError(t, d.WriteFileAtomic("cut", cut[:len(cut)-512], 0o600))
 	_, err = Open(d, "cut", OpenOptions{ReadOnly: true, Passphrase: []byte("secret")})
 	require.ErrorIs(t, err, ErrCorrupt)
 	copy(device, "shdw")
-	require.NoError(t, d.WriteFileAtomic("asif", sealed(device[:len(inner)], false), 0o600))
+	require.NoError(t, d.WriteFileAtomic("asif", encrypt(device[:len(inner)], false), 0o600))
 	_, err = Open(d, "asif", OpenOptions{ReadOnly: true, Passphrase: []byte("secret")})
 	require.ErrorIs(t, err, errors.ErrUnsupported)
 }

@@ -10,8 +10,8 @@ import (
 	"howett.net/plist"
 )
 
-// strangers are keys that other programs put into the list of a bundle.
-var strangers = map[string]any{"com.example.owner": "ü & <x>", "list": []any{"a", "a", map[string]any{"size": uint64(7)}}, "on": true, "r": 1.5}
+// otherKeys are keys that other programs put into the list of a bundle.
+var otherKeys = map[string]any{"com.example.owner": "ü & <x>", "list": []any{"a", "a", map[string]any{"size": uint64(7)}}, "on": true, "r": 1.5}
 
 // A resize and a repair keep keys that they know nothing of, in the form that the list has.
 func TestResizeKeepsWhatElseIsInTheLists(t *testing.T) {
@@ -24,7 +24,7 @@ func TestResizeKeepsWhatElseIsInTheLists(t *testing.T) {
 	more := "\t<key>list</key>\n\t<array><string>a</string><dict><key>size</key><integer>7</integer></dict></array>\n" +
 		"\t<!-- <key>size</key> --><key>data</key><data>AAEC</data>\n</dict>\n</plist>"
 	bundle, err := plist.Marshal(merge(map[string]any{"CFBundleInfoDictionaryVersion": "6.0", "band-size": 8 << 20, "size": 8 << 20,
-		"bundle-backingstore-version": 1, "diskimage-bundle-type": bundleType}, strangers), plist.BinaryFormat)
+		"bundle-backingstore-version": 1, "diskimage-bundle-type": bundleType}, otherKeys), plist.BinaryFormat)
 	require.NoError(t, err)
 	for name, text := range map[string]string{
 		"Apple's own": own,
@@ -86,7 +86,7 @@ func TestResizedListsStayAsTheyWere(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, string(next.encode()), string(got))
 
-	text := []byte(binaryPlist(t, strangers))
+	text := []byte(binaryPlist(t, otherKeys))
 	i, err = parseInfo(text)
 	require.NoError(t, err)
 	for n := range 200 {

@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWhatWasTakenIsDone: whichever piece fails, and however the workers take turns, the pieces before it are moved.
-func TestWhatWasTakenIsDone(t *testing.T) {
+// TestStartedPiecesAreCompleted: whichever piece fails, the pieces before it are moved.
+func TestStartedPiecesAreCompleted(t *testing.T) {
 	for turn := range 3000 {
 		bad := int64(turn % 7)
 		done := make([]bool, 8)
