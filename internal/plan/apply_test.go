@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"math"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -289,6 +290,49 @@ func TestHereNames(t *testing.T) {
 		assert.Equal(t, want != "", ok, name)
 		if ok {
 			assert.Equal(t, want, place)
+		}
+	}
+}
+
+// TestApplyRefusesWhatCannotBeRun: flags make a plan that its author could not have written, and the error names the flag.
+func TestApplyRefusesWhatCannotBeRun(t *testing.T) {
+	large := strings.Replace(smallPlan, `sizes = ["1 MB", "2 MB"]`, `sizes = ["5 GB"]`, 1)
+	large = strings.Replace(large, `size   = "1 GB"`, `size   = "100 GB"`, 1)
+	tiny := strings.Replace(smallPlan, `size   = "1 GB"`, `size   = "20 MB"`, 1)
+	manual := smallPlan + "[[manual]]\nname = \"cores\"\nvalues = [1, 2]\ninstructions = \"set {value}\"\n"
+	for _, test := range []struct {
+		plan  string
+		flags plan.Overrides
+		want  string
+	}{
+		{large, plan.Overrides{Filesystem: "FAT32"}, `applying --fs: write: "few" has files of 5 GB, the largest file of FAT32 has 4294967295 B`},
+		{tiny, plan.Overrides{Filesystem: "XFS"}, "applying --fs: an image of 20 MB is too small for XFS"},
+		{manual, plan.Overrides{Auto: true}, "applying --rounds auto: the plan has a manual axis, which the user would have to set in every round"},
+		{smallPlan, plan.Overrides{MaxTime: 1e9}, "applying --max-time: it is a limit of --rounds auto, and the plan has 3 rounds; add --rounds auto"},
+		{smallPlan, plan.Overrides{Precondition: "often"}, "applying --precondition often: want none or steady"},
+		{smallPlan, plan.Overrides{Rounds: 10001}, "applying --rounds 10001: want 1 to 10000"},
+		{smallPlan, plan.Overrides{Workers: 1025}, "applying --workers 1025: want 1 to 1024"},
+	} {
+		_, _, err := mustParse(t, test.plan).Apply(test.flags)
+		assert.EqualError(t, err, test.want)
+	}
+}
+
+// TestApplyIsTheSameAsItsText: what a run executes is what its plan.toml says, for every plan and flag.
+func TestApplyIsTheSameAsItsText(t *testing.T) {
+	files, err := filepath.Glob("../../plans/*.toml")
+	require.NoError(t, err)
+	for _, file := range files {
+		p, err := plan.Load(file)
+		require.NoError(t, err)
+		for _, o := range []plan.Overrides{{Sets: 1, Rounds: 1}, {Scale: 0.01}, {Workers: 3, Filesystem: "exFAT"}, {Precondition: plan.Steady}} {
+			q, _, err := p.Apply(o)
+			if err != nil { // not every plan fits every flag
+				continue
+			}
+			again, problems := plan.Parse(p.Name, q.Canonical())
+			require.Empty(t, problems.Errors(), file)
+			require.Equal(t, placeless(again), placeless(q), "%s %+v", file, o)
 		}
 	}
 }
