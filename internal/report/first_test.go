@@ -38,7 +38,7 @@ func TestFirstScreenComesFirst(t *testing.T) {
 			assert.Greater(t, at, last, "%s: %s", what, part)
 			last = at
 		}
-		for _, part := range []string{"4 deviations from the published protocol", "2 of 7 cases not measured in full", "file sizes are a hundredth of the published ones"} {
+		for _, part := range []string{"4 deviations from the published protocol", "2 of 7 cases not measured in full", "ile sizes are a hundredth of the published ones"} {
 			assert.Less(t, strings.Index(out, part), strings.Index(out, "Verdicts"), "%s: %s", what, part)
 		}
 	}
@@ -145,4 +145,16 @@ func TestClaimsToReadComeFirst(t *testing.T) {
 		assert.Equal(t, c.first, claimsToRead(c.all))
 	}
 	assert.Empty(t, claimsToRead(nil))
+}
+
+// A doubt that all rates share is not repeated where the list of weaknesses has it with the name of a step.
+func TestSharedDoubtsAreNotRepeated(t *testing.T) {
+	t.Parallel()
+	p, r := reporttest.Sample()
+	r.Cases[0].Warnings = []result.Warning{{Kind: "cache", Text: "write new: blocks may be cached"}}
+	for i := range r.Summaries {
+		r.Summaries[i].Warnings = []result.Warning{{Kind: "cache", Text: "blocks may be cached"}}
+	}
+	first := NewView(p, r).First
+	assert.Equal(t, 1, strings.Count(strings.Join(append(first.Weak, first.Shared...), "; "), "may be cached"))
 }

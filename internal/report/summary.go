@@ -47,7 +47,7 @@ func (v *View) firstScreen() FirstScreen {
 	f.Claims = claimsToRead(claims)
 	f.More = len(claims) - len(f.Claims)
 	for _, text := range v.SharedDoubts { // Weak has the first warning of each kind, which may be one of these
-		listed := func(weak string) bool { return strings.HasPrefix(weak, withoutExplanation(text)) }
+		listed := func(weak string) bool { return strings.Contains(weak, withoutExplanation(text)) }
 		if !slices.ContainsFunc(f.Weak, listed) {
 			f.Shared = append(f.Shared, "all rates: "+text)
 		}

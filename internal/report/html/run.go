@@ -2,7 +2,6 @@ package html
 
 import (
 	"io"
-	"slices"
 	"strings"
 
 	"dmgbench/internal/plan"
@@ -38,11 +37,7 @@ func Run(w io.Writer, p *plan.Plan, r *result.Result) error {
 		page := &runPage{Head: newHead(v.Title, true), View: v, PrintedBySource: v.Source != "" && v.PrintsTables(),
 			Verdicts: report.CountVerdicts(v.Claims), Repeat: strings.Join(v.Repeat, "\n")}
 		if len(v.Sections) > 0 {
-			page.FirstTable, page.FirstHeading = &v.Sections[0].Tables[0], "Measured"
-			f := v.Sections[0].Figures
-			if slices.ContainsFunc(f.Ops, func(op string) bool { return len(f.PublishedOn(op)) > 0 }) {
-				page.FirstHeading = "Measured and published"
-			}
+			page.FirstTable, page.FirstHeading = &v.Sections[0].Tables[0], v.Sections[0].Caption+" in every phase"
 		}
 		return page, page.addSections()
 	})

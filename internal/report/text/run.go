@@ -134,7 +134,7 @@ func weaknesses(r run) []report.Section {
 		listed := func(text string) bool { return text == r.First.Missing } // by another section
 		counts = slices.DeleteFunc(slices.Clone(counts), listed)
 	} else if above := r.First.Above(); above != "" {
-		s.Lead = []string{above + "."}
+		s.Lead = []string{report.Capitalize(above) + "."}
 	}
 	if len(counts) > 0 {
 		s.After = []string{"In all: " + strings.Join(counts, ", ") + "."}
