@@ -191,7 +191,8 @@ func (n *node) child(ctx context.Context, i exfat.Info, out *fuse.EntryOut) *fus
 	}
 	// Spellings of a name that differ in case alone are nodes of their own with one number: programs that must not
 	// copy a file onto itself compare that.
-	return n.NewInode(ctx, &node{v: n.v}, fusefs.StableAttr{Mode: mode, Ino: inodeNumber(i), Gen: n.v.generations.Add(1)})
+	id := fusefs.StableAttr{Mode: mode, Ino: inodeNumber(i), Gen: n.v.generations.Add(1)}
+	return n.NewInode(ctx, &node{v: n.v}, id)
 }
 
 // inodeNumber is the number of a file's inode; 1 is the root's.

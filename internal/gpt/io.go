@@ -43,7 +43,8 @@ func Write(dev blockdev.Device, t *Table) error {
 	entries := t.encodeEntries()
 	h := header{
 		Self: t.Sectors - 1, Other: 1, FirstUsable: t.FirstUsable, LastUsable: t.LastUsable, Disk: t.Disk,
-		Table: t.Sectors - 1 - t.EntrySectors(), Entries: t.entries, EntrySize: entrySize, TableCRC: crc32.ChecksumIEEE(entries),
+		Table: t.Sectors - 1 - t.EntrySectors(), Entries: t.entries, EntrySize: entrySize,
+		TableCRC: crc32.ChecksumIEEE(entries),
 	}
 	if err := put(dev, slices.Concat(entries, h.encode()), h.Table); err != nil {
 		return fmt.Errorf("writing backup partition table: %w", err)
@@ -195,7 +196,8 @@ func wipeOld(dev blockdev.Device, old Table, t *Table) error {
 		return nil
 	}
 	first, last := old.Sectors-n, old.Sectors-1
-	if last >= t.Sectors-t.EntrySectors()-1 && first < t.Sectors || first < t.FirstUsable || last*SectorSize >= uint64(dev.Size()) {
+	if last >= t.Sectors-t.EntrySectors()-1 && first < t.Sectors || first < t.FirstUsable ||
+		last*SectorSize >= uint64(dev.Size()) {
 		return nil
 	}
 	for _, p := range t.Partitions {
