@@ -11,7 +11,7 @@ import (
 	"dmgbench/internal/units"
 )
 
-// namelessKeys are the keys whose values need no key next to them: "UDSB", not "format UDSB".
+// namelessKeys are the keys with values that need no key next to them: "UDSB", not "format UDSB".
 var namelessKeys = []string{"format", "encryption", "filesystem", "place", "backend", "codec", "target"}
 
 // NativeFolder is the name of the case without an image.
@@ -141,7 +141,7 @@ func PhaseSuffix(phase string) string {
 	return TextIf(phase != "", ", phase “"+Plain(phase, 40)+"”")
 }
 
-// quantityNames are the quantities whose name is not that of the plan with spaces.
+// quantityNames are the quantities with a name other than that of the plan with spaces.
 var quantityNames = map[string]string{
 	"free": "free on volume", "host_free": "free on host", "live": "live files", "allocated": "size on disk",
 	"apparent": "apparent size", "reclaimed": "freed by compact", "trimmed": "freed by trim",

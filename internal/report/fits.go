@@ -60,12 +60,12 @@ func AxisUnit(key string) string {
 	return "1"
 }
 
-// isInverseRate reports whether a coefficient is a slope of time on size, whose inverse is a rate.
+// isInverseRate reports whether a coefficient is a slope of time on size; its inverse is a rate.
 func isInverseRate(f result.Fit, name string) bool {
 	return strings.HasPrefix(name, "slope") && plan.Quantity(f.Op).Unit() == "s" && isByteAxis(f.Along)
 }
 
-// coefficientText writes one coefficient with its unit, where words can say it.
+// coefficientText writes one coefficient with its unit, or as a plain number.
 func coefficientText(f result.Fit, name string, value float64) string {
 	unit := plan.Quantity(f.Op).Unit()
 	switch {

@@ -9,7 +9,7 @@ import (
 )
 
 // Scale is the unit that a whole column or axis is printed in, so that its numbers can be compared at a glance. A
-// column whose values are too different for one unit has no suffix, and each cell its own: Mixed is their base unit.
+// column with values too different for one unit has no suffix, and each cell its own: Mixed is their base unit.
 type Scale struct {
 	Factor float64 // of the unit, in base units
 	Suffix string

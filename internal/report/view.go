@@ -287,7 +287,7 @@ func (v *View) HasImages() bool {
 }
 
 // IsCanary reports whether a step is the short native write or read before a case, which shows the state of the machine
-// and is no figure of the case.
+// and is not a figure of the case.
 func IsCanary(s *result.Step) bool { return s.Do == "canary" }
 
 // IsShown reports whether the figures of a step are shown: those of its round are, and the step did not fail.

@@ -217,7 +217,7 @@ func speedCharts(r *run) []report.Chart {
 	return out
 }
 
-// speeds are the figures whose unit is a rate; none if the run has none.
+// speeds are the figures with a unit of rates, if the run has any.
 func (r *run) speeds() report.Figures {
 	for _, s := range r.Sections {
 		if s.ID == "speeds" {
@@ -256,7 +256,7 @@ func encryptionCharts(r *run) []report.Chart {
 	return out
 }
 
-// encryptedRow is one row of the picture of what encryption costs: cases that differ in nothing else.
+// encryptedRow is one row of the picture of the cost of encryption: cases that differ only in their encryption.
 type encryptedRow struct {
 	name string
 	by   map[string]*result.Summary // by the value of the key

@@ -13,7 +13,7 @@ import (
 )
 
 // The time that the same files take in the native folder, in an image, and in an image that has one thing more. A part
-// is a difference of two cases of the same round and work; what a run cannot tell apart stays one part.
+// is a difference of two cases of the same round and work; what a run cannot separate stays one part.
 const (
 	partReserved = "space reserved beforehand"
 	partInside   = "harness, inside the clock"
@@ -35,7 +35,7 @@ func (w work) isSame(o work) bool {
 	return w.bytes == o.bytes && w.files == o.files && w.workers == o.workers
 }
 
-// worksOf gathers what a case did, by round. Steps inside repeats are left out: their cycles are no replicates.
+// worksOf gathers what a case did, by round. Steps inside repeats are left out: cycles do not replicate each other.
 func worksOf(c *result.Case, p picture) map[int]work {
 	out := map[int]work{}
 	for i := range c.Steps {
@@ -240,7 +240,7 @@ func partNames(cases []costCase) []string {
 	return out
 }
 
-// addPart adds one bar of a waterfall that begins at a time in seconds, with its row of the table.
+// addPart adds one bar of a waterfall from a time in seconds on, with its row of the table.
 func addPart(c *report.Chart, one costCase, row, slot int, at float64) report.Mark {
 	part, name := one.parts[slot], c.Y.Categories[row]
 	m := report.Mark{X: at + part.time.Value, Y: float64(row), From: at, Slot: slot,
@@ -302,7 +302,7 @@ func (r *run) engineNotes() string {
 	return strings.Join(notes, "")
 }
 
-// costLacking explains why the report cannot tell apart where the time went, "" where no files were in images.
+// costLacking explains why the report cannot separate where the time went, "" where no files were in images.
 func (r *run) costLacking() string {
 	images, directories := 0, 0
 	for _, s := range r.sets {

@@ -12,8 +12,8 @@ import (
 	"dmgbench/internal/result"
 )
 
-// layered makes cases that write the same 100 MB in three rounds, each in its own number of milliseconds, longer by 1 ms
-// a round, with 5 ms around the clock. A name is directory, preallocated, or format and encryption.
+// layered makes cases that write the same 100 MB in three rounds, each in its own number of milliseconds, longer by 1
+// ms a round, with 5 ms around the clock. A name is directory, preallocated, or format and encryption.
 func layered(ms map[string]int64, order ...string) (*plan.Plan, *result.Result) {
 	p, r := lawful(1, 4)
 	r.Cases, r.Summaries, r.Rounds = nil, nil, 3
@@ -122,7 +122,8 @@ func TestHelperIsALayer(t *testing.T) {
 	assert.Contains(t, fmt.Sprint(partsOf(chartOf(t, p, r, "cost-1-1"))), "helper process +1.00 ms", "where the tool does not say more than it was asked")
 }
 
-// Rounds pair: one that did other work, or that the directory lacks, is left out, and none left is no picture but a sentence.
+// Rounds pair: one that did other work, or that the directory lacks, is left out, and none left is no picture but a
+// sentence.
 func TestOnlyTheSameWorkIsSplit(t *testing.T) {
 	p, r := layered(layers, "directory", "UDSB none")
 	r.Cases[1].Steps[0].Span.Bytes--

@@ -199,7 +199,7 @@ func addWarning(c *report.Cell, w result.Warning, round int) {
 	c.Title += report.TextIf(c.Title != "", "; ") + report.Plain(w.Text, 300)
 }
 
-// warnedMarks are rings around the steps with warnings, at 1 where a step has nothing to be compared with.
+// warnedMarks are rings around the steps with warnings, at 1 where a step is the only one of its kind.
 func warnedMarks(steps []driftStep, rates map[string][]float64) []report.Mark {
 	var out []report.Mark
 	for _, s := range steps {

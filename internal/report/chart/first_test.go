@@ -16,7 +16,8 @@ import (
 	"dmgbench/internal/result"
 )
 
-// The first screen has a chart of the main numbers: one of those further down, which then are one less, or their first cases.
+// The first screen has a chart of the main numbers: one of those further down, which then are one less, or their
+// first cases.
 func TestFirstChart(t *testing.T) {
 	t.Parallel()
 	onePhase := func() (*plan.Plan, *result.Result) {

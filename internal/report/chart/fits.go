@@ -86,7 +86,7 @@ func addFit(c *report.Chart, f result.Fit) (low, high float64) {
 	return low, high
 }
 
-// fitChart draws a fit on its own points, for axes that are no key of cases (file size, cycle).
+// fitChart draws a fit on its own points, for axes that are not keys of cases (file size, cycle).
 func (r *run) fitChart(i int, f result.Fit) report.Chart {
 	along, name := keyName(f.Along), report.QuantityName(f.Op)
 	c := report.Chart{ID: "fit-" + strconv.Itoa(i+1), Height: 320, Heading: report.Capitalize(name) + " along " + along,

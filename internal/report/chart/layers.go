@@ -18,7 +18,7 @@ const (
 	layerEncryption                   // encryption
 )
 
-// layersOf are the layers of an image. Where the run did not record what served it, that is no layer of its own.
+// layersOf are the layers of an image. Where the run did not record what served it, it is not a layer of its own.
 func layersOf(c *result.Case) layer {
 	out := layerRaw
 	if by := c.Target.ServedBy; by != "" && by != "loop" && by != "kernel" {

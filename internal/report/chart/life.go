@@ -50,7 +50,7 @@ var (
 		func(s *result.Step) float64 { return float64(s.Live) }}
 )
 
-// lifeCharts draw what containers occupy over the steps of the protocol: each by itself, and one quantity of all.
+// lifeCharts draw what containers occupy over the steps of the protocol: each container alone, and one quantity of all.
 func lifeCharts(r *run) []report.Chart {
 	var out []report.Chart
 	for i := range r.Result.Cases {
@@ -133,7 +133,7 @@ func addLine(c *report.Chart, role, name string, q quantity, values []float64) {
 	c.Add(s)
 }
 
-// addGaps dots what is missing between two points of a line: a solid line would show sizes that nobody took.
+// addGaps dots what is missing between two points of a line: a solid line would show sizes that were not taken.
 func addGaps(c *report.Chart) {
 	var out []report.Series
 	for _, s := range c.Series {
@@ -207,7 +207,7 @@ func medianStep(c *result.Case, of func(*result.Step) float64, match func(*resul
 	return m
 }
 
-// moment is one place in the protocol where sizes were taken. Steps without a phase are told apart by their index.
+// moment is one place in the protocol where sizes were taken. The index separates steps without a phase.
 type moment struct {
 	phase        string
 	cycle, index int
@@ -295,7 +295,7 @@ func transpose(t report.Table) report.Table {
 	return out
 }
 
-// mergeLines lets cases that cannot be told apart in the picture share a line, so that none is hidden under another.
+// mergeLines lets cases with almost the same values share a line, so that none is hidden under another.
 // The table keeps them apart.
 func mergeLines(c *report.Chart) {
 	top := 0.0

@@ -120,7 +120,7 @@ func encodeAxis(c *report.Chart, a report.Axis, value func(report.Mark) float64)
 
 // roleOption is how the library draws a role: the type of its series, how many of the values of a mark they have, and
 // which of these have to fit on the axes (nil: the first two). The script draws the marks of custom series. The values
-// are x, y, the ends of the interval, where a part begins, the published value, whether that is comparable, the slot
+// are x, y, the ends of the interval, the start of a part, the published value, whether that is comparable, the slot
 // within the row, the slots of the chart and the marks of the row.
 type roleOption struct {
 	kind   string

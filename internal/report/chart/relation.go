@@ -14,7 +14,7 @@ import (
 )
 
 // relationCharts draw one quantity against another: a named point for each case with its two ranks, the line of the
-// cases that are no outliers, and rings around the outliers.
+// cases that are not outliers, and rings around the outliers.
 func relationCharts(r *run) []report.Chart {
 	var out []report.Chart
 	for i, rel := range r.Result.Relations {

@@ -55,7 +55,7 @@ func sizeCharts(r *run) []report.Chart {
 	})
 }
 
-// sizeIntervalNote is the note about intervals, with the reasons where there is none at all.
+// sizeIntervalNote is the note about intervals, with the reasons where the chart has none.
 func sizeIntervalNote(c *report.Chart, reasons []string) string {
 	slices.Sort(reasons)
 	if text := strings.Join(report.NonEmpty(reasons), "; "); text != "" &&
@@ -77,7 +77,7 @@ func (c sizeClass) row(name, size string) []report.Cell {
 	return row
 }
 
-// heatSteps is how many steps of colour the eye tells apart without looking twice.
+// heatSteps is how many steps of colour a reader distinguishes at a glance.
 const heatSteps = 6
 
 // heatCharts set case against file size, one picture a direction and phase; the colour is the median rate. They need

@@ -90,7 +90,7 @@ func newDrawer(console func(text string)) (*drawer, error) {
 	}
 	globals := map[string]any{"console": map[string]any{"log": log, "warn": log, "error": log}}
 	for _, name := range []string{"setTimeout", "clearTimeout", "setInterval", "clearInterval"} {
-		// There is no event loop: a still picture needs nothing that the library puts off.
+		// Without an event loop, work that the library defers is never done: a still picture does not need it.
 		globals[name] = func(goja.FunctionCall) goja.Value { return goja.Undefined() }
 	}
 	// The library measures how long it takes to measure text, and measures otherwise if that is slow.

@@ -28,7 +28,8 @@ func TestThreadsWithoutFits(t *testing.T) {
 	assert.Equal(t, 2*top(role(c, "line")[0].Marks) < 14*first, c.Y.High != nil, "an ideal far off does not press what was measured flat")
 }
 
-// A rate along an axis comes with the time that it is the inverse of; other times only where something is said about them.
+// A rate along an axis comes with the time that it is the inverse of; other times only where something is said about
+// them.
 func TestSweepsHaveTimeAndRate(t *testing.T) {
 	p, r := makers["sweep"]()
 	for i := range slices.Clone(r.Summaries) {

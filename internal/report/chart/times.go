@@ -105,7 +105,7 @@ func residualCharts(r *run) []report.Chart {
 	})
 }
 
-// fitResiduals draw the same for a fit of the plan along the file size, whose line is another one.
+// fitResiduals draw the same for a fit of the plan along the file size, which has another line.
 func fitResiduals(i int, f result.Fit) []report.Chart {
 	at := measuredModel(f)
 	if at == nil || f.Along != "file_size" || f.Op != "write_time" && f.Op != "read_time" || f.Reason != "" {
@@ -176,7 +176,7 @@ func spread(values []float64, write func(float64) string) []report.Cell {
 	return out
 }
 
-// finish sets the scale, the line at 1 and the notes; there is no chart without points.
+// finish sets the scale, the line at 1 and the notes; without points it returns none.
 func (c *residuals) finish(line, workers string) []report.Chart {
 	if len(c.ratios) == 0 {
 		return nil

@@ -23,8 +23,8 @@ var pageFiles embed.FS
 var templates = template.Must(template.New("").Funcs(template.FuncMap{"rows": rows,
 	"forms": forms}).ParseFS(pageFiles, "page/*.tmpl"))
 
-// head is what every page begins and ends with. Styles and scripts are ours and are printed as they are; everything
-// else is a string and is escaped by html/template.
+// head is the data of the first and last lines of every page. Styles and scripts are ours and are printed as they
+// are; everything else is a string and is escaped by html/template.
 type head struct {
 	Title           string
 	Policy          string
