@@ -59,19 +59,19 @@ func (cell *compareCell) extremes() (low, high float64) {
 }
 
 // addRow compares two cells, or lists them as unpaired where they have no ratio.
-func (c *comparer) addRow(a, b *compareCell, side string) {
+func (c *comparer) addRow(a, b *compareCell, sideName string) {
 	lowA, highA := a.extremes()
 	lowB, highB := b.extremes()
 	switch {
 	case lowA == 0 && highA == 0 && lowB == 0 && highB == 0:
-		c.addUnpaired(a.key, side, wording.Text("both-zero"), false)
+		c.addUnpaired(a.key, sideName, wording.Text("both-zero"), false)
 		return
 	case lowA <= 0 || lowB <= 0:
-		c.addUnpaired(a.key, side, wording.Text("not-positive.row"), true)
+		c.addUnpaired(a.key, sideName, wording.Text("not-positive.row"), true)
 		return
 	}
 	row := CompareRow{Case: a.key.id, Phase: a.key.phase, Cycle: a.key.cycle, Op: string(a.key.op),
-		Unit: a.key.op.Unit(), Side: side, Base: a.sample(), Value: b.sample(), Status: RowUnclear,
+		Unit: a.key.op.Unit(), Side: sideName, Base: a.sample(), Value: b.sample(), Status: RowUnclear,
 		Warnings: []string{}}
 	row.compare(a, b, c)
 	c.out.Rows = append(c.out.Rows, row)

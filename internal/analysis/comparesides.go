@@ -129,7 +129,7 @@ func (c *comparer) splitRuns(runs []*result.Result) error {
 			names[0] = c.o.Sides[i]
 		}
 		for _, name := range names {
-			s := c.side(name, len(c.o.By) == 0 && len(c.o.Sides) == 0)
+			s := c.findSide(name, len(c.o.By) == 0 && len(c.o.Sides) == 0)
 			s.ids[r.Run] = true
 			s.runs = append(s.runs, r)
 		}
@@ -189,8 +189,8 @@ func (c *comparer) sideOf(k *result.Case, r *result.Result) string {
 	return strings.Join(parts, ", ")
 }
 
-// side finds a side by its name, or makes it; with distinct it makes another of that name.
-func (c *comparer) side(name string, distinct bool) *compareSide {
+// findSide finds a side by its name, or makes it; with distinct it makes another of that name.
+func (c *comparer) findSide(name string, distinct bool) *compareSide {
 	same := 0
 	for _, s := range c.sides {
 		if s.name == name {
@@ -449,8 +449,8 @@ func shortSizes(text string) string {
 	return wording.Text("sizes", parts[0], parts[len(parts)-1], len(parts))
 }
 
-func (c *comparer) addUnpaired(k cellKey, side, why string, undecided bool) {
-	c.out.Unpaired = append(c.out.Unpaired, Unpaired{k.id, k.phase, k.cycle, string(k.op), side, why, undecided})
+func (c *comparer) addUnpaired(k cellKey, sideName, why string, undecided bool) {
+	c.out.Unpaired = append(c.out.Unpaired, Unpaired{k.id, k.phase, k.cycle, string(k.op), sideName, why, undecided})
 }
 
 // pairCells compares every cell of a side with the baseline's.

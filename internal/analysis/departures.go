@@ -174,14 +174,14 @@ func (s *runData) caseDepartures(out *departureList, sub *caseData) {
 
 // cacheText describes how files were accessed where that is not the access requested.
 func cacheText(do string, c result.Achieved) string {
-	asked := c.Asked
-	if asked == "direct" {
-		asked = "uncached"
+	requested := c.Asked
+	if requested == "direct" {
+		requested = "uncached"
 	}
 	if c.Achieved == "unknown" {
-		return wording.Text("departure.cache.unknown", do, asked)
+		return wording.Text("departure.cache.unknown", do, requested)
 	}
-	return wording.Text("departure.cache", do, asked, c.Achieved)
+	return wording.Text("departure.cache", do, requested, c.Achieved)
 }
 
 // namesCodec reports whether some step of the plan names the codec itself.

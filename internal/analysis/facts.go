@@ -249,16 +249,16 @@ func startTime(r *result.Result) time.Time {
 // collectFacts collects what is known of the sides, and in what they differ.
 func (c *comparer) collectFacts() {
 	for _, s := range c.sides {
-		side := CompareSide{Name: s.name, Runs: []string{}, Facts: []CompareFact{}}
+		cs := CompareSide{Name: s.name, Runs: []string{}, Facts: []CompareFact{}}
 		sessions := map[string]bool{}
 		for _, r := range s.runs {
-			side.Runs = append(side.Runs, r.Run)
-			side.Rounds += r.Rounds
+			cs.Runs = append(cs.Runs, r.Run)
+			cs.Rounds += r.Rounds
 			for _, name := range sessionNames(r) {
 				sessions[name] = true
 			}
 		}
-		side.Sessions = len(sessions)
+		cs.Sessions = len(sessions)
 		for _, f := range compareFacts {
 			var values []string
 			for _, r := range s.runs {
@@ -267,10 +267,10 @@ func (c *comparer) collectFacts() {
 				}
 			}
 			if len(values) > 0 {
-				side.Facts = append(side.Facts, CompareFact{f.name, values})
+				cs.Facts = append(cs.Facts, CompareFact{f.name, values})
 			}
 		}
-		c.out.Sides = append(c.out.Sides, side)
+		c.out.Sides = append(c.out.Sides, cs)
 	}
 	for _, f := range compareFacts {
 		// The version and the build are in "os", and the kernel goes with it

@@ -281,11 +281,11 @@ func findTwoSpeeds(samples []result.Sample, logs []float64) (c stats.TwoClusters
 	if err != nil || c.P > trendP || c.High-c.Low < math.Log(fileFactor) {
 		return c, false
 	}
-	turns := 0
+	changes := 0
 	for i := 1; i < len(excess); i++ {
 		if (excess[i] > c.Cut) != (excess[i-1] > c.Cut) {
-			turns++
+			changes++
 		}
 	}
-	return c, turns >= minTurns
+	return c, changes >= minTurns
 }

@@ -175,7 +175,7 @@ func Parse(text string) (Machine, error) {
 			continue
 		}
 		if name, ok := strings.CutPrefix(line, "["); ok {
-			keep(&m, section, law)
+			setLaw(&m, section, law)
 			name, closed := strings.CutSuffix(name, "]")
 			if section = strings.Join(strings.Fields(name),
 				" "); !closed || section == "" || strings.ContainsAny(section, "[]=") {
@@ -197,12 +197,12 @@ func Parse(text string) (Machine, error) {
 			return fail(i+1, err)
 		}
 	}
-	keep(&m, section, law)
+	setLaw(&m, section, law)
 	return m, m.Check()
 }
 
-// keep enters the law of a section that has ended.
-func keep(m *Machine, section string, law *Law) {
+// setLaw sets the law of a section that has ended.
+func setLaw(m *Machine, section string, law *Law) {
 	if section == "" {
 		return
 	}
