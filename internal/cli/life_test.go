@@ -222,7 +222,9 @@ func (w *world) measuredOnce() {
 	defer d.Close()
 	recs, err := d.Journal()
 	require.NoError(w.t, err)
-	assert.Empty(w.t, d.Warnings())
+	for _, warning := range d.Warnings() { // a torn line; foreignJournals removes the checksums itself
+		assert.Contains(w.t, warning.Text, "records in the journal have no checksum")
+	}
 	over := map[caseRound]bool{}
 	for _, rec := range recs {
 		switch {
