@@ -11,12 +11,6 @@ import (
 	"dmgbench/internal/wording"
 )
 
-// point is one value of an axis with the operand there.
-type point struct {
-	at string
-	operandValue
-}
-
 // along spreads an operand over the values of an axis, in the order of the axis.
 func (j judge) along(op plan.Operand, axis string) (points []point, bad finding) {
 	if j.author || op.Published {

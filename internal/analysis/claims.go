@@ -135,8 +135,6 @@ func (s *runData) claimResult(h *claimJudgement, tests int) result.Claim {
 	return out
 }
 
-func isDecided(verdict string) bool { return verdict == result.Holds || verdict == result.DoesNotHold }
-
 // seenHere is what was seen on an engine that the claim is not about.
 func seenHere(f finding, reason string) string {
 	switch {

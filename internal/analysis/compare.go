@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 
@@ -415,4 +416,30 @@ func (r *CompareRow) name() string {
 		cycle = fmt.Sprintf("cycle %d", r.Cycle)
 	}
 	return wording.NonEmpty(wording.Case(r.Case), r.Phase, cycle)
+}
+
+func isDecided(verdict string) bool { return verdict == result.Holds || verdict == result.DoesNotHold }
+
+// largerEffect is the row of the larger change; a may be nil.
+func largerEffect(a, b *CompareRow) *CompareRow {
+	if a == nil || math.Abs(math.Log(b.Ratio)) > math.Abs(math.Log(a.Ratio)) {
+		return b
+	}
+	return a
+}
+
+// comparer makes one comparison.
+type comparer struct {
+	o     CompareOptions
+	out   *Comparison
+	sides []*compareSide
+	// Of runs that make the sides
+	facts []string
+	// Of cases that make the sides
+	keys []string
+}
+
+// note adds what the reader has to know before any number.
+func (c *comparer) note(key string, args ...any) {
+	c.out.Notes = append(c.out.Notes, wording.Text(key, args...))
 }

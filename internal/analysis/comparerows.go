@@ -318,11 +318,3 @@ func effect(r *CompareRow) string {
 	}
 	return wording.Text("effect.interval", wording.SignedSpan(r.CI.Low-1, r.CI.High-1))
 }
-
-// largerEffect is the row of the larger change; a may be nil.
-func largerEffect(a, b *CompareRow) *CompareRow {
-	if a == nil || math.Abs(math.Log(b.Ratio)) > math.Abs(math.Log(a.Ratio)) {
-		return b
-	}
-	return a
-}

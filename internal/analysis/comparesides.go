@@ -11,17 +11,6 @@ import (
 	"dmgbench/internal/wording"
 )
 
-// comparer makes one comparison.
-type comparer struct {
-	o     CompareOptions
-	out   *Comparison
-	sides []*compareSide
-	// Of runs that make the sides
-	facts []string
-	// Of cases that make the sides
-	keys []string
-}
-
 // compareSide is a side with what was measured of it.
 type compareSide struct {
 	name string
@@ -46,11 +35,6 @@ type cellKey struct {
 // refuse is an error about the runs or the options of a comparison.
 func refuse(key string, args ...any) error {
 	return fmt.Errorf("%s: %w", wording.Text(key, args...), ErrCompare)
-}
-
-// note adds what the reader has to know before any number.
-func (c *comparer) note(key string, args ...any) {
-	c.out.Notes = append(c.out.Notes, wording.Text(key, args...))
 }
 
 func newComparer(runs []*result.Result, o CompareOptions) (*comparer, error) {

@@ -398,3 +398,8 @@ func (c *comparer) noteWarnings() {
 		}
 	}
 }
+
+// isHot reports whether a host slowed down, or may have, since it was hot.
+func isHot(h result.Host) bool {
+	return !slices.Contains([]string{"", "nominal", "none"}, strings.ToLower(h.Thermal))
+}

@@ -181,14 +181,6 @@ func (s *runData) derivedRates(op plan.Operand) ([]plan.Published, finding) {
 	return out, finding{}
 }
 
-// protocol is all steps of the plan.
-func (s *runData) protocol() (steps []plan.Step) {
-	for _, b := range s.p.Protocol {
-		steps = flatten(steps, b.Steps)
-	}
-	return steps
-}
-
 // streamInput is the size of the author's file that the stream steps of the plan
 // read, 0 where the plan does not fix one. A run at another scale reads another one.
 func (s *runData) streamInput(sel plan.Selector) float64 {
@@ -394,4 +386,47 @@ func (s *runData) ofAnotherMachine(op plan.Operand) string {
 		return ""
 	}
 	return wording.Text("another-machine", s.departed[""][i].Text)
+}
+
+// point is one value of an axis with the operand there.
+type point struct {
+	at string
+	operandValue
+}
+
+func (s *runData) summary(c cell, q plan.Quantity) (result.Summary, bool) {
+	k := c.sub.c
+	out := result.Summary{Case: k.ID, Phase: c.key.phase, Op: string(q), Cycle: c.key.cycle, Departures: []string{}}
+	head := gatherValues(q, []cell{c}, aggregate, nil)
+	if head.weak != "" {
+		return out, false
+	}
+	rounds, steps := c.byRound(func(round int) int { return round })
+	out.Rounds, out.N = len(rounds), head.n
+	for _, r := range rounds {
+		for _, st := range steps[r] {
+			switch {
+			case !isRate(q):
+			case st.Stream != nil:
+				out.Bytes += st.Stream.In
+			default:
+				out.Bytes += spanBytes(st)
+			}
+		}
+	}
+	if isPerFile(q) {
+		out.Headline, out.Estimates = s.rates(c, q)
+	} else {
+		out.Headline, out.Estimates = scalars(c, q)
+	}
+	out.Published, out.Estimates = s.comparePublished(c, q, out.Headline, out.Estimates)
+	for _, d := range slices.Concat(s.departed[""], s.departed[k.ID]) {
+		out.Departures = append(out.Departures, d.Text)
+	}
+	out.BySession = s.bySession(c, q, out.Headline)
+	out.Warnings = s.warnings(c, q, out)
+	if !k.Measured() {
+		out.Warnings = append(out.Warnings, warn("incomplete", k.Status, cmp.Or(k.Reason, wording.Text("no-reason"))))
+	}
+	return out, true
 }

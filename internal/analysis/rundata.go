@@ -283,3 +283,33 @@ func sortedReasons(list []string) string {
 	slices.Sort(list)
 	return strings.Join(list, "; ")
 }
+
+// protocol is all steps of the plan.
+func (s *runData) protocol() (steps []plan.Step) {
+	for _, b := range s.p.Protocol {
+		steps = flatten(steps, b.Steps)
+	}
+	return steps
+}
+
+// roundValue is a quantity in one round of a cell.
+type roundValue struct {
+	round int
+	v     float64
+	n     int
+	err   error
+}
+
+// valuesKey names values of a case that do not change.
+type valuesKey struct {
+	key stepKey
+	q   plan.Quantity
+	est string
+}
+
+// stepValueKey names the value of a single step, which no choice of rounds changes.
+type stepValueKey struct {
+	st  *result.Step
+	q   plan.Quantity
+	est string
+}

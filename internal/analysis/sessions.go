@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"dmgbench/internal/result"
-	"dmgbench/internal/stats"
 	"dmgbench/internal/wording"
 )
 
@@ -52,10 +51,6 @@ func firstReplica(a, b replica) replica {
 
 // name is the unit in words.
 func (x replica) name() string { return cmp.Or(x.unit, perRound) }
-
-// level is that of the interval at the look at which the run was ended, so that
-// intervals keep [level] under the rule that ended it.
-func (x replica) level() float64 { return stats.LookLevel(level, x.looks) }
 
 // corrected is a p value for the looks that could have been the last.
 func (x replica) corrected(p float64) float64 { return min(1, p*float64(max(x.looks, 1))) }

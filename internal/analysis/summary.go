@@ -27,43 +27,6 @@ func (s *runData) summaries() []result.Summary {
 	return out
 }
 
-func (s *runData) summary(c cell, q plan.Quantity) (result.Summary, bool) {
-	k := c.sub.c
-	out := result.Summary{Case: k.ID, Phase: c.key.phase, Op: string(q), Cycle: c.key.cycle, Departures: []string{}}
-	head := gatherValues(q, []cell{c}, aggregate, nil)
-	if head.weak != "" {
-		return out, false
-	}
-	rounds, steps := c.byRound(func(round int) int { return round })
-	out.Rounds, out.N = len(rounds), head.n
-	for _, r := range rounds {
-		for _, st := range steps[r] {
-			switch {
-			case !isRate(q):
-			case st.Stream != nil:
-				out.Bytes += st.Stream.In
-			default:
-				out.Bytes += spanBytes(st)
-			}
-		}
-	}
-	if isPerFile(q) {
-		out.Headline, out.Estimates = s.rates(c, q)
-	} else {
-		out.Headline, out.Estimates = scalars(c, q)
-	}
-	out.Published, out.Estimates = s.comparePublished(c, q, out.Headline, out.Estimates)
-	for _, d := range slices.Concat(s.departed[""], s.departed[k.ID]) {
-		out.Departures = append(out.Departures, d.Text)
-	}
-	out.BySession = s.bySession(c, q, out.Headline)
-	out.Warnings = s.warnings(c, q, out)
-	if !k.Measured() {
-		out.Warnings = append(out.Warnings, warn("incomplete", k.Status, cmp.Or(k.Reason, wording.Text("no-reason"))))
-	}
-	return out, true
-}
-
 // headlineName is the estimator to quote: the plan's, or the aggregate.
 func (s *runData) headlineName() string { return cmp.Or(s.p.Run.Estimator, aggregate) }
 

@@ -53,28 +53,6 @@ func (s *runData) measured(q plan.Quantity, sel plan.Selector, est string) opera
 	return gatherValues(q, cells, est, filterOf(sel))
 }
 
-// roundValue is a quantity in one round of a cell.
-type roundValue struct {
-	round int
-	v     float64
-	n     int
-	err   error
-}
-
-// valuesKey names values of a case that do not change.
-type valuesKey struct {
-	key stepKey
-	q   plan.Quantity
-	est string
-}
-
-// stepValueKey names the value of a single step, which no choice of rounds changes.
-type stepValueKey struct {
-	st  *result.Step
-	q   plan.Quantity
-	est string
-}
-
 // roundValues are the values of the rounds of a cell, ascending. Those of whole
 // steps are kept, as every claim needs them again.
 func (c cell) roundValues(q plan.Quantity, est string, f *sampleFilter) []roundValue {

@@ -129,11 +129,6 @@ var hostConditions = []struct {
 	{"busy", func(h result.Host) (bool, []any) { return len(h.Busy) > 0, []any{strings.Join(h.Busy, ", ")} }},
 }
 
-// isHot reports whether a host slowed down, or may have, since it was hot.
-func isHot(h result.Host) bool {
-	return !slices.Contains([]string{"", "nominal", "none"}, strings.ToLower(h.Thermal))
-}
-
 func hostWarnings(h result.Host) (out []result.Warning) {
 	for _, c := range hostConditions {
 		if weakens, args := c.is(h); weakens {

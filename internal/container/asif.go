@@ -3,41 +3,13 @@ package container
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 	"maps"
 	"slices"
-	"sync"
 	"sync/atomic"
 
 	"dmgbench/internal/hostio"
 )
-
-// asif is the chunk map of an ASIF image.
-//
-// All new chunks are written as "fully initialised": they are zeros in the file from the
-// start, so that they read as zeros in readers that ignore bitmaps, too. Bitmaps are read,
-// and a partial chunk is completed with zeros before it is written.
-type asif struct {
-	syncStore
-	head asifHead
-
-	groupsMu sync.RWMutex
-	groups   map[int64]asifGroup
-
-	mu      sync.Mutex // of the fields below, and of changes of entries
-	dir     []int64    // chunk of the file of each table, 0 for none
-	next    int64      // chunk after the file's last
-	chunks  int        // of data, in use
-	changed map[int64]struct{}
-	moved   bool    // dir differs from the directory in the file
-	dropped []int64 // chunks of the file that were unmapped since the last commit, all zeros
-	free    []int64 // chunks that were unmapped before it, all zeros
-
-	// Of the directory in the file; used by the one commit that runs.
-	version uint64
-	active  int // 0 or 1
-}
 
 var (
 	_ chunkMap      = (*asif)(nil)
@@ -220,44 +192,6 @@ const (
 	bitmapWritten  = 1
 	bitmapUnproven = 2 // in no image so far; documented as zeros
 )
-
-// eachWritten calls do for the runs of blocks of chunk i that its bitmap marks as written
-// or not, in bytes from the start of the chunk. strict refuses the code that is in no image
-// so far; otherwise it counts as not written.
-func (a *asif) eachWritten(i int64, strict bool, do func(in, n int64, written bool) error) error {
-	group := a.group(i / a.head.perGroup)
-	blocks := a.head.chunk / a.head.block
-	first := i % a.head.perGroup * blocks
-	p := make([]byte, (first+blocks-1)/4-first/4+1)
-	if n, err := a.f.ReadAt(p, int64(group[a.head.perGroup].Load())*a.head.chunk+first/4); n < len(p) {
-		return unexpectedEOF(err)
-	}
-	isWritten := func(b int64) (bool, error) {
-		code := p[(first+b)/4-first/4] >> ((first + b) % 4 * 2) & 3
-		if code > bitmapUnproven || strict && code == bitmapUnproven {
-			found := fmt.Sprintf("Apple sparse image format (ASIF) with bitmap code %d", code)
-			return false, &UnsupportedError{Path: a.f.Path(), Doing: "reading", Found: found}
-		}
-		return code == bitmapWritten, nil
-	}
-	for b := int64(0); b < blocks; {
-		written, err := isWritten(b)
-		from := b
-		for same := written; err == nil && same == written; {
-			if b++; b == blocks {
-				break
-			}
-			same, err = isWritten(b)
-		}
-		if err == nil {
-			err = do(from*a.head.block, (b-from)*a.head.block, written)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
 // readPartial implements partialChunks.
 func (a *asif) readPartial(i int64, p []byte, in int64) error {

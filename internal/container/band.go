@@ -351,3 +351,48 @@ func (s *openBands) remove(bd *band) {
 	defer s.mu.Unlock()
 	delete(s.set, bd)
 }
+
+// bundle is a UDSB sparse bundle: the device in band files, which are opened at their first
+// use. A transfer holds the device's lock and its band's lock shared, so that no transfer
+// waits for another. A call that changes whether a band exists or is open (first write,
+// discard, closing of spare descriptors) takes that band's lock exclusively.
+type bundle struct {
+	device
+	parent    *hostio.Dir
+	name      string
+	dir       *hostio.Dir
+	bands     *hostio.Dir // nil: a bundle without bands that is opened read-only
+	locks     []*hostio.File
+	plist     []byte     // the property list in use; guarded by device.mu
+	backup    bool       // plist is that of Info.bckup
+	encrypter *encrypter // nil for an unencrypted bundle
+
+	tableMu sync.RWMutex
+	table   map[int64]*band
+
+	open      openBands
+	cacheMode atomic.Value // hostio.CacheMode, of the band opened last
+
+	dirtyMu sync.Mutex
+	dirty   []*band        // what the next flush syncs
+	flushes []*bundleFlush // those that run
+	entries atomic.Bool    // bands were created or deleted since the last flush
+}
+
+// perm are the permissions of the bundle's new files.
+func (b *bundle) perm() fs.FileMode {
+	if b.encrypter != nil {
+		return encryptedPerm
+	}
+	return 0o644
+}
+
+// markDirty puts the band on the list for the next flush.
+func (b *bundle) markDirty(bd *band) {
+	if bd.dirty.Load() || !bd.dirty.CompareAndSwap(false, true) {
+		return
+	}
+	b.dirtyMu.Lock()
+	b.dirty = append(b.dirty, bd)
+	b.dirtyMu.Unlock()
+}

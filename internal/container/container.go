@@ -31,6 +31,7 @@ import (
 
 	"dmgbench/internal/blockdev"
 	"dmgbench/internal/container/crypt"
+	"dmgbench/internal/container/files"
 	"dmgbench/internal/hostio"
 	"dmgbench/internal/image"
 )
@@ -169,4 +170,14 @@ func Extension(format string) string {
 		return ""
 	}
 	return f.Extension
+}
+
+// Usage is the space that a container takes on the host.
+type Usage = files.Usage
+
+// Finding is a defect in a container's structure.
+type Finding struct {
+	Path    string // inside the container; empty for the container itself
+	Problem string
+	Fatal   bool // the data of the device cannot be trusted or read
 }

@@ -106,9 +106,6 @@ func openContents(f store, c contents, o OpenOptions) (img Image, err error) {
 	return img, nil
 }
 
-// Usage is the space that a container takes on the host.
-type Usage = files.Usage
-
 // UsageOf returns the space that a container takes on the host, open or not. Of a sparse
 // image that is open for writing elsewhere it counts the bands of the last flush. Of an
 // encrypted one it counts none: that needs its table.

@@ -12,13 +12,6 @@ import (
 	"dmgbench/internal/hostio"
 )
 
-// Finding is a defect in a container's structure.
-type Finding struct {
-	Path    string // inside the container; empty for the container itself
-	Problem string
-	Fatal   bool // the data of the device cannot be trusted or read
-}
-
 // String is the path, if any, and the problem.
 func (f Finding) String() string {
 	if f.Path == "" {

@@ -356,3 +356,12 @@ func (r *Report) add(f Finding) {
 	}
 	r.Findings = append(r.Findings, f)
 }
+
+// firstName is the place of the first name that was found for some clusters.
+type firstName struct {
+	at   int64 // offset of the entry set on the device
+	n    int   // bytes
+	path string
+	// finding is the number of the finding about their chain, if it is one.
+	finding int
+}

@@ -371,15 +371,6 @@ func (d *checkDir) put(i int, set []byte) error {
 	return nil
 }
 
-// firstName is the place of the first name that was found for some clusters.
-type firstName struct {
-	at   int64 // offset of the entry set on the device
-	n    int   // bytes
-	path string
-	// finding is the number of the finding about their chain, if it is one.
-	finding int
-}
-
 // nameCost is about the memory that a firstName takes, in bytes, without its path.
 const nameCost = 96
 

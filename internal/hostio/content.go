@@ -6,21 +6,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path"
 )
-
-// bare strips the operation and path that package os adds: our own messages
-// carry both.
-func bare(err error) error {
-	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		return e.Err
-	}
-	if e, ok := errors.AsType[*os.LinkError](err); ok {
-		return e.Err
-	}
-	return err
-}
 
 // WriteFileAtomic replaces or creates a file so that a crash at any moment
 // leaves the old content or the new, never a part: it writes to a temporary

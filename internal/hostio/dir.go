@@ -1,6 +1,7 @@
 package hostio
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 )
 
 // Dir is an opened folder. Every name given to its methods is relative to it,
@@ -225,4 +227,48 @@ func (d *Dir) fail(doing, name string, err error) error {
 // [ErrUnsupported] where there is no such hint; the folder is then unchanged.
 func (d *Dir) Spread() error {
 	return d.fail("spreading sub-folders of", ".", sysSpread(d.fd))
+}
+
+// bare strips the operation and path that package os adds: our own messages
+// carry both.
+func bare(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err
+	}
+	if e, ok := errors.AsType[*os.LinkError](err); ok {
+		return e.Err
+	}
+	return err
+}
+
+// Open opens or creates a file. A link, folder, FIFO, socket or device is
+// refused with [ErrNotRegular]. In direct mode a second, buffered descriptor
+// is opened at once: it carries what no multiple of the block can. Where
+// direct transfers are impossible (tmpfs, some FUSE file systems) the file is
+// opened buffered, and [File.Cache] reports it.
+func (d *Dir) Open(name string, o OpenOptions) (*File, error) {
+	if o.Create && !o.Write {
+		return nil, d.fail("opening", name, fmt.Errorf("creating needs write access: %w", fs.ErrInvalid))
+	}
+	folder, base := path.Split(path.Clean(filepath.ToSlash(name)))
+	if base == "" || base == "." || base == ".." {
+		return nil, d.fail("opening", name, ErrNotRegular)
+	}
+	home, err := d.walk(folder)
+	if err != nil {
+		return nil, d.fail("opening", name, err)
+	}
+	if home != d.fd {
+		defer sysClose(home)
+	}
+	f := &File{direct: -1, mem: 1, off: 1, unit: 1, cache: CacheBuffered, hook: d.hook,
+		path: d.join(path.Join(folder, base)), rel: path.Join(d.rel, folder, base)}
+	f.cut, _ = d.hook.(Shortener)
+	if err := f.open(home, base, o); err != nil {
+		if errors.Is(err, syscall.ELOOP) {
+			err = fmt.Errorf("%w: symbolic link", ErrNotRegular)
+		}
+		return nil, d.fail("opening", name, err)
+	}
+	return f, nil
 }

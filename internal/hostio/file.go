@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -36,38 +34,6 @@ type File struct {
 }
 
 const closedBit = int64(1) << 62
-
-// Open opens or creates a file. A link, folder, FIFO, socket or device is
-// refused with [ErrNotRegular]. In direct mode a second, buffered descriptor
-// is opened at once: it carries what no multiple of the block can. Where
-// direct transfers are impossible (tmpfs, some FUSE file systems) the file is
-// opened buffered, and [File.Cache] reports it.
-func (d *Dir) Open(name string, o OpenOptions) (*File, error) {
-	if o.Create && !o.Write {
-		return nil, d.fail("opening", name, fmt.Errorf("creating needs write access: %w", fs.ErrInvalid))
-	}
-	folder, base := path.Split(path.Clean(filepath.ToSlash(name)))
-	if base == "" || base == "." || base == ".." {
-		return nil, d.fail("opening", name, ErrNotRegular)
-	}
-	home, err := d.walk(folder)
-	if err != nil {
-		return nil, d.fail("opening", name, err)
-	}
-	if home != d.fd {
-		defer sysClose(home)
-	}
-	f := &File{direct: -1, mem: 1, off: 1, unit: 1, cache: CacheBuffered, hook: d.hook,
-		path: d.join(path.Join(folder, base)), rel: path.Join(d.rel, folder, base)}
-	f.cut, _ = d.hook.(Shortener)
-	if err := f.open(home, base, o); err != nil {
-		if errors.Is(err, syscall.ELOOP) {
-			err = fmt.Errorf("%w: symbolic link", ErrNotRegular)
-		}
-		return nil, d.fail("opening", name, err)
-	}
-	return f, nil
-}
 
 // walk opens the folder of a file below d; an empty name is d itself. It
 // follows no link, and costs one call a level: making a file is part of the time that a
@@ -221,16 +187,6 @@ func (f *File) free() {
 			f.closeErr = err
 		}
 	})
-}
-
-// use runs do on the open file between the hook's calls.
-func (f *File) use(doing string, op Op, do func() error) error {
-	if err := f.acquire(); err != nil {
-		return err
-	}
-	defer f.release()
-	op.Path = f.rel
-	return f.fail(doing, guard(f.hook, op, do))
 }
 
 func (f *File) fail(doing string, err error) error {

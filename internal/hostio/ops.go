@@ -192,3 +192,13 @@ func guard(h Hook, op Op, do func() error) error {
 	h.After(op, 0, err)
 	return err
 }
+
+// use runs do on the open file between the hook's calls.
+func (f *File) use(doing string, op Op, do func() error) error {
+	if err := f.acquire(); err != nil {
+		return err
+	}
+	defer f.release()
+	op.Path = f.rel
+	return f.fail(doing, guard(f.hook, op, do))
+}

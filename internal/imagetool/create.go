@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -329,4 +330,16 @@ func (c *call) withDevice(r attach.Request, doing string, f func(a attach.Attach
 		}
 	}()
 	return f(a)
+}
+
+// folderLabel is the start of a folder's name that fits as the label of a volume. Apple's tools name the volume after
+// the folder too.
+func folderLabel(folder string) string {
+	name, fits := strings.ToValidUTF8(filepath.Base(folder), "_"), 0
+	for i, r := range name {
+		if end := i + len(string(r)); utf16Len(name[:end]) <= maxExFATLabel {
+			fits = end
+		}
+	}
+	return name[:fits]
 }

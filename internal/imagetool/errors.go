@@ -36,11 +36,6 @@ type refusal struct {
 func (e *refusal) Error() string { return e.words }
 func (e *refusal) Unwrap() error { return e.err }
 
-// refuse is a failure with a message of our own and without a cause.
-func refuse(format string, args ...any) error {
-	return &refusal{words: fmt.Sprintf(format, args...)}
-}
-
 // exitStatus is a failure that has been reported already.
 type exitStatus struct{ status int }
 

@@ -287,3 +287,8 @@ func (c *call) checkSourceKeys(img *imageFile) error {
 	}
 	return nil
 }
+
+// refuse is a failure with a message of our own and without a cause.
+func refuse(format string, args ...any) error {
+	return &refusal{words: fmt.Sprintf(format, args...)}
+}

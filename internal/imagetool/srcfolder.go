@@ -147,18 +147,6 @@ func (t tree) imageSize(bare bool) int64 {
 	return total
 }
 
-// folderLabel is the start of a folder's name that fits as the label of a volume. Apple's tools name the volume after
-// the folder too.
-func folderLabel(folder string) string {
-	name, fits := strings.ToValidUTF8(filepath.Base(folder), "_"), 0
-	for i, r := range name {
-		if end := i + len(string(r)); utf16Len(name[:end]) <= maxExFATLabel {
-			fits = end
-		}
-	}
-	return name[:fits]
-}
-
 // copyTo puts the tree on an ExFAT volume.
 func (t tree) copyTo(c *call, part blockdev.Device) (err error) {
 	if len(t.items) == 0 {

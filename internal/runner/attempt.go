@@ -31,10 +31,6 @@ func Stopped(err error) bool {
 	return ok
 }
 
-// journalError is a journal that cannot be written: the run stops, and the case
-// does not count.
-type journalError struct{ err error }
-
 // Error names the action once, also if the cause does so.
 func (e *journalError) Error() string {
 	const doing = "writing the journal: "
@@ -43,13 +39,6 @@ func (e *journalError) Error() string {
 
 // Unwrap is the error of the run folder.
 func (e *journalError) Unwrap() error { return e.err }
-
-// errSlept is an attempt that does not count, because the machine slept in it.
-var errSlept = errors.New("the machine slept")
-
-// sleepThreshold is the reported sleep in nanoseconds from which on the machine has
-// really slept: less may be an effect of reading two clocks.
-const sleepThreshold = int64(1e9)
 
 // runCaseRound measures one case in one round, a second time if the machine slept
 // meanwhile.
@@ -206,17 +195,4 @@ func (x *caseRun) missingSpace() string {
 		return fmt.Sprintf("%s has %s free, the case needs %s", x.place.title, units.Bytes(free).Human(), need.Human())
 	}
 	return ""
-}
-
-// suspended is how long the machine has slept since boot in nanoseconds, 0 if
-// unknown.
-func (r *run) suspended() int64 {
-	if r.c.Suspended == nil {
-		return 0
-	}
-	ns, err := r.c.Suspended()
-	if err != nil {
-		return 0
-	}
-	return ns
 }

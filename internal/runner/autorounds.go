@@ -9,7 +9,6 @@ import (
 	"dmgbench/internal/analysis"
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
-	"dmgbench/internal/stats"
 	"dmgbench/internal/units"
 )
 
@@ -21,25 +20,6 @@ type TooLittleError struct{ Need, Allowed units.Bytes }
 func (e *TooLittleError) Error() string {
 	return fmt.Sprintf("planning the rounds: one writes %s, and max_written allows %s",
 		e.Need.Human(), e.Allowed.Human())
-}
-
-// AutoRounds is how a run finds the number of rounds of a plan, nil where it is
-// fixed. It depends on the plan alone: the rounds after which the run is judged
-// must be fixed before the first measurement. The error is a [*TooLittleError].
-func AutoRounds(p *plan.Plan) (*result.AutoRounds, error) {
-	o := p.Run
-	if !o.Auto {
-		return nil, nil
-	}
-	most, each := o.MaxRounds, bytesPerRound(p)
-	if o.MaxWritten > 0 && each > 0 {
-		most = int(min(int64(most), int64(o.MaxWritten)/each))
-		if most < 1 {
-			return nil, &TooLittleError{Need: units.Bytes(each), Allowed: o.MaxWritten}
-		}
-	}
-	return &result.AutoRounds{Precision: float64(o.Precision), Looks: stats.Looks(most), MaxRounds: o.MaxRounds,
-		MaxTimeNS: int64(o.MaxTime), MaxWritten: int64(o.MaxWritten)}, nil
 }
 
 // bytesPerRound is how many bytes one round writes, with canaries.

@@ -265,19 +265,6 @@ func (x *caseRun) execute(ctx context.Context, st plan.Step) error {
 	return x.record(ctx, st, rec, err)
 }
 
-// newRecord is the record of a step before it is executed. It takes the next index.
-func (x *caseRun) newRecord(st plan.Step) result.Step {
-	rec := result.Step{
-		Index: x.index, Do: st.Do, Phase: st.Phase, Round: x.round, Cycle: x.cycle, Session: x.r.session,
-		Expect: cmp.Or(st.Expect, "ok"), StartNS: x.r.now(),
-	}
-	if stepHandlers[st.Do].timesFiles {
-		rec.Op = st.Do
-	}
-	x.index++
-	return rec
-}
-
 // record writes the record of a step and makes it durable before the next step. The
 // error ends the case.
 func (x *caseRun) record(ctx context.Context, st plan.Step, rec result.Step, err error) error {
@@ -350,4 +337,70 @@ func (x *caseRun) reportStatus(st plan.Step, p workload.Progress) {
 	}
 	r.forecast.fill(&s, x.executed, p, r.goal)
 	r.c.Progress.Status(s)
+}
+
+// journalError is a journal that cannot be written: the run stops, and the case
+// does not count.
+type journalError struct{ err error }
+
+// errSlept is an attempt that does not count, because the machine slept in it.
+var errSlept = errors.New("the machine slept")
+
+// sleepThreshold is the reported sleep in nanoseconds from which on the machine has
+// really slept: less may be an effect of reading two clocks.
+const sleepThreshold = int64(1e9)
+
+// suspended is how long the machine has slept since boot in nanoseconds, 0 if
+// unknown.
+func (r *run) suspended() int64 {
+	if r.c.Suspended == nil {
+		return 0
+	}
+	ns, err := r.c.Suspended()
+	if err != nil {
+		return 0
+	}
+	return ns
+}
+
+// liveFiles are the files that the steps of a case have put on a container.
+type liveFiles struct {
+	live    []workload.Item      // of write steps, in the order written
+	named   []workload.Item      // of copy and stream steps; they belong to no batch
+	sets    map[int]plan.FileSet // file set of each batch: its data verifies the files
+	batches int                  // number of the last batch
+}
+
+// clone is a copy that can change independently.
+func (l *liveFiles) clone() liveFiles {
+	out := *l
+	out.live, out.named, out.sets = slices.Clone(l.live), slices.Clone(l.named), maps.Clone(l.sets)
+	return out
+}
+
+// size is the sum of all files in bytes.
+func (l *liveFiles) size() int64 { return workload.Total(l.live) + workload.Total(l.named) }
+
+// isReplaying reports whether the next step was executed before the pause that this
+// attempt continues.
+func (x *caseRun) isReplaying() bool { return x.pause != nil && x.index < x.pause.Step }
+
+// stepRun is one step that is being executed or replayed.
+type stepRun struct {
+	x   *caseRun
+	st  plan.Step
+	h   *handle      // container that the step acts on; nil only for create and parallel
+	rec *result.Step // nil while the step is replayed
+}
+
+// requestedTarget is the target of a case as the plan asks for it.
+func requestedTarget(s plan.Settings) result.Target {
+	t := result.Target{
+		Kind: s.Target, Place: s.Place, Format: s.Format, Encryption: s.Encryption,
+		Size: int64(s.Size), BandSize: int64(s.BandSize), Backend: s.Backend,
+	}
+	if len(s.Filesystems) > 0 {
+		t.Filesystem = s.Filesystems[0]
+	}
+	return t
 }

@@ -6,11 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"path"
 	"path/filepath"
 	"runtime"
-	"slices"
 
 	"dmgbench/internal/hostio"
 	"dmgbench/internal/plan"
@@ -287,24 +285,6 @@ func openInput(name string) (workload.Source, error) {
 	}
 	return inputFile{f, st.Size}, nil
 }
-
-// liveFiles are the files that the steps of a case have put on a container.
-type liveFiles struct {
-	live    []workload.Item      // of write steps, in the order written
-	named   []workload.Item      // of copy and stream steps; they belong to no batch
-	sets    map[int]plan.FileSet // file set of each batch: its data verifies the files
-	batches int                  // number of the last batch
-}
-
-// clone is a copy that can change independently.
-func (l *liveFiles) clone() liveFiles {
-	out := *l
-	out.live, out.named, out.sets = slices.Clone(l.live), slices.Clone(l.named), maps.Clone(l.sets)
-	return out
-}
-
-// size is the sum of all files in bytes.
-func (l *liveFiles) size() int64 { return workload.Total(l.live) + workload.Total(l.named) }
 
 // addBatch adds written files and the file set that their data came from.
 func (l *liveFiles) addBatch(items []workload.Item, set plan.FileSet) {

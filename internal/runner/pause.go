@@ -64,10 +64,6 @@ func (x *caseRun) restorePause(ctx context.Context, pause result.Pause) error {
 	return x.recordPause(&pause)
 }
 
-// isReplaying reports whether the next step was executed before the pause that this
-// attempt continues.
-func (x *caseRun) isReplaying() bool { return x.pause != nil && x.index < x.pause.Step }
-
 // replay follows a step that an earlier session executed, by [stepHandlers]. A
 // container that the step made is opened again and must be the one that was left.
 // After the last replayed step, containers are attached again.

@@ -15,36 +15,6 @@ import (
 	"dmgbench/internal/units"
 )
 
-// Place is a named folder that containers are put into; the place "" is the run
-// folder.
-type Place struct{ Name, Path string }
-
-// title names the place of a run with this folder in messages.
-func (p Place) title(folder string) string {
-	switch {
-	case p.Name != "":
-		return fmt.Sprintf("place %q", p.Name)
-	case folder != "" && absolute(p.Path) == absolute(folder):
-		return "the run folder"
-	}
-	return fmt.Sprintf("folder %q", p.Path)
-}
-
-// allPlaces are the named places and the run folder, which is the place "" unless
-// --on gave another.
-func allPlaces(c Config) []Place {
-	out, root := slices.Clone(c.Places), c.Out
-	if i := slices.IndexFunc(out, func(p Place) bool { return p.Name == "" }); i >= 0 {
-		root = out[i].Path
-	} else {
-		out = append([]Place{{Name: "", Path: root}}, out...)
-	}
-	for _, name := range missingPlaces(c) {
-		out = append(out, Place{Name: name, Path: root})
-	}
-	return out
-}
-
 // missingPlaces are the places of the plan for which the user gave no folder: they
 // use that of the unnamed place, which is a deviation.
 func missingPlaces(c Config) []string {
@@ -156,14 +126,6 @@ func checkWritable(c Config) error {
 		}
 	}
 	return nil
-}
-
-// withoutPath is the cause of an error without the path that it names.
-func withoutPath(err error) error {
-	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		return e.Err
-	}
-	return err
 }
 
 // openPlaces opens the work folder of every place. Names of one folder share it.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -214,12 +213,4 @@ func inputs(c Config) (names []string, deviations []result.Departure) {
 		}
 	}
 	return names, deviations
-}
-
-// absolute is the path as another working directory finds it.
-func absolute(path string) string {
-	if abs, err := filepath.Abs(path); err == nil {
-		return abs
-	}
-	return path
 }

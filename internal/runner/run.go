@@ -2,57 +2,13 @@ package runner
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
-	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
 	"slices"
-	"strings"
-	"time"
-	"unicode"
 
 	"dmgbench/internal/plan"
 	"dmgbench/internal/result"
-	"dmgbench/internal/workload"
 )
-
-// run is one session of one run. Its fields are used by one goroutine; the steps of
-// a parallel block get copies of the case's state, see [caseRun.splitParallel].
-type run struct {
-	c       Config
-	p       *plan.Plan
-	cases   []plan.Case
-	dir     *result.RunDir
-	state   *result.State // by the journal when the session began
-	id      string
-	session int                // from 1
-	auto    *result.AutoRounds // nil where the plan has a fixed number of rounds
-	started time.Duration      // by Config.Clock
-	places  map[string]*workFolder
-	buffers workload.Buffers
-	kept    []string // command lines that open kept images
-
-	pauseHeld     bool // the containers of a pause are still needed
-	stillAttached bool // a container could not be detached
-	maybeAttached bool // a container may be attached below the run's folders
-
-	writtenByAll int64 // bytes that steps and canaries of all sessions wrote
-	written      int64 // bytes that steps of this session wrote
-	roundWrites  int64 // bytes that the steps of one round write
-	goal         int   // expected number of rounds, for the progress
-	forecast     forecast
-	finished     int                   // case-rounds, for the progress
-	done         map[caseRoundKey]bool // ended in this session
-	warned       map[string]bool       // texts that Progress has received
-	manualSet    map[string]string     // values of manual axes that the user set during a pause, by axis
-}
-
-// caseRoundKey names one case in one round.
-type caseRoundKey struct {
-	id    string
-	round int
-}
 
 // Run executes a plan from the start. The error is about the run as a whole; failed
 // cases are in the journal and in the outcome's status.
@@ -139,35 +95,6 @@ func resumeRun(ctx context.Context, dir string, c Config) (*run, error) {
 	return r, nil
 }
 
-// newRun is the next session of a run in the state. The plan p may be nil; then
-// setPlan has to follow, as a resumed run reads its plan from the run folder.
-func newRun(c Config, p *plan.Plan, dir *result.RunDir, state *result.State) *run {
-	if c.Progress == nil {
-		c.Progress = silentProgress{}
-	}
-	c.Warnings = append(slices.Clone(c.Warnings), dir.Warnings()...)
-	r := &run{c: c, dir: dir, state: state, id: state.Run.ID, session: len(state.Sessions) + 1, auto: state.Run.Auto,
-		done: map[caseRoundKey]bool{}, warned: map[string]bool{}}
-	if state.Orders == nil {
-		state.Orders = map[int][]string{}
-	}
-	if p != nil {
-		r.setPlan(p)
-	}
-	return r
-}
-
-// setPlan sets the plan and its cases, in plan order.
-func (r *run) setPlan(p *plan.Plan) { r.c.Plan, r.p, r.cases = p, p, p.Cases() }
-
-// newID is a safe name that no other run has: the time in UTC, which sorts runs by
-// age, and three random bytes for runs that start in the same second.
-func newID(at time.Time) string {
-	var b [3]byte
-	_, _ = rand.Read(b[:]) // never fails since Go 1.24
-	return at.UTC().Format("20060102T150405Z") + "-" + hex.EncodeToString(b[:])
-}
-
 // runStart is the first record of the journal. It contains everything that is fixed
 // for the whole run; paths are in it only with --identify.
 func (r *run) runStart() *result.RunStart {
@@ -200,55 +127,6 @@ func (r *run) runStart() *result.RunStart {
 		s.Cases = append(s.Cases, pc)
 	}
 	return s
-}
-
-// requestedTarget is the target of a case as the plan asks for it.
-func requestedTarget(s plan.Settings) result.Target {
-	t := result.Target{
-		Kind: s.Target, Place: s.Place, Format: s.Format, Encryption: s.Encryption,
-		Size: int64(s.Size), BandSize: int64(s.BandSize), Backend: s.Backend,
-	}
-	if len(s.Filesystems) > 0 {
-		t.Filesystem = s.Filesystems[0]
-	}
-	return t
-}
-
-// append writes one record with the time of day. It may be lost in a power cut
-// until dir.Sync.
-func (r *run) append(rec result.Record) error {
-	rec.At = r.c.Clock.Wall()
-	return r.dir.Append(rec)
-}
-
-// commit writes one record that survives a power cut.
-func (r *run) commit(rec result.Record) error { return errors.Join(r.append(rec), r.dir.Sync()) }
-
-// warnProgress sends a warning once, whatever its numbers.
-func (r *run) warnProgress(caseID, text string) {
-	key := strings.Map(func(c rune) rune {
-		if unicode.IsDigit(c) {
-			return -1
-		}
-		return c
-	}, text)
-	if r.warned[key] {
-		return
-	}
-	r.warned[key] = true
-	if caseID != "" {
-		text = caseID + ": " + text
-	}
-	r.c.Progress.Warning(text)
-}
-
-// warn writes a warning to the journal. An error of the journal stops the run at
-// the next record.
-func (r *run) warn(caseID, kind, text string) {
-	r.warnProgress(caseID, text)
-	_ = r.append(result.Record{Warning: &result.WarningRecord{
-		Case: caseID, Warning: result.Warning{Kind: kind, Text: text},
-	}})
 }
 
 // shuffledCases is the order of the cases in one round. It depends on seed and

@@ -6,46 +6,9 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"dmgbench/internal/result"
 )
-
-// cleanupTime bounds the clean-up after an interrupt.
-const cleanupTime = 2 * time.Minute
-
-// undoStack contains what has to be undone, last first.
-type undoStack struct{ todo []undo }
-
-// undo is one action that reverses another.
-type undo struct {
-	what string // completes an error: "removing the container"
-	do   func(context.Context) error
-}
-
-// push adds an action that is undone before all earlier ones.
-func (s *undoStack) push(what string, do func(context.Context) error) {
-	s.todo = append(s.todo, undo{what, do})
-}
-
-// run undoes everything, also after an error, and returns every error.
-func (s *undoStack) run(ctx context.Context) []error {
-	var errs []error
-	for len(s.todo) > 0 {
-		u := s.todo[len(s.todo)-1]
-		s.todo = s.todo[:len(s.todo)-1]
-		if err := u.do(ctx); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", u.what, err))
-		}
-	}
-	return errs
-}
-
-// pausedError ends a session on purpose: the user has to do something.
-type pausedError struct{ message string }
-
-// Error contains what the user has to do.
-func (e *pausedError) Error() string { return "paused: " + e.message }
 
 // runSession runs one session: places, cases, clean-up and the session's end.
 func (r *run) runSession(ctx context.Context) (Outcome, error) {
@@ -209,9 +172,6 @@ func (r *run) cleanUp(undo *undoStack, paused bool) bool {
 	}
 	return len(errs) == 0
 }
-
-// now is the session's clock in nanoseconds since its start.
-func (r *run) now() int64 { return int64(r.c.Clock.Now() - r.started) }
 
 // foldJournal is the result of the journal as it is now.
 func (r *run) foldJournal() (*result.Result, error) {

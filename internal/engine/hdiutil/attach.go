@@ -180,33 +180,6 @@ func (a *attachment) closeVolume() {
 	a.root, a.vol = nil, nil
 }
 
-// abandon detaches what a failed attach may have left. An image that is mounted elsewhere than on our mount point is
-// not ours.
-func (a *attachment) abandon(ctx context.Context, cause error) error {
-	c := a.c
-	a.closeVolume()
-	if _, ran := errors.AsType[*ToolError](cause); a.foreign || a.disk == "" && (!ran || classOf(cause) == Missing) {
-		return a.removeMountPoint()
-	}
-	at, ok, err := c.e.findAttached(ctx, &a.report, c.path())
-	switch {
-	case err != nil:
-		return errors.Join(fmt.Errorf("checking whether %q is still attached: %w", c.File, err), a.removeMountPoint())
-	case !ok:
-		return a.removeMountPoint()
-	}
-	for _, p := range at.MountPoints() {
-		if a.point == "" || !sameFile(p, a.point) {
-			return errors.Join(fmt.Errorf("leaving %q attached: another process has mounted it on %q", c.File, p),
-				a.removeMountPoint())
-		}
-	}
-	if a.disk, err = at.Disk(); err != nil {
-		return errors.Join(err, a.removeMountPoint())
-	}
-	return a.detach(ctx, true)
-}
-
 // Volume is the mounted file system, nil if attached without mounting.
 func (a *attachment) Volume() workload.Volume {
 	if a.vol == nil {

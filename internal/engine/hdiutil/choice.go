@@ -10,15 +10,6 @@ import (
 	"dmgbench/internal/workload"
 )
 
-// Values of the plan's keys backend and served_by.
-const (
-	backendHdiutil  = "hdiutil"
-	backendDiskutil = "diskutil"
-	auto            = "auto"
-	kernel          = "kernel"
-	helper          = "helper"
-)
-
 // format is the registry's row of a format; the zero value is an unknown format.
 type format = diskimage.Format
 
@@ -302,10 +293,6 @@ func (e *Engine) offersFilesystem(f filesystem) bool {
 func (e *Engine) refuse(backend, what, hint string) error {
 	return &engine.UnsupportedError{Engine: e.title(backend), What: what, Hint: hint}
 }
-
-func roundUp(v, unit int64) int64 { return (v + unit - 1) / unit * unit }
-
-func withExtension(name, ext string) string { return strings.TrimSuffix(name, ext) + ext }
 
 // Allows refuses what the tools cannot do to an image of the spec.
 func (e *Engine) Allows(s engine.Spec, a engine.Action) error {

@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"dmgbench/internal/clock"
@@ -225,4 +226,30 @@ func (e *Engine) withPassphrase(s engine.Spec) engine.Spec {
 		s.Passphrase = e.o.Passphrase
 	}
 	return s
+}
+
+func roundUp(v, unit int64) int64 { return (v + unit - 1) / unit * unit }
+
+func withExtension(name, ext string) string { return strings.TrimSuffix(name, ext) + ext }
+
+// Values of the plan's keys backend and served_by.
+const (
+	backendHdiutil  = "hdiutil"
+	backendDiskutil = "diskutil"
+	auto            = "auto"
+	kernel          = "kernel"
+	helper          = "helper"
+)
+
+// capabilities are the features of the tools, as their answers and help texts name them.
+type capabilities struct {
+	hdiutil, diskutil bool              // the tool answers
+	hdiutilFormats    map[string]bool   // formats that `hdiutil create` and `hdiutil convert` make
+	diskutilFormats   map[string]bool   // formats that `diskutil image create` makes
+	filesystems       map[string]bool   // by the names of plans
+	missing           map[string]string // by the names of plans: what to install for a file system
+	noFUSE            string            // what helps where images cannot be served by FUSE
+	encrypts          bool
+	diskutilFS        bool // `diskutil image create` has --fs: that of macOS 15 makes only APFS
+	noSpotlight       bool // `hdiutil create` has -nospotlight
 }

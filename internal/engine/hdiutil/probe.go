@@ -13,19 +13,6 @@ import (
 	diskimage "dmgbench/internal/image"
 )
 
-// capabilities are the features of the tools, as their answers and help texts name them.
-type capabilities struct {
-	hdiutil, diskutil bool              // the tool answers
-	hdiutilFormats    map[string]bool   // formats that `hdiutil create` and `hdiutil convert` make
-	diskutilFormats   map[string]bool   // formats that `diskutil image create` makes
-	filesystems       map[string]bool   // by the names of plans
-	missing           map[string]string // by the names of plans: what to install for a file system
-	noFUSE            string            // what helps where images cannot be served by FUSE
-	encrypts          bool
-	diskutilFS        bool // `diskutil image create` has --fs: that of macOS 15 makes only APFS
-	noSpotlight       bool // `hdiutil create` has -nospotlight
-}
-
 // probe asks the tools. In a help text that is plainly a list, what is missing is not supported. Any other text proves
 // little: then the manual pages decide.
 func (e *Engine) probe(ctx context.Context) error {

@@ -324,3 +324,15 @@ func (r *run) costLacking() string {
 		"harness, format and file system " +
 		"cannot be told apart."
 }
+
+// unsplitNote names the layers that the cases of a picture have in one part, and what would separate them.
+func unsplitNote(cases []costCase) (note string) {
+	for _, u := range unsplit {
+		if slices.ContainsFunc(cases, func(c costCase) bool {
+			return slices.ContainsFunc(c.parts, func(p costPart) bool { return u.isPart(p.layers) })
+		}) {
+			note += u.note
+		}
+	}
+	return note
+}

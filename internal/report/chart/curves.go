@@ -100,31 +100,6 @@ func capIntervals(c *report.Chart, times float64) {
 	}
 }
 
-// sweepCharts draw each rate along each numeric axis of the plan, with the fits that belong to it; then the rates
-// along the cycles of a repeat block, and the fits that found no axis.
-func sweepCharts(r *run) []report.Chart {
-	var out []report.Chart
-	drawn := map[int]bool{} // fits
-	for _, key := range r.numericKeys() {
-		for _, s := range r.Sections {
-			for _, op := range s.Figures.Ops {
-				if r.isSwept(key, op, s) {
-					out = append(out, r.sweepChart(key, op, s.Figures, drawn)...)
-				}
-			}
-		}
-	}
-	for _, op := range r.speeds().Ops {
-		out = append(out, r.cycleChart(op)...)
-	}
-	for i, f := range r.Result.Fits {
-		if !drawn[i] && len(f.Points) > 0 {
-			out = append(append(out, r.fitChart(i, f)), fitResiduals(i, f)...)
-		}
-	}
-	return out
-}
-
 // isSwept reports whether a quantity is drawn along an axis: every rate with the time that it is the inverse of, what
 // axes are varied for (bands, size, ratio), and what a fit or a published figure is about.
 func (r *run) isSwept(key, op string, s report.FigureSection) bool {
@@ -204,41 +179,6 @@ func (r *run) sweepCurves(key, op string, f report.Figures) (curves []curve, uni
 		set.add(report.FirstOf(name, report.QuantityName(op)), x, s)
 	}
 	return set.long(), unit
-}
-
-// sweepChart is one quantity along one axis; the fits that are in the picture are marked as drawn.
-func (r *run) sweepChart(key, op string, f report.Figures, drawn map[int]bool) []report.Chart {
-	curves, xUnit := r.sweepCurves(key, op, f)
-	if len(curves) == 0 {
-		return nil
-	}
-	var fits []result.Fit
-	for i, fit := range r.Result.Fits {
-		if isFitAlong(fit, key, op) {
-			fits, drawn[i] = append(fits, fit), true
-		}
-	}
-	role := "line"
-	if len(fits) >= len(curves) {
-		role = "dots"
-	}
-	along := keyName(key)
-	c := drawCurves("sweep-"+report.Slug(key)+"-"+report.Slug(op), op, along, xUnit, role, curves)
-	var xs []float64
-	for _, m := range c.Marks() {
-		xs = append(xs, m.X)
-	}
-	note := c.IntervalNote("Bars")
-	ideal := addIdeal(&c, key, curves)
-	for _, fit := range fits {
-		low, high := addFit(&c, fit)
-		xs, note = append(xs, low, high), note+offScaleText(fit)
-	}
-	c.X = numberAxis(along, xUnit, xs)
-	c.Sub += report.TextIf(len(fits) > 0, " Thin line: the fit; hollow: what it predicts; dashed: as published.") +
-		ideal
-	c.Notes = []string{note}
-	return []report.Chart{c}
 }
 
 // keyName writes a key of the plan in words.

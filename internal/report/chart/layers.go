@@ -129,15 +129,3 @@ var unsplit = []struct {
 	{func(l layer) bool { return l&layerRaw == 0 && l&layerFormat != 0 && l&layerEncryption != 0 },
 		" It has no unencrypted image of the same format: format and encryption are one part."},
 }
-
-// unsplitNote names the layers that the cases of a picture have in one part, and what would separate them.
-func unsplitNote(cases []costCase) (note string) {
-	for _, u := range unsplit {
-		if slices.ContainsFunc(cases, func(c costCase) bool {
-			return slices.ContainsFunc(c.parts, func(p costPart) bool { return u.isPart(p.layers) })
-		}) {
-			note += u.note
-		}
-	}
-	return note
-}
